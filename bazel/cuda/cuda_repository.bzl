@@ -1,19 +1,40 @@
 """Finds the CUDA toolkit."""
 
-_TARGETS = ["cudart", "cublas", "nccl"]
+def _find_toolkit(ctx):
+    home = ctx.os.environ.get("CUDA_HOME", "/usr/local/cuda")
+    return home if ctx.path(home + "/bin/nvcc").exists else None
 
-def _absent(ctx):
-    lines = ['package(default_visibility = ["//visibility:public"])\n']
-    for target in _TARGETS:
-        lines.append('cc_library(name = "%s", target_compatible_with = ["@platforms//:incompatible"])\n' % target)
-    ctx.file("BUILD.bazel", "\n".join(lines), executable = False)
+def _find_nccl(ctx, home):
+    for header in [home + "/include/nccl.h", "/usr/include/nccl.h"]:
+        if ctx.path(header).exists:
+            return True
+    return False
 
 def _cuda_repository_impl(ctx):
-    _absent(ctx)
+    home = _find_toolkit(ctx)
+    found = home != None
+    if found:
+        ctx.symlink(home + "/include", "include")
+    ctx.template("BUILD.bazel", ctx.attr._build_file, executable = False)
+    ctx.file("toolkit.bzl", "\n".join([
+        '"""What was found of CUDA on this machine."""',
+        "CUDA_HOME = %r" % (home or ""),
+        "HAS_CUDA = %r" % found,
+        "HAS_NCCL = %r" % (found and _find_nccl(ctx, home)),
+        "",
+    ]), executable = False)
 
+# `@local_config_cuda//:cudart`, `:cublas` and `:nccl`, from $CUDA_HOME or /usr/local/cuda. Where
+# there is no toolkit the repository still loads, and its targets are skipped as incompatible.
 cuda_repository = repository_rule(
     implementation = _cuda_repository_impl,
-    environ = ["CUDA_HOME"],
+    attrs = {
+        "_build_file": attr.label(
+            default = "//bazel/cuda:toolkit.BUILD",
+            allow_single_file = True,
+        ),
+    },
     configure = True,
+    environ = ["CUDA_HOME"],
     local = True,
 )

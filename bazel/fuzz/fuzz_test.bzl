@@ -18,8 +18,12 @@ def fuzz_test(name, srcs, corpus = [], deps = [], size = "small", **kwargs):
         name = name,
         size = size,
         srcs = srcs,
-        args = ["$(rootpaths %s)" % label for label in corpus],
+        args = select({
+            # libFuzzer takes folders as its corpus, and only runs the files it is given.
+            "@hawser//bazel/fuzz:fuzz": ["-max_total_time=30"],
+            "//conditions:default": ["$(rootpaths %s)" % label for label in corpus],
+        }),
         data = corpus,
-        deps = deps + [Label("//bazel/fuzz:driver")],
+        deps = deps + ["@hawser//bazel/fuzz:driver"],
         **kwargs
     )
