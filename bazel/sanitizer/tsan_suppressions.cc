@@ -1,8 +1,8 @@
 // ThreadSanitizer sees the memory accesses that the system's libraries make
 // through intercepted functions, such as memcpy and malloc, but not the atomic
 // operations that order them. Ignoring those calls leaves our own code checked.
-extern "C" const char* __tsan_default_suppressions();
-
+// The name is the sanitizer's choice.
+// NOLINTNEXTLINE(bugprone-reserved-identifier)
 extern "C" const char* __tsan_default_suppressions() {
   return "called_from_lib:libgrpc++.so\n"
          "called_from_lib:libgrpc.so\n"
