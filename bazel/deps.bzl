@@ -102,6 +102,13 @@ def _tensor_libraries():
             "hwy_contrib": ["-lhwy_contrib", "-lhwy"],
         },
     )
+    maybe(
+        system_repository,
+        name = "eigen",
+        package = "libeigen3-dev",
+        files = {Label("//bazel/system:eigen.BUILD"): "BUILD.bazel"},
+        links = {"Eigen": "/usr/include/eigen3/Eigen"},
+    )
     maybe(cuda_repository, name = "local_config_cuda")
 
 def _other_libraries():
