@@ -1,0 +1,356 @@
+#include "tensor/cpu/vector_elementwise.h"
+
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+
+#include "tensor/cpu/vector_targets.h"
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "tensor/cpu/vector_elementwise.cc"
+#include "hwy/foreach_target.h"
+#include "hwy/highway.h"
+#include "tensor/cpu/vector_loop-inl.h"
+#include "tensor/cpu/vector_math-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace hawser::tensor::cpu {
+namespace HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+#define HAWSER_UNARY(Name, expression)        \
+  struct Name {                               \
+    template <class D, class V>               \
+    HWY_INLINE V operator()(D d, V x) const { \
+      (void)d;                                \
+      return expression;                      \
+    }                                         \
+  }
+#define HAWSER_BINARY(Name, expression)            \
+  struct Name {                                    \
+    template <class D, class V>                    \
+    HWY_INLINE V operator()(D d, V x, V y) const { \
+      (void)d;                                     \
+      return expression;                           \
+    }                                              \
+  }
+
+HAWSER_UNARY(NegOp, hn::Neg(x));
+HAWSER_UNARY(ExpOp, FullExp(d, x));
+HAWSER_UNARY(LogOp, FullLog(d, x));
+HAWSER_UNARY(SqrtOp, hn::Sqrt(x));
+HAWSER_UNARY(RsqrtOp, hn::Div(hn::Set(d, 1.0f), hn::Sqrt(x)));
+HAWSER_UNARY(AbsOp, hn::Abs(x));
+HAWSER_UNARY(ReciprocalOp, hn::Div(hn::Set(d, 1.0f), x));
+HAWSER_UNARY(SquareOp, hn::Mul(x, x));
+// NaN is not below zero and so stays.
+HAWSER_UNARY(ReluOp, hn::IfThenZeroElse(hn::Lt(x, hn::Zero(d)), x));
+HAWSER_UNARY(SigmoidOp, Logistic(d, x));
+HAWSER_UNARY(TanhOp, FullTanh(d, x));
+HAWSER_UNARY(GeluOp, hn::Mul(x, NormalCdf(d, x)));
+HAWSER_UNARY(SiluOp, hn::Mul(x, Logistic(d, x)));
+
+HAWSER_BINARY(AddOp, hn::Add(x, y));
+HAWSER_BINARY(SubOp, hn::Sub(x, y));
+HAWSER_BINARY(MulOp, hn::Mul(x, y));
+HAWSER_BINARY(DivOp, hn::Div(x, y));
+// x where it is NaN, else y where that is.
+HAWSER_BINARY(MaximumOp, hn::IfThenElse(hn::Or(hn::Gt(x, y), hn::IsNaN(x)), x,
+                                        y));
+HAWSER_BINARY(MinimumOp, hn::IfThenElse(hn::Or(hn::Lt(x, y), hn::IsNaN(x)), x,
+                                        y));
+// Of outputs x and their gradients y.
+HAWSER_BINARY(ReluGradOp, hn::IfThenElseZero(hn::Gt(x, hn::Zero(d)), y));
+HAWSER_BINARY(SigmoidGradOp,
+              hn::Mul(y, hn::Mul(x, hn::Sub(hn::Set(d, 1.0f), x))));
+HAWSER_BINARY(TanhGradOp, hn::Mul(y, hn::NegMulAdd(x, x, hn::Set(d, 1.0f))));
+
+// Of inputs x: Phi(x) + x * phi(x).
+struct GeluGradOp {
+  template <class D, class V>
+  HWY_INLINE V operator()(D d, V x, V y) const {
+    const V half_square = hn::Mul(hn::Mul(x, x), hn::Set(d, -0.5f));
+    const V density =
+        hn::Mul(FullExp(d, half_square), hn::Set(d, 0.39894228040143268f));
+    return hn::Mul(y, hn::MulAdd(x, density, NormalCdf(d, x)));
+  }
+};
+
+// Of inputs x: s + x * s * (1 - s), s = sigmoid(x).
+struct SiluGradOp {
+  template <class D, class V>
+  HWY_INLINE V operator()(D d, V x, V y) const {
+    const V s = Logistic(d, x);
+    const V slope = hn::Mul(s, hn::Sub(hn::Set(d, 1.0f), s));
+    return hn::Mul(y, hn::MulAdd(x, slope, s));
+  }
+};
+
+// op(x, b) for one b.
+template <class Op>
+struct WithScalar {
+  float b;
+  template <class D, class V>
+  HWY_INLINE V operator()(D d, V x) const {
+    return Op()(d, x, hn::Set(d, b));
+  }
+};
+
+float Sign(float x) { return x > 0 ? 1.0f : x < 0 ? -1.0f : x; }
+
+void Unary(UnaryOp op, const float* in, float* out, size_t n) {
+  switch (op) {
+    case UnaryOp::kNeg:
+      return Map(NegOp(), in, out, n);
+    case UnaryOp::kExp:
+      return Map(ExpOp(), in, out, n);
+    case UnaryOp::kLog:
+      return Map(LogOp(), in, out, n);
+    case UnaryOp::kSqrt:
+      return Map(SqrtOp(), in, out, n);
+    case UnaryOp::kRsqrt:
+      return Map(RsqrtOp(), in, out, n);
+    case UnaryOp::kAbs:
+      return Map(AbsOp(), in, out, n);
+    case UnaryOp::kReciprocal:
+      return Map(ReciprocalOp(), in, out, n);
+    case UnaryOp::kSquare:
+      return Map(SquareOp(), in, out, n);
+    case UnaryOp::kRelu:
+      return Map(ReluOp(), in, out, n);
+    case UnaryOp::kSigmoid:
+      return Map(SigmoidOp(), in, out, n);
+    case UnaryOp::kTanh:
+      return Map(TanhOp(), in, out, n);
+    case UnaryOp::kGelu:
+      return Map(GeluOp(), in, out, n);
+    case UnaryOp::kSilu:
+      return Map(SiluOp(), in, out, n);
+    case UnaryOp::kSign:
+      for (size_t i = 0; i < n; ++i) out[i] = Sign(in[i]);
+      return;
+    // Highway's are exact up to 39000 only.
+    case UnaryOp::kSin:
+      for (size_t i = 0; i < n; ++i) out[i] = std::sin(in[i]);
+      return;
+    case UnaryOp::kCos:
+      for (size_t i = 0; i < n; ++i) out[i] = std::cos(in[i]);
+      return;
+  }
+  std::abort();
+}
+
+// Calls visitor(op) with the functor of `op`; false if it has none.
+template <class Visitor>
+HWY_INLINE bool VisitBinary(BinaryOp op, const Visitor& visitor) {
+  switch (op) {
+    case BinaryOp::kAdd:
+      return visitor(AddOp());
+    case BinaryOp::kSub:
+      return visitor(SubOp());
+    case BinaryOp::kMul:
+      return visitor(MulOp());
+    case BinaryOp::kDiv:
+      return visitor(DivOp());
+    case BinaryOp::kMaximum:
+      return visitor(MaximumOp());
+    case BinaryOp::kMinimum:
+      return visitor(MinimumOp());
+    case BinaryOp::kReluGrad:
+      return visitor(ReluGradOp());
+    case BinaryOp::kSigmoidGrad:
+      return visitor(SigmoidGradOp());
+    case BinaryOp::kTanhGrad:
+      return visitor(TanhGradOp());
+    case BinaryOp::kGeluGrad:
+      return visitor(GeluGradOp());
+    case BinaryOp::kSiluGrad:
+      return visitor(SiluGradOp());
+    case BinaryOp::kPow:
+      return false;
+  }
+  std::abort();
+}
+
+struct BinaryVisitor {
+  const float* a;
+  const float* b;
+  float* out;
+  size_t n;
+  template <class Op>
+  HWY_INLINE bool operator()(Op op) const {
+    Map2(op, a, b, out, n);
+    return true;
+  }
+};
+
+struct BinaryScalarVisitor {
+  const float* a;
+  float b;
+  float* out;
+  size_t n;
+  template <class Op>
+  HWY_INLINE bool operator()(Op) const {
+    Map(WithScalar<Op>{b}, a, out, n);
+    return true;
+  }
+};
+
+void Binary(BinaryOp op, const float* a, const float* b, float* out, size_t n) {
+  if (VisitBinary(op, BinaryVisitor{a, b, out, n})) return;
+  for (size_t i = 0; i < n; ++i) out[i] = std::pow(a[i], b[i]);
+}
+
+void PowScalar(const float* a, float b, float* out, size_t n) {
+  if (b == 2.0f) return Map(SquareOp(), a, out, n);
+  if (b == 1.0f) return Map(WithScalar<MulOp>{1.0f}, a, out, n);
+  if (b == -1.0f) return Map(ReciprocalOp(), a, out, n);
+  for (size_t i = 0; i < n; ++i) out[i] = std::pow(a[i], b);
+}
+
+void BinaryScalar(BinaryOp op, const float* a, float b, float* out, size_t n) {
+  if (VisitBinary(op, BinaryScalarVisitor{a, b, out, n})) return;
+  PowScalar(a, b, out, n);
+}
+
+struct AddScaledOp {
+  float alpha;
+  template <class D, class V>
+  HWY_INLINE V operator()(D d, V out, V b) const {
+    return hn::MulAdd(hn::Set(d, alpha), b, out);
+  }
+};
+
+void AddScaled(const float* b, float alpha, float* out, size_t n) {
+  if (alpha == 1.0f) return Map2(AddOp(), out, b, out, n);
+  Map2(AddScaledOp{alpha}, out, b, out, n);
+}
+
+struct AddReluOp {
+  template <class D, class V>
+  HWY_INLINE V operator()(D d, V x, V bias) const {
+    return ReluOp()(d, hn::Add(x, bias));
+  }
+};
+
+void AddBias(const float* bias, bool relu, float* rows, size_t m, size_t n) {
+  for (size_t i = 0; i < m; ++i, rows += n) {
+    if (relu) {
+      Map2(AddReluOp(), rows, bias, rows, n);
+    } else {
+      Map2(AddOp(), rows, bias, rows, n);
+    }
+  }
+}
+
+// As signed integers the bits of what is to become 0 go from the least one (-0)
+// to 0xff80 (-infinity); above are negative NaNs and what is positive.
+void ReluInPlace(uint16_t* bits, size_t n) {
+  const hn::ScalableTag<int16_t> d;
+  const size_t lanes = hn::Lanes(d);
+  auto* p = reinterpret_cast<int16_t*>(bits);
+  const auto last = hn::Set(d, static_cast<int16_t>(0xff80));
+  size_t i = 0;
+  for (; i + lanes <= n; i += lanes) {
+    const auto x = hn::LoadU(d, p + i);
+    hn::StoreU(hn::IfThenElseZero(hn::Gt(x, last), x), d, p + i);
+  }
+  for (; i < n; ++i) {
+    if (bits[i] >= 0x8000 && bits[i] <= 0xff80) bits[i] = 0;
+  }
+}
+
+// Columns are taken a few vectors at a time, so that their sums stay in
+// registers while the rows go by.
+template <size_t kVectors>
+HWY_INLINE void ReluBiasGradColumns(const float* y, const float* dy, float* dz,
+                                    float* db, size_t m, size_t n) {
+  const FloatTag d;
+  const size_t lanes = hn::Lanes(d);
+  FloatVec sums[kVectors];
+  for (size_t v = 0; v < kVectors; ++v) sums[v] = hn::Zero(d);
+  for (size_t i = 0; i < m; ++i, y += n, dy += n, dz += n) {
+    for (size_t v = 0; v < kVectors; ++v) {
+      const auto g = ReluGradOp()(d, hn::LoadU(d, y + v * lanes),
+                                  hn::LoadU(d, dy + v * lanes));
+      hn::StoreU(g, d, dz + v * lanes);
+      sums[v] = hn::Add(sums[v], g);
+    }
+  }
+  for (size_t v = 0; v < kVectors; ++v) {
+    hn::StoreU(sums[v], d, db + v * lanes);
+  }
+}
+
+void ReluBiasGrad(const float* y, const float* dy, float* dz, float* db,
+                  size_t m, size_t n) {
+  constexpr size_t kVectors = 4;
+  const FloatTag d;
+  const size_t lanes = hn::Lanes(d);
+  size_t j = 0;
+  for (; j + kVectors * lanes <= n; j += kVectors * lanes) {
+    ReluBiasGradColumns<kVectors>(y + j, dy + j, dz + j, db + j, m, n);
+  }
+  for (; j + lanes <= n; j += lanes) {
+    ReluBiasGradColumns<1>(y + j, dy + j, dz + j, db + j, m, n);
+  }
+  if (j == n) return;
+  FloatVec sum = hn::Zero(d);
+  for (size_t i = 0; i < m; ++i) {
+    const auto g = ReluGradOp()(d, LoadSome(d, y + i * n + j, n - j),
+                                LoadSome(d, dy + i * n + j, n - j));
+    StoreSome(g, d, dz + i * n + j, n - j);
+    sum = hn::Add(sum, g);
+  }
+  StoreSome(sum, d, db + j, n - j);
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace hawser::tensor::cpu
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace hawser::tensor::cpu {
+
+HWY_EXPORT(Unary);
+HWY_EXPORT(Binary);
+HWY_EXPORT(BinaryScalar);
+HWY_EXPORT(AddScaled);
+HWY_EXPORT(AddBias);
+HWY_EXPORT(ReluInPlace);
+HWY_EXPORT(ReluBiasGrad);
+
+void Unary(UnaryOp op, const float* in, float* out, int64_t n) {
+  HWY_DYNAMIC_DISPATCH(Unary)(op, in, out, static_cast<size_t>(n));
+}
+
+void Binary(BinaryOp op, const float* a, const float* b, float* out,
+            int64_t n) {
+  HWY_DYNAMIC_DISPATCH(Binary)(op, a, b, out, static_cast<size_t>(n));
+}
+
+void BinaryScalar(BinaryOp op, const float* a, float b, float* out, int64_t n) {
+  HWY_DYNAMIC_DISPATCH(BinaryScalar)(op, a, b, out, static_cast<size_t>(n));
+}
+
+void AddScaled(const float* b, float alpha, float* out, int64_t n) {
+  HWY_DYNAMIC_DISPATCH(AddScaled)(b, alpha, out, static_cast<size_t>(n));
+}
+
+void AddBias(const float* bias, bool relu, float* rows, int64_t m, int64_t n) {
+  HWY_DYNAMIC_DISPATCH(AddBias)
+  (bias, relu, rows, static_cast<size_t>(m), static_cast<size_t>(n));
+}
+
+void ReluInPlace(uint16_t* bf16_bits, int64_t n) {
+  HWY_DYNAMIC_DISPATCH(ReluInPlace)(bf16_bits, static_cast<size_t>(n));
+}
+
+void ReluBiasGrad(const float* y, const float* dy, float* dz, float* db,
+                  int64_t m, int64_t n) {
+  HWY_DYNAMIC_DISPATCH(ReluBiasGrad)
+  (y, dy, dz, db, static_cast<size_t>(m), static_cast<size_t>(n));
+}
+
+}  // namespace hawser::tensor::cpu
+#endif  // HWY_ONCE
