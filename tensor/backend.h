@@ -38,8 +38,6 @@ class Backend {
 
   // --- Elementwise. `out` may be strided here.
   virtual absl::Status Fill(double value, Tensor& out) = 0;
-  // Converts dtypes; `in` broadcasts to `out`.
-  virtual absl::Status Copy(const Tensor& in, Tensor& out) = 0;
   virtual absl::Status Unary(UnaryOp op, const Tensor& in, Tensor& out) = 0;
   // `a` and `b` broadcast to `out`; one dtype.
   virtual absl::Status Binary(BinaryOp op, const Tensor& a, const Tensor& b,

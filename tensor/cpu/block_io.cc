@@ -4,9 +4,9 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "tensor/cpu/convert.h"
 #include "tensor/dtype.h"
 #include "tensor/half.h"
+#include "tensor/internal/half_convert.h"
 
 namespace hawser::tensor::cpu {
 namespace {
@@ -15,7 +15,19 @@ template <class T>
 inline constexpr bool kIs16Bit =
     std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>;
 
-// The elements as they are stored, dense.
+void ToFloat(const Half* in, float* out, int64_t n) {
+  internal::HalfToFloat(in, out, n);
+}
+void ToFloat(const BFloat16* in, float* out, int64_t n) {
+  internal::BFloat16ToFloat(in, out, n);
+}
+void FromFloat(const float* in, Half* out, int64_t n) {
+  internal::FloatToHalf(in, out, n);
+}
+void FromFloat(const float* in, BFloat16* out, int64_t n) {
+  internal::FloatToBFloat16(in, out, n);
+}
+
 template <class T, class C>
 void ReadAs(const T* in, int64_t stride, int64_t n, C* buffer) {
   if (stride == 0 && n > 0) {
@@ -26,6 +38,12 @@ void ReadAs(const T* in, int64_t stride, int64_t n, C* buffer) {
     if (stride == 1) return ToFloat(in, buffer, n);
   }
   for (int64_t i = 0; i < n; ++i) buffer[i] = static_cast<C>(in[i * stride]);
+}
+
+// Bytes of a peer or a file need not be 0 or 1; all others mean true.
+void ReadAs(const bool* in, int64_t stride, int64_t n, int64_t* buffer) {
+  const auto* const bytes = reinterpret_cast<const uint8_t*>(in);
+  for (int64_t i = 0; i < n; ++i) buffer[i] = bytes[i * stride] != 0;
 }
 
 template <class T, class C>

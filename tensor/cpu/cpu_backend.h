@@ -19,7 +19,6 @@ class CpuBackend final : public Backend {
  public:
   // elementwise.cc
   absl::Status Fill(double value, Tensor& out) override;
-  absl::Status Copy(const Tensor& in, Tensor& out) override;
   absl::Status Unary(UnaryOp op, const Tensor& in, Tensor& out) override;
   absl::Status Binary(BinaryOp op, const Tensor& a, const Tensor& b,
                       Tensor& out) override;

@@ -3,9 +3,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <type_traits>
 
 #include "absl/status/status.h"
-#include "async/status_macros.h"
 #include "tensor/cpu/block_io.h"
 #include "tensor/cpu/cpu_backend.h"
 #include "tensor/cpu/loop_plan.h"
@@ -56,7 +56,6 @@ void MapBlocks(const std::array<const Tensor*, N>& in, Tensor& out,
   });
 }
 
-
 }  // namespace
 
 absl::Status CpuBackend::Fill(double value, Tensor& out) {
@@ -88,12 +87,6 @@ absl::Status CpuBackend::Fill(double value, Tensor& out) {
     });
   });
   return absl::OkStatus();
-}
-
-absl::Status CpuBackend::Copy(const Tensor& in, Tensor& out) {
-  if (in.shape() == out.shape()) return out.CopyFrom(in);
-  ASSIGN_OR_RETURN(const Tensor expanded, in.Expand(out.shape()));
-  return out.CopyFrom(expanded);
 }
 
 absl::Status CpuBackend::Unary(UnaryOp op, const Tensor& in, Tensor& out) {
@@ -191,7 +184,8 @@ absl::Status CpuBackend::Compare(CompareOp op, const Tensor& a, const Tensor& b,
 absl::Status CpuBackend::Where(const Tensor& condition, const Tensor& a,
                                const Tensor& b, Tensor& out) {
   const LoopPlan<4> plan(out.shape(), {&condition, &a, &b, &out});
-  const bool* const flags = condition.data<bool>();
+  // As bytes: those of a peer or a file need not be 0 or 1.
+  const auto* const flags = static_cast<const uint8_t*>(condition.raw_data());
   VisitDType(out.dtype(), [&]<class T>() {
     const T* const x = a.data<T>();
     const T* const y = b.data<T>();
@@ -199,7 +193,7 @@ absl::Status CpuBackend::Where(const Tensor& condition, const Tensor& a,
     plan.ForEachRow([&](const auto& offsets) {
       for (int64_t i = 0; i < plan.row_size(); ++i) {
         result[offsets[3] + i * plan.row_stride(3)] =
-            flags[offsets[0] + i * plan.row_stride(0)]
+            flags[offsets[0] + i * plan.row_stride(0)] != 0
                 ? x[offsets[1] + i * plan.row_stride(1)]
                 : y[offsets[2] + i * plan.row_stride(2)];
       }

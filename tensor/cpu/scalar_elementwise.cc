@@ -87,7 +87,8 @@ void Unary(UnaryOp op, const int64_t* in, int64_t* out, int64_t n) {
       return Map(in, out, n,
                  [](int64_t x) { return x < 0 ? Wrap(-Bits(x)) : x; });
     case UnaryOp::kSign:
-      return Map(in, out, n, [](int64_t x) { return int64_t{x > 0} - (x < 0); });
+      return Map(in, out, n,
+                 [](int64_t x) { return int64_t{x > 0} - (x < 0); });
     case UnaryOp::kSquare:
       return Map(in, out, n, [](int64_t x) { return Wrap(Bits(x) * Bits(x)); });
     case UnaryOp::kRelu:
@@ -142,17 +143,14 @@ void Binary(BinaryOp op, const int64_t* a, const int64_t* b, int64_t* out,
             int64_t n) {
   switch (op) {
     case BinaryOp::kAdd:
-      return Map2(a, b, out, n, [](int64_t x, int64_t y) {
-        return Wrap(Bits(x) + Bits(y));
-      });
+      return Map2(a, b, out, n,
+                  [](int64_t x, int64_t y) { return Wrap(Bits(x) + Bits(y)); });
     case BinaryOp::kSub:
-      return Map2(a, b, out, n, [](int64_t x, int64_t y) {
-        return Wrap(Bits(x) - Bits(y));
-      });
+      return Map2(a, b, out, n,
+                  [](int64_t x, int64_t y) { return Wrap(Bits(x) - Bits(y)); });
     case BinaryOp::kMul:
-      return Map2(a, b, out, n, [](int64_t x, int64_t y) {
-        return Wrap(Bits(x) * Bits(y));
-      });
+      return Map2(a, b, out, n,
+                  [](int64_t x, int64_t y) { return Wrap(Bits(x) * Bits(y)); });
     case BinaryOp::kMaximum:
       return Map2(a, b, out, n,
                   [](int64_t x, int64_t y) { return x > y ? x : y; });

@@ -55,10 +55,10 @@ HAWSER_BINARY(SubOp, hn::Sub(x, y));
 HAWSER_BINARY(MulOp, hn::Mul(x, y));
 HAWSER_BINARY(DivOp, hn::Div(x, y));
 // x where it is NaN, else y where that is.
-HAWSER_BINARY(MaximumOp, hn::IfThenElse(hn::Or(hn::Gt(x, y), hn::IsNaN(x)), x,
-                                        y));
-HAWSER_BINARY(MinimumOp, hn::IfThenElse(hn::Or(hn::Lt(x, y), hn::IsNaN(x)), x,
-                                        y));
+HAWSER_BINARY(MaximumOp,
+              hn::IfThenElse(hn::Or(hn::Gt(x, y), hn::IsNaN(x)), x, y));
+HAWSER_BINARY(MinimumOp,
+              hn::IfThenElse(hn::Or(hn::Lt(x, y), hn::IsNaN(x)), x, y));
 // Of outputs x and their gradients y.
 HAWSER_BINARY(ReluGradOp, hn::IfThenElseZero(hn::Gt(x, hn::Zero(d)), y));
 HAWSER_BINARY(SigmoidGradOp,

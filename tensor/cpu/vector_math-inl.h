@@ -67,8 +67,7 @@ HWY_INLINE V NormalCdf(D d, V x) {
   poly = hn::MulAdd(poly, t, hn::Set(d, 0.5f * 1.421413741f));
   poly = hn::MulAdd(poly, t, hn::Set(d, 0.5f * -0.284496736f));
   poly = hn::MulAdd(poly, t, hn::Set(d, 0.5f * 0.254829592f));
-  const V tail =
-      hn::Mul(hn::Mul(poly, t), FullExp(d, hn::Neg(hn::Mul(z, z))));
+  const V tail = hn::Mul(hn::Mul(poly, t), FullExp(d, hn::Neg(hn::Mul(z, z))));
   return hn::IfThenElse(hn::Lt(x, hn::Zero(d)), tail, hn::Sub(one, tail));
 }
 
