@@ -24,6 +24,8 @@ def _compile(ctx, source, context):
     arguments = ctx.actions.args()
     arguments.add_all(_ARCHITECTURES + _OPTIONS)
     arguments.add_all(context.defines, format_each = "-D%s")
+    root = ctx.label.workspace_root or "."
+    arguments.add_all([root, ctx.bin_dir.path + "/" + root], format_each = "-I%s")
     arguments.add_all(context.quote_includes, format_each = "-I%s")
     arguments.add_all(context.includes, format_each = "-I%s")
     arguments.add_all(context.system_includes, before_each = "-isystem")
