@@ -1,0 +1,27 @@
+#include "async/blocking_region.h"
+
+#include <utility>
+
+namespace hawser::async {
+namespace {
+
+thread_local constinit BlockingObserver* t_observer = nullptr;
+
+}  // namespace
+
+void BlockingObserver::SetForThisThread(BlockingObserver* observer) {
+  t_observer = observer;
+}
+
+BlockingRegion::BlockingRegion()
+    : observer_(std::exchange(t_observer, nullptr)) {
+  if (observer_ != nullptr) observer_->OnBlock();
+}
+
+BlockingRegion::~BlockingRegion() {
+  if (observer_ == nullptr) return;
+  observer_->OnUnblock();
+  t_observer = observer_;
+}
+
+}  // namespace hawser::async

@@ -1,0 +1,27 @@
+#ifndef ASYNC_EXECUTOR_H_
+#define ASYNC_EXECUTOR_H_
+
+#include "absl/functional/any_invocable.h"
+
+namespace hawser::async {
+
+// Runs closures. Thread-safe.
+class Executor {
+ public:
+  virtual ~Executor() = default;
+
+  // Runs `closure` once, under the caller's TaskContext (an implementation
+  // keeps it as an async::Task), or destroys it unrun if the executor is shut
+  // down: a Promise in it then gives kCancelled.
+  virtual void Post(absl::AnyInvocable<void() &&> closure) = 0;
+};
+
+// Runs each closure inside Post, in the calling thread.
+class InlineExecutor final : public Executor {
+ public:
+  void Post(absl::AnyInvocable<void() &&> closure) override;
+};
+
+}  // namespace hawser::async
+
+#endif  // ASYNC_EXECUTOR_H_

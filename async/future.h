@@ -1,0 +1,223 @@
+#ifndef ASYNC_FUTURE_H_
+#define ASYNC_FUTURE_H_
+
+#include <string_view>
+#include <type_traits>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "async/check.h"
+#include "async/clock.h"
+#include "async/executor.h"
+#include "async/internal/future_state.h"
+
+namespace hawser::async {
+
+// What a Future<T> gives: absl::StatusOr<T>, or absl::Status for void.
+template <class T>
+using Result = std::conditional_t<
+    std::is_void_v<T>, absl::Status,
+    absl::StatusOr<std::conditional_t<std::is_void_v<T>, bool, T>>>;
+
+template <class T>
+class Promise;
+
+namespace internal {
+
+template <class T>
+struct FutureAccess;
+
+absl::Status WaitTimeoutError(absl::Duration waited, std::string_view what);
+
+}  // namespace internal
+
+// The result, now or later, of something asynchronous.
+//
+// A handle on shared state: copies see the same result. One handle is as
+// thread-safe as an int; different handles may be used at the same time. A
+// default-constructed or moved-from future is not valid() and has no other
+// working method.
+//
+// Results are read in place, or moved to the last one who can see them: where
+// an rvalue future is the only handle left and no callback is outstanding,
+// Wait and Then move the result, otherwise they copy it. A move-only T must
+// have a single reader.
+template <class T>
+class [[nodiscard]] Future {
+ public:
+  using value_type = T;
+
+  Future() = default;
+  Future(const Future& other) : state_(other.state_) {
+    if (state_ != nullptr) state_->AddReader();
+  }
+  Future(Future&& other) noexcept
+      : state_(std::exchange(other.state_, nullptr)) {}
+  Future& operator=(Future other) noexcept {
+    std::swap(state_, other.state_);
+    return *this;
+  }
+  ~Future() {
+    if (state_ != nullptr) state_->DropReader();
+  }
+
+  bool valid() const { return state_ != nullptr; }
+  bool ready() const { return state()->ready(); }
+
+  // Blocks until ready. The reference lives as long as this handle. Inside a
+  // pool thread the pool goes on with another thread (async/thread_pool.h).
+  const Result<T>& Wait() const& {
+    state()->WaitUntilReady(kNever);
+    return state_->result();
+  }
+  Result<T> Wait() && {
+    state()->WaitUntilReady(kNever);
+    return std::move(*this).Take();
+  }
+
+  // kDeadlineExceeded, naming `what` was waited for, if not ready in time. The
+  // operation goes on.
+  Result<T> WaitUntil(MonotonicTime deadline,
+                      std::string_view what = "a future") const {
+    const MonotonicTime start = std::chrono::steady_clock::now();
+    if (!state()->WaitUntilReady(deadline)) {
+      return internal::WaitTimeoutError(
+          TimeBetween(start, std::chrono::steady_clock::now()), what);
+    }
+    return Future(*this).Take();
+  }
+  Result<T> WaitFor(absl::Duration timeout,
+                    std::string_view what = "a future") const {
+    return WaitUntil(AddDelay(std::chrono::steady_clock::now(), timeout), what);
+  }
+
+  // The result of a future that is ready.
+  const Result<T>& result() const& {
+    HAWSER_CHECK(ready());
+    return state_->result();
+  }
+
+  // Completes the future with kCancelled unless it is complete, and runs what
+  // Promise::OnCancel added. True if this call did it. Other holders of the
+  // same future see it too; futures made from this one by Then or JoinAll get
+  // the error, those it was made from go on.
+  bool Cancel() const { return state()->Cancel(); }
+
+  // Runs `callback(const Result<T>&)` once: in this call if the future is
+  // ready, otherwise in the thread that completes it, under this caller's
+  // TaskContext. No lock is held. What blocks belongs on an executor.
+  template <class F>
+  void OnReady(F&& callback) const;
+
+  // Gives the result to `callback(Result<T>)` as OnReady does, and returns the
+  // future of what it returns: U, void, absl::Status, absl::StatusOr<U> or
+  // Future<U> (Future<U> in each case, Future<void> for Status).
+  template <class F>
+  auto Then(F&& callback) const& {
+    return Future(*this).Then(std::forward<F>(callback));
+  }
+  template <class F>
+  auto Then(F&& callback) &&;
+
+  // Same, with `callback` running on `executor`, which must live until then;
+  // kCancelled if the executor drops it.
+  template <class F>
+  auto Then(Executor* executor, F&& callback) const& {
+    return Future(*this).Then(executor, std::forward<F>(callback));
+  }
+  template <class F>
+  auto Then(Executor* executor, F&& callback) &&;
+
+ private:
+  template <class>
+  friend struct internal::FutureAccess;
+  using State = internal::FutureState<Result<T>>;
+
+  // Takes over one reader of `state`.
+  explicit Future(State* state) : state_(state) {}
+
+  State* state() const {
+    HAWSER_CHECK(state_ != nullptr) << "use of an invalid Future";
+    return state_;
+  }
+
+  // The result of a ready future that this handle lets go of.
+  Result<T> Take() && {
+    Future self = std::move(*this);
+    if (self.state_->sole_reader()) return std::move(self.state_->result());
+    if constexpr (std::is_copy_constructible_v<Result<T>>) {
+      return self.state_->result();
+    } else {
+      HAWSER_CHECK(false) << "a move-only result has a second reader";
+      return absl::InternalError("unreachable");
+    }
+  }
+
+  State* state_ = nullptr;
+};
+
+// The producing side of a Future. Set may be called from any thread, at the
+// same time too: the first call wins. Dropped without Set, the future gets
+// kCancelled.
+template <class T>
+class Promise {
+ public:
+  Promise() : state_(new internal::FutureState<Result<T>>) {}
+  Promise(Promise&& other) noexcept
+      : state_(std::exchange(other.state_, nullptr)) {}
+  Promise& operator=(Promise&& other) noexcept {
+    Promise old = std::move(*this);
+    state_ = std::exchange(other.state_, nullptr);
+    return *this;
+  }
+  ~Promise() {
+    if (state_ == nullptr) return;
+    if (!state_->claimed()) {
+      state_->Set(absl::CancelledError("the promise was dropped"));
+    }
+    state_->DropReference();
+  }
+
+  // False after being moved from; no other method works then.
+  bool valid() const { return state_ != nullptr; }
+
+  // Any number of handles. A move-only result, and one that is to be moved
+  // rather than copied, wants a single one.
+  Future<T> future() const;
+
+  // Completes the future and runs its callbacks in this thread; false, and
+  // `result` is dropped, if it is complete.
+  bool Set(Result<T> result) {
+    HAWSER_CHECK(valid()) << "use of an invalid Promise";
+    return state_->Set(std::move(result));
+  }
+
+  // Whether the future is complete (set or cancelled): no need to go on.
+  bool done() const { return state_->claimed(); }
+
+  // Runs `callback()` if a holder of the future cancels it, in that thread;
+  // at once if that has happened. Destroyed unrun when the future completes
+  // otherwise.
+  template <class F>
+  void OnCancel(F&& callback);
+
+ private:
+  internal::FutureState<Result<T>>* state_;
+};
+
+// A future that is ready.
+template <class T>
+Future<T> MakeReadyFuture(Result<T> result) {
+  Promise<T> promise;
+  Future<T> future = promise.future();
+  promise.Set(std::move(result));
+  return future;
+}
+
+}  // namespace hawser::async
+
+#include "async/internal/future_callbacks.h"  // IWYU pragma: export
+
+#endif  // ASYNC_FUTURE_H_

@@ -1,0 +1,189 @@
+#ifndef ASYNC_INTERNAL_FUTURE_CALLBACKS_H_
+#define ASYNC_INTERNAL_FUTURE_CALLBACKS_H_
+
+// The templates behind async/future.h, which includes this.
+
+#include <memory>
+#include <type_traits>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "async/executor.h"
+#include "async/future.h"
+#include "async/internal/future_state.h"
+
+namespace hawser::async {
+namespace internal {
+
+// What the nodes below may do with a Future.
+template <class T>
+struct FutureAccess {
+  using State = FutureState<Result<T>>;
+
+  static Future<T> Make(State* state) {
+    state->AddReader();
+    return Future<T>(state);
+  }
+  static State* state(const Future<T>& future) { return future.state(); }
+  static Result<T> Take(Future<T> future) { return std::move(future).Take(); }
+};
+
+// Gives a result to a function. Holds a reader of the state.
+template <class T, class F>
+class CallbackNode final : public CompletionNode {
+ public:
+  template <class G>
+  CallbackNode(Future<T> future, G&& callback)
+      : future_(std::move(future)), callback_(std::forward<G>(callback)) {}
+
+  void Complete(bool) override {
+    std::unique_ptr<CallbackNode> self(this);
+    std::move(callback_)(future_);
+  }
+
+  // `callback(Future<T>&)` once `future` is ready, or now.
+  static void Attach(Future<T> future, F callback) {
+    auto* state = FutureAccess<T>::state(future);
+    if (state->ready()) {
+      std::move(callback)(future);
+      return;
+    }
+    auto* node = new CallbackNode(std::move(future), std::move(callback));
+    if (!state->AddNode(node)) node->Complete(/*cancelled=*/false);
+  }
+
+ private:
+  Future<T> future_;
+  F callback_;
+};
+
+template <class T, class F>
+void Attach(Future<T> future, F callback) {
+  CallbackNode<T, F>::Attach(std::move(future), std::move(callback));
+}
+
+// Runs a function at cancellation alone. Holds a reference of the state.
+template <class F>
+class CancelNode final : public CompletionNode {
+ public:
+  template <class G>
+  CancelNode(FutureStateBase* state, G&& callback)
+      : state_(state), callback_(std::forward<G>(callback)) {
+    state_->AddReference();
+  }
+  ~CancelNode() override { state_->DropReference(); }
+
+  void Complete(bool cancelled) override {
+    std::unique_ptr<CancelNode> self(this);
+    if (cancelled) std::move(callback_)();
+  }
+
+ private:
+  FutureStateBase* const state_;
+  F callback_;
+};
+
+template <class R>
+struct ThenValue {
+  using type = R;
+  static constexpr bool kIsFuture = false;
+};
+template <>
+struct ThenValue<absl::Status> : ThenValue<void> {};
+template <class U>
+struct ThenValue<absl::StatusOr<U>> : ThenValue<U> {};
+template <class U>
+struct ThenValue<Future<U>> {
+  using type = U;
+  static constexpr bool kIsFuture = true;
+};
+
+// Calls a Then callback and completes `promise` with what it gives.
+template <class T, class F, class U>
+void RunThen(F& callback, Result<T> result, Promise<U>& promise) {
+  using R = std::remove_cvref_t<std::invoke_result_t<F, Result<T>>>;
+  if constexpr (std::is_void_v<R>) {
+    std::move(callback)(std::move(result));
+    promise.Set(absl::OkStatus());
+  } else if constexpr (ThenValue<R>::kIsFuture) {
+    Future<U> inner = std::move(callback)(std::move(result));
+    if (!inner.valid()) {
+      promise.Set(absl::InternalError("a callback gave an invalid Future"));
+      return;
+    }
+    Attach(std::move(inner),
+           [promise = std::move(promise)](Future<U>& done) mutable {
+             promise.Set(FutureAccess<U>::Take(std::move(done)));
+           });
+  } else {
+    promise.Set(std::move(callback)(std::move(result)));
+  }
+}
+
+template <class T, class F>
+using ThenFuture = Future<typename ThenValue<std::remove_cvref_t<
+    std::invoke_result_t<std::decay_t<F>, Result<T>>>>::type>;
+
+}  // namespace internal
+
+template <class T>
+template <class F>
+void Future<T>::OnReady(F&& callback) const {
+  state();
+  internal::Attach(
+      *this, [callback = std::forward<F>(callback)](Future& done) mutable {
+        std::move(callback)(std::as_const(done.state_->result()));
+      });
+}
+
+template <class T>
+template <class F>
+auto Future<T>::Then(F&& callback) && {
+  state();
+  using Next = internal::ThenFuture<T, F>;
+  Promise<typename Next::value_type> promise;
+  Next next = promise.future();
+  internal::Attach(
+      std::move(*this), [callback = std::forward<F>(callback),
+                         promise = std::move(promise)](Future& done) mutable {
+        internal::RunThen<T>(callback, std::move(done).Take(), promise);
+      });
+  return next;
+}
+
+template <class T>
+template <class F>
+auto Future<T>::Then(Executor* executor, F&& callback) && {
+  state();
+  using Next = internal::ThenFuture<T, F>;
+  Promise<typename Next::value_type> promise;
+  Next next = promise.future();
+  internal::Attach(
+      std::move(*this), [executor, callback = std::forward<F>(callback),
+                         promise = std::move(promise)](Future& done) mutable {
+        executor->Post([done = std::move(done), callback = std::move(callback),
+                        promise = std::move(promise)]() mutable {
+          internal::RunThen<T>(callback, std::move(done).Take(), promise);
+        });
+      });
+  return next;
+}
+
+template <class T>
+Future<T> Promise<T>::future() const {
+  HAWSER_CHECK(valid()) << "use of an invalid Promise";
+  return internal::FutureAccess<T>::Make(state_);
+}
+
+template <class T>
+template <class F>
+void Promise<T>::OnCancel(F&& callback) {
+  HAWSER_CHECK(valid()) << "use of an invalid Promise";
+  auto* node = new internal::CancelNode<std::decay_t<F>>(
+      state_, std::forward<F>(callback));
+  if (!state_->AddNode(node)) node->Complete(state_->cancelled());
+}
+
+}  // namespace hawser::async
+
+#endif  // ASYNC_INTERNAL_FUTURE_CALLBACKS_H_

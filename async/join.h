@@ -1,0 +1,114 @@
+#ifndef ASYNC_JOIN_H_
+#define ASYNC_JOIN_H_
+
+#include <atomic>
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "async/future.h"
+#include "async/status_macros.h"
+
+namespace hawser::async {
+namespace internal {
+
+// The results of several futures; the last one to arrive runs `finish`.
+template <class T, class Finish>
+struct JoinState {
+  static constexpr size_t kNone = static_cast<size_t>(-1);
+
+  JoinState(size_t count, Finish on_all)
+      : results(count), num_pending(count), finish(std::move(on_all)) {}
+
+  void Arrive(size_t index, Result<T> result) {
+    if (!result.ok()) {
+      size_t none = kNone;
+      first_failed.compare_exchange_strong(none, index);
+    }
+    results[index].emplace(std::move(result));
+    if (num_pending.fetch_sub(1, std::memory_order_acq_rel) == 1) {
+      std::move(finish)(results, first_failed.load());
+    }
+  }
+
+  std::vector<std::optional<Result<T>>> results;
+  std::atomic<size_t> num_pending;
+  // The first in time.
+  std::atomic<size_t> first_failed{kNone};
+  Finish finish;
+};
+
+// `finish(std::vector<std::optional<Result<T>>>& results, size_t first_failed)`
+// runs once all `futures` are ready.
+template <class T, class Finish>
+void Join(std::vector<Future<T>> futures, Finish finish) {
+  auto state =
+      std::make_shared<JoinState<T, Finish>>(futures.size(), std::move(finish));
+  for (size_t i = 0; i < futures.size(); ++i) {
+    HAWSER_CHECK(futures[i].valid()) << "future " << i << " of a join";
+    Attach(std::move(futures[i]), [state, i](Future<T>& done) {
+      state->Arrive(i, FutureAccess<T>::Take(std::move(done)));
+    });
+  }
+}
+
+}  // namespace internal
+
+// The values of all `futures`, in their order; nothing (Future<void>) for
+// T = void. Ready once every one is, also after an error; the error is the
+// first that occurred.
+template <class T>
+auto JoinAll(std::vector<Future<T>> futures) {
+  using Joined = std::conditional_t<std::is_void_v<T>, std::type_identity<void>,
+                                    std::type_identity<std::vector<T>>>::type;
+  if constexpr (std::is_void_v<T>) {
+    if (futures.empty()) return MakeReadyFuture<void>(absl::OkStatus());
+  } else {
+    if (futures.empty()) return MakeReadyFuture<Joined>(Joined());
+  }
+  Promise<Joined> promise;
+  Future<Joined> joined = promise.future();
+  internal::Join(std::move(futures), [promise = std::move(promise)](
+                                         auto& results, size_t failed) mutable {
+    if (failed < results.size()) {
+      promise.Set(internal::ToStatus(*std::move(results[failed])));
+    } else if constexpr (std::is_void_v<T>) {
+      promise.Set(absl::OkStatus());
+    } else {
+      std::vector<T> values;
+      values.reserve(results.size());
+      for (auto& result : results) {
+        values.push_back(*std::move(*result));
+      }
+      promise.Set(std::move(values));
+    }
+  });
+  return joined;
+}
+
+// The results of all `futures`, in their order, once every one is ready.
+// Never an error itself.
+template <class T>
+Future<std::vector<Result<T>>> JoinAllSettled(std::vector<Future<T>> futures) {
+  using Joined = std::vector<Result<T>>;
+  if (futures.empty()) return MakeReadyFuture<Joined>(Joined());
+  Promise<Joined> promise;
+  Future<Joined> joined = promise.future();
+  internal::Join(std::move(futures),
+                 [promise = std::move(promise)](auto& results, size_t) mutable {
+                   Joined values;
+                   values.reserve(results.size());
+                   for (auto& result : results)
+                     values.push_back(*std::move(result));
+                   promise.Set(std::move(values));
+                 });
+  return joined;
+}
+
+}  // namespace hawser::async
+
+#endif  // ASYNC_JOIN_H_

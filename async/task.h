@@ -1,0 +1,33 @@
+#ifndef ASYNC_TASK_H_
+#define ASYNC_TASK_H_
+
+#include <utility>
+
+#include "absl/functional/any_invocable.h"
+#include "async/task_local.h"
+
+namespace hawser::async {
+
+// A closure and the TaskContext of the thread that made it: what an Executor
+// or a Clock keeps until it runs the closure.
+class Task {
+ public:
+  Task() = default;
+  explicit Task(absl::AnyInvocable<void() &&> closure)
+      : context_(TaskContext::Capture()), closure_(std::move(closure)) {}
+
+  // Runs and destroys the closure. At most once.
+  void Run() && {
+    TaskContext::Scope scope(std::move(context_));
+    absl::AnyInvocable<void()&&> closure = std::move(closure_);
+    std::move(closure)();
+  }
+
+ private:
+  TaskContext context_;
+  absl::AnyInvocable<void() &&> closure_;
+};
+
+}  // namespace hawser::async
+
+#endif  // ASYNC_TASK_H_
