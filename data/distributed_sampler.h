@@ -1,0 +1,53 @@
+#ifndef HAWSER_DATA_DISTRIBUTED_SAMPLER_H_
+#define HAWSER_DATA_DISTRIBUTED_SAMPLER_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/statusor.h"
+
+namespace hawser::data {
+
+struct DistributedSamplerOptions {
+  int64_t dataset_count = 0;
+  // Trainers that share the data set, and which of them this one is.
+  int64_t num_replicas = 1;
+  int64_t rank = 0;
+  bool shuffle = true;
+  uint64_t seed = 0;
+  // Cuts the data set to a multiple of `num_replicas` where it would otherwise
+  // be padded by repeating samples from its front.
+  bool drop_last = false;
+};
+
+// Which samples each of several trainers sees in an epoch: disjoint but for
+// padding, equally many each, and, when shuffled, in another order every epoch
+// that all trainers derive alike from (seed, epoch). Trainer r takes places r,
+// r + num_replicas, r + 2 num_replicas, ... of that order, after PyTorch's
+// DistributedSampler.
+//
+// Immutable; thread-safe.
+class DistributedSampler {
+ public:
+  // kInvalidArgument: num_replicas below 1, rank outside [0, num_replicas), or
+  // a negative dataset_count.
+  static absl::StatusOr<DistributedSampler> Create(
+      const DistributedSamplerOptions& options);
+
+  // Samples per trainer and epoch.
+  int64_t count() const { return count_; }
+
+  // The `count()` indices of `epoch`, in the order to visit them.
+  std::vector<int64_t> Indices(int64_t epoch) const;
+
+ private:
+  DistributedSampler(const DistributedSamplerOptions& options, int64_t count)
+      : options_(options), count_(count) {}
+
+  DistributedSamplerOptions options_;
+  int64_t count_;
+};
+
+}  // namespace hawser::data
+
+#endif  // HAWSER_DATA_DISTRIBUTED_SAMPLER_H_
