@@ -1,0 +1,204 @@
+#include "launch/supervisor.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <ctime>
+
+#include "absl/strings/str_cat.h"
+#include "async/status_macros.h"
+
+namespace hawser::launch {
+namespace {
+
+using SteadyClock = std::chrono::steady_clock;
+
+sigset_t SupervisedSignals() {
+  sigset_t set;
+  sigemptyset(&set);
+  sigaddset(&set, SIGCHLD);
+  sigaddset(&set, SIGINT);
+  sigaddset(&set, SIGTERM);
+  return set;
+}
+
+std::string Describe(const std::string& name, int wait_status) {
+  if (WIFSIGNALED(wait_status)) {
+    const int signal_number = WTERMSIG(wait_status);
+    return absl::StrCat(name, " was killed by signal ", signal_number, " (",
+                        strsignal(signal_number), ")");
+  }
+  return absl::StrCat(name, " exited with code ", WEXITSTATUS(wait_status));
+}
+
+// Between fork and exec: only async-signal-safe calls. Returns only when the
+// executable could not be started.
+void BecomeChild(char* const* argv, pid_t parent, const sigset_t& mask) {
+  // The kernel ends the child with its parent, however the parent ends.
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (getppid() != parent) _exit(1);
+  sigprocmask(SIG_SETMASK, &mask, nullptr);
+  const int null = open("/dev/null", O_RDONLY);
+  if (null >= 0) {
+    dup2(null, STDIN_FILENO);
+    if (null != STDIN_FILENO) close(null);
+  }
+  execv(argv[0], argv);
+}
+
+}  // namespace
+
+void Supervisor::BlockSignals() {
+  const sigset_t set = SupervisedSignals();
+  pthread_sigmask(SIG_BLOCK, &set, nullptr);
+}
+
+absl::StatusOr<std::unique_ptr<Supervisor>> Supervisor::Start(
+    const std::vector<ChildSpec>& children, SupervisorOptions options) {
+  BlockSignals();
+  std::unique_ptr<Supervisor> supervisor(new Supervisor(options));
+  for (const ChildSpec& spec : children) {
+    RETURN_IF_ERROR(supervisor->Spawn(spec));
+  }
+  return supervisor;
+}
+
+absl::Status Supervisor::Spawn(const ChildSpec& spec) {
+  if (spec.command.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("cannot start ", spec.name, ": its command is empty"));
+  }
+  std::vector<char*> argv;
+  for (const std::string& argument : spec.command) {
+    argv.push_back(const_cast<char*>(argument.c_str()));
+  }
+  argv.push_back(nullptr);
+
+  // The child reports a failed exec through this pipe, which a successful one
+  // closes.
+  int pipe_ends[2];
+  if (pipe2(pipe_ends, O_CLOEXEC) != 0) {
+    return absl::ErrnoToStatus(errno, absl::StrCat("cannot start ", spec.name));
+  }
+  sigset_t empty_mask;
+  sigemptyset(&empty_mask);
+  const pid_t parent = getpid();
+  const pid_t pid = fork();
+  if (pid == 0) {
+    BecomeChild(argv.data(), parent, empty_mask);
+    const int error = errno;
+    const ssize_t ignored = write(pipe_ends[1], &error, sizeof(error));
+    _exit(ignored == sizeof(error) ? 127 : 126);
+  }
+  const int fork_error = errno;
+  close(pipe_ends[1]);
+  if (pid < 0) {
+    close(pipe_ends[0]);
+    return absl::ErrnoToStatus(fork_error,
+                               absl::StrCat("cannot start ", spec.name));
+  }
+  int exec_error = 0;
+  ssize_t got;
+  do {
+    got = read(pipe_ends[0], &exec_error, sizeof(exec_error));
+  } while (got < 0 && errno == EINTR);
+  close(pipe_ends[0]);
+  if (got == sizeof(exec_error)) {
+    waitpid(pid, nullptr, 0);
+    return absl::ErrnoToStatus(
+        exec_error, absl::StrCat("cannot start ", spec.name, ": cannot run ",
+                                 spec.command[0]));
+  }
+  children_.push_back({spec.name, pid, true});
+  return absl::OkStatus();
+}
+
+Supervisor::~Supervisor() {
+  Signal(SIGKILL);
+  for (Child& child : children_) {
+    if (child.running) waitpid(child.pid, nullptr, 0);
+  }
+}
+
+int Supervisor::num_running() const {
+  return static_cast<int>(
+      std::count_if(children_.begin(), children_.end(),
+                    [](const Child& child) { return child.running; }));
+}
+
+void Supervisor::Signal(int signal_number) {
+  for (const Child& child : children_) {
+    if (child.running) kill(child.pid, signal_number);
+  }
+}
+
+void Supervisor::Reap() {
+  for (Child& child : children_) {
+    int wait_status = 0;
+    if (!child.running || waitpid(child.pid, &wait_status, WNOHANG) <= 0) {
+      continue;
+    }
+    child.running = false;
+    const bool success =
+        WIFEXITED(wait_status) && WEXITSTATUS(wait_status) == 0;
+    if (!success && first_failure_.ok()) {
+      first_failure_ = absl::AbortedError(Describe(child.name, wait_status));
+    }
+  }
+}
+
+absl::Status Supervisor::Wait() {
+  const sigset_t signals = SupervisedSignals();
+  enum class Stage { kRunning, kNoticing, kTerminating, kKilled };
+  Stage stage = Stage::kRunning;
+  SteadyClock::time_point next_stage_at = SteadyClock::time_point::max();
+  Reap();
+  while (num_running() > 0) {
+    if (stage == Stage::kRunning && !first_failure_.ok()) {
+      stage = Stage::kNoticing;
+      next_stage_at = SteadyClock::now() +
+                      absl::ToChronoNanoseconds(options_.notice_period);
+    }
+    if (SteadyClock::now() >= next_stage_at) {
+      if (stage == Stage::kNoticing) {
+        stage = Stage::kTerminating;
+        Signal(SIGTERM);
+        next_stage_at =
+            SteadyClock::now() + absl::ToChronoNanoseconds(options_.kill_delay);
+      } else {
+        stage = Stage::kKilled;
+        Signal(SIGKILL);
+        next_stage_at = SteadyClock::time_point::max();
+      }
+    }
+    // A second at most, so that a missed SIGCHLD costs no more than that.
+    std::chrono::nanoseconds left = std::chrono::seconds(1);
+    if (next_stage_at != SteadyClock::time_point::max()) {
+      left = std::clamp<std::chrono::nanoseconds>(
+          next_stage_at - SteadyClock::now(), std::chrono::nanoseconds(0),
+          left);
+    }
+    const timespec timeout{static_cast<time_t>(left.count() / 1'000'000'000),
+                           static_cast<long>(left.count() % 1'000'000'000)};
+    const int received = sigtimedwait(&signals, nullptr, &timeout);
+    if (received == SIGINT || received == SIGTERM) {
+      if (first_failure_.ok()) {
+        first_failure_ = absl::CancelledError(
+            absl::StrCat("stopped by ", strsignal(received)));
+      }
+      stage = Stage::kNoticing;
+      next_stage_at = SteadyClock::now();
+    }
+    Reap();
+  }
+  return first_failure_;
+}
+
+}  // namespace hawser::launch
