@@ -1,0 +1,32 @@
+#ifndef HAWSER_OPTIM_ADAMW_H_
+#define HAWSER_OPTIM_ADAMW_H_
+
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "optim/rule_spec.h"
+#include "optim/update_rule.h"
+
+namespace hawser::optim {
+
+// Adam with decoupled weight decay (Loshchilov and Hutter, 2019), as in
+// PyTorch: p = p * (1 - lr * weight_decay) first, then Adam's step without
+// weight decay. Slots: "exp_avg", "exp_avg_sq", "max_exp_avg_sq" with amsgrad.
+struct AdamWOptions {
+  double lr = 1e-3;            // At least 0.
+  double beta1 = 0.9;          // In [0, 1).
+  double beta2 = 0.999;        // In [0, 1).
+  double eps = 1e-8;           // At least 0.
+  double weight_decay = 1e-2;  // At least 0.
+  bool amsgrad = false;
+  bool maximize = false;  // Climbs instead of descending.
+};
+
+RuleSpec AdamW(const AdamWOptions& options);
+
+// kInvalidArgument: an option out of its range, or not one of the above.
+absl::StatusOr<std::unique_ptr<UpdateRule>> MakeAdamW(const RuleSpec& spec);
+
+}  // namespace hawser::optim
+
+#endif  // HAWSER_OPTIM_ADAMW_H_

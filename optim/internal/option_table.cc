@@ -1,0 +1,59 @@
+#include "optim/internal/option_table.h"
+
+#include <cmath>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/string_view.h"
+
+namespace hawser::optim::internal {
+namespace {
+
+absl::string_view View(std::string_view text) {
+  return absl::string_view(text.data(), text.size());
+}
+
+}  // namespace
+
+absl::Status UnknownOption(std::string_view rule, std::string_view option,
+                           std::span<const std::string_view> known) {
+  std::vector<std::string> names(known.begin(), known.end());
+  return absl::InvalidArgumentError(
+      absl::StrCat(View(rule), " has no option \"", View(option),
+                   "\"; its options are ", absl::StrJoin(names, ", ")));
+}
+
+absl::Status NotASwitch(std::string_view rule, std::string_view option,
+                        double value) {
+  return absl::InvalidArgumentError(absl::StrCat(
+      View(rule), ": ", View(option), " is a switch, 0 or 1, not ", value));
+}
+
+absl::Status RepeatedOption(std::string_view rule, std::string_view option) {
+  return absl::InvalidArgumentError(
+      absl::StrCat(View(rule), ": ", View(option), " is given twice"));
+}
+
+absl::Status CheckOption(std::string_view rule, std::string_view option,
+                         double value, const Range& range) {
+  const bool above =
+      range.low_included ? value >= range.low : value > range.low;
+  const bool below =
+      range.high_included ? value <= range.high : value < range.high;
+  if (above && below && std::isfinite(value)) return absl::OkStatus();
+  if (std::isnan(value)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(View(rule), ": ", View(option),
+                     " has no default and is not given, or is not a number"));
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat(View(rule), ": ", View(option), " must be in ",
+                   range.low_included ? "[" : "(", range.low, ", ", range.high,
+                   range.high_included ? "]" : ")", ", not ", value));
+}
+
+}  // namespace hawser::optim::internal

@@ -1,0 +1,98 @@
+#ifndef HAWSER_OPTIM_INTERNAL_OPTION_TABLE_H_
+#define HAWSER_OPTIM_INTERNAL_OPTION_TABLE_H_
+
+#include <cmath>
+#include <limits>
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "optim/rule_spec.h"
+
+namespace hawser::optim::internal {
+
+// One field of an options struct and its name in a RuleSpec.
+template <class Options>
+struct OptionField {
+  std::string_view name;
+  std::variant<double Options::*, bool Options::*> member;
+};
+
+// kInvalidArgument naming the rule, the option, and the options there are.
+absl::Status UnknownOption(std::string_view rule, std::string_view option,
+                           std::span<const std::string_view> known);
+absl::Status NotASwitch(std::string_view rule, std::string_view option,
+                        double value);
+absl::Status RepeatedOption(std::string_view rule, std::string_view option);
+
+// kInvalidArgument unless low <= value, and value < high or, with
+// `high_included`, value <= high. NaN, which stands for a required option that
+// was not given, and infinities are refused too.
+struct Range {
+  double low = 0;
+  double high = std::numeric_limits<double>::infinity();
+  bool low_included = true;
+  bool high_included = false;
+};
+absl::Status CheckOption(std::string_view rule, std::string_view option,
+                         double value, const Range& range);
+
+// The options that `spec` gives, over the defaults of `Options`.
+//
+// kInvalidArgument: an option that the table does not list, one given twice,
+// or a switch that is neither 0 nor 1.
+template <class Options>
+absl::StatusOr<Options> ReadOptions(
+    const RuleSpec& spec, std::span<const OptionField<Options>> table) {
+  Options result;
+  for (size_t i = 0; i < spec.options.size(); ++i) {
+    const auto& [name, value] = spec.options[i];
+    for (size_t j = 0; j < i; ++j) {
+      if (spec.options[j].first == name) return RepeatedOption(spec.name, name);
+    }
+    const OptionField<Options>* found = nullptr;
+    for (const OptionField<Options>& field : table) {
+      if (field.name == name) found = &field;
+    }
+    if (found == nullptr) {
+      std::vector<std::string_view> known;
+      for (const OptionField<Options>& field : table) {
+        known.push_back(field.name);
+      }
+      return UnknownOption(spec.name, name, known);
+    }
+    if (auto* number = std::get_if<double Options::*>(&found->member)) {
+      result.*(*number) = value;
+      continue;
+    }
+    if (value != 0 && value != 1) return NotASwitch(spec.name, name, value);
+    result.*(std::get<bool Options::*>(found->member)) = value == 1;
+  }
+  return result;
+}
+
+// Every option of `options` in the table's order; a required one that is not
+// given (NaN) is left out.
+template <class Options>
+RuleSpec WriteOptions(std::string_view rule, const Options& options,
+                      std::span<const OptionField<Options>> table) {
+  RuleSpec spec{std::string(rule), {}};
+  for (const OptionField<Options>& field : table) {
+    double value;
+    if (auto* number = std::get_if<double Options::*>(&field.member)) {
+      value = options.*(*number);
+      if (std::isnan(value)) continue;
+    } else {
+      value = options.*(std::get<bool Options::*>(field.member)) ? 1 : 0;
+    }
+    spec.options.emplace_back(std::string(field.name), value);
+  }
+  return spec;
+}
+
+}  // namespace hawser::optim::internal
+
+#endif  // HAWSER_OPTIM_INTERNAL_OPTION_TABLE_H_

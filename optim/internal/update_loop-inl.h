@@ -1,0 +1,187 @@
+// The loop over elements that the rules share, compiled once per instruction
+// set by Highway's foreach_target.h, hence no ordinary include guard.
+//
+// A rule's .cc gives it a kernel: an object whose call operator takes a vector
+// tag, the vectors of parameter and gradient, and those of up to three slots,
+// and changes parameter and slots. One pass reads and writes each element once.
+
+#if defined(HAWSER_OPTIM_INTERNAL_UPDATE_LOOP_INL_H_) == \
+    defined(HWY_TARGET_TOGGLE)
+#ifdef HAWSER_OPTIM_INTERNAL_UPDATE_LOOP_INL_H_
+#undef HAWSER_OPTIM_INTERNAL_UPDATE_LOOP_INL_H_
+#else
+#define HAWSER_OPTIM_INTERNAL_UPDATE_LOOP_INL_H_
+#endif
+
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
+
+#include "hwy/highway.h"
+#include "optim/update_rule.h"
+#include "tensor/dtype.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace hawser::optim {
+namespace HWY_NAMESPACE {
+
+namespace hn = hwy::HWY_NAMESPACE;
+
+// Runs of elements that the 16-bit path widens at a time.
+inline constexpr size_t kBlock = 512;
+
+// A run of elements of one arithmetic type.
+template <class T>
+struct Block {
+  size_t count;
+  T* parameter;
+  const T* gradient;
+  T* slots[kMaxSlots];
+};
+
+// One vector, at `i`, through `kernel`. `kSlots` slots are loaded and stored.
+template <size_t kSlots, class D, class Kernel>
+HWY_INLINE void UpdateVector(D d, const Kernel& kernel,
+                             const Block<hn::TFromD<D>>& block, size_t i) {
+  auto p = hn::LoadU(d, block.parameter + i);
+  const auto g = hn::LoadU(d, block.gradient + i);
+  auto s0 = hn::Zero(d);
+  auto s1 = hn::Zero(d);
+  auto s2 = hn::Zero(d);
+  if constexpr (kSlots > 0) s0 = hn::LoadU(d, block.slots[0] + i);
+  if constexpr (kSlots > 1) s1 = hn::LoadU(d, block.slots[1] + i);
+  if constexpr (kSlots > 2) s2 = hn::LoadU(d, block.slots[2] + i);
+  kernel(d, p, g, s0, s1, s2);
+  if constexpr (kSlots > 0) hn::StoreU(s0, d, block.slots[0] + i);
+  if constexpr (kSlots > 1) hn::StoreU(s1, d, block.slots[1] + i);
+  if constexpr (kSlots > 2) hn::StoreU(s2, d, block.slots[2] + i);
+  hn::StoreU(p, d, block.parameter + i);
+}
+
+// A copy of the elements from `begin` on, fewer than a vector of them, followed
+// by zeros: with it every element sees the same arithmetic.
+template <class T>
+class Tail {
+ public:
+  Tail(const Block<T>& block, size_t begin)
+      : block_(block),
+        begin_(begin),
+        bytes_((block.count - begin) * sizeof(T)) {
+    std::memcpy(parameter_, block.parameter + begin, bytes_);
+    std::memcpy(gradient_, block.gradient + begin, bytes_);
+    for (size_t s = 0; s < kMaxSlots; ++s) {
+      if (block.slots[s] == nullptr) continue;
+      std::memcpy(slots_[s], block.slots[s] + begin, bytes_);
+    }
+  }
+
+  Block<T> block() {
+    return {kLanes, parameter_, gradient_, {slots_[0], slots_[1], slots_[2]}};
+  }
+
+  void WriteBack() const {
+    std::memcpy(block_.parameter + begin_, parameter_, bytes_);
+    for (size_t s = 0; s < kMaxSlots; ++s) {
+      if (block_.slots[s] == nullptr) continue;
+      std::memcpy(block_.slots[s] + begin_, slots_[s], bytes_);
+    }
+  }
+
+ private:
+  static constexpr size_t kLanes = HWY_MAX_BYTES / sizeof(T);
+
+  const Block<T>& block_;
+  const size_t begin_;
+  const size_t bytes_;
+  T parameter_[kLanes] = {};
+  T gradient_[kLanes] = {};
+  T slots_[kMaxSlots][kLanes] = {};
+};
+
+template <size_t kSlots, class T, class Kernel>
+void UpdateBlock(const Kernel& kernel, const Block<T>& block) {
+  const hn::ScalableTag<T> d;
+  const size_t lanes = hn::Lanes(d);
+  size_t i = 0;
+  for (; i + lanes <= block.count; i += lanes) {
+    UpdateVector<kSlots>(d, kernel, block, i);
+  }
+  if (i == block.count) return;
+  Tail<T> tail(block, i);
+  UpdateVector<kSlots>(d, kernel, tail.block(), 0);
+  tail.WriteBack();
+}
+
+// Calls `visit(Block<T>)` on the whole span: at once for f32 and f64; for the
+// 16-bit types by blocks of f32 copies, the parameter being written back.
+template <class Narrow, class Visit>
+void VisitNarrow(const UpdateSpan& span, const Visit& visit) {
+  Narrow* const parameter = static_cast<Narrow*>(span.parameter);
+  const Narrow* const gradient = static_cast<const Narrow*>(span.gradient);
+  float wide_parameter[kBlock];
+  float wide_gradient[kBlock];
+  for (size_t begin = 0; begin < span.count; begin += kBlock) {
+    const size_t n = std::min(kBlock, span.count - begin);
+    for (size_t i = 0; i < n; ++i) {
+      wide_parameter[i] = static_cast<float>(parameter[begin + i]);
+      wide_gradient[i] = static_cast<float>(gradient[begin + i]);
+    }
+    Block<float> block{n, wide_parameter, wide_gradient, {}};
+    for (size_t s = 0; s < kMaxSlots; ++s) {
+      float* slot = static_cast<float*>(span.slots[s]);
+      block.slots[s] = slot == nullptr ? nullptr : slot + begin;
+    }
+    visit(block);
+    for (size_t i = 0; i < n; ++i) {
+      parameter[begin + i] = Narrow(wide_parameter[i]);
+    }
+  }
+}
+
+template <class T, class Visit>
+void VisitWide(const UpdateSpan& span, const Visit& visit) {
+  visit(
+      Block<T>{span.count,
+               static_cast<T*>(span.parameter),
+               static_cast<const T*>(span.gradient),
+               {static_cast<T*>(span.slots[0]), static_cast<T*>(span.slots[1]),
+                static_cast<T*>(span.slots[2])}});
+}
+
+template <class Visit>
+void VisitBlocks(const UpdateSpan& span, const Visit& visit) {
+  switch (span.dtype) {
+    case tensor::DType::kF64:
+      return VisitWide<double>(span, visit);
+    case tensor::DType::kF16:
+      return VisitNarrow<tensor::Half>(span, visit);
+    case tensor::DType::kBF16:
+      return VisitNarrow<tensor::BFloat16>(span, visit);
+    default:
+      return VisitWide<float>(span, visit);
+  }
+}
+
+// Makes `Kernel<T>` from the rule's options and the span, T being the
+// arithmetic type that the span's dtype asks for, and runs it over the span.
+template <size_t kSlots, template <class> class Kernel, class Options>
+struct RunKernel {
+  const Options& options;
+  const UpdateSpan& span;
+
+  template <class T>
+  void operator()(const Block<T>& block) const {
+    UpdateBlock<kSlots>(Kernel<T>(options, span), block);
+  }
+};
+
+template <size_t kSlots, template <class> class Kernel, class Options>
+void UpdateElements(const Options& options, const UpdateSpan& span) {
+  VisitBlocks(span, RunKernel<kSlots, Kernel, Options>{options, span});
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace hawser::optim
+HWY_AFTER_NAMESPACE();
+
+#endif  // HAWSER_OPTIM_INTERNAL_UPDATE_LOOP_INL_H_

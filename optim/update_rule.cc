@@ -1,0 +1,282 @@
+#include "optim/update_rule.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <numeric>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "async/status_macros.h"
+#include "tensor/dtype.h"
+#include "tensor/shape.h"
+#include "tensor/tensor.h"
+
+namespace hawser::optim {
+namespace {
+
+using tensor::DType;
+using tensor::Shape;
+
+DType SlotDType(DType parameter) {
+  return parameter == DType::kF64 ? DType::kF64 : DType::kF32;
+}
+
+std::string Describe(const Tensor& tensor) {
+  return tensor.defined() ? tensor.ToString() : "undefined";
+}
+
+absl::Status CheckParameter(const RuleSpec& rule, const Tensor& parameter) {
+  if (!parameter.defined()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(rule.name, ": the parameter is undefined"));
+  }
+  if (!IsFloatingPoint(parameter.dtype())) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(rule.name, ": a parameter must be floating point, not ",
+                     parameter.ToString()));
+  }
+  if (!parameter.device().is_cpu()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(rule.name, ": updates run on the cpu; the parameter is ",
+                     parameter.ToString()));
+  }
+  if (!parameter.is_contiguous()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(rule.name, ": the parameter ", parameter.ToString(),
+                     " is not contiguous; optimize the tensor it views"));
+  }
+  return absl::OkStatus();
+}
+
+// The gradient in dense row-major form.
+absl::StatusOr<Tensor> CheckGradient(const RuleSpec& rule,
+                                     const Tensor& gradient,
+                                     const Shape& expected, DType dtype) {
+  if (!gradient.defined()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(rule.name, ": the gradient is undefined"));
+  }
+  if (gradient.dtype() != dtype || gradient.shape() != expected ||
+      !gradient.device().is_cpu()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        rule.name, ": the gradient must be ", std::string(DTypeName(dtype)),
+        expected.ToString(), " on cpu, not ", gradient.ToString()));
+  }
+  return gradient.Contiguous();
+}
+
+absl::Status CheckSlot(const RuleSpec& rule, const Tensor& parameter,
+                       const std::string& name, const Tensor& slot) {
+  const DType dtype = SlotDType(parameter.dtype());
+  if (slot.defined() && slot.shape() == parameter.shape() &&
+      slot.dtype() == dtype && slot.device().is_cpu() && slot.is_contiguous()) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      rule.name, ": ", name, " of the parameter ", parameter.ToString(),
+      " must be ", std::string(DTypeName(dtype)), parameter.shape().ToString(),
+      ", contiguous, on cpu; it is ", Describe(slot)));
+}
+
+UpdateSpan WholeParameter(const UpdateRule& rule, Tensor& parameter,
+                          ParameterState& state, const StepOptions& options) {
+  UpdateSpan span;
+  span.dtype = parameter.dtype();
+  span.count = static_cast<size_t>(parameter.num_elements());
+  span.parameter = parameter.raw_data();
+  for (size_t i = 0; i < rule.slots().size(); ++i) {
+    span.slots[i] = state.slots[i].second.raw_data();
+  }
+  span.step = state.step + 1;
+  span.learning_rate = options.learning_rate;
+  return span;
+}
+
+void BumpVersions(const Tensor& parameter, const ParameterState& state) {
+  parameter.BumpVersion();
+  for (const auto& slot : state.slots) slot.second.BumpVersion();
+}
+
+// The gradients of the rows of one id, added up in `sum` where there are more
+// than one: narrow types are added in f32 and rounded once.
+class RowSum {
+ public:
+  RowSum(const Tensor& gradients, size_t width)
+      : gradients_(static_cast<const std::byte*>(gradients.raw_data())),
+        dtype_(gradients.dtype()),
+        width_(width),
+        row_bytes_(width * ItemBytes(dtype_)) {}
+
+  // The sum of the rows at `positions`, valid until the next call.
+  const void* Add(std::span<const int64_t> positions) {
+    if (positions.size() == 1) return Row(positions[0]);
+    sum_.resize(row_bytes_);
+    switch (dtype_) {
+      case DType::kF64:
+        AddAs<double, double>(positions);
+        break;
+      case DType::kF16:
+        AddAs<tensor::Half, float>(positions);
+        break;
+      case DType::kBF16:
+        AddAs<tensor::BFloat16, float>(positions);
+        break;
+      default:
+        AddAs<float, float>(positions);
+    }
+    return sum_.data();
+  }
+
+ private:
+  const std::byte* Row(int64_t position) const {
+    return gradients_ + static_cast<size_t>(position) * row_bytes_;
+  }
+
+  template <class T, class Wide>
+  void AddAs(std::span<const int64_t> positions) {
+    T* sum = reinterpret_cast<T*>(sum_.data());
+    std::vector<Wide> wide(width_, 0);
+    for (int64_t position : positions) {
+      const T* row = reinterpret_cast<const T*>(Row(position));
+      for (size_t i = 0; i < width_; ++i) wide[i] += static_cast<Wide>(row[i]);
+    }
+    for (size_t i = 0; i < width_; ++i) sum[i] = T(wide[i]);
+  }
+
+  const std::byte* const gradients_;
+  const DType dtype_;
+  const size_t width_;
+  const size_t row_bytes_;
+  std::vector<std::byte> sum_;
+};
+
+// Positions 0, 1, ... ordered by id, equal ids in their order of arrival.
+absl::StatusOr<std::vector<int64_t>> SortedPositions(
+    const RuleSpec& rule, std::span<const int64_t> ids, int64_t rows) {
+  for (int64_t id : ids) {
+    if (id >= 0 && id < rows) continue;
+    return absl::OutOfRangeError(absl::StrCat(
+        rule.name, ": row ", id, " of a parameter that has ", rows, " rows"));
+  }
+  std::vector<int64_t> positions(ids.size());
+  std::iota(positions.begin(), positions.end(), int64_t{0});
+  std::stable_sort(positions.begin(), positions.end(),
+                   [&](int64_t a, int64_t b) { return ids[a] < ids[b]; });
+  return positions;
+}
+
+}  // namespace
+
+double UpdateRule::learning_rate() const {
+  return spec_.Find("lr").value_or(0);
+}
+
+absl::Status UpdateRule::PrepareState(const Tensor& parameter,
+                                      ParameterState& state) const {
+  const bool complete =
+      std::equal(state.slots.begin(), state.slots.end(), slots_.begin(),
+                 slots_.end(), [](const auto& kept, const Slot& slot) {
+                   return kept.first == slot.name;
+                 });
+  for (const auto& [slot, kept] : state.slots) {
+    RETURN_IF_ERROR(CheckSlot(spec_, parameter, slot, kept));
+  }
+  if (complete) return absl::OkStatus();
+  // The first update, or one with options that need other slots.
+  std::vector<std::pair<std::string, Tensor>> slots;
+  for (const Slot& slot : slots_) {
+    const auto found =
+        std::find_if(state.slots.begin(), state.slots.end(),
+                     [&](const auto& kept) { return kept.first == slot.name; });
+    if (found != state.slots.end()) {
+      slots.push_back(*found);
+      continue;
+    }
+    slots.emplace_back(slot.name,
+                       Tensor::Full(parameter.shape(), slot.initial,
+                                    {.dtype = SlotDType(parameter.dtype())}));
+  }
+  state.slots = std::move(slots);
+  return absl::OkStatus();
+}
+
+absl::Status UpdateRule::Apply(Tensor& parameter, const Tensor& gradient,
+                               ParameterState& state,
+                               const StepOptions& options) const {
+  if (gradient_kind_ == GradientKind::kRows) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(spec_.name,
+                     " takes the gradients of rows, not of a whole parameter; "
+                     "use Adam for this one"));
+  }
+  RETURN_IF_ERROR(CheckParameter(spec_, parameter));
+  ASSIGN_OR_RETURN(
+      const Tensor dense,
+      CheckGradient(spec_, gradient, parameter.shape(), parameter.dtype()));
+  RETURN_IF_ERROR(PrepareState(parameter, state));
+  UpdateSpan span = WholeParameter(*this, parameter, state, options);
+  span.gradient = dense.raw_data();
+  Update(span);
+  ++state.step;
+  BumpVersions(parameter, state);
+  return absl::OkStatus();
+}
+
+absl::Status UpdateRule::ApplyRows(Tensor& parameter, const Tensor& ids,
+                                   const Tensor& gradients,
+                                   ParameterState& state,
+                                   const StepOptions& options) const {
+  if (gradient_kind_ == GradientKind::kDense) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(spec_.ToString(), " cannot update rows alone"));
+  }
+  RETURN_IF_ERROR(CheckParameter(spec_, parameter));
+  if (parameter.rank() == 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(spec_.name, ": a scalar parameter has no rows"));
+  }
+  if (!ids.defined() || ids.dtype() != DType::kI64 || ids.rank() != 1 ||
+      !ids.device().is_cpu()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        spec_.name, ": ids must be i64[n] on cpu, not ", Describe(ids)));
+  }
+  std::vector<int64_t> expected(parameter.shape().begin(),
+                                parameter.shape().end());
+  expected[0] = ids.dim(0);
+  ASSIGN_OR_RETURN(
+      const Tensor dense,
+      CheckGradient(spec_, gradients, Shape(expected), parameter.dtype()));
+  const std::vector<int64_t> rows = ids.ToVector<int64_t>();
+  ASSIGN_OR_RETURN(const std::vector<int64_t> positions,
+                   SortedPositions(spec_, rows, parameter.dim(0)));
+  RETURN_IF_ERROR(PrepareState(parameter, state));
+
+  const UpdateSpan whole = WholeParameter(*this, parameter, state, options);
+  const size_t width = whole.count / std::max<int64_t>(parameter.dim(0), 1);
+  const size_t row_bytes = width * ItemBytes(whole.dtype);
+  const size_t slot_bytes = width * ItemBytes(SlotDType(whole.dtype));
+  RowSum sum(dense, width);
+  for (size_t begin = 0, end = 0; begin < positions.size(); begin = end) {
+    const int64_t row = rows[positions[begin]];
+    while (end < positions.size() && rows[positions[end]] == row) ++end;
+    UpdateSpan span = whole;
+    span.count = width;
+    span.parameter = static_cast<std::byte*>(span.parameter) + row * row_bytes;
+    for (size_t i = 0; i < slots_.size(); ++i) {
+      span.slots[i] = static_cast<std::byte*>(span.slots[i]) + row * slot_bytes;
+    }
+    span.gradient = sum.Add(std::span(positions).subspan(begin, end - begin));
+    Update(span);
+  }
+  ++state.step;
+  BumpVersions(parameter, state);
+  return absl::OkStatus();
+}
+
+}  // namespace hawser::optim
