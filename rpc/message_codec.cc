@@ -1,0 +1,439 @@
+#include "rpc/message_codec.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "async/check.h"
+#include "async/status_macros.h"
+#include "proto/tensor.pb.h"
+#include "rpc/internal/wire_format.h"
+#include "tensor/device.h"
+#include "tensor/wire_codec.h"
+
+namespace hawser::rpc {
+namespace {
+
+using internal::AppendBytesField;
+using internal::AppendFixed64Field;
+using internal::AppendVarint;
+using internal::AppendVarintField;
+using internal::MakeTag;
+using internal::WireField;
+using internal::WireReader;
+using internal::WireType;
+
+// Fields of `RequestHeader`, `ReplyHeader` and `AutogradMetadata`.
+constexpr uint32_t kJob = 1;
+constexpr uint32_t kSource = 2;
+constexpr uint32_t kSourceRank = 3;
+constexpr uint32_t kSourceIncarnation = 4;
+constexpr uint32_t kDestination = 5;
+constexpr uint32_t kDestinationIncarnation = 6;
+constexpr uint32_t kCallId = 7;
+constexpr uint32_t kRequestAutograd = 8;
+constexpr uint32_t kReplyAutograd = 1;
+constexpr uint32_t kContextId = 1;
+constexpr uint32_t kMessageId = 2;
+
+// Up to here a copy costs less than a chunk of its own.
+constexpr int64_t kMaxInlineTensorBytes = 1024;
+// A message with more has no honest sender; bounds what empty ones can cost.
+constexpr size_t kMaxTensors = size_t{1} << 16;
+
+absl::Status Malformed(absl::string_view what) {
+  return absl::InvalidArgumentError(
+      absl::StrCat("the message received has a malformed ", what));
+}
+
+void AppendAutograd(uint32_t field,
+                    const std::optional<AutogradMetadata>& autograd,
+                    std::string& out) {
+  if (!autograd.has_value()) return;
+  std::string metadata;
+  AppendVarintField(kContextId, autograd->context_id, metadata);
+  AppendVarintField(kMessageId, autograd->message_id, metadata);
+  AppendBytesField(field, metadata, out);
+}
+
+absl::StatusOr<AutogradMetadata> ParseAutograd(std::string_view bytes) {
+  AutogradMetadata metadata;
+  WireReader reader(bytes);
+  WireField field;
+  while (!reader.AtEnd()) {
+    if (!reader.ReadField(field)) return Malformed("header");
+    if (field.type != WireType::kVarint) continue;
+    if (field.number == kContextId) metadata.context_id = field.value;
+    if (field.number == kMessageId) metadata.message_id = field.value;
+  }
+  return metadata;
+}
+
+// The tensor in the form it travels in, copied only if it has another.
+absl::StatusOr<tensor::Tensor> ToDense(const tensor::Tensor& value,
+                                       TransferCounters& counters) {
+  if (!value.defined()) {
+    return absl::InvalidArgumentError("a tensor to be sent is undefined");
+  }
+  if (value.device().is_cpu() && value.is_contiguous()) return value;
+  counters.AddCopiedToSend(value.byte_size());
+  ASSIGN_OR_RETURN(const tensor::Tensor on_cpu, value.To(tensor::kCpu));
+  return on_cpu.Contiguous();
+}
+
+}  // namespace
+
+void AppendCallFields(uint64_t call_id,
+                      const std::optional<AutogradMetadata>& autograd,
+                      std::string& header) {
+  if (call_id != 0) AppendVarintField(kCallId, call_id, header);
+  AppendAutograd(kRequestAutograd, autograd, header);
+}
+
+std::string EncodeRequestHeader(const RequestHeader& header) {
+  std::string out;
+  AppendBytesField(kJob, header.job, out);
+  AppendBytesField(kSource, header.source, out);
+  AppendVarintField(kSourceRank,
+                    static_cast<uint64_t>(header.source_rank.value()), out);
+  AppendFixed64Field(kSourceIncarnation, ToNumber(header.source_incarnation),
+                     out);
+  AppendBytesField(kDestination, header.destination, out);
+  AppendFixed64Field(kDestinationIncarnation,
+                     ToNumber(header.destination_incarnation), out);
+  AppendCallFields(header.call_id, header.autograd, out);
+  return out;
+}
+
+std::string EncodeReplyHeader(const std::optional<AutogradMetadata>& autograd) {
+  std::string out;
+  AppendAutograd(kReplyAutograd, autograd, out);
+  return out;
+}
+
+absl::StatusOr<Payload> EncodeMessage(OutgoingMessage message,
+                                      TransferCounters& counters) {
+  HAWSER_CHECK(message.requires_grad.empty() ||
+               message.requires_grad.size() == message.tensors.size())
+      << "a flag per tensor";
+  std::string head = std::move(message.body);
+  if (!message.header.empty()) {
+    AppendBytesField(kHeaderField, message.header, head);
+  }
+  if (message.tensors.empty()) return Payload(std::move(head));
+
+  if (message.tensors.size() > kMaxTensors) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("a message carries at most ", kMaxTensors,
+                     " tensors, not ", message.tensors.size()));
+  }
+  for (size_t i = 0; i < message.tensors.size(); ++i) {
+    tensor::Tensor& value = message.tensors[i];
+    ASSIGN_OR_RETURN(value, ToDense(value, counters));
+    const bool requires_grad =
+        !message.requires_grad.empty() && message.requires_grad[i];
+    AppendBytesField(kTensorsField,
+                     tensor::ToHeader(value, requires_grad).SerializeAsString(),
+                     head);
+  }
+  Payload payload;
+  for (tensor::Tensor& value : message.tensors) {
+    const int64_t bytes = value.byte_size();
+    counters.AddSent(bytes);
+    AppendVarint(MakeTag(kTensorDataField, WireType::kBytes), head);
+    AppendVarint(bytes, head);
+    if (bytes <= kMaxInlineTensorBytes) {
+      if (bytes > 0) {
+        head.append(static_cast<const char*>(
+                        static_cast<const tensor::Tensor&>(value).raw_data()),
+                    bytes);
+      }
+      counters.AddCopiedToSend(bytes);
+      continue;
+    }
+    payload.Append(std::exchange(head, {}));
+    auto owner = std::make_shared<const tensor::Tensor>(std::move(value));
+    const void* data = owner->raw_data();
+    payload.Append(std::move(owner), data, bytes);
+  }
+  payload.Append(std::move(head));
+  return payload;
+}
+
+// Walks the fields of a message that lies in chunks.
+class IncomingMessage::Scanner {
+ public:
+  explicit Scanner(IncomingMessage* message)
+      : message_(*message), chunks_(message->payload_.chunks()) {}
+
+  // Fills in the parts of the message.
+  absl::Status Run() {
+    remaining_ = message_.payload_.size();
+    while (remaining_ > 0) {
+      const Position start = position_;
+      const uint64_t size_before = remaining_;
+      uint64_t tag = 0;
+      if (!ReadVarint(tag) || tag > UINT32_MAX || tag >> 3 == 0) {
+        return Malformed("field");
+      }
+      const auto field = static_cast<uint32_t>(tag >> 3);
+      uint64_t size = 0;
+      if (!ReadSize(static_cast<WireType>(tag & 7), size)) {
+        return Malformed("field");
+      }
+      const bool is_bytes = static_cast<WireType>(tag & 7) == WireType::kBytes;
+      if (field < kHeaderField || field > kTensorDataField || !is_bytes) {
+        Skip(size);
+        AddToBody(start, size_before - remaining_);
+        continue;
+      }
+      RETURN_IF_ERROR(TakePart(field, size));
+    }
+    return Finish();
+  }
+
+ private:
+  struct Position {
+    size_t chunk = 0;
+    size_t offset = 0;
+  };
+
+  bool ReadVarint(uint64_t& value) {
+    value = 0;
+    for (size_t i = 0; i < internal::kMaxVarintBytes && remaining_ > 0; ++i) {
+      const uint64_t byte =
+          static_cast<uint8_t>(chunks_[position_.chunk].data[position_.offset]);
+      Skip(1);
+      if (i == internal::kMaxVarintBytes - 1 && byte > 1) return false;
+      value |= (byte & 0x7f) << (7 * i);
+      if (byte < 0x80) return true;
+    }
+    return false;
+  }
+
+  // The bytes of a field after its tag, the length of bytes excluded.
+  bool ReadSize(WireType type, uint64_t& size) {
+    switch (type) {
+      case WireType::kVarint: {
+        uint64_t value = 0;
+        size = 0;
+        return ReadVarint(value);
+      }
+      case WireType::kFixed64:
+        size = 8;
+        break;
+      case WireType::kFixed32:
+        size = 4;
+        break;
+      case WireType::kBytes:
+        if (!ReadVarint(size)) return false;
+        break;
+      default:
+        return false;
+    }
+    return size <= remaining_;
+  }
+
+  // `size` bytes are there.
+  void Skip(uint64_t size) {
+    remaining_ -= size;
+    while (size > 0) {
+      const size_t here = chunks_[position_.chunk].size - position_.offset;
+      if (size < here) {
+        position_.offset += size;
+        return;
+      }
+      size -= here;
+      ++position_.chunk;
+      position_.offset = 0;
+    }
+  }
+
+  // `size` bytes at `start`, joined if they must be.
+  std::string_view View(Position start, uint64_t size) {
+    if (size == 0) return {};
+    const Payload::Chunk& first = chunks_[start.chunk];
+    if (size <= first.size - start.offset) {
+      return {first.data + start.offset, size};
+    }
+    std::string joined;
+    AppendBytes(start, size, joined);
+    return Keep(std::move(joined));
+  }
+
+  void AppendBytes(Position start, uint64_t size, std::string& out) const {
+    while (size > 0) {
+      const Payload::Chunk& chunk = chunks_[start.chunk];
+      const size_t here = std::min<uint64_t>(size, chunk.size - start.offset);
+      out.append(chunk.data + start.offset, here);
+      size -= here;
+      start = {start.chunk + 1, 0};
+    }
+  }
+
+  std::string_view Keep(std::string joined) {
+    return *message_.joined_.emplace_back(
+        std::make_unique<const std::string>(std::move(joined)));
+  }
+
+  void AddToBody(Position start, uint64_t size) {
+    if (!body_.empty() && body_end_ == remaining_ + size) {
+      body_.back().second += size;
+    } else {
+      body_.emplace_back(start, size);
+    }
+    body_end_ = remaining_;
+  }
+
+  absl::Status TakePart(uint32_t field, uint64_t size) {
+    if (field == kHeaderField) {
+      message_.header_ = View(position_, size);
+      Skip(size);
+      return absl::OkStatus();
+    }
+    if (field == kTensorsField) {
+      if (message_.tensors_.size() == kMaxTensors) {
+        return Malformed("list of tensors: it is too long");
+      }
+      message_.tensors_.push_back({.header = View(position_, size)});
+      Skip(size);
+      return absl::OkStatus();
+    }
+    if (num_data_ == message_.tensors_.size()) {
+      return Malformed("list of tensors: data without a header before it");
+    }
+    TensorPart& part = message_.tensors_[num_data_++];
+    part.chunk = position_.chunk;
+    part.offset = position_.offset;
+    part.size = size;
+    message_.tensor_bytes_ += size;
+    Skip(size);
+    return absl::OkStatus();
+  }
+
+  absl::Status Finish() {
+    if (num_data_ != message_.tensors_.size()) {
+      return Malformed("list of tensors: a header without data");
+    }
+    if (body_.size() == 1) {
+      message_.body_ = View(body_[0].first, body_[0].second);
+    } else if (body_.size() > 1) {
+      std::string joined;
+      for (const auto& [start, size] : body_) AppendBytes(start, size, joined);
+      message_.body_ = Keep(std::move(joined));
+    }
+    return absl::OkStatus();
+  }
+
+  IncomingMessage& message_;
+  const std::span<const Payload::Chunk> chunks_;
+  Position position_;
+  uint64_t remaining_ = 0;
+  // Runs of adjacent fields that belong to the body, and how many bytes
+  // followed the last one.
+  absl::InlinedVector<std::pair<Position, uint64_t>, 2> body_;
+  uint64_t body_end_ = 0;
+  size_t num_data_ = 0;
+};
+
+absl::StatusOr<IncomingMessage> IncomingMessage::Parse(Payload payload) {
+  IncomingMessage message;
+  message.payload_ = std::move(payload);
+  RETURN_IF_ERROR(Scanner(&message).Run());
+  return message;
+}
+
+absl::StatusOr<RequestHeader> IncomingMessage::ParseRequestHeader() const {
+  RequestHeader header;
+  WireReader reader(header_);
+  WireField field;
+  while (!reader.AtEnd()) {
+    if (!reader.ReadField(field)) return Malformed("header");
+    switch (MakeTag(field.number, field.type)) {
+      case MakeTag(kJob, WireType::kBytes):
+        header.job = field.bytes;
+        break;
+      case MakeTag(kSource, WireType::kBytes):
+        header.source = field.bytes;
+        break;
+      case MakeTag(kSourceRank, WireType::kVarint):
+        header.source_rank = WorkerId(static_cast<int32_t>(field.value));
+        break;
+      case MakeTag(kSourceIncarnation, WireType::kFixed64):
+        header.source_incarnation = Incarnation{field.value};
+        break;
+      case MakeTag(kDestination, WireType::kBytes):
+        header.destination = field.bytes;
+        break;
+      case MakeTag(kDestinationIncarnation, WireType::kFixed64):
+        header.destination_incarnation = Incarnation{field.value};
+        break;
+      case MakeTag(kCallId, WireType::kVarint):
+        header.call_id = field.value;
+        break;
+      case MakeTag(kRequestAutograd, WireType::kBytes): {
+        ASSIGN_OR_RETURN(header.autograd, ParseAutograd(field.bytes));
+        break;
+      }
+      default:
+        break;
+    }
+  }
+  return header;
+}
+
+absl::StatusOr<std::optional<AutogradMetadata>>
+IncomingMessage::ParseReplyHeader() const {
+  std::optional<AutogradMetadata> autograd;
+  WireReader reader(header_);
+  WireField field;
+  while (!reader.AtEnd()) {
+    if (!reader.ReadField(field)) return Malformed("header");
+    if (field.number == kReplyAutograd && field.type == WireType::kBytes) {
+      ASSIGN_OR_RETURN(autograd, ParseAutograd(field.bytes));
+    }
+  }
+  return autograd;
+}
+
+std::vector<std::span<const std::byte>> IncomingMessage::Pieces(
+    const TensorPart& part) const {
+  std::vector<std::span<const std::byte>> pieces;
+  size_t offset = part.offset;
+  uint64_t left = part.size;
+  for (size_t i = part.chunk; left > 0; ++i) {
+    const Payload::Chunk& chunk = payload_.chunks()[i];
+    const size_t here = std::min<uint64_t>(left, chunk.size - offset);
+    pieces.emplace_back(reinterpret_cast<const std::byte*>(chunk.data + offset),
+                        here);
+    left -= here;
+    offset = 0;
+  }
+  return pieces;
+}
+
+absl::StatusOr<std::vector<tensor::Tensor>> IncomingMessage::ReadTensors(
+    TransferCounters& counters, std::vector<bool>* requires_grad) const {
+  std::vector<tensor::Tensor> tensors;
+  tensors.reserve(tensors_.size());
+  for (const TensorPart& part : tensors_) {
+    v1::TensorHeader header;
+    if (!header.ParseFromArray(part.header.data(),
+                               static_cast<int>(part.header.size()))) {
+      return Malformed("tensor header");
+    }
+    ASSIGN_OR_RETURN(tensor::Tensor value,
+                     tensor::DecodeTensor(header, Pieces(part)));
+    counters.AddReceived(part.size);
+    counters.AddCopiedToReceive(part.size);
+    if (requires_grad != nullptr) {
+      requires_grad->push_back(header.requires_grad());
+    }
+    tensors.push_back(std::move(value));
+  }
+  return tensors;
+}
+
+}  // namespace hawser::rpc

@@ -1,0 +1,58 @@
+// A value whose type is known at run time only.
+
+#ifndef HAWSER_RPC_RETAINED_VALUE_H_
+#define HAWSER_RPC_RETAINED_VALUE_H_
+
+#include <memory>
+#include <string>
+#include <type_traits>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "rpc/function.h"
+#include "rpc/wire_traits.h"
+
+namespace hawser::rpc {
+
+class Encoder;
+
+// What there is to know of a type that a registered function returns. One
+// object per type and binary; compare `name`, not addresses.
+struct ValueType {
+  std::string name;
+  // Writes the value; null if the type has no WireTraits.
+  absl::Status (*encode)(Encoder&, const void*);
+};
+
+// The result of a registered function, not encoded.
+struct RetainedValue {
+  // A `T`; null if the function returns nothing.
+  std::shared_ptr<void> value;
+  // Never null; lives as long as the process.
+  const ValueType* type = nullptr;
+};
+
+template <class T>
+const ValueType* ValueTypeOf() {
+  static const ValueType* const type = [] {
+    auto* made = new ValueType{TypeName<T>(), nullptr};
+    if constexpr (std::is_void_v<T>) {
+      made->encode = [](Encoder&, const void*) { return absl::OkStatus(); };
+    } else if constexpr (WireType<T>) {
+      made->encode = [](Encoder& encoder, const void* value) {
+        return WireTraits<T>::Encode(encoder, *static_cast<const T*>(value));
+      };
+    }
+    return made;
+  }();
+  return type;
+}
+
+template <class T>
+RetainedValue Retain(T value) {
+  return {std::make_shared<T>(std::move(value)), ValueTypeOf<T>()};
+}
+
+}  // namespace hawser::rpc
+
+#endif  // HAWSER_RPC_RETAINED_VALUE_H_

@@ -1,0 +1,62 @@
+// What higher layers attach to an agent.
+
+#ifndef HAWSER_RPC_SERVICE_H_
+#define HAWSER_RPC_SERVICE_H_
+
+#include <string_view>
+
+#include "absl/status/status.h"
+#include "async/clock.h"
+#include "async/future.h"
+#include "rpc/message_hook.h"
+#include "rpc/types.h"
+
+namespace hawser::rpc {
+
+class Agent;
+
+// One layer above the agent, such as references or distributed autograd; lives
+// as long as the agent. Calls come in this order:
+//
+//   Start, message_hook, OnWorkerLost any number of times, Drain at most once,
+//   Stop once (also where Start failed).
+//
+// The agent finds it by type: `agent.service<RRefService>()`.
+class Service {
+ public:
+  virtual ~Service() = default;
+
+  // "rref", for messages.
+  virtual std::string_view name() const = 0;
+
+  // Registers methods. Nothing is served and no peer is known yet. An error
+  // fails the agent's start.
+  virtual absl::Status Start(Agent& agent) = 0;
+
+  // At most one service of an agent has a hook.
+  virtual MessageHook* message_hook() { return nullptr; }
+
+  // `worker` is dead or out of reach for good: calls to this incarnation fail
+  // from now on. Runs on the agent's executor, once per incarnation.
+  virtual void OnWorkerLost(const WorkerInfo& worker,
+                            const absl::Status& status) {
+    (void)worker;
+    (void)status;
+  }
+
+  // One step of a graceful shutdown: all workers are here, all still serve,
+  // and users make no more calls. Calls may still be made by this service. An
+  // error, or not completing by `deadline`, is reported by the shutdown, which
+  // goes on.
+  virtual async::Future<void> Drain(async::MonotonicTime deadline) {
+    (void)deadline;
+    return async::MakeReadyFuture<void>(absl::OkStatus());
+  }
+
+  // Nothing is served any more and all calls have ended.
+  virtual void Stop() {}
+};
+
+}  // namespace hawser::rpc
+
+#endif  // HAWSER_RPC_SERVICE_H_
