@@ -4,6 +4,7 @@
 #include <string_view>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -28,6 +29,16 @@ namespace internal {
 
 template <class T>
 struct FutureAccess;
+
+// Whether T can be copied; std::vector<U> says yes for any U.
+template <class T>
+inline constexpr bool kCopyable = std::is_copy_constructible_v<T>;
+template <>
+inline constexpr bool kCopyable<void> = true;
+template <class U>
+inline constexpr bool kCopyable<std::vector<U>> = kCopyable<U>;
+template <class U>
+inline constexpr bool kCopyable<absl::StatusOr<U>> = kCopyable<U>;
 
 absl::Status WaitTimeoutError(absl::Duration waited, std::string_view what);
 
@@ -147,7 +158,7 @@ class [[nodiscard]] Future {
   Result<T> Take() && {
     Future self = std::move(*this);
     if (self.state_->sole_reader()) return std::move(self.state_->result());
-    if constexpr (std::is_copy_constructible_v<Result<T>>) {
+    if constexpr (internal::kCopyable<T>) {
       return self.state_->result();
     } else {
       HAWSER_CHECK(false) << "a move-only result has a second reader";

@@ -35,7 +35,7 @@ void ThreadPool::Post(absl::AnyInvocable<void() &&> closure) {
   Task task(std::move(closure));
   // A refused task is destroyed by the caller, after the lock.
   MutexLock lock(&mutex_);
-  if (stopping_) return;
+  if (stopping_ && t_pool != this) return;
   queue_.push_back(std::move(task));
   ActivateLocked();
 }

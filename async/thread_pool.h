@@ -48,11 +48,13 @@ class ThreadPool final : public Executor, private BlockingObserver {
   // Does Shutdown. Must not run on a thread of the pool.
   ~ThreadPool() override;
 
-  // After Shutdown has begun, `closure` is destroyed unrun.
+  // After Shutdown has begun, `closure` is destroyed unrun, except where a
+  // closure of this pool posts it.
   void Post(absl::AnyInvocable<void() &&> closure) override;
 
-  // Runs what was posted before, then joins the threads. Idempotent; each
-  // call returns when all that is done. Must not run on a thread of the pool.
+  // Runs what was posted before, and what that posts, then joins the threads.
+  // Idempotent; each call returns when all that is done. Must not run on a
+  // thread of the pool.
   void Shutdown();
 
   ThreadPoolStats stats() const;
