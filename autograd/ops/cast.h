@@ -1,0 +1,17 @@
+// Differentiable change of dtype.
+#ifndef HAWSER_AUTOGRAD_OPS_CAST_H_
+#define HAWSER_AUTOGRAD_OPS_CAST_H_
+
+#include "absl/status/statusor.h"
+#include "tensor/dtype.h"
+#include "tensor/tensor.h"
+
+namespace hawser::autograd {
+
+// `a` in `dtype`, or `a` itself if it has it. The gradient is converted back;
+// none flows through a dtype that is not floating point.
+absl::StatusOr<Tensor> Cast(const Tensor& a, tensor::DType dtype);
+
+}  // namespace hawser::autograd
+
+#endif  // HAWSER_AUTOGRAD_OPS_CAST_H_

@@ -1,0 +1,21 @@
+// Dropout (Srivastava et al., JMLR 2014), in its inverted form.
+#ifndef HAWSER_AUTOGRAD_OPS_DROPOUT_H_
+#define HAWSER_AUTOGRAD_OPS_DROPOUT_H_
+
+#include "absl/status/statusor.h"
+#include "tensor/ops/random.h"
+#include "tensor/tensor.h"
+
+namespace hawser::autograd {
+
+// Each element of `a` set to 0 with `probability`, else divided by
+// 1 - probability. Floating-point dtypes.
+//
+//   kInvalidArgument  `probability` is not in [0, 1], or the dtype does not
+//   fit.
+absl::StatusOr<Tensor> Dropout(const Tensor& a, double probability,
+                               tensor::Generator& generator);
+
+}  // namespace hawser::autograd
+
+#endif  // HAWSER_AUTOGRAD_OPS_DROPOUT_H_

@@ -1,0 +1,20 @@
+// Differentiable table look-ups: tensor/ops/embedding.h with dense gradients of
+// the table; it has the shapes, dtypes and errors.
+#ifndef HAWSER_AUTOGRAD_OPS_EMBEDDING_H_
+#define HAWSER_AUTOGRAD_OPS_EMBEDDING_H_
+
+#include "absl/status/statusor.h"
+#include "tensor/kernel_types.h"
+#include "tensor/tensor.h"
+
+namespace hawser::autograd {
+
+using tensor::BagMode;
+
+absl::StatusOr<Tensor> Embedding(const Tensor& weight, const Tensor& ids);
+absl::StatusOr<Tensor> EmbeddingBag(const Tensor& weight, const Tensor& ids,
+                                    const Tensor& offsets, BagMode mode);
+
+}  // namespace hawser::autograd
+
+#endif  // HAWSER_AUTOGRAD_OPS_EMBEDDING_H_
