@@ -39,7 +39,7 @@ class Allocator {
   virtual AllocatorStats stats() const = 0;
 
   // Gives cached blocks back to the system. Blocks cached by other threads
-  // follow when these threads next allocate or free.
+  // follow when these threads next free one.
   virtual void Trim() = 0;
 };
 

@@ -2,10 +2,29 @@
 
 #include <utility>
 
+#include "async/check.h"
 #include "tensor/device_allocators.h"
+#include "tensor/internal/cpu_allocator.h"
 
 namespace hawser::tensor {
 namespace {
+
+// Host memory. Both the object and its bytes come from the caching allocator:
+// every tensor makes one.
+class HostStorage final : public Storage {
+ public:
+  HostStorage(void* data, size_t bytes) : Storage(data, bytes, kCpu) {}
+  ~HostStorage() override { internal::FreeHostBlock(data(), bytes()); }
+
+  static void* operator new(size_t bytes) {
+    void* const block = internal::AllocateHostBlock(bytes);
+    HAWSER_CHECK(block != nullptr) << "out of host memory";
+    return block;
+  }
+  static void operator delete(void* block, size_t bytes) {
+    internal::FreeHostBlock(block, bytes);
+  }
+};
 
 class AllocatedStorage final : public Storage {
  public:
@@ -32,6 +51,11 @@ class ForeignStorage final : public Storage {
 }  // namespace
 
 absl::StatusOr<StoragePtr> Storage::Allocate(size_t bytes, Device device) {
+  if (device.is_cpu()) {
+    if (void* const data = internal::AllocateHostBlock(bytes)) {
+      return StoragePtr(new HostStorage(data, bytes));
+    }
+  }
   absl::StatusOr<Allocator*> allocator = AllocatorFor(device);
   if (!allocator.ok()) return allocator.status();
   absl::StatusOr<void*> data = (*allocator)->Allocate(bytes);

@@ -1,18 +1,18 @@
 #include "tensor/tensor_impl.h"
 
 #include "async/check.h"
-#include "tensor/device_allocators.h"
+#include "tensor/internal/cpu_allocator.h"
 
 namespace hawser::tensor::internal {
 
 void* TensorImpl::operator new(size_t bytes) {
-  absl::StatusOr<void*> block = CpuAllocator().Allocate(bytes);
-  HAWSER_CHECK(block.ok()) << block.status();
-  return *block;
+  void* const block = AllocateHostBlock(bytes);
+  HAWSER_CHECK(block != nullptr) << "out of host memory";
+  return block;
 }
 
 void TensorImpl::operator delete(void* block, size_t bytes) {
-  CpuAllocator().Deallocate(block, bytes);
+  FreeHostBlock(block, bytes);
 }
 
 uint64_t TensorImpl::AssignId() const {

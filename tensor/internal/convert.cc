@@ -1,5 +1,6 @@
 #include "tensor/internal/convert.h"
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 
@@ -22,6 +23,26 @@ inline Stored<To> ConvertStored(Stored<From> value) {
   }
 }
 
+template <class T>
+constexpr bool kIsHalf = std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>;
+
+template <class To, class From>
+void ConvertDense(const Stored<From>* source, Stored<To>* dest, int64_t count);
+
+// Between a 16-bit type and another, by way of a float either end has vector
+// loops for.
+template <class To, class From>
+void ConvertThroughFloat(const Stored<From>* source, Stored<To>* dest,
+                         int64_t count) {
+  constexpr int64_t kBlock = 256;
+  std::array<float, kBlock> floats;
+  for (int64_t i = 0; i < count; i += kBlock) {
+    const int64_t n = std::min(kBlock, count - i);
+    ConvertDense<float, From>(source + i, floats.data(), n);
+    ConvertDense<To, float>(floats.data(), dest + i, n);
+  }
+}
+
 template <class To, class From>
 void ConvertDense(const Stored<From>* source, Stored<To>* dest, int64_t count) {
   if constexpr (std::is_same_v<To, From> && !std::is_same_v<To, bool>) {
@@ -38,6 +59,9 @@ void ConvertDense(const Stored<From>* source, Stored<To>* dest, int64_t count) {
   } else if constexpr (std::is_same_v<To, float> &&
                        std::is_same_v<From, BFloat16>) {
     BFloat16ToFloat(source, dest, count);
+  } else if constexpr ((kIsHalf<From> && !std::is_same_v<To, float>) ||
+                       (kIsHalf<To> && !std::is_same_v<From, float>)) {
+    ConvertThroughFloat<To, From>(source, dest, count);
   } else {
     for (int64_t i = 0; i < count; ++i) {
       dest[i] = ConvertStored<To, From>(source[i]);

@@ -1,10 +1,9 @@
 // The caching allocator of host memory.
 //
-// Sizes are rounded up to classes, four per doubling, so that at most a fifth
-// of a block is unused. A freed block of up to 1 MiB goes to a small stack of
-// the freeing thread, without a lock; what overflows there, and larger blocks,
-// go to a list shared by all threads. Blocks beyond the largest class (1 GiB)
-// are not kept. When the shared list exceeds its limit, the classes that went
+// Sizes are rounded up to classes. A freed block of up to 1 MiB goes to a small
+// stack of the freeing thread, without a lock; what overflows there, and larger
+// blocks, go to a list shared by all threads. Blocks beyond the largest class
+// (1 GiB) are not kept. When the shared list exceeds its limit, the classes
 // unused longest are given back to the system. Blocks of 2 MiB and more are
 // mapped at huge-page boundaries.
 
@@ -17,28 +16,13 @@
 #include <cstdint>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "async/mutex.h"
 #include "tensor/allocator.h"
+#include "tensor/internal/poison.h"
+#include "tensor/internal/size_class.h"
 
 namespace hawser::tensor::internal {
-
-inline constexpr size_t kLargestThreadBlockBytes = size_t{1} << 20;
-inline constexpr size_t kLargestCachedBlockBytes = size_t{1} << 30;
-
-// A class index and the bytes of its blocks.
-struct SizeClass {
-  int index;
-  size_t block_bytes;
-};
-
-// The smallest class that holds `bytes` <= kLargestCachedBlockBytes.
-SizeClass SizeClassOf(size_t bytes);
-
-// The bytes of a block of class `index`.
-size_t SizeClassBytes(int index);
-
-inline constexpr int kNumSizeClasses = 92;
-inline constexpr int kNumThreadSizeClasses = 52;
 
 class ThreadBlockCache;
 
@@ -54,6 +38,11 @@ class CachingCpuAllocator final : public Allocator {
 
   void SetCacheLimit(int64_t bytes);
 
+  // Allocate() and Deallocate() without the thread's cache; null for want of
+  // memory.
+  void* AllocateShared(size_t bytes);
+  void DeallocateShared(void* block, size_t bytes);
+
  private:
   friend class ThreadBlockCache;
 
@@ -68,7 +57,7 @@ class CachingCpuAllocator final : public Allocator {
 
   CachingCpuAllocator() = default;
 
-  absl::StatusOr<void*> AllocateFromSystem(size_t bytes, size_t block_bytes);
+  void* AllocateFromSystem(size_t bytes, size_t block_bytes);
   void FreeToSystem(void* block, size_t block_bytes);
   void FreeToSystem(const std::vector<FreeBlock>& blocks);
 
@@ -95,6 +84,117 @@ class CachingCpuAllocator final : public Allocator {
   uint64_t use_counter_ ABSL_GUARDED_BY(mutex_) = 0;
   std::vector<ThreadBlockCache*> threads_ ABSL_GUARDED_BY(mutex_);
 };
+
+// The blocks one thread keeps for itself. Only its thread uses it, but for
+// bytes(), which any thread may read.
+class ThreadBlockCache {
+ public:
+  // That of the calling thread, made on first use; null while the thread ends,
+  // because other thread-local objects may outlive the cache.
+  static ThreadBlockCache* Get() {
+    if (current_ != nullptr) [[likely]]
+      return current_;
+    return Make();
+  }
+
+  explicit ThreadBlockCache(CachingCpuAllocator* allocator);
+  ~ThreadBlockCache();
+  ThreadBlockCache(const ThreadBlockCache&) = delete;
+  ThreadBlockCache& operator=(const ThreadBlockCache&) = delete;
+
+  // A block, or null if there is none of that class.
+  void* Take(SizeClass size_class) {
+    Bin& bin = bins_[size_class.index];
+    if (bin.count == 0) [[unlikely]]
+      return nullptr;
+    AddBytes(-static_cast<int64_t>(size_class.block_bytes));
+    return bin.blocks[--bin.count];
+  }
+
+  void Put(SizeClass size_class, void* block) {
+    Bin& bin = bins_[size_class.index];
+    const int64_t block_bytes = static_cast<int64_t>(size_class.block_bytes);
+    if (bin.count == bin.capacity || bytes() + block_bytes > kMaxBytes ||
+        epoch_ != allocator_->trim_epoch_.load(std::memory_order_relaxed))
+        [[unlikely]] {
+      PutSlowly(size_class, block);
+      return;
+    }
+    bin.blocks[bin.count++] = block;
+    AddBytes(block_bytes);
+  }
+
+  // Gives all blocks to the system if Trim() was called since the last look.
+  void FollowTrim();
+
+  int64_t bytes() const { return bytes_.load(std::memory_order_relaxed); }
+
+ private:
+  struct Owner;
+
+  // Bytes of all blocks, and blocks of one class: more of those up to 1 KiB,
+  // which every tensor is made of.
+  static constexpr int64_t kMaxBytes = int64_t{16} << 20;
+  static constexpr int kSmallClasses = 12;
+  static constexpr int kSmallBlocks = 128;
+  static constexpr int kBlocks = 16;
+
+  struct Bin {
+    int count = 0;
+    int capacity = 0;
+    void** blocks = nullptr;
+  };
+
+  static ThreadBlockCache* Make();
+
+  void AddBytes(int64_t change) {
+    bytes_.store(bytes() + change, std::memory_order_relaxed);
+  }
+  void PutSlowly(SizeClass size_class, void* block);
+  // Moves `count` blocks of a class to the shared list.
+  void Share(SizeClass size_class, int count);
+
+  static constinit thread_local ThreadBlockCache* current_;
+  static constinit thread_local bool thread_ends_;
+
+  CachingCpuAllocator* const allocator_;
+  uint64_t epoch_;
+  std::atomic<int64_t> bytes_{0};
+  std::array<Bin, kNumThreadSizeClasses> bins_;
+  std::array<void*, kSmallClasses * kSmallBlocks +
+                        (kNumThreadSizeClasses - kSmallClasses) * kBlocks>
+      slots_;
+};
+
+inline constinit thread_local ThreadBlockCache* ThreadBlockCache::current_ =
+    nullptr;
+inline constinit thread_local bool ThreadBlockCache::thread_ends_ = false;
+
+// CachingCpuAllocator::Allocate() and Deallocate() for callers to whom their
+// cost matters. Null for want of memory.
+inline void* AllocateHostBlock(size_t bytes) {
+  if (bytes <= kLargestThreadBlockBytes) {
+    if (ThreadBlockCache* const cache = ThreadBlockCache::Get()) {
+      if (void* const block = cache->Take(SizeClassOf(bytes))) {
+        Unpoison(block, bytes);
+        return block;
+      }
+    }
+  }
+  return CachingCpuAllocator::Get().AllocateShared(bytes);
+}
+
+inline void FreeHostBlock(void* block, size_t bytes) {
+  if (bytes <= kLargestThreadBlockBytes) {
+    if (ThreadBlockCache* const cache = ThreadBlockCache::Get()) {
+      const SizeClass size_class = SizeClassOf(bytes);
+      Poison(block, size_class.block_bytes);
+      cache->Put(size_class, block);
+      return;
+    }
+  }
+  CachingCpuAllocator::Get().DeallocateShared(block, bytes);
+}
 
 }  // namespace hawser::tensor::internal
 

@@ -7,9 +7,14 @@
 
 namespace hawser::tensor::internal {
 
-DimArray::DimArray(std::span<const int64_t> values) {
+DimArray::DimArray(std::span<const int64_t> values) : DimArray() {
   if (values.size() > kMaxRank) DieRank(values.size());
-  Assign(values.data(), static_cast<int>(values.size()));
+  rank_ = static_cast<int>(values.size());
+  std::copy(values.begin(), values.end(), values_);
+}
+
+void DimArray::AssignRest(const int64_t (&values)[kMaxRank]) {
+  std::copy(values + 4, values + rank_, values_ + 4);
 }
 
 void DimArray::Append(int64_t value) { Insert(rank_, value); }

@@ -20,7 +20,7 @@ namespace internal {
 // Growing past kMaxRank or reading past the end aborts.
 class DimArray {
  public:
-  DimArray() = default;
+  DimArray() { std::fill_n(values_, 4, 0); }
   explicit DimArray(std::span<const int64_t> values);
   DimArray(const DimArray& other) { Assign(other.values_, other.rank_); }
   DimArray& operator=(const DimArray& other) {
@@ -59,13 +59,17 @@ class DimArray {
     }
     return i;
   }
-  void Assign(const int64_t* values, int rank) {
+  // Always copies the first four, which needs no loop for most tensors.
+  void Assign(const int64_t (&values)[kMaxRank], int rank) {
     rank_ = rank;
-    for (int i = 0; i < rank; ++i) values_[i] = values[i];
+    for (int i = 0; i < 4; ++i) values_[i] = values[i];
+    if (rank > 4) [[unlikely]]
+      AssignRest(values);
   }
+  void AssignRest(const int64_t (&values)[kMaxRank]);
 
   int rank_ = 0;
-  int64_t values_[kMaxRank];
+  int64_t values_[kMaxRank];  // Zero or set up to the larger of 4 and rank_.
 };
 
 }  // namespace internal
