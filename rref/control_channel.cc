@@ -1,0 +1,99 @@
+#include "rref/control_channel.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+
+namespace hawser::rref {
+
+void ControlSender::Add(WorkerRun to, v1::RRefControlOperation operation) {
+  async::MutexLock lock(&mutex_);
+  if (closed_.contains(to)) return;
+  peers_[to].queue.push_back(std::move(operation));
+}
+
+std::optional<v1::RRefControlRequest> ControlSender::NextBatch(WorkerRun to) {
+  async::MutexLock lock(&mutex_);
+  auto it = peers_.find(to);
+  if (it == peers_.end()) return std::nullopt;
+  Peer& peer = it->second;
+  if (peer.under_way > 0 || peer.queue.empty()) return std::nullopt;
+  peer.under_way = std::min(peer.queue.size(), kMaxBatch);
+  v1::RRefControlRequest request;
+  request.set_first_sequence(peer.next_sequence);
+  for (size_t i = 0; i < peer.under_way; ++i) {
+    *request.add_operations() = peer.queue[i];
+  }
+  peer.next_sequence += peer.under_way;
+  return request;
+}
+
+void ControlSender::Finish(WorkerRun to) {
+  async::MutexLock lock(&mutex_);
+  auto it = peers_.find(to);
+  if (it == peers_.end()) return;
+  Peer& peer = it->second;
+  peer.queue.erase(peer.queue.begin(), peer.queue.begin() + peer.under_way);
+  peer.under_way = 0;
+}
+
+void ControlSender::Close(WorkerRun to) {
+  async::MutexLock lock(&mutex_);
+  closed_.insert(to);
+  peers_.erase(to);
+}
+
+size_t ControlSender::pending() const {
+  async::MutexLock lock(&mutex_);
+  size_t pending = 0;
+  for (const auto& [run, peer] : peers_) pending += peer.queue.size();
+  return pending;
+}
+
+absl::StatusOr<v1::RRefControlReply> ControlReceiver::Receive(
+    WorkerRun from, const v1::RRefControlRequest& request, Apply apply) {
+  const std::shared_ptr<Peer> peer = FindPeer(from);
+  async::MutexLock lock(&peer->mutex);
+  if (peer->closed) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("worker ", from.worker, " was declared lost"));
+  }
+  const uint64_t first = request.first_sequence();
+  if (first <= peer->sequence) {
+    // A repetition. Only that of the last batch is still waited for.
+    return first == peer->last_first_sequence ? peer->last_reply
+                                              : v1::RRefControlReply();
+  }
+  if (first != peer->sequence + 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("worker ", from.worker, " sent control operation ", first,
+                     " after ", peer->sequence));
+  }
+  v1::RRefControlReply reply;
+  for (const v1::RRefControlOperation& operation : request.operations()) {
+    *reply.add_results() = apply(operation);
+  }
+  peer->sequence += request.operations_size();
+  peer->last_first_sequence = first;
+  peer->last_reply = reply;
+  return reply;
+}
+
+void ControlReceiver::Close(WorkerRun from) {
+  const std::shared_ptr<Peer> peer = FindPeer(from);
+  async::MutexLock lock(&peer->mutex);
+  peer->closed = true;
+  peer->last_reply.Clear();
+}
+
+std::shared_ptr<ControlReceiver::Peer> ControlReceiver::FindPeer(
+    WorkerRun run) {
+  async::MutexLock lock(&mutex_);
+  std::shared_ptr<Peer>& peer = peers_[run];
+  if (peer == nullptr) peer = std::make_shared<Peer>();
+  return peer;
+}
+
+}  // namespace hawser::rref

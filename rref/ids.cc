@@ -1,0 +1,13 @@
+#include "rref/ids.h"
+
+#include <string>
+
+#include "absl/strings/str_cat.h"
+
+namespace hawser::rref {
+
+std::string GlobalId::ToString() const {
+  return absl::StrCat(maker.worker, "#", number);
+}
+
+}  // namespace hawser::rref

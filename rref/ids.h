@@ -1,0 +1,73 @@
+#ifndef HAWSER_RREF_IDS_H_
+#define HAWSER_RREF_IDS_H_
+
+#include <atomic>
+#include <compare>
+#include <cstdint>
+#include <string>
+#include <utility>
+
+namespace hawser::rref {
+
+// One run of a worker: a restarted worker has the same id and another
+// incarnation.
+struct WorkerRun {
+  int32_t worker = -1;
+  uint64_t incarnation = 0;
+
+  friend auto operator<=>(const WorkerRun&, const WorkerRun&) = default;
+
+  template <class H>
+  friend H AbslHashValue(H h, const WorkerRun& run) {
+    return H::combine(std::move(h), run.worker, run.incarnation);
+  }
+};
+
+// Unique in a job over all its time: the run of a worker that made it, and a
+// counter of that run.
+struct GlobalId {
+  WorkerRun maker;
+  uint64_t number = 0;
+
+  // As "2#17": the maker's id and the number.
+  std::string ToString() const;
+
+  friend auto operator<=>(const GlobalId&, const GlobalId&) = default;
+
+  template <class H>
+  friend H AbslHashValue(H h, const GlobalId& id) {
+    return H::combine(std::move(h), id.maker, id.number);
+  }
+};
+
+// Names a value with one owner.
+struct RRefId : GlobalId {
+  friend auto operator<=>(const RRefId&, const RRefId&) = default;
+};
+
+// Names one copy of a reference, or, for a reference on its way to its owner,
+// the receipt that its sender waits for.
+struct ForkId : GlobalId {
+  friend auto operator<=>(const ForkId&, const ForkId&) = default;
+};
+
+// Gives out the ids of one run of a worker. Thread-safe.
+class IdSource {
+ public:
+  explicit IdSource(WorkerRun maker) : maker_(maker) {}
+
+  RRefId NextRRefId() { return RRefId{Next()}; }
+  ForkId NextForkId() { return ForkId{Next()}; }
+
+ private:
+  GlobalId Next() {
+    return {maker_, next_.fetch_add(1, std::memory_order_relaxed)};
+  }
+
+  const WorkerRun maker_;
+  std::atomic<uint64_t> next_{1};
+};
+
+}  // namespace hawser::rref
+
+#endif  // HAWSER_RREF_IDS_H_

@@ -1,0 +1,198 @@
+#include "rref/owner_table.h"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+
+namespace hawser::rref {
+
+void OwnerTable::Effects::Append(Effects other) {
+  std::move(other.failed.begin(), other.failed.end(),
+            std::back_inserter(failed));
+  std::move(other.dropped.begin(), other.dropped.end(),
+            std::back_inserter(dropped));
+}
+
+OwnerTable::OwnerTable(WorkerRun self, size_t tombstone_capacity)
+    : self_(self), withdrawn_(tombstone_capacity) {}
+
+absl::StatusOr<std::shared_ptr<OwnerValue>> OwnerTable::Create(
+    RRefId rref, ForkId fork, WorkerRun holder) {
+  async::MutexLock lock(&mutex_);
+  if (withdrawn_.Contains(rref) || lost_.contains(holder)) {
+    return absl::AbortedError(absl::StrCat("creation of reference ",
+                                           rref.ToString(),
+                                           " arrived after its caller, worker ",
+                                           holder.worker, ", had given it up"));
+  }
+  Entry& entry = entries_[rref];
+  if (entry.arrived) {
+    return absl::AlreadyExistsError(absl::StrCat(
+        "creation of reference ", rref.ToString(), " arrived twice"));
+  }
+  if (entry.value == nullptr) entry.value = std::make_shared<OwnerValue>();
+  entry.arrived = true;
+  entry.forks.emplace(fork, ForkState{holder});
+  return entry.value;
+}
+
+absl::Status OwnerTable::Share(RRefId rref, ForkId fork, WorkerRun holder,
+                               std::shared_ptr<OwnerValue> value) {
+  async::MutexLock lock(&mutex_);
+  if (auto it = lost_.find(holder); it != lost_.end()) return it->second;
+  Entry& entry = entries_[rref];
+  if (entry.value == nullptr) entry.value = std::move(value);
+  entry.arrived = true;
+  entry.forks.emplace(fork, ForkState{holder, true, generation_});
+  return absl::OkStatus();
+}
+
+absl::Status OwnerTable::RequestFork(RRefId rref, ForkId fork,
+                                     WorkerRun holder) {
+  async::MutexLock lock(&mutex_);
+  if (lost_.contains(holder)) {
+    return absl::AbortedError(
+        absl::StrCat("worker ", holder.worker, " was declared lost"));
+  }
+  absl::StatusOr<Entry*> entry = FindOrAwaitLocked(rref);
+  if (!entry.ok()) return entry.status();
+  (*entry)->forks.emplace(fork, ForkState{holder});
+  return absl::OkStatus();
+}
+
+OwnerTable::Effects OwnerTable::RemoveFork(RRefId rref, ForkId fork) {
+  Effects effects;
+  async::MutexLock lock(&mutex_);
+  auto it = entries_.find(rref);
+  if (it == entries_.end() || it->second.forks.erase(fork) == 0) return effects;
+  EraseIfUnusedLocked(it, effects);
+  return effects;
+}
+
+OwnerTable::Effects OwnerTable::WithdrawCreation(RRefId rref, ForkId fork) {
+  Effects effects;
+  async::MutexLock lock(&mutex_);
+  withdrawn_.Add(rref);
+  auto it = entries_.find(rref);
+  if (it == entries_.end()) return effects;
+  if (!std::exchange(it->second.arrived, true)) {
+    effects.failed.emplace_back(
+        it->second.value, absl::AbortedError(absl::StrCat(
+                              "the creation of reference ", rref.ToString(),
+                              " failed before it reached its owner")));
+  }
+  it->second.forks.erase(fork);
+  EraseIfUnusedLocked(it, effects);
+  return effects;
+}
+
+absl::StatusOr<std::shared_ptr<OwnerValue>> OwnerTable::Find(RRefId rref) {
+  async::MutexLock lock(&mutex_);
+  absl::StatusOr<Entry*> entry = FindOrAwaitLocked(rref);
+  if (!entry.ok()) return entry.status();
+  return (*entry)->value;
+}
+
+absl::StatusOr<OwnerTable::Entry*> OwnerTable::FindOrAwaitLocked(RRefId rref) {
+  if (auto it = entries_.find(rref); it != entries_.end()) return &it->second;
+  // What this worker made itself was here at once, and what a lost worker
+  // made will not come.
+  if (rref.maker == self_ || lost_.contains(rref.maker) ||
+      withdrawn_.Contains(rref)) {
+    return absl::NotFoundError(
+        absl::StrCat("the value of reference ", rref.ToString(),
+                     " is gone from its owner, worker ", self_.worker));
+  }
+  Entry& entry = entries_[rref];
+  entry.value = std::make_shared<OwnerValue>();
+  return &entry;
+}
+
+void OwnerTable::EraseIfUnusedLocked(Entries::iterator it, Effects& effects) {
+  if (!it->second.arrived || !it->second.forks.empty()) return;
+  effects.dropped.push_back(std::move(it->second.value));
+  entries_.erase(it);
+}
+
+std::vector<OwnerTable::Fork> OwnerTable::TakeStaleShares() {
+  async::MutexLock lock(&mutex_);
+  std::vector<Fork> stale;
+  for (const auto& [rref, entry] : entries_) {
+    for (const auto& [fork, state] : entry.forks) {
+      if (state.unacknowledged && state.generation != generation_) {
+        stale.push_back({rref, fork, state.holder});
+      }
+    }
+  }
+  ++generation_;
+  return stale;
+}
+
+void OwnerTable::AcknowledgeShare(RRefId rref, ForkId fork) {
+  async::MutexLock lock(&mutex_);
+  auto it = entries_.find(rref);
+  if (it == entries_.end()) return;
+  auto state = it->second.forks.find(fork);
+  if (state != it->second.forks.end()) state->second.unacknowledged = false;
+}
+
+OwnerTable::Effects OwnerTable::OnWorkerLost(WorkerRun lost,
+                                             const absl::Status& error) {
+  Effects effects;
+  async::MutexLock lock(&mutex_);
+  lost_.emplace(lost, error);
+  std::vector<RRefId> touched;
+  for (auto& [rref, entry] : entries_) {
+    const size_t removed = absl::erase_if(entry.forks, [&](const auto& fork) {
+      return fork.second.holder == lost;
+    });
+    const bool never_created = !entry.arrived && rref.maker == lost;
+    if (never_created) {
+      entry.arrived = true;
+      effects.failed.emplace_back(entry.value, error);
+    }
+    if (never_created || removed > 0) touched.push_back(rref);
+  }
+  for (const RRefId& rref : touched) {
+    EraseIfUnusedLocked(entries_.find(rref), effects);
+  }
+  return effects;
+}
+
+OwnerTable::Effects OwnerTable::Close(const absl::Status& error) {
+  Effects effects;
+  async::MutexLock lock(&mutex_);
+  for (auto& [rref, entry] : entries_) {
+    if (!entry.arrived) effects.failed.emplace_back(entry.value, error);
+    effects.dropped.push_back(std::move(entry.value));
+  }
+  entries_.clear();
+  return effects;
+}
+
+std::vector<OwnerTable::Fork> OwnerTable::forks() const {
+  async::MutexLock lock(&mutex_);
+  std::vector<Fork> forks;
+  for (const auto& [rref, entry] : entries_) {
+    for (const auto& [fork, state] : entry.forks) {
+      forks.push_back({rref, fork, state.holder});
+    }
+  }
+  return forks;
+}
+
+OwnerTable::Counts OwnerTable::counts() const {
+  async::MutexLock lock(&mutex_);
+  Counts counts;
+  counts.owners = entries_.size();
+  for (const auto& [rref, entry] : entries_) {
+    if (!entry.arrived) ++counts.awaited;
+    counts.forks += entry.forks.size();
+  }
+  return counts;
+}
+
+}  // namespace hawser::rref

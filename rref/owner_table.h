@@ -1,0 +1,132 @@
+#ifndef HAWSER_RREF_OWNER_TABLE_H_
+#define HAWSER_RREF_OWNER_TABLE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "async/mutex.h"
+#include "rref/ids.h"
+#include "rref/owner_value.h"
+#include "rref/tombstones.h"
+
+namespace hawser::rref {
+
+// The values that other workers refer to, each with the forks that keep it.
+//
+// A value stays from its first fork to its last. An entry may be awaited: a
+// fork, a fetch or a share came before the creation it depends on. Thread-safe.
+// Values are neither completed nor destroyed here but by whoever gets Effects.
+class OwnerTable {
+ public:
+  struct Fork {
+    RRefId rref;
+    ForkId fork;
+    WorkerRun holder;
+  };
+
+  // What is left to do when the lock is free: complete values that will never
+  // be created, and let go of those that nothing keeps.
+  struct Effects {
+    std::vector<std::pair<std::shared_ptr<OwnerValue>, absl::Status>> failed;
+    std::vector<std::shared_ptr<OwnerValue>> dropped;
+
+    void Append(Effects other);
+  };
+
+  struct Counts {
+    size_t owners = 0;
+    // Of them, those whose creation has not arrived.
+    size_t awaited = 0;
+    size_t forks = 0;
+  };
+
+  OwnerTable(WorkerRun self, size_t tombstone_capacity);
+
+  // A creation by `holder` arrived: the value to complete with its result.
+  //
+  //   kAlreadyExists  it arrived before.
+  //   kAborted        `holder` gave it up, or is lost.
+  absl::StatusOr<std::shared_ptr<OwnerValue>> Create(RRefId rref, ForkId fork,
+                                                     WorkerRun holder);
+
+  // The owner gives a copy to `holder`; adds the entry if this is its first.
+  //
+  //   the error of OnWorkerLost, if `holder` is lost.
+  absl::Status Share(RRefId rref, ForkId fork, WorkerRun holder,
+                     std::shared_ptr<OwnerValue> value);
+
+  // A user asks that its copy be known. OK if it is already.
+  //
+  //   kNotFound  the value is gone.
+  //   kAborted   `holder` is lost.
+  absl::Status RequestFork(RRefId rref, ForkId fork, WorkerRun holder);
+
+  // Ignored if unknown.
+  Effects RemoveFork(RRefId rref, ForkId fork);
+
+  // As RemoveFork; the creation that made `fork` is refused if it still
+  // arrives, and a value awaited from it gets kAborted.
+  Effects WithdrawCreation(RRefId rref, ForkId fork);
+
+  // The value named by a reference that came here, awaited if its creation has
+  // yet to arrive.
+  //
+  //   kNotFound  the value is gone.
+  absl::StatusOr<std::shared_ptr<OwnerValue>> Find(RRefId rref);
+
+  // Forks given by Share, of which no other news came, since before the last
+  // call of this function.
+  std::vector<Fork> TakeStaleShares();
+
+  // `fork` has reached its holder.
+  void AcknowledgeShare(RRefId rref, ForkId fork);
+
+  // Drops the forks that `lost` held, and what only it could have created.
+  Effects OnWorkerLost(WorkerRun lost, const absl::Status& error);
+
+  // Drops every value; awaited ones get `error`.
+  Effects Close(const absl::Status& error);
+
+  // Every fork that is left.
+  std::vector<Fork> forks() const;
+  Counts counts() const;
+
+ private:
+  struct ForkState {
+    WorkerRun holder;
+    // Given by Share, and not heard of since.
+    bool unacknowledged = false;
+    uint64_t generation = 0;
+  };
+  struct Entry {
+    std::shared_ptr<OwnerValue> value;
+    bool arrived = false;
+    absl::flat_hash_map<ForkId, ForkState> forks;
+  };
+  using Entries = absl::flat_hash_map<RRefId, Entry>;
+
+  absl::StatusOr<Entry*> FindOrAwaitLocked(RRefId rref)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Takes the entry out if nothing keeps it.
+  void EraseIfUnusedLocked(Entries::iterator it, Effects& effects)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  const WorkerRun self_;
+
+  mutable async::Mutex mutex_;
+  Entries entries_ ABSL_GUARDED_BY(mutex_);
+  absl::flat_hash_map<WorkerRun, absl::Status> lost_ ABSL_GUARDED_BY(mutex_);
+  Tombstones<RRefId> withdrawn_ ABSL_GUARDED_BY(mutex_);
+  uint64_t generation_ ABSL_GUARDED_BY(mutex_) = 0;
+};
+
+}  // namespace hawser::rref
+
+#endif  // HAWSER_RREF_OWNER_TABLE_H_

@@ -1,0 +1,41 @@
+#ifndef HAWSER_RREF_OWNER_VALUE_H_
+#define HAWSER_RREF_OWNER_VALUE_H_
+
+#include <utility>
+
+#include "absl/status/statusor.h"
+#include "async/future.h"
+#include "rpc/retained_value.h"
+#include "rref/value_lock.h"
+
+namespace hawser::rref {
+
+// The value of a reference at its owner: comes once, as an object or as the
+// error of the function that was to make it. Thread-safe.
+class OwnerValue {
+ public:
+  OwnerValue() : future_(promise_.future()) {}
+  explicit OwnerValue(rpc::RetainedValue object) : OwnerValue() {
+    Set(std::move(object));
+  }
+
+  // False if the value came before.
+  bool Set(absl::StatusOr<rpc::RetainedValue> object) {
+    return promise_.Set(std::move(object));
+  }
+
+  const async::Future<rpc::RetainedValue>& future() const { return future_; }
+
+  // Guards the object's memory: shared while a message is sent from it,
+  // exclusive while it is updated in place.
+  ValueLock& lock() { return lock_; }
+
+ private:
+  async::Promise<rpc::RetainedValue> promise_;
+  async::Future<rpc::RetainedValue> future_;
+  ValueLock lock_;
+};
+
+}  // namespace hawser::rref
+
+#endif  // HAWSER_RREF_OWNER_VALUE_H_

@@ -1,0 +1,190 @@
+#include "rref/user_table.h"
+
+#include <utility>
+#include <vector>
+
+#include "async/status_matchers.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace hawser::rref {
+namespace {
+
+using async::IsOk;
+using async::StatusIs;
+using Kind = UserTable::Message::Kind;
+
+constexpr WorkerRun kSelf{1, 101};
+constexpr WorkerRun kOwner{0, 100};
+constexpr WorkerRun kOther{2, 102};
+
+const RRefId kRef{{kSelf, 1}};
+const ForkId kFork{{kSelf, 2}};
+const ForkId kChild{{kSelf, 3}};
+const ForkId kReceived{{kOther, 7}};
+
+class UserTableTest : public testing::Test {
+ protected:
+  // Completes what is to be completed and returns what is to be sent.
+  std::vector<Kind> Run(UserTable::Effects effects) {
+    for (auto& [promise, status] : effects.completions) promise.Set(status);
+    std::vector<Kind> kinds;
+    for (const UserTable::Message& m : effects.messages) {
+      kinds.push_back(m.kind);
+      receivers_.push_back(m.to);
+    }
+    return kinds;
+  }
+
+  UserTable table_{kSelf, 16};
+  std::vector<WorkerRun> receivers_;
+};
+
+TEST_F(UserTableTest, CopyEndsOnceConfirmedAndReleased) {
+  async::Future<void> confirmed = table_.StartCreation(kRef, kFork, kOwner);
+  EXPECT_THAT(Run(table_.Release(kFork)), testing::IsEmpty());
+  EXPECT_FALSE(confirmed.ready());
+  EXPECT_THAT(Run(table_.FinishCreation(kFork, absl::OkStatus())),
+              testing::ElementsAre(Kind::kUserDelete));
+  EXPECT_THAT(confirmed.result(), IsOk());
+  EXPECT_EQ(table_.counts().users, 0u);
+}
+
+TEST_F(UserTableTest, PendingChildKeepsItsParent) {
+  (void)table_.StartCreation(kRef, kFork, kOwner);
+  Run(table_.FinishCreation(kFork, absl::OkStatus()));
+  EXPECT_THAT(table_.AddChild(kFork, kChild, kOther), IsOk());
+  EXPECT_THAT(Run(table_.Release(kFork)), testing::IsEmpty());
+  EXPECT_THAT(Run(table_.AcceptChild(kChild)),
+              testing::ElementsAre(Kind::kUserDelete));
+  // The same message once more.
+  EXPECT_THAT(Run(table_.AcceptChild(kChild)), testing::IsEmpty());
+}
+
+TEST_F(UserTableTest, ChildAcceptBeforeReleaseKeepsTheCopy) {
+  (void)table_.StartCreation(kRef, kFork, kOwner);
+  Run(table_.FinishCreation(kFork, absl::OkStatus()));
+  EXPECT_THAT(table_.AddChild(kFork, kChild, kOther), IsOk());
+  EXPECT_THAT(Run(table_.AcceptChild(kChild)), testing::IsEmpty());
+  EXPECT_THAT(Run(table_.Release(kFork)),
+              testing::ElementsAre(Kind::kUserDelete));
+}
+
+TEST_F(UserTableTest, FailedCreationIsKeptAndWithdrawn) {
+  async::Future<void> confirmed = table_.StartCreation(kRef, kFork, kOwner);
+  Run(table_.FinishCreation(kFork, absl::DeadlineExceededError("slow")));
+  EXPECT_THAT(confirmed.result(),
+              StatusIs(absl::StatusCode::kDeadlineExceeded));
+  EXPECT_THAT(table_.Check(kFork),
+              StatusIs(absl::StatusCode::kDeadlineExceeded));
+  EXPECT_THAT(table_.AddChild(kFork, kChild, kOther),
+              StatusIs(absl::StatusCode::kDeadlineExceeded));
+  EXPECT_THAT(Run(table_.Release(kFork)),
+              testing::ElementsAre(Kind::kWithdrawCreation));
+}
+
+TEST_F(UserTableTest, CopyFromTheOwnerIsConfirmedAtOnce) {
+  auto received = table_.Receive(kRef, kReceived, kOwner, kOwner);
+  ASSERT_THAT(received, IsOk());
+  EXPECT_TRUE(received->confirmed.ready());
+  EXPECT_FALSE(received->request_owner);
+  EXPECT_THAT(Run(table_.Release(kReceived)),
+              testing::ElementsAre(Kind::kUserDelete));
+}
+
+TEST_F(UserTableTest, CopyFromAUserIsAcceptedOnceTheOwnerKnows) {
+  auto received = table_.Receive(kRef, kReceived, kOwner, kOther);
+  ASSERT_THAT(received, IsOk());
+  EXPECT_FALSE(received->confirmed.ready());
+  EXPECT_TRUE(received->request_owner);
+  EXPECT_THAT(Run(table_.FinishRequest(kReceived, absl::OkStatus())),
+              testing::ElementsAre(Kind::kChildAccept));
+  EXPECT_THAT(receivers_, testing::ElementsAre(kOther));
+  EXPECT_THAT(received->confirmed.result(), IsOk());
+  EXPECT_THAT(Run(table_.FinishRequest(kReceived, absl::OkStatus())),
+              testing::IsEmpty());
+}
+
+TEST_F(UserTableTest, RefusedForkFreesTheParentAndTellsNoOwner) {
+  auto received = table_.Receive(kRef, kReceived, kOwner, kOther);
+  ASSERT_THAT(received, IsOk());
+  EXPECT_THAT(Run(table_.FinishRequest(kReceived, absl::NotFoundError("gone"))),
+              testing::ElementsAre(Kind::kChildAccept));
+  EXPECT_THAT(received->confirmed.result(),
+              StatusIs(absl::StatusCode::kNotFound));
+  EXPECT_THAT(Run(table_.Release(kReceived)), testing::IsEmpty());
+  EXPECT_EQ(table_.counts().users, 0u);
+}
+
+TEST_F(UserTableTest, SameForkTwiceIsOneCopyWithTwoHandles) {
+  ASSERT_THAT(table_.Receive(kRef, kReceived, kOwner, kOwner), IsOk());
+  ASSERT_THAT(table_.Receive(kRef, kReceived, kOwner, kOwner), IsOk());
+  EXPECT_THAT(Run(table_.Release(kReceived)), testing::IsEmpty());
+  EXPECT_THAT(Run(table_.Release(kReceived)),
+              testing::ElementsAre(Kind::kUserDelete));
+}
+
+TEST_F(UserTableTest, WithdrawnForkIsRefusedWhenItArrives) {
+  EXPECT_FALSE(table_.Withdraw(kReceived));
+  EXPECT_TRUE(table_.IsWithdrawn(kReceived));
+  EXPECT_THAT(table_.Receive(kRef, kReceived, kOwner, kOther),
+              StatusIs(absl::StatusCode::kAborted));
+}
+
+TEST_F(UserTableTest, ForkThatArrivedIsNotWithdrawn) {
+  ASSERT_THAT(table_.Receive(kRef, kReceived, kOwner, kOther), IsOk());
+  EXPECT_TRUE(table_.Withdraw(kReceived));
+  EXPECT_FALSE(table_.IsWithdrawn(kReceived));
+}
+
+TEST_F(UserTableTest, ChildIsStaleAfterAWholeInterval) {
+  (void)table_.StartCreation(kRef, kFork, kOwner);
+  EXPECT_TRUE(table_.TakeStaleChildren().empty());
+  EXPECT_THAT(table_.AddChild(kFork, kChild, kOther), IsOk());
+  EXPECT_TRUE(table_.TakeStaleChildren().empty());
+  ASSERT_EQ(table_.TakeStaleChildren().size(), 1u);
+}
+
+TEST_F(UserTableTest, LostOwnerIsKeptWithItsCopies) {
+  async::Future<void> creation = table_.StartCreation(kRef, kFork, kOwner);
+  auto received = table_.Receive(kRef, kReceived, kOwner, kOther);
+  ASSERT_THAT(received, IsOk());
+  // The parent of the received copy may let go.
+  EXPECT_THAT(Run(table_.OnWorkerLost(kOwner, absl::UnavailableError("dead"))),
+              testing::ElementsAre(Kind::kChildAccept));
+  EXPECT_THAT(creation.result(), StatusIs(absl::StatusCode::kUnavailable));
+  EXPECT_THAT(received->confirmed.result(),
+              StatusIs(absl::StatusCode::kUnavailable));
+  EXPECT_THAT(table_.Check(kFork), StatusIs(absl::StatusCode::kUnavailable));
+  EXPECT_THAT(Run(table_.Release(kFork)), testing::IsEmpty());
+  EXPECT_THAT(Run(table_.Release(kReceived)), testing::IsEmpty());
+  EXPECT_THAT(table_.Receive(kRef, kReceived, kOwner, kOther),
+              StatusIs(absl::StatusCode::kUnavailable));
+}
+
+TEST_F(UserTableTest, ChildGivenToALostWorkerIsDropped) {
+  (void)table_.StartCreation(kRef, kFork, kOwner);
+  Run(table_.FinishCreation(kFork, absl::OkStatus()));
+  EXPECT_THAT(table_.AddChild(kFork, kChild, kOther), IsOk());
+  Run(table_.Release(kFork));
+  EXPECT_THAT(Run(table_.OnWorkerLost(kOther, absl::UnavailableError("dead"))),
+              testing::ElementsAre(Kind::kUserDelete));
+}
+
+TEST_F(UserTableTest, CloseEndsEveryCopyAndRefusesUse) {
+  async::Future<void> creation = table_.StartCreation(kRef, kFork, kOwner);
+  ASSERT_THAT(table_.Receive(kRef, kReceived, kOwner, kOwner), IsOk());
+  EXPECT_THAT(Run(table_.Close()),
+              testing::UnorderedElementsAre(Kind::kWithdrawCreation,
+                                            Kind::kUserDelete));
+  EXPECT_THAT(creation.result(),
+              StatusIs(absl::StatusCode::kFailedPrecondition));
+  EXPECT_THAT(table_.Check(kFork),
+              StatusIs(absl::StatusCode::kFailedPrecondition));
+  EXPECT_THAT(table_.AddChild(kFork, kChild, kOther),
+              StatusIs(absl::StatusCode::kFailedPrecondition));
+  EXPECT_THAT(Run(table_.Release(kFork)), testing::IsEmpty());
+}
+
+}  // namespace
+}  // namespace hawser::rref
