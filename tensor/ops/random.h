@@ -1,6 +1,6 @@
 // Random tensors from a seeded, counter-based generator (Philox 4x32-10:
-// Salmon et al., SC 2011): the same seed gives the same numbers on every
-// device and machine, whatever was asked in between on other generators.
+// Salmon et al., SC 2011): the same seed gives the same random bits on every
+// device and machine, whatever is asked of other generators in between.
 #ifndef HAWSER_TENSOR_OPS_RANDOM_H_
 #define HAWSER_TENSOR_OPS_RANDOM_H_
 
