@@ -98,5 +98,7 @@ template void WriteBlock(DType, void*, int64_t, int64_t, int64_t,
                          const double*);
 template void WriteBlock(DType, void*, int64_t, int64_t, int64_t,
                          const int64_t*);
+// What comparisons give.
+template void WriteBlock(DType, void*, int64_t, int64_t, int64_t, const bool*);
 
 }  // namespace hawser::tensor::cpu

@@ -21,8 +21,8 @@ bool IsDenseLike(const Tensor& t, const Tensor& out) {
 }
 
 // Calls kernel(inputs, outputs, n) on runs of at most kBlock elements, which
-// it reads as dense `C`s; what it writes as `R`s goes to `out`. The inputs
-// broadcast to `out`.
+// it reads as dense `C`s; what it writes as `R`s goes to `out`, which is dense
+// if R is bool. The inputs broadcast to `out`.
 template <class C, class R, size_t N, class Kernel>
 void MapBlocks(const std::array<const Tensor*, N>& in, Tensor& out,
                Kernel&& kernel) {
@@ -49,8 +49,10 @@ void MapBlocks(const std::array<const Tensor*, N>& in, Tensor& out,
         kernel(blocks, direct_out + offset, n);
       } else {
         kernel(blocks, out_buffer.data(), n);
-        WriteBlock(out.dtype(), out.raw_data(), offset, plan.row_stride(N), n,
-                   out_buffer.data());
+        if constexpr (!std::is_same_v<R, bool>) {
+          WriteBlock(out.dtype(), out.raw_data(), offset, plan.row_stride(N), n,
+                     out_buffer.data());
+        }
       }
     }
   });
