@@ -1,0 +1,89 @@
+#include "benchmarks/peer_process.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "async/status_macros.h"
+
+namespace hawser::benchmarks {
+
+PeerProcess::PeerProcess(pid_t pid, std::FILE* to, std::FILE* from,
+                         std::string advice)
+    : pid_(pid), to_(to), from_(from), advice_(std::move(advice)) {}
+
+absl::StatusOr<std::unique_ptr<PeerProcess>> PeerProcess::Start(
+    const std::vector<std::string>& command, const std::string& advice) {
+  // A peer that died must show as a failed write, not end this process.
+  signal(SIGPIPE, SIG_IGN);
+  int request[2], reply[2];
+  if (pipe2(request, O_CLOEXEC) != 0 || pipe2(reply, O_CLOEXEC) != 0) {
+    return absl::ErrnoToStatus(errno, "cannot make pipes to a peer");
+  }
+  std::vector<char*> argv;
+  for (const std::string& argument : command) {
+    argv.push_back(const_cast<char*>(argument.c_str()));
+  }
+  argv.push_back(nullptr);
+  const pid_t pid = fork();
+  if (pid == 0) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    dup2(request[0], STDIN_FILENO);
+    dup2(reply[1], STDOUT_FILENO);
+    execv(argv[0], argv.data());
+    _exit(127);
+  }
+  close(request[0]);
+  close(reply[1]);
+  if (pid < 0) {
+    close(request[1]);
+    close(reply[0]);
+    return absl::ErrnoToStatus(errno, "cannot start a peer");
+  }
+  std::unique_ptr<PeerProcess> peer(new PeerProcess(
+      pid, fdopen(request[1], "w"), fdopen(reply[0], "r"), advice));
+  const absl::StatusOr<std::string> first = peer->ReadLine();
+  if (!first.ok() || !absl::StartsWith(*first, "ready")) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "the peer ", absl::StrJoin(command, " "), " did not start; ", advice));
+  }
+  peer->description_ = first->substr(std::min<size_t>(first->size(), 6));
+  return peer;
+}
+
+PeerProcess::~PeerProcess() {
+  std::fclose(to_);
+  std::fclose(from_);
+  kill(pid_, SIGKILL);
+  waitpid(pid_, nullptr, 0);
+}
+
+absl::StatusOr<std::string> PeerProcess::ReadLine() {
+  std::string line;
+  for (int c; (c = std::fgetc(from_)) != '\n';) {
+    if (c == EOF) {
+      return absl::UnavailableError(
+          absl::StrCat("the peer process ended; ", advice_));
+    }
+    line += static_cast<char>(c);
+  }
+  return line;
+}
+
+absl::StatusOr<std::string> PeerProcess::Ask(const std::string& request) {
+  if (std::fprintf(to_, "%s\n", request.c_str()) < 0 || std::fflush(to_) != 0) {
+    return absl::UnavailableError(
+        absl::StrCat("the peer process ended; ", advice_));
+  }
+  return ReadLine();
+}
+
+}  // namespace hawser::benchmarks
