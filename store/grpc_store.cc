@@ -1,0 +1,281 @@
+#include "store/grpc_store.h"
+
+#include <grpcpp/channel.h>
+#include <grpcpp/client_context.h>
+#include <grpcpp/create_channel.h>
+#include <grpcpp/security/credentials.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "async/blocking_region.h"
+#include "async/mutex.h"
+#include "async/random_source.h"
+#include "async/status_macros.h"
+#include "proto/store.grpc.pb.h"
+#include "proto/store.pb.h"
+#include "store/internal/grpc_settings.h"
+
+namespace hawser::store {
+namespace {
+
+// One attempt of a call that may wait for ever.
+constexpr absl::Duration kMaxAttempt = absl::Minutes(5);
+// Pause before a lost call is repeated, doubled each time.
+constexpr absl::Duration kFirstPause = absl::Milliseconds(10);
+constexpr absl::Duration kLastPause = absl::Seconds(1);
+// What a Wait that ran out of time spends to learn which key is missing.
+constexpr absl::Duration kDiagnosisTimeout = absl::Milliseconds(100);
+
+gpr_timespec ToGpr(async::MonotonicTime time) {
+  const absl::Duration left = std::min(
+      async::TimeBetween(std::chrono::steady_clock::now(), time), kMaxAttempt);
+  return gpr_time_add(
+      gpr_now(GPR_CLOCK_MONOTONIC),
+      gpr_time_from_nanos(absl::ToInt64Nanoseconds(left), GPR_TIMESPAN));
+}
+
+}  // namespace
+
+class GrpcStore::Client {
+ public:
+  explicit Client(const std::string& address)
+      : address_(address),
+        channel_(grpc::CreateCustomChannel(address,
+                                           grpc::InsecureChannelCredentials(),
+                                           internal::ClientSettings())),
+        stub_(v1::Store::NewStub(channel_)),
+        id_(async::RandomSource::FromEntropy().Next() | 1) {}
+
+  // Makes a call until it is answered; kDeadlineExceeded if it is not by
+  // `deadline`. Every method of the service may be repeated.
+  template <class Request, class Reply, class Method>
+  absl::Status Call(Method method, const Request& request, Reply* reply,
+                    async::MonotonicTime deadline) {
+    async::BlockingRegion region;
+    absl::Duration pause = kFirstPause;
+    while (true) {
+      grpc::ClientContext context;
+      context.set_deadline(ToGpr(deadline));
+      context.set_wait_for_ready(true);
+      const grpc::Status status = ((*stub_).*method)(&context, request, reply);
+      switch (status.error_code()) {
+        case grpc::StatusCode::DEADLINE_EXCEEDED:
+          break;
+        case grpc::StatusCode::UNAVAILABLE:
+        case grpc::StatusCode::CANCELLED:
+          // Connection lost or server going away.
+          Pause(pause, deadline);
+          pause = std::min(2 * pause, kLastPause);
+          break;
+        default:
+          return internal::FromGrpc(status);
+      }
+      if (std::chrono::steady_clock::now() >= deadline) {
+        return absl::DeadlineExceededError(
+            channel_->GetState(/*try_to_connect=*/false) == GRPC_CHANNEL_READY
+                ? ""
+                : "the server cannot be reached");
+      }
+    }
+  }
+
+  absl::Status Hello(async::MonotonicTime deadline) {
+    v1::StoreHelloReply reply;
+    RETURN_IF_ERROR(
+        Call(&Stub::Hello, v1::StoreHelloRequest(), &reply, deadline));
+    incarnation_ = reply.server_incarnation();
+    limits_.max_key_bytes = reply.max_key_bytes();
+    limits_.max_value_bytes = reply.max_value_bytes();
+    return absl::OkStatus();
+  }
+
+  template <class Request>
+  Request MakeRequest() const {
+    Request request;
+    request.set_server_incarnation(incarnation_);
+    return request;
+  }
+
+  template <class Request>
+  Request MakeChange(const std::string& key) {
+    auto request = MakeRequest<Request>();
+    request.mutable_request_id()->set_client(id_);
+    request.mutable_request_id()->set_sequence(++last_sequence_);
+    request.set_key(key);
+    return request;
+  }
+
+  const std::string& address() const { return address_; }
+  const StoreLimits& limits() const { return limits_; }
+
+  using Stub = v1::Store::Stub;
+
+ private:
+  void Pause(absl::Duration pause, async::MonotonicTime deadline) {
+    const async::MonotonicTime end = std::min(
+        deadline, async::AddDelay(std::chrono::steady_clock::now(), pause));
+    async::MutexLock lock(&mutex_);
+    while (never_.WaitUntil(&mutex_, end)) {
+    }
+  }
+
+  const std::string address_;
+  const std::shared_ptr<grpc::Channel> channel_;
+  const std::unique_ptr<Stub> stub_;
+  const uint64_t id_;
+  // Written by Hello, before the store is handed out.
+  uint64_t incarnation_ = 0;
+  StoreLimits limits_;
+
+  std::atomic<uint64_t> last_sequence_{0};
+  async::Mutex mutex_;
+  async::CondVar never_;
+};
+
+absl::StatusOr<std::unique_ptr<GrpcStore>> GrpcStore::Connect(
+    GrpcStoreOptions options) {
+  if (options.timeout < absl::ZeroDuration()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("gRPC store at ", options.address, ": the timeout ",
+                     absl::FormatDuration(options.timeout), " is negative"));
+  }
+  auto client = std::make_unique<Client>(options.address);
+  const absl::Status status = client->Hello(
+      async::AddDelay(std::chrono::steady_clock::now(), options.timeout));
+  if (absl::IsDeadlineExceeded(status)) {
+    return absl::UnavailableError(
+        absl::StrCat("no store server answers at ", options.address, " within ",
+                     absl::FormatDuration(options.timeout),
+                     ": check the address and that its process runs"));
+  }
+  RETURN_IF_ERROR(status);
+  return std::unique_ptr<GrpcStore>(
+      new GrpcStore(std::move(options), std::move(client)));
+}
+
+GrpcStore::GrpcStore(GrpcStoreOptions options, std::unique_ptr<Client> client)
+    : Store(absl::StrCat("gRPC store at ", options.address), options.timeout,
+            client->limits()),
+      client_(std::move(client)) {}
+
+GrpcStore::~GrpcStore() = default;
+
+template <class Request, class Reply, class Method>
+absl::Status GrpcStore::Call(Method method, const Request& request,
+                             Reply* reply, const std::string& key,
+                             const CallTime& time) {
+  return Named(client_->Call(method, request, reply, time.deadline), key, time);
+}
+
+absl::Status GrpcStore::Named(const absl::Status& status,
+                              const std::string& key,
+                              const CallTime& time) const {
+  if (status.ok()) return status;
+  if (absl::IsDeadlineExceeded(status)) {
+    return TimeoutError(key, time, std::string(status.message()));
+  }
+  return absl::Status(status.code(),
+                      absl::StrCat(description(), ": ", status.message()));
+}
+
+absl::Status GrpcStore::DoSet(const std::string& key, std::string value,
+                              const CallTime& time) {
+  auto request = client_->MakeChange<v1::StoreSetRequest>(key);
+  request.set_value(std::move(value));
+  v1::StoreSetReply reply;
+  return Call(&Client::Stub::Set, request, &reply, key, time);
+}
+
+absl::StatusOr<std::string> GrpcStore::DoGet(const std::string& key,
+                                             const CallTime& time) {
+  auto request = client_->MakeRequest<v1::StoreGetRequest>();
+  request.set_key(key);
+  v1::StoreGetReply reply;
+  RETURN_IF_ERROR(Call(&Client::Stub::Get, request, &reply, key, time));
+  return std::move(*reply.mutable_value());
+}
+
+absl::StatusOr<int64_t> GrpcStore::DoAdd(const std::string& key, int64_t delta,
+                                         const CallTime& time) {
+  auto request = client_->MakeChange<v1::StoreAddRequest>(key);
+  request.set_delta(delta);
+  v1::StoreAddReply reply;
+  RETURN_IF_ERROR(Call(&Client::Stub::Add, request, &reply, key, time));
+  return reply.value();
+}
+
+absl::StatusOr<int64_t> GrpcStore::DoAppend(const std::string& key,
+                                            std::string suffix,
+                                            const CallTime& time) {
+  auto request = client_->MakeChange<v1::StoreAppendRequest>(key);
+  request.set_suffix(std::move(suffix));
+  v1::StoreAppendReply reply;
+  RETURN_IF_ERROR(Call(&Client::Stub::Append, request, &reply, key, time));
+  return static_cast<int64_t>(reply.value_bytes());
+}
+
+absl::StatusOr<CompareAndSetResult> GrpcStore::DoCompareAndSet(
+    const std::string& key, std::string expected, std::string desired,
+    const CallTime& time) {
+  auto request = client_->MakeChange<v1::StoreCompareAndSetRequest>(key);
+  request.set_expected(std::move(expected));
+  request.set_desired(std::move(desired));
+  v1::StoreCompareAndSetReply reply;
+  RETURN_IF_ERROR(
+      Call(&Client::Stub::CompareAndSet, request, &reply, key, time));
+  return CompareAndSetResult{.value = std::move(*reply.mutable_value()),
+                             .swapped = reply.swapped()};
+}
+
+absl::Status GrpcStore::DoWait(std::span<const std::string> keys,
+                               const CallTime& time) {
+  auto request = client_->MakeRequest<v1::StoreWaitRequest>();
+  request.mutable_keys()->Add(keys.begin(), keys.end());
+  v1::StoreWaitReply reply;
+  absl::Status status =
+      client_->Call(&Client::Stub::Wait, request, &reply, time.deadline);
+  if (!absl::IsDeadlineExceeded(status)) return Named(status, "", time);
+  return Named(status, FirstMissing(keys), time);
+}
+
+std::string GrpcStore::FirstMissing(std::span<const std::string> keys) {
+  auto request = client_->MakeRequest<v1::StoreCheckRequest>();
+  request.mutable_keys()->Add(keys.begin(), keys.end());
+  v1::StoreCheckReply reply;
+  const absl::Status status = client_->Call(
+      &Client::Stub::Check, request, &reply,
+      async::AddDelay(std::chrono::steady_clock::now(), kDiagnosisTimeout));
+  return status.ok() && !reply.missing().empty() ? reply.missing(0)
+                                                 : keys.front();
+}
+
+absl::StatusOr<bool> GrpcStore::DoCheck(std::span<const std::string> keys,
+                                        const CallTime& time) {
+  auto request = client_->MakeRequest<v1::StoreCheckRequest>();
+  request.mutable_keys()->Add(keys.begin(), keys.end());
+  v1::StoreCheckReply reply;
+  RETURN_IF_ERROR(
+      Call(&Client::Stub::Check, request, &reply, keys.front(), time));
+  return reply.missing().empty();
+}
+
+absl::StatusOr<bool> GrpcStore::DoDelete(const std::string& key,
+                                         const CallTime& time) {
+  const auto request = client_->MakeChange<v1::StoreDeleteRequest>(key);
+  v1::StoreDeleteReply reply;
+  RETURN_IF_ERROR(Call(&Client::Stub::Delete, request, &reply, key, time));
+  return reply.deleted();
+}
+
+absl::StatusOr<int64_t> GrpcStore::DoNumKeys(const CallTime& time) {
+  const auto request = client_->MakeRequest<v1::StoreNumKeysRequest>();
+  v1::StoreNumKeysReply reply;
+  RETURN_IF_ERROR(Call(&Client::Stub::NumKeys, request, &reply, "", time));
+  return reply.num_keys();
+}
+
+}  // namespace hawser::store

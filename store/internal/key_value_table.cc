@@ -1,0 +1,285 @@
+#include "store/internal/key_value_table.h"
+
+#include <algorithm>
+#include <unordered_map>
+#include <utility>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/strings/str_cat.h"
+#include "async/mutex.h"
+#include "async/status_macros.h"
+#include "store/internal/value_operations.h"
+
+namespace hawser::store::internal {
+namespace {
+
+// Somebody who waits; listed under the first key that was found absent.
+struct Waiter {
+  std::vector<std::string> keys;
+  async::Promise<std::vector<std::string>> promise;
+};
+using WaiterList = std::vector<std::shared_ptr<Waiter>>;
+
+// Those whose keys are present now, to be told after the lock is released.
+using Answers =
+    std::vector<std::pair<std::shared_ptr<Waiter>, std::vector<std::string>>>;
+
+}  // namespace
+
+class KeyValueTable::State : public std::enable_shared_from_this<State> {
+ public:
+  explicit State(StoreLimits limits) : limits_(limits) {}
+
+  // Gives `key` what `update(current value)` returns; nothing leaves it.
+  template <class Update>
+  absl::Status Change(const std::string& key, Update update) {
+    if (key.empty() || key.size() > limits_.max_key_bytes) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("a key has ", key.size(), " bytes; 1 to ",
+                       limits_.max_key_bytes, " are allowed"));
+    }
+    Answers answers;
+    {
+      async::MutexLock lock(&mutex_);
+      const auto it = values_.find(key);
+      const std::string* current = it == values_.end() ? nullptr : &it->second;
+      ASSIGN_OR_RETURN(std::optional<std::string> next, update(current));
+      if (!next.has_value()) return absl::OkStatus();
+      RETURN_IF_ERROR(StoreLocked(key, current, *std::move(next)));
+      if (current == nullptr) answers = CollectLocked(key);
+    }
+    for (auto& [waiter, values] : answers) {
+      waiter->promise.Set(std::move(values));
+    }
+    return absl::OkStatus();
+  }
+
+  std::optional<std::string> Get(const std::string& key) const {
+    async::MutexLock lock(&mutex_);
+    const auto it = values_.find(key);
+    if (it == values_.end()) return std::nullopt;
+    return it->second;
+  }
+
+  bool Delete(const std::string& key) {
+    async::MutexLock lock(&mutex_);
+    const auto it = values_.find(key);
+    if (it == values_.end()) return false;
+    total_bytes_ -= key.size() + it->second.size();
+    values_.erase(it);
+    return true;
+  }
+
+  int64_t NumKeys() const {
+    async::MutexLock lock(&mutex_);
+    return static_cast<int64_t>(values_.size());
+  }
+
+  std::vector<std::string> Missing(std::span<const std::string> keys) const {
+    std::vector<std::string> missing;
+    async::MutexLock lock(&mutex_);
+    for (const std::string& key : keys) {
+      if (!values_.contains(key)) missing.push_back(key);
+    }
+    return missing;
+  }
+
+  async::Future<std::vector<std::string>> WhenPresent(
+      std::vector<std::string> keys) {
+    auto waiter = std::make_shared<Waiter>();
+    waiter->keys = std::move(keys);
+    auto future = waiter->promise.future();
+    waiter->promise.OnCancel(
+        [state = weak_from_this(), weak = std::weak_ptr<Waiter>(waiter)] {
+          const auto table = state.lock();
+          const auto cancelled = weak.lock();
+          if (table != nullptr && cancelled != nullptr)
+            table->Remove(cancelled);
+        });
+    std::vector<std::string> values;
+    {
+      async::MutexLock lock(&mutex_);
+      const std::string* missing = FirstMissingLocked(*waiter);
+      if (missing != nullptr) {
+        waiters_[*missing].push_back(waiter);
+        return future;
+      }
+      values = ValuesLocked(*waiter);
+    }
+    waiter->promise.Set(std::move(values));
+    return future;
+  }
+
+  int64_t num_waiting() const {
+    async::MutexLock lock(&mutex_);
+    int64_t count = 0;
+    for (const auto& [key, list] : waiters_) {
+      count += static_cast<int64_t>(list.size());
+    }
+    return count;
+  }
+
+  const StoreLimits& limits() const { return limits_; }
+
+ private:
+  absl::Status StoreLocked(const std::string& key, const std::string* current,
+                           std::string next)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    if (next.size() > limits_.max_value_bytes) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("a value has ", next.size(), " bytes, the limit is ",
+                       limits_.max_value_bytes));
+    }
+    const size_t before = current == nullptr ? 0 : key.size() + current->size();
+    const size_t after = key.size() + next.size();
+    const size_t total = total_bytes_ - before + after;
+    if (after > before && total > limits_.max_total_bytes) {
+      return absl::ResourceExhaustedError(
+          absl::StrCat("the store is full: it holds ", total_bytes_,
+                       " bytes of ", limits_.max_total_bytes));
+    }
+    total_bytes_ = total;
+    values_[key] = std::move(next);
+    return absl::OkStatus();
+  }
+
+  const std::string* FirstMissingLocked(const Waiter& waiter) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    for (const std::string& key : waiter.keys) {
+      if (!values_.contains(key)) return &key;
+    }
+    return nullptr;
+  }
+
+  std::vector<std::string> ValuesLocked(const Waiter& waiter) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    std::vector<std::string> values;
+    values.reserve(waiter.keys.size());
+    for (const std::string& key : waiter.keys) {
+      values.push_back(values_.find(key)->second);
+    }
+    return values;
+  }
+
+  // Those who waited for `key` last; the others are listed under the next key
+  // they miss.
+  Answers CollectLocked(const std::string& key)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    const auto node = waiters_.extract(key);
+    if (node.empty()) return {};
+    Answers answers;
+    for (std::shared_ptr<Waiter>& waiter : node.mapped()) {
+      const std::string* missing = FirstMissingLocked(*waiter);
+      if (missing != nullptr) {
+        waiters_[*missing].push_back(std::move(waiter));
+      } else {
+        std::vector<std::string> values = ValuesLocked(*waiter);
+        answers.emplace_back(std::move(waiter), std::move(values));
+      }
+    }
+    return answers;
+  }
+
+  void Remove(const std::shared_ptr<Waiter>& waiter) {
+    async::MutexLock lock(&mutex_);
+    for (const std::string& key : waiter->keys) {
+      const auto it = waiters_.find(key);
+      if (it == waiters_.end()) continue;
+      std::erase(it->second, waiter);
+      if (it->second.empty()) waiters_.erase(it);
+    }
+  }
+
+  const StoreLimits limits_;
+
+  mutable async::Mutex mutex_;
+  std::unordered_map<std::string, std::string> values_ ABSL_GUARDED_BY(mutex_);
+  // Bytes of all keys and values.
+  size_t total_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  // By one key that each one misses.
+  std::unordered_map<std::string, WaiterList> waiters_ ABSL_GUARDED_BY(mutex_);
+};
+
+KeyValueTable::KeyValueTable(StoreLimits limits)
+    : state_(std::make_shared<State>(limits)) {}
+
+KeyValueTable::~KeyValueTable() = default;
+
+absl::Status KeyValueTable::Set(const std::string& key, std::string value) {
+  return state_->Change(
+      key,
+      [&](const std::string*) -> absl::StatusOr<std::optional<std::string>> {
+        return std::move(value);
+      });
+}
+
+std::optional<std::string> KeyValueTable::Get(const std::string& key) const {
+  return state_->Get(key);
+}
+
+absl::StatusOr<int64_t> KeyValueTable::Add(const std::string& key,
+                                           int64_t delta) {
+  int64_t sum = 0;
+  RETURN_IF_ERROR(
+      state_->Change(key,
+                     [&](const std::string* current)
+                         -> absl::StatusOr<std::optional<std::string>> {
+                       ASSIGN_OR_RETURN(sum, AddToNumber(key, current, delta));
+                       return absl::StrCat(sum);
+                     }));
+  return sum;
+}
+
+absl::StatusOr<int64_t> KeyValueTable::Append(const std::string& key,
+                                              const std::string& suffix) {
+  int64_t bytes = 0;
+  RETURN_IF_ERROR(state_->Change(
+      key,
+      [&](const std::string* current)
+          -> absl::StatusOr<std::optional<std::string>> {
+        ASSIGN_OR_RETURN(
+            std::string next,
+            Appended(key, current, suffix, state_->limits().max_value_bytes));
+        bytes = static_cast<int64_t>(next.size());
+        return next;
+      }));
+  return bytes;
+}
+
+absl::StatusOr<CompareAndSetResult> KeyValueTable::CompareAndSet(
+    const std::string& key, const std::string& expected, std::string desired) {
+  CompareAndSetResult result;
+  RETURN_IF_ERROR(
+      state_->Change(key,
+                     [&](const std::string* current)
+                         -> absl::StatusOr<std::optional<std::string>> {
+                       result.swapped = IsExpected(current, expected);
+                       if (result.swapped) {
+                         result.value = desired;
+                         return std::move(desired);
+                       }
+                       if (current != nullptr) result.value = *current;
+                       return std::nullopt;
+                     }));
+  return result;
+}
+
+bool KeyValueTable::Delete(const std::string& key) {
+  return state_->Delete(key);
+}
+
+int64_t KeyValueTable::NumKeys() const { return state_->NumKeys(); }
+
+std::vector<std::string> KeyValueTable::Missing(
+    std::span<const std::string> keys) const {
+  return state_->Missing(keys);
+}
+
+async::Future<std::vector<std::string>> KeyValueTable::WhenPresent(
+    std::vector<std::string> keys) {
+  return state_->WhenPresent(std::move(keys));
+}
+
+int64_t KeyValueTable::num_waiting() const { return state_->num_waiting(); }
+
+}  // namespace hawser::store::internal

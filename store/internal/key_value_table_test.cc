@@ -1,0 +1,78 @@
+#include "store/internal/key_value_table.h"
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "async/future.h"
+#include "async/status_matchers.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace hawser::store::internal {
+namespace {
+
+using ::hawser::async::IsOk;
+using ::hawser::async::IsOkAndHolds;
+using ::hawser::async::StatusIs;
+using ::testing::ElementsAre;
+
+using Values = std::vector<std::string>;
+
+TEST(KeyValueTableTest, WhenPresentGivesTheValuesOfOneMoment) {
+  KeyValueTable table({});
+  async::Future<Values> both = table.WhenPresent({"a", "b"});
+  EXPECT_THAT(table.Set("a", "1"), IsOk());
+  EXPECT_TRUE(table.Delete("a"));
+  EXPECT_THAT(table.Set("b", "2"), IsOk());
+  // "a" was there, but not together with "b".
+  EXPECT_FALSE(both.ready());
+  EXPECT_THAT(table.Set("a", "3"), IsOk());
+  EXPECT_THAT(both.Wait(), IsOkAndHolds(ElementsAre("3", "2")));
+  EXPECT_THAT(table.WhenPresent({"b", "a"}).Wait(),
+              IsOkAndHolds(ElementsAre("2", "3")));
+  EXPECT_EQ(table.num_waiting(), 0);
+}
+
+TEST(KeyValueTableTest, CancelledWaitsAreForgotten) {
+  KeyValueTable table({});
+  async::Future<Values> first = table.WhenPresent({"a", "b"});
+  async::Future<Values> second = table.WhenPresent({"a"});
+  EXPECT_EQ(table.num_waiting(), 2);
+  EXPECT_TRUE(first.Cancel());
+  EXPECT_EQ(table.num_waiting(), 1);
+  EXPECT_THAT(table.Set("a", "1"), IsOk());
+  EXPECT_THAT(first.Wait(), StatusIs(absl::StatusCode::kCancelled));
+  EXPECT_THAT(second.Wait(), IsOkAndHolds(ElementsAre("1")));
+}
+
+TEST(KeyValueTableTest, DestructionCancelsThoseWhoWait) {
+  std::optional<KeyValueTable> table(std::in_place, StoreLimits());
+  async::Future<Values> waiting = table->WhenPresent({"a"});
+  table.reset();
+  EXPECT_THAT(waiting.Wait(), StatusIs(absl::StatusCode::kCancelled));
+}
+
+TEST(KeyValueTableTest, CallbackMayUseTheTable) {
+  KeyValueTable table({});
+  std::string seen;
+  table.WhenPresent({"a"}).OnReady([&](const absl::StatusOr<Values>&) {
+    seen = *table.Get("a");
+    EXPECT_THAT(table.Set("b", "2"), IsOk());
+  });
+  EXPECT_THAT(table.Set("a", "1"), IsOk());
+  EXPECT_EQ(seen, "1");
+  EXPECT_THAT(table.Get("b"), testing::Optional(std::string("2")));
+}
+
+TEST(KeyValueTableTest, MissingKeepsTheOrder) {
+  KeyValueTable table({});
+  EXPECT_THAT(table.Set("b", ""), IsOk());
+  EXPECT_THAT(table.Missing(std::vector<std::string>{"c", "b", "a"}),
+              ElementsAre("c", "a"));
+}
+
+}  // namespace
+}  // namespace hawser::store::internal

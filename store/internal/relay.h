@@ -1,0 +1,49 @@
+#ifndef STORE_INTERNAL_RELAY_H_
+#define STORE_INTERNAL_RELAY_H_
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "async/mutex.h"
+
+namespace hawser::store::internal {
+
+// A TCP relay on loopback in front of a server, which a test can interrupt.
+class Relay {
+ public:
+  // Relays to 127.0.0.1:`server_port`.
+  explicit Relay(int server_port);
+  ~Relay();
+
+  std::string address() const;
+
+  // While on, what the server sends goes nowhere.
+  void SwallowReplies(bool on) { swallow_ = on; }
+  // Ends all connections; new ones are relayed.
+  void CutConnections();
+
+ private:
+  struct Connection;
+
+  void Accept();
+  void Pump(const std::shared_ptr<Connection>& connection, bool replies);
+
+  const int server_port_;
+  int listener_ = -1;
+  int port_ = 0;
+  std::atomic<bool> swallow_{false};
+  std::thread acceptor_;
+
+  async::Mutex mutex_;
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  std::vector<std::shared_ptr<Connection>> connections_ ABSL_GUARDED_BY(mutex_);
+  std::vector<std::thread> pumps_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace hawser::store::internal
+
+#endif  // STORE_INTERNAL_RELAY_H_

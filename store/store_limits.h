@@ -1,0 +1,20 @@
+#ifndef STORE_STORE_LIMITS_H_
+#define STORE_STORE_LIMITS_H_
+
+#include <cstddef>
+
+namespace hawser::store {
+
+// What a store accepts. Stores are for rendezvous, not for data.
+struct StoreLimits {
+  // Longest key, prefixes included.
+  size_t max_key_bytes = 4096;
+  // Longest value.
+  size_t max_value_bytes = size_t{4} << 20;
+  // All keys and values together.
+  size_t max_total_bytes = size_t{1} << 30;
+};
+
+}  // namespace hawser::store
+
+#endif  // STORE_STORE_LIMITS_H_

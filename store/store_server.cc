@@ -1,0 +1,271 @@
+#include "store/store_server.h"
+
+#include <grpcpp/security/server_credentials.h>
+#include <grpcpp/server.h>
+#include <grpcpp/server_builder.h>
+
+#include <chrono>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "async/future.h"
+#include "async/random_source.h"
+#include "async/status_macros.h"
+#include "proto/store.grpc.pb.h"
+#include "proto/store.pb.h"
+#include "store/internal/grpc_settings.h"
+#include "store/internal/key_value_table.h"
+#include "store/internal/listen_address.h"
+#include "store/internal/recent_changes.h"
+
+namespace hawser::store {
+namespace {
+
+using internal::KeyValueTable;
+using internal::RecentChanges;
+using internal::ToGrpc;
+
+// Enough for every client to repeat what it had in flight when it lost its
+// connection.
+constexpr size_t kMaxReplies = 1 << 16;
+constexpr size_t kMaxReplyBytes = size_t{64} << 20;
+
+// A call that is answered once keys are present.
+class WaitReactor final : public grpc::ServerUnaryReactor {
+ public:
+  using Values = std::vector<std::string>;
+
+  // `fill(values)` writes the reply.
+  template <class Fill>
+  WaitReactor(async::Future<Values> present, Fill fill)
+      : present_(std::move(present)) {
+    present_.OnReady([this, fill](const absl::StatusOr<Values>& values) {
+      if (values.ok()) fill(*values);
+      Finish(ToGrpc(values.status()));
+    });
+  }
+
+  // The client went away, or its deadline passed.
+  void OnCancel() override { present_.Cancel(); }
+  void OnDone() override { delete this; }
+
+ private:
+  const async::Future<Values> present_;
+};
+
+// Translates between messages and the table.
+class Service final : public v1::Store::CallbackService {
+ public:
+  explicit Service(StoreLimits limits)
+      : limits_(limits),
+        incarnation_(async::RandomSource::FromEntropy().Next() | 1),
+        table_(limits),
+        changes_(kMaxReplies, kMaxReplyBytes) {}
+
+  StoreServerStats stats() const {
+    return {.num_keys = table_.NumKeys(), .num_waiting = table_.num_waiting()};
+  }
+
+ private:
+  using Context = grpc::CallbackServerContext;
+  using Reactor = grpc::ServerUnaryReactor;
+
+  Reactor* Hello(Context* context, const v1::StoreHelloRequest*,
+                 v1::StoreHelloReply* reply) override {
+    reply->set_server_incarnation(incarnation_);
+    reply->set_max_key_bytes(limits_.max_key_bytes);
+    reply->set_max_value_bytes(limits_.max_value_bytes);
+    return Answer(context, absl::OkStatus());
+  }
+
+  Reactor* Set(Context* context, const v1::StoreSetRequest* request,
+               v1::StoreSetReply* reply) override {
+    return Change(context, *request, reply, [=, this] {
+      return table_.Set(request->key(), request->value());
+    });
+  }
+
+  Reactor* Add(Context* context, const v1::StoreAddRequest* request,
+               v1::StoreAddReply* reply) override {
+    return Change(context, *request, reply, [=, this]() -> absl::Status {
+      ASSIGN_OR_RETURN(const int64_t sum,
+                       table_.Add(request->key(), request->delta()));
+      reply->set_value(sum);
+      return absl::OkStatus();
+    });
+  }
+
+  Reactor* Append(Context* context, const v1::StoreAppendRequest* request,
+                  v1::StoreAppendReply* reply) override {
+    return Change(context, *request, reply, [=, this]() -> absl::Status {
+      ASSIGN_OR_RETURN(const int64_t bytes,
+                       table_.Append(request->key(), request->suffix()));
+      reply->set_value_bytes(bytes);
+      return absl::OkStatus();
+    });
+  }
+
+  Reactor* CompareAndSet(Context* context,
+                         const v1::StoreCompareAndSetRequest* request,
+                         v1::StoreCompareAndSetReply* reply) override {
+    return Change(context, *request, reply, [=, this]() -> absl::Status {
+      ASSIGN_OR_RETURN(CompareAndSetResult result,
+                       table_.CompareAndSet(request->key(), request->expected(),
+                                            request->desired()));
+      reply->set_value(std::move(result.value));
+      reply->set_swapped(result.swapped);
+      return absl::OkStatus();
+    });
+  }
+
+  Reactor* Delete(Context* context, const v1::StoreDeleteRequest* request,
+                  v1::StoreDeleteReply* reply) override {
+    return Change(context, *request, reply, [=, this] {
+      reply->set_deleted(table_.Delete(request->key()));
+      return absl::OkStatus();
+    });
+  }
+
+  Reactor* Get(Context* context, const v1::StoreGetRequest* request,
+               v1::StoreGetReply* reply) override {
+    const absl::Status status = CheckIncarnation(*request);
+    if (!status.ok()) return Answer(context, status);
+    return new WaitReactor(table_.WhenPresent({request->key()}),
+                           [reply](const std::vector<std::string>& values) {
+                             reply->set_value(values.front());
+                           });
+  }
+
+  Reactor* Wait(Context* context, const v1::StoreWaitRequest* request,
+                v1::StoreWaitReply*) override {
+    const absl::Status status = CheckIncarnation(*request);
+    if (!status.ok() || request->keys().empty()) return Answer(context, status);
+    return new WaitReactor(
+        table_.WhenPresent({request->keys().begin(), request->keys().end()}),
+        [](const std::vector<std::string>&) {});
+  }
+
+  Reactor* Check(Context* context, const v1::StoreCheckRequest* request,
+                 v1::StoreCheckReply* reply) override {
+    const absl::Status status = CheckIncarnation(*request);
+    if (!status.ok()) return Answer(context, status);
+    const std::vector<std::string> keys(request->keys().begin(),
+                                        request->keys().end());
+    for (std::string& key : table_.Missing(keys)) {
+      reply->add_missing(std::move(key));
+    }
+    return Answer(context, status);
+  }
+
+  Reactor* NumKeys(Context* context, const v1::StoreNumKeysRequest* request,
+                   v1::StoreNumKeysReply* reply) override {
+    const absl::Status status = CheckIncarnation(*request);
+    if (status.ok()) reply->set_num_keys(table_.NumKeys());
+    return Answer(context, status);
+  }
+
+  static Reactor* Answer(Context* context, const absl::Status& status) {
+    Reactor* reactor = context->DefaultReactor();
+    reactor->Finish(ToGrpc(status));
+    return reactor;
+  }
+
+  template <class Request>
+  absl::Status CheckIncarnation(const Request& request) const {
+    if (request.server_incarnation() == incarnation_) return absl::OkStatus();
+    return absl::FailedPreconditionError(
+        "the store server was restarted and what it held is lost: start the "
+        "job again");
+  }
+
+  // Applies a change once for its request id; `apply` fills `reply`.
+  template <class Request, class Reply, class Apply>
+  Reactor* Change(Context* context, const Request& request, Reply* reply,
+                  Apply apply) {
+    absl::Status status = CheckIncarnation(request);
+    if (status.ok() && (request.request_id().client() == 0 ||
+                        request.request_id().sequence() == 0)) {
+      status = absl::InvalidArgumentError(
+          "a change wants a request_id with client and sequence");
+    }
+    if (!status.ok()) return Answer(context, status);
+
+    Reactor* reactor = context->DefaultReactor();
+    const async::Future<std::string> done =
+        changes_.Once({.client = request.request_id().client(),
+                       .sequence = request.request_id().sequence()},
+                      [apply, reply]() -> absl::StatusOr<std::string> {
+                        RETURN_IF_ERROR(apply());
+                        return reply->SerializeAsString();
+                      });
+    done.OnReady([reactor, reply](const absl::StatusOr<std::string>& bytes) {
+      if (bytes.ok()) reply->ParseFromString(*bytes);
+      reactor->Finish(ToGrpc(bytes.status()));
+    });
+    return reactor;
+  }
+
+  const StoreLimits limits_;
+  const uint64_t incarnation_;
+  KeyValueTable table_;
+  RecentChanges changes_;
+};
+
+}  // namespace
+
+class StoreServer::Impl {
+ public:
+  explicit Impl(StoreLimits limits) : service_(limits) {}
+
+  // The port, 0 if that failed.
+  int Listen(const std::string& address, const StoreLimits& limits) {
+    int port = 0;
+    grpc::ServerBuilder builder;
+    internal::ApplyServerSettings(limits, &builder);
+    builder.AddListeningPort(address, grpc::InsecureServerCredentials(), &port);
+    builder.RegisterService(&service_);
+    server_ = builder.BuildAndStart();
+    return server_ == nullptr ? 0 : port;
+  }
+
+  void Shutdown() {
+    // Calls that wait would keep a server without deadline going.
+    if (server_ != nullptr) server_->Shutdown(std::chrono::system_clock::now());
+  }
+
+  StoreServerStats stats() const { return service_.stats(); }
+
+ private:
+  Service service_;
+  std::unique_ptr<grpc::Server> server_;
+};
+
+absl::StatusOr<std::unique_ptr<StoreServer>> StoreServer::Start(
+    StoreServerOptions options) {
+  RETURN_IF_ERROR(internal::CheckListenAddress(
+      options.host, options.port,
+      /*only_loopback=*/!options.allow_insecure_network));
+  auto impl = std::make_unique<Impl>(options.limits);
+  const std::string wanted = internal::HostAndPort(options.host, options.port);
+  const int port = impl->Listen(wanted, options.limits);
+  if (port == 0) {
+    return absl::UnavailableError(
+        absl::StrCat("cannot listen on ", wanted, ": gRPC refuses it"));
+  }
+  return std::unique_ptr<StoreServer>(new StoreServer(
+      internal::HostAndPort(options.host, port), port, std::move(impl)));
+}
+
+StoreServer::StoreServer(std::string address, int port,
+                         std::unique_ptr<Impl> impl)
+    : address_(std::move(address)), port_(port), impl_(std::move(impl)) {}
+
+StoreServer::~StoreServer() { Shutdown(); }
+
+void StoreServer::Shutdown() { impl_->Shutdown(); }
+
+StoreServerStats StoreServer::stats() const { return impl_->stats(); }
+
+}  // namespace hawser::store

@@ -1,0 +1,70 @@
+#ifndef STORE_STORE_SERVER_H_
+#define STORE_STORE_SERVER_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "store/store_limits.h"
+
+namespace hawser::store {
+
+struct StoreServerOptions {
+  // Name or address of the interface to listen on.
+  std::string host = "127.0.0.1";
+  // 0 lets the system choose; see StoreServer::port().
+  int port = 0;
+  // Connections are neither encrypted nor authenticated, so that other
+  // machines can only be let in knowingly: required where `host` is not
+  // loopback.
+  bool allow_insecure_network = false;
+  StoreLimits limits = {};
+};
+
+// For debug information.
+struct StoreServerStats {
+  int64_t num_keys = 0;
+  // Calls that wait for keys.
+  int64_t num_waiting = 0;
+};
+
+// Serves a store to the GrpcStores of a job (service hawser.v1.Store), from
+// the memory of the process that runs it: usually rank 0. What it holds goes
+// away with it.
+class StoreServer {
+ public:
+  // Listens before it returns. Errors name the address:
+  //   kAlreadyExists       another process listens there.
+  //   kInvalidArgument     no such host, or port not within 0..65535.
+  //   kPermissionDenied    the port needs privileges.
+  //   kFailedPrecondition  not loopback, without `allow_insecure_network`.
+  //   kUnavailable         gRPC could not listen.
+  static absl::StatusOr<std::unique_ptr<StoreServer>> Start(
+      StoreServerOptions options);
+
+  // Does Shutdown.
+  ~StoreServer();
+
+  // Ends every call, those that wait too, and the listening. Idempotent.
+  void Shutdown();
+
+  // "host:port" to connect to.
+  const std::string& address() const { return address_; }
+  int port() const { return port_; }
+
+  StoreServerStats stats() const;
+
+ private:
+  class Impl;
+
+  StoreServer(std::string address, int port, std::unique_ptr<Impl> impl);
+
+  const std::string address_;
+  const int port_;
+  const std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace hawser::store
+
+#endif  // STORE_STORE_SERVER_H_
