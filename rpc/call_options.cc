@@ -23,4 +23,10 @@ std::string Destination::ToString() const {
   return std::visit(Describe(), to_);
 }
 
+std::string Destination::name() const {
+  if (const auto* name = std::get_if<std::string>(&to_)) return *name;
+  if (const auto* worker = std::get_if<WorkerInfo>(&to_)) return worker->name;
+  return "";
+}
+
 }  // namespace hawser::rpc

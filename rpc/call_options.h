@@ -33,6 +33,8 @@ class Destination {
   }
   // "worker 'ps0'".
   std::string ToString() const;
+  // The name, as far as it is given; otherwise empty.
+  std::string name() const;
 
  private:
   std::variant<std::string, WorkerId, WorkerInfo> to_;

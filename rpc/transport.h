@@ -20,8 +20,8 @@
 namespace hawser::rpc {
 
 // One call to be answered. Dropped without an answer it is answered with
-// kCancelled. Thread-safe except that Reply and Discard are called once in
-// total.
+// kUnavailable. Reply or Discard is called at most once, in any thread. It may
+// outlive the transport, and then answers nothing.
 class IncomingCall {
  public:
   virtual ~IncomingCall() = default;

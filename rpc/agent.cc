@@ -1,0 +1,109 @@
+#include "rpc/agent.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "async/join.h"
+#include "async/status_macros.h"
+#include "rpc/internal/agent_impl.h"
+#include "rpc/internal/outgoing_call.h"
+
+namespace hawser::rpc {
+
+absl::StatusOr<std::unique_ptr<Agent>> Agent::Start(AgentOptions options) {
+  std::unique_ptr<Agent> agent(new Agent(std::move(options)));
+  RETURN_IF_ERROR(agent->impl_->Start());
+  return agent;
+}
+
+Agent::Agent(AgentOptions options)
+    : impl_(std::make_unique<Impl>(this, std::move(options))) {}
+
+Agent::~Agent() { (void)Shutdown(/*graceful=*/false); }
+
+const WorkerInfo& Agent::info() const { return impl_->self(); }
+const std::string& Agent::job() const { return impl_->options().job; }
+std::vector<WorkerInfo> Agent::workers() const { return impl_->workers(); }
+
+absl::StatusOr<WorkerInfo> Agent::FindWorker(const Destination& worker) {
+  ASSIGN_OR_RETURN(const std::shared_ptr<Peer> peer, impl_->FindPeer(worker));
+  return peer->info();
+}
+
+bool Agent::IsLost(const WorkerInfo& worker) const {
+  return impl_->IsLost(worker);
+}
+
+absl::Status Agent::RegisterRawMethod(std::string_view method,
+                                      RawMethodHandler handler,
+                                      MethodOptions options) {
+  return impl_->RegisterMethod(method, std::move(handler), options);
+}
+
+async::Future<RawMessage> Agent::CallRawMethod(
+    const Destination& to, std::string_view method, RawMessage request,
+    const MethodCallOptions& options) {
+  return impl_->CallMethod(to, method, std::move(request), options);
+}
+
+async::Future<RetainedValue> Agent::Invoke(const RegisteredFunction& function,
+                                           Decoder& arguments) {
+  return impl_->Invoke(function, arguments);
+}
+
+const FunctionRegistry& Agent::registry() const {
+  return *impl_->options().registry;
+}
+async::Clock& Agent::clock() const { return impl_->clock(); }
+async::Executor& Agent::executor() const { return impl_->executor(); }
+absl::Duration Agent::default_timeout() const {
+  return impl_->options().default_timeout;
+}
+const std::vector<Service*>& Agent::services() const {
+  return impl_->services();
+}
+
+TransferTotals Agent::transfer_totals() const { return impl_->totals(); }
+int64_t Agent::num_client_calls() const { return impl_->num_client_calls(); }
+int64_t Agent::num_server_calls() const { return impl_->num_server_calls(); }
+std::map<std::string, std::string> Agent::DebugInfo() const {
+  return impl_->DebugInfo();
+}
+
+absl::Status Agent::Shutdown(bool graceful) {
+  return impl_->Shutdown(graceful);
+}
+
+Agent::CallHandle Agent::NewCall() { return std::make_shared<OutgoingCall>(); }
+void Agent::CancelCall(const CallHandle& call) { call->Cancel(); }
+
+void Agent::StartCall(const CallHandle& call, const Destination& to,
+                      const CallOptions& options, std::string_view function,
+                      std::string_view signature,
+                      absl::FunctionRef<absl::Status(Encoder&)> encode,
+                      ReplyCallback done) {
+  impl_->StartCall(call, to, options, function, signature, encode,
+                   std::move(done));
+}
+
+namespace internal {
+
+absl::Status LeftoverResults() {
+  return absl::InvalidArgumentError("it has more results than expected");
+}
+
+absl::Status UndecodableReply(const absl::Status& status) {
+  return absl::InternalError(
+      absl::StrCat("the reply received does not decode: ", status.message()));
+}
+
+void AfterPrerequisites(std::vector<async::Future<void>> prerequisites,
+                        absl::AnyInvocable<void(absl::Status) &&> done) {
+  async::JoinAll(std::move(prerequisites))
+      .OnReady([done = std::move(done)](const absl::Status& status) mutable {
+        std::move(done)(status);
+      });
+}
+
+}  // namespace internal
+}  // namespace hawser::rpc

@@ -1,0 +1,260 @@
+// One worker's end of all remote calls.
+
+#ifndef HAWSER_RPC_AGENT_H_
+#define HAWSER_RPC_AGENT_H_
+
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "absl/functional/any_invocable.h"
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "async/clock.h"
+#include "async/executor.h"
+#include "async/future.h"
+#include "rpc/agent_options.h"
+#include "rpc/call_options.h"
+#include "rpc/current_call.h"
+#include "rpc/decoder.h"
+#include "rpc/encoder.h"
+#include "rpc/function.h"
+#include "rpc/function_registry.h"
+#include "rpc/internal/complete_reply.h"
+#include "rpc/method.h"
+#include "rpc/retained_value.h"
+#include "rpc/service.h"
+#include "rpc/transfer_counters.h"
+#include "rpc/types.h"
+
+namespace hawser::rpc {
+
+// A worker of a job: calls functions on its peers and serves theirs.
+//
+// Thread-safe. Several agents can live in one process. No order is promised
+// between two calls, also of one pair of workers.
+//
+// Tensors given as arguments are read when the message is sent: they must not
+// be changed until the call's future completes. A function's result must not be
+// changed while it is sent.
+//
+// Callbacks of the futures returned run in a thread of the transport or of the
+// agent: one that takes long should go to an executor (Future::Then(executor)).
+// A blocking call in one is allowed and costs a thread.
+//
+// Errors of calls, each with an ErrorDetail; sync and async alike:
+//   kNotFound            no such worker.
+//   kFailedPrecondition  the agent was shut down; or the message reached
+//                        another incarnation, worker or job than it was for,
+//                        which refused it.
+//   kUnimplemented       the worker has no such function.
+//   kInvalidArgument     the two ends' signatures differ, an argument does not
+//                        decode, or the timeout is negative.
+//   kDeadlineExceeded    no reply in time. The callee sees the call cancelled.
+//   kUnavailable         the worker is lost or out of reach, or this agent is
+//                        stopping.
+//   kCancelled           the future was cancelled, or the agent shut down.
+//   kInternal            the reply does not decode.
+//   Others come from the function called.
+// A user call is never sent twice.
+class Agent {
+ public:
+  // Joins the job: starts the services, serves, makes itself known in the
+  // store, and, with a world size, waits until all workers have done so.
+  //
+  //   kInvalidArgument     an option is missing or wrong, naming it.
+  //   kAlreadyExists       name or rank is taken, naming the holder.
+  //   kFailedPrecondition  the job has another world size.
+  //   kDeadlineExceeded    workers are missing after start_timeout, naming the
+  //                        ranks.
+  //   What services, transport and store return.
+  static absl::StatusOr<std::unique_ptr<Agent>> Start(AgentOptions options);
+
+  // Shuts down, not gracefully, unless that has been done.
+  ~Agent();
+  Agent(const Agent&) = delete;
+  Agent& operator=(const Agent&) = delete;
+
+  // --- Calls.
+
+  // Calls `function` on worker `to`. The call begins before the return.
+  // Cancelling the future cancels the call.
+  template <class R, class... A>
+  async::Future<R> Async(const Destination& to, const CallOptions& options,
+                         const Function<R(A...)>& function,
+                         const std::type_identity_t<A>&... arguments) {
+    static_assert(std::is_void_v<R> || WireType<R>,
+                  "the result cannot travel: use it through a reference");
+    async::Promise<R> promise;
+    async::Future<R> future = promise.future();
+    const CallHandle call = NewCall();
+    promise.OnCancel([call] { CancelCall(call); });
+    StartCall(
+        call, to, options, function.name(), function.Signature(),
+        [&](Encoder& encoder) {
+          absl::Status status;
+          (void)((status = WireTraits<A>::Encode(encoder, arguments)).ok() &&
+                 ...);
+          return status;
+        },
+        [promise = std::move(promise)](absl::StatusOr<Decoder*> reply) mutable {
+          internal::CompleteReply(std::move(reply), std::move(promise));
+        });
+    return future;
+  }
+  template <class R, class... A>
+  async::Future<R> Async(const Destination& to,
+                         const Function<R(A...)>& function,
+                         const std::type_identity_t<A>&... arguments) {
+    return Async(to, CallOptions(), function, arguments...);
+  }
+
+  // Same, and waits. May be used within a registered function.
+  template <class R, class... A>
+  async::Result<R> Sync(const Destination& to, const CallOptions& options,
+                        const Function<R(A...)>& function,
+                        const std::type_identity_t<A>&... arguments) {
+    return Async(to, options, function, arguments...).Wait();
+  }
+  template <class R, class... A>
+  async::Result<R> Sync(const Destination& to,
+                        const Function<R(A...)>& function,
+                        const std::type_identity_t<A>&... arguments) {
+    return Async(to, CallOptions(), function, arguments...).Wait();
+  }
+
+  // --- Who is there.
+
+  const WorkerInfo& info() const;
+  const std::string& job() const;
+  // All workers known, by rank; with a world size: all.
+  std::vector<WorkerInfo> workers() const;
+  // kNotFound if nobody in the job is called that. Asks the store, and may so
+  // block, for a worker not known yet.
+  absl::StatusOr<WorkerInfo> FindWorker(const Destination& worker);
+  // Whether that worker was found lost.
+  bool IsLost(const WorkerInfo& worker) const;
+
+  // --- For the layers above.
+
+  // Serves a method of a protobuf service: "hawser.v1.RRefService.Create". Only
+  // in Service::Start. A method of class AT_MOST_ONCE is not run again for a
+  // repeated message; the others may be.
+  //
+  // kInvalidArgument: no such method is linked in, or it has no delivery class.
+  // kFailedPrecondition: the agent serves already.
+  template <class Request, class Reply, class Handler>
+  absl::Status RegisterMethod(std::string_view method, Handler handler,
+                              MethodOptions options = {}) {
+    return RegisterRawMethod(
+        method, internal::WrapHandler<Request, Reply>(std::move(handler)),
+        options);
+  }
+  absl::Status RegisterRawMethod(std::string_view method,
+                                 RawMethodHandler handler,
+                                 MethodOptions options = {});
+
+  // Calls a method of a protobuf service. Unless it is AT_MOST_ONCE, tries
+  // again, 50 ms and more apart, after kUnavailable (the peer not being lost)
+  // and an attempt's timeout.
+  template <class Reply, class Request>
+  async::Future<Message<Reply>> CallMethod(
+      const Destination& to, std::string_view method, const Request& request,
+      std::vector<tensor::Tensor> tensors = {},
+      const MethodCallOptions& options = {}) {
+    absl::StatusOr<RawMessage> raw = internal::SerializeMessage(
+        Message<Request>{request, std::move(tensors)});
+    if (!raw.ok()) {
+      return async::MakeReadyFuture<Message<Reply>>(raw.status());
+    }
+    return CallRawMethod(to, method, std::move(raw).value(), options)
+        .Then([](absl::StatusOr<RawMessage> reply)
+                  -> absl::StatusOr<Message<Reply>> {
+          if (!reply.ok()) return std::move(reply).status();
+          return internal::ParseMessage<Reply>(std::move(reply).value());
+        });
+  }
+  async::Future<RawMessage> CallRawMethod(const Destination& to,
+                                          std::string_view method,
+                                          RawMessage request,
+                                          const MethodCallOptions& options);
+
+  // Runs `function` here with values that a peer encoded: reads the arguments
+  // in this call, waits for their prerequisites without holding a thread, and
+  // runs it where its options say, under the caller's TaskContext.
+  async::Future<RetainedValue> Invoke(const RegisteredFunction& function,
+                                      Decoder& arguments);
+
+  const FunctionRegistry& registry() const;
+  async::Clock& clock() const;
+  async::Executor& executor() const;
+  absl::Duration default_timeout() const;
+
+  // The attached service of that class; null if there is none.
+  template <class S>
+  S* service() const {
+    for (Service* candidate : services()) {
+      if (auto* found = dynamic_cast<S*>(candidate)) return found;
+    }
+    return nullptr;
+  }
+
+  // --- Numbers.
+
+  TransferTotals transfer_totals() const;
+  // Calls made and not ended; a call ends when its future's callbacks have run.
+  int64_t num_client_calls() const;
+  // Calls that are being served.
+  int64_t num_server_calls() const;
+  // For people: threads, calls, peers.
+  std::map<std::string, std::string> DebugInfo() const;
+
+  // --- The end.
+
+  // Graceful: waits for the own calls, meets all workers in the store, drains
+  // the services, repeats until no worker has made a call in between, and then
+  // stops. With a shutdown_timeout for all that; whatever fails, stops. Only
+  // with a world size do workers wait for each other.
+  //
+  // Not graceful: stops. Peers' calls to this worker fail.
+  //
+  // After it, every future has completed and nothing of this agent runs.
+  // Idempotent: later calls wait for the first and return its result. Must not
+  // run inside a call, nor in a callback of one: kFailedPrecondition.
+  //
+  //   kUnavailable       a worker was lost meanwhile, naming it.
+  //   kDeadlineExceeded  naming the ranks that did not come.
+  //   What services and store return.
+  absl::Status Shutdown(bool graceful = true);
+
+ private:
+  class Impl;
+  class OutgoingCall;
+  using CallHandle = std::shared_ptr<OutgoingCall>;
+  // Gets the reply: a decoder on its results, valid in the callback.
+  using ReplyCallback = absl::AnyInvocable<void(absl::StatusOr<Decoder*>) &&>;
+
+  explicit Agent(AgentOptions options);
+
+  // What Async does without its types.
+  static CallHandle NewCall();
+  static void CancelCall(const CallHandle& call);
+  void StartCall(const CallHandle& call, const Destination& to,
+                 const CallOptions& options, std::string_view function,
+                 std::string_view signature,
+                 absl::FunctionRef<absl::Status(Encoder&)> encode,
+                 ReplyCallback done);
+
+  const std::vector<Service*>& services() const;
+
+  const std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace hawser::rpc
+
+#endif  // HAWSER_RPC_AGENT_H_

@@ -1,0 +1,78 @@
+// How an agent is set up.
+
+#ifndef HAWSER_RPC_AGENT_OPTIONS_H_
+#define HAWSER_RPC_AGENT_OPTIONS_H_
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "async/clock.h"
+#include "async/executor.h"
+#include "rpc/service.h"
+#include "rpc/transport.h"
+
+namespace hawser::store {
+class Store;
+}  // namespace hawser::store
+
+namespace hawser::rpc {
+
+class FunctionRegistry;
+
+// When a silent or unreachable worker counts as lost.
+struct LivenessOptions {
+  // How often a worker of which nothing was heard is asked.
+  absl::Duration heartbeat_interval = absl::Milliseconds(500);
+  // No answer for this long, though the connection stands.
+  absl::Duration silent_limit = absl::Seconds(3);
+  // No connection for this long.
+  absl::Duration unreachable_limit = absl::Milliseconds(1500);
+};
+
+struct AgentOptions {
+  // Required: unique within the job; 1 to 127 letters, digits, "-_:.".
+  std::string name;
+  // Required: unique within the job; 0 to WorkerId::kMax.
+  int rank = -1;
+  // The number of workers: Start waits for all of them. Unset: workers come
+  // one by one and are looked up when first called.
+  std::optional<int> world_size;
+  // Workers of different jobs do not talk to each other, also where they share
+  // a store. Up to 127 characters as in a name.
+  std::string job = "default";
+
+  // Required: where workers find each other. Outlives the agent.
+  store::Store* store = nullptr;
+  // Required.
+  std::unique_ptr<Transport> transport;
+  // Where this worker serves, as its transport writes addresses.
+  std::string bind_address = "127.0.0.1:0";
+  // Required: what others may call. Outlives the agent.
+  const FunctionRegistry* registry = nullptr;
+  // What is attached, in the order of Start; drained and stopped in reverse.
+  std::vector<std::unique_ptr<Service>> services;
+
+  // Of a call that names none. Positive.
+  absl::Duration default_timeout = absl::Seconds(60);
+  // How long Start waits for the other workers.
+  absl::Duration start_timeout = absl::Minutes(5);
+  // How long a graceful shutdown waits for them.
+  absl::Duration shutdown_timeout = absl::Minutes(5);
+  LivenessOptions liveness;
+
+  // Threads for registered functions; blocked ones are not counted.
+  int num_threads = 16;
+
+  // For simulations: a clock, and an executor in place of the threads. Both
+  // outlive the agent. Null: the machine's clock, threads of its own.
+  async::Clock* clock = nullptr;
+  async::Executor* executor = nullptr;
+};
+
+}  // namespace hawser::rpc
+
+#endif  // HAWSER_RPC_AGENT_OPTIONS_H_

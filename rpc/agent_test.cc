@@ -1,0 +1,530 @@
+#include "rpc/agent.h"
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/synchronization/notification.h"
+#include "async/future.h"
+#include "async/status_matchers.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "rpc/agent_test_fixture.h"
+#include "rpc/error_detail.h"
+#include "rpc/transport_test_param.h"
+
+namespace hawser::rpc {
+namespace {
+
+using ::hawser::async::IsOk;
+using ::hawser::async::IsOkAndHolds;
+using ::hawser::async::StatusIs;
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Optional;
+
+constexpr Function<int64_t(int64_t, int64_t)> kAdd{"test.Add"};
+constexpr Function<Tensor(Tensor, Tensor)> kFirst{"test.First"};
+constexpr Function<void(std::string)> kFail{"test.Fail"};
+constexpr Function<void()> kWait{"test.Wait"};
+constexpr Function<int64_t(int64_t)> kCountDown{"test.CountDown"};
+constexpr Function<std::string()> kWhoCalls{"test.WhoCalls"};
+
+class AgentTest : public testing::TestWithParam<TransportParam> {
+ protected:
+  AgentTest() : job_(MakeTransportFactory(GetParam())) {
+    EXPECT_THAT(job_.registry().Register(
+                    kAdd, [](int64_t a, int64_t b) { return a + b; }),
+                IsOk());
+    EXPECT_THAT(
+        job_.registry().Register(
+            kWhoCalls, [] { return CurrentCall::Get()->caller().name; }),
+        IsOk());
+  }
+
+  // kWait: tells `entered_` and returns when cancelled.
+  void RegisterWait() {
+    EXPECT_THAT(job_.registry().Register(
+                    kWait,
+                    [this]() -> async::Future<void> {
+                      async::Promise<void> promise;
+                      async::Future<void> future = promise.future();
+                      auto registration =
+                          std::make_shared<Cancellation::Registration>();
+                      *registration =
+                          CurrentCall::Get()->cancellation().OnCancel(
+                              [this, promise = std::move(promise)]() mutable {
+                                cancelled_.Notify();
+                                promise.Set(absl::CancelledError("seen"));
+                              });
+                      keep_.push_back(registration);
+                      entered_.Notify();
+                      return future;
+                    }),
+                IsOk());
+  }
+
+  TestJob job_;
+  absl::Notification entered_;
+  absl::Notification cancelled_;
+  std::vector<std::shared_ptr<Cancellation::Registration>> keep_;
+};
+
+TEST_P(AgentTest, CallsByNameRankAndInfo) {
+  job_.StartAll(2);
+  Agent& agent = job_.agent(0);
+  EXPECT_THAT(agent.Sync("w1", kAdd, 2, 3), IsOkAndHolds(5));
+  EXPECT_THAT(agent.Sync(WorkerId(1), kAdd, 2, -3), IsOkAndHolds(-1));
+  EXPECT_THAT(agent.Sync(job_.agent(1).info(), kAdd, 1, 1), IsOkAndHolds(2));
+  EXPECT_THAT(agent.Async("w1", kAdd, 4, 5).Wait(), IsOkAndHolds(9));
+}
+
+TEST_P(AgentTest, CallsItself) {
+  job_.StartAll(1);
+  EXPECT_THAT(job_.agent(0).Sync("w0", kAdd, 2, 3), IsOkAndHolds(5));
+  EXPECT_THAT(job_.agent(0).Sync("w0", kWhoCalls), IsOkAndHolds("w0"));
+}
+
+TEST_P(AgentTest, KnowsItsWorkers) {
+  job_.StartAll(3);
+  const std::vector<WorkerInfo> workers = job_.agent(2).workers();
+  ASSERT_EQ(workers.size(), 3u);
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(workers[i], job_.agent(i).info());
+  EXPECT_THAT(job_.agent(0).FindWorker("w2"),
+              IsOkAndHolds(job_.agent(2).info()));
+}
+
+TEST_P(AgentTest, CalleeKnowsItsCaller) {
+  job_.StartAll(2);
+  EXPECT_THAT(job_.agent(1).Sync("w0", kWhoCalls), IsOkAndHolds("w1"));
+  EXPECT_EQ(CurrentCall::Get(), nullptr);
+}
+
+TEST_P(AgentTest, TensorsTravelWithOneCopy) {
+  ASSERT_THAT(job_.registry().Register(
+                  kFirst, [](Tensor a, const Tensor&) { return a; }),
+              IsOk());
+  job_.StartAll(2);
+  const Tensor a = Tensor::Arange(1 << 16);
+  const Tensor b = Tensor::Ones({300, 7});
+  absl::StatusOr<Tensor> result = job_.agent(0).Sync("w1", kFirst, a, b);
+  ASSERT_THAT(result, IsOk());
+  EXPECT_EQ(result->ToVector<float>(), a.ToVector<float>());
+  const uint64_t sent = a.byte_size() + b.byte_size();
+  const TransferTotals caller = job_.agent(0).transfer_totals();
+  const TransferTotals callee = job_.agent(1).transfer_totals();
+  EXPECT_EQ(caller.tensor_bytes_sent, sent);
+  EXPECT_EQ(caller.tensor_bytes_copied_to_send, 0u);
+  EXPECT_EQ(callee.tensor_bytes_received, sent);
+  EXPECT_EQ(callee.tensor_bytes_copied_to_receive, sent);
+  EXPECT_EQ(callee.tensor_bytes_sent, static_cast<uint64_t>(a.byte_size()));
+  EXPECT_EQ(callee.tensor_bytes_copied_to_send, 0u);
+}
+
+TEST_P(AgentTest, UnknownWorkerIsNotFound) {
+  job_.StartAll(1);
+  EXPECT_THAT(job_.agent(0).Sync("nobody", kAdd, 1, 2),
+              StatusIs(absl::StatusCode::kNotFound,
+                       AllOf(HasSubstr("'w0'"), HasSubstr("'nobody'"))));
+  EXPECT_THAT(job_.agent(0).Sync(WorkerId(7), kAdd, 1, 2),
+              StatusIs(absl::StatusCode::kNotFound, HasSubstr("7")));
+}
+
+TEST_P(AgentTest, UnknownFunctionIsUnimplemented) {
+  job_.StartAll(2);
+  constexpr Function<void()> kNone{"test.None"};
+  EXPECT_THAT(job_.agent(0).Sync("w1", kNone),
+              StatusIs(absl::StatusCode::kUnimplemented,
+                       AllOf(HasSubstr("'test.None'"), HasSubstr("'w1'"))));
+}
+
+TEST_P(AgentTest, SignatureMismatchShowsBoth) {
+  job_.StartAll(2);
+  constexpr Function<double(int64_t)> kOther{"test.Add"};
+  EXPECT_THAT(job_.agent(0).Sync("w1", kOther, 1),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       AllOf(HasSubstr("double(int64)"),
+                             HasSubstr("int64(int64, int64)"))));
+}
+
+TEST_P(AgentTest, FunctionErrorKeepsItsCodeAndNamesTheWorker) {
+  ASSERT_THAT(job_.registry().Register(kFail,
+                                       [](const std::string& message) {
+                                         return absl::DataLossError(message);
+                                       }),
+              IsOk());
+  job_.StartAll(2);
+  const absl::Status sync = job_.agent(0).Sync("w1", kFail, "oh no");
+  EXPECT_THAT(sync, StatusIs(absl::StatusCode::kDataLoss,
+                             AllOf(HasSubstr("oh no"), HasSubstr("'w1'"))));
+  const ErrorDetail detail{.worker = "w1",
+                           .incarnation = job_.agent(1).info().incarnation,
+                           .maybe_applied = false};
+  EXPECT_THAT(GetErrorDetail(sync), Optional(detail));
+  EXPECT_EQ(job_.agent(0).Async("w1", kFail, "oh no").Wait(), sync);
+}
+
+TEST_P(AgentTest, ErrorOfANestedCallNamesItsOrigin) {
+  ASSERT_THAT(job_.registry().Register(
+                  kFail,
+                  [](const std::string& to) -> absl::Status {
+                    if (to.empty()) return absl::DataLossError("deep");
+                    return CurrentCall::Get()->agent().Sync(to, kFail, "");
+                  }),
+              IsOk());
+  job_.StartAll(3);
+  const absl::Status status = job_.agent(0).Sync("w1", kFail, "w2");
+  EXPECT_THAT(status, StatusIs(absl::StatusCode::kDataLoss, HasSubstr("'w2'")));
+  EXPECT_EQ(GetErrorDetail(status)->worker, "w2");
+}
+
+TEST_P(AgentTest, NegativeTimeoutIsInvalid) {
+  job_.StartAll(1);
+  EXPECT_THAT(
+      job_.agent(0).Sync("w0", {.timeout = absl::Seconds(-1)}, kAdd, 1, 2),
+      StatusIs(absl::StatusCode::kInvalidArgument));
+}
+
+TEST_P(AgentTest, ZeroTimeoutHasPassed) {
+  job_.StartAll(1);
+  const absl::StatusOr<int64_t> result =
+      job_.agent(0).Sync("w0", {.timeout = absl::ZeroDuration()}, kAdd, 1, 2);
+  EXPECT_THAT(result, StatusIs(absl::StatusCode::kDeadlineExceeded));
+  EXPECT_FALSE(GetErrorDetail(result.status())->maybe_applied);
+}
+
+TEST_P(AgentTest, NoTimeoutIsAllowed) {
+  job_.StartAll(1);
+  EXPECT_THAT(job_.agent(0).Sync("w0", {.timeout = kNoTimeout}, kAdd, 1, 2),
+              IsOkAndHolds(3));
+}
+
+TEST_P(AgentTest, DeadlineEndsTheCallAndReachesTheCallee) {
+  RegisterWait();
+  job_.StartAll(2);
+  const absl::Status status =
+      job_.agent(0).Sync("w1", {.timeout = absl::Milliseconds(200)}, kWait);
+  EXPECT_THAT(status, StatusIs(absl::StatusCode::kDeadlineExceeded,
+                               AllOf(HasSubstr("test.Wait"), HasSubstr("w1"))));
+  EXPECT_TRUE(GetErrorDetail(status)->maybe_applied);
+  cancelled_.WaitForNotification();
+}
+
+TEST_P(AgentTest, CancellingTheFutureReachesTheCallee) {
+  RegisterWait();
+  job_.StartAll(2);
+  async::Future<void> future = job_.agent(0).Async("w1", kWait);
+  entered_.WaitForNotification();
+  EXPECT_TRUE(future.Cancel());
+  cancelled_.WaitForNotification();
+  EXPECT_THAT(future.Wait(), StatusIs(absl::StatusCode::kCancelled));
+}
+
+TEST_P(AgentTest, NestedCallsInheritTheDeadline) {
+  RegisterWait();
+  constexpr Function<void()> kOuter{"test.Outer"};
+  ASSERT_THAT(job_.registry().Register(
+                  kOuter,
+                  [] {
+                    return CurrentCall::Get()->agent().Sync(
+                        "w0", {.timeout = absl::Seconds(1000)}, kWait);
+                  }),
+              IsOk());
+  job_.StartAll(2);
+  EXPECT_THAT(
+      job_.agent(0).Sync("w1", {.timeout = absl::Milliseconds(300)}, kOuter),
+      StatusIs(absl::StatusCode::kDeadlineExceeded));
+  // Long before the nested call's own timeout.
+  cancelled_.WaitForNotification();
+}
+
+TEST_P(AgentTest, NestedBlockingCallsDoNotDeadlock) {
+  ASSERT_THAT(job_.registry().Register(
+                  kCountDown,
+                  [](int64_t n) -> absl::StatusOr<int64_t> {
+                    if (n == 0) return 0;
+                    Agent& agent = CurrentCall::Get()->agent();
+                    const char* other = agent.info().name == "w0" ? "w1" : "w0";
+                    absl::StatusOr<int64_t> below =
+                        agent.Sync(other, kCountDown, n - 1);
+                    if (!below.ok()) return below;
+                    return *below + 1;
+                  }),
+              IsOk());
+  job_.StartAll(2, [](int, AgentOptions& options) { options.num_threads = 1; });
+  std::vector<async::Future<int64_t>> futures;
+  for (int i = 0; i < 8; ++i) {
+    futures.push_back(job_.agent(i % 2).Async(WorkerId(i % 2), kCountDown, 20));
+  }
+  for (auto& future : futures) EXPECT_THAT(future.Wait(), IsOkAndHolds(20));
+}
+
+TEST_P(AgentTest, InlineFunctionsMayBlockToo) {
+  ASSERT_THAT(
+      job_.registry().Register(kCountDown,
+                               [](int64_t n) -> absl::StatusOr<int64_t> {
+                                 if (n == 0) return 0;
+                                 return CurrentCall::Get()->agent().Sync(
+                                     "w0", kCountDown, n - 1);
+                               },
+                               {.run_on = RunOn::Inline()}),
+      IsOk());
+  job_.StartAll(1);
+  EXPECT_THAT(job_.agent(0).Sync("w0", kCountDown, 10), IsOkAndHolds(0));
+}
+
+TEST_P(AgentTest, BlockingInACallbackIsAllowed) {
+  job_.StartAll(2);
+  Agent& agent = job_.agent(0);
+  std::vector<async::Future<int64_t>> futures;
+  for (int i = 0; i < 20; ++i) {
+    futures.push_back(
+        agent.Async("w1", kAdd, i, 0).Then([&](absl::StatusOr<int64_t> sum) {
+          return agent.Sync("w1", kAdd, *sum, 1);
+        }));
+  }
+  for (int i = 0; i < 20; ++i) {
+    EXPECT_THAT(futures[i].Wait(), IsOkAndHolds(i + 1));
+  }
+}
+
+TEST_P(AgentTest, QueueRunsItsFunctionsOneByOne) {
+  constexpr Function<int64_t()> kStep{"test.Step"};
+  int64_t unguarded = 0;
+  std::atomic<int> inside{0};
+  std::atomic<bool> overlapped{false};
+  ASSERT_THAT(job_.registry().Register(kStep,
+                                       [&] {
+                                         if (inside.fetch_add(1) != 0)
+                                           overlapped = true;
+                                         const int64_t result = ++unguarded;
+                                         inside.fetch_sub(1);
+                                         return result;
+                                       },
+                                       {.run_on = RunOn::Queue("steps")}),
+              IsOk());
+  job_.StartAll(2);
+  std::vector<async::Future<int64_t>> futures;
+  for (int i = 0; i < 200; ++i) {
+    futures.push_back(job_.agent(i % 2).Async("w0", kStep));
+  }
+  for (auto& future : futures) EXPECT_THAT(future.Wait(), IsOk());
+  EXPECT_EQ(unguarded, 200);
+  EXPECT_FALSE(overlapped);
+}
+
+TEST_P(AgentTest, AsyncFunctionFreesItsThread) {
+  constexpr Function<int64_t()> kLater{"test.Later"};
+  async::Mutex mutex;
+  std::vector<async::Promise<int64_t>> waiting;
+  absl::Notification all_waiting;
+  ASSERT_THAT(job_.registry().Register(kLater,
+                                       [&] {
+                                         async::Promise<int64_t> promise;
+                                         auto future = promise.future();
+                                         async::MutexLock lock(&mutex);
+                                         waiting.push_back(std::move(promise));
+                                         if (waiting.size() == 50) {
+                                           all_waiting.Notify();
+                                         }
+                                         return future;
+                                       }),
+              IsOk());
+  job_.StartAll(2, [](int, AgentOptions& options) { options.num_threads = 1; });
+  std::vector<async::Future<int64_t>> futures;
+  for (int i = 0; i < 50; ++i) {
+    futures.push_back(job_.agent(0).Async("w1", kLater));
+  }
+  all_waiting.WaitForNotification();
+  {
+    async::MutexLock lock(&mutex);
+    for (auto& promise : waiting) promise.Set(7);
+    waiting.clear();
+  }
+  for (auto& future : futures) EXPECT_THAT(future.Wait(), IsOkAndHolds(7));
+}
+
+TEST_P(AgentTest, ManyCallsFromManyThreads) {
+  job_.StartAll(2);
+  std::vector<std::thread> threads;
+  std::atomic<int> wrong{0};
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&, t] {
+      for (int i = 0; i < 100; ++i) {
+        if (job_.agent(t % 2).Sync(WorkerId(1 - t % 2), kAdd, t, i) !=
+            absl::StatusOr<int64_t>(t + i)) {
+          ++wrong;
+        }
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(wrong, 0);
+}
+
+TEST_P(AgentTest, WrongIncarnationIsRefused) {
+  job_.StartAll(2);
+  WorkerInfo old = job_.agent(1).info();
+  old.incarnation = Incarnation{ToNumber(old.incarnation) ^ 1};
+  EXPECT_THAT(job_.agent(0).Sync(old, kAdd, 1, 2),
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       HasSubstr(ToString(old.incarnation))));
+}
+
+TEST_P(AgentTest, PeerThatStopsFailsWaitingCallsAtOnce) {
+  RegisterWait();
+  job_.StartAll(2);
+  async::Future<void> future =
+      job_.agent(0).Async("w1", {.timeout = kNoTimeout}, kWait);
+  entered_.WaitForNotification();
+  ASSERT_THAT(job_.agent(1).Shutdown(/*graceful=*/false), IsOk());
+  const absl::Status status = future.Wait();
+  EXPECT_THAT(status,
+              StatusIs(absl::StatusCode::kUnavailable, HasSubstr("'w1'")));
+  EXPECT_EQ(GetErrorDetail(status)->worker, "w1");
+  EXPECT_THAT(job_.agent(0).Sync("w1", kAdd, 1, 2),
+              StatusIs(absl::StatusCode::kUnavailable, HasSubstr("'w1'")));
+}
+
+TEST_P(AgentTest, ShutdownCancelsOwnCalls) {
+  RegisterWait();
+  job_.StartAll(2);
+  async::Future<void> future = job_.agent(0).Async("w1", kWait);
+  entered_.WaitForNotification();
+  ASSERT_THAT(job_.agent(0).Shutdown(/*graceful=*/false), IsOk());
+  ASSERT_TRUE(future.ready());
+  EXPECT_THAT(future.Wait(), StatusIs(absl::StatusCode::kCancelled));
+  EXPECT_THAT(job_.agent(0).Sync("w1", kAdd, 1, 2),
+              StatusIs(absl::StatusCode::kFailedPrecondition));
+  EXPECT_EQ(job_.agent(0).num_client_calls(), 0);
+}
+
+TEST_P(AgentTest, GracefulShutdownWaitsForOwnCalls) {
+  constexpr Function<void()> kSlow{"test.Slow"};
+  absl::Notification proceed;
+  std::atomic<bool> ended{false};
+  ASSERT_THAT(job_.registry().Register(kSlow,
+                                       [&] {
+                                         proceed.WaitForNotification();
+                                         ended = true;
+                                       }),
+              IsOk());
+  job_.StartAll(2);
+  async::Future<void> future = job_.agent(0).Async("w1", kSlow);
+  std::thread release([&] { proceed.Notify(); });
+  EXPECT_THAT(job_.ShutdownAll(), ElementsAre(IsOk(), IsOk()));
+  release.join();
+  EXPECT_TRUE(ended);
+  EXPECT_THAT(future.Wait(), IsOk());
+}
+
+TEST_P(AgentTest, ShutdownIsIdempotent) {
+  job_.StartAll(2);
+  EXPECT_THAT(job_.ShutdownAll(), ElementsAre(IsOk(), IsOk()));
+  EXPECT_THAT(job_.agent(0).Shutdown(), IsOk());
+  EXPECT_THAT(job_.agent(0).Shutdown(/*graceful=*/false), IsOk());
+}
+
+TEST_P(AgentTest, ShutdownInsideACallIsRefused) {
+  constexpr Function<void()> kShutdown{"test.Shutdown"};
+  ASSERT_THAT(
+      job_.registry().Register(
+          kShutdown, [] { return CurrentCall::Get()->agent().Shutdown(); }),
+      IsOk());
+  job_.StartAll(1);
+  EXPECT_THAT(job_.agent(0).Sync("w0", kShutdown),
+              StatusIs(absl::StatusCode::kFailedPrecondition));
+}
+
+TEST_P(AgentTest, SameStoreServesTheNextJob) {
+  for (int i = 0; i < 3; ++i) {
+    job_.StartAll(2);
+    EXPECT_THAT(job_.agent(0).Sync("w1", kAdd, i, 1), IsOkAndHolds(i + 1));
+    EXPECT_THAT(job_.ShutdownAll(), ElementsAre(IsOk(), IsOk()));
+    job_.StopAll();
+  }
+}
+
+TEST_P(AgentTest, TakenNameIsReportedWithItsHolder) {
+  job_.StartOne(0);
+  AgentOptions options = job_.Options(1, std::nullopt);
+  options.name = "w0";
+  EXPECT_THAT(Agent::Start(std::move(options)),
+              StatusIs(absl::StatusCode::kAlreadyExists,
+                       HasSubstr(ToString(job_.agent(0).info().incarnation))));
+  options = job_.Options(0, std::nullopt);
+  options.name = "other";
+  EXPECT_THAT(Agent::Start(std::move(options)),
+              StatusIs(absl::StatusCode::kAlreadyExists, HasSubstr("rank 0")));
+  // What failed left nothing behind.
+  job_.StartOne(1, [](int, AgentOptions& o) { o.name = "other"; });
+}
+
+TEST_P(AgentTest, MissingWorkersAreNamed) {
+  AgentOptions options = job_.Options(1, 4);
+  options.start_timeout = absl::Milliseconds(300);
+  EXPECT_THAT(
+      Agent::Start(std::move(options)),
+      StatusIs(absl::StatusCode::kDeadlineExceeded, HasSubstr("0, 2, 3")));
+}
+
+TEST_P(AgentTest, WorldSizesMustAgree) {
+  job_.StartOne(0);
+  EXPECT_THAT(
+      Agent::Start(job_.Options(1, 2)),
+      StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("world size")));
+}
+
+TEST_P(AgentTest, WorkersWithoutWorldSizeFindEachOtherByNameAndRank) {
+  job_.StartOne(0);
+  EXPECT_THAT(job_.agent(0).Sync("w1", kAdd, 1, 2),
+              StatusIs(absl::StatusCode::kNotFound));
+  job_.StartOne(1);
+  EXPECT_THAT(job_.agent(0).Sync("w1", kAdd, 1, 2), IsOkAndHolds(3));
+  EXPECT_THAT(job_.agent(1).Sync(WorkerId(0), kWhoCalls), IsOkAndHolds("w1"));
+}
+
+TEST_P(AgentTest, RestartedWorkerIsFoundAnew) {
+  job_.StartOne(0);
+  job_.StartOne(1);
+  const WorkerInfo old = job_.agent(1).info();
+  ASSERT_THAT(job_.agent(0).Sync("w1", kAdd, 1, 2), IsOkAndHolds(3));
+  ASSERT_THAT(job_.agent(1).Shutdown(), IsOk());
+  AgentOptions options = job_.Options(1, std::nullopt);
+  absl::StatusOr<std::unique_ptr<Agent>> again =
+      Agent::Start(std::move(options));
+  ASSERT_THAT(again, IsOk());
+  // Found lost, or replaced, within the limits of the liveness monitor.
+  while (!job_.agent(0).Sync("w1", kAdd, 1, 2).ok()) {
+  }
+  EXPECT_THAT(job_.agent(0).Sync(old, kAdd, 1, 2).status().code(),
+              testing::AnyOf(absl::StatusCode::kFailedPrecondition,
+                             absl::StatusCode::kUnavailable));
+}
+
+TEST_P(AgentTest, BadOptionsAreNamed) {
+  AgentOptions options = job_.Options(0, 1);
+  options.store = nullptr;
+  EXPECT_THAT(Agent::Start(std::move(options)),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("store")));
+  options = job_.Options(5, 2);
+  EXPECT_THAT(Agent::Start(std::move(options)),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("rank")));
+  options = job_.Options(0, 1);
+  options.name = "with space";
+  EXPECT_THAT(
+      Agent::Start(std::move(options)),
+      StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("with space")));
+}
+
+INSTANTIATE_TEST_SUITE_P(Transports, AgentTest,
+                         testing::ValuesIn(kTransportParams),
+                         TransportParamName());
+
+}  // namespace
+}  // namespace hawser::rpc

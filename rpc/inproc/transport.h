@@ -1,0 +1,40 @@
+// One worker's access to an InprocNetwork.
+
+#ifndef HAWSER_RPC_INPROC_TRANSPORT_H_
+#define HAWSER_RPC_INPROC_TRANSPORT_H_
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "rpc/inproc/network.h"
+#include "rpc/inproc/network_state.h"
+#include "rpc/transport.h"
+
+namespace hawser::rpc {
+
+// Made by InprocNetwork::NewTransport.
+class InprocTransport final : public Transport {
+ public:
+  explicit InprocTransport(std::shared_ptr<InprocNetwork::State> network);
+  ~InprocTransport() override;
+
+  absl::StatusOr<std::string> Listen(
+      std::string_view address, std::vector<TransportMethod> methods) override;
+  absl::StatusOr<std::shared_ptr<Connection>> Connect(
+      std::string_view address) override;
+  void Shutdown() override;
+
+ private:
+  const std::shared_ptr<InprocNetwork::State> network_;
+  const std::shared_ptr<internal::InprocNode> node_;
+  // Shared with the connections: whether they refuse calls.
+  const std::shared_ptr<std::atomic<bool>> stopped_;
+};
+
+}  // namespace hawser::rpc
+
+#endif  // HAWSER_RPC_INPROC_TRANSPORT_H_

@@ -1,0 +1,250 @@
+// The inside of an Agent.
+
+#ifndef HAWSER_RPC_INTERNAL_AGENT_IMPL_H_
+#define HAWSER_RPC_INTERNAL_AGENT_IMPL_H_
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
+#include "absl/functional/any_invocable.h"
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "async/clock.h"
+#include "async/executor.h"
+#include "async/mutex.h"
+#include "async/serial_queue.h"
+#include "async/thread_pool.h"
+#include "rpc/agent.h"
+#include "rpc/duplicate_filter.h"
+#include "rpc/gate.h"
+#include "rpc/internal/method_table.h"
+#include "rpc/liveness_monitor.h"
+#include "rpc/message_codec.h"
+#include "rpc/peer.h"
+#include "rpc/peer_table.h"
+#include "rpc/rendezvous.h"
+#include "rpc/transfer_counters.h"
+#include "rpc/transport.h"
+
+namespace hawser::rpc {
+
+// Split by operation: agent_lifecycle.cc starts and stops, agent_client.cc
+// sends calls, agent_methods.cc sends method calls and tries again,
+// agent_server.cc serves.
+class Agent::Impl {
+ public:
+  // What closures that may outlive the agent hold.
+  struct Shared {
+    // Passed by whatever runs later; closed when the agent has stopped.
+    Gate gate;
+    TransferCounters counters;
+    std::atomic<int64_t> num_server_calls{0};
+  };
+
+  // A message that arrived, with its tensors.
+  struct Received {
+    IncomingMessage message;
+    std::vector<tensor::Tensor> tensors;
+  };
+
+  Impl(Agent* agent, AgentOptions options);
+  ~Impl();
+
+  // --- agent_lifecycle.cc
+  absl::Status Start();
+  absl::Status Shutdown(bool graceful);
+
+  // --- agent_client.cc
+  void StartCall(const CallHandle& call, const Destination& to,
+                 const CallOptions& options, std::string_view function,
+                 std::string_view signature,
+                 absl::FunctionRef<absl::Status(Encoder&)> encode,
+                 ReplyCallback done);
+  absl::StatusOr<std::shared_ptr<Peer>> FindPeer(const Destination& to);
+  bool IsLost(const WorkerInfo& worker) const;
+
+  // --- agent_methods.cc
+  absl::Status RegisterMethod(std::string_view method, RawMethodHandler handler,
+                              MethodOptions options);
+  async::Future<RawMessage> CallMethod(const Destination& to,
+                                       std::string_view method,
+                                       RawMessage request,
+                                       const MethodCallOptions& options);
+
+  // --- agent_server.cc
+  async::Future<RetainedValue> Invoke(const RegisteredFunction& function,
+                                      Decoder& arguments);
+
+  const AgentOptions& options() const { return options_; }
+  const WorkerInfo& self() const { return self_; }
+  async::Clock& clock() const { return *clock_; }
+  async::Executor& executor() const { return *executor_; }
+  const std::vector<Service*>& services() const { return services_; }
+  std::vector<WorkerInfo> workers() const;
+  TransferTotals totals() const { return shared_->counters.totals(); }
+  int64_t num_client_calls() const { return num_client_calls_.load(); }
+  int64_t num_server_calls() const { return shared_->num_server_calls.load(); }
+  std::map<std::string, std::string> DebugInfo() const;
+
+ private:
+  class ServedCall;
+  class MethodAttempts;
+  friend class MethodAttempts;
+  enum class Phase { kNew, kRunning, kStopping, kStopped };
+
+  // A request on its way out.
+  struct OutgoingRequest {
+    CallHandle call;
+    std::shared_ptr<Peer> peer;
+    // What is called, for messages: "function 'example.Add'".
+    std::string what;
+    std::string path;
+    std::string body;
+    std::vector<tensor::Tensor> tensors;
+    bool message_hook = false;
+    bool at_most_once = false;
+    // Whether the end of the current call ends this one.
+    bool inherit_cancellation = true;
+    async::MonotonicTime deadline = async::kNever;
+  };
+  using ReceivedCallback =
+      absl::AnyInvocable<void(absl::StatusOr<Received>) &&>;
+
+  // Marks the thread as inside of this agent, where Shutdown would deadlock.
+  class InsideScope;
+
+  // --- agent_lifecycle.cc
+  absl::Status CheckOptions() const;
+  absl::Status StartServices();
+  absl::Status JoinJob();
+  void Stop();
+  absl::Status LeaveJob();
+  absl::Status DrainServices(async::MonotonicTime deadline);
+  absl::Status AwaitOwnCalls(async::MonotonicTime deadline);
+  std::shared_ptr<Peer> AddPeer(const WorkerInfo& worker);
+  void OnPeerLost(const std::shared_ptr<Peer>& peer,
+                  const absl::Status& status);
+  void Ping(const std::shared_ptr<Peer>& peer, async::MonotonicTime deadline,
+            absl::AnyInvocable<void(absl::Status) &&> done);
+  absl::Status FirstLost() const;
+
+  // --- agent_methods.cc
+  // Ends the method calls that wait to be tried again.
+  void AbandonAttempts();
+
+  // --- agent_client.cc
+  // kFailedPrecondition or kUnavailable unless calls may be made.
+  absl::Status CheckRunning() const;
+  absl::StatusOr<async::MonotonicTime> DeadlineOf(
+      std::optional<absl::Duration> timeout, bool inherit) const;
+  // Sends a request; `done` runs once, also for errors, each of which has a
+  // detail.
+  void Send(OutgoingRequest request, ReceivedCallback done);
+  absl::StatusOr<Payload> EncodeRequest(OutgoingRequest& request);
+  void OnReply(const OutgoingRequest& request, absl::StatusOr<Payload> reply,
+               ReceivedCallback done);
+  absl::StatusOr<Received> ReadReply(const OutgoingRequest& request,
+                                     IncomingMessage message);
+  absl::Status CallError(const OutgoingRequest& request,
+                         absl::Status status) const;
+  absl::StatusOr<std::shared_ptr<Peer>> LookUpPeer(
+      const Destination& to, const std::shared_ptr<Peer>& known);
+  void Watch(const std::shared_ptr<Peer>& peer);
+  void BeginClientCall();
+  void EndClientCall();
+
+  // --- agent_server.cc
+  void OnUserCall(std::unique_ptr<IncomingCall> incoming);
+  void OnMethodCall(const Method& method,
+                    std::unique_ptr<IncomingCall> incoming);
+  absl::Status Admit(ServedCall& call);
+  absl::Status CheckSource(ServedCall& call, const RequestHeader& header);
+  void LearnAbout(const WorkerInfo& worker);
+  void RunUserCall(const std::shared_ptr<ServedCall>& call,
+                   const RegisteredFunction& function,
+                   std::string_view arguments);
+  void RunMethod(const std::shared_ptr<ServedCall>& call, const Method& method);
+  void FinishUserCall(ServedCall& call, absl::StatusOr<RetainedValue> result);
+  void SendReply(ServedCall& call, std::string body,
+                 std::vector<tensor::Tensor> tensors);
+  // The decoded tensors and the context to run under.
+  absl::StatusOr<std::pair<std::vector<tensor::Tensor>, async::TaskContext>>
+  ReadRequest(ServedCall& call);
+  void Fail(ServedCall& call, absl::Status status) const;
+  async::Executor& ExecutorOf(const RunOn& run_on);
+
+  // Runs `action` on `executor` if this still lives then.
+  void Post(async::Executor& executor, absl::AnyInvocable<void() &&> action);
+
+  Agent* const agent_;
+  AgentOptions options_;
+  const std::shared_ptr<Shared> shared_ = std::make_shared<Shared>();
+  std::unique_ptr<async::RealClock> own_clock_;
+  std::unique_ptr<async::ThreadPool> own_pool_;
+  async::Clock* clock_;
+  async::Executor* executor_;
+  Rendezvous rendezvous_;
+
+  // Constant once the agent serves.
+  WorkerInfo self_;
+  std::vector<Service*> services_;
+  MessageHook* hook_ = nullptr;
+  MethodTable methods_;
+  bool serving_ = false;
+  // How many services Start was called on, and must be stopped.
+  size_t num_started_services_ = 0;
+
+  PeerTable peers_;
+  DuplicateFilter duplicates_;
+  std::unique_ptr<LivenessMonitor> monitor_;
+  std::atomic<Phase> phase_{Phase::kNew};
+  // Passed while a call is begun; closed before the transport stops.
+  Gate call_gate_;
+  std::atomic<uint64_t> last_call_id_{0};
+  std::atomic<int64_t> num_client_calls_{0};
+  // All calls ever made: whether there was one between two looks.
+  std::atomic<uint64_t> num_calls_made_{0};
+
+  mutable async::Mutex mutex_;
+  async::CondVar changed_;
+  bool shutdown_begun_ ABSL_GUARDED_BY(mutex_) = false;
+  std::optional<absl::Status> shutdown_result_ ABSL_GUARDED_BY(mutex_);
+  absl::flat_hash_map<std::string, std::unique_ptr<async::SerialQueue>> queues_
+      ABSL_GUARDED_BY(mutex_);
+  absl::flat_hash_set<Incarnation> lost_ ABSL_GUARDED_BY(mutex_);
+  // Workers that called and are being looked up.
+  absl::flat_hash_set<Incarnation> strangers_ ABSL_GUARDED_BY(mutex_);
+  absl::flat_hash_set<std::shared_ptr<MethodAttempts>> attempts_
+      ABSL_GUARDED_BY(mutex_);
+};
+
+class Agent::Impl::InsideScope {
+ public:
+  explicit InsideScope(const Impl* impl)
+      : previous_(std::exchange(current_, impl)) {}
+  ~InsideScope() { current_ = previous_; }
+  InsideScope(const InsideScope&) = delete;
+  InsideScope& operator=(const InsideScope&) = delete;
+
+  static bool IsInside(const Impl* impl) { return current_ == impl; }
+
+ private:
+  static thread_local const Impl* current_;
+  const Impl* const previous_;
+};
+
+}  // namespace hawser::rpc
+
+#endif  // HAWSER_RPC_INTERNAL_AGENT_IMPL_H_

@@ -1,0 +1,393 @@
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "async/blocking_region.h"
+#include "async/status_macros.h"
+#include "proto/rpc.pb.h"
+#include "rpc/current_call.h"
+#include "rpc/internal/agent_impl.h"
+#include "rpc/internal/outgoing_call.h"
+
+namespace hawser::rpc {
+namespace {
+
+constexpr char kCallMethod[] = "hawser.v1.WorkerService.Call";
+constexpr char kHeartbeatMethod[] = "hawser.v1.WorkerService.Heartbeat";
+
+absl::Status MissingOption(absl::string_view name) {
+  return absl::InvalidArgumentError(
+      absl::StrCat("AgentOptions::", name, " is required"));
+}
+
+async::MonotonicTime RealDeadline(absl::Duration timeout) {
+  return async::AddDelay(std::chrono::steady_clock::now(), timeout);
+}
+
+}  // namespace
+
+thread_local const Agent::Impl* Agent::Impl::InsideScope::current_ = nullptr;
+
+Agent::Impl::Impl(Agent* agent, AgentOptions options)
+    : agent_(agent),
+      options_(std::move(options)),
+      own_clock_(options_.clock == nullptr
+                     ? std::make_unique<async::RealClock>()
+                     : nullptr),
+      own_pool_(
+          options_.executor == nullptr
+              ? std::make_unique<async::ThreadPool>(async::ThreadPoolOptions{
+                    .num_threads = std::max(1, options_.num_threads),
+                    .name = "rpc"})
+              : nullptr),
+      clock_(own_clock_ != nullptr ? own_clock_.get() : options_.clock),
+      executor_(own_pool_ != nullptr ? own_pool_.get() : options_.executor),
+      rendezvous_(options_.store, options_.job) {
+  self_ = {.name = options_.name,
+           .id = WorkerId(options_.rank),
+           .incarnation = NewIncarnation(),
+           .address = ""};
+  for (const auto& service : options_.services) {
+    services_.push_back(service.get());
+  }
+}
+
+// Services may still use clock and executor.
+Agent::Impl::~Impl() { options_.services.clear(); }
+
+absl::Status Agent::Impl::CheckOptions() const {
+  RETURN_IF_ERROR(ValidateWorkerName(options_.name));
+  RETURN_IF_ERROR(ValidateWorkerName(options_.job));
+  if (options_.store == nullptr) return MissingOption("store");
+  if (options_.transport == nullptr) return MissingOption("transport");
+  if (options_.registry == nullptr) return MissingOption("registry");
+  if (!self_.id.valid()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("AgentOptions::rank must be 0 to ", WorkerId::kMax,
+                     ", not ", options_.rank));
+  }
+  if (options_.world_size.has_value() &&
+      (*options_.world_size < 1 || options_.rank >= *options_.world_size)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("AgentOptions::rank ", options_.rank,
+                     " is not below the world size ", *options_.world_size));
+  }
+  if (options_.default_timeout <= absl::ZeroDuration()) {
+    return absl::InvalidArgumentError(
+        "AgentOptions::default_timeout must be positive");
+  }
+  if (options_.num_threads < 1) {
+    return absl::InvalidArgumentError(
+        "AgentOptions::num_threads must be positive");
+  }
+  const LivenessOptions& liveness = options_.liveness;
+  if (liveness.heartbeat_interval <= absl::ZeroDuration() ||
+      liveness.silent_limit <= liveness.heartbeat_interval ||
+      liveness.unreachable_limit < absl::ZeroDuration()) {
+    return absl::InvalidArgumentError(
+        "AgentOptions::liveness needs a positive heartbeat_interval below "
+        "silent_limit");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Agent::Impl::StartServices() {
+  RETURN_IF_ERROR(methods_.Add(kHeartbeatMethod,
+                               [](const MethodCall&, RawMessage) {
+                                 return async::MakeReadyFuture<RawMessage>(
+                                     RawMessage());
+                               },
+                               {.executor = MethodExecutor::kInline}));
+  for (Service* service : services_) {
+    ++num_started_services_;
+    RETURN_IF_ERROR(service->Start(*agent_));
+    if (MessageHook* hook = service->message_hook(); hook != nullptr) {
+      if (hook_ != nullptr) {
+        return absl::InvalidArgumentError(
+            "two services of one agent have a message hook");
+      }
+      hook_ = hook;
+    }
+  }
+  return absl::OkStatus();
+}
+
+// 1. Services register their methods.
+// 2. The transport serves; nobody knows yet where.
+// 3. The worker makes itself known.
+// 4. With a world size: waits until all are known, and until all know all.
+absl::Status Agent::Impl::Start() {
+  RETURN_IF_ERROR(CheckOptions());
+  RETURN_IF_ERROR(rendezvous_.JoinGroup(options_.world_size));
+  monitor_ = std::make_unique<LivenessMonitor>(
+      options_.liveness, clock_,
+      [this](const std::shared_ptr<Peer>& peer, async::MonotonicTime deadline,
+             absl::AnyInvocable<void(absl::Status) &&> done) {
+        Ping(peer, deadline, std::move(done));
+      },
+      [this](const std::shared_ptr<Peer>& peer, const absl::Status& status) {
+        OnPeerLost(peer, status);
+      });
+  RETURN_IF_ERROR(StartServices());
+
+  serving_ = true;
+  ASSIGN_OR_RETURN(const MethodDefinition call_method,
+                   FindMethodDefinition(kCallMethod));
+  std::vector<TransportMethod> methods;
+  methods.push_back({.path = call_method.path,
+                     .handler =
+                         [this](std::unique_ptr<IncomingCall> incoming) {
+                           OnUserCall(std::move(incoming));
+                         },
+                     .hot = true});
+  for (const Method* method : methods_.All()) {
+    methods.push_back(
+        {.path = method->definition.path,
+         .handler = [this, method](std::unique_ptr<IncomingCall> incoming) {
+           OnMethodCall(*method, std::move(incoming));
+         }});
+  }
+  // A peer may call as soon as the worker serves, if it knows the address from
+  // elsewhere: it is refused until the address is set.
+  ASSIGN_OR_RETURN(
+      std::string address,
+      options_.transport->Listen(options_.bind_address, std::move(methods)));
+  self_.address = std::move(address);
+  phase_.store(Phase::kRunning, std::memory_order_release);
+  return JoinJob();
+}
+
+absl::Status Agent::Impl::JoinJob() {
+  RETURN_IF_ERROR(rendezvous_.Register(self_));
+  AddPeer(self_);
+  if (!options_.world_size.has_value()) return absl::OkStatus();
+  const async::MonotonicTime deadline = RealDeadline(options_.start_timeout);
+  ASSIGN_OR_RETURN(const std::vector<WorkerInfo> workers,
+                   rendezvous_.AwaitWorkers(*options_.world_size, deadline));
+  for (const WorkerInfo& worker : workers) AddPeer(worker);
+  return rendezvous_
+      .Meet("started", self_, "", workers, deadline,
+            [] { return absl::OkStatus(); })
+      .status();
+}
+
+std::shared_ptr<Peer> Agent::Impl::AddPeer(const WorkerInfo& worker) {
+  std::shared_ptr<Peer> known = peers_.FindByName(worker.name);
+  if (known != nullptr && known->info().incarnation == worker.incarnation) {
+    return known;
+  }
+  const RequestHeader header{
+      .job = options_.job,
+      .source = self_.name,
+      .source_rank = self_.id,
+      .source_incarnation = self_.incarnation,
+      .destination = worker.name,
+      .destination_incarnation = worker.incarnation,
+      .call_id = 0,
+      .autograd = std::nullopt,
+  };
+  auto peer = std::make_shared<Peer>(worker, EncodeRequestHeader(header),
+                                     options_.transport.get());
+  peers_.Insert(peer);
+  return peer;
+}
+
+std::vector<WorkerInfo> Agent::Impl::workers() const {
+  std::vector<WorkerInfo> workers;
+  for (const auto& peer : peers_.All()) workers.push_back(peer->info());
+  return workers;
+}
+
+void Agent::Impl::Ping(const std::shared_ptr<Peer>& peer,
+                       async::MonotonicTime deadline,
+                       absl::AnyInvocable<void(absl::Status) &&> done) {
+  static const absl::StatusOr<MethodDefinition>* const heartbeat =
+      new absl::StatusOr<MethodDefinition>(
+          FindMethodDefinition(kHeartbeatMethod));
+  Gate::Pass pass(&call_gate_);
+  if (!pass || !heartbeat->ok()) {
+    std::move(done)(absl::CancelledError("the agent is stopping"));
+    return;
+  }
+  OutgoingRequest request;
+  request.call = std::make_shared<OutgoingCall>();
+  request.peer = peer;
+  request.what = "a heartbeat";
+  request.path = (*heartbeat)->path;
+  request.inherit_cancellation = false;
+  request.deadline = deadline;
+  Send(std::move(request),
+       [done = std::move(done)](absl::StatusOr<Received> reply) mutable {
+         std::move(done)(reply.status());
+       });
+}
+
+void Agent::Impl::OnPeerLost(const std::shared_ptr<Peer>& peer,
+                             const absl::Status& status) {
+  {
+    async::MutexLock lock(&mutex_);
+    lost_.insert(peer->info().incarnation);
+  }
+  if (!peer->MarkLost(status)) return;
+  duplicates_.Forget(peer->info().incarnation);
+  Post(*executor_, [this, peer, status] {
+    for (Service* service : services_) {
+      service->OnWorkerLost(peer->info(), status);
+    }
+  });
+}
+
+absl::Status Agent::Impl::FirstLost() const {
+  for (const auto& peer : peers_.All()) {
+    if (!peer->lost()) continue;
+    absl::StatusOr<std::shared_ptr<Connection>> connection = peer->connection();
+    if (!connection.ok()) return connection.status();
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Agent::Impl::AwaitOwnCalls(async::MonotonicTime deadline) {
+  async::BlockingRegion region;
+  async::MutexLock lock(&mutex_);
+  while (num_client_calls_.load(std::memory_order_acquire) > 0) {
+    if (!changed_.WaitUntil(&mutex_, deadline)) {
+      return absl::DeadlineExceededError(
+          absl::StrCat("graceful shutdown of ", ToString(self_), ": ",
+                       num_client_calls_.load(), " own calls have not ended"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Agent::Impl::DrainServices(async::MonotonicTime deadline) {
+  absl::Status status;
+  for (auto it = services_.rbegin(); it != services_.rend(); ++it) {
+    status.Update((*it)->Drain(deadline).WaitUntil(
+        deadline, absl::StrCat("service ",
+                               absl::string_view((*it)->name().data(),
+                                                 (*it)->name().size()),
+                               " to drain")));
+  }
+  return status;
+}
+
+// 1. Own calls end; all workers meet.
+// 2. The services drain, while all workers still serve.
+// 3. Rounds: own calls end; all meet and say whether they made a call since
+//    the last round; until nobody did.
+// 4. The worker's record goes; all meet once more, so that nobody stops while
+//    another still needs it.
+absl::Status Agent::Impl::LeaveJob() {
+  const async::MonotonicTime deadline = RealDeadline(options_.shutdown_timeout);
+  RETURN_IF_ERROR(AwaitOwnCalls(deadline));
+  if (!options_.world_size.has_value()) {
+    absl::Status drained = DrainServices(deadline);
+    drained.Update(AwaitOwnCalls(deadline));
+    return drained;
+  }
+  // So that a wait for one that died ends.
+  for (const auto& peer : peers_.All()) Watch(peer);
+  const std::vector<WorkerInfo> all = workers();
+  const auto interrupt = [this] { return FirstLost(); };
+  RETURN_IF_ERROR(
+      rendezvous_.Meet("leaving", self_, "", all, deadline, interrupt)
+          .status());
+  absl::Status status = DrainServices(deadline);
+  uint64_t calls_seen = num_calls_made_.load(std::memory_order_relaxed);
+  for (int round = 0;; ++round) {
+    status.Update(AwaitOwnCalls(deadline));
+    const uint64_t calls = num_calls_made_.load(std::memory_order_relaxed);
+    const bool quiet = round > 0 && calls == calls_seen;
+    calls_seen = calls;
+    absl::StatusOr<std::vector<std::string>> words = rendezvous_.Meet(
+        absl::StrCat("quiet", round), self_,
+        quiet || !status.ok() ? "yes" : "no", all, deadline, interrupt);
+    if (!words.ok()) {
+      status.Update(words.status());
+      return status;
+    }
+    if (std::find(words->begin(), words->end(), "no") == words->end()) break;
+  }
+  // From here on peers may go at any time.
+  monitor_->Stop();
+  status.Update(rendezvous_.Withdraw(self_));
+  status.Update(
+      rendezvous_.Meet("left", self_, "", all, deadline, interrupt).status());
+  return status;
+}
+
+// 1. No calls begin; the transport ends those under way, in both directions.
+// 2. What was posted runs to its end, and finds calls refused.
+// 3. Nothing is left that could use the services: they stop.
+void Agent::Impl::Stop() {
+  phase_.store(Phase::kStopping, std::memory_order_release);
+  if (monitor_ != nullptr) monitor_->Stop();
+  call_gate_.Close();
+  if (options_.transport != nullptr) options_.transport->Shutdown();
+  AbandonAttempts();
+  if (own_pool_ != nullptr) own_pool_->Shutdown();
+  shared_->gate.Close();
+  AbandonAttempts();
+  for (size_t i = num_started_services_; i > 0; --i) services_[i - 1]->Stop();
+  for (const auto& peer : peers_.All()) peer->Disconnect();
+  phase_.store(Phase::kStopped, std::memory_order_release);
+}
+
+absl::Status Agent::Impl::Shutdown(bool graceful) {
+  if (InsideScope::IsInside(this)) {
+    return absl::FailedPreconditionError(
+        "an agent cannot be shut down within one of its calls");
+  }
+  {
+    async::BlockingRegion region;
+    async::MutexLock lock(&mutex_);
+    if (std::exchange(shutdown_begun_, true)) {
+      while (!shutdown_result_.has_value()) changed_.Wait(&mutex_);
+      return *shutdown_result_;
+    }
+  }
+  const bool joined = phase_.load(std::memory_order_acquire) == Phase::kRunning;
+  absl::Status status;
+  if (graceful) status = LeaveJob();
+  if (joined &&
+      (!graceful || !status.ok() || !options_.world_size.has_value())) {
+    // So that the name is free again.
+    absl::Status withdrawn = rendezvous_.Withdraw(self_);
+    if (graceful) status.Update(withdrawn);
+  }
+  Stop();
+  async::MutexLock lock(&mutex_);
+  shutdown_result_ = status;
+  changed_.NotifyAll();
+  return status;
+}
+
+std::map<std::string, std::string> Agent::Impl::DebugInfo() const {
+  std::map<std::string, std::string> info;
+  const auto add = [&](absl::string_view key, int64_t value) {
+    info[std::string(key)] = absl::StrCat(value);
+  };
+  add("agent.client_active_calls", num_client_calls());
+  add("agent.server_active_calls", num_server_calls());
+  add("agent.calls_made", static_cast<int64_t>(num_calls_made_.load()));
+  add("agent.known_workers", static_cast<int64_t>(peers_.All().size()));
+  if (own_pool_ != nullptr) {
+    const async::ThreadPoolStats stats = own_pool_->stats();
+    add("agent.threads", stats.num_threads);
+    add("agent.idle_threads", stats.num_idle);
+    add("agent.blocked_threads", stats.num_blocked);
+    add("agent.queued_closures", stats.num_queued);
+  }
+  const TransferTotals transfers = totals();
+  add("agent.tensor_bytes_sent",
+      static_cast<int64_t>(transfers.tensor_bytes_sent));
+  add("agent.tensor_bytes_received",
+      static_cast<int64_t>(transfers.tensor_bytes_received));
+  async::MutexLock lock(&mutex_);
+  add("agent.lost_workers", static_cast<int64_t>(lost_.size()));
+  return info;
+}
+
+}  // namespace hawser::rpc

@@ -1,0 +1,421 @@
+#include <utility>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "async/join.h"
+#include "async/status_macros.h"
+#include "async/task_local.h"
+#include "rpc/current_call.h"
+#include "rpc/error_detail.h"
+#include "rpc/internal/agent_impl.h"
+#include "rpc/internal/served_call.h"
+#include "rpc/internal/wire_format.h"
+
+namespace hawser::rpc {
+namespace {
+
+// Fields of `CallRequest` and `CallReply`.
+constexpr uint32_t kFunction = 1;
+constexpr uint32_t kSignature = 2;
+constexpr uint32_t kArguments = 3;
+constexpr uint32_t kResults = 1;
+
+struct CallBody {
+  std::string_view function;
+  std::string_view signature;
+  std::string_view arguments;
+};
+
+absl::StatusOr<CallBody> ParseCallBody(std::string_view bytes) {
+  CallBody body;
+  internal::WireReader reader(bytes);
+  internal::WireField field;
+  while (!reader.AtEnd()) {
+    if (!reader.ReadField(field)) {
+      return absl::InvalidArgumentError("the request received is malformed");
+    }
+    if (field.type != internal::WireType::kBytes) continue;
+    if (field.number == kFunction) body.function = field.bytes;
+    if (field.number == kSignature) body.signature = field.bytes;
+    if (field.number == kArguments) body.arguments = field.bytes;
+  }
+  return body;
+}
+
+// What a peer sent as a name, fit for a message.
+std::string Quote(std::string_view text) {
+  constexpr size_t kMaxShown = 160;
+  return absl::StrCat("'",
+                      absl::CHexEscape(absl::string_view(
+                          text.data(), std::min(text.size(), kMaxShown))),
+                      "'");
+}
+
+}  // namespace
+
+void Agent::Impl::Post(async::Executor& executor,
+                       absl::AnyInvocable<void() &&> action) {
+  executor.Post([this, shared = shared_, action = std::move(action)]() mutable {
+    Gate::Pass pass(&shared->gate);
+    if (!pass) return;
+    InsideScope inside(this);
+    // Destroyed inside the gate.
+    absl::AnyInvocable<void()&&> now = std::move(action);
+    std::move(now)();
+  });
+}
+
+async::Executor& Agent::Impl::ExecutorOf(const RunOn& run_on) {
+  if (run_on.kind() != RunOn::Kind::kQueue) return *executor_;
+  async::MutexLock lock(&mutex_);
+  std::unique_ptr<async::SerialQueue>& queue = queues_[run_on.queue()];
+  if (queue == nullptr) queue = std::make_unique<async::SerialQueue>(executor_);
+  return *queue;
+}
+
+void Agent::Impl::Fail(ServedCall& call, absl::Status status) const {
+  if (!GetErrorDetail(status).has_value()) {
+    absl::Status named(status.code(), absl::StrCat("worker '", self_.name,
+                                                   "': ", status.message()));
+    status.ForEachPayload(
+        [&](absl::string_view url, const absl::Cord& payload) {
+          named.SetPayload(url, payload);
+        });
+    status = std::move(named);
+    SetErrorDetail({.worker = self_.name, .incarnation = self_.incarnation},
+                   status);
+  }
+  call.incoming().Reply(std::move(status));
+}
+
+absl::Status Agent::Impl::CheckSource(ServedCall& call,
+                                      const RequestHeader& header) {
+  if (absl::Status status = ValidateWorkerName(header.source); !status.ok()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the sender's name is not valid: ", status.message()));
+  }
+  call.source = {.name = std::string(header.source),
+                 .id = header.source_rank,
+                 .incarnation = header.source_incarnation,
+                 .address = ""};
+  std::shared_ptr<Peer> peer = peers_.FindByName(header.source);
+  if (peer != nullptr &&
+      peer->info().incarnation == header.source_incarnation) {
+    call.source = peer->info();
+    if (peer->lost()) {
+      return absl::FailedPreconditionError(absl::StrCat(
+          ToString(call.source), " was declared lost and must start anew"));
+    }
+    peer->SetHeard(clock_->Now());
+    Watch(peer);
+    return absl::OkStatus();
+  }
+  if (IsLost(call.source)) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        ToString(call.source), " was declared lost and must start anew"));
+  }
+  if (!options_.world_size.has_value()) {
+    LearnAbout(call.source);
+    return absl::OkStatus();
+  }
+  if (peer != nullptr) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "a message of ", ToString(call.source),
+        " arrived, but the worker of that name is ", ToString(peer->info())));
+  }
+  return absl::OkStatus();
+}
+
+void Agent::Impl::LearnAbout(const WorkerInfo& worker) {
+  {
+    async::MutexLock lock(&mutex_);
+    if (!strangers_.insert(worker.incarnation).second) return;
+  }
+  Post(*executor_, [this, worker] {
+    absl::StatusOr<std::optional<WorkerInfo>> found =
+        rendezvous_.FindByName(worker.name);
+    if (found.ok() && found->has_value() &&
+        (*found)->incarnation == worker.incarnation && !IsLost(**found)) {
+      Watch(AddPeer(**found));
+    }
+    async::MutexLock lock(&mutex_);
+    strangers_.erase(worker.incarnation);
+  });
+}
+
+// Refuses what is not meant for this worker, before anything of it is used.
+absl::Status Agent::Impl::Admit(ServedCall& call) {
+  RETURN_IF_ERROR(CheckRunning());
+  ASSIGN_OR_RETURN(call.message,
+                   IncomingMessage::Parse(call.incoming().TakeRequest()));
+  ASSIGN_OR_RETURN(RequestHeader header, call.message->ParseRequestHeader());
+  if (header.job != options_.job) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("a message for job ", Quote(header.job),
+                     " reached a worker of job '", options_.job, "'"));
+  }
+  if (header.destination != self_.name ||
+      header.destination_incarnation != self_.incarnation) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "a message for worker ", Quote(header.destination), " of incarnation ",
+        ToString(header.destination_incarnation), " reached ",
+        ToString(self_)));
+  }
+  RETURN_IF_ERROR(CheckSource(call, header));
+  call.call_id = header.call_id;
+  call.autograd = std::move(header.autograd);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::pair<std::vector<tensor::Tensor>, async::TaskContext>>
+Agent::Impl::ReadRequest(ServedCall& call) {
+  std::vector<bool> requires_grad;
+  ASSIGN_OR_RETURN(
+      std::vector<tensor::Tensor> tensors,
+      call.message->ReadTensors(shared_->counters, &requires_grad));
+  async::TaskContext context;
+  if (hook_ != nullptr && call.autograd.has_value()) {
+    call.autograd->requires_grad = std::move(requires_grad);
+    ASSIGN_OR_RETURN(
+        context, hook_->OnReceiveRequest(call.source, *call.autograd, tensors));
+  }
+  return std::pair(std::move(tensors), std::move(context));
+}
+
+// 1. Checks header, function and signature, in the transport's thread.
+// 2. RunUserCall, where the function wants to run, copies the tensors, reads
+//    the arguments, waits for prerequisites, and runs it.
+// 3. FinishUserCall answers, in the thread in which the result came.
+void Agent::Impl::OnUserCall(std::unique_ptr<IncomingCall> incoming) {
+  Gate::Pass pass(&shared_->gate);
+  if (!pass) return;
+  InsideScope inside(this);
+  auto call = std::make_shared<ServedCall>(shared_, std::move(incoming));
+  if (absl::Status status = Admit(*call); !status.ok()) {
+    Fail(*call, std::move(status));
+    return;
+  }
+  absl::StatusOr<CallBody> body = ParseCallBody(call->message->body());
+  if (!body.ok()) {
+    Fail(*call, body.status());
+    return;
+  }
+  absl::StatusOr<const RegisteredFunction*> function =
+      options_.registry->Find(body->function, body->signature);
+  if (!function.ok()) {
+    Fail(*call, function.status());
+    return;
+  }
+  if (call->call_id != 0 &&
+      !duplicates_.FirstSeen(call->source.incarnation, call->call_id)) {
+    call->incoming().Discard();
+    return;
+  }
+  const RunOn& run_on = (*function)->options().run_on;
+  if (run_on.kind() == RunOn::Kind::kInline) {
+    RunUserCall(call, **function, body->arguments);
+    return;
+  }
+  Post(ExecutorOf(run_on),
+       [this, call, found = *function, arguments = body->arguments] {
+         RunUserCall(call, *found, arguments);
+       });
+}
+
+void Agent::Impl::RunUserCall(const std::shared_ptr<ServedCall>& call,
+                              const RegisteredFunction& function,
+                              std::string_view arguments) {
+  if (call->incoming().cancellation()->cancelled()) {
+    Fail(*call,
+         absl::CancelledError("the call was given up before it could run"));
+    return;
+  }
+  auto request = ReadRequest(*call);
+  if (!request.ok()) {
+    Fail(*call, request.status());
+    return;
+  }
+  async::TaskContext::Scope context(std::move(request->second));
+  CurrentCall::Scope current(CurrentCall(agent_, call->source,
+                                         call->incoming().deadline(),
+                                         call->incoming().cancellation()));
+  Decoder decoder(agent_, &call->source, arguments, std::move(request->first));
+  absl::StatusOr<RegisteredFunction::Invocation> invocation =
+      function.Prepare(decoder);
+  if (!invocation.ok()) {
+    Fail(*call,
+         absl::Status(invocation.status().code(),
+                      absl::StrCat("arguments of function '", function.name(),
+                                   "': ", invocation.status().message())));
+    return;
+  }
+  std::vector<async::Future<void>> prerequisites = decoder.TakePrerequisites();
+  // The request's bytes are not needed any more.
+  call->message.reset();
+  auto done = [this, shared = shared_,
+               call](absl::StatusOr<RetainedValue> result) {
+    Gate::Pass pass(&shared->gate);
+    if (pass) FinishUserCall(*call, std::move(result));
+  };
+  if (prerequisites.empty()) {
+    (*std::move(invocation))(std::move(done));
+    return;
+  }
+  async::JoinAll(std::move(prerequisites))
+      .OnReady([this, shared = shared_, call, &function, done = std::move(done),
+                invocation = *std::move(invocation)](
+                   const absl::Status& status) mutable {
+        Gate::Pass pass(&shared->gate);
+        if (!pass) return;
+        if (!status.ok()) {
+          Fail(*call, status);
+          return;
+        }
+        Post(ExecutorOf(function.options().run_on),
+             [invocation = std::move(invocation),
+              done = std::move(done)]() mutable {
+               std::move(invocation)(std::move(done));
+             });
+      });
+}
+
+void Agent::Impl::FinishUserCall(ServedCall& call,
+                                 absl::StatusOr<RetainedValue> result) {
+  if (!result.ok()) {
+    Fail(call, std::move(result).status());
+    return;
+  }
+  if (result->type->encode == nullptr) {
+    Fail(call, absl::InvalidArgumentError(
+                   absl::StrCat("a ", result->type->name,
+                                " cannot travel: use it through a reference")));
+    return;
+  }
+  Encoder encoder(agent_, &call.source);
+  if (absl::Status status = result->type->encode(encoder, result->value.get());
+      !status.ok()) {
+    Fail(call, std::move(status));
+    return;
+  }
+  std::string body;
+  internal::AppendBytesField(kResults, encoder.TakeValues(), body);
+  SendReply(call, std::move(body), encoder.TakeTensors());
+}
+
+void Agent::Impl::SendReply(ServedCall& call, std::string body,
+                            std::vector<tensor::Tensor> tensors) {
+  const auto encode = [&]() -> absl::StatusOr<Payload> {
+    OutgoingMessage message;
+    if (hook_ != nullptr && call.autograd.has_value()) {
+      ASSIGN_OR_RETURN(std::optional<AutogradMetadata> autograd,
+                       hook_->OnSend(call.source, tensors));
+      if (autograd.has_value()) {
+        message.header = EncodeReplyHeader(autograd);
+        message.requires_grad = std::move(autograd->requires_grad);
+      }
+    }
+    message.body = std::move(body);
+    message.tensors = std::move(tensors);
+    return EncodeMessage(std::move(message), shared_->counters);
+  };
+  absl::StatusOr<Payload> payload = encode();
+  if (!payload.ok()) {
+    Fail(call, payload.status());
+    return;
+  }
+  call.incoming().Reply(std::move(payload));
+}
+
+void Agent::Impl::OnMethodCall(const Method& method,
+                               std::unique_ptr<IncomingCall> incoming) {
+  Gate::Pass pass(&shared_->gate);
+  if (!pass) return;
+  InsideScope inside(this);
+  auto call = std::make_shared<ServedCall>(shared_, std::move(incoming));
+  if (absl::Status status = Admit(*call); !status.ok()) {
+    Fail(*call, std::move(status));
+    return;
+  }
+  if (method.definition.at_most_once && call->call_id != 0 &&
+      !duplicates_.FirstSeen(call->source.incarnation, call->call_id)) {
+    call->incoming().Discard();
+    return;
+  }
+  if (method.options.executor == MethodExecutor::kInline) {
+    RunMethod(call, method);
+    return;
+  }
+  Post(*executor_, [this, call, &method] { RunMethod(call, method); });
+}
+
+void Agent::Impl::RunMethod(const std::shared_ptr<ServedCall>& call,
+                            const Method& method) {
+  auto request = ReadRequest(*call);
+  if (!request.ok()) {
+    Fail(*call, request.status());
+    return;
+  }
+  RawMessage raw{std::string(call->message->body()), std::move(request->first)};
+  call->message.reset();
+  const MethodCall info{.peer = call->source,
+                        .deadline = call->incoming().deadline(),
+                        .cancellation = call->incoming().cancellation()};
+  async::TaskContext::Scope context(std::move(request->second));
+  CurrentCall::Scope current(
+      CurrentCall(agent_, info.peer, info.deadline, info.cancellation));
+  (void)method.handler(info, std::move(raw))
+      .Then([this, shared = shared_, call](absl::StatusOr<RawMessage> reply) {
+        Gate::Pass pass(&shared->gate);
+        if (!pass) return;
+        if (!reply.ok()) {
+          Fail(*call, std::move(reply).status());
+        } else {
+          SendReply(*call, std::move(reply->body), std::move(reply->tensors));
+        }
+      });
+}
+
+async::Future<RetainedValue> Agent::Impl::Invoke(
+    const RegisteredFunction& function, Decoder& arguments) {
+  absl::StatusOr<RegisteredFunction::Invocation> prepared =
+      function.Prepare(arguments);
+  if (!prepared.ok()) {
+    return async::MakeReadyFuture<RetainedValue>(prepared.status());
+  }
+  async::Promise<RetainedValue> promise;
+  async::Future<RetainedValue> future = promise.future();
+  auto run = [this, &function, invocation = *std::move(prepared),
+              promise = std::move(promise)](absl::Status status) mutable {
+    if (!status.ok()) {
+      promise.Set(std::move(status));
+      return;
+    }
+    auto invoke = [invocation = std::move(invocation),
+                   promise = std::move(promise)]() mutable {
+      std::move(invocation)([promise = std::move(promise)](
+                                absl::StatusOr<RetainedValue> result) mutable {
+        promise.Set(std::move(result));
+      });
+    };
+    if (function.options().run_on.kind() == RunOn::Kind::kInline) {
+      invoke();
+    } else {
+      Post(ExecutorOf(function.options().run_on), std::move(invoke));
+    }
+  };
+  std::vector<async::Future<void>> prerequisites =
+      arguments.TakePrerequisites();
+  if (prerequisites.empty()) {
+    run(absl::OkStatus());
+    return future;
+  }
+  async::JoinAll(std::move(prerequisites))
+      .OnReady([shared = shared_,
+                run = std::move(run)](const absl::Status& status) mutable {
+        Gate::Pass pass(&shared->gate);
+        if (pass) run(status);
+      });
+  return future;
+}
+
+}  // namespace hawser::rpc

@@ -1,0 +1,37 @@
+#include "rpc/peer.h"
+
+#include <utility>
+
+#include "async/status_macros.h"
+
+namespace hawser::rpc {
+
+absl::StatusOr<std::shared_ptr<Connection>> Peer::connection() {
+  async::MutexLock lock(&mutex_);
+  RETURN_IF_ERROR(lost_status_);
+  if (connection_ == nullptr) {
+    ASSIGN_OR_RETURN(connection_, transport_.Connect(info_.address));
+  }
+  return connection_;
+}
+
+bool Peer::MarkLost(const absl::Status& status) {
+  std::shared_ptr<Connection> connection;
+  {
+    async::MutexLock lock(&mutex_);
+    if (!lost_status_.ok()) return false;
+    lost_status_ = status;
+    connection = std::move(connection_);
+  }
+  lost_.store(true, std::memory_order_release);
+  if (connection != nullptr) connection->Close(status);
+  return true;
+}
+
+void Peer::Disconnect() {
+  std::shared_ptr<Connection> connection;
+  async::MutexLock lock(&mutex_);
+  connection.swap(connection_);
+}
+
+}  // namespace hawser::rpc

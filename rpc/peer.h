@@ -1,0 +1,78 @@
+// What an agent keeps for one worker it talks to.
+
+#ifndef HAWSER_RPC_PEER_H_
+#define HAWSER_RPC_PEER_H_
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "async/clock.h"
+#include "async/mutex.h"
+#include "rpc/transport.h"
+#include "rpc/types.h"
+
+namespace hawser::rpc {
+
+// One incarnation of one worker: how to reach it, and whether it lives.
+// Thread-safe.
+class Peer {
+ public:
+  // `header` is the serialised RequestHeader of requests to it, without the
+  // fields that differ between requests. `transport` outlives this.
+  Peer(WorkerInfo info, std::string header, Transport* transport)
+      : info_(std::move(info)),
+        header_(std::move(header)),
+        transport_(*transport) {}
+  Peer(const Peer&) = delete;
+  Peer& operator=(const Peer&) = delete;
+
+  const WorkerInfo& info() const { return info_; }
+  const std::string& header() const { return header_; }
+
+  // Connected when first used. The status it was found lost with, after
+  // MarkLost.
+  absl::StatusOr<std::shared_ptr<Connection>> connection();
+
+  // Something came from it.
+  void SetHeard(async::MonotonicTime now) {
+    last_heard_.store(now, std::memory_order_relaxed);
+  }
+  async::MonotonicTime last_heard() const {
+    return last_heard_.load(std::memory_order_relaxed);
+  }
+
+  // True the first time: from then on its liveness matters.
+  bool SetWatched() {
+    return !watched_.load(std::memory_order_relaxed) &&
+           !watched_.exchange(true, std::memory_order_relaxed);
+  }
+
+  // Ends all calls to it, now and later, with `status`, not OK. True the first
+  // time.
+  bool MarkLost(const absl::Status& status);
+  bool lost() const { return lost_.load(std::memory_order_acquire); }
+
+  // Drops the connection, whose calls end with kCancelled.
+  void Disconnect();
+
+ private:
+  const WorkerInfo info_;
+  const std::string header_;
+  Transport& transport_;
+  std::atomic<async::MonotonicTime> last_heard_{async::MonotonicTime::min()};
+  std::atomic<bool> watched_{false};
+  std::atomic<bool> lost_{false};
+
+  async::Mutex mutex_;
+  std::shared_ptr<Connection> connection_ ABSL_GUARDED_BY(mutex_);
+  absl::Status lost_status_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace hawser::rpc
+
+#endif  // HAWSER_RPC_PEER_H_

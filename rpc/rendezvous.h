@@ -1,0 +1,80 @@
+// How the workers of a job find each other through a store.
+
+#ifndef HAWSER_RPC_RENDEZVOUS_H_
+#define HAWSER_RPC_RENDEZVOUS_H_
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "async/clock.h"
+#include "rpc/types.h"
+#include "store/store.h"
+
+namespace hawser::rpc {
+
+// One worker's view of its job's records. Keys, below "rpc/<job>/":
+//
+//   group            "static <world size>" or "dynamic", set by the first
+//   name/<name>      a WorkerRecord
+//   rank/<rank>      the same
+//   <stage>/<rank>/<incarnation>   that this worker reached a stage
+//
+// Thread-safe. Calls block; deadlines are those of the machine's clock. Errors
+// of the store are returned as they are.
+class Rendezvous {
+ public:
+  // `store` outlives this.
+  Rendezvous(store::Store* store, std::string_view job);
+
+  // Agrees on the kind of job. kFailedPrecondition if it is another one.
+  absl::Status JoinGroup(std::optional<int> world_size);
+
+  // Claims name and rank. kAlreadyExists names the holder.
+  absl::Status Register(const WorkerInfo& worker);
+  // Gives them back, if they are still this incarnation's.
+  absl::Status Withdraw(const WorkerInfo& worker);
+
+  // Waits for the records of ranks 0 to `world_size` - 1. kDeadlineExceeded
+  // names the ranks that are missing.
+  absl::StatusOr<std::vector<WorkerInfo>> AwaitWorkers(
+      int world_size, async::MonotonicTime deadline);
+
+  // None if nobody has the name or rank now.
+  absl::StatusOr<std::optional<WorkerInfo>> FindByName(std::string_view name);
+  absl::StatusOr<std::optional<WorkerInfo>> FindById(WorkerId id);
+
+  // Says that `self` reached `stage`, with a word, and waits until all of
+  // `workers` did; returns their words in the same order. Looks at `interrupt`
+  // from time to time and gives up with its error. kDeadlineExceeded names the
+  // ranks that are missing.
+  absl::StatusOr<std::vector<std::string>> Meet(
+      std::string_view stage, const WorkerInfo& self, std::string_view word,
+      const std::vector<WorkerInfo>& workers, async::MonotonicTime deadline,
+      const std::function<absl::Status()>& interrupt);
+
+ private:
+  std::string NameKey(std::string_view name) const;
+  std::string RankKey(WorkerId id) const;
+  std::string StageKey(std::string_view stage, const WorkerInfo& worker) const;
+
+  absl::Status Claim(const std::string& key, const std::string& record,
+                     std::string_view what);
+  absl::StatusOr<std::optional<WorkerInfo>> Find(const std::string& key);
+  // Waits for all `keys`, in slices; `keys[i]` is rank `ranks[i]`'s.
+  absl::Status Await(const std::vector<std::string>& keys,
+                     const std::vector<int>& ranks,
+                     async::MonotonicTime deadline,
+                     const std::function<absl::Status()>& interrupt);
+
+  store::Store* const store_;
+  const std::string prefix_;
+};
+
+}  // namespace hawser::rpc
+
+#endif  // HAWSER_RPC_RENDEZVOUS_H_
