@@ -1,0 +1,68 @@
+#ifndef HAWSER_OPTIM_PLATEAU_SCHEDULER_H_
+#define HAWSER_OPTIM_PLATEAU_SCHEDULER_H_
+
+#include <cstdint>
+#include <memory>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "optim/optimizer.h"
+
+namespace hawser::optim {
+
+struct PlateauOptions {
+  // Whether a metric is better when it is larger.
+  bool maximize = false;
+  double factor = 0.1;  // Of the learning rate when it is reduced; below 1.
+  // Steps without improvement that are put up with.
+  int64_t patience = 10;
+  // How much better is better: a share of the best value, or an amount.
+  double threshold = 1e-4;
+  bool absolute_threshold = false;
+  // Steps after a reduction that are not counted.
+  int64_t cooldown = 0;
+  double min_lr = 0;
+  // Reductions by no more than this are not made.
+  double eps = 1e-8;
+};
+
+// Reduces the learning rates of all groups when a metric has stopped improving,
+// as PyTorch's ReduceLROnPlateau.
+//
+// The optimizer must outlive the scheduler. Thread-compatible.
+class PlateauScheduler {
+ public:
+  // What a later run needs to go on.
+  struct State {
+    double best;
+    int64_t bad_steps = 0;
+    int64_t cooldown_left = 0;
+  };
+
+  // kInvalidArgument: factor is not in [0, 1).
+  static absl::StatusOr<std::unique_ptr<PlateauScheduler>> Create(
+      Optimizer* optimizer, const PlateauOptions& options);
+
+  PlateauScheduler(const PlateauScheduler&) = delete;
+  PlateauScheduler& operator=(const PlateauScheduler&) = delete;
+
+  // Takes the metric of one more step, NaN being no improvement.
+  absl::Status Step(double metric);
+
+  const State& state() const { return state_; }
+  void set_state(const State& state) { state_ = state; }
+
+ private:
+  PlateauScheduler(Optimizer* optimizer, const PlateauOptions& options);
+
+  bool IsBetter(double metric) const;
+  absl::Status ReduceLearningRates();
+
+  Optimizer* const optimizer_;
+  const PlateauOptions options_;
+  State state_;
+};
+
+}  // namespace hawser::optim
+
+#endif  // HAWSER_OPTIM_PLATEAU_SCHEDULER_H_
