@@ -227,7 +227,10 @@ void GraphTask::RunNodes() {
         state.has_events.load(std::memory_order_relaxed)) {
       bool complete = false;
       if (!TakeEvents(events, complete)) {
-        if (complete) Finish(state.pass->CheckComplete());
+        if (complete) {
+          state.pass->CheckComplete();
+          Finish(absl::OkStatus());
+        }
         return;
       }
     }
