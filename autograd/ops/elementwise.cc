@@ -110,44 +110,29 @@ absl::StatusOr<Tensor> Div(const Tensor& a, const Tensor& b) {
 
 namespace {
 
-// The gradients of Maximum(larger, smaller), each 0, 1/2 or 1 of `dout`.
-struct SharesOfExtreme {
-  Tensor larger;
-  Tensor smaller;
-};
+using CompareFunction = absl::StatusOr<Tensor> (*)(const Tensor&,
+                                                   const Tensor&);
 
-absl::StatusOr<SharesOfExtreme> ShareExtreme(const Tensor& dout,
-                                             const Tensor& larger,
-                                             const Tensor& smaller) {
-  ASSIGN_OR_RETURN(Tensor greater, tensor::Gt(larger, smaller));
-  ASSIGN_OR_RETURN(Tensor equal, tensor::Eq(larger, smaller));
-  const Tensor zero = ScalarLike(dout, 0);
-  ASSIGN_OR_RETURN(Tensor half, tensor::MulScalar(dout, 0.5));
-  SharesOfExtreme shares;
-  ASSIGN_OR_RETURN(Tensor whole, tensor::Where(greater, dout, zero));
-  ASSIGN_OR_RETURN(shares.larger, tensor::Where(equal, half, whole));
-  ASSIGN_OR_RETURN(shares.smaller, tensor::Sub(dout, shares.larger));
-  return shares;
-}
-
-absl::StatusOr<Tensor> RecordExtreme(std::string_view name, Tensor out,
-                                     const Tensor& a, const Tensor& b,
-                                     bool is_maximum) {
+// For Maximum and Minimum: `wins` says whether its first argument is taken.
+Tensor RecordExtreme(std::string_view name, Tensor out, const Tensor& a,
+                     const Tensor& b, CompareFunction wins) {
   return Record(
       name, std::move(out), Inputs2{&a, &b},
       std::array{Keep::Input(a), Keep::Input(b)},
-      [is_maximum](const Tensor& dout, Kept kept,
-                   InputGradients& gradients) -> absl::Status {
-        ASSIGN_OR_RETURN(SharesOfExtreme shares,
-                         is_maximum ? ShareExtreme(dout, kept[0], kept[1])
-                                    : ShareExtreme(dout, kept[1], kept[0]));
-        if (!is_maximum) std::swap(shares.larger, shares.smaller);
+      [wins](const Tensor& dout, Kept kept,
+             InputGradients& gradients) -> absl::Status {
+        ASSIGN_OR_RETURN(Tensor a_wins, wins(kept[0], kept[1]));
+        ASSIGN_OR_RETURN(Tensor equal, tensor::Eq(kept[0], kept[1]));
+        ASSIGN_OR_RETURN(Tensor half, tensor::MulScalar(dout, 0.5));
+        ASSIGN_OR_RETURN(Tensor whole,
+                         tensor::Where(a_wins, dout, ScalarLike(dout, 0)));
+        ASSIGN_OR_RETURN(Tensor da, tensor::Where(equal, half, whole));
         if (gradients.needed(0)) {
-          ASSIGN_OR_RETURN(gradients[0], SumTo(shares.larger, kept[0].shape()));
+          ASSIGN_OR_RETURN(gradients[0], SumTo(da, kept[0].shape()));
         }
         if (gradients.needed(1)) {
-          ASSIGN_OR_RETURN(gradients[1],
-                           SumTo(shares.smaller, kept[1].shape()));
+          ASSIGN_OR_RETURN(Tensor db, tensor::Sub(dout, da));
+          ASSIGN_OR_RETURN(gradients[1], SumTo(db, kept[1].shape()));
         }
         return absl::OkStatus();
       });
@@ -158,13 +143,13 @@ absl::StatusOr<Tensor> RecordExtreme(std::string_view name, Tensor out,
 absl::StatusOr<Tensor> Maximum(const Tensor& a, const Tensor& b) {
   ASSIGN_OR_RETURN(Tensor out, tensor::Maximum(a, b));
   if (!MustRecord(a, b)) return out;
-  return RecordExtreme("MaximumBackward", std::move(out), a, b, true);
+  return RecordExtreme("MaximumBackward", std::move(out), a, b, tensor::Gt);
 }
 
 absl::StatusOr<Tensor> Minimum(const Tensor& a, const Tensor& b) {
   ASSIGN_OR_RETURN(Tensor out, tensor::Minimum(a, b));
   if (!MustRecord(a, b)) return out;
-  return RecordExtreme("MinimumBackward", std::move(out), a, b, false);
+  return RecordExtreme("MinimumBackward", std::move(out), a, b, tensor::Lt);
 }
 
 namespace {
