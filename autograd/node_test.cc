@@ -1,0 +1,155 @@
+#include "autograd/node.h"
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/cord.h"
+#include "async/status_matchers.h"
+#include "autograd/fake_node.h"
+#include "autograd/variable.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace hawser::autograd {
+namespace {
+
+using async::IsOk;
+using async::StatusIs;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+std::vector<Tensor> Scalars(std::initializer_list<double> values) {
+  std::vector<Tensor> tensors;
+  for (double value : values) tensors.push_back(Tensor::Scalar(value));
+  return tensors;
+}
+
+TEST(NodeTest, SequenceNumbersGrowAndAccumulatorsComeFirst) {
+  const auto a = std::make_shared<FakeNode>("a", std::vector<Edge>{});
+  const auto b = std::make_shared<FakeNode>("b", std::vector<Edge>{});
+  const Tensor leaf = Tensor::Scalar(1);
+  ASSERT_THAT(SetRequiresGrad(leaf), IsOk());
+  EXPECT_LT(a->sequence_number(), b->sequence_number());
+  EXPECT_GT(GradEdge(leaf).node->sequence_number(), b->sequence_number());
+}
+
+TEST(NodeTest, AnErrorCarriesTheNameAndKeepsItsPayload) {
+  FakeNode node("TestBackward", {}, 1, [](std::vector<Tensor>) {
+    absl::Status error = absl::AbortedError("stop");
+    error.SetPayload("type", absl::Cord("detail"));
+    return error;
+  });
+  const auto result = node.Run(Scalars({1}));
+  EXPECT_THAT(result,
+              StatusIs(absl::StatusCode::kAborted, "TestBackward: stop"));
+  EXPECT_EQ(result.status().GetPayload("type"), absl::Cord("detail"));
+}
+
+TEST(NodeTest, AWrongNumberOfResultsIsAnError) {
+  const auto next = std::make_shared<FakeNode>("next", std::vector<Edge>{});
+  FakeNode node("TestBackward", {{next, 0}}, 1,
+                [](std::vector<Tensor>) { return std::vector<Tensor>(); });
+  EXPECT_THAT(node.Run(Scalars({1})),
+              StatusIs(absl::StatusCode::kInternal, HasSubstr("TestBackward")));
+}
+
+TEST(NodeTest, HooksRunInOrderAndReplaceGradients) {
+  const auto next = std::make_shared<FakeNode>("next", std::vector<Edge>{});
+  FakeNode node("node", {{next, 0}});
+  const auto append = [](int digit) {
+    return [digit](const Tensor& g) -> absl::StatusOr<Tensor> {
+      return Tensor::Scalar(10 * *g.item<double>() + digit);
+    };
+  };
+  node.RegisterGradientHook(0, append(2));
+  HookHandle removed = node.RegisterGradientHook(0, append(9));
+  node.RegisterGradientHook(0, append(3));
+  removed.Remove();
+  removed.Remove();
+  node.RegisterPreHook([](std::vector<Tensor>& grads) {
+    grads[0] = Tensor::Scalar(10 * *grads[0].item<double>() + 4);
+    return absl::OkStatus();
+  });
+  node.RegisterPostHook([](std::vector<Tensor>& grads) {
+    grads[0] = Tensor::Scalar(10 * *grads[0].item<double>() + 5);
+    return absl::OkStatus();
+  });
+  std::vector<Tensor> gradients = Scalars({1});
+  ASSERT_THAT(node.RunPreHooks(gradients), IsOk());
+  const auto result = node.Run(std::move(gradients));
+  ASSERT_THAT(result, IsOk());
+  EXPECT_EQ(*(*result)[0].item<double>(), 12345);
+}
+
+TEST(NodeTest, AHookThatGivesNothingLeavesTheGradient) {
+  FakeNode node("node", {});
+  int num_calls = 0;
+  node.RegisterGradientHook(0, [&](const Tensor&) -> absl::StatusOr<Tensor> {
+    ++num_calls;
+    return Tensor();
+  });
+  std::vector<Tensor> gradients = Scalars({1});
+  ASSERT_THAT(node.RunPreHooks(gradients), IsOk());
+  EXPECT_EQ(*gradients[0].item<double>(), 1);
+  // Nor does it see an undefined one.
+  gradients[0] = Tensor();
+  ASSERT_THAT(node.RunPreHooks(gradients), IsOk());
+  EXPECT_EQ(num_calls, 1);
+}
+
+TEST(NodeTest, AFailedHookNamesTheNode) {
+  FakeNode node("TestBackward", {});
+  node.RegisterPreHook(
+      [](std::vector<Tensor>&) { return absl::AbortedError("no"); });
+  std::vector<Tensor> gradients = Scalars({1});
+  EXPECT_THAT(node.RunPreHooks(gradients),
+              StatusIs(absl::StatusCode::kAborted, "TestBackward: no"));
+}
+
+TEST(NodeTest, AHookCannotChangeTheNumberOfGradients) {
+  FakeNode node("TestBackward", {});
+  node.RegisterPreHook([](std::vector<Tensor>& grads) {
+    grads.clear();
+    return absl::OkStatus();
+  });
+  std::vector<Tensor> gradients = Scalars({1});
+  EXPECT_THAT(node.RunPreHooks(gradients),
+              StatusIs(absl::StatusCode::kInternal));
+}
+
+TEST(NodeTest, AHandleOutlivesItsNode) {
+  HookHandle handle;
+  {
+    FakeNode node("node", {});
+    handle = node.RegisterPreHook(
+        [](std::vector<Tensor>&) { return absl::OkStatus(); });
+  }
+  handle.Remove();
+}
+
+// A chain in which each node also keeps a tensor made by the next.
+TEST(NodeTest, DeepGraphsAreReleasedWithoutRecursion) {
+  constexpr int kDepth = 200'000;
+  const auto end = std::make_shared<FakeNode>("end", std::vector<Edge>{});
+  Tensor tensor = Tensor::Scalar(1);
+  SetHistory(tensor, end, 0);
+  for (int i = 0; i < kDepth; ++i) {
+    const Tensor next = Tensor::Scalar(1);
+    SetHistory(next,
+               std::make_shared<FakeNode>(
+                   "link", std::vector<Edge>{GradEdge(tensor)}, 1,
+                   [kept = tensor](std::vector<Tensor>) {
+                     return std::vector<Tensor>{kept};
+                   }),
+               0);
+    tensor = next;
+  }
+  EXPECT_GT(end.use_count(), 1);
+  tensor = Tensor();
+  EXPECT_EQ(end.use_count(), 1);
+}
+
+}  // namespace
+}  // namespace hawser::autograd
