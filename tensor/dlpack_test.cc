@@ -48,7 +48,7 @@ class Lent {
   int deleted() const { return deleted_; }
 
  private:
-  alignas(64) float memory_[16];
+  float memory_[16];
   std::vector<int64_t> shape_;
   std::vector<int64_t> strides_;
   DlpackManagedTensor managed_ = {};
