@@ -1,0 +1,110 @@
+#include "tensor/ops/random.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "async/status_matchers.h"
+#include "gtest/gtest.h"
+#include "tensor/ops/test_tensors.h"
+#include "tensor/tensor.h"
+
+namespace hawser::tensor {
+namespace {
+
+using async::StatusIs;
+
+struct Statistics {
+  double mean, deviation, least, greatest;
+};
+
+Statistics Of(const Tensor& t) {
+  const std::vector<double> x = Values(t);
+  const double n = static_cast<double>(x.size());
+  double sum = 0, squares = 0;
+  for (const double v : x) sum += v;
+  for (const double v : x) squares += (v - sum / n) * (v - sum / n);
+  const auto [least, greatest] = std::minmax_element(x.begin(), x.end());
+  return {sum / n, std::sqrt(squares / n), *least, *greatest};
+}
+
+TEST(RandomTest, DistributionsHaveTheirMoments) {
+  for (const DType dtype : kFloatDTypes) {
+    Generator generator(42);
+    const Statistics uniform =
+        Of(*Uniform({100, 400}, -1, 3, generator, {dtype}));
+    EXPECT_NEAR(uniform.mean, 1, 0.03);
+    EXPECT_NEAR(uniform.deviation, 4 / std::sqrt(12.0), 0.02);
+    EXPECT_GE(uniform.least, -1);
+    EXPECT_LE(uniform.greatest, 3);
+    const Statistics normal = Of(*Normal({40000}, 2, 0.5, generator, {dtype}));
+    EXPECT_NEAR(normal.mean, 2, 0.02);
+    EXPECT_NEAR(normal.deviation, 0.5, 0.02);
+    EXPECT_GT(normal.greatest, 3.5);
+    EXPECT_LT(normal.greatest, 5);
+    const Statistics coins = Of(*Bernoulli({40000}, 0.3, generator, {dtype}));
+    EXPECT_NEAR(coins.mean, 0.3, 0.01);
+    EXPECT_EQ(coins.least, 0);
+    EXPECT_EQ(coins.greatest, 1);
+  }
+}
+
+TEST(RandomTest, AStreamGoesOnFromItsOffset) {
+  Generator whole(7), first(7);
+  const std::vector<double> all = Values(*Uniform({10}, 0, 1, whole));
+  std::vector<double> parts = Values(*Uniform({3}, 0, 1, first));
+  EXPECT_EQ(first.offset(), 3u);
+  Generator second(first.seed(), first.offset());
+  const std::vector<double> rest = Values(*Uniform({7}, 0, 1, second));
+  parts.insert(parts.end(), rest.begin(), rest.end());
+  EXPECT_EQ(parts, all);
+  Generator other(8);
+  EXPECT_NE(Values(*Uniform({10}, 0, 1, other)), all);
+}
+
+// From the known-answer tests that Random123 publishes for philox4x32-10.
+TEST(RandomTest, BitsAreThoseOfPhilox) {
+  Generator zero(0);
+  const Tensor u = *Uniform({2}, 0, 1, zero, {DType::kF64});
+  const uint64_t words[] = {0x6627e8d5e169c58d, 0xbc57ac4c9b00dbd8};
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_EQ(u.ToVector<double>()[i],
+              static_cast<double>(words[i] >> 11) * 0x1p-53);
+  }
+}
+
+TEST(RandomTest, RandPermIsAPermutation) {
+  Generator generator(3);
+  for (const int64_t n : {0, 1, 2, 1000}) {
+    std::vector<int64_t> p = RandPerm(n, generator)->ToVector<int64_t>();
+    std::vector<int64_t> sorted = p;
+    std::sort(sorted.begin(), sorted.end());
+    for (int64_t i = 0; i < n; ++i) EXPECT_EQ(sorted[i], i);
+    if (n == 1000) {
+      EXPECT_NE(p, sorted);
+    }
+  }
+}
+
+TEST(RandomTest, EdgesOfTheRanges) {
+  Generator generator(1);
+  ExpectTensor(*Uniform({2}, 4, 4, generator), {2}, {4, 4});
+  ExpectTensor(*Normal({2}, 4, 0, generator), {2}, {4, 4});
+  ExpectTensor(*Bernoulli({2}, 0, generator), {2}, {0, 0});
+  ExpectTensor(*Bernoulli({2}, 1, generator, {DType::kBool}), {2}, {1, 1});
+  EXPECT_EQ(Uniform({0, 3}, 0, 1, generator)->shape(), Shape({0, 3}));
+  EXPECT_EQ(Uniform({}, 0, 1, generator)->shape(), Shape());
+  constexpr auto kBad = absl::StatusCode::kInvalidArgument;
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  EXPECT_THAT(Uniform({2}, 1, 0, generator), StatusIs(kBad));
+  EXPECT_THAT(Uniform({2}, nan, 0, generator), StatusIs(kBad));
+  EXPECT_THAT(Uniform({2}, 0, 1, generator, {DType::kI64}), StatusIs(kBad));
+  EXPECT_THAT(Normal({2}, 0, -1, generator), StatusIs(kBad));
+  EXPECT_THAT(Bernoulli({2}, 1.5, generator), StatusIs(kBad));
+  EXPECT_THAT(Bernoulli({2}, nan, generator), StatusIs(kBad));
+  EXPECT_THAT(RandPerm(-1, generator), StatusIs(kBad));
+}
+
+}  // namespace
+}  // namespace hawser::tensor
