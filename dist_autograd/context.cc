@@ -1,0 +1,211 @@
+#include "dist_autograd/context.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "async/status_macros.h"
+#include "autograd/accumulate_grad.h"
+#include "dist_autograd/pass.h"
+
+namespace hawser::dist_autograd {
+namespace {
+
+absl::Status ReleasedError(ContextId id) {
+  return absl::FailedPreconditionError(absl::StrCat(
+      "distributed autograd context ", ToString(id), " has ended"));
+}
+
+}  // namespace
+
+void Context::AddTarget(const rpc::WorkerInfo& peer) {
+  async::MutexLock lock(&mutex_);
+  if (released_) return;
+  Peer& entry = peers_[peer.id];
+  if (entry.worker.name.empty()) entry.worker = peer;
+  // A source knows the context from elsewhere, and hears of its end there.
+  if (!entry.is_source) entry.is_target = true;
+}
+
+void Context::AddSource(const rpc::WorkerInfo& peer) {
+  async::MutexLock lock(&mutex_);
+  if (released_) return;
+  Peer& entry = peers_[peer.id];
+  if (entry.worker.name.empty()) entry.worker = peer;
+  entry.is_source = true;
+}
+
+void Context::RecordSend(AutogradMessageId message, const rpc::WorkerInfo& peer,
+                         const std::vector<Tensor>& tensors) {
+  auto send = std::make_shared<SendFunction>(message, peer.id, tensors);
+  async::MutexLock lock(&mutex_);
+  if (!released_) messages_.sends.push_back(std::move(send));
+}
+
+void Context::RecordRecv(AutogradMessageId message, const rpc::WorkerInfo& peer,
+                         const std::vector<Tensor>& tensors) {
+  std::shared_ptr<RecvFunction> recv =
+      RecvFunction::Create(message, peer.id, tensors, weak_from_this());
+  async::MutexLock lock(&mutex_);
+  if (!released_) messages_.recvs.push_back(std::move(recv));
+}
+
+std::vector<rpc::WorkerInfo> Context::targets() const {
+  async::MutexLock lock(&mutex_);
+  std::vector<rpc::WorkerInfo> workers;
+  for (const auto& [id, peer] : peers_) {
+    if (peer.is_target) workers.push_back(peer.worker);
+  }
+  return workers;
+}
+
+std::vector<rpc::WorkerInfo> Context::peers() const {
+  async::MutexLock lock(&mutex_);
+  std::vector<rpc::WorkerInfo> workers;
+  for (const auto& [id, peer] : peers_) workers.push_back(peer.worker);
+  return workers;
+}
+
+bool Context::HasPeer(rpc::WorkerId worker) const {
+  async::MutexLock lock(&mutex_);
+  return peers_.contains(worker);
+}
+
+bool Context::HasSource(rpc::WorkerId worker) const {
+  async::MutexLock lock(&mutex_);
+  auto it = peers_.find(worker);
+  return it != peers_.end() && it->second.is_source;
+}
+
+Context::Messages Context::messages() const {
+  async::MutexLock lock(&mutex_);
+  return messages_;
+}
+
+absl::Status Context::AddGradient(const Tensor& variable, Tensor gradient) {
+  async::MutexLock lock(&mutex_);
+  if (released_) return ReleasedError(id_);
+  const auto [it, added] =
+      gradient_index_.try_emplace(variable.id(), gradients_.size());
+  if (added) gradients_.push_back({variable, Tensor()});
+  return autograd::AddGradient(gradients_[it->second].gradient,
+                               std::move(gradient));
+}
+
+absl::StatusOr<Gradients> Context::gradients() const {
+  async::MutexLock lock(&mutex_);
+  if (released_) return ReleasedError(id_);
+  return gradients_;
+}
+
+Tensor Context::gradient(const Tensor& variable) const {
+  async::MutexLock lock(&mutex_);
+  auto it = gradient_index_.find(variable.id());
+  return it == gradient_index_.end() ? Tensor()
+                                     : gradients_[it->second].gradient;
+}
+
+absl::Status Context::BeginPass(std::shared_ptr<Pass> pass) {
+  async::MutexLock lock(&mutex_);
+  if (released_) return ReleasedError(id_);
+  if (pass_ != nullptr) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "a backward pass is running in distributed autograd context ",
+        ToString(id_), ": wait for it before starting another"));
+  }
+  pass_ = std::move(pass);
+  return absl::OkStatus();
+}
+
+void Context::EndPass(const Pass& pass, const absl::Status& status) {
+  std::shared_ptr<Pass> ended;
+  async::MutexLock lock(&mutex_);
+  RecordEndLocked(pass.options().id, status);
+  if (pass_.get() == &pass) ended = std::move(pass_);
+}
+
+void Context::RecordEndLocked(const PassId& id, const absl::Status& status) {
+  EndedPass& last = ended_[id.root];
+  if (id.number > last.number) last = {id.number, status};
+}
+
+absl::StatusOr<Context::Participation> Context::JoinPass(
+    const PassOptions& options,
+    absl::FunctionRef<std::shared_ptr<PassTransport>()> make_transport) {
+  const PassId& id = options.id;
+  while (true) {
+    std::shared_ptr<Pass> running;
+    {
+      async::MutexLock lock(&mutex_);
+      running = pass_;
+      if (auto it = ended_.find(id.root);
+          it != ended_.end() && it->second.number >= id.number) {
+        if (it->second.number == id.number && it->second.status.ok()) {
+          return Participation();
+        }
+        if (it->second.number == id.number) return it->second.status;
+        return absl::AbortedError("a later backward pass has ended already");
+      }
+    }
+    if (running == nullptr) {
+      ASSIGN_OR_RETURN(
+          std::shared_ptr<Pass> pass,
+          Pass::Create(shared_from_this(), options, {}, make_transport()));
+      absl::Status begun = BeginPass(pass);
+      if (begun.ok()) return Participation{std::move(pass), true};
+      if (this->pass() == nullptr) return begun;
+      continue;  // Another message of the pass was faster.
+    }
+    const PassId& other = running->options().id;
+    if (other == id) return Participation{std::move(running), false};
+    if (other.root != id.root) {
+      return absl::FailedPreconditionError(absl::StrCat(
+          "a backward pass that worker ", other.root.value(),
+          " began is running in distributed autograd context ", ToString(id_)));
+    }
+    if (other.number > id.number) {
+      return absl::AbortedError("a later backward pass is running");
+    }
+    running->Fail(absl::AbortedError("a later backward pass has begun"));
+  }
+}
+
+std::shared_ptr<Pass> Context::RefusePass(const PassId& id,
+                                          const absl::Status& status) {
+  async::MutexLock lock(&mutex_);
+  RecordEndLocked(id, status);
+  if (pass_ == nullptr || pass_->options().id != id) return nullptr;
+  return pass_;
+}
+
+std::shared_ptr<Pass> Context::pass() const {
+  async::MutexLock lock(&mutex_);
+  return pass_;
+}
+
+absl::Status Context::Carry(const RecvFunction& recv,
+                            std::vector<Tensor> gradients) {
+  const std::shared_ptr<Pass> running = pass();
+  if (running == nullptr) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("a gradient is to go to another worker: run "
+                     "dist_autograd::Backward in context ",
+                     ToString(id_), " instead of a local backward pass"));
+  }
+  return running->Carry(recv, std::move(gradients));
+}
+
+std::shared_ptr<Pass> Context::Release() {
+  Messages messages;
+  Gradients gradients;
+  std::shared_ptr<Pass> running;
+  async::MutexLock lock(&mutex_);
+  released_ = true;
+  std::swap(messages, messages_);
+  std::swap(gradients, gradients_);
+  gradient_index_.clear();
+  peers_.clear();
+  running = std::move(pass_);
+  return running;
+}
+
+}  // namespace hawser::dist_autograd

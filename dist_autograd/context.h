@@ -1,0 +1,147 @@
+#ifndef HAWSER_DIST_AUTOGRAD_CONTEXT_H_
+#define HAWSER_DIST_AUTOGRAD_CONTEXT_H_
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "async/mutex.h"
+#include "dist_autograd/gradients.h"
+#include "dist_autograd/ids.h"
+#include "dist_autograd/recv_function.h"
+#include "dist_autograd/send_function.h"
+#include "rpc/types.h"
+#include "tensor/tensor.h"
+
+namespace hawser::dist_autograd {
+
+class Pass;
+class PassTransport;
+struct PassId;
+struct PassOptions;
+
+// One worker's part of a distributed autograd context: the forward messages it
+// sent and received, the gradients of its leaves, and the backward pass that
+// is running.
+//
+// Thread-safe. After Release it holds nothing and records nothing; whoever
+// still has it gets kFailedPrecondition.
+class Context final : public GradientCarrier,
+                      public std::enable_shared_from_this<Context> {
+ public:
+  struct Messages {
+    std::vector<std::shared_ptr<SendFunction>> sends;
+    std::vector<std::shared_ptr<RecvFunction>> recvs;
+  };
+
+  explicit Context(ContextId id) : id_(id) {}
+
+  ContextId id() const { return id_; }
+
+  // --- Recording.
+
+  // A message of this context goes to, or came from, `peer`.
+  void AddTarget(const rpc::WorkerInfo& peer);
+  void AddSource(const rpc::WorkerInfo& peer);
+
+  // Records a message to `peer` whose `tensors` require gradients; the other
+  // way round, makes it the history of `tensors`. Without effect after Release.
+  void RecordSend(AutogradMessageId message, const rpc::WorkerInfo& peer,
+                  const std::vector<Tensor>& tensors);
+  void RecordRecv(AutogradMessageId message, const rpc::WorkerInfo& peer,
+                  const std::vector<Tensor>& tensors);
+
+  // Workers to which messages went: those that must be told of the end.
+  std::vector<rpc::WorkerInfo> targets() const;
+  // All workers that take part, as far as this one knows.
+  std::vector<rpc::WorkerInfo> peers() const;
+  bool HasPeer(rpc::WorkerId worker) const;
+  bool HasSource(rpc::WorkerId worker) const;
+
+  // All messages recorded so far.
+  Messages messages() const;
+
+  // --- Gradients.
+
+  // Adds to the gradient of the leaf `variable`; takes over the memory of the
+  // first one if nobody else holds it.
+  absl::Status AddGradient(const Tensor& variable, Tensor gradient);
+
+  // kFailedPrecondition after Release.
+  absl::StatusOr<Gradients> gradients() const;
+  // Undefined if there is none.
+  Tensor gradient(const Tensor& variable) const;
+
+  // --- The backward pass.
+
+  // Makes `pass` the running one.
+  //
+  //   kFailedPrecondition  another one is running, or after Release.
+  absl::Status BeginPass(std::shared_ptr<Pass> pass);
+  void EndPass(const Pass& pass, const absl::Status& status);
+  std::shared_ptr<Pass> pass() const;
+
+  // Takes part in the pass that `options` names: the running one, or a new one
+  // that is not started. Null if it has ended well.
+  //
+  //   kAborted             it is older than another one of its root worker.
+  //   kFailedPrecondition  a pass of another worker is running, or after
+  //                        Release.
+  //   the error that it ended with.
+  struct Participation {
+    std::shared_ptr<Pass> pass;
+    bool is_new = false;
+  };
+  absl::StatusOr<Participation> JoinPass(
+      const PassOptions& options,
+      absl::FunctionRef<std::shared_ptr<PassTransport>()> make_transport);
+
+  // Refuses the pass if it comes up later; the running one, if it is that.
+  std::shared_ptr<Pass> RefusePass(const PassId& id,
+                                   const absl::Status& status);
+
+  // Gives the gradients to the running pass.
+  absl::Status Carry(const RecvFunction& recv,
+                     std::vector<Tensor> gradients) override;
+
+  // Forgets everything; returns the pass that was running, for the caller to
+  // fail.
+  std::shared_ptr<Pass> Release();
+
+ private:
+  struct Peer {
+    rpc::WorkerInfo worker;
+    bool is_target = false;
+    bool is_source = false;
+  };
+
+  void RecordEndLocked(const PassId& id, const absl::Status& status)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  const ContextId id_;
+
+  mutable async::Mutex mutex_;
+  bool released_ ABSL_GUARDED_BY(mutex_) = false;
+  absl::flat_hash_map<rpc::WorkerId, Peer> peers_ ABSL_GUARDED_BY(mutex_);
+  Messages messages_ ABSL_GUARDED_BY(mutex_);
+  Gradients gradients_ ABSL_GUARDED_BY(mutex_);
+  // Position in `gradients_` by Tensor::id().
+  absl::flat_hash_map<uint64_t, size_t> gradient_index_ ABSL_GUARDED_BY(mutex_);
+  std::shared_ptr<Pass> pass_ ABSL_GUARDED_BY(mutex_);
+  // The last pass of each root worker that ended.
+  struct EndedPass {
+    uint64_t number = 0;
+    absl::Status status;
+  };
+  absl::flat_hash_map<rpc::WorkerId, EndedPass> ended_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace hawser::dist_autograd
+
+#endif  // HAWSER_DIST_AUTOGRAD_CONTEXT_H_

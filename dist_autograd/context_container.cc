@@ -1,0 +1,79 @@
+#include "dist_autograd/context_container.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "async/status_macros.h"
+
+namespace hawser::dist_autograd {
+
+ContextContainer::ContextContainer(rpc::WorkerId self, uint64_t id_start)
+    : ids_(self.value(), id_start) {}
+
+absl::StatusOr<std::shared_ptr<Context>> ContextContainer::Create() {
+  ASSIGN_OR_RETURN(const ContextId id, ids_.NextContextId());
+  async::MutexLock lock(&mutex_);
+  return AddLocked(id);
+}
+
+absl::StatusOr<std::shared_ptr<Context>> ContextContainer::Find(
+    ContextId id) const {
+  async::MutexLock lock(&mutex_);
+  auto it = contexts_.find(id);
+  if (it == contexts_.end()) {
+    return absl::NotFoundError(absl::StrCat(
+        "distributed autograd context ", ToString(id),
+        ended_.Contains(id) ? " has ended" : " is not known to this worker"));
+  }
+  return it->second;
+}
+
+absl::StatusOr<std::shared_ptr<Context>> ContextContainer::FindOrCreate(
+    ContextId id) {
+  async::MutexLock lock(&mutex_);
+  if (auto it = contexts_.find(id); it != contexts_.end()) return it->second;
+  if (ended_.Contains(id)) return nullptr;
+  return AddLocked(id);
+}
+
+absl::StatusOr<std::shared_ptr<Context>> ContextContainer::AddLocked(
+    ContextId id) {
+  if (contexts_.size() >= kMaxContexts) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("this worker holds ", kMaxContexts,
+                     " distributed autograd contexts: end some"));
+  }
+  auto context = std::make_shared<Context>(id);
+  contexts_.emplace(id, context);
+  return context;
+}
+
+std::shared_ptr<Context> ContextContainer::Remove(ContextId id) {
+  async::MutexLock lock(&mutex_);
+  ended_.Add(id);
+  auto it = contexts_.find(id);
+  if (it == contexts_.end()) return nullptr;
+  std::shared_ptr<Context> context = std::move(it->second);
+  contexts_.erase(it);
+  return context;
+}
+
+bool ContextContainer::HasEnded(ContextId id) const {
+  async::MutexLock lock(&mutex_);
+  return ended_.Contains(id);
+}
+
+std::vector<std::shared_ptr<Context>> ContextContainer::All() const {
+  async::MutexLock lock(&mutex_);
+  std::vector<std::shared_ptr<Context>> contexts;
+  contexts.reserve(contexts_.size());
+  for (const auto& [id, context] : contexts_) contexts.push_back(context);
+  return contexts;
+}
+
+size_t ContextContainer::size() const {
+  async::MutexLock lock(&mutex_);
+  return contexts_.size();
+}
+
+}  // namespace hawser::dist_autograd

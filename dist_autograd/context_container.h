@@ -1,0 +1,74 @@
+#ifndef HAWSER_DIST_AUTOGRAD_CONTEXT_CONTAINER_H_
+#define HAWSER_DIST_AUTOGRAD_CONTEXT_CONTAINER_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "async/mutex.h"
+#include "dist_autograd/context.h"
+#include "dist_autograd/ids.h"
+#include "rpc/types.h"
+#include "rref/tombstones.h"
+
+namespace hawser::dist_autograd {
+
+// The distributed autograd contexts that live on one worker, and the last ones
+// that ended: a message that comes late does not bring one back. Thread-safe.
+class ContextContainer {
+ public:
+  // More contexts at once are refused.
+  static constexpr size_t kMaxContexts = 65536;
+  // How many that ended are remembered.
+  static constexpr size_t kMaxEnded = 65536;
+
+  // `id_start`: as of IdSource.
+  ContextContainer(rpc::WorkerId self, uint64_t id_start);
+
+  // A new context made by this worker.
+  //
+  //   kResourceExhausted  there are kMaxContexts.
+  absl::StatusOr<std::shared_ptr<Context>> Create();
+
+  // kNotFound, naming it, if it is not here: it never was, or has ended.
+  absl::StatusOr<std::shared_ptr<Context>> Find(ContextId id) const;
+
+  // This worker's part of a context that another one made; null if the context
+  // has ended.
+  //
+  //   kResourceExhausted  there are kMaxContexts.
+  absl::StatusOr<std::shared_ptr<Context>> FindOrCreate(ContextId id);
+
+  // Takes the context out, and remembers that it ended; null if it was not
+  // here. The caller ends it (Context::Release).
+  std::shared_ptr<Context> Remove(ContextId id);
+
+  bool HasEnded(ContextId id) const;
+
+  std::vector<std::shared_ptr<Context>> All() const;
+  size_t size() const;
+
+  absl::StatusOr<AutogradMessageId> NextMessageId() {
+    return ids_.NextMessageId();
+  }
+
+ private:
+  absl::StatusOr<std::shared_ptr<Context>> AddLocked(ContextId id)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  IdSource ids_;
+
+  mutable async::Mutex mutex_;
+  absl::flat_hash_map<ContextId, std::shared_ptr<Context>> contexts_
+      ABSL_GUARDED_BY(mutex_);
+  rref::Tombstones<ContextId> ended_ ABSL_GUARDED_BY(mutex_){kMaxEnded};
+};
+
+}  // namespace hawser::dist_autograd
+
+#endif  // HAWSER_DIST_AUTOGRAD_CONTEXT_CONTAINER_H_

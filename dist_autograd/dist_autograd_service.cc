@@ -1,0 +1,48 @@
+#include "dist_autograd/dist_autograd_service.h"
+
+#include "rpc/agent.h"
+
+namespace hawser::dist_autograd {
+
+absl::Status DistAutogradService::Start(rpc::Agent& agent) {
+  engine_ = std::make_shared<Engine>(agent, options_);
+  return engine_->Start();
+}
+
+void DistAutogradService::OnWorkerLost(const rpc::WorkerInfo& worker,
+                                       const absl::Status& status) {
+  engine_->OnWorkerLost(worker, status);
+}
+
+void DistAutogradService::Stop() {
+  if (engine_ != nullptr) engine_->Stop();
+}
+
+absl::StatusOr<std::optional<rpc::AutogradMetadata>>
+DistAutogradService::OnSend(const rpc::WorkerInfo& peer,
+                            std::span<const tensor::Tensor> tensors) {
+  return engine_->OnSend(peer, tensors);
+}
+
+absl::StatusOr<async::TaskContext> DistAutogradService::OnReceiveRequest(
+    const rpc::WorkerInfo& peer, const rpc::AutogradMetadata& metadata,
+    std::span<tensor::Tensor> tensors) {
+  return engine_->OnReceiveRequest(peer, metadata, tensors);
+}
+
+absl::Status DistAutogradService::OnReceiveReply(
+    const rpc::WorkerInfo& peer, const rpc::AutogradMetadata& metadata,
+    std::span<tensor::Tensor> tensors) {
+  return engine_->OnReceiveReply(peer, metadata, tensors);
+}
+
+absl::StatusOr<std::shared_ptr<Engine>> EngineOf(rpc::Agent& agent) {
+  const auto* service = agent.service<DistAutogradService>();
+  if (service == nullptr || service->engine() == nullptr) {
+    return absl::FailedPreconditionError(
+        "no DistAutogradService is attached to this agent");
+  }
+  return service->engine();
+}
+
+}  // namespace hawser::dist_autograd

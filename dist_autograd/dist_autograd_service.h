@@ -1,0 +1,58 @@
+#ifndef HAWSER_DIST_AUTOGRAD_DIST_AUTOGRAD_SERVICE_H_
+#define HAWSER_DIST_AUTOGRAD_DIST_AUTOGRAD_SERVICE_H_
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <string_view>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "async/task_local.h"
+#include "dist_autograd/engine.h"
+#include "rpc/message_hook.h"
+#include "rpc/service.h"
+#include "rpc/types.h"
+
+namespace hawser::dist_autograd {
+
+// Attaches distributed autograd to an agent: give one to
+// AgentOptions::services.
+class DistAutogradService final : public rpc::Service, public rpc::MessageHook {
+ public:
+  explicit DistAutogradService(DistAutogradOptions options = {})
+      : options_(options) {}
+
+  std::string_view name() const override { return "dist_autograd"; }
+  absl::Status Start(rpc::Agent& agent) override;
+  rpc::MessageHook* message_hook() override { return this; }
+  void OnWorkerLost(const rpc::WorkerInfo& worker,
+                    const absl::Status& status) override;
+  void Stop() override;
+
+  absl::StatusOr<std::optional<rpc::AutogradMetadata>> OnSend(
+      const rpc::WorkerInfo& peer,
+      std::span<const tensor::Tensor> tensors) override;
+  absl::StatusOr<async::TaskContext> OnReceiveRequest(
+      const rpc::WorkerInfo& peer, const rpc::AutogradMetadata& metadata,
+      std::span<tensor::Tensor> tensors) override;
+  absl::Status OnReceiveReply(const rpc::WorkerInfo& peer,
+                              const rpc::AutogradMetadata& metadata,
+                              std::span<tensor::Tensor> tensors) override;
+
+  // Null before Start.
+  const std::shared_ptr<Engine>& engine() const { return engine_; }
+
+ private:
+  const DistAutogradOptions options_;
+  std::shared_ptr<Engine> engine_;
+};
+
+// The distributed autograd engine of `agent`.
+//
+// kFailedPrecondition: no DistAutogradService is attached to it.
+absl::StatusOr<std::shared_ptr<Engine>> EngineOf(rpc::Agent& agent);
+
+}  // namespace hawser::dist_autograd
+
+#endif  // HAWSER_DIST_AUTOGRAD_DIST_AUTOGRAD_SERVICE_H_

@@ -1,0 +1,205 @@
+#include "dist_autograd/engine.h"
+
+#include <span>
+#include <utility>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/strings/str_cat.h"
+#include "async/status_macros.h"
+#include "rref/status_prefix.h"
+
+namespace hawser::dist_autograd {
+namespace {
+
+// Shared by all engines of the process; each takes notice of its own contexts.
+constinit const async::TaskLocal<std::shared_ptr<Context>> current;
+
+}  // namespace
+
+Engine::CurrentContext::CurrentContext(std::shared_ptr<Context> context)
+    : scope_(current, std::move(context)) {}
+
+Engine::Engine(rpc::Agent& agent, DistAutogradOptions options)
+    : self_(agent.info()),
+      options_(options),
+      agent_(std::make_shared<rref::AgentHandle>(agent)),
+      // Runs of one worker differ in their upper counter bits.
+      contexts_(self_.id, rpc::ToNumber(self_.incarnation) << 24) {}
+
+absl::Status Engine::Start() {
+  const rref::AgentHandle::Use agent = agent_->Acquire();
+  RETURN_IF_ERROR(
+      (agent->RegisterMethod<v1::GradientRequest, v1::GradientReply>(
+          "hawser.v1.DistAutogradService.Gradient",
+          [this](const rpc::MethodCall& call, auto request) {
+            return HandleGradient(call, std::move(request));
+          })));
+  RETURN_IF_ERROR(
+      (agent->RegisterMethod<v1::AbortPassRequest, v1::AbortPassReply>(
+          "hawser.v1.DistAutogradService.AbortPass",
+          [this](const rpc::MethodCall& call, auto request) {
+            return HandleAbortPass(call, std::move(request));
+          })));
+  RETURN_IF_ERROR((
+      agent->RegisterMethod<v1::ReleaseContextRequest, v1::ReleaseContextReply>(
+          "hawser.v1.DistAutogradService.ReleaseContext",
+          [this](const rpc::MethodCall& call, auto request) {
+            return HandleReleaseContext(call, std::move(request));
+          })));
+  RETURN_IF_ERROR(
+      (agent->RegisterMethod<v1::AdoptContextsRequest, v1::AdoptContextsReply>(
+          "hawser.v1.DistAutogradService.AdoptContexts",
+          [this](const rpc::MethodCall& call, auto request) {
+            return HandleAdoptContexts(call, std::move(request));
+          })));
+  return agent->RegisterMethod<v1::BackwardReferenceRequest,
+                               v1::BackwardReferenceReply>(
+      "hawser.v1.DistAutogradService.BackwardReference",
+      [this](const rpc::MethodCall& call, auto request) {
+        return HandleBackwardReference(call, std::move(request));
+      });
+}
+
+std::shared_ptr<Context> Engine::current_context() const {
+  const std::shared_ptr<Context>* context = current.get();
+  if (context == nullptr) return nullptr;
+  // Another worker of this process may have made it; or it has ended.
+  absl::StatusOr<std::shared_ptr<Context>> own =
+      contexts_.Find((*context)->id());
+  return own.ok() && *own == *context ? *context : nullptr;
+}
+
+absl::StatusOr<std::shared_ptr<Context>> Engine::CreateContext() {
+  if (!agent_->Acquire()) {
+    return absl::FailedPreconditionError("the worker was shut down");
+  }
+  return contexts_.Create();
+}
+
+absl::StatusOr<std::shared_ptr<Context>> Engine::FindContext(
+    ContextId id) const {
+  return contexts_.Find(id);
+}
+
+void Engine::ReleaseContext(ContextId id) {
+  TellOfEnd(id, EndContext(id, absl::AbortedError(
+                                   absl::StrCat("distributed autograd context ",
+                                                ToString(id), " has ended"))));
+}
+
+std::vector<rpc::WorkerInfo> Engine::EndContext(ContextId id,
+                                                const absl::Status& reason) {
+  const std::shared_ptr<Context> context = contexts_.Remove(id);
+  if (context == nullptr) return {};
+  std::vector<rpc::WorkerInfo> targets = context->targets();
+  if (const std::shared_ptr<Pass> pass = context->Release(); pass != nullptr) {
+    pass->Fail(reason);
+  }
+  return targets;
+}
+
+rpc::MethodCallOptions Engine::ControlOptions() const {
+  rpc::MethodCallOptions options;
+  options.timeout = rpc::kNoTimeout;
+  options.attempt_timeout = options_.control_attempt_timeout;
+  options.inherit_deadline = false;
+  return options;
+}
+
+void Engine::TellOfEnd(ContextId id,
+                       const std::vector<rpc::WorkerInfo>& workers) {
+  const rref::AgentHandle::Use agent = agent_->Acquire();
+  if (!agent) return;
+  async::TaskContext::Scope detached((async::TaskContext()));
+  v1::ReleaseContextRequest request;
+  request.add_contexts(ToNumber(id));
+  for (const rpc::WorkerInfo& worker : workers) {
+    // Tried as long as the worker lives; if it does not, it holds nothing.
+    (void)agent->CallMethod<v1::ReleaseContextReply>(
+        worker, "hawser.v1.DistAutogradService.ReleaseContext", request, {},
+        ControlOptions());
+  }
+}
+
+async::Future<rpc::Message<v1::ReleaseContextReply>>
+Engine::HandleReleaseContext(const rpc::MethodCall&,
+                             rpc::Message<v1::ReleaseContextRequest> request) {
+  for (const uint64_t id : request.body.contexts()) {
+    ReleaseContext(ContextId{id});
+  }
+  return async::MakeReadyFuture<rpc::Message<v1::ReleaseContextReply>>(
+      rpc::Message<v1::ReleaseContextReply>());
+}
+
+void Engine::OnWorkerLost(const rpc::WorkerInfo& worker,
+                          const absl::Status& status) {
+  std::vector<ContextId> orphans;
+  for (const std::shared_ptr<Context>& context : contexts_.All()) {
+    if (MakerOf(context->id()) == worker.id.value()) {
+      TellOfEnd(context->id(), EndContext(context->id(), status));
+      continue;
+    }
+    const std::shared_ptr<Pass> pass = context->pass();
+    if (pass != nullptr && context->HasPeer(worker.id)) {
+      pass->Fail(rref::WithPrefix(
+          absl::StrCat("backward pass lost worker '", worker.name, "'"),
+          status));
+    }
+    if (MakerOf(context->id()) != self_.id.value() &&
+        context->HasSource(worker.id)) {
+      orphans.push_back(context->id());
+    }
+  }
+  AskForAdoption(orphans);
+}
+
+void Engine::AskForAdoption(const std::vector<ContextId>& contexts) {
+  const rref::AgentHandle::Use agent = agent_->Acquire();
+  if (!agent) return;
+  absl::flat_hash_map<int32_t, v1::AdoptContextsRequest> by_maker;
+  for (const ContextId id : contexts) {
+    by_maker[MakerOf(id)].add_contexts(ToNumber(id));
+  }
+  async::TaskContext::Scope detached((async::TaskContext()));
+  for (const auto& [maker, request] : by_maker) {
+    agent
+        ->CallMethod<v1::AdoptContextsReply>(
+            rpc::WorkerId(maker), "hawser.v1.DistAutogradService.AdoptContexts",
+            request, {}, ControlOptions())
+        .OnReady([self = shared_from_this()](
+                     const absl::StatusOr<rpc::Message<v1::AdoptContextsReply>>&
+                         reply) {
+          // If the maker is lost, OnWorkerLost ends its contexts.
+          if (!reply.ok()) return;
+          for (const uint64_t id : reply->body.ended()) {
+            self->ReleaseContext(ContextId{id});
+          }
+        });
+  }
+}
+
+async::Future<rpc::Message<v1::AdoptContextsReply>> Engine::HandleAdoptContexts(
+    const rpc::MethodCall& call,
+    rpc::Message<v1::AdoptContextsRequest> request) {
+  rpc::Message<v1::AdoptContextsReply> reply;
+  for (const uint64_t id : request.body.contexts()) {
+    absl::StatusOr<std::shared_ptr<Context>> context =
+        contexts_.Find(ContextId{id});
+    if (context.ok()) {
+      (*context)->AddTarget(call.peer);
+    } else {
+      reply.body.add_ended(id);
+    }
+  }
+  return async::MakeReadyFuture<rpc::Message<v1::AdoptContextsReply>>(
+      std::move(reply));
+}
+
+void Engine::Stop() {
+  agent_->Revoke();
+  for (const std::shared_ptr<Context>& context : contexts_.All()) {
+    EndContext(context->id(), absl::CancelledError("the worker was shut down"));
+  }
+}
+
+}  // namespace hawser::dist_autograd

@@ -1,0 +1,284 @@
+// Backward passes: their start on the root worker, and their messages.
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "async/status_macros.h"
+#include "autograd/variable.h"
+#include "dist_autograd/engine.h"
+#include "rref/rref_service.h"
+#include "rref/status_prefix.h"
+
+namespace hawser::dist_autograd {
+namespace {
+
+constexpr absl::Duration kMaxReportTime = absl::Milliseconds(500);
+
+// Sends the messages of one pass through the agent, until its deadline.
+class AgentTransport final : public PassTransport {
+ public:
+  AgentTransport(std::shared_ptr<rref::AgentHandle> agent,
+                 DistAutogradOptions options,
+                 std::vector<rpc::WorkerInfo> peers,
+                 async::MonotonicTime deadline)
+      : agent_(std::move(agent)), options_(options), deadline_(deadline) {
+    for (rpc::WorkerInfo& peer : peers) {
+      const rpc::WorkerId id = peer.id;
+      peers_.emplace(id, std::move(peer));
+    }
+  }
+
+  async::Future<void> SendGradients(rpc::WorkerId to,
+                                    v1::GradientRequest request,
+                                    std::vector<Tensor> tensors) override {
+    const rref::AgentHandle::Use agent = agent_->Acquire();
+    auto peer = peers_.find(to);
+    if (!agent || peer == peers_.end()) {
+      return async::MakeReadyFuture<void>(absl::CancelledError(
+          "the worker was shut down during a backward pass"));
+    }
+    rpc::MethodCallOptions options;
+    options.timeout =
+        std::max(absl::ZeroDuration(),
+                 async::TimeBetween(agent->clock().Now(), deadline_));
+    options.attempt_timeout = options_.gradient_attempt_timeout;
+    options.inherit_deadline = false;
+    return agent
+        ->CallMethod<v1::GradientReply>(
+            peer->second, "hawser.v1.DistAutogradService.Gradient", request,
+            std::move(tensors), options)
+        .Then([name = peer->second.name](
+                  absl::StatusOr<rpc::Message<v1::GradientReply>> reply) {
+          return rref::WithPrefix(
+              absl::StrCat("backward on worker '", name, "'"), reply.status());
+        });
+  }
+
+  void SendAbort(rpc::WorkerId to,
+                 const v1::AbortPassRequest& request) override {
+    const rref::AgentHandle::Use agent = agent_->Acquire();
+    auto peer = peers_.find(to);
+    if (!agent || peer == peers_.end()) return;
+    rpc::MethodCallOptions options;
+    options.attempt_timeout = options_.control_attempt_timeout;
+    options.inherit_deadline = false;
+    (void)agent->CallMethod<v1::AbortPassReply>(
+        peer->second, "hawser.v1.DistAutogradService.AbortPass", request, {},
+        options);
+  }
+
+ private:
+  const std::shared_ptr<rref::AgentHandle> agent_;
+  const DistAutogradOptions options_;
+  const async::MonotonicTime deadline_;
+  absl::flat_hash_map<rpc::WorkerId, rpc::WorkerInfo> peers_;
+};
+
+absl::Status CheckRoots(const std::vector<Tensor>& roots) {
+  if (roots.empty()) {
+    return absl::InvalidArgumentError(
+        "a backward pass needs at least one root");
+  }
+  for (size_t i = 0; i < roots.size(); ++i) {
+    const std::string name = absl::StrCat("root ", i, " of the backward pass ");
+    if (!roots[i].defined() || !autograd::RequiresGrad(roots[i])) {
+      return absl::InvalidArgumentError(name + "requires no gradient");
+    }
+    if (roots[i].num_elements() != 1) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(name, "has ", roots[i].num_elements(),
+                       " elements; it must have one"));
+    }
+    if (autograd::IsLeaf(roots[i])) {
+      return absl::InvalidArgumentError(
+          name +
+          "is a leaf: nothing was computed from what requires gradients");
+    }
+  }
+  return absl::OkStatus();
+}
+
+PassOptions FromProto(const v1::BackwardPassId& proto) {
+  PassOptions options;
+  options.id = {ContextId{proto.context()}, rpc::WorkerId(proto.root()),
+                proto.number()};
+  options.retain_graph = proto.retain_graph();
+  options.smart = proto.smart();
+  return options;
+}
+
+}  // namespace
+
+std::shared_ptr<PassTransport> Engine::MakeTransport(
+    const Context& context, async::MonotonicTime deadline) {
+  return std::make_shared<AgentTransport>(agent_, options_, context.peers(),
+                                          deadline);
+}
+
+void Engine::FailAt(async::MonotonicTime deadline,
+                    const std::shared_ptr<Pass>& pass) {
+  const rref::AgentHandle::Use agent = agent_->Acquire();
+  if (!agent || deadline == async::kNever) return;
+  async::TaskContext::Scope detached((async::TaskContext()));
+  const async::TimerId timer = agent->clock().CallAt(
+      deadline, [weak = std::weak_ptr<Pass>(pass), name = self_.name] {
+        const std::shared_ptr<Pass> late = weak.lock();
+        if (late == nullptr) return;
+        const std::string missing = late->DescribeMissing();
+        late->Fail(absl::DeadlineExceededError(absl::StrCat(
+            "the backward pass did not end in time; worker '", name,
+            missing.empty() ? "' waited for other workers"
+                            : "' waited for the gradients of forward messages ",
+            missing)));
+      });
+  pass->done().OnReady([handle = agent_, timer](const absl::Status&) {
+    if (const rref::AgentHandle::Use use = handle->Acquire()) {
+      use->clock().Cancel(timer);
+    }
+  });
+}
+
+async::Future<void> Engine::Backward(ContextId context_id,
+                                     const std::vector<Tensor>& roots,
+                                     const BackwardOptions& options) {
+  auto fail = [](absl::Status status) {
+    return async::MakeReadyFuture<void>(std::move(status));
+  };
+  async::MonotonicTime deadline;
+  {
+    const rref::AgentHandle::Use agent = agent_->Acquire();
+    if (!agent) {
+      return fail(absl::FailedPreconditionError("the worker was shut down"));
+    }
+    deadline =
+        async::AddDelay(agent->clock().Now(),
+                        options.timeout.value_or(agent->default_timeout()));
+  }
+  if (const rpc::CurrentCall* call = rpc::CurrentCall::Get()) {
+    deadline = std::min(deadline, call->deadline());
+  }
+  absl::StatusOr<std::shared_ptr<Context>> context = contexts_.Find(context_id);
+  if (!context.ok()) return fail(context.status());
+  if (absl::Status status = CheckRoots(roots); !status.ok()) {
+    return fail(std::move(status));
+  }
+  PassOptions pass_options;
+  pass_options.id = {context_id, self_.id, next_pass_.fetch_add(1)};
+  pass_options.retain_graph = options.retain_graph;
+  pass_options.smart = options.mode == BackwardMode::kSmart;
+  absl::StatusOr<std::shared_ptr<Pass>> pass = Pass::Create(
+      *context, pass_options, roots, MakeTransport(**context, deadline));
+  if (!pass.ok()) return fail(pass.status());
+  if (absl::Status status = (*context)->BeginPass(*pass); !status.ok()) {
+    return fail(std::move(status));
+  }
+  FailAt(deadline, *pass);
+  std::vector<Tensor> seeds;
+  for (const Tensor& root : roots) {
+    seeds.push_back(Tensor::Ones(root.shape(), {.dtype = root.dtype()}));
+  }
+  async::Future<void> done = (*pass)->done();
+  (*pass)->Start(std::move(seeds));
+  return done;
+}
+
+async::Future<rpc::Message<v1::GradientReply>> Engine::HandleGradient(
+    const rpc::MethodCall& call, rpc::Message<v1::GradientRequest> request) {
+  using Reply = rpc::Message<v1::GradientReply>;
+  const PassOptions options = FromProto(request.body.pass());
+  // The forward message that was to bring the context may be on its way.
+  absl::StatusOr<std::shared_ptr<Context>> context =
+      contexts_.FindOrCreate(options.id.context);
+  if (context.ok() && *context == nullptr) {
+    context = contexts_.Find(options.id.context);
+  }
+  if (!context.ok()) return async::MakeReadyFuture<Reply>(context.status());
+  (*context)->AddSource(call.peer);
+  // A little before the caller's, so that the error says what is missing.
+  async::MonotonicTime deadline = call.deadline;
+  if (const rref::AgentHandle::Use agent = agent_->Acquire();
+      agent && deadline != async::kNever) {
+    const absl::Duration left =
+        async::TimeBetween(agent->clock().Now(), deadline);
+    deadline = async::AddDelay(agent->clock().Now(),
+                               left - std::min(left / 10, kMaxReportTime));
+  }
+  absl::StatusOr<Context::Participation> joined = (*context)->JoinPass(
+      options, [&] { return MakeTransport(**context, deadline); });
+  if (!joined.ok()) return async::MakeReadyFuture<Reply>(joined.status());
+  // It has ended well: a repetition of a message.
+  if (joined->pass == nullptr) return async::MakeReadyFuture<Reply>(Reply());
+  if (joined->is_new) {
+    FailAt(deadline, joined->pass);
+    joined->pass->Start({});
+  }
+  return joined->pass
+      ->Receive(call.peer.id, request.body, std::move(request.tensors))
+      .Then([](const absl::Status& status) -> absl::StatusOr<Reply> {
+        RETURN_IF_ERROR(status);
+        return Reply();
+      });
+}
+
+async::Future<rpc::Message<v1::AbortPassReply>> Engine::HandleAbortPass(
+    const rpc::MethodCall&, rpc::Message<v1::AbortPassRequest> request) {
+  using Reply = rpc::Message<v1::AbortPassReply>;
+  const PassOptions options = FromProto(request.body.pass());
+  absl::Status error(static_cast<absl::StatusCode>(request.body.code()),
+                     request.body.message());
+  if (error.ok()) {
+    return async::MakeReadyFuture<Reply>(
+        absl::InvalidArgumentError("a pass was aborted without an error"));
+  }
+  if (absl::StatusOr<std::shared_ptr<Context>> context =
+          contexts_.Find(options.id.context);
+      context.ok()) {
+    if (const std::shared_ptr<Pass> pass =
+            (*context)->RefusePass(options.id, error)) {
+      pass->Fail(std::move(error));
+    }
+  }
+  return async::MakeReadyFuture<Reply>(Reply());
+}
+
+async::Future<rpc::Message<v1::BackwardReferenceReply>>
+Engine::HandleBackwardReference(
+    const rpc::MethodCall&,
+    rpc::Message<v1::BackwardReferenceRequest> request) {
+  using Reply = rpc::Message<v1::BackwardReferenceReply>;
+  auto find = [&]() -> absl::StatusOr<std::shared_ptr<rref::OwnerValue>> {
+    const rref::AgentHandle::Use agent = agent_->Acquire();
+    if (!agent) return absl::UnavailableError("the worker is shutting down");
+    ASSIGN_OR_RETURN(const std::shared_ptr<rref::Protocol> protocol,
+                     rref::ProtocolOf(*agent));
+    return protocol->FindValue(request.body.rref());
+  };
+  absl::StatusOr<std::shared_ptr<rref::OwnerValue>> value = find();
+  if (!value.ok()) return async::MakeReadyFuture<Reply>(value.status());
+  BackwardOptions options;
+  options.retain_graph = request.body.retain_graph();
+  options.mode =
+      request.body.smart() ? BackwardMode::kSmart : BackwardMode::kFast;
+  return (*value)
+      ->future()
+      .Then([self = shared_from_this(), options,
+             context = ContextId{request.body.context()}](
+                absl::StatusOr<rpc::RetainedValue> root) {
+        if (!root.ok()) return async::MakeReadyFuture<void>(root.status());
+        if (root->type->name != rpc::TypeName<Tensor>()) {
+          return async::MakeReadyFuture<void>(absl::InvalidArgumentError(
+              "the root of a backward pass is not a tensor"));
+        }
+        return self->Backward(
+            context, {*std::static_pointer_cast<Tensor>(root->value)}, options);
+      })
+      .Then([](const absl::Status& status) -> absl::StatusOr<Reply> {
+        RETURN_IF_ERROR(status);
+        return Reply();
+      });
+}
+
+}  // namespace hawser::dist_autograd

@@ -1,0 +1,191 @@
+#include "rref/protocol.h"
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "async/status_macros.h"
+#include "rref/status_prefix.h"
+
+namespace hawser::rref {
+namespace {
+
+absl::Status ShutDownError() {
+  return absl::FailedPreconditionError(
+      "the worker was shut down: its references can no longer be used");
+}
+
+WorkerRun RunFromProto(const v1::WorkerRun& run) {
+  return {run.worker(), run.incarnation()};
+}
+
+v1::WorkerRun RunToProto(const WorkerRun& run) {
+  v1::WorkerRun proto;
+  proto.set_worker(run.worker);
+  proto.set_incarnation(run.incarnation);
+  return proto;
+}
+
+}  // namespace
+
+WorkerRun RunOf(const rpc::WorkerInfo& worker) {
+  return {worker.id.value(), rpc::ToNumber(worker.incarnation)};
+}
+
+GlobalId FromProto(const v1::GlobalId& id) {
+  return {RunFromProto(id.maker()), id.number()};
+}
+
+v1::GlobalId ToProto(const GlobalId& id) {
+  v1::GlobalId proto;
+  *proto.mutable_maker() = RunToProto(id.maker);
+  proto.set_number(id.number);
+  return proto;
+}
+
+Protocol::Protocol(rpc::Agent& agent, RRefOptions options)
+    : self_(agent.info()),
+      self_run_(RunOf(self_)),
+      options_(options),
+      ids_(self_run_),
+      owners_(self_run_, options.tombstones),
+      users_(self_run_, options.tombstones),
+      agent_(agent) {}
+
+absl::Status Protocol::Start() {
+  const AgentHandle::Use agent = agent_.Acquire();
+  RETURN_IF_ERROR(
+      (agent->RegisterMethod<v1::RRefCreateRequest, v1::RRefCreateReply>(
+          "hawser.v1.RRefService.Create",
+          [this](const rpc::MethodCall& call, auto request) {
+            return HandleCreate(call, std::move(request));
+          })));
+  RETURN_IF_ERROR(
+      (agent->RegisterMethod<v1::RRefFetchRequest, v1::RRefFetchReply>(
+          "hawser.v1.RRefService.Fetch",
+          [this](const rpc::MethodCall& call, auto request) {
+            return HandleFetch(call, std::move(request));
+          })));
+  RETURN_IF_ERROR(
+      (agent->RegisterMethod<v1::RRefControlRequest, v1::RRefControlReply>(
+          "hawser.v1.RRefService.Control",
+          [this](const rpc::MethodCall& call, auto request) {
+            return HandleControl(call, std::move(request));
+          })));
+  ScheduleAudit();
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::shared_ptr<Reference>> Protocol::MakeLocal(
+    rpc::RetainedValue object) {
+  if (!agent_.Acquire()) return ShutDownError();
+  return std::make_shared<Reference>(
+      shared_from_this(), ids_.NextRRefId(), self_,
+      std::make_shared<OwnerValue>(std::move(object)));
+}
+
+absl::StatusOr<v1::RRefReference> Protocol::Share(const Reference& reference,
+                                                  const rpc::WorkerInfo& to) {
+  if (!agent_.Acquire()) return ShutDownError();
+  Learn(to);
+  const ForkId fork = ids_.NextForkId();
+  if (reference.is_owner()) {
+    RETURN_IF_ERROR(
+        owners_.Share(reference.id(), fork, RunOf(to), reference.value()));
+  } else {
+    RETURN_IF_ERROR(users_.AddChild(reference.fork(), fork, RunOf(to)));
+  }
+  v1::RRefReference proto;
+  *proto.mutable_rref() = ToProto(reference.id());
+  *proto.mutable_fork() = ToProto(fork);
+  *proto.mutable_owner() = RunToProto(RunOf(reference.owner()));
+  proto.set_owner_name(reference.owner().name);
+  return proto;
+}
+
+absl::StatusOr<Protocol::Received> Protocol::Receive(
+    const v1::RRefReference& reference, const rpc::WorkerInfo& from) {
+  if (!agent_.Acquire()) return ShutDownError();
+  const RRefId rref{FromProto(reference.rref())};
+  const ForkId fork{FromProto(reference.fork())};
+  const WorkerRun owner = RunFromProto(reference.owner());
+  const WorkerRun parent = RunOf(from);
+  if (fork.maker != parent) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("worker '", from.name, "' shared a reference as fork ",
+                     fork.ToString(), ", which is not its to give"));
+  }
+  Learn(from);
+  if (owner == self_run_) return ReceiveAsOwner(rref, fork, from);
+
+  rpc::WorkerInfo owner_info{reference.owner_name(),
+                             rpc::WorkerId(owner.worker),
+                             rpc::Incarnation{owner.incarnation}, ""};
+  if (!owner_info.id.valid()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("worker '", from.name,
+                     "' shared a reference whose owner has no valid rank"));
+  }
+  Learn(owner_info);
+  ASSIGN_OR_RETURN(UserTable::Received received,
+                   users_.Receive(rref, fork, owner, parent));
+  Received result;
+  result.reference =
+      std::make_shared<Reference>(shared_from_this(), rref, fork,
+                                  std::move(owner_info), received.confirmed);
+  if (!received.confirmed.ready()) {
+    result.prerequisite = std::move(received.confirmed);
+  }
+  if (received.request_owner) {
+    v1::RRefControlOperation operation;
+    *operation.mutable_request_fork()->mutable_rref() = reference.rref();
+    *operation.mutable_request_fork()->mutable_fork() = reference.fork();
+    Send(owner, std::move(operation));
+  }
+  return result;
+}
+
+absl::StatusOr<Protocol::Received> Protocol::ReceiveAsOwner(
+    RRefId rref, ForkId fork, const rpc::WorkerInfo& from) {
+  const WorkerRun parent = RunOf(from);
+  if (users_.IsWithdrawn(fork)) {
+    return absl::AbortedError(absl::StrCat(
+        "reference ", rref.ToString(), " arrived after its sender, worker '",
+        from.name, "', had given it up: send it again"));
+  }
+  ASSIGN_OR_RETURN(std::shared_ptr<OwnerValue> value, owners_.Find(rref));
+  Received result;
+  result.reference = std::make_shared<Reference>(shared_from_this(), rref,
+                                                 self_, std::move(value));
+  if (parent == self_run_) {
+    // Recorded while packing, or a user's child on its way to itself.
+    Run(owners_.RemoveFork(rref, fork));
+    return result;
+  }
+  v1::RRefControlOperation operation;
+  *operation.mutable_child_accept()->mutable_fork() = ToProto(fork);
+  Send(parent, std::move(operation));
+  return result;
+}
+
+void Protocol::Release(ForkId fork) { Run(users_.Release(fork)); }
+
+absl::Status Protocol::Check(ForkId fork) const { return users_.Check(fork); }
+
+absl::StatusOr<std::shared_ptr<OwnerValue>> Protocol::FindValue(
+    const v1::GlobalId& rref) {
+  return owners_.Find(RRefId{FromProto(rref)});
+}
+
+void Protocol::Run(OwnerTable::Effects effects) {
+  for (const auto& [value, error] : effects.failed) value->Set(error);
+  effects.dropped.clear();
+  AdvanceDrain();
+}
+
+Protocol::Counts Protocol::counts() const {
+  return {owners_.counts(), users_.counts(), sender_.pending()};
+}
+
+}  // namespace hawser::rref

@@ -1,0 +1,329 @@
+// Control operations, lost workers and the end: what keeps the tables of
+// different workers in step.
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "async/status_macros.h"
+#include "async/task_local.h"
+#include "rref/protocol.h"
+
+namespace hawser::rref {
+namespace {
+
+absl::Status ToStatus(const v1::RRefControlResult& result) {
+  return absl::Status(static_cast<absl::StatusCode>(result.code()),
+                      result.message());
+}
+
+}  // namespace
+
+void Protocol::Learn(const rpc::WorkerInfo& worker) {
+  async::MutexLock lock(&mutex_);
+  names_.try_emplace(RunOf(worker), worker.name);
+}
+
+rpc::WorkerInfo Protocol::WorkerOf(WorkerRun run) const {
+  rpc::WorkerInfo worker{"", rpc::WorkerId(run.worker),
+                         rpc::Incarnation{run.incarnation}, ""};
+  async::MutexLock lock(&mutex_);
+  if (auto it = names_.find(run); it != names_.end()) worker.name = it->second;
+  return worker;
+}
+
+void Protocol::Send(WorkerRun to, v1::RRefControlOperation operation) {
+  sender_.Add(to, std::move(operation));
+  Flush(to);
+}
+
+void Protocol::Flush(WorkerRun to) {
+  const AgentHandle::Use agent = agent_.Acquire();
+  if (!agent) return;
+  std::optional<v1::RRefControlRequest> batch = sender_.NextBatch(to);
+  if (!batch.has_value()) return;
+  // Nothing of the work that happened to cause the batch belongs to it.
+  async::TaskContext::Scope detached((async::TaskContext()));
+  rpc::MethodCallOptions options;
+  options.timeout = rpc::kNoTimeout;
+  options.attempt_timeout = options_.control_attempt_timeout;
+  options.inherit_deadline = false;
+  agent
+      ->CallMethod<v1::RRefControlReply>(
+          WorkerOf(to), "hawser.v1.RRefService.Control", *batch, {}, options)
+      .OnReady(
+          [self = shared_from_this(), to, request = *std::move(batch)](
+              const absl::StatusOr<rpc::Message<v1::RRefControlReply>>& reply) {
+            if (!reply.ok()) {
+              // Tried as long as the peer lives: this run of it is gone.
+              self->LoseWorker(to, reply.status());
+              return;
+            }
+            self->sender_.Finish(to);
+            self->OnAnswer(request, reply->body);
+            self->Flush(to);
+            self->AdvanceDrain();
+          });
+}
+
+void Protocol::OnAnswer(const v1::RRefControlRequest& request,
+                        const v1::RRefControlReply& reply) {
+  for (int i = 0; i < request.operations_size(); ++i) {
+    const v1::RRefControlOperation& operation = request.operations(i);
+    const v1::RRefControlResult& result =
+        i < reply.results_size() ? reply.results(i)
+                                 : v1::RRefControlResult::default_instance();
+    if (operation.has_request_fork()) {
+      Run(users_.FinishRequest(
+          ForkId{FromProto(operation.request_fork().fork())},
+          ToStatus(result)));
+    } else if (operation.has_withdraw_fork()) {
+      const RRefId rref{FromProto(operation.withdraw_fork().rref())};
+      const ForkId fork{FromProto(operation.withdraw_fork().fork())};
+      if (result.known()) {
+        owners_.AcknowledgeShare(rref, fork);
+      } else {
+        Run(owners_.RemoveFork(rref, fork));
+        Run(users_.AcceptChild(fork));
+      }
+    }
+  }
+}
+
+async::Future<rpc::Message<v1::RRefControlReply>> Protocol::HandleControl(
+    const rpc::MethodCall& call, rpc::Message<v1::RRefControlRequest> request) {
+  using Reply = rpc::Message<v1::RRefControlReply>;
+  const WorkerRun from = RunOf(call.peer);
+  Learn(call.peer);
+  UserTable::Effects users;
+  OwnerTable::Effects owners;
+  absl::StatusOr<v1::RRefControlReply> reply = receiver_.Receive(
+      from, request.body, [&](const v1::RRefControlOperation& operation) {
+        return Apply(from, operation, users, owners);
+      });
+  Run(std::move(users));
+  Run(std::move(owners));
+  if (!reply.ok()) return async::MakeReadyFuture<Reply>(reply.status());
+  return async::MakeReadyFuture<Reply>(Reply{*std::move(reply), {}});
+}
+
+v1::RRefControlResult Protocol::Apply(WorkerRun from,
+                                      const v1::RRefControlOperation& operation,
+                                      UserTable::Effects& users,
+                                      OwnerTable::Effects& owners) {
+  v1::RRefControlResult result;
+  switch (operation.operation_case()) {
+    case v1::RRefControlOperation::kRequestFork: {
+      const v1::RequestFork& request = operation.request_fork();
+      const absl::Status status =
+          owners_.RequestFork(RRefId{FromProto(request.rref())},
+                              ForkId{FromProto(request.fork())}, from);
+      result.set_code(static_cast<int32_t>(status.code()));
+      result.set_message(std::string(status.message()));
+      break;
+    }
+    case v1::RRefControlOperation::kChildAccept:
+      users.Append(users_.AcceptChild(
+          ForkId{FromProto(operation.child_accept().fork())}));
+      break;
+    case v1::RRefControlOperation::kUserDelete: {
+      const v1::UserDelete& end = operation.user_delete();
+      const RRefId rref{FromProto(end.rref())};
+      const ForkId fork{FromProto(end.fork())};
+      owners.Append(end.creation_unacknowledged() && rref.maker == from
+                        ? owners_.WithdrawCreation(rref, fork)
+                        : owners_.RemoveFork(rref, fork));
+      break;
+    }
+    case v1::RRefControlOperation::kWithdrawFork:
+      result.set_known(
+          users_.Withdraw(ForkId{FromProto(operation.withdraw_fork().fork())}));
+      break;
+    case v1::RRefControlOperation::OPERATION_NOT_SET:
+      result.set_code(static_cast<int32_t>(absl::StatusCode::kUnimplemented));
+      result.set_message("unknown control operation");
+      break;
+  }
+  return result;
+}
+
+void Protocol::Run(UserTable::Effects effects) {
+  for (auto& [promise, status] : effects.completions) {
+    promise.Set(std::move(status));
+  }
+  for (const UserTable::Message& message : effects.messages) {
+    v1::RRefControlOperation operation;
+    if (message.kind == UserTable::Message::Kind::kChildAccept) {
+      *operation.mutable_child_accept()->mutable_fork() = ToProto(message.fork);
+    } else {
+      v1::UserDelete& end = *operation.mutable_user_delete();
+      *end.mutable_rref() = ToProto(message.rref);
+      *end.mutable_fork() = ToProto(message.fork);
+      end.set_creation_unacknowledged(
+          message.kind == UserTable::Message::Kind::kWithdrawCreation);
+    }
+    Send(message.to, std::move(operation));
+  }
+  AdvanceDrain();
+}
+
+void Protocol::OnWorkerLost(const rpc::WorkerInfo& worker,
+                            const absl::Status& status) {
+  LoseWorker(RunOf(worker), status);
+}
+
+void Protocol::LoseWorker(WorkerRun run, const absl::Status& status) {
+  receiver_.Close(run);
+  sender_.Close(run);
+  Run(owners_.OnWorkerLost(run, status));
+  Run(users_.OnWorkerLost(run, status));
+}
+
+void Protocol::Audit() {
+  auto ask = [this](WorkerRun to, RRefId rref, ForkId fork) {
+    v1::RRefControlOperation operation;
+    *operation.mutable_withdraw_fork()->mutable_rref() = ToProto(rref);
+    *operation.mutable_withdraw_fork()->mutable_fork() = ToProto(fork);
+    Send(to, std::move(operation));
+  };
+  for (const OwnerTable::Fork& share : owners_.TakeStaleShares()) {
+    ask(share.holder, share.rref, share.fork);
+  }
+  for (const UserTable::PendingChild& child : users_.TakeStaleChildren()) {
+    ask(child.to, child.rref, child.fork);
+  }
+}
+
+void Protocol::ScheduleAudit() {
+  const AgentHandle::Use agent = agent_.Acquire();
+  if (!agent) return;
+  async::TaskContext::Scope detached((async::TaskContext()));
+  const async::TimerId timer = agent->clock().CallAfter(
+      options_.audit_interval, [weak = weak_from_this()] {
+        const std::shared_ptr<Protocol> self = weak.lock();
+        if (self == nullptr) return;
+        const AgentHandle::Use use = self->agent_.Acquire();
+        if (!use) return;
+        use->executor().Post([self] {
+          self->Audit();
+          self->ScheduleAudit();
+        });
+      });
+  async::MutexLock lock(&mutex_);
+  audit_timer_ = timer;
+}
+
+async::Future<void> Protocol::Drain(async::MonotonicTime deadline) {
+  async::Future<void> drained;
+  {
+    async::MutexLock lock(&mutex_);
+    drain_step_ = DrainStep::kSettling;
+    drained_.emplace();
+    drained = drained_->future();
+  }
+  // Nobody calls any more: what has not arrived yet never will.
+  Audit();
+  Audit();
+  const AgentHandle::Use agent = agent_.Acquire();
+  if (agent) {
+    // In time to say what is left.
+    const async::MonotonicTime report = async::AddDelay(
+        agent->clock().Now(),
+        0.9 * async::TimeBetween(agent->clock().Now(), deadline));
+    const async::TimerId timer =
+        agent->clock().CallAt(report, [weak = weak_from_this()] {
+          const std::shared_ptr<Protocol> self = weak.lock();
+          if (self == nullptr) return;
+          self->FinishDrain(absl::DeadlineExceededError(self->DescribeLeaks()));
+        });
+    async::MutexLock lock(&mutex_);
+    drain_timer_ = timer;
+  }
+  AdvanceDrain();
+  return drained;
+}
+
+void Protocol::AdvanceDrain() {
+  {
+    async::MutexLock lock(&mutex_);
+    if (drain_step_ == DrainStep::kServing ||
+        drain_step_ == DrainStep::kDrained) {
+      return;
+    }
+  }
+  const Counts now = counts();
+  bool close = false;
+  {
+    async::MutexLock lock(&mutex_);
+    if (drain_step_ == DrainStep::kSettling &&
+        now.user.unconfirmed_users == 0 && now.user.pending_children == 0 &&
+        now.control_operations == 0) {
+      drain_step_ = DrainStep::kClosing;
+      close = true;
+    }
+  }
+  if (close) {
+    Run(users_.Close());
+    {
+      async::MutexLock lock(&mutex_);
+      drain_step_ = DrainStep::kClosed;
+    }
+    AdvanceDrain();
+    return;
+  }
+  bool finish = false;
+  {
+    async::MutexLock lock(&mutex_);
+    finish = drain_step_ == DrainStep::kClosed && now.control_operations == 0 &&
+             (now.owner.forks == 0 || !options_.wait_for_users);
+  }
+  if (finish) FinishDrain(absl::OkStatus());
+}
+
+void Protocol::FinishDrain(absl::Status status) {
+  std::optional<async::Promise<void>> drained;
+  {
+    async::MutexLock lock(&mutex_);
+    if (drain_step_ == DrainStep::kDrained) return;
+    drain_step_ = DrainStep::kDrained;
+    drained.swap(drained_);
+  }
+  if (drained.has_value()) drained->Set(std::move(status));
+}
+
+std::string Protocol::DescribeLeaks() const {
+  constexpr size_t kMaxNamed = 16;
+  const Counts now = counts();
+  std::string text = absl::StrCat(
+      "references are left: ", now.user.unconfirmed_users, " unconfirmed, ",
+      now.user.pending_children, " given away unheard of, ",
+      now.control_operations, " control operations, ", now.owner.forks,
+      " held by others on values of this worker");
+  const std::vector<OwnerTable::Fork> forks = owners_.forks();
+  for (size_t i = 0; i < forks.size() && i < kMaxNamed; ++i) {
+    absl::StrAppend(&text, i == 0 ? ": " : ", ", forks[i].rref.ToString(),
+                    " by worker ", forks[i].holder.worker);
+  }
+  return text;
+}
+
+void Protocol::Stop() {
+  std::optional<async::TimerId> audit, drain;
+  {
+    async::MutexLock lock(&mutex_);
+    audit = audit_timer_;
+    drain = drain_timer_;
+  }
+  if (const AgentHandle::Use agent = agent_.Acquire()) {
+    if (audit.has_value()) agent->clock().Cancel(*audit);
+    if (drain.has_value()) agent->clock().Cancel(*drain);
+  }
+  agent_.Revoke();
+  FinishDrain(absl::CancelledError("the worker was stopped"));
+  // Nothing can be sent any more: only the waiting are told.
+  Run(users_.Close());
+  Run(owners_.Close(absl::CancelledError("the worker was shut down")));
+}
+
+}  // namespace hawser::rref

@@ -1,0 +1,129 @@
+// Creation of values on other workers: both ends.
+
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "async/status_macros.h"
+#include "rref/protocol.h"
+#include "rref/status_prefix.h"
+
+namespace hawser::rref {
+
+absl::StatusOr<std::shared_ptr<Reference>> Protocol::Create(
+    const rpc::Destination& to, std::optional<absl::Duration> timeout,
+    std::string_view function, std::string_view signature,
+    EncodeArguments encode_arguments) {
+  const AgentHandle::Use agent = agent_.Acquire();
+  if (!agent) {
+    return absl::FailedPreconditionError("the worker was shut down");
+  }
+  ASSIGN_OR_RETURN(const rpc::WorkerInfo owner, agent->FindWorker(to));
+  Creation creation = BeginCreation(owner);
+
+  rpc::Encoder encoder(agent.get(), &owner);
+  if (absl::Status status = encode_arguments(encoder); !status.ok()) {
+    std::move(creation.finish)(status);
+    return status;
+  }
+  v1::RRefCreateRequest request;
+  *request.mutable_rref() = ToProto(creation.reference->id());
+  *request.mutable_fork() = ToProto(creation.reference->fork());
+  request.set_function(std::string(function));
+  request.set_signature(std::string(signature));
+  request.set_arguments(encoder.TakeValues());
+  rpc::MethodCallOptions options;
+  options.timeout = timeout;
+  options.message_hook = true;
+  agent
+      ->CallMethod<v1::RRefCreateReply>(owner, "hawser.v1.RRefService.Create",
+                                        request, encoder.TakeTensors(), options)
+      .OnReady([finish = std::move(creation.finish)](
+                   const absl::StatusOr<rpc::Message<v1::RRefCreateReply>>&
+                       reply) mutable { std::move(finish)(reply.status()); });
+  return creation.reference;
+}
+
+Protocol::Creation Protocol::BeginCreation(const rpc::WorkerInfo& owner) {
+  Learn(owner);
+  const RRefId rref = ids_.NextRRefId();
+  const std::string what =
+      absl::StrCat("creation of reference ", rref.ToString(), " on worker '",
+                   owner.name, "' failed");
+  Creation creation;
+  if (RunOf(owner) == self_run_) {
+    // The function that makes the value keeps it, as its first fork.
+    const ForkId fork{rref};
+    auto value = std::make_shared<OwnerValue>();
+    // Cannot fail: this worker is not lost to itself.
+    owners_.Share(rref, fork, self_run_, value).IgnoreError();
+    owners_.AcknowledgeShare(rref, fork);
+    creation.reference =
+        std::make_shared<Reference>(shared_from_this(), rref, self_, value);
+    creation.finish = [self = shared_from_this(), value, rref, fork,
+                       what](const absl::Status& status) {
+      if (!status.ok()) value->Set(WithPrefix(what, status));
+      self->Run(self->owners_.RemoveFork(rref, fork));
+    };
+    return creation;
+  }
+  const ForkId fork = ids_.NextForkId();
+  async::Future<void> confirmed =
+      users_.StartCreation(rref, fork, RunOf(owner));
+  creation.reference = std::make_shared<Reference>(
+      shared_from_this(), rref, fork, owner, std::move(confirmed));
+  creation.finish = [self = shared_from_this(), fork,
+                     what](const absl::Status& status) {
+    self->Run(self->users_.FinishCreation(fork, WithPrefix(what, status)));
+  };
+  return creation;
+}
+
+absl::StatusOr<std::shared_ptr<OwnerValue>> Protocol::ReceiveCreation(
+    const v1::GlobalId& rref_proto, const v1::GlobalId& fork_proto,
+    const rpc::WorkerInfo& creator) {
+  const RRefId rref{FromProto(rref_proto)};
+  const ForkId fork{FromProto(fork_proto)};
+  const WorkerRun holder = RunOf(creator);
+  if (rref.maker != holder || fork.maker != holder) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("worker '", creator.name, "' wants to create reference ",
+                     rref.ToString(), ", which is not its to create"));
+  }
+  if (holder == self_run_) return owners_.Find(rref);
+  return owners_.Create(rref, fork, holder);
+}
+
+async::Future<rpc::Message<v1::RRefCreateReply>> Protocol::HandleCreate(
+    const rpc::MethodCall& call, rpc::Message<v1::RRefCreateRequest> request) {
+  using Reply = rpc::Message<v1::RRefCreateReply>;
+  const AgentHandle::Use agent = agent_.Acquire();
+  if (!agent) {
+    return async::MakeReadyFuture<Reply>(
+        absl::UnavailableError("the worker is shutting down"));
+  }
+  absl::StatusOr<const rpc::RegisteredFunction*> function =
+      agent->registry().Find(request.body.function(), request.body.signature());
+  if (!function.ok()) {
+    return async::MakeReadyFuture<Reply>(function.status());
+  }
+  absl::StatusOr<std::shared_ptr<OwnerValue>> value =
+      ReceiveCreation(request.body.rref(), request.body.fork(), call.peer);
+  if (!value.ok()) return async::MakeReadyFuture<Reply>(value.status());
+
+  rpc::Decoder arguments(agent.get(), &call.peer, request.body.arguments(),
+                         std::move(request.tensors));
+  return agent->Invoke(**function, arguments)
+      .Then([value = *std::move(value)](
+                absl::StatusOr<rpc::RetainedValue> result) -> Reply {
+        if (result.ok() && result->value == nullptr) {
+          result = absl::InvalidArgumentError(
+              "the function returns nothing to refer to");
+        }
+        // The error belongs to whoever fetches; the creation has succeeded.
+        value->Set(std::move(result));
+        return Reply();
+      });
+}
+
+}  // namespace hawser::rref

@@ -1,0 +1,45 @@
+#include "rref/reference.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "rref/protocol.h"
+
+namespace hawser::rref {
+
+Reference::Reference(std::shared_ptr<Protocol> protocol, RRefId id, ForkId fork,
+                     rpc::WorkerInfo owner, async::Future<void> confirmed)
+    : protocol_(std::move(protocol)),
+      id_(id),
+      fork_(fork),
+      owner_(std::move(owner)),
+      confirmed_(std::move(confirmed)) {}
+
+Reference::Reference(std::shared_ptr<Protocol> protocol, RRefId id,
+                     rpc::WorkerInfo owner, std::shared_ptr<OwnerValue> value)
+    : protocol_(std::move(protocol)),
+      id_(id),
+      fork_{id},
+      owner_(std::move(owner)),
+      confirmed_(async::MakeReadyFuture<void>(absl::OkStatus())),
+      value_(std::move(value)) {}
+
+Reference::~Reference() {
+  if (!is_owner()) protocol_->Release(fork_);
+}
+
+void Reference::Fetch(std::string_view type_name,
+                      std::optional<absl::Duration> timeout,
+                      Fetched done) const {
+  protocol_->Fetch(*this, type_name, timeout, std::move(done));
+}
+
+absl::Status Reference::CheckIsOwner() const {
+  if (is_owner()) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat(
+      "the value of reference ", id_.ToString(), " lives on worker '",
+      owner_.name, "', not here on '", protocol_->self().name,
+      "': fetch a copy with ToHere, or run a function there"));
+}
+
+}  // namespace hawser::rref

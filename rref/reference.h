@@ -1,0 +1,76 @@
+#ifndef HAWSER_RREF_REFERENCE_H_
+#define HAWSER_RREF_REFERENCE_H_
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "absl/functional/any_invocable.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "async/future.h"
+#include "rpc/decoder.h"
+#include "rpc/retained_value.h"
+#include "rpc/types.h"
+#include "rref/ids.h"
+#include "rref/owner_value.h"
+
+namespace hawser::rref {
+
+class Protocol;
+
+// One copy of a reference, its type hidden: what RRef<T> handles share. Its
+// destruction tells the owner. Constant after construction; thread-safe.
+class Reference {
+ public:
+  // Gets a decoder on the value, valid in the callback.
+  using Fetched = absl::AnyInvocable<void(absl::StatusOr<rpc::Decoder*>) &&>;
+
+  // A user's copy; `confirmed` completes with the owner's knowing of it.
+  Reference(std::shared_ptr<Protocol> protocol, RRefId id, ForkId fork,
+            rpc::WorkerInfo owner, async::Future<void> confirmed);
+  // The owner's.
+  Reference(std::shared_ptr<Protocol> protocol, RRefId id,
+            rpc::WorkerInfo owner, std::shared_ptr<OwnerValue> value);
+  ~Reference();
+  Reference(const Reference&) = delete;
+  Reference& operator=(const Reference&) = delete;
+
+  RRefId id() const { return id_; }
+  // Equal to id() at the owner.
+  ForkId fork() const { return fork_; }
+  const rpc::WorkerInfo& owner() const { return owner_; }
+  bool is_owner() const { return value_ != nullptr; }
+
+  // Completes when the owner knows this copy: for a creation, when the value
+  // is there. Ready at the owner.
+  const async::Future<void>& confirmed() const { return confirmed_; }
+
+  // Asks the owner for the value, which must be of type `type_name`; not for
+  // the owner itself. Errors: rref/rref.h.
+  void Fetch(std::string_view type_name, std::optional<absl::Duration> timeout,
+             Fetched done) const;
+
+  // The value here; null unless is_owner().
+  const std::shared_ptr<OwnerValue>& value() const { return value_; }
+
+  // kFailedPrecondition, naming the reference and both workers, unless
+  // is_owner().
+  absl::Status CheckIsOwner() const;
+
+  Protocol& protocol() const { return *protocol_; }
+
+ private:
+  const std::shared_ptr<Protocol> protocol_;
+  const RRefId id_;
+  const ForkId fork_;
+  const rpc::WorkerInfo owner_;
+  const async::Future<void> confirmed_;
+  const std::shared_ptr<OwnerValue> value_;
+};
+
+}  // namespace hawser::rref
+
+#endif  // HAWSER_RREF_REFERENCE_H_

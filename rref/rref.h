@@ -1,0 +1,202 @@
+#ifndef HAWSER_RREF_RREF_H_
+#define HAWSER_RREF_RREF_H_
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <type_traits>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "async/future.h"
+#include "async/status_macros.h"
+#include "rpc/agent.h"
+#include "rpc/function.h"
+#include "rpc/retained_value.h"
+#include "rpc/wire_traits.h"
+#include "rref/reference.h"
+#include "rref/reference_codec.h"
+#include "rref/rref_service.h"
+
+namespace hawser::rref {
+
+// A reference to a `T` that lives on one worker, its owner, as long as any
+// worker refers to it.
+//
+// `T` is any type that names itself (rpc/function.h); only ToHere needs it to
+// be one that can travel. References themselves travel as arguments and results
+// of calls, also inside containers. A function that gets one starts when the
+// owner knows of it.
+//
+// A handle: copies name the same copy of the reference; the owner is told when
+// the last of them is gone. Thread-safe as a shared_ptr. May outlive its agent.
+// The protocol and its guarantees: docs/rref.md.
+template <class T>
+class RRef {
+ public:
+  // Refers to nothing; no other method but valid() may be called.
+  RRef() = default;
+  explicit RRef(std::shared_ptr<const Reference> reference)
+      : reference_(std::move(reference)) {}
+
+  bool valid() const { return reference_ != nullptr; }
+
+  RRefId id() const { return reference_->id(); }
+  ForkId fork() const { return reference_->fork(); }
+  const rpc::WorkerInfo& owner() const { return reference_->owner(); }
+  bool is_owner() const { return reference_->is_owner(); }
+
+  // Whether the owner has acknowledged this copy. After Remote: whether the
+  // function has ended. Always true at the owner.
+  bool confirmed() const {
+    return reference_->confirmed().ready() &&
+           reference_->confirmed().result().ok();
+  }
+  // Completes with that, or with the error of the creation.
+  async::Future<void> WhenConfirmed() const { return reference_->confirmed(); }
+
+  // A copy of the value; at the owner the value itself. Waits for the creation
+  // without holding a thread. In a distributed autograd context the copy's
+  // gradient goes back to the owner.
+  //
+  // What is read is the value between two updates by a distributed optimizer,
+  // never half of one (docs/rref.md, G7).
+  //
+  // Errors, for this fetch only unless said otherwise:
+  //   the error of the function that was to make the value.
+  //   the error of the creation, for good.
+  //   kUnavailable         the owner is lost, for good.
+  //   kDeadlineExceeded    not within `timeout` (unset: the agent's default).
+  //   kInvalidArgument     the value is no `T`.
+  //   kFailedPrecondition  after the worker's shutdown.
+  async::Future<T> ToHereAsync(
+      std::optional<absl::Duration> timeout = std::nullopt) const;
+  absl::StatusOr<T> ToHere(
+      std::optional<absl::Duration> timeout = std::nullopt) const {
+    return ToHereAsync(timeout).Wait();
+  }
+
+  // The object itself. Waits for the creation. Holding it keeps the object, but
+  // not the reference, alive; access to it is for its users to order.
+  //
+  //   kFailedPrecondition  this worker is not the owner.
+  //   kInvalidArgument     the value is no `T`.
+  //   the error of the function that was to make it.
+  async::Future<std::shared_ptr<T>> LocalValueAsync() const;
+  absl::StatusOr<std::shared_ptr<T>> LocalValue() const {
+    return LocalValueAsync().Wait();
+  }
+
+  const std::shared_ptr<const Reference>& reference() const {
+    return reference_;
+  }
+
+ private:
+  std::shared_ptr<const Reference> reference_;
+};
+
+// Runs `function` on worker `to`, keeps its result there and refers to it. The
+// function begins at once; the reference can be used and shared at once too.
+// An error of the function is given to whoever fetches.
+//
+//   kNotFound            no such worker.
+//   kFailedPrecondition  the agent was shut down.
+//   what encoding the arguments returns.
+template <class R, class... A>
+absl::StatusOr<RRef<R>> Remote(rpc::Agent& agent, const rpc::Destination& to,
+                               const rpc::CallOptions& options,
+                               const rpc::Function<R(A...)>& function,
+                               const std::type_identity_t<A>&... arguments) {
+  static_assert(!std::is_void_v<R>, "the function returns nothing to refer to");
+  ASSIGN_OR_RETURN(const std::shared_ptr<Protocol> protocol, ProtocolOf(agent));
+  ASSIGN_OR_RETURN(
+      std::shared_ptr<Reference> reference,
+      protocol->Create(
+          to, options.timeout, function.name(), function.Signature(),
+          [&](rpc::Encoder& encoder) {
+            absl::Status status;
+            (void)((status = rpc::WireTraits<A>::Encode(encoder, arguments))
+                       .ok() &&
+                   ...);
+            return status;
+          }));
+  return RRef<R>(std::move(reference));
+}
+template <class R, class... A>
+absl::StatusOr<RRef<R>> Remote(rpc::Agent& agent, const rpc::Destination& to,
+                               const rpc::Function<R(A...)>& function,
+                               const std::type_identity_t<A>&... arguments) {
+  return Remote(agent, to, rpc::CallOptions(), function, arguments...);
+}
+
+// A reference to `value`, owned by this worker. Other workers learn of it when
+// it is shared with them.
+//
+//   kFailedPrecondition  the agent was shut down.
+template <class T>
+absl::StatusOr<RRef<T>> MakeLocal(rpc::Agent& agent, T value) {
+  ASSIGN_OR_RETURN(const std::shared_ptr<Protocol> protocol, ProtocolOf(agent));
+  ASSIGN_OR_RETURN(std::shared_ptr<Reference> reference,
+                   protocol->MakeLocal(rpc::Retain<T>(std::move(value))));
+  return RRef<T>(std::move(reference));
+}
+
+// --- Implementation.
+
+template <class T>
+async::Future<std::shared_ptr<T>> RRef<T>::LocalValueAsync() const {
+  if (absl::Status status = reference_->CheckIsOwner(); !status.ok()) {
+    return async::MakeReadyFuture<std::shared_ptr<T>>(std::move(status));
+  }
+  return reference_->value()->future().Then(
+      [reference = reference_](absl::StatusOr<rpc::RetainedValue> value)
+          -> absl::StatusOr<std::shared_ptr<T>> {
+        RETURN_IF_ERROR(value);
+        RETURN_IF_ERROR(
+            CheckType(*reference, value->type->name, rpc::TypeName<T>()));
+        return std::static_pointer_cast<T>(value->value);
+      });
+}
+
+template <class T>
+async::Future<T> RRef<T>::ToHereAsync(
+    std::optional<absl::Duration> timeout) const {
+  static_assert(rpc::WireType<T>,
+                "the value cannot travel: use it where it lives");
+  if (is_owner()) {
+    return LocalValueAsync().Then(
+        [](absl::StatusOr<std::shared_ptr<T>> value) -> absl::StatusOr<T> {
+          RETURN_IF_ERROR(value);
+          return **value;
+        });
+  }
+  async::Promise<T> promise;
+  async::Future<T> future = promise.future();
+  reference_->Fetch(rpc::TypeName<T>(), timeout,
+                    [reference = reference_, promise = std::move(promise)](
+                        absl::StatusOr<rpc::Decoder*> reply) mutable {
+                      rpc::internal::CompleteReply(std::move(reply),
+                                                   std::move(promise));
+                    });
+  return future;
+}
+
+}  // namespace hawser::rref
+
+template <class T>
+struct hawser::rpc::WireTraits<hawser::rref::RRef<T>> {
+  static std::string TypeName() { return "RRef<" + rpc::TypeName<T>() + ">"; }
+  static absl::Status Encode(Encoder& encoder,
+                             const hawser::rref::RRef<T>& rref) {
+    return hawser::rref::EncodeReference(encoder, rref.reference().get());
+  }
+  static absl::StatusOr<hawser::rref::RRef<T>> Decode(Decoder& decoder) {
+    ASSIGN_OR_RETURN(std::shared_ptr<hawser::rref::Reference> reference,
+                     hawser::rref::DecodeReference(decoder));
+    return hawser::rref::RRef<T>(std::move(reference));
+  }
+};
+
+#endif  // HAWSER_RREF_RREF_H_

@@ -1,0 +1,47 @@
+#ifndef HAWSER_RREF_RREF_SERVICE_H_
+#define HAWSER_RREF_RREF_SERVICE_H_
+
+#include <memory>
+#include <string_view>
+
+#include "absl/status/status.h"
+#include "async/clock.h"
+#include "async/future.h"
+#include "rpc/service.h"
+#include "rpc/types.h"
+#include "rref/protocol.h"
+
+namespace hawser::rref {
+
+// Attaches references to an agent: give one to AgentOptions::services.
+//
+// A graceful shutdown waits until every copy of a reference that this worker
+// holds is settled, ends them all, and waits until no other worker holds one to
+// a value here; what is left after the time given is listed in the error.
+class RRefService final : public rpc::Service {
+ public:
+  explicit RRefService(RRefOptions options = {}) : options_(options) {}
+
+  std::string_view name() const override { return "rref"; }
+  absl::Status Start(rpc::Agent& agent) override;
+  void OnWorkerLost(const rpc::WorkerInfo& worker,
+                    const absl::Status& status) override;
+  async::Future<void> Drain(async::MonotonicTime deadline) override;
+  void Stop() override;
+
+  // Null before Start.
+  const std::shared_ptr<Protocol>& protocol() const { return protocol_; }
+
+ private:
+  const RRefOptions options_;
+  std::shared_ptr<Protocol> protocol_;
+};
+
+// The reference protocol of `agent`.
+//
+// kFailedPrecondition: no RRefService is attached to it.
+absl::StatusOr<std::shared_ptr<Protocol>> ProtocolOf(rpc::Agent& agent);
+
+}  // namespace hawser::rref
+
+#endif  // HAWSER_RREF_RREF_SERVICE_H_
