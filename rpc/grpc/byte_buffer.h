@@ -1,0 +1,22 @@
+// Payloads as gRPC's buffers.
+
+#ifndef HAWSER_RPC_GRPC_BYTE_BUFFER_H_
+#define HAWSER_RPC_GRPC_BYTE_BUFFER_H_
+
+#include "absl/status/statusor.h"
+#include "grpcpp/support/byte_buffer.h"
+#include "rpc/payload.h"
+
+namespace hawser::rpc {
+
+// Slices that refer to the payload's chunks and keep their owners; small chunks
+// are copied, which costs less.
+::grpc::ByteBuffer ToByteBuffer(const Payload& payload);
+
+// Chunks that refer to the buffer's slices and keep them. `buffer` is then
+// empty. kInternal if gRPC does not give its slices.
+absl::StatusOr<Payload> ToPayload(::grpc::ByteBuffer& buffer);
+
+}  // namespace hawser::rpc
+
+#endif  // HAWSER_RPC_GRPC_BYTE_BUFFER_H_

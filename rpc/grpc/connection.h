@@ -1,0 +1,71 @@
+// Calls to one address over gRPC.
+
+#ifndef HAWSER_RPC_GRPC_CONNECTION_H_
+#define HAWSER_RPC_GRPC_CONNECTION_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
+#include "async/mutex.h"
+#include "grpcpp/channel.h"
+#include "grpcpp/completion_queue.h"
+#include "grpcpp/generic/generic_stub.h"
+#include "rpc/gate.h"
+#include "rpc/transport.h"
+
+namespace hawser::rpc {
+
+// Opens channels as needed: a server takes a limited number of calls at once
+// per channel, and calls that wait long must not keep others from starting.
+class GrpcConnection final
+    : public Connection,
+      public std::enable_shared_from_this<GrpcConnection> {
+ public:
+  using MakeChannel = std::function<std::shared_ptr<::grpc::Channel>()>;
+
+  // `gate` is passed by whatever begins an operation on `queue`; it is closed
+  // before the queue is shut down.
+  GrpcConnection(MakeChannel make_channel, ::grpc::CompletionQueue* queue,
+                 std::shared_ptr<Gate> gate, size_t max_message_bytes);
+  ~GrpcConnection() override;
+
+  CallId Call(std::string_view path, Payload request,
+              async::MonotonicTime deadline, Done done) override;
+  void Cancel(CallId id) override;
+  void Close(absl::Status status) override;
+
+ private:
+  class ActiveCall;
+  struct Lane {
+    std::unique_ptr<::grpc::GenericStub> stub;
+    int num_calls = 0;
+  };
+
+  // The lane that the next call takes.
+  Lane* PickLaneLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // The call has ended; the status to give instead of kCancelled, if any.
+  std::optional<absl::Status> Forget(CallId id, Lane* lane);
+
+  const MakeChannel make_channel_;
+  ::grpc::CompletionQueue* const queue_;
+  const std::shared_ptr<Gate> gate_;
+  const size_t max_message_bytes_;
+
+  async::Mutex mutex_;
+  std::optional<absl::Status> closed_ ABSL_GUARDED_BY(mutex_);
+  CallId last_id_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::vector<std::unique_ptr<Lane>> lanes_ ABSL_GUARDED_BY(mutex_);
+  // Owned by the completion queue.
+  absl::flat_hash_map<CallId, ActiveCall*> calls_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace hawser::rpc
+
+#endif  // HAWSER_RPC_GRPC_CONNECTION_H_

@@ -1,0 +1,42 @@
+#include "rpc/grpc/poller.h"
+
+#include <utility>
+
+namespace hawser::rpc {
+namespace {
+
+// As many threads may be blocked in events before polling stops.
+constexpr int kMaxThreads = 256;
+// Then a thread looks whether there are too many of them.
+constexpr int kEventsPerTurn = 256;
+
+}  // namespace
+
+Poller::Poller(std::unique_ptr<::grpc::CompletionQueue> queue, int num_threads)
+    : queue_(std::move(queue)),
+      threads_({.num_threads = num_threads,
+                .max_threads = kMaxThreads,
+                .name = "rpc-poll"}) {
+  // The pool runs `num_threads` of them; the others wait for one to block.
+  for (int i = 0; i < kMaxThreads; ++i) threads_.Post([this] { Poll(); });
+}
+
+Poller::~Poller() { Shutdown(); }
+
+void Poller::Poll() {
+  void* tag = nullptr;
+  bool ok = false;
+  for (int i = 0; i < kEventsPerTurn; ++i) {
+    if (!queue_->Next(&tag, &ok)) return;
+    static_cast<CompletionEvent*>(tag)->OnEvent(ok);
+  }
+  threads_.Post([this] { Poll(); });
+}
+
+void Poller::Shutdown() {
+  if (std::exchange(shut_down_, true)) return;
+  queue_->Shutdown();
+  threads_.Shutdown();
+}
+
+}  // namespace hawser::rpc

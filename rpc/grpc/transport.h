@@ -1,0 +1,50 @@
+// The transport between processes: gRPC.
+
+#ifndef HAWSER_RPC_GRPC_TRANSPORT_H_
+#define HAWSER_RPC_GRPC_TRANSPORT_H_
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "rpc/transport.h"
+
+namespace hawser::rpc {
+
+struct GrpcTransportOptions {
+  // The longest message that is sent or taken. The same at both ends.
+  size_t max_message_bytes = size_t{512} << 20;
+  // Threads that wait for messages, and run callbacks of futures and functions
+  // that run inline.
+  int num_polling_threads = 2;
+};
+
+// Addresses are "host:port", "[v6]:port" and "unix:/path". Only loopback
+// addresses and Unix sockets may be listened at: peers are not authenticated.
+// Port 0 is any free one. Raises the process's limit on open files.
+//
+// Errors of Listen:
+//   kInvalidArgument  not a loopback address.
+//   kUnavailable      the address is in use or not of this machine.
+class GrpcTransport final : public Transport {
+ public:
+  explicit GrpcTransport(GrpcTransportOptions options = {});
+  ~GrpcTransport() override;
+
+  absl::StatusOr<std::string> Listen(
+      std::string_view address, std::vector<TransportMethod> methods) override;
+  absl::StatusOr<std::shared_ptr<Connection>> Connect(
+      std::string_view address) override;
+  void Shutdown() override;
+
+ private:
+  class Impl;
+  const std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace hawser::rpc
+
+#endif  // HAWSER_RPC_GRPC_TRANSPORT_H_
