@@ -121,6 +121,10 @@ double Optimizer::learning_rate(size_t group) const {
   return groups_[group].rule->learning_rate();
 }
 
+size_t Optimizer::group_size(size_t group) const {
+  return groups_[group].num_parameters;
+}
+
 absl::StatusOr<std::unique_ptr<UpdateRule>> Optimizer::ChangedRule(
     size_t group, std::string_view option, double value) const {
   if (group >= groups_.size()) {
@@ -147,6 +151,39 @@ absl::Status Optimizer::SetOption(std::string_view option, double value) {
   for (size_t group = 0; group < groups_.size(); ++group) {
     groups_[group].rule = std::move(rules[group]);
   }
+  return absl::OkStatus();
+}
+
+absl::Status Optimizer::Restore(const std::vector<RuleSpec>& rules,
+                                std::vector<ParameterState> states) {
+  if (rules.size() != groups_.size() || states.size() != states_.size()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(defaults_.name, ": the state is of ", rules.size(),
+                     " groups and ", states.size(), " parameters, not ",
+                     groups_.size(), " and ", states_.size()));
+  }
+  std::vector<std::unique_ptr<UpdateRule>> made;
+  size_t i = 0;
+  for (size_t group = 0; group < rules.size(); ++group) {
+    if (rules[group].name != defaults_.name) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(defaults_.name, ": the state of group ", group,
+                       " is of ", rules[group].name));
+    }
+    ASSIGN_OR_RETURN(made.emplace_back(), MakeUpdateRule(rules[group]));
+    for (const size_t end = i + group_size(group); i < end; ++i) {
+      const absl::Status status =
+          made.back()->CheckState(parameters_[i], states[i]);
+      if (!status.ok()) {
+        return absl::Status(status.code(), absl::StrCat("parameter ", i, ": ",
+                                                        status.message()));
+      }
+    }
+  }
+  for (size_t group = 0; group < made.size(); ++group) {
+    groups_[group].rule = std::move(made[group]);
+  }
+  states_ = std::move(states);
   return absl::OkStatus();
 }
 

@@ -86,9 +86,19 @@ class Optimizer {
   // The state of parameter `index` of parameters().
   const ParameterState& state(size_t index) const { return states_[index]; }
 
- private:
-  friend class OptimizerState;
+  // Parameters of a group; groups follow each other in parameters().
+  size_t group_size(size_t group) const;
 
+  // Replaces the options of every group and the state of every parameter, as a
+  // checkpoint has them (optimizer_file.h).
+  //
+  // kInvalidArgument: their numbers differ from those here, a rule is of
+  // another name or refused, or a slot is not one of the rule or does not fit
+  // the parameter; nothing was changed.
+  absl::Status Restore(const std::vector<RuleSpec>& rules,
+                       std::vector<ParameterState> states);
+
+ private:
   struct Group {
     size_t num_parameters;
     std::unique_ptr<UpdateRule> rule;

@@ -12,6 +12,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "async/status_macros.h"
 #include "tensor/dtype.h"
 #include "tensor/shape.h"
@@ -203,6 +204,35 @@ absl::Status UpdateRule::PrepareState(const Tensor& parameter,
                                     {.dtype = SlotDType(parameter.dtype())}));
   }
   state.slots = std::move(slots);
+  return absl::OkStatus();
+}
+
+absl::Status UpdateRule::CheckState(const Tensor& parameter,
+                                    const ParameterState& state) const {
+  RETURN_IF_ERROR(CheckParameter(spec_, parameter));
+  if (state.step < 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(spec_.name, ": a state cannot be of step ", state.step));
+  }
+  if (state.step == 0 && state.slots.empty()) return absl::OkStatus();
+  const bool complete =
+      std::equal(state.slots.begin(), state.slots.end(), slots_.begin(),
+                 slots_.end(), [](const auto& kept, const Slot& slot) {
+                   return kept.first == slot.name;
+                 });
+  if (!complete) {
+    std::vector<std::string> given;
+    for (const auto& kept : state.slots) given.push_back(kept.first);
+    std::vector<std::string> needed;
+    for (const Slot& slot : slots_) needed.push_back(slot.name);
+    return absl::InvalidArgumentError(
+        absl::StrCat(spec_.name, ": the state must have the slots [",
+                     absl::StrJoin(needed, ", "), "], not [",
+                     absl::StrJoin(given, ", "), "]"));
+  }
+  for (const auto& [slot, kept] : state.slots) {
+    RETURN_IF_ERROR(CheckSlot(spec_, parameter, slot, kept));
+  }
   return absl::OkStatus();
 }
 

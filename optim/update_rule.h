@@ -107,6 +107,13 @@ class UpdateRule {
                          const Tensor& gradients, ParameterState& state,
                          const StepOptions& options) const;
 
+  // Whether `state` can be that of `parameter`, for one that comes from a file
+  // or another worker: its step is not negative, and its slots, all of them or
+  // before the first step none, are this rule's in this rule's order and fit
+  // the parameter. kInvalidArgument if not.
+  absl::Status CheckState(const Tensor& parameter,
+                          const ParameterState& state) const;
+
   // The arithmetic alone, for a caller that keeps parameters and state in
   // memory of its own. Every pointer is aligned to its item; slots hold
   // `initial` before the first update. Elements do not depend on each other,
