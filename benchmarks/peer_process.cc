@@ -1,12 +1,12 @@
 #include "benchmarks/peer_process.h"
 
 #include <fcntl.h>
-#include <signal.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <csignal>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -29,6 +29,7 @@ absl::StatusOr<std::unique_ptr<PeerProcess>> PeerProcess::Start(
     return absl::ErrnoToStatus(errno, "cannot make pipes to a peer");
   }
   std::vector<char*> argv;
+  argv.reserve(command.size() + 1);
   for (const std::string& argument : command) {
     argv.push_back(const_cast<char*>(argument.c_str()));
   }

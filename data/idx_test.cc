@@ -26,13 +26,13 @@ std::string PathOf(const std::string& name) {
 }
 
 std::string WritePlain(const std::string& name, const std::string& bytes) {
-  const std::string path = PathOf(name);
+  std::string path = PathOf(name);
   std::ofstream(path, std::ios::binary) << bytes;
   return path;
 }
 
 std::string WriteGzip(const std::string& name, const std::string& bytes) {
-  const std::string path = PathOf(name);
+  std::string path = PathOf(name);
   gzFile file = gzopen(path.c_str(), "wb");
   gzwrite(file, bytes.data(), static_cast<unsigned>(bytes.size()));
   gzclose(file);

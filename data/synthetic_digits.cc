@@ -119,7 +119,8 @@ void Stroke(Point a, Point b, double radius, std::span<double> ink) {
       const Point pixel{static_cast<double>(x), static_cast<double>(y)};
       const double distance = std::sqrt(SquaredDistanceToSegment(pixel, a, b));
       const double value = std::clamp(reach - distance, 0.0, 1.0);
-      double& cell = ink[static_cast<size_t>(y * kSide + x)];
+      double& cell =
+          ink[static_cast<size_t>(y) * kSide + static_cast<size_t>(x)];
       cell = std::max(cell, value);
     }
   }
@@ -130,7 +131,7 @@ void DrawDigit(int digit, Draw& draw, uint8_t* pixels) {
   if (digit == 7 && draw.Below(4) == 0) strokes = kSevenBar;
   const std::vector<Point> points = Deform(strokes, draw);
   const double radius = draw.Between(0.45, 1.25);
-  std::array<double, kSide * kSide> ink{};
+  std::array<double, size_t{kSide} * kSide> ink{};
   for (size_t i = 1; i < points.size(); ++i) {
     if (points[i].x < -0.5 && points[i].x == kLift.x) continue;
     if (points[i - 1].x == kLift.x && points[i - 1].y == kLift.y) continue;

@@ -14,7 +14,7 @@ namespace {
 
 using async::IsOk;
 
-constexpr int64_t kPixels = 28 * 28;
+constexpr int64_t kPixels = int64_t{28} * 28;
 
 uint64_t Fnv1a(const std::vector<uint8_t>& bytes) {
   uint64_t hash = 14695981039346656037u;

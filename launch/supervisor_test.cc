@@ -1,11 +1,11 @@
 #include "launch/supervisor.h"
 
 #include <poll.h>
-#include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <chrono>
+#include <csignal>
 #include <string>
 
 #include "absl/strings/str_cat.h"

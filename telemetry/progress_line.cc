@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstdlib>
 #include <cstring>
 
@@ -19,7 +20,7 @@ double SecondsBetween(async::MonotonicTime from, async::MonotonicTime to) {
 
 // 75 as "1:15", 3675 as "1:01:15".
 std::string MinutesAndSeconds(double seconds) {
-  const auto whole = static_cast<int64_t>(std::max(0.0, seconds) + 0.5);
+  const auto whole = static_cast<int64_t>(std::lround(std::max(0.0, seconds)));
   if (whole >= 3600) {
     return absl::StrFormat("%d:%02d:%02d", whole / 3600, whole / 60 % 60,
                            whole % 60);
