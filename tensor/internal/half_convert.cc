@@ -1,6 +1,7 @@
 #include "tensor/internal/half_convert.h"
 
 #if defined(__x86_64__)
+#include <cpuid.h>
 #include <immintrin.h>
 #define HAWSER_TENSOR_X86 1
 #endif
@@ -15,7 +16,8 @@ void ConvertEach(const From* source, To* dest, int64_t count) {
 
 #ifdef HAWSER_TENSOR_X86
 
-// Which converts as many elements as fill whole vectors, and says how many.
+// Which of the loops below this machine runs. Each converts as many elements as
+// fill whole vectors, and returns how many.
 struct VectorLoops {
   bool f16c;
   bool avx2;
@@ -24,8 +26,12 @@ struct VectorLoops {
 const VectorLoops& Loops() {
   static const VectorLoops loops = [] {
     __builtin_cpu_init();
+    // Clang 14 has no name for F16C. Whether the system saves the registers
+    // that it uses is part of the answer about AVX.
+    unsigned eax, ebx, ecx = 0, edx;
+    __get_cpuid(1, &eax, &ebx, &ecx, &edx);
     return VectorLoops{
-        .f16c = __builtin_cpu_supports("avx") && __builtin_cpu_supports("f16c"),
+        .f16c = __builtin_cpu_supports("avx") && (ecx & bit_F16C) != 0,
         .avx2 = __builtin_cpu_supports("avx2") != 0};
   }();
   return loops;
