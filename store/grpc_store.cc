@@ -143,6 +143,7 @@ absl::StatusOr<std::unique_ptr<GrpcStore>> GrpcStore::Connect(
         absl::StrCat("gRPC store at ", options.address, ": the timeout ",
                      absl::FormatDuration(options.timeout), " is negative"));
   }
+  internal::KeepGrpcLoaded();
   auto client = std::make_unique<Client>(options.address);
   const absl::Status status = client->Hello(
       async::AddDelay(std::chrono::steady_clock::now(), options.timeout));

@@ -132,8 +132,8 @@ TEST(StoreServerTest, ShutdownIsIdempotentAndEndsWaitingCalls) {
 }
 
 TEST(GrpcStoreTest, NobodyThereIsUnavailableNamingTheAddress) {
-  std::string address;
-  { address = MustStart()->address(); }
+  internal::Relay relay(/*server_port=*/0);
+  const std::string address = relay.address();
   EXPECT_THAT(GrpcStore::Connect(
                   {.address = address, .timeout = absl::Milliseconds(200)}),
               StatusIs(absl::StatusCode::kUnavailable, HasSubstr(address)));
@@ -143,23 +143,23 @@ TEST(GrpcStoreTest, NobodyThereIsUnavailableNamingTheAddress) {
 }
 
 TEST(GrpcStoreTest, ConnectWaitsForTheServerToStart) {
-  int port = 0;
-  { port = MustStart()->port(); }
+  internal::Relay relay(/*server_port=*/0);
   std::unique_ptr<GrpcStore> store;
-  std::thread connector(
-      [&] { store = MustConnect(absl::StrCat("127.0.0.1:", port)); });
-  const auto server = MustStart({.port = port});
+  std::thread connector([&] { store = MustConnect(relay.address()); });
+  const auto server = MustStart();
+  relay.SetServerPort(server->port());
   connector.join();
   EXPECT_THAT(store->Set("k", "v"), IsOk());
 }
 
 TEST(GrpcStoreTest, RestartedServerIsNotMistakenForTheFirst) {
   auto server = MustStart();
-  const int port = server->port();
-  const auto store = MustConnect(server->address());
+  internal::Relay relay(server->port());
+  const auto store = MustConnect(relay.address());
   EXPECT_THAT(store->Set("k", "v"), IsOk());
-  server.reset();
-  server = MustStart({.port = port});
+  server = MustStart();
+  relay.SetServerPort(server->port());
+  relay.CutConnections();
   EXPECT_THAT(store->Get("k"), StatusIs(absl::StatusCode::kFailedPrecondition,
                                         HasSubstr("restarted")));
   EXPECT_THAT(store->Add("n", 1),

@@ -247,6 +247,7 @@ absl::StatusOr<std::unique_ptr<StoreServer>> StoreServer::Start(
   RETURN_IF_ERROR(internal::CheckListenAddress(
       options.host, options.port,
       /*only_loopback=*/!options.allow_insecure_network));
+  internal::KeepGrpcLoaded();
   auto impl = std::make_unique<Impl>(options.limits);
   const std::string wanted = internal::HostAndPort(options.host, options.port);
   const int port = impl->Listen(wanted, options.limits);

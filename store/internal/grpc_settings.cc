@@ -1,6 +1,7 @@
 #include "store/internal/grpc_settings.h"
 
 #include <grpc/compression.h>
+#include <grpc/grpc.h>
 #include <grpc/impl/codegen/grpc_types.h>
 
 #include <algorithm>
@@ -23,6 +24,13 @@ constexpr size_t kOtherBytes = size_t{1} << 20;
 
 }  // namespace
 
+void KeepGrpcLoaded() {
+  [[maybe_unused]] static const bool kept = [] {
+    grpc_init();
+    return true;
+  }();
+}
+
 grpc::ChannelArguments ClientSettings() {
   grpc::ChannelArguments settings;
   settings.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, kClientPingMs);
@@ -30,7 +38,6 @@ grpc::ChannelArguments ClientSettings() {
   settings.SetInt(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
   settings.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
   settings.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
-  settings.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 100);
   settings.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 2000);
   settings.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   settings.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);

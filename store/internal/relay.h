@@ -15,7 +15,8 @@ namespace hawser::store::internal {
 // A TCP relay on loopback in front of a server, which a test can interrupt.
 class Relay {
  public:
-  // Relays to 127.0.0.1:`server_port`.
+  // Relays to 127.0.0.1:`server_port`; closes connections at once where
+  // nobody listens there.
   explicit Relay(int server_port);
   ~Relay();
 
@@ -23,6 +24,8 @@ class Relay {
 
   // While on, what the server sends goes nowhere.
   void SwallowReplies(bool on) { swallow_ = on; }
+  // Where new connections go.
+  void SetServerPort(int server_port) { server_port_ = server_port; }
   // Ends all connections; new ones are relayed.
   void CutConnections();
 
@@ -32,7 +35,7 @@ class Relay {
   void Accept();
   void Pump(const std::shared_ptr<Connection>& connection, bool replies);
 
-  const int server_port_;
+  std::atomic<int> server_port_;
   int listener_ = -1;
   int port_ = 0;
   std::atomic<bool> swallow_{false};
