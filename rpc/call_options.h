@@ -44,7 +44,7 @@ struct CallOptions {
   // From the call until its future completes, both ends' queues included;
   // unset: the agent's default. Within a call the current one's deadline holds
   // if it is earlier. A negative one is kInvalidArgument, zero has passed.
-  std::optional<absl::Duration> timeout;
+  std::optional<absl::Duration> timeout = std::nullopt;
 };
 
 }  // namespace hawser::rpc

@@ -51,12 +51,12 @@ void AppendCallFields(uint64_t call_id,
 // The parts of an outgoing message.
 struct OutgoingMessage {
   // The serialised body, without the three fields above.
-  std::string body;
+  std::string body = {};
   // The serialised header; may be empty.
-  std::string header;
-  std::vector<tensor::Tensor> tensors;
+  std::string header = {};
+  std::vector<tensor::Tensor> tensors = {};
   // Which of them take part in autograd: empty, or one per tensor.
-  std::vector<bool> requires_grad;
+  std::vector<bool> requires_grad = {};
 };
 
 // The message's bytes: body, header, tensor headers, and last the elements.

@@ -21,7 +21,7 @@ struct AutogradMetadata {
   uint64_t context_id = 0;
   uint64_t message_id = 0;
   // For each tensor of the message, whether it takes part in autograd.
-  std::vector<bool> requires_grad;
+  std::vector<bool> requires_grad = {};
 };
 
 // Sees the user calls of an agent, and those control calls that ask for it, as

@@ -57,10 +57,10 @@ struct MethodOptions {
 
 struct MethodCallOptions {
   // As CallOptions::timeout, over all attempts.
-  std::optional<absl::Duration> timeout;
+  std::optional<absl::Duration> timeout = std::nullopt;
   // How long one attempt of a method that may be retried waits for its answer.
   // Unset: as long as the call.
-  std::optional<absl::Duration> attempt_timeout;
+  std::optional<absl::Duration> attempt_timeout = std::nullopt;
   // Whether the agent's MessageHook sees request and reply.
   bool message_hook = false;
   // Ends with the current call, if there is one. Not so for what must reach

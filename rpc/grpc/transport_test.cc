@@ -1,0 +1,320 @@
+#include "rpc/grpc/transport.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/notification.h"
+#include "async/future.h"
+#include "async/status_matchers.h"
+#include "gmock/gmock.h"
+#include "grpcpp/create_channel.h"
+#include "grpcpp/generic/generic_stub.h"
+#include "grpcpp/security/credentials.h"
+#include "gtest/gtest.h"
+
+namespace hawser::rpc {
+namespace {
+
+using ::hawser::async::IsOk;
+using ::hawser::async::IsOkAndHolds;
+using ::hawser::async::StatusIs;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+using Reply = absl::StatusOr<std::string>;
+
+async::Future<std::string> Call(Connection& connection, std::string_view path,
+                                std::string request,
+                                async::MonotonicTime deadline = async::kNever) {
+  auto promise = std::make_shared<async::Promise<std::string>>();
+  async::Future<std::string> future = promise->future();
+  connection.Call(path, Payload(std::move(request)), deadline,
+                  [promise](absl::StatusOr<Payload> reply) {
+                    promise->Set(reply.ok() ? Reply(reply->Flatten())
+                                            : Reply(reply.status()));
+                  });
+  return future;
+}
+
+class GrpcTransportTest : public testing::Test {
+ protected:
+  // Serves "/t.T/Echo", and "/t.T/Hold", whose calls are kept.
+  void Serve(GrpcTransportOptions options = {}) {
+    server_ = std::make_unique<GrpcTransport>(options);
+    absl::StatusOr<std::string> address = server_->Listen(
+        "127.0.0.1:0", {{.path = "/t.T/Echo",
+                         .handler =
+                             [](std::unique_ptr<IncomingCall> call) {
+                               call->Reply(call->TakeRequest());
+                             },
+                         .hot = true},
+                        {.path = "/t.T/Hold",
+                         .handler =
+                             [this](std::unique_ptr<IncomingCall> call) {
+                               async::MutexLock lock(&mutex_);
+                               held_.push_back(std::move(call));
+                               changed_.NotifyAll();
+                             },
+                         .hot = false}});
+    ASSERT_THAT(address, IsOk());
+    address_ = *address;
+    connection_ = *client_.Connect(address_);
+  }
+
+  void AwaitHeld(size_t count) {
+    async::MutexLock lock(&mutex_);
+    while (held_.size() < count) changed_.Wait(&mutex_);
+  }
+
+  async::Mutex mutex_;
+  async::CondVar changed_;
+  std::vector<std::unique_ptr<IncomingCall>> held_;
+  std::unique_ptr<GrpcTransport> server_;
+  GrpcTransport client_;
+  std::string address_;
+  std::shared_ptr<Connection> connection_;
+};
+
+TEST_F(GrpcTransportTest, MessagesOfManySizesComeBack) {
+  Serve();
+  for (size_t size : {0, 1, 511, 512, 513, 100'000, 20'000'000}) {
+    EXPECT_THAT(Call(*connection_, "/t.T/Echo", std::string(size, 'x')).Wait(),
+                IsOkAndHolds(std::string(size, 'x')));
+  }
+}
+
+TEST_F(GrpcTransportTest, UnknownMethodIsUnimplemented) {
+  Serve();
+  EXPECT_THAT(Call(*connection_, "/t.T/None", "").Wait(),
+              StatusIs(absl::StatusCode::kUnimplemented));
+}
+
+TEST_F(GrpcTransportTest, ErrorsKeepTheirPayloads) {
+  Serve();
+  async::Future<std::string> reply = Call(*connection_, "/t.T/Hold", "");
+  AwaitHeld(1);
+  absl::Status error = absl::AbortedError("no \xc3\xbc \n");
+  error.SetPayload("type.googleapis.com/test", absl::Cord("\x01\x00\x02"));
+  held_[0]->Reply(error);
+  EXPECT_EQ(reply.Wait().status(), error);
+}
+
+TEST_F(GrpcTransportTest, LongErrorsAreCut) {
+  Serve();
+  async::Future<std::string> reply = Call(*connection_, "/t.T/Hold", "");
+  AwaitHeld(1);
+  absl::Status error = absl::AbortedError(std::string(100'000, 'x'));
+  error.SetPayload("large", absl::Cord(std::string(100'000, 'y')));
+  held_[0]->Reply(error);
+  EXPECT_THAT(reply.Wait(), StatusIs(absl::StatusCode::kAborted));
+}
+
+TEST_F(GrpcTransportTest, DeadlineReachesTheServer) {
+  Serve();
+  const async::MonotonicTime deadline = async::AddDelay(
+      std::chrono::steady_clock::now(), absl::Milliseconds(300));
+  async::Future<std::string> reply =
+      Call(*connection_, "/t.T/Hold", "", deadline);
+  AwaitHeld(1);
+  EXPECT_LT(async::TimeBetween(held_[0]->deadline(), deadline),
+            absl::Milliseconds(300));
+  absl::Notification cancelled;
+  Cancellation::Registration registration =
+      held_[0]->cancellation()->OnCancel([&] { cancelled.Notify(); });
+  EXPECT_THAT(reply.Wait(), StatusIs(absl::StatusCode::kDeadlineExceeded));
+  cancelled.WaitForNotification();
+}
+
+TEST_F(GrpcTransportTest, CancelReachesTheServer) {
+  Serve();
+  absl::Notification done;
+  const Connection::CallId id = connection_->Call(
+      "/t.T/Hold", Payload(), async::kNever,
+      [&](absl::StatusOr<Payload> reply) {
+        EXPECT_THAT(reply, StatusIs(absl::StatusCode::kCancelled));
+        done.Notify();
+      });
+  AwaitHeld(1);
+  absl::Notification cancelled;
+  Cancellation::Registration registration =
+      held_[0]->cancellation()->OnCancel([&] { cancelled.Notify(); });
+  connection_->Cancel(id);
+  done.WaitForNotification();
+  cancelled.WaitForNotification();
+}
+
+TEST_F(GrpcTransportTest, ClosedConnectionGivesItsStatusNowAndLater) {
+  Serve();
+  async::Future<std::string> waiting = Call(*connection_, "/t.T/Hold", "");
+  AwaitHeld(1);
+  connection_->Close(absl::UnavailableError("lost"));
+  EXPECT_THAT(waiting.Wait(),
+              StatusIs(absl::StatusCode::kUnavailable, HasSubstr("lost")));
+  EXPECT_THAT(Call(*connection_, "/t.T/Echo", "").Wait(),
+              StatusIs(absl::StatusCode::kUnavailable, HasSubstr("lost")));
+}
+
+TEST_F(GrpcTransportTest, NobodyThereIsUnavailableAtOnce) {
+  Serve();
+  server_->Shutdown();
+  EXPECT_THAT(Call(*connection_, "/t.T/Echo", "").Wait(),
+              StatusIs(absl::StatusCode::kUnavailable));
+}
+
+TEST_F(GrpcTransportTest, RestartedServerIsReachedSoon) {
+  Serve();
+  ASSERT_THAT(Call(*connection_, "/t.T/Echo", "a").Wait(), IsOk());
+  server_->Shutdown();
+  ASSERT_THAT(Call(*connection_, "/t.T/Echo", "a").Wait(),
+              StatusIs(absl::StatusCode::kUnavailable));
+  GrpcTransport again;
+  ASSERT_THAT(
+      again.Listen(address_, {{.path = "/t.T/Echo",
+                               .handler =
+                                   [](std::unique_ptr<IncomingCall> call) {
+                                     call->Reply(call->TakeRequest());
+                                   },
+                               .hot = false}}),
+      IsOkAndHolds(address_));
+  while (!Call(*connection_, "/t.T/Echo", "a").Wait().ok()) {
+  }
+}
+
+TEST_F(GrpcTransportTest, WaitingCallsDoNotKeepOthersFromStarting) {
+  Serve();
+  std::vector<async::Future<std::string>> waiting;
+  for (int i = 0; i < 600; ++i) {
+    waiting.push_back(Call(*connection_, "/t.T/Hold", ""));
+  }
+  EXPECT_THAT(Call(*connection_, "/t.T/Echo", "through").Wait(),
+              IsOkAndHolds("through"));
+  AwaitHeld(600);
+  for (auto& call : held_) call->Reply(Payload("late"));
+  for (auto& reply : waiting) EXPECT_THAT(reply.Wait(), IsOkAndHolds("late"));
+}
+
+TEST_F(GrpcTransportTest, DroppedCallsAreAnswered) {
+  Serve();
+  async::Future<std::string> reply = Call(*connection_, "/t.T/Hold", "");
+  AwaitHeld(1);
+  held_.clear();
+  EXPECT_THAT(reply.Wait(), StatusIs(absl::StatusCode::kUnavailable));
+}
+
+TEST_F(GrpcTransportTest, StoppingServerCutsItsCallsOff) {
+  Serve();
+  async::Future<std::string> reply = Call(*connection_, "/t.T/Hold", "");
+  AwaitHeld(1);
+  server_->Shutdown();
+  EXPECT_TRUE(held_[0]->cancellation()->cancelled());
+  EXPECT_THAT(reply.Wait(), StatusIs(absl::StatusCode::kUnavailable));
+  // What a handler keeps may outlive the transport.
+  server_.reset();
+  held_[0]->Reply(Payload("late"));
+}
+
+TEST_F(GrpcTransportTest, ShutdownEndsOwnCalls) {
+  Serve();
+  async::Future<std::string> reply = Call(*connection_, "/t.T/Hold", "");
+  AwaitHeld(1);
+  client_.Shutdown();
+  ASSERT_TRUE(reply.ready());
+  EXPECT_THAT(reply.Wait(), StatusIs(absl::StatusCode::kCancelled));
+  EXPECT_THAT(Call(*connection_, "/t.T/Echo", "").Wait(),
+              StatusIs(absl::StatusCode::kCancelled));
+  EXPECT_THAT(client_.Connect(address_),
+              StatusIs(absl::StatusCode::kCancelled));
+}
+
+TEST_F(GrpcTransportTest, MessagesAboveTheLimitSaySo) {
+  Serve({.max_message_bytes = 1000});
+  EXPECT_THAT(Call(*connection_, "/t.T/Echo", std::string(2000, 'x')).Wait(),
+              StatusIs(absl::StatusCode::kResourceExhausted,
+                       HasSubstr("max_message_bytes")));
+  async::Future<std::string> reply = Call(*connection_, "/t.T/Hold", "");
+  AwaitHeld(1);
+  held_[0]->Reply(Payload(std::string(3000, 'x')));
+  EXPECT_THAT(reply.Wait(), StatusIs(absl::StatusCode::kResourceExhausted,
+                                     AllOf(HasSubstr("3000"), HasSubstr("1000"),
+                                           HasSubstr("max_message_bytes"))));
+  GrpcTransport small({.max_message_bytes = 1000});
+  std::shared_ptr<Connection> connection = *small.Connect(address_);
+  EXPECT_THAT(Call(*connection, "/t.T/Echo", std::string(2000, 'x')).Wait(),
+              StatusIs(absl::StatusCode::kResourceExhausted,
+                       AllOf(HasSubstr("2000"), HasSubstr("1000"))));
+}
+
+TEST_F(GrpcTransportTest, CompressedMessagesAreRefused) {
+  Serve();
+  ::grpc::ChannelArguments arguments;
+  arguments.SetCompressionAlgorithm(GRPC_COMPRESS_GZIP);
+  ::grpc::GenericStub stub(::grpc::CreateCustomChannel(
+      address_, ::grpc::InsecureChannelCredentials(), arguments));
+  ::grpc::ClientContext context;
+  ::grpc::CompletionQueue queue;
+  const ::grpc::Slice slice(std::string(100'000, 'x'));
+  auto reader = stub.PrepareUnaryCall(&context, "/t.T/Echo",
+                                      ::grpc::ByteBuffer(&slice, 1), &queue);
+  reader->StartCall();
+  ::grpc::ByteBuffer reply;
+  ::grpc::Status status;
+  reader->Finish(&reply, &status, nullptr);
+  void* tag = nullptr;
+  bool ok = false;
+  ASSERT_TRUE(queue.Next(&tag, &ok));
+  EXPECT_EQ(status.error_code(), ::grpc::StatusCode::UNIMPLEMENTED);
+  queue.Shutdown();
+  EXPECT_FALSE(queue.Next(&tag, &ok));
+}
+
+TEST_F(GrpcTransportTest, OnlyLoopbackIsServed) {
+  for (const char* address :
+       {"0.0.0.0:0", "[::]:0", "10.0.0.1:0", "example.com:80",
+        "127.0.0.1.example.com:80", "127.1.2.3.4:1", ":0", "", "*:1"}) {
+    GrpcTransport transport;
+    EXPECT_THAT(
+        transport.Listen(address, {}),
+        StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("loopback")))
+        << address;
+  }
+}
+
+TEST_F(GrpcTransportTest, BusyPortIsAnError) {
+  Serve();
+  GrpcTransport second;
+  EXPECT_THAT(
+      second.Listen(address_,
+                    {{.path = "/t.T/Echo", .handler = {}, .hot = false}}),
+      StatusIs(absl::StatusCode::kUnavailable,
+               AllOf(HasSubstr(address_), HasSubstr("in use"))));
+}
+
+TEST_F(GrpcTransportTest, UnixSocketsWork) {
+  // A socket's path is short.
+  char directory[] = "/tmp/hawser_XXXXXX";
+  ASSERT_NE(mkdtemp(directory), nullptr);
+  const std::string address = absl::StrCat("unix:", directory, "/socket");
+  GrpcTransport server;
+  ASSERT_THAT(
+      server.Listen(address, {{.path = "/t.T/Echo",
+                               .handler =
+                                   [](std::unique_ptr<IncomingCall> call) {
+                                     call->Reply(call->TakeRequest());
+                                   },
+                               .hot = false}}),
+      IsOkAndHolds(address));
+  std::shared_ptr<Connection> connection = *client_.Connect(address);
+  EXPECT_THAT(Call(*connection, "/t.T/Echo", "x").Wait(), IsOkAndHolds("x"));
+  server.Shutdown();
+  EXPECT_EQ(rmdir(directory), 0);
+}
+
+}  // namespace
+}  // namespace hawser::rpc

@@ -1,0 +1,144 @@
+#include "rpc/rendezvous.h"
+
+#include <chrono>
+#include <future>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "async/status_matchers.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "store/hash_store.h"
+
+namespace hawser::rpc {
+namespace {
+
+using ::hawser::async::IsOk;
+using ::hawser::async::IsOkAndHolds;
+using ::hawser::async::StatusIs;
+using ::testing::ElementsAre;
+using ::testing::Eq;
+using ::testing::HasSubstr;
+using ::testing::Optional;
+
+WorkerInfo Worker(int rank, uint64_t incarnation) {
+  return {.name = "w" + std::to_string(rank),
+          .id = WorkerId(rank),
+          .incarnation = Incarnation{incarnation},
+          .address = "inproc:" + std::to_string(rank)};
+}
+
+async::MonotonicTime After(absl::Duration delay) {
+  return async::AddDelay(std::chrono::steady_clock::now(), delay);
+}
+
+absl::Status NoInterrupt() { return absl::OkStatus(); }
+
+class RendezvousTest : public testing::Test {
+ protected:
+  store::HashStore store_;
+  Rendezvous rendezvous_{&store_, "job"};
+};
+
+TEST_F(RendezvousTest, FindsWhoRegistered) {
+  ASSERT_THAT(rendezvous_.Register(Worker(3, 7)), IsOk());
+  EXPECT_THAT(rendezvous_.FindByName("w3"),
+              IsOkAndHolds(Optional(Worker(3, 7))));
+  EXPECT_THAT(rendezvous_.FindById(WorkerId(3)),
+              IsOkAndHolds(Optional(Worker(3, 7))));
+  EXPECT_THAT(rendezvous_.FindByName("w4"), IsOkAndHolds(Eq(std::nullopt)));
+}
+
+TEST_F(RendezvousTest, RegisteringTwiceIsTheSameAsOnce) {
+  ASSERT_THAT(rendezvous_.Register(Worker(3, 7)), IsOk());
+  EXPECT_THAT(rendezvous_.Register(Worker(3, 7)), IsOk());
+}
+
+TEST_F(RendezvousTest, HolderOfANameOrRankIsNamed) {
+  ASSERT_THAT(rendezvous_.Register(Worker(3, 7)), IsOk());
+  EXPECT_THAT(rendezvous_.Register(Worker(3, 8)),
+              StatusIs(absl::StatusCode::kAlreadyExists,
+                       HasSubstr("0000000000000007")));
+  WorkerInfo other = Worker(3, 8);
+  other.name = "other";
+  EXPECT_THAT(rendezvous_.Register(other),
+              StatusIs(absl::StatusCode::kAlreadyExists, HasSubstr("rank 3")));
+  // The name it could have had is free again.
+  EXPECT_THAT(rendezvous_.FindByName("other"), IsOkAndHolds(Eq(std::nullopt)));
+}
+
+TEST_F(RendezvousTest, WithdrawingFreesTheName) {
+  ASSERT_THAT(rendezvous_.Register(Worker(3, 7)), IsOk());
+  // Not by another incarnation.
+  EXPECT_THAT(rendezvous_.Withdraw(Worker(3, 8)), IsOk());
+  EXPECT_THAT(rendezvous_.Register(Worker(3, 8)),
+              StatusIs(absl::StatusCode::kAlreadyExists));
+  EXPECT_THAT(rendezvous_.Withdraw(Worker(3, 7)), IsOk());
+  EXPECT_THAT(rendezvous_.Register(Worker(3, 8)), IsOk());
+}
+
+TEST_F(RendezvousTest, JobsDoNotMeet) {
+  Rendezvous other(&store_, "other");
+  ASSERT_THAT(rendezvous_.Register(Worker(3, 7)), IsOk());
+  EXPECT_THAT(other.Register(Worker(3, 8)), IsOk());
+}
+
+TEST_F(RendezvousTest, GroupsMustAgree) {
+  EXPECT_THAT(rendezvous_.JoinGroup(4), IsOk());
+  EXPECT_THAT(rendezvous_.JoinGroup(4), IsOk());
+  EXPECT_THAT(rendezvous_.JoinGroup(5),
+              StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("4")));
+  EXPECT_THAT(rendezvous_.JoinGroup(std::nullopt),
+              StatusIs(absl::StatusCode::kFailedPrecondition));
+}
+
+TEST_F(RendezvousTest, WaitsForAllRanks) {
+  std::future<absl::StatusOr<std::vector<WorkerInfo>>> waiting = std::async(
+      std::launch::async,
+      [&] { return rendezvous_.AwaitWorkers(2, After(absl::Seconds(30))); });
+  ASSERT_THAT(rendezvous_.Register(Worker(1, 1)), IsOk());
+  ASSERT_THAT(rendezvous_.Register(Worker(0, 2)), IsOk());
+  EXPECT_THAT(waiting.get(),
+              IsOkAndHolds(ElementsAre(Worker(0, 2), Worker(1, 1))));
+}
+
+TEST_F(RendezvousTest, MissingRanksAreNamed) {
+  ASSERT_THAT(rendezvous_.Register(Worker(1, 1)), IsOk());
+  EXPECT_THAT(
+      rendezvous_.AwaitWorkers(4, After(absl::Milliseconds(50))),
+      StatusIs(absl::StatusCode::kDeadlineExceeded, HasSubstr("0, 2, 3")));
+}
+
+TEST_F(RendezvousTest, MeetingExchangesWords) {
+  const std::vector<WorkerInfo> all = {Worker(0, 1), Worker(1, 2)};
+  auto meet = [&](int rank, const char* word) {
+    return std::async(std::launch::async, [&, rank, word] {
+      return rendezvous_.Meet("stage", all[rank], word, all,
+                              After(absl::Seconds(30)), NoInterrupt);
+    });
+  };
+  auto first = meet(0, "yes");
+  auto second = meet(1, "no");
+  EXPECT_THAT(first.get(), IsOkAndHolds(ElementsAre("yes", "no")));
+  EXPECT_THAT(second.get(), IsOkAndHolds(ElementsAre("yes", "no")));
+}
+
+TEST_F(RendezvousTest, MeetingEndsByInterrupt) {
+  EXPECT_THAT(
+      rendezvous_.Meet("stage", Worker(0, 1), "", {Worker(0, 1), Worker(1, 2)},
+                       After(absl::Seconds(300)),
+                       [] { return absl::UnavailableError("w1 is lost"); }),
+      StatusIs(absl::StatusCode::kUnavailable, HasSubstr("w1")));
+}
+
+TEST_F(RendezvousTest, MalformedRecordIsReported) {
+  ASSERT_THAT(store_.Set("rpc/job/name/w0", "\xff\xff"), IsOk());
+  EXPECT_THAT(rendezvous_.FindByName("w0"),
+              StatusIs(absl::StatusCode::kInternal, HasSubstr("name/w0")));
+}
+
+}  // namespace
+}  // namespace hawser::rpc
