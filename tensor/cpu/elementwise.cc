@@ -58,6 +58,25 @@ void MapBlocks(const std::array<const Tensor*, N>& in, Tensor& out,
   });
 }
 
+// y = a + alpha * b; y may be a.
+void AddScaledBlock(const float* a, const float* b, double alpha, float* y,
+                    int64_t n) {
+  if (y != a) std::copy_n(a, n, y);
+  cpu::AddScaled(b, static_cast<float>(alpha), y, n);
+}
+void AddScaledBlock(const double* a, const double* b, double alpha, double* y,
+                    int64_t n) {
+  for (int64_t i = 0; i < n; ++i) y[i] = a[i] + alpha * b[i];
+}
+void AddScaledBlock(const int64_t* a, const int64_t* b, double alpha,
+                    int64_t* y, int64_t n) {
+  const auto scale = static_cast<uint64_t>(static_cast<int64_t>(alpha));
+  for (int64_t i = 0; i < n; ++i) {
+    const uint64_t product = scale * static_cast<uint64_t>(b[i]);
+    y[i] = static_cast<int64_t>(static_cast<uint64_t>(a[i]) + product);
+  }
+}
+
 }  // namespace
 
 absl::Status CpuBackend::Fill(double value, Tensor& out) {
@@ -154,20 +173,10 @@ absl::Status CpuBackend::AddScaled(const Tensor& b, double alpha, Tensor& out) {
     return absl::OkStatus();
   }
   VisitComputeType(out.dtype(), [&]<class C>() {
-    MapBlocks<C, C, 2>(
-        {&out, &b}, out, [alpha](const auto& x, C* y, int64_t n) {
-          const C scale = static_cast<C>(alpha);
-          std::array<C, kBlock> scaled;
-          for (int64_t i = 0; i < n; ++i) {
-            if constexpr (std::is_integral_v<C>) {
-              scaled[i] = static_cast<C>(static_cast<uint64_t>(x[1][i]) *
-                                         static_cast<uint64_t>(scale));
-            } else {
-              scaled[i] = x[1][i] * scale;
-            }
-          }
-          cpu::Binary(BinaryOp::kAdd, x[0], scaled.data(), y, n);
-        });
+    MapBlocks<C, C, 2>({&out, &b}, out,
+                       [alpha](const auto& x, C* y, int64_t n) {
+                         AddScaledBlock(x[0], x[1], alpha, y, n);
+                       });
   });
   return absl::OkStatus();
 }

@@ -10,11 +10,13 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "async/status_macros.h"
+#include "tensor/cpu/block_io.h"
 #include "tensor/cpu/cpu_backend.h"
 #include "tensor/cpu/eigen_gemm.h"
 #include "tensor/cpu/loop_plan.h"
 #include "tensor/cpu/matrix_layout.h"
 #include "tensor/cpu/onednn_matmul.h"
+#include "tensor/cpu/vector_bias.h"
 #include "tensor/cpu/vector_elementwise.h"
 #include "tensor/dtype.h"
 
@@ -142,13 +144,12 @@ bool LinearOneDnn(const Tensor& x, const Tensor& w_transposed,
     return false;
   }
   if (add_bias_after) {
-    AddBias(bias.data<float>(), relu, out.data<float>(), out.dim(0),
-            out.dim(1));
+    AddBiasRelu(bias.data<float>(), out.data<float>(), out.dim(0), out.dim(1));
   } else if (relu && f32) {
     Unary(UnaryOp::kRelu, out.data<float>(), out.data<float>(),
           out.num_elements());
   } else if (relu) {
-    ReluInPlace(static_cast<uint16_t*>(out.raw_data()), out.num_elements());
+    ReluInPlace(out.data<BFloat16>(), out.num_elements());
   }
   return true;
 }
@@ -158,6 +159,7 @@ absl::StatusOr<Tensor> ToF32(const Tensor& t) {
   return t.To(DType::kF32);
 }
 
+// The dtypes with fast kernels of their own.
 bool OneDnnTakes(DType dtype) {
   return dtype == DType::kF32 || dtype == DType::kBF16;
 }
@@ -225,17 +227,28 @@ absl::Status CpuBackend::Linear(const Tensor& x, const Tensor& w,
 
 absl::Status CpuBackend::ReluBiasGrad(const Tensor& y, const Tensor& dy,
                                       Tensor& dz, Tensor& db) {
-  if (dz.dtype() == DType::kF32 && db.defined()) {
-    ASSIGN_OR_RETURN(const Tensor out, y.Contiguous());
-    ASSIGN_OR_RETURN(const Tensor dout, dy.Contiguous());
+  // More rows than this are summed by Reduce(), which rounds less.
+  constexpr int64_t kMaxRows = 512;
+  const int64_t m = dz.dim(0), n = dz.dim(1);
+  const bool fused = db.defined() && m <= kMaxRows && OneDnnTakes(dz.dtype());
+  if (!fused) {
+    RETURN_IF_ERROR(Binary(BinaryOp::kReluGrad, y, dy, dz));
+    if (!db.defined()) return absl::OkStatus();
+    ASSIGN_OR_RETURN(Tensor row, db.View({1, n}));
+    return Reduce(ReduceOp::kSum, dz, row);
+  }
+  ASSIGN_OR_RETURN(const Tensor out, y.Contiguous());
+  ASSIGN_OR_RETURN(const Tensor dout, dy.Contiguous());
+  if (dz.dtype() == DType::kF32) {
     cpu::ReluBiasGrad(out.data<float>(), dout.data<float>(), dz.data<float>(),
-                      db.data<float>(), dz.dim(0), dz.dim(1));
+                      db.data<float>(), m, n);
     return absl::OkStatus();
   }
-  RETURN_IF_ERROR(Binary(BinaryOp::kReluGrad, y, dy, dz));
-  if (!db.defined()) return absl::OkStatus();
-  ASSIGN_OR_RETURN(Tensor row, db.View({1, db.dim(0)}));
-  return Reduce(ReduceOp::kSum, dz, row);
+  std::vector<float> sums(static_cast<size_t>(n));
+  cpu::ReluBiasGrad(out.data<BFloat16>(), dout.data<BFloat16>(),
+                    dz.data<BFloat16>(), sums.data(), m, n);
+  WriteBlock(db.dtype(), db.raw_data(), 0, 1, n, sums.data());
+  return absl::OkStatus();
 }
 
 }  // namespace hawser::tensor::cpu

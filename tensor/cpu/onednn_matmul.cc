@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string_view>
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
@@ -62,7 +63,8 @@ dnnl::memory::desc Describe(DType dtype, std::span<const int64_t> dims,
 // for every run.
 class MatMulCall {
  public:
-  // Null where there is no implementation but the reference one, or none.
+  // Null where oneDNN has nothing, or nothing but its reference loops, which
+  // are thousands of times slower.
   static std::unique_ptr<MatMulCall> Create(const MatMulShape& shape) {
     const size_t rank = static_cast<size_t>(shape.rank);
     Dims out_dims(rank), out_strides(rank), bias_dims(rank, 1);
@@ -94,7 +96,7 @@ class MatMulCall {
                                         : dnnl::matmul::desc(a, b, out);
     const dnnl::matmul::primitive_desc primitive_desc(
         desc, dnnl::primitive_attr(), ThreadEngine(), /*allow_empty=*/true);
-    if (!primitive_desc) return nullptr;
+    if (!primitive_desc || IsReference(primitive_desc)) return nullptr;
     call->primitive_ = dnnl::matmul(primitive_desc);
     call->AddArgument(DNNL_ARG_SRC, a);
     call->AddArgument(DNNL_ARG_WEIGHTS, b);
@@ -116,6 +118,10 @@ class MatMulCall {
   }
 
  private:
+  static bool IsReference(const dnnl::matmul::primitive_desc& desc) {
+    return std::string_view(desc.impl_info_str()).starts_with("ref");
+  }
+
   void AddArgument(int id, const dnnl::memory::desc& desc) {
     memories_[num_args_] = dnnl::memory(desc, ThreadEngine(), nullptr);
     args_[num_args_] = {id, memories_[num_args_].get()};
@@ -139,11 +145,53 @@ CallCache& ThreadCalls() {
   return calls;
 }
 
+// As BLAS takes an operand whose last two dims are these: row-major as it is,
+// or transposed.
+struct SgemmOperand {
+  char transposed;
+  int64_t stride;
+
+  static SgemmOperand Of(const MatMulShape& shape,
+                         const std::array<int64_t, kMaxMatMulRank>& strides) {
+    const bool row_major = strides[shape.rank - 1] == 1;
+    return {row_major ? 'N' : 'T', strides[row_major ? 0 : 1]};
+  }
+};
+
+// Of one matrix by another, in f32, without bias.
+void Sgemm(const MatMulShape& shape, const void* a, const void* b, void* out) {
+  const auto left = SgemmOperand::Of(shape, shape.a_strides);
+  const auto right = SgemmOperand::Of(shape, shape.b_strides);
+  const int64_t n = shape.b_dims[1];
+  const dnnl_status_t status =
+      dnnl_sgemm(left.transposed, right.transposed, shape.a_dims[0], n,
+                 shape.a_dims[1], 1.0f, static_cast<const float*>(a),
+                 left.stride, static_cast<const float*>(b), right.stride, 0.0f,
+                 static_cast<float*>(out), n);
+  HAWSER_CHECK(status == dnnl_success) << "oneDNN status " << status;
+}
+
+bool SgemmDoes(const MatMulShape& shape) {
+  return shape.dtype == DType::kF32 && shape.rank == 2 && !shape.bias;
+}
+
+// Measured by matmul_benchmark: sgemm is up to a tenth faster for a row-major
+// b but for short sums, and for a transposed a; slower for a transposed b.
+bool SgemmIsFaster(const MatMulShape& shape) {
+  if (shape.b_strides[1] != 1) return false;
+  constexpr int64_t kShortSum = 128;
+  return shape.a_strides[1] != 1 || shape.a_dims[1] >= kShortSum;
+}
+
 }  // namespace
 
 bool MultiplyOneDnn(const MatMulShape& shape, const void* a, const void* b,
                     const void* bias, void* out) {
   const OpenMpScope openmp;
+  if (SgemmDoes(shape) && SgemmIsFaster(shape)) {
+    Sgemm(shape, a, b, out);
+    return true;
+  }
   CallCache& calls = ThreadCalls();
   const Key key(shape, openmp.threads());
   auto it = calls.find(key);
@@ -151,7 +199,11 @@ bool MultiplyOneDnn(const MatMulShape& shape, const void* a, const void* b,
     if (calls.size() >= kMaxCalls) calls.clear();
     it = calls.emplace(key, MatMulCall::Create(shape)).first;
   }
-  if (it->second == nullptr) return false;
+  if (it->second == nullptr) {
+    if (!SgemmDoes(shape)) return false;
+    Sgemm(shape, a, b, out);
+    return true;
+  }
   it->second->Run(a, b, bias, out);
   return true;
 }

@@ -1,5 +1,5 @@
-// Matrix products by oneDNN's matmul primitive, one primitive per shape and
-// thread, made on first use and kept.
+// Matrix products by oneDNN: its matmul primitive, one per shape and thread,
+// made on first use and kept, or its sgemm where that is faster.
 #ifndef HAWSER_TENSOR_CPU_ONEDNN_MATMUL_H_
 #define HAWSER_TENSOR_CPU_ONEDNN_MATMUL_H_
 

@@ -11,6 +11,7 @@
 #include "tensor/cpu/block_io.h"
 #include "tensor/cpu/cpu_backend.h"
 #include "tensor/cpu/loop_plan.h"
+#include "tensor/cpu/vector_bias.h"
 #include "tensor/cpu/vector_reduce.h"
 
 namespace hawser::tensor::cpu {
@@ -113,9 +114,11 @@ void ReduceBy(const Tensor& in, double divisor, Tensor& out) {
   }
 }
 
-// Whether `out` is what is left of a dense f32 `in` when leading dims go.
+// Whether `out` is what is left of a dense f32 or bf16 `in` when leading dims
+// go.
 bool ReducesLeadingDims(const Tensor& in, const Tensor& out) {
-  if (in.dtype() != DType::kF32 || !in.is_contiguous()) return false;
+  const bool narrow = in.dtype() == DType::kF32 || in.dtype() == DType::kBF16;
+  if (!narrow || !in.is_contiguous()) return false;
   int d = 0;
   while (d < in.rank() && out.shape()[d] == 1) ++d;
   for (; d < in.rank(); ++d) {
@@ -124,13 +127,38 @@ bool ReducesLeadingDims(const Tensor& in, const Tensor& out) {
   return out.num_elements() > 1;
 }
 
+// T is float or BFloat16. Sums of so many rows are taken in f32, and those
+// added in f64.
+template <class T>
+void SumLeadingDims(const Tensor& in, Tensor& out) {
+  constexpr int64_t kBlockRows = 512;
+  const int64_t n = out.num_elements(), m = in.num_elements() / n;
+  const T* const x = in.data<T>();
+  if (std::is_same_v<T, float> && m <= kBlockRows) {
+    return ColumnSums(x, static_cast<float*>(out.raw_data()), m, n);
+  }
+  std::vector<float> sums(static_cast<size_t>(n));
+  std::vector<double> totals(sums.size());
+  for (int64_t i = 0; i < m; i += kBlockRows) {
+    ColumnSums(x + i * n, sums.data(), std::min(kBlockRows, m - i), n);
+    for (size_t j = 0; j < sums.size(); ++j) totals[j] += sums[j];
+  }
+  for (size_t j = 0; j < sums.size(); ++j) {
+    sums[j] = static_cast<float>(totals[j]);
+  }
+  WriteBlock(out.dtype(), out.raw_data(), 0, 1, n, sums.data());
+}
+
 }  // namespace
 
 absl::Status CpuBackend::Reduce(ReduceOp op, const Tensor& in, Tensor& out) {
   if (out.num_elements() == 0) return absl::OkStatus();
   if (op == ReduceOp::kSum && ReducesLeadingDims(in, out)) {
-    const int64_t n = out.num_elements();
-    ColumnSums(in.data<float>(), in.num_elements() / n, n, out.data<float>());
+    if (in.dtype() == DType::kF32) {
+      SumLeadingDims<float>(in, out);
+    } else {
+      SumLeadingDims<BFloat16>(in, out);
+    }
     return absl::OkStatus();
   }
   const double count = static_cast<double>(in.num_elements()) /

@@ -122,7 +122,7 @@ void Binary(BinaryOp op, const double* a, const double* b, double* out,
                   [](double x, double y) { return std::pow(x, y); });
     case BinaryOp::kReluGrad:
       return Map2(a, b, out, n,
-                  [](double x, double y) { return x > 0 ? y : 0; });
+                  [](double x, double y) { return x <= 0 ? 0 : y; });
     case BinaryOp::kSigmoidGrad:
       return Map2(a, b, out, n,
                   [](double x, double y) { return y * x * (1 - x); });

@@ -59,8 +59,8 @@ HAWSER_BINARY(MaximumOp,
               hn::IfThenElse(hn::Or(hn::Gt(x, y), hn::IsNaN(x)), x, y));
 HAWSER_BINARY(MinimumOp,
               hn::IfThenElse(hn::Or(hn::Lt(x, y), hn::IsNaN(x)), x, y));
-// Of outputs x and their gradients y.
-HAWSER_BINARY(ReluGradOp, hn::IfThenElseZero(hn::Gt(x, hn::Zero(d)), y));
+// Of outputs x and their gradients y. A NaN passes its gradient on.
+HAWSER_BINARY(ReluGradOp, hn::IfThenZeroElse(hn::Le(x, hn::Zero(d)), y));
 HAWSER_BINARY(SigmoidGradOp,
               hn::Mul(y, hn::Mul(x, hn::Sub(hn::Set(d, 1.0f), x))));
 HAWSER_BINARY(TanhGradOp, hn::Mul(y, hn::NegMulAdd(x, x, hn::Set(d, 1.0f))));
@@ -226,85 +226,6 @@ void AddScaled(const float* b, float alpha, float* out, size_t n) {
   Map2(AddScaledOp{alpha}, out, b, out, n);
 }
 
-struct AddReluOp {
-  template <class D, class V>
-  HWY_INLINE V operator()(D d, V x, V bias) const {
-    return ReluOp()(d, hn::Add(x, bias));
-  }
-};
-
-void AddBias(const float* bias, bool relu, float* rows, size_t m, size_t n) {
-  for (size_t i = 0; i < m; ++i, rows += n) {
-    if (relu) {
-      Map2(AddReluOp(), rows, bias, rows, n);
-    } else {
-      Map2(AddOp(), rows, bias, rows, n);
-    }
-  }
-}
-
-// As signed integers the bits of what is to become 0 go from the least one (-0)
-// to 0xff80 (-infinity); above are negative NaNs and what is positive.
-void ReluInPlace(uint16_t* bits, size_t n) {
-  const hn::ScalableTag<int16_t> d;
-  const size_t lanes = hn::Lanes(d);
-  auto* p = reinterpret_cast<int16_t*>(bits);
-  const auto last = hn::Set(d, static_cast<int16_t>(0xff80));
-  size_t i = 0;
-  for (; i + lanes <= n; i += lanes) {
-    const auto x = hn::LoadU(d, p + i);
-    hn::StoreU(hn::IfThenElseZero(hn::Gt(x, last), x), d, p + i);
-  }
-  for (; i < n; ++i) {
-    if (bits[i] >= 0x8000 && bits[i] <= 0xff80) bits[i] = 0;
-  }
-}
-
-// Columns are taken a few vectors at a time, so that their sums stay in
-// registers while the rows go by.
-template <size_t kVectors>
-HWY_INLINE void ReluBiasGradColumns(const float* y, const float* dy, float* dz,
-                                    float* db, size_t m, size_t n) {
-  const FloatTag d;
-  const size_t lanes = hn::Lanes(d);
-  FloatVec sums[kVectors];
-  for (size_t v = 0; v < kVectors; ++v) sums[v] = hn::Zero(d);
-  for (size_t i = 0; i < m; ++i, y += n, dy += n, dz += n) {
-    for (size_t v = 0; v < kVectors; ++v) {
-      const auto g = ReluGradOp()(d, hn::LoadU(d, y + v * lanes),
-                                  hn::LoadU(d, dy + v * lanes));
-      hn::StoreU(g, d, dz + v * lanes);
-      sums[v] = hn::Add(sums[v], g);
-    }
-  }
-  for (size_t v = 0; v < kVectors; ++v) {
-    hn::StoreU(sums[v], d, db + v * lanes);
-  }
-}
-
-void ReluBiasGrad(const float* y, const float* dy, float* dz, float* db,
-                  size_t m, size_t n) {
-  constexpr size_t kVectors = 4;
-  const FloatTag d;
-  const size_t lanes = hn::Lanes(d);
-  size_t j = 0;
-  for (; j + kVectors * lanes <= n; j += kVectors * lanes) {
-    ReluBiasGradColumns<kVectors>(y + j, dy + j, dz + j, db + j, m, n);
-  }
-  for (; j + lanes <= n; j += lanes) {
-    ReluBiasGradColumns<1>(y + j, dy + j, dz + j, db + j, m, n);
-  }
-  if (j == n) return;
-  FloatVec sum = hn::Zero(d);
-  for (size_t i = 0; i < m; ++i) {
-    const auto g = ReluGradOp()(d, LoadSome(d, y + i * n + j, n - j),
-                                LoadSome(d, dy + i * n + j, n - j));
-    StoreSome(g, d, dz + i * n + j, n - j);
-    sum = hn::Add(sum, g);
-  }
-  StoreSome(sum, d, db + j, n - j);
-}
-
 }  // namespace HWY_NAMESPACE
 }  // namespace hawser::tensor::cpu
 HWY_AFTER_NAMESPACE();
@@ -316,9 +237,6 @@ HWY_EXPORT(Unary);
 HWY_EXPORT(Binary);
 HWY_EXPORT(BinaryScalar);
 HWY_EXPORT(AddScaled);
-HWY_EXPORT(AddBias);
-HWY_EXPORT(ReluInPlace);
-HWY_EXPORT(ReluBiasGrad);
 
 void Unary(UnaryOp op, const float* in, float* out, int64_t n) {
   HWY_DYNAMIC_DISPATCH(Unary)(op, in, out, static_cast<size_t>(n));
@@ -335,21 +253,6 @@ void BinaryScalar(BinaryOp op, const float* a, float b, float* out, int64_t n) {
 
 void AddScaled(const float* b, float alpha, float* out, int64_t n) {
   HWY_DYNAMIC_DISPATCH(AddScaled)(b, alpha, out, static_cast<size_t>(n));
-}
-
-void AddBias(const float* bias, bool relu, float* rows, int64_t m, int64_t n) {
-  HWY_DYNAMIC_DISPATCH(AddBias)
-  (bias, relu, rows, static_cast<size_t>(m), static_cast<size_t>(n));
-}
-
-void ReluInPlace(uint16_t* bf16_bits, int64_t n) {
-  HWY_DYNAMIC_DISPATCH(ReluInPlace)(bf16_bits, static_cast<size_t>(n));
-}
-
-void ReluBiasGrad(const float* y, const float* dy, float* dz, float* db,
-                  int64_t m, int64_t n) {
-  HWY_DYNAMIC_DISPATCH(ReluBiasGrad)
-  (y, dy, dz, db, static_cast<size_t>(m), static_cast<size_t>(n));
 }
 
 }  // namespace hawser::tensor::cpu

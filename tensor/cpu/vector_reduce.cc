@@ -1,10 +1,8 @@
 #include "tensor/cpu/vector_reduce.h"
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
-#include <vector>
 
 #include "tensor/cpu/vector_targets.h"
 #undef HWY_TARGET_INCLUDE
@@ -111,44 +109,6 @@ float Min(const float* x, size_t n) {
                   [](float a, float b) { return a < b; });
 }
 
-// The sums of kVectors vectors' width of columns, over m rows `stride` apart.
-template <size_t kVectors>
-HWY_INLINE void SumColumns(const float* x, size_t m, size_t stride,
-                           float* sums) {
-  const FloatTag d;
-  const size_t lanes = hn::Lanes(d);
-  FloatVec acc[kVectors];
-  for (size_t v = 0; v < kVectors; ++v) acc[v] = hn::Zero(d);
-  for (size_t i = 0; i < m; ++i, x += stride) {
-    for (size_t v = 0; v < kVectors; ++v) {
-      acc[v] = hn::Add(acc[v], hn::LoadU(d, x + v * lanes));
-    }
-  }
-  for (size_t v = 0; v < kVectors; ++v) {
-    hn::StoreU(acc[v], d, sums + v * lanes);
-  }
-}
-
-HWY_INLINE void SumLastColumns(const float* x, size_t m, size_t stride,
-                               size_t n, float* sums) {
-  const FloatTag d;
-  FloatVec acc = hn::Zero(d);
-  for (size_t i = 0; i < m; ++i, x += stride) {
-    acc = hn::Add(acc, LoadSome(d, x, n));
-  }
-  StoreSome(acc, d, sums, n);
-}
-
-void ColumnSums(const float* x, size_t m, size_t n, float* sums) {
-  const size_t lanes = hn::Lanes(FloatTag());
-  size_t j = 0;
-  for (; j + 4 * lanes <= n; j += 4 * lanes) {
-    SumColumns<4>(x + j, m, n, sums + j);
-  }
-  for (; j + lanes <= n; j += lanes) SumColumns<1>(x + j, m, n, sums + j);
-  if (j < n) SumLastColumns(x + j, m, n, n - j, sums + j);
-}
-
 }  // namespace HWY_NAMESPACE
 }  // namespace hawser::tensor::cpu
 HWY_AFTER_NAMESPACE();
@@ -161,7 +121,6 @@ HWY_EXPORT(Sum);
 HWY_EXPORT(SumOfSquares);
 HWY_EXPORT(Max);
 HWY_EXPORT(Min);
-HWY_EXPORT(ColumnSums);
 
 double Sum(const float* x, int64_t n) {
   return HWY_DYNAMIC_DISPATCH(Sum)(x, static_cast<size_t>(n));
@@ -177,22 +136,6 @@ float Max(const float* x, int64_t n) {
 
 float Min(const float* x, int64_t n) {
   return HWY_DYNAMIC_DISPATCH(Min)(x, static_cast<size_t>(n));
-}
-
-void ColumnSums(const float* x, int64_t m, int64_t n, float* sums) {
-  constexpr int64_t kBlockRows = 512;
-  const auto cols = static_cast<size_t>(n);
-  if (m <= kBlockRows) {
-    HWY_DYNAMIC_DISPATCH(ColumnSums)(x, static_cast<size_t>(m), cols, sums);
-    return;
-  }
-  std::vector<double> totals(cols);
-  for (int64_t i = 0; i < m; i += kBlockRows) {
-    const auto rows = static_cast<size_t>(std::min(kBlockRows, m - i));
-    HWY_DYNAMIC_DISPATCH(ColumnSums)(x + i * n, rows, cols, sums);
-    for (size_t j = 0; j < cols; ++j) totals[j] += sums[j];
-  }
-  for (size_t j = 0; j < cols; ++j) sums[j] = static_cast<float>(totals[j]);
 }
 
 }  // namespace hawser::tensor::cpu

@@ -15,10 +15,6 @@ double SumOfSquares(const float* x, int64_t n);
 float Max(const float* x, int64_t n);
 float Min(const float* x, int64_t n);
 
-// sums[j] = the sum of column j of x [m, n], whose rows follow each other
-// without a gap; in blocks as Sum().
-void ColumnSums(const float* x, int64_t m, int64_t n, float* sums);
-
 }  // namespace hawser::tensor::cpu
 
 #endif  // HAWSER_TENSOR_CPU_VECTOR_REDUCE_H_

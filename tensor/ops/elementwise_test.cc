@@ -346,6 +346,14 @@ TEST(ElementwiseTest, GradientsAreSlopes) {
   }
 }
 
+TEST(ElementwiseTest, ReluGradPassesNaNOn) {
+  for (const DType dtype : kFloatDTypes) {
+    const Tensor out = FromValues({kNaN, 0, 1, -0.0}, {4}, dtype);
+    ExpectTensor(*ReluGrad(out, FromValues({5, 6, 7, 8}, {4}, dtype)), {4},
+                 {5, 0, 7, 0});
+  }
+}
+
 TEST(ElementwiseTest, ErrorsNameOperationAndOperands) {
   const Tensor a = TestTensor({2, 3});
   EXPECT_THAT(Add(a, TestTensor({4})),

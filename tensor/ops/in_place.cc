@@ -1,9 +1,11 @@
 #include "tensor/ops/in_place.h"
 
+#include <cmath>
 #include <string_view>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
 #include "async/status_macros.h"
 #include "tensor/backend.h"
 #include "tensor/dtype.h"
@@ -55,6 +57,13 @@ absl::Status CheckPair(std::string_view name, const Tensor& a,
 
 absl::Status AddInPlace(Tensor& a, const Tensor& b, double alpha) {
   RETURN_IF_ERROR(CheckPair("AddInPlace", a, b));
+  // Larger whole numbers are not exact as doubles.
+  const bool whole = alpha == std::trunc(alpha) && std::fabs(alpha) <= 0x1p53;
+  if (!IsFloatingPoint(a.dtype()) && !whole) [[unlikely]] {
+    return BadOperands("AddInPlace",
+                       absl::StrCat("alpha ", alpha, " is no whole number"),
+                       {{"a", a}, {"b", b}});
+  }
   ASSIGN_OR_RETURN(Backend* const backend, BackendFor(a.device()));
   a.BumpVersion();
   return backend->AddScaled(b, alpha, a);

@@ -16,7 +16,7 @@
 
 namespace hawser::tensor {
 
-// a += alpha * b
+// a += alpha * b; for integers alpha is a whole number.
 absl::Status AddInPlace(Tensor& a, const Tensor& b, double alpha = 1);
 // a *= b
 absl::Status MulInPlace(Tensor& a, const Tensor& b);

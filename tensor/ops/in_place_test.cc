@@ -120,6 +120,8 @@ TEST(InPlaceTest, RefusesWhatDoesNotFit) {
   EXPECT_THAT(FillInPlace(expanded, 0), StatusIs(kBad));
   Tensor whole = FromValues({1}, {1}, DType::kI64);
   EXPECT_THAT(MulScalarInPlace(whole, 0.5), StatusIs(kBad));
+  EXPECT_THAT(AddInPlace(whole, whole, 0.5),
+              StatusIs(kBad, HasSubstr("alpha 0.5")));
   Tensor undefined;
   EXPECT_THAT(FillInPlace(undefined, 0), StatusIs(kBad));
 }

@@ -222,6 +222,32 @@ TEST(LinearTest, Gradients) {
   }
 }
 
+TEST(LinearTest, ReluGradientsOfManyShapes) {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  for (const DType dtype : kFloatDTypes) {
+    for (const int64_t m : {1, 2, 7, 64, 515}) {
+      for (const int64_t n : {1, 10, 16, 33}) {
+        const Tensor x = TestTensor({m, 1}, dtype, 1);
+        const Tensor w = TestTensor({n, 1}, dtype, 2);
+        std::vector<double> out = Values(TestTensor({m, n}, dtype, 3));
+        out[0] = nan;
+        out[out.size() - 1] = 0;
+        const Tensor dy = TestTensor({m, n}, dtype, 4);
+        const std::vector<double> g = Values(dy);
+        std::vector<double> db(static_cast<size_t>(n));
+        for (size_t i = 0; i < g.size(); ++i) {
+          db[i % db.size()] += out[i] <= 0 ? 0 : g[i];
+        }
+        const auto grads =
+            LinearGrad(x, w, FromValues(out, {m, n}, dtype), dy,
+                       Activation::kRelu, {.x = false, .w = false});
+        ASSERT_THAT(grads, IsOk());
+        ExpectTensor(grads->bias, {n}, db, ProductTolerance(dtype, m));
+      }
+    }
+  }
+}
+
 TEST(MatMulTest, ErrorsNameOperationAndShapes) {
   constexpr auto kBad = absl::StatusCode::kInvalidArgument;
   const Tensor a = TestTensor({2, 3});
