@@ -2,11 +2,9 @@
 
 load("@local_config_cuda//:toolkit.bzl", "CUDA_HOME", "HAS_CUDA")
 
-# A100 and H100 get machine code; the intermediate code of the latter lets newer GPUs compile their own.
-_ARCHITECTURES = [
-    "-gencode=arch=compute_80,code=sm_80",
-    "-gencode=arch=compute_90,code=[sm_90,compute_90]",
-]
+# A100 and H100 get machine code; the intermediate code lets other GPUs from A100 on compile their own.
+# One front-end pass serves them all: no kernel here asks which of them it runs on.
+_ARCHITECTURES = ["-gencode=arch=compute_80,code=[sm_80,sm_90,compute_80]"]
 
 _OPTIONS = [
     "-std=c++20",
@@ -59,36 +57,41 @@ _cuda_objects = rule(
     },
 )
 
-def cuda_library(name, srcs, hdrs = [], deps = [], visibility = None, testonly = None, tags = []):
-    """A cc_library whose sources are compiled by nvcc; skipped unless `--config=cuda`.
+def cuda_library(name, srcs = [], hdrs = [], deps = [], visibility = None, testonly = None, tags = [], alwayslink = False):
+    """A cc_library whose .cu sources are compiled by nvcc; skipped unless `--config=cuda`.
 
     Args:
       name: the cc_library to make.
-      srcs: files ending in .cu or .cu.cc.
-      hdrs: headers for host code; what launches kernels is declared in them, not the kernels.
+      srcs: files ending in .cu or .cu.cc, for nvcc, and in .cc, for the host compiler.
+      hdrs: headers of the library.
       deps: cc_library targets. The CUDA runtime comes without being named.
       visibility: as in cc_library.
       testonly: as in cc_library.
       tags: as in cc_library.
+      alwayslink: as in cc_library.
     """
     compatible_with = select({
         "@hawser//:cuda": [],
         "//conditions:default": ["@hawser//bazel/cuda:unavailable"],
     })
     all_deps = deps + ["@local_config_cuda//:cudart"]
-    _cuda_objects(
-        name = "_%s_objects" % name,
-        srcs = srcs,
-        hdrs = hdrs,
-        target_compatible_with = compatible_with,
-        testonly = testonly,
-        tags = tags + ["manual"],
-        deps = all_deps,
-    )
+    device_srcs = [src for src in srcs if src.endswith(".cu") or src.endswith(".cu.cc")]
+    if device_srcs:
+        _cuda_objects(
+            name = "_%s_objects" % name,
+            srcs = device_srcs,
+            hdrs = hdrs,
+            target_compatible_with = compatible_with,
+            testonly = testonly,
+            tags = tags + ["manual"],
+            deps = all_deps,
+        )
     native.cc_library(
         name = name,
-        srcs = [":_%s_objects" % name],
+        srcs = [src for src in srcs if src not in device_srcs] +
+               ([":_%s_objects" % name] if device_srcs else []),
         hdrs = hdrs,
+        alwayslink = alwayslink,
         target_compatible_with = compatible_with,
         testonly = testonly,
         tags = tags,
