@@ -117,7 +117,7 @@ __device__ C Apply(BinaryOp op, C x, C y) {
       case BinaryOp::kPow:
         return pow(x, y);
       case BinaryOp::kReluGrad:
-        return x > 0 ? y : C(0);
+        return x <= 0 ? C(0) : y;
       case BinaryOp::kSigmoidGrad:
         return y * x * (C(1) - x);
       case BinaryOp::kTanhGrad:
