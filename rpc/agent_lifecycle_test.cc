@@ -1,0 +1,226 @@
+#include <atomic>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/synchronization/notification.h"
+#include "async/future.h"
+#include "async/status_matchers.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "rpc/agent.h"
+#include "rpc/agent_test_fixture.h"
+#include "rpc/error_detail.h"
+#include "rpc/transport_test_param.h"
+
+namespace hawser::rpc {
+namespace {
+
+using ::hawser::async::IsOk;
+using ::hawser::async::IsOkAndHolds;
+using ::hawser::async::StatusIs;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+constexpr Function<int64_t(int64_t, int64_t)> kAdd{"test.Add"};
+constexpr Function<std::string()> kWhoCalls{"test.WhoCalls"};
+constexpr Function<void()> kHold{"test.Hold"};
+
+// Start, identity, loss and shutdown; calls are in agent_test.cc.
+class AgentLifecycleTest : public testing::TestWithParam<TransportParam> {
+ protected:
+  AgentLifecycleTest() : job_(MakeTransportFactory(GetParam())) {
+    FunctionRegistry& registry = job_.registry();
+    EXPECT_THAT(
+        registry.Register(kAdd, [](int64_t a, int64_t b) { return a + b; }),
+        IsOk());
+    EXPECT_THAT(
+        registry.Register(kWhoCalls,
+                          [] { return CurrentCall::Get()->caller().name; }),
+        IsOk());
+    // Does not return while the test runs.
+    EXPECT_THAT(registry.Register(kHold,
+                                  [this] {
+                                    async::Future<void> future = held_.future();
+                                    entered_.Notify();
+                                    return future;
+                                  }),
+                IsOk());
+  }
+
+  async::Promise<void> held_;
+  absl::Notification entered_;
+  TestJob job_;
+};
+
+TEST_P(AgentLifecycleTest, KnowsItsWorkers) {
+  job_.StartAll(3);
+  const std::vector<WorkerInfo> workers = job_.agent(2).workers();
+  ASSERT_EQ(workers.size(), 3u);
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(workers[i], job_.agent(i).info());
+  EXPECT_THAT(job_.agent(0).FindWorker("w2"),
+              IsOkAndHolds(job_.agent(2).info()));
+}
+
+TEST_P(AgentLifecycleTest, WrongIncarnationIsRefused) {
+  job_.StartAll(2);
+  WorkerInfo old = job_.agent(1).info();
+  old.incarnation = Incarnation{ToNumber(old.incarnation) ^ 1};
+  EXPECT_THAT(job_.agent(0).Sync(old, kAdd, 1, 2),
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       HasSubstr(ToString(old.incarnation))));
+}
+
+TEST_P(AgentLifecycleTest, PeerThatStopsFailsWaitingCallsAtOnce) {
+  job_.StartAll(2);
+  async::Future<void> future =
+      job_.agent(0).Async("w1", {.timeout = kNoTimeout}, kHold);
+  entered_.WaitForNotification();
+  ASSERT_THAT(job_.agent(1).Shutdown(/*graceful=*/false), IsOk());
+  const absl::Status status = future.Wait();
+  EXPECT_THAT(status,
+              StatusIs(absl::StatusCode::kUnavailable, HasSubstr("'w1'")));
+  EXPECT_EQ(GetErrorDetail(status)->worker, "w1");
+  EXPECT_THAT(job_.agent(0).Sync("w1", kAdd, 1, 2),
+              StatusIs(absl::StatusCode::kUnavailable, HasSubstr("'w1'")));
+}
+
+TEST_P(AgentLifecycleTest, ShutdownCancelsOwnCalls) {
+  job_.StartAll(2);
+  async::Future<void> future = job_.agent(0).Async("w1", kHold);
+  entered_.WaitForNotification();
+  ASSERT_THAT(job_.agent(0).Shutdown(/*graceful=*/false), IsOk());
+  ASSERT_TRUE(future.ready());
+  EXPECT_THAT(future.Wait(), StatusIs(absl::StatusCode::kCancelled));
+  EXPECT_THAT(job_.agent(0).Sync("w1", kAdd, 1, 2),
+              StatusIs(absl::StatusCode::kFailedPrecondition));
+  EXPECT_EQ(job_.agent(0).num_client_calls(), 0);
+}
+
+TEST_P(AgentLifecycleTest, GracefulShutdownWaitsForOwnCalls) {
+  constexpr Function<void()> kSlow{"test.Slow"};
+  absl::Notification proceed;
+  std::atomic<bool> ended{false};
+  ASSERT_THAT(job_.registry().Register(kSlow,
+                                       [&] {
+                                         proceed.WaitForNotification();
+                                         ended = true;
+                                       }),
+              IsOk());
+  job_.StartAll(2);
+  async::Future<void> future = job_.agent(0).Async("w1", kSlow);
+  std::thread release([&] { proceed.Notify(); });
+  EXPECT_THAT(job_.ShutdownAll(), ElementsAre(IsOk(), IsOk()));
+  release.join();
+  EXPECT_TRUE(ended);
+  EXPECT_THAT(future.Wait(), IsOk());
+}
+
+TEST_P(AgentLifecycleTest, ShutdownIsIdempotent) {
+  job_.StartAll(2);
+  EXPECT_THAT(job_.ShutdownAll(), ElementsAre(IsOk(), IsOk()));
+  EXPECT_THAT(job_.agent(0).Shutdown(), IsOk());
+  EXPECT_THAT(job_.agent(0).Shutdown(/*graceful=*/false), IsOk());
+}
+
+TEST_P(AgentLifecycleTest, ShutdownInsideACallIsRefused) {
+  constexpr Function<void()> kShutdown{"test.Shutdown"};
+  ASSERT_THAT(
+      job_.registry().Register(
+          kShutdown, [] { return CurrentCall::Get()->agent().Shutdown(); }),
+      IsOk());
+  job_.StartAll(1);
+  EXPECT_THAT(job_.agent(0).Sync("w0", kShutdown),
+              StatusIs(absl::StatusCode::kFailedPrecondition));
+}
+
+TEST_P(AgentLifecycleTest, SameStoreServesTheNextJob) {
+  for (int i = 0; i < 3; ++i) {
+    job_.StartAll(2);
+    EXPECT_THAT(job_.agent(0).Sync("w1", kAdd, i, 1), IsOkAndHolds(i + 1));
+    EXPECT_THAT(job_.ShutdownAll(), ElementsAre(IsOk(), IsOk()));
+    job_.StopAll();
+  }
+}
+
+TEST_P(AgentLifecycleTest, TakenNameIsReportedWithItsHolder) {
+  job_.StartOne(0);
+  AgentOptions options = job_.Options(1, std::nullopt);
+  options.name = "w0";
+  EXPECT_THAT(Agent::Start(std::move(options)),
+              StatusIs(absl::StatusCode::kAlreadyExists,
+                       HasSubstr(ToString(job_.agent(0).info().incarnation))));
+  options = job_.Options(0, std::nullopt);
+  options.name = "other";
+  EXPECT_THAT(Agent::Start(std::move(options)),
+              StatusIs(absl::StatusCode::kAlreadyExists, HasSubstr("rank 0")));
+  // What failed left nothing behind.
+  job_.StartOne(1, [](int, AgentOptions& o) { o.name = "other"; });
+}
+
+TEST_P(AgentLifecycleTest, MissingWorkersAreNamed) {
+  AgentOptions options = job_.Options(1, 4);
+  options.start_timeout = absl::Milliseconds(300);
+  EXPECT_THAT(
+      Agent::Start(std::move(options)),
+      StatusIs(absl::StatusCode::kDeadlineExceeded, HasSubstr("0, 2, 3")));
+}
+
+TEST_P(AgentLifecycleTest, WorldSizesMustAgree) {
+  job_.StartOne(0);
+  EXPECT_THAT(
+      Agent::Start(job_.Options(1, 2)),
+      StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("world size")));
+}
+
+TEST_P(AgentLifecycleTest, WorkersWithoutWorldSizeFindEachOtherByNameAndRank) {
+  job_.StartOne(0);
+  EXPECT_THAT(job_.agent(0).Sync("w1", kAdd, 1, 2),
+              StatusIs(absl::StatusCode::kNotFound));
+  job_.StartOne(1);
+  EXPECT_THAT(job_.agent(0).Sync("w1", kAdd, 1, 2), IsOkAndHolds(3));
+  EXPECT_THAT(job_.agent(1).Sync(WorkerId(0), kWhoCalls), IsOkAndHolds("w1"));
+}
+
+TEST_P(AgentLifecycleTest, RestartedWorkerIsFoundAnew) {
+  job_.StartOne(0);
+  job_.StartOne(1);
+  const WorkerInfo old = job_.agent(1).info();
+  ASSERT_THAT(job_.agent(0).Sync("w1", kAdd, 1, 2), IsOkAndHolds(3));
+  ASSERT_THAT(job_.agent(1).Shutdown(), IsOk());
+  AgentOptions options = job_.Options(1, std::nullopt);
+  absl::StatusOr<std::unique_ptr<Agent>> again =
+      Agent::Start(std::move(options));
+  ASSERT_THAT(again, IsOk());
+  // Found lost, or replaced, within the limits of the liveness monitor.
+  while (!job_.agent(0).Sync("w1", kAdd, 1, 2).ok()) {
+  }
+  EXPECT_THAT(job_.agent(0).Sync(old, kAdd, 1, 2).status().code(),
+              testing::AnyOf(absl::StatusCode::kFailedPrecondition,
+                             absl::StatusCode::kUnavailable));
+}
+
+TEST_P(AgentLifecycleTest, BadOptionsAreNamed) {
+  AgentOptions options = job_.Options(0, 1);
+  options.store = nullptr;
+  EXPECT_THAT(Agent::Start(std::move(options)),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("store")));
+  options = job_.Options(5, 2);
+  EXPECT_THAT(Agent::Start(std::move(options)),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("rank")));
+  options = job_.Options(0, 1);
+  options.name = "with space";
+  EXPECT_THAT(
+      Agent::Start(std::move(options)),
+      StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("with space")));
+}
+
+INSTANTIATE_TEST_SUITE_P(Transports, AgentLifecycleTest,
+                         testing::ValuesIn(kTransportParams),
+                         TransportParamName());
+
+}  // namespace
+}  // namespace hawser::rpc

@@ -1,0 +1,81 @@
+#include "rpc/peer_table.h"
+
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "async/clock.h"
+#include "async/manual_executor.h"
+#include "async/simulated_clock.h"
+#include "async/status_matchers.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "rpc/inproc/network.h"
+#include "rpc/peer.h"
+
+namespace hawser::rpc {
+namespace {
+
+using ::hawser::async::IsOk;
+using ::hawser::async::StatusIs;
+
+class PeerTableTest : public testing::Test {
+ protected:
+  std::shared_ptr<Peer> Make(int rank, uint64_t incarnation) {
+    return std::make_shared<Peer>(
+        WorkerInfo{"w" + std::to_string(rank), WorkerId(rank),
+                   Incarnation{incarnation}, "inproc:9"},
+        "", transport_.get());
+  }
+
+  async::ManualExecutor executor_;
+  async::SimulatedClock clock_;
+  InprocNetwork network_{{.executor = &executor_, .clock = &clock_}};
+  std::unique_ptr<Transport> transport_ = network_.NewTransport();
+  PeerTable table_;
+};
+
+TEST_F(PeerTableTest, FindsByNameIdAndInfo) {
+  const std::shared_ptr<Peer> peer = Make(3, 7);
+  table_.Insert(peer);
+  EXPECT_EQ(table_.Find("w3"), peer);
+  EXPECT_EQ(table_.Find(WorkerId(3)), peer);
+  EXPECT_EQ(table_.Find(peer->info()), peer);
+  EXPECT_EQ(table_.Find("w4"), nullptr);
+  EXPECT_EQ(table_.Find(Make(3, 8)->info()), nullptr);
+}
+
+TEST_F(PeerTableTest, LaterIncarnationTakesThePlace) {
+  table_.Insert(Make(3, 7));
+  const std::shared_ptr<Peer> later = Make(3, 8);
+  table_.Insert(later);
+  table_.Insert(Make(1, 1));
+  EXPECT_EQ(table_.Find("w3"), later);
+  ASSERT_EQ(table_.All().size(), 2u);
+  EXPECT_EQ(table_.All()[1], later);
+}
+
+TEST_F(PeerTableTest, LostPeerGivesItsLoss) {
+  const std::shared_ptr<Peer> peer = Make(3, 7);
+  absl::StatusOr<std::shared_ptr<Connection>> connection = peer->connection();
+  ASSERT_THAT(connection, IsOk());
+  absl::Status seen;
+  (*connection)
+      ->Call("/x", Payload(), async::kNever,
+             [&](absl::StatusOr<Payload> reply) { seen = reply.status(); });
+  EXPECT_TRUE(peer->MarkLost(absl::UnavailableError("lost")));
+  EXPECT_FALSE(peer->MarkLost(absl::UnavailableError("again")));
+  executor_.RunAll();
+  EXPECT_EQ(seen, absl::UnavailableError("lost"));
+  EXPECT_TRUE(peer->lost());
+  EXPECT_THAT(peer->connection(), StatusIs(absl::StatusCode::kUnavailable));
+}
+
+TEST_F(PeerTableTest, IsWatchedOnce) {
+  const std::shared_ptr<Peer> peer = Make(3, 7);
+  EXPECT_TRUE(peer->SetWatched());
+  EXPECT_FALSE(peer->SetWatched());
+}
+
+}  // namespace
+}  // namespace hawser::rpc
