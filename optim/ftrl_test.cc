@@ -8,6 +8,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "optim/update_rule.h"
+#include "tensor/dtype.h"
 #include "tensor/tensor.h"
 
 namespace hawser::optim {

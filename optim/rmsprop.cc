@@ -8,6 +8,7 @@
 #include "absl/status/statusor.h"
 #include "async/status_macros.h"
 #include "optim/internal/option_table.h"
+#include "optim/internal/update_targets.h"
 #include "optim/update_rule.h"
 
 #undef HWY_TARGET_INCLUDE

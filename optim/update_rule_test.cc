@@ -16,6 +16,7 @@
 #include "optim/make_update_rule.h"
 #include "optim/sgd.h"
 #include "optim/sparse_adam.h"
+#include "tensor/dtype.h"
 #include "tensor/tensor.h"
 
 namespace hawser::optim {
