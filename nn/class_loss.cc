@@ -10,6 +10,7 @@
 #include "autograd/ops/softmax.h"
 #include "autograd/ops/view.h"
 #include "nn/loss.h"
+#include "tensor/dtype.h"
 #include "tensor/ops/elementwise.h"
 #include "tensor/ops/gather.h"
 #include "tensor/ops/reduce.h"

@@ -10,6 +10,7 @@
 #include "autograd/ops/embedding.h"
 #include "nn/init.h"
 #include "nn/internal/layer_error.h"
+#include "tensor/dtype.h"
 #include "tensor/ops/elementwise.h"
 #include "tensor/ops/random.h"
 #include "tensor/tensor.h"

@@ -11,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "async/status_macros.h"
+#include "tensor/dtype.h"
 #include "tensor/ops/random.h"
 #include "tensor/tensor.h"
 

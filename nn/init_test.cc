@@ -10,6 +10,7 @@
 #include "async/status_matchers.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tensor/dtype.h"
 #include "tensor/ops/random.h"
 #include "tensor/tensor.h"
 

@@ -29,6 +29,7 @@
 #include "nn/pool2d.h"
 #include "nn/sequential.h"
 #include "nn/transformer_encoder_layer.h"
+#include "tensor/dtype.h"
 #include "tensor/ops/random.h"
 #include "tensor/tensor.h"
 

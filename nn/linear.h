@@ -6,6 +6,7 @@
 
 #include "absl/status/statusor.h"
 #include "nn/module.h"
+#include "tensor/dtype.h"
 #include "tensor/kernel_types.h"
 #include "tensor/ops/random.h"
 

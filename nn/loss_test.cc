@@ -15,6 +15,7 @@
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
 #include "nn/golden_cases.h"
+#include "tensor/dtype.h"
 #include "tensor/tensor.h"
 
 namespace hawser::nn {

@@ -10,6 +10,7 @@
 #include "autograd/variable.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tensor/dtype.h"
 #include "tensor/tensor.h"
 
 namespace hawser::nn {

@@ -20,6 +20,7 @@
 #include "autograd/ops/view.h"
 #include "nn/init.h"
 #include "nn/internal/layer_error.h"
+#include "tensor/dtype.h"
 #include "tensor/ops/elementwise.h"
 #include "tensor/shape.h"
 #include "tensor/tensor.h"
