@@ -166,11 +166,17 @@ absl::Status CpuBackend::BinaryScalar(BinaryOp op, const Tensor& a, double b,
 }
 
 absl::Status CpuBackend::AddScaled(const Tensor& b, double alpha, Tensor& out) {
-  if (out.dtype() == DType::kF32 && IsDenseLike(b, out) &&
-      out.is_contiguous()) {
-    cpu::AddScaled(b.data<float>(), static_cast<float>(alpha),
-                   out.data<float>(), out.num_elements());
-    return absl::OkStatus();
+  if (IsDenseLike(b, out) && out.is_contiguous()) {
+    const float scale = static_cast<float>(alpha);
+    const int64_t n = out.num_elements();
+    if (out.dtype() == DType::kF32) {
+      cpu::AddScaled(b.data<float>(), scale, out.data<float>(), n);
+      return absl::OkStatus();
+    }
+    if (out.dtype() == DType::kBF16) {
+      cpu::AddScaled(b.data<BFloat16>(), scale, out.data<BFloat16>(), n);
+      return absl::OkStatus();
+    }
   }
   VisitComputeType(out.dtype(), [&]<class C>() {
     MapBlocks<C, C, 2>({&out, &b}, out,

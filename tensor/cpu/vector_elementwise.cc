@@ -226,6 +226,37 @@ void AddScaled(const float* b, float alpha, float* out, size_t n) {
   Map2(AddScaledOp{alpha}, out, b, out, n);
 }
 
+void AddScaledBf16(const uint16_t* b, float alpha, uint16_t* out, size_t n) {
+  const FloatTag df;
+  const hn::RebindToUnsigned<FloatTag> du;
+  const hn::RebindToSigned<FloatTag> di;
+  const hn::Rebind<uint16_t, FloatTag> d16;
+  const size_t lanes = hn::Lanes(df);
+  const auto load = [&](const uint16_t* p) HWY_ATTR {
+    const auto bits = hn::PromoteTo(du, hn::LoadU(d16, p));
+    return hn::BitCast(df, hn::ShiftLeft<16>(bits));
+  };
+  const AddScaledOp op{alpha};
+  size_t i = 0;
+  for (; i + lanes <= n; i += lanes) {
+    const FloatVec sum = op(df, load(out + i), load(b + i));
+    const auto bits = hn::BitCast(du, sum);
+    const auto top = hn::ShiftRight<16>(bits);
+    const auto odd = hn::And(top, hn::Set(du, 1));
+    const auto nearest =
+        hn::ShiftRight<16>(hn::Add(bits, hn::Add(odd, hn::Set(du, 0x7fff))));
+    const auto quiet = hn::Or(top, hn::Set(du, 0x40));
+    const auto is_nan = hn::RebindMask(du, hn::IsNaN(sum));
+    const auto result = hn::IfThenElse(is_nan, quiet, nearest);
+    hn::StoreU(hn::DemoteTo(d16, hn::BitCast(di, result)), d16, out + i);
+  }
+  for (; i < n; ++i) {
+    const float x = static_cast<float>(BFloat16::FromBits(b[i]));
+    const float y = static_cast<float>(BFloat16::FromBits(out[i]));
+    out[i] = BFloat16(y + alpha * x).bits;
+  }
+}
+
 }  // namespace HWY_NAMESPACE
 }  // namespace hawser::tensor::cpu
 HWY_AFTER_NAMESPACE();
@@ -237,6 +268,7 @@ HWY_EXPORT(Unary);
 HWY_EXPORT(Binary);
 HWY_EXPORT(BinaryScalar);
 HWY_EXPORT(AddScaled);
+HWY_EXPORT(AddScaledBf16);
 
 void Unary(UnaryOp op, const float* in, float* out, int64_t n) {
   HWY_DYNAMIC_DISPATCH(Unary)(op, in, out, static_cast<size_t>(n));
@@ -253,6 +285,13 @@ void BinaryScalar(BinaryOp op, const float* a, float b, float* out, int64_t n) {
 
 void AddScaled(const float* b, float alpha, float* out, int64_t n) {
   HWY_DYNAMIC_DISPATCH(AddScaled)(b, alpha, out, static_cast<size_t>(n));
+}
+
+void AddScaled(const BFloat16* b, float alpha, BFloat16* out, int64_t n) {
+  static_assert(sizeof(BFloat16) == sizeof(uint16_t));
+  HWY_DYNAMIC_DISPATCH(AddScaledBf16)
+  (reinterpret_cast<const uint16_t*>(b), alpha,
+   reinterpret_cast<uint16_t*>(out), static_cast<size_t>(n));
 }
 
 }  // namespace hawser::tensor::cpu

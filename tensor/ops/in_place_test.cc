@@ -63,6 +63,22 @@ TEST(InPlaceTest, LeavesNeighboursAlone) {
   ExpectTensor(whole, {4, 6}, expected);
 }
 
+TEST(InPlaceTest, AddsLongRunsAndNaN) {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  for (const DType dtype : kFloatDTypes) {
+    for (const double alpha : {1.0, -0.25}) {
+      Tensor a = TestTensor({1037}, dtype, 1);
+      std::vector<double> values = Values(TestTensor({1037}, dtype, 2));
+      values[5] = values[1036] = nan;
+      const Tensor b = FromValues(values, {1037}, dtype);
+      const auto expected =
+          Combined(a, b, [alpha](double x, double y) { return x + alpha * y; });
+      ASSERT_THAT(AddInPlace(a, b, alpha), IsOk());
+      ExpectTensor(a, {1037}, expected);
+    }
+  }
+}
+
 TEST(InPlaceTest, AddsATensorToItself) {
   Tensor a = TestTensor({1000});
   const auto expected =

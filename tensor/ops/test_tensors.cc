@@ -40,7 +40,7 @@ std::vector<Tensor> Layouts(const Tensor& t) {
   std::vector<Tensor> layouts = {t};
   const int rank = t.rank();
   if (rank == 0) return layouts;
-  const TensorOptions options = {t.dtype()};
+  const TensorOptions options = {t.dtype(), t.device()};
 
   Shape reversed, doubled, longer;
   std::vector<int> order;
