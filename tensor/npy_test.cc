@@ -1,6 +1,5 @@
 #include "tensor/npy.h"
 
-#include <stdlib.h>
 #include <unistd.h>
 
 #include <cstdint>

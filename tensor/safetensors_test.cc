@@ -1,9 +1,9 @@
 #include "tensor/safetensors.h"
 
-#include <signal.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <cstdint>
 #include <cstring>
 #include <fstream>

@@ -11,7 +11,7 @@ namespace hawser::tensor {
 namespace {
 
 absl::Status InvalidDims(std::span<const int64_t> dims, std::string_view why) {
-  constexpr size_t kMostShown = 2 * kMaxRank;
+  constexpr size_t kMostShown = 32;
   const size_t shown = std::min(dims.size(), kMostShown);
   return absl::InvalidArgumentError(absl::StrCat(
       "shape [", absl::StrJoin(absl::MakeConstSpan(dims.data(), shown), ", "),

@@ -39,7 +39,7 @@ TEST(StorageTest, WrappedMemoryIsReleasedWithTheLastHandle) {
   EXPECT_EQ(a->data(), memory);
   StoragePtr b = a;
   const StoragePtr c = std::move(a);
-  EXPECT_FALSE(a);
+  EXPECT_FALSE(a);  // NOLINT(bugprone-use-after-move)
   EXPECT_EQ(c->use_count(), 2);
   b = nullptr;
   EXPECT_EQ(released, 0);

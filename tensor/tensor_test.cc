@@ -81,7 +81,7 @@ TEST(TensorTest, HandlesShareOneTensor) {
   EXPECT_FALSE(a.is_same(c));
   EXPECT_NE(a.id(), c.id());
   const Tensor d = std::move(a);
-  EXPECT_FALSE(a.defined());
+  EXPECT_FALSE(a.defined());  // NOLINT(bugprone-use-after-move)
   EXPECT_EQ(d.id(), b.id());
 }
 
@@ -138,7 +138,8 @@ TEST(TensorTest, TryEmptyRefusesImpossibleSizes) {
 
 TEST(TensorTest, FromStorageChecksBounds) {
   const StoragePtr storage = *Storage::Allocate(10 * sizeof(float), kCpu);
-  const auto make = [&](int64_t offset, Shape shape, Strides strides) {
+  const auto make = [&](int64_t offset, const Shape& shape,
+                        const Strides& strides) {
     return Tensor::FromStorage(storage, offset, shape, strides, DType::kF32);
   };
   const auto whole = make(0, {2, 5}, {5, 1});
@@ -197,8 +198,7 @@ TEST(TensorTest, AutogradMetaBelongsToTheTensorNotToItsViews) {
     EXPECT_EQ(a.autograd_meta(), nullptr);
     a.set_autograd_meta(std::make_unique<TestMeta>(&destroyed));
     EXPECT_NE(a.autograd_meta(), nullptr);
-    const Tensor handle = a;
-    EXPECT_EQ(handle.autograd_meta(), a.autograd_meta());
+    EXPECT_EQ(Tensor(a).autograd_meta(), a.autograd_meta());
     EXPECT_EQ(a.Detach().autograd_meta(), nullptr);
     EXPECT_EQ(a.Detach().raw_data(), a.raw_data());
     EXPECT_FALSE(a.Detach().is_same(a));

@@ -162,7 +162,8 @@ TEST(TensorViewsTest, Expand) {
   });
   ExpectView(base.Expand({3, 0}), base, {3, 0}, [](Index i) { return i; });
   const Tensor scalar = Iota({});
-  ExpectView(scalar.Expand({2}), scalar, {2}, [](Index) { return Index{}; });
+  ExpectView(scalar.Expand({2}), scalar, {2},
+             [](const Index&) { return Index{}; });
   EXPECT_THAT(base.Expand({2, 1}), StatusIs(kInvalid, HasSubstr("[2, 1]")));
   EXPECT_THAT(base.Expand({3}), StatusIs(kInvalid));
   EXPECT_THAT(base.Expand({-1, 3, 1}), StatusIs(kInvalid));
