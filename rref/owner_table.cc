@@ -191,6 +191,9 @@ OwnerTable::Counts OwnerTable::counts() const {
   for (const auto& [rref, entry] : entries_) {
     if (!entry.arrived) ++counts.awaited;
     counts.forks += entry.forks.size();
+    for (const auto& [fork, state] : entry.forks) {
+      if (state.holder != self_) ++counts.remote_forks;
+    }
   }
   return counts;
 }

@@ -45,6 +45,8 @@ class OwnerTable {
     // Of them, those whose creation has not arrived.
     size_t awaited = 0;
     size_t forks = 0;
+    // Of them, those of other workers.
+    size_t remote_forks = 0;
   };
 
   OwnerTable(WorkerRun self, size_t tombstone_capacity);

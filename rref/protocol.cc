@@ -171,6 +171,10 @@ absl::StatusOr<Protocol::Received> Protocol::ReceiveAsOwner(
 
 void Protocol::Release(ForkId fork) { Run(users_.Release(fork)); }
 
+void Protocol::ReleaseEntry(RRefId rref) {
+  Run(owners_.RemoveFork(rref, ForkId{rref}));
+}
+
 absl::Status Protocol::Check(ForkId fork) const { return users_.Check(fork); }
 
 absl::StatusOr<std::shared_ptr<OwnerValue>> Protocol::FindValue(

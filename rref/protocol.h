@@ -99,6 +99,7 @@ class Protocol : public std::enable_shared_from_this<Protocol> {
   void Fetch(const Reference& reference, std::string_view type_name,
              std::optional<absl::Duration> timeout, Reference::Fetched done);
   void Release(ForkId fork);
+  void ReleaseEntry(RRefId rref);
   // The error kept with a user's copy.
   absl::Status Check(ForkId fork) const;
 

@@ -276,7 +276,7 @@ void Protocol::AdvanceDrain() {
   {
     async::MutexLock lock(&mutex_);
     finish = drain_step_ == DrainStep::kClosed && now.control_operations == 0 &&
-             (now.owner.forks == 0 || !options_.wait_for_users);
+             (now.owner.remote_forks == 0 || !options_.wait_for_users);
   }
   if (finish) FinishDrain(absl::OkStatus());
 }
@@ -298,7 +298,7 @@ std::string Protocol::DescribeLeaks() const {
   std::string text = absl::StrCat(
       "references are left: ", now.user.unconfirmed_users, " unconfirmed, ",
       now.user.pending_children, " given away unheard of, ",
-      now.control_operations, " control operations, ", now.owner.forks,
+      now.control_operations, " control operations, ", now.owner.remote_forks,
       " held by others on values of this worker");
   const std::vector<OwnerTable::Fork> forks = owners_.forks();
   for (size_t i = 0; i < forks.size() && i < kMaxNamed; ++i) {

@@ -52,18 +52,18 @@ Protocol::Creation Protocol::BeginCreation(const rpc::WorkerInfo& owner) {
                    owner.name, "' failed");
   Creation creation;
   if (RunOf(owner) == self_run_) {
-    // The function that makes the value keeps it, as its first fork.
+    // The caller's own fork.
     const ForkId fork{rref};
     auto value = std::make_shared<OwnerValue>();
     // Cannot fail: this worker is not lost to itself.
     owners_.Share(rref, fork, self_run_, value).IgnoreError();
     owners_.AcknowledgeShare(rref, fork);
-    creation.reference =
-        std::make_shared<Reference>(shared_from_this(), rref, self_, value);
-    creation.finish = [self = shared_from_this(), value, rref, fork,
+    creation.reference = std::make_shared<Reference>(
+        shared_from_this(), rref, self_, value, /*keeps_entry=*/true);
+    // Keeps the entry until the function has ended.
+    creation.finish = [kept = creation.reference, value,
                        what](const absl::Status& status) {
       if (!status.ok()) value->Set(WithPrefix(what, status));
-      self->Run(self->owners_.RemoveFork(rref, fork));
     };
     return creation;
   }

@@ -16,16 +16,22 @@ Reference::Reference(std::shared_ptr<Protocol> protocol, RRefId id, ForkId fork,
       confirmed_(std::move(confirmed)) {}
 
 Reference::Reference(std::shared_ptr<Protocol> protocol, RRefId id,
-                     rpc::WorkerInfo owner, std::shared_ptr<OwnerValue> value)
+                     rpc::WorkerInfo owner, std::shared_ptr<OwnerValue> value,
+                     bool keeps_entry)
     : protocol_(std::move(protocol)),
       id_(id),
       fork_{id},
       owner_(std::move(owner)),
       confirmed_(async::MakeReadyFuture<void>(absl::OkStatus())),
-      value_(std::move(value)) {}
+      value_(std::move(value)),
+      keeps_entry_(keeps_entry) {}
 
 Reference::~Reference() {
-  if (!is_owner()) protocol_->Release(fork_);
+  if (!is_owner()) {
+    protocol_->Release(fork_);
+  } else if (keeps_entry_) {
+    protocol_->ReleaseEntry(id_);
+  }
 }
 
 void Reference::Fetch(std::string_view type_name,

@@ -31,9 +31,11 @@ class Reference {
   // A user's copy; `confirmed` completes with the owner's knowing of it.
   Reference(std::shared_ptr<Protocol> protocol, RRefId id, ForkId fork,
             rpc::WorkerInfo owner, async::Future<void> confirmed);
-  // The owner's.
+  // The owner's. With `keeps_entry` it stands for fork id() in the owner's
+  // table, so that messages which name the reference find the value.
   Reference(std::shared_ptr<Protocol> protocol, RRefId id,
-            rpc::WorkerInfo owner, std::shared_ptr<OwnerValue> value);
+            rpc::WorkerInfo owner, std::shared_ptr<OwnerValue> value,
+            bool keeps_entry = false);
   ~Reference();
   Reference(const Reference&) = delete;
   Reference& operator=(const Reference&) = delete;
@@ -69,6 +71,7 @@ class Reference {
   const rpc::WorkerInfo owner_;
   const async::Future<void> confirmed_;
   const std::shared_ptr<OwnerValue> value_;
+  const bool keeps_entry_ = false;
 };
 
 }  // namespace hawser::rref
