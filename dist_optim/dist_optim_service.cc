@@ -1,0 +1,286 @@
+#include "dist_optim/dist_optim_service.h"
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "async/join.h"
+#include "async/status_macros.h"
+#include "dist_autograd/dist_autograd_service.h"
+#include "dist_optim/optimizer_codec.h"
+#include "dist_optim/owner_optimizer.h"
+#include "proto/dist_optim.pb.h"
+#include "rpc/agent.h"
+#include "rref/agent_handle.h"
+#include "rref/protocol.h"
+#include "rref/rref_service.h"
+
+namespace hawser::dist_optim {
+namespace {
+
+using OptimizerFuture = async::Future<std::shared_ptr<OwnerOptimizer>>;
+
+template <class M>
+async::Future<rpc::Message<M>> Failed(absl::Status status) {
+  return async::MakeReadyFuture<rpc::Message<M>>(std::move(status));
+}
+
+template <class M>
+absl::StatusOr<rpc::Message<M>> Reply(const absl::Status& status) {
+  if (!status.ok()) return status;
+  return rpc::Message<M>();
+}
+
+// The tensor that a value holds.
+absl::StatusOr<Tensor> TensorOf(const rpc::RetainedValue& value) {
+  if (value.type->name != rpc::TypeName<Tensor>()) {
+    return absl::InvalidArgumentError("a parameter is a " + value.type->name +
+                                      ", not a tensor");
+  }
+  return *std::static_pointer_cast<Tensor>(value.value);
+}
+
+}  // namespace
+
+// The handlers; shared by what they have begun.
+class DistOptimService::Methods
+    : public std::enable_shared_from_this<DistOptimService::Methods> {
+ public:
+  Methods(rpc::Agent& agent, std::shared_ptr<rref::Protocol> references,
+          std::shared_ptr<dist_autograd::Engine> autograd)
+      : agent_(agent),
+        references_(std::move(references)),
+        autograd_(std::move(autograd)) {}
+
+  absl::Status Register(rpc::Agent& agent) {
+    RETURN_IF_ERROR((agent.RegisterMethod<v1::CreateOptimizerRequest,
+                                          v1::CreateOptimizerReply>(
+        "hawser.v1.DistOptimService.CreateOptimizer",
+        [this](const rpc::MethodCall& call, auto request) {
+          return Create(call, request.body);
+        })));
+    RETURN_IF_ERROR(
+        (agent.RegisterMethod<v1::OptimizerStepRequest, v1::OptimizerStepReply>(
+            "hawser.v1.DistOptimService.Step",
+            [this](const rpc::MethodCall&, auto request) {
+              return Step(request.body);
+            })));
+    RETURN_IF_ERROR((agent.RegisterMethod<v1::SetOptimizerOptionRequest,
+                                          v1::SetOptimizerOptionReply>(
+        "hawser.v1.DistOptimService.SetOptimizerOption",
+        [this](const rpc::MethodCall&, auto request) {
+          return SetOption(request.body);
+        })));
+    RETURN_IF_ERROR((agent.RegisterMethod<v1::GetOptimizerStateRequest,
+                                          v1::GetOptimizerStateReply>(
+        "hawser.v1.DistOptimService.GetOptimizerState",
+        [this](const rpc::MethodCall&, auto request) {
+          return GetState(request.body);
+        })));
+    return agent.RegisterMethod<v1::SetOptimizerStateRequest,
+                                v1::SetOptimizerStateReply>(
+        "hawser.v1.DistOptimService.SetOptimizerState",
+        [this](const rpc::MethodCall&, auto request) {
+          return SetState(std::move(request));
+        });
+  }
+
+  void Stop() { agent_.Revoke(); }
+
+ private:
+  async::Future<rpc::Message<v1::CreateOptimizerReply>> Create(
+      const rpc::MethodCall& call, const v1::CreateOptimizerRequest& request) {
+    using M = v1::CreateOptimizerReply;
+    absl::StatusOr<std::shared_ptr<rref::OwnerValue>> optimizer =
+        references_->ReceiveCreation(request.rref(), request.fork(), call.peer);
+    if (!optimizer.ok()) return Failed<M>(optimizer.status());
+    std::vector<OwnerOptimizer::Group> groups;
+    // The parameters' values, group after group; they may be yet to come.
+    std::vector<async::Future<rpc::RetainedValue>> values;
+    for (const v1::OptimizerGroup& group : request.groups()) {
+      OwnerOptimizer::Group& entry = groups.emplace_back();
+      entry.rule = FromProto(group.rule());
+      for (const v1::RRefReference& proto : group.parameters()) {
+        absl::StatusOr<rref::Protocol::Received> received =
+            references_->Receive(proto, call.peer);
+        if (!received.ok()) return Failed<M>(received.status());
+        if (absl::Status status = received->reference->CheckIsOwner();
+            !status.ok()) {
+          return Failed<M>(std::move(status));
+        }
+        entry.parameters.push_back({Tensor(), received->reference->value()});
+        values.push_back(received->reference->value()->future());
+      }
+    }
+    return async::JoinAll(std::move(values))
+        .Then([groups = std::move(groups), optimizer = *std::move(optimizer)](
+                  absl::StatusOr<std::vector<rpc::RetainedValue>>
+                      objects) mutable {
+          return Reply<M>(
+              Finish(std::move(groups), std::move(objects), *optimizer));
+        });
+  }
+
+  // Makes the optimizer of `objects`, the parameters in the order of `groups`.
+  static absl::Status Finish(
+      std::vector<OwnerOptimizer::Group> groups,
+      absl::StatusOr<std::vector<rpc::RetainedValue>> objects,
+      rref::OwnerValue& optimizer) {
+    auto make = [&]() -> absl::StatusOr<std::shared_ptr<OwnerOptimizer>> {
+      RETURN_IF_ERROR(objects);
+      size_t next = 0;
+      for (OwnerOptimizer::Group& group : groups) {
+        for (OwnedParameter& parameter : group.parameters) {
+          ASSIGN_OR_RETURN(parameter.tensor, TensorOf((*objects)[next++]));
+        }
+      }
+      return OwnerOptimizer::Create(std::move(groups));
+    };
+    absl::StatusOr<std::shared_ptr<OwnerOptimizer>> made = make();
+    if (!made.ok()) {
+      optimizer.Set(made.status());
+      return made.status();
+    }
+    optimizer.Set(rpc::RetainedValue{*std::move(made),
+                                     rpc::ValueTypeOf<OwnerOptimizer>()});
+    return absl::OkStatus();
+  }
+
+  OptimizerFuture Find(const v1::GlobalId& id) {
+    absl::StatusOr<std::shared_ptr<rref::OwnerValue>> value =
+        references_->FindValue(id);
+    if (!value.ok()) {
+      return async::MakeReadyFuture<std::shared_ptr<OwnerOptimizer>>(
+          value.status());
+    }
+    return (*value)->future().Then(
+        [](absl::StatusOr<rpc::RetainedValue> object)
+            -> absl::StatusOr<std::shared_ptr<OwnerOptimizer>> {
+          RETURN_IF_ERROR(object);
+          if (object->type->name != OwnerOptimizer::kTypeName) {
+            return absl::InvalidArgumentError(
+                "the reference is to no optimizer");
+          }
+          return std::static_pointer_cast<OwnerOptimizer>(object->value);
+        });
+  }
+
+  async::Future<rpc::Message<v1::OptimizerStepReply>> Step(
+      const v1::OptimizerStepRequest& request) {
+    return Find(request.optimizer())
+        .Then([self = shared_from_this(), step = request.step(),
+               id = dist_autograd::ContextId{request.context()}](
+                  absl::StatusOr<std::shared_ptr<OwnerOptimizer>> optimizer) {
+          return self->StepOf(std::move(optimizer), id, step);
+        })
+        .Then([](absl::StatusOr<uint64_t> updated)
+                  -> absl::StatusOr<rpc::Message<v1::OptimizerStepReply>> {
+          RETURN_IF_ERROR(updated);
+          rpc::Message<v1::OptimizerStepReply> reply;
+          reply.body.set_parameters_updated(*updated);
+          return reply;
+        });
+  }
+
+  async::Future<uint64_t> StepOf(
+      absl::StatusOr<std::shared_ptr<OwnerOptimizer>> optimizer,
+      dist_autograd::ContextId context_id, uint64_t step) {
+    if (!optimizer.ok()) {
+      return async::MakeReadyFuture<uint64_t>(optimizer.status());
+    }
+    const rref::AgentHandle::Use agent = agent_.Acquire();
+    if (!agent) {
+      return async::MakeReadyFuture<uint64_t>(
+          absl::UnavailableError("the worker is shutting down"));
+    }
+    absl::StatusOr<std::shared_ptr<dist_autograd::Context>> context =
+        autograd_->FindContext(context_id);
+    // A context that never came here has no gradient for these parameters.
+    if (!context.ok()) return async::MakeReadyFuture<uint64_t>(uint64_t{0});
+    return (*optimizer)
+        ->Step(
+            step,
+            [context = *std::move(context)](const Tensor& parameter) {
+              return context->gradient(parameter);
+            },
+            agent->executor());
+  }
+
+  async::Future<rpc::Message<v1::SetOptimizerOptionReply>> SetOption(
+      const v1::SetOptimizerOptionRequest& request) {
+    using M = v1::SetOptimizerOptionReply;
+    return Find(request.optimizer())
+        .Then(
+            [request](absl::StatusOr<std::shared_ptr<OwnerOptimizer>> optimizer)
+                -> absl::StatusOr<rpc::Message<M>> {
+              RETURN_IF_ERROR(optimizer);
+              return Reply<M>((*optimizer)
+                                  ->SetOption(request.group(), request.option(),
+                                              request.value()));
+            });
+  }
+
+  async::Future<rpc::Message<v1::GetOptimizerStateReply>> GetState(
+      const v1::GetOptimizerStateRequest& request) {
+    using M = v1::GetOptimizerStateReply;
+    return Find(request.optimizer())
+        .Then([](absl::StatusOr<std::shared_ptr<OwnerOptimizer>> optimizer) {
+          if (!optimizer.ok()) {
+            return async::MakeReadyFuture<std::vector<GroupState>>(
+                optimizer.status());
+          }
+          return (*optimizer)->GetState();
+        })
+        .Then([](absl::StatusOr<std::vector<GroupState>> state)
+                  -> absl::StatusOr<rpc::Message<M>> {
+          RETURN_IF_ERROR(state);
+          rpc::Message<M> reply;
+          WriteState(*state, *reply.body.mutable_rules(),
+                     *reply.body.mutable_parameters(), reply.tensors);
+          return reply;
+        });
+  }
+
+  async::Future<rpc::Message<v1::SetOptimizerStateReply>> SetState(
+      rpc::Message<v1::SetOptimizerStateRequest> request) {
+    using M = v1::SetOptimizerStateReply;
+    OptimizerFuture found = Find(request.body.optimizer());
+    return std::move(found)
+        .Then([request = std::move(request)](
+                  absl::StatusOr<std::shared_ptr<OwnerOptimizer>>
+                      optimizer) mutable {
+          if (!optimizer.ok()) {
+            return async::MakeReadyFuture<void>(optimizer.status());
+          }
+          absl::StatusOr<std::vector<GroupState>> state = ReadState(
+              request.body.rules(), request.body.parameters(),
+              std::move(request.tensors), (*optimizer)->group_sizes());
+          if (!state.ok()) return async::MakeReadyFuture<void>(state.status());
+          return (*optimizer)->SetState(*std::move(state));
+        })
+        .Then([](const absl::Status& status) { return Reply<M>(status); });
+  }
+
+  rref::AgentHandle agent_;
+  const std::shared_ptr<rref::Protocol> references_;
+  const std::shared_ptr<dist_autograd::Engine> autograd_;
+};
+
+DistOptimService::DistOptimService() = default;
+DistOptimService::~DistOptimService() = default;
+
+absl::Status DistOptimService::Start(rpc::Agent& agent) {
+  ASSIGN_OR_RETURN(std::shared_ptr<rref::Protocol> references,
+                   rref::ProtocolOf(agent));
+  ASSIGN_OR_RETURN(std::shared_ptr<dist_autograd::Engine> autograd,
+                   dist_autograd::EngineOf(agent));
+  methods_ = std::make_shared<Methods>(agent, std::move(references),
+                                       std::move(autograd));
+  return methods_->Register(agent);
+}
+
+void DistOptimService::Stop() {
+  if (methods_ != nullptr) methods_->Stop();
+}
+
+}  // namespace hawser::dist_optim

@@ -1,0 +1,257 @@
+#include "dist_optim/distributed_optimizer.h"
+
+#include <map>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "async/join.h"
+#include "async/status_macros.h"
+#include "dist_autograd/dist_autograd_service.h"
+#include "dist_optim/optimizer_codec.h"
+#include "rref/protocol.h"
+#include "rref/status_prefix.h"
+
+namespace hawser::dist_optim {
+namespace {
+
+// One error out of several: the first one's code and details, all messages.
+absl::Status Combine(const std::vector<absl::Status>& statuses) {
+  absl::Status combined;
+  for (const absl::Status& status : statuses) {
+    if (status.ok()) continue;
+    combined =
+        combined.ok()
+            ? status
+            : rref::WithPrefix(std::string(combined.message()),
+                               absl::Status(combined.code(), status.message()));
+  }
+  return combined;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<DistributedOptimizer>>
+DistributedOptimizer::Create(rpc::Agent& agent, const optim::RuleSpec& rule,
+                             std::vector<rref::RRef<Tensor>> parameters) {
+  std::vector<ParameterGroup> groups;
+  groups.push_back({rule, std::move(parameters)});
+  return Create(agent, std::move(groups));
+}
+
+absl::StatusOr<std::unique_ptr<DistributedOptimizer>>
+DistributedOptimizer::Create(rpc::Agent& agent,
+                             std::vector<ParameterGroup> groups) {
+  size_t count = 0;
+  for (const ParameterGroup& group : groups) {
+    for (const rref::RRef<Tensor>& parameter : group.parameters) {
+      if (!parameter.valid()) {
+        return absl::InvalidArgumentError(
+            "a parameter of the optimizer refers to nothing");
+      }
+      ++count;
+    }
+  }
+  if (count == 0) {
+    return absl::InvalidArgumentError("the optimizer has no parameters");
+  }
+  std::unique_ptr<DistributedOptimizer> optimizer(
+      new DistributedOptimizer(agent, groups.size()));
+  RETURN_IF_ERROR(optimizer->CreateParts(groups));
+  return optimizer;
+}
+
+absl::Status DistributedOptimizer::CreateParts(
+    const std::vector<ParameterGroup>& groups) {
+  ASSIGN_OR_RETURN(const std::shared_ptr<rref::Protocol> references,
+                   rref::ProtocolOf(agent_));
+  // In the order in which owners first appear.
+  std::map<rpc::WorkerId, size_t> part_of;
+  for (size_t g = 0; g < groups.size(); ++g) {
+    group_sizes_.push_back(groups[g].parameters.size());
+    for (size_t i = 0; i < groups[g].parameters.size(); ++i) {
+      const rpc::WorkerInfo& owner = groups[g].parameters[i].owner();
+      const auto [it, added] = part_of.try_emplace(owner.id, parts_.size());
+      if (added) {
+        parts_.push_back(
+            {owner, nullptr, std::vector<std::vector<size_t>>(groups.size())});
+      }
+      parts_[it->second].positions[g].push_back(i);
+    }
+  }
+  return ForEachPart([&](Part& part) -> async::Future<void> {
+           rref::Protocol::Creation creation =
+               references->BeginCreation(part.owner);
+           part.optimizer = creation.reference;
+           v1::CreateOptimizerRequest request;
+           *request.mutable_rref() = rref::ToProto(part.optimizer->id());
+           *request.mutable_fork() = rref::ToProto(part.optimizer->fork());
+           for (size_t g = 0; g < groups.size(); ++g) {
+             v1::OptimizerGroup& group = *request.add_groups();
+             *group.mutable_rule() = ToProto(groups[g].rule);
+             for (const size_t i : part.positions[g]) {
+               absl::StatusOr<v1::RRefReference> shared = references->Share(
+                   *groups[g].parameters[i].reference(), part.owner);
+               if (!shared.ok()) {
+                 std::move(creation.finish)(shared.status());
+                 return async::MakeReadyFuture<void>(shared.status());
+               }
+               *group.add_parameters() = *std::move(shared);
+             }
+           }
+           return agent_
+               .CallMethod<v1::CreateOptimizerReply>(
+                   part.owner, "hawser.v1.DistOptimService.CreateOptimizer",
+                   request)
+               .Then([finish = std::move(creation.finish)](
+                         absl::StatusOr<rpc::Message<v1::CreateOptimizerReply>>
+                             reply) mutable {
+                 std::move(finish)(reply.status());
+                 return reply.status();
+               });
+         })
+      .Wait();
+}
+
+template <class Call>
+async::Future<void> DistributedOptimizer::ForEachPart(Call call) {
+  std::vector<async::Future<void>> done;
+  std::vector<std::string> names;
+  for (Part& part : parts_) {
+    done.push_back(call(part));
+    names.push_back(
+        absl::StrCat("optimizer on worker '", part.owner.name, "'"));
+  }
+  return async::JoinAllSettled(std::move(done))
+      .Then([names = std::move(names)](
+                absl::StatusOr<std::vector<absl::Status>> results) {
+        if (!results.ok()) return results.status();
+        for (size_t i = 0; i < results->size(); ++i) {
+          (*results)[i] = rref::WithPrefix(names[i], (*results)[i]);
+        }
+        return Combine(*results);
+      });
+}
+
+async::Future<void> DistributedOptimizer::StepAsync(
+    dist_autograd::ContextId context) {
+  absl::StatusOr<std::shared_ptr<dist_autograd::Engine>> engine =
+      dist_autograd::EngineOf(agent_);
+  if (!engine.ok()) return async::MakeReadyFuture<void>(engine.status());
+  if (absl::Status status = (*engine)->FindContext(context).status();
+      !status.ok()) {
+    return async::MakeReadyFuture<void>(std::move(status));
+  }
+  const uint64_t step = next_step_.fetch_add(1, std::memory_order_relaxed);
+  return ForEachPart([&](Part& part) {
+    v1::OptimizerStepRequest request;
+    *request.mutable_optimizer() = rref::ToProto(part.optimizer->id());
+    request.set_context(dist_autograd::ToNumber(context));
+    request.set_step(step);
+    return agent_
+        .CallMethod<v1::OptimizerStepReply>(
+            part.owner, "hawser.v1.DistOptimService.Step", request)
+        .Then([kept = part.optimizer](
+                  absl::StatusOr<rpc::Message<v1::OptimizerStepReply>> reply) {
+          return reply.status();
+        });
+  });
+}
+
+absl::Status DistributedOptimizer::SetOption(size_t group,
+                                             std::string_view option,
+                                             double value) {
+  if (group >= num_groups_) {
+    return absl::OutOfRangeError(absl::StrCat(
+        "group ", group, " of an optimizer with ", num_groups_, " groups"));
+  }
+  return ForEachPart([&](Part& part) {
+           v1::SetOptimizerOptionRequest request;
+           *request.mutable_optimizer() = rref::ToProto(part.optimizer->id());
+           request.set_group(static_cast<uint32_t>(group));
+           request.set_option(std::string(option));
+           request.set_value(value);
+           return agent_
+               .CallMethod<v1::SetOptimizerOptionReply>(
+                   part.owner, "hawser.v1.DistOptimService.SetOptimizerOption",
+                   request)
+               .Then(
+                   [](absl::StatusOr<rpc::Message<v1::SetOptimizerOptionReply>>
+                          reply) { return reply.status(); });
+         })
+      .Wait();
+}
+
+absl::Status DistributedOptimizer::SetLearningRate(double learning_rate) {
+  for (size_t group = 0; group < num_groups_; ++group) {
+    RETURN_IF_ERROR(SetOption(group, "lr", learning_rate));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<DistributedOptimizer::State> DistributedOptimizer::GetState() {
+  State state(num_groups_);
+  for (size_t g = 0; g < num_groups_; ++g) {
+    state[g].parameters.resize(group_sizes_[g]);
+  }
+  for (const Part& part : parts_) {
+    v1::GetOptimizerStateRequest request;
+    *request.mutable_optimizer() = rref::ToProto(part.optimizer->id());
+    ASSIGN_OR_RETURN(
+        rpc::Message<v1::GetOptimizerStateReply> reply,
+        agent_
+            .CallMethod<v1::GetOptimizerStateReply>(
+                part.owner, "hawser.v1.DistOptimService.GetOptimizerState",
+                request)
+            .Wait());
+    std::vector<size_t> sizes;
+    for (const auto& positions : part.positions) {
+      sizes.push_back(positions.size());
+    }
+    ASSIGN_OR_RETURN(std::vector<GroupState> groups,
+                     ReadState(reply.body.rules(), reply.body.parameters(),
+                               std::move(reply.tensors), sizes));
+    for (size_t g = 0; g < num_groups_; ++g) {
+      state[g].rule = std::move(groups[g].rule);
+      for (size_t i = 0; i < sizes[g]; ++i) {
+        state[g].parameters[part.positions[g][i]] =
+            std::move(groups[g].parameters[i]);
+      }
+    }
+  }
+  return state;
+}
+
+absl::Status DistributedOptimizer::SetState(const State& state) {
+  bool fits = state.size() == num_groups_;
+  for (size_t g = 0; fits && g < num_groups_; ++g) {
+    fits = state[g].parameters.size() == group_sizes_[g];
+  }
+  if (!fits) {
+    return absl::InvalidArgumentError(
+        "the state is of an optimizer with other groups or parameters");
+  }
+  return ForEachPart([&](Part& part) {
+           std::vector<GroupState> groups(num_groups_);
+           for (size_t g = 0; g < num_groups_; ++g) {
+             groups[g].rule = state[g].rule;
+             for (const size_t i : part.positions[g]) {
+               groups[g].parameters.push_back(state[g].parameters[i]);
+             }
+           }
+           v1::SetOptimizerStateRequest request;
+           *request.mutable_optimizer() = rref::ToProto(part.optimizer->id());
+           std::vector<Tensor> tensors;
+           WriteState(groups, *request.mutable_rules(),
+                      *request.mutable_parameters(), tensors);
+           return agent_
+               .CallMethod<v1::SetOptimizerStateReply>(
+                   part.owner, "hawser.v1.DistOptimService.SetOptimizerState",
+                   request, std::move(tensors))
+               .Then([](absl::StatusOr<rpc::Message<v1::SetOptimizerStateReply>>
+                            reply) { return reply.status(); });
+         })
+      .Wait();
+}
+
+}  // namespace hawser::dist_optim

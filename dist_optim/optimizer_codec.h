@@ -1,0 +1,38 @@
+#ifndef HAWSER_DIST_OPTIM_OPTIMIZER_CODEC_H_
+#define HAWSER_DIST_OPTIM_OPTIMIZER_CODEC_H_
+
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "dist_optim/owner_optimizer.h"
+#include "google/protobuf/repeated_field.h"
+#include "optim/rule_spec.h"
+#include "proto/dist_optim.pb.h"
+#include "tensor/tensor.h"
+
+namespace hawser::dist_optim {
+
+// Rules and states as the messages of proto/dist_optim.proto, and back.
+
+v1::OptimizerRule ToProto(const optim::RuleSpec& rule);
+optim::RuleSpec FromProto(const v1::OptimizerRule& proto);
+
+// Appends the state: a rule per group, a header per parameter, and tensors.
+void WriteState(
+    const std::vector<GroupState>& state,
+    google::protobuf::RepeatedPtrField<v1::OptimizerRule>& rules,
+    google::protobuf::RepeatedPtrField<v1::OptimizerParameterState>& parameters,
+    std::vector<Tensor>& tensors);
+
+// The other way round; group g has `group_sizes[g]` parameters.
+//
+// kInvalidArgument: the numbers of rules, parameters or tensors do not fit.
+absl::StatusOr<std::vector<GroupState>> ReadState(
+    const google::protobuf::RepeatedPtrField<v1::OptimizerRule>& rules,
+    const google::protobuf::RepeatedPtrField<v1::OptimizerParameterState>&
+        parameters,
+    std::vector<Tensor> tensors, const std::vector<size_t>& group_sizes);
+
+}  // namespace hawser::dist_optim
+
+#endif  // HAWSER_DIST_OPTIM_OPTIMIZER_CODEC_H_

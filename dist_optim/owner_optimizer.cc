@@ -1,0 +1,280 @@
+#include "dist_optim/owner_optimizer.h"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include "absl/container/flat_hash_set.h"
+#include "absl/strings/str_cat.h"
+#include "async/join.h"
+#include "async/status_macros.h"
+#include "autograd/variable.h"
+#include "optim/make_update_rule.h"
+#include "rref/status_prefix.h"
+
+namespace hawser::dist_optim {
+namespace {
+
+using Holder = rref::ValueLock::Holder;
+
+std::string NameOf(size_t group, size_t position) {
+  return absl::StrCat("parameter ", position, " of group ", group);
+}
+
+absl::StatusOr<std::shared_ptr<const optim::UpdateRule>> MakeRule(
+    const optim::RuleSpec& spec) {
+  ASSIGN_OR_RETURN(std::unique_ptr<optim::UpdateRule> rule,
+                   optim::MakeUpdateRule(spec));
+  return std::shared_ptr<const optim::UpdateRule>(std::move(rule));
+}
+
+absl::Status CheckParameter(const Tensor& t) {
+  if (!t.defined()) {
+    return absl::InvalidArgumentError("is undefined");
+  }
+  if (!autograd::IsLeaf(t) || !autograd::RequiresGrad(t)) {
+    return absl::InvalidArgumentError(
+        "is no leaf that requires a gradient: SetRequiresGrad it where it is "
+        "made");
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<optim::ParameterState> CopyOf(
+    const optim::ParameterState& state) {
+  optim::ParameterState copy;
+  copy.step = state.step;
+  for (const auto& [name, tensor] : state.slots) {
+    ASSIGN_OR_RETURN(Tensor cloned, tensor.Clone());
+    copy.slots.emplace_back(name, std::move(cloned));
+  }
+  return copy;
+}
+
+// A state is empty before the first step, and has all slots of the rule after.
+absl::Status CheckState(const optim::UpdateRule& rule, const Tensor& parameter,
+                        const optim::ParameterState& state) {
+  const auto wrong = [](std::string what) {
+    return absl::InvalidArgumentError(std::move(what));
+  };
+  if (state.step < 0) return wrong("has a negative step");
+  if (state.slots.empty()) {
+    return state.step == 0 || rule.slots().empty()
+               ? absl::OkStatus()
+               : wrong("has a step but no state");
+  }
+  if (state.slots.size() != rule.slots().size()) {
+    return wrong(absl::StrCat("has ", state.slots.size(), " tensors of state; ",
+                              std::string(rule.name()), " keeps ",
+                              rule.slots().size()));
+  }
+  const tensor::DType dtype = parameter.dtype() == tensor::DType::kF64
+                                  ? tensor::DType::kF64
+                                  : tensor::DType::kF32;
+  for (size_t i = 0; i < state.slots.size(); ++i) {
+    const auto& [name, tensor] = state.slots[i];
+    if (name != rule.slots()[i].name || !tensor.defined() ||
+        tensor.shape() != parameter.shape() || tensor.dtype() != dtype) {
+      return wrong(absl::StrCat("has state '", name, "' where ",
+                                rule.slots()[i].name, " of ",
+                                parameter.ToString(), " belongs"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<std::shared_ptr<OwnerOptimizer>> OwnerOptimizer::Create(
+    std::vector<Group> groups) {
+  std::shared_ptr<OwnerOptimizer> optimizer(new OwnerOptimizer());
+  absl::flat_hash_set<uint64_t> seen;
+  for (size_t g = 0; g < groups.size(); ++g) {
+    GroupEntry& entry = optimizer->groups_.emplace_back();
+    ASSIGN_OR_RETURN(entry.rule, MakeRule(groups[g].rule));
+    for (OwnedParameter& owned : groups[g].parameters) {
+      const std::string name = NameOf(g, entry.parameters.size());
+      RETURN_IF_ERROR(rref::WithPrefix(name, CheckParameter(owned.tensor)));
+      if (!seen.insert(owned.tensor.id()).second) {
+        return absl::InvalidArgumentError(name + " is given twice");
+      }
+      auto parameter = std::make_unique<Parameter>();
+      parameter->owned = std::move(owned);
+      entry.parameters.push_back(std::move(parameter));
+    }
+  }
+  return optimizer;
+}
+
+std::vector<std::shared_ptr<const optim::UpdateRule>> OwnerOptimizer::Rules()
+    const {
+  std::vector<std::shared_ptr<const optim::UpdateRule>> rules;
+  async::MutexLock lock(&mutex_);
+  for (const GroupEntry& group : groups_) rules.push_back(group.rule);
+  return rules;
+}
+
+async::Future<uint64_t> OwnerOptimizer::Step(uint64_t step,
+                                             GradientOf gradient_of,
+                                             async::Executor& executor) {
+  async::Promise<uint64_t> promise;
+  {
+    async::MutexLock lock(&mutex_);
+    if (auto it = steps_.find(step); it != steps_.end()) return it->second;
+    if (steps_.size() >= kMaxSteps && step < steps_.begin()->first) {
+      return async::MakeReadyFuture<uint64_t>(absl::AbortedError(absl::StrCat(
+          "step ", step, " comes too late to know whether it was applied")));
+    }
+    steps_.emplace(step, promise.future());
+    if (steps_.size() > kMaxSteps) steps_.erase(steps_.begin());
+  }
+  const auto rules = Rules();
+  std::vector<async::Future<void>> updates;
+  for (size_t g = 0; g < groups_.size(); ++g) {
+    for (size_t i = 0; i < groups_[g].parameters.size(); ++i) {
+      Parameter& parameter = *groups_[g].parameters[i];
+      Tensor gradient = gradient_of(parameter.owned.tensor);
+      if (!gradient.defined()) continue;
+      updates.push_back(Update(parameter, NameOf(g, i), rules[g],
+                               std::move(gradient), executor));
+    }
+  }
+  async::Future<uint64_t> result = promise.future();
+  const uint64_t count = updates.size();
+  async::JoinAll(std::move(updates))
+      .OnReady([count, promise = std::move(promise)](
+                   const absl::Status& status) mutable {
+        if (status.ok()) {
+          promise.Set(count);
+        } else {
+          promise.Set(status);
+        }
+      });
+  return result;
+}
+
+async::Future<void> OwnerOptimizer::Update(
+    Parameter& parameter, std::string name,
+    std::shared_ptr<const optim::UpdateRule> rule, Tensor gradient,
+    async::Executor& executor) {
+  return parameter.owned.value->lock().AcquireExclusive().Then(
+      &executor, [self = shared_from_this(), &parameter, name = std::move(name),
+                  rule = std::move(rule),
+                  gradient = std::move(gradient)](absl::StatusOr<Holder> lock) {
+        if (!lock.ok()) return lock.status();
+        return rref::WithPrefix(
+            name, rule->Apply(parameter.owned.tensor, gradient, parameter.state,
+                              {.learning_rate = rule->learning_rate()}));
+      });
+}
+
+absl::Status OwnerOptimizer::SetOption(size_t group, std::string_view option,
+                                       double value) {
+  if (group >= groups_.size()) {
+    return absl::OutOfRangeError(absl::StrCat(
+        "group ", group, " of an optimizer with ", groups_.size(), " groups"));
+  }
+  async::MutexLock lock(&mutex_);
+  optim::RuleSpec spec = groups_[group].rule->spec();
+  spec.Set(option, value);
+  ASSIGN_OR_RETURN(groups_[group].rule, MakeRule(spec));
+  return absl::OkStatus();
+}
+
+async::Future<std::vector<GroupState>> OwnerOptimizer::GetState() {
+  // One lock at a time: two optimizers over the same parameters cannot wait
+  // for each other.
+  std::vector<async::Future<optim::ParameterState>> copies;
+  for (const GroupEntry& group : groups_) {
+    for (const auto& parameter : group.parameters) {
+      copies.push_back(parameter->owned.value->lock().AcquireExclusive().Then(
+          [self = shared_from_this(),
+           p = parameter.get()](absl::StatusOr<Holder> lock)
+              -> absl::StatusOr<optim::ParameterState> {
+            RETURN_IF_ERROR(lock);
+            return CopyOf(p->state);
+          }));
+    }
+  }
+  return async::JoinAll(std::move(copies))
+      .Then([self = shared_from_this()](
+                absl::StatusOr<std::vector<optim::ParameterState>> states)
+                -> absl::StatusOr<std::vector<GroupState>> {
+        RETURN_IF_ERROR(states);
+        const auto rules = self->Rules();
+        std::vector<GroupState> groups(rules.size());
+        auto next = states->begin();
+        for (size_t g = 0; g < rules.size(); ++g) {
+          groups[g].rule = rules[g]->spec();
+          const size_t count = self->groups_[g].parameters.size();
+          std::move(next, next + count,
+                    std::back_inserter(groups[g].parameters));
+          next += count;
+        }
+        return groups;
+      });
+}
+
+async::Future<void> OwnerOptimizer::SetState(std::vector<GroupState> state) {
+  auto fail = [](std::string message) {
+    return async::MakeReadyFuture<void>(
+        absl::InvalidArgumentError(std::move(message)));
+  };
+  if (state.size() != groups_.size()) {
+    return fail(absl::StrCat("state of ", state.size(), " groups for ",
+                             groups_.size()));
+  }
+  std::vector<std::shared_ptr<const optim::UpdateRule>> rules;
+  for (size_t g = 0; g < state.size(); ++g) {
+    absl::StatusOr<std::shared_ptr<const optim::UpdateRule>> rule =
+        MakeRule(state[g].rule);
+    if (!rule.ok()) return async::MakeReadyFuture<void>(rule.status());
+    const std::vector<std::unique_ptr<Parameter>>& parameters =
+        groups_[g].parameters;
+    if (state[g].parameters.size() != parameters.size()) {
+      return fail(absl::StrCat("state of ", state[g].parameters.size(),
+                               " parameters for the ", parameters.size(),
+                               " of group ", g));
+    }
+    for (size_t i = 0; i < parameters.size(); ++i) {
+      if (absl::Status status = CheckState(**rule, parameters[i]->owned.tensor,
+                                           state[g].parameters[i]);
+          !status.ok()) {
+        return async::MakeReadyFuture<void>(
+            rref::WithPrefix(NameOf(g, i), status));
+      }
+    }
+    rules.push_back(*std::move(rule));
+  }
+  {
+    async::MutexLock lock(&mutex_);
+    for (size_t g = 0; g < rules.size(); ++g) {
+      groups_[g].rule = std::move(rules[g]);
+    }
+  }
+  std::vector<async::Future<void>> replaced;
+  for (size_t g = 0; g < state.size(); ++g) {
+    for (size_t i = 0; i < state[g].parameters.size(); ++i) {
+      Parameter* parameter = groups_[g].parameters[i].get();
+      replaced.push_back(parameter->owned.value->lock().AcquireExclusive().Then(
+          [self = shared_from_this(), parameter,
+           fresh = std::move(state[g].parameters[i])](
+              absl::StatusOr<Holder> lock) mutable -> absl::Status {
+            RETURN_IF_ERROR(lock);
+            parameter->state = std::move(fresh);
+            return absl::OkStatus();
+          }));
+    }
+  }
+  return async::JoinAll(std::move(replaced));
+}
+
+std::vector<size_t> OwnerOptimizer::group_sizes() const {
+  std::vector<size_t> sizes;
+  for (const GroupEntry& group : groups_) {
+    sizes.push_back(group.parameters.size());
+  }
+  return sizes;
+}
+
+}  // namespace hawser::dist_optim

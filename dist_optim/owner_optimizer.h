@@ -1,0 +1,117 @@
+#ifndef HAWSER_DIST_OPTIM_OWNER_OPTIMIZER_H_
+#define HAWSER_DIST_OPTIM_OWNER_OPTIMIZER_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/functional/any_invocable.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "async/executor.h"
+#include "async/future.h"
+#include "async/mutex.h"
+#include "optim/rule_spec.h"
+#include "optim/update_rule.h"
+#include "rref/owner_value.h"
+#include "tensor/tensor.h"
+
+namespace hawser::dist_optim {
+
+// A parameter where it lives, with the lock that keeps updates away from
+// fetches of it.
+struct OwnedParameter {
+  Tensor tensor;
+  std::shared_ptr<rref::OwnerValue> value;
+};
+
+// State of one group of parameters.
+struct GroupState {
+  // The rule with its present options.
+  optim::RuleSpec rule;
+  // One per parameter, in order.
+  std::vector<optim::ParameterState> parameters;
+};
+
+// The part of a distributed optimizer that lives with one owner's parameters.
+//
+// Steps may overlap in time; each parameter is updated by one at a time, and
+// not while it is being sent. Thread-safe.
+class OwnerOptimizer : public std::enable_shared_from_this<OwnerOptimizer> {
+ public:
+  // Names the type in references.
+  static constexpr std::string_view kTypeName =
+      "hawser.dist_optim.OwnerOptimizer";
+
+  struct Group {
+    optim::RuleSpec rule;
+    std::vector<OwnedParameter> parameters;
+  };
+  // The gradient of a parameter; undefined if it has none.
+  using GradientOf = absl::AnyInvocable<Tensor(const Tensor& parameter)>;
+
+  // Steps remembered, so that one that comes again is not applied again.
+  static constexpr size_t kMaxSteps = 64;
+
+  // kInvalidArgument: a rule is wrong; or a parameter is undefined, no leaf
+  // that requires a gradient, or given twice, naming group and position.
+  static absl::StatusOr<std::shared_ptr<OwnerOptimizer>> Create(
+      std::vector<Group> groups);
+
+  // Updates each parameter that has a gradient, as soon as nobody reads it;
+  // the others, and their state, stay as they are. Gives how many there were.
+  // After an error, which names the parameter, the rest are updated.
+  //
+  // A `step` seen before gives the result of the first time; one too old to be
+  // remembered is kAborted. `executor` runs the arithmetic.
+  async::Future<uint64_t> Step(uint64_t step, GradientOf gradient_of,
+                               async::Executor& executor);
+
+  // For the steps that begin later.
+  //
+  //   kOutOfRange       no such group.
+  //   kInvalidArgument  no such option, or a value out of its range.
+  absl::Status SetOption(size_t group, std::string_view option, double value);
+
+  // The state of each parameter between two updates of it. Tensors are copies.
+  async::Future<std::vector<GroupState>> GetState();
+  // kInvalidArgument, with nothing changed, unless it fits the groups and
+  // parameters.
+  async::Future<void> SetState(std::vector<GroupState> state);
+
+  std::vector<size_t> group_sizes() const;
+
+ private:
+  struct Parameter {
+    OwnedParameter owned;
+    // Guarded by the exclusive lock of `owned.value`.
+    optim::ParameterState state;
+  };
+  struct GroupEntry {
+    // Constant; replaced as a whole.
+    std::shared_ptr<const optim::UpdateRule> rule;
+    std::vector<std::unique_ptr<Parameter>> parameters;
+  };
+
+  OwnerOptimizer() = default;
+
+  async::Future<void> Update(Parameter& parameter, std::string name,
+                             std::shared_ptr<const optim::UpdateRule> rule,
+                             Tensor gradient, async::Executor& executor);
+  std::vector<std::shared_ptr<const optim::UpdateRule>> Rules() const;
+
+  mutable async::Mutex mutex_;
+  // The parameters in it are constant after Create.
+  std::vector<GroupEntry> groups_;
+  // The results of the last steps.
+  std::map<uint64_t, async::Future<uint64_t>> steps_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace hawser::dist_optim
+
+#endif  // HAWSER_DIST_OPTIM_OWNER_OPTIMIZER_H_
