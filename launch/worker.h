@@ -1,0 +1,119 @@
+#ifndef HAWSER_LAUNCH_WORKER_H_
+#define HAWSER_LAUNCH_WORKER_H_
+
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "rpc/agent.h"
+#include "rpc/agent_options.h"
+#include "rpc/function_registry.h"
+#include "rpc/service.h"
+#include "rpc/transport.h"
+#include "store/store.h"
+
+namespace hawser::launch {
+
+// What is left out comes from the environment, as launchers set it, and then
+// from the default.
+struct WorkerOptions {
+  // Unique in the job; 1 to 127 letters, digits, "-_:.". Default:
+  // "worker<rank>".
+  std::string name = {};
+  // This worker's number in the job. Environment: RANK. Required.
+  std::optional<int> rank = {};
+  // How many workers there are; all must come before Start returns.
+  // Environment: WORLD_SIZE. Without it workers come and go.
+  std::optional<int> world_size = {};
+  // Where rank 0 keeps the store by which workers find each other. Environment:
+  // MASTER_ADDR and MASTER_PORT. Default: 127.0.0.1 and 29500. Port 0 lets
+  // rank 0 take any free one: Worker::master().
+  std::string master_address = {};
+  std::optional<int> master_port = {};
+  // Used instead of a store of rank 0. Outlives the worker.
+  store::Store* store = nullptr;
+  // What other workers may call here; nothing, if null. Outlives the worker.
+  const rpc::FunctionRegistry* registry = nullptr;
+
+  // Jobs that share a store do not see each other.
+  std::string job = "default";
+  // Where this worker serves. Off loopback peers would have to be
+  // authenticated.
+  std::string bind_address = "127.0.0.1:0";
+  // Of calls that state none.
+  absl::Duration timeout = absl::Seconds(60);
+  // How long Start, and a graceful Shutdown, wait for the other workers.
+  absl::Duration join_timeout = absl::Minutes(5);
+  // Threads for registered functions; blocked ones are not counted.
+  int num_threads = 16;
+  rpc::LivenessOptions liveness = {};
+  // What is attached besides references, distributed autograd and optimizers,
+  // such as one that hears of lost workers.
+  std::vector<std::unique_ptr<rpc::Service>> services = {};
+  // What carries messages; gRPC, if null.
+  std::unique_ptr<rpc::Transport> transport = {};
+};
+
+// One worker of a job: remote calls, remote references, distributed autograd
+// and distributed optimizers, from one call to another:
+//
+//   ASSIGN_OR_RETURN(auto worker, Worker::Start({.registry = &registry}));
+//   ... worker->agent() ...
+//   RETURN_IF_ERROR(worker->Shutdown());
+//
+// Several can live in one process. Thread-safe.
+class Worker {
+ public:
+  // Joins the job.
+  //
+  //   kInvalidArgument   an option, or a variable of the environment, is
+  //                      missing or wrong, naming it.
+  //   kAlreadyExists     name or rank is taken; or, at rank 0, another process
+  //                      listens at the master's port.
+  //   kUnavailable       no store at the master's address.
+  //   kDeadlineExceeded  workers are missing, naming their ranks.
+  static absl::StatusOr<std::unique_ptr<Worker>> Start(WorkerOptions options);
+
+  // Shuts down, not gracefully, unless that has been done.
+  ~Worker();
+  Worker(const Worker&) = delete;
+  Worker& operator=(const Worker&) = delete;
+
+  // What rref::, dist_autograd:: and dist_optim:: functions take.
+  rpc::Agent& agent() { return *agent_; }
+  const std::string& name() const { return agent_->info().name; }
+  int rank() const { return agent_->info().id.value(); }
+  std::optional<int> world_size() const { return world_size_; }
+  store::Store& store() { return *store_; }
+  // "host:port" of the store of rank 0; empty with a store of the user's.
+  std::string master() const;
+
+  // Graceful: waits until no worker of the job has anything left to do, ends
+  // all references, and stops; what is left is named in the error. Otherwise
+  // stops. Idempotent. Errors as of rpc::Agent::Shutdown.
+  absl::Status Shutdown(bool graceful = true);
+
+ private:
+  class StoreHost;
+
+  Worker(std::optional<int> world_size, std::unique_ptr<StoreHost> host,
+         store::Store* store);
+
+  const std::optional<int> world_size_;
+  // With a store of rank 0.
+  const std::unique_ptr<StoreHost> host_;
+  std::once_flag left_;
+  store::Store* const store_;
+  const std::unique_ptr<rpc::FunctionRegistry> empty_registry_;
+  // Null until Start succeeds.
+  std::unique_ptr<rpc::Agent> agent_;
+};
+
+}  // namespace hawser::launch
+
+#endif  // HAWSER_LAUNCH_WORKER_H_
