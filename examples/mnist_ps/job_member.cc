@@ -1,0 +1,68 @@
+#include "examples/mnist_ps/job_member.h"
+
+#include <utility>
+#include <vector>
+
+#include "async/future.h"
+#include "async/join.h"
+#include "async/status_macros.h"
+#include "examples/mnist_ps/functions.h"
+#include "rpc/agent.h"
+#include "store/grpc_store.h"
+
+namespace hawser::examples::mnist_ps {
+
+absl::StatusOr<std::unique_ptr<JobMember>> JobMember::Join(
+    const Options& options, rpc::FunctionRegistry& registry) {
+  std::unique_ptr<JobMember> member(new JobMember);
+  auto monitor = std::make_unique<JobMonitor>();
+  member->monitor_ = monitor.get();
+  RETURN_IF_ERROR(registry.Register(
+      kEndJob, [monitor = monitor.get()](const std::string& reason) {
+        monitor->End(reason.empty() ? absl::OkStatus()
+                                    : absl::UnavailableError(reason));
+      }));
+  const bool is_server = options.role == Role::kServer;
+  launch::WorkerOptions worker;
+  worker.name =
+      is_server ? ServerName(options.index) : TrainerName(options.index);
+  worker.rank = is_server ? options.index : options.num_servers + options.index;
+  worker.world_size = options.world_size();
+  if (options.external_store) {
+    ASSIGN_OR_RETURN(member->store_,
+                     store::GrpcStore::Connect({.address = options.master}));
+    worker.store = member->store_.get();
+  } else {
+    worker.master_address = options.master_host;
+    worker.master_port = options.master_port;
+  }
+  worker.registry = &registry;
+  worker.services.push_back(std::move(monitor));
+  ASSIGN_OR_RETURN(member->worker_, launch::Worker::Start(std::move(worker)));
+  return member;
+}
+
+absl::Status JobMember::TellOthers(const rpc::CallOptions& options,
+                                   const std::string& reason) {
+  std::vector<async::Future<void>> calls;
+  for (const rpc::WorkerInfo& worker : agent().workers()) {
+    if (worker.id == agent().info().id || agent().IsLost(worker)) continue;
+    calls.push_back(agent().Async(worker, options, kEndJob, reason));
+  }
+  return async::JoinAll(std::move(calls)).Wait();
+}
+
+absl::Status JobMember::EndJobEverywhere() { return TellOthers({}, ""); }
+
+absl::Status JobMember::Leave(const absl::Status& outcome) {
+  absl::Status cause = monitor_->Check();
+  if (cause.ok()) cause = outcome;
+  if (cause.ok()) return worker_->Shutdown();
+  // Whoever does not hear of it in time finds out by itself.
+  TellOthers({.timeout = absl::Seconds(1)}, std::string(cause.message()))
+      .IgnoreError();
+  worker_->Shutdown(/*graceful=*/false).IgnoreError();
+  return cause;
+}
+
+}  // namespace hawser::examples::mnist_ps

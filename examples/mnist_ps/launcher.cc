@@ -1,0 +1,52 @@
+#include "examples/mnist_ps/launcher.h"
+
+#include <memory>
+
+#include "absl/strings/str_cat.h"
+#include "async/status_macros.h"
+#include "examples/mnist_ps/digits.h"
+#include "examples/mnist_ps/model.h"
+#include "launch/supervisor.h"
+#include "store/store_server.h"
+
+namespace hawser::examples::mnist_ps {
+
+namespace {
+
+// What the children would each find wrong is found here, once, and before any
+// of them runs.
+absl::Status CheckInputs(const Options& options) {
+  RETURN_IF_ERROR(LoadDigits(options).status());
+  return InitialParameters(options).status();
+}
+
+}  // namespace
+
+absl::Status RunLauncher(const Options& options, const std::string& program,
+                         const std::vector<std::string>& arguments) {
+  RETURN_IF_ERROR(CheckInputs(options));
+  launch::Supervisor::BlockSignals();
+  ASSIGN_OR_RETURN(const auto store, store::StoreServer::Start({}));
+  std::vector<launch::ChildSpec> children;
+  const auto add = [&](const std::string& name, const char* role, int index) {
+    std::vector<std::string> command = {program};
+    command.insert(command.end(), arguments.begin(), arguments.end());
+    // Of a flag given twice the last counts.
+    command.insert(
+        command.end(),
+        {absl::StrCat("--role=", role), absl::StrCat("--index=", index),
+         absl::StrCat("--master=", store->address()),
+         absl::StrCat("--seed=", options.seed), "--external_store"});
+    children.push_back({name, std::move(command)});
+  };
+  for (int i = 0; i < options.num_servers; ++i) {
+    add(ServerName(i), "server", i);
+  }
+  for (int i = 0; i < options.num_trainers; ++i) {
+    add(TrainerName(i), "trainer", i);
+  }
+  ASSIGN_OR_RETURN(const auto job, launch::Supervisor::Start(children));
+  return job->Wait();
+}
+
+}  // namespace hawser::examples::mnist_ps

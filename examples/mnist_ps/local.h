@@ -1,0 +1,15 @@
+#ifndef HAWSER_EXAMPLES_MNIST_PS_LOCAL_H_
+#define HAWSER_EXAMPLES_MNIST_PS_LOCAL_H_
+
+#include "absl/status/status.h"
+#include "examples/mnist_ps/options.h"
+
+namespace hawser::examples::mnist_ps {
+
+// Trains, tests and reports in this process alone: what the distributed run
+// computes, without the distribution.
+absl::Status RunLocal(const Options& options);
+
+}  // namespace hawser::examples::mnist_ps
+
+#endif  // HAWSER_EXAMPLES_MNIST_PS_LOCAL_H_

@@ -1,0 +1,278 @@
+// Runs the example as a user does, as processes.
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "async/status_matchers.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "nlohmann/json.hpp"
+#include "store/store_server.h"
+#include "tests/program.h"
+
+namespace hawser::examples::mnist_ps {
+namespace {
+
+using async::IsOk;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using tests::Program;
+
+constexpr char kProgram[] = "examples/mnist_ps/mnist_ps";
+
+// The result line, which must be all there is on standard output.
+nlohmann::json Result(const Program& program) {
+  return nlohmann::json::parse(program.Output(), nullptr, false);
+}
+
+// The losses that --log_every=1 printed.
+std::vector<double> Losses(const Program& program) {
+  std::vector<double> losses;
+  std::istringstream lines(program.Errors());
+  for (std::string line; std::getline(lines, line);) {
+    long long step = 0;
+    double loss = 0;
+    if (std::sscanf(line.c_str(), "step %lld loss %lf", &step, &loss) == 2) {
+      EXPECT_EQ(step, static_cast<long long>(losses.size()) + 1);
+      losses.push_back(loss);
+    }
+  }
+  return losses;
+}
+
+std::string TemporaryPath(const std::string& name) {
+  return (std::filesystem::path(::testing::TempDir()) / name).string();
+}
+
+TEST(MnistPsTest, TwoTrainersOnOneServerLearnDrawnDigits) {
+  Program program(kProgram, {"--epochs=2"});
+  ASSERT_EQ(program.Wait(), 0) << program.Errors();
+  const auto result = Result(program);
+  ASSERT_TRUE(result.is_object()) << program.Output();
+  EXPECT_EQ(result["example"], "mnist_ps");
+  EXPECT_GT(result["test_accuracy"], 0.95);
+  EXPECT_LT(result["final_loss"], 0.3);
+  EXPECT_GT(result["samples_per_s"], 0);
+  EXPECT_TRUE(program.Processes().empty());
+}
+
+class ServersTest : public ::testing::TestWithParam<int> {};
+
+TEST_P(ServersTest, OneTrainersLossesAreThoseOfTheLocalRun) {
+  const std::vector<std::string> flags = {"--deterministic", "--seed=5",
+                                          "--epochs=1", "--log_every=1"};
+  std::vector<std::string> local_flags = flags;
+  local_flags.push_back("--local");
+  Program local(kProgram, local_flags);
+  std::vector<std::string> remote_flags = flags;
+  remote_flags.push_back("--trainers=1");
+  remote_flags.push_back(absl::StrCat("--servers=", GetParam()));
+  Program remote(kProgram, remote_flags);
+  ASSERT_EQ(local.Wait(), 0) << local.Errors();
+  ASSERT_EQ(remote.Wait(), 0) << remote.Errors();
+  const std::vector<double> expected = Losses(local);
+  const std::vector<double> actual = Losses(remote);
+  ASSERT_EQ(expected.size(), 157u);
+  ASSERT_EQ(actual.size(), expected.size());
+  for (size_t i = 0; i < expected.size(); ++i) {
+    EXPECT_NEAR(actual[i], expected[i], 1e-6 * std::abs(expected[i]))
+        << "step " << i + 1;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Counts, ServersTest, ::testing::Values(1, 2, 3));
+
+TEST(MnistPsTest, SavedParametersAreWhereTheNextRunStarts) {
+  const std::string path = TemporaryPath("saved.safetensors");
+  Program first(kProgram, {"--servers=2", "--epochs=2", "--save=" + path});
+  ASSERT_EQ(first.Wait(), 0) << first.Errors();
+  Program second(kProgram, {"--local", "--epochs=1", "--init=" + path,
+                            "--log_every=1", "--optimizer=SGD(lr=0)"});
+  ASSERT_EQ(second.Wait(), 0) << second.Errors();
+  EXPECT_EQ(Result(second)["test_accuracy"], Result(first)["test_accuracy"]);
+  ASSERT_FALSE(Losses(second).empty());
+  EXPECT_LT(Losses(second)[0], 1.0);  // Untrained it is log(10), 2.3.
+}
+
+struct BadInput {
+  std::string name;
+  std::vector<std::string> flags;
+  std::string error;
+};
+
+class BadInputTest : public ::testing::TestWithParam<BadInput> {};
+
+TEST_P(BadInputTest, IsOneLineExitCodeOneAndNothingLeft) {
+  std::ofstream(TemporaryPath("header.safetensors"), std::ios::binary)
+      << std::string("\x20\0\0\0\0\0\0\0{\"fc1.weight\":", 22);
+  const std::string idx = TemporaryPath("truncated");
+  std::filesystem::create_directories(idx);
+  for (const char* part : {"train", "t10k"}) {
+    std::ofstream(idx + "/" + part + "-images-idx3-ubyte", std::ios::binary)
+        << std::string(
+               "\0\0\x08\x03\0\0\0\x05\0\0\0\x1c\0\0\0\x1c"
+               "abc",
+               19);
+    std::ofstream(idx + "/" + part + "-labels-idx1-ubyte", std::ios::binary)
+        << std::string(
+               "\0\0\x08\x01\0\0\0\x05"
+               "abcde",
+               13);
+  }
+  Program program(kProgram, GetParam().flags);
+  EXPECT_EQ(program.Wait(), 1);
+  EXPECT_THAT(program.Errors(), HasSubstr(GetParam().error));
+  EXPECT_EQ(program.Output(), "");
+  EXPECT_TRUE(program.Processes().empty());
+  // One line from whoever found it; a launcher adds which child failed.
+  const std::string errors = program.Errors();
+  const auto lines = std::count(errors.begin(), errors.end(), '\n');
+  EXPECT_EQ(lines, 1) << errors;
+}
+
+std::vector<BadInput> BadInputs() {
+  const std::string header = "--init=" + TemporaryPath("header.safetensors");
+  const std::string idx = "--data_dir=" + TemporaryPath("truncated");
+  return {
+      {"MissingData", {"--data_dir=/no/such"}, "/no/such"},
+      {"MissingDataLocal", {"--local", "--data_dir=/no/such"}, "/no/such"},
+      {"TruncatedData", {idx}, "train-images-idx3-ubyte: truncated"},
+      {"MalformedHeader", {header}, "header.safetensors"},
+      {"MalformedHeaderLocal", {"--local", header}, "header.safetensors"},
+      {"UnknownFlagValue", {"--servers=many"}, "'many'"},
+      {"UnknownOptimizer", {"--optimizer=Foo"}, "Foo"},
+      {"NegativeCount", {"--trainers=0"}, "--trainers=0"},
+      {"UnknownRole", {"--role=dog"}, "--role=dog"},
+      {"RoleWithoutMaster", {"--role=server"}, "--master"},
+      {"HoldoutTooLarge", {"--holdout=12000"}, "12000"},
+      {"UnwritableSave", {"--save=/no/such/file"}, "/no/such/file"},
+  };
+}
+
+INSTANTIATE_TEST_SUITE_P(All, BadInputTest, ::testing::ValuesIn(BadInputs()),
+                         [](const auto& p) { return p.param.name; });
+
+TEST(MnistPsTest, BusyPortIsNamed) {
+  const int listener = socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  auto* const generic = reinterpret_cast<sockaddr*>(&address);
+  ASSERT_EQ(bind(listener, generic, sizeof(address)), 0);
+  ASSERT_EQ(listen(listener, 1), 0);
+  socklen_t length = sizeof(address);
+  ASSERT_EQ(getsockname(listener, generic, &length), 0);
+  const std::string master =
+      absl::StrCat("127.0.0.1:", ntohs(address.sin_port));
+  Program program(kProgram, {"--role=server", "--master=" + master});
+  EXPECT_EQ(program.Wait(), 1);
+  EXPECT_THAT(program.Errors(),
+              AllOf(HasSubstr("mnist_ps server0"), HasSubstr(master)));
+  close(listener);
+}
+
+TEST(MnistPsTest, RolesStartedOneByOneMeetAtTheStore) {
+  const auto store = store::StoreServer::Start({});
+  ASSERT_THAT(store, IsOk());
+  const std::vector<std::string> common = {
+      "--trainers=1", "--epochs=1", "--external_store",
+      absl::StrCat("--master=", (*store)->address())};
+  const auto with = [&](const std::string& role) {
+    std::vector<std::string> flags = common;
+    flags.push_back(role);
+    return flags;
+  };
+  Program trainer(kProgram, with("--role=trainer"));
+  Program server(kProgram, with("--role=server"));
+  EXPECT_EQ(trainer.Wait(), 0) << trainer.Errors();
+  EXPECT_EQ(server.Wait(), 0) << server.Errors();
+  EXPECT_GT(Result(trainer)["test_accuracy"], 0.9);
+}
+
+class DeathTest : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(DeathTest, EndsTheOthersWithItsName) {
+  Program program(kProgram, {"--servers=2", "--trainers=2", "--epochs=10000",
+                             "--log_every=1"});
+  ASSERT_TRUE(program.WaitForError("step 20 loss")) << program.Errors();
+  const std::string role = GetParam().substr(0, GetParam().size() - 1);
+  const std::string index = GetParam().substr(GetParam().size() - 1);
+  const auto victims =
+      program.Processes("--role=" + role + " --index=" + index);
+  ASSERT_EQ(victims.size(), 1u);
+  ASSERT_EQ(kill(victims[0], SIGKILL), 0);
+  EXPECT_EQ(program.Wait(std::chrono::seconds(20)), 1);
+  const std::string errors = program.Errors();
+  EXPECT_THAT(errors, HasSubstr(GetParam() + " was killed by signal 9"));
+  for (const std::string name :
+       {"server0", "server1", "trainer0", "trainer1"}) {
+    if (name == GetParam()) continue;
+    const size_t begin = errors.find("mnist_ps " + name + ": ");
+    ASSERT_NE(begin, std::string::npos) << name << " said nothing: " << errors;
+    EXPECT_THAT(errors.substr(begin, errors.find('\n', begin) - begin),
+                HasSubstr(GetParam()));
+  }
+  EXPECT_TRUE(program.Processes().empty());
+}
+
+INSTANTIATE_TEST_SUITE_P(Workers, DeathTest,
+                         ::testing::Values("server0", "server1", "trainer0",
+                                           "trainer1"),
+                         [](const auto& p) { return p.param; });
+
+TEST(MnistPsTest, LauncherStopsItsChildrenWhenToldTo) {
+  Program program(kProgram, {"--epochs=10000", "--log_every=1"});
+  ASSERT_TRUE(program.WaitForError("step 5 loss")) << program.Errors();
+  ASSERT_EQ(kill(program.pid(), SIGTERM), 0);
+  EXPECT_EQ(program.Wait(std::chrono::seconds(20)), 1);
+  EXPECT_TRUE(program.Processes().empty());
+}
+
+TEST(MnistPsTest, ChildrenDieWithAKilledLauncher) {
+  Program program(kProgram, {"--epochs=10000", "--log_every=1"});
+  ASSERT_TRUE(program.WaitForError("step 5 loss")) << program.Errors();
+  const auto children = program.Processes("--role=");
+  ASSERT_EQ(children.size(), 3u);
+  ASSERT_EQ(kill(program.pid(), SIGKILL), 0);
+  EXPECT_EQ(program.Wait(), 128 + SIGKILL);
+  EXPECT_TRUE(tests::WaitUntilGone(children));
+}
+
+// 10,000 real digits in HAWSER_MNIST_DIR: the last 2,000 are for testing.
+class RealDigitsTest : public ::testing::TestWithParam<std::pair<int, int>> {};
+
+TEST_P(RealDigitsTest, AreClassifiedWell) {
+  const char* directory = std::getenv("HAWSER_MNIST_DIR");
+  if (directory == nullptr) {
+    GTEST_SKIP() << "HAWSER_MNIST_DIR does not name a directory of digits";
+  }
+  const auto [servers, trainers] = GetParam();
+  Program program(kProgram,
+                  {absl::StrCat("--data_dir=", directory), "--holdout=2000",
+                   "--epochs=10", absl::StrCat("--servers=", servers),
+                   absl::StrCat("--trainers=", trainers)});
+  ASSERT_EQ(program.Wait(std::chrono::seconds(200)), 0) << program.Errors();
+  EXPECT_GE(Result(program)["test_accuracy"], 0.945);
+}
+
+INSTANTIATE_TEST_SUITE_P(ServersAndTrainers, RealDigitsTest,
+                         ::testing::Values(std::pair{1, 1}, std::pair{1, 2},
+                                           std::pair{3, 1}, std::pair{3, 2}),
+                         [](const auto& p) {
+                           return absl::StrCat(p.param.first, "_",
+                                               p.param.second);
+                         });
+
+}  // namespace
+}  // namespace hawser::examples::mnist_ps

@@ -1,0 +1,174 @@
+#include "examples/mnist_ps/options.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <filesystem>
+#include <random>
+#include <vector>
+
+#include "absl/flags/flag.h"
+#include "absl/flags/parse.h"
+#include "absl/flags/usage.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "async/status_macros.h"
+#include "optim/make_update_rule.h"
+
+ABSL_FLAG(int, servers, 1, "Processes that hold the parameters.");
+ABSL_FLAG(int, trainers, 2, "Processes that compute gradients.");
+ABSL_FLAG(std::string, role, "",
+          "Run as one process of a job, \"server\" or \"trainer\", instead of "
+          "starting the whole job; needs --index and --master.");
+ABSL_FLAG(int, index, 0, "Which server or trainer --role is, from 0.");
+ABSL_FLAG(std::string, master, "",
+          "host:port where the processes of a job meet; served by server 0.");
+ABSL_FLAG(bool, external_store, false,
+          "The store at --master is already served by another process.");
+ABSL_FLAG(bool, local, false,
+          "Train the same model in this process alone, without servers.");
+ABSL_FLAG(std::string, data_dir, "",
+          "Directory of MNIST's IDX files, plain or gzip; without it digits "
+          "are drawn.");
+ABSL_FLAG(int64_t, holdout, 0,
+          "Keep the last N samples for testing; 0 uses the t10k files, or 2000 "
+          "drawn digits.");
+ABSL_FLAG(int64_t, epochs, 5, "Passes over the training samples.");
+ABSL_FLAG(int64_t, batch_size, 64, "Samples per step and trainer.");
+ABSL_FLAG(std::string, optimizer, "SGD(lr=0.05,momentum=0.9)",
+          "Update rule and its options, such as Adam(lr=0.001).");
+ABSL_FLAG(uint64_t, seed, 1,
+          "Seed of a --deterministic run, and of processes started one by one, "
+          "all of which need the same.");
+ABSL_FLAG(bool, deterministic, false,
+          "Fix initial values and the order of samples by --seed. The result "
+          "is the same every time with one trainer; several trainers' updates "
+          "still interleave as they come.");
+ABSL_FLAG(std::string, init, "",
+          "Start from the parameters of this "
+          "safetensors file.");
+ABSL_FLAG(std::string, save, "",
+          "Write the trained parameters to this "
+          "safetensors file.");
+ABSL_FLAG(int64_t, log_every, 0,
+          "Print the loss of every Nth step in full; 0 prints none.");
+
+namespace hawser::examples::mnist_ps {
+namespace {
+
+absl::Status AtLeast(const char* flag, int64_t value, int64_t least) {
+  if (value >= least) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("--", flag, "=", value, ": must be ", least, " or more"));
+}
+
+absl::StatusOr<Role> ParseRole(const std::string& role, bool local) {
+  if (local && !role.empty()) {
+    return absl::InvalidArgumentError("--local and --role exclude each other");
+  }
+  if (local) return Role::kLocal;
+  if (role.empty()) return Role::kLauncher;
+  if (role == "server") return Role::kServer;
+  if (role == "trainer") return Role::kTrainer;
+  return absl::InvalidArgumentError(
+      absl::StrCat("--role=", role, ": must be server or trainer"));
+}
+
+absl::Status SplitMaster(Options& options) {
+  const size_t colon = options.master.rfind(':');
+  if (colon == std::string::npos || colon == 0 ||
+      !absl::SimpleAtoi(options.master.substr(colon + 1),
+                        &options.master_port) ||
+      options.master_port < 1 || options.master_port > 65535) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--master=", options.master,
+                     ": --role needs host:port, the same for every process"));
+  }
+  options.master_host = options.master.substr(0, colon);
+  return absl::OkStatus();
+}
+
+absl::Status CheckPlace(Options& options) {
+  if (options.role != Role::kServer && options.role != Role::kTrainer) {
+    return absl::OkStatus();
+  }
+  const int count = options.role == Role::kServer ? options.num_servers
+                                                  : options.num_trainers;
+  if (options.index < 0 || options.index >= count) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--index=", options.index, ": must be 0 to ", count - 1,
+                     ", there being ", count, " of that role"));
+  }
+  return SplitMaster(options);
+}
+
+// A run that cannot save is better not begun.
+absl::Status CheckSavePath(const std::string& path) {
+  if (path.empty()) return absl::OkStatus();
+  const std::filesystem::path directory =
+      std::filesystem::absolute(path).parent_path();
+  if (access(directory.c_str(), W_OK | X_OK) == 0) return absl::OkStatus();
+  return absl::ErrnoToStatus(
+      errno,
+      absl::StrCat("--save=", path, ": cannot write in ", directory.string()));
+}
+
+}  // namespace
+
+std::string ServerName(int index) { return absl::StrCat("server", index); }
+std::string TrainerName(int index) { return absl::StrCat("trainer", index); }
+
+absl::StatusOr<Options> ParseOptions(int argc, char** argv) {
+  absl::SetProgramUsageMessage(
+      "Trains a digit classifier whose parameters live on server processes.\n"
+      "  mnist_ps --servers=2 --trainers=2\n"
+      "  mnist_ps --data_dir=DIR --holdout=2000 --epochs=10\n"
+      "  mnist_ps --role=server --index=0 --master=127.0.0.1:29500");
+  const std::vector<char*> rest = absl::ParseCommandLine(argc, argv);
+  if (rest.size() > 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("unexpected argument ", rest[1]));
+  }
+  Options options;
+  ASSIGN_OR_RETURN(options.role, ParseRole(absl::GetFlag(FLAGS_role),
+                                           absl::GetFlag(FLAGS_local)));
+  options.num_servers = absl::GetFlag(FLAGS_servers);
+  options.num_trainers = absl::GetFlag(FLAGS_trainers);
+  options.index = absl::GetFlag(FLAGS_index);
+  options.master = absl::GetFlag(FLAGS_master);
+  options.external_store = absl::GetFlag(FLAGS_external_store);
+  options.data_dir = absl::GetFlag(FLAGS_data_dir);
+  options.holdout = absl::GetFlag(FLAGS_holdout);
+  options.batch_samples = absl::GetFlag(FLAGS_batch_size);
+  options.num_epochs = absl::GetFlag(FLAGS_epochs);
+  options.log_every = absl::GetFlag(FLAGS_log_every);
+  options.init_path = absl::GetFlag(FLAGS_init);
+  options.save_path = absl::GetFlag(FLAGS_save);
+  RETURN_IF_ERROR(AtLeast("servers", options.num_servers, 1));
+  RETURN_IF_ERROR(AtLeast("trainers", options.num_trainers, 1));
+  RETURN_IF_ERROR(AtLeast("epochs", options.num_epochs, 1));
+  RETURN_IF_ERROR(AtLeast("batch_size", options.batch_samples, 1));
+  RETURN_IF_ERROR(AtLeast("holdout", options.holdout, 0));
+  RETURN_IF_ERROR(AtLeast("log_every", options.log_every, 0));
+  RETURN_IF_ERROR(CheckPlace(options));
+  RETURN_IF_ERROR(CheckSavePath(options.save_path));
+
+  const std::string optimizer = absl::GetFlag(FLAGS_optimizer);
+  auto rule = optim::ParseRuleSpec(optimizer);
+  if (rule.ok()) {
+    options.rule = *rule;
+    const auto made = optim::MakeUpdateRule(options.rule);
+    if (!made.ok()) rule = made.status();
+  }
+  if (!rule.ok()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--optimizer=", optimizer, ": ", rule.status().message()));
+  }
+  options.seed = absl::GetFlag(FLAGS_deterministic) ? absl::GetFlag(FLAGS_seed)
+                                                    : std::random_device()();
+  return options;
+}
+
+}  // namespace hawser::examples::mnist_ps

@@ -1,0 +1,63 @@
+#ifndef HAWSER_EXAMPLES_MNIST_PS_OPTIONS_H_
+#define HAWSER_EXAMPLES_MNIST_PS_OPTIONS_H_
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "optim/rule_spec.h"
+
+namespace hawser::examples::mnist_ps {
+
+// What this process does.
+enum class Role {
+  kLauncher,  // Starts the others as child processes and watches them.
+  kServer,    // Holds parameters.
+  kTrainer,   // Computes gradients; trainer 0 also tests and reports.
+  kLocal,     // Trains alone, without any other process.
+};
+
+struct Options {
+  Role role = Role::kLauncher;
+  int num_servers = 1;
+  int num_trainers = 2;
+  // Which server or which trainer this process is, from 0.
+  int index = 0;
+  // Where the store is at which all processes meet: host:port, and its parts.
+  std::string master;
+  std::string master_host;
+  int master_port = 0;
+  // Somebody else (the launcher) serves the store at `master`; otherwise
+  // server 0 does.
+  bool external_store = false;
+
+  // Directory of IDX files; digits are drawn where it is empty.
+  std::string data_dir;
+  // Samples kept for testing; 0 for the data set's own test files.
+  int64_t holdout = 0;
+  int64_t batch_samples = 64;
+  int64_t num_epochs = 5;
+  optim::RuleSpec rule;
+  uint64_t seed = 1;
+  // Every nth step prints its loss in full; 0 for none.
+  int64_t log_every = 0;
+  std::string init_path;
+  std::string save_path;
+
+  int world_size() const { return num_servers + num_trainers; }
+};
+
+// The name of a worker: "server0", "trainer1".
+std::string ServerName(int index);
+std::string TrainerName(int index);
+
+// Reads the command line's flags. kInvalidArgument names the flag that is wrong
+// and what it may be.
+//
+// The seed is --seed for a --deterministic run and for single processes of a
+// job, which have to agree on one; otherwise a random one.
+absl::StatusOr<Options> ParseOptions(int argc, char** argv);
+
+}  // namespace hawser::examples::mnist_ps
+
+#endif  // HAWSER_EXAMPLES_MNIST_PS_OPTIONS_H_

@@ -1,0 +1,41 @@
+#ifndef HAWSER_EXAMPLES_MNIST_PS_REMOTE_LEARNER_H_
+#define HAWSER_EXAMPLES_MNIST_PS_REMOTE_LEARNER_H_
+
+#include <memory>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "dist_optim/distributed_optimizer.h"
+#include "examples/mnist_ps/job_member.h"
+#include "examples/mnist_ps/options.h"
+#include "examples/mnist_ps/training_loop.h"
+#include "rref/rref.h"
+#include "tensor/tensor.h"
+
+namespace hawser::examples::mnist_ps {
+
+// The model with its parameters on servers, layer i on server i modulo their
+// number. One step fetches the parameters, computes loss and gradients, sends
+// the gradients to where the parameters are and has them applied there.
+class RemoteLearner : public Learner {
+ public:
+  // Makes the parameters if `create`, otherwise waits for whoever does.
+  // `member` must outlive the learner.
+  static absl::StatusOr<std::unique_ptr<RemoteLearner>> Create(
+      JobMember& member, const Options& options, bool create);
+
+  absl::StatusOr<double> Step(const data::Batch& batch) override;
+  absl::StatusOr<std::vector<Tensor>> Parameters() override;
+
+ private:
+  RemoteLearner(JobMember& member, std::vector<rref::RRef<Tensor>> references,
+                std::unique_ptr<dist_optim::DistributedOptimizer> optimizer);
+
+  JobMember& member_;
+  const std::vector<rref::RRef<Tensor>> references_;
+  const std::unique_ptr<dist_optim::DistributedOptimizer> optimizer_;
+};
+
+}  // namespace hawser::examples::mnist_ps
+
+#endif  // HAWSER_EXAMPLES_MNIST_PS_REMOTE_LEARNER_H_

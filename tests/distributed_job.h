@@ -1,0 +1,48 @@
+// Workers of one process with references, distributed autograd and distributed
+// optimizers.
+
+#ifndef HAWSER_TESTS_DISTRIBUTED_JOB_H_
+#define HAWSER_TESTS_DISTRIBUTED_JOB_H_
+
+#include <memory>
+
+#include "dist_autograd/dist_autograd_service.h"
+#include "dist_optim/dist_optim_service.h"
+#include "gtest/gtest.h"
+#include "rpc/agent_test_fixture.h"
+#include "rref/rref_service.h"
+
+namespace hawser::tests {
+
+struct DistributedJobOptions {
+  rref::RRefOptions references = {};
+  dist_autograd::DistAutogradOptions autograd = {};
+};
+
+// Starts workers "w0", "w1", ... with all services.
+inline void StartDistributed(rpc::TestJob& job, int world_size,
+                             const DistributedJobOptions& options = {}) {
+  job.StartAll(world_size, [&](int, rpc::AgentOptions& agent) {
+    agent.services.push_back(
+        std::make_unique<rref::RRefService>(options.references));
+    agent.services.push_back(
+        std::make_unique<dist_autograd::DistAutogradService>(options.autograd));
+    agent.services.push_back(std::make_unique<dist_optim::DistOptimService>());
+  });
+}
+
+// What must hold once all handles and contexts are gone.
+inline void ExpectNothingLeft(rpc::Agent& agent) {
+  const auto* autograd = agent.service<dist_autograd::DistAutogradService>();
+  EXPECT_EQ(autograd->engine()->num_contexts(), 0u) << agent.info().name;
+  const rref::Protocol::Counts references =
+      agent.service<rref::RRefService>()->protocol()->counts();
+  EXPECT_EQ(references.owner.owners, 0u) << agent.info().name;
+  EXPECT_EQ(references.owner.forks, 0u) << agent.info().name;
+  EXPECT_EQ(references.user.users, 0u) << agent.info().name;
+  EXPECT_EQ(references.user.pending_children, 0u) << agent.info().name;
+}
+
+}  // namespace hawser::tests
+
+#endif  // HAWSER_TESTS_DISTRIBUTED_JOB_H_

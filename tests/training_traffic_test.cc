@@ -1,0 +1,102 @@
+// What one training step over a parameter of another worker moves.
+
+#include <cstdint>
+#include <memory>
+#include <utility>
+
+#include "absl/status/statusor.h"
+#include "async/status_matchers.h"
+#include "autograd/ops/elementwise.h"
+#include "autograd/ops/reduce.h"
+#include "autograd/variable.h"
+#include "dist_autograd/dist_autograd.h"
+#include "dist_optim/distributed_optimizer.h"
+#include "gtest/gtest.h"
+#include "optim/sgd.h"
+#include "rpc/function.h"
+#include "rpc/transport_test_param.h"
+#include "rref/rref.h"
+#include "tensor/tensor.h"
+#include "tests/distributed_job.h"
+
+namespace hawser::tests {
+namespace {
+
+using ::hawser::async::IsOk;
+
+constexpr int64_t kElements = 65536;
+constexpr uint64_t kBytes = kElements * sizeof(float);
+
+inline constexpr rpc::Function<Tensor(double)> kMakeParameter{
+    "tests.MakeParameter"};
+
+absl::StatusOr<Tensor> MakeParameter(double value) {
+  Tensor t = Tensor::Full({kElements}, value);
+  if (absl::Status status = autograd::SetRequiresGrad(t); !status.ok()) {
+    return status;
+  }
+  return t;
+}
+
+class TrainingTrafficTest : public testing::TestWithParam<rpc::TransportParam> {
+ protected:
+  void SetUp() override {
+    ASSERT_THAT(job_.registry().Register(kMakeParameter, MakeParameter),
+                IsOk());
+    StartDistributed(job_, 2);
+  }
+
+  rpc::TestJob job_{rpc::MakeTransportFactory(GetParam())};
+};
+
+TEST_P(TrainingTrafficTest, ParameterComesOnceAndGradientGoesOnce) {
+  rpc::Agent& trainer = job_.agent(0);
+  rpc::Agent& owner = job_.agent(1);
+  auto parameter = rref::Remote(trainer, "w1", kMakeParameter, 3.0);
+  ASSERT_THAT(parameter, IsOk());
+  auto optimizer = dist_optim::DistributedOptimizer::Create(
+      trainer, optim::Sgd({.lr = 0.25}), {*parameter});
+  ASSERT_THAT(optimizer, IsOk());
+  const rpc::TransferTotals trainer_before = trainer.transfer_totals();
+  const rpc::TransferTotals owner_before = owner.transfer_totals();
+  {
+    auto context = dist_autograd::ContextScope::Open(trainer);
+    ASSERT_THAT(context, IsOk());
+    auto here = parameter->ToHere();
+    ASSERT_THAT(here, IsOk());
+    auto square = autograd::Mul(*here, *here);
+    ASSERT_THAT(square, IsOk());
+    auto loss = autograd::Sum(*square);
+    ASSERT_THAT(loss, IsOk());
+    ASSERT_THAT(dist_autograd::Backward(trainer, (*context)->id(), {*loss}),
+                IsOk());
+    ASSERT_THAT((*optimizer)->Step((*context)->id()), IsOk());
+  }
+  const rpc::TransferTotals trainer_after = trainer.transfer_totals();
+  const rpc::TransferTotals owner_after = owner.transfer_totals();
+  // The parameter one way, its gradient the other; one copy at each receiver.
+  for (const auto& [before, after] : {std::pair(trainer_before, trainer_after),
+                                      std::pair(owner_before, owner_after)}) {
+    EXPECT_EQ(after.tensor_bytes_sent - before.tensor_bytes_sent, kBytes);
+    EXPECT_EQ(after.tensor_bytes_received - before.tensor_bytes_received,
+              kBytes);
+    EXPECT_EQ(after.tensor_bytes_copied_to_receive -
+                  before.tensor_bytes_copied_to_receive,
+              kBytes);
+    EXPECT_EQ(
+        after.tensor_bytes_copied_to_send - before.tensor_bytes_copied_to_send,
+        0u);
+  }
+  // 3 - 0.25 * (2 * 3).
+  auto updated = parameter->ToHere();
+  ASSERT_THAT(updated, IsOk());
+  EXPECT_EQ(updated->data<float>()[0], 1.5f);
+  EXPECT_EQ(updated->data<float>()[kElements - 1], 1.5f);
+}
+
+INSTANTIATE_TEST_SUITE_P(Transports, TrainingTrafficTest,
+                         testing::ValuesIn(rpc::kTransportParams),
+                         rpc::TransportParamName());
+
+}  // namespace
+}  // namespace hawser::tests
