@@ -114,6 +114,26 @@ TEST(ThreadPoolTest, CapHoldsClosuresBackUntilAThreadGoesOn) {
   EXPECT_THAT(JoinAll(std::move(blocked)).Wait(), IsOk());
 }
 
+TEST(ThreadPoolTest, ThreadThatGoesOnTakesNoMoreWorkThanTheTargetAllows) {
+  ThreadPool pool({.num_threads = 1});
+  Promise<void> gate;
+  std::atomic<bool> third_ran = false;
+  Future<void> first = RunOn(
+      pool,
+      [wait_for = gate.future()]() -> absl::Status { return wait_for.Wait(); });
+  Future<void> second = RunOn(pool, [&] {
+    pool.Post([&] { third_ran = true; });
+    gate.Set(absl::OkStatus());
+    // The first one's thread ends up idle although a closure is queued.
+    while (pool.stats().num_idle == 0 && !third_ran) std::this_thread::yield();
+    EXPECT_FALSE(third_ran);
+  });
+  EXPECT_THAT(first.Wait(), IsOk());
+  EXPECT_THAT(second.Wait(), IsOk());
+  pool.Shutdown();
+  EXPECT_TRUE(third_ran);
+}
+
 TEST(ThreadPoolTest, ShutdownDrainsAndIsIdempotent) {
   ThreadPool pool({.num_threads = 2});
   std::atomic<int> ran = 0;
