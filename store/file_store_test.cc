@@ -141,8 +141,9 @@ TEST(FileStoreTest, UnfinishedRecordIsIgnoredAndReplaced) {
   auto first = MustOpen({.path = dir.File()});
   auto second = MustOpen({.path = dir.File()});
   EXPECT_THAT(first->Set("a", "1"), IsOk());
-  // 100 bytes announced, 3 there.
-  AppendBytes(dir.File(), std::string("\1\2\3\4\x64\0\0\0abc", 11));
+  // 100 bytes announced, 80 there: more than the record that replaces them.
+  AppendBytes(dir.File(),
+              std::string("\1\2\3\4\x64\0\0\0", 8) + std::string(80, '\xff'));
   EXPECT_THAT(second->Get("a"), IsOkAndHolds("1"));
   EXPECT_THAT(second->Set("b", "2"), IsOk());
   AppendBytes(dir.File(), "\7");
