@@ -118,14 +118,22 @@ absl::Status Context::BeginPass(std::shared_ptr<Pass> pass) {
 
 void Context::EndPass(const Pass& pass, const absl::Status& status) {
   std::shared_ptr<Pass> ended;
+  std::shared_ptr<Pass> dropped;
   async::MutexLock lock(&mutex_);
-  RecordEndLocked(pass.options().id, status);
   if (pass_.get() == &pass) ended = std::move(pass_);
+  if (released_) return;
+  dropped =
+      RecordEndLocked(pass.options().id, status, status.ok() ? ended : nullptr);
 }
 
-void Context::RecordEndLocked(const PassId& id, const absl::Status& status) {
+std::shared_ptr<Pass> Context::RecordEndLocked(const PassId& id,
+                                               const absl::Status& status,
+                                               std::shared_ptr<Pass> pass) {
   EndedPass& last = ended_[id.root];
-  if (id.number > last.number) last = {id.number, status};
+  if (id.number <= last.number) return nullptr;
+  std::shared_ptr<Pass> dropped = std::move(last.pass);
+  last = {id.number, status, std::move(pass)};
+  return dropped;
 }
 
 absl::StatusOr<Context::Participation> Context::JoinPass(
@@ -139,8 +147,8 @@ absl::StatusOr<Context::Participation> Context::JoinPass(
       running = pass_;
       if (auto it = ended_.find(id.root);
           it != ended_.end() && it->second.number >= id.number) {
-        if (it->second.number == id.number && it->second.status.ok()) {
-          return Participation();
+        if (it->second.pass != nullptr && it->second.number == id.number) {
+          return Participation{it->second.pass, false};
         }
         if (it->second.number == id.number) return it->second.status;
         return absl::AbortedError("a later backward pass has ended already");
@@ -171,8 +179,9 @@ absl::StatusOr<Context::Participation> Context::JoinPass(
 
 std::shared_ptr<Pass> Context::RefusePass(const PassId& id,
                                           const absl::Status& status) {
+  std::shared_ptr<Pass> dropped;
   async::MutexLock lock(&mutex_);
-  RecordEndLocked(id, status);
+  dropped = RecordEndLocked(id, status, nullptr);
   if (pass_ == nullptr || pass_->options().id != id) return nullptr;
   return pass_;
 }
@@ -197,9 +206,11 @@ absl::Status Context::Carry(const RecvFunction& recv,
 std::shared_ptr<Pass> Context::Release() {
   Messages messages;
   Gradients gradients;
+  absl::flat_hash_map<rpc::WorkerId, EndedPass> ended;
   std::shared_ptr<Pass> running;
   async::MutexLock lock(&mutex_);
   released_ = true;
+  std::swap(ended, ended_);
   std::swap(messages, messages_);
   std::swap(gradients, gradients_);
   gradient_index_.clear();

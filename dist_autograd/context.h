@@ -87,8 +87,9 @@ class Context final : public GradientCarrier,
   void EndPass(const Pass& pass, const absl::Status& status);
   std::shared_ptr<Pass> pass() const;
 
-  // Takes part in the pass that `options` names: the running one, or a new one
-  // that is not started. Null if it has ended well.
+  // Takes part in the pass that `options` names: the running one, a new one
+  // that is not started, or, for messages that come late, the one that has
+  // ended well.
   //
   //   kAborted             it is older than another one of its root worker.
   //   kFailedPrecondition  a pass of another worker is running, or after
@@ -121,7 +122,10 @@ class Context final : public GradientCarrier,
     bool is_source = false;
   };
 
-  void RecordEndLocked(const PassId& id, const absl::Status& status)
+  // Returns what is to be destroyed without the lock.
+  std::shared_ptr<Pass> RecordEndLocked(const PassId& id,
+                                        const absl::Status& status,
+                                        std::shared_ptr<Pass> pass)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const ContextId id_;
@@ -138,6 +142,8 @@ class Context final : public GradientCarrier,
   struct EndedPass {
     uint64_t number = 0;
     absl::Status status;
+    // Set if it ended well.
+    std::shared_ptr<Pass> pass;
   };
   absl::flat_hash_map<rpc::WorkerId, EndedPass> ended_ ABSL_GUARDED_BY(mutex_);
 };

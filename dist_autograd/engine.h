@@ -31,7 +31,7 @@ struct DistAutogradOptions {
   // a pass is answered only at the pass's end, so that this repeats its tensors
   // in vain: only for transports that lose messages. Unset: as long as the
   // pass.
-  std::optional<absl::Duration> gradient_attempt_timeout;
+  std::optional<absl::Duration> gradient_attempt_timeout = {};
   // The same for messages without tensors.
   absl::Duration control_attempt_timeout = absl::Seconds(2);
 };
@@ -51,7 +51,7 @@ struct BackwardOptions {
   bool retain_graph = false;
   BackwardMode mode = BackwardMode::kSmart;
   // Of the whole pass; unset: the agent's default.
-  std::optional<absl::Duration> timeout;
+  std::optional<absl::Duration> timeout = {};
 };
 
 // Distributed autograd of one worker: its contexts, what messages record, and

@@ -15,7 +15,18 @@
 namespace hawser::dist_autograd {
 namespace {
 
+// A worker gives up a little before the one that waits for it, at most this
+// much, so that its error, which says what is missing, comes in time.
 constexpr absl::Duration kMaxReportTime = absl::Milliseconds(500);
+// A year: more is not meant.
+constexpr uint64_t kMaxTimeLeftUs = uint64_t{365} * 24 * 3600 * 1'000'000;
+// What a message says that is sent at the last moment.
+constexpr absl::Duration kMinTimeLeft = absl::Microseconds(1);
+
+// Stands before the errors of another worker.
+std::string BackwardOn(const std::string& worker) {
+  return absl::StrCat("backward on worker '", worker, "'");
+}
 
 // Sends the messages of one pass through the agent, until its deadline.
 class AgentTransport final : public PassTransport {
@@ -41,9 +52,14 @@ class AgentTransport final : public PassTransport {
           "the worker was shut down during a backward pass"));
     }
     rpc::MethodCallOptions options;
-    options.timeout =
-        std::max(absl::ZeroDuration(),
-                 async::TimeBetween(agent->clock().Now(), deadline_));
+    options.timeout = rpc::kNoTimeout;
+    if (deadline_ != async::kNever) {
+      const absl::Duration left = std::max(
+          kMinTimeLeft, async::TimeBetween(agent->clock().Now(), deadline_));
+      options.timeout = left;
+      request.set_time_left_us(
+          static_cast<uint64_t>(absl::ToInt64Microseconds(left)));
+    }
     options.attempt_timeout = options_.gradient_attempt_timeout;
     options.inherit_deadline = false;
     return agent
@@ -52,8 +68,7 @@ class AgentTransport final : public PassTransport {
             std::move(tensors), options)
         .Then([name = peer->second.name](
                   absl::StatusOr<rpc::Message<v1::GradientReply>> reply) {
-          return rref::WithPrefix(
-              absl::StrCat("backward on worker '", name, "'"), reply.status());
+          return rref::WithPrefix(BackwardOn(name), reply.status());
         });
   }
 
@@ -197,20 +212,17 @@ async::Future<rpc::Message<v1::GradientReply>> Engine::HandleGradient(
   }
   if (!context.ok()) return async::MakeReadyFuture<Reply>(context.status());
   (*context)->AddSource(call.peer);
-  // A little before the caller's, so that the error says what is missing.
-  async::MonotonicTime deadline = call.deadline;
+  async::MonotonicTime deadline = async::kNever;
   if (const rref::AgentHandle::Use agent = agent_->Acquire();
-      agent && deadline != async::kNever) {
-    const absl::Duration left =
-        async::TimeBetween(agent->clock().Now(), deadline);
+      agent && request.body.time_left_us() != 0) {
+    const absl::Duration left = absl::Microseconds(
+        std::min(request.body.time_left_us(), kMaxTimeLeftUs));
     deadline = async::AddDelay(agent->clock().Now(),
                                left - std::min(left / 10, kMaxReportTime));
   }
   absl::StatusOr<Context::Participation> joined = (*context)->JoinPass(
       options, [&] { return MakeTransport(**context, deadline); });
   if (!joined.ok()) return async::MakeReadyFuture<Reply>(joined.status());
-  // It has ended well: a repetition of a message.
-  if (joined->pass == nullptr) return async::MakeReadyFuture<Reply>(Reply());
   if (joined->is_new) {
     FailAt(deadline, joined->pass);
     joined->pass->Start({});
@@ -224,11 +236,13 @@ async::Future<rpc::Message<v1::GradientReply>> Engine::HandleGradient(
 }
 
 async::Future<rpc::Message<v1::AbortPassReply>> Engine::HandleAbortPass(
-    const rpc::MethodCall&, rpc::Message<v1::AbortPassRequest> request) {
+    const rpc::MethodCall& call, rpc::Message<v1::AbortPassRequest> request) {
   using Reply = rpc::Message<v1::AbortPassReply>;
   const PassOptions options = FromProto(request.body.pass());
-  absl::Status error(static_cast<absl::StatusCode>(request.body.code()),
-                     request.body.message());
+  absl::Status error = rref::WithPrefix(
+      BackwardOn(call.peer.name),
+      absl::Status(static_cast<absl::StatusCode>(request.body.code()),
+                   request.body.message()));
   if (error.ok()) {
     return async::MakeReadyFuture<Reply>(
         absl::InvalidArgumentError("a pass was aborted without an error"));

@@ -108,6 +108,8 @@ async::Future<void> Pass::Receive(rpc::WorkerId from,
     first = root_nodes_.empty() && !held_.has_value();
     if (first) held_ = message;
     held = held_ == message;
+    // What it causes is to be sent before this part can end.
+    ++outstanding_;
   }
   absl::Status status = ApplyGradients(from, request, std::move(tensors));
   if (status.ok() && request.has_roster()) {
@@ -116,6 +118,7 @@ async::Future<void> Pass::Receive(rpc::WorkerId from,
   if (!status.ok()) Fail(status);
   if (options_.smart) Announce();
   if (first) FinishOne();
+  FinishOne();
   if (held) return done();
   return async::MakeReadyFuture<void>(std::move(status));
 }
@@ -282,7 +285,7 @@ void Pass::Send(rpc::WorkerId to, v1::GradientRequest request,
   *request.mutable_pass() = ToProto(options_);
   {
     async::MutexLock lock(&mutex_);
-    if (!done_.has_value()) return;
+    if (failed_) return;
     Peer& peer = peers_[to];
     request.set_sequence(++peer.last_sequence);
     for (const uint64_t message : std::exchange(peer.skips, {})) {
@@ -347,6 +350,7 @@ bool Pass::Complete(absl::Status status) {
   {
     async::MutexLock lock(&mutex_);
     done.swap(done_);
+    if (done.has_value()) failed_ = !status.ok();
   }
   if (!done.has_value()) return false;
   context_->EndPass(*this, status);

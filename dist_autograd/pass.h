@@ -96,8 +96,9 @@ class Pass : public std::enable_shared_from_this<Pass> {
   // knows of the pass.
   void Start(std::vector<Tensor> root_gradients);
 
-  // News from another participant. The future is the answer: that of the
-  // message which made this worker take part is ready when `done` is.
+  // News from another participant, which may come after the end. The future is
+  // the answer: that of the message which made this worker take part is ready
+  // when `done` is.
   async::Future<void> Receive(rpc::WorkerId from,
                               const v1::GradientRequest& request,
                               std::vector<Tensor> tensors);
@@ -177,9 +178,11 @@ class Pass : public std::enable_shared_from_this<Pass> {
   // The message whose answer is held: from whom and its sequence.
   std::optional<std::pair<rpc::WorkerId, uint64_t>> held_
       ABSL_GUARDED_BY(mutex_);
-  // The local graph, the start, and each message without an answer.
+  // The local graph, the start, each message without an answer, and each that
+  // is being received.
   int64_t outstanding_ ABSL_GUARDED_BY(mutex_) = 2;
   std::optional<async::Promise<void>> done_ ABSL_GUARDED_BY(mutex_);
+  bool failed_ ABSL_GUARDED_BY(mutex_) = false;
   async::Future<void> done_future_;
 };
 

@@ -44,8 +44,10 @@ absl::Status OwnerTable::Share(RRefId rref, ForkId fork, WorkerRun holder,
   async::MutexLock lock(&mutex_);
   if (auto it = lost_.find(holder); it != lost_.end()) return it->second;
   Entry& entry = entries_[rref];
-  if (entry.value == nullptr) entry.value = std::move(value);
-  entry.arrived = true;
+  if (entry.value == nullptr) {
+    entry.value = std::move(value);
+    entry.arrived = true;
+  }
   entry.forks.emplace(fork, ForkState{holder, true, generation_});
   return absl::OkStatus();
 }

@@ -81,6 +81,15 @@ TEST_F(OwnerTableTest, FetchBeforeCreationGetsTheValue) {
   EXPECT_EQ(table_.counts().awaited, 0u);
 }
 
+TEST_F(OwnerTableTest, AwaitedValueMayBeSharedBeforeItsCreation) {
+  auto awaited = table_.Find(Ref(kA, 1));
+  ASSERT_THAT(awaited, IsOk());
+  EXPECT_THAT(table_.Share(Ref(kA, 1), Fork(kOwner, 5), kB, *awaited), IsOk());
+  Run(table_.RemoveFork(Ref(kA, 1), Fork(kOwner, 5)));
+  EXPECT_EQ(table_.counts().awaited, 1u);
+  EXPECT_EQ(*table_.Create(Ref(kA, 1), Fork(kA, 2), kA), *awaited);
+}
+
 TEST_F(OwnerTableTest, CreationTwiceIsRefused) {
   ASSERT_THAT(table_.Create(Ref(kA, 1), Fork(kA, 2), kA), IsOk());
   EXPECT_THAT(table_.Create(Ref(kA, 1), Fork(kA, 2), kA),

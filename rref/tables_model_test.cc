@@ -160,6 +160,7 @@ class Model {
     Post([this, from, to, rref, fork, finish] {
       auto value = workers_[to]->owners.Create(rref, fork, Run(from));
       if (!value.ok()) {
+        EXPECT_EQ(value.status().code(), absl::StatusCode::kAborted);
         Post([finish, status = value.status()] { finish(status); });
         return;
       }

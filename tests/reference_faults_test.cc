@@ -106,8 +106,8 @@ class ReferenceFaultsTest : public testing::TestWithParam<uint64_t> {
     lossy.duplicate_reply = 0.2;
     lossy.max_delay = absl::Milliseconds(3);
     for (const char* method :
-         {"RRefService/Control", "RRefService/Fetch",
-          "DistAutogradService/Gradient", "DistAutogradService/AbortPass",
+         {"RRefService/Control", "DistAutogradService/Gradient",
+          "DistAutogradService/AbortPass",
           "DistAutogradService/ReleaseContext"}) {
       job_.network().SetMethodFaults(std::string("/hawser.v1.") + method,
                                      lossy);
@@ -116,7 +116,7 @@ class ReferenceFaultsTest : public testing::TestWithParam<uint64_t> {
     late.drop_request = 0;
     late.drop_reply = 0;
     for (const char* method :
-         {"WorkerService/Call", "RRefService/Create",
+         {"WorkerService/Call", "RRefService/Create", "RRefService/Fetch",
           "DistOptimService/CreateOptimizer", "DistOptimService/Step"}) {
       job_.network().SetMethodFaults(std::string("/hawser.v1.") + method, late);
     }

@@ -1,0 +1,150 @@
+#include "dist_autograd/context.h"
+
+#include <memory>
+#include <vector>
+
+#include "async/status_matchers.h"
+#include "autograd/variable.h"
+#include "dist_autograd/pass.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tensor/tensor.h"
+
+namespace hawser::dist_autograd {
+namespace {
+
+using async::IsOk;
+using async::StatusIs;
+
+rpc::WorkerInfo WorkerNamed(const char* name, int id) {
+  return {name, rpc::WorkerId(id), rpc::Incarnation{1}, ""};
+}
+
+class ContextTest : public testing::Test {
+ protected:
+  const std::shared_ptr<Context> context_ =
+      std::make_shared<Context>(ContextId{1});
+};
+
+TEST_F(ContextTest, GradientsOfOneLeafAddUp) {
+  const Tensor leaf = Tensor::Zeros({2});
+  EXPECT_FALSE(context_->gradient(leaf).defined());
+  EXPECT_THAT(context_->AddGradient(leaf, Tensor::Ones({2})), IsOk());
+  EXPECT_THAT(context_->AddGradient(leaf, Tensor::Full({2}, 2)), IsOk());
+  const auto gradients = context_->gradients();
+  ASSERT_THAT(gradients, IsOk());
+  ASSERT_EQ(gradients->size(), 1u);
+  EXPECT_TRUE((*gradients)[0].variable.is_same(leaf));
+  EXPECT_THAT(FindGradient(*gradients, leaf).ToVector<float>(),
+              testing::ElementsAre(3, 3));
+  EXPECT_FALSE(FindGradient(*gradients, Tensor::Zeros({2})).defined());
+}
+
+TEST_F(ContextTest, FirstGradientIsTakenOverWithoutCopy) {
+  const Tensor leaf = Tensor::Zeros({64});
+  Tensor gradient = Tensor::Ones({64});
+  const void* memory = gradient.raw_data();
+  EXPECT_THAT(context_->AddGradient(leaf, std::move(gradient)), IsOk());
+  EXPECT_EQ(context_->gradient(leaf).raw_data(), memory);
+}
+
+TEST_F(ContextTest, SourceIsNotToldOfTheEnd) {
+  context_->AddSource(WorkerNamed("a", 1));
+  context_->AddTarget(WorkerNamed("a", 1));
+  context_->AddTarget(WorkerNamed("b", 2));
+  const std::vector<rpc::WorkerInfo> targets = context_->targets();
+  ASSERT_EQ(targets.size(), 1u);
+  EXPECT_EQ(targets[0].name, "b");
+  EXPECT_EQ(context_->peers().size(), 2u);
+  EXPECT_TRUE(context_->HasSource(rpc::WorkerId(1)));
+  EXPECT_FALSE(context_->HasSource(rpc::WorkerId(2)));
+}
+
+TEST_F(ContextTest, MessagesBecomeSendAndRecvFunctions) {
+  const Tensor leaf = Tensor::Zeros({2});
+  ASSERT_THAT(autograd::SetRequiresGrad(leaf), IsOk());
+  context_->RecordSend(AutogradMessageId{5}, WorkerNamed("a", 1), {leaf});
+  const Tensor received = Tensor::Zeros({2});
+  context_->RecordRecv(AutogradMessageId{6}, WorkerNamed("a", 1), {received});
+  EXPECT_TRUE(autograd::RequiresGrad(received));
+  EXPECT_EQ(context_->messages().sends.size(), 1u);
+  EXPECT_EQ(context_->messages().recvs.size(), 1u);
+}
+
+TEST_F(ContextTest, RecvFunctionOutsideAPassSaysSo) {
+  const Tensor received = Tensor::Zeros({2});
+  context_->RecordRecv(AutogradMessageId{6}, WorkerNamed("a", 1), {received});
+  const std::shared_ptr<RecvFunction> recv = context_->messages().recvs[0];
+  EXPECT_THAT(recv->Apply({Tensor::Ones({2})}),
+              StatusIs(absl::StatusCode::kFailedPrecondition));
+}
+
+TEST_F(ContextTest, ReleasedContextHoldsAndTakesNothing) {
+  const Tensor leaf = Tensor::Zeros({2});
+  ASSERT_THAT(autograd::SetRequiresGrad(leaf), IsOk());
+  context_->AddTarget(WorkerNamed("a", 1));
+  context_->RecordSend(AutogradMessageId{5}, WorkerNamed("a", 1), {leaf});
+  EXPECT_EQ(context_->Release(), nullptr);
+  context_->AddTarget(WorkerNamed("a", 1));
+  context_->RecordSend(AutogradMessageId{7}, WorkerNamed("a", 1), {leaf});
+  EXPECT_TRUE(context_->messages().sends.empty());
+  EXPECT_TRUE(context_->peers().empty());
+  EXPECT_THAT(context_->gradients(),
+              StatusIs(absl::StatusCode::kFailedPrecondition));
+  EXPECT_THAT(context_->AddGradient(leaf, Tensor::Ones({2})),
+              StatusIs(absl::StatusCode::kFailedPrecondition));
+}
+
+// Passes without messages: what a context makes of their numbers.
+class ContextPassTest : public ContextTest {
+ protected:
+  absl::StatusOr<Context::Participation> Join(int root, uint64_t number) {
+    PassOptions options;
+    options.id = {context_->id(), rpc::WorkerId(root), number};
+    return context_->JoinPass(options, [] { return nullptr; });
+  }
+};
+
+TEST_F(ContextPassTest, MessagesOfOnePassJoinIt) {
+  auto first = Join(3, 1);
+  auto second = Join(3, 1);
+  ASSERT_THAT(first, IsOk());
+  ASSERT_THAT(second, IsOk());
+  EXPECT_TRUE(first->is_new);
+  EXPECT_FALSE(second->is_new);
+  EXPECT_EQ(first->pass, second->pass);
+  first->pass->Fail(absl::AbortedError("end"));
+}
+
+TEST_F(ContextPassTest, PassOfAnotherRootIsRefused) {
+  auto first = Join(3, 1);
+  ASSERT_THAT(first, IsOk());
+  EXPECT_THAT(Join(4, 1), StatusIs(absl::StatusCode::kFailedPrecondition));
+  first->pass->Fail(absl::AbortedError("end"));
+  auto other = Join(4, 1);
+  ASSERT_THAT(other, IsOk());
+  other->pass->Fail(absl::AbortedError("end"));
+}
+
+TEST_F(ContextPassTest, LaterPassOfTheRootEndsAnEarlierOne) {
+  auto first = Join(3, 1);
+  auto second = Join(3, 2);
+  ASSERT_THAT(first, IsOk());
+  ASSERT_THAT(second, IsOk());
+  EXPECT_THAT(first->pass->done().result(),
+              StatusIs(absl::StatusCode::kAborted));
+  EXPECT_THAT(Join(3, 1), StatusIs(absl::StatusCode::kAborted));
+  second->pass->Fail(absl::UnavailableError("end"));
+  EXPECT_THAT(Join(3, 2), StatusIs(absl::StatusCode::kUnavailable));
+}
+
+TEST_F(ContextPassTest, PassRefusedBeforeItCameStaysRefused) {
+  EXPECT_EQ(context_->RefusePass({context_->id(), rpc::WorkerId(3), 1},
+                                 absl::UnavailableError("elsewhere")),
+            nullptr);
+  EXPECT_THAT(Join(3, 1), StatusIs(absl::StatusCode::kUnavailable));
+  EXPECT_EQ(context_->pass(), nullptr);
+}
+
+}  // namespace
+}  // namespace hawser::dist_autograd
