@@ -70,8 +70,8 @@ class Backend {
   virtual absl::Status Linear(const Tensor& x, const Tensor& w,
                               const Tensor& bias, Activation activation,
                               Tensor& out) = 0;
-  // Of z = x w^T + bias, y = relu(z): dz = dy where y > 0, and db = sum of dz
-  // over rows where `db` is defined. y, dy, dz [m, n], db [n].
+  // Of z = x w^T + bias, y = relu(z): dz = dy, but 0 where y <= 0; and db = sum
+  // of dz over rows, if `db` is defined. y, dy, dz [m, n], db [n].
   virtual absl::Status ReluBiasGrad(const Tensor& y, const Tensor& dy,
                                     Tensor& dz, Tensor& db) = 0;
 

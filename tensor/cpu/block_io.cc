@@ -80,6 +80,10 @@ const C* ReadBlock(DType dtype, const void* base, int64_t offset,
 template <class C>
 void WriteBlock(DType dtype, void* base, int64_t offset, int64_t stride,
                 int64_t n, const C* block) {
+  if (IsComputeType<C>(dtype) && stride == 1) {
+    std::copy_n(block, n, static_cast<C*>(base) + offset);
+    return;
+  }
   VisitDType(dtype, [&]<class T>() {
     if constexpr (kComputedIn<T, C>) {
       WriteAs(static_cast<T*>(base) + offset, stride, n, block);

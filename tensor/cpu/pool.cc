@@ -85,17 +85,17 @@ int64_t Divisor(const Pool2dOptions& options, const Window& window) {
   return options.count_include_pad ? window.padded_area : window.area();
 }
 
-// The first of the largest elements of a window; a NaN counts as larger.
+// The first of the largest elements of a window, or its first NaN.
 template <class C>
 int64_t MaxIndex(const C* plane, int64_t width, const Window& window) {
   int64_t best = window.y0 * width + window.x0;
+  C best_value = plane[best];
   for (int64_t y = window.y0; y < window.y1; ++y) {
-    for (int64_t x = window.x0; x < window.x1; ++x) {
-      const int64_t i = y * width + x;
-      if (plane[i] > plane[best] ||
-          (plane[i] != plane[i] && plane[best] == plane[best])) {
-        best = i;
-      }
+    for (int64_t i = y * width + window.x0; i < y * width + window.x1; ++i) {
+      if (plane[i] <= best_value) continue;
+      if (best_value != best_value) return best;
+      best = i;
+      best_value = plane[i];
     }
   }
   return best;

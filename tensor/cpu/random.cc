@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstddef>
 #include <cstdint>
 #include <numbers>
 #include <type_traits>
@@ -9,78 +8,74 @@
 #include "absl/status/status.h"
 #include "tensor/cpu/block_io.h"
 #include "tensor/cpu/cpu_backend.h"
+#include "tensor/cpu/vector_philox.h"
 
 namespace hawser::tensor::cpu {
 namespace {
 
-// One block of Philox 4x32-10: 128 random bits for each (key, counter). Salmon
-// et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011.
-std::array<uint32_t, 4> Philox(uint64_t key, uint64_t counter) {
-  constexpr uint64_t kMultiplier0 = 0xD2511F53, kMultiplier1 = 0xCD9E8D57;
-  constexpr uint32_t kWeyl0 = 0x9E3779B9, kWeyl1 = 0xBB67AE85;
-  uint32_t k0 = static_cast<uint32_t>(key);
-  uint32_t k1 = static_cast<uint32_t>(key >> 32);
-  std::array<uint32_t, 4> c = {static_cast<uint32_t>(counter),
-                               static_cast<uint32_t>(counter >> 32), 0, 0};
-  for (int round = 0; round < 10; ++round, k0 += kWeyl0, k1 += kWeyl1) {
-    const uint64_t p0 = kMultiplier0 * c[0];
-    const uint64_t p1 = kMultiplier1 * c[2];
-    c = {static_cast<uint32_t>(p1 >> 32) ^ c[1] ^ k0, static_cast<uint32_t>(p1),
-         static_cast<uint32_t>(p0 >> 32) ^ c[3] ^ k1,
-         static_cast<uint32_t>(p0)};
-  }
-  return c;
+// The 64 random bits of one element: half a Philox block.
+using Bits = std::array<uint32_t, 2>;
+
+// Room for the bits of kBlock elements that begin in the middle of a block.
+using BitBlock = std::array<Bits, kBlock + 2>;
+
+// Those of the positions [position, position + n) of the seed's stream. The
+// result points into `buffer`.
+const Bits* ReadBits(uint64_t seed, uint64_t position, int64_t n,
+                     BitBlock& buffer) {
+  const auto skipped = static_cast<int64_t>(position % 2);
+  static_assert(sizeof(Bits) == 2 * sizeof(uint32_t));
+  PhiloxBlocks(seed, position / 2, (n + skipped + 1) / 2,
+               reinterpret_cast<uint32_t*>(buffer.data()));
+  return buffer.data() + skipped;
 }
-
-// The 64 random bits of number `position` of a seed: half a Philox block.
-class BitSource {
- public:
-  BitSource(uint64_t seed, uint64_t position)
-      : seed_(seed), position_(position) {
-    if (position_ % 2 != 0) block_ = Philox(seed_, position_ / 2);
-  }
-
-  // Those of the next position.
-  std::array<uint32_t, 2> Next() {
-    if (position_ % 2 == 0) block_ = Philox(seed_, position_ / 2);
-    const size_t half = 2 * (position_++ % 2);
-    return {block_[half], block_[half + 1]};
-  }
-
- private:
-  const uint64_t seed_;
-  uint64_t position_;
-  std::array<uint32_t, 4> block_ = {};
-};
 
 // In [0, 1), as fine as the type allows.
-float Unit(const std::array<uint32_t, 2>& bits, float) {
+float Unit(const Bits& bits, float) {
   return static_cast<float>(bits[0] >> 8) * 0x1p-24f;
 }
-double Unit(const std::array<uint32_t, 2>& bits, double) {
+double Unit(const Bits& bits, double) {
   const uint64_t joined = uint64_t{bits[0]} << 32 | bits[1];
   return static_cast<double>(joined >> 11) * 0x1p-53;
 }
 
 template <class C>
-C Draw(RandomKind kind, const std::array<uint32_t, 2>& bits, double a,
-       double b) {
-  const double u = static_cast<double>(Unit(bits, C{}));
-  switch (kind) {
-    case RandomKind::kUniform: {
-      const C x = static_cast<C>(a + (b - a) * u);
-      // Rounding may reach the bound that is not part of the range.
-      return x < static_cast<C>(b) ? x : static_cast<C>(a);
-    }
-    case RandomKind::kNormal: {  // Box and Muller, 32 bits for each variable
-      const double radius = std::sqrt(-2 * std::log((bits[0] + 0.5) * 0x1p-32));
-      const double angle = 2 * std::numbers::pi * 0x1p-32 * bits[1];
-      return static_cast<C>(a + b * radius * std::cos(angle));
-    }
-    case RandomKind::kBernoulli:
-      return static_cast<C>(u < a);
+void DrawUniform(const Bits* bits, int64_t n, double low, double high, C* out) {
+  const C first = static_cast<C>(low), bound = static_cast<C>(high);
+  for (int64_t i = 0; i < n; ++i) {
+    const double u = static_cast<double>(Unit(bits[i], C{}));
+    const C x = static_cast<C>(low + (high - low) * u);
+    // Rounding may reach the bound that is not part of the range.
+    out[i] = x < bound ? x : first;
   }
-  return C{};
+}
+
+// Box and Muller, 32 bits for each of the two variables.
+template <class C>
+void DrawNormal(const Bits* bits, int64_t n, double mean, double stddev,
+                C* out) {
+  for (int64_t i = 0; i < n; ++i) {
+    const double radius =
+        std::sqrt(-2 * std::log((bits[i][0] + 0.5) * 0x1p-32));
+    const double angle = 2 * std::numbers::pi * 0x1p-32 * bits[i][1];
+    out[i] = static_cast<C>(mean + stddev * radius * std::cos(angle));
+  }
+}
+
+// Whether Unit() of the bits, that of a float but for f64, is below
+// `probability`. Unit() is a multiple of 2^-24, so that integers compare alike.
+template <class C>
+void DrawBernoulli(const Bits* bits, int64_t n, double probability, C* out) {
+  if constexpr (std::is_same_v<C, double>) {
+    for (int64_t i = 0; i < n; ++i) {
+      out[i] = Unit(bits[i], double{}) < probability ? 1 : 0;
+    }
+  } else {
+    const auto limit = static_cast<uint32_t>(std::ceil(probability * 0x1p24));
+    for (int64_t i = 0; i < n; ++i) {
+      out[i] = static_cast<C>(bits[i][0] >> 8 < limit ? 1 : 0);
+    }
+  }
 }
 
 }  // namespace
@@ -88,14 +83,21 @@ C Draw(RandomKind kind, const std::array<uint32_t, 2>& bits, double a,
 absl::Status CpuBackend::Random(RandomKind kind, uint64_t seed, uint64_t offset,
                                 double a, double b, Tensor& out) {
   VisitComputeType(out.dtype(), [&]<class C>() {
-    // Integers, which only kBernoulli makes, are drawn as floats.
-    using Drawn = std::conditional_t<std::is_same_v<C, double>, double, float>;
+    BitBlock buffer;
     std::array<C, kBlock> block;
-    BitSource bits(seed, offset);
     for (int64_t i = 0; i < out.num_elements(); i += kBlock) {
       const int64_t n = std::min(kBlock, out.num_elements() - i);
-      for (int64_t j = 0; j < n; ++j) {
-        block[j] = static_cast<C>(Draw<Drawn>(kind, bits.Next(), a, b));
+      const Bits* const bits =
+          ReadBits(seed, offset + static_cast<uint64_t>(i), n, buffer);
+      // The only kind that integers have.
+      if (kind == RandomKind::kBernoulli) {
+        DrawBernoulli(bits, n, a, block.data());
+      } else if constexpr (std::is_floating_point_v<C>) {
+        if (kind == RandomKind::kUniform) {
+          DrawUniform(bits, n, a, b, block.data());
+        } else {
+          DrawNormal(bits, n, a, b, block.data());
+        }
       }
       WriteBlock(out.dtype(), out.raw_data(), i, 1, n, block.data());
     }

@@ -2,7 +2,9 @@
 // instruction set, by sources that include hwy/foreach_target.h.
 //
 // Operations are functors called as op(d, v) or op(d, v, w) with a Highway
-// descriptor and vectors of its type. Outputs may be the inputs.
+// descriptor and vectors of its type. Outputs may be the inputs. The loops are
+// not inlined: callers that choose among many would become so large that a
+// compiler, and more so a sanitizer, takes minutes over them.
 #if defined(HAWSER_TENSOR_CPU_VECTOR_LOOP_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef HAWSER_TENSOR_CPU_VECTOR_LOOP_INL_H_
 #undef HAWSER_TENSOR_CPU_VECTOR_LOOP_INL_H_
@@ -48,7 +50,7 @@ HWY_INLINE void StoreSome(FloatVec v, FloatTag d, float* p, size_t n) {
 }
 
 template <class Op>
-HWY_INLINE void Map(const Op& op, const float* in, float* out, size_t n) {
+HWY_NOINLINE void Map(const Op& op, const float* in, float* out, size_t n) {
   const FloatTag d;
   const size_t lanes = hn::Lanes(d);
   size_t i = 0;
@@ -61,8 +63,8 @@ HWY_INLINE void Map(const Op& op, const float* in, float* out, size_t n) {
 }
 
 template <class Op>
-HWY_INLINE void Map2(const Op& op, const float* a, const float* b, float* out,
-                     size_t n) {
+HWY_NOINLINE void Map2(const Op& op, const float* a, const float* b, float* out,
+                       size_t n) {
   const FloatTag d;
   const size_t lanes = hn::Lanes(d);
   size_t i = 0;

@@ -63,6 +63,43 @@ TEST(RandomTest, AStreamGoesOnFromItsOffset) {
   EXPECT_NE(Values(*Uniform({10}, 0, 1, other)), all);
 }
 
+// The bits of number `position`, by the algorithm written out for one block.
+uint64_t PhiloxBits(uint64_t key, uint64_t position) {
+  const uint64_t counter = position / 2;
+  uint32_t k[2] = {static_cast<uint32_t>(key),
+                   static_cast<uint32_t>(key >> 32)};
+  uint32_t c[4] = {static_cast<uint32_t>(counter),
+                   static_cast<uint32_t>(counter >> 32), 0, 0};
+  for (int round = 0; round < 10; ++round) {
+    const uint64_t p0 = uint64_t{0xD2511F53} * c[0];
+    const uint64_t p1 = uint64_t{0xCD9E8D57} * c[2];
+    c[0] = static_cast<uint32_t>(p1 >> 32) ^ c[1] ^ k[0];
+    c[1] = static_cast<uint32_t>(p1);
+    c[2] = static_cast<uint32_t>(p0 >> 32) ^ c[3] ^ k[1];
+    c[3] = static_cast<uint32_t>(p0);
+    k[0] += 0x9E3779B9;
+    k[1] += 0xBB67AE85;
+  }
+  const size_t half = 2 * (position % 2);
+  return uint64_t{c[half]} << 32 | c[half + 1];
+}
+
+TEST(RandomTest, EveryPositionHasItsOwnBits) {
+  constexpr uint64_t kSeed = 0x0123456789abcdef;
+  // Across the carry of the counter's low word, and the end of a block.
+  for (const uint64_t offset :
+       {uint64_t{0}, uint64_t{77}, (uint64_t{1} << 33) - 41}) {
+    Generator generator(kSeed, offset);
+    const auto u =
+        Uniform({1301}, 0, 1, generator, {DType::kF64})->ToVector<double>();
+    for (size_t i = 0; i < u.size(); ++i) {
+      const uint64_t bits = PhiloxBits(kSeed, offset + i);
+      ASSERT_EQ(u[i], static_cast<double>(bits >> 11) * 0x1p-53)
+          << offset << " + " << i;
+    }
+  }
+}
+
 // From the known-answer tests that Random123 publishes for philox4x32-10.
 TEST(RandomTest, BitsAreThoseOfPhilox) {
   Generator zero(0);
