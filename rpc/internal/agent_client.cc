@@ -372,11 +372,8 @@ absl::Status Agent::Impl::CallError(const OutgoingRequest& request,
       break;
   }
   absl::Status error = WithCode(code, message, status);
-  const bool maybe_applied = code == absl::StatusCode::kDeadlineExceeded ||
-                             code == absl::StatusCode::kCancelled ||
-                             code == absl::StatusCode::kUnavailable ||
-                             code == absl::StatusCode::kInternal ||
-                             code == absl::StatusCode::kUnknown;
+  // Of what the transport reports, only this is sure to precede the handler.
+  const bool maybe_applied = code != absl::StatusCode::kUnimplemented;
   SetErrorDetail({.worker = worker.name,
                   .incarnation = worker.incarnation,
                   .maybe_applied = maybe_applied},
