@@ -276,21 +276,21 @@ void CompareRandomGraph(uint64_t seed, bool unused, bool smart) {
 }
 
 TEST(PassTest, SmartPassWithUnusedMessagesGivesTheLocalGradients) {
-  for (uint64_t seed = 0; seed < 300; ++seed) {
+  for (uint64_t seed = 0; seed < HAWSER_PASS_SEEDS; ++seed) {
     CompareRandomGraph(seed, /*unused=*/true, /*smart=*/true);
     if (testing::Test::HasFailure()) return;
   }
 }
 
 TEST(PassTest, SmartPassWithUsedMessagesGivesTheLocalGradients) {
-  for (uint64_t seed = 0; seed < 200; ++seed) {
+  for (uint64_t seed = 0; seed < HAWSER_PASS_SEEDS; ++seed) {
     CompareRandomGraph(seed, /*unused=*/false, /*smart=*/true);
     if (testing::Test::HasFailure()) return;
   }
 }
 
 TEST(PassTest, FastPassWithUsedMessagesGivesTheLocalGradients) {
-  for (uint64_t seed = 0; seed < 200; ++seed) {
+  for (uint64_t seed = 0; seed < HAWSER_PASS_SEEDS; ++seed) {
     CompareRandomGraph(seed, /*unused=*/false, /*smart=*/false);
     if (testing::Test::HasFailure()) return;
   }

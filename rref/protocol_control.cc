@@ -1,5 +1,5 @@
-// Control operations, lost workers and the end: what keeps the tables of
-// different workers in step.
+// Control operations and lost workers: what keeps the tables of different
+// workers in step.
 
 #include <string>
 #include <utility>
@@ -212,118 +212,6 @@ void Protocol::ScheduleAudit() {
       });
   async::MutexLock lock(&mutex_);
   audit_timer_ = timer;
-}
-
-async::Future<void> Protocol::Drain(async::MonotonicTime deadline) {
-  async::Future<void> drained;
-  {
-    async::MutexLock lock(&mutex_);
-    drain_step_ = DrainStep::kSettling;
-    drained_.emplace();
-    drained = drained_->future();
-  }
-  // Nobody calls any more: what has not arrived yet never will.
-  Audit();
-  Audit();
-  const AgentHandle::Use agent = agent_.Acquire();
-  if (agent) {
-    // In time to say what is left.
-    const async::MonotonicTime report = async::AddDelay(
-        agent->clock().Now(),
-        0.9 * async::TimeBetween(agent->clock().Now(), deadline));
-    const async::TimerId timer =
-        agent->clock().CallAt(report, [weak = weak_from_this()] {
-          const std::shared_ptr<Protocol> self = weak.lock();
-          if (self == nullptr) return;
-          self->FinishDrain(absl::DeadlineExceededError(self->DescribeLeaks()));
-        });
-    async::MutexLock lock(&mutex_);
-    drain_timer_ = timer;
-  }
-  AdvanceDrain();
-  return drained;
-}
-
-void Protocol::AdvanceDrain() {
-  {
-    async::MutexLock lock(&mutex_);
-    if (drain_step_ == DrainStep::kServing ||
-        drain_step_ == DrainStep::kDrained) {
-      return;
-    }
-  }
-  const Counts now = counts();
-  bool close = false;
-  {
-    async::MutexLock lock(&mutex_);
-    if (drain_step_ == DrainStep::kSettling &&
-        now.user.unconfirmed_users == 0 && now.user.pending_children == 0 &&
-        now.control_operations == 0) {
-      drain_step_ = DrainStep::kClosing;
-      close = true;
-    }
-  }
-  if (close) {
-    Run(users_.Close());
-    {
-      async::MutexLock lock(&mutex_);
-      drain_step_ = DrainStep::kClosed;
-    }
-    AdvanceDrain();
-    return;
-  }
-  bool finish = false;
-  {
-    async::MutexLock lock(&mutex_);
-    finish = drain_step_ == DrainStep::kClosed && now.control_operations == 0 &&
-             (now.owner.remote_forks == 0 || !options_.wait_for_users);
-  }
-  if (finish) FinishDrain(absl::OkStatus());
-}
-
-void Protocol::FinishDrain(absl::Status status) {
-  std::optional<async::Promise<void>> drained;
-  {
-    async::MutexLock lock(&mutex_);
-    if (drain_step_ == DrainStep::kDrained) return;
-    drain_step_ = DrainStep::kDrained;
-    drained.swap(drained_);
-  }
-  if (drained.has_value()) drained->Set(std::move(status));
-}
-
-std::string Protocol::DescribeLeaks() const {
-  constexpr size_t kMaxNamed = 16;
-  const Counts now = counts();
-  std::string text = absl::StrCat(
-      "references are left: ", now.user.unconfirmed_users, " unconfirmed, ",
-      now.user.pending_children, " given away unheard of, ",
-      now.control_operations, " control operations, ", now.owner.remote_forks,
-      " held by others on values of this worker");
-  const std::vector<OwnerTable::Fork> forks = owners_.forks();
-  for (size_t i = 0; i < forks.size() && i < kMaxNamed; ++i) {
-    absl::StrAppend(&text, i == 0 ? ": " : ", ", forks[i].rref.ToString(),
-                    " by worker ", forks[i].holder.worker);
-  }
-  return text;
-}
-
-void Protocol::Stop() {
-  std::optional<async::TimerId> audit, drain;
-  {
-    async::MutexLock lock(&mutex_);
-    audit = audit_timer_;
-    drain = drain_timer_;
-  }
-  if (const AgentHandle::Use agent = agent_.Acquire()) {
-    if (audit.has_value()) agent->clock().Cancel(*audit);
-    if (drain.has_value()) agent->clock().Cancel(*drain);
-  }
-  agent_.Revoke();
-  FinishDrain(absl::CancelledError("the worker was stopped"));
-  // Nothing can be sent any more: only the waiting are told.
-  Run(users_.Close());
-  Run(owners_.Close(absl::CancelledError("the worker was shut down")));
 }
 
 }  // namespace hawser::rref

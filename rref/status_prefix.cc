@@ -2,6 +2,8 @@
 
 #include <string>
 
+#include "absl/strings/cord.h"
+
 namespace hawser::rref {
 
 absl::Status WithPrefix(std::string_view prefix, const absl::Status& status) {

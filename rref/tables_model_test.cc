@@ -27,6 +27,7 @@ namespace {
 
 constexpr int kWorkers = 4;
 constexpr size_t kTombstones = 1024;
+constexpr uint64_t kSeedsPerCase = 25;
 
 v1::GlobalId ToProto(const GlobalId& id) {
   v1::GlobalId proto;
@@ -409,7 +410,6 @@ class Model {
 class TablesModelTest : public testing::TestWithParam<uint64_t> {};
 
 TEST_P(TablesModelTest, NothingIsFreedEarlyAndEverythingInTheEnd) {
-  constexpr uint64_t kSeedsPerCase = 25;
   for (uint64_t seed = 0; seed < kSeedsPerCase; ++seed) {
     SCOPED_TRACE(testing::Message()
                  << "seed " << GetParam() * kSeedsPerCase + seed);
@@ -419,7 +419,8 @@ TEST_P(TablesModelTest, NothingIsFreedEarlyAndEverythingInTheEnd) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Seeds, TablesModelTest,
-                         testing::Range<uint64_t>(0, 16));
+                         testing::Range<uint64_t>(0, HAWSER_MODEL_SEEDS /
+                                                         kSeedsPerCase));
 
 }  // namespace
 }  // namespace hawser::rref

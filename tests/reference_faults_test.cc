@@ -217,7 +217,7 @@ TEST_P(ReferenceFaultsTest, TrainingGivesTheSameFigures) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Seeds, ReferenceFaultsTest,
-                         testing::Range<uint64_t>(0, 8));
+                         testing::Range<uint64_t>(0, HAWSER_FAULT_SEEDS));
 
 }  // namespace
 }  // namespace hawser::tests
