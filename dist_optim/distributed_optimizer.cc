@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
 #include "async/join.h"
 #include "async/status_macros.h"
@@ -15,17 +16,23 @@
 namespace hawser::dist_optim {
 namespace {
 
-// One error out of several: the first one's code and details, all messages.
+// One error out of several: code and details of the first, all messages.
 absl::Status Combine(const std::vector<absl::Status>& statuses) {
-  absl::Status combined;
+  absl::Status first;
+  std::string others;
   for (const absl::Status& status : statuses) {
     if (status.ok()) continue;
-    combined =
-        combined.ok()
-            ? status
-            : rref::WithPrefix(std::string(combined.message()),
-                               absl::Status(combined.code(), status.message()));
+    if (first.ok()) {
+      first = status;
+    } else {
+      absl::StrAppend(&others, "; ", status.message());
+    }
   }
+  if (others.empty()) return first;
+  absl::Status combined(first.code(), absl::StrCat(first.message(), others));
+  first.ForEachPayload([&](auto url, const absl::Cord& payload) {
+    combined.SetPayload(url, payload);
+  });
   return combined;
 }
 
