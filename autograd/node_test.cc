@@ -131,7 +131,7 @@ TEST(NodeTest, AHandleOutlivesItsNode) {
 
 // A chain in which each node also keeps a tensor made by the next.
 TEST(NodeTest, DeepGraphsAreReleasedWithoutRecursion) {
-  constexpr int kDepth = 200'000;
+  constexpr int kDepth = 100'000;
   const auto end = std::make_shared<FakeNode>("end", std::vector<Edge>{});
   Tensor tensor = Tensor::Scalar(1);
   SetHistory(tensor, end, 0);
