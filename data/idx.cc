@@ -121,10 +121,9 @@ absl::StatusOr<Header> ReadHeader(gzFile_s* file, const std::string& path) {
     const int64_t dim = (int64_t{raw[0]} << 24) | (int64_t{raw[1]} << 16) |
                         (int64_t{raw[2]} << 8) | int64_t{raw[3]};
     header.dims.push_back(dim);
-    // Each factor is below 2^32 and the product is kept below 2^33, so it
-    // cannot overflow.
-    header.num_elements *= dim;
-    if (header.num_elements > kMaxElements) {
+    if (__builtin_mul_overflow(header.num_elements, dim,
+                               &header.num_elements) ||
+        header.num_elements > kMaxElements) {
       return Malformed(path, "the IDX header declares more than 2^33 elements");
     }
   }

@@ -133,6 +133,12 @@ TEST(IdxTest, HugeDeclaredShapeIsRefusedWithoutAllocatingIt) {
   EXPECT_THAT(
       ReadIdx(WritePlain("huge.idx", four_giga_dims)),
       StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("2^33 elements")));
+  // 2^33 elements, which are allowed, times 2^31: 0 in 64 bits.
+  const std::string wraps_around{"\0\0\x08\x03\0\0\x20\0\0\x10\0\0\x80\0\0\0",
+                                 16};
+  EXPECT_THAT(
+      ReadIdx(WritePlain("wraps.idx", wraps_around)),
+      StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("2^33 elements")));
   const std::string one_giga{"\0\0\x08\x01\x40\0\0\0", 8};
   EXPECT_THAT(ReadIdx(WritePlain("giga.idx", one_giga)),
               StatusIs(absl::StatusCode::kInvalidArgument,
