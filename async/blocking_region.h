@@ -1,5 +1,5 @@
-#ifndef ASYNC_BLOCKING_REGION_H_
-#define ASYNC_BLOCKING_REGION_H_
+#ifndef HAWSER_ASYNC_BLOCKING_REGION_H_
+#define HAWSER_ASYNC_BLOCKING_REGION_H_
 
 namespace hawser::async {
 
@@ -33,4 +33,4 @@ class BlockingRegion {
 
 }  // namespace hawser::async
 
-#endif  // ASYNC_BLOCKING_REGION_H_
+#endif  // HAWSER_ASYNC_BLOCKING_REGION_H_

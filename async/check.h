@@ -1,5 +1,5 @@
-#ifndef ASYNC_CHECK_H_
-#define ASYNC_CHECK_H_
+#ifndef HAWSER_ASYNC_CHECK_H_
+#define HAWSER_ASYNC_CHECK_H_
 
 #include <ostream>
 #include <sstream>
@@ -38,4 +38,4 @@ struct CheckVoidify {
 
 }  // namespace hawser::async::internal
 
-#endif  // ASYNC_CHECK_H_
+#endif  // HAWSER_ASYNC_CHECK_H_

@@ -1,5 +1,5 @@
-#ifndef ASYNC_CLOCK_H_
-#define ASYNC_CLOCK_H_
+#ifndef HAWSER_ASYNC_CLOCK_H_
+#define HAWSER_ASYNC_CLOCK_H_
 
 #include <chrono>
 #include <cstdint>
@@ -67,4 +67,4 @@ class RealClock final : public Clock {
 
 }  // namespace hawser::async
 
-#endif  // ASYNC_CLOCK_H_
+#endif  // HAWSER_ASYNC_CLOCK_H_

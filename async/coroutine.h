@@ -1,5 +1,5 @@
-#ifndef ASYNC_COROUTINE_H_
-#define ASYNC_COROUTINE_H_
+#ifndef HAWSER_ASYNC_COROUTINE_H_
+#define HAWSER_ASYNC_COROUTINE_H_
 
 #include <coroutine>
 #include <exception>
@@ -111,4 +111,4 @@ struct std::coroutine_traits<hawser::async::Future<T>, Args...> {
   using promise_type = hawser::async::internal::CoroutinePromise<T>;
 };
 
-#endif  // ASYNC_COROUTINE_H_
+#endif  // HAWSER_ASYNC_COROUTINE_H_

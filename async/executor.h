@@ -1,5 +1,5 @@
-#ifndef ASYNC_EXECUTOR_H_
-#define ASYNC_EXECUTOR_H_
+#ifndef HAWSER_ASYNC_EXECUTOR_H_
+#define HAWSER_ASYNC_EXECUTOR_H_
 
 #include "absl/functional/any_invocable.h"
 
@@ -24,4 +24,4 @@ class InlineExecutor final : public Executor {
 
 }  // namespace hawser::async
 
-#endif  // ASYNC_EXECUTOR_H_
+#endif  // HAWSER_ASYNC_EXECUTOR_H_

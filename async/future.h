@@ -1,5 +1,5 @@
-#ifndef ASYNC_FUTURE_H_
-#define ASYNC_FUTURE_H_
+#ifndef HAWSER_ASYNC_FUTURE_H_
+#define HAWSER_ASYNC_FUTURE_H_
 
 #include <string_view>
 #include <type_traits>
@@ -231,4 +231,4 @@ Future<T> MakeReadyFuture(Result<T> result) {
 
 #include "async/internal/future_callbacks.h"  // IWYU pragma: export
 
-#endif  // ASYNC_FUTURE_H_
+#endif  // HAWSER_ASYNC_FUTURE_H_

@@ -1,5 +1,5 @@
-#ifndef ASYNC_JOIN_H_
-#define ASYNC_JOIN_H_
+#ifndef HAWSER_ASYNC_JOIN_H_
+#define HAWSER_ASYNC_JOIN_H_
 
 #include <atomic>
 #include <cstddef>
@@ -111,4 +111,4 @@ Future<std::vector<Result<T>>> JoinAllSettled(std::vector<Future<T>> futures) {
 
 }  // namespace hawser::async
 
-#endif  // ASYNC_JOIN_H_
+#endif  // HAWSER_ASYNC_JOIN_H_

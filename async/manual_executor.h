@@ -1,5 +1,5 @@
-#ifndef ASYNC_MANUAL_EXECUTOR_H_
-#define ASYNC_MANUAL_EXECUTOR_H_
+#ifndef HAWSER_ASYNC_MANUAL_EXECUTOR_H_
+#define HAWSER_ASYNC_MANUAL_EXECUTOR_H_
 
 #include <cstddef>
 #include <deque>
@@ -36,4 +36,4 @@ class ManualExecutor final : public Executor {
 
 }  // namespace hawser::async
 
-#endif  // ASYNC_MANUAL_EXECUTOR_H_
+#endif  // HAWSER_ASYNC_MANUAL_EXECUTOR_H_

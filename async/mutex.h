@@ -1,5 +1,5 @@
-#ifndef ASYNC_MUTEX_H_
-#define ASYNC_MUTEX_H_
+#ifndef HAWSER_ASYNC_MUTEX_H_
+#define HAWSER_ASYNC_MUTEX_H_
 
 #include <chrono>
 #include <condition_variable>
@@ -76,4 +76,4 @@ class CondVar {
 
 }  // namespace hawser::async
 
-#endif  // ASYNC_MUTEX_H_
+#endif  // HAWSER_ASYNC_MUTEX_H_

@@ -1,5 +1,5 @@
-#ifndef ASYNC_RANDOM_SOURCE_H_
-#define ASYNC_RANDOM_SOURCE_H_
+#ifndef HAWSER_ASYNC_RANDOM_SOURCE_H_
+#define HAWSER_ASYNC_RANDOM_SOURCE_H_
 
 #include <cstdint>
 #include <limits>
@@ -37,4 +37,4 @@ class RandomSource {
 
 }  // namespace hawser::async
 
-#endif  // ASYNC_RANDOM_SOURCE_H_
+#endif  // HAWSER_ASYNC_RANDOM_SOURCE_H_

@@ -1,5 +1,5 @@
-#ifndef ASYNC_SERIAL_QUEUE_H_
-#define ASYNC_SERIAL_QUEUE_H_
+#ifndef HAWSER_ASYNC_SERIAL_QUEUE_H_
+#define HAWSER_ASYNC_SERIAL_QUEUE_H_
 
 #include <memory>
 
@@ -29,4 +29,4 @@ class SerialQueue final : public Executor {
 
 }  // namespace hawser::async
 
-#endif  // ASYNC_SERIAL_QUEUE_H_
+#endif  // HAWSER_ASYNC_SERIAL_QUEUE_H_

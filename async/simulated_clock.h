@@ -1,5 +1,5 @@
-#ifndef ASYNC_SIMULATED_CLOCK_H_
-#define ASYNC_SIMULATED_CLOCK_H_
+#ifndef HAWSER_ASYNC_SIMULATED_CLOCK_H_
+#define HAWSER_ASYNC_SIMULATED_CLOCK_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -47,4 +47,4 @@ class SimulatedClock final : public Clock {
 
 }  // namespace hawser::async
 
-#endif  // ASYNC_SIMULATED_CLOCK_H_
+#endif  // HAWSER_ASYNC_SIMULATED_CLOCK_H_

@@ -1,5 +1,5 @@
-#ifndef ASYNC_STATUS_MACROS_H_
-#define ASYNC_STATUS_MACROS_H_
+#ifndef HAWSER_ASYNC_STATUS_MACROS_H_
+#define HAWSER_ASYNC_STATUS_MACROS_H_
 
 #include <utility>
 
@@ -55,4 +55,4 @@ absl::Status ToStatus(const absl::StatusOr<T>& result) {
 #define HAWSER_STATUS_STRIP_INNER_(...) HAWSER_STATUS_NOTHING_##__VA_ARGS__
 #define HAWSER_STATUS_NOTHING_HAWSER_STATUS_EXTRACT_
 
-#endif  // ASYNC_STATUS_MACROS_H_
+#endif  // HAWSER_ASYNC_STATUS_MACROS_H_

@@ -1,5 +1,5 @@
-#ifndef ASYNC_STATUS_MATCHERS_H_
-#define ASYNC_STATUS_MATCHERS_H_
+#ifndef HAWSER_ASYNC_STATUS_MATCHERS_H_
+#define HAWSER_ASYNC_STATUS_MATCHERS_H_
 
 #include <ostream>
 #include <string>
@@ -97,4 +97,4 @@ inline auto StatusIs(absl::StatusCode code) {
 
 }  // namespace hawser::async
 
-#endif  // ASYNC_STATUS_MATCHERS_H_
+#endif  // HAWSER_ASYNC_STATUS_MATCHERS_H_

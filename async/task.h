@@ -1,5 +1,5 @@
-#ifndef ASYNC_TASK_H_
-#define ASYNC_TASK_H_
+#ifndef HAWSER_ASYNC_TASK_H_
+#define HAWSER_ASYNC_TASK_H_
 
 #include <utility>
 
@@ -30,4 +30,4 @@ class Task {
 
 }  // namespace hawser::async
 
-#endif  // ASYNC_TASK_H_
+#endif  // HAWSER_ASYNC_TASK_H_

@@ -1,5 +1,5 @@
-#ifndef ASYNC_TASK_LOCAL_H_
-#define ASYNC_TASK_LOCAL_H_
+#ifndef HAWSER_ASYNC_TASK_LOCAL_H_
+#define HAWSER_ASYNC_TASK_LOCAL_H_
 
 #include <atomic>
 #include <cstdint>
@@ -124,4 +124,4 @@ inline TaskContext::TaskContext(const Frame* frame) : frame_(frame) {
 
 }  // namespace hawser::async
 
-#endif  // ASYNC_TASK_LOCAL_H_
+#endif  // HAWSER_ASYNC_TASK_LOCAL_H_

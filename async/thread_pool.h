@@ -1,5 +1,5 @@
-#ifndef ASYNC_THREAD_POOL_H_
-#define ASYNC_THREAD_POOL_H_
+#ifndef HAWSER_ASYNC_THREAD_POOL_H_
+#define HAWSER_ASYNC_THREAD_POOL_H_
 
 #include <deque>
 #include <list>
@@ -93,4 +93,4 @@ class ThreadPool final : public Executor, private BlockingObserver {
 
 }  // namespace hawser::async
 
-#endif  // ASYNC_THREAD_POOL_H_
+#endif  // HAWSER_ASYNC_THREAD_POOL_H_

@@ -1,5 +1,5 @@
-#ifndef STORE_CONFORMANCE_H_
-#define STORE_CONFORMANCE_H_
+#ifndef HAWSER_STORE_CONFORMANCE_H_
+#define HAWSER_STORE_CONFORMANCE_H_
 
 #include <functional>
 #include <memory>
@@ -46,4 +46,4 @@ class StoreConformanceTest : public testing::TestWithParam<ConformanceParam> {
 
 }  // namespace hawser::store
 
-#endif  // STORE_CONFORMANCE_H_
+#endif  // HAWSER_STORE_CONFORMANCE_H_

@@ -1,5 +1,5 @@
-#ifndef STORE_FILE_STORE_H_
-#define STORE_FILE_STORE_H_
+#ifndef HAWSER_STORE_FILE_STORE_H_
+#define HAWSER_STORE_FILE_STORE_H_
 
 #include <cstdint>
 #include <memory>
@@ -88,4 +88,4 @@ class FileStore final : public Store {
 
 }  // namespace hawser::store
 
-#endif  // STORE_FILE_STORE_H_
+#endif  // HAWSER_STORE_FILE_STORE_H_

@@ -1,5 +1,5 @@
-#ifndef STORE_GRPC_STORE_H_
-#define STORE_GRPC_STORE_H_
+#ifndef HAWSER_STORE_GRPC_STORE_H_
+#define HAWSER_STORE_GRPC_STORE_H_
 
 #include <cstdint>
 #include <memory>
@@ -77,4 +77,4 @@ class GrpcStore final : public Store {
 
 }  // namespace hawser::store
 
-#endif  // STORE_GRPC_STORE_H_
+#endif  // HAWSER_STORE_GRPC_STORE_H_

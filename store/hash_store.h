@@ -1,5 +1,5 @@
-#ifndef STORE_HASH_STORE_H_
-#define STORE_HASH_STORE_H_
+#ifndef HAWSER_STORE_HASH_STORE_H_
+#define HAWSER_STORE_HASH_STORE_H_
 
 #include <cstdint>
 #include <span>
@@ -55,4 +55,4 @@ class HashStore final : public Store {
 
 }  // namespace hawser::store
 
-#endif  // STORE_HASH_STORE_H_
+#endif  // HAWSER_STORE_HASH_STORE_H_

@@ -1,5 +1,5 @@
-#ifndef STORE_PREFIX_STORE_H_
-#define STORE_PREFIX_STORE_H_
+#ifndef HAWSER_STORE_PREFIX_STORE_H_
+#define HAWSER_STORE_PREFIX_STORE_H_
 
 #include <cstdint>
 #include <memory>
@@ -51,4 +51,4 @@ class PrefixStore final : public Store {
 
 }  // namespace hawser::store
 
-#endif  // STORE_PREFIX_STORE_H_
+#endif  // HAWSER_STORE_PREFIX_STORE_H_

@@ -1,5 +1,5 @@
-#ifndef STORE_STORE_H_
-#define STORE_STORE_H_
+#ifndef HAWSER_STORE_STORE_H_
+#define HAWSER_STORE_STORE_H_
 
 #include <cstdint>
 #include <optional>
@@ -150,4 +150,4 @@ class Store {
 
 }  // namespace hawser::store
 
-#endif  // STORE_STORE_H_
+#endif  // HAWSER_STORE_STORE_H_

@@ -1,5 +1,5 @@
-#ifndef STORE_STORE_LIMITS_H_
-#define STORE_STORE_LIMITS_H_
+#ifndef HAWSER_STORE_STORE_LIMITS_H_
+#define HAWSER_STORE_STORE_LIMITS_H_
 
 #include <cstddef>
 
@@ -17,4 +17,4 @@ struct StoreLimits {
 
 }  // namespace hawser::store
 
-#endif  // STORE_STORE_LIMITS_H_
+#endif  // HAWSER_STORE_STORE_LIMITS_H_

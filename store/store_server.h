@@ -1,5 +1,5 @@
-#ifndef STORE_STORE_SERVER_H_
-#define STORE_STORE_SERVER_H_
+#ifndef HAWSER_STORE_STORE_SERVER_H_
+#define HAWSER_STORE_STORE_SERVER_H_
 
 #include <cstdint>
 #include <memory>
@@ -67,4 +67,4 @@ class StoreServer {
 
 }  // namespace hawser::store
 
-#endif  // STORE_STORE_SERVER_H_
+#endif  // HAWSER_STORE_STORE_SERVER_H_

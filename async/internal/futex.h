@@ -1,5 +1,5 @@
-#ifndef ASYNC_INTERNAL_FUTEX_H_
-#define ASYNC_INTERNAL_FUTEX_H_
+#ifndef HAWSER_ASYNC_INTERNAL_FUTEX_H_
+#define HAWSER_ASYNC_INTERNAL_FUTEX_H_
 
 #include <atomic>
 #include <cstdint>
@@ -19,4 +19,4 @@ void FutexWakeAll(const std::atomic<uint32_t>* word);
 
 }  // namespace hawser::async::internal
 
-#endif  // ASYNC_INTERNAL_FUTEX_H_
+#endif  // HAWSER_ASYNC_INTERNAL_FUTEX_H_

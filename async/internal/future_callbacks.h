@@ -1,5 +1,5 @@
-#ifndef ASYNC_INTERNAL_FUTURE_CALLBACKS_H_
-#define ASYNC_INTERNAL_FUTURE_CALLBACKS_H_
+#ifndef HAWSER_ASYNC_INTERNAL_FUTURE_CALLBACKS_H_
+#define HAWSER_ASYNC_INTERNAL_FUTURE_CALLBACKS_H_
 
 // The templates behind async/future.h, which includes this.
 
@@ -186,4 +186,4 @@ void Promise<T>::OnCancel(F&& callback) {
 
 }  // namespace hawser::async
 
-#endif  // ASYNC_INTERNAL_FUTURE_CALLBACKS_H_
+#endif  // HAWSER_ASYNC_INTERNAL_FUTURE_CALLBACKS_H_

@@ -1,5 +1,5 @@
-#ifndef ASYNC_INTERNAL_FUTURE_STATE_H_
-#define ASYNC_INTERNAL_FUTURE_STATE_H_
+#ifndef HAWSER_ASYNC_INTERNAL_FUTURE_STATE_H_
+#define HAWSER_ASYNC_INTERNAL_FUTURE_STATE_H_
 
 #include <atomic>
 #include <cstdint>
@@ -142,4 +142,4 @@ class FutureState final : public FutureStateBase {
 
 }  // namespace hawser::async::internal
 
-#endif  // ASYNC_INTERNAL_FUTURE_STATE_H_
+#endif  // HAWSER_ASYNC_INTERNAL_FUTURE_STATE_H_

@@ -1,5 +1,5 @@
-#ifndef STORE_INTERNAL_FILE_LOG_H_
-#define STORE_INTERNAL_FILE_LOG_H_
+#ifndef HAWSER_STORE_INTERNAL_FILE_LOG_H_
+#define HAWSER_STORE_INTERNAL_FILE_LOG_H_
 
 #include <cstdint>
 #include <memory>
@@ -97,4 +97,4 @@ class FileLog {
 
 }  // namespace hawser::store::internal
 
-#endif  // STORE_INTERNAL_FILE_LOG_H_
+#endif  // HAWSER_STORE_INTERNAL_FILE_LOG_H_

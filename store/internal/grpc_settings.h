@@ -1,5 +1,5 @@
-#ifndef STORE_INTERNAL_GRPC_SETTINGS_H_
-#define STORE_INTERNAL_GRPC_SETTINGS_H_
+#ifndef HAWSER_STORE_INTERNAL_GRPC_SETTINGS_H_
+#define HAWSER_STORE_INTERNAL_GRPC_SETTINGS_H_
 
 #include <grpcpp/server_builder.h>
 #include <grpcpp/support/channel_arguments.h>
@@ -33,4 +33,4 @@ grpc::Status ToGrpc(const absl::Status& status);
 
 }  // namespace hawser::store::internal
 
-#endif  // STORE_INTERNAL_GRPC_SETTINGS_H_
+#endif  // HAWSER_STORE_INTERNAL_GRPC_SETTINGS_H_

@@ -1,5 +1,5 @@
-#ifndef STORE_INTERNAL_KEY_VALUE_TABLE_H_
-#define STORE_INTERNAL_KEY_VALUE_TABLE_H_
+#ifndef HAWSER_STORE_INTERNAL_KEY_VALUE_TABLE_H_
+#define HAWSER_STORE_INTERNAL_KEY_VALUE_TABLE_H_
 
 #include <cstdint>
 #include <memory>
@@ -55,4 +55,4 @@ class KeyValueTable {
 
 }  // namespace hawser::store::internal
 
-#endif  // STORE_INTERNAL_KEY_VALUE_TABLE_H_
+#endif  // HAWSER_STORE_INTERNAL_KEY_VALUE_TABLE_H_

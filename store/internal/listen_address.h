@@ -1,5 +1,5 @@
-#ifndef STORE_INTERNAL_LISTEN_ADDRESS_H_
-#define STORE_INTERNAL_LISTEN_ADDRESS_H_
+#ifndef HAWSER_STORE_INTERNAL_LISTEN_ADDRESS_H_
+#define HAWSER_STORE_INTERNAL_LISTEN_ADDRESS_H_
 
 #include <string>
 #include <string_view>
@@ -22,4 +22,4 @@ absl::Status CheckListenAddress(const std::string& host, int port,
 
 }  // namespace hawser::store::internal
 
-#endif  // STORE_INTERNAL_LISTEN_ADDRESS_H_
+#endif  // HAWSER_STORE_INTERNAL_LISTEN_ADDRESS_H_

@@ -1,5 +1,5 @@
-#ifndef STORE_INTERNAL_RECENT_CHANGES_H_
-#define STORE_INTERNAL_RECENT_CHANGES_H_
+#ifndef HAWSER_STORE_INTERNAL_RECENT_CHANGES_H_
+#define HAWSER_STORE_INTERNAL_RECENT_CHANGES_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -51,4 +51,4 @@ class RecentChanges {
 
 }  // namespace hawser::store::internal
 
-#endif  // STORE_INTERNAL_RECENT_CHANGES_H_
+#endif  // HAWSER_STORE_INTERNAL_RECENT_CHANGES_H_

@@ -1,5 +1,5 @@
-#ifndef STORE_INTERNAL_RELAY_H_
-#define STORE_INTERNAL_RELAY_H_
+#ifndef HAWSER_STORE_INTERNAL_RELAY_H_
+#define HAWSER_STORE_INTERNAL_RELAY_H_
 
 #include <atomic>
 #include <memory>
@@ -49,4 +49,4 @@ class Relay {
 
 }  // namespace hawser::store::internal
 
-#endif  // STORE_INTERNAL_RELAY_H_
+#endif  // HAWSER_STORE_INTERNAL_RELAY_H_

@@ -1,5 +1,5 @@
-#ifndef STORE_INTERNAL_VALUE_OPERATIONS_H_
-#define STORE_INTERNAL_VALUE_OPERATIONS_H_
+#ifndef HAWSER_STORE_INTERNAL_VALUE_OPERATIONS_H_
+#define HAWSER_STORE_INTERNAL_VALUE_OPERATIONS_H_
 
 #include <cstdint>
 #include <string>
@@ -26,4 +26,4 @@ absl::StatusOr<std::string> Appended(std::string_view key,
 
 }  // namespace hawser::store::internal
 
-#endif  // STORE_INTERNAL_VALUE_OPERATIONS_H_
+#endif  // HAWSER_STORE_INTERNAL_VALUE_OPERATIONS_H_
