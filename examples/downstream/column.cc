@@ -12,3 +12,7 @@ absl::StatusOr<std::vector<float>> Column(const hawser::Tensor& matrix,
   ASSIGN_OR_RETURN(const hawser::Tensor column, matrix.Select(1, index));
   return column.ToVector<float>();
 }
+
+absl::Status ServeColumn(hawser::rpc::FunctionRegistry& registry) {
+  return registry.Register(kColumn, Column);
+}

@@ -1,10 +1,13 @@
-#ifndef COLUMN_H_
-#define COLUMN_H_
+#ifndef DOWNSTREAM_COLUMN_H_
+#define DOWNSTREAM_COLUMN_H_
 
 #include <cstdint>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "rpc/function.h"
+#include "rpc/function_registry.h"
 #include "tensor/tensor.h"
 
 // The elements of column `index` of a float32 matrix.
@@ -12,4 +15,12 @@
 absl::StatusOr<std::vector<float>> Column(const hawser::Tensor& matrix,
                                           int64_t index);
 
-#endif  // COLUMN_H_
+// Column() on another worker.
+inline constexpr hawser::rpc::Function<std::vector<float>(hawser::Tensor,
+                                                          int64_t)>
+    kColumn{"downstream.Column"};
+
+// Lets other workers call kColumn here.
+absl::Status ServeColumn(hawser::rpc::FunctionRegistry& registry);
+
+#endif  // DOWNSTREAM_COLUMN_H_

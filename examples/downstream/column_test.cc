@@ -1,14 +1,21 @@
 #include "column.h"
 
+#include <memory>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "gtest/gtest.h"
+#include "launch/worker.h"
+#include "rpc/function_registry.h"
+#include "store/hash_store.h"
 #include "tensor/tensor.h"
 
 namespace {
 
 using hawser::Tensor;
+using hawser::launch::Worker;
+using hawser::launch::WorkerOptions;
 
 TEST(ColumnTest, ReadsAcrossRows) {
   const auto matrix = Tensor::FromVector<float>({1, 2, 3, 4, 5, 6}, {2, 3});
@@ -26,6 +33,28 @@ TEST(ColumnTest, VectorHasNoColumns) {
   const auto vector = Tensor::FromVector<float>({1, 2}, {2});
   EXPECT_EQ(Column(vector, 0).status().code(),
             absl::StatusCode::kInvalidArgument);
+}
+
+TEST(ColumnTest, IsReadByAnotherWorker) {
+  hawser::store::HashStore store;
+  hawser::rpc::FunctionRegistry registry;
+  ASSERT_TRUE(ServeColumn(registry).ok());
+  const auto start = [&](int rank) {
+    WorkerOptions options;
+    options.rank = rank;
+    options.store = &store;
+    options.registry = &registry;
+    return Worker::Start(std::move(options));
+  };
+  const auto server = start(0);
+  ASSERT_TRUE(server.ok()) << server.status();
+  const auto client = start(1);
+  ASSERT_TRUE(client.ok()) << client.status();
+  const auto matrix = Tensor::FromVector<float>({1, 2, 3, 4, 5, 6}, {2, 3});
+  const absl::StatusOr<std::vector<float>> column =
+      (*client)->agent().Sync("worker0", kColumn, matrix, 2);
+  ASSERT_TRUE(column.ok()) << column.status();
+  EXPECT_EQ(*column, (std::vector<float>{3, 6}));
 }
 
 }  // namespace
