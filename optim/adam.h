@@ -30,8 +30,24 @@ struct AdamOptions {
 
 RuleSpec Adam(const AdamOptions& options);
 
+// Adam with decoupled weight decay (Loshchilov and Hutter, 2019), as in
+// PyTorch: p = p * (1 - lr * weight_decay) first, then Adam's step without
+// weight decay. Slots as of Adam.
+struct AdamWOptions {
+  double lr = 1e-3;            // At least 0.
+  double beta1 = 0.9;          // In [0, 1).
+  double beta2 = 0.999;        // In [0, 1).
+  double eps = 1e-8;           // At least 0.
+  double weight_decay = 1e-2;  // At least 0.
+  bool amsgrad = false;
+  bool maximize = false;  // Climbs instead of descending.
+};
+
+RuleSpec AdamW(const AdamWOptions& options);
+
 // kInvalidArgument: an option out of its range, or not one of the above.
 absl::StatusOr<std::unique_ptr<UpdateRule>> MakeAdam(const RuleSpec& spec);
+absl::StatusOr<std::unique_ptr<UpdateRule>> MakeAdamW(const RuleSpec& spec);
 
 }  // namespace hawser::optim
 

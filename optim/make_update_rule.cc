@@ -13,7 +13,6 @@
 #include "optim/adagrad.h"
 #include "optim/adam.h"
 #include "optim/adamax.h"
-#include "optim/adamw.h"
 #include "optim/ftrl.h"
 #include "optim/lamb.h"
 #include "optim/rmsprop.h"
