@@ -338,7 +338,11 @@ void InprocCall::Complete(absl::StatusOr<Payload> outcome) {
   if (!Settle(std::move(outcome))) return;
   // The callee, if it still runs, learns that nobody waits.
   if (failed) cancellation_->Cancel();
-  network_->executor().Post([call = shared_from_this()] { call->RunDone(); });
+  network_->executor().Post([call = shared_from_this()] {
+    // Closed: Shutdown has run the callback.
+    Gate::Pass pass(&call->source_->gate);
+    if (pass) call->RunDone();
+  });
 }
 
 void InprocCall::CompleteNow(absl::Status status) {

@@ -1,8 +1,11 @@
 #include "rpc/inproc/network.h"
 
+#include <chrono>
+#include <future>
 #include <memory>
 #include <optional>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -80,6 +83,25 @@ TEST_F(NetworkTest, NothingRunsInTheCall) {
   EXPECT_EQ(num_calls_, 0);
   executor_.RunAll();
   EXPECT_THAT(**outcome, IsOkAndHolds("x"));
+}
+
+TEST_F(NetworkTest, ShutdownWaitsForACallbackThatRuns) {
+  std::promise<void> running, returned;
+  bool early = false;
+  connection_->Call(
+      "/Echo", Payload("x"), async::kNever, [&](absl::StatusOr<Payload>) {
+        running.set_value();
+        // Long enough for a Shutdown that does not wait.
+        early =
+            returned.get_future().wait_for(std::chrono::milliseconds(200)) ==
+            std::future_status::ready;
+      });
+  std::thread runs_calls([&] { executor_.RunAll(); });
+  running.get_future().wait();
+  client_->Shutdown();
+  returned.set_value();
+  runs_calls.join();
+  EXPECT_FALSE(early);
 }
 
 TEST_F(NetworkTest, DelaysAreDrawnFromTheRange) {
