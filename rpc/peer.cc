@@ -10,7 +10,7 @@ absl::StatusOr<std::shared_ptr<Connection>> Peer::connection() {
   async::MutexLock lock(&mutex_);
   RETURN_IF_ERROR(lost_status_);
   if (connection_ == nullptr) {
-    ASSIGN_OR_RETURN(connection_, transport_.Connect(info_.address));
+    ASSIGN_OR_RETURN(connection_, transport_->Connect(info_.address));
   }
   return connection_;
 }

@@ -27,7 +27,7 @@ class Peer {
   Peer(WorkerInfo info, std::string header, Transport* transport)
       : info_(std::move(info)),
         header_(std::move(header)),
-        transport_(*transport) {}
+        transport_(transport) {}
   Peer(const Peer&) = delete;
   Peer& operator=(const Peer&) = delete;
 
@@ -63,7 +63,7 @@ class Peer {
  private:
   const WorkerInfo info_;
   const std::string header_;
-  Transport& transport_;
+  Transport* const transport_;
   std::atomic<async::MonotonicTime> last_heard_{async::MonotonicTime::min()};
   std::atomic<bool> watched_{false};
   std::atomic<bool> lost_{false};
