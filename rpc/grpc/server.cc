@@ -133,10 +133,10 @@ class GrpcServer::ActiveCall final
 
   // Sends the answer unless one was sent or gRPC is gone.
   void Reply(absl::StatusOr<Payload> reply) {
-    if (reply.ok() && reply->size() > server_.max_message_bytes_) {
+    if (reply.ok() && reply->size() > max_message_bytes_) {
       reply = absl::ResourceExhaustedError(absl::StrCat(
           "a reply of ", reply->size(), " bytes exceeds the limit of ",
-          server_.max_message_bytes_,
+          max_message_bytes_,
           " bytes; raise GrpcTransportOptions::max_message_bytes at both "
           "ends"));
     }
@@ -195,7 +195,9 @@ class GrpcServer::ActiveCall final
   void OnDone(bool);
   void OnSent(bool) {}
 
+  // Gone when a handler that outlives the server answers.
   GrpcServer& server_;
+  const size_t max_message_bytes_ = server_.max_message_bytes_;
   const std::shared_ptr<Gate> gate_ = server_.gate_;
   const std::shared_ptr<Registry> registry_ = server_.registry_;
   const int method_;
