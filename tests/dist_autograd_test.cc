@@ -21,10 +21,8 @@
 #include "autograd/ops/elementwise.h"
 #include "autograd/ops/reduce.h"
 #include "autograd/variable.h"
-#include "dist_optim/distributed_optimizer.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "optim/sgd.h"
 #include "rpc/current_call.h"
 #include "rpc/function.h"
 #include "rpc/transport_test_param.h"
@@ -38,7 +36,6 @@ namespace {
 using dist_autograd::ContextScope;
 using ::hawser::async::IsOk;
 using ::hawser::async::StatusIs;
-using rref::RRef;
 
 inline constexpr rpc::Function<Tensor(Tensor)> kSquare{"autograd.Square"};
 // Squares on the worker named.
@@ -49,8 +46,6 @@ inline constexpr rpc::Function<void(Tensor)> kSwallow{"autograd.Swallow"};
 // Gives two tensors of which a loss may use one.
 inline constexpr rpc::Function<std::vector<Tensor>(Tensor)> kTwo{
     "autograd.Two"};
-inline constexpr rpc::Function<Tensor(double)> kMakeParameter{
-    "autograd.MakeParameter"};
 inline constexpr rpc::Function<uint64_t()> kNumContexts{"autograd.NumContexts"};
 // Fails, or waits for the gate, in its backward pass.
 inline constexpr rpc::Function<Tensor(Tensor)> kFailBackward{
@@ -111,8 +106,6 @@ class DistAutogradTest : public testing::TestWithParam<rpc::TransportParam> {
                                               autograd::MulScalar(x, 3));
                              return std::vector<Tensor>{a, b};
                            }),
-                IsOk());
-    ASSERT_THAT(r.Register(kMakeParameter, [](double v) { return Leaf(v); }),
                 IsOk());
     ASSERT_THAT(r.Register(kNumContexts,
                            [] {
@@ -396,67 +389,6 @@ TEST_P(DistAutogradTest, BackwardFromAReference) {
   ASSERT_THAT(dist_autograd::Backward(agent(), (*context)->id(), *loss),
               IsOk());
   EXPECT_THAT(GradientOf(**context, leaf), async::IsOkAndHolds(6));
-}
-
-TEST_P(DistAutogradTest, OptimizerUsesTheGradientsOfItsContextOnly) {
-  auto a = rref::Remote(agent(), "w1", kMakeParameter, 1.0);
-  auto b = rref::Remote(agent(), "w2", kMakeParameter, 1.0);
-  ASSERT_THAT(a, IsOk());
-  ASSERT_THAT(b, IsOk());
-  auto optimizer = dist_optim::DistributedOptimizer::Create(
-      agent(),
-      {{optim::Sgd({.lr = 0.25}), {*a}}, {optim::Sgd({.lr = 0.125}), {*b}}});
-  ASSERT_THAT(optimizer, IsOk());
-  for (const bool with_b : {true, false}) {
-    auto context = ContextScope::Open(agent());
-    ASSERT_THAT(context, IsOk());
-    auto here = a->ToHere();
-    ASSERT_THAT(here, IsOk());
-    auto loss = autograd::MulScalar(*here, 1);
-    if (with_b) {
-      auto other = b->ToHere();
-      ASSERT_THAT(other, IsOk());
-      loss = autograd::Add(*loss, *other);
-    }
-    ASSERT_THAT(dist_autograd::Backward(agent(), (*context)->id(), {*loss}),
-                IsOk());
-    ASSERT_THAT((*optimizer)->Step((*context)->id()), IsOk());
-  }
-  EXPECT_EQ(*a->ToHere()->item<float>(), 0.5f);
-  EXPECT_EQ(*b->ToHere()->item<float>(), 0.875f);
-
-  EXPECT_THAT((*optimizer)->SetLearningRate(1), IsOk());
-  auto state = (*optimizer)->GetState();
-  ASSERT_THAT(state, IsOk());
-  ASSERT_EQ(state->size(), 2u);
-  EXPECT_EQ((*state)[0].rule.Find("lr"), 1.0);
-  EXPECT_EQ((*state)[0].parameters[0].step, 2);
-  EXPECT_EQ((*state)[1].parameters[0].step, 1);
-  EXPECT_THAT((*optimizer)->SetState(*state), IsOk());
-  EXPECT_THAT((*optimizer)->SetState({}),
-              StatusIs(absl::StatusCode::kInvalidArgument));
-  EXPECT_THAT((*optimizer)->SetOption(2, "lr", 1),
-              StatusIs(absl::StatusCode::kOutOfRange));
-  EXPECT_THAT((*optimizer)->Step(dist_autograd::ContextId{777}),
-              StatusIs(absl::StatusCode::kNotFound));
-}
-
-TEST_P(DistAutogradTest, OptimizerErrorsNameTheOwner) {
-  auto plain = rref::MakeLocal<Tensor>(agent(1), Tensor::Ones({1}));
-  ASSERT_THAT(plain, IsOk());
-  // As the trainer would have it, by way of a call.
-  static constexpr rpc::Function<RRef<Tensor>()> kPlain{"autograd.Plain"};
-  ASSERT_THAT(job_.registry().Register(kPlain, [&] { return *plain; }), IsOk());
-  auto shared = agent().Sync("w1", kPlain);
-  ASSERT_THAT(shared, IsOk());
-  EXPECT_THAT(dist_optim::DistributedOptimizer::Create(
-                  agent(), optim::Sgd({.lr = 1}), {*shared}),
-              StatusIs(absl::StatusCode::kInvalidArgument,
-                       testing::AllOf(testing::HasSubstr("'w1'"),
-                                      testing::HasSubstr("gradient"))));
-  EXPECT_THAT(dist_optim::DistributedOptimizer::Create(
-                  agent(), optim::Sgd({.lr = 1}), {}),
-              StatusIs(absl::StatusCode::kInvalidArgument));
 }
 
 INSTANTIATE_TEST_SUITE_P(Transports, DistAutogradTest,
