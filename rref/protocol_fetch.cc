@@ -85,9 +85,10 @@ void Protocol::Fetch(const Reference& reference, std::string_view type_name,
   options.message_hook = true;
   async::Future<FetchReply> reply = agent->CallMethod<v1::RRefFetchReply>(
       reference.owner(), "hawser.v1.RRefService.Fetch", request, {}, options);
-  if (!reference.confirmed().ready()) {
-    // A creation that fails meanwhile has no value to wait for.
-    reference.confirmed().OnReady([reply](const absl::Status& status) {
+  const async::Future<void>& confirmed = reference.confirmed();
+  if (!confirmed.ready() || !confirmed.result().ok()) {
+    // A creation that fails, or failed since the check, leaves no value.
+    confirmed.OnReady([reply](const absl::Status& status) {
       if (!status.ok()) reply.Cancel();
     });
   }
