@@ -52,7 +52,10 @@ def _rpc_libraries():
             Label("//bazel/system:grpc_compiler.BUILD"): "src/compiler/BUILD.bazel",
             Label("//bazel/system:grpc_rules.BUILD"): "bazel/BUILD.bazel",
         },
-        links = {"src/compiler/grpc_cpp_plugin": "/usr/bin/grpc_cpp_plugin"},
+        links = {
+            "src/compiler/grpc_cpp_plugin": "/usr/bin/grpc_cpp_plugin",
+            "src/compiler/grpc_python_plugin": "/usr/bin/grpc_python_plugin",
+        },
     )
     maybe(
         system_repository,

@@ -1,0 +1,114 @@
+"""A client of Hawser workers in Python, on nothing but generated stubs.
+
+Everything that it knows of the protocol stands in proto/rpc.proto and proto/store.proto.
+"""
+import array
+import collections
+
+import grpc
+
+from proto import rpc_pb2, rpc_pb2_grpc, store_pb2, store_pb2_grpc, tensor_pb2
+
+# Elements of a float32 tensor, row-major, and its sizes, outermost first.
+Tensor = collections.namedtuple("Tensor", ["dims", "elements"])
+
+
+class CallError(Exception):
+    """A call that failed: gRPC's code and message, and the worker's ErrorDetail if it sent one."""
+
+    def __init__(self, error):
+        super().__init__(f"{error.code().name}: {error.details()}")
+        self.code = error.code()
+        self.message = error.details()
+        self.detail = None
+        for key, value in error.trailing_metadata() or ():
+            if key != "grpc-status-details-bin":
+                continue
+            for item in rpc_pb2.StatusDetails.FromString(value).details:
+                if item.type_url.endswith("/" + rpc_pb2.ErrorDetail.DESCRIPTOR.full_name):
+                    self.detail = rpc_pb2.ErrorDetail.FromString(item.value)
+
+
+class Directory:
+    """The workers of a job, as they made themselves known in its store."""
+
+    def __init__(self, address, job):
+        self._job = job
+        self._store = store_pb2_grpc.StoreStub(grpc.insecure_channel(address))
+        hello = self._store.Hello(store_pb2.StoreHelloRequest(), timeout=10)
+        self._incarnation = hello.server_incarnation
+
+    def find(self, name, timeout=10):
+        """The WorkerRecord of a worker, once it has joined."""
+        key = f"rpc/{self._job}/name/{name}".encode()
+        reply = self._store.Get(
+            store_pb2.StoreGetRequest(server_incarnation=self._incarnation, key=key),
+            timeout=timeout)
+        return rpc_pb2.WorkerRecord.FromString(reply.value)
+
+
+class Worker:
+    """One worker of a job, to call registered functions on."""
+
+    def __init__(self, record, job):
+        self.record = record
+        self._job = job
+        # Messages end where the worker's own limit does, not at grpcio's 4 MiB.
+        options = [("grpc.max_receive_message_length", -1)]
+        channel = grpc.insecure_channel(record.address, options)
+        self._stub = rpc_pb2_grpc.WorkerServiceStub(channel)
+
+    def call(self, function, signature, *arguments, timeout=10):
+        """Calls "name" of type "R(A...)"; returns the result, None for void."""
+        request = rpc_pb2.CallRequest(function=function, signature=signature)
+        request.header.job = self._job
+        request.header.source = "python"
+        request.header.source_rank = -1
+        request.header.destination = self.record.name
+        request.header.destination_incarnation = self.record.incarnation
+        for argument in arguments:
+            _encode(argument, request.arguments.values.add(), request)
+        try:
+            reply = self._stub.Call(request, timeout=timeout)
+        except grpc.RpcError as error:
+            raise CallError(error) from None
+        values = reply.results.values
+        return _decode(values[0], reply) if values else None
+
+
+def _encode(argument, value, message):
+    if isinstance(argument, Tensor):
+        value.tensor_index = len(message.tensors)
+        message.tensors.add(dtype=tensor_pb2.DTYPE_F32, dims=argument.dims)
+        message.tensor_data.append(array.array("f", argument.elements).tobytes())
+    elif isinstance(argument, str):
+        value.string_value = argument
+    elif isinstance(argument, bool):
+        value.bool_value = argument
+    elif isinstance(argument, int):
+        value.int_value = argument
+    elif isinstance(argument, float):
+        value.double_value = argument
+    elif isinstance(argument, list):
+        value.list_value.SetInParent()
+        for item in argument:
+            _encode(item, value.list_value.values.add(), message)
+    else:
+        raise TypeError(f"cannot send a {type(argument).__name__}")
+
+
+def _decode(value, message):
+    kind = value.WhichOneof("kind")
+    if kind == "null_value":
+        return None
+    if kind == "tensor_index":
+        header = message.tensors[value.tensor_index]
+        if header.dtype != tensor_pb2.DTYPE_F32:
+            raise TypeError(f"cannot read a tensor of {tensor_pb2.DType.Name(header.dtype)}")
+        elements = array.array("f", message.tensor_data[value.tensor_index])
+        return Tensor(list(header.dims), list(elements))
+    if kind == "list_value":
+        return [_decode(item, message) for item in value.list_value.values]
+    if kind in ("int_list", "uint_list", "double_list"):
+        return list(getattr(value, kind).values)
+    return getattr(value, kind)

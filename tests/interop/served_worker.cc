@@ -1,0 +1,99 @@
+// A worker in a process of its own that clients in other languages call. Prints
+// the address of the job's store once it serves, and ends with its standard
+// input.
+#include <atomic>
+#include <cstdint>
+#include <iostream>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "async/future.h"
+#include "async/status_macros.h"
+#include "launch/worker.h"
+#include "rpc/current_call.h"
+#include "rpc/function.h"
+#include "rpc/function_registry.h"
+#include "tensor/ops/elementwise.h"
+#include "tensor/tensor.h"
+
+namespace {
+
+using hawser::Tensor;
+namespace rpc = hawser::rpc;
+
+inline constexpr rpc::Function<Tensor(Tensor, Tensor)> kAdd{"interop.Add"};
+inline constexpr rpc::Function<std::vector<std::string>(
+    std::vector<std::string>, int64_t)>
+    kRepeat{"interop.Repeat"};
+inline constexpr rpc::Function<void(std::string)> kFail{"interop.Fail"};
+// Waits until its caller gives up; how many did so.
+inline constexpr rpc::Function<void()> kWait{"interop.Wait"};
+inline constexpr rpc::Function<int64_t()> kNumGivenUp{"interop.NumGivenUp"};
+
+absl::Status Serve(rpc::FunctionRegistry& registry,
+                   std::atomic<int64_t>& given_up) {
+  RETURN_IF_ERROR(registry.Register(kAdd, [](const Tensor& a, const Tensor& b) {
+    return hawser::tensor::Add(a, b);
+  }));
+  RETURN_IF_ERROR(registry.Register(
+      kRepeat,
+      [](const std::vector<std::string>& words,
+         int64_t times) -> absl::StatusOr<std::vector<std::string>> {
+        if (times < 0 || times > 100) {
+          return absl::OutOfRangeError(
+              absl::StrCat(times, " is not in 0 to 100"));
+        }
+        std::vector<std::string> all;
+        for (int64_t i = 0; i < times; ++i) {
+          all.insert(all.end(), words.begin(), words.end());
+        }
+        return all;
+      }));
+  RETURN_IF_ERROR(registry.Register(kFail, [](const std::string& text) {
+    return absl::DataLossError(text);
+  }));
+  RETURN_IF_ERROR(
+      registry.Register(kWait, [&given_up]() -> hawser::async::Future<void> {
+        auto promise = std::make_shared<hawser::async::Promise<void>>();
+        auto ended = promise->future();
+        auto registration =
+            rpc::CurrentCall::Get()->cancellation().OnCancel([&, promise] {
+              ++given_up;
+              promise->Set(absl::CancelledError("the caller gave up"));
+            });
+        return std::move(ended).Then(
+            [kept = std::move(registration)](absl::Status status) {
+              return status;
+            });
+      }));
+  return registry.Register(
+      kNumGivenUp, [&given_up]() -> int64_t { return given_up.load(); });
+}
+
+absl::Status Run() {
+  std::atomic<int64_t> given_up = 0;
+  rpc::FunctionRegistry registry;
+  RETURN_IF_ERROR(Serve(registry, given_up));
+  ASSIGN_OR_RETURN(auto worker,
+                   hawser::launch::Worker::Start({.name = "served",
+                                                  .rank = 0,
+                                                  .master_port = 0,
+                                                  .registry = &registry,
+                                                  .job = "interop"}));
+  std::cout << worker->master() << std::endl;
+  std::cin.get();
+  return worker->Shutdown(/*graceful=*/false);
+}
+
+}  // namespace
+
+int main() {
+  const absl::Status status = Run();
+  if (!status.ok()) std::cerr << "served_worker: " << status << "\n";
+  return status.ok() ? 0 : 1;
+}
