@@ -86,6 +86,13 @@ TEST_P(StoreConformanceTest, ZeroTimeoutDoesNotWait) {
       StatusIs(absl::StatusCode::kDeadlineExceeded));
 }
 
+TEST_P(StoreConformanceTest, ZeroTimeoutSeesWhatIsThere) {
+  EXPECT_THAT(store_->Set("k", "v"), IsOk());
+  EXPECT_THAT(store_->Get("k", absl::ZeroDuration()), IsOkAndHolds("v"));
+  EXPECT_THAT(store_->Wait(std::vector<std::string>{"k"}, absl::ZeroDuration()),
+              IsOk());
+}
+
 TEST_P(StoreConformanceTest, TheStoresOwnTimeoutIsTheDefault) {
   EXPECT_THAT(store_->SetTimeout(absl::Milliseconds(50)), IsOk());
   EXPECT_EQ(store_->timeout(), absl::Milliseconds(50));

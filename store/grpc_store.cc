@@ -11,32 +11,18 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "async/blocking_region.h"
-#include "async/mutex.h"
 #include "async/random_source.h"
 #include "async/status_macros.h"
 #include "proto/store.grpc.pb.h"
 #include "proto/store.pb.h"
+#include "store/internal/grpc_call.h"
 #include "store/internal/grpc_settings.h"
 
 namespace hawser::store {
 namespace {
 
-// One attempt of a call that may wait for ever.
-constexpr absl::Duration kMaxAttempt = absl::Minutes(5);
-// Pause before a lost call is repeated, doubled each time.
-constexpr absl::Duration kFirstPause = absl::Milliseconds(10);
-constexpr absl::Duration kLastPause = absl::Seconds(1);
-// What a Wait that ran out of time spends to learn which key is missing.
+// What a call that ran out of time spends to learn which key is missing.
 constexpr absl::Duration kDiagnosisTimeout = absl::Milliseconds(100);
-
-gpr_timespec ToGpr(async::MonotonicTime time) {
-  const absl::Duration left = std::min(
-      async::TimeBetween(std::chrono::steady_clock::now(), time), kMaxAttempt);
-  return gpr_time_add(
-      gpr_now(GPR_CLOCK_MONOTONIC),
-      gpr_time_from_nanos(absl::ToInt64Nanoseconds(left), GPR_TIMESPAN));
-}
 
 }  // namespace
 
@@ -55,32 +41,10 @@ class GrpcStore::Client {
   template <class Request, class Reply, class Method>
   absl::Status Call(Method method, const Request& request, Reply* reply,
                     async::MonotonicTime deadline) {
-    async::BlockingRegion region;
-    absl::Duration pause = kFirstPause;
-    while (true) {
-      grpc::ClientContext context;
-      context.set_deadline(ToGpr(deadline));
-      context.set_wait_for_ready(true);
-      const grpc::Status status = ((*stub_).*method)(&context, request, reply);
-      switch (status.error_code()) {
-        case grpc::StatusCode::DEADLINE_EXCEEDED:
-          break;
-        case grpc::StatusCode::UNAVAILABLE:
-        case grpc::StatusCode::CANCELLED:
-          // Connection lost or server going away.
-          Pause(pause, deadline);
-          pause = std::min(2 * pause, kLastPause);
-          break;
-        default:
-          return internal::FromGrpc(status);
-      }
-      if (std::chrono::steady_clock::now() >= deadline) {
-        return absl::DeadlineExceededError(
-            channel_->GetState(/*try_to_connect=*/false) == GRPC_CHANNEL_READY
-                ? ""
-                : "the server cannot be reached");
-      }
-    }
+    return internal::CallUntilAnswered(
+        *channel_, deadline, [&](grpc::ClientContext* context) {
+          return ((*stub_).*method)(context, request, reply);
+        });
   }
 
   absl::Status Hello(async::MonotonicTime deadline) {
@@ -115,14 +79,6 @@ class GrpcStore::Client {
   using Stub = v1::Store::Stub;
 
  private:
-  void Pause(absl::Duration pause, async::MonotonicTime deadline) {
-    const async::MonotonicTime end = std::min(
-        deadline, async::AddDelay(std::chrono::steady_clock::now(), pause));
-    async::MutexLock lock(&mutex_);
-    while (never_.WaitUntil(&mutex_, end)) {
-    }
-  }
-
   const std::string address_;
   const std::shared_ptr<grpc::Channel> channel_;
   const std::unique_ptr<Stub> stub_;
@@ -132,8 +88,6 @@ class GrpcStore::Client {
   StoreLimits limits_;
 
   std::atomic<uint64_t> last_sequence_{0};
-  async::Mutex mutex_;
-  async::CondVar never_;
 };
 
 absl::StatusOr<std::unique_ptr<GrpcStore>> GrpcStore::Connect(
@@ -196,7 +150,14 @@ absl::StatusOr<std::string> GrpcStore::DoGet(const std::string& key,
   auto request = client_->MakeRequest<v1::StoreGetRequest>();
   request.set_key(key);
   v1::StoreGetReply reply;
-  RETURN_IF_ERROR(Call(&Client::Stub::Get, request, &reply, key, time));
+  absl::Status status =
+      client_->Call(&Client::Stub::Get, request, &reply, time.deadline);
+  // No time for an answer is time enough for a look.
+  if (time.deadline <= time.start && !FirstMissing({&key, 1}, time)) {
+    status =
+        client_->Call(&Client::Stub::Get, request, &reply, LookDeadline(time));
+  }
+  RETURN_IF_ERROR(Named(status, key, time));
   return std::move(*reply.mutable_value());
 }
 
@@ -240,18 +201,24 @@ absl::Status GrpcStore::DoWait(std::span<const std::string> keys,
   absl::Status status =
       client_->Call(&Client::Stub::Wait, request, &reply, time.deadline);
   if (!absl::IsDeadlineExceeded(status)) return Named(status, "", time);
-  return Named(status, FirstMissing(keys), time);
+  const std::optional<std::string> missing = FirstMissing(keys, time);
+  if (!missing.has_value()) return absl::OkStatus();
+  return Named(status, *missing, time);
 }
 
-std::string GrpcStore::FirstMissing(std::span<const std::string> keys) {
+std::optional<std::string> GrpcStore::FirstMissing(
+    std::span<const std::string> keys, const CallTime& time) {
   auto request = client_->MakeRequest<v1::StoreCheckRequest>();
   request.mutable_keys()->Add(keys.begin(), keys.end());
   v1::StoreCheckReply reply;
-  const absl::Status status = client_->Call(
-      &Client::Stub::Check, request, &reply,
-      async::AddDelay(std::chrono::steady_clock::now(), kDiagnosisTimeout));
-  return status.ok() && !reply.missing().empty() ? reply.missing(0)
-                                                 : keys.front();
+  const absl::Status status =
+      client_->Call(&Client::Stub::Check, request, &reply,
+                    std::max(LookDeadline(time),
+                             async::AddDelay(std::chrono::steady_clock::now(),
+                                             kDiagnosisTimeout)));
+  if (!status.ok()) return keys.front();
+  if (reply.missing().empty()) return std::nullopt;
+  return reply.missing(0);
 }
 
 absl::StatusOr<bool> GrpcStore::DoCheck(std::span<const std::string> keys,

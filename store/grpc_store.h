@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -69,8 +70,10 @@ class GrpcStore final : public Store {
   // `status` with the name of the store, and of the key if it is a timeout.
   absl::Status Named(const absl::Status& status, const std::string& key,
                      const CallTime& time) const;
-  // One of `keys` that is missing, as far as the server answers.
-  std::string FirstMissing(std::span<const std::string> keys);
+  // One of `keys` that is missing now; the first if the server does not answer,
+  // none if all are present.
+  std::optional<std::string> FirstMissing(std::span<const std::string> keys,
+                                          const CallTime& time);
 
   const std::unique_ptr<Client> client_;
 };

@@ -10,6 +10,8 @@
 namespace hawser::store {
 namespace {
 
+constexpr absl::Duration kLookTimeout = absl::Seconds(1);
+
 // Keys may be any bytes; in an error they are printable and short.
 std::string Quoted(std::string_view key) {
   constexpr size_t kShown = 200;
@@ -100,6 +102,12 @@ absl::Status Store::SetTimeout(absl::Duration timeout) {
   async::MutexLock lock(&mutex_);
   timeout_ = timeout;
   return absl::OkStatus();
+}
+
+async::MonotonicTime Store::LookDeadline(const CallTime& time) {
+  return time.deadline > time.start
+             ? time.deadline
+             : async::AddDelay(time.start, kLookTimeout);
 }
 
 absl::Status Store::TimeoutError(std::string_view key, const CallTime& time,

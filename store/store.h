@@ -35,8 +35,9 @@ struct CompareAndSetResult {
 // those that wait do so inside an async::BlockingRegion. The object must
 // outlive its calls.
 //
-// Timeouts: absl::InfiniteDuration() is for ever, zero looks once, negative
-// ones are kInvalidArgument. They bound the whole call.
+// Timeouts: absl::InfiniteDuration() is for ever, zero looks once, which takes
+// a second at most, negative ones are kInvalidArgument. They bound the whole
+// call.
 //
 // Errors of all stores:
 //   kDeadlineExceeded    not done in time; names key, time waited and store.
@@ -102,6 +103,10 @@ class Store {
   };
 
   Store(std::string description, absl::Duration timeout, StoreLimits limits);
+
+  // The deadline, or for a timeout of zero that of looking once, where it means
+  // asking another process.
+  static async::MonotonicTime LookDeadline(const CallTime& time);
 
   // kDeadlineExceeded for a call on `key` (empty: on the whole store); `cause`
   // may be empty.

@@ -1,0 +1,103 @@
+#ifndef HAWSER_STORE_ETCD_STORE_H_
+#define HAWSER_STORE_ETCD_STORE_H_
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "store/store.h"
+
+namespace hawser::store {
+
+struct EtcdStoreOptions {
+  // "host:port" of a member of the cluster.
+  std::string address = {};
+  // What all keys begin with. Jobs of different prefixes do not see each other;
+  // what a job wrote stays in etcd, so each job needs one of its own.
+  std::string prefix = "hawser";
+  // Of Connect, and of calls that state none.
+  absl::Duration timeout = kDefaultTimeout;
+  // Within what etcd takes in one request: 1.5 MiB, unless it is told
+  // otherwise. `max_total_bytes` is etcd's own matter.
+  StoreLimits limits = {.max_value_bytes = size_t{1} << 20};
+};
+
+// A store in etcd, over version 3 of its API: it outlives every worker, and
+// with a cluster of three also a machine.
+//
+// Key k is etcd's key "<prefix>/data/k". Changes are transactions, waiting is
+// a watch. A lost connection is opened again, within the time of the call:
+// each transaction also writes "<prefix>/changes/...", under a lease of 20
+// minutes, by which a repetition is known, so that each change is applied once
+// where the call lasts less than 10 minutes. Connections are neither encrypted
+// nor authenticated.
+//
+// Errors besides those of Store are etcd's, such as kPermissionDenied.
+class EtcdStore final : public Store {
+ public:
+  // Connects. kUnavailable if nobody answers there in time.
+  static absl::StatusOr<std::unique_ptr<EtcdStore>> Connect(
+      EtcdStoreOptions options);
+  // Ends the lease, if etcd is in reach.
+  ~EtcdStore() override;
+
+ private:
+  class Client;
+  // What a change makes of a value, and what it answers with.
+  struct Update {
+    enum class Kind { kKeep, kPut, kRemove };
+    Kind kind = Kind::kKeep;
+    std::string value = {};
+    int64_t reply = 0;
+  };
+  // Gets the value, null if absent. Runs once for each time that somebody else
+  // changed the key meanwhile, and once more.
+  using Decide =
+      absl::FunctionRef<absl::StatusOr<Update>(const std::string* value)>;
+
+  EtcdStore(EtcdStoreOptions options, std::unique_ptr<Client> client);
+
+  absl::Status DoSet(const std::string& key, std::string value,
+                     const CallTime& time) override;
+  absl::StatusOr<std::string> DoGet(const std::string& key,
+                                    const CallTime& time) override;
+  absl::StatusOr<int64_t> DoAdd(const std::string& key, int64_t delta,
+                                const CallTime& time) override;
+  absl::StatusOr<int64_t> DoAppend(const std::string& key, std::string suffix,
+                                   const CallTime& time) override;
+  absl::StatusOr<CompareAndSetResult> DoCompareAndSet(
+      const std::string& key, std::string expected, std::string desired,
+      const CallTime& time) override;
+  absl::Status DoWait(std::span<const std::string> keys,
+                      const CallTime& time) override;
+  absl::StatusOr<bool> DoCheck(std::span<const std::string> keys,
+                               const CallTime& time) override;
+  absl::StatusOr<bool> DoDelete(const std::string& key,
+                                const CallTime& time) override;
+  absl::StatusOr<int64_t> DoNumKeys(const CallTime& time) override;
+
+  // The values of `keys`, once all are present at the same time.
+  absl::StatusOr<std::vector<std::string>> WhenPresent(
+      std::span<const std::string> keys, bool keys_only, const CallTime& time);
+  // Applies one change; the reply of its Update.
+  absl::StatusOr<int64_t> Change(const std::string& key, const CallTime& time,
+                                 Decide decide);
+  absl::StatusOr<int64_t> TryChange(const std::string& key,
+                                    async::MonotonicTime deadline,
+                                    Decide decide);
+  // `status` with the name of the store, and of the key if it is a timeout.
+  absl::Status Named(const absl::Status& status, const std::string& key,
+                     const CallTime& time) const;
+
+  const std::unique_ptr<Client> client_;
+};
+
+}  // namespace hawser::store
+
+#endif  // HAWSER_STORE_ETCD_STORE_H_
