@@ -122,6 +122,11 @@ def _other_libraries():
     )
     maybe(
         system_repository,
+        name = "hiredis",
+        libraries = {"hiredis": ["-lhiredis"]},
+    )
+    maybe(
+        system_repository,
         name = "zlib",
         libraries = {"zlib": ["-lz"]},
     )

@@ -105,9 +105,8 @@ absl::Status Store::SetTimeout(absl::Duration timeout) {
 }
 
 async::MonotonicTime Store::LookDeadline(const CallTime& time) {
-  return time.deadline > time.start
-             ? time.deadline
-             : async::AddDelay(time.start, kLookTimeout);
+  return time.deadline > time.start ? time.deadline
+                                    : async::AddDelay(time.start, kLookTimeout);
 }
 
 absl::Status Store::TimeoutError(std::string_view key, const CallTime& time,

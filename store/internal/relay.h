@@ -21,6 +21,7 @@ class Relay {
   ~Relay();
 
   std::string address() const;
+  int port() const { return port_; }
 
   // While on, what the server sends goes nowhere.
   void SwallowReplies(bool on) { swallow_ = on; }
