@@ -18,8 +18,10 @@ struct GrpcTransportOptions {
   // The longest message that is sent or taken. The same at both ends.
   size_t max_message_bytes = size_t{512} << 20;
   // Threads that wait for messages, and run callbacks of futures and functions
-  // that run inline.
-  int num_polling_threads = 2;
+  // that run inline; one that blocks is replaced meanwhile. gRPC lets one
+  // thread at a time look for input, so that a second one mostly costs
+  // wake-ups.
+  int num_polling_threads = 1;
 };
 
 // Addresses are "host:port", "[v6]:port" and "unix:/path". Only loopback
