@@ -1,0 +1,109 @@
+"""PyTorch's side of the benchmark of remote calls: two processes, w0 calling w1.
+
+    rpc_torch.py TRANSPORTS CHANNELS    as TensorPipe names them, its own choice if empty
+
+Reads requests from standard input, a line each, and answers with a number; times and rates as
+rpc_side.h has them. Prints "ready <version>" first.
+"""
+import os
+import socket
+import statistics
+import subprocess
+import sys
+import time
+
+import torch
+import torch.distributed.rpc as rpc
+
+
+def sink(tensor):
+    return 0
+
+
+def join(rank, port, transports, channels):
+    os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=port)
+    torch.set_num_threads(1)
+    chosen = {}
+    if transports:
+        chosen["_transports"] = transports.split(",")
+    if channels:
+        chosen["_channels"] = channels.split(",")
+    options = rpc.TensorPipeRpcBackendOptions(num_worker_threads=4, **chosen)
+    rpc.init_rpc(f"w{rank}", rank=rank, world_size=2, rpc_backend_options=options)
+
+
+def elapsed(run):
+    start = time.perf_counter()
+    run()
+    return time.perf_counter() - start
+
+
+def small_call(calls):
+    one = torch.ones(1)
+    call = lambda: rpc.rpc_sync("w1", torch.add, args=(one, one))
+    for _ in range(min(calls, 20)):
+        call()
+    return statistics.median(elapsed(call) for _ in range(calls)) * 1e6
+
+
+def calls_in_flight(calls, in_flight):
+    one = torch.ones(1)
+
+    def run():
+        slots = [None] * in_flight
+        for i in range(calls + in_flight):
+            if i >= in_flight:
+                slots[i % in_flight].wait()
+            if i < calls:
+                slots[i % in_flight] = rpc.rpc_async("w1", torch.add, args=(one, one))
+
+    return calls / elapsed(run)
+
+
+def one_way(calls, size):
+    tensor = torch.ones(size // 4)
+    call = lambda: rpc.rpc_sync("w1", sink, args=(tensor,))
+    call()
+    return calls * size / elapsed(lambda: [call() for _ in range(calls)])
+
+
+def remote_to_here(calls):
+    one = torch.ones(1)
+
+    def run():
+        references = [rpc.remote("w1", torch.add, args=(one, one)) for _ in range(calls)]
+        for reference in references:
+            reference.to_here()
+
+    return calls / elapsed(run)
+
+
+CASES = {case.__name__: case for case in (small_call, calls_in_flight, one_way, remote_to_here)}
+
+
+def callee(port, transports, channels):
+    join(1, port, transports, channels)
+    sys.stdin.read()
+    os._exit(0)
+
+
+def caller(transports, channels):
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = str(free.getsockname()[1])
+    # Ends with this process, whose end of the pipe then closes.
+    subprocess.Popen([sys.executable, __file__, "--callee", port, transports, channels],
+                     stdin=subprocess.PIPE, stdout=subprocess.DEVNULL)
+    join(0, port, transports, channels)
+    print("ready", torch.__version__, flush=True)
+    for line in sys.stdin:
+        name, *numbers = line.split()
+        print(CASES[name](*map(int, numbers)), flush=True)
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    if sys.argv[1] == "--callee":
+        callee(*sys.argv[2:])
+    else:
+        caller(*sys.argv[1:])

@@ -1,0 +1,169 @@
+// Remote calls between two processes of one machine, each case beside its peers
+// in the same run.
+//
+//   ./bazelw run -c opt //benchmarks:rpc -- --quick
+//
+//   small_call_p50      microseconds of one call at a time
+//   calls_64_in_flight  calls per second
+//   remote_to_here      references made and fetched, per second
+//   tensor_*_tcp        bytes per second of one tensor at a time, there only
+//   outstanding_10000   bytes of heap per waiting call, against 4 KiB
+//
+// Peers: raw_grpc, gRPC's completion queues with nothing above, which carries
+// 64 bytes each way; pytorch, torch.distributed.rpc with a built-in function on
+// tensors of one element; pytorch_uv, the same over sockets only. Turns of both
+// sides alternate, and a ratio is taken turn by turn.
+#include <cstdint>
+#include <cstdio>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/flags/flag.h"
+#include "absl/flags/parse.h"
+#include "absl/flags/usage.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "async/status_macros.h"
+#include "benchmarks/measurement.h"
+#include "benchmarks/rpc_side.h"
+
+ABSL_FLAG(bool, quick, false, "End within 50 seconds.");
+ABSL_FLAG(std::string, python, "/usr/bin/python3",
+          "Python interpreter with PyTorch.");
+ABSL_FLAG(std::string, only, "",
+          "Run only the cases whose name begins with this.");
+ABSL_FLAG(std::string, serve, "",
+          "For this program's own use: what this process serves.");
+ABSL_FLAG(std::string, store, "", "For this program's own use.");
+
+namespace hawser::benchmarks {
+namespace {
+
+constexpr int64_t kMiB = 1 << 20;
+
+using Turn = std::function<absl::StatusOr<double>(RpcSide&)>;
+
+struct Case {
+  std::string name;
+  std::string unit;
+  Better better;
+  std::string peer;
+  RpcSide* side;
+  Turn turn;
+};
+
+bool IsChosen(const std::string& name) {
+  return absl::StartsWith(name, absl::GetFlag(FLAGS_only));
+}
+
+absl::Status Measure(const Case& what, RpcSide& ours, int turns) {
+  Measurement measurement{.bench = "rpc",
+                          .case_name = what.name,
+                          .unit = what.unit,
+                          .better = what.better,
+                          .peer = what.peer};
+  // Connects and warms up.
+  RETURN_IF_ERROR(what.turn(ours).status());
+  RETURN_IF_ERROR(what.turn(*what.side).status());
+  for (int turn = 0; turn < turns; ++turn) {
+    ASSIGN_OR_RETURN(const double value, what.turn(ours));
+    ASSIGN_OR_RETURN(const double peer_value, what.turn(*what.side));
+    measurement.values.push_back(value);
+    measurement.peer_values.push_back(peer_value);
+  }
+  Report(measurement);
+  return absl::OkStatus();
+}
+
+absl::Status MeasureOutstanding(int64_t calls) {
+  // Fresh processes: each heap is measured from its start.
+  ASSIGN_OR_RETURN(const auto side, StartHawserSide());
+  ASSIGN_OR_RETURN(const double bytes, side->Outstanding(calls));
+  Report({.bench = "rpc",
+          .case_name = absl::StrCat("outstanding_", calls),
+          .unit = "bytes/call",
+          .better = Better::kLower,
+          .peer = "bound",
+          .values = {bytes},
+          .peer_values = {4096}});
+  return absl::OkStatus();
+}
+
+absl::Status Run() {
+  const bool quick = absl::GetFlag(FLAGS_quick);
+  const int turns = quick ? 9 : 25;
+  const int64_t scale = quick ? 1 : 3;
+  const std::string python = absl::GetFlag(FLAGS_python);
+  ASSIGN_OR_RETURN(const auto ours, StartHawserSide());
+  ASSIGN_OR_RETURN(const auto raw, StartRawGrpcSide());
+  ASSIGN_OR_RETURN(const auto torch, StartPyTorchSide(python, "", ""));
+  ASSIGN_OR_RETURN(const auto torch_uv,
+                   StartPyTorchSide(python, "uv", "basic"));
+
+  const Turn small_call = [&](RpcSide& side) {
+    return side.SmallCall(400 * scale);
+  };
+  const Turn small_tensor_call = [&](RpcSide& side) {
+    return side.SmallTensorCall(400 * scale);
+  };
+  const Turn in_flight = [&](RpcSide& side) {
+    return side.CallsInFlight(10000 * scale, 64);
+  };
+  const Turn tensors_in_flight = [&](RpcSide& side) {
+    return side.TensorCallsInFlight(2000 * scale, 64);
+  };
+  const Turn remote_to_here = [&](RpcSide& side) {
+    return side.RemoteToHere(500 * scale);
+  };
+  std::vector<Case> cases = {
+      {"small_call_p50", "us", Better::kLower, "raw_grpc", raw.get(),
+       small_call},
+      {"small_call_p50", "us", Better::kLower, "pytorch", torch.get(),
+       small_tensor_call},
+      {"calls_64_in_flight", "calls/s", Better::kHigher, "raw_grpc", raw.get(),
+       in_flight},
+      {"calls_64_in_flight", "calls/s", Better::kHigher, "pytorch", torch.get(),
+       tensors_in_flight},
+      {"remote_to_here", "1/s", Better::kHigher, "pytorch", torch.get(),
+       remote_to_here},
+  };
+  for (const int64_t mib : {1, 16}) {
+    const std::string name = absl::StrCat("tensor_", mib, "MiB_tcp");
+    const Turn one_way = [mib, scale](RpcSide& side) {
+      return side.OneWay(scale * 64 / mib + 4, mib * kMiB);
+    };
+    cases.push_back(
+        {name, "bytes/s", Better::kHigher, "raw_grpc", raw.get(), one_way});
+    cases.push_back({name, "bytes/s", Better::kHigher, "pytorch_uv",
+                     torch_uv.get(), one_way});
+  }
+  for (const Case& what : cases) {
+    if (IsChosen(what.name)) RETURN_IF_ERROR(Measure(what, *ours, turns));
+  }
+  if (IsChosen("outstanding_10000")) RETURN_IF_ERROR(MeasureOutstanding(10000));
+  return absl::OkStatus();
+}
+
+}  // namespace
+}  // namespace hawser::benchmarks
+
+int main(int argc, char** argv) {
+  absl::SetProgramUsageMessage("Remote calls beside their peers.");
+  absl::ParseCommandLine(argc, argv);
+  const std::string serve = absl::GetFlag(FLAGS_serve);
+  if (serve == "store") return hawser::benchmarks::ServeStore();
+  if (serve == "hawser") {
+    return hawser::benchmarks::ServeHawser(absl::GetFlag(FLAGS_store));
+  }
+  if (serve == "raw_grpc") return hawser::benchmarks::ServeRawGrpc();
+  const absl::Status status = hawser::benchmarks::Run();
+  if (!status.ok()) {
+    std::fprintf(stderr, "rpc: %s\n", std::string(status.message()).c_str());
+    return 1;
+  }
+  return 0;
+}

@@ -1,0 +1,240 @@
+#include <malloc.h>
+
+#include <atomic>
+#include <cstdint>
+#include <iostream>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "async/future.h"
+#include "async/status_macros.h"
+#include "benchmarks/peer_process.h"
+#include "benchmarks/rpc_side.h"
+#include "launch/worker.h"
+#include "rpc/function.h"
+#include "rpc/function_registry.h"
+#include "rref/rref.h"
+#include "store/grpc_store.h"
+#include "store/store_server.h"
+#include "tensor/ops/elementwise.h"
+#include "tensor/tensor.h"
+
+namespace hawser::benchmarks {
+namespace {
+
+// Small functions run where their message arrives, as RunOn::Inline is meant;
+// raw gRPC's echo does the same.
+inline constexpr rpc::Function<std::string(std::string)> kEcho{"bench.Echo"};
+inline constexpr rpc::Function<Tensor(Tensor, Tensor)> kAdd{"bench.Add"};
+inline constexpr rpc::Function<int64_t(Tensor)> kSink{"bench.Sink"};
+// Answers when kRelease is called.
+inline constexpr rpc::Function<int64_t()> kHold{"bench.Hold"};
+inline constexpr rpc::Function<void()> kRelease{"bench.Release"};
+inline constexpr rpc::Function<int64_t()> kNumHeld{"bench.NumHeld"};
+inline constexpr rpc::Function<int64_t()> kHeapBytes{"bench.HeapBytes"};
+
+int64_t HeapBytes() {
+  const struct mallinfo2 info = mallinfo2();
+  return static_cast<int64_t>(info.uordblks + info.hblkhd);
+}
+
+// The calls that wait, and what lets them go.
+class Gate {
+ public:
+  async::Future<int64_t> Hold() {
+    ++num_held_;
+    return future_.Then([](absl::Status) -> int64_t { return 0; });
+  }
+  void Release() { promise_.Set(absl::OkStatus()); }
+  int64_t num_held() const { return num_held_; }
+
+ private:
+  async::Promise<void> promise_;
+  const async::Future<void> future_ = promise_.future();
+  std::atomic<int64_t> num_held_ = 0;
+};
+
+absl::Status Register(rpc::FunctionRegistry& registry, Gate& gate) {
+  const rpc::FunctionOptions here = {.run_on = rpc::RunOn::Inline()};
+  RETURN_IF_ERROR(registry.Register(
+      kEcho, [](std::string text) { return text; }, here));
+  RETURN_IF_ERROR(registry.Register(
+      kAdd, [](const Tensor& a, const Tensor& b) { return tensor::Add(a, b); },
+      here));
+  RETURN_IF_ERROR(registry.Register(
+      kSink, [](const Tensor&) -> int64_t { return 0; }, here));
+  RETURN_IF_ERROR(registry.Register(
+      kHold, [&gate] { return gate.Hold(); }, here));
+  RETURN_IF_ERROR(registry.Register(kRelease, [&gate] {
+    gate.Release();
+    return absl::OkStatus();
+  }));
+  RETURN_IF_ERROR(registry.Register(
+      kNumHeld, [&gate] { return gate.num_held(); }, here));
+  return registry.Register(kHeapBytes, HeapBytes, here);
+}
+
+absl::Status Serve(const std::string& store_address) {
+  Gate gate;
+  rpc::FunctionRegistry registry;
+  RETURN_IF_ERROR(Register(registry, gate));
+  ASSIGN_OR_RETURN(const auto store,
+                   store::GrpcStore::Connect({.address = store_address}));
+  ASSIGN_OR_RETURN(const auto worker,
+                   launch::Worker::Start({.name = "server",
+                                          .rank = 0,
+                                          .store = store.get(),
+                                          .registry = &registry}));
+  std::cout << "ready" << std::endl;
+  std::cin.get();
+  return worker->Shutdown(/*graceful=*/false);
+}
+
+class HawserSide final : public RpcSide {
+ public:
+  HawserSide(std::unique_ptr<PeerProcess> store_server,
+             std::unique_ptr<PeerProcess> server,
+             std::unique_ptr<store::GrpcStore> store,
+             std::unique_ptr<launch::Worker> worker)
+      : store_server_(std::move(store_server)),
+        server_(std::move(server)),
+        store_(std::move(store)),
+        worker_(std::move(worker)),
+        agent_(worker_->agent()) {}
+
+  absl::StatusOr<double> SmallCall(int64_t calls) override {
+    return MedianMicroseconds(
+        calls, [&] { return agent_.Sync("server", kEcho, text_).status(); });
+  }
+  absl::StatusOr<double> CallsInFlight(int64_t calls,
+                                       int64_t in_flight) override {
+    return Keep(calls, in_flight,
+                [&] { return agent_.Async("server", kEcho, text_); });
+  }
+  absl::StatusOr<double> OneWay(int64_t calls, int64_t bytes) override {
+    const Tensor tensor = Tensor::Ones({bytes / 4});
+    const auto call = [&] {
+      return agent_.Sync("server", kSink, tensor).status();
+    };
+    RETURN_IF_ERROR(call());
+    ASSIGN_OR_RETURN(const double per_second,
+                     PerSecond(calls, [&]() -> absl::Status {
+                       for (int64_t i = 0; i < calls; ++i) {
+                         RETURN_IF_ERROR(call());
+                       }
+                       return absl::OkStatus();
+                     }));
+    return per_second * static_cast<double>(bytes);
+  }
+  absl::StatusOr<double> SmallTensorCall(int64_t calls) override {
+    return MedianMicroseconds(calls, [&] {
+      return agent_.Sync("server", kAdd, one_, one_).status();
+    });
+  }
+  absl::StatusOr<double> TensorCallsInFlight(int64_t calls,
+                                             int64_t in_flight) override {
+    return Keep(calls, in_flight,
+                [&] { return agent_.Async("server", kAdd, one_, one_); });
+  }
+  absl::StatusOr<double> RemoteToHere(int64_t calls) override {
+    return PerSecond(calls, [&]() -> absl::Status {
+      std::vector<rref::RRef<Tensor>> references;
+      for (int64_t i = 0; i < calls; ++i) {
+        ASSIGN_OR_RETURN(auto reference,
+                         rref::Remote(agent_, "server", kAdd, one_, one_));
+        references.push_back(std::move(reference));
+      }
+      for (const auto& reference : references) {
+        RETURN_IF_ERROR(reference.ToHere());
+      }
+      return absl::OkStatus();
+    });
+  }
+  absl::StatusOr<double> Outstanding(int64_t calls) override {
+    ASSIGN_OR_RETURN(const int64_t there, agent_.Sync("server", kHeapBytes));
+    const int64_t here = HeapBytes();
+    std::vector<async::Future<int64_t>> futures;
+    futures.reserve(static_cast<size_t>(calls));
+    for (int64_t i = 0; i < calls; ++i) {
+      futures.push_back(agent_.Async("server", kHold));
+    }
+    for (int64_t held = 0; held < calls;) {
+      ASSIGN_OR_RETURN(held, agent_.Sync("server", kNumHeld));
+    }
+    ASSIGN_OR_RETURN(const int64_t there_now,
+                     agent_.Sync("server", kHeapBytes));
+    const int64_t here_now = HeapBytes();
+    RETURN_IF_ERROR(agent_.Sync("server", kRelease));
+    for (auto& future : futures) RETURN_IF_ERROR(std::move(future).Wait());
+    return static_cast<double>(there_now - there + here_now - here) /
+           static_cast<double>(calls);
+  }
+
+ private:
+  template <class Start>
+  static absl::StatusOr<double> Keep(int64_t calls, int64_t in_flight,
+                                     const Start& start) {
+    return PerSecond(calls, [&]() -> absl::Status {
+      std::vector<decltype(start())> futures(static_cast<size_t>(in_flight));
+      for (int64_t i = 0; i < calls + in_flight; ++i) {
+        auto& slot = futures[static_cast<size_t>(i % in_flight)];
+        if (i >= in_flight) RETURN_IF_ERROR(std::move(slot).Wait());
+        if (i < calls) slot = start();
+      }
+      return absl::OkStatus();
+    });
+  }
+
+  const std::unique_ptr<PeerProcess> store_server_;
+  const std::unique_ptr<PeerProcess> server_;
+  const std::unique_ptr<store::GrpcStore> store_;
+  const std::unique_ptr<launch::Worker> worker_;
+  rpc::Agent& agent_;
+  const std::string text_ = std::string(64, 'x');
+  const Tensor one_ = Tensor::Ones({1});
+};
+
+}  // namespace
+
+int ServeHawser(const std::string& store_address) {
+  const absl::Status status = Serve(store_address);
+  if (!status.ok()) std::cerr << "rpc: " << status << "\n";
+  return status.ok() ? 0 : 1;
+}
+
+int ServeStore() {
+  const auto server = store::StoreServer::Start({});
+  if (!server.ok()) {
+    std::cerr << "rpc: " << server.status() << "\n";
+    return 1;
+  }
+  std::cout << "ready " << (*server)->address() << std::endl;
+  std::cin.get();
+  return 0;
+}
+
+absl::StatusOr<std::unique_ptr<RpcSide>> StartHawserSide() {
+  const std::string self = "/proc/self/exe";
+  const std::string advice = "see the error above";
+  // In a process of its own: gRPC's threads that serve it would take part in
+  // the work of those that are measured.
+  ASSIGN_OR_RETURN(auto store_server,
+                   PeerProcess::Start({self, "--serve=store"}, advice));
+  const std::string address = store_server->description();
+  ASSIGN_OR_RETURN(auto server,
+                   PeerProcess::Start(
+                       {self, "--serve=hawser", "--store=" + address}, advice));
+  ASSIGN_OR_RETURN(auto store, store::GrpcStore::Connect({.address = address}));
+  ASSIGN_OR_RETURN(auto worker,
+                   launch::Worker::Start(
+                       {.name = "client", .rank = 1, .store = store.get()}));
+  return std::make_unique<HawserSide>(std::move(store_server),
+                                      std::move(server), std::move(store),
+                                      std::move(worker));
+}
+
+}  // namespace hawser::benchmarks

@@ -1,0 +1,54 @@
+#include "benchmarks/rpc_side.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "async/status_macros.h"
+#include "benchmarks/measurement.h"
+
+namespace hawser::benchmarks {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+absl::Status NoSuchCase() {
+  return absl::UnimplementedError("this side has no such case");
+}
+
+}  // namespace
+
+absl::StatusOr<double> RpcSide::SmallTensorCall(int64_t) {
+  return NoSuchCase();
+}
+absl::StatusOr<double> RpcSide::TensorCallsInFlight(int64_t, int64_t) {
+  return NoSuchCase();
+}
+absl::StatusOr<double> RpcSide::RemoteToHere(int64_t) { return NoSuchCase(); }
+absl::StatusOr<double> RpcSide::Outstanding(int64_t) { return NoSuchCase(); }
+
+absl::StatusOr<double> MedianMicroseconds(
+    int64_t count, const std::function<absl::Status()>& call) {
+  for (int64_t i = 0; i < std::min<int64_t>(count, 20); ++i) {
+    RETURN_IF_ERROR(call());
+  }
+  std::vector<double> times;
+  times.reserve(static_cast<size_t>(count));
+  for (int64_t i = 0; i < count; ++i) {
+    const Clock::time_point start = Clock::now();
+    RETURN_IF_ERROR(call());
+    times.push_back(
+        std::chrono::duration<double, std::micro>(Clock::now() - start)
+            .count());
+  }
+  return Median(std::move(times));
+}
+
+absl::StatusOr<double> PerSecond(int64_t count,
+                                 const std::function<absl::Status()>& all) {
+  const Clock::time_point start = Clock::now();
+  RETURN_IF_ERROR(all());
+  return static_cast<double>(count) /
+         std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+}  // namespace hawser::benchmarks
