@@ -11,10 +11,14 @@
 #include "async/status_macros.h"
 #include "dist_autograd/dist_autograd_service.h"
 #include "dist_optim/dist_optim_service.h"
+#include "launch/network_interface.h"
 #include "rpc/grpc/transport.h"
 #include "rref/rref_service.h"
+#include "store/endpoint.h"
 #include "store/grpc_store.h"
+#include "store/open_store.h"
 #include "store/store_server.h"
+#include "store/store_url.h"
 
 namespace hawser::launch {
 namespace {
@@ -49,8 +53,50 @@ std::string StringOrEnvironment(const std::string& value, const char* variable,
   return text == nullptr ? otherwise : text;
 }
 
-// Fills in what the environment or a default decides.
-absl::Status Complete(WorkerOptions& options) {
+// A number that the URL may say too.
+absl::Status Agree(const char* what, std::optional<int> in_url,
+                   std::optional<int>& option) {
+  if (!in_url.has_value()) return absl::OkStatus();
+  if (option.has_value() && *option != *in_url) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the ", what, " is ", *in_url, " in the store's URL and ",
+                     *option, " in the options"));
+  }
+  option = in_url;
+  return absl::OkStatus();
+}
+
+// The URL that the options or the environment name; env:// if none.
+absl::StatusOr<store::StoreUrl> InitUrl(const WorkerOptions& options) {
+  const bool has_place = options.store != nullptr ||
+                         !options.master_address.empty() ||
+                         options.master_port.has_value();
+  if (has_place && !options.init_url.empty()) {
+    return absl::InvalidArgumentError(
+        "init_url excludes store, master_address and master_port: give one");
+  }
+  if (has_place) return store::StoreUrl();
+  return store::ParseStoreUrl(
+      StringOrEnvironment(options.init_url, "HAWSER_INIT", "env://"));
+}
+
+// Where rank 0 keeps the store.
+absl::StatusOr<store::Endpoint> Master(const WorkerOptions& options) {
+  store::Endpoint master;
+  master.host =
+      StringOrEnvironment(options.master_address, "MASTER_ADDR", "127.0.0.1");
+  ASSIGN_OR_RETURN(const std::optional<int> port,
+                   IntOrEnvironment(options.master_port, "MASTER_PORT"));
+  master.port = port.value_or(kDefaultMasterPort);
+  return master;
+}
+
+// Fills in what the environment or a default decides; returns where the workers
+// meet, which is not env://.
+absl::StatusOr<store::StoreUrl> Complete(WorkerOptions& options) {
+  ASSIGN_OR_RETURN(store::StoreUrl url, InitUrl(options));
+  RETURN_IF_ERROR(Agree("rank", url.rank, options.rank));
+  RETURN_IF_ERROR(Agree("world size", url.world_size, options.world_size));
   ASSIGN_OR_RETURN(options.rank, IntOrEnvironment(options.rank, "RANK"));
   if (!options.rank.has_value()) {
     return absl::InvalidArgumentError(
@@ -64,46 +110,56 @@ absl::Status Complete(WorkerOptions& options) {
         absl::StrCat("rank ", *options.rank, " of a world of ",
                      *options.world_size, " workers"));
   }
-  options.master_address =
-      StringOrEnvironment(options.master_address, "MASTER_ADDR", "127.0.0.1");
-  ASSIGN_OR_RETURN(options.master_port,
-                   IntOrEnvironment(options.master_port, "MASTER_PORT"));
-  if (!options.master_port.has_value()) {
-    options.master_port = kDefaultMasterPort;
+  url.world_size = options.world_size;
+  if (url.scheme == store::StoreUrl::Scheme::kEnv) {
+    url.scheme = store::StoreUrl::Scheme::kTcp;
+    ASSIGN_OR_RETURN(url.endpoint, Master(options));
   }
-  if (*options.master_port < (*options.rank == 0 ? 0 : 1) ||
-      *options.master_port > 65535) {
+  if (url.scheme == store::StoreUrl::Scheme::kTcp &&
+      (url.endpoint.port < (*options.rank == 0 ? 0 : 1) ||
+       url.endpoint.port > 65535)) {
     return absl::InvalidArgumentError(
-        absl::StrCat("the master's port is ", *options.master_port,
+        absl::StrCat("the master's port is ", url.endpoint.port,
                      "; it must be between 1 and 65535, or 0 at rank 0"));
+  }
+  const std::string interface =
+      StringOrEnvironment(options.interface, "HAWSER_INTERFACE", "");
+  if (!interface.empty()) {
+    ASSIGN_OR_RETURN(store::Endpoint bind,
+                     store::ParseEndpoint(options.bind_address));
+    ASSIGN_OR_RETURN(bind.host, AddressOfInterface(interface));
+    options.bind_address = ToString(bind);
   }
   if (options.name.empty()) {
     options.name = absl::StrCat("worker", *options.rank);
   }
-  return absl::OkStatus();
+  return url;
 }
 
 }  // namespace
 
-// The store that rank 0 keeps, as seen from one worker.
+// The store at which workers meet, as seen from one of them.
 class Worker::StoreHost {
  public:
   static absl::StatusOr<std::unique_ptr<StoreHost>> Join(
-      const WorkerOptions& options) {
+      const WorkerOptions& options, const store::StoreUrl& url) {
     auto host = std::make_unique<StoreHost>();
     host->world_size_ = options.world_size.value_or(0);
     host->prefix_ = absl::StrCat("launch/", options.job, "/");
+    if (url.scheme != store::StoreUrl::Scheme::kTcp) {
+      ASSIGN_OR_RETURN(host->store_,
+                       store::OpenStore(url, options.join_timeout));
+      return host;
+    }
     if (*options.rank == 0) {
       store::StoreServerOptions server;
-      server.host = options.master_address;
-      server.port = *options.master_port;
+      server.host = url.endpoint.host;
+      server.port = url.endpoint.port;
       ASSIGN_OR_RETURN(host->server_,
                        store::StoreServer::Start(std::move(server)));
     }
-    host->master_ =
-        host->server_ != nullptr
-            ? host->server_->address()
-            : absl::StrCat(options.master_address, ":", *options.master_port);
+    host->master_ = host->server_ != nullptr ? host->server_->address()
+                                             : ToString(url.endpoint);
     store::GrpcStoreOptions client;
     client.address = host->master_;
     client.timeout = options.join_timeout;
@@ -115,10 +171,10 @@ class Worker::StoreHost {
   store::Store* store() { return store_.get(); }
   const std::string& master() const { return master_; }
 
-  // Says that this worker is through with the store; at rank 0 waits, a while,
-  // until all are.
+  // Says that this worker is through with the store of rank 0, which waits, a
+  // while, until all are.
   void Leave() {
-    if (world_size_ == 0) return;
+    if (master_.empty() || world_size_ == 0) return;
     const std::string all_left = prefix_ + "all_left";
     (void)store_->SetTimeout(kLeaveTimeout);
     absl::StatusOr<int64_t> left = store_->Add(prefix_ + "left", 1);
@@ -133,17 +189,18 @@ class Worker::StoreHost {
  private:
   int world_size_ = 0;
   std::string prefix_;
+  // Empty where rank 0 keeps none.
   std::string master_;
   std::unique_ptr<store::StoreServer> server_;
-  std::unique_ptr<store::GrpcStore> store_;
+  std::unique_ptr<store::Store> store_;
 };
 
 absl::StatusOr<std::unique_ptr<Worker>> Worker::Start(WorkerOptions options) {
-  RETURN_IF_ERROR(Complete(options));
+  ASSIGN_OR_RETURN(const store::StoreUrl url, Complete(options));
   std::unique_ptr<StoreHost> host;
   store::Store* store = options.store;
   if (store == nullptr) {
-    ASSIGN_OR_RETURN(host, StoreHost::Join(options));
+    ASSIGN_OR_RETURN(host, StoreHost::Join(options, url));
     store = host->store();
   }
   std::unique_ptr<Worker> worker(
@@ -159,6 +216,7 @@ absl::StatusOr<std::unique_ptr<Worker>> Worker::Start(WorkerOptions options) {
                         ? std::move(options.transport)
                         : std::make_unique<rpc::GrpcTransport>();
   agent.bind_address = options.bind_address;
+  agent.advertise_address = options.advertise_address;
   agent.registry = options.registry != nullptr ? options.registry
                                                : worker->empty_registry_.get();
   agent.default_timeout = options.timeout;

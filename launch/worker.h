@@ -30,12 +30,18 @@ struct WorkerOptions {
   // How many workers there are; all must come before Start returns.
   // Environment: WORLD_SIZE. Without it workers come and go.
   std::optional<int> world_size = {};
-  // Where rank 0 keeps the store by which workers find each other. Environment:
-  // MASTER_ADDR and MASTER_PORT. Default: 127.0.0.1 and 29500. Port 0 lets
-  // rank 0 take any free one: Worker::master().
+  // Where workers find each other, one of three:
+  //
+  // A URL, see store::StoreUrl: with tcp://, rank 0 keeps the store there; with
+  // env://, the environment says all. May have rank and world size.
+  // Environment, where none of the three is given: HAWSER_INIT.
+  std::string init_url = {};
+  // Where rank 0 keeps the store. Environment: MASTER_ADDR and MASTER_PORT.
+  // Default: 127.0.0.1 and 29500. Port 0 lets rank 0 take any free one:
+  // Worker::master().
   std::string master_address = {};
   std::optional<int> master_port = {};
-  // Used instead of a store of rank 0. Outlives the worker.
+  // A store of the user's. Outlives the worker.
   store::Store* store = nullptr;
   // What other workers may call here; nothing, if null. Outlives the worker.
   const rpc::FunctionRegistry* registry = nullptr;
@@ -45,6 +51,13 @@ struct WorkerOptions {
   // Where this worker serves. Off loopback peers would have to be
   // authenticated.
   std::string bind_address = "127.0.0.1:0";
+  // Takes the host of bind_address from this network interface, such as
+  // "eth0". Environment: HAWSER_INTERFACE.
+  std::string interface = {};
+  // "host:port" by which peers reach this worker, where that is not
+  // bind_address: it serves on every address, or behind a translation of
+  // addresses. Port 0 stands for the port it serves on.
+  std::string advertise_address = {};
   // Of calls that state none.
   absl::Duration timeout = absl::Seconds(60);
   // How long Start, and a graceful Shutdown, wait for the other workers.
@@ -75,7 +88,8 @@ class Worker {
   //                      missing or wrong, naming it.
   //   kAlreadyExists     name or rank is taken; or, at rank 0, another process
   //                      listens at the master's port.
-  //   kUnavailable       no store at the master's address.
+  //   kUnavailable       no store at that address.
+  //   kNotFound          there is no network interface of that name.
   //   kDeadlineExceeded  workers are missing, naming their ranks.
   static absl::StatusOr<std::unique_ptr<Worker>> Start(WorkerOptions options);
 
@@ -90,7 +104,7 @@ class Worker {
   int rank() const { return agent_->info().id.value(); }
   std::optional<int> world_size() const { return world_size_; }
   store::Store& store() { return *store_; }
-  // "host:port" of the store of rank 0; empty with a store of the user's.
+  // "host:port" of the store of rank 0; empty with another store.
   std::string master() const;
 
   // Graceful: waits until no worker of the job has anything left to do, ends
@@ -105,7 +119,7 @@ class Worker {
          store::Store* store);
 
   const std::optional<int> world_size_;
-  // With a store of rank 0.
+  // Unless the store is the user's.
   const std::unique_ptr<StoreHost> host_;
   std::once_flag left_;
   store::Store* const store_;

@@ -2,18 +2,21 @@
 
 #include <cstdint>
 #include <cstdlib>
+#include <filesystem>
 #include <future>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "async/status_matchers.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "rpc/function.h"
 #include "rref/rref.h"
 #include "store/hash_store.h"
+#include "store/store_server.h"
 
 namespace hawser::launch {
 namespace {
@@ -27,8 +30,8 @@ inline constexpr rpc::Function<int64_t(int64_t)> kTwice{"worker_test.Twice"};
 class WorkerTest : public testing::Test {
  protected:
   WorkerTest() {
-    for (const char* name :
-         {"RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"}) {
+    for (const char* name : {"RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT",
+                             "HAWSER_INIT", "HAWSER_INTERFACE"}) {
       unsetenv(name);
     }
     EXPECT_THAT(registry_.Register(kTwice, [](int64_t x) { return 2 * x; }),
@@ -91,6 +94,100 @@ TEST_F(WorkerTest, RankZeroKeepsTheStoreOfWorkersThatComeAndGo) {
     EXPECT_THAT((*guest)->Shutdown(), IsOk());
   }
   EXPECT_THAT((*keeper)->Shutdown(), IsOk());
+}
+
+// A world of two that meets at `url`, of which the first says its address.
+void ExpectWorldOfTwo(const std::string& url, rpc::FunctionRegistry& registry,
+                      const std::string& bind_address,
+                      const std::string& address) {
+  auto start = [&](int rank) {
+    WorkerOptions options;
+    options.init_url = absl::StrCat(url, "?rank=", rank, "&world_size=2");
+    options.registry = &registry;
+    options.bind_address = bind_address;
+    return Worker::Start(std::move(options));
+  };
+  auto other = std::async(std::launch::async, start, 1);
+  auto first = start(0);
+  auto second = other.get();
+  ASSERT_THAT(first, IsOk());
+  ASSERT_THAT(second, IsOk());
+  EXPECT_THAT((*first)->agent().info().address, testing::HasSubstr(address));
+  EXPECT_THAT((*second)->agent().Sync("worker0", kTwice, 4), IsOkAndHolds(8));
+  auto shutdown =
+      std::async(std::launch::async, [&] { return (*second)->Shutdown(); });
+  EXPECT_THAT((*first)->Shutdown(), IsOk());
+  EXPECT_THAT(shutdown.get(), IsOk());
+}
+
+TEST_F(WorkerTest, WorldOfTwoMeetsInAFile) {
+  const std::string path = testing::TempDir() + "/worker_test_store";
+  ExpectWorldOfTwo("file://" + path, registry_, "127.0.0.1:0", "127.0.0.1:");
+  EXPECT_FALSE(std::filesystem::exists(path));
+}
+
+TEST_F(WorkerTest, WorldOfTwoMeetsAndCallsOverIpV6) {
+  const auto probe = store::StoreServer::Start({.host = "::1"});
+  if (!probe.ok()) {
+    GTEST_SKIP() << "this machine has no IPv6 loopback: " << probe.status();
+  }
+  const int port = (*probe)->port();
+  (*probe)->Shutdown();
+  ExpectWorldOfTwo(absl::StrCat("tcp://[::1]:", port), registry_, "[::1]:0",
+                   "[::1]:");
+}
+
+TEST_F(WorkerTest, InterfaceAndAdvertisedAddressAreWhatPeersSee) {
+  store::HashStore store;
+  WorkerOptions options;
+  options.rank = 0;
+  options.store = &store;
+  options.bind_address = "[::1]:0";
+  options.interface = "lo";
+  auto worker = Worker::Start(std::move(options));
+  ASSERT_THAT(worker, IsOk());
+  const std::string address = (*worker)->agent().info().address;
+  EXPECT_THAT(address, testing::StartsWith("127.0.0.1:"));
+
+  WorkerOptions translated;
+  translated.rank = 1;
+  translated.store = &store;
+  translated.advertise_address = "localhost:0";
+  auto other = Worker::Start(std::move(translated));
+  ASSERT_THAT(other, IsOk());
+  EXPECT_THAT((*other)->agent().info().address,
+              testing::StartsWith("localhost:"));
+
+  setenv("HAWSER_INTERFACE", "nosuch0", 1);
+  WorkerOptions wrong;
+  wrong.rank = 2;
+  wrong.store = &store;
+  EXPECT_THAT(Worker::Start(std::move(wrong)),
+              StatusIs(absl::StatusCode::kNotFound));
+}
+
+TEST_F(WorkerTest, UrlsThatContradictAreRefused) {
+  setenv("HAWSER_INIT", "http://h", 1);
+  EXPECT_THAT(Worker::Start({}), StatusIs(absl::StatusCode::kInvalidArgument,
+                                          testing::HasSubstr("http://h")));
+  WorkerOptions options;
+  options.init_url = "tcp://127.0.0.1:1?rank=1";
+  options.rank = 2;
+  EXPECT_THAT(Worker::Start(std::move(options)),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       testing::HasSubstr("rank is 1 in the store's URL and 2 "
+                                          "in the options")));
+  WorkerOptions both;
+  both.init_url = "env://";
+  both.master_address = "127.0.0.1";
+  EXPECT_THAT(Worker::Start(std::move(both)),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       testing::HasSubstr("init_url excludes")));
+  WorkerOptions no_port;
+  no_port.init_url = "tcp://127.0.0.1:0?rank=1";
+  EXPECT_THAT(
+      Worker::Start(std::move(no_port)),
+      StatusIs(absl::StatusCode::kInvalidArgument, testing::HasSubstr("port")));
 }
 
 TEST_F(WorkerTest, MissingAndWrongSettingsAreNamed) {

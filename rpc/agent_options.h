@@ -51,6 +51,10 @@ struct AgentOptions {
   std::unique_ptr<Transport> transport;
   // Where this worker serves, as its transport writes addresses.
   std::string bind_address = "127.0.0.1:0";
+  // "host:port" by which peers reach this worker; port 0 stands for the port
+  // it serves on. Empty: bind_address, which must then be one of its addresses
+  // and not all of them, "0.0.0.0" or "[::]".
+  std::string advertise_address = {};
   // Required: what others may call. Outlives the agent.
   const FunctionRegistry* registry = nullptr;
   // What is attached, in the order of Start; drained and stopped in reverse.

@@ -11,9 +11,9 @@
 #include "async/mutex.h"
 #include "async/random_source.h"
 #include "async/status_macros.h"
+#include "store/endpoint.h"
 #include "store/internal/backoff.h"
 #include "store/internal/change_slots.h"
-#include "store/internal/listen_address.h"
 #include "store/internal/redis_connection.h"
 #include "store/internal/redis_script.h"
 #include "store/internal/value_operations.h"
@@ -173,7 +173,7 @@ class RedisStore::Client {
 
 absl::StatusOr<std::unique_ptr<RedisStore>> RedisStore::Connect(
     RedisStoreOptions options) {
-  const std::string address = internal::HostAndPort(options.host, options.port);
+  const std::string address = ToString(Endpoint{options.host, options.port});
   if (options.host.empty() || options.port < 1 || options.port > 65535 ||
       options.database < 0 || options.prefix.empty()) {
     return absl::InvalidArgumentError(absl::StrCat(
@@ -212,7 +212,7 @@ absl::StatusOr<std::unique_ptr<RedisStore>> RedisStore::Connect(
 RedisStore::RedisStore(RedisStoreOptions options,
                        std::unique_ptr<Client> client)
     : Store(absl::StrCat("Redis store at ",
-                         internal::HostAndPort(options.host, options.port), "/",
+                         ToString(Endpoint{options.host, options.port}), "/",
                          options.database, "/", options.prefix),
             options.timeout, options.limits),
       client_(std::move(client)) {}

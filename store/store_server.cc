@@ -15,6 +15,7 @@
 #include "async/status_macros.h"
 #include "proto/store.grpc.pb.h"
 #include "proto/store.pb.h"
+#include "store/endpoint.h"
 #include "store/internal/grpc_settings.h"
 #include "store/internal/key_value_table.h"
 #include "store/internal/listen_address.h"
@@ -249,14 +250,14 @@ absl::StatusOr<std::unique_ptr<StoreServer>> StoreServer::Start(
       /*only_loopback=*/!options.allow_insecure_network));
   internal::KeepGrpcLoaded();
   auto impl = std::make_unique<Impl>(options.limits);
-  const std::string wanted = internal::HostAndPort(options.host, options.port);
+  const std::string wanted = ToString(Endpoint{options.host, options.port});
   const int port = impl->Listen(wanted, options.limits);
   if (port == 0) {
     return absl::UnavailableError(
         absl::StrCat("cannot listen on ", wanted, ": gRPC refuses it"));
   }
   return std::unique_ptr<StoreServer>(new StoreServer(
-      internal::HostAndPort(options.host, port), port, std::move(impl)));
+      ToString(Endpoint{options.host, port}), port, std::move(impl)));
 }
 
 StoreServer::StoreServer(std::string address, int port,

@@ -8,7 +8,7 @@
 #include "async/status_macros.h"
 #include "examples/mnist_ps/functions.h"
 #include "rpc/agent.h"
-#include "store/grpc_store.h"
+#include "store/open_store.h"
 
 namespace hawser::examples::mnist_ps {
 
@@ -29,12 +29,10 @@ absl::StatusOr<std::unique_ptr<JobMember>> JobMember::Join(
   worker.rank = is_server ? options.index : options.num_servers + options.index;
   worker.world_size = options.world_size();
   if (options.external_store) {
-    ASSIGN_OR_RETURN(member->store_,
-                     store::GrpcStore::Connect({.address = options.master}));
+    ASSIGN_OR_RETURN(member->store_, store::OpenStore(options.master));
     worker.store = member->store_.get();
   } else {
-    worker.master_address = options.master_host;
-    worker.master_port = options.master_port;
+    worker.init_url = options.master;
   }
   worker.registry = &registry;
   worker.services.push_back(std::move(monitor));

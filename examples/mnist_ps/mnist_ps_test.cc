@@ -155,6 +155,7 @@ std::vector<BadInput> BadInputs() {
       {"NegativeCount", {"--trainers=0"}, "--trainers=0"},
       {"UnknownRole", {"--role=dog"}, "--role=dog"},
       {"RoleWithoutMaster", {"--role=server"}, "--master"},
+      {"UnknownScheme", {"--role=server", "--master=ftp://h"}, "ftp://h"},
       {"HoldoutTooLarge", {"--holdout=12000"}, "12000"},
       {"UnwritableSave", {"--save=/no/such/file"}, "/no/such/file"},
   };
@@ -180,6 +181,21 @@ TEST(MnistPsTest, BusyPortIsNamed) {
   EXPECT_THAT(program.Errors(),
               AllOf(HasSubstr("mnist_ps server0"), HasSubstr(master)));
   close(listener);
+}
+
+TEST(MnistPsTest, RolesMeetInAFile) {
+  const std::string path = ::testing::TempDir() + "/mnist_ps_store";
+  const std::vector<std::string> common = {"--trainers=1", "--epochs=1",
+                                           "--master=file://" + path};
+  const auto with = [&](const std::string& role) {
+    std::vector<std::string> flags = common;
+    flags.push_back(role);
+    return flags;
+  };
+  Program trainer(kProgram, with("--role=trainer"));
+  Program server(kProgram, with("--role=server"));
+  EXPECT_EQ(trainer.Wait(), 0) << trainer.Errors();
+  EXPECT_EQ(server.Wait(), 0) << server.Errors();
 }
 
 TEST(MnistPsTest, RolesStartedOneByOneMeetAtTheStore) {

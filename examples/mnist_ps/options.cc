@@ -12,10 +12,13 @@
 #include "absl/flags/parse.h"
 #include "absl/flags/usage.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "async/status_macros.h"
 #include "optim/make_update_rule.h"
+#include "store/endpoint.h"
+#include "store/store_url.h"
 
 ABSL_FLAG(int, servers, 1, "Processes that hold the parameters.");
 ABSL_FLAG(int, trainers, 2, "Processes that compute gradients.");
@@ -23,8 +26,10 @@ ABSL_FLAG(std::string, role, "",
           "Run as one process of a job, \"server\" or \"trainer\", instead of "
           "starting the whole job; needs --index and --master.");
 ABSL_FLAG(int, index, 0, "Which server or trainer --role is, from 0.");
-ABSL_FLAG(std::string, master, "",
-          "host:port where the processes of a job meet; served by server 0.");
+ABSL_FLAG(
+    std::string, master, "",
+    "Where the processes of a job meet: host:port, served by server 0, or "
+    "the URL of a store, such as etcd://host:port/job.");
 ABSL_FLAG(bool, external_store, false,
           "The store at --master is already served by another process.");
 ABSL_FLAG(bool, local, false,
@@ -76,17 +81,18 @@ absl::StatusOr<Role> ParseRole(const std::string& role, bool local) {
       absl::StrCat("--role=", role, ": must be server or trainer"));
 }
 
-absl::Status SplitMaster(Options& options) {
-  const size_t colon = options.master.rfind(':');
-  if (colon == std::string::npos || colon == 0 ||
-      !absl::SimpleAtoi(options.master.substr(colon + 1),
-                        &options.master_port) ||
-      options.master_port < 1 || options.master_port > 65535) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--master=", options.master,
-                     ": --role needs host:port, the same for every process"));
+absl::Status ReadMaster(Options& options) {
+  if (absl::StrContains(options.master, "://")) {
+    return store::ParseStoreUrl(options.master).status();
   }
-  options.master_host = options.master.substr(0, colon);
+  const absl::StatusOr<store::Endpoint> master =
+      store::ParseEndpoint(options.master);
+  if (!master.ok() || master->port == 0) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--master=", options.master,
+        ": --role needs host:port or a URL, the same for every process"));
+  }
+  options.master = absl::StrCat("tcp://", options.master);
   return absl::OkStatus();
 }
 
@@ -101,7 +107,7 @@ absl::Status CheckPlace(Options& options) {
         absl::StrCat("--index=", options.index, ": must be 0 to ", count - 1,
                      ", there being ", count, " of that role"));
   }
-  return SplitMaster(options);
+  return ReadMaster(options);
 }
 
 // A run that cannot save is better not begun.

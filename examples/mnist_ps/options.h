@@ -23,12 +23,10 @@ struct Options {
   int num_trainers = 2;
   // Which server or which trainer this process is, from 0.
   int index = 0;
-  // Where the store is at which all processes meet: host:port, and its parts.
+  // URL of the store at which all processes meet.
   std::string master;
-  std::string master_host;
-  int master_port = 0;
-  // Somebody else (the launcher) serves the store at `master`; otherwise
-  // server 0 does.
+  // Somebody else (the launcher) serves the store at `master`, a tcp:// URL;
+  // otherwise server 0 does.
   bool external_store = false;
 
   // Directory of IDX files; digits are drawn where it is empty.

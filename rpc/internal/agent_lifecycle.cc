@@ -8,6 +8,7 @@
 #include "async/status_macros.h"
 #include "proto/rpc.pb.h"
 #include "rpc/current_call.h"
+#include "rpc/internal/advertised_address.h"
 #include "rpc/internal/agent_impl.h"
 #include "rpc/internal/outgoing_call.h"
 
@@ -152,9 +153,10 @@ absl::Status Agent::Impl::Start() {
   // A peer may call as soon as the worker serves, if it knows the address from
   // elsewhere: it is refused until the address is set.
   ASSIGN_OR_RETURN(
-      std::string address,
+      const std::string address,
       options_.transport->Listen(options_.bind_address, std::move(methods)));
-  self_.address = std::move(address);
+  ASSIGN_OR_RETURN(self_.address,
+                   AdvertisedAddress(options_.advertise_address, address));
   phase_.store(Phase::kRunning, std::memory_order_release);
   return JoinJob();
 }

@@ -11,6 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "async/status_macros.h"
+#include "store/endpoint.h"
 
 namespace hawser::store::internal {
 namespace {
@@ -60,16 +61,9 @@ absl::Status TryBind(const addrinfo& address, const std::string& name) {
 
 }  // namespace
 
-std::string HostAndPort(std::string_view host, int port) {
-  const absl::string_view name(host.data(), host.size());
-  return host.find(':') == std::string_view::npos
-             ? absl::StrCat(name, ":", port)
-             : absl::StrCat("[", name, "]:", port);
-}
-
 absl::Status CheckListenAddress(const std::string& host, int port,
                                 bool only_loopback) {
-  const std::string name = HostAndPort(host, port);
+  const std::string name = ToString(Endpoint{host, port});
   if (host.empty() || port < 0 || port > 65535) {
     return absl::InvalidArgumentError(
         absl::StrCat("cannot listen on ", name,

@@ -2,14 +2,10 @@
 #define HAWSER_STORE_INTERNAL_LISTEN_ADDRESS_H_
 
 #include <string>
-#include <string_view>
 
 #include "absl/status/status.h"
 
 namespace hawser::store::internal {
-
-// "host:port", with brackets around an IPv6 address.
-std::string HostAndPort(std::string_view host, int port);
 
 // Whether a server may listen there now:
 //   kInvalidArgument     no such host, or port not within 0..65535.

@@ -1,0 +1,79 @@
+#include "store/open_store.h"
+
+#include <cstdlib>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "async/status_macros.h"
+#include "store/endpoint.h"
+#include "store/etcd_store.h"
+#include "store/file_store.h"
+#include "store/grpc_store.h"
+#include "store/redis_store.h"
+
+namespace hawser::store {
+namespace {
+
+absl::StatusOr<std::string> FromEnvironment(const char* variable) {
+  const char* const text = std::getenv(variable);
+  if (text != nullptr && *text != '\0') return std::string(text);
+  return absl::InvalidArgumentError(absl::StrCat(
+      "the store's URL is env://, but the environment has no ", variable));
+}
+
+absl::StatusOr<Endpoint> EndpointOfEnvironment() {
+  ASSIGN_OR_RETURN(const std::string host, FromEnvironment("MASTER_ADDR"));
+  ASSIGN_OR_RETURN(const std::string port, FromEnvironment("MASTER_PORT"));
+  // The address of MASTER_ADDR has no brackets.
+  return ParseEndpoint(host.find(':') == std::string::npos
+                           ? absl::StrCat(host, ":", port)
+                           : absl::StrCat("[", host, "]:", port));
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Store>> OpenStore(const StoreUrl& url,
+                                                 absl::Duration timeout) {
+  switch (url.scheme) {
+    case StoreUrl::Scheme::kEnv: {
+      ASSIGN_OR_RETURN(const Endpoint endpoint, EndpointOfEnvironment());
+      return GrpcStore::Connect(
+          {.address = ToString(endpoint), .timeout = timeout});
+    }
+    case StoreUrl::Scheme::kTcp:
+      return GrpcStore::Connect(
+          {.address = ToString(url.endpoint), .timeout = timeout});
+    case StoreUrl::Scheme::kFile:
+      return FileStore::Open({.path = url.path,
+                              .num_members = url.world_size.value_or(0),
+                              .timeout = timeout});
+    case StoreUrl::Scheme::kEtcd: {
+      EtcdStoreOptions options;
+      options.address = ToString(url.endpoint);
+      if (!url.prefix.empty()) options.prefix = url.prefix;
+      options.timeout = timeout;
+      return EtcdStore::Connect(std::move(options));
+    }
+    case StoreUrl::Scheme::kRedis: {
+      RedisStoreOptions options;
+      options.host = url.endpoint.host;
+      options.port = url.endpoint.port;
+      options.username = url.username;
+      options.password = url.password;
+      options.database = url.database;
+      if (!url.prefix.empty()) options.prefix = url.prefix;
+      options.timeout = timeout;
+      return RedisStore::Connect(std::move(options));
+    }
+  }
+  return absl::InternalError("a scheme that no store has");
+}
+
+absl::StatusOr<std::unique_ptr<Store>> OpenStore(std::string_view url,
+                                                 absl::Duration timeout) {
+  ASSIGN_OR_RETURN(const StoreUrl parsed, ParseStoreUrl(url));
+  return OpenStore(parsed, timeout);
+}
+
+}  // namespace hawser::store
