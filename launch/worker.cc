@@ -13,6 +13,7 @@
 #include "dist_optim/dist_optim_service.h"
 #include "launch/network_interface.h"
 #include "rpc/grpc/transport.h"
+#include "rpc/stream_service.h"
 #include "rref/rref_service.h"
 #include "store/endpoint.h"
 #include "store/grpc_store.h"
@@ -224,6 +225,7 @@ absl::StatusOr<std::unique_ptr<Worker>> Worker::Start(WorkerOptions options) {
   agent.shutdown_timeout = options.join_timeout;
   agent.num_threads = options.num_threads;
   agent.liveness = options.liveness;
+  agent.services.push_back(std::make_unique<rpc::StreamService>());
   rref::RRefOptions references;
   references.wait_for_users = options.world_size.has_value();
   agent.services.push_back(std::make_unique<rref::RRefService>(references));

@@ -22,6 +22,8 @@
 #include "rpc/decoder.h"
 #include "rpc/function.h"
 #include "rpc/retained_value.h"
+#include "rpc/stream_function.h"
+#include "rpc/stream_sink.h"
 
 namespace hawser::rpc {
 
@@ -102,6 +104,13 @@ class FunctionRegistry {
   absl::Status Register(const Function<R(A...)>& function, F callable,
                         FunctionOptions options = {});
 
+  // Same, for a function that writes a stream: `callable` takes a
+  // StreamWriter<T> and what the declaration says, and returns absl::Status or
+  // Future<void>.
+  template <class T, class... A, class F>
+  absl::Status Register(const StreamFunction<T(A...)>& function, F callable,
+                        FunctionOptions options = {});
+
   // kUnimplemented names the function; kInvalidArgument both signatures.
   absl::StatusOr<const RegisteredFunction*> Find(
       std::string_view name, std::string_view signature) const;
@@ -149,10 +158,9 @@ void Finish(Returned returned, RegisteredFunction::Done done) {
 template <class F, class R, class... A>
 class TypedFunction final : public RegisteredFunction {
  public:
-  TypedFunction(const Function<R(A...)>& function, F callable,
+  TypedFunction(std::string_view name, std::string_view signature, F callable,
                 FunctionOptions options)
-      : RegisteredFunction(function.name(), function.Signature(),
-                           std::move(options)),
+      : RegisteredFunction(name, signature, std::move(options)),
         callable_(std::move(callable)) {}
 
   absl::StatusOr<Invocation> Prepare(Decoder& decoder) const override {
@@ -191,7 +199,26 @@ absl::Status FunctionRegistry::Register(const Function<R(A...)>& function,
   static_assert(std::is_invocable_v<F&, A...>,
                 "the callable does not take the declared parameters");
   return Add(std::make_unique<internal::TypedFunction<F, R, A...>>(
-      function, std::move(callable), std::move(options)));
+      function.name(), function.Signature(), std::move(callable),
+      std::move(options)));
+}
+
+template <class T, class... A, class F>
+absl::Status FunctionRegistry::Register(const StreamFunction<T(A...)>& function,
+                                        F callable, FunctionOptions options) {
+  static_assert(std::is_invocable_v<F&, StreamWriter<T>, A...>,
+                "the callable does not take a StreamWriter and the declared "
+                "parameters");
+  // The stream it runs for is around it; a call that is none has another
+  // signature.
+  auto with_writer = [callable = std::move(callable)](A... arguments) mutable {
+    return callable(StreamWriter<T>(*internal::current_stream.get()),
+                    std::move(arguments)...);
+  };
+  return Add(std::make_unique<
+             internal::TypedFunction<decltype(with_writer), void, A...>>(
+      function.name(), function.Signature(), std::move(with_writer),
+      std::move(options)));
 }
 
 }  // namespace hawser::rpc

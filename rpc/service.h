@@ -19,7 +19,7 @@ class Agent;
 // as long as the agent. Calls come in this order:
 //
 //   Start, message_hook, OnWorkerLost any number of times, Drain at most once,
-//   Stop once (also where Start failed).
+//   Interrupt once, Stop once (both also where Start failed).
 //
 // The agent finds it by type: `agent.service<RRefService>()`.
 class Service {
@@ -52,6 +52,10 @@ class Service {
     (void)deadline;
     return async::MakeReadyFuture<void>(absl::OkStatus());
   }
+
+  // No call begins any more, in either direction: ends what functions that
+  // still run here wait for.
+  virtual void Interrupt() {}
 
   // Nothing is served any more and all calls have ended.
   virtual void Stop() {}

@@ -321,7 +321,8 @@ absl::Status Agent::Impl::LeaveJob() {
 }
 
 // 1. No calls begin; the transport ends those under way, in both directions.
-// 2. What was posted runs to its end, and finds calls refused.
+// 2. What was posted runs to its end, and finds calls refused and its waiting
+//    for services ended.
 // 3. Nothing is left that could use the services: they stop.
 void Agent::Impl::Stop() {
   phase_.store(Phase::kStopping, std::memory_order_release);
@@ -329,6 +330,9 @@ void Agent::Impl::Stop() {
   call_gate_.Close();
   if (options_.transport != nullptr) options_.transport->Shutdown();
   AbandonAttempts();
+  for (size_t i = num_started_services_; i > 0; --i) {
+    services_[i - 1]->Interrupt();
+  }
   if (own_pool_ != nullptr) own_pool_->Shutdown();
   shared_->gate.Close();
   AbandonAttempts();

@@ -1,0 +1,227 @@
+#include "rpc/stream_service.h"
+
+#include <string>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "async/status_macros.h"
+#include "rpc/current_call.h"
+#include "rpc/decoder.h"
+#include "rpc/error_detail.h"
+#include "rpc/function_registry.h"
+
+namespace hawser::rpc {
+namespace {
+
+constexpr uint32_t kMaxWindow = 64;
+constexpr int kMaxStreamsPerReader = 1024;
+// How long a reader whose clock is behind still learns of the deadline.
+constexpr absl::Duration kForgetDelay = absl::Seconds(5);
+
+void SetEnd(const WorkerInfo& self, const absl::Status& status,
+            v1::StreamEnd* end) {
+  end->set_code(static_cast<int>(status.code()));
+  if (status.ok()) return;
+  const std::optional<ErrorDetail> known = GetErrorDetail(status);
+  const ErrorDetail detail = known.value_or(
+      ErrorDetail{.worker = self.name, .incarnation = self.incarnation});
+  end->set_message(known.has_value() ? std::string(status.message())
+                                     : absl::StrCat("worker '", self.name,
+                                                    "': ", status.message()));
+  end->mutable_detail()->set_worker(detail.worker);
+  end->mutable_detail()->set_incarnation(ToNumber(detail.incarnation));
+  end->mutable_detail()->set_maybe_applied(detail.maybe_applied);
+}
+
+template <class Reply>
+async::Future<Message<Reply>> Answer(absl::Status status) {
+  if (!status.ok()) {
+    return async::MakeReadyFuture<Message<Reply>>(std::move(status));
+  }
+  return async::MakeReadyFuture<Message<Reply>>(Message<Reply>());
+}
+
+}  // namespace
+
+absl::Status StreamService::Start(Agent& agent) {
+  agent_ = &agent;
+  RETURN_IF_ERROR(
+      (agent.RegisterMethod<v1::StreamOpenRequest, v1::StreamOpenReply>(
+          "hawser.v1.StreamService.Open",
+          [this](const MethodCall& call,
+                 Message<v1::StreamOpenRequest> request) {
+            return Answer<v1::StreamOpenReply>(Open(call, std::move(request)));
+          })));
+  RETURN_IF_ERROR(
+      (agent.RegisterMethod<v1::StreamNextRequest, v1::StreamNextReply>(
+          "hawser.v1.StreamService.Next",
+          [this](const MethodCall& call,
+                 Message<v1::StreamNextRequest> request) {
+            return Next(call, request.body);
+          })));
+  return agent.RegisterMethod<v1::StreamCloseRequest, v1::StreamCloseReply>(
+      "hawser.v1.StreamService.Close",
+      [this](const MethodCall& call, Message<v1::StreamCloseRequest> request) {
+        Close({call.peer.incarnation, request.body.stream()});
+        return Answer<v1::StreamCloseReply>(absl::OkStatus());
+      });
+}
+
+// 1. Finds the function and makes the sink, under the reader's number.
+// 2. Reads the arguments and runs the function where it wants to run, with the
+//    sink around it. What it returns is the stream's end, an error in the
+//    arguments too.
+absl::Status StreamService::Open(const MethodCall& call,
+                                 Message<v1::StreamOpenRequest> request) {
+  const v1::StreamOpenRequest& body = request.body;
+  if (!absl::StartsWith(body.signature(), "stream ")) {
+    return absl::InvalidArgumentError(
+        "what is to be a stream is declared as a Function");
+  }
+  ASSIGN_OR_RETURN(const RegisteredFunction* const function,
+                   agent_->registry().Find(body.function(), body.signature()));
+  if (body.window() < 1 || body.window() > kMaxWindow) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the window of a stream is ", body.window(),
+                     "; it must be 1 to ", kMaxWindow));
+  }
+  auto sink = std::make_shared<StreamSink>(agent_, call.peer, body.window());
+  RETURN_IF_ERROR(
+      Insert({call.peer.incarnation, body.stream()}, sink, call.deadline));
+
+  const CurrentCall::Scope current(
+      CurrentCall(agent_, call.peer, call.deadline, sink->cancellation()));
+  const async::TaskLocal<std::shared_ptr<StreamSink>>::Scope stream(
+      internal::current_stream, sink);
+  const std::string values = body.arguments().SerializeAsString();
+  Decoder arguments(agent_, &sink->reader(), values,
+                    std::move(request.tensors));
+  agent_->Invoke(*function, arguments)
+      .OnReady([sink](const absl::StatusOr<RetainedValue>& result) {
+        sink->End(result.status());
+      });
+  return absl::OkStatus();
+}
+
+absl::Status StreamService::Insert(const Key& key,
+                                   const std::shared_ptr<StreamSink>& sink,
+                                   async::MonotonicTime deadline) {
+  async::MutexLock lock(&mutex_);
+  if (interrupted_) {
+    return absl::UnavailableError("the worker is shutting down");
+  }
+  if (num_streams_[key.first] >= kMaxStreamsPerReader) {
+    return absl::ResourceExhaustedError(absl::StrCat(
+        "worker '", sink->reader().name, "' has ", kMaxStreamsPerReader,
+        " streams open here: close some, or let their readers go"));
+  }
+  const auto [entry, inserted] = streams_.try_emplace(key);
+  if (!inserted) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("stream ", key.second, " is open already"));
+  }
+  ++num_streams_[key.first];
+  entry->second.sink = sink;
+  if (deadline != async::kNever) {
+    // Cancelled before this goes away.
+    entry->second.timer =
+        agent_->clock().CallAt(deadline, [this, key] { Expire(key); });
+  }
+  return absl::OkStatus();
+}
+
+async::Future<Message<v1::StreamNextReply>> StreamService::Next(
+    const MethodCall& call, const v1::StreamNextRequest& request) {
+  using Reply = Message<v1::StreamNextReply>;
+  std::shared_ptr<StreamSink> sink;
+  {
+    async::MutexLock lock(&mutex_);
+    const auto found = streams_.find({call.peer.incarnation, request.stream()});
+    if (found != streams_.end()) sink = found->second.sink;
+  }
+  if (sink == nullptr) {
+    return async::MakeReadyFuture<Reply>(
+        absl::NotFoundError(absl::StrCat("no stream ", request.stream(),
+                                         " is open: it was closed, or its "
+                                         "deadline has passed")));
+  }
+  return sink->Next(request.sequence(), request.acknowledged())
+      .Then([self = agent_->info()](absl::StatusOr<StreamSink::Answer> answer)
+                -> absl::StatusOr<Reply> {
+        RETURN_IF_ERROR(answer);
+        Reply reply;
+        if (!answer->item.has_value()) {
+          SetEnd(self, answer->end, reply.body.mutable_end());
+          return reply;
+        }
+        if (!reply.body.mutable_value()->ParseFromString(
+                answer->item->values)) {
+          return absl::InternalError("a value of a stream does not encode");
+        }
+        reply.tensors = std::move(answer->item->tensors);
+        return reply;
+      });
+}
+
+void StreamService::Expire(const Key& key) {
+  std::shared_ptr<StreamSink> sink;
+  {
+    async::MutexLock lock(&mutex_);
+    const auto found = streams_.find(key);
+    if (found == streams_.end()) return;
+    sink = found->second.sink;
+    found->second.timer =
+        agent_->clock().CallAfter(kForgetDelay, [this, key] { Close(key); });
+  }
+  sink->Cancel(
+      absl::DeadlineExceededError("the deadline of the stream has passed"));
+}
+
+void StreamService::Close(const Key& key) {
+  Entry entry;
+  {
+    async::MutexLock lock(&mutex_);
+    const auto found = streams_.find(key);
+    if (found == streams_.end()) return;
+    entry = std::move(found->second);
+    streams_.erase(found);
+    if (const auto count = num_streams_.find(key.first); --count->second == 0) {
+      num_streams_.erase(count);
+    }
+  }
+  if (entry.timer.has_value()) agent_->clock().Cancel(*entry.timer);
+  entry.sink->Cancel(absl::CancelledError("nobody reads this stream any more"));
+}
+
+void StreamService::CloseAll(
+    absl::FunctionRef<bool(Incarnation reader)> matches) {
+  std::vector<Key> keys;
+  {
+    async::MutexLock lock(&mutex_);
+    for (const auto& [key, entry] : streams_) {
+      if (matches(key.first)) keys.push_back(key);
+    }
+  }
+  for (const Key& key : keys) Close(key);
+}
+
+void StreamService::OnWorkerLost(const WorkerInfo& worker,
+                                 const absl::Status&) {
+  CloseAll([&](Incarnation reader) { return reader == worker.incarnation; });
+}
+
+void StreamService::Interrupt() {
+  {
+    async::MutexLock lock(&mutex_);
+    interrupted_ = true;
+  }
+  CloseAll([](Incarnation) { return true; });
+}
+
+int64_t StreamService::num_open() const {
+  async::MutexLock lock(&mutex_);
+  return static_cast<int64_t>(streams_.size());
+}
+
+}  // namespace hawser::rpc
