@@ -1,0 +1,158 @@
+#ifndef HAWSER_RREF_METHOD_H_
+#define HAWSER_RREF_METHOD_H_
+
+#include <functional>
+#include <memory>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "async/future.h"
+#include "rpc/agent.h"
+#include "rpc/function.h"
+#include "rpc/function_registry.h"
+#include "rpc/internal/complete_reply.h"
+#include "rpc/wire_traits.h"
+#include "rref/method_target.h"
+#include "rref/rref.h"
+
+namespace hawser::rref {
+
+template <class Signature>
+class Method;
+
+// A method of objects that live behind references, declared once, typed, and
+// known by name, as an rpc::Function is:
+//
+//   inline constexpr rref::Method<int64_t(Counter&, int64_t)> kAdd{
+//       "Counter.Add"};
+//
+// The binary of the owner registers it; a binary that calls it needs the
+// declaration only. It runs at the owner, on the object itself, once the object
+// is there:
+//
+//   rref::RegisterMethod(registry, kAdd, &Counter::Add);
+//   absl::StatusOr<int64_t> sum = rref::Sync(agent, counter, kAdd, 5);
+//
+// Access to the object is for its methods to order: they may run in several
+// threads at once, unless they are registered to run on one queue
+// (rpc::RunOn::Queue).
+template <class R, class T, class... A>
+class Method<R(T&, A...)> {
+ public:
+  // `name` must be a literal, or outlive the declaration.
+  constexpr explicit Method(std::string_view name) : function_(name) {}
+
+  constexpr std::string_view name() const { return function_.name(); }
+  // What travels: "int64(Counter&, int64)".
+  constexpr const rpc::Function<R(MethodTarget<T>, A...)>& function() const {
+    return function_;
+  }
+
+ private:
+  rpc::Function<R(MethodTarget<T>, A...)> function_;
+};
+
+// `callable` is a pointer to a member function of T, or takes a T& and what the
+// declaration says; it returns what a registered function may return, a Future
+// too, until which the object is kept alive. Errors:
+// FunctionRegistry::Register.
+template <class R, class T, class... A, class F>
+absl::Status RegisterMethod(rpc::FunctionRegistry& registry,
+                            const Method<R(T&, A...)>& method, F callable,
+                            rpc::FunctionOptions options = {}) {
+  static_assert(std::is_invocable_v<F&, T&, A...>,
+                "the callable does not take the object and the declared "
+                "parameters");
+  using Returned = std::decay_t<std::invoke_result_t<F&, T&, A...>>;
+  return registry.Register(
+      method.function(),
+      [callable = std::move(callable)](
+          const MethodTarget<T>& target,
+          A... arguments) mutable -> async::Future<R> {
+        const std::shared_ptr<T> object = target.Object();
+        if constexpr (std::is_same_v<Returned, async::Future<R>>) {
+          return std::invoke(callable, *object, std::move(arguments)...)
+              .Then([object](async::Result<R> result) { return result; });
+        } else if constexpr (std::is_void_v<Returned>) {
+          std::invoke(callable, *object, std::move(arguments)...);
+          return async::MakeReadyFuture<void>(absl::OkStatus());
+        } else {
+          return async::MakeReadyFuture<R>(
+              std::invoke(callable, *object, std::move(arguments)...));
+        }
+      },
+      std::move(options));
+}
+
+// Calls `method` on the object that `rref` refers to, wherever it lives; at
+// most once. Errors besides those of a call:
+//   the error of the function that was to make the object.
+//   the error of the creation.
+//   kInvalidArgument  the object is no `T`.
+template <class R, class T, class... A>
+async::Future<R> Async(rpc::Agent& agent, const RRef<T>& rref,
+                       const rpc::CallOptions& options,
+                       const Method<R(T&, A...)>& method,
+                       const std::type_identity_t<A>&... arguments) {
+  const async::Future<void> confirmed = rref.WhenConfirmed();
+  async::Future<R> reply =
+      agent.Async(rref.owner(), options, method.function(),
+                  MethodTarget<T>(rref.reference()), arguments...);
+  if (!confirmed.ready()) {
+    // An object whose creation fails meanwhile will not come.
+    confirmed.OnReady([reply](const absl::Status& status) {
+      if (!status.ok()) reply.Cancel();
+    });
+  }
+  return reply.Then([confirmed](async::Result<R> result) -> async::Result<R> {
+    if (absl::IsCancelled(rpc::internal::StatusOf(result)) &&
+        confirmed.ready() && !confirmed.result().ok()) {
+      return confirmed.result();
+    }
+    return result;
+  });
+}
+template <class R, class T, class... A>
+async::Future<R> Async(rpc::Agent& agent, const RRef<T>& rref,
+                       const Method<R(T&, A...)>& method,
+                       const std::type_identity_t<A>&... arguments) {
+  return Async(agent, rref, rpc::CallOptions(), method, arguments...);
+}
+
+// Same, and waits.
+template <class R, class T, class... A>
+async::Result<R> Sync(rpc::Agent& agent, const RRef<T>& rref,
+                      const rpc::CallOptions& options,
+                      const Method<R(T&, A...)>& method,
+                      const std::type_identity_t<A>&... arguments) {
+  return Async(agent, rref, options, method, arguments...).Wait();
+}
+template <class R, class T, class... A>
+async::Result<R> Sync(rpc::Agent& agent, const RRef<T>& rref,
+                      const Method<R(T&, A...)>& method,
+                      const std::type_identity_t<A>&... arguments) {
+  return Async(agent, rref, rpc::CallOptions(), method, arguments...).Wait();
+}
+
+// Calls it, keeps the result at the owner and refers to it.
+template <class R, class T, class... A>
+absl::StatusOr<RRef<R>> Remote(rpc::Agent& agent, const RRef<T>& rref,
+                               const rpc::CallOptions& options,
+                               const Method<R(T&, A...)>& method,
+                               const std::type_identity_t<A>&... arguments) {
+  return Remote(agent, rref.owner(), options, method.function(),
+                MethodTarget<T>(rref.reference()), arguments...);
+}
+template <class R, class T, class... A>
+absl::StatusOr<RRef<R>> Remote(rpc::Agent& agent, const RRef<T>& rref,
+                               const Method<R(T&, A...)>& method,
+                               const std::type_identity_t<A>&... arguments) {
+  return Remote(agent, rref, rpc::CallOptions(), method, arguments...);
+}
+
+}  // namespace hawser::rref
+
+#endif  // HAWSER_RREF_METHOD_H_
