@@ -11,6 +11,7 @@
 #include "async/blocking_region.h"
 #include "async/status_macros.h"
 #include "proto/etcd.pb.h"
+#include "store/grpc_lifetime.h"
 #include "store/internal/backoff.h"
 #include "store/internal/change_slots.h"
 #include "store/internal/etcd_client.h"
@@ -90,7 +91,7 @@ absl::StatusOr<std::unique_ptr<EtcdStore>> EtcdStore::Connect(
     return absl::InvalidArgumentError(
         absl::StrCat(name, ": the prefix is empty; name the job"));
   }
-  internal::KeepGrpcLoaded();
+  KeepGrpcLoaded();
   auto client = std::make_unique<Client>(options.address, options.prefix);
   const absl::Status status =
       client->etcd()

@@ -15,6 +15,7 @@
 #include "async/status_macros.h"
 #include "proto/store.grpc.pb.h"
 #include "proto/store.pb.h"
+#include "store/grpc_lifetime.h"
 #include "store/internal/grpc_call.h"
 #include "store/internal/grpc_settings.h"
 
@@ -97,7 +98,7 @@ absl::StatusOr<std::unique_ptr<GrpcStore>> GrpcStore::Connect(
         absl::StrCat("gRPC store at ", options.address, ": the timeout ",
                      absl::FormatDuration(options.timeout), " is negative"));
   }
-  internal::KeepGrpcLoaded();
+  KeepGrpcLoaded();
   auto client = std::make_unique<Client>(options.address);
   const absl::Status status = client->Hello(
       async::AddDelay(std::chrono::steady_clock::now(), options.timeout));

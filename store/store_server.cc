@@ -16,6 +16,7 @@
 #include "proto/store.grpc.pb.h"
 #include "proto/store.pb.h"
 #include "store/endpoint.h"
+#include "store/grpc_lifetime.h"
 #include "store/internal/grpc_settings.h"
 #include "store/internal/key_value_table.h"
 #include "store/internal/listen_address.h"
@@ -248,7 +249,7 @@ absl::StatusOr<std::unique_ptr<StoreServer>> StoreServer::Start(
   RETURN_IF_ERROR(internal::CheckListenAddress(
       options.host, options.port,
       /*only_loopback=*/!options.allow_insecure_network));
-  internal::KeepGrpcLoaded();
+  KeepGrpcLoaded();
   auto impl = std::make_unique<Impl>(options.limits);
   const std::string wanted = ToString(Endpoint{options.host, options.port});
   const int port = impl->Listen(wanted, options.limits);

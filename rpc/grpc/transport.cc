@@ -21,6 +21,7 @@
 #include "rpc/grpc/connection.h"
 #include "rpc/grpc/poller.h"
 #include "rpc/grpc/server.h"
+#include "store/grpc_lifetime.h"
 
 namespace hawser::rpc {
 namespace {
@@ -130,6 +131,7 @@ void Configure(::grpc::ServerBuilder& builder, int max_message_bytes) {
 class GrpcTransport::Impl {
  public:
   explicit Impl(GrpcTransportOptions options) : options_(options) {
+    store::KeepGrpcLoaded();
     RaiseOpenFileLimit();
   }
 

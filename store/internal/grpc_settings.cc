@@ -1,7 +1,6 @@
 #include "store/internal/grpc_settings.h"
 
 #include <grpc/compression.h>
-#include <grpc/grpc.h>
 #include <grpc/impl/codegen/grpc_types.h>
 
 #include <algorithm>
@@ -23,13 +22,6 @@ constexpr int kMaxStreams = 1024;
 constexpr size_t kOtherBytes = size_t{1} << 20;
 
 }  // namespace
-
-void KeepGrpcLoaded() {
-  [[maybe_unused]] static const bool kept = [] {
-    grpc_init();
-    return true;
-  }();
-}
 
 grpc::ChannelArguments ClientSettings() {
   grpc::ChannelArguments settings;

@@ -13,11 +13,6 @@ namespace hawser::store::internal {
 // The gRPC settings of the store's two sides, which belong together: the
 // server must allow the pings that the client sends.
 
-// Keeps gRPC initialised until the process ends; to be called before its first
-// object is made. Otherwise the end of the last one may wait 10 s for a poll
-// of gRPC's own to return.
-void KeepGrpcLoaded();
-
 // Pings every 10 s, gives a silent server up 5 s later, reconnects after 0.1
 // to 2 s, never through a proxy, with one connection of its own.
 grpc::ChannelArguments ClientSettings();
