@@ -1,10 +1,11 @@
-// Fetches that meet the end of what they wait for.
+// Fetches, and calls of methods, that meet the end of what they wait for.
 
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string_view>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -16,6 +17,7 @@
 #include "rpc/agent_test_fixture.h"
 #include "rpc/message_hook.h"
 #include "rpc/service.h"
+#include "rref/method.h"
 #include "rref/rref.h"
 #include "rref/rref_service.h"
 
@@ -26,6 +28,7 @@ using async::IsOk;
 using async::StatusIs;
 
 inline constexpr rpc::Function<int64_t(int64_t)> kNever{"fetch_test.Never"};
+inline constexpr Method<int64_t(int64_t&)> kGet{"fetch_test.Get"};
 
 // Holds each message back until what it was told to wait for is ready.
 class HoldingService final : public rpc::Service, public rpc::MessageHook {
@@ -56,28 +59,50 @@ class HoldingService final : public rpc::Service, public rpc::MessageHook {
   std::optional<async::Future<void>> ready_;
 };
 
-TEST(FetchTest, DoesNotWaitForACreationThatFailedWhileItWasSent) {
-  rpc::TestJob job;
-  HoldingService* holding = nullptr;
-  job.StartAll(2, [&](int rank, rpc::AgentOptions& options) {
-    options.services.push_back(std::make_unique<RRefService>());
-    if (rank != 0) return;
-    auto service = std::make_unique<HoldingService>();
-    holding = service.get();
-    options.services.push_back(std::move(service));
-  });
-  job.network().SetMethodFaults("/hawser.v1.RRefService/Create",
-                                {.drop_request = 1});
-  auto rref =
-      Remote(job.agent(0), "w1",
-             rpc::CallOptions{.timeout = absl::Milliseconds(50)}, kNever, 1);
-  ASSERT_THAT(rref, IsOk());
-  holding->HoldUntil(rref->WhenConfirmed());
-  const absl::Time start = absl::Now();
-  EXPECT_THAT(rref->ToHere(absl::Seconds(30)),
+class FetchTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    HoldingService* holding = nullptr;
+    job_.StartAll(2, [&](int rank, rpc::AgentOptions& options) {
+      options.services.push_back(std::make_unique<RRefService>());
+      if (rank != 0) return;
+      auto service = std::make_unique<HoldingService>();
+      holding = service.get();
+      options.services.push_back(std::move(service));
+    });
+    job_.network().SetMethodFaults("/hawser.v1.RRefService/Create",
+                                   {.drop_request = 1});
+    auto rref =
+        Remote(job_.agent(0), "w1",
+               rpc::CallOptions{.timeout = absl::Milliseconds(50)}, kNever, 1);
+    ASSERT_THAT(rref, IsOk());
+    rref_ = *std::move(rref);
+    // From now on messages leave when the creation has failed.
+    holding->HoldUntil(rref_.WhenConfirmed());
+    start_ = absl::Now();
+  }
+  void TearDown() override {
+    // Long before the limit of what was called.
+    EXPECT_LT(absl::Now() - start_, absl::Seconds(15));
+  }
+
+  const absl::Duration limit_ = absl::Seconds(30);
+  rpc::TestJob job_;
+  RRef<int64_t> rref_;
+  absl::Time start_;
+};
+
+TEST_F(FetchTest, DoesNotWaitForACreationThatFailedWhileItWasSent) {
+  EXPECT_THAT(rref_.ToHere(limit_),
               StatusIs(absl::StatusCode::kDeadlineExceeded,
                        testing::HasSubstr("creation")));
-  EXPECT_LT(absl::Now() - start, absl::Seconds(15));
+}
+
+TEST_F(FetchTest, MethodDoesNotWaitForACreationThatFailedWhileItWasSent) {
+  EXPECT_THAT(
+      Sync(job_.agent(0), rref_, rpc::CallOptions{.timeout = limit_}, kGet),
+      StatusIs(absl::StatusCode::kDeadlineExceeded,
+               testing::HasSubstr("creation")));
 }
 
 }  // namespace

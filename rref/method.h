@@ -101,8 +101,8 @@ async::Future<R> Async(rpc::Agent& agent, const RRef<T>& rref,
   async::Future<R> reply =
       agent.Async(rref.owner(), options, method.function(),
                   MethodTarget<T>(rref.reference()), arguments...);
-  if (!confirmed.ready()) {
-    // An object whose creation fails meanwhile will not come.
+  if (!confirmed.ready() || !confirmed.result().ok()) {
+    // An object whose creation fails, or has failed, will not come.
     confirmed.OnReady([reply](const absl::Status& status) {
       if (!status.ok()) reply.Cancel();
     });
