@@ -62,6 +62,9 @@ class HoldingService final : public rpc::Service, public rpc::MessageHook {
 class FetchTest : public testing::Test {
  protected:
   void SetUp() override {
+    ASSERT_THAT(RegisterMethod(job_.registry(), kGet,
+                               [](int64_t& value) { return value; }),
+                IsOk());
     HoldingService* holding = nullptr;
     job_.StartAll(2, [&](int rank, rpc::AgentOptions& options) {
       options.services.push_back(std::make_unique<RRefService>());
