@@ -66,7 +66,6 @@ void StreamSink::Cancel(absl::Status status) {
     end_ = status;
     writer.swap(writer_);
     requests.swap(requests_);
-    first_ += items_.size();
     items.swap(items_);
   }
   cancellation_->Cancel();
@@ -85,6 +84,7 @@ async::Future<StreamSink::Answer> StreamSink::Next(uint64_t sequence,
   async::Future<Answer> future;
   {
     async::MutexLock lock(&mutex_);
+    if (cancelled_) return async::MakeReadyFuture<Answer>(*end_);
     while (first_ < acknowledged && !items_.empty()) {
       forgotten.push_back(std::move(items_.front()));
       items_.pop_front();

@@ -101,6 +101,8 @@ TEST(StreamSinkTest, CancelEndsWriterAndRequests) {
   EXPECT_TRUE(sink.cancellation()->cancelled());
   EXPECT_THAT(sink.Write({"b", {}}).Wait(),
               StatusIs(absl::StatusCode::kCancelled));
+  // Also for a value that was written but not sent.
+  EXPECT_THAT(sink.Next(0, 0).Wait(), StatusIs(absl::StatusCode::kCancelled));
   // The sink is gone: nobody will answer.
   EXPECT_THAT(request.Wait(), StatusIs(absl::StatusCode::kCancelled));
 }
