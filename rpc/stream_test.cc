@@ -268,6 +268,19 @@ TEST_P(StreamTest, TensorAboveTheMessageLimitTravelsInPieces) {
   EXPECT_EQ(got, table.ToVector<float>());
 }
 
+TEST_P(StreamTest, LostReaderEndsTheFunction) {
+  if (GetParam() != TransportParam::kInproc) {
+    GTEST_SKIP() << "faults are made by the in-process transport";
+  }
+  StartAll();
+  auto reader = Stream(job_.agent(0), "w1", {.timeout = kNoTimeout}, kForever);
+  ASSERT_THAT(reader, IsOk());
+  EXPECT_THAT(reader->Next().Wait(), IsOk());
+  job_.network().Crash(job_.agent(0).info().address);
+  forever_ended_.WaitForNotification();
+  EXPECT_EQ(NumOpen(1), 0);
+}
+
 TEST_P(StreamTest, LostAndRepeatedMessagesChangeNothing) {
   if (GetParam() != TransportParam::kInproc) {
     GTEST_SKIP() << "faults are made by the in-process transport";
