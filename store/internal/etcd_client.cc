@@ -58,8 +58,12 @@ EtcdClient::EtcdClient(const std::string& address)
       lease_(etcdserverpb::Lease::NewStub(channel_)) {}
 
 EtcdClient::~EtcdClient() {
-  async::MutexLock lock(&mutex_);
-  if (lease_id_ == 0 ||
+  int64_t lease_id = 0;
+  {
+    async::MutexLock lock(&mutex_);
+    lease_id = lease_id_;
+  }
+  if (lease_id == 0 ||
       channel_->GetState(/*try_to_connect=*/false) != GRPC_CHANNEL_READY) {
     return;
   }
@@ -68,7 +72,7 @@ EtcdClient::~EtcdClient() {
   SetDeadline(async::AddDelay(std::chrono::steady_clock::now(), kGoodbye),
               &context);
   etcdserverpb::LeaseRevokeRequest request;
-  request.set_id(lease_id_);
+  request.set_id(lease_id);
   etcdserverpb::LeaseRevokeResponse response;
   // Where this fails the lease ends by itself.
   (void)lease_->LeaseRevoke(&context, request, &response);
