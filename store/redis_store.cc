@@ -1,5 +1,6 @@
 #include "store/redis_store.h"
 
+#include <algorithm>
 #include <chrono>
 #include <utility>
 #include <vector>
@@ -49,6 +50,23 @@ class RedisStore::Client {
         Run({"begin", "", "", absl::StrCat(absl::Hex(id_))}, "", deadline));
     mark_ = std::move(answer[1]);
     return absl::OkStatus();
+  }
+
+  // The longest string that Redis takes, as far as it may be asked.
+  size_t MaxStringBytes(async::MonotonicTime deadline) {
+    constexpr size_t kDefault = size_t{512} << 20;
+    absl::StatusOr<Connected> connected = Connect(deadline);
+    if (!connected.ok()) return kDefault;
+    const std::string ask[] = {"CONFIG", "GET", "proto-max-bulk-len"};
+    const absl::StatusOr<RedisReply> reply =
+        connected->connection->Call(ask, deadline);
+    if (reply.ok()) Keep(*std::move(connected));
+    uint64_t bytes = 0;
+    if (!reply.ok() || reply->list.size() != 2 ||
+        !absl::SimpleAtoi(reply->list[1].text, &bytes)) {
+      return kDefault;
+    }
+    return bytes;
   }
 
   // Runs the script; its answer, of two elements at least, the first of which
@@ -114,16 +132,19 @@ class RedisStore::Client {
     return connected;
   }
 
+  // For the next call; closed if there are enough.
+  void Keep(Connected connected) {
+    async::MutexLock lock(&mutex_);
+    if (idle_.size() < kMaxIdle) idle_.push_back(std::move(connected));
+  }
+
   absl::StatusOr<RedisReply> Attempt(std::vector<std::string>& command,
                                      async::MonotonicTime deadline) {
     ASSIGN_OR_RETURN(Connected connected, Connect(deadline));
     command[1] = connected.script;
     absl::StatusOr<RedisReply> reply =
         connected.connection->Call(command, deadline);
-    if (reply.ok()) {
-      async::MutexLock lock(&mutex_);
-      if (idle_.size() < kMaxIdle) idle_.push_back(std::move(connected));
-    }
+    if (reply.ok()) Keep(std::move(connected));
     return reply;
   }
 
@@ -193,8 +214,9 @@ absl::StatusOr<std::unique_ptr<RedisStore>> RedisStore::Connect(
                               .password = options.password,
                               .database = options.database},
       options.prefix);
-  const absl::Status status = client->Begin(
-      async::AddDelay(std::chrono::steady_clock::now(), options.timeout));
+  const async::MonotonicTime deadline =
+      async::AddDelay(std::chrono::steady_clock::now(), options.timeout);
+  const absl::Status status = client->Begin(deadline);
   if (absl::IsDeadlineExceeded(status)) {
     return absl::UnavailableError(absl::StrCat(
         "no Redis answers at ", address, " within ",
@@ -205,6 +227,8 @@ absl::StatusOr<std::unique_ptr<RedisStore>> RedisStore::Connect(
     return absl::Status(status.code(), absl::StrCat("Redis store at ", address,
                                                     ": ", status.message()));
   }
+  options.limits.max_value_bytes = std::min(options.limits.max_value_bytes,
+                                            client->MaxStringBytes(deadline));
   return std::unique_ptr<RedisStore>(
       new RedisStore(std::move(options), std::move(client)));
 }

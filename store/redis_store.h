@@ -29,7 +29,8 @@ struct RedisStoreOptions {
   std::string prefix = "hawser";
   // Of Connect, and of calls that state none.
   absl::Duration timeout = kDefaultTimeout;
-  // `max_total_bytes` is Redis's own matter (maxmemory).
+  // Lowered to what Redis takes (proto-max-bulk-len). `max_total_bytes` is its
+  // own matter (maxmemory).
   StoreLimits limits = {};
 };
 

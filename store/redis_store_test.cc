@@ -122,6 +122,15 @@ TEST(RedisStoreTest, FullMemoryIsResourceExhausted) {
                                HasSubstr("maxmemory")));
 }
 
+TEST(RedisStoreTest, ValuesAboveTheLimitOfRedisAreRefusedAtOnce) {
+  const internal::RedisProcess redis({"--proto-max-bulk-len", "1048576"});
+  const auto store = MustConnect({.port = redis.port()});
+  EXPECT_THAT(store->Set("k", std::string(3000000, 'x')),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       AllOf(HasSubstr("3000000"), HasSubstr("1048576"))));
+  EXPECT_THAT(store->Set("k", std::string(1000000, 'x')), IsOk());
+}
+
 TEST(RedisStoreTest, AppendKeepsToTheLimit) {
   const internal::RedisProcess redis;
   const auto store =
