@@ -68,10 +68,11 @@ class AgentTest : public testing::TestWithParam<TransportParam> {
                 IsOk());
   }
 
-  TestJob job_;
   absl::Notification entered_;
   absl::Notification cancelled_;
   std::vector<std::shared_ptr<Cancellation::Registration>> keep_;
+  // Ends first: its threads use what stands above.
+  TestJob job_;
 };
 
 TEST_P(AgentTest, CallsByNameRankAndInfo) {
