@@ -175,18 +175,39 @@ class HawserSide final : public RpcSide {
   }
 
  private:
+  // What keeps calls in flight.
+  template <class Start>
+  struct Chains {
+    const Start start;
+    std::atomic<int64_t> calls_left;
+    std::atomic<int64_t> chains_left;
+    async::Promise<void> ended;
+  };
   template <class Start>
   static absl::StatusOr<double> Keep(int64_t calls, int64_t in_flight,
                                      const Start& start) {
     return PerSecond(calls, [&]() -> absl::Status {
-      std::vector<decltype(start())> futures(static_cast<size_t>(in_flight));
-      for (int64_t i = 0; i < calls + in_flight; ++i) {
-        auto& slot = futures[static_cast<size_t>(i % in_flight)];
-        if (i >= in_flight) RETURN_IF_ERROR(std::move(slot).Wait());
-        if (i < calls) slot = start();
-      }
-      return absl::OkStatus();
+      std::shared_ptr<Chains<Start>> chains(
+          new Chains<Start>{start, calls, in_flight, {}});
+      const async::Future<void> ended = chains->ended.future();
+      for (int64_t i = 0; i < in_flight; ++i) GoOn(chains);
+      return ended.Wait();
     });
+  }
+  // Each call that ends begins the next one.
+  template <class Start>
+  static void GoOn(const std::shared_ptr<Chains<Start>>& chains) {
+    if (chains->calls_left.fetch_sub(1) > 0) {
+      chains->start().OnReady([chains](const auto& result) {
+        if (result.ok()) {
+          GoOn(chains);
+        } else {
+          (void)chains->ended.Set(result.status());
+        }
+      });
+    } else if (chains->chains_left.fetch_sub(1) == 1) {
+      (void)chains->ended.Set(absl::OkStatus());
+    }
   }
 
   const std::unique_ptr<PeerProcess> store_server_;
