@@ -19,6 +19,7 @@
 #include "grpcpp/server_builder.h"
 #include "grpcpp/support/channel_arguments.h"
 #include "rpc/grpc/connection.h"
+#include "rpc/grpc/loopback_socket.h"
 #include "rpc/grpc/poller.h"
 #include "rpc/grpc/server.h"
 #include "store/grpc_lifetime.h"
@@ -174,6 +175,7 @@ absl::StatusOr<std::string> GrpcTransport::Impl::Listen(
   const int max_message_bytes = ToIntLimit(options_.max_message_bytes);
   ::grpc::ServerBuilder builder;
   Configure(builder, max_message_bytes);
+  UseLoopbackCongestionControl(builder);
   int port = 0;
   builder.AddListeningPort(std::string(address),
                            ::grpc::InsecureServerCredentials(), &port);
@@ -214,9 +216,10 @@ absl::StatusOr<std::shared_ptr<Connection>> GrpcTransport::Impl::Connect(
   }
   auto make_channel = [target = std::string(address),
                        limit = ToIntLimit(options_.max_message_bytes)] {
-    return ::grpc::CreateCustomChannel(target,
-                                       ::grpc::InsecureChannelCredentials(),
-                                       ChannelArgumentsFor(limit));
+    ::grpc::ChannelArguments arguments = ChannelArgumentsFor(limit);
+    if (IsLoopback(target)) UseLoopbackCongestionControl(arguments);
+    return ::grpc::CreateCustomChannel(
+        target, ::grpc::InsecureChannelCredentials(), arguments);
   };
   auto connection = std::make_shared<GrpcConnection>(
       std::move(make_channel), poller_->queue(), gate_,

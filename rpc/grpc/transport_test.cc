@@ -1,8 +1,14 @@
 #include "rpc/grpc/transport.h"
 
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <stdlib.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cstring>
 #include <memory>
 #include <string>
 #include <utility>
@@ -26,6 +32,7 @@ using ::hawser::async::IsOk;
 using ::hawser::async::IsOkAndHolds;
 using ::hawser::async::StatusIs;
 using ::testing::AllOf;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 using Reply = absl::StatusOr<std::string>;
@@ -41,6 +48,27 @@ async::Future<std::string> Call(Connection& connection, std::string_view path,
                                             : Reply(reply.status()));
                   });
   return future;
+}
+
+// The congestion control of each connected TCP socket of this process.
+std::vector<std::string> CongestionControls() {
+  rlimit limit{};
+  getrlimit(RLIMIT_NOFILE, &limit);
+  std::vector<std::string> names;
+  for (int fd = 0;
+       fd < static_cast<int>(std::min<rlim_t>(limit.rlim_cur, 1024)); ++fd) {
+    sockaddr_storage peer{};
+    socklen_t size = sizeof peer;
+    if (getpeername(fd, reinterpret_cast<sockaddr*>(&peer), &size) != 0) {
+      continue;
+    }
+    char name[16] = {};
+    socklen_t length = sizeof name;
+    if (getsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name, &length) == 0) {
+      names.emplace_back(name, strnlen(name, length));
+    }
+  }
+  return names;
 }
 
 class GrpcTransportTest : public testing::Test {
@@ -88,6 +116,12 @@ TEST_F(GrpcTransportTest, MessagesOfManySizesComeBack) {
     EXPECT_THAT(Call(*connection_, "/t.T/Echo", std::string(size, 'x')).Wait(),
                 IsOkAndHolds(std::string(size, 'x')));
   }
+}
+
+TEST_F(GrpcTransportTest, BothEndsOverLoopbackRunUnderReno) {
+  Serve();
+  ASSERT_THAT(Call(*connection_, "/t.T/Echo", "").Wait(), IsOk());
+  EXPECT_THAT(CongestionControls(), ElementsAre("reno", "reno"));
 }
 
 TEST_F(GrpcTransportTest, UnknownMethodIsUnimplemented) {

@@ -1,0 +1,117 @@
+#include "rpc/grpc/loopback_socket.h"
+
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+
+#include <cstring>
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "grpc/support/sync.h"
+#include "grpcpp/impl/server_builder_option.h"
+
+#if __has_include("src/core/lib/iomgr/socket_mutator.h")
+#include "src/core/lib/iomgr/socket_mutator.h"
+#else
+// gRPC takes a socket mutator in public and defines it in a header that is not
+// installed. As in gRPC 1.51.
+enum grpc_fd_usage {
+  GRPC_FD_CLIENT_CONNECTION_USAGE,
+  GRPC_FD_SERVER_LISTENER_USAGE,
+  GRPC_FD_SERVER_CONNECTION_USAGE,
+};
+
+struct grpc_mutate_socket_info {
+  int fd;
+  grpc_fd_usage usage;
+};
+
+struct grpc_socket_mutator_vtable {
+  bool (*mutate_fd)(int fd, grpc_socket_mutator* mutator);
+  int (*compare)(grpc_socket_mutator* a, grpc_socket_mutator* b);
+  void (*destroy)(grpc_socket_mutator* mutator);
+  bool (*mutate_fd_2)(const grpc_mutate_socket_info* info,
+                      grpc_socket_mutator* mutator);
+};
+
+struct grpc_socket_mutator {
+  const grpc_socket_mutator_vtable* vtable;
+  gpr_refcount refcount;
+};
+
+void grpc_socket_mutator_init(grpc_socket_mutator* mutator,
+                              const grpc_socket_mutator_vtable* vtable);
+#endif
+
+namespace hawser::rpc {
+namespace {
+
+constexpr std::string_view kCongestionControl = "reno";
+
+bool IsLoopback(const sockaddr_storage& address) {
+  if (address.ss_family == AF_INET) {
+    sockaddr_in v4{};
+    std::memcpy(&v4, &address, sizeof v4);
+    return ntohl(v4.sin_addr.s_addr) >> 24 == 127;
+  }
+  if (address.ss_family == AF_INET6) {
+    sockaddr_in6 v6{};
+    std::memcpy(&v6, &address, sizeof v6);
+    return IN6_IS_ADDR_LOOPBACK(&v6.sin6_addr) ||
+           (IN6_IS_ADDR_V4MAPPED(&v6.sin6_addr) &&
+            v6.sin6_addr.s6_addr[12] == 127);
+  }
+  return false;
+}
+
+bool HasLoopbackPeer(int fd) {
+  sockaddr_storage address{};
+  socklen_t size = sizeof address;
+  return getpeername(fd, reinterpret_cast<sockaddr*>(&address), &size) == 0 &&
+         IsLoopback(address);
+}
+
+// Returns true always: false would make gRPC refuse the connection.
+bool Mutate(const grpc_mutate_socket_info* socket, grpc_socket_mutator*) {
+  if (socket->usage == GRPC_FD_CLIENT_CONNECTION_USAGE ||
+      (socket->usage == GRPC_FD_SERVER_CONNECTION_USAGE &&
+       HasLoopbackPeer(socket->fd))) {
+    setsockopt(socket->fd, IPPROTO_TCP, TCP_CONGESTION,
+               kCongestionControl.data(), kCongestionControl.size());
+  }
+  return true;
+}
+
+constexpr grpc_socket_mutator_vtable kMutator = {
+    [](int, grpc_socket_mutator*) { return true; },
+    // All do the same.
+    [](grpc_socket_mutator*, grpc_socket_mutator*) { return 0; },
+    [](grpc_socket_mutator* mutator) { delete mutator; },
+    Mutate,
+};
+
+class SetMutator final : public ::grpc::ServerBuilderOption {
+ public:
+  void UpdateArguments(::grpc::ChannelArguments* arguments) override {
+    UseLoopbackCongestionControl(*arguments);
+  }
+  void UpdatePlugins(
+      std::vector<std::unique_ptr<::grpc::ServerBuilderPlugin>>*) override {}
+};
+
+}  // namespace
+
+void UseLoopbackCongestionControl(::grpc::ChannelArguments& arguments) {
+  auto* mutator = new grpc_socket_mutator;
+  grpc_socket_mutator_init(mutator, &kMutator);
+  // Takes the reference over.
+  arguments.SetSocketMutator(mutator);
+}
+
+void UseLoopbackCongestionControl(::grpc::ServerBuilder& builder) {
+  builder.SetOption(std::make_unique<SetMutator>());
+}
+
+}  // namespace hawser::rpc
