@@ -18,9 +18,9 @@ struct GrpcTransportOptions {
   // The longest message that is sent or taken. The same at both ends.
   size_t max_message_bytes = size_t{512} << 20;
   // Threads that wait for messages, and run callbacks of futures and functions
-  // that run inline; one that blocks is replaced meanwhile. gRPC lets one
-  // thread at a time look for input, so that a second one mostly costs
-  // wake-ups.
+  // that run inline; one that blocks is replaced meanwhile. A second one helps
+  // many small calls at once, and slows single calls and large tensors down
+  // (docs/performance.md).
   int num_polling_threads = 1;
 };
 
