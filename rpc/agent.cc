@@ -34,6 +34,11 @@ bool Agent::IsLost(const WorkerInfo& worker) const {
   return impl_->IsLost(worker);
 }
 
+MemberWatch Agent::WatchMembers(MemberCallback callback) {
+  return impl_->WatchMembers(std::move(callback));
+}
+void Agent::UnwatchMembers(MemberWatch watch) { impl_->UnwatchMembers(watch); }
+
 absl::Status Agent::RegisterRawMethod(std::string_view method,
                                       RawMethodHandler handler,
                                       MethodOptions options) {

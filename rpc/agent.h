@@ -26,6 +26,7 @@
 #include "rpc/function.h"
 #include "rpc/function_registry.h"
 #include "rpc/internal/complete_reply.h"
+#include "rpc/member_event.h"
 #include "rpc/method.h"
 #include "rpc/retained_value.h"
 #include "rpc/service.h"
@@ -49,7 +50,8 @@ namespace hawser::rpc {
 //
 // Errors of calls, each with an ErrorDetail; sync and async alike:
 //   kNotFound            no such worker.
-//   kFailedPrecondition  the agent was shut down; or the message reached
+//   kFailedPrecondition  the agent was shut down; or this worker was declared
+//                        lost and must start anew; or the message reached
 //                        another incarnation, worker or job than it was for,
 //                        which refused it.
 //   kUnimplemented       the worker has no such function.
@@ -68,7 +70,9 @@ class Agent {
   // store, and, with a world size, waits until all workers have done so.
   //
   //   kInvalidArgument     an option is missing or wrong, naming it.
-  //   kAlreadyExists       name or rank is taken, naming the holder.
+  //   kAlreadyExists       name or rank is taken, naming the holder, which
+  //                        lives. From one that is gone they are taken over,
+  //                        within 3 s.
   //   kFailedPrecondition  the job has another world size.
   //   kDeadlineExceeded    workers are missing after start_timeout, naming the
   //                        ranks.
@@ -139,6 +143,15 @@ class Agent {
   absl::StatusOr<WorkerInfo> FindWorker(const Destination& worker);
   // Whether that worker was found lost.
   bool IsLost(const WorkerInfo& worker) const;
+
+  // Tells `callback` of all members, each as joined, and then of every change,
+  // in the order that all workers see. Runs on the agent's executor, one event
+  // at a time; what it calls may block. A member is told of once as joined and
+  // once as left or lost, within 500 ms of the store's knowing. Direct contact
+  // may show a loss earlier: calls then fail before the event.
+  MemberWatch WatchMembers(MemberCallback callback);
+  // The callback is not running and will not run after it; so not from it.
+  void UnwatchMembers(MemberWatch watch);
 
   // --- For the layers above.
 
@@ -219,7 +232,8 @@ class Agent {
   // Graceful: waits for the own calls, meets all workers in the store, drains
   // the services, repeats until no worker has made a call in between, and then
   // stops. With a shutdown_timeout for all that; whatever fails, stops. Only
-  // with a world size do workers wait for each other.
+  // with a world size do workers wait for each other: without one this worker
+  // drains, tells the others that it left, and finishes the calls it serves.
   //
   // Not graceful: stops. Peers' calls to this worker fail.
   //

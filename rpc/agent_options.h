@@ -25,9 +25,11 @@ class FunctionRegistry;
 
 // When a silent or unreachable worker counts as lost.
 struct LivenessOptions {
-  // How often a worker of which nothing was heard is asked.
+  // How often a worker of which nothing was heard is asked, and how often a
+  // worker renews its lease in the store.
   absl::Duration heartbeat_interval = absl::Milliseconds(500);
-  // No answer for this long, though the connection stands.
+  // No answer for this long, though the connection stands; or a lease that was
+  // not renewed for this long.
   absl::Duration silent_limit = absl::Seconds(3);
   // No connection for this long.
   absl::Duration unreachable_limit = absl::Milliseconds(1500);
@@ -41,6 +43,8 @@ struct AgentOptions {
   // The number of workers: Start waits for all of them. Unset: workers come
   // one by one and are looked up when first called.
   std::optional<int> world_size;
+  // What this worker is for, as others see it in WorkerInfo::roles.
+  std::vector<std::string> roles;
   // Workers of different jobs do not talk to each other, also where they share
   // a store. Up to 127 characters as in a name.
   std::string job = "default";

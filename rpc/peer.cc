@@ -28,6 +28,17 @@ bool Peer::MarkLost(const absl::Status& status) {
   return true;
 }
 
+bool Peer::MarkLeft(const absl::Status& status) {
+  {
+    async::MutexLock lock(&mutex_);
+    if (!lost_status_.ok()) return false;
+    lost_status_ = status;
+  }
+  left_.store(true, std::memory_order_release);
+  lost_.store(true, std::memory_order_release);
+  return true;
+}
+
 void Peer::Disconnect() {
   std::shared_ptr<Connection> connection;
   async::MutexLock lock(&mutex_);

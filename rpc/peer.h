@@ -57,6 +57,11 @@ class Peer {
   bool MarkLost(const absl::Status& status);
   bool lost() const { return lost_.load(std::memory_order_acquire); }
 
+  // Ends later calls to it with `status`, not OK; those under way go on, for
+  // it finishes what it serves. Counts as lost. True unless it did before.
+  bool MarkLeft(const absl::Status& status);
+  bool left() const { return left_.load(std::memory_order_acquire); }
+
   // Drops the connection, whose calls end with kCancelled.
   void Disconnect();
 
@@ -67,6 +72,7 @@ class Peer {
   std::atomic<async::MonotonicTime> last_heard_{async::MonotonicTime::min()};
   std::atomic<bool> watched_{false};
   std::atomic<bool> lost_{false};
+  std::atomic<bool> left_{false};
 
   async::Mutex mutex_;
   std::shared_ptr<Connection> connection_ ABSL_GUARDED_BY(mutex_);

@@ -2,46 +2,45 @@
 
 #include <algorithm>
 #include <chrono>
+#include <thread>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/time/time.h"
+#include "async/blocking_region.h"
 #include "async/status_macros.h"
 #include "proto/rpc.pb.h"
+#include "rpc/lease_observer.h"
 
 namespace hawser::rpc {
 namespace {
 
 // How long a wait goes on before the interrupt is looked at.
 constexpr absl::Duration kSlice = absl::Milliseconds(200);
+// How often a rank that is free is looked at again.
+constexpr absl::Duration kPollInterval = absl::Milliseconds(20);
+// A lease is watched anew after a look that came later than this.
+constexpr absl::Duration kMaxGap = absl::Seconds(1);
 
 absl::string_view ToAbsl(std::string_view text) {
   return {text.data(), text.size()};
 }
 
-std::string ToRecord(const WorkerInfo& worker) {
+// None if the key is free.
+absl::StatusOr<std::optional<WorkerInfo>> ParseRecord(const std::string& bytes,
+                                                      const std::string& key) {
+  if (bytes.empty()) return std::optional<WorkerInfo>();
   v1::WorkerRecord record;
-  record.set_name(worker.name);
-  record.set_rank(worker.id.value());
-  record.set_incarnation(ToNumber(worker.incarnation));
-  record.set_address(worker.address);
-  return record.SerializeAsString();
-}
-
-absl::StatusOr<WorkerInfo> FromRecord(const std::string& bytes,
-                                      const std::string& key) {
-  v1::WorkerRecord record;
-  if (!record.ParseFromString(bytes) ||
-      !ValidateWorkerName(record.name()).ok() ||
-      !WorkerId(record.rank()).valid()) {
+  absl::StatusOr<WorkerInfo> worker =
+      record.ParseFromString(bytes)
+          ? FromRecord(record)
+          : absl::StatusOr<WorkerInfo>(absl::InternalError("malformed"));
+  if (!worker.ok()) {
     return absl::InternalError(
         absl::StrCat("key '", key, "' of the store holds no worker's record"));
   }
-  return WorkerInfo{.name = record.name(),
-                    .id = WorkerId(record.rank()),
-                    .incarnation = Incarnation{record.incarnation()},
-                    .address = record.address()};
+  return std::optional<WorkerInfo>(*std::move(worker));
 }
 
 absl::Duration Until(async::MonotonicTime deadline) {
@@ -55,7 +54,9 @@ absl::Status NoInterrupt() { return absl::OkStatus(); }
 }  // namespace
 
 Rendezvous::Rendezvous(store::Store* store, std::string_view job)
-    : store_(store), prefix_(absl::StrCat("rpc/", ToAbsl(job), "/")) {}
+    : store_(store),
+      prefix_(absl::StrCat("rpc/", ToAbsl(job), "/")),
+      log_(store, job) {}
 
 std::string Rendezvous::NameKey(std::string_view name) const {
   return absl::StrCat(prefix_, "name/", ToAbsl(name));
@@ -87,41 +88,87 @@ absl::Status Rendezvous::JoinGroup(std::optional<int> world_size) {
   return absl::OkStatus();
 }
 
-absl::Status Rendezvous::Claim(const std::string& key,
-                               const std::string& record,
-                               std::string_view what) {
-  ASSIGN_OR_RETURN(const store::CompareAndSetResult result,
-                   store_->CompareAndSet(key, "", record));
-  // Already ours if an earlier attempt's answer was lost.
-  if (result.swapped || result.value == record) return absl::OkStatus();
-  ASSIGN_OR_RETURN(const WorkerInfo holder, FromRecord(result.value, key));
-  return absl::AlreadyExistsError(absl::StrCat(
+absl::Status Rendezvous::AwaitLapse(const WorkerInfo& holder,
+                                    std::string_view what,
+                                    const Takeover& takeover) {
+  const absl::Status lives = absl::AlreadyExistsError(absl::StrCat(
       ToAbsl(what), " is held by ", ToString(holder), " at ", holder.address));
+  ASSIGN_OR_RETURN(const auto gone, log_.Gone());
+  if (gone.contains(holder.incarnation)) return absl::OkStatus();
+  if (takeover.patience <= absl::ZeroDuration()) return lives;
+  async::BlockingRegion region;
+  LeaseObserver leases(std::max(takeover.interval * 10, kMaxGap));
+  const async::MonotonicTime give_up =
+      async::AddDelay(std::chrono::steady_clock::now(), takeover.patience);
+  ASSIGN_OR_RETURN(const std::string first, log_.ReadLease(holder.incarnation));
+  // Its owner gave it up.
+  if (first.empty()) return absl::OkStatus();
+  while (true) {
+    ASSIGN_OR_RETURN(const std::string count,
+                     log_.ReadLease(holder.incarnation));
+    if (count.empty()) return absl::OkStatus();
+    if (count != first) return lives;
+    const async::MonotonicTime now = std::chrono::steady_clock::now();
+    const absl::Duration age = leases.Observe(holder.incarnation, count, now);
+    if (age >= takeover.silent_limit) return absl::OkStatus();
+    if (takeover.probe != nullptr) {
+      const absl::Status answer = takeover.probe(holder);
+      if (absl::IsFailedPrecondition(answer) ||
+          (absl::IsUnavailable(answer) && age >= takeover.unreachable_limit)) {
+        return absl::OkStatus();
+      }
+    }
+    if (now >= give_up) return lives;
+    std::this_thread::sleep_for(absl::ToChronoNanoseconds(takeover.interval));
+  }
 }
 
-absl::Status Rendezvous::Register(const WorkerInfo& worker) {
-  const std::string record = ToRecord(worker);
-  RETURN_IF_ERROR(Claim(NameKey(worker.name), record,
-                        absl::StrCat("the name '", worker.name, "'")));
-  absl::Status status = Claim(RankKey(worker.id), record,
-                              absl::StrCat("rank ", worker.id.value()));
-  if (!status.ok()) {
-    // The claim's error is what counts.
-    (void)store_->Delete(NameKey(worker.name));
+absl::StatusOr<std::optional<WorkerInfo>> Rendezvous::Claim(
+    const std::string& key, const WorkerInfo& worker, std::string_view what,
+    const Takeover& takeover) {
+  const std::string record = ToRecord(worker).SerializeAsString();
+  std::optional<WorkerInfo> holder;
+  std::string expected;
+  while (true) {
+    ASSIGN_OR_RETURN(const store::CompareAndSetResult result,
+                     store_->CompareAndSet(key, expected, record));
+    // Already ours if an earlier attempt's answer was lost.
+    if (result.swapped || result.value == record) return holder;
+    ASSIGN_OR_RETURN(holder, ParseRecord(result.value, key));
+    if (holder.has_value()) {
+      RETURN_IF_ERROR(AwaitLapse(*holder, what, takeover));
+    }
+    expected = result.value;
   }
-  return status;
+}
+
+absl::StatusOr<std::vector<WorkerInfo>> Rendezvous::Register(
+    const WorkerInfo& worker, const Takeover& takeover) {
+  std::vector<WorkerInfo> replaced;
+  ASSIGN_OR_RETURN(
+      std::optional<WorkerInfo> holder,
+      Claim(NameKey(worker.name), worker,
+            absl::StrCat("the name '", worker.name, "'"), takeover));
+  if (holder.has_value()) replaced.push_back(*holder);
+  absl::StatusOr<std::optional<WorkerInfo>> of_rank =
+      Claim(RankKey(worker.id), worker,
+            absl::StrCat("rank ", worker.id.value()), takeover);
+  if (!of_rank.ok()) {
+    // The claim's error is what counts.
+    (void)Withdraw(worker);
+    return of_rank.status();
+  }
+  if (of_rank->has_value() && *of_rank != holder) {
+    replaced.push_back(**of_rank);
+  }
+  return replaced;
 }
 
 absl::Status Rendezvous::Withdraw(const WorkerInfo& worker) {
+  const std::string record = ToRecord(worker).SerializeAsString();
   absl::Status status;
   for (const std::string& key : {NameKey(worker.name), RankKey(worker.id)}) {
-    absl::StatusOr<std::optional<WorkerInfo>> holder = Find(key);
-    if (!holder.ok()) {
-      status.Update(holder.status());
-    } else if (holder->has_value() &&
-               (*holder)->incarnation == worker.incarnation) {
-      status.Update(store_->Delete(key).status());
-    }
+    status.Update(store_->CompareAndSet(key, record, "").status());
   }
   return status;
 }
@@ -135,8 +182,7 @@ absl::StatusOr<std::optional<WorkerInfo>> Rendezvous::Find(
     record = store_->Get(key);
   }
   RETURN_IF_ERROR(record);
-  ASSIGN_OR_RETURN(WorkerInfo worker, FromRecord(*record, key));
-  return std::optional<WorkerInfo>(std::move(worker));
+  return ParseRecord(*record, key);
 }
 
 absl::StatusOr<std::optional<WorkerInfo>> Rendezvous::FindByName(
@@ -169,6 +215,24 @@ absl::Status Rendezvous::Await(const std::vector<std::string>& keys,
   }
 }
 
+absl::StatusOr<WorkerInfo> Rendezvous::AwaitRecord(
+    const std::string& key, int rank, async::MonotonicTime deadline) {
+  async::BlockingRegion region;
+  while (true) {
+    ASSIGN_OR_RETURN(const std::string record,
+                     store_->Get(key, Until(deadline)));
+    ASSIGN_OR_RETURN(std::optional<WorkerInfo> worker,
+                     ParseRecord(record, key));
+    if (worker.has_value()) return *std::move(worker);
+    // Its last holder gave it back, or was lost.
+    if (Until(deadline) <= absl::ZeroDuration()) {
+      return absl::DeadlineExceededError(
+          absl::StrCat("nobody took rank ", rank, " in time"));
+    }
+    std::this_thread::sleep_for(absl::ToChronoNanoseconds(kPollInterval));
+  }
+}
+
 absl::StatusOr<std::vector<WorkerInfo>> Rendezvous::AwaitWorkers(
     int world_size, async::MonotonicTime deadline) {
   std::vector<std::string> keys;
@@ -179,10 +243,9 @@ absl::StatusOr<std::vector<WorkerInfo>> Rendezvous::AwaitWorkers(
   }
   RETURN_IF_ERROR(Await(keys, ranks, deadline, NoInterrupt));
   std::vector<WorkerInfo> workers;
-  for (const std::string& key : keys) {
-    ASSIGN_OR_RETURN(const std::string record,
-                     store_->Get(key, Until(deadline)));
-    ASSIGN_OR_RETURN(WorkerInfo worker, FromRecord(record, key));
+  for (size_t i = 0; i < keys.size(); ++i) {
+    ASSIGN_OR_RETURN(WorkerInfo worker,
+                     AwaitRecord(keys[i], ranks[i], deadline));
     workers.push_back(std::move(worker));
   }
   return workers;

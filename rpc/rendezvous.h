@@ -11,7 +11,9 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "async/clock.h"
+#include "rpc/membership_log.h"
 #include "rpc/types.h"
 #include "store/store.h"
 
@@ -20,7 +22,7 @@ namespace hawser::rpc {
 // One worker's view of its job's records. Keys, below "rpc/<job>/":
 //
 //   group            "static <world size>" or "dynamic", set by the first
-//   name/<name>      a WorkerRecord
+//   name/<name>      a WorkerRecord; empty or absent: free
 //   rank/<rank>      the same
 //   <stage>/<rank>/<incarnation>   that this worker reached a stage
 //
@@ -34,8 +36,28 @@ class Rendezvous {
   // Agrees on the kind of job. kFailedPrecondition if it is another one.
   absl::Status JoinGroup(std::optional<int> world_size);
 
-  // Claims name and rank. kAlreadyExists names the holder.
-  absl::Status Register(const WorkerInfo& worker);
+  // When a holder of a name gives way to a new one.
+  struct Takeover {
+    // A lease that is not renewed for this long has lapsed.
+    absl::Duration silent_limit = absl::Seconds(3);
+    // For this long, if `probe` finds nobody at the holder's address.
+    absl::Duration unreachable_limit = absl::Milliseconds(1500);
+    // How often to look.
+    absl::Duration interval = absl::Milliseconds(100);
+    // How long to look; a holder about which nothing is known then stays.
+    absl::Duration patience = absl::ZeroDuration();
+    // Asks the holder for a sign of life: kFailedPrecondition if another
+    // answers in its place, kUnavailable if nobody does. May be null.
+    std::function<absl::Status(const WorkerInfo& holder)> probe = nullptr;
+  };
+
+  // Claims name and rank, also from a holder that is gone: it was declared
+  // lost, its lease lapsed, or its address answers as another, or refuses while
+  // the lease stands still. Returns the holders they were taken from.
+  // kAlreadyExists names a holder that lives; it has noticed nothing. Of
+  // several that claim one name at the same time one succeeds.
+  absl::StatusOr<std::vector<WorkerInfo>> Register(const WorkerInfo& worker,
+                                                   const Takeover& takeover);
   // Gives them back, if they are still this incarnation's.
   absl::Status Withdraw(const WorkerInfo& worker);
 
@@ -62,9 +84,17 @@ class Rendezvous {
   std::string RankKey(WorkerId id) const;
   std::string StageKey(std::string_view stage, const WorkerInfo& worker) const;
 
-  absl::Status Claim(const std::string& key, const std::string& record,
-                     std::string_view what);
+  // Returns the holder it was taken from, if there was one.
+  absl::StatusOr<std::optional<WorkerInfo>> Claim(const std::string& key,
+                                                  const WorkerInfo& worker,
+                                                  std::string_view what,
+                                                  const Takeover& takeover);
+  // OK once the holder is known to be gone; kAlreadyExists if it lives.
+  absl::Status AwaitLapse(const WorkerInfo& holder, std::string_view what,
+                          const Takeover& takeover);
   absl::StatusOr<std::optional<WorkerInfo>> Find(const std::string& key);
+  absl::StatusOr<WorkerInfo> AwaitRecord(const std::string& key, int rank,
+                                         async::MonotonicTime deadline);
   // Waits for all `keys`, in slices; `keys[i]` is rank `ranks[i]`'s.
   absl::Status Await(const std::vector<std::string>& keys,
                      const std::vector<int>& ranks,
@@ -73,6 +103,7 @@ class Rendezvous {
 
   store::Store* const store_;
   const std::string prefix_;
+  MembershipLog log_;
 };
 
 }  // namespace hawser::rpc

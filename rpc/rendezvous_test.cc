@@ -41,10 +41,12 @@ class RendezvousTest : public testing::Test {
  protected:
   store::HashStore store_;
   Rendezvous rendezvous_{&store_, "job"};
+  MembershipLog log_{&store_, "job"};
+  const Rendezvous::Takeover no_takeover_;
 };
 
 TEST_F(RendezvousTest, FindsWhoRegistered) {
-  ASSERT_THAT(rendezvous_.Register(Worker(3, 7)), IsOk());
+  ASSERT_THAT(rendezvous_.Register(Worker(3, 7), no_takeover_), IsOk());
   EXPECT_THAT(rendezvous_.FindByName("w3"),
               IsOkAndHolds(Optional(Worker(3, 7))));
   EXPECT_THAT(rendezvous_.FindById(WorkerId(3)),
@@ -53,37 +55,89 @@ TEST_F(RendezvousTest, FindsWhoRegistered) {
 }
 
 TEST_F(RendezvousTest, RegisteringTwiceIsTheSameAsOnce) {
-  ASSERT_THAT(rendezvous_.Register(Worker(3, 7)), IsOk());
-  EXPECT_THAT(rendezvous_.Register(Worker(3, 7)), IsOk());
+  ASSERT_THAT(rendezvous_.Register(Worker(3, 7), no_takeover_), IsOk());
+  EXPECT_THAT(rendezvous_.Register(Worker(3, 7), no_takeover_), IsOk());
 }
 
 TEST_F(RendezvousTest, HolderOfANameOrRankIsNamed) {
-  ASSERT_THAT(rendezvous_.Register(Worker(3, 7)), IsOk());
-  EXPECT_THAT(rendezvous_.Register(Worker(3, 8)),
+  ASSERT_THAT(rendezvous_.Register(Worker(3, 7), no_takeover_), IsOk());
+  EXPECT_THAT(rendezvous_.Register(Worker(3, 8), no_takeover_),
               StatusIs(absl::StatusCode::kAlreadyExists,
                        HasSubstr("0000000000000007")));
   WorkerInfo other = Worker(3, 8);
   other.name = "other";
-  EXPECT_THAT(rendezvous_.Register(other),
+  EXPECT_THAT(rendezvous_.Register(other, no_takeover_),
               StatusIs(absl::StatusCode::kAlreadyExists, HasSubstr("rank 3")));
   // The name it could have had is free again.
   EXPECT_THAT(rendezvous_.FindByName("other"), IsOkAndHolds(Eq(std::nullopt)));
 }
 
+TEST_F(RendezvousTest, NameOfOneDeclaredLostIsFree) {
+  ASSERT_THAT(rendezvous_.Register(Worker(3, 7), no_takeover_), IsOk());
+  // Void: the reporter was lost before.
+  ASSERT_THAT(log_.Append(LostEvent(Incarnation{5}, Incarnation{6}, "")),
+              IsOk());
+  ASSERT_THAT(log_.Append(LostEvent(Incarnation{7}, Incarnation{5}, "")),
+              IsOk());
+  EXPECT_THAT(rendezvous_.Register(Worker(3, 8), no_takeover_),
+              StatusIs(absl::StatusCode::kAlreadyExists));
+  ASSERT_THAT(log_.Append(LostEvent(Incarnation{7}, Incarnation{6}, "")),
+              IsOk());
+  EXPECT_THAT(rendezvous_.Register(Worker(3, 8), no_takeover_),
+              IsOkAndHolds(ElementsAre(Worker(3, 7))));
+  EXPECT_THAT(rendezvous_.FindByName("w3"),
+              IsOkAndHolds(Optional(Worker(3, 8))));
+}
+
+TEST_F(RendezvousTest, LapsedLeaseGivesTheNameUpAndALivingOneDoesNot) {
+  ASSERT_THAT(log_.Renew(Incarnation{7}, 1), IsOk());
+  ASSERT_THAT(rendezvous_.Register(Worker(3, 7), no_takeover_), IsOk());
+  int probes = 0;
+  Rendezvous::Takeover takeover{.silent_limit = absl::Milliseconds(60),
+                                .unreachable_limit = absl::Milliseconds(30),
+                                .interval = absl::Milliseconds(5),
+                                .patience = absl::Seconds(30)};
+  takeover.probe = [&](const WorkerInfo&) {
+    EXPECT_THAT(log_.Renew(Incarnation{7}, 2 + ++probes), IsOk());
+    return absl::OkStatus();
+  };
+  EXPECT_THAT(rendezvous_.Register(Worker(3, 8), takeover),
+              StatusIs(absl::StatusCode::kAlreadyExists,
+                       HasSubstr("0000000000000007")));
+  takeover.probe = nullptr;
+  EXPECT_THAT(rendezvous_.Register(Worker(3, 8), takeover), IsOk());
+}
+
+TEST_F(RendezvousTest, HolderWhoseAddressAnswersAsAnotherIsGoneAtOnce) {
+  ASSERT_THAT(log_.Renew(Incarnation{7}, 1), IsOk());
+  ASSERT_THAT(rendezvous_.Register(Worker(3, 7), no_takeover_), IsOk());
+  EXPECT_THAT(
+      rendezvous_.Register(
+          Worker(3, 8), {.silent_limit = absl::Hours(1),
+                         .unreachable_limit = absl::Hours(1),
+                         .interval = absl::Milliseconds(5),
+                         .patience = absl::Hours(1),
+                         .probe =
+                             [](const WorkerInfo&) {
+                               return absl::FailedPreconditionError("another");
+                             }}),
+      IsOk());
+}
+
 TEST_F(RendezvousTest, WithdrawingFreesTheName) {
-  ASSERT_THAT(rendezvous_.Register(Worker(3, 7)), IsOk());
+  ASSERT_THAT(rendezvous_.Register(Worker(3, 7), no_takeover_), IsOk());
   // Not by another incarnation.
   EXPECT_THAT(rendezvous_.Withdraw(Worker(3, 8)), IsOk());
-  EXPECT_THAT(rendezvous_.Register(Worker(3, 8)),
+  EXPECT_THAT(rendezvous_.Register(Worker(3, 8), no_takeover_),
               StatusIs(absl::StatusCode::kAlreadyExists));
   EXPECT_THAT(rendezvous_.Withdraw(Worker(3, 7)), IsOk());
-  EXPECT_THAT(rendezvous_.Register(Worker(3, 8)), IsOk());
+  EXPECT_THAT(rendezvous_.Register(Worker(3, 8), no_takeover_), IsOk());
 }
 
 TEST_F(RendezvousTest, JobsDoNotMeet) {
   Rendezvous other(&store_, "other");
-  ASSERT_THAT(rendezvous_.Register(Worker(3, 7)), IsOk());
-  EXPECT_THAT(other.Register(Worker(3, 8)), IsOk());
+  ASSERT_THAT(rendezvous_.Register(Worker(3, 7), no_takeover_), IsOk());
+  EXPECT_THAT(other.Register(Worker(3, 8), no_takeover_), IsOk());
 }
 
 TEST_F(RendezvousTest, GroupsMustAgree) {
@@ -99,14 +153,14 @@ TEST_F(RendezvousTest, WaitsForAllRanks) {
   std::future<absl::StatusOr<std::vector<WorkerInfo>>> waiting = std::async(
       std::launch::async,
       [&] { return rendezvous_.AwaitWorkers(2, After(absl::Seconds(30))); });
-  ASSERT_THAT(rendezvous_.Register(Worker(1, 1)), IsOk());
-  ASSERT_THAT(rendezvous_.Register(Worker(0, 2)), IsOk());
+  ASSERT_THAT(rendezvous_.Register(Worker(1, 1), no_takeover_), IsOk());
+  ASSERT_THAT(rendezvous_.Register(Worker(0, 2), no_takeover_), IsOk());
   EXPECT_THAT(waiting.get(),
               IsOkAndHolds(ElementsAre(Worker(0, 2), Worker(1, 1))));
 }
 
 TEST_F(RendezvousTest, MissingRanksAreNamed) {
-  ASSERT_THAT(rendezvous_.Register(Worker(1, 1)), IsOk());
+  ASSERT_THAT(rendezvous_.Register(Worker(1, 1), no_takeover_), IsOk());
   EXPECT_THAT(
       rendezvous_.AwaitWorkers(4, After(absl::Milliseconds(50))),
       StatusIs(absl::StatusCode::kDeadlineExceeded, HasSubstr("0, 2, 3")));

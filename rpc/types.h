@@ -10,6 +10,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 
@@ -55,6 +56,9 @@ struct WorkerInfo {
   Incarnation incarnation{};
   // Where it serves, in the notation of the job's transport.
   std::string address;
+  // What it is for, in words of the job's own: "ps", "trainer". Empty where
+  // the worker is known only from a message of its own.
+  std::vector<std::string> roles = {};
 
   friend bool operator==(const WorkerInfo&, const WorkerInfo&) = default;
 };

@@ -72,7 +72,10 @@ absl::Status Agent::Impl::CheckRunning() const {
   switch (phase_.load(std::memory_order_acquire)) {
     case Phase::kNew:
     case Phase::kRunning:
-      return absl::OkStatus();
+    case Phase::kLeaving:
+      if (!fenced_.load(std::memory_order_acquire)) return absl::OkStatus();
+      return absl::FailedPreconditionError(absl::StrCat(
+          ToString(self_), " was declared lost and must start anew"));
     case Phase::kStopping:
       return absl::UnavailableError(
           absl::StrCat("the agent of ", ToString(self_), " is stopping"));
@@ -113,18 +116,7 @@ absl::StatusOr<std::shared_ptr<Peer>> Agent::Impl::FindPeer(
     const Destination& to) {
   std::shared_ptr<Peer> peer = peers_.Find(to);
   if (peer != nullptr && !peer->lost()) return peer;
-  if (!options_.world_size.has_value()) return LookUpPeer(to, peer);
-  // A lost worker is known: calls to it fail with its loss.
-  if (peer != nullptr) return peer;
-  if (const auto* worker = std::get_if<WorkerInfo>(&to.to())) {
-    if (peers_.FindByName(worker->name) != nullptr) {
-      return absl::FailedPreconditionError(absl::StrCat(
-          ToString(*worker), " is not the one that has its name now"));
-    }
-  }
-  return absl::NotFoundError(absl::StrCat(ToString(self_), " knows no ",
-                                          to.ToString(), " in job '",
-                                          options_.job, "'"));
+  return LookUpPeer(to, peer);
 }
 
 absl::StatusOr<std::shared_ptr<Peer>> Agent::Impl::LookUpPeer(

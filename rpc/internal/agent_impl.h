@@ -31,6 +31,10 @@
 #include "rpc/gate.h"
 #include "rpc/internal/method_table.h"
 #include "rpc/liveness_monitor.h"
+#include "rpc/member_event.h"
+#include "rpc/member_watches.h"
+#include "rpc/membership.h"
+#include "rpc/membership_log.h"
 #include "rpc/message_codec.h"
 #include "rpc/peer.h"
 #include "rpc/peer_table.h"
@@ -40,9 +44,9 @@
 
 namespace hawser::rpc {
 
-// Split by operation: agent_lifecycle.cc starts and stops, agent_client.cc
-// sends calls, agent_methods.cc sends method calls and tries again,
-// agent_server.cc serves.
+// Split by operation: agent_lifecycle.cc starts and stops, agent_members.cc
+// follows who belongs to the job, agent_client.cc sends calls, agent_methods.cc
+// sends method calls and tries again, agent_server.cc serves.
 class Agent::Impl {
  public:
   // What closures that may outlive the agent hold.
@@ -65,6 +69,10 @@ class Agent::Impl {
   // --- agent_lifecycle.cc
   absl::Status Start();
   absl::Status Shutdown(bool graceful);
+
+  // --- agent_members.cc
+  MemberWatch WatchMembers(MemberCallback callback);
+  void UnwatchMembers(MemberWatch watch);
 
   // --- agent_client.cc
   void StartCall(const CallHandle& call, const Destination& to,
@@ -102,7 +110,8 @@ class Agent::Impl {
   class ServedCall;
   class MethodAttempts;
   friend class MethodAttempts;
-  enum class Phase { kNew, kRunning, kStopping, kStopped };
+  // kLeaving: user calls are refused, those under way end.
+  enum class Phase { kNew, kRunning, kLeaving, kStopping, kStopped };
 
   // A request on its way out.
   struct OutgoingRequest {
@@ -133,12 +142,30 @@ class Agent::Impl {
   absl::Status LeaveJob();
   absl::Status DrainServices(async::MonotonicTime deadline);
   absl::Status AwaitOwnCalls(async::MonotonicTime deadline);
+  absl::Status AwaitServedCalls(async::MonotonicTime deadline);
   std::shared_ptr<Peer> AddPeer(const WorkerInfo& worker);
+  std::shared_ptr<Peer> MakePeer(const WorkerInfo& worker);
   void OnPeerLost(const std::shared_ptr<Peer>& peer,
                   const absl::Status& status);
   void Ping(const std::shared_ptr<Peer>& peer, async::MonotonicTime deadline,
             absl::AnyInvocable<void(absl::Status) &&> done);
   absl::Status FirstLost() const;
+
+  // --- agent_members.cc
+  absl::Status RegisterWorker();
+  void BeginMembership();
+  void OnMemberEvent(const MemberEvent& event);
+  // Asks an address for a sign of life of that worker.
+  absl::Status Probe(const WorkerInfo& holder);
+  void OnPeerLeft(const std::shared_ptr<Peer>& peer);
+  // The monitor found it lost.
+  void OnPeerSilent(const std::shared_ptr<Peer>& peer,
+                    const absl::Status& status);
+  void TellServices(const std::shared_ptr<Peer>& peer,
+                    const absl::Status& status);
+  void OnDeclaredLost(const std::string& reason);
+  // Gives the name back and says how the worker went.
+  absl::Status WithdrawAs(const v1::MembershipEvent& departure);
 
   // --- agent_methods.cc
   // Ends the method calls that wait to be tried again.
@@ -165,13 +192,19 @@ class Agent::Impl {
   void BeginClientCall();
   void EndClientCall();
 
+  // --- agent_admission.cc
+  absl::Status Admit(ServedCall& call, bool user_call);
+  void Refuse(ServedCall& call, absl::Status status, bool at_most_once);
+  absl::Status CheckSource(ServedCall& call, const RequestHeader& header);
+  absl::Status SourceIsLost(const ServedCall& call) const;
+  // `status` with the detail that the call may have run.
+  absl::Status MaybeApplied(const ServedCall& call, absl::Status status) const;
+  void LearnAbout(const WorkerInfo& worker);
+
   // --- agent_server.cc
   void OnUserCall(std::unique_ptr<IncomingCall> incoming);
   void OnMethodCall(const Method& method,
                     std::unique_ptr<IncomingCall> incoming);
-  absl::Status Admit(ServedCall& call);
-  absl::Status CheckSource(ServedCall& call, const RequestHeader& header);
-  void LearnAbout(const WorkerInfo& worker);
   void RunUserCall(const std::shared_ptr<ServedCall>& call,
                    const RegisteredFunction& function,
                    std::string_view arguments);
@@ -196,6 +229,7 @@ class Agent::Impl {
   async::Clock* clock_;
   async::Executor* executor_;
   Rendezvous rendezvous_;
+  MembershipLog membership_log_;
 
   // Constant once the agent serves.
   WorkerInfo self_;
@@ -209,6 +243,11 @@ class Agent::Impl {
   PeerTable peers_;
   DuplicateFilter duplicates_;
   std::unique_ptr<LivenessMonitor> monitor_;
+  // Null until the worker has joined.
+  std::unique_ptr<Membership> membership_;
+  std::unique_ptr<MemberWatches> watches_;
+  // This worker was declared lost and must start anew.
+  std::atomic<bool> fenced_{false};
   std::atomic<Phase> phase_{Phase::kNew};
   // Passed while a call is begun; closed before the transport stops.
   Gate call_gate_;

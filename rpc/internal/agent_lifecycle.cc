@@ -45,11 +45,14 @@ Agent::Impl::Impl(Agent* agent, AgentOptions options)
               : nullptr),
       clock_(own_clock_ != nullptr ? own_clock_.get() : options_.clock),
       executor_(own_pool_ != nullptr ? own_pool_.get() : options_.executor),
-      rendezvous_(options_.store, options_.job) {
+      rendezvous_(options_.store, options_.job),
+      membership_log_(options_.store, options_.job),
+      watches_(std::make_unique<MemberWatches>(executor_)) {
   self_ = {.name = options_.name,
            .id = WorkerId(options_.rank),
            .incarnation = NewIncarnation(),
-           .address = ""};
+           .address = "",
+           .roles = options_.roles};
   for (const auto& service : options_.services) {
     services_.push_back(service.get());
   }
@@ -129,7 +132,7 @@ absl::Status Agent::Impl::Start() {
         Ping(peer, deadline, std::move(done));
       },
       [this](const std::shared_ptr<Peer>& peer, const absl::Status& status) {
-        OnPeerLost(peer, status);
+        OnPeerSilent(peer, status);
       });
   RETURN_IF_ERROR(StartServices());
 
@@ -162,8 +165,9 @@ absl::Status Agent::Impl::Start() {
 }
 
 absl::Status Agent::Impl::JoinJob() {
-  RETURN_IF_ERROR(rendezvous_.Register(self_));
+  RETURN_IF_ERROR(RegisterWorker());
   AddPeer(self_);
+  BeginMembership();
   if (!options_.world_size.has_value()) return absl::OkStatus();
   const async::MonotonicTime deadline = RealDeadline(options_.start_timeout);
   ASSIGN_OR_RETURN(const std::vector<WorkerInfo> workers,
@@ -180,6 +184,12 @@ std::shared_ptr<Peer> Agent::Impl::AddPeer(const WorkerInfo& worker) {
   if (known != nullptr && known->info().incarnation == worker.incarnation) {
     return known;
   }
+  std::shared_ptr<Peer> peer = MakePeer(worker);
+  peers_.Insert(peer);
+  return peer;
+}
+
+std::shared_ptr<Peer> Agent::Impl::MakePeer(const WorkerInfo& worker) {
   const RequestHeader header{
       .job = options_.job,
       .source = self_.name,
@@ -190,10 +200,8 @@ std::shared_ptr<Peer> Agent::Impl::AddPeer(const WorkerInfo& worker) {
       .call_id = 0,
       .autograd = std::nullopt,
   };
-  auto peer = std::make_shared<Peer>(worker, EncodeRequestHeader(header),
-                                     options_.transport.get());
-  peers_.Insert(peer);
-  return peer;
+  return std::make_shared<Peer>(worker, EncodeRequestHeader(header),
+                                options_.transport.get());
 }
 
 std::vector<WorkerInfo> Agent::Impl::workers() const {
@@ -226,24 +234,9 @@ void Agent::Impl::Ping(const std::shared_ptr<Peer>& peer,
        });
 }
 
-void Agent::Impl::OnPeerLost(const std::shared_ptr<Peer>& peer,
-                             const absl::Status& status) {
-  {
-    async::MutexLock lock(&mutex_);
-    lost_.insert(peer->info().incarnation);
-  }
-  if (!peer->MarkLost(status)) return;
-  duplicates_.Forget(peer->info().incarnation);
-  Post(*executor_, [this, peer, status] {
-    for (Service* service : services_) {
-      service->OnWorkerLost(peer->info(), status);
-    }
-  });
-}
-
 absl::Status Agent::Impl::FirstLost() const {
   for (const auto& peer : peers_.All()) {
-    if (!peer->lost()) continue;
+    if (!peer->lost() || peer->left()) continue;
     absl::StatusOr<std::shared_ptr<Connection>> connection = peer->connection();
     if (!connection.ok()) return connection.status();
   }
@@ -263,6 +256,21 @@ absl::Status Agent::Impl::AwaitOwnCalls(async::MonotonicTime deadline) {
   return absl::OkStatus();
 }
 
+absl::Status Agent::Impl::AwaitServedCalls(async::MonotonicTime deadline) {
+  constexpr absl::Duration kLook = absl::Milliseconds(5);
+  async::BlockingRegion region;
+  async::MutexLock lock(&mutex_);
+  while (num_server_calls() > 0) {
+    if (deadline <= std::chrono::steady_clock::now()) {
+      return absl::DeadlineExceededError(
+          absl::StrCat("graceful shutdown of ", ToString(self_), ": ",
+                       num_server_calls(), " served calls have not ended"));
+    }
+    (void)changed_.WaitUntil(&mutex_, std::min(deadline, RealDeadline(kLook)));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status Agent::Impl::DrainServices(async::MonotonicTime deadline) {
   absl::Status status;
   for (auto it = services_.rbegin(); it != services_.rend(); ++it) {
@@ -275,6 +283,11 @@ absl::Status Agent::Impl::DrainServices(async::MonotonicTime deadline) {
   return status;
 }
 
+// Without a world size: own calls end, the services drain, the others are told
+// that this worker left, and what it serves ends.
+//
+// With a world size:
+//
 // 1. Own calls end; all workers meet.
 // 2. The services drain, while all workers still serve.
 // 3. Rounds: own calls end; all meet and say whether they made a call since
@@ -287,6 +300,9 @@ absl::Status Agent::Impl::LeaveJob() {
   if (!options_.world_size.has_value()) {
     absl::Status drained = DrainServices(deadline);
     drained.Update(AwaitOwnCalls(deadline));
+    phase_.store(Phase::kLeaving, std::memory_order_release);
+    drained.Update(WithdrawAs(LeftEvent(self_.incarnation)));
+    drained.Update(AwaitServedCalls(deadline));
     return drained;
   }
   // So that a wait for one that died ends.
@@ -314,7 +330,8 @@ absl::Status Agent::Impl::LeaveJob() {
   }
   // From here on peers may go at any time.
   monitor_->Stop();
-  status.Update(rendezvous_.Withdraw(self_));
+  membership_->Stop();
+  status.Update(WithdrawAs(LeftEvent(self_.incarnation)));
   status.Update(
       rendezvous_.Meet("left", self_, "", all, deadline, interrupt).status());
   return status;
@@ -327,6 +344,8 @@ absl::Status Agent::Impl::LeaveJob() {
 void Agent::Impl::Stop() {
   phase_.store(Phase::kStopping, std::memory_order_release);
   if (monitor_ != nullptr) monitor_->Stop();
+  if (membership_ != nullptr) membership_->Stop();
+  watches_->Stop();
   call_gate_.Close();
   if (options_.transport != nullptr) options_.transport->Shutdown();
   AbandonAttempts();
@@ -354,14 +373,13 @@ absl::Status Agent::Impl::Shutdown(bool graceful) {
       return *shutdown_result_;
     }
   }
-  const bool joined = phase_.load(std::memory_order_acquire) == Phase::kRunning;
+  const bool joined = membership_ != nullptr;
   absl::Status status;
-  if (graceful) status = LeaveJob();
-  if (joined &&
-      (!graceful || !status.ok() || !options_.world_size.has_value())) {
-    // So that the name is free again.
-    absl::Status withdrawn = rendezvous_.Withdraw(self_);
-    if (graceful) status.Update(withdrawn);
+  if (graceful && joined) status = LeaveJob();
+  if (joined && (!graceful || !status.ok())) {
+    // So that the name is free again. What went wrong before is what counts.
+    (void)WithdrawAs(LostEvent(self_.incarnation, self_.incarnation,
+                               "stopped without leaving the job"));
   }
   Stop();
   async::MutexLock lock(&mutex_);
@@ -393,6 +411,12 @@ std::map<std::string, std::string> Agent::Impl::DebugInfo() const {
       static_cast<int64_t>(transfers.tensor_bytes_received));
   async::MutexLock lock(&mutex_);
   add("agent.lost_workers", static_cast<int64_t>(lost_.size()));
+  add("agent.declared_lost", fenced_.load() ? 1 : 0);
+  if (membership_ != nullptr) {
+    add("agent.membership_events",
+        static_cast<int64_t>(membership_->num_events()));
+    add("agent.store_reachable", membership_->store_reachable() ? 1 : 0);
+  }
   return info;
 }
 

@@ -1,6 +1,5 @@
 #include <utility>
 
-#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "async/join.h"
 #include "async/status_macros.h"
@@ -42,15 +41,6 @@ absl::StatusOr<CallBody> ParseCallBody(std::string_view bytes) {
   return body;
 }
 
-// What a peer sent as a name, fit for a message.
-std::string Quote(std::string_view text) {
-  constexpr size_t kMaxShown = 160;
-  return absl::StrCat("'",
-                      absl::CHexEscape(absl::string_view(
-                          text.data(), std::min(text.size(), kMaxShown))),
-                      "'");
-}
-
 }  // namespace
 
 void Agent::Impl::Post(async::Executor& executor,
@@ -88,85 +78,6 @@ void Agent::Impl::Fail(ServedCall& call, absl::Status status) const {
   call.incoming().Reply(std::move(status));
 }
 
-absl::Status Agent::Impl::CheckSource(ServedCall& call,
-                                      const RequestHeader& header) {
-  if (absl::Status status = ValidateWorkerName(header.source); !status.ok()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("the sender's name is not valid: ", status.message()));
-  }
-  call.source = {.name = std::string(header.source),
-                 .id = header.source_rank,
-                 .incarnation = header.source_incarnation,
-                 .address = ""};
-  std::shared_ptr<Peer> peer = peers_.FindByName(header.source);
-  if (peer != nullptr &&
-      peer->info().incarnation == header.source_incarnation) {
-    call.source = peer->info();
-    if (peer->lost()) {
-      return absl::FailedPreconditionError(absl::StrCat(
-          ToString(call.source), " was declared lost and must start anew"));
-    }
-    peer->SetHeard(clock_->Now());
-    Watch(peer);
-    return absl::OkStatus();
-  }
-  if (IsLost(call.source)) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        ToString(call.source), " was declared lost and must start anew"));
-  }
-  if (!options_.world_size.has_value()) {
-    LearnAbout(call.source);
-    return absl::OkStatus();
-  }
-  if (peer != nullptr) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        "a message of ", ToString(call.source),
-        " arrived, but the worker of that name is ", ToString(peer->info())));
-  }
-  return absl::OkStatus();
-}
-
-void Agent::Impl::LearnAbout(const WorkerInfo& worker) {
-  {
-    async::MutexLock lock(&mutex_);
-    if (!strangers_.insert(worker.incarnation).second) return;
-  }
-  Post(*executor_, [this, worker] {
-    absl::StatusOr<std::optional<WorkerInfo>> found =
-        rendezvous_.FindByName(worker.name);
-    if (found.ok() && found->has_value() &&
-        (*found)->incarnation == worker.incarnation && !IsLost(**found)) {
-      Watch(AddPeer(**found));
-    }
-    async::MutexLock lock(&mutex_);
-    strangers_.erase(worker.incarnation);
-  });
-}
-
-// Refuses what is not meant for this worker, before anything of it is used.
-absl::Status Agent::Impl::Admit(ServedCall& call) {
-  RETURN_IF_ERROR(CheckRunning());
-  ASSIGN_OR_RETURN(call.message,
-                   IncomingMessage::Parse(call.incoming().TakeRequest()));
-  ASSIGN_OR_RETURN(RequestHeader header, call.message->ParseRequestHeader());
-  if (header.job != options_.job) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("a message for job ", Quote(header.job),
-                     " reached a worker of job '", options_.job, "'"));
-  }
-  if (header.destination != self_.name ||
-      header.destination_incarnation != self_.incarnation) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        "a message for worker ", Quote(header.destination), " of incarnation ",
-        ToString(header.destination_incarnation), " reached ",
-        ToString(self_)));
-  }
-  RETURN_IF_ERROR(CheckSource(call, header));
-  call.call_id = header.call_id;
-  call.autograd = std::move(header.autograd);
-  return absl::OkStatus();
-}
-
 absl::StatusOr<std::pair<std::vector<tensor::Tensor>, async::TaskContext>>
 Agent::Impl::ReadRequest(ServedCall& call) {
   std::vector<bool> requires_grad;
@@ -191,8 +102,8 @@ void Agent::Impl::OnUserCall(std::unique_ptr<IncomingCall> incoming) {
   if (!pass) return;
   InsideScope inside(this);
   auto call = std::make_shared<ServedCall>(shared_, std::move(incoming));
-  if (absl::Status status = Admit(*call); !status.ok()) {
-    Fail(*call, std::move(status));
+  if (absl::Status status = Admit(*call, /*user_call=*/true); !status.ok()) {
+    Refuse(*call, std::move(status), /*at_most_once=*/true);
     return;
   }
   absl::StatusOr<CallBody> body = ParseCallBody(call->message->body());
@@ -332,8 +243,8 @@ void Agent::Impl::OnMethodCall(const Method& method,
   if (!pass) return;
   InsideScope inside(this);
   auto call = std::make_shared<ServedCall>(shared_, std::move(incoming));
-  if (absl::Status status = Admit(*call); !status.ok()) {
-    Fail(*call, std::move(status));
+  if (absl::Status status = Admit(*call, /*user_call=*/false); !status.ok()) {
+    Refuse(*call, std::move(status), method.definition.at_most_once);
     return;
   }
   if (method.definition.at_most_once && call->call_id != 0 &&

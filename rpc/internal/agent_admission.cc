@@ -1,0 +1,132 @@
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "async/status_macros.h"
+#include "rpc/error_detail.h"
+#include "rpc/internal/agent_impl.h"
+#include "rpc/internal/served_call.h"
+
+namespace hawser::rpc {
+namespace {
+
+// What a peer sent as a name, fit for a message.
+std::string Quote(std::string_view text) {
+  constexpr size_t kMaxShown = 160;
+  return absl::StrCat("'",
+                      absl::CHexEscape(absl::string_view(
+                          text.data(), std::min(text.size(), kMaxShown))),
+                      "'");
+}
+
+}  // namespace
+
+absl::Status Agent::Impl::MaybeApplied(const ServedCall& call,
+                                       absl::Status status) const {
+  SetErrorDetail({.worker = self_.name,
+                  .incarnation = self_.incarnation,
+                  .maybe_applied = call.call_id != 0},
+                 status);
+  return status;
+}
+
+absl::Status Agent::Impl::SourceIsLost(const ServedCall& call) const {
+  return MaybeApplied(call, absl::FailedPreconditionError(absl::StrCat(
+                                ToString(call.source),
+                                " was declared lost and must start anew")));
+}
+
+absl::Status Agent::Impl::CheckSource(ServedCall& call,
+                                      const RequestHeader& header) {
+  if (absl::Status status = ValidateWorkerName(header.source); !status.ok()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the sender's name is not valid: ", status.message()));
+  }
+  call.source = {.name = std::string(header.source),
+                 .id = header.source_rank,
+                 .incarnation = header.source_incarnation,
+                 .address = ""};
+  std::shared_ptr<Peer> peer = peers_.FindByName(header.source);
+  if (peer != nullptr &&
+      peer->info().incarnation == header.source_incarnation) {
+    call.source = peer->info();
+    if (peer->lost()) return SourceIsLost(call);
+    peer->SetHeard(clock_->Now());
+    Watch(peer);
+    return absl::OkStatus();
+  }
+  if (IsLost(call.source)) return SourceIsLost(call);
+  LearnAbout(call.source);
+  return absl::OkStatus();
+}
+
+void Agent::Impl::LearnAbout(const WorkerInfo& worker) {
+  {
+    async::MutexLock lock(&mutex_);
+    if (!strangers_.insert(worker.incarnation).second) return;
+  }
+  Post(*executor_, [this, worker] {
+    absl::StatusOr<std::optional<WorkerInfo>> found =
+        rendezvous_.FindByName(worker.name);
+    if (found.ok() && found->has_value() &&
+        (*found)->incarnation == worker.incarnation && !IsLost(**found)) {
+      Watch(AddPeer(**found));
+    }
+    async::MutexLock lock(&mutex_);
+    strangers_.erase(worker.incarnation);
+  });
+}
+
+// A copy of a message that ran must not be answered as if nothing had run.
+void Agent::Impl::Refuse(ServedCall& call, absl::Status status,
+                         bool at_most_once) {
+  if (at_most_once && call.call_id != 0 &&
+      !GetErrorDetail(status).has_value() &&
+      !duplicates_.FirstSeen(call.source.incarnation, call.call_id)) {
+    call.incoming().Discard();
+    return;
+  }
+  Fail(call, std::move(status));
+}
+
+// Refuses what is not meant for this worker, before anything of it is used.
+absl::Status Agent::Impl::Admit(ServedCall& call, bool user_call) {
+  ASSIGN_OR_RETURN(call.message,
+                   IncomingMessage::Parse(call.incoming().TakeRequest()));
+  ASSIGN_OR_RETURN(RequestHeader header, call.message->ParseRequestHeader());
+  if (header.job != options_.job) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("a message for job ", Quote(header.job),
+                     " reached a worker of job '", options_.job, "'"));
+  }
+  if (header.destination != self_.name ||
+      header.destination_incarnation != self_.incarnation) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "a message for worker ", Quote(header.destination), " of incarnation ",
+        ToString(header.destination_incarnation), " reached ",
+        ToString(self_)));
+  }
+  call.source.incarnation = header.source_incarnation;
+  call.call_id = header.call_id;
+  // What the sender did before is forgotten then, also whether this is a copy.
+  if (fenced_.load(std::memory_order_acquire)) {
+    return MaybeApplied(call, CheckRunning());
+  }
+  RETURN_IF_ERROR(CheckRunning());
+  if (user_call && phase_.load(std::memory_order_acquire) == Phase::kLeaving) {
+    return absl::UnavailableError(
+        absl::StrCat(ToString(self_), " is leaving the job"));
+  }
+  if (membership_ != nullptr && membership_->Unsure(clock_->Now())) {
+    return absl::UnavailableError(absl::StrCat(
+        ToString(self_),
+        " stood still for longer than its lease and does not know yet whether "
+        "it was declared lost"));
+  }
+  RETURN_IF_ERROR(CheckSource(call, header));
+  call.autograd = std::move(header.autograd);
+  return absl::OkStatus();
+}
+
+}  // namespace hawser::rpc

@@ -1,0 +1,296 @@
+#include "rpc/membership.h"
+
+#include <algorithm>
+#include <atomic>
+#include <optional>
+#include <tuple>
+#include <utility>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "async/mutex.h"
+#include "async/status_macros.h"
+#include "rpc/gate.h"
+#include "rpc/lease_observer.h"
+
+namespace hawser::rpc {
+namespace {
+
+// How many fresh leases end a look around.
+constexpr int kFreshLeases = 2;
+
+}  // namespace
+
+class Membership::State : public std::enable_shared_from_this<State> {
+ public:
+  State(Options options, OnEvent on_event)
+      : self_(std::move(options.self)),
+        liveness_(options.liveness),
+        clock_(*options.clock),
+        executor_(*options.executor),
+        log_(*options.log),
+        on_event_(std::move(on_event)),
+        leases_(std::max(4 * liveness_.heartbeat_interval,
+                         liveness_.silent_limit / 2)) {}
+
+  void Start() {
+    last_pulse_.store(clock_.Now());
+    Pulse();
+  }
+
+  void Accuse(const WorkerInfo& worker, std::string reason) {
+    {
+      async::MutexLock lock(&mutex_);
+      accusations_.push_back({worker, std::move(reason)});
+    }
+    BeginRound();
+  }
+
+  bool Unsure(async::MonotonicTime now) const {
+    return unsure_.load(std::memory_order_acquire) ||
+           async::TimeBetween(last_pulse_.load(std::memory_order_acquire),
+                              now) > liveness_.silent_limit;
+  }
+
+  uint64_t num_events() const { return num_applied_.load(); }
+  bool store_reachable() const { return store_reachable_.load(); }
+
+  void Stop() {
+    {
+      async::MutexLock lock(&mutex_);
+      if (!std::exchange(stopped_, true) && timer_.has_value()) {
+        clock_.Cancel(*timer_);
+      }
+    }
+    gate_.Close();
+  }
+
+ private:
+  struct Accusation {
+    WorkerInfo worker;
+    std::string reason;
+  };
+
+  // The timer: shows that this process runs, and begins a round.
+  void Pulse() {
+    Gate::Pass pass(&gate_);
+    if (!pass) return;
+    const async::MonotonicTime now = clock_.Now();
+    if (async::TimeBetween(last_pulse_.load(), now) > liveness_.silent_limit) {
+      unsure_.store(true, std::memory_order_release);
+    }
+    last_pulse_.store(now, std::memory_order_release);
+    {
+      async::MutexLock lock(&mutex_);
+      if (stopped_) return;
+      timer_ =
+          clock_.CallAfter(liveness_.heartbeat_interval,
+                           [state = shared_from_this()] { state->Pulse(); });
+    }
+    BeginRound();
+  }
+
+  void BeginRound() {
+    {
+      async::MutexLock lock(&mutex_);
+      if (stopped_) return;
+      again_ = true;
+      if (std::exchange(round_pending_, true)) return;
+    }
+    executor_.Post([state = shared_from_this()] {
+      Gate::Pass pass(&state->gate_);
+      if (pass) state->RunRounds();
+    });
+  }
+
+  void RunRounds() {
+    while (true) {
+      {
+        async::MutexLock lock(&mutex_);
+        if (stopped_ || !std::exchange(again_, false)) {
+          round_pending_ = false;
+          return;
+        }
+      }
+      store_reachable_.store(Round().ok());
+    }
+  }
+
+  absl::Status Round() {
+    RETURN_IF_ERROR(ReadEvents());
+    unsure_.store(false, std::memory_order_release);
+    if (gone_.contains(self_.incarnation)) return absl::OkStatus();
+    RETURN_IF_ERROR(log_.Renew(self_.incarnation, ++count_));
+    RETURN_IF_ERROR(DeclareAccused());
+    RETURN_IF_ERROR(WatchLeases());
+    return ReadEvents();
+  }
+
+  absl::Status ReadEvents() {
+    ASSIGN_OR_RETURN(const uint64_t length, log_.Length());
+    while (num_applied_.load() < length) {
+      const uint64_t number = num_applied_.load() + 1;
+      ASSIGN_OR_RETURN(std::optional<v1::MembershipEvent> event,
+                       log_.Read(number));
+      const async::MonotonicTime now = clock_.Now();
+      if (!event.has_value()) {
+        if (!hole_since_.has_value()) hole_since_ = now;
+        if (async::TimeBetween(*hole_since_, now) < liveness_.silent_limit) {
+          return absl::OkStatus();
+        }
+        RETURN_IF_ERROR(log_.Skip(number));
+        continue;
+      }
+      hole_since_.reset();
+      num_applied_.store(number);
+      Apply(*event);
+    }
+    return absl::OkStatus();
+  }
+
+  void Apply(const v1::MembershipEvent& event) {
+    switch (event.change_case()) {
+      case v1::MembershipEvent::kJoined: {
+        absl::StatusOr<WorkerInfo> worker = FromRecord(event.joined());
+        if (!worker.ok() || gone_.contains(worker->incarnation)) return;
+        if (!members_.emplace(worker->incarnation, *worker).second) return;
+        on_event_({.kind = MemberEvent::Kind::kJoined, .worker = *worker});
+        return;
+      }
+      case v1::MembershipEvent::kLeft:
+        Remove(MemberEvent::Kind::kLeft, event.left());
+        return;
+      case v1::MembershipEvent::kLost:
+        Remove(MemberEvent::Kind::kLost, event.lost());
+        return;
+      case v1::MembershipEvent::kSkipped:
+      case v1::MembershipEvent::CHANGE_NOT_SET:
+        return;
+    }
+  }
+
+  void Remove(MemberEvent::Kind kind, const v1::WorkerDeparture& departure) {
+    if (gone_.contains(Incarnation{departure.reporter()})) return;
+    const Incarnation incarnation{departure.incarnation()};
+    gone_.insert(incarnation);
+    auto it = members_.find(incarnation);
+    if (it == members_.end()) return;
+    const WorkerInfo worker = std::move(it->second);
+    members_.erase(it);
+    on_event_({.kind = kind, .worker = worker, .reason = departure.reason()});
+  }
+
+  absl::Status DeclareAccused() {
+    std::vector<Accusation> accusations;
+    {
+      async::MutexLock lock(&mutex_);
+      accusations.swap(accusations_);
+    }
+    for (size_t i = 0; i < accusations.size(); ++i) {
+      const Accusation& accused = accusations[i];
+      if (gone_.contains(accused.worker.incarnation)) continue;
+      absl::Status status = log_.Append(LostEvent(
+          accused.worker.incarnation, self_.incarnation, accused.reason));
+      if (status.ok()) continue;
+      // Until the store is back.
+      async::MutexLock lock(&mutex_);
+      accusations_.insert(accusations_.end(), accusations.begin() + i,
+                          accusations.end());
+      return status;
+    }
+    return absl::OkStatus();
+  }
+
+  // The other members, from the one after this worker on.
+  std::vector<WorkerInfo> Successors() const {
+    std::vector<WorkerInfo> others;
+    for (const auto& [incarnation, worker] : members_) {
+      if (incarnation != self_.incarnation) others.push_back(worker);
+    }
+    const auto order = [this](const WorkerInfo& worker) {
+      return std::tuple(worker.id < self_.id, worker.id,
+                        ToNumber(worker.incarnation));
+    };
+    std::sort(others.begin(), others.end(),
+              [&](const WorkerInfo& a, const WorkerInfo& b) {
+                return order(a) < order(b);
+              });
+    return others;
+  }
+
+  absl::Status WatchLeases() {
+    absl::flat_hash_set<Incarnation> looked_at;
+    int fresh = 0;
+    for (const WorkerInfo& worker : Successors()) {
+      ASSIGN_OR_RETURN(const std::string count,
+                       log_.ReadLease(worker.incarnation));
+      looked_at.insert(worker.incarnation);
+      const absl::Duration age =
+          leases_.Observe(worker.incarnation, count, clock_.Now());
+      if (age >= liveness_.silent_limit) {
+        RETURN_IF_ERROR(log_.Append(LostEvent(
+            worker.incarnation, self_.incarnation,
+            absl::StrCat("did not renew its lease for ",
+                         absl::FormatDuration(liveness_.silent_limit)))));
+      } else if (age <= 2 * liveness_.heartbeat_interval &&
+                 ++fresh == kFreshLeases) {
+        break;
+      }
+    }
+    leases_.Keep(looked_at);
+    return absl::OkStatus();
+  }
+
+  const WorkerInfo self_;
+  const LivenessOptions liveness_;
+  async::Clock& clock_;
+  async::Executor& executor_;
+  MembershipLog& log_;
+  const OnEvent on_event_;
+  // Passed by what runs later.
+  Gate gate_;
+  std::atomic<async::MonotonicTime> last_pulse_{};
+  std::atomic<bool> unsure_{false};
+  std::atomic<uint64_t> num_applied_{0};
+  std::atomic<bool> store_reachable_{true};
+
+  // Of the round under way: there is one at a time.
+  LeaseObserver leases_;
+  uint64_t count_ = 0;
+  std::optional<async::MonotonicTime> hole_since_;
+  absl::flat_hash_map<Incarnation, WorkerInfo> members_;
+  absl::flat_hash_set<Incarnation> gone_;
+
+  async::Mutex mutex_;
+  bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
+  bool round_pending_ ABSL_GUARDED_BY(mutex_) = false;
+  bool again_ ABSL_GUARDED_BY(mutex_) = false;
+  std::optional<async::TimerId> timer_ ABSL_GUARDED_BY(mutex_);
+  std::vector<Accusation> accusations_ ABSL_GUARDED_BY(mutex_);
+};
+
+Membership::Membership(Options options, OnEvent on_event)
+    : state_(std::make_shared<State>(std::move(options), std::move(on_event))) {
+}
+
+Membership::~Membership() { Stop(); }
+
+void Membership::Start() { state_->Start(); }
+
+void Membership::Accuse(const WorkerInfo& worker, std::string reason) {
+  state_->Accuse(worker, std::move(reason));
+}
+
+bool Membership::Unsure(async::MonotonicTime now) const {
+  return state_->Unsure(now);
+}
+
+uint64_t Membership::num_events() const { return state_->num_events(); }
+bool Membership::store_reachable() const { return state_->store_reachable(); }
+
+void Membership::Stop() { state_->Stop(); }
+
+}  // namespace hawser::rpc

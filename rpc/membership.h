@@ -1,0 +1,86 @@
+// Keeps a worker's lease, and tells it who comes and goes.
+
+#ifndef HAWSER_RPC_MEMBERSHIP_H_
+#define HAWSER_RPC_MEMBERSHIP_H_
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "async/clock.h"
+#include "async/executor.h"
+#include "rpc/agent_options.h"
+#include "rpc/member_event.h"
+#include "rpc/membership_log.h"
+#include "rpc/types.h"
+
+namespace hawser::rpc {
+
+// One worker's part in the membership of its job. Every heartbeat interval:
+//
+// 1. reads new events of the log, and reports them;
+// 2. renews its own lease;
+// 3. looks at the leases of the members after it, in the order of ranks, up to
+//    the second that is fresh, and declares lost, by an event, whose lease
+//    stood still for `silent_limit`.
+//
+// So every member is watched by others, also by none that ever talked to it,
+// and a round costs a constant number of small reads and one write per worker,
+// whatever their number. Of neighbours that die together each pair is found
+// a second after the one before it. While the store does not answer nobody is
+// declared lost.
+//
+// What a worker says that was declared lost before, is void: of two that
+// accuse each other one stays, the same in all eyes.
+//
+// Thread-safe.
+class Membership {
+ public:
+  // Runs in the order of the log, one at a time, on `executor`.
+  using OnEvent = std::function<void(const MemberEvent& event)>;
+
+  struct Options {
+    WorkerInfo self;
+    LivenessOptions liveness;
+    // These outlive the membership.
+    async::Clock* clock = nullptr;
+    async::Executor* executor = nullptr;
+    MembershipLog* log = nullptr;
+  };
+
+  Membership(Options options, OnEvent on_event);
+  // Does Stop.
+  ~Membership();
+  Membership(const Membership&) = delete;
+  Membership& operator=(const Membership&) = delete;
+
+  // Begins the rounds, the first at once. The lease and the event that this
+  // worker joined must be in the log.
+  void Start();
+
+  // Declares `worker` lost by an event, in a round that begins now.
+  void Accuse(const WorkerInfo& worker, std::string reason);
+
+  // Whether this process may have been declared lost without knowing: it stood
+  // still for `silent_limit`, and has not read the log since.
+  bool Unsure(async::MonotonicTime now) const;
+
+  // How many events were applied.
+  uint64_t num_events() const;
+  // Whether the last round reached the store.
+  bool store_reachable() const;
+
+  // No OnEvent is running or will run after it; so not from one. Waits for a
+  // round that is under way. Idempotent.
+  void Stop();
+
+ private:
+  class State;
+  const std::shared_ptr<State> state_;
+};
+
+}  // namespace hawser::rpc
+
+#endif  // HAWSER_RPC_MEMBERSHIP_H_

@@ -1,0 +1,145 @@
+#include "rpc/membership.h"
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "async/manual_executor.h"
+#include "async/simulated_clock.h"
+#include "async/status_matchers.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "store/hash_store.h"
+
+namespace hawser::rpc {
+namespace {
+
+using ::hawser::async::IsOk;
+using ::testing::ElementsAre;
+using ::testing::IsSupersetOf;
+using ::testing::UnorderedElementsAre;
+
+std::string Text(const MemberEvent& event) {
+  const char* kinds[] = {"joined ", "left ", "lost "};
+  return kinds[static_cast<int>(event.kind)] + event.worker.name;
+}
+
+// Members that share a store, a clock and one thread.
+class MembershipTest : public testing::Test {
+ protected:
+  static WorkerInfo Worker(int rank) {
+    return {.name = "w" + std::to_string(rank),
+            .id = WorkerId(rank),
+            .incarnation = Incarnation{100 + static_cast<uint64_t>(rank)},
+            .address = "inproc:1"};
+  }
+
+  void Join(int rank) {
+    const WorkerInfo self = Worker(rank);
+    ASSERT_THAT(log_.Renew(self.incarnation, 1), IsOk());
+    ASSERT_THAT(log_.Append(JoinedEvent(self)), IsOk());
+    if (static_cast<size_t>(rank) >= members_.size()) {
+      members_.resize(rank + 1);
+      events_.resize(rank + 1);
+    }
+    members_[rank] =
+        std::make_unique<Membership>(Membership::Options{.self = self,
+                                                         .liveness = {},
+                                                         .clock = &clock_,
+                                                         .executor = &executor_,
+                                                         .log = &log_},
+                                     [this, rank](const MemberEvent& event) {
+                                       events_[rank].push_back(Text(event));
+                                     });
+    members_[rank]->Start();
+    executor_.RunAll();
+  }
+
+  void Advance(absl::Duration time) {
+    for (absl::Duration t; t < time; t += absl::Milliseconds(100)) {
+      clock_.AdvanceBy(absl::Milliseconds(100));
+      executor_.RunAll();
+    }
+  }
+
+  async::ManualExecutor executor_;
+  async::SimulatedClock clock_;
+  store::HashStore store_;
+  MembershipLog log_{&store_, "job"};
+  std::vector<std::vector<std::string>> events_{8};
+  std::vector<std::unique_ptr<Membership>> members_;
+};
+
+TEST_F(MembershipTest, AllSeeTheSameEventsInTheSameOrder) {
+  for (int rank = 0; rank < 3; ++rank) Join(rank);
+  ASSERT_THAT(log_.Append(LeftEvent(Worker(1).incarnation)), IsOk());
+  members_[1].reset();
+  Advance(absl::Seconds(1));
+  EXPECT_THAT(events_[0],
+              ElementsAre("joined w0", "joined w1", "joined w2", "left w1"));
+  EXPECT_EQ(events_[2], events_[0]);
+}
+
+TEST_F(MembershipTest, LapsedLeaseIsLostWithinThreeAndAHalfSecondsOnce) {
+  for (int rank = 0; rank < 4; ++rank) Join(rank);
+  Advance(absl::Seconds(30));
+  EXPECT_EQ(events_[0].size(), 4u);
+  members_[2].reset();
+  Advance(absl::Milliseconds(2400));
+  EXPECT_EQ(events_[0].size(), 4u);
+  Advance(absl::Milliseconds(1600));
+  for (int rank : {0, 1, 3}) {
+    EXPECT_THAT(events_[rank], IsSupersetOf({"lost w2"}));
+    EXPECT_EQ(events_[rank].size(), 5u);
+  }
+}
+
+// One of them watches the next: each pair takes a second longer.
+TEST_F(MembershipTest, WorkersThatDieTogetherAreAllLost) {
+  for (int rank = 0; rank < 7; ++rank) Join(rank);
+  Advance(absl::Seconds(5));
+  for (int rank : {1, 2, 3, 4, 5}) members_[rank].reset();
+  Advance(absl::Seconds(7));
+  for (int rank : {0, 6}) EXPECT_EQ(events_[rank].size(), 12u);
+}
+
+TEST_F(MembershipTest, OfTwoThatAccuseEachOtherOneStays) {
+  for (int rank = 0; rank < 3; ++rank) Join(rank);
+  Advance(absl::Seconds(1));
+  members_[1]->Accuse(Worker(0), "is out of reach");
+  members_[0]->Accuse(Worker(1), "is out of reach");
+  Advance(absl::Seconds(5));
+  for (int rank : {0, 1, 2}) {
+    EXPECT_THAT(events_[rank],
+                ElementsAre("joined w0", "joined w1", "joined w2", "lost w0"));
+  }
+}
+
+TEST_F(MembershipTest, LostWorkerLearnsItBeforeItIsSure) {
+  for (int rank = 0; rank < 2; ++rank) Join(rank);
+  EXPECT_FALSE(members_[0]->Unsure(clock_.Now()));
+  ASSERT_THAT(log_.Append(LostEvent(Worker(0).incarnation,
+                                    Worker(1).incarnation, "test")),
+              IsOk());
+  // Time passes while this process stands still.
+  const async::MonotonicTime woken =
+      async::AddDelay(clock_.Now(), absl::Seconds(4));
+  EXPECT_TRUE(members_[0]->Unsure(woken));
+  Advance(absl::Milliseconds(500));
+  EXPECT_THAT(events_[0], IsSupersetOf({"lost w0"}));
+}
+
+TEST_F(MembershipTest, NumberWithoutEventIsSkipped) {
+  Join(0);
+  Join(1);
+  // Its writer died.
+  ASSERT_THAT(store_.Add("rpc/job/events", 1).status(), IsOk());
+  Join(2);
+  Advance(absl::Seconds(2));
+  EXPECT_THAT(events_[0], UnorderedElementsAre("joined w0", "joined w1"));
+  Advance(absl::Seconds(2));
+  EXPECT_THAT(events_[0], ElementsAre("joined w0", "joined w1", "joined w2"));
+}
+
+}  // namespace
+}  // namespace hawser::rpc
