@@ -420,7 +420,7 @@ uint64_t NumberFromEnvironment(const char* name, uint64_t otherwise) {
   return number;
 }
 
-TEST(ClusterSimulationTest, F5F8F10F17PromisesHoldUnderAllSeeds) {
+TEST(ClusterSimulationTest, PromisesOfCallsAndMembershipHoldUnderAllSeeds) {
   const bool one = std::getenv("HAWSER_SIMULATION_SEED") != nullptr;
   const uint64_t first = NumberFromEnvironment("HAWSER_SIMULATION_SEED", 1);
   const uint64_t count = one ? 1

@@ -38,6 +38,7 @@ class Membership::State : public std::enable_shared_from_this<State> {
 
   void Start() {
     last_pulse_.store(clock_.Now());
+    started_.store(true, std::memory_order_release);
     Pulse();
   }
 
@@ -50,6 +51,7 @@ class Membership::State : public std::enable_shared_from_this<State> {
   }
 
   bool Unsure(async::MonotonicTime now) const {
+    if (!started_.load(std::memory_order_acquire)) return false;
     return unsure_.load(std::memory_order_acquire) ||
            async::TimeBetween(last_pulse_.load(std::memory_order_acquire),
                               now) > liveness_.silent_limit;
@@ -94,6 +96,7 @@ class Membership::State : public std::enable_shared_from_this<State> {
   }
 
   void BeginRound() {
+    if (!started_.load(std::memory_order_acquire)) return;
     {
       async::MutexLock lock(&mutex_);
       if (stopped_) return;
@@ -252,6 +255,7 @@ class Membership::State : public std::enable_shared_from_this<State> {
   const OnEvent on_event_;
   // Passed by what runs later.
   Gate gate_;
+  std::atomic<bool> started_{false};
   std::atomic<async::MonotonicTime> last_pulse_{};
   std::atomic<bool> unsure_{false};
   std::atomic<uint64_t> num_applied_{0};

@@ -60,11 +60,12 @@ class Membership {
   // worker joined must be in the log.
   void Start();
 
-  // Declares `worker` lost by an event, in a round that begins now.
+  // Declares `worker` lost by an event, in a round that begins now, or at Start.
   void Accuse(const WorkerInfo& worker, std::string reason);
 
   // Whether this process may have been declared lost without knowing: it stood
-  // still for `silent_limit`, and has not read the log since.
+  // still for `silent_limit`, and has not read the log since. False before
+  // Start.
   bool Unsure(async::MonotonicTime now) const;
 
   // How many events were applied.

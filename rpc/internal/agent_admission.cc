@@ -118,7 +118,7 @@ absl::Status Agent::Impl::Admit(ServedCall& call, bool user_call) {
     return absl::UnavailableError(
         absl::StrCat(ToString(self_), " is leaving the job"));
   }
-  if (membership_ != nullptr && membership_->Unsure(clock_->Now())) {
+  if (membership_->Unsure(clock_->Now())) {
     return absl::UnavailableError(absl::StrCat(
         ToString(self_),
         " stood still for longer than its lease and does not know yet whether "

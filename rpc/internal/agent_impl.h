@@ -44,9 +44,10 @@
 
 namespace hawser::rpc {
 
-// Split by operation: agent_lifecycle.cc starts and stops, agent_members.cc
-// follows who belongs to the job, agent_client.cc sends calls, agent_methods.cc
-// sends method calls and tries again, agent_server.cc serves.
+// Split by operation: agent_lifecycle.cc starts, agent_shutdown.cc leaves and
+// stops, agent_members.cc follows who belongs to the job, agent_client.cc sends
+// calls, agent_methods.cc sends method calls and tries again, agent_server.cc
+// serves.
 class Agent::Impl {
  public:
   // What closures that may outlive the agent hold.
@@ -68,6 +69,8 @@ class Agent::Impl {
 
   // --- agent_lifecycle.cc
   absl::Status Start();
+
+  // --- agent_shutdown.cc
   absl::Status Shutdown(bool graceful);
 
   // --- agent_members.cc
@@ -138,22 +141,24 @@ class Agent::Impl {
   absl::Status CheckOptions() const;
   absl::Status StartServices();
   absl::Status JoinJob();
-  void Stop();
-  absl::Status LeaveJob();
-  absl::Status DrainServices(async::MonotonicTime deadline);
-  absl::Status AwaitOwnCalls(async::MonotonicTime deadline);
-  absl::Status AwaitServedCalls(async::MonotonicTime deadline);
   std::shared_ptr<Peer> AddPeer(const WorkerInfo& worker);
   std::shared_ptr<Peer> MakePeer(const WorkerInfo& worker);
   void OnPeerLost(const std::shared_ptr<Peer>& peer,
                   const absl::Status& status);
   void Ping(const std::shared_ptr<Peer>& peer, async::MonotonicTime deadline,
             absl::AnyInvocable<void(absl::Status) &&> done);
+
+  // --- agent_shutdown.cc
   absl::Status FirstLost() const;
+  absl::Status AwaitOwnCalls(async::MonotonicTime deadline);
+  absl::Status AwaitServedCalls(async::MonotonicTime deadline);
+  absl::Status DrainServices(async::MonotonicTime deadline);
+  absl::Status LeaveJob();
+  void Stop();
 
   // --- agent_members.cc
   absl::Status RegisterWorker();
-  void BeginMembership();
+  void MakeMembership();
   void OnMemberEvent(const MemberEvent& event);
   // Asks an address for a sign of life of that worker.
   absl::Status Probe(const WorkerInfo& holder);
@@ -243,8 +248,9 @@ class Agent::Impl {
   PeerTable peers_;
   DuplicateFilter duplicates_;
   std::unique_ptr<LivenessMonitor> monitor_;
-  // Null until the worker has joined.
+  // There before the transport serves; begins when the worker has joined.
   std::unique_ptr<Membership> membership_;
+  std::atomic<bool> joined_{false};
   std::unique_ptr<MemberWatches> watches_;
   // This worker was declared lost and must start anew.
   std::atomic<bool> fenced_{false};

@@ -43,7 +43,7 @@ absl::Status Agent::Impl::Probe(const WorkerInfo& holder) {
   return answer.Wait();
 }
 
-void Agent::Impl::BeginMembership() {
+void Agent::Impl::MakeMembership() {
   membership_ = std::make_unique<Membership>(
       Membership::Options{.self = self_,
                           .liveness = options_.liveness,
@@ -51,7 +51,6 @@ void Agent::Impl::BeginMembership() {
                           .executor = executor_,
                           .log = &membership_log_},
       [this](const MemberEvent& event) { OnMemberEvent(event); });
-  membership_->Start();
 }
 
 void Agent::Impl::OnMemberEvent(const MemberEvent& event) {
@@ -111,7 +110,7 @@ void Agent::Impl::OnPeerLost(const std::shared_ptr<Peer>& peer,
 void Agent::Impl::OnPeerSilent(const std::shared_ptr<Peer>& peer,
                                const absl::Status& status) {
   OnPeerLost(peer, status);
-  if (membership_ == nullptr || peer->left()) return;
+  if (peer->left()) return;
   // For the others, and so that of two that lost each other one stays.
   membership_->Accuse(peer->info(),
                       absl::StrCat("was found lost by ", ToString(self_), ": ",
