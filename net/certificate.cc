@@ -1,0 +1,294 @@
+#include "net/certificate.h"
+
+#include <openssl/bio.h>
+#include <openssl/err.h>
+#include <openssl/evp.h>
+#include <openssl/pem.h>
+#include <openssl/rand.h>
+#include <openssl/x509.h>
+#include <openssl/x509_vfy.h>
+#include <openssl/x509v3.h>
+
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "async/status_macros.h"
+
+namespace hawser::net {
+namespace {
+
+template <auto kFree>
+struct Free {
+  template <class T>
+  void operator()(T* pointer) const {
+    kFree(pointer);
+  }
+};
+using Bio = std::unique_ptr<BIO, Free<BIO_free_all>>;
+using Key = std::unique_ptr<EVP_PKEY, Free<EVP_PKEY_free>>;
+using KeyContext = std::unique_ptr<EVP_PKEY_CTX, Free<EVP_PKEY_CTX_free>>;
+using Certificate = std::unique_ptr<X509, Free<X509_free>>;
+using Extension = std::unique_ptr<X509_EXTENSION, Free<X509_EXTENSION_free>>;
+using Names = std::unique_ptr<GENERAL_NAMES, Free<GENERAL_NAMES_free>>;
+using Store = std::unique_ptr<X509_STORE, Free<X509_STORE_free>>;
+using StoreContext = std::unique_ptr<X509_STORE_CTX, Free<X509_STORE_CTX_free>>;
+
+constexpr absl::Duration kClockDifference = absl::Hours(1);
+
+absl::Status CryptoError(absl::string_view what) {
+  char reason[256] = "";
+  ERR_error_string_n(ERR_get_error(), reason, sizeof(reason));
+  ERR_clear_error();
+  return absl::InternalError(absl::StrCat(what, ": ", reason));
+}
+
+absl::Status Malformed(absl::string_view what) {
+  ERR_clear_error();
+  return absl::InvalidArgumentError(absl::StrCat("no ", what, " in PEM form"));
+}
+
+Bio Reader(std::string_view pem) {
+  return Bio(BIO_new_mem_buf(pem.data(), static_cast<int>(pem.size())));
+}
+
+std::string Written(BIO* bio) {
+  char* data = nullptr;
+  const long size = BIO_get_mem_data(bio, &data);
+  return std::string(data, static_cast<size_t>(size));
+}
+
+// Asks nobody for a pass phrase.
+int NoPassPhrase(char*, int, int, void*) { return -1; }
+
+absl::StatusOr<Key> ReadKey(std::string_view pem) {
+  Key key(PEM_read_bio_PrivateKey(Reader(pem).get(), nullptr, &NoPassPhrase,
+                                  nullptr));
+  if (key == nullptr) return Malformed("unencrypted private key");
+  return key;
+}
+
+absl::StatusOr<Certificate> ReadCertificate(BIO* bio) {
+  Certificate certificate(
+      PEM_read_bio_X509(bio, nullptr, &NoPassPhrase, nullptr));
+  if (certificate == nullptr) return Malformed("certificate");
+  return certificate;
+}
+
+absl::StatusOr<Key> NewKey() {
+  const KeyContext context(EVP_PKEY_CTX_new_id(EVP_PKEY_EC, nullptr));
+  EVP_PKEY* key = nullptr;
+  if (context == nullptr || EVP_PKEY_keygen_init(context.get()) != 1 ||
+      EVP_PKEY_CTX_set_ec_paramgen_curve_nid(context.get(),
+                                             NID_X9_62_prime256v1) != 1 ||
+      EVP_PKEY_keygen(context.get(), &key) != 1) {
+    return CryptoError("making a key");
+  }
+  return Key(key);
+}
+
+bool AddExtension(X509* certificate, X509* issuer, int nid, const char* value) {
+  X509V3_CTX context;
+  X509V3_set_ctx(&context, issuer, certificate, nullptr, nullptr, 0);
+  const Extension extension(
+      X509V3_EXT_nconf_nid(nullptr, &context, nid, value));
+  return extension != nullptr &&
+         X509_add_ext(certificate, extension.get(), -1) == 1;
+}
+
+// Not from a text that would have to be escaped.
+bool AddUri(X509* certificate, const std::string& uri) {
+  const Names names(GENERAL_NAMES_new());
+  GENERAL_NAME* name = GENERAL_NAME_new();
+  ASN1_IA5STRING* text = ASN1_IA5STRING_new();
+  if (names == nullptr || name == nullptr || text == nullptr ||
+      ASN1_STRING_set(text, uri.data(), static_cast<int>(uri.size())) != 1) {
+    ASN1_IA5STRING_free(text);
+    GENERAL_NAME_free(name);
+    return false;
+  }
+  GENERAL_NAME_set0_value(name, GEN_URI, text);
+  if (sk_GENERAL_NAME_push(names.get(), name) == 0) {
+    GENERAL_NAME_free(name);
+    return false;
+  }
+  return X509_add1_ext_i2d(certificate, NID_subject_alt_name, names.get(),
+                           /*crit=*/0, X509V3_ADD_DEFAULT) == 1;
+}
+
+bool SetName(X509* certificate, const std::string& common_name) {
+  // A common name has 64 characters at most.
+  const std::string shown = common_name.substr(0, 64);
+  X509_NAME* name = X509_get_subject_name(certificate);
+  return X509_NAME_add_entry_by_txt(
+             name, "CN", MBSTRING_ASC,
+             reinterpret_cast<const unsigned char*>(shown.data()),
+             static_cast<int>(shown.size()), -1, 0) == 1;
+}
+
+bool SetSerialAndTimes(X509* certificate, absl::Duration lifetime) {
+  unsigned char serial[16];
+  if (RAND_bytes(serial, sizeof(serial)) != 1) return false;
+  serial[0] &= 0x7f;
+  BIGNUM* number = BN_bin2bn(serial, sizeof(serial), nullptr);
+  const bool set =
+      number != nullptr &&
+      BN_to_ASN1_INTEGER(number, X509_get_serialNumber(certificate)) != nullptr;
+  BN_free(number);
+  return set &&
+         X509_gmtime_adj(X509_getm_notBefore(certificate),
+                         -absl::ToInt64Seconds(kClockDifference)) != nullptr &&
+         X509_gmtime_adj(X509_getm_notAfter(certificate),
+                         absl::ToInt64Seconds(lifetime)) != nullptr;
+}
+
+struct Draft {
+  std::string common_name;
+  absl::Duration lifetime;
+  // Of a worker; an authority has none.
+  std::optional<Identity> identity = {};
+};
+
+// Signs with the new key itself where there is no issuer.
+absl::StatusOr<KeyAndCertificate> Make(const Draft& draft, X509* issuer,
+                                       EVP_PKEY* issuer_key) {
+  ASSIGN_OR_RETURN(const Key key, NewKey());
+  const Certificate certificate(X509_new());
+  X509* const made = certificate.get();
+  X509* const signer = issuer != nullptr ? issuer : made;
+  const bool worker = draft.identity.has_value();
+  if (made == nullptr || X509_set_version(made, 2) != 1 ||
+      !SetSerialAndTimes(made, draft.lifetime) ||
+      !SetName(made, draft.common_name) ||
+      X509_set_issuer_name(made, X509_get_subject_name(signer)) != 1 ||
+      X509_set_pubkey(made, key.get()) != 1 ||
+      !AddExtension(
+          made, signer, NID_basic_constraints,
+          worker ? "critical,CA:FALSE" : "critical,CA:TRUE,pathlen:0") ||
+      !AddExtension(made, signer, NID_key_usage,
+                    worker ? "critical,digitalSignature"
+                           : "critical,keyCertSign,cRLSign") ||
+      !AddExtension(made, signer, NID_subject_key_identifier, "hash") ||
+      !AddExtension(made, signer, NID_authority_key_identifier, "keyid") ||
+      (worker && !AddExtension(made, signer, NID_ext_key_usage,
+                               "serverAuth,clientAuth")) ||
+      (worker && !AddUri(made, ToUri(*draft.identity))) ||
+      X509_sign(made, issuer_key != nullptr ? issuer_key : key.get(),
+                EVP_sha256()) == 0) {
+    return CryptoError("making a certificate");
+  }
+  const Bio key_text(BIO_new(BIO_s_mem()));
+  const Bio certificate_text(BIO_new(BIO_s_mem()));
+  if (PEM_write_bio_PKCS8PrivateKey(key_text.get(), key.get(), nullptr, nullptr,
+                                    0, nullptr, nullptr) != 1 ||
+      PEM_write_bio_X509(certificate_text.get(), made) != 1) {
+    return CryptoError("writing a certificate");
+  }
+  return KeyAndCertificate{.key = Written(key_text.get()),
+                           .certificate = Written(certificate_text.get())};
+}
+
+absl::Status CheckLifetime(absl::Duration lifetime) {
+  // X.509 times end with the year 9999; ASN.1 functions take seconds as long.
+  if (lifetime > absl::ZeroDuration() && lifetime <= absl::Hours(24 * 36500)) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      "a certificate cannot be valid for ", absl::FormatDuration(lifetime)));
+}
+
+}  // namespace
+
+absl::StatusOr<KeyAndCertificate> MakeAuthority(std::string_view job,
+                                                absl::Duration lifetime) {
+  RETURN_IF_ERROR(Validate({.job = std::string(job), .worker = "authority"}));
+  RETURN_IF_ERROR(CheckLifetime(lifetime));
+  return Make({.common_name = absl::StrCat("Hawser job ", std::string(job)),
+               .lifetime = lifetime},
+              nullptr, nullptr);
+}
+
+absl::StatusOr<KeyAndCertificate> IssueCertificate(
+    const KeyAndCertificate& authority, const Identity& identity,
+    absl::Duration lifetime) {
+  RETURN_IF_ERROR(Validate(identity));
+  RETURN_IF_ERROR(CheckLifetime(lifetime));
+  ASSIGN_OR_RETURN(const Key key, ReadKey(authority.key));
+  ASSIGN_OR_RETURN(const Certificate issuer,
+                   ReadCertificate(Reader(authority.certificate).get()));
+  if (X509_check_private_key(issuer.get(), key.get()) != 1) {
+    ERR_clear_error();
+    return absl::InvalidArgumentError(
+        "the authority's key does not belong to its certificate");
+  }
+  return Make({.common_name = identity.worker,
+               .lifetime = lifetime,
+               .identity = identity},
+              issuer.get(), key.get());
+}
+
+absl::StatusOr<Identity> IdentityOf(std::string_view pem) {
+  ASSIGN_OR_RETURN(const Certificate certificate,
+                   ReadCertificate(Reader(pem).get()));
+  const Names names(static_cast<GENERAL_NAMES*>(X509_get_ext_d2i(
+      certificate.get(), NID_subject_alt_name, nullptr, nullptr)));
+  std::optional<Identity> found;
+  const int count = names == nullptr ? 0 : sk_GENERAL_NAME_num(names.get());
+  for (int i = 0; i < count; ++i) {
+    const GENERAL_NAME* name = sk_GENERAL_NAME_value(names.get(), i);
+    if (name->type != GEN_URI) continue;
+    const ASN1_IA5STRING* uri = name->d.uniformResourceIdentifier;
+    absl::StatusOr<Identity> identity = ParseUri(std::string_view(
+        reinterpret_cast<const char*>(ASN1_STRING_get0_data(uri)),
+        static_cast<size_t>(ASN1_STRING_length(uri))));
+    if (!identity.ok()) continue;
+    if (found.has_value()) {
+      return absl::InvalidArgumentError("the certificate names two workers");
+    }
+    found = *std::move(identity);
+  }
+  if (!found.has_value()) {
+    return absl::InvalidArgumentError(
+        "the certificate names no worker (URI hawser://JOB/WORKER); make one "
+        "with net::IssueCertificate");
+  }
+  return *std::move(found);
+}
+
+absl::Status CheckCertificate(const KeyAndCertificate& pair,
+                              std::string_view authorities) {
+  ASSIGN_OR_RETURN(const Key key, ReadKey(pair.key));
+  ASSIGN_OR_RETURN(const Certificate certificate,
+                   ReadCertificate(Reader(pair.certificate).get()));
+  if (X509_check_private_key(certificate.get(), key.get()) != 1) {
+    ERR_clear_error();
+    return absl::InvalidArgumentError(
+        "the key does not belong to the certificate");
+  }
+  const Store store(X509_STORE_new());
+  const Bio reader = Reader(authorities);
+  absl::StatusOr<Certificate> authority = ReadCertificate(reader.get());
+  RETURN_IF_ERROR(authority.status());
+  while (authority.ok()) {
+    if (X509_STORE_add_cert(store.get(), authority->get()) != 1) {
+      return CryptoError("reading authorities");
+    }
+    authority = ReadCertificate(reader.get());
+  }
+  const StoreContext context(X509_STORE_CTX_new());
+  if (X509_STORE_CTX_init(context.get(), store.get(), certificate.get(),
+                          nullptr) != 1) {
+    return CryptoError("checking a certificate");
+  }
+  if (X509_verify_cert(context.get()) != 1) {
+    const char* reason =
+        X509_verify_cert_error_string(X509_STORE_CTX_get_error(context.get()));
+    ERR_clear_error();
+    return absl::InvalidArgumentError(
+        absl::StrCat("the certificate does not hold: ", reason));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace hawser::net

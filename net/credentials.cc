@@ -1,0 +1,305 @@
+#include "net/credentials.h"
+
+#include <openssl/crypto.h>
+
+#include <cstdlib>
+#include <functional>
+#include <iterator>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "async/status_macros.h"
+#include "grpcpp/security/auth_context.h"
+#include "grpcpp/security/tls_certificate_verifier.h"
+#include "grpcpp/security/tls_credentials_options.h"
+#include "net/certificate.h"
+#include "net/private_file.h"
+
+namespace hawser::net {
+namespace {
+
+constexpr char kAuthorization[] = "authorization";
+// How gRPC's auth contexts call URIs of certificates.
+constexpr char kPeerUri[] = "peer_uri";
+constexpr size_t kTokenDigits = 64;
+
+absl::Status Of(const absl::Status& status, const std::string& path) {
+  return absl::Status(status.code(),
+                      absl::StrCat(path, ": ", status.message()));
+}
+
+bool HasTlsPath(const CredentialsOptions& options) {
+  return !options.certificate_path.empty() || !options.key_path.empty() ||
+         !options.ca_path.empty();
+}
+
+absl::Status CheckOptions(const CredentialsOptions& options) {
+  const bool all = !options.certificate_path.empty() &&
+                   !options.key_path.empty() && !options.ca_path.empty();
+  if (HasTlsPath(options) && !all) {
+    return absl::InvalidArgumentError(
+        "TLS needs a certificate, its key and a CA: give all three, or none");
+  }
+  if (!all && !options.crl_directory.empty()) {
+    return absl::InvalidArgumentError(
+        "a directory of revoked certificates is given without certificates");
+  }
+  if (options.reload_interval < absl::Seconds(1) ||
+      options.reload_interval > absl::Hours(24 * 365)) {
+    return absl::InvalidArgumentError(
+        "CredentialsOptions::reload_interval must be one second to a year");
+  }
+  if (!options.token_path.empty() && options.token_fd.has_value()) {
+    return absl::InvalidArgumentError(
+        "the token comes from a file or from a descriptor, not from both");
+  }
+  return absl::OkStatus();
+}
+
+// The digits in lower case.
+absl::StatusOr<std::string> ParseToken(absl::string_view text) {
+  std::string token(absl::StripAsciiWhitespace(text));
+  absl::AsciiStrToLower(&token);
+  bool valid = token.size() == kTokenDigits;
+  for (char c : token) {
+    valid = valid && absl::ascii_isxdigit(static_cast<unsigned char>(c));
+  }
+  if (valid) return token;
+  return absl::InvalidArgumentError(
+      "a token is 64 hexadecimal digits, as of: openssl rand -hex 32");
+}
+
+absl::StatusOr<std::string> ReadToken(const CredentialsOptions& options) {
+  if (!options.token_path.empty()) {
+    ASSIGN_OR_RETURN(const std::string text,
+                     ReadPrivateFile(options.token_path));
+    absl::StatusOr<std::string> token = ParseToken(text);
+    if (!token.ok()) return Of(token.status(), options.token_path);
+    return token;
+  }
+  if (!options.token_fd.has_value()) return std::string();
+  ASSIGN_OR_RETURN(const std::string text,
+                   ReadPrivateDescriptor(*options.token_fd));
+  return ParseToken(text);
+}
+
+absl::StatusOr<Identity> CheckFiles(const CredentialsOptions& options) {
+  KeyAndCertificate own;
+  ASSIGN_OR_RETURN(own.certificate, ReadPublicFile(options.certificate_path));
+  ASSIGN_OR_RETURN(own.key, ReadPrivateFile(options.key_path));
+  ASSIGN_OR_RETURN(const std::string authorities,
+                   ReadPublicFile(options.ca_path));
+  absl::Status status = CheckCertificate(own, authorities);
+  if (!status.ok()) return Of(status, options.certificate_path);
+  absl::StatusOr<Identity> identity = IdentityOf(own.certificate);
+  if (!identity.ok()) return Of(identity.status(), options.certificate_path);
+  return identity;
+}
+
+// The one worker that a certificate with `uris` names.
+template <class Texts>
+absl::StatusOr<Identity> FindIdentity(const Texts& uris) {
+  std::optional<Identity> found;
+  for (const grpc::string_ref& uri : uris) {
+    absl::StatusOr<Identity> identity =
+        ParseUri(std::string_view(uri.data(), uri.size()));
+    if (!identity.ok()) continue;
+    if (found.has_value()) {
+      return absl::UnauthenticatedError("the certificate names two workers");
+    }
+    found = *std::move(identity);
+  }
+  if (!found.has_value()) {
+    return absl::UnauthenticatedError("the certificate names no worker");
+  }
+  return *std::move(found);
+}
+
+// Runs in the client, at the end of the handshake.
+class ServerVerifier final
+    : public grpc::experimental::ExternalCertificateVerifier {
+ public:
+  explicit ServerVerifier(Identity wanted) : wanted_(std::move(wanted)) {}
+
+ private:
+  bool Verify(grpc::experimental::TlsCustomVerificationCheckRequest* request,
+              std::function<void(grpc::Status)>,
+              grpc::Status* sync_status) override {
+    const absl::Status status = Check(request->uri_names());
+    if (!status.ok()) {
+      *sync_status = grpc::Status(grpc::StatusCode::UNAUTHENTICATED,
+                                  std::string(status.message()));
+    }
+    return true;
+  }
+
+  void Cancel(grpc::experimental::TlsCustomVerificationCheckRequest*) override {
+  }
+
+  absl::Status Check(const std::vector<grpc::string_ref>& uris) const {
+    ASSIGN_OR_RETURN(const Identity found, FindIdentity(uris));
+    if (found.job == wanted_.job &&
+        (wanted_.worker.empty() || found.worker == wanted_.worker)) {
+      return absl::OkStatus();
+    }
+    const std::string wanted =
+        wanted_.worker.empty() ? absl::StrCat("a worker of job ", wanted_.job)
+                               : ToUri(wanted_);
+    return absl::UnauthenticatedError(absl::StrCat(
+        "the server's certificate is of ", ToUri(found), ", not of ", wanted));
+  }
+
+  const Identity wanted_;
+};
+
+}  // namespace
+
+CredentialsOptions WithEnvironment(CredentialsOptions options) {
+  const auto fill = [](std::string& path, const char* variable) {
+    const char* value = std::getenv(variable);
+    if (path.empty() && value != nullptr) path = value;
+  };
+  if (!HasTlsPath(options) && options.crl_directory.empty()) {
+    fill(options.certificate_path, "HAWSER_TLS_CERT");
+    fill(options.key_path, "HAWSER_TLS_KEY");
+    fill(options.ca_path, "HAWSER_TLS_CA");
+    fill(options.crl_directory, "HAWSER_TLS_CRL_DIR");
+  }
+  if (!options.token_fd.has_value()) {
+    fill(options.token_path, "HAWSER_TOKEN_FILE");
+  }
+  return options;
+}
+
+std::shared_ptr<const Credentials> Credentials::Insecure() {
+  return std::shared_ptr<const Credentials>(new Credentials);
+}
+
+absl::StatusOr<std::shared_ptr<const Credentials>> Credentials::Create(
+    const CredentialsOptions& options, std::optional<Identity> self) {
+  RETURN_IF_ERROR(CheckOptions(options));
+  std::shared_ptr<Credentials> made(new Credentials);
+  ASSIGN_OR_RETURN(const std::string token, ReadToken(options));
+  if (!token.empty()) made->authorization_ = "Bearer " + token;
+  if (options.certificate_path.empty()) return made;
+  ASSIGN_OR_RETURN(made->self_, CheckFiles(options));
+  if (self.has_value() && *self != made->self_) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(options.certificate_path, " is the certificate of ",
+                     ToUri(made->self_), ", not of ", ToUri(*self)));
+  }
+  made->crl_directory_ = options.crl_directory;
+  made->provider_ =
+      std::make_shared<grpc::experimental::FileWatcherCertificateProvider>(
+          options.key_path, options.certificate_path, options.ca_path,
+          static_cast<unsigned>(absl::ToInt64Seconds(options.reload_interval)));
+  return made;
+}
+
+absl::Status Credentials::CheckMayListen(std::string_view address) const {
+  if (has_tls()) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat(
+      "refusing to listen on ",
+      absl::string_view(address.data(), address.size()),
+      ": it is not loopback, and without TLS anybody who reaches it could use "
+      "it; give a certificate, its key and the job's CA, or set "
+      "allow_insecure_network if every machine that can reach it is trusted"));
+}
+
+std::shared_ptr<grpc::ServerCredentials> Credentials::ForServer() const {
+  if (!has_tls()) return grpc::InsecureServerCredentials();
+  grpc::experimental::TlsServerCredentialsOptions options(provider_);
+  options.watch_root_certs();
+  options.watch_identity_key_cert_pairs();
+  options.set_cert_request_type(
+      GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY);
+  if (!crl_directory_.empty()) options.set_crl_directory(crl_directory_);
+  return grpc::experimental::TlsServerCredentials(options);
+}
+
+std::shared_ptr<grpc::ChannelCredentials> Credentials::ForChannel(
+    std::string_view worker) const {
+  if (!has_tls()) return grpc::InsecureChannelCredentials();
+  grpc::experimental::TlsChannelCredentialsOptions options;
+  options.set_certificate_provider(provider_);
+  options.watch_root_certs();
+  options.watch_identity_key_cert_pairs();
+  options.set_verify_server_certs(true);
+  // Addresses are not what certificates name.
+  options.set_check_call_host(false);
+  options.set_certificate_verifier(
+      grpc::experimental::ExternalCertificateVerifier::Create<ServerVerifier>(
+          Identity{.job = self_.job, .worker = std::string(worker)}));
+  if (!crl_directory_.empty()) options.set_crl_directory(crl_directory_);
+  return grpc::experimental::TlsCredentials(options);
+}
+
+void Credentials::Sign(grpc::ClientContext& context) const {
+  if (has_token()) context.AddMetadata(kAuthorization, authorization_);
+}
+
+absl::StatusOr<Identity> Credentials::CallerOf(
+    const grpc::ServerContextBase& context) {
+  const std::shared_ptr<const grpc::AuthContext> auth = context.auth_context();
+  if (auth == nullptr) {
+    return absl::UnauthenticatedError("the caller shows no certificate");
+  }
+  return FindIdentity(auth->FindPropertyValues(kPeerUri));
+}
+
+absl::Status Credentials::CheckCall(
+    const grpc::ServerContextBase& context) const {
+  if (has_token()) {
+    const auto& metadata = context.client_metadata();
+    const auto [first, last] = metadata.equal_range(kAuthorization);
+    if (first == last) {
+      return absl::UnauthenticatedError(
+          "the call carries no token (metadata \"authorization: Bearer "
+          "TOKEN\"); give the caller the job's token file");
+    }
+    // Takes as long for any content.
+    if (std::next(first) != last ||
+        first->second.size() != authorization_.size() ||
+        CRYPTO_memcmp(first->second.data(), authorization_.data(),
+                      authorization_.size()) != 0) {
+      return absl::UnauthenticatedError(
+          "the call's token is not the job's; give the caller the job's token "
+          "file");
+    }
+  }
+  if (!has_tls()) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const Identity caller, CallerOf(context));
+  if (caller.job == self_.job) return absl::OkStatus();
+  return absl::UnauthenticatedError(
+      absl::StrCat("the caller's certificate is of ", ToUri(caller),
+                   ", not of job ", self_.job));
+}
+
+absl::Status Credentials::CheckCaller(const grpc::ServerContextBase& context,
+                                      const Identity& claimed) const {
+  if (!has_tls()) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const Identity caller, CallerOf(context));
+  if (caller == claimed) return absl::OkStatus();
+  RETURN_IF_ERROR(Validate(claimed));
+  return absl::UnauthenticatedError(
+      absl::StrCat("the message says it is from ", ToUri(claimed),
+                   ", but the caller's certificate is of ", ToUri(caller)));
+}
+
+absl::Status TranslateHandshakeError(absl::Status status) {
+  if (!absl::IsUnavailable(status) ||
+      (!absl::StrContains(status.message(), "SSL_ERROR_SSL") &&
+       !absl::StrContains(status.message(),
+                          "Custom verification check failed"))) {
+    return status;
+  }
+  return absl::UnauthenticatedError(absl::StrCat(
+      "the TLS handshake failed; check certificate and CA of both ends: ",
+      status.message()));
+}
+
+}  // namespace hawser::net

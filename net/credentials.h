@@ -1,0 +1,122 @@
+// How the processes of a job prove to each other who they are.
+
+#ifndef HAWSER_NET_CREDENTIALS_H_
+#define HAWSER_NET_CREDENTIALS_H_
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "grpcpp/client_context.h"
+#include "grpcpp/security/credentials.h"
+#include "grpcpp/security/server_credentials.h"
+#include "grpcpp/security/tls_certificate_provider.h"
+#include "grpcpp/server_context.h"
+#include "grpcpp/support/status.h"
+#include "net/identity.h"
+
+namespace hawser::net {
+
+struct CredentialsOptions {
+  // PEM files; all three, or none and no TLS. The key's must be private
+  // (0600). Read again every `reload_interval`: replace them together, by
+  // renaming a directory or turning a symbolic link.
+  std::string certificate_path = {};
+  std::string key_path = {};
+  // What peers' certificates must be signed by.
+  std::string ca_path = {};
+  // Directory of certificate revocation lists, named as by `openssl rehash`;
+  // none if empty. Needs TLS.
+  std::string crl_directory = {};
+  // Whole seconds, 1 or more.
+  absl::Duration reload_interval = absl::Seconds(10);
+
+  // The job's token, 64 hexadecimal digits, which each call must carry: from a
+  // private file (0600), or an inherited descriptor, which is closed. At most
+  // one of them; no token if neither.
+  std::string token_path = {};
+  std::optional<int> token_fd = {};
+};
+
+// `options` with what it leaves out from the environment: HAWSER_TLS_CERT,
+// HAWSER_TLS_KEY, HAWSER_TLS_CA, HAWSER_TLS_CRL_DIR (only where `options` names
+// none of these), and HAWSER_TOKEN_FILE.
+CredentialsOptions WithEnvironment(CredentialsOptions options);
+
+// A process's certificate and token, for its servers and its connections.
+//
+// With TLS both ends prove an identity (mutual TLS): the server's must be the
+// one that is wanted, or at least of the same job; the caller's is compared
+// with what its messages claim. Without, nothing is encrypted and whoever
+// reaches a server is heard if it has the token, where there is one.
+//
+// Thread-safe.
+class Credentials {
+ public:
+  // Neither TLS nor token.
+  static std::shared_ptr<const Credentials> Insecure();
+
+  // Reads and checks everything. `self` is what the certificate must say;
+  // unset: it is believed.
+  //
+  //   kInvalidArgument  options that exclude each other; a certificate that is
+  //                     malformed, expired, not of `ca_path`, or of another
+  //                     worker; a malformed token.
+  //   kPermissionDenied others may read the key or the token.
+  //   kNotFound         a file is missing.
+  static absl::StatusOr<std::shared_ptr<const Credentials>> Create(
+      const CredentialsOptions& options, std::optional<Identity> self);
+
+  bool has_tls() const { return provider_ != nullptr; }
+  bool has_token() const { return !authorization_.empty(); }
+
+  // OK if a server may listen where other machines can reach it:
+  // kFailedPrecondition in one line, saying what to do, without TLS.
+  absl::Status CheckMayListen(std::string_view address) const;
+
+  std::shared_ptr<grpc::ServerCredentials> ForServer() const;
+
+  // A connection that is closed at the handshake unless the server's
+  // certificate is that of `worker`; of any worker of the job, if empty.
+  std::shared_ptr<grpc::ChannelCredentials> ForChannel(
+      std::string_view worker) const;
+
+  // Adds the token.
+  void Sign(grpc::ClientContext& context) const;
+
+  // Whether a call that a server took may be served: kUnauthenticated with the
+  // reason if its token is missing or wrong, or its certificate is of another
+  // job.
+  absl::Status CheckCall(const grpc::ServerContextBase& context) const;
+
+  // Whether the caller is who it says: kUnauthenticated if its certificate is
+  // another's. OK without TLS, where nothing is known.
+  absl::Status CheckCaller(const grpc::ServerContextBase& context,
+                           const Identity& claimed) const;
+
+ private:
+  Credentials() = default;
+
+  // The identity that the certificate of the call's connection names.
+  static absl::StatusOr<Identity> CallerOf(
+      const grpc::ServerContextBase& context);
+
+  // Null without TLS.
+  std::shared_ptr<grpc::experimental::CertificateProviderInterface> provider_;
+  std::string crl_directory_;
+  Identity self_;
+  // "Bearer " and the token; empty without.
+  std::string authorization_;
+};
+
+// `status` of a call, as kUnauthenticated where the handshake showed that one
+// end's certificate does not suit the other: not a thing that passes.
+absl::Status TranslateHandshakeError(absl::Status status);
+
+}  // namespace hawser::net
+
+#endif  // HAWSER_NET_CREDENTIALS_H_

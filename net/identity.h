@@ -1,0 +1,33 @@
+// Who holds a certificate.
+
+#ifndef HAWSER_NET_IDENTITY_H_
+#define HAWSER_NET_IDENTITY_H_
+
+#include <string>
+#include <string_view>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+namespace hawser::net {
+
+// One worker of one job. A certificate says it in one subject alternative
+// name, the URI "hawser://JOB/WORKER".
+struct Identity {
+  std::string job;
+  std::string worker;
+
+  friend bool operator==(const Identity&, const Identity&) = default;
+};
+
+// kInvalidArgument unless both names are 1 to 127 letters, digits and "-_:.".
+absl::Status Validate(const Identity& identity);
+
+std::string ToUri(const Identity& identity);
+
+// The identity that `uri` names exactly; kInvalidArgument for any other.
+absl::StatusOr<Identity> ParseUri(std::string_view uri);
+
+}  // namespace hawser::net
+
+#endif  // HAWSER_NET_IDENTITY_H_
