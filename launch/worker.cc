@@ -2,6 +2,7 @@
 
 #include <charconv>
 #include <cstdlib>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -12,6 +13,8 @@
 #include "dist_autograd/dist_autograd_service.h"
 #include "dist_optim/dist_optim_service.h"
 #include "launch/network_interface.h"
+#include "net/credentials.h"
+#include "net/identity.h"
 #include "rpc/grpc/transport.h"
 #include "rpc/stream_service.h"
 #include "rref/rref_service.h"
@@ -143,19 +146,23 @@ absl::StatusOr<store::StoreUrl> Complete(WorkerOptions& options) {
 class Worker::StoreHost {
  public:
   static absl::StatusOr<std::unique_ptr<StoreHost>> Join(
-      const WorkerOptions& options, const store::StoreUrl& url) {
+      const WorkerOptions& options, const store::StoreUrl& url,
+      const std::shared_ptr<const net::Credentials>& credentials) {
     auto host = std::make_unique<StoreHost>();
     host->world_size_ = options.world_size.value_or(0);
     host->prefix_ = absl::StrCat("launch/", options.job, "/");
     if (url.scheme != store::StoreUrl::Scheme::kTcp) {
-      ASSIGN_OR_RETURN(host->store_,
-                       store::OpenStore(url, options.join_timeout));
+      ASSIGN_OR_RETURN(
+          host->store_,
+          store::OpenStore(url, {.timeout = options.join_timeout}));
       return host;
     }
     if (*options.rank == 0) {
       store::StoreServerOptions server;
       server.host = url.endpoint.host;
       server.port = url.endpoint.port;
+      server.credentials = credentials;
+      server.allow_insecure_network = options.allow_insecure_network;
       ASSIGN_OR_RETURN(host->server_,
                        store::StoreServer::Start(std::move(server)));
     }
@@ -164,6 +171,7 @@ class Worker::StoreHost {
     store::GrpcStoreOptions client;
     client.address = host->master_;
     client.timeout = options.join_timeout;
+    client.credentials = credentials;
     ASSIGN_OR_RETURN(host->store_,
                      store::GrpcStore::Connect(std::move(client)));
     return host;
@@ -198,10 +206,15 @@ class Worker::StoreHost {
 
 absl::StatusOr<std::unique_ptr<Worker>> Worker::Start(WorkerOptions options) {
   ASSIGN_OR_RETURN(const store::StoreUrl url, Complete(options));
+  ASSIGN_OR_RETURN(
+      const std::shared_ptr<const net::Credentials> credentials,
+      net::Credentials::Create(
+          net::WithEnvironment(std::move(options.credentials)),
+          net::Identity{.job = options.job, .worker = options.name}));
   std::unique_ptr<StoreHost> host;
   store::Store* store = options.store;
   if (store == nullptr) {
-    ASSIGN_OR_RETURN(host, StoreHost::Join(options, url));
+    ASSIGN_OR_RETURN(host, StoreHost::Join(options, url, credentials));
     store = host->store();
   }
   std::unique_ptr<Worker> worker(
@@ -213,9 +226,12 @@ absl::StatusOr<std::unique_ptr<Worker>> Worker::Start(WorkerOptions options) {
   agent.world_size = options.world_size;
   agent.job = options.job;
   agent.store = store;
-  agent.transport = options.transport != nullptr
-                        ? std::move(options.transport)
-                        : std::make_unique<rpc::GrpcTransport>();
+  agent.transport =
+      options.transport != nullptr
+          ? std::move(options.transport)
+          : std::make_unique<rpc::GrpcTransport>(rpc::GrpcTransportOptions{
+                .credentials = credentials,
+                .allow_insecure_network = options.allow_insecure_network});
   agent.bind_address = options.bind_address;
   agent.advertise_address = options.advertise_address;
   agent.registry = options.registry != nullptr ? options.registry

@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "net/credentials.h"
 #include "rpc/agent.h"
 #include "rpc/agent_options.h"
 #include "rpc/function_registry.h"
@@ -48,8 +49,7 @@ struct WorkerOptions {
 
   // Jobs that share a store do not see each other.
   std::string job = "default";
-  // Where this worker serves. Off loopback peers would have to be
-  // authenticated.
+  // Where this worker serves. Off loopback TLS is needed.
   std::string bind_address = "127.0.0.1:0";
   // Takes the host of bind_address from this network interface, such as
   // "eth0". Environment: HAWSER_INTERFACE.
@@ -58,6 +58,12 @@ struct WorkerOptions {
   // bind_address: it serves on every address, or behind a translation of
   // addresses. Port 0 stands for the port it serves on.
   std::string advertise_address = {};
+  // What this worker proves to others and wants of them, for its calls and the
+  // store of rank 0: its certificate, which must be of this name and job, and
+  // the job's token. Environment: net::WithEnvironment.
+  net::CredentialsOptions credentials = {};
+  // Lets this worker, and the store of rank 0, listen anywhere without TLS.
+  bool allow_insecure_network = false;
   // Of calls that state none.
   absl::Duration timeout = absl::Seconds(60);
   // How long Start, and a graceful Shutdown, wait for the other workers.
@@ -68,7 +74,8 @@ struct WorkerOptions {
   // What is attached besides references, distributed autograd and optimizers,
   // such as one that hears of lost workers.
   std::vector<std::unique_ptr<rpc::Service>> services = {};
-  // What carries messages; gRPC, if null.
+  // What carries messages; gRPC, if null. One of the user's has credentials of
+  // its own.
   std::unique_ptr<rpc::Transport> transport = {};
 };
 
@@ -89,7 +96,12 @@ class Worker {
   //   kAlreadyExists     name or rank is taken; or, at rank 0, another process
   //                      listens at the master's port.
   //   kUnavailable       no store at that address.
-  //   kNotFound          there is no network interface of that name.
+  //   kNotFound          there is no network interface of that name, or no file
+  //                      of the credentials.
+  //   kFailedPrecondition  an address off loopback without TLS.
+  //   kPermissionDenied  others may read the key or the token.
+  //   kUnauthenticated   the store at the master's address does not accept this
+  //                      worker's certificate or token, or this worker its.
   //   kDeadlineExceeded  workers are missing, naming their ranks.
   static absl::StatusOr<std::unique_ptr<Worker>> Start(WorkerOptions options);
 

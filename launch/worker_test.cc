@@ -13,6 +13,8 @@
 #include "async/status_matchers.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "net/credentials.h"
+#include "net/test_credentials.h"
 #include "rpc/function.h"
 #include "rref/rref.h"
 #include "store/hash_store.h"
@@ -30,8 +32,10 @@ inline constexpr rpc::Function<int64_t(int64_t)> kTwice{"worker_test.Twice"};
 class WorkerTest : public testing::Test {
  protected:
   WorkerTest() {
-    for (const char* name : {"RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT",
-                             "HAWSER_INIT", "HAWSER_INTERFACE"}) {
+    for (const char* name :
+         {"RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "HAWSER_INIT",
+          "HAWSER_INTERFACE", "HAWSER_TLS_CERT", "HAWSER_TLS_KEY",
+          "HAWSER_TLS_CA", "HAWSER_TLS_CRL_DIR", "HAWSER_TOKEN_FILE"}) {
       unsetenv(name);
     }
     EXPECT_THAT(registry_.Register(kTwice, [](int64_t x) { return 2 * x; }),
@@ -188,6 +192,46 @@ TEST_F(WorkerTest, UrlsThatContradictAreRefused) {
   EXPECT_THAT(
       Worker::Start(std::move(no_port)),
       StatusIs(absl::StatusCode::kInvalidArgument, testing::HasSubstr("port")));
+}
+
+TEST_F(WorkerTest, JobRunsUnderTlsAndTokenAndRefusesOthers) {
+  net::TestAuthority authority;
+  net::TestAuthority other_authority;
+  const std::string token = authority.Write("token", std::string(64, 'a'));
+  auto options_of = [&](net::TestAuthority& issuer, int rank, int port) {
+    WorkerOptions options;
+    options.rank = rank;
+    options.master_port = port;
+    options.registry = &registry_;
+    options.credentials = issuer.Issue("worker" + std::to_string(rank));
+    options.credentials.token_path = token;
+    return options;
+  };
+  auto keeper = Worker::Start(options_of(authority, 0, 0));
+  ASSERT_THAT(keeper, IsOk());
+  const std::string master = (*keeper)->master();
+  const int port = std::stoi(master.substr(master.rfind(':') + 1));
+
+  auto guest = Worker::Start(options_of(authority, 1, port));
+  ASSERT_THAT(guest, IsOk());
+  EXPECT_THAT((*guest)->agent().Sync("worker0", kTwice, 4), IsOkAndHolds(8));
+
+  WorkerOptions wrong_token = options_of(authority, 2, port);
+  wrong_token.credentials.token_path =
+      authority.Write("wrong", std::string(64, 'b'));
+  EXPECT_THAT(Worker::Start(std::move(wrong_token)),
+              StatusIs(absl::StatusCode::kUnauthenticated,
+                       testing::HasSubstr("token")));
+  EXPECT_THAT(Worker::Start(options_of(other_authority, 3, port)),
+              StatusIs(absl::StatusCode::kUnauthenticated,
+                       testing::HasSubstr("handshake")));
+  WorkerOptions of_another = options_of(authority, 4, port);
+  of_another.name = "worker1";
+  EXPECT_THAT(Worker::Start(std::move(of_another)),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       testing::HasSubstr("hawser://default/worker4")));
+  EXPECT_THAT((*guest)->Shutdown(), IsOk());
+  EXPECT_THAT((*keeper)->Shutdown(), IsOk());
 }
 
 TEST_F(WorkerTest, MissingAndWrongSettingsAreNamed) {

@@ -10,7 +10,8 @@ absl::StatusOr<std::shared_ptr<Connection>> Peer::connection() {
   async::MutexLock lock(&mutex_);
   RETURN_IF_ERROR(lost_status_);
   if (connection_ == nullptr) {
-    ASSIGN_OR_RETURN(connection_, transport_->Connect(info_.address));
+    ASSIGN_OR_RETURN(connection_, transport_->Connect({.address = info_.address,
+                                                       .worker = info_.name}));
   }
   return connection_;
 }

@@ -32,6 +32,10 @@ class IncomingCall {
   virtual async::MonotonicTime deadline() const = 0;
   // Set when the caller gave up or its connection broke.
   virtual const std::shared_ptr<Cancellation>& cancellation() const = 0;
+  // kUnauthenticated, saying why, if the transport knows the caller, and knows
+  // that it is not `worker` of `job`.
+  virtual absl::Status CheckCaller(std::string_view job,
+                                   std::string_view worker) const = 0;
 
   // Payloads of an error status travel with it.
   virtual void Reply(absl::StatusOr<Payload> reply) = 0;
@@ -48,6 +52,14 @@ struct TransportMethod {
   std::function<void(std::unique_ptr<IncomingCall>)> handler;
   // Whether many calls at once are to be expected.
   bool hot = false;
+};
+
+// What a connection leads to.
+struct ConnectionTarget {
+  std::string address;
+  // The worker that must be there, where the transport can tell; any of the
+  // job, if empty.
+  std::string worker = {};
 };
 
 // A way to one address, connected when first used and again after it broke.
@@ -68,6 +80,8 @@ class Connection {
   //   kDeadlineExceeded   no answer by `deadline`.
   //   kCancelled          Cancel.
   //   kResourceExhausted  a message exceeds the transport's limit.
+  //   kUnauthenticated    one end does not accept the other's certificate or
+  //                       token.
   virtual CallId Call(std::string_view path, Payload request,
                       async::MonotonicTime deadline, Done done) = 0;
 
@@ -93,7 +107,7 @@ class Transport {
 
   // Does no input or output. Connections must be dropped before the transport.
   virtual absl::StatusOr<std::shared_ptr<Connection>> Connect(
-      std::string_view address) = 0;
+      const ConnectionTarget& target) = 0;
 
   // Stops serving and closes all connections with kCancelled. Returns when no
   // handler and no Done is running or will run; so not from one of them.

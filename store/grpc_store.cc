@@ -3,7 +3,6 @@
 #include <grpcpp/channel.h>
 #include <grpcpp/client_context.h>
 #include <grpcpp/create_channel.h>
-#include <grpcpp/security/credentials.h>
 
 #include <algorithm>
 #include <atomic>
@@ -13,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "async/random_source.h"
 #include "async/status_macros.h"
+#include "net/credentials.h"
 #include "proto/store.grpc.pb.h"
 #include "proto/store.pb.h"
 #include "store/grpc_lifetime.h"
@@ -29,11 +29,12 @@ constexpr absl::Duration kDiagnosisTimeout = absl::Milliseconds(100);
 
 class GrpcStore::Client {
  public:
-  explicit Client(const std::string& address)
+  Client(const std::string& address,
+         std::shared_ptr<const net::Credentials> credentials)
       : address_(address),
-        channel_(grpc::CreateCustomChannel(address,
-                                           grpc::InsecureChannelCredentials(),
-                                           internal::ClientSettings())),
+        credentials_(std::move(credentials)),
+        channel_(grpc::CreateCustomChannel(
+            address, credentials_->ForChannel(""), internal::ClientSettings())),
         stub_(v1::Store::NewStub(channel_)),
         id_(async::RandomSource::FromEntropy().Next() | 1) {}
 
@@ -44,7 +45,13 @@ class GrpcStore::Client {
                     async::MonotonicTime deadline) {
     return internal::CallUntilAnswered(
         *channel_, deadline, [&](grpc::ClientContext* context) {
-          return ((*stub_).*method)(context, request, reply);
+          credentials_->Sign(*context);
+          // With TLS a failed handshake is to be seen, not waited out.
+          context->set_wait_for_ready(!credentials_->has_tls());
+          const grpc::Status status =
+              ((*stub_).*method)(context, request, reply);
+          return internal::ToGrpc(
+              net::TranslateHandshakeError(internal::FromGrpc(status)));
         });
   }
 
@@ -81,6 +88,7 @@ class GrpcStore::Client {
 
  private:
   const std::string address_;
+  const std::shared_ptr<const net::Credentials> credentials_;
   const std::shared_ptr<grpc::Channel> channel_;
   const std::unique_ptr<Stub> stub_;
   const uint64_t id_;
@@ -99,7 +107,10 @@ absl::StatusOr<std::unique_ptr<GrpcStore>> GrpcStore::Connect(
                      absl::FormatDuration(options.timeout), " is negative"));
   }
   KeepGrpcLoaded();
-  auto client = std::make_unique<Client>(options.address);
+  auto client = std::make_unique<Client>(options.address,
+                                         options.credentials != nullptr
+                                             ? options.credentials
+                                             : net::Credentials::Insecure());
   const absl::Status status = client->Hello(
       async::AddDelay(std::chrono::steady_clock::now(), options.timeout));
   if (absl::IsDeadlineExceeded(status)) {

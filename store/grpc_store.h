@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "net/credentials.h"
 #include "store/store.h"
 
 namespace hawser::store {
@@ -19,6 +20,9 @@ struct GrpcStoreOptions {
   std::string address = {};
   // Of Connect, and of calls that state none.
   absl::Duration timeout = kDefaultTimeout;
+  // What the client proves to the server and wants of it, which is to be some
+  // worker of the job; nothing, if null.
+  std::shared_ptr<const net::Credentials> credentials = nullptr;
 };
 
 // A store in the memory of a StoreServer, reached over gRPC; limits are the
@@ -31,6 +35,8 @@ struct GrpcStoreOptions {
 //
 // Errors besides those of Store:
 //   kFailedPrecondition  the server was restarted: what it held is lost.
+//   kUnauthenticated     one end does not accept the other's certificate or
+//                        token.
 class GrpcStore final : public Store {
  public:
   // Connects and learns the server's limits. kUnavailable if no server

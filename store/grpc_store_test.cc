@@ -18,6 +18,8 @@
 #include "async/status_matchers.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "net/credentials.h"
+#include "net/test_credentials.h"
 #include "proto/store.grpc.pb.h"
 #include "proto/store.pb.h"
 #include "store/conformance.h"
@@ -106,6 +108,70 @@ TEST(StoreServerTest, OtherMachinesMustBeLetInKnowingly) {
       MustStart({.host = "0.0.0.0", .allow_insecure_network = true});
   const auto store = MustConnect(absl::StrCat("127.0.0.1:", server->port()));
   EXPECT_THAT(store->Set("k", "v"), IsOk());
+}
+
+TEST(StoreServerTest, WorkersOfTheJobReachItOverTls) {
+  net::TestAuthority authority;
+  const auto server = MustStart({.credentials = authority.Make("keeper")});
+  const auto store = GrpcStore::Connect(
+      {.address = server->address(), .credentials = authority.Make("w1")});
+  ASSERT_THAT(store, IsOk());
+  EXPECT_THAT((*store)->Set("k", "v"), IsOk());
+  EXPECT_THAT((*store)->Get("k"), IsOkAndHolds("v"));
+}
+
+TEST(StoreServerTest, OtherMachinesAreLetInWithTls) {
+  net::TestAuthority authority;
+  const auto server =
+      MustStart({.host = "0.0.0.0", .credentials = authority.Make("keeper")});
+  EXPECT_THAT(
+      GrpcStore::Connect({.address = absl::StrCat("127.0.0.1:", server->port()),
+                          .credentials = authority.Make("w1")}),
+      IsOk());
+}
+
+TEST(StoreServerTest, StrangersAreRefusedOverTls) {
+  net::TestAuthority authority;
+  net::TestAuthority other_authority;
+  const auto server = MustStart({.credentials = authority.Make("keeper")});
+  // Not waited for: the default timeout is minutes.
+  EXPECT_THAT(
+      GrpcStore::Connect({.address = server->address(),
+                          .credentials = other_authority.Make("w1")}),
+      StatusIs(absl::StatusCode::kUnauthenticated, HasSubstr("handshake")));
+  EXPECT_THAT(GrpcStore::Connect({.address = server->address(),
+                                  .timeout = absl::Milliseconds(300)}),
+              StatusIs(absl::StatusCode::kUnavailable));
+}
+
+TEST(StoreServerTest, TokenIsWantedOfEachCall) {
+  net::TestAuthority files;
+  const auto with_token = [&](char digit) {
+    net::CredentialsOptions options;
+    options.token_path = files.Write("token", std::string(64, digit));
+    return *net::Credentials::Create(options, std::nullopt);
+  };
+  const auto server = MustStart({.credentials = with_token('a')});
+  EXPECT_THAT(
+      GrpcStore::Connect({.address = server->address()}),
+      StatusIs(absl::StatusCode::kUnauthenticated, HasSubstr("no token")));
+  EXPECT_THAT(
+      GrpcStore::Connect(
+          {.address = server->address(), .credentials = with_token('b')}),
+      StatusIs(absl::StatusCode::kUnauthenticated, HasSubstr("not the job's")));
+  const auto store = GrpcStore::Connect(
+      {.address = server->address(), .credentials = with_token('a')});
+  ASSERT_THAT(store, IsOk());
+  EXPECT_THAT((*store)->Set("k", "v"), IsOk());
+
+  // Not only of the first call of a client.
+  const auto stub = v1::Store::NewStub(grpc::CreateChannel(
+      server->address(), grpc::InsecureChannelCredentials()));
+  grpc::ClientContext context;
+  v1::StoreSetRequest request;
+  v1::StoreSetReply reply;
+  EXPECT_EQ(stub->Set(&context, request, &reply).error_code(),
+            grpc::StatusCode::UNAUTHENTICATED);
 }
 
 TEST(StoreServerTest, ServersOfOneProcessAreSeparate) {

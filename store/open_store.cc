@@ -2,6 +2,7 @@
 
 #include <cstdlib>
 #include <string>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
@@ -34,46 +35,51 @@ absl::StatusOr<Endpoint> EndpointOfEnvironment() {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Store>> OpenStore(const StoreUrl& url,
-                                                 absl::Duration timeout) {
+                                                 OpenStoreOptions options) {
+  const absl::Duration timeout = options.timeout;
   switch (url.scheme) {
     case StoreUrl::Scheme::kEnv: {
       ASSIGN_OR_RETURN(const Endpoint endpoint, EndpointOfEnvironment());
       return GrpcStore::Connect(
-          {.address = ToString(endpoint), .timeout = timeout});
+          {.address = ToString(endpoint),
+           .timeout = timeout,
+           .credentials = std::move(options.credentials)});
     }
     case StoreUrl::Scheme::kTcp:
       return GrpcStore::Connect(
-          {.address = ToString(url.endpoint), .timeout = timeout});
+          {.address = ToString(url.endpoint),
+           .timeout = timeout,
+           .credentials = std::move(options.credentials)});
     case StoreUrl::Scheme::kFile:
       return FileStore::Open({.path = url.path,
                               .num_members = url.world_size.value_or(0),
                               .timeout = timeout});
     case StoreUrl::Scheme::kEtcd: {
-      EtcdStoreOptions options;
-      options.address = ToString(url.endpoint);
-      if (!url.prefix.empty()) options.prefix = url.prefix;
-      options.timeout = timeout;
-      return EtcdStore::Connect(std::move(options));
+      EtcdStoreOptions etcd;
+      etcd.address = ToString(url.endpoint);
+      if (!url.prefix.empty()) etcd.prefix = url.prefix;
+      etcd.timeout = timeout;
+      return EtcdStore::Connect(std::move(etcd));
     }
     case StoreUrl::Scheme::kRedis: {
-      RedisStoreOptions options;
-      options.host = url.endpoint.host;
-      options.port = url.endpoint.port;
-      options.username = url.username;
-      options.password = url.password;
-      options.database = url.database;
-      if (!url.prefix.empty()) options.prefix = url.prefix;
-      options.timeout = timeout;
-      return RedisStore::Connect(std::move(options));
+      RedisStoreOptions redis;
+      redis.host = url.endpoint.host;
+      redis.port = url.endpoint.port;
+      redis.username = url.username;
+      redis.password = url.password;
+      redis.database = url.database;
+      if (!url.prefix.empty()) redis.prefix = url.prefix;
+      redis.timeout = timeout;
+      return RedisStore::Connect(std::move(redis));
     }
   }
   return absl::InternalError("a scheme that no store has");
 }
 
 absl::StatusOr<std::unique_ptr<Store>> OpenStore(std::string_view url,
-                                                 absl::Duration timeout) {
+                                                 OpenStoreOptions options) {
   ASSIGN_OR_RETURN(const StoreUrl parsed, ParseStoreUrl(url));
-  return OpenStore(parsed, timeout);
+  return OpenStore(parsed, std::move(options));
 }
 
 }  // namespace hawser::store

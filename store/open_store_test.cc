@@ -12,6 +12,7 @@
 #include "async/status_matchers.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "net/test_credentials.h"
 #include "store/internal/server_process.h"
 #include "store/store_server.h"
 
@@ -67,6 +68,16 @@ TEST(OpenStoreTest, EnvReadsTheEnvironment) {
   ExpectShared("env://", server->address());
 }
 
+TEST(OpenStoreTest, TcpTakesCredentials) {
+  net::TestAuthority authority;
+  const auto server = MustStart({.credentials = authority.Make("keeper")});
+  const std::string url = absl::StrCat("tcp://", server->address());
+  EXPECT_THAT(OpenStore(url, {.credentials = authority.Make("w1")}), IsOk());
+  net::TestAuthority other;
+  EXPECT_THAT(OpenStore(url, {.credentials = other.Make("w1")}),
+              StatusIs(absl::StatusCode::kUnauthenticated));
+}
+
 TEST(OpenStoreTest, FileIsDeletedByTheLastOfItsMembers) {
   const std::string path = testing::TempDir() + "/open_store_file";
   ExpectShared(absl::StrCat("file://", path, "?world_size=2"), "file store");
@@ -87,8 +98,9 @@ TEST(OpenStoreTest, RedisTakesPasswordDatabaseAndPrefix) {
 TEST(OpenStoreTest, WrongUrlsAndAbsentServersAreErrors) {
   EXPECT_THAT(OpenStore("ftp://h"),
               StatusIs(absl::StatusCode::kInvalidArgument));
-  EXPECT_THAT(OpenStore("tcp://127.0.0.1:1", absl::Milliseconds(100)),
-              StatusIs(absl::StatusCode::kUnavailable));
+  EXPECT_THAT(
+      OpenStore("tcp://127.0.0.1:1", {.timeout = absl::Milliseconds(100)}),
+      StatusIs(absl::StatusCode::kUnavailable));
 }
 
 }  // namespace

@@ -1,6 +1,5 @@
 #include "store/store_server.h"
 
-#include <grpcpp/security/server_credentials.h>
 #include <grpcpp/server.h>
 #include <grpcpp/server_builder.h>
 
@@ -13,6 +12,8 @@
 #include "async/future.h"
 #include "async/random_source.h"
 #include "async/status_macros.h"
+#include "net/credentials.h"
+#include "net/insecure_network_warning.h"
 #include "proto/store.grpc.pb.h"
 #include "proto/store.pb.h"
 #include "store/endpoint.h"
@@ -60,8 +61,10 @@ class WaitReactor final : public grpc::ServerUnaryReactor {
 // Translates between messages and the table.
 class Service final : public v1::Store::CallbackService {
  public:
-  explicit Service(StoreLimits limits)
+  Service(StoreLimits limits,
+          std::shared_ptr<const net::Credentials> credentials)
       : limits_(limits),
+        credentials_(std::move(credentials)),
         incarnation_(async::RandomSource::FromEntropy().Next() | 1),
         table_(limits),
         changes_(kMaxReplies, kMaxReplyBytes) {}
@@ -76,6 +79,8 @@ class Service final : public v1::Store::CallbackService {
 
   Reactor* Hello(Context* context, const v1::StoreHelloRequest*,
                  v1::StoreHelloReply* reply) override {
+    absl::Status admitted = credentials_->CheckCall(*context);
+    if (!admitted.ok()) return Answer(context, admitted);
     reply->set_server_incarnation(incarnation_);
     reply->set_max_key_bytes(limits_.max_key_bytes);
     reply->set_max_value_bytes(limits_.max_value_bytes);
@@ -132,7 +137,7 @@ class Service final : public v1::Store::CallbackService {
 
   Reactor* Get(Context* context, const v1::StoreGetRequest* request,
                v1::StoreGetReply* reply) override {
-    const absl::Status status = CheckIncarnation(*request);
+    const absl::Status status = Admit(context, *request);
     if (!status.ok()) return Answer(context, status);
     return new WaitReactor(table_.WhenPresent({request->key()}),
                            [reply](const std::vector<std::string>& values) {
@@ -142,7 +147,7 @@ class Service final : public v1::Store::CallbackService {
 
   Reactor* Wait(Context* context, const v1::StoreWaitRequest* request,
                 v1::StoreWaitReply*) override {
-    const absl::Status status = CheckIncarnation(*request);
+    const absl::Status status = Admit(context, *request);
     if (!status.ok() || request->keys().empty()) return Answer(context, status);
     return new WaitReactor(
         table_.WhenPresent({request->keys().begin(), request->keys().end()}),
@@ -151,7 +156,7 @@ class Service final : public v1::Store::CallbackService {
 
   Reactor* Check(Context* context, const v1::StoreCheckRequest* request,
                  v1::StoreCheckReply* reply) override {
-    const absl::Status status = CheckIncarnation(*request);
+    const absl::Status status = Admit(context, *request);
     if (!status.ok()) return Answer(context, status);
     const std::vector<std::string> keys(request->keys().begin(),
                                         request->keys().end());
@@ -163,7 +168,7 @@ class Service final : public v1::Store::CallbackService {
 
   Reactor* NumKeys(Context* context, const v1::StoreNumKeysRequest* request,
                    v1::StoreNumKeysReply* reply) override {
-    const absl::Status status = CheckIncarnation(*request);
+    const absl::Status status = Admit(context, *request);
     if (status.ok()) reply->set_num_keys(table_.NumKeys());
     return Answer(context, status);
   }
@@ -175,7 +180,8 @@ class Service final : public v1::Store::CallbackService {
   }
 
   template <class Request>
-  absl::Status CheckIncarnation(const Request& request) const {
+  absl::Status Admit(const Context* context, const Request& request) const {
+    RETURN_IF_ERROR(credentials_->CheckCall(*context));
     if (request.server_incarnation() == incarnation_) return absl::OkStatus();
     return absl::FailedPreconditionError(
         "the store server was restarted and what it held is lost: start the "
@@ -186,7 +192,7 @@ class Service final : public v1::Store::CallbackService {
   template <class Request, class Reply, class Apply>
   Reactor* Change(Context* context, const Request& request, Reply* reply,
                   Apply apply) {
-    absl::Status status = CheckIncarnation(request);
+    absl::Status status = Admit(context, request);
     if (status.ok() && (request.request_id().client() == 0 ||
                         request.request_id().sequence() == 0)) {
       status = absl::InvalidArgumentError(
@@ -210,6 +216,7 @@ class Service final : public v1::Store::CallbackService {
   }
 
   const StoreLimits limits_;
+  const std::shared_ptr<const net::Credentials> credentials_;
   const uint64_t incarnation_;
   KeyValueTable table_;
   RecentChanges changes_;
@@ -219,14 +226,20 @@ class Service final : public v1::Store::CallbackService {
 
 class StoreServer::Impl {
  public:
-  explicit Impl(StoreLimits limits) : service_(limits) {}
+  explicit Impl(const StoreServerOptions& options)
+      : credentials_(options.credentials != nullptr
+                         ? options.credentials
+                         : net::Credentials::Insecure()),
+        service_(options.limits, credentials_) {}
+
+  const net::Credentials& credentials() const { return *credentials_; }
 
   // The port, 0 if that failed.
   int Listen(const std::string& address, const StoreLimits& limits) {
     int port = 0;
     grpc::ServerBuilder builder;
     internal::ApplyServerSettings(limits, &builder);
-    builder.AddListeningPort(address, grpc::InsecureServerCredentials(), &port);
+    builder.AddListeningPort(address, credentials_->ForServer(), &port);
     builder.RegisterService(&service_);
     server_ = builder.BuildAndStart();
     return server_ == nullptr ? 0 : port;
@@ -237,25 +250,36 @@ class StoreServer::Impl {
     if (server_ != nullptr) server_->Shutdown(std::chrono::system_clock::now());
   }
 
+  void WarnOf(const std::string& address) {
+    warning_ = std::make_unique<net::InsecureNetworkWarning>(address);
+  }
+
   StoreServerStats stats() const { return service_.stats(); }
 
  private:
+  const std::shared_ptr<const net::Credentials> credentials_;
+  std::unique_ptr<net::InsecureNetworkWarning> warning_;
   Service service_;
   std::unique_ptr<grpc::Server> server_;
 };
 
 absl::StatusOr<std::unique_ptr<StoreServer>> StoreServer::Start(
     StoreServerOptions options) {
-  RETURN_IF_ERROR(internal::CheckListenAddress(
-      options.host, options.port,
-      /*only_loopback=*/!options.allow_insecure_network));
   KeepGrpcLoaded();
-  auto impl = std::make_unique<Impl>(options.limits);
+  auto impl = std::make_unique<Impl>(options);
   const std::string wanted = ToString(Endpoint{options.host, options.port});
+  ASSIGN_OR_RETURN(const bool loopback,
+                   internal::CheckListenAddress(options.host, options.port));
+  if (!loopback && !options.allow_insecure_network) {
+    RETURN_IF_ERROR(impl->credentials().CheckMayListen(wanted));
+  }
   const int port = impl->Listen(wanted, options.limits);
   if (port == 0) {
     return absl::UnavailableError(
         absl::StrCat("cannot listen on ", wanted, ": gRPC refuses it"));
+  }
+  if (!loopback && !impl->credentials().has_tls()) {
+    impl->WarnOf(ToString(Endpoint{options.host, port}));
   }
   return std::unique_ptr<StoreServer>(new StoreServer(
       ToString(Endpoint{options.host, port}), port, std::move(impl)));

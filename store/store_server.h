@@ -6,6 +6,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "net/credentials.h"
 #include "store/store_limits.h"
 
 namespace hawser::store {
@@ -15,9 +16,11 @@ struct StoreServerOptions {
   std::string host = "127.0.0.1";
   // 0 lets the system choose; see StoreServer::port().
   int port = 0;
-  // Connections are neither encrypted nor authenticated, so that other
+  // What the server proves to clients and wants of them; nothing, if null.
+  std::shared_ptr<const net::Credentials> credentials = nullptr;
+  // Without TLS anybody who reaches the server can use it, so that other
   // machines can only be let in knowingly: required where `host` is not
-  // loopback.
+  // loopback. Warns once a minute.
   bool allow_insecure_network = false;
   StoreLimits limits = {};
 };
@@ -38,7 +41,7 @@ class StoreServer {
   //   kAlreadyExists       another process listens there.
   //   kInvalidArgument     no such host, or port not within 0..65535.
   //   kPermissionDenied    the port needs privileges.
-  //   kFailedPrecondition  not loopback, without `allow_insecure_network`.
+  //   kFailedPrecondition  not loopback, without TLS.
   //   kUnavailable         gRPC could not listen.
   static absl::StatusOr<std::unique_ptr<StoreServer>> Start(
       StoreServerOptions options);

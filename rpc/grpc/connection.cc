@@ -56,6 +56,7 @@ class GrpcConnection::ActiveCall final : public CompletionEvent {
     if (deadline != async::kNever) {
       context_.set_deadline(ToGrpcTime(deadline));
     }
+    connection_->credentials_->Sign(context_);
     reader_ = lane_->stub->PrepareUnaryCall(
         &context_, path, ToByteBuffer(request), connection_->queue_);
     reader_->StartCall();
@@ -83,7 +84,7 @@ class GrpcConnection::ActiveCall final : public CompletionEvent {
         status_.error_code() == ::grpc::StatusCode::CANCELLED) {
       return *closed;
     }
-    absl::Status error = FromGrpcStatus(status_);
+    absl::Status error = net::TranslateHandshakeError(FromGrpcStatus(status_));
     if (absl::IsResourceExhausted(error) &&
         absl::StrContains(error.message(), "larger than max")) {
       return absl::ResourceExhaustedError(absl::StrCat(
@@ -105,13 +106,15 @@ class GrpcConnection::ActiveCall final : public CompletionEvent {
       reader_;
 };
 
-GrpcConnection::GrpcConnection(MakeChannel make_channel,
-                               ::grpc::CompletionQueue* queue,
-                               std::shared_ptr<Gate> gate,
-                               size_t max_message_bytes)
+GrpcConnection::GrpcConnection(
+    MakeChannel make_channel, ::grpc::CompletionQueue* queue,
+    std::shared_ptr<Gate> gate,
+    std::shared_ptr<const net::Credentials> credentials,
+    size_t max_message_bytes)
     : make_channel_(std::move(make_channel)),
       queue_(queue),
       gate_(std::move(gate)),
+      credentials_(std::move(credentials)),
       max_message_bytes_(max_message_bytes) {}
 
 // Calls keep their connection: there are none.

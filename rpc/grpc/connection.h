@@ -17,6 +17,7 @@
 #include "grpcpp/channel.h"
 #include "grpcpp/completion_queue.h"
 #include "grpcpp/generic/generic_stub.h"
+#include "net/credentials.h"
 #include "rpc/gate.h"
 #include "rpc/transport.h"
 
@@ -31,9 +32,11 @@ class GrpcConnection final
   using MakeChannel = std::function<std::shared_ptr<::grpc::Channel>()>;
 
   // `gate` is passed by whatever begins an operation on `queue`; it is closed
-  // before the queue is shut down.
+  // before the queue is shut down. `credentials` sign each call.
   GrpcConnection(MakeChannel make_channel, ::grpc::CompletionQueue* queue,
-                 std::shared_ptr<Gate> gate, size_t max_message_bytes);
+                 std::shared_ptr<Gate> gate,
+                 std::shared_ptr<const net::Credentials> credentials,
+                 size_t max_message_bytes);
   ~GrpcConnection() override;
 
   CallId Call(std::string_view path, Payload request,
@@ -56,6 +59,7 @@ class GrpcConnection final
   const MakeChannel make_channel_;
   ::grpc::CompletionQueue* const queue_;
   const std::shared_ptr<Gate> gate_;
+  const std::shared_ptr<const net::Credentials> credentials_;
   const size_t max_message_bytes_;
 
   async::Mutex mutex_;

@@ -126,6 +126,17 @@ class GrpcServer::ActiveCall final
     return ToPayload(parts_->request);
   }
 
+  absl::Status CheckCaller(std::string_view job, std::string_view worker) {
+    if (!credentials_->has_tls()) return absl::OkStatus();
+    async::MutexLock lock(&mutex_);
+    if (!parts_.has_value()) {
+      return absl::UnavailableError("the transport was shut down");
+    }
+    return credentials_->CheckCaller(
+        parts_->context,
+        {.job = std::string(job), .worker = std::string(worker)});
+  }
+
   async::MonotonicTime deadline() const { return deadline_; }
   const std::shared_ptr<Cancellation>& cancellation() const {
     return cancellation_;
@@ -200,6 +211,8 @@ class GrpcServer::ActiveCall final
   const size_t max_message_bytes_ = server_.max_message_bytes_;
   const std::shared_ptr<Gate> gate_ = server_.gate_;
   const std::shared_ptr<Registry> registry_ = server_.registry_;
+  const std::shared_ptr<const net::Credentials> credentials_ =
+      server_.credentials_;
   const int method_;
   const std::shared_ptr<Cancellation> cancellation_ =
       std::make_shared<Cancellation>();
@@ -232,6 +245,10 @@ class GrpcServer::Handle final : public IncomingCall {
   const std::shared_ptr<Cancellation>& cancellation() const override {
     return call_->cancellation();
   }
+  absl::Status CheckCaller(std::string_view job,
+                           std::string_view worker) const override {
+    return call_->CheckCaller(job, worker);
+  }
   void Reply(absl::StatusOr<Payload> reply) override {
     HAWSER_CHECK(!std::exchange(answered_, true)) << "answered twice";
     call_->Reply(std::move(reply));
@@ -258,6 +275,11 @@ void GrpcServer::ActiveCall::OnArrived(bool ok) {
     CutOff();
     return;
   }
+  if (absl::Status refused = credentials_->CheckCall(parts_->context);
+      !refused.ok()) {
+    Reply(std::move(refused));
+    return;
+  }
   server_.methods_[method_].handler(
       std::make_unique<Handle>(shared_from_this()));
 }
@@ -269,11 +291,14 @@ void GrpcServer::ActiveCall::OnDone(bool) {
 GrpcServer::GrpcServer(std::vector<TransportMethod> methods,
                        ::grpc::ServerBuilder& builder,
                        ::grpc::ServerCompletionQueue* queue,
-                       std::shared_ptr<Gate> gate, size_t max_message_bytes)
+                       std::shared_ptr<Gate> gate,
+                       std::shared_ptr<const net::Credentials> credentials,
+                       size_t max_message_bytes)
     : methods_(std::move(methods)),
       service_(methods_),
       queue_(queue),
       gate_(std::move(gate)),
+      credentials_(std::move(credentials)),
       max_message_bytes_(max_message_bytes),
       registry_(std::make_shared<Registry>()) {
   builder.RegisterService(&service_);

@@ -13,6 +13,7 @@
 #include "grpcpp/impl/service_type.h"
 #include "grpcpp/server.h"
 #include "grpcpp/server_builder.h"
+#include "net/credentials.h"
 #include "rpc/gate.h"
 #include "rpc/transport.h"
 
@@ -36,10 +37,12 @@ class GrpcMethods final : public ::grpc::Service {
 class GrpcServer {
  public:
   // Adds itself to `builder`, which builds the server after that. `gate` is
-  // passed by whatever begins an operation on `queue`.
+  // passed by whatever begins an operation on `queue`. Calls that
+  // `credentials` do not admit are refused before a handler sees them.
   GrpcServer(std::vector<TransportMethod> methods,
              ::grpc::ServerBuilder& builder,
              ::grpc::ServerCompletionQueue* queue, std::shared_ptr<Gate> gate,
+             std::shared_ptr<const net::Credentials> credentials,
              size_t max_message_bytes);
   ~GrpcServer();
 
@@ -67,6 +70,7 @@ class GrpcServer {
   GrpcMethods service_;
   ::grpc::ServerCompletionQueue* const queue_;
   const std::shared_ptr<Gate> gate_;
+  const std::shared_ptr<const net::Credentials> credentials_;
   const size_t max_message_bytes_;
   std::unique_ptr<::grpc::Server> server_;
   const std::shared_ptr<Registry> registry_;

@@ -14,10 +14,9 @@
 #include "async/mutex.h"
 #include "grpc/compression.h"
 #include "grpcpp/create_channel.h"
-#include "grpcpp/security/credentials.h"
-#include "grpcpp/security/server_credentials.h"
 #include "grpcpp/server_builder.h"
 #include "grpcpp/support/channel_arguments.h"
+#include "net/insecure_network_warning.h"
 #include "rpc/grpc/connection.h"
 #include "rpc/grpc/loopback_socket.h"
 #include "rpc/grpc/poller.h"
@@ -131,7 +130,11 @@ void Configure(::grpc::ServerBuilder& builder, int max_message_bytes) {
 
 class GrpcTransport::Impl {
  public:
-  explicit Impl(GrpcTransportOptions options) : options_(options) {
+  explicit Impl(GrpcTransportOptions options)
+      : options_(std::move(options)),
+        credentials_(options_.credentials != nullptr
+                         ? options_.credentials
+                         : net::Credentials::Insecure()) {
     store::KeepGrpcLoaded();
     RaiseOpenFileLimit();
   }
@@ -139,11 +142,12 @@ class GrpcTransport::Impl {
   absl::StatusOr<std::string> Listen(absl::string_view address,
                                      std::vector<TransportMethod> methods);
   absl::StatusOr<std::shared_ptr<Connection>> Connect(
-      absl::string_view address);
+      const ConnectionTarget& target);
   void Shutdown();
 
  private:
   const GrpcTransportOptions options_;
+  const std::shared_ptr<const net::Credentials> credentials_;
   // Passed by what begins an operation on the queue.
   const std::shared_ptr<Gate> gate_ = std::make_shared<Gate>();
 
@@ -151,6 +155,7 @@ class GrpcTransport::Impl {
   bool shut_down_ ABSL_GUARDED_BY(mutex_) = false;
   // One queue for both directions: threads that serve also take replies.
   std::unique_ptr<Poller> poller_ ABSL_GUARDED_BY(mutex_);
+  std::unique_ptr<net::InsecureNetworkWarning> warning_ ABSL_GUARDED_BY(mutex_);
   std::unique_ptr<GrpcServer> server_ ABSL_GUARDED_BY(mutex_);
   std::vector<std::weak_ptr<GrpcConnection>> connections_
       ABSL_GUARDED_BY(mutex_);
@@ -160,12 +165,13 @@ class GrpcTransport::Impl {
 
 absl::StatusOr<std::string> GrpcTransport::Impl::Listen(
     absl::string_view address, std::vector<TransportMethod> methods) {
-  if (!IsLoopback(address)) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "'", address,
-        "' is not a loopback address: without TLS anybody who reaches it could "
-        "call this worker; use \"127.0.0.1:PORT\", \"[::1]:PORT\" or "
-        "\"unix:/PATH\""));
+  const bool exposed = !IsLoopback(address);
+  if (exposed && !options_.allow_insecure_network) {
+    if (absl::Status status = credentials_->CheckMayListen(
+            std::string_view(address.data(), address.size()));
+        !status.ok()) {
+      return status;
+    }
   }
   async::MutexLock lock(&mutex_);
   if (shut_down_ || poller_ != nullptr) {
@@ -177,13 +183,13 @@ absl::StatusOr<std::string> GrpcTransport::Impl::Listen(
   Configure(builder, max_message_bytes);
   UseLoopbackCongestionControl(builder);
   int port = 0;
-  builder.AddListeningPort(std::string(address),
-                           ::grpc::InsecureServerCredentials(), &port);
+  builder.AddListeningPort(std::string(address), credentials_->ForServer(),
+                           &port);
   std::unique_ptr<::grpc::ServerCompletionQueue> queue =
       builder.AddCompletionQueue();
-  auto server =
-      std::make_unique<GrpcServer>(std::move(methods), builder, queue.get(),
-                                   gate_, options_.max_message_bytes);
+  auto server = std::make_unique<GrpcServer>(std::move(methods), builder,
+                                             queue.get(), gate_, credentials_,
+                                             options_.max_message_bytes);
   std::unique_ptr<::grpc::Server> built = builder.BuildAndStart();
   if (built == nullptr || port == 0) {
     if (built != nullptr) built->Shutdown();
@@ -196,6 +202,10 @@ absl::StatusOr<std::string> GrpcTransport::Impl::Listen(
         absl::StrCat("cannot serve at '", address,
                      "': the address is in use or not of this machine"));
   }
+  if (exposed && !credentials_->has_tls()) {
+    warning_ =
+        std::make_unique<net::InsecureNetworkWarning>(WithPort(address, port));
+  }
   server->Start(std::move(built));
   server_ = std::move(server);
   poller_ =
@@ -204,7 +214,7 @@ absl::StatusOr<std::string> GrpcTransport::Impl::Listen(
 }
 
 absl::StatusOr<std::shared_ptr<Connection>> GrpcTransport::Impl::Connect(
-    absl::string_view address) {
+    const ConnectionTarget& target) {
   async::MutexLock lock(&mutex_);
   if (shut_down_) {
     return absl::CancelledError("the transport was shut down");
@@ -214,15 +224,15 @@ absl::StatusOr<std::shared_ptr<Connection>> GrpcTransport::Impl::Connect(
         std::make_unique<Poller>(std::make_unique<::grpc::CompletionQueue>(),
                                  options_.num_polling_threads);
   }
-  auto make_channel = [target = std::string(address),
+  auto make_channel = [target, credentials = credentials_,
                        limit = ToIntLimit(options_.max_message_bytes)] {
     ::grpc::ChannelArguments arguments = ChannelArgumentsFor(limit);
-    if (IsLoopback(target)) UseLoopbackCongestionControl(arguments);
+    if (IsLoopback(target.address)) UseLoopbackCongestionControl(arguments);
     return ::grpc::CreateCustomChannel(
-        target, ::grpc::InsecureChannelCredentials(), arguments);
+        target.address, credentials->ForChannel(target.worker), arguments);
   };
   auto connection = std::make_shared<GrpcConnection>(
-      std::move(make_channel), poller_->queue(), gate_,
+      std::move(make_channel), poller_->queue(), gate_, credentials_,
       options_.max_message_bytes);
   std::erase_if(connections_, [](const auto& weak) { return weak.expired(); });
   connections_.push_back(connection);
@@ -260,7 +270,7 @@ void GrpcTransport::Impl::Shutdown() {
 }
 
 GrpcTransport::GrpcTransport(GrpcTransportOptions options)
-    : impl_(std::make_unique<Impl>(options)) {}
+    : impl_(std::make_unique<Impl>(std::move(options))) {}
 
 GrpcTransport::~GrpcTransport() { Shutdown(); }
 
@@ -271,8 +281,8 @@ absl::StatusOr<std::string> GrpcTransport::Listen(
 }
 
 absl::StatusOr<std::shared_ptr<Connection>> GrpcTransport::Connect(
-    std::string_view address) {
-  return impl_->Connect(absl::string_view(address.data(), address.size()));
+    const ConnectionTarget& target) {
+  return impl_->Connect(target);
 }
 
 void GrpcTransport::Shutdown() { impl_->Shutdown(); }

@@ -10,11 +10,17 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "net/credentials.h"
 #include "rpc/transport.h"
 
 namespace hawser::rpc {
 
 struct GrpcTransportOptions {
+  // What this worker proves to others and wants of them; nothing, if null.
+  std::shared_ptr<const net::Credentials> credentials = nullptr;
+  // Lets Listen take any address without TLS, and warns once a minute: for
+  // networks in which every machine is trusted.
+  bool allow_insecure_network = false;
   // The longest message that is sent or taken. The same at both ends.
   size_t max_message_bytes = size_t{512} << 20;
   // Threads that wait for messages, and run callbacks of futures and functions
@@ -24,13 +30,13 @@ struct GrpcTransportOptions {
   int num_polling_threads = 1;
 };
 
-// Addresses are "host:port", "[v6]:port" and "unix:/path". Only loopback
-// addresses and Unix sockets may be listened at: peers are not authenticated.
-// Port 0 is any free one. Raises the process's limit on open files.
+// Addresses are "host:port", "[v6]:port" and "unix:/path". Without TLS only
+// loopback addresses and Unix sockets may be listened at. Port 0 is any free
+// one. Raises the process's limit on open files.
 //
 // Errors of Listen:
-//   kInvalidArgument  not a loopback address.
-//   kUnavailable      the address is in use or not of this machine.
+//   kFailedPrecondition  not a loopback address, without TLS.
+//   kUnavailable         the address is in use or not of this machine.
 class GrpcTransport final : public Transport {
  public:
   explicit GrpcTransport(GrpcTransportOptions options = {});
@@ -39,7 +45,7 @@ class GrpcTransport final : public Transport {
   absl::StatusOr<std::string> Listen(
       std::string_view address, std::vector<TransportMethod> methods) override;
   absl::StatusOr<std::shared_ptr<Connection>> Connect(
-      std::string_view address) override;
+      const ConnectionTarget& target) override;
   void Shutdown() override;
 
  private:

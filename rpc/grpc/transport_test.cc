@@ -24,6 +24,8 @@
 #include "grpcpp/generic/generic_stub.h"
 #include "grpcpp/security/credentials.h"
 #include "gtest/gtest.h"
+#include "net/credentials.h"
+#include "net/test_credentials.h"
 
 namespace hawser::rpc {
 namespace {
@@ -34,6 +36,7 @@ using ::hawser::async::StatusIs;
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 using Reply = absl::StatusOr<std::string>;
 
@@ -93,7 +96,17 @@ class GrpcTransportTest : public testing::Test {
                          .hot = false}});
     ASSERT_THAT(address, IsOk());
     address_ = *address;
-    connection_ = *client_.Connect(address_);
+    connection_ = *client_.Connect({address_});
+  }
+
+  // One call of Echo by a transport of its own.
+  absl::StatusOr<std::string> Echo(
+      std::shared_ptr<const net::Credentials> credentials,
+      const std::string& worker = "") {
+    GrpcTransport client({.credentials = std::move(credentials)});
+    std::shared_ptr<Connection> connection =
+        *client.Connect({.address = address_, .worker = worker});
+    return Call(*connection, "/t.T/Echo", "x").Wait();
   }
 
   void AwaitHeld(size_t count) {
@@ -263,7 +276,7 @@ TEST_F(GrpcTransportTest, ShutdownEndsOwnCalls) {
   EXPECT_THAT(reply.Wait(), StatusIs(absl::StatusCode::kCancelled));
   EXPECT_THAT(Call(*connection_, "/t.T/Echo", "").Wait(),
               StatusIs(absl::StatusCode::kCancelled));
-  EXPECT_THAT(client_.Connect(address_),
+  EXPECT_THAT(client_.Connect({address_}),
               StatusIs(absl::StatusCode::kCancelled));
 }
 
@@ -279,7 +292,7 @@ TEST_F(GrpcTransportTest, MessagesAboveTheLimitSaySo) {
                                      AllOf(HasSubstr("3000"), HasSubstr("1000"),
                                            HasSubstr("max_message_bytes"))));
   GrpcTransport small({.max_message_bytes = 1000});
-  std::shared_ptr<Connection> connection = *small.Connect(address_);
+  std::shared_ptr<Connection> connection = *small.Connect({address_});
   EXPECT_THAT(Call(*connection, "/t.T/Echo", std::string(2000, 'x')).Wait(),
               StatusIs(absl::StatusCode::kResourceExhausted,
                        AllOf(HasSubstr("2000"), HasSubstr("1000"))));
@@ -313,11 +326,80 @@ TEST_F(GrpcTransportTest, OnlyLoopbackIsServed) {
        {"0.0.0.0:0", "[::]:0", "10.0.0.1:0", "example.com:80",
         "127.0.0.1.example.com:80", "127.1.2.3.4:1", ":0", "", "*:1"}) {
     GrpcTransport transport;
-    EXPECT_THAT(
-        transport.Listen(address, {}),
-        StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("loopback")))
+    EXPECT_THAT(transport.Listen(address, {}),
+                StatusIs(absl::StatusCode::kFailedPrecondition,
+                         AllOf(HasSubstr("loopback"),
+                               HasSubstr("allow_insecure_network"))))
         << address;
   }
+}
+
+TEST_F(GrpcTransportTest, OtherAddressesAreServedWithTlsOrKnowingly) {
+  net::TestAuthority authority;
+  GrpcTransport encrypted({.credentials = authority.Make("ps0")});
+  EXPECT_THAT(encrypted.Listen("0.0.0.0:0", {}), IsOk());
+  GrpcTransport open({.allow_insecure_network = true});
+  testing::internal::CaptureStderr();
+  EXPECT_THAT(open.Listen("0.0.0.0:0", {}), IsOk());
+  open.Shutdown();
+  EXPECT_THAT(testing::internal::GetCapturedStderr(), HasSubstr("WARNING"));
+}
+
+TEST_F(GrpcTransportTest, TlsProvesBothEnds) {
+  net::TestAuthority authority;
+  Serve({.credentials = authority.Make("ps0")});
+  EXPECT_THAT(Echo(authority.Make("w1"), "ps0"), IsOkAndHolds("x"));
+  // What took the address of the worker that is wanted.
+  EXPECT_THAT(Echo(authority.Make("w1"), "ps1"),
+              StatusIs(absl::StatusCode::kUnauthenticated,
+                       AllOf(HasSubstr("hawser://default/ps0"),
+                             HasSubstr("hawser://default/ps1"))));
+}
+
+TEST_F(GrpcTransportTest, TlsRefusesOtherAuthorities) {
+  net::TestAuthority authority;
+  net::TestAuthority other;
+  Serve({.credentials = authority.Make("ps0")});
+  EXPECT_THAT(
+      Echo(other.Make("w1"), "ps0"),
+      StatusIs(absl::StatusCode::kUnauthenticated, HasSubstr("handshake")));
+  EXPECT_THAT(Echo(nullptr), StatusIs(absl::StatusCode::kUnavailable));
+}
+
+TEST_F(GrpcTransportTest, CallerIsWhoItsCertificateSays) {
+  net::TestAuthority authority;
+  Serve({.credentials = authority.Make("ps0")});
+  GrpcTransport client({.credentials = authority.Make("w1")});
+  std::shared_ptr<Connection> connection =
+      *client.Connect({.address = address_, .worker = "ps0"});
+  async::Future<std::string> reply = Call(*connection, "/t.T/Hold", "");
+  AwaitHeld(1);
+  EXPECT_THAT(held_[0]->CheckCaller("default", "w1"), IsOk());
+  EXPECT_THAT(held_[0]->CheckCaller("default", "w2"),
+              StatusIs(absl::StatusCode::kUnauthenticated,
+                       AllOf(HasSubstr("hawser://default/w1"),
+                             HasSubstr("hawser://default/w2"))));
+  EXPECT_THAT(held_[0]->CheckCaller("other", "w1"),
+              StatusIs(absl::StatusCode::kUnauthenticated));
+  held_[0]->Reply(Payload("done"));
+  EXPECT_THAT(reply.Wait(), IsOkAndHolds("done"));
+}
+
+TEST_F(GrpcTransportTest, TokenIsWantedOfEachCall) {
+  net::TestAuthority files;
+  const auto with_token = [&](char digit) {
+    net::CredentialsOptions options;
+    options.token_path = files.Write("token", std::string(64, digit));
+    return *net::Credentials::Create(options, std::nullopt);
+  };
+  Serve({.credentials = with_token('a')});
+  EXPECT_THAT(Echo(with_token('a')), IsOkAndHolds("x"));
+  EXPECT_THAT(
+      Echo(with_token('b')),
+      StatusIs(absl::StatusCode::kUnauthenticated,
+               AllOf(HasSubstr("not the job's"), Not(HasSubstr("bbbb")))));
+  EXPECT_THAT(Echo(nullptr), StatusIs(absl::StatusCode::kUnauthenticated,
+                                      HasSubstr("no token")));
 }
 
 TEST_F(GrpcTransportTest, BusyPortIsAnError) {
@@ -344,7 +426,7 @@ TEST_F(GrpcTransportTest, UnixSocketsWork) {
                                    },
                                .hot = false}}),
       IsOkAndHolds(address));
-  std::shared_ptr<Connection> connection = *client_.Connect(address);
+  std::shared_ptr<Connection> connection = *client_.Connect({address});
   EXPECT_THAT(Call(*connection, "/t.T/Echo", "x").Wait(), IsOkAndHolds("x"));
   server.Shutdown();
   EXPECT_EQ(rmdir(directory), 0);

@@ -37,6 +37,10 @@ class InprocIncomingCall final : public IncomingCall {
   const std::shared_ptr<Cancellation>& cancellation() const override {
     return call_->cancellation();
   }
+  // Peers are part of the test.
+  absl::Status CheckCaller(std::string_view, std::string_view) const override {
+    return absl::OkStatus();
+  }
 
   void Reply(absl::StatusOr<Payload> reply) override {
     HAWSER_CHECK(!std::exchange(answered_, true)) << "answered twice";

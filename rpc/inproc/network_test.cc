@@ -45,7 +45,7 @@ class NetworkTest : public testing::Test {
                               .hot = false}});
     EXPECT_THAT(address, IsOk());
     address_ = *address;
-    connection_ = *client_->Connect(address_);
+    connection_ = *client_->Connect({address_});
   }
 
   // Where the outcome of the call will be.
@@ -200,7 +200,7 @@ TEST_F(NetworkTest, UnknownMethodsAndAddressesAreErrors) {
   auto outcome = Call("/None", "");
   executor_.RunAll();
   EXPECT_THAT(**outcome, StatusIs(absl::StatusCode::kUnimplemented));
-  EXPECT_THAT(client_->Connect("127.0.0.1:5"),
+  EXPECT_THAT(client_->Connect({"127.0.0.1:5"}),
               StatusIs(absl::StatusCode::kInvalidArgument));
 }
 

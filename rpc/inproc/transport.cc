@@ -132,15 +132,15 @@ absl::StatusOr<std::string> InprocTransport::Listen(
 }
 
 absl::StatusOr<std::shared_ptr<Connection>> InprocTransport::Connect(
-    std::string_view address) {
+    const ConnectionTarget& target) {
+  const std::string& address = target.address;
   if (!address.starts_with("inproc:")) {
     return absl::InvalidArgumentError(absl::StrCat(
-        "'", absl::string_view(address.data(), address.size()),
+        "'", address,
         "' is no address of an in-process network: it must begin with "
         "\"inproc:\""));
   }
-  return std::make_shared<InprocConnection>(network_, node_,
-                                            std::string(address), stopped_);
+  return std::make_shared<InprocConnection>(network_, node_, address, stopped_);
 }
 
 void InprocTransport::Shutdown() {

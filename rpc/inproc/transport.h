@@ -25,7 +25,7 @@ class InprocTransport final : public Transport {
   absl::StatusOr<std::string> Listen(
       std::string_view address, std::vector<TransportMethod> methods) override;
   absl::StatusOr<std::shared_ptr<Connection>> Connect(
-      std::string_view address) override;
+      const ConnectionTarget& target) override;
   void Shutdown() override;
 
  private:

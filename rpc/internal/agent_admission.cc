@@ -107,6 +107,7 @@ absl::Status Agent::Impl::Admit(ServedCall& call, bool user_call) {
         ToString(header.destination_incarnation), " reached ",
         ToString(self_)));
   }
+  RETURN_IF_ERROR(call.incoming().CheckCaller(header.job, header.source));
   call.source.incarnation = header.source_incarnation;
   call.call_id = header.call_id;
   // What the sender did before is forgotten then, also whether this is a copy.

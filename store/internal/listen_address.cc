@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <memory>
 
+#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "async/status_macros.h"
 #include "store/endpoint.h"
@@ -61,8 +62,7 @@ absl::Status TryBind(const addrinfo& address, const std::string& name) {
 
 }  // namespace
 
-absl::Status CheckListenAddress(const std::string& host, int port,
-                                bool only_loopback) {
+absl::StatusOr<bool> CheckListenAddress(const std::string& host, int port) {
   const std::string name = ToString(Endpoint{host, port});
   if (host.empty() || port < 0 || port > 65535) {
     return absl::InvalidArgumentError(
@@ -81,17 +81,13 @@ absl::Status CheckListenAddress(const std::string& host, int port,
     return absl::InvalidArgumentError(
         absl::StrCat("cannot listen on ", name, ": ", gai_strerror(error)));
   }
+  bool loopback = true;
   for (const addrinfo* address = found; address != nullptr;
        address = address->ai_next) {
-    if (only_loopback && !IsLoopback(*address->ai_addr)) {
-      return absl::FailedPreconditionError(absl::StrCat(
-          "refusing to listen on ", name,
-          " without encryption: it is not loopback; set "
-          "allow_insecure_network if every machine that can reach it is "
-          "trusted"));
-    }
+    loopback = loopback && IsLoopback(*address->ai_addr);
   }
-  return TryBind(*found, name);
+  RETURN_IF_ERROR(TryBind(*found, name));
+  return loopback;
 }
 
 }  // namespace hawser::store::internal

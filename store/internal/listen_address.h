@@ -3,18 +3,16 @@
 
 #include <string>
 
-#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 
 namespace hawser::store::internal {
 
-// Whether a server may listen there now:
+// Whether `host`, at which a server can listen now, is this machine's loopback:
 //   kInvalidArgument     no such host, or port not within 0..65535.
-//   kFailedPrecondition  `host` is not loopback, and only that is allowed.
 //   kAlreadyExists       the port is taken.
 //   kPermissionDenied    the port needs privileges.
 //   kUnavailable         anything else the system says.
-absl::Status CheckListenAddress(const std::string& host, int port,
-                                bool only_loopback);
+absl::StatusOr<bool> CheckListenAddress(const std::string& host, int port);
 
 }  // namespace hawser::store::internal
 
