@@ -117,6 +117,11 @@ def _tensor_libraries():
 def _other_libraries():
     maybe(
         system_repository,
+        name = "cli11",
+        libraries = {"cli11": []},
+    )
+    maybe(
+        system_repository,
         name = "com_github_nlohmann_json",
         libraries = {"json": []},
     )

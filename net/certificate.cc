@@ -12,6 +12,7 @@
 #include <memory>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "async/status_macros.h"
@@ -36,6 +37,9 @@ using Store = std::unique_ptr<X509_STORE, Free<X509_STORE_free>>;
 using StoreContext = std::unique_ptr<X509_STORE_CTX, Free<X509_STORE_CTX_free>>;
 
 constexpr absl::Duration kClockDifference = absl::Hours(1);
+
+// An authority's name, which no worker's resembles: "hawser-job:JOB".
+constexpr char kJobScheme[] = "hawser-job:";
 
 absl::Status CryptoError(absl::string_view what) {
   char reason[256] = "";
@@ -117,6 +121,21 @@ bool AddUri(X509* certificate, const std::string& uri) {
                            /*crit=*/0, X509V3_ADD_DEFAULT) == 1;
 }
 
+std::vector<std::string> UrisOf(X509* certificate) {
+  std::vector<std::string> uris;
+  const Names names(static_cast<GENERAL_NAMES*>(
+      X509_get_ext_d2i(certificate, NID_subject_alt_name, nullptr, nullptr)));
+  const int count = names == nullptr ? 0 : sk_GENERAL_NAME_num(names.get());
+  for (int i = 0; i < count; ++i) {
+    const GENERAL_NAME* name = sk_GENERAL_NAME_value(names.get(), i);
+    if (name->type != GEN_URI) continue;
+    const ASN1_IA5STRING* uri = name->d.uniformResourceIdentifier;
+    uris.emplace_back(reinterpret_cast<const char*>(ASN1_STRING_get0_data(uri)),
+                      static_cast<size_t>(ASN1_STRING_length(uri)));
+  }
+  return uris;
+}
+
 bool SetName(X509* certificate, const std::string& common_name) {
   // A common name has 64 characters at most.
   const std::string shown = common_name.substr(0, 64);
@@ -146,8 +165,9 @@ bool SetSerialAndTimes(X509* certificate, absl::Duration lifetime) {
 struct Draft {
   std::string common_name;
   absl::Duration lifetime;
-  // Of a worker; an authority has none.
-  std::optional<Identity> identity = {};
+  std::string uri;
+  // Otherwise an authority.
+  bool worker = false;
 };
 
 // Signs with the new key itself where there is no issuer.
@@ -157,7 +177,7 @@ absl::StatusOr<KeyAndCertificate> Make(const Draft& draft, X509* issuer,
   const Certificate certificate(X509_new());
   X509* const made = certificate.get();
   X509* const signer = issuer != nullptr ? issuer : made;
-  const bool worker = draft.identity.has_value();
+  const bool worker = draft.worker;
   if (made == nullptr || X509_set_version(made, 2) != 1 ||
       !SetSerialAndTimes(made, draft.lifetime) ||
       !SetName(made, draft.common_name) ||
@@ -173,7 +193,7 @@ absl::StatusOr<KeyAndCertificate> Make(const Draft& draft, X509* issuer,
       !AddExtension(made, signer, NID_authority_key_identifier, "keyid") ||
       (worker && !AddExtension(made, signer, NID_ext_key_usage,
                                "serverAuth,clientAuth")) ||
-      (worker && !AddUri(made, ToUri(*draft.identity))) ||
+      !AddUri(made, draft.uri) ||
       X509_sign(made, issuer_key != nullptr ? issuer_key : key.get(),
                 EVP_sha256()) == 0) {
     return CryptoError("making a certificate");
@@ -205,7 +225,8 @@ absl::StatusOr<KeyAndCertificate> MakeAuthority(std::string_view job,
   RETURN_IF_ERROR(Validate({.job = std::string(job), .worker = "authority"}));
   RETURN_IF_ERROR(CheckLifetime(lifetime));
   return Make({.common_name = absl::StrCat("Hawser job ", std::string(job)),
-               .lifetime = lifetime},
+               .lifetime = lifetime,
+               .uri = absl::StrCat(kJobScheme, std::string(job))},
               nullptr, nullptr);
 }
 
@@ -224,24 +245,31 @@ absl::StatusOr<KeyAndCertificate> IssueCertificate(
   }
   return Make({.common_name = identity.worker,
                .lifetime = lifetime,
-               .identity = identity},
+               .uri = ToUri(identity),
+               .worker = true},
               issuer.get(), key.get());
+}
+
+absl::StatusOr<std::string> JobOf(std::string_view pem) {
+  ASSIGN_OR_RETURN(const Certificate certificate,
+                   ReadCertificate(Reader(pem).get()));
+  for (const std::string& uri : UrisOf(certificate.get())) {
+    if (!uri.starts_with(kJobScheme)) continue;
+    std::string job = uri.substr(sizeof(kJobScheme) - 1);
+    RETURN_IF_ERROR(Validate({.job = job, .worker = "authority"}));
+    return job;
+  }
+  return absl::InvalidArgumentError(
+      "the certificate is not that of a job's authority; make one with `hawser "
+      "certs init`");
 }
 
 absl::StatusOr<Identity> IdentityOf(std::string_view pem) {
   ASSIGN_OR_RETURN(const Certificate certificate,
                    ReadCertificate(Reader(pem).get()));
-  const Names names(static_cast<GENERAL_NAMES*>(X509_get_ext_d2i(
-      certificate.get(), NID_subject_alt_name, nullptr, nullptr)));
   std::optional<Identity> found;
-  const int count = names == nullptr ? 0 : sk_GENERAL_NAME_num(names.get());
-  for (int i = 0; i < count; ++i) {
-    const GENERAL_NAME* name = sk_GENERAL_NAME_value(names.get(), i);
-    if (name->type != GEN_URI) continue;
-    const ASN1_IA5STRING* uri = name->d.uniformResourceIdentifier;
-    absl::StatusOr<Identity> identity = ParseUri(std::string_view(
-        reinterpret_cast<const char*>(ASN1_STRING_get0_data(uri)),
-        static_cast<size_t>(ASN1_STRING_length(uri))));
+  for (const std::string& uri : UrisOf(certificate.get())) {
+    absl::StatusOr<Identity> identity = ParseUri(uri);
     if (!identity.ok()) continue;
     if (found.has_value()) {
       return absl::InvalidArgumentError("the certificate names two workers");
@@ -251,7 +279,7 @@ absl::StatusOr<Identity> IdentityOf(std::string_view pem) {
   if (!found.has_value()) {
     return absl::InvalidArgumentError(
         "the certificate names no worker (URI hawser://JOB/WORKER); make one "
-        "with net::IssueCertificate");
+        "with `hawser certs issue`");
   }
   return *std::move(found);
 }

@@ -30,6 +30,10 @@ absl::StatusOr<KeyAndCertificate> IssueCertificate(
     const KeyAndCertificate& authority, const Identity& identity,
     absl::Duration lifetime);
 
+// The job of an authority that MakeAuthority made. kInvalidArgument for any
+// other certificate.
+absl::StatusOr<std::string> JobOf(std::string_view pem);
+
 // What the first certificate of `pem` says it is for. kInvalidArgument unless
 // it holds exactly one hawser:// name.
 absl::StatusOr<Identity> IdentityOf(std::string_view pem);

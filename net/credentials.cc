@@ -8,7 +8,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
@@ -18,6 +17,7 @@
 #include "grpcpp/security/tls_credentials_options.h"
 #include "net/certificate.h"
 #include "net/private_file.h"
+#include "net/token.h"
 
 namespace hawser::net {
 namespace {
@@ -25,7 +25,6 @@ namespace {
 constexpr char kAuthorization[] = "authorization";
 // How gRPC's auth contexts call URIs of certificates.
 constexpr char kPeerUri[] = "peer_uri";
-constexpr size_t kTokenDigits = 64;
 
 absl::Status Of(const absl::Status& status, const std::string& path) {
   return absl::Status(status.code(),
@@ -58,19 +57,6 @@ absl::Status CheckOptions(const CredentialsOptions& options) {
         "the token comes from a file or from a descriptor, not from both");
   }
   return absl::OkStatus();
-}
-
-// The digits in lower case.
-absl::StatusOr<std::string> ParseToken(absl::string_view text) {
-  std::string token(absl::StripAsciiWhitespace(text));
-  absl::AsciiStrToLower(&token);
-  bool valid = token.size() == kTokenDigits;
-  for (char c : token) {
-    valid = valid && absl::ascii_isxdigit(static_cast<unsigned char>(c));
-  }
-  if (valid) return token;
-  return absl::InvalidArgumentError(
-      "a token is 64 hexadecimal digits, as of: openssl rand -hex 32");
 }
 
 absl::StatusOr<std::string> ReadToken(const CredentialsOptions& options) {

@@ -1,0 +1,79 @@
+#include "cli/authority_files.h"
+
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "async/status_macros.h"
+#include "cli/staged_directory.h"
+#include "net/certificate.h"
+#include "net/identity.h"
+#include "net/private_file.h"
+#include "net/token.h"
+
+namespace hawser::cli {
+namespace {
+
+constexpr int kPublic = 0644;
+constexpr int kPrivate = 0600;
+
+// Where a worker's files go: where nothing is, or files of a worker are.
+absl::StatusOr<std::string> PathOf(const std::string& output,
+                                   const std::string& worker) {
+  if (worker.starts_with('.')) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("worker name '", worker,
+                     "' begins with a dot: no directory can have "
+                     "that name"));
+  }
+  const std::filesystem::path path = std::filesystem::path(output) / worker;
+  std::error_code error;
+  if (std::filesystem::exists(std::filesystem::symlink_status(path, error)) &&
+      !std::filesystem::exists(path / "worker.crt", error)) {
+    return absl::AlreadyExistsError(absl::StrCat(
+        path.string(), " is there and was not made by `hawser certs issue`"));
+  }
+  return path.string();
+}
+
+}  // namespace
+
+absl::Status MakeAuthorityFiles(const std::string& directory,
+                                const std::string& job,
+                                absl::Duration lifetime) {
+  ASSIGN_OR_RETURN(const net::KeyAndCertificate authority,
+                   net::MakeAuthority(job, lifetime));
+  ASSIGN_OR_RETURN(const std::string token, net::MakeToken());
+  ASSIGN_OR_RETURN(StagedDirectory made, StagedDirectory::Create(directory));
+  RETURN_IF_ERROR(made.Write("ca.crt", authority.certificate, kPublic));
+  RETURN_IF_ERROR(made.Write("ca.key", authority.key, kPrivate));
+  RETURN_IF_ERROR(made.Write("token", token + "\n", kPrivate));
+  return std::move(made).Publish();
+}
+
+absl::StatusOr<std::string> IssueWorkerFiles(const std::string& authority,
+                                             const std::string& worker,
+                                             const std::string& output,
+                                             absl::Duration lifetime) {
+  const std::filesystem::path from = authority;
+  net::KeyAndCertificate issuer;
+  ASSIGN_OR_RETURN(issuer.certificate, net::ReadPublicFile(from / "ca.crt"));
+  ASSIGN_OR_RETURN(issuer.key, net::ReadPrivateFile(from / "ca.key"));
+  ASSIGN_OR_RETURN(const std::string token,
+                   net::ReadPrivateFile(from / "token"));
+  ASSIGN_OR_RETURN(const std::string job, net::JobOf(issuer.certificate));
+  const net::Identity identity{.job = job, .worker = worker};
+  ASSIGN_OR_RETURN(const net::KeyAndCertificate pair,
+                   net::IssueCertificate(issuer, identity, lifetime));
+  ASSIGN_OR_RETURN(const std::string path, PathOf(output, worker));
+  ASSIGN_OR_RETURN(StagedDirectory made, StagedDirectory::Create(path));
+  RETURN_IF_ERROR(made.Write("worker.crt", pair.certificate, kPublic));
+  RETURN_IF_ERROR(made.Write("worker.key", pair.key, kPrivate));
+  RETURN_IF_ERROR(made.Write("ca.crt", issuer.certificate, kPublic));
+  RETURN_IF_ERROR(made.Write("token", token, kPrivate));
+  RETURN_IF_ERROR(std::move(made).Replace());
+  return path;
+}
+
+}  // namespace hawser::cli

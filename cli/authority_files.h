@@ -1,0 +1,39 @@
+// A job's authority, and what it gives to workers, as directories of files.
+
+#ifndef HAWSER_CLI_AUTHORITY_FILES_H_
+#define HAWSER_CLI_AUTHORITY_FILES_H_
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+
+namespace hawser::cli {
+
+// Makes `directory` (0700) with ca.crt, ca.key (0600) and token (0600), all of
+// them or nothing.
+//
+//   kInvalidArgument  `job` is not a job's name.
+//   kAlreadyExists    `directory` holds something.
+absl::Status MakeAuthorityFiles(const std::string& directory,
+                                const std::string& job,
+                                absl::Duration lifetime);
+
+// Makes `output`/`worker` (0700) with worker.crt, worker.key (0600), ca.crt and
+// token (0600), and returns its path. One of that name gives way to it at once,
+// so that a process that watches its files finds either the old or the new.
+//
+//   kInvalidArgument   `worker` is not a worker's name, or begins with a dot;
+//                      an authority's file is malformed.
+//   kNotFound          `authority` lacks a file, or there is no `output`.
+//   kAlreadyExists     something else has that name.
+//   kPermissionDenied  others may read the authority's key or the token.
+absl::StatusOr<std::string> IssueWorkerFiles(const std::string& authority,
+                                             const std::string& worker,
+                                             const std::string& output,
+                                             absl::Duration lifetime);
+
+}  // namespace hawser::cli
+
+#endif  // HAWSER_CLI_AUTHORITY_FILES_H_

@@ -1,0 +1,14 @@
+#ifndef HAWSER_CLI_CERTS_H_
+#define HAWSER_CLI_CERTS_H_
+
+#include "CLI/App.hpp"
+#include "cli/command.h"
+
+namespace hawser::cli {
+
+// `hawser certs init|issue`: the certificates and the token of a job.
+void AddCerts(CLI::App& hawser, CommandContext& context);
+
+}  // namespace hawser::cli
+
+#endif  // HAWSER_CLI_CERTS_H_

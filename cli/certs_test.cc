@@ -1,0 +1,167 @@
+#include <sys/stat.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <optional>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "async/status_matchers.h"
+#include "cli/run.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "net/credentials.h"
+#include "net/identity.h"
+#include "net/private_file.h"
+
+namespace hawser::cli {
+namespace {
+
+using async::IsOk;
+using async::StatusIs;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+struct Outcome {
+  int exit_code;
+  std::string out;
+  std::string err;
+};
+
+Outcome Hawser(const std::vector<std::string>& arguments) {
+  std::ostringstream out;
+  std::ostringstream err;
+  const int exit_code = Run(arguments, out, err);
+  return {exit_code, out.str(), err.str()};
+}
+
+int ModeOf(const std::string& path) {
+  struct stat info = {};
+  EXPECT_EQ(stat(path.c_str(), &info), 0) << path;
+  return static_cast<int>(info.st_mode & 07777);
+}
+
+class CertsTest : public testing::Test {
+ protected:
+  CertsTest() {
+    std::string name = testing::TempDir() + "/certs_XXXXXX";
+    EXPECT_NE(mkdtemp(name.data()), nullptr);
+    root_ = name;
+    job_ = root_ + "/job";
+  }
+  ~CertsTest() override { std::filesystem::remove_all(root_); }
+
+  // How many entries the test's directory has, staged ones included.
+  int NumEntries() const {
+    int count = 0;
+    for (const auto& entry :
+         std::filesystem::recursive_directory_iterator(root_)) {
+      (void)entry;
+      ++count;
+    }
+    return count;
+  }
+
+  net::CredentialsOptions OptionsOf(const std::string& worker) const {
+    net::CredentialsOptions options;
+    options.certificate_path = absl::StrCat(job_, "/", worker, "/worker.crt");
+    options.key_path = absl::StrCat(job_, "/", worker, "/worker.key");
+    options.ca_path = absl::StrCat(job_, "/", worker, "/ca.crt");
+    options.token_path = absl::StrCat(job_, "/", worker, "/token");
+    return options;
+  }
+
+  std::string root_;
+  std::string job_;
+};
+
+TEST_F(CertsTest, IssuedFilesAreCredentialsOfTheWorker) {
+  ASSERT_EQ(Hawser({"certs", "init", job_, "--job", "digits"}).exit_code, 0);
+  const Outcome issued = Hawser({"certs", "issue", job_, "ps0", "ps1"});
+  EXPECT_EQ(issued.exit_code, 0) << issued.err;
+  EXPECT_THAT(issued.out, HasSubstr(job_ + "/ps1"));
+  for (const char* worker : {"ps0", "ps1"}) {
+    const auto made = net::Credentials::Create(
+        OptionsOf(worker), net::Identity{.job = "digits", .worker = worker});
+    ASSERT_THAT(made, IsOk());
+    EXPECT_TRUE((*made)->has_tls());
+    EXPECT_TRUE((*made)->has_token());
+  }
+  EXPECT_EQ(*net::ReadPrivateFile(job_ + "/ps0/token"),
+            *net::ReadPrivateFile(job_ + "/token"));
+}
+
+TEST_F(CertsTest, SecretsAreOnlyTheOwners) {
+  const mode_t old = umask(0);
+  Hawser({"certs", "init", job_});
+  Hawser({"certs", "issue", job_, "ps0"});
+  umask(old);
+  EXPECT_EQ(ModeOf(job_), 0700);
+  EXPECT_EQ(ModeOf(job_ + "/ca.key"), 0600);
+  EXPECT_EQ(ModeOf(job_ + "/token"), 0600);
+  EXPECT_EQ(ModeOf(job_ + "/ps0"), 0700);
+  EXPECT_EQ(ModeOf(job_ + "/ps0/worker.key"), 0600);
+  EXPECT_EQ(ModeOf(job_ + "/ps0/token"), 0600);
+}
+
+TEST_F(CertsTest, AnAuthorityIsNotOverwritten) {
+  ASSERT_EQ(Hawser({"certs", "init", job_}).exit_code, 0);
+  const std::string key = *net::ReadPrivateFile(job_ + "/ca.key");
+  const Outcome again = Hawser({"certs", "init", job_ + "/"});
+  EXPECT_EQ(again.exit_code, 2);
+  EXPECT_THAT(again.err, HasSubstr("/job is there already"));
+  EXPECT_EQ(*net::ReadPrivateFile(job_ + "/ca.key"), key);
+  EXPECT_EQ(NumEntries(), 4) << "something half made is left";
+}
+
+TEST_F(CertsTest, AWorkersFilesAreReplacedTogether) {
+  Hawser({"certs", "init", job_});
+  Hawser({"certs", "issue", job_, "ps0"});
+  const std::string key = *net::ReadPrivateFile(job_ + "/ps0/worker.key");
+  EXPECT_EQ(Hawser({"certs", "issue", job_, "ps0"}).exit_code, 0);
+  EXPECT_NE(*net::ReadPrivateFile(job_ + "/ps0/worker.key"), key);
+  EXPECT_THAT(net::Credentials::Create(OptionsOf("ps0"), std::nullopt), IsOk());
+  EXPECT_EQ(NumEntries(), 9) << "the old files are left";
+}
+
+TEST_F(CertsTest, NamesThatAreNoDirectoriesOfWorkersAreRefused) {
+  Hawser({"certs", "init", job_});
+  for (const char* worker : {"..", ".", ".x", "a/b", "", "ca.key"}) {
+    const Outcome outcome = Hawser({"certs", "issue", job_, worker});
+    EXPECT_NE(outcome.exit_code, 0) << worker;
+    EXPECT_THAT(outcome.out, IsEmpty()) << worker;
+  }
+  EXPECT_EQ(NumEntries(), 4);
+  EXPECT_THAT(net::ReadPrivateFile(job_ + "/ca.key"), IsOk());
+}
+
+TEST_F(CertsTest, AbsentAndForeignAuthoritiesAreNamed) {
+  const Outcome absent = Hawser({"certs", "issue", job_, "ps0"});
+  EXPECT_EQ(absent.exit_code, 2);
+  EXPECT_THAT(absent.err, HasSubstr(job_ + "/ca.crt"));
+
+  Hawser({"certs", "init", job_});
+  Hawser({"certs", "issue", job_, "ps0"});
+  // A worker's certificate is not an authority's.
+  std::filesystem::copy_file(job_ + "/ps0/worker.crt", job_ + "/ca.crt",
+                             std::filesystem::copy_options::overwrite_existing);
+  const Outcome foreign = Hawser({"certs", "issue", job_, "ps1"});
+  EXPECT_EQ(foreign.exit_code, 1);
+  EXPECT_THAT(foreign.err, HasSubstr("hawser certs init"));
+}
+
+TEST(RunTest, WrongUsageExitsWithOneAndHelpWithZero) {
+  EXPECT_EQ(Hawser({}).exit_code, 1);
+  EXPECT_EQ(Hawser({"nothing"}).exit_code, 1);
+  const Outcome days = Hawser({"certs", "init", "/x", "--days", "0"});
+  EXPECT_EQ(days.exit_code, 1);
+  EXPECT_THAT(days.err, HasSubstr("--days"));
+  const Outcome help = Hawser({"certs", "issue", "--help"});
+  EXPECT_EQ(help.exit_code, 0);
+  EXPECT_THAT(help.out, HasSubstr("worker.key"));
+}
+
+}  // namespace
+}  // namespace hawser::cli
