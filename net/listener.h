@@ -1,0 +1,116 @@
+// Accepts the connections of a gRPC server.
+
+#ifndef HAWSER_NET_LISTENER_H_
+#define HAWSER_NET_LISTENER_H_
+
+#include <sys/socket.h>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <thread>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/statusor.h"
+#include "async/mutex.h"
+#include "grpcpp/security/server_credentials.h"
+#include "grpcpp/server_builder.h"
+#include "net/listening_socket.h"
+#include "net/open_connections.h"
+
+namespace hawser::net {
+
+struct ListenerOptions {
+  // Connections open at once; further ones are refused until one is closed.
+  int max_connections = 16384;
+  // The same from one address; all that come over a Unix socket are one.
+  int max_connections_per_address = 4096;
+  // Descriptors that connections leave to the rest of the process, for files
+  // and connections of its own, of those that RLIMIT_NOFILE allows.
+  int reserved_descriptors = 32;
+  // Sees each connection before gRPC does, to set socket options; optional.
+  std::function<void(int fd)> prepare = nullptr;
+};
+
+struct ListenerStats {
+  // Connections since the start, by what became of them.
+  int64_t num_accepted = 0;
+  int64_t num_refused = 0;
+  int64_t num_open = 0;
+};
+
+// Takes connections in a thread of its own and hands them to gRPC. gRPC 1.51's
+// own listener stops for good at the first accept() that fails, such as when
+// the process is out of descriptors (CVE-2023-4785), and limits nothing.
+//
+// Out of descriptors, this one keeps the queue of connections moving by
+// refusing each, with a descriptor that it holds in reserve, and serves again
+// as soon as there are some. A refused connection is reset, so that the caller
+// sees kUnavailable at once rather than waiting.
+//
+// Thread-safe.
+class Listener {
+ public:
+  // Errors of ListeningSocket::Open.
+  static absl::StatusOr<std::unique_ptr<Listener>> Open(
+      std::string_view address, ListenerOptions options = {});
+
+  // Does Stop.
+  ~Listener();
+
+  // As given, with the port that was chosen.
+  const std::string& address() const { return socket_address_; }
+  int port() const { return port_; }
+
+  // Lets the server that `builder` will build have the connections, in place of
+  // AddListeningPort. Once.
+  void AttachTo(grpc::ServerBuilder& builder,
+                const std::shared_ptr<grpc::ServerCredentials>& credentials);
+
+  // Begins to take connections, once the server was built.
+  void Start();
+
+  // No connection is taken any more, and none waits to be. To be called before
+  // the server is shut down. Idempotent.
+  void Stop();
+
+  ListenerStats stats() const;
+
+ private:
+  enum class Step { kContinue, kPause };
+
+  Listener(std::unique_ptr<ListeningSocket> socket, ListenerOptions options,
+           int wake);
+
+  void Run();
+  // Takes what waits at `listening_fd`.
+  Step AcceptAll(int listening_fd);
+  // Takes one and refuses it, when there is no descriptor for it.
+  Step RefuseWithReserve(int listening_fd);
+  // Hands `fd` on, or refuses it.
+  void Admit(int listening_fd, int fd, const sockaddr_storage& peer);
+  void Refuse(int fd);
+
+  const ListenerOptions options_;
+  const std::string socket_address_;
+  const int port_;
+  // Written to by Stop.
+  const int wake_;
+  std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor_;
+  std::thread thread_;
+
+  // Of the thread alone, while it runs.
+  std::unique_ptr<ListeningSocket> socket_;
+  int reserve_ = -1;
+
+  mutable async::Mutex mutex_;
+  mutable OpenConnections connections_ ABSL_GUARDED_BY(mutex_);
+  ListenerStats stats_ ABSL_GUARDED_BY(mutex_);
+  async::Mutex stop_mutex_;
+};
+
+}  // namespace hawser::net
+
+#endif  // HAWSER_NET_LISTENER_H_
