@@ -5,12 +5,9 @@
 #include <sys/socket.h>
 
 #include <cstring>
-#include <memory>
 #include <string_view>
-#include <vector>
 
 #include "grpc/support/sync.h"
-#include "grpcpp/impl/server_builder_option.h"
 
 #if __has_include("src/core/lib/iomgr/socket_mutator.h")
 #include "src/core/lib/iomgr/socket_mutator.h"
@@ -73,14 +70,14 @@ bool HasLoopbackPeer(int fd) {
          IsLoopback(address);
 }
 
+void UseReno(int fd) {
+  setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, kCongestionControl.data(),
+             kCongestionControl.size());
+}
+
 // Returns true always: false would make gRPC refuse the connection.
 bool Mutate(const grpc_mutate_socket_info* socket, grpc_socket_mutator*) {
-  if (socket->usage == GRPC_FD_CLIENT_CONNECTION_USAGE ||
-      (socket->usage == GRPC_FD_SERVER_CONNECTION_USAGE &&
-       HasLoopbackPeer(socket->fd))) {
-    setsockopt(socket->fd, IPPROTO_TCP, TCP_CONGESTION,
-               kCongestionControl.data(), kCongestionControl.size());
-  }
+  if (socket->usage == GRPC_FD_CLIENT_CONNECTION_USAGE) UseReno(socket->fd);
   return true;
 }
 
@@ -92,15 +89,6 @@ constexpr grpc_socket_mutator_vtable kMutator = {
     Mutate,
 };
 
-class SetMutator final : public ::grpc::ServerBuilderOption {
- public:
-  void UpdateArguments(::grpc::ChannelArguments* arguments) override {
-    UseLoopbackCongestionControl(*arguments);
-  }
-  void UpdatePlugins(
-      std::vector<std::unique_ptr<::grpc::ServerBuilderPlugin>>*) override {}
-};
-
 }  // namespace
 
 void UseLoopbackCongestionControl(::grpc::ChannelArguments& arguments) {
@@ -110,8 +98,8 @@ void UseLoopbackCongestionControl(::grpc::ChannelArguments& arguments) {
   arguments.SetSocketMutator(mutator);
 }
 
-void UseLoopbackCongestionControl(::grpc::ServerBuilder& builder) {
-  builder.SetOption(std::make_unique<SetMutator>());
+void UseLoopbackCongestionControl(int connection_fd) {
+  if (HasLoopbackPeer(connection_fd)) UseReno(connection_fd);
 }
 
 }  // namespace hawser::rpc

@@ -3,7 +3,6 @@
 #ifndef HAWSER_RPC_GRPC_LOOPBACK_SOCKET_H_
 #define HAWSER_RPC_GRPC_LOOPBACK_SOCKET_H_
 
-#include "grpcpp/server_builder.h"
 #include "grpcpp/support/channel_arguments.h"
 
 namespace hawser::rpc {
@@ -17,9 +16,8 @@ namespace hawser::rpc {
 // For channels to an address that is known to be loopback.
 void UseLoopbackCongestionControl(::grpc::ChannelArguments& arguments);
 
-// For servers: looks at each accepted connection, and leaves those from
-// elsewhere alone.
-void UseLoopbackCongestionControl(::grpc::ServerBuilder& builder);
+// For accepted connections: those from elsewhere are left alone.
+void UseLoopbackCongestionControl(int connection_fd);
 
 }  // namespace hawser::rpc
 

@@ -12,12 +12,16 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "async/mutex.h"
+#include "async/status_macros.h"
 #include "grpc/compression.h"
 #include "grpcpp/create_channel.h"
 #include "grpcpp/server_builder.h"
 #include "grpcpp/support/channel_arguments.h"
 #include "net/insecure_network_warning.h"
+#include "net/listener.h"
 #include "rpc/grpc/connection.h"
+#include "rpc/grpc/keepalive.h"
+#include "rpc/grpc/limits.h"
 #include "rpc/grpc/loopback_socket.h"
 #include "rpc/grpc/poller.h"
 #include "rpc/grpc/server.h"
@@ -26,24 +30,17 @@
 namespace hawser::rpc {
 namespace {
 
-// Both ends' keepalive: a mismatch makes the server close the connection.
-constexpr int kKeepaliveTimeMs = 10'000;
-constexpr int kKeepaliveTimeoutMs = 5'000;
-constexpr int kMinPingIntervalMs = 5'000;
-
 constexpr int kMinReconnectMs = 100;
 constexpr int kMaxReconnectMs = 2'000;
 
-// Above GrpcConnection's number of calls per channel.
-constexpr int kMaxConcurrentStreams = 256;
+// Of a reply's headers.
 constexpr int kMaxMetadataBytes = 8 << 10;
-constexpr int kHandshakeTimeoutMs = 10'000;
 
 int ToIntLimit(size_t bytes) {
   return static_cast<int>(std::min<size_t>(bytes, INT_MAX));
 }
 
-// gRPC 1.51 stops accepting for good once it has run out of descriptors.
+// Each peer takes some descriptors.
 void RaiseOpenFileLimit() {
   rlimit limit{};
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
@@ -74,9 +71,19 @@ bool IsLoopback(absl::string_view address) {
   return dots == 3 && absl::StartsWith(host, "127.");
 }
 
-std::string WithPort(absl::string_view address, int port) {
-  if (absl::StartsWith(address, "unix:")) return std::string(address);
-  return absl::StrCat(address.substr(0, address.rfind(':')), ":", port);
+absl::StatusOr<std::unique_ptr<net::Listener>> OpenListener(
+    absl::string_view address, const GrpcLimits& limits) {
+  absl::StatusOr<std::unique_ptr<net::Listener>> listener = net::Listener::Open(
+      std::string_view(address.data(), address.size()),
+      {.max_connections = limits.max_connections,
+       .max_connections_per_address = limits.max_connections_per_address,
+       .reserved_descriptors = limits.reserved_descriptors,
+       .prepare = [](int fd) { UseLoopbackCongestionControl(fd); }});
+  if (absl::IsAlreadyExists(listener.status())) {
+    // Not to be taken for a worker's name.
+    return absl::UnavailableError(listener.status().message());
+  }
+  return listener;
 }
 
 ::grpc::ChannelArguments ChannelArgumentsFor(int max_message_bytes) {
@@ -99,31 +106,11 @@ std::string WithPort(absl::string_view address, int port) {
   arguments.SetInt(GRPC_ARG_SERVICE_CONFIG_DISABLE_RESOLUTION, 1);
   arguments.SetInt(GRPC_COMPRESSION_CHANNEL_ENABLED_ALGORITHMS_BITSET,
                    1 << GRPC_COMPRESS_NONE);
+  // Replies that are compressed all the same stay so, and do not decode: gRPC
+  // decompresses before it looks at the size.
+  arguments.SetInt(GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0);
   arguments.SetInt(GRPC_ARG_MAX_METADATA_SIZE, kMaxMetadataBytes);
   return arguments;
-}
-
-void Configure(::grpc::ServerBuilder& builder, int max_message_bytes) {
-  builder.SetMaxReceiveMessageSize(max_message_bytes);
-  builder.SetMaxSendMessageSize(max_message_bytes);
-  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepaliveTimeMs);
-  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS,
-                             kKeepaliveTimeoutMs);
-  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
-  builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
-  builder.AddChannelArgument(
-      GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS,
-      kMinPingIntervalMs);
-  builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS,
-                             kMaxConcurrentStreams);
-  builder.AddChannelArgument(GRPC_ARG_MAX_METADATA_SIZE, kMaxMetadataBytes);
-  builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS,
-                             kHandshakeTimeoutMs);
-  // A port in use is an error, not shared.
-  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
-  // gRPC decompresses before it looks at the size.
-  builder.SetCompressionAlgorithmSupportStatus(GRPC_COMPRESS_DEFLATE, false);
-  builder.SetCompressionAlgorithmSupportStatus(GRPC_COMPRESS_GZIP, false);
 }
 
 }  // namespace
@@ -157,6 +144,7 @@ class GrpcTransport::Impl {
   std::unique_ptr<Poller> poller_ ABSL_GUARDED_BY(mutex_);
   std::unique_ptr<net::InsecureNetworkWarning> warning_ ABSL_GUARDED_BY(mutex_);
   std::unique_ptr<GrpcServer> server_ ABSL_GUARDED_BY(mutex_);
+  std::unique_ptr<net::Listener> listener_ ABSL_GUARDED_BY(mutex_);
   std::vector<std::weak_ptr<GrpcConnection>> connections_
       ABSL_GUARDED_BY(mutex_);
   // One shutdown at a time.
@@ -178,39 +166,38 @@ absl::StatusOr<std::string> GrpcTransport::Impl::Listen(
     return absl::FailedPreconditionError(
         "a transport listens once, before it connects");
   }
-  const int max_message_bytes = ToIntLimit(options_.max_message_bytes);
+  RETURN_IF_ERROR(Validate(options_.limits));
+  ASSIGN_OR_RETURN(std::unique_ptr<net::Listener> listener,
+                   OpenListener(address, options_.limits));
   ::grpc::ServerBuilder builder;
-  Configure(builder, max_message_bytes);
-  UseLoopbackCongestionControl(builder);
-  int port = 0;
-  builder.AddListeningPort(std::string(address), credentials_->ForServer(),
-                           &port);
+  ConfigureServer(options_.limits, options_.max_message_bytes, builder);
+  listener->AttachTo(builder, credentials_->ForServer());
   std::unique_ptr<::grpc::ServerCompletionQueue> queue =
       builder.AddCompletionQueue();
   auto server = std::make_unique<GrpcServer>(std::move(methods), builder,
                                              queue.get(), gate_, credentials_,
                                              options_.max_message_bytes);
   std::unique_ptr<::grpc::Server> built = builder.BuildAndStart();
-  if (built == nullptr || port == 0) {
-    if (built != nullptr) built->Shutdown();
+  if (built == nullptr) {
     queue->Shutdown();
     void* tag = nullptr;
     bool ok = false;
     while (queue->Next(&tag, &ok)) {
     }
-    return absl::UnavailableError(
-        absl::StrCat("cannot serve at '", address,
-                     "': the address is in use or not of this machine"));
+    return absl::UnavailableError(absl::StrCat("cannot serve at '", address,
+                                               "': gRPC refuses the services"));
   }
   if (exposed && !credentials_->has_tls()) {
     warning_ =
-        std::make_unique<net::InsecureNetworkWarning>(WithPort(address, port));
+        std::make_unique<net::InsecureNetworkWarning>(listener->address());
   }
   server->Start(std::move(built));
   server_ = std::move(server);
   poller_ =
       std::make_unique<Poller>(std::move(queue), options_.num_polling_threads);
-  return WithPort(address, port);
+  listener->Start();
+  listener_ = std::move(listener);
+  return listener_->address();
 }
 
 absl::StatusOr<std::shared_ptr<Connection>> GrpcTransport::Impl::Connect(
@@ -239,7 +226,8 @@ absl::StatusOr<std::shared_ptr<Connection>> GrpcTransport::Impl::Connect(
   return std::shared_ptr<Connection>(std::move(connection));
 }
 
-// 1. The server cuts its calls off; own calls are cancelled.
+// 1. No connection is taken any more; the server cuts its calls off; own calls
+// are cancelled.
 // 2. Nothing is begun any more; the queue runs dry, which runs the last
 //    callbacks.
 // 3. What gRPC holds for calls that handlers still refer to goes.
@@ -248,12 +236,14 @@ void GrpcTransport::Impl::Shutdown() {
   std::vector<std::weak_ptr<GrpcConnection>> connections;
   GrpcServer* server = nullptr;
   Poller* poller = nullptr;
+  net::Listener* listener = nullptr;
   {
     async::MutexLock lock(&mutex_);
     if (std::exchange(shut_down_, true)) return;
     connections.swap(connections_);
     server = server_.get();
     poller = poller_.get();
+    listener = listener_.get();
   }
   const auto close_connections = [&] {
     for (const auto& weak : connections) {
@@ -263,6 +253,7 @@ void GrpcTransport::Impl::Shutdown() {
     }
   };
   close_connections();
+  if (listener != nullptr) listener->Stop();
   if (server != nullptr) server->Stop();
   gate_->Close();
   if (poller != nullptr) poller->Shutdown();

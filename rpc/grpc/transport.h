@@ -11,6 +11,7 @@
 
 #include "absl/status/statusor.h"
 #include "net/credentials.h"
+#include "rpc/grpc/limits.h"
 #include "rpc/transport.h"
 
 namespace hawser::rpc {
@@ -28,6 +29,8 @@ struct GrpcTransportOptions {
   // many small calls at once, and slows single calls and large tensors down
   // (docs/performance.md).
   int num_polling_threads = 1;
+  // Of Listen.
+  GrpcLimits limits = {};
 };
 
 // Addresses are "host:port", "[v6]:port" and "unix:/path". Without TLS only
@@ -36,7 +39,10 @@ struct GrpcTransportOptions {
 //
 // Errors of Listen:
 //   kFailedPrecondition  not a loopback address, without TLS.
-//   kUnavailable         the address is in use or not of this machine.
+//   kInvalidArgument     malformed, or not of this machine; a limit is not
+//                        positive.
+//   kPermissionDenied    the port needs privileges.
+//   kUnavailable         the address is in use, or there are no descriptors.
 class GrpcTransport final : public Transport {
  public:
   explicit GrpcTransport(GrpcTransportOptions options = {});

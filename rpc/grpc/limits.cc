@@ -1,0 +1,84 @@
+#include "rpc/grpc/limits.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <climits>
+#include <cstdint>
+
+#include "absl/strings/str_cat.h"
+#include "grpc/compression.h"
+#include "grpc/impl/codegen/grpc_types.h"
+#include "grpcpp/resource_quota.h"
+#include "rpc/grpc/keepalive.h"
+
+namespace hawser::rpc {
+namespace {
+
+int ToIntLimit(size_t bytes) {
+  return static_cast<int>(std::min<size_t>(bytes, INT_MAX));
+}
+
+int ToMs(absl::Duration duration) {
+  return static_cast<int>(
+      std::clamp<int64_t>(absl::ToInt64Milliseconds(duration), 1, INT_MAX));
+}
+
+size_t HalfOfMemory() {
+  return static_cast<size_t>(sysconf(_SC_PHYS_PAGES)) / 2 *
+         static_cast<size_t>(sysconf(_SC_PAGE_SIZE));
+}
+
+}  // namespace
+
+absl::Status Validate(const GrpcLimits& limits) {
+  const auto check = [](bool valid, absl::string_view name) {
+    return valid ? absl::OkStatus()
+                 : absl::InvalidArgumentError(
+                       absl::StrCat("GrpcLimits::", name, " must be positive"));
+  };
+  absl::Status status = check(limits.max_connections > 0, "max_connections");
+  status.Update(check(limits.max_connections_per_address > 0,
+                      "max_connections_per_address"));
+  // 0 is as good.
+  status.Update(
+      check(limits.reserved_descriptors >= 0, "reserved_descriptors"));
+  status.Update(
+      check(limits.max_calls_per_connection > 0, "max_calls_per_connection"));
+  status.Update(check(limits.max_metadata_bytes > 0, "max_metadata_bytes"));
+  status.Update(check(limits.handshake_timeout > absl::ZeroDuration(),
+                      "handshake_timeout"));
+  status.Update(check(limits.min_ping_interval > absl::ZeroDuration(),
+                      "min_ping_interval"));
+  status.Update(
+      check(limits.memory_quota_bytes.value_or(1) > 0, "memory_quota_bytes"));
+  return status;
+}
+
+void ConfigureServer(const GrpcLimits& limits, size_t max_message_bytes,
+                     ::grpc::ServerBuilder& builder) {
+  builder.SetMaxReceiveMessageSize(ToIntLimit(max_message_bytes));
+  builder.SetMaxSendMessageSize(ToIntLimit(max_message_bytes));
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepaliveTimeMs);
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS,
+                             kKeepaliveTimeoutMs);
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
+  builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
+  builder.AddChannelArgument(
+      GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS,
+      ToMs(limits.min_ping_interval));
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS,
+                             limits.max_calls_per_connection);
+  builder.AddChannelArgument(GRPC_ARG_MAX_METADATA_SIZE,
+                             limits.max_metadata_bytes);
+  builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS,
+                             ToMs(limits.handshake_timeout));
+  ::grpc::ResourceQuota quota("hawser.rpc");
+  quota.Resize(limits.memory_quota_bytes.value_or(HalfOfMemory()));
+  builder.SetResourceQuota(quota);
+  builder.SetCompressionAlgorithmSupportStatus(GRPC_COMPRESS_DEFLATE, false);
+  builder.SetCompressionAlgorithmSupportStatus(GRPC_COMPRESS_GZIP, false);
+  builder.AddChannelArgument(GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0);
+}
+
+}  // namespace hawser::rpc

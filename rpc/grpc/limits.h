@@ -1,0 +1,50 @@
+// What a worker's server takes from its peers at most.
+
+#ifndef HAWSER_RPC_GRPC_LIMITS_H_
+#define HAWSER_RPC_GRPC_LIMITS_H_
+
+#include <cstddef>
+#include <optional>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "grpcpp/server_builder.h"
+
+namespace hawser::rpc {
+
+// Limits of the server of one transport. What exceeds one is refused, and the
+// process and other peers go on; docs/rpc.md says how each shows.
+struct GrpcLimits {
+  // Connections open at once, and from one address.
+  int max_connections = 16384;
+  int max_connections_per_address = 4096;
+  // Descriptors that connections leave to the rest of the process.
+  int reserved_descriptors = 32;
+  // Calls at once on one connection; further ones wait at the caller. Callers
+  // open another connection after 200.
+  int max_calls_per_connection = 256;
+  // Headers of one call.
+  int max_metadata_bytes = 8 << 10;
+  // Until a new connection has said something sensible, TLS included.
+  absl::Duration handshake_timeout = absl::Seconds(10);
+  // A peer that keeps asking for signs of life more often is cut off. Peers
+  // ask every 10 s.
+  absl::Duration min_ping_interval = absl::Seconds(5);
+  // Memory of all messages that are being received or waited with. Under
+  // pressure gRPC first reads less, then closes idle connections and cancels
+  // calls. Unset: half of the machine's.
+  std::optional<size_t> memory_quota_bytes = {};
+};
+
+// kInvalidArgument naming the limit that is not positive.
+absl::Status Validate(const GrpcLimits& limits);
+
+// Sets everything but the limits on connections and descriptors, which are the
+// listener's, and turns compression off: gRPC decompresses before it looks at
+// the size.
+void ConfigureServer(const GrpcLimits& limits, size_t max_message_bytes,
+                     ::grpc::ServerBuilder& builder);
+
+}  // namespace hawser::rpc
+
+#endif  // HAWSER_RPC_GRPC_LIMITS_H_

@@ -1,0 +1,350 @@
+// What peers can do to a server, and that it goes on serving others.
+
+#include "rpc/grpc/limits.h"
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "async/future.h"
+#include "async/mutex.h"
+#include "async/status_matchers.h"
+#include "gmock/gmock.h"
+#include "grpcpp/completion_queue.h"
+#include "grpcpp/create_channel.h"
+#include "grpcpp/generic/async_generic_service.h"
+#include "grpcpp/generic/generic_stub.h"
+#include "grpcpp/security/credentials.h"
+#include "grpcpp/security/server_credentials.h"
+#include "grpcpp/server.h"
+#include "grpcpp/server_builder.h"
+#include "gtest/gtest.h"
+#include "rpc/grpc/raw_http2.h"
+#include "rpc/grpc/transport.h"
+
+namespace hawser::rpc {
+namespace {
+
+using ::hawser::async::IsOk;
+using ::hawser::async::IsOkAndHolds;
+using ::hawser::async::StatusIs;
+using ::testing::HasSubstr;
+
+constexpr char kEnhanceYourCalm = 11;
+
+class GrpcLimitsTest : public testing::Test {
+ protected:
+  // Serves "/t.T/Echo", and "/t.T/Hold", whose calls are kept.
+  void Serve(GrpcTransportOptions options) {
+    server_ = std::make_unique<GrpcTransport>(options);
+    absl::StatusOr<std::string> address = server_->Listen(
+        "127.0.0.1:0", {{.path = "/t.T/Echo",
+                         .handler =
+                             [](std::unique_ptr<IncomingCall> call) {
+                               call->Reply(call->TakeRequest());
+                             },
+                         .hot = true},
+                        {.path = "/t.T/Hold",
+                         .handler =
+                             [this](std::unique_ptr<IncomingCall> call) {
+                               async::MutexLock lock(&mutex_);
+                               held_.push_back(std::move(call));
+                             },
+                         .hot = false}});
+    ASSERT_THAT(address, IsOk());
+    address_ = *address;
+  }
+
+  static absl::StatusOr<std::string> Echo(Connection& connection,
+                                          std::string text) {
+    async::Promise<std::string> promise;
+    async::Future<std::string> future = promise.future();
+    connection.Call(
+        "/t.T/Echo", Payload(std::move(text)),
+        std::chrono::steady_clock::now() + std::chrono::seconds(10),
+        [promise = std::move(promise)](absl::StatusOr<Payload> reply) mutable {
+          if (!reply.ok()) {
+            promise.Set(reply.status());
+          } else {
+            promise.Set(reply->Flatten());
+          }
+        });
+    return future.Wait();
+  }
+
+  // The status of a call with one more header.
+  ::grpc::StatusCode EchoWithHeader(const std::string& name,
+                                    const std::string& value) {
+    ::grpc::GenericStub stub(
+        ::grpc::CreateChannel(address_, ::grpc::InsecureChannelCredentials()));
+    ::grpc::ClientContext context;
+    context.AddMetadata(name, value);
+    ::grpc::CompletionQueue queue;
+    const ::grpc::Slice request("x");
+    auto reader = stub.PrepareUnaryCall(
+        &context, "/t.T/Echo", ::grpc::ByteBuffer(&request, 1), &queue);
+    reader->StartCall();
+    ::grpc::ByteBuffer reply;
+    ::grpc::Status status;
+    reader->Finish(&reply, &status, nullptr);
+    void* tag = nullptr;
+    bool ok = false;
+    queue.Next(&tag, &ok);
+    queue.Shutdown();
+    while (queue.Next(&tag, &ok)) {
+    }
+    return status.error_code();
+  }
+
+  GrpcTransport client_;
+  std::unique_ptr<GrpcTransport> server_;
+  std::string address_;
+  async::Mutex mutex_;
+  std::vector<std::unique_ptr<IncomingCall>> held_;
+};
+
+TEST_F(GrpcLimitsTest, AnAddressHasALimitedNumberOfConnections) {
+  Serve({.limits = {.max_connections_per_address = 2}});
+  Frame frame;
+  RawHttp2 first(address_);
+  ASSERT_TRUE(first.Await(FrameType::kSettings, frame));
+  {
+    RawHttp2 second(address_);
+    ASSERT_TRUE(second.Await(FrameType::kSettings, frame));
+    RawHttp2 third(address_);
+    EXPECT_TRUE(third.AwaitClosed());
+    EXPECT_FALSE(third.Await(FrameType::kSettings, frame));
+  }
+  // One has been closed, of which the server learns a little later.
+  bool served = false;
+  while (!served) {
+    RawHttp2 fourth(address_);
+    served = fourth.Await(FrameType::kSettings, frame);
+  }
+}
+
+TEST_F(GrpcLimitsTest, AllAddressesTogetherHaveALimit) {
+  Serve({.limits = {.max_connections = 1}});
+  Frame frame;
+  RawHttp2 first(address_);
+  ASSERT_TRUE(first.Await(FrameType::kSettings, frame));
+  RawHttp2 second(address_);
+  EXPECT_FALSE(second.Await(FrameType::kSettings, frame));
+}
+
+TEST_F(GrpcLimitsTest, ASilentConnectionIsClosed) {
+  Serve({.limits = {.handshake_timeout = absl::Milliseconds(200)}});
+  RawHttp2 silent(address_);
+  EXPECT_TRUE(silent.AwaitClosed());
+}
+
+TEST_F(GrpcLimitsTest, ManyPingsEndTheConnection) {
+  Serve({});
+  RawHttp2 peer(address_);
+  ASSERT_TRUE(peer.SendPreface());
+  for (int i = 0; i < 8; ++i) {
+    peer.Send({.type = FrameType::kPing, .payload = "12345678"});
+  }
+  Frame frame;
+  ASSERT_TRUE(peer.Await(FrameType::kGoAway, frame));
+  ASSERT_GE(frame.payload.size(), 8u);
+  EXPECT_EQ(frame.payload[7], kEnhanceYourCalm);
+}
+
+TEST_F(GrpcLimitsTest, PingsAsRareAsAllowedDoNotEndTheConnection) {
+  Serve({.limits = {.min_ping_interval = absl::Milliseconds(1)}});
+  RawHttp2 peer(address_);
+  ASSERT_TRUE(peer.SendPreface());
+  Frame frame;
+  ASSERT_TRUE(peer.Await(FrameType::kSettings, frame));
+  // Each takes a way to the server and back, which may be less than the
+  // interval for a few of them but not for all.
+  const auto interval = std::chrono::milliseconds(2);
+  auto next = std::chrono::steady_clock::now();
+  for (int i = 0; i < 8; ++i) {
+    while (std::chrono::steady_clock::now() < next) {
+    }
+    next = std::chrono::steady_clock::now() + interval;
+    ASSERT_TRUE(peer.Send({.type = FrameType::kPing, .payload = "12345678"}));
+    ASSERT_TRUE(peer.Await(FrameType::kPing, frame)) << i;
+  }
+}
+
+TEST_F(GrpcLimitsTest, LongHeadersEndTheirCallAlone) {
+  Serve({.limits = {.max_metadata_bytes = 2000}});
+  EXPECT_EQ(EchoWithHeader("x", std::string(500, 'x')), ::grpc::StatusCode::OK);
+  EXPECT_EQ(EchoWithHeader("x", std::string(5000, 'x')),
+            ::grpc::StatusCode::RESOURCE_EXHAUSTED);
+}
+
+TEST_F(GrpcLimitsTest, AConnectionTakesALimitedNumberOfCalls) {
+  Serve({.limits = {.max_calls_per_connection = 2}});
+  RawHttp2 peer(address_);
+  ASSERT_TRUE(peer.SendPreface());
+  Frame frame;
+  ASSERT_TRUE(peer.Await(FrameType::kSettings, frame));
+  // Acknowledged.
+  ASSERT_TRUE(peer.Send({.type = FrameType::kSettings, .flags = 1}));
+  for (uint32_t stream : {1u, 3u, 5u}) {
+    peer.Send({.type = FrameType::kHeaders,
+               .flags = kEndHeaders,
+               .stream = stream,
+               .payload = HeaderBlock(CallHeaders("/t.T/Hold"))});
+  }
+  EXPECT_TRUE(peer.AwaitClosed());
+  // Callers of ours wait instead.
+  std::shared_ptr<Connection> connection =
+      *client_.Connect({.address = address_});
+  EXPECT_THAT(Echo(*connection, "x"), IsOkAndHolds("x"));
+}
+
+TEST_F(GrpcLimitsTest, MemoryOfMessagesIsLimited) {
+  Serve({.limits = {.memory_quota_bytes = 4 << 20}});
+  std::shared_ptr<Connection> connection =
+      *client_.Connect({.address = address_});
+  EXPECT_THAT(Echo(*connection, std::string(64 << 20, 'x')),
+              StatusIs(absl::StatusCode::kResourceExhausted));
+  while (!Echo(*connection, "x").ok()) {
+  }
+}
+
+TEST_F(GrpcLimitsTest, CraftedHeadersDoNotEndTheProcess) {
+  Serve({});
+  std::shared_ptr<Connection> other = *client_.Connect({.address = address_});
+  ASSERT_THAT(Echo(*other, "before"), IsOk());
+  using Headers = std::vector<std::pair<std::string, std::string>>;
+  const auto with = [](const Headers& more) {
+    Headers headers = CallHeaders("/t.T/Echo");
+    headers.insert(headers.end(), more.begin(), more.end());
+    return headers;
+  };
+  const std::vector<Headers> cases = {
+      // Not base64 (CVE-2023-32732).
+      with({{"x-bin", "!!!!"}}),
+      // Three that were found to end processes (CVE-2023-1428).
+      {{":method", "POST"},
+       {":scheme", "x"},
+       {":path", "/t.T/Echo"},
+       {"te", "x"},
+       {"grpclb_client_stats", "x"}},
+      with({{"te", "x"}, {"grpclb_client_stats", "x"}}),
+      {{":scheme", "x"}, {"te", "x"}, {":path", ""}},
+      with({{"grpc-timeout", "99999999999999999999H"}}),
+      with({{"grpc-encoding", "gzip"}, {"grpc-accept-encoding", "\xff"}}),
+      with({{"grpc-status-details-bin", "%%%"}}),
+      with({{"", ""}}),
+      with({{":path", "/t.T/Echo"}, {":path", "/t.T/Hold"}}),
+      {{"content-length", "-1"}},
+      {},
+  };
+  for (const Headers& headers : cases) {
+    RawHttp2 peer(address_);
+    ASSERT_TRUE(peer.SendPreface());
+    peer.Send({.type = FrameType::kHeaders,
+               .flags = kEndHeaders | kEndStream,
+               .stream = 1,
+               .payload = HeaderBlock(headers)});
+    EXPECT_THAT(Echo(*other, "still"), IsOkAndHolds("still"));
+  }
+}
+
+TEST_F(GrpcLimitsTest, OthersAreServedDuringAFloodOfHeaders) {
+  Serve({});
+  std::shared_ptr<Connection> other = *client_.Connect({.address = address_});
+  RawHttp2 peer(address_);
+  ASSERT_TRUE(peer.SendPreface());
+  peer.Send({.type = FrameType::kHeaders,
+             .stream = 1,
+             .payload = HeaderBlock(CallHeaders("/t.T/Echo"))});
+  // One header without end (CVE-2023-33953).
+  std::string begin(1, '\0');
+  begin += "\x01x";
+  begin += "\x7f\xff\xff\xff\x7f";
+  peer.Send({.type = FrameType::kContinuation, .stream = 1, .payload = begin});
+  for (int i = 0; i < 64; ++i) {
+    peer.Send({.type = FrameType::kContinuation,
+               .stream = 1,
+               .payload = std::string(16'000, 'x')});
+    ASSERT_THAT(Echo(*other, "x"), IsOkAndHolds("x"));
+  }
+}
+
+TEST_F(GrpcLimitsTest, OthersAreServedDuringAFloodOfResets) {
+  Serve({});
+  std::shared_ptr<Connection> other = *client_.Connect({.address = address_});
+  RawHttp2 peer(address_);
+  ASSERT_TRUE(peer.SendPreface());
+  // Begins calls and gives them up at once (CVE-2023-44487).
+  for (uint32_t i = 0; i < 2000; ++i) {
+    const uint32_t stream = 2 * i + 1;
+    if (!peer.Send({.type = FrameType::kHeaders,
+                    .flags = kEndHeaders,
+                    .stream = stream,
+                    .payload = HeaderBlock(CallHeaders("/t.T/Hold"))}) ||
+        !peer.Send({.type = FrameType::kRstStream,
+                    .stream = stream,
+                    .payload = std::string("\0\0\0\x08", 4)})) {
+      break;
+    }
+  }
+  EXPECT_THAT(Echo(*other, "x"), IsOkAndHolds("x"));
+}
+
+// Answers every call with its request, compressed.
+class CompressingService final : public ::grpc::CallbackGenericService {
+ public:
+  ::grpc::ServerGenericBidiReactor* CreateReactor(
+      ::grpc::GenericCallbackServerContext* context) override {
+    context->set_compression_algorithm(GRPC_COMPRESS_GZIP);
+    return new Answer();
+  }
+
+ private:
+  class Answer final : public ::grpc::ServerGenericBidiReactor {
+   public:
+    Answer() { StartRead(&message_); }
+    void OnReadDone(bool) override {
+      StartWriteAndFinish(&message_, {}, ::grpc::Status::OK);
+    }
+    void OnDone() override { delete this; }
+
+   private:
+    ::grpc::ByteBuffer message_;
+  };
+};
+
+TEST_F(GrpcLimitsTest, CompressedRepliesAreNotDecompressed) {
+  CompressingService service;
+  ::grpc::ServerBuilder builder;
+  int port = 0;
+  builder.AddListeningPort("127.0.0.1:0", ::grpc::InsecureServerCredentials(),
+                           &port);
+  builder.RegisterCallbackGenericService(&service);
+  std::unique_ptr<::grpc::Server> server = builder.BuildAndStart();
+  std::shared_ptr<Connection> connection =
+      *client_.Connect({.address = absl::StrCat("127.0.0.1:", port)});
+  const absl::StatusOr<std::string> reply =
+      Echo(*connection, std::string(100'000, 'x'));
+  // gRPC refuses them, unless their status came with them.
+  if (reply.ok()) {
+    EXPECT_LT(reply->size(), 10'000u);
+  } else {
+    EXPECT_THAT(reply, StatusIs(absl::StatusCode::kUnimplemented));
+  }
+  client_.Shutdown();
+}
+
+TEST(GrpcLimitsOptionsTest, LimitsMustBePositive) {
+  EXPECT_THAT(Validate({}), IsOk());
+  GrpcTransport transport({.limits = {.max_metadata_bytes = 0}});
+  EXPECT_THAT(transport.Listen("127.0.0.1:0", {}),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("max_metadata_bytes")));
+}
+
+}  // namespace
+}  // namespace hawser::rpc
