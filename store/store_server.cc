@@ -14,6 +14,7 @@
 #include "async/status_macros.h"
 #include "net/credentials.h"
 #include "net/insecure_network_warning.h"
+#include "net/listener.h"
 #include "proto/store.grpc.pb.h"
 #include "proto/store.pb.h"
 #include "store/endpoint.h"
@@ -234,18 +235,25 @@ class StoreServer::Impl {
 
   const net::Credentials& credentials() const { return *credentials_; }
 
-  // The port, 0 if that failed.
-  int Listen(const std::string& address, const StoreLimits& limits) {
-    int port = 0;
+  // The port.
+  absl::StatusOr<int> Listen(const std::string& address,
+                             const StoreLimits& limits) {
+    ASSIGN_OR_RETURN(listener_, net::Listener::Open(address));
     grpc::ServerBuilder builder;
     internal::ApplyServerSettings(limits, &builder);
-    builder.AddListeningPort(address, credentials_->ForServer(), &port);
+    listener_->AttachTo(builder, credentials_->ForServer());
     builder.RegisterService(&service_);
     server_ = builder.BuildAndStart();
-    return server_ == nullptr ? 0 : port;
+    if (server_ == nullptr) {
+      return absl::UnavailableError(absl::StrCat("cannot serve at ", address,
+                                                 ": gRPC refuses the service"));
+    }
+    listener_->Start();
+    return listener_->port();
   }
 
   void Shutdown() {
+    if (listener_ != nullptr) listener_->Stop();
     // Calls that wait would keep a server without deadline going.
     if (server_ != nullptr) server_->Shutdown(std::chrono::system_clock::now());
   }
@@ -261,6 +269,7 @@ class StoreServer::Impl {
   std::unique_ptr<net::InsecureNetworkWarning> warning_;
   Service service_;
   std::unique_ptr<grpc::Server> server_;
+  std::unique_ptr<net::Listener> listener_;
 };
 
 absl::StatusOr<std::unique_ptr<StoreServer>> StoreServer::Start(
@@ -273,11 +282,7 @@ absl::StatusOr<std::unique_ptr<StoreServer>> StoreServer::Start(
   if (!loopback && !options.allow_insecure_network) {
     RETURN_IF_ERROR(impl->credentials().CheckMayListen(wanted));
   }
-  const int port = impl->Listen(wanted, options.limits);
-  if (port == 0) {
-    return absl::UnavailableError(
-        absl::StrCat("cannot listen on ", wanted, ": gRPC refuses it"));
-  }
+  ASSIGN_OR_RETURN(const int port, impl->Listen(wanted, options.limits));
   if (!loopback && !impl->credentials().has_tls()) {
     impl->WarnOf(ToString(Endpoint{options.host, port}));
   }

@@ -42,7 +42,7 @@ class StoreServer {
   //   kInvalidArgument     no such host, or port not within 0..65535.
   //   kPermissionDenied    the port needs privileges.
   //   kFailedPrecondition  not loopback, without TLS.
-  //   kUnavailable         gRPC could not listen.
+  //   kUnavailable         anything else the system says.
   static absl::StatusOr<std::unique_ptr<StoreServer>> Start(
       StoreServerOptions options);
 

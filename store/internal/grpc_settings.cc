@@ -18,6 +18,9 @@ constexpr int kServerMinPingMs = 5000;
 // A client's calls that wait are open streams: as many as threads may block.
 constexpr int kMaxStreams = 1024;
 
+constexpr int kMaxMetadataBytes = 8 << 10;
+constexpr int kHandshakeTimeoutMs = 10000;
+
 // Room for the keys of a Wait or Check beside the largest value.
 constexpr size_t kOtherBytes = size_t{1} << 20;
 
@@ -38,6 +41,8 @@ grpc::ChannelArguments ClientSettings() {
   settings.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
   settings.SetInt(GRPC_COMPRESSION_CHANNEL_ENABLED_ALGORITHMS_BITSET,
                   1 << GRPC_COMPRESS_NONE);
+  // gRPC decompresses before it looks at the size.
+  settings.SetInt(GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0);
   // The server has the limit; what it stores must come back.
   settings.SetMaxReceiveMessageSize(-1);
   return settings;
@@ -51,8 +56,11 @@ void ApplyServerSettings(const StoreLimits& limits,
       std::min<size_t>(max_bytes, std::numeric_limits<int>::max())));
   builder->SetCompressionAlgorithmSupportStatus(GRPC_COMPRESS_DEFLATE, false);
   builder->SetCompressionAlgorithmSupportStatus(GRPC_COMPRESS_GZIP, false);
+  builder->AddChannelArgument(GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0);
   builder->AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kMaxStreams);
-  builder->AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+  builder->AddChannelArgument(GRPC_ARG_MAX_METADATA_SIZE, kMaxMetadataBytes);
+  builder->AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS,
+                              kHandshakeTimeoutMs);
   builder->AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, kClientPingMs);
   builder->AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kPingTimeoutMs);
   builder->AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);

@@ -4,14 +4,11 @@
 #include <netdb.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
-#include <cerrno>
 #include <memory>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "async/status_macros.h"
 #include "store/endpoint.h"
 
 namespace hawser::store::internal {
@@ -27,37 +24,6 @@ bool IsLoopback(const sockaddr& address) {
     return IN6_IS_ADDR_LOOPBACK(&v6.sin6_addr);
   }
   return false;
-}
-
-// Binds and lets go: gRPC itself does not say why it could not.
-absl::Status TryBind(const addrinfo& address, const std::string& name) {
-  const int fd = socket(address.ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  if (fd < 0) {
-    return absl::UnavailableError(
-        absl::StrCat("cannot listen on ", name, ": no socket, errno ", errno));
-  }
-  const int on = 1;
-  setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
-  const int result = bind(fd, address.ai_addr, address.ai_addrlen);
-  const int error = result == 0 ? 0 : errno;
-  close(fd);
-  switch (error) {
-    case 0:
-      return absl::OkStatus();
-    case EADDRINUSE:
-      return absl::AlreadyExistsError(absl::StrCat(
-          "cannot listen on ", name,
-          ": the port is in use; end its user or choose another, or 0"));
-    case EACCES:
-      return absl::PermissionDeniedError(
-          absl::StrCat("cannot listen on ", name, ": no permission"));
-    case EADDRNOTAVAIL:
-      return absl::InvalidArgumentError(absl::StrCat(
-          "cannot listen on ", name, ": not an address of this machine"));
-    default:
-      return absl::UnavailableError(
-          absl::StrCat("cannot listen on ", name, ": errno ", error));
-  }
 }
 
 }  // namespace
@@ -86,7 +52,6 @@ absl::StatusOr<bool> CheckListenAddress(const std::string& host, int port) {
        address = address->ai_next) {
     loopback = loopback && IsLoopback(*address->ai_addr);
   }
-  RETURN_IF_ERROR(TryBind(*found, name));
   return loopback;
 }
 

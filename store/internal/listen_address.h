@@ -7,11 +7,10 @@
 
 namespace hawser::store::internal {
 
-// Whether `host`, at which a server can listen now, is this machine's loopback:
-//   kInvalidArgument     no such host, or port not within 0..65535.
-//   kAlreadyExists       the port is taken.
-//   kPermissionDenied    the port needs privileges.
-//   kUnavailable         anything else the system says.
+// Whether `host` is this machine alone. Whether a server may listen there shows
+// when it does.
+//
+//   kInvalidArgument  no such host, or port not within 0..65535.
 absl::StatusOr<bool> CheckListenAddress(const std::string& host, int port);
 
 }  // namespace hawser::store::internal
