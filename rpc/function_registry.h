@@ -14,6 +14,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/functional/any_invocable.h"
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "async/future.h"
@@ -99,6 +100,9 @@ class FunctionRegistry {
   // completes. It may run in several threads at once. Arguments that it takes
   // by value or rvalue are moved in.
   //
+  // Callers get kInternal, naming the function, if it throws or returns a
+  // Future that is not valid; kCancelled if the Future's promise is dropped.
+  //
   // kAlreadyExists if the name is taken.
   template <class R, class... A, class F>
   absl::Status Register(const Function<R(A...)>& function, F callable,
@@ -126,15 +130,25 @@ class FunctionRegistry {
 namespace internal {
 
 absl::Status LeftoverArguments(std::string_view function);
+absl::Status InvalidFuture(std::string_view function);
+// Runs `call`; what it throws becomes kInternal. Hawser throws nothing, but
+// what users call may.
+absl::Status CatchThrown(std::string_view function,
+                         absl::FunctionRef<void()> call);
 
 // Gives what a callable returned, of whatever allowed type, to `done`.
 template <class R, class Returned>
-void Finish(Returned returned, RegisteredFunction::Done done) {
+void Finish(std::string_view function, Returned returned,
+            RegisteredFunction::Done done) {
   if constexpr (std::is_same_v<Returned, async::Future<R>>) {
-    (void)std::move(returned).Then(
-        [done = std::move(done)](async::Result<R> result) mutable {
-          Finish<R, async::Result<R>>(std::move(result), std::move(done));
-        });
+    if (!returned.valid()) {
+      std::move(done)(InvalidFuture(function));
+      return;
+    }
+    (void)std::move(returned).Then([function, done = std::move(done)](
+                                       async::Result<R> result) mutable {
+      Finish<R, async::Result<R>>(function, std::move(result), std::move(done));
+    });
   } else if constexpr (std::is_void_v<R>) {
     static_assert(std::is_same_v<Returned, absl::Status>);
     if (returned.ok()) {
@@ -177,13 +191,22 @@ class TypedFunction final : public RegisteredFunction {
 
  private:
   void Run(std::tuple<A...> arguments, Done done) const {
-    using Returned = std::invoke_result_t<F&, A...>;
-    if constexpr (std::is_void_v<Returned>) {
-      std::apply(callable_, std::move(arguments));
-      Finish<R, absl::Status>(absl::OkStatus(), std::move(done));
+    using Result = std::invoke_result_t<F&, A...>;
+    using Returned = std::conditional_t<std::is_void_v<Result>, absl::Status,
+                                        std::decay_t<Result>>;
+    std::optional<Returned> returned;
+    absl::Status thrown = CatchThrown(name(), [&] {
+      if constexpr (std::is_void_v<Result>) {
+        std::apply(callable_, std::move(arguments));
+        returned.emplace(absl::OkStatus());
+      } else {
+        returned.emplace(std::apply(callable_, std::move(arguments)));
+      }
+    });
+    if (thrown.ok()) {
+      Finish<R, Returned>(name(), *std::move(returned), std::move(done));
     } else {
-      Finish<R, std::decay_t<Returned>>(
-          std::apply(callable_, std::move(arguments)), std::move(done));
+      std::move(done)(std::move(thrown));
     }
   }
 
