@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "async/join.h"
 #include "async/status_macros.h"
+#include "rpc/error_detail.h"
 #include "rpc/internal/agent_impl.h"
 #include "rpc/internal/outgoing_call.h"
 
@@ -97,16 +98,22 @@ absl::Status LeftoverResults() {
   return absl::InvalidArgumentError("it has more results than expected");
 }
 
-absl::Status UndecodableReply(const absl::Status& status) {
-  return absl::InternalError(
-      absl::StrCat("the reply received does not decode: ", status.message()));
+absl::Status UndecodableReply(const WorkerInfo* peer,
+                              const absl::Status& status) {
+  return WithErrorDetail(
+      absl::InternalError(absl::StrCat("the reply received does not decode: ",
+                                       status.message())),
+      peer != nullptr ? *peer : WorkerInfo(), /*maybe_applied=*/true);
 }
 
-void AfterPrerequisites(std::vector<async::Future<void>> prerequisites,
+void AfterPrerequisites(const WorkerInfo* peer,
+                        std::vector<async::Future<void>> prerequisites,
                         absl::AnyInvocable<void(absl::Status) &&> done) {
   async::JoinAll(std::move(prerequisites))
-      .OnReady([done = std::move(done)](const absl::Status& status) mutable {
-        std::move(done)(status);
+      .OnReady([worker = peer != nullptr ? *peer : WorkerInfo(),
+                done = std::move(done)](const absl::Status& status) mutable {
+        std::move(done)(
+            WithErrorDetail(status, worker, /*maybe_applied=*/true));
       });
 }
 

@@ -18,6 +18,16 @@ void SetErrorDetail(const ErrorDetail& detail, absl::Status& status) {
   status.SetPayload(kTypeUrl, absl::Cord(message.SerializeAsString()));
 }
 
+absl::Status WithErrorDetail(absl::Status status, const WorkerInfo& worker,
+                             bool maybe_applied) {
+  if (status.ok() || GetErrorDetail(status).has_value()) return status;
+  SetErrorDetail({.worker = worker.name,
+                  .incarnation = worker.incarnation,
+                  .maybe_applied = maybe_applied},
+                 status);
+  return status;
+}
+
 std::optional<ErrorDetail> GetErrorDetail(const absl::Status& status) {
   const auto payload = status.GetPayload(kTypeUrl);
   if (!payload.has_value()) return std::nullopt;

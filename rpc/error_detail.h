@@ -29,6 +29,10 @@ struct ErrorDetail {
 // Adds `detail` to a status that is not OK.
 void SetErrorDetail(const ErrorDetail& detail, absl::Status& status);
 
+// `status`; an error that has no detail gets one.
+absl::Status WithErrorDetail(absl::Status status, const WorkerInfo& worker,
+                             bool maybe_applied);
+
 // None if there is none, or what there is does not parse.
 std::optional<ErrorDetail> GetErrorDetail(const absl::Status& status);
 

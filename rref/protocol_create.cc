@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "async/status_macros.h"
+#include "rpc/error_detail.h"
 #include "rref/protocol.h"
 #include "rref/status_prefix.h"
 
@@ -16,13 +17,18 @@ absl::StatusOr<std::shared_ptr<Reference>> Protocol::Create(
     EncodeArguments encode_arguments) {
   const AgentHandle::Use agent = agent_.Acquire();
   if (!agent) {
-    return absl::FailedPreconditionError("the worker was shut down");
+    return rpc::WithErrorDetail(
+        absl::FailedPreconditionError("the worker was shut down"), self_,
+        /*maybe_applied=*/false);
   }
   ASSIGN_OR_RETURN(const rpc::WorkerInfo owner, agent->FindWorker(to));
   Creation creation = BeginCreation(owner);
 
   rpc::Encoder encoder(agent.get(), &owner);
-  if (absl::Status status = encode_arguments(encoder); !status.ok()) {
+  if (absl::Status status =
+          rpc::WithErrorDetail(encode_arguments(encoder), owner,
+                               /*maybe_applied=*/false);
+      !status.ok()) {
     std::move(creation.finish)(status);
     return status;
   }
@@ -114,13 +120,17 @@ async::Future<rpc::Message<v1::RRefCreateReply>> Protocol::HandleCreate(
   rpc::Decoder arguments(agent.get(), &call.peer, request.body.arguments(),
                          std::move(request.tensors));
   return agent->Invoke(**function, arguments)
-      .Then([value = *std::move(value)](
+      .Then([self = self_, value = *std::move(value)](
                 absl::StatusOr<rpc::RetainedValue> result) -> Reply {
         if (result.ok() && result->value == nullptr) {
           result = absl::InvalidArgumentError(
               "the function returns nothing to refer to");
         }
         // The error belongs to whoever fetches; the creation has succeeded.
+        if (!result.ok()) {
+          result = rpc::WithErrorDetail(std::move(result).status(), self,
+                                        /*maybe_applied=*/false);
+        }
         value->Set(std::move(result));
         return Reply();
       });

@@ -39,17 +39,6 @@ absl::Status WithCode(absl::StatusCode code, const std::string& message,
   return status;
 }
 
-// An error found before anything was sent to `worker`.
-absl::Status Unsent(const WorkerInfo& worker, absl::Status status) {
-  if (!GetErrorDetail(status).has_value()) {
-    SetErrorDetail({.worker = worker.name,
-                    .incarnation = worker.incarnation,
-                    .maybe_applied = false},
-                   status);
-  }
-  return status;
-}
-
 // The field of `CallReply` that holds the results.
 absl::StatusOr<std::string_view> FindResults(std::string_view body) {
   std::string_view results;
@@ -86,6 +75,10 @@ absl::Status Agent::Impl::CheckRunning() const {
       absl::StrCat("the agent of ", ToString(self_), " was shut down"));
 }
 
+absl::Status Agent::Impl::CheckMayCall() const {
+  return WithErrorDetail(CheckRunning(), self_, /*maybe_applied=*/false);
+}
+
 absl::StatusOr<async::MonotonicTime> Agent::Impl::DeadlineOf(
     std::optional<absl::Duration> timeout, bool inherit) const {
   const absl::Duration limit = timeout.value_or(options_.default_timeout);
@@ -112,11 +105,21 @@ bool Agent::Impl::IsLost(const WorkerInfo& worker) const {
   return lost_.contains(worker.incarnation);
 }
 
+WorkerInfo Agent::Impl::WhatIsSaid(const Destination& to) {
+  if (const auto* worker = std::get_if<WorkerInfo>(&to.to())) return *worker;
+  WorkerInfo worker;
+  worker.name = to.name();
+  return worker;
+}
+
 absl::StatusOr<std::shared_ptr<Peer>> Agent::Impl::FindPeer(
     const Destination& to) {
   std::shared_ptr<Peer> peer = peers_.Find(to);
   if (peer != nullptr && !peer->lost()) return peer;
-  return LookUpPeer(to, peer);
+  absl::StatusOr<std::shared_ptr<Peer>> found = LookUpPeer(to, peer);
+  if (found.ok()) return found;
+  return WithErrorDetail(std::move(found).status(), WhatIsSaid(to),
+                         /*maybe_applied=*/false);
 }
 
 absl::StatusOr<std::shared_ptr<Peer>> Agent::Impl::LookUpPeer(
@@ -172,12 +175,16 @@ void Agent::Impl::StartCall(const CallHandle& call, const Destination& to,
   Gate::Pass pass(&call_gate_);
   const auto prepare = [&]() -> absl::StatusOr<OutgoingRequest> {
     OutgoingRequest request;
-    RETURN_IF_ERROR(CheckRunning());
+    RETURN_IF_ERROR(CheckMayCall());
     ASSIGN_OR_RETURN(request.deadline,
                      DeadlineOf(options.timeout, /*inherit=*/true));
     ASSIGN_OR_RETURN(request.peer, FindPeer(to));
-    Encoder encoder(agent_, &request.peer->info());
-    RETURN_IF_ERROR(encode(encoder));
+    const WorkerInfo& worker = request.peer->info();
+    Encoder encoder(agent_, &worker);
+    if (absl::Status status = encode(encoder); !status.ok()) {
+      return WithErrorDetail(std::move(status), worker,
+                             /*maybe_applied=*/false);
+    }
     request.call = call;
     request.what = absl::StrCat("function '", ToAbsl(function), "'");
     request.path = kCallPath;
@@ -191,11 +198,9 @@ void Agent::Impl::StartCall(const CallHandle& call, const Destination& to,
   };
   absl::StatusOr<OutgoingRequest> request = prepare();
   if (!pass || !request.ok()) {
-    absl::Status status = request.ok() ? CheckRunning() : request.status();
-    if (!GetErrorDetail(status).has_value()) {
-      SetErrorDetail({.worker = to.name()}, status);
-    }
-    std::move(done)(std::move(status));
+    std::move(done)(
+        WithErrorDetail(request.ok() ? CheckMayCall() : request.status(),
+                        WhatIsSaid(to), /*maybe_applied=*/false));
     return;
   }
   BeginClientCall();
@@ -206,7 +211,8 @@ void Agent::Impl::StartCall(const CallHandle& call, const Destination& to,
       std::move(done)(std::move(reply).status());
     } else if (auto results = FindResults(reply->message.body());
                !results.ok()) {
-      std::move(done)(results.status());
+      std::move(done)(WithErrorDetail(results.status(), peer->info(),
+                                      /*maybe_applied=*/true));
     } else {
       Decoder decoder(agent_, &peer->info(), *results,
                       std::move(reply->tensors));
@@ -243,22 +249,24 @@ absl::StatusOr<Payload> Agent::Impl::EncodeRequest(OutgoingRequest& request) {
 //    copy, on the executor.
 void Agent::Impl::Send(OutgoingRequest request, ReceivedCallback done) {
   const WorkerInfo& worker = request.peer->info();
+  const auto unsent = [&](absl::Status status) {
+    return WithErrorDetail(std::move(status), worker, request.attempted);
+  };
   if (request.deadline <= clock_->Now()) {
-    std::move(done)(Unsent(
-        worker, absl::DeadlineExceededError(absl::StrCat(
-                    "the deadline of ", request.what, " at ", ToString(worker),
-                    " had passed before it was sent"))));
+    std::move(done)(unsent(absl::DeadlineExceededError(
+        absl::StrCat("the deadline of ", request.what, " at ", ToString(worker),
+                     " had passed before it was sent"))));
     return;
   }
   absl::StatusOr<std::shared_ptr<Connection>> connection =
       request.peer->connection();
   if (!connection.ok()) {
-    std::move(done)(Unsent(worker, connection.status()));
+    std::move(done)(unsent(connection.status()));
     return;
   }
   absl::StatusOr<Payload> payload = EncodeRequest(request);
   if (!payload.ok()) {
-    std::move(done)(Unsent(worker, payload.status()));
+    std::move(done)(unsent(payload.status()));
     return;
   }
   Watch(request.peer);

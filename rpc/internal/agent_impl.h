@@ -127,6 +127,8 @@ class Agent::Impl {
     std::vector<tensor::Tensor> tensors;
     bool message_hook = false;
     bool at_most_once = false;
+    // Whether it was sent before, and may have run then.
+    bool attempted = false;
     // Whether the end of the current call ends this one.
     bool inherit_cancellation = true;
     async::MonotonicTime deadline = async::kNever;
@@ -179,6 +181,8 @@ class Agent::Impl {
   // --- agent_client.cc
   // kFailedPrecondition or kUnavailable unless calls may be made.
   absl::Status CheckRunning() const;
+  // Same, as an error of a call.
+  absl::Status CheckMayCall() const;
   absl::StatusOr<async::MonotonicTime> DeadlineOf(
       std::optional<absl::Duration> timeout, bool inherit) const;
   // Sends a request; `done` runs once, also for errors, each of which has a
@@ -191,6 +195,8 @@ class Agent::Impl {
                                      IncomingMessage message);
   absl::Status CallError(const OutgoingRequest& request,
                          absl::Status status) const;
+  // Name and incarnation, as far as `to` says them.
+  static WorkerInfo WhatIsSaid(const Destination& to);
   absl::StatusOr<std::shared_ptr<Peer>> LookUpPeer(
       const Destination& to, const std::shared_ptr<Peer>& known);
   void Watch(const std::shared_ptr<Peer>& peer);

@@ -3,6 +3,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "async/status_macros.h"
+#include "rpc/error_detail.h"
 #include "rpc/internal/agent_impl.h"
 
 namespace hawser::rpc {
@@ -75,9 +76,12 @@ void Agent::Impl::OnMemberEvent(const MemberEvent& event) {
 void Agent::Impl::TellServices(const std::shared_ptr<Peer>& peer,
                                const absl::Status& status) {
   duplicates_.Forget(peer->info().incarnation);
-  Post(*executor_, [this, peer, status] {
+  // What a service did with that worker before may have run there.
+  Post(*executor_, [this, peer,
+                    detailed = WithErrorDetail(status, peer->info(),
+                                               /*maybe_applied=*/true)] {
     for (Service* service : services_) {
-      service->OnWorkerLost(peer->info(), status);
+      service->OnWorkerLost(peer->info(), detailed);
     }
   });
 }

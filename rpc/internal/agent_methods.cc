@@ -35,12 +35,10 @@ class Agent::Impl::MethodAttempts
     InsideScope inside(&impl_);
     Gate::Pass pass(&impl_.call_gate_);
     absl::Status status = Prepare(to);
-    if (!pass) status = impl_.CheckRunning();
+    if (!pass) status = impl_.CheckMayCall();
     if (!status.ok()) {
-      if (!GetErrorDetail(status).has_value()) {
-        SetErrorDetail({.worker = to.name()}, status);
-      }
-      promise_.Set(std::move(status));
+      promise_.Set(WithErrorDetail(std::move(status), impl_.WhatIsSaid(to),
+                                   /*maybe_applied=*/false));
       return;
     }
     {
@@ -53,20 +51,16 @@ class Agent::Impl::MethodAttempts
 
   // The agent stops: no attempt is under way.
   void Abandon() {
-    absl::Status status =
+    End(WithErrorDetail(
         absl::CancelledError(absl::StrCat("the call of '", definition_.name,
                                           "' was waiting to be tried again "
-                                          "when this agent was shut down"));
-    SetErrorDetail({.worker = peer_->info().name,
-                    .incarnation = peer_->info().incarnation,
-                    .maybe_applied = true},
-                   status);
-    End(std::move(status));
+                                          "when this agent was shut down")),
+        peer_->info(), /*maybe_applied=*/true));
   }
 
  private:
   absl::Status Prepare(const Destination& to) {
-    RETURN_IF_ERROR(impl_.CheckRunning());
+    RETURN_IF_ERROR(impl_.CheckMayCall());
     ASSIGN_OR_RETURN(deadline_, impl_.DeadlineOf(options_.timeout,
                                                  options_.inherit_deadline));
     ASSIGN_OR_RETURN(peer_, impl_.FindPeer(to));
@@ -83,6 +77,7 @@ class Agent::Impl::MethodAttempts
     request.tensors = request_.tensors;
     request.message_hook = options_.message_hook;
     request.at_most_once = definition_.at_most_once;
+    request.attempted = std::exchange(attempted_, true);
     request.inherit_cancellation = options_.inherit_deadline;
     request.deadline = deadline_;
     if (options_.attempt_timeout.has_value() && !definition_.at_most_once) {
@@ -146,6 +141,7 @@ class Agent::Impl::MethodAttempts
   async::MonotonicTime deadline_;
   std::atomic<bool> ended_{false};
   // Used by one attempt at a time.
+  bool attempted_ = false;
   absl::Duration backoff_ = kFirstBackoff;
 };
 

@@ -13,17 +13,21 @@
 #include "absl/status/statusor.h"
 #include "async/future.h"
 #include "rpc/decoder.h"
+#include "rpc/types.h"
 #include "rpc/wire_traits.h"
 
 namespace hawser::rpc::internal {
 
 absl::Status LeftoverResults();
-// `status` of a reply that does not decode, as the caller sees it: kInternal.
-absl::Status UndecodableReply(const absl::Status& status);
+// `status` of a reply from `peer` that does not decode, as the caller sees it:
+// kInternal, maybe applied.
+absl::Status UndecodableReply(const WorkerInfo* peer,
+                              const absl::Status& status);
 
-// Runs `done` with the first error of `prerequisites`, or OK, once all have
-// completed.
-void AfterPrerequisites(std::vector<async::Future<void>> prerequisites,
+// Runs `done` with the first error of `prerequisites` of a reply from `peer`,
+// or OK, once all have completed.
+void AfterPrerequisites(const WorkerInfo* peer,
+                        std::vector<async::Future<void>> prerequisites,
                         absl::AnyInvocable<void(absl::Status) &&> done);
 
 template <class R>
@@ -54,7 +58,7 @@ void CompleteReply(absl::StatusOr<Decoder*> reply, async::Promise<R> promise) {
   }
   async::Result<R> result = DecodeResult<R>(**reply);
   if (!result.ok()) {
-    promise.Set(UndecodableReply(StatusOf(result)));
+    promise.Set(UndecodableReply((*reply)->peer(), StatusOf(result)));
     return;
   }
   std::vector<async::Future<void>> prerequisites =
@@ -63,7 +67,7 @@ void CompleteReply(absl::StatusOr<Decoder*> reply, async::Promise<R> promise) {
     promise.Set(std::move(result));
     return;
   }
-  AfterPrerequisites(std::move(prerequisites),
+  AfterPrerequisites((*reply)->peer(), std::move(prerequisites),
                      [promise = std::move(promise),
                       result = std::move(result)](absl::Status status) mutable {
                        if (status.ok()) {
