@@ -4,8 +4,10 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
 #include "async/status_macros.h"
+#include "rpc/error_detail.h"
 #include "rref/locked_alias.h"
 #include "rref/protocol.h"
 
@@ -13,6 +15,33 @@ namespace hawser::rref {
 namespace {
 
 using FetchReply = rpc::Message<v1::RRefFetchReply>;
+
+v1::StatusDetails StatusToProto(const absl::Status& status) {
+  v1::StatusDetails proto;
+  proto.set_code(static_cast<int32_t>(status.code()));
+  proto.set_message(std::string(status.message()));
+  status.ForEachPayload([&](absl::string_view url, const absl::Cord& payload) {
+    v1::StatusDetail* detail = proto.add_details();
+    detail->set_type_url(std::string(url));
+    detail->set_value(std::string(payload));
+  });
+  return proto;
+}
+
+// The error that a reply has instead of a value.
+absl::Status ErrorOf(const v1::RRefFetchReply& reply) {
+  if (!reply.has_error()) return absl::OkStatus();
+  const int code = reply.error().code();
+  absl::Status status(
+      code > 0 && code <= static_cast<int>(absl::StatusCode::kUnauthenticated)
+          ? static_cast<absl::StatusCode>(code)
+          : absl::StatusCode::kUnknown,
+      reply.error().message());
+  for (const v1::StatusDetail& detail : reply.error().details()) {
+    status.SetPayload(detail.type_url(), absl::Cord(detail.value()));
+  }
+  return status;
+}
 
 // Writes `object` for `peer`. Tensors hold `lock` until they have been sent.
 absl::StatusOr<FetchReply> EncodeValue(rpc::Agent& agent,
@@ -50,7 +79,10 @@ async::Future<FetchReply> Protocol::HandleFetch(
        peer = call.peer](absl::StatusOr<rpc::RetainedValue> object)
           -> async::Future<FetchReply> {
         if (!object.ok()) {
-          return async::MakeReadyFuture<FetchReply>(object.status());
+          FetchReply reply;
+          *reply.body.mutable_error() = StatusToProto(rpc::WithErrorDetail(
+              object.status(), self->self_, /*maybe_applied=*/false));
+          return async::MakeReadyFuture<FetchReply>(std::move(reply));
         }
         return value->lock().AcquireShared().Then(
             [self, value, peer, object = *std::move(object)](
@@ -70,12 +102,15 @@ void Protocol::Fetch(const Reference& reference, std::string_view type_name,
                      std::optional<absl::Duration> timeout,
                      Reference::Fetched done) {
   if (absl::Status status = users_.Check(reference.fork()); !status.ok()) {
-    std::move(done)(std::move(status));
+    std::move(done)(rpc::WithErrorDetail(std::move(status), self_,
+                                         /*maybe_applied=*/false));
     return;
   }
   const AgentHandle::Use agent = agent_.Acquire();
   if (!agent) {
-    std::move(done)(absl::FailedPreconditionError("the worker was shut down"));
+    std::move(done)(rpc::WithErrorDetail(
+        absl::FailedPreconditionError("the worker was shut down"), self_,
+        /*maybe_applied=*/false));
     return;
   }
   v1::RRefFetchRequest request;
@@ -99,13 +134,22 @@ void Protocol::Fetch(const Reference& reference, std::string_view type_name,
            std::move(done)](const absl::StatusOr<FetchReply>& result) mutable {
         if (!result.ok()) {
           const absl::Status known = self->users_.Check(fork);
-          std::move(done)(known.ok() ? result.status() : known);
+          std::move(done)(rpc::WithErrorDetail(
+              known.ok() ? result.status() : known, self->self_,
+              /*maybe_applied=*/false));
+          return;
+        }
+        if (absl::Status error = ErrorOf(result->body); !error.ok()) {
+          std::move(done)(rpc::WithErrorDetail(std::move(error), owner,
+                                               /*maybe_applied=*/false));
           return;
         }
         if (result->body.type_name() != type) {
-          std::move(done)(absl::InvalidArgumentError(absl::StrCat(
-              "a reference to ", type, " names a value of type ",
-              result->body.type_name(), " on worker '", owner.name, "'")));
+          std::move(done)(rpc::WithErrorDetail(
+              absl::InvalidArgumentError(absl::StrCat(
+                  "a reference to ", type, " names a value of type ",
+                  result->body.type_name(), " on worker '", owner.name, "'")),
+              owner, /*maybe_applied=*/false));
           return;
         }
         const AgentHandle::Use use = self->agent_.Acquire();
