@@ -265,15 +265,10 @@ absl::Status Credentials::CheckCall(
                    ", not of job ", self_.job));
 }
 
-absl::Status Credentials::CheckCaller(const grpc::ServerContextBase& context,
-                                      const Identity& claimed) const {
-  if (!has_tls()) return absl::OkStatus();
-  ASSIGN_OR_RETURN(const Identity caller, CallerOf(context));
-  if (caller == claimed) return absl::OkStatus();
-  RETURN_IF_ERROR(Validate(claimed));
-  return absl::UnauthenticatedError(
-      absl::StrCat("the message says it is from ", ToUri(claimed),
-                   ", but the caller's certificate is of ", ToUri(caller)));
+absl::StatusOr<std::optional<Identity>> Credentials::Caller(
+    const grpc::ServerContextBase& context) const {
+  if (!has_tls()) return std::nullopt;
+  return CallerOf(context);
 }
 
 absl::Status TranslateHandshakeError(absl::Status status) {

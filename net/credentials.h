@@ -93,10 +93,10 @@ class Credentials {
   // job.
   absl::Status CheckCall(const grpc::ServerContextBase& context) const;
 
-  // Whether the caller is who it says: kUnauthenticated if its certificate is
-  // another's. OK without TLS, where nothing is known.
-  absl::Status CheckCaller(const grpc::ServerContextBase& context,
-                           const Identity& claimed) const;
+  // Whom the caller's certificate names: kUnauthenticated if it names nobody.
+  // Nothing without TLS, where nobody knows.
+  absl::StatusOr<std::optional<Identity>> Caller(
+      const grpc::ServerContextBase& context) const;
 
  private:
   Credentials() = default;

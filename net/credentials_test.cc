@@ -45,6 +45,19 @@ TEST(IdentityTest, OtherUrisAreRefused) {
   }
 }
 
+TEST(IdentityTest, AClaimMustBeWhatIsProven) {
+  const Identity proven{.job = "j", .worker = "w1"};
+  EXPECT_THAT(CheckClaim(proven, {.job = "j", .worker = "w1"}), IsOk());
+  EXPECT_THAT(CheckClaim(proven, {.job = "j", .worker = "w2"}),
+              StatusIs(absl::StatusCode::kUnauthenticated,
+                       testing::AllOf(HasSubstr("hawser://j/w1"),
+                                      HasSubstr("hawser://j/w2"))));
+  EXPECT_THAT(CheckClaim(proven, {.job = "k", .worker = "w1"}),
+              StatusIs(absl::StatusCode::kUnauthenticated));
+  EXPECT_THAT(CheckClaim(proven, {.job = "j", .worker = "w\n"}),
+              StatusIs(absl::StatusCode::kInvalidArgument));
+}
+
 TEST(CredentialsTest, CertificateOfTheWorkerIsTaken) {
   TestAuthority authority("digits");
   const auto made = Credentials::Create(

@@ -53,4 +53,13 @@ absl::StatusOr<Identity> ParseUri(std::string_view uri) {
   return identity;
 }
 
+absl::Status CheckClaim(const Identity& proven, const Identity& claimed) {
+  if (proven == claimed) return absl::OkStatus();
+  // What a peer says is not repeated unless it is a name.
+  RETURN_IF_ERROR(Validate(claimed));
+  return absl::UnauthenticatedError(
+      absl::StrCat("the message says it is from ", ToUri(claimed),
+                   ", but the caller's certificate is of ", ToUri(proven)));
+}
+
 }  // namespace hawser::net

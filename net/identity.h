@@ -25,6 +25,10 @@ absl::Status Validate(const Identity& identity);
 
 std::string ToUri(const Identity& identity);
 
+// Whether `claimed`, which a message says its sender is, is `proven`, which the
+// sender's certificate says: kUnauthenticated, naming both, if not.
+absl::Status CheckClaim(const Identity& proven, const Identity& claimed);
+
 // The identity that `uri` names exactly; kInvalidArgument for any other.
 absl::StatusOr<Identity> ParseUri(std::string_view uri);
 

@@ -82,6 +82,7 @@ absl::Status Agent::Shutdown(bool graceful) {
 
 Agent::CallHandle Agent::NewCall() { return std::make_shared<OutgoingCall>(); }
 void Agent::CancelCall(const CallHandle& call) { call->Cancel(); }
+void Agent::AwaitReply(const CallHandle& call) { call->AwaitReply(); }
 
 void Agent::StartCall(const CallHandle& call, const Destination& to,
                       const CallOptions& options, std::string_view function,

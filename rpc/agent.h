@@ -92,24 +92,7 @@ class Agent {
   async::Future<R> Async(const Destination& to, const CallOptions& options,
                          const Function<R(A...)>& function,
                          const std::type_identity_t<A>&... arguments) {
-    static_assert(std::is_void_v<R> || WireType<R>,
-                  "the result cannot travel: use it through a reference");
-    async::Promise<R> promise;
-    async::Future<R> future = promise.future();
-    const CallHandle call = NewCall();
-    promise.OnCancel([call] { CancelCall(call); });
-    StartCall(
-        call, to, options, function.name(), function.Signature(),
-        [&](Encoder& encoder) {
-          absl::Status status;
-          (void)((status = WireTraits<A>::Encode(encoder, arguments)).ok() &&
-                 ...);
-          return status;
-        },
-        [promise = std::move(promise)](absl::StatusOr<Decoder*> reply) mutable {
-          internal::CompleteReply(std::move(reply), std::move(promise));
-        });
-    return future;
+    return StartTyped(NewCall(), to, options, function, arguments...);
   }
   template <class R, class... A>
   async::Future<R> Async(const Destination& to,
@@ -123,13 +106,17 @@ class Agent {
   async::Result<R> Sync(const Destination& to, const CallOptions& options,
                         const Function<R(A...)>& function,
                         const std::type_identity_t<A>&... arguments) {
-    return Async(to, options, function, arguments...).Wait();
+    const CallHandle call = NewCall();
+    async::Future<R> future =
+        StartTyped(call, to, options, function, arguments...);
+    if (!future.ready()) AwaitReply(call);
+    return std::move(future).Wait();
   }
   template <class R, class... A>
   async::Result<R> Sync(const Destination& to,
                         const Function<R(A...)>& function,
                         const std::type_identity_t<A>&... arguments) {
-    return Async(to, CallOptions(), function, arguments...).Wait();
+    return Sync(to, CallOptions(), function, arguments...);
   }
 
   // --- Who is there.
@@ -255,8 +242,35 @@ class Agent {
 
   explicit Agent(AgentOptions options);
 
+  // Async, of a call that the caller keeps a handle of.
+  template <class R, class... A>
+  async::Future<R> StartTyped(const CallHandle& call, const Destination& to,
+                              const CallOptions& options,
+                              const Function<R(A...)>& function,
+                              const std::type_identity_t<A>&... arguments) {
+    static_assert(std::is_void_v<R> || WireType<R>,
+                  "the result cannot travel: use it through a reference");
+    async::Promise<R> promise;
+    async::Future<R> future = promise.future();
+    promise.OnCancel([call] { CancelCall(call); });
+    StartCall(
+        call, to, options, function.name(), function.Signature(),
+        [&](Encoder& encoder) {
+          absl::Status status;
+          (void)((status = WireTraits<A>::Encode(encoder, arguments)).ok() &&
+                 ...);
+          return status;
+        },
+        [promise = std::move(promise)](absl::StatusOr<Decoder*> reply) mutable {
+          internal::CompleteReply(std::move(reply), std::move(promise));
+        });
+    return future;
+  }
+
   // What Async does without its types.
   static CallHandle NewCall();
+  // Takes part in the transport's work on the call.
+  static void AwaitReply(const CallHandle& call);
   static void CancelCall(const CallHandle& call);
   void StartCall(const CallHandle& call, const Destination& to,
                  const CallOptions& options, std::string_view function,

@@ -60,7 +60,8 @@ class Membership {
   // worker joined must be in the log.
   void Start();
 
-  // Declares `worker` lost by an event, in a round that begins now, or at Start.
+  // Declares `worker` lost by an event, in a round that begins now, or at
+  // Start.
   void Accuse(const WorkerInfo& worker, std::string reason);
 
   // Whether this process may have been declared lost without knowing: it stood

@@ -162,7 +162,8 @@ absl::StatusOr<Payload> EncodeMessage(OutgoingMessage message,
   return payload;
 }
 
-// Walks the fields of a message that lies in chunks.
+// Walks the fields of a message that lies in chunks. Whatever else than
+// elements of tensors lies in remote ones is fetched.
 class IncomingMessage::Scanner {
  public:
   explicit Scanner(IncomingMessage* message)
@@ -170,6 +171,18 @@ class IncomingMessage::Scanner {
 
   // Fills in the parts of the message.
   absl::Status Run() {
+    absl::Status status = Walk();
+    // What could not be fetched reads as malformed.
+    return fetched_.ok() ? status : fetched_;
+  }
+
+ private:
+  struct Position {
+    size_t chunk = 0;
+    size_t offset = 0;
+  };
+
+  absl::Status Walk() {
     remaining_ = message_.payload_.size();
     while (remaining_ > 0) {
       const Position start = position_;
@@ -194,15 +207,16 @@ class IncomingMessage::Scanner {
     return Finish();
   }
 
- private:
-  struct Position {
-    size_t chunk = 0;
-    size_t offset = 0;
-  };
+  bool MakeLocal(size_t chunk) {
+    if (chunks_[chunk].remote == nullptr) return true;
+    fetched_.Update(message_.payload_.Fetch(chunk));
+    return fetched_.ok();
+  }
 
   bool ReadVarint(uint64_t& value) {
     value = 0;
     for (size_t i = 0; i < internal::kMaxVarintBytes && remaining_ > 0; ++i) {
+      if (!MakeLocal(position_.chunk)) return false;
       const uint64_t byte =
           static_cast<uint8_t>(chunks_[position_.chunk].data[position_.offset]);
       Skip(1);
@@ -253,7 +267,7 @@ class IncomingMessage::Scanner {
 
   // `size` bytes at `start`, joined if they must be.
   std::string_view View(Position start, uint64_t size) {
-    if (size == 0) return {};
+    if (size == 0 || !MakeLocal(start.chunk)) return {};
     const Payload::Chunk& first = chunks_[start.chunk];
     if (size <= first.size - start.offset) {
       return {first.data + start.offset, size};
@@ -263,8 +277,9 @@ class IncomingMessage::Scanner {
     return Keep(std::move(joined));
   }
 
-  void AppendBytes(Position start, uint64_t size, std::string& out) const {
+  void AppendBytes(Position start, uint64_t size, std::string& out) {
     while (size > 0) {
+      if (!MakeLocal(start.chunk)) return;
       const Payload::Chunk& chunk = chunks_[start.chunk];
       const size_t here = std::min<uint64_t>(size, chunk.size - start.offset);
       out.append(chunk.data + start.offset, here);
@@ -336,6 +351,7 @@ class IncomingMessage::Scanner {
   absl::InlinedVector<std::pair<Position, uint64_t>, 2> body_;
   uint64_t body_end_ = 0;
   size_t num_data_ = 0;
+  absl::Status fetched_;
 };
 
 absl::StatusOr<IncomingMessage> IncomingMessage::Parse(Payload payload) {
@@ -398,20 +414,17 @@ IncomingMessage::ParseReplyHeader() const {
   return autograd;
 }
 
-std::vector<std::span<const std::byte>> IncomingMessage::Pieces(
-    const TensorPart& part) const {
-  std::vector<std::span<const std::byte>> pieces;
+absl::Status IncomingMessage::Copy(const TensorPart& part,
+                                   std::span<std::byte> memory) const {
   size_t offset = part.offset;
-  uint64_t left = part.size;
-  for (size_t i = part.chunk; left > 0; ++i) {
-    const Payload::Chunk& chunk = payload_.chunks()[i];
-    const size_t here = std::min<uint64_t>(left, chunk.size - offset);
-    pieces.emplace_back(reinterpret_cast<const std::byte*>(chunk.data + offset),
-                        here);
-    left -= here;
+  for (size_t i = part.chunk; !memory.empty(); ++i) {
+    const size_t here =
+        std::min(memory.size(), payload_.chunks()[i].size - offset);
+    RETURN_IF_ERROR(payload_.Copy(i, offset, memory.data(), here));
+    memory = memory.subspan(here);
     offset = 0;
   }
-  return pieces;
+  return absl::OkStatus();
 }
 
 absl::StatusOr<std::vector<tensor::Tensor>> IncomingMessage::ReadTensors(
@@ -425,7 +438,10 @@ absl::StatusOr<std::vector<tensor::Tensor>> IncomingMessage::ReadTensors(
       return Malformed("tensor header");
     }
     ASSIGN_OR_RETURN(tensor::Tensor value,
-                     tensor::DecodeTensor(header, Pieces(part)));
+                     tensor::DecodeTensor(header, part.size,
+                                          [&](std::span<std::byte> memory) {
+                                            return Copy(part, memory);
+                                          }));
     counters.AddReceived(part.size);
     counters.AddCopiedToReceive(part.size);
     if (requires_grad != nullptr) {

@@ -78,7 +78,7 @@ absl::StatusOr<Payload> EncodeMessage(OutgoingMessage message,
 class IncomingMessage {
  public:
   // Finds the parts of a message. Copies only those parts other than tensor
-  // data that are spread over chunks.
+  // data that are spread over chunks, or remote. Errors as RemoteBytes::Fetch.
   static absl::StatusOr<IncomingMessage> Parse(Payload payload);
 
   // The fields other than the three above, in wire format. This, and what the
@@ -92,8 +92,8 @@ class IncomingMessage {
   // Bytes of all tensors.
   uint64_t tensor_bytes() const { return tensor_bytes_; }
 
-  // Copies each tensor's elements, once, into new storage. Fills in
-  // `requires_grad`, unless null, with a flag per tensor.
+  // Copies, or fetches, each tensor's elements, once, into new storage. Fills
+  // in `requires_grad`, unless null, with a flag per tensor.
   absl::StatusOr<std::vector<tensor::Tensor>> ReadTensors(
       TransferCounters& counters, std::vector<bool>* requires_grad) const;
 
@@ -110,8 +110,8 @@ class IncomingMessage {
 
   IncomingMessage() = default;
 
-  // The elements of a tensor, as they lie in the chunks.
-  std::vector<std::span<const std::byte>> Pieces(const TensorPart& part) const;
+  // Copies the elements of a tensor to `memory`.
+  absl::Status Copy(const TensorPart& part, std::span<std::byte> memory) const;
 
   Payload payload_;
   // Parts that were spread over chunks, joined.

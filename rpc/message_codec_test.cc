@@ -62,7 +62,8 @@ TEST(MessageCodecTest, GeneratedClassesReadWhatIsWritten) {
                                       .tensors = {small, large},
                                       .requires_grad = {true, false}},
                                      counters)
-                                .Flatten();
+                                .Flatten()
+                                .value();
   v1::CallRequest request;
   ASSERT_TRUE(request.ParseFromString(bytes));
   EXPECT_EQ(request.function(), "f");
@@ -264,7 +265,8 @@ TEST(MessageCodecTest, HostileBytesGiveStatus) {
                 .tensors = {Tensor::Ones({3}), Tensor::Arange(20)},
                 .requires_grad = {true, false}},
                counters)
-          .Flatten();
+          .Flatten()
+          .value();
   async::RandomSource random(3);
   int accepted = 0;
   for (int i = 0; i < 10000; ++i) {

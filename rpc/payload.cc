@@ -1,5 +1,9 @@
 #include "rpc/payload.h"
 
+#include <cstring>
+
+#include "async/status_macros.h"
+
 namespace hawser::rpc {
 
 void Payload::Append(std::string bytes) {
@@ -13,14 +17,50 @@ void Payload::Append(std::string bytes) {
 void Payload::Append(std::shared_ptr<const void> owner, const void* data,
                      size_t size) {
   if (size == 0) return;
-  chunks_.push_back({std::move(owner), static_cast<const char*>(data), size});
+  chunks_.push_back({.owner = std::move(owner),
+                     .data = static_cast<const char*>(data),
+                     .size = size});
   size_ += size;
 }
 
-std::string Payload::Flatten() const {
-  std::string bytes;
-  bytes.reserve(size_);
-  for (const Chunk& chunk : chunks_) bytes.append(chunk.data, chunk.size);
+void Payload::Append(std::shared_ptr<const RemoteBytes> bytes, size_t size) {
+  if (size == 0) return;
+  const RemoteBytes* remote = bytes.get();
+  chunks_.push_back(
+      {.owner = std::move(bytes), .size = size, .remote = remote});
+  size_ += size;
+}
+
+absl::Status Payload::Copy(size_t chunk, size_t offset, void* to,
+                           size_t size) const {
+  const Chunk& from = chunks_[chunk];
+  if (from.remote != nullptr) return from.remote->Fetch(offset, to, size);
+  std::memcpy(to, from.data + offset, size);
+  return absl::OkStatus();
+}
+
+absl::Status Payload::Fetch(size_t chunk) {
+  Chunk& target = chunks_[chunk];
+  if (target.remote == nullptr) return absl::OkStatus();
+  std::shared_ptr<char[]> bytes(new char[target.size]);
+  RETURN_IF_ERROR(target.remote->Fetch(0, bytes.get(), target.size));
+  const char* data = bytes.get();
+  target = {.owner = std::move(bytes), .data = data, .size = target.size};
+  return absl::OkStatus();
+}
+
+absl::Status Payload::FetchAll() {
+  for (size_t i = 0; i < chunks_.size(); ++i) RETURN_IF_ERROR(Fetch(i));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::string> Payload::Flatten() const {
+  std::string bytes(size_, '\0');
+  size_t end = 0;
+  for (size_t i = 0; i < chunks_.size(); ++i) {
+    RETURN_IF_ERROR(Copy(i, 0, bytes.data() + end, chunks_[i].size));
+    end += chunks_[i].size;
+  }
   return bytes;
 }
 

@@ -226,13 +226,14 @@ TEST_P(StreamTest, StreamsAreForgottenWhenTheyHaveEndedAndShutdownIsClean) {
 }
 
 TEST_P(StreamTest, TensorAboveTheMessageLimitTravelsInPieces) {
-  if (GetParam() != TransportParam::kGrpc) {
+  if (GetParam() == TransportParam::kInproc) {
     GTEST_SKIP() << "the in-process transport has no limit";
   }
   constexpr size_t kLimit = size_t{64} << 10;
   TestJob job([] {
-    return std::make_unique<GrpcTransport>(
-        GrpcTransportOptions{.max_message_bytes = kLimit});
+    return std::make_unique<GrpcTransport>(GrpcTransportOptions{
+        .max_message_bytes = kLimit,
+        .same_host = GetParam() == TransportParam::kSameHost});
   });
   const Tensor table = Tensor::Arange(64 * 4096).Reshape({64, 4096}).value();
   constexpr StreamFunction<Tensor()> kPull{"stream_test.Pull"};

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,6 +15,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "async/clock.h"
+#include "net/identity.h"
 #include "rpc/cancellation.h"
 #include "rpc/payload.h"
 
@@ -32,10 +34,9 @@ class IncomingCall {
   virtual async::MonotonicTime deadline() const = 0;
   // Set when the caller gave up or its connection broke.
   virtual const std::shared_ptr<Cancellation>& cancellation() const = 0;
-  // kUnauthenticated, saying why, if the transport knows the caller, and knows
-  // that it is not `worker` of `job`.
-  virtual absl::Status CheckCaller(std::string_view job,
-                                   std::string_view worker) const = 0;
+  // Who calls, as it has proven; nothing where the transport does not know.
+  // kUnauthenticated if what it has shown names nobody.
+  virtual absl::StatusOr<std::optional<net::Identity>> caller() const = 0;
 
   // Payloads of an error status travel with it.
   virtual void Reply(absl::StatusOr<Payload> reply) = 0;
@@ -67,8 +68,9 @@ struct ConnectionTarget {
 class Connection {
  public:
   using CallId = uint64_t;
-  // Runs once per call, also after Close, on a thread of the transport or in
-  // Call itself, no lock held; it must not block outside a BlockingRegion.
+  // Runs once per call, also after Close, on a thread of the transport, in Call
+  // itself or in AwaitReply, no lock held; it must not block outside a
+  // BlockingRegion.
   using Done = absl::AnyInvocable<void(absl::StatusOr<Payload>) &&>;
 
   // As Close(kCancelled).
@@ -88,13 +90,18 @@ class Connection {
   // Lets the call end with kCancelled if it has not ended, and tells the peer.
   virtual void Cancel(CallId call) = 0;
 
+  // For a thread that has nothing to do until the call has ended: takes part in
+  // the transport's work on it, which saves waking this thread up. Returns when
+  // it has ended, or earlier. May run its `done`, of no other call.
+  virtual void AwaitReply(CallId) {}
+
   // Ends all calls with `status`, not OK, and each later one at once.
   virtual void Close(absl::Status status) = 0;
 };
 
-// One worker's access to a network. Later streams of chunks and shared memory
-// of one host are matters between Connection and IncomingCall: callers and
-// handlers see payloads. Thread-safe.
+// One worker's access to a network. Shared memory of one host is a matter
+// between Connection and IncomingCall: callers and handlers see payloads.
+// Thread-safe.
 class Transport {
  public:
   // Does Shutdown.

@@ -12,7 +12,8 @@
 
 namespace hawser::rpc {
 
-enum class TransportParam { kInproc, kGrpc };
+// kGrpc is over sockets only, kSameHost goes on to shared memory.
+enum class TransportParam { kInproc, kGrpc, kSameHost };
 
 // Where ThreadSanitizer watches, the system's gRPC, which is not instrumented,
 // is left out.
@@ -20,18 +21,33 @@ inline constexpr TransportParam kTransportParams[] = {
     TransportParam::kInproc,
 #ifndef __SANITIZE_THREAD__
     TransportParam::kGrpc,
+    TransportParam::kSameHost,
 #endif
 };
 
 inline TestJob::MakeTransport MakeTransportFactory(TransportParam param) {
   if (param == TransportParam::kInproc) return nullptr;
-  return [] { return std::make_unique<GrpcTransport>(); };
+  return [param] {
+    return std::make_unique<GrpcTransport>(
+        GrpcTransportOptions{.same_host = param == TransportParam::kSameHost});
+  };
+}
+
+inline std::string ToString(TransportParam param) {
+  switch (param) {
+    case TransportParam::kInproc:
+      return "Inproc";
+    case TransportParam::kGrpc:
+      return "Grpc";
+    case TransportParam::kSameHost:
+      return "SameHost";
+  }
+  return "";
 }
 
 inline auto TransportParamName() {
   return [](const testing::TestParamInfo<TransportParam>& info) {
-    return std::string(info.param == TransportParam::kInproc ? "Inproc"
-                                                             : "Grpc");
+    return ToString(info.param);
   };
 }
 

@@ -50,18 +50,6 @@ absl::Status Invalid(absl::string_view what) {
   return absl::InvalidArgumentError(absl::StrCat("tensor header: ", what));
 }
 
-// Copies one chunk to `dest`; a bool of any byte but 0 becomes 1, because other
-// values are not a C++ bool.
-void CopyChunk(DType dtype, std::span<const std::byte> chunk, std::byte* dest) {
-  if (dtype == DType::kBool) {
-    std::transform(chunk.begin(), chunk.end(), dest, [](std::byte value) {
-      return std::byte{value != std::byte{0}};
-    });
-  } else if (!chunk.empty()) {
-    std::memcpy(dest, chunk.data(), chunk.size());
-  }
-}
-
 }  // namespace
 
 v1::TensorHeader ToHeader(const Tensor& tensor, bool requires_grad) {
@@ -106,20 +94,37 @@ absl::StatusOr<WireTensor> ValidateHeader(const v1::TensorHeader& header,
 }
 
 absl::StatusOr<Tensor> DecodeTensor(
-    const v1::TensorHeader& header,
-    std::span<const std::span<const std::byte>> chunks) {
-  uint64_t payload_bytes = 0;
-  for (const auto& chunk : chunks) payload_bytes += chunk.size();
+    const v1::TensorHeader& header, uint64_t payload_bytes,
+    absl::FunctionRef<absl::Status(std::span<std::byte>)> fill) {
   ASSIGN_OR_RETURN(const WireTensor wire,
                    ValidateHeader(header, payload_bytes));
   ASSIGN_OR_RETURN(Tensor tensor,
                    Tensor::TryEmpty(wire.shape, {.dtype = wire.dtype}));
-  auto* dest = static_cast<std::byte*>(tensor.raw_data());
-  for (const auto& chunk : chunks) {
-    CopyChunk(wire.dtype, chunk, dest);
-    dest += chunk.size();
+  if (wire.bytes == 0) return tensor;
+  const std::span<std::byte> memory(static_cast<std::byte*>(tensor.raw_data()),
+                                    static_cast<size_t>(wire.bytes));
+  RETURN_IF_ERROR(fill(memory));
+  if (wire.dtype == DType::kBool) {
+    // Other values are not a C++ bool.
+    for (std::byte& value : memory) value = std::byte{value != std::byte{0}};
   }
   return tensor;
+}
+
+absl::StatusOr<Tensor> DecodeTensor(
+    const v1::TensorHeader& header,
+    std::span<const std::span<const std::byte>> chunks) {
+  uint64_t payload_bytes = 0;
+  for (const auto& chunk : chunks) payload_bytes += chunk.size();
+  return DecodeTensor(header, payload_bytes, [&](std::span<std::byte> memory) {
+    std::byte* dest = memory.data();
+    for (const auto& chunk : chunks) {
+      if (chunk.empty()) continue;
+      std::memcpy(dest, chunk.data(), chunk.size());
+      dest += chunk.size();
+    }
+    return absl::OkStatus();
+  });
 }
 
 }  // namespace hawser::tensor

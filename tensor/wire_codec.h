@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <span>
 
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "tensor/dtype.h"
 #include "tensor/shape.h"
@@ -39,10 +41,16 @@ struct WireTensor {
 absl::StatusOr<WireTensor> ValidateHeader(const v1::TensorHeader& header,
                                           uint64_t payload_bytes);
 
-// The tensor of a header whose elements arrived as `chunks`, in order. Copies
-// each byte once; nothing refers to the chunks afterwards. Bytes of a bool
-// tensor other than 0 become 1. kInvalidArgument as ValidateHeader(),
-// kResourceExhausted for want of memory.
+// The tensor of a header with whose `payload_bytes` bytes of elements `fill`
+// fills its memory. Bytes of a bool tensor other than 0 become 1.
+// kInvalidArgument as ValidateHeader(), kResourceExhausted for want of memory,
+// and what `fill` returns.
+absl::StatusOr<Tensor> DecodeTensor(
+    const v1::TensorHeader& header, uint64_t payload_bytes,
+    absl::FunctionRef<absl::Status(std::span<std::byte>)> fill);
+
+// Same, with elements that arrived as `chunks`, in order. Copies each byte
+// once; nothing refers to the chunks afterwards.
 absl::StatusOr<Tensor> DecodeTensor(
     const v1::TensorHeader& header,
     std::span<const std::span<const std::byte>> chunks);

@@ -344,9 +344,7 @@ std::string RouteName(Route route) {
 }
 
 const auto kParamName = [](const auto& info) {
-  return absl::StrCat(std::get<0>(info.param) == rpc::TransportParam::kInproc
-                          ? "Inproc"
-                          : "Grpc",
+  return absl::StrCat(rpc::ToString(std::get<0>(info.param)),
                       RouteName(std::get<1>(info.param)));
 };
 

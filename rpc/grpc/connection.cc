@@ -145,7 +145,7 @@ Connection::CallId GrpcConnection::Call(std::string_view path, Payload request,
     refused = TooLong(request.size(), max_message_bytes_);
   } else if (Gate::Pass pass(gate_.get()); !pass) {
     refused = absl::CancelledError("the transport was shut down");
-  } else {
+  } else if (refused = request.FetchAll(); refused.ok()) {
     auto call =
         std::make_unique<ActiveCall>(shared_from_this(), std::move(done));
     bool open = false;

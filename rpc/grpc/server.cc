@@ -126,15 +126,13 @@ class GrpcServer::ActiveCall final
     return ToPayload(parts_->request);
   }
 
-  absl::Status CheckCaller(std::string_view job, std::string_view worker) {
-    if (!credentials_->has_tls()) return absl::OkStatus();
+  absl::StatusOr<std::optional<net::Identity>> caller() {
+    if (!credentials_->has_tls()) return std::nullopt;
     async::MutexLock lock(&mutex_);
     if (!parts_.has_value()) {
       return absl::UnavailableError("the transport was shut down");
     }
-    return credentials_->CheckCaller(
-        parts_->context,
-        {.job = std::string(job), .worker = std::string(worker)});
+    return credentials_->Caller(parts_->context);
   }
 
   async::MonotonicTime deadline() const { return deadline_; }
@@ -150,6 +148,11 @@ class GrpcServer::ActiveCall final
           max_message_bytes_,
           " bytes; raise GrpcTransportOptions::max_message_bytes at both "
           "ends"));
+    }
+    if (reply.ok()) {
+      if (absl::Status fetched = reply->FetchAll(); !fetched.ok()) {
+        reply = std::move(fetched);
+      }
     }
     // Released after the lock.
     std::shared_ptr<ActiveCall> self = shared_from_this();
@@ -245,9 +248,8 @@ class GrpcServer::Handle final : public IncomingCall {
   const std::shared_ptr<Cancellation>& cancellation() const override {
     return call_->cancellation();
   }
-  absl::Status CheckCaller(std::string_view job,
-                           std::string_view worker) const override {
-    return call_->CheckCaller(job, worker);
+  absl::StatusOr<std::optional<net::Identity>> caller() const override {
+    return call_->caller();
   }
   void Reply(absl::StatusOr<Payload> reply) override {
     HAWSER_CHECK(!std::exchange(answered_, true)) << "answered twice";

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <climits>
+#include <optional>
 #include <utility>
 
 #include "absl/base/thread_annotations.h"
@@ -25,6 +26,7 @@
 #include "rpc/grpc/loopback_socket.h"
 #include "rpc/grpc/poller.h"
 #include "rpc/grpc/server.h"
+#include "rpc/same_host/same_host.h"
 #include "store/grpc_lifetime.h"
 
 namespace hawser::rpc {
@@ -124,6 +126,12 @@ class GrpcTransport::Impl {
                          : net::Credentials::Insecure()) {
     store::KeepGrpcLoaded();
     RaiseOpenFileLimit();
+    if (options_.same_host) {
+      same_host_.emplace(
+          SameHost::Options{.max_message_bytes = options_.max_message_bytes,
+                            .spin = options_.spin},
+          gate_);
+    }
   }
 
   absl::StatusOr<std::string> Listen(absl::string_view address,
@@ -137,6 +145,8 @@ class GrpcTransport::Impl {
   const std::shared_ptr<const net::Credentials> credentials_;
   // Passed by what begins an operation on the queue.
   const std::shared_ptr<Gate> gate_ = std::make_shared<Gate>();
+  // Absent if it is switched off.
+  std::optional<SameHost> same_host_;
 
   async::Mutex mutex_;
   bool shut_down_ ABSL_GUARDED_BY(mutex_) = false;
@@ -145,8 +155,7 @@ class GrpcTransport::Impl {
   std::unique_ptr<net::InsecureNetworkWarning> warning_ ABSL_GUARDED_BY(mutex_);
   std::unique_ptr<GrpcServer> server_ ABSL_GUARDED_BY(mutex_);
   std::unique_ptr<net::Listener> listener_ ABSL_GUARDED_BY(mutex_);
-  std::vector<std::weak_ptr<GrpcConnection>> connections_
-      ABSL_GUARDED_BY(mutex_);
+  std::vector<std::weak_ptr<Connection>> connections_ ABSL_GUARDED_BY(mutex_);
   // One shutdown at a time.
   async::Mutex shutdown_mutex_;
 };
@@ -169,6 +178,7 @@ absl::StatusOr<std::string> GrpcTransport::Impl::Listen(
   RETURN_IF_ERROR(Validate(options_.limits));
   ASSIGN_OR_RETURN(std::unique_ptr<net::Listener> listener,
                    OpenListener(address, options_.limits));
+  if (same_host_.has_value()) methods.push_back(same_host_->Serve(methods));
   ::grpc::ServerBuilder builder;
   ConfigureServer(options_.limits, options_.max_message_bytes, builder);
   listener->AttachTo(builder, credentials_->ForServer());
@@ -218,22 +228,25 @@ absl::StatusOr<std::shared_ptr<Connection>> GrpcTransport::Impl::Connect(
     return ::grpc::CreateCustomChannel(
         target.address, credentials->ForChannel(target.worker), arguments);
   };
-  auto connection = std::make_shared<GrpcConnection>(
+  std::shared_ptr<Connection> connection = std::make_shared<GrpcConnection>(
       std::move(make_channel), poller_->queue(), gate_, credentials_,
       options_.max_message_bytes);
+  if (same_host_.has_value()) {
+    connection = same_host_->Wrap(std::move(connection));
+  }
   std::erase_if(connections_, [](const auto& weak) { return weak.expired(); });
   connections_.push_back(connection);
-  return std::shared_ptr<Connection>(std::move(connection));
+  return connection;
 }
 
 // 1. No connection is taken any more; the server cuts its calls off; own calls
-// are cancelled.
-// 2. Nothing is begun any more; the queue runs dry, which runs the last
-//    callbacks.
+//    are cancelled.
+// 2. Nothing is begun any more; the queue and the shared memory run dry, which
+//    runs the last callbacks.
 // 3. What gRPC holds for calls that handlers still refer to goes.
 void GrpcTransport::Impl::Shutdown() {
   async::MutexLock shutdown_lock(&shutdown_mutex_);
-  std::vector<std::weak_ptr<GrpcConnection>> connections;
+  std::vector<std::weak_ptr<Connection>> connections;
   GrpcServer* server = nullptr;
   Poller* poller = nullptr;
   net::Listener* listener = nullptr;
@@ -255,8 +268,10 @@ void GrpcTransport::Impl::Shutdown() {
   close_connections();
   if (listener != nullptr) listener->Stop();
   if (server != nullptr) server->Stop();
+  if (same_host_.has_value()) same_host_->Stop();
   gate_->Close();
   if (poller != nullptr) poller->Shutdown();
+  if (same_host_.has_value()) same_host_->Shutdown();
   if (server != nullptr) server->Release();
 }
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "net/credentials.h"
 #include "rpc/grpc/limits.h"
 #include "rpc/transport.h"
@@ -31,6 +32,12 @@ struct GrpcTransportOptions {
   int num_polling_threads = 1;
   // Of Listen.
   GrpcLimits limits = {};
+  // Peers on this machine, of the same user, talk through shared memory
+  // (docs/rpc.md), once they have met at the socket.
+  bool same_host = true;
+  // How long a thread looks for messages in shared memory before it sleeps;
+  // absl::InfiniteDuration() for ever, which takes a core of each process.
+  absl::Duration spin = absl::Microseconds(50);
 };
 
 // Addresses are "host:port", "[v6]:port" and "unix:/path". Without TLS only

@@ -38,8 +38,8 @@ class InprocIncomingCall final : public IncomingCall {
     return call_->cancellation();
   }
   // Peers are part of the test.
-  absl::Status CheckCaller(std::string_view, std::string_view) const override {
-    return absl::OkStatus();
+  absl::StatusOr<std::optional<net::Identity>> caller() const override {
+    return std::nullopt;
   }
 
   void Reply(absl::StatusOr<Payload> reply) override {

@@ -4,6 +4,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "async/status_macros.h"
+#include "net/identity.h"
 #include "rpc/error_detail.h"
 #include "rpc/internal/agent_impl.h"
 #include "rpc/internal/served_call.h"
@@ -107,7 +108,13 @@ absl::Status Agent::Impl::Admit(ServedCall& call, bool user_call) {
         ToString(header.destination_incarnation), " reached ",
         ToString(self_)));
   }
-  RETURN_IF_ERROR(call.incoming().CheckCaller(header.job, header.source));
+  ASSIGN_OR_RETURN(const std::optional<net::Identity> caller,
+                   call.incoming().caller());
+  if (caller.has_value()) {
+    RETURN_IF_ERROR(
+        net::CheckClaim(*caller, {.job = std::string(header.job),
+                                  .worker = std::string(header.source)}));
+  }
   call.source.incarnation = header.source_incarnation;
   call.call_id = header.call_id;
   // What the sender did before is forgotten then, also whether this is a copy.

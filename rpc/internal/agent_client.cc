@@ -39,6 +39,14 @@ absl::Status WithCode(absl::StatusCode code, const std::string& message,
   return status;
 }
 
+// The error of a reply that came and could not be read: it is malformed, or the
+// peer is gone that had its bytes.
+absl::Status UnreadReply(const absl::Status& status) {
+  if (absl::IsUnavailable(status)) return status;
+  return WithCode(absl::StatusCode::kInternal, std::string(status.message()),
+                  status);
+}
+
 // The field of `CallReply` that holds the results.
 absl::StatusOr<std::string_view> FindResults(std::string_view body) {
   std::string_view results;
@@ -304,8 +312,7 @@ void Agent::Impl::OnReply(const OutgoingRequest& request,
   absl::StatusOr<IncomingMessage> message =
       IncomingMessage::Parse(*std::move(reply));
   if (!message.ok()) {
-    std::move(done)(
-        CallError(request, absl::InternalError(message.status().message())));
+    std::move(done)(CallError(request, UnreadReply(message.status())));
     return;
   }
   if (message->tensor_bytes() <= kMaxInlineReadBytes) {
@@ -337,9 +344,7 @@ absl::StatusOr<Agent::Impl::Received> Agent::Impl::ReadReply(
   };
   absl::StatusOr<Received> received = read();
   if (received.ok()) return received;
-  return CallError(request, WithCode(absl::StatusCode::kInternal,
-                                     std::string(received.status().message()),
-                                     received.status()));
+  return CallError(request, UnreadReply(received.status()));
 }
 
 absl::Status Agent::Impl::CallError(const OutgoingRequest& request,

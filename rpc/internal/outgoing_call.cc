@@ -64,4 +64,16 @@ void Agent::OutgoingCall::EndAttempt(uint64_t number) {
   std::swap(parent_, registration);
 }
 
+void Agent::OutgoingCall::AwaitReply() {
+  std::optional<Attempt> attempt;
+  {
+    async::MutexLock lock(&mutex_);
+    attempt = attempt_;
+  }
+  if (!attempt.has_value()) return;
+  if (std::shared_ptr<Connection> connection = attempt->connection.lock()) {
+    connection->AwaitReply(attempt->id);
+  }
+}
+
 }  // namespace hawser::rpc

@@ -34,6 +34,9 @@ class Agent::OutgoingCall
                   Connection::CallId id);
   void EndAttempt(uint64_t number);
 
+  // Connection::AwaitReply of the attempt under way.
+  void AwaitReply();
+
  private:
   struct Attempt {
     std::weak_ptr<Connection> connection;

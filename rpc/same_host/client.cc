@@ -1,0 +1,147 @@
+#include "rpc/same_host/client.h"
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+namespace hawser::rpc {
+namespace {
+
+// Of a slow machine.
+constexpr int64_t kCopiedPerNanosecond = 4;
+constexpr absl::Duration kMaxCopyTime = absl::Milliseconds(1);
+
+}  // namespace
+
+std::optional<Connection::CallId> SameHostClient::Call(
+    std::string_view path, Payload& request, async::MonotonicTime deadline,
+    Done& done) {
+  const std::shared_ptr<SameHostLink> link = link_.lock();
+  if (link == nullptr) return std::nullopt;
+  CallId id = 0;
+  {
+    async::MutexLock lock(&mutex_);
+    if (ended_) return std::nullopt;
+    id = ++last_id_;
+    calls_.emplace(id, Waiting{std::move(done), deadline, request.size()});
+    if (deadline != async::kNever) deadlines_.emplace(deadline, id);
+  }
+  link->Send({.kind = v1::SameHostFrame::KIND_REQUEST,
+              .call = id,
+              .path = std::string(path),
+              .deadline = deadline,
+              .payload = std::move(request)});
+  if (deadline != async::kNever) loop_.WakeBy(deadline);
+  return id;
+}
+
+Connection::Done SameHostClient::Take(CallId id) {
+  async::MutexLock lock(&mutex_);
+  auto it = calls_.find(id);
+  if (it == calls_.end()) return nullptr;
+  Done done = std::move(it->second.done);
+  deadlines_.erase({it->second.deadline, id});
+  calls_.erase(it);
+  return done;
+}
+
+Connection::Done SameHostClient::Abandon(CallId id) {
+  Done done = Take(id);
+  if (done == nullptr) return nullptr;
+  if (const std::shared_ptr<SameHostLink> link = link_.lock()) {
+    link->Forget(id);
+    link->Send({.kind = v1::SameHostFrame::KIND_CANCEL, .call = id});
+  }
+  return done;
+}
+
+void SameHostClient::Cancel(CallId id) {
+  Done done = Abandon(id);
+  if (done == nullptr) return;
+  // Not in the thread that cancels.
+  loop_.Post([done = std::move(done)]() mutable {
+    std::move(done)(absl::CancelledError("the call was cancelled"));
+  });
+}
+
+void SameHostClient::Await(CallId id) {
+  const std::shared_ptr<SameHostLink> link = link_.lock();
+  if (link == nullptr) return;
+  absl::Duration spin = spin_;
+  {
+    async::MutexLock lock(&mutex_);
+    auto it = calls_.find(id);
+    if (it == calls_.end()) return;
+    spin += std::min(kMaxCopyTime,
+                     absl::Nanoseconds(static_cast<int64_t>(it->second.bytes) /
+                                       kCopiedPerNanosecond));
+  }
+  link->PollFor(id, spin, [this, id] {
+    async::MutexLock lock(&mutex_);
+    return !calls_.contains(id);
+  });
+}
+
+void SameHostClient::Close(const absl::Status& status) {
+  if (const std::shared_ptr<SameHostLink> link = link_.lock()) {
+    link->Close(status);
+  }
+}
+
+bool SameHostClient::ended() {
+  async::MutexLock lock(&mutex_);
+  return ended_;
+}
+
+SameHostLink::Work SameHostClient::OnMessage(LinkMessage message) {
+  // What no call waits for is dropped, which tells the peer if it must know.
+  if (message.kind != v1::SameHostFrame::KIND_REPLY) return {};
+  Done done = Take(message.call);
+  if (done == nullptr) return {};
+  const std::shared_ptr<SameHostLink> link = link_.lock();
+  if (link != nullptr) link->Forget(message.call);
+  if (!message.error.ok()) {
+    return {message.call, [done = std::move(done),
+                           error = std::move(message.error)]() mutable {
+              std::move(done)(std::move(error));
+            }};
+  }
+  return {message.call, [done = std::move(done),
+                         payload = std::move(message.payload)]() mutable {
+            std::move(done)(std::move(payload));
+          }};
+}
+
+void SameHostClient::OnEnd(const absl::Status& status) {
+  absl::flat_hash_map<CallId, Waiting> calls;
+  {
+    async::MutexLock lock(&mutex_);
+    ended_ = true;
+    calls.swap(calls_);
+    deadlines_.clear();
+  }
+  for (auto& [id, call] : calls) std::move(call.done)(status);
+}
+
+async::MonotonicTime SameHostClient::OnTime(async::MonotonicTime now) {
+  std::vector<CallId> due;
+  async::MonotonicTime next = async::kNever;
+  {
+    async::MutexLock lock(&mutex_);
+    for (const auto& [deadline, id] : deadlines_) {
+      if (deadline > now) {
+        next = deadline;
+        break;
+      }
+      due.push_back(id);
+    }
+  }
+  for (const CallId id : due) {
+    if (Done done = Abandon(id); done != nullptr) {
+      std::move(done)(absl::DeadlineExceededError("no answer by the deadline"));
+    }
+  }
+  return next;
+}
+
+}  // namespace hawser::rpc

@@ -1,0 +1,80 @@
+// The calling end of a link.
+
+#ifndef HAWSER_RPC_SAME_HOST_CLIENT_H_
+#define HAWSER_RPC_SAME_HOST_CLIENT_H_
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/container/btree_set.h"
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "async/clock.h"
+#include "async/mutex.h"
+#include "rpc/payload.h"
+#include "rpc/same_host/event_loop.h"
+#include "rpc/same_host/link.h"
+#include "rpc/transport.h"
+
+namespace hawser::rpc {
+
+// The calls under way. Thread-safe.
+class SameHostClient final : public SameHostLink::Handler {
+ public:
+  using CallId = Connection::CallId;
+  using Done = Connection::Done;
+
+  // `spin`: how long Await polls, besides the time that the peer needs to copy
+  // what was sent. `loop` outlives this.
+  SameHostClient(std::weak_ptr<SameHostLink> link, EventLoop* loop,
+                 absl::Duration spin)
+      : link_(std::move(link)), loop_(*loop), spin_(spin) {}
+
+  // As Connection::Call. Nothing, with both arguments left as they were, if the
+  // link has ended.
+  std::optional<CallId> Call(std::string_view path, Payload& request,
+                             async::MonotonicTime deadline, Done& done);
+  void Cancel(CallId id);
+  void Await(CallId id);
+  // Ends all calls with `status`, and the link.
+  void Close(const absl::Status& status);
+  // Whether the link has ended: it takes no calls any more.
+  bool ended();
+
+  SameHostLink::Work OnMessage(LinkMessage message) override;
+  void OnEnd(const absl::Status& status) override;
+  async::MonotonicTime OnTime(async::MonotonicTime now) override;
+
+ private:
+  struct Waiting {
+    Done done;
+    async::MonotonicTime deadline;
+    // Of the request.
+    size_t bytes = 0;
+  };
+
+  // The call is no longer waited for; null if it was not.
+  Done Take(CallId id);
+  // The same before the reply came, which the peer is told.
+  Done Abandon(CallId id);
+
+  const std::weak_ptr<SameHostLink> link_;
+  EventLoop& loop_;
+  const absl::Duration spin_;
+
+  async::Mutex mutex_;
+  bool ended_ ABSL_GUARDED_BY(mutex_) = false;
+  CallId last_id_ ABSL_GUARDED_BY(mutex_) = 0;
+  absl::flat_hash_map<CallId, Waiting> calls_ ABSL_GUARDED_BY(mutex_);
+  absl::btree_set<std::pair<async::MonotonicTime, CallId>> deadlines_
+      ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace hawser::rpc
+
+#endif  // HAWSER_RPC_SAME_HOST_CLIENT_H_

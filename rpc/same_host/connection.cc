@@ -1,0 +1,163 @@
+#include "rpc/same_host/connection.h"
+
+#include <chrono>
+#include <utility>
+
+#include "proto/same_host.pb.h"
+#include "rpc/same_host/handshake.h"
+
+namespace hawser::rpc {
+namespace {
+
+constexpr char kOpenPath[] = "/hawser.v1.SameHostService/Open";
+constexpr absl::Duration kAskTimeout = absl::Seconds(10);
+// After a way broke or could not be made.
+constexpr absl::Duration kAskAgain = absl::Seconds(1);
+
+}  // namespace
+
+SameHostConnection::SameHostConnection(std::shared_ptr<Connection> socket,
+                                       std::shared_ptr<EventLoop> loop,
+                                       std::shared_ptr<Gate> gate,
+                                       Options options)
+    : socket_(std::move(socket)),
+      loop_(std::move(loop)),
+      gate_(std::move(gate)),
+      options_(options) {}
+
+SameHostConnection::~SameHostConnection() {
+  Close(absl::CancelledError("the connection was dropped"));
+}
+
+std::shared_ptr<SameHostClient> SameHostConnection::client() {
+  {
+    async::MutexLock lock(&mutex_);
+    if (client_ != nullptr && client_->ended()) client_.reset();
+    if (client_ != nullptr || closed_.has_value() || asking_) return client_;
+    const async::MonotonicTime now = std::chrono::steady_clock::now();
+    if (now < ask_after_) return nullptr;
+    asking_ = true;
+    ask_after_ = async::AddDelay(now, kAskAgain);
+  }
+  Ask();
+  return nullptr;
+}
+
+void SameHostConnection::Ask() {
+  v1::OpenSameHostRequest request;
+  request.set_boot_id(BootId());
+  socket_->Call(kOpenPath, Payload(request.SerializeAsString()),
+                async::AddDelay(std::chrono::steady_clock::now(), kAskTimeout),
+                [weak = weak_from_this()](absl::StatusOr<Payload> reply) {
+                  if (auto self = weak.lock()) self->OnReply(std::move(reply));
+                });
+}
+
+void SameHostConnection::OnReply(absl::StatusOr<Payload> reply) {
+  Gate::Pass pass(gate_.get());
+  if (!pass) return;
+  v1::OpenSameHostReply door;
+  absl::StatusOr<std::string> bytes =
+      reply.ok() ? reply->Flatten() : reply.status();
+  if (bytes.ok() && !door.ParseFromString(*bytes)) {
+    bytes = absl::InternalError("the answer is malformed");
+  }
+  if (!bytes.ok()) {
+    NoteRefusal(bytes.status());
+    return;
+  }
+  ConnectSameHost(
+      loop_.get(), door, options_.max_message_bytes,
+      [weak = weak_from_this()](absl::StatusOr<SameHostLink::Parts> parts) {
+        if (auto self = weak.lock()) {
+          self->OnParts(std::move(parts));
+        }
+      });
+}
+
+void SameHostConnection::NoteRefusal(const absl::Status& status) {
+  async::MutexLock lock(&mutex_);
+  asking_ = false;
+  // Neither changes while the peer runs; when it has ended, another connection
+  // leads to its successor.
+  if (absl::IsFailedPrecondition(status) || absl::IsUnimplemented(status)) {
+    ask_after_ = async::kNever;
+  }
+}
+
+void SameHostConnection::OnParts(absl::StatusOr<SameHostLink::Parts> parts) {
+  if (!parts.ok()) {
+    NoteRefusal(parts.status());
+    return;
+  }
+  auto link = std::make_shared<SameHostLink>(*std::move(parts), loop_.get());
+  auto client =
+      std::make_shared<SameHostClient>(link, loop_.get(), options_.spin);
+  link->SetHandler(client);
+  link->Start();
+  std::optional<absl::Status> closed;
+  {
+    async::MutexLock lock(&mutex_);
+    asking_ = false;
+    closed = closed_;
+    if (!closed.has_value()) client_ = client;
+  }
+  if (closed.has_value()) client->Close(*closed);
+}
+
+Connection::CallId SameHostConnection::Call(std::string_view path,
+                                            Payload request,
+                                            async::MonotonicTime deadline,
+                                            Done done) {
+  // What is too long or cannot be fetched, the socket refuses.
+  if (request.size() <= options_.max_message_bytes && request.FetchAll().ok()) {
+    Gate::Pass pass(gate_.get());
+    if (const auto memory = pass ? client() : nullptr) {
+      if (const auto id = memory->Call(path, request, deadline, done)) {
+        return MemoryId(*id);
+      }
+    }
+  }
+  return SocketId(
+      socket_->Call(path, std::move(request), deadline, std::move(done)));
+}
+
+void SameHostConnection::Cancel(CallId id) {
+  if (!IsMemoryId(id)) {
+    socket_->Cancel(id / 2);
+    return;
+  }
+  Gate::Pass pass(gate_.get());
+  if (!pass) return;
+  std::shared_ptr<SameHostClient> client;
+  {
+    async::MutexLock lock(&mutex_);
+    client = client_;
+  }
+  if (client != nullptr) client->Cancel(id / 2);
+}
+
+void SameHostConnection::AwaitReply(CallId id) {
+  if (!IsMemoryId(id)) return;
+  Gate::Pass pass(gate_.get());
+  if (!pass) return;
+  std::shared_ptr<SameHostClient> client;
+  {
+    async::MutexLock lock(&mutex_);
+    client = client_;
+  }
+  if (client != nullptr) client->Await(id / 2);
+}
+
+void SameHostConnection::Close(absl::Status status) {
+  std::shared_ptr<SameHostClient> client;
+  {
+    async::MutexLock lock(&mutex_);
+    if (!closed_.has_value()) closed_ = status;
+    client = std::move(client_);
+  }
+  if (client != nullptr) client->Close(status);
+  socket_->Close(std::move(status));
+}
+
+}  // namespace hawser::rpc

@@ -1,0 +1,117 @@
+// The threads that look at shared memory.
+
+#ifndef HAWSER_RPC_SAME_HOST_EVENT_LOOP_H_
+#define HAWSER_RPC_SAME_HOST_EVENT_LOOP_H_
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
+#include "absl/functional/any_invocable.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "async/clock.h"
+#include "async/mutex.h"
+#include "async/thread_pool.h"
+#include "rpc/same_host/unique_fd.h"
+
+namespace hawser::rpc {
+
+// Polls sources while something happens, and for a bounded time after it; then
+// sleeps until a descriptor is readable, above all its doorbell. A thread that
+// blocks in what it runs is replaced meanwhile (async/thread_pool.h).
+// Thread-safe.
+class EventLoop {
+ public:
+  // What is polled.
+  class Source {
+   public:
+    virtual ~Source() = default;
+
+    // Handles a little of what came, if anything: true if so. Several threads
+    // at once.
+    virtual bool Poll() = 0;
+    // Around polling: threads are counted. True from EndPolling: nobody polls
+    // now, and something came that nobody will ring for.
+    virtual void BeginPolling() = 0;
+    virtual bool EndPolling() = 0;
+    // Does what is due, and says when to be called again at the latest.
+    virtual async::MonotonicTime OnTime(async::MonotonicTime now) = 0;
+  };
+
+  struct Options {
+    // How long a thread polls after the last event before it sleeps;
+    // absl::InfiniteDuration() for ever.
+    absl::Duration spin = absl::Microseconds(50);
+  };
+
+  // kResourceExhausted or kUnavailable: no descriptors.
+  static absl::StatusOr<std::unique_ptr<EventLoop>> Create(Options options);
+
+  // Does Shutdown.
+  ~EventLoop();
+
+  // Polls `source` until Remove, which may be called while Poll runs, and does
+  // not wait for it.
+  void Add(std::shared_ptr<Source> source);
+  void Remove(const Source* source);
+
+  // Runs `on_ready` whenever `fd` is readable or hung up, one at a time, until
+  // Unwatch. The loop does not own `fd`, which must be open until then.
+  absl::Status Watch(int fd, std::function<void()> on_ready);
+  // `on_ready` is not begun after it, unless it was due already.
+  void Unwatch(int fd);
+
+  // Runs `closure` soon, on a thread of the loop or in Shutdown.
+  void Post(absl::AnyInvocable<void() &&> closure);
+
+  // Some source's OnTime wants to be called by then.
+  void WakeBy(async::MonotonicTime time);
+  // Wakes a thread that sleeps.
+  void Wake();
+  // Peers write to it (an eventfd) to do the same.
+  int doorbell() const { return doorbell_.get(); }
+
+  // Returns when nothing runs any more; so not from what it runs. Runs what was
+  // posted before. Idempotent.
+  void Shutdown();
+
+ private:
+  using Sources = std::vector<std::shared_ptr<Source>>;
+
+  EventLoop(Options options, UniqueFd doorbell, UniqueFd epoll);
+
+  void Run();
+  bool PollOnce(const Sources& sources);
+  void RunPosted();
+  // What is due and what descriptors say; waits for either, or just looks.
+  void Attend(const Sources& sources, bool wait);
+  std::shared_ptr<const Sources> sources();
+
+  const Options options_;
+  const UniqueFd doorbell_;
+  const UniqueFd epoll_;
+
+  std::atomic<bool> stopping_{false};
+  std::atomic<uint64_t> sources_version_{0};
+  std::atomic<bool> posted_any_{false};
+  // Until when a thread sleeps; min() while one is awake.
+  std::atomic<async::MonotonicTime> wake_by_{async::MonotonicTime::min()};
+
+  async::Mutex mutex_;
+  std::shared_ptr<const Sources> sources_ ABSL_GUARDED_BY(mutex_);
+  std::vector<absl::AnyInvocable<void() &&>> posted_ ABSL_GUARDED_BY(mutex_);
+  absl::flat_hash_map<int, std::shared_ptr<std::function<void()>>> watched_
+      ABSL_GUARDED_BY(mutex_);
+
+  async::ThreadPool threads_;
+};
+
+}  // namespace hawser::rpc
+
+#endif  // HAWSER_RPC_SAME_HOST_EVENT_LOOP_H_

@@ -1,0 +1,107 @@
+// How two processes of one machine come to share memory
+// (proto/same_host.proto).
+
+#ifndef HAWSER_RPC_SAME_HOST_HANDSHAKE_H_
+#define HAWSER_RPC_SAME_HOST_HANDSHAKE_H_
+
+#include <cstddef>
+#include <functional>
+#include <list>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
+#include "absl/functional/any_invocable.h"
+#include "absl/status/statusor.h"
+#include "async/clock.h"
+#include "async/mutex.h"
+#include "net/identity.h"
+#include "proto/same_host.pb.h"
+#include "rpc/same_host/event_loop.h"
+#include "rpc/same_host/link.h"
+#include "rpc/same_host/unique_fd.h"
+
+namespace hawser::rpc {
+
+// Of this machine, until it starts anew; empty where the kernel does not tell.
+const std::string& BootId();
+
+// The serving end. Thread-safe.
+class SameHostAcceptor final
+    : public std::enable_shared_from_this<SameHostAcceptor> {
+ public:
+  // Gets the parts of each new link, on a thread of the loop.
+  using OnLink = std::function<void(SameHostLink::Parts,
+                                    std::optional<net::Identity> caller)>;
+
+  // `loop` outlives this.
+  static absl::StatusOr<std::shared_ptr<SameHostAcceptor>> Start(
+      EventLoop* loop, size_t max_message_bytes, OnLink on_link);
+
+  // What a client is told that asks to come in. What it has proven to be, if
+  // anything, holds for all calls of its link.
+  // kFailedPrecondition, kResourceExhausted: see proto/same_host.proto.
+  absl::StatusOr<v1::OpenSameHostReply> Admit(
+      const v1::OpenSameHostRequest& request,
+      std::optional<net::Identity> caller);
+
+  // False once it cannot take connections any more: another is to be started.
+  bool listening();
+
+  // Takes no more connections. Idempotent.
+  void Close();
+
+ private:
+  // A connection that is not a link yet.
+  struct Pending {
+    SameHostLink::Parts parts;
+    std::optional<net::Identity> caller;
+    bool welcomed = false;
+  };
+  struct Ticket {
+    async::MonotonicTime good_until;
+    std::optional<net::Identity> caller;
+  };
+
+  SameHostAcceptor(EventLoop* loop, size_t max_message_bytes, OnLink on_link,
+                   std::string name, UniqueFd listener)
+      : loop_(*loop),
+        max_message_bytes_(max_message_bytes),
+        on_link_(std::move(on_link)),
+        name_(std::move(name)),
+        listener_(std::move(listener)) {}
+
+  void Accept();
+  // Goes on with a connection on which something came.
+  void Continue(int fd);
+  absl::Status Welcome(Pending& pending);
+  std::optional<Ticket> TakeTicket(const std::string& bytes);
+  void DropLocked(int fd) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  EventLoop& loop_;
+  const size_t max_message_bytes_;
+  const OnLink on_link_;
+  const std::string name_;
+
+  async::Mutex mutex_;
+  UniqueFd listener_ ABSL_GUARDED_BY(mutex_);
+  absl::flat_hash_map<std::string, Ticket> tickets_ ABSL_GUARDED_BY(mutex_);
+  absl::flat_hash_map<int, std::shared_ptr<Pending>> pending_
+      ABSL_GUARDED_BY(mutex_);
+  // The oldest first.
+  std::list<int> order_ ABSL_GUARDED_BY(mutex_);
+};
+
+// The calling end: goes through the door that `reply` names. `done` runs at
+// most once, on a thread of the loop or in this call; not at all if the loop
+// ends before.
+void ConnectSameHost(
+    EventLoop* loop, const v1::OpenSameHostReply& reply,
+    size_t max_message_bytes,
+    absl::AnyInvocable<void(absl::StatusOr<SameHostLink::Parts>) &&> done);
+
+}  // namespace hawser::rpc
+
+#endif  // HAWSER_RPC_SAME_HOST_HANDSHAKE_H_

@@ -1,0 +1,121 @@
+#include "rpc/same_host/same_host.h"
+
+#include <string>
+#include <utility>
+
+#include "async/status_macros.h"
+#include "proto/same_host.pb.h"
+#include "rpc/same_host/connection.h"
+
+namespace hawser::rpc {
+
+SameHost::SameHost(Options options, std::shared_ptr<Gate> gate)
+    : options_(options), gate_(std::move(gate)) {}
+
+SameHost::~SameHost() { Shutdown(); }
+
+absl::StatusOr<std::shared_ptr<EventLoop>> SameHost::LoopLocked() {
+  if (loop_ == nullptr) {
+    ASSIGN_OR_RETURN(std::unique_ptr<EventLoop> loop,
+                     EventLoop::Create({.spin = options_.spin}));
+    loop_ = std::move(loop);
+  }
+  return loop_;
+}
+
+TransportMethod SameHost::Serve(const std::vector<TransportMethod>& methods) {
+  methods_ = std::make_shared<const SameHostMethods>(methods);
+  return {.path = "/hawser.v1.SameHostService/Open",
+          .handler = [this](std::unique_ptr<IncomingCall> call) {
+            absl::StatusOr<v1::OpenSameHostReply> reply = Open(*call);
+            if (reply.ok()) {
+              call->Reply(Payload(reply->SerializeAsString()));
+            } else {
+              call->Reply(reply.status());
+            }
+          }};
+}
+
+absl::StatusOr<v1::OpenSameHostReply> SameHost::Open(IncomingCall& call) {
+  ASSIGN_OR_RETURN(const std::string bytes, call.TakeRequest().Flatten());
+  v1::OpenSameHostRequest parsed;
+  if (!parsed.ParseFromString(bytes)) {
+    return absl::InvalidArgumentError("the request received is malformed");
+  }
+  ASSIGN_OR_RETURN(const std::shared_ptr<SameHostAcceptor> door, acceptor());
+  ASSIGN_OR_RETURN(std::optional<net::Identity> caller, call.caller());
+  return door->Admit(parsed, std::move(caller));
+}
+
+absl::StatusOr<std::shared_ptr<SameHostAcceptor>> SameHost::acceptor() {
+  async::MutexLock lock(&mutex_);
+  if (stopped_) return absl::UnavailableError("the worker is stopping");
+  if (acceptor_ == nullptr || !acceptor_->listening()) {
+    ASSIGN_OR_RETURN(const std::shared_ptr<EventLoop> loop, LoopLocked());
+    ASSIGN_OR_RETURN(
+        acceptor_,
+        SameHostAcceptor::Start(loop.get(), options_.max_message_bytes,
+                                [this](SameHostLink::Parts parts,
+                                       std::optional<net::Identity> caller) {
+                                  OnLink(std::move(parts), std::move(caller));
+                                }));
+  }
+  return acceptor_;
+}
+
+void SameHost::OnLink(SameHostLink::Parts parts,
+                      std::optional<net::Identity> caller) {
+  std::shared_ptr<SameHostLink> link;
+  {
+    async::MutexLock lock(&mutex_);
+    if (stopped_) return;
+    link = std::make_shared<SameHostLink>(std::move(parts), loop_.get());
+    link->SetHandler(
+        std::make_shared<SameHostServer>(link, methods_, std::move(caller)));
+    std::erase_if(links_, [](const auto& weak) { return weak.expired(); });
+    links_.push_back(link);
+  }
+  link->Start();
+}
+
+std::shared_ptr<Connection> SameHost::Wrap(std::shared_ptr<Connection> socket) {
+  async::MutexLock lock(&mutex_);
+  absl::StatusOr<std::shared_ptr<EventLoop>> loop = LoopLocked();
+  // Without it calls go over the socket.
+  if (!loop.ok()) return socket;
+  return std::make_shared<SameHostConnection>(
+      std::move(socket), *std::move(loop), gate_,
+      SameHostConnection::Options{
+          .max_message_bytes = options_.max_message_bytes,
+          .spin = options_.spin});
+}
+
+void SameHost::Stop() {
+  std::vector<std::shared_ptr<SameHostLink>> links;
+  std::shared_ptr<SameHostAcceptor> acceptor;
+  {
+    async::MutexLock lock(&mutex_);
+    stopped_ = true;
+    acceptor = std::move(acceptor_);
+    for (const auto& weak : links_) {
+      if (auto link = weak.lock()) links.push_back(std::move(link));
+    }
+    links_.clear();
+  }
+  if (acceptor != nullptr) acceptor->Close();
+  for (const auto& link : links) {
+    link->Close(absl::UnavailableError("the worker is stopping"));
+  }
+}
+
+void SameHost::Shutdown() {
+  Stop();
+  std::shared_ptr<EventLoop> loop;
+  {
+    async::MutexLock lock(&mutex_);
+    loop = loop_;
+  }
+  if (loop != nullptr) loop->Shutdown();
+}
+
+}  // namespace hawser::rpc

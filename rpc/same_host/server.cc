@@ -1,0 +1,167 @@
+#include "rpc/same_host/server.h"
+
+#include <optional>
+
+#include "absl/strings/str_cat.h"
+#include "async/check.h"
+
+namespace hawser::rpc {
+namespace {
+
+// One client's calls that are served at once.
+constexpr size_t kMaxCalls = size_t{1} << 16;
+
+}  // namespace
+
+SameHostMethods::SameHostMethods(const std::vector<TransportMethod>& methods) {
+  for (const TransportMethod& method : methods) {
+    methods_.emplace(method.path, method);
+  }
+}
+
+const TransportMethod* SameHostMethods::Find(const std::string& path) const {
+  auto it = methods_.find(path);
+  return it == methods_.end() ? nullptr : &it->second;
+}
+
+class SameHostServer::Call final : public IncomingCall {
+ public:
+  Call(std::shared_ptr<SameHostLink> link,
+       std::shared_ptr<SameHostServer> server,
+       std::shared_ptr<Cancellation> cancellation, LinkMessage message)
+      : link_(std::move(link)),
+        server_(std::move(server)),
+        cancellation_(std::move(cancellation)),
+        id_(message.call),
+        deadline_(message.deadline),
+        request_(std::move(message.payload)) {}
+  ~Call() override {
+    if (!answered_) {
+      Answer(absl::UnavailableError("the worker dropped the call"));
+    }
+  }
+
+  Payload TakeRequest() override { return std::move(request_); }
+  async::MonotonicTime deadline() const override { return deadline_; }
+  const std::shared_ptr<Cancellation>& cancellation() const override {
+    return cancellation_;
+  }
+  absl::StatusOr<std::optional<net::Identity>> caller() const override {
+    return server_->caller_;
+  }
+  void Reply(absl::StatusOr<Payload> reply) override {
+    HAWSER_CHECK(!answered_) << "answered twice";
+    Answer(std::move(reply));
+  }
+  void Discard() override {
+    HAWSER_CHECK(!answered_) << "answered twice";
+    Answer(absl::AbortedError("a copy of this request is being served"));
+  }
+
+ private:
+  void Answer(absl::StatusOr<Payload> reply) {
+    answered_ = true;
+    // Of a call that was given up nobody waits for the answer.
+    if (server_->Take(id_) == nullptr) return;
+    LinkMessage message{.kind = v1::SameHostFrame::KIND_REPLY, .call = id_};
+    if (reply.ok() && reply->size() > link_->max_message_bytes()) {
+      reply = absl::ResourceExhaustedError(absl::StrCat(
+          "a message of ", reply->size(), " bytes exceeds the limit of ",
+          link_->max_message_bytes(),
+          " bytes; raise GrpcTransportOptions::max_message_bytes at both "
+          "ends"));
+    }
+    if (reply.ok()) {
+      // Of a request that is passed on.
+      if (absl::Status status = reply->FetchAll(); !status.ok()) {
+        reply = std::move(status);
+      }
+    }
+    if (reply.ok()) {
+      message.payload = *std::move(reply);
+    } else {
+      message.error = reply.status();
+    }
+    link_->Send(std::move(message));
+  }
+
+  const std::shared_ptr<SameHostLink> link_;
+  const std::shared_ptr<SameHostServer> server_;
+  const std::shared_ptr<Cancellation> cancellation_;
+  const uint64_t id_;
+  const async::MonotonicTime deadline_;
+  Payload request_;
+  bool answered_ = false;
+};
+
+std::shared_ptr<Cancellation> SameHostServer::Take(uint64_t call) {
+  async::MutexLock lock(&mutex_);
+  auto it = calls_.find(call);
+  if (it == calls_.end()) return nullptr;
+  std::shared_ptr<Cancellation> cancellation = std::move(it->second);
+  calls_.erase(it);
+  return cancellation;
+}
+
+SameHostLink::Work SameHostServer::OnMessage(LinkMessage message) {
+  switch (message.kind) {
+    case v1::SameHostFrame::KIND_REQUEST:
+      return OnRequest(std::move(message));
+    case v1::SameHostFrame::KIND_CANCEL:
+      if (auto cancellation = Take(message.call)) {
+        return {message.call, [cancellation] { cancellation->Cancel(); }};
+      }
+      [[fallthrough]];
+    case v1::SameHostFrame::KIND_RELEASE:
+      if (auto link = link_.lock()) link->Forget(message.call);
+      return {};
+    default:
+      return {};
+  }
+}
+
+SameHostLink::Work SameHostServer::OnRequest(LinkMessage message) {
+  const std::shared_ptr<SameHostLink> link = link_.lock();
+  if (link == nullptr) return {};
+  const uint64_t id = message.call;
+  const TransportMethod* method = methods_->Find(message.path);
+  absl::Status refused = message.error;
+  auto cancellation = std::make_shared<Cancellation>();
+  if (refused.ok() && method == nullptr) {
+    refused = absl::UnimplementedError("no such method is served");
+  }
+  if (refused.ok()) {
+    async::MutexLock lock(&mutex_);
+    if (ended_) return {};
+    if (calls_.size() >= kMaxCalls) {
+      refused = absl::ResourceExhaustedError(
+          absl::StrCat("this client has ", kMaxCalls, " calls under way"));
+    } else if (!calls_.emplace(id, cancellation).second) {
+      // Two calls of one number: the client is broken.
+      return {};
+    }
+  }
+  if (!refused.ok()) {
+    link->Send({.kind = v1::SameHostFrame::KIND_REPLY,
+                .call = id,
+                .error = std::move(refused)});
+    return {};
+  }
+  auto call = std::make_unique<Call>(
+      link, shared_from_this(), std::move(cancellation), std::move(message));
+  return {id, [method, call = std::move(call)]() mutable {
+            method->handler(std::move(call));
+          }};
+}
+
+void SameHostServer::OnEnd(const absl::Status&) {
+  absl::flat_hash_map<uint64_t, std::shared_ptr<Cancellation>> calls;
+  {
+    async::MutexLock lock(&mutex_);
+    ended_ = true;
+    calls.swap(calls_);
+  }
+  for (const auto& [id, cancellation] : calls) cancellation->Cancel();
+}
+
+}  // namespace hawser::rpc
