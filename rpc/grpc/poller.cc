@@ -12,8 +12,10 @@ constexpr int kEventsPerTurn = 256;
 
 }  // namespace
 
-Poller::Poller(std::unique_ptr<::grpc::CompletionQueue> queue, int num_threads)
+Poller::Poller(std::unique_ptr<::grpc::CompletionQueue> queue, int num_threads,
+               bool busy)
     : queue_(std::move(queue)),
+      busy_(busy),
       threads_({.num_threads = num_threads,
                 .max_threads = kMaxThreads,
                 .name = "rpc-poll"}) {
@@ -23,11 +25,25 @@ Poller::Poller(std::unique_ptr<::grpc::CompletionQueue> queue, int num_threads)
 
 Poller::~Poller() { Shutdown(); }
 
+bool Poller::Next(void** tag, bool* ok) {
+  if (!busy_) return queue_->Next(tag, ok);
+  while (true) {
+    switch (queue_->AsyncNext(tag, ok, gpr_time_0(GPR_CLOCK_MONOTONIC))) {
+      case ::grpc::CompletionQueue::GOT_EVENT:
+        return true;
+      case ::grpc::CompletionQueue::SHUTDOWN:
+        return false;
+      case ::grpc::CompletionQueue::TIMEOUT:
+        break;
+    }
+  }
+}
+
 void Poller::Poll() {
   void* tag = nullptr;
   bool ok = false;
   for (int i = 0; i < kEventsPerTurn; ++i) {
-    if (!queue_->Next(&tag, &ok)) return;
+    if (!Next(&tag, &ok)) return;
     static_cast<CompletionEvent*>(tag)->OnEvent(ok);
   }
   threads_.Post([this] { Poll(); });

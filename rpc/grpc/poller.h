@@ -21,10 +21,11 @@ class CompletionEvent {
 };
 
 // Polls with `num_threads` threads; where one of them blocks in an event,
-// another takes its place.
+// another takes its place. `busy`: they never sleep.
 class Poller {
  public:
-  Poller(std::unique_ptr<::grpc::CompletionQueue> queue, int num_threads);
+  Poller(std::unique_ptr<::grpc::CompletionQueue> queue, int num_threads,
+         bool busy);
   // Does Shutdown.
   ~Poller();
 
@@ -36,8 +37,11 @@ class Poller {
 
  private:
   void Poll();
+  // The next event; false if there will be none any more.
+  bool Next(void** tag, bool* ok);
 
   const std::unique_ptr<::grpc::CompletionQueue> queue_;
+  const bool busy_;
   async::ThreadPool threads_;
   bool shut_down_ = false;
 };

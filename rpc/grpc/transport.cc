@@ -129,7 +129,9 @@ class GrpcTransport::Impl {
     if (options_.same_host) {
       same_host_.emplace(
           SameHost::Options{.max_message_bytes = options_.max_message_bytes,
-                            .spin = options_.spin},
+                            .spin = options_.busy_poll
+                                        ? absl::InfiniteDuration()
+                                        : options_.spin},
           gate_);
     }
   }
@@ -203,8 +205,8 @@ absl::StatusOr<std::string> GrpcTransport::Impl::Listen(
   }
   server->Start(std::move(built));
   server_ = std::move(server);
-  poller_ =
-      std::make_unique<Poller>(std::move(queue), options_.num_polling_threads);
+  poller_ = std::make_unique<Poller>(
+      std::move(queue), options_.num_polling_threads, options_.busy_poll);
   listener->Start();
   listener_ = std::move(listener);
   return listener_->address();
@@ -217,9 +219,9 @@ absl::StatusOr<std::shared_ptr<Connection>> GrpcTransport::Impl::Connect(
     return absl::CancelledError("the transport was shut down");
   }
   if (poller_ == nullptr) {
-    poller_ =
-        std::make_unique<Poller>(std::make_unique<::grpc::CompletionQueue>(),
-                                 options_.num_polling_threads);
+    poller_ = std::make_unique<Poller>(
+        std::make_unique<::grpc::CompletionQueue>(),
+        options_.num_polling_threads, options_.busy_poll);
   }
   auto make_channel = [target, credentials = credentials_,
                        limit = ToIntLimit(options_.max_message_bytes)] {

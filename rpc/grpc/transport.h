@@ -35,9 +35,11 @@ struct GrpcTransportOptions {
   // Peers on this machine, of the same user, talk through shared memory
   // (docs/rpc.md), once they have met at the socket.
   bool same_host = true;
-  // How long a thread looks for messages in shared memory before it sleeps;
-  // absl::InfiniteDuration() for ever, which takes a core of each process.
+  // How long a thread looks for messages in shared memory before it sleeps.
   absl::Duration spin = absl::Microseconds(50);
+  // Threads look for messages at the socket and in shared memory and never
+  // sleep: calls need not wake them up, and each process needs a core for that.
+  bool busy_poll = false;
 };
 
 // Addresses are "host:port", "[v6]:port" and "unix:/path". Without TLS only
