@@ -3,21 +3,30 @@
 //
 //   ./bazelw run -c opt //benchmarks:rpc -- --quick
 //
-//   small_call_p50      microseconds of one call at a time
-//   calls_64_in_flight  calls per second
-//   remote_to_here      references made and fetched, per second
-//   tensor_*_tcp        bytes per second of one tensor at a time, there only
-//   outstanding_10000   bytes of heap per waiting call, against 4 KiB
+//   small_call_p50            microseconds of one call at a time, over the
+//                             socket
+//   small_call_same_host_p50  the same through shared memory
+//   *_busy_poll               the same with threads that never sleep
+//   calls_64_in_flight        calls per second
+//   remote_to_here            references made and fetched, per second
+//   tensor_*_tcp              bytes per second of one tensor at a time, there
+//                             only, over the socket
+//   tensor_*_same_host        the same through shared memory
+//   outstanding_10000         bytes of heap per waiting call, against 4 KiB
 //
 // Peers: raw_grpc, gRPC's completion queues with nothing above, which carries
-// 64 bytes each way; pytorch, torch.distributed.rpc with a built-in function on
-// tensors of one element; pytorch_uv, the same over sockets only. Turns of both
-// sides alternate, and a ratio is taken turn by turn.
+// 64 bytes each way over the socket, and is compared with calls over the
+// socket; pytorch, torch.distributed.rpc with its own choice of transports and
+// a built-in function on tensors of one element, compared with Hawser's own
+// choice but for small_call_p50; pytorch_uv, the same over sockets only;
+// tensorpipe, over shm and cma; memcpy. Turns of both sides alternate, and a
+// ratio is taken turn by turn.
 #include <cstdint>
 #include <cstdio>
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/flags/flag.h"
@@ -39,6 +48,8 @@ ABSL_FLAG(std::string, only, "",
 ABSL_FLAG(std::string, serve, "",
           "For this program's own use: what this process serves.");
 ABSL_FLAG(std::string, store, "", "For this program's own use.");
+ABSL_FLAG(bool, same_host, true, "For this program's own use.");
+ABSL_FLAG(bool, busy_poll, false, "For this program's own use.");
 
 namespace hawser::benchmarks {
 namespace {
@@ -51,6 +62,7 @@ struct Case {
   std::string name;
   std::string unit;
   Better better;
+  RpcSide* ours;
   std::string peer;
   RpcSide* side;
   Turn turn;
@@ -60,17 +72,17 @@ bool IsChosen(const std::string& name) {
   return absl::StartsWith(name, absl::GetFlag(FLAGS_only));
 }
 
-absl::Status Measure(const Case& what, RpcSide& ours, int turns) {
+absl::Status Measure(const Case& what, int turns) {
   Measurement measurement{.bench = "rpc",
                           .case_name = what.name,
                           .unit = what.unit,
                           .better = what.better,
                           .peer = what.peer};
   // Connects and warms up.
-  RETURN_IF_ERROR(what.turn(ours).status());
+  RETURN_IF_ERROR(what.turn(*what.ours).status());
   RETURN_IF_ERROR(what.turn(*what.side).status());
   for (int turn = 0; turn < turns; ++turn) {
-    ASSIGN_OR_RETURN(const double value, what.turn(ours));
+    ASSIGN_OR_RETURN(const double value, what.turn(*what.ours));
     ASSIGN_OR_RETURN(const double peer_value, what.turn(*what.side));
     measurement.values.push_back(value);
     measurement.peer_values.push_back(peer_value);
@@ -81,7 +93,7 @@ absl::Status Measure(const Case& what, RpcSide& ours, int turns) {
 
 absl::Status MeasureOutstanding(int64_t calls) {
   // Fresh processes: each heap is measured from its start.
-  ASSIGN_OR_RETURN(const auto side, StartHawserSide());
+  ASSIGN_OR_RETURN(const auto side, StartHawserSide({}));
   ASSIGN_OR_RETURN(const double bytes, side->Outstanding(calls));
   Report({.bench = "rpc",
           .case_name = absl::StrCat("outstanding_", calls),
@@ -93,16 +105,36 @@ absl::Status MeasureOutstanding(int64_t calls) {
   return absl::OkStatus();
 }
 
+// Last, and with workers of its own, which leave no core to others.
+absl::Status MeasureBusyPolling(RpcSide& raw, RpcSide& tensorpipe,
+                                const Turn& small_call, int turns) {
+  for (const bool same_host : {false, true}) {
+    const std::string name = same_host ? "small_call_same_host_p50_busy_poll"
+                                       : "small_call_p50_busy_poll";
+    if (!IsChosen(name)) continue;
+    ASSIGN_OR_RETURN(const auto ours, StartHawserSide({.same_host = same_host,
+                                                       .busy_poll = true}));
+    RETURN_IF_ERROR(Measure({name, "us", Better::kLower, ours.get(),
+                             same_host ? "tensorpipe" : "raw_grpc",
+                             same_host ? &tensorpipe : &raw, small_call},
+                            turns));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status Run() {
   const bool quick = absl::GetFlag(FLAGS_quick);
   const int turns = quick ? 9 : 25;
   const int64_t scale = quick ? 1 : 3;
   const std::string python = absl::GetFlag(FLAGS_python);
-  ASSIGN_OR_RETURN(const auto ours, StartHawserSide());
+  ASSIGN_OR_RETURN(const auto ours, StartHawserSide({}));
+  ASSIGN_OR_RETURN(const auto socket, StartHawserSide({.same_host = false}));
   ASSIGN_OR_RETURN(const auto raw, StartRawGrpcSide());
   ASSIGN_OR_RETURN(const auto torch, StartPyTorchSide(python, "", ""));
   ASSIGN_OR_RETURN(const auto torch_uv,
                    StartPyTorchSide(python, "uv", "basic"));
+  ASSIGN_OR_RETURN(const auto tensorpipe, StartTensorPipeSide("shm", "cma"));
+  const auto copy = MakeMemcpySide();
 
   const Turn small_call = [&](RpcSide& side) {
     return side.SmallCall(400 * scale);
@@ -119,31 +151,47 @@ absl::Status Run() {
   const Turn remote_to_here = [&](RpcSide& side) {
     return side.RemoteToHere(500 * scale);
   };
+  const auto one_way = [scale](int64_t mib) -> Turn {
+    return [mib, scale](RpcSide& side) {
+      return side.OneWay(scale * 64 / mib + 4, mib * kMiB);
+    };
+  };
+  constexpr Better kLower = Better::kLower;
+  constexpr Better kHigher = Better::kHigher;
   std::vector<Case> cases = {
-      {"small_call_p50", "us", Better::kLower, "raw_grpc", raw.get(),
+      {"small_call_p50", "us", kLower, socket.get(), "raw_grpc", raw.get(),
        small_call},
-      {"small_call_p50", "us", Better::kLower, "pytorch", torch.get(),
+      {"small_call_p50", "us", kLower, socket.get(), "pytorch", torch.get(),
        small_tensor_call},
-      {"calls_64_in_flight", "calls/s", Better::kHigher, "raw_grpc", raw.get(),
-       in_flight},
-      {"calls_64_in_flight", "calls/s", Better::kHigher, "pytorch", torch.get(),
-       tensors_in_flight},
-      {"remote_to_here", "1/s", Better::kHigher, "pytorch", torch.get(),
+      {"small_call_same_host_p50", "us", kLower, ours.get(), "tensorpipe",
+       tensorpipe.get(), small_call},
+      {"calls_64_in_flight", "calls/s", kHigher, socket.get(), "raw_grpc",
+       raw.get(), in_flight},
+      {"calls_64_in_flight", "calls/s", kHigher, ours.get(), "pytorch",
+       torch.get(), tensors_in_flight},
+      {"remote_to_here", "1/s", kHigher, ours.get(), "pytorch", torch.get(),
        remote_to_here},
   };
   for (const int64_t mib : {1, 16}) {
     const std::string name = absl::StrCat("tensor_", mib, "MiB_tcp");
-    const Turn one_way = [mib, scale](RpcSide& side) {
-      return side.OneWay(scale * 64 / mib + 4, mib * kMiB);
-    };
-    cases.push_back(
-        {name, "bytes/s", Better::kHigher, "raw_grpc", raw.get(), one_way});
-    cases.push_back({name, "bytes/s", Better::kHigher, "pytorch_uv",
-                     torch_uv.get(), one_way});
+    cases.push_back({name, "bytes/s", kHigher, socket.get(), "raw_grpc",
+                     raw.get(), one_way(mib)});
+    cases.push_back({name, "bytes/s", kHigher, socket.get(), "pytorch_uv",
+                     torch_uv.get(), one_way(mib)});
+  }
+  for (const int64_t mib : {1, 16, 64}) {
+    const std::string name = absl::StrCat("tensor_", mib, "MiB_same_host");
+    for (const auto& [peer, side] :
+         {std::pair("memcpy", copy.get()), std::pair("pytorch", torch.get()),
+          std::pair("tensorpipe", tensorpipe.get())}) {
+      cases.push_back(
+          {name, "bytes/s", kHigher, ours.get(), peer, side, one_way(mib)});
+    }
   }
   for (const Case& what : cases) {
-    if (IsChosen(what.name)) RETURN_IF_ERROR(Measure(what, *ours, turns));
+    if (IsChosen(what.name)) RETURN_IF_ERROR(Measure(what, turns));
   }
+  RETURN_IF_ERROR(MeasureBusyPolling(*raw, *tensorpipe, small_call, turns));
   if (IsChosen("outstanding_10000")) RETURN_IF_ERROR(MeasureOutstanding(10000));
   return absl::OkStatus();
 }
@@ -157,7 +205,10 @@ int main(int argc, char** argv) {
   const std::string serve = absl::GetFlag(FLAGS_serve);
   if (serve == "store") return hawser::benchmarks::ServeStore();
   if (serve == "hawser") {
-    return hawser::benchmarks::ServeHawser(absl::GetFlag(FLAGS_store));
+    return hawser::benchmarks::ServeHawser(
+        absl::GetFlag(FLAGS_store),
+        {.same_host = absl::GetFlag(FLAGS_same_host),
+         .busy_poll = absl::GetFlag(FLAGS_busy_poll)});
   }
   if (serve == "raw_grpc") return hawser::benchmarks::ServeRawGrpc();
   const absl::Status status = hawser::benchmarks::Run();

@@ -10,6 +10,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
 #include "async/future.h"
 #include "async/status_macros.h"
 #include "benchmarks/peer_process.h"
@@ -17,6 +18,7 @@
 #include "launch/worker.h"
 #include "rpc/function.h"
 #include "rpc/function_registry.h"
+#include "rpc/grpc/transport.h"
 #include "rref/rref.h"
 #include "store/grpc_store.h"
 #include "store/store_server.h"
@@ -78,7 +80,12 @@ absl::Status Register(rpc::FunctionRegistry& registry, Gate& gate) {
   return registry.Register(kHeapBytes, HeapBytes, here);
 }
 
-absl::Status Serve(const std::string& store_address) {
+std::unique_ptr<rpc::Transport> MakeTransport(HawserWay way) {
+  return std::make_unique<rpc::GrpcTransport>(rpc::GrpcTransportOptions{
+      .same_host = way.same_host, .busy_poll = way.busy_poll});
+}
+
+absl::Status Serve(const std::string& store_address, HawserWay way) {
   Gate gate;
   rpc::FunctionRegistry registry;
   RETURN_IF_ERROR(Register(registry, gate));
@@ -88,7 +95,8 @@ absl::Status Serve(const std::string& store_address) {
                    launch::Worker::Start({.name = "server",
                                           .rank = 0,
                                           .store = store.get(),
-                                          .registry = &registry}));
+                                          .registry = &registry,
+                                          .transport = MakeTransport(way)}));
   std::cout << "ready" << std::endl;
   std::cin.get();
   return worker->Shutdown(/*graceful=*/false);
@@ -221,8 +229,8 @@ class HawserSide final : public RpcSide {
 
 }  // namespace
 
-int ServeHawser(const std::string& store_address) {
-  const absl::Status status = Serve(store_address);
+int ServeHawser(const std::string& store_address, HawserWay way) {
+  const absl::Status status = Serve(store_address, way);
   if (!status.ok()) std::cerr << "rpc: " << status << "\n";
   return status.ok() ? 0 : 1;
 }
@@ -238,7 +246,7 @@ int ServeStore() {
   return 0;
 }
 
-absl::StatusOr<std::unique_ptr<RpcSide>> StartHawserSide() {
+absl::StatusOr<std::unique_ptr<RpcSide>> StartHawserSide(HawserWay way) {
   const std::string self = "/proc/self/exe";
   const std::string advice = "see the error above";
   // In a process of its own: gRPC's threads that serve it would take part in
@@ -246,13 +254,18 @@ absl::StatusOr<std::unique_ptr<RpcSide>> StartHawserSide() {
   ASSIGN_OR_RETURN(auto store_server,
                    PeerProcess::Start({self, "--serve=store"}, advice));
   const std::string address = store_server->description();
-  ASSIGN_OR_RETURN(auto server,
-                   PeerProcess::Start(
-                       {self, "--serve=hawser", "--store=" + address}, advice));
+  ASSIGN_OR_RETURN(
+      auto server,
+      PeerProcess::Start({self, "--serve=hawser", "--store=" + address,
+                          absl::StrCat("--same_host=", way.same_host),
+                          absl::StrCat("--busy_poll=", way.busy_poll)},
+                         advice));
   ASSIGN_OR_RETURN(auto store, store::GrpcStore::Connect({.address = address}));
   ASSIGN_OR_RETURN(auto worker,
-                   launch::Worker::Start(
-                       {.name = "client", .rank = 1, .store = store.get()}));
+                   launch::Worker::Start({.name = "client",
+                                          .rank = 1,
+                                          .store = store.get(),
+                                          .transport = MakeTransport(way)}));
   return std::make_unique<HawserSide>(std::move(store_server),
                                       std::move(server), std::move(store),
                                       std::move(worker));

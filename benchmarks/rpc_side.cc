@@ -17,6 +17,13 @@ absl::Status NoSuchCase() {
 
 }  // namespace
 
+absl::StatusOr<double> RpcSide::SmallCall(int64_t) { return NoSuchCase(); }
+absl::StatusOr<double> RpcSide::CallsInFlight(int64_t, int64_t) {
+  return NoSuchCase();
+}
+absl::StatusOr<double> RpcSide::OneWay(int64_t, int64_t) {
+  return NoSuchCase();
+}
 absl::StatusOr<double> RpcSide::SmallTensorCall(int64_t) {
   return NoSuchCase();
 }

@@ -22,13 +22,13 @@ class RpcSide {
 
   // Median round trip in microseconds of `calls` calls that carry 64 bytes each
   // way, one at a time.
-  virtual absl::StatusOr<double> SmallCall(int64_t calls) = 0;
+  virtual absl::StatusOr<double> SmallCall(int64_t calls);
   // Calls per second, of as many bytes, `in_flight` at a time.
   virtual absl::StatusOr<double> CallsInFlight(int64_t calls,
-                                               int64_t in_flight) = 0;
+                                               int64_t in_flight);
   // Bytes per second of `calls` calls, one at a time, each with one tensor or
   // message of `bytes` bytes there and next to nothing back.
-  virtual absl::StatusOr<double> OneWay(int64_t calls, int64_t bytes) = 0;
+  virtual absl::StatusOr<double> OneWay(int64_t calls, int64_t bytes);
 
   // As SmallCall, of the sum of two tensors of one element.
   virtual absl::StatusOr<double> SmallTensorCall(int64_t calls);
@@ -49,8 +49,15 @@ absl::StatusOr<double> MedianMicroseconds(
 absl::StatusOr<double> PerSecond(int64_t count,
                                  const std::function<absl::Status()>& all);
 
-// Two Hawser workers over gRPC.
-absl::StatusOr<std::unique_ptr<RpcSide>> StartHawserSide();
+// How two Hawser workers reach each other.
+struct HawserWay {
+  // Through shared memory, which is their default; else over the socket.
+  bool same_host = true;
+  bool busy_poll = false;
+};
+
+// Two Hawser workers.
+absl::StatusOr<std::unique_ptr<RpcSide>> StartHawserSide(HawserWay way);
 // gRPC's completion queues with nothing above.
 absl::StatusOr<std::unique_ptr<RpcSide>> StartRawGrpcSide();
 // PyTorch's RPC; `transports` and `channels` as its TensorPipe backend names
@@ -59,11 +66,17 @@ absl::StatusOr<std::unique_ptr<RpcSide>> StartPyTorchSide(
     const std::string& python, const std::string& transports,
     const std::string& channels);
 
+// TensorPipe, over `transport` and `channel` as it names them.
+absl::StatusOr<std::unique_ptr<RpcSide>> StartTensorPipeSide(
+    const std::string& transport, const std::string& channel);
+// memcpy within this process.
+std::unique_ptr<RpcSide> MakeMemcpySide();
+
 // The processes of the first two: the workers' store, and those that are
 // called. They print "ready" and where they serve, and end with their standard
 // input.
 int ServeStore();
-int ServeHawser(const std::string& store_address);
+int ServeHawser(const std::string& store_address, HawserWay way);
 int ServeRawGrpc();
 
 }  // namespace hawser::benchmarks
