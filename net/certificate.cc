@@ -10,75 +10,34 @@
 #include <openssl/x509v3.h>
 
 #include <memory>
-#include <optional>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "async/status_macros.h"
+#include "net/internal/pem.h"
 
 namespace hawser::net {
 namespace {
 
-template <auto kFree>
-struct Free {
-  template <class T>
-  void operator()(T* pointer) const {
-    kFree(pointer);
-  }
-};
-using Bio = std::unique_ptr<BIO, Free<BIO_free_all>>;
-using Key = std::unique_ptr<EVP_PKEY, Free<EVP_PKEY_free>>;
-using KeyContext = std::unique_ptr<EVP_PKEY_CTX, Free<EVP_PKEY_CTX_free>>;
-using Certificate = std::unique_ptr<X509, Free<X509_free>>;
-using Extension = std::unique_ptr<X509_EXTENSION, Free<X509_EXTENSION_free>>;
-using Names = std::unique_ptr<GENERAL_NAMES, Free<GENERAL_NAMES_free>>;
-using Store = std::unique_ptr<X509_STORE, Free<X509_STORE_free>>;
-using StoreContext = std::unique_ptr<X509_STORE_CTX, Free<X509_STORE_CTX_free>>;
+using internal::Bio;
+using internal::Certificate;
+using internal::CryptoError;
+using internal::Extension;
+using internal::Key;
+using internal::KeyContext;
+using internal::Names;
+using internal::ReadCertificate;
+using internal::Reader;
+using internal::ReadKey;
+using internal::Store;
+using internal::StoreContext;
+using internal::Written;
 
 constexpr absl::Duration kClockDifference = absl::Hours(1);
 
 // An authority's name, which no worker's resembles: "hawser-job:JOB".
 constexpr char kJobScheme[] = "hawser-job:";
-
-absl::Status CryptoError(absl::string_view what) {
-  char reason[256] = "";
-  ERR_error_string_n(ERR_get_error(), reason, sizeof(reason));
-  ERR_clear_error();
-  return absl::InternalError(absl::StrCat(what, ": ", reason));
-}
-
-absl::Status Malformed(absl::string_view what) {
-  ERR_clear_error();
-  return absl::InvalidArgumentError(absl::StrCat("no ", what, " in PEM form"));
-}
-
-Bio Reader(std::string_view pem) {
-  return Bio(BIO_new_mem_buf(pem.data(), static_cast<int>(pem.size())));
-}
-
-std::string Written(BIO* bio) {
-  char* data = nullptr;
-  const long size = BIO_get_mem_data(bio, &data);
-  return std::string(data, static_cast<size_t>(size));
-}
-
-// Asks nobody for a pass phrase.
-int NoPassPhrase(char*, int, int, void*) { return -1; }
-
-absl::StatusOr<Key> ReadKey(std::string_view pem) {
-  Key key(PEM_read_bio_PrivateKey(Reader(pem).get(), nullptr, &NoPassPhrase,
-                                  nullptr));
-  if (key == nullptr) return Malformed("unencrypted private key");
-  return key;
-}
-
-absl::StatusOr<Certificate> ReadCertificate(BIO* bio) {
-  Certificate certificate(
-      PEM_read_bio_X509(bio, nullptr, &NoPassPhrase, nullptr));
-  if (certificate == nullptr) return Malformed("certificate");
-  return certificate;
-}
 
 absl::StatusOr<Key> NewKey() {
   const KeyContext context(EVP_PKEY_CTX_new_id(EVP_PKEY_EC, nullptr));
@@ -101,21 +60,31 @@ bool AddExtension(X509* certificate, X509* issuer, int nid, const char* value) {
          X509_add_ext(certificate, extension.get(), -1) == 1;
 }
 
-// Not from a text that would have to be escaped.
-bool AddUri(X509* certificate, const std::string& uri) {
-  const Names names(GENERAL_NAMES_new());
+bool AddName(int type, const std::string& value, GENERAL_NAMES* names) {
   GENERAL_NAME* name = GENERAL_NAME_new();
   ASN1_IA5STRING* text = ASN1_IA5STRING_new();
-  if (names == nullptr || name == nullptr || text == nullptr ||
-      ASN1_STRING_set(text, uri.data(), static_cast<int>(uri.size())) != 1) {
+  if (name == nullptr || text == nullptr ||
+      ASN1_STRING_set(text, value.data(), static_cast<int>(value.size())) !=
+          1) {
     ASN1_IA5STRING_free(text);
     GENERAL_NAME_free(name);
     return false;
   }
-  GENERAL_NAME_set0_value(name, GEN_URI, text);
-  if (sk_GENERAL_NAME_push(names.get(), name) == 0) {
+  GENERAL_NAME_set0_value(name, type, text);
+  if (sk_GENERAL_NAME_push(names, name) == 0) {
     GENERAL_NAME_free(name);
     return false;
+  }
+  return true;
+}
+
+// Not from a text that would have to be escaped.
+bool AddNames(X509* certificate, const std::string& uri,
+              const std::vector<std::string>& hosts) {
+  const Names names(GENERAL_NAMES_new());
+  if (names == nullptr || !AddName(GEN_URI, uri, names.get())) return false;
+  for (const std::string& host : hosts) {
+    if (!AddName(GEN_DNS, host, names.get())) return false;
   }
   return X509_add1_ext_i2d(certificate, NID_subject_alt_name, names.get(),
                            /*crit=*/0, X509V3_ADD_DEFAULT) == 1;
@@ -166,6 +135,7 @@ struct Draft {
   std::string common_name;
   absl::Duration lifetime;
   std::string uri;
+  std::vector<std::string> hosts = {};
   // Otherwise an authority.
   bool worker = false;
 };
@@ -193,7 +163,7 @@ absl::StatusOr<KeyAndCertificate> Make(const Draft& draft, X509* issuer,
       !AddExtension(made, signer, NID_authority_key_identifier, "keyid") ||
       (worker && !AddExtension(made, signer, NID_ext_key_usage,
                                "serverAuth,clientAuth")) ||
-      !AddUri(made, draft.uri) ||
+      !AddNames(made, draft.uri, draft.hosts) ||
       X509_sign(made, issuer_key != nullptr ? issuer_key : key.get(),
                 EVP_sha256()) == 0) {
     return CryptoError("making a certificate");
@@ -246,6 +216,7 @@ absl::StatusOr<KeyAndCertificate> IssueCertificate(
   return Make({.common_name = identity.worker,
                .lifetime = lifetime,
                .uri = ToUri(identity),
+               .hosts = {HostNameOf(identity), HostNameOfJob(identity.job)},
                .worker = true},
               issuer.get(), key.get());
 }
@@ -267,21 +238,7 @@ absl::StatusOr<std::string> JobOf(std::string_view pem) {
 absl::StatusOr<Identity> IdentityOf(std::string_view pem) {
   ASSIGN_OR_RETURN(const Certificate certificate,
                    ReadCertificate(Reader(pem).get()));
-  std::optional<Identity> found;
-  for (const std::string& uri : UrisOf(certificate.get())) {
-    absl::StatusOr<Identity> identity = ParseUri(uri);
-    if (!identity.ok()) continue;
-    if (found.has_value()) {
-      return absl::InvalidArgumentError("the certificate names two workers");
-    }
-    found = *std::move(identity);
-  }
-  if (!found.has_value()) {
-    return absl::InvalidArgumentError(
-        "the certificate names no worker (URI hawser://JOB/WORKER); make one "
-        "with `hawser certs issue`");
-  }
-  return *std::move(found);
+  return FindIdentity(UrisOf(certificate.get()));
 }
 
 absl::Status CheckCertificate(const KeyAndCertificate& pair,

@@ -3,12 +3,10 @@
 #include <openssl/crypto.h>
 
 #include <cstdlib>
-#include <functional>
 #include <iterator>
 #include <utility>
 #include <vector>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "async/status_macros.h"
@@ -86,62 +84,6 @@ absl::StatusOr<Identity> CheckFiles(const CredentialsOptions& options) {
   return identity;
 }
 
-// The one worker that a certificate with `uris` names.
-template <class Texts>
-absl::StatusOr<Identity> FindIdentity(const Texts& uris) {
-  std::optional<Identity> found;
-  for (const grpc::string_ref& uri : uris) {
-    absl::StatusOr<Identity> identity =
-        ParseUri(std::string_view(uri.data(), uri.size()));
-    if (!identity.ok()) continue;
-    if (found.has_value()) {
-      return absl::UnauthenticatedError("the certificate names two workers");
-    }
-    found = *std::move(identity);
-  }
-  if (!found.has_value()) {
-    return absl::UnauthenticatedError("the certificate names no worker");
-  }
-  return *std::move(found);
-}
-
-// Runs in the client, at the end of the handshake.
-class ServerVerifier final
-    : public grpc::experimental::ExternalCertificateVerifier {
- public:
-  explicit ServerVerifier(Identity wanted) : wanted_(std::move(wanted)) {}
-
- private:
-  bool Verify(grpc::experimental::TlsCustomVerificationCheckRequest* request,
-              std::function<void(grpc::Status)>,
-              grpc::Status* sync_status) override {
-    const absl::Status status = Check(request->uri_names());
-    if (!status.ok()) {
-      *sync_status = grpc::Status(grpc::StatusCode::UNAUTHENTICATED,
-                                  std::string(status.message()));
-    }
-    return true;
-  }
-
-  void Cancel(grpc::experimental::TlsCustomVerificationCheckRequest*) override {
-  }
-
-  absl::Status Check(const std::vector<grpc::string_ref>& uris) const {
-    ASSIGN_OR_RETURN(const Identity found, FindIdentity(uris));
-    if (found.job == wanted_.job &&
-        (wanted_.worker.empty() || found.worker == wanted_.worker)) {
-      return absl::OkStatus();
-    }
-    const std::string wanted =
-        wanted_.worker.empty() ? absl::StrCat("a worker of job ", wanted_.job)
-                               : ToUri(wanted_);
-    return absl::UnauthenticatedError(absl::StrCat(
-        "the server's certificate is of ", ToUri(found), ", not of ", wanted));
-  }
-
-  const Identity wanted_;
-};
-
 }  // namespace
 
 CredentialsOptions WithEnvironment(CredentialsOptions options) {
@@ -172,13 +114,13 @@ absl::StatusOr<std::shared_ptr<const Credentials>> Credentials::Create(
   ASSIGN_OR_RETURN(const std::string token, ReadToken(options));
   if (!token.empty()) made->authorization_ = "Bearer " + token;
   if (options.certificate_path.empty()) return made;
-  ASSIGN_OR_RETURN(made->self_, CheckFiles(options));
+  ASSIGN_OR_RETURN(made->self_, net::CheckFiles(options));
   if (self.has_value() && *self != made->self_) {
     return absl::InvalidArgumentError(
         absl::StrCat(options.certificate_path, " is the certificate of ",
                      ToUri(made->self_), ", not of ", ToUri(*self)));
   }
-  made->crl_directory_ = options.crl_directory;
+  made->options_ = options;
   made->provider_ =
       std::make_shared<grpc::experimental::FileWatcherCertificateProvider>(
           options.key_path, options.certificate_path, options.ca_path,
@@ -196,6 +138,10 @@ absl::Status Credentials::CheckMayListen(std::string_view address) const {
       "allow_insecure_network if every machine that can reach it is trusted"));
 }
 
+absl::Status Credentials::CheckFiles() const {
+  return has_tls() ? net::CheckFiles(options_).status() : absl::OkStatus();
+}
+
 std::shared_ptr<grpc::ServerCredentials> Credentials::ForServer() const {
   if (!has_tls()) return grpc::InsecureServerCredentials();
   grpc::experimental::TlsServerCredentialsOptions options(provider_);
@@ -203,12 +149,14 @@ std::shared_ptr<grpc::ServerCredentials> Credentials::ForServer() const {
   options.watch_identity_key_cert_pairs();
   options.set_cert_request_type(
       GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY);
-  if (!crl_directory_.empty()) options.set_crl_directory(crl_directory_);
+  if (!options_.crl_directory.empty()) {
+    options.set_crl_directory(options_.crl_directory);
+  }
   return grpc::experimental::TlsServerCredentials(options);
 }
 
 std::shared_ptr<grpc::ChannelCredentials> Credentials::ForChannel(
-    std::string_view worker) const {
+    std::shared_ptr<grpc::experimental::CertificateVerifier> verifier) const {
   if (!has_tls()) return grpc::InsecureChannelCredentials();
   grpc::experimental::TlsChannelCredentialsOptions options;
   options.set_certificate_provider(provider_);
@@ -217,10 +165,10 @@ std::shared_ptr<grpc::ChannelCredentials> Credentials::ForChannel(
   options.set_verify_server_certs(true);
   // Addresses are not what certificates name.
   options.set_check_call_host(false);
-  options.set_certificate_verifier(
-      grpc::experimental::ExternalCertificateVerifier::Create<ServerVerifier>(
-          Identity{.job = self_.job, .worker = std::string(worker)}));
-  if (!crl_directory_.empty()) options.set_crl_directory(crl_directory_);
+  options.set_certificate_verifier(std::move(verifier));
+  if (!options_.crl_directory.empty()) {
+    options.set_crl_directory(options_.crl_directory);
+  }
   return grpc::experimental::TlsCredentials(options);
 }
 
@@ -234,7 +182,13 @@ absl::StatusOr<Identity> Credentials::CallerOf(
   if (auth == nullptr) {
     return absl::UnauthenticatedError("the caller shows no certificate");
   }
-  return FindIdentity(auth->FindPropertyValues(kPeerUri));
+  std::vector<std::string> uris;
+  for (const grpc::string_ref& uri : auth->FindPropertyValues(kPeerUri)) {
+    uris.emplace_back(uri.data(), uri.size());
+  }
+  absl::StatusOr<Identity> found = FindIdentity(uris);
+  if (found.ok()) return found;
+  return absl::UnauthenticatedError(found.status().message());
 }
 
 absl::Status Credentials::CheckCall(
@@ -269,18 +223,6 @@ absl::StatusOr<std::optional<Identity>> Credentials::Caller(
     const grpc::ServerContextBase& context) const {
   if (!has_tls()) return std::nullopt;
   return CallerOf(context);
-}
-
-absl::Status TranslateHandshakeError(absl::Status status) {
-  if (!absl::IsUnavailable(status) ||
-      (!absl::StrContains(status.message(), "SSL_ERROR_SSL") &&
-       !absl::StrContains(status.message(),
-                          "Custom verification check failed"))) {
-    return status;
-  }
-  return absl::UnauthenticatedError(absl::StrCat(
-      "the TLS handshake failed; check certificate and CA of both ends: ",
-      status.message()));
 }
 
 }  // namespace hawser::net

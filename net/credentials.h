@@ -15,6 +15,7 @@
 #include "grpcpp/security/credentials.h"
 #include "grpcpp/security/server_credentials.h"
 #include "grpcpp/security/tls_certificate_provider.h"
+#include "grpcpp/security/tls_certificate_verifier.h"
 #include "grpcpp/server_context.h"
 #include "grpcpp/support/status.h"
 #include "net/identity.h"
@@ -50,9 +51,10 @@ CredentialsOptions WithEnvironment(CredentialsOptions options);
 // A process's certificate and token, for its servers and its connections.
 //
 // With TLS both ends prove an identity (mutual TLS): the server's must be the
-// one that is wanted, or at least of the same job; the caller's is compared
-// with what its messages claim. Without, nothing is encrypted and whoever
-// reaches a server is heard if it has the token, where there is one.
+// one that is wanted, or at least of the same job (PeerVerification); the
+// caller's is compared with what its messages claim. Without, nothing is
+// encrypted and whoever reaches a server is heard if it has the token, where
+// there is one.
 //
 // Thread-safe.
 class Credentials {
@@ -73,6 +75,12 @@ class Credentials {
 
   bool has_tls() const { return provider_ != nullptr; }
   bool has_token() const { return !authorization_.empty(); }
+  // What the certificate says; empty without TLS.
+  const Identity& self() const { return self_; }
+
+  // Whether the files still are what Create wanted of them, as kInvalidArgument
+  // and the like; OK without TLS.
+  absl::Status CheckFiles() const;
 
   // OK if a server may listen where other machines can reach it:
   // kFailedPrecondition in one line, saying what to do, without TLS.
@@ -80,10 +88,9 @@ class Credentials {
 
   std::shared_ptr<grpc::ServerCredentials> ForServer() const;
 
-  // A connection that is closed at the handshake unless the server's
-  // certificate is that of `worker`; of any worker of the job, if empty.
+  // `verifier` runs at the end of the handshake; see PeerVerification.
   std::shared_ptr<grpc::ChannelCredentials> ForChannel(
-      std::string_view worker) const;
+      std::shared_ptr<grpc::experimental::CertificateVerifier> verifier) const;
 
   // Adds the token.
   void Sign(grpc::ClientContext& context) const;
@@ -107,15 +114,11 @@ class Credentials {
 
   // Null without TLS.
   std::shared_ptr<grpc::experimental::CertificateProviderInterface> provider_;
-  std::string crl_directory_;
+  CredentialsOptions options_;
   Identity self_;
   // "Bearer " and the token; empty without.
   std::string authorization_;
 };
-
-// `status` of a call, as kUnauthenticated where the handshake showed that one
-// end's certificate does not suit the other: not a thing that passes.
-absl::Status TranslateHandshakeError(absl::Status status);
 
 }  // namespace hawser::net
 

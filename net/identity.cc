@@ -1,5 +1,6 @@
 #include "net/identity.h"
 
+#include <optional>
 #include <utility>
 
 #include "absl/strings/ascii.h"
@@ -60,6 +61,30 @@ absl::Status CheckClaim(const Identity& proven, const Identity& claimed) {
   return absl::UnauthenticatedError(
       absl::StrCat("the message says it is from ", ToUri(claimed),
                    ", but the caller's certificate is of ", ToUri(proven)));
+}
+
+absl::StatusOr<Identity> FindIdentity(const std::vector<std::string>& uris) {
+  std::optional<Identity> found;
+  for (const std::string& uri : uris) {
+    absl::StatusOr<Identity> identity = ParseUri(uri);
+    if (!identity.ok()) continue;
+    if (found.has_value()) {
+      return absl::InvalidArgumentError("the certificate names two workers");
+    }
+    found = *std::move(identity);
+  }
+  if (found.has_value()) return *std::move(found);
+  return absl::InvalidArgumentError(
+      "the certificate names no worker (URI hawser://JOB/WORKER); make one "
+      "with `hawser certs issue`");
+}
+
+std::string HostNameOf(const Identity& identity) {
+  return identity.worker + "." + HostNameOfJob(identity.job);
+}
+
+std::string HostNameOfJob(std::string_view job) {
+  return std::string(job) + ".hawser";
 }
 
 }  // namespace hawser::net

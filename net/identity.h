@@ -5,6 +5,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -31,6 +32,17 @@ absl::Status CheckClaim(const Identity& proven, const Identity& claimed);
 
 // The identity that `uri` names exactly; kInvalidArgument for any other.
 absl::StatusOr<Identity> ParseUri(std::string_view uri);
+
+// The one worker that a certificate with the URIs `uris` names.
+// kInvalidArgument if there is none, or two.
+absl::StatusOr<Identity> FindIdentity(const std::vector<std::string>& uris);
+
+// What clients that know only names of hosts, such as gRPC's of other
+// languages, can want a server's certificate to be of: "WORKER.JOB.hawser", or,
+// for any worker of the job, "JOB.hawser". Certificates have both beside the
+// URI.
+std::string HostNameOf(const Identity& identity);
+std::string HostNameOfJob(std::string_view job);
 
 }  // namespace hawser::net
 

@@ -6,9 +6,11 @@
 #include <filesystem>
 #include <fstream>
 
-#include "absl/time/time.h"
+#include "absl/strings/str_cat.h"
 #include "async/status_matchers.h"
 #include "gtest/gtest.h"
+#include "net/private_file.h"
+#include "net/revocation_list.h"
 
 namespace hawser::net {
 
@@ -20,13 +22,15 @@ TestAuthority::TestAuthority(const std::string& job) : job_(job) {
   EXPECT_THAT(made, async::IsOk());
   authority_ = *made;
   Write("ca.crt", authority_.certificate);
+  std::filesystem::create_directory(crl_directory());
 }
 
 TestAuthority::~TestAuthority() { std::filesystem::remove_all(directory_); }
 
-CredentialsOptions TestAuthority::Issue(const std::string& worker) {
-  absl::StatusOr<KeyAndCertificate> pair = IssueCertificate(
-      authority_, {.job = job_, .worker = worker}, absl::Hours(24));
+CredentialsOptions TestAuthority::Issue(const std::string& worker,
+                                        absl::Duration lifetime) {
+  absl::StatusOr<KeyAndCertificate> pair =
+      IssueCertificate(authority_, {.job = job_, .worker = worker}, lifetime);
   EXPECT_THAT(pair, async::IsOk());
   CredentialsOptions options;
   options.certificate_path = Write(worker + ".crt", pair->certificate);
@@ -34,6 +38,19 @@ CredentialsOptions TestAuthority::Issue(const std::string& worker) {
   options.ca_path = directory_ + "/ca.crt";
   options.reload_interval = absl::Seconds(1);
   return options;
+}
+
+void TestAuthority::Revoke(const std::string& worker) {
+  const auto certificate =
+      ReadPublicFile(absl::StrCat(directory_, "/", worker, ".crt"));
+  EXPECT_THAT(certificate, async::IsOk());
+  const auto list =
+      MakeRevocationList(authority_, {*certificate}, revocation_list_);
+  EXPECT_THAT(list, async::IsOk());
+  const auto prefix = RevocationListPrefix(authority_.certificate);
+  EXPECT_THAT(prefix, async::IsOk());
+  revocation_list_ = *list;
+  Write(absl::StrCat("crl/", *prefix, num_revocation_lists_++), *list);
 }
 
 std::shared_ptr<const Credentials> TestAuthority::Make(

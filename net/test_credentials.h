@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 
+#include "absl/time/time.h"
 #include "net/certificate.h"
 #include "net/credentials.h"
 #include "net/identity.h"
@@ -18,8 +19,12 @@ class TestAuthority {
   explicit TestAuthority(const std::string& job = "default");
   ~TestAuthority();
 
-  // Files of a new certificate of `worker`.
-  CredentialsOptions Issue(const std::string& worker);
+  // Files of a new certificate of `worker`, in the place of older ones of that
+  // name; one that has expired, for a lifetime of less than a second.
+  CredentialsOptions Issue(const std::string& worker,
+                           absl::Duration lifetime = absl::Hours(24));
+  // Lists what Issue gave `worker` last in crl_directory().
+  void Revoke(const std::string& worker);
   // The credentials of those.
   std::shared_ptr<const Credentials> Make(const std::string& worker);
 
@@ -28,12 +33,16 @@ class TestAuthority {
                     int mode = 0600);
 
   const std::string& directory() const { return directory_; }
+  std::string crl_directory() const { return directory_ + "/crl"; }
   const KeyAndCertificate& authority() const { return authority_; }
 
  private:
   const std::string job_;
   std::string directory_;
   KeyAndCertificate authority_;
+  // The newest, and how many there are.
+  std::string revocation_list_;
+  int num_revocation_lists_ = 0;
 };
 
 }  // namespace hawser::net

@@ -2,7 +2,6 @@
 
 #include <grpcpp/channel.h>
 #include <grpcpp/client_context.h>
-#include <grpcpp/create_channel.h>
 
 #include <algorithm>
 #include <atomic>
@@ -13,6 +12,7 @@
 #include "async/random_source.h"
 #include "async/status_macros.h"
 #include "net/credentials.h"
+#include "net/peer_verification.h"
 #include "proto/store.grpc.pb.h"
 #include "proto/store.pb.h"
 #include "store/grpc_lifetime.h"
@@ -33,8 +33,10 @@ class GrpcStore::Client {
          std::shared_ptr<const net::Credentials> credentials)
       : address_(address),
         credentials_(std::move(credentials)),
-        channel_(grpc::CreateCustomChannel(
-            address, credentials_->ForChannel(""), internal::ClientSettings())),
+        // The server is any worker of the job.
+        verification_(credentials_, /*worker=*/""),
+        channel_(
+            verification_.CreateChannel(address, internal::ClientSettings())),
         stub_(v1::Store::NewStub(channel_)),
         id_(async::RandomSource::FromEntropy().Next() | 1) {}
 
@@ -51,7 +53,7 @@ class GrpcStore::Client {
           const grpc::Status status =
               ((*stub_).*method)(context, request, reply);
           return internal::ToGrpc(
-              net::TranslateHandshakeError(internal::FromGrpc(status)));
+              verification_.Explain(internal::FromGrpc(status)));
         });
   }
 
@@ -89,6 +91,7 @@ class GrpcStore::Client {
  private:
   const std::string address_;
   const std::shared_ptr<const net::Credentials> credentials_;
+  const net::PeerVerification verification_;
   const std::shared_ptr<grpc::Channel> channel_;
   const std::unique_ptr<Stub> stub_;
   const uint64_t id_;

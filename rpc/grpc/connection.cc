@@ -56,7 +56,7 @@ class GrpcConnection::ActiveCall final : public CompletionEvent {
     if (deadline != async::kNever) {
       context_.set_deadline(ToGrpcTime(deadline));
     }
-    connection_->credentials_->Sign(context_);
+    connection_->verification_->credentials().Sign(context_);
     reader_ = lane_->stub->PrepareUnaryCall(
         &context_, path, ToByteBuffer(request), connection_->queue_);
     reader_->StartCall();
@@ -71,6 +71,7 @@ class GrpcConnection::ActiveCall final : public CompletionEvent {
   void OnEvent(bool) override {
     std::unique_ptr<ActiveCall> self(this);
     const std::optional<absl::Status> closed = connection_->Forget(id_, lane_);
+    if (status_.ok()) connection_->verification_->NoteAnswer();
     absl::StatusOr<Payload> result =
         status_.ok() ? ToPayload(reply_) : Error(closed);
     Done done = std::move(done_);
@@ -84,7 +85,8 @@ class GrpcConnection::ActiveCall final : public CompletionEvent {
         status_.error_code() == ::grpc::StatusCode::CANCELLED) {
       return *closed;
     }
-    absl::Status error = net::TranslateHandshakeError(FromGrpcStatus(status_));
+    absl::Status error =
+        connection_->verification_->Explain(FromGrpcStatus(status_));
     if (absl::IsResourceExhausted(error) &&
         absl::StrContains(error.message(), "larger than max")) {
       return absl::ResourceExhaustedError(absl::StrCat(
@@ -109,12 +111,12 @@ class GrpcConnection::ActiveCall final : public CompletionEvent {
 GrpcConnection::GrpcConnection(
     MakeChannel make_channel, ::grpc::CompletionQueue* queue,
     std::shared_ptr<Gate> gate,
-    std::shared_ptr<const net::Credentials> credentials,
+    std::shared_ptr<const net::PeerVerification> verification,
     size_t max_message_bytes)
     : make_channel_(std::move(make_channel)),
       queue_(queue),
       gate_(std::move(gate)),
-      credentials_(std::move(credentials)),
+      verification_(std::move(verification)),
       max_message_bytes_(max_message_bytes) {}
 
 // Calls keep their connection: there are none.

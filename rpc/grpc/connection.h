@@ -17,7 +17,7 @@
 #include "grpcpp/channel.h"
 #include "grpcpp/completion_queue.h"
 #include "grpcpp/generic/generic_stub.h"
-#include "net/credentials.h"
+#include "net/peer_verification.h"
 #include "rpc/gate.h"
 #include "rpc/transport.h"
 
@@ -32,10 +32,10 @@ class GrpcConnection final
   using MakeChannel = std::function<std::shared_ptr<::grpc::Channel>()>;
 
   // `gate` is passed by whatever begins an operation on `queue`; it is closed
-  // before the queue is shut down. `credentials` sign each call.
+  // before the queue is shut down. `verification` made the channels.
   GrpcConnection(MakeChannel make_channel, ::grpc::CompletionQueue* queue,
                  std::shared_ptr<Gate> gate,
-                 std::shared_ptr<const net::Credentials> credentials,
+                 std::shared_ptr<const net::PeerVerification> verification,
                  size_t max_message_bytes);
   ~GrpcConnection() override;
 
@@ -59,7 +59,7 @@ class GrpcConnection final
   const MakeChannel make_channel_;
   ::grpc::CompletionQueue* const queue_;
   const std::shared_ptr<Gate> gate_;
-  const std::shared_ptr<const net::Credentials> credentials_;
+  const std::shared_ptr<const net::PeerVerification> verification_;
   const size_t max_message_bytes_;
 
   async::Mutex mutex_;

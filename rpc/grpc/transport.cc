@@ -15,11 +15,11 @@
 #include "async/mutex.h"
 #include "async/status_macros.h"
 #include "grpc/compression.h"
-#include "grpcpp/create_channel.h"
 #include "grpcpp/server_builder.h"
 #include "grpcpp/support/channel_arguments.h"
 #include "net/insecure_network_warning.h"
 #include "net/listener.h"
+#include "net/peer_verification.h"
 #include "rpc/grpc/connection.h"
 #include "rpc/grpc/keepalive.h"
 #include "rpc/grpc/limits.h"
@@ -223,15 +223,16 @@ absl::StatusOr<std::shared_ptr<Connection>> GrpcTransport::Impl::Connect(
         std::make_unique<::grpc::CompletionQueue>(),
         options_.num_polling_threads, options_.busy_poll);
   }
-  auto make_channel = [target, credentials = credentials_,
+  auto verification =
+      std::make_shared<net::PeerVerification>(credentials_, target.worker);
+  auto make_channel = [address = target.address, verification,
                        limit = ToIntLimit(options_.max_message_bytes)] {
     ::grpc::ChannelArguments arguments = ChannelArgumentsFor(limit);
-    if (IsLoopback(target.address)) UseLoopbackCongestionControl(arguments);
-    return ::grpc::CreateCustomChannel(
-        target.address, credentials->ForChannel(target.worker), arguments);
+    if (IsLoopback(address)) UseLoopbackCongestionControl(arguments);
+    return verification->CreateChannel(address, arguments);
   };
   std::shared_ptr<Connection> connection = std::make_shared<GrpcConnection>(
-      std::move(make_channel), poller_->queue(), gate_, credentials_,
+      std::move(make_channel), poller_->queue(), gate_, std::move(verification),
       options_.max_message_bytes);
   if (same_host_.has_value()) {
     connection = same_host_->Wrap(std::move(connection));
