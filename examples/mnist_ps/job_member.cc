@@ -7,6 +7,8 @@
 #include "async/join.h"
 #include "async/status_macros.h"
 #include "examples/mnist_ps/functions.h"
+#include "net/credentials.h"
+#include "net/identity.h"
 #include "rpc/agent.h"
 #include "store/open_store.h"
 
@@ -23,13 +25,19 @@ absl::StatusOr<std::unique_ptr<JobMember>> JobMember::Join(
                                     : absl::UnavailableError(reason));
       }));
   const bool is_server = options.role == Role::kServer;
+  const net::Identity identity = IdentityOf(options);
   launch::WorkerOptions worker;
-  worker.name =
-      is_server ? ServerName(options.index) : TrainerName(options.index);
+  worker.name = identity.worker;
+  worker.job = identity.job;
+  worker.credentials = options.credentials;
   worker.rank = is_server ? options.index : options.num_servers + options.index;
   worker.world_size = options.world_size();
   if (options.external_store) {
-    ASSIGN_OR_RETURN(member->store_, store::OpenStore(options.master));
+    ASSIGN_OR_RETURN(auto credentials,
+                     net::Credentials::Create(options.credentials, identity));
+    ASSIGN_OR_RETURN(member->store_,
+                     store::OpenStore(options.master,
+                                      {.credentials = std::move(credentials)}));
     worker.store = member->store_.get();
   } else {
     worker.init_url = options.master;

@@ -1,12 +1,14 @@
 #include "examples/mnist_ps/launcher.h"
 
 #include <memory>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "async/status_macros.h"
 #include "examples/mnist_ps/digits.h"
 #include "examples/mnist_ps/model.h"
 #include "launch/supervisor.h"
+#include "net/credentials.h"
 #include "store/store_server.h"
 
 namespace hawser::examples::mnist_ps {
@@ -26,7 +28,12 @@ absl::Status RunLauncher(const Options& options, const std::string& program,
                          const std::vector<std::string>& arguments) {
   RETURN_IF_ERROR(CheckInputs(options));
   launch::Supervisor::BlockSignals();
-  ASSIGN_OR_RETURN(const auto store, store::StoreServer::Start({}));
+  store::StoreServerOptions server;
+  ASSIGN_OR_RETURN(
+      server.credentials,
+      net::Credentials::Create(options.credentials, IdentityOf(options)));
+  ASSIGN_OR_RETURN(const auto store,
+                   store::StoreServer::Start(std::move(server)));
   std::vector<launch::ChildSpec> children;
   const auto add = [&](const std::string& name, const char* role, int index) {
     std::vector<std::string> command = {program};

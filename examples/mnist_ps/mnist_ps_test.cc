@@ -17,6 +17,7 @@
 #include "async/status_matchers.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "net/test_credentials.h"
 #include "nlohmann/json.hpp"
 #include "store/store_server.h"
 #include "tests/program.h"
@@ -103,6 +104,43 @@ TEST(MnistPsTest, SavedParametersAreWhereTheNextRunStarts) {
   EXPECT_EQ(Result(second)["test_accuracy"], Result(first)["test_accuracy"]);
   ASSERT_FALSE(Losses(second).empty());
   EXPECT_LT(Losses(second)[0], 1.0);  // Untrained it is log(10), 2.3.
+}
+
+std::vector<std::string> WithCredentials(const std::string& directory,
+                                         const std::string& token) {
+  return {"--epochs=1", "--tls_cert=" + directory + "/{worker}.crt",
+          "--tls_key=" + directory + "/{worker}.key",
+          "--tls_ca=" + directory + "/ca.crt", "--token_file=" + token};
+}
+
+TEST(MnistPsTest, ProcessesTrainUnderTlsAndToken) {
+  net::TestAuthority authority;
+  for (const char* worker : {"launcher", "server0", "trainer0", "trainer1"}) {
+    authority.Issue(worker);
+  }
+  const std::string token = authority.Write("token", std::string(64, 'a'));
+  Program program(kProgram, WithCredentials(authority.directory(), token));
+  ASSERT_EQ(program.Wait(), 0) << program.Errors();
+  EXPECT_GT(Result(program)["test_accuracy"], 0.9);
+}
+
+TEST(MnistPsTest, AProcessWithAnothersCertificateEndsTheJobByName) {
+  net::TestAuthority authority;
+  for (const char* worker : {"launcher", "server0", "trainer0", "trainer1"}) {
+    authority.Issue(worker);
+  }
+  for (const char* file : {"trainer1.crt", "trainer1.key"}) {
+    std::filesystem::remove(authority.directory() + "/" + file);
+  }
+  std::filesystem::copy(authority.directory() + "/trainer0.crt",
+                        authority.directory() + "/trainer1.crt");
+  std::filesystem::copy(authority.directory() + "/trainer0.key",
+                        authority.directory() + "/trainer1.key");
+  const std::string token = authority.Write("token", std::string(64, 'a'));
+  Program program(kProgram, WithCredentials(authority.directory(), token));
+  EXPECT_EQ(program.Wait(), 1);
+  EXPECT_THAT(program.Errors(), AllOf(HasSubstr("hawser://default/trainer0"),
+                                      HasSubstr("hawser://default/trainer1")));
 }
 
 struct BadInput {

@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <filesystem>
 #include <random>
+#include <utility>
 #include <vector>
 
 #include "absl/flags/flag.h"
@@ -15,6 +16,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "async/status_macros.h"
 #include "optim/make_update_rule.h"
 #include "store/endpoint.h"
@@ -57,6 +59,16 @@ ABSL_FLAG(std::string, init, "",
 ABSL_FLAG(std::string, save, "",
           "Write the trained parameters to this "
           "safetensors file.");
+ABSL_FLAG(
+    std::string, tls_cert, "",
+    "This process's certificate, PEM; needs --tls_key and --tls_ca. Here, "
+    "as in the others, \"{worker}\" stands for the process's name: server0, "
+    "trainer0, ..., and launcher.");
+ABSL_FLAG(std::string, tls_key, "", "The key of --tls_cert, PEM, mode 0600.");
+ABSL_FLAG(std::string, tls_ca, "",
+          "What other processes' certificates must be signed by, PEM.");
+ABSL_FLAG(std::string, token_file, "",
+          "The job's token, 64 hexadecimal digits, mode 0600.");
 ABSL_FLAG(int64_t, log_every, 0,
           "Print the loss of every Nth step in full; 0 prints none.");
 
@@ -121,10 +133,33 @@ absl::Status CheckSavePath(const std::string& path) {
       absl::StrCat("--save=", path, ": cannot write in ", directory.string()));
 }
 
+net::CredentialsOptions ReadCredentials(const std::string& worker) {
+  const auto path = [&](const std::string& flag) {
+    return absl::StrReplaceAll(flag, {{"{worker}", worker}});
+  };
+  net::CredentialsOptions credentials;
+  credentials.certificate_path = path(absl::GetFlag(FLAGS_tls_cert));
+  credentials.key_path = path(absl::GetFlag(FLAGS_tls_key));
+  credentials.ca_path = path(absl::GetFlag(FLAGS_tls_ca));
+  credentials.token_path = path(absl::GetFlag(FLAGS_token_file));
+  return net::WithEnvironment(std::move(credentials));
+}
+
 }  // namespace
 
 std::string ServerName(int index) { return absl::StrCat("server", index); }
 std::string TrainerName(int index) { return absl::StrCat("trainer", index); }
+
+net::Identity IdentityOf(const Options& options) {
+  net::Identity identity{.job = "default", .worker = "launcher"};
+  if (options.role == Role::kServer) {
+    identity.worker = ServerName(options.index);
+  }
+  if (options.role == Role::kTrainer) {
+    identity.worker = TrainerName(options.index);
+  }
+  return identity;
+}
 
 absl::StatusOr<Options> ParseOptions(int argc, char** argv) {
   absl::SetProgramUsageMessage(
@@ -160,6 +195,7 @@ absl::StatusOr<Options> ParseOptions(int argc, char** argv) {
   RETURN_IF_ERROR(AtLeast("log_every", options.log_every, 0));
   RETURN_IF_ERROR(CheckPlace(options));
   RETURN_IF_ERROR(CheckSavePath(options.save_path));
+  options.credentials = ReadCredentials(IdentityOf(options).worker);
 
   const std::string optimizer = absl::GetFlag(FLAGS_optimizer);
   auto rule = optim::ParseRuleSpec(optimizer);

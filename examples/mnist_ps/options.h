@@ -5,6 +5,8 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "net/credentials.h"
+#include "net/identity.h"
 #include "optim/rule_spec.h"
 
 namespace hawser::examples::mnist_ps {
@@ -42,12 +44,19 @@ struct Options {
   std::string init_path;
   std::string save_path;
 
+  // Of this process.
+  net::CredentialsOptions credentials;
+
   int world_size() const { return num_servers + num_trainers; }
 };
 
 // The name of a worker: "server0", "trainer1".
 std::string ServerName(int index);
 std::string TrainerName(int index);
+
+// What the certificate of this process must say: "server0", "trainer1", or
+// "launcher", of job "default".
+net::Identity IdentityOf(const Options& options);
 
 // Reads the command line's flags. kInvalidArgument names the flag that is wrong
 // and what it may be.
