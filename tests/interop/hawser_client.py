@@ -9,6 +9,53 @@ import grpc
 
 from proto import rpc_pb2, rpc_pb2_grpc, store_pb2, store_pb2_grpc, tensor_pb2
 
+class Credentials:
+    """What a client shows to the processes of a job: nothing, the job's token, a certificate, or both."""
+
+    def __init__(self, token=None, directory=None, job=None):
+        """token: hexadecimal digits. directory: as `hawser certs issue` makes it, for a worker of `job`."""
+        self._token = token
+        self._job = job
+        self._tls = None
+        if directory:
+            files = []
+            for name in ("ca.crt", "worker.key", "worker.crt"):
+                with open(f"{directory}/{name}", "rb") as file:
+                    files.append(file.read())
+            self._tls = grpc.ssl_channel_credentials(*files)
+
+    def channel(self, address, worker=None, options=()):
+        """A channel to `worker`, or to any worker of the job."""
+        if self._tls is None:
+            channel = grpc.insecure_channel(address, options)
+        else:
+            # The host name that certificates have, whatever the address.
+            name = f"{worker}.{self._job}.hawser" if worker else f"{self._job}.hawser"
+            channel = grpc.secure_channel(
+                address, self._tls, [*options, ("grpc.ssl_target_name_override", name)])
+        return grpc.intercept_channel(channel, _Signer(self._token)) if self._token else channel
+
+
+class _Signer(grpc.UnaryUnaryClientInterceptor):
+    """Adds the token to each call."""
+
+    def __init__(self, token):
+        self._metadata = ("authorization", f"Bearer {token}")
+
+    def intercept_unary_unary(self, continuation, details, request):
+        return continuation(_Signed(details, self._metadata), request)
+
+
+class _Signed(grpc.ClientCallDetails):
+    def __init__(self, details, metadata):
+        self.method = details.method
+        self.timeout = details.timeout
+        self.metadata = [*(details.metadata or ()), metadata]
+        self.credentials = details.credentials
+        self.wait_for_ready = details.wait_for_ready
+        self.compression = details.compression
+
+
 # Elements of a float32 tensor, row-major, and its sizes, outermost first.
 Tensor = collections.namedtuple("Tensor", ["dims", "elements"])
 
@@ -32,9 +79,9 @@ class CallError(Exception):
 class Directory:
     """The workers of a job, as they made themselves known in its store."""
 
-    def __init__(self, address, job):
+    def __init__(self, address, job, credentials=Credentials()):
         self._job = job
-        self._store = store_pb2_grpc.StoreStub(grpc.insecure_channel(address))
+        self._store = store_pb2_grpc.StoreStub(credentials.channel(address))
         hello = self._store.Hello(store_pb2.StoreHelloRequest(), timeout=10)
         self._incarnation = hello.server_incarnation
 
@@ -50,19 +97,21 @@ class Directory:
 class Worker:
     """One worker of a job, to call registered functions on."""
 
-    def __init__(self, record, job):
+    def __init__(self, record, job, credentials=Credentials(), source="python"):
+        """source: the name that the client goes by; with TLS, the one of its certificate."""
         self.record = record
         self._job = job
+        self._source = source
         # Messages end where the worker's own limit does, not at grpcio's 4 MiB.
         options = [("grpc.max_receive_message_length", -1)]
-        channel = grpc.insecure_channel(record.address, options)
+        channel = credentials.channel(record.address, record.name, options)
         self._stub = rpc_pb2_grpc.WorkerServiceStub(channel)
 
     def call(self, function, signature, *arguments, timeout=10):
         """Calls "name" of type "R(A...)"; returns the result, None for void."""
         request = rpc_pb2.CallRequest(function=function, signature=signature)
         request.header.job = self._job
-        request.header.source = "python"
+        request.header.source = self._source
         request.header.source_rank = -1
         request.header.destination = self.record.name
         request.header.destination_incarnation = self.record.incarnation

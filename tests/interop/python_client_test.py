@@ -1,11 +1,14 @@
 """What a Python program on stock stubs sees of a worker."""
 import concurrent.futures
+import os
+import shutil
 import subprocess
+import tempfile
 import unittest
 
 import grpc
 
-from hawser_client import CallError, Directory, Tensor, Worker
+from hawser_client import CallError, Credentials, Directory, Tensor, Worker
 
 JOB = "interop"
 ADD = ("interop.Add", "Tensor(Tensor, Tensor)")
@@ -15,18 +18,29 @@ WAIT = ("interop.Wait", "void()")
 NUM_GIVEN_UP = ("interop.NumGivenUp", "int64()")
 
 
+class ServedWorker:
+    """A worker named "served" in a process of its own, and the address of its store."""
+
+    def __init__(self, **environment):
+        self._process = subprocess.Popen(
+            ["./served_worker"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+            env={**os.environ, **environment})
+        self.store = self._process.stdout.readline().strip()
+
+    def end(self):
+        self._process.communicate("\n", timeout=30)
+        assert self._process.returncode == 0, self._process.returncode
+
+
 class PythonClientTest(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.process = subprocess.Popen(
-            ["./served_worker"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        store = cls.process.stdout.readline().strip()
-        cls.record = Directory(store, JOB).find("served")
+        cls.served = ServedWorker()
+        cls.record = Directory(cls.served.store, JOB).find("served")
 
     @classmethod
     def tearDownClass(cls):
-        cls.process.communicate("\n", timeout=30)
-        assert cls.process.returncode == 0, cls.process.returncode
+        cls.served.end()
 
     def setUp(self):
         self.worker = Worker(self.record, JOB)
@@ -95,6 +109,98 @@ class PythonClientTest(unittest.TestCase):
     def test_another_job_is_refused(self):
         self.worker = Worker(self.record, "another")
         self.fails(grpc.StatusCode.FAILED_PRECONDITION, *NUM_GIVEN_UP)
+
+
+class AuthenticationTest(unittest.TestCase):
+    """What stops clients that are not of the job."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.directory = tempfile.mkdtemp()
+        cls.certs = f"{cls.directory}/certs"
+        cls.hawser("init", cls.certs, "--job", JOB)
+        cls.hawser("issue", cls.certs, "served", "python", "another")
+        with open(f"{cls.certs}/token", encoding="ascii") as file:
+            cls.token = file.read().strip()
+
+    @classmethod
+    def tearDownClass(cls):
+        shutil.rmtree(cls.directory)
+
+    @staticmethod
+    def hawser(*arguments):
+        subprocess.run(["../../cli/hawser", "certs", *arguments], check=True,
+                       stdout=subprocess.DEVNULL)
+
+    def serve(self, tls):
+        environment = {"HAWSER_TOKEN_FILE": f"{self.certs}/token"}
+        if tls:
+            environment["HAWSER_TLS_CERT"] = f"{self.certs}/served/worker.crt"
+            environment["HAWSER_TLS_KEY"] = f"{self.certs}/served/worker.key"
+            environment["HAWSER_TLS_CA"] = f"{self.certs}/served/ca.crt"
+        served = ServedWorker(**environment)
+        self.addCleanup(served.end)
+        return served.store
+
+    def credentials(self, name, token=None):
+        return Credentials(token, f"{self.certs}/{name}", JOB)
+
+    def refused(self, code, function, *arguments):
+        with self.assertRaises((CallError, grpc.RpcError)) as caught:
+            function(*arguments)
+        error = caught.exception
+        self.assertEqual(error.code() if callable(error.code) else error.code, code, error)
+        return error.message if isinstance(error, CallError) else error.details()
+
+    def test_token_on_an_open_port(self):
+        store = self.serve(tls=False)
+        good = Credentials(self.token)
+        record = Directory(store, JOB, good).find("served")
+        self.assertEqual(Worker(record, JOB, good).call(*NUM_GIVEN_UP), 0)
+        for stranger, reason in ((Credentials(), "no token"), (Credentials("0" * 64), "not the job's")):
+            # Neither store nor worker.
+            self.assertIn(reason, self.refused(
+                grpc.StatusCode.UNAUTHENTICATED, Directory, store, JOB, stranger))
+            self.assertIn(reason, self.refused(
+                grpc.StatusCode.UNAUTHENTICATED, Worker(record, JOB, stranger).call, *NUM_GIVEN_UP))
+
+    def test_certificate_and_token_let_in(self):
+        store = self.serve(tls=True)
+        python = self.credentials("python", self.token)
+        record = Directory(store, JOB, python).find("served")
+        worker = Worker(record, JOB, python)
+        total = worker.call(*ADD, Tensor([2], [1, 2]), Tensor([1], [1]))
+        self.assertEqual(total, Tensor([2], [2, 3]))
+
+    def test_without_certificate_nothing_is_said(self):
+        store = self.serve(tls=True)
+        python = self.credentials("python", self.token)
+        record = Directory(store, JOB, python).find("served")
+        for stranger in (Credentials(), Credentials(self.token)):
+            self.refused(grpc.StatusCode.UNAVAILABLE, Directory, store, JOB, stranger)
+            self.refused(
+                grpc.StatusCode.UNAVAILABLE, Worker(record, JOB, stranger).call, *NUM_GIVEN_UP)
+
+    def test_certificate_without_token_is_refused(self):
+        store = self.serve(tls=True)
+        self.assertIn("no token", self.refused(
+            grpc.StatusCode.UNAUTHENTICATED, Directory, store, JOB, self.credentials("python")))
+
+    def test_name_of_another_is_refused(self):
+        store = self.serve(tls=True)
+        another = self.credentials("another", self.token)
+        record = Directory(store, JOB, another).find("served")
+        message = self.refused(
+            grpc.StatusCode.UNAUTHENTICATED, Worker(record, JOB, another).call, *NUM_GIVEN_UP)
+        self.assertIn("hawser://interop/python", message)
+        self.assertIn("hawser://interop/another", message)
+
+    def test_server_must_be_the_worker_wanted(self):
+        store = self.serve(tls=True)
+        python = self.credentials("python", self.token)
+        record = Directory(store, JOB, python).find("served")
+        record.name = "another"
+        self.refused(grpc.StatusCode.UNAVAILABLE, Worker(record, JOB, python).call, *NUM_GIVEN_UP)
 
 
 if __name__ == "__main__":
