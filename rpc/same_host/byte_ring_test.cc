@@ -111,6 +111,16 @@ TEST_F(ByteRingTest, NoContentMakesTheReaderLeaveItsMemory) {
   EXPECT_GT(broken, 0);
 }
 
+TEST_F(ByteRingTest, AWriterThatWroteMoreThanFitsOrTookBackBreaksTheRing) {
+  EXPECT_EQ(writer_.Write("one"), RingResult::kDone);
+  EXPECT_EQ(reader_.Read(frame_), RingResult::kDone);
+  for (const uint64_t written :
+       {uint64_t{1} << 40, uint64_t{0}, uint64_t{8 + 3}}) {
+    shared_->control.written.store(written);
+    EXPECT_EQ(reader_.Read(frame_), RingResult::kBroken) << written;
+  }
+}
+
 TEST_F(ByteRingTest, AReaderThatReadMoreThanThereWasBreaksTheRing) {
   const std::string frame(kMaxRingFrame - 8, 'x');
   EXPECT_EQ(writer_.Write(frame), RingResult::kDone);

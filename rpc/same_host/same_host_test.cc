@@ -464,14 +464,15 @@ TEST_F(StrangeClientTest, WhoseMemoryCannotBeReadOrHasNoBellStaysOutside) {
   ASSERT_THAT(loop, IsOk());
   const uint64_t word = 42;
   const int pipe = dup(0);
-  for (const bool memory : {true, false}) {
+  enum Flaw { kUnreadable, kOtherValue, kNoBell };
+  for (const Flaw flaw : {kUnreadable, kOtherValue, kNoBell}) {
     const v1::OpenSameHostReply door = Door();
     v1::SameHostHello hello;
     hello.set_ticket(door.ticket());
     hello.mutable_probe()->set_address(
-        memory ? 8 : reinterpret_cast<uintptr_t>(&word));
-    hello.mutable_probe()->set_value(word);
-    const int bell[] = {memory ? (*loop)->doorbell() : pipe};
+        flaw == kUnreadable ? 8 : reinterpret_cast<uintptr_t>(&word));
+    hello.mutable_probe()->set_value(flaw == kOtherValue ? word + 1 : word);
+    const int bell[] = {flaw == kNoBell ? pipe : (*loop)->doorbell()};
     auto socket = ConnectAbstract(door.socket_name());
     ASSERT_THAT(socket, IsOk());
     ASSERT_THAT(SendUnixMessage(socket->get(), hello, bell), IsOk());
@@ -562,7 +563,8 @@ TEST_F(HostileClientTest, AddressesThatAreNotThereAndSizesAboveTheLimitFail) {
     v1::SameHostFrame frame;
     frame.set_kind(v1::SameHostFrame::KIND_REQUEST);
     frame.set_call(++call);
-    frame.set_path("/t.T/Echo");
+    // What is refused never gets to be held.
+    frame.set_path(size == 10 ? "/t.T/Echo" : "/t.T/Hold");
     frame.add_chunks()->set_address(8);
     frame.mutable_chunks(0)->set_size(size);
     ASSERT_EQ(writer.Write(frame.SerializeAsString()), RingResult::kDone);
