@@ -44,17 +44,19 @@ def _rpc_libraries():
     maybe(
         system_repository,
         name = "com_github_grpc_grpc",
-        package = "protobuf-compiler-grpc libgrpc++-dev",
+        package = "protobuf-compiler-grpc libgrpc++-dev grpc-proto",
         files = {
             Label("//bazel/system:cc_grpc_library.bzl"): "bazel/cc_grpc_library.bzl",
             Label("//bazel/system:generate_cc.bzl"): "bazel/generate_cc.bzl",
             Label("//bazel/system:grpc.BUILD"): "BUILD.bazel",
             Label("//bazel/system:grpc_compiler.BUILD"): "src/compiler/BUILD.bazel",
+            Label("//bazel/system:grpc_health.BUILD"): "src/proto/grpc/health/v1/BUILD.bazel",
             Label("//bazel/system:grpc_rules.BUILD"): "bazel/BUILD.bazel",
         },
         links = {
             "src/compiler/grpc_cpp_plugin": "/usr/bin/grpc_cpp_plugin",
             "src/compiler/grpc_python_plugin": "/usr/bin/grpc_python_plugin",
+            "src/proto/grpc/health/v1/health.proto": "/usr/share/grpc-proto/grpc/health/v1/health.proto",
         },
     )
     maybe(

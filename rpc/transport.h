@@ -116,6 +116,10 @@ class Transport {
   virtual absl::StatusOr<std::shared_ptr<Connection>> Connect(
       const ConnectionTarget& target) = 0;
 
+  // Tells those that ask for this worker's health whether it takes calls: no,
+  // until told otherwise. Not every network has such.
+  virtual void SetServing(bool serving) { (void)serving; }
+
   // Stops serving and closes all connections with kCancelled. Returns when no
   // handler and no Done is running or will run; so not from one of them.
   // Idempotent.

@@ -13,6 +13,8 @@
 #include "async/random_source.h"
 #include "async/status_macros.h"
 #include "net/credentials.h"
+#include "net/health.h"
+#include "net/health_service.h"
 #include "net/insecure_network_warning.h"
 #include "net/listener.h"
 #include "proto/store.grpc.pb.h"
@@ -243,17 +245,20 @@ class StoreServer::Impl {
     internal::ApplyServerSettings(limits, &builder);
     listener_->AttachTo(builder, credentials_->ForServer());
     builder.RegisterService(&service_);
+    builder.RegisterService(&health_service_);
     server_ = builder.BuildAndStart();
     if (server_ == nullptr) {
       return absl::UnavailableError(absl::StrCat("cannot serve at ", address,
                                                  ": gRPC refuses the service"));
     }
     listener_->Start();
+    health_->SetServing(true);
     return listener_->port();
   }
 
   void Shutdown() {
     if (listener_ != nullptr) listener_->Stop();
+    health_->Close();
     // Calls that wait would keep a server without deadline going.
     if (server_ != nullptr) server_->Shutdown(std::chrono::system_clock::now());
   }
@@ -267,7 +272,10 @@ class StoreServer::Impl {
  private:
   const std::shared_ptr<const net::Credentials> credentials_;
   std::unique_ptr<net::InsecureNetworkWarning> warning_;
+  const std::shared_ptr<net::Health> health_ = std::make_shared<net::Health>(
+      std::vector<std::string>{v1::Store::service_full_name()});
   Service service_;
+  net::HealthService health_service_{health_};
   std::unique_ptr<grpc::Server> server_;
   std::unique_ptr<net::Listener> listener_;
 };

@@ -34,7 +34,7 @@ struct StoreServerStats {
 
 // Serves a store to the GrpcStores of a job (service hawser.v1.Store), from
 // the memory of the process that runs it: usually rank 0. What it holds goes
-// away with it.
+// away with it. Serves grpc.health.v1 besides.
 class StoreServer {
  public:
   // Listens before it returns. Errors name the address:

@@ -41,13 +41,11 @@ async::MonotonicTime FromGrpcTime(gpr_timespec time) {
 
 }  // namespace
 
-GrpcMethods::GrpcMethods(const std::vector<TransportMethod>& methods) {
-  for (size_t i = 0; i < methods.size(); ++i) {
-    AddMethod(new ::grpc::internal::RpcServiceMethod(
-        methods[i].path.c_str(), ::grpc::internal::RpcMethod::NORMAL_RPC,
-        nullptr));
-    MarkMethodRaw(static_cast<int>(i));
-  }
+int GrpcMethods::Add(const std::string& path) {
+  AddMethod(new ::grpc::internal::RpcServiceMethod(
+      path.c_str(), ::grpc::internal::RpcMethod::NORMAL_RPC, nullptr));
+  MarkMethodRaw(num_methods_);
+  return num_methods_++;
 }
 
 class GrpcServer::Registry {
@@ -114,8 +112,9 @@ class GrpcServer::ActiveCall final
     arrived_.self = shared_from_this();
     done_.self = shared_from_this();
     parts_->context.AsyncNotifyWhenDone(&done_);
-    server_.service_.Request(method_, &parts_->context, &parts_->request,
-                             &parts_->writer, server_.queue_, &arrived_);
+    const auto& [service, number] = server_.places_[method_];
+    service->Request(number, &parts_->context, &parts_->request,
+                     &parts_->writer, server_.queue_, &arrived_);
   }
 
   absl::StatusOr<Payload> TakeRequest() {
@@ -297,13 +296,17 @@ GrpcServer::GrpcServer(std::vector<TransportMethod> methods,
                        std::shared_ptr<const net::Credentials> credentials,
                        size_t max_message_bytes)
     : methods_(std::move(methods)),
-      service_(methods_),
       queue_(queue),
       gate_(std::move(gate)),
       credentials_(std::move(credentials)),
       max_message_bytes_(max_message_bytes),
       registry_(std::make_shared<Registry>()) {
-  builder.RegisterService(&service_);
+  for (const TransportMethod& method : methods_) {
+    GrpcMethods& service =
+        services_[method.path.substr(0, method.path.rfind('/'))];
+    places_.emplace_back(&service, service.Add(method.path));
+  }
+  for (auto& [name, service] : services_) builder.RegisterService(&service);
 }
 
 GrpcServer::~GrpcServer() = default;

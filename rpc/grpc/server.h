@@ -4,9 +4,11 @@
 #define HAWSER_RPC_GRPC_SERVER_H_
 
 #include <cstddef>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "grpcpp/completion_queue.h"
@@ -19,12 +21,13 @@
 
 namespace hawser::rpc {
 
-// The methods as gRPC sees them: messages are passed on as bytes. A method that
-// is registered, unlike one of a generic service, hands over a call together
-// with its message, in one event.
+// The methods of one service as gRPC sees them: messages are passed on as
+// bytes. A method that is registered, unlike one of a generic service, hands
+// over a call together with its message, in one event.
 class GrpcMethods final : public ::grpc::Service {
  public:
-  explicit GrpcMethods(const std::vector<TransportMethod>& methods);
+  // Returns the number by which Request knows the method.
+  int Add(const std::string& path);
 
   void Request(int method, ::grpc::ServerContext* context,
                ::grpc::ByteBuffer* request,
@@ -32,6 +35,9 @@ class GrpcMethods final : public ::grpc::Service {
                ::grpc::ServerCompletionQueue* queue, void* tag) {
     RequestAsyncUnary(method, context, request, writer, queue, queue, tag);
   }
+
+ private:
+  int num_methods_ = 0;
 };
 
 class GrpcServer {
@@ -67,7 +73,10 @@ class GrpcServer {
   void Arm(int method);
 
   const std::vector<TransportMethod> methods_;
-  GrpcMethods service_;
+  // By name; gRPC takes an object for one service.
+  std::map<std::string, GrpcMethods> services_;
+  // Of each method: its service, and its number there.
+  std::vector<std::pair<GrpcMethods*, int>> places_;
   ::grpc::ServerCompletionQueue* const queue_;
   const std::shared_ptr<Gate> gate_;
   const std::shared_ptr<const net::Credentials> credentials_;

@@ -17,10 +17,12 @@
 #include "grpc/compression.h"
 #include "grpcpp/server_builder.h"
 #include "grpcpp/support/channel_arguments.h"
+#include "net/health.h"
 #include "net/insecure_network_warning.h"
 #include "net/listener.h"
 #include "net/peer_verification.h"
 #include "rpc/grpc/connection.h"
+#include "rpc/grpc/health_calls.h"
 #include "rpc/grpc/keepalive.h"
 #include "rpc/grpc/limits.h"
 #include "rpc/grpc/loopback_socket.h"
@@ -71,6 +73,21 @@ bool IsLoopback(absl::string_view address) {
     }
   }
   return dots == 3 && absl::StartsWith(host, "127.");
+}
+
+// "hawser.v1.WorkerService" of "/hawser.v1.WorkerService/Call".
+std::vector<std::string> ServicesOf(
+    const std::vector<TransportMethod>& methods) {
+  std::vector<std::string> services;
+  for (const TransportMethod& method : methods) {
+    const size_t end = method.path.find('/', 1);
+    std::string service = method.path.substr(1, end - 1);
+    if (std::find(services.begin(), services.end(), service) ==
+        services.end()) {
+      services.push_back(std::move(service));
+    }
+  }
+  return services;
 }
 
 absl::StatusOr<std::unique_ptr<net::Listener>> OpenListener(
@@ -140,6 +157,7 @@ class GrpcTransport::Impl {
                                      std::vector<TransportMethod> methods);
   absl::StatusOr<std::shared_ptr<Connection>> Connect(
       const ConnectionTarget& target);
+  void SetServing(bool serving);
   void Shutdown();
 
  private:
@@ -155,6 +173,8 @@ class GrpcTransport::Impl {
   // One queue for both directions: threads that serve also take replies.
   std::unique_ptr<Poller> poller_ ABSL_GUARDED_BY(mutex_);
   std::unique_ptr<net::InsecureNetworkWarning> warning_ ABSL_GUARDED_BY(mutex_);
+  std::shared_ptr<net::Health> health_ ABSL_GUARDED_BY(mutex_);
+  std::unique_ptr<HealthCalls> health_calls_ ABSL_GUARDED_BY(mutex_);
   std::unique_ptr<GrpcServer> server_ ABSL_GUARDED_BY(mutex_);
   std::unique_ptr<net::Listener> listener_ ABSL_GUARDED_BY(mutex_);
   std::vector<std::weak_ptr<Connection>> connections_ ABSL_GUARDED_BY(mutex_);
@@ -186,6 +206,9 @@ absl::StatusOr<std::string> GrpcTransport::Impl::Listen(
   listener->AttachTo(builder, credentials_->ForServer());
   std::unique_ptr<::grpc::ServerCompletionQueue> queue =
       builder.AddCompletionQueue();
+  auto health = std::make_shared<net::Health>(ServicesOf(methods));
+  auto health_calls =
+      std::make_unique<HealthCalls>(health, builder, queue.get(), gate_);
   auto server = std::make_unique<GrpcServer>(std::move(methods), builder,
                                              queue.get(), gate_, credentials_,
                                              options_.max_message_bytes);
@@ -205,6 +228,9 @@ absl::StatusOr<std::string> GrpcTransport::Impl::Listen(
   }
   server->Start(std::move(built));
   server_ = std::move(server);
+  health_calls->Start();
+  health_ = std::move(health);
+  health_calls_ = std::move(health_calls);
   poller_ = std::make_unique<Poller>(
       std::move(queue), options_.num_polling_threads, options_.busy_poll);
   listener->Start();
@@ -242,8 +268,17 @@ absl::StatusOr<std::shared_ptr<Connection>> GrpcTransport::Impl::Connect(
   return connection;
 }
 
-// 1. No connection is taken any more; the server cuts its calls off; own calls
-//    are cancelled.
+void GrpcTransport::Impl::SetServing(bool serving) {
+  std::shared_ptr<net::Health> health;
+  {
+    async::MutexLock lock(&mutex_);
+    health = health_;
+  }
+  if (health != nullptr) health->SetServing(serving);
+}
+
+// 1. No connection is taken any more; those that watch the health are told and
+//    sent away; the server cuts its calls off; own calls are cancelled.
 // 2. Nothing is begun any more; the queue and the shared memory run dry, which
 //    runs the last callbacks.
 // 3. What gRPC holds for calls that handlers still refer to goes.
@@ -253,6 +288,7 @@ void GrpcTransport::Impl::Shutdown() {
   GrpcServer* server = nullptr;
   Poller* poller = nullptr;
   net::Listener* listener = nullptr;
+  std::shared_ptr<net::Health> health;
   {
     async::MutexLock lock(&mutex_);
     if (std::exchange(shut_down_, true)) return;
@@ -260,6 +296,7 @@ void GrpcTransport::Impl::Shutdown() {
     server = server_.get();
     poller = poller_.get();
     listener = listener_.get();
+    health = health_;
   }
   const auto close_connections = [&] {
     for (const auto& weak : connections) {
@@ -270,6 +307,7 @@ void GrpcTransport::Impl::Shutdown() {
   };
   close_connections();
   if (listener != nullptr) listener->Stop();
+  if (health != nullptr) health->Close();
   if (server != nullptr) server->Stop();
   if (same_host_.has_value()) same_host_->Stop();
   gate_->Close();
@@ -293,6 +331,8 @@ absl::StatusOr<std::shared_ptr<Connection>> GrpcTransport::Connect(
     const ConnectionTarget& target) {
   return impl_->Connect(target);
 }
+
+void GrpcTransport::SetServing(bool serving) { impl_->SetServing(serving); }
 
 void GrpcTransport::Shutdown() { impl_->Shutdown(); }
 

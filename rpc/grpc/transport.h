@@ -46,6 +46,8 @@ struct GrpcTransportOptions {
 // loopback addresses and Unix sockets may be listened at. Port 0 is any free
 // one. Raises the process's limit on open files.
 //
+// Serves grpc.health.v1 for "" and each service that is listened for.
+//
 // Errors of Listen:
 //   kFailedPrecondition  not a loopback address, without TLS.
 //   kInvalidArgument     malformed, or not of this machine; a limit is not
@@ -61,6 +63,7 @@ class GrpcTransport final : public Transport {
       std::string_view address, std::vector<TransportMethod> methods) override;
   absl::StatusOr<std::shared_ptr<Connection>> Connect(
       const ConnectionTarget& target) override;
+  void SetServing(bool serving) override;
   void Shutdown() override;
 
  private:

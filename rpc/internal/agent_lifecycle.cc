@@ -160,7 +160,13 @@ absl::Status Agent::Impl::Start() {
   ASSIGN_OR_RETURN(self_.address,
                    AdvertisedAddress(options_.advertise_address, address));
   phase_.store(Phase::kRunning, std::memory_order_release);
-  return JoinJob();
+  RETURN_IF_ERROR(JoinJob());
+  options_.transport->SetServing(true);
+  // Unless that was meanwhile.
+  if (fenced_.load(std::memory_order_acquire)) {
+    options_.transport->SetServing(false);
+  }
+  return absl::OkStatus();
 }
 
 absl::Status Agent::Impl::JoinJob() {

@@ -156,6 +156,7 @@ absl::Status Agent::Impl::Shutdown(bool graceful) {
     }
   }
   const bool joined = joined_.load(std::memory_order_acquire);
+  if (joined) options_.transport->SetServing(false);
   absl::Status status;
   if (graceful && joined) status = LeaveJob();
   if (joined && (!graceful || !status.ok())) {

@@ -1,0 +1,15 @@
+// Has every server of the process serve grpc.channelz.v1.
+
+#include "grpcpp/ext/channelz_service_plugin.h"
+
+namespace hawser::rpc {
+namespace {
+
+// Takes effect on servers that are built later.
+[[maybe_unused]] const bool kServed = [] {
+  ::grpc::channelz::experimental::InitChannelzService();
+  return true;
+}();
+
+}  // namespace
+}  // namespace hawser::rpc

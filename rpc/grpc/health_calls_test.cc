@@ -1,0 +1,207 @@
+// The health service of workers and stores, as probes see it.
+
+#include "rpc/grpc/health_calls.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <future>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "async/status_matchers.h"
+#include "gmock/gmock.h"
+#include "grpcpp/client_context.h"
+#include "grpcpp/create_channel.h"
+#include "grpcpp/security/credentials.h"
+#include "gtest/gtest.h"
+#include "rpc/agent.h"
+#include "rpc/function_registry.h"
+#include "rpc/grpc/transport.h"
+#include "store/hash_store.h"
+#include "store/store_server.h"
+
+namespace hawser::rpc {
+namespace {
+
+using ::grpc::health::v1::HealthCheckRequest;
+using ::grpc::health::v1::HealthCheckResponse;
+using ::hawser::async::IsOk;
+
+constexpr char kWorkerService[] = "hawser.v1.WorkerService";
+
+// A probe at one address.
+class Probe {
+ public:
+  explicit Probe(const std::string& address)
+      : stub_(::grpc::health::v1::Health::NewStub(::grpc::CreateChannel(
+            address, ::grpc::InsecureChannelCredentials()))) {}
+
+  // A HealthCheckResponse::ServingStatus, or minus the code of the error.
+  int Check(const std::string& service) {
+    ::grpc::ClientContext context;
+    HealthCheckRequest request;
+    request.set_service(service);
+    HealthCheckResponse response;
+    const ::grpc::Status status = stub_->Check(&context, request, &response);
+    return status.ok() ? static_cast<int>(response.status())
+                       : -static_cast<int>(status.error_code());
+  }
+
+  ::grpc::health::v1::Health::Stub& stub() { return *stub_; }
+
+ private:
+  const std::unique_ptr<::grpc::health::v1::Health::Stub> stub_;
+};
+
+// One call of Watch.
+class Watch {
+ public:
+  Watch(Probe& probe, const std::string& service) {
+    HealthCheckRequest request;
+    request.set_service(service);
+    reader_ = probe.stub().Watch(&context_, request);
+  }
+
+  // The next state; minus the code with which the stream ended.
+  int Next() {
+    HealthCheckResponse response;
+    if (reader_->Read(&response)) return static_cast<int>(response.status());
+    return -static_cast<int>(reader_->Finish().error_code());
+  }
+  void Cancel() { context_.TryCancel(); }
+
+ private:
+  ::grpc::ClientContext context_;
+  std::unique_ptr<::grpc::ClientReader<HealthCheckResponse>> reader_;
+};
+
+class HealthCallsTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    transport_ = std::make_unique<GrpcTransport>();
+    absl::StatusOr<std::string> address = transport_->Listen(
+        "127.0.0.1:0", {{.path = absl::StrCat("/", kWorkerService, "/Call"),
+                         .handler = [](std::unique_ptr<IncomingCall>) {},
+                         .hot = false}});
+    ASSERT_THAT(address, IsOk());
+    probe_ = std::make_unique<Probe>(*address);
+  }
+
+  std::unique_ptr<GrpcTransport> transport_;
+  std::unique_ptr<Probe> probe_;
+};
+
+TEST_F(HealthCallsTest, CheckSaysWhetherItServes) {
+  for (const char* service : {"", kWorkerService}) {
+    EXPECT_EQ(probe_->Check(service), HealthCheckResponse::NOT_SERVING);
+    transport_->SetServing(true);
+    EXPECT_EQ(probe_->Check(service), HealthCheckResponse::SERVING);
+    transport_->SetServing(false);
+  }
+  EXPECT_EQ(probe_->Check("example.None"), -::grpc::StatusCode::NOT_FOUND);
+}
+
+TEST_F(HealthCallsTest, WatchTellsEachChangeAndEndsWithTheServer) {
+  Watch watch(*probe_, kWorkerService);
+  EXPECT_EQ(watch.Next(), HealthCheckResponse::NOT_SERVING);
+  transport_->SetServing(true);
+  EXPECT_EQ(watch.Next(), HealthCheckResponse::SERVING);
+  transport_->Shutdown();
+  EXPECT_EQ(watch.Next(), HealthCheckResponse::NOT_SERVING);
+  EXPECT_EQ(watch.Next(), -::grpc::StatusCode::UNAVAILABLE);
+}
+
+TEST_F(HealthCallsTest, WatchOfWhatIsNotThereWaitsForIt) {
+  Watch watch(*probe_, "example.None");
+  EXPECT_EQ(watch.Next(), HealthCheckResponse::SERVICE_UNKNOWN);
+}
+
+TEST_F(HealthCallsTest, WatchesAreLimitedAndEndWithTheirCallers) {
+  for (int round = 0; round < 2; ++round) {
+    std::vector<std::unique_ptr<Watch>> watches;
+    while (watches.size() < net::Health::kMaxObservers) {
+      auto watch = std::make_unique<Watch>(*probe_, "");
+      if (watch->Next() == HealthCheckResponse::NOT_SERVING) {
+        watches.push_back(std::move(watch));
+      } else {
+        // Those of the first round go a little later.
+        ASSERT_EQ(round, 1);
+      }
+    }
+    EXPECT_EQ(Watch(*probe_, "").Next(),
+              -::grpc::StatusCode::RESOURCE_EXHAUSTED);
+    for (auto& watch : watches) {
+      watch->Cancel();
+      EXPECT_EQ(watch->Next(), -::grpc::StatusCode::CANCELLED);
+    }
+  }
+}
+
+// "SERVING" only while the worker is a member of its job.
+TEST(WorkerHealthTest, ServesFromJoiningToLeaving) {
+  char directory[] = "/tmp/hawser_XXXXXX";
+  ASSERT_NE(mkdtemp(directory), nullptr);
+  store::HashStore store;
+  FunctionRegistry registry;
+  const auto start = [&](int rank) {
+    AgentOptions options;
+    options.name = absl::StrCat("w", rank);
+    options.rank = rank;
+    options.world_size = 2;
+    options.store = &store;
+    options.transport = std::make_unique<GrpcTransport>();
+    options.bind_address = absl::StrCat("unix:", directory, "/w", rank);
+    options.registry = &registry;
+    return std::async(std::launch::async,
+                      [options = std::move(options)]() mutable {
+                        return Agent::Start(std::move(options));
+                      });
+  };
+  Probe probe(absl::StrCat("unix:", directory, "/w0"));
+  auto first = start(0);
+  // It serves, to be found by others, and is no member yet.
+  int health = 0;
+  while ((health = probe.Check(kWorkerService)) < 0) {
+  }
+  EXPECT_EQ(health, HealthCheckResponse::NOT_SERVING);
+  absl::StatusOr<std::unique_ptr<Agent>> other = start(1).get();
+  ASSERT_THAT(other, IsOk());
+  absl::StatusOr<std::unique_ptr<Agent>> agent = first.get();
+  ASSERT_THAT(agent, IsOk());
+  EXPECT_EQ(probe.Check(kWorkerService), HealthCheckResponse::SERVING);
+
+  // It leaves, which takes until the other does as well.
+  auto leaving =
+      std::async(std::launch::async, [&] { return (*agent)->Shutdown(); });
+  while ((health = probe.Check(kWorkerService)) ==
+         HealthCheckResponse::SERVING) {
+  }
+  EXPECT_EQ(health, HealthCheckResponse::NOT_SERVING);
+  EXPECT_THAT((*other)->Shutdown(), IsOk());
+  EXPECT_THAT(leaving.get(), IsOk());
+  other->reset();
+  agent->reset();
+  EXPECT_EQ(rmdir(directory), 0);
+}
+
+TEST(StoreHealthTest, ServesUntilItIsShutDown) {
+  auto server = store::StoreServer::Start({});
+  ASSERT_THAT(server, IsOk());
+  Probe probe((*server)->address());
+  EXPECT_EQ(probe.Check("hawser.v1.Store"), HealthCheckResponse::SERVING);
+  EXPECT_EQ(probe.Check("example.None"), -::grpc::StatusCode::NOT_FOUND);
+  Watch watch(probe, "");
+  EXPECT_EQ(watch.Next(), HealthCheckResponse::SERVING);
+  (*server)->Shutdown();
+  // Told before the end, if there was time.
+  int last = watch.Next();
+  if (last == HealthCheckResponse::NOT_SERVING) last = watch.Next();
+  EXPECT_LT(last, 0);
+}
+
+}  // namespace
+}  // namespace hawser::rpc
