@@ -198,10 +198,11 @@ absl::Status SameHostAcceptor::Welcome(Pending& pending) {
   RETURN_IF_ERROR(CheckProbe(*parts.peer, hello.probe()));
   parts.doorbell = std::move(fds[0]);
   RETURN_IF_ERROR(CheckDoorbell(parts.doorbell));
-  ASSIGN_OR_RETURN(parts.segment, Segment::Create());
+  ASSIGN_OR_RETURN(auto created, Segment::Create());
+  parts.segment = std::move(created.first);
   v1::SameHostWelcome welcome;
   SetProbe(welcome.mutable_probe());
-  const int sent[] = {parts.segment->fd(), loop_.doorbell()};
+  const int sent[] = {created.second.get(), loop_.doorbell()};
   return SendUnixMessage(parts.socket.get(), welcome, sent);
 }
 
@@ -270,7 +271,7 @@ class Connector {
     ASSIGN_OR_RETURN(std::vector<UniqueFd> fds,
                      ReceiveUnixMessage(fd(), 2, welcome));
     RETURN_IF_ERROR(CheckProbe(*parts_.peer, welcome.probe()));
-    ASSIGN_OR_RETURN(parts_.segment, Segment::Map(std::move(fds[0])));
+    ASSIGN_OR_RETURN(parts_.segment, Segment::Map(fds[0]));
     parts_.doorbell = std::move(fds[1]);
     RETURN_IF_ERROR(CheckDoorbell(parts_.doorbell));
     v1::SameHostReady ready;

@@ -1,5 +1,7 @@
 #include "rpc/same_host/same_host.h"
 
+#include <sched.h>
+
 #include <string>
 #include <utility>
 
@@ -8,9 +10,25 @@
 #include "rpc/same_host/connection.h"
 
 namespace hawser::rpc {
+namespace {
+
+// On a single core who spins keeps its peer from running.
+absl::Duration UsableSpin(absl::Duration spin) {
+  cpu_set_t cores;
+  if (spin != absl::InfiniteDuration() &&
+      sched_getaffinity(0, sizeof(cores), &cores) == 0 &&
+      CPU_COUNT(&cores) == 1) {
+    return absl::ZeroDuration();
+  }
+  return spin;
+}
+
+}  // namespace
 
 SameHost::SameHost(Options options, std::shared_ptr<Gate> gate)
-    : options_(options), gate_(std::move(gate)) {}
+    : options_{.max_message_bytes = options.max_message_bytes,
+               .spin = UsableSpin(options.spin)},
+      gate_(std::move(gate)) {}
 
 SameHost::~SameHost() { Shutdown(); }
 

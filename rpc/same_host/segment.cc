@@ -25,7 +25,8 @@ absl::StatusOr<SegmentLayout*> MapLayout(int fd) {
 
 }  // namespace
 
-absl::StatusOr<std::shared_ptr<Segment>> Segment::Create() {
+absl::StatusOr<std::pair<std::shared_ptr<Segment>, UniqueFd>>
+Segment::Create() {
   UniqueFd fd(memfd_create("hawser-rpc", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (!fd.valid() || ftruncate(fd.get(), sizeof(SegmentLayout)) != 0 ||
       fcntl(fd.get(), F_ADD_SEALS, kSeals | F_SEAL_SEAL) != 0) {
@@ -36,10 +37,11 @@ absl::StatusOr<std::shared_ptr<Segment>> Segment::Create() {
   // Nobody looks at the rings yet.
   (*layout)->to_server.control.reader_asleep.store(1);
   (*layout)->to_client.control.reader_asleep.store(1);
-  return std::shared_ptr<Segment>(new Segment(std::move(fd), *layout));
+  return std::pair(std::shared_ptr<Segment>(new Segment(*layout)),
+                   std::move(fd));
 }
 
-absl::StatusOr<std::shared_ptr<Segment>> Segment::Map(UniqueFd fd) {
+absl::StatusOr<std::shared_ptr<Segment>> Segment::Map(const UniqueFd& fd) {
   struct stat info {};
   const int seals = fcntl(fd.get(), F_GET_SEALS);
   if (seals < 0 || (seals & kSeals) != kSeals || fstat(fd.get(), &info) != 0 ||
@@ -49,7 +51,7 @@ absl::StatusOr<std::shared_ptr<Segment>> Segment::Map(UniqueFd fd) {
   }
   absl::StatusOr<SegmentLayout*> layout = MapLayout(fd.get());
   if (!layout.ok()) return layout.status();
-  return std::shared_ptr<Segment>(new Segment(std::move(fd), *layout));
+  return std::shared_ptr<Segment>(new Segment(*layout));
 }
 
 Segment::~Segment() { munmap(layout_, sizeof(SegmentLayout)); }

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <utility>
 
 #include "absl/status/statusor.h"
 #include "rpc/same_host/byte_ring.h"
@@ -37,24 +38,22 @@ struct SegmentLayout {
 // processes takes it along. Pages are used when they are written first.
 class Segment {
  public:
-  // kResourceExhausted or kUnavailable, naming what failed.
-  static absl::StatusOr<std::shared_ptr<Segment>> Create();
+  // A new one, and the descriptor to send to the peer. kResourceExhausted or
+  // kUnavailable, naming what failed.
+  static absl::StatusOr<std::pair<std::shared_ptr<Segment>, UniqueFd>> Create();
   // Of a descriptor that a peer sent. kInvalidArgument: it is not a memfd of
   // that size, sealed against changes of it.
-  static absl::StatusOr<std::shared_ptr<Segment>> Map(UniqueFd fd);
+  static absl::StatusOr<std::shared_ptr<Segment>> Map(const UniqueFd& fd);
 
   ~Segment();
   Segment(const Segment&) = delete;
   Segment& operator=(const Segment&) = delete;
 
   SegmentLayout& layout() const { return *layout_; }
-  int fd() const { return fd_.get(); }
 
  private:
-  Segment(UniqueFd fd, SegmentLayout* layout)
-      : fd_(std::move(fd)), layout_(layout) {}
+  explicit Segment(SegmentLayout* layout) : layout_(layout) {}
 
-  const UniqueFd fd_;
   SegmentLayout* const layout_;
 };
 
