@@ -223,6 +223,7 @@ absl::StatusOr<std::unique_ptr<Worker>> Worker::Start(WorkerOptions options) {
   rpc::AgentOptions agent;
   agent.name = options.name;
   agent.rank = *options.rank;
+  agent.roles = std::move(options.roles);
   agent.world_size = options.world_size;
   agent.job = options.job;
   agent.store = store;

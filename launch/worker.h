@@ -47,6 +47,10 @@ struct WorkerOptions {
   // What other workers may call here; nothing, if null. Outlives the worker.
   const rpc::FunctionRegistry* registry = nullptr;
 
+  // What this worker is for, as others see it in WorkerInfo::roles: "trainer",
+  // "ps". Any names.
+  std::vector<std::string> roles = {};
+
   // Jobs that share a store do not see each other.
   std::string job = "default";
   // Where this worker serves. Off loopback TLS is needed.

@@ -53,6 +53,7 @@ TEST_F(WorkerTest, WorldOfTwoMeetsInAStoreCallsAndLeaves) {
     options.world_size = 2;
     options.store = &store;
     options.registry = &registry_;
+    if (rank == 1) options.roles = {"ps", "trainer"};
     return Worker::Start(std::move(options));
   };
   auto other = std::async(std::launch::async, start, 1);
@@ -61,6 +62,9 @@ TEST_F(WorkerTest, WorldOfTwoMeetsInAStoreCallsAndLeaves) {
   ASSERT_THAT(first, IsOk());
   ASSERT_THAT(second, IsOk());
   EXPECT_EQ((*first)->name(), "worker0");
+  const auto known = (*first)->agent().FindWorker("worker1");
+  ASSERT_THAT(known, IsOk());
+  EXPECT_THAT(known->roles, testing::ElementsAre("ps", "trainer"));
   EXPECT_EQ((*second)->rank(), 1);
   EXPECT_EQ((*second)->world_size(), 2);
   EXPECT_EQ((*first)->master(), "");
