@@ -10,6 +10,12 @@
 #include "rpc/gate.h"
 
 namespace hawser::rpc {
+namespace {
+
+// How long an answer is waited for.
+constexpr int kIntervalsPerPing = 2;
+
+}  // namespace
 
 class LivenessMonitor::State : public std::enable_shared_from_this<State> {
  public:
@@ -85,7 +91,12 @@ class LivenessMonitor::State : public std::enable_shared_from_this<State> {
   }
 
   void SendPing(const std::shared_ptr<Peer>& peer) {
-    ping_(peer, async::AddDelay(peer->last_heard(), options_.silent_limit),
+    // A message that is lost leaves time for others.
+    const async::MonotonicTime deadline = std::min(
+        async::AddDelay(peer->last_heard(), options_.silent_limit),
+        async::AddDelay(clock_.Now(),
+                        kIntervalsPerPing * options_.heartbeat_interval));
+    ping_(peer, deadline,
           [state = shared_from_this(), peer](absl::Status status) {
             state->OnPong(peer, status);
           });

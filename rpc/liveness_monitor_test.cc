@@ -54,12 +54,15 @@ class LivenessMonitorTest : public testing::Test {
   async::SimulatedClock clock_;
   std::map<std::string, Answer> answers_;
   int pings_ = 0;
+  // Of the last ping.
+  async::MonotonicTime deadline_;
   std::vector<absl::AnyInvocable<void(absl::Status) &&>> unanswered_;
   std::map<std::string, absl::Status> lost_;
   LivenessMonitor monitor_{
       LivenessOptions(), &clock_,
-      [this](const std::shared_ptr<Peer>& peer, async::MonotonicTime,
+      [this](const std::shared_ptr<Peer>& peer, async::MonotonicTime deadline,
              absl::AnyInvocable<void(absl::Status) &&> done) {
+        deadline_ = deadline;
         Ping(peer, std::move(done));
       },
       [this](const std::shared_ptr<Peer>& peer, absl::Status status) {
@@ -120,6 +123,20 @@ TEST_F(LivenessMonitorTest, ShortInterruptionIsForgiven) {
     answers_["a"] = Answer::kOk;
     clock_.AdvanceBy(absl::Milliseconds(1000));
   }
+  EXPECT_THAT(lost_, IsEmpty());
+}
+
+TEST_F(LivenessMonitorTest, OneLostHeartbeatIsForgiven) {
+  answers_["a"] = Answer::kNone;
+  AddPeer("a");
+  clock_.AdvanceBy(absl::Milliseconds(500));
+  ASSERT_EQ(unanswered_.size(), 1u);
+  const absl::Duration wait = async::TimeBetween(clock_.Now(), deadline_);
+  EXPECT_EQ(wait, absl::Seconds(1));
+  answers_["a"] = Answer::kOk;
+  clock_.AdvanceBy(wait);
+  std::move(unanswered_[0])(absl::DeadlineExceededError("lost"));
+  clock_.AdvanceBy(absl::Seconds(60));
   EXPECT_THAT(lost_, IsEmpty());
 }
 
