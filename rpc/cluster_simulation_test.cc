@@ -126,9 +126,10 @@ class Simulation {
 
   void Executed(int64_t number) {
     TrackedCall& call = calls_[number];
+    const Incarnation self = CurrentCall::Get()->agent().info().incarnation;
+    Note(absl::StrCat("call ", number, " runs at ", ToString(self)));
     if (++call.executions > 1)
       Fail(absl::StrCat("call ", number, " ran twice"));
-    const Incarnation self = CurrentCall::Get()->agent().info().incarnation;
     if (ToNumber(call.pinned) != 0 && call.pinned != self) {
       Fail(absl::StrCat("call ", number, " ran on another incarnation"));
     }
@@ -201,6 +202,8 @@ class Simulation {
       call.pinned = nodes_[to].agent->info().incarnation;
       destination = Destination(nodes_[to].agent->info());
     }
+    Note(absl::StrCat("call ", number, " from ", from.name, " to ",
+                      nodes_[to].name));
     async::Future<void> future = from.agent->Async(
         destination, {.timeout = absl::Milliseconds(100 + random_.Below(4000))},
         kTouch, number);

@@ -7,13 +7,32 @@
 
 namespace hawser::rpc {
 
-void PeerTable::Insert(std::shared_ptr<Peer> peer) {
+std::shared_ptr<Peer> PeerTable::Insert(std::shared_ptr<Peer> peer) {
   // Destroyed after the lock is released.
-  std::shared_ptr<Peer> old_name;
-  std::shared_ptr<Peer> old_id;
+  std::vector<std::shared_ptr<Peer>> dropped;
   async::MutexLock lock(&mutex_);
-  old_name = std::exchange(by_name_[peer->info().name], peer);
-  old_id = std::exchange(by_id_[peer->info().id], std::move(peer));
+  const auto [known, is_new] =
+      by_incarnation_.try_emplace(peer->info().incarnation, peer);
+  if (!is_new) {
+    dropped.push_back(std::move(peer));
+    peer = known->second;
+  }
+  dropped.push_back(std::exchange(by_name_[peer->info().name], peer));
+  dropped.push_back(std::exchange(by_id_[peer->info().id], peer));
+  absl::erase_if(by_incarnation_, [&](const auto& entry) {
+    const std::shared_ptr<Peer>& other = entry.second;
+    if (!other->lost() || by_name_[other->info().name] == other) return false;
+    dropped.push_back(other);
+    return true;
+  });
+  return peer;
+}
+
+std::shared_ptr<Peer> PeerTable::FindByIncarnation(
+    Incarnation incarnation) const {
+  async::MutexLock lock(&mutex_);
+  auto it = by_incarnation_.find(incarnation);
+  return it == by_incarnation_.end() ? nullptr : it->second;
 }
 
 std::shared_ptr<Peer> PeerTable::FindByName(std::string_view name) const {

@@ -16,15 +16,19 @@
 
 namespace hawser::rpc {
 
-// By name and by rank. Thread-safe.
+// By name and by rank, and one object for each incarnation: what is learnt of a
+// worker, by whatever way, is learnt of that. Thread-safe.
 class PeerTable {
  public:
-  // Takes the place of an earlier incarnation of the same name.
-  void Insert(std::shared_ptr<Peer> peer);
+  // Gives name and rank to `peer`, which may have been another's, or, if its
+  // incarnation is known, to the one known. Returns the one that has them.
+  std::shared_ptr<Peer> Insert(std::shared_ptr<Peer> peer);
 
   // Null if it is not known; a WorkerInfo finds its own incarnation only.
   std::shared_ptr<Peer> Find(const Destination& destination) const;
   std::shared_ptr<Peer> FindByName(std::string_view name) const;
+  // Also one whose name another has now, unless it is lost.
+  std::shared_ptr<Peer> FindByIncarnation(Incarnation incarnation) const;
 
   // By rank.
   std::vector<std::shared_ptr<Peer>> All() const;
@@ -34,6 +38,8 @@ class PeerTable {
   absl::flat_hash_map<std::string, std::shared_ptr<Peer>> by_name_
       ABSL_GUARDED_BY(mutex_);
   absl::flat_hash_map<WorkerId, std::shared_ptr<Peer>> by_id_
+      ABSL_GUARDED_BY(mutex_);
+  absl::flat_hash_map<Incarnation, std::shared_ptr<Peer>> by_incarnation_
       ABSL_GUARDED_BY(mutex_);
 };
 

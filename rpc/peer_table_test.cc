@@ -55,6 +55,28 @@ TEST_F(PeerTableTest, LaterIncarnationTakesThePlace) {
   EXPECT_EQ(table_.All()[1], later);
 }
 
+// News of an earlier incarnation may come late.
+TEST_F(PeerTableTest, AnIncarnationHasOneObject) {
+  const std::shared_ptr<Peer> peer = Make(3, 8);
+  EXPECT_EQ(table_.Insert(peer), peer);
+  const std::shared_ptr<Peer> earlier = Make(3, 7);
+  EXPECT_EQ(table_.Insert(earlier), earlier);
+  EXPECT_EQ(table_.FindByIncarnation(Incarnation{8}), peer);
+  EXPECT_EQ(table_.Insert(Make(3, 8)), peer);
+  EXPECT_EQ(table_.Find("w3"), peer);
+  EXPECT_EQ(table_.Find(WorkerId(3)), peer);
+}
+
+TEST_F(PeerTableTest, ReplacedPeersAreForgottenOnceTheyAreLost) {
+  const std::shared_ptr<Peer> earlier = table_.Insert(Make(3, 7));
+  table_.Insert(Make(3, 8));
+  EXPECT_EQ(table_.FindByIncarnation(Incarnation{7}), earlier);
+  EXPECT_TRUE(earlier->MarkLost(absl::UnavailableError("lost")));
+  table_.Insert(Make(1, 1));
+  EXPECT_EQ(table_.FindByIncarnation(Incarnation{7}), nullptr);
+  EXPECT_NE(table_.FindByIncarnation(Incarnation{8}), nullptr);
+}
+
 TEST_F(PeerTableTest, LostPeerGivesItsLoss) {
   const std::shared_ptr<Peer> peer = Make(3, 7);
   absl::StatusOr<std::shared_ptr<Connection>> connection = peer->connection();

@@ -48,16 +48,16 @@ absl::Status Agent::Impl::CheckSource(ServedCall& call,
                  .id = header.source_rank,
                  .incarnation = header.source_incarnation,
                  .address = ""};
-  std::shared_ptr<Peer> peer = peers_.FindByName(header.source);
-  if (peer != nullptr &&
-      peer->info().incarnation == header.source_incarnation) {
+  if (IsLost(call.source)) return SourceIsLost(call);
+  std::shared_ptr<Peer> peer =
+      peers_.FindByIncarnation(header.source_incarnation);
+  if (peer != nullptr && peer->info().name == header.source) {
     call.source = peer->info();
     if (peer->lost()) return SourceIsLost(call);
     peer->SetHeard(clock_->Now());
     Watch(peer);
     return absl::OkStatus();
   }
-  if (IsLost(call.source)) return SourceIsLost(call);
   LearnAbout(call.source);
   return absl::OkStatus();
 }

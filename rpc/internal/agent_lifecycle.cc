@@ -190,9 +190,7 @@ std::shared_ptr<Peer> Agent::Impl::AddPeer(const WorkerInfo& worker) {
   if (known != nullptr && known->info().incarnation == worker.incarnation) {
     return known;
   }
-  std::shared_ptr<Peer> peer = MakePeer(worker);
-  peers_.Insert(peer);
-  return peer;
+  return peers_.Insert(MakePeer(worker));
 }
 
 std::shared_ptr<Peer> Agent::Impl::MakePeer(const WorkerInfo& worker) {

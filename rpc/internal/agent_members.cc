@@ -61,7 +61,7 @@ void Agent::Impl::OnMemberEvent(const MemberEvent& event) {
   } else if (worker.incarnation == self_.incarnation) {
     if (event.kind == MemberEvent::Kind::kLost) OnDeclaredLost(event.reason);
   } else {
-    std::shared_ptr<Peer> peer = peers_.Find(worker);
+    std::shared_ptr<Peer> peer = peers_.FindByIncarnation(worker.incarnation);
     if (peer == nullptr) peer = MakePeer(worker);
     if (event.kind == MemberEvent::Kind::kLeft) {
       OnPeerLeft(peer);
