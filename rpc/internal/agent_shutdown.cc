@@ -160,6 +160,8 @@ absl::Status Agent::Impl::Shutdown(bool graceful) {
   absl::Status status;
   if (graceful && joined) status = LeaveJob();
   if (joined && (!graceful || !status.ok())) {
+    // What it says below is not news to itself.
+    membership_->Stop();
     // So that the name is free again. What went wrong before is what counts.
     (void)WithdrawAs(LostEvent(self_.incarnation, self_.incarnation,
                                "stopped without leaving the job"));
