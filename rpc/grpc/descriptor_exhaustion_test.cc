@@ -63,8 +63,10 @@ class AllDescriptors {
 class DescriptorExhaustionTest : public testing::Test {
  protected:
   void Serve(GrpcLimits limits) {
-    server_ =
-        std::make_unique<GrpcTransport>(GrpcTransportOptions{.limits = limits});
+    // Shared memory takes descriptors, and gives them back, at times of its
+    // own.
+    server_ = std::make_unique<GrpcTransport>(
+        GrpcTransportOptions{.limits = limits, .same_host = false});
     absl::StatusOr<std::string> address = server_->Listen(
         "127.0.0.1:0", {{.path = "/t.T/Echo",
                          .handler =
@@ -88,7 +90,7 @@ class DescriptorExhaustionTest : public testing::Test {
 
   // Calls over a new connection.
   absl::StatusOr<std::string> Echo(std::string text) {
-    GrpcTransport client;
+    GrpcTransport client({.same_host = false});
     std::shared_ptr<Connection> connection =
         *client.Connect({.address = address_});
     async::Promise<std::string> promise;
