@@ -98,6 +98,20 @@ TEST_P(AgentMembersTest, WatchTellsOfMembersAndThenOfChangesInOrder) {
   EXPECT_EQ(events[4], "lost w2");
 }
 
+TEST_P(AgentMembersTest, NewcomersWatchDoesNotTellOfThoseThatWentBefore) {
+  job_.StartOne(0, Quick);
+  job_.StartOne(1, Quick);
+  job_.StartOne(2, Quick);
+  ASSERT_THAT(job_.agent(1).Shutdown(), IsOk());
+  ASSERT_THAT(job_.agent(2).Shutdown(/*graceful=*/false), IsOk());
+  job_.StartOne(3, Quick);
+  job_.agent(3).WatchMembers(recorder_.callback());
+  EXPECT_THAT(recorder_.Await(2),
+              testing::UnorderedElementsAre("joined w0", "joined w3"));
+  ASSERT_THAT(job_.agent(0).Shutdown(), IsOk());
+  EXPECT_EQ(recorder_.Await(3)[2], "left w0");
+}
+
 TEST_P(AgentMembersTest, RemovedWatchHearsNothing) {
   job_.StartOne(0, Quick);
   std::atomic<int> calls{0};

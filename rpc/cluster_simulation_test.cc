@@ -28,6 +28,7 @@
 #include "rpc/error_detail.h"
 #include "rpc/function_registry.h"
 #include "rpc/inproc/network.h"
+#include "rpc/membership_log.h"
 #include "rpc/simulated_store_link.h"
 #include "store/hash_store.h"
 
@@ -373,21 +374,67 @@ class Simulation {
     }
   }
 
-  // Every view is the beginning of the same history, in which each incarnation
-  // joins once and goes at most once.
-  void CheckEvents() {
-    const std::vector<std::string>* longest = nullptr;
-    for (const auto& [incarnation, view] : views_) {
-      if (longest == nullptr || view.size() > longest->size()) longest = &view;
+  // The events of the store, without those that are void, in words; and which
+  // incarnation each is about.
+  std::vector<std::pair<Incarnation, std::string>> History() {
+    MembershipLog log(&store_, AgentOptions().job);
+    std::vector<std::pair<Incarnation, std::string>> history;
+    std::map<Incarnation, std::string> names;
+    std::set<Incarnation> gone;
+    const uint64_t length = log.Length().value_or(0);
+    for (uint64_t number = 1; number <= length; ++number) {
+      const auto event = log.Read(number);
+      if (!event.ok() || !event->has_value()) continue;
+      if ((*event)->has_joined()) {
+        const Incarnation joined{(*event)->joined().incarnation()};
+        names[joined] =
+            absl::StrCat((*event)->joined().name(), " ", ToString(joined));
+        history.emplace_back(joined, "joined " + names[joined]);
+      } else if ((*event)->has_left() || (*event)->has_lost()) {
+        const v1::WorkerDeparture& departure =
+            (*event)->has_left() ? (*event)->left() : (*event)->lost();
+        const Incarnation goes{departure.incarnation()};
+        if (gone.contains(Incarnation{departure.reporter()})) continue;
+        if (!gone.insert(goes).second) continue;
+        history.emplace_back(
+            goes, ((*event)->has_left() ? "left " : "lost ") + names[goes]);
+      }
     }
+    return history;
+  }
+
+  // Every view begins with the members there are when its worker joins, and
+  // goes on with the same history, in which each incarnation joins once and
+  // goes at most once.
+  void CheckEvents() {
+    const std::vector<std::pair<Incarnation, std::string>> history = History();
     for (const auto& [incarnation, view] : views_) {
-      if (!std::equal(view.begin(), view.end(), longest->begin())) {
-        Fail(absl::StrCat("views differ:\n", absl::StrJoin(view, ", "), "\n",
-                          absl::StrJoin(*longest, ", ")));
+      std::set<std::string> members;
+      size_t at = 0;
+      while (at < history.size()) {
+        const auto& [about, event] = history[at++];
+        const std::string who = event.substr(event.find(' '));
+        if (event.starts_with("joined")) {
+          members.insert("joined" + who);
+        } else {
+          members.erase("joined" + who);
+        }
+        if (about == incarnation) break;
+      }
+      const size_t past = std::min(members.size(), view.size());
+      bool same =
+          std::set<std::string>(view.begin(), view.begin() + past) == members ||
+          view.empty();
+      for (size_t i = past; i < view.size(); ++i) {
+        same &= at < history.size() && view[i] == history[at++].second;
+      }
+      if (!same) {
+        Fail(absl::StrCat("the view of ", ToString(incarnation),
+                          " differs: ", absl::StrJoin(view, ", ")));
       }
     }
     std::set<std::string> seen;
-    for (const std::string& event : *longest) {
+    for (const auto& [about, event] : history) {
       const std::string kind = event.substr(0, event.find(' '));
       const std::string who = event.substr(event.find(' '));
       const std::string key = (kind == "joined" ? "joined" : "gone") + who;

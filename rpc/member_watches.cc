@@ -45,8 +45,9 @@ class MemberWatches::State : public std::enable_shared_from_this<State> {
     async::MutexLock lock(&mutex_);
     if (event.kind == MemberEvent::Kind::kJoined) {
       members_.emplace(event.worker.incarnation, event.worker);
-    } else {
-      members_.erase(event.worker.incarnation);
+    } else if (members_.erase(event.worker.incarnation) == 0) {
+      // It went before this worker came.
+      return;
     }
     for (const auto& [watch, watcher] : watchers_) Tell(watcher, event);
   }

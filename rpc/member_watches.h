@@ -26,7 +26,8 @@ class MemberWatches {
   // It is not running and will not run after it; so not from it.
   void Remove(MemberWatch watch);
 
-  // In the order of the log.
+  // In the order of the log. Departures of those that did not join are not
+  // told.
   void OnEvent(const MemberEvent& event);
 
   // As Remove for all; later ones never run.

@@ -160,7 +160,11 @@ class Membership::State : public std::enable_shared_from_this<State> {
         absl::StatusOr<WorkerInfo> worker = FromRecord(event.joined());
         if (!worker.ok() || gone_.contains(worker->incarnation)) return;
         if (!members_.emplace(worker->incarnation, *worker).second) return;
-        on_event_({.kind = MemberEvent::Kind::kJoined, .worker = *worker});
+        if (worker->incarnation == self_.incarnation) {
+          EndPast();
+        } else if (!in_past_) {
+          on_event_({.kind = MemberEvent::Kind::kJoined, .worker = *worker});
+        }
         return;
       }
       case v1::MembershipEvent::kLeft:
@@ -175,14 +179,35 @@ class Membership::State : public std::enable_shared_from_this<State> {
     }
   }
 
+  // Those that are there are members from now on.
+  void EndPast() {
+    in_past_ = false;
+    std::vector<WorkerInfo> members = Successors();
+    members.push_back(self_);
+    std::sort(members.begin(), members.end(),
+              [](const WorkerInfo& a, const WorkerInfo& b) {
+                return std::pair(a.id, ToNumber(a.incarnation)) <
+                       std::pair(b.id, ToNumber(b.incarnation));
+              });
+    for (const WorkerInfo& worker : members) {
+      on_event_({.kind = MemberEvent::Kind::kJoined,
+                 .worker = members_.at(worker.incarnation)});
+    }
+  }
+
   void Remove(MemberEvent::Kind kind, const v1::WorkerDeparture& departure) {
     if (gone_.contains(Incarnation{departure.reporter()})) return;
     const Incarnation incarnation{departure.incarnation()};
-    gone_.insert(incarnation);
+    if (!gone_.insert(incarnation).second) return;
+    // Also if this worker was declared lost before it had joined.
+    WorkerInfo worker = self_;
     auto it = members_.find(incarnation);
-    if (it == members_.end()) return;
-    const WorkerInfo worker = std::move(it->second);
-    members_.erase(it);
+    if (it != members_.end()) {
+      worker = std::move(it->second);
+      members_.erase(it);
+    } else if (incarnation != self_.incarnation) {
+      return;
+    }
     on_event_({.kind = kind, .worker = worker, .reason = departure.reason()});
   }
 
@@ -228,6 +253,10 @@ class Membership::State : public std::enable_shared_from_this<State> {
     absl::flat_hash_set<Incarnation> looked_at;
     int fresh = 0;
     for (const WorkerInfo& worker : Successors()) {
+      // A member that comes between does not save one that is suspected.
+      if (fresh == kFreshLeases && !suspects_.contains(worker.incarnation)) {
+        continue;
+      }
       ASSIGN_OR_RETURN(const std::string count,
                        log_.ReadLease(worker.incarnation));
       looked_at.insert(worker.incarnation);
@@ -238,12 +267,18 @@ class Membership::State : public std::enable_shared_from_this<State> {
             worker.incarnation, self_.incarnation,
             absl::StrCat("did not renew its lease for ",
                          absl::FormatDuration(liveness_.silent_limit)))));
-      } else if (age <= 2 * liveness_.heartbeat_interval &&
-                 ++fresh == kFreshLeases) {
-        break;
+      }
+      if (age <= 2 * liveness_.heartbeat_interval) {
+        suspects_.erase(worker.incarnation);
+        if (fresh < kFreshLeases) ++fresh;
+      } else {
+        suspects_.insert(worker.incarnation);
       }
     }
     leases_.Keep(looked_at);
+    absl::erase_if(suspects_, [&](Incarnation suspect) {
+      return !looked_at.contains(suspect);
+    });
     return absl::OkStatus();
   }
 
@@ -267,6 +302,10 @@ class Membership::State : public std::enable_shared_from_this<State> {
   std::optional<async::MonotonicTime> hole_since_;
   absl::flat_hash_map<Incarnation, WorkerInfo> members_;
   absl::flat_hash_set<Incarnation> gone_;
+  // Until the event that this worker joined was read.
+  bool in_past_ = true;
+  // Members whose leases stood still when last looked at.
+  absl::flat_hash_set<Incarnation> suspects_;
 
   async::Mutex mutex_;
   bool stopped_ ABSL_GUARDED_BY(mutex_) = false;

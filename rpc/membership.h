@@ -23,8 +23,9 @@ namespace hawser::rpc {
 // 1. reads new events of the log, and reports them;
 // 2. renews its own lease;
 // 3. looks at the leases of the members after it, in the order of ranks, up to
-//    the second that is fresh, and declares lost, by an event, whose lease
-//    stood still for `silent_limit`.
+//    the second that is fresh, and of those that it found standing still
+//    before, and declares lost, by an event, whose lease stood still for
+//    `silent_limit`.
 //
 // So every member is watched by others, also by none that ever talked to it,
 // and a round costs a constant number of small reads and one write per worker,
@@ -34,6 +35,11 @@ namespace hawser::rpc {
 //
 // What a worker says that was declared lost before, is void: of two that
 // accuse each other one stays, the same in all eyes.
+//
+// A worker begins with the members that there are when it joins, each reported
+// as joined, by rank; from then on all report the same events. Of those that
+// went before it reports that they did, for they may be known from elsewhere,
+// but not that they joined.
 //
 // Thread-safe.
 class Membership {

@@ -80,6 +80,32 @@ TEST_F(MembershipTest, AllSeeTheSameEventsInTheSameOrder) {
   EXPECT_EQ(events_[2], events_[0]);
 }
 
+TEST_F(MembershipTest, ThoseThatWentBeforeDoNotJoinInTheEyesOfANewcomer) {
+  for (int rank = 0; rank < 4; ++rank) Join(rank);
+  ASSERT_THAT(log_.Append(LeftEvent(Worker(1).incarnation)), IsOk());
+  ASSERT_THAT(log_.Append(LostEvent(Worker(3).incarnation,
+                                    Worker(0).incarnation, "test")),
+              IsOk());
+  members_[1].reset();
+  members_[3].reset();
+  Join(4);
+  EXPECT_THAT(events_[4], ElementsAre("left w1", "lost w3", "joined w0",
+                                      "joined w2", "joined w4"));
+  ASSERT_THAT(log_.Append(LeftEvent(Worker(2).incarnation)), IsOk());
+  members_[2].reset();
+  Advance(absl::Seconds(1));
+  EXPECT_EQ(events_[4].back(), "left w2");
+  EXPECT_EQ(events_[4].size(), 6u);
+}
+
+TEST_F(MembershipTest, WorkerThatIsLostBeforeItJoinedLearnsIt) {
+  ASSERT_THAT(log_.Append(LostEvent(Worker(0).incarnation,
+                                    Worker(1).incarnation, "was replaced")),
+              IsOk());
+  Join(0);
+  EXPECT_THAT(events_[0], ElementsAre("lost w0"));
+}
+
 TEST_F(MembershipTest, LapsedLeaseIsLostWithinThreeAndAHalfSecondsOnce) {
   for (int rank = 0; rank < 4; ++rank) Join(rank);
   Advance(absl::Seconds(30));
@@ -101,6 +127,17 @@ TEST_F(MembershipTest, WorkersThatDieTogetherAreAllLost) {
   for (int rank : {1, 2, 3, 4, 5}) members_[rank].reset();
   Advance(absl::Seconds(7));
   for (int rank : {0, 6}) EXPECT_EQ(events_[rank].size(), 12u);
+}
+
+// Its watcher goes on although two fresh members have come between them.
+TEST_F(MembershipTest, SuspectIsLostInTimeThoughOthersCome) {
+  for (int rank : {0, 3}) Join(rank);
+  Advance(absl::Seconds(5));
+  members_[3].reset();
+  Advance(absl::Seconds(2));
+  for (int rank : {1, 2}) Join(rank);
+  Advance(absl::Milliseconds(1600));
+  EXPECT_THAT(events_[0], IsSupersetOf({"lost w3"}));
 }
 
 TEST_F(MembershipTest, OfTwoThatAccuseEachOtherOneStays) {

@@ -8,19 +8,37 @@
 namespace hawser::rpc {
 
 std::shared_ptr<Peer> PeerTable::Insert(std::shared_ptr<Peer> peer) {
+  return Add(std::move(peer), /*announce=*/false);
+}
+
+std::shared_ptr<Peer> PeerTable::Announce(std::shared_ptr<Peer> peer) {
+  return Add(std::move(peer), /*announce=*/true);
+}
+
+std::shared_ptr<Peer> PeerTable::Add(std::shared_ptr<Peer> peer,
+                                     bool announce) {
   // Destroyed after the lock is released.
   std::vector<std::shared_ptr<Peer>> dropped;
   async::MutexLock lock(&mutex_);
   const auto [known, is_new] =
-      by_incarnation_.try_emplace(peer->info().incarnation, peer);
+      by_incarnation_.try_emplace(peer->info().incarnation, Known{peer});
   if (!is_new) {
     dropped.push_back(std::move(peer));
-    peer = known->second;
+    peer = known->second.peer;
   }
-  dropped.push_back(std::exchange(by_name_[peer->info().name], peer));
-  dropped.push_back(std::exchange(by_id_[peer->info().id], peer));
+  if (announce) known->second.announced = true;
+  for (std::shared_ptr<Peer>* place :
+       {&by_name_[peer->info().name], &by_id_[peer->info().id]}) {
+    if (announce && *place != nullptr && *place != peer) {
+      const auto holder = by_incarnation_.find((*place)->info().incarnation);
+      if (holder != by_incarnation_.end() && !holder->second.announced) {
+        continue;
+      }
+    }
+    dropped.push_back(std::exchange(*place, peer));
+  }
   absl::erase_if(by_incarnation_, [&](const auto& entry) {
-    const std::shared_ptr<Peer>& other = entry.second;
+    const std::shared_ptr<Peer>& other = entry.second.peer;
     if (!other->lost() || by_name_[other->info().name] == other) return false;
     dropped.push_back(other);
     return true;
@@ -32,7 +50,7 @@ std::shared_ptr<Peer> PeerTable::FindByIncarnation(
     Incarnation incarnation) const {
   async::MutexLock lock(&mutex_);
   auto it = by_incarnation_.find(incarnation);
-  return it == by_incarnation_.end() ? nullptr : it->second;
+  return it == by_incarnation_.end() ? nullptr : it->second.peer;
 }
 
 std::shared_ptr<Peer> PeerTable::FindByName(std::string_view name) const {

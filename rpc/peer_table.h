@@ -24,6 +24,11 @@ class PeerTable {
   // incarnation is known, to the one known. Returns the one that has them.
   std::shared_ptr<Peer> Insert(std::shared_ptr<Peer> peer);
 
+  // The same for one that joined, by the events of the membership, which come
+  // in order but late: it does not take a name or rank from one that was
+  // inserted and is not announced yet, for that joined after it.
+  std::shared_ptr<Peer> Announce(std::shared_ptr<Peer> peer);
+
   // Null if it is not known; a WorkerInfo finds its own incarnation only.
   std::shared_ptr<Peer> Find(const Destination& destination) const;
   std::shared_ptr<Peer> FindByName(std::string_view name) const;
@@ -34,12 +39,19 @@ class PeerTable {
   std::vector<std::shared_ptr<Peer>> All() const;
 
  private:
+  struct Known {
+    std::shared_ptr<Peer> peer;
+    bool announced = false;
+  };
+
+  std::shared_ptr<Peer> Add(std::shared_ptr<Peer> peer, bool announce);
+
   mutable async::Mutex mutex_;
   absl::flat_hash_map<std::string, std::shared_ptr<Peer>> by_name_
       ABSL_GUARDED_BY(mutex_);
   absl::flat_hash_map<WorkerId, std::shared_ptr<Peer>> by_id_
       ABSL_GUARDED_BY(mutex_);
-  absl::flat_hash_map<Incarnation, std::shared_ptr<Peer>> by_incarnation_
+  absl::flat_hash_map<Incarnation, Known> by_incarnation_
       ABSL_GUARDED_BY(mutex_);
 };
 

@@ -77,6 +77,22 @@ TEST_F(PeerTableTest, ReplacedPeersAreForgottenOnceTheyAreLost) {
   EXPECT_NE(table_.FindByIncarnation(Incarnation{8}), nullptr);
 }
 
+// The events are behind the store, where a worker was found that restarted.
+TEST_F(PeerTableTest, LateNewsDoesNotTakeTheNameOfOneThatCameAfter) {
+  const std::shared_ptr<Peer> first = table_.Announce(Make(3, 7));
+  EXPECT_EQ(table_.Find("w3"), first);
+  const std::shared_ptr<Peer> third = table_.Insert(Make(3, 9));
+  EXPECT_EQ(table_.Find("w3"), third);
+  const std::shared_ptr<Peer> second = table_.Announce(Make(3, 8));
+  EXPECT_EQ(table_.Find("w3"), third);
+  EXPECT_EQ(table_.Find(WorkerId(3)), third);
+  EXPECT_EQ(table_.FindByIncarnation(Incarnation{8}), second);
+  EXPECT_EQ(table_.Announce(Make(3, 9)), third);
+  const std::shared_ptr<Peer> fourth = table_.Announce(Make(3, 10));
+  EXPECT_EQ(table_.Find("w3"), fourth);
+  EXPECT_EQ(table_.Find(WorkerId(3)), fourth);
+}
+
 TEST_F(PeerTableTest, LostPeerGivesItsLoss) {
   const std::shared_ptr<Peer> peer = Make(3, 7);
   absl::StatusOr<std::shared_ptr<Connection>> connection = peer->connection();

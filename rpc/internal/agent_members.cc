@@ -57,7 +57,7 @@ void Agent::Impl::MakeMembership() {
 void Agent::Impl::OnMemberEvent(const MemberEvent& event) {
   const WorkerInfo& worker = event.worker;
   if (event.kind == MemberEvent::Kind::kJoined) {
-    if (!IsLost(worker)) AddPeer(worker);
+    if (!IsLost(worker)) peers_.Announce(MakePeer(worker));
   } else if (worker.incarnation == self_.incarnation) {
     if (event.kind == MemberEvent::Kind::kLost) OnDeclaredLost(event.reason);
   } else {
