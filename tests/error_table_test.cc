@@ -11,6 +11,7 @@
 #include <string>
 #include <tuple>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -193,13 +194,18 @@ class ErrorTableTest
   // Ends w2 without a word, and waits until the workers before it know.
   void AwaitLossOfTarget() {
     absl::Notification known[2];
+    std::vector<rpc::MemberWatch> watches;
     for (int i = 0; i < 2; ++i) {
-      job_.agent(i).WatchMembers([&known, i](const rpc::MemberEvent& event) {
-        if (event.kind == rpc::MemberEvent::Kind::kLost) known[i].Notify();
-      });
+      watches.push_back(job_.agent(i).WatchMembers(
+          [&known, i](const rpc::MemberEvent& event) {
+            if (event.kind == rpc::MemberEvent::Kind::kLost) known[i].Notify();
+          }));
     }
     ASSERT_THAT(job_.agent(2).Shutdown(/*graceful=*/false), IsOk());
-    for (absl::Notification& lost : known) lost.WaitForNotification();
+    for (int i = 0; i < 2; ++i) {
+      known[i].WaitForNotification();
+      job_.agent(i).UnwatchMembers(watches[i]);
+    }
   }
 
   async::Promise<int64_t> held_;
