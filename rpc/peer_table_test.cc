@@ -43,6 +43,8 @@ TEST_F(PeerTableTest, FindsByNameIdAndInfo) {
   EXPECT_EQ(table_.Find(peer->info()), peer);
   EXPECT_EQ(table_.Find("w4"), nullptr);
   EXPECT_EQ(table_.Find(Make(3, 8)->info()), nullptr);
+  EXPECT_EQ(table_.FindByIncarnation(Incarnation{7}), peer);
+  EXPECT_EQ(table_.FindByIncarnation(Incarnation{8}), nullptr);
 }
 
 TEST_F(PeerTableTest, LaterIncarnationTakesThePlace) {
@@ -53,6 +55,7 @@ TEST_F(PeerTableTest, LaterIncarnationTakesThePlace) {
   EXPECT_EQ(table_.Find("w3"), later);
   ASSERT_EQ(table_.All().size(), 2u);
   EXPECT_EQ(table_.All()[1], later);
+  EXPECT_EQ(table_.FindByIncarnation(Incarnation{8}), later);
 }
 
 // News of an earlier incarnation may come late.

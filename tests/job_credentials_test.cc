@@ -130,11 +130,19 @@ TEST_F(JobCredentialsTest, RevokedWorkersAreRefused) {
   keeper.credentials.crl_directory = authority_.crl_directory();
   auto first = Worker::Start(std::move(keeper));
   ASSERT_THAT(first, IsOk());
-  WorkerOptions revoked = OptionsOf(1);
-  authority_.Revoke("worker1");
-  EXPECT_THAT(CallOfFirst(std::move(revoked)),
-              StatusIs(absl::StatusCode::kUnauthenticated,
-                       HasSubstr("hawser://default/worker1")));
+  // One after the other while worker 0 runs.
+  for (int rank : {1, 2}) {
+    const std::string name = absl::StrCat("worker", rank);
+    EXPECT_THAT(CallOfFirst(OptionsOf(rank)), IsOk());
+    WorkerOptions revoked = OptionsOf(rank);
+    authority_.Revoke(name);
+    EXPECT_THAT(CallOfFirst(std::move(revoked)),
+                StatusIs(absl::StatusCode::kUnauthenticated,
+                         AllOf(HasSubstr("hawser://default/" + name),
+                               HasSubstr("revoked"))));
+    // Issued anew.
+    EXPECT_THAT(CallOfFirst(OptionsOf(rank)), IsOk());
+  }
 }
 
 // Whoever took the address of the worker that is wanted.
@@ -315,6 +323,18 @@ std::vector<std::string> MethodsOfWorkers() {
        v1::CreateOptimizerRequest::descriptor()});
 }
 
+// A message of `source`; the header is the same field of all.
+v1::CallRequest RequestFor(const rpc::WorkerInfo& destination,
+                           const std::string& source) {
+  v1::CallRequest request;
+  v1::RequestHeader& header = *request.mutable_header();
+  header.set_job("default");
+  header.set_source(source);
+  header.set_destination(destination.name);
+  header.set_destination_incarnation(rpc::ToNumber(destination.incarnation));
+  return request;
+}
+
 TEST_F(JobCredentialsTest, EveryMethodWantsTheToken) {
   WorkerOptions keeper = OptionsOf(0);
   keeper.store = nullptr;
@@ -348,14 +368,8 @@ TEST_F(JobCredentialsTest, NoMethodTakesAMessageInAnothersName) {
       net::Credentials::Create(OptionsOf(1).credentials, std::nullopt);
   ASSERT_THAT(credentials, IsOk());
   RawClient client(*credentials, (*first)->agent().info().address);
-  // The header is the same field of every message.
-  v1::CallRequest request;
-  v1::RequestHeader& header = *request.mutable_header();
-  header.set_job("default");
-  header.set_source("worker2");
-  header.set_destination("worker0");
-  header.set_destination_incarnation(
-      rpc::ToNumber((*first)->agent().info().incarnation));
+  const v1::CallRequest request =
+      RequestFor((*first)->agent().info(), "worker2");
   for (const std::string& path : MethodsOfWorkers()) {
     EXPECT_THAT(client.Call(path, request.SerializeAsString()),
                 StatusIs(absl::StatusCode::kUnauthenticated,
@@ -363,6 +377,29 @@ TEST_F(JobCredentialsTest, NoMethodTakesAMessageInAnothersName) {
                                HasSubstr("hawser://default/worker2"))))
         << path;
   }
+}
+
+TEST_F(JobCredentialsTest, NoMessageIsOfAnothersIncarnation) {
+  auto first = Worker::Start(OptionsOf(0));
+  ASSERT_THAT(first, IsOk());
+  auto second = Worker::Start(OptionsOf(2));
+  ASSERT_THAT(second, IsOk());
+  // It knows the other then.
+  EXPECT_THAT((*first)->agent().Sync("worker2", kTwice, 4), IsOkAndHolds(8));
+  const auto credentials =
+      net::Credentials::Create(OptionsOf(1).credentials, std::nullopt);
+  ASSERT_THAT(credentials, IsOk());
+  RawClient client(*credentials, (*first)->agent().info().address);
+  v1::CallRequest request = RequestFor((*first)->agent().info(), "worker1");
+  request.mutable_header()->set_source_incarnation(
+      rpc::ToNumber((*second)->agent().info().incarnation));
+  for (const std::string& path : MethodsOfWorkers()) {
+    EXPECT_THAT(client.Call(path, request.SerializeAsString()),
+                StatusIs(absl::StatusCode::kUnauthenticated,
+                         AllOf(HasSubstr("worker1"), HasSubstr("worker2"))))
+        << path;
+  }
+  EXPECT_THAT((*second)->agent().Sync("worker0", kTwice, 4), IsOkAndHolds(8));
 }
 
 }  // namespace

@@ -38,8 +38,22 @@ absl::Status Agent::Impl::SourceIsLost(const ServedCall& call) const {
                                 " was declared lost and must start anew")));
 }
 
+// Streams, references and counts of messages are kept by incarnation.
+absl::StatusOr<std::shared_ptr<Peer>> Agent::Impl::SenderOf(
+    const RequestHeader& header) {
+  std::shared_ptr<Peer> sender =
+      peers_.FindByIncarnation(header.source_incarnation);
+  if (sender != nullptr && sender->info().name != header.source) {
+    return absl::UnauthenticatedError(absl::StrCat(
+        "the message says it is from ", Quote(header.source),
+        ", but its incarnation is that of ", ToString(sender->info())));
+  }
+  return sender;
+}
+
 absl::Status Agent::Impl::CheckSource(ServedCall& call,
-                                      const RequestHeader& header) {
+                                      const RequestHeader& header,
+                                      std::shared_ptr<Peer> sender) {
   if (absl::Status status = ValidateWorkerName(header.source); !status.ok()) {
     return absl::InvalidArgumentError(
         absl::StrCat("the sender's name is not valid: ", status.message()));
@@ -49,13 +63,11 @@ absl::Status Agent::Impl::CheckSource(ServedCall& call,
                  .incarnation = header.source_incarnation,
                  .address = ""};
   if (IsLost(call.source)) return SourceIsLost(call);
-  std::shared_ptr<Peer> peer =
-      peers_.FindByIncarnation(header.source_incarnation);
-  if (peer != nullptr && peer->info().name == header.source) {
-    call.source = peer->info();
-    if (peer->lost()) return SourceIsLost(call);
-    peer->SetHeard(clock_->Now());
-    Watch(peer);
+  if (sender != nullptr) {
+    call.source = sender->info();
+    if (sender->lost()) return SourceIsLost(call);
+    sender->SetHeard(clock_->Now());
+    Watch(sender);
     return absl::OkStatus();
   }
   LearnAbout(call.source);
@@ -115,6 +127,7 @@ absl::Status Agent::Impl::Admit(ServedCall& call, bool user_call) {
         net::CheckClaim(*caller, {.job = std::string(header.job),
                                   .worker = std::string(header.source)}));
   }
+  ASSIGN_OR_RETURN(std::shared_ptr<Peer> sender, SenderOf(header));
   call.source.incarnation = header.source_incarnation;
   call.call_id = header.call_id;
   // What the sender did before is forgotten then, also whether this is a copy.
@@ -132,7 +145,7 @@ absl::Status Agent::Impl::Admit(ServedCall& call, bool user_call) {
         " stood still for longer than its lease and does not know yet whether "
         "it was declared lost"));
   }
-  RETURN_IF_ERROR(CheckSource(call, header));
+  RETURN_IF_ERROR(CheckSource(call, header, std::move(sender)));
   call.autograd = std::move(header.autograd);
   return absl::OkStatus();
 }

@@ -206,7 +206,11 @@ class Agent::Impl {
   // --- agent_admission.cc
   absl::Status Admit(ServedCall& call, bool user_call);
   void Refuse(ServedCall& call, absl::Status status, bool at_most_once);
-  absl::Status CheckSource(ServedCall& call, const RequestHeader& header);
+  // The worker that sent a message, if it is known. kUnauthenticated if the
+  // incarnation is known to be of a worker of another name.
+  absl::StatusOr<std::shared_ptr<Peer>> SenderOf(const RequestHeader& header);
+  absl::Status CheckSource(ServedCall& call, const RequestHeader& header,
+                           std::shared_ptr<Peer> sender);
   absl::Status SourceIsLost(const ServedCall& call) const;
   // `status` with the detail that the call may have run.
   absl::Status MaybeApplied(const ServedCall& call, absl::Status status) const;
