@@ -2,6 +2,7 @@
 
 #include <cxxabi.h>
 
+#include <algorithm>
 #include <exception>
 
 #include "absl/strings/str_cat.h"
@@ -45,6 +46,19 @@ absl::StatusOr<const RegisteredFunction*> FunctionRegistry::Find(
         " but registered as ", it->second->signature()));
   }
   return it->second.get();
+}
+
+std::vector<const RegisteredFunction*> FunctionRegistry::All() const {
+  std::vector<const RegisteredFunction*> all;
+  {
+    async::MutexLock lock(&mutex_);
+    for (const auto& [name, function] : functions_) {
+      all.push_back(function.get());
+    }
+  }
+  std::sort(all.begin(), all.end(),
+            [](const auto* a, const auto* b) { return a->name() < b->name(); });
+  return all;
 }
 
 namespace internal {

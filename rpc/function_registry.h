@@ -10,6 +10,7 @@
 #include <tuple>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
@@ -118,6 +119,8 @@ class FunctionRegistry {
   // kUnimplemented names the function; kInvalidArgument both signatures.
   absl::StatusOr<const RegisteredFunction*> Find(
       std::string_view name, std::string_view signature) const;
+  // All, by name.
+  std::vector<const RegisteredFunction*> All() const;
 
  private:
   absl::Status Add(std::unique_ptr<const RegisteredFunction> function);

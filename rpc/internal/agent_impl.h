@@ -142,6 +142,7 @@ class Agent::Impl {
   // --- agent_lifecycle.cc
   absl::Status CheckOptions() const;
   absl::Status StartServices();
+  async::Future<RawMessage> ListFunctions() const;
   absl::Status JoinJob();
   std::shared_ptr<Peer> AddPeer(const WorkerInfo& worker);
   std::shared_ptr<Peer> MakePeer(const WorkerInfo& worker);

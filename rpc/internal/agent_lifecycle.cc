@@ -15,6 +15,7 @@ namespace {
 
 constexpr char kCallMethod[] = "hawser.v1.WorkerService.Call";
 constexpr char kHeartbeatMethod[] = "hawser.v1.WorkerService.Heartbeat";
+constexpr char kListFunctionsMethod[] = "hawser.v1.WorkerService.ListFunctions";
 
 absl::Status MissingOption(absl::string_view name) {
   return absl::InvalidArgumentError(
@@ -95,7 +96,21 @@ absl::Status Agent::Impl::CheckOptions() const {
   return absl::OkStatus();
 }
 
+async::Future<RawMessage> Agent::Impl::ListFunctions() const {
+  v1::ListFunctionsReply reply;
+  for (const RegisteredFunction* function : options_.registry->All()) {
+    v1::FunctionDescription& description = *reply.add_functions();
+    description.set_name(function->name());
+    description.set_signature(function->signature());
+  }
+  return async::MakeReadyFuture<RawMessage>(
+      RawMessage{reply.SerializeAsString(), {}});
+}
+
 absl::Status Agent::Impl::StartServices() {
+  RETURN_IF_ERROR(methods_.Add(
+      kListFunctionsMethod,
+      [this](const MethodCall&, RawMessage) { return ListFunctions(); }, {}));
   RETURN_IF_ERROR(methods_.Add(kHeartbeatMethod,
                                [](const MethodCall&, RawMessage) {
                                  return async::MakeReadyFuture<RawMessage>(
