@@ -12,6 +12,7 @@
 #include "absl/time/time.h"
 #include "async/clock.h"
 #include "async/executor.h"
+#include "rpc/call_quota.h"
 #include "rpc/service.h"
 #include "rpc/transport.h"
 
@@ -71,6 +72,8 @@ struct AgentOptions {
   // How long a graceful shutdown waits for them.
   absl::Duration shutdown_timeout = absl::Minutes(5);
   LivenessOptions liveness;
+  // What peers may have this worker do at once.
+  CallLimits limits;
 
   // Threads for registered functions; blocked ones are not counted.
   int num_threads = 16;

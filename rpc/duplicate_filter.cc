@@ -5,8 +5,20 @@ namespace hawser::rpc {
 bool DuplicateFilter::FirstSeen(Incarnation sender, uint64_t number) {
   async::MutexLock lock(&mutex_);
   std::unique_ptr<Window>& slot = windows_[sender];
-  if (slot == nullptr) slot = std::make_unique<Window>();
-  Window& window = *slot;
+  Window* known = slot.get();
+  if (known == nullptr) {
+    slot = std::make_unique<Window>();
+    known = slot.get();
+    order_.push_front(sender);
+    known->place = order_.begin();
+    if (order_.size() > kMaxSenders) {
+      windows_.erase(order_.back());
+      order_.pop_back();
+    }
+  } else if (known->place != order_.begin()) {
+    order_.splice(order_.begin(), order_, known->place);
+  }
+  Window& window = *known;
   if (number > window.highest) {
     if (number - window.highest >= kWindow) {
       window.seen.reset();
@@ -28,7 +40,10 @@ bool DuplicateFilter::FirstSeen(Incarnation sender, uint64_t number) {
 
 void DuplicateFilter::Forget(Incarnation sender) {
   async::MutexLock lock(&mutex_);
-  windows_.erase(sender);
+  auto it = windows_.find(sender);
+  if (it == windows_.end()) return;
+  order_.erase(it->second->place);
+  windows_.erase(it);
 }
 
 }  // namespace hawser::rpc

@@ -6,6 +6,7 @@
 #include <bitset>
 #include <cstddef>
 #include <cstdint>
+#include <list>
 #include <memory>
 
 #include "absl/base/thread_annotations.h"
@@ -18,10 +19,13 @@ namespace hawser::rpc {
 // Recognises repeated requests by the sender's incarnation and its count of
 // requests. Remembers the last kWindow numbers of each sender; older ones count
 // as seen, because accepting one twice is worse than losing one that was
-// overtaken by so many. Thread-safe.
+// overtaken by so many. Of more than kMaxSenders it forgets the one that has
+// been silent for longest: whoever invents senders gets no more memory than
+// 128 MiB. Thread-safe.
 class DuplicateFilter {
  public:
   static constexpr uint64_t kWindow = 65536;
+  static constexpr size_t kMaxSenders = 16384;
 
   // True the first time. `number` counts from 1.
   bool FirstSeen(Incarnation sender, uint64_t number);
@@ -32,6 +36,7 @@ class DuplicateFilter {
  private:
   struct Window {
     uint64_t highest = 0;
+    std::list<Incarnation>::iterator place;
     // Bit n % kWindow stands for n, for the last kWindow numbers.
     std::bitset<kWindow> seen;
   };
@@ -39,6 +44,8 @@ class DuplicateFilter {
   async::Mutex mutex_;
   absl::flat_hash_map<Incarnation, std::unique_ptr<Window>> windows_
       ABSL_GUARDED_BY(mutex_);
+  // The one heard of last is first.
+  std::list<Incarnation> order_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace hawser::rpc

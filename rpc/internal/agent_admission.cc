@@ -12,6 +12,9 @@
 namespace hawser::rpc {
 namespace {
 
+// Lookups of unknown senders at once.
+constexpr size_t kMaxStrangers = 1024;
+
 // What a peer sent as a name, fit for a message.
 std::string Quote(std::string_view text) {
   constexpr size_t kMaxShown = 160;
@@ -77,7 +80,11 @@ absl::Status Agent::Impl::CheckSource(ServedCall& call,
 void Agent::Impl::LearnAbout(const WorkerInfo& worker) {
   {
     async::MutexLock lock(&mutex_);
-    if (!strangers_.insert(worker.incarnation).second) return;
+    // Those beyond are looked up when they call again.
+    if (strangers_.size() >= kMaxStrangers ||
+        !strangers_.insert(worker.incarnation).second) {
+      return;
+    }
   }
   Post(*executor_, [this, worker] {
     absl::StatusOr<std::optional<WorkerInfo>> found =
@@ -104,9 +111,11 @@ void Agent::Impl::Refuse(ServedCall& call, absl::Status status,
 }
 
 // Refuses what is not meant for this worker, before anything of it is used.
-absl::Status Agent::Impl::Admit(ServedCall& call, bool user_call) {
-  ASSIGN_OR_RETURN(call.message,
-                   IncomingMessage::Parse(call.incoming().TakeRequest()));
+absl::Status Agent::Impl::Admit(ServedCall& call, bool user_call,
+                                CallQuota* quota) {
+  Payload request = call.incoming().TakeRequest();
+  const size_t request_bytes = request.size();
+  ASSIGN_OR_RETURN(call.message, IncomingMessage::Parse(std::move(request)));
   ASSIGN_OR_RETURN(RequestHeader header, call.message->ParseRequestHeader());
   if (header.job != options_.job) {
     return absl::FailedPreconditionError(
@@ -146,6 +155,10 @@ absl::Status Agent::Impl::Admit(ServedCall& call, bool user_call) {
         "it was declared lost"));
   }
   RETURN_IF_ERROR(CheckSource(call, header, std::move(sender)));
+  if (quota != nullptr) {
+    ASSIGN_OR_RETURN(call.ticket,
+                     quota->Admit(call.source.name, request_bytes));
+  }
   call.autograd = std::move(header.autograd);
   return absl::OkStatus();
 }

@@ -205,7 +205,8 @@ class Agent::Impl {
   void EndClientCall();
 
   // --- agent_admission.cc
-  absl::Status Admit(ServedCall& call, bool user_call);
+  // Counts the call with `quota`, unless null.
+  absl::Status Admit(ServedCall& call, bool user_call, CallQuota* quota);
   void Refuse(ServedCall& call, absl::Status status, bool at_most_once);
   // The worker that sent a message, if it is known. kUnauthenticated if the
   // incarnation is known to be of a worker of another name.
@@ -244,6 +245,10 @@ class Agent::Impl {
   std::unique_ptr<async::ThreadPool> own_pool_;
   async::Clock* clock_;
   async::Executor* executor_;
+  // Of calls of functions, and of those of services that do not end where they
+  // arrive.
+  const std::shared_ptr<CallQuota> user_quota_;
+  const std::shared_ptr<CallQuota> method_quota_;
   Rendezvous rendezvous_;
   MembershipLog membership_log_;
 

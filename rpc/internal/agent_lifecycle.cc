@@ -44,6 +44,8 @@ Agent::Impl::Impl(Agent* agent, AgentOptions options)
               : nullptr),
       clock_(own_clock_ != nullptr ? own_clock_.get() : options_.clock),
       executor_(own_pool_ != nullptr ? own_pool_.get() : options_.executor),
+      user_quota_(CallQuota::Create(options_.limits)),
+      method_quota_(CallQuota::Create(options_.limits)),
       rendezvous_(options_.store, options_.job),
       membership_log_(options_.store, options_.job),
       watches_(std::make_unique<MemberWatches>(executor_)) {
@@ -85,6 +87,7 @@ absl::Status Agent::Impl::CheckOptions() const {
     return absl::InvalidArgumentError(
         "AgentOptions::num_threads must be positive");
   }
+  RETURN_IF_ERROR(Validate(options_.limits));
   const LivenessOptions& liveness = options_.liveness;
   if (liveness.heartbeat_interval <= absl::ZeroDuration() ||
       liveness.silent_limit <= liveness.heartbeat_interval ||

@@ -102,7 +102,8 @@ void Agent::Impl::OnUserCall(std::unique_ptr<IncomingCall> incoming) {
   if (!pass) return;
   InsideScope inside(this);
   auto call = std::make_shared<ServedCall>(shared_, std::move(incoming));
-  if (absl::Status status = Admit(*call, /*user_call=*/true); !status.ok()) {
+  if (absl::Status status = Admit(*call, /*user_call=*/true, user_quota_.get());
+      !status.ok()) {
     Refuse(*call, std::move(status), /*at_most_once=*/true);
     return;
   }
@@ -163,6 +164,7 @@ void Agent::Impl::RunUserCall(const std::shared_ptr<ServedCall>& call,
   std::vector<async::Future<void>> prerequisites = decoder.TakePrerequisites();
   // The request's bytes are not needed any more.
   call->message.reset();
+  call->ticket.ReleaseBytes();
   auto done = [this, shared = shared_,
                call](absl::StatusOr<RetainedValue> result) {
     Gate::Pass pass(&shared->gate);
@@ -243,7 +245,11 @@ void Agent::Impl::OnMethodCall(const Method& method,
   if (!pass) return;
   InsideScope inside(this);
   auto call = std::make_shared<ServedCall>(shared_, std::move(incoming));
-  if (absl::Status status = Admit(*call, /*user_call=*/false); !status.ok()) {
+  // What ends where it arrives takes up nothing; heartbeats must get through.
+  const bool counted = method.options.executor != MethodExecutor::kInline;
+  if (absl::Status status = Admit(*call, /*user_call=*/false,
+                                  counted ? method_quota_.get() : nullptr);
+      !status.ok()) {
     Refuse(*call, std::move(status), method.definition.at_most_once);
     return;
   }
@@ -268,6 +274,7 @@ void Agent::Impl::RunMethod(const std::shared_ptr<ServedCall>& call,
   }
   RawMessage raw{std::string(call->message->body()), std::move(request->first)};
   call->message.reset();
+  call->ticket.ReleaseBytes();
   const MethodCall info{.peer = call->source,
                         .deadline = call->incoming().deadline(),
                         .cancellation = call->incoming().cancellation()};

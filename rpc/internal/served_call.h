@@ -8,6 +8,7 @@
 #include <optional>
 #include <utility>
 
+#include "rpc/call_quota.h"
 #include "rpc/internal/agent_impl.h"
 #include "rpc/message_codec.h"
 #include "rpc/message_hook.h"
@@ -40,6 +41,8 @@ class Agent::Impl::ServedCall {
   std::optional<AutogradMetadata> autograd;
   // Until the arguments are read.
   std::optional<IncomingMessage> message;
+  // What the call takes of the sender's share.
+  CallQuota::Ticket ticket;
 
  private:
   const std::shared_ptr<Shared> shared_;
