@@ -8,9 +8,11 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <chrono>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -78,7 +80,8 @@ class DescriptorExhaustionTest : public testing::Test {
     address_ = *address;
     ASSERT_TRUE(
         absl::SimpleAtoi(address_.substr(address_.rfind(':') + 1), &port_));
-    ASSERT_THAT(Echo("before"), IsOkAndHolds("before"));
+    before_ = *client_.Connect({.address = address_});
+    ASSERT_THAT(Echo(*before_, "before"), IsOkAndHolds("before"));
     // Low, so that all of them can be held.
     ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &limit_), 0);
     rlimit low = limit_;
@@ -91,11 +94,14 @@ class DescriptorExhaustionTest : public testing::Test {
   // Calls over a new connection.
   absl::StatusOr<std::string> Echo(std::string text) {
     GrpcTransport client({.same_host = false});
-    std::shared_ptr<Connection> connection =
-        *client.Connect({.address = address_});
+    return Echo(*client.Connect({.address = address_}).value(),
+                std::move(text));
+  }
+  static absl::StatusOr<std::string> Echo(Connection& connection,
+                                          std::string text) {
     async::Promise<std::string> promise;
     async::Future<std::string> future = promise.future();
-    connection->Call(
+    connection.Call(
         "/t.T/Echo", Payload(std::move(text)),
         std::chrono::steady_clock::now() + std::chrono::seconds(5),
         [promise = std::move(promise)](absl::StatusOr<Payload> reply) mutable {
@@ -108,11 +114,14 @@ class DescriptorExhaustionTest : public testing::Test {
     return future.Wait();
   }
 
-  // A connection over which nothing is sent; -1 without descriptors. As the
-  // next one, without assertions: UBSan's checks of these want descriptors as
-  // well.
+  // A connection over which nothing is sent. As the next one, without
+  // assertions: UBSan's checks of these want descriptors as well.
   int ConnectRaw() const {
-    const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    int fd = -1;
+    // accept() takes a descriptor for a moment also where nobody waits.
+    do {
+      fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    } while (fd < 0 && errno == EMFILE);
     sockaddr_in to{};
     to.sin_family = AF_INET;
     to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
@@ -132,6 +141,10 @@ class DescriptorExhaustionTest : public testing::Test {
 
   rlimit limit_{};
   std::unique_ptr<GrpcTransport> server_;
+  GrpcTransport client_{{.same_host = false}};
+  // Open for as long as the test lasts: gRPC closes connections, and so gives
+  // descriptors back, at times of its own.
+  std::shared_ptr<Connection> before_;
   std::string address_;
   int port_ = 0;
 };
