@@ -40,6 +40,8 @@ class GrpcLimitsTest : public testing::Test {
  protected:
   // Serves "/t.T/Echo", and "/t.T/Hold", whose calls are kept.
   void Serve(GrpcTransportOptions options) {
+    // What comes over the socket is what is tested here.
+    options.same_host = false;
     server_ = std::make_unique<GrpcTransport>(options);
     absl::StatusOr<std::string> address = server_->Listen(
         "127.0.0.1:0", {{.path = "/t.T/Echo",
