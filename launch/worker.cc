@@ -232,7 +232,8 @@ absl::StatusOr<std::unique_ptr<Worker>> Worker::Start(WorkerOptions options) {
           ? std::move(options.transport)
           : std::make_unique<rpc::GrpcTransport>(rpc::GrpcTransportOptions{
                 .credentials = credentials,
-                .allow_insecure_network = options.allow_insecure_network});
+                .allow_insecure_network = options.allow_insecure_network,
+                .limits = options.server_limits});
   agent.bind_address = options.bind_address;
   agent.advertise_address = options.advertise_address;
   agent.registry = options.registry != nullptr ? options.registry
@@ -242,6 +243,7 @@ absl::StatusOr<std::unique_ptr<Worker>> Worker::Start(WorkerOptions options) {
   agent.shutdown_timeout = options.join_timeout;
   agent.num_threads = options.num_threads;
   agent.liveness = options.liveness;
+  agent.limits = options.call_limits;
   agent.services.push_back(std::make_unique<rpc::StreamService>());
   rref::RRefOptions references;
   references.wait_for_users = options.world_size.has_value();

@@ -13,7 +13,9 @@
 #include "net/credentials.h"
 #include "rpc/agent.h"
 #include "rpc/agent_options.h"
+#include "rpc/call_quota.h"
 #include "rpc/function_registry.h"
+#include "rpc/grpc/limits.h"
 #include "rpc/service.h"
 #include "rpc/transport.h"
 #include "store/store.h"
@@ -75,6 +77,10 @@ struct WorkerOptions {
   // Threads for registered functions; blocked ones are not counted.
   int num_threads = 16;
   rpc::LivenessOptions liveness = {};
+  // What peers may have this worker do at once, and its server hold; the latter
+  // unless `transport` is the user's.
+  rpc::CallLimits call_limits = {};
+  rpc::GrpcLimits server_limits = {};
   // What is attached besides references, distributed autograd and optimizers,
   // such as one that hears of lost workers.
   std::vector<std::unique_ptr<rpc::Service>> services = {};

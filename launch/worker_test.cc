@@ -238,6 +238,19 @@ TEST_F(WorkerTest, JobRunsUnderTlsAndTokenAndRefusesOthers) {
   EXPECT_THAT((*keeper)->Shutdown(), IsOk());
 }
 
+TEST_F(WorkerTest, LimitsReachTheAgentAndItsServer) {
+  EXPECT_THAT(
+      Worker::Start(
+          {.rank = 0, .master_port = 0, .call_limits = {.max_calls = 0}}),
+      StatusIs(absl::StatusCode::kInvalidArgument,
+               testing::HasSubstr("max_calls")));
+  EXPECT_THAT(Worker::Start({.rank = 0,
+                             .master_port = 0,
+                             .server_limits = {.max_metadata_bytes = 0}}),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       testing::HasSubstr("max_metadata_bytes")));
+}
+
 TEST_F(WorkerTest, MissingAndWrongSettingsAreNamed) {
   EXPECT_THAT(Worker::Start({}), StatusIs(absl::StatusCode::kInvalidArgument,
                                           testing::HasSubstr("RANK")));
