@@ -1,21 +1,37 @@
 #include "cli/run.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "CLI/App.hpp"
 #include "CLI/Config.hpp"
 #include "CLI/Formatter.hpp"
-#include "absl/strings/str_replace.h"
+#include "absl/strings/ascii.h"
+#include "cli/call.h"
 #include "cli/certs.h"
 #include "cli/command.h"
+#include "cli/health.h"
+#include "cli/list.h"
+#include "cli/printable.h"
 
 namespace hawser::cli {
 namespace {
 
 // In the order in which help shows them.
 constexpr AddCommand kCommands[] = {
+    &AddCall,
+    &AddList,
+    &AddHealth,
     &AddCerts,
 };
+
+// CLI11 takes "[1, 2]" for two arguments, and "-1" for a flag. They are values
+// in JSON, which does not mind a space before them.
+std::string AsValue(const std::string& argument) {
+  const bool is_negative = argument.size() > 1 && argument[0] == '-' &&
+                           absl::ascii_isdigit(argument[1]);
+  return is_negative || argument.starts_with("[") ? " " + argument : argument;
+}
 
 }  // namespace
 
@@ -41,17 +57,17 @@ int Run(const std::vector<std::string>& arguments, std::ostream& out,
   hawser.require_subcommand(1);
   for (const AddCommand add : kCommands) add(hawser, context);
   // It takes them from the back.
-  std::vector<std::string> reversed(arguments.rbegin(), arguments.rend());
+  std::vector<std::string> reversed;
+  std::transform(arguments.rbegin(), arguments.rend(),
+                 std::back_inserter(reversed), &AsValue);
   try {
     hawser.parse(std::move(reversed));
   } catch (const CLI::ParseError& error) {
     return hawser.exit(error, out, err) == 0 ? 0 : 1;
   }
   if (!context.outcome.ok()) {
-    err << "hawser: "
-        << absl::StrReplaceAll(absl::string_view(context.outcome.message()),
-                               {{"\n", " "}})
-        << "\n";
+    const absl::string_view message = context.outcome.message();
+    err << "hawser: " << Printable({message.data(), message.size()}) << "\n";
   }
   return ExitCode(context.outcome);
 }

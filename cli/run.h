@@ -12,7 +12,8 @@
 namespace hawser::cli {
 
 // Runs the subcommand that `arguments`, those after the program's name, name.
-// Results and help go to `out`, an error in one line to `err`. Returns the
+// Results and help go to `out`, an error in one
+// line to `err`, without control characters. Returns the
 // process's exit code: ExitCode's, or 1 where the arguments are wrong.
 int Run(const std::vector<std::string>& arguments, std::ostream& out,
         std::ostream& err);

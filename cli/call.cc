@@ -1,0 +1,103 @@
+#include "cli/call.h"
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "async/status_macros.h"
+#include "cli/job_access.h"
+#include "cli/json_value.h"
+#include "cli/signature.h"
+#include "cli/worker_client.h"
+#include "nlohmann/json.hpp"
+
+namespace hawser::cli {
+namespace {
+
+using nlohmann::json;
+
+// Of arguments: what a worker reads too.
+constexpr int kMaxDepth = 64;
+
+struct CallFlags {
+  JobFlags job;
+  std::string worker;
+  std::string function;
+  std::vector<std::string> arguments;
+};
+
+absl::StatusOr<v1::CallRequest> MakeRequest(const CallFlags& flags,
+                                            const std::string& signature) {
+  if (signature.starts_with("stream ")) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "function '", flags.function,
+        "' writes a stream, which cannot be called here: ", signature));
+  }
+  ASSIGN_OR_RETURN(const Signature types, ParseSignature(signature));
+  if (types.parameters.size() != flags.arguments.size()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("function '", flags.function, "' is ", signature,
+                     ", but there are ", flags.arguments.size(), " arguments"));
+  }
+  v1::CallRequest request;
+  request.set_function(flags.function);
+  request.set_signature(signature);
+  for (size_t i = 0; i < flags.arguments.size(); ++i) {
+    bool too_deep = false;
+    const json value = json::parse(
+        flags.arguments[i],
+        [&](int depth, json::parse_event_t, const json&) {
+          too_deep = too_deep || depth > kMaxDepth;
+          return !too_deep;
+        },
+        /*allow_exceptions=*/false);
+    if (too_deep) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "argument ", i + 1, " is nested more than ", kMaxDepth, " deep"));
+    }
+    if (value.is_discarded()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("argument ", i + 1, " is not JSON: ", flags.arguments[i],
+                       " (a string wants quotes of its own: '\"text\"')"));
+    }
+    RETURN_IF_ERROR(AddArgument(value, types.parameters[i], request));
+  }
+  return request;
+}
+
+absl::Status Call(const CallFlags& flags, std::ostream& out) {
+  ASSIGN_OR_RETURN(const auto credentials, CredentialsOf(flags.job));
+  ASSIGN_OR_RETURN(const rpc::WorkerInfo worker,
+                   FindMember(flags.job, credentials, flags.worker));
+  WorkerClient client(worker, flags.job.job, CallerName(flags.job), credentials,
+                      flags.job.timeout());
+  ASSIGN_OR_RETURN(const std::string signature,
+                   client.SignatureOf(flags.function));
+  ASSIGN_OR_RETURN(v1::CallRequest request, MakeRequest(flags, signature));
+  ASSIGN_OR_RETURN(const v1::CallReply reply, client.Call(std::move(request)));
+  ASSIGN_OR_RETURN(const json result, ResultOf(reply));
+  out << result.dump(-1, ' ', false, json::error_handler_t::replace) << "\n";
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+void AddCall(CLI::App& hawser, CommandContext& context) {
+  CLI::App* call = hawser.add_subcommand(
+      "call",
+      "Call a function of a worker and print its result as JSON. The call is "
+      "made once.");
+  auto flags = std::make_shared<CallFlags>();
+  call->add_option("WORKER", flags->worker, "The worker's name.")->required();
+  call->add_option("FUNCTION", flags->function, "The function's name.")
+      ->required();
+  call->add_option("ARGUMENT", flags->arguments,
+                   "One per parameter, in JSON (docs/cli.md).");
+  AddJobFlags(*call, flags->job);
+  call->callback(
+      [flags, &context] { context.outcome = Call(*flags, context.out); });
+}
+
+}  // namespace hawser::cli

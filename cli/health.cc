@@ -1,0 +1,121 @@
+#include "cli/health.h"
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "async/status_macros.h"
+#include "cli/job_access.h"
+#include "grpcpp/client_context.h"
+#include "net/peer_verification.h"
+#include "nlohmann/json.hpp"
+#include "rpc/grpc/status.h"
+#include "src/proto/grpc/health/v1/health.grpc.pb.h"
+
+namespace hawser::cli {
+namespace {
+
+using ::grpc::health::v1::HealthCheckRequest;
+using ::grpc::health::v1::HealthCheckResponse;
+
+struct HealthFlags {
+  JobFlags job;
+  std::vector<std::string> addresses;
+  std::string service;
+  bool as_json = false;
+};
+
+struct Server {
+  std::string name;
+  std::string address;
+  // What its certificate must say; any of the job, if empty.
+  std::string worker;
+};
+
+absl::StatusOr<std::vector<Server>> ServersOf(
+    const HealthFlags& flags,
+    const std::shared_ptr<const net::Credentials>& credentials) {
+  std::vector<Server> servers;
+  for (const std::string& address : flags.addresses) {
+    servers.push_back({address, address, ""});
+  }
+  if (!servers.empty()) return servers;
+  ASSIGN_OR_RETURN(const std::vector<rpc::WorkerInfo> members,
+                   MembersOf(flags.job, credentials));
+  for (const rpc::WorkerInfo& member : members) {
+    servers.push_back({member.name, member.address, member.name});
+  }
+  return servers;
+}
+
+// "SERVING", or what else; or why nothing is known.
+absl::StatusOr<std::string> Ask(
+    const Server& server, const HealthFlags& flags,
+    std::shared_ptr<const net::Credentials> credentials) {
+  const net::PeerVerification verification(std::move(credentials),
+                                           server.worker);
+  auto stub = ::grpc::health::v1::Health::NewStub(
+      verification.CreateChannel(server.address, ChannelArgumentsForJobs()));
+  grpc::ClientContext context;
+  context.set_deadline(absl::ToChronoTime(absl::Now() + flags.job.timeout()));
+  HealthCheckRequest request;
+  request.set_service(flags.service);
+  HealthCheckResponse response;
+  RETURN_IF_ERROR(verification.Explain(
+      rpc::FromGrpcStatus(stub->Check(&context, request, &response))));
+  return HealthCheckResponse::ServingStatus_Name(response.status());
+}
+
+absl::Status Health(const HealthFlags& flags, std::ostream& out) {
+  ASSIGN_OR_RETURN(const auto credentials, CredentialsOf(flags.job));
+  ASSIGN_OR_RETURN(const std::vector<Server> servers,
+                   ServersOf(flags, credentials));
+  absl::Status first_error;
+  nlohmann::json list = nlohmann::json::array();
+  for (const Server& server : servers) {
+    const absl::StatusOr<std::string> answer = Ask(server, flags, credentials);
+    const std::string shown = answer.value_or("UNKNOWN");
+    if (!flags.as_json) out << server.name << " " << shown << "\n";
+    nlohmann::json& entry = list.emplace_back(nlohmann::json{
+        {"name", server.name}, {"address", server.address}, {"status", shown}});
+    if (!answer.ok()) {
+      entry["error"] = std::string(answer.status().message());
+      first_error.Update(
+          absl::Status(answer.status().code(),
+                       absl::StrCat(server.name, " at ", server.address, ": ",
+                                    answer.status().message())));
+    } else if (shown != "SERVING") {
+      first_error.Update(
+          absl::UnavailableError(absl::StrCat(server.name, " is ", shown)));
+    }
+  }
+  if (flags.as_json) {
+    out << list.dump(2, ' ', false, nlohmann::json::error_handler_t::replace)
+        << "\n";
+  }
+  return first_error;
+}
+
+}  // namespace
+
+void AddHealth(CLI::App& hawser, CommandContext& context) {
+  CLI::App* health = hawser.add_subcommand(
+      "health",
+      "Ask servers whether they take calls (grpc.health.v1): those at the "
+      "addresses, or all workers of the job. Ends with 0 if all do.");
+  auto flags = std::make_shared<HealthFlags>();
+  health->add_option("ADDRESS", flags->addresses,
+                     "HOST:PORT or unix:/PATH of workers or stores.");
+  health->add_option("--service", flags->service,
+                     "One of the server's services, such as hawser.v1.Store; "
+                     "the server as a whole, if not given.");
+  health->add_flag("--json", flags->as_json, "Print a list of JSON objects.");
+  AddJobFlags(*health, flags->job);
+  health->callback(
+      [flags, &context] { context.outcome = Health(*flags, context.out); });
+}
+
+}  // namespace hawser::cli

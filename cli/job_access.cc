@@ -1,0 +1,102 @@
+#include "cli/job_access.h"
+
+#include <filesystem>
+#include <optional>
+#include <utility>
+
+#include "CLI/Validators.hpp"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "async/status_macros.h"
+#include "grpc/compression.h"
+#include "grpc/grpc.h"
+#include "rpc/member_list.h"
+#include "store/open_store.h"
+
+namespace hawser::cli {
+
+void AddJobFlags(CLI::App& command, JobFlags& flags) {
+  command
+      .add_option("--init", flags.init_url,
+                  "URL of the job's store, such as tcp://HOST:PORT.")
+      ->envname("HAWSER_INIT")
+      ->capture_default_str();
+  command.add_option("--job", flags.job, "The job's name.")
+      ->capture_default_str();
+  command.add_option(
+      "--tls-dir", flags.tls_dir,
+      "What `hawser certs issue` made; if not given, the environment "
+      "(HAWSER_TLS_CERT, ...) says which files, or there is no TLS.");
+  command.add_option("--as", flags.as,
+                     "The name to call under, which must be the "
+                     "certificate's; the last part of --tls-dir, if not "
+                     "given.");
+  command
+      .add_option("--timeout", flags.timeout_s, "In seconds, for each step.")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+}
+
+std::string CallerName(const JobFlags& flags) {
+  if (!flags.as.empty()) return flags.as;
+  if (flags.tls_dir.empty()) return "hawser-cli";
+  const std::filesystem::path directory = flags.tls_dir;
+  return (directory.has_filename() ? directory : directory.parent_path())
+      .filename();
+}
+
+absl::StatusOr<std::shared_ptr<const net::Credentials>> CredentialsOf(
+    const JobFlags& flags) {
+  net::CredentialsOptions options;
+  if (!flags.tls_dir.empty()) {
+    const std::filesystem::path directory = flags.tls_dir;
+    options.certificate_path = directory / "worker.crt";
+    options.key_path = directory / "worker.key";
+    options.ca_path = directory / "ca.crt";
+    if (std::filesystem::exists(directory / "token")) {
+      options.token_path = directory / "token";
+    }
+  }
+  return net::Credentials::Create(net::WithEnvironment(std::move(options)),
+                                  std::nullopt);
+}
+
+absl::StatusOr<std::vector<rpc::WorkerInfo>> MembersOf(
+    const JobFlags& flags,
+    const std::shared_ptr<const net::Credentials>& credentials) {
+  ASSIGN_OR_RETURN(
+      const std::unique_ptr<store::Store> store,
+      store::OpenStore(flags.init_url, {.timeout = flags.timeout(),
+                                        .credentials = credentials}));
+  return rpc::ListMembers(store.get(), flags.job);
+}
+
+absl::StatusOr<rpc::WorkerInfo> FindMember(
+    const JobFlags& flags,
+    const std::shared_ptr<const net::Credentials>& credentials,
+    const std::string& name) {
+  ASSIGN_OR_RETURN(const std::vector<rpc::WorkerInfo> members,
+                   MembersOf(flags, credentials));
+  for (const rpc::WorkerInfo& member : members) {
+    if (member.name == name) return member;
+  }
+  return absl::NotFoundError(absl::StrCat(
+      "job '", flags.job, "' has no worker '", name, "', but ",
+      absl::StrJoin(members, ", ",
+                    [](std::string* text, const rpc::WorkerInfo& member) {
+                      absl::StrAppend(text, "'", member.name, "'");
+                    })));
+}
+
+grpc::ChannelArguments ChannelArgumentsForJobs() {
+  grpc::ChannelArguments arguments;
+  arguments.SetMaxReceiveMessageSize(-1);
+  arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
+  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+  arguments.SetInt(GRPC_COMPRESSION_CHANNEL_ENABLED_ALGORITHMS_BITSET,
+                   1 << GRPC_COMPRESS_NONE);
+  arguments.SetInt(GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0);
+  return arguments;
+}
+
+}  // namespace hawser::cli

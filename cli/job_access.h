@@ -1,0 +1,57 @@
+// How subcommands reach a running job.
+
+#ifndef HAWSER_CLI_JOB_ACCESS_H_
+#define HAWSER_CLI_JOB_ACCESS_H_
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "CLI/App.hpp"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "grpcpp/support/channel_arguments.h"
+#include "net/credentials.h"
+#include "rpc/types.h"
+#include "store/store.h"
+
+namespace hawser::cli {
+
+struct JobFlags {
+  std::string init_url = "env://";
+  std::string job = "default";
+  std::string tls_dir = {};
+  // The name under which to call; empty: the last part of `tls_dir`, or
+  // "hawser-cli" without.
+  std::string as = {};
+  double timeout_s = 10;
+
+  absl::Duration timeout() const { return absl::Seconds(timeout_s); }
+};
+
+// The name to call under.
+std::string CallerName(const JobFlags& flags);
+
+void AddJobFlags(CLI::App& command, JobFlags& flags);
+
+// Proofs to servers and of them, from the flags or the environment.
+absl::StatusOr<std::shared_ptr<const net::Credentials>> CredentialsOf(
+    const JobFlags& flags);
+
+// The job's members, by rank. Errors of the store and of rpc::ListMembers.
+absl::StatusOr<std::vector<rpc::WorkerInfo>> MembersOf(
+    const JobFlags& flags,
+    const std::shared_ptr<const net::Credentials>& credentials);
+// The one of that name; kNotFound names those there are.
+absl::StatusOr<rpc::WorkerInfo> FindMember(
+    const JobFlags& flags,
+    const std::shared_ptr<const net::Credentials>& credentials,
+    const std::string& name);
+
+// For channels to a job's servers: nothing is sent twice, decompressed, or sent
+// through a proxy, and replies are as long as the server lets them be.
+grpc::ChannelArguments ChannelArgumentsForJobs();
+
+}  // namespace hawser::cli
+
+#endif  // HAWSER_CLI_JOB_ACCESS_H_

@@ -1,0 +1,236 @@
+// `hawser list`, `call` and `health` on a job in this process.
+
+#include <cstdint>
+#include <memory>
+#include <sstream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "async/status_matchers.h"
+#include "cli/run.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "launch/worker.h"
+#include "net/test_credentials.h"
+#include "nlohmann/json.hpp"
+#include "rpc/function.h"
+#include "rpc/function_registry.h"
+#include "tensor/ops/elementwise.h"
+#include "tensor/tensor.h"
+
+namespace hawser::cli {
+namespace {
+
+using ::hawser::async::IsOk;
+using ::nlohmann::json;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+inline constexpr rpc::Function<Tensor(Tensor, Tensor)> kAdd{"cli.Add"};
+inline constexpr rpc::Function<std::string(std::string, int64_t)> kRepeat{
+    "cli.Repeat"};
+inline constexpr rpc::Function<void(std::string)> kFail{"cli.Fail"};
+
+struct Outcome {
+  int exit_code;
+  std::string out;
+  std::string err;
+};
+
+class JobCommandsTest : public testing::Test {
+ protected:
+  JobCommandsTest() {
+    EXPECT_THAT(registry_.Register(kAdd,
+                                   [](const Tensor& a, const Tensor& b) {
+                                     return tensor::Add(a, b);
+                                   }),
+                IsOk());
+    EXPECT_THAT(registry_.Register(kRepeat,
+                                   [](const std::string& text, int64_t times) {
+                                     std::string all;
+                                     for (int64_t i = 0; i < times; ++i)
+                                       all += text;
+                                     return all;
+                                   }),
+                IsOk());
+    EXPECT_THAT(registry_.Register(kFail,
+                                   [](const std::string& text) {
+                                     return absl::DataLossError(text);
+                                   }),
+                IsOk());
+  }
+
+  // Workers "w0" and "w1".
+  void Start(net::TestAuthority* authority = nullptr) {
+    for (int rank = 0; rank < 2; ++rank) {
+      const std::string name = absl::StrCat("w", rank);
+      launch::WorkerOptions options;
+      options.name = name;
+      options.rank = rank;
+      if (rank == 1) options.roles = {"ps", "evaluator"};
+      options.registry = &registry_;
+      options.master_port = rank == 0 ? 0 : master_port_;
+      if (authority != nullptr) options.credentials = authority->Issue(name);
+      auto worker = launch::Worker::Start(std::move(options));
+      ASSERT_THAT(worker, IsOk());
+      workers_.push_back(*std::move(worker));
+      master_ = workers_[0]->master();
+      master_port_ = std::stoi(master_.substr(master_.rfind(':') + 1));
+    }
+  }
+
+  Outcome Hawser(std::vector<std::string> arguments) {
+    if (!master_.empty()) {
+      arguments.insert(arguments.begin() + 1,
+                       {"--init", absl::StrCat("tcp://", master_)});
+    }
+    std::ostringstream out;
+    std::ostringstream err;
+    const int exit_code = cli::Run(arguments, out, err);
+    return {exit_code, out.str(), err.str()};
+  }
+
+  rpc::FunctionRegistry registry_;
+  std::string master_;
+  int master_port_ = 0;
+  std::vector<std::unique_ptr<launch::Worker>> workers_;
+};
+
+TEST_F(JobCommandsTest, ListShowsWorkersAsTheyComeAndGo) {
+  Start();
+  const Outcome both = Hawser({"list", "--json"});
+  ASSERT_EQ(both.exit_code, 0) << both.err;
+  const json list = json::parse(both.out);
+  ASSERT_EQ(list.size(), 2u);
+  EXPECT_EQ(list[0]["name"], "w0");
+  EXPECT_EQ(list[1]["rank"], 1);
+  EXPECT_EQ(list[0]["roles"], json::array());
+  EXPECT_EQ(list[1]["roles"], json({"ps", "evaluator"}));
+  EXPECT_EQ(list[1]["address"], workers_[1]->agent().info().address);
+  EXPECT_EQ(list[1]["incarnation"],
+            rpc::ToString(workers_[1]->agent().info().incarnation));
+
+  ASSERT_THAT(workers_[1]->Shutdown(), IsOk());
+  const Outcome one = Hawser({"list"});
+  EXPECT_EQ(one.exit_code, 0) << one.err;
+  EXPECT_THAT(one.out, AllOf(HasSubstr("name"), HasSubstr("w0 ")));
+  EXPECT_THAT(one.out, testing::Not(HasSubstr("w1")));
+}
+
+TEST_F(JobCommandsTest, ListShowsTheFunctionsOfAWorker) {
+  Start();
+  const Outcome outcome = Hawser({"list", "w1"});
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out,
+              AllOf(HasSubstr("cli.Add     Tensor(Tensor, Tensor)"),
+                    HasSubstr("cli.Fail    void(string)"),
+                    HasSubstr("cli.Repeat  string(string, int64)")));
+}
+
+TEST_F(JobCommandsTest, CallPrintsTheResult) {
+  Start();
+  const Outcome added =
+      Hawser({"call", "w1", "cli.Add", "[[1, 2]]", "[[10, 20]]"});
+  EXPECT_EQ(added.out,
+            "{\"data\":[11.0,22.0],\"dtype\":\"f32\",\"shape\":[1,2]}\n")
+      << added.err;
+  EXPECT_EQ(Hawser({"call", "w1", "cli.Repeat", "\"a\"", "-1"}).out, "\"\"\n");
+  const Outcome repeated = Hawser({"call", "w0", "cli.Repeat", "\"ab\"", "2"});
+  EXPECT_EQ(repeated.out, "\"abab\"\n");
+  EXPECT_EQ(repeated.exit_code, 0);
+  EXPECT_EQ(repeated.err, "");
+}
+
+TEST_F(JobCommandsTest, CallSaysWhatIsWrong) {
+  Start();
+  const struct {
+    std::vector<std::string> arguments;
+    int exit_code;
+    const char* error;
+  } kCases[] = {
+      {{"w2", "cli.Add"}, 2, "no worker 'w2', but 'w0', 'w1'"},
+      {{"w1", "cli.None"}, 2, "no function 'cli.None'"},
+      {{"w1", "cli.Repeat", "\"a\""}, 1, "string(string, int64)"},
+      {{"w1", "cli.Repeat", "a", "1"}, 1, "argument 1 is not JSON"},
+      {{"w1", "cli.Repeat", "1", "1"}, 1, "argument 1 wants string"},
+      {{"w1", "cli.Fail", "\"the text\""}, 2, "the text"},
+      {{"w1", "cli.Fail", "\"a\\u001b[2J\""}, 2, "a\\x1b[2J"},
+      {{"--job", "other", "w1", "cli.Add"}, 2, "has joined job 'other'"},
+      {{"w1", "cli.Repeat", std::string(100'000, '['), "1"}, 1, "64 deep"},
+      {{"w1"}, 1, "FUNCTION"},
+  };
+  for (const auto& [arguments, exit_code, error] : kCases) {
+    std::vector<std::string> all = {"call"};
+    all.insert(all.end(), arguments.begin(), arguments.end());
+    const Outcome outcome = Hawser(all);
+    EXPECT_EQ(outcome.exit_code, exit_code) << outcome.err;
+    EXPECT_THAT(outcome.err, HasSubstr(error));
+    EXPECT_EQ(outcome.out, "");
+  }
+}
+
+TEST_F(JobCommandsTest, HealthAsksAllWorkersOrAddresses) {
+  Start();
+  const Outcome all = Hawser({"health"});
+  EXPECT_EQ(all.exit_code, 0) << all.err;
+  EXPECT_EQ(all.out, "w0 SERVING\nw1 SERVING\n");
+  const Outcome store =
+      Hawser({"health", master_, "--service", "hawser.v1.Store"});
+  EXPECT_EQ(store.exit_code, 0) << store.err;
+  EXPECT_EQ(store.out, absl::StrCat(master_, " SERVING\n"));
+  const Outcome none = Hawser({"health", master_, "--service", "none"});
+  EXPECT_EQ(none.exit_code, 2);
+  EXPECT_THAT(none.err, HasSubstr("no such service"));
+  const std::string gone = workers_[1]->agent().info().address;
+  ASSERT_THAT(workers_[1]->Shutdown(), IsOk());
+  const Outcome stopped = Hawser({"health", master_, gone});
+  EXPECT_EQ(stopped.exit_code, 3);
+  EXPECT_THAT(stopped.out, AllOf(HasSubstr(absl::StrCat(master_, " SERVING")),
+                                 HasSubstr(absl::StrCat(gone, " UNKNOWN"))));
+  const Outcome as_json = Hawser({"health", "--json", master_, gone});
+  EXPECT_EQ(as_json.exit_code, 3);
+  const json list = json::parse(as_json.out);
+  EXPECT_EQ(list[0]["status"], "SERVING");
+  EXPECT_FALSE(list[0].contains("error"));
+  EXPECT_EQ(list[1]["address"], gone);
+  EXPECT_EQ(list[1]["status"], "UNKNOWN");
+  EXPECT_NE(list[1]["error"], "");
+}
+
+TEST_F(JobCommandsTest, AJobWithTlsIsReachedWithACertificateOnly) {
+  net::TestAuthority authority;
+  Start(&authority);
+  const net::CredentialsOptions own = authority.Issue("operator");
+  const auto with_tls = [&](std::vector<std::string> arguments) {
+    for (const auto& [name, path] :
+         {std::pair{"HAWSER_TLS_CERT", own.certificate_path},
+          std::pair{"HAWSER_TLS_KEY", own.key_path},
+          std::pair{"HAWSER_TLS_CA", own.ca_path},
+          std::pair{"HAWSER_TOKEN_FILE", own.token_path}}) {
+      if (!path.empty()) setenv(name, path.c_str(), 1);
+    }
+    const Outcome outcome = Hawser(std::move(arguments));
+    for (const char* name : {"HAWSER_TLS_CERT", "HAWSER_TLS_KEY",
+                             "HAWSER_TLS_CA", "HAWSER_TOKEN_FILE"}) {
+      unsetenv(name);
+    }
+    return outcome;
+  };
+  const Outcome called =
+      with_tls({"call", "--as", "operator", "w1", "cli.Repeat", "\"a\"", "3"});
+  EXPECT_EQ(called.out, "\"aaa\"\n") << called.err;
+  const Outcome health = with_tls({"health"});
+  EXPECT_EQ(health.out, "w0 SERVING\nw1 SERVING\n") << health.err;
+  // Under another name than its own.
+  const Outcome other =
+      with_tls({"call", "--as", "w0", "w1", "cli.Repeat", "\"a\"", "3"});
+  EXPECT_EQ(other.exit_code, 2);
+  EXPECT_THAT(other.err, HasSubstr("operator"));
+  EXPECT_NE(Hawser({"list", "--timeout", "2"}).exit_code, 0);
+}
+
+}  // namespace
+}  // namespace hawser::cli

@@ -1,0 +1,37 @@
+// Arguments and results of remote functions as JSON.
+//
+//   bool, string          true, "text"
+//   integers, floats      1, 2.5; "nan", "inf", "-inf"
+//   bytes                 {"base64": "..."}
+//   list<T>, tuple<...>   [...]
+//   optional<T>           null, or the value
+//   map<string, T>        {"key": value}; other maps: [[key, value], ...]
+//   Tensor                {"dtype": "f32", "shape": [2, 1], "data": [1, 2]};
+//                         null if undefined. Also, for f32, [[1], [2]] or 1.
+//   protobuf messages     {"message": "full.Name", "base64": "..."}
+
+#ifndef HAWSER_CLI_JSON_VALUE_H_
+#define HAWSER_CLI_JSON_VALUE_H_
+
+#include <string_view>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "cli/signature.h"
+#include "nlohmann/json.hpp"
+#include "proto/rpc.pb.h"
+
+namespace hawser::cli {
+
+// Adds `json` to the arguments of `request`, as a value of `type`.
+// kInvalidArgument names the place in `json` that does not fit.
+absl::Status AddArgument(const nlohmann::json& json, const TypeName& type,
+                         v1::CallRequest& request);
+
+// The result of a call; null if it has none. kInternal if the reply, which is
+// not trusted, contradicts itself.
+absl::StatusOr<nlohmann::json> ResultOf(const v1::CallReply& reply);
+
+}  // namespace hawser::cli
+
+#endif  // HAWSER_CLI_JSON_VALUE_H_

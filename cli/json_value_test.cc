@@ -1,0 +1,170 @@
+#include "cli/json_value.h"
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "async/status_matchers.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "nlohmann/json.hpp"
+#include "proto/rpc.pb.h"
+
+namespace hawser::cli {
+namespace {
+
+using ::hawser::async::IsOk;
+using ::hawser::async::StatusIs;
+using ::nlohmann::json;
+using ::testing::HasSubstr;
+
+// What the argument `text` of type `type` reads when it comes back.
+absl::StatusOr<std::string> RoundTrip(const std::string& text,
+                                      const std::string& type) {
+  v1::CallRequest request;
+  const absl::Status status =
+      AddArgument(json::parse(text),
+                  ParseSignature("void(" + type + ")")->parameters[0], request);
+  if (!status.ok()) return status;
+  v1::CallReply reply;
+  *reply.mutable_results() = request.arguments();
+  *reply.mutable_tensors() = request.tensors();
+  *reply.mutable_tensor_data() = request.tensor_data();
+  const absl::StatusOr<json> result = ResultOf(reply);
+  if (!result.ok()) return result.status();
+  return result->dump();
+}
+
+TEST(JsonValueTest, ValuesOfEachTypeComeBack) {
+  const struct {
+    const char* type;
+    const char* text;
+  } kCases[] = {
+      {"bool", "true"},
+      {"int64", "-9223372036854775808"},
+      {"uint64", "18446744073709551615"},
+      {"int8", "-3"},
+      {"double", "2.5"},
+      {"float", "\"nan\""},
+      {"double", "\"-inf\""},
+      {"string", "\"t\\u00e9xt\""},
+      {"string", "{\"base64\":\"/wA=\"}"},
+      {"list<int64>", "[-1,2]"},
+      {"list<uint8>", "[1,2]"},
+      {"list<double>", "[1.5,\"inf\"]"},
+      {"list<string>", "[\"a\",\"b\"]"},
+      {"list<list<int64>>", "[[1],[]]"},
+      {"tuple<int64, string>", "[1,\"a\"]"},
+      {"map<string, int64>", "{\"a\":1,\"b\":2}"},
+      {"map<int64, string>", "[[1,\"a\"],[2,\"b\"]]"},
+      {"optional<int64>", "null"},
+      {"optional<int64>", "3"},
+      {"Tensor", "null"},
+      {"Tensor", "{\"data\":[1.0,2.0],\"dtype\":\"f64\",\"shape\":[2,1]}"},
+      {"Tensor", "{\"data\":[-1,2],\"dtype\":\"i64\",\"shape\":[2]}"},
+      {"Tensor", "{\"data\":[-1],\"dtype\":\"i32\",\"shape\":[]}"},
+      {"Tensor", "{\"data\":[255],\"dtype\":\"u8\",\"shape\":[1]}"},
+      {"Tensor", "{\"data\":[true,false],\"dtype\":\"bool\",\"shape\":[2]}"},
+      {"Tensor", "{\"data\":[],\"dtype\":\"f32\",\"shape\":[0,3]}"},
+      {"list<Tensor>",
+       "[{\"data\":[1.0],\"dtype\":\"f32\",\"shape\":[]},null]"},
+  };
+  for (const auto& [type, text] : kCases) {
+    EXPECT_EQ(RoundTrip(text, type).value_or("an error"),
+              json::parse(text).dump())
+        << type;
+  }
+}
+
+TEST(JsonValueTest, NestedListsAreTensors) {
+  EXPECT_EQ(RoundTrip("[[1, 2], [3, 4]]", "Tensor").value(),
+            "{\"data\":[1.0,2.0,3.0,4.0],\"dtype\":\"f32\",\"shape\":[2,2]}");
+  EXPECT_EQ(RoundTrip("7", "Tensor").value(),
+            "{\"data\":[7.0],\"dtype\":\"f32\",\"shape\":[]}");
+}
+
+TEST(JsonValueTest, MessagesTravelSerialised) {
+  EXPECT_EQ(RoundTrip("{\"base64\":\"CAE=\"}", "pkg.Type").value(),
+            "{\"base64\":\"CAE=\",\"message\":\"pkg.Type\"}");
+}
+
+TEST(JsonValueTest, WhatDoesNotFitIsNamedWithItsPlace) {
+  const struct {
+    const char* type;
+    const char* text;
+    const char* error;
+  } kCases[] = {
+      {"int64", "1.5", "argument 1 wants int64, not 1.5"},
+      {"int64", "9223372036854775808", "wants int64"},
+      {"uint64", "-1", "wants uint64"},
+      {"bool", "1", "wants bool"},
+      {"string", "1", "wants string"},
+      {"double", "\"x\"", "wants double"},
+      {"list<int64>", "[1, true]", "argument 1[1] wants int64, not true"},
+      {"tuple<int64, int64>", "[1]", "wants tuple<int64, int64>"},
+      {"map<string, bool>", "{\"a\": 1}", "argument 1[\"a\"] wants bool"},
+      {"map<int64, bool>", "[[1]]", "wants map<int64, bool>"},
+      {"pkg.Type", "{}", "base64"},
+      {"RRef<Tensor>", "1", "cannot be given here"},
+      {"Tensor", "[[1], [2, 3]]", "differ in length"},
+      {"Tensor", "[[1], 2]", "not all equally deep"},
+      {"Tensor", "[1, [2]]", "differ in length or depth"},
+      {"Tensor", "[\"x\"]", "cannot hold"},
+      {"Tensor", "{\"dtype\": \"f7\", \"shape\": [], \"data\": [1]}", "f7"},
+      {"Tensor", "{\"dtype\": \"f16\", \"shape\": [1], \"data\": [1]}", "f16"},
+      {"Tensor", "{\"shape\": [2], \"data\": [1]}", "does not fit"},
+      {"Tensor", "{\"shape\": [-1], \"data\": [1]}", "does not fit"},
+      {"Tensor", "{\"dtype\": \"u8\", \"shape\": [1], \"data\": [256]}", "256"},
+      {"Tensor", "{\"shape\": 1, \"data\": [1]}", "both lists"},
+      {"Tensor", "{}", "both lists"},
+  };
+  for (const auto& [type, text, error] : kCases) {
+    EXPECT_THAT(RoundTrip(text, type),
+                StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(error)))
+        << type << " " << text;
+  }
+}
+
+TEST(JsonValueTest, RepliesAreNotTrusted) {
+  v1::CallReply reply;
+  reply.mutable_results()->add_values();
+  EXPECT_THAT(ResultOf(reply), StatusIs(absl::StatusCode::kInternal));
+  reply.mutable_results()->mutable_values(0)->set_tensor_index(0);
+  EXPECT_THAT(ResultOf(reply), StatusIs(absl::StatusCode::kInternal));
+  v1::TensorHeader& header = *reply.add_tensors();
+  EXPECT_THAT(ResultOf(reply), StatusIs(absl::StatusCode::kInternal));
+  std::string& data = *reply.add_tensor_data();
+  EXPECT_THAT(ResultOf(reply), StatusIs(absl::StatusCode::kInternal));
+  header.set_dtype(v1::DTYPE_F32);
+  header.add_dims(int64_t{1} << 62);
+  header.add_dims(8);
+  EXPECT_THAT(ResultOf(reply), StatusIs(absl::StatusCode::kInternal));
+  header.clear_dims();
+  data = "abc";
+  EXPECT_THAT(ResultOf(reply), StatusIs(absl::StatusCode::kInternal));
+  data = "abcd";
+  EXPECT_THAT(ResultOf(reply), IsOk());
+  reply.mutable_results()->add_values()->set_bool_value(true);
+  EXPECT_THAT(ResultOf(reply), StatusIs(absl::StatusCode::kInternal));
+  reply.clear_results();
+  EXPECT_EQ(ResultOf(reply)->dump(), "null");
+}
+
+TEST(JsonValueTest, HalfPrecisionIsShown) {
+  v1::CallReply reply;
+  reply.mutable_results()->add_values()->set_tensor_index(0);
+  reply.add_tensors()->set_dtype(v1::DTYPE_F16);
+  reply.mutable_tensors(0)->add_dims(5);
+  // 1, -2, the smallest, infinity, 65504.
+  reply.add_tensor_data(
+      std::string("\x00\x3c\x00\xc0\x01\x00\x00\x7c\xff\x7b", 10));
+  EXPECT_EQ((*ResultOf(reply))["data"].dump(),
+            "[1.0,-2.0,5.960464477539063e-08,\"inf\",65504.0]");
+  reply.mutable_tensors(0)->set_dtype(v1::DTYPE_BF16);
+  *reply.mutable_tensor_data(0) =
+      std::string("\x80\x3f\x00\xc0\x00\x00\x80\x7f\xc0\x7f", 10);
+  EXPECT_EQ((*ResultOf(reply))["data"].dump(),
+            "[1.0,-2.0,0.0,\"inf\",\"nan\"]");
+}
+
+}  // namespace
+}  // namespace hawser::cli

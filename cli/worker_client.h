@@ -1,0 +1,51 @@
+// Calls a worker's functions by name, as a client that is no member of its job.
+
+#ifndef HAWSER_CLI_WORKER_CLIENT_H_
+#define HAWSER_CLI_WORKER_CLIENT_H_
+
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "grpcpp/client_context.h"
+#include "grpcpp/support/status.h"
+#include "net/credentials.h"
+#include "net/peer_verification.h"
+#include "proto/rpc.grpc.pb.h"
+#include "rpc/types.h"
+
+namespace hawser::cli {
+
+// Each call ends within the timeout. Errors are those of the worker, and
+// kUnavailable naming its address.
+class WorkerClient {
+ public:
+  // `source` is the caller's name.
+  WorkerClient(rpc::WorkerInfo worker, std::string job, std::string source,
+               std::shared_ptr<const net::Credentials> credentials,
+               absl::Duration timeout);
+
+  // By name.
+  absl::StatusOr<v1::ListFunctionsReply> ListFunctions();
+  // The signature of one; kUnimplemented if it has none of that name.
+  absl::StatusOr<std::string> SignatureOf(const std::string& function);
+  // `request` without its header. Not sent twice.
+  absl::StatusOr<v1::CallReply> Call(v1::CallRequest request);
+
+ private:
+  v1::RequestHeader Header() const;
+  std::unique_ptr<grpc::ClientContext> NewContext() const;
+  absl::Status Translate(const grpc::Status& status) const;
+
+  const rpc::WorkerInfo worker_;
+  const std::string job_;
+  const std::string source_;
+  const absl::Duration timeout_;
+  const net::PeerVerification verification_;
+  const std::unique_ptr<v1::WorkerService::Stub> stub_;
+};
+
+}  // namespace hawser::cli
+
+#endif  // HAWSER_CLI_WORKER_CLIENT_H_
