@@ -98,7 +98,7 @@ std::string PeerVerification::Wanted() const {
                          : ToUri({.job = self.job, .worker = worker_});
 }
 
-absl::Status PeerVerification::RefusedByServer(absl::string_view reason) const {
+absl::Status PeerVerification::RefusedByServer(std::string_view reason) const {
   const absl::Status own = credentials_->CheckFiles();
   return absl::UnauthenticatedError(absl::StrCat(
       Wanted(),
@@ -107,7 +107,7 @@ absl::Status PeerVerification::RefusedByServer(absl::string_view reason) const {
       ToUri(credentials_->self()),
       own.ok() ? ": it is not of the CA that the server trusts, or was revoked"
                : absl::StrCat(": ", own.message()),
-      " (", reason, ")"));
+      " (", absl::string_view(reason.data(), reason.size()), ")"));
 }
 
 void PeerVerification::NoteAnswer() const {
@@ -145,7 +145,9 @@ absl::Status PeerVerification::Explain(absl::Status status) const {
                       absl::StrContains(reason, "Connection reset by peer") ||
                       absl::StrContains(reason, "Broken pipe");
   // With TLS 1.3 the server checks this end when this end is through.
-  return closed && state_->accepted ? RefusedByServer(reason) : status;
+  return closed && state_->accepted
+             ? RefusedByServer({reason.data(), reason.size()})
+             : status;
 }
 
 }  // namespace hawser::net

@@ -5,9 +5,9 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "absl/status/status.h"
-#include "absl/strings/string_view.h"
 #include "grpcpp/channel.h"
 #include "grpcpp/support/channel_arguments.h"
 #include "net/credentials.h"
@@ -46,7 +46,7 @@ class PeerVerification {
   struct State;
 
   std::string Wanted() const;
-  absl::Status RefusedByServer(absl::string_view reason) const;
+  absl::Status RefusedByServer(std::string_view reason) const;
 
   const std::shared_ptr<const Credentials> credentials_;
   const std::string worker_;

@@ -182,16 +182,17 @@ class Membership::State : public std::enable_shared_from_this<State> {
   // Those that are there are members from now on.
   void EndPast() {
     in_past_ = false;
-    std::vector<WorkerInfo> members = Successors();
-    members.push_back(self_);
+    std::vector<WorkerInfo> members;
+    for (const auto& [incarnation, worker] : members_) {
+      members.push_back(worker);
+    }
     std::sort(members.begin(), members.end(),
               [](const WorkerInfo& a, const WorkerInfo& b) {
                 return std::pair(a.id, ToNumber(a.incarnation)) <
                        std::pair(b.id, ToNumber(b.incarnation));
               });
     for (const WorkerInfo& worker : members) {
-      on_event_({.kind = MemberEvent::Kind::kJoined,
-                 .worker = members_.at(worker.incarnation)});
+      on_event_({.kind = MemberEvent::Kind::kJoined, .worker = worker});
     }
   }
 
