@@ -23,6 +23,7 @@
 #include "grpcpp/server.h"
 #include "grpcpp/server_builder.h"
 #include "gtest/gtest.h"
+#include "net/test_credentials.h"
 #include "rpc/grpc/raw_http2.h"
 #include "rpc/grpc/transport.h"
 
@@ -273,6 +274,18 @@ TEST_F(GrpcLimitsTest, OthersAreServedDuringAFloodOfHeaders) {
                .payload = std::string(16'000, 'x')});
     ASSERT_THAT(Echo(*other, "x"), IsOkAndHolds("x"));
   }
+}
+
+TEST_F(GrpcLimitsTest, WithTlsNoHttp2IsReadWithoutACertificate) {
+  net::TestAuthority authority;
+  Serve({.credentials = authority.Make("w0")});
+  RawHttp2 peer(address_);
+  // A flood of headers begins like this, and ends here: no settings come, with
+  // which an HTTP/2 server answers.
+  (void)peer.SendPreface();
+  Frame frame;
+  EXPECT_FALSE(peer.Await(FrameType::kSettings, frame));
+  EXPECT_TRUE(peer.AwaitClosed());
 }
 
 TEST_F(GrpcLimitsTest, OthersAreServedDuringAFloodOfResets) {
