@@ -9,8 +9,9 @@ thread_local constinit BlockingObserver* t_observer = nullptr;
 
 }  // namespace
 
-void BlockingObserver::SetForThisThread(BlockingObserver* observer) {
-  t_observer = observer;
+BlockingObserver* BlockingObserver::SetForThisThread(
+    BlockingObserver* observer) {
+  return std::exchange(t_observer, observer);
 }
 
 BlockingRegion::BlockingRegion()

@@ -12,8 +12,9 @@ class BlockingObserver {
   virtual void OnBlock() = 0;
   virtual void OnUnblock() = 0;
 
-  // Makes `observer` that of the calling thread; null for none.
-  static void SetForThisThread(BlockingObserver* observer);
+  // Makes `observer` that of the calling thread; null for none. The one before,
+  // or null.
+  static BlockingObserver* SetForThisThread(BlockingObserver* observer);
 };
 
 // Stands around whatever blocks on work that the thread's own executor may

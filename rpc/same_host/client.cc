@@ -120,7 +120,12 @@ void SameHostClient::OnEnd(const absl::Status& status) {
     calls.swap(calls_);
     deadlines_.clear();
   }
-  for (auto& [id, call] : calls) std::move(call.done)(status);
+  // One may block, and others must not wait for it.
+  for (auto& [id, call] : calls) {
+    loop_.Post([done = std::move(call.done), status]() mutable {
+      std::move(done)(status);
+    });
+  }
 }
 
 async::MonotonicTime SameHostClient::OnTime(async::MonotonicTime now) {
@@ -138,7 +143,10 @@ async::MonotonicTime SameHostClient::OnTime(async::MonotonicTime now) {
   }
   for (const CallId id : due) {
     if (Done done = Abandon(id); done != nullptr) {
-      std::move(done)(absl::DeadlineExceededError("no answer by the deadline"));
+      loop_.Post([done = std::move(done)]() mutable {
+        std::move(done)(
+            absl::DeadlineExceededError("no answer by the deadline"));
+      });
     }
   }
   return next;

@@ -9,6 +9,8 @@
 #include <chrono>
 #include <utility>
 
+#include "async/blocking_region.h"
+
 namespace hawser::rpc {
 namespace {
 
@@ -20,7 +22,8 @@ constexpr int kRoundsPerTurn = 4096;
 constexpr int kRoundsPerLook = 16;
 // How long descriptors and what is due wait while there is enough to poll.
 constexpr absl::Duration kAttention = absl::Milliseconds(1);
-constexpr int kMaxEvents = 16;
+// More would wait for the first, which may block.
+constexpr int kMaxEvents = 1;
 
 void Relax() {
 #if defined(__x86_64__)
@@ -31,6 +34,61 @@ void Relax() {
 }
 
 }  // namespace
+
+// What a thread of the loop polls. While it is blocked it polls nothing, so
+// that peers ring for whoever took its place.
+class EventLoop::Turn final : public async::BlockingObserver {
+ public:
+  explicit Turn(EventLoop* loop)
+      : loop_(*loop), pool_(*SetForThisThread(this)) {}
+  ~Turn() override {
+    End();
+    SetForThisThread(&pool_);
+  }
+
+  const Sources& sources() const { return *sources_; }
+
+  // Polls what the loop has now.
+  void Refresh() {
+    const uint64_t version =
+        loop_.sources_version_.load(std::memory_order_acquire);
+    if (version == version_) return;
+    End();
+    version_ = version;
+    sources_ = loop_.sources();
+    Begin();
+  }
+
+  void Begin() {
+    polling_ = true;
+    for (const auto& source : *sources_) source->BeginPolling();
+  }
+  // True: something came that nobody will ring for.
+  bool End() {
+    if (!std::exchange(polling_, false)) return false;
+    bool came = false;
+    for (const auto& source : *sources_) came |= source->EndPolling();
+    return came;
+  }
+
+  void OnBlock() override {
+    resume_ = polling_;
+    if (End()) loop_.Wake();
+    pool_.OnBlock();
+  }
+  void OnUnblock() override {
+    pool_.OnUnblock();
+    if (resume_) Begin();
+  }
+
+ private:
+  EventLoop& loop_;
+  BlockingObserver& pool_;
+  std::shared_ptr<const Sources> sources_ = std::make_shared<const Sources>();
+  uint64_t version_ = ~uint64_t{0};
+  bool polling_ = false;
+  bool resume_ = false;
+};
 
 absl::StatusOr<std::unique_ptr<EventLoop>> EventLoop::Create(Options options) {
   UniqueFd doorbell(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
@@ -125,22 +183,22 @@ void EventLoop::WakeBy(async::MonotonicTime time) {
   if (time < wake_by_.load(std::memory_order_seq_cst)) Wake();
 }
 
-void EventLoop::RunPosted() {
-  std::vector<absl::AnyInvocable<void() &&>> posted;
+bool EventLoop::RunPosted() {
+  absl::AnyInvocable<void() &&> closure;
   {
     async::MutexLock lock(&mutex_);
-    posted.swap(posted_);
-    posted_any_.store(false, std::memory_order_relaxed);
+    if (posted_.empty()) return false;
+    closure = std::move(posted_.front());
+    posted_.pop_front();
+    posted_any_.store(!posted_.empty(), std::memory_order_relaxed);
   }
-  for (auto& closure : posted) std::move(closure)();
+  std::move(closure)();
+  return true;
 }
 
 bool EventLoop::PollOnce(const Sources& sources) {
   bool any = false;
-  if (posted_any_.load(std::memory_order_acquire)) {
-    RunPosted();
-    any = true;
-  }
+  if (posted_any_.load(std::memory_order_acquire)) any = RunPosted();
   for (const auto& source : sources) any |= source->Poll();
   return any;
 }
@@ -204,22 +262,26 @@ void EventLoop::Attend(const Sources& sources, bool wait) {
 }
 
 void EventLoop::Run() {
-  std::shared_ptr<const Sources> polled = std::make_shared<const Sources>();
-  uint64_t version = ~uint64_t{0};
-  const auto refresh = [&] {
-    if (sources_version_.load(std::memory_order_acquire) == version) return;
-    for (const auto& source : *polled) (void)source->EndPolling();
-    version = sources_version_.load(std::memory_order_acquire);
-    polled = sources();
-    for (const auto& source : *polled) source->BeginPolling();
-  };
+  bool came = false;
+  {
+    Turn turn(this);
+    Poll(turn);
+    came = turn.End();
+  }
+  if (stopping_.load(std::memory_order_acquire)) return;
+  threads_.Post([this] { Run(); });
+  // Another thread, asleep, must look.
+  if (came) Wake();
+}
+
+void EventLoop::Poll(Turn& turn) {
   async::MonotonicTime last_event = std::chrono::steady_clock::now();
   async::MonotonicTime attended = last_event;
   bool fresh = false;
   for (int round = 1; round < kRoundsPerTurn; ++round) {
-    if (stopping_.load(std::memory_order_acquire)) break;
-    refresh();
-    const bool any = PollOnce(*polled);
+    if (stopping_.load(std::memory_order_acquire)) return;
+    turn.Refresh();
+    const bool any = PollOnce(turn.sources());
     fresh |= any;
     if (!any) Relax();
     if (round % kRoundsPerLook != 0) continue;
@@ -227,31 +289,24 @@ void EventLoop::Run() {
     if (std::exchange(fresh, false)) {
       last_event = now;
     } else if (async::TimeBetween(last_event, now) >= options_.spin) {
-      bool came = false;
-      for (const auto& source : *polled) came |= source->EndPolling();
-      if (!came) Attend(*polled, /*wait=*/true);
-      for (const auto& source : *polled) source->BeginPolling();
+      if (!turn.End()) Attend(turn.sources(), /*wait=*/true);
+      turn.Begin();
       attended = last_event = std::chrono::steady_clock::now();
       continue;
     }
     if (async::TimeBetween(attended, now) >= kAttention) {
-      Attend(*polled, /*wait=*/false);
+      Attend(turn.sources(), /*wait=*/false);
       attended = now;
     }
   }
-  bool came = false;
-  for (const auto& source : *polled) came |= source->EndPolling();
-  if (stopping_.load(std::memory_order_acquire)) return;
-  threads_.Post([this] { Run(); });
-  // Another thread, asleep, must look.
-  if (came) Wake();
 }
 
 void EventLoop::Shutdown() {
   stopping_.store(true, std::memory_order_release);
   Wake();
   threads_.Shutdown();
-  RunPosted();
+  while (RunPosted()) {
+  }
 }
 
 }  // namespace hawser::rpc

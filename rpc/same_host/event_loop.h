@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <vector>
@@ -82,13 +83,18 @@ class EventLoop {
   void Shutdown();
 
  private:
+  class Turn;
   using Sources = std::vector<std::shared_ptr<Source>>;
 
   EventLoop(Options options, UniqueFd doorbell, UniqueFd epoll);
 
+  // A thread's turn.
   void Run();
+  void Poll(Turn& turn);
   bool PollOnce(const Sources& sources);
-  void RunPosted();
+  // Runs one closure, if there is any: it may block, and others must not wait
+  // for it.
+  bool RunPosted();
   // What is due and what descriptors say; waits for either, or just looks.
   void Attend(const Sources& sources, bool wait);
   std::shared_ptr<const Sources> sources();
@@ -105,7 +111,7 @@ class EventLoop {
 
   async::Mutex mutex_;
   std::shared_ptr<const Sources> sources_ ABSL_GUARDED_BY(mutex_);
-  std::vector<absl::AnyInvocable<void() &&>> posted_ ABSL_GUARDED_BY(mutex_);
+  std::deque<absl::AnyInvocable<void() &&>> posted_ ABSL_GUARDED_BY(mutex_);
   absl::flat_hash_map<int, std::shared_ptr<std::function<void()>>> watched_
       ABSL_GUARDED_BY(mutex_);
 
