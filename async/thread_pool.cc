@@ -63,6 +63,14 @@ ThreadPoolStats ThreadPool::stats() const {
           .num_queued = static_cast<int>(queue_.size())};
 }
 
+bool ThreadPool::IsNearlyExhausted() {
+  if (t_pool == nullptr) return false;
+  const ThreadPoolOptions& options = t_pool->options_;
+  const int limit = options.max_threads - options.num_threads;
+  return limit > 0 &&
+         t_pool->num_blocked_.load(std::memory_order_relaxed) >= limit;
+}
+
 void ThreadPool::OnBlock() {
   MutexLock lock(&mutex_);
   ++num_blocked_;

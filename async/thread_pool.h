@@ -1,6 +1,7 @@
 #ifndef HAWSER_ASYNC_THREAD_POOL_H_
 #define HAWSER_ASYNC_THREAD_POOL_H_
 
+#include <atomic>
 #include <deque>
 #include <list>
 #include <string>
@@ -59,6 +60,13 @@ class ThreadPool final : public Executor, private BlockingObserver {
 
   ThreadPoolStats stats() const;
 
+  // Whether so many threads of the calling thread's pool are blocked that only
+  // its last `num_threads` are left. What runs on these must not wait for other
+  // closures of the pool: refuse the work, or give it to another executor; then
+  // the pool goes on however many wait. False outside of pools, and while
+  // `max_threads` is not more than `num_threads`.
+  static bool IsNearlyExhausted();
+
  private:
   struct IdleThread;
   using ThreadList = std::list<std::thread>;
@@ -83,7 +91,8 @@ class ThreadPool final : public Executor, private BlockingObserver {
   // Neither idle nor blocked. More than `num_threads` for a moment when
   // blocked threads go on.
   int num_active_ ABSL_GUARDED_BY(mutex_) = 0;
-  int num_blocked_ ABSL_GUARDED_BY(mutex_) = 0;
+  // Changed under the lock.
+  std::atomic<int> num_blocked_{0};
   // The last one went idle last: its caches are warmest.
   std::vector<IdleThread*> idle_ ABSL_GUARDED_BY(mutex_);
   ThreadList threads_ ABSL_GUARDED_BY(mutex_);

@@ -69,6 +69,24 @@ TEST(ThreadPoolTest, NestedWaitsOfDepth50OnTwoThreadsFinish) {
   EXPECT_EQ(Nested(pool, 50), 50);
 }
 
+// As deep as threads go, less those that are kept; returns the depth.
+int NestedUntilExhausted(ThreadPool& pool) {
+  if (ThreadPool::IsNearlyExhausted()) return 0;
+  return 1 +
+         *RunOn(pool, [&pool] { return NestedUntilExhausted(pool); }).Wait();
+}
+
+TEST(ThreadPoolTest, LastThreadsKnowThatTheyAre) {
+  ThreadPool pool({.num_threads = 2, .max_threads = 20});
+  EXPECT_FALSE(ThreadPool::IsNearlyExhausted());
+  // The caller's own wait blocks no thread of the pool.
+  EXPECT_EQ(NestedUntilExhausted(pool), 1 + 18);
+  EXPECT_THAT(
+      RunOn(pool, [] { return ThreadPool::IsNearlyExhausted() ? 1 : 0; })
+          .Wait(),
+      IsOkAndHolds(0));
+}
+
 TEST(ThreadPoolTest, ManyNestedWaitsAtOnceFinish) {
   ThreadPool pool({.num_threads = 2});
   std::vector<Future<int>> futures;

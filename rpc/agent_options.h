@@ -77,6 +77,10 @@ struct AgentOptions {
 
   // Threads for registered functions; blocked ones are not counted.
   int num_threads = 16;
+  // All of these, blocked ones included; more than `num_threads`. While but
+  // `num_threads` are left, calls are refused with kResourceExhausted instead
+  // of waiting for threads that may wait for them.
+  int max_threads = 4096;
 
   // For simulations: a clock, and an executor in place of the threads. Both
   // outlive the agent. Null: the machine's clock, threads of its own.

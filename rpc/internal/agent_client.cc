@@ -5,6 +5,7 @@
 #include "async/blocking_region.h"
 #include "async/status_macros.h"
 #include "async/task_local.h"
+#include "async/thread_pool.h"
 #include "rpc/current_call.h"
 #include "rpc/error_detail.h"
 #include "rpc/internal/agent_impl.h"
@@ -315,7 +316,9 @@ void Agent::Impl::OnReply(const OutgoingRequest& request,
     std::move(done)(CallError(request, UnreadReply(message.status())));
     return;
   }
-  if (message->tensor_bytes() <= kMaxInlineReadBytes) {
+  // What hangs on the reply may block.
+  if (message->tensor_bytes() <= kMaxInlineReadBytes &&
+      !async::ThreadPool::IsNearlyExhausted()) {
     std::move(done)(ReadReply(request, *std::move(message)));
     return;
   }

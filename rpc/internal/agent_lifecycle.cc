@@ -40,6 +40,8 @@ Agent::Impl::Impl(Agent* agent, AgentOptions options)
           options_.executor == nullptr
               ? std::make_unique<async::ThreadPool>(async::ThreadPoolOptions{
                     .num_threads = std::max(1, options_.num_threads),
+                    .max_threads = std::max(
+                        {2, options_.num_threads + 1, options_.max_threads}),
                     .name = "rpc"})
               : nullptr),
       clock_(own_clock_ != nullptr ? own_clock_.get() : options_.clock),

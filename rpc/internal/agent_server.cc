@@ -4,6 +4,7 @@
 #include "async/join.h"
 #include "async/status_macros.h"
 #include "async/task_local.h"
+#include "async/thread_pool.h"
 #include "rpc/current_call.h"
 #include "rpc/error_detail.h"
 #include "rpc/internal/agent_impl.h"
@@ -39,6 +40,15 @@ absl::StatusOr<CallBody> ParseCallBody(std::string_view bytes) {
     if (field.number == kArguments) body.arguments = field.bytes;
   }
   return body;
+}
+
+// A function may wait for calls that come back here: not on the last threads.
+absl::Status CheckMayBlock() {
+  if (!async::ThreadPool::IsNearlyExhausted()) return absl::OkStatus();
+  return absl::ResourceExhaustedError(
+      "so many calls wait here for others that no thread is left for one more: "
+      "they call each other without end, or AgentOptions::max_threads is too "
+      "low");
 }
 
 }  // namespace
@@ -124,7 +134,8 @@ void Agent::Impl::OnUserCall(std::unique_ptr<IncomingCall> incoming) {
     return;
   }
   const RunOn& run_on = (*function)->options().run_on;
-  if (run_on.kind() == RunOn::Kind::kInline) {
+  if (run_on.kind() == RunOn::Kind::kInline &&
+      !async::ThreadPool::IsNearlyExhausted()) {
     RunUserCall(call, **function, body->arguments);
     return;
   }
@@ -140,6 +151,10 @@ void Agent::Impl::RunUserCall(const std::shared_ptr<ServedCall>& call,
   if (call->incoming().cancellation()->cancelled()) {
     Fail(*call,
          absl::CancelledError("the call was given up before it could run"));
+    return;
+  }
+  if (absl::Status status = CheckMayBlock(); !status.ok()) {
+    Fail(*call, std::move(status));
     return;
   }
   auto request = ReadRequest(*call);
@@ -310,12 +325,17 @@ async::Future<RetainedValue> Agent::Impl::Invoke(
     }
     auto invoke = [invocation = std::move(invocation),
                    promise = std::move(promise)]() mutable {
+      if (absl::Status exhausted = CheckMayBlock(); !exhausted.ok()) {
+        promise.Set(std::move(exhausted));
+        return;
+      }
       std::move(invocation)([promise = std::move(promise)](
                                 absl::StatusOr<RetainedValue> result) mutable {
         promise.Set(std::move(result));
       });
     };
-    if (function.options().run_on.kind() == RunOn::Kind::kInline) {
+    if (function.options().run_on.kind() == RunOn::Kind::kInline &&
+        !async::ThreadPool::IsNearlyExhausted()) {
       invoke();
     } else {
       Post(ExecutorOf(function.options().run_on), std::move(invoke));
