@@ -29,6 +29,9 @@ class Membership::State : public std::enable_shared_from_this<State> {
   State(Options options, OnEvent on_event)
       : self_(std::move(options.self)),
         liveness_(options.liveness),
+        standstill_limit_(
+            std::max(liveness_.silent_limit - 2 * liveness_.heartbeat_interval,
+                     liveness_.silent_limit / 2)),
         clock_(*options.clock),
         executor_(*options.executor),
         log_(*options.log),
@@ -54,7 +57,7 @@ class Membership::State : public std::enable_shared_from_this<State> {
     if (!started_.load(std::memory_order_acquire)) return false;
     return unsure_.load(std::memory_order_acquire) ||
            async::TimeBetween(last_pulse_.load(std::memory_order_acquire),
-                              now) > liveness_.silent_limit;
+                              now) > standstill_limit_;
   }
 
   uint64_t num_events() const { return num_applied_.load(); }
@@ -81,7 +84,7 @@ class Membership::State : public std::enable_shared_from_this<State> {
     Gate::Pass pass(&gate_);
     if (!pass) return;
     const async::MonotonicTime now = clock_.Now();
-    if (async::TimeBetween(last_pulse_.load(), now) > liveness_.silent_limit) {
+    if (async::TimeBetween(last_pulse_.load(), now) > standstill_limit_) {
       unsure_.store(true, std::memory_order_release);
     }
     last_pulse_.store(now, std::memory_order_release);
@@ -285,6 +288,10 @@ class Membership::State : public std::enable_shared_from_this<State> {
 
   const WorkerInfo self_;
   const LivenessOptions liveness_;
+  // Who stood still for this long may have been declared lost: others count
+  // from the last sign of life that reached them, which may be older than the
+  // last pulse by an interval, and so may be that pulse.
+  const absl::Duration standstill_limit_;
   async::Clock& clock_;
   async::Executor& executor_;
   MembershipLog& log_;

@@ -166,6 +166,18 @@ TEST_F(MembershipTest, LostWorkerLearnsItBeforeItIsSure) {
   EXPECT_THAT(events_[0], IsSupersetOf({"lost w0"}));
 }
 
+// Others count from its last sign of life, up to two intervals before it stood
+// still: they may have declared it lost after less than `silent_limit`.
+TEST_F(MembershipTest, StandstillCausesDoubtTwoIntervalsBeforeTheLimit) {
+  const LivenessOptions liveness;
+  const absl::Duration doubtful =
+      liveness.silent_limit - 2 * liveness.heartbeat_interval;
+  for (int rank = 0; rank < 2; ++rank) Join(rank);
+  EXPECT_FALSE(members_[0]->Unsure(async::AddDelay(clock_.Now(), doubtful)));
+  EXPECT_TRUE(members_[0]->Unsure(
+      async::AddDelay(clock_.Now(), doubtful + absl::Milliseconds(1))));
+}
+
 TEST_F(MembershipTest, NumberWithoutEventIsSkipped) {
   Join(0);
   Join(1);

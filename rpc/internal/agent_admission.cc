@@ -151,8 +151,8 @@ absl::Status Agent::Impl::Admit(ServedCall& call, bool user_call,
   if (membership_->Unsure(clock_->Now())) {
     return absl::UnavailableError(absl::StrCat(
         ToString(self_),
-        " stood still for longer than its lease and does not know yet whether "
-        "it was declared lost"));
+        " stood still for about as long as its lease and does not know yet "
+        "whether it was declared lost"));
   }
   RETURN_IF_ERROR(CheckSource(call, header, std::move(sender)));
   if (quota != nullptr) {
