@@ -1,0 +1,236 @@
+// A worker of a fault test, in a process of its own.
+//
+// Reports on standard output, a line each:
+//   ready ADDRESS INCARNATION   it has joined
+//   refused CODE MESSAGE        it could not; it ends with 3
+//   pushed COUNT CODE MESSAGE   kPush has ended
+//   applied ID ...              its ledger, as it ends
+// SIGTERM makes it leave the job; it ends with 0 if that went well.
+
+#include <dirent.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <csignal>
+#include <cstdint>
+#include <iostream>
+#include <map>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/flags/flag.h"
+#include "absl/flags/parse.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/time/time.h"
+#include "async/clock.h"
+#include "async/future.h"
+#include "async/mutex.h"
+#include "async/status_macros.h"
+#include "rpc/agent.h"
+#include "rpc/cancellation.h"
+#include "rpc/current_call.h"
+#include "rpc/function_registry.h"
+#include "rpc/grpc/transport.h"
+#include "store/open_store.h"
+#include "tests/faults/worker_functions.h"
+
+ABSL_FLAG(std::string, store, "", "URL of the job's store.");
+ABSL_FLAG(std::string, name, "", "Name of the worker.");
+ABSL_FLAG(int, rank, 0, "Its rank.");
+ABSL_FLAG(std::string, job, "faults", "Its job.");
+ABSL_FLAG(std::string, bind, "127.0.0.1:0", "Where it serves.");
+ABSL_FLAG(std::string, advertise, "", "Where others reach it.");
+ABSL_FLAG(bool, same_host, true, "Whether it may use shared memory.");
+ABSL_FLAG(int, uid, 0, "The user that it becomes; 0 for the one it is.");
+
+namespace hawser::tests {
+namespace {
+
+int64_t CountEntries(const char* directory) {
+  DIR* const entries = opendir(directory);
+  if (entries == nullptr) return -1;
+  int64_t count = 0;
+  while (const dirent* entry = readdir(entries)) {
+    if (entry->d_name[0] != '.') ++count;
+  }
+  closedir(entries);
+  return count;
+}
+
+class FaultWorker {
+ public:
+  ~FaultWorker() {
+    if (pusher_.joinable()) pusher_.join();
+  }
+
+  absl::Status Register(rpc::FunctionRegistry& registry);
+
+  std::vector<int64_t> ledger() {
+    async::MutexLock lock(&mutex_);
+    return ledger_;
+  }
+
+  static void Report(const std::string& line) {
+    // One write, so that lines of several threads do not mix.
+    std::cout << line + "\n" << std::flush;
+  }
+
+ private:
+  int64_t Apply(int64_t id) {
+    async::MutexLock lock(&mutex_);
+    ledger_.push_back(id);
+    return static_cast<int64_t>(ledger_.size());
+  }
+
+  async::Future<int64_t> ApplySlowly(int64_t id, int64_t milliseconds) {
+    async::Promise<int64_t> promise;
+    async::Future<int64_t> applied = promise.future();
+    rpc::CurrentCall::Get()->agent().clock().CallAfter(
+        absl::Milliseconds(milliseconds),
+        [promise = std::move(promise), count = Apply(id)]() mutable {
+          promise.Set(count);
+        });
+    return applied;
+  }
+
+  async::Future<void> Hold(int64_t id) {
+    auto promise = std::make_shared<async::Promise<void>>();
+    async::Future<void> held = promise->future();
+    rpc::Cancellation::Registration registration =
+        rpc::CurrentCall::Get()->cancellation().OnCancel([this, promise, id] {
+          const int64_t now =
+              std::chrono::steady_clock::now().time_since_epoch().count();
+          {
+            async::MutexLock lock(&mutex_);
+            cancelled_.emplace_back(id, now);
+          }
+          promise->Set(absl::CancelledError("the caller gave up"));
+        });
+    return std::move(held).Then([kept = std::move(registration)](
+                                    absl::Status status) { return status; });
+  }
+
+  absl::Status Push(const std::string& to) {
+    rpc::Agent& agent = rpc::CurrentCall::Get()->agent();
+    RETURN_IF_ERROR(agent.Sync(to, kApply, 0));
+    pusher_ = std::thread([&agent, to] {
+      int64_t count = 1;
+      absl::Status status;
+      while ((status = agent.Sync(to, kApply, count).status()).ok()) ++count;
+      Report(absl::StrCat("pushed ", count, " ",
+                          absl::StatusCodeToString(status.code()), " ",
+                          status.message()));
+    });
+    return absl::OkStatus();
+  }
+
+  async::Mutex mutex_;
+  std::vector<int64_t> ledger_ ABSL_GUARDED_BY(mutex_);
+  std::vector<std::pair<int64_t, int64_t>> cancelled_ ABSL_GUARDED_BY(mutex_);
+  std::thread pusher_;
+};
+
+absl::Status FaultWorker::Register(rpc::FunctionRegistry& registry) {
+  RETURN_IF_ERROR(
+      registry.Register(kApply, [this](int64_t id) { return Apply(id); }));
+  RETURN_IF_ERROR(
+      registry.Register(kApplySlowly, [this](int64_t id, int64_t milliseconds) {
+        return ApplySlowly(id, milliseconds);
+      }));
+  RETURN_IF_ERROR(registry.Register(kLedger, [this] { return ledger(); }));
+  RETURN_IF_ERROR(
+      registry.Register(kHold, [this](int64_t id) { return Hold(id); }));
+  RETURN_IF_ERROR(registry.Register(kCancelled, [this] {
+    async::MutexLock lock(&mutex_);
+    return cancelled_;
+  }));
+  RETURN_IF_ERROR(registry.Register(
+      kPush, [this](const std::string& to) { return Push(to); }));
+  RETURN_IF_ERROR(
+      registry.Register(kRelay, [](const std::string& to, int64_t id) {
+        return rpc::CurrentCall::Get()->agent().Sync(to, kApply, id);
+      }));
+  RETURN_IF_ERROR(
+      registry.Register(kThrow, [] { throw std::runtime_error("poison"); }));
+  RETURN_IF_ERROR(registry.Register(
+      kHuge, [](int64_t bytes) { return std::string(bytes, 'x'); }));
+  RETURN_IF_ERROR(registry.Register(kSpin, [] {
+    while (!rpc::CurrentCall::Get()->cancelled()) {
+    }
+  }));
+  return registry.Register(kCensus, [] {
+    return std::map<std::string, int64_t>{
+        // Without the one that counts.
+        {"descriptors", CountEntries("/proc/self/fd") - 1},
+        {"threads", CountEntries("/proc/self/task")},
+        {"calls", rpc::CurrentCall::Get()->agent().num_server_calls() - 1}};
+  });
+}
+
+int Refused(const absl::Status& status) {
+  FaultWorker::Report(absl::StrCat("refused ",
+                                   absl::StatusCodeToString(status.code()), " ",
+                                   status.message()));
+  return 3;
+}
+
+int Run() {
+  if (const int uid = absl::GetFlag(FLAGS_uid);
+      uid != 0 && setuid(static_cast<uid_t>(uid)) != 0) {
+    return Refused(absl::PermissionDeniedError("cannot become another user"));
+  }
+  // Before there are threads, which all inherit it.
+  sigset_t terminate;
+  sigemptyset(&terminate);
+  sigaddset(&terminate, SIGTERM);
+  pthread_sigmask(SIG_BLOCK, &terminate, nullptr);
+
+  auto store = store::OpenStore(absl::GetFlag(FLAGS_store));
+  if (!store.ok()) return Refused(store.status());
+  FaultWorker worker;
+  rpc::FunctionRegistry registry;
+  if (absl::Status status = worker.Register(registry); !status.ok()) {
+    return Refused(status);
+  }
+  rpc::AgentOptions options;
+  options.name = absl::GetFlag(FLAGS_name);
+  options.rank = absl::GetFlag(FLAGS_rank);
+  options.job = absl::GetFlag(FLAGS_job);
+  options.store = store->get();
+  options.transport = std::make_unique<rpc::GrpcTransport>(
+      rpc::GrpcTransportOptions{.max_message_bytes = kMaxMessageBytes,
+                                .same_host = absl::GetFlag(FLAGS_same_host)});
+  options.bind_address = absl::GetFlag(FLAGS_bind);
+  options.advertise_address = absl::GetFlag(FLAGS_advertise);
+  options.registry = &registry;
+  options.num_threads = 4;
+  auto agent = rpc::Agent::Start(std::move(options));
+  if (!agent.ok()) return Refused(agent.status());
+  FaultWorker::Report(
+      absl::StrCat("ready ", (*agent)->info().address, " ",
+                   rpc::ToString((*agent)->info().incarnation)));
+  int signal = 0;
+  sigwait(&terminate, &signal);
+  const absl::Status status = (*agent)->Shutdown();
+  FaultWorker::Report(
+      absl::StrCat("applied ", absl::StrJoin(worker.ledger(), " ")));
+  if (status.ok()) return 0;
+  std::cerr << status << std::endl;
+  return 1;
+}
+
+}  // namespace
+}  // namespace hawser::tests
+
+int main(int argc, char** argv) {
+  absl::ParseCommandLine(argc, argv);
+  return hawser::tests::Run();
+}

@@ -1,0 +1,160 @@
+// What fault tests share: a job whose store and first worker, the driver, live
+// in the test.
+
+#ifndef HAWSER_TESTS_FAULTS_FAULTS_TEST_FIXTURE_H_
+#define HAWSER_TESTS_FAULTS_FAULTS_TEST_FIXTURE_H_
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "async/future.h"
+#include "async/mutex.h"
+#include "async/status_matchers.h"
+#include "gtest/gtest.h"
+#include "rpc/agent.h"
+#include "rpc/error_detail.h"
+#include "rpc/function_registry.h"
+#include "rpc/grpc/transport.h"
+#include "rpc/member_event.h"
+#include "store/open_store.h"
+#include "store/store_server.h"
+#include "tests/faults/worker_functions.h"
+#include "tests/faults/worker_process.h"
+
+namespace hawser::tests {
+
+// How long this machine may take beyond what is promised of one that is not
+// busy with other tests.
+inline constexpr absl::Duration kSlack = absl::Seconds(2);
+
+class FaultsTest : public testing::Test {
+ protected:
+  // Whether workers leave the socket for shared memory.
+  explicit FaultsTest(bool same_host = true) : same_host_(same_host) {}
+
+  void SetUp() override {
+    auto server = store::StoreServer::Start({});
+    ASSERT_THAT(server, async::IsOk());
+    server_ = *std::move(server);
+    auto store = store::OpenStore(store_url());
+    ASSERT_THAT(store, async::IsOk());
+    store_ = *std::move(store);
+    rpc::AgentOptions options;
+    options.name = "driver";
+    options.rank = 0;
+    options.job = "faults";
+    options.store = store_.get();
+    options.transport = std::make_unique<rpc::GrpcTransport>(
+        rpc::GrpcTransportOptions{.same_host = same_host_});
+    options.registry = &registry_;
+    auto driver = rpc::Agent::Start(std::move(options));
+    ASSERT_THAT(driver, async::IsOk());
+    driver_ = *std::move(driver);
+    driver_->WatchMembers([this](const rpc::MemberEvent& event) {
+      async::MutexLock lock(&mutex_);
+      events_.push_back(event);
+      changed_.NotifyAll();
+    });
+  }
+
+  void TearDown() override {
+    driver_.reset();
+    workers_.clear();
+  }
+
+  std::string store_url() const {
+    return absl::StrCat("tcp://", server_->address());
+  }
+  rpc::Agent& driver() { return *driver_; }
+
+  // Starts a worker, not waiting for it.
+  using Change = std::function<void(WorkerProcessOptions& options)>;
+  WorkerProcess& Start(const std::string& name, int rank,
+                       const Change& change = nullptr) {
+    WorkerProcessOptions options;
+    options.store = store_url();
+    options.name = name;
+    options.rank = rank;
+    options.same_host = same_host_;
+    if (change != nullptr) change(options);
+    workers_.push_back(std::make_unique<WorkerProcess>(options));
+    return *workers_.back();
+  }
+
+  // Whether that came about a worker of this name, perhaps before, within
+  // `limit`. Each event answers one call.
+  bool AwaitEvent(rpc::MemberEvent::Kind kind, const std::string& name,
+                  absl::Duration limit) {
+    const async::MonotonicTime deadline =
+        async::AddDelay(std::chrono::steady_clock::now(), limit);
+    async::MutexLock lock(&mutex_);
+    while (true) {
+      for (auto it = events_.begin(); it != events_.end(); ++it) {
+        if (it->kind != kind || it->worker.name != name) continue;
+        events_.erase(it);
+        return true;
+      }
+      if (!changed_.WaitUntil(&mutex_, deadline)) return false;
+    }
+  }
+
+  // Returns when `worker` serves `count` calls besides the one that asks.
+  void AwaitCalls(const std::string& worker, int64_t count) {
+    while (true) {
+      auto census = driver_->Sync(worker, kCensus);
+      ASSERT_THAT(census, async::IsOk());
+      if ((*census)["calls"] >= count) return;
+    }
+  }
+
+  // Lets a fault last.
+  static void Last(absl::Duration duration) {
+    const async::Promise<void> never;
+    (void)never.future().WaitFor(duration);
+  }
+
+  bool same_host() const { return same_host_; }
+
+ private:
+  const bool same_host_;
+  async::Mutex mutex_;
+  async::CondVar changed_;
+  std::vector<rpc::MemberEvent> events_ ABSL_GUARDED_BY(mutex_);
+  std::unique_ptr<store::StoreServer> server_;
+  std::unique_ptr<store::Store> store_;
+  rpc::FunctionRegistry registry_;
+  std::unique_ptr<rpc::Agent> driver_;
+  std::vector<std::unique_ptr<WorkerProcess>> workers_;
+};
+
+// Over sockets only, and through shared memory, by which processes of one
+// machine talk unless told otherwise.
+class BothWaysFaultsTest : public FaultsTest,
+                           public testing::WithParamInterface<bool> {
+ protected:
+  BothWaysFaultsTest() : FaultsTest(/*same_host=*/GetParam()) {}
+};
+
+inline std::string WayName(const testing::TestParamInfo<bool>& same_host) {
+  return same_host.param ? "SameHost" : "Socket";
+}
+
+// What an error says of the worker `name`, whatever its incarnation.
+inline bool IsAt(const absl::Status& status, const std::string& name,
+                 bool maybe_applied) {
+  const auto detail = rpc::GetErrorDetail(status);
+  return detail.has_value() && detail->worker == name &&
+         detail->maybe_applied == maybe_applied;
+}
+
+}  // namespace hawser::tests
+
+#endif  // HAWSER_TESTS_FAULTS_FAULTS_TEST_FIXTURE_H_

@@ -1,0 +1,201 @@
+// F9 and F10: connections that break, stand without a peer, and come and go.
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <cstdlib>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "async/status_matchers.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/faults/faults_test_fixture.h"
+#include "tests/faults/tcp_fault_proxy.h"
+#include "tests/faults/worker_functions.h"
+#include "tests/faults/worker_process.h"
+
+namespace hawser::tests {
+namespace {
+
+using ::hawser::async::IsOk;
+using ::hawser::async::IsOkAndHolds;
+using ::hawser::async::StatusIs;
+using Direction = TcpFaultProxy::Direction;
+
+#ifdef HAWSER_FAULTS_NIGHTLY
+constexpr int kConnects = 600'000;
+#else
+constexpr int kConnects = 3'000;
+#endif
+
+// What is promised for a peer that vanished.
+constexpr absl::Duration kHalfOpenLimit = absl::Seconds(15);
+
+// Worker "a" is reached through a proxy by all but the store.
+class HalfOpenTest : public FaultsTest {
+ protected:
+  // What does not pass the proxy has none of its faults.
+  HalfOpenTest() : FaultsTest(/*same_host=*/false) {}
+
+  void SetUp() override {
+    FaultsTest::SetUp();
+    ASSERT_NE(mkdtemp(directory_), nullptr);
+    proxy_ = std::make_unique<TcpFaultProxy>(path());
+    ASSERT_TRUE(Start("a", 1, [&](WorkerProcessOptions& options) {
+                  options.bind_address = "unix:" + path();
+                  options.advertise_address = proxy_->address();
+                }).AwaitReady());
+    ASSERT_THAT(driver().Sync("a", kApply, 1), IsOkAndHolds(1));
+    info_ = *driver().FindWorker("a");
+  }
+
+  void TearDown() override {
+    FaultsTest::TearDown();
+    unlink(path().c_str());
+    rmdir(directory_);
+  }
+
+  std::string path() const { return absl::StrCat(directory_, "/a"); }
+
+  // A call that ends with its connection.
+  async::Future<void> BeginHeldCall() {
+    async::Future<void> held =
+        driver().Async("a", {.timeout = rpc::kNoTimeout}, kHold, 1);
+    AwaitCalls("a", 1);
+    return held;
+  }
+
+  void ExpectReachable() {
+    // A connection that broke is opened again within its backoff.
+    while (true) {
+      const absl::Status status = driver().Sync("a", kApply, 2).status();
+      if (status.ok()) break;
+      ASSERT_THAT(status, StatusIs(absl::StatusCode::kUnavailable));
+      ASSERT_FALSE(driver().IsLost(info_));
+    }
+  }
+
+  char directory_[32] = "/tmp/half_open.XXXXXX";
+  std::unique_ptr<TcpFaultProxy> proxy_;
+  rpc::WorkerInfo info_;
+};
+
+TEST_F(HalfOpenTest, F9PendingCallsEndWhenThePeerVanishes) {
+  async::Future<void> held = BeginHeldCall();
+  const absl::Time start = absl::Now();
+  proxy_->BlackHole(Direction::kToServer, true);
+  proxy_->BlackHole(Direction::kToClient, true);
+  const absl::Status status = held.Wait();
+  EXPECT_THAT(status, StatusIs(absl::StatusCode::kUnavailable));
+  EXPECT_TRUE(IsAt(status, "a", /*maybe_applied=*/true)) << status;
+  EXPECT_LT(absl::Now() - start, kHalfOpenLimit);
+  // And no later one waits.
+  const absl::Time later = absl::Now();
+  const absl::Status next = driver().Sync("a", kApply, 1).status();
+  EXPECT_THAT(next, StatusIs(absl::StatusCode::kUnavailable));
+  EXPECT_TRUE(IsAt(next, "a", /*maybe_applied=*/false)) << next;
+  EXPECT_LT(absl::Now() - later, absl::Seconds(1));
+}
+
+TEST_F(HalfOpenTest, F9OneWayIsEnough) {
+  async::Future<void> held = BeginHeldCall();
+  const absl::Time start = absl::Now();
+  proxy_->BlackHole(Direction::kToClient, true);
+  EXPECT_THAT(held.Wait(), StatusIs(absl::StatusCode::kUnavailable));
+  EXPECT_LT(absl::Now() - start, kHalfOpenLimit);
+}
+
+TEST_F(HalfOpenTest, F9IdleConnectionIsNoticedToo) {
+  proxy_->BlackHole(Direction::kToServer, true);
+  proxy_->BlackHole(Direction::kToClient, true);
+  EXPECT_TRUE(AwaitEvent(rpc::MemberEvent::Kind::kLost, "a", kHalfOpenLimit));
+}
+
+TEST_F(HalfOpenTest, F9FinFromTheServerEndsPendingCalls) {
+  async::Future<void> held = BeginHeldCall();
+  const absl::Time start = absl::Now();
+  proxy_->HalfClose(Direction::kToClient);
+  EXPECT_THAT(held.Wait(), StatusIs(absl::StatusCode::kUnavailable));
+  EXPECT_LT(absl::Now() - start, kHalfOpenLimit);
+  ExpectReachable();
+}
+
+TEST_F(HalfOpenTest, F9FinFromTheClientEndsPendingCalls) {
+  async::Future<void> held = BeginHeldCall();
+  const absl::Time start = absl::Now();
+  proxy_->HalfClose(Direction::kToServer);
+  EXPECT_THAT(held.Wait(), StatusIs(absl::StatusCode::kUnavailable));
+  EXPECT_LT(absl::Now() - start, kHalfOpenLimit);
+  ExpectReachable();
+}
+
+TEST_F(HalfOpenTest, ResetEndsPendingCallsAtOnce) {
+  async::Future<void> held = BeginHeldCall();
+  const absl::Time start = absl::Now();
+  proxy_->Reset();
+  const absl::Status status = held.Wait();
+  EXPECT_THAT(status, StatusIs(absl::StatusCode::kUnavailable));
+  EXPECT_TRUE(IsAt(status, "a", /*maybe_applied=*/true)) << status;
+  EXPECT_LT(absl::Now() - start, kSlack);
+  ExpectReachable();
+  // The callee knows that nobody waits any more.
+  auto cancelled = driver().Sync("a", kCancelled);
+  ASSERT_THAT(cancelled, IsOk());
+  EXPECT_EQ(cancelled->size(), 1u);
+}
+
+TEST_F(HalfOpenTest, SlowNetworkIsNoDeadPeer) {
+  constexpr absl::Duration kDelay = absl::Milliseconds(200);
+  proxy_->SetDelay(Direction::kToServer, kDelay);
+  proxy_->SetDelay(Direction::kToClient, kDelay);
+  const absl::Time start = absl::Now();
+  for (int i = 0; i < 10; ++i) {
+    const absl::Time called = absl::Now();
+    EXPECT_THAT(driver().Sync("a", kApply, i), IsOk());
+    EXPECT_GE(absl::Now() - called, 2 * kDelay);
+  }
+  // Longer than a silent peer would have lived.
+  EXPECT_GT(absl::Now() - start, absl::Seconds(3));
+}
+
+TEST_F(HalfOpenTest, F10ConnectionsThatComeAndGoLeaveNothing) {
+  std::map<std::string, int64_t> before = *driver().Sync("a", kCensus);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  int port = 0;
+  const std::string to = proxy_->address();
+  ASSERT_TRUE(absl::SimpleAtoi(to.substr(to.rfind(':') + 1), &port));
+  address.sin_port = htons(static_cast<uint16_t>(port));
+  for (int i = 0; i < kConnects; ++i) {
+    const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    ASSERT_EQ(
+        connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
+    close(fd);
+    // Members are served all the while.
+    if (i % 500 != 0) continue;
+    EXPECT_THAT(driver().Sync("a", kApply, i), IsOk());
+  }
+  // The last ones may still be on their way out.
+  const absl::Time deadline = absl::Now() + absl::Seconds(5) + kSlack;
+  std::map<std::string, int64_t> after;
+  do {
+    after = *driver().Sync("a", kCensus);
+  } while (after["descriptors"] > before["descriptors"] + 2 &&
+           absl::Now() < deadline);
+  EXPECT_LE(after["descriptors"], before["descriptors"] + 2);
+  EXPECT_LE(after["threads"], before["threads"] + 4);
+}
+
+}  // namespace
+}  // namespace hawser::tests

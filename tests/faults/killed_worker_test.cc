@@ -1,0 +1,169 @@
+// Workers that die, are replaced, or meet another of their name.
+
+#include <csignal>
+#include <cstdint>
+#include <optional>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "async/status_matchers.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/faults/faults_test_fixture.h"
+#include "tests/faults/raw_caller.h"
+#include "tests/faults/worker_functions.h"
+#include "tests/faults/worker_process.h"
+
+namespace hawser::tests {
+namespace {
+
+using ::hawser::async::IsOk;
+using ::hawser::async::IsOkAndHolds;
+using ::hawser::async::StatusIs;
+using ::testing::IsEmpty;
+
+#ifdef HAWSER_FAULTS_NIGHTLY
+constexpr int kKills = 50;
+constexpr int kMisroutes = 100'000;
+constexpr int kRaces = 125;
+#else
+constexpr int kKills = 2;
+constexpr int kMisroutes = 2'000;
+constexpr int kRaces = 2;
+#endif
+
+class KilledWorkerTest : public BothWaysFaultsTest {};
+class NamedWorkerTest : public FaultsTest {};
+
+TEST_P(KilledWorkerTest, CallersKnowAtOnceAndTheNameIsTakenBack) {
+  WorkerProcess* a = &Start("a", 1);
+  ASSERT_TRUE(a->AwaitReady());
+  for (int i = 0; i < kKills; ++i) {
+    const absl::StatusOr<rpc::WorkerInfo> old = driver().FindWorker("a");
+    ASSERT_THAT(old, IsOk());
+    async::Future<void> held =
+        driver().Async("a", {.timeout = rpc::kNoTimeout}, kHold, 1);
+    AwaitCalls("a", 1);
+    const absl::Time killed = absl::Now();
+    a->Signal(SIGKILL);
+    const absl::Status status = held.Wait();
+    EXPECT_THAT(status, StatusIs(absl::StatusCode::kUnavailable));
+    EXPECT_TRUE(IsAt(status, "a", /*maybe_applied=*/true)) << status;
+    EXPECT_LT(absl::Now() - killed, absl::Seconds(3));
+
+    a = &Start("a", 1);
+    ASSERT_TRUE(a->AwaitReady());
+    EXPECT_LT(absl::Now() - killed, absl::Seconds(5) + kSlack);
+    EXPECT_NE(a->incarnation(), rpc::ToString(old->incarnation));
+    EXPECT_TRUE(AwaitEvent(rpc::MemberEvent::Kind::kLost, "a", kSlack));
+    EXPECT_THAT(driver().Sync("a", kApply, 1), IsOkAndHolds(1));
+    EXPECT_THAT(driver().Sync(*old, kApply, 2).status(),
+                StatusIs(absl::StatusCode::kFailedPrecondition));
+    EXPECT_THAT(driver().Sync("a", kLedger), IsOkAndHolds(std::vector{1L}));
+  }
+}
+
+TEST_P(KilledWorkerTest, F17PortReusedByAnotherWorkerOrJob) {
+  for (const std::string job : {"faults", "other"}) {
+    WorkerProcess& a = Start("a", 1);
+    ASSERT_TRUE(a.AwaitReady());
+    const absl::StatusOr<rpc::WorkerInfo> info = driver().FindWorker("a");
+    ASSERT_THAT(driver().Sync(*info, kApply, 1), IsOk());
+    a.Signal(SIGKILL);
+    ASSERT_EQ(a.Wait(), 128 + SIGKILL);
+    WorkerProcess& thief = Start("thief", 2, [&](WorkerProcessOptions& o) {
+      o.bind_address = info->address;
+      o.job = job;
+    });
+    ASSERT_TRUE(thief.AwaitReady());
+    ASSERT_EQ(thief.address(), info->address);
+    // Also while the driver still believes that "a" is there.
+    do {
+      EXPECT_THAT(driver().Sync(*info, kApply, 7).status().code(),
+                  testing::AnyOf(absl::StatusCode::kUnavailable,
+                                 absl::StatusCode::kFailedPrecondition));
+    } while (!driver().IsLost(*info));
+    thief.Signal(SIGTERM);
+    EXPECT_EQ(thief.ReadLine(), "applied ");
+    EXPECT_EQ(thief.Wait(), 0);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Ways, KilledWorkerTest, testing::Bool(), WayName);
+
+TEST_F(NamedWorkerTest, F17MisroutedMessagesAreNeverExecuted) {
+  WorkerProcess& a = Start("a", 1);
+  ASSERT_TRUE(a.AwaitReady());
+  uint64_t incarnation = 0;
+  ASSERT_TRUE(absl::SimpleHexAtoi(a.incarnation(), &incarnation));
+  RawCaller caller(a.address());
+  const uint64_t seed = testing::UnitTest::GetInstance()->random_seed() + 1;
+  SCOPED_TRACE(absl::StrCat("seed ", seed));
+  std::mt19937_64 random(seed);
+  for (int i = 0; i < kMisroutes; ++i) {
+    RawDestination to{"faults", "a", incarnation};
+    // At least one of the three is wrong.
+    const uint64_t wrong = random() % 7 + 1;
+    if (wrong & 1) to.job = absl::StrCat("job", random() % 9);
+    if (wrong & 2) to.name = absl::StrCat("worker", random() % 9);
+    if (wrong & 4) to.incarnation ^= random() % 2 == 0 ? 1 : random() | 1;
+    const ::grpc::Status status = caller.Call(to, kApply, i);
+    ASSERT_EQ(status.error_code(), ::grpc::StatusCode::FAILED_PRECONDITION)
+        << status.error_message();
+    // What was expected, and what was reached.
+    EXPECT_TRUE(absl::StrContains(status.error_message(),
+                                  wrong & 1 ? to.job : to.name));
+    EXPECT_TRUE(absl::StrContains(status.error_message(),
+                                  wrong & 1 ? "faults" : a.incarnation()));
+  }
+  EXPECT_THAT(driver().Sync("a", kLedger), IsOkAndHolds(IsEmpty()));
+  EXPECT_TRUE(caller.Call({"faults", "a", incarnation}, kApply, 1).ok());
+}
+
+TEST_F(NamedWorkerTest, F18OfManyOfOneNameOneStays) {
+  constexpr int kRacers = 8;
+  for (int race = 0; race < kRaces; ++race) {
+    const std::string name = absl::StrCat("w", race);
+    std::vector<WorkerProcess*> racers;
+    for (int i = 0; i < kRacers; ++i) {
+      // All want the name, and two each the same rank.
+      racers.push_back(&Start(name, 1 + race * kRacers + i / 2));
+    }
+    WorkerProcess* winner = nullptr;
+    std::vector<std::string> refusals;
+    for (WorkerProcess* racer : racers) {
+      const std::string line = racer->ReadLine().value_or("nothing");
+      if (absl::StartsWith(line, "ready ")) {
+        EXPECT_EQ(winner, nullptr);
+        winner = racer;
+      } else {
+        EXPECT_EQ(racer->Wait(), 3);
+        refusals.push_back(line);
+      }
+    }
+    ASSERT_NE(winner, nullptr);
+    const absl::StatusOr<rpc::WorkerInfo> holder = driver().FindWorker(name);
+    ASSERT_THAT(holder, IsOk());
+    EXPECT_THAT(refusals,
+                testing::Each(testing::AllOf(
+                    testing::StartsWith("refused ALREADY_EXISTS"),
+                    testing::HasSubstr(rpc::ToString(holder->incarnation)))));
+    // Undisturbed, also by one more that comes late.
+    EXPECT_THAT(driver().Sync(*holder, kApply, 1), IsOkAndHolds(1));
+    EXPECT_EQ(Start(name, 1 + race * kRacers + kRacers - 1).Wait(), 3);
+    EXPECT_THAT(driver().Sync(*holder, kApply, 2), IsOkAndHolds(2));
+    winner->Signal(SIGTERM);
+    EXPECT_EQ(winner->Wait(), 0);
+  }
+}
+
+}  // namespace
+}  // namespace hawser::tests

@@ -1,0 +1,235 @@
+// F5: networks that fall apart. Packets are dropped by the kernel, in a network
+// namespace of the test's own; where that is not allowed tests are skipped.
+
+#include <net/if.h>
+#include <sched.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "async/check.h"
+#include "async/status_matchers.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/faults/faults_test_fixture.h"
+#include "tests/faults/raw_caller.h"
+#include "tests/faults/worker_functions.h"
+#include "tests/faults/worker_process.h"
+
+namespace hawser::tests {
+namespace {
+
+using ::hawser::async::IsOk;
+using ::hawser::async::IsOkAndHolds;
+
+// Rules tell workers apart by their user.
+constexpr int kUserOfA = 65534;
+constexpr int kUserOfB = 65533;
+
+// How long a cut may take until all agree, and after its end.
+constexpr absl::Duration kDetection = absl::Milliseconds(3500);
+constexpr absl::Duration kConvergence = absl::Seconds(10);
+
+// Why there is no namespace; set by main.
+const char* g_unable = nullptr;
+
+// Of the package nftables (bazel/debian_packages.txt). Not on a test's PATH.
+constexpr char kNft[] = "/usr/sbin/nft";
+
+bool Nft(const std::string& command) {
+  return std::system(absl::StrCat(kNft, " '", command, "'").c_str()) == 0;
+}
+
+class PartitionTest : public FaultsTest {
+ protected:
+  // Packets are dropped, not memory.
+  PartitionTest() : FaultsTest(/*same_host=*/false) {}
+
+  void SetUp() override {
+    if (g_unable != nullptr) GTEST_SKIP() << "PartitionTest " << g_unable;
+    FaultsTest::SetUp();
+    ASSERT_TRUE(Nft("add table inet cut"));
+    ASSERT_TRUE(
+        Nft("add chain inet cut out { type filter hook output priority 0; }"));
+    ASSERT_TRUE(
+        Nft("add chain inet cut in { type filter hook input priority 0; }"));
+    a_ = &Start("a", 1, [](WorkerProcessOptions& o) { o.uid = kUserOfA; });
+    b_ = &Start("b", 2, [](WorkerProcessOptions& o) { o.uid = kUserOfB; });
+    ASSERT_TRUE(a_->AwaitReady());
+    ASSERT_TRUE(b_->AwaitReady());
+    ASSERT_THAT(driver().Sync("a", kPush, "b"), IsOk());
+    ASSERT_THAT(driver().Sync("b", kApply, -1), IsOk());
+  }
+
+  void TearDown() override {
+    if (g_unable != nullptr) return;
+    FaultsTest::TearDown();
+    EXPECT_TRUE(Nft("delete table inet cut"));
+  }
+
+  static void Drop(const std::string& chain, const std::string& match) {
+    ASSERT_TRUE(
+        Nft(absl::StrCat("add rule inet cut ", chain, " ", match, " drop")));
+  }
+  static void Heal() { ASSERT_TRUE(Nft("flush table inet cut")); }
+
+  static std::string PortOf(const WorkerProcess& worker) {
+    return worker.address().substr(worker.address().rfind(':') + 1);
+  }
+
+  // What `worker` says to a caller that is no member and expects it to serve.
+  static ::grpc::Status CallRaw(const WorkerProcess& worker,
+                                const std::string& name) {
+    uint64_t incarnation = 0;
+    EXPECT_TRUE(absl::SimpleHexAtoi(worker.incarnation(), &incarnation));
+    return RawCaller(worker.address())
+        .Call({"faults", name, incarnation}, kApply, -2);
+  }
+
+  // Cuts "a" off from all by rules on these chains, and checks what each side
+  // sees, then and once it is healed.
+  void ExpectMinorityLosesAndIsFenced(const std::vector<std::string>& chains);
+
+  WorkerProcess* a_ = nullptr;
+  WorkerProcess* b_ = nullptr;
+};
+
+void PartitionTest::ExpectMinorityLosesAndIsFenced(
+    const std::vector<std::string>& chains) {
+  const absl::Time cut = absl::Now();
+  for (const std::string& chain : chains) {
+    Drop(chain, absl::StrCat("meta skuid ", kUserOfA));
+  }
+  EXPECT_TRUE(
+      AwaitEvent(rpc::MemberEvent::Kind::kLost, "a", kDetection + kSlack));
+  const absl::Status status = driver().Sync("a", kApply, 1).status();
+  EXPECT_TRUE(absl::IsUnavailable(status)) << status;
+  // The calls of the one that is cut off end too.
+  const std::string pushed = a_->ReadLine().value_or("nothing");
+  EXPECT_TRUE(absl::StartsWith(pushed, "pushed ")) << pushed;
+  EXPECT_LT(absl::Now() - cut, kDetection + 2 * kSlack);
+  while (!IsAt(driver().Sync("b", kRelay, "a", 1).status(), "a",
+               /*maybe_applied=*/false)) {
+  }
+  const absl::StatusOr<std::vector<int64_t>> ledger =
+      driver().Sync("b", kLedger);
+  ASSERT_THAT(ledger, IsOk());
+
+  Heal();
+  const absl::Time healed = absl::Now();
+  // It took "b" and the driver for lost; that counts for nothing.
+  ::grpc::Status refused;
+  do {
+    refused = CallRaw(*a_, "a");
+    ASSERT_LT(absl::Now() - healed, kConvergence + kSlack)
+        << refused.error_message();
+  } while (refused.error_code() != ::grpc::StatusCode::FAILED_PRECONDITION);
+  EXPECT_FALSE(
+      AwaitEvent(rpc::MemberEvent::Kind::kLost, "b", absl::Milliseconds(1500)));
+  EXPECT_THAT(driver().Sync("b", kLedger), IsOkAndHolds(*ledger));
+  ASSERT_TRUE(Start("a", 1).AwaitReady());
+  EXPECT_THAT(driver().Sync("a", kRelay, "b", 5), IsOk());
+}
+
+TEST_F(PartitionTest, F5WorkerThatIsCutOffLosesAndIsFenced) {
+  ExpectMinorityLosesAndIsFenced({"out", "in"});
+}
+
+TEST_F(PartitionTest, F5WorkerThatOnlyHearsLosesAndIsFenced) {
+  ExpectMinorityLosesAndIsFenced({"out"});
+}
+
+#ifdef HAWSER_FAULTS_NIGHTLY
+TEST_F(PartitionTest, F5WorkerThatOnlySpeaksLosesAndIsFenced) {
+  ExpectMinorityLosesAndIsFenced({"in"});
+}
+#endif
+
+// Both reach the store and the driver, but not each other.
+TEST_F(PartitionTest, F5OfTwoThatLoseEachOtherOneStays) {
+  const rpc::WorkerInfo a = *driver().FindWorker("a");
+  const rpc::WorkerInfo b = *driver().FindWorker("b");
+  Drop("out",
+       absl::StrCat("meta skuid ", kUserOfA, " tcp dport ", PortOf(*b_)));
+  Drop("out",
+       absl::StrCat("meta skuid ", kUserOfB, " tcp dport ", PortOf(*a_)));
+  const absl::Time cut = absl::Now();
+  while (!driver().IsLost(a) && !driver().IsLost(b)) {
+    ASSERT_LT(absl::Now() - cut, kDetection + 2 * kSlack);
+    Last(absl::Milliseconds(10));
+  }
+  Heal();
+  Last(absl::Seconds(2));
+  EXPECT_NE(driver().IsLost(a), driver().IsLost(b));
+  const bool a_stays = driver().IsLost(b);
+  EXPECT_THAT(driver().Sync(a_stays ? a : b, kApply, 1), IsOk());
+  const ::grpc::Status refused =
+      CallRaw(a_stays ? *b_ : *a_, a_stays ? "b" : "a");
+  EXPECT_EQ(refused.error_code(), ::grpc::StatusCode::FAILED_PRECONDITION)
+      << refused.error_message();
+}
+
+// Cuts that are shorter than the lease.
+TEST_F(PartitionTest, F5FlappingNetworkLosesNobody) {
+#ifdef HAWSER_FAULTS_NIGHTLY
+  constexpr int kFlaps = 60;
+#else
+  constexpr int kFlaps = 3;
+#endif
+  for (int i = 0; i < kFlaps; ++i) {
+    Drop("out", absl::StrCat("meta skuid ", kUserOfA));
+    Last(absl::Milliseconds(700));
+    Heal();
+    Last(absl::Milliseconds(700));
+  }
+  EXPECT_FALSE(driver().IsLost(*driver().FindWorker("a")));
+  EXPECT_THAT(driver().Sync("a", kApply, 1), IsOk());
+  // The pushes went on, each once and in order.
+  const absl::StatusOr<std::vector<int64_t>> ledger =
+      driver().Sync("b", kLedger);
+  ASSERT_THAT(ledger, IsOk());
+  int64_t expected = 0;
+  for (int64_t id : *ledger) {
+    if (id < 0) continue;
+    EXPECT_EQ(id, expected++);
+  }
+  EXPECT_GT(expected, 0);
+}
+
+// Gives this process a loopback interface of its own; null, or why not.
+const char* EnterNetworkNamespace() {
+  if (geteuid() != 0) return "needs root, for a network namespace";
+  HAWSER_CHECK(access(kNft, X_OK) == 0)
+      << "no " << kNft << ": apt-get install nftables";
+  if (unshare(CLONE_NEWNET) != 0) return "may not make a network namespace";
+  const int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  ifreq request{};
+  std::strcpy(request.ifr_name, "lo");
+  request.ifr_flags = IFF_UP | IFF_RUNNING;
+  const bool up = ioctl(fd, SIOCSIFFLAGS, &request) == 0;
+  close(fd);
+  if (!up) return "may not bring up its loopback interface";
+  return Nft("add table inet probe") ? nullptr : "may not use nft";
+}
+
+}  // namespace
+}  // namespace hawser::tests
+
+int main(int argc, char** argv) {
+  // Before there are threads, which would stay outside.
+  hawser::tests::g_unable = hawser::tests::EnterNetworkNamespace();
+  testing::InitGoogleTest(&argc, argv);
+  return RUN_ALL_TESTS();
+}

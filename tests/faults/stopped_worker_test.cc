@@ -1,0 +1,131 @@
+// F4: workers that stand still, for less and for longer than their lease.
+
+#include <algorithm>
+#include <csignal>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "async/status_matchers.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/faults/faults_test_fixture.h"
+#include "tests/faults/raw_caller.h"
+#include "tests/faults/worker_functions.h"
+#include "tests/faults/worker_process.h"
+
+namespace hawser::tests {
+namespace {
+
+using ::hawser::async::IsOk;
+using ::hawser::async::IsOkAndHolds;
+using ::hawser::async::StatusIs;
+
+class StoppedWorkerTest : public BothWaysFaultsTest {
+ protected:
+  // Stops "a", which pushes to "b", until it is lost and for `longer` after
+  // that, and checks that it is fenced.
+  void ExpectFencedAfterStop(absl::Duration longer);
+};
+
+TEST_P(StoppedWorkerTest, F4ShortStopFailsCallsAtTheirDeadlineAndNoMore) {
+  WorkerProcess& a = Start("a", 1);
+  ASSERT_TRUE(a.AwaitReady());
+  ASSERT_THAT(driver().Sync("a", kApply, 1), IsOk());
+  a.Signal(SIGSTOP);
+  const absl::Time stopped = absl::Now();
+  constexpr absl::Duration kTimeout = absl::Milliseconds(50);
+  std::vector<absl::Duration> overshoots;
+  while (absl::Now() - stopped < absl::Seconds(1)) {
+    const absl::Time start = absl::Now();
+    const absl::Status status =
+        driver().Sync("a", {.timeout = kTimeout}, kApply, 2).status();
+    overshoots.push_back(absl::Now() - start - kTimeout);
+    EXPECT_THAT(status, StatusIs(absl::StatusCode::kDeadlineExceeded));
+    EXPECT_TRUE(IsAt(status, "a", /*maybe_applied=*/true)) << status;
+  }
+  EXPECT_LT(*std::max_element(overshoots.begin(), overshoots.end()),
+            absl::Seconds(1));
+  a.Signal(SIGCONT);
+  // The same incarnation goes on.
+  EXPECT_THAT(driver().Sync("a", kApply, 3), IsOk());
+  EXPECT_FALSE(driver().IsLost(*driver().FindWorker("a")));
+}
+
+void StoppedWorkerTest::ExpectFencedAfterStop(absl::Duration longer) {
+  WorkerProcess& a = Start("a", 1);
+  ASSERT_TRUE(a.AwaitReady());
+  ASSERT_TRUE(Start("b", 2).AwaitReady());
+  const absl::StatusOr<rpc::WorkerInfo> info = driver().FindWorker("a");
+  ASSERT_THAT(info, IsOk());
+  ASSERT_THAT(driver().Sync("a", kPush, "b"), IsOk());
+  async::Future<void> held =
+      driver().Async("a", {.timeout = rpc::kNoTimeout}, kHold, 1);
+  AwaitCalls("a", 1);
+
+  a.Signal(SIGSTOP);
+  const absl::Time stopped = absl::Now();
+  EXPECT_THAT(held.Wait(), StatusIs(absl::StatusCode::kUnavailable));
+  EXPECT_LT(absl::Now() - stopped, absl::Milliseconds(3500) + kSlack);
+  ASSERT_TRUE(AwaitEvent(rpc::MemberEvent::Kind::kLost, "a", kSlack));
+  // Until "b" knows it too.
+  while (!IsAt(driver().Sync("b", kRelay, "a", 1).status(), "a",
+               /*maybe_applied=*/false)) {
+  }
+  Last(longer);
+  const absl::StatusOr<std::vector<int64_t>> before =
+      driver().Sync("b", kLedger);
+  ASSERT_THAT(before, IsOk());
+  ASSERT_FALSE(before->empty());
+
+  a.Signal(SIGCONT);
+  const absl::Time woken = absl::Now();
+  // It serves nobody, from the first moment on, even who does not know.
+  RawCaller caller(a.address());
+  uint64_t incarnation = 0;
+  ASSERT_TRUE(absl::SimpleHexAtoi(a.incarnation(), &incarnation));
+  ::grpc::Status refused;
+  do {
+    refused = caller.Call({"faults", "a", incarnation}, kApply, 7);
+    ASSERT_FALSE(refused.ok());
+    ASSERT_LT(absl::Now() - woken, absl::Seconds(10));
+  } while (refused.error_code() != ::grpc::StatusCode::FAILED_PRECONDITION);
+
+  // Its pushes end, refused by "b" or, once it knows, by itself.
+  const std::string pushed = a.ReadLine().value_or("nothing");
+  EXPECT_TRUE(absl::StartsWith(pushed, "pushed ")) << pushed;
+  EXPECT_TRUE(absl::StrContains(pushed, "FAILED_PRECONDITION")) << pushed;
+  EXPECT_TRUE(absl::StrContains(pushed, info->name)) << pushed;
+  EXPECT_LT(absl::Now() - woken, absl::Seconds(10));
+  // Nothing of it arrived after it was lost.
+  EXPECT_THAT(driver().Sync("b", kLedger), IsOkAndHolds(*before));
+
+  // A new one takes over the name.
+  ASSERT_TRUE(Start("a", 1).AwaitReady());
+  EXPECT_THAT(driver().Sync("a", kApply, 1), IsOkAndHolds(1));
+}
+
+TEST_P(StoppedWorkerTest, F4StopBeyondTheLeaseFences) {
+  ExpectFencedAfterStop(absl::ZeroDuration());
+}
+
+#ifdef HAWSER_FAULTS_NIGHTLY
+TEST_P(StoppedWorkerTest, F4StopOfTenSecondsFences) {
+  ExpectFencedAfterStop(absl::Seconds(10));
+}
+
+TEST_P(StoppedWorkerTest, F4StopOfAMinuteFences) {
+  ExpectFencedAfterStop(absl::Seconds(60));
+}
+#endif
+
+INSTANTIATE_TEST_SUITE_P(Ways, StoppedWorkerTest, testing::Bool(), WayName);
+
+}  // namespace
+}  // namespace hawser::tests

@@ -1,0 +1,186 @@
+// F22 and F23: callers that give up in masses, and functions that misbehave.
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "async/status_matchers.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/faults/faults_test_fixture.h"
+#include "tests/faults/worker_functions.h"
+#include "tests/faults/worker_process.h"
+
+namespace hawser::tests {
+namespace {
+
+using ::hawser::async::IsOk;
+using ::hawser::async::IsOkAndHolds;
+using ::hawser::async::StatusIs;
+using ::testing::HasSubstr;
+
+#ifdef HAWSER_FAULTS_NIGHTLY
+constexpr int kRounds = 2000;
+#else
+constexpr int kRounds = 10;
+#endif
+constexpr int kCallsPerRound = 400;
+
+int64_t NowNanoseconds() {
+  return std::chrono::steady_clock::now().time_since_epoch().count();
+}
+
+class StormTest : public BothWaysFaultsTest {
+ protected:
+  void SetUp() override {
+    FaultsTest::SetUp();
+    ASSERT_TRUE(Start("a", 1).AwaitReady());
+    ASSERT_THAT(driver().Sync("a", kApply, 1), IsOk());
+  }
+
+  // Returns when "a" serves nothing.
+  void AwaitQuiet() {
+    const absl::Time deadline = absl::Now() + absl::Seconds(10);
+    while ((*driver().Sync("a", kCensus))["calls"] > 0) {
+      ASSERT_LT(absl::Now(), deadline) << "calls that nobody waits for remain";
+    }
+  }
+
+  // Calls count until what hung on their ends has run.
+  void AwaitNoOwnCalls() {
+    const absl::Time deadline = absl::Now() + absl::Seconds(10);
+    while (driver().num_client_calls() > 0) {
+      ASSERT_LT(absl::Now(), deadline) << "calls that have ended remain";
+      std::this_thread::yield();
+    }
+  }
+
+  // How many kHold the worker saw cancelled, and when.
+  std::map<int64_t, int64_t> Cancelled() {
+    auto cancelled = driver().Sync("a", kCancelled);
+    EXPECT_THAT(cancelled, IsOk());
+    std::map<int64_t, int64_t> times;
+    for (const auto& [id, time] : *cancelled) {
+      EXPECT_TRUE(times.emplace(id, time).second) << "call " << id << " twice";
+    }
+    return times;
+  }
+};
+
+TEST_P(StormTest, F22CalleeSeesCancellationsAndNothingLeaks) {
+  std::map<std::string, int64_t> before;
+  std::map<int64_t, int64_t> given_up;
+  int64_t last_id = 0;
+  for (int round = 0; round < kRounds; ++round) {
+    std::vector<async::Future<void>> calls;
+    const int64_t first_id = last_id + 1;
+    for (int i = 0; i < kCallsPerRound; ++i) {
+      calls.push_back(
+          driver().Async("a", {.timeout = rpc::kNoTimeout}, kHold, ++last_id));
+    }
+    AwaitCalls("a", kCallsPerRound);
+    for (int i = 0; i < kCallsPerRound; ++i) {
+      given_up[first_id + i] = NowNanoseconds();
+      // Once: the status is there, and stays.
+      EXPECT_TRUE(calls[i].Cancel());
+      EXPECT_FALSE(calls[i].Cancel());
+    }
+    for (auto& call : calls) {
+      EXPECT_THAT(call.Wait(), StatusIs(absl::StatusCode::kCancelled));
+    }
+    AwaitQuiet();
+    if (round == 0) before = *driver().Sync("a", kCensus);
+  }
+  std::map<int64_t, int64_t> seen = Cancelled();
+  ASSERT_EQ(seen.size(), given_up.size());
+  std::vector<int64_t> delays;
+  for (const auto& [id, time] : given_up) delays.push_back(seen[id] - time);
+  std::sort(delays.begin(), delays.end());
+  EXPECT_LT(absl::Nanoseconds(delays[delays.size() / 2]),
+            absl::Milliseconds(100));
+  EXPECT_LT(absl::Nanoseconds(delays[delays.size() * 99 / 100]),
+            absl::Milliseconds(100) + kSlack / 2);
+  std::map<std::string, int64_t> after = *driver().Sync("a", kCensus);
+  EXPECT_LE(after["descriptors"], before["descriptors"] + 2);
+  EXPECT_LE(after["threads"], before["threads"] + 4);
+  AwaitNoOwnCalls();
+}
+
+TEST_P(StormTest, F22DeadlinesEndCallsOnceAtBothEnds) {
+  std::atomic<int> ended{0};
+  int64_t last_id = 0;
+  for (int round = 0; round < kRounds; ++round) {
+    std::vector<async::Future<void>> calls;
+    for (int i = 0; i < kCallsPerRound; ++i) {
+      calls.push_back(driver().Async(
+          "a", {.timeout = absl::Milliseconds(1 + i % 20)}, kHold, ++last_id));
+      calls.back().OnReady([&](const absl::Status&) { ++ended; });
+    }
+    for (auto& call : calls) {
+      EXPECT_THAT(call.Wait(), StatusIs(absl::StatusCode::kDeadlineExceeded));
+    }
+    AwaitQuiet();
+  }
+  EXPECT_EQ(ended, kRounds * kCallsPerRound);
+  AwaitNoOwnCalls();
+  // Some never arrived; those that did were ended, each once.
+  EXPECT_LE(Cancelled().size(), static_cast<size_t>(last_id));
+  EXPECT_THAT(driver().Sync("a", kApply, 2), IsOk());
+}
+
+TEST_P(StormTest, F23PoisonHurtsNobodyElse) {
+  std::atomic<bool> stop{false};
+  std::atomic<int> served{0};
+  // Others call all the while.
+  std::thread others([&] {
+    while (!stop) {
+      EXPECT_THAT(driver().Sync("a", kApply, 1), IsOk());
+      ++served;
+    }
+  });
+  for (int i = 0; i < kRounds; ++i) {
+    const absl::Status thrown = driver().Sync("a", kThrow);
+    EXPECT_THAT(thrown,
+                StatusIs(absl::StatusCode::kInternal, HasSubstr("poison")));
+    EXPECT_TRUE(IsAt(thrown, "a", /*maybe_applied=*/false)) << thrown;
+  }
+  // Above the limit of a message, and above any memory.
+  EXPECT_THAT(driver().Sync("a", kHuge, kMaxMessageBytes + 1),
+              StatusIs(absl::StatusCode::kResourceExhausted,
+                       HasSubstr("max_message_bytes")));
+  EXPECT_THAT(driver().Sync("a", kHuge, std::numeric_limits<int64_t>::max()),
+              StatusIs(absl::StatusCode::kInternal, HasSubstr("faults.Huge")));
+  // As many as there are threads, less one.
+  std::vector<async::Future<void>> spinning;
+  const absl::Time start = absl::Now();
+  for (int i = 0; i < 3; ++i) {
+    spinning.push_back(
+        driver().Async("a", {.timeout = absl::Milliseconds(500)}, kSpin));
+  }
+  for (auto& call : spinning) {
+    EXPECT_THAT(call.Wait(), StatusIs(absl::StatusCode::kDeadlineExceeded));
+  }
+  EXPECT_LT(absl::Now() - start, absl::Milliseconds(1500) + kSlack);
+  const int served_before = served;
+  while (served == served_before) std::this_thread::yield();
+  stop = true;
+  others.join();
+  AwaitQuiet();
+  EXPECT_GT(served, 0);
+  EXPECT_THAT(driver().Sync("a", kCensus), IsOk());
+}
+
+INSTANTIATE_TEST_SUITE_P(Ways, StormTest, testing::Bool(), WayName);
+
+}  // namespace
+}  // namespace hawser::tests
