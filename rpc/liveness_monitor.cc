@@ -1,6 +1,7 @@
 #include "rpc/liveness_monitor.h"
 
 #include <algorithm>
+#include <string>
 #include <utility>
 
 #include "absl/base/thread_annotations.h"
@@ -14,6 +15,10 @@ namespace {
 
 // How long an answer is waited for.
 constexpr int kIntervalsPerPing = 2;
+// How many times `silent_limit` a peer may answer nothing whose own requests
+// come: longer, because a network that flaps holds up one connection for longer
+// than all.
+constexpr int kUnansweredLimits = 3;
 
 }  // namespace
 
@@ -27,7 +32,7 @@ class LivenessMonitor::State : public std::enable_shared_from_this<State> {
 
   void Watch(std::shared_ptr<Peer> peer) {
     const async::MonotonicTime now = clock_.Now();
-    if (peer->last_heard() < now) peer->SetHeard(now);
+    if (peer->last_heard() < now) peer->SetAnswered(now);
     async::MutexLock lock(&mutex_);
     if (stopped_) return;
     watched_.push_back({std::move(peer)});
@@ -62,7 +67,7 @@ class LivenessMonitor::State : public std::enable_shared_from_this<State> {
     Gate::Pass pass(&gate_);
     if (!pass) return;
     const async::MonotonicTime now = clock_.Now();
-    std::vector<std::shared_ptr<Peer>> lost;
+    std::vector<std::pair<std::shared_ptr<Peer>, std::string>> lost;
     std::vector<std::shared_ptr<Peer>> silent;
     {
       async::MutexLock lock(&mutex_);
@@ -70,12 +75,22 @@ class LivenessMonitor::State : public std::enable_shared_from_this<State> {
       const bool stood_still =
           async::TimeBetween(last_tick_, now) > 2 * options_.heartbeat_interval;
       for (Watched& watched : watched_) {
-        if (stood_still) watched.peer->SetHeard(now);
+        if (stood_still) watched.peer->SetAnswered(now);
         const absl::Duration silence =
             async::TimeBetween(watched.peer->last_heard(), now);
+        const absl::Duration unanswered =
+            async::TimeBetween(watched.peer->last_answered(), now);
         if (silence >= options_.silent_limit) {
-          lost.push_back(watched.peer);
-        } else if (silence >= options_.heartbeat_interval &&
+          lost.emplace_back(
+              watched.peer,
+              absl::StrCat("gave no sign of life for ",
+                           absl::FormatDuration(options_.silent_limit)));
+        } else if (unanswered >= kUnansweredLimits * options_.silent_limit) {
+          lost.emplace_back(watched.peer,
+                            absl::StrCat("calls, and answered nothing for ",
+                                         absl::FormatDuration(unanswered)));
+        } else if (std::max(silence, unanswered) >=
+                       options_.heartbeat_interval &&
                    !watched.ping_in_flight) {
           watched.ping_in_flight = true;
           silent.push_back(watched.peer);
@@ -83,10 +98,7 @@ class LivenessMonitor::State : public std::enable_shared_from_this<State> {
       }
       ScheduleLocked(now);
     }
-    for (const auto& peer : lost) {
-      Report(peer, absl::StrCat("gave no sign of life for ",
-                                absl::FormatDuration(options_.silent_limit)));
-    }
+    for (const auto& [peer, reason] : lost) Report(peer, reason);
     for (const auto& peer : silent) SendPing(peer);
   }
 
@@ -113,7 +125,7 @@ class LivenessMonitor::State : public std::enable_shared_from_this<State> {
       }
     }
     if (status.ok()) {
-      peer->SetHeard(now);
+      peer->SetAnswered(now);
       return;
     }
     const absl::Duration silence = async::TimeBetween(peer->last_heard(), now);

@@ -7,14 +7,19 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "async/manual_executor.h"
 #include "async/simulated_clock.h"
 #include "async/status_matchers.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "rpc/inproc/network.h"
+#include "rpc/peer.h"
+#include "rpc/transport.h"
 
 namespace hawser::rpc {
 namespace {
 
+using ::hawser::async::IsOk;
 using ::hawser::async::StatusIs;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
@@ -52,6 +57,7 @@ class LivenessMonitorTest : public testing::Test {
   }
 
   async::SimulatedClock clock_;
+  async::ManualExecutor executor_;
   std::map<std::string, Answer> answers_;
   int pings_ = 0;
   // Of the last ping.
@@ -124,6 +130,32 @@ TEST_F(LivenessMonitorTest, ShortInterruptionIsForgiven) {
     clock_.AdvanceBy(absl::Milliseconds(1000));
   }
   EXPECT_THAT(lost_, IsEmpty());
+}
+
+// Its requests come through, and nothing that is sent there.
+TEST_F(LivenessMonitorTest, PeerThatIsCalledMustAnswer) {
+  InprocNetwork network({.executor = &executor_, .clock = &clock_});
+  const std::unique_ptr<Transport> transport = network.NewTransport();
+  answers_["a"] = Answer::kNone;
+  auto peer = std::make_shared<Peer>(
+      WorkerInfo{"a", WorkerId(1), Incarnation{1}, "inproc:2"}, "",
+      transport.get());
+  monitor_.Watch(peer);
+  const auto speak = [&](absl::Duration time) {
+    for (absl::Duration t; t < time; t += absl::Milliseconds(100)) {
+      clock_.AdvanceBy(absl::Milliseconds(100));
+      peer->SetHeard(clock_.Now());
+    }
+  };
+  speak(absl::Seconds(10));
+  EXPECT_THAT(lost_, IsEmpty());
+  ASSERT_THAT(peer->connection(), IsOk());
+  // What it said before counts, and longer than silence.
+  speak(absl::Milliseconds(8500));
+  EXPECT_THAT(lost_, IsEmpty());
+  speak(absl::Seconds(1));
+  EXPECT_THAT(lost_["a"], StatusIs(absl::StatusCode::kUnavailable,
+                                   HasSubstr("answered nothing")));
 }
 
 TEST_F(LivenessMonitorTest, OneLostHeartbeatIsForgiven) {

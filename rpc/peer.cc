@@ -12,6 +12,10 @@ absl::StatusOr<std::shared_ptr<Connection>> Peer::connection() {
   if (connection_ == nullptr) {
     ASSIGN_OR_RETURN(connection_, transport_->Connect({.address = info_.address,
                                                        .worker = info_.name}));
+    // From here on answers are expected.
+    last_answered_.store(last_heard_.load(std::memory_order_relaxed),
+                         std::memory_order_relaxed);
+    connected_.store(true, std::memory_order_release);
   }
   return connection_;
 }

@@ -38,12 +38,24 @@ class Peer {
   // MarkLost.
   absl::StatusOr<std::shared_ptr<Connection>> connection();
 
-  // Something came from it.
+  // A request came from it.
   void SetHeard(async::MonotonicTime now) {
     last_heard_.store(now, std::memory_order_relaxed);
   }
+  // It answered a request.
+  void SetAnswered(async::MonotonicTime now) {
+    SetHeard(now);
+    last_answered_.store(now, std::memory_order_relaxed);
+  }
   async::MonotonicTime last_heard() const {
     return last_heard_.load(std::memory_order_relaxed);
+  }
+  // As last_heard() while it was never called. After that, that its own
+  // requests come through says nothing of the way there.
+  async::MonotonicTime last_answered() const {
+    return connected_.load(std::memory_order_acquire)
+               ? last_answered_.load(std::memory_order_relaxed)
+               : last_heard();
   }
 
   // True the first time: from then on its liveness matters.
@@ -70,6 +82,9 @@ class Peer {
   const std::string header_;
   Transport* const transport_;
   std::atomic<async::MonotonicTime> last_heard_{async::MonotonicTime::min()};
+  std::atomic<async::MonotonicTime> last_answered_{async::MonotonicTime::min()};
+  // Whether there is a connection, or was one.
+  std::atomic<bool> connected_{false};
   std::atomic<bool> watched_{false};
   std::atomic<bool> lost_{false};
   std::atomic<bool> left_{false};

@@ -309,7 +309,7 @@ void Agent::Impl::OnReply(const OutgoingRequest& request,
     std::move(done)(CallError(request, std::move(reply).status()));
     return;
   }
-  request.peer->SetHeard(clock_->Now());
+  request.peer->SetAnswered(clock_->Now());
   absl::StatusOr<IncomingMessage> message =
       IncomingMessage::Parse(*std::move(reply));
   if (!message.ok()) {
