@@ -12,6 +12,7 @@
 #include "rpc/grpc/byte_buffer.h"
 #include "rpc/grpc/poller.h"
 #include "rpc/grpc/status.h"
+#include "rpc/unsent.h"
 
 namespace hawser::rpc {
 namespace {
@@ -80,13 +81,28 @@ class GrpcConnection::ActiveCall final : public CompletionEvent {
   }
 
  private:
+  // gRPC says so, in these words, of calls that were given no connection; what
+  // it says of others is not known to be safe.
+  bool FoundNoConnection() const {
+    return status_.error_code() == ::grpc::StatusCode::UNAVAILABLE &&
+           status_.error_details().empty() &&
+           absl::StartsWith(status_.error_message(),
+                            "failed to connect to all addresses");
+  }
+
   absl::Status Error(const std::optional<absl::Status>& closed) const {
+    if (FoundNoConnection()) return MarkUnsent(ErrorOfPeer(closed));
+    return ErrorOfPeer(closed);
+  }
+
+  absl::Status ErrorOfPeer(const std::optional<absl::Status>& closed) const {
     if (closed.has_value() &&
         status_.error_code() == ::grpc::StatusCode::CANCELLED) {
       return *closed;
     }
     absl::Status error =
         connection_->verification_->Explain(FromGrpcStatus(status_));
+    ClearUnsent(error);
     if (absl::IsResourceExhausted(error) &&
         absl::StrContains(error.message(), "larger than max")) {
       return absl::ResourceExhaustedError(absl::StrCat(
@@ -170,7 +186,7 @@ Connection::CallId GrpcConnection::Call(std::string_view path, Payload request,
     }
     done = call->TakeDone();
   }
-  std::move(done)(std::move(refused));
+  std::move(done)(MarkUnsent(std::move(refused)));
   return id;
 }
 

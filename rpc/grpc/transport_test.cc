@@ -26,6 +26,7 @@
 #include "gtest/gtest.h"
 #include "net/credentials.h"
 #include "net/test_credentials.h"
+#include "rpc/unsent.h"
 
 namespace hawser::rpc {
 namespace {
@@ -206,15 +207,21 @@ TEST_P(GrpcTransportTest, ClosedConnectionGivesItsStatusNowAndLater) {
   connection_->Close(absl::UnavailableError("lost"));
   EXPECT_THAT(waiting.Wait(),
               StatusIs(absl::StatusCode::kUnavailable, HasSubstr("lost")));
-  EXPECT_THAT(Call(*connection_, "/t.T/Echo", "").Wait(),
+  EXPECT_FALSE(IsUnsent(waiting.Wait().status()));
+  const absl::Status later =
+      Call(*connection_, "/t.T/Echo", "").Wait().status();
+  EXPECT_THAT(later,
               StatusIs(absl::StatusCode::kUnavailable, HasSubstr("lost")));
+  EXPECT_TRUE(IsUnsent(later)) << later;
 }
 
 TEST_P(GrpcTransportTest, NobodyThereIsUnavailableAtOnce) {
   Serve();
   server_->Shutdown();
-  EXPECT_THAT(Call(*connection_, "/t.T/Echo", "").Wait(),
-              StatusIs(absl::StatusCode::kUnavailable));
+  const absl::Status status =
+      Call(*connection_, "/t.T/Echo", "").Wait().status();
+  EXPECT_THAT(status, StatusIs(absl::StatusCode::kUnavailable));
+  EXPECT_TRUE(IsUnsent(status)) << status;
 }
 
 TEST_P(GrpcTransportTest, RestartedServerIsReachedSoon) {
@@ -263,6 +270,7 @@ TEST_P(GrpcTransportTest, StoppingServerCutsItsCallsOff) {
   AwaitHeld(1);
   server_->Shutdown();
   EXPECT_TRUE(held_[0]->cancellation()->cancelled());
+  EXPECT_FALSE(IsUnsent(reply.Wait().status()));
   EXPECT_THAT(reply.Wait(), StatusIs(absl::StatusCode::kUnavailable));
   // What a handler keeps may outlive the transport.
   server_.reset();

@@ -8,6 +8,7 @@
 #include "async/check.h"
 #include "rpc/inproc/network_state.h"
 #include "rpc/inproc/transport.h"
+#include "rpc/unsent.h"
 
 namespace hawser::rpc {
 
@@ -151,7 +152,7 @@ void InprocNetwork::State::Send(std::shared_ptr<InprocCall> call,
   }
   call->Begin();
   if (!reachable) {
-    call->Complete(Unreachable(call->destination()));
+    call->Complete(MarkUnsent(Unreachable(call->destination())));
     return;
   }
   for (absl::Duration delay : delays) {

@@ -11,6 +11,7 @@
 #include "rpc/internal/agent_impl.h"
 #include "rpc/internal/outgoing_call.h"
 #include "rpc/internal/wire_format.h"
+#include "rpc/unsent.h"
 
 namespace hawser::rpc {
 namespace {
@@ -380,8 +381,10 @@ absl::Status Agent::Impl::CallError(const OutgoingRequest& request,
       break;
   }
   absl::Status error = WithCode(code, message, status);
-  // Of what the transport reports, only this is sure to precede the handler.
-  const bool maybe_applied = code != absl::StatusCode::kUnimplemented;
+  // Of what the transport reports, only these are sure to precede the handler.
+  const bool maybe_applied = code != absl::StatusCode::kUnimplemented &&
+                             (request.attempted || !IsUnsent(status));
+  ClearUnsent(error);
   SetErrorDetail({.worker = worker.name,
                   .incarnation = worker.incarnation,
                   .maybe_applied = maybe_applied},
