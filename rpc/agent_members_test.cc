@@ -2,6 +2,7 @@
 #include <future>
 #include <memory>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -14,6 +15,7 @@
 #include "gtest/gtest.h"
 #include "rpc/agent.h"
 #include "rpc/agent_test_fixture.h"
+#include "rpc/error_detail.h"
 #include "rpc/member_event.h"
 #include "rpc/transport_test_param.h"
 
@@ -152,6 +154,47 @@ TEST_P(AgentMembersTest, LeavingWorkerFinishesWhatItServes) {
   held_.Set(absl::OkStatus());
   EXPECT_THAT(future.Wait(), IsOk());
   EXPECT_THAT(shutdown.get(), IsOk());
+}
+
+// The event of it reaches others only with their next look at the store.
+TEST_P(AgentMembersTest, CallsToALeavingWorkerRanOrSayThatTheyDidNot) {
+  std::atomic<int64_t> num_run{0};
+  constexpr Function<void()> kCount{"test.Count"};
+  ASSERT_THAT(job_.registry().Register(kCount,
+                                       [&] {
+                                         ++num_run;
+                                         return absl::OkStatus();
+                                       }),
+              IsOk());
+  const auto slow = [](int, AgentOptions& options) {
+    options.liveness.heartbeat_interval = absl::Seconds(5);
+  };
+  job_.StartOne(0, slow);
+  job_.StartOne(1, slow);
+  const WorkerInfo leaver = job_.agent(1).info();
+  std::atomic<int64_t> num_ok{0};
+  std::atomic<bool> refused{false};
+  std::vector<std::thread> callers;
+  for (int i = 0; i < 4; ++i) {
+    callers.emplace_back([&] {
+      while (true) {
+        const absl::Status status = job_.agent(0).Sync(leaver, kCount);
+        if (status.ok()) {
+          ++num_ok;
+          continue;
+        }
+        EXPECT_THAT(status, StatusIs(absl::StatusCode::kUnavailable));
+        const auto detail = GetErrorDetail(status);
+        EXPECT_TRUE(detail.has_value() && !detail->maybe_applied) << status;
+        if (refused) return;
+      }
+    });
+  }
+  while (num_ok < 100) std::this_thread::yield();
+  EXPECT_THAT(job_.agent(1).Shutdown(), IsOk());
+  refused = true;
+  for (std::thread& caller : callers) caller.join();
+  EXPECT_EQ(num_run, num_ok);
 }
 
 TEST_P(AgentMembersTest, StaticGroupReachesRestartedWorkerByName) {

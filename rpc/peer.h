@@ -4,14 +4,17 @@
 #define HAWSER_RPC_PEER_H_
 
 #include <atomic>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "async/clock.h"
+#include "async/future.h"
 #include "async/mutex.h"
 #include "rpc/transport.h"
 #include "rpc/types.h"
@@ -58,6 +61,14 @@ class Peer {
                : last_heard();
   }
 
+  // Around each call that must not be sent twice: BeginCall before
+  // connection(), so that after MarkLeft and Idle none is under way.
+  void BeginCall() { num_calls_.fetch_add(1, std::memory_order_seq_cst); }
+  void EndCall();
+  // Ready when no call is under way.
+  async::Future<void> Idle();
+
+  bool watched() const { return watched_.load(std::memory_order_relaxed); }
   // True the first time: from then on its liveness matters.
   bool SetWatched() {
     return !watched_.load(std::memory_order_relaxed) &&
@@ -86,12 +97,15 @@ class Peer {
   // Whether there is a connection, or was one.
   std::atomic<bool> connected_{false};
   std::atomic<bool> watched_{false};
+  std::atomic<int64_t> num_calls_{0};
+  std::atomic<bool> idle_awaited_{false};
   std::atomic<bool> lost_{false};
   std::atomic<bool> left_{false};
 
   async::Mutex mutex_;
   std::shared_ptr<Connection> connection_ ABSL_GUARDED_BY(mutex_);
   absl::Status lost_status_ ABSL_GUARDED_BY(mutex_);
+  std::vector<async::Promise<void>> idle_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace hawser::rpc

@@ -259,24 +259,27 @@ absl::StatusOr<Payload> Agent::Impl::EncodeRequest(OutgoingRequest& request) {
 //    copy, on the executor.
 void Agent::Impl::Send(OutgoingRequest request, ReceivedCallback done) {
   const WorkerInfo& worker = request.peer->info();
-  const auto unsent = [&](absl::Status status) {
-    return WithErrorDetail(std::move(status), worker, request.attempted);
+  if (request.at_most_once) request.peer->BeginCall();
+  const auto fail = [&](absl::Status status) {
+    if (request.at_most_once) request.peer->EndCall();
+    std::move(done)(
+        WithErrorDetail(std::move(status), worker, request.attempted));
   };
   if (request.deadline <= clock_->Now()) {
-    std::move(done)(unsent(absl::DeadlineExceededError(
+    fail(absl::DeadlineExceededError(
         absl::StrCat("the deadline of ", request.what, " at ", ToString(worker),
-                     " had passed before it was sent"))));
+                     " had passed before it was sent")));
     return;
   }
   absl::StatusOr<std::shared_ptr<Connection>> connection =
       request.peer->connection();
   if (!connection.ok()) {
-    std::move(done)(unsent(connection.status()));
+    fail(connection.status());
     return;
   }
   absl::StatusOr<Payload> payload = EncodeRequest(request);
   if (!payload.ok()) {
-    std::move(done)(unsent(payload.status()));
+    fail(payload.status());
     return;
   }
   Watch(request.peer);
@@ -295,6 +298,7 @@ void Agent::Impl::Send(OutgoingRequest request, ReceivedCallback done) {
     InsideScope inside(this);
     async::TaskContext::Scope scope(std::move(context));
     request.call->EndAttempt(attempt);
+    if (request.at_most_once) request.peer->EndCall();
     OnReply(request, std::move(reply), std::move(done));
   };
   call->SetAttempt(

@@ -150,12 +150,22 @@ class Agent::Impl {
                   const absl::Status& status);
   void Ping(const std::shared_ptr<Peer>& peer, async::MonotonicTime deadline,
             absl::AnyInvocable<void(absl::Status) &&> done);
+  void SendLeave(const std::shared_ptr<Peer>& peer,
+                 async::MonotonicTime deadline,
+                 absl::AnyInvocable<void(absl::Status) &&> done);
+  // A request that is nothing but its header, tried once.
+  void SendBare(const std::shared_ptr<Peer>& peer, absl::string_view what,
+                const absl::StatusOr<MethodDefinition>& method,
+                async::MonotonicTime deadline,
+                absl::AnyInvocable<void(absl::Status) &&> done);
 
   // --- agent_shutdown.cc
   absl::Status FirstLost() const;
   absl::Status AwaitOwnCalls(async::MonotonicTime deadline);
   absl::Status AwaitServedCalls(async::MonotonicTime deadline);
   absl::Status DrainServices(async::MonotonicTime deadline);
+  // Those that talk with this worker hear from itself that it leaves.
+  void TellPeersToGoElsewhere(async::MonotonicTime deadline);
   absl::Status LeaveJob();
   void Stop();
 
@@ -166,6 +176,8 @@ class Agent::Impl {
   // Asks an address for a sign of life of that worker.
   absl::Status Probe(const WorkerInfo& holder);
   void OnPeerLeft(const std::shared_ptr<Peer>& peer);
+  // It says so itself. Ready when it has no more calls from here.
+  async::Future<RawMessage> OnPeerLeaves(const WorkerInfo& worker);
   // The monitor found it lost.
   void OnPeerSilent(const std::shared_ptr<Peer>& peer,
                     const absl::Status& status);

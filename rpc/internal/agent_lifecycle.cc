@@ -16,6 +16,7 @@ namespace {
 constexpr char kCallMethod[] = "hawser.v1.WorkerService.Call";
 constexpr char kHeartbeatMethod[] = "hawser.v1.WorkerService.Heartbeat";
 constexpr char kListFunctionsMethod[] = "hawser.v1.WorkerService.ListFunctions";
+constexpr char kLeaveMethod[] = "hawser.v1.WorkerService.Leave";
 
 absl::Status MissingOption(absl::string_view name) {
   return absl::InvalidArgumentError(
@@ -120,6 +121,11 @@ absl::Status Agent::Impl::StartServices() {
                                [](const MethodCall&, RawMessage) {
                                  return async::MakeReadyFuture<RawMessage>(
                                      RawMessage());
+                               },
+                               {.executor = MethodExecutor::kInline}));
+  RETURN_IF_ERROR(methods_.Add(kLeaveMethod,
+                               [this](const MethodCall& call, RawMessage) {
+                                 return OnPeerLeaves(call.peer);
                                },
                                {.executor = MethodExecutor::kInline}));
   for (Service* service : services_) {
@@ -240,16 +246,31 @@ void Agent::Impl::Ping(const std::shared_ptr<Peer>& peer,
   static const absl::StatusOr<MethodDefinition>* const heartbeat =
       new absl::StatusOr<MethodDefinition>(
           FindMethodDefinition(kHeartbeatMethod));
+  SendBare(peer, "a heartbeat", *heartbeat, deadline, std::move(done));
+}
+
+void Agent::Impl::SendLeave(const std::shared_ptr<Peer>& peer,
+                            async::MonotonicTime deadline,
+                            absl::AnyInvocable<void(absl::Status) &&> done) {
+  SendBare(peer, "a farewell", FindMethodDefinition(kLeaveMethod), deadline,
+           std::move(done));
+}
+
+void Agent::Impl::SendBare(const std::shared_ptr<Peer>& peer,
+                           absl::string_view what,
+                           const absl::StatusOr<MethodDefinition>& method,
+                           async::MonotonicTime deadline,
+                           absl::AnyInvocable<void(absl::Status) &&> done) {
   Gate::Pass pass(&call_gate_);
-  if (!pass || !heartbeat->ok()) {
+  if (!pass || !method.ok()) {
     std::move(done)(absl::CancelledError("the agent is stopping"));
     return;
   }
   OutgoingRequest request;
   request.call = std::make_shared<OutgoingCall>();
   request.peer = peer;
-  request.what = "a heartbeat";
-  request.path = (*heartbeat)->path;
+  request.what = std::string(what);
+  request.path = method->path;
   request.inherit_cancellation = false;
   request.deadline = deadline;
   Send(std::move(request),

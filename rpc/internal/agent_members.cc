@@ -96,6 +96,17 @@ void Agent::Impl::OnPeerLeft(const std::shared_ptr<Peer>& peer) {
   if (peer->MarkLeft(status)) TellServices(peer, status);
 }
 
+async::Future<RawMessage> Agent::Impl::OnPeerLeaves(const WorkerInfo& worker) {
+  std::shared_ptr<Peer> peer = peers_.FindByIncarnation(worker.incarnation);
+  // Who is not known here was never called.
+  if (peer == nullptr) {
+    return async::MakeReadyFuture<RawMessage>(RawMessage());
+  }
+  OnPeerLeft(peer);
+  return peer->Idle().Then(
+      [](absl::Status) -> absl::StatusOr<RawMessage> { return RawMessage(); });
+}
+
 void Agent::Impl::OnPeerLost(const std::shared_ptr<Peer>& peer,
                              const absl::Status& status) {
   bool is_new = false;

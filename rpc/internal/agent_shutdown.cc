@@ -65,6 +65,31 @@ absl::Status Agent::Impl::DrainServices(async::MonotonicTime deadline) {
   return status;
 }
 
+// Events reach them too, but only with their next look at the store. Until they
+// have answered, what they sent before may be on its way; this worker still
+// refuses it.
+void Agent::Impl::TellPeersToGoElsewhere(async::MonotonicTime deadline) {
+  // In a simulation nothing moves while one waits.
+  if (own_pool_ == nullptr || own_clock_ == nullptr) return;
+  const async::MonotonicTime limit =
+      std::min(deadline, RealDeadline(options_.liveness.silent_limit));
+  std::vector<async::Future<void>> answers;
+  for (const auto& peer : peers_.All()) {
+    if (peer->info().incarnation == self_.incarnation || peer->lost() ||
+        !peer->watched()) {
+      continue;
+    }
+    async::Promise<void> answered;
+    answers.push_back(answered.future());
+    SendLeave(peer, limit,
+              [answered = std::move(answered)](absl::Status status) mutable {
+                answered.Set(std::move(status));
+              });
+  }
+  // Who does not answer hears of it by the event.
+  for (auto& answer : answers) (void)answer.Wait();
+}
+
 // Without a world size: own calls end, the services drain, the others are told
 // that this worker left, and what it serves ends.
 //
@@ -84,6 +109,9 @@ absl::Status Agent::Impl::LeaveJob() {
     drained.Update(AwaitOwnCalls(deadline));
     phase_.store(Phase::kLeaving, std::memory_order_release);
     drained.Update(WithdrawAs(LeftEvent(self_.incarnation)));
+    // From here on peers refuse what this worker asks.
+    monitor_->Stop();
+    TellPeersToGoElsewhere(deadline);
     drained.Update(AwaitServedCalls(deadline));
     return drained;
   }
