@@ -20,6 +20,14 @@ absl::StatusOr<std::shared_ptr<Connection>> Peer::connection() {
   return connection_;
 }
 
+absl::StatusOr<std::shared_ptr<Connection>> Peer::heartbeat_connection() {
+  if (left()) {
+    async::MutexLock lock(&mutex_);
+    if (connection_ != nullptr) return connection_;
+  }
+  return connection();
+}
+
 void Peer::EndCall() {
   if (num_calls_.fetch_sub(1, std::memory_order_seq_cst) != 1 ||
       !idle_awaited_.load(std::memory_order_seq_cst)) {

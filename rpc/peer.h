@@ -78,6 +78,10 @@ class Peer {
   // Ends all calls to it, now and later, with `status`, not OK. True the first
   // time.
   bool MarkLost(const absl::Status& status);
+  // For heartbeats: also that of a peer that has left and still finishes what
+  // it serves.
+  absl::StatusOr<std::shared_ptr<Connection>> heartbeat_connection();
+
   bool lost() const { return lost_.load(std::memory_order_acquire); }
 
   // Ends later calls to it with `status`, not OK; those under way go on, for

@@ -272,7 +272,8 @@ void Agent::Impl::Send(OutgoingRequest request, ReceivedCallback done) {
     return;
   }
   absl::StatusOr<std::shared_ptr<Connection>> connection =
-      request.peer->connection();
+      request.heartbeat ? request.peer->heartbeat_connection()
+                        : request.peer->connection();
   if (!connection.ok()) {
     fail(connection.status());
     return;

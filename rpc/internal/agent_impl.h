@@ -127,6 +127,7 @@ class Agent::Impl {
     std::vector<tensor::Tensor> tensors;
     bool message_hook = false;
     bool at_most_once = false;
+    bool heartbeat = false;
     // Whether it was sent before, and may have run then.
     bool attempted = false;
     // Whether the end of the current call ends this one.
@@ -153,7 +154,8 @@ class Agent::Impl {
   void SendLeave(const std::shared_ptr<Peer>& peer,
                  async::MonotonicTime deadline,
                  absl::AnyInvocable<void(absl::Status) &&> done);
-  // A request that is nothing but its header, tried once.
+  // A request that is nothing but its header, tried once, also at a peer that
+  // has left.
   void SendBare(const std::shared_ptr<Peer>& peer, absl::string_view what,
                 const absl::StatusOr<MethodDefinition>& method,
                 async::MonotonicTime deadline,

@@ -271,6 +271,7 @@ void Agent::Impl::SendBare(const std::shared_ptr<Peer>& peer,
   request.peer = peer;
   request.what = std::string(what);
   request.path = method->path;
+  request.heartbeat = true;
   request.inherit_cancellation = false;
   request.deadline = deadline;
   Send(std::move(request),
