@@ -24,14 +24,20 @@ std::optional<Connection::CallId> SameHostClient::Call(
     if (ended_) return std::nullopt;
     id = ++last_id_;
     calls_.emplace(id, Waiting{std::move(done), deadline, request.size()});
-    if (deadline != async::kNever) deadlines_.emplace(deadline, id);
   }
   link->Send({.kind = v1::SameHostFrame::KIND_REQUEST,
               .call = id,
               .path = std::string(path),
               .deadline = deadline,
               .payload = std::move(request)});
-  if (deadline != async::kNever) loop_.WakeBy(deadline);
+  if (deadline == async::kNever) return id;
+  {
+    // Not before: the peer must not hear that the call was given up before it
+    // hears of the call.
+    async::MutexLock lock(&mutex_);
+    if (calls_.contains(id)) deadlines_.emplace(deadline, id);
+  }
+  loop_.WakeBy(deadline);
   return id;
 }
 

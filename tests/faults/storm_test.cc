@@ -122,8 +122,9 @@ TEST_P(StormTest, F22DeadlinesEndCallsOnceAtBothEnds) {
   for (int round = 0; round < kRounds; ++round) {
     std::vector<async::Future<void>> calls;
     for (int i = 0; i < kCallsPerRound; ++i) {
-      calls.push_back(driver().Async(
-          "a", {.timeout = absl::Milliseconds(1 + i % 20)}, kHold, ++last_id));
+      calls.push_back(
+          driver().Async("a", {.timeout = absl::Microseconds(50 * (1 + i))},
+                         kHold, ++last_id));
       calls.back().OnReady([&](const absl::Status&) { ++ended; });
     }
     for (auto& call : calls) {
