@@ -10,6 +10,7 @@
 #include <dirent.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <chrono>
 #include <csignal>
 #include <cstdint>
@@ -91,6 +92,7 @@ class FaultWorker {
   }
 
   async::Future<int64_t> ApplySlowly(int64_t id, int64_t milliseconds) {
+    ++num_begun_;
     async::Promise<int64_t> promise;
     async::Future<int64_t> applied = promise.future();
     rpc::CurrentCall::Get()->agent().clock().CallAfter(
@@ -114,6 +116,7 @@ class FaultWorker {
           }
           promise->Set(absl::CancelledError("the caller gave up"));
         });
+    ++num_begun_;
     return std::move(held).Then([kept = std::move(registration)](
                                     absl::Status status) { return status; });
   }
@@ -132,6 +135,7 @@ class FaultWorker {
     return absl::OkStatus();
   }
 
+  std::atomic<int64_t> num_begun_{0};
   async::Mutex mutex_;
   std::vector<int64_t> ledger_ ABSL_GUARDED_BY(mutex_);
   std::vector<std::pair<int64_t, int64_t>> cancelled_ ABSL_GUARDED_BY(mutex_);
@@ -166,11 +170,12 @@ absl::Status FaultWorker::Register(rpc::FunctionRegistry& registry) {
     while (!rpc::CurrentCall::Get()->cancelled()) {
     }
   }));
-  return registry.Register(kCensus, [] {
+  return registry.Register(kCensus, [this] {
     return std::map<std::string, int64_t>{
         // Without the one that counts.
         {"descriptors", CountEntries("/proc/self/fd") - 1},
         {"threads", CountEntries("/proc/self/task")},
+        {"begun", num_begun_},
         {"calls", rpc::CurrentCall::Get()->agent().num_server_calls() - 1}};
   });
 }

@@ -106,12 +106,12 @@ class FaultsTest : public testing::Test {
     }
   }
 
-  // Returns when `worker` serves `count` calls besides the one that asks.
-  void AwaitCalls(const std::string& worker, int64_t count) {
+  // Returns when `worker` has begun `count` kHold and kApplySlowly.
+  void AwaitBegun(const std::string& worker, int64_t count) {
     while (true) {
       auto census = driver_->Sync(worker, kCensus);
       ASSERT_THAT(census, async::IsOk());
-      if ((*census)["calls"] >= count) return;
+      if ((*census)["begun"] >= count) return;
     }
   }
 

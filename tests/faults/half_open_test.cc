@@ -72,7 +72,7 @@ class HalfOpenTest : public FaultsTest {
   async::Future<void> BeginHeldCall() {
     async::Future<void> held =
         driver().Async("a", {.timeout = rpc::kNoTimeout}, kHold, 1);
-    AwaitCalls("a", 1);
+    AwaitBegun("a", 1);
     return held;
   }
 

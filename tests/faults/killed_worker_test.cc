@@ -51,7 +51,7 @@ TEST_P(KilledWorkerTest, CallersKnowAtOnceAndTheNameIsTakenBack) {
     ASSERT_THAT(old, IsOk());
     async::Future<void> held =
         driver().Async("a", {.timeout = rpc::kNoTimeout}, kHold, 1);
-    AwaitCalls("a", 1);
+    AwaitBegun("a", 1);
     const absl::Time killed = absl::Now();
     a->Signal(SIGKILL);
     const absl::Status status = held.Wait();

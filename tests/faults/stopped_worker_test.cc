@@ -67,7 +67,7 @@ void StoppedWorkerTest::ExpectFencedAfterStop(absl::Duration longer) {
   ASSERT_THAT(driver().Sync("a", kPush, "b"), IsOk());
   async::Future<void> held =
       driver().Async("a", {.timeout = rpc::kNoTimeout}, kHold, 1);
-  AwaitCalls("a", 1);
+  AwaitBegun("a", 1);
 
   a.Signal(SIGSTOP);
   const absl::Time stopped = absl::Now();

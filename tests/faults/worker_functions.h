@@ -48,6 +48,7 @@ inline constexpr rpc::Function<std::string(int64_t bytes)> kHuge{"faults.Huge"};
 inline constexpr rpc::Function<void()> kSpin{"faults.Spin"};
 
 // "descriptors", "threads", "calls": how many there are, this call not counted.
+// "begun": how many kHold and kApplySlowly ever began.
 inline constexpr rpc::Function<std::map<std::string, int64_t>()> kCensus{
     "faults.Census"};
 

@@ -103,7 +103,11 @@ bool WorkerProcess::AwaitReady() {
 }
 
 void WorkerProcess::Signal(int signal) {
-  if (!exit_code_.has_value()) kill(pid_, signal);
+  if (exit_code_.has_value() || kill(pid_, signal) != 0) return;
+  if (signal != SIGSTOP) return;
+  siginfo_t stopped;
+  HAWSER_CHECK(waitid(P_PID, pid_, &stopped, WSTOPPED | WEXITED | WNOWAIT) == 0)
+      << "cannot wait for a process";
 }
 
 int WorkerProcess::Wait(absl::Duration limit) {
