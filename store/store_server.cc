@@ -17,6 +17,7 @@
 #include "net/health_service.h"
 #include "net/insecure_network_warning.h"
 #include "net/listener.h"
+#include "net/open_file_limit.h"
 #include "proto/store.grpc.pb.h"
 #include "proto/store.pb.h"
 #include "store/endpoint.h"
@@ -240,6 +241,7 @@ class StoreServer::Impl {
   // The port.
   absl::StatusOr<int> Listen(const std::string& address,
                              const StoreLimits& limits) {
+    net::RaiseOpenFileLimit();
     ASSIGN_OR_RETURN(listener_, net::Listener::Open(address));
     grpc::ServerBuilder builder;
     internal::ApplyServerSettings(limits, &builder);

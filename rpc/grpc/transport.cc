@@ -1,7 +1,5 @@
 #include "rpc/grpc/transport.h"
 
-#include <sys/resource.h>
-
 #include <algorithm>
 #include <climits>
 #include <optional>
@@ -20,6 +18,7 @@
 #include "net/health.h"
 #include "net/insecure_network_warning.h"
 #include "net/listener.h"
+#include "net/open_file_limit.h"
 #include "net/peer_verification.h"
 #include "rpc/grpc/connection.h"
 #include "rpc/grpc/health_calls.h"
@@ -42,14 +41,6 @@ constexpr int kMaxMetadataBytes = 8 << 10;
 
 int ToIntLimit(size_t bytes) {
   return static_cast<int>(std::min<size_t>(bytes, INT_MAX));
-}
-
-// Each peer takes some descriptors.
-void RaiseOpenFileLimit() {
-  rlimit limit{};
-  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
-  limit.rlim_cur = limit.rlim_max;
-  setrlimit(RLIMIT_NOFILE, &limit);
 }
 
 absl::string_view HostOf(absl::string_view address) {
@@ -142,7 +133,7 @@ class GrpcTransport::Impl {
                          ? options_.credentials
                          : net::Credentials::Insecure()) {
     store::KeepGrpcLoaded();
-    RaiseOpenFileLimit();
+    net::RaiseOpenFileLimit();
     if (options_.same_host) {
       same_host_.emplace(
           SameHost::Options{.max_message_bytes = options_.max_message_bytes,

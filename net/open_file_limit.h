@@ -1,0 +1,15 @@
+// How many descriptors this process may have.
+
+#ifndef HAWSER_NET_OPEN_FILE_LIMIT_H_
+#define HAWSER_NET_OPEN_FILE_LIMIT_H_
+
+namespace hawser::net {
+
+// Raises the soft limit to the hard one (RLIMIT_NOFILE), since each peer takes
+// some descriptors and shells give processes 1024. Leaves it where it is if the
+// system does not let it. Thread-safe.
+void RaiseOpenFileLimit();
+
+}  // namespace hawser::net
+
+#endif  // HAWSER_NET_OPEN_FILE_LIMIT_H_
