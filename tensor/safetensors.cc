@@ -25,6 +25,28 @@ absl::Status Invalid(const std::string& path, absl::string_view what) {
       absl::StrCat("safetensors file ", path, ": ", what));
 }
 
+// Whether a file that begins with `start` is what torch.save writes: a zip
+// file, or a pickle of protocol 2 to 5.
+bool IsFromTorchSave(uint64_t start) {
+  constexpr uint32_t kZip = 0x04034b50;
+  constexpr uint8_t kPickle = 0x80;
+  const auto protocol = static_cast<uint8_t>(start >> 8);
+  return static_cast<uint32_t>(start) == kZip ||
+         (static_cast<uint8_t>(start) == kPickle && protocol >= 2 &&
+          protocol <= 5);
+}
+
+// As Invalid, for a file whose header cannot be read.
+absl::Status InvalidHeader(const std::string& path, uint64_t start,
+                           absl::string_view what) {
+  if (!IsFromTorchSave(start)) return Invalid(path, what);
+  return Invalid(path,
+                 "it looks like a file of torch.save (.pt, .pth, .pkl), which "
+                 "is not read, because it can run code; convert it in Python: "
+                 "safetensors.torch.save_file(torch.load(path, "
+                 "weights_only=True), \"new.safetensors\")");
+}
+
 // The header, and where the data begins.
 absl::StatusOr<internal::SafetensorsHeader> ReadHeader(
     const internal::InputFile& file, uint64_t& data_offset) {
@@ -35,15 +57,15 @@ absl::StatusOr<internal::SafetensorsHeader> ReadHeader(
   RETURN_IF_ERROR(
       file.ReadAt(0, std::as_writable_bytes(std::span(&header_bytes, 1))));
   if (header_bytes > internal::kMaxSafetensorsHeaderBytes) {
-    return Invalid(
-        file.path(),
+    return InvalidHeader(
+        file.path(), header_bytes,
         absl::StrCat("a header of ", header_bytes, " bytes; the format allows ",
                      internal::kMaxSafetensorsHeaderBytes));
   }
   if (header_bytes > file.bytes() - kLengthBytes) {
-    return Invalid(file.path(),
-                   absl::StrCat("a header of ", header_bytes,
-                                " bytes in a file of ", file.bytes()));
+    return InvalidHeader(file.path(), header_bytes,
+                         absl::StrCat("a header of ", header_bytes,
+                                      " bytes in a file of ", file.bytes()));
   }
   std::string json(header_bytes, '\0');
   RETURN_IF_ERROR(
@@ -52,7 +74,7 @@ absl::StatusOr<internal::SafetensorsHeader> ReadHeader(
   auto header =
       internal::ParseSafetensorsHeader(json, file.bytes() - data_offset);
   if (!header.ok()) {
-    return Invalid(file.path(), header.status().message());
+    return InvalidHeader(file.path(), header_bytes, header.status().message());
   }
   return header;
 }

@@ -146,6 +146,22 @@ TEST(SafetensorsTest, BrokenFilesAreRefusedByName) {
       StatusIs(absl::StatusCode::kNotFound, HasSubstr(PathOf("missing"))));
 }
 
+TEST(SafetensorsTest, FilesOfTorchSaveAreRefusedSayingHowToConvertThem) {
+  for (const std::string& bytes :
+       {// torch.save of today, and of before 1.6; pickle.dump.
+        std::string("PK\x03\x04\0\0\x08\x08\0\0\0\0\0\0\0\0", 16),
+        std::string("\x80\x02\x8a\x0al\xfc\x9c\x46\xf9", 9),
+        std::string("\x80\x04\x95\x0a\0\0\0\0\0\0\0}\x94.", 14)}) {
+    EXPECT_THAT(LoadBytes(bytes),
+                StatusIs(kInvalid, AllOf(HasSubstr(PathOf("bytes")),
+                                         HasSubstr("save_file"))));
+  }
+  // Its length begins like a pickle.
+  const std::string header = "{}" + std::string(638, ' ');
+  const std::string length = std::string("\x80\x02\0\0\0\0\0\0", 8);
+  EXPECT_THAT(LoadBytes(length + header), IsOk());
+}
+
 TEST(SafetensorsTest, UnsavableTensorsAreRefused) {
   const std::string path = PathOf("old");
   SafetensorsFile old;
