@@ -17,6 +17,7 @@
 #include "rpc/agent_test_fixture.h"
 #include "rpc/error_detail.h"
 #include "rpc/member_event.h"
+#include "rpc/membership_log.h"
 #include "rpc/transport_test_param.h"
 
 namespace hawser::rpc {
@@ -195,6 +196,25 @@ TEST_P(AgentMembersTest, CallsToALeavingWorkerRanOrSayThatTheyDidNot) {
   refused = true;
   for (std::thread& caller : callers) caller.join();
   EXPECT_EQ(num_run, num_ok);
+}
+
+TEST_P(AgentMembersTest,
+       CallsOfAWorkerThatIsDeclaredLostSayThatItMustStartAnew) {
+  job_.StartOne(0, Quick);
+  job_.StartOne(1, Quick);
+  async::Future<void> under_way =
+      job_.agent(0).Async("w1", {.timeout = kNoTimeout}, kHold);
+  entered_.WaitForNotification();
+  MembershipLog log(&job_.store(), AgentOptions().job);
+  ASSERT_THAT(
+      log.Append(LostEvent(job_.agent(0).info().incarnation,
+                           job_.agent(1).info().incarnation, "was silent")),
+      IsOk());
+  const auto must_start_anew = StatusIs(absl::StatusCode::kFailedPrecondition,
+                                        testing::HasSubstr("must start anew"));
+  EXPECT_THAT(under_way.Wait(), must_start_anew);
+  EXPECT_THAT(job_.agent(0).Sync("w1", kAdd, 1, 2), must_start_anew);
+  held_.Set(absl::OkStatus());
 }
 
 TEST_P(AgentMembersTest, StaticGroupReachesRestartedWorkerByName) {

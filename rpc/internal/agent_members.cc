@@ -135,7 +135,7 @@ void Agent::Impl::OnPeerSilent(const std::shared_ptr<Peer>& peer,
 void Agent::Impl::OnDeclaredLost(const std::string& reason) {
   fenced_.store(true, std::memory_order_release);
   options_.transport->SetServing(false);
-  const absl::Status status = absl::UnavailableError(absl::StrCat(
+  const absl::Status status = absl::FailedPreconditionError(absl::StrCat(
       ToString(self_), " was declared lost and must start anew: it ", reason));
   for (const auto& peer : peers_.All()) {
     if (peer->info().incarnation != self_.incarnation) OnPeerLost(peer, status);
