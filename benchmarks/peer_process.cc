@@ -17,11 +17,16 @@
 namespace hawser::benchmarks {
 
 PeerProcess::PeerProcess(pid_t pid, std::FILE* to, std::FILE* from,
-                         std::string advice)
-    : pid_(pid), to_(to), from_(from), advice_(std::move(advice)) {}
+                         std::string advice, WhenIdle when_idle)
+    : pid_(pid),
+      to_(to),
+      from_(from),
+      advice_(std::move(advice)),
+      when_idle_(when_idle) {}
 
 absl::StatusOr<std::unique_ptr<PeerProcess>> PeerProcess::Start(
-    const std::vector<std::string>& command, const std::string& advice) {
+    const std::vector<std::string>& command, const std::string& advice,
+    WhenIdle when_idle) {
   // A peer that died must show as a failed write, not end this process.
   signal(SIGPIPE, SIG_IGN);
   int request[2], reply[2];
@@ -37,6 +42,7 @@ absl::StatusOr<std::unique_ptr<PeerProcess>> PeerProcess::Start(
   const pid_t pid = fork();
   if (pid == 0) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
+    setpgid(0, 0);
     dup2(request[0], STDIN_FILENO);
     dup2(reply[1], STDOUT_FILENO);
     execv(argv[0], argv.data());
@@ -49,22 +55,29 @@ absl::StatusOr<std::unique_ptr<PeerProcess>> PeerProcess::Start(
     close(reply[0]);
     return absl::ErrnoToStatus(errno, "cannot start a peer");
   }
+  // Whoever comes first; the child may be through already.
+  (void)setpgid(pid, pid);
   std::unique_ptr<PeerProcess> peer(new PeerProcess(
-      pid, fdopen(request[1], "w"), fdopen(reply[0], "r"), advice));
+      pid, fdopen(request[1], "w"), fdopen(reply[0], "r"), advice, when_idle));
   const absl::StatusOr<std::string> first = peer->ReadLine();
   if (!first.ok() || !absl::StartsWith(*first, "ready")) {
     return absl::FailedPreconditionError(absl::StrCat(
         "the peer ", absl::StrJoin(command, " "), " did not start; ", advice));
   }
   peer->description_ = first->substr(std::min<size_t>(first->size(), 6));
+  peer->SignalIfStopped(SIGSTOP);
   return peer;
 }
 
 PeerProcess::~PeerProcess() {
   std::fclose(to_);
   std::fclose(from_);
-  kill(pid_, SIGKILL);
+  kill(-pid_, SIGKILL);
   waitpid(pid_, nullptr, 0);
+}
+
+void PeerProcess::SignalIfStopped(int signal) const {
+  if (when_idle_ == WhenIdle::kStopped) kill(-pid_, signal);
 }
 
 absl::StatusOr<std::string> PeerProcess::ReadLine() {
@@ -80,11 +93,14 @@ absl::StatusOr<std::string> PeerProcess::ReadLine() {
 }
 
 absl::StatusOr<std::string> PeerProcess::Ask(const std::string& request) {
+  SignalIfStopped(SIGCONT);
   if (std::fprintf(to_, "%s\n", request.c_str()) < 0 || std::fflush(to_) != 0) {
     return absl::UnavailableError(
         absl::StrCat("the peer process ended; ", advice_));
   }
-  return ReadLine();
+  absl::StatusOr<std::string> reply = ReadLine();
+  SignalIfStopped(SIGSTOP);
+  return reply;
 }
 
 }  // namespace hawser::benchmarks

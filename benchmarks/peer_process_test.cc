@@ -1,5 +1,9 @@
 #include "benchmarks/peer_process.h"
 
+#include <fstream>
+#include <string>
+#include <thread>
+
 #include "async/status_matchers.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -22,6 +26,35 @@ TEST(PeerProcessTest, RepliesComeInTurn) {
   EXPECT_EQ((*peer)->description(), "v1");
   EXPECT_THAT((*peer)->Ask("a"), IsOkAndHolds("got a"));
   EXPECT_THAT((*peer)->Ask("b"), IsOkAndHolds("got b"));
+}
+
+// Of the process, as /proc/PID/stat has it; 0 if it is gone.
+char StateOf(const std::string& pid) {
+  std::ifstream stat("/proc/" + pid + "/stat");
+  std::string number, name;
+  char state = 0;
+  stat >> number >> name >> state;
+  return state;
+}
+
+TEST(PeerProcessTest, PeerThatIsStoppedWhenIdleRunsInItsTurnOnly) {
+  std::string child;
+  {
+    // It starts another, as peers with two ends do.
+    auto peer = PeerProcess::Start({"/bin/sh", "-c",
+                                    "while :; do :; done & "
+                                    "echo ready $!; while read x; do echo $x; "
+                                    "done"},
+                                   kAdvice, PeerProcess::WhenIdle::kStopped);
+    ASSERT_THAT(peer, IsOk());
+    child = (*peer)->description();
+    while (StateOf(child) != 'T') std::this_thread::yield();
+    EXPECT_THAT((*peer)->Ask("a"), IsOkAndHolds("a"));
+    while (StateOf(child) != 'T') std::this_thread::yield();
+  }
+  while (StateOf(child) != 0 && StateOf(child) != 'Z') {
+    std::this_thread::yield();
+  }
 }
 
 TEST(PeerProcessTest, MissingPeerIsAnErrorWithAdvice) {

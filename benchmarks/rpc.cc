@@ -20,7 +20,8 @@
 // a built-in function on tensors of one element, compared with Hawser's own
 // choice but for small_call_p50; pytorch_uv, the same over sockets only;
 // tensorpipe, over shm and cma; memcpy. Turns of both sides alternate, and a
-// ratio is taken turn by turn.
+// ratio is taken turn by turn. PyTorch and TensorPipe look at shared memory
+// without ever sleeping, and are stopped while it is not their turn.
 #include <cstdint>
 #include <cstdio>
 #include <functional>

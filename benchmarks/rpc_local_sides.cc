@@ -78,7 +78,8 @@ absl::StatusOr<std::unique_ptr<RpcSide>> StartTensorPipeSide(
       PeerProcess::Start({"/bin/sh", "-c",
                           absl::StrCat(kBuildAndRun, transport, " ", channel)},
                          "install the peer with: apt-get install g++ "
-                         "libtensorpipe-dev"));
+                         "libtensorpipe-dev",
+                         PeerProcess::WhenIdle::kStopped));
   return std::make_unique<TensorPipeSide>(std::move(peer));
 }
 

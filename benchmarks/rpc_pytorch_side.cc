@@ -63,7 +63,8 @@ absl::StatusOr<std::unique_ptr<RpcSide>> StartPyTorchSide(
       PeerProcess::Start(
           {python, "benchmarks/peers/rpc_torch.py", transports, channels},
           "install the peer with: apt-get install python3-torch "
-          "libopenblas0-pthread"));
+          "libopenblas0-pthread",
+          PeerProcess::WhenIdle::kStopped));
   return std::make_unique<PyTorchSide>(std::move(peer));
 }
 
