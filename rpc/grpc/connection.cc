@@ -7,6 +7,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "async/cpu_relax.h"
 #include "grpcpp/client_context.h"
 #include "grpcpp/support/byte_buffer.h"
 #include "rpc/grpc/byte_buffer.h"
@@ -76,8 +77,10 @@ class GrpcConnection::ActiveCall final : public CompletionEvent {
     absl::StatusOr<Payload> result =
         status_.ok() ? ToPayload(reply_) : Error(closed);
     Done done = std::move(done_);
+    const std::shared_ptr<GrpcConnection> connection = std::move(connection_);
     self.reset();
     std::move(done)(std::move(result));
+    connection->num_done_.fetch_add(1, std::memory_order_release);
   }
 
  private:
@@ -128,12 +131,13 @@ GrpcConnection::GrpcConnection(
     MakeChannel make_channel, ::grpc::CompletionQueue* queue,
     std::shared_ptr<Gate> gate,
     std::shared_ptr<const net::PeerVerification> verification,
-    size_t max_message_bytes)
+    size_t max_message_bytes, absl::Duration spin)
     : make_channel_(std::move(make_channel)),
       queue_(queue),
       gate_(std::move(gate)),
       verification_(std::move(verification)),
-      max_message_bytes_(max_message_bytes) {}
+      max_message_bytes_(max_message_bytes),
+      spin_(spin) {}
 
 // Calls keep their connection: there are none.
 GrpcConnection::~GrpcConnection() = default;
@@ -202,6 +206,27 @@ void GrpcConnection::Cancel(CallId id) {
   auto it = calls_.find(id);
   // It is not deleted while the lock is held.
   if (it != calls_.end()) it->second->Cancel();
+}
+
+bool GrpcConnection::IsActive(CallId id) {
+  async::MutexLock lock(&mutex_);
+  return calls_.contains(id);
+}
+
+void GrpcConnection::AwaitReply(CallId id) {
+  if (spin_ <= absl::ZeroDuration() || !spin_policy_.Begin()) return;
+  const async::MonotonicTime end =
+      async::AddDelay(std::chrono::steady_clock::now(), spin_);
+  uint64_t seen = num_done_.load(std::memory_order_acquire);
+  bool came = !IsActive(id);
+  while (!came && std::chrono::steady_clock::now() < end) {
+    async::CpuRelax();
+    const uint64_t done = num_done_.load(std::memory_order_acquire);
+    if (done == seen) continue;
+    seen = done;
+    came = !IsActive(id);
+  }
+  spin_policy_.End(came);
 }
 
 void GrpcConnection::Close(absl::Status status) {

@@ -3,6 +3,7 @@
 #ifndef HAWSER_RPC_GRPC_CONNECTION_H_
 #define HAWSER_RPC_GRPC_CONNECTION_H_
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -13,12 +14,14 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
+#include "absl/time/time.h"
 #include "async/mutex.h"
 #include "grpcpp/channel.h"
 #include "grpcpp/completion_queue.h"
 #include "grpcpp/generic/generic_stub.h"
 #include "net/peer_verification.h"
 #include "rpc/gate.h"
+#include "rpc/grpc/spin_policy.h"
 #include "rpc/transport.h"
 
 namespace hawser::rpc {
@@ -32,17 +35,20 @@ class GrpcConnection final
   using MakeChannel = std::function<std::shared_ptr<::grpc::Channel>()>;
 
   // `gate` is passed by whatever begins an operation on `queue`; it is closed
-  // before the queue is shut down. `verification` made the channels.
+  // before the queue is shut down. `verification` made the channels. `spin`:
+  // how long AwaitReply looks at most; 0: not at all.
   GrpcConnection(MakeChannel make_channel, ::grpc::CompletionQueue* queue,
                  std::shared_ptr<Gate> gate,
                  std::shared_ptr<const net::PeerVerification> verification,
-                 size_t max_message_bytes);
+                 size_t max_message_bytes, absl::Duration spin);
   ~GrpcConnection() override;
 
   CallId Call(std::string_view path, Payload request,
               async::MonotonicTime deadline, Done done) override;
   void Cancel(CallId id) override;
   void Close(absl::Status status) override;
+  // Another thread takes the reply, and would have to wake this one.
+  void AwaitReply(CallId id) override;
 
  private:
   class ActiveCall;
@@ -53,6 +59,7 @@ class GrpcConnection final
 
   // The lane that the next call takes.
   Lane* PickLaneLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool IsActive(CallId id);
   // The call has ended; the status to give instead of kCancelled, if any.
   std::optional<absl::Status> Forget(CallId id, Lane* lane);
 
@@ -61,6 +68,10 @@ class GrpcConnection final
   const std::shared_ptr<Gate> gate_;
   const std::shared_ptr<const net::PeerVerification> verification_;
   const size_t max_message_bytes_;
+  const absl::Duration spin_;
+  SpinPolicy spin_policy_;
+  // Calls whose Done has returned.
+  std::atomic<uint64_t> num_done_{0};
 
   async::Mutex mutex_;
   std::optional<absl::Status> closed_ ABSL_GUARDED_BY(mutex_);

@@ -33,6 +33,8 @@
 namespace hawser::rpc {
 namespace {
 
+// Times `spin`: two processes have to wake up.
+constexpr int kSocketRoundTrip = 4;
 constexpr int kMinReconnectMs = 100;
 constexpr int kMaxReconnectMs = 2'000;
 
@@ -250,7 +252,10 @@ absl::StatusOr<std::shared_ptr<Connection>> GrpcTransport::Impl::Connect(
   };
   std::shared_ptr<Connection> connection = std::make_shared<GrpcConnection>(
       std::move(make_channel), poller_->queue(), gate_, std::move(verification),
-      options_.max_message_bytes);
+      options_.max_message_bytes,
+      // With threads that never sleep it would take the core of one of them.
+      options_.busy_poll ? absl::ZeroDuration()
+                         : kSocketRoundTrip * options_.spin);
   if (same_host_.has_value()) {
     connection = same_host_->Wrap(std::move(connection));
   }

@@ -35,7 +35,9 @@ struct GrpcTransportOptions {
   // Peers on this machine, of the same user, talk through shared memory
   // (docs/rpc.md), once they have met at the socket.
   bool same_host = true;
-  // How long a thread looks for messages in shared memory before it sleeps.
+  // How long a thread looks for messages in shared memory before it sleeps. A
+  // blocking call over the socket looks for its reply for four times as long,
+  // unless replies were late before. 0: not at all.
   absl::Duration spin = absl::Microseconds(50);
   // Threads look for messages at the socket and in shared memory and never
   // sleep: calls need not wake them up, and each process needs a core for that.

@@ -138,7 +138,10 @@ void SameHostConnection::Cancel(CallId id) {
 }
 
 void SameHostConnection::AwaitReply(CallId id) {
-  if (!IsMemoryId(id)) return;
+  if (!IsMemoryId(id)) {
+    socket_->AwaitReply(id / 2);
+    return;
+  }
   Gate::Pass pass(gate_.get());
   if (!pass) return;
   std::shared_ptr<SameHostClient> client;

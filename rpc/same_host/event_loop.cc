@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "async/blocking_region.h"
+#include "async/cpu_relax.h"
 
 namespace hawser::rpc {
 namespace {
@@ -24,14 +25,6 @@ constexpr int kRoundsPerLook = 16;
 constexpr absl::Duration kAttention = absl::Milliseconds(1);
 // More would wait for the first, which may block.
 constexpr int kMaxEvents = 1;
-
-void Relax() {
-#if defined(__x86_64__)
-  __builtin_ia32_pause();
-#elif defined(__aarch64__)
-  asm volatile("yield");
-#endif
-}
 
 }  // namespace
 
@@ -283,7 +276,7 @@ void EventLoop::Poll(Turn& turn) {
     turn.Refresh();
     const bool any = PollOnce(turn.sources());
     fresh |= any;
-    if (!any) Relax();
+    if (!any) async::CpuRelax();
     if (round % kRoundsPerLook != 0) continue;
     const async::MonotonicTime now = std::chrono::steady_clock::now();
     if (std::exchange(fresh, false)) {

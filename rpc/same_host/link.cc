@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "async/cpu_relax.h"
 #include "async/status_macros.h"
 #include "rpc/status_details.h"
 
@@ -398,9 +399,7 @@ void SameHostLink::PollFor(uint64_t call, absl::Duration spin,
     if (i % kPollsPerLook == 0 && std::chrono::steady_clock::now() >= until) {
       break;
     }
-#if defined(__x86_64__)
-    __builtin_ia32_pause();
-#endif
+    async::CpuRelax();
   }
   if (EndPolling()) loop_.Wake();
 }
