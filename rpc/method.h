@@ -66,6 +66,10 @@ struct MethodCallOptions {
   // Ends with the current call, if there is one. Not so for what must reach
   // the peer even if nobody waits any more, such as the end of a reference.
   bool inherit_deadline = true;
+  // The calling thread will wait for the reply: it looks for it for a moment
+  // before the future is returned, so as not to be woken up. It holds no lock
+  // then: callbacks may run.
+  bool await = false;
 };
 
 using RawMethodHandler = std::function<async::Future<RawMessage>(

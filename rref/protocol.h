@@ -96,7 +96,7 @@ class Protocol : public std::enable_shared_from_this<Protocol> {
   absl::StatusOr<Received> Receive(const v1::RRefReference& reference,
                                    const rpc::WorkerInfo& from);
 
-  void Fetch(const Reference& reference, std::string_view type_name,
+  void Fetch(const Reference& reference, std::string_view type_name, bool await,
              std::optional<absl::Duration> timeout, Reference::Fetched done);
   void Release(ForkId fork);
   void ReleaseEntry(RRefId rref);

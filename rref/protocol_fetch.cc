@@ -99,7 +99,7 @@ async::Future<FetchReply> Protocol::HandleFetch(
 }
 
 void Protocol::Fetch(const Reference& reference, std::string_view type_name,
-                     std::optional<absl::Duration> timeout,
+                     bool await, std::optional<absl::Duration> timeout,
                      Reference::Fetched done) {
   if (absl::Status status = users_.Check(reference.fork()); !status.ok()) {
     std::move(done)(rpc::WithErrorDetail(std::move(status), self_,
@@ -118,6 +118,7 @@ void Protocol::Fetch(const Reference& reference, std::string_view type_name,
   rpc::MethodCallOptions options;
   options.timeout = timeout;
   options.message_hook = true;
+  options.await = await;
   async::Future<FetchReply> reply = agent->CallMethod<v1::RRefFetchReply>(
       reference.owner(), "hawser.v1.RRefService.Fetch", request, {}, options);
   const async::Future<void>& confirmed = reference.confirmed();

@@ -34,10 +34,10 @@ Reference::~Reference() {
   }
 }
 
-void Reference::Fetch(std::string_view type_name,
+void Reference::Fetch(std::string_view type_name, bool await,
                       std::optional<absl::Duration> timeout,
                       Fetched done) const {
-  protocol_->Fetch(*this, type_name, timeout, std::move(done));
+  protocol_->Fetch(*this, type_name, await, timeout, std::move(done));
 }
 
 absl::Status Reference::CheckIsOwner() const {

@@ -51,9 +51,10 @@ class Reference {
   const async::Future<void>& confirmed() const { return confirmed_; }
 
   // Asks the owner for the value, which must be of type `type_name`; not for
-  // the owner itself. Errors: rref/rref.h.
-  void Fetch(std::string_view type_name, std::optional<absl::Duration> timeout,
-             Fetched done) const;
+  // the owner itself. Errors: rref/rref.h. `await`: this thread will wait for
+  // it (rpc::MethodCallOptions::await).
+  void Fetch(std::string_view type_name, bool await,
+             std::optional<absl::Duration> timeout, Fetched done) const;
 
   // The value here; null unless is_owner().
   const std::shared_ptr<OwnerValue>& value() const { return value_; }

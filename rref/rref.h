@@ -72,10 +72,12 @@ class RRef {
   //   kInvalidArgument     the value is no `T`.
   //   kFailedPrecondition  after the worker's shutdown.
   async::Future<T> ToHereAsync(
-      std::optional<absl::Duration> timeout = std::nullopt) const;
+      std::optional<absl::Duration> timeout = std::nullopt) const {
+    return Fetch(/*await=*/false, timeout);
+  }
   absl::StatusOr<T> ToHere(
       std::optional<absl::Duration> timeout = std::nullopt) const {
-    return ToHereAsync(timeout).Wait();
+    return Fetch(/*await=*/true, timeout).Wait();
   }
 
   // The object itself. Waits for the creation. Holding it keeps the object, but
@@ -94,6 +96,9 @@ class RRef {
   }
 
  private:
+  async::Future<T> Fetch(bool await,
+                         std::optional<absl::Duration> timeout) const;
+
   std::shared_ptr<const Reference> reference_;
 };
 
@@ -161,8 +166,8 @@ async::Future<std::shared_ptr<T>> RRef<T>::LocalValueAsync() const {
 }
 
 template <class T>
-async::Future<T> RRef<T>::ToHereAsync(
-    std::optional<absl::Duration> timeout) const {
+async::Future<T> RRef<T>::Fetch(bool await,
+                                std::optional<absl::Duration> timeout) const {
   static_assert(rpc::WireType<T>,
                 "the value cannot travel: use it where it lives");
   if (is_owner()) {
@@ -174,7 +179,7 @@ async::Future<T> RRef<T>::ToHereAsync(
   }
   async::Promise<T> promise;
   async::Future<T> future = promise.future();
-  reference_->Fetch(rpc::TypeName<T>(), timeout,
+  reference_->Fetch(rpc::TypeName<T>(), await, timeout,
                     [reference = reference_, promise = std::move(promise)](
                         absl::StatusOr<rpc::Decoder*> reply) mutable {
                       rpc::internal::CompleteReply(std::move(reply),

@@ -29,6 +29,7 @@ class Agent::Impl::MethodAttempts
         options_(options) {}
 
   async::Future<RawMessage> future() const { return promise_.future(); }
+  void AwaitReply() { call_->AwaitReply(); }
 
   void Begin(const Destination& to) {
     promise_.OnCancel([call = call_] { call->Cancel(); });
@@ -167,6 +168,7 @@ async::Future<RawMessage> Agent::Impl::CallMethod(
                                                    std::move(request), options);
   async::Future<RawMessage> future = attempts->future();
   attempts->Begin(to);
+  if (options.await && !future.ready()) attempts->AwaitReply();
   return future;
 }
 
