@@ -21,7 +21,8 @@
 // choice but for small_call_p50; pytorch_uv, the same over sockets only;
 // tensorpipe, over shm and cma; memcpy. Turns of both sides alternate, and a
 // ratio is taken turn by turn. PyTorch and TensorPipe look at shared memory
-// without ever sleeping, and are stopped while it is not their turn.
+// without ever sleeping, and are stopped while it is not their turn; with
+// *_busy_poll, where Hawser's do the same, the peer's turns come first.
 #include <cstdint>
 #include <cstdio>
 #include <functional>
@@ -106,19 +107,33 @@ absl::Status MeasureOutstanding(int64_t calls) {
   return absl::OkStatus();
 }
 
-// Last, and with workers of its own, which leave no core to others.
+// Last, and with workers of its own: they leave no core to others, so that the
+// peer's turns all come before.
 absl::Status MeasureBusyPolling(RpcSide& raw, RpcSide& tensorpipe,
                                 const Turn& small_call, int turns) {
   for (const bool same_host : {false, true}) {
-    const std::string name = same_host ? "small_call_same_host_p50_busy_poll"
-                                       : "small_call_p50_busy_poll";
-    if (!IsChosen(name)) continue;
+    Measurement measurement{.bench = "rpc",
+                            .case_name = same_host ? "small_call_same_host_p50_"
+                                                     "busy_poll"
+                                                   : "small_call_p50_busy_poll",
+                            .unit = "us",
+                            .better = Better::kLower,
+                            .peer = same_host ? "tensorpipe" : "raw_grpc"};
+    if (!IsChosen(measurement.case_name)) continue;
+    RpcSide& peer = same_host ? tensorpipe : raw;
+    RETURN_IF_ERROR(small_call(peer).status());
+    for (int turn = 0; turn < turns; ++turn) {
+      ASSIGN_OR_RETURN(const double value, small_call(peer));
+      measurement.peer_values.push_back(value);
+    }
     ASSIGN_OR_RETURN(const auto ours, StartHawserSide({.same_host = same_host,
                                                        .busy_poll = true}));
-    RETURN_IF_ERROR(Measure({name, "us", Better::kLower, ours.get(),
-                             same_host ? "tensorpipe" : "raw_grpc",
-                             same_host ? &tensorpipe : &raw, small_call},
-                            turns));
+    RETURN_IF_ERROR(small_call(*ours).status());
+    for (int turn = 0; turn < turns; ++turn) {
+      ASSIGN_OR_RETURN(const double value, small_call(*ours));
+      measurement.values.push_back(value);
+    }
+    Report(measurement);
   }
   return absl::OkStatus();
 }
