@@ -43,6 +43,11 @@ std::shared_ptr<SameHostClient> SameHostConnection::client() {
   return nullptr;
 }
 
+std::shared_ptr<SameHostClient> SameHostConnection::OpenClient() {
+  async::MutexLock lock(&mutex_);
+  return client_;
+}
+
 void SameHostConnection::Ask() {
   v1::OpenSameHostRequest request;
   request.set_boot_id(BootId());
@@ -129,12 +134,8 @@ void SameHostConnection::Cancel(CallId id) {
   }
   Gate::Pass pass(gate_.get());
   if (!pass) return;
-  std::shared_ptr<SameHostClient> client;
-  {
-    async::MutexLock lock(&mutex_);
-    client = client_;
-  }
-  if (client != nullptr) client->Cancel(id / 2);
+  if (const auto client = OpenClient(); client != nullptr)
+    client->Cancel(id / 2);
 }
 
 void SameHostConnection::AwaitReply(CallId id) {
@@ -144,12 +145,8 @@ void SameHostConnection::AwaitReply(CallId id) {
   }
   Gate::Pass pass(gate_.get());
   if (!pass) return;
-  std::shared_ptr<SameHostClient> client;
-  {
-    async::MutexLock lock(&mutex_);
-    client = client_;
-  }
-  if (client != nullptr) client->Await(id / 2);
+  if (const auto client = OpenClient(); client != nullptr)
+    client->Await(id / 2);
 }
 
 void SameHostConnection::Close(absl::Status status) {

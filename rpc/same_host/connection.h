@@ -55,6 +55,8 @@ class SameHostConnection final
 
   // The way through memory, if there is one now; asks for one if it is time.
   std::shared_ptr<SameHostClient> client();
+  // The same, without asking.
+  std::shared_ptr<SameHostClient> OpenClient();
   void Ask();
   void OnReply(absl::StatusOr<Payload> reply);
   void OnParts(absl::StatusOr<SameHostLink::Parts> parts);
