@@ -24,6 +24,7 @@ using ::hawser::async::StatusIs;
 using ::testing::HasSubstr;
 
 constexpr Function<int64_t(int64_t)> kPingPong{"test.PingPong"};
+constexpr Function<int64_t(int64_t)> kHeldBack{"test.HeldBack"};
 
 #ifdef __SANITIZE_ADDRESS__
 constexpr int64_t kDepth = 200;
@@ -95,20 +96,27 @@ TEST_P(AgentNestedTest, CallsWithoutEndAreRefusedAndTheWorkerGoesOn) {
   }
 }
 
-// Callbacks run on polling threads, of which there are fewer.
+// Callbacks run on polling threads, of which there are fewer. No reply comes
+// before its callback is there, which this thread would run at once.
 TEST_P(AgentNestedTest, CallbacksBlockAThousandDeep) {
+  async::Promise<int64_t> reply;
+  ASSERT_THAT(
+      job_.registry().Register(
+          kHeldBack, [future = reply.future()](int64_t) { return future; }),
+      IsOk());
   StartPingPong(2, RunOn::Pool(), OneThread);
   Agent& agent = job_.agent(0);
   async::Promise<void> released;
   std::vector<async::Future<int64_t>> blocked;
   for (int64_t i = 0; i < kDepth; ++i) {
     blocked.push_back(
-        agent.Async("w1", kPingPong, 0)
+        agent.Async("w1", kHeldBack, 0)
             .Then([future = released.future()](absl::StatusOr<int64_t> value) {
               (void)future.Wait();
               return value;
             }));
   }
+  reply.Set(0);
   EXPECT_THAT(Call(3), IsOkAndHolds(3));
   released.Set(absl::OkStatus());
   for (auto& future : blocked) EXPECT_THAT(future.Wait(), IsOkAndHolds(0));
