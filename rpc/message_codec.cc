@@ -427,6 +427,20 @@ absl::Status IncomingMessage::Copy(const TensorPart& part,
   return absl::OkStatus();
 }
 
+absl::StatusOr<tensor::Tensor> IncomingMessage::ReadTensor(
+    const TensorPart& part, const v1::TensorHeader& header) const {
+  if (part.size > 0) {
+    const Payload::Chunk& chunk = payload_.chunks()[part.chunk];
+    if (chunk.storage != nullptr && part.offset == 0 &&
+        part.size == chunk.size) {
+      return tensor::AdoptTensor(header, tensor::StoragePtr(chunk.storage));
+    }
+  }
+  return tensor::DecodeTensor(
+      header, part.size,
+      [&](std::span<std::byte> memory) { return Copy(part, memory); });
+}
+
 absl::StatusOr<std::vector<tensor::Tensor>> IncomingMessage::ReadTensors(
     TransferCounters& counters, std::vector<bool>* requires_grad) const {
   std::vector<tensor::Tensor> tensors;
@@ -437,11 +451,7 @@ absl::StatusOr<std::vector<tensor::Tensor>> IncomingMessage::ReadTensors(
                                static_cast<int>(part.header.size()))) {
       return Malformed("tensor header");
     }
-    ASSIGN_OR_RETURN(tensor::Tensor value,
-                     tensor::DecodeTensor(header, part.size,
-                                          [&](std::span<std::byte> memory) {
-                                            return Copy(part, memory);
-                                          }));
+    ASSIGN_OR_RETURN(tensor::Tensor value, ReadTensor(part, header));
     counters.AddReceived(part.size);
     counters.AddCopiedToReceive(part.size);
     if (requires_grad != nullptr) {

@@ -19,6 +19,10 @@
 #include "rpc/types.h"
 #include "tensor/tensor.h"
 
+namespace hawser::v1 {
+class TensorHeader;
+}  // namespace hawser::v1
+
 namespace hawser::rpc {
 
 // Field numbers that mean the same in every message of proto/.
@@ -92,8 +96,9 @@ class IncomingMessage {
   // Bytes of all tensors.
   uint64_t tensor_bytes() const { return tensor_bytes_; }
 
-  // Copies, or fetches, each tensor's elements, once, into new storage. Fills
-  // in `requires_grad`, unless null, with a flag per tensor.
+  // Copies, or fetches, each tensor's elements, once, into new storage; where
+  // they came in a storage of their own, the tensor takes that. At most once.
+  // Fills in `requires_grad`, unless null, with a flag per tensor.
   absl::StatusOr<std::vector<tensor::Tensor>> ReadTensors(
       TransferCounters& counters, std::vector<bool>* requires_grad) const;
 
@@ -110,6 +115,8 @@ class IncomingMessage {
 
   IncomingMessage() = default;
 
+  absl::StatusOr<tensor::Tensor> ReadTensor(
+      const TensorPart& part, const v1::TensorHeader& header) const;
   // Copies the elements of a tensor to `memory`.
   absl::Status Copy(const TensorPart& part, std::span<std::byte> memory) const;
 

@@ -31,6 +31,17 @@ void Payload::Append(std::shared_ptr<const RemoteBytes> bytes, size_t size) {
   size_ += size;
 }
 
+void Payload::Append(tensor::StoragePtr storage) {
+  if (storage->bytes() == 0) return;
+  auto owner = std::make_shared<const tensor::StoragePtr>(std::move(storage));
+  tensor::Storage* const memory = owner->get();
+  chunks_.push_back({.owner = std::move(owner),
+                     .data = static_cast<const char*>(memory->data()),
+                     .size = memory->bytes(),
+                     .storage = memory});
+  size_ += memory->bytes();
+}
+
 absl::Status Payload::Copy(size_t chunk, size_t offset, void* to,
                            size_t size) const {
   const Chunk& from = chunks_[chunk];

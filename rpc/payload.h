@@ -12,6 +12,7 @@
 #include "absl/container/inlined_vector.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "tensor/storage.h"
 
 namespace hawser::rpc {
 
@@ -42,6 +43,9 @@ class Payload {
     size_t size = 0;
     // Null if the bytes are here. Kept by the owner.
     const RemoteBytes* remote = nullptr;
+    // Not null if the bytes are all of this storage, which nobody else uses: a
+    // tensor may be made of it. Kept by the owner.
+    tensor::Storage* storage = nullptr;
   };
 
   Payload() = default;
@@ -52,6 +56,8 @@ class Payload {
   // `data` must stay valid and unchanged while a copy of `owner` lives.
   void Append(std::shared_ptr<const void> owner, const void* data, size_t size);
   void Append(std::shared_ptr<const RemoteBytes> bytes, size_t size);
+  // Host memory that was made for this payload.
+  void Append(tensor::StoragePtr storage);
 
   std::span<const Chunk> chunks() const {
     return {chunks_.data(), chunks_.size()};

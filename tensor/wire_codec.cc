@@ -46,6 +46,11 @@ std::optional<DType> FromWire(int wire) {
   return std::nullopt;
 }
 
+// Other values are not a C++ bool.
+void NormalizeBools(std::span<std::byte> memory) {
+  for (std::byte& value : memory) value = std::byte{value != std::byte{0}};
+}
+
 absl::Status Invalid(absl::string_view what) {
   return absl::InvalidArgumentError(absl::StrCat("tensor header: ", what));
 }
@@ -104,10 +109,7 @@ absl::StatusOr<Tensor> DecodeTensor(
   const std::span<std::byte> memory(static_cast<std::byte*>(tensor.raw_data()),
                                     static_cast<size_t>(wire.bytes));
   RETURN_IF_ERROR(fill(memory));
-  if (wire.dtype == DType::kBool) {
-    // Other values are not a C++ bool.
-    for (std::byte& value : memory) value = std::byte{value != std::byte{0}};
-  }
+  if (wire.dtype == DType::kBool) NormalizeBools(memory);
   return tensor;
 }
 
@@ -125,6 +127,18 @@ absl::StatusOr<Tensor> DecodeTensor(
     }
     return absl::OkStatus();
   });
+}
+
+absl::StatusOr<Tensor> AdoptTensor(const v1::TensorHeader& header,
+                                   StoragePtr storage) {
+  ASSIGN_OR_RETURN(const WireTensor wire,
+                   ValidateHeader(header, storage->bytes()));
+  if (wire.dtype == DType::kBool) {
+    NormalizeBools({static_cast<std::byte*>(storage->data()),
+                    static_cast<size_t>(wire.bytes)});
+  }
+  return Tensor::FromStorage(std::move(storage), /*offset=*/0, wire.shape,
+                             Strides::RowMajor(wire.shape), wire.dtype);
 }
 
 }  // namespace hawser::tensor

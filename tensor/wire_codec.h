@@ -12,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "tensor/dtype.h"
 #include "tensor/shape.h"
+#include "tensor/storage.h"
 #include "tensor/tensor.h"
 
 namespace hawser::v1 {
@@ -54,6 +55,11 @@ absl::StatusOr<Tensor> DecodeTensor(
 absl::StatusOr<Tensor> DecodeTensor(
     const v1::TensorHeader& header,
     std::span<const std::span<const std::byte>> chunks);
+
+// Same, with elements that are all the bytes of `storage`, which is on the CPU
+// and becomes the tensor's: nothing is copied.
+absl::StatusOr<Tensor> AdoptTensor(const v1::TensorHeader& header,
+                                   StoragePtr storage);
 
 }  // namespace hawser::tensor
 

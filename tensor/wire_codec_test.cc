@@ -94,6 +94,26 @@ TEST(WireCodecTest, BoolBytesBecomeZeroOrOne) {
   EXPECT_EQ(std::memcmp(decoded->raw_data(), "\0\1\1\1", 4), 0);
 }
 
+TEST(WireCodecTest, StorageIsTakenAsItIs) {
+  for (const auto& [wire, expected] :
+       {std::pair(v1::DTYPE_F32, std::string("\0\xff\2\1\0\0\0\0", 8)),
+        std::pair(v1::DTYPE_BOOL, std::string("\0\1\1\1\0\0\0\0", 8))}) {
+    StoragePtr storage = *Storage::Allocate(8, kCpu);
+    void* const memory = storage->data();
+    std::memcpy(memory, "\0\xff\2\1\0\0\0\0", 8);
+    const int64_t count = wire == v1::DTYPE_F32 ? 2 : 8;
+    EXPECT_THAT(AdoptTensor(Header(wire, {count + 1}), storage),
+                StatusIs(kInvalid));
+    const auto tensor =
+        AdoptTensor(Header(wire, {count / 2, 2}), std::move(storage));
+    ASSERT_THAT(tensor, IsOk());
+    EXPECT_EQ(tensor->shape(), Shape({count / 2, 2}));
+    EXPECT_TRUE(tensor->is_contiguous());
+    EXPECT_EQ(tensor->raw_data(), memory);
+    EXPECT_EQ(std::memcmp(memory, expected.data(), 8), 0);
+  }
+}
+
 TEST(WireCodecTest, UnknownDTypeIsRefused) {
   for (const int dtype : {0, 9, 57, -1, std::numeric_limits<int>::max(),
                           std::numeric_limits<int>::min()}) {
