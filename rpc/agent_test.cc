@@ -117,6 +117,26 @@ TEST_P(AgentTest, TensorsTravelWithOneCopy) {
   EXPECT_EQ(callee.tensor_bytes_copied_to_send, 0u);
 }
 
+// Long enough for pieces, where the transport makes some.
+TEST_P(AgentTest, LongTensorsTravelWithOneCopy) {
+  ASSERT_THAT(job_.registry().Register(
+                  kFirst, [](Tensor a, const Tensor&) { return a; }),
+              IsOk());
+  job_.StartAll(2);
+  const Tensor a = Tensor::Arange(3 << 20);
+  const Tensor b = Tensor::Ones({300, 7});
+  absl::StatusOr<Tensor> result = job_.agent(0).Sync("w1", kFirst, a, b);
+  ASSERT_THAT(result, IsOk());
+  EXPECT_EQ(result->ToVector<float>(), a.ToVector<float>());
+  // The result is the callee's own, and so the caller's.
+  result->data<float>()[0] = 7;
+  EXPECT_EQ(a.ToVector<float>()[0], 0);
+  const uint64_t sent = a.byte_size() + b.byte_size();
+  EXPECT_EQ(job_.agent(0).transfer_totals().tensor_bytes_copied_to_send, 0u);
+  EXPECT_EQ(job_.agent(1).transfer_totals().tensor_bytes_copied_to_receive,
+            sent);
+}
+
 TEST_P(AgentTest, UnknownWorkerIsNotFound) {
   job_.StartAll(1);
   EXPECT_THAT(job_.agent(0).Sync("nobody", kAdd, 1, 2),

@@ -27,6 +27,7 @@
 #include "net/test_credentials.h"
 #include "proto/dist_autograd.pb.h"
 #include "proto/dist_optim.pb.h"
+#include "proto/pieces.pb.h"
 #include "proto/rpc.pb.h"
 #include "proto/rref.pb.h"
 #include "proto/store.pb.h"
@@ -346,10 +347,12 @@ TEST_F(JobCredentialsTest, EveryMethodWantsTheToken) {
   const std::vector<std::string> methods = MethodsOfWorkers();
   EXPECT_GE(methods.size(), 18u);
   for (const std::string& path : methods) {
-    EXPECT_THAT(
-        worker.Call(path, ""),
-        StatusIs(absl::StatusCode::kUnauthenticated, HasSubstr("no token")))
-        << path;
+    for (const std::string& way : {path, path + "InPieces"}) {
+      EXPECT_THAT(
+          worker.Call(way, ""),
+          StatusIs(absl::StatusCode::kUnauthenticated, HasSubstr("no token")))
+          << way;
+    }
   }
   RawClient store(authority_.Make("worker1"), (*first)->master());
   for (const std::string& path :
@@ -370,11 +373,17 @@ TEST_F(JobCredentialsTest, NoMethodTakesAMessageInAnothersName) {
   RawClient client(*credentials, (*first)->agent().info().address);
   const v1::CallRequest request =
       RequestFor((*first)->agent().info(), "worker2");
+  v1::MessagePiece whole;
+  whole.set_content(request.SerializeAsString());
+  whole.add_part_bytes(whole.content().size());
   for (const std::string& path : MethodsOfWorkers()) {
-    EXPECT_THAT(client.Call(path, request.SerializeAsString()),
-                StatusIs(absl::StatusCode::kUnauthenticated,
-                         AllOf(HasSubstr("hawser://default/worker1"),
-                               HasSubstr("hawser://default/worker2"))))
+    const auto refused = StatusIs(absl::StatusCode::kUnauthenticated,
+                                  AllOf(HasSubstr("hawser://default/worker1"),
+                                        HasSubstr("hawser://default/worker2")));
+    EXPECT_THAT(client.Call(path, request.SerializeAsString()), refused)
+        << path;
+    EXPECT_THAT(client.Call(path + "InPieces", whole.SerializeAsString()),
+                refused)
         << path;
   }
 }

@@ -16,6 +16,8 @@ constexpr size_t kMaxCopiedBytes = 512;
 
 using Owner = std::shared_ptr<const void>;
 
+}  // namespace
+
 ::grpc::Slice ToSlice(const Payload::Chunk& chunk) {
   if (chunk.size <= kMaxCopiedBytes) {
     return ::grpc::Slice(chunk.data, chunk.size);
@@ -25,8 +27,6 @@ using Owner = std::shared_ptr<const void>;
       [](void* owner) { delete static_cast<Owner*>(owner); },
       new Owner(chunk.owner));
 }
-
-}  // namespace
 
 ::grpc::ByteBuffer ToByteBuffer(const Payload& payload) {
   absl::InlinedVector<::grpc::Slice, 4> slices;

@@ -5,12 +5,16 @@
 
 #include "absl/status/statusor.h"
 #include "grpcpp/support/byte_buffer.h"
+#include "grpcpp/support/slice.h"
 #include "rpc/payload.h"
 
 namespace hawser::rpc {
 
-// Slices that refer to the payload's chunks and keep their owners; small chunks
-// are copied, which costs less.
+// Refers to the chunk, whose bytes are here, and keeps its owner; a small one
+// is copied, which costs less.
+::grpc::Slice ToSlice(const Payload::Chunk& chunk);
+
+// The same for all chunks.
 ::grpc::ByteBuffer ToByteBuffer(const Payload& payload);
 
 // Chunks that refer to the buffer's slices and keep them. `buffer` is then

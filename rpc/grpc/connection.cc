@@ -11,6 +11,7 @@
 #include "grpcpp/client_context.h"
 #include "grpcpp/support/byte_buffer.h"
 #include "rpc/grpc/byte_buffer.h"
+#include "rpc/grpc/message_pieces.h"
 #include "rpc/grpc/poller.h"
 #include "rpc/grpc/status.h"
 #include "rpc/unsent.h"
@@ -43,45 +44,58 @@ absl::Status TooLong(size_t size, size_t limit) {
 }  // namespace
 
 // One call; deletes itself when it has ended.
-class GrpcConnection::ActiveCall final : public CompletionEvent {
+class GrpcConnection::ActiveCall {
  public:
   ActiveCall(std::shared_ptr<GrpcConnection> connection, Done done)
       : connection_(std::move(connection)), done_(std::move(done)) {}
+  virtual ~ActiveCall() = default;
 
   void set_place(CallId id, Lane* lane) {
     id_ = id;
     lane_ = lane;
   }
 
-  void Begin(const std::string& path, const Payload& request,
-             async::MonotonicTime deadline) {
+  // The call may end, and this be gone, before this returns.
+  void Begin(std::string path, Payload request, async::MonotonicTime deadline) {
     if (deadline != async::kNever) {
       context_.set_deadline(ToGrpcTime(deadline));
     }
     connection_->verification_->credentials().Sign(context_);
-    reader_ = lane_->stub->PrepareUnaryCall(
-        &context_, path, ToByteBuffer(request), connection_->queue_);
-    reader_->StartCall();
-    // The call may end, and this be gone, before this returns.
-    reader_->Finish(&reply_, &status_, this);
+    Start(*lane_->stub, connection_->queue_, std::move(path),
+          std::move(request));
   }
 
   Done TakeDone() { return std::move(done_); }
 
   void Cancel() { context_.TryCancel(); }
 
-  void OnEvent(bool) override {
-    std::unique_ptr<ActiveCall> self(this);
+  // Whether a reply cannot be expected while a caller looks for it.
+  virtual bool is_long() const = 0;
+
+ protected:
+  virtual void Start(::grpc::GenericStub& stub, ::grpc::CompletionQueue* queue,
+                     std::string path, Payload request) = 0;
+
+  // The status has come: tells the caller. Once, after which the connection may
+  // be gone.
+  void End() {
     const std::optional<absl::Status> closed = connection_->Forget(id_, lane_);
     if (status_.ok()) connection_->verification_->NoteAnswer();
     absl::StatusOr<Payload> result =
         status_.ok() ? ToPayload(reply_) : Error(closed);
     Done done = std::move(done_);
     const std::shared_ptr<GrpcConnection> connection = std::move(connection_);
-    self.reset();
+    Release();
     std::move(done)(std::move(result));
     connection->num_done_.fetch_add(1, std::memory_order_release);
   }
+
+  // The end of this, unless an event is still to come.
+  virtual void Release() = 0;
+
+  ::grpc::ClientContext context_;
+  ::grpc::ByteBuffer reply_;
+  ::grpc::Status status_;
 
  private:
   // gRPC says so, in these words, of calls that were given no connection; what
@@ -114,17 +128,98 @@ class GrpcConnection::ActiveCall final : public CompletionEvent {
     return error;
   }
 
-  // Destroyed in reverse order: the reader lives in memory of the call that
-  // the context holds.
-  const std::shared_ptr<GrpcConnection> connection_;
+  std::shared_ptr<GrpcConnection> connection_;
   CallId id_ = 0;
   Lane* lane_ = nullptr;
   Done done_;
-  ::grpc::ClientContext context_;
-  ::grpc::ByteBuffer reply_;
-  ::grpc::Status status_;
+};
+
+// Whose request is one message.
+class GrpcConnection::UnaryCall final : public ActiveCall,
+                                        public CompletionEvent {
+ public:
+  using ActiveCall::ActiveCall;
+
+  bool is_long() const override { return false; }
+  void OnEvent(bool) override { End(); }
+
+ private:
+  void Start(::grpc::GenericStub& stub, ::grpc::CompletionQueue* queue,
+             std::string path, Payload request) override {
+    reader_ =
+        stub.PrepareUnaryCall(&context_, path, ToByteBuffer(request), queue);
+    reader_->StartCall();
+    reader_->Finish(&reply_, &status_, static_cast<CompletionEvent*>(this));
+  }
+  void Release() override { delete this; }
+
+  // Lives in memory of the call that the context holds.
   std::unique_ptr<::grpc::ClientAsyncResponseReader<::grpc::ByteBuffer>>
       reader_;
+};
+
+// Whose request goes out in pieces, one after the other (proto/pieces.proto).
+// The reply may come before the last one: of a worker that refuses.
+class GrpcConnection::PiecewiseCall final : public ActiveCall {
+ public:
+  using ActiveCall::ActiveCall;
+
+  bool is_long() const override { return true; }
+
+ private:
+  struct Event final : public CompletionEvent {
+    using Method = void (PiecewiseCall::*)(bool);
+    Event(PiecewiseCall* event_call, Method event_method)
+        : call(event_call), method(event_method) {}
+    void OnEvent(bool ok) override { (call->*method)(ok); }
+
+    PiecewiseCall* const call;
+    const Method method;
+  };
+
+  void Start(::grpc::GenericStub& stub, ::grpc::CompletionQueue* queue,
+             std::string path, Payload request) override {
+    pieces_.emplace(std::move(request));
+    // Goes out with the first piece.
+    context_.set_initial_metadata_corked(true);
+    stream_ = stub.PrepareCall(&context_, path.append(kInPieces), queue);
+    stream_->StartCall(nullptr);
+    // Held by the piece that is being written, and by the reply.
+    references_.store(2, std::memory_order_relaxed);
+    ::grpc::ByteBuffer first = pieces_->Next();
+    // Before an event can end the call: nothing here is touched after it.
+    stream_->Read(&reply_, &read_);
+    Write(first);
+  }
+
+  void Write(const ::grpc::ByteBuffer& piece) {
+    if (pieces_->AtEnd()) {
+      stream_->WriteLast(piece, ::grpc::WriteOptions(), &written_);
+    } else {
+      stream_->Write(piece, &written_);
+    }
+  }
+  void OnWritten(bool ok) {
+    if (ok && !pieces_->AtEnd()) {
+      Write(pieces_->Next());
+    } else {
+      Release();
+    }
+  }
+  void OnRead(bool) { stream_->Finish(&status_, &finished_); }
+  void OnFinished(bool) { End(); }
+
+  void Release() override {
+    if (references_.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;
+  }
+
+  Event written_{this, &PiecewiseCall::OnWritten};
+  Event read_{this, &PiecewiseCall::OnRead};
+  Event finished_{this, &PiecewiseCall::OnFinished};
+  std::atomic<int> references_{0};
+  std::optional<MessagePieces> pieces_;
+  // Lives in memory of the call that the context holds.
+  std::unique_ptr<::grpc::GenericClientAsyncReaderWriter> stream_;
 };
 
 GrpcConnection::GrpcConnection(
@@ -168,8 +263,7 @@ Connection::CallId GrpcConnection::Call(std::string_view path, Payload request,
   } else if (Gate::Pass pass(gate_.get()); !pass) {
     refused = absl::CancelledError("the transport was shut down");
   } else if (refused = request.FetchAll(); refused.ok()) {
-    auto call =
-        std::make_unique<ActiveCall>(shared_from_this(), std::move(done));
+    std::unique_ptr<ActiveCall> call = MakeCall(request, std::move(done));
     bool open = false;
     {
       async::MutexLock lock(&mutex_);
@@ -185,7 +279,7 @@ Connection::CallId GrpcConnection::Call(std::string_view path, Payload request,
       }
     }
     if (open) {
-      call.release()->Begin(std::string(path), request, deadline);
+      call.release()->Begin(std::string(path), std::move(request), deadline);
       return id;
     }
     done = call->TakeDone();
@@ -208,23 +302,35 @@ void GrpcConnection::Cancel(CallId id) {
   if (it != calls_.end()) it->second->Cancel();
 }
 
-bool GrpcConnection::IsActive(CallId id) {
+std::unique_ptr<GrpcConnection::ActiveCall> GrpcConnection::MakeCall(
+    const Payload& request, Done done) {
+  if (request.size() <= kMaxWholeRequest) {
+    return std::make_unique<UnaryCall>(shared_from_this(), std::move(done));
+  }
+  return std::make_unique<PiecewiseCall>(shared_from_this(), std::move(done));
+}
+
+bool GrpcConnection::MayEndSoon(CallId id) {
   async::MutexLock lock(&mutex_);
-  return calls_.contains(id);
+  const auto it = calls_.find(id);
+  return it != calls_.end() && !it->second->is_long();
 }
 
 void GrpcConnection::AwaitReply(CallId id) {
-  if (spin_ <= absl::ZeroDuration() || !spin_policy_.Begin()) return;
+  if (spin_ <= absl::ZeroDuration() || !MayEndSoon(id) ||
+      !spin_policy_.Begin()) {
+    return;
+  }
   const async::MonotonicTime end =
       async::AddDelay(std::chrono::steady_clock::now(), spin_);
   uint64_t seen = num_done_.load(std::memory_order_acquire);
-  bool came = !IsActive(id);
+  bool came = !MayEndSoon(id);
   while (!came && std::chrono::steady_clock::now() < end) {
     async::CpuRelax();
     const uint64_t done = num_done_.load(std::memory_order_acquire);
     if (done == seen) continue;
     seen = done;
-    came = !IsActive(id);
+    came = !MayEndSoon(id);
   }
   spin_policy_.End(came);
 }

@@ -52,6 +52,8 @@ class GrpcConnection final
 
  private:
   class ActiveCall;
+  class UnaryCall;
+  class PiecewiseCall;
   struct Lane {
     std::unique_ptr<::grpc::GenericStub> stub;
     int num_calls = 0;
@@ -59,7 +61,9 @@ class GrpcConnection final
 
   // The lane that the next call takes.
   Lane* PickLaneLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  bool IsActive(CallId id);
+  std::unique_ptr<ActiveCall> MakeCall(const Payload& request, Done done);
+  // Whether the call has not ended and its reply may be about to come.
+  bool MayEndSoon(CallId id);
   // The call has ended; the status to give instead of kCancelled, if any.
   std::optional<absl::Status> Forget(CallId id, Lane* lane);
 
@@ -77,7 +81,7 @@ class GrpcConnection final
   std::optional<absl::Status> closed_ ABSL_GUARDED_BY(mutex_);
   CallId last_id_ ABSL_GUARDED_BY(mutex_) = 0;
   std::vector<std::unique_ptr<Lane>> lanes_ ABSL_GUARDED_BY(mutex_);
-  // Owned by the completion queue.
+  // Own themselves.
   absl::flat_hash_map<CallId, ActiveCall*> calls_ ABSL_GUARDED_BY(mutex_);
 };
 

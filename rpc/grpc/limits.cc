@@ -11,6 +11,7 @@
 #include "grpc/impl/codegen/grpc_types.h"
 #include "grpcpp/resource_quota.h"
 #include "rpc/grpc/keepalive.h"
+#include "rpc/grpc/message_pieces.h"
 
 namespace hawser::rpc {
 namespace {
@@ -31,6 +32,11 @@ size_t HalfOfMemory() {
 
 }  // namespace
 
+size_t MemoryQuotaBytes(const GrpcLimits& limits) {
+  return limits.memory_quota_bytes.has_value() ? *limits.memory_quota_bytes
+                                               : HalfOfMemory();
+}
+
 absl::Status Validate(const GrpcLimits& limits) {
   const auto check = [](bool valid, absl::string_view name) {
     return valid ? absl::OkStatus()
@@ -45,6 +51,11 @@ absl::Status Validate(const GrpcLimits& limits) {
       check(limits.reserved_descriptors >= 0, "reserved_descriptors"));
   status.Update(
       check(limits.max_calls_per_connection > 0, "max_calls_per_connection"));
+  if (limits.max_whole_request_bytes < kMaxWholeRequest) {
+    status.Update(absl::InvalidArgumentError(absl::StrCat(
+        "GrpcLimits::max_whole_request_bytes must be at least ",
+        kMaxWholeRequest, ", up to which workers send requests whole")));
+  }
   status.Update(check(limits.max_metadata_bytes > 0, "max_metadata_bytes"));
   status.Update(check(limits.handshake_timeout > absl::ZeroDuration(),
                       "handshake_timeout"));
@@ -57,7 +68,8 @@ absl::Status Validate(const GrpcLimits& limits) {
 
 void ConfigureServer(const GrpcLimits& limits, size_t max_message_bytes,
                      ::grpc::ServerBuilder& builder) {
-  builder.SetMaxReceiveMessageSize(ToIntLimit(max_message_bytes));
+  builder.SetMaxReceiveMessageSize(
+      ToIntLimit(std::min(max_message_bytes, limits.max_whole_request_bytes)));
   builder.SetMaxSendMessageSize(ToIntLimit(max_message_bytes));
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepaliveTimeMs);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS,
@@ -74,7 +86,7 @@ void ConfigureServer(const GrpcLimits& limits, size_t max_message_bytes,
   builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS,
                              ToMs(limits.handshake_timeout));
   ::grpc::ResourceQuota quota("hawser.rpc");
-  quota.Resize(limits.memory_quota_bytes.value_or(HalfOfMemory()));
+  quota.Resize(MemoryQuotaBytes(limits));
   builder.SetResourceQuota(quota);
   builder.SetCompressionAlgorithmSupportStatus(GRPC_COMPRESS_DEFLATE, false);
   builder.SetCompressionAlgorithmSupportStatus(GRPC_COMPRESS_GZIP, false);

@@ -23,6 +23,10 @@ struct GrpcLimits {
   // Calls at once on one connection; further ones wait at the caller. Callers
   // open another connection after 200.
   int max_calls_per_connection = 256;
+  // Of a request that comes as one message. Longer ones come in pieces
+  // (proto/pieces.proto), as workers send those above 2 MiB, up to
+  // GrpcTransportOptions::max_message_bytes.
+  size_t max_whole_request_bytes = size_t{64} << 20;
   // Headers of one call.
   int max_metadata_bytes = 8 << 10;
   // Until a new connection has said something sensible, TLS included.
@@ -32,16 +36,21 @@ struct GrpcLimits {
   absl::Duration min_ping_interval = absl::Seconds(5);
   // Memory of all messages that are being received or waited with. Under
   // pressure gRPC first reads less, then closes idle connections and cancels
-  // calls. Unset: half of the machine's.
+  // calls. As much again may be taken by requests that come in pieces, of which
+  // not all are here. Unset: half of the machine's.
   std::optional<size_t> memory_quota_bytes = {};
 };
+
+// The limit, or what it is if unset.
+size_t MemoryQuotaBytes(const GrpcLimits& limits);
 
 // kInvalidArgument naming the limit that is not positive.
 absl::Status Validate(const GrpcLimits& limits);
 
 // Sets everything but the limits on connections and descriptors, which are the
 // listener's, and turns compression off: gRPC decompresses before it looks at
-// the size.
+// the size. `max_message_bytes`: of a reply, and of a request if it is less
+// than the limit.
 void ConfigureServer(const GrpcLimits& limits, size_t max_message_bytes,
                      ::grpc::ServerBuilder& builder);
 

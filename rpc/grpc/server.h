@@ -7,50 +7,31 @@
 #include <map>
 #include <memory>
 #include <string>
-#include <string_view>
-#include <utility>
 #include <vector>
 
 #include "grpcpp/completion_queue.h"
-#include "grpcpp/impl/service_type.h"
 #include "grpcpp/server.h"
 #include "grpcpp/server_builder.h"
 #include "net/credentials.h"
 #include "rpc/gate.h"
+#include "rpc/grpc/server_call.h"
 #include "rpc/transport.h"
 
 namespace hawser::rpc {
 
-// The methods of one service as gRPC sees them: messages are passed on as
-// bytes. A method that is registered, unlike one of a generic service, hands
-// over a call together with its message, in one event.
-class GrpcMethods final : public ::grpc::Service {
- public:
-  // Returns the number by which Request knows the method.
-  int Add(const std::string& path);
-
-  void Request(int method, ::grpc::ServerContext* context,
-               ::grpc::ByteBuffer* request,
-               ::grpc::internal::ServerAsyncStreamingInterface* writer,
-               ::grpc::ServerCompletionQueue* queue, void* tag) {
-    RequestAsyncUnary(method, context, request, writer, queue, queue, tag);
-  }
-
- private:
-  int num_methods_ = 0;
-};
-
+// Each method is served twice: with its request as one message, and in pieces
+// (proto/pieces.proto).
 class GrpcServer {
  public:
   // Adds itself to `builder`, which builds the server after that. `gate` is
   // passed by whatever begins an operation on `queue`. Calls that
   // `credentials` do not admit are refused before a handler sees them.
+  // `assembly_bytes`: for requests of which not all pieces have come.
   GrpcServer(std::vector<TransportMethod> methods,
              ::grpc::ServerBuilder& builder,
              ::grpc::ServerCompletionQueue* queue, std::shared_ptr<Gate> gate,
              std::shared_ptr<const net::Credentials> credentials,
-             size_t max_message_bytes);
-  ~GrpcServer();
+             size_t max_message_bytes, size_t assembly_bytes);
 
   // Takes calls of `server`, which the builder built.
   void Start(std::unique_ptr<::grpc::Server> server);
@@ -62,27 +43,12 @@ class GrpcServer {
   void Release();
 
  private:
-  class ActiveCall;
-  class Handle;
-
-  // The calls that hold something of gRPC. Handlers may keep calls for longer
-  // than the server lives.
-  class Registry;
-
-  // Waits for one call of a method.
-  void Arm(int method);
-
   const std::vector<TransportMethod> methods_;
   // By name; gRPC takes an object for one service.
   std::map<std::string, GrpcMethods> services_;
-  // Of each method: its service, and its number there.
-  std::vector<std::pair<GrpcMethods*, int>> places_;
-  ::grpc::ServerCompletionQueue* const queue_;
-  const std::shared_ptr<Gate> gate_;
-  const std::shared_ptr<const net::Credentials> credentials_;
-  const size_t max_message_bytes_;
+  const std::shared_ptr<const ServerParts> parts_;
+  std::vector<ServedMethod> served_;
   std::unique_ptr<::grpc::Server> server_;
-  const std::shared_ptr<Registry> registry_;
 };
 
 }  // namespace hawser::rpc

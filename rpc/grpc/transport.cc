@@ -202,9 +202,9 @@ absl::StatusOr<std::string> GrpcTransport::Impl::Listen(
   auto health = std::make_shared<net::Health>(ServicesOf(methods));
   auto health_calls =
       std::make_unique<HealthCalls>(health, builder, queue.get(), gate_);
-  auto server = std::make_unique<GrpcServer>(std::move(methods), builder,
-                                             queue.get(), gate_, credentials_,
-                                             options_.max_message_bytes);
+  auto server = std::make_unique<GrpcServer>(
+      std::move(methods), builder, queue.get(), gate_, credentials_,
+      options_.max_message_bytes, MemoryQuotaBytes(options_.limits));
   std::unique_ptr<::grpc::Server> built = builder.BuildAndStart();
   if (built == nullptr) {
     queue->Shutdown();

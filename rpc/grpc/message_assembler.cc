@@ -1,0 +1,194 @@
+#include "rpc/grpc/message_assembler.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "async/status_macros.h"
+#include "grpcpp/support/slice.h"
+#include "proto/pieces.pb.h"
+#include "rpc/grpc/message_pieces.h"
+#include "tensor/cpu/vector_copy.h"
+#include "tensor/device.h"
+
+namespace hawser::rpc {
+namespace {
+
+constexpr int kWireVarint = 0;
+constexpr int kWireBytes = 2;
+constexpr int kMaxVarintBytes = 10;
+
+constexpr size_t kMinStreamed = size_t{4} << 10;
+
+absl::Status Malformed() {
+  return absl::InvalidArgumentError(
+      "a piece of a request is malformed (proto/pieces.proto)");
+}
+
+}  // namespace
+
+// The bytes of one piece, in gRPC's slices.
+class MessageAssembler::Reader {
+ public:
+  explicit Reader(std::vector<::grpc::Slice> slices)
+      : slices_(std::move(slices)) {
+    for (const ::grpc::Slice& slice : slices_) left_ += slice.size();
+  }
+
+  size_t left() const { return left_; }
+
+  bool ReadVarint(uint64_t& value) {
+    value = 0;
+    for (int i = 0; i < kMaxVarintBytes && left_ > 0; ++i) {
+      uint8_t byte = 0;
+      Copy(&byte, 1);
+      if (i == kMaxVarintBytes - 1 && byte > 1) return false;
+      value |= uint64_t{byte & 0x7fu} << (7 * i);
+      if (byte < 0x80) return true;
+    }
+    return false;
+  }
+
+  // `size` is at most left(). Many bytes in a row do not pass through the
+  // caches.
+  void Copy(void* to, size_t size) {
+    left_ -= size;
+    char* out = static_cast<char*>(to);
+    while (size > 0) {
+      const ::grpc::Slice& slice = slices_[slice_];
+      const size_t here = std::min(size, slice.size() - offset_);
+      if (here < kMinStreamed) {
+        std::memcpy(out, slice.begin() + offset_, here);
+      } else {
+        tensor::cpu::StreamCopy(out, slice.begin() + offset_, here);
+      }
+      out += here;
+      size -= here;
+      offset_ += here;
+      if (offset_ == slice.size()) {
+        ++slice_;
+        offset_ = 0;
+      }
+    }
+  }
+
+ private:
+  const std::vector<::grpc::Slice> slices_;
+  size_t left_ = 0;
+  size_t slice_ = 0;
+  size_t offset_ = 0;
+};
+
+MessageAssembler::MessageAssembler(size_t max_bytes,
+                                   std::shared_ptr<AssemblyBudget> budget)
+    : max_bytes_(max_bytes), budget_(std::move(budget)) {}
+
+MessageAssembler::~MessageAssembler() { ReleaseBudget(); }
+
+void MessageAssembler::ReleaseBudget() {
+  budget_->Release(std::exchange(reserved_, 0));
+}
+
+absl::Status MessageAssembler::AddPart(uint64_t bytes) {
+  const bool two_small = bytes < kMinLargePart && !part_bytes_.empty() &&
+                         part_bytes_.back() < kMinLargePart;
+  if (bytes == 0 || two_small) return Malformed();
+  // Written so as not to overflow.
+  if (bytes > max_bytes_ - total_) {
+    return absl::ResourceExhaustedError(absl::StrCat(
+        "a message of more than ", total_, " + ", bytes,
+        " bytes exceeds the limit of ", max_bytes_,
+        " bytes; raise GrpcTransportOptions::max_message_bytes at both ends"));
+  }
+  total_ += bytes;
+  part_bytes_.push_back(bytes);
+  return absl::OkStatus();
+}
+
+absl::Status MessageAssembler::Allocate() {
+  if (part_bytes_.empty()) return Malformed();
+  if (!budget_->Reserve(total_)) {
+    return absl::ResourceExhaustedError(absl::StrCat(
+        "a request of ", total_,
+        " bytes finds no room: requests that are on "
+        "their way may take ",
+        budget_->bytes(), " bytes together (GrpcLimits::memory_quota_bytes)"));
+  }
+  reserved_ = total_;
+  parts_.reserve(part_bytes_.size());
+  for (const size_t bytes : part_bytes_) {
+    ASSIGN_OR_RETURN(tensor::StoragePtr part,
+                     tensor::Storage::Allocate(bytes, tensor::kCpu));
+    parts_.push_back(std::move(part));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status MessageAssembler::CopyContent(Reader& reader, uint64_t size) {
+  if (size > reader.left() || size > total_ - received_) return Malformed();
+  received_ += size;
+  while (size > 0) {
+    const tensor::Storage& part = *parts_[part_];
+    const size_t here = std::min<size_t>(size, part.bytes() - offset_);
+    reader.Copy(static_cast<char*>(part.data()) + offset_, here);
+    size -= here;
+    offset_ += here;
+    if (offset_ == part.bytes()) {
+      ++part_;
+      offset_ = 0;
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<bool> MessageAssembler::Add(::grpc::ByteBuffer& piece) {
+  std::vector<::grpc::Slice> slices;
+  if (!piece.Valid() || !piece.Dump(&slices).ok()) return Malformed();
+  piece.Clear();
+  Reader reader(std::move(slices));
+  const bool is_first = !std::exchange(begun_, true);
+  while (reader.left() > 0) {
+    uint64_t tag = 0;
+    uint64_t value = 0;
+    if (!reader.ReadVarint(tag) || !reader.ReadVarint(value)) {
+      return Malformed();
+    }
+    const int type = static_cast<int>(tag & 7);
+    switch (tag >> 3) {
+      case v1::MessagePiece::kPartBytesFieldNumber:
+        // Sizes come before content, packed or not.
+        if (!is_first || !parts_.empty()) return Malformed();
+        if (type == kWireVarint) {
+          RETURN_IF_ERROR(AddPart(value));
+          break;
+        }
+        if (type != kWireBytes || value > reader.left()) return Malformed();
+        for (const size_t end = reader.left() - value; reader.left() > end;) {
+          uint64_t bytes = 0;
+          if (!reader.ReadVarint(bytes)) return Malformed();
+          RETURN_IF_ERROR(AddPart(bytes));
+        }
+        break;
+      case v1::MessagePiece::kContentFieldNumber:
+        if (type != kWireBytes) return Malformed();
+        if (parts_.empty()) RETURN_IF_ERROR(Allocate());
+        RETURN_IF_ERROR(CopyContent(reader, value));
+        break;
+      default:
+        return Malformed();
+    }
+  }
+  return total_ > 0 && received_ == total_;
+}
+
+Payload MessageAssembler::Take() {
+  Payload payload;
+  for (tensor::StoragePtr& part : parts_) payload.Append(std::move(part));
+  parts_.clear();
+  ReleaseBudget();
+  return payload;
+}
+
+}  // namespace hawser::rpc

@@ -1,0 +1,328 @@
+// Requests in pieces, over real connections.
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/notification.h"
+#include "async/future.h"
+#include "async/mutex.h"
+#include "async/status_matchers.h"
+#include "gmock/gmock.h"
+#include "grpcpp/channel.h"
+#include "grpcpp/client_context.h"
+#include "grpcpp/create_channel.h"
+#include "grpcpp/generic/generic_stub.h"
+#include "grpcpp/security/credentials.h"
+#include "grpcpp/support/byte_buffer.h"
+#include "grpcpp/support/slice.h"
+#include "gtest/gtest.h"
+#include "proto/pieces.pb.h"
+#include "rpc/grpc/message_pieces.h"
+#include "rpc/grpc/transport.h"
+
+namespace hawser::rpc {
+namespace {
+
+using ::hawser::async::IsOk;
+using ::hawser::async::IsOkAndHolds;
+using ::hawser::async::StatusIs;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+// A client that sends what it is told.
+class RawStream {
+ public:
+  RawStream(const std::string& address, const std::string& path)
+      : stub_(::grpc::CreateChannel(address,
+                                    ::grpc::InsecureChannelCredentials())) {
+    context_.set_deadline(std::chrono::system_clock::now() +
+                          std::chrono::seconds(60));
+    stream_ = stub_.PrepareCall(&context_, path, &queue_);
+    stream_->StartCall(nullptr);
+    Next();
+  }
+  ~RawStream() {
+    context_.TryCancel();
+    if (!finished_) (void)Finish();
+  }
+
+  bool Write(const std::vector<uint64_t>& parts, const std::string& content) {
+    v1::MessagePiece piece;
+    for (const uint64_t part : parts) piece.add_part_bytes(part);
+    piece.set_content(content);
+    const ::grpc::Slice slice(piece.SerializeAsString());
+    stream_->Write(::grpc::ByteBuffer(&slice, 1), nullptr);
+    return Next();
+  }
+  void WritesDone() {
+    stream_->WritesDone(nullptr);
+    Next();
+  }
+  ::grpc::Status Finish() {
+    ::grpc::ByteBuffer reply;
+    stream_->Read(&reply, nullptr);
+    Next();
+    ::grpc::Status status;
+    stream_->Finish(&status, nullptr);
+    Next();
+    finished_ = true;
+    return status;
+  }
+
+ private:
+  bool Next() {
+    void* tag = nullptr;
+    bool ok = false;
+    return queue_.Next(&tag, &ok) && ok;
+  }
+
+  ::grpc::GenericStub stub_;
+  ::grpc::CompletionQueue queue_;
+  ::grpc::ClientContext context_;
+  std::unique_ptr<::grpc::GenericClientAsyncReaderWriter> stream_;
+  bool finished_ = false;
+};
+
+class PiecesTest : public testing::Test {
+ protected:
+  // "/t.T/Echo" answers with the request, "/t.T/Hold" keeps the call.
+  void Serve(GrpcTransportOptions options = {}) {
+    options.same_host = false;
+    server_ = std::make_unique<GrpcTransport>(options);
+    absl::StatusOr<std::string> address = server_->Listen(
+        "127.0.0.1:0", {{.path = "/t.T/Echo",
+                         .handler =
+                             [this](std::unique_ptr<IncomingCall> call) {
+                               Payload request = call->TakeRequest();
+                               {
+                                 async::MutexLock lock(&mutex_);
+                                 ++num_handled_;
+                                 in_pieces_ =
+                                     request.size() > 0 &&
+                                     request.chunks()[0].storage != nullptr;
+                               }
+                               call->Reply(std::move(request));
+                             }},
+                        {.path = "/t.T/Hold",
+                         .handler = [this](std::unique_ptr<IncomingCall> call) {
+                           async::MutexLock lock(&mutex_);
+                           held_.push_back(std::move(call));
+                           changed_.NotifyAll();
+                         }}});
+    ASSERT_THAT(address, IsOk());
+    address_ = *address;
+    connection_ = *client_.Connect({address_});
+  }
+
+  async::Future<std::string> Call(
+      std::string_view path, std::string request,
+      async::MonotonicTime deadline = async::kNever) {
+    auto promise = std::make_shared<async::Promise<std::string>>();
+    async::Future<std::string> future = promise->future();
+    last_call_ = connection_->Call(
+        path, Payload(std::move(request)), deadline,
+        [promise](absl::StatusOr<Payload> reply) {
+          promise->Set(reply.ok()
+                           ? reply->Flatten()
+                           : absl::StatusOr<std::string>(reply.status()));
+        });
+    return future;
+  }
+
+  void AwaitHeld() {
+    async::MutexLock lock(&mutex_);
+    while (held_.empty()) changed_.Wait(&mutex_);
+  }
+
+  async::Mutex mutex_;
+  async::CondVar changed_;
+  int num_handled_ = 0;
+  bool in_pieces_ = false;
+  std::vector<std::unique_ptr<IncomingCall>> held_;
+  std::unique_ptr<GrpcTransport> server_;
+  GrpcTransport client_{{.same_host = false}};
+  std::string address_;
+  std::shared_ptr<Connection> connection_;
+  Connection::CallId last_call_ = 0;
+};
+
+TEST_F(PiecesTest, OnlyLongRequestsComeInPieces) {
+  Serve();
+  for (const size_t size : {kMaxWholeRequest - 1, kMaxWholeRequest,
+                            kMaxWholeRequest + 1, size_t{50'000'000}}) {
+    const std::string request(size, 'r');
+    EXPECT_TRUE(*Call("/t.T/Echo", request).Wait() == request) << size;
+    EXPECT_EQ(in_pieces_, size > kMaxWholeRequest) << size;
+  }
+}
+
+TEST_F(PiecesTest, ManyAtOnceOverOneConnection) {
+  Serve();
+  std::vector<async::Future<std::string>> replies;
+  for (char c = 'a'; c < 'q'; ++c) {
+    replies.push_back(Call("/t.T/Echo", std::string(4'000'000, c)));
+  }
+  for (char c = 'a'; c < 'q'; ++c) {
+    const absl::StatusOr<std::string> reply = replies[c - 'a'].Wait();
+    ASSERT_THAT(reply, IsOk());
+    EXPECT_TRUE(*reply == std::string(4'000'000, c));
+  }
+}
+
+TEST_F(PiecesTest, UnknownMethodIsUnimplemented) {
+  Serve();
+  EXPECT_THAT(Call("/t.T/None", std::string(3'000'000, 'x')).Wait(),
+              StatusIs(absl::StatusCode::kUnimplemented));
+}
+
+TEST_F(PiecesTest, CancelAndDeadlineReachTheServer) {
+  Serve();
+  async::Future<std::string> reply =
+      Call("/t.T/Hold", std::string(3'000'000, 'x'));
+  AwaitHeld();
+  connection_->Cancel(last_call_);
+  EXPECT_THAT(reply.Wait(), StatusIs(absl::StatusCode::kCancelled));
+  absl::Notification cancelled;
+  Cancellation::Registration registration =
+      held_[0]->cancellation()->OnCancel([&] { cancelled.Notify(); });
+  cancelled.WaitForNotification();
+
+  EXPECT_THAT(Call("/t.T/Hold", std::string(3'000'000, 'x'),
+                   async::AddDelay(std::chrono::steady_clock::now(),
+                                   absl::Milliseconds(200)))
+                  .Wait(),
+              StatusIs(absl::StatusCode::kDeadlineExceeded));
+}
+
+TEST_F(PiecesTest, ServerStopsWhileACallIsHeld) {
+  Serve();
+  async::Future<std::string> reply =
+      Call("/t.T/Hold", std::string(3'000'000, 'x'));
+  AwaitHeld();
+  server_->Shutdown();
+  EXPECT_THAT(reply.Wait(), StatusIs(absl::StatusCode::kUnavailable));
+}
+
+TEST_F(PiecesTest, ServerStopsInTheMiddleOfARequest) {
+  Serve();
+  RawStream stream(address_, "/t.T/EchoInPieces");
+  ASSERT_TRUE(stream.Write({100}, "x"));
+  server_->Shutdown();
+  EXPECT_EQ(stream.Finish().error_code(), ::grpc::StatusCode::UNAVAILABLE);
+}
+
+TEST_F(PiecesTest, ClientOfAnyKindMaySendPieces) {
+  Serve();
+  RawStream stream(address_, "/t.T/EchoInPieces");
+  ASSERT_TRUE(stream.Write({3}, "a"));
+  ASSERT_TRUE(stream.Write({}, "bc"));
+  stream.WritesDone();
+  EXPECT_TRUE(stream.Finish().ok());
+  EXPECT_EQ(num_handled_, 1);
+}
+
+TEST_F(PiecesTest, RequestsThatEndEarlyAreNotHandled) {
+  Serve();
+  RawStream stream(address_, "/t.T/EchoInPieces");
+  ASSERT_TRUE(stream.Write({100}, "abc"));
+  stream.WritesDone();
+  const ::grpc::Status status = stream.Finish();
+  EXPECT_EQ(status.error_code(), ::grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_THAT(status.error_message(), HasSubstr("3 of 100 bytes"));
+  EXPECT_EQ(num_handled_, 0);
+}
+
+TEST_F(PiecesTest, MalformedPiecesAreRefused) {
+  Serve();
+  RawStream stream(address_, "/t.T/EchoInPieces");
+  ASSERT_TRUE(stream.Write({1, 1}, "xx"));
+  EXPECT_EQ(stream.Finish().error_code(), ::grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_EQ(num_handled_, 0);
+}
+
+TEST_F(PiecesTest, LongRequestsAreRefusedWhenAnnounced) {
+  Serve({.max_message_bytes = 10'000'000});
+  RawStream stream(address_, "/t.T/EchoInPieces");
+  ASSERT_TRUE(stream.Write({10'000'001}, "x"));
+  const ::grpc::Status status = stream.Finish();
+  EXPECT_EQ(status.error_code(), ::grpc::StatusCode::RESOURCE_EXHAUSTED);
+  EXPECT_THAT(status.error_message(),
+              AllOf(HasSubstr("10000001"), HasSubstr("max_message_bytes")));
+  // The client knows before.
+  GrpcTransport client({.max_message_bytes = 10'000'000, .same_host = false});
+  absl::Notification done;
+  (*client.Connect({address_}))
+      ->Call("/t.T/Echo", Payload(std::string(10'000'001, 'x')), async::kNever,
+             [&](absl::StatusOr<Payload> reply) {
+               EXPECT_THAT(reply,
+                           StatusIs(absl::StatusCode::kResourceExhausted));
+               done.Notify();
+             });
+  done.WaitForNotification();
+}
+
+TEST_F(PiecesTest, WholeRequestsHaveALowerLimit) {
+  Serve({.limits = {.max_whole_request_bytes = 4'000'000}});
+  ::grpc::GenericStub stub(
+      ::grpc::CreateChannel(address_, ::grpc::InsecureChannelCredentials()));
+  for (const size_t size : {3'999'999, 4'000'001}) {
+    ::grpc::ClientContext context;
+    ::grpc::CompletionQueue queue;
+    const ::grpc::Slice slice(std::string(size, 'x'));
+    const auto reader = stub.PrepareUnaryCall(
+        &context, "/t.T/Hold", ::grpc::ByteBuffer(&slice, 1), &queue);
+    ::grpc::ByteBuffer reply;
+    ::grpc::Status status;
+    reader->StartCall();
+    reader->Finish(&reply, &status, nullptr);
+    if (size < 4'000'000) {
+      AwaitHeld();
+      held_[0]->Reply(Payload());
+    }
+    void* tag = nullptr;
+    bool ok = false;
+    ASSERT_TRUE(queue.Next(&tag, &ok));
+    EXPECT_EQ(status.error_code(),
+              size < 4'000'000 ? ::grpc::StatusCode::OK
+                               : ::grpc::StatusCode::RESOURCE_EXHAUSTED);
+  }
+  EXPECT_THAT(Call("/t.T/Echo", std::string(5'000'000, 'x')).Wait(), IsOk());
+  GrpcTransport other(
+      {.limits = {.max_whole_request_bytes = kMaxWholeRequest - 1}});
+  EXPECT_THAT(other.Listen("127.0.0.1:0", {}),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("max_whole_request_bytes")));
+}
+
+// A client that announces much and sends little keeps others out only as long
+// as it is there.
+TEST_F(PiecesTest, AnnouncedMemoryIsLimitedAndComesBack) {
+  Serve({.limits = {.memory_quota_bytes = 20'000'000}});
+  {
+    RawStream greedy(address_, "/t.T/HoldInPieces");
+    ASSERT_TRUE(greedy.Write({19'000'000}, "x"));
+    // Its first piece has been taken when a second one is refused.
+    RawStream second(address_, "/t.T/HoldInPieces");
+    ASSERT_TRUE(second.Write({19'000'000}, "x"));
+    absl::StatusOr<std::string> reply = std::string();
+    while (reply.ok()) {
+      reply = Call("/t.T/Echo", std::string(3'000'000, 'x')).Wait();
+    }
+    EXPECT_THAT(reply, StatusIs(absl::StatusCode::kResourceExhausted,
+                                HasSubstr("memory_quota_bytes")));
+  }
+  absl::StatusOr<std::string> reply = absl::ResourceExhaustedError("");
+  while (absl::IsResourceExhausted(reply.status())) {
+    reply = Call("/t.T/Echo", std::string(3'000'000, 'x')).Wait();
+  }
+  EXPECT_THAT(reply, IsOk());
+}
+
+}  // namespace
+}  // namespace hawser::rpc

@@ -1,0 +1,319 @@
+#include "rpc/grpc/server_call.h"
+
+#include <chrono>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "async/check.h"
+#include "grpcpp/impl/rpc_service_method.h"
+#include "grpcpp/support/async_stream.h"
+#include "grpcpp/support/async_unary_call.h"
+#include "rpc/grpc/byte_buffer.h"
+#include "rpc/grpc/status.h"
+
+namespace hawser::rpc {
+namespace {
+
+async::MonotonicTime FromGrpcTime(gpr_timespec time) {
+  if (gpr_time_cmp(time, gpr_inf_future(time.clock_type)) == 0) {
+    return async::kNever;
+  }
+  const gpr_timespec monotonic =
+      gpr_convert_clock_type(time, GPR_CLOCK_MONOTONIC);
+  return async::MonotonicTime(std::chrono::seconds(monotonic.tv_sec) +
+                              std::chrono::nanoseconds(monotonic.tv_nsec));
+}
+
+// Whose request is one message.
+class UnaryCall final : public ServerCall {
+ public:
+  explicit UnaryCall(const ServedMethod& method) : ServerCall(method) {
+    grpc_.emplace();
+  }
+  ~UnaryCall() override {
+    grpc_.reset();
+    Unregister();
+  }
+
+ private:
+  struct Grpc {
+    ::grpc::ServerContext context;
+    ::grpc::ByteBuffer request;
+    ::grpc::ServerAsyncResponseWriter<::grpc::ByteBuffer> writer{&context};
+  };
+
+  ::grpc::ServerContext& context() override { return grpc_->context; }
+  void Request(Event* event) override {
+    method_.service->RequestAsyncUnary(method_.number, &grpc_->context,
+                                       &grpc_->request, &grpc_->writer,
+                                       parts_->queue, parts_->queue, event);
+  }
+  void Finish(const ::grpc::ByteBuffer& reply, Event* event) override {
+    grpc_->writer.Finish(reply, ::grpc::Status::OK, event);
+  }
+  void FinishWithError(const ::grpc::Status& status, Event* event) override {
+    grpc_->writer.FinishWithError(status, event);
+  }
+  absl::StatusOr<Payload> TakePayload() override {
+    return ToPayload(grpc_->request);
+  }
+  void ReleaseGrpc() override { grpc_.reset(); }
+
+  std::optional<Grpc> grpc_;
+};
+
+// Whose request comes in pieces, of which one is waited for at a time.
+class PiecewiseCall final : public ServerCall {
+ public:
+  explicit PiecewiseCall(const ServedMethod& method)
+      : ServerCall(method),
+        assembler_(parts_->max_message_bytes, parts_->assembly_budget) {
+    grpc_.emplace();
+  }
+  ~PiecewiseCall() override {
+    grpc_.reset();
+    Unregister();
+  }
+
+ private:
+  struct Grpc {
+    ::grpc::ServerContext context;
+    ::grpc::ByteBuffer piece;
+    ::grpc::ServerAsyncReader<::grpc::ByteBuffer, ::grpc::ByteBuffer> reader{
+        &context};
+  };
+
+  ::grpc::ServerContext& context() override { return grpc_->context; }
+  void Request(Event* event) override {
+    method_.service->RequestAsyncClientStreaming(
+        method_.number, &grpc_->context, &grpc_->reader, parts_->queue,
+        parts_->queue, event);
+  }
+  void Finish(const ::grpc::ByteBuffer& reply, Event* event) override {
+    grpc_->reader.Finish(reply, ::grpc::Status::OK, event);
+  }
+  void FinishWithError(const ::grpc::Status& status, Event* event) override {
+    grpc_->reader.FinishWithError(status, event);
+  }
+  absl::StatusOr<Payload> TakePayload() override { return assembler_.Take(); }
+  void ReleaseGrpc() override { grpc_.reset(); }
+
+  void Begin() override {
+    std::shared_ptr<ServerCall> self = shared_from_this();
+    async::MutexLock lock(&mutex_);
+    if (replied_ || released_) return;
+    Gate::Pass pass(parts_->gate.get());
+    if (!pass) return;
+    piece_.self = std::move(self);
+    grpc_->reader.Read(&grpc_->piece, &piece_);
+  }
+
+  void OnPiece(bool ok) override {
+    if (!ok) {
+      // Nothing happens if the caller has gone, or has its answer.
+      Reply(absl::InvalidArgumentError(absl::StrCat(
+          "a request in pieces ended after ", assembler_.received_bytes(),
+          " of ", assembler_.total_bytes(), " bytes")));
+      return;
+    }
+    absl::StatusOr<bool> whole = assembler_.Add(grpc_->piece);
+    if (!whole.ok()) {
+      Reply(whole.status());
+    } else if (*whole) {
+      Handle();
+    } else {
+      Begin();
+    }
+  }
+
+  std::optional<Grpc> grpc_;
+  MessageAssembler assembler_;
+};
+
+}  // namespace
+
+int GrpcMethods::Add(std::string path,
+                     ::grpc::internal::RpcMethod::RpcType type) {
+  const int number = static_cast<int>(paths_.size());
+  paths_.push_back(std::move(path));
+  AddMethod(new ::grpc::internal::RpcServiceMethod(paths_.back().c_str(), type,
+                                                   nullptr));
+  MarkMethodRaw(number);
+  return number;
+}
+
+int GrpcMethods::AddUnary(std::string path) {
+  return Add(std::move(path), ::grpc::internal::RpcMethod::NORMAL_RPC);
+}
+
+int GrpcMethods::AddClientStreaming(std::string path) {
+  return Add(std::move(path), ::grpc::internal::RpcMethod::CLIENT_STREAMING);
+}
+
+bool ServerCallRegistry::Insert(const std::shared_ptr<ServerCall>& call) {
+  async::MutexLock lock(&mutex_);
+  calls_.emplace(call.get(), call);
+  return !closed_;
+}
+
+void ServerCallRegistry::Erase(const ServerCall* call) {
+  async::MutexLock lock(&mutex_);
+  if (calls_.erase(call) > 0 && calls_.empty()) empty_.NotifyAll();
+}
+
+void ServerCallRegistry::Close() {
+  async::MutexLock lock(&mutex_);
+  closed_ = true;
+}
+
+std::vector<std::shared_ptr<ServerCall>> ServerCallRegistry::calls() {
+  std::vector<std::shared_ptr<ServerCall>> calls;
+  async::MutexLock lock(&mutex_);
+  for (const auto& [key, weak] : calls_) {
+    if (auto call = weak.lock()) calls.push_back(std::move(call));
+  }
+  return calls;
+}
+
+void ServerCallRegistry::AwaitEmpty() {
+  async::MutexLock lock(&mutex_);
+  while (!calls_.empty()) empty_.Wait(&mutex_);
+}
+
+void ServedMethod::Arm() const {
+  Gate::Pass pass(parts->gate.get());
+  if (!pass) return;
+  if (in_pieces) {
+    std::make_shared<PiecewiseCall>(*this)->Arm();
+  } else {
+    std::make_shared<UnaryCall>(*this)->Arm();
+  }
+}
+
+// What a handler gets.
+class ServerCall::HandlerSide final : public IncomingCall {
+ public:
+  explicit HandlerSide(std::shared_ptr<ServerCall> call)
+      : call_(std::move(call)) {}
+  ~HandlerSide() override {
+    if (!answered_) {
+      call_->Reply(absl::UnavailableError("the worker dropped the call"));
+    }
+  }
+
+  Payload TakeRequest() override {
+    // A request that cannot be read is malformed to the handler.
+    absl::StatusOr<Payload> request = call_->TakeRequest();
+    return request.ok() ? *std::move(request) : Payload();
+  }
+  async::MonotonicTime deadline() const override { return call_->deadline(); }
+  const std::shared_ptr<Cancellation>& cancellation() const override {
+    return call_->cancellation();
+  }
+  absl::StatusOr<std::optional<net::Identity>> caller() const override {
+    return call_->caller();
+  }
+  void Reply(absl::StatusOr<Payload> reply) override {
+    HAWSER_CHECK(!std::exchange(answered_, true)) << "answered twice";
+    call_->Reply(std::move(reply));
+  }
+  void Discard() override {
+    HAWSER_CHECK(!std::exchange(answered_, true)) << "answered twice";
+    call_->Reply(absl::AbortedError("a copy of this request is being served"));
+  }
+
+ private:
+  const std::shared_ptr<ServerCall> call_;
+  bool answered_ = false;
+};
+
+void ServerCall::Arm() {
+  arrived_.self = shared_from_this();
+  done_.self = shared_from_this();
+  context().AsyncNotifyWhenDone(&done_);
+  Request(&arrived_);
+}
+
+absl::StatusOr<Payload> ServerCall::TakeRequest() {
+  async::MutexLock lock(&mutex_);
+  if (released_) return absl::UnavailableError("the transport was shut down");
+  return TakePayload();
+}
+
+absl::StatusOr<std::optional<net::Identity>> ServerCall::caller() {
+  if (!parts_->credentials->has_tls()) return std::nullopt;
+  async::MutexLock lock(&mutex_);
+  if (released_) return absl::UnavailableError("the transport was shut down");
+  return parts_->credentials->Caller(context());
+}
+
+void ServerCall::Reply(absl::StatusOr<Payload> reply) {
+  const size_t limit = parts_->max_message_bytes;
+  if (reply.ok() && reply->size() > limit) {
+    reply = absl::ResourceExhaustedError(absl::StrCat(
+        "a reply of ", reply->size(), " bytes exceeds the limit of ", limit,
+        " bytes; raise GrpcTransportOptions::max_message_bytes at both ends"));
+  }
+  if (reply.ok()) {
+    if (absl::Status fetched = reply->FetchAll(); !fetched.ok()) {
+      reply = std::move(fetched);
+    }
+  }
+  // Released after the lock.
+  std::shared_ptr<ServerCall> self = shared_from_this();
+  async::MutexLock lock(&mutex_);
+  if (replied_ || released_) return;
+  Gate::Pass pass(parts_->gate.get());
+  if (!pass) return;
+  replied_ = true;
+  sent_.self = std::move(self);
+  if (reply.ok()) {
+    Finish(ToByteBuffer(*reply), &sent_);
+  } else {
+    FinishWithError(ToGrpcStatus(reply.status()), &sent_);
+  }
+}
+
+void ServerCall::CutOff() {
+  Reply(absl::UnavailableError("the worker is shutting down"));
+  cancellation_->Cancel();
+}
+
+void ServerCall::Release() {
+  {
+    async::MutexLock lock(&mutex_);
+    if (!std::exchange(released_, true)) ReleaseGrpc();
+  }
+  Unregister();
+}
+
+void ServerCall::OnArrived(bool ok) {
+  if (!ok) {
+    // The server stops; no other event comes.
+    done_.self.reset();
+    return;
+  }
+  method_.Arm();
+  deadline_ = FromGrpcTime(context().raw_deadline());
+  if (!parts_->registry->Insert(shared_from_this())) {
+    CutOff();
+    return;
+  }
+  if (absl::Status refused = parts_->credentials->CheckCall(context());
+      !refused.ok()) {
+    Reply(std::move(refused));
+    return;
+  }
+  Begin();
+}
+
+void ServerCall::Handle() {
+  method_.method->handler(std::make_unique<HandlerSide>(shared_from_this()));
+}
+
+void ServerCall::OnDone(bool) {
+  if (context().IsCancelled()) cancellation_->Cancel();
+}
+
+}  // namespace hawser::rpc

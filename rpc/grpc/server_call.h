@@ -1,0 +1,194 @@
+// One call that a gRPC server takes, from waiting for it to the answer.
+
+#ifndef HAWSER_RPC_GRPC_SERVER_CALL_H_
+#define HAWSER_RPC_GRPC_SERVER_CALL_H_
+
+#include <cstddef>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/statusor.h"
+#include "async/clock.h"
+#include "async/mutex.h"
+#include "grpcpp/completion_queue.h"
+#include "grpcpp/impl/rpc_method.h"
+#include "grpcpp/impl/service_type.h"
+#include "grpcpp/server_context.h"
+#include "grpcpp/support/byte_buffer.h"
+#include "grpcpp/support/status.h"
+#include "net/credentials.h"
+#include "net/identity.h"
+#include "rpc/cancellation.h"
+#include "rpc/gate.h"
+#include "rpc/grpc/message_assembler.h"
+#include "rpc/grpc/poller.h"
+#include "rpc/payload.h"
+#include "rpc/transport.h"
+
+namespace hawser::rpc {
+
+// The methods of one service as gRPC sees them: messages are passed on as
+// bytes. A method that is registered, unlike one of a generic service, hands
+// over a call together with its message, in one event.
+class GrpcMethods final : public ::grpc::Service {
+ public:
+  // Return the number by which the method is known.
+  int AddUnary(std::string path);
+  int AddClientStreaming(std::string path);
+
+  using ::grpc::Service::RequestAsyncClientStreaming;
+  using ::grpc::Service::RequestAsyncUnary;
+
+ private:
+  int Add(std::string path, ::grpc::internal::RpcMethod::RpcType type);
+
+  // gRPC keeps pointers to them.
+  std::deque<std::string> paths_;
+};
+
+class ServerCall;
+
+// The calls that hold something of gRPC. Handlers may keep calls for longer
+// than the server lives. Thread-safe.
+class ServerCallRegistry {
+ public:
+  // False once it was closed: the call is not to be handled.
+  bool Insert(const std::shared_ptr<ServerCall>& call);
+  void Erase(const ServerCall* call);
+  void Close();
+  std::vector<std::shared_ptr<ServerCall>> calls();
+  // Calls that are being destroyed still erase themselves.
+  void AwaitEmpty();
+
+ private:
+  async::Mutex mutex_;
+  async::CondVar empty_;
+  bool closed_ ABSL_GUARDED_BY(mutex_) = false;
+  absl::flat_hash_map<const ServerCall*, std::weak_ptr<ServerCall>> calls_
+      ABSL_GUARDED_BY(mutex_);
+};
+
+// What the calls of one server have in common.
+struct ServerParts {
+  ::grpc::ServerCompletionQueue* queue = nullptr;
+  // Passed by whatever begins an operation on the queue.
+  std::shared_ptr<Gate> gate;
+  std::shared_ptr<const net::Credentials> credentials;
+  std::shared_ptr<AssemblyBudget> assembly_budget;
+  size_t max_message_bytes = 0;
+  std::shared_ptr<ServerCallRegistry> registry =
+      std::make_shared<ServerCallRegistry>();
+};
+
+// One method of a server. Lives until no event will come any more.
+struct ServedMethod {
+  // Waits for one call.
+  void Arm() const;
+
+  const TransportMethod* method = nullptr;
+  // Where gRPC has it.
+  GrpcMethods* service = nullptr;
+  int number = 0;
+  // Whether requests come in pieces (proto/pieces.proto).
+  bool in_pieces = false;
+  std::shared_ptr<const ServerParts> parts;
+};
+
+// Steps, each an event:
+//
+//   arrived  with its request, or not at all; another is then waited for.
+//   piece    of the request, where it comes in pieces.
+//   done     the caller has the answer or gave up; may come at any time.
+//   sent     the answer was handed to gRPC.
+//
+// Each pending event holds a reference, as does the handler's handle. gRPC's
+// parts live as long as this, but at most until Release. Thread-safe.
+class ServerCall : public std::enable_shared_from_this<ServerCall> {
+ public:
+  virtual ~ServerCall() = default;
+
+  // Once: waits for the call.
+  void Arm();
+
+  // --- For the handler.
+  absl::StatusOr<Payload> TakeRequest();
+  absl::StatusOr<std::optional<net::Identity>> caller();
+  async::MonotonicTime deadline() const { return deadline_; }
+  const std::shared_ptr<Cancellation>& cancellation() const {
+    return cancellation_;
+  }
+  // Sends the answer unless one was sent or gRPC is gone.
+  void Reply(absl::StatusOr<Payload> reply);
+
+  // --- For the server.
+  // It stops: nobody will want the answer of a handler any more.
+  void CutOff();
+  // No event will come.
+  void Release();
+
+ protected:
+  struct Event final : public CompletionEvent {
+    using Method = void (ServerCall::*)(bool);
+    explicit Event(Method event_method) : method(event_method) {}
+
+    void OnEvent(bool ok) override {
+      const std::shared_ptr<ServerCall> call = std::move(self);
+      (call.get()->*method)(ok);
+    }
+
+    const Method method;
+    std::shared_ptr<ServerCall> self;
+  };
+
+  explicit ServerCall(const ServedMethod& method)
+      : method_(method), parts_(method.parts) {}
+
+  // Erases this; for destructors, when nothing of gRPC is held any more.
+  void Unregister() { parts_->registry->Erase(this); }
+
+  // What differs with the kind of method. Between Arm and Release; `event` is
+  // the tag.
+  virtual ::grpc::ServerContext& context() = 0;
+  virtual void Request(Event* event) = 0;
+  virtual void Finish(const ::grpc::ByteBuffer& reply, Event* event) = 0;
+  virtual void FinishWithError(const ::grpc::Status& status, Event* event) = 0;
+  virtual absl::StatusOr<Payload> TakePayload() = 0;
+  // The call has come and may be served. Calls Handle.
+  virtual void Begin() { Handle(); }
+  virtual void OnPiece(bool) {}
+  virtual void ReleaseGrpc() = 0;
+
+  void Handle();
+
+  // Gone when a handler that outlives the server answers.
+  const ServedMethod& method_;
+  const std::shared_ptr<const ServerParts> parts_;
+  Event piece_{&ServerCall::OnPiece};
+
+  async::Mutex mutex_;
+  bool replied_ ABSL_GUARDED_BY(mutex_) = false;
+  bool released_ ABSL_GUARDED_BY(mutex_) = false;
+
+ private:
+  class HandlerSide;
+
+  void OnArrived(bool ok);
+  void OnDone(bool);
+  void OnSent(bool) {}
+
+  const std::shared_ptr<Cancellation> cancellation_ =
+      std::make_shared<Cancellation>();
+  Event arrived_{&ServerCall::OnArrived};
+  Event done_{&ServerCall::OnDone};
+  Event sent_{&ServerCall::OnSent};
+  async::MonotonicTime deadline_ = async::kNever;
+};
+
+}  // namespace hawser::rpc
+
+#endif  // HAWSER_RPC_GRPC_SERVER_CALL_H_
