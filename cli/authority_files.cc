@@ -52,10 +52,8 @@ absl::Status MakeAuthorityFiles(const std::string& directory,
   return std::move(made).Publish();
 }
 
-absl::StatusOr<std::string> IssueWorkerFiles(const std::string& authority,
-                                             const std::string& worker,
-                                             const std::string& output,
-                                             absl::Duration lifetime) {
+absl::StatusOr<std::string> IssueWorkerFiles(
+    const std::string& authority, const WorkerFilesOptions& options) {
   const std::filesystem::path from = authority;
   net::KeyAndCertificate issuer;
   ASSIGN_OR_RETURN(issuer.certificate, net::ReadPublicFile(from / "ca.crt"));
@@ -63,10 +61,12 @@ absl::StatusOr<std::string> IssueWorkerFiles(const std::string& authority,
   ASSIGN_OR_RETURN(const std::string token,
                    net::ReadPrivateFile(from / "token"));
   ASSIGN_OR_RETURN(const std::string job, net::JobOf(issuer.certificate));
-  const net::Identity identity{.job = job, .worker = worker};
+  const net::Identity identity{
+      .job = job, .worker = options.worker, .roles = options.roles};
   ASSIGN_OR_RETURN(const net::KeyAndCertificate pair,
-                   net::IssueCertificate(issuer, identity, lifetime));
-  ASSIGN_OR_RETURN(const std::string path, PathOf(output, worker));
+                   net::IssueCertificate(issuer, identity, options.lifetime));
+  ASSIGN_OR_RETURN(const std::string path,
+                   PathOf(options.output, options.worker));
   ASSIGN_OR_RETURN(StagedDirectory made, StagedDirectory::Create(path));
   RETURN_IF_ERROR(made.Write("worker.crt", pair.certificate, kPublic));
   RETURN_IF_ERROR(made.Write("worker.key", pair.key, kPrivate));

@@ -4,6 +4,7 @@
 #define HAWSER_CLI_AUTHORITY_FILES_H_
 
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -20,19 +21,27 @@ absl::Status MakeAuthorityFiles(const std::string& directory,
                                 const std::string& job,
                                 absl::Duration lifetime);
 
+struct WorkerFilesOptions {
+  // The worker's name.
+  std::string worker;
+  // What its certificate says that it may be: net/role.h.
+  std::vector<std::string> roles = {};
+  // The directory in which to make the worker's.
+  std::string output;
+  absl::Duration lifetime;
+};
+
 // Makes `output`/`worker` (0700) with worker.crt, worker.key (0600), ca.crt and
 // token (0600), and returns its path. One of that name gives way to it at once,
 // so that a process that watches its files finds either the old or the new.
 //
-//   kInvalidArgument   `worker` is not a worker's name, or begins with a dot;
-//                      an authority's file is malformed.
+//   kInvalidArgument   `worker` is not a worker's name, or begins with a dot; a
+//                      role is none; an authority's file is malformed.
 //   kNotFound          `authority` lacks a file, or there is no `output`.
 //   kAlreadyExists     something else has that name.
 //   kPermissionDenied  others may read the authority's key or the token.
 absl::StatusOr<std::string> IssueWorkerFiles(const std::string& authority,
-                                             const std::string& worker,
-                                             const std::string& output,
-                                             absl::Duration lifetime);
+                                             const WorkerFilesOptions& options);
 
 }  // namespace hawser::cli
 

@@ -27,6 +27,7 @@ struct InitFlags {
 struct IssueFlags {
   std::string directory;
   std::vector<std::string> workers;
+  std::vector<std::string> roles;
   std::string output;
   int days = 30;
 };
@@ -45,9 +46,12 @@ absl::Status Issue(const IssueFlags& flags, std::ostream& out) {
   const std::filesystem::path output =
       flags.output.empty() ? flags.directory : flags.output;
   for (const std::string& worker : flags.workers) {
-    ASSIGN_OR_RETURN(const std::string made,
-                     IssueWorkerFiles(flags.directory, worker, output.string(),
-                                      Days(flags.days)));
+    ASSIGN_OR_RETURN(
+        const std::string made,
+        IssueWorkerFiles(flags.directory, {.worker = worker,
+                                           .roles = flags.roles,
+                                           .output = output.string(),
+                                           .lifetime = Days(flags.days)}));
     out << "made " << made << "\n";
   }
   return absl::OkStatus();
@@ -78,6 +82,12 @@ void AddIssue(CLI::App& certs, CommandContext& context) {
   issue->add_option("DIR", flags->directory, "What `hawser certs init` made.")
       ->required();
   issue->add_option("WORKER", flags->workers, "Names of workers.")->required();
+  issue
+      ->add_option("--roles", flags->roles,
+                   "What these workers may be, in words of the job's own, such "
+                   "as ps,trainer; \"observer\" may only look, \"admin\" may "
+                   "debug. None, if not given.")
+      ->delimiter(',');
   issue->add_option(
       "--out", flags->output,
       "Where to make the workers' directories; DIR if not given.");

@@ -93,6 +93,22 @@ TEST_F(CertsTest, IssuedFilesAreCredentialsOfTheWorker) {
             *net::ReadPrivateFile(job_ + "/token"));
 }
 
+TEST_F(CertsTest, IssuedCertificatesHaveTheRoles) {
+  Hawser({"certs", "init", job_, "--job", "digits"});
+  ASSERT_EQ(
+      Hawser({"certs", "issue", job_, "ps0", "--roles=ps,evaluator"}).exit_code,
+      0);
+  const auto made = net::Credentials::Create(OptionsOf("ps0"), std::nullopt);
+  ASSERT_THAT(made, IsOk());
+  EXPECT_EQ((*made)->self(), (net::Identity{.job = "digits",
+                                            .worker = "ps0",
+                                            .roles = {"ps", "evaluator"}}));
+  const Outcome refused =
+      Hawser({"certs", "issue", job_, "ps1", "--roles", "a role"});
+  EXPECT_EQ(refused.exit_code, 1);
+  EXPECT_THAT(refused.err, HasSubstr("a role"));
+}
+
 TEST_F(CertsTest, SecretsAreOnlyTheOwners) {
   const mode_t old = umask(0);
   Hawser({"certs", "init", job_});

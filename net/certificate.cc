@@ -9,6 +9,8 @@
 #include <openssl/x509_vfy.h>
 #include <openssl/x509v3.h>
 
+#include <algorithm>
+#include <iterator>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -16,6 +18,7 @@
 #include "absl/strings/str_cat.h"
 #include "async/status_macros.h"
 #include "net/internal/pem.h"
+#include "net/role.h"
 
 namespace hawser::net {
 namespace {
@@ -79,10 +82,13 @@ bool AddName(int type, const std::string& value, GENERAL_NAMES* names) {
 }
 
 // Not from a text that would have to be escaped.
-bool AddNames(X509* certificate, const std::string& uri,
+bool AddNames(X509* certificate, const std::vector<std::string>& uris,
               const std::vector<std::string>& hosts) {
   const Names names(GENERAL_NAMES_new());
-  if (names == nullptr || !AddName(GEN_URI, uri, names.get())) return false;
+  if (names == nullptr) return false;
+  for (const std::string& uri : uris) {
+    if (!AddName(GEN_URI, uri, names.get())) return false;
+  }
   for (const std::string& host : hosts) {
     if (!AddName(GEN_DNS, host, names.get())) return false;
   }
@@ -134,7 +140,7 @@ bool SetSerialAndTimes(X509* certificate, absl::Duration lifetime) {
 struct Draft {
   std::string common_name;
   absl::Duration lifetime;
-  std::string uri;
+  std::vector<std::string> uris;
   std::vector<std::string> hosts = {};
   // Otherwise an authority.
   bool worker = false;
@@ -163,7 +169,7 @@ absl::StatusOr<KeyAndCertificate> Make(const Draft& draft, X509* issuer,
       !AddExtension(made, signer, NID_authority_key_identifier, "keyid") ||
       (worker && !AddExtension(made, signer, NID_ext_key_usage,
                                "serverAuth,clientAuth")) ||
-      !AddNames(made, draft.uri, draft.hosts) ||
+      !AddNames(made, draft.uris, draft.hosts) ||
       X509_sign(made, issuer_key != nullptr ? issuer_key : key.get(),
                 EVP_sha256()) == 0) {
     return CryptoError("making a certificate");
@@ -196,7 +202,7 @@ absl::StatusOr<KeyAndCertificate> MakeAuthority(std::string_view job,
   RETURN_IF_ERROR(CheckLifetime(lifetime));
   return Make({.common_name = absl::StrCat("Hawser job ", std::string(job)),
                .lifetime = lifetime,
-               .uri = absl::StrCat(kJobScheme, std::string(job))},
+               .uris = {absl::StrCat(kJobScheme, std::string(job))}},
               nullptr, nullptr);
 }
 
@@ -213,9 +219,12 @@ absl::StatusOr<KeyAndCertificate> IssueCertificate(
     return absl::InvalidArgumentError(
         "the authority's key does not belong to its certificate");
   }
+  std::vector<std::string> uris = {ToUri(identity)};
+  std::transform(identity.roles.begin(), identity.roles.end(),
+                 std::back_inserter(uris), &RoleUri);
   return Make({.common_name = identity.worker,
                .lifetime = lifetime,
-               .uri = ToUri(identity),
+               .uris = std::move(uris),
                .hosts = {HostNameOf(identity), HostNameOfJob(identity.job)},
                .worker = true},
               issuer.get(), key.get());

@@ -15,6 +15,7 @@
 #include "grpcpp/security/tls_credentials_options.h"
 #include "net/certificate.h"
 #include "net/private_file.h"
+#include "net/role.h"
 #include "net/token.h"
 
 namespace hawser::net {
@@ -115,10 +116,18 @@ absl::StatusOr<std::shared_ptr<const Credentials>> Credentials::Create(
   if (!token.empty()) made->authorization_ = "Bearer " + token;
   if (options.certificate_path.empty()) return made;
   ASSIGN_OR_RETURN(made->self_, net::CheckFiles(options));
-  if (self.has_value() && *self != made->self_) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(options.certificate_path, " is the certificate of ",
-                     ToUri(made->self_), ", not of ", ToUri(*self)));
+  if (self.has_value()) {
+    if (!CheckClaim(made->self_, *self).ok()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(options.certificate_path, " is the certificate of ",
+                       ToUri(made->self_), ", not of ", ToUri(*self)));
+    }
+    const absl::Status roles =
+        CheckClaimedRoles(ToUri(*self), made->self_.roles, self->roles);
+    if (!roles.ok()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(options.certificate_path, ": ", roles.message()));
+    }
   }
   made->options_ = options;
   made->provider_ =
@@ -223,6 +232,15 @@ absl::StatusOr<std::optional<Identity>> Credentials::Caller(
     const grpc::ServerContextBase& context) const {
   if (!has_tls()) return std::nullopt;
   return CallerOf(context);
+}
+
+absl::Status Credentials::CheckMayChange(
+    const grpc::ServerContextBase& context) const {
+  if (!has_tls()) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const Identity caller, CallerOf(context));
+  if (!HasRole(caller.roles, kObserverRole)) return absl::OkStatus();
+  return absl::PermissionDeniedError(
+      absl::StrCat(ToUri(caller), " has the role observer, and may only look"));
 }
 
 }  // namespace hawser::net

@@ -62,12 +62,12 @@ class Credentials {
   // Neither TLS nor token.
   static std::shared_ptr<const Credentials> Insecure();
 
-  // Reads and checks everything. `self` is what the certificate must say;
-  // unset: it is believed.
+  // Reads and checks everything. `self` is what the certificate must say, and
+  // the roles that it must have among others; unset: it is believed.
   //
   //   kInvalidArgument  options that exclude each other; a certificate that is
   //                     malformed, expired, not of `ca_path`, or of another
-  //                     worker; a malformed token.
+  //                     worker, or without a role; a malformed token.
   //   kPermissionDenied others may read the key or the token.
   //   kNotFound         a file is missing.
   static absl::StatusOr<std::shared_ptr<const Credentials>> Create(
@@ -104,6 +104,10 @@ class Credentials {
   // Nothing without TLS, where nobody knows.
   absl::StatusOr<std::optional<Identity>> Caller(
       const grpc::ServerContextBase& context) const;
+
+  // Whether the caller may change what is here: kPermissionDenied if its
+  // certificate is an observer's.
+  absl::Status CheckMayChange(const grpc::ServerContextBase& context) const;
 
  private:
   Credentials() = default;

@@ -78,6 +78,24 @@ TEST(CredentialsTest, CertificateOfAnotherWorkerIsRefusedByName) {
   EXPECT_THAT(Credentials::Create(options, std::nullopt), IsOk());
 }
 
+TEST(CredentialsTest, CertificateMustHaveTheRoles) {
+  TestAuthority authority("digits");
+  const CredentialsOptions options =
+      authority.Issue("ps0", absl::Hours(1), {"ps", "evaluator"});
+  const auto create = [&](const std::vector<std::string>& roles) {
+    return Credentials::Create(
+        options, Identity{.job = "digits", .worker = "ps0", .roles = roles});
+  };
+  for (const auto& made : {create({}), create({"evaluator"})}) {
+    ASSERT_THAT(made, IsOk());
+    EXPECT_THAT((*made)->self().roles, testing::ElementsAre("ps", "evaluator"));
+  }
+  EXPECT_THAT(create({"ps", "admin"}),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       AllOf(HasSubstr(options.certificate_path),
+                             HasSubstr("'admin'"), HasSubstr("--roles"))));
+}
+
 TEST(CredentialsTest, CertificateOfAnotherAuthorityIsRefused) {
   TestAuthority authority;
   TestAuthority other;

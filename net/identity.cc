@@ -3,37 +3,23 @@
 #include <optional>
 #include <utility>
 
-#include "absl/strings/ascii.h"
-#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/string_view.h"
 #include "async/status_macros.h"
+#include "net/internal/name.h"
+#include "net/role.h"
 
 namespace hawser::net {
 namespace {
 
 constexpr std::string_view kScheme = "hawser://";
-constexpr size_t kMaxNameLength = 127;
-
-absl::Status ValidateName(std::string_view what, std::string_view name) {
-  bool valid = !name.empty() && name.size() <= kMaxNameLength;
-  for (char c : name.substr(0, kMaxNameLength)) {
-    valid = valid && (absl::ascii_isalnum(static_cast<unsigned char>(c)) ||
-                      c == '-' || c == '_' || c == ':' || c == '.');
-  }
-  if (valid) return absl::OkStatus();
-  const std::string_view shown = name.substr(0, kMaxNameLength);
-  return absl::InvalidArgumentError(absl::StrCat(
-      absl::string_view(what.data(), what.size()), " name '",
-      absl::CHexEscape(absl::string_view(shown.data(), shown.size())),
-      "' must be 1 to ", kMaxNameLength, " letters, digits and \"-_:.\""));
-}
-
 }  // namespace
 
 absl::Status Validate(const Identity& identity) {
-  RETURN_IF_ERROR(ValidateName("job", identity.job));
-  return ValidateName("worker", identity.worker);
+  RETURN_IF_ERROR(internal::ValidateName("job", identity.job));
+  for (const std::string& role : identity.roles) {
+    RETURN_IF_ERROR(ValidateRole(role));
+  }
+  return internal::ValidateName("worker", identity.worker);
 }
 
 std::string ToUri(const Identity& identity) {
@@ -55,7 +41,9 @@ absl::StatusOr<Identity> ParseUri(std::string_view uri) {
 }
 
 absl::Status CheckClaim(const Identity& proven, const Identity& claimed) {
-  if (proven == claimed) return absl::OkStatus();
+  if (proven.job == claimed.job && proven.worker == claimed.worker) {
+    return absl::OkStatus();
+  }
   // What a peer says is not repeated unless it is a name.
   RETURN_IF_ERROR(Validate(claimed));
   return absl::UnauthenticatedError(
@@ -65,7 +53,13 @@ absl::Status CheckClaim(const Identity& proven, const Identity& claimed) {
 
 absl::StatusOr<Identity> FindIdentity(const std::vector<std::string>& uris) {
   std::optional<Identity> found;
+  std::vector<std::string> roles;
   for (const std::string& uri : uris) {
+    ASSIGN_OR_RETURN(std::optional<std::string> role, ParseRoleUri(uri));
+    if (role.has_value()) {
+      roles.push_back(*std::move(role));
+      continue;
+    }
     absl::StatusOr<Identity> identity = ParseUri(uri);
     if (!identity.ok()) continue;
     if (found.has_value()) {
@@ -73,7 +67,10 @@ absl::StatusOr<Identity> FindIdentity(const std::vector<std::string>& uris) {
     }
     found = *std::move(identity);
   }
-  if (found.has_value()) return *std::move(found);
+  if (found.has_value()) {
+    found->roles = std::move(roles);
+    return *std::move(found);
+  }
   return absl::InvalidArgumentError(
       "the certificate names no worker (URI hawser://JOB/WORKER); make one "
       "with `hawser certs issue`");

@@ -12,29 +12,33 @@
 
 namespace hawser::net {
 
-// One worker of one job. A certificate says it in one subject alternative
-// name, the URI "hawser://JOB/WORKER".
+// One worker of one job. A certificate says it in subject alternative names:
+// one URI "hawser://JOB/WORKER", and one per role (net/role.h).
 struct Identity {
   std::string job;
   std::string worker;
+  std::vector<std::string> roles = {};
 
   friend bool operator==(const Identity&, const Identity&) = default;
 };
 
-// kInvalidArgument unless both names are 1 to 127 letters, digits and "-_:.".
+// kInvalidArgument unless all names are 1 to 127 letters, digits and "-_:.".
 absl::Status Validate(const Identity& identity);
 
+// Without the roles.
 std::string ToUri(const Identity& identity);
 
 // Whether `claimed`, which a message says its sender is, is `proven`, which the
-// sender's certificate says: kUnauthenticated, naming both, if not.
+// sender's certificate says: kUnauthenticated, naming both, if not. Roles are
+// not looked at: CheckClaimedRoles.
 absl::Status CheckClaim(const Identity& proven, const Identity& claimed);
 
-// The identity that `uri` names exactly; kInvalidArgument for any other.
+// The identity, without roles, that `uri` names exactly; kInvalidArgument for
+// any other.
 absl::StatusOr<Identity> ParseUri(std::string_view uri);
 
-// The one worker that a certificate with the URIs `uris` names.
-// kInvalidArgument if there is none, or two.
+// The one worker that a certificate with the URIs `uris` names, and its roles.
+// kInvalidArgument if there is none, or two, or a role that is not valid.
 absl::StatusOr<Identity> FindIdentity(const std::vector<std::string>& uris);
 
 // What clients that know only names of hosts, such as gRPC's of other

@@ -28,9 +28,10 @@ TestAuthority::TestAuthority(const std::string& job) : job_(job) {
 TestAuthority::~TestAuthority() { std::filesystem::remove_all(directory_); }
 
 CredentialsOptions TestAuthority::Issue(const std::string& worker,
-                                        absl::Duration lifetime) {
-  absl::StatusOr<KeyAndCertificate> pair =
-      IssueCertificate(authority_, {.job = job_, .worker = worker}, lifetime);
+                                        absl::Duration lifetime,
+                                        const std::vector<std::string>& roles) {
+  absl::StatusOr<KeyAndCertificate> pair = IssueCertificate(
+      authority_, {.job = job_, .worker = worker, .roles = roles}, lifetime);
   EXPECT_THAT(pair, async::IsOk());
   CredentialsOptions options;
   options.certificate_path = Write(worker + ".crt", pair->certificate);
@@ -54,8 +55,8 @@ void TestAuthority::Revoke(const std::string& worker) {
 }
 
 std::shared_ptr<const Credentials> TestAuthority::Make(
-    const std::string& worker) {
-  auto made = Credentials::Create(Issue(worker),
+    const std::string& worker, const std::vector<std::string>& roles) {
+  auto made = Credentials::Create(Issue(worker, absl::Hours(24), roles),
                                   Identity{.job = job_, .worker = worker});
   EXPECT_THAT(made, async::IsOk());
   return *made;

@@ -5,6 +5,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/time/time.h"
 #include "net/certificate.h"
@@ -22,11 +23,13 @@ class TestAuthority {
   // Files of a new certificate of `worker`, in the place of older ones of that
   // name; one that has expired, for a lifetime of less than a second.
   CredentialsOptions Issue(const std::string& worker,
-                           absl::Duration lifetime = absl::Hours(24));
+                           absl::Duration lifetime = absl::Hours(24),
+                           const std::vector<std::string>& roles = {});
   // Lists what Issue gave `worker` last in crl_directory().
   void Revoke(const std::string& worker);
   // The credentials of those.
-  std::shared_ptr<const Credentials> Make(const std::string& worker);
+  std::shared_ptr<const Credentials> Make(
+      const std::string& worker, const std::vector<std::string>& roles = {});
 
   // Writes with mode 0600 below the directory and returns the path.
   std::string Write(const std::string& name, const std::string& content,

@@ -1,0 +1,18 @@
+// What names of jobs, workers and roles are made of.
+
+#ifndef HAWSER_NET_INTERNAL_NAME_H_
+#define HAWSER_NET_INTERNAL_NAME_H_
+
+#include <string_view>
+
+#include "absl/status/status.h"
+
+namespace hawser::net::internal {
+
+// kInvalidArgument unless `name` is 1 to 127 letters, digits and "-_:.". `what`
+// it is the name of: "job".
+absl::Status ValidateName(std::string_view what, std::string_view name);
+
+}  // namespace hawser::net::internal
+
+#endif  // HAWSER_NET_INTERNAL_NAME_H_
