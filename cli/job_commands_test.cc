@@ -9,6 +9,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
 #include "async/status_matchers.h"
 #include "cli/run.h"
 #include "gmock/gmock.h"
@@ -27,12 +28,14 @@ namespace {
 using ::hawser::async::IsOk;
 using ::nlohmann::json;
 using ::testing::AllOf;
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 
 inline constexpr rpc::Function<Tensor(Tensor, Tensor)> kAdd{"cli.Add"};
 inline constexpr rpc::Function<std::string(std::string, int64_t)> kRepeat{
     "cli.Repeat"};
 inline constexpr rpc::Function<void(std::string)> kFail{"cli.Fail"};
+inline constexpr rpc::Function<int64_t()> kLimited{"cli.Limited"};
 
 struct Outcome {
   int exit_code;
@@ -61,6 +64,10 @@ class JobCommandsTest : public testing::Test {
                                      return absl::DataLossError(text);
                                    }),
                 IsOk());
+    EXPECT_THAT(registry_.Register(kLimited, [] { return int64_t{1}; },
+                                   {.allowed_roles = {"ps", "observer"},
+                                    .max_request_bytes = 100'000}),
+                IsOk());
   }
 
   // Workers "w0" and "w1".
@@ -73,7 +80,10 @@ class JobCommandsTest : public testing::Test {
       if (rank == 1) options.roles = {"ps", "evaluator"};
       options.registry = &registry_;
       options.master_port = rank == 0 ? 0 : master_port_;
-      if (authority != nullptr) options.credentials = authority->Issue(name);
+      if (authority != nullptr) {
+        options.credentials =
+            authority->Issue(name, absl::Hours(1), options.roles);
+      }
       auto worker = launch::Worker::Start(std::move(options));
       ASSERT_THAT(worker, IsOk());
       workers_.push_back(*std::move(worker));
@@ -125,9 +135,14 @@ TEST_F(JobCommandsTest, ListShowsTheFunctionsOfAWorker) {
   const Outcome outcome = Hawser({"list", "w1"});
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
   EXPECT_THAT(outcome.out,
-              AllOf(HasSubstr("cli.Add     Tensor(Tensor, Tensor)"),
-                    HasSubstr("cli.Fail    void(string)"),
-                    HasSubstr("cli.Repeat  string(string, int64)")));
+              AllOf(ContainsRegex("cli.Add +0 +Tensor.Tensor, Tensor."),
+                    ContainsRegex("cli.Limited +ps,observer +100000 +int64"),
+                    ContainsRegex("cli.Repeat +0 +string.string, int64.")));
+  const Outcome as_json = Hawser({"list", "w1", "--json"});
+  const json list = json::parse(as_json.out);
+  ASSERT_EQ(list.size(), 4u) << as_json.err;
+  EXPECT_EQ(list[2]["allowed_roles"], json({"ps", "observer"}));
+  EXPECT_EQ(list[2]["max_request_bytes"], 100'000);
 }
 
 TEST_F(JobCommandsTest, CallPrintsTheResult) {
@@ -222,8 +237,23 @@ TEST_F(JobCommandsTest, AJobWithTlsIsReachedWithACertificateOnly) {
   const Outcome called =
       with_tls({"call", "--as", "operator", "w1", "cli.Repeat", "\"a\"", "3"});
   EXPECT_EQ(called.out, "\"aaa\"\n") << called.err;
+  const Outcome limited =
+      with_tls({"call", "--as", "operator", "w1", "cli.Limited"});
+  EXPECT_EQ(limited.exit_code, 2);
+  EXPECT_THAT(limited.err, HasSubstr("the roles ps, observer"));
   const Outcome health = with_tls({"health"});
   EXPECT_EQ(health.out, "w0 SERVING\nw1 SERVING\n") << health.err;
+  // An observer lists, and calls what names it.
+  authority.Issue("operator", absl::Hours(1), {"observer"});
+  EXPECT_THAT(with_tls({"list"}).out, HasSubstr("ps,evaluator"));
+  EXPECT_THAT(with_tls({"list", "--as", "operator", "w1"}).out,
+              HasSubstr("cli.Limited"));
+  EXPECT_EQ(with_tls({"call", "--as", "operator", "w1", "cli.Limited"}).out,
+            "1\n");
+  EXPECT_THAT(
+      with_tls({"call", "--as", "operator", "w1", "cli.Repeat", "\"a\"", "3"})
+          .err,
+      HasSubstr("any role but observer"));
   // Under another name than its own.
   const Outcome other =
       with_tls({"call", "--as", "w0", "w1", "cli.Repeat", "\"a\"", "3"});

@@ -96,9 +96,14 @@ absl::StatusOr<Table> Functions(
   WorkerClient client(worker, flags.job.job, CallerName(flags.job), credentials,
                       flags.job.timeout());
   ASSIGN_OR_RETURN(const v1::ListFunctionsReply reply, client.ListFunctions());
-  Table table{.columns = {"function", "signature"}};
+  Table table{.columns = {"function", "allowed_roles", "max_request_bytes",
+                          "signature"}};
   for (const v1::FunctionDescription& function : reply.functions()) {
-    table.rows.push_back({function.name(), function.signature()});
+    table.rows.push_back(
+        {function.name(),
+         json(std::vector<std::string>(function.allowed_roles().begin(),
+                                       function.allowed_roles().end())),
+         function.max_request_bytes(), function.signature()});
   }
   return table;
 }

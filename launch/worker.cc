@@ -210,7 +210,12 @@ absl::StatusOr<std::unique_ptr<Worker>> Worker::Start(WorkerOptions options) {
       const std::shared_ptr<const net::Credentials> credentials,
       net::Credentials::Create(
           net::WithEnvironment(std::move(options.credentials)),
-          net::Identity{.job = options.job, .worker = options.name}));
+          net::Identity{.job = options.job,
+                        .worker = options.name,
+                        // A transport of the user's proves them elsewhere.
+                        .roles = options.transport != nullptr
+                                     ? std::vector<std::string>()
+                                     : options.roles}));
   std::unique_ptr<StoreHost> host;
   store::Store* store = options.store;
   if (store == nullptr) {

@@ -50,7 +50,8 @@ struct WorkerOptions {
   const rpc::FunctionRegistry* registry = nullptr;
 
   // What this worker is for, as others see it in WorkerInfo::roles: "trainer",
-  // "ps". Any names.
+  // "ps". With TLS its certificate must have them (`hawser certs issue
+  // --roles`); if empty, they are those of the certificate.
   std::vector<std::string> roles = {};
 
   // Jobs that share a store do not see each other.
@@ -109,7 +110,8 @@ class Worker {
   //   kNotFound          there is no network interface of that name, or no file
   //                      of the credentials.
   //   kFailedPrecondition  an address off loopback without TLS.
-  //   kPermissionDenied  others may read the key or the token.
+  //   kPermissionDenied  others may read the key or the token; or the
+  //                      certificate is an observer's.
   //   kUnauthenticated   the store at the master's address does not accept this
   //                      worker's certificate or token, or this worker its.
   //   kDeadlineExceeded  workers are missing, naming their ranks.

@@ -11,6 +11,7 @@
 #include "grpcpp/create_channel.h"
 #include "grpcpp/security/tls_certificate_verifier.h"
 #include "net/identity.h"
+#include "net/role.h"
 
 namespace hawser::net {
 
@@ -52,7 +53,7 @@ class PeerVerification::Verifier final
     if (!found.ok()) return found.status();
     if (found->job == wanted_.job &&
         (wanted_.worker.empty() || found->worker == wanted_.worker)) {
-      return absl::OkStatus();
+      return CheckClaimedRoles(ToUri(*found), found->roles, wanted_.roles);
     }
     return absl::UnauthenticatedError(
         absl::StrCat("it is that of ", ToUri(*found)));
@@ -63,9 +64,11 @@ class PeerVerification::Verifier final
 };
 
 PeerVerification::PeerVerification(
-    std::shared_ptr<const Credentials> credentials, std::string worker)
+    std::shared_ptr<const Credentials> credentials, std::string worker,
+    std::vector<std::string> roles)
     : credentials_(std::move(credentials)),
       worker_(std::move(worker)),
+      roles_(std::move(roles)),
       state_(std::make_shared<State>()) {}
 
 PeerVerification::~PeerVerification() = default;
@@ -76,7 +79,8 @@ std::shared_ptr<grpc::Channel> PeerVerification::CreateChannel(
     return grpc::CreateCustomChannel(
         address, grpc::InsecureChannelCredentials(), arguments);
   }
-  const Identity wanted{.job = credentials_->self().job, .worker = worker_};
+  const Identity wanted{
+      .job = credentials_->self().job, .worker = worker_, .roles = roles_};
   // What the server finds its certificate by; the most that TLS can carry.
   constexpr size_t kMaxHostNameLength = 255;
   std::string host = HostNameOf(wanted);
@@ -94,8 +98,9 @@ std::shared_ptr<grpc::Channel> PeerVerification::CreateChannel(
 
 std::string PeerVerification::Wanted() const {
   const Identity& self = credentials_->self();
-  return worker_.empty() ? absl::StrCat("a worker of job ", self.job)
-                         : ToUri({.job = self.job, .worker = worker_});
+  if (worker_.empty()) return absl::StrCat("a worker of job ", self.job);
+  const std::string uri = ToUri({.job = self.job, .worker = worker_});
+  return roles_.empty() ? uri : absl::StrCat(uri, " with ", ToText(roles_));
 }
 
 absl::Status PeerVerification::RefusedByServer(std::string_view reason) const {

@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "grpcpp/channel.h"
@@ -15,14 +16,16 @@
 namespace hawser::net {
 
 // Channels to one worker, which are closed at the handshake unless the
-// server's certificate is that worker's, and why their calls fail.
+// server's certificate is that worker's and has its roles, and why their calls
+// fail.
 //
 // Thread-safe.
 class PeerVerification {
  public:
-  // `worker` is the one wanted; any of the job, if empty.
+  // `worker` is the one wanted; any of the job, if empty. It must have `roles`,
+  // perhaps among others.
   PeerVerification(std::shared_ptr<const Credentials> credentials,
-                   std::string worker);
+                   std::string worker, std::vector<std::string> roles = {});
   ~PeerVerification();
   PeerVerification(const PeerVerification&) = delete;
   PeerVerification& operator=(const PeerVerification&) = delete;
@@ -50,6 +53,7 @@ class PeerVerification {
 
   const std::shared_ptr<const Credentials> credentials_;
   const std::string worker_;
+  const std::vector<std::string> roles_;
   const std::shared_ptr<State> state_;
 };
 

@@ -52,6 +52,12 @@ async::Future<RawMessage> Agent::CallRawMethod(
   return impl_->CallMethod(to, method, std::move(request), options);
 }
 
+absl::StatusOr<const RegisteredFunction*> Agent::FindFunction(
+    const MethodCall& call, std::string_view name,
+    std::string_view signature) const {
+  return impl_->FindFunction(call, name, signature);
+}
+
 async::Future<RetainedValue> Agent::Invoke(const RegisteredFunction& function,
                                            Decoder& arguments) {
   return impl_->Invoke(function, arguments);

@@ -57,6 +57,9 @@ namespace hawser::rpc {
 //   kUnimplemented       the worker has no such function.
 //   kInvalidArgument     the two ends' signatures differ, an argument does not
 //                        decode, or the timeout is negative.
+//   kPermissionDenied    the function is for workers with other roles.
+//   kResourceExhausted   the request is longer than the function takes; or
+//                        another limit, of call_quota.h or the transport.
 //   kDeadlineExceeded    no reply in time. The callee sees the call cancelled.
 //   kUnavailable         the worker is lost or out of reach, or this agent is
 //                        stopping.
@@ -69,7 +72,9 @@ class Agent {
   // Joins the job: starts the services, serves, makes itself known in the
   // store, and, with a world size, waits until all workers have done so.
   //
-  //   kInvalidArgument     an option is missing or wrong, naming it.
+  //   kInvalidArgument     an option is missing or wrong, naming it; or the
+  //                        certificate lacks a role.
+  //   kPermissionDenied    the certificate is an observer's.
   //   kAlreadyExists       name or rank is taken, naming the holder, which
   //                        lives. From one that is gone they are taken over,
   //                        within 3 s.
@@ -183,6 +188,16 @@ class Agent {
                                           std::string_view method,
                                           RawMessage request,
                                           const MethodCallOptions& options);
+
+  // The function of the agent's registry that `call` asks for, if its peer may
+  // call it: FunctionOptions. May block where there is no TLS and the peer is
+  // not known yet. Errors of FunctionRegistry::Find, and
+  //
+  //   kPermissionDenied   naming the caller, its roles and those it lacks.
+  //   kResourceExhausted  the request is longer than the function takes.
+  absl::StatusOr<const RegisteredFunction*> FindFunction(
+      const MethodCall& call, std::string_view name,
+      std::string_view signature) const;
 
   // Runs `function` here with values that a peer encoded: reads the arguments
   // in this call, waits for their prerequisites without holding a thread, and

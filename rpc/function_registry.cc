@@ -6,6 +6,7 @@
 #include <exception>
 
 #include "absl/strings/str_cat.h"
+#include "net/role.h"
 
 namespace hawser::rpc {
 namespace {
@@ -20,6 +21,12 @@ absl::Status FunctionRegistry::Add(
     std::unique_ptr<const RegisteredFunction> function) {
   if (function->name().empty()) {
     return absl::InvalidArgumentError("a remote function needs a name");
+  }
+  for (const std::string& role : function->options().allowed_roles) {
+    if (absl::Status status = net::ValidateRole(role); !status.ok()) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "function '", function->name(), "': ", status.message()));
+    }
   }
   async::MutexLock lock(&mutex_);
   auto [it, inserted] = functions_.try_emplace(function->name(), nullptr);

@@ -3,6 +3,7 @@
 #ifndef HAWSER_RPC_FUNCTION_REGISTRY_H_
 #define HAWSER_RPC_FUNCTION_REGISTRY_H_
 
+#include <cstddef>
 #include <memory>
 #include <optional>
 #include <string>
@@ -57,6 +58,13 @@ class RunOn {
 
 struct FunctionOptions {
   RunOn run_on = RunOn::Pool();
+  // Who may call it: workers with one of these roles. Empty: all but observers
+  // (net/role.h). A worker's calls of its own functions are not refused. Others
+  // get kPermissionDenied, and nothing of their arguments is read.
+  std::vector<std::string> allowed_roles = {};
+  // The longest request, arguments and headers, that it is given; others get
+  // kResourceExhausted. 0: whatever the transport takes.
+  size_t max_request_bytes = 0;
 };
 
 // One implementation with its types hidden. Constant.
@@ -104,7 +112,8 @@ class FunctionRegistry {
   // Callers get kInternal, naming the function, if it throws or returns a
   // Future that is not valid; kCancelled if the Future's promise is dropped.
   //
-  // kAlreadyExists if the name is taken.
+  // kAlreadyExists if the name is taken; kInvalidArgument for an allowed role
+  // that is none.
   template <class R, class... A, class F>
   absl::Status Register(const Function<R(A...)>& function, F callable,
                         FunctionOptions options = {});

@@ -4,6 +4,7 @@
 #ifndef HAWSER_RPC_METHOD_H_
 #define HAWSER_RPC_METHOD_H_
 
+#include <cstddef>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -40,6 +41,8 @@ struct MethodCall {
   WorkerInfo peer;
   async::MonotonicTime deadline = async::kNever;
   std::shared_ptr<Cancellation> cancellation;
+  // The request as it came, headers and tensors included.
+  size_t request_bytes = 0;
 
   bool cancelled() const { return cancellation->cancelled(); }
 };
@@ -53,6 +56,9 @@ enum class MethodExecutor {
 
 struct MethodOptions {
   MethodExecutor executor = MethodExecutor::kPool;
+  // Whether observers (net/role.h) may call it: it changes nothing but what
+  // they have here, or asks Agent::FindFunction.
+  bool for_observers = false;
 };
 
 struct MethodCallOptions {

@@ -11,7 +11,8 @@ absl::StatusOr<std::shared_ptr<Connection>> Peer::connection() {
   RETURN_IF_ERROR(lost_status_);
   if (connection_ == nullptr) {
     ASSIGN_OR_RETURN(connection_, transport_->Connect({.address = info_.address,
-                                                       .worker = info_.name}));
+                                                       .worker = info_.name,
+                                                       .roles = info_.roles}));
     // From here on answers are expected.
     last_answered_.store(last_heard_.load(std::memory_order_relaxed),
                          std::memory_order_relaxed);

@@ -46,26 +46,31 @@ async::Future<Message<Reply>> Answer(absl::Status status) {
 
 absl::Status StreamService::Start(Agent& agent) {
   agent_ = &agent;
+  // A stream is its reader's own, of a function that it may call.
+  constexpr MethodOptions kOptions = {.for_observers = true};
   RETURN_IF_ERROR(
       (agent.RegisterMethod<v1::StreamOpenRequest, v1::StreamOpenReply>(
           "hawser.v1.StreamService.Open",
           [this](const MethodCall& call,
                  Message<v1::StreamOpenRequest> request) {
             return Answer<v1::StreamOpenReply>(Open(call, std::move(request)));
-          })));
+          },
+          kOptions)));
   RETURN_IF_ERROR(
       (agent.RegisterMethod<v1::StreamNextRequest, v1::StreamNextReply>(
           "hawser.v1.StreamService.Next",
           [this](const MethodCall& call,
                  Message<v1::StreamNextRequest> request) {
             return Next(call, request.body);
-          })));
+          },
+          kOptions)));
   return agent.RegisterMethod<v1::StreamCloseRequest, v1::StreamCloseReply>(
       "hawser.v1.StreamService.Close",
       [this](const MethodCall& call, Message<v1::StreamCloseRequest> request) {
         Close({call.peer.incarnation, request.body.stream()});
         return Answer<v1::StreamCloseReply>(absl::OkStatus());
-      });
+      },
+      kOptions);
 }
 
 // 1. Finds the function and makes the sink, under the reader's number.
@@ -79,8 +84,9 @@ absl::Status StreamService::Open(const MethodCall& call,
     return absl::InvalidArgumentError(
         "what is to be a stream is declared as a Function");
   }
-  ASSIGN_OR_RETURN(const RegisteredFunction* const function,
-                   agent_->registry().Find(body.function(), body.signature()));
+  ASSIGN_OR_RETURN(
+      const RegisteredFunction* const function,
+      agent_->FindFunction(call, body.function(), body.signature()));
   if (body.window() < 1 || body.window() > kMaxWindow) {
     return absl::InvalidArgumentError(
         absl::StrCat("the window of a stream is ", body.window(),

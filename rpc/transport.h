@@ -61,6 +61,8 @@ struct ConnectionTarget {
   // The worker that must be there, where the transport can tell; any of the
   // job, if empty.
   std::string worker = {};
+  // What it must have proven to be, perhaps among others.
+  std::vector<std::string> roles = {};
 };
 
 // A way to one address, connected when first used and again after it broke.
@@ -116,6 +118,10 @@ class Transport {
   // Does no input or output. Connections must be dropped before the transport.
   virtual absl::StatusOr<std::shared_ptr<Connection>> Connect(
       const ConnectionTarget& target) = 0;
+
+  // Whom this end proves to be to others; nothing where it proves nothing. If
+  // there is something, so is there in each IncomingCall::caller().
+  virtual std::optional<net::Identity> identity() const { return std::nullopt; }
 
   // Tells those that ask for this worker's health whether it takes calls: no,
   // until told otherwise. Not every network has such.

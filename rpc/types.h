@@ -56,8 +56,11 @@ struct WorkerInfo {
   Incarnation incarnation{};
   // Where it serves, in the notation of the job's transport.
   std::string address;
-  // What it is for, in words of the job's own: "ps", "trainer". Empty where
-  // the worker is known only from a message of its own.
+  // What it is for, in words of the job's own: "ps", "trainer". With TLS each
+  // is in its certificate: who claims others is neither heard nor called. Of
+  // the caller of a call it is then all that the certificate says. Without TLS
+  // they are claimed, and empty where the worker is known only from a message
+  // of its own.
   std::vector<std::string> roles = {};
 
   friend bool operator==(const WorkerInfo&, const WorkerInfo&) = default;

@@ -108,8 +108,8 @@ async::Future<rpc::Message<v1::RRefCreateReply>> Protocol::HandleCreate(
     return async::MakeReadyFuture<Reply>(
         absl::UnavailableError("the worker is shutting down"));
   }
-  absl::StatusOr<const rpc::RegisteredFunction*> function =
-      agent->registry().Find(request.body.function(), request.body.signature());
+  absl::StatusOr<const rpc::RegisteredFunction*> function = agent->FindFunction(
+      call, request.body.function(), request.body.signature());
   if (!function.ok()) {
     return async::MakeReadyFuture<Reply>(function.status());
   }

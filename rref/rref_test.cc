@@ -27,6 +27,8 @@ namespace {
 using ::hawser::async::IsOk;
 using ::hawser::async::IsOkAndHolds;
 using ::hawser::async::StatusIs;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
 
 // Counts how many of it there are; cannot travel.
 struct Resource {
@@ -52,6 +54,7 @@ inline constexpr rpc::Function<int64_t(RRef<Resource>)> kReadResource{
 inline constexpr rpc::Function<int64_t(RRef<int64_t>)> kFetch{
     "rref_test.Fetch"};
 inline constexpr rpc::Function<void(RRef<int64_t>)> kKeep{"rref_test.Keep"};
+inline constexpr rpc::Function<int64_t(int64_t)> kForPs{"rref_test.ForPs"};
 inline constexpr rpc::Function<RRef<int64_t>()> kTakeKept{"rref_test.TakeKept"};
 inline constexpr rpc::Function<int64_t(RRef<int64_t>, std::string)> kFetchAt{
     "rref_test.FetchAt"};
@@ -63,6 +66,13 @@ class RRefTest : public testing::TestWithParam<rpc::TransportParam> {
   void SetUp() override {
     rpc::FunctionRegistry& r = job_.registry();
     ASSERT_THAT(r.Register(kTwice, [](int64_t x) { return 2 * x; }), IsOk());
+    ASSERT_THAT(r.Register(kForPs,
+                           [this](int64_t x) {
+                             ++num_for_ps_;
+                             return 2 * x;
+                           },
+                           {.allowed_roles = {"ps"}}),
+                IsOk());
     ASSERT_THAT(r.Register(kFail,
                            [](int64_t) -> absl::StatusOr<int64_t> {
                              return absl::OutOfRangeError("no such number");
@@ -145,6 +155,7 @@ class RRefTest : public testing::TestWithParam<rpc::TransportParam> {
 
   async::Promise<void> gate_;
   async::Future<void> gate_future_ = gate_.future();
+  std::atomic<int> num_for_ps_{0};
   RRef<int64_t> kept_;
   bool check_end_ = true;
   rpc::TestJob job_{rpc::MakeTransportFactory(GetParam())};
@@ -158,6 +169,19 @@ TEST_P(RRefTest, UserFetchesWhatItCreated) {
   EXPECT_THAT(rref->ToHere(), IsOkAndHolds(42));
   EXPECT_THAT(rref->WhenConfirmed().Wait(), IsOk());
   EXPECT_TRUE(rref->confirmed());
+}
+
+TEST_P(RRefTest, FunctionsForOtherRolesMakeNoReference) {
+  auto refused = Remote(agent(0), "w1", kForPs, 21);
+  ASSERT_THAT(refused, IsOk());
+  EXPECT_THAT(refused->ToHere(),
+              StatusIs(absl::StatusCode::kPermissionDenied,
+                       AllOf(HasSubstr("'w0'"), HasSubstr("rref_test.ForPs"))));
+  EXPECT_EQ(num_for_ps_, 0);
+  // Its own.
+  auto own = Remote(agent(0), "w0", kForPs, 21);
+  ASSERT_THAT(own, IsOk());
+  EXPECT_THAT(own->ToHere(), IsOkAndHolds(42));
 }
 
 TEST_P(RRefTest, CreationOnSelfIsOwned) {

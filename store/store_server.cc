@@ -197,6 +197,7 @@ class Service final : public v1::Store::CallbackService {
   Reactor* Change(Context* context, const Request& request, Reply* reply,
                   Apply apply) {
     absl::Status status = Admit(context, request);
+    if (status.ok()) status = credentials_->CheckMayChange(*context);
     if (status.ok() && (request.request_id().client() == 0 ||
                         request.request_id().sequence() == 0)) {
       status = absl::InvalidArgumentError(

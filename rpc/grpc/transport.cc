@@ -150,6 +150,7 @@ class GrpcTransport::Impl {
                                      std::vector<TransportMethod> methods);
   absl::StatusOr<std::shared_ptr<Connection>> Connect(
       const ConnectionTarget& target);
+  const net::Credentials& credentials() const { return *credentials_; }
   void SetServing(bool serving);
   void Shutdown();
 
@@ -243,7 +244,8 @@ absl::StatusOr<std::shared_ptr<Connection>> GrpcTransport::Impl::Connect(
         options_.num_polling_threads, options_.busy_poll);
   }
   auto verification =
-      std::make_shared<net::PeerVerification>(credentials_, target.worker);
+      std::make_shared<net::PeerVerification>(credentials_, target.worker,
+                                              target.roles);
   auto make_channel = [address = target.address, verification,
                        limit = ToIntLimit(options_.max_message_bytes)] {
     ::grpc::ChannelArguments arguments = ChannelArgumentsFor(limit);
@@ -326,6 +328,11 @@ absl::StatusOr<std::string> GrpcTransport::Listen(
 absl::StatusOr<std::shared_ptr<Connection>> GrpcTransport::Connect(
     const ConnectionTarget& target) {
   return impl_->Connect(target);
+}
+
+std::optional<net::Identity> GrpcTransport::identity() const {
+  if (!impl_->credentials().has_tls()) return std::nullopt;
+  return impl_->credentials().self();
 }
 
 void GrpcTransport::SetServing(bool serving) { impl_->SetServing(serving); }

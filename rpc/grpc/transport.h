@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -65,6 +66,7 @@ class GrpcTransport final : public Transport {
       std::string_view address, std::vector<TransportMethod> methods) override;
   absl::StatusOr<std::shared_ptr<Connection>> Connect(
       const ConnectionTarget& target) override;
+  std::optional<net::Identity> identity() const override;
   void SetServing(bool serving) override;
   void Shutdown() override;
 

@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "async/status_macros.h"
 #include "net/identity.h"
+#include "net/role.h"
 #include "rpc/error_detail.h"
 #include "rpc/internal/agent_impl.h"
 #include "rpc/internal/served_call.h"
@@ -114,7 +115,7 @@ void Agent::Impl::Refuse(ServedCall& call, absl::Status status,
 absl::Status Agent::Impl::Admit(ServedCall& call, bool user_call,
                                 CallQuota* quota) {
   Payload request = call.incoming().TakeRequest();
-  const size_t request_bytes = request.size();
+  call.request_bytes = request.size();
   ASSIGN_OR_RETURN(call.message, IncomingMessage::Parse(std::move(request)));
   ASSIGN_OR_RETURN(RequestHeader header, call.message->ParseRequestHeader());
   if (header.job != options_.job) {
@@ -129,7 +130,7 @@ absl::Status Agent::Impl::Admit(ServedCall& call, bool user_call,
         ToString(header.destination_incarnation), " reached ",
         ToString(self_)));
   }
-  ASSIGN_OR_RETURN(const std::optional<net::Identity> caller,
+  ASSIGN_OR_RETURN(std::optional<net::Identity> caller,
                    call.incoming().caller());
   if (caller.has_value()) {
     RETURN_IF_ERROR(
@@ -155,9 +156,16 @@ absl::Status Agent::Impl::Admit(ServedCall& call, bool user_call,
         "whether it was declared lost"));
   }
   RETURN_IF_ERROR(CheckSource(call, header, std::move(sender)));
+  if (caller.has_value()) {
+    if (!call.source.roles.empty()) {
+      RETURN_IF_ERROR(net::CheckClaimedRoles(call.source.name, caller->roles,
+                                             call.source.roles));
+    }
+    call.source.roles = std::move(caller->roles);
+  }
   if (quota != nullptr) {
     ASSIGN_OR_RETURN(call.ticket,
-                     quota->Admit(call.source.name, request_bytes));
+                     quota->Admit(call.source.name, call.request_bytes));
   }
   call.autograd = std::move(header.autograd);
   return absl::OkStatus();

@@ -46,8 +46,9 @@ namespace hawser::rpc {
 
 // Split by operation: agent_lifecycle.cc starts, agent_shutdown.cc leaves and
 // stops, agent_members.cc follows who belongs to the job, agent_client.cc sends
-// calls, agent_methods.cc sends method calls and tries again, agent_server.cc
-// serves.
+// calls, agent_methods.cc sends method calls and tries again,
+// agent_admission.cc and agent_permission.cc look at what comes in,
+// agent_server.cc serves it.
 class Agent::Impl {
  public:
   // What closures that may outlive the agent hold.
@@ -97,6 +98,11 @@ class Agent::Impl {
   // --- agent_server.cc
   async::Future<RetainedValue> Invoke(const RegisteredFunction& function,
                                       Decoder& arguments);
+
+  // --- agent_permission.cc
+  absl::StatusOr<const RegisteredFunction*> FindFunction(
+      const MethodCall& call, std::string_view name,
+      std::string_view signature);
 
   const AgentOptions& options() const { return options_; }
   const WorkerInfo& self() const { return self_; }
@@ -232,10 +238,29 @@ class Agent::Impl {
   absl::Status MaybeApplied(const ServedCall& call, absl::Status status) const;
   void LearnAbout(const WorkerInfo& worker);
 
+  // --- agent_permission.cc
+  // Compares the own roles with the certificate's.
+  absl::Status SettleOwnRoles();
+  // What FunctionOptions say of a request as long.
+  absl::Status CheckPermission(const RegisteredFunction& function,
+                               const WorkerInfo& caller,
+                               size_t request_bytes) const;
+  // Whether nobody has said yet which roles the caller has, but the store may.
+  bool MayHaveOtherRoles(const WorkerInfo& caller) const;
+  // The same check with the roles that the store says. Blocks.
+  absl::Status LookUpPermission(const RegisteredFunction& function,
+                                WorkerInfo caller, size_t request_bytes);
+  absl::Status CheckObserver(const Method& method,
+                             const WorkerInfo& caller) const;
+
   // --- agent_server.cc
   void OnUserCall(std::unique_ptr<IncomingCall> incoming);
   void OnMethodCall(const Method& method,
                     std::unique_ptr<IncomingCall> incoming);
+  // What is left of a call once it may be served.
+  void AcceptUserCall(const std::shared_ptr<ServedCall>& call,
+                      const RegisteredFunction& function,
+                      std::string_view arguments);
   void RunUserCall(const std::shared_ptr<ServedCall>& call,
                    const RegisteredFunction& function,
                    std::string_view arguments);

@@ -108,6 +108,10 @@ async::Future<RawMessage> Agent::Impl::ListFunctions() const {
     v1::FunctionDescription& description = *reply.add_functions();
     description.set_name(function->name());
     description.set_signature(function->signature());
+    const FunctionOptions& options = function->options();
+    description.mutable_allowed_roles()->Add(options.allowed_roles.begin(),
+                                             options.allowed_roles.end());
+    description.set_max_request_bytes(options.max_request_bytes);
   }
   return async::MakeReadyFuture<RawMessage>(
       RawMessage{reply.SerializeAsString(), {}});
@@ -116,13 +120,14 @@ async::Future<RawMessage> Agent::Impl::ListFunctions() const {
 absl::Status Agent::Impl::StartServices() {
   RETURN_IF_ERROR(methods_.Add(
       kListFunctionsMethod,
-      [this](const MethodCall&, RawMessage) { return ListFunctions(); }, {}));
-  RETURN_IF_ERROR(methods_.Add(kHeartbeatMethod,
-                               [](const MethodCall&, RawMessage) {
-                                 return async::MakeReadyFuture<RawMessage>(
-                                     RawMessage());
-                               },
-                               {.executor = MethodExecutor::kInline}));
+      [this](const MethodCall&, RawMessage) { return ListFunctions(); },
+      {.for_observers = true}));
+  RETURN_IF_ERROR(methods_.Add(
+      kHeartbeatMethod,
+      [](const MethodCall&, RawMessage) {
+        return async::MakeReadyFuture<RawMessage>(RawMessage());
+      },
+      {.executor = MethodExecutor::kInline, .for_observers = true}));
   RETURN_IF_ERROR(methods_.Add(kLeaveMethod,
                                [this](const MethodCall& call, RawMessage) {
                                  return OnPeerLeaves(call.peer);
@@ -148,6 +153,7 @@ absl::Status Agent::Impl::StartServices() {
 // 4. With a world size: waits until all are known, and until all know all.
 absl::Status Agent::Impl::Start() {
   RETURN_IF_ERROR(CheckOptions());
+  RETURN_IF_ERROR(SettleOwnRoles());
   RETURN_IF_ERROR(rendezvous_.JoinGroup(options_.world_size));
   monitor_ = std::make_unique<LivenessMonitor>(
       options_.liveness, clock_,

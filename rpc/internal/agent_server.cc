@@ -103,7 +103,9 @@ Agent::Impl::ReadRequest(ServedCall& call) {
   return std::pair(std::move(tensors), std::move(context));
 }
 
-// 1. Checks header, function and signature, in the transport's thread.
+// 1. Checks header, function, signature and permission, in the transport's
+//    thread, or, where the store must be asked for the caller's roles, on the
+//    pool.
 // 2. RunUserCall, where the function wants to run, copies the tensors, reads
 //    the arguments, waits for prerequisites, and runs it.
 // 3. FinishUserCall answers, in the thread in which the result came.
@@ -128,21 +130,45 @@ void Agent::Impl::OnUserCall(std::unique_ptr<IncomingCall> incoming) {
     Fail(*call, function.status());
     return;
   }
+  absl::Status allowed =
+      CheckPermission(**function, call->source, call->request_bytes);
+  if (allowed.ok()) {
+    AcceptUserCall(call, **function, body->arguments);
+    return;
+  }
+  if (!MayHaveOtherRoles(call->source)) {
+    Fail(*call, std::move(allowed));
+    return;
+  }
+  Post(*executor_,
+       [this, call, found = *function, arguments = body->arguments] {
+         absl::Status status =
+             LookUpPermission(*found, call->source, call->request_bytes);
+         if (status.ok()) {
+           AcceptUserCall(call, *found, arguments);
+         } else {
+           Fail(*call, std::move(status));
+         }
+       });
+}
+
+void Agent::Impl::AcceptUserCall(const std::shared_ptr<ServedCall>& call,
+                                 const RegisteredFunction& function,
+                                 std::string_view arguments) {
   if (call->call_id != 0 &&
       !duplicates_.FirstSeen(call->source.incarnation, call->call_id)) {
     call->incoming().Discard();
     return;
   }
-  const RunOn& run_on = (*function)->options().run_on;
+  const RunOn& run_on = function.options().run_on;
   if (run_on.kind() == RunOn::Kind::kInline &&
       !async::ThreadPool::IsNearlyExhausted()) {
-    RunUserCall(call, **function, body->arguments);
+    RunUserCall(call, function, arguments);
     return;
   }
-  Post(ExecutorOf(run_on),
-       [this, call, found = *function, arguments = body->arguments] {
-         RunUserCall(call, *found, arguments);
-       });
+  Post(ExecutorOf(run_on), [this, call, &function, arguments] {
+    RunUserCall(call, function, arguments);
+  });
 }
 
 void Agent::Impl::RunUserCall(const std::shared_ptr<ServedCall>& call,
@@ -268,6 +294,10 @@ void Agent::Impl::OnMethodCall(const Method& method,
     Refuse(*call, std::move(status), method.definition.at_most_once);
     return;
   }
+  if (absl::Status status = CheckObserver(method, call->source); !status.ok()) {
+    Refuse(*call, std::move(status), method.definition.at_most_once);
+    return;
+  }
   if (method.definition.at_most_once && call->call_id != 0 &&
       !duplicates_.FirstSeen(call->source.incarnation, call->call_id)) {
     call->incoming().Discard();
@@ -292,7 +322,8 @@ void Agent::Impl::RunMethod(const std::shared_ptr<ServedCall>& call,
   call->ticket.ReleaseBytes();
   const MethodCall info{.peer = call->source,
                         .deadline = call->incoming().deadline(),
-                        .cancellation = call->incoming().cancellation()};
+                        .cancellation = call->incoming().cancellation(),
+                        .request_bytes = call->request_bytes};
   async::TaskContext::Scope context(std::move(request->second));
   CurrentCall::Scope current(
       CurrentCall(agent_, info.peer, info.deadline, info.cancellation));

@@ -3,6 +3,7 @@
 #ifndef HAWSER_RPC_INTERNAL_SERVED_CALL_H_
 #define HAWSER_RPC_INTERNAL_SERVED_CALL_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -33,6 +34,8 @@ class Agent::Impl::ServedCall {
 
   IncomingCall& incoming() { return *incoming_; }
 
+  // Of the request as it came.
+  size_t request_bytes = 0;
   // The sender's number of the request; 0 if it has none.
   uint64_t call_id = 0;
   // Who calls, as far as known.

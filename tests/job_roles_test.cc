@@ -1,0 +1,299 @@
+// Jobs in which certificates say what each worker may do, over gRPC, through
+// launch::Worker.
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "async/future.h"
+#include "async/status_matchers.h"
+#include "gmock/gmock.h"
+#include "google/protobuf/message.h"
+#include "grpcpp/client_context.h"
+#include "grpcpp/generic/generic_stub.h"
+#include "grpcpp/support/byte_buffer.h"
+#include "gtest/gtest.h"
+#include "launch/worker.h"
+#include "net/credentials.h"
+#include "net/peer_verification.h"
+#include "net/test_credentials.h"
+#include "proto/rpc.pb.h"
+#include "proto/rref.pb.h"
+#include "proto/store.pb.h"
+#include "rpc/current_call.h"
+#include "rpc/function.h"
+#include "rpc/function_registry.h"
+#include "rpc/grpc/transport.h"
+#include "rpc/transport.h"
+#include "rpc/types.h"
+#include "store/hash_store.h"
+
+namespace hawser {
+namespace {
+
+using async::IsOk;
+using async::IsOkAndHolds;
+using async::StatusIs;
+using launch::Worker;
+using launch::WorkerOptions;
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+using Roles = std::vector<std::string>;
+
+inline constexpr rpc::Function<Roles()> kForPs{"roles.ForPs"};
+inline constexpr rpc::Function<Roles()> kForAny{"roles.ForAny"};
+inline constexpr rpc::Function<Roles()> kForObservers{"roles.ForObservers"};
+
+// Says nothing of its certificate, so that its agent claims what it likes.
+class BoastingTransport final : public rpc::Transport {
+ public:
+  explicit BoastingTransport(std::shared_ptr<const net::Credentials> own)
+      : transport_({.credentials = std::move(own)}) {}
+
+  absl::StatusOr<std::string> Listen(
+      std::string_view address,
+      std::vector<rpc::TransportMethod> methods) override {
+    return transport_.Listen(address, std::move(methods));
+  }
+  absl::StatusOr<std::shared_ptr<rpc::Connection>> Connect(
+      const rpc::ConnectionTarget& target) override {
+    return transport_.Connect(target);
+  }
+  void Shutdown() override { transport_.Shutdown(); }
+
+ private:
+  rpc::GrpcTransport transport_;
+};
+
+class JobRolesTest : public testing::Test {
+ protected:
+  JobRolesTest() {
+    const auto roles = [] { return rpc::CurrentCall::Get()->caller().roles; };
+    EXPECT_THAT(registry_.Register(kForPs, roles, {.allowed_roles = {"ps"}}),
+                IsOk());
+    EXPECT_THAT(registry_.Register(kForAny, roles), IsOk());
+    EXPECT_THAT(registry_.Register(kForObservers, roles,
+                                   {.allowed_roles = {"observer", "ps"}}),
+                IsOk());
+  }
+
+  // Of worker `rank`, whose certificate says `roles`.
+  WorkerOptions OptionsOf(int rank, const Roles& roles) {
+    WorkerOptions options;
+    options.rank = rank;
+    options.store = &store_;
+    options.registry = &registry_;
+    options.timeout = absl::Seconds(20);
+    options.credentials =
+        authority_.Issue(absl::StrCat("worker", rank), absl::Hours(1), roles);
+    return options;
+  }
+
+  std::unique_ptr<Worker> Start(WorkerOptions options) {
+    auto worker = Worker::Start(std::move(options));
+    EXPECT_THAT(worker, IsOk());
+    return *std::move(worker);
+  }
+
+  net::TestAuthority authority_;
+  store::HashStore store_;
+  rpc::FunctionRegistry registry_;
+};
+
+TEST_F(JobRolesTest, CertificatesSayWhoMayCall) {
+  auto keeper = Start(OptionsOf(0, {}));
+  auto server = Start(OptionsOf(1, {"ps", "admin"}));
+  auto trainer = Start(OptionsOf(2, {"trainer"}));
+  EXPECT_THAT(server->agent().info().roles, ElementsAre("ps", "admin"));
+  // The last ones through memory.
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_THAT(server->agent().Sync("worker0", kForPs),
+                IsOkAndHolds(ElementsAre("ps", "admin")));
+    EXPECT_THAT(
+        trainer->agent().Sync("worker0", kForPs),
+        StatusIs(absl::StatusCode::kPermissionDenied,
+                 AllOf(HasSubstr("'worker2'"), HasSubstr("the role trainer"),
+                       HasSubstr("the role ps"))));
+    EXPECT_THAT(trainer->agent().Sync("worker0", kForAny),
+                IsOkAndHolds(ElementsAre("trainer")));
+    // As ever without roles.
+    EXPECT_THAT(keeper->agent().Sync("worker1", kForAny),
+                IsOkAndHolds(ElementsAre()));
+    EXPECT_THAT(keeper->agent().Sync("worker1", kForPs),
+                StatusIs(absl::StatusCode::kPermissionDenied));
+  }
+}
+
+TEST_F(JobRolesTest, RolesThatTheCertificateLacksDoNotStart) {
+  WorkerOptions options = OptionsOf(0, {"trainer"});
+  options.roles = {"trainer", "ps"};
+  EXPECT_THAT(Worker::Start(std::move(options)),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       AllOf(HasSubstr("worker0.crt"), HasSubstr("'ps'"),
+                             HasSubstr("certs issue --roles"))));
+  // Where the transport alone has the certificate.
+  WorkerOptions own = OptionsOf(0, {"trainer"});
+  own.roles = {"ps"};
+  own.transport = std::make_unique<rpc::GrpcTransport>(
+      rpc::GrpcTransportOptions{.credentials = authority_.Make("worker0")});
+  EXPECT_THAT(Worker::Start(std::move(own)),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       AllOf(HasSubstr("roles"), HasSubstr("'ps'"))));
+  WorkerOptions fewer = OptionsOf(1, {"ps", "trainer"});
+  fewer.roles = {"ps"};
+  EXPECT_THAT(Start(std::move(fewer))->agent().info().roles, ElementsAre("ps"));
+}
+
+TEST_F(JobRolesTest, WhoClaimsMoreThanItsCertificateIsNeitherHeardNorCalled) {
+  auto keeper = Start(OptionsOf(0, {}));
+  WorkerOptions options = OptionsOf(1, {});
+  options.roles = {"ps"};
+  options.credentials = {};
+  options.transport =
+      std::make_unique<BoastingTransport>(authority_.Make("worker1"));
+  auto boaster = Start(std::move(options));
+  // The other knows then what it claims to be.
+  EXPECT_THAT(keeper->agent().Sync("worker1", kForAny),
+              StatusIs(absl::StatusCode::kUnauthenticated,
+                       AllOf(HasSubstr("hawser://default/worker1"),
+                             HasSubstr("the role ps"))));
+  for (const auto& function : {kForPs, kForAny}) {
+    EXPECT_THAT(boaster->agent().Sync("worker0", function),
+                StatusIs(absl::StatusCode::kUnauthenticated,
+                         AllOf(HasSubstr("worker1"), HasSubstr("'ps'"))));
+  }
+  EXPECT_THAT(boaster->Shutdown(/*graceful=*/false), IsOk());
+}
+
+// A client on stock gRPC, of the certificate of "eye".
+class Eye {
+ public:
+  Eye(std::shared_ptr<const net::Credentials> credentials,
+      const rpc::WorkerInfo& worker)
+      : Eye(std::move(credentials), worker.address) {
+    header_.emplace().set_job("default");
+    header_->set_source("eye");
+    header_->set_destination(worker.name);
+    header_->set_destination_incarnation(rpc::ToNumber(worker.incarnation));
+  }
+  Eye(std::shared_ptr<const net::Credentials> credentials,
+      const std::string& address)
+      : verification_(std::move(credentials), "worker0"),
+        stub_(verification_.CreateChannel(address, {})) {}
+
+  // `request` with the header, which is the same field of all.
+  absl::Status Call(const std::string& path,
+                    const google::protobuf::Message& request,
+                    google::protobuf::Message* reply) {
+    v1::HeartbeatRequest header;
+    if (header_.has_value()) *header.mutable_header() = *header_;
+    const grpc::Slice slice(
+        absl::StrCat(request.SerializeAsString(), header.SerializeAsString()));
+    const grpc::ByteBuffer bytes(&slice, 1);
+    grpc::ClientContext context;
+    context.set_deadline(std::chrono::system_clock::now() +
+                         std::chrono::seconds(20));
+    grpc::ByteBuffer answer;
+    async::Promise<void> done;
+    async::Future<void> ended = done.future();
+    stub_.UnaryCall(&context, path, grpc::StubOptions(), &bytes, &answer,
+                    [&done](const grpc::Status& status) {
+                      done.Set(absl::Status(
+                          static_cast<absl::StatusCode>(status.error_code()),
+                          status.error_message()));
+                    });
+    absl::Status status = std::move(ended).Wait();
+    grpc::Slice flat;
+    if (status.ok() && (!answer.DumpToSingleSlice(&flat).ok() ||
+                        !reply->ParseFromArray(flat.begin(), flat.size()))) {
+      return absl::DataLossError("the reply does not parse");
+    }
+    return status;
+  }
+
+  absl::Status CallFunction(const rpc::Function<Roles()>& function) {
+    v1::CallRequest request;
+    request.set_function(std::string(function.name()));
+    request.set_signature(function.Signature());
+    v1::CallReply reply;
+    return Call("/hawser.v1.WorkerService/Call", request, &reply);
+  }
+
+ private:
+  std::optional<v1::RequestHeader> header_;
+  const net::PeerVerification verification_;
+  grpc::GenericStub stub_;
+};
+
+TEST_F(JobRolesTest, ObserversOnlyLook) {
+  auto keeper = Start(OptionsOf(0, {}));
+  Eye eye(authority_.Make("eye", {"observer"}), keeper->agent().info());
+  v1::ListFunctionsReply functions;
+  EXPECT_THAT(eye.Call("/hawser.v1.WorkerService/ListFunctions",
+                       v1::ListFunctionsRequest(), &functions),
+              IsOk());
+  EXPECT_EQ(functions.functions_size(), 3);
+  EXPECT_THAT(eye.CallFunction(kForObservers), IsOk());
+  for (const auto& function : {kForAny, kForPs}) {
+    EXPECT_THAT(eye.CallFunction(function),
+                StatusIs(absl::StatusCode::kPermissionDenied,
+                         AllOf(HasSubstr("'eye'"), HasSubstr("observer"))));
+  }
+  // References too.
+  v1::RRefCreateRequest create;
+  create.set_function(std::string(kForObservers.name()));
+  create.set_signature(kForObservers.Signature());
+  v1::RRefCreateReply created;
+  EXPECT_THAT(eye.Call("/hawser.v1.RRefService/Create", create, &created),
+              StatusIs(absl::StatusCode::kPermissionDenied,
+                       HasSubstr("hawser.v1.RRefService.Create")));
+  Eye worker(authority_.Make("eye"), keeper->agent().info());
+  EXPECT_THAT(worker.CallFunction(kForAny), IsOk());
+}
+
+TEST_F(JobRolesTest, ObserversAreNoMembersAndChangeNoStore) {
+  EXPECT_THAT(
+      Worker::Start(OptionsOf(1, {"observer", "ps"})),
+      StatusIs(absl::StatusCode::kPermissionDenied, HasSubstr("observer")));
+  WorkerOptions options = OptionsOf(0, {});
+  options.store = nullptr;
+  options.master_port = 0;
+  auto keeper = Start(std::move(options));
+  for (const Roles& roles : {Roles{"observer"}, Roles{}}) {
+    Eye eye(authority_.Make("eye", roles), keeper->master());
+    v1::StoreHelloReply hello;
+    ASSERT_THAT(
+        eye.Call("/hawser.v1.Store/Hello", v1::StoreHelloRequest(), &hello),
+        IsOk());
+    v1::StoreNumKeysRequest ask;
+    ask.set_server_incarnation(hello.server_incarnation());
+    v1::StoreNumKeysReply keys;
+    EXPECT_THAT(eye.Call("/hawser.v1.Store/NumKeys", ask, &keys), IsOk());
+    EXPECT_GT(keys.num_keys(), 0);
+    v1::StoreSetRequest set;
+    set.set_server_incarnation(hello.server_incarnation());
+    set.set_key("key");
+    set.mutable_request_id()->set_client(1);
+    set.mutable_request_id()->set_sequence(1);
+    v1::StoreSetReply done;
+    const absl::Status status = eye.Call("/hawser.v1.Store/Set", set, &done);
+    if (roles.empty()) {
+      EXPECT_THAT(status, IsOk());
+    } else {
+      EXPECT_THAT(status, StatusIs(absl::StatusCode::kPermissionDenied,
+                                   AllOf(HasSubstr("hawser://default/eye"),
+                                         HasSubstr("observer"))));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace hawser
