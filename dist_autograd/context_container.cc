@@ -7,13 +7,18 @@
 
 namespace hawser::dist_autograd {
 
-ContextContainer::ContextContainer(rpc::WorkerId self, uint64_t id_start)
-    : ids_(self.value(), id_start) {}
+ContextContainer::ContextContainer(rpc::WorkerId self, uint64_t id_start,
+                                   const ContextLimits& limits)
+    : self_(self),
+      max_contexts_(limits.max_contexts),
+      ids_(self.value(), id_start),
+      quota_(limits.max_contexts_per_peer, "distributed autograd contexts",
+             "ContextLimits::max_contexts_per_peer") {}
 
 absl::StatusOr<std::shared_ptr<Context>> ContextContainer::Create() {
   ASSIGN_OR_RETURN(const ContextId id, ids_.NextContextId());
   async::MutexLock lock(&mutex_);
-  return AddLocked(id);
+  return AddLocked(id, {});
 }
 
 absl::StatusOr<std::shared_ptr<Context>> ContextContainer::Find(
@@ -25,26 +30,31 @@ absl::StatusOr<std::shared_ptr<Context>> ContextContainer::Find(
         "distributed autograd context ", ToString(id),
         ended_.Contains(id) ? " has ended" : " is not known to this worker"));
   }
-  return it->second;
+  return it->second.context;
 }
 
 absl::StatusOr<std::shared_ptr<Context>> ContextContainer::FindOrCreate(
-    ContextId id) {
+    ContextId id, const rpc::WorkerInfo& peer) {
   async::MutexLock lock(&mutex_);
-  if (auto it = contexts_.find(id); it != contexts_.end()) return it->second;
-  if (ended_.Contains(id)) return nullptr;
-  return AddLocked(id);
+  if (auto it = contexts_.find(id); it != contexts_.end()) {
+    return it->second.context;
+  }
+  // What this worker made itself was here from the start.
+  if (ended_.Contains(id) || MakerOf(id) == self_.value()) return nullptr;
+  ASSIGN_OR_RETURN(rpc::HoldingQuota::Ticket ticket, quota_.Admit(peer.name));
+  return AddLocked(id, std::move(ticket));
 }
 
 absl::StatusOr<std::shared_ptr<Context>> ContextContainer::AddLocked(
-    ContextId id) {
-  if (contexts_.size() >= kMaxContexts) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat("this worker holds ", kMaxContexts,
-                     " distributed autograd contexts: end some"));
+    ContextId id, rpc::HoldingQuota::Ticket ticket) {
+  if (contexts_.size() >= max_contexts_) {
+    return absl::ResourceExhaustedError(absl::StrCat(
+        "this worker holds ", contexts_.size(),
+        " distributed autograd contexts, all that "
+        "ContextLimits::max_contexts allows: end some, or raise it"));
   }
   auto context = std::make_shared<Context>(id);
-  contexts_.emplace(id, context);
+  contexts_.emplace(id, Entry{context, std::move(ticket)});
   return context;
 }
 
@@ -53,7 +63,7 @@ std::shared_ptr<Context> ContextContainer::Remove(ContextId id) {
   ended_.Add(id);
   auto it = contexts_.find(id);
   if (it == contexts_.end()) return nullptr;
-  std::shared_ptr<Context> context = std::move(it->second);
+  std::shared_ptr<Context> context = std::move(it->second.context);
   contexts_.erase(it);
   return context;
 }
@@ -67,7 +77,7 @@ std::vector<std::shared_ptr<Context>> ContextContainer::All() const {
   async::MutexLock lock(&mutex_);
   std::vector<std::shared_ptr<Context>> contexts;
   contexts.reserve(contexts_.size());
-  for (const auto& [id, context] : contexts_) contexts.push_back(context);
+  for (const auto& [id, entry] : contexts_) contexts.push_back(entry.context);
   return contexts;
 }
 

@@ -12,7 +12,9 @@
 #include "absl/status/statusor.h"
 #include "async/mutex.h"
 #include "dist_autograd/context.h"
+#include "dist_autograd/context_limits.h"
 #include "dist_autograd/ids.h"
+#include "rpc/holding_quota.h"
 #include "rpc/types.h"
 #include "rref/tombstones.h"
 
@@ -22,27 +24,28 @@ namespace hawser::dist_autograd {
 // that ended: a message that comes late does not bring one back. Thread-safe.
 class ContextContainer {
  public:
-  // More contexts at once are refused.
-  static constexpr size_t kMaxContexts = 65536;
   // How many that ended are remembered.
   static constexpr size_t kMaxEnded = 65536;
 
   // `id_start`: as of IdSource.
-  ContextContainer(rpc::WorkerId self, uint64_t id_start);
+  ContextContainer(rpc::WorkerId self, uint64_t id_start,
+                   const ContextLimits& limits);
 
   // A new context made by this worker.
   //
-  //   kResourceExhausted  there are kMaxContexts.
+  //   kResourceExhausted  there are ContextLimits::max_contexts.
   absl::StatusOr<std::shared_ptr<Context>> Create();
 
   // kNotFound, naming it, if it is not here: it never was, or has ended.
   absl::StatusOr<std::shared_ptr<Context>> Find(ContextId id) const;
 
-  // This worker's part of a context that another one made; null if the context
-  // has ended.
+  // This worker's part of a context that a message of `peer` names; null if the
+  // context has ended.
   //
-  //   kResourceExhausted  there are kMaxContexts.
-  absl::StatusOr<std::shared_ptr<Context>> FindOrCreate(ContextId id);
+  //   kResourceExhausted  it would be a new one, and there are as many of
+  //                       `peer`, or of all, as ContextLimits allows.
+  absl::StatusOr<std::shared_ptr<Context>> FindOrCreate(
+      ContextId id, const rpc::WorkerInfo& peer);
 
   // Takes the context out, and remembers that it ended; null if it was not
   // here. The caller ends it (Context::Release).
@@ -58,14 +61,23 @@ class ContextContainer {
   }
 
  private:
-  absl::StatusOr<std::shared_ptr<Context>> AddLocked(ContextId id)
+  struct Entry {
+    std::shared_ptr<Context> context;
+    // Of the peer that brought it; empty if it was made here.
+    rpc::HoldingQuota::Ticket ticket;
+  };
+
+  absl::StatusOr<std::shared_ptr<Context>> AddLocked(
+      ContextId id, rpc::HoldingQuota::Ticket ticket)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
+  const rpc::WorkerId self_;
+  const size_t max_contexts_;
   IdSource ids_;
 
   mutable async::Mutex mutex_;
-  absl::flat_hash_map<ContextId, std::shared_ptr<Context>> contexts_
-      ABSL_GUARDED_BY(mutex_);
+  rpc::HoldingQuota quota_ ABSL_GUARDED_BY(mutex_);
+  absl::flat_hash_map<ContextId, Entry> contexts_ ABSL_GUARDED_BY(mutex_);
   rref::Tombstones<ContextId> ended_ ABSL_GUARDED_BY(mutex_){kMaxEnded};
 };
 

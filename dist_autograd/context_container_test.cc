@@ -1,10 +1,14 @@
 #include "dist_autograd/context_container.h"
 
+#include <cstdint>
 #include <memory>
+#include <string>
+#include <utility>
 
 #include "async/status_matchers.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "rpc/types.h"
 
 namespace hawser::dist_autograd {
 namespace {
@@ -14,7 +18,17 @@ using async::StatusIs;
 
 class ContextContainerTest : public testing::Test {
  protected:
-  ContextContainer container_{rpc::WorkerId(2), 0};
+  static rpc::WorkerInfo Peer(std::string name) {
+    return {std::move(name), rpc::WorkerId(7), rpc::Incarnation{1}, ""};
+  }
+  // Made by worker 1.
+  static ContextId Id(uint64_t number) {
+    return ContextId{(uint64_t{1} << 48) + number};
+  }
+
+  ContextContainer container_{
+      rpc::WorkerId(2), 0, {.max_contexts = 4, .max_contexts_per_peer = 2}};
+  const rpc::WorkerInfo a_ = Peer("a");
 };
 
 TEST_F(ContextContainerTest, CreatedContextIsFoundUntilRemoved) {
@@ -36,8 +50,8 @@ TEST_F(ContextContainerTest, UnknownContextIsNotFound) {
 }
 
 TEST_F(ContextContainerTest, ContextOfAnotherWorkerIsMadeOnce) {
-  auto first = container_.FindOrCreate(ContextId{77});
-  auto second = container_.FindOrCreate(ContextId{77});
+  auto first = container_.FindOrCreate(ContextId{77}, a_);
+  auto second = container_.FindOrCreate(ContextId{77}, a_);
   ASSERT_THAT(first, IsOk());
   EXPECT_EQ(*first, *second);
 }
@@ -45,10 +59,63 @@ TEST_F(ContextContainerTest, ContextOfAnotherWorkerIsMadeOnce) {
 TEST_F(ContextContainerTest, ContextThatEndedDoesNotComeBack) {
   // Also if its end overtook its first message.
   EXPECT_EQ(container_.Remove(ContextId{77}), nullptr);
-  auto late = container_.FindOrCreate(ContextId{77});
+  auto late = container_.FindOrCreate(ContextId{77}, a_);
   ASSERT_THAT(late, IsOk());
   EXPECT_EQ(*late, nullptr);
   EXPECT_TRUE(container_.HasEnded(ContextId{77}));
+}
+
+TEST_F(ContextContainerTest, UnknownContextOfThisWorkerIsNotMadeByOthers) {
+  // Nobody would ever end it.
+  auto forged = container_.FindOrCreate(ContextId{(uint64_t{2} << 48) + 9}, a_);
+  ASSERT_THAT(forged, IsOk());
+  EXPECT_EQ(*forged, nullptr);
+  EXPECT_EQ(container_.size(), 0u);
+}
+
+TEST_F(ContextContainerTest, ContextsThatAPeerBringsAreLimitedUntilOneEnds) {
+  ASSERT_THAT(container_.FindOrCreate(Id(1), a_), IsOk());
+  ASSERT_THAT(container_.FindOrCreate(Id(2), a_), IsOk());
+  EXPECT_THAT(
+      container_.FindOrCreate(Id(3), a_),
+      StatusIs(absl::StatusCode::kResourceExhausted,
+               testing::AllOf(testing::HasSubstr("worker 'a' has 2 "),
+                              testing::HasSubstr(
+                                  "ContextLimits::max_contexts_per_peer"))));
+  EXPECT_EQ(container_.size(), 2u);
+  // Those there are go on, and others have their own.
+  EXPECT_THAT(container_.FindOrCreate(Id(1), a_), IsOk());
+  EXPECT_THAT(container_.FindOrCreate(Id(3), Peer("b")), IsOk());
+  EXPECT_THAT(container_.FindOrCreate(Id(3), a_), IsOk());
+  EXPECT_NE(container_.Remove(Id(1)), nullptr);
+  EXPECT_THAT(container_.FindOrCreate(Id(4), a_), IsOk());
+}
+
+TEST_F(ContextContainerTest, ContextsAreLimitedAllTogether) {
+  ASSERT_THAT(container_.FindOrCreate(Id(1), a_), IsOk());
+  ASSERT_THAT(container_.FindOrCreate(Id(2), Peer("b")), IsOk());
+  ASSERT_THAT(container_.FindOrCreate(Id(3), Peer("c")), IsOk());
+  ASSERT_THAT(container_.Create(), IsOk());
+  const auto exceeds =
+      StatusIs(absl::StatusCode::kResourceExhausted,
+               testing::HasSubstr("ContextLimits::max_contexts allows"));
+  EXPECT_THAT(container_.Create(), exceeds);
+  EXPECT_THAT(container_.FindOrCreate(Id(4), a_), exceeds);
+  // What was refused does not count.
+  EXPECT_NE(container_.Remove(Id(1)), nullptr);
+  EXPECT_THAT(container_.FindOrCreate(Id(5), a_), IsOk());
+  EXPECT_NE(container_.Remove(Id(2)), nullptr);
+  EXPECT_THAT(container_.FindOrCreate(Id(6), a_), IsOk());
+}
+
+TEST(ContextLimitsTest, MustBePositive) {
+  EXPECT_THAT(Validate(ContextLimits{}), IsOk());
+  EXPECT_THAT(Validate(ContextLimits{.max_contexts = 0}),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       testing::HasSubstr("max_contexts must")));
+  EXPECT_THAT(Validate(ContextLimits{.max_contexts_per_peer = 0}),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       testing::HasSubstr("max_contexts_per_peer")));
 }
 
 }  // namespace

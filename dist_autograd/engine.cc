@@ -24,9 +24,11 @@ Engine::Engine(rpc::Agent& agent, DistAutogradOptions options)
       options_(options),
       agent_(std::make_shared<rref::AgentHandle>(agent)),
       // Runs of one worker differ in their upper counter bits.
-      contexts_(self_.id, rpc::ToNumber(self_.incarnation) << 24) {}
+      contexts_(self_.id, rpc::ToNumber(self_.incarnation) << 24,
+                options.limits) {}
 
 absl::Status Engine::Start() {
+  RETURN_IF_ERROR(Validate(options_.limits));
   const rref::AgentHandle::Use agent = agent_->Acquire();
   RETURN_IF_ERROR(
       (agent->RegisterMethod<v1::GradientRequest, v1::GradientReply>(
@@ -166,14 +168,13 @@ void Engine::AskForAdoption(const std::vector<ContextId>& contexts) {
         ->CallMethod<v1::AdoptContextsReply>(
             rpc::WorkerId(maker), "hawser.v1.DistAutogradService.AdoptContexts",
             request, {}, ControlOptions())
-        .OnReady([self = shared_from_this()](
+        .OnReady([self = shared_from_this(), request](
                      const absl::StatusOr<rpc::Message<v1::AdoptContextsReply>>&
                          reply) {
-          // If the maker is lost, OnWorkerLost ends its contexts.
-          if (!reply.ok()) return;
-          for (const uint64_t id : reply->body.ended()) {
-            self->ReleaseContext(ContextId{id});
-          }
+          // Tried as long as the maker lives: it is gone, or never was.
+          const auto& ended =
+              reply.ok() ? reply->body.ended() : request.contexts();
+          for (const uint64_t id : ended) self->ReleaseContext(ContextId{id});
         });
   }
 }

@@ -16,6 +16,7 @@
 #include "async/task_local.h"
 #include "dist_autograd/context.h"
 #include "dist_autograd/context_container.h"
+#include "dist_autograd/context_limits.h"
 #include "dist_autograd/ids.h"
 #include "dist_autograd/pass.h"
 #include "proto/dist_autograd.pb.h"
@@ -34,6 +35,7 @@ struct DistAutogradOptions {
   std::optional<absl::Duration> gradient_attempt_timeout = {};
   // The same for messages without tensors.
   absl::Duration control_attempt_timeout = absl::Seconds(2);
+  ContextLimits limits = {};
 };
 
 enum class BackwardMode {
@@ -94,6 +96,7 @@ class Engine : public std::enable_shared_from_this<Engine> {
 
   // --- What DistAutogradService passes on.
 
+  //   kInvalidArgument  a limit is not positive.
   absl::Status Start();
   void OnWorkerLost(const rpc::WorkerInfo& worker, const absl::Status& status);
   void Stop();

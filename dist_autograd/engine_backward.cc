@@ -206,7 +206,7 @@ async::Future<rpc::Message<v1::GradientReply>> Engine::HandleGradient(
   const PassOptions options = FromProto(request.body.pass());
   // The forward message that was to bring the context may be on its way.
   absl::StatusOr<std::shared_ptr<Context>> context =
-      contexts_.FindOrCreate(options.id.context);
+      contexts_.FindOrCreate(options.id.context, call.peer);
   if (context.ok() && *context == nullptr) {
     context = contexts_.Find(options.id.context);
   }
@@ -260,7 +260,7 @@ async::Future<rpc::Message<v1::AbortPassReply>> Engine::HandleAbortPass(
 
 async::Future<rpc::Message<v1::BackwardReferenceReply>>
 Engine::HandleBackwardReference(
-    const rpc::MethodCall&,
+    const rpc::MethodCall& call,
     rpc::Message<v1::BackwardReferenceRequest> request) {
   using Reply = rpc::Message<v1::BackwardReferenceReply>;
   auto find = [&]() -> absl::StatusOr<std::shared_ptr<rref::OwnerValue>> {
@@ -268,7 +268,7 @@ Engine::HandleBackwardReference(
     if (!agent) return absl::UnavailableError("the worker is shutting down");
     ASSIGN_OR_RETURN(const std::shared_ptr<rref::Protocol> protocol,
                      rref::ProtocolOf(*agent));
-    return protocol->FindValue(request.body.rref());
+    return protocol->FindValue(request.body.rref(), call.peer);
   };
   absl::StatusOr<std::shared_ptr<rref::OwnerValue>> value = find();
   if (!value.ok()) return async::MakeReadyFuture<Reply>(value.status());

@@ -66,8 +66,9 @@ absl::Status Engine::RecordReceived(Context& context,
 absl::StatusOr<async::TaskContext> Engine::OnReceiveRequest(
     const rpc::WorkerInfo& peer, const rpc::AutogradMetadata& metadata,
     std::span<Tensor> tensors) {
-  ASSIGN_OR_RETURN(std::shared_ptr<Context> context,
-                   contexts_.FindOrCreate(ContextId{metadata.context_id}));
+  ASSIGN_OR_RETURN(
+      std::shared_ptr<Context> context,
+      contexts_.FindOrCreate(ContextId{metadata.context_id}, peer));
   // The context ended before the message came: it is not recorded.
   if (context == nullptr) return async::TaskContext::Capture();
   context->AddSource(peer);

@@ -62,26 +62,26 @@ class DistOptimService::Methods
     RETURN_IF_ERROR(
         (agent.RegisterMethod<v1::OptimizerStepRequest, v1::OptimizerStepReply>(
             "hawser.v1.DistOptimService.Step",
-            [this](const rpc::MethodCall&, auto request) {
-              return Step(request.body);
+            [this](const rpc::MethodCall& call, auto request) {
+              return Step(call, request.body);
             })));
     RETURN_IF_ERROR((agent.RegisterMethod<v1::SetOptimizerOptionRequest,
                                           v1::SetOptimizerOptionReply>(
         "hawser.v1.DistOptimService.SetOptimizerOption",
-        [this](const rpc::MethodCall&, auto request) {
-          return SetOption(request.body);
+        [this](const rpc::MethodCall& call, auto request) {
+          return SetOption(call, request.body);
         })));
     RETURN_IF_ERROR((agent.RegisterMethod<v1::GetOptimizerStateRequest,
                                           v1::GetOptimizerStateReply>(
         "hawser.v1.DistOptimService.GetOptimizerState",
-        [this](const rpc::MethodCall&, auto request) {
-          return GetState(request.body);
+        [this](const rpc::MethodCall& call, auto request) {
+          return GetState(call, request.body);
         })));
     return agent.RegisterMethod<v1::SetOptimizerStateRequest,
                                 v1::SetOptimizerStateReply>(
         "hawser.v1.DistOptimService.SetOptimizerState",
-        [this](const rpc::MethodCall&, auto request) {
-          return SetState(std::move(request));
+        [this](const rpc::MethodCall& call, auto request) {
+          return SetState(call, std::move(request));
         });
   }
 
@@ -146,9 +146,9 @@ class DistOptimService::Methods
     return absl::OkStatus();
   }
 
-  OptimizerFuture Find(const v1::GlobalId& id) {
+  OptimizerFuture Find(const v1::GlobalId& id, const rpc::WorkerInfo& from) {
     absl::StatusOr<std::shared_ptr<rref::OwnerValue>> value =
-        references_->FindValue(id);
+        references_->FindValue(id, from);
     if (!value.ok()) {
       return async::MakeReadyFuture<std::shared_ptr<OwnerOptimizer>>(
           value.status());
@@ -166,8 +166,8 @@ class DistOptimService::Methods
   }
 
   async::Future<rpc::Message<v1::OptimizerStepReply>> Step(
-      const v1::OptimizerStepRequest& request) {
-    return Find(request.optimizer())
+      const rpc::MethodCall& call, const v1::OptimizerStepRequest& request) {
+    return Find(request.optimizer(), call.peer)
         .Then([self = shared_from_this(), step = request.step(),
                id = dist_autograd::ContextId{request.context()}](
                   absl::StatusOr<std::shared_ptr<OwnerOptimizer>> optimizer) {
@@ -207,9 +207,10 @@ class DistOptimService::Methods
   }
 
   async::Future<rpc::Message<v1::SetOptimizerOptionReply>> SetOption(
+      const rpc::MethodCall& call,
       const v1::SetOptimizerOptionRequest& request) {
     using M = v1::SetOptimizerOptionReply;
-    return Find(request.optimizer())
+    return Find(request.optimizer(), call.peer)
         .Then(
             [request](absl::StatusOr<std::shared_ptr<OwnerOptimizer>> optimizer)
                 -> absl::StatusOr<rpc::Message<M>> {
@@ -221,9 +222,10 @@ class DistOptimService::Methods
   }
 
   async::Future<rpc::Message<v1::GetOptimizerStateReply>> GetState(
+      const rpc::MethodCall& call,
       const v1::GetOptimizerStateRequest& request) {
     using M = v1::GetOptimizerStateReply;
-    return Find(request.optimizer())
+    return Find(request.optimizer(), call.peer)
         .Then([](absl::StatusOr<std::shared_ptr<OwnerOptimizer>> optimizer) {
           if (!optimizer.ok()) {
             return async::MakeReadyFuture<std::vector<GroupState>>(
@@ -242,9 +244,10 @@ class DistOptimService::Methods
   }
 
   async::Future<rpc::Message<v1::SetOptimizerStateReply>> SetState(
+      const rpc::MethodCall& call,
       rpc::Message<v1::SetOptimizerStateRequest> request) {
     using M = v1::SetOptimizerStateReply;
-    OptimizerFuture found = Find(request.body.optimizer());
+    OptimizerFuture found = Find(request.body.optimizer(), call.peer);
     return std::move(found)
         .Then([request = std::move(request)](
                   absl::StatusOr<std::shared_ptr<OwnerOptimizer>>

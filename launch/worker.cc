@@ -251,10 +251,11 @@ absl::StatusOr<std::unique_ptr<Worker>> Worker::Start(WorkerOptions options) {
   agent.limits = options.call_limits;
   agent.services.push_back(std::make_unique<rpc::StreamService>());
   rref::RRefOptions references;
+  references.limits = options.reference_limits;
   references.wait_for_users = options.world_size.has_value();
   agent.services.push_back(std::make_unique<rref::RRefService>(references));
-  agent.services.push_back(
-      std::make_unique<dist_autograd::DistAutogradService>());
+  agent.services.push_back(std::make_unique<dist_autograd::DistAutogradService>(
+      dist_autograd::DistAutogradOptions{.limits = options.context_limits}));
   agent.services.push_back(std::make_unique<dist_optim::DistOptimService>());
   for (std::unique_ptr<rpc::Service>& service : options.services) {
     agent.services.push_back(std::move(service));

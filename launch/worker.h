@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "dist_autograd/context_limits.h"
 #include "net/credentials.h"
 #include "rpc/agent.h"
 #include "rpc/agent_options.h"
@@ -18,6 +19,7 @@
 #include "rpc/grpc/limits.h"
 #include "rpc/service.h"
 #include "rpc/transport.h"
+#include "rref/reference_limits.h"
 #include "store/store.h"
 
 namespace hawser::launch {
@@ -78,9 +80,11 @@ struct WorkerOptions {
   // Threads for registered functions; blocked ones are not counted.
   int num_threads = 16;
   rpc::LivenessOptions liveness = {};
-  // What peers may have this worker do at once, and its server hold; the latter
-  // unless `transport` is the user's.
+  // What peers may have this worker do at once, keep for them after their
+  // calls, and its server hold; the last unless `transport` is the user's.
   rpc::CallLimits call_limits = {};
+  rref::ReferenceLimits reference_limits = {};
+  dist_autograd::ContextLimits context_limits = {};
   rpc::GrpcLimits server_limits = {};
   // What is attached besides references, distributed autograd and optimizers,
   // such as one that hears of lost workers.

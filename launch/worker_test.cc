@@ -249,6 +249,17 @@ TEST_F(WorkerTest, LimitsReachTheAgentAndItsServer) {
                              .server_limits = {.max_metadata_bytes = 0}}),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        testing::HasSubstr("max_metadata_bytes")));
+  EXPECT_THAT(
+      Worker::Start({.rank = 0,
+                     .master_port = 0,
+                     .reference_limits = {.max_references_per_peer = 0}}),
+      StatusIs(absl::StatusCode::kInvalidArgument,
+               testing::HasSubstr("max_references_per_peer")));
+  EXPECT_THAT(
+      Worker::Start(
+          {.rank = 0, .master_port = 0, .context_limits = {.max_contexts = 0}}),
+      StatusIs(absl::StatusCode::kInvalidArgument,
+               testing::HasSubstr("max_contexts")));
 }
 
 TEST_F(WorkerTest, MissingAndWrongSettingsAreNamed) {

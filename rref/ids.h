@@ -7,6 +7,8 @@
 #include <string>
 #include <utility>
 
+#include "rpc/types.h"
+
 namespace hawser::rref {
 
 // One run of a worker: a restarted worker has the same id and another
@@ -22,6 +24,10 @@ struct WorkerRun {
     return H::combine(std::move(h), run.worker, run.incarnation);
   }
 };
+
+inline WorkerRun RunOf(const rpc::WorkerInfo& worker) {
+  return {worker.id.value(), rpc::ToNumber(worker.incarnation)};
+}
 
 // Unique in a job over all its time: the run of a worker that made it, and a
 // counter of that run.

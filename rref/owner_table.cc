@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "async/status_macros.h"
 
 namespace hawser::rref {
 
@@ -16,52 +17,90 @@ void OwnerTable::Effects::Append(Effects other) {
             std::back_inserter(dropped));
 }
 
-OwnerTable::OwnerTable(WorkerRun self, size_t tombstone_capacity)
-    : self_(self), withdrawn_(tombstone_capacity) {}
+OwnerTable::OwnerTable(WorkerRun self, size_t tombstone_capacity,
+                       const ReferenceLimits& limits)
+    : self_(self),
+      quota_(limits.max_references_per_peer, "references",
+             "ReferenceLimits::max_references_per_peer"),
+      withdrawn_(tombstone_capacity) {}
+
+absl::StatusOr<rpc::HoldingQuota::Ticket> OwnerTable::AdmitLocked(
+    const rpc::WorkerInfo& worker) {
+  if (RunOf(worker) == self_) return rpc::HoldingQuota::Ticket();
+  return quota_.Admit(worker.name);
+}
+
+absl::StatusOr<rpc::HoldingQuota::Ticket> OwnerTable::AdmitForkLocked(
+    RRefId rref, const rpc::WorkerInfo& worker) {
+  if (auto it = entries_.find(rref);
+      it != entries_.end() && it->second.ticket.IsOf(worker.name)) {
+    return std::move(it->second.ticket);
+  }
+  return AdmitLocked(worker);
+}
+
+void OwnerTable::KeepTicket(Entry& entry, ForkState& gone) {
+  if (!entry.arrived && entry.ticket.empty()) {
+    entry.ticket = std::move(gone.ticket);
+  }
+}
 
 absl::StatusOr<std::shared_ptr<OwnerValue>> OwnerTable::Create(
-    RRefId rref, ForkId fork, WorkerRun holder) {
+    RRefId rref, ForkId fork, const rpc::WorkerInfo& holder) {
   async::MutexLock lock(&mutex_);
-  if (withdrawn_.Contains(rref) || lost_.contains(holder)) {
-    return absl::AbortedError(absl::StrCat("creation of reference ",
-                                           rref.ToString(),
-                                           " arrived after its caller, worker ",
-                                           holder.worker, ", had given it up"));
+  if (withdrawn_.Contains(rref) || lost_.contains(RunOf(holder))) {
+    return absl::AbortedError(
+        absl::StrCat("creation of reference ", rref.ToString(),
+                     " arrived after its caller, worker ", holder.id.value(),
+                     ", had given it up"));
   }
-  Entry& entry = entries_[rref];
-  if (entry.arrived) {
+  if (auto it = entries_.find(rref);
+      it != entries_.end() && it->second.arrived) {
     return absl::AlreadyExistsError(absl::StrCat(
         "creation of reference ", rref.ToString(), " arrived twice"));
   }
+  ASSIGN_OR_RETURN(rpc::HoldingQuota::Ticket ticket,
+                   AdmitForkLocked(rref, holder));
+  Entry& entry = entries_[rref];
   if (entry.value == nullptr) entry.value = std::make_shared<OwnerValue>();
   entry.arrived = true;
-  entry.forks.emplace(fork, ForkState{holder});
+  entry.ticket = {};
+  entry.forks.emplace(
+      fork, ForkState{.holder = RunOf(holder), .ticket = std::move(ticket)});
   return entry.value;
 }
 
-absl::Status OwnerTable::Share(RRefId rref, ForkId fork, WorkerRun holder,
+absl::Status OwnerTable::Share(RRefId rref, ForkId fork,
+                               const rpc::WorkerInfo& holder,
                                std::shared_ptr<OwnerValue> value) {
   async::MutexLock lock(&mutex_);
-  if (auto it = lost_.find(holder); it != lost_.end()) return it->second;
+  if (auto it = lost_.find(RunOf(holder)); it != lost_.end()) return it->second;
+  ASSIGN_OR_RETURN(rpc::HoldingQuota::Ticket ticket,
+                   AdmitForkLocked(rref, holder));
   Entry& entry = entries_[rref];
   if (entry.value == nullptr) {
     entry.value = std::move(value);
     entry.arrived = true;
   }
-  entry.forks.emplace(fork, ForkState{holder, true, generation_});
+  entry.forks.emplace(fork, ForkState{.holder = RunOf(holder),
+                                      .unacknowledged = true,
+                                      .generation = generation_,
+                                      .ticket = std::move(ticket)});
   return absl::OkStatus();
 }
 
 absl::Status OwnerTable::RequestFork(RRefId rref, ForkId fork,
-                                     WorkerRun holder) {
+                                     const rpc::WorkerInfo& holder) {
   async::MutexLock lock(&mutex_);
-  if (lost_.contains(holder)) {
+  if (lost_.contains(RunOf(holder))) {
     return absl::AbortedError(
-        absl::StrCat("worker ", holder.worker, " was declared lost"));
+        absl::StrCat("worker ", holder.id.value(), " was declared lost"));
   }
-  absl::StatusOr<Entry*> entry = FindOrAwaitLocked(rref);
-  if (!entry.ok()) return entry.status();
-  (*entry)->forks.emplace(fork, ForkState{holder});
+  ASSIGN_OR_RETURN(Entry* const entry, FindOrAwaitLocked(rref, holder));
+  ASSIGN_OR_RETURN(rpc::HoldingQuota::Ticket ticket,
+                   AdmitForkLocked(rref, holder));
+  entry->forks.emplace(
+      fork, ForkState{.holder = RunOf(holder), .ticket = std::move(ticket)});
   return absl::OkStatus();
 }
 
@@ -69,7 +108,11 @@ OwnerTable::Effects OwnerTable::RemoveFork(RRefId rref, ForkId fork) {
   Effects effects;
   async::MutexLock lock(&mutex_);
   auto it = entries_.find(rref);
-  if (it == entries_.end() || it->second.forks.erase(fork) == 0) return effects;
+  if (it == entries_.end()) return effects;
+  auto state = it->second.forks.find(fork);
+  if (state == it->second.forks.end()) return effects;
+  KeepTicket(it->second, state->second);
+  it->second.forks.erase(state);
   EraseIfUnusedLocked(it, effects);
   return effects;
 }
@@ -81,6 +124,7 @@ OwnerTable::Effects OwnerTable::WithdrawCreation(RRefId rref, ForkId fork) {
   auto it = entries_.find(rref);
   if (it == entries_.end()) return effects;
   if (!std::exchange(it->second.arrived, true)) {
+    it->second.ticket = {};
     effects.failed.emplace_back(
         it->second.value, absl::AbortedError(absl::StrCat(
                               "the creation of reference ", rref.ToString(),
@@ -91,14 +135,15 @@ OwnerTable::Effects OwnerTable::WithdrawCreation(RRefId rref, ForkId fork) {
   return effects;
 }
 
-absl::StatusOr<std::shared_ptr<OwnerValue>> OwnerTable::Find(RRefId rref) {
+absl::StatusOr<std::shared_ptr<OwnerValue>> OwnerTable::Find(
+    RRefId rref, const rpc::WorkerInfo& from) {
   async::MutexLock lock(&mutex_);
-  absl::StatusOr<Entry*> entry = FindOrAwaitLocked(rref);
-  if (!entry.ok()) return entry.status();
-  return (*entry)->value;
+  ASSIGN_OR_RETURN(const Entry* const entry, FindOrAwaitLocked(rref, from));
+  return entry->value;
 }
 
-absl::StatusOr<OwnerTable::Entry*> OwnerTable::FindOrAwaitLocked(RRefId rref) {
+absl::StatusOr<OwnerTable::Entry*> OwnerTable::FindOrAwaitLocked(
+    RRefId rref, const rpc::WorkerInfo& from) {
   if (auto it = entries_.find(rref); it != entries_.end()) return &it->second;
   // What this worker made itself was here at once, and what a lost worker
   // made will not come.
@@ -108,8 +153,10 @@ absl::StatusOr<OwnerTable::Entry*> OwnerTable::FindOrAwaitLocked(RRefId rref) {
         absl::StrCat("the value of reference ", rref.ToString(),
                      " is gone from its owner, worker ", self_.worker));
   }
+  ASSIGN_OR_RETURN(rpc::HoldingQuota::Ticket ticket, AdmitLocked(from));
   Entry& entry = entries_[rref];
   entry.value = std::make_shared<OwnerValue>();
+  entry.ticket = std::move(ticket);
   return &entry;
 }
 
@@ -148,12 +195,15 @@ OwnerTable::Effects OwnerTable::OnWorkerLost(WorkerRun lost,
   lost_.emplace(lost, error);
   std::vector<RRefId> touched;
   for (auto& [rref, entry] : entries_) {
-    const size_t removed = absl::erase_if(entry.forks, [&](const auto& fork) {
-      return fork.second.holder == lost;
+    const size_t removed = absl::erase_if(entry.forks, [&](auto& fork) {
+      if (fork.second.holder != lost) return false;
+      KeepTicket(entry, fork.second);
+      return true;
     });
     const bool never_created = !entry.arrived && rref.maker == lost;
     if (never_created) {
       entry.arrived = true;
+      entry.ticket = {};
       effects.failed.emplace_back(entry.value, error);
     }
     if (never_created || removed > 0) touched.push_back(rref);

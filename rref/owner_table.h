@@ -12,8 +12,11 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "async/mutex.h"
+#include "rpc/holding_quota.h"
+#include "rpc/types.h"
 #include "rref/ids.h"
 #include "rref/owner_value.h"
+#include "rref/reference_limits.h"
 #include "rref/tombstones.h"
 
 namespace hawser::rref {
@@ -21,8 +24,10 @@ namespace hawser::rref {
 // The values that other workers refer to, each with the forks that keep it.
 //
 // A value stays from its first fork to its last. An entry may be awaited: a
-// fork, a fetch or a share came before the creation it depends on. Thread-safe.
-// Values are neither completed nor destroyed here but by whoever gets Effects.
+// fork, a fetch or a share came before the creation it depends on. Forks are
+// counted for their holder, and awaited entries for the worker whose message
+// named them first; those of this worker itself are not. Thread-safe. Values
+// are neither completed nor destroyed here but by whoever gets Effects.
 class OwnerTable {
  public:
   struct Fork {
@@ -49,26 +54,31 @@ class OwnerTable {
     size_t remote_forks = 0;
   };
 
-  OwnerTable(WorkerRun self, size_t tombstone_capacity);
+  OwnerTable(WorkerRun self, size_t tombstone_capacity,
+             const ReferenceLimits& limits);
+
+  // Where a fork or an awaited entry would be one too many of a worker, these
+  // give kResourceExhausted naming it, and nothing is added.
 
   // A creation by `holder` arrived: the value to complete with its result.
   //
   //   kAlreadyExists  it arrived before.
   //   kAborted        `holder` gave it up, or is lost.
-  absl::StatusOr<std::shared_ptr<OwnerValue>> Create(RRefId rref, ForkId fork,
-                                                     WorkerRun holder);
+  absl::StatusOr<std::shared_ptr<OwnerValue>> Create(
+      RRefId rref, ForkId fork, const rpc::WorkerInfo& holder);
 
   // The owner gives a copy to `holder`; adds the entry if this is its first.
   //
   //   the error of OnWorkerLost, if `holder` is lost.
-  absl::Status Share(RRefId rref, ForkId fork, WorkerRun holder,
+  absl::Status Share(RRefId rref, ForkId fork, const rpc::WorkerInfo& holder,
                      std::shared_ptr<OwnerValue> value);
 
   // A user asks that its copy be known. OK if it is already.
   //
   //   kNotFound  the value is gone.
   //   kAborted   `holder` is lost.
-  absl::Status RequestFork(RRefId rref, ForkId fork, WorkerRun holder);
+  absl::Status RequestFork(RRefId rref, ForkId fork,
+                           const rpc::WorkerInfo& holder);
 
   // Ignored if unknown.
   Effects RemoveFork(RRefId rref, ForkId fork);
@@ -77,11 +87,12 @@ class OwnerTable {
   // arrives, and a value awaited from it gets kAborted.
   Effects WithdrawCreation(RRefId rref, ForkId fork);
 
-  // The value named by a reference that came here, awaited if its creation has
-  // yet to arrive.
+  // The value named by a reference that came here from `from`, awaited if its
+  // creation has yet to arrive.
   //
   //   kNotFound  the value is gone.
-  absl::StatusOr<std::shared_ptr<OwnerValue>> Find(RRefId rref);
+  absl::StatusOr<std::shared_ptr<OwnerValue>> Find(RRefId rref,
+                                                   const rpc::WorkerInfo& from);
 
   // Forks given by Share, of which no other news came, since before the last
   // call of this function.
@@ -106,16 +117,29 @@ class OwnerTable {
     // Given by Share, and not heard of since.
     bool unacknowledged = false;
     uint64_t generation = 0;
+    rpc::HoldingQuota::Ticket ticket = {};
   };
   struct Entry {
     std::shared_ptr<OwnerValue> value;
     bool arrived = false;
+    // While it is awaited and no fork counts for it.
+    rpc::HoldingQuota::Ticket ticket;
     absl::flat_hash_map<ForkId, ForkState> forks;
   };
   using Entries = absl::flat_hash_map<RRefId, Entry>;
 
-  absl::StatusOr<Entry*> FindOrAwaitLocked(RRefId rref)
+  absl::StatusOr<Entry*> FindOrAwaitLocked(RRefId rref,
+                                           const rpc::WorkerInfo& from)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Empty for this worker itself.
+  absl::StatusOr<rpc::HoldingQuota::Ticket> AdmitLocked(
+      const rpc::WorkerInfo& worker) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // For a fork of `rref`; takes over that of an entry which `worker` awaits.
+  absl::StatusOr<rpc::HoldingQuota::Ticket> AdmitForkLocked(
+      RRefId rref, const rpc::WorkerInfo& worker)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // What only awaited entries keep goes on counting for who brought it.
+  static void KeepTicket(Entry& entry, ForkState& gone);
   // Takes the entry out if nothing keeps it.
   void EraseIfUnusedLocked(Entries::iterator it, Effects& effects)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -123,6 +147,7 @@ class OwnerTable {
   const WorkerRun self_;
 
   mutable async::Mutex mutex_;
+  rpc::HoldingQuota quota_ ABSL_GUARDED_BY(mutex_);
   Entries entries_ ABSL_GUARDED_BY(mutex_);
   absl::flat_hash_map<WorkerRun, absl::Status> lost_ ABSL_GUARDED_BY(mutex_);
   Tombstones<RRefId> withdrawn_ ABSL_GUARDED_BY(mutex_);

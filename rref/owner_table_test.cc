@@ -19,6 +19,11 @@ constexpr WorkerRun kOwner{0, 100};
 constexpr WorkerRun kA{1, 101};
 constexpr WorkerRun kB{2, 102};
 
+const rpc::WorkerInfo kAInfo{"a", rpc::WorkerId(1), rpc::Incarnation{101}, ""};
+const rpc::WorkerInfo kBInfo{"b", rpc::WorkerId(2), rpc::Incarnation{102}, ""};
+const rpc::WorkerInfo kOwnerInfo{"owner", rpc::WorkerId(0),
+                                 rpc::Incarnation{100}, ""};
+
 RRefId Ref(WorkerRun maker, uint64_t number) { return {{maker, number}}; }
 ForkId Fork(WorkerRun maker, uint64_t number) { return {{maker, number}}; }
 
@@ -31,15 +36,16 @@ class OwnerTableTest : public testing::Test {
     for (auto& [value, error] : effects.failed) value->Set(error);
   }
 
-  OwnerTable table_{kOwner, 16};
+  OwnerTable table_{kOwner, 16, {.max_references_per_peer = 3}};
 };
 
 TEST_F(OwnerTableTest, ValueStaysFromFirstForkToLast) {
   auto value = std::make_shared<OwnerValue>(Seven());
   const std::weak_ptr<OwnerValue> watch = value;
-  EXPECT_THAT(table_.Share(Ref(kOwner, 1), Fork(kOwner, 2), kA, value), IsOk());
+  EXPECT_THAT(table_.Share(Ref(kOwner, 1), Fork(kOwner, 2), kAInfo, value),
+              IsOk());
   value.reset();
-  EXPECT_THAT(table_.RequestFork(Ref(kOwner, 1), Fork(kA, 1), kB), IsOk());
+  EXPECT_THAT(table_.RequestFork(Ref(kOwner, 1), Fork(kA, 1), kBInfo), IsOk());
   Run(table_.RemoveFork(Ref(kOwner, 1), Fork(kOwner, 2)));
   EXPECT_FALSE(watch.expired());
   Run(table_.RemoveFork(Ref(kOwner, 1), Fork(kA, 1)));
@@ -50,61 +56,65 @@ TEST_F(OwnerTableTest, ValueStaysFromFirstForkToLast) {
 TEST_F(OwnerTableTest, UnknownForkAndReferenceAreIgnoredOnDelete) {
   Run(table_.RemoveFork(Ref(kOwner, 1), Fork(kA, 1)));
   auto value = std::make_shared<OwnerValue>(Seven());
-  EXPECT_THAT(table_.Share(Ref(kOwner, 1), Fork(kOwner, 2), kA, value), IsOk());
+  EXPECT_THAT(table_.Share(Ref(kOwner, 1), Fork(kOwner, 2), kAInfo, value),
+              IsOk());
   Run(table_.RemoveFork(Ref(kOwner, 1), Fork(kA, 9)));
   EXPECT_EQ(table_.counts().forks, 1u);
 }
 
 TEST_F(OwnerTableTest, ForkRequestRepeatedCountsOnce) {
   auto value = std::make_shared<OwnerValue>(Seven());
-  EXPECT_THAT(table_.Share(Ref(kOwner, 1), Fork(kOwner, 2), kA, value), IsOk());
-  EXPECT_THAT(table_.RequestFork(Ref(kOwner, 1), Fork(kA, 1), kB), IsOk());
-  EXPECT_THAT(table_.RequestFork(Ref(kOwner, 1), Fork(kA, 1), kB), IsOk());
+  EXPECT_THAT(table_.Share(Ref(kOwner, 1), Fork(kOwner, 2), kAInfo, value),
+              IsOk());
+  EXPECT_THAT(table_.RequestFork(Ref(kOwner, 1), Fork(kA, 1), kBInfo), IsOk());
+  EXPECT_THAT(table_.RequestFork(Ref(kOwner, 1), Fork(kA, 1), kBInfo), IsOk());
   EXPECT_EQ(table_.counts().forks, 2u);
 }
 
 TEST_F(OwnerTableTest, OwnValueThatIsGoneIsNotAwaited) {
-  EXPECT_THAT(table_.Find(Ref(kOwner, 1)),
+  EXPECT_THAT(table_.Find(Ref(kOwner, 1), kBInfo),
               StatusIs(absl::StatusCode::kNotFound));
-  EXPECT_THAT(table_.RequestFork(Ref(kOwner, 1), Fork(kA, 1), kB),
+  EXPECT_THAT(table_.RequestFork(Ref(kOwner, 1), Fork(kA, 1), kBInfo),
               StatusIs(absl::StatusCode::kNotFound));
   EXPECT_EQ(table_.counts().owners, 0u);
 }
 
 TEST_F(OwnerTableTest, FetchBeforeCreationGetsTheValue) {
-  auto awaited = table_.Find(Ref(kA, 1));
+  auto awaited = table_.Find(Ref(kA, 1), kBInfo);
   ASSERT_THAT(awaited, IsOk());
   EXPECT_EQ(table_.counts().awaited, 1u);
-  auto created = table_.Create(Ref(kA, 1), Fork(kA, 2), kA);
+  auto created = table_.Create(Ref(kA, 1), Fork(kA, 2), kAInfo);
   ASSERT_THAT(created, IsOk());
   EXPECT_EQ(*awaited, *created);
   EXPECT_EQ(table_.counts().awaited, 0u);
 }
 
 TEST_F(OwnerTableTest, AwaitedValueMayBeSharedBeforeItsCreation) {
-  auto awaited = table_.Find(Ref(kA, 1));
+  auto awaited = table_.Find(Ref(kA, 1), kBInfo);
   ASSERT_THAT(awaited, IsOk());
-  EXPECT_THAT(table_.Share(Ref(kA, 1), Fork(kOwner, 5), kB, *awaited), IsOk());
+  EXPECT_THAT(table_.Share(Ref(kA, 1), Fork(kOwner, 5), kBInfo, *awaited),
+              IsOk());
   Run(table_.RemoveFork(Ref(kA, 1), Fork(kOwner, 5)));
   EXPECT_EQ(table_.counts().awaited, 1u);
-  EXPECT_EQ(*table_.Create(Ref(kA, 1), Fork(kA, 2), kA), *awaited);
+  EXPECT_EQ(*table_.Create(Ref(kA, 1), Fork(kA, 2), kAInfo), *awaited);
 }
 
 TEST_F(OwnerTableTest, CreationTwiceIsRefused) {
-  ASSERT_THAT(table_.Create(Ref(kA, 1), Fork(kA, 2), kA), IsOk());
-  EXPECT_THAT(table_.Create(Ref(kA, 1), Fork(kA, 2), kA),
+  ASSERT_THAT(table_.Create(Ref(kA, 1), Fork(kA, 2), kAInfo), IsOk());
+  EXPECT_THAT(table_.Create(Ref(kA, 1), Fork(kA, 2), kAInfo),
               StatusIs(absl::StatusCode::kAlreadyExists));
 }
 
 TEST_F(OwnerTableTest, WithdrawnCreationIsRefusedWhenItArrives) {
   Run(table_.WithdrawCreation(Ref(kA, 1), Fork(kA, 2)));
-  EXPECT_THAT(table_.Create(Ref(kA, 1), Fork(kA, 2), kA),
+  EXPECT_THAT(table_.Create(Ref(kA, 1), Fork(kA, 2), kAInfo),
               StatusIs(absl::StatusCode::kAborted));
-  EXPECT_THAT(table_.Find(Ref(kA, 1)), StatusIs(absl::StatusCode::kNotFound));
+  EXPECT_THAT(table_.Find(Ref(kA, 1), kBInfo),
+              StatusIs(absl::StatusCode::kNotFound));
 }
 
 TEST_F(OwnerTableTest, WithdrawnCreationFailsWhoAwaitsIt) {
-  auto awaited = table_.Find(Ref(kA, 1));
+  auto awaited = table_.Find(Ref(kA, 1), kBInfo);
   ASSERT_THAT(awaited, IsOk());
   Run(table_.WithdrawCreation(Ref(kA, 1), Fork(kA, 2)));
   ASSERT_TRUE((*awaited)->future().ready());
@@ -114,10 +124,10 @@ TEST_F(OwnerTableTest, WithdrawnCreationFailsWhoAwaitsIt) {
 }
 
 TEST_F(OwnerTableTest, WithdrawnCreationThatArrivedKeepsOtherForks) {
-  ASSERT_THAT(table_.Create(Ref(kA, 1), Fork(kA, 2), kA), IsOk());
-  EXPECT_THAT(table_.RequestFork(Ref(kA, 1), Fork(kA, 3), kB), IsOk());
+  ASSERT_THAT(table_.Create(Ref(kA, 1), Fork(kA, 2), kAInfo), IsOk());
+  EXPECT_THAT(table_.RequestFork(Ref(kA, 1), Fork(kA, 3), kBInfo), IsOk());
   Run(table_.WithdrawCreation(Ref(kA, 1), Fork(kA, 2)));
-  EXPECT_THAT(table_.Find(Ref(kA, 1)), IsOk());
+  EXPECT_THAT(table_.Find(Ref(kA, 1), kBInfo), IsOk());
   Run(table_.RemoveFork(Ref(kA, 1), Fork(kA, 3)));
   EXPECT_EQ(table_.counts().owners, 0u);
 }
@@ -125,7 +135,8 @@ TEST_F(OwnerTableTest, WithdrawnCreationThatArrivedKeepsOtherForks) {
 TEST_F(OwnerTableTest, ShareIsStaleAfterAWholeInterval) {
   auto value = std::make_shared<OwnerValue>(Seven());
   EXPECT_TRUE(table_.TakeStaleShares().empty());
-  EXPECT_THAT(table_.Share(Ref(kOwner, 1), Fork(kOwner, 2), kA, value), IsOk());
+  EXPECT_THAT(table_.Share(Ref(kOwner, 1), Fork(kOwner, 2), kAInfo, value),
+              IsOk());
   EXPECT_TRUE(table_.TakeStaleShares().empty());
   ASSERT_EQ(table_.TakeStaleShares().size(), 1u);
   table_.AcknowledgeShare(Ref(kOwner, 1), Fork(kOwner, 2));
@@ -134,34 +145,157 @@ TEST_F(OwnerTableTest, ShareIsStaleAfterAWholeInterval) {
 
 TEST_F(OwnerTableTest, LostWorkersForksAreDropped) {
   auto value = std::make_shared<OwnerValue>(Seven());
-  EXPECT_THAT(table_.Share(Ref(kOwner, 1), Fork(kOwner, 2), kA, value), IsOk());
-  EXPECT_THAT(table_.Share(Ref(kOwner, 1), Fork(kOwner, 3), kB, value), IsOk());
+  EXPECT_THAT(table_.Share(Ref(kOwner, 1), Fork(kOwner, 2), kAInfo, value),
+              IsOk());
+  EXPECT_THAT(table_.Share(Ref(kOwner, 1), Fork(kOwner, 3), kBInfo, value),
+              IsOk());
   Run(table_.OnWorkerLost(kA, absl::UnavailableError("A died")));
   EXPECT_EQ(table_.counts().forks, 1u);
-  EXPECT_THAT(table_.Share(Ref(kOwner, 1), Fork(kOwner, 4), kA, value),
+  EXPECT_THAT(table_.Share(Ref(kOwner, 1), Fork(kOwner, 4), kAInfo, value),
               StatusIs(absl::StatusCode::kUnavailable));
   Run(table_.OnWorkerLost(kB, absl::UnavailableError("B died")));
   EXPECT_EQ(table_.counts().owners, 0u);
 }
 
 TEST_F(OwnerTableTest, CreationOfALostWorkerFailsWhoAwaitsIt) {
-  auto awaited = table_.Find(Ref(kA, 1));
+  auto awaited = table_.Find(Ref(kA, 1), kBInfo);
   ASSERT_THAT(awaited, IsOk());
   Run(table_.OnWorkerLost(kA, absl::UnavailableError("A died")));
   EXPECT_THAT((*awaited)->future().result(),
               StatusIs(absl::StatusCode::kUnavailable));
   EXPECT_EQ(table_.counts().owners, 0u);
-  EXPECT_THAT(table_.Create(Ref(kA, 1), Fork(kA, 2), kA),
+  EXPECT_THAT(table_.Create(Ref(kA, 1), Fork(kA, 2), kAInfo),
               StatusIs(absl::StatusCode::kAborted));
 }
 
 TEST_F(OwnerTableTest, CloseFailsTheAwaitedAndDropsTheRest) {
-  auto awaited = table_.Find(Ref(kA, 1));
+  auto awaited = table_.Find(Ref(kA, 1), kBInfo);
   ASSERT_THAT(awaited, IsOk());
   Run(table_.Close(absl::CancelledError("stop")));
   EXPECT_THAT((*awaited)->future().result(),
               StatusIs(absl::StatusCode::kCancelled));
   EXPECT_EQ(table_.counts().owners, 0u);
+}
+
+class OwnerTableLimitTest : public OwnerTableTest {
+ protected:
+  // Makes A hold all that it may.
+  void SetUp() override {
+    for (uint64_t i = 1; i <= 3; ++i) {
+      ASSERT_THAT(table_.Create(Ref(kA, i), Fork(kA, i), kAInfo), IsOk());
+    }
+  }
+
+  static auto Exceeds() {
+    return StatusIs(
+        absl::StatusCode::kResourceExhausted,
+        testing::AllOf(
+            testing::HasSubstr("worker 'a' has 3 references"),
+            testing::HasSubstr("ReferenceLimits::max_references_per_peer")));
+  }
+
+  void ExpectOnlyThree() {
+    EXPECT_EQ(table_.counts().owners, 3u);
+    EXPECT_EQ(table_.counts().forks, 3u);
+    EXPECT_EQ(table_.counts().awaited, 0u);
+  }
+};
+
+TEST_F(OwnerTableLimitTest, CreationBeyondItIsRefusedUntilAForkEnds) {
+  EXPECT_THAT(table_.Create(Ref(kA, 4), Fork(kA, 4), kAInfo), Exceeds());
+  ExpectOnlyThree();
+  // Others have their own.
+  EXPECT_THAT(table_.Create(Ref(kB, 1), Fork(kB, 1), kBInfo), IsOk());
+  Run(table_.RemoveFork(Ref(kA, 1), Fork(kA, 1)));
+  EXPECT_THAT(table_.Create(Ref(kA, 4), Fork(kA, 4), kAInfo), IsOk());
+}
+
+TEST_F(OwnerTableLimitTest, SharesAndForkRequestsBeyondItAreRefused) {
+  auto value = std::make_shared<OwnerValue>(Seven());
+  EXPECT_THAT(table_.Share(Ref(kOwner, 1), Fork(kOwner, 2), kAInfo, value),
+              Exceeds());
+  EXPECT_EQ(value.use_count(), 1);
+  EXPECT_THAT(table_.RequestFork(Ref(kA, 1), Fork(kB, 1), kAInfo), Exceeds());
+  ExpectOnlyThree();
+}
+
+TEST_F(OwnerTableLimitTest, AwaitedValuesCountForWhoNamedThem) {
+  EXPECT_THAT(table_.Find(Ref(kB, 1), kAInfo), Exceeds());
+  EXPECT_THAT(table_.RequestFork(Ref(kB, 1), Fork(kB, 2), kAInfo), Exceeds());
+  ExpectOnlyThree();
+  Run(table_.WithdrawCreation(Ref(kA, 1), Fork(kA, 1)));
+  // Until they come.
+  ASSERT_THAT(table_.Find(Ref(kB, 1), kAInfo), IsOk());
+  EXPECT_THAT(table_.Create(Ref(kA, 4), Fork(kA, 4), kAInfo), Exceeds());
+  ASSERT_THAT(table_.Create(Ref(kB, 1), Fork(kB, 1), kBInfo), IsOk());
+  EXPECT_THAT(table_.Create(Ref(kA, 4), Fork(kA, 4), kAInfo), IsOk());
+}
+
+TEST_F(OwnerTableLimitTest, AwaitedValuesThatWillNotComeDoNotCount) {
+  Run(table_.RemoveFork(Ref(kA, 1), Fork(kA, 1)));
+  ASSERT_THAT(table_.Find(Ref(kB, 1), kAInfo), IsOk());
+  Run(table_.WithdrawCreation(Ref(kB, 1), Fork(kB, 1)));
+  ASSERT_THAT(table_.Find(Ref(kB, 2), kAInfo), IsOk());
+  Run(table_.OnWorkerLost(kB, absl::UnavailableError("B died")));
+  EXPECT_THAT(table_.Create(Ref(kA, 4), Fork(kA, 4), kAInfo), IsOk());
+}
+
+TEST_F(OwnerTableLimitTest, CreationNeedsNoMoreRoomAfterItsFetch) {
+  Run(table_.RemoveFork(Ref(kA, 1), Fork(kA, 1)));
+  ASSERT_THAT(table_.Find(Ref(kA, 4), kAInfo), IsOk());
+  EXPECT_THAT(table_.Create(Ref(kA, 4), Fork(kA, 4), kAInfo), IsOk());
+  EXPECT_THAT(table_.Create(Ref(kA, 5), Fork(kA, 5), kAInfo), Exceeds());
+}
+
+TEST_F(OwnerTableLimitTest, ForkOfAnAwaitedValueCountsOnceAlsoAfterItsEnd) {
+  Run(table_.RemoveFork(Ref(kA, 1), Fork(kA, 1)));
+  EXPECT_THAT(table_.RequestFork(Ref(kB, 1), Fork(kB, 2), kAInfo), IsOk());
+  EXPECT_THAT(table_.Find(Ref(kB, 2), kAInfo), Exceeds());
+  Run(table_.RemoveFork(Ref(kB, 1), Fork(kB, 2)));
+  ASSERT_EQ(table_.counts().awaited, 1u);
+  EXPECT_THAT(table_.Find(Ref(kB, 2), kAInfo), Exceeds());
+  // Nor does it help to die.
+  Run(table_.OnWorkerLost(kA, absl::UnavailableError("A died")));
+  rpc::WorkerInfo next = kAInfo;
+  next.incarnation = rpc::Incarnation{201};
+  EXPECT_THAT(table_.Find(Ref(kB, 2), next), IsOk());
+  EXPECT_THAT(table_.Find(Ref(kB, 3), next), IsOk());
+  EXPECT_THAT(table_.Find(Ref(kB, 4), next), Exceeds());
+}
+
+TEST_F(OwnerTableLimitTest, FetchesOfWhatIsThereNeedNoRoom) {
+  EXPECT_THAT(table_.Find(Ref(kA, 1), kAInfo), IsOk());
+}
+
+TEST_F(OwnerTableLimitTest, LossGivesTheCountBackToTheNextOfThatName) {
+  Run(table_.OnWorkerLost(kA, absl::UnavailableError("A died")));
+  rpc::WorkerInfo next = kAInfo;
+  next.incarnation = rpc::Incarnation{201};
+  for (uint64_t i = 1; i <= 3; ++i) {
+    EXPECT_THAT(table_.Create(Ref(RunOf(next), i), Fork(RunOf(next), i), next),
+                IsOk());
+  }
+  // A name is counted, not a run: who claims a new one gains nothing.
+  rpc::WorkerInfo other = kAInfo;
+  other.incarnation = rpc::Incarnation{301};
+  EXPECT_THAT(table_.Create(Ref(RunOf(other), 1), Fork(RunOf(other), 1), other),
+              Exceeds());
+}
+
+TEST_F(OwnerTableLimitTest, OwnForksAreNotLimited) {
+  auto value = std::make_shared<OwnerValue>(Seven());
+  for (uint64_t i = 1; i <= 5; ++i) {
+    EXPECT_THAT(
+        table_.Share(Ref(kOwner, i), Fork(kOwner, i), kOwnerInfo, value),
+        IsOk());
+  }
+}
+
+TEST(ReferenceLimitsTest, MustBePositive) {
+  EXPECT_THAT(Validate(ReferenceLimits{}), IsOk());
+  EXPECT_THAT(Validate(ReferenceLimits{.max_references_per_peer = 0}),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       testing::HasSubstr("max_references_per_peer")));
 }
 
 }  // namespace

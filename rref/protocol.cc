@@ -29,10 +29,6 @@ v1::WorkerRun RunToProto(const WorkerRun& run) {
 
 }  // namespace
 
-WorkerRun RunOf(const rpc::WorkerInfo& worker) {
-  return {worker.id.value(), rpc::ToNumber(worker.incarnation)};
-}
-
 GlobalId FromProto(const v1::GlobalId& id) {
   return {RunFromProto(id.maker()), id.number()};
 }
@@ -49,11 +45,12 @@ Protocol::Protocol(rpc::Agent& agent, RRefOptions options)
       self_run_(RunOf(self_)),
       options_(options),
       ids_(self_run_),
-      owners_(self_run_, options.tombstones),
+      owners_(self_run_, options.tombstones, options.limits),
       users_(self_run_, options.tombstones),
       agent_(agent) {}
 
 absl::Status Protocol::Start() {
+  RETURN_IF_ERROR(Validate(options_.limits));
   const AgentHandle::Use agent = agent_.Acquire();
   RETURN_IF_ERROR(
       (agent->RegisterMethod<v1::RRefCreateRequest, v1::RRefCreateReply>(
@@ -91,8 +88,7 @@ absl::StatusOr<v1::RRefReference> Protocol::Share(const Reference& reference,
   Learn(to);
   const ForkId fork = ids_.NextForkId();
   if (reference.is_owner()) {
-    RETURN_IF_ERROR(
-        owners_.Share(reference.id(), fork, RunOf(to), reference.value()));
+    RETURN_IF_ERROR(owners_.Share(reference.id(), fork, to, reference.value()));
   } else {
     RETURN_IF_ERROR(users_.AddChild(reference.fork(), fork, RunOf(to)));
   }
@@ -154,7 +150,7 @@ absl::StatusOr<Protocol::Received> Protocol::ReceiveAsOwner(
         "reference ", rref.ToString(), " arrived after its sender, worker '",
         from.name, "', had given it up: send it again"));
   }
-  ASSIGN_OR_RETURN(std::shared_ptr<OwnerValue> value, owners_.Find(rref));
+  ASSIGN_OR_RETURN(std::shared_ptr<OwnerValue> value, owners_.Find(rref, from));
   Received result;
   result.reference = std::make_shared<Reference>(shared_from_this(), rref,
                                                  self_, std::move(value));
@@ -178,8 +174,8 @@ void Protocol::ReleaseEntry(RRefId rref) {
 absl::Status Protocol::Check(ForkId fork) const { return users_.Check(fork); }
 
 absl::StatusOr<std::shared_ptr<OwnerValue>> Protocol::FindValue(
-    const v1::GlobalId& rref) {
-  return owners_.Find(RRefId{FromProto(rref)});
+    const v1::GlobalId& rref, const rpc::WorkerInfo& from) {
+  return owners_.Find(RRefId{FromProto(rref)}, from);
 }
 
 void Protocol::Run(OwnerTable::Effects effects) {

@@ -25,6 +25,7 @@
 #include "rref/ids.h"
 #include "rref/owner_table.h"
 #include "rref/reference.h"
+#include "rref/reference_limits.h"
 #include "rref/user_table.h"
 
 namespace hawser::rref {
@@ -38,6 +39,7 @@ struct RRefOptions {
   absl::Duration control_attempt_timeout = absl::Seconds(2);
   // How many references given up are remembered.
   size_t tombstones = 65536;
+  ReferenceLimits limits = {};
   // Graceful shutdown waits until nobody refers to a value here. Off where
   // other workers go on.
   bool wait_for_users = true;
@@ -103,12 +105,13 @@ class Protocol : public std::enable_shared_from_this<Protocol> {
   // The error kept with a user's copy.
   absl::Status Check(ForkId fork) const;
 
-  // The value of a reference of this worker that a control message names.
+  // The value of a reference of this worker that a message of `from` names.
   absl::StatusOr<std::shared_ptr<OwnerValue>> FindValue(
-      const v1::GlobalId& rref);
+      const v1::GlobalId& rref, const rpc::WorkerInfo& from);
 
   // --- What RRefService passes on.
 
+  //   kInvalidArgument  a limit is not positive.
   absl::Status Start();
   void OnWorkerLost(const rpc::WorkerInfo& worker, const absl::Status& status);
   async::Future<void> Drain(async::MonotonicTime deadline);
@@ -131,7 +134,7 @@ class Protocol : public std::enable_shared_from_this<Protocol> {
       rpc::Message<v1::RRefControlRequest> request);
 
   // Sending and answering of control operations: protocol_control.cc.
-  v1::RRefControlResult Apply(WorkerRun from,
+  v1::RRefControlResult Apply(const rpc::WorkerInfo& from,
                               const v1::RRefControlOperation& operation,
                               UserTable::Effects& users,
                               OwnerTable::Effects& owners);
@@ -176,7 +179,6 @@ class Protocol : public std::enable_shared_from_this<Protocol> {
 };
 
 // Between the wire's ids and ours.
-WorkerRun RunOf(const rpc::WorkerInfo& worker);
 GlobalId FromProto(const v1::GlobalId& id);
 v1::GlobalId ToProto(const GlobalId& id);
 

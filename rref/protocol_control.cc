@@ -100,7 +100,7 @@ async::Future<rpc::Message<v1::RRefControlReply>> Protocol::HandleControl(
   OwnerTable::Effects owners;
   absl::StatusOr<v1::RRefControlReply> reply = receiver_.Receive(
       from, request.body, [&](const v1::RRefControlOperation& operation) {
-        return Apply(from, operation, users, owners);
+        return Apply(call.peer, operation, users, owners);
       });
   Run(std::move(users));
   Run(std::move(owners));
@@ -108,7 +108,7 @@ async::Future<rpc::Message<v1::RRefControlReply>> Protocol::HandleControl(
   return async::MakeReadyFuture<Reply>(Reply{*std::move(reply), {}});
 }
 
-v1::RRefControlResult Protocol::Apply(WorkerRun from,
+v1::RRefControlResult Protocol::Apply(const rpc::WorkerInfo& from,
                                       const v1::RRefControlOperation& operation,
                                       UserTable::Effects& users,
                                       OwnerTable::Effects& owners) {
@@ -131,7 +131,7 @@ v1::RRefControlResult Protocol::Apply(WorkerRun from,
       const v1::UserDelete& end = operation.user_delete();
       const RRefId rref{FromProto(end.rref())};
       const ForkId fork{FromProto(end.fork())};
-      owners.Append(end.creation_unacknowledged() && rref.maker == from
+      owners.Append(end.creation_unacknowledged() && rref.maker == RunOf(from)
                         ? owners_.WithdrawCreation(rref, fork)
                         : owners_.RemoveFork(rref, fork));
       break;

@@ -61,8 +61,8 @@ Protocol::Creation Protocol::BeginCreation(const rpc::WorkerInfo& owner) {
     // The caller's own fork.
     const ForkId fork{rref};
     auto value = std::make_shared<OwnerValue>();
-    // Cannot fail: this worker is not lost to itself.
-    owners_.Share(rref, fork, self_run_, value).IgnoreError();
+    // Cannot fail: this worker is not lost to itself, and has no limit.
+    owners_.Share(rref, fork, self_, value).IgnoreError();
     owners_.AcknowledgeShare(rref, fork);
     creation.reference = std::make_shared<Reference>(
         shared_from_this(), rref, self_, value, /*keeps_entry=*/true);
@@ -96,8 +96,8 @@ absl::StatusOr<std::shared_ptr<OwnerValue>> Protocol::ReceiveCreation(
         absl::StrCat("worker '", creator.name, "' wants to create reference ",
                      rref.ToString(), ", which is not its to create"));
   }
-  if (holder == self_run_) return owners_.Find(rref);
-  return owners_.Create(rref, fork, holder);
+  if (holder == self_run_) return owners_.Find(rref, self_);
+  return owners_.Create(rref, fork, creator);
 }
 
 async::Future<rpc::Message<v1::RRefCreateReply>> Protocol::HandleCreate(

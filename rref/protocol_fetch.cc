@@ -70,7 +70,7 @@ absl::StatusOr<FetchReply> EncodeValue(rpc::Agent& agent,
 async::Future<FetchReply> Protocol::HandleFetch(
     const rpc::MethodCall& call, rpc::Message<v1::RRefFetchRequest> request) {
   absl::StatusOr<std::shared_ptr<OwnerValue>> found =
-      FindValue(request.body.rref());
+      FindValue(request.body.rref(), call.peer);
   if (!found.ok()) return async::MakeReadyFuture<FetchReply>(found.status());
   // Before the creation the future waits, not a thread.
   const std::shared_ptr<OwnerValue> value = *std::move(found);

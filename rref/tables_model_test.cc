@@ -14,9 +14,11 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "async/random_source.h"
 #include "gtest/gtest.h"
 #include "rpc/retained_value.h"
+#include "rpc/types.h"
 #include "rref/control_channel.h"
 #include "rref/ids.h"
 #include "rref/owner_table.h"
@@ -96,7 +98,7 @@ class Model {
  private:
   struct Worker {
     explicit Worker(WorkerRun run)
-        : ids(run), owners(run, kTombstones), users(run, kTombstones) {}
+        : ids(run), owners(run, kTombstones, {}), users(run, kTombstones) {}
     IdSource ids;
     OwnerTable owners;
     UserTable users;
@@ -105,6 +107,10 @@ class Model {
   };
 
   static WorkerRun Run(int i) { return {i, 100u + static_cast<uint64_t>(i)}; }
+  static rpc::WorkerInfo InfoOf(WorkerRun run) {
+    return {absl::StrCat("w", run.worker), rpc::WorkerId(run.worker),
+            rpc::Incarnation{run.incarnation}, ""};
+  }
   static int IndexOf(WorkerRun run) { return run.worker; }
 
   bool Chance(double p) { return random_.Uniform() < p; }
@@ -159,7 +165,7 @@ class Model {
       return;
     }
     Post([this, from, to, rref, fork, finish] {
-      auto value = workers_[to]->owners.Create(rref, fork, Run(from));
+      auto value = workers_[to]->owners.Create(rref, fork, InfoOf(Run(from)));
       if (!value.ok()) {
         EXPECT_EQ(value.status().code(), absl::StatusCode::kAborted);
         Post([finish, status = value.status()] { finish(status); });
@@ -179,7 +185,8 @@ class Model {
     Worker& sender = *workers_[handle.worker];
     const ForkId fork = sender.ids.NextForkId();
     if (handle.value != nullptr) {
-      if (!sender.owners.Share(handle.rref, fork, Run(to), handle.value).ok()) {
+      if (!sender.owners.Share(handle.rref, fork, InfoOf(Run(to)), handle.value)
+               .ok()) {
         return;
       }
     } else if (!sender.users.AddChild(handle.fork, fork, Run(to)).ok()) {
@@ -194,7 +201,7 @@ class Model {
     Worker& receiver = *workers_[to];
     if (owner == Run(to)) {
       if (receiver.users.IsWithdrawn(fork)) return;
-      auto value = receiver.owners.Find(rref);
+      auto value = receiver.owners.Find(rref, InfoOf(Run(from)));
       if (!value.ok()) return;
       if (!ending_) AddOwnerHandle(to, rref, *value);
       if (from == to) {
@@ -326,7 +333,7 @@ class Model {
           w.owners
               .RequestFork(RRefId{FromProto(operation.request_fork().rref())},
                            ForkId{FromProto(operation.request_fork().fork())},
-                           from)
+                           InfoOf(from))
               .code()));
       EXPECT_EQ(result.code(), 0) << "a copy came too late (G2)";
     } else if (operation.has_child_accept()) {
