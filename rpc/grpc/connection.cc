@@ -67,7 +67,10 @@ class GrpcConnection::ActiveCall {
 
   Done TakeDone() { return std::move(done_); }
 
-  void Cancel() { context_.TryCancel(); }
+  void Cancel() {
+    cancelled_.store(true, std::memory_order_relaxed);
+    context_.TryCancel();
+  }
 
   // Whether a reply cannot be expected while a caller looks for it.
   virtual bool is_long() const = 0;
@@ -120,6 +123,11 @@ class GrpcConnection::ActiveCall {
     absl::Status error =
         connection_->verification_->Explain(FromGrpcStatus(status_));
     ClearUnsent(error);
+    // A server that stops drops in this way what it has not looked at.
+    if (absl::IsCancelled(error) && status_.error_details().empty() &&
+        !cancelled_.load(std::memory_order_relaxed)) {
+      return absl::UnavailableError("the peer dropped the call");
+    }
     if (absl::IsResourceExhausted(error) &&
         absl::StrContains(error.message(), "larger than max")) {
       return absl::ResourceExhaustedError(absl::StrCat(
@@ -132,6 +140,7 @@ class GrpcConnection::ActiveCall {
   CallId id_ = 0;
   Lane* lane_ = nullptr;
   Done done_;
+  std::atomic<bool> cancelled_{false};
 };
 
 // Whose request is one message.
