@@ -19,6 +19,7 @@
 #include "async/clock.h"
 #include "async/mutex.h"
 #include "async/thread_pool.h"
+#include "rpc/same_host/parallel_copier.h"
 #include "rpc/same_host/unique_fd.h"
 
 namespace hawser::rpc {
@@ -78,6 +79,9 @@ class EventLoop {
   // Peers write to it (an eventfd) to do the same.
   int doorbell() const { return doorbell_.get(); }
 
+  // For what sources copy. May outlive the loop.
+  const std::shared_ptr<ParallelCopier>& copier() const { return copier_; }
+
   // Returns when nothing runs any more; so not from what it runs. Runs what was
   // posted before. Idempotent.
   void Shutdown();
@@ -102,6 +106,8 @@ class EventLoop {
   const Options options_;
   const UniqueFd doorbell_;
   const UniqueFd epoll_;
+  const std::shared_ptr<ParallelCopier> copier_ =
+      std::make_shared<ParallelCopier>();
 
   std::atomic<bool> stopping_{false};
   std::atomic<uint64_t> sources_version_{0};

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "async/cpu_relax.h"
 #include "async/status_macros.h"
+#include "rpc/same_host/parallel_copier.h"
 #include "rpc/status_details.h"
 
 namespace hawser::rpc {
@@ -30,6 +31,7 @@ class SameHostLink::IncomingRegion {
   IncomingRegion(const SameHostLink& link, uint32_t slot, uint64_t value)
       : segment_(link.segment_),
         peer_(link.peer_),
+        copier_(link.loop_.copier()),
         slot_(link.in_.slots[slot]),
         value_(value) {}
   ~IncomingRegion() {
@@ -45,7 +47,10 @@ class SameHostLink::IncomingRegion {
   }
 
   absl::Status Read(uint64_t address, void* to, size_t size) const {
-    RETURN_IF_ERROR(peer_->Read(address, to, size));
+    RETURN_IF_ERROR(copier_->Copy(size, [&](size_t offset, size_t count) {
+      return peer_->Read(address + offset, static_cast<char*>(to) + offset,
+                         count);
+    }));
     std::atomic_thread_fence(std::memory_order_seq_cst);
     if (slot_.load(std::memory_order_acquire) != value_) {
       return absl::UnavailableError("the peer has taken the message back");
@@ -56,6 +61,7 @@ class SameHostLink::IncomingRegion {
  private:
   const std::shared_ptr<Segment> segment_;
   const std::shared_ptr<const PeerProcess> peer_;
+  const std::shared_ptr<ParallelCopier> copier_;
   const std::atomic<uint64_t>& slot_;
   const uint64_t value_;
   std::weak_ptr<SameHostLink> link_;
