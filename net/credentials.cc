@@ -13,7 +13,9 @@
 #include "grpcpp/security/auth_context.h"
 #include "grpcpp/security/tls_certificate_verifier.h"
 #include "grpcpp/security/tls_credentials_options.h"
+#include "net/call_gate.h"
 #include "net/certificate.h"
+#include "net/debug_services.h"
 #include "net/private_file.h"
 #include "net/role.h"
 #include "net/token.h"
@@ -45,6 +47,11 @@ absl::Status CheckOptions(const CredentialsOptions& options) {
   if (!all && !options.crl_directory.empty()) {
     return absl::InvalidArgumentError(
         "a directory of revoked certificates is given without certificates");
+  }
+  if (!all && !options.authorization_policy_path.empty()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "an authorization policy is given (", options.authorization_policy_path,
+        ") without certificates: nobody could prove to be whom it names"));
   }
   if (options.reload_interval < absl::Seconds(1) ||
       options.reload_interval > absl::Hours(24 * 365)) {
@@ -98,6 +105,7 @@ CredentialsOptions WithEnvironment(CredentialsOptions options) {
     fill(options.ca_path, "HAWSER_TLS_CA");
     fill(options.crl_directory, "HAWSER_TLS_CRL_DIR");
   }
+  fill(options.authorization_policy_path, "HAWSER_AUTHORIZATION_POLICY");
   if (!options.token_fd.has_value()) {
     fill(options.token_path, "HAWSER_TOKEN_FILE");
   }
@@ -114,6 +122,11 @@ absl::StatusOr<std::shared_ptr<const Credentials>> Credentials::Create(
   std::shared_ptr<Credentials> made(new Credentials);
   ASSIGN_OR_RETURN(const std::string token, ReadToken(options));
   if (!token.empty()) made->authorization_ = "Bearer " + token;
+  if (!options.authorization_policy_path.empty()) {
+    ASSIGN_OR_RETURN(made->policy_, AuthorizationPolicy::Watch(
+                                        options.authorization_policy_path,
+                                        options.reload_interval));
+  }
   if (options.certificate_path.empty()) return made;
   ASSIGN_OR_RETURN(made->self_, net::CheckFiles(options));
   if (self.has_value()) {
@@ -137,8 +150,19 @@ absl::StatusOr<std::shared_ptr<const Credentials>> Credentials::Create(
   return made;
 }
 
-absl::Status Credentials::CheckMayListen(std::string_view address) const {
+absl::Status Credentials::CheckMayListen(std::string_view address,
+                                         bool allow_insecure_network) const {
   if (has_tls()) return absl::OkStatus();
+  if (HasDebugServices()) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "refusing to listen on ",
+        absl::string_view(address.data(), address.size()),
+        ": it is not loopback, and this program serves reflection or channelz, "
+        "which without TLS would tell everybody of its inside; give a "
+        "certificate, its key and the job's CA, or link neither "
+        "//rpc/grpc:reflection nor //rpc/grpc:channelz"));
+  }
+  if (allow_insecure_network) return absl::OkStatus();
   return absl::FailedPreconditionError(absl::StrCat(
       "refusing to listen on ",
       absl::string_view(address.data(), address.size()),
@@ -161,7 +185,12 @@ std::shared_ptr<grpc::ServerCredentials> Credentials::ForServer() const {
   if (!options_.crl_directory.empty()) {
     options.set_crl_directory(options_.crl_directory);
   }
-  return grpc::experimental::TlsServerCredentials(options);
+  std::shared_ptr<grpc::ServerCredentials> credentials =
+      grpc::experimental::TlsServerCredentials(options);
+  if (policy_ != nullptr || HasDebugServices()) {
+    credentials->SetAuthMetadataProcessor(MakeCallGate(self_.job, policy_));
+  }
+  return credentials;
 }
 
 std::shared_ptr<grpc::ChannelCredentials> Credentials::ForChannel(

@@ -18,6 +18,7 @@
 #include "grpcpp/security/tls_certificate_verifier.h"
 #include "grpcpp/server_context.h"
 #include "grpcpp/support/status.h"
+#include "net/authorization_policy.h"
 #include "net/identity.h"
 
 namespace hawser::net {
@@ -33,7 +34,10 @@ struct CredentialsOptions {
   // Directory of certificate revocation lists, named as by `openssl rehash`;
   // none if empty. Needs TLS.
   std::string crl_directory = {};
-  // Whole seconds, 1 or more.
+  // A file with an operator's rules for the servers of the process, see
+  // AuthorizationPolicy; none if empty. Needs TLS.
+  std::string authorization_policy_path = {};
+  // Of all these files. Whole seconds, 1 or more.
   absl::Duration reload_interval = absl::Seconds(10);
 
   // The job's token, 64 hexadecimal digits, which each call must carry: from a
@@ -45,7 +49,7 @@ struct CredentialsOptions {
 
 // `options` with what it leaves out from the environment: HAWSER_TLS_CERT,
 // HAWSER_TLS_KEY, HAWSER_TLS_CA, HAWSER_TLS_CRL_DIR (only where `options` names
-// none of these), and HAWSER_TOKEN_FILE.
+// none of these), HAWSER_AUTHORIZATION_POLICY, and HAWSER_TOKEN_FILE.
 CredentialsOptions WithEnvironment(CredentialsOptions options);
 
 // A process's certificate and token, for its servers and its connections.
@@ -67,7 +71,8 @@ class Credentials {
   //
   //   kInvalidArgument  options that exclude each other; a certificate that is
   //                     malformed, expired, not of `ca_path`, or of another
-  //                     worker, or without a role; a malformed token.
+  //                     worker, or without a role; a malformed token or
+  //                     policy.
   //   kPermissionDenied others may read the key or the token.
   //   kNotFound         a file is missing.
   static absl::StatusOr<std::shared_ptr<const Credentials>> Create(
@@ -75,6 +80,7 @@ class Credentials {
 
   bool has_tls() const { return provider_ != nullptr; }
   bool has_token() const { return !authorization_.empty(); }
+  bool has_authorization_policy() const { return policy_ != nullptr; }
   // What the certificate says; empty without TLS.
   const Identity& self() const { return self_; }
 
@@ -83,9 +89,14 @@ class Credentials {
   absl::Status CheckFiles() const;
 
   // OK if a server may listen where other machines can reach it:
-  // kFailedPrecondition in one line, saying what to do, without TLS.
-  absl::Status CheckMayListen(std::string_view address) const;
+  // kFailedPrecondition in one line, saying what to do, without TLS, unless
+  // `allow_insecure_network`; and then too if the process serves what debugs it
+  // (net/debug_services.h).
+  absl::Status CheckMayListen(std::string_view address,
+                              bool allow_insecure_network) const;
 
+  // A server with these refuses calls as MakeCallGate (net/call_gate.h) does,
+  // where there is a policy or the process serves what debugs it.
   std::shared_ptr<grpc::ServerCredentials> ForServer() const;
 
   // `verifier` runs at the end of the handshake; see PeerVerification.
@@ -118,6 +129,8 @@ class Credentials {
 
   // Null without TLS.
   std::shared_ptr<grpc::experimental::CertificateProviderInterface> provider_;
+  // Null without.
+  std::shared_ptr<AuthorizationPolicy> policy_;
   CredentialsOptions options_;
   Identity self_;
   // "Bearer " and the token; empty without.

@@ -190,13 +190,14 @@ TEST(CredentialsTest, TokenComesFromADescriptorWhichIsClosed) {
 
 TEST(CredentialsTest, WithoutTlsOnlyLoopbackMayBeListenedAt) {
   const absl::Status status =
-      Credentials::Insecure()->CheckMayListen("0.0.0.0:1");
+      Credentials::Insecure()->CheckMayListen("0.0.0.0:1", false);
   EXPECT_THAT(status, StatusIs(absl::StatusCode::kFailedPrecondition,
                                AllOf(HasSubstr("0.0.0.0:1"),
                                      HasSubstr("allow_insecure_network"),
                                      Not(HasSubstr("\n")))));
   TestAuthority authority;
-  EXPECT_THAT(authority.Make("ps0")->CheckMayListen("0.0.0.0:1"), IsOk());
+  EXPECT_THAT(authority.Make("ps0")->CheckMayListen("0.0.0.0:1", false),
+              IsOk());
 }
 
 }  // namespace

@@ -20,7 +20,7 @@ namespace hawser::net {
 // Looks only: changes nothing, and is no member of the job. It may ask workers
 // and stores what they are and hold, and call the functions that name it.
 inline constexpr std::string_view kObserverRole = "observer";
-// May use what debugs a process: reflection and channelz.
+// May use what debugs a process (net/debug_services.h).
 inline constexpr std::string_view kAdminRole = "admin";
 
 // kInvalidArgument unless `role` is 1 to 127 letters, digits and "-_:.".

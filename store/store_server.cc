@@ -290,8 +290,9 @@ absl::StatusOr<std::unique_ptr<StoreServer>> StoreServer::Start(
   const std::string wanted = ToString(Endpoint{options.host, options.port});
   ASSIGN_OR_RETURN(const bool loopback,
                    internal::CheckListenAddress(options.host, options.port));
-  if (!loopback && !options.allow_insecure_network) {
-    RETURN_IF_ERROR(impl->credentials().CheckMayListen(wanted));
+  if (!loopback) {
+    RETURN_IF_ERROR(impl->credentials().CheckMayListen(
+        wanted, options.allow_insecure_network));
   }
   ASSIGN_OR_RETURN(const int port, impl->Listen(wanted, options.limits));
   if (!loopback && !impl->credentials().has_tls()) {

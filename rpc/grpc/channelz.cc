@@ -1,12 +1,14 @@
 // Has every server of the process serve grpc.channelz.v1.
 
 #include "grpcpp/ext/channelz_service_plugin.h"
+#include "net/debug_services.h"
 
 namespace hawser::rpc {
 namespace {
 
 // Takes effect on servers that are built later.
 [[maybe_unused]] const bool kServed = [] {
+  net::NoteDebugServices();
   ::grpc::channelz::experimental::InitChannelzService();
   return true;
 }();

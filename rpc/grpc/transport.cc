@@ -179,12 +179,10 @@ class GrpcTransport::Impl {
 absl::StatusOr<std::string> GrpcTransport::Impl::Listen(
     absl::string_view address, std::vector<TransportMethod> methods) {
   const bool exposed = !IsLoopback(address);
-  if (exposed && !options_.allow_insecure_network) {
-    if (absl::Status status = credentials_->CheckMayListen(
-            std::string_view(address.data(), address.size()));
-        !status.ok()) {
-      return status;
-    }
+  if (exposed) {
+    RETURN_IF_ERROR(credentials_->CheckMayListen(
+        std::string_view(address.data(), address.size()),
+        options_.allow_insecure_network));
   }
   async::MutexLock lock(&mutex_);
   if (shut_down_ || poller_ != nullptr) {
@@ -194,7 +192,10 @@ absl::StatusOr<std::string> GrpcTransport::Impl::Listen(
   RETURN_IF_ERROR(Validate(options_.limits));
   ASSIGN_OR_RETURN(std::unique_ptr<net::Listener> listener,
                    OpenListener(address, options_.limits));
-  if (same_host_.has_value()) methods.push_back(same_host_->Serve(methods));
+  // Calls through memory would not be seen by the operator's policy.
+  if (same_host_.has_value() && !credentials_->has_authorization_policy()) {
+    methods.push_back(same_host_->Serve(methods));
+  }
   ::grpc::ServerBuilder builder;
   ConfigureServer(options_.limits, options_.max_message_bytes, builder);
   listener->AttachTo(builder, credentials_->ForServer());
@@ -243,9 +244,8 @@ absl::StatusOr<std::shared_ptr<Connection>> GrpcTransport::Impl::Connect(
         std::make_unique<::grpc::CompletionQueue>(),
         options_.num_polling_threads, options_.busy_poll);
   }
-  auto verification =
-      std::make_shared<net::PeerVerification>(credentials_, target.worker,
-                                              target.roles);
+  auto verification = std::make_shared<net::PeerVerification>(
+      credentials_, target.worker, target.roles);
   auto make_channel = [address = target.address, verification,
                        limit = ToIntLimit(options_.max_message_bytes)] {
     ::grpc::ChannelArguments arguments = ChannelArgumentsFor(limit);

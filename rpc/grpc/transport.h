@@ -34,7 +34,8 @@ struct GrpcTransportOptions {
   // Of Listen.
   GrpcLimits limits = {};
   // Peers on this machine, of the same user, talk through shared memory
-  // (docs/rpc.md), once they have met at the socket.
+  // (docs/rpc.md), once they have met at the socket. Not served where the
+  // credentials have an authorization policy.
   bool same_host = true;
   // How long a thread looks for messages in shared memory before it sleeps. A
   // blocking call over the socket looks for its reply for four times as long,
@@ -52,7 +53,8 @@ struct GrpcTransportOptions {
 // Serves grpc.health.v1 for "" and each service that is listened for.
 //
 // Errors of Listen:
-//   kFailedPrecondition  not a loopback address, without TLS.
+//   kFailedPrecondition  not a loopback address, without TLS:
+//                        net::Credentials::CheckMayListen.
 //   kInvalidArgument     malformed, or not of this machine; a limit is not
 //                        positive.
 //   kPermissionDenied    the port needs privileges.

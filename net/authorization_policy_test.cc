@@ -1,0 +1,124 @@
+#include "net/authorization_policy.h"
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "async/status_matchers.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace hawser::net {
+namespace {
+
+using ::hawser::async::IsOk;
+using ::hawser::async::StatusIs;
+using ::testing::HasSubstr;
+
+TEST(AuthorizationRulesTest, DenyGoesBeforeAllow) {
+  const auto rules = AuthorizationRules::Parse(R"json({
+    "name": "job",
+    "deny_rules": [
+      {"name": "no pushes",
+       "source": {"principals": ["hawser://j/w1", "hawser-role:intern"]},
+       "request": {"paths": ["/a.A/Push", "/b.*"]}},
+      {"name": "nobody", "request": {"paths": ["*/Never"]}}],
+    "allow_rules": [
+      {"name": "job", "source": {"principals": ["hawser://j/*"]}},
+      {"name": "probes", "source": {"principals": []},
+       "request": {"paths": ["/health/Check"]}}]
+  })json");
+  ASSERT_THAT(rules, IsOk());
+  const auto check = [&](const std::vector<std::string>& names,
+                         const char* path) {
+    return rules->Check(names, path);
+  };
+  EXPECT_THAT(check({"hawser://j/w2"}, "/a.A/Push"), IsOk());
+  EXPECT_THAT(check({"hawser://j/w1"}, "/a.A/Pull"), IsOk());
+  for (const char* path : {"/a.A/Push", "/b.B/Any"}) {
+    EXPECT_THAT(check({"hawser://j/w1"}, path),
+                StatusIs(absl::StatusCode::kPermissionDenied,
+                         HasSubstr("'no pushes'")));
+    EXPECT_THAT(check({"hawser://j/w2", "hawser-role:intern"}, path),
+                StatusIs(absl::StatusCode::kPermissionDenied));
+  }
+  EXPECT_THAT(
+      check({"hawser://j/w2"}, "/a.A/Never"),
+      StatusIs(absl::StatusCode::kPermissionDenied, HasSubstr("'nobody'")));
+  EXPECT_THAT(
+      check({"hawser://k/w2"}, "/a.A/Pull"),
+      StatusIs(absl::StatusCode::kPermissionDenied, HasSubstr("no rule")));
+  EXPECT_THAT(check({}, "/a.A/Pull"),
+              StatusIs(absl::StatusCode::kPermissionDenied));
+  EXPECT_THAT(check({}, "/health/Check"), IsOk());
+}
+
+// What is not understood must not be taken for what says nothing.
+TEST(AuthorizationRulesTest, WhatIsNotKnownIsRefused) {
+  const struct {
+    const char* text;
+    const char* error;
+  } kCases[] = {
+      {"", "not JSON"},
+      {"[]", "no object"},
+      {R"({"allow_rules": [{"name": "a"}]})", "no name"},
+      {R"({"name": "a"})", "no allow_rules"},
+      {R"({"name": "a", "allow_rules": []})", "no allow_rules"},
+      {R"({"name": "a", "allow_rules": {}})", "no list"},
+      {R"({"name": "a", "allow_rules": [{}]})", "allow_rules[0] has no name"},
+      {R"({"name": "a", "allow_rules": [{"name": "b"}], "deny_rule": []})",
+       "'deny_rule' is not known"},
+      {R"({"name": "a", "allow_rules": [{"name": "b", "source": []}]})",
+       "no object"},
+      {R"({"name": "a", "allow_rules": [{"name": "b", "request":
+          {"headers": []}}]})",
+       "allow_rules[0].request: 'headers' is not known"},
+      {R"({"name": "a", "allow_rules": [{"name": "b", "source":
+          {"principals": "w1"}}]})",
+       "allow_rules[0].source.principals is no list"},
+      {R"({"name": "a", "allow_rules": [{"name": "b", "source":
+          {"principals": [""]}}]})",
+       "no text"},
+  };
+  for (const auto& [text, error] : kCases) {
+    EXPECT_THAT(AuthorizationRules::Parse(text),
+                StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(error)))
+        << text;
+  }
+}
+
+TEST(AuthorizationPolicyFileTest, AFileThatBecomesUselessChangesNothing) {
+  const std::string path = testing::TempDir() + "/policy.json";
+  const auto write = [&](const std::string& text) {
+    std::ofstream(path) << text;
+  };
+  const auto deny = [](const std::string& name) {
+    return R"({"name": "a", "deny_rules": [{"name": "d", "source":
+        {"principals": [")" +
+           name + R"("]}}], "allow_rules": [{"name": "b"}]})";
+  };
+  write(deny("w1"));
+  // Read again with each call.
+  const auto policy = AuthorizationPolicy::Watch(path, absl::ZeroDuration());
+  ASSERT_THAT(policy, IsOk());
+  const auto denied = [&](const std::string& name) {
+    return absl::IsPermissionDenied((*policy)->Check({name}, "/a.A/B"));
+  };
+  EXPECT_TRUE(denied("w1"));
+  EXPECT_FALSE(denied("w2"));
+  write("{");
+  EXPECT_TRUE(denied("w1"));
+  EXPECT_FALSE(denied("w2"));
+  std::filesystem::remove(path);
+  EXPECT_TRUE(denied("w1"));
+  EXPECT_FALSE(denied("w2"));
+  write(deny("w2"));
+  EXPECT_FALSE(denied("w1"));
+  EXPECT_TRUE(denied("w2"));
+}
+
+}  // namespace
+}  // namespace hawser::net
