@@ -1,0 +1,193 @@
+// Messages of a worker gone astray, or of one without the token: what no method
+// of a worker takes. On stock gRPC, message by message.
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "async/future.h"
+#include "async/status_matchers.h"
+#include "gmock/gmock.h"
+#include "google/protobuf/descriptor.h"
+#include "grpcpp/client_context.h"
+#include "grpcpp/generic/generic_stub.h"
+#include "grpcpp/support/byte_buffer.h"
+#include "gtest/gtest.h"
+#include "launch/worker.h"
+#include "net/credentials.h"
+#include "net/peer_verification.h"
+#include "proto/dist_autograd.pb.h"
+#include "proto/dist_optim.pb.h"
+#include "proto/pieces.pb.h"
+#include "proto/rpc.pb.h"
+#include "proto/rref.pb.h"
+#include "proto/store.pb.h"
+#include "proto/stream.pb.h"
+#include "rpc/types.h"
+#include "tests/job_credentials_test_fixture.h"
+
+namespace hawser {
+namespace {
+
+using async::IsOk;
+using async::IsOkAndHolds;
+using async::StatusIs;
+using launch::Worker;
+using launch::WorkerOptions;
+using testing::AllOf;
+using testing::HasSubstr;
+
+using JobMessagesTest = JobCredentialsTest;
+
+// Speaks to worker 0.
+class RawClient {
+ public:
+  RawClient(std::shared_ptr<const net::Credentials> credentials,
+            const std::string& address)
+      : credentials_(std::move(credentials)),
+        verification_(credentials_, "worker0"),
+        stub_(verification_.CreateChannel(address, {})) {}
+
+  absl::Status Call(const std::string& path, const std::string& request) {
+    grpc::ClientContext context;
+    context.set_deadline(std::chrono::system_clock::now() +
+                         std::chrono::seconds(10));
+    credentials_->Sign(context);
+    const grpc::Slice slice(request);
+    const grpc::ByteBuffer bytes(&slice, 1);
+    grpc::ByteBuffer reply;
+    async::Promise<void> done;
+    async::Future<void> ended = done.future();
+    stub_.UnaryCall(&context, path, grpc::StubOptions(), &bytes, &reply,
+                    [&done](const grpc::Status& status) {
+                      done.Set(absl::Status(
+                          static_cast<absl::StatusCode>(status.error_code()),
+                          status.error_message()));
+                    });
+    return std::move(ended).Wait();
+  }
+
+ private:
+  const std::shared_ptr<const net::Credentials> credentials_;
+  const net::PeerVerification verification_;
+  grpc::GenericStub stub_;
+};
+
+// The paths of all methods of the files of `messages`.
+std::vector<std::string> MethodsOf(
+    const std::vector<const google::protobuf::Descriptor*>& messages) {
+  std::vector<std::string> paths;
+  for (const google::protobuf::Descriptor* message : messages) {
+    const google::protobuf::FileDescriptor* file = message->file();
+    for (int i = 0; i < file->service_count(); ++i) {
+      for (int j = 0; j < file->service(i)->method_count(); ++j) {
+        const auto* method = file->service(i)->method(j);
+        paths.push_back(absl::StrCat("/", file->service(i)->full_name(), "/",
+                                     method->name()));
+      }
+    }
+  }
+  return paths;
+}
+
+std::vector<std::string> MethodsOfWorkers() {
+  return MethodsOf(
+      {v1::CallRequest::descriptor(), v1::StreamOpenRequest::descriptor(),
+       v1::RRefCreateRequest::descriptor(), v1::GradientRequest::descriptor(),
+       v1::CreateOptimizerRequest::descriptor()});
+}
+
+// A message of `source`; the header is the same field of all.
+v1::CallRequest RequestFor(const rpc::WorkerInfo& destination,
+                           const std::string& source) {
+  v1::CallRequest request;
+  v1::RequestHeader& header = *request.mutable_header();
+  header.set_job("default");
+  header.set_source(source);
+  header.set_destination(destination.name);
+  header.set_destination_incarnation(rpc::ToNumber(destination.incarnation));
+  return request;
+}
+
+TEST_F(JobMessagesTest, EveryMethodWantsTheToken) {
+  WorkerOptions keeper = OptionsOf(0);
+  keeper.store = nullptr;
+  keeper.master_port = 0;
+  auto first = Worker::Start(std::move(keeper));
+  ASSERT_THAT(first, IsOk());
+  RawClient worker(authority_.Make("worker1"),
+                   (*first)->agent().info().address);
+  const std::vector<std::string> methods = MethodsOfWorkers();
+  EXPECT_GE(methods.size(), 18u);
+  for (const std::string& path : methods) {
+    for (const std::string& way : {path, path + "InPieces"}) {
+      EXPECT_THAT(
+          worker.Call(way, ""),
+          StatusIs(absl::StatusCode::kUnauthenticated, HasSubstr("no token")))
+          << way;
+    }
+  }
+  RawClient store(authority_.Make("worker1"), (*first)->master());
+  for (const std::string& path :
+       MethodsOf({v1::StoreGetRequest::descriptor()})) {
+    EXPECT_THAT(
+        store.Call(path, ""),
+        StatusIs(absl::StatusCode::kUnauthenticated, HasSubstr("no token")))
+        << path;
+  }
+}
+
+TEST_F(JobMessagesTest, NoMethodTakesAMessageInAnothersName) {
+  auto first = Worker::Start(OptionsOf(0));
+  ASSERT_THAT(first, IsOk());
+  const auto credentials =
+      net::Credentials::Create(OptionsOf(1).credentials, std::nullopt);
+  ASSERT_THAT(credentials, IsOk());
+  RawClient client(*credentials, (*first)->agent().info().address);
+  const v1::CallRequest request =
+      RequestFor((*first)->agent().info(), "worker2");
+  v1::MessagePiece whole;
+  whole.set_content(request.SerializeAsString());
+  whole.add_part_bytes(whole.content().size());
+  for (const std::string& path : MethodsOfWorkers()) {
+    const auto refused = StatusIs(absl::StatusCode::kUnauthenticated,
+                                  AllOf(HasSubstr("hawser://default/worker1"),
+                                        HasSubstr("hawser://default/worker2")));
+    EXPECT_THAT(client.Call(path, request.SerializeAsString()), refused)
+        << path;
+    EXPECT_THAT(client.Call(path + "InPieces", whole.SerializeAsString()),
+                refused)
+        << path;
+  }
+}
+
+TEST_F(JobMessagesTest, NoMessageIsOfAnothersIncarnation) {
+  auto first = Worker::Start(OptionsOf(0));
+  ASSERT_THAT(first, IsOk());
+  auto second = Worker::Start(OptionsOf(2));
+  ASSERT_THAT(second, IsOk());
+  // It knows the other then.
+  EXPECT_THAT((*first)->agent().Sync("worker2", kTwice, 4), IsOkAndHolds(8));
+  const auto credentials =
+      net::Credentials::Create(OptionsOf(1).credentials, std::nullopt);
+  ASSERT_THAT(credentials, IsOk());
+  RawClient client(*credentials, (*first)->agent().info().address);
+  v1::CallRequest request = RequestFor((*first)->agent().info(), "worker1");
+  request.mutable_header()->set_source_incarnation(
+      rpc::ToNumber((*second)->agent().info().incarnation));
+  for (const std::string& path : MethodsOfWorkers()) {
+    EXPECT_THAT(client.Call(path, request.SerializeAsString()),
+                StatusIs(absl::StatusCode::kUnauthenticated,
+                         AllOf(HasSubstr("worker1"), HasSubstr("worker2"))))
+        << path;
+  }
+  EXPECT_THAT((*second)->agent().Sync("worker0", kTwice, 4), IsOkAndHolds(8));
+}
+
+}  // namespace
+}  // namespace hawser

@@ -1,0 +1,78 @@
+// Errors of the calling agent itself, which no relay can have for it: code,
+// worker at fault, its incarnation and whether the call may have run.
+
+#include <future>
+
+#include "absl/status/status.h"
+#include "absl/synchronization/notification.h"
+#include "async/blocking_region.h"
+#include "async/future.h"
+#include "async/status_matchers.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "rpc/agent.h"
+#include "rpc/cancellation.h"
+#include "rpc/current_call.h"
+#include "rpc/function.h"
+#include "rpc/transport_test_param.h"
+#include "rpc/types.h"
+#include "tests/error_table_test_fixture.h"
+
+namespace hawser::tests {
+namespace {
+
+using ::hawser::async::IsOk;
+using ::hawser::async::StatusIs;
+using ::hawser::rpc::WorkerInfo;
+using ::testing::HasSubstr;
+
+constexpr rpc::Function<void()> kOutlive{"table.Outlive"};
+
+class OwnErrorTableTest : public ErrorTableTest {};
+
+TEST_P(OwnErrorTableTest, AgentThatWasShutDown) {
+  const WorkerInfo self = job_.agent(0).info();
+  ASSERT_THAT(job_.agent(0).Shutdown(/*graceful=*/false), IsOk());
+  const absl::Status status = Call(kOne);
+  EXPECT_THAT(status, StatusIs(absl::StatusCode::kFailedPrecondition,
+                               HasSubstr("shut down")));
+  ExpectAt(self, /*maybe_applied=*/false, status);
+}
+
+TEST_P(OwnErrorTableTest, AgentThatIsStopping) {
+  const WorkerInfo self = job_.agent(0).info();
+  absl::Notification begun;
+  std::promise<absl::Status> status;
+  // Runs on w0 until it is cut off, and then calls.
+  ASSERT_THAT(job_.registry().Register(
+                  kOutlive,
+                  [&] {
+                    absl::Notification cut_off;
+                    rpc::Cancellation::Registration registration =
+                        rpc::CurrentCall::Get()->cancellation().OnCancel(
+                            [&] { cut_off.Notify(); });
+                    begun.Notify();
+                    async::BlockingRegion region;
+                    cut_off.WaitForNotification();
+                    status.set_value(Call(kOne));
+                  }),
+              IsOk());
+  async::Future<void> outlive = job_.agent(1).Async("w0", kOutlive);
+  begun.WaitForNotification();
+  ASSERT_THAT(job_.agent(0).Shutdown(/*graceful=*/false), IsOk());
+  const absl::Status found = status.get_future().get();
+  EXPECT_THAT(found, StatusIs(absl::StatusCode::kUnavailable,
+                              HasSubstr("is stopping")));
+  ExpectAt(self, /*maybe_applied=*/false, found);
+  EXPECT_THAT(outlive.Wait(), StatusIs(absl::StatusCode::kUnavailable));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Routes, OwnErrorTableTest,
+    testing::Combine(testing::ValuesIn(rpc::kTransportParams),
+                     testing::Values(Route::kSync, Route::kAsync,
+                                     Route::kRemote)),
+    kParamName);
+
+}  // namespace
+}  // namespace hawser::tests
