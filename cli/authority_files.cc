@@ -1,14 +1,19 @@
 #include "cli/authority_files.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
 #include <filesystem>
-#include <system_error>
 #include <utility>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "async/status_macros.h"
 #include "cli/staged_directory.h"
 #include "net/certificate.h"
 #include "net/identity.h"
+#include "net/open_beneath.h"
 #include "net/private_file.h"
 #include "net/token.h"
 
@@ -17,6 +22,14 @@ namespace {
 
 constexpr int kPublic = 0644;
 constexpr int kPrivate = 0600;
+
+// OK if `path` is below `directory`, through no symbolic link.
+absl::Status Find(int directory, const std::string& path, int flags) {
+  ASSIGN_OR_RETURN(const int fd,
+                   net::OpenBeneath(directory, path, O_PATH | flags));
+  close(fd);
+  return absl::OkStatus();
+}
 
 // Where a worker's files go: where nothing is, or files of a worker are.
 absl::StatusOr<std::string> PathOf(const std::string& output,
@@ -27,14 +40,16 @@ absl::StatusOr<std::string> PathOf(const std::string& output,
                      "' begins with a dot: no directory can have "
                      "that name"));
   }
-  const std::filesystem::path path = std::filesystem::path(output) / worker;
-  std::error_code error;
-  if (std::filesystem::exists(std::filesystem::symlink_status(path, error)) &&
-      !std::filesystem::exists(path / "worker.crt", error)) {
-    return absl::AlreadyExistsError(absl::StrCat(
-        path.string(), " is there and was not made by `hawser certs issue`"));
+  const std::string path = std::filesystem::path(output) / worker;
+  const int directory = open(output.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC);
+  if (directory < 0) return absl::ErrnoToStatus(errno, "cannot open " + output);
+  const absl::Cleanup closer = [directory] { close(directory); };
+  if (absl::IsNotFound(Find(directory, worker, O_DIRECTORY)) ||
+      Find(directory, worker + "/worker.crt", O_NOFOLLOW).ok()) {
+    return path;
   }
-  return path.string();
+  return absl::AlreadyExistsError(
+      absl::StrCat(path, " is there and was not made by `hawser certs issue`"));
 }
 
 }  // namespace

@@ -153,6 +153,25 @@ TEST_F(CertsTest, NamesThatAreNoDirectoriesOfWorkersAreRefused) {
   EXPECT_THAT(net::ReadPrivateFile(job_ + "/ca.key"), IsOk());
 }
 
+TEST_F(CertsTest, PlantedLinksAreNeitherFollowedNorReplaced) {
+  ASSERT_EQ(Hawser({"certs", "init", job_}).exit_code, 0);
+  // Another worker's files, to which a name leads.
+  ASSERT_EQ(Hawser({"certs", "issue", job_, "ps0"}).exit_code, 0);
+  const auto own = net::ReadPublicFile(job_ + "/ps0/worker.crt");
+  ASSERT_THAT(own, IsOk());
+  std::filesystem::create_directory_symlink("ps0", job_ + "/ps1");
+  const Outcome outcome = Hawser({"certs", "issue", job_, "ps1"});
+  EXPECT_NE(outcome.exit_code, 0);
+  EXPECT_THAT(outcome.err, HasSubstr("was not made by"));
+  EXPECT_TRUE(std::filesystem::is_symlink(job_ + "/ps1"));
+  EXPECT_EQ(*net::ReadPublicFile(job_ + "/ps0/worker.crt"), *own);
+  // An authority is not made through one either.
+  std::filesystem::create_directory(root_ + "/empty");
+  std::filesystem::create_directory_symlink("empty", root_ + "/other");
+  EXPECT_NE(Hawser({"certs", "init", root_ + "/other"}).exit_code, 0);
+  EXPECT_TRUE(std::filesystem::is_empty(root_ + "/empty"));
+}
+
 TEST_F(CertsTest, AbsentAndForeignAuthoritiesAreNamed) {
   const Outcome absent = Hawser({"certs", "issue", job_, "ps0"});
   EXPECT_EQ(absent.exit_code, 2);

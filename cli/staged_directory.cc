@@ -2,32 +2,25 @@
 
 #include <fcntl.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <filesystem>
+#include <random>
 #include <system_error>
 #include <utility>
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "async/status_macros.h"
+#include "net/open_beneath.h"
 
 namespace hawser::cli {
 namespace {
 
 absl::Status Error(const std::string& what) {
   return absl::ErrnoToStatus(errno, what);
-}
-
-absl::Status Sync(const std::string& directory) {
-  const int fd = open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (fd < 0) return Error("cannot open " + directory);
-  const absl::Cleanup closer = [fd] { close(fd); };
-  if (fsync(fd) != 0) return Error("cannot write " + directory);
-  return absl::OkStatus();
 }
 
 absl::Status WriteAll(int fd, const std::string& content,
@@ -43,9 +36,11 @@ absl::Status WriteAll(int fd, const std::string& content,
   return absl::OkStatus();
 }
 
-void Remove(const std::string& directory) {
-  std::error_code ignored;
-  std::filesystem::remove_all(directory, ignored);
+// A name that nobody can have planted anything under.
+std::string RandomName(const std::string& name) {
+  std::random_device random;
+  return absl::StrCat(name, ".new.", absl::Hex(random(), absl::kZeroPad8),
+                      absl::Hex(random(), absl::kZeroPad8));
 }
 
 }  // namespace
@@ -55,28 +50,63 @@ absl::StatusOr<StagedDirectory> StagedDirectory::Create(
   // Without a slash at the end, which would have it made inside.
   std::string own = std::filesystem::absolute(path).lexically_normal();
   while (own.size() > 1 && own.ends_with('/')) own.pop_back();
-  std::string staged = own + ".new.XXXXXX";
-  if (mkdtemp(staged.data()) == nullptr) return Error("cannot make " + path);
-  return StagedDirectory(std::move(own), std::move(staged));
+  const int parent = open(std::filesystem::path(own).parent_path().c_str(),
+                          O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (parent < 0) return Error("cannot make " + path);
+  StagedDirectory made(std::move(own), parent);
+  RETURN_IF_ERROR(made.Make());
+  return made;
 }
 
-StagedDirectory::StagedDirectory(std::string path, std::string staged)
-    : path_(std::move(path)), staged_(std::move(staged)) {}
+StagedDirectory::StagedDirectory(std::string path, int parent)
+    : path_(std::move(path)),
+      name_(std::filesystem::path(path_).filename()),
+      parent_(parent) {}
+
+absl::Status StagedDirectory::Make() {
+  std::string staged = RandomName(name_);
+  if (mkdirat(parent_, staged.c_str(), 0700) != 0) {
+    return Error("cannot make " + path_);
+  }
+  staged_ = std::move(staged);
+  ASSIGN_OR_RETURN(own_,
+                   net::OpenBeneath(parent_, staged_, O_RDONLY | O_DIRECTORY));
+  return absl::OkStatus();
+}
 
 StagedDirectory::StagedDirectory(StagedDirectory&& other) noexcept
-    : path_(other.path_), staged_(std::exchange(other.staged_, "")) {}
+    : path_(other.path_),
+      name_(other.name_),
+      parent_(std::exchange(other.parent_, -1)),
+      own_(std::exchange(other.own_, -1)),
+      staged_(std::exchange(other.staged_, "")) {}
 
 StagedDirectory::~StagedDirectory() {
-  if (!staged_.empty()) Remove(staged_);
+  RemoveStaged();
+  if (own_ >= 0) close(own_);
+  if (parent_ >= 0) close(parent_);
+}
+
+void StagedDirectory::RemoveStaged() {
+  if (staged_.empty()) return;
+  // By the descriptor, whatever has the parent's path by now.
+  std::error_code ignored;
+  std::filesystem::remove_all(
+      absl::StrCat("/proc/self/fd/", parent_, "/", staged_), ignored);
+  staged_.clear();
+}
+
+absl::Status StagedDirectory::Sync(int directory) const {
+  return fsync(directory) == 0 ? absl::OkStatus()
+                               : Error("cannot write " + path_);
 }
 
 absl::Status StagedDirectory::Write(const std::string& name,
                                     const std::string& content, int mode) {
-  const std::string path = absl::StrCat(staged_, "/", name);
-  const int fd =
-      open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
-           static_cast<mode_t>(mode));
-  if (fd < 0) return Error("cannot make " + path);
+  const std::string path = absl::StrCat(path_, "/", name);
+  ASSIGN_OR_RETURN(const int fd,
+                   net::OpenBeneath(own_, name, O_WRONLY | O_CREAT | O_EXCL,
+                                    static_cast<mode_t>(mode)));
   const absl::Cleanup closer = [fd] { close(fd); };
   RETURN_IF_ERROR(WriteAll(fd, content, path));
   if (fsync(fd) != 0) return Error("cannot write " + path);
@@ -84,8 +114,8 @@ absl::Status StagedDirectory::Write(const std::string& name,
 }
 
 absl::Status StagedDirectory::Publish() && {
-  RETURN_IF_ERROR(Sync(staged_));
-  if (rename(staged_.c_str(), path_.c_str()) != 0) {
+  RETURN_IF_ERROR(Sync(own_));
+  if (renameat(parent_, staged_.c_str(), parent_, name_.c_str()) != 0) {
     if (errno == ENOTEMPTY || errno == EEXIST || errno == ENOTDIR) {
       return absl::AlreadyExistsError(
           path_ + " is there already: choose another name, or remove it");
@@ -93,19 +123,19 @@ absl::Status StagedDirectory::Publish() && {
     return Error("cannot make " + path_);
   }
   staged_.clear();
-  return Sync(std::filesystem::path(path_).parent_path());
+  return Sync(parent_);
 }
 
 absl::Status StagedDirectory::Replace() && {
-  RETURN_IF_ERROR(Sync(staged_));
-  if (renameat2(AT_FDCWD, staged_.c_str(), AT_FDCWD, path_.c_str(),
+  RETURN_IF_ERROR(Sync(own_));
+  if (renameat2(parent_, staged_.c_str(), parent_, name_.c_str(),
                 RENAME_EXCHANGE) != 0) {
     if (errno == ENOENT) return std::move(*this).Publish();
     return Error("cannot replace " + path_);
   }
   // The old one has the staged one's name now.
-  Remove(std::exchange(staged_, ""));
-  return Sync(std::filesystem::path(path_).parent_path());
+  RemoveStaged();
+  return Sync(parent_);
 }
 
 }  // namespace hawser::cli

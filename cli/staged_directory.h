@@ -9,7 +9,8 @@
 namespace hawser::cli {
 
 // A directory that is filled under another name beside its own, and then
-// appears at once, on disk, with all its files.
+// appears at once, on disk, with all its files. Nothing is reached through a
+// symbolic link but what is above it (net::OpenBeneath).
 class StagedDirectory {
  public:
   // Makes it, of mode 0700, to become `path`. kNotFound: there is no directory
@@ -33,9 +34,19 @@ class StagedDirectory {
   absl::Status Replace() &&;
 
  private:
-  StagedDirectory(std::string path, std::string staged);
+  StagedDirectory(std::string path, int parent);
+
+  // Makes and opens `staged_`.
+  absl::Status Make();
+  absl::Status Sync(int directory) const;
+  void RemoveStaged();
 
   const std::string path_;
+  // Of `path_`, in the directory above it.
+  const std::string name_;
+  // -1 when moved from; `own_` also before it is made.
+  int parent_ = -1;
+  int own_ = -1;
   // Empty when there is nothing to remove.
   std::string staged_;
 };
