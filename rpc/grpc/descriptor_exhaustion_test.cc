@@ -17,10 +17,10 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/numbers.h"
-#include "async/future.h"
 #include "async/status_matchers.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "rpc/grpc/echo_server.h"
 #include "rpc/grpc/transport.h"
 
 namespace hawser::rpc {
@@ -67,17 +67,9 @@ class DescriptorExhaustionTest : public testing::Test {
   void Serve(GrpcLimits limits) {
     // Shared memory takes descriptors, and gives them back, at times of its
     // own.
-    server_ = std::make_unique<GrpcTransport>(
+    server_ = std::make_unique<EchoServer>(
         GrpcTransportOptions{.limits = limits, .same_host = false});
-    absl::StatusOr<std::string> address = server_->Listen(
-        "127.0.0.1:0", {{.path = "/t.T/Echo",
-                         .handler =
-                             [](std::unique_ptr<IncomingCall> call) {
-                               call->Reply(call->TakeRequest());
-                             },
-                         .hot = false}});
-    ASSERT_THAT(address, IsOk());
-    address_ = *address;
+    address_ = server_->address();
     ASSERT_TRUE(
         absl::SimpleAtoi(address_.substr(address_.rfind(':') + 1), &port_));
     before_ = *client_.Connect({.address = address_});
@@ -99,19 +91,9 @@ class DescriptorExhaustionTest : public testing::Test {
   }
   static absl::StatusOr<std::string> Echo(Connection& connection,
                                           std::string text) {
-    async::Promise<std::string> promise;
-    async::Future<std::string> future = promise.future();
-    connection.Call(
-        "/t.T/Echo", Payload(std::move(text)),
-        std::chrono::steady_clock::now() + std::chrono::seconds(5),
-        [promise = std::move(promise)](absl::StatusOr<Payload> reply) mutable {
-          if (!reply.ok()) {
-            promise.Set(reply.status());
-          } else {
-            promise.Set(reply->Flatten());
-          }
-        });
-    return future.Wait();
+    return Call(connection, EchoServer::kEcho, std::move(text),
+                std::chrono::steady_clock::now() + std::chrono::seconds(5))
+        .Wait();
   }
 
   // A connection over which nothing is sent. As the next one, without
@@ -140,7 +122,7 @@ class DescriptorExhaustionTest : public testing::Test {
   }
 
   rlimit limit_{};
-  std::unique_ptr<GrpcTransport> server_;
+  std::unique_ptr<EchoServer> server_;
   GrpcTransport client_{{.same_host = false}};
   // Open for as long as the test lasts: gRPC closes connections, and so gives
   // descriptors back, at times of its own.

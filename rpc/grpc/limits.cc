@@ -20,6 +20,7 @@ int ToIntLimit(size_t bytes) {
   return static_cast<int>(std::min<size_t>(bytes, INT_MAX));
 }
 
+// INT_MAX stands for no limit.
 int ToMs(absl::Duration duration) {
   return static_cast<int>(
       std::clamp<int64_t>(absl::ToInt64Milliseconds(duration), 1, INT_MAX));
@@ -59,6 +60,12 @@ absl::Status Validate(const GrpcLimits& limits) {
   status.Update(check(limits.max_metadata_bytes > 0, "max_metadata_bytes"));
   status.Update(check(limits.handshake_timeout > absl::ZeroDuration(),
                       "handshake_timeout"));
+  status.Update(check(limits.max_connection_idle > absl::ZeroDuration(),
+                      "max_connection_idle"));
+  status.Update(check(limits.max_connection_age > absl::ZeroDuration(),
+                      "max_connection_age"));
+  status.Update(check(limits.max_connection_age_grace > absl::ZeroDuration(),
+                      "max_connection_age_grace"));
   status.Update(check(limits.min_ping_interval > absl::ZeroDuration(),
                       "min_ping_interval"));
   status.Update(
@@ -85,6 +92,12 @@ void ConfigureServer(const GrpcLimits& limits, size_t max_message_bytes,
                              limits.max_metadata_bytes);
   builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS,
                              ToMs(limits.handshake_timeout));
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS,
+                             ToMs(limits.max_connection_idle));
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_AGE_MS,
+                             ToMs(limits.max_connection_age));
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_AGE_GRACE_MS,
+                             ToMs(limits.max_connection_age_grace));
   ::grpc::ResourceQuota quota("hawser.rpc");
   quota.Resize(MemoryQuotaBytes(limits));
   builder.SetResourceQuota(quota);

@@ -31,6 +31,16 @@ struct GrpcLimits {
   int max_metadata_bytes = 8 << 10;
   // Until a new connection has said something sensible, TLS included.
   absl::Duration handshake_timeout = absl::Seconds(10);
+  // A connection without calls is closed after the first; one of the second,
+  // with random tenths more or less, takes no more calls, and is closed when
+  // those that it has have ended, at the latest after the third. Callers open
+  // another one; a call on its way in that moment ends with kUnavailable, and
+  // is not sent again. For clients that come and go, and load balancers:
+  // workers of a job ask after each other, so that their connections are never
+  // idle for long.
+  absl::Duration max_connection_idle = absl::InfiniteDuration();
+  absl::Duration max_connection_age = absl::InfiniteDuration();
+  absl::Duration max_connection_age_grace = absl::InfiniteDuration();
   // A peer that keeps asking for signs of life more often is cut off. Peers
   // ask every 10 s.
   absl::Duration min_ping_interval = absl::Seconds(5);

@@ -10,8 +10,6 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "async/future.h"
-#include "async/mutex.h"
 #include "async/status_matchers.h"
 #include "gmock/gmock.h"
 #include "grpcpp/completion_queue.h"
@@ -24,6 +22,7 @@
 #include "grpcpp/server_builder.h"
 #include "gtest/gtest.h"
 #include "net/test_credentials.h"
+#include "rpc/grpc/echo_server.h"
 #include "rpc/grpc/raw_http2.h"
 #include "rpc/grpc/transport.h"
 
@@ -39,44 +38,18 @@ constexpr char kEnhanceYourCalm = 11;
 
 class GrpcLimitsTest : public testing::Test {
  protected:
-  // Serves "/t.T/Echo", and "/t.T/Hold", whose calls are kept.
   void Serve(GrpcTransportOptions options) {
     // What comes over the socket is what is tested here.
     options.same_host = false;
-    server_ = std::make_unique<GrpcTransport>(options);
-    absl::StatusOr<std::string> address = server_->Listen(
-        "127.0.0.1:0", {{.path = "/t.T/Echo",
-                         .handler =
-                             [](std::unique_ptr<IncomingCall> call) {
-                               call->Reply(call->TakeRequest());
-                             },
-                         .hot = true},
-                        {.path = "/t.T/Hold",
-                         .handler =
-                             [this](std::unique_ptr<IncomingCall> call) {
-                               async::MutexLock lock(&mutex_);
-                               held_.push_back(std::move(call));
-                             },
-                         .hot = false}});
-    ASSERT_THAT(address, IsOk());
-    address_ = *address;
+    server_ = std::make_unique<EchoServer>(std::move(options));
+    address_ = server_->address();
   }
 
   static absl::StatusOr<std::string> Echo(Connection& connection,
                                           std::string text) {
-    async::Promise<std::string> promise;
-    async::Future<std::string> future = promise.future();
-    connection.Call(
-        "/t.T/Echo", Payload(std::move(text)),
-        std::chrono::steady_clock::now() + std::chrono::seconds(10),
-        [promise = std::move(promise)](absl::StatusOr<Payload> reply) mutable {
-          if (!reply.ok()) {
-            promise.Set(reply.status());
-          } else {
-            promise.Set(reply->Flatten());
-          }
-        });
-    return future.Wait();
+    return Call(connection, EchoServer::kEcho, std::move(text),
+                std::chrono::steady_clock::now() + std::chrono::seconds(10))
+        .Wait();
   }
 
   // The status of a call with one more header.
@@ -104,10 +77,8 @@ class GrpcLimitsTest : public testing::Test {
   }
 
   GrpcTransport client_;
-  std::unique_ptr<GrpcTransport> server_;
+  std::unique_ptr<EchoServer> server_;
   std::string address_;
-  async::Mutex mutex_;
-  std::vector<std::unique_ptr<IncomingCall>> held_;
 };
 
 TEST_F(GrpcLimitsTest, AnAddressHasALimitedNumberOfConnections) {
@@ -359,6 +330,9 @@ TEST(GrpcLimitsOptionsTest, LimitsMustBePositive) {
   EXPECT_THAT(transport.Listen("127.0.0.1:0", {}),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        HasSubstr("max_metadata_bytes")));
+  EXPECT_THAT(Validate({.max_connection_idle = absl::ZeroDuration()}),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("max_connection_idle")));
 }
 
 }  // namespace

@@ -1,0 +1,57 @@
+#include "rpc/grpc/echo_server.h"
+
+#include <utility>
+
+#include "absl/status/statusor.h"
+#include "gtest/gtest.h"
+#include "rpc/payload.h"
+
+namespace hawser::rpc {
+
+EchoServer::EchoServer(GrpcTransportOptions options, const std::string& address)
+    : transport_(std::move(options)) {
+  absl::StatusOr<std::string> bound = transport_.Listen(
+      address, {{.path = kEcho,
+                 .handler =
+                     [](std::unique_ptr<IncomingCall> call) {
+                       call->Reply(call->TakeRequest());
+                     },
+                 .hot = true},
+                {.path = kHold,
+                 .handler =
+                     [this](std::unique_ptr<IncomingCall> call) {
+                       async::MutexLock lock(&mutex_);
+                       held_.push_back(std::move(call));
+                       changed_.NotifyAll();
+                     },
+                 .hot = false}});
+  if (!bound.ok()) {
+    ADD_FAILURE() << bound.status();
+    return;
+  }
+  address_ = *std::move(bound);
+}
+
+void EchoServer::AwaitHeld(size_t count) {
+  async::MutexLock lock(&mutex_);
+  while (held_.size() < count) changed_.Wait(&mutex_);
+}
+
+async::Future<std::string> Call(Connection& connection, std::string_view path,
+                                std::string request,
+                                async::MonotonicTime deadline) {
+  async::Promise<std::string> promise;
+  async::Future<std::string> future = promise.future();
+  connection.Call(
+      path, Payload(std::move(request)), deadline,
+      [promise = std::move(promise)](absl::StatusOr<Payload> reply) mutable {
+        if (!reply.ok()) {
+          promise.Set(reply.status());
+        } else {
+          promise.Set(reply->Flatten());
+        }
+      });
+  return future;
+}
+
+}  // namespace hawser::rpc

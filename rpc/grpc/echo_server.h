@@ -1,0 +1,56 @@
+// A server with two methods, and calls to it, for tests of the transport.
+
+#ifndef HAWSER_RPC_GRPC_ECHO_SERVER_H_
+#define HAWSER_RPC_GRPC_ECHO_SERVER_H_
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "async/clock.h"
+#include "async/future.h"
+#include "async/mutex.h"
+#include "rpc/grpc/transport.h"
+#include "rpc/transport.h"
+
+namespace hawser::rpc {
+
+// Answers kEcho with its request, and keeps calls of kHold. Thread-safe but for
+// held().
+class EchoServer {
+ public:
+  static constexpr char kEcho[] = "/t.T/Echo";
+  static constexpr char kHold[] = "/t.T/Hold";
+
+  // Serves at `address`; where that fails the test has failed.
+  explicit EchoServer(GrpcTransportOptions options = {},
+                      const std::string& address = "127.0.0.1:0");
+
+  GrpcTransport& transport() { return transport_; }
+  const std::string& address() const { return address_; }
+
+  // Until so many calls are kept.
+  void AwaitHeld(size_t count);
+  // Calls that are kept, in the order in which they came. Not to be looked at
+  // while more come.
+  std::vector<std::unique_ptr<IncomingCall>>& held() { return held_; }
+
+ private:
+  async::Mutex mutex_;
+  async::CondVar changed_;
+  std::vector<std::unique_ptr<IncomingCall>> held_;
+  GrpcTransport transport_;
+  std::string address_;
+};
+
+// The reply to a call of `path`.
+async::Future<std::string> Call(Connection& connection, std::string_view path,
+                                std::string request,
+                                async::MonotonicTime deadline = async::kNever);
+
+}  // namespace hawser::rpc
+
+#endif  // HAWSER_RPC_GRPC_ECHO_SERVER_H_
