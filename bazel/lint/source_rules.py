@@ -17,7 +17,7 @@ TEST = r"_test\.|/testdata/|_test_|test_credentials|conformance|server_process|r
 OWN_CHECKS = {
     "rpc/decoder.cc": 2,
     "rpc/encoder.cc": 4,
-    "rpc/grpc/server.cc": 2,
+    "rpc/grpc/server_call.cc": 2,
     "rpc/inproc/network.cc": 2,
     "rpc/message_codec.cc": 1,
     "rpc/same_host/server.cc": 2,
