@@ -67,19 +67,28 @@ absl::Status Agent::Impl::CheckPermission(const RegisteredFunction& function,
   return absl::OkStatus();
 }
 
-// With TLS each caller has shown its certificate.
+// With TLS each caller has shown its certificate. A caller that was unknown when
+// its message was admitted may have become known since.
 bool Agent::Impl::MayHaveOtherRoles(const WorkerInfo& caller) const {
-  return caller.roles.empty() && !options_.transport->identity().has_value() &&
-         peers_.FindByIncarnation(caller.incarnation) == nullptr;
+  if (!caller.roles.empty() || options_.transport->identity().has_value()) {
+    return false;
+  }
+  const std::shared_ptr<Peer> peer =
+      peers_.FindByIncarnation(caller.incarnation);
+  return peer == nullptr || !peer->info().roles.empty();
 }
 
 absl::Status Agent::Impl::LookUpPermission(const RegisteredFunction& function,
                                            WorkerInfo caller,
                                            size_t request_bytes) {
-  ASSIGN_OR_RETURN(std::optional<WorkerInfo> found,
-                   rendezvous_.FindByName(caller.name));
-  if (found.has_value() && found->incarnation == caller.incarnation) {
-    caller.roles = std::move(found->roles);
+  if (const auto peer = peers_.FindByIncarnation(caller.incarnation)) {
+    caller.roles = peer->info().roles;
+  } else {
+    ASSIGN_OR_RETURN(std::optional<WorkerInfo> found,
+                     rendezvous_.FindByName(caller.name));
+    if (found.has_value() && found->incarnation == caller.incarnation) {
+      caller.roles = std::move(found->roles);
+    }
   }
   return CheckPermission(function, caller, request_bytes);
 }
