@@ -19,7 +19,7 @@ OWN_CHECKS = {
     "rpc/encoder.cc": 4,
     "rpc/grpc/server_call.cc": 2,
     "rpc/inproc/network.cc": 2,
-    "rpc/message_codec.cc": 1,
+    "rpc/message_encoding.cc": 1,
     "rpc/same_host/server.cc": 2,
     "rref/user_table.cc": 2,
 }

@@ -9,7 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "async/cpu_relax.h"
 #include "async/status_macros.h"
-#include "rpc/same_host/parallel_copier.h"
+#include "rpc/same_host/incoming_region.h"
 #include "rpc/status_details.h"
 
 namespace hawser::rpc {
@@ -24,63 +24,6 @@ constexpr size_t kMaxChunkListBytes = size_t{16} << 20;
 constexpr int kPollsPerLook = 16;
 
 }  // namespace
-
-// The sender's memory, as long as its slot has the value that it had.
-class SameHostLink::IncomingRegion {
- public:
-  IncomingRegion(const SameHostLink& link, uint32_t slot, uint64_t value)
-      : segment_(link.segment_),
-        peer_(link.peer_),
-        copier_(link.loop_.copier()),
-        slot_(link.in_.slots[slot]),
-        value_(value) {}
-  ~IncomingRegion() {
-    if (auto link = link_.lock()) {
-      link->Send({.kind = v1::SameHostFrame::KIND_RELEASE, .call = call_});
-    }
-  }
-
-  // At the end of this.
-  void ReleaseTo(std::weak_ptr<SameHostLink> link, uint64_t call) {
-    link_ = std::move(link);
-    call_ = call;
-  }
-
-  absl::Status Read(uint64_t address, void* to, size_t size) const {
-    RETURN_IF_ERROR(copier_->Copy(size, [&](size_t offset, size_t count) {
-      return peer_->Read(address + offset, static_cast<char*>(to) + offset,
-                         count);
-    }));
-    std::atomic_thread_fence(std::memory_order_seq_cst);
-    if (slot_.load(std::memory_order_acquire) != value_) {
-      return absl::UnavailableError("the peer has taken the message back");
-    }
-    return absl::OkStatus();
-  }
-
- private:
-  const std::shared_ptr<Segment> segment_;
-  const std::shared_ptr<const PeerProcess> peer_;
-  const std::shared_ptr<ParallelCopier> copier_;
-  const std::atomic<uint64_t>& slot_;
-  const uint64_t value_;
-  std::weak_ptr<SameHostLink> link_;
-  uint64_t call_ = 0;
-};
-
-class SameHostLink::RemoteChunk final : public RemoteBytes {
- public:
-  RemoteChunk(std::shared_ptr<const IncomingRegion> region, uint64_t address)
-      : region_(std::move(region)), address_(address) {}
-
-  absl::Status Fetch(size_t offset, void* to, size_t size) const override {
-    return region_->Read(address_ + offset, to, size);
-  }
-
- private:
-  const std::shared_ptr<const IncomingRegion> region_;
-  const uint64_t address_;
-};
 
 SameHostLink::SameHostLink(Parts parts, EventLoop* loop)
     : side_(parts.side),
@@ -288,10 +231,15 @@ absl::Status SameHostLink::ReadChunks(v1::SameHostFrame& frame,
     if (frame.slot() >= kNumSlots) {
       return absl::InternalError("a slot that does not exist");
     }
-    region = std::make_shared<IncomingRegion>(*this, frame.slot(),
+    region = std::make_shared<IncomingRegion>(segment_, peer_, loop_.copier(),
+                                              in_.slots[frame.slot()],
                                               frame.slot_value());
     if (frame.kind() == v1::SameHostFrame::KIND_REPLY) {
-      region->ReleaseTo(weak_from_this(), frame.call());
+      region->AtEnd([weak = weak_from_this(), call = frame.call()] {
+        if (auto link = weak.lock()) {
+          link->Send({.kind = v1::SameHostFrame::KIND_RELEASE, .call = call});
+        }
+      });
     }
   }
   v1::SameHostChunkList list;

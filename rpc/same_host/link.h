@@ -119,9 +119,6 @@ class SameHostLink final : public EventLoop::Source,
   async::MonotonicTime OnTime(async::MonotonicTime now) override;
 
  private:
-  class IncomingRegion;
-  class RemoteChunk;
-
   // What a message that was sent keeps alive for the peer to read.
   struct Region {
     uint32_t slot = 0;

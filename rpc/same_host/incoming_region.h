@@ -1,0 +1,73 @@
+// Memory of the peer's that a message of its refers to.
+
+#ifndef HAWSER_RPC_SAME_HOST_INCOMING_REGION_H_
+#define HAWSER_RPC_SAME_HOST_INCOMING_REGION_H_
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <utility>
+
+#include "absl/functional/any_invocable.h"
+#include "absl/status/status.h"
+#include "rpc/payload.h"
+#include "rpc/same_host/parallel_copier.h"
+#include "rpc/same_host/peer_process.h"
+#include "rpc/same_host/segment.h"
+
+namespace hawser::rpc {
+
+// What one message refers to, as long as its slot in the shared segment has the
+// value that it had: the sender changes it before it takes the memory back.
+// Thread-safe.
+class IncomingRegion {
+ public:
+  // `slot` is of `segment`.
+  IncomingRegion(std::shared_ptr<Segment> segment,
+                 std::shared_ptr<const PeerProcess> peer,
+                 std::shared_ptr<ParallelCopier> copier,
+                 const std::atomic<uint64_t>& slot, uint64_t value)
+      : segment_(std::move(segment)),
+        peer_(std::move(peer)),
+        copier_(std::move(copier)),
+        slot_(slot),
+        value_(value) {}
+  ~IncomingRegion();
+
+  // What to do when nothing refers to this any more. Before others see this.
+  void AtEnd(absl::AnyInvocable<void() &&> at_end) {
+    at_end_ = std::move(at_end);
+  }
+
+  // kUnavailable: the peer has ended or taken the message back; what is in `to`
+  // then is no part of it.
+  absl::Status Read(uint64_t address, void* to, size_t size) const;
+
+ private:
+  const std::shared_ptr<Segment> segment_;
+  const std::shared_ptr<const PeerProcess> peer_;
+  const std::shared_ptr<ParallelCopier> copier_;
+  const std::atomic<uint64_t>& slot_;
+  const uint64_t value_;
+  absl::AnyInvocable<void() &&> at_end_;
+};
+
+// Bytes of a region from `address` on.
+class RemoteChunk final : public RemoteBytes {
+ public:
+  RemoteChunk(std::shared_ptr<const IncomingRegion> region, uint64_t address)
+      : region_(std::move(region)), address_(address) {}
+
+  absl::Status Fetch(size_t offset, void* to, size_t size) const override {
+    return region_->Read(address_ + offset, to, size);
+  }
+
+ private:
+  const std::shared_ptr<const IncomingRegion> region_;
+  const uint64_t address_;
+};
+
+}  // namespace hawser::rpc
+
+#endif  // HAWSER_RPC_SAME_HOST_INCOMING_REGION_H_
