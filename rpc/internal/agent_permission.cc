@@ -67,8 +67,8 @@ absl::Status Agent::Impl::CheckPermission(const RegisteredFunction& function,
   return absl::OkStatus();
 }
 
-// With TLS each caller has shown its certificate. A caller that was unknown when
-// its message was admitted may have become known since.
+// With TLS each caller has shown its certificate. A caller that was unknown
+// when its message was admitted may have become known since.
 bool Agent::Impl::MayHaveOtherRoles(const WorkerInfo& caller) const {
   if (!caller.roles.empty() || options_.transport->identity().has_value()) {
     return false;
