@@ -17,10 +17,9 @@ namespace {
 
 using ::google::protobuf::internal::WireFormatLite;
 
-// Small enough for what is received to be in the cache when it is copied to
-// its place, large enough for the cost of a message not to count: 256 KiB gave
-// more than 1 MiB and 2 MiB (docs/performance.md).
-constexpr size_t kPieceBytes = size_t{512} << 10;
+// Copying one goes on beside receiving the next, and each costs wake-ups at both
+// ends: of 0.5, 2 and 4 MiB, 2 MiB gave most (docs/performance.md).
+constexpr size_t kPieceBytes = size_t{2} << 20;
 
 // The tag and length of the content, which come last.
 void AppendContentHeader(size_t size, std::string& head) {
