@@ -79,8 +79,9 @@ int NestedUntilExhausted(ThreadPool& pool) {
 TEST(ThreadPoolTest, LastThreadsKnowThatTheyAre) {
   ThreadPool pool({.num_threads = 2, .max_threads = 20});
   EXPECT_FALSE(ThreadPool::IsNearlyExhausted());
-  // The caller's own wait blocks no thread of the pool.
-  EXPECT_EQ(NestedUntilExhausted(pool), 1 + 18);
+  // The caller's own wait blocks no thread of the pool. The one that posted the
+  // last closure may be about to block, and does not count yet.
+  EXPECT_THAT(NestedUntilExhausted(pool), testing::AnyOf(1 + 18, 1 + 18 + 1));
   EXPECT_THAT(
       RunOn(pool, [] { return ThreadPool::IsNearlyExhausted() ? 1 : 0; })
           .Wait(),
