@@ -171,7 +171,8 @@ class GrpcConnection::UnaryCall final : public ActiveCall,
 // The reply may come before the last one: of a worker that refuses.
 class GrpcConnection::PiecewiseCall final : public ActiveCall {
  public:
-  using ActiveCall::ActiveCall;
+  PiecewiseCall(std::shared_ptr<GrpcConnection> connection, Done done)
+      : ActiveCall(connection, std::move(done)), gate_(connection->gate_) {}
 
   bool is_long() const override { return true; }
 
@@ -208,14 +209,28 @@ class GrpcConnection::PiecewiseCall final : public ActiveCall {
       stream_->Write(piece, &written_);
     }
   }
+  // Once the gate is closed the call has been cancelled, and nothing may be
+  // begun any more.
   void OnWritten(bool ok) {
-    if (ok && !pieces_->AtEnd()) {
+    Gate::Pass pass(gate_.get());
+    if (pass && ok && !pieces_->AtEnd()) {
       Write(pieces_->Next());
     } else {
       Release();
     }
   }
-  void OnRead(bool) { stream_->Finish(&status_, &finished_); }
+  void OnRead(bool) {
+    {
+      Gate::Pass pass(gate_.get());
+      if (pass) {
+        stream_->Finish(&status_, &finished_);
+        return;
+      }
+    }
+    status_ = ::grpc::Status(::grpc::StatusCode::CANCELLED,
+                             "the transport was shut down");
+    End();
+  }
   void OnFinished(bool) { End(); }
 
   void Release() override {
@@ -225,6 +240,7 @@ class GrpcConnection::PiecewiseCall final : public ActiveCall {
   Event written_{this, &PiecewiseCall::OnWritten};
   Event read_{this, &PiecewiseCall::OnRead};
   Event finished_{this, &PiecewiseCall::OnFinished};
+  const std::shared_ptr<Gate> gate_;
   std::atomic<int> references_{0};
   std::optional<MessagePieces> pieces_;
   // Lives in memory of the call that the context holds.

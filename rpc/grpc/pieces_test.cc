@@ -1,5 +1,6 @@
 // Requests in pieces, over real connections.
 
+#include <atomic>
 #include <chrono>
 #include <memory>
 #include <optional>
@@ -226,6 +227,25 @@ TEST_F(PiecesTest, ServerStopsInTheMiddleOfARequest) {
   AwaitNoRoom();
   server_->Shutdown();
   EXPECT_EQ(stream.Finish().error_code(), ::grpc::StatusCode::UNAVAILABLE);
+}
+
+TEST_F(PiecesTest, ClientStopsInTheMiddleOfItsRequests) {
+  Serve();
+  constexpr int kCalls = 8;
+  const auto bytes = std::make_shared<const std::string>(8'000'000, 'x');
+  for (int turn = 0; turn < 30; ++turn) {
+    GrpcTransport client({.same_host = false});
+    const std::shared_ptr<Connection> connection = *client.Connect({address_});
+    std::atomic<int> num_done = 0;
+    for (int i = 0; i < kCalls; ++i) {
+      Payload request;
+      request.Append(bytes, bytes->data(), bytes->size());
+      connection->Call("/t.T/Echo", std::move(request), async::kNever,
+                       [&](const absl::StatusOr<Payload>&) { ++num_done; });
+    }
+    client.Shutdown();
+    EXPECT_EQ(num_done, kCalls);
+  }
 }
 
 TEST_F(PiecesTest, ClientOfAnyKindMaySendPieces) {
