@@ -50,12 +50,16 @@ struct MethodCall {
 enum class MethodExecutor {
   // The agent's thread pool.
   kPool,
-  // The transport's thread: for handlers of a few microseconds.
+  // The transport's thread, which spares a wake-up: for handlers of a few
+  // microseconds. Requests above 64 KiB go to the pool.
   kInline,
 };
 
 struct MethodOptions {
   MethodExecutor executor = MethodExecutor::kPool;
+  // Whether calls count for what a peer may have at once. Not so for what must
+  // get through when it has too many, and ends where it arrives.
+  bool counted = true;
   // Whether observers (net/role.h) may call it: it changes nothing but what
   // they have here, or asks Agent::FindFunction.
   bool for_observers = false;

@@ -22,6 +22,9 @@ struct ValueType {
   std::string name;
   // Writes the value; null if the type has no WireTraits.
   absl::Status (*encode)(Encoder&, const void*);
+  // Written in a microsecond, whatever the value: numbers, and tensors, whose
+  // elements are not copied.
+  bool quick_to_encode = false;
 };
 
 // The result of a registered function, not encoded.
@@ -35,7 +38,9 @@ struct RetainedValue {
 template <class T>
 const ValueType* ValueTypeOf() {
   static const ValueType* const type = [] {
-    auto* made = new ValueType{TypeName<T>(), nullptr};
+    auto* made = new ValueType{TypeName<T>(), nullptr,
+                               std::is_void_v<T> || std::is_arithmetic_v<T> ||
+                                   std::is_same_v<T, tensor::Tensor>};
     if constexpr (std::is_void_v<T>) {
       made->encode = [](Encoder&, const void*) { return absl::OkStatus(); };
     } else if constexpr (WireType<T>) {

@@ -1,14 +1,17 @@
-// Fetches, and calls of methods, that meet the end of what they wait for.
+// Fetches, and calls of methods: where they run, and those that meet the end
+// of what they wait for.
 
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "async/status_matchers.h"
@@ -20,6 +23,7 @@
 #include "rref/method.h"
 #include "rref/rref.h"
 #include "rref/rref_service.h"
+#include "tensor/tensor.h"
 
 namespace hawser::rref {
 namespace {
@@ -28,6 +32,8 @@ using async::IsOk;
 using async::StatusIs;
 
 inline constexpr rpc::Function<int64_t(int64_t)> kNever{"fetch_test.Never"};
+inline constexpr rpc::Function<std::string()> kText{"fetch_test.Text"};
+inline constexpr rpc::Function<tensor::Tensor()> kOnes{"fetch_test.Ones"};
 inline constexpr Method<int64_t(int64_t&)> kGet{"fetch_test.Get"};
 
 // Holds each message back until what it was told to wait for is ready.
@@ -106,6 +112,42 @@ TEST_F(FetchTest, MethodDoesNotWaitForACreationThatFailedWhileItWasSent) {
       Sync(job_.agent(0), rref_, rpc::CallOptions{.timeout = limit_}, kGet),
       StatusIs(absl::StatusCode::kDeadlineExceeded,
                testing::HasSubstr("creation")));
+}
+
+// Tensors are handed out in the thread in which the request came; what takes
+// time to write waits for a thread of the pool.
+TEST(FetchExecutorTest, OnlyWhatIsSlowToEncodeWaitsForTheOwnersPool) {
+  absl::Notification freed;
+  rpc::TestJob job;
+  ASSERT_THAT(job.registry().Register(kText, [] { return std::string("text"); },
+                                      {.run_on = rpc::RunOn::Inline()}),
+              IsOk());
+  ASSERT_THAT(
+      job.registry().Register(kOnes, [] { return tensor::Tensor::Ones({2}); },
+                              {.run_on = rpc::RunOn::Inline()}),
+      IsOk());
+  job.StartAll(2, [](int, rpc::AgentOptions& options) {
+    options.services.push_back(std::make_unique<RRefService>());
+    options.num_threads = 1;
+  });
+  const auto text = Remote(job.agent(0), "w1", kText);
+  const auto ones = Remote(job.agent(0), "w1", kOnes);
+  ASSERT_THAT(text, IsOk());
+  ASSERT_THAT(ones, IsOk());
+  ASSERT_THAT(text->ToHere(), IsOk());
+
+  absl::Notification occupied;
+  job.agent(1).executor().Post([&] {
+    occupied.Notify();
+    freed.WaitForNotification();
+  });
+  occupied.WaitForNotification();
+  const auto later = text->ToHereAsync();
+  const auto now = ones->ToHere();
+  EXPECT_FALSE(later.ready());
+  freed.Notify();
+  EXPECT_THAT(now, IsOk());
+  EXPECT_THAT(later.Wait(), async::IsOkAndHolds("text"));
 }
 
 }  // namespace

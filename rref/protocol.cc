@@ -57,13 +57,15 @@ absl::Status Protocol::Start() {
           "hawser.v1.RRefService.Create",
           [this](const rpc::MethodCall& call, auto request) {
             return HandleCreate(call, std::move(request));
-          })));
+          },
+          {.executor = rpc::MethodExecutor::kInline})));
   RETURN_IF_ERROR(
       (agent->RegisterMethod<v1::RRefFetchRequest, v1::RRefFetchReply>(
           "hawser.v1.RRefService.Fetch",
           [this](const rpc::MethodCall& call, auto request) {
             return HandleFetch(call, std::move(request));
-          })));
+          },
+          {.executor = rpc::MethodExecutor::kInline})));
   RETURN_IF_ERROR(
       (agent->RegisterMethod<v1::RRefControlRequest, v1::RRefControlReply>(
           "hawser.v1.RRefService.Control",

@@ -16,6 +16,10 @@ namespace {
 
 using FetchReply = rpc::Message<v1::RRefFetchReply>;
 
+absl::Status ShuttingDownError() {
+  return absl::UnavailableError("the worker is shutting down");
+}
+
 v1::StatusDetails StatusToProto(const absl::Status& status) {
   v1::StatusDetails proto;
   proto.set_code(static_cast<int32_t>(status.code()));
@@ -84,16 +88,29 @@ async::Future<FetchReply> Protocol::HandleFetch(
               object.status(), self->self_, /*maybe_applied=*/false));
           return async::MakeReadyFuture<FetchReply>(std::move(reply));
         }
-        return value->lock().AcquireShared().Then(
-            [self, value, peer, object = *std::move(object)](
-                absl::StatusOr<ValueLock::Holder> lock)
-                -> absl::StatusOr<FetchReply> {
-              RETURN_IF_ERROR(lock);
+        auto encode = [self, value, peer,
+                       object = *object](absl::StatusOr<ValueLock::Holder> lock)
+            -> absl::StatusOr<FetchReply> {
+          RETURN_IF_ERROR(lock);
+          const AgentHandle::Use agent = self->agent_.Acquire();
+          if (!agent) return ShuttingDownError();
+          return EncodeValue(*agent, peer, object, *std::move(lock));
+        };
+        async::Future<ValueLock::Holder> lock = value->lock().AcquireShared();
+        // This may be the transport's thread.
+        if (object->type->quick_to_encode) {
+          return std::move(lock).Then(std::move(encode));
+        }
+        return std::move(lock).Then(
+            [self, encode = std::move(encode)](
+                absl::StatusOr<ValueLock::Holder> held) mutable
+            -> async::Future<FetchReply> {
               const AgentHandle::Use agent = self->agent_.Acquire();
               if (!agent) {
-                return absl::UnavailableError("the worker is shutting down");
+                return async::MakeReadyFuture<FetchReply>(ShuttingDownError());
               }
-              return EncodeValue(*agent, peer, object, *std::move(lock));
+              return async::MakeReadyFuture<ValueLock::Holder>(std::move(held))
+                  .Then(&agent->executor(), std::move(encode));
             });
       });
 }

@@ -122,17 +122,20 @@ absl::Status Agent::Impl::StartServices() {
       kListFunctionsMethod,
       [this](const MethodCall&, RawMessage) { return ListFunctions(); },
       {.for_observers = true}));
-  RETURN_IF_ERROR(methods_.Add(
-      kHeartbeatMethod,
-      [](const MethodCall&, RawMessage) {
-        return async::MakeReadyFuture<RawMessage>(RawMessage());
-      },
-      {.executor = MethodExecutor::kInline, .for_observers = true}));
-  RETURN_IF_ERROR(methods_.Add(kLeaveMethod,
-                               [this](const MethodCall& call, RawMessage) {
-                                 return OnPeerLeaves(call.peer);
+  RETURN_IF_ERROR(methods_.Add(kHeartbeatMethod,
+                               [](const MethodCall&, RawMessage) {
+                                 return async::MakeReadyFuture<RawMessage>(
+                                     RawMessage());
                                },
-                               {.executor = MethodExecutor::kInline}));
+                               {.executor = MethodExecutor::kInline,
+                                .counted = false,
+                                .for_observers = true}));
+  RETURN_IF_ERROR(
+      methods_.Add(kLeaveMethod,
+                   [this](const MethodCall& call, RawMessage) {
+                     return OnPeerLeaves(call.peer);
+                   },
+                   {.executor = MethodExecutor::kInline, .counted = false}));
   for (Service* service : services_) {
     ++num_started_services_;
     RETURN_IF_ERROR(service->Start(*agent_));

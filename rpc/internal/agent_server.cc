@@ -20,6 +20,9 @@ constexpr uint32_t kSignature = 2;
 constexpr uint32_t kArguments = 3;
 constexpr uint32_t kResults = 1;
 
+// Tensors of more are copied outside the transport's threads.
+constexpr size_t kMaxInlineRequestBytes = size_t{64} << 10;
+
 struct CallBody {
   std::string_view function;
   std::string_view signature;
@@ -286,10 +289,9 @@ void Agent::Impl::OnMethodCall(const Method& method,
   if (!pass) return;
   InsideScope inside(this);
   auto call = std::make_shared<ServedCall>(shared_, std::move(incoming));
-  // What ends where it arrives takes up nothing; heartbeats must get through.
-  const bool counted = method.options.executor != MethodExecutor::kInline;
-  if (absl::Status status = Admit(*call, /*user_call=*/false,
-                                  counted ? method_quota_.get() : nullptr);
+  CallQuota* const quota =
+      method.options.counted ? method_quota_.get() : nullptr;
+  if (absl::Status status = Admit(*call, /*user_call=*/false, quota);
       !status.ok()) {
     Refuse(*call, std::move(status), method.definition.at_most_once);
     return;
@@ -303,7 +305,8 @@ void Agent::Impl::OnMethodCall(const Method& method,
     call->incoming().Discard();
     return;
   }
-  if (method.options.executor == MethodExecutor::kInline) {
+  if (method.options.executor == MethodExecutor::kInline &&
+      call->request_bytes <= kMaxInlineRequestBytes) {
     RunMethod(call, method);
     return;
   }
