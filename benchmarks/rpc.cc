@@ -40,6 +40,8 @@
 #include "absl/strings/str_cat.h"
 #include "async/status_macros.h"
 #include "benchmarks/measurement.h"
+#include "benchmarks/peer_process.h"
+#include "benchmarks/rpc_asked_side.h"
 #include "benchmarks/rpc_side.h"
 
 ABSL_FLAG(bool, quick, false, "End within 50 seconds.");
@@ -49,6 +51,8 @@ ABSL_FLAG(std::string, only, "",
           "Run only the cases whose name begins with this.");
 ABSL_FLAG(std::string, serve, "",
           "For this program's own use: what this process serves.");
+ABSL_FLAG(std::string, call, "",
+          "For this program's own use: whose caller this process is.");
 ABSL_FLAG(std::string, store, "", "For this program's own use.");
 ABSL_FLAG(bool, same_host, true, "For this program's own use.");
 ABSL_FLAG(bool, busy_poll, false, "For this program's own use.");
@@ -57,6 +61,23 @@ namespace hawser::benchmarks {
 namespace {
 
 constexpr int64_t kMiB = 1 << 20;
+
+HawserWay WayOfThisProcess() {
+  return {.same_host = absl::GetFlag(FLAGS_same_host),
+          .busy_poll = absl::GetFlag(FLAGS_busy_poll)};
+}
+
+// Callers of their own process.
+absl::StatusOr<std::unique_ptr<RpcSide>> HawserSide(HawserWay way) {
+  return StartAskedSide({"/proc/self/exe", "--call=hawser",
+                         absl::StrCat("--same_host=", way.same_host),
+                         absl::StrCat("--busy_poll=", way.busy_poll)},
+                        "see the error above", PeerProcess::WhenIdle::kRuns);
+}
+absl::StatusOr<std::unique_ptr<RpcSide>> RawGrpcSide() {
+  return StartAskedSide({"/proc/self/exe", "--call=raw_grpc"},
+                        "see the error above", PeerProcess::WhenIdle::kRuns);
+}
 
 using Turn = std::function<absl::StatusOr<double>(RpcSide&)>;
 
@@ -95,7 +116,7 @@ absl::Status Measure(const Case& what, int turns) {
 
 absl::Status MeasureOutstanding(int64_t calls) {
   // Fresh processes: each heap is measured from its start.
-  ASSIGN_OR_RETURN(const auto side, StartHawserSide({}));
+  ASSIGN_OR_RETURN(const auto side, HawserSide({}));
   ASSIGN_OR_RETURN(const double bytes, side->Outstanding(calls));
   Report({.bench = "rpc",
           .case_name = absl::StrCat("outstanding_", calls),
@@ -126,8 +147,8 @@ absl::Status MeasureBusyPolling(RpcSide& raw, RpcSide& tensorpipe,
       ASSIGN_OR_RETURN(const double value, small_call(peer));
       measurement.peer_values.push_back(value);
     }
-    ASSIGN_OR_RETURN(const auto ours, StartHawserSide({.same_host = same_host,
-                                                       .busy_poll = true}));
+    ASSIGN_OR_RETURN(const auto ours,
+                     HawserSide({.same_host = same_host, .busy_poll = true}));
     RETURN_IF_ERROR(small_call(*ours).status());
     for (int turn = 0; turn < turns; ++turn) {
       ASSIGN_OR_RETURN(const double value, small_call(*ours));
@@ -143,9 +164,9 @@ absl::Status Run() {
   const int turns = quick ? 9 : 25;
   const int64_t scale = quick ? 1 : 3;
   const std::string python = absl::GetFlag(FLAGS_python);
-  ASSIGN_OR_RETURN(const auto ours, StartHawserSide({}));
-  ASSIGN_OR_RETURN(const auto socket, StartHawserSide({.same_host = false}));
-  ASSIGN_OR_RETURN(const auto raw, StartRawGrpcSide());
+  ASSIGN_OR_RETURN(const auto ours, HawserSide({}));
+  ASSIGN_OR_RETURN(const auto socket, HawserSide({.same_host = false}));
+  ASSIGN_OR_RETURN(const auto raw, RawGrpcSide());
   ASSIGN_OR_RETURN(const auto torch, StartPyTorchSide(python, "", ""));
   ASSIGN_OR_RETURN(const auto torch_uv,
                    StartPyTorchSide(python, "uv", "basic"));
@@ -222,11 +243,18 @@ int main(int argc, char** argv) {
   if (serve == "store") return hawser::benchmarks::ServeStore();
   if (serve == "hawser") {
     return hawser::benchmarks::ServeHawser(
-        absl::GetFlag(FLAGS_store),
-        {.same_host = absl::GetFlag(FLAGS_same_host),
-         .busy_poll = absl::GetFlag(FLAGS_busy_poll)});
+        absl::GetFlag(FLAGS_store), hawser::benchmarks::WayOfThisProcess());
   }
   if (serve == "raw_grpc") return hawser::benchmarks::ServeRawGrpc();
+  const std::string call = absl::GetFlag(FLAGS_call);
+  if (call == "hawser") {
+    return hawser::benchmarks::AnswerFor(hawser::benchmarks::StartHawserSide(
+        hawser::benchmarks::WayOfThisProcess()));
+  }
+  if (call == "raw_grpc") {
+    return hawser::benchmarks::AnswerFor(
+        hawser::benchmarks::StartRawGrpcSide());
+  }
   const absl::Status status = hawser::benchmarks::Run();
   if (!status.ok()) {
     std::fprintf(stderr, "rpc: %s\n", std::string(status.message()).c_str());

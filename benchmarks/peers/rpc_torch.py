@@ -38,7 +38,7 @@ def elapsed(run):
     return time.perf_counter() - start
 
 
-def small_call(calls):
+def small_tensor_call(calls):
     one = torch.ones(1)
     call = lambda: rpc.rpc_sync("w1", torch.add, args=(one, one))
     for _ in range(min(calls, 20)):
@@ -46,7 +46,7 @@ def small_call(calls):
     return statistics.median(elapsed(call) for _ in range(calls)) * 1e6
 
 
-def calls_in_flight(calls, in_flight):
+def tensor_calls_in_flight(calls, in_flight):
     one = torch.ones(1)
 
     def run():
@@ -78,7 +78,8 @@ def remote_to_here(calls):
     return calls / elapsed(run)
 
 
-CASES = {case.__name__: case for case in (small_call, calls_in_flight, one_way, remote_to_here)}
+CASES = {case.__name__: case
+         for case in (small_tensor_call, tensor_calls_in_flight, one_way, remote_to_here)}
 
 
 def callee(port, transports, channels):
