@@ -61,7 +61,7 @@ class GrpcConnection::ActiveCall {
       context_.set_deadline(ToGrpcTime(deadline));
     }
     connection_->verification_->credentials().Sign(context_);
-    Start(*lane_->stub, connection_->queue_, std::move(path),
+    Start(*lane_->stub, connection_->poller_.queue(), std::move(path),
           std::move(request));
   }
 
@@ -72,8 +72,9 @@ class GrpcConnection::ActiveCall {
     context_.TryCancel();
   }
 
-  // Whether a reply cannot be expected while a caller looks for it.
-  virtual bool is_long() const = 0;
+  // What the reply comes as; null where it cannot be expected while a caller
+  // looks for it.
+  virtual const CompletionEvent* reply() const { return nullptr; }
 
  protected:
   virtual void Start(::grpc::GenericStub& stub, ::grpc::CompletionQueue* queue,
@@ -149,7 +150,7 @@ class GrpcConnection::UnaryCall final : public ActiveCall,
  public:
   using ActiveCall::ActiveCall;
 
-  bool is_long() const override { return false; }
+  const CompletionEvent* reply() const override { return this; }
   void OnEvent(bool) override { End(); }
 
  private:
@@ -173,8 +174,6 @@ class GrpcConnection::PiecewiseCall final : public ActiveCall {
  public:
   PiecewiseCall(std::shared_ptr<GrpcConnection> connection, Done done)
       : ActiveCall(connection, std::move(done)), gate_(connection->gate_) {}
-
-  bool is_long() const override { return true; }
 
  private:
   struct Event final : public CompletionEvent {
@@ -248,12 +247,11 @@ class GrpcConnection::PiecewiseCall final : public ActiveCall {
 };
 
 GrpcConnection::GrpcConnection(
-    MakeChannel make_channel, ::grpc::CompletionQueue* queue,
-    std::shared_ptr<Gate> gate,
+    MakeChannel make_channel, Poller* poller, std::shared_ptr<Gate> gate,
     std::shared_ptr<const net::PeerVerification> verification,
     size_t max_message_bytes, absl::Duration spin)
     : make_channel_(std::move(make_channel)),
-      queue_(queue),
+      poller_(*poller),
       gate_(std::move(gate)),
       verification_(std::move(verification)),
       max_message_bytes_(max_message_bytes),
@@ -335,29 +333,42 @@ std::unique_ptr<GrpcConnection::ActiveCall> GrpcConnection::MakeCall(
   return std::make_unique<PiecewiseCall>(shared_from_this(), std::move(done));
 }
 
-bool GrpcConnection::MayEndSoon(CallId id) {
+const CompletionEvent* GrpcConnection::ReplyOf(CallId id) {
   async::MutexLock lock(&mutex_);
   const auto it = calls_.find(id);
-  return it != calls_.end() && !it->second->is_long();
+  return it == calls_.end() ? nullptr : it->second->reply();
 }
 
 void GrpcConnection::AwaitReply(CallId id) {
-  if (spin_ <= absl::ZeroDuration() || !MayEndSoon(id) ||
-      !spin_policy_.Begin()) {
-    return;
+  if (spin_ <= absl::ZeroDuration()) return;
+  const CompletionEvent* const reply = ReplyOf(id);
+  if (reply == nullptr) return;
+  Gate::Pass pass(gate_.get());
+  if (!pass || !spin_policy_.Begin()) return;
+  const Poller::Polled polled =
+      poller_.PollFor(reply, [&] { return ReplyOf(id) == reply; });
+  bool came = polled == Poller::Polled::kHandled;
+  if (polled == Poller::Polled::kByThreads) {
+    poller_.set_awaited(reply);
+    came = Look(id);
+    poller_.set_awaited(nullptr);
   }
+  spin_policy_.End(came);
+}
+
+bool GrpcConnection::Look(CallId id) {
   const async::MonotonicTime end =
       async::AddDelay(std::chrono::steady_clock::now(), spin_);
   uint64_t seen = num_done_.load(std::memory_order_acquire);
-  bool came = !MayEndSoon(id);
+  bool came = ReplyOf(id) == nullptr;
   while (!came && std::chrono::steady_clock::now() < end) {
     async::CpuRelax();
     const uint64_t done = num_done_.load(std::memory_order_acquire);
     if (done == seen) continue;
     seen = done;
-    came = !MayEndSoon(id);
+    came = ReplyOf(id) == nullptr;
   }
-  spin_policy_.End(came);
+  return came;
 }
 
 void GrpcConnection::Close(absl::Status status) {

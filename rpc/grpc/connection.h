@@ -21,6 +21,7 @@
 #include "grpcpp/generic/generic_stub.h"
 #include "net/peer_verification.h"
 #include "rpc/gate.h"
+#include "rpc/grpc/poller.h"
 #include "rpc/grpc/spin_policy.h"
 #include "rpc/transport.h"
 
@@ -34,10 +35,10 @@ class GrpcConnection final
  public:
   using MakeChannel = std::function<std::shared_ptr<::grpc::Channel>()>;
 
-  // `gate` is passed by whatever begins an operation on `queue`; it is closed
-  // before the queue is shut down. `verification` made the channels. `spin`:
-  // how long AwaitReply looks at most; 0: not at all.
-  GrpcConnection(MakeChannel make_channel, ::grpc::CompletionQueue* queue,
+  // `gate` is passed by whatever begins an operation on the queue of `poller`;
+  // it is closed before that is shut down. `verification` made the channels.
+  // `spin`: how long AwaitReply looks at most; 0: not at all.
+  GrpcConnection(MakeChannel make_channel, Poller* poller,
                  std::shared_ptr<Gate> gate,
                  std::shared_ptr<const net::PeerVerification> verification,
                  size_t max_message_bytes, absl::Duration spin);
@@ -47,7 +48,7 @@ class GrpcConnection final
               async::MonotonicTime deadline, Done done) override;
   void Cancel(CallId id) override;
   void Close(absl::Status status) override;
-  // Another thread takes the reply, and would have to wake this one.
+  // Another thread may take the reply, and would have to wake this one.
   void AwaitReply(CallId id) override;
 
  private:
@@ -62,13 +63,15 @@ class GrpcConnection final
   // The lane that the next call takes.
   Lane* PickLaneLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::unique_ptr<ActiveCall> MakeCall(const Payload& request, Done done);
-  // Whether the call has not ended and its reply may be about to come.
-  bool MayEndSoon(CallId id);
+  // What the call's reply comes as; null if the call has ended, or is long.
+  const CompletionEvent* ReplyOf(CallId id);
+  // Looks for a while whether the call has ended.
+  bool Look(CallId id);
   // The call has ended; the status to give instead of kCancelled, if any.
   std::optional<absl::Status> Forget(CallId id, Lane* lane);
 
   const MakeChannel make_channel_;
-  ::grpc::CompletionQueue* const queue_;
+  Poller& poller_;
   const std::shared_ptr<Gate> gate_;
   const std::shared_ptr<const net::PeerVerification> verification_;
   const size_t max_message_bytes_;

@@ -3,8 +3,13 @@
 #ifndef HAWSER_RPC_GRPC_POLLER_H_
 #define HAWSER_RPC_GRPC_POLLER_H_
 
+#include <atomic>
+#include <deque>
 #include <memory>
 
+#include "absl/base/thread_annotations.h"
+#include "absl/functional/function_ref.h"
+#include "async/mutex.h"
 #include "async/thread_pool.h"
 #include "grpcpp/completion_queue.h"
 
@@ -13,7 +18,8 @@ namespace hawser::rpc {
 // What is given to a completion queue as a tag.
 class CompletionEvent {
  public:
-  // Runs on a polling thread. May block inside a BlockingRegion.
+  // Runs on a polling thread, or in Poller::PollFor. May block inside a
+  // BlockingRegion.
   virtual void OnEvent(bool ok) = 0;
 
  protected:
@@ -22,6 +28,14 @@ class CompletionEvent {
 
 // Polls with `num_threads` threads; where one of them blocks in an event,
 // another takes its place. `busy`: they never sleep.
+//
+// A thread that makes one call after the other and waits for each would be
+// woken by the polling thread each time. Where there is one of these, and all
+// that comes is awaited in this way, it steps aside, and the thread that waits
+// polls itself: PollFor. It comes back at the first event that is for someone
+// else, or when for a moment nobody has polled.
+//
+// Thread-safe.
 class Poller {
  public:
   Poller(std::unique_ptr<::grpc::CompletionQueue> queue, int num_threads,
@@ -31,19 +45,63 @@ class Poller {
 
   ::grpc::CompletionQueue* queue() { return queue_.get(); }
 
+  enum class Polled {
+    // The event was handled in this thread.
+    kHandled,
+    // The polling threads have not stepped aside, or are back: they handle it.
+    kByThreads,
+    // It has not come for some milliseconds; the same.
+    kInVain,
+  };
+  // For a thread that has nothing to do but wait for `event`: polls in place of
+  // the polling threads, and handles no other event. `pending`: whether
+  // `event` is still that event and has not been handled. Not to be called once
+  // Shutdown has begun.
+  Polled PollFor(const CompletionEvent* event,
+                 absl::FunctionRef<bool()> pending);
+
+  // What a thread waits for without polling, until it is set to null: tells the
+  // polling threads when to step aside.
+  void set_awaited(const CompletionEvent* event) {
+    awaited_.store(event, std::memory_order_relaxed);
+  }
+
   // No operation may be begun on the queue any more. Returns when all events
   // have been handled. Idempotent.
   void Shutdown();
 
  private:
+  struct Event {
+    CompletionEvent* event = nullptr;
+    bool ok = false;
+  };
+
   void Poll();
   // The next event; false if there will be none any more.
-  bool Next(void** tag, bool* ok);
+  bool Next(Event& event);
+  bool TakeHandedOver(Event& event);
+  void StepAside();
 
   const std::unique_ptr<::grpc::CompletionQueue> queue_;
   const bool busy_;
+  const bool may_step_aside_;
+  std::atomic<const CompletionEvent*> awaited_{nullptr};
+  // Awaited events in a row.
+  std::atomic<int> streak_{0};
+
+  async::Mutex mutex_;
+  async::CondVar recalled_;
+  int num_aside_ ABSL_GUARDED_BY(mutex_) = 0;
+  // Someone is in PollFor; someone was since a polling thread looked last.
+  bool polling_ ABSL_GUARDED_BY(mutex_) = false;
+  bool polled_ ABSL_GUARDED_BY(mutex_) = false;
+  // The polling threads are to come back.
+  bool recall_ ABSL_GUARDED_BY(mutex_) = false;
+  // What came in PollFor for others.
+  std::deque<Event> handed_over_ ABSL_GUARDED_BY(mutex_);
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+
   async::ThreadPool threads_;
-  bool shut_down_ = false;
 };
 
 }  // namespace hawser::rpc

@@ -21,6 +21,7 @@
 #include "net/open_file_limit.h"
 #include "net/peer_verification.h"
 #include "rpc/grpc/connection.h"
+#include "rpc/grpc/freed_memory.h"
 #include "rpc/grpc/health_calls.h"
 #include "rpc/grpc/keepalive.h"
 #include "rpc/grpc/limits.h"
@@ -135,6 +136,7 @@ class GrpcTransport::Impl {
                          ? options_.credentials
                          : net::Credentials::Insecure()) {
     store::KeepGrpcLoaded();
+    if (options_.keep_freed_memory) KeepFreedMemory();
     net::RaiseOpenFileLimit();
     if (options_.same_host) {
       same_host_.emplace(
@@ -253,7 +255,7 @@ absl::StatusOr<std::shared_ptr<Connection>> GrpcTransport::Impl::Connect(
     return verification->CreateChannel(address, arguments);
   };
   std::shared_ptr<Connection> connection = std::make_shared<GrpcConnection>(
-      std::move(make_channel), poller_->queue(), gate_, std::move(verification),
+      std::move(make_channel), poller_.get(), gate_, std::move(verification),
       options_.max_message_bytes,
       // With threads that never sleep it would take the core of one of them.
       options_.busy_poll ? absl::ZeroDuration()

@@ -39,8 +39,12 @@ struct GrpcTransportOptions {
   bool same_host = true;
   // How long a thread looks for messages in shared memory before it sleeps. A
   // blocking call over the socket looks for its reply for four times as long,
-  // unless replies were late before. 0: not at all.
+  // unless replies were late before, or takes over the polling thread's work.
+  // 0: not at all.
   absl::Duration spin = absl::Microseconds(50);
+  // Has malloc keep the memory of messages for the next ones, in the whole
+  // process: rpc/grpc/freed_memory.h.
+  bool keep_freed_memory = true;
   // Threads look for messages at the socket and in shared memory and never
   // sleep: calls need not wake them up, and each process needs a core for that.
   bool busy_poll = false;
