@@ -205,7 +205,9 @@ class GrpcConnection::PiecewiseCall final : public ActiveCall {
     if (pieces_->AtEnd()) {
       stream_->WriteLast(piece, ::grpc::WriteOptions(), &written_);
     } else {
-      stream_->Write(piece, &written_);
+      // The transport asks for the next one before all of it has gone.
+      stream_->Write(piece, ::grpc::WriteOptions().set_buffer_hint(),
+                     &written_);
     }
   }
   // Once the gate is closed the call has been cancelled, and nothing may be

@@ -14,7 +14,7 @@ constexpr int kEventsPerTurn = 256;
 // Awaited events in a row before a thread steps aside.
 constexpr int kStreak = 8;
 // How long what comes may wait after that if nobody polls any more.
-constexpr std::chrono::microseconds kPatience{500};
+constexpr std::chrono::microseconds kPatience{1000};
 // How long a thread polls for its event; it is not in a BlockingRegion.
 constexpr int kMaxPollMs = 5;
 

@@ -26,6 +26,7 @@
 #include "rpc/grpc/keepalive.h"
 #include "rpc/grpc/limits.h"
 #include "rpc/grpc/loopback_socket.h"
+#include "rpc/grpc/message_pieces.h"
 #include "rpc/grpc/poller.h"
 #include "rpc/grpc/server.h"
 #include "rpc/same_host/same_host.h"
@@ -123,6 +124,9 @@ absl::StatusOr<std::unique_ptr<net::Listener>> OpenListener(
   // decompresses before it looks at the size.
   arguments.SetInt(GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0);
   arguments.SetInt(GRPC_ARG_MAX_METADATA_SIZE, kMaxMetadataBytes);
+  // Requests in pieces: the next piece is made when but half of the last one is
+  // left to be sent.
+  arguments.SetInt(GRPC_ARG_HTTP2_WRITE_BUFFER_SIZE, kMaxWholeRequest / 2);
   return arguments;
 }
 
