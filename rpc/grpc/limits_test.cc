@@ -10,6 +10,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "async/clock.h"
 #include "async/status_matchers.h"
 #include "gmock/gmock.h"
 #include "grpcpp/completion_queue.h"
@@ -35,6 +36,14 @@ using ::hawser::async::StatusIs;
 using ::testing::HasSubstr;
 
 constexpr char kEnhanceYourCalm = 11;
+
+// The end of a call's request, which is an empty message.
+Frame EmptyRequest(uint32_t stream) {
+  return {.type = FrameType::kData,
+          .flags = kEndStream,
+          .stream = stream,
+          .payload = std::string(5, '\0')};
+}
 
 class GrpcLimitsTest : public testing::Test {
  protected:
@@ -208,6 +217,7 @@ TEST_F(GrpcLimitsTest, CraftedHeadersDoNotEndTheProcess) {
       with({{"te", "x"}, {"grpclb_client_stats", "x"}}),
       {{":scheme", "x"}, {"te", "x"}, {":path", ""}},
       with({{"grpc-timeout", "99999999999999999999H"}}),
+      with({{"grpc-timeout", "99999999H"}}),
       with({{"grpc-encoding", "gzip"}, {"grpc-accept-encoding", "\xff"}}),
       with({{"grpc-status-details-bin", "%%%"}}),
       with({{"", ""}}),
@@ -219,11 +229,28 @@ TEST_F(GrpcLimitsTest, CraftedHeadersDoNotEndTheProcess) {
     RawHttp2 peer(address_);
     ASSERT_TRUE(peer.SendPreface());
     peer.Send({.type = FrameType::kHeaders,
-               .flags = kEndHeaders | kEndStream,
+               .flags = kEndHeaders,
                .stream = 1,
                .payload = HeaderBlock(headers)});
+    peer.Send(EmptyRequest(1));
     EXPECT_THAT(Echo(*other, "still"), IsOkAndHolds("still"));
   }
+}
+
+TEST_F(GrpcLimitsTest, DeadlinesBeyondWhatTheClockCanSayNeverPass) {
+  Serve({});
+  RawHttp2 peer(address_);
+  ASSERT_TRUE(peer.SendPreface());
+  auto headers = CallHeaders(EchoServer::kHold);
+  // 11,000 years, as much as gRPC's protocol can say.
+  headers.emplace_back("grpc-timeout", "99999999H");
+  peer.Send({.type = FrameType::kHeaders,
+             .flags = kEndHeaders,
+             .stream = 1,
+             .payload = HeaderBlock(headers)});
+  peer.Send(EmptyRequest(1));
+  server_->AwaitHeld(1);
+  EXPECT_EQ(server_->held()[0]->deadline(), async::kNever);
 }
 
 TEST_F(GrpcLimitsTest, OthersAreServedDuringAFloodOfHeaders) {

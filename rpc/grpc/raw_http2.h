@@ -13,6 +13,7 @@ namespace hawser::rpc {
 
 // Frame types of RFC 9113.
 enum class FrameType : uint8_t {
+  kData = 0,
   kHeaders = 1,
   kRstStream = 3,
   kSettings = 4,
@@ -28,7 +29,7 @@ struct Frame {
   std::string payload = {};
 };
 
-// Flags of HEADERS and CONTINUATION.
+// Flags of DATA, HEADERS and CONTINUATION.
 inline constexpr uint8_t kEndStream = 0x1;
 inline constexpr uint8_t kEndHeaders = 0x4;
 

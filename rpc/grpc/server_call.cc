@@ -1,6 +1,7 @@
 #include "rpc/grpc/server_call.h"
 
 #include <chrono>
+#include <cstdint>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -21,6 +22,11 @@ async::MonotonicTime FromGrpcTime(gpr_timespec time) {
   }
   const gpr_timespec monotonic =
       gpr_convert_clock_type(time, GPR_CLOCK_MONOTONIC);
+  // A peer may ask for more than the clock can say.
+  constexpr int64_t kLongest =
+      std::chrono::floor<std::chrono::seconds>(async::kNever.time_since_epoch())
+          .count();
+  if (monotonic.tv_sec >= kLongest) return async::kNever;
   return async::MonotonicTime(std::chrono::seconds(monotonic.tv_sec) +
                               std::chrono::nanoseconds(monotonic.tv_nsec));
 }
