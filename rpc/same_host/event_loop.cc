@@ -26,6 +26,9 @@ constexpr absl::Duration kAttention = absl::Milliseconds(1);
 // More would wait for the first, which may block.
 constexpr int kMaxEvents = 1;
 
+// In place of the time until when a thread sleeps.
+constexpr async::MonotonicTime kAwake = async::MonotonicTime::min();
+
 }  // namespace
 
 // What a thread of the loop polls. While it is blocked it polls nothing, so
@@ -196,16 +199,20 @@ bool EventLoop::PollOnce(const Sources& sources) {
   return any;
 }
 
-void EventLoop::Attend(const Sources& sources, bool wait) {
+bool EventLoop::Attend(const Sources& sources, bool wait) {
   const async::MonotonicTime now = std::chrono::steady_clock::now();
   async::MonotonicTime next = async::kNever;
   for (const auto& source : sources) {
     next = std::min(next, source->OnTime(now));
   }
   if (wait) {
+    async::MonotonicTime nobody_sleeps = kAwake;
+    if (!wake_by_.compare_exchange_strong(nobody_sleeps, next,
+                                          std::memory_order_seq_cst)) {
+      return false;
+    }
     // Whoever asks for an earlier time from here on rings; before, it may have
     // been too late to be seen above.
-    wake_by_.store(next, std::memory_order_seq_cst);
     for (const auto& source : sources) {
       next = std::min(next, source->OnTime(now));
     }
@@ -224,7 +231,7 @@ void EventLoop::Attend(const Sources& sources, bool wait) {
   const int count =
       epoll_wait(epoll_.get(), events.data(), kMaxEvents, timeout_ms);
   if (wait) {
-    wake_by_.store(async::MonotonicTime::min(), std::memory_order_relaxed);
+    wake_by_.store(kAwake, std::memory_order_seq_cst);
   }
   for (int i = 0; i < count; ++i) {
     const int fd = events[i].data.fd;
@@ -234,6 +241,9 @@ void EventLoop::Attend(const Sources& sources, bool wait) {
       uint64_t rung = 0;
       [[maybe_unused]] const ssize_t got =
           read(doorbell_.get(), &rung, sizeof(rung));
+      // It may have been for the one that sleeps: this thread may block, or
+      // end, before it looks again at what is due.
+      if (!wait && wake_by_.load(std::memory_order_seq_cst) != kAwake) Wake();
       continue;
     }
     std::shared_ptr<std::function<void()>> on_ready;
@@ -252,6 +262,7 @@ void EventLoop::Attend(const Sources& sources, bool wait) {
                       .data = {.fd = fd}};
     epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, fd, &event);
   }
+  return true;
 }
 
 void EventLoop::Run() {
@@ -282,7 +293,7 @@ void EventLoop::Poll(Turn& turn) {
     if (std::exchange(fresh, false)) {
       last_event = now;
     } else if (async::TimeBetween(last_event, now) >= options_.spin) {
-      if (!turn.End()) Attend(turn.sources(), /*wait=*/true);
+      if (!turn.End() && !Attend(turn.sources(), /*wait=*/true)) return;
       turn.Begin();
       attended = last_event = std::chrono::steady_clock::now();
       continue;

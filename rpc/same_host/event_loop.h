@@ -100,7 +100,9 @@ class EventLoop {
   // for it.
   bool RunPosted();
   // What is due and what descriptors say; waits for either, or just looks.
-  void Attend(const Sources& sources, bool wait);
+  // False, and nothing was waited for: another thread sleeps already, and one
+  // is enough.
+  bool Attend(const Sources& sources, bool wait);
   std::shared_ptr<const Sources> sources();
 
   const Options options_;
@@ -112,7 +114,9 @@ class EventLoop {
   std::atomic<bool> stopping_{false};
   std::atomic<uint64_t> sources_version_{0};
   std::atomic<bool> posted_any_{false};
-  // Until when a thread sleeps; min() while one is awake.
+  // Until when the one thread that sleeps does so; min() while none does. So
+  // whatever is due is seen to by it, or by one that is awake and looks before
+  // it sleeps.
   std::atomic<async::MonotonicTime> wake_by_{async::MonotonicTime::min()};
 
   async::Mutex mutex_;

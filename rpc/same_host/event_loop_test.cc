@@ -1,0 +1,93 @@
+#include "rpc/same_host/event_loop.h"
+
+#include <chrono>
+#include <memory>
+#include <utility>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/time/time.h"
+#include "async/clock.h"
+#include "async/future.h"
+#include "async/mutex.h"
+#include "async/status_matchers.h"
+#include "gtest/gtest.h"
+
+namespace hawser::rpc {
+namespace {
+
+using ::hawser::async::IsOk;
+
+// Nothing comes, but something may be due.
+class Deadline final : public EventLoop::Source {
+ public:
+  void Set(async::MonotonicTime due) {
+    async::MutexLock lock(&mutex_);
+    due_ = due;
+  }
+  // False if nobody saw to it in time.
+  bool AwaitSeen() {
+    const auto patience =
+        std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    async::MutexLock lock(&mutex_);
+    while (due_ != async::kNever) {
+      if (!changed_.WaitUntil(&mutex_, patience)) return false;
+    }
+    return true;
+  }
+  // Until a thread has looked as often as before it sleeps.
+  void AwaitLooks(int count) {
+    async::MutexLock lock(&mutex_);
+    num_looks_ = 0;
+    while (num_looks_ < count) changed_.Wait(&mutex_);
+  }
+
+  bool Poll() override { return false; }
+  void BeginPolling() override {}
+  bool EndPolling() override { return false; }
+  async::MonotonicTime OnTime(async::MonotonicTime now) override {
+    async::MutexLock lock(&mutex_);
+    ++num_looks_;
+    if (due_ <= now) due_ = async::kNever;
+    changed_.NotifyAll();
+    return due_;
+  }
+
+ private:
+  async::Mutex mutex_;
+  async::CondVar changed_;
+  async::MonotonicTime due_ ABSL_GUARDED_BY(mutex_) = async::kNever;
+  int num_looks_ ABSL_GUARDED_BY(mutex_) = 0;
+};
+
+// A closure blocks, another thread takes the place, and then there are two, of
+// which one ends its turn sooner or later, at any moment.
+TEST(EventLoopTest, DeadlinesAreSeenWhileOneOfTwoThreadsEnds) {
+  absl::StatusOr<std::unique_ptr<EventLoop>> loop =
+      EventLoop::Create({.spin = absl::ZeroDuration()});
+  ASSERT_THAT(loop, IsOk());
+  auto deadline = std::make_shared<Deadline>();
+  (*loop)->Add(deadline);
+  async::Promise<void> promise;
+  const async::Future<void> released = promise.future();
+  async::Promise<void> blocking;
+  const async::Future<void> blocks = blocking.future();
+  (*loop)->Post([&] {
+    blocking.Set(absl::OkStatus());
+    (void)released.Wait();
+  });
+  ASSERT_THAT(blocks.Wait(), IsOk());
+  (*loop)->Wake();
+  deadline->AwaitLooks(2);
+  promise.Set(absl::OkStatus());
+  // More than both threads sleep in a turn.
+  for (int i = 0; i < 1000; ++i) {
+    const async::MonotonicTime due = std::chrono::steady_clock::now();
+    deadline->Set(due);
+    (*loop)->WakeBy(due);
+    ASSERT_TRUE(deadline->AwaitSeen()) << "deadline " << i;
+  }
+  (*loop)->Shutdown();
+}
+
+}  // namespace
+}  // namespace hawser::rpc
