@@ -13,16 +13,13 @@ constexpr absl::Duration kMaxCopyTime = absl::Milliseconds(1);
 
 }  // namespace
 
-std::optional<Connection::CallId> SameHostClient::Call(
-    std::string_view path, Payload& request, async::MonotonicTime deadline,
-    Done& done) {
+bool SameHostClient::Call(CallId id, std::string_view path, Payload& request,
+                          async::MonotonicTime deadline, Done& done) {
   const std::shared_ptr<SameHostLink> link = link_.lock();
-  if (link == nullptr) return std::nullopt;
-  CallId id = 0;
+  if (link == nullptr) return false;
   {
     async::MutexLock lock(&mutex_);
-    if (ended_) return std::nullopt;
-    id = ++last_id_;
+    if (ended_) return false;
     calls_.emplace(id, Waiting{std::move(done), deadline, request.size()});
   }
   link->Send({.kind = v1::SameHostFrame::KIND_REQUEST,
@@ -30,7 +27,7 @@ std::optional<Connection::CallId> SameHostClient::Call(
               .path = std::string(path),
               .deadline = deadline,
               .payload = std::move(request)});
-  if (deadline == async::kNever) return id;
+  if (deadline == async::kNever) return true;
   {
     // Not before: the peer must not hear that the call was given up before it
     // hears of the call.
@@ -38,7 +35,7 @@ std::optional<Connection::CallId> SameHostClient::Call(
     if (calls_.contains(id)) deadlines_.emplace(deadline, id);
   }
   loop_.WakeBy(deadline);
-  return id;
+  return true;
 }
 
 Connection::Done SameHostClient::Take(CallId id) {

@@ -5,7 +5,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <string_view>
 #include <utility>
 
@@ -35,10 +34,11 @@ class SameHostClient final : public SameHostLink::Handler {
                  absl::Duration spin)
       : link_(std::move(link)), loop_(*loop), spin_(spin) {}
 
-  // As Connection::Call. Nothing, with both arguments left as they were, if the
-  // link has ended.
-  std::optional<CallId> Call(std::string_view path, Payload& request,
-                             async::MonotonicTime deadline, Done& done);
+  // As Connection::Call; the caller numbers its calls, so that no two have the
+  // same number, whichever links they take. False, with request and `done` left
+  // as they were, if the link has ended.
+  bool Call(CallId id, std::string_view path, Payload& request,
+            async::MonotonicTime deadline, Done& done);
   void Cancel(CallId id);
   void Await(CallId id);
   // Ends all calls with `status`, and the link.
@@ -69,7 +69,6 @@ class SameHostClient final : public SameHostLink::Handler {
 
   async::Mutex mutex_;
   bool ended_ ABSL_GUARDED_BY(mutex_) = false;
-  CallId last_id_ ABSL_GUARDED_BY(mutex_) = 0;
   absl::flat_hash_map<CallId, Waiting> calls_ ABSL_GUARDED_BY(mutex_);
   absl::btree_set<std::pair<async::MonotonicTime, CallId>> deadlines_
       ABSL_GUARDED_BY(mutex_);

@@ -118,9 +118,8 @@ Connection::CallId SameHostConnection::Call(std::string_view path,
   if (request.size() <= options_.max_message_bytes && request.FetchAll().ok()) {
     Gate::Pass pass(gate_.get());
     if (const auto memory = pass ? client() : nullptr) {
-      if (const auto id = memory->Call(path, request, deadline, done)) {
-        return MemoryId(*id);
-      }
+      const CallId id = last_id_.fetch_add(1, std::memory_order_relaxed) + 1;
+      if (memory->Call(id, path, request, deadline, done)) return MemoryId(id);
     }
   }
   return SocketId(

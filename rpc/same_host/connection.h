@@ -3,6 +3,8 @@
 #ifndef HAWSER_RPC_SAME_HOST_CONNECTION_H_
 #define HAWSER_RPC_SAME_HOST_CONNECTION_H_
 
+#include <atomic>
+#include <cstddef>
 #include <memory>
 #include <optional>
 #include <string_view>
@@ -66,6 +68,9 @@ class SameHostConnection final
   const std::shared_ptr<EventLoop> loop_;
   const std::shared_ptr<Gate> gate_;
   const Options options_;
+  // Of calls through memory, of all clients one after the other: who cancels a
+  // call of one that has ended must not mean a call of the next.
+  std::atomic<CallId> last_id_{0};
 
   async::Mutex mutex_;
   std::optional<absl::Status> closed_ ABSL_GUARDED_BY(mutex_);

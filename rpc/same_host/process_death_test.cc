@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <cstdlib>
@@ -110,7 +111,8 @@ class Calling {
       promise->Set(reply.ok() ? reply->Flatten()
                               : absl::StatusOr<std::string>(reply.status()));
     };
-    if (!client_->Call(path, request, deadline, done).has_value()) {
+    const Connection::CallId id = ++last_id_;
+    if (!client_->Call(id, path, request, deadline, done)) {
       return absl::UnavailableError("the link has ended");
     }
     return std::move(future).Wait();
@@ -127,6 +129,7 @@ class Calling {
 
   const std::unique_ptr<EventLoop> loop_;
   absl::Status status_;
+  std::atomic<Connection::CallId> last_id_ = 0;
   std::shared_ptr<SameHostLink> link_;
   std::shared_ptr<SameHostClient> client_;
 };

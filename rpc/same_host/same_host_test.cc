@@ -143,6 +143,22 @@ TEST_F(SameHostTest, CancelReachesTheServer) {
   EXPECT_THAT(seen.Wait(), IsOk());
 }
 
+// The one whose call it was may not have heard yet that it has ended.
+TEST_F(SameHostTest, CancelOfACallBeforeARestartReachesNoOtherCall) {
+  auto before = Call("/t.T/Hold", "x");
+  const Connection::CallId id = last_id_;
+  auto held = TakeHeld();
+  RestartServer();
+  EXPECT_THAT(std::move(before).Wait(),
+              StatusIs(absl::StatusCode::kUnavailable));
+  // As many calls through this memory as there were before.
+  auto after = Call("/t.T/Hold", "x");
+  auto call = TakeHeld();
+  connection_->Cancel(id);
+  call->Reply(Payload("y"));
+  EXPECT_THAT(std::move(after).Wait(), IsOkAndHolds("y"));
+}
+
 TEST_F(SameHostTest, CallsAreOfWhomTheSocketKnows) {
   auto future = Call("/t.T/Hold", "x");
   auto call = TakeHeld();

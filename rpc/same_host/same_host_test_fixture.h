@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
@@ -44,9 +45,14 @@ class FakeSocket final : public Connection {
       std::move(done)(absl::UnavailableError("over the socket"));
       return 0;
     }
-    open_.handler(
+    open().handler(
         std::make_unique<OpenCall>(std::move(request), std::move(done)));
     return 0;
+  }
+  // The server is another from now on.
+  void SetOpen(TransportMethod open) {
+    async::MutexLock lock(&mutex_);
+    open_ = std::move(open);
   }
   void Cancel(CallId) override {}
   void Close(absl::Status) override {}
@@ -77,7 +83,13 @@ class FakeSocket final : public Connection {
     const std::shared_ptr<Cancellation> cancellation_;
   };
 
-  const TransportMethod open_;
+  TransportMethod open() {
+    async::MutexLock lock(&mutex_);
+    return open_;
+  }
+
+  async::Mutex mutex_;
+  TransportMethod open_ ABSL_GUARDED_BY(mutex_);
 };
 
 // One transport's part.
@@ -100,6 +112,16 @@ struct End {
 class SameHostTest : public testing::Test {
  protected:
   SameHostTest() {
+    Serve();
+    Connect();
+  }
+  ~SameHostTest() override {
+    connection_->Close(absl::CancelledError("the test has ended"));
+    client_->Shutdown();
+    server_->Shutdown();
+  }
+
+  void Serve() {
     std::vector<TransportMethod> methods;
     methods.push_back({"/t.T/Echo", [](std::unique_ptr<IncomingCall> call) {
                          call->Reply(call->TakeRequest());
@@ -110,12 +132,16 @@ class SameHostTest : public testing::Test {
                          changed_.NotifyAll();
                        }});
     open_ = server_->host.Serve(methods);
-    Connect();
   }
-  ~SameHostTest() override {
-    connection_->Close(absl::CancelledError("the test has ended"));
-    client_->Shutdown();
+
+  // The server ends, and another one takes its place, of which the connection
+  // finds out.
+  void RestartServer() {
     server_->Shutdown();
+    server_ = std::make_unique<End>();
+    Serve();
+    socket_->SetOpen(open_);
+    Open(*connection_);
   }
 
   void Connect() {
