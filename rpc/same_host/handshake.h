@@ -21,6 +21,7 @@
 #include "proto/same_host.pb.h"
 #include "rpc/same_host/event_loop.h"
 #include "rpc/same_host/link.h"
+#include "rpc/same_host/peer_process.h"
 #include "rpc/same_host/unique_fd.h"
 
 namespace hawser::rpc {
@@ -36,9 +37,15 @@ class SameHostAcceptor final
   using OnLink = std::function<void(SameHostLink::Parts,
                                     std::optional<net::Identity> caller)>;
 
-  // `loop` outlives this.
+  // Whether a client may have one more link. Where not, it stays outside, and
+  // calls over the socket.
+  using MayLink = std::function<bool(const PeerProcess&,
+                                     const std::optional<net::Identity>&)>;
+
+  // `loop` outlives this. `may_link` and `on_link` are run with no lock held.
   static absl::StatusOr<std::shared_ptr<SameHostAcceptor>> Start(
-      EventLoop* loop, size_t max_message_bytes, OnLink on_link);
+      EventLoop* loop, size_t max_message_bytes, MayLink may_link,
+      OnLink on_link);
 
   // What a client is told that asks to come in. What it has proven to be, if
   // anything, holds for all calls of its link.
@@ -65,10 +72,11 @@ class SameHostAcceptor final
     std::optional<net::Identity> caller;
   };
 
-  SameHostAcceptor(EventLoop* loop, size_t max_message_bytes, OnLink on_link,
-                   std::string name, UniqueFd listener)
+  SameHostAcceptor(EventLoop* loop, size_t max_message_bytes, MayLink may_link,
+                   OnLink on_link, std::string name, UniqueFd listener)
       : loop_(*loop),
         max_message_bytes_(max_message_bytes),
+        may_link_(std::move(may_link)),
         on_link_(std::move(on_link)),
         name_(std::move(name)),
         listener_(std::move(listener)) {}
@@ -82,6 +90,7 @@ class SameHostAcceptor final
 
   EventLoop& loop_;
   const size_t max_message_bytes_;
+  const MayLink may_link_;
   const OnLink on_link_;
   const std::string name_;
 

@@ -4,9 +4,11 @@
 #include <unistd.h>
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
@@ -14,8 +16,13 @@
 #include "async/random_source.h"
 #include "async/status_matchers.h"
 #include "gtest/gtest.h"
+#include "net/identity.h"
+#include "net/open_file_limit.h"
 #include "proto/same_host.pb.h"
+#include "rpc/same_host/client.h"
+#include "rpc/same_host/event_loop.h"
 #include "rpc/same_host/handshake.h"
+#include "rpc/same_host/link.h"
 #include "rpc/same_host/same_host_test_fixture.h"
 #include "rpc/same_host/unix_message.h"
 
@@ -23,6 +30,15 @@ namespace hawser::rpc {
 namespace {
 
 using ::hawser::async::IsOk;
+using ::hawser::async::StatusIs;
+
+// Whether the peer at the other end of these has.
+bool HasHungUp(const SameHostLink::Parts& parts) {
+  v1::SameHostReady ready;
+  return absl::StrContains(
+      ReceiveUnixMessage(parts.socket.get(), 0, ready).status().message(),
+      "closed");
+}
 
 // A client that shows something else than what proto/same_host.proto says.
 class StrangeClientTest : public SameHostTest {
@@ -112,18 +128,20 @@ TEST_F(StrangeClientTest, WhoseMemoryCannotBeReadOrHasNoBellStaysOutside) {
 // A client that came in and then writes what it likes into the ring.
 class HostileClientTest : public StrangeClientTest {
  protected:
-  void ComeIn() {
-    const v1::OpenSameHostReply door = Door();
-    loop_ = *EventLoop::Create({});
-    async::Promise<void> joined;
-    const async::Future<void> done = joined.future();
-    ConnectSameHost(loop_.get(), door, kMaxMessageBytes,
+  absl::StatusOr<SameHostLink::Parts> TryToComeIn() {
+    async::Promise<SameHostLink::Parts> joined;
+    async::Future<SameHostLink::Parts> done = joined.future();
+    ConnectSameHost(loop_.get(), Door(), kMaxMessageBytes,
                     [&](absl::StatusOr<SameHostLink::Parts> parts) {
-                      ASSERT_THAT(parts, IsOk());
-                      parts_ = *std::move(parts);
-                      joined.Set(absl::OkStatus());
+                      joined.Set(std::move(parts));
                     });
-    ASSERT_THAT(done.Wait(), IsOk());
+    return std::move(done).Wait();
+  }
+  void ComeIn() {
+    loop_ = *EventLoop::Create({});
+    absl::StatusOr<SameHostLink::Parts> parts = TryToComeIn();
+    ASSERT_THAT(parts, IsOk());
+    parts_ = *std::move(parts);
   }
 
   void Ring() {
@@ -132,13 +150,16 @@ class HostileClientTest : public StrangeClientTest {
               static_cast<ssize_t>(sizeof(one)));
   }
 
-  // The server hangs up.
+  // Whether the server has hung up.
+  bool HasEnded() { return HasHungUp(parts_); }
   void AwaitEnd() {
-    v1::SameHostReady ready;
-    while (true) {
-      const absl::Status status =
-          ReceiveUnixMessage(parts_.socket.get(), 0, ready).status();
-      if (absl::StrContains(status.message(), "closed")) return;
+    while (!HasEnded()) std::this_thread::yield();
+  }
+
+  // When there is room in the ring, or never.
+  void WriteOrEnd(RingWriter& writer, const std::string& frame) {
+    while (writer.Write(frame) != RingResult::kDone && !HasEnded()) {
+      Ring();
       std::this_thread::yield();
     }
   }
@@ -211,6 +232,38 @@ TEST_F(HostileClientTest, AddressesThatAreNotThereAndSizesAboveTheLimitFail) {
   }
 }
 
+// Refusals are answers too.
+TEST_F(HostileClientTest, WhoCallsWithoutReadingAnswersLosesItsLink) {
+  ComeIn();
+  RingWriter writer(&half().control, half().bytes.data(), kRingBytes);
+  v1::SameHostFrame frame;
+  frame.set_kind(v1::SameHostFrame::KIND_REQUEST);
+  frame.set_path("/t.T/Nothing");
+  // Some four times as many as may wait.
+  for (int i = 1; i < 600'000 && !HasEnded(); ++i) {
+    frame.set_call(static_cast<uint64_t>(i));
+    WriteOrEnd(writer, frame.SerializeAsString());
+  }
+  EXPECT_TRUE(HasEnded());
+  EXPECT_THAT(Call("/t.T/Echo", "still served").Wait(), IsOk());
+}
+
+TEST_F(HostileClientTest, AClientHasALimitedNumberOfLinks) {
+  net::RaiseOpenFileLimit();
+  loop_ = *EventLoop::Create({});
+  // One is the connection that the test has; a few may be on their way in.
+  std::vector<SameHostLink::Parts> links;
+  absl::StatusOr<SameHostLink::Parts> parts = TryToComeIn();
+  while (parts.ok() && links.size() < 400) {
+    links.push_back(*std::move(parts));
+    parts = TryToComeIn();
+  }
+  EXPECT_THAT(parts, StatusIs(absl::StatusCode::kUnavailable));
+  EXPECT_GE(links.size(), 255u);
+  EXPECT_LE(links.size(), 256u + 64u);
+  EXPECT_THAT(Call("/t.T/Echo", "still served").Wait(), IsOk());
+}
+
 // Bytes of the ring from a random source: any end but a crash is right.
 TEST_F(HostileClientTest, RandomFramesNeverCrashTheServer) {
   async::RandomSource random(11);
@@ -233,6 +286,61 @@ TEST_F(HostileClientTest, RandomFramesNeverCrashTheServer) {
     Ring();
   }
   EXPECT_THAT(Call("/t.T/Echo", "still served").Wait(), IsOk());
+}
+
+// A server that answers what nobody asked, and reads nothing: a client tells it
+// of each answer that it needs it no longer.
+TEST(HostileServerTest, WhoAnswersWithoutReadingLosesItsLink) {
+  absl::StatusOr<std::unique_ptr<EventLoop>> loop = EventLoop::Create({});
+  ASSERT_THAT(loop, IsOk());
+  async::Promise<SameHostLink::Parts> accepted;
+  async::Future<SameHostLink::Parts> server_side = accepted.future();
+  const auto acceptor = SameHostAcceptor::Start(
+      loop->get(), kMaxMessageBytes,
+      [](const PeerProcess&, const std::optional<net::Identity>&) {
+        return true;
+      },
+      [&](SameHostLink::Parts parts, std::optional<net::Identity>) {
+        accepted.Set(std::move(parts));
+      });
+  ASSERT_THAT(acceptor, IsOk());
+  v1::OpenSameHostRequest request;
+  request.set_boot_id(BootId());
+  const auto door = (*acceptor)->Admit(request, std::nullopt);
+  ASSERT_THAT(door, IsOk());
+  async::Promise<SameHostLink::Parts> joined;
+  async::Future<SameHostLink::Parts> client_side = joined.future();
+  ConnectSameHost(loop->get(), *door, kMaxMessageBytes,
+                  [&](absl::StatusOr<SameHostLink::Parts> parts) {
+                    joined.Set(std::move(parts));
+                  });
+  absl::StatusOr<SameHostLink::Parts> ours = std::move(client_side).Wait();
+  ASSERT_THAT(ours, IsOk());
+  auto link = std::make_shared<SameHostLink>(*std::move(ours), loop->get());
+  link->SetHandler(std::make_shared<SameHostClient>(link, loop->get(),
+                                                    absl::ZeroDuration()));
+  link->Start();
+
+  absl::StatusOr<SameHostLink::Parts> hostile = std::move(server_side).Wait();
+  ASSERT_THAT(hostile, IsOk());
+  SegmentHalf& half = hostile->segment->layout().to_client;
+  RingWriter writer(&half.control, half.bytes.data(), kRingBytes);
+  v1::SameHostFrame frame;
+  frame.set_kind(v1::SameHostFrame::KIND_REPLY);
+  frame.add_chunks()->set_address(8);
+  frame.mutable_chunks(0)->set_size(8);
+  for (int i = 1; i < 600'000 && !HasHungUp(*hostile); ++i) {
+    frame.set_call(static_cast<uint64_t>(i));
+    while (writer.Write(frame.SerializeAsString()) != RingResult::kDone &&
+           !HasHungUp(*hostile)) {
+      (*loop)->Wake();
+      std::this_thread::yield();
+    }
+  }
+  EXPECT_TRUE(HasHungUp(*hostile));
+  link->Close(absl::CancelledError("the test has ended"));
+  (*acceptor)->Close();
+  (*loop)->Shutdown();
 }
 
 }  // namespace

@@ -20,8 +20,16 @@ namespace {
 constexpr size_t kMaxInlineChunk = size_t{4} << 10;
 constexpr size_t kMaxInlineBytes = size_t{16} << 10;
 constexpr size_t kMaxChunkListBytes = size_t{16} << 20;
+// Twice as many as one client's calls, which wait after they were refused too.
+constexpr size_t kMaxAnswersWaiting = size_t{1} << 17;
 // Polls between two looks at the clock.
 constexpr int kPollsPerLook = 16;
+
+// What the peer brings about, as often as it likes.
+bool IsAnswer(const LinkMessage& message) {
+  return message.kind == v1::SameHostFrame::KIND_REPLY ||
+         message.kind == v1::SameHostFrame::KIND_RELEASE;
+}
 
 }  // namespace
 
@@ -88,12 +96,38 @@ bool SameHostLink::WriteLocked(std::string_view frame) {
       break;
   }
   // Nothing can be sent any more.
-  loop_.Post([weak = weak_from_this()] {
-    if (auto link = weak.lock()) {
-      link->Close(absl::InternalError("the peer broke the shared ring"));
-    }
-  });
+  BreakLocked(absl::InternalError("the peer broke the shared ring"));
   return false;
+}
+
+void SameHostLink::BreakLocked(absl::Status status) {
+  if (std::exchange(broken_, true)) return;
+  loop_.Post([weak = weak_from_this(), status = std::move(status)]() mutable {
+    if (auto link = weak.lock()) link->Close(std::move(status));
+  });
+}
+
+void SameHostLink::AwaitRoomLocked(LinkMessage message) {
+  if (IsAnswer(message)) {
+    if (num_answers_waiting() >= kMaxAnswersWaiting) {
+      BreakLocked(absl::ResourceExhaustedError(absl::StrCat(
+          "the peer has not read ", kMaxAnswersWaiting, " answers")));
+      return;
+    }
+    num_answers_waiting_.fetch_add(1, std::memory_order_relaxed);
+  }
+  waiting_.push_back(std::move(message));
+  any_waiting_.store(true, std::memory_order_release);
+}
+
+LinkMessage SameHostLink::TakeWaitingLocked(
+    std::deque<LinkMessage>::iterator at) {
+  LinkMessage message = std::move(*at);
+  if (IsAnswer(message)) {
+    num_answers_waiting_.fetch_sub(1, std::memory_order_relaxed);
+  }
+  waiting_.erase(at);
+  return message;
 }
 
 bool SameHostLink::TrySendLocked(LinkMessage& message) {
@@ -173,8 +207,7 @@ void SameHostLink::Send(LinkMessage message) {
     if (waiting_.empty() && TrySendLocked(message)) {
       ring = writer_.MustRing();
     } else {
-      waiting_.push_back(std::move(message));
-      any_waiting_.store(true, std::memory_order_release);
+      AwaitRoomLocked(std::move(message));
     }
   }
   if (ring) RingPeer();
@@ -186,7 +219,7 @@ void SameHostLink::SendWaiting() {
     async::MutexLock lock(&mutex_);
     if (ended_.load(std::memory_order_relaxed)) return;
     while (!waiting_.empty() && TrySendLocked(waiting_.front())) {
-      waiting_.pop_front();
+      TakeWaitingLocked(waiting_.begin());
       ring = true;
     }
     any_waiting_.store(!waiting_.empty(), std::memory_order_release);
@@ -212,8 +245,7 @@ void SameHostLink::Forget(uint64_t call) {
   };
   if (auto it = std::find_if(waiting_.begin(), waiting_.end(), is_of_call);
       it != waiting_.end()) {
-    unsent = std::move(*it);
-    waiting_.erase(it);
+    unsent = TakeWaitingLocked(it);
   }
   // There may be a slot now.
   if (!waiting_.empty()) loop_.Wake();
@@ -382,6 +414,7 @@ void SameHostLink::Close(absl::Status status) {
     regions.swap(regions_);
     waiting.swap(waiting_);
     any_waiting_.store(false, std::memory_order_relaxed);
+    num_answers_waiting_.store(0, std::memory_order_relaxed);
     for (const auto& [call, region] : regions) RevokeLocked(region.slot);
   }
   loop_.Unwatch(socket_.get());

@@ -47,7 +47,8 @@ struct LinkMessage {
 // where it wants them, and this process keeps them until Forget. What does not
 // fit waits its turn.
 //
-// Ends when the peer's process ends or breaks the rules, or by Close.
+// Ends when the peer's process ends or breaks the rules, which to have 131,072
+// answers waiting for it to read them does, or by Close.
 // Thread-safe.
 class SameHostLink final : public EventLoop::Source,
                            public std::enable_shared_from_this<SameHostLink> {
@@ -97,6 +98,11 @@ class SameHostLink final : public EventLoop::Source,
   // Nothing happens after the end.
   void Send(LinkMessage message);
 
+  // Answers, and news that one was read, which wait for room in the ring.
+  size_t num_answers_waiting() const {
+    return num_answers_waiting_.load(std::memory_order_relaxed);
+  }
+
   // The peer has no business any more with the message of that call that was
   // sent from here: its memory is let go, and a message that has not gone out
   // never will.
@@ -132,6 +138,12 @@ class SameHostLink final : public EventLoop::Source,
   bool WriteLocked(std::string_view frame)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void RevokeLocked(uint32_t slot) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void AwaitRoomLocked(LinkMessage message)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  LinkMessage TakeWaitingLocked(std::deque<LinkMessage>::iterator at)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Closes soon, with no lock held.
+  void BreakLocked(absl::Status status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void SendWaiting();
   void RingPeer();
   // Takes one message, unless another thread is at it.
@@ -166,6 +178,9 @@ class SameHostLink final : public EventLoop::Source,
   absl::flat_hash_map<uint64_t, Region> regions_ ABSL_GUARDED_BY(mutex_);
   std::deque<LinkMessage> waiting_ ABSL_GUARDED_BY(mutex_);
   std::atomic<bool> any_waiting_{false};
+  // Of `waiting_`; changed under the lock.
+  std::atomic<size_t> num_answers_waiting_{0};
+  bool broken_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace hawser::rpc

@@ -23,6 +23,8 @@ class PeerProcess {
   // not visible from here, or the kernel does not tell.
   static absl::StatusOr<std::shared_ptr<const PeerProcess>> Of(int socket);
 
+  pid_t pid() const { return pid_; }
+
   // Copies `size` bytes at `address` of that process to `to`. kUnavailable if
   // it has ended or does not let itself be read; `to` may have been written
   // then.

@@ -58,6 +58,9 @@ class Serving {
     methods_ = std::make_shared<const SameHostMethods>(methods);
     acceptor_ = *SameHostAcceptor::Start(
         loop_.get(), kMaxMessageBytes,
+        [](const PeerProcess&, const std::optional<net::Identity>&) {
+          return true;
+        },
         [this](SameHostLink::Parts parts, std::optional<net::Identity>) {
           auto link =
               std::make_shared<SameHostLink>(std::move(parts), loop_.get());

@@ -2,15 +2,26 @@
 
 #include <sched.h>
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "async/status_macros.h"
 #include "proto/same_host.pb.h"
 #include "rpc/same_host/connection.h"
 
 namespace hawser::rpc {
 namespace {
+
+// Of one client: each costs memory, descriptors, and a look with each round of
+// the loop. One is what a connection needs.
+constexpr size_t kMaxLinksPerClient = 256;
+
+std::string ClientOf(const PeerProcess& peer,
+                     const std::optional<net::Identity>& caller) {
+  return caller.has_value() ? net::ToUri(*caller) : absl::StrCat(peer.pid());
+}
 
 // On a single core who spins keeps its peer from running.
 absl::Duration UsableSpin(absl::Duration spin) {
@@ -70,15 +81,30 @@ absl::StatusOr<std::shared_ptr<SameHostAcceptor>> SameHost::acceptor() {
   if (stopped_) return absl::UnavailableError("the worker is stopping");
   if (acceptor_ == nullptr || !acceptor_->listening()) {
     ASSIGN_OR_RETURN(const std::shared_ptr<EventLoop> loop, LoopLocked());
-    ASSIGN_OR_RETURN(
-        acceptor_,
-        SameHostAcceptor::Start(loop.get(), options_.max_message_bytes,
-                                [this](SameHostLink::Parts parts,
-                                       std::optional<net::Identity> caller) {
-                                  OnLink(std::move(parts), std::move(caller));
-                                }));
+    ASSIGN_OR_RETURN(acceptor_,
+                     SameHostAcceptor::Start(
+                         loop.get(), options_.max_message_bytes,
+                         [this](const PeerProcess& peer,
+                                const std::optional<net::Identity>& caller) {
+                           return MayLink(peer, caller);
+                         },
+                         [this](SameHostLink::Parts parts,
+                                std::optional<net::Identity> caller) {
+                           OnLink(std::move(parts), std::move(caller));
+                         }));
   }
   return acceptor_;
+}
+
+bool SameHost::MayLink(const PeerProcess& peer,
+                       const std::optional<net::Identity>& caller) {
+  const std::string client = ClientOf(peer, caller);
+  async::MutexLock lock(&mutex_);
+  std::erase_if(links_, [](const Link& link) { return link.link.expired(); });
+  const auto of_client =
+      std::count_if(links_.begin(), links_.end(),
+                    [&](const Link& link) { return link.client == client; });
+  return static_cast<size_t>(of_client) < kMaxLinksPerClient;
 }
 
 void SameHost::OnLink(SameHostLink::Parts parts,
@@ -87,11 +113,11 @@ void SameHost::OnLink(SameHostLink::Parts parts,
   {
     async::MutexLock lock(&mutex_);
     if (stopped_) return;
+    std::string client = ClientOf(*parts.peer, caller);
     link = std::make_shared<SameHostLink>(std::move(parts), loop_.get());
     link->SetHandler(
         std::make_shared<SameHostServer>(link, methods_, std::move(caller)));
-    std::erase_if(links_, [](const auto& weak) { return weak.expired(); });
-    links_.push_back(link);
+    links_.push_back({link, std::move(client)});
   }
   link->Start();
 }
@@ -115,8 +141,8 @@ void SameHost::Stop() {
     async::MutexLock lock(&mutex_);
     stopped_ = true;
     acceptor = std::move(acceptor_);
-    for (const auto& weak : links_) {
-      if (auto link = weak.lock()) links.push_back(std::move(link));
+    for (const Link& known : links_) {
+      if (auto link = known.link.lock()) links.push_back(std::move(link));
     }
     links_.clear();
   }

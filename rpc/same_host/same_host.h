@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -17,6 +18,7 @@
 #include "rpc/same_host/event_loop.h"
 #include "rpc/same_host/handshake.h"
 #include "rpc/same_host/link.h"
+#include "rpc/same_host/peer_process.h"
 #include "rpc/same_host/server.h"
 #include "rpc/transport.h"
 
@@ -53,10 +55,18 @@ class SameHost {
   void Shutdown();
 
  private:
+  struct Link {
+    std::weak_ptr<SameHostLink> link;
+    // The worker that the client has proven to be, or else its process.
+    std::string client;
+  };
+
   absl::StatusOr<v1::OpenSameHostReply> Open(IncomingCall& call);
   absl::StatusOr<std::shared_ptr<SameHostAcceptor>> acceptor();
   absl::StatusOr<std::shared_ptr<EventLoop>> LoopLocked()
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool MayLink(const PeerProcess& peer,
+               const std::optional<net::Identity>& caller);
   void OnLink(SameHostLink::Parts parts, std::optional<net::Identity> caller);
 
   const Options options_;
@@ -68,7 +78,7 @@ class SameHost {
   // Made when first needed.
   std::shared_ptr<EventLoop> loop_ ABSL_GUARDED_BY(mutex_);
   std::shared_ptr<SameHostAcceptor> acceptor_ ABSL_GUARDED_BY(mutex_);
-  std::vector<std::weak_ptr<SameHostLink>> links_ ABSL_GUARDED_BY(mutex_);
+  std::vector<Link> links_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace hawser::rpc

@@ -8,7 +8,8 @@
 namespace hawser::rpc {
 namespace {
 
-// One client's calls that are served at once.
+// One client's calls that are served at once, or whose answers wait for it to
+// read others.
 constexpr size_t kMaxCalls = size_t{1} << 16;
 
 }  // namespace
@@ -133,9 +134,9 @@ SameHostLink::Work SameHostServer::OnRequest(LinkMessage message) {
   if (refused.ok()) {
     async::MutexLock lock(&mutex_);
     if (ended_) return {};
-    if (calls_.size() >= kMaxCalls) {
-      refused = absl::ResourceExhaustedError(
-          absl::StrCat("this client has ", kMaxCalls, " calls under way"));
+    if (calls_.size() + link->num_answers_waiting() >= kMaxCalls) {
+      refused = absl::ResourceExhaustedError(absl::StrCat(
+          "this client has ", kMaxCalls, " calls under way or unread"));
     } else if (!calls_.emplace(id, cancellation).second) {
       // Two calls of one number: the client is broken.
       return {};
