@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <utility>
 #include <vector>
@@ -182,7 +183,7 @@ void Listener::Admit(int listening_fd, int fd, const sockaddr_storage& peer) {
   bool admitted = !IsReserved(fd, options_.reserved_descriptors);
   if (admitted) {
     async::MutexLock lock(&mutex_);
-    admitted = connections_.Add(fd, peer);
+    admitted = connections_.Add(fd, peer, std::chrono::steady_clock::now());
     if (admitted) ++stats_.num_accepted;
   }
   if (!admitted) {

@@ -4,12 +4,16 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <optional>
 #include <utility>
 
 namespace hawser::net {
 namespace {
+
+// At a limit whoever connects would otherwise cost a sweep each.
+constexpr std::chrono::milliseconds kSweepInterval(100);
 
 std::optional<ino_t> InodeOf(int fd) {
   struct stat status {};
@@ -36,7 +40,8 @@ std::string KeyOf(const sockaddr_storage& peer) {
 
 }  // namespace
 
-bool OpenConnections::Add(int fd, const sockaddr_storage& peer) {
+bool OpenConnections::Add(int fd, const sockaddr_storage& peer,
+                          async::MonotonicTime now) {
   const std::optional<ino_t> inode = InodeOf(fd);
   if (!inode.has_value()) return false;
   std::string address = KeyOf(peer);
@@ -44,7 +49,10 @@ bool OpenConnections::Add(int fd, const sockaddr_storage& peer) {
     return connections_.size() >= static_cast<size_t>(limits_.total) ||
            CountFrom(address) >= limits_.per_address;
   };
-  if (connections_.size() >= sweep_at_ || full()) {
+  if (connections_.size() >= sweep_at_) Sweep();
+  if (full()) {
+    if (now < sweep_after_) return false;
+    sweep_after_ = now + kSweepInterval;
     Sweep();
     if (full()) return false;
   }

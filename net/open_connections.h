@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "async/clock.h"
 
 namespace hawser::net {
 
@@ -29,9 +30,10 @@ class OpenConnections {
 
   // Counts the connection `fd` from `peer`, unless that would exceed a limit:
   // then false. All Unix sockets count as one address, as do all ports of one.
-  // Costs a system call per open connection now and then, when one of the
-  // limits, or twice the number last found open, is reached.
-  bool Add(int fd, const sockaddr_storage& peer);
+  // Costs a system call per open connection now and then: when twice the number
+  // last found open is reached, and every 100 ms where one of the limits is, so
+  // that a place that became free may be given for so long to nobody.
+  bool Add(int fd, const sockaddr_storage& peer, async::MonotonicTime now);
 
   // Looks at each.
   int CountOpen();
@@ -53,6 +55,8 @@ class OpenConnections {
   std::vector<Connection> connections_;
   absl::flat_hash_map<std::string, int> by_address_;
   size_t sweep_at_ = 64;
+  // Not before, at a limit.
+  async::MonotonicTime sweep_after_ = async::MonotonicTime::min();
 };
 
 }  // namespace hawser::net
