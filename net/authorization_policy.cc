@@ -16,6 +16,10 @@ namespace {
 
 using nlohmann::json;
 
+// What a method that takes long requests in pieces ends with
+// (proto/pieces.proto): it is the same method to a policy.
+constexpr std::string_view kInPieces = "InPieces";
+
 absl::Status Wrong(const std::string& where, const char* what) {
   return absl::InvalidArgumentError(absl::StrCat(where, " ", what));
 }
@@ -42,6 +46,31 @@ absl::StatusOr<std::string> ReadName(const json& object,
   return name->get<std::string>();
 }
 
+absl::string_view ToAbsl(std::string_view text) {
+  return {text.data(), text.size()};
+}
+
+// Of a text of a rule, which stands at `place`.
+absl::Status CheckPattern(std::string_view pattern, const std::string& place,
+                          bool is_path) {
+  std::string_view text = pattern;
+  const bool is_prefix = text.ends_with('*');
+  const bool is_suffix = !is_prefix && text.starts_with('*');
+  if (is_prefix) text.remove_suffix(1);
+  if (is_suffix) text.remove_prefix(1);
+  if (text.find('*') != std::string_view::npos) {
+    return Wrong(absl::StrCat(place, ": '", ToAbsl(pattern), "'"),
+                 "has more than one *, or one inside: it would not be heeded");
+  }
+  if (is_path && (text.ends_with(kInPieces) ||
+                  (is_suffix && !text.empty() && kInPieces.ends_with(text)))) {
+    return Wrong(absl::StrCat(place, ": '", ToAbsl(pattern), "'"),
+                 "would not be heeded: a method stands for the one with "
+                 "InPieces too, which is to be left out");
+  }
+  return absl::OkStatus();
+}
+
 // The list `key` of `object[part]`; empty if there is none.
 absl::StatusOr<std::vector<std::string>> ReadTexts(const json& object,
                                                    const char* part,
@@ -61,6 +90,8 @@ absl::StatusOr<std::vector<std::string>> ReadTexts(const json& object,
       return Wrong(absl::StrCat(place, ".", key), "holds what is no text");
     }
     texts.push_back(text.get<std::string>());
+    RETURN_IF_ERROR(CheckPattern(texts.back(), absl::StrCat(place, ".", key),
+                                 std::string_view(key) == "paths"));
   }
   return texts;
 }
@@ -127,6 +158,7 @@ absl::StatusOr<AuthorizationRules> AuthorizationRules::Parse(
 
 absl::Status AuthorizationRules::Check(const std::vector<std::string>& names,
                                        std::string_view path) const {
+  if (path.ends_with(kInPieces)) path.remove_suffix(kInPieces.size());
   const auto fits = [&](const Rule& rule) { return Fits(rule, names, path); };
   const auto denied = std::find_if(deny_.begin(), deny_.end(), fits);
   if (denied != deny_.end()) {

@@ -25,14 +25,17 @@ namespace hawser::net {
 //
 // A RULE is {"name": "...", "source": {"principals": [...]}, "request":
 // {"paths": [...]}}; a list that is empty or not there fits everything. Texts
-// may begin or end with "*". A call is refused if a rule to deny fits it, or
-// none to allow. What else the file says is an error: it would not be heeded.
+// may begin or end with "*". A path stands for the method, whichever way its
+// requests come (proto/pieces.proto). A call is refused if a rule to deny fits
+// it, or none to allow. What else the file says is an error: it would not be
+// heeded.
 class AuthorizationRules {
  public:
   // kInvalidArgument says what of `text` is wrong.
   static absl::StatusOr<AuthorizationRules> Parse(const std::string& text);
 
-  // Whether whoever has `names` may call `path`, "/package.Service/Method".
+  // Whether whoever has `names` may call `path`, "/package.Service/Method", or
+  // the same with InPieces after it.
   // kPermissionDenied naming the rule, if it is one that denies.
   absl::Status Check(const std::vector<std::string>& names,
                      std::string_view path) const;

@@ -82,6 +82,28 @@ TEST(AuthorizationRulesTest, WhatIsNotKnownIsRefused) {
       {R"({"name": "a", "allow_rules": [{"name": "b", "source":
           {"principals": [""]}}]})",
        "no text"},
+      // Of a method, whichever way its requests come, rules see the name.
+      {R"({"name": "a", "allow_rules": [{"name": "b", "request":
+          {"paths": ["/a.A/CallInPieces"]}}]})",
+       "'/a.A/CallInPieces' would not be heeded"},
+      {R"({"name": "a", "allow_rules": [{"name": "b", "request":
+          {"paths": ["*InPieces"]}}]})",
+       "'*InPieces' would not be heeded"},
+      {R"({"name": "a", "allow_rules": [{"name": "b", "request":
+          {"paths": ["*Pieces"]}}]})",
+       "'*Pieces' would not be heeded"},
+      {R"({"name": "a", "allow_rules": [{"name": "b", "request":
+          {"paths": ["/a.A/CallInPieces*"]}}]})",
+       "'/a.A/CallInPieces*' would not be heeded"},
+      {R"({"name": "a", "allow_rules": [{"name": "b", "request":
+          {"paths": ["*Call*"]}}]})",
+       "'*Call*' has more than one *, or one inside"},
+      {R"({"name": "a", "allow_rules": [{"name": "b", "source":
+          {"principals": ["hawser://*/w1"]}}]})",
+       "'hawser://*/w1' has more than one *, or one inside"},
+      {R"({"name": "a", "allow_rules": [{"name": "b", "source":
+          {"principals": ["**"]}}]})",
+       "'**' has more than one *, or one inside"},
   };
   for (const auto& [text, error] : kCases) {
     EXPECT_THAT(AuthorizationRules::Parse(text),

@@ -16,10 +16,6 @@
 namespace hawser::net {
 namespace {
 
-// What a method that takes long requests in pieces ends with
-// (proto/pieces.proto): it is the same method to a policy.
-constexpr std::string_view kInPieces = "InPieces";
-
 void AppendNames(const grpc::AuthContext& context, const char* property,
                  std::vector<std::string>& names) {
   for (const grpc::string_ref& name : context.FindPropertyValues(property)) {
@@ -44,8 +40,7 @@ class CallGate final : public grpc::AuthMetadataProcessor {
                        OutputMetadata*) override {
     const auto found = metadata.find(":path");
     if (found == metadata.end()) return Denied("the call names no method");
-    std::string_view path(found->second.data(), found->second.size());
-    if (path.ends_with(kInPieces)) path.remove_suffix(kInPieces.size());
+    const std::string_view path(found->second.data(), found->second.size());
     const bool debug = IsDebugMethod(path);
     if (!debug && policy_ == nullptr) return grpc::Status::OK;
     std::vector<std::string> names;
