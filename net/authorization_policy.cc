@@ -1,12 +1,16 @@
 #include "net/authorization_policy.h"
 
+#include <pthread.h>
+
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <initializer_list>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "async/clock.h"
 #include "async/status_macros.h"
 #include "net/private_file.h"
 #include "nlohmann/json.hpp"
@@ -174,40 +178,68 @@ absl::StatusOr<std::shared_ptr<AuthorizationPolicy>> AuthorizationPolicy::Watch(
     const std::string& path, absl::Duration reload_interval) {
   std::shared_ptr<AuthorizationPolicy> policy(
       new AuthorizationPolicy(path, reload_interval));
-  async::MutexLock lock(&policy->mutex_);
-  RETURN_IF_ERROR(policy->Read());
+  ASSIGN_OR_RETURN(Rules rules, policy->Read());
+  {
+    async::MutexLock lock(&policy->mutex_);
+    policy->rules_ = std::move(rules);
+  }
+  policy->thread_ = std::thread([policy = policy.get()] { policy->Run(); });
   return policy;
 }
 
-absl::Status AuthorizationPolicy::Read() {
-  read_at_ = std::chrono::steady_clock::now();
+AuthorizationPolicy::~AuthorizationPolicy() {
+  {
+    async::MutexLock lock(&mutex_);
+    stopping_ = true;
+    stop_.NotifyAll();
+  }
+  if (thread_.joinable()) thread_.join();
+}
+
+absl::StatusOr<AuthorizationPolicy::Rules> AuthorizationPolicy::Read() {
   ASSIGN_OR_RETURN(std::string text, ReadPublicFile(path_));
-  if (rules_ != nullptr && text == text_) return absl::OkStatus();
+  if (text == text_ && !text.empty()) return nullptr;
   text_ = std::move(text);
   absl::StatusOr<AuthorizationRules> rules = AuthorizationRules::Parse(text_);
   if (!rules.ok()) {
     return absl::InvalidArgumentError(
         absl::StrCat(path_, ": ", rules.status().message()));
   }
-  rules_ = std::make_shared<const AuthorizationRules>(*std::move(rules));
-  return absl::OkStatus();
+  return std::make_shared<const AuthorizationRules>(*std::move(rules));
 }
 
-std::shared_ptr<const AuthorizationRules> AuthorizationPolicy::rules() {
+bool AuthorizationPolicy::AwaitInterval() {
+  const async::MonotonicTime end =
+      async::AddDelay(std::chrono::steady_clock::now(), reload_interval_);
   async::MutexLock lock(&mutex_);
-  if (std::chrono::steady_clock::now() - read_at_ >= reload_interval_) {
-    if (const absl::Status status = Read(); !status.ok()) {
+  while (!stopping_ && stop_.WaitUntil(&mutex_, end)) {
+  }
+  return !stopping_;
+}
+
+void AuthorizationPolicy::Run() {
+  pthread_setname_np(pthread_self(), "policy");
+  while (AwaitInterval()) {
+    absl::StatusOr<Rules> rules = Read();
+    if (!rules.ok()) {
       std::fprintf(stderr,
                    "hawser: the authorization policy stays as it was: %s\n",
-                   std::string(status.message()).c_str());
+                   std::string(rules.status().message()).c_str());
+    } else if (*rules != nullptr) {
+      async::MutexLock lock(&mutex_);
+      rules_ = *std::move(rules);
     }
   }
-  return rules_;
 }
 
 absl::Status AuthorizationPolicy::Check(const std::vector<std::string>& names,
-                                        std::string_view path) {
-  return rules()->Check(names, path);
+                                        std::string_view path) const {
+  Rules rules;
+  {
+    async::MutexLock lock(&mutex_);
+    rules = rules_;
+  }
+  return rules->Check(names, path);
 }
 
 }  // namespace hawser::net

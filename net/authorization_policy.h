@@ -3,10 +3,10 @@
 #ifndef HAWSER_NET_AUTHORIZATION_POLICY_H_
 #define HAWSER_NET_AUTHORIZATION_POLICY_H_
 
-#include <chrono>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -51,9 +51,9 @@ class AuthorizationRules {
   std::vector<Rule> allow_;
 };
 
-// Such a file, which is read again with a call at least `reload_interval` after
-// it was read last. What cannot be used then is told on stderr, and the rules
-// read before stay. Thread-safe.
+// Such a file, which a thread of its own reads again every `reload_interval`.
+// What cannot be used then is told on stderr, and the rules read before stay.
+// Thread-safe.
 class AuthorizationPolicy {
  public:
   // Errors name the file:
@@ -62,26 +62,36 @@ class AuthorizationPolicy {
   static absl::StatusOr<std::shared_ptr<AuthorizationPolicy>> Watch(
       const std::string& path, absl::Duration reload_interval);
 
-  // As AuthorizationRules::Check.
+  // Waits for a reading that is under way.
+  ~AuthorizationPolicy();
+
+  // As AuthorizationRules::Check. Waits for no file.
   absl::Status Check(const std::vector<std::string>& names,
-                     std::string_view path);
+                     std::string_view path) const;
 
  private:
-  AuthorizationPolicy(std::string path, absl::Duration reload_interval)
-      : path_(std::move(path)),
-        reload_interval_(absl::ToChronoNanoseconds(reload_interval)) {}
+  using Rules = std::shared_ptr<const AuthorizationRules>;
 
-  absl::Status Read() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  std::shared_ptr<const AuthorizationRules> rules();
+  AuthorizationPolicy(std::string path, absl::Duration reload_interval)
+      : path_(std::move(path)), reload_interval_(reload_interval) {}
+
+  // Nothing if the file says what it said before.
+  absl::StatusOr<Rules> Read();
+  void Run();
+  // False if it is to end.
+  bool AwaitInterval();
 
   const std::string path_;
-  const std::chrono::nanoseconds reload_interval_;
+  const absl::Duration reload_interval_;
+  // What was read last, also if it holds no rules. Of the thread.
+  std::string text_;
 
-  async::Mutex mutex_;
-  std::chrono::steady_clock::time_point read_at_ ABSL_GUARDED_BY(mutex_);
-  // What was read last, also if it holds no rules.
-  std::string text_ ABSL_GUARDED_BY(mutex_);
-  std::shared_ptr<const AuthorizationRules> rules_ ABSL_GUARDED_BY(mutex_);
+  mutable async::Mutex mutex_;
+  async::CondVar stop_;
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  Rules rules_ ABSL_GUARDED_BY(mutex_);
+
+  std::thread thread_;
 };
 
 }  // namespace hawser::net

@@ -1,8 +1,15 @@
 #include "net/authorization_policy.h"
 
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <filesystem>
 #include <fstream>
+#include <memory>
 #include <string>
+#include <thread>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -112,34 +119,63 @@ TEST(AuthorizationRulesTest, WhatIsNotKnownIsRefused) {
   }
 }
 
-TEST(AuthorizationPolicyFileTest, AFileThatBecomesUselessChangesNothing) {
-  const std::string path = testing::TempDir() + "/policy.json";
-  const auto write = [&](const std::string& text) {
-    std::ofstream(path) << text;
-  };
-  const auto deny = [](const std::string& name) {
+// A policy in a file, which is replaced while it is in use.
+class AuthorizationPolicyFileTest : public testing::Test {
+ protected:
+  static std::string Denying(const std::string& name) {
     return R"({"name": "a", "deny_rules": [{"name": "d", "source":
         {"principals": [")" +
            name + R"("]}}], "allow_rules": [{"name": "b"}]})";
-  };
-  write(deny("w1"));
-  // Read again with each call.
-  const auto policy = AuthorizationPolicy::Watch(path, absl::ZeroDuration());
-  ASSERT_THAT(policy, IsOk());
-  const auto denied = [&](const std::string& name) {
-    return absl::IsPermissionDenied((*policy)->Check({name}, "/a.A/B"));
-  };
-  EXPECT_TRUE(denied("w1"));
-  EXPECT_FALSE(denied("w2"));
-  write("{");
-  EXPECT_TRUE(denied("w1"));
-  EXPECT_FALSE(denied("w2"));
-  std::filesystem::remove(path);
-  EXPECT_TRUE(denied("w1"));
-  EXPECT_FALSE(denied("w2"));
-  write(deny("w2"));
-  EXPECT_FALSE(denied("w1"));
-  EXPECT_TRUE(denied("w2"));
+  }
+
+  void Write(const std::string& text) {
+    std::ofstream(path_ + ".new") << text;
+    std::filesystem::rename(path_ + ".new", path_);
+  }
+  // Returns once somebody has opened the file, which can be read no more.
+  void AwaitReader() {
+    std::filesystem::remove(path_);
+    ASSERT_EQ(mkfifo(path_.c_str(), 0600), 0);
+    const int fd = open(path_.c_str(), O_WRONLY | O_CLOEXEC);
+    ASSERT_GE(fd, 0);
+    close(fd);
+  }
+
+  void Watch() {
+    auto policy = AuthorizationPolicy::Watch(path_, absl::Milliseconds(1));
+    ASSERT_THAT(policy, IsOk());
+    policy_ = *std::move(policy);
+  }
+  bool Denied(const std::string& name) {
+    return absl::IsPermissionDenied(policy_->Check({name}, "/a.A/B"));
+  }
+
+  const std::string path_ = testing::TempDir() + "/policy.json";
+  std::shared_ptr<AuthorizationPolicy> policy_;
+};
+
+TEST_F(AuthorizationPolicyFileTest, AFileThatBecomesUselessChangesNothing) {
+  Write(Denying("w1"));
+  Watch();
+  EXPECT_TRUE(Denied("w1"));
+  EXPECT_FALSE(Denied("w2"));
+  Write("{");
+  for (int i = 0; i < 2; ++i) {
+    AwaitReader();
+    EXPECT_TRUE(Denied("w1"));
+    EXPECT_FALSE(Denied("w2"));
+  }
+  Write(Denying("w2"));
+  while (!Denied("w2")) std::this_thread::yield();
+  EXPECT_FALSE(Denied("w1"));
+}
+
+// A disk that does not answer must not keep calls waiting.
+TEST_F(AuthorizationPolicyFileTest, TheFileIsNotReadByWhoeverCalls) {
+  Write(Denying("w1"));
+  Watch();
+  AwaitReader();
+  EXPECT_TRUE(Denied("w1"));
 }
 
 }  // namespace
