@@ -64,7 +64,9 @@ std::shared_ptr<Peer> PeerTable::Find(const Destination& destination) const {
     return FindByName(*name);
   }
   if (const auto* worker = std::get_if<WorkerInfo>(&destination.to())) {
-    std::shared_ptr<Peer> peer = FindByName(worker->name);
+    std::shared_ptr<Peer> peer = worker->name.empty()
+                                     ? FindByIncarnation(worker->incarnation)
+                                     : FindByName(worker->name);
     if (peer != nullptr && peer->info().incarnation != worker->incarnation) {
       return nullptr;
     }

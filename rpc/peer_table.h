@@ -29,7 +29,8 @@ class PeerTable {
   // inserted and is not announced yet, for that joined after it.
   std::shared_ptr<Peer> Announce(std::shared_ptr<Peer> peer);
 
-  // Null if it is not known; a WorkerInfo finds its own incarnation only.
+  // Null if it is not known; a WorkerInfo finds its own incarnation only, also
+  // without a name.
   std::shared_ptr<Peer> Find(const Destination& destination) const;
   std::shared_ptr<Peer> FindByName(std::string_view name) const;
   // Also one whose name another has now, unless it is lost.

@@ -43,6 +43,11 @@ TEST_F(PeerTableTest, FindsByNameIdAndInfo) {
   EXPECT_EQ(table_.Find(peer->info()), peer);
   EXPECT_EQ(table_.Find("w4"), nullptr);
   EXPECT_EQ(table_.Find(Make(3, 8)->info()), nullptr);
+  WorkerInfo nameless = peer->info();
+  nameless.name.clear();
+  EXPECT_EQ(table_.Find(nameless), peer);
+  nameless.incarnation = Incarnation{8};
+  EXPECT_EQ(table_.Find(nameless), nullptr);
   EXPECT_EQ(table_.FindByIncarnation(Incarnation{7}), peer);
   EXPECT_EQ(table_.FindByIncarnation(Incarnation{8}), nullptr);
 }

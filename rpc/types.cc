@@ -24,8 +24,10 @@ std::string ToString(Incarnation incarnation) {
 }
 
 std::string ToString(const WorkerInfo& worker) {
-  return absl::StrCat("worker '", worker.name, "' (rank ", worker.id.value(),
-                      ", incarnation ", ToString(worker.incarnation), ")");
+  return absl::StrCat(
+      "worker ",
+      worker.name.empty() ? "" : absl::StrCat("'", worker.name, "' "), "(rank ",
+      worker.id.value(), ", incarnation ", ToString(worker.incarnation), ")");
 }
 
 absl::Status ValidateWorkerName(std::string_view name) {

@@ -49,6 +49,8 @@ TEST(TypesTest, IncarnationsDiffer) {
 TEST(TypesTest, WorkersAreShownWithRankAndIncarnation) {
   EXPECT_EQ(ToString(WorkerInfo{"ps0", WorkerId(3), Incarnation{0xc0ffee}, ""}),
             "worker 'ps0' (rank 3, incarnation 0000000000c0ffee)");
+  EXPECT_EQ(ToString(WorkerInfo{"", WorkerId(3), Incarnation{0xc0ffee}, ""}),
+            "worker (rank 3, incarnation 0000000000c0ffee)");
 }
 
 }  // namespace

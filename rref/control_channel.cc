@@ -39,6 +39,11 @@ void ControlSender::Finish(WorkerRun to) {
   peer.under_way = 0;
 }
 
+void ControlSender::Forget(WorkerRun to) {
+  async::MutexLock lock(&mutex_);
+  peers_.erase(to);
+}
+
 void ControlSender::Close(WorkerRun to) {
   async::MutexLock lock(&mutex_);
   closed_.insert(to);

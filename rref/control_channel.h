@@ -39,7 +39,10 @@ class ControlSender {
   // The batch under way was answered.
   void Finish(WorkerRun to);
 
-  // Forgets everything for `to`, for ever: it is lost.
+  // Drops what is queued for `to`, to which nothing was ever delivered.
+  void Forget(WorkerRun to);
+
+  // Drops everything for `to`, for ever: it is lost.
   void Close(WorkerRun to);
 
   // Operations queued or under way.

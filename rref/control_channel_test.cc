@@ -41,6 +41,20 @@ class ControlChannelTest : public testing::Test {
   std::vector<uint64_t> applied_;
 };
 
+TEST_F(ControlChannelTest, OnesThatAreForgottenBeginAnew) {
+  sender_.Add(kPeer, Operation(1));
+  ASSERT_TRUE(sender_.NextBatch(kPeer).has_value());
+  sender_.Add(kPeer, Operation(2));
+  sender_.Forget(kPeer);
+  EXPECT_EQ(sender_.pending(), 0u);
+  sender_.Add(kPeer, Operation(3));
+  const auto batch = sender_.NextBatch(kPeer);
+  ASSERT_TRUE(batch.has_value());
+  EXPECT_EQ(batch->first_sequence(), 1u);
+  EXPECT_THAT(Receive(*batch), IsOk());
+  EXPECT_THAT(applied_, testing::ElementsAre(3));
+}
+
 TEST_F(ControlChannelTest, OneBatchOfAPeerIsUnderWayAtATime) {
   sender_.Add(kPeer, Operation(1));
   sender_.Add(kPeer, Operation(2));

@@ -240,6 +240,7 @@ OwnerTable::Counts OwnerTable::counts() const {
   async::MutexLock lock(&mutex_);
   Counts counts;
   counts.owners = entries_.size();
+  counts.lost_workers = lost_.size();
   for (const auto& [rref, entry] : entries_) {
     if (!entry.arrived) ++counts.awaited;
     counts.forks += entry.forks.size();

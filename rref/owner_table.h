@@ -52,6 +52,8 @@ class OwnerTable {
     size_t forks = 0;
     // Of them, those of other workers.
     size_t remote_forks = 0;
+    // Remembered, so that nothing of theirs comes to life.
+    size_t lost_workers = 0;
   };
 
   OwnerTable(WorkerRun self, size_t tombstone_capacity,
@@ -101,7 +103,8 @@ class OwnerTable {
   // `fork` has reached its holder.
   void AcknowledgeShare(RRefId rref, ForkId fork);
 
-  // Drops the forks that `lost` held, and what only it could have created.
+  // Drops the forks that `lost` held, and what only it could have created; its
+  // later messages are refused.
   Effects OnWorkerLost(WorkerRun lost, const absl::Status& error);
 
   // Drops every value; awaited ones get `error`.

@@ -87,7 +87,6 @@ absl::StatusOr<std::shared_ptr<Reference>> Protocol::MakeLocal(
 absl::StatusOr<v1::RRefReference> Protocol::Share(const Reference& reference,
                                                   const rpc::WorkerInfo& to) {
   if (!agent_.Acquire()) return ShutDownError();
-  Learn(to);
   const ForkId fork = ids_.NextForkId();
   if (reference.is_owner()) {
     RETURN_IF_ERROR(owners_.Share(reference.id(), fork, to, reference.value()));
@@ -114,7 +113,6 @@ absl::StatusOr<Protocol::Received> Protocol::Receive(
         absl::StrCat("worker '", from.name, "' shared a reference as fork ",
                      fork.ToString(), ", which is not its to give"));
   }
-  Learn(from);
   if (owner == self_run_) return ReceiveAsOwner(rref, fork, from);
 
   rpc::WorkerInfo owner_info{reference.owner_name(),
@@ -125,7 +123,6 @@ absl::StatusOr<Protocol::Received> Protocol::Receive(
         absl::StrCat("worker '", from.name,
                      "' shared a reference whose owner has no valid rank"));
   }
-  Learn(owner_info);
   ASSIGN_OR_RETURN(UserTable::Received received,
                    users_.Receive(rref, fork, owner, parent));
   Received result;

@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
-#include "absl/container/flat_hash_map.h"
 #include "absl/functional/any_invocable.h"
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
@@ -138,16 +137,16 @@ class Protocol : public std::enable_shared_from_this<Protocol> {
                               const v1::RRefControlOperation& operation,
                               UserTable::Effects& users,
                               OwnerTable::Effects& owners);
-  // A worker as calls name it; one that was met before.
-  void Learn(const rpc::WorkerInfo& worker);
-  rpc::WorkerInfo WorkerOf(WorkerRun run) const;
   void Send(WorkerRun to, v1::RRefControlOperation operation);
   void Flush(WorkerRun to);
   void OnAnswer(const v1::RRefControlRequest& request,
                 const v1::RRefControlReply& reply);
   void Run(UserTable::Effects effects);
   void Run(OwnerTable::Effects effects);
+  // A member of the job is gone: remembered.
   void LoseWorker(WorkerRun run, const absl::Status& status);
+  // A message named one that the job does not have: not remembered.
+  void ForgetWorker(WorkerRun run, const absl::Status& status);
   // Asks after references given away: all that were pending at the last call.
   void Audit();
   void ScheduleAudit();
@@ -169,7 +168,6 @@ class Protocol : public std::enable_shared_from_this<Protocol> {
   AgentHandle agent_;
 
   mutable async::Mutex mutex_;
-  absl::flat_hash_map<WorkerRun, std::string> names_ ABSL_GUARDED_BY(mutex_);
   std::optional<async::TimerId> audit_timer_ ABSL_GUARDED_BY(mutex_);
   // Set by Drain; first the own copies settle, then the forks of others go.
   enum class DrainStep { kServing, kSettling, kClosing, kClosed, kDrained };

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "async/status_macros.h"
 #include "async/task_local.h"
+#include "rpc/error_detail.h"
 #include "rref/protocol.h"
 
 namespace hawser::rref {
@@ -18,20 +19,23 @@ absl::Status ToStatus(const v1::RRefControlResult& result) {
                       result.message());
 }
 
+// `worker` as the job knows it. Ids and incarnations come from messages: what
+// is kept for a worker beyond one message is kept for members alone. May ask
+// the store.
+absl::StatusOr<rpc::WorkerInfo> FindMember(rpc::Agent& agent,
+                                           const rpc::WorkerInfo& worker) {
+  ASSIGN_OR_RETURN(rpc::WorkerInfo member, agent.FindWorker(worker));
+  if (RunOf(member) != RunOf(worker)) {
+    return rpc::WithErrorDetail(
+        absl::NotFoundError(absl::StrCat(rpc::ToString(worker),
+                                         " is not in the job, but ",
+                                         rpc::ToString(member), " is")),
+        worker, /*maybe_applied=*/false);
+  }
+  return member;
+}
+
 }  // namespace
-
-void Protocol::Learn(const rpc::WorkerInfo& worker) {
-  async::MutexLock lock(&mutex_);
-  names_.try_emplace(RunOf(worker), worker.name);
-}
-
-rpc::WorkerInfo Protocol::WorkerOf(WorkerRun run) const {
-  rpc::WorkerInfo worker{"", rpc::WorkerId(run.worker),
-                         rpc::Incarnation{run.incarnation}, ""};
-  async::MutexLock lock(&mutex_);
-  if (auto it = names_.find(run); it != names_.end()) worker.name = it->second;
-  return worker;
-}
 
 void Protocol::Send(WorkerRun to, v1::RRefControlOperation operation) {
   sender_.Add(to, std::move(operation));
@@ -43,6 +47,13 @@ void Protocol::Flush(WorkerRun to) {
   if (!agent) return;
   std::optional<v1::RRefControlRequest> batch = sender_.NextBatch(to);
   if (!batch.has_value()) return;
+  absl::StatusOr<rpc::WorkerInfo> member = FindMember(
+      *agent,
+      {"", rpc::WorkerId(to.worker), rpc::Incarnation{to.incarnation}, ""});
+  if (!member.ok()) {
+    ForgetWorker(to, member.status());
+    return;
+  }
   // Nothing of the work that happened to cause the batch belongs to it.
   async::TaskContext::Scope detached((async::TaskContext()));
   rpc::MethodCallOptions options;
@@ -50,8 +61,9 @@ void Protocol::Flush(WorkerRun to) {
   options.attempt_timeout = options_.control_attempt_timeout;
   options.inherit_deadline = false;
   agent
-      ->CallMethod<v1::RRefControlReply>(
-          WorkerOf(to), "hawser.v1.RRefService.Control", *batch, {}, options)
+      ->CallMethod<v1::RRefControlReply>(*std::move(member),
+                                         "hawser.v1.RRefService.Control",
+                                         *batch, {}, options)
       .OnReady(
           [self = shared_from_this(), to, request = *std::move(batch)](
               const absl::StatusOr<rpc::Message<v1::RRefControlReply>>& reply) {
@@ -95,7 +107,13 @@ async::Future<rpc::Message<v1::RRefControlReply>> Protocol::HandleControl(
     const rpc::MethodCall& call, rpc::Message<v1::RRefControlRequest> request) {
   using Reply = rpc::Message<v1::RRefControlReply>;
   const WorkerRun from = RunOf(call.peer);
-  Learn(call.peer);
+  {
+    const AgentHandle::Use agent = agent_.Acquire();
+    const absl::Status known =
+        agent ? FindMember(*agent, call.peer).status()
+              : absl::UnavailableError("the worker is shutting down");
+    if (!known.ok()) return async::MakeReadyFuture<Reply>(known);
+  }
   UserTable::Effects users;
   OwnerTable::Effects owners;
   absl::StatusOr<v1::RRefControlReply> reply = receiver_.Receive(
@@ -178,6 +196,11 @@ void Protocol::LoseWorker(WorkerRun run, const absl::Status& status) {
   sender_.Close(run);
   Run(owners_.OnWorkerLost(run, status));
   Run(users_.OnWorkerLost(run, status));
+}
+
+void Protocol::ForgetWorker(WorkerRun run, const absl::Status& status) {
+  sender_.Forget(run);
+  Run(users_.OnWorkerUnknown(run, status));
 }
 
 void Protocol::Audit() {

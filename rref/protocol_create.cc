@@ -51,7 +51,6 @@ absl::StatusOr<std::shared_ptr<Reference>> Protocol::Create(
 }
 
 Protocol::Creation Protocol::BeginCreation(const rpc::WorkerInfo& owner) {
-  Learn(owner);
   const RRefId rref = ids_.NextRRefId();
   const std::string what =
       absl::StrCat("creation of reference ", rref.ToString(), " on worker '",

@@ -214,12 +214,23 @@ std::vector<UserTable::PendingChild> UserTable::TakeStaleChildren() {
 
 UserTable::Effects UserTable::OnWorkerLost(WorkerRun lost,
                                            const absl::Status& error) {
-  Effects effects;
   async::MutexLock lock(&mutex_);
   lost_.emplace(lost, error);
+  return LoseLocked(lost, error);
+}
+
+UserTable::Effects UserTable::OnWorkerUnknown(WorkerRun unknown,
+                                              const absl::Status& error) {
+  async::MutexLock lock(&mutex_);
+  return LoseLocked(unknown, error);
+}
+
+UserTable::Effects UserTable::LoseLocked(WorkerRun gone,
+                                         const absl::Status& error) {
+  Effects effects;
   std::vector<ForkId> orphans;
   for (const auto& [fork, user] : users_) {
-    if (user.owner == lost) orphans.push_back(fork);
+    if (user.owner == gone) orphans.push_back(fork);
   }
   for (const ForkId& fork : orphans) {
     User& user = users_.find(fork)->second;
@@ -235,11 +246,11 @@ UserTable::Effects UserTable::OnWorkerLost(WorkerRun lost,
       RemoveIfUnusedLocked(fork, effects);
     }
   }
-  std::vector<std::pair<ForkId, ForkId>> gone;
+  std::vector<std::pair<ForkId, ForkId>> dropped;
   for (const auto& [fork, child] : children_) {
-    if (child.to == lost) gone.emplace_back(fork, child.parent);
+    if (child.to == gone) dropped.emplace_back(fork, child.parent);
   }
-  for (const auto& [fork, parent] : gone) {
+  for (const auto& [fork, parent] : dropped) {
     children_.erase(fork);
     --users_.find(parent)->second.children;
     RemoveIfUnusedLocked(parent, effects);
@@ -255,6 +266,7 @@ UserTable::Counts UserTable::counts() const {
     if (!user.settled) ++counts.unconfirmed_users;
   }
   counts.pending_children = children_.size();
+  counts.lost_workers = lost_.size();
   return counts;
 }
 

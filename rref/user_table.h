@@ -61,6 +61,8 @@ class UserTable {
     size_t users = 0;
     size_t unconfirmed_users = 0;
     size_t pending_children = 0;
+    // Remembered, so that nothing of theirs comes to life.
+    size_t lost_workers = 0;
   };
 
   UserTable(WorkerRun self, size_t tombstone_capacity);
@@ -111,9 +113,13 @@ class UserTable {
   // Children pending since before the last call of this function.
   std::vector<PendingChild> TakeStaleChildren();
 
-  // Copies of values owned by `lost` keep `error`; children given to it are
-  // dropped.
+  // Copies of values owned by `lost` keep `error`, also those that come later;
+  // children given to it are dropped.
   Effects OnWorkerLost(WorkerRun lost, const absl::Status& error);
+
+  // As OnWorkerLost, for one that is no member of the job as far as is known.
+  // It is not remembered: peers may name as many of those as they like.
+  Effects OnWorkerUnknown(WorkerRun unknown, const absl::Status& error);
 
   Counts counts() const;
 
@@ -144,6 +150,8 @@ class UserTable {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void SettleLocked(ForkId fork, User& user, const absl::Status& status,
                     Effects& effects) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  Effects LoseLocked(WorkerRun gone, const absl::Status& error)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void RemoveIfUnusedLocked(ForkId fork, Effects& effects)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 

@@ -162,6 +162,23 @@ TEST_F(UserTableTest, LostOwnerIsKeptWithItsCopies) {
               StatusIs(absl::StatusCode::kUnavailable));
 }
 
+TEST_F(UserTableTest, UnknownOwnerFailsWhatIsThereAndIsForgotten) {
+  auto received = table_.Receive(kRef, kReceived, kOwner, kOther);
+  ASSERT_THAT(received, IsOk());
+  EXPECT_THAT(
+      Run(table_.OnWorkerUnknown(kOwner, absl::NotFoundError("nobody"))),
+      testing::ElementsAre(Kind::kChildAccept));
+  EXPECT_THAT(received->confirmed.result(),
+              StatusIs(absl::StatusCode::kNotFound));
+  EXPECT_THAT(table_.Check(kReceived), StatusIs(absl::StatusCode::kNotFound));
+  EXPECT_THAT(Run(table_.Release(kReceived)), testing::IsEmpty());
+  EXPECT_EQ(table_.counts().lost_workers, 0u);
+  // It may have become known since.
+  EXPECT_THAT(table_.Receive(kRef, kReceived, kOwner, kOther), IsOk());
+  Run(table_.OnWorkerLost(kOwner, absl::UnavailableError("dead")));
+  EXPECT_EQ(table_.counts().lost_workers, 1u);
+}
+
 TEST_F(UserTableTest, ChildGivenToALostWorkerIsDropped) {
   (void)table_.StartCreation(kRef, kFork, kOwner);
   Run(table_.FinishCreation(kFork, absl::OkStatus()));

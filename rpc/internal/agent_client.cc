@@ -141,12 +141,17 @@ absl::StatusOr<std::shared_ptr<Peer>> Agent::Impl::LookUpPeer(
     ASSIGN_OR_RETURN(found, rendezvous_.FindByName(*name));
   } else {
     const WorkerInfo& worker = std::get<WorkerInfo>(to.to());
-    ASSIGN_OR_RETURN(found, rendezvous_.FindByName(worker.name));
+    if (worker.name.empty()) {
+      ASSIGN_OR_RETURN(found, rendezvous_.FindById(worker.id));
+    } else {
+      ASSIGN_OR_RETURN(found, rendezvous_.FindByName(worker.name));
+    }
     if (found.has_value() && found->incarnation != worker.incarnation) {
       if (known != nullptr) return known;
-      return absl::FailedPreconditionError(absl::StrCat(
-          ToString(worker), " is not the one that has its name now: that is ",
-          ToString(*found)));
+      return absl::FailedPreconditionError(
+          absl::StrCat(ToString(worker), " is not the one that has its ",
+                       worker.name.empty() ? "rank" : "name", " now: that is ",
+                       ToString(*found)));
     }
   }
   if (!found.has_value() || IsLost(*found)) {
