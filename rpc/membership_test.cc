@@ -152,6 +152,27 @@ TEST_F(MembershipTest, OfTwoThatAccuseEachOtherOneStays) {
   }
 }
 
+// It wrote before it had read of its own loss.
+TEST_F(MembershipTest, ReportOfALostReporterIsVoid) {
+  for (int rank = 0; rank < 3; ++rank) Join(rank);
+  const auto report = [this](int lost, int reporter) {
+    ASSERT_THAT(log_.Append(LostEvent(Worker(lost).incarnation,
+                                      Worker(reporter).incarnation, "test")),
+                IsOk());
+  };
+  report(0, 1);
+  report(1, 0);
+  Advance(absl::Seconds(1));
+  for (int rank : {0, 1, 2}) {
+    EXPECT_THAT(events_[rank],
+                ElementsAre("joined w0", "joined w1", "joined w2", "lost w0"));
+  }
+  // That of one who lives is not.
+  report(1, 2);
+  Advance(absl::Seconds(1));
+  EXPECT_EQ(events_[2].back(), "lost w1");
+}
+
 TEST_F(MembershipTest, LostWorkerLearnsItBeforeItIsSure) {
   for (int rank = 0; rank < 2; ++rank) Join(rank);
   EXPECT_FALSE(members_[0]->Unsure(clock_.Now()));
