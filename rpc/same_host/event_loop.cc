@@ -7,6 +7,7 @@
 #include <array>
 #include <cerrno>
 #include <chrono>
+#include <thread>
 #include <utility>
 
 #include "async/blocking_region.h"
@@ -297,6 +298,9 @@ void EventLoop::Poll(Turn& turn) {
       turn.Begin();
       attended = last_event = std::chrono::steady_clock::now();
       continue;
+    } else {
+      // Whoever is to send something may have been put on this core.
+      std::this_thread::yield();
     }
     if (async::TimeBetween(attended, now) >= kAttention) {
       Attend(turn.sources(), /*wait=*/false);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <thread>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -382,8 +383,10 @@ void SameHostLink::PollFor(uint64_t call, absl::Duration spin,
       loop_.Post(std::move(work->run));
     }
     if (done() || ended_.load(std::memory_order_acquire)) break;
-    if (i % kPollsPerLook == 0 && std::chrono::steady_clock::now() >= until) {
-      break;
+    if (i % kPollsPerLook == 0) {
+      if (std::chrono::steady_clock::now() >= until) break;
+      // The peer may have been put on this core, and wait for it.
+      std::this_thread::yield();
     }
     async::CpuRelax();
   }
