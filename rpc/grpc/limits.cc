@@ -70,6 +70,8 @@ absl::Status Validate(const GrpcLimits& limits) {
                       "min_ping_interval"));
   status.Update(
       check(limits.memory_quota_bytes.value_or(1) > 0, "memory_quota_bytes"));
+  status.Update(
+      check(limits.piece_timeout > absl::ZeroDuration(), "piece_timeout"));
   return status;
 }
 

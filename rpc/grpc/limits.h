@@ -47,8 +47,13 @@ struct GrpcLimits {
   // Memory of all messages that are being received or waited with. Under
   // pressure gRPC first reads less, then closes idle connections and cancels
   // calls. As much again may be taken by requests that come in pieces, of which
-  // not all are here. Unset: half of the machine's.
+  // not all are here; by those of one peer, a certificate's or, without TLS, a
+  // connection's, half of that, though never less than the longest message.
+  // Unset: half of the machine's.
   std::optional<size_t> memory_quota_bytes = {};
+  // A request in pieces of which none came for so long, up to twice that, is
+  // given up.
+  absl::Duration piece_timeout = absl::Seconds(20);
 };
 
 // The limit, or what it is if unset.

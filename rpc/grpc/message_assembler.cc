@@ -81,14 +81,49 @@ class MessageAssembler::Reader {
   size_t offset_ = 0;
 };
 
+absl::Status AssemblyBudget::Reserve(const std::string& peer, size_t bytes) {
+  async::MutexLock lock(&mutex_);
+  if (bytes > bytes_ - used_) {
+    return absl::ResourceExhaustedError(absl::StrCat(
+        "a request of ", bytes,
+        " bytes finds no room: requests that are on their way may "
+        "take ",
+        bytes_, " bytes together (GrpcLimits::memory_quota_bytes)"));
+  }
+  const auto of_peer = used_by_.find(peer);
+  const size_t used = of_peer == used_by_.end() ? 0 : of_peer->second;
+  if (bytes > bytes_per_peer_ - used) {
+    return absl::ResourceExhaustedError(absl::StrCat(
+        "a request of ", bytes,
+        " bytes finds no room: those of one peer that are on their way may "
+        "take ",
+        bytes_per_peer_, " bytes together (GrpcLimits::memory_quota_bytes)"));
+  }
+  used_ += bytes;
+  if (bytes > 0) used_by_[peer] += bytes;
+  return absl::OkStatus();
+}
+
+void AssemblyBudget::Release(const std::string& peer, size_t bytes) {
+  if (bytes == 0) return;
+  async::MutexLock lock(&mutex_);
+  used_ -= bytes;
+  const auto of_peer = used_by_.find(peer);
+  of_peer->second -= bytes;
+  if (of_peer->second == 0) used_by_.erase(of_peer);
+}
+
 MessageAssembler::MessageAssembler(size_t max_bytes,
-                                   std::shared_ptr<AssemblyBudget> budget)
-    : max_bytes_(max_bytes), budget_(std::move(budget)) {}
+                                   std::shared_ptr<AssemblyBudget> budget,
+                                   std::string peer)
+    : max_bytes_(max_bytes),
+      budget_(std::move(budget)),
+      peer_(std::move(peer)) {}
 
 MessageAssembler::~MessageAssembler() { ReleaseBudget(); }
 
 void MessageAssembler::ReleaseBudget() {
-  budget_->Release(std::exchange(reserved_, 0));
+  budget_->Release(peer_, std::exchange(reserved_, 0));
 }
 
 absl::Status MessageAssembler::AddPart(uint64_t bytes) {
@@ -109,13 +144,7 @@ absl::Status MessageAssembler::AddPart(uint64_t bytes) {
 
 absl::Status MessageAssembler::Allocate() {
   if (part_bytes_.empty()) return Malformed();
-  if (!budget_->Reserve(total_)) {
-    return absl::ResourceExhaustedError(absl::StrCat(
-        "a request of ", total_,
-        " bytes finds no room: requests that are on "
-        "their way may take ",
-        budget_->bytes(), " bytes together (GrpcLimits::memory_quota_bytes)"));
-  }
+  RETURN_IF_ERROR(budget_->Reserve(peer_, total_));
   reserved_ = total_;
   parts_.reserve(part_bytes_.size());
   for (const size_t bytes : part_bytes_) {

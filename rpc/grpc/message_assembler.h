@@ -3,48 +3,52 @@
 #ifndef HAWSER_RPC_GRPC_MESSAGE_ASSEMBLER_H_
 #define HAWSER_RPC_GRPC_MESSAGE_ASSEMBLER_H_
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "async/mutex.h"
 #include "grpcpp/support/byte_buffer.h"
 #include "rpc/payload.h"
 #include "tensor/storage.h"
 
 namespace hawser::rpc {
 
-// Memory for messages of which not all has come. Thread-safe.
+// Memory for messages of which not all has come, and the share of it that one
+// peer may have. Thread-safe.
 class AssemblyBudget {
  public:
-  explicit AssemblyBudget(size_t bytes) : bytes_(bytes) {}
+  AssemblyBudget(size_t bytes, size_t bytes_per_peer)
+      : bytes_(bytes), bytes_per_peer_(bytes_per_peer) {}
 
-  // False: there is not so much left.
-  bool Reserve(size_t bytes) {
-    size_t left = left_.load(std::memory_order_relaxed);
-    do {
-      if (bytes > left) return false;
-    } while (!left_.compare_exchange_weak(left, left - bytes,
-                                          std::memory_order_relaxed));
-    return true;
-  }
-  void Release(size_t bytes) {
-    left_.fetch_add(bytes, std::memory_order_relaxed);
-  }
-  size_t bytes() const { return bytes_; }
+  // kResourceExhausted: there is not so much left, or not for `peer`.
+  absl::Status Reserve(const std::string& peer, size_t bytes);
+  // What was reserved.
+  void Release(const std::string& peer, size_t bytes);
 
  private:
   const size_t bytes_;
-  std::atomic<size_t> left_{bytes_};
+  const size_t bytes_per_peer_;
+
+  async::Mutex mutex_;
+  size_t used_ ABSL_GUARDED_BY(mutex_) = 0;
+  // Above 0.
+  absl::flat_hash_map<std::string, size_t> used_by_ ABSL_GUARDED_BY(mutex_);
 };
 
 // One message. Trusts nothing: no memory is taken that `budget` does not give,
 // and none beyond `max_bytes`. Not thread-safe.
 class MessageAssembler {
  public:
-  MessageAssembler(size_t max_bytes, std::shared_ptr<AssemblyBudget> budget);
+  // `peer`: whose share of the budget it takes.
+  MessageAssembler(size_t max_bytes, std::shared_ptr<AssemblyBudget> budget,
+                   std::string peer);
   MessageAssembler(const MessageAssembler&) = delete;
   MessageAssembler& operator=(const MessageAssembler&) = delete;
   ~MessageAssembler();
@@ -53,7 +57,9 @@ class MessageAssembler {
   // nothing more may be added.
   //
   //   kInvalidArgument    the piece is malformed, or not of this message.
-  //   kResourceExhausted  the message is too long, or no budget is left.
+  //   kResourceExhausted  the message is too long, or no budget is left, or
+  //   none
+  //                       for the peer.
   absl::StatusOr<bool> Add(::grpc::ByteBuffer& piece);
 
   // What has come, and what was announced; 0 before the first piece.
@@ -73,6 +79,7 @@ class MessageAssembler {
 
   const size_t max_bytes_;
   const std::shared_ptr<AssemblyBudget> budget_;
+  const std::string peer_;
   bool begun_ = false;
   std::vector<size_t> part_bytes_;
   std::vector<tensor::StoragePtr> parts_;

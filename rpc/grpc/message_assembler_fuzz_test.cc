@@ -12,9 +12,10 @@
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   constexpr size_t kMaxBytes = size_t{1} << 20;
-  const auto budget = std::make_shared<hawser::rpc::AssemblyBudget>(kMaxBytes);
+  const auto budget =
+      std::make_shared<hawser::rpc::AssemblyBudget>(kMaxBytes, kMaxBytes);
   {
-    hawser::rpc::MessageAssembler assembler(kMaxBytes, budget);
+    hawser::rpc::MessageAssembler assembler(kMaxBytes, budget, "peer");
     bool going_on = true;
     while (going_on && size > 0) {
       // Each piece is preceded by its length, in one byte, and comes in two
@@ -36,6 +37,6 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       going_on = whole.ok() && !*whole;
     }
   }
-  HAWSER_CHECK(budget->Reserve(kMaxBytes)) << "budget was lost";
+  HAWSER_CHECK(budget->Reserve("peer", kMaxBytes).ok()) << "budget was lost";
   return 0;
 }

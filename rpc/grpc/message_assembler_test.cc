@@ -57,8 +57,8 @@ class MessageAssemblerTest : public testing::Test {
   }
 
   const std::shared_ptr<AssemblyBudget> budget_ =
-      std::make_shared<AssemblyBudget>(kMaxBytes);
-  MessageAssembler assembler_{kMaxBytes, budget_};
+      std::make_shared<AssemblyBudget>(kMaxBytes, kMaxBytes);
+  MessageAssembler assembler_{kMaxBytes, budget_, "peer"};
 };
 
 TEST_F(MessageAssemblerTest, PayloadsOfAnyShapeComeTogether) {
@@ -76,7 +76,7 @@ TEST_F(MessageAssemblerTest, PayloadsOfAnyShapeComeTogether) {
     for (const size_t size : shape) payload.Append(RandomBytes(size));
     const std::string sent = *payload.Flatten();
     MessagePieces pieces(std::move(payload));
-    MessageAssembler assembler(kMaxBytes, budget_);
+    MessageAssembler assembler(kMaxBytes, budget_, "peer");
     bool whole = false;
     while (!pieces.AtEnd()) {
       ASSERT_FALSE(whole);
@@ -146,7 +146,7 @@ TEST_F(MessageAssemblerTest, MalformedPiecesAreRefused) {
   };
   for (const std::vector<std::string>& message : messages) {
     SCOPED_TRACE(testing::PrintToString(message));
-    MessageAssembler assembler(kMaxBytes, budget_);
+    MessageAssembler assembler(kMaxBytes, budget_, "peer");
     for (size_t i = 0; i < message.size(); ++i) {
       ::grpc::ByteBuffer piece = ToBuffer(message[i]);
       const absl::StatusOr<bool> added = assembler.Add(piece);
@@ -164,41 +164,58 @@ TEST_F(MessageAssemblerTest, LongMessagesAreRefusedBeforeTheyCome) {
   EXPECT_THAT(Add(Piece({kMaxBytes + 1}, "x")),
               StatusIs(absl::StatusCode::kResourceExhausted,
                        HasSubstr("max_message_bytes")));
-  MessageAssembler other(kMaxBytes, budget_);
+  MessageAssembler other(kMaxBytes, budget_, "peer");
   ::grpc::ByteBuffer piece =
       ToBuffer(Piece({kMaxBytes, UINT64_MAX}, "x").SerializeAsString());
   EXPECT_THAT(other.Add(piece), StatusIs(absl::StatusCode::kResourceExhausted));
+}
+
+TEST(AssemblyBudgetTest, OnePeerGetsItsShareAndNotAll) {
+  AssemblyBudget budget(100, 60);
+  EXPECT_THAT(budget.Reserve("a", 60), IsOk());
+  EXPECT_THAT(
+      budget.Reserve("a", 1),
+      StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("of one peer")));
+  EXPECT_THAT(budget.Reserve("b", 40), IsOk());
+  EXPECT_THAT(
+      budget.Reserve("c", 1),
+      StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("together")));
+  budget.Release("a", 30);
+  EXPECT_THAT(budget.Reserve("a", 31),
+              StatusIs(absl::StatusCode::kResourceExhausted));
+  EXPECT_THAT(budget.Reserve("b", 20), IsOk());
+  EXPECT_THAT(budget.Reserve("a", 10), IsOk());
 }
 
 TEST_F(MessageAssemblerTest, MemoryIsTakenOnlyWithinTheBudget) {
   ASSERT_THAT(Add(Piece({kMaxBytes - 100}, "x")), IsOkAndHolds(false));
   ::grpc::ByteBuffer piece = ToBuffer(Piece({101}, "x").SerializeAsString());
   {
-    MessageAssembler other(kMaxBytes, budget_);
+    MessageAssembler other(kMaxBytes, budget_, "peer");
     EXPECT_THAT(other.Add(piece), StatusIs(absl::StatusCode::kResourceExhausted,
                                            HasSubstr("memory_quota_bytes")));
   }
   {
-    MessageAssembler other(kMaxBytes, budget_);
+    MessageAssembler other(kMaxBytes, budget_, "peer");
     piece = ToBuffer(Piece({100}, "x").SerializeAsString());
     EXPECT_THAT(other.Add(piece), IsOkAndHolds(false));
-    EXPECT_FALSE(budget_->Reserve(1));
+    EXPECT_FALSE(budget_->Reserve("another", 1).ok());
   }
   // Given back by a message that never became whole, and by one that did.
-  EXPECT_TRUE(budget_->Reserve(100));
+  EXPECT_TRUE(budget_->Reserve("another", 100).ok());
   {
-    MessageAssembler other(kMaxBytes, budget_);
+    MessageAssembler other(kMaxBytes, budget_, "peer");
     piece = ToBuffer(Piece({1}, "x").SerializeAsString());
     EXPECT_THAT(other.Add(piece),
                 StatusIs(absl::StatusCode::kResourceExhausted));
-    budget_->Release(100);
+    budget_->Release("another", 100);
   }
-  MessageAssembler other(kMaxBytes, budget_);
+  MessageAssembler other(kMaxBytes, budget_, "peer");
   piece = ToBuffer(Piece({100}, std::string(100, 'x')).SerializeAsString());
   EXPECT_THAT(other.Add(piece), IsOkAndHolds(true));
-  EXPECT_FALSE(budget_->Reserve(1));
+  EXPECT_FALSE(budget_->Reserve("another", 1).ok());
   const Payload payload = other.Take();
-  EXPECT_TRUE(budget_->Reserve(100));
+  EXPECT_TRUE(budget_->Reserve("another", 100).ok());
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
+#include "absl/time/time.h"
 #include "async/future.h"
 #include "async/mutex.h"
 #include "async/status_matchers.h"
@@ -329,6 +330,60 @@ TEST_F(PiecesTest, WholeRequestsHaveALowerLimit) {
   EXPECT_THAT(other.Listen("127.0.0.1:0", {}),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        HasSubstr("max_whole_request_bytes")));
+}
+
+// Of the room for requests of which not all is here.
+TEST_F(PiecesTest, OnePeerHasAShareAndOthersGoOn) {
+  Serve({.max_message_bytes = 10'000'000,
+         .limits = {.memory_quota_bytes = 20'000'000}});
+  RawStream greedy(address_, "/t.T/HoldInPieces");
+  ASSERT_TRUE(greedy.Write({9'000'000}, "x"));
+  // Of the same connection, once the other has been seen.
+  ::grpc::Status status;
+  while (status.ok()) {
+    RawStream second(address_, "/t.T/EchoInPieces");
+    ASSERT_TRUE(second.Write({3'000'000}, std::string(3'000'000, 'x')));
+    second.WritesDone();
+    status = second.Finish();
+  }
+  EXPECT_EQ(status.error_code(), ::grpc::StatusCode::RESOURCE_EXHAUSTED);
+  EXPECT_THAT(status.error_message(), HasSubstr("of one peer"));
+  EXPECT_THAT(Call("/t.T/Echo", std::string(3'000'000, 'x')).Wait(), IsOk());
+}
+
+TEST_F(PiecesTest, RequestsThatDoNotGoOnAreGivenUp) {
+  Serve({.limits = {.piece_timeout = absl::Milliseconds(100)}});
+  RawStream silent(address_, "/t.T/EchoInPieces");
+  RawStream stopped(address_, "/t.T/EchoInPieces");
+  ASSERT_TRUE(stopped.Write({9'000'000}, "x"));
+  for (RawStream* stream : {&silent, &stopped}) {
+    const ::grpc::Status status = stream->Finish();
+    EXPECT_EQ(status.error_code(), ::grpc::StatusCode::DEADLINE_EXCEEDED);
+    EXPECT_THAT(status.error_message(), HasSubstr("piece_timeout"));
+  }
+  EXPECT_EQ(num_handled_, 0);
+}
+
+// The time is that between two pieces, and not of the function.
+TEST_F(PiecesTest, RequestsThatGoOnAreNotGivenUp) {
+  Serve({.limits = {.piece_timeout = absl::Seconds(1)}});
+  const auto longer = std::chrono::milliseconds(2200);
+  RawStream slow(address_, "/t.T/HoldInPieces");
+  auto until = std::chrono::steady_clock::now() + longer;
+  uint64_t sent = 1;
+  ASSERT_TRUE(slow.Write({10'000'000}, "x"));
+  while (std::chrono::steady_clock::now() < until) {
+    ASSERT_TRUE(slow.Write({}, "x"));
+    ++sent;
+  }
+  ASSERT_TRUE(slow.Write({}, std::string(10'000'000 - sent, 'x')));
+  AwaitHeld();
+  until = std::chrono::steady_clock::now() + longer;
+  while (std::chrono::steady_clock::now() < until) {
+    EXPECT_THAT(Call("/t.T/Echo", "x").Wait(), IsOk());
+  }
+  held_[0]->Reply(Payload("y"));
+  EXPECT_TRUE(slow.Finish().ok());
 }
 
 // A client that announces much and sends little keeps others out only as long

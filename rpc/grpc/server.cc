@@ -1,5 +1,6 @@
 #include "rpc/grpc/server.h"
 
+#include <algorithm>
 #include <chrono>
 #include <utility>
 
@@ -16,6 +17,15 @@ constexpr int kArmedOther = 4;
 // How long a stopping server waits for its last answers to be sent.
 constexpr std::chrono::milliseconds kLastAnswers(500);
 
+// For requests of which not all pieces have come. Whoever announces more than
+// it sends cannot keep all others out.
+std::shared_ptr<AssemblyBudget> MakeBudget(size_t max_message_bytes,
+                                           const GrpcLimits& limits) {
+  const size_t bytes = MemoryQuotaBytes(limits);
+  return std::make_shared<AssemblyBudget>(
+      bytes, std::min(bytes, std::max(bytes / 2, max_message_bytes)));
+}
+
 }  // namespace
 
 GrpcServer::GrpcServer(std::vector<TransportMethod> methods,
@@ -23,14 +33,15 @@ GrpcServer::GrpcServer(std::vector<TransportMethod> methods,
                        ::grpc::ServerCompletionQueue* queue,
                        std::shared_ptr<Gate> gate,
                        std::shared_ptr<const net::Credentials> credentials,
-                       size_t max_message_bytes, size_t assembly_bytes)
+                       size_t max_message_bytes, const GrpcLimits& limits)
     : methods_(std::move(methods)),
-      parts_(std::make_shared<ServerParts>(ServerParts{
-          .queue = queue,
-          .gate = std::move(gate),
-          .credentials = std::move(credentials),
-          .assembly_budget = std::make_shared<AssemblyBudget>(assembly_bytes),
-          .max_message_bytes = max_message_bytes})) {
+      parts_(std::make_shared<ServerParts>(
+          ServerParts{.queue = queue,
+                      .gate = std::move(gate),
+                      .credentials = std::move(credentials),
+                      .assembly_budget = MakeBudget(max_message_bytes, limits),
+                      .max_message_bytes = max_message_bytes,
+                      .piece_timeout = limits.piece_timeout})) {
   for (const TransportMethod& method : methods_) {
     GrpcMethods& service =
         services_[method.path.substr(0, method.path.rfind('/'))];

@@ -14,6 +14,7 @@
 #include "grpcpp/server_builder.h"
 #include "net/credentials.h"
 #include "rpc/gate.h"
+#include "rpc/grpc/limits.h"
 #include "rpc/grpc/server_call.h"
 #include "rpc/transport.h"
 
@@ -26,12 +27,11 @@ class GrpcServer {
   // Adds itself to `builder`, which builds the server after that. `gate` is
   // passed by whatever begins an operation on `queue`. Calls that
   // `credentials` do not admit are refused before a handler sees them.
-  // `assembly_bytes`: for requests of which not all pieces have come.
   GrpcServer(std::vector<TransportMethod> methods,
              ::grpc::ServerBuilder& builder,
              ::grpc::ServerCompletionQueue* queue, std::shared_ptr<Gate> gate,
              std::shared_ptr<const net::Credentials> credentials,
-             size_t max_message_bytes, size_t assembly_bytes);
+             size_t max_message_bytes, const GrpcLimits& limits);
 
   // Takes calls of `server`, which the builder built.
   void Start(std::unique_ptr<::grpc::Server> server);

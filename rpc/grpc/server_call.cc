@@ -1,12 +1,17 @@
 #include "rpc/grpc/server_call.h"
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <optional>
+#include <string>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "async/check.h"
+#include "grpcpp/alarm.h"
 #include "grpcpp/impl/rpc_service_method.h"
 #include "grpcpp/support/async_stream.h"
 #include "grpcpp/support/async_unary_call.h"
@@ -72,9 +77,7 @@ class UnaryCall final : public ServerCall {
 // Whose request comes in pieces, of which one is waited for at a time.
 class PiecewiseCall final : public ServerCall {
  public:
-  explicit PiecewiseCall(const ServedMethod& method)
-      : ServerCall(method),
-        assembler_(parts_->max_message_bytes, parts_->assembly_budget) {
+  explicit PiecewiseCall(const ServedMethod& method) : ServerCall(method) {
     grpc_.emplace();
   }
   ~PiecewiseCall() override {
@@ -88,6 +91,7 @@ class PiecewiseCall final : public ServerCall {
     ::grpc::ByteBuffer piece;
     ::grpc::ServerAsyncReader<::grpc::ByteBuffer, ::grpc::ByteBuffer> reader{
         &context};
+    ::grpc::Alarm patience;
   };
 
   ::grpc::ServerContext& context() override { return grpc_->context; }
@@ -100,41 +104,100 @@ class PiecewiseCall final : public ServerCall {
     grpc_->reader.Finish(reply, ::grpc::Status::OK, event);
   }
   void FinishWithError(const ::grpc::Status& status, Event* event) override {
+    grpc_->patience.Cancel();
     grpc_->reader.FinishWithError(status, event);
   }
-  absl::StatusOr<Payload> TakePayload() override { return assembler_.Take(); }
+  absl::StatusOr<Payload> TakePayload() override { return assembler_->Take(); }
   void ReleaseGrpc() override { grpc_.reset(); }
 
   void Begin() override {
+    assembler_.emplace(parts_->max_message_bytes, parts_->assembly_budget,
+                       Peer());
+    Await(Next::kPieceOrTime);
+  }
+
+  enum class Next { kPiece, kTime, kPieceOrTime };
+
+  // Begins to wait, unless the request is here or has an answer.
+  void Await(Next next) {
     std::shared_ptr<ServerCall> self = shared_from_this();
     async::MutexLock lock(&mutex_);
-    if (replied_ || released_) return;
+    if (replied_ || released_ || progress_ != Progress::kUnderWay) return;
     Gate::Pass pass(parts_->gate.get());
     if (!pass) return;
-    piece_.self = std::move(self);
-    grpc_->reader.Read(&grpc_->piece, &piece_);
+    if (next != Next::kPiece) {
+      stalled_.self = self;
+      grpc_->patience.Set(
+          parts_->queue,
+          absl::ToChronoTime(absl::Now() + parts_->piece_timeout), &stalled_);
+    }
+    if (next != Next::kTime) {
+      piece_.self = std::move(self);
+      grpc_->reader.Read(&grpc_->piece, &piece_);
+    }
+  }
+
+  // Who shares a budget: all of one certificate, or else of one connection.
+  std::string Peer() {
+    const absl::StatusOr<std::optional<net::Identity>> caller =
+        ServerCall::caller();
+    return caller.ok() && caller->has_value() ? net::ToUri(**caller)
+                                              : grpc_->context.peer();
   }
 
   void OnPiece(bool ok) override {
     if (!ok) {
       // Nothing happens if the caller has gone, or has its answer.
       Reply(absl::InvalidArgumentError(absl::StrCat(
-          "a request in pieces ended after ", assembler_.received_bytes(),
-          " of ", assembler_.total_bytes(), " bytes")));
+          "a request in pieces ended after ", assembler_->received_bytes(),
+          " of ", assembler_->total_bytes(), " bytes")));
       return;
     }
-    absl::StatusOr<bool> whole = assembler_.Add(grpc_->piece);
+    absl::StatusOr<bool> whole = assembler_->Add(grpc_->piece);
     if (!whole.ok()) {
       Reply(whole.status());
-    } else if (*whole) {
+    } else if (!*whole) {
+      came_.store(true, std::memory_order_relaxed);
+      Await(Next::kPiece);
+    } else if (Complete()) {
       Handle();
-    } else {
-      Begin();
     }
   }
 
+  // False if it is too late.
+  bool Complete() {
+    async::MutexLock lock(&mutex_);
+    if (released_ || progress_ == Progress::kGivenUp) return false;
+    progress_ = Progress::kWhole;
+    grpc_->patience.Cancel();
+    return true;
+  }
+
+  void OnStalled(bool ok) override {
+    // Cancelled: there is nothing to wait for any more.
+    if (!ok) return;
+    if (came_.exchange(false, std::memory_order_relaxed)) {
+      Await(Next::kTime);
+      return;
+    }
+    {
+      async::MutexLock lock(&mutex_);
+      if (progress_ == Progress::kWhole) return;
+      progress_ = Progress::kGivenUp;
+    }
+    Reply(absl::DeadlineExceededError(
+        absl::StrCat("no piece of the request came for ",
+                     absl::FormatDuration(parts_->piece_timeout),
+                     " (GrpcLimits::piece_timeout)")));
+  }
+
+  enum class Progress { kUnderWay, kWhole, kGivenUp };
+
   std::optional<Grpc> grpc_;
-  MessageAssembler assembler_;
+  std::optional<MessageAssembler> assembler_;
+  // A piece, since `patience` began.
+  std::atomic<bool> came_{false};
+  Progress progress_ ABSL_GUARDED_BY(mutex_) = Progress::kUnderWay;
 };
 
 }  // namespace

@@ -13,6 +13,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "async/clock.h"
 #include "async/mutex.h"
 #include "grpcpp/completion_queue.h"
@@ -81,6 +82,8 @@ struct ServerParts {
   std::shared_ptr<const net::Credentials> credentials;
   std::shared_ptr<AssemblyBudget> assembly_budget;
   size_t max_message_bytes = 0;
+  // Of GrpcLimits.
+  absl::Duration piece_timeout = absl::InfiniteDuration();
   std::shared_ptr<ServerCallRegistry> registry =
       std::make_shared<ServerCallRegistry>();
 };
@@ -103,6 +106,7 @@ struct ServedMethod {
 //
 //   arrived  with its request, or not at all; another is then waited for.
 //   piece    of the request, where it comes in pieces.
+//   stalled  meanwhile, perhaps: time to see whether a piece came.
 //   done     the caller has the answer or gave up; may come at any time.
 //   sent     the answer was handed to gRPC.
 //
@@ -161,6 +165,7 @@ class ServerCall : public std::enable_shared_from_this<ServerCall> {
   // The call has come and may be served. Calls Handle.
   virtual void Begin() { Handle(); }
   virtual void OnPiece(bool) {}
+  virtual void OnStalled(bool) {}
   virtual void ReleaseGrpc() = 0;
 
   void Handle();
@@ -169,6 +174,7 @@ class ServerCall : public std::enable_shared_from_this<ServerCall> {
   const ServedMethod& method_;
   const std::shared_ptr<const ServerParts> parts_;
   Event piece_{&ServerCall::OnPiece};
+  Event stalled_{&ServerCall::OnStalled};
 
   async::Mutex mutex_;
   bool replied_ ABSL_GUARDED_BY(mutex_) = false;

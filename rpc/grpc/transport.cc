@@ -212,7 +212,7 @@ absl::StatusOr<std::string> GrpcTransport::Impl::Listen(
       std::make_unique<HealthCalls>(health, builder, queue.get(), gate_);
   auto server = std::make_unique<GrpcServer>(
       std::move(methods), builder, queue.get(), gate_, credentials_,
-      options_.max_message_bytes, MemoryQuotaBytes(options_.limits));
+      options_.max_message_bytes, options_.limits);
   std::unique_ptr<::grpc::Server> built = builder.BuildAndStart();
   if (built == nullptr) {
     queue->Shutdown();
