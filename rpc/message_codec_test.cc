@@ -1,6 +1,11 @@
 #include "rpc/message_codec.h"
 
+#include <sys/mman.h>
+
 #include <algorithm>
+#include <climits>
+#include <cstddef>
+#include <cstring>
 #include <memory>
 #include <string>
 #include <utility>
@@ -292,6 +297,35 @@ TEST(MessageCodecTest, HostileBytesGiveStatus) {
     (void)message->ReadTensors(counters, &requires_grad);
   }
   EXPECT_GT(accepted, 0);
+}
+
+// Protobuf's sizes are `int`: what is longer would be few bytes, or less than
+// none.
+TEST(MessageCodecTest, BodiesThatProtobufCannotTakeAreRefused) {
+  constexpr size_t kMapped = size_t{3} << 30;
+  // Of which only the beginning is ever touched.
+  void* const memory = mmap(nullptr, kMapped, PROT_READ | PROT_WRITE,
+                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  ASSERT_NE(memory, MAP_FAILED);
+  const std::shared_ptr<const void> owner(
+      memory, [](void* mapped) { munmap(mapped, kMapped); });
+  const auto parse = [&](const std::string& begin, size_t size) {
+    std::memcpy(memory, begin.data(), begin.size());
+    Payload payload;
+    payload.Append(owner, memory, begin.size() + size);
+    return IncomingMessage::Parse(std::move(payload)).status();
+  };
+  // One field of 2^31 - 7 bytes, with its own first six.
+  EXPECT_THAT(parse("\x0a\xf9\xff\xff\xff\x07", INT_MAX - 6), IsOk());
+  EXPECT_THAT(parse("\x0a\xfa\xff\xff\xff\x07", INT_MAX - 5),
+              StatusIs(absl::StatusCode::kResourceExhausted,
+                       HasSubstr("2147483648 bytes beside its tensors")));
+  // Fields 13 and 14, of 64 KiB and one byte more.
+  for (const std::string tag : {"\x6a", "\x72"}) {
+    EXPECT_THAT(parse(tag + "\x81\x80\x04", (size_t{64} << 10) + 1),
+                StatusIs(absl::StatusCode::kInvalidArgument,
+                         HasSubstr("header: it is too long")));
+  }
 }
 
 }  // namespace

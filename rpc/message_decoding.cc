@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <climits>
+#include <cstdint>
 #include <cstring>
 #include <utility>
 
@@ -29,6 +31,11 @@ using internal::kSourceRank;
 using internal::WireField;
 using internal::WireReader;
 using internal::WireType;
+
+// What protobuf reads at once: its sizes are `int`.
+constexpr uint64_t kMaxBodyBytes = INT_MAX;
+// Of a message, or of one of its tensors.
+constexpr uint64_t kMaxHeaderBytes = uint64_t{64} << 10;
 
 absl::Status Malformed(absl::string_view what) {
   return absl::InvalidArgumentError(
@@ -191,6 +198,9 @@ class IncomingMessage::Scanner {
   }
 
   absl::Status TakePart(uint32_t field, uint64_t size) {
+    if (field != kTensorDataField && size > kMaxHeaderBytes) {
+      return Malformed("header: it is too long");
+    }
     if (field == kHeaderField) {
       message_.header_ = View(position_, size);
       Skip(size);
@@ -219,6 +229,13 @@ class IncomingMessage::Scanner {
   absl::Status Finish() {
     if (num_data_ != message_.tensors_.size()) {
       return Malformed("list of tensors: a header without data");
+    }
+    uint64_t body_bytes = 0;
+    for (const auto& [start, size] : body_) body_bytes += size;
+    if (body_bytes > kMaxBodyBytes) {
+      return absl::ResourceExhaustedError(absl::StrCat(
+          "a message with ", body_bytes, " bytes beside its tensors exceeds ",
+          kMaxBodyBytes, " bytes, which is as much as protobuf takes"));
     }
     if (body_.size() == 1) {
       message_.body_ = View(body_[0].first, body_[0].second);
