@@ -1,0 +1,151 @@
+// Any bytes as what a peer says before memory is shared, at either end.
+
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "async/check.h"
+#include "async/future.h"
+#include "net/identity.h"
+#include "proto/same_host.pb.h"
+#include "rpc/same_host/event_loop.h"
+#include "rpc/same_host/handshake.h"
+#include "rpc/same_host/link.h"
+#include "rpc/same_host/peer_process.h"
+#include "rpc/same_host/segment.h"
+#include "rpc/same_host/unique_fd.h"
+#include "rpc/same_host/unix_message.h"
+
+namespace hawser::rpc {
+namespace {
+
+// Sends `bytes` as they are, with a copy of each of `fds`, two at most.
+void Send(int socket, std::string_view bytes, std::span<const int> fds) {
+  std::string copy(bytes);
+  iovec data{.iov_base = copy.data(), .iov_len = copy.size()};
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(2 * sizeof(int))> control{};
+  msghdr header{};
+  header.msg_iov = &data;
+  header.msg_iovlen = 1;
+  if (!fds.empty()) {
+    header.msg_control = control.data();
+    header.msg_controllen = CMSG_SPACE(fds.size_bytes());
+    cmsghdr* part = CMSG_FIRSTHDR(&header);
+    part->cmsg_level = SOL_SOCKET;
+    part->cmsg_type = SCM_RIGHTS;
+    part->cmsg_len = CMSG_LEN(fds.size_bytes());
+    std::memcpy(CMSG_DATA(part), fds.data(), fds.size_bytes());
+  }
+  // The other end may have hung up already.
+  (void)sendmsg(socket, &header, MSG_NOSIGNAL);
+}
+
+struct World {
+  World() {
+    acceptor = *SameHostAcceptor::Start(
+        loop.get(), size_t{1} << 20,
+        [](const PeerProcess&, const std::optional<net::Identity>&) {
+          return true;
+        },
+        [](SameHostLink::Parts, std::optional<net::Identity>) {});
+    acceptor_name = Admit().socket_name();
+    name = absl::StrCat("hawser-fuzz-", getpid());
+    door = *ListenAbstract(name);
+  }
+
+  v1::OpenSameHostReply Admit() {
+    v1::OpenSameHostRequest request;
+    request.set_boot_id(BootId());
+    return *acceptor->Admit(request, std::nullopt);
+  }
+
+  const std::unique_ptr<EventLoop> loop = *EventLoop::Create({});
+  std::shared_ptr<SameHostAcceptor> acceptor;
+  std::string acceptor_name;
+  // Of a server that is played here.
+  std::string name;
+  UniqueFd door;
+};
+
+// What this says of its sender's memory holds, if it says the right value.
+void MakeGood(v1::MemoryProbe& probe) {
+  static const uint64_t word = 42;
+  if (probe.value() == word) {
+    probe.set_address(reinterpret_cast<uintptr_t>(&word));
+  }
+}
+
+// As a client: the ticket and the probe of a greeting that parses are made
+// good, so that it comes further.
+void Greet(World& world, std::string_view input) {
+  std::string bytes(input);
+  if (v1::SameHostHello hello; hello.ParseFromString(bytes)) {
+    // Each is taken, and few may be left over.
+    hello.set_ticket(world.Admit().ticket());
+    MakeGood(*hello.mutable_probe());
+    bytes = hello.SerializeAsString();
+  }
+  const UniqueFd socket = *ConnectAbstract(world.acceptor_name);
+  const int bell[] = {world.loop->doorbell()};
+  Send(socket.get(), bytes, bell);
+  // Until it answers, or hangs up.
+  pollfd answer{.fd = socket.get(), .events = POLLIN, .revents = 0};
+  HAWSER_CHECK(poll(&answer, 1, 20'000) == 1);
+  v1::SameHostWelcome welcome;
+  if (ReceiveUnixMessage(socket.get(), 2, welcome).ok()) {
+    Send(socket.get(), input, {});
+    HAWSER_CHECK(poll(&answer, 1, 20'000) == 1);
+  }
+}
+
+// As a server that answers with `input`, whose probe is made good as well.
+void Welcome(World& world, std::string_view input) {
+  v1::OpenSameHostReply open;
+  open.set_socket_name(world.name);
+  async::Promise<void> ended;
+  const async::Future<void> done = ended.future();
+  ConnectSameHost(world.loop.get(), open, size_t{1} << 20,
+                  [&](const absl::StatusOr<SameHostLink::Parts>&) {
+                    ended.Set(absl::OkStatus());
+                  });
+  pollfd waiting{.fd = world.door.get(), .events = POLLIN, .revents = 0};
+  HAWSER_CHECK(poll(&waiting, 1, 20'000) == 1);
+  const UniqueFd socket(
+      accept4(world.door.get(), nullptr, nullptr, SOCK_CLOEXEC));
+  auto segment = Segment::Create();
+  HAWSER_CHECK(segment.ok());
+  std::string bytes(input);
+  if (v1::SameHostWelcome welcome; welcome.ParseFromString(bytes)) {
+    MakeGood(*welcome.mutable_probe());
+    bytes = welcome.SerializeAsString();
+  }
+  const int sent[] = {segment->second.get(), world.loop->doorbell()};
+  Send(socket.get(), bytes, sent);
+  (void)done.Wait();
+}
+
+}  // namespace
+}  // namespace hawser::rpc
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  static auto& world = *new hawser::rpc::World;
+  const std::string_view input(reinterpret_cast<const char*>(data), size);
+  // An empty message is the end of the socket, and a long one comes cut.
+  if (input.empty() || input.size() > 256) return 0;
+  hawser::rpc::Greet(world, input);
+  hawser::rpc::Welcome(world, input);
+  return 0;
+}
