@@ -169,6 +169,8 @@ absl::Status MessageAssembler::CopyContent(Reader& reader, uint64_t size) {
       offset_ = 0;
     }
   }
+  // The handler may run in another thread.
+  tensor::cpu::FinishStreamCopies();
   return absl::OkStatus();
 }
 

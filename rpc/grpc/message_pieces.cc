@@ -17,10 +17,6 @@ namespace {
 
 using ::google::protobuf::internal::WireFormatLite;
 
-// Copying one goes on beside receiving the next, and each costs wake-ups at
-// both ends: of 0.5, 2 and 4 MiB, 2 MiB gave most (docs/performance.md).
-constexpr size_t kPieceBytes = size_t{2} << 20;
-
 // The tag and length of the content, which come last.
 void AppendContentHeader(size_t size, std::string& head) {
   ::google::protobuf::io::StringOutputStream stream(&head);

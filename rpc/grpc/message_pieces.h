@@ -20,6 +20,10 @@ inline constexpr std::string_view kInPieces = "InPieces";
 // messages costs is more than what it saves.
 inline constexpr size_t kMaxWholeRequest = size_t{2} << 20;
 
+// Copying one piece goes on beside receiving the next, in a core's cache, and
+// each costs a little at both ends (docs/performance.md).
+inline constexpr size_t kPieceBytes = size_t{512} << 10;
+
 // Parts from this size on are the payload's own chunks; what lies between two
 // of them is one part.
 inline constexpr size_t kMinLargePart = size_t{64} << 10;

@@ -124,9 +124,9 @@ absl::StatusOr<std::unique_ptr<net::Listener>> OpenListener(
   // decompresses before it looks at the size.
   arguments.SetInt(GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0);
   arguments.SetInt(GRPC_ARG_MAX_METADATA_SIZE, kMaxMetadataBytes);
-  // Requests in pieces: the next piece is made when but half of the last one is
-  // left to be sent.
-  arguments.SetInt(GRPC_ARG_HTTP2_WRITE_BUFFER_SIZE, kMaxWholeRequest / 2);
+  // Requests in pieces: the next piece is made when no more than this is left
+  // to be sent.
+  arguments.SetInt(GRPC_ARG_HTTP2_WRITE_BUFFER_SIZE, 2 * kPieceBytes);
   return arguments;
 }
 

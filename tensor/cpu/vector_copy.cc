@@ -25,7 +25,6 @@ void StreamLines(uint8_t* HWY_RESTRICT out, const uint8_t* HWY_RESTRICT in,
   for (size_t i = 0; i < size; i += lanes) {
     hn::Stream(hn::LoadU(d, in + i), d, out + i);
   }
-  hwy::FlushStream();
 }
 
 }  // namespace HWY_NAMESPACE
@@ -53,6 +52,8 @@ void StreamCopy(void* to, const void* from, size_t size) {
   const size_t done = head + lines;
   std::memcpy(out + done, in + done, size - done);
 }
+
+void FinishStreamCopies() { hwy::FlushStream(); }
 
 }  // namespace hawser::tensor::cpu
 #endif  // HWY_ONCE

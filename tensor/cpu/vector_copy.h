@@ -9,8 +9,12 @@ namespace hawser::tensor::cpu {
 
 // memcpy whose destination does not pass through the caches: what lies there
 // is not fetched before it is overwritten, and what is in the caches stays. For
-// parts of more than the caches hold. The ranges do not overlap.
+// parts of more than the caches hold. The ranges do not overlap. This thread
+// sees the copy at once, others what was copied before FinishStreamCopies.
 void StreamCopy(void* to, const void* from, size_t size);
+
+// Once after many copies: it waits until they are in memory.
+void FinishStreamCopies();
 
 }  // namespace hawser::tensor::cpu
 
