@@ -4,10 +4,10 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
 #include "async/status_macros.h"
 #include "rpc/error_detail.h"
+#include "rpc/status_details.h"
 #include "rref/locked_alias.h"
 #include "rref/protocol.h"
 
@@ -15,36 +15,20 @@ namespace hawser::rref {
 namespace {
 
 using FetchReply = rpc::Message<v1::RRefFetchReply>;
+using rpc::ToStatusDetails;
 
 absl::Status ShuttingDownError() {
   return absl::UnavailableError("the worker is shutting down");
 }
 
-v1::StatusDetails StatusToProto(const absl::Status& status) {
-  v1::StatusDetails proto;
-  proto.set_code(static_cast<int32_t>(status.code()));
-  proto.set_message(std::string(status.message()));
-  status.ForEachPayload([&](absl::string_view url, const absl::Cord& payload) {
-    v1::StatusDetail* detail = proto.add_details();
-    detail->set_type_url(std::string(url));
-    detail->set_value(std::string(payload));
-  });
-  return proto;
-}
-
 // The error that a reply has instead of a value.
 absl::Status ErrorOf(const v1::RRefFetchReply& reply) {
   if (!reply.has_error()) return absl::OkStatus();
-  const int code = reply.error().code();
-  absl::Status status(
-      code > 0 && code <= static_cast<int>(absl::StatusCode::kUnauthenticated)
-          ? static_cast<absl::StatusCode>(code)
-          : absl::StatusCode::kUnknown,
-      reply.error().message());
-  for (const v1::StatusDetail& detail : reply.error().details()) {
-    status.SetPayload(detail.type_url(), absl::Cord(detail.value()));
+  absl::Status error = rpc::FromStatusDetails(reply.error());
+  if (error.ok()) {
+    return absl::UnknownError("the owner sent an error without code");
   }
-  return status;
+  return error;
 }
 
 // Writes `object` for `peer`. Tensors hold `lock` until they have been sent.
@@ -84,7 +68,7 @@ async::Future<FetchReply> Protocol::HandleFetch(
           -> async::Future<FetchReply> {
         if (!object.ok()) {
           FetchReply reply;
-          *reply.body.mutable_error() = StatusToProto(rpc::WithErrorDetail(
+          *reply.body.mutable_error() = ToStatusDetails(rpc::WithErrorDetail(
               object.status(), self->self_, /*maybe_applied=*/false));
           return async::MakeReadyFuture<FetchReply>(std::move(reply));
         }

@@ -45,6 +45,8 @@ std::atomic<int> Resource::live{0};
 
 inline constexpr rpc::Function<int64_t(int64_t)> kTwice{"rref_test.Twice"};
 inline constexpr rpc::Function<int64_t(int64_t)> kFail{"rref_test.Fail"};
+inline constexpr rpc::Function<int64_t(int64_t)> kFailAtLength{
+    "rref_test.FailAtLength"};
 inline constexpr rpc::Function<int64_t(int64_t)> kWaitForGate{
     "rref_test.WaitForGate"};
 inline constexpr rpc::Function<Resource(int64_t)> kMakeResource{
@@ -78,6 +80,12 @@ class RRefTest : public testing::TestWithParam<rpc::TransportParam> {
                              return absl::OutOfRangeError("no such number");
                            }),
                 IsOk());
+    ASSERT_THAT(
+        r.Register(kFailAtLength,
+                   [](int64_t) -> absl::StatusOr<int64_t> {
+                     return absl::OutOfRangeError(std::string(1'000'000, 'x'));
+                   }),
+        IsOk());
     ASSERT_THAT(
         r.Register(kWaitForGate,
                    [this](int64_t x) {
@@ -262,6 +270,15 @@ TEST_P(RRefTest, FunctionsErrorComesWithEachFetch) {
   EXPECT_THAT(rref->ToHere(), StatusIs(absl::StatusCode::kOutOfRange));
   EXPECT_THAT(agent(0).Sync("w2", kFetch, *rref),
               StatusIs(absl::StatusCode::kOutOfRange));
+}
+
+// Like those of calls.
+TEST_P(RRefTest, LongErrorsAreCut) {
+  auto rref = Remote(agent(0), "w1", kFailAtLength, 1);
+  ASSERT_THAT(rref, IsOk());
+  const absl::Status error = rref->ToHere().status();
+  EXPECT_THAT(error, StatusIs(absl::StatusCode::kOutOfRange));
+  EXPECT_LT(error.message().size(), 2000u);
 }
 
 TEST_P(RRefTest, CreationTimeoutIsKeptWithTheReference) {
