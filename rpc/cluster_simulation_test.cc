@@ -9,7 +9,6 @@
 #include <algorithm>
 #include <cstdlib>
 #include <iostream>
-#include <map>
 #include <memory>
 #include <set>
 #include <string>
@@ -18,18 +17,18 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "async/manual_executor.h"
 #include "async/random_source.h"
 #include "async/simulated_clock.h"
 #include "async/status_matchers.h"
 #include "gtest/gtest.h"
 #include "rpc/agent.h"
-#include "rpc/error_detail.h"
 #include "rpc/function_registry.h"
 #include "rpc/inproc/network.h"
+#include "rpc/member_views.h"
 #include "rpc/membership_log.h"
 #include "rpc/simulated_store_link.h"
+#include "rpc/tracked_calls.h"
 #include "store/hash_store.h"
 
 namespace hawser::rpc {
@@ -43,14 +42,6 @@ constexpr absl::Duration kTick = absl::Milliseconds(20);
 constexpr absl::Duration kConvergence = absl::Seconds(10);
 // The limit of silence, and a round.
 constexpr absl::Duration kSettling = absl::Milliseconds(3500);
-
-struct TrackedCall {
-  // 0: whoever has the name.
-  Incarnation pinned{};
-  int completions = 0;
-  int executions = 0;
-  absl::Status outcome;
-};
 
 // One process: at most one agent at a time.
 struct Node {
@@ -100,8 +91,9 @@ class Simulation {
     }
     CheckReachability();
     Advance(absl::Seconds(10));
-    CheckCalls();
-    CheckEvents();
+    Fail(calls_.Check());
+    MembershipLog log(&store_, AgentOptions().job);
+    Fail(views_.Check(log));
   }
 
   const std::string& failure() const { return failure_; }
@@ -113,7 +105,9 @@ class Simulation {
                      async::TimeBetween(async::MonotonicTime(), clock_.Now()))
               << " " << text << "\n";
   }
+  // Nothing has failed where `text` is empty.
   void Fail(const std::string& text) {
+    if (text.empty()) return;
     Note("FAILED " + text);
     if (failure_.empty()) failure_ = text;
   }
@@ -126,14 +120,9 @@ class Simulation {
   }
 
   void Executed(int64_t number) {
-    TrackedCall& call = calls_[number];
     const Incarnation self = CurrentCall::Get()->agent().info().incarnation;
     Note(absl::StrCat("call ", number, " runs at ", ToString(self)));
-    if (++call.executions > 1)
-      Fail(absl::StrCat("call ", number, " ran twice"));
-    if (ToNumber(call.pinned) != 0 && call.pinned != self) {
-      Fail(absl::StrCat("call ", number, " ran on another incarnation"));
-    }
+    Fail(calls_.Executed(number, self));
   }
 
   bool Start(int i) {
@@ -162,15 +151,7 @@ class Simulation {
     const Incarnation incarnation = node.agent->info().incarnation;
     Note(absl::StrCat(node.name, " starts as ", ToString(incarnation)));
     node.agent->WatchMembers([this, incarnation](const MemberEvent& event) {
-      const char* kinds[] = {"joined", "left", "lost"};
-      views_[incarnation].push_back(absl::StrCat(
-          kinds[static_cast<int>(event.kind)], " ", event.worker.name, " ",
-          ToString(event.worker.incarnation)));
-      if (event.kind == MemberEvent::Kind::kJoined) {
-        members_[incarnation].insert(event.worker.incarnation);
-      } else {
-        members_[incarnation].erase(event.worker.incarnation);
-      }
+      views_.Add(incarnation, event);
     });
     return true;
   }
@@ -196,21 +177,20 @@ class Simulation {
   }
 
   void Call(Node& from, int to, bool pin) {
-    const int64_t number = static_cast<int64_t>(calls_.size()) + 1;
-    TrackedCall& call = calls_[number];
     Destination destination(nodes_[to].name);
+    Incarnation pinned{};
     if (pin && nodes_[to].agent != nullptr) {
-      call.pinned = nodes_[to].agent->info().incarnation;
+      pinned = nodes_[to].agent->info().incarnation;
       destination = Destination(nodes_[to].agent->info());
     }
+    const int64_t number = calls_.Begin(pinned);
     Note(absl::StrCat("call ", number, " from ", from.name, " to ",
                       nodes_[to].name));
     async::Future<void> future = from.agent->Async(
         destination, {.timeout = absl::Milliseconds(100 + random_.Below(4000))},
         kTouch, number);
-    future.OnReady([&call](const absl::Status& status) {
-      ++call.completions;
-      call.outcome = status;
+    future.OnReady([this, number](const absl::Status& status) {
+      calls_.Ended(number, status);
     });
   }
 
@@ -318,7 +298,7 @@ class Simulation {
       all.insert(node.agent->info().incarnation);
     }
     for (Incarnation member : all) {
-      if (members_[member] != all) return false;
+      if (views_.MembersOf(member) != all) return false;
     }
     // Nor does one find another lost of which the others do not know yet.
     for (const Node& node : nodes_) {
@@ -339,117 +319,28 @@ class Simulation {
       }
       const Incarnation incarnation = node.agent->info().incarnation;
       absl::StrAppend(&text, DeclaredLost(node) ? "lost; " : "",
-                      absl::StrJoin(views_[incarnation], ", "));
+                      views_.Text(incarnation));
     }
     return text;
   }
 
   void CheckReachability() {
-    std::vector<async::Future<void>> futures;
+    std::vector<int64_t> numbers;
     for (Node& from : nodes_) {
       for (Node& to : nodes_) {
-        const int64_t number = static_cast<int64_t>(calls_.size()) + 1;
-        TrackedCall& call = calls_[number];
+        const int64_t number = calls_.Begin();
+        numbers.push_back(number);
         from.agent->Async(to.name, kTouch, number)
-            .OnReady([&call](const absl::Status& status) {
-              ++call.completions;
-              call.outcome = status;
+            .OnReady([this, number](const absl::Status& status) {
+              calls_.Ended(number, status);
             });
       }
     }
-    const size_t first = calls_.size() - kNodes * kNodes;
     Advance(absl::Seconds(1));
-    for (const auto& [number, call] : calls_) {
-      if (static_cast<size_t>(number) > first && !call.outcome.ok()) {
-        Fail(absl::StrCat("after convergence: ", call.outcome.ToString()));
-      }
-    }
-  }
-
-  void CheckCalls() {
-    for (const auto& [number, call] : calls_) {
-      if (call.completions != 1) {
-        Fail(absl::StrCat("call ", number, " ended ", call.completions,
-                          " times"));
-      } else if (call.outcome.ok() && call.executions != 1) {
-        Fail(absl::StrCat("call ", number, " succeeded and did not run"));
-      } else if (!call.outcome.ok() && call.executions > 0) {
-        const auto detail = GetErrorDetail(call.outcome);
-        if (!detail.has_value() || !detail->maybe_applied) {
-          Fail(absl::StrCat("call ", number, " ran, but says it did not: ",
-                            call.outcome.ToString()));
-        }
-      }
-    }
-  }
-
-  // The events of the store, without those that are void, in words; and which
-  // incarnation each is about.
-  std::vector<std::pair<Incarnation, std::string>> History() {
-    MembershipLog log(&store_, AgentOptions().job);
-    std::vector<std::pair<Incarnation, std::string>> history;
-    std::map<Incarnation, std::string> names;
-    std::set<Incarnation> gone;
-    const uint64_t length = log.Length().value_or(0);
-    for (uint64_t number = 1; number <= length; ++number) {
-      const auto event = log.Read(number);
-      if (!event.ok() || !event->has_value()) continue;
-      if ((*event)->has_joined()) {
-        const Incarnation joined{(*event)->joined().incarnation()};
-        names[joined] =
-            absl::StrCat((*event)->joined().name(), " ", ToString(joined));
-        history.emplace_back(joined, "joined " + names[joined]);
-      } else if ((*event)->has_left() || (*event)->has_lost()) {
-        const v1::WorkerDeparture& departure =
-            (*event)->has_left() ? (*event)->left() : (*event)->lost();
-        const Incarnation goes{departure.incarnation()};
-        if (gone.contains(Incarnation{departure.reporter()})) continue;
-        if (!gone.insert(goes).second) continue;
-        history.emplace_back(
-            goes, ((*event)->has_left() ? "left " : "lost ") + names[goes]);
-      }
-    }
-    return history;
-  }
-
-  // Every view begins with the members there are when its worker joins, and
-  // goes on with the same history, in which each incarnation joins once and
-  // goes at most once.
-  void CheckEvents() {
-    const std::vector<std::pair<Incarnation, std::string>> history = History();
-    for (const auto& [incarnation, view] : views_) {
-      std::set<std::string> members;
-      size_t at = 0;
-      while (at < history.size()) {
-        const auto& [about, event] = history[at++];
-        const std::string who = event.substr(event.find(' '));
-        if (event.starts_with("joined")) {
-          members.insert("joined" + who);
-        } else {
-          members.erase("joined" + who);
-        }
-        if (about == incarnation) break;
-      }
-      const size_t past = std::min(members.size(), view.size());
-      bool same =
-          std::set<std::string>(view.begin(), view.begin() + past) == members ||
-          view.empty();
-      for (size_t i = past; i < view.size(); ++i) {
-        same &= at < history.size() && view[i] == history[at++].second;
-      }
-      if (!same) {
-        Fail(absl::StrCat("the view of ", ToString(incarnation),
-                          " differs: ", absl::StrJoin(view, ", ")));
-      }
-    }
-    std::set<std::string> seen;
-    for (const auto& [about, event] : history) {
-      const std::string kind = event.substr(0, event.find(' '));
-      const std::string who = event.substr(event.find(' '));
-      const std::string key = (kind == "joined" ? "joined" : "gone") + who;
-      if (!seen.insert(key).second) Fail("twice: " + event);
-      if (kind != "joined" && !seen.contains("joined" + who)) {
-        Fail("went before it came: " + event);
+    for (const int64_t number : numbers) {
+      const absl::Status& outcome = calls_.outcome(number);
+      if (!outcome.ok()) {
+        Fail(absl::StrCat("after convergence: ", outcome.ToString()));
       }
     }
   }
@@ -462,10 +353,8 @@ class Simulation {
   store::HashStore store_;
   FunctionRegistry registry_;
   InprocNetwork network_;
-  // Addresses are stable: futures refer to calls.
-  std::map<int64_t, TrackedCall> calls_;
-  std::map<Incarnation, std::vector<std::string>> views_;
-  std::map<Incarnation, std::set<Incarnation>> members_;
+  TrackedCalls calls_;
+  MemberViews views_;
   std::set<std::pair<std::string, std::string>> partitions_;
   std::vector<Node> nodes_;
 };

@@ -3,45 +3,25 @@
 // after each step: no value is gone that a confirmed copy refers to. Checked at
 // the end: nothing is left.
 
-#include <algorithm>
 #include <cstdint>
-#include <deque>
-#include <functional>
 #include <map>
 #include <memory>
-#include <optional>
-#include <string>
 #include <utility>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
-#include "async/random_source.h"
+#include "absl/status/status.h"
+#include "async/future.h"
 #include "gtest/gtest.h"
 #include "rpc/retained_value.h"
-#include "rpc/types.h"
-#include "rref/control_channel.h"
 #include "rref/ids.h"
-#include "rref/owner_table.h"
-#include "rref/user_table.h"
+#include "rref/model_cluster.h"
+#include "rref/owner_value.h"
 
 namespace hawser::rref {
 namespace {
 
 constexpr int kWorkers = 4;
-constexpr size_t kTombstones = 1024;
 constexpr uint64_t kSeedsPerCase = 25;
-
-v1::GlobalId ToProto(const GlobalId& id) {
-  v1::GlobalId proto;
-  proto.mutable_maker()->set_worker(id.maker.worker);
-  proto.mutable_maker()->set_incarnation(id.maker.incarnation);
-  proto.set_number(id.number);
-  return proto;
-}
-
-GlobalId FromProto(const v1::GlobalId& id) {
-  return {{id.maker().worker(), id.maker().incarnation()}, id.number()};
-}
 
 // A copy of a reference that some application code holds.
 struct Handle {
@@ -56,34 +36,25 @@ struct Handle {
 
 class Model {
  public:
-  explicit Model(uint64_t seed) : random_(seed) {
-    for (int i = 0; i < kWorkers; ++i) {
-      workers_.push_back(std::make_unique<Worker>(Run(i)));
-    }
-  }
+  explicit Model(uint64_t seed) : cluster_(kWorkers, seed) {}
 
   void Play(int steps) {
     for (int i = 0; i < steps; ++i) {
       Act();
-      DeliverOne();
+      cluster_.DeliverOne();
       CheckNothingFreedEarly();
       if (testing::Test::HasFatalFailure()) return;
     }
     ending_ = true;
     while (!handles_.empty()) {
       ReleaseOne();
-      DeliverOne();
+      cluster_.DeliverOne();
       CheckNothingFreedEarly();
       if (testing::Test::HasFatalFailure()) return;
     }
-    // Messages that never arrive are found out by the audits.
-    for (int round = 0; round < 4; ++round) {
-      while (!network_.empty()) DeliverOne();
-      for (int i = 0; i < kWorkers; ++i) Audit(i);
-    }
-    while (!network_.empty()) DeliverOne();
+    cluster_.ComeToRest();
     for (int i = 0; i < kWorkers; ++i) {
-      const Worker& w = *workers_[i];
+      const Worker& w = cluster_.worker(i);
       EXPECT_EQ(w.owners.counts().owners, 0u) << "worker " << i;
       EXPECT_EQ(w.owners.counts().forks, 0u) << "worker " << i;
       EXPECT_EQ(w.users.counts().users, 0u) << "worker " << i;
@@ -96,46 +67,31 @@ class Model {
   }
 
  private:
-  struct Worker {
-    explicit Worker(WorkerRun run)
-        : ids(run), owners(run, kTombstones, {}), users(run, kTombstones) {}
-    IdSource ids;
-    OwnerTable owners;
-    UserTable users;
-    ControlSender sender;
-    ControlReceiver receiver;
-  };
+  using Worker = ModelCluster::Worker;
 
-  static WorkerRun Run(int i) { return {i, 100u + static_cast<uint64_t>(i)}; }
-  static rpc::WorkerInfo InfoOf(WorkerRun run) {
-    return {absl::StrCat("w", run.worker), rpc::WorkerId(run.worker),
-            rpc::Incarnation{run.incarnation}, ""};
-  }
-  static int IndexOf(WorkerRun run) { return run.worker; }
-
-  bool Chance(double p) { return random_.Uniform() < p; }
-  size_t Below(size_t n) { return random_.Next() % n; }
+  static WorkerRun Run(int i) { return ModelCluster::RunOf(i); }
+  bool Chance(double p) { return cluster_.Chance(p); }
+  size_t Below(size_t n) { return cluster_.Below(n); }
+  int AnyWorker() { return static_cast<int>(Below(kWorkers)); }
 
   void Act() {
-    const double choice = random_.Uniform();
+    const double choice = cluster_.Uniform();
     if (choice < 0.15) {
-      MakeLocal(static_cast<int>(Below(kWorkers)));
+      MakeLocal(AnyWorker());
     } else if (choice < 0.35) {
-      Create(static_cast<int>(Below(kWorkers)),
-             static_cast<int>(Below(kWorkers)));
+      Create(AnyWorker(), AnyWorker());
     } else if (choice < 0.65 && !handles_.empty()) {
-      Share(handles_[Below(handles_.size())],
-            static_cast<int>(Below(kWorkers)));
+      Share(handles_[Below(handles_.size())], AnyWorker());
     } else if (choice < 0.85) {
       ReleaseOne();
     } else if (choice < 0.9) {
-      Audit(static_cast<int>(Below(kWorkers)));
+      cluster_.Audit(AnyWorker());
     }
   }
 
   void MakeLocal(int i) {
     auto value = std::make_shared<OwnerValue>(rpc::Retain<int64_t>(1));
-    const RRefId rref = workers_[i]->ids.NextRRefId();
+    const RRefId rref = cluster_.worker(i).ids.NextRRefId();
     values_[rref] = value;
     AddOwnerHandle(i, rref, value);
   }
@@ -147,34 +103,38 @@ class Model {
 
   void Create(int from, int to) {
     if (from == to) return;
-    Worker& creator = *workers_[from];
+    Worker& creator = cluster_.worker(from);
     const RRefId rref = creator.ids.NextRRefId();
     const ForkId fork = creator.ids.NextForkId();
     async::Future<void> confirmed =
         creator.users.StartCreation(rref, fork, Run(to));
     handles_.push_back({from, rref, fork, Run(to), nullptr, confirmed});
     auto finish = [this, from, fork](absl::Status status) {
-      Do(from, workers_[from]->users.FinishCreation(fork, status));
+      cluster_.Do(from,
+                  cluster_.worker(from).users.FinishCreation(fork, status));
     };
     if (Chance(0.1)) {
       // The caller gives up although the message may yet arrive.
-      Post([finish] { finish(absl::DeadlineExceededError("creation")); });
+      cluster_.Post(
+          [finish] { finish(absl::DeadlineExceededError("creation")); });
     }
     if (Chance(0.1)) {
-      Post([finish] { finish(absl::UnavailableError("lost request")); });
+      cluster_.Post(
+          [finish] { finish(absl::UnavailableError("lost request")); });
       return;
     }
-    Post([this, from, to, rref, fork, finish] {
-      auto value = workers_[to]->owners.Create(rref, fork, InfoOf(Run(from)));
+    cluster_.Post([this, from, to, rref, fork, finish] {
+      auto value = cluster_.worker(to).owners.Create(
+          rref, fork, ModelCluster::InfoOf(Run(from)));
       if (!value.ok()) {
         EXPECT_EQ(value.status().code(), absl::StatusCode::kAborted);
-        Post([finish, status = value.status()] { finish(status); });
+        cluster_.Post([finish, status = value.status()] { finish(status); });
         return;
       }
       values_[rref] = *value;
       (*value)->Set(rpc::Retain<int64_t>(2));
       const bool reply_lost = Chance(0.1);
-      Post([finish, reply_lost] {
+      cluster_.Post([finish, reply_lost] {
         finish(reply_lost ? absl::UnavailableError("lost reply")
                           : absl::OkStatus());
       });
@@ -182,10 +142,12 @@ class Model {
   }
 
   void Share(const Handle& handle, int to) {
-    Worker& sender = *workers_[handle.worker];
+    Worker& sender = cluster_.worker(handle.worker);
     const ForkId fork = sender.ids.NextForkId();
     if (handle.value != nullptr) {
-      if (!sender.owners.Share(handle.rref, fork, InfoOf(Run(to)), handle.value)
+      if (!sender.owners
+               .Share(handle.rref, fork, ModelCluster::InfoOf(Run(to)),
+                      handle.value)
                .ok()) {
         return;
       }
@@ -193,38 +155,34 @@ class Model {
       return;
     }
     if (Chance(0.1)) return;  // The call is lost.
-    Post([this, from = handle.worker, to, rref = handle.rref, fork,
-          owner = handle.owner] { Receive(from, to, rref, fork, owner); });
+    cluster_.Post(
+        [this, from = handle.worker, to, rref = handle.rref, fork,
+         owner = handle.owner] { Receive(from, to, rref, fork, owner); });
   }
 
   void Receive(int from, int to, RRefId rref, ForkId fork, WorkerRun owner) {
-    Worker& receiver = *workers_[to];
+    Worker& receiver = cluster_.worker(to);
     if (owner == Run(to)) {
       if (receiver.users.IsWithdrawn(fork)) return;
-      auto value = receiver.owners.Find(rref, InfoOf(Run(from)));
+      auto value = receiver.owners.Find(rref, ModelCluster::InfoOf(Run(from)));
       if (!value.ok()) return;
       if (!ending_) AddOwnerHandle(to, rref, *value);
       if (from == to) {
-        Do(to, receiver.owners.RemoveFork(rref, fork));
+        cluster_.Do(to, receiver.owners.RemoveFork(rref, fork));
       } else {
-        v1::RRefControlOperation accept;
-        *accept.mutable_child_accept()->mutable_fork() = ToProto(fork);
-        Send(to, Run(from), accept);
+        cluster_.AcceptChild(to, Run(from), fork);
       }
       return;
     }
     auto received = receiver.users.Receive(rref, fork, owner, Run(from));
     if (!received.ok()) return;
     if (ending_) {
-      Do(to, receiver.users.Release(fork));
+      cluster_.Do(to, receiver.users.Release(fork));
     } else {
       handles_.push_back({to, rref, fork, owner, nullptr, received->confirmed});
     }
     if (received->request_owner) {
-      v1::RRefControlOperation request;
-      *request.mutable_request_fork()->mutable_rref() = ToProto(rref);
-      *request.mutable_request_fork()->mutable_fork() = ToProto(fork);
-      Send(to, owner, request);
+      cluster_.RequestFork(to, owner, rref, fork);
     }
   }
 
@@ -234,158 +192,9 @@ class Model {
     Handle handle = std::move(handles_[i]);
     handles_.erase(handles_.begin() + i);
     if (handle.value == nullptr) {
-      Do(handle.worker, workers_[handle.worker]->users.Release(handle.fork));
+      cluster_.Do(handle.worker,
+                  cluster_.worker(handle.worker).users.Release(handle.fork));
     }
-  }
-
-  void Audit(int i) {
-    Worker& w = *workers_[i];
-    auto ask = [&](WorkerRun to, RRefId rref, ForkId fork) {
-      v1::RRefControlOperation operation;
-      *operation.mutable_withdraw_fork()->mutable_rref() = ToProto(rref);
-      *operation.mutable_withdraw_fork()->mutable_fork() = ToProto(fork);
-      Send(i, to, operation);
-    };
-    for (const auto& share : w.owners.TakeStaleShares()) {
-      ask(share.holder, share.rref, share.fork);
-    }
-    for (const auto& child : w.users.TakeStaleChildren()) {
-      ask(child.to, child.rref, child.fork);
-    }
-  }
-
-  void Do(int i, UserTable::Effects effects) {
-    for (auto& [promise, status] : effects.completions) promise.Set(status);
-    for (const UserTable::Message& message : effects.messages) {
-      v1::RRefControlOperation operation;
-      if (message.kind == UserTable::Message::Kind::kChildAccept) {
-        *operation.mutable_child_accept()->mutable_fork() =
-            ToProto(message.fork);
-      } else {
-        *operation.mutable_user_delete()->mutable_rref() =
-            ToProto(message.rref);
-        *operation.mutable_user_delete()->mutable_fork() =
-            ToProto(message.fork);
-        operation.mutable_user_delete()->set_creation_unacknowledged(
-            message.kind == UserTable::Message::Kind::kWithdrawCreation);
-      }
-      Send(i, message.to, operation);
-    }
-  }
-
-  void Do(int, OwnerTable::Effects effects) {
-    for (auto& [value, error] : effects.failed) value->Set(error);
-  }
-
-  void Send(int i, WorkerRun to, const v1::RRefControlOperation& operation) {
-    workers_[i]->sender.Add(to, operation);
-    Flush(i, to);
-  }
-
-  void Flush(int i, WorkerRun to) {
-    if (auto batch = workers_[i]->sender.NextBatch(to)) {
-      auto answered = std::make_shared<bool>(false);
-      Attempt(i, to, *batch, answered);
-    }
-  }
-
-  // Sends the batch; at the latest when the attempt was lost, again.
-  void Attempt(int i, WorkerRun to, v1::RRefControlRequest batch,
-               std::shared_ptr<bool> answered) {
-    if (*answered) return;
-    const bool lost = Chance(0.2);
-    if (lost || Chance(0.2)) {
-      Post([=, this] { Attempt(i, to, batch, answered); });
-    }
-    if (lost) return;
-    Post([=, this] {
-      Worker& receiver = *workers_[IndexOf(to)];
-      UserTable::Effects users;
-      OwnerTable::Effects owners;
-      auto reply = receiver.receiver.Receive(
-          Run(i), batch, [&](const v1::RRefControlOperation& operation) {
-            return Apply(IndexOf(to), Run(i), operation, users, owners);
-          });
-      ASSERT_TRUE(reply.ok()) << reply.status();
-      Do(IndexOf(to), std::move(users));
-      Do(IndexOf(to), std::move(owners));
-      if (Chance(0.2)) {  // The reply is lost.
-        Post([=, this] { Attempt(i, to, batch, answered); });
-        return;
-      }
-      Post([=, this, reply = *reply] {
-        if (std::exchange(*answered, true)) return;
-        workers_[i]->sender.Finish(to);
-        OnAnswer(i, batch, reply);
-        Flush(i, to);
-      });
-    });
-  }
-
-  v1::RRefControlResult Apply(int i, WorkerRun from,
-                              const v1::RRefControlOperation& operation,
-                              UserTable::Effects& users,
-                              OwnerTable::Effects& owners) {
-    Worker& w = *workers_[i];
-    v1::RRefControlResult result;
-    if (operation.has_request_fork()) {
-      result.set_code(static_cast<int>(
-          w.owners
-              .RequestFork(RRefId{FromProto(operation.request_fork().rref())},
-                           ForkId{FromProto(operation.request_fork().fork())},
-                           InfoOf(from))
-              .code()));
-      EXPECT_EQ(result.code(), 0) << "a copy came too late (G2)";
-    } else if (operation.has_child_accept()) {
-      users.Append(w.users.AcceptChild(
-          ForkId{FromProto(operation.child_accept().fork())}));
-    } else if (operation.has_user_delete()) {
-      const RRefId rref{FromProto(operation.user_delete().rref())};
-      const ForkId fork{FromProto(operation.user_delete().fork())};
-      owners.Append(operation.user_delete().creation_unacknowledged()
-                        ? w.owners.WithdrawCreation(rref, fork)
-                        : w.owners.RemoveFork(rref, fork));
-    } else {
-      result.set_known(w.users.Withdraw(
-          ForkId{FromProto(operation.withdraw_fork().fork())}));
-    }
-    return result;
-  }
-
-  void OnAnswer(int i, const v1::RRefControlRequest& batch,
-                const v1::RRefControlReply& reply) {
-    ASSERT_EQ(batch.operations_size(), reply.results_size());
-    for (int k = 0; k < batch.operations_size(); ++k) {
-      const v1::RRefControlOperation& operation = batch.operations(k);
-      if (operation.has_request_fork()) {
-        Do(i, workers_[i]->users.FinishRequest(
-                  ForkId{FromProto(operation.request_fork().fork())},
-                  absl::Status(
-                      static_cast<absl::StatusCode>(reply.results(k).code()),
-                      "fork request")));
-      } else if (operation.has_withdraw_fork()) {
-        const RRefId rref{FromProto(operation.withdraw_fork().rref())};
-        const ForkId fork{FromProto(operation.withdraw_fork().fork())};
-        if (reply.results(k).known()) {
-          workers_[i]->owners.AcknowledgeShare(rref, fork);
-        } else {
-          Do(i, workers_[i]->owners.RemoveFork(rref, fork));
-          Do(i, workers_[i]->users.AcceptChild(fork));
-        }
-      }
-    }
-  }
-
-  void Post(std::function<void()> event) {
-    network_.push_back(std::move(event));
-  }
-
-  void DeliverOne() {
-    if (network_.empty()) return;
-    const size_t i = Below(network_.size());
-    std::function<void()> event = std::move(network_[i]);
-    network_.erase(network_.begin() + i);
-    event();
   }
 
   void CheckNothingFreedEarly() {
@@ -394,7 +203,7 @@ class Model {
           !handle.confirmed.result().ok()) {
         continue;
       }
-      ASSERT_TRUE(workers_[handle.worker]->users.Check(handle.fork).ok());
+      ASSERT_TRUE(cluster_.worker(handle.worker).users.Check(handle.fork).ok());
       // A copy may be confirmed before the creation arrives at the owner; and
       // its creation may fail after that.
       auto value = values_.find(handle.rref);
@@ -405,9 +214,7 @@ class Model {
     }
   }
 
-  async::RandomSource random_;
-  std::vector<std::unique_ptr<Worker>> workers_;
-  std::vector<std::function<void()>> network_;
+  ModelCluster cluster_;
   std::vector<Handle> handles_;
   // No handle is made any more.
   bool ending_ = false;
