@@ -22,15 +22,18 @@ using ::grpc::StatusCode;
 using ::hawser::async::IsOk;
 using ::testing::HasSubstr;
 
-// Of a connection whose certificate has these URIs.
+// Of a connection whose certificate has these URIs and host names.
 class Context final : public grpc::AuthContext {
  public:
-  explicit Context(std::vector<std::string> uris) : uris_(std::move(uris)) {}
+  explicit Context(std::vector<std::string> uris,
+                   std::vector<std::string> hosts = {})
+      : uris_(std::move(uris)), hosts_(std::move(hosts)) {}
 
   std::vector<grpc::string_ref> FindPropertyValues(
       const std::string& name) const override {
-    if (name != "peer_uri") return {};
-    return {uris_.begin(), uris_.end()};
+    if (name == "peer_uri") return {uris_.begin(), uris_.end()};
+    if (name == "peer_dns") return {hosts_.begin(), hosts_.end()};
+    return {};
   }
 
   // What the gate does not ask for.
@@ -46,22 +49,26 @@ class Context final : public grpc::AuthContext {
 
  private:
   const std::vector<std::string> uris_;
+  const std::vector<std::string> hosts_;
 };
 
 grpc::Status Judge(grpc::AuthMetadataProcessor& gate,
                    const std::vector<std::string>& uris,
-                   const std::string& path) {
-  Context context(uris);
+                   const std::string& path,
+                   const std::vector<std::string>& hosts = {}) {
+  Context context(uris, hosts);
   grpc::AuthMetadataProcessor::OutputMetadata consumed;
   grpc::AuthMetadataProcessor::OutputMetadata response;
   return gate.Process({{":path", path}}, &context, &consumed, &response);
 }
 
-std::shared_ptr<AuthorizationPolicy> NobodyCalls(const std::string& path) {
+// Under which whoever `source` stands for may not call `path`.
+std::shared_ptr<AuthorizationPolicy> NobodyCalls(
+    const std::string& path, const std::string& source = "{}") {
   const std::string file = testing::TempDir() + "/policy.json";
   std::ofstream(file) << R"({"name": "a", "deny_rules": [{"name": "none",
-      "request": {"paths": [")"
-                      << path
+      "source": )" << source
+                      << R"(, "request": {"paths": [")" << path
                       << R"("]}}], "allow_rules": [{"name": "others"}]})";
   auto policy = AuthorizationPolicy::Watch(file, absl::Hours(1));
   EXPECT_THAT(policy, IsOk());
@@ -100,6 +107,27 @@ TEST(CallGateTest, PolicyIsOfAMethodAndOfItsRequestsInPieces) {
   for (const char* path : {"/a.A/Calls", "/a.A/OtherInPieces"}) {
     EXPECT_TRUE(Judge(*gate, uris, path).ok()) << path;
   }
+}
+
+TEST(CallGateTest, PrincipalsAreUrisAndHostNames) {
+  const auto gate = MakeCallGate(
+      "job", NobodyCalls("/a.A/Call",
+                         R"({"principals": ["hawser://job/w", "h1.test"]})"));
+  EXPECT_EQ(Judge(*gate, {"hawser://job/w"}, "/a.A/Call").error_code(),
+            StatusCode::PERMISSION_DENIED);
+  EXPECT_EQ(
+      Judge(*gate, {"hawser://job/v"}, "/a.A/Call", {"h1.test"}).error_code(),
+      StatusCode::PERMISSION_DENIED);
+  EXPECT_TRUE(Judge(*gate, {"hawser://job/v"}, "/a.A/Call", {"h2.test"}).ok());
+}
+
+TEST(CallGateTest, CallsWithoutAMethodAreRefused) {
+  const auto gate = MakeCallGate("job", nullptr);
+  Context context({"hawser://job/w"});
+  grpc::AuthMetadataProcessor::OutputMetadata consumed;
+  grpc::AuthMetadataProcessor::OutputMetadata response;
+  EXPECT_EQ(gate->Process({}, &context, &consumed, &response).error_code(),
+            StatusCode::PERMISSION_DENIED);
 }
 
 // What admins may otherwise call too.
