@@ -12,6 +12,7 @@
 #include "absl/strings/string_view.h"
 #include "async/clock.h"
 #include "async/status_macros.h"
+#include "net/in_pieces.h"
 #include "net/private_file.h"
 #include "nlohmann/json.hpp"
 
@@ -19,10 +20,6 @@ namespace hawser::net {
 namespace {
 
 using nlohmann::json;
-
-// What a method that takes long requests in pieces ends with
-// (proto/pieces.proto): it is the same method to a policy.
-constexpr std::string_view kInPieces = "InPieces";
 
 absl::Status Wrong(const std::string& where, const char* what) {
   return absl::InvalidArgumentError(absl::StrCat(where, " ", what));

@@ -10,6 +10,7 @@
 #include "async/cpu_relax.h"
 #include "grpcpp/client_context.h"
 #include "grpcpp/support/byte_buffer.h"
+#include "net/in_pieces.h"
 #include "rpc/grpc/byte_buffer.h"
 #include "rpc/grpc/message_pieces.h"
 #include "rpc/grpc/poller.h"
@@ -191,7 +192,7 @@ class GrpcConnection::PiecewiseCall final : public ActiveCall {
     pieces_.emplace(std::move(request));
     // Goes out with the first piece.
     context_.set_initial_metadata_corked(true);
-    stream_ = stub.PrepareCall(&context_, path.append(kInPieces), queue);
+    stream_ = stub.PrepareCall(&context_, path.append(net::kInPieces), queue);
     stream_->StartCall(nullptr);
     // Held by the piece that is being written, and by the reply.
     references_.store(2, std::memory_order_relaxed);

@@ -5,16 +5,12 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <string_view>
 #include <vector>
 
 #include "grpcpp/support/byte_buffer.h"
 #include "rpc/payload.h"
 
 namespace hawser::rpc {
-
-// What follows the path of a unary method where its request comes in pieces.
-inline constexpr std::string_view kInPieces = "InPieces";
 
 // Requests up to this size are sent whole: below, what another stream of
 // messages costs is more than what it saves.

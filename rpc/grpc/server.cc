@@ -4,8 +4,8 @@
 #include <chrono>
 #include <utility>
 
+#include "net/in_pieces.h"
 #include "rpc/grpc/message_assembler.h"
-#include "rpc/grpc/message_pieces.h"
 
 namespace hawser::rpc {
 namespace {
@@ -53,7 +53,7 @@ GrpcServer::GrpcServer(std::vector<TransportMethod> methods,
     served_.push_back({.method = &method,
                        .service = &service,
                        .number = service.AddClientStreaming(
-                           method.path + std::string(kInPieces)),
+                           method.path + std::string(net::kInPieces)),
                        .in_pieces = true,
                        .parts = parts_});
   }

@@ -1,0 +1,15 @@
+// How the methods of proto/pieces.proto are called.
+
+#ifndef HAWSER_NET_IN_PIECES_H_
+#define HAWSER_NET_IN_PIECES_H_
+
+#include <string_view>
+
+namespace hawser::net {
+
+// What follows the path of a unary method where its request comes in pieces.
+inline constexpr std::string_view kInPieces = "InPieces";
+
+}  // namespace hawser::net
+
+#endif  // HAWSER_NET_IN_PIECES_H_
