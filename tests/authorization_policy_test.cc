@@ -7,7 +7,6 @@
 #include <memory>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
@@ -17,11 +16,8 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "launch/worker.h"
-#include "net/credentials.h"
-#include "net/test_credentials.h"
 #include "rpc/function.h"
-#include "rpc/function_registry.h"
-#include "store/hash_store.h"
+#include "tests/job_credentials_test_fixture.h"
 
 namespace hawser {
 namespace {
@@ -34,7 +30,6 @@ using launch::WorkerOptions;
 using testing::AllOf;
 using testing::HasSubstr;
 
-inline constexpr rpc::Function<int64_t(int64_t)> kTwice{"policy.Twice"};
 inline constexpr rpc::Function<uint64_t(std::string)> kLength{"policy.Length"};
 
 // Refuses calls of `path` by whom the certificate calls `principal`.
@@ -54,7 +49,7 @@ std::string Denying(const std::string& principal, const std::string& path) {
 
 constexpr char kCall[] = "/hawser.v1.WorkerService/Call";
 
-class AuthorizationPolicyTest : public testing::Test {
+class AuthorizationPolicyTest : public SecureJobTest {
  protected:
   AuthorizationPolicyTest() {
     EXPECT_THAT(registry_.Register(kTwice, [](int64_t x) { return 2 * x; }),
@@ -65,29 +60,11 @@ class AuthorizationPolicyTest : public testing::Test {
         IsOk());
   }
 
-  WorkerOptions OptionsOf(int rank,
-                          const std::vector<std::string>& roles = {}) {
-    WorkerOptions options;
-    options.rank = rank;
-    options.store = &store_;
-    options.registry = &registry_;
-    options.timeout = absl::Seconds(20);
-    options.credentials =
-        authority_.Issue(absl::StrCat("worker", rank), absl::Hours(1), roles);
-    return options;
-  }
-
   // Worker 0, under `policy`.
   std::unique_ptr<Worker> StartKeeper(const std::string& policy) {
     WorkerOptions options = OptionsOf(0);
     options.credentials.authorization_policy_path = WritePolicy(policy);
     return Start(std::move(options));
-  }
-
-  std::unique_ptr<Worker> Start(WorkerOptions options) {
-    auto worker = Worker::Start(std::move(options));
-    EXPECT_THAT(worker, IsOk());
-    return *std::move(worker);
   }
 
   // At once in the place of the one there.
@@ -96,10 +73,6 @@ class AuthorizationPolicyTest : public testing::Test {
     std::filesystem::rename(authority_.Write("policy.new", policy), path);
     return path;
   }
-
-  net::TestAuthority authority_;
-  store::HashStore store_;
-  rpc::FunctionRegistry registry_;
 };
 
 // All three are on one machine: many calls, so that some would go through

@@ -4,8 +4,10 @@
 #define HAWSER_TESTS_JOB_CREDENTIALS_TEST_FIXTURE_H_
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
@@ -13,6 +15,7 @@
 #include "async/status_matchers.h"
 #include "gtest/gtest.h"
 #include "launch/worker.h"
+#include "net/credentials.h"
 #include "net/test_credentials.h"
 #include "rpc/function.h"
 #include "rpc/function_registry.h"
@@ -20,9 +23,43 @@
 
 namespace hawser {
 
+// A job over gRPC, at a store in this process, with certificates of one
+// authority.
+class SecureJobTest : public testing::Test {
+ protected:
+  // Of worker `rank`, whose certificate says `roles`.
+  launch::WorkerOptions OptionsOf(int rank,
+                                  const std::vector<std::string>& roles = {}) {
+    return WithCredentials(rank, authority_.Issue(absl::StrCat("worker", rank),
+                                                  absl::Hours(24), roles));
+  }
+
+  launch::WorkerOptions WithCredentials(int rank,
+                                        net::CredentialsOptions credentials) {
+    launch::WorkerOptions options;
+    options.rank = rank;
+    options.store = &store_;
+    options.registry = &registry_;
+    options.timeout = absl::Seconds(20);
+    options.credentials = std::move(credentials);
+    return options;
+  }
+
+  std::unique_ptr<launch::Worker> Start(launch::WorkerOptions options) {
+    auto worker = launch::Worker::Start(std::move(options));
+    EXPECT_THAT(worker, async::IsOk());
+    return *std::move(worker);
+  }
+
+  net::TestAuthority authority_;
+  store::HashStore store_;
+  rpc::FunctionRegistry registry_;
+};
+
 inline constexpr rpc::Function<int64_t(int64_t)> kTwice{"credentials.Twice"};
 
-class JobCredentialsTest : public testing::Test {
+// Where there is a token besides, and another authority.
+class JobCredentialsTest : public SecureJobTest {
  protected:
   JobCredentialsTest()
       : token_(authority_.Write("token", std::string(64, 'a'))) {
@@ -30,15 +67,12 @@ class JobCredentialsTest : public testing::Test {
                 async::IsOk());
   }
 
-  // Of worker `rank`, with files of `issuer`, which meets others at store_.
+  // Of worker `rank`, with files of `issuer`.
   launch::WorkerOptions OptionsOf(int rank, net::TestAuthority& issuer,
                                   absl::Duration lifetime = absl::Hours(24)) {
-    launch::WorkerOptions options;
-    options.rank = rank;
-    options.store = &store_;
-    options.registry = &registry_;
+    launch::WorkerOptions options = WithCredentials(
+        rank, issuer.Issue(absl::StrCat("worker", rank), lifetime));
     options.timeout = absl::Seconds(5);
-    options.credentials = issuer.Issue(absl::StrCat("worker", rank), lifetime);
     options.credentials.token_path = token_;
     return options;
   }
@@ -61,11 +95,8 @@ class JobCredentialsTest : public testing::Test {
     return status;
   }
 
-  net::TestAuthority authority_;
   net::TestAuthority other_;
   const std::string token_;
-  store::HashStore store_;
-  rpc::FunctionRegistry registry_;
 };
 
 }  // namespace hawser

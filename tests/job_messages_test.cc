@@ -1,8 +1,6 @@
 // Messages of a worker gone astray, or of one without the token: what no method
 // of a worker takes. On stock gRPC, message by message.
 
-#include <chrono>
-#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -10,17 +8,12 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "async/future.h"
 #include "async/status_matchers.h"
 #include "gmock/gmock.h"
 #include "google/protobuf/descriptor.h"
-#include "grpcpp/client_context.h"
-#include "grpcpp/generic/generic_stub.h"
-#include "grpcpp/support/byte_buffer.h"
 #include "gtest/gtest.h"
 #include "launch/worker.h"
 #include "net/credentials.h"
-#include "net/peer_verification.h"
 #include "proto/dist_autograd.pb.h"
 #include "proto/dist_optim.pb.h"
 #include "proto/pieces.pb.h"
@@ -30,6 +23,7 @@
 #include "proto/stream.pb.h"
 #include "rpc/types.h"
 #include "tests/job_credentials_test_fixture.h"
+#include "tests/stock_client.h"
 
 namespace hawser {
 namespace {
@@ -43,40 +37,6 @@ using testing::AllOf;
 using testing::HasSubstr;
 
 using JobMessagesTest = JobCredentialsTest;
-
-// Speaks to worker 0.
-class RawClient {
- public:
-  RawClient(std::shared_ptr<const net::Credentials> credentials,
-            const std::string& address)
-      : credentials_(std::move(credentials)),
-        verification_(credentials_, "worker0"),
-        stub_(verification_.CreateChannel(address, {})) {}
-
-  absl::Status Call(const std::string& path, const std::string& request) {
-    grpc::ClientContext context;
-    context.set_deadline(std::chrono::system_clock::now() +
-                         std::chrono::seconds(10));
-    credentials_->Sign(context);
-    const grpc::Slice slice(request);
-    const grpc::ByteBuffer bytes(&slice, 1);
-    grpc::ByteBuffer reply;
-    async::Promise<void> done;
-    async::Future<void> ended = done.future();
-    stub_.UnaryCall(&context, path, grpc::StubOptions(), &bytes, &reply,
-                    [&done](const grpc::Status& status) {
-                      done.Set(absl::Status(
-                          static_cast<absl::StatusCode>(status.error_code()),
-                          status.error_message()));
-                    });
-    return std::move(ended).Wait();
-  }
-
- private:
-  const std::shared_ptr<const net::Credentials> credentials_;
-  const net::PeerVerification verification_;
-  grpc::GenericStub stub_;
-};
 
 // The paths of all methods of the files of `messages`.
 std::vector<std::string> MethodsOf(
@@ -120,8 +80,8 @@ TEST_F(JobMessagesTest, EveryMethodWantsTheToken) {
   keeper.master_port = 0;
   auto first = Worker::Start(std::move(keeper));
   ASSERT_THAT(first, IsOk());
-  RawClient worker(authority_.Make("worker1"),
-                   (*first)->agent().info().address);
+  StockClient worker(authority_.Make("worker1"),
+                     (*first)->agent().info().address);
   const std::vector<std::string> methods = MethodsOfWorkers();
   EXPECT_GE(methods.size(), 18u);
   for (const std::string& path : methods) {
@@ -132,7 +92,7 @@ TEST_F(JobMessagesTest, EveryMethodWantsTheToken) {
           << way;
     }
   }
-  RawClient store(authority_.Make("worker1"), (*first)->master());
+  StockClient store(authority_.Make("worker1"), (*first)->master());
   for (const std::string& path :
        MethodsOf({v1::StoreGetRequest::descriptor()})) {
     EXPECT_THAT(
@@ -148,7 +108,7 @@ TEST_F(JobMessagesTest, NoMethodTakesAMessageInAnothersName) {
   const auto credentials =
       net::Credentials::Create(OptionsOf(1).credentials, std::nullopt);
   ASSERT_THAT(credentials, IsOk());
-  RawClient client(*credentials, (*first)->agent().info().address);
+  StockClient client(*credentials, (*first)->agent().info().address);
   const v1::CallRequest request =
       RequestFor((*first)->agent().info(), "worker2");
   v1::MessagePiece whole;
@@ -176,7 +136,7 @@ TEST_F(JobMessagesTest, NoMessageIsOfAnothersIncarnation) {
   const auto credentials =
       net::Credentials::Create(OptionsOf(1).credentials, std::nullopt);
   ASSERT_THAT(credentials, IsOk());
-  RawClient client(*credentials, (*first)->agent().info().address);
+  StockClient client(*credentials, (*first)->agent().info().address);
   v1::CallRequest request = RequestFor((*first)->agent().info(), "worker1");
   request.mutable_header()->set_source_incarnation(
       rpc::ToNumber((*second)->agent().info().incarnation));

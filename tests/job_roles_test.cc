@@ -1,38 +1,29 @@
 // Jobs in which certificates say what each worker may do, over gRPC, through
 // launch::Worker.
 
-#include <chrono>
 #include <memory>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
-#include "absl/strings/str_cat.h"
-#include "absl/time/time.h"
-#include "async/future.h"
+#include "absl/status/statusor.h"
 #include "async/status_matchers.h"
 #include "gmock/gmock.h"
 #include "google/protobuf/message.h"
-#include "grpcpp/client_context.h"
-#include "grpcpp/generic/generic_stub.h"
-#include "grpcpp/support/byte_buffer.h"
 #include "gtest/gtest.h"
 #include "launch/worker.h"
 #include "net/credentials.h"
-#include "net/peer_verification.h"
-#include "net/test_credentials.h"
 #include "proto/rpc.pb.h"
 #include "proto/rref.pb.h"
 #include "proto/store.pb.h"
 #include "rpc/current_call.h"
 #include "rpc/function.h"
-#include "rpc/function_registry.h"
 #include "rpc/grpc/transport.h"
 #include "rpc/transport.h"
 #include "rpc/types.h"
-#include "store/hash_store.h"
+#include "tests/job_credentials_test_fixture.h"
+#include "tests/stock_client.h"
 
 namespace hawser {
 namespace {
@@ -73,7 +64,7 @@ class BoastingTransport final : public rpc::Transport {
   rpc::GrpcTransport transport_;
 };
 
-class JobRolesTest : public testing::Test {
+class JobRolesTest : public SecureJobTest {
  protected:
   JobRolesTest() {
     const auto roles = [] { return rpc::CurrentCall::Get()->caller().roles; };
@@ -84,28 +75,6 @@ class JobRolesTest : public testing::Test {
                                    {.allowed_roles = {"observer", "ps"}}),
                 IsOk());
   }
-
-  // Of worker `rank`, whose certificate says `roles`.
-  WorkerOptions OptionsOf(int rank, const Roles& roles) {
-    WorkerOptions options;
-    options.rank = rank;
-    options.store = &store_;
-    options.registry = &registry_;
-    options.timeout = absl::Seconds(20);
-    options.credentials =
-        authority_.Issue(absl::StrCat("worker", rank), absl::Hours(1), roles);
-    return options;
-  }
-
-  std::unique_ptr<Worker> Start(WorkerOptions options) {
-    auto worker = Worker::Start(std::move(options));
-    EXPECT_THAT(worker, IsOk());
-    return *std::move(worker);
-  }
-
-  net::TestAuthority authority_;
-  store::HashStore store_;
-  rpc::FunctionRegistry registry_;
 };
 
 TEST_F(JobRolesTest, CertificatesSayWhoMayCall) {
@@ -173,50 +142,32 @@ TEST_F(JobRolesTest, WhoClaimsMoreThanItsCertificateIsNeitherHeardNorCalled) {
   EXPECT_THAT(boaster->Shutdown(/*graceful=*/false), IsOk());
 }
 
-// A client on stock gRPC, of the certificate of "eye".
+// Calls in the name of "eye".
 class Eye {
  public:
   Eye(std::shared_ptr<const net::Credentials> credentials,
       const rpc::WorkerInfo& worker)
       : Eye(std::move(credentials), worker.address) {
-    header_.emplace().set_job("default");
-    header_->set_source("eye");
-    header_->set_destination(worker.name);
-    header_->set_destination_incarnation(rpc::ToNumber(worker.incarnation));
+    v1::RequestHeader& header = *header_.mutable_header();
+    header.set_job("default");
+    header.set_source("eye");
+    header.set_destination(worker.name);
+    header.set_destination_incarnation(rpc::ToNumber(worker.incarnation));
   }
+  // Without a header, which a store does not want.
   Eye(std::shared_ptr<const net::Credentials> credentials,
       const std::string& address)
-      : verification_(std::move(credentials), "worker0"),
-        stub_(verification_.CreateChannel(address, {})) {}
+      : client_(std::move(credentials), address) {}
 
   // `request` with the header, which is the same field of all.
   absl::Status Call(const std::string& path,
                     const google::protobuf::Message& request,
                     google::protobuf::Message* reply) {
-    v1::HeartbeatRequest header;
-    if (header_.has_value()) *header.mutable_header() = *header_;
-    const grpc::Slice slice(
-        absl::StrCat(request.SerializeAsString(), header.SerializeAsString()));
-    const grpc::ByteBuffer bytes(&slice, 1);
-    grpc::ClientContext context;
-    context.set_deadline(std::chrono::system_clock::now() +
-                         std::chrono::seconds(20));
-    grpc::ByteBuffer answer;
-    async::Promise<void> done;
-    async::Future<void> ended = done.future();
-    stub_.UnaryCall(&context, path, grpc::StubOptions(), &bytes, &answer,
-                    [&done](const grpc::Status& status) {
-                      done.Set(absl::Status(
-                          static_cast<absl::StatusCode>(status.error_code()),
-                          status.error_message()));
-                    });
-    absl::Status status = std::move(ended).Wait();
-    grpc::Slice flat;
-    if (status.ok() && (!answer.DumpToSingleSlice(&flat).ok() ||
-                        !reply->ParseFromArray(flat.begin(), flat.size()))) {
-      return absl::DataLossError("the reply does not parse");
-    }
-    return status;
+    const absl::StatusOr<std::string> answer = client_.Call(
+        path, request.SerializeAsString() + header_.SerializeAsString());
+    if (!answer.ok()) return answer.status();
+    if (reply->ParseFromString(*answer)) return absl::OkStatus();
+    return absl::DataLossError("the reply does not parse");
   }
 
   absl::Status CallFunction(const rpc::Function<Roles()>& function) {
@@ -228,9 +179,8 @@ class Eye {
   }
 
  private:
-  std::optional<v1::RequestHeader> header_;
-  const net::PeerVerification verification_;
-  grpc::GenericStub stub_;
+  v1::HeartbeatRequest header_;
+  StockClient client_;
 };
 
 TEST_F(JobRolesTest, ObserversOnlyLook) {
