@@ -1,5 +1,7 @@
 #include "rpc/same_host/byte_ring.h"
 
+#include <sched.h>
+
 #include <algorithm>
 #include <cstring>
 
@@ -12,6 +14,9 @@ constexpr size_t kAlignment = 8;
 uint64_t SpaceOf(size_t size) {
   return (sizeof(uint32_t) + size + kAlignment - 1) & ~(kAlignment - 1);
 }
+
+// Not 0, which is what a ring that nothing was written to has.
+uint32_t ThisCore() { return static_cast<uint32_t>(sched_getcpu()) + 1; }
 
 }  // namespace
 
@@ -44,6 +49,7 @@ RingResult RingWriter::Write(std::string_view frame) {
   CopyIn(written_, &size, sizeof(size));
   CopyIn(written_ + sizeof(size), frame.data(), frame.size());
   written_ += SpaceOf(frame.size());
+  control_.writer_core.store(ThisCore(), std::memory_order_relaxed);
   // In one order with reader_asleep, as `read` with writer_waits: of two
   // that store and then look, one at least sees the other.
   control_.written.store(written_, std::memory_order_seq_cst);
@@ -78,6 +84,10 @@ RingResult RingReader::Read(std::string& frame) {
   read_.store(read + SpaceOf(size), std::memory_order_release);
   control_.read.store(read + SpaceOf(size), std::memory_order_seq_cst);
   return RingResult::kDone;
+}
+
+bool RingReader::WriterWasHere() const {
+  return control_.writer_core.load(std::memory_order_relaxed) == ThisCore();
 }
 
 bool RingReader::MustRing() {

@@ -16,6 +16,8 @@ namespace hawser::rpc {
 struct RingControl {
   // Bytes ever written and read.
   alignas(64) std::atomic<uint64_t> written;
+  // One more than the number of the core that the last frame was written on.
+  std::atomic<uint32_t> writer_core;
   alignas(64) std::atomic<uint64_t> read;
   // 1 while nobody looks at the ring: who writes rings the reader's bell.
   alignas(64) std::atomic<uint32_t> reader_asleep;
@@ -78,6 +80,9 @@ class RingReader {
     return control_.written.load(std::memory_order_seq_cst) !=
            read_.load(std::memory_order_acquire);
   }
+  // Whether the last frame was written on the core that this thread runs on:
+  // who looks for the next one there keeps it from being written. Any thread.
+  bool WriterWasHere() const;
   // The writer rings from now on. What it wrote before may have come without:
   // true if so. Any thread.
   bool FallAsleep() {

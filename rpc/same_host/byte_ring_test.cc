@@ -1,5 +1,7 @@
 #include "rpc/same_host/byte_ring.h"
 
+#include <sched.h>
+
 #include <array>
 #include <cstdint>
 #include <memory>
@@ -48,6 +50,29 @@ TEST_F(ByteRingTest, FullTakesNothingUntilThereIsRoomAndSaysSo) {
   EXPECT_TRUE(reader_.MustRing());
   EXPECT_FALSE(reader_.MustRing());
   EXPECT_EQ(writer_.Write(frame), RingResult::kDone);
+}
+
+TEST_F(ByteRingTest, TellsWhetherTheWriterWasOnThisCore) {
+  cpu_set_t all;
+  ASSERT_EQ(sched_getaffinity(0, sizeof(all), &all), 0);
+  const auto move_to = [](int core) {
+    cpu_set_t cores;
+    CPU_ZERO(&cores);
+    CPU_SET(core, &cores);
+    ASSERT_EQ(sched_setaffinity(0, sizeof(cores), &cores), 0);
+  };
+  EXPECT_FALSE(reader_.WriterWasHere());
+  for (int writer = 0; writer < CPU_SETSIZE; ++writer) {
+    for (int reader = 0; reader < CPU_SETSIZE; ++reader) {
+      if (!CPU_ISSET(writer, &all) || !CPU_ISSET(reader, &all)) continue;
+      move_to(writer);
+      EXPECT_EQ(writer_.Write("a"), RingResult::kDone);
+      move_to(reader);
+      EXPECT_EQ(reader_.WriterWasHere(), reader == writer);
+      EXPECT_EQ(reader_.Read(frame_), RingResult::kDone);
+    }
+  }
+  sched_setaffinity(0, sizeof(all), &all);
 }
 
 TEST_F(ByteRingTest, WhoSleepsIsRungForOnce) {

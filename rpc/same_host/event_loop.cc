@@ -7,11 +7,11 @@
 #include <array>
 #include <cerrno>
 #include <chrono>
-#include <thread>
 #include <utility>
 
 #include "async/blocking_region.h"
 #include "async/cpu_relax.h"
+#include "rpc/same_host/make_way.h"
 
 namespace hawser::rpc {
 namespace {
@@ -51,9 +51,17 @@ class EventLoop::Turn final : public async::BlockingObserver {
         loop_.sources_version_.load(std::memory_order_acquire);
     if (version == version_) return;
     End();
+    last_ = nullptr;
     version_ = version;
     sources_ = loop_.sources();
     Begin();
+  }
+
+  // The source that something came from last.
+  void set_last(const Source* source) { last_ = source; }
+  // More from there cannot come while this thread polls.
+  bool MustSleep() const {
+    return last_ != nullptr && last_->SenderWasHere() && !MakeWay();
   }
 
   void Begin() {
@@ -82,6 +90,7 @@ class EventLoop::Turn final : public async::BlockingObserver {
   EventLoop& loop_;
   BlockingObserver& pool_;
   std::shared_ptr<const Sources> sources_ = std::make_shared<const Sources>();
+  const Source* last_ = nullptr;
   uint64_t version_ = ~uint64_t{0};
   bool polling_ = false;
   bool resume_ = false;
@@ -193,10 +202,14 @@ bool EventLoop::RunPosted() {
   return true;
 }
 
-bool EventLoop::PollOnce(const Sources& sources) {
+bool EventLoop::PollOnce(Turn& turn) {
   bool any = false;
   if (posted_any_.load(std::memory_order_acquire)) any = RunPosted();
-  for (const auto& source : sources) any |= source->Poll();
+  for (const auto& source : turn.sources()) {
+    if (!source->Poll()) continue;
+    any = true;
+    turn.set_last(source.get());
+  }
   return any;
 }
 
@@ -282,25 +295,24 @@ void EventLoop::Run() {
 void EventLoop::Poll(Turn& turn) {
   async::MonotonicTime last_event = std::chrono::steady_clock::now();
   async::MonotonicTime attended = last_event;
+  const bool may_sleep = options_.spin < absl::InfiniteDuration();
   bool fresh = false;
   for (int round = 1; round < kRoundsPerTurn; ++round) {
     if (stopping_.load(std::memory_order_acquire)) return;
     turn.Refresh();
-    const bool any = PollOnce(turn.sources());
+    const bool any = PollOnce(turn);
     fresh |= any;
     if (!any) async::CpuRelax();
     if (round % kRoundsPerLook != 0) continue;
     const async::MonotonicTime now = std::chrono::steady_clock::now();
     if (std::exchange(fresh, false)) {
       last_event = now;
-    } else if (async::TimeBetween(last_event, now) >= options_.spin) {
+    } else if (async::TimeBetween(last_event, now) >= options_.spin ||
+               (may_sleep && turn.MustSleep())) {
       if (!turn.End() && !Attend(turn.sources(), /*wait=*/true)) return;
       turn.Begin();
       attended = last_event = std::chrono::steady_clock::now();
       continue;
-    } else {
-      // Whoever is to send something may have been put on this core.
-      std::this_thread::yield();
     }
     if (async::TimeBetween(attended, now) >= kAttention) {
       Attend(turn.sources(), /*wait=*/false);

@@ -38,6 +38,9 @@ class EventLoop {
     // Handles a little of what came, if anything: true if so. Several threads
     // at once.
     virtual bool Poll() = 0;
+    // Whether what came last was sent from the core that this thread runs on:
+    // no more will come while it polls.
+    virtual bool SenderWasHere() const = 0;
     // Around polling: threads are counted. True from EndPolling: nobody polls
     // now, and something came that nobody will ring for.
     virtual void BeginPolling() = 0;
@@ -95,7 +98,7 @@ class EventLoop {
   // A thread's turn.
   void Run();
   void Poll(Turn& turn);
-  bool PollOnce(const Sources& sources);
+  bool PollOnce(Turn& turn);
   // Runs one closure, if there is any: it may block, and others must not wait
   // for it.
   bool RunPosted();

@@ -42,6 +42,7 @@ class Deadline final : public EventLoop::Source {
   }
 
   bool Poll() override { return false; }
+  bool SenderWasHere() const override { return false; }
   void BeginPolling() override {}
   bool EndPolling() override { return false; }
   async::MonotonicTime OnTime(async::MonotonicTime now) override {

@@ -4,13 +4,13 @@
 
 #include <algorithm>
 #include <chrono>
-#include <thread>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "async/cpu_relax.h"
 #include "async/status_macros.h"
 #include "rpc/same_host/incoming_region.h"
+#include "rpc/same_host/make_way.h"
 #include "rpc/status_details.h"
 
 namespace hawser::rpc {
@@ -383,10 +383,9 @@ void SameHostLink::PollFor(uint64_t call, absl::Duration spin,
       loop_.Post(std::move(work->run));
     }
     if (done() || ended_.load(std::memory_order_acquire)) break;
-    if (i % kPollsPerLook == 0) {
-      if (std::chrono::steady_clock::now() >= until) break;
-      // The peer may have been put on this core, and wait for it.
-      std::this_thread::yield();
+    if (i % kPollsPerLook == 0 && ((reader_.WriterWasHere() && !MakeWay()) ||
+                                   std::chrono::steady_clock::now() >= until)) {
+      break;
     }
     async::CpuRelax();
   }

@@ -120,6 +120,7 @@ class SameHostLink final : public EventLoop::Source,
 
   // --- EventLoop::Source
   bool Poll() override;
+  bool SenderWasHere() const override { return reader_.WriterWasHere(); }
   void BeginPolling() override;
   bool EndPolling() override;
   async::MonotonicTime OnTime(async::MonotonicTime now) override;
