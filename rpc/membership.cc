@@ -55,7 +55,8 @@ class Membership::State : public std::enable_shared_from_this<State> {
 
   bool Unsure(async::MonotonicTime now) const {
     if (!started_.load(std::memory_order_acquire)) return false;
-    return unsure_.load(std::memory_order_acquire) ||
+    return num_doubts_.load(std::memory_order_acquire) !=
+               num_settled_.load(std::memory_order_acquire) ||
            async::TimeBetween(last_pulse_.load(std::memory_order_acquire),
                               now) > standstill_limit_;
   }
@@ -85,7 +86,7 @@ class Membership::State : public std::enable_shared_from_this<State> {
     if (!pass) return;
     const async::MonotonicTime now = clock_.Now();
     if (async::TimeBetween(last_pulse_.load(), now) > standstill_limit_) {
-      unsure_.store(true, std::memory_order_release);
+      num_doubts_.fetch_add(1, std::memory_order_release);
     }
     last_pulse_.store(now, std::memory_order_release);
     {
@@ -127,7 +128,6 @@ class Membership::State : public std::enable_shared_from_this<State> {
 
   absl::Status Round() {
     RETURN_IF_ERROR(ReadEvents());
-    unsure_.store(false, std::memory_order_release);
     if (gone_.contains(self_.incarnation)) return absl::OkStatus();
     RETURN_IF_ERROR(log_.Renew(self_.incarnation, ++count_));
     RETURN_IF_ERROR(DeclareAccused());
@@ -135,7 +135,11 @@ class Membership::State : public std::enable_shared_from_this<State> {
     return ReadEvents();
   }
 
+  // Up to the first number without an event. Settles the doubts from before if
+  // that is none that was given out by now: what is said of this worker may be
+  // behind it.
   absl::Status ReadEvents() {
+    const uint64_t doubts = num_doubts_.load(std::memory_order_acquire);
     ASSIGN_OR_RETURN(const uint64_t length, log_.Length());
     while (num_applied_.load() < length) {
       const uint64_t number = num_applied_.load() + 1;
@@ -154,6 +158,7 @@ class Membership::State : public std::enable_shared_from_this<State> {
       num_applied_.store(number);
       Apply(*event);
     }
+    num_settled_.store(doubts, std::memory_order_release);
     return absl::OkStatus();
   }
 
@@ -300,7 +305,9 @@ class Membership::State : public std::enable_shared_from_this<State> {
   Gate gate_;
   std::atomic<bool> started_{false};
   std::atomic<async::MonotonicTime> last_pulse_{};
-  std::atomic<bool> unsure_{false};
+  // Standstills, and how many of them the log was read to its end after.
+  std::atomic<uint64_t> num_doubts_{0};
+  std::atomic<uint64_t> num_settled_{0};
   std::atomic<uint64_t> num_applied_{0};
   std::atomic<bool> store_reachable_{true};
 

@@ -71,8 +71,8 @@ class Membership {
   void Accuse(const WorkerInfo& worker, std::string reason);
 
   // Whether this process may have been declared lost without knowing: it stood
-  // still for `silent_limit` less two intervals, and has not read the log
-  // since. False before Start.
+  // still for `silent_limit` less two intervals, and has not since reported
+  // all events that the log had. False before Start.
   bool Unsure(async::MonotonicTime now) const;
 
   // How many events were applied.

@@ -1,9 +1,13 @@
 #include "rpc/membership.h"
 
+#include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "absl/time/time.h"
+#include "async/clock.h"
 #include "async/manual_executor.h"
 #include "async/simulated_clock.h"
 #include "async/status_matchers.h"
@@ -24,6 +28,29 @@ std::string Text(const MemberEvent& event) {
   return kinds[static_cast<int>(event.kind)] + event.worker.name;
 }
 
+// A clock of a process that may stand still: time passes, and no timer runs.
+class DozingClock final : public async::Clock {
+ public:
+  async::MonotonicTime Now() const override {
+    if (std::function<void()> call = std::exchange(on_now_, nullptr)) call();
+    return async::AddDelay(awake_.Now(), dozed_);
+  }
+  async::TimerId CallAt(async::MonotonicTime time, Callback callback) override {
+    return awake_.CallAt(async::AddDelay(time, -dozed_), std::move(callback));
+  }
+  bool Cancel(async::TimerId timer) override { return awake_.Cancel(timer); }
+
+  void AdvanceBy(absl::Duration delay) { awake_.AdvanceBy(delay); }
+  void Doze(absl::Duration time) { dozed_ += time; }
+  // Runs once, in whatever looks at the time next.
+  void OnNextLook(std::function<void()> call) { on_now_ = std::move(call); }
+
+ private:
+  async::SimulatedClock awake_;
+  absl::Duration dozed_;
+  mutable std::function<void()> on_now_;
+};
+
 // Members that share a store, a clock and one thread.
 class MembershipTest : public testing::Test {
  protected:
@@ -42,15 +69,18 @@ class MembershipTest : public testing::Test {
       members_.resize(rank + 1);
       events_.resize(rank + 1);
     }
-    members_[rank] =
-        std::make_unique<Membership>(Membership::Options{.self = self,
-                                                         .liveness = {},
-                                                         .clock = &clock_,
-                                                         .executor = &executor_,
-                                                         .log = &log_},
-                                     [this, rank](const MemberEvent& event) {
-                                       events_[rank].push_back(Text(event));
-                                     });
+    members_[rank] = std::make_unique<Membership>(
+        Membership::Options{.self = self,
+                            .liveness = {},
+                            .clock = &clock_,
+                            .executor = &executor_,
+                            .log = &log_},
+        [this, rank](const MemberEvent& event) {
+          events_[rank].push_back(Text(event));
+          if (members_[rank]->Unsure(clock_.Now())) {
+            events_[rank].back() += " in doubt";
+          }
+        });
     members_[rank]->Start();
     executor_.RunAll();
   }
@@ -63,7 +93,7 @@ class MembershipTest : public testing::Test {
   }
 
   async::ManualExecutor executor_;
-  async::SimulatedClock clock_;
+  DozingClock clock_;
   store::HashStore store_;
   MembershipLog log_{&store_, "job"};
   std::vector<std::vector<std::string>> events_{8};
@@ -179,12 +209,42 @@ TEST_F(MembershipTest, LostWorkerLearnsItBeforeItIsSure) {
   ASSERT_THAT(log_.Append(LostEvent(Worker(0).incarnation,
                                     Worker(1).incarnation, "test")),
               IsOk());
-  // Time passes while this process stands still.
-  const async::MonotonicTime woken =
-      async::AddDelay(clock_.Now(), absl::Seconds(4));
-  EXPECT_TRUE(members_[0]->Unsure(woken));
+  clock_.Doze(absl::Seconds(4));
+  EXPECT_TRUE(members_[0]->Unsure(clock_.Now()));
   Advance(absl::Milliseconds(500));
-  EXPECT_THAT(events_[0], IsSupersetOf({"lost w0"}));
+  EXPECT_THAT(events_[0], IsSupersetOf({"lost w0 in doubt"}));
+}
+
+TEST_F(MembershipTest, DoubtLastsUntilEventsBehindANumberWithoutEventAreRead) {
+  for (int rank = 0; rank < 2; ++rank) Join(rank);
+  // Its writer died, or is slow.
+  ASSERT_THAT(store_.Add("rpc/job/events", 1).status(), IsOk());
+  ASSERT_THAT(log_.Append(LostEvent(Worker(0).incarnation,
+                                    Worker(1).incarnation, "test")),
+              IsOk());
+  clock_.Doze(absl::Seconds(4));
+  Advance(absl::Milliseconds(2900));
+  EXPECT_TRUE(members_[0]->Unsure(clock_.Now()));
+  Advance(absl::Seconds(1));
+  EXPECT_THAT(events_[0], IsSupersetOf({"lost w0 in doubt"}));
+  EXPECT_FALSE(members_[0]->Unsure(clock_.Now()));
+}
+
+// The length of the log that it knows is from before.
+TEST_F(MembershipTest, RoundThatStoodStillItselfSettlesNoDoubt) {
+  Join(0);
+  ASSERT_THAT(log_.Append(JoinedEvent(Worker(1))), IsOk());
+  clock_.AdvanceBy(absl::Milliseconds(500));
+  clock_.OnNextLook([&] {
+    ASSERT_THAT(log_.Append(LostEvent(Worker(0).incarnation,
+                                      Worker(1).incarnation, "test")),
+                IsOk());
+    clock_.Doze(absl::Seconds(4));
+    clock_.AdvanceBy(absl::Milliseconds(500));
+  });
+  executor_.RunAll();
+  EXPECT_THAT(events_[0], IsSupersetOf({"lost w0 in doubt"}));
+  EXPECT_FALSE(members_[0]->Unsure(clock_.Now()));
 }
 
 // Others count from its last sign of life, up to two intervals before it stood

@@ -140,6 +140,8 @@ absl::Status Agent::Impl::Admit(ServedCall& call, bool user_call,
   ASSIGN_OR_RETURN(std::shared_ptr<Peer> sender, SenderOf(header));
   call.source.incarnation = header.source_incarnation;
   call.call_id = header.call_id;
+  // Before what is looked at next: doubt ends once that is settled.
+  const bool unsure = membership_->Unsure(clock_->Now());
   // What the sender did before is forgotten then, also whether this is a copy.
   if (fenced_.load(std::memory_order_acquire)) {
     return MaybeApplied(call, CheckRunning());
@@ -149,7 +151,7 @@ absl::Status Agent::Impl::Admit(ServedCall& call, bool user_call,
     return absl::UnavailableError(
         absl::StrCat(ToString(self_), " is leaving the job"));
   }
-  if (membership_->Unsure(clock_->Now())) {
+  if (unsure) {
     return absl::UnavailableError(absl::StrCat(
         ToString(self_),
         " stood still for about as long as its lease and does not know yet "
