@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <future>
 #include <memory>
 #include <optional>
 #include <string>
@@ -10,6 +11,8 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/time/time.h"
 #include "async/status_matchers.h"
 #include "gmock/gmock.h"
@@ -20,10 +23,12 @@
 #include "rpc/current_call.h"
 #include "rpc/function.h"
 #include "rpc/function_registry.h"
+#include "rpc/made_up_caller.h"
 #include "rpc/stream.h"
 #include "rpc/stream_function.h"
 #include "rpc/stream_service.h"
 #include "rpc/transport_test_param.h"
+#include "rpc/types.h"
 
 namespace hawser::rpc {
 namespace {
@@ -165,6 +170,63 @@ TEST_P(AgentPermissionTest, RolesOfAWorkerJustComeAreLookedUp) {
   EXPECT_THAT(job_.agent(2).Sync("w0", kLength, "abc"), IsOkAndHolds(3));
   EXPECT_THAT(job_.agent(1).Sync("w0", kInline, "abc"),
               StatusIs(absl::StatusCode::kPermissionDenied));
+}
+
+// Own functions are not refused for roles. Who knows a worker's incarnation,
+// which is no secret, is not that worker, also while it waits for its name.
+TEST(AgentPermissionWhileJoiningTest, OwnIncarnationIsNobodyElses) {
+  TestJob job;
+  ASSERT_THAT(job.registry().Register(
+                  kLength, [](const std::string&) { return int64_t{1}; },
+                  {.allowed_roles = {"ps"}}),
+              IsOk());
+  // Whoever wants its name waits as long as it shows no sign of life.
+  job.StartOne(0, [](int, AgentOptions& options) {
+    options.liveness = {.heartbeat_interval = absl::Minutes(10),
+                        .silent_limit = absl::Minutes(30)};
+  });
+  AgentOptions options = job.Options(0, std::nullopt);
+  options.liveness.silent_limit = absl::Minutes(10);
+  options.start_timeout = absl::Minutes(10);
+  // Its transport is the network's second.
+  WorkerInfo joining = {.name = options.name,
+                        .id = WorkerId(options.rank),
+                        .incarnation = {},
+                        .address = "inproc:2"};
+  std::future<absl::StatusOr<std::unique_ptr<Agent>>> start =
+      std::async(std::launch::async, [options = std::move(options)]() mutable {
+        return Agent::Start(std::move(options));
+      });
+
+  MadeUpCaller caller(job.network().NewTransport());
+  WorkerInfo claimed = {
+      .name = "other", .id = WorkerId(1), .incarnation = {}, .address = ""};
+  v1::CallRequest call;
+  call.set_function(std::string(kLength.name()));
+  call.set_signature(kLength.Signature());
+  absl::Status answer;
+  do {
+    answer = caller.Call(claimed, joining, "/hawser.v1.WorkerService/Call",
+                         call.SerializeAsString());
+    const std::string text(answer.message());
+    // What a worker of another incarnation answers tells its own.
+    if (absl::StrContains(text, "reached")) {
+      constexpr char kBefore[] = "incarnation ";
+      uint64_t incarnation = 0;
+      ASSERT_TRUE(absl::SimpleHexAtoi(
+          text.substr(text.rfind(kBefore) + sizeof(kBefore) - 1, 16),
+          &incarnation))
+          << text;
+      joining.incarnation = Incarnation{incarnation};
+      claimed.incarnation = joining.incarnation;
+    }
+    // Until it serves.
+  } while (absl::IsFailedPrecondition(answer) || absl::IsUnavailable(answer));
+  EXPECT_THAT(answer, StatusIs(absl::StatusCode::kUnauthenticated,
+                               HasSubstr("'other'")));
+
+  EXPECT_THAT(job.agent(0).Shutdown(), IsOk());
+  EXPECT_THAT(start.get(), IsOk());
 }
 
 TEST_P(AgentPermissionTest, ListFunctionsTellsWhatIsWanted) {

@@ -47,10 +47,15 @@ absl::StatusOr<std::shared_ptr<Peer>> Agent::Impl::SenderOf(
     const RequestHeader& header) {
   std::shared_ptr<Peer> sender =
       peers_.FindByIncarnation(header.source_incarnation);
-  if (sender != nullptr && sender->info().name != header.source) {
-    return absl::UnauthenticatedError(absl::StrCat(
-        "the message says it is from ", Quote(header.source),
-        ", but its incarnation is that of ", ToString(sender->info())));
+  // This worker's own is its own also before it has joined.
+  const WorkerInfo* const known = header.source_incarnation == self_.incarnation
+                                      ? &self_
+                                  : sender != nullptr ? &sender->info()
+                                                      : nullptr;
+  if (known != nullptr && known->name != header.source) {
+    return absl::UnauthenticatedError(
+        absl::StrCat("the message says it is from ", Quote(header.source),
+                     ", but its incarnation is that of ", ToString(*known)));
   }
   return sender;
 }

@@ -51,7 +51,7 @@ absl::Status Agent::Impl::CheckPermission(const RegisteredFunction& function,
                                           size_t request_bytes) const {
   const FunctionOptions& options = function.options();
   if (!net::MayUse(caller.roles, options.allowed_roles) &&
-      caller.incarnation != self_.incarnation) {
+      (caller.incarnation != self_.incarnation || caller.name != self_.name)) {
     return absl::PermissionDeniedError(
         absl::StrCat(ToString(caller), " has ", net::ToText(caller.roles),
                      ", and may not call function '", function.name(),
