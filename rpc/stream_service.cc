@@ -3,9 +3,11 @@
 #include <string>
 #include <vector>
 
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "async/status_macros.h"
+#include "async/task_local.h"
 #include "rpc/current_call.h"
 #include "rpc/decoder.h"
 #include "rpc/error_detail.h"
@@ -15,7 +17,6 @@ namespace hawser::rpc {
 namespace {
 
 constexpr uint32_t kMaxWindow = 64;
-constexpr int kMaxStreamsPerReader = 1024;
 // How long a reader whose clock is behind still learns of the deadline.
 constexpr absl::Duration kForgetDelay = absl::Seconds(5);
 
@@ -44,8 +45,21 @@ async::Future<Message<Reply>> Answer(absl::Status status) {
 
 }  // namespace
 
+StreamService::StreamService(const StreamLimits& limits)
+    : limits_(limits),
+      quota_(limits.max_streams_per_reader, "streams",
+             "StreamLimits::max_streams_per_reader") {}
+
 absl::Status StreamService::Start(Agent& agent) {
   agent_ = &agent;
+  if (limits_.max_streams_per_reader == 0) {
+    return absl::InvalidArgumentError(
+        "StreamLimits::max_streams_per_reader must be positive");
+  }
+  if (limits_.stranger_limit <= absl::ZeroDuration()) {
+    return absl::InvalidArgumentError(
+        "StreamLimits::stranger_limit must be positive");
+  }
   // A stream is its reader's own, of a function that it may call.
   constexpr MethodOptions kOptions = {.for_observers = true};
   RETURN_IF_ERROR(
@@ -113,38 +127,77 @@ absl::Status StreamService::Open(const MethodCall& call,
 absl::Status StreamService::Insert(const Key& key,
                                    const std::shared_ptr<StreamSink>& sink,
                                    async::MonotonicTime deadline) {
+  const async::MonotonicTime now = agent_->clock().Now();
   async::MutexLock lock(&mutex_);
   if (interrupted_) {
     return absl::UnavailableError("the worker is shutting down");
   }
-  if (num_streams_[key.first] >= kMaxStreamsPerReader) {
-    return absl::ResourceExhaustedError(absl::StrCat(
-        "worker '", sink->reader().name, "' has ", kMaxStreamsPerReader,
-        " streams open here: close some, or let their readers go"));
-  }
-  const auto [entry, inserted] = streams_.try_emplace(key);
-  if (!inserted) {
+  if (streams_.contains(key)) {
     return absl::InvalidArgumentError(
         absl::StrCat("stream ", key.second, " is open already"));
   }
-  ++num_streams_[key.first];
-  entry->second.sink = sink;
+  ASSIGN_OR_RETURN(HoldingQuota::Ticket ticket,
+                   quota_.Admit(sink->reader().name));
+  Entry& entry = streams_[key];
+  entry.sink = sink;
+  entry.asked = now;
+  entry.ticket = std::move(ticket);
   if (deadline != async::kNever) {
-    // Cancelled before this goes away.
-    entry->second.timer =
-        agent_->clock().CallAt(deadline, [this, key] { Expire(key); });
+    entry.timer = CallAt(deadline, [this, key] { Expire(key); });
+  }
+  if (!strangers_timer_.has_value()) {
+    strangers_timer_ = CallAt(async::AddDelay(now, limits_.stranger_limit / 2),
+                              [this] { WatchStrangers(); });
   }
   return absl::OkStatus();
+}
+
+async::TimerId StreamService::CallAt(async::MonotonicTime time,
+                                     absl::AnyInvocable<void()> action) {
+  // Nothing of the work of whoever opened a stream belongs to it.
+  async::TaskContext::Scope detached((async::TaskContext()));
+  return agent_->clock().CallAt(
+      time, [gate = gate_, action = std::move(action)]() mutable {
+        Gate::Pass pass(gate.get());
+        if (pass) action();
+      });
+}
+
+void StreamService::WatchStrangers() {
+  absl::flat_hash_set<Incarnation> members;
+  for (const WorkerInfo& worker : agent_->workers()) {
+    members.insert(worker.incarnation);
+  }
+  const async::MonotonicTime now = agent_->clock().Now();
+  CloseAll([&](const Key& key, const Entry& entry) {
+    if (members.contains(key.first)) return false;
+    // One that waits for a value is there.
+    if (entry.last_request != nullptr && !entry.last_request->cancelled() &&
+        entry.sink->awaited()) {
+      return false;
+    }
+    return async::TimeBetween(entry.asked, now) >= limits_.stranger_limit;
+  });
+  async::MutexLock lock(&mutex_);
+  strangers_timer_.reset();
+  if (streams_.empty() || interrupted_) return;
+  strangers_timer_ = CallAt(async::AddDelay(now, limits_.stranger_limit / 2),
+                            [this] { WatchStrangers(); });
 }
 
 async::Future<Message<v1::StreamNextReply>> StreamService::Next(
     const MethodCall& call, const v1::StreamNextRequest& request) {
   using Reply = Message<v1::StreamNextReply>;
+  const async::MonotonicTime now = agent_->clock().Now();
   std::shared_ptr<StreamSink> sink;
   {
     async::MutexLock lock(&mutex_);
     const auto found = streams_.find({call.peer.incarnation, request.stream()});
-    if (found != streams_.end()) sink = found->second.sink;
+    if (found != streams_.end()) {
+      sink = found->second.sink;
+      found->second.asked = now;
+      found->second.last_request = call.cancellation;
+    }
   }
   if (sink == nullptr) {
     return async::MakeReadyFuture<Reply>(
@@ -178,7 +231,8 @@ void StreamService::Expire(const Key& key) {
     if (found == streams_.end()) return;
     sink = found->second.sink;
     found->second.timer =
-        agent_->clock().CallAfter(kForgetDelay, [this, key] { Close(key); });
+        CallAt(async::AddDelay(agent_->clock().Now(), kForgetDelay),
+               [this, key] { Close(key); });
   }
   sink->Cancel(
       absl::DeadlineExceededError("the deadline of the stream has passed"));
@@ -191,22 +245,21 @@ void StreamService::Close(const Key& key) {
     const auto found = streams_.find(key);
     if (found == streams_.end()) return;
     entry = std::move(found->second);
+    // Given back under the lock.
+    entry.ticket = {};
     streams_.erase(found);
-    if (const auto count = num_streams_.find(key.first); --count->second == 0) {
-      num_streams_.erase(count);
-    }
   }
   if (entry.timer.has_value()) agent_->clock().Cancel(*entry.timer);
   entry.sink->Cancel(absl::CancelledError("nobody reads this stream any more"));
 }
 
 void StreamService::CloseAll(
-    absl::FunctionRef<bool(Incarnation reader)> matches) {
+    absl::FunctionRef<bool(const Key& key, const Entry& entry)> matches) {
   std::vector<Key> keys;
   {
     async::MutexLock lock(&mutex_);
     for (const auto& [key, entry] : streams_) {
-      if (matches(key.first)) keys.push_back(key);
+      if (matches(key, entry)) keys.push_back(key);
     }
   }
   for (const Key& key : keys) Close(key);
@@ -214,15 +267,19 @@ void StreamService::CloseAll(
 
 void StreamService::OnWorkerLost(const WorkerInfo& worker,
                                  const absl::Status&) {
-  CloseAll([&](Incarnation reader) { return reader == worker.incarnation; });
+  CloseAll([&](const Key& key, const Entry&) {
+    return key.first == worker.incarnation;
+  });
 }
 
 void StreamService::Interrupt() {
   {
     async::MutexLock lock(&mutex_);
     interrupted_ = true;
+    if (strangers_timer_.has_value()) agent_->clock().Cancel(*strangers_timer_);
   }
-  CloseAll([](Incarnation) { return true; });
+  CloseAll([](const Key&, const Entry&) { return true; });
+  gate_->Close();
 }
 
 int64_t StreamService::num_open() const {

@@ -4,6 +4,7 @@
 #define HAWSER_RPC_STREAM_SERVICE_H_
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -12,26 +13,42 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
+#include "absl/functional/any_invocable.h"
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
+#include "absl/time/time.h"
 #include "async/clock.h"
 #include "async/future.h"
 #include "async/mutex.h"
 #include "proto/stream.pb.h"
 #include "rpc/agent.h"
+#include "rpc/cancellation.h"
+#include "rpc/gate.h"
+#include "rpc/holding_quota.h"
 #include "rpc/method.h"
 #include "rpc/service.h"
 #include "rpc/stream_sink.h"
 
 namespace hawser::rpc {
 
+struct StreamLimits {
+  // Streams that one peer, by its name, may have open here. Positive.
+  size_t max_streams_per_reader = 1024;
+  // How long a reader that is no member may be silent. Positive.
+  absl::Duration stranger_limit = absl::Seconds(60);
+};
+
 // Attaches streams to an agent: give one to AgentOptions::services. Serves the
 // StreamFunctions of the agent's registry.
 //
 // A stream ends with its function, when its reader closes it or is lost, at its
-// deadline, or when the agent stops. A reader may have 1024 open at a time.
+// deadline, or when the agent stops. That of a reader that is no member of the
+// job, and so never found lost, ends also when the reader has asked for nothing
+// for a while.
 class StreamService final : public Service {
  public:
+  explicit StreamService(const StreamLimits& limits = {});
+
   std::string_view name() const override { return "stream"; }
   absl::Status Start(Agent& agent) override;
   void OnWorkerLost(const WorkerInfo& worker,
@@ -49,7 +66,11 @@ class StreamService final : public Service {
   using Key = std::pair<Incarnation, uint64_t>;
   struct Entry {
     std::shared_ptr<StreamSink> sink;
-    std::optional<async::TimerId> timer;
+    // When its reader last asked for something.
+    async::MonotonicTime asked{};
+    std::shared_ptr<Cancellation> last_request = nullptr;
+    std::optional<async::TimerId> timer = {};
+    HoldingQuota::Ticket ticket = {};
   };
 
   absl::Status Open(const MethodCall& call,
@@ -61,15 +82,27 @@ class StreamService final : public Service {
   // The deadline has passed: ends the stream, and forgets it a little later.
   void Expire(const Key& key);
   void Close(const Key& key);
-  void CloseAll(absl::FunctionRef<bool(Incarnation reader)> matches);
+  void CloseAll(
+      absl::FunctionRef<bool(const Key& key, const Entry& entry)> matches);
+  // Closes the streams of strangers that are silent; from then on, every now
+  // and then, while there are streams.
+  void WatchStrangers() ABSL_LOCKS_EXCLUDED(mutex_);
+  // Runs `action` at `time`, unless this has been interrupted.
+  async::TimerId CallAt(async::MonotonicTime time,
+                        absl::AnyInvocable<void()> action);
 
+  const StreamLimits limits_;
   Agent* agent_ = nullptr;
   std::atomic<uint64_t> last_stream_{0};
+  // Passed by timers; closed when interrupted.
+  const std::shared_ptr<Gate> gate_ = std::make_shared<Gate>();
 
   mutable async::Mutex mutex_;
   bool interrupted_ ABSL_GUARDED_BY(mutex_) = false;
+  HoldingQuota quota_ ABSL_GUARDED_BY(mutex_);
   absl::flat_hash_map<Key, Entry> streams_ ABSL_GUARDED_BY(mutex_);
-  absl::flat_hash_map<Incarnation, int> num_streams_ ABSL_GUARDED_BY(mutex_);
+  // Set while there are streams.
+  std::optional<async::TimerId> strangers_timer_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace hawser::rpc

@@ -74,6 +74,12 @@ class StreamSink {
   //   kUnavailable      it was asked for again, eight times.
   async::Future<Answer> Next(uint64_t sequence, uint64_t acknowledged);
 
+  // Whether a request waits for its value.
+  bool awaited() const {
+    async::MutexLock lock(&mutex_);
+    return !requests_.empty();
+  }
+
  private:
   bool HasRoom() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     return items_.size() < window_;
@@ -85,7 +91,7 @@ class StreamSink {
   const std::shared_ptr<Cancellation> cancellation_ =
       std::make_shared<Cancellation>();
 
-  async::Mutex mutex_;
+  mutable async::Mutex mutex_;
   // Number of the first of `items_`.
   uint64_t first_ ABSL_GUARDED_BY(mutex_) = 0;
   std::deque<StreamItem> items_ ABSL_GUARDED_BY(mutex_);
