@@ -5,8 +5,10 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -16,13 +18,17 @@
 namespace hawser::rpc {
 
 // Forwards to a store in memory; while cut, every call fails at once with
-// kUnavailable and changes nothing. Never waits. Thread-safe.
+// kUnavailable and changes nothing. Never waits by itself. Thread-safe.
 class SimulatedStoreLink final : public store::Store {
  public:
-  // `target` outlives this.
-  explicit SimulatedStoreLink(store::Store* target)
+  // `target` outlives this. `on_read`, unless null, runs before a value is
+  // read, in the reading thread, and may block it.
+  explicit SimulatedStoreLink(
+      store::Store* target,
+      std::function<void(const std::string& key)> on_read = nullptr)
       : Store("simulated store", store::kDefaultTimeout, {}),
-        target_(*target) {}
+        target_(*target),
+        on_read_(std::move(on_read)) {}
 
   void Cut(bool cut) { cut_.store(cut); }
   bool cut() const { return cut_.load(); }
@@ -40,6 +46,7 @@ class SimulatedStoreLink final : public store::Store {
   }
   absl::StatusOr<std::string> DoGet(const std::string& key,
                                     const CallTime&) override {
+    if (on_read_ != nullptr) on_read_(key);
     absl::Status link = CheckLink();
     if (!link.ok()) return link;
     return target_.Get(key, absl::ZeroDuration());
@@ -87,6 +94,7 @@ class SimulatedStoreLink final : public store::Store {
   }
 
   store::Store& target_;
+  const std::function<void(const std::string& key)> on_read_;
   std::atomic<bool> cut_{false};
 };
 

@@ -13,8 +13,12 @@
 namespace hawser::rpc {
 namespace {
 
-// Lookups of unknown senders at once.
+// Lookups of unknown senders at once: each may hold a thread while the store
+// is slow. Members are known from their events soon in any case.
+constexpr int kMaxLookups = 4;
+// Senders of which it is remembered, for so long, that the store has them not.
 constexpr size_t kMaxStrangers = 1024;
+constexpr absl::Duration kStrangerMemory = absl::Seconds(5);
 
 // What a peer sent as a name, fit for a message.
 std::string Quote(std::string_view text) {
@@ -83,15 +87,28 @@ absl::Status Agent::Impl::CheckSource(ServedCall& call,
   return absl::OkStatus();
 }
 
-void Agent::Impl::LearnAbout(const WorkerInfo& worker) {
-  {
-    async::MutexLock lock(&mutex_);
-    // Those beyond are looked up when they call again.
-    if (strangers_.size() >= kMaxStrangers ||
-        !strangers_.insert(worker.incarnation).second) {
-      return;
-    }
+bool Agent::Impl::BeginLookup(const WorkerInfo& worker) {
+  const async::MonotonicTime now = clock_->Now();
+  async::MutexLock lock(&mutex_);
+  if (num_lookups_ == kMaxLookups) return false;
+  const auto forgotten = [now](const auto& stranger) {
+    return async::TimeBetween(stranger.second, now) >= kStrangerMemory;
+  };
+  const auto known = strangers_.find(worker.incarnation);
+  if (known != strangers_.end()) {
+    if (!forgotten(*known)) return false;
+  } else if (strangers_.size() >= kMaxStrangers) {
+    absl::erase_if(strangers_, forgotten);
+    if (strangers_.size() >= kMaxStrangers) return false;
   }
+  strangers_[worker.incarnation] = now;
+  ++num_lookups_;
+  return true;
+}
+
+void Agent::Impl::LearnAbout(const WorkerInfo& worker) {
+  // Clients that are no members say so.
+  if (!worker.id.valid() || !BeginLookup(worker)) return;
   Post(*executor_, [this, worker] {
     absl::StatusOr<std::optional<WorkerInfo>> found =
         rendezvous_.FindByName(worker.name);
@@ -100,7 +117,7 @@ void Agent::Impl::LearnAbout(const WorkerInfo& worker) {
       Watch(AddPeer(**found));
     }
     async::MutexLock lock(&mutex_);
-    strangers_.erase(worker.incarnation);
+    --num_lookups_;
   });
 }
 

@@ -236,7 +236,10 @@ class Agent::Impl {
   absl::Status SourceIsLost(const ServedCall& call) const;
   // `status` with the detail that the call may have run.
   absl::Status MaybeApplied(const ServedCall& call, absl::Status status) const;
+  // Looks a sender up that is not known, unless it is no member.
   void LearnAbout(const WorkerInfo& worker);
+  // False if it was done a moment ago, or too many are under way.
+  bool BeginLookup(const WorkerInfo& worker);
 
   // --- agent_permission.cc
   // Compares the own roles with the certificate's.
@@ -324,8 +327,10 @@ class Agent::Impl {
   absl::flat_hash_map<std::string, std::unique_ptr<async::SerialQueue>> queues_
       ABSL_GUARDED_BY(mutex_);
   absl::flat_hash_set<Incarnation> lost_ ABSL_GUARDED_BY(mutex_);
-  // Workers that called and are being looked up.
-  absl::flat_hash_set<Incarnation> strangers_ ABSL_GUARDED_BY(mutex_);
+  // Workers that called and were looked up, and when that began.
+  absl::flat_hash_map<Incarnation, async::MonotonicTime> strangers_
+      ABSL_GUARDED_BY(mutex_);
+  int num_lookups_ ABSL_GUARDED_BY(mutex_) = 0;
   absl::flat_hash_set<std::shared_ptr<MethodAttempts>> attempts_
       ABSL_GUARDED_BY(mutex_);
 };
