@@ -31,9 +31,6 @@ class HoldingQuota {
     ~Ticket() { Drop(); }
 
     bool empty() const { return quota_ == nullptr; }
-    bool IsOf(const std::string& peer) const {
-      return quota_ != nullptr && count_->first == peer;
-    }
 
    private:
     friend class HoldingQuota;

@@ -32,17 +32,24 @@ absl::StatusOr<rpc::HoldingQuota::Ticket> OwnerTable::AdmitLocked(
 
 absl::StatusOr<rpc::HoldingQuota::Ticket> OwnerTable::AdmitForkLocked(
     RRefId rref, const rpc::WorkerInfo& worker) {
-  if (auto it = entries_.find(rref);
-      it != entries_.end() && it->second.ticket.IsOf(worker.name)) {
-    return std::move(it->second.ticket);
+  if (auto it = entries_.find(rref); it != entries_.end()) {
+    auto awaiter = it->second.awaiters.find(RunOf(worker));
+    if (awaiter != it->second.awaiters.end() && !awaiter->second.empty()) {
+      return std::move(awaiter->second);
+    }
   }
   return AdmitLocked(worker);
 }
 
-void OwnerTable::KeepTicket(Entry& entry, ForkState& gone) {
-  if (!entry.arrived && entry.ticket.empty()) {
-    entry.ticket = std::move(gone.ticket);
-  }
+void OwnerTable::KeepAwaiting(Entry& entry, ForkState& gone) {
+  if (entry.arrived) return;
+  rpc::HoldingQuota::Ticket& ticket = entry.awaiters[gone.holder];
+  if (ticket.empty()) ticket = std::move(gone.ticket);
+}
+
+void OwnerTable::EndAwaiting(Entry& entry) {
+  entry.arrived = true;
+  entry.awaiters.clear();
 }
 
 absl::StatusOr<std::shared_ptr<OwnerValue>> OwnerTable::Create(
@@ -63,8 +70,7 @@ absl::StatusOr<std::shared_ptr<OwnerValue>> OwnerTable::Create(
                    AdmitForkLocked(rref, holder));
   Entry& entry = entries_[rref];
   if (entry.value == nullptr) entry.value = std::make_shared<OwnerValue>();
-  entry.arrived = true;
-  entry.ticket = {};
+  EndAwaiting(entry);
   entry.forks.emplace(
       fork, ForkState{.holder = RunOf(holder), .ticket = std::move(ticket)});
   return entry.value;
@@ -111,7 +117,7 @@ OwnerTable::Effects OwnerTable::RemoveFork(RRefId rref, ForkId fork) {
   if (it == entries_.end()) return effects;
   auto state = it->second.forks.find(fork);
   if (state == it->second.forks.end()) return effects;
-  KeepTicket(it->second, state->second);
+  KeepAwaiting(it->second, state->second);
   it->second.forks.erase(state);
   EraseIfUnusedLocked(it, effects);
   return effects;
@@ -123,8 +129,8 @@ OwnerTable::Effects OwnerTable::WithdrawCreation(RRefId rref, ForkId fork) {
   withdrawn_.Add(rref);
   auto it = entries_.find(rref);
   if (it == entries_.end()) return effects;
-  if (!std::exchange(it->second.arrived, true)) {
-    it->second.ticket = {};
+  if (!it->second.arrived) {
+    EndAwaiting(it->second);
     effects.failed.emplace_back(
         it->second.value, absl::AbortedError(absl::StrCat(
                               "the creation of reference ", rref.ToString(),
@@ -144,19 +150,28 @@ absl::StatusOr<std::shared_ptr<OwnerValue>> OwnerTable::Find(
 
 absl::StatusOr<OwnerTable::Entry*> OwnerTable::FindOrAwaitLocked(
     RRefId rref, const rpc::WorkerInfo& from) {
-  if (auto it = entries_.find(rref); it != entries_.end()) return &it->second;
+  auto it = entries_.find(rref);
+  if (it != entries_.end() &&
+      (it->second.arrived || it->second.awaiters.contains(RunOf(from)))) {
+    return &it->second;
+  }
   // What this worker made itself was here at once, and what a lost worker
   // made will not come.
-  if (rref.maker == self_ || lost_.contains(rref.maker) ||
-      withdrawn_.Contains(rref)) {
+  if (it == entries_.end() &&
+      (rref.maker == self_ || lost_.contains(rref.maker) ||
+       withdrawn_.Contains(rref))) {
     return absl::NotFoundError(
         absl::StrCat("the value of reference ", rref.ToString(),
                      " is gone from its owner, worker ", self_.worker));
   }
+  if (lost_.contains(RunOf(from))) {
+    return absl::AbortedError(
+        absl::StrCat("worker ", from.id.value(), " was declared lost"));
+  }
   ASSIGN_OR_RETURN(rpc::HoldingQuota::Ticket ticket, AdmitLocked(from));
   Entry& entry = entries_[rref];
-  entry.value = std::make_shared<OwnerValue>();
-  entry.ticket = std::move(ticket);
+  if (entry.value == nullptr) entry.value = std::make_shared<OwnerValue>();
+  entry.awaiters.emplace(RunOf(from), std::move(ticket));
   return &entry;
 }
 
@@ -197,13 +212,14 @@ OwnerTable::Effects OwnerTable::OnWorkerLost(WorkerRun lost,
   for (auto& [rref, entry] : entries_) {
     const size_t removed = absl::erase_if(entry.forks, [&](auto& fork) {
       if (fork.second.holder != lost) return false;
-      KeepTicket(entry, fork.second);
       return true;
     });
-    const bool never_created = !entry.arrived && rref.maker == lost;
+    entry.awaiters.erase(lost);
+    const bool never_created =
+        !entry.arrived &&
+        (rref.maker == lost || (entry.awaiters.empty() && entry.forks.empty()));
     if (never_created) {
-      entry.arrived = true;
-      entry.ticket = {};
+      EndAwaiting(entry);
       effects.failed.emplace_back(entry.value, error);
     }
     if (never_created || removed > 0) touched.push_back(rref);

@@ -24,9 +24,10 @@ namespace hawser::rref {
 // The values that other workers refer to, each with the forks that keep it.
 //
 // A value stays from its first fork to its last. An entry may be awaited: a
-// fork, a fetch or a share came before the creation it depends on. Forks are
-// counted for their holder, and awaited entries for the worker whose message
-// named them first; those of this worker itself are not. Thread-safe. Values
+// fork, a fetch or a share came before the creation it depends on. It stays
+// until that comes, or until all whose messages named it are lost. Forks are
+// counted for their holder, and awaited entries for each worker whose messages
+// named them; those of this worker itself are not. Thread-safe. Values
 // are neither completed nor destroyed here but by whoever gets Effects.
 class OwnerTable {
  public:
@@ -93,6 +94,7 @@ class OwnerTable {
   // creation has yet to arrive.
   //
   //   kNotFound  the value is gone.
+  //   kAborted   it is awaited, and `from` is lost.
   absl::StatusOr<std::shared_ptr<OwnerValue>> Find(RRefId rref,
                                                    const rpc::WorkerInfo& from);
 
@@ -103,8 +105,8 @@ class OwnerTable {
   // `fork` has reached its holder.
   void AcknowledgeShare(RRefId rref, ForkId fork);
 
-  // Drops the forks that `lost` held, and what only it could have created; its
-  // later messages are refused.
+  // Drops the forks that `lost` held, and what only it could have created or
+  // only it awaited; its later messages are refused.
   Effects OnWorkerLost(WorkerRun lost, const absl::Status& error);
 
   // Drops every value; awaited ones get `error`.
@@ -125,8 +127,9 @@ class OwnerTable {
   struct Entry {
     std::shared_ptr<OwnerValue> value;
     bool arrived = false;
-    // While it is awaited and no fork counts for it.
-    rpc::HoldingQuota::Ticket ticket;
+    // While it is awaited: those that named it, each with a ticket unless one
+    // of its forks has it.
+    absl::flat_hash_map<WorkerRun, rpc::HoldingQuota::Ticket> awaiters;
     absl::flat_hash_map<ForkId, ForkState> forks;
   };
   using Entries = absl::flat_hash_map<RRefId, Entry>;
@@ -141,8 +144,10 @@ class OwnerTable {
   absl::StatusOr<rpc::HoldingQuota::Ticket> AdmitForkLocked(
       RRefId rref, const rpc::WorkerInfo& worker)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // What only awaited entries keep goes on counting for who brought it.
-  static void KeepTicket(Entry& entry, ForkState& gone);
+  // Whose fork of an awaited entry is gone goes on awaiting it.
+  static void KeepAwaiting(Entry& entry, ForkState& gone);
+  // Its value has come, or never will.
+  static void EndAwaiting(Entry& entry);
   // Takes the entry out if nothing keeps it.
   void EraseIfUnusedLocked(Entries::iterator it, Effects& effects)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -18,6 +18,8 @@ using async::StatusIs;
 constexpr WorkerRun kOwner{0, 100};
 constexpr WorkerRun kA{1, 101};
 constexpr WorkerRun kB{2, 102};
+// Named by messages alone.
+constexpr WorkerRun kUnknown{3, 103};
 
 const rpc::WorkerInfo kAInfo{"a", rpc::WorkerId(1), rpc::Incarnation{101}, ""};
 const rpc::WorkerInfo kBInfo{"b", rpc::WorkerId(2), rpc::Incarnation{102}, ""};
@@ -168,6 +170,38 @@ TEST_F(OwnerTableTest, CreationOfALostWorkerFailsWhoAwaitsIt) {
               StatusIs(absl::StatusCode::kAborted));
 }
 
+// It may be of a maker that never was, and whose loss so never comes.
+TEST_F(OwnerTableTest, WhatOnlyLostWorkersAwaitIsForgotten) {
+  auto awaited = table_.Find(Ref(kUnknown, 1), kAInfo);
+  ASSERT_THAT(awaited, IsOk());
+  EXPECT_THAT(table_.RequestFork(Ref(kUnknown, 2), Fork(kA, 2), kAInfo),
+              IsOk());
+  EXPECT_THAT(table_.RequestFork(Ref(kUnknown, 3), Fork(kA, 3), kAInfo),
+              IsOk());
+  Run(table_.RemoveFork(Ref(kUnknown, 3), Fork(kA, 3)));
+  EXPECT_EQ(table_.counts().awaited, 3u);
+  Run(table_.OnWorkerLost(kA, absl::UnavailableError("A died")));
+  EXPECT_THAT((*awaited)->future().result(),
+              StatusIs(absl::StatusCode::kUnavailable));
+  EXPECT_EQ(table_.counts().owners, 0u);
+  // Its last message comes late.
+  EXPECT_THAT(table_.Find(Ref(kUnknown, 4), kAInfo),
+              StatusIs(absl::StatusCode::kAborted));
+  EXPECT_EQ(table_.counts().owners, 0u);
+}
+
+TEST_F(OwnerTableTest, WhatOthersAwaitTooStaysWhenOneIsLost) {
+  auto fetched = table_.Find(Ref(kB, 1), kAInfo);
+  ASSERT_THAT(fetched, IsOk());
+  EXPECT_THAT(table_.Find(Ref(kB, 1), kBInfo), IsOk());
+  ASSERT_THAT(table_.Find(Ref(kB, 2), kAInfo), IsOk());
+  EXPECT_THAT(table_.RequestFork(Ref(kB, 2), Fork(kB, 3), kBInfo), IsOk());
+  Run(table_.OnWorkerLost(kA, absl::UnavailableError("A died")));
+  EXPECT_EQ(table_.counts().awaited, 2u);
+  EXPECT_FALSE((*fetched)->future().ready());
+  EXPECT_EQ(*table_.Create(Ref(kB, 1), Fork(kB, 1), kBInfo), *fetched);
+}
+
 TEST_F(OwnerTableTest, CloseFailsTheAwaitedAndDropsTheRest) {
   auto awaited = table_.Find(Ref(kA, 1), kBInfo);
   ASSERT_THAT(awaited, IsOk());
@@ -250,17 +284,11 @@ TEST_F(OwnerTableLimitTest, CreationNeedsNoMoreRoomAfterItsFetch) {
 TEST_F(OwnerTableLimitTest, ForkOfAnAwaitedValueCountsOnceAlsoAfterItsEnd) {
   Run(table_.RemoveFork(Ref(kA, 1), Fork(kA, 1)));
   EXPECT_THAT(table_.RequestFork(Ref(kB, 1), Fork(kB, 2), kAInfo), IsOk());
+  EXPECT_THAT(table_.Find(Ref(kB, 1), kAInfo), IsOk());
   EXPECT_THAT(table_.Find(Ref(kB, 2), kAInfo), Exceeds());
   Run(table_.RemoveFork(Ref(kB, 1), Fork(kB, 2)));
   ASSERT_EQ(table_.counts().awaited, 1u);
   EXPECT_THAT(table_.Find(Ref(kB, 2), kAInfo), Exceeds());
-  // Nor does it help to die.
-  Run(table_.OnWorkerLost(kA, absl::UnavailableError("A died")));
-  rpc::WorkerInfo next = kAInfo;
-  next.incarnation = rpc::Incarnation{201};
-  EXPECT_THAT(table_.Find(Ref(kB, 2), next), IsOk());
-  EXPECT_THAT(table_.Find(Ref(kB, 3), next), IsOk());
-  EXPECT_THAT(table_.Find(Ref(kB, 4), next), Exceeds());
 }
 
 TEST_F(OwnerTableLimitTest, FetchesOfWhatIsThereNeedNoRoom) {
@@ -280,6 +308,29 @@ TEST_F(OwnerTableLimitTest, LossGivesTheCountBackToTheNextOfThatName) {
   other.incarnation = rpc::Incarnation{301};
   EXPECT_THAT(table_.Create(Ref(RunOf(other), 1), Fork(RunOf(other), 1), other),
               Exceeds());
+}
+
+TEST_F(OwnerTableLimitTest, LossGivesWhatWasAwaitedBackToTheNextOfThatName) {
+  Run(table_.OnWorkerLost(kA, absl::UnavailableError("A died")));
+  rpc::WorkerInfo next = kAInfo;
+  for (uint64_t life = 201; life <= 203; ++life) {
+    next.incarnation = rpc::Incarnation{life};
+    for (uint64_t i = 1; i <= 3; ++i) {
+      EXPECT_THAT(table_.Find(Ref(kUnknown, i), next), IsOk());
+    }
+    EXPECT_THAT(table_.Find(Ref(kUnknown, 4), next), Exceeds());
+    Run(table_.OnWorkerLost(RunOf(next), absl::UnavailableError("died")));
+  }
+}
+
+TEST_F(OwnerTableLimitTest, EachWhoAwaitsAValueIsCountedForIt) {
+  ASSERT_THAT(table_.Find(Ref(kUnknown, 1), kBInfo), IsOk());
+  EXPECT_THAT(table_.Find(Ref(kUnknown, 1), kAInfo), Exceeds());
+  for (uint64_t i = 1; i <= 3; ++i) {
+    EXPECT_THAT(table_.Find(Ref(kUnknown, i), kBInfo), IsOk());
+  }
+  EXPECT_THAT(table_.Find(Ref(kUnknown, 4), kBInfo),
+              StatusIs(absl::StatusCode::kResourceExhausted));
 }
 
 TEST_F(OwnerTableLimitTest, OwnForksAreNotLimited) {
