@@ -59,12 +59,19 @@ size_t ControlSender::pending() const {
 
 absl::StatusOr<v1::RRefControlReply> ControlReceiver::Receive(
     WorkerRun from, const v1::RRefControlRequest& request, Apply apply) {
-  const std::shared_ptr<Peer> peer = FindPeer(from);
-  async::MutexLock lock(&peer->mutex);
-  if (peer->closed) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("worker ", from.worker, " was declared lost"));
+  const auto num_operations = static_cast<size_t>(request.operations_size());
+  if (num_operations > ControlSender::kMaxBatch) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("worker ", from.worker, " sent ", num_operations,
+                     " control operations at once; ", ControlSender::kMaxBatch,
+                     " are allowed"));
   }
+  const absl::Status lost = absl::FailedPreconditionError(
+      absl::StrCat("worker ", from.worker, " was declared lost"));
+  const std::shared_ptr<Peer> peer = FindPeer(from);
+  if (peer == nullptr) return lost;
+  async::MutexLock lock(&peer->mutex);
+  if (peer->closed) return lost;
   const uint64_t first = request.first_sequence();
   if (first <= peer->sequence) {
     // A repetition. Only that of the last batch is still waited for.
@@ -80,22 +87,31 @@ absl::StatusOr<v1::RRefControlReply> ControlReceiver::Receive(
   for (const v1::RRefControlOperation& operation : request.operations()) {
     *reply.add_results() = apply(operation);
   }
-  peer->sequence += request.operations_size();
+  peer->sequence += num_operations;
   peer->last_first_sequence = first;
   peer->last_reply = reply;
   return reply;
 }
 
 void ControlReceiver::Close(WorkerRun from) {
-  const std::shared_ptr<Peer> peer = FindPeer(from);
+  std::shared_ptr<Peer> peer;
+  {
+    async::MutexLock lock(&mutex_);
+    closed_.insert(from);
+    auto it = peers_.find(from);
+    if (it == peers_.end()) return;
+    peer = std::move(it->second);
+    peers_.erase(it);
+  }
+  // After a batch that is being applied.
   async::MutexLock lock(&peer->mutex);
   peer->closed = true;
-  peer->last_reply.Clear();
 }
 
 std::shared_ptr<ControlReceiver::Peer> ControlReceiver::FindPeer(
     WorkerRun run) {
   async::MutexLock lock(&mutex_);
+  if (closed_.contains(run)) return nullptr;
   std::shared_ptr<Peer>& peer = peers_[run];
   if (peer == nullptr) peer = std::make_shared<Peer>();
   return peer;

@@ -70,12 +70,14 @@ class ControlReceiver {
   // before, and answers; the last batch repeated gets the same answer. `apply`
   // runs under a lock of this peer alone: it must not call back.
   //
-  //   kInvalidArgument     numbers are missing before `first_sequence`.
+  //   kInvalidArgument     numbers are missing before `first_sequence`, or more
+  //                        operations than a sender puts into a batch.
   //   kFailedPrecondition  `from` was closed.
   absl::StatusOr<v1::RRefControlReply> Receive(
       WorkerRun from, const v1::RRefControlRequest& request, Apply apply);
 
-  // Refuses everything from `from` from now on: it is lost.
+  // Refuses everything from `from` from now on: it is lost. Nothing else of it
+  // is kept.
   void Close(WorkerRun from);
 
  private:
@@ -89,11 +91,13 @@ class ControlReceiver {
     bool closed ABSL_GUARDED_BY(mutex) = false;
   };
 
+  // Null if it was closed.
   std::shared_ptr<Peer> FindPeer(WorkerRun run);
 
   async::Mutex mutex_;
   absl::flat_hash_map<WorkerRun, std::shared_ptr<Peer>> peers_
       ABSL_GUARDED_BY(mutex_);
+  absl::flat_hash_set<WorkerRun> closed_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace hawser::rref

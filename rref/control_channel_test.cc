@@ -126,5 +126,20 @@ TEST_F(ControlChannelTest, ClosedPeerIsForgottenAndRefused) {
   EXPECT_TRUE(applied_.empty());
 }
 
+// What it answers is kept.
+TEST_F(ControlChannelTest, BatchLongerThanSendersMakeThemIsRefused) {
+  v1::RRefControlRequest request;
+  request.set_first_sequence(1);
+  for (size_t i = 0; i < ControlSender::kMaxBatch; ++i) {
+    request.add_operations();
+  }
+  EXPECT_THAT(Receive(request), IsOk());
+  const size_t applied = applied_.size();
+  request.set_first_sequence(request.operations_size() + 1);
+  request.add_operations();
+  EXPECT_THAT(Receive(request), StatusIs(absl::StatusCode::kInvalidArgument));
+  EXPECT_EQ(applied_.size(), applied);
+}
+
 }  // namespace
 }  // namespace hawser::rref
