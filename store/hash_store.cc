@@ -48,7 +48,9 @@ absl::Status HashStore::DoWait(std::span<const std::string> keys,
 
 absl::StatusOr<bool> HashStore::DoCheck(std::span<const std::string> keys,
                                         const CallTime&) {
-  return table_.Missing(keys).empty();
+  ASSIGN_OR_RETURN(const std::vector<std::string> missing,
+                   table_.Missing(keys));
+  return missing.empty();
 }
 
 absl::StatusOr<bool> HashStore::DoDelete(const std::string& key,
@@ -67,7 +69,8 @@ absl::StatusOr<std::vector<std::string>> HashStore::Await(
       present.WaitUntil(time.deadline);
   if (values.ok() || !absl::IsDeadlineExceeded(values.status())) return values;
   present.Cancel();
-  const std::vector<std::string> missing = table_.Missing(keys);
+  ASSIGN_OR_RETURN(const std::vector<std::string> missing,
+                   table_.Missing(keys));
   return TimeoutError(missing.empty() ? keys.front() : missing.front(), time,
                       "");
 }

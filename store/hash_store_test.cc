@@ -11,6 +11,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "store/conformance.h"
+#include "store/internal/key_value_table.h"
 
 namespace hawser::store {
 namespace {
@@ -34,7 +35,10 @@ INSTANTIATE_TEST_SUITE_P(Hash, StoreConformanceTest,
                              }}));
 
 TEST(HashStoreTest, LimitsBoundValuesAndTheWhole) {
-  HashStore store({.limits = {.max_value_bytes = 10, .max_total_bytes = 25}});
+  HashStore store(
+      {.limits = {.max_value_bytes = 10,
+                  .max_total_bytes =
+                      2 * internal::KeyValueTable::kKeyOverheadBytes + 25}});
   const std::string ten(10, 'x');
   EXPECT_THAT(store.Set("a", ten + "x"),
               StatusIs(absl::StatusCode::kInvalidArgument));
@@ -45,6 +49,7 @@ TEST(HashStoreTest, LimitsBoundValuesAndTheWhole) {
   EXPECT_THAT(store.Set("c", ten),
               StatusIs(absl::StatusCode::kResourceExhausted));
   EXPECT_THAT(store.Set("b", ""), IsOk());
+  EXPECT_THAT(store.Delete("b"), IsOkAndHolds(true));
   EXPECT_THAT(store.Set("c", ten), IsOk());
   EXPECT_THAT(store.Delete("a"), IsOkAndHolds(true));
   EXPECT_THAT(store.Set("b", ten), IsOk());

@@ -11,7 +11,8 @@ struct StoreLimits {
   size_t max_key_bytes = 4096;
   // Longest value.
   size_t max_value_bytes = size_t{4} << 20;
-  // All keys and values together.
+  // All keys and values together; a store in memory counts 148 bytes for each
+  // key besides.
   size_t max_total_bytes = size_t{1} << 30;
 };
 

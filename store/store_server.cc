@@ -164,9 +164,9 @@ class Service final : public v1::Store::CallbackService {
     if (!status.ok()) return Answer(context, status);
     const std::vector<std::string> keys(request->keys().begin(),
                                         request->keys().end());
-    for (std::string& key : table_.Missing(keys)) {
-      reply->add_missing(std::move(key));
-    }
+    absl::StatusOr<std::vector<std::string>> missing = table_.Missing(keys);
+    if (!missing.ok()) return Answer(context, missing.status());
+    for (std::string& key : *missing) reply->add_missing(std::move(key));
     return Answer(context, status);
   }
 

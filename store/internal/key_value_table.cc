@@ -33,11 +33,7 @@ class KeyValueTable::State : public std::enable_shared_from_this<State> {
   // Gives `key` what `update(current value)` returns; nothing leaves it.
   template <class Update>
   absl::Status Change(const std::string& key, Update update) {
-    if (key.empty() || key.size() > limits_.max_key_bytes) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("a key has ", key.size(), " bytes; 1 to ",
-                       limits_.max_key_bytes, " are allowed"));
-    }
+    RETURN_IF_ERROR(CheckKeys({&key, 1}));
     Answers answers;
     {
       async::MutexLock lock(&mutex_);
@@ -65,7 +61,7 @@ class KeyValueTable::State : public std::enable_shared_from_this<State> {
     async::MutexLock lock(&mutex_);
     const auto it = values_.find(key);
     if (it == values_.end()) return false;
-    total_bytes_ -= key.size() + it->second.size();
+    total_bytes_ -= BytesOf(key, it->second);
     values_.erase(it);
     return true;
   }
@@ -75,7 +71,9 @@ class KeyValueTable::State : public std::enable_shared_from_this<State> {
     return static_cast<int64_t>(values_.size());
   }
 
-  std::vector<std::string> Missing(std::span<const std::string> keys) const {
+  absl::StatusOr<std::vector<std::string>> Missing(
+      std::span<const std::string> keys) const {
+    RETURN_IF_ERROR(CheckKeys(keys));
     std::vector<std::string> missing;
     async::MutexLock lock(&mutex_);
     for (const std::string& key : keys) {
@@ -86,6 +84,9 @@ class KeyValueTable::State : public std::enable_shared_from_this<State> {
 
   async::Future<std::vector<std::string>> WhenPresent(
       std::vector<std::string> keys) {
+    if (absl::Status valid = CheckKeys(keys); !valid.ok()) {
+      return async::MakeReadyFuture<std::vector<std::string>>(std::move(valid));
+    }
     auto waiter = std::make_shared<Waiter>();
     waiter->keys = std::move(keys);
     auto future = waiter->promise.future();
@@ -122,6 +123,21 @@ class KeyValueTable::State : public std::enable_shared_from_this<State> {
   const StoreLimits& limits() const { return limits_; }
 
  private:
+  static size_t BytesOf(const std::string& key, const std::string& value) {
+    return kKeyOverheadBytes + key.size() + value.size();
+  }
+
+  absl::Status CheckKeys(std::span<const std::string> keys) const {
+    for (const std::string& key : keys) {
+      if (key.empty() || key.size() > limits_.max_key_bytes) {
+        return absl::InvalidArgumentError(
+            absl::StrCat("a key has ", key.size(), " bytes; 1 to ",
+                         limits_.max_key_bytes, " are allowed"));
+      }
+    }
+    return absl::OkStatus();
+  }
+
   absl::Status StoreLocked(const std::string& key, const std::string* current,
                            std::string next)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
@@ -130,13 +146,13 @@ class KeyValueTable::State : public std::enable_shared_from_this<State> {
           absl::StrCat("a value has ", next.size(), " bytes, the limit is ",
                        limits_.max_value_bytes));
     }
-    const size_t before = current == nullptr ? 0 : key.size() + current->size();
-    const size_t after = key.size() + next.size();
+    const size_t before = current == nullptr ? 0 : BytesOf(key, *current);
+    const size_t after = BytesOf(key, next);
     const size_t total = total_bytes_ - before + after;
     if (after > before && total > limits_.max_total_bytes) {
-      return absl::ResourceExhaustedError(
-          absl::StrCat("the store is full: it holds ", total_bytes_,
-                       " bytes of ", limits_.max_total_bytes));
+      return absl::ResourceExhaustedError(absl::StrCat(
+          "the store is full: it holds ", values_.size(), " keys, which take ",
+          total_bytes_, " bytes of ", limits_.max_total_bytes));
     }
     total_bytes_ = total;
     values_[key] = std::move(next);
@@ -194,7 +210,7 @@ class KeyValueTable::State : public std::enable_shared_from_this<State> {
 
   mutable async::Mutex mutex_;
   std::unordered_map<std::string, std::string> values_ ABSL_GUARDED_BY(mutex_);
-  // Bytes of all keys and values.
+  // Of all keys, as BytesOf.
   size_t total_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   // By one key that each one misses.
   std::unordered_map<std::string, WaiterList> waiters_ ABSL_GUARDED_BY(mutex_);
@@ -270,7 +286,7 @@ bool KeyValueTable::Delete(const std::string& key) {
 
 int64_t KeyValueTable::NumKeys() const { return state_->NumKeys(); }
 
-std::vector<std::string> KeyValueTable::Missing(
+absl::StatusOr<std::vector<std::string>> KeyValueTable::Missing(
     std::span<const std::string> keys) const {
   return state_->Missing(keys);
 }

@@ -71,7 +71,32 @@ TEST(KeyValueTableTest, MissingKeepsTheOrder) {
   KeyValueTable table({});
   EXPECT_THAT(table.Set("b", ""), IsOk());
   EXPECT_THAT(table.Missing(std::vector<std::string>{"c", "b", "a"}),
-              ElementsAre("c", "a"));
+              IsOkAndHolds(ElementsAre("c", "a")));
+}
+
+TEST(KeyValueTableTest, WholeIsBoundedAlsoOfKeysWithoutValues) {
+  constexpr size_t kKeys = 10;
+  // As much as each takes with its overhead.
+  KeyValueTable table({.max_total_bytes = kKeys * 150});
+  for (size_t i = 0; i < kKeys; ++i) {
+    EXPECT_THAT(table.Set("k" + std::to_string(i), ""), IsOk());
+  }
+  EXPECT_THAT(table.Set("kx", ""),
+              StatusIs(absl::StatusCode::kResourceExhausted,
+                       testing::HasSubstr("10 keys")));
+  EXPECT_TRUE(table.Delete("k0"));
+  EXPECT_THAT(table.Set("kx", ""), IsOk());
+}
+
+TEST(KeyValueTableTest, KeysOfWaitsAndChecksAreBoundedToo) {
+  KeyValueTable table({.max_key_bytes = 4});
+  for (const std::string& key : {std::string(), std::string(5, 'k')}) {
+    EXPECT_THAT(table.WhenPresent({"a", key}).Wait(),
+                StatusIs(absl::StatusCode::kInvalidArgument));
+    EXPECT_THAT(table.Missing(std::vector<std::string>{"a", key}),
+                StatusIs(absl::StatusCode::kInvalidArgument));
+  }
+  EXPECT_EQ(table.num_waiting(), 0);
 }
 
 }  // namespace

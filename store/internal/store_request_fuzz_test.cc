@@ -16,7 +16,7 @@ namespace {
 using ::hawser::store::internal::KeyValueTable;
 
 constexpr hawser::store::StoreLimits kLimits = {
-    .max_key_bytes = 16, .max_value_bytes = 64, .max_total_bytes = 256};
+    .max_key_bytes = 16, .max_value_bytes = 64, .max_total_bytes = 1024};
 
 template <class Request>
 bool Parse(std::string_view bytes, Request& request) {
@@ -71,7 +71,9 @@ void Serve(int method, std::string_view bytes, KeyValueTable& table) {
       const std::vector<std::string> keys(request.keys().begin(),
                                           request.keys().end());
       const auto waiting = table.WhenPresent(keys);
-      HAWSER_CHECK(waiting.ready() == table.Missing(keys).empty());
+      const auto missing = table.Missing(keys);
+      // Keys that are none are refused at once.
+      HAWSER_CHECK(waiting.ready() == (!missing.ok() || missing->empty()));
       waiting.Cancel();
       break;
     }
@@ -92,6 +94,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     Serve(method, bytes, table);
   }
   HAWSER_CHECK(table.NumKeys() <=
-               static_cast<int64_t>(kLimits.max_total_bytes));
+               static_cast<int64_t>(kLimits.max_total_bytes /
+                                    KeyValueTable::kKeyOverheadBytes));
   return 0;
 }
