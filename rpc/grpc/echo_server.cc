@@ -11,25 +11,45 @@ namespace hawser::rpc {
 EchoServer::EchoServer(GrpcTransportOptions options, const std::string& address)
     : transport_(std::move(options)) {
   absl::StatusOr<std::string> bound = transport_.Listen(
-      address, {{.path = kEcho,
-                 .handler =
-                     [](std::unique_ptr<IncomingCall> call) {
-                       call->Reply(call->TakeRequest());
-                     },
-                 .hot = true},
-                {.path = kHold,
-                 .handler =
-                     [this](std::unique_ptr<IncomingCall> call) {
-                       async::MutexLock lock(&mutex_);
-                       held_.push_back(std::move(call));
-                       changed_.NotifyAll();
-                     },
-                 .hot = false}});
+      address,
+      {{.path = kEcho,
+        .handler = [this](std::unique_ptr<IncomingCall> call) { Echo(*call); },
+        .hot = true},
+       {.path = kHold,
+        .handler =
+            [this](std::unique_ptr<IncomingCall> call) {
+              async::MutexLock lock(&mutex_);
+              held_.push_back(std::move(call));
+              changed_.NotifyAll();
+            },
+        .hot = false}});
   if (!bound.ok()) {
     ADD_FAILURE() << bound.status();
     return;
   }
   address_ = *std::move(bound);
+}
+
+void EchoServer::Echo(IncomingCall& call) {
+  Payload request = call.TakeRequest();
+  {
+    async::MutexLock lock(&mutex_);
+    ++num_echoed_;
+    // Pieces are put together in storage of ours.
+    echoed_in_pieces_ =
+        request.size() > 0 && request.chunks()[0].storage != nullptr;
+  }
+  call.Reply(std::move(request));
+}
+
+int EchoServer::num_echoed() {
+  async::MutexLock lock(&mutex_);
+  return num_echoed_;
+}
+
+bool EchoServer::echoed_in_pieces() {
+  async::MutexLock lock(&mutex_);
+  return echoed_in_pieces_;
 }
 
 void EchoServer::AwaitHeld(size_t count) {

@@ -32,6 +32,10 @@ class EchoServer {
   GrpcTransport& transport() { return transport_; }
   const std::string& address() const { return address_; }
 
+  // How many calls of kEcho came, and whether the last one came in pieces.
+  int num_echoed();
+  bool echoed_in_pieces();
+
   // Until so many calls are kept.
   void AwaitHeld(size_t count);
   // Calls that are kept, in the order in which they came. Not to be looked at
@@ -39,8 +43,12 @@ class EchoServer {
   std::vector<std::unique_ptr<IncomingCall>>& held() { return held_; }
 
  private:
+  void Echo(IncomingCall& call);
+
   async::Mutex mutex_;
   async::CondVar changed_;
+  int num_echoed_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool echoed_in_pieces_ ABSL_GUARDED_BY(mutex_) = false;
   std::vector<std::unique_ptr<IncomingCall>> held_;
   GrpcTransport transport_;
   std::string address_;

@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -12,8 +13,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
 #include "absl/time/time.h"
+#include "async/clock.h"
 #include "async/future.h"
-#include "async/mutex.h"
 #include "async/status_matchers.h"
 #include "gmock/gmock.h"
 #include "grpcpp/channel.h"
@@ -25,14 +26,16 @@
 #include "grpcpp/support/slice.h"
 #include "gtest/gtest.h"
 #include "proto/pieces.pb.h"
+#include "rpc/grpc/echo_server.h"
 #include "rpc/grpc/message_pieces.h"
 #include "rpc/grpc/transport.h"
+#include "rpc/payload.h"
+#include "rpc/transport.h"
 
 namespace hawser::rpc {
 namespace {
 
 using ::hawser::async::IsOk;
-using ::hawser::async::IsOkAndHolds;
 using ::hawser::async::StatusIs;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
@@ -93,75 +96,31 @@ class RawStream {
 
 class PiecesTest : public testing::Test {
  protected:
-  // "/t.T/Echo" answers with the request, "/t.T/Hold" keeps the call.
   void Serve(GrpcTransportOptions options = {}) {
     options.same_host = false;
-    server_ = std::make_unique<GrpcTransport>(options);
-    absl::StatusOr<std::string> address = server_->Listen(
-        "127.0.0.1:0", {{.path = "/t.T/Echo",
-                         .handler =
-                             [this](std::unique_ptr<IncomingCall> call) {
-                               Payload request = call->TakeRequest();
-                               {
-                                 async::MutexLock lock(&mutex_);
-                                 ++num_handled_;
-                                 in_pieces_ =
-                                     request.size() > 0 &&
-                                     request.chunks()[0].storage != nullptr;
-                               }
-                               call->Reply(std::move(request));
-                             }},
-                        {.path = "/t.T/Hold",
-                         .handler = [this](std::unique_ptr<IncomingCall> call) {
-                           async::MutexLock lock(&mutex_);
-                           held_.push_back(std::move(call));
-                           changed_.NotifyAll();
-                         }}});
-    ASSERT_THAT(address, IsOk());
-    address_ = *address;
-    connection_ = *client_.Connect({address_});
+    server_ = std::make_unique<EchoServer>(options);
+    connection_ = *client_.Connect({server_->address()});
   }
 
   async::Future<std::string> Call(
       std::string_view path, std::string request,
       async::MonotonicTime deadline = async::kNever) {
-    auto promise = std::make_shared<async::Promise<std::string>>();
-    async::Future<std::string> future = promise->future();
-    last_call_ = connection_->Call(
-        path, Payload(std::move(request)), deadline,
-        [promise](absl::StatusOr<Payload> reply) {
-          promise->Set(reply.ok()
-                           ? reply->Flatten()
-                           : absl::StatusOr<std::string>(reply.status()));
-        });
-    return future;
+    return rpc::Call(*connection_, path, std::move(request), deadline);
   }
 
   // Until what another stream announced has been taken into account.
   void AwaitNoRoom() {
     absl::StatusOr<std::string> reply = std::string();
     while (reply.ok()) {
-      reply = Call("/t.T/Echo", std::string(3'000'000, 'x')).Wait();
+      reply = Call(EchoServer::kEcho, std::string(3'000'000, 'x')).Wait();
     }
     EXPECT_THAT(reply, StatusIs(absl::StatusCode::kResourceExhausted,
                                 HasSubstr("memory_quota_bytes")));
   }
 
-  void AwaitHeld() {
-    async::MutexLock lock(&mutex_);
-    while (held_.empty()) changed_.Wait(&mutex_);
-  }
-
-  async::Mutex mutex_;
-  async::CondVar changed_;
-  int num_handled_ = 0;
-  bool in_pieces_ = false;
-  std::vector<std::unique_ptr<IncomingCall>> held_;
-  std::unique_ptr<GrpcTransport> server_;
+  std::unique_ptr<EchoServer> server_;
   GrpcTransport client_{{.same_host = false}};
-  std::string address_;
   std::shared_ptr<Connection> connection_;
-  Connection::CallId last_call_ = 0;
 };
 
 TEST_F(PiecesTest, OnlyLongRequestsComeInPieces) {
@@ -169,8 +128,8 @@ TEST_F(PiecesTest, OnlyLongRequestsComeInPieces) {
   for (const size_t size : {kMaxWholeRequest - 1, kMaxWholeRequest,
                             kMaxWholeRequest + 1, size_t{50'000'000}}) {
     const std::string request(size, 'r');
-    EXPECT_TRUE(*Call("/t.T/Echo", request).Wait() == request) << size;
-    EXPECT_EQ(in_pieces_, size > kMaxWholeRequest) << size;
+    EXPECT_TRUE(*Call(EchoServer::kEcho, request).Wait() == request) << size;
+    EXPECT_EQ(server_->echoed_in_pieces(), size > kMaxWholeRequest) << size;
   }
 }
 
@@ -178,7 +137,7 @@ TEST_F(PiecesTest, ManyAtOnceOverOneConnection) {
   Serve();
   std::vector<async::Future<std::string>> replies;
   for (char c = 'a'; c < 'q'; ++c) {
-    replies.push_back(Call("/t.T/Echo", std::string(4'000'000, c)));
+    replies.push_back(Call(EchoServer::kEcho, std::string(4'000'000, c)));
   }
   for (char c = 'a'; c < 'q'; ++c) {
     const absl::StatusOr<std::string> reply = replies[c - 'a'].Wait();
@@ -195,17 +154,23 @@ TEST_F(PiecesTest, UnknownMethodIsUnimplemented) {
 
 TEST_F(PiecesTest, CancelAndDeadlineReachTheServer) {
   Serve();
-  async::Future<std::string> reply =
-      Call("/t.T/Hold", std::string(3'000'000, 'x'));
-  AwaitHeld();
-  connection_->Cancel(last_call_);
-  EXPECT_THAT(reply.Wait(), StatusIs(absl::StatusCode::kCancelled));
+  async::Promise<void> promise;
+  async::Future<void> ended = promise.future();
+  const Connection::CallId call = connection_->Call(
+      EchoServer::kHold, Payload(std::string(3'000'000, 'x')), async::kNever,
+      [promise =
+           std::move(promise)](const absl::StatusOr<Payload>& reply) mutable {
+        promise.Set(reply.status());
+      });
+  server_->AwaitHeld(1);
+  connection_->Cancel(call);
+  EXPECT_THAT(ended.Wait(), StatusIs(absl::StatusCode::kCancelled));
   absl::Notification cancelled;
   Cancellation::Registration registration =
-      held_[0]->cancellation()->OnCancel([&] { cancelled.Notify(); });
+      server_->held()[0]->cancellation()->OnCancel([&] { cancelled.Notify(); });
   cancelled.WaitForNotification();
 
-  EXPECT_THAT(Call("/t.T/Hold", std::string(3'000'000, 'x'),
+  EXPECT_THAT(Call(EchoServer::kHold, std::string(3'000'000, 'x'),
                    async::AddDelay(std::chrono::steady_clock::now(),
                                    absl::Milliseconds(200)))
                   .Wait(),
@@ -215,18 +180,18 @@ TEST_F(PiecesTest, CancelAndDeadlineReachTheServer) {
 TEST_F(PiecesTest, ServerStopsWhileACallIsHeld) {
   Serve();
   async::Future<std::string> reply =
-      Call("/t.T/Hold", std::string(3'000'000, 'x'));
-  AwaitHeld();
-  server_->Shutdown();
+      Call(EchoServer::kHold, std::string(3'000'000, 'x'));
+  server_->AwaitHeld(1);
+  server_->transport().Shutdown();
   EXPECT_THAT(reply.Wait(), StatusIs(absl::StatusCode::kUnavailable));
 }
 
 TEST_F(PiecesTest, ServerStopsInTheMiddleOfARequest) {
   Serve({.limits = {.memory_quota_bytes = 20'000'000}});
-  RawStream stream(address_, "/t.T/EchoInPieces");
+  RawStream stream(server_->address(), "/t.T/EchoInPieces");
   ASSERT_TRUE(stream.Write({19'000'000}, "x"));
   AwaitNoRoom();
-  server_->Shutdown();
+  server_->transport().Shutdown();
   EXPECT_EQ(stream.Finish().error_code(), ::grpc::StatusCode::UNAVAILABLE);
 }
 
@@ -236,12 +201,13 @@ TEST_F(PiecesTest, ClientStopsInTheMiddleOfItsRequests) {
   const auto bytes = std::make_shared<const std::string>(8'000'000, 'x');
   for (int turn = 0; turn < 30; ++turn) {
     GrpcTransport client({.same_host = false});
-    const std::shared_ptr<Connection> connection = *client.Connect({address_});
+    const std::shared_ptr<Connection> connection =
+        *client.Connect({server_->address()});
     std::atomic<int> num_done = 0;
     for (int i = 0; i < kCalls; ++i) {
       Payload request;
       request.Append(bytes, bytes->data(), bytes->size());
-      connection->Call("/t.T/Echo", std::move(request), async::kNever,
+      connection->Call(EchoServer::kEcho, std::move(request), async::kNever,
                        [&](const absl::StatusOr<Payload>&) { ++num_done; });
     }
     client.Shutdown();
@@ -251,36 +217,36 @@ TEST_F(PiecesTest, ClientStopsInTheMiddleOfItsRequests) {
 
 TEST_F(PiecesTest, ClientOfAnyKindMaySendPieces) {
   Serve();
-  RawStream stream(address_, "/t.T/EchoInPieces");
+  RawStream stream(server_->address(), "/t.T/EchoInPieces");
   ASSERT_TRUE(stream.Write({3}, "a"));
   ASSERT_TRUE(stream.Write({}, "bc"));
   stream.WritesDone();
   EXPECT_TRUE(stream.Finish().ok());
-  EXPECT_EQ(num_handled_, 1);
+  EXPECT_EQ(server_->num_echoed(), 1);
 }
 
 TEST_F(PiecesTest, RequestsThatEndEarlyAreNotHandled) {
   Serve();
-  RawStream stream(address_, "/t.T/EchoInPieces");
+  RawStream stream(server_->address(), "/t.T/EchoInPieces");
   ASSERT_TRUE(stream.Write({100}, "abc"));
   stream.WritesDone();
   const ::grpc::Status status = stream.Finish();
   EXPECT_EQ(status.error_code(), ::grpc::StatusCode::INVALID_ARGUMENT);
   EXPECT_THAT(status.error_message(), HasSubstr("3 of 100 bytes"));
-  EXPECT_EQ(num_handled_, 0);
+  EXPECT_EQ(server_->num_echoed(), 0);
 }
 
 TEST_F(PiecesTest, MalformedPiecesAreRefused) {
   Serve();
-  RawStream stream(address_, "/t.T/EchoInPieces");
+  RawStream stream(server_->address(), "/t.T/EchoInPieces");
   ASSERT_TRUE(stream.Write({1, 1}, "xx"));
   EXPECT_EQ(stream.Finish().error_code(), ::grpc::StatusCode::INVALID_ARGUMENT);
-  EXPECT_EQ(num_handled_, 0);
+  EXPECT_EQ(server_->num_echoed(), 0);
 }
 
 TEST_F(PiecesTest, LongRequestsAreRefusedWhenAnnounced) {
   Serve({.max_message_bytes = 10'000'000});
-  RawStream stream(address_, "/t.T/EchoInPieces");
+  RawStream stream(server_->address(), "/t.T/EchoInPieces");
   ASSERT_TRUE(stream.Write({10'000'001}, "x"));
   const ::grpc::Status status = stream.Finish();
   EXPECT_EQ(status.error_code(), ::grpc::StatusCode::RESOURCE_EXHAUSTED);
@@ -289,9 +255,9 @@ TEST_F(PiecesTest, LongRequestsAreRefusedWhenAnnounced) {
   // The client knows before.
   GrpcTransport client({.max_message_bytes = 10'000'000, .same_host = false});
   absl::Notification done;
-  (*client.Connect({address_}))
-      ->Call("/t.T/Echo", Payload(std::string(10'000'001, 'x')), async::kNever,
-             [&](absl::StatusOr<Payload> reply) {
+  (*client.Connect({server_->address()}))
+      ->Call(EchoServer::kEcho, Payload(std::string(10'000'001, 'x')),
+             async::kNever, [&](absl::StatusOr<Payload> reply) {
                EXPECT_THAT(reply,
                            StatusIs(absl::StatusCode::kResourceExhausted));
                done.Notify();
@@ -301,21 +267,21 @@ TEST_F(PiecesTest, LongRequestsAreRefusedWhenAnnounced) {
 
 TEST_F(PiecesTest, WholeRequestsHaveALowerLimit) {
   Serve({.limits = {.max_whole_request_bytes = 4'000'000}});
-  ::grpc::GenericStub stub(
-      ::grpc::CreateChannel(address_, ::grpc::InsecureChannelCredentials()));
+  ::grpc::GenericStub stub(::grpc::CreateChannel(
+      server_->address(), ::grpc::InsecureChannelCredentials()));
   for (const size_t size : {3'999'999, 4'000'001}) {
     ::grpc::ClientContext context;
     ::grpc::CompletionQueue queue;
     const ::grpc::Slice slice(std::string(size, 'x'));
     const auto reader = stub.PrepareUnaryCall(
-        &context, "/t.T/Hold", ::grpc::ByteBuffer(&slice, 1), &queue);
+        &context, EchoServer::kHold, ::grpc::ByteBuffer(&slice, 1), &queue);
     ::grpc::ByteBuffer reply;
     ::grpc::Status status;
     reader->StartCall();
     reader->Finish(&reply, &status, nullptr);
     if (size < 4'000'000) {
-      AwaitHeld();
-      held_[0]->Reply(Payload());
+      server_->AwaitHeld(1);
+      server_->held()[0]->Reply(Payload());
     }
     void* tag = nullptr;
     bool ok = false;
@@ -324,7 +290,8 @@ TEST_F(PiecesTest, WholeRequestsHaveALowerLimit) {
               size < 4'000'000 ? ::grpc::StatusCode::OK
                                : ::grpc::StatusCode::RESOURCE_EXHAUSTED);
   }
-  EXPECT_THAT(Call("/t.T/Echo", std::string(5'000'000, 'x')).Wait(), IsOk());
+  EXPECT_THAT(Call(EchoServer::kEcho, std::string(5'000'000, 'x')).Wait(),
+              IsOk());
   GrpcTransport other(
       {.limits = {.max_whole_request_bytes = kMaxWholeRequest - 1}});
   EXPECT_THAT(other.Listen("127.0.0.1:0", {}),
@@ -336,39 +303,40 @@ TEST_F(PiecesTest, WholeRequestsHaveALowerLimit) {
 TEST_F(PiecesTest, OnePeerHasAShareAndOthersGoOn) {
   Serve({.max_message_bytes = 10'000'000,
          .limits = {.memory_quota_bytes = 20'000'000}});
-  RawStream greedy(address_, "/t.T/HoldInPieces");
+  RawStream greedy(server_->address(), "/t.T/HoldInPieces");
   ASSERT_TRUE(greedy.Write({9'000'000}, "x"));
   // Of the same connection, once the other has been seen.
   ::grpc::Status status;
   while (status.ok()) {
-    RawStream second(address_, "/t.T/EchoInPieces");
+    RawStream second(server_->address(), "/t.T/EchoInPieces");
     ASSERT_TRUE(second.Write({3'000'000}, std::string(3'000'000, 'x')));
     second.WritesDone();
     status = second.Finish();
   }
   EXPECT_EQ(status.error_code(), ::grpc::StatusCode::RESOURCE_EXHAUSTED);
   EXPECT_THAT(status.error_message(), HasSubstr("of one peer"));
-  EXPECT_THAT(Call("/t.T/Echo", std::string(3'000'000, 'x')).Wait(), IsOk());
+  EXPECT_THAT(Call(EchoServer::kEcho, std::string(3'000'000, 'x')).Wait(),
+              IsOk());
 }
 
 TEST_F(PiecesTest, RequestsThatDoNotGoOnAreGivenUp) {
   Serve({.limits = {.piece_timeout = absl::Milliseconds(100)}});
-  RawStream silent(address_, "/t.T/EchoInPieces");
-  RawStream stopped(address_, "/t.T/EchoInPieces");
+  RawStream silent(server_->address(), "/t.T/EchoInPieces");
+  RawStream stopped(server_->address(), "/t.T/EchoInPieces");
   ASSERT_TRUE(stopped.Write({9'000'000}, "x"));
   for (RawStream* stream : {&silent, &stopped}) {
     const ::grpc::Status status = stream->Finish();
     EXPECT_EQ(status.error_code(), ::grpc::StatusCode::DEADLINE_EXCEEDED);
     EXPECT_THAT(status.error_message(), HasSubstr("piece_timeout"));
   }
-  EXPECT_EQ(num_handled_, 0);
+  EXPECT_EQ(server_->num_echoed(), 0);
 }
 
 // The time is that between two pieces, and not of the function.
 TEST_F(PiecesTest, RequestsThatGoOnAreNotGivenUp) {
   Serve({.limits = {.piece_timeout = absl::Seconds(1)}});
   const auto longer = std::chrono::milliseconds(2200);
-  RawStream slow(address_, "/t.T/HoldInPieces");
+  RawStream slow(server_->address(), "/t.T/HoldInPieces");
   auto until = std::chrono::steady_clock::now() + longer;
   uint64_t sent = 1;
   ASSERT_TRUE(slow.Write({10'000'000}, "x"));
@@ -377,12 +345,12 @@ TEST_F(PiecesTest, RequestsThatGoOnAreNotGivenUp) {
     ++sent;
   }
   ASSERT_TRUE(slow.Write({}, std::string(10'000'000 - sent, 'x')));
-  AwaitHeld();
+  server_->AwaitHeld(1);
   until = std::chrono::steady_clock::now() + longer;
   while (std::chrono::steady_clock::now() < until) {
-    EXPECT_THAT(Call("/t.T/Echo", "x").Wait(), IsOk());
+    EXPECT_THAT(Call(EchoServer::kEcho, "x").Wait(), IsOk());
   }
-  held_[0]->Reply(Payload("y"));
+  server_->held()[0]->Reply(Payload("y"));
   EXPECT_TRUE(slow.Finish().ok());
 }
 
@@ -391,13 +359,13 @@ TEST_F(PiecesTest, RequestsThatGoOnAreNotGivenUp) {
 TEST_F(PiecesTest, AnnouncedMemoryIsLimitedAndComesBack) {
   Serve({.limits = {.memory_quota_bytes = 20'000'000}});
   {
-    RawStream greedy(address_, "/t.T/HoldInPieces");
+    RawStream greedy(server_->address(), "/t.T/HoldInPieces");
     ASSERT_TRUE(greedy.Write({19'000'000}, "x"));
     AwaitNoRoom();
   }
   absl::StatusOr<std::string> reply = absl::ResourceExhaustedError("");
   while (absl::IsResourceExhausted(reply.status())) {
-    reply = Call("/t.T/Echo", std::string(3'000'000, 'x')).Wait();
+    reply = Call(EchoServer::kEcho, std::string(3'000'000, 'x')).Wait();
   }
   EXPECT_THAT(reply, IsOk());
 }
