@@ -8,6 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "async/status_matchers.h"
 #include "gmock/gmock.h"
 #include "google/protobuf/message.h"
@@ -17,6 +18,7 @@
 #include "proto/rpc.pb.h"
 #include "proto/rref.pb.h"
 #include "proto/store.pb.h"
+#include "rpc/agent_options.h"
 #include "rpc/current_call.h"
 #include "rpc/function.h"
 #include "rpc/grpc/transport.h"
@@ -122,9 +124,15 @@ TEST_F(JobRolesTest, RolesThatTheCertificateLacksDoNotStart) {
 }
 
 TEST_F(JobRolesTest, WhoClaimsMoreThanItsCertificateIsNeitherHeardNorCalled) {
-  auto keeper = Start(OptionsOf(0, {}));
+  // Neither hears the other: none is to be found lost before the test ends.
+  const rpc::LivenessOptions patient = {.silent_limit = absl::Seconds(60),
+                                        .unreachable_limit = absl::Seconds(60)};
+  WorkerOptions first = OptionsOf(0, {});
+  first.liveness = patient;
+  auto keeper = Start(std::move(first));
   WorkerOptions options = OptionsOf(1, {});
   options.roles = {"ps"};
+  options.liveness = patient;
   options.credentials = {};
   options.transport =
       std::make_unique<BoastingTransport>(authority_.Make("worker1"));
