@@ -11,6 +11,8 @@
 
 #include <cerrno>
 #include <chrono>
+#include <cinttypes>
+#include <cstdio>
 #include <cstring>
 #include <utility>
 #include <vector>
@@ -27,6 +29,9 @@ constexpr int kPauseMs = 50;
 // As gRPC would set it for its keepalive timeout: a connection whose data are
 // not acknowledged for so long is broken.
 constexpr unsigned kUnacknowledgedMs = 5'000;
+
+// Whoever floods the listener does not flood the log.
+constexpr std::chrono::minutes kTellInterval(1);
 
 int OpenReserve() { return open("/dev/null", O_RDONLY | O_CLOEXEC); }
 
@@ -109,13 +114,6 @@ void Listener::Stop() {
   socket_.reset();
 }
 
-ListenerStats Listener::stats() const {
-  async::MutexLock lock(&mutex_);
-  ListenerStats stats = stats_;
-  stats.num_open = connections_.CountOpen();
-  return stats;
-}
-
 void Listener::Run() {
   std::vector<pollfd> waiting;
   waiting.push_back({.fd = wake_, .events = POLLIN, .revents = 0});
@@ -180,16 +178,14 @@ Listener::Step Listener::RefuseWithReserve(int listening_fd) {
 }
 
 void Listener::Admit(int listening_fd, int fd, const sockaddr_storage& peer) {
-  bool admitted = !IsReserved(fd, options_.reserved_descriptors);
-  if (admitted) {
-    async::MutexLock lock(&mutex_);
-    admitted = connections_.Add(fd, peer, std::chrono::steady_clock::now());
-    if (admitted) ++stats_.num_accepted;
-  }
+  const bool admitted =
+      !IsReserved(fd, options_.reserved_descriptors) &&
+      connections_.Add(fd, peer, std::chrono::steady_clock::now());
   if (!admitted) {
     Refuse(fd);
     return;
   }
+  ++num_accepted_;
   if (peer.ss_family != AF_UNIX) SetTcpOptions(fd);
   if (options_.prepare != nullptr) options_.prepare(fd);
   grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters
@@ -204,8 +200,16 @@ void Listener::Refuse(int fd) {
   const linger at_once = {.l_onoff = 1, .l_linger = 0};
   setsockopt(fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
   close(fd);
-  async::MutexLock lock(&mutex_);
-  ++stats_.num_refused;
+  ++num_refused_;
+  const async::MonotonicTime now = std::chrono::steady_clock::now();
+  if (now < tell_after_) return;
+  tell_after_ = now + kTellInterval;
+  std::fprintf(stderr,
+               "hawser: a connection to %s was refused, by a limit on "
+               "connections or descriptors (docs/rpc.md): %" PRId64
+               " refused and %" PRId64 " accepted so far, %d of them open\n",
+               socket_address_.c_str(), num_refused_, num_accepted_,
+               connections_.num_known());
 }
 
 }  // namespace hawser::net

@@ -12,8 +12,8 @@
 #include <string_view>
 #include <thread>
 
-#include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
+#include "async/clock.h"
 #include "async/mutex.h"
 #include "grpcpp/security/server_credentials.h"
 #include "grpcpp/server_builder.h"
@@ -34,13 +34,6 @@ struct ListenerOptions {
   std::function<void(int fd)> prepare = nullptr;
 };
 
-struct ListenerStats {
-  // Connections since the start, by what became of them.
-  int64_t num_accepted = 0;
-  int64_t num_refused = 0;
-  int64_t num_open = 0;
-};
-
 // Takes connections in a thread of its own and hands them to gRPC. gRPC 1.51's
 // own listener stops for good at the first accept() that fails, such as when
 // the process is out of descriptors (CVE-2023-4785), and limits nothing.
@@ -48,7 +41,8 @@ struct ListenerStats {
 // Out of descriptors, this one keeps the queue of connections moving by
 // refusing each, with a descriptor that it holds in reserve, and serves again
 // as soon as there are some. A refused connection is reset, so that the caller
-// sees kUnavailable at once rather than waiting.
+// sees kUnavailable at once rather than waiting. How many were is told on
+// stderr, once a minute at most.
 //
 // Thread-safe.
 class Listener {
@@ -76,8 +70,6 @@ class Listener {
   // the server is shut down. Idempotent.
   void Stop();
 
-  ListenerStats stats() const;
-
  private:
   enum class Step { kContinue, kPause };
 
@@ -104,10 +96,12 @@ class Listener {
   // Of the thread alone, while it runs.
   std::unique_ptr<ListeningSocket> socket_;
   int reserve_ = -1;
+  OpenConnections connections_;
+  int64_t num_accepted_ = 0;
+  int64_t num_refused_ = 0;
+  // Not before.
+  async::MonotonicTime tell_after_ = async::MonotonicTime::min();
 
-  mutable async::Mutex mutex_;
-  mutable OpenConnections connections_ ABSL_GUARDED_BY(mutex_);
-  ListenerStats stats_ ABSL_GUARDED_BY(mutex_);
   async::Mutex stop_mutex_;
 };
 

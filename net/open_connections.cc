@@ -61,11 +61,6 @@ bool OpenConnections::Add(int fd, const sockaddr_storage& peer,
   return true;
 }
 
-int OpenConnections::CountOpen() {
-  Sweep();
-  return static_cast<int>(connections_.size());
-}
-
 void OpenConnections::Sweep() {
   std::erase_if(connections_, [this](const Connection& connection) {
     if (InodeOf(connection.fd) == connection.inode) return false;

@@ -35,8 +35,6 @@ class OpenConnections {
   // that a place that became free may be given for so long to nobody.
   bool Add(int fd, const sockaddr_storage& peer, async::MonotonicTime now);
 
-  // Looks at each.
-  int CountOpen();
   // Those that were found open last and what came since.
   int num_known() const { return static_cast<int>(connections_.size()); }
 
