@@ -156,12 +156,14 @@ class HostileClientTest : public StrangeClientTest {
     while (!HasEnded()) std::this_thread::yield();
   }
 
-  // When there is room in the ring, or never.
-  void WriteOrEnd(RingWriter& writer, const std::string& frame) {
-    while (writer.Write(frame) != RingResult::kDone && !HasEnded()) {
+  // When there is room in the ring; false if the server hangs up before.
+  bool WriteOrEnd(RingWriter& writer, const std::string& frame) {
+    while (writer.Write(frame) != RingResult::kDone) {
+      if (HasEnded()) return false;
       Ring();
       std::this_thread::yield();
     }
+    return true;
   }
 
   SegmentHalf& half() { return parts_.segment->layout().to_server; }
@@ -240,9 +242,10 @@ TEST_F(HostileClientTest, WhoCallsWithoutReadingAnswersLosesItsLink) {
   frame.set_kind(v1::SameHostFrame::KIND_REQUEST);
   frame.set_path("/t.T/Nothing");
   // Some four times as many as may wait.
-  for (int i = 1; i < 600'000 && !HasEnded(); ++i) {
-    frame.set_call(static_cast<uint64_t>(i));
-    WriteOrEnd(writer, frame.SerializeAsString());
+  bool going_on = true;
+  for (uint64_t i = 1; i < 600'000 && going_on; ++i) {
+    frame.set_call(i);
+    going_on = WriteOrEnd(writer, frame.SerializeAsString());
   }
   EXPECT_TRUE(HasEnded());
   EXPECT_THAT(Call("/t.T/Echo", "still served").Wait(), IsOk());
@@ -329,10 +332,12 @@ TEST(HostileServerTest, WhoAnswersWithoutReadingLosesItsLink) {
   frame.set_kind(v1::SameHostFrame::KIND_REPLY);
   frame.add_chunks()->set_address(8);
   frame.mutable_chunks(0)->set_size(8);
-  for (int i = 1; i < 600'000 && !HasHungUp(*hostile); ++i) {
-    frame.set_call(static_cast<uint64_t>(i));
-    while (writer.Write(frame.SerializeAsString()) != RingResult::kDone &&
-           !HasHungUp(*hostile)) {
+  bool going_on = true;
+  for (uint64_t i = 1; i < 600'000 && going_on; ++i) {
+    frame.set_call(i);
+    const std::string bytes = frame.SerializeAsString();
+    while (going_on && writer.Write(bytes) != RingResult::kDone) {
+      going_on = !HasHungUp(*hostile);
       (*loop)->Wake();
       std::this_thread::yield();
     }
