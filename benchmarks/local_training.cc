@@ -23,7 +23,6 @@
 #include "absl/flags/usage.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "async/status_macros.h"
 #include "autograd/backward.h"
@@ -133,18 +132,6 @@ class Training {
   Tensor loss_;
 };
 
-absl::StatusOr<double> PeerSeconds(PeerProcess& peer, const std::string& what,
-                                   int64_t steps) {
-  ASSIGN_OR_RETURN(const std::string reply,
-                   peer.Ask(absl::StrCat(what, " ", steps)));
-  double seconds = 0;
-  if (!absl::SimpleAtod(reply, &seconds) || seconds <= 0) {
-    return absl::InternalError(
-        absl::StrCat("the peer answered \"", reply, "\" instead of a time"));
-  }
-  return seconds;
-}
-
 // Steps that take about `seconds` in `run`, which is warmed up by that.
 absl::StatusOr<int64_t> StepsIn(
     double seconds, const std::function<absl::StatusOr<double>(int64_t)>& run) {
@@ -158,7 +145,7 @@ absl::Status Measure(const Case& what, PeerProcess& peer, int turns,
   ASSIGN_OR_RETURN(const auto training, Training::Create(what));
   const auto ours = [&](int64_t steps) { return training->Run(steps); };
   const auto theirs = [&](int64_t steps) {
-    return PeerSeconds(peer, what.peer_case, steps);
+    return peer.AskNumber(absl::StrCat(what.peer_case, " ", steps));
   };
   ASSIGN_OR_RETURN(const int64_t our_steps, StepsIn(turn_seconds, ours));
   ASSIGN_OR_RETURN(const int64_t peer_steps, StepsIn(turn_seconds, theirs));

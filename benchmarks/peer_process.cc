@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "async/status_macros.h"
@@ -101,6 +102,18 @@ absl::StatusOr<std::string> PeerProcess::Ask(const std::string& request) {
   absl::StatusOr<std::string> reply = ReadLine();
   SignalIfStopped(SIGSTOP);
   return reply;
+}
+
+absl::StatusOr<double> PeerProcess::AskNumber(const std::string& request) {
+  ASSIGN_OR_RETURN(const std::string reply, Ask(request));
+  double number = 0;
+  // Also where it is not a number in the sense of IEEE 754.
+  if (!absl::SimpleAtod(reply, &number) || !(number > 0)) {
+    return absl::InternalError(absl::StrCat("the peer answered \"", reply,
+                                            "\" to \"", request,
+                                            "\", not a positive number"));
+  }
+  return number;
 }
 
 }  // namespace hawser::benchmarks

@@ -46,6 +46,11 @@ class PeerProcess {
   // Sends `request` and returns the reply, without their newlines.
   absl::StatusOr<std::string> Ask(const std::string& request);
 
+  // The same, for a reply that is a positive number, such as a time.
+  //
+  //   kInternal  it is none.
+  absl::StatusOr<double> AskNumber(const std::string& request);
+
  private:
   PeerProcess(pid_t pid, std::FILE* to, std::FILE* from, std::string advice,
               WhenIdle when_idle);

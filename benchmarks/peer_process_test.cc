@@ -66,6 +66,17 @@ TEST(PeerProcessTest, MissingPeerIsAnErrorWithAdvice) {
       StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr(kAdvice)));
 }
 
+TEST(PeerProcessTest, NumbersArePositive) {
+  auto peer = PeerProcess::Start(
+      {"/bin/sh", "-c", "echo ready; while read x; do echo $x; done"}, kAdvice);
+  ASSERT_THAT(peer, IsOk());
+  EXPECT_THAT((*peer)->AskNumber("0.25"), IsOkAndHolds(0.25));
+  for (const char* text : {"", "0", "-1", "nan", "1 second"}) {
+    EXPECT_THAT((*peer)->AskNumber(text),
+                StatusIs(absl::StatusCode::kInternal, HasSubstr(text)));
+  }
+}
+
 TEST(PeerProcessTest, PeerThatEndsFailsTheQuestion) {
   auto peer = PeerProcess::Start(
       {"/bin/sh", "-c", "echo ready; read x; exit 1"}, kAdvice);

@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "absl/status/status.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "async/status_macros.h"
 
@@ -20,40 +19,32 @@ class AskedSide final : public RpcSide {
       : process_(std::move(process)) {}
 
   absl::StatusOr<double> SmallCall(int64_t calls) override {
-    return Ask(absl::StrCat("small_call ", calls));
+    return process_->AskNumber(absl::StrCat("small_call ", calls));
   }
   absl::StatusOr<double> CallsInFlight(int64_t calls,
                                        int64_t in_flight) override {
-    return Ask(absl::StrCat("calls_in_flight ", calls, " ", in_flight));
+    return process_->AskNumber(
+        absl::StrCat("calls_in_flight ", calls, " ", in_flight));
   }
   absl::StatusOr<double> OneWay(int64_t calls, int64_t bytes) override {
-    return Ask(absl::StrCat("one_way ", calls, " ", bytes));
+    return process_->AskNumber(absl::StrCat("one_way ", calls, " ", bytes));
   }
   absl::StatusOr<double> SmallTensorCall(int64_t calls) override {
-    return Ask(absl::StrCat("small_tensor_call ", calls));
+    return process_->AskNumber(absl::StrCat("small_tensor_call ", calls));
   }
   absl::StatusOr<double> TensorCallsInFlight(int64_t calls,
                                              int64_t in_flight) override {
-    return Ask(absl::StrCat("tensor_calls_in_flight ", calls, " ", in_flight));
+    return process_->AskNumber(
+        absl::StrCat("tensor_calls_in_flight ", calls, " ", in_flight));
   }
   absl::StatusOr<double> RemoteToHere(int64_t calls) override {
-    return Ask(absl::StrCat("remote_to_here ", calls));
+    return process_->AskNumber(absl::StrCat("remote_to_here ", calls));
   }
   absl::StatusOr<double> Outstanding(int64_t calls) override {
-    return Ask(absl::StrCat("outstanding ", calls));
+    return process_->AskNumber(absl::StrCat("outstanding ", calls));
   }
 
  private:
-  absl::StatusOr<double> Ask(const std::string& request) {
-    ASSIGN_OR_RETURN(const std::string reply, process_->Ask(request));
-    double value = 0;
-    if (!absl::SimpleAtod(reply, &value) || value <= 0) {
-      return absl::InternalError(absl::StrCat(
-          "the answer to \"", request, "\" is \"", reply, "\", not a figure"));
-    }
-    return value;
-  }
-
   const std::unique_ptr<PeerProcess> process_;
 };
 
