@@ -103,6 +103,8 @@ absl::Status OwnerTable::RequestFork(RRefId rref, ForkId fork,
         absl::StrCat("worker ", holder.id.value(), " was declared lost"));
   }
   ASSIGN_OR_RETURN(Entry* const entry, FindOrAwaitLocked(rref, holder));
+  // A request that is sent again counts already.
+  if (entry->forks.contains(fork)) return absl::OkStatus();
   ASSIGN_OR_RETURN(rpc::HoldingQuota::Ticket ticket,
                    AdmitForkLocked(rref, holder));
   entry->forks.emplace(

@@ -253,6 +253,13 @@ TEST_F(OwnerTableLimitTest, SharesAndForkRequestsBeyondItAreRefused) {
   ExpectOnlyThree();
 }
 
+TEST_F(OwnerTableLimitTest, ForkRequestRepeatedNeedsNoMoreRoom) {
+  Run(table_.RemoveFork(Ref(kA, 1), Fork(kA, 1)));
+  ASSERT_THAT(table_.RequestFork(Ref(kA, 2), Fork(kB, 1), kAInfo), IsOk());
+  EXPECT_THAT(table_.RequestFork(Ref(kA, 2), Fork(kB, 1), kAInfo), IsOk());
+  EXPECT_THAT(table_.RequestFork(Ref(kA, 2), Fork(kB, 2), kAInfo), Exceeds());
+}
+
 TEST_F(OwnerTableLimitTest, AwaitedValuesCountForWhoNamedThem) {
   EXPECT_THAT(table_.Find(Ref(kB, 1), kAInfo), Exceeds());
   EXPECT_THAT(table_.RequestFork(Ref(kB, 1), Fork(kB, 2), kAInfo), Exceeds());
