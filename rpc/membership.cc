@@ -53,6 +53,15 @@ class Membership::State : public std::enable_shared_from_this<State> {
     BeginRound();
   }
 
+  void CatchUp(absl::AnyInvocable<void() &&> done) {
+    {
+      async::MutexLock lock(&mutex_);
+      if (stopped_) return;
+      waiting_.push_back(std::move(done));
+    }
+    BeginRound();
+  }
+
   bool Unsure(async::MonotonicTime now) const {
     if (!started_.load(std::memory_order_acquire)) return false;
     return num_doubts_.load(std::memory_order_acquire) !=
@@ -65,11 +74,13 @@ class Membership::State : public std::enable_shared_from_this<State> {
   bool store_reachable() const { return store_reachable_.load(); }
 
   void Stop() {
+    std::vector<absl::AnyInvocable<void() &&>> dropped;
     {
       async::MutexLock lock(&mutex_);
       if (!std::exchange(stopped_, true) && timer_.has_value()) {
         clock_.Cancel(*timer_);
       }
+      dropped.swap(waiting_);
     }
     gate_.Close();
   }
@@ -127,7 +138,14 @@ class Membership::State : public std::enable_shared_from_this<State> {
   }
 
   absl::Status Round() {
-    RETURN_IF_ERROR(ReadEvents());
+    std::vector<absl::AnyInvocable<void() &&>> waiting;
+    {
+      async::MutexLock lock(&mutex_);
+      waiting.swap(waiting_);
+    }
+    const absl::Status read = ReadEvents();
+    for (auto& done : waiting) std::move(done)();
+    RETURN_IF_ERROR(read);
     if (gone_.contains(self_.incarnation)) return absl::OkStatus();
     RETURN_IF_ERROR(log_.Renew(self_.incarnation, ++count_));
     RETURN_IF_ERROR(DeclareAccused());
@@ -328,6 +346,8 @@ class Membership::State : public std::enable_shared_from_this<State> {
   bool again_ ABSL_GUARDED_BY(mutex_) = false;
   std::optional<async::TimerId> timer_ ABSL_GUARDED_BY(mutex_);
   std::vector<Accusation> accusations_ ABSL_GUARDED_BY(mutex_);
+  // What CatchUp was given.
+  std::vector<absl::AnyInvocable<void() &&>> waiting_ ABSL_GUARDED_BY(mutex_);
 };
 
 Membership::Membership(Options options, OnEvent on_event)
@@ -340,6 +360,10 @@ void Membership::Start() { state_->Start(); }
 
 void Membership::Accuse(const WorkerInfo& worker, std::string reason) {
   state_->Accuse(worker, std::move(reason));
+}
+
+void Membership::CatchUp(absl::AnyInvocable<void() &&> done) {
+  state_->CatchUp(std::move(done));
 }
 
 bool Membership::Unsure(async::MonotonicTime now) const {

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/functional/any_invocable.h"
 #include "absl/status/status.h"
 #include "async/clock.h"
 #include "async/executor.h"
@@ -70,6 +71,11 @@ class Membership {
   // Start.
   void Accuse(const WorkerInfo& worker, std::string reason);
 
+  // Reads the log in a round that begins now, or at Start. Runs `done` on
+  // `executor` when the events there were are reported, or could not be read;
+  // drops it if Stop comes first.
+  void CatchUp(absl::AnyInvocable<void() &&> done);
+
   // Whether this process may have been declared lost without knowing: it stood
   // still for `silent_limit` less two intervals, and has not since reported
   // all events that the log had. False before Start.
@@ -80,8 +86,8 @@ class Membership {
   // Whether the last round reached the store.
   bool store_reachable() const;
 
-  // No OnEvent is running or will run after it; so not from one. Waits for a
-  // round that is under way. Idempotent.
+  // No OnEvent is running or will run after it, nor what CatchUp was given; so
+  // not from one. Waits for a round that is under way. Idempotent.
   void Stop();
 
  private:

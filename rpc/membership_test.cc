@@ -128,6 +128,26 @@ TEST_F(MembershipTest, ThoseThatWentBeforeDoNotJoinInTheEyesOfANewcomer) {
   EXPECT_EQ(events_[4].size(), 6u);
 }
 
+TEST_F(MembershipTest, CatchUpReportsWhatIsInTheLogBeforeItIsDone) {
+  for (int rank = 0; rank < 2; ++rank) Join(rank);
+  ASSERT_THAT(log_.Append(LeftEvent(Worker(1).incarnation)), IsOk());
+  std::vector<std::string> reported;
+  members_[0]->CatchUp([&] { reported = events_[0]; });
+  executor_.RunAll();
+  EXPECT_THAT(reported, ElementsAre("joined w0", "joined w1", "left w1"));
+}
+
+TEST_F(MembershipTest, StopDropsWhatWaitsForTheLog) {
+  Join(0);
+  auto waits = std::make_shared<bool>(false);
+  members_[0]->CatchUp([waits] { *waits = true; });
+  members_[0]->Stop();
+  members_[0]->CatchUp([waits] { *waits = true; });
+  EXPECT_EQ(waits.use_count(), 1);
+  executor_.RunAll();
+  EXPECT_FALSE(*waits);
+}
+
 TEST_F(MembershipTest, WorkerThatIsLostBeforeItJoinedLearnsIt) {
   ASSERT_THAT(log_.Append(LostEvent(Worker(0).incarnation,
                                     Worker(1).incarnation, "was replaced")),

@@ -186,6 +186,11 @@ class Agent::Impl {
   void OnPeerLeft(const std::shared_ptr<Peer>& peer);
   // It says so itself. Ready when it has no more calls from here.
   async::Future<RawMessage> OnPeerLeaves(const WorkerInfo& worker);
+  // A heartbeat for the monitor, which gets its outcome once it is known
+  // whether it is this worker that is lost.
+  void CheckAlive(const std::shared_ptr<Peer>& peer,
+                  async::MonotonicTime deadline,
+                  absl::AnyInvocable<void(absl::Status) &&> done);
   // The monitor found it lost.
   void OnPeerSilent(const std::shared_ptr<Peer>& peer,
                     const absl::Status& status);

@@ -162,7 +162,7 @@ absl::Status Agent::Impl::Start() {
       options_.liveness, clock_,
       [this](const std::shared_ptr<Peer>& peer, async::MonotonicTime deadline,
              absl::AnyInvocable<void(absl::Status) &&> done) {
-        Ping(peer, deadline, std::move(done));
+        CheckAlive(peer, deadline, std::move(done));
       },
       [this](const std::shared_ptr<Peer>& peer, const absl::Status& status) {
         OnPeerSilent(peer, status);

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -120,6 +121,27 @@ void Agent::Impl::OnPeerLost(const std::shared_ptr<Peer>& peer,
     return;
   }
   if (peer->MarkLost(status)) TellServices(peer, status);
+}
+
+// A worker that refuses a message for it says that one of the two was declared
+// lost, and may have read that first. The log tells which; only where it cannot
+// be read the peer counts as lost for this worker.
+void Agent::Impl::CheckAlive(const std::shared_ptr<Peer>& peer,
+                             async::MonotonicTime deadline,
+                             absl::AnyInvocable<void(absl::Status) &&> done) {
+  Ping(peer, deadline,
+       [this, peer, done = std::move(done)](absl::Status status) mutable {
+         const std::optional<ErrorDetail> detail = GetErrorDetail(status);
+         if (!absl::IsFailedPrecondition(status) || !detail.has_value() ||
+             detail->incarnation != peer->info().incarnation) {
+           std::move(done)(std::move(status));
+           return;
+         }
+         membership_->CatchUp(
+             [done = std::move(done), status = std::move(status)]() mutable {
+               std::move(done)(std::move(status));
+             });
+       });
 }
 
 void Agent::Impl::OnPeerSilent(const std::shared_ptr<Peer>& peer,
