@@ -372,6 +372,8 @@ void SameHostLink::PollFor(uint64_t call, absl::Duration spin,
   if (ended_.load(std::memory_order_acquire)) return;
   const async::MonotonicTime until =
       async::AddDelay(std::chrono::steady_clock::now(), spin);
+  // Who polls for ever shares its core with threads that do as well.
+  const bool may_sleep = until != async::kNever;
   BeginPolling();
   for (int i = 1;; ++i) {
     if (std::optional<Work> work = Receive()) {
@@ -383,8 +385,9 @@ void SameHostLink::PollFor(uint64_t call, absl::Duration spin,
       loop_.Post(std::move(work->run));
     }
     if (done() || ended_.load(std::memory_order_acquire)) break;
-    if (i % kPollsPerLook == 0 && ((reader_.WriterWasHere() && !MakeWay()) ||
-                                   std::chrono::steady_clock::now() >= until)) {
+    if (i % kPollsPerLook == 0 &&
+        ((may_sleep && reader_.WriterWasHere() && !MakeWay()) ||
+         std::chrono::steady_clock::now() >= until)) {
       break;
     }
     async::CpuRelax();
