@@ -37,9 +37,6 @@ class MadeUpCaller {
   // of `to`, as if it came from `source`, and waits for the answer.
   absl::Status Call(const WorkerInfo& source, const WorkerInfo& to,
                     std::string_view path, std::string body) {
-    absl::StatusOr<std::shared_ptr<Connection>> connection =
-        transport_->Connect({.address = to.address});
-    if (!connection.ok()) return connection.status();
     const std::string job = AgentOptions().job;
     absl::StatusOr<Payload> request = EncodeMessage(
         {.body = std::move(body),
@@ -54,10 +51,19 @@ class MadeUpCaller {
                                   .autograd = std::nullopt})},
         counters_);
     if (!request.ok()) return request.status();
+    return Send(to, path, *std::move(request));
+  }
+
+  // The same of any bytes.
+  absl::Status Send(const WorkerInfo& to, std::string_view path,
+                    Payload request) {
+    absl::StatusOr<std::shared_ptr<Connection>> connection =
+        transport_->Connect({.address = to.address});
+    if (!connection.ok()) return connection.status();
     async::Promise<void> answered;
     async::Future<void> answer = answered.future();
     (*connection)
-        ->Call(path, *std::move(request), async::kNever,
+        ->Call(path, std::move(request), async::kNever,
                [answered = std::move(answered)](
                    absl::StatusOr<Payload> reply) mutable {
                  answered.Set(reply.status());

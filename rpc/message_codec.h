@@ -77,8 +77,8 @@ absl::StatusOr<Payload> EncodeMessage(OutgoingMessage message,
 
 // An incoming message whose tensors have not been read yet.
 //
-// Trusts nothing. kInvalidArgument: bytes that are no message; tensors whose
-// headers and data do not match in number, order or size.
+// Trusts nothing. kInternal: bytes that are no message; tensors whose headers
+// and data do not match in number, order or size.
 class IncomingMessage {
  public:
   // Finds the parts of a message. Copies only those parts other than tensor

@@ -38,7 +38,7 @@ constexpr uint64_t kMaxBodyBytes = INT_MAX;
 constexpr uint64_t kMaxHeaderBytes = uint64_t{64} << 10;
 
 absl::Status Malformed(absl::string_view what) {
-  return absl::InvalidArgumentError(
+  return absl::InternalError(
       absl::StrCat("the message received has a malformed ", what));
 }
 
@@ -356,13 +356,17 @@ absl::StatusOr<std::vector<tensor::Tensor>> IncomingMessage::ReadTensors(
                                static_cast<int>(part.header.size()))) {
       return Malformed("tensor header");
     }
-    ASSIGN_OR_RETURN(tensor::Tensor value, ReadTensor(part, header));
+    absl::StatusOr<tensor::Tensor> value = ReadTensor(part, header);
+    if (absl::IsInvalidArgument(value.status())) {
+      return Malformed(absl::StrCat("tensor: ", value.status().message()));
+    }
+    RETURN_IF_ERROR(value);
     counters.AddReceived(part.size);
     counters.AddCopiedToReceive(part.size);
     if (requires_grad != nullptr) {
       requires_grad->push_back(header.requires_grad());
     }
-    tensors.push_back(std::move(value));
+    tensors.push_back(*std::move(value));
   }
   return tensors;
 }

@@ -17,7 +17,7 @@ absl::Status IntegerOutOfRange(std::string_view type) {
 }
 
 absl::Status UnparsableMessage(std::string_view type) {
-  return absl::InvalidArgumentError(
+  return absl::InternalError(
       absl::StrCat("the bytes received are no ", ToAbsl(type)));
 }
 

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <tuple>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -15,6 +16,8 @@
 #include "rpc/agent.h"
 #include "rpc/error_detail.h"
 #include "rpc/function.h"
+#include "rpc/made_up_caller.h"
+#include "rpc/payload.h"
 #include "rpc/transport_test_param.h"
 #include "rpc/types.h"
 #include "tests/error_table_test_fixture.h"
@@ -156,6 +159,36 @@ TEST_P(ErrorTableTest, PeerThatIsKnownToBeLost) {
               StatusIs(absl::StatusCode::kUnavailable, HasSubstr("'w2'")));
   ExpectAt(target_, /*maybe_applied=*/false, status);
   EXPECT_LT(absl::Now() - start, absl::Seconds(10));
+}
+
+// What no worker of ours sends.
+TEST_P(ErrorTableTest, MalformedRequest) {
+  if (std::get<Route>(GetParam()) != Route::kSync) {
+    GTEST_SKIP() << "it is made by hand";
+  }
+  const auto make_transport =
+      rpc::MakeTransportFactory(std::get<rpc::TransportParam>(GetParam()));
+  rpc::MadeUpCaller caller(make_transport != nullptr
+                               ? make_transport()
+                               : job_.network().NewTransport());
+  const WorkerInfo stranger = {.name = "stranger",
+                               .id = rpc::WorkerId(),
+                               .incarnation = Incarnation{1},
+                               .address = ""};
+  // Each has a field that says it is longer than what there is: in the message,
+  // in its header, and in its body.
+  const std::string in_header("\x6a\x02\x0a\x7f", 4);
+  const std::string in_body("\x0a\x02\x0a\x7f", 4);
+  const char kCall[] = "/hawser.v1.WorkerService/Call";
+  for (const absl::Status& status :
+       {caller.Send(target_, kCall, rpc::Payload(std::string("\x0a\x7f", 2))),
+        caller.Send(target_, kCall, rpc::Payload(in_header)),
+        caller.Call(stranger, target_, "/hawser.v1.RRefService/Fetch",
+                    in_body)}) {
+    EXPECT_THAT(status,
+                StatusIs(absl::StatusCode::kInternal, HasSubstr("'w2'")));
+    ExpectAt(target_, /*maybe_applied=*/false, status);
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(

@@ -23,7 +23,7 @@ constexpr int kMaxVarintBytes = 10;
 constexpr size_t kMinStreamed = size_t{4} << 10;
 
 absl::Status Malformed() {
-  return absl::InvalidArgumentError(
+  return absl::InternalError(
       "a piece of a request is malformed (proto/pieces.proto)");
 }
 

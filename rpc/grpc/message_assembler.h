@@ -56,10 +56,9 @@ class MessageAssembler {
   // Takes the next piece; true when the message is whole. After an error
   // nothing more may be added.
   //
-  //   kInvalidArgument    the piece is malformed, or not of this message.
+  //   kInternal           the piece is malformed, or not of this message.
   //   kResourceExhausted  the message is too long, or no budget is left, or
-  //   none
-  //                       for the peer.
+  //                       none for the peer.
   absl::StatusOr<bool> Add(::grpc::ByteBuffer& piece);
 
   // What has come, and what was announced; 0 before the first piece.

@@ -231,7 +231,7 @@ TEST_F(PiecesTest, RequestsThatEndEarlyAreNotHandled) {
   ASSERT_TRUE(stream.Write({100}, "abc"));
   stream.WritesDone();
   const ::grpc::Status status = stream.Finish();
-  EXPECT_EQ(status.error_code(), ::grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_EQ(status.error_code(), ::grpc::StatusCode::INTERNAL);
   EXPECT_THAT(status.error_message(), HasSubstr("3 of 100 bytes"));
   EXPECT_EQ(server_->num_echoed(), 0);
 }
@@ -240,7 +240,7 @@ TEST_F(PiecesTest, MalformedPiecesAreRefused) {
   Serve();
   RawStream stream(server_->address(), "/t.T/EchoInPieces");
   ASSERT_TRUE(stream.Write({1, 1}, "xx"));
-  EXPECT_EQ(stream.Finish().error_code(), ::grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_EQ(stream.Finish().error_code(), ::grpc::StatusCode::INTERNAL);
   EXPECT_EQ(server_->num_echoed(), 0);
 }
 

@@ -148,7 +148,7 @@ class PiecewiseCall final : public ServerCall {
   void OnPiece(bool ok) override {
     if (!ok) {
       // Nothing happens if the caller has gone, or has its answer.
-      Reply(absl::InvalidArgumentError(absl::StrCat(
+      Reply(absl::InternalError(absl::StrCat(
           "a request in pieces ended after ", assembler_->received_bytes(),
           " of ", assembler_->total_bytes(), " bytes")));
       return;

@@ -35,7 +35,7 @@ absl::StatusOr<CallBody> ParseCallBody(std::string_view bytes) {
   internal::WireField field;
   while (!reader.AtEnd()) {
     if (!reader.ReadField(field)) {
-      return absl::InvalidArgumentError("the request received is malformed");
+      return absl::InternalError("the request received is malformed");
     }
     if (field.type != internal::WireType::kBytes) continue;
     if (field.number == kFunction) body.function = field.bytes;

@@ -90,7 +90,7 @@ class PythonClientTest(unittest.TestCase):
         self.fails(grpc.StatusCode.INVALID_ARGUMENT, *FAIL, 7)
 
     def test_tensor_bytes_that_do_not_match_the_header(self):
-        self.fails(grpc.StatusCode.INVALID_ARGUMENT, *ADD, Tensor([4], [1.0]), Tensor([1], [1.0]))
+        self.fails(grpc.StatusCode.INTERNAL, *ADD, Tensor([4], [1.0]), Tensor([1], [1.0]))
 
     def test_deadline_reaches_the_function(self):
         before = self.worker.call(*NUM_GIVEN_UP)
