@@ -122,6 +122,12 @@ absl::StatusOr<std::unique_ptr<GrpcStore>> GrpcStore::Connect(
                      absl::FormatDuration(options.timeout),
                      ": check the address and that its process runs"));
   }
+  if (absl::IsUnimplemented(status)) {
+    return absl::UnimplementedError(absl::StrCat(
+        "what serves at ", options.address,
+        " is no store: it may be a worker; the store's address is that of "
+        "rank 0's store server"));
+  }
   RETURN_IF_ERROR(status);
   return std::unique_ptr<GrpcStore>(
       new GrpcStore(std::move(options), std::move(client)));

@@ -39,8 +39,10 @@ struct GrpcStoreOptions {
 //                        token.
 class GrpcStore final : public Store {
  public:
-  // Connects and learns the server's limits. kUnavailable if no server
-  // answers there in time.
+  // Connects and learns the server's limits.
+  //
+  //   kUnavailable    no server answers there in time.
+  //   kUnimplemented  one does that serves no store.
   static absl::StatusOr<std::unique_ptr<GrpcStore>> Connect(
       GrpcStoreOptions options);
   ~GrpcStore() override;

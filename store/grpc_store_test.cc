@@ -2,7 +2,10 @@
 
 #include <grpcpp/client_context.h>
 #include <grpcpp/create_channel.h>
+#include <grpcpp/generic/async_generic_service.h>
 #include <grpcpp/security/credentials.h>
+#include <grpcpp/security/server_credentials.h>
+#include <grpcpp/server_builder.h>
 
 #include <memory>
 #include <optional>
@@ -206,6 +209,24 @@ TEST(GrpcStoreTest, NobodyThereIsUnavailableNamingTheAddress) {
   EXPECT_THAT(
       GrpcStore::Connect({.address = address, .timeout = absl::Seconds(-1)}),
       StatusIs(absl::StatusCode::kInvalidArgument));
+}
+
+// Such as the address of a worker, which is easily taken for the store's.
+TEST(GrpcStoreTest, ServerThatIsNoStoreIsNamed) {
+  int port = 0;
+  // Answers that it does not know the method.
+  grpc::CallbackGenericService service;
+  const std::unique_ptr<grpc::Server> other =
+      grpc::ServerBuilder()
+          .RegisterCallbackGenericService(&service)
+          .AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(),
+                            &port)
+          .BuildAndStart();
+  ASSERT_NE(other, nullptr);
+  const std::string address = absl::StrCat("127.0.0.1:", port);
+  EXPECT_THAT(GrpcStore::Connect({.address = address}),
+              StatusIs(absl::StatusCode::kUnimplemented,
+                       AllOf(HasSubstr(address), HasSubstr("is no store"))));
 }
 
 TEST(GrpcStoreTest, ConnectWaitsForTheServerToStart) {
