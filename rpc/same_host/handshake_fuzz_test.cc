@@ -4,10 +4,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <memory>
 #include <optional>
 #include <span>
@@ -32,25 +30,9 @@
 namespace hawser::rpc {
 namespace {
 
-// Sends `bytes` as they are, with a copy of each of `fds`, two at most.
+// The other end may have hung up already.
 void Send(int socket, std::string_view bytes, std::span<const int> fds) {
-  std::string copy(bytes);
-  iovec data{.iov_base = copy.data(), .iov_len = copy.size()};
-  alignas(cmsghdr) std::array<char, CMSG_SPACE(2 * sizeof(int))> control{};
-  msghdr header{};
-  header.msg_iov = &data;
-  header.msg_iovlen = 1;
-  if (!fds.empty()) {
-    header.msg_control = control.data();
-    header.msg_controllen = CMSG_SPACE(fds.size_bytes());
-    cmsghdr* part = CMSG_FIRSTHDR(&header);
-    part->cmsg_level = SOL_SOCKET;
-    part->cmsg_type = SCM_RIGHTS;
-    part->cmsg_len = CMSG_LEN(fds.size_bytes());
-    std::memcpy(CMSG_DATA(part), fds.data(), fds.size_bytes());
-  }
-  // The other end may have hung up already.
-  (void)sendmsg(socket, &header, MSG_NOSIGNAL);
+  SendUnixBytes(socket, std::string(bytes), fds).IgnoreError();
 }
 
 struct World {

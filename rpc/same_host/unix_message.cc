@@ -66,7 +66,11 @@ absl::StatusOr<UniqueFd> ConnectAbstract(std::string_view name) {
 absl::Status SendUnixMessage(int socket,
                              const google::protobuf::MessageLite& message,
                              std::span<const int> fds) {
-  std::string bytes = message.SerializeAsString();
+  return SendUnixBytes(socket, message.SerializeAsString(), fds);
+}
+
+absl::Status SendUnixBytes(int socket, std::string bytes,
+                           std::span<const int> fds) {
   iovec data{.iov_base = bytes.data(), .iov_len = bytes.size()};
   alignas(cmsghdr) std::array<char, CMSG_SPACE(kMaxFds * sizeof(int))>
       control{};

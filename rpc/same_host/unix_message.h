@@ -24,6 +24,9 @@ absl::StatusOr<UniqueFd> ConnectAbstract(std::string_view name);
 absl::Status SendUnixMessage(int socket,
                              const google::protobuf::MessageLite& message,
                              std::span<const int> fds);
+// The same of bytes as they are.
+absl::Status SendUnixBytes(int socket, std::string bytes,
+                           std::span<const int> fds);
 
 // Receives one. Its descriptors are closed on exec. kUnavailable: the peer has
 // gone. kInvalidArgument: not a message of that type with `num_fds`
