@@ -92,7 +92,10 @@ void SameHostConnection::NoteRefusal(const absl::Status& status) {
 
 void SameHostConnection::OnParts(absl::StatusOr<SameHostLink::Parts> parts) {
   if (!parts.ok()) {
-    NoteRefusal(parts.status());
+    // Whatever the error: a peer that closes the socket at once, because it has
+    // no descriptors or watches left, makes for FAILED_PRECONDITION too.
+    async::MutexLock lock(&mutex_);
+    asking_ = false;
     return;
   }
   auto link = std::make_shared<SameHostLink>(*std::move(parts), loop_.get());

@@ -1,12 +1,12 @@
 #include "rpc/same_host/handshake.h"
 
-#include <limits.h>
 #include <sys/random.h>
 #include <sys/socket.h>
 
 #include <array>
 #include <cerrno>
 #include <chrono>
+#include <climits>
 #include <cstdint>
 #include <fstream>
 #include <utility>
@@ -257,6 +257,9 @@ class Connector {
 
   int fd() const { return parts_.socket.get(); }
 
+  // No answer will come.
+  void Fail(absl::Status status) { std::move(done_)(std::move(status)); }
+
   // The answer came.
   void Finish() {
     absl::Status status = Join();
@@ -313,8 +316,11 @@ void ConnectSameHost(
   }
   auto connector =
       std::make_shared<Connector>(loop, *std::move(parts), std::move(done));
-  // An error leaves the connector, and the socket, to their end.
-  (void)loop->Watch(connector->fd(), [connector] { connector->Finish(); });
+  if (absl::Status status =
+          loop->Watch(connector->fd(), [connector] { connector->Finish(); });
+      !status.ok()) {
+    connector->Fail(std::move(status));
+  }
 }
 
 }  // namespace hawser::rpc

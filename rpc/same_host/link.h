@@ -50,6 +50,9 @@ struct LinkMessage {
 // Ends when the peer's process ends or breaks the rules, which to have 131,072
 // answers waiting for it to read them does, or by Close.
 // Thread-safe.
+//
+// Split by operation: link.cc begins and ends, link_send.cc sends,
+// link_receive.cc polls and reads.
 class SameHostLink final : public EventLoop::Source,
                            public std::enable_shared_from_this<SameHostLink> {
  public:

@@ -1,8 +1,10 @@
 #include "rpc/same_host/parallel_copier.h"
 
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstring>
+#include <future>
 #include <string>
 #include <thread>
 #include <vector>
@@ -70,6 +72,33 @@ TEST(ParallelCopierTest, OthersHelp) {
                             return absl::OkStatus();
                           }),
               IsOk());
+}
+
+TEST(ParallelCopierTest, WaitsForBlocksThatOthersCopy) {
+  if (std::thread::hardware_concurrency() < 2) GTEST_SKIP() << "one core";
+  ParallelCopier copier;
+  std::promise<void> helping, returned, helped;
+  const std::shared_future<void> help = helping.get_future().share();
+  std::atomic<bool> is_first{true};
+  bool early = false;
+  const std::thread::id caller = std::this_thread::get_id();
+  const auto copy = [&](size_t, size_t) {
+    if (std::this_thread::get_id() == caller) {
+      // Until another has a block.
+      help.wait();
+    } else if (is_first.exchange(false)) {
+      helping.set_value();
+      // Long enough for a Copy that does not wait.
+      early = returned.get_future().wait_for(std::chrono::milliseconds(200)) ==
+              std::future_status::ready;
+      helped.set_value();
+    }
+    return absl::OkStatus();
+  };
+  EXPECT_THAT(copier.Copy(kMin, copy), IsOk());
+  returned.set_value();
+  helped.get_future().wait();
+  EXPECT_FALSE(early);
 }
 
 TEST(ParallelCopierTest, CopiesOfSeveralCallersRunAtOnce) {

@@ -26,6 +26,7 @@
 #include "rpc/same_host/client.h"
 #include "rpc/same_host/event_loop.h"
 #include "rpc/same_host/handshake.h"
+#include "rpc/same_host/named_files.h"
 #include "rpc/same_host/server.h"
 
 namespace hawser::rpc {
@@ -34,6 +35,7 @@ namespace {
 using ::hawser::async::IsOk;
 using ::hawser::async::IsOkAndHolds;
 using ::hawser::async::StatusIs;
+using ::testing::IsEmpty;
 using Clock = std::chrono::steady_clock;
 
 constexpr size_t kMaxMessageBytes = size_t{256} << 20;
@@ -165,6 +167,7 @@ class Child {
 
   void Signal(int signal) const { kill(pid_, signal); }
   void Reap() const { waitpid(pid_, nullptr, 0); }
+  pid_t pid() const { return pid_; }
   int in() const { return in_; }
   int out() const { return out_; }
 
@@ -258,6 +261,9 @@ TEST_P(ProcessDeathTest, AKilledClientLeavesTheServerWhole) {
   Serving serving;
   SendDoor(client.in(), serving.Door());
   AwaitByte(client.out());
+  // Neither end has anything that the death of one could leave behind.
+  EXPECT_THAT(NamedFilesOf(client.pid()), IsEmpty());
+  EXPECT_THAT(NamedFilesOf(getpid()), IsEmpty());
   async::RandomSource random(static_cast<uint64_t>(GetParam()));
   const Clock::time_point at =
       Clock::now() + std::chrono::microseconds(random.Below(20'000));

@@ -2,8 +2,9 @@
 
 #include "rpc/same_host/same_host.h"
 
+#include <unistd.h>
+
 #include <chrono>
-#include <filesystem>
 #include <memory>
 #include <string>
 #include <thread>
@@ -17,6 +18,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "proto/same_host.pb.h"
+#include "rpc/same_host/named_files.h"
 #include "rpc/same_host/same_host_test_fixture.h"
 
 namespace hawser::rpc {
@@ -26,6 +28,7 @@ using ::hawser::async::IsOk;
 using ::hawser::async::IsOkAndHolds;
 using ::hawser::async::StatusIs;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 
 async::MonotonicTime In(absl::Duration time) {
   return async::AddDelay(std::chrono::steady_clock::now(), time);
@@ -256,10 +259,12 @@ TEST_F(SameHostTest, AnotherMachineIsRefused) {
   EXPECT_THAT(reply, StatusIs(absl::StatusCode::kFailedPrecondition));
 }
 
-TEST_F(SameHostTest, LeavesNoFileBehind) {
-  for (const auto& file : std::filesystem::directory_iterator("/dev/shm")) {
-    EXPECT_THAT(file.path().string(), testing::Not(HasSubstr("hawser-rpc")));
-  }
+TEST_F(SameHostTest, HasNoFileToLeaveBehind) {
+  const std::string text(20'000'000, 'x');
+  EXPECT_THAT(Call("/t.T/Echo", text).Wait(), IsOkAndHolds(text));
+  EXPECT_EQ(socket_->num_calls, 0);
+  // Both ends are this process.
+  EXPECT_THAT(NamedFilesOf(getpid()), IsEmpty());
 }
 
 }  // namespace

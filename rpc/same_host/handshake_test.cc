@@ -1,0 +1,118 @@
+#include "rpc/same_host/handshake.h"
+
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <memory>
+#include <optional>
+
+#include "absl/status/status.h"
+#include "async/status_matchers.h"
+#include "gtest/gtest.h"
+#include "rpc/same_host/event_loop.h"
+#include "rpc/same_host/same_host_test_fixture.h"
+
+namespace {
+
+// Whether the user watches as many descriptors as fs.epoll.max_user_watches
+// allows.
+std::atomic<bool> no_watches_left{false};
+// Whether the peer closes its end of a socket before anything is sent.
+std::atomic<bool> peer_closes_at_once{false};
+
+}  // namespace
+
+// In place of those of the C library.
+extern "C" int epoll_ctl(int epoll, int operation, int fd,
+                         epoll_event* event) noexcept {
+  if (no_watches_left.load() && operation == EPOLL_CTL_ADD) {
+    errno = ENOSPC;
+    return -1;
+  }
+  return static_cast<int>(syscall(SYS_epoll_ctl, epoll, operation, fd, event));
+}
+
+extern "C" ssize_t sendmsg(int fd, const msghdr* message, int flags) {
+  if (peer_closes_at_once.load()) {
+    errno = EPIPE;
+    return -1;
+  }
+  return syscall(SYS_sendmsg, fd, message, flags);
+}
+
+namespace hawser::rpc {
+namespace {
+
+using ::hawser::async::IsOk;
+using ::hawser::async::StatusIs;
+
+// Sets `flag` while it lives.
+class [[nodiscard]] Raised {
+ public:
+  explicit Raised(std::atomic<bool>* flag) : flag_(*flag) { flag_ = true; }
+  ~Raised() { flag_ = false; }
+
+ private:
+  std::atomic<bool>& flag_;
+};
+
+class HandshakeTest : public SameHostTest {
+ protected:
+  // A connection that cannot be made while `fault` is set is made after.
+  void ExpectAsksAgainAfter(std::atomic<bool>* fault) {
+    const auto socket = std::make_shared<FakeSocket>(open_);
+    const auto connection = client_->host.Wrap(socket);
+    {
+      const Raised raised(fault);
+      // Has it ask, which is answered in the call.
+      EXPECT_THAT(Call(*connection, "/t.T/Echo", Payload("x")).Wait(),
+                  StatusIs(absl::StatusCode::kUnavailable));
+    }
+    Open(*connection);
+    EXPECT_THAT(Call(*connection, "/t.T/Echo", Payload("x")).Wait(), IsOk());
+    connection->Close(absl::CancelledError("the test has ended"));
+  }
+};
+
+TEST_F(HandshakeTest, WithoutWatchesConnectingFails) {
+  absl::StatusOr<std::unique_ptr<EventLoop>> loop = EventLoop::Create({});
+  ASSERT_THAT(loop, IsOk());
+  v1::OpenSameHostRequest request;
+  request.set_boot_id(BootId());
+  const auto acceptor = SameHostAcceptor::Start(
+      loop->get(), kMaxMessageBytes,
+      [](const PeerProcess&, const std::optional<net::Identity>&) {
+        return true;
+      },
+      [](SameHostLink::Parts, std::optional<net::Identity>) {});
+  ASSERT_THAT(acceptor, IsOk());
+  const auto door = (*acceptor)->Admit(request, std::nullopt);
+  ASSERT_THAT(door, IsOk());
+  std::optional<absl::Status> told;
+  {
+    const Raised no_watches(&no_watches_left);
+    ConnectSameHost(loop->get(), *door, kMaxMessageBytes,
+                    [&](const absl::StatusOr<SameHostLink::Parts>& parts) {
+                      told = parts.status();
+                    });
+  }
+  ASSERT_TRUE(told.has_value());
+  EXPECT_THAT(*told, StatusIs(absl::StatusCode::kResourceExhausted));
+  (*acceptor)->Close();
+  (*loop)->Shutdown();
+}
+
+TEST_F(HandshakeTest, AConnectionThatGotNoWatchAsksAgain) {
+  ExpectAsksAgainAfter(&no_watches_left);
+}
+
+TEST_F(HandshakeTest, AConnectionThatThePeerClosedAtOnceAsksAgain) {
+  ExpectAsksAgainAfter(&peer_closes_at_once);
+}
+
+}  // namespace
+}  // namespace hawser::rpc

@@ -1,0 +1,178 @@
+// Looking for what came, and reading it.
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "async/cpu_relax.h"
+#include "async/status_macros.h"
+#include "rpc/same_host/incoming_region.h"
+#include "rpc/same_host/link.h"
+#include "rpc/same_host/make_way.h"
+#include "rpc/status_details.h"
+
+namespace hawser::rpc {
+namespace {
+
+constexpr size_t kMaxChunkListBytes = size_t{16} << 20;
+// Polls between two looks at the clock.
+constexpr int kPollsPerLook = 16;
+
+}  // namespace
+
+bool SameHostLink::Poll() {
+  if (any_waiting_.load(std::memory_order_acquire)) SendWaiting();
+  std::optional<Work> work = Receive();
+  if (!work.has_value()) return false;
+  if (work->run != nullptr) std::move(work->run)();
+  return true;
+}
+
+void SameHostLink::PollFor(uint64_t call, absl::Duration spin,
+                           const std::function<bool()>& done) {
+  if (ended_.load(std::memory_order_acquire)) return;
+  const async::MonotonicTime until =
+      async::AddDelay(std::chrono::steady_clock::now(), spin);
+  // Who polls for ever shares its core with threads that do as well.
+  const bool may_sleep = until != async::kNever;
+  BeginPolling();
+  for (int i = 1;; ++i) {
+    if (std::optional<Work> work = Receive()) {
+      if (work->run == nullptr) continue;
+      if (work->call == call) {
+        std::move(work->run)();
+        break;
+      }
+      loop_.Post(std::move(work->run));
+    }
+    if (done() || ended_.load(std::memory_order_acquire)) break;
+    if (i % kPollsPerLook == 0 &&
+        ((may_sleep && reader_.WriterWasHere() && !MakeWay()) ||
+         std::chrono::steady_clock::now() >= until)) {
+      break;
+    }
+    async::CpuRelax();
+  }
+  if (EndPolling()) loop_.Wake();
+}
+
+void SameHostLink::BeginPolling() {
+  if (num_polling_.fetch_add(1, std::memory_order_seq_cst) == 0) {
+    reader_.WakeUp();
+  }
+}
+
+bool SameHostLink::EndPolling() {
+  if (num_polling_.fetch_sub(1, std::memory_order_seq_cst) != 1) return false;
+  return reader_.FallAsleep() && !ended_.load(std::memory_order_acquire);
+}
+
+std::optional<SameHostLink::Work> SameHostLink::Receive() {
+  if (!reader_.HasFrame() || ended_.load(std::memory_order_acquire) ||
+      receiving_.exchange(true, std::memory_order_acquire)) {
+    return std::nullopt;
+  }
+  std::optional<Work> work;
+  absl::Status broken;
+  const RingResult result = reader_.Read(incoming_);
+  const bool ring = result == RingResult::kDone && reader_.MustRing();
+  if (result == RingResult::kBroken) {
+    broken = absl::InternalError("the peer broke the shared ring");
+  } else if (result == RingResult::kDone) {
+    if (!incoming_frame_.ParseFromString(incoming_)) {
+      broken = absl::InternalError("the peer sent a malformed frame");
+    } else if (absl::StatusOr<LinkMessage> message = Read(incoming_frame_);
+               message.ok()) {
+      work = handler_->OnMessage(*std::move(message));
+    } else {
+      broken = message.status();
+    }
+  }
+  receiving_.store(false, std::memory_order_release);
+  if (ring) RingPeer();
+  if (!broken.ok()) Close(std::move(broken));
+  return work;
+}
+
+absl::StatusOr<LinkMessage> SameHostLink::Read(v1::SameHostFrame& frame) {
+  LinkMessage message;
+  message.kind = frame.kind();
+  message.call = frame.call();
+  message.path = std::move(*frame.mutable_path());
+  if (frame.timeout_ns() != 0) {
+    constexpr uint64_t kLongest = uint64_t{1} << 62;
+    message.deadline = async::AddDelay(
+        std::chrono::steady_clock::now(),
+        absl::Nanoseconds(std::min(frame.timeout_ns(), kLongest)));
+  }
+  if (frame.has_error()) {
+    message.error = FromStatusDetails(frame.error());
+    if (message.error.ok()) {
+      message.error = absl::UnknownError("the peer sent an error without code");
+    }
+  } else if (absl::Status status = ReadChunks(frame, message.payload);
+             !status.ok()) {
+    if (absl::IsInternal(status)) return status;
+    message.payload = Payload();
+    message.error = std::move(status);
+  }
+  return message;
+}
+
+absl::Status SameHostLink::ReadChunks(v1::SameHostFrame& frame,
+                                      Payload& payload) {
+  std::shared_ptr<IncomingRegion> region;
+  const bool has_list = frame.has_chunk_list();
+  const auto is_remote = [](const v1::SameHostChunk& chunk) {
+    return chunk.address() != 0;
+  };
+  if (has_list ||
+      std::any_of(frame.chunks().begin(), frame.chunks().end(), is_remote)) {
+    if (frame.slot() >= kNumSlots) {
+      return absl::InternalError("a slot that does not exist");
+    }
+    region = std::make_shared<IncomingRegion>(segment_, peer_, loop_.copier(),
+                                              in_.slots[frame.slot()],
+                                              frame.slot_value());
+    if (frame.kind() == v1::SameHostFrame::KIND_REPLY) {
+      region->AtEnd([weak = weak_from_this(), call = frame.call()] {
+        if (auto link = weak.lock()) {
+          link->Send({.kind = v1::SameHostFrame::KIND_RELEASE, .call = call});
+        }
+      });
+    }
+  }
+  v1::SameHostChunkList list;
+  if (has_list) {
+    const v1::SameHostChunk& at = frame.chunk_list();
+    if (at.size() > kMaxChunkListBytes) {
+      return absl::ResourceExhaustedError("a message in too many pieces");
+    }
+    std::string bytes(at.size(), '\0');
+    RETURN_IF_ERROR(region->Read(at.address(), bytes.data(), bytes.size()));
+    if (!list.ParseFromString(bytes)) {
+      return absl::InternalError("a malformed list of chunks");
+    }
+  }
+  auto& chunks = has_list ? *list.mutable_chunks() : *frame.mutable_chunks();
+  for (v1::SameHostChunk& chunk : chunks) {
+    const size_t size =
+        is_remote(chunk) ? chunk.size() : chunk.content().size();
+    if (size > max_message_bytes_ - payload.size()) {
+      return absl::ResourceExhaustedError(absl::StrCat(
+          "a message of more than ", max_message_bytes_,
+          " bytes; raise GrpcTransportOptions::max_message_bytes at both "
+          "ends"));
+    }
+    if (is_remote(chunk)) {
+      payload.Append(std::make_shared<RemoteChunk>(region, chunk.address()),
+                     size);
+    } else {
+      payload.Append(std::move(*chunk.mutable_content()));
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace hawser::rpc

@@ -1,0 +1,199 @@
+// What goes out, and what is kept of it for the peer to read.
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "rpc/same_host/link.h"
+#include "rpc/status_details.h"
+
+namespace hawser::rpc {
+namespace {
+
+// Chunks up to the first are carried in the frame, as long as they are not more
+// than the second together: to copy them twice costs less than a system call.
+constexpr size_t kMaxInlineChunk = size_t{4} << 10;
+constexpr size_t kMaxInlineBytes = size_t{16} << 10;
+// Twice as many as one client's calls, which wait after they were refused too.
+constexpr size_t kMaxAnswersWaiting = size_t{1} << 17;
+
+// What the peer brings about, as often as it likes.
+bool IsAnswer(const LinkMessage& message) {
+  return message.kind == v1::SameHostFrame::KIND_REPLY ||
+         message.kind == v1::SameHostFrame::KIND_RELEASE;
+}
+
+}  // namespace
+
+void SameHostLink::Send(LinkMessage message) {
+  bool ring = false;
+  {
+    async::MutexLock lock(&mutex_);
+    if (ended_.load(std::memory_order_relaxed)) return;
+    if (waiting_.empty() && TrySendLocked(message)) {
+      ring = writer_.MustRing();
+    } else {
+      AwaitRoomLocked(std::move(message));
+    }
+  }
+  if (ring) RingPeer();
+}
+
+void SameHostLink::SendWaiting() {
+  bool ring = false;
+  {
+    async::MutexLock lock(&mutex_);
+    if (ended_.load(std::memory_order_relaxed)) return;
+    while (!waiting_.empty() && TrySendLocked(waiting_.front())) {
+      TakeWaitingLocked(waiting_.begin());
+      ring = true;
+    }
+    any_waiting_.store(!waiting_.empty(), std::memory_order_release);
+    ring = ring && writer_.MustRing();
+  }
+  if (ring) RingPeer();
+}
+
+bool SameHostLink::TrySendLocked(LinkMessage& message) {
+  v1::SameHostFrame& frame = outgoing_frame_;
+  frame.Clear();
+  frame.set_kind(message.kind);
+  frame.set_call(message.call);
+  if (!message.path.empty()) frame.set_path(message.path);
+  if (message.deadline != async::kNever) {
+    const auto left = std::chrono::duration_cast<std::chrono::nanoseconds>(
+        message.deadline - std::chrono::steady_clock::now());
+    frame.set_timeout_ns(
+        static_cast<uint64_t>(std::max<int64_t>(1, left.count())));
+  }
+  if (!message.error.ok()) {
+    *frame.mutable_error() = ToStatusDetails(message.error);
+  }
+  Region region;
+  bool any_remote = false;
+  size_t inline_bytes = 0;
+  for (const Payload::Chunk& chunk : message.payload.chunks()) {
+    v1::SameHostChunk* sent = frame.add_chunks();
+    if (chunk.size <= kMaxInlineChunk &&
+        inline_bytes + chunk.size <= kMaxInlineBytes) {
+      inline_bytes += chunk.size;
+      sent->set_content(chunk.data, chunk.size);
+    } else {
+      any_remote = true;
+      sent->set_address(reinterpret_cast<uintptr_t>(chunk.data));
+      sent->set_size(chunk.size);
+    }
+  }
+  frame.SerializeToString(&outgoing_);
+  if (outgoing_.size() > kMaxRingFrame / 2 && !frame.chunks().empty()) {
+    // Above the bytes inside, which always fit, it is the number of chunks.
+    v1::SameHostChunkList list;
+    list.mutable_chunks()->Swap(frame.mutable_chunks());
+    region.chunk_list = list.SerializeAsString();
+    any_remote = true;
+  }
+  if (any_remote) {
+    if (free_slots_.empty() && regions_.size() < kNumSlots) {
+      free_slots_.push_back(static_cast<uint32_t>(regions_.size()));
+    }
+    if (free_slots_.empty()) return false;
+    region.slot = free_slots_.back();
+    frame.set_slot(region.slot);
+    frame.set_slot_value(
+        out_.slots[region.slot].load(std::memory_order_relaxed));
+    free_slots_.pop_back();
+    auto [it, is_new] = regions_.try_emplace(message.call);
+    if (!is_new) RevokeLocked(it->second.slot);
+    it->second = std::move(region);
+    if (!it->second.chunk_list.empty()) {
+      v1::SameHostChunk* list = frame.mutable_chunk_list();
+      list->set_address(
+          reinterpret_cast<uintptr_t>(it->second.chunk_list.data()));
+      list->set_size(it->second.chunk_list.size());
+    }
+    frame.SerializeToString(&outgoing_);
+    if (!WriteLocked(outgoing_)) {
+      free_slots_.push_back(it->second.slot);
+      regions_.erase(it);
+      return false;
+    }
+    it->second.payload = std::move(message.payload);
+    return true;
+  }
+  return WriteLocked(outgoing_);
+}
+
+bool SameHostLink::WriteLocked(std::string_view frame) {
+  switch (writer_.Write(frame)) {
+    case RingResult::kDone:
+      return true;
+    case RingResult::kNothing:
+      return false;
+    case RingResult::kBroken:
+      break;
+  }
+  // Nothing can be sent any more.
+  BreakLocked(absl::InternalError("the peer broke the shared ring"));
+  return false;
+}
+
+void SameHostLink::AwaitRoomLocked(LinkMessage message) {
+  if (IsAnswer(message)) {
+    if (num_answers_waiting() >= kMaxAnswersWaiting) {
+      BreakLocked(absl::ResourceExhaustedError(absl::StrCat(
+          "the peer has not read ", kMaxAnswersWaiting, " answers")));
+      return;
+    }
+    num_answers_waiting_.fetch_add(1, std::memory_order_relaxed);
+  }
+  waiting_.push_back(std::move(message));
+  any_waiting_.store(true, std::memory_order_release);
+}
+
+LinkMessage SameHostLink::TakeWaitingLocked(
+    std::deque<LinkMessage>::iterator at) {
+  LinkMessage message = std::move(*at);
+  if (IsAnswer(message)) {
+    num_answers_waiting_.fetch_sub(1, std::memory_order_relaxed);
+  }
+  waiting_.erase(at);
+  return message;
+}
+
+void SameHostLink::BreakLocked(absl::Status status) {
+  if (std::exchange(broken_, true)) return;
+  loop_.Post([weak = weak_from_this(), status = std::move(status)]() mutable {
+    if (auto link = weak.lock()) link->Close(std::move(status));
+  });
+}
+
+void SameHostLink::RevokeLocked(uint32_t slot) {
+  out_.slots[slot].fetch_add(1, std::memory_order_seq_cst);
+  free_slots_.push_back(slot);
+}
+
+void SameHostLink::Forget(uint64_t call) {
+  Region region;
+  LinkMessage unsent;
+  async::MutexLock lock(&mutex_);
+  if (auto it = regions_.find(call); it != regions_.end()) {
+    RevokeLocked(it->second.slot);
+    region = std::move(it->second);
+    regions_.erase(it);
+  }
+  if (waiting_.empty()) return;
+  const auto is_of_call = [&](const LinkMessage& message) {
+    return message.call == call &&
+           message.kind != v1::SameHostFrame::KIND_CANCEL &&
+           message.kind != v1::SameHostFrame::KIND_RELEASE;
+  };
+  if (auto it = std::find_if(waiting_.begin(), waiting_.end(), is_of_call);
+      it != waiting_.end()) {
+    unsent = TakeWaitingLocked(it);
+  }
+  // There may be a slot now.
+  if (!waiting_.empty()) loop_.Wake();
+}
+
+}  // namespace hawser::rpc
