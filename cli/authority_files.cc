@@ -15,6 +15,7 @@
 #include "net/identity.h"
 #include "net/open_beneath.h"
 #include "net/private_file.h"
+#include "net/revocation_list.h"
 #include "net/token.h"
 
 namespace hawser::cli {
@@ -31,15 +32,10 @@ absl::Status Find(int directory, const std::string& path, int flags) {
   return absl::OkStatus();
 }
 
-// Where a worker's files go: where nothing is, or files of a worker are.
+// Where the files of `worker`, a worker's name, go: where nothing is, or files
+// of a worker are.
 absl::StatusOr<std::string> PathOf(const std::string& output,
                                    const std::string& worker) {
-  if (worker.starts_with('.')) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("worker name '", worker,
-                     "' begins with a dot: no directory can have "
-                     "that name"));
-  }
   const std::string path = std::filesystem::path(output) / worker;
   const int directory = open(output.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC);
   if (directory < 0) return absl::ErrnoToStatus(errno, "cannot open " + output);
@@ -50,6 +46,41 @@ absl::StatusOr<std::string> PathOf(const std::string& output,
   }
   return absl::AlreadyExistsError(
       absl::StrCat(path, " is there and was not made by `hawser certs issue`"));
+}
+
+absl::StatusOr<net::KeyAndCertificate> ReadAuthority(
+    const std::filesystem::path& from) {
+  net::KeyAndCertificate authority;
+  ASSIGN_OR_RETURN(authority.certificate, net::ReadPublicFile(from / "ca.crt"));
+  ASSIGN_OR_RETURN(authority.key, net::ReadPrivateFile(from / "ca.key"));
+  return authority;
+}
+
+// The certificate in the files of `worker`.
+absl::StatusOr<std::string> CertificateOf(const std::filesystem::path& output,
+                                          const net::Identity& worker) {
+  RETURN_IF_ERROR(net::Validate(worker));
+  const std::string path = output / worker.worker / "worker.crt";
+  ASSIGN_OR_RETURN(std::string certificate, net::ReadPublicFile(path));
+  ASSIGN_OR_RETURN(const net::Identity found, net::IdentityOf(certificate));
+  if (net::ToUri(found) == net::ToUri(worker)) return certificate;
+  return absl::InvalidArgumentError(absl::StrCat(
+      path, " is a certificate of ", net::ToUri(found), ", not of ",
+      net::ToUri(worker), ": revoke it by --certificate if it is the one"));
+}
+
+// The lists in `directory`, oldest first: their names are `prefix` and their
+// numbers. None if there is no such directory.
+absl::StatusOr<std::vector<std::string>> ReadLists(
+    const std::filesystem::path& directory, const std::string& prefix) {
+  std::vector<std::string> lists;
+  while (true) {
+    absl::StatusOr<std::string> list =
+        net::ReadPublicFile(directory / absl::StrCat(prefix, lists.size()));
+    if (absl::IsNotFound(list.status())) return lists;
+    RETURN_IF_ERROR(list.status());
+    lists.push_back(*std::move(list));
+  }
 }
 
 }  // namespace
@@ -70,9 +101,7 @@ absl::Status MakeAuthorityFiles(const std::string& directory,
 absl::StatusOr<std::string> IssueWorkerFiles(
     const std::string& authority, const WorkerFilesOptions& options) {
   const std::filesystem::path from = authority;
-  net::KeyAndCertificate issuer;
-  ASSIGN_OR_RETURN(issuer.certificate, net::ReadPublicFile(from / "ca.crt"));
-  ASSIGN_OR_RETURN(issuer.key, net::ReadPrivateFile(from / "ca.key"));
+  ASSIGN_OR_RETURN(const net::KeyAndCertificate issuer, ReadAuthority(from));
   ASSIGN_OR_RETURN(const std::string token,
                    net::ReadPrivateFile(from / "token"));
   ASSIGN_OR_RETURN(const std::string job, net::JobOf(issuer.certificate));
@@ -89,6 +118,45 @@ absl::StatusOr<std::string> IssueWorkerFiles(
   RETURN_IF_ERROR(made.Write("token", token, kPrivate));
   RETURN_IF_ERROR(std::move(made).Replace());
   return path;
+}
+
+absl::StatusOr<std::string> RevokeCertificates(
+    const std::string& authority, const RevocationOptions& options) {
+  const std::filesystem::path from = authority;
+  ASSIGN_OR_RETURN(const net::KeyAndCertificate issuer, ReadAuthority(from));
+  ASSIGN_OR_RETURN(const std::string job, net::JobOf(issuer.certificate));
+  std::vector<std::string> certificates;
+  for (const std::string& worker : options.workers) {
+    ASSIGN_OR_RETURN(
+        std::string certificate,
+        CertificateOf(options.output, {.job = job, .worker = worker}));
+    certificates.push_back(std::move(certificate));
+  }
+  for (const std::string& path : options.certificates) {
+    ASSIGN_OR_RETURN(std::string certificate, net::ReadPublicFile(path));
+    certificates.push_back(std::move(certificate));
+  }
+  if (certificates.empty()) {
+    return absl::InvalidArgumentError(
+        "nothing to revoke: name workers, or files with --certificate");
+  }
+  ASSIGN_OR_RETURN(const std::string prefix,
+                   net::RevocationListPrefix(issuer.certificate));
+  const std::string directory = from / "crl";
+  ASSIGN_OR_RETURN(std::vector<std::string> lists,
+                   ReadLists(directory, prefix));
+  ASSIGN_OR_RETURN(std::string list,
+                   net::MakeRevocationList(issuer, certificates,
+                                           lists.empty() ? "" : lists.back()));
+  lists.push_back(std::move(list));
+  // The older ones stay: who has read those looks for the next number.
+  ASSIGN_OR_RETURN(StagedDirectory made, StagedDirectory::Create(directory));
+  for (size_t i = 0; i < lists.size(); ++i) {
+    RETURN_IF_ERROR(made.Write(absl::StrCat(prefix, i), lists[i], kPublic));
+  }
+  RETURN_IF_ERROR(lists.size() == 1 ? std::move(made).Publish()
+                                    : std::move(made).Replace());
+  return directory;
 }
 
 }  // namespace hawser::cli

@@ -35,13 +35,33 @@ struct WorkerFilesOptions {
 // token (0600), and returns its path. One of that name gives way to it at once,
 // so that a process that watches its files finds either the old or the new.
 //
-//   kInvalidArgument   `worker` is not a worker's name, or begins with a dot; a
-//                      role is none; an authority's file is malformed.
+//   kInvalidArgument   `worker` is not a worker's name; a role is none; an
+//                      authority's file is malformed.
 //   kNotFound          `authority` lacks a file, or there is no `output`.
 //   kAlreadyExists     something else has that name.
 //   kPermissionDenied  others may read the authority's key or the token.
 absl::StatusOr<std::string> IssueWorkerFiles(const std::string& authority,
                                              const WorkerFilesOptions& options);
+
+struct RevocationOptions {
+  // Whose certificates no longer hold: those in `output`/`worker`.
+  std::vector<std::string> workers = {};
+  std::string output;
+  // Files of further ones, such as of workers that were issued others since.
+  std::vector<std::string> certificates = {};
+};
+
+// Adds a list with these certificates, and all that were revoked before, to the
+// directory `authority`/crl, and returns its path. Processes whose
+// CredentialsOptions::crl_directory has a copy of it refuse new connections of
+// theirs.
+//
+//   kInvalidArgument   a name is no worker's; a certificate is not of this
+//                      authority, or not the worker's; none is named.
+//   kNotFound          a file is missing.
+//   kPermissionDenied  others may read the authority's key.
+absl::StatusOr<std::string> RevokeCertificates(
+    const std::string& authority, const RevocationOptions& options);
 
 }  // namespace hawser::cli
 

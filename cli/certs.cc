@@ -32,6 +32,11 @@ struct IssueFlags {
   int days = 30;
 };
 
+struct RevokeFlags {
+  std::string directory;
+  RevocationOptions options;
+};
+
 absl::Duration Days(int days) { return days * absl::Hours(24); }
 
 absl::Status Init(const InitFlags& flags, std::ostream& out) {
@@ -54,6 +59,16 @@ absl::Status Issue(const IssueFlags& flags, std::ostream& out) {
                                            .lifetime = Days(flags.days)}));
     out << "made " << made << "\n";
   }
+  return absl::OkStatus();
+}
+
+absl::Status Revoke(const RevokeFlags& flags, std::ostream& out) {
+  RevocationOptions options = flags.options;
+  if (options.output.empty()) options.output = flags.directory;
+  ASSIGN_OR_RETURN(const std::string lists,
+                   RevokeCertificates(flags.directory, options));
+  out << "added a list to " << lists
+      << "; copy it to the machines of workers, for HAWSER_TLS_CRL_DIR\n";
   return absl::OkStatus();
 }
 
@@ -98,14 +113,34 @@ void AddIssue(CLI::App& certs, CommandContext& context) {
       [flags, &context] { context.outcome = Issue(*flags, context.out); });
 }
 
+void AddRevoke(CLI::App& certs, CommandContext& context) {
+  CLI::App* revoke =
+      certs.add_subcommand("revoke",
+                           "Take certificates back: DIR/crl gets a list of "
+                           "them and of those before, "
+                           "for HAWSER_TLS_CRL_DIR of all workers.");
+  auto flags = std::make_shared<RevokeFlags>();
+  revoke->add_option("DIR", flags->directory, "What `hawser certs init` made.")
+      ->required();
+  revoke->add_option("WORKER", flags->options.workers,
+                     "Names of workers, for the certificates issued last.");
+  revoke->add_option("--out", flags->options.output,
+                     "Where the workers' directories are; DIR if not given.");
+  revoke->add_option("--certificate", flags->options.certificates,
+                     "Files of other certificates, such as older ones.");
+  revoke->callback(
+      [flags, &context] { context.outcome = Revoke(*flags, context.out); });
+}
+
 }  // namespace
 
 void AddCerts(CLI::App& hawser, CommandContext& context) {
   CLI::App* certs = hawser.add_subcommand(
-      "certs", "Make the certificates and the token of a job.");
+      "certs", "Make and revoke the certificates of a job, and its token.");
   certs->require_subcommand(1);
   AddInit(*certs, context);
   AddIssue(*certs, context);
+  AddRevoke(*certs, context);
 }
 
 }  // namespace hawser::cli

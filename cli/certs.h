@@ -6,7 +6,7 @@
 
 namespace hawser::cli {
 
-// `hawser certs init|issue`: the certificates and the token of a job.
+// `hawser certs init|issue|revoke`: the certificates and the token of a job.
 void AddCerts(CLI::App& hawser, CommandContext& context);
 
 }  // namespace hawser::cli

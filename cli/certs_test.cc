@@ -2,11 +2,14 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "async/status_matchers.h"
 #include "cli/run.h"
@@ -15,6 +18,8 @@
 #include "net/credentials.h"
 #include "net/identity.h"
 #include "net/private_file.h"
+#include "store/grpc_store.h"
+#include "store/store_server.h"
 
 namespace hawser::cli {
 namespace {
@@ -144,7 +149,7 @@ TEST_F(CertsTest, AWorkersFilesAreReplacedTogether) {
 
 TEST_F(CertsTest, NamesThatAreNoDirectoriesOfWorkersAreRefused) {
   Hawser({"certs", "init", job_});
-  for (const char* worker : {"..", ".", ".x", "a/b", "", "ca.key"}) {
+  for (const char* worker : {"..", ".", ".x", "_x", "a/b", "", "ca.key"}) {
     const Outcome outcome = Hawser({"certs", "issue", job_, worker});
     EXPECT_NE(outcome.exit_code, 0) << worker;
     EXPECT_THAT(outcome.out, IsEmpty()) << worker;
@@ -196,6 +201,84 @@ TEST(RunTest, WrongUsageExitsWithOneAndHelpWithZero) {
   const Outcome help = Hawser({"certs", "issue", "--help"});
   EXPECT_EQ(help.exit_code, 0);
   EXPECT_THAT(help.out, HasSubstr("worker.key"));
+}
+
+class RevocationTest : public CertsTest {
+ protected:
+  RevocationTest() {
+    EXPECT_EQ(Hawser({"certs", "init", job_}).exit_code, 0);
+    EXPECT_EQ(Hawser({"certs", "issue", job_, "keeper", "w0", "w1"}).exit_code,
+              0);
+    net::CredentialsOptions options = OptionsOf("keeper");
+    options.crl_directory = job_ + "/crl";
+    auto credentials = net::Credentials::Create(options, std::nullopt);
+    EXPECT_THAT(credentials, IsOk());
+    auto server = store::StoreServer::Start({.credentials = *credentials});
+    EXPECT_THAT(server, IsOk());
+    server_ = *std::move(server);
+  }
+
+  // How `worker`, with the files that it has now, is received.
+  absl::Status Connect(const std::string& worker) {
+    auto credentials =
+        net::Credentials::Create(OptionsOf(worker), std::nullopt);
+    EXPECT_THAT(credentials, IsOk());
+    return store::GrpcStore::Connect(
+               {.address = server_->address(), .credentials = *credentials})
+        .status();
+  }
+
+  std::unique_ptr<store::StoreServer> server_;
+};
+
+TEST_F(RevocationTest, RevokedWorkersAreRefusedByServersThatRun) {
+  EXPECT_THAT(Connect("w0"), IsOk());
+  EXPECT_THAT(Connect("w1"), IsOk());
+  for (const char* worker : {"w0", "w1"}) {
+    const Outcome revoked = Hawser({"certs", "revoke", job_, worker});
+    EXPECT_EQ(revoked.exit_code, 0) << revoked.err;
+    EXPECT_THAT(revoked.out, HasSubstr(job_ + "/crl"));
+    EXPECT_THAT(Connect(worker), StatusIs(absl::StatusCode::kUnauthenticated));
+  }
+  // Those before are not forgotten.
+  EXPECT_THAT(Connect("w0"), StatusIs(absl::StatusCode::kUnauthenticated));
+  ASSERT_EQ(Hawser({"certs", "issue", job_, "w0"}).exit_code, 0);
+  EXPECT_THAT(Connect("w0"), IsOk());
+}
+
+TEST_F(RevocationTest, OlderCertificatesAreRevokedByTheirFiles) {
+  const std::string old_files = root_ + "/old";
+  std::filesystem::copy(job_ + "/w0", old_files);
+  ASSERT_EQ(Hawser({"certs", "issue", job_, "w0"}).exit_code, 0);
+  const Outcome revoked = Hawser(
+      {"certs", "revoke", job_, "--certificate", old_files + "/worker.crt"});
+  EXPECT_EQ(revoked.exit_code, 0) << revoked.err;
+  EXPECT_THAT(Connect("w0"), IsOk());
+  std::filesystem::remove_all(job_ + "/w0");
+  std::filesystem::rename(old_files, job_ + "/w0");
+  EXPECT_THAT(Connect("w0"), StatusIs(absl::StatusCode::kUnauthenticated));
+}
+
+TEST_F(RevocationTest, WhatIsNoCertificateOfTheWorkerIsNotRevoked) {
+  ASSERT_EQ(Hawser({"certs", "init", root_ + "/other"}).exit_code, 0);
+  ASSERT_EQ(Hawser({"certs", "issue", root_ + "/other", "w0"}).exit_code, 0);
+  std::filesystem::create_directory_symlink("w1", job_ + "/w2");
+  for (const std::vector<std::string>& arguments :
+       {std::vector<std::string>{},
+        {"w9"},
+        {".."},
+        {"../other/w0"},
+        {"w2"},
+        {"--certificate", root_ + "/other/w0/worker.crt"},
+        {"--certificate", job_ + "/token"}}) {
+    std::vector<std::string> all = {"certs", "revoke", job_};
+    all.insert(all.end(), arguments.begin(), arguments.end());
+    const Outcome outcome = Hawser(all);
+    EXPECT_NE(outcome.exit_code, 0) << testing::PrintToString(arguments);
+    EXPECT_THAT(outcome.out, IsEmpty());
+  }
+  EXPECT_FALSE(std::filesystem::exists(job_ + "/crl"));
+  EXPECT_THAT(Connect("w1"), IsOk());
 }
 
 }  // namespace
