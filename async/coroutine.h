@@ -2,12 +2,12 @@
 #define HAWSER_ASYNC_COROUTINE_H_
 
 #include <coroutine>
-#include <exception>
 #include <optional>
 #include <utility>
 
 #include "async/future.h"
 #include "async/status_macros.h"  // IWYU pragma: export
+#include "async/thrown.h"
 
 // Coroutines that return Future<T>.
 //
@@ -25,7 +25,7 @@
 // must not be reached without one. Parameters taken by reference must outlive
 // the coroutine; no scope object (lock, TaskContext::Scope) may be held across
 // a co_await. A coroutine's frame always ends, since a dropped promise
-// completes its future.
+// completes its future. What its body throws becomes kInternal.
 
 #define CO_RETURN_IF_ERROR(...)                               \
   do {                                                        \
@@ -76,7 +76,7 @@ class CoroutinePromise {
   std::suspend_never initial_suspend() noexcept { return {}; }
   auto final_suspend() noexcept { return Completion(); }
   void return_value(Result<T> result) { result_.emplace(std::move(result)); }
-  [[noreturn]] void unhandled_exception() { std::terminate(); }
+  void unhandled_exception() { result_.emplace(ThrownError("a coroutine")); }
 
  private:
   // Completes the future once locals and parameters are gone.

@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <utility>
@@ -130,6 +131,27 @@ TEST(CoroutineTest, MoveOnlyResult) {
   Future<std::unique_ptr<int>> out = pass(promise.future());
   promise.Set(std::make_unique<int>(6));
   EXPECT_THAT(std::move(out).Wait(), IsOkAndHolds(testing::Pointee(6)));
+}
+
+TEST(CoroutineTest, WhatIsThrownIsInternal) {
+  const auto fail = [](Future<int> before) -> Future<int> {
+    CO_ASSIGN_OR_RETURN(const int row, co_await std::move(before));
+    if (row > 0) throw std::out_of_range("no such row");
+    throw row;
+  };
+  const auto is_internal =
+      StatusIs(absl::StatusCode::kInternal,
+               testing::HasSubstr("a coroutine threw no such row"));
+  EXPECT_THAT(fail(MakeReadyFuture<int>(1)).Wait(), is_internal);
+  Promise<int> promise;
+  Future<int> later = fail(promise.future());
+  Future<int> behind = Sum(later, MakeReadyFuture<int>(1));
+  promise.Set(1);
+  EXPECT_THAT(later.Wait(), is_internal);
+  EXPECT_THAT(behind.Wait(), is_internal);
+  EXPECT_THAT(fail(MakeReadyFuture<int>(0)).Wait(),
+              StatusIs(absl::StatusCode::kInternal,
+                       testing::HasSubstr("no std::exception")));
 }
 
 }  // namespace

@@ -118,13 +118,15 @@ class [[nodiscard]] Future {
 
   // Runs `callback(const Result<T>&)` once: in this call if the future is
   // ready, otherwise in the thread that completes it, under this caller's
-  // TaskContext. No lock is held. What blocks belongs on an executor.
+  // TaskContext. No lock is held. What blocks belongs on an executor. What it
+  // throws goes nowhere but to stderr (async/thrown.h).
   template <class F>
   void OnReady(F&& callback) const;
 
   // Gives the result to `callback(Result<T>)` as OnReady does, and returns the
   // future of what it returns: U, void, absl::Status, absl::StatusOr<U> or
-  // Future<U> (Future<U> in each case, Future<void> for Status).
+  // Future<U> (Future<U> in each case, Future<void> for Status). What it throws
+  // becomes kInternal.
   template <class F>
   auto Then(F&& callback) const& {
     return Future(*this).Then(std::forward<F>(callback));
@@ -210,7 +212,7 @@ class Promise {
 
   // Runs `callback()` if a holder of the future cancels it, in that thread;
   // at once if that has happened. Destroyed unrun when the future completes
-  // otherwise.
+  // otherwise. What it throws goes nowhere but to stderr.
   template <class F>
   void OnCancel(F&& callback);
 

@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <memory>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <utility>
@@ -422,6 +423,71 @@ TEST(FutureTest, CancelAndSetRace) {
 
 TEST(FutureDeathTest, InvalidFutureIsNamed) {
   EXPECT_DEATH(Future<int>().Wait(), "invalid Future");
+}
+
+// Futures made of what a callback throws, before and after completion, on an
+// executor or not, and whatever it returns.
+TEST(FutureTest, ThenThatThrowsIsInternal) {
+  const auto is_internal =
+      StatusIs(absl::StatusCode::kInternal, HasSubstr("threw no such row"));
+  const auto to_value = [](absl::StatusOr<int>) -> int {
+    throw std::out_of_range("no such row");
+  };
+  const auto to_nothing = [](const absl::StatusOr<int>&) {
+    throw std::out_of_range("no such row");
+  };
+  const auto to_future = [](absl::StatusOr<int>) -> Future<int> {
+    throw std::out_of_range("no such row");
+  };
+  EXPECT_THAT(MakeReadyFuture<int>(1).Then(to_value).Wait(), is_internal);
+  ManualExecutor executor;
+  Promise<int> promise;
+  const Future<int> future = promise.future();
+  const Future<int> value = future.Then(to_value);
+  const Future<void> nothing = future.Then(to_nothing);
+  const Future<int> inner = future.Then(to_future);
+  const Future<int> posted = future.Then(&executor, to_value);
+  // What comes behind one that threw is told, and those beside it run.
+  const Future<int> behind =
+      value.Then([](absl::StatusOr<int> result) { return result; });
+  const Future<int> beside =
+      future.Then([](absl::StatusOr<int> result) { return *result + 1; });
+  promise.Set(1);
+  executor.RunAll();
+  EXPECT_THAT(value.Wait(), is_internal);
+  EXPECT_THAT(nothing.Wait(), is_internal);
+  EXPECT_THAT(inner.Wait(), is_internal);
+  EXPECT_THAT(posted.Wait(), is_internal);
+  EXPECT_THAT(behind.Wait(), is_internal);
+  EXPECT_THAT(beside.Wait(), IsOkAndHolds(2));
+}
+
+TEST(FutureTest, OnReadyAndOnCancelThatThrowEndThere) {
+  Promise<int> promise;
+  const Future<int> future = promise.future();
+  promise.OnCancel([] { throw 3; });
+  future.OnReady([](const auto&) { throw std::out_of_range("no such row"); });
+  int seen = 0;
+  future.OnReady([&](const auto&) { ++seen; });
+  EXPECT_TRUE(future.Cancel());
+  future.OnReady([](const auto&) { throw 3; });
+  EXPECT_EQ(seen, 1);
+}
+
+// A result that throws when it is copied.
+TEST(FutureTest, CopyThatThrowsIsInternal) {
+  struct Fragile {
+    Fragile() = default;
+    Fragile(const Fragile&) { throw std::out_of_range("no copy"); }
+    Fragile(Fragile&&) noexcept {}
+  };
+  Promise<Fragile> promise;
+  const Future<Fragile> kept = promise.future();
+  const Future<int> next =
+      kept.Then([](const absl::StatusOr<Fragile>&) { return 1; });
+  promise.Set(Fragile());
+  EXPECT_THAT(next.Wait(),
+              StatusIs(absl::StatusCode::kInternal, HasSubstr("no copy")));
 }
 
 }  // namespace

@@ -51,7 +51,7 @@ void Join(std::vector<Future<T>> futures, Finish finish) {
   for (size_t i = 0; i < futures.size(); ++i) {
     HAWSER_CHECK(futures[i].valid()) << "future " << i << " of a join";
     Attach(std::move(futures[i]), [state, i](Future<T>& done) {
-      state->Arrive(i, FutureAccess<T>::Take(std::move(done)));
+      state->Arrive(i, FutureAccess<T>::TakeSafely(std::move(done)));
     });
   }
 }
@@ -63,8 +63,9 @@ void Join(std::vector<Future<T>> futures, Finish finish) {
 // first that occurred.
 template <class T>
 auto JoinAll(std::vector<Future<T>> futures) {
-  using Joined = std::conditional_t<std::is_void_v<T>, std::type_identity<void>,
-                                    std::type_identity<std::vector<T>>>::type;
+  using Joined =
+      typename std::conditional_t<std::is_void_v<T>, std::type_identity<void>,
+                                  std::type_identity<std::vector<T>>>::type;
   if constexpr (std::is_void_v<T>) {
     if (futures.empty()) return MakeReadyFuture<void>(absl::OkStatus());
   } else {

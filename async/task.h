@@ -5,6 +5,7 @@
 
 #include "absl/functional/any_invocable.h"
 #include "async/task_local.h"
+#include "async/thrown.h"
 
 namespace hawser::async {
 
@@ -16,11 +17,12 @@ class Task {
   explicit Task(absl::AnyInvocable<void() &&> closure)
       : context_(TaskContext::Capture()), closure_(std::move(closure)) {}
 
-  // Runs and destroys the closure. At most once.
+  // Runs and destroys the closure. At most once. What it throws ends here
+  // (async/thrown.h): nobody waits for it.
   void Run() && {
     TaskContext::Scope scope(std::move(context_));
     absl::AnyInvocable<void()&&> closure = std::move(closure_);
-    std::move(closure)();
+    EndThrown("a closure", std::move(closure));
   }
 
  private:

@@ -225,5 +225,18 @@ TEST(ThreadPoolDeathTest, ShutdownFromItsOwnThreadIsNamed) {
       "by one of its own threads");
 }
 
+TEST(ThreadPoolTest, GoesOnAfterAClosureThatThrows) {
+  ThreadPool pool({.num_threads = 1});
+  Promise<void> promise;
+  Future<void> dropped = promise.future();
+  pool.Post([promise = std::move(promise)] { throw 3; });
+  EXPECT_THAT(dropped.Wait(), StatusIs(absl::StatusCode::kCancelled));
+  Promise<void> after;
+  Future<void> ran = after.future();
+  pool.Post(
+      [after = std::move(after)]() mutable { after.Set(absl::OkStatus()); });
+  EXPECT_THAT(ran.Wait(), IsOk());
+}
+
 }  // namespace
 }  // namespace hawser::async

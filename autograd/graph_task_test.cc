@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
@@ -186,6 +187,25 @@ TEST_F(GraphTaskTest, AnErrorOfANodeEndsTheTask) {
   EXPECT_THAT((*task)->Feed(sends_[2], Scalar(1)), IsOk());
   EXPECT_THAT(log_, IsEmpty());
   EXPECT_FALSE(Grad(leaf_).defined());
+}
+
+TEST_F(GraphTaskTest, ANodeOrHookThatThrowsEndsTheTask) {
+  const NodePtr bad = std::make_shared<FakeNode>(
+      "bad", std::vector{GradEdge(leaf_)}, 1,
+      [](std::vector<Tensor>) -> absl::StatusOr<std::vector<Tensor>> {
+        throw std::out_of_range("no such row");
+      });
+  auto task = GraphTask::Create({{bad, 0}}, {});
+  ASSERT_THAT((*task)->Run(Scalar(1)), IsOk());
+  EXPECT_THAT(ResultOf(**task),
+              StatusIs(absl::StatusCode::kInternal, "bad threw no such row"));
+  const NodePtr good = Fake("good", {GradEdge(leaf_)}, &log_);
+  good->RegisterPreHook([](std::vector<Tensor>&) -> absl::Status { throw 3; });
+  task = GraphTask::Create({{good, 0}}, {});
+  ASSERT_THAT((*task)->Run(Scalar(1)), IsOk());
+  EXPECT_THAT(ResultOf(**task), StatusIs(absl::StatusCode::kInternal,
+                                         testing::HasSubstr("good threw")));
+  EXPECT_THAT(log_, IsEmpty());
 }
 
 TEST_F(GraphTaskTest, FailEndsTheTaskAndTheFirstErrorStays) {

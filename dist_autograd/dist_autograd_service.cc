@@ -18,6 +18,10 @@ void DistAutogradService::Stop() {
   if (engine_ != nullptr) engine_->Stop();
 }
 
+std::map<std::string, int64_t> DistAutogradService::DebugNumbers() const {
+  return {{"contexts", static_cast<int64_t>(engine_->num_contexts())}};
+}
+
 absl::StatusOr<std::optional<rpc::AutogradMetadata>>
 DistAutogradService::OnSend(const rpc::WorkerInfo& peer,
                             std::span<const tensor::Tensor> tensors) {

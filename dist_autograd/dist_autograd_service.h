@@ -1,9 +1,12 @@
 #ifndef HAWSER_DIST_AUTOGRAD_DIST_AUTOGRAD_SERVICE_H_
 #define HAWSER_DIST_AUTOGRAD_DIST_AUTOGRAD_SERVICE_H_
 
+#include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "absl/status/status.h"
@@ -29,6 +32,8 @@ class DistAutogradService final : public rpc::Service, public rpc::MessageHook {
   void OnWorkerLost(const rpc::WorkerInfo& worker,
                     const absl::Status& status) override;
   void Stop() override;
+  // "contexts": how many live here, whoever began them.
+  std::map<std::string, int64_t> DebugNumbers() const override;
 
   absl::StatusOr<std::optional<rpc::AutogradMetadata>> OnSend(
       const rpc::WorkerInfo& peer,

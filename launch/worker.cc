@@ -249,7 +249,8 @@ absl::StatusOr<std::unique_ptr<Worker>> Worker::Start(WorkerOptions options) {
   agent.num_threads = options.num_threads;
   agent.liveness = options.liveness;
   agent.limits = options.call_limits;
-  agent.services.push_back(std::make_unique<rpc::StreamService>());
+  agent.services.push_back(
+      std::make_unique<rpc::StreamService>(options.stream_limits));
   rref::RRefOptions references;
   references.limits = options.reference_limits;
   references.wait_for_users = options.world_size.has_value();

@@ -18,6 +18,7 @@
 #include "rpc/function_registry.h"
 #include "rpc/grpc/limits.h"
 #include "rpc/service.h"
+#include "rpc/stream_service.h"
 #include "rpc/transport.h"
 #include "rref/reference_limits.h"
 #include "store/store.h"
@@ -83,6 +84,7 @@ struct WorkerOptions {
   // What peers may have this worker do at once, keep for them after their
   // calls, and its server hold; the last unless `transport` is the user's.
   rpc::CallLimits call_limits = {};
+  rpc::StreamLimits stream_limits = {};
   rref::ReferenceLimits reference_limits = {};
   dist_autograd::ContextLimits context_limits = {};
   rpc::GrpcLimits server_limits = {};

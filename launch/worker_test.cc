@@ -255,6 +255,11 @@ TEST_F(WorkerTest, LimitsReachTheAgentAndItsServer) {
                      .reference_limits = {.max_references_per_peer = 0}}),
       StatusIs(absl::StatusCode::kInvalidArgument,
                testing::HasSubstr("max_references_per_peer")));
+  EXPECT_THAT(Worker::Start({.rank = 0,
+                             .master_port = 0,
+                             .stream_limits = {.max_streams_per_reader = 0}}),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       testing::HasSubstr("max_streams_per_reader")));
   EXPECT_THAT(
       Worker::Start(
           {.rank = 0, .master_port = 0, .context_limits = {.max_contexts = 0}}),

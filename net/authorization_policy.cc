@@ -14,6 +14,7 @@
 #include "async/status_macros.h"
 #include "net/in_pieces.h"
 #include "net/private_file.h"
+#include "net/tell_limit.h"
 #include "nlohmann/json.hpp"
 
 namespace hawser::net {
@@ -194,9 +195,13 @@ AuthorizationPolicy::~AuthorizationPolicy() {
 }
 
 absl::StatusOr<AuthorizationPolicy::Rules> AuthorizationPolicy::Read() {
-  ASSIGN_OR_RETURN(std::string text, ReadPublicFile(path_));
-  if (text == text_ && !text.empty()) return nullptr;
-  text_ = std::move(text);
+  absl::StatusOr<std::string> text = ReadPublicFile(path_);
+  if (!text.ok()) {
+    text_.clear();
+    return text.status();
+  }
+  if (*text == text_ && !text_.empty()) return nullptr;
+  text_ = *std::move(text);
   absl::StatusOr<AuthorizationRules> rules = AuthorizationRules::Parse(text_);
   if (!rules.ok()) {
     return absl::InvalidArgumentError(
@@ -216,15 +221,22 @@ bool AuthorizationPolicy::AwaitInterval() {
 
 void AuthorizationPolicy::Run() {
   pthread_setname_np(pthread_self(), "policy");
+  // With the file, as far as is known.
+  std::string problem;
+  TellLimit limit;
   while (AwaitInterval()) {
     absl::StatusOr<Rules> rules = Read();
     if (!rules.ok()) {
-      std::fprintf(stderr,
-                   "hawser: the authorization policy stays as it was: %s\n",
-                   std::string(rules.status().message()).c_str());
+      problem = std::string(rules.status().message());
     } else if (*rules != nullptr) {
+      problem.clear();
       async::MutexLock lock(&mutex_);
       rules_ = *std::move(rules);
+    }
+    if (!problem.empty() && limit.MayTell(std::chrono::steady_clock::now())) {
+      std::fprintf(stderr,
+                   "hawser: the authorization policy stays as it was: %s\n",
+                   problem.c_str());
     }
   }
 }

@@ -52,7 +52,8 @@ class AuthorizationRules {
 };
 
 // Such a file, which a thread of its own reads again every `reload_interval`.
-// What cannot be used then is told on stderr, and the rules read before stay.
+// What cannot be used then is told on stderr, once a minute at most, and the
+// rules read before stay.
 // Thread-safe.
 class AuthorizationPolicy {
  public:
@@ -75,7 +76,8 @@ class AuthorizationPolicy {
   AuthorizationPolicy(std::string path, absl::Duration reload_interval)
       : path_(std::move(path)), reload_interval_(reload_interval) {}
 
-  // Nothing if the file says what it said before.
+  // Nothing if the file says what it said the last time, where it could be read
+  // then.
   absl::StatusOr<Rules> Read();
   void Run();
   // False if it is to end.

@@ -4,6 +4,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <chrono>
+#include <cstdint>
 #include <filesystem>
 #include <fstream>
 #include <memory>
@@ -13,6 +15,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/str_split.h"
 #include "absl/time/time.h"
 #include "async/status_matchers.h"
 #include "gmock/gmock.h"
@@ -168,6 +171,25 @@ TEST_F(AuthorizationPolicyFileTest, AFileThatBecomesUselessChangesNothing) {
   Write(Denying("w2"));
   while (!Denied("w2")) std::this_thread::yield();
   EXPECT_FALSE(Denied("w1"));
+}
+
+TEST_F(AuthorizationPolicyFileTest, AFileThatStaysUselessIsToldOnceAMinute) {
+  Write(Denying("w1"));
+  Watch();
+  testing::internal::CaptureStderr();
+  const auto start = std::chrono::steady_clock::now();
+  // Each is read more than once; some readings find no file.
+  for (int i = 0; i < 20; ++i) AwaitReader();
+  // Waits for the reading that is under way.
+  policy_.reset();
+  const int64_t minutes = std::chrono::duration_cast<std::chrono::minutes>(
+                              std::chrono::steady_clock::now() - start)
+                              .count();
+  const std::vector<std::string> lines = absl::StrSplit(
+      testing::internal::GetCapturedStderr(), '\n', absl::SkipEmpty());
+  ASSERT_FALSE(lines.empty());
+  EXPECT_THAT(lines[0], HasSubstr("stays as it was"));
+  EXPECT_LE(static_cast<int64_t>(lines.size()), 1 + minutes);
 }
 
 // A disk that does not answer must not keep calls waiting.

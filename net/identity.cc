@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "async/status_macros.h"
-#include "net/internal/name.h"
+#include "net/name.h"
 #include "net/role.h"
 
 namespace hawser::net {
@@ -15,11 +15,11 @@ constexpr std::string_view kScheme = "hawser://";
 }  // namespace
 
 absl::Status Validate(const Identity& identity) {
-  RETURN_IF_ERROR(internal::ValidateName("job", identity.job));
+  RETURN_IF_ERROR(ValidateName("job", identity.job));
   for (const std::string& role : identity.roles) {
     RETURN_IF_ERROR(ValidateRole(role));
   }
-  return internal::ValidateName("worker", identity.worker);
+  return ValidateName("worker", identity.worker);
 }
 
 std::string ToUri(const Identity& identity) {

@@ -22,7 +22,8 @@ struct Identity {
   friend bool operator==(const Identity&, const Identity&) = default;
 };
 
-// kInvalidArgument unless all names are 1 to 127 letters, digits and "-_:.".
+// kInvalidArgument unless all names are as ValidateName (net/name.h) wants
+// them.
 absl::Status Validate(const Identity& identity);
 
 // Without the roles.

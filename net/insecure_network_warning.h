@@ -3,11 +3,10 @@
 #ifndef HAWSER_NET_INSECURE_NETWORK_WARNING_H_
 #define HAWSER_NET_INSECURE_NETWORK_WARNING_H_
 
+#include <memory>
 #include <string>
-#include <thread>
 
-#include "absl/base/thread_annotations.h"
-#include "async/mutex.h"
+#include "async/clock.h"
 
 namespace hawser::net {
 
@@ -15,17 +14,18 @@ namespace hawser::net {
 class InsecureNetworkWarning {
  public:
   // `address` is where the server listens.
-  explicit InsecureNetworkWarning(std::string address);
-  ~InsecureNetworkWarning();
+  explicit InsecureNetworkWarning(std::string address,
+                                  std::unique_ptr<async::Clock> clock =
+                                      std::make_unique<async::RealClock>());
+  InsecureNetworkWarning(const InsecureNetworkWarning&) = delete;
+  InsecureNetworkWarning& operator=(const InsecureNetworkWarning&) = delete;
 
  private:
-  void Run();
+  void WarnFromNowOn();
 
   const std::string address_;
-  async::Mutex mutex_;
-  async::CondVar changed_;
-  bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
-  std::thread thread_;
+  // Goes away first, and waits for a line that is being written.
+  const std::unique_ptr<async::Clock> clock_;
 };
 
 }  // namespace hawser::net

@@ -12,8 +12,10 @@
 #include <cerrno>
 #include <chrono>
 #include <cinttypes>
+#include <cstdint>
 #include <cstdio>
 #include <cstring>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -29,9 +31,6 @@ constexpr int kPauseMs = 50;
 // As gRPC would set it for its keepalive timeout: a connection whose data are
 // not acknowledged for so long is broken.
 constexpr unsigned kUnacknowledgedMs = 5'000;
-
-// Whoever floods the listener does not flood the log.
-constexpr std::chrono::minutes kTellInterval(1);
 
 int OpenReserve() { return open("/dev/null", O_RDONLY | O_CLOEXEC); }
 
@@ -56,6 +55,18 @@ void SetTcpOptions(int fd) {
   setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
   setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &kUnacknowledgedMs,
              sizeof(kUnacknowledgedMs));
+}
+
+// Who is at the other end of the Unix socket `fd`, if it is neither the user of
+// this process nor root; empty if it is.
+std::string OtherUserOf(int fd) {
+  ucred peer{};
+  socklen_t size = sizeof(peer);
+  if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) {
+    return "a user that the system does not tell";
+  }
+  if (peer.uid == geteuid() || peer.uid == 0) return "";
+  return absl::StrCat("user ", peer.uid);
 }
 
 }  // namespace
@@ -172,17 +183,24 @@ Listener::Step Listener::RefuseWithReserve(int listening_fd) {
   sockaddr_storage peer{};
   const int fd = Accept(listening_fd, &peer);
   const bool taken = fd >= 0;
-  if (taken) Refuse(fd);
+  if (taken) RefuseByLimit(fd);
   reserve_ = OpenReserve();
   return taken ? Step::kContinue : Step::kPause;
 }
 
 void Listener::Admit(int listening_fd, int fd, const sockaddr_storage& peer) {
+  if (peer.ss_family == AF_UNIX) {
+    const std::string stranger = OtherUserOf(fd);
+    if (!stranger.empty()) {
+      RefuseByUser(fd, stranger);
+      return;
+    }
+  }
   const bool admitted =
       !IsReserved(fd, options_.reserved_descriptors) &&
       connections_.Add(fd, peer, std::chrono::steady_clock::now());
   if (!admitted) {
-    Refuse(fd);
+    RefuseByLimit(fd);
     return;
   }
   ++num_accepted_;
@@ -196,20 +214,34 @@ void Listener::Admit(int listening_fd, int fd, const sockaddr_storage& peer) {
 }
 
 void Listener::Refuse(int fd) {
+  // Before the caller sees it.
+  ++num_refused_;
   // Reset rather than closed: nothing lingers.
   const linger at_once = {.l_onoff = 1, .l_linger = 0};
   setsockopt(fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
   close(fd);
-  ++num_refused_;
-  const async::MonotonicTime now = std::chrono::steady_clock::now();
-  if (now < tell_after_) return;
-  tell_after_ = now + kTellInterval;
+}
+
+void Listener::RefuseByLimit(int fd) {
+  Refuse(fd);
+  if (!tell_limit_.MayTell(std::chrono::steady_clock::now())) return;
   std::fprintf(stderr,
                "hawser: a connection to %s was refused, by a limit on "
                "connections or descriptors (docs/rpc.md): %" PRId64
                " refused and %" PRId64 " accepted so far, %d of them open\n",
-               socket_address_.c_str(), num_refused_, num_accepted_,
+               socket_address_.c_str(), num_refused(), num_accepted(),
                connections_.num_known());
+}
+
+void Listener::RefuseByUser(int fd, std::string_view user) {
+  Refuse(fd);
+  if (!tell_user_.MayTell(std::chrono::steady_clock::now())) return;
+  std::fprintf(stderr,
+               "hawser: a connection to %s was refused: it is of %.*s, and a "
+               "Unix socket serves processes of its own user, %ju, and of root "
+               "alone; run the caller as that user, or use a port with TLS\n",
+               socket_address_.c_str(), static_cast<int>(user.size()),
+               user.data(), static_cast<uintmax_t>(geteuid()));
 }
 
 }  // namespace hawser::net

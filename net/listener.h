@@ -5,6 +5,7 @@
 
 #include <sys/socket.h>
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -13,12 +14,12 @@
 #include <thread>
 
 #include "absl/status/statusor.h"
-#include "async/clock.h"
 #include "async/mutex.h"
 #include "grpcpp/security/server_credentials.h"
 #include "grpcpp/server_builder.h"
 #include "net/listening_socket.h"
 #include "net/open_connections.h"
+#include "net/tell_limit.h"
 
 namespace hawser::net {
 
@@ -44,6 +45,10 @@ struct ListenerOptions {
 // sees kUnavailable at once rather than waiting. How many were is told on
 // stderr, once a minute at most.
 //
+// Over a Unix socket only processes of the effective user of this one, and of
+// root, are served, as the system says who they were when they connected;
+// connections of others are refused, and told of likewise.
+//
 // Thread-safe.
 class Listener {
  public:
@@ -66,6 +71,11 @@ class Listener {
   // Begins to take connections, once the server was built.
   void Start();
 
+  // Connections that were taken, and those that were refused, by a limit or for
+  // their user.
+  int64_t num_accepted() const { return num_accepted_.load(); }
+  int64_t num_refused() const { return num_refused_.load(); }
+
   // No connection is taken any more, and none waits to be. To be called before
   // the server is shut down. Idempotent.
   void Stop();
@@ -84,12 +94,18 @@ class Listener {
   // Hands `fd` on, or refuses it.
   void Admit(int listening_fd, int fd, const sockaddr_storage& peer);
   void Refuse(int fd);
+  // Refuses `fd`, and says that a limit was the reason.
+  void RefuseByLimit(int fd);
+  // The same of the user at the other end of a Unix socket.
+  void RefuseByUser(int fd, std::string_view user);
 
   const ListenerOptions options_;
   const std::string socket_address_;
   const int port_;
   // Written to by Stop.
   const int wake_;
+  std::atomic<int64_t> num_accepted_{0};
+  std::atomic<int64_t> num_refused_{0};
   std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor_;
   std::thread thread_;
 
@@ -97,10 +113,9 @@ class Listener {
   std::unique_ptr<ListeningSocket> socket_;
   int reserve_ = -1;
   OpenConnections connections_;
-  int64_t num_accepted_ = 0;
-  int64_t num_refused_ = 0;
-  // Not before.
-  async::MonotonicTime tell_after_ = async::MonotonicTime::min();
+  // Of either reason.
+  TellLimit tell_limit_;
+  TellLimit tell_user_;
 
   async::Mutex stop_mutex_;
 };

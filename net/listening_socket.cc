@@ -40,6 +40,14 @@ absl::Status Failure(absl::string_view address, int error) {
   }
 }
 
+// Closes `fd` after an error, keeping errno; -1.
+int Closed(int fd) {
+  const int error = errno;
+  close(fd);
+  errno = error;
+  return -1;
+}
+
 // A listening socket at `address`, or -1 and errno.
 int Listen(const sockaddr* address, socklen_t size) {
   const int fd =
@@ -48,6 +56,10 @@ int Listen(const sockaddr* address, socklen_t size) {
   if (address->sa_family != AF_UNIX) {
     const int on = 1;
     setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+  } else if (fchmod(fd, S_IRUSR | S_IWUSR) != 0) {
+    // Linux gives a path the mode of the socket that is bound to it, less the
+    // umask, which other threads use too.
+    return Closed(fd);
   }
   if (address->sa_family == AF_INET6) {
     // "[::]" is all addresses of the machine.
@@ -55,10 +67,7 @@ int Listen(const sockaddr* address, socklen_t size) {
     setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off));
   }
   if (bind(fd, address, size) != 0 || listen(fd, SOMAXCONN) != 0) {
-    const int error = errno;
-    close(fd);
-    errno = error;
-    return -1;
+    return Closed(fd);
   }
   return fd;
 }

@@ -18,7 +18,8 @@ class ListeningSocket {
  public:
   // "host:port", "[v6]:port" or "unix:/path". Port 0 is any free one; a port
   // is never shared with another process. A path that a server left behind is
-  // taken over.
+  // taken over. A path has mode 0600, whatever the umask allows, from the
+  // moment that it is there.
   //
   // Errors name the address:
   //   kInvalidArgument   it is malformed, or not of this machine.

@@ -1,6 +1,7 @@
 #include "net/listening_socket.h"
 
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <memory>
@@ -70,6 +71,22 @@ TEST(ListeningSocketTest, APathIsRemovedAndADeadOneTakenOver) {
     auto taken_over = ListeningSocket::Open(absl::StrCat(address, "2"));
     EXPECT_THAT(taken_over, IsOk());
   }
+  EXPECT_EQ(rmdir(directory), 0);
+}
+
+TEST(ListeningSocketTest, APathIsItsOwnersAlone) {
+  char directory[] = "/tmp/hawser_XXXXXX";
+  ASSERT_NE(mkdtemp(directory), nullptr);
+  const std::string path = absl::StrCat(directory, "/socket");
+  const mode_t umask_before = umask(0);
+  {
+    auto socket = ListeningSocket::Open(absl::StrCat("unix:", path));
+    EXPECT_THAT(socket, IsOk());
+    struct stat file {};
+    EXPECT_EQ(stat(path.c_str(), &file), 0);
+    EXPECT_EQ(file.st_mode & 07777, 0600u);
+  }
+  umask(umask_before);
   EXPECT_EQ(rmdir(directory), 0);
 }
 

@@ -8,7 +8,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
 #include "async/status_macros.h"
-#include "net/internal/name.h"
+#include "net/name.h"
 
 namespace hawser::net {
 namespace {
@@ -18,7 +18,7 @@ constexpr std::string_view kScheme = "hawser-role:";
 }  // namespace
 
 absl::Status ValidateRole(std::string_view role) {
-  return internal::ValidateName("role", role);
+  return ValidateName("role", role);
 }
 
 bool HasRole(const std::vector<std::string>& roles, std::string_view role) {

@@ -23,7 +23,7 @@ inline constexpr std::string_view kObserverRole = "observer";
 // May use what debugs a process (net/debug_services.h).
 inline constexpr std::string_view kAdminRole = "admin";
 
-// kInvalidArgument unless `role` is 1 to 127 letters, digits and "-_:.".
+// kInvalidArgument unless `role` is a name (net/name.h).
 absl::Status ValidateRole(std::string_view role);
 
 bool HasRole(const std::vector<std::string>& roles, std::string_view role);

@@ -27,7 +27,8 @@ const std::string& Agent::job() const { return impl_->options().job; }
 std::vector<WorkerInfo> Agent::workers() const { return impl_->workers(); }
 
 absl::StatusOr<WorkerInfo> Agent::FindWorker(const Destination& worker) {
-  ASSIGN_OR_RETURN(const std::shared_ptr<Peer> peer, impl_->FindPeer(worker));
+  ASSIGN_OR_RETURN(const std::shared_ptr<Peer> peer,
+                   impl_->FindPeer(worker, async::kNever));
   return peer->info();
 }
 
@@ -81,6 +82,8 @@ int64_t Agent::num_server_calls() const { return impl_->num_server_calls(); }
 std::map<std::string, std::string> Agent::DebugInfo() const {
   return impl_->DebugInfo();
 }
+
+async::Future<void> Agent::Leave() { return impl_->Leave(); }
 
 absl::Status Agent::Shutdown(bool graceful) {
   return impl_->Shutdown(graceful);

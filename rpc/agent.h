@@ -25,6 +25,7 @@
 #include "rpc/encoder.h"
 #include "rpc/function.h"
 #include "rpc/function_registry.h"
+#include "rpc/internal/checked_traits.h"
 #include "rpc/internal/complete_reply.h"
 #include "rpc/member_event.h"
 #include "rpc/method.h"
@@ -46,7 +47,8 @@ namespace hawser::rpc {
 //
 // Callbacks of the futures returned run in a thread of the transport or of the
 // agent: one that takes long should go to an executor (Future::Then(executor)).
-// A blocking call in one is allowed and costs a thread.
+// A blocking call in one is allowed and costs a thread. Exceptions of callbacks
+// end no process (async/thrown.h).
 //
 // Errors of calls, each with an ErrorDetail; sync and async alike:
 //   kNotFound            no such worker.
@@ -64,7 +66,8 @@ namespace hawser::rpc {
 //   kUnavailable         the worker is lost or out of reach, or this agent is
 //                        stopping.
 //   kCancelled           the future was cancelled, or the agent shut down.
-//   kInternal            the reply does not decode.
+//   kInternal            the reply does not decode, or what a function or the
+//                        WireTraits of a type threw.
 //   Others come from the function called.
 // A user call is never sent twice.
 class Agent {
@@ -226,26 +229,46 @@ class Agent {
   int64_t num_client_calls() const;
   // Calls that are being served.
   int64_t num_server_calls() const;
-  // For people: threads, calls, peers.
+  // For people: names and numbers, in decimal digits. What they say is in
+  // docs/rpc.md; they may be of slightly different moments.
   std::map<std::string, std::string> DebugInfo() const;
 
   // --- The end.
 
-  // Graceful: waits for the own calls, meets all workers in the store, drains
-  // the services, repeats until no worker has made a call in between, and then
-  // stops. With a shutdown_timeout for all that; whatever fails, stops. Only
-  // with a world size do workers wait for each other: without one this worker
-  // drains, tells the others that it left, and finishes the calls it serves.
+  // Begins to leave the job and returns; completes when this worker may stop,
+  // within shutdown_timeout on the agent's clock, or a few seconds later where
+  // the store stops to answer. It waits for the own calls, meets all workers in
+  // the store, drains the services, and repeats until no worker has made a call
+  // in between. Only with a world size do workers wait for each other: without
+  // one this worker drains, then refuses what would begin anything here, with
+  // kUnavailable, gives its name back, tells the others that it left, and
+  // finishes the calls it serves.
   //
-  // Not graceful: stops. Peers' calls to this worker fail.
+  // Also after an error Shutdown is to follow. Later calls join the first;
+  // cancelling a future leaves the others alone. May run inside a call, which
+  // this worker then finishes; a call that waits for the future waits for
+  // itself. Callbacks of the future must not call Shutdown, which then gives
+  // kFailedPrecondition.
+  //
+  //   kUnavailable         a worker was lost meanwhile, naming it.
+  //   kDeadlineExceeded    saying what had not ended, or which ranks did not
+  //                        come.
+  //   kCancelled           Shutdown came first, and was not graceful.
+  //   kFailedPrecondition  it was shut down before.
+  //   What services and store return.
+  async::Future<void> Leave();
+
+  // Graceful: waits for Leave, begun by now or before, and stops, whatever came
+  // of it.
+  //
+  // Not graceful: stops, also in the midst of a graceful one. Peers' calls to
+  // this worker fail.
   //
   // After it, every future has completed and nothing of this agent runs.
   // Idempotent: later calls wait for the first and return its result. Must not
   // run inside a call, nor in a callback of one: kFailedPrecondition.
   //
-  //   kUnavailable       a worker was lost meanwhile, naming it.
-  //   kDeadlineExceeded  naming the ranks that did not come.
-  //   What services and store return.
+  // What Leave returns.
   absl::Status Shutdown(bool graceful = true);
 
  private:
@@ -271,10 +294,7 @@ class Agent {
     StartCall(
         call, to, options, function.name(), function.Signature(),
         [&](Encoder& encoder) {
-          absl::Status status;
-          (void)((status = WireTraits<A>::Encode(encoder, arguments)).ok() &&
-                 ...);
-          return status;
+          return internal::Encode<A...>(encoder, arguments...);
         },
         [promise = std::move(promise)](absl::StatusOr<Decoder*> reply) mutable {
           internal::CompleteReply(std::move(reply), std::move(promise));

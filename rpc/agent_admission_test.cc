@@ -1,4 +1,4 @@
-// What callers that are no members cost.
+// What is admitted, and what callers that are no members cost.
 
 #include <atomic>
 #include <cstdint>
@@ -6,9 +6,12 @@
 #include <string>
 #include <thread>
 
+#include "absl/status/status.h"
 #include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
 #include "absl/time/time.h"
+#include "async/blocking_region.h"
 #include "async/simulated_clock.h"
 #include "async/status_matchers.h"
 #include "gmock/gmock.h"
@@ -24,6 +27,9 @@ namespace hawser::rpc {
 namespace {
 
 using ::hawser::async::IsOk;
+using ::hawser::async::StatusIs;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
 
 class AgentAdmissionTest : public testing::Test {
  protected:
@@ -59,16 +65,39 @@ class AgentAdmissionTest : public testing::Test {
   std::optional<absl::Notification> store_answers_;
   async::SimulatedClock clock_;
   store::HashStore store_;
-  SimulatedStoreLink link_{&store_, [this](const std::string& key) {
+  SimulatedStoreLink link_{&store_, {.on_read = [this](const std::string& key) {
                              if (!absl::StrContains(key, "/name/")) return;
                              ++num_lookups_;
                              if (store_answers_.has_value()) {
+                               async::BlockingRegion region;
                                store_answers_->WaitForNotification();
                              }
-                           }};
+                           }}};
   TestJob job_;
   MadeUpCaller caller_{job_.network().NewTransport()};
 };
+
+TEST_F(AgentAdmissionTest, MessagesForOthersAreRefused) {
+  const WorkerInfo source = {.name = "stranger",
+                             .id = WorkerId(-1),
+                             .incarnation = Incarnation{1001},
+                             .address = ""};
+  const WorkerInfo self = job_.agent(0).info();
+  WorkerInfo other = self;
+  other.name = "w1";
+  WorkerInfo former = self;
+  former.incarnation = Incarnation{ToNumber(self.incarnation) ^ 1};
+  for (const WorkerInfo& meant : {other, former}) {
+    for (const char* path : {"/hawser.v1.WorkerService/Call",
+                             "/hawser.v1.WorkerService/Heartbeat"}) {
+      EXPECT_THAT(caller_.Call(source, meant, path, ""),
+                  StatusIs(absl::StatusCode::kFailedPrecondition,
+                           AllOf(HasSubstr(absl::StrCat("'", meant.name, "'")),
+                                 HasSubstr(ToString(meant.incarnation)),
+                                 HasSubstr(ToString(self)))));
+    }
+  }
+}
 
 TEST_F(AgentAdmissionTest, ClientsThatSayTheyAreNoMembersAreNotLookedUp) {
   for (uint64_t i = 0; i < 20; ++i) {

@@ -104,6 +104,9 @@ TEST_F(AgentDeclaredLostTest, PeerThatKnowsItFirstIsNotTakenForLost) {
   EXPECT_THAT(under_way_.Wait(),
               StatusIs(absl::StatusCode::kFailedPrecondition,
                        AllOf(HasSubstr("w0"), HasSubstr("must start anew"))));
+  EXPECT_EQ(w0_->DebugInfo()["agent.store_reachable"], "1");
+  AdvanceTo(absl::Milliseconds(1100));
+  EXPECT_EQ(w0_->DebugInfo()["agent.declared_lost"], "1");
 }
 
 TEST_F(AgentDeclaredLostTest, PeerThatRefusesIsLostWhereTheLogCannotBeRead) {
@@ -113,6 +116,7 @@ TEST_F(AgentDeclaredLostTest, PeerThatRefusesIsLostWhereTheLogCannotBeRead) {
   EXPECT_THAT(under_way_.Wait(), StatusIs(absl::StatusCode::kUnavailable,
                                           HasSubstr("worker 'w1'")));
   EXPECT_EQ(w0_->DebugInfo()["agent.declared_lost"], "0");
+  EXPECT_EQ(w0_->DebugInfo()["agent.store_reachable"], "0");
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include <atomic>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <utility>
@@ -14,6 +15,8 @@
 #include "rpc/agent.h"
 #include "rpc/agent_test_fixture.h"
 #include "rpc/error_detail.h"
+#include "rpc/membership_log.h"
+#include "rpc/rendezvous.h"
 #include "rpc/transport_test_param.h"
 
 namespace hawser::rpc {
@@ -28,6 +31,7 @@ using ::testing::HasSubstr;
 constexpr Function<int64_t(int64_t, int64_t)> kAdd{"test.Add"};
 constexpr Function<std::string()> kWhoCalls{"test.WhoCalls"};
 constexpr Function<void()> kHold{"test.Hold"};
+constexpr Function<void()> kCompute{"test.Compute"};
 
 // Start, identity, loss and shutdown; calls are in agent_test.cc.
 class AgentLifecycleTest : public testing::TestWithParam<TransportParam> {
@@ -217,6 +221,56 @@ TEST_P(AgentLifecycleTest, BadOptionsAreNamed) {
       Agent::Start(std::move(options)),
       StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("with space")));
 }
+
+// A worker of which one call of a function takes all threads.
+class BusyWorkerTest : public AgentLifecycleTest {
+ protected:
+  void SetUp() override {
+    ASSERT_THAT(job_.registry().Register(kCompute,
+                                         [this] {
+                                           entered_.Notify();
+                                           // As a computation does, it does not
+                                           // say that it waits.
+                                           computed_.WaitForNotification();
+                                         }),
+                IsOk());
+    job_.StartOne(0);
+    job_.StartOne(1, [](int, AgentOptions& options) {
+      options.num_threads = 1;
+      options.shutdown_timeout = absl::Milliseconds(300);
+      options.liveness.heartbeat_interval = absl::Milliseconds(20);
+    });
+    computing_ = job_.agent(0).Async("w1", kCompute);
+    entered_.WaitForNotification();
+  }
+  void TearDown() override { computed_.Notify(); }
+
+  absl::Notification computed_;
+  async::Future<void> computing_;
+};
+
+TEST_P(BusyWorkerTest, RenewsItsLease) {
+  MembershipLog log(&job_.store(), job_.agent(1).job());
+  const Incarnation worker = job_.agent(1).info().incarnation;
+  for (int i = 0; i < 3; ++i) {
+    const absl::StatusOr<std::string> count = log.ReadLease(worker);
+    ASSERT_THAT(count, IsOk());
+    while (log.ReadLease(worker) == count) std::this_thread::yield();
+  }
+  EXPECT_FALSE(computing_.ready());
+}
+
+TEST_P(BusyWorkerTest, LeavesInTime) {
+  EXPECT_THAT(job_.agent(1).Leave().Wait(),
+              StatusIs(absl::StatusCode::kDeadlineExceeded,
+                       HasSubstr("1 served calls")));
+  EXPECT_THAT(Rendezvous(&job_.store(), job_.agent(1).job()).FindByName("w1"),
+              IsOkAndHolds(std::nullopt));
+}
+
+INSTANTIATE_TEST_SUITE_P(Transports, BusyWorkerTest,
+                         testing::ValuesIn(kTransportParams),
+                         TransportParamName());
 
 INSTANTIATE_TEST_SUITE_P(Transports, AgentLifecycleTest,
                          testing::ValuesIn(kTransportParams),

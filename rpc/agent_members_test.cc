@@ -7,7 +7,9 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
+#include "absl/time/time.h"
 #include "async/future.h"
 #include "async/mutex.h"
 #include "async/status_matchers.h"
@@ -113,6 +115,24 @@ TEST_P(AgentMembersTest, NewcomersWatchDoesNotTellOfThoseThatWentBefore) {
               testing::UnorderedElementsAre("joined w0", "joined w3"));
   ASSERT_THAT(job_.agent(0).Shutdown(), IsOk());
   EXPECT_EQ(recorder_.Await(3)[2], "left w0");
+}
+
+TEST_P(AgentMembersTest, LossOfAWorkerEndsTheMeetingOfThoseThatLeave) {
+  job_.StartAll(3, Quick);
+  std::vector<async::Future<void>> left;
+  for (int rank = 0; rank < 2; ++rank) {
+    left.push_back(job_.agent(rank).Leave());
+    // It has come, and waits for the others.
+    const std::string key =
+        absl::StrCat("rpc/", job_.Options(rank, 3).job, "/leaving/", rank, "/",
+                     ToString(job_.agent(rank).info().incarnation));
+    ASSERT_THAT(job_.store().Wait({&key, 1}, absl::Seconds(60)), IsOk());
+  }
+  ASSERT_THAT(job_.agent(2).Shutdown(/*graceful=*/false), IsOk());
+  for (const async::Future<void>& future : left) {
+    EXPECT_THAT(future.Wait(),
+                StatusIs(absl::StatusCode::kUnavailable, HasSubstr("'w2'")));
+  }
 }
 
 TEST_P(AgentMembersTest, RemovedWatchHearsNothing) {

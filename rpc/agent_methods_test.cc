@@ -293,6 +293,40 @@ TEST_F(SimulatedJobTest, UserCallsAreNotRunTwiceForACopy) {
   EXPECT_EQ(steps, 100);
 }
 
+// It would seem that the call had not run.
+TEST_F(SimulatedJobTest, CopyOfACallThatRunsIsNotRefusedByOneThatLeaves) {
+  constexpr Function<void()> kHold{"test.Hold"};
+  async::Promise<void> held;
+  const async::Future<void> hold = held.future();
+  bool entered = false;
+  ASSERT_THAT(registry_.Register(kHold,
+                                 [&] {
+                                   entered = true;
+                                   return hold;
+                                 }),
+              IsOk());
+  Start(1);
+  network_->SetMethodFaults(
+      "/hawser.v1.WorkerService/Call",
+      {.duplicate_request = 1, .max_delay = absl::Seconds(1)});
+  async::Future<void> call =
+      agents_[0]->Async("w1", {.timeout = kNoTimeout}, kHold);
+  while (!entered) {
+    clock_.AdvanceBy(absl::Milliseconds(10));
+    executor_.RunAll();
+  }
+  async::Future<void> left = agents_[1]->Leave();
+  for (int i = 0; i < 100; ++i) {
+    executor_.RunAll();
+    clock_.AdvanceBy(absl::Milliseconds(10));
+  }
+  executor_.RunAll();
+  EXPECT_FALSE(call.ready());
+  held.Set(absl::OkStatus());
+  EXPECT_THAT(Run(std::move(call)), IsOk());
+  EXPECT_THAT(Run(std::move(left)), IsOk());
+}
+
 TEST_F(SimulatedJobTest, SilentWorkerIsLostWithinThreeSecondsAndFenced) {
   ASSERT_THAT(registry_.Register(kStep, [] {}), IsOk());
   Start(1);

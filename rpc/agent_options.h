@@ -37,7 +37,8 @@ struct LivenessOptions {
 };
 
 struct AgentOptions {
-  // Required: unique within the job; 1 to 127 letters, digits, "-_:.".
+  // Required: unique within the job; 1 to 127 letters, digits, "-_:.", the
+  // first a letter or digit.
   std::string name;
   // Required: unique within the job; 0 to WorkerId::kMax.
   int rank = -1;
@@ -71,7 +72,7 @@ struct AgentOptions {
   absl::Duration default_timeout = absl::Seconds(60);
   // How long Start waits for the other workers.
   absl::Duration start_timeout = absl::Minutes(5);
-  // How long a graceful shutdown waits for them.
+  // How long Agent::Leave, and with it a graceful shutdown, may take.
   absl::Duration shutdown_timeout = absl::Minutes(5);
   LivenessOptions liveness;
   // What peers may have this worker do at once.

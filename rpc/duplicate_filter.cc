@@ -46,4 +46,9 @@ void DuplicateFilter::Forget(Incarnation sender) {
   windows_.erase(it);
 }
 
+size_t DuplicateFilter::num_senders() const {
+  async::MutexLock lock(&mutex_);
+  return windows_.size();
+}
+
 }  // namespace hawser::rpc

@@ -33,6 +33,9 @@ class DuplicateFilter {
   // The sender is gone for good.
   void Forget(Incarnation sender);
 
+  // Senders that are remembered.
+  size_t num_senders() const;
+
  private:
   struct Window {
     uint64_t highest = 0;
@@ -41,7 +44,7 @@ class DuplicateFilter {
     std::bitset<kWindow> seen;
   };
 
-  async::Mutex mutex_;
+  mutable async::Mutex mutex_;
   absl::flat_hash_map<Incarnation, std::unique_ptr<Window>> windows_
       ABSL_GUARDED_BY(mutex_);
   // The one heard of last is first.

@@ -86,6 +86,7 @@ void Encoder::Close() {
 }
 
 void Encoder::OpenElement() {
+  last_is_null_ = false;
   if (element_tags_.empty()) {
     Open(kListElement);
     return;
@@ -104,6 +105,7 @@ void Encoder::WriteNull() {
   OpenElement();
   AppendBytesField(internal::kNullValue, "", out_);
   Close();
+  last_is_null_ = true;
 }
 
 void Encoder::WriteBool(bool value) {
@@ -207,6 +209,7 @@ void Encoder::End() {
   element_tags_.pop_back();
   in_entry_.pop_back();
   Close();
+  last_is_null_ = false;
 }
 
 void Encoder::BeginList() {

@@ -60,6 +60,9 @@ class Encoder {
   void BeginEntry();
   void EndEntry();
 
+  // Whether the value written last is null.
+  bool last_is_null() const { return last_is_null_; }
+
   // The serialised `ValueList`. The encoder is then empty.
   std::string TakeValues();
   // The tensors in the order of their indices.
@@ -86,6 +89,7 @@ class Encoder {
   // whether it is an entry.
   std::vector<uint8_t> element_tags_;
   std::vector<bool> in_entry_;
+  bool last_is_null_ = false;
 };
 
 }  // namespace hawser::rpc

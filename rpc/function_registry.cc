@@ -1,9 +1,6 @@
 #include "rpc/function_registry.h"
 
-#include <cxxabi.h>
-
 #include <algorithm>
-#include <exception>
 
 #include "absl/strings/str_cat.h"
 #include "net/role.h"
@@ -78,29 +75,6 @@ absl::Status LeftoverArguments(std::string_view function) {
 absl::Status InvalidFuture(std::string_view function) {
   return absl::InternalError(absl::StrCat(
       "function '", ToAbsl(function), "' returned a Future that is not valid"));
-}
-
-absl::Status CatchThrown(std::string_view function,
-                         absl::FunctionRef<void()> call) {
-#ifdef __cpp_exceptions
-  const auto error = [&](absl::string_view what) {
-    return absl::InternalError(
-        absl::StrCat("function '", ToAbsl(function), "' threw ", what));
-  };
-  try {
-    call();
-  } catch (const abi::__forced_unwind&) {
-    // The end of the thread, which may not be stopped.
-    throw;
-  } catch (const std::exception& exception) {
-    return error(exception.what());
-  } catch (...) {
-    return error("something that is no std::exception");
-  }
-#else
-  call();
-#endif
-  return absl::OkStatus();
 }
 
 }  // namespace internal

@@ -16,12 +16,12 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/functional/any_invocable.h"
-#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "async/future.h"
 #include "async/mutex.h"
 #include "async/status_macros.h"
+#include "async/thrown.h"
 #include "rpc/decoder.h"
 #include "rpc/function.h"
 #include "rpc/retained_value.h"
@@ -109,8 +109,9 @@ class FunctionRegistry {
   // completes. It may run in several threads at once. Arguments that it takes
   // by value or rvalue are moved in.
   //
-  // Callers get kInternal, naming the function, if it throws or returns a
-  // Future that is not valid; kCancelled if the Future's promise is dropped.
+  // Callers get kInternal if it throws, also later, in a coroutine or in the
+  // callback that makes its Future, or if it returns a Future that is not
+  // valid; kCancelled if the Future's promise is dropped.
   //
   // kAlreadyExists if the name is taken; kInvalidArgument for an allowed role
   // that is none.
@@ -143,41 +144,20 @@ namespace internal {
 
 absl::Status LeftoverArguments(std::string_view function);
 absl::Status InvalidFuture(std::string_view function);
-// Runs `call`; what it throws becomes kInternal. Hawser throws nothing, but
-// what users call may.
-absl::Status CatchThrown(std::string_view function,
-                         absl::FunctionRef<void()> call);
-
-// Gives what a callable returned, of whatever allowed type, to `done`.
+// What a callable returned, of whatever allowed type but Future, to be kept.
 template <class R, class Returned>
-void Finish(std::string_view function, Returned returned,
-            RegisteredFunction::Done done) {
-  if constexpr (std::is_same_v<Returned, async::Future<R>>) {
-    if (!returned.valid()) {
-      std::move(done)(InvalidFuture(function));
-      return;
-    }
-    (void)std::move(returned).Then([function, done = std::move(done)](
-                                       async::Result<R> result) mutable {
-      Finish<R, async::Result<R>>(function, std::move(result), std::move(done));
-    });
-  } else if constexpr (std::is_void_v<R>) {
+absl::StatusOr<RetainedValue> RetainResult(Returned returned) {
+  if constexpr (std::is_void_v<R>) {
     static_assert(std::is_same_v<Returned, absl::Status>);
-    if (returned.ok()) {
-      std::move(done)(RetainedValue{nullptr, ValueTypeOf<void>()});
-    } else {
-      std::move(done)(std::move(returned));
-    }
+    RETURN_IF_ERROR(returned);
+    return RetainedValue{nullptr, ValueTypeOf<void>()};
   } else if constexpr (std::is_same_v<Returned, absl::StatusOr<R>>) {
-    if (returned.ok()) {
-      std::move(done)(Retain<R>(std::move(returned).value()));
-    } else {
-      std::move(done)(std::move(returned).status());
-    }
+    RETURN_IF_ERROR(returned);
+    return Retain<R>(std::move(returned).value());
   } else {
     static_assert(std::is_convertible_v<Returned, R>,
                   "the callable returns another type than the declaration");
-    std::move(done)(Retain<R>(std::move(returned)));
+    return Retain<R>(std::move(returned));
   }
 }
 
@@ -187,9 +167,16 @@ class TypedFunction final : public RegisteredFunction {
   TypedFunction(std::string_view name, std::string_view signature, F callable,
                 FunctionOptions options)
       : RegisteredFunction(name, signature, std::move(options)),
+        who_("function '" + std::string(name) + "'"),
         callable_(std::move(callable)) {}
 
   absl::StatusOr<Invocation> Prepare(Decoder& decoder) const override {
+    return async::CatchThrown<absl::StatusOr<Invocation>>(
+        "the decoding of a value", [&] { return PrepareOrThrow(decoder); });
+  }
+
+ private:
+  absl::StatusOr<Invocation> PrepareOrThrow(Decoder& decoder) const {
     ASSIGN_OR_RETURN(
         std::tuple<A...> arguments,
         (TupleTraits<std::tuple<A...>, A...>::template DecodeSequence<A...>(
@@ -201,27 +188,51 @@ class TypedFunction final : public RegisteredFunction {
         });
   }
 
- private:
   void Run(std::tuple<A...> arguments, Done done) const {
-    using Result = std::invoke_result_t<F&, A...>;
-    using Returned = std::conditional_t<std::is_void_v<Result>, absl::Status,
-                                        std::decay_t<Result>>;
-    std::optional<Returned> returned;
-    absl::Status thrown = CatchThrown(name(), [&] {
-      if constexpr (std::is_void_v<Result>) {
-        std::apply(callable_, std::move(arguments));
-        returned.emplace(absl::OkStatus());
+    using Result = std::decay_t<std::invoke_result_t<F&, A...>>;
+    if constexpr (std::is_same_v<Result, async::Future<R>>) {
+      absl::StatusOr<async::Future<R>> returned =
+          async::CatchThrown<absl::StatusOr<async::Future<R>>>(who_, [&] {
+            return std::apply(callable_, std::move(arguments));
+          });
+      if (!returned.ok()) {
+        std::move(done)(std::move(returned).status());
+      } else if (!returned->valid()) {
+        std::move(done)(InvalidFuture(name()));
       } else {
-        returned.emplace(std::apply(callable_, std::move(arguments)));
+        (void)(*std::move(returned))
+            // May be long after the registry, and this with it, has gone.
+            .Then([done = std::move(done)](async::Result<R> result) mutable {
+              std::move(done)(Retained("a function", [&]() -> async::Result<R> {
+                return std::move(result);
+              }));
+            });
       }
-    });
-    if (thrown.ok()) {
-      Finish<R, Returned>(name(), *std::move(returned), std::move(done));
     } else {
-      std::move(done)(std::move(thrown));
+      std::move(done)(Retained(who_, [&]() -> std::invoke_result_t<F&, A...> {
+        return std::apply(callable_, std::move(arguments));
+      }));
     }
   }
 
+  // What `call` returns.
+  template <class Call>
+  static absl::StatusOr<RetainedValue> Retained(std::string_view who,
+                                                Call call) {
+    return async::CatchThrown<absl::StatusOr<RetainedValue>>(
+        who, [&]() -> absl::StatusOr<RetainedValue> {
+          using Result = std::invoke_result_t<Call>;
+          if constexpr (std::is_void_v<Result>) {
+            call();
+            return RetainResult<R>(absl::OkStatus());
+          } else {
+            return RetainResult<R, std::decay_t<Result>>(call());
+          }
+        });
+  }
+
+  // As errors name it.
+  const std::string who_;
   // Called from several threads; its own business if it has state.
   mutable F callable_;
 };

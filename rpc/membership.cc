@@ -280,10 +280,9 @@ class Membership::State : public std::enable_shared_from_this<State> {
     absl::flat_hash_set<Incarnation> looked_at;
     int fresh = 0;
     for (const WorkerInfo& worker : Successors()) {
-      // A member that comes between does not save one that is suspected.
-      if (fresh == kFreshLeases && !suspects_.contains(worker.incarnation)) {
-        continue;
-      }
+      // Where one may have died many may have, and are found together. A member
+      // that comes between does not save one that is suspected.
+      if (fresh == kFreshLeases && suspects_.empty()) break;
       ASSIGN_OR_RETURN(const std::string count,
                        log_.ReadLease(worker.incarnation));
       looked_at.insert(worker.incarnation);
@@ -295,7 +294,7 @@ class Membership::State : public std::enable_shared_from_this<State> {
             absl::StrCat("did not renew its lease for ",
                          absl::FormatDuration(liveness_.silent_limit)))));
       }
-      if (age <= 2 * liveness_.heartbeat_interval) {
+      if (age < 2 * liveness_.heartbeat_interval) {
         suspects_.erase(worker.incarnation);
         if (fresh < kFreshLeases) ++fresh;
       } else {

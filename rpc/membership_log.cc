@@ -35,11 +35,12 @@ std::string MembershipLog::EventKey(uint64_t number) const {
 }
 
 absl::Status MembershipLog::Renew(Incarnation incarnation, uint64_t count) {
-  return store_->Set(LeaseKey(incarnation), absl::StrCat(count));
+  return store_->Set(LeaseKey(incarnation), absl::StrCat(count),
+                     kStoreCallTimeout);
 }
 
 absl::Status MembershipLog::DropLease(Incarnation incarnation) {
-  return store_->Delete(LeaseKey(incarnation)).status();
+  return store_->Delete(LeaseKey(incarnation), kStoreCallTimeout).status();
 }
 
 absl::StatusOr<std::string> MembershipLog::ReadLease(Incarnation incarnation) {
@@ -49,11 +50,13 @@ absl::StatusOr<std::string> MembershipLog::ReadLease(Incarnation incarnation) {
 absl::Status MembershipLog::Append(const v1::MembershipEvent& event) {
   const std::string bytes = event.SerializeAsString();
   while (true) {
-    ASSIGN_OR_RETURN(const int64_t number,
-                     store_->Add(absl::StrCat(prefix_, "events"), 1));
-    ASSIGN_OR_RETURN(const store::CompareAndSetResult written,
-                     store_->CompareAndSet(
-                         EventKey(static_cast<uint64_t>(number)), "", bytes));
+    ASSIGN_OR_RETURN(
+        const int64_t number,
+        store_->Add(absl::StrCat(prefix_, "events"), 1, kStoreCallTimeout));
+    ASSIGN_OR_RETURN(
+        const store::CompareAndSetResult written,
+        store_->CompareAndSet(EventKey(static_cast<uint64_t>(number)), "",
+                              bytes, kStoreCallTimeout));
     // Otherwise it was skipped: this process was too slow.
     if (written.swapped || written.value == bytes) return absl::OkStatus();
   }
@@ -105,7 +108,9 @@ absl::StatusOr<absl::flat_hash_set<Incarnation>> MembershipLog::Gone() {
 absl::Status MembershipLog::Skip(uint64_t number) {
   v1::MembershipEvent event;
   event.set_skipped(true);
-  return store_->CompareAndSet(EventKey(number), "", event.SerializeAsString())
+  return store_
+      ->CompareAndSet(EventKey(number), "", event.SerializeAsString(),
+                      kStoreCallTimeout)
       .status();
 }
 

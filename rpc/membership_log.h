@@ -11,11 +11,16 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "proto/rpc.pb.h"
 #include "rpc/types.h"
 #include "store/store.h"
 
 namespace hawser::rpc {
+
+// What a call of the store takes, at most, once a worker has joined: a store
+// that is slower keeps no leases, and counts as out of reach.
+inline constexpr absl::Duration kStoreCallTimeout = absl::Seconds(3);
 
 // The leases and the numbered events of one job. Keys, below "rpc/<job>/":
 //
@@ -27,8 +32,9 @@ namespace hawser::rpc {
 // Every worker applies the events in the same order and so has the same view,
 // if not at the same time. An event costs two writes and one read per worker.
 //
-// Thread-safe. Calls block; reads take a second at most. Errors of the store
-// are returned as they are.
+// Thread-safe. Calls block; each question to the store ends within
+// kStoreCallTimeout, and a look within a second. Errors of the store are
+// returned as they are: kUnavailable if a look was not answered.
 class MembershipLog {
  public:
   // `store` outlives this.

@@ -82,6 +82,7 @@ struct MethodCallOptions {
   bool await = false;
 };
 
+// Throwing, or a future that is not valid, gives the caller kInternal.
 using RawMethodHandler = std::function<async::Future<RawMessage>(
     const MethodCall& call, RawMessage request)>;
 
@@ -120,6 +121,7 @@ RawMethodHandler WrapHandler(Handler handler) {
         }
         async::Future<Message<Reply>> reply =
             handler(call, std::move(request).value());
+        if (!reply.valid()) return async::Future<RawMessage>();
         return std::move(reply).Then([](absl::StatusOr<Message<Reply>> result)
                                          -> absl::StatusOr<RawMessage> {
           if (!result.ok()) return std::move(result).status();

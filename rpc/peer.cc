@@ -29,33 +29,6 @@ absl::StatusOr<std::shared_ptr<Connection>> Peer::heartbeat_connection() {
   return connection();
 }
 
-void Peer::EndCall() {
-  if (num_calls_.fetch_sub(1, std::memory_order_seq_cst) != 1 ||
-      !idle_awaited_.load(std::memory_order_seq_cst)) {
-    return;
-  }
-  std::vector<async::Promise<void>> idle;
-  {
-    async::MutexLock lock(&mutex_);
-    idle.swap(idle_);
-  }
-  for (auto& promise : idle) promise.Set(absl::OkStatus());
-}
-
-async::Future<void> Peer::Idle() {
-  async::Promise<void> promise;
-  async::Future<void> future = promise.future();
-  {
-    async::MutexLock lock(&mutex_);
-    idle_.push_back(std::move(promise));
-    idle_awaited_.store(true, std::memory_order_seq_cst);
-  }
-  // The last one may have ended before it was seen that someone waits.
-  BeginCall();
-  EndCall();
-  return future;
-}
-
 bool Peer::MarkLost(const absl::Status& status) {
   std::shared_ptr<Connection> connection;
   {

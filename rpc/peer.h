@@ -8,7 +8,6 @@
 #include <memory>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
@@ -16,6 +15,8 @@
 #include "async/clock.h"
 #include "async/future.h"
 #include "async/mutex.h"
+#include "rpc/call_count.h"
+#include "rpc/peer_counters.h"
 #include "rpc/transport.h"
 #include "rpc/types.h"
 
@@ -36,6 +37,8 @@ class Peer {
 
   const WorkerInfo& info() const { return info_; }
   const std::string& header() const { return header_; }
+  // May outlive this.
+  const std::shared_ptr<PeerCounters>& counters() const { return counters_; }
 
   // Connected when first used. The status it was found lost with, after
   // MarkLost.
@@ -63,10 +66,10 @@ class Peer {
 
   // Around each call that must not be sent twice: BeginCall before
   // connection(), so that after MarkLeft and Idle none is under way.
-  void BeginCall() { num_calls_.fetch_add(1, std::memory_order_seq_cst); }
-  void EndCall();
+  void BeginCall() { calls_.Begin(); }
+  void EndCall() { calls_.End(); }
   // Ready when no call is under way.
-  async::Future<void> Idle();
+  async::Future<void> Idle() { return calls_.Idle(); }
 
   bool watched() const { return watched_.load(std::memory_order_relaxed); }
   // True the first time: from then on its liveness matters.
@@ -96,20 +99,20 @@ class Peer {
   const WorkerInfo info_;
   const std::string header_;
   Transport* const transport_;
+  const std::shared_ptr<PeerCounters> counters_ =
+      std::make_shared<PeerCounters>();
   std::atomic<async::MonotonicTime> last_heard_{async::MonotonicTime::min()};
   std::atomic<async::MonotonicTime> last_answered_{async::MonotonicTime::min()};
   // Whether there is a connection, or was one.
   std::atomic<bool> connected_{false};
   std::atomic<bool> watched_{false};
-  std::atomic<int64_t> num_calls_{0};
-  std::atomic<bool> idle_awaited_{false};
+  CallCount calls_;
   std::atomic<bool> lost_{false};
   std::atomic<bool> left_{false};
 
   async::Mutex mutex_;
   std::shared_ptr<Connection> connection_ ABSL_GUARDED_BY(mutex_);
   absl::Status lost_status_ ABSL_GUARDED_BY(mutex_);
-  std::vector<async::Promise<void>> idle_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace hawser::rpc

@@ -24,7 +24,7 @@ class PeerTableTest : public testing::Test {
   std::shared_ptr<Peer> Make(int rank, uint64_t incarnation) {
     return std::make_shared<Peer>(
         WorkerInfo{"w" + std::to_string(rank), WorkerId(rank),
-                   Incarnation{incarnation}, "inproc:9"},
+                   Incarnation{incarnation}, address_},
         "", transport_.get());
   }
 
@@ -32,6 +32,8 @@ class PeerTableTest : public testing::Test {
   async::SimulatedClock clock_;
   InprocNetwork network_{{.executor = &executor_, .clock = &clock_}};
   std::unique_ptr<Transport> transport_ = network_.NewTransport();
+  // Where it serves itself.
+  const std::string address_ = *transport_->Listen("", {});
   PeerTable table_;
 };
 

@@ -16,8 +16,6 @@
 namespace hawser::rpc {
 namespace {
 
-// How long a wait goes on before the interrupt is looked at.
-constexpr absl::Duration kSlice = absl::Milliseconds(200);
 // How often a rank that is free is looked at again.
 constexpr absl::Duration kPollInterval = absl::Milliseconds(20);
 // A lease is watched anew after a look that came later than this.
@@ -43,13 +41,15 @@ absl::StatusOr<std::optional<WorkerInfo>> ParseRecord(const std::string& bytes,
   return std::optional<WorkerInfo>(*std::move(worker));
 }
 
+async::MonotonicTime After(absl::Duration delay) {
+  return async::AddDelay(std::chrono::steady_clock::now(), delay);
+}
+
 absl::Duration Until(async::MonotonicTime deadline) {
   return std::max(
       absl::ZeroDuration(),
       async::TimeBetween(std::chrono::steady_clock::now(), deadline));
 }
-
-absl::Status NoInterrupt() { return absl::OkStatus(); }
 
 }  // namespace
 
@@ -91,15 +91,14 @@ absl::Status Rendezvous::JoinGroup(std::optional<int> world_size) {
 absl::Status Rendezvous::AwaitLapse(const WorkerInfo& holder,
                                     std::string_view what,
                                     const Takeover& takeover) {
-  const absl::Status lives = absl::AlreadyExistsError(absl::StrCat(
+  absl::Status lives = absl::AlreadyExistsError(absl::StrCat(
       ToAbsl(what), " is held by ", ToString(holder), " at ", holder.address));
   ASSIGN_OR_RETURN(const auto gone, log_.Gone());
   if (gone.contains(holder.incarnation)) return absl::OkStatus();
   if (takeover.patience <= absl::ZeroDuration()) return lives;
   async::BlockingRegion region;
   LeaseObserver leases(std::max(takeover.interval * 10, kMaxGap));
-  const async::MonotonicTime give_up =
-      async::AddDelay(std::chrono::steady_clock::now(), takeover.patience);
+  const async::MonotonicTime give_up = After(takeover.patience);
   ASSIGN_OR_RETURN(const std::string first, log_.ReadLease(holder.incarnation));
   // Its owner gave it up.
   if (first.empty()) return absl::OkStatus();
@@ -166,53 +165,55 @@ absl::StatusOr<std::vector<WorkerInfo>> Rendezvous::Register(
 
 absl::Status Rendezvous::Withdraw(const WorkerInfo& worker) {
   const std::string record = ToRecord(worker).SerializeAsString();
-  absl::Status status;
+  // A store that does not answer is not asked for more.
   for (const std::string& key : {NameKey(worker.name), RankKey(worker.id)}) {
-    status.Update(store_->CompareAndSet(key, record, "").status());
+    RETURN_IF_ERROR(
+        store_->CompareAndSet(key, record, "", kStoreCallTimeout).status());
   }
-  return status;
+  return absl::OkStatus();
 }
 
 absl::StatusOr<std::optional<WorkerInfo>> Rendezvous::Find(
-    const std::string& key) {
-  absl::StatusOr<std::string> record = store_->Get(key, absl::ZeroDuration());
-  if (absl::IsDeadlineExceeded(record.status())) {
-    ASSIGN_OR_RETURN(const bool present, store_->Check({&key, 1}));
-    if (!present) return std::optional<WorkerInfo>();
-    record = store_->Get(key);
-  }
-  RETURN_IF_ERROR(record);
-  return ParseRecord(*record, key);
+    const std::string& key, absl::Duration timeout) {
+  const async::MonotonicTime deadline = After(timeout);
+  ASSIGN_OR_RETURN(const bool present, store_->Check({&key, 1}, timeout));
+  if (!present) return std::optional<WorkerInfo>();
+  ASSIGN_OR_RETURN(const std::string record, store_->Get(key, Until(deadline)));
+  return ParseRecord(record, key);
 }
 
 absl::StatusOr<std::optional<WorkerInfo>> Rendezvous::FindByName(
-    std::string_view name) {
-  return Find(NameKey(name));
+    std::string_view name, absl::Duration timeout) {
+  return Find(NameKey(name), timeout);
 }
 
-absl::StatusOr<std::optional<WorkerInfo>> Rendezvous::FindById(WorkerId id) {
-  return Find(RankKey(id));
+absl::StatusOr<std::optional<WorkerInfo>> Rendezvous::FindById(
+    WorkerId id, absl::Duration timeout) {
+  return Find(RankKey(id), timeout);
 }
 
 absl::Status Rendezvous::Await(const std::vector<std::string>& keys,
                                const std::vector<int>& ranks,
-                               async::MonotonicTime deadline,
-                               const std::function<absl::Status()>& interrupt) {
-  while (true) {
-    const absl::Duration left = Until(deadline);
-    absl::Status status = store_->Wait(keys, std::min(kSlice, left));
-    if (status.ok() || !absl::IsDeadlineExceeded(status)) return status;
-    RETURN_IF_ERROR(interrupt());
-    if (left > absl::ZeroDuration()) continue;
-    std::vector<int> missing;
-    for (size_t i = 0; i < keys.size(); ++i) {
-      absl::StatusOr<bool> present = store_->Check({&keys[i], 1});
-      if (!present.ok() || !*present) missing.push_back(ranks[i]);
-    }
-    return absl::DeadlineExceededError(absl::StrCat(
-        "of ", keys.size(), " workers these ranks did not come in time: ",
-        absl::StrJoin(missing, ", ")));
+                               async::MonotonicTime deadline) {
+  absl::Status status = store_->Wait(keys, Until(deadline));
+  if (!absl::IsDeadlineExceeded(status)) return status;
+  ASSIGN_OR_RETURN(const std::vector<size_t> missing, Missing(keys));
+  std::vector<int> of_ranks;
+  for (const size_t i : missing) of_ranks.push_back(ranks[i]);
+  return absl::DeadlineExceededError(absl::StrCat(
+      "of ", keys.size(), " workers these ranks did not come in time: ",
+      absl::StrJoin(of_ranks, ", ")));
+}
+
+absl::StatusOr<std::vector<size_t>> Rendezvous::Missing(
+    const std::vector<std::string>& keys) {
+  std::vector<size_t> missing;
+  for (size_t i = 0; i < keys.size(); ++i) {
+    ASSIGN_OR_RETURN(const bool present,
+                     store_->Check({&keys[i], 1}, absl::ZeroDuration()));
+    if (!present) missing.push_back(i);
   }
+  return missing;
 }
 
 absl::StatusOr<WorkerInfo> Rendezvous::AwaitRecord(
@@ -234,14 +235,15 @@ absl::StatusOr<WorkerInfo> Rendezvous::AwaitRecord(
 }
 
 absl::StatusOr<std::vector<WorkerInfo>> Rendezvous::AwaitWorkers(
-    int world_size, async::MonotonicTime deadline) {
+    int world_size, absl::Duration timeout) {
+  const async::MonotonicTime deadline = After(timeout);
   std::vector<std::string> keys;
   std::vector<int> ranks;
   for (int rank = 0; rank < world_size; ++rank) {
     keys.push_back(RankKey(WorkerId(rank)));
     ranks.push_back(rank);
   }
-  RETURN_IF_ERROR(Await(keys, ranks, deadline, NoInterrupt));
+  RETURN_IF_ERROR(Await(keys, ranks, deadline));
   std::vector<WorkerInfo> workers;
   for (size_t i = 0; i < keys.size(); ++i) {
     ASSIGN_OR_RETURN(WorkerInfo worker,
@@ -251,22 +253,43 @@ absl::StatusOr<std::vector<WorkerInfo>> Rendezvous::AwaitWorkers(
   return workers;
 }
 
-absl::StatusOr<std::vector<std::string>> Rendezvous::Meet(
-    std::string_view stage, const WorkerInfo& self, std::string_view word,
-    const std::vector<WorkerInfo>& workers, async::MonotonicTime deadline,
-    const std::function<absl::Status()>& interrupt) {
-  RETURN_IF_ERROR(store_->Set(StageKey(stage, self), word));
+absl::Status Rendezvous::Arrive(std::string_view stage, const WorkerInfo& self,
+                                std::string_view word) {
+  return store_->Set(StageKey(stage, self), word, kStoreCallTimeout);
+}
+
+std::vector<std::string> Rendezvous::StageKeys(
+    std::string_view stage, const std::vector<WorkerInfo>& workers) const {
   std::vector<std::string> keys;
-  std::vector<int> ranks;
   for (const WorkerInfo& worker : workers) {
     keys.push_back(StageKey(stage, worker));
-    ranks.push_back(worker.id.value());
   }
-  RETURN_IF_ERROR(Await(keys, ranks, deadline, interrupt));
+  return keys;
+}
+
+absl::Status Rendezvous::AwaitStage(std::string_view stage,
+                                    const std::vector<WorkerInfo>& workers,
+                                    absl::Duration timeout) {
+  std::vector<int> ranks;
+  for (const WorkerInfo& worker : workers) ranks.push_back(worker.id.value());
+  return Await(StageKeys(stage, workers), ranks, After(timeout));
+}
+
+absl::StatusOr<std::vector<WorkerInfo>> Rendezvous::MissingAtStage(
+    std::string_view stage, const std::vector<WorkerInfo>& workers) {
+  ASSIGN_OR_RETURN(const std::vector<size_t> missing,
+                   Missing(StageKeys(stage, workers)));
+  std::vector<WorkerInfo> missing_workers;
+  for (const size_t i : missing) missing_workers.push_back(workers[i]);
+  return missing_workers;
+}
+
+absl::StatusOr<std::vector<std::string>> Rendezvous::WordsAtStage(
+    std::string_view stage, const std::vector<WorkerInfo>& workers) {
   std::vector<std::string> words;
-  for (const std::string& key : keys) {
-    ASSIGN_OR_RETURN(std::string other, store_->Get(key, Until(deadline)));
-    words.push_back(std::move(other));
+  for (const std::string& key : StageKeys(stage, workers)) {
+    ASSIGN_OR_RETURN(std::string word, store_->Get(key, kStoreCallTimeout));
+    words.push_back(std::move(word));
   }
   return words;
 }

@@ -26,8 +26,10 @@ namespace hawser::rpc {
 //   rank/<rank>      the same
 //   <stage>/<rank>/<incarnation>   that this worker reached a stage
 //
-// Thread-safe. Calls block; deadlines are those of the machine's clock. Errors
-// of the store are returned as they are.
+// Thread-safe. Calls block; timeouts are by the machine's clock. Where none is
+// given the store's own holds for what a worker does to join, and
+// kStoreCallTimeout for a call of the store after that. Errors of the store are
+// returned as they are.
 class Rendezvous {
  public:
   // `store` outlives this.
@@ -63,21 +65,30 @@ class Rendezvous {
 
   // Waits for the records of ranks 0 to `world_size` - 1. kDeadlineExceeded
   // names the ranks that are missing.
-  absl::StatusOr<std::vector<WorkerInfo>> AwaitWorkers(
-      int world_size, async::MonotonicTime deadline);
+  absl::StatusOr<std::vector<WorkerInfo>> AwaitWorkers(int world_size,
+                                                       absl::Duration timeout);
 
   // None if nobody has the name or rank now.
-  absl::StatusOr<std::optional<WorkerInfo>> FindByName(std::string_view name);
-  absl::StatusOr<std::optional<WorkerInfo>> FindById(WorkerId id);
+  absl::StatusOr<std::optional<WorkerInfo>> FindByName(
+      std::string_view name, absl::Duration timeout = kStoreCallTimeout);
+  absl::StatusOr<std::optional<WorkerInfo>> FindById(
+      WorkerId id, absl::Duration timeout = kStoreCallTimeout);
 
-  // Says that `self` reached `stage`, with a word, and waits until all of
-  // `workers` did; returns their words in the same order. Looks at `interrupt`
-  // from time to time and gives up with its error. kDeadlineExceeded names the
-  // ranks that are missing.
-  absl::StatusOr<std::vector<std::string>> Meet(
-      std::string_view stage, const WorkerInfo& self, std::string_view word,
-      const std::vector<WorkerInfo>& workers, async::MonotonicTime deadline,
-      const std::function<absl::Status()>& interrupt);
+  // Says that `self` reached `stage`, with a word.
+  absl::Status Arrive(std::string_view stage, const WorkerInfo& self,
+                      std::string_view word);
+  // Waits until all of `workers` have reached it. kDeadlineExceeded names the
+  // ranks that are missing; zero looks once, and gives kUnavailable if the
+  // store does not answer.
+  absl::Status AwaitStage(std::string_view stage,
+                          const std::vector<WorkerInfo>& workers,
+                          absl::Duration timeout);
+  // Those of `workers` that have not reached it.
+  absl::StatusOr<std::vector<WorkerInfo>> MissingAtStage(
+      std::string_view stage, const std::vector<WorkerInfo>& workers);
+  // The words of all `workers`, who have reached it, in the same order.
+  absl::StatusOr<std::vector<std::string>> WordsAtStage(
+      std::string_view stage, const std::vector<WorkerInfo>& workers);
 
  private:
   std::string NameKey(std::string_view name) const;
@@ -92,14 +103,19 @@ class Rendezvous {
   // OK once the holder is known to be gone; kAlreadyExists if it lives.
   absl::Status AwaitLapse(const WorkerInfo& holder, std::string_view what,
                           const Takeover& takeover);
-  absl::StatusOr<std::optional<WorkerInfo>> Find(const std::string& key);
+  absl::StatusOr<std::optional<WorkerInfo>> Find(const std::string& key,
+                                                 absl::Duration timeout);
+  std::vector<std::string> StageKeys(
+      std::string_view stage, const std::vector<WorkerInfo>& workers) const;
   absl::StatusOr<WorkerInfo> AwaitRecord(const std::string& key, int rank,
                                          async::MonotonicTime deadline);
-  // Waits for all `keys`, in slices; `keys[i]` is rank `ranks[i]`'s.
+  // Which of `keys` are not there.
+  absl::StatusOr<std::vector<size_t>> Missing(
+      const std::vector<std::string>& keys);
+  // Waits for all `keys`; `keys[i]` is rank `ranks[i]`'s.
   absl::Status Await(const std::vector<std::string>& keys,
                      const std::vector<int>& ranks,
-                     async::MonotonicTime deadline,
-                     const std::function<absl::Status()>& interrupt);
+                     async::MonotonicTime deadline);
 
   store::Store* const store_;
   const std::string prefix_;

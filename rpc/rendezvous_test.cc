@@ -1,6 +1,7 @@
 #include "rpc/rendezvous.h"
 
-#include <chrono>
+#include <atomic>
+#include <barrier>
 #include <future>
 #include <optional>
 #include <string>
@@ -22,6 +23,7 @@ using ::hawser::async::StatusIs;
 using ::testing::ElementsAre;
 using ::testing::Eq;
 using ::testing::HasSubstr;
+using ::testing::Ne;
 using ::testing::Optional;
 
 WorkerInfo Worker(int rank, uint64_t incarnation) {
@@ -30,12 +32,6 @@ WorkerInfo Worker(int rank, uint64_t incarnation) {
           .incarnation = Incarnation{incarnation},
           .address = "inproc:" + std::to_string(rank)};
 }
-
-async::MonotonicTime After(absl::Duration delay) {
-  return async::AddDelay(std::chrono::steady_clock::now(), delay);
-}
-
-absl::Status NoInterrupt() { return absl::OkStatus(); }
 
 class RendezvousTest : public testing::Test {
  protected:
@@ -70,6 +66,41 @@ TEST_F(RendezvousTest, HolderOfANameOrRankIsNamed) {
               StatusIs(absl::StatusCode::kAlreadyExists, HasSubstr("rank 3")));
   // The name it could have had is free again.
   EXPECT_THAT(rendezvous_.FindByName("other"), IsOkAndHolds(Eq(std::nullopt)));
+}
+
+// F18 of docs/reliability.md.
+TEST_F(RendezvousTest, OfManyThatWantOneNameAtOnceOneHasIt) {
+  constexpr int kRaces = 1000;
+  constexpr int kRacers = 4;
+  std::atomic<int> num_winners = 0;
+  // Each race begins when the one before it has been looked at.
+  std::barrier line(kRacers);
+  std::vector<std::future<void>> racers;
+  for (int racer = 0; racer < kRacers; ++racer) {
+    racers.push_back(std::async(std::launch::async, [&, racer] {
+      Rendezvous rendezvous(&store_, "job");
+      for (int race = 0; race < kRaces; ++race) {
+        WorkerInfo worker = Worker(race, 1 + racer);
+        // Half of them want the same rank under another name.
+        if (racer % 2 == 1) worker.name += "b";
+        line.arrive_and_wait();
+        const auto registered = rendezvous.Register(worker, no_takeover_);
+        if (registered.ok()) ++num_winners;
+        line.arrive_and_wait();
+        EXPECT_EQ(num_winners, race + 1);
+        const auto holder = rendezvous.FindById(WorkerId(race));
+        // Not left, others wait for it at the line.
+        EXPECT_THAT(holder, IsOkAndHolds(Ne(std::nullopt)));
+        if (!holder.ok() || !holder->has_value()) continue;
+        EXPECT_EQ(registered.ok(), **holder == worker);
+        EXPECT_THAT(rendezvous.FindByName((*holder)->name),
+                    IsOkAndHolds(*holder));
+        if (registered.ok()) continue;
+        EXPECT_THAT(registered, StatusIs(absl::StatusCode::kAlreadyExists));
+      }
+    }));
+  }
+  for (std::future<void>& racer : racers) racer.get();
 }
 
 TEST_F(RendezvousTest, NameOfOneDeclaredLostIsFree) {
@@ -152,7 +183,7 @@ TEST_F(RendezvousTest, GroupsMustAgree) {
 TEST_F(RendezvousTest, WaitsForAllRanks) {
   std::future<absl::StatusOr<std::vector<WorkerInfo>>> waiting = std::async(
       std::launch::async,
-      [&] { return rendezvous_.AwaitWorkers(2, After(absl::Seconds(30))); });
+      [&] { return rendezvous_.AwaitWorkers(2, absl::Seconds(30)); });
   ASSERT_THAT(rendezvous_.Register(Worker(1, 1), no_takeover_), IsOk());
   ASSERT_THAT(rendezvous_.Register(Worker(0, 2), no_takeover_), IsOk());
   EXPECT_THAT(waiting.get(),
@@ -162,30 +193,30 @@ TEST_F(RendezvousTest, WaitsForAllRanks) {
 TEST_F(RendezvousTest, MissingRanksAreNamed) {
   ASSERT_THAT(rendezvous_.Register(Worker(1, 1), no_takeover_), IsOk());
   EXPECT_THAT(
-      rendezvous_.AwaitWorkers(4, After(absl::Milliseconds(50))),
+      rendezvous_.AwaitWorkers(4, absl::Milliseconds(50)),
       StatusIs(absl::StatusCode::kDeadlineExceeded, HasSubstr("0, 2, 3")));
 }
 
-TEST_F(RendezvousTest, MeetingExchangesWords) {
+TEST_F(RendezvousTest, StageIsWaitedForAndGivesWords) {
   const std::vector<WorkerInfo> all = {Worker(0, 1), Worker(1, 2)};
-  auto meet = [&](int rank, const char* word) {
-    return std::async(std::launch::async, [&, rank, word] {
-      return rendezvous_.Meet("stage", all[rank], word, all,
-                              After(absl::Seconds(30)), NoInterrupt);
-    });
-  };
-  auto first = meet(0, "yes");
-  auto second = meet(1, "no");
-  EXPECT_THAT(first.get(), IsOkAndHolds(ElementsAre("yes", "no")));
-  EXPECT_THAT(second.get(), IsOkAndHolds(ElementsAre("yes", "no")));
+  ASSERT_THAT(rendezvous_.Arrive("stage", all[0], "yes"), IsOk());
+  EXPECT_THAT(rendezvous_.MissingAtStage("stage", all),
+              IsOkAndHolds(ElementsAre(all[1])));
+  auto waiting = std::async(std::launch::async, [&] {
+    return rendezvous_.AwaitStage("stage", all, absl::Seconds(30));
+  });
+  ASSERT_THAT(rendezvous_.Arrive("stage", all[1], ""), IsOk());
+  EXPECT_THAT(waiting.get(), IsOk());
+  EXPECT_THAT(rendezvous_.WordsAtStage("stage", all),
+              IsOkAndHolds(ElementsAre("yes", "")));
 }
 
-TEST_F(RendezvousTest, MeetingEndsByInterrupt) {
+TEST_F(RendezvousTest, RanksMissingAtAStageAreNamed) {
+  const std::vector<WorkerInfo> all = {Worker(0, 1), Worker(1, 2)};
+  ASSERT_THAT(rendezvous_.Arrive("stage", all[0], ""), IsOk());
   EXPECT_THAT(
-      rendezvous_.Meet("stage", Worker(0, 1), "", {Worker(0, 1), Worker(1, 2)},
-                       After(absl::Seconds(300)),
-                       [] { return absl::UnavailableError("w1 is lost"); }),
-      StatusIs(absl::StatusCode::kUnavailable, HasSubstr("w1")));
+      rendezvous_.AwaitStage("stage", all, absl::ZeroDuration()),
+      StatusIs(absl::StatusCode::kDeadlineExceeded, HasSubstr("in time: 1")));
 }
 
 TEST_F(RendezvousTest, MalformedRecordIsReported) {

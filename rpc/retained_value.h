@@ -10,6 +10,7 @@
 
 #include "absl/status/status.h"
 #include "rpc/function.h"
+#include "rpc/internal/checked_traits.h"
 #include "rpc/wire_traits.h"
 
 namespace hawser::rpc {
@@ -45,7 +46,7 @@ const ValueType* ValueTypeOf() {
       made->encode = [](Encoder&, const void*) { return absl::OkStatus(); };
     } else if constexpr (WireType<T>) {
       made->encode = [](Encoder& encoder, const void* value) {
-        return WireTraits<T>::Encode(encoder, *static_cast<const T*>(value));
+        return internal::Encode(encoder, *static_cast<const T*>(value));
       };
     }
     return made;

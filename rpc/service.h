@@ -3,6 +3,9 @@
 #ifndef HAWSER_RPC_SERVICE_H_
 #define HAWSER_RPC_SERVICE_H_
 
+#include <cstdint>
+#include <map>
+#include <string>
 #include <string_view>
 
 #include "absl/status/status.h"
@@ -19,7 +22,8 @@ class Agent;
 // as long as the agent. Calls come in this order:
 //
 //   Start, message_hook, OnWorkerLost any number of times, Drain at most once,
-//   Interrupt once, Stop once (both also where Start failed).
+//   OnLeft at most once, Interrupt once, Stop once (both also where Start
+//   failed).
 //
 // The agent finds it by type: `agent.service<RRefService>()`.
 class Service {
@@ -44,6 +48,10 @@ class Service {
     (void)status;
   }
 
+  // What it holds for others and of theirs, for people: "owners" -> 3. In any
+  // thread, at any time after Start.
+  virtual std::map<std::string, int64_t> DebugNumbers() const { return {}; }
+
   // One step of a graceful shutdown: all workers are here, all still serve,
   // and users make no more calls. Calls may still be made by this service. An
   // error, or not completing by `deadline`, is reported by the shutdown, which
@@ -52,6 +60,11 @@ class Service {
     (void)deadline;
     return async::MakeReadyFuture<void>(absl::OkStatus());
   }
+
+  // The worker has left a job without a world size: users' calls begin no more,
+  // in either direction, and those that it serves go on. Ends what these would
+  // wait for in vain.
+  virtual void OnLeft() {}
 
   // No call begins any more, in either direction: ends what functions that
   // still run here wait for.

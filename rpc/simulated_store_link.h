@@ -21,80 +21,94 @@ namespace hawser::rpc {
 // kUnavailable and changes nothing. Never waits by itself. Thread-safe.
 class SimulatedStoreLink final : public store::Store {
  public:
-  // `target` outlives this. `on_read`, unless null, runs before a value is
-  // read, in the reading thread, and may block it.
-  explicit SimulatedStoreLink(
-      store::Store* target,
-      std::function<void(const std::string& key)> on_read = nullptr)
+  // What a call meets on its way; all may be null, and may block the calling
+  // thread.
+  struct Hooks {
+    // Before a value is read, or a key is looked for.
+    std::function<void(const std::string& key)> on_read = nullptr;
+    // On the way to the store and on the way back. Where the link is cut
+    // meanwhile, the call fails: on the way back after the change was made.
+    std::function<void()> on_way = nullptr;
+    // While keys are waited for: lets others go on, and says whether to look
+    // again. Without it nothing is waited for.
+    std::function<bool()> on_wait = nullptr;
+  };
+
+  // `target` outlives this.
+  explicit SimulatedStoreLink(store::Store* target)
+      : SimulatedStoreLink(target, Hooks()) {}
+  SimulatedStoreLink(store::Store* target, Hooks hooks)
       : Store("simulated store", store::kDefaultTimeout, {}),
         target_(*target),
-        on_read_(std::move(on_read)) {}
+        hooks_(std::move(hooks)) {}
 
   void Cut(bool cut) { cut_.store(cut); }
   bool cut() const { return cut_.load(); }
 
  private:
-  absl::Status CheckLink() const {
+  absl::Status Pass() const {
+    if (hooks_.on_way != nullptr) hooks_.on_way();
     return cut() ? absl::UnavailableError("the store is out of reach")
                  : absl::OkStatus();
   }
 
+  // The result of `call`, unless the link is cut.
+  template <class Call>
+  auto Ask(Call call) const -> decltype(call()) {
+    if (absl::Status there = Pass(); !there.ok()) return there;
+    auto result = call();
+    if (absl::Status back = Pass(); !back.ok()) return back;
+    return result;
+  }
+
   absl::Status DoSet(const std::string& key, std::string value,
                      const CallTime&) override {
-    absl::Status link = CheckLink();
-    return link.ok() ? target_.Set(key, value) : link;
+    return Ask([&] { return target_.Set(key, value); });
   }
   absl::StatusOr<std::string> DoGet(const std::string& key,
                                     const CallTime&) override {
-    if (on_read_ != nullptr) on_read_(key);
-    absl::Status link = CheckLink();
-    if (!link.ok()) return link;
-    return target_.Get(key, absl::ZeroDuration());
+    if (hooks_.on_read != nullptr) hooks_.on_read(key);
+    return Ask([&] { return target_.Get(key, absl::ZeroDuration()); });
   }
   absl::StatusOr<int64_t> DoAdd(const std::string& key, int64_t delta,
                                 const CallTime&) override {
-    absl::Status link = CheckLink();
-    if (!link.ok()) return link;
-    return target_.Add(key, delta);
+    return Ask([&] { return target_.Add(key, delta); });
   }
   absl::StatusOr<int64_t> DoAppend(const std::string& key, std::string suffix,
                                    const CallTime&) override {
-    absl::Status link = CheckLink();
-    if (!link.ok()) return link;
-    return target_.Append(key, suffix);
+    return Ask([&] { return target_.Append(key, suffix); });
   }
   absl::StatusOr<store::CompareAndSetResult> DoCompareAndSet(
       const std::string& key, std::string expected, std::string desired,
       const CallTime&) override {
-    absl::Status link = CheckLink();
-    if (!link.ok()) return link;
-    return target_.CompareAndSet(key, expected, desired);
+    return Ask([&] { return target_.CompareAndSet(key, expected, desired); });
   }
   absl::Status DoWait(std::span<const std::string> keys,
                       const CallTime&) override {
-    absl::Status link = CheckLink();
-    return link.ok() ? target_.Wait(keys, absl::ZeroDuration()) : link;
+    absl::Status status;
+    do {
+      status = Ask([&] { return target_.Wait(keys, absl::ZeroDuration()); });
+    } while (absl::IsDeadlineExceeded(status) && hooks_.on_wait != nullptr &&
+             hooks_.on_wait());
+    return status;
   }
   absl::StatusOr<bool> DoCheck(std::span<const std::string> keys,
                                const CallTime&) override {
-    absl::Status link = CheckLink();
-    if (!link.ok()) return link;
-    return target_.Check(keys);
+    if (hooks_.on_read != nullptr) {
+      for (const std::string& key : keys) hooks_.on_read(key);
+    }
+    return Ask([&] { return target_.Check(keys); });
   }
   absl::StatusOr<bool> DoDelete(const std::string& key,
                                 const CallTime&) override {
-    absl::Status link = CheckLink();
-    if (!link.ok()) return link;
-    return target_.Delete(key);
+    return Ask([&] { return target_.Delete(key); });
   }
   absl::StatusOr<int64_t> DoNumKeys(const CallTime&) override {
-    absl::Status link = CheckLink();
-    if (!link.ok()) return link;
-    return target_.NumKeys();
+    return Ask([&] { return target_.NumKeys(); });
   }
 
   store::Store& target_;
-  const std::function<void(const std::string& key)> on_read_;
+  const Hooks hooks_;
   std::atomic<bool> cut_{false};
 };
 

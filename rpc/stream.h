@@ -15,10 +15,10 @@
 #include "rpc/agent.h"
 #include "rpc/decoder.h"
 #include "rpc/encoder.h"
+#include "rpc/internal/checked_traits.h"
 #include "rpc/internal/complete_reply.h"
 #include "rpc/stream_function.h"
 #include "rpc/stream_source.h"
-#include "rpc/wire_traits.h"
 
 namespace hawser::rpc {
 
@@ -103,14 +103,10 @@ absl::StatusOr<StreamReader<T>> Stream(
     const std::type_identity_t<A>&... arguments) {
   ASSIGN_OR_RETURN(
       std::shared_ptr<StreamSource> source,
-      StreamSource::Open(
-          agent, to, options, function.name(), function.Signature(),
-          [&](Encoder& encoder) {
-            absl::Status status;
-            (void)((status = WireTraits<A>::Encode(encoder, arguments)).ok() &&
-                   ...);
-            return status;
-          }));
+      StreamSource::Open(agent, to, options, function.name(),
+                         function.Signature(), [&](Encoder& encoder) {
+                           return internal::Encode<A...>(encoder, arguments...);
+                         }));
   return StreamReader<T>(std::move(source));
 }
 template <class T, class... A>

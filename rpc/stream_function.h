@@ -13,6 +13,7 @@
 #include "async/future.h"
 #include "rpc/encoder.h"
 #include "rpc/function.h"
+#include "rpc/internal/checked_traits.h"
 #include "rpc/stream_sink.h"
 #include "rpc/wire_traits.h"
 
@@ -79,8 +80,7 @@ class StreamWriter {
   //   what encoding the value returns.
   async::Future<void> Write(const T& value) {
     Encoder encoder(sink_->agent(), &sink_->reader());
-    if (absl::Status status = WireTraits<T>::Encode(encoder, value);
-        !status.ok()) {
+    if (absl::Status status = internal::Encode(encoder, value); !status.ok()) {
       return async::MakeReadyFuture<void>(std::move(status));
     }
     std::string values = encoder.TakeValues();

@@ -74,13 +74,14 @@ absl::Status StreamService::Start(Agent& agent) {
       (agent.RegisterMethod<v1::StreamNextRequest, v1::StreamNextReply>(
           "hawser.v1.StreamService.Next",
           [this](const MethodCall& call,
-                 Message<v1::StreamNextRequest> request) {
+                 const Message<v1::StreamNextRequest>& request) {
             return Next(call, request.body);
           },
           kOptions)));
   return agent.RegisterMethod<v1::StreamCloseRequest, v1::StreamCloseReply>(
       "hawser.v1.StreamService.Close",
-      [this](const MethodCall& call, Message<v1::StreamCloseRequest> request) {
+      [this](const MethodCall& call,
+             const Message<v1::StreamCloseRequest>& request) {
         Close({call.peer.incarnation, request.body.stream()});
         return Answer<v1::StreamCloseReply>(absl::OkStatus());
       },

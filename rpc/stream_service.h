@@ -6,8 +6,10 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <utility>
 
@@ -54,6 +56,10 @@ class StreamService final : public Service {
   void OnWorkerLost(const WorkerInfo& worker,
                     const absl::Status& status) override;
   void Interrupt() override;
+  // "open": num_open().
+  std::map<std::string, int64_t> DebugNumbers() const override {
+    return {{"open", num_open()}};
+  }
 
   // For streams that this worker reads.
   uint64_t NewStreamId() { return ++last_stream_; }

@@ -11,6 +11,12 @@ int64_t TrackedCalls::Begin(Incarnation pinned) {
   return number;
 }
 
+int64_t TrackedCalls::BeginIfRun() {
+  const int64_t number = Begin();
+  calls_[number].certain = false;
+  return number;
+}
+
 std::string TrackedCalls::Executed(int64_t number, Incarnation worker) {
   Call& call = calls_[number];
   if (++call.executions > 1) return absl::StrCat("call ", number, " ran twice");
@@ -28,6 +34,9 @@ void TrackedCalls::Ended(int64_t number, const absl::Status& outcome) {
 
 std::string TrackedCalls::Check() const {
   for (const auto& [number, call] : calls_) {
+    if (!call.certain && call.completions == 0 && call.executions == 0) {
+      continue;
+    }
     if (call.completions != 1) {
       return absl::StrCat("call ", number, " ended ", call.completions,
                           " times");
@@ -36,9 +45,13 @@ std::string TrackedCalls::Check() const {
       if (call.executions == 1) continue;
       return absl::StrCat("call ", number, " succeeded and did not run");
     }
-    if (call.executions == 0) continue;
     const auto detail = GetErrorDetail(call.outcome);
-    if (!detail.has_value() || !detail->maybe_applied) {
+    if (!detail.has_value()) {
+      return absl::StrCat("call ", number, " failed without saying where: ",
+                          call.outcome.ToString());
+    }
+    if (call.executions == 0) continue;
+    if (!detail->maybe_applied) {
       return absl::StrCat("call ", number, " ran, but says it did not: ",
                           call.outcome.ToString());
     }

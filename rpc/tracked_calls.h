@@ -21,6 +21,9 @@ class TrackedCalls {
   // anybody, if that is 0.
   int64_t Begin(Incarnation pinned = {});
 
+  // Same, of a call that another one makes, if that runs.
+  int64_t BeginIfRun();
+
   // The call runs at `worker`.
   std::string Executed(int64_t number, Incarnation worker);
 
@@ -36,6 +39,7 @@ class TrackedCalls {
  private:
   struct Call {
     Incarnation pinned{};
+    bool certain = true;
     int completions = 0;
     int executions = 0;
     absl::Status outcome;

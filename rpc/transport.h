@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -126,6 +127,9 @@ class Transport {
   // Tells those that ask for this worker's health whether it takes calls: no,
   // until told otherwise. Not every network has such.
   virtual void SetServing(bool serving) { (void)serving; }
+
+  // What it did and holds, for people: "connections_refused" -> 3. Any time.
+  virtual std::map<std::string, int64_t> DebugNumbers() const { return {}; }
 
   // Stops serving and closes all connections with kCancelled. Returns when no
   // handler and no Done is running or will run; so not from one of them.

@@ -70,8 +70,8 @@ struct WorkerInfo {
 std::string ToString(const WorkerInfo& worker);
 std::string ToString(Incarnation incarnation);
 
-// kInvalidArgument unless `name` is 1 to 127 characters out of letters, digits
-// and "-_:.".
+// kInvalidArgument unless `name` is 1 to 127 letters, digits and "-_:.", the
+// first a letter or digit.
 absl::Status ValidateWorkerName(std::string_view name);
 
 // A fresh incarnation from the system's entropy.

@@ -21,7 +21,8 @@ TEST(TypesTest, WorkerNamesOfAllowedCharactersAreValid) {
 }
 
 TEST(TypesTest, OtherWorkerNamesAreInvalid) {
-  for (const char* name : {"", "a b", "a/b", "caf\xc3\xa9", "a\n"}) {
+  for (const char* name : {"", "a b", "a/b", "caf\xc3\xa9", "a\n", ".", "..",
+                           ".a", "-x", "_a", ":1"}) {
     EXPECT_THAT(ValidateWorkerName(name),
                 StatusIs(absl::StatusCode::kInvalidArgument))
         << name;

@@ -27,6 +27,13 @@ absl::Status UnserializableMessage(std::string_view type) {
                    " above 2 GiB or with missing fields cannot be sent"));
 }
 
+absl::Status NullInOptional(std::string_view type) {
+  return absl::InvalidArgumentError(
+      absl::StrCat("an ", ToAbsl(type),
+                   " has a value that travels as null, such as an undefined "
+                   "tensor, and would arrive empty"));
+}
+
 absl::Status RepeatedKey() {
   return absl::InvalidArgumentError("the map received has one key twice");
 }

@@ -67,6 +67,12 @@ absl::Status IntegerOutOfRange(std::string_view type);
 absl::Status UnparsableMessage(std::string_view type);
 absl::Status UnserializableMessage(std::string_view type);
 absl::Status RepeatedKey();
+absl::Status NullInOptional(std::string_view type);
+
+template <class T>
+inline constexpr bool kIsOptional = false;
+template <class T>
+inline constexpr bool kIsOptional<std::optional<T>> = true;
 
 template <class T>
 inline constexpr std::string_view kIntegerName =
@@ -353,14 +359,21 @@ template <class... T>
 struct WireTraits<std::tuple<T...>>
     : internal::TupleTraits<std::tuple<T...>, T...> {};
 
+// None travels as null. Values that do so themselves, such as an undefined
+// tensor, would arrive as none, and are kInvalidArgument; optionals of
+// optionals do not travel.
 template <class T>
-struct WireTraits<std::optional<T>> {
+requires(!internal::kIsOptional<T>) struct WireTraits<std::optional<T>> {
   static std::string TypeName() {
     return "optional<" + WireTraits<T>::TypeName() + ">";
   }
   static absl::Status Encode(Encoder& encoder, const std::optional<T>& value) {
-    if (value.has_value()) return WireTraits<T>::Encode(encoder, *value);
-    encoder.WriteNull();
+    if (!value.has_value()) {
+      encoder.WriteNull();
+      return absl::OkStatus();
+    }
+    RETURN_IF_ERROR(WireTraits<T>::Encode(encoder, *value));
+    if (encoder.last_is_null()) return internal::NullInOptional(TypeName());
     return absl::OkStatus();
   }
   static absl::StatusOr<std::optional<T>> Decode(Decoder& decoder) {

@@ -97,6 +97,30 @@ TEST(WireTraitsTest, TextIsAStringAndOtherBytesAreBytes) {
   }
 }
 
+// They would come back as none.
+TEST(WireTraitsTest, OptionalsOfNullAreRefused) {
+  const auto encode = [](const auto& value) {
+    Encoder encoder;
+    return WireTraits<std::decay_t<decltype(value)>>::Encode(encoder, value);
+  };
+  EXPECT_THAT(encode(std::optional<Tensor>(Tensor())),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("an optional<Tensor> has a value")));
+  EXPECT_THAT(encode(std::vector<std::optional<Tensor>>{Tensor()}),
+              StatusIs(absl::StatusCode::kInvalidArgument));
+  EXPECT_THAT(encode(std::pair<int, std::optional<Tensor>>(1, Tensor())),
+              StatusIs(absl::StatusCode::kInvalidArgument));
+  EXPECT_THAT(encode(std::optional<Tensor>()), IsOk());
+  EXPECT_THAT(encode(std::optional<Tensor>(Tensor::Ones({2}))), IsOk());
+  EXPECT_THAT(encode(std::optional<std::vector<Tensor>>({Tensor()})), IsOk());
+  ExpectRoundTrip(std::optional<std::vector<std::optional<int>>>(
+      {std::optional<int>(), 3, std::nullopt}));
+  ExpectRoundTrip(std::optional<std::map<int, std::optional<int>>>(
+      {{1, std::optional<int>()}}));
+  static_assert(WireType<std::optional<std::vector<std::optional<int>>>>);
+  static_assert(!WireType<std::optional<std::optional<int>>>);
+}
+
 TEST(WireTraitsTest, ContainersComeBack) {
   ExpectRoundTrip(std::vector<int64_t>{});
   ExpectRoundTrip(std::vector<int64_t>{1, -2, 1LL << 60});

@@ -117,4 +117,14 @@ std::shared_ptr<ControlReceiver::Peer> ControlReceiver::FindPeer(
   return peer;
 }
 
+size_t ControlSender::num_peers() const {
+  async::MutexLock lock(&mutex_);
+  return peers_.size();
+}
+
+size_t ControlReceiver::num_peers() const {
+  async::MutexLock lock(&mutex_);
+  return peers_.size();
+}
+
 }  // namespace hawser::rref

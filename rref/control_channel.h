@@ -47,6 +47,8 @@ class ControlSender {
 
   // Operations queued or under way.
   size_t pending() const;
+  // Peers of which something is kept.
+  size_t num_peers() const;
 
  private:
   struct Peer {
@@ -80,6 +82,9 @@ class ControlReceiver {
   // is kept.
   void Close(WorkerRun from);
 
+  // Peers of which something is kept.
+  size_t num_peers() const;
+
  private:
   struct Peer {
     async::Mutex mutex;
@@ -94,7 +99,7 @@ class ControlReceiver {
   // Null if it was closed.
   std::shared_ptr<Peer> FindPeer(WorkerRun run);
 
-  async::Mutex mutex_;
+  mutable async::Mutex mutex_;
   absl::flat_hash_map<WorkerRun, std::shared_ptr<Peer>> peers_
       ABSL_GUARDED_BY(mutex_);
   absl::flat_hash_set<WorkerRun> closed_ ABSL_GUARDED_BY(mutex_);

@@ -74,8 +74,12 @@ absl::Status RegisterMethod(rpc::FunctionRegistry& registry,
           A... arguments) mutable -> async::Future<R> {
         const std::shared_ptr<T> object = target.Object();
         if constexpr (std::is_same_v<Returned, async::Future<R>>) {
-          return std::invoke(callable, *object, std::move(arguments)...)
-              .Then([object](async::Result<R> result) { return result; });
+          async::Future<R> future =
+              std::invoke(callable, *object, std::move(arguments)...);
+          // Refused as any function's.
+          if (!future.valid()) return future;
+          return std::move(future).Then(
+              [object](async::Result<R> result) { return result; });
         } else if constexpr (std::is_void_v<Returned>) {
           std::invoke(callable, *object, std::move(arguments)...);
           return async::MakeReadyFuture<void>(absl::OkStatus());

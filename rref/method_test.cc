@@ -1,6 +1,7 @@
 #include "rref/method.h"
 
 #include <cstdint>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -9,6 +10,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "async/coroutine.h"
 #include "async/future.h"
 #include "async/mutex.h"
 #include "async/status_matchers.h"
@@ -41,6 +43,7 @@ class Counter {
   }
   absl::StatusOr<std::string> Name(const std::string& prefix) {
     if (prefix.empty()) return absl::OutOfRangeError("no prefix");
+    if (prefix == "throw") throw std::out_of_range("no such prefix");
     return prefix + "counter";
   }
   void Reset() {
@@ -77,6 +80,8 @@ inline constexpr Method<void(Counter&)> kIncrement{"Counter.Increment"};
 inline constexpr Method<int64_t(Counter&)> kUnguarded{"Counter.Unguarded"};
 inline constexpr Method<std::string(Counter&)> kWhere{"Counter.Where"};
 inline constexpr Method<void(Counter&, int64_t)> kOtherAdd{"Counter.Add"};
+inline constexpr Method<int64_t(Counter&)> kNoFuture{"Counter.NoFuture"};
+inline constexpr Method<int64_t(Counter&)> kThrowLater{"Counter.ThrowLater"};
 
 class MethodTest : public testing::TestWithParam<rpc::TransportParam> {
  protected:
@@ -114,6 +119,16 @@ class MethodTest : public testing::TestWithParam<rpc::TransportParam> {
                          return rpc::CurrentCall::Get()->agent().info().name;
                        }),
         IsOk());
+    ASSERT_THAT(
+        RegisterMethod(r, kNoFuture,
+                       [](Counter&) { return async::Future<int64_t>(); }),
+        IsOk());
+    ASSERT_THAT(RegisterMethod(r, kThrowLater,
+                               [](Counter&) -> async::Future<int64_t> {
+                                 co_await async::MakeReadyFuture<int64_t>(1);
+                                 throw std::out_of_range("no such counter");
+                               }),
+                IsOk());
     job_.StartAll(3, [](int, rpc::AgentOptions& options) {
       options.services.push_back(std::make_unique<RRefService>());
     });
@@ -211,6 +226,20 @@ TEST_P(MethodTest, ErrorsAreThoseOfTheMethodTheObjectAndTheCall) {
   ASSERT_THAT(number, IsOk());
   EXPECT_THAT(Sync(agent(0), RRef<Counter>(number->reference()), kAdd, 1),
               StatusIs(absl::StatusCode::kInvalidArgument));
+}
+
+TEST_P(MethodTest, MethodsThatThrowOrReturnNoFutureAreInternal) {
+  const auto counter = Remote(agent(0), "w1", kMake, 5);
+  ASSERT_THAT(counter, IsOk());
+  EXPECT_THAT(
+      Sync(agent(0), *counter, kName, "throw"),
+      StatusIs(absl::StatusCode::kInternal, HasSubstr("no such prefix")));
+  EXPECT_THAT(
+      Sync(agent(0), *counter, kThrowLater),
+      StatusIs(absl::StatusCode::kInternal, HasSubstr("no such counter")));
+  EXPECT_THAT(Sync(agent(0), *counter, kNoFuture),
+              StatusIs(absl::StatusCode::kInternal, HasSubstr("not valid")));
+  EXPECT_THAT(Sync(agent(0), *counter, kAdd, 1), IsOkAndHolds(6));
 }
 
 TEST_P(MethodTest, FailedCreationEndsTheCall) {

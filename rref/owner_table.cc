@@ -170,6 +170,7 @@ absl::StatusOr<OwnerTable::Entry*> OwnerTable::FindOrAwaitLocked(
     return absl::AbortedError(
         absl::StrCat("worker ", from.id.value(), " was declared lost"));
   }
+  if (!no_more_awaited_.ok()) return no_more_awaited_;
   ASSIGN_OR_RETURN(rpc::HoldingQuota::Ticket ticket, AdmitLocked(from));
   Entry& entry = entries_[rref];
   if (entry.value == nullptr) entry.value = std::make_shared<OwnerValue>();
@@ -229,6 +230,18 @@ OwnerTable::Effects OwnerTable::OnWorkerLost(WorkerRun lost,
   for (const RRefId& rref : touched) {
     EraseIfUnusedLocked(entries_.find(rref), effects);
   }
+  return effects;
+}
+
+OwnerTable::Effects OwnerTable::StopAwaiting(const absl::Status& error) {
+  Effects effects;
+  async::MutexLock lock(&mutex_);
+  no_more_awaited_ = error;
+  absl::erase_if(entries_, [&](auto& entry) {
+    if (entry.second.arrived) return false;
+    effects.failed.emplace_back(std::move(entry.second.value), error);
+    return true;
+  });
   return effects;
 }
 

@@ -109,6 +109,10 @@ class OwnerTable {
   // only it awaited; its later messages are refused.
   Effects OnWorkerLost(WorkerRun lost, const absl::Status& error);
 
+  // No creation arrives any more: what is awaited gets `error`, as does who
+  // asks for it later.
+  Effects StopAwaiting(const absl::Status& error);
+
   // Drops every value; awaited ones get `error`.
   Effects Close(const absl::Status& error);
 
@@ -157,6 +161,8 @@ class OwnerTable {
   mutable async::Mutex mutex_;
   rpc::HoldingQuota quota_ ABSL_GUARDED_BY(mutex_);
   Entries entries_ ABSL_GUARDED_BY(mutex_);
+  // Once nothing is awaited any more: why.
+  absl::Status no_more_awaited_ ABSL_GUARDED_BY(mutex_);
   absl::flat_hash_map<WorkerRun, absl::Status> lost_ ABSL_GUARDED_BY(mutex_);
   Tombstones<RRefId> withdrawn_ ABSL_GUARDED_BY(mutex_);
   uint64_t generation_ ABSL_GUARDED_BY(mutex_) = 0;

@@ -13,6 +13,7 @@ namespace hawser::rref {
 namespace {
 
 using async::IsOk;
+using async::IsOkAndHolds;
 using async::StatusIs;
 
 constexpr WorkerRun kOwner{0, 100};
@@ -88,6 +89,21 @@ TEST_F(OwnerTableTest, FetchBeforeCreationGetsTheValue) {
   auto created = table_.Create(Ref(kA, 1), Fork(kA, 2), kAInfo);
   ASSERT_THAT(created, IsOk());
   EXPECT_EQ(*awaited, *created);
+  EXPECT_EQ(table_.counts().awaited, 0u);
+}
+
+TEST_F(OwnerTableTest, OnceNothingIsAwaitedWhoWaitsGetsTheError) {
+  auto awaited = table_.Find(Ref(kA, 1), kBInfo);
+  ASSERT_THAT(awaited, IsOk());
+  auto made = table_.Create(Ref(kA, 2), Fork(kA, 2), kAInfo);
+  ASSERT_THAT(made, IsOk());
+  Run(table_.StopAwaiting(absl::UnavailableError("leaving")));
+  EXPECT_THAT((*awaited)->future().Wait(),
+              StatusIs(absl::StatusCode::kUnavailable));
+  EXPECT_THAT(table_.Find(Ref(kA, 1), kBInfo),
+              StatusIs(absl::StatusCode::kUnavailable));
+  EXPECT_THAT(table_.Find(Ref(kA, 2), kBInfo), IsOkAndHolds(*made));
+  EXPECT_EQ(table_.counts().owners, 1u);
   EXPECT_EQ(table_.counts().awaited, 0u);
 }
 

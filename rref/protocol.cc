@@ -184,7 +184,11 @@ void Protocol::Run(OwnerTable::Effects effects) {
 }
 
 Protocol::Counts Protocol::counts() const {
-  return {owners_.counts(), users_.counts(), sender_.pending()};
+  return {.owner = owners_.counts(),
+          .user = users_.counts(),
+          .control_operations = sender_.pending(),
+          .control_senders = receiver_.num_peers(),
+          .control_receivers = sender_.num_peers()};
 }
 
 }  // namespace hawser::rref

@@ -63,6 +63,9 @@ class Protocol : public std::enable_shared_from_this<Protocol> {
     OwnerTable::Counts owner;
     UserTable::Counts user;
     size_t control_operations = 0;
+    // Workers whose control messages are numbered here, as they come and go.
+    size_t control_senders = 0;
+    size_t control_receivers = 0;
   };
 
   Protocol(rpc::Agent& agent, RRefOptions options);
@@ -114,6 +117,9 @@ class Protocol : public std::enable_shared_from_this<Protocol> {
   absl::Status Start();
   void OnWorkerLost(const rpc::WorkerInfo& worker, const absl::Status& status);
   async::Future<void> Drain(async::MonotonicTime deadline);
+  // Nothing comes any more: whoever waits here for a value that was not made
+  // yet gets kUnavailable.
+  void Interrupt();
   void Stop();
 
   const rpc::WorkerInfo& self() const { return self_; }

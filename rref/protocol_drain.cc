@@ -104,6 +104,11 @@ std::string Protocol::DescribeLeaks() const {
   return text;
 }
 
+void Protocol::Interrupt() {
+  Run(owners_.StopAwaiting(absl::UnavailableError(
+      "the worker is leaving or shut down: the value will not be made")));
+}
+
 void Protocol::Stop() {
   std::optional<async::TimerId> audit, drain;
   {

@@ -14,6 +14,7 @@
 #include "async/status_macros.h"
 #include "rpc/agent.h"
 #include "rpc/function.h"
+#include "rpc/internal/checked_traits.h"
 #include "rpc/retained_value.h"
 #include "rpc/wire_traits.h"
 #include "rref/reference.h"
@@ -118,15 +119,11 @@ absl::StatusOr<RRef<R>> Remote(rpc::Agent& agent, const rpc::Destination& to,
   ASSIGN_OR_RETURN(const std::shared_ptr<Protocol> protocol, ProtocolOf(agent));
   ASSIGN_OR_RETURN(
       std::shared_ptr<Reference> reference,
-      protocol->Create(
-          to, options.timeout, function.name(), function.Signature(),
-          [&](rpc::Encoder& encoder) {
-            absl::Status status;
-            (void)((status = rpc::WireTraits<A>::Encode(encoder, arguments))
-                       .ok() &&
-                   ...);
-            return status;
-          }));
+      protocol->Create(to, options.timeout, function.name(),
+                       function.Signature(), [&](rpc::Encoder& encoder) {
+                         return rpc::internal::Encode<A...>(encoder,
+                                                            arguments...);
+                       }));
   return RRef<R>(std::move(reference));
 }
 template <class R, class... A>

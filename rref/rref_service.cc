@@ -18,8 +18,25 @@ async::Future<void> RRefService::Drain(async::MonotonicTime deadline) {
   return protocol_->Drain(deadline);
 }
 
+void RRefService::Interrupt() {
+  if (protocol_ != nullptr) protocol_->Interrupt();
+}
+
 void RRefService::Stop() {
   if (protocol_ != nullptr) protocol_->Stop();
+}
+
+std::map<std::string, int64_t> RRefService::DebugNumbers() const {
+  const Protocol::Counts counts = protocol_->counts();
+  const auto number = [](size_t count) { return static_cast<int64_t>(count); };
+  return {{"owners", number(counts.owner.owners)},
+          {"awaited", number(counts.owner.awaited)},
+          {"forks", number(counts.owner.forks)},
+          {"remote_forks", number(counts.owner.remote_forks)},
+          {"users", number(counts.user.users)},
+          {"unconfirmed_users", number(counts.user.unconfirmed_users)},
+          {"control_senders", number(counts.control_senders)},
+          {"control_receivers", number(counts.control_receivers)}};
 }
 
 absl::StatusOr<std::shared_ptr<Protocol>> ProtocolOf(rpc::Agent& agent) {

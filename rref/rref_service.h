@@ -1,7 +1,10 @@
 #ifndef HAWSER_RREF_RREF_SERVICE_H_
 #define HAWSER_RREF_RREF_SERVICE_H_
 
+#include <cstdint>
+#include <map>
 #include <memory>
+#include <string>
 #include <string_view>
 
 #include "absl/status/status.h"
@@ -27,7 +30,16 @@ class RRefService final : public rpc::Service {
   void OnWorkerLost(const rpc::WorkerInfo& worker,
                     const absl::Status& status) override;
   async::Future<void> Drain(async::MonotonicTime deadline) override;
+  void OnLeft() override { Interrupt(); }
+  void Interrupt() override;
   void Stop() override;
+  // "owners": values here that references are to, of which "awaited" were not
+  // created yet; "forks": the copies of these references, of which
+  // "remote_forks" are at other workers; "users": copies here of references to
+  // values of others, of which "unconfirmed_users" may not be used yet;
+  // "control_senders" and "control_receivers": workers of which it is kept
+  // which control message was the last.
+  std::map<std::string, int64_t> DebugNumbers() const override;
 
   // Null before Start.
   const std::shared_ptr<Protocol>& protocol() const { return protocol_; }

@@ -42,6 +42,7 @@ async::Future<void> UserTable::StartCreation(RRefId rref, ForkId fork,
   user.rref = rref;
   user.owner = owner;
   user.parent = self_;
+  user.is_creation = true;
   AddUserLocked(fork, std::move(user));
   return users_.find(fork)->second.confirmed_future;
 }
@@ -53,7 +54,8 @@ UserTable::Effects UserTable::FinishCreation(ForkId fork,
   auto it = users_.find(fork);
   if (it == users_.end() || it->second.settled) return effects;
   it->second.creation_unacknowledged = !status.ok();
-  SettleLocked(fork, it->second, status, effects);
+  const absl::Status loss = it->second.loss;
+  SettleLocked(fork, it->second, status.ok() ? loss : status, effects);
   return effects;
 }
 
@@ -235,6 +237,10 @@ UserTable::Effects UserTable::LoseLocked(WorkerRun gone,
   for (const ForkId& fork : orphans) {
     User& user = users_.find(fork)->second;
     user.unknown_to_owner = true;
+    if (user.is_creation && !user.settled) {
+      if (user.loss.ok()) user.loss = error;
+      continue;
+    }
     if (user.error.ok()) user.error = error;
     if (!user.settled) {
       if (user.parent != self_) {

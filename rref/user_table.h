@@ -114,7 +114,8 @@ class UserTable {
   std::vector<PendingChild> TakeStaleChildren();
 
   // Copies of values owned by `lost` keep `error`, also those that come later;
-  // children given to it are dropped.
+  // children given to it are dropped. A creation under way is told by its own
+  // call, which knows whether it may have run: FinishCreation must follow.
   Effects OnWorkerLost(WorkerRun lost, const absl::Status& error);
 
   // As OnWorkerLost, for one that is no member of the job as far as is known.
@@ -136,6 +137,10 @@ class UserTable {
     bool creation_unacknowledged = false;
     // The owner need not be told of the end.
     bool unknown_to_owner = false;
+    // Settled by FinishCreation.
+    bool is_creation = false;
+    // Why the owner was lost while a creation was under way.
+    absl::Status loss;
     absl::Status error;
     async::Promise<void> confirmed;
     async::Future<void> confirmed_future;

@@ -145,14 +145,39 @@ TEST_F(UserTableTest, ChildIsStaleAfterAWholeInterval) {
   ASSERT_EQ(table_.TakeStaleChildren().size(), 1u);
 }
 
+// Only the call that creates knows whether it may have run.
+TEST_F(UserTableTest, CreationUnderWayWhoseOwnerIsLostEndsAsItsCallDoes) {
+  async::Future<void> creation = table_.StartCreation(kRef, kFork, kOwner);
+  EXPECT_THAT(Run(table_.OnWorkerLost(kOwner, absl::UnavailableError("dead"))),
+              testing::IsEmpty());
+  EXPECT_FALSE(creation.ready());
+  EXPECT_THAT(Run(table_.FinishCreation(kFork, absl::AbortedError("refused"))),
+              testing::IsEmpty());
+  EXPECT_THAT(creation.result(), StatusIs(absl::StatusCode::kAborted));
+  EXPECT_THAT(table_.Check(kFork), StatusIs(absl::StatusCode::kAborted));
+  // The owner is not there to be told.
+  EXPECT_THAT(Run(table_.Release(kFork)), testing::IsEmpty());
+  EXPECT_EQ(table_.counts().users, 0u);
+}
+
+TEST_F(UserTableTest, CreationThatSucceedsAfterItsOwnerIsLostKeepsTheLoss) {
+  async::Future<void> creation = table_.StartCreation(kRef, kFork, kOwner);
+  Run(table_.OnWorkerLost(kOwner, absl::UnavailableError("dead")));
+  Run(table_.FinishCreation(kFork, absl::OkStatus()));
+  EXPECT_THAT(creation.result(), StatusIs(absl::StatusCode::kUnavailable));
+  EXPECT_THAT(table_.Check(kFork), StatusIs(absl::StatusCode::kUnavailable));
+  EXPECT_THAT(Run(table_.Release(kFork)), testing::IsEmpty());
+}
+
 TEST_F(UserTableTest, LostOwnerIsKeptWithItsCopies) {
   async::Future<void> creation = table_.StartCreation(kRef, kFork, kOwner);
+  Run(table_.FinishCreation(kFork, absl::OkStatus()));
   auto received = table_.Receive(kRef, kReceived, kOwner, kOther);
   ASSERT_THAT(received, IsOk());
   // The parent of the received copy may let go.
   EXPECT_THAT(Run(table_.OnWorkerLost(kOwner, absl::UnavailableError("dead"))),
               testing::ElementsAre(Kind::kChildAccept));
-  EXPECT_THAT(creation.result(), StatusIs(absl::StatusCode::kUnavailable));
+  EXPECT_THAT(creation.result(), IsOk());
   EXPECT_THAT(received->confirmed.result(),
               StatusIs(absl::StatusCode::kUnavailable));
   EXPECT_THAT(table_.Check(kFork), StatusIs(absl::StatusCode::kUnavailable));

@@ -266,4 +266,29 @@ TEST_P(StoreConformanceTest, BadKeysAreRefusedBeforeTheyAreUsed) {
 }
 
 }  // namespace
+void ExpectCallsEndInTime(Store& store) {
+  constexpr absl::Duration kTimeout = absl::Milliseconds(200);
+  const std::string key = "k";
+  const auto in_time = [](const absl::Status& status) {
+    EXPECT_THAT(status, StatusIs(absl::StatusCode::kDeadlineExceeded,
+                                 testing::AllOf(HasSubstr("\"k\""),
+                                                HasSubstr("timed out after"))));
+  };
+  in_time(store.Get(key, kTimeout).status());
+  in_time(store.Wait({&key, 1}, kTimeout));
+  in_time(store.Check({&key, 1}, kTimeout).status());
+  in_time(store.Set(key, "v", kTimeout));
+  in_time(store.Add(key, 1, kTimeout).status());
+  in_time(store.Append(key, "v", kTimeout).status());
+  in_time(store.CompareAndSet(key, "", "v", kTimeout).status());
+  in_time(store.Delete(key, kTimeout).status());
+  EXPECT_THAT(store.NumKeys(kTimeout),
+              StatusIs(absl::StatusCode::kDeadlineExceeded));
+  const auto no_answer =
+      StatusIs(absl::StatusCode::kUnavailable, HasSubstr("no answer"));
+  EXPECT_THAT(store.Get(key, absl::ZeroDuration()), no_answer);
+  EXPECT_THAT(store.Wait({&key, 1}, absl::ZeroDuration()), no_answer);
+  EXPECT_THAT(store.Check({&key, 1}, absl::ZeroDuration()), no_answer);
+}
+
 }  // namespace hawser::store

@@ -44,6 +44,10 @@ class StoreConformanceTest : public testing::TestWithParam<ConformanceParam> {
   const std::shared_ptr<Store> store_;
 };
 
+// For a store whose server has ceased to answer: every call ends in time, and
+// none takes silence for the absence of a key.
+void ExpectCallsEndInTime(Store& store);
+
 }  // namespace hawser::store
 
 #endif  // HAWSER_STORE_CONFORMANCE_H_

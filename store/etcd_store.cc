@@ -127,17 +127,6 @@ EtcdStore::EtcdStore(EtcdStoreOptions options, std::unique_ptr<Client> client)
 
 EtcdStore::~EtcdStore() = default;
 
-absl::Status EtcdStore::Named(const absl::Status& status,
-                              const std::string& key,
-                              const CallTime& time) const {
-  if (status.ok()) return status;
-  if (absl::IsDeadlineExceeded(status)) {
-    return TimeoutError(key, time, std::string(status.message()));
-  }
-  return absl::Status(status.code(),
-                      absl::StrCat(description(), ": ", status.message()));
-}
-
 // --- Waiting.
 
 absl::StatusOr<std::vector<std::string>> EtcdStore::WhenPresent(
@@ -189,8 +178,9 @@ absl::Status EtcdStore::DoWait(std::span<const std::string> keys,
 
 absl::StatusOr<bool> EtcdStore::DoCheck(std::span<const std::string> keys,
                                         const CallTime& time) {
-  const auto snapshot = client_->etcd().Look(client_->Full(keys),
-                                             /*keys_only=*/true, time.deadline);
+  const auto snapshot =
+      client_->etcd().Look(client_->Full(keys),
+                           /*keys_only=*/true, LookDeadline(time));
   if (!snapshot.ok()) return Named(snapshot.status(), keys.front(), time);
   return std::all_of(snapshot->values.begin(), snapshot->values.end(),
                      [](const auto& value) { return value.has_value(); });

@@ -91,9 +91,6 @@ class EtcdStore final : public Store {
   absl::StatusOr<int64_t> TryChange(const std::string& key,
                                     async::MonotonicTime deadline,
                                     Decide decide);
-  // `status` with the name of the store, and of the key if it is a timeout.
-  absl::Status Named(const absl::Status& status, const std::string& key,
-                     const CallTime& time) const;
 
   const std::unique_ptr<Client> client_;
 };

@@ -7,7 +7,9 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "async/blocking_region.h"
 #include "async/mutex.h"
 #include "async/status_macros.h"
@@ -26,6 +28,13 @@ constexpr absl::Duration kPollInterval = absl::Milliseconds(10);
 constexpr absl::Duration kLockInterval = absl::Milliseconds(1);
 // What a closing member spends to count itself.
 constexpr absl::Duration kCloseTimeout = absl::Seconds(5);
+
+// A log is compacted when it has this many bytes, and this many times what its
+// keys and values take: a change costs at most a few times its bytes.
+constexpr uint64_t kShortLog = uint64_t{1} << 20;
+constexpr uint64_t kLongLogFactor = 4;
+// Of a record with the numbers of members, at most.
+constexpr uint64_t kCountsBytes = 64;
 
 constexpr char kLocked[] = "another member keeps the file locked";
 
@@ -52,6 +61,7 @@ class FileStore::State {
     if (!locked) return false;
     absl::Status status = CatchUpLocked();
     if (status.ok()) status = body();
+    if (status.ok() && lock == FileLog::Lock::kExclusive) CompactIfLongLocked();
     log_->UnlockData();
     if (lock == FileLog::Lock::kExclusive) changed_.NotifyAll();
     RETURN_IF_ERROR(status);
@@ -70,31 +80,28 @@ class FileStore::State {
   // Inside WithLock(kExclusive).
   absl::Status Store(const std::string& key,
                      std::string value) ABSL_NO_THREAD_SAFETY_ANALYSIS {
-    if (log_->log_bytes() + key.size() + value.size() >
-        options_.limits.max_total_bytes) {
-      return absl::ResourceExhaustedError(absl::StrCat(
-          "the log ", options_.path, " is full: it has ", log_->log_bytes(),
-          " bytes of ", options_.limits.max_total_bytes));
+    const uint64_t bytes = FileLog::BytesOf(key, value);
+    if (log_->log_bytes() + bytes > options_.limits.max_total_bytes) {
+      RETURN_IF_ERROR(MakeRoomLocked(bytes));
     }
     RETURN_IF_ERROR(log_->Append({RecordKind::kSet, key, value}));
-    values_[key] = std::move(value);
+    SetLocked(key, std::move(value));
     return absl::OkStatus();
   }
   absl::StatusOr<bool> Erase(const std::string& key)
       ABSL_NO_THREAD_SAFETY_ANALYSIS {
     if (!values_.contains(key)) return false;
     RETURN_IF_ERROR(log_->Append({RecordKind::kDelete, key, ""}));
-    values_.erase(key);
+    EraseLocked(key);
     return true;
   }
 
-  // Inside WithLock: where the log ends.
-  uint64_t log_bytes() const ABSL_NO_THREAD_SAFETY_ANALYSIS {
-    return log_->log_bytes();
+  // Inside WithLock: what of the log was read.
+  FileLog::Position position() const ABSL_NO_THREAD_SAFETY_ANALYSIS {
+    return log_->position();
   }
-  // Returns once the log has another end than `seen`; false if `deadline`
-  // passed before.
-  bool AwaitChange(uint64_t seen, async::MonotonicTime deadline);
+  // Returns once there is more than `seen`; false if `deadline` passed before.
+  bool AwaitChange(FileLog::Position seen, async::MonotonicTime deadline);
 
  private:
   absl::StatusOr<bool> LockLocked(FileLog::Lock lock,
@@ -104,7 +111,21 @@ class FileStore::State {
   // Reads the log of a new member, empties a left-over one, and counts the
   // member. Under the exclusive data lock.
   absl::Status EnterLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void ApplyLocked(Record record) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status ApplyLocked(Record record) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void SetLocked(std::string key, std::string value)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void EraseLocked(const std::string& key)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void ForgetAllLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  // Under the exclusive data lock, everything read: puts what the log says in
+  // its place, where it is long for that.
+  void CompactIfLongLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // The same for want of room for a record of `bytes`. kResourceExhausted if
+  // there still is none.
+  absl::Status MakeRoomLocked(uint64_t bytes)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status CompactLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const FileStoreOptions options_;
 
@@ -112,6 +133,10 @@ class FileStore::State {
   async::CondVar changed_;
   std::unique_ptr<FileLog> log_ ABSL_GUARDED_BY(mutex_);
   std::unordered_map<std::string, std::string> values_ ABSL_GUARDED_BY(mutex_);
+  // What a log of nothing but these would take.
+  uint64_t value_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  // Not before the log is so long: compacting it failed.
+  uint64_t compact_above_ ABSL_GUARDED_BY(mutex_) = kShortLog;
   int num_joined_ ABSL_GUARDED_BY(mutex_) = 0;
   int num_finished_ ABSL_GUARDED_BY(mutex_) = 0;
 };
@@ -141,8 +166,7 @@ absl::Status FileStore::State::EnterLocked() {
   const bool left_over =
       complete || num_joined_ != num_finished_ || absl::IsDataLoss(read);
   if (!others && left_over) {
-    values_.clear();
-    num_joined_ = num_finished_ = 0;
+    ForgetAllLocked();
     RETURN_IF_ERROR(log_->Clear());
   } else {
     RETURN_IF_ERROR(read);
@@ -169,11 +193,11 @@ void FileStore::State::Finish() {
       });
 }
 
-bool FileStore::State::AwaitChange(uint64_t seen,
+bool FileStore::State::AwaitChange(FileLog::Position seen,
                                    async::MonotonicTime deadline) {
   async::BlockingRegion region;
   async::MutexLock lock(&mutex_);
-  while (log_->log_bytes() == seen && !log_->HasMore()) {
+  while (log_->position() == seen && !log_->HasMore()) {
     const async::MonotonicTime now = std::chrono::steady_clock::now();
     if (now >= deadline) return false;
     changed_.WaitUntil(&mutex_,
@@ -200,26 +224,97 @@ absl::Status FileStore::State::CatchUpLocked() {
         options_.path, " was deleted or replaced while the job runs"));
   }
   if (!log_->HasMore()) return absl::OkStatus();
-  ASSIGN_OR_RETURN(std::vector<Record> records, log_->ReadMore());
-  for (Record& record : records) ApplyLocked(std::move(record));
+  ASSIGN_OR_RETURN(FileLog::Batch batch, log_->ReadMore());
+  if (batch.from_beginning) ForgetAllLocked();
+  for (Record& record : batch.records) {
+    RETURN_IF_ERROR(ApplyLocked(std::move(record)));
+  }
   return absl::OkStatus();
 }
 
-void FileStore::State::ApplyLocked(Record record) {
+absl::Status FileStore::State::ApplyLocked(Record record) {
   switch (record.kind) {
     case RecordKind::kSet:
-      values_[std::move(record.key)] = std::move(record.value);
-      return;
+      SetLocked(std::move(record.key), std::move(record.value));
+      break;
     case RecordKind::kDelete:
-      values_.erase(record.key);
-      return;
+      EraseLocked(record.key);
+      break;
     case RecordKind::kJoin:
       ++num_joined_;
-      return;
+      break;
     case RecordKind::kFinish:
       ++num_finished_;
-      return;
+      break;
+    case RecordKind::kCounts: {
+      const std::vector<std::string> counts = absl::StrSplit(record.value, ' ');
+      if (counts.size() != 2 || !absl::SimpleAtoi(counts[0], &num_joined_) ||
+          !absl::SimpleAtoi(counts[1], &num_finished_)) {
+        return absl::DataLossError(absl::StrCat(
+            options_.path,
+            " is damaged: it does not say how many members it has; end the "
+            "job and delete the file"));
+      }
+      break;
+    }
   }
+  return absl::OkStatus();
+}
+
+void FileStore::State::SetLocked(std::string key, std::string value) {
+  value_bytes_ += FileLog::BytesOf(key, value);
+  const auto [it, added] = values_.try_emplace(std::move(key));
+  if (!added) value_bytes_ -= FileLog::BytesOf(it->first, it->second);
+  it->second = std::move(value);
+}
+
+void FileStore::State::EraseLocked(const std::string& key) {
+  const auto it = values_.find(key);
+  if (it == values_.end()) return;
+  value_bytes_ -= FileLog::BytesOf(key, it->second);
+  values_.erase(it);
+}
+
+void FileStore::State::ForgetAllLocked() {
+  values_.clear();
+  value_bytes_ = 0;
+  num_joined_ = num_finished_ = 0;
+}
+
+void FileStore::State::CompactIfLongLocked() {
+  if (log_->log_bytes() <= compact_above_ ||
+      log_->log_bytes() / kLongLogFactor <= value_bytes_) {
+    return;
+  }
+  // Without success, such as on a full disk, the log goes on as it is.
+  compact_above_ = CompactLocked().ok() ? kShortLog : 2 * log_->log_bytes();
+}
+
+absl::Status FileStore::State::MakeRoomLocked(uint64_t bytes) {
+  // More often would cost more than it gains.
+  const absl::Status compacted =
+      log_->CompactedBytesLimit() > 2 * (value_bytes_ + kCountsBytes)
+          ? CompactLocked()
+          : absl::OkStatus();
+  if (log_->log_bytes() + bytes <= options_.limits.max_total_bytes) {
+    return absl::OkStatus();
+  }
+  return absl::ResourceExhaustedError(absl::StrCat(
+      "the log ", options_.path, " is full: it has ", log_->log_bytes(),
+      " bytes of ", options_.limits.max_total_bytes, ", and its ",
+      values_.size(), " keys take ", value_bytes_, " of them",
+      compacted.ok() ? "" : absl::StrCat("; ", compacted.message())));
+}
+
+absl::Status FileStore::State::CompactLocked() {
+  std::vector<Record> records;
+  records.reserve(values_.size() + 1);
+  records.push_back(
+      {RecordKind::kCounts, "", absl::StrCat(num_joined_, " ", num_finished_)});
+  for (const auto& [key, value] : values_) {
+    records.push_back({RecordKind::kSet, key, value});
+  }
+  return log_->Compact(records);
 }
 
 absl::StatusOr<std::unique_ptr<FileStore>> FileStore::Open(
@@ -363,10 +458,10 @@ absl::Status FileStore::Await(std::span<const std::string> keys,
                               const CallTime& time, Body when_present) {
   while (true) {
     const std::string* missing = nullptr;
-    uint64_t seen = 0;
+    FileLog::Position seen;
     RETURN_IF_ERROR(Run(/*write=*/false, keys.front(), time, [&] {
       missing = FirstMissing(keys);
-      seen = state_->log_bytes();
+      seen = state_->position();
       if (missing == nullptr) when_present();
       return absl::OkStatus();
     }));

@@ -25,8 +25,12 @@ struct FileStoreOptions {
   StoreLimits limits = {};
 };
 
-// A store in one file: an append-only log under file locks. Those who wait
-// look every 10 ms.
+// A store in one file: a log under file locks. Those who wait look every 10 ms.
+// The log is compacted, within the file, when it has a megabyte and four times
+// what its keys and values take, or when max_total_bytes is reached and it has
+// twice that. Limits count the log, so that keys and values may take half of
+// max_total_bytes before they are refused. A member may be killed at any
+// moment, also of that.
 //
 // A member is alive while its object, or a process with it, exists. A file
 // that a crashed run left over, so one without a living member in which some

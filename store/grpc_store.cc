@@ -147,17 +147,6 @@ absl::Status GrpcStore::Call(Method method, const Request& request,
   return Named(client_->Call(method, request, reply, time.deadline), key, time);
 }
 
-absl::Status GrpcStore::Named(const absl::Status& status,
-                              const std::string& key,
-                              const CallTime& time) const {
-  if (status.ok()) return status;
-  if (absl::IsDeadlineExceeded(status)) {
-    return TimeoutError(key, time, std::string(status.message()));
-  }
-  return absl::Status(status.code(),
-                      absl::StrCat(description(), ": ", status.message()));
-}
-
 absl::Status GrpcStore::DoSet(const std::string& key, std::string value,
                               const CallTime& time) {
   auto request = client_->MakeChange<v1::StoreSetRequest>(key);
@@ -171,14 +160,14 @@ absl::StatusOr<std::string> GrpcStore::DoGet(const std::string& key,
   auto request = client_->MakeRequest<v1::StoreGetRequest>();
   request.set_key(key);
   v1::StoreGetReply reply;
-  absl::Status status =
-      client_->Call(&Client::Stub::Get, request, &reply, time.deadline);
   // No time for an answer is time enough for a look.
-  if (time.deadline <= time.start && !FirstMissing({&key, 1}, time)) {
-    status =
-        client_->Call(&Client::Stub::Get, request, &reply, LookDeadline(time));
+  if (time.deadline <= time.start) {
+    ASSIGN_OR_RETURN(const bool present, DoCheck({&key, 1}, time));
+    if (!present) return TimeoutError(key, time, "");
   }
-  RETURN_IF_ERROR(Named(status, key, time));
+  RETURN_IF_ERROR(Named(
+      client_->Call(&Client::Stub::Get, request, &reply, LookDeadline(time)),
+      key, time));
   return std::move(*reply.mutable_value());
 }
 
@@ -216,40 +205,39 @@ absl::StatusOr<CompareAndSetResult> GrpcStore::DoCompareAndSet(
 
 absl::Status GrpcStore::DoWait(std::span<const std::string> keys,
                                const CallTime& time) {
-  auto request = client_->MakeRequest<v1::StoreWaitRequest>();
-  request.mutable_keys()->Add(keys.begin(), keys.end());
-  v1::StoreWaitReply reply;
-  absl::Status status =
-      client_->Call(&Client::Stub::Wait, request, &reply, time.deadline);
-  if (!absl::IsDeadlineExceeded(status)) return Named(status, "", time);
-  const std::optional<std::string> missing = FirstMissing(keys, time);
-  if (!missing.has_value()) return absl::OkStatus();
-  return Named(status, *missing, time);
+  absl::Status status = absl::DeadlineExceededError("");
+  if (time.deadline > time.start) {
+    auto request = client_->MakeRequest<v1::StoreWaitRequest>();
+    request.mutable_keys()->Add(keys.begin(), keys.end());
+    v1::StoreWaitReply reply;
+    status = client_->Call(&Client::Stub::Wait, request, &reply, time.deadline);
+    if (!absl::IsDeadlineExceeded(status)) return Named(status, "", time);
+  }
+  const absl::StatusOr<std::optional<std::string>> missing = FirstMissing(
+      keys, std::max(LookDeadline(time),
+                     async::AddDelay(std::chrono::steady_clock::now(),
+                                     kDiagnosisTimeout)));
+  if (!missing.ok()) return Named(missing.status(), keys.front(), time);
+  if (!missing->has_value()) return absl::OkStatus();
+  return TimeoutError(**missing, time, std::string(status.message()));
 }
 
-std::optional<std::string> GrpcStore::FirstMissing(
-    std::span<const std::string> keys, const CallTime& time) {
-  auto request = client_->MakeRequest<v1::StoreCheckRequest>();
-  request.mutable_keys()->Add(keys.begin(), keys.end());
-  v1::StoreCheckReply reply;
-  const absl::Status status =
-      client_->Call(&Client::Stub::Check, request, &reply,
-                    std::max(LookDeadline(time),
-                             async::AddDelay(std::chrono::steady_clock::now(),
-                                             kDiagnosisTimeout)));
-  if (!status.ok()) return keys.front();
-  if (reply.missing().empty()) return std::nullopt;
-  return reply.missing(0);
-}
-
-absl::StatusOr<bool> GrpcStore::DoCheck(std::span<const std::string> keys,
-                                        const CallTime& time) {
+absl::StatusOr<std::optional<std::string>> GrpcStore::FirstMissing(
+    std::span<const std::string> keys, async::MonotonicTime deadline) {
   auto request = client_->MakeRequest<v1::StoreCheckRequest>();
   request.mutable_keys()->Add(keys.begin(), keys.end());
   v1::StoreCheckReply reply;
   RETURN_IF_ERROR(
-      Call(&Client::Stub::Check, request, &reply, keys.front(), time));
-  return reply.missing().empty();
+      client_->Call(&Client::Stub::Check, request, &reply, deadline));
+  if (reply.missing().empty()) return std::optional<std::string>();
+  return std::optional<std::string>(reply.missing(0));
+}
+
+absl::StatusOr<bool> GrpcStore::DoCheck(std::span<const std::string> keys,
+                                        const CallTime& time) {
+  const auto missing = FirstMissing(keys, LookDeadline(time));
+  if (!missing.ok()) return Named(missing.status(), keys.front(), time);
+  return !missing->has_value();
 }
 
 absl::StatusOr<bool> GrpcStore::DoDelete(const std::string& key,

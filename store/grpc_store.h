@@ -75,13 +75,9 @@ class GrpcStore final : public Store {
   template <class Request, class Reply, class Method>
   absl::Status Call(Method method, const Request& request, Reply* reply,
                     const std::string& key, const CallTime& time);
-  // `status` with the name of the store, and of the key if it is a timeout.
-  absl::Status Named(const absl::Status& status, const std::string& key,
-                     const CallTime& time) const;
-  // One of `keys` that is missing now; the first if the server does not answer,
-  // none if all are present.
-  std::optional<std::string> FirstMissing(std::span<const std::string> keys,
-                                          const CallTime& time);
+  // One of `keys` that is missing now; none if all are present.
+  absl::StatusOr<std::optional<std::string>> FirstMissing(
+      std::span<const std::string> keys, async::MonotonicTime deadline);
 
   const std::unique_ptr<Client> client_;
 };

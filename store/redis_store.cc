@@ -243,17 +243,6 @@ RedisStore::RedisStore(RedisStoreOptions options,
 
 RedisStore::~RedisStore() = default;
 
-absl::Status RedisStore::Named(const absl::Status& status,
-                               const std::string& key,
-                               const CallTime& time) const {
-  if (status.ok()) return status;
-  if (absl::IsDeadlineExceeded(status)) {
-    return TimeoutError(key, time, std::string(status.message()));
-  }
-  return absl::Status(status.code(),
-                      absl::StrCat(description(), ": ", status.message()));
-}
-
 // --- Waiting.
 
 absl::StatusOr<std::string> RedisStore::DoGet(const std::string& key,
@@ -313,7 +302,7 @@ absl::Status RedisStore::DoWait(std::span<const std::string> keys,
 
 absl::StatusOr<bool> RedisStore::DoCheck(std::span<const std::string> keys,
                                          const CallTime& time) {
-  const auto missing = FirstMissing(keys, time.deadline);
+  const auto missing = FirstMissing(keys, LookDeadline(time));
   if (!missing.ok()) return Named(missing.status(), keys.front(), time);
   return *missing >= keys.size();
 }

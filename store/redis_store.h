@@ -86,9 +86,6 @@ class RedisStore final : public Store {
   // Index of a key that is absent; keys.size() if all are present.
   absl::StatusOr<size_t> FirstMissing(std::span<const std::string> keys,
                                       async::MonotonicTime deadline);
-  // `status` with the name of the store, and of the key if it is a timeout.
-  absl::Status Named(const absl::Status& status, const std::string& key,
-                     const CallTime& time) const;
 
   const std::unique_ptr<Client> client_;
 };

@@ -37,10 +37,12 @@ Store::Store(std::string description, absl::Duration timeout,
       limits_(limits),
       timeout_(timeout) {}
 
-absl::Status Store::Set(std::string_view key, std::string_view value) {
+absl::Status Store::Set(std::string_view key, std::string_view value,
+                        std::optional<absl::Duration> timeout) {
   RETURN_IF_ERROR(CheckKey(key));
   RETURN_IF_ERROR(CheckValue(key, value));
-  return DoSet(std::string(key), std::string(value), Now());
+  ASSIGN_OR_RETURN(const CallTime time, Within(timeout));
+  return DoSet(std::string(key), std::string(value), time);
 }
 
 absl::StatusOr<std::string> Store::Get(std::string_view key,
@@ -50,25 +52,31 @@ absl::StatusOr<std::string> Store::Get(std::string_view key,
   return DoGet(std::string(key), time);
 }
 
-absl::StatusOr<int64_t> Store::Add(std::string_view key, int64_t delta) {
+absl::StatusOr<int64_t> Store::Add(std::string_view key, int64_t delta,
+                                   std::optional<absl::Duration> timeout) {
   RETURN_IF_ERROR(CheckKey(key));
-  return DoAdd(std::string(key), delta, Now());
+  ASSIGN_OR_RETURN(const CallTime time, Within(timeout));
+  return DoAdd(std::string(key), delta, time);
 }
 
 absl::StatusOr<int64_t> Store::Append(std::string_view key,
-                                      std::string_view suffix) {
+                                      std::string_view suffix,
+                                      std::optional<absl::Duration> timeout) {
   RETURN_IF_ERROR(CheckKey(key));
   RETURN_IF_ERROR(CheckValue(key, suffix));
-  return DoAppend(std::string(key), std::string(suffix), Now());
+  ASSIGN_OR_RETURN(const CallTime time, Within(timeout));
+  return DoAppend(std::string(key), std::string(suffix), time);
 }
 
 absl::StatusOr<CompareAndSetResult> Store::CompareAndSet(
-    std::string_view key, std::string_view expected, std::string_view desired) {
+    std::string_view key, std::string_view expected, std::string_view desired,
+    std::optional<absl::Duration> timeout) {
   RETURN_IF_ERROR(CheckKey(key));
   RETURN_IF_ERROR(CheckValue(key, expected));
   RETURN_IF_ERROR(CheckValue(key, desired));
+  ASSIGN_OR_RETURN(const CallTime time, Within(timeout));
   return DoCompareAndSet(std::string(key), std::string(expected),
-                         std::string(desired), Now());
+                         std::string(desired), time);
 }
 
 absl::Status Store::Wait(std::span<const std::string> keys,
@@ -79,18 +87,25 @@ absl::Status Store::Wait(std::span<const std::string> keys,
   return DoWait(keys, time);
 }
 
-absl::StatusOr<bool> Store::Check(std::span<const std::string> keys) {
+absl::StatusOr<bool> Store::Check(std::span<const std::string> keys,
+                                  std::optional<absl::Duration> timeout) {
   RETURN_IF_ERROR(CheckKeys(keys));
+  ASSIGN_OR_RETURN(const CallTime time, Within(timeout));
   if (keys.empty()) return true;
-  return DoCheck(keys, Now());
+  return DoCheck(keys, time);
 }
 
-absl::StatusOr<bool> Store::Delete(std::string_view key) {
+absl::StatusOr<bool> Store::Delete(std::string_view key,
+                                   std::optional<absl::Duration> timeout) {
   RETURN_IF_ERROR(CheckKey(key));
-  return DoDelete(std::string(key), Now());
+  ASSIGN_OR_RETURN(const CallTime time, Within(timeout));
+  return DoDelete(std::string(key), time);
 }
 
-absl::StatusOr<int64_t> Store::NumKeys() { return DoNumKeys(Now()); }
+absl::StatusOr<int64_t> Store::NumKeys(std::optional<absl::Duration> timeout) {
+  ASSIGN_OR_RETURN(const CallTime time, Within(timeout));
+  return DoNumKeys(time);
+}
 
 absl::Duration Store::timeout() const {
   async::MutexLock lock(&mutex_);
@@ -107,6 +122,21 @@ absl::Status Store::SetTimeout(absl::Duration timeout) {
 async::MonotonicTime Store::LookDeadline(const CallTime& time) {
   return time.deadline > time.start ? time.deadline
                                     : async::AddDelay(time.start, kLookTimeout);
+}
+
+absl::Status Store::Named(const absl::Status& status, std::string_view key,
+                          const CallTime& time) const {
+  if (status.ok()) return status;
+  if (!absl::IsDeadlineExceeded(status)) {
+    return absl::Status(status.code(),
+                        absl::StrCat(description_, ": ", status.message()));
+  }
+  if (time.deadline > time.start) {
+    return TimeoutError(key, time, std::string(status.message()));
+  }
+  return absl::UnavailableError(absl::StrCat(
+      description_, ": no answer within ", absl::FormatDuration(kLookTimeout),
+      status.message().empty() ? "" : ": ", status.message()));
 }
 
 absl::Status Store::TimeoutError(std::string_view key, const CallTime& time,
@@ -147,17 +177,12 @@ absl::Status Store::CheckValue(std::string_view key,
       " bytes, the limit is ", limits_.max_value_bytes));
 }
 
-Store::CallTime Store::Now() const {
-  const async::MonotonicTime now = std::chrono::steady_clock::now();
-  return {.start = now, .deadline = async::AddDelay(now, timeout())};
-}
-
 absl::StatusOr<Store::CallTime> Store::Within(
     std::optional<absl::Duration> timeout) const {
-  if (!timeout.has_value()) return Now();
-  RETURN_IF_ERROR(CheckTimeout(*timeout));
+  const absl::Duration limit = timeout.value_or(this->timeout());
+  RETURN_IF_ERROR(CheckTimeout(limit));
   const async::MonotonicTime now = std::chrono::steady_clock::now();
-  return CallTime{.start = now, .deadline = async::AddDelay(now, *timeout)};
+  return CallTime{.start = now, .deadline = async::AddDelay(now, limit)};
 }
 
 }  // namespace hawser::store

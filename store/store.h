@@ -35,13 +35,15 @@ struct CompareAndSetResult {
 // those that wait do so inside an async::BlockingRegion. The object must
 // outlive its calls.
 //
-// Timeouts: absl::InfiniteDuration() is for ever, zero looks once, which takes
-// a second at most, negative ones are kInvalidArgument. They bound the whole
-// call.
+// Timeouts: absl::InfiniteDuration() is for ever, negative ones are
+// kInvalidArgument. They bound the whole call. For calls that read zero looks
+// once, which takes a second at most: kDeadlineExceeded says that a key is not
+// there, kUnavailable that there was no answer.
 //
 // Errors of all stores:
 //   kDeadlineExceeded    not done in time; names key, time waited and store.
 //                        Of a change, it is not known whether it was made.
+//   kUnavailable         no answer to a call that looks once.
 //   kInvalidArgument     empty key; key or value above the limits; negative
 //                        timeout.
 //   kResourceExhausted   the store is full.
@@ -54,7 +56,8 @@ class Store {
   Store& operator=(const Store&) = delete;
 
   // Replaces the value.
-  absl::Status Set(std::string_view key, std::string_view value);
+  absl::Status Set(std::string_view key, std::string_view value,
+                   std::optional<absl::Duration> timeout = {});
 
   // The value, once the key is present.
   absl::StatusOr<std::string> Get(std::string_view key,
@@ -63,16 +66,18 @@ class Store {
   // Adds to a number, absent counting as 0; returns the sum, which Get shows
   // as decimal text. kInvalidArgument if the value is not a number,
   // kOutOfRange on overflow: unchanged.
-  absl::StatusOr<int64_t> Add(std::string_view key, int64_t delta);
+  absl::StatusOr<int64_t> Add(std::string_view key, int64_t delta,
+                              std::optional<absl::Duration> timeout = {});
 
   // Appends to the value, absent counting as empty; returns its new length.
-  absl::StatusOr<int64_t> Append(std::string_view key, std::string_view suffix);
+  absl::StatusOr<int64_t> Append(std::string_view key, std::string_view suffix,
+                                 std::optional<absl::Duration> timeout = {});
 
   // Sets the key to `desired` if it equals `expected`. An absent key equals
   // the empty `expected`, as one that is set to empty does.
-  absl::StatusOr<CompareAndSetResult> CompareAndSet(std::string_view key,
-                                                    std::string_view expected,
-                                                    std::string_view desired);
+  absl::StatusOr<CompareAndSetResult> CompareAndSet(
+      std::string_view key, std::string_view expected, std::string_view desired,
+      std::optional<absl::Duration> timeout = {});
 
   // Returns once all `keys` are present at the same time, whichever call made
   // them so.
@@ -80,13 +85,15 @@ class Store {
                     std::optional<absl::Duration> timeout = {});
 
   // Whether all `keys` are present now.
-  absl::StatusOr<bool> Check(std::span<const std::string> keys);
+  absl::StatusOr<bool> Check(std::span<const std::string> keys,
+                             std::optional<absl::Duration> timeout = {});
 
   // Removes a key; whether it was present.
-  absl::StatusOr<bool> Delete(std::string_view key);
+  absl::StatusOr<bool> Delete(std::string_view key,
+                              std::optional<absl::Duration> timeout = {});
 
   // Number of keys in the store, those of all prefixes.
-  absl::StatusOr<int64_t> NumKeys();
+  absl::StatusOr<int64_t> NumKeys(std::optional<absl::Duration> timeout = {});
 
   // The timeout of calls that state none. Changing it applies to later calls.
   absl::Duration timeout() const;
@@ -108,8 +115,12 @@ class Store {
   // asking another process.
   static async::MonotonicTime LookDeadline(const CallTime& time);
 
-  // kDeadlineExceeded for a call on `key` (empty: on the whole store); `cause`
-  // may be empty.
+  // What a call on `key` (empty: on the whole store) tells its caller of
+  // `status`, which a server gave, or kDeadlineExceeded if it gave none.
+  absl::Status Named(const absl::Status& status, std::string_view key,
+                     const CallTime& time) const;
+
+  // kDeadlineExceeded for a call on `key` as above; `cause` may be empty.
   absl::Status TimeoutError(std::string_view key, const CallTime& time,
                             std::string_view cause) const;
 
@@ -143,7 +154,6 @@ class Store {
   absl::Status CheckKey(std::string_view key) const;
   absl::Status CheckKeys(std::span<const std::string> keys) const;
   absl::Status CheckValue(std::string_view key, std::string_view value) const;
-  CallTime Now() const;
   absl::StatusOr<CallTime> Within(std::optional<absl::Duration> timeout) const;
 
   const std::string description_;

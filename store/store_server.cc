@@ -4,6 +4,7 @@
 #include <grpcpp/server_builder.h>
 
 #include <chrono>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -15,6 +16,7 @@
 #include "net/credentials.h"
 #include "net/health.h"
 #include "net/health_service.h"
+#include "net/identity.h"
 #include "net/insecure_network_warning.h"
 #include "net/listener.h"
 #include "net/open_file_limit.h"
@@ -26,6 +28,7 @@
 #include "store/internal/key_value_table.h"
 #include "store/internal/listen_address.h"
 #include "store/internal/recent_changes.h"
+#include "store/internal/wait_quota.h"
 
 namespace hawser::store {
 namespace {
@@ -33,6 +36,7 @@ namespace {
 using internal::KeyValueTable;
 using internal::RecentChanges;
 using internal::ToGrpc;
+using internal::WaitQuota;
 
 // Enough for every client to repeat what it had in flight when it lost its
 // connection.
@@ -44,10 +48,11 @@ class WaitReactor final : public grpc::ServerUnaryReactor {
  public:
   using Values = std::vector<std::string>;
 
-  // `fill(values)` writes the reply.
+  // `fill(values)` writes the reply. `ticket` is held until the call has ended.
   template <class Fill>
-  WaitReactor(async::Future<Values> present, Fill fill)
-      : present_(std::move(present)) {
+  WaitReactor(async::Future<Values> present, WaitQuota::Ticket ticket,
+              Fill fill)
+      : ticket_(std::move(ticket)), present_(std::move(present)) {
     present_.OnReady([this, fill](const absl::StatusOr<Values>& values) {
       if (values.ok()) fill(*values);
       Finish(ToGrpc(values.status()));
@@ -59,19 +64,21 @@ class WaitReactor final : public grpc::ServerUnaryReactor {
   void OnDone() override { delete this; }
 
  private:
+  const WaitQuota::Ticket ticket_;
   const async::Future<Values> present_;
 };
 
 // Translates between messages and the table.
 class Service final : public v1::Store::CallbackService {
  public:
-  Service(StoreLimits limits,
+  Service(StoreLimits limits, const StoreServerLimits& server_limits,
           std::shared_ptr<const net::Credentials> credentials)
       : limits_(limits),
         credentials_(std::move(credentials)),
         incarnation_(async::RandomSource::FromEntropy().Next() | 1),
-        table_(limits),
-        changes_(kMaxReplies, kMaxReplyBytes) {}
+        table_(limits, server_limits.max_stored_bytes_per_client),
+        changes_(kMaxReplies, kMaxReplyBytes),
+        waits_(WaitQuota::Create(server_limits)) {}
 
   StoreServerStats stats() const {
     return {.num_keys = table_.NumKeys(), .num_waiting = table_.num_waiting()};
@@ -93,47 +100,54 @@ class Service final : public v1::Store::CallbackService {
 
   Reactor* Set(Context* context, const v1::StoreSetRequest* request,
                v1::StoreSetReply* reply) override {
-    return Change(context, *request, reply, [=, this] {
-      return table_.Set(request->key(), request->value());
-    });
+    return Change(context, *request, reply,
+                  [=, this](const std::string& client) {
+                    return table_.Set(request->key(), request->value(), client);
+                  });
   }
 
   Reactor* Add(Context* context, const v1::StoreAddRequest* request,
                v1::StoreAddReply* reply) override {
-    return Change(context, *request, reply, [=, this]() -> absl::Status {
-      ASSIGN_OR_RETURN(const int64_t sum,
-                       table_.Add(request->key(), request->delta()));
-      reply->set_value(sum);
-      return absl::OkStatus();
-    });
+    return Change(context, *request, reply,
+                  [=, this](const std::string& client) -> absl::Status {
+                    ASSIGN_OR_RETURN(
+                        const int64_t sum,
+                        table_.Add(request->key(), request->delta(), client));
+                    reply->set_value(sum);
+                    return absl::OkStatus();
+                  });
   }
 
   Reactor* Append(Context* context, const v1::StoreAppendRequest* request,
                   v1::StoreAppendReply* reply) override {
-    return Change(context, *request, reply, [=, this]() -> absl::Status {
-      ASSIGN_OR_RETURN(const int64_t bytes,
-                       table_.Append(request->key(), request->suffix()));
-      reply->set_value_bytes(bytes);
-      return absl::OkStatus();
-    });
+    return Change(context, *request, reply,
+                  [=, this](const std::string& client) -> absl::Status {
+                    ASSIGN_OR_RETURN(const int64_t bytes,
+                                     table_.Append(request->key(),
+                                                   request->suffix(), client));
+                    reply->set_value_bytes(bytes);
+                    return absl::OkStatus();
+                  });
   }
 
   Reactor* CompareAndSet(Context* context,
                          const v1::StoreCompareAndSetRequest* request,
                          v1::StoreCompareAndSetReply* reply) override {
-    return Change(context, *request, reply, [=, this]() -> absl::Status {
-      ASSIGN_OR_RETURN(CompareAndSetResult result,
-                       table_.CompareAndSet(request->key(), request->expected(),
-                                            request->desired()));
-      reply->set_value(std::move(result.value));
-      reply->set_swapped(result.swapped);
-      return absl::OkStatus();
-    });
+    return Change(context, *request, reply,
+                  [=, this](const std::string& client) -> absl::Status {
+                    ASSIGN_OR_RETURN(CompareAndSetResult result,
+                                     table_.CompareAndSet(
+                                         request->key(), request->expected(),
+                                         request->desired(), client));
+                    reply->set_value(std::move(result.value));
+                    reply->set_swapped(result.swapped);
+                    return absl::OkStatus();
+                  });
   }
 
   Reactor* Delete(Context* context, const v1::StoreDeleteRequest* request,
                   v1::StoreDeleteReply* reply) override {
-    return Change(context, *request, reply, [=, this] {
+    return Change(context, *request, reply, [=, this](const std::string&) {
       reply->set_deleted(table_.Delete(request->key()));
       return absl::OkStatus();
     });
@@ -143,19 +157,18 @@ class Service final : public v1::Store::CallbackService {
                v1::StoreGetReply* reply) override {
     const absl::Status status = Admit(context, *request);
     if (!status.ok()) return Answer(context, status);
-    return new WaitReactor(table_.WhenPresent({request->key()}),
-                           [reply](const std::vector<std::string>& values) {
-                             reply->set_value(values.front());
-                           });
+    return AwaitKeys(context, {request->key()},
+                     [reply](const std::vector<std::string>& values) {
+                       reply->set_value(values.front());
+                     });
   }
 
   Reactor* Wait(Context* context, const v1::StoreWaitRequest* request,
                 v1::StoreWaitReply*) override {
     const absl::Status status = Admit(context, *request);
     if (!status.ok() || request->keys().empty()) return Answer(context, status);
-    return new WaitReactor(
-        table_.WhenPresent({request->keys().begin(), request->keys().end()}),
-        [](const std::vector<std::string>&) {});
+    return AwaitKeys(context, {request->keys().begin(), request->keys().end()},
+                     [](const std::vector<std::string>&) {});
   }
 
   Reactor* Check(Context* context, const v1::StoreCheckRequest* request,
@@ -181,6 +194,31 @@ class Service final : public v1::Store::CallbackService {
     Reactor* reactor = context->DefaultReactor();
     reactor->Finish(ToGrpc(status));
     return reactor;
+  }
+
+  // Who shares limits: all of one certificate, or else of one connection.
+  std::string ClientOf(const Context& context) const {
+    const absl::StatusOr<std::optional<net::Identity>> caller =
+        credentials_->Caller(context);
+    return caller.ok() && caller->has_value() ? net::ToUri(**caller)
+                                              : context.peer();
+  }
+
+  // Answers by `fill` once all of `keys` are present: now, also for a client
+  // that may not wait in one more call.
+  template <class Fill>
+  Reactor* AwaitKeys(Context* context, const std::vector<std::string>& keys,
+                     Fill fill) {
+    absl::StatusOr<WaitQuota::Ticket> ticket =
+        waits_->Admit(ClientOf(*context), keys);
+    async::Future<std::vector<std::string>> present = table_.WhenPresent(keys);
+    if (!ticket.ok() && !present.ready()) {
+      present.Cancel();
+      return Answer(context, ticket.status());
+    }
+    return new WaitReactor(
+        std::move(present),
+        ticket.ok() ? *std::move(ticket) : WaitQuota::Ticket(), fill);
   }
 
   template <class Request>
@@ -209,8 +247,8 @@ class Service final : public v1::Store::CallbackService {
     const async::Future<std::string> done =
         changes_.Once({.client = request.request_id().client(),
                        .sequence = request.request_id().sequence()},
-                      [apply, reply]() -> absl::StatusOr<std::string> {
-                        RETURN_IF_ERROR(apply());
+                      [&]() -> absl::StatusOr<std::string> {
+                        RETURN_IF_ERROR(apply(ClientOf(*context)));
                         return reply->SerializeAsString();
                       });
     done.OnReady([reactor, reply](const absl::StatusOr<std::string>& bytes) {
@@ -225,6 +263,7 @@ class Service final : public v1::Store::CallbackService {
   const uint64_t incarnation_;
   KeyValueTable table_;
   RecentChanges changes_;
+  const std::shared_ptr<WaitQuota> waits_;
 };
 
 }  // namespace
@@ -235,17 +274,18 @@ class StoreServer::Impl {
       : credentials_(options.credentials != nullptr
                          ? options.credentials
                          : net::Credentials::Insecure()),
-        service_(options.limits, credentials_) {}
+        service_(options.limits, options.server_limits, credentials_) {}
 
   const net::Credentials& credentials() const { return *credentials_; }
 
   // The port.
   absl::StatusOr<int> Listen(const std::string& address,
-                             const StoreLimits& limits) {
+                             const StoreLimits& limits,
+                             const StoreServerLimits& server_limits) {
     net::RaiseOpenFileLimit();
     ASSIGN_OR_RETURN(listener_, net::Listener::Open(address));
     grpc::ServerBuilder builder;
-    internal::ApplyServerSettings(limits, &builder);
+    internal::ApplyServerSettings(limits, server_limits, &builder);
     listener_->AttachTo(builder, credentials_->ForServer());
     builder.RegisterService(&service_);
     builder.RegisterService(&health_service_);
@@ -288,13 +328,15 @@ absl::StatusOr<std::unique_ptr<StoreServer>> StoreServer::Start(
   KeepGrpcLoaded();
   auto impl = std::make_unique<Impl>(options);
   const std::string wanted = ToString(Endpoint{options.host, options.port});
+  RETURN_IF_ERROR(internal::Validate(options.server_limits));
   ASSIGN_OR_RETURN(const bool loopback,
                    internal::CheckListenAddress(options.host, options.port));
   if (!loopback) {
     RETURN_IF_ERROR(impl->credentials().CheckMayListen(
         wanted, options.allow_insecure_network));
   }
-  ASSIGN_OR_RETURN(const int port, impl->Listen(wanted, options.limits));
+  ASSIGN_OR_RETURN(const int port,
+                   impl->Listen(wanted, options.limits, options.server_limits));
   if (!loopback && !impl->credentials().has_tls()) {
     impl->WarnOf(ToString(Endpoint{options.host, port}));
   }

@@ -8,6 +8,7 @@
 #include "absl/status/statusor.h"
 #include "net/credentials.h"
 #include "store/store_limits.h"
+#include "store/store_server_limits.h"
 
 namespace hawser::store {
 
@@ -23,6 +24,7 @@ struct StoreServerOptions {
   // loopback. Warns once a minute.
   bool allow_insecure_network = false;
   StoreLimits limits = {};
+  StoreServerLimits server_limits = {};
 };
 
 // For debug information.
@@ -39,7 +41,8 @@ class StoreServer {
  public:
   // Listens before it returns. Errors name the address:
   //   kAlreadyExists       another process listens there.
-  //   kInvalidArgument     no such host, or port not within 0..65535.
+  //   kInvalidArgument     no such host, or port not within 0..65535; a limit
+  //                        that is not positive.
   //   kPermissionDenied    the port needs privileges.
   //   kFailedPrecondition  not loopback, without TLS.
   //   kUnavailable         anything else the system says.

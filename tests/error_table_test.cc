@@ -18,6 +18,7 @@
 #include "rpc/function.h"
 #include "rpc/made_up_caller.h"
 #include "rpc/payload.h"
+#include "rpc/rendezvous.h"
 #include "rpc/transport_test_param.h"
 #include "rpc/types.h"
 #include "tests/error_table_test_fixture.h"
@@ -39,6 +40,26 @@ TEST_P(ErrorTableTest, UnknownWorker) {
               StatusIs(absl::StatusCode::kNotFound, HasSubstr("'nobody'")));
   ExpectAt({"nobody", rpc::WorkerId(), Incarnation{}, ""},
            /*maybe_applied=*/false, status);
+}
+
+TEST_P(ErrorTableTest, NobodyServesAtTheAddress) {
+  // One that died, and of which the store does not know it yet. No process may
+  // take port 1 by chance.
+  const WorkerInfo ghost = {
+      .name = "ghost",
+      .id = rpc::WorkerId(9),
+      .incarnation = Incarnation{77},
+      .address = std::get<rpc::TransportParam>(GetParam()) ==
+                         rpc::TransportParam::kInproc
+                     ? "inproc:99"
+                     : "127.0.0.1:1",
+  };
+  rpc::Rendezvous rendezvous(&job_.store(), job_.agent(0).job());
+  ASSERT_THAT(rendezvous.Register(ghost, {}), IsOk());
+  const absl::Status status = Call("ghost", CallOptions(), kOne);
+  EXPECT_THAT(status,
+              StatusIs(absl::StatusCode::kUnavailable, HasSubstr("'ghost'")));
+  ExpectAt(ghost, /*maybe_applied=*/false, status);
 }
 
 TEST_P(ErrorTableTest, OtherIncarnation) {
@@ -63,6 +84,22 @@ TEST_P(ErrorTableTest, OtherSignature) {
   const absl::Status status = Call(kOther, 1.0);
   EXPECT_THAT(status, StatusIs(absl::StatusCode::kInvalidArgument,
                                HasSubstr("int64(double)")));
+  ExpectAt(target_, /*maybe_applied=*/false, status);
+}
+
+TEST_P(ErrorTableTest, FunctionForOtherRoles) {
+  const absl::Status status = Call(kGuarded);
+  EXPECT_THAT(status, StatusIs(absl::StatusCode::kPermissionDenied,
+                               testing::AllOf(HasSubstr("'table.Guarded'"),
+                                              HasSubstr("trainer"))));
+  ExpectAt(target_, /*maybe_applied=*/false, status);
+}
+
+TEST_P(ErrorTableTest, RequestThatIsTooLongForTheFunction) {
+  const absl::Status status = Call(kShort, std::string(kShortBytes, 'x'));
+  EXPECT_THAT(status, StatusIs(absl::StatusCode::kResourceExhausted,
+                               testing::AllOf(HasSubstr("'table.Short'"),
+                                              HasSubstr("max_request_bytes"))));
   ExpectAt(target_, /*maybe_applied=*/false, status);
 }
 
@@ -116,6 +153,32 @@ TEST_P(ErrorTableTest, FunctionThatThrows) {
                                testing::AllOf(HasSubstr("'table.Throw'"),
                                               HasSubstr("no such row"))));
   ExpectAt(target_, /*maybe_applied=*/false, status);
+}
+
+TEST_P(ErrorTableTest, FunctionThatThrowsLater) {
+  const absl::Status status = Call(kThrowLater);
+  EXPECT_THAT(status,
+              StatusIs(absl::StatusCode::kInternal, HasSubstr("no such row")));
+  ExpectAt(target_, /*maybe_applied=*/false, status);
+}
+
+// Of arguments and results, at either end.
+TEST_P(ErrorTableTest, TraitsThatThrow) {
+  const absl::Status caller_writes =
+      Call(kTake, Fragile{Fragile::kThrowsEncoding});
+  const absl::Status callee_reads =
+      Call(kTake, Fragile{Fragile::kThrowsDecoding});
+  const absl::Status callee_writes = Call(kGive, Fragile::kThrowsEncoding);
+  for (const absl::Status& status :
+       {caller_writes, callee_reads, callee_writes}) {
+    EXPECT_THAT(status, StatusIs(absl::StatusCode::kInternal,
+                                 HasSubstr("threw no such field")));
+    ExpectAt(target_, /*maybe_applied=*/false, status);
+  }
+  const absl::Status caller_reads = Call(kGive, Fragile::kThrowsDecoding);
+  EXPECT_THAT(caller_reads, StatusIs(absl::StatusCode::kInternal,
+                                     HasSubstr("threw no such field")));
+  ExpectAt(target_, /*maybe_applied=*/true, caller_reads);
 }
 
 TEST_P(ErrorTableTest, FunctionThatReturnsNoFuture) {

@@ -3,6 +3,7 @@
 #ifndef HAWSER_TESTS_ERROR_TABLE_TEST_FIXTURE_H_
 #define HAWSER_TESTS_ERROR_TABLE_TEST_FIXTURE_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -18,6 +19,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
 #include "absl/time/time.h"
+#include "async/coroutine.h"
 #include "async/future.h"
 #include "async/status_macros.h"
 #include "async/status_matchers.h"
@@ -39,7 +41,13 @@ namespace hawser::tests {
 
 // An argument or result whose encoding and decoding can fail.
 struct Fragile {
-  enum Kind : int64_t { kSound, kNoEncoding, kNoDecoding };
+  enum Kind : int64_t {
+    kSound,
+    kNoEncoding,
+    kNoDecoding,
+    kThrowsEncoding,
+    kThrowsDecoding
+  };
   int64_t kind = kSound;
 };
 
@@ -53,6 +61,9 @@ struct hawser::rpc::WireTraits<hawser::tests::Fragile> {
     if (value.kind == Fragile::kNoEncoding) {
       return absl::InvalidArgumentError("this cannot be written");
     }
+    if (value.kind == Fragile::kThrowsEncoding) {
+      throw std::out_of_range("no such field");
+    }
     encoder.WriteInt(value.kind);
     return absl::OkStatus();
   }
@@ -60,6 +71,9 @@ struct hawser::rpc::WireTraits<hawser::tests::Fragile> {
     ASSIGN_OR_RETURN(const int64_t kind, decoder.ReadInt());
     if (kind == Fragile::kNoDecoding) {
       return absl::InvalidArgumentError("this cannot be read");
+    }
+    if (kind == Fragile::kThrowsDecoding) {
+      throw std::out_of_range("no such field");
     }
     return Fragile{kind};
   }
@@ -71,10 +85,16 @@ inline constexpr rpc::Function<int64_t()> kOne{"table.One"};
 inline constexpr rpc::Function<int64_t(int64_t)> kFail{"table.Fail"};
 inline constexpr rpc::Function<int64_t()> kHold{"table.Hold"};
 inline constexpr rpc::Function<int64_t()> kThrow{"table.Throw"};
+inline constexpr rpc::Function<int64_t()> kThrowLater{"table.ThrowLater"};
 inline constexpr rpc::Function<int64_t()> kNoFuture{"table.NoFuture"};
 inline constexpr rpc::Function<int64_t(Fragile)> kTake{"table.Take"};
 inline constexpr rpc::Function<Fragile(int64_t)> kGive{"table.Give"};
+inline constexpr rpc::Function<int64_t(std::string)> kShort{"table.Short"};
+inline constexpr rpc::Function<int64_t()> kGuarded{"table.Guarded"};
 inline constexpr rpc::Function<void()> kRelay{"table.Relay"};
+
+// What kShort takes.
+inline constexpr size_t kShortBytes = 1000;
 
 // How w0 calls w2.
 enum class Route {
@@ -114,6 +134,12 @@ class ErrorTableTest
                                     throw std::out_of_range("no such row");
                                   }),
                 async::IsOk());
+    ASSERT_THAT(registry.Register(kThrowLater,
+                                  []() -> async::Future<int64_t> {
+                                    co_await async::MakeReadyFuture<int64_t>(1);
+                                    throw std::out_of_range("no such row");
+                                  }),
+                async::IsOk());
     ASSERT_THAT(
         registry.Register(kNoFuture, [] { return async::Future<int64_t>(); }),
         async::IsOk());
@@ -123,6 +149,12 @@ class ErrorTableTest
     ASSERT_THAT(
         registry.Register(kGive, [](int64_t kind) { return Fragile{kind}; }),
         async::IsOk());
+    ASSERT_THAT(registry.Register(kShort, [](const std::string&) { return 1; },
+                                  {.max_request_bytes = kShortBytes}),
+                async::IsOk());
+    ASSERT_THAT(registry.Register(kGuarded, [] { return 1; },
+                                  {.allowed_roles = {"trainer"}}),
+                async::IsOk());
     ASSERT_THAT(
         registry.Register(
             kRelay,

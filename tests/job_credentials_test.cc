@@ -204,5 +204,41 @@ TEST_F(JobCredentialsTest, RenewedFilesAreTakenWhileRunning) {
   EXPECT_THAT(await(absl::StatusCode::kOk), IsOk());
 }
 
+TEST_F(JobCredentialsTest, AuthoritiesAreExchangedWhileRunning) {
+  auto first = Worker::Start(OptionsOf(0));
+  ASSERT_THAT(first, IsOk());
+  auto companion = Worker::Start(OptionsOf(1));
+  ASSERT_THAT(companion, IsOk());
+  // Calls of ever new workers, with certificates of `issuer`, until one ends
+  // so. They believe both authorities.
+  const std::string both = BothAuthorities();
+  const auto await = [&](net::TestAuthority& issuer, absl::StatusCode code) {
+    const absl::Time end = absl::Now() + absl::Seconds(30);
+    absl::Status status;
+    do {
+      // Those that are connected go on.
+      EXPECT_THAT((*companion)->agent().Sync("worker0", kTwice, 4),
+                  IsOkAndHolds(8));
+      WorkerOptions options = OptionsOf(2, issuer);
+      options.credentials.ca_path = both;
+      status = CallOfFirst(std::move(options));
+    } while (status.code() != code && absl::Now() < end);
+    return status;
+  };
+  EXPECT_THAT(await(authority_, absl::StatusCode::kOk), IsOk());
+  EXPECT_THAT(await(other_, absl::StatusCode::kUnauthenticated),
+              StatusIs(absl::StatusCode::kUnauthenticated));
+  // What the workers that run have read their authority from.
+  const std::string old_one = authority_.authority().certificate;
+  const std::string new_one = other_.authority().certificate;
+  authority_.Write("ca.crt", old_one + new_one);
+  EXPECT_THAT(await(other_, absl::StatusCode::kOk), IsOk());
+  EXPECT_THAT(await(authority_, absl::StatusCode::kOk), IsOk());
+  authority_.Write("ca.crt", new_one);
+  EXPECT_THAT(await(authority_, absl::StatusCode::kUnauthenticated),
+              StatusIs(absl::StatusCode::kUnauthenticated));
+  EXPECT_THAT(await(other_, absl::StatusCode::kOk), IsOk());
+}
+
 }  // namespace
 }  // namespace hawser

@@ -2,6 +2,7 @@
 // worker at fault, its incarnation and whether the call may have run.
 
 #include <future>
+#include <thread>
 
 #include "absl/status/status.h"
 #include "absl/synchronization/notification.h"
@@ -14,6 +15,7 @@
 #include "rpc/cancellation.h"
 #include "rpc/current_call.h"
 #include "rpc/function.h"
+#include "rpc/membership_log.h"
 #include "rpc/transport_test_param.h"
 #include "rpc/types.h"
 #include "tests/error_table_test_fixture.h"
@@ -65,6 +67,22 @@ TEST_P(OwnErrorTableTest, AgentThatIsStopping) {
                               HasSubstr("is stopping")));
   ExpectAt(self, /*maybe_applied=*/false, found);
   EXPECT_THAT(outlive.Wait(), StatusIs(absl::StatusCode::kUnavailable));
+}
+
+TEST_P(OwnErrorTableTest, AgentThatWasDeclaredLost) {
+  const WorkerInfo self = job_.agent(0).info();
+  rpc::MembershipLog log(&job_.store(), job_.agent(0).job());
+  ASSERT_THAT(log.Append(rpc::LostEvent(self.incarnation,
+                                        job_.agent(1).info().incarnation,
+                                        "as the test says")),
+              IsOk());
+  while (job_.agent(0).DebugInfo()["agent.declared_lost"] != "1") {
+    std::this_thread::yield();
+  }
+  const absl::Status status = Call(kOne);
+  EXPECT_THAT(status, StatusIs(absl::StatusCode::kFailedPrecondition,
+                               HasSubstr("declared lost")));
+  ExpectAt(self, /*maybe_applied=*/false, status);
 }
 
 INSTANTIATE_TEST_SUITE_P(

@@ -8,9 +8,11 @@
 #include <utility>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "async/executor.h"
 #include "async/future.h"
 #include "async/internal/future_state.h"
+#include "async/thrown.h"
 
 namespace hawser::async {
 namespace internal {
@@ -26,6 +28,11 @@ struct FutureAccess {
   }
   static State* state(const Future<T>& future) { return future.state(); }
   static Result<T> Take(Future<T> future) { return std::move(future).Take(); }
+  // Same; kInternal where a copy throws.
+  static Result<T> TakeSafely(Future<T> future) {
+    return CatchThrown<Result<T>>("the copy of a result",
+                                  [&] { return std::move(future).Take(); });
+  }
 };
 
 // Gives a result to a function. Holds a reader of the state.
@@ -75,7 +82,7 @@ class CancelNode final : public CompletionNode {
 
   void Complete(bool cancelled) override {
     std::unique_ptr<CancelNode> self(this);
-    if (cancelled) std::move(callback_)();
+    if (cancelled) EndThrown("a callback", std::move(callback_));
   }
 
  private:
@@ -98,25 +105,35 @@ struct ThenValue<Future<U>> {
   static constexpr bool kIsFuture = true;
 };
 
-// Calls a Then callback and completes `promise` with what it gives.
+// Calls a Then callback with the result of `done` and completes `promise` with
+// what it gives.
 template <class T, class F, class U>
-void RunThen(F& callback, Result<T> result, Promise<U>& promise) {
+void RunThen(F& callback, Future<T> done, Promise<U>& promise) {
   using R = std::remove_cvref_t<std::invoke_result_t<F, Result<T>>>;
+  const auto call = [&]() -> R {
+    return std::move(callback)(FutureAccess<T>::Take(std::move(done)));
+  };
   if constexpr (std::is_void_v<R>) {
-    std::move(callback)(std::move(result));
-    promise.Set(absl::OkStatus());
+    promise.Set(CatchThrown<absl::Status>("a callback", [&] {
+      call();
+      return absl::OkStatus();
+    }));
   } else if constexpr (ThenValue<R>::kIsFuture) {
-    Future<U> inner = std::move(callback)(std::move(result));
-    if (!inner.valid()) {
-      promise.Set(absl::InternalError("a callback gave an invalid Future"));
+    absl::StatusOr<Future<U>> inner =
+        CatchThrown<absl::StatusOr<Future<U>>>("a callback", call);
+    if (!inner.ok() || !inner->valid()) {
+      promise.Set(inner.ok()
+                      ? absl::InternalError("a callback gave an invalid Future")
+                      : std::move(inner).status());
       return;
     }
-    Attach(std::move(inner),
-           [promise = std::move(promise)](Future<U>& done) mutable {
-             promise.Set(FutureAccess<U>::Take(std::move(done)));
+    Attach(*std::move(inner),
+           [promise = std::move(promise)](Future<U>& ready) mutable {
+             promise.Set(FutureAccess<U>::TakeSafely(std::move(ready)));
            });
   } else {
-    promise.Set(std::move(callback)(std::move(result)));
+    promise.Set(CatchThrown<Result<U>>("a callback",
+                                       [&]() -> Result<U> { return call(); }));
   }
 }
 
@@ -132,7 +149,9 @@ void Future<T>::OnReady(F&& callback) const {
   state();
   internal::Attach(
       *this, [callback = std::forward<F>(callback)](Future& done) mutable {
-        std::move(callback)(std::as_const(done.state_->result()));
+        EndThrown("a callback", [&] {
+          std::move(callback)(std::as_const(done.state_->result()));
+        });
       });
 }
 
@@ -143,11 +162,11 @@ auto Future<T>::Then(F&& callback) && {
   using Next = internal::ThenFuture<T, F>;
   Promise<typename Next::value_type> promise;
   Next next = promise.future();
-  internal::Attach(
-      std::move(*this), [callback = std::forward<F>(callback),
-                         promise = std::move(promise)](Future& done) mutable {
-        internal::RunThen<T>(callback, std::move(done).Take(), promise);
-      });
+  internal::Attach(std::move(*this),
+                   [callback = std::forward<F>(callback),
+                    promise = std::move(promise)](Future& done) mutable {
+                     internal::RunThen<T>(callback, std::move(done), promise);
+                   });
   return next;
 }
 
@@ -163,7 +182,7 @@ auto Future<T>::Then(Executor* executor, F&& callback) && {
                          promise = std::move(promise)](Future& done) mutable {
         executor->Post([done = std::move(done), callback = std::move(callback),
                         promise = std::move(promise)]() mutable {
-          internal::RunThen<T>(callback, std::move(done).Take(), promise);
+          internal::RunThen<T>(callback, std::move(done), promise);
         });
       });
   return next;

@@ -6,6 +6,7 @@
 #include "absl/strings/string_view.h"
 #include "async/check.h"
 #include "async/status_macros.h"
+#include "async/thrown.h"
 #include "autograd/accumulate_grad.h"
 #include "tensor/ops/elementwise.h"
 #include "tensor/ops/in_place.h"
@@ -199,8 +200,12 @@ absl::Status BackwardPass::RunNext() {
     ReportAll(*slot.node, /*live=*/false);
     return absl::OkStatus();
   }
-  return RunNode(*slot.node, slot.is_target, slot.wanted,
-                 std::move(slot.gradients));
+  Node& node = *slot.node;
+  // Nodes and hooks may be users'.
+  return async::CatchThrown<absl::Status>(node.name(), [&] {
+    return RunNode(node, slot.is_target, slot.wanted,
+                   std::move(slot.gradients));
+  });
 }
 
 absl::Status BackwardPass::RunNode(Node& node, bool is_target, bool wanted,

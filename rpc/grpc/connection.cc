@@ -173,7 +173,7 @@ class GrpcConnection::UnaryCall final : public ActiveCall,
 // The reply may come before the last one: of a worker that refuses.
 class GrpcConnection::PiecewiseCall final : public ActiveCall {
  public:
-  PiecewiseCall(std::shared_ptr<GrpcConnection> connection, Done done)
+  PiecewiseCall(const std::shared_ptr<GrpcConnection>& connection, Done done)
       : ActiveCall(connection, std::move(done)), gate_(connection->gate_) {}
 
  private:
@@ -348,8 +348,8 @@ void GrpcConnection::AwaitReply(CallId id) {
   if (reply == nullptr) return;
   Gate::Pass pass(gate_.get());
   if (!pass || !spin_policy_.Begin()) return;
-  const Poller::Polled polled =
-      poller_.PollFor(reply, [&] { return ReplyOf(id) == reply; });
+  const Poller::Polled polled = poller_.PollFor(
+      reply, [&] { return ReplyOf(id) == reply; }, spin_);
   bool came = polled == Poller::Polled::kHandled;
   if (polled == Poller::Polled::kByThreads) {
     poller_.set_awaited(reply);

@@ -63,7 +63,7 @@ class DroppedCallTest : public testing::Test {
   void Call() {
     connection_ = *client_.Connect({server_.address()});
     id_ = connection_->Call("/t.T/Any", Payload("x"), async::kNever,
-                            [this](absl::StatusOr<Payload> reply) {
+                            [this](const absl::StatusOr<Payload>& reply) {
                               status_ = reply.status();
                               done_.Notify();
                             });

@@ -16,10 +16,6 @@
 namespace hawser::rpc {
 namespace {
 
-int ToIntLimit(size_t bytes) {
-  return static_cast<int>(std::min<size_t>(bytes, INT_MAX));
-}
-
 // INT_MAX stands for no limit.
 int ToMs(absl::Duration duration) {
   return static_cast<int>(
@@ -32,6 +28,10 @@ size_t HalfOfMemory() {
 }
 
 }  // namespace
+
+int ToIntLimit(size_t bytes) {
+  return static_cast<int>(std::min<size_t>(bytes, INT_MAX));
+}
 
 size_t MemoryQuotaBytes(const GrpcLimits& limits) {
   return limits.memory_quota_bytes.has_value() ? *limits.memory_quota_bytes

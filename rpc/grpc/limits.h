@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "grpcpp/server_builder.h"
+#include "net/metadata_limit.h"
 
 namespace hawser::rpc {
 
@@ -28,7 +29,7 @@ struct GrpcLimits {
   // GrpcTransportOptions::max_message_bytes.
   size_t max_whole_request_bytes = size_t{64} << 20;
   // Headers of one call.
-  int max_metadata_bytes = 8 << 10;
+  int max_metadata_bytes = net::kMaxMetadataBytes;
   // Until a new connection has said something sensible, TLS included.
   absl::Duration handshake_timeout = absl::Seconds(10);
   // A connection without calls is closed after the first; one of the second,
@@ -55,6 +56,9 @@ struct GrpcLimits {
   // given up.
   absl::Duration piece_timeout = absl::Seconds(20);
 };
+
+// As gRPC has sizes; INT_MAX for those that it cannot have.
+int ToIntLimit(size_t bytes);
 
 // The limit, or what it is if unset.
 size_t MemoryQuotaBytes(const GrpcLimits& limits);

@@ -3,6 +3,8 @@
 #include "rpc/grpc/limits.h"
 
 #include <chrono>
+#include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -110,6 +112,9 @@ TEST_F(GrpcLimitsTest, AnAddressHasALimitedNumberOfConnections) {
     EXPECT_THAT(told, HasSubstr("1 refused and 2 accepted so far, 2 of them "
                                 "open"));
     EXPECT_THAT(told, Not(HasSubstr("2 refused")));
+    EXPECT_EQ(server_->transport().DebugNumbers(),
+              (std::map<std::string, int64_t>{{"connections_accepted", 2},
+                                              {"connections_refused", 2}}));
   }
   // One has been closed, of which the server learns a little later.
   bool served = false;

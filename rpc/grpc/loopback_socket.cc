@@ -5,6 +5,7 @@
 #include <sys/socket.h>
 
 #include <cstring>
+#include <fstream>
 #include <string_view>
 
 #include "grpc/support/sync.h"
@@ -70,14 +71,29 @@ bool HasLoopbackPeer(int fd) {
          IsLoopback(address);
 }
 
-void UseReno(int fd) {
+// Whether the system would cut kLoopbackReceiveBuffer: a buffer that is smaller
+// makes both ends wait for each other.
+bool MaySetReceiveBuffer() {
+  static const bool may_set = [] {
+    std::ifstream file("/proc/sys/net/core/rmem_max");
+    int limit = 0;
+    return static_cast<bool>(file >> limit) && limit >= kLoopbackReceiveBuffer;
+  }();
+  return may_set;
+}
+
+void Tune(int fd) {
   setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, kCongestionControl.data(),
              kCongestionControl.size());
+  if (MaySetReceiveBuffer()) {
+    setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &kLoopbackReceiveBuffer,
+               sizeof kLoopbackReceiveBuffer);
+  }
 }
 
 // Returns true always: false would make gRPC refuse the connection.
 bool Mutate(const grpc_mutate_socket_info* socket, grpc_socket_mutator*) {
-  if (socket->usage == GRPC_FD_CLIENT_CONNECTION_USAGE) UseReno(socket->fd);
+  if (socket->usage == GRPC_FD_CLIENT_CONNECTION_USAGE) Tune(socket->fd);
   return true;
 }
 
@@ -91,15 +107,15 @@ constexpr grpc_socket_mutator_vtable kMutator = {
 
 }  // namespace
 
-void UseLoopbackCongestionControl(::grpc::ChannelArguments& arguments) {
+void TuneForLoopback(::grpc::ChannelArguments& arguments) {
   auto* mutator = new grpc_socket_mutator;
   grpc_socket_mutator_init(mutator, &kMutator);
   // Takes the reference over.
   arguments.SetSocketMutator(mutator);
 }
 
-void UseLoopbackCongestionControl(int connection_fd) {
-  if (HasLoopbackPeer(connection_fd)) UseReno(connection_fd);
+void TuneIfLoopback(int connection_fd) {
+  if (HasLoopbackPeer(connection_fd)) Tune(connection_fd);
 }
 
 }  // namespace hawser::rpc

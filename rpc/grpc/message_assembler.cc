@@ -1,7 +1,6 @@
 #include "rpc/grpc/message_assembler.h"
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -20,7 +19,8 @@ constexpr int kWireVarint = 0;
 constexpr int kWireBytes = 2;
 constexpr int kMaxVarintBytes = 10;
 
-constexpr size_t kMinStreamed = size_t{4} << 10;
+// Waking another thread takes less of this one than copying so much.
+constexpr size_t kMinGivenAway = size_t{128} << 10;
 
 absl::Status Malformed() {
   return absl::InternalError(
@@ -42,8 +42,9 @@ class MessageAssembler::Reader {
   bool ReadVarint(uint64_t& value) {
     value = 0;
     for (int i = 0; i < kMaxVarintBytes && left_ > 0; ++i) {
-      uint8_t byte = 0;
-      Copy(&byte, 1);
+      while (InSlice() == 0) Skip(0);
+      const uint8_t byte = slices_[slice_].begin()[offset_];
+      Skip(1);
       if (i == kMaxVarintBytes - 1 && byte > 1) return false;
       value |= uint64_t{byte & 0x7fu} << (7 * i);
       if (byte < 0x80) return true;
@@ -51,30 +52,31 @@ class MessageAssembler::Reader {
     return false;
   }
 
-  // `size` is at most left(). Many bytes in a row do not pass through the
-  // caches.
-  void Copy(void* to, size_t size) {
-    left_ -= size;
-    char* out = static_cast<char*>(to);
+  // `size` is at most left(). The bytes where they are.
+  std::vector<::grpc::Slice> Take(size_t size) {
+    std::vector<::grpc::Slice> taken;
     while (size > 0) {
-      const ::grpc::Slice& slice = slices_[slice_];
-      const size_t here = std::min(size, slice.size() - offset_);
-      if (here < kMinStreamed) {
-        std::memcpy(out, slice.begin() + offset_, here);
-      } else {
-        tensor::cpu::StreamCopy(out, slice.begin() + offset_, here);
-      }
-      out += here;
+      const size_t here = std::min(size, InSlice());
+      taken.push_back(slices_[slice_].sub(offset_, offset_ + here));
       size -= here;
-      offset_ += here;
-      if (offset_ == slice.size()) {
-        ++slice_;
-        offset_ = 0;
-      }
+      Skip(here);
     }
+    return taken;
   }
 
  private:
+  // What is left of the slice.
+  size_t InSlice() const { return slices_[slice_].size() - offset_; }
+  // `size` is at most InSlice().
+  void Skip(size_t size) {
+    left_ -= size;
+    offset_ += size;
+    if (offset_ == slices_[slice_].size()) {
+      ++slice_;
+      offset_ = 0;
+    }
+  }
+
   const std::vector<::grpc::Slice> slices_;
   size_t left_ = 0;
   size_t slice_ = 0;
@@ -115,12 +117,16 @@ void AssemblyBudget::Release(const std::string& peer, size_t bytes) {
 
 MessageAssembler::MessageAssembler(size_t max_bytes,
                                    std::shared_ptr<AssemblyBudget> budget,
-                                   std::string peer)
+                                   std::string peer, PieceCopier& copier)
     : max_bytes_(max_bytes),
       budget_(std::move(budget)),
-      peer_(std::move(peer)) {}
+      peer_(std::move(peer)),
+      copier_(copier) {}
 
-MessageAssembler::~MessageAssembler() { ReleaseBudget(); }
+MessageAssembler::~MessageAssembler() {
+  for (const auto& copy : copies_) copy->Drop();
+  ReleaseBudget();
+}
 
 void MessageAssembler::ReleaseBudget() {
   budget_->Release(peer_, std::exchange(reserved_, 0));
@@ -155,16 +161,28 @@ absl::Status MessageAssembler::Allocate() {
   return absl::OkStatus();
 }
 
-absl::Status MessageAssembler::CopyContent(Reader& reader, uint64_t size) {
+void MessageAssembler::Copy(std::vector<::grpc::Slice> slices, size_t size) {
+  const tensor::StoragePtr& part = parts_[part_];
+  // The last would have to be waited for.
+  if (size >= kMinGivenAway && received_ < total_ && copier_.Reserve()) {
+    auto copy = std::make_shared<PieceCopy>(std::move(slices), part, offset_);
+    copies_.push_back(copy);
+    copier_.Begin(std::move(copy));
+    return;
+  }
+  CopySlices(slices, static_cast<char*>(part->data()) + offset_);
+}
+
+absl::Status MessageAssembler::TakeContent(Reader& reader, uint64_t size) {
   if (size > reader.left() || size > total_ - received_) return Malformed();
   received_ += size;
   while (size > 0) {
-    const tensor::Storage& part = *parts_[part_];
-    const size_t here = std::min<size_t>(size, part.bytes() - offset_);
-    reader.Copy(static_cast<char*>(part.data()) + offset_, here);
+    const size_t part_bytes = parts_[part_]->bytes();
+    const size_t here = std::min<size_t>(size, part_bytes - offset_);
+    Copy(reader.Take(here), here);
     size -= here;
     offset_ += here;
-    if (offset_ == part.bytes()) {
+    if (offset_ == part_bytes) {
       ++part_;
       offset_ = 0;
     }
@@ -205,13 +223,15 @@ absl::StatusOr<bool> MessageAssembler::Add(::grpc::ByteBuffer& piece) {
       case v1::MessagePiece::kContentFieldNumber:
         if (type != kWireBytes) return Malformed();
         if (parts_.empty()) RETURN_IF_ERROR(Allocate());
-        RETURN_IF_ERROR(CopyContent(reader, value));
+        RETURN_IF_ERROR(TakeContent(reader, value));
         break;
       default:
         return Malformed();
     }
   }
-  return total_ > 0 && received_ == total_;
+  if (total_ == 0 || received_ < total_) return false;
+  for (const auto& copy : copies_) copy->Finish();
+  return true;
 }
 
 Payload MessageAssembler::Take() {

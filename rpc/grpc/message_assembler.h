@@ -15,6 +15,8 @@
 #include "absl/status/statusor.h"
 #include "async/mutex.h"
 #include "grpcpp/support/byte_buffer.h"
+#include "grpcpp/support/slice.h"
+#include "rpc/grpc/piece_copier.h"
 #include "rpc/payload.h"
 #include "tensor/storage.h"
 
@@ -46,9 +48,9 @@ class AssemblyBudget {
 // and none beyond `max_bytes`. Not thread-safe.
 class MessageAssembler {
  public:
-  // `peer`: whose share of the budget it takes.
+  // `peer`: whose share of the budget it takes. `copier` lives longer.
   MessageAssembler(size_t max_bytes, std::shared_ptr<AssemblyBudget> budget,
-                   std::string peer);
+                   std::string peer, PieceCopier& copier);
   MessageAssembler(const MessageAssembler&) = delete;
   MessageAssembler& operator=(const MessageAssembler&) = delete;
   ~MessageAssembler();
@@ -73,12 +75,17 @@ class MessageAssembler {
 
   absl::Status AddPart(uint64_t bytes);
   absl::Status Allocate();
-  absl::Status CopyContent(Reader& reader, uint64_t size);
+  absl::Status TakeContent(Reader& reader, uint64_t size);
+  // To where the next bytes go.
+  void Copy(std::vector<::grpc::Slice> slices, size_t size);
   void ReleaseBudget();
 
   const size_t max_bytes_;
   const std::shared_ptr<AssemblyBudget> budget_;
   const std::string peer_;
+  PieceCopier& copier_;
+  // That other threads were given.
+  std::vector<std::shared_ptr<PieceCopy>> copies_;
   bool begun_ = false;
   std::vector<size_t> part_bytes_;
   std::vector<tensor::StoragePtr> parts_;

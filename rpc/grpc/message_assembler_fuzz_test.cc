@@ -9,13 +9,15 @@
 #include "grpcpp/support/byte_buffer.h"
 #include "grpcpp/support/slice.h"
 #include "rpc/grpc/message_assembler.h"
+#include "rpc/grpc/piece_copier.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   constexpr size_t kMaxBytes = size_t{1} << 20;
   const auto budget =
       std::make_shared<hawser::rpc::AssemblyBudget>(kMaxBytes, kMaxBytes);
+  hawser::rpc::PieceCopier copier(1);
   {
-    hawser::rpc::MessageAssembler assembler(kMaxBytes, budget, "peer");
+    hawser::rpc::MessageAssembler assembler(kMaxBytes, budget, "peer", copier);
     bool going_on = true;
     while (going_on && size > 0) {
       // Each piece is preceded by its length, in one byte, and comes in two

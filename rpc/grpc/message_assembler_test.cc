@@ -2,6 +2,7 @@
 
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <random>
 #include <string>
 #include <utility>
@@ -9,12 +10,14 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "async/manual_executor.h"
 #include "async/status_matchers.h"
 #include "gmock/gmock.h"
 #include "grpcpp/support/slice.h"
 #include "gtest/gtest.h"
 #include "proto/pieces.pb.h"
 #include "rpc/grpc/message_pieces.h"
+#include "rpc/grpc/piece_copier.h"
 
 namespace hawser::rpc {
 namespace {
@@ -58,7 +61,8 @@ class MessageAssemblerTest : public testing::Test {
 
   const std::shared_ptr<AssemblyBudget> budget_ =
       std::make_shared<AssemblyBudget>(kMaxBytes, kMaxBytes);
-  MessageAssembler assembler_{kMaxBytes, budget_, "peer"};
+  PieceCopier copier_{1};
+  MessageAssembler assembler_{kMaxBytes, budget_, "peer", copier_};
 };
 
 TEST_F(MessageAssemblerTest, PayloadsOfAnyShapeComeTogether) {
@@ -76,7 +80,7 @@ TEST_F(MessageAssemblerTest, PayloadsOfAnyShapeComeTogether) {
     for (const size_t size : shape) payload.Append(RandomBytes(size));
     const std::string sent = *payload.Flatten();
     MessagePieces pieces(std::move(payload));
-    MessageAssembler assembler(kMaxBytes, budget_, "peer");
+    MessageAssembler assembler(kMaxBytes, budget_, "peer", copier_);
     bool whole = false;
     while (!pieces.AtEnd()) {
       ASSERT_FALSE(whole);
@@ -89,6 +93,41 @@ TEST_F(MessageAssemblerTest, PayloadsOfAnyShapeComeTogether) {
     const Payload received = assembler.Take();
     EXPECT_TRUE(*received.Flatten() == sent);
   }
+}
+
+TEST_F(MessageAssemblerTest, CopiesItselfWhatNoOtherThreadCameTo) {
+  std::optional<PieceCopier> copier;
+  async::ManualExecutor never_runs;
+  copier.emplace(never_runs, 100);
+  MessageAssembler assembler(kMaxBytes, budget_, "peer", *copier);
+  Payload payload(RandomBytes(5'000'000));
+  const std::string sent = *payload.Flatten();
+  MessagePieces pieces(std::move(payload));
+  while (!pieces.AtEnd()) {
+    ::grpc::ByteBuffer piece = pieces.Next();
+    ASSERT_THAT(assembler.Add(piece), IsOk());
+  }
+  EXPECT_GT(never_runs.num_queued(), 5u);
+  EXPECT_TRUE(*assembler.Take().Flatten() == sent);
+}
+
+TEST_F(MessageAssemblerTest, LeavesNothingOfAnUnfinishedMessageToOthers) {
+  std::optional<PieceCopier> copier;
+  async::ManualExecutor never_runs;
+  copier.emplace(never_runs, 100);
+  bool released = false;
+  std::string bytes =
+      Piece({2'000'000}, RandomBytes(1'000'000)).SerializeAsString();
+  {
+    MessageAssembler assembler(kMaxBytes, budget_, "peer", *copier);
+    const ::grpc::Slice slice(
+        bytes.data(), bytes.size(),
+        [](void* flag) { *static_cast<bool*>(flag) = true; }, &released);
+    ::grpc::ByteBuffer piece(&slice, 1);
+    ASSERT_THAT(assembler.Add(piece), IsOkAndHolds(false));
+    ASSERT_EQ(never_runs.num_queued(), 1u);
+  }
+  EXPECT_TRUE(released);
 }
 
 TEST_F(MessageAssemblerTest, LargeChunksGetMemoryOfTheirOwn) {
@@ -146,7 +185,7 @@ TEST_F(MessageAssemblerTest, MalformedPiecesAreRefused) {
   };
   for (const std::vector<std::string>& message : messages) {
     SCOPED_TRACE(testing::PrintToString(message));
-    MessageAssembler assembler(kMaxBytes, budget_, "peer");
+    MessageAssembler assembler(kMaxBytes, budget_, "peer", copier_);
     for (size_t i = 0; i < message.size(); ++i) {
       ::grpc::ByteBuffer piece = ToBuffer(message[i]);
       const absl::StatusOr<bool> added = assembler.Add(piece);
@@ -164,7 +203,7 @@ TEST_F(MessageAssemblerTest, LongMessagesAreRefusedBeforeTheyCome) {
   EXPECT_THAT(Add(Piece({kMaxBytes + 1}, "x")),
               StatusIs(absl::StatusCode::kResourceExhausted,
                        HasSubstr("max_message_bytes")));
-  MessageAssembler other(kMaxBytes, budget_, "peer");
+  MessageAssembler other(kMaxBytes, budget_, "peer", copier_);
   ::grpc::ByteBuffer piece =
       ToBuffer(Piece({kMaxBytes, UINT64_MAX}, "x").SerializeAsString());
   EXPECT_THAT(other.Add(piece), StatusIs(absl::StatusCode::kResourceExhausted));
@@ -191,12 +230,12 @@ TEST_F(MessageAssemblerTest, MemoryIsTakenOnlyWithinTheBudget) {
   ASSERT_THAT(Add(Piece({kMaxBytes - 100}, "x")), IsOkAndHolds(false));
   ::grpc::ByteBuffer piece = ToBuffer(Piece({101}, "x").SerializeAsString());
   {
-    MessageAssembler other(kMaxBytes, budget_, "peer");
+    MessageAssembler other(kMaxBytes, budget_, "peer", copier_);
     EXPECT_THAT(other.Add(piece), StatusIs(absl::StatusCode::kResourceExhausted,
                                            HasSubstr("memory_quota_bytes")));
   }
   {
-    MessageAssembler other(kMaxBytes, budget_, "peer");
+    MessageAssembler other(kMaxBytes, budget_, "peer", copier_);
     piece = ToBuffer(Piece({100}, "x").SerializeAsString());
     EXPECT_THAT(other.Add(piece), IsOkAndHolds(false));
     EXPECT_FALSE(budget_->Reserve("another", 1).ok());
@@ -204,13 +243,13 @@ TEST_F(MessageAssemblerTest, MemoryIsTakenOnlyWithinTheBudget) {
   // Given back by a message that never became whole, and by one that did.
   EXPECT_TRUE(budget_->Reserve("another", 100).ok());
   {
-    MessageAssembler other(kMaxBytes, budget_, "peer");
+    MessageAssembler other(kMaxBytes, budget_, "peer", copier_);
     piece = ToBuffer(Piece({1}, "x").SerializeAsString());
     EXPECT_THAT(other.Add(piece),
                 StatusIs(absl::StatusCode::kResourceExhausted));
     budget_->Release("another", 100);
   }
-  MessageAssembler other(kMaxBytes, budget_, "peer");
+  MessageAssembler other(kMaxBytes, budget_, "peer", copier_);
   piece = ToBuffer(Piece({100}, std::string(100, 'x')).SerializeAsString());
   EXPECT_THAT(other.Add(piece), IsOkAndHolds(true));
   EXPECT_FALSE(budget_->Reserve("another", 1).ok());

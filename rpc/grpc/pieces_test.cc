@@ -257,7 +257,7 @@ TEST_F(PiecesTest, LongRequestsAreRefusedWhenAnnounced) {
   absl::Notification done;
   (*client.Connect({server_->address()}))
       ->Call(EchoServer::kEcho, Payload(std::string(10'000'001, 'x')),
-             async::kNever, [&](absl::StatusOr<Payload> reply) {
+             async::kNever, [&](const absl::StatusOr<Payload>& reply) {
                EXPECT_THAT(reply,
                            StatusIs(absl::StatusCode::kResourceExhausted));
                done.Notify();

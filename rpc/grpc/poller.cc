@@ -20,12 +20,12 @@ constexpr int kMaxPollMs = 5;
 
 }  // namespace
 
-Poller::Poller(std::unique_ptr<::grpc::CompletionQueue> queue, int num_threads,
-               bool busy)
+Poller::Poller(std::unique_ptr<::grpc::CompletionQueue> queue,
+               PollerOptions options)
     : queue_(std::move(queue)),
-      busy_(busy),
-      may_step_aside_(num_threads == 1 && !busy),
-      threads_({.num_threads = num_threads,
+      options_(options),
+      may_step_aside_(options.num_threads == 1 && !options.busy),
+      threads_({.num_threads = options.num_threads,
                 .max_threads = kMaxThreads,
                 .name = "rpc-poll"}) {
   // The pool runs `num_threads` of them; the others wait for one to block.
@@ -34,19 +34,36 @@ Poller::Poller(std::unique_ptr<::grpc::CompletionQueue> queue, int num_threads,
 
 Poller::~Poller() { Shutdown(); }
 
-bool Poller::Next(Event& event) {
+Poller::NextStatus Poller::LookUntil(async::MonotonicTime end, Event& event) {
   void* tag = nullptr;
-  bool got = false;
-  if (!busy_) {
-    got = queue_->Next(&tag, &event.ok);
-  } else {
-    ::grpc::CompletionQueue::NextStatus status;
-    do {
-      status =
-          queue_->AsyncNext(&tag, &event.ok, gpr_time_0(GPR_CLOCK_MONOTONIC));
-    } while (status == ::grpc::CompletionQueue::TIMEOUT);
-    got = status == ::grpc::CompletionQueue::GOT_EVENT;
+  NextStatus status = NextStatus::TIMEOUT;
+  do {
+    status =
+        queue_->AsyncNext(&tag, &event.ok, gpr_time_0(GPR_CLOCK_MONOTONIC));
+  } while (status == NextStatus::TIMEOUT &&
+           std::chrono::steady_clock::now() < end);
+  event.event = static_cast<CompletionEvent*>(tag);
+  return status;
+}
+
+Poller::NextStatus Poller::Look(absl::Duration spin, SpinPolicy& policy,
+                                Event& event) {
+  if (spin <= absl::ZeroDuration() || !policy.Begin()) {
+    return NextStatus::TIMEOUT;
   }
+  const NextStatus status =
+      LookUntil(async::AddDelay(std::chrono::steady_clock::now(), spin), event);
+  policy.End(status != NextStatus::TIMEOUT);
+  return status;
+}
+
+bool Poller::Next(Event& event) {
+  const NextStatus status = options_.busy
+                                ? LookUntil(async::kNever, event)
+                                : Look(options_.spin, thread_spins_, event);
+  if (status != NextStatus::TIMEOUT) return status == NextStatus::GOT_EVENT;
+  void* tag = nullptr;
+  const bool got = queue_->Next(&tag, &event.ok);
   event.event = static_cast<CompletionEvent*>(tag);
   return got;
 }
@@ -94,7 +111,8 @@ void Poller::StepAside() {
 }
 
 Poller::Polled Poller::PollFor(const CompletionEvent* event,
-                               absl::FunctionRef<bool()> pending) {
+                               absl::FunctionRef<bool()> pending,
+                               absl::Duration spin) {
   {
     async::MutexLock lock(&mutex_);
     if (num_aside_ == 0 || polling_ || recall_ || stopping_) {
@@ -102,18 +120,19 @@ Poller::Polled Poller::PollFor(const CompletionEvent* event,
     }
     polling_ = polled_ = true;
   }
-  void* tag = nullptr;
   Event next;
-  ::grpc::CompletionQueue::NextStatus status = ::grpc::CompletionQueue::TIMEOUT;
+  NextStatus status = NextStatus::TIMEOUT;
   const bool was_pending = pending();
-  if (was_pending) {
+  if (was_pending) status = Look(spin, caller_spins_, next);
+  if (was_pending && status == NextStatus::TIMEOUT) {
+    void* tag = nullptr;
     status = queue_->AsyncNext(
         &tag, &next.ok,
         gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC),
                      gpr_time_from_millis(kMaxPollMs, GPR_TIMESPAN)));
+    next.event = static_cast<CompletionEvent*>(tag);
   }
-  const bool got = status == ::grpc::CompletionQueue::GOT_EVENT;
-  next.event = static_cast<CompletionEvent*>(tag);
+  const bool got = status == NextStatus::GOT_EVENT;
   // Events that are no more pending have left their place to others.
   const bool mine = got && next.event == event && pending();
   {
@@ -129,9 +148,8 @@ Poller::Polled Poller::PollFor(const CompletionEvent* event,
     next.event->OnEvent(next.ok);
     return Polled::kHandled;
   }
-  return was_pending && status == ::grpc::CompletionQueue::TIMEOUT
-             ? Polled::kInVain
-             : Polled::kByThreads;
+  return was_pending && status == NextStatus::TIMEOUT ? Polled::kInVain
+                                                      : Polled::kByThreads;
 }
 
 void Poller::Shutdown() {

@@ -9,9 +9,12 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/functional/function_ref.h"
+#include "absl/time/time.h"
+#include "async/clock.h"
 #include "async/mutex.h"
 #include "async/thread_pool.h"
 #include "grpcpp/completion_queue.h"
+#include "rpc/grpc/spin_policy.h"
 
 namespace hawser::rpc {
 
@@ -26,8 +29,17 @@ class CompletionEvent {
   ~CompletionEvent() = default;
 };
 
-// Polls with `num_threads` threads; where one of them blocks in an event,
-// another takes its place. `busy`: they never sleep.
+struct PollerOptions {
+  // Where one of them blocks in an event, another takes its place.
+  int num_threads = 1;
+  // They never sleep.
+  bool busy = false;
+  // How long one of them looks for the next event before it sleeps: as long as
+  // that was not in vain (SpinPolicy).
+  absl::Duration spin;
+};
+
+// Polls a completion queue with threads of its own.
 //
 // A thread that makes one call after the other and waits for each would be
 // woken by the polling thread each time. Where there is one of these, and all
@@ -38,8 +50,7 @@ class CompletionEvent {
 // Thread-safe.
 class Poller {
  public:
-  Poller(std::unique_ptr<::grpc::CompletionQueue> queue, int num_threads,
-         bool busy);
+  Poller(std::unique_ptr<::grpc::CompletionQueue> queue, PollerOptions options);
   // Does Shutdown.
   ~Poller();
 
@@ -55,10 +66,11 @@ class Poller {
   };
   // For a thread that has nothing to do but wait for `event`: polls in place of
   // the polling threads, and handles no other event. `pending`: whether
-  // `event` is still that event and has not been handled. Not to be called once
-  // Shutdown has begun.
+  // `event` is still that event and has not been handled. `spin`: how long it
+  // looks before it sleeps, as in PollerOptions. Not to be called once Shutdown
+  // has begun.
   Polled PollFor(const CompletionEvent* event,
-                 absl::FunctionRef<bool()> pending);
+                 absl::FunctionRef<bool()> pending, absl::Duration spin);
 
   // What a thread waits for without polling, until it is set to null: tells the
   // polling threads when to step aside.
@@ -76,15 +88,23 @@ class Poller {
     bool ok = false;
   };
 
+  using NextStatus = ::grpc::CompletionQueue::NextStatus;
+
   void Poll();
   // The next event; false if there will be none any more.
   bool Next(Event& event);
+  // Looks for it until `end`, or for `spin` if `policy` advises so, without
+  // sleeping.
+  NextStatus LookUntil(async::MonotonicTime end, Event& event);
+  NextStatus Look(absl::Duration spin, SpinPolicy& policy, Event& event);
   bool TakeHandedOver(Event& event);
   void StepAside();
 
   const std::unique_ptr<::grpc::CompletionQueue> queue_;
-  const bool busy_;
+  const PollerOptions options_;
   const bool may_step_aside_;
+  SpinPolicy thread_spins_;
+  SpinPolicy caller_spins_;
   std::atomic<const CompletionEvent*> awaited_{nullptr};
   // Awaited events in a row.
   std::atomic<int> streak_{0};

@@ -1,9 +1,11 @@
 #include "rpc/grpc/poller.h"
 
 #include <atomic>
+#include <ctime>
 #include <memory>
 #include <thread>
 
+#include "absl/time/time.h"
 #include "async/cpu_relax.h"
 #include "grpcpp/alarm.h"
 #include "gtest/gtest.h"
@@ -13,17 +15,22 @@ namespace {
 
 using Polled = Poller::Polled;
 
-// Comes at once after Start, over the queue.
+// Comes `delay` after Start, over the queue.
 class TestEvent final : public CompletionEvent {
  public:
-  void Start(::grpc::CompletionQueue* queue) {
+  void Start(::grpc::CompletionQueue* queue, absl::Duration delay = {}) {
     handled_ = false;
-    alarm_.Set(queue, gpr_now(GPR_CLOCK_MONOTONIC),
-               static_cast<CompletionEvent*>(this));
+    alarm_.Set(
+        queue,
+        gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC),
+                     gpr_time_from_millis(absl::ToInt64Milliseconds(delay),
+                                          GPR_TIMESPAN)),
+        static_cast<CompletionEvent*>(this));
   }
   void OnEvent(bool) override {
     thread_ = std::this_thread::get_id();
     handled_ = true;
+    handled_.notify_all();
   }
 
   bool handled() const { return handled_; }
@@ -31,6 +38,7 @@ class TestEvent final : public CompletionEvent {
   void Await() const {
     while (!handled_) async::CpuRelax();
   }
+  void AwaitAsleep() const { handled_.wait(false); }
 
  private:
   ::grpc::Alarm alarm_;
@@ -38,14 +46,23 @@ class TestEvent final : public CompletionEvent {
   std::atomic<bool> handled_{false};
 };
 
-class PollerTest : public testing::Test {
+// Of this process, all threads together.
+absl::Duration CpuTime() {
+  timespec used{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+  return absl::DurationFromTimespec(used);
+}
+
+// The parameter: how long threads look before they sleep.
+class PollerTest : public testing::TestWithParam<absl::Duration> {
  protected:
   explicit PollerTest(int num_threads = 1)
-      : poller_(std::make_unique<::grpc::CompletionQueue>(), num_threads,
-                /*busy=*/false) {}
+      : poller_(std::make_unique<::grpc::CompletionQueue>(),
+                {.num_threads = num_threads, .spin = GetParam()}) {}
 
   Polled PollFor(const TestEvent& event) {
-    return poller_.PollFor(&event, [&] { return !event.handled(); });
+    return poller_.PollFor(
+        &event, [&] { return !event.handled(); }, GetParam());
   }
   // As a thread does that makes a call and waits for it.
   void AwaitOne(TestEvent& event) {
@@ -65,7 +82,7 @@ class PollerTest : public testing::Test {
   Poller poller_;
 };
 
-TEST_F(PollerTest, ThreadsHandleEventsThatNobodyAwaits) {
+TEST_P(PollerTest, ThreadsHandleEventsThatNobodyAwaits) {
   TestEvent event;
   for (int i = 0; i < 100; ++i) {
     event.Start(poller_.queue());
@@ -74,12 +91,12 @@ TEST_F(PollerTest, ThreadsHandleEventsThatNobodyAwaits) {
   }
 }
 
-TEST_F(PollerTest, WhoAwaitsEventsOneAfterTheOtherHandlesThem) {
+TEST_P(PollerTest, WhoAwaitsEventsOneAfterTheOtherHandlesThem) {
   TestEvent event;
   AwaitMany(event);
 }
 
-TEST_F(PollerTest, PollingThreadReturnsIfNobodyPolls) {
+TEST_P(PollerTest, PollingThreadReturnsIfNobodyPolls) {
   TestEvent event;
   AwaitMany(event);
   TestEvent other;
@@ -88,7 +105,7 @@ TEST_F(PollerTest, PollingThreadReturnsIfNobodyPolls) {
   EXPECT_FALSE(other.handled_here());
 }
 
-TEST_F(PollerTest, EventsOfOthersAreNotHandledByWhoAwaits) {
+TEST_P(PollerTest, EventsOfOthersAreNotHandledByWhoAwaits) {
   TestEvent event;
   TestEvent other;
   int num_handed_over = 0;
@@ -109,7 +126,7 @@ TEST_F(PollerTest, EventsOfOthersAreNotHandledByWhoAwaits) {
   }
 }
 
-TEST_F(PollerTest, GivesUpAfterAWhile) {
+TEST_P(PollerTest, GivesUpAfterAWhile) {
   TestEvent event;
   TestEvent never;
   Polled polled;
@@ -124,24 +141,42 @@ TEST_F(PollerTest, GivesUpAfterAWhile) {
   EXPECT_FALSE(event.handled_here());
 }
 
-TEST_F(PollerTest, ThreadThatIsAsideDoesNotKeepFromStopping) {
+TEST_P(PollerTest, ThreadThatIsAsideDoesNotKeepFromStopping) {
   TestEvent event;
   AwaitMany(event);
   poller_.Shutdown();
 }
+
+TEST_P(PollerTest, SleepsWhileNothingComes) {
+  constexpr absl::Duration kQuiet = absl::Milliseconds(500);
+  TestEvent event;
+  AwaitMany(event);
+  const absl::Duration before = CpuTime();
+  event.Start(poller_.queue(), kQuiet);
+  event.AwaitAsleep();
+  EXPECT_LT(CpuTime() - before, kQuiet / 2);
+}
+
+INSTANTIATE_TEST_SUITE_P(Spins, PollerTest,
+                         testing::Values(absl::ZeroDuration(),
+                                         absl::Microseconds(50)));
 
 class SeveralThreadsTest : public PollerTest {
  protected:
   SeveralThreadsTest() : PollerTest(/*num_threads=*/2) {}
 };
 
-TEST_F(SeveralThreadsTest, DoNotStepAside) {
+TEST_P(SeveralThreadsTest, DoNotStepAside) {
   TestEvent event;
   for (int i = 0; i < 200; ++i) {
     AwaitOne(event);
     EXPECT_FALSE(event.handled_here());
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(Spins, SeveralThreadsTest,
+                         testing::Values(absl::ZeroDuration(),
+                                         absl::Microseconds(50)));
 
 }  // namespace
 }  // namespace hawser::rpc

@@ -6,6 +6,7 @@
 
 #include "net/in_pieces.h"
 #include "rpc/grpc/message_assembler.h"
+#include "rpc/grpc/piece_copier.h"
 
 namespace hawser::rpc {
 namespace {
@@ -30,7 +31,7 @@ std::shared_ptr<AssemblyBudget> MakeBudget(size_t max_message_bytes,
 
 GrpcServer::GrpcServer(std::vector<TransportMethod> methods,
                        ::grpc::ServerBuilder& builder,
-                       ::grpc::ServerCompletionQueue* queue,
+                       ::grpc::ServerCompletionQueue* queue, int num_threads,
                        std::shared_ptr<Gate> gate,
                        std::shared_ptr<const net::Credentials> credentials,
                        size_t max_message_bytes, const GrpcLimits& limits)
@@ -40,6 +41,7 @@ GrpcServer::GrpcServer(std::vector<TransportMethod> methods,
                       .gate = std::move(gate),
                       .credentials = std::move(credentials),
                       .assembly_budget = MakeBudget(max_message_bytes, limits),
+                      .copier = std::make_shared<PieceCopier>(num_threads),
                       .max_message_bytes = max_message_bytes,
                       .piece_timeout = limits.piece_timeout})) {
   for (const TransportMethod& method : methods_) {

@@ -25,11 +25,13 @@ namespace hawser::rpc {
 class GrpcServer {
  public:
   // Adds itself to `builder`, which builds the server after that. `gate` is
-  // passed by whatever begins an operation on `queue`. Calls that
+  // passed by whatever begins an operation on `queue`, which `num_threads`
+  // threads poll. Calls that
   // `credentials` do not admit are refused before a handler sees them.
   GrpcServer(std::vector<TransportMethod> methods,
              ::grpc::ServerBuilder& builder,
-             ::grpc::ServerCompletionQueue* queue, std::shared_ptr<Gate> gate,
+             ::grpc::ServerCompletionQueue* queue, int num_threads,
+             std::shared_ptr<Gate> gate,
              std::shared_ptr<const net::Credentials> credentials,
              size_t max_message_bytes, const GrpcLimits& limits);
 

@@ -49,9 +49,11 @@ class UnaryCall final : public ServerCall {
 
  private:
   struct Grpc {
+    Grpc() : writer(&context) {}
+
     ::grpc::ServerContext context;
     ::grpc::ByteBuffer request;
-    ::grpc::ServerAsyncResponseWriter<::grpc::ByteBuffer> writer{&context};
+    ::grpc::ServerAsyncResponseWriter<::grpc::ByteBuffer> writer;
   };
 
   ::grpc::ServerContext& context() override { return grpc_->context; }
@@ -87,10 +89,11 @@ class PiecewiseCall final : public ServerCall {
 
  private:
   struct Grpc {
+    Grpc() : reader(&context) {}
+
     ::grpc::ServerContext context;
     ::grpc::ByteBuffer piece;
-    ::grpc::ServerAsyncReader<::grpc::ByteBuffer, ::grpc::ByteBuffer> reader{
-        &context};
+    ::grpc::ServerAsyncReader<::grpc::ByteBuffer, ::grpc::ByteBuffer> reader;
     ::grpc::Alarm patience;
   };
 
@@ -112,7 +115,7 @@ class PiecewiseCall final : public ServerCall {
 
   void Begin() override {
     assembler_.emplace(parts_->max_message_bytes, parts_->assembly_budget,
-                       Peer());
+                       Peer(), *parts_->copier);
     Await(Next::kPieceOrTime);
   }
 

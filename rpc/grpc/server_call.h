@@ -27,6 +27,7 @@
 #include "rpc/cancellation.h"
 #include "rpc/gate.h"
 #include "rpc/grpc/message_assembler.h"
+#include "rpc/grpc/piece_copier.h"
 #include "rpc/grpc/poller.h"
 #include "rpc/payload.h"
 #include "rpc/transport.h"
@@ -81,6 +82,8 @@ struct ServerParts {
   std::shared_ptr<Gate> gate;
   std::shared_ptr<const net::Credentials> credentials;
   std::shared_ptr<AssemblyBudget> assembly_budget;
+  // For requests in pieces.
+  std::shared_ptr<PieceCopier> copier;
   size_t max_message_bytes = 0;
   // Of GrpcLimits.
   absl::Duration piece_timeout = absl::InfiniteDuration();

@@ -1,4 +1,4 @@
-// Whether a caller looks for its reply before it sleeps.
+// Whether a thread looks for what it waits for before it sleeps.
 
 #ifndef HAWSER_RPC_GRPC_SPIN_POLICY_H_
 #define HAWSER_RPC_GRPC_SPIN_POLICY_H_
@@ -7,9 +7,11 @@
 
 namespace hawser::rpc {
 
-// Looking saves the wake-up of a thread, and costs the time of a core when the
-// reply takes longer than one looks. So of the callers of one connection one
-// looks at a time, and after one that looked in vain the next kRest do not.
+// Looking saves the wake-up of a thread, and costs the time of a core when what
+// is awaited takes longer than one looks. So of those that share a policy (the
+// callers of a connection, the polling threads of a queue, those who poll in
+// place of these) one looks at a time, and after one that looked in vain the
+// next kRest do not.
 //
 // Thread-safe.
 class SpinPolicy {
@@ -28,7 +30,7 @@ class SpinPolicy {
     return !looking_.exchange(true, std::memory_order_relaxed);
   }
 
-  // `came`: the reply was there in time.
+  // `came`: what was awaited was there in time.
   void End(bool came) {
     if (!came) resting_.store(kRest, std::memory_order_relaxed);
     looking_.store(false, std::memory_order_relaxed);

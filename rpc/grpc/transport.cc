@@ -1,7 +1,6 @@
 #include "rpc/grpc/transport.h"
 
 #include <algorithm>
-#include <climits>
 #include <optional>
 #include <utility>
 
@@ -18,6 +17,7 @@
 #include "net/health.h"
 #include "net/insecure_network_warning.h"
 #include "net/listener.h"
+#include "net/metadata_limit.h"
 #include "net/open_file_limit.h"
 #include "net/peer_verification.h"
 #include "rpc/grpc/connection.h"
@@ -39,13 +39,6 @@ namespace {
 constexpr int kSocketRoundTrip = 4;
 constexpr int kMinReconnectMs = 100;
 constexpr int kMaxReconnectMs = 2'000;
-
-// Of a reply's headers.
-constexpr int kMaxMetadataBytes = 8 << 10;
-
-int ToIntLimit(size_t bytes) {
-  return static_cast<int>(std::min<size_t>(bytes, INT_MAX));
-}
 
 absl::string_view HostOf(absl::string_view address) {
   if (absl::StartsWith(address, "[")) {
@@ -92,7 +85,7 @@ absl::StatusOr<std::unique_ptr<net::Listener>> OpenListener(
       {.max_connections = limits.max_connections,
        .max_connections_per_address = limits.max_connections_per_address,
        .reserved_descriptors = limits.reserved_descriptors,
-       .prepare = [](int fd) { UseLoopbackCongestionControl(fd); }});
+       .prepare = [](int fd) { TuneIfLoopback(fd); }});
   if (absl::IsAlreadyExists(listener.status())) {
     // Not to be taken for a worker's name.
     return absl::UnavailableError(listener.status().message());
@@ -123,11 +116,17 @@ absl::StatusOr<std::unique_ptr<net::Listener>> OpenListener(
   // Replies that are compressed all the same stay so, and do not decode: gRPC
   // decompresses before it looks at the size.
   arguments.SetInt(GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0);
-  arguments.SetInt(GRPC_ARG_MAX_METADATA_SIZE, kMaxMetadataBytes);
+  arguments.SetInt(GRPC_ARG_MAX_METADATA_SIZE, net::kMaxMetadataBytes);
   // Requests in pieces: the next piece is made when no more than this is left
   // to be sent.
   arguments.SetInt(GRPC_ARG_HTTP2_WRITE_BUFFER_SIZE, 2 * kPieceBytes);
   return arguments;
+}
+
+PollerOptions PollerOptionsFor(const GrpcTransportOptions& options) {
+  return {.num_threads = options.num_polling_threads,
+          .busy = options.busy_poll,
+          .spin = options.spin};
 }
 
 }  // namespace
@@ -158,6 +157,7 @@ class GrpcTransport::Impl {
       const ConnectionTarget& target);
   const net::Credentials& credentials() const { return *credentials_; }
   void SetServing(bool serving);
+  std::map<std::string, int64_t> DebugNumbers() const;
   void Shutdown();
 
  private:
@@ -168,7 +168,7 @@ class GrpcTransport::Impl {
   // Absent if it is switched off.
   std::optional<SameHost> same_host_;
 
-  async::Mutex mutex_;
+  mutable async::Mutex mutex_;
   bool shut_down_ ABSL_GUARDED_BY(mutex_) = false;
   // One queue for both directions: threads that serve also take replies.
   std::unique_ptr<Poller> poller_ ABSL_GUARDED_BY(mutex_);
@@ -211,8 +211,8 @@ absl::StatusOr<std::string> GrpcTransport::Impl::Listen(
   auto health_calls =
       std::make_unique<HealthCalls>(health, builder, queue.get(), gate_);
   auto server = std::make_unique<GrpcServer>(
-      std::move(methods), builder, queue.get(), gate_, credentials_,
-      options_.max_message_bytes, options_.limits);
+      std::move(methods), builder, queue.get(), options_.num_polling_threads,
+      gate_, credentials_, options_.max_message_bytes, options_.limits);
   std::unique_ptr<::grpc::Server> built = builder.BuildAndStart();
   if (built == nullptr) {
     queue->Shutdown();
@@ -232,8 +232,8 @@ absl::StatusOr<std::string> GrpcTransport::Impl::Listen(
   health_calls->Start();
   health_ = std::move(health);
   health_calls_ = std::move(health_calls);
-  poller_ = std::make_unique<Poller>(
-      std::move(queue), options_.num_polling_threads, options_.busy_poll);
+  poller_ =
+      std::make_unique<Poller>(std::move(queue), PollerOptionsFor(options_));
   listener->Start();
   listener_ = std::move(listener);
   return listener_->address();
@@ -246,16 +246,16 @@ absl::StatusOr<std::shared_ptr<Connection>> GrpcTransport::Impl::Connect(
     return absl::CancelledError("the transport was shut down");
   }
   if (poller_ == nullptr) {
-    poller_ = std::make_unique<Poller>(
-        std::make_unique<::grpc::CompletionQueue>(),
-        options_.num_polling_threads, options_.busy_poll);
+    poller_ =
+        std::make_unique<Poller>(std::make_unique<::grpc::CompletionQueue>(),
+                                 PollerOptionsFor(options_));
   }
   auto verification = std::make_shared<net::PeerVerification>(
       credentials_, target.worker, target.roles);
   auto make_channel = [address = target.address, verification,
                        limit = ToIntLimit(options_.max_message_bytes)] {
     ::grpc::ChannelArguments arguments = ChannelArgumentsFor(limit);
-    if (IsLoopback(address)) UseLoopbackCongestionControl(arguments);
+    if (IsLoopback(address)) TuneForLoopback(arguments);
     return verification->CreateChannel(address, arguments);
   };
   std::shared_ptr<Connection> connection = std::make_shared<GrpcConnection>(
@@ -320,6 +320,13 @@ void GrpcTransport::Impl::Shutdown() {
   if (server != nullptr) server->Release();
 }
 
+std::map<std::string, int64_t> GrpcTransport::Impl::DebugNumbers() const {
+  async::MutexLock lock(&mutex_);
+  if (listener_ == nullptr) return {};
+  return {{"connections_accepted", listener_->num_accepted()},
+          {"connections_refused", listener_->num_refused()}};
+}
+
 GrpcTransport::GrpcTransport(GrpcTransportOptions options)
     : impl_(std::make_unique<Impl>(std::move(options))) {}
 
@@ -342,6 +349,10 @@ std::optional<net::Identity> GrpcTransport::identity() const {
 }
 
 void GrpcTransport::SetServing(bool serving) { impl_->SetServing(serving); }
+
+std::map<std::string, int64_t> GrpcTransport::DebugNumbers() const {
+  return impl_->DebugNumbers();
+}
 
 void GrpcTransport::Shutdown() { impl_->Shutdown(); }
 

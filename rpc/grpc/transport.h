@@ -4,6 +4,8 @@
 #define HAWSER_RPC_GRPC_TRANSPORT_H_
 
 #include <cstddef>
+#include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -37,10 +39,10 @@ struct GrpcTransportOptions {
   // (docs/rpc.md), once they have met at the socket. Not served where the
   // credentials have an authorization policy.
   bool same_host = true;
-  // How long a thread looks for messages in shared memory before it sleeps. A
-  // blocking call over the socket looks for its reply for four times as long,
-  // unless replies were late before, or takes over the polling thread's work.
-  // 0: not at all.
+  // How long a thread looks for messages before it sleeps; at the socket,
+  // unless it looked in vain before. A blocking call over the socket looks for
+  // its reply for four times as long, unless replies were late before. 0: not
+  // at all, which leaves all cores to others and costs a wake-up per message.
   absl::Duration spin = absl::Microseconds(50);
   // Has malloc keep the memory of messages for the next ones, in the whole
   // process: rpc/grpc/freed_memory.h.
@@ -51,8 +53,9 @@ struct GrpcTransportOptions {
 };
 
 // Addresses are "host:port", "[v6]:port" and "unix:/path". Without TLS only
-// loopback addresses and Unix sockets may be listened at. Port 0 is any free
-// one. Raises the process's limit on open files.
+// loopback addresses and Unix sockets, which serve their own user and root
+// alone, may be listened at. Port 0 is any free one. Raises the process's limit
+// on open files.
 //
 // Serves grpc.health.v1 for "" and each service that is listened for.
 //
@@ -74,6 +77,8 @@ class GrpcTransport final : public Transport {
       const ConnectionTarget& target) override;
   std::optional<net::Identity> identity() const override;
   void SetServing(bool serving) override;
+  // "connections_accepted", "connections_refused": by this worker's server.
+  std::map<std::string, int64_t> DebugNumbers() const override;
   void Shutdown() override;
 
  private:

@@ -1,14 +1,8 @@
 #include "rpc/grpc/transport.h"
 
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <stdlib.h>
-#include <sys/resource.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <cstring>
 #include <memory>
 #include <string>
 #include <utility>
@@ -34,29 +28,7 @@ using ::hawser::async::IsOk;
 using ::hawser::async::IsOkAndHolds;
 using ::hawser::async::StatusIs;
 using ::testing::AllOf;
-using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-
-// The congestion control of each connected TCP socket of this process.
-std::vector<std::string> CongestionControls() {
-  rlimit limit{};
-  getrlimit(RLIMIT_NOFILE, &limit);
-  std::vector<std::string> names;
-  for (int fd = 0;
-       fd < static_cast<int>(std::min<rlim_t>(limit.rlim_cur, 1024)); ++fd) {
-    sockaddr_storage peer{};
-    socklen_t size = sizeof peer;
-    if (getpeername(fd, reinterpret_cast<sockaddr*>(&peer), &size) != 0) {
-      continue;
-    }
-    char name[16] = {};
-    socklen_t length = sizeof name;
-    if (getsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name, &length) == 0) {
-      names.emplace_back(name, strnlen(name, length));
-    }
-  }
-  return names;
-}
 
 // Over the socket, and with the way through memory that begins at it.
 class GrpcTransportTest : public testing::TestWithParam<bool> {
@@ -79,12 +51,6 @@ TEST_P(GrpcTransportTest, MessagesOfManySizesComeBack) {
         Call(*connection_, EchoServer::kEcho, std::string(size, 'x')).Wait(),
         IsOkAndHolds(std::string(size, 'x')));
   }
-}
-
-TEST_P(GrpcTransportTest, BothEndsOverLoopbackRunUnderReno) {
-  Serve();
-  ASSERT_THAT(Call(*connection_, EchoServer::kEcho, "").Wait(), IsOk());
-  EXPECT_THAT(CongestionControls(), ElementsAre("reno", "reno"));
 }
 
 TEST_P(GrpcTransportTest, UnknownMethodIsUnimplemented) {

@@ -77,9 +77,14 @@ void InprocNetwork::Crash(std::string_view address) { state_->Crash(address); }
 void InprocNetwork::Break(std::string_view a, std::string_view b) {
   state_->Break(a, b);
 }
+void InprocNetwork::Block(std::string_view from, std::string_view to,
+                          bool blocked) {
+  state_->Block(from, to, blocked);
+}
 void InprocNetwork::Partition(std::string_view a, std::string_view b,
                               bool partitioned) {
-  state_->Partition(a, b, partitioned);
+  state_->Block(a, b, partitioned);
+  state_->Block(b, a, partitioned);
 }
 
 std::shared_ptr<InprocNode> InprocNetwork::State::AddNode() {
@@ -93,12 +98,6 @@ std::shared_ptr<InprocNode> InprocNetwork::State::AddNode() {
 void InprocNetwork::State::RemoveNode(const InprocNode& node) {
   async::MutexLock lock(&mutex_);
   nodes_.erase(node.address);
-}
-
-InprocNetwork::State::Pair InprocNetwork::State::MakePair(std::string_view a,
-                                                          std::string_view b) {
-  if (b < a) std::swap(a, b);
-  return {std::string(a), std::string(b)};
 }
 
 const InprocFaults& InprocNetwork::State::FaultsOf(
@@ -141,10 +140,11 @@ void InprocNetwork::State::Send(std::shared_ptr<InprocCall> call,
     async::MutexLock lock(&mutex_);
     call->set_number(++last_call_);
     calls_.emplace(call->number(), call);
-    reachable = !crashed_.contains(call->source()) &&
+    reachable = nodes_.contains(call->destination()) &&
+                !crashed_.contains(call->source()) &&
                 !crashed_.contains(call->destination());
     if (reachable &&
-        !partitions_.contains(MakePair(call->source(), call->destination()))) {
+        !blocked_.contains({call->source(), call->destination()})) {
       const InprocFaults& faults = FaultsOf(call->path());
       delays =
           DrawCopies(faults.drop_request, faults.duplicate_request, faults);
@@ -202,7 +202,7 @@ void InprocNetwork::State::SendReply(std::shared_ptr<InprocCall> call,
   std::vector<absl::Duration> delays;
   {
     async::MutexLock lock(&mutex_);
-    if (partitions_.contains(MakePair(call->source(), call->destination())) ||
+    if (blocked_.contains({call->destination(), call->source()}) ||
         crashed_.contains(call->destination())) {
       return;
     }
@@ -271,13 +271,14 @@ void InprocNetwork::State::Break(std::string_view a, std::string_view b) {
   }
 }
 
-void InprocNetwork::State::Partition(std::string_view a, std::string_view b,
-                                     bool partitioned) {
+void InprocNetwork::State::Block(std::string_view from, std::string_view to,
+                                 bool blocked) {
+  std::pair<std::string, std::string> way(from, to);
   async::MutexLock lock(&mutex_);
-  if (partitioned) {
-    partitions_.insert(MakePair(a, b));
+  if (blocked) {
+    blocked_.insert(std::move(way));
   } else {
-    partitions_.erase(MakePair(a, b));
+    blocked_.erase(way);
   }
 }
 

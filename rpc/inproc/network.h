@@ -61,8 +61,10 @@ class InprocNetwork {
   // The connections between the two break: their calls fail with kUnavailable
   // now. Later ones go through.
   void Break(std::string_view a, std::string_view b);
-  // Messages between the two vanish, both ways, until this is undone; calls
-  // wait for their deadlines.
+  // Messages from one to the other, requests and replies, vanish until this is
+  // undone; calls wait for their deadlines.
+  void Block(std::string_view from, std::string_view to, bool blocked);
+  // Both ways.
   void Partition(std::string_view a, std::string_view b, bool partitioned);
 
   // Opaque to users.

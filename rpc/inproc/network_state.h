@@ -126,16 +126,13 @@ class InprocNetwork::State : public std::enable_shared_from_this<State> {
   void SetMethodFaults(std::string_view path, const InprocFaults& faults);
   void Crash(std::string_view address);
   void Break(std::string_view a, std::string_view b);
-  void Partition(std::string_view a, std::string_view b, bool partitioned);
+  void Block(std::string_view from, std::string_view to, bool blocked);
 
   // Ends the calls that `node` made with kCancelled, and those made to it with
   // kUnavailable.
   void EndCallsOf(const internal::InprocNode& node);
 
  private:
-  using Pair = std::pair<std::string, std::string>;
-  static Pair MakePair(std::string_view a, std::string_view b);
-
   // The delays of the copies of a message that arrive; none if it is lost.
   std::vector<absl::Duration> DrawCopies(double drop, double duplicate,
                                          const InprocFaults& faults)
@@ -161,7 +158,9 @@ class InprocNetwork::State : public std::enable_shared_from_this<State> {
   std::map<std::string, std::shared_ptr<internal::InprocNode>, std::less<>>
       nodes_ ABSL_GUARDED_BY(mutex_);
   std::set<std::string, std::less<>> crashed_ ABSL_GUARDED_BY(mutex_);
-  std::set<Pair> partitions_ ABSL_GUARDED_BY(mutex_);
+  // From, to.
+  std::set<std::pair<std::string, std::string>> blocked_
+      ABSL_GUARDED_BY(mutex_);
   // In the order they were made, so that runs repeat.
   uint64_t last_call_ ABSL_GUARDED_BY(mutex_) = 0;
   std::map<uint64_t, std::shared_ptr<internal::InprocCall>> calls_

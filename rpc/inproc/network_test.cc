@@ -17,6 +17,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "rpc/transport.h"
+#include "rpc/unsent.h"
 
 namespace hawser::rpc {
 namespace {
@@ -24,6 +25,7 @@ namespace {
 using ::hawser::async::IsOk;
 using ::hawser::async::IsOkAndHolds;
 using ::hawser::async::StatusIs;
+using ::testing::HasSubstr;
 using ::testing::SizeIs;
 
 class NetworkTest : public testing::Test {
@@ -149,6 +151,25 @@ TEST_F(NetworkTest, MethodsHaveFaultsOfTheirOwn) {
   EXPECT_TRUE(outcome->has_value());
 }
 
+TEST_F(NetworkTest, BlockHoldsBackOneWay) {
+  const absl::StatusOr<std::string> client = client_->Listen("", {});
+  ASSERT_THAT(client, IsOk());
+  network_.Block(*client, address_, true);
+  Call("/Echo", "x");
+  executor_.RunAll();
+  EXPECT_EQ(num_calls_, 0);
+  network_.Block(*client, address_, false);
+  network_.Block(address_, *client, true);
+  auto unanswered = Call("/Echo", "x");
+  executor_.RunAll();
+  EXPECT_EQ(num_calls_, 1);
+  EXPECT_FALSE(unanswered->has_value());
+  network_.Partition(*client, address_, false);
+  auto answered = Call("/Echo", "x");
+  executor_.RunAll();
+  EXPECT_THAT(**answered, IsOkAndHolds("x"));
+}
+
 TEST_F(NetworkTest, CrashFailsCallsNowAndLater) {
   auto waiting = Call("/Hold", "x");
   executor_.RunAll();
@@ -200,6 +221,12 @@ TEST_F(NetworkTest, UnknownMethodsAndAddressesAreErrors) {
   auto outcome = Call("/None", "");
   executor_.RunAll();
   EXPECT_THAT(**outcome, StatusIs(absl::StatusCode::kUnimplemented));
+  connection_ = *client_->Connect({"inproc:99"});
+  outcome = Call("/Echo", "x");
+  executor_.RunAll();
+  ASSERT_THAT(**outcome,
+              StatusIs(absl::StatusCode::kUnavailable, HasSubstr("inproc:99")));
+  EXPECT_TRUE(IsUnsent((*outcome)->status()));
   EXPECT_THAT(client_->Connect({"127.0.0.1:5"}),
               StatusIs(absl::StatusCode::kInvalidArgument));
 }

@@ -66,7 +66,7 @@ absl::StatusOr<std::shared_ptr<Peer>> Agent::Impl::SenderOf(
 
 absl::Status Agent::Impl::CheckSource(ServedCall& call,
                                       const RequestHeader& header,
-                                      std::shared_ptr<Peer> sender) {
+                                      const std::shared_ptr<Peer>& sender) {
   if (absl::Status status = ValidateWorkerName(header.source); !status.ok()) {
     return absl::InvalidArgumentError(
         absl::StrCat("the sender's name is not valid: ", status.message()));
@@ -81,6 +81,7 @@ absl::Status Agent::Impl::CheckSource(ServedCall& call,
     if (sender->lost()) return SourceIsLost(call);
     sender->SetHeard(clock_->Now());
     Watch(sender);
+    call.counters = sender->counters();
     return absl::OkStatus();
   }
   LearnAbout(call.source);
@@ -109,7 +110,7 @@ bool Agent::Impl::BeginLookup(const WorkerInfo& worker) {
 void Agent::Impl::LearnAbout(const WorkerInfo& worker) {
   // Clients that are no members say so.
   if (!worker.id.valid() || !BeginLookup(worker)) return;
-  Post(*executor_, [this, worker] {
+  Post(*control_executor_, [this, worker] {
     absl::StatusOr<std::optional<WorkerInfo>> found =
         rendezvous_.FindByName(worker.name);
     if (found.ok() && found->has_value() &&
@@ -134,7 +135,7 @@ void Agent::Impl::Refuse(ServedCall& call, absl::Status status,
 }
 
 // Refuses what is not meant for this worker, before anything of it is used.
-absl::Status Agent::Impl::Admit(ServedCall& call, bool user_call,
+absl::Status Agent::Impl::Admit(ServedCall& call, bool begins_work,
                                 CallQuota* quota) {
   Payload request = call.incoming().TakeRequest();
   call.request_bytes = request.size();
@@ -169,7 +170,8 @@ absl::Status Agent::Impl::Admit(ServedCall& call, bool user_call,
     return MaybeApplied(call, CheckRunning());
   }
   RETURN_IF_ERROR(CheckRunning());
-  if (user_call && phase_.load(std::memory_order_acquire) == Phase::kLeaving) {
+  if (begins_work &&
+      phase_.load(std::memory_order_acquire) == Phase::kLeaving) {
     return absl::UnavailableError(
         absl::StrCat(ToString(self_), " is leaving the job"));
   }
@@ -190,6 +192,9 @@ absl::Status Agent::Impl::Admit(ServedCall& call, bool user_call,
   if (quota != nullptr) {
     ASSIGN_OR_RETURN(call.ticket,
                      quota->Admit(call.source.name, call.request_bytes));
+    if (call.counters != nullptr) {
+      call.counters->AddServed(call.request_bytes);
+    }
   }
   call.autograd = std::move(header.autograd);
   return absl::OkStatus();

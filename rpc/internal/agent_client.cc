@@ -16,6 +16,9 @@
 namespace hawser::rpc {
 namespace {
 
+// How long a call waits to learn where its worker is.
+constexpr absl::Duration kLookUpLimit = absl::Seconds(1);
+
 constexpr char kCallPath[] = "/hawser.v1.WorkerService/Call";
 
 // Fields of `CallRequest` and `CallReply`.
@@ -24,29 +27,8 @@ constexpr uint32_t kSignature = 2;
 constexpr uint32_t kArguments = 3;
 constexpr uint32_t kResults = 1;
 
-// A reply with more tensor bytes is copied on the executor, so that the
-// transport's thread can go on.
-constexpr uint64_t kMaxInlineReadBytes = 64 << 10;
-
 absl::string_view ToAbsl(std::string_view text) {
   return {text.data(), text.size()};
-}
-
-absl::Status WithCode(absl::StatusCode code, const std::string& message,
-                      const absl::Status& like) {
-  absl::Status status(code, message);
-  like.ForEachPayload([&](absl::string_view url, const absl::Cord& payload) {
-    status.SetPayload(url, payload);
-  });
-  return status;
-}
-
-// The error of a reply that came and could not be read: it is malformed, or the
-// peer is gone that had its bytes.
-absl::Status UnreadReply(const absl::Status& status) {
-  if (absl::IsUnavailable(status)) return status;
-  return WithCode(absl::StatusCode::kInternal, std::string(status.message()),
-                  status);
 }
 
 // The field of `CallReply` that holds the results.
@@ -89,6 +71,13 @@ absl::Status Agent::Impl::CheckMayCall() const {
   return WithErrorDetail(CheckRunning(), self_, /*maybe_applied=*/false);
 }
 
+absl::Status Agent::Impl::CallGateClosed() const {
+  RETURN_IF_ERROR(CheckMayCall());
+  return WithErrorDetail(absl::UnavailableError(absl::StrCat(
+                             "the agent of ", ToString(self_), " is stopping")),
+                         self_, /*maybe_applied=*/false);
+}
+
 absl::StatusOr<async::MonotonicTime> Agent::Impl::DeadlineOf(
     std::optional<absl::Duration> timeout, bool inherit) const {
   const absl::Duration limit = timeout.value_or(options_.default_timeout);
@@ -122,30 +111,52 @@ WorkerInfo Agent::Impl::WhatIsSaid(const Destination& to) {
   return worker;
 }
 
+// A lost worker may have been started anew. That is looked up, since the event
+// may not have come yet, but not waited for: nothing is known to be there.
 absl::StatusOr<std::shared_ptr<Peer>> Agent::Impl::FindPeer(
-    const Destination& to) {
-  std::shared_ptr<Peer> peer = peers_.Find(to);
-  if (peer != nullptr && !peer->lost()) return peer;
-  absl::StatusOr<std::shared_ptr<Peer>> found = LookUpPeer(to, peer);
+    const Destination& to, async::MonotonicTime deadline) {
+  const std::shared_ptr<Peer> known = peers_.Find(to);
+  if (known != nullptr && (!known->lost() || !membership_->store_reachable())) {
+    return known;
+  }
+  const absl::Duration limit = std::min(kLookUpLimit, TimeUntil(deadline));
+  absl::StatusOr<std::shared_ptr<Peer>> found = LookUpPeer(to, known, limit);
   if (found.ok()) return found;
-  return WithErrorDetail(std::move(found).status(), WhatIsSaid(to),
+  absl::Status status = std::move(found).status();
+  if (absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status)) {
+    if (known != nullptr) return known;
+    const absl::StatusCode code = clock_->Now() >= deadline
+                                      ? absl::StatusCode::kDeadlineExceeded
+                                      : absl::StatusCode::kUnavailable;
+    status = absl::Status(
+        code,
+        absl::StrCat(ToString(self_), " cannot look up ", to.ToString(),
+                     ", as the store does not answer: ", status.message()));
+  }
+  return WithErrorDetail(std::move(status), WhatIsSaid(to),
                          /*maybe_applied=*/false);
 }
 
-absl::StatusOr<std::shared_ptr<Peer>> Agent::Impl::LookUpPeer(
-    const Destination& to, const std::shared_ptr<Peer>& known) {
-  std::optional<WorkerInfo> found;
+absl::StatusOr<std::optional<WorkerInfo>> Agent::Impl::AskForWorker(
+    const Destination& to, absl::Duration limit) {
   if (const auto* id = std::get_if<WorkerId>(&to.to())) {
-    ASSIGN_OR_RETURN(found, rendezvous_.FindById(*id));
-  } else if (const auto* name = std::get_if<std::string>(&to.to())) {
-    ASSIGN_OR_RETURN(found, rendezvous_.FindByName(*name));
-  } else {
-    const WorkerInfo& worker = std::get<WorkerInfo>(to.to());
-    if (worker.name.empty()) {
-      ASSIGN_OR_RETURN(found, rendezvous_.FindById(worker.id));
-    } else {
-      ASSIGN_OR_RETURN(found, rendezvous_.FindByName(worker.name));
-    }
+    return rendezvous_.FindById(*id, limit);
+  }
+  if (const auto* name = std::get_if<std::string>(&to.to())) {
+    return rendezvous_.FindByName(*name, limit);
+  }
+  const WorkerInfo& worker = std::get<WorkerInfo>(to.to());
+  return worker.name.empty() ? rendezvous_.FindById(worker.id, limit)
+                             : rendezvous_.FindByName(worker.name, limit);
+}
+
+absl::StatusOr<std::shared_ptr<Peer>> Agent::Impl::LookUpPeer(
+    const Destination& to, const std::shared_ptr<Peer>& known,
+    absl::Duration limit) {
+  ASSIGN_OR_RETURN(const std::optional<WorkerInfo> found,
+                   AskForWorker(to, limit));
+  if (const auto* wanted = std::get_if<WorkerInfo>(&to.to())) {
+    const WorkerInfo& worker = *wanted;
     if (found.has_value() && found->incarnation != worker.incarnation) {
       if (known != nullptr) return known;
       return absl::FailedPreconditionError(
@@ -171,13 +182,7 @@ void Agent::Impl::Watch(const std::shared_ptr<Peer>& peer) {
 
 void Agent::Impl::BeginClientCall() {
   num_calls_made_.fetch_add(1, std::memory_order_relaxed);
-  num_client_calls_.fetch_add(1, std::memory_order_relaxed);
-}
-
-void Agent::Impl::EndClientCall() {
-  if (num_client_calls_.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
-  async::MutexLock lock(&mutex_);
-  changed_.NotifyAll();
+  client_calls_.Begin();
 }
 
 void Agent::Impl::StartCall(const CallHandle& call, const Destination& to,
@@ -193,7 +198,7 @@ void Agent::Impl::StartCall(const CallHandle& call, const Destination& to,
     RETURN_IF_ERROR(CheckMayCall());
     ASSIGN_OR_RETURN(request.deadline,
                      DeadlineOf(options.timeout, /*inherit=*/true));
-    ASSIGN_OR_RETURN(request.peer, FindPeer(to));
+    ASSIGN_OR_RETURN(request.peer, FindPeer(to, request.deadline));
     const WorkerInfo& worker = request.peer->info();
     Encoder encoder(agent_, &worker);
     if (absl::Status status = encode(encoder); !status.ok()) {
@@ -213,9 +218,8 @@ void Agent::Impl::StartCall(const CallHandle& call, const Destination& to,
   };
   absl::StatusOr<OutgoingRequest> request = prepare();
   if (!pass || !request.ok()) {
-    std::move(done)(
-        WithErrorDetail(request.ok() ? CheckMayCall() : request.status(),
-                        WhatIsSaid(to), /*maybe_applied=*/false));
+    std::move(done)(WithErrorDetail(pass ? request.status() : CallGateClosed(),
+                                    WhatIsSaid(to), /*maybe_applied=*/false));
     return;
   }
   BeginClientCall();
@@ -233,7 +237,7 @@ void Agent::Impl::StartCall(const CallHandle& call, const Destination& to,
                       std::move(reply->tensors));
       std::move(done)(&decoder);
     }
-    EndClientCall();
+    client_calls_.End();
   });
 }
 
@@ -260,8 +264,7 @@ absl::StatusOr<Payload> Agent::Impl::EncodeRequest(OutgoingRequest& request) {
 
 // 1. Checks what can be checked before sending, and encodes.
 // 2. Hands the request to the connection; a parent call's end cancels it.
-// 3. OnReply decodes, in the transport's thread, or, where there is much to
-//    copy, on the executor.
+// 3. OnReply (agent_replies.cc) decodes it.
 void Agent::Impl::Send(OutgoingRequest request, ReceivedCallback done) {
   const WorkerInfo& worker = request.peer->info();
   if (request.at_most_once) request.peer->BeginCall();
@@ -288,6 +291,7 @@ void Agent::Impl::Send(OutgoingRequest request, ReceivedCallback done) {
     fail(payload.status());
     return;
   }
+  if (!request.heartbeat) request.peer->counters()->AddRequest(payload->size());
   Watch(request.peer);
   if (const CurrentCall* current = CurrentCall::Get();
       current != nullptr && request.inherit_cancellation) {
@@ -305,101 +309,13 @@ void Agent::Impl::Send(OutgoingRequest request, ReceivedCallback done) {
     async::TaskContext::Scope scope(std::move(context));
     request.call->EndAttempt(attempt);
     if (request.at_most_once) request.peer->EndCall();
+    if (!request.heartbeat) request.peer->counters()->AddEnd();
     OnReply(request, std::move(reply), std::move(done));
   };
   call->SetAttempt(
       attempt, *connection,
       (*connection)
           ->Call(path, *std::move(payload), deadline, std::move(on_reply)));
-}
-
-void Agent::Impl::OnReply(const OutgoingRequest& request,
-                          absl::StatusOr<Payload> reply,
-                          ReceivedCallback done) {
-  if (!reply.ok()) {
-    std::move(done)(CallError(request, std::move(reply).status()));
-    return;
-  }
-  request.peer->SetAnswered(clock_->Now());
-  absl::StatusOr<IncomingMessage> message =
-      IncomingMessage::Parse(*std::move(reply));
-  if (!message.ok()) {
-    std::move(done)(CallError(request, UnreadReply(message.status())));
-    return;
-  }
-  // What hangs on the reply may block.
-  if (message->tensor_bytes() <= kMaxInlineReadBytes &&
-      !async::ThreadPool::IsNearlyExhausted()) {
-    std::move(done)(ReadReply(request, *std::move(message)));
-    return;
-  }
-  Post(*executor_, [this, request, message = *std::move(message),
-                    done = std::move(done)]() mutable {
-    std::move(done)(ReadReply(request, std::move(message)));
-  });
-}
-
-absl::StatusOr<Agent::Impl::Received> Agent::Impl::ReadReply(
-    const OutgoingRequest& request, IncomingMessage message) {
-  const auto read = [&]() -> absl::StatusOr<Received> {
-    std::vector<bool> requires_grad;
-    ASSIGN_OR_RETURN(std::vector<tensor::Tensor> tensors,
-                     message.ReadTensors(shared_->counters, &requires_grad));
-    if (request.message_hook && hook_ != nullptr) {
-      ASSIGN_OR_RETURN(std::optional<AutogradMetadata> autograd,
-                       message.ParseReplyHeader());
-      if (autograd.has_value()) {
-        autograd->requires_grad = std::move(requires_grad);
-        RETURN_IF_ERROR(
-            hook_->OnReceiveReply(request.peer->info(), *autograd, tensors));
-      }
-    }
-    return Received{std::move(message), std::move(tensors)};
-  };
-  absl::StatusOr<Received> received = read();
-  if (received.ok()) return received;
-  return CallError(request, UnreadReply(received.status()));
-}
-
-absl::Status Agent::Impl::CallError(const OutgoingRequest& request,
-                                    absl::Status status) const {
-  // What the callee says stands as it is.
-  if (GetErrorDetail(status).has_value()) return status;
-  const WorkerInfo& worker = request.peer->info();
-  const std::string target =
-      absl::StrCat(request.what, " at ", ToString(worker));
-  absl::StatusCode code = status.code();
-  std::string message;
-  switch (code) {
-    case absl::StatusCode::kDeadlineExceeded:
-      message = absl::StrCat(target, " did not answer in time");
-      break;
-    case absl::StatusCode::kCancelled:
-      if (phase_.load(std::memory_order_acquire) >= Phase::kStopping) {
-        message =
-            absl::StrCat(target, " was cancelled: this agent was shut down");
-      } else if (request.call->cancelled()) {
-        message = absl::StrCat(target, " was cancelled by its caller");
-      } else {
-        // The peer's transport stopped under the call.
-        code = absl::StatusCode::kUnavailable;
-        message = absl::StrCat(target, " was cut off: ", status.message());
-      }
-      break;
-    default:
-      message = absl::StrCat(target, ": ", status.message());
-      break;
-  }
-  absl::Status error = WithCode(code, message, status);
-  // Of what the transport reports, only these are sure to precede the handler.
-  const bool maybe_applied = code != absl::StatusCode::kUnimplemented &&
-                             (request.attempted || !IsUnsent(status));
-  ClearUnsent(error);
-  SetErrorDetail({.worker = worker.name,
-                  .incarnation = worker.incarnation,
-                  .maybe_applied = maybe_applied},
-                 error);
-  return error;
 }
 
 }  // namespace hawser::rpc

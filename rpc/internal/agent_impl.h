@@ -27,6 +27,7 @@
 #include "async/serial_queue.h"
 #include "async/thread_pool.h"
 #include "rpc/agent.h"
+#include "rpc/call_count.h"
 #include "rpc/duplicate_filter.h"
 #include "rpc/gate.h"
 #include "rpc/internal/method_table.h"
@@ -44,11 +45,12 @@
 
 namespace hawser::rpc {
 
-// Split by operation: agent_lifecycle.cc starts, agent_shutdown.cc leaves and
-// stops, agent_members.cc follows who belongs to the job, agent_client.cc sends
-// calls, agent_methods.cc sends method calls and tries again,
-// agent_admission.cc and agent_permission.cc look at what comes in,
-// agent_server.cc serves it.
+// Split by operation: agent_lifecycle.cc starts, departure.cc leaves,
+// agent_shutdown.cc stops, agent_members.cc follows who belongs to the job,
+// agent_client.cc sends calls, agent_replies.cc takes their replies,
+// agent_methods.cc sends method calls and tries again, agent_admission.cc and
+// agent_permission.cc look at what comes in, agent_server.cc serves it,
+// agent_answers.cc answers it, agent_debug_info.cc says how things are.
 class Agent::Impl {
  public:
   // What closures that may outlive the agent hold.
@@ -56,7 +58,10 @@ class Agent::Impl {
     // Passed by whatever runs later; closed when the agent has stopped.
     Gate gate;
     TransferCounters counters;
-    std::atomic<int64_t> num_server_calls{0};
+    // Calls that are being served.
+    CallCount served_calls;
+    // Of those, the ones for which nothing runs until a future is ready.
+    std::atomic<int64_t> num_async_server_calls{0};
   };
 
   // A message that arrived, with its tensors.
@@ -72,6 +77,7 @@ class Agent::Impl {
   absl::Status Start();
 
   // --- agent_shutdown.cc
+  async::Future<void> Leave();
   absl::Status Shutdown(bool graceful);
 
   // --- agent_members.cc
@@ -84,7 +90,10 @@ class Agent::Impl {
                  std::string_view signature,
                  absl::FunctionRef<absl::Status(Encoder&)> encode,
                  ReplyCallback done);
-  absl::StatusOr<std::shared_ptr<Peer>> FindPeer(const Destination& to);
+  // Asks the store about a worker that is not known, or lost; not for long, and
+  // not beyond `deadline`.
+  absl::StatusOr<std::shared_ptr<Peer>> FindPeer(const Destination& to,
+                                                 async::MonotonicTime deadline);
   bool IsLost(const WorkerInfo& worker) const;
 
   // --- agent_methods.cc
@@ -111,14 +120,18 @@ class Agent::Impl {
   const std::vector<Service*>& services() const { return services_; }
   std::vector<WorkerInfo> workers() const;
   TransferTotals totals() const { return shared_->counters.totals(); }
-  int64_t num_client_calls() const { return num_client_calls_.load(); }
-  int64_t num_server_calls() const { return shared_->num_server_calls.load(); }
+  int64_t num_client_calls() const { return client_calls_.value(); }
+  int64_t num_server_calls() const { return shared_->served_calls.value(); }
+
+  // --- agent_debug_info.cc
   std::map<std::string, std::string> DebugInfo() const;
 
  private:
   class ServedCall;
   class MethodAttempts;
   friend class MethodAttempts;
+  class Departure;
+  friend class Departure;
   // kLeaving: user calls are refused, those under way end.
   enum class Phase { kNew, kRunning, kLeaving, kStopping, kStopped };
 
@@ -168,13 +181,11 @@ class Agent::Impl {
                 absl::AnyInvocable<void(absl::Status) &&> done);
 
   // --- agent_shutdown.cc
-  absl::Status FirstLost() const;
-  absl::Status AwaitOwnCalls(async::MonotonicTime deadline);
-  absl::Status AwaitServedCalls(async::MonotonicTime deadline);
-  absl::Status DrainServices(async::MonotonicTime deadline);
-  // Those that talk with this worker hear from itself that it leaves.
-  void TellPeersToGoElsewhere(async::MonotonicTime deadline);
-  absl::Status LeaveJob();
+  bool shutdown_begun() const {
+    async::MutexLock lock(&mutex_);
+    return shutdown_begun_;
+  }
+  void AbandonDeparture();
   void Stop();
 
   // --- agent_members.cc
@@ -209,35 +220,45 @@ class Agent::Impl {
   absl::Status CheckRunning() const;
   // Same, as an error of a call.
   absl::Status CheckMayCall() const;
+  // What a call is told that came when none may begin any more.
+  absl::Status CallGateClosed() const;
+  absl::Duration TimeUntil(async::MonotonicTime deadline) const {
+    return async::TimeBetween(clock_->Now(), deadline);
+  }
   absl::StatusOr<async::MonotonicTime> DeadlineOf(
       std::optional<absl::Duration> timeout, bool inherit) const;
   // Sends a request; `done` runs once, also for errors, each of which has a
   // detail.
   void Send(OutgoingRequest request, ReceivedCallback done);
   absl::StatusOr<Payload> EncodeRequest(OutgoingRequest& request);
+  // Name and incarnation, as far as `to` says them.
+  static WorkerInfo WhatIsSaid(const Destination& to);
+  absl::StatusOr<std::shared_ptr<Peer>> LookUpPeer(
+      const Destination& to, const std::shared_ptr<Peer>& known,
+      absl::Duration limit);
+  absl::StatusOr<std::optional<WorkerInfo>> AskForWorker(const Destination& to,
+                                                         absl::Duration limit);
+  void Watch(const std::shared_ptr<Peer>& peer);
+  void BeginClientCall();
+
+  // --- agent_replies.cc
   void OnReply(const OutgoingRequest& request, absl::StatusOr<Payload> reply,
                ReceivedCallback done);
   absl::StatusOr<Received> ReadReply(const OutgoingRequest& request,
                                      IncomingMessage message);
+  // The error of a request that was sent: counts it, and says what it was.
   absl::Status CallError(const OutgoingRequest& request,
                          absl::Status status) const;
-  // Name and incarnation, as far as `to` says them.
-  static WorkerInfo WhatIsSaid(const Destination& to);
-  absl::StatusOr<std::shared_ptr<Peer>> LookUpPeer(
-      const Destination& to, const std::shared_ptr<Peer>& known);
-  void Watch(const std::shared_ptr<Peer>& peer);
-  void BeginClientCall();
-  void EndClientCall();
 
   // --- agent_admission.cc
   // Counts the call with `quota`, unless null.
-  absl::Status Admit(ServedCall& call, bool user_call, CallQuota* quota);
+  absl::Status Admit(ServedCall& call, bool begins_work, CallQuota* quota);
   void Refuse(ServedCall& call, absl::Status status, bool at_most_once);
   // The worker that sent a message, if it is known. kUnauthenticated if the
   // incarnation is known to be of a worker of another name.
   absl::StatusOr<std::shared_ptr<Peer>> SenderOf(const RequestHeader& header);
   absl::Status CheckSource(ServedCall& call, const RequestHeader& header,
-                           std::shared_ptr<Peer> sender);
+                           const std::shared_ptr<Peer>& sender);
   absl::Status SourceIsLost(const ServedCall& call) const;
   // `status` with the detail that the call may have run.
   absl::Status MaybeApplied(const ServedCall& call, absl::Status status) const;
@@ -273,25 +294,30 @@ class Agent::Impl {
                    const RegisteredFunction& function,
                    std::string_view arguments);
   void RunMethod(const std::shared_ptr<ServedCall>& call, const Method& method);
-  void FinishUserCall(ServedCall& call, absl::StatusOr<RetainedValue> result);
-  void SendReply(ServedCall& call, std::string body,
-                 std::vector<tensor::Tensor> tensors);
   // The decoded tensors and the context to run under.
   absl::StatusOr<std::pair<std::vector<tensor::Tensor>, async::TaskContext>>
   ReadRequest(ServedCall& call);
-  void Fail(ServedCall& call, absl::Status status) const;
   async::Executor& ExecutorOf(const RunOn& run_on);
 
   // Runs `action` on `executor` if this still lives then.
   void Post(async::Executor& executor, absl::AnyInvocable<void() &&> action);
+
+  // --- agent_answers.cc
+  void FinishUserCall(ServedCall& call, absl::StatusOr<RetainedValue> result);
+  void SendReply(ServedCall& call, std::string body,
+                 std::vector<tensor::Tensor> tensors);
+  void Fail(ServedCall& call, absl::Status status) const;
 
   Agent* const agent_;
   AgentOptions options_;
   const std::shared_ptr<Shared> shared_ = std::make_shared<Shared>();
   std::unique_ptr<async::RealClock> own_clock_;
   std::unique_ptr<async::ThreadPool> own_pool_;
+  std::unique_ptr<async::ThreadPool> own_control_pool_;
   async::Clock* clock_;
   async::Executor* executor_;
+  // Keeps this worker a member, and lets it leave, however busy the other is.
+  async::Executor* control_executor_;
   // Of calls of functions, and of those of services that do not end where they
   // arrive.
   const std::shared_ptr<CallQuota> user_quota_;
@@ -321,12 +347,15 @@ class Agent::Impl {
   // Passed while a call is begun; closed before the transport stops.
   Gate call_gate_;
   std::atomic<uint64_t> last_call_id_{0};
-  std::atomic<int64_t> num_client_calls_{0};
+  // Made and not ended.
+  CallCount client_calls_;
   // All calls ever made: whether there was one between two looks.
   std::atomic<uint64_t> num_calls_made_{0};
 
   mutable async::Mutex mutex_;
   async::CondVar changed_;
+  // Once Leave was called.
+  std::shared_ptr<Departure> departure_ ABSL_GUARDED_BY(mutex_);
   bool shutdown_begun_ ABSL_GUARDED_BY(mutex_) = false;
   std::optional<absl::Status> shutdown_result_ ABSL_GUARDED_BY(mutex_);
   absl::flat_hash_map<std::string, std::unique_ptr<async::SerialQueue>> queues_

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <chrono>
 #include <utility>
 
 #include "absl/strings/numbers.h"
@@ -16,15 +15,15 @@ namespace {
 constexpr char kCallMethod[] = "hawser.v1.WorkerService.Call";
 constexpr char kHeartbeatMethod[] = "hawser.v1.WorkerService.Heartbeat";
 constexpr char kListFunctionsMethod[] = "hawser.v1.WorkerService.ListFunctions";
+constexpr char kStartedStage[] = "started";
 constexpr char kLeaveMethod[] = "hawser.v1.WorkerService.Leave";
+
+// Those that ask the store: about strangers, for the membership, and to leave.
+constexpr int kMaxControlThreads = 8;
 
 absl::Status MissingOption(absl::string_view name) {
   return absl::InvalidArgumentError(
       absl::StrCat("AgentOptions::", name, " is required"));
-}
-
-async::MonotonicTime RealDeadline(absl::Duration timeout) {
-  return async::AddDelay(std::chrono::steady_clock::now(), timeout);
 }
 
 }  // namespace
@@ -45,8 +44,17 @@ Agent::Impl::Impl(Agent* agent, AgentOptions options)
                         {2, options_.num_threads + 1, options_.max_threads}),
                     .name = "rpc"})
               : nullptr),
+      own_control_pool_(
+          options_.executor == nullptr
+              ? std::make_unique<async::ThreadPool>(
+                    async::ThreadPoolOptions{.num_threads = 1,
+                                             .max_threads = kMaxControlThreads,
+                                             .name = "rpc-control"})
+              : nullptr),
       clock_(own_clock_ != nullptr ? own_clock_.get() : options_.clock),
       executor_(own_pool_ != nullptr ? own_pool_.get() : options_.executor),
+      control_executor_(own_control_pool_ != nullptr ? own_control_pool_.get()
+                                                     : options_.executor),
       user_quota_(CallQuota::Create(options_.limits)),
       method_quota_(CallQuota::Create(options_.limits)),
       rendezvous_(options_.store, options_.job),
@@ -210,14 +218,14 @@ absl::Status Agent::Impl::JoinJob() {
   joined_.store(true, std::memory_order_release);
   membership_->Start();
   if (!options_.world_size.has_value()) return absl::OkStatus();
-  const async::MonotonicTime deadline = RealDeadline(options_.start_timeout);
-  ASSIGN_OR_RETURN(const std::vector<WorkerInfo> workers,
-                   rendezvous_.AwaitWorkers(*options_.world_size, deadline));
+  const async::MonotonicTime deadline =
+      async::AddDelay(clock_->Now(), options_.start_timeout);
+  ASSIGN_OR_RETURN(
+      const std::vector<WorkerInfo> workers,
+      rendezvous_.AwaitWorkers(*options_.world_size, options_.start_timeout));
   for (const WorkerInfo& worker : workers) AddPeer(worker);
-  return rendezvous_
-      .Meet("started", self_, "", workers, deadline,
-            [] { return absl::OkStatus(); })
-      .status();
+  RETURN_IF_ERROR(rendezvous_.Arrive(kStartedStage, self_, ""));
+  return rendezvous_.AwaitStage(kStartedStage, workers, TimeUntil(deadline));
 }
 
 std::shared_ptr<Peer> Agent::Impl::AddPeer(const WorkerInfo& worker) {
@@ -287,38 +295,6 @@ void Agent::Impl::SendBare(const std::shared_ptr<Peer>& peer,
        [done = std::move(done)](absl::StatusOr<Received> reply) mutable {
          std::move(done)(reply.status());
        });
-}
-
-std::map<std::string, std::string> Agent::Impl::DebugInfo() const {
-  std::map<std::string, std::string> info;
-  const auto add = [&](absl::string_view key, int64_t value) {
-    info[std::string(key)] = absl::StrCat(value);
-  };
-  add("agent.client_active_calls", num_client_calls());
-  add("agent.server_active_calls", num_server_calls());
-  add("agent.calls_made", static_cast<int64_t>(num_calls_made_.load()));
-  add("agent.known_workers", static_cast<int64_t>(peers_.All().size()));
-  if (own_pool_ != nullptr) {
-    const async::ThreadPoolStats stats = own_pool_->stats();
-    add("agent.threads", stats.num_threads);
-    add("agent.idle_threads", stats.num_idle);
-    add("agent.blocked_threads", stats.num_blocked);
-    add("agent.queued_closures", stats.num_queued);
-  }
-  const TransferTotals transfers = totals();
-  add("agent.tensor_bytes_sent",
-      static_cast<int64_t>(transfers.tensor_bytes_sent));
-  add("agent.tensor_bytes_received",
-      static_cast<int64_t>(transfers.tensor_bytes_received));
-  async::MutexLock lock(&mutex_);
-  add("agent.lost_workers", static_cast<int64_t>(lost_.size()));
-  add("agent.declared_lost", fenced_.load() ? 1 : 0);
-  if (joined_.load(std::memory_order_acquire)) {
-    add("agent.membership_events",
-        static_cast<int64_t>(membership_->num_events()));
-    add("agent.store_reachable", membership_->store_reachable() ? 1 : 0);
-  }
-  return info;
 }
 
 }  // namespace hawser::rpc

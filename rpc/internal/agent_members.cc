@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "async/status_macros.h"
+#include "async/thrown.h"
 #include "rpc/error_detail.h"
 #include "rpc/internal/agent_impl.h"
 
@@ -50,7 +51,7 @@ void Agent::Impl::MakeMembership() {
       Membership::Options{.self = self_,
                           .liveness = options_.liveness,
                           .clock = clock_,
-                          .executor = executor_,
+                          .executor = control_executor_,
                           .log = &membership_log_},
       [this](const MemberEvent& event) { OnMemberEvent(event); });
 }
@@ -82,7 +83,8 @@ void Agent::Impl::TellServices(const std::shared_ptr<Peer>& peer,
                     detailed = WithErrorDetail(status, peer->info(),
                                                /*maybe_applied=*/true)] {
     for (Service* service : services_) {
-      service->OnWorkerLost(peer->info(), detailed);
+      async::EndThrown("a service",
+                       [&] { service->OnWorkerLost(peer->info(), detailed); });
     }
   });
 }
@@ -105,7 +107,9 @@ async::Future<RawMessage> Agent::Impl::OnPeerLeaves(const WorkerInfo& worker) {
   }
   OnPeerLeft(peer);
   return peer->Idle().Then(
-      [](absl::Status) -> absl::StatusOr<RawMessage> { return RawMessage(); });
+      [](const absl::Status&) -> absl::StatusOr<RawMessage> {
+        return RawMessage();
+      });
 }
 
 void Agent::Impl::OnPeerLost(const std::shared_ptr<Peer>& peer,

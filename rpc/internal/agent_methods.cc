@@ -36,7 +36,7 @@ class Agent::Impl::MethodAttempts
     InsideScope inside(&impl_);
     Gate::Pass pass(&impl_.call_gate_);
     absl::Status status = Prepare(to);
-    if (!pass) status = impl_.CheckMayCall();
+    if (!pass) status = impl_.CallGateClosed();
     if (!status.ok()) {
       promise_.Set(WithErrorDetail(std::move(status), impl_.WhatIsSaid(to),
                                    /*maybe_applied=*/false));
@@ -64,7 +64,7 @@ class Agent::Impl::MethodAttempts
     RETURN_IF_ERROR(impl_.CheckMayCall());
     ASSIGN_OR_RETURN(deadline_, impl_.DeadlineOf(options_.timeout,
                                                  options_.inherit_deadline));
-    ASSIGN_OR_RETURN(peer_, impl_.FindPeer(to));
+    ASSIGN_OR_RETURN(peer_, impl_.FindPeer(to, deadline_));
     return absl::OkStatus();
   }
 
@@ -129,7 +129,7 @@ class Agent::Impl::MethodAttempts
       async::MutexLock lock(&impl_.mutex_);
       impl_.attempts_.erase(shared_from_this());
     }
-    impl_.EndClientCall();
+    impl_.client_calls_.End();
   }
 
   Impl& impl_;

@@ -5,8 +5,8 @@
 #include "async/status_macros.h"
 #include "async/task_local.h"
 #include "async/thread_pool.h"
+#include "async/thrown.h"
 #include "rpc/current_call.h"
-#include "rpc/error_detail.h"
 #include "rpc/internal/agent_impl.h"
 #include "rpc/internal/served_call.h"
 #include "rpc/internal/wire_format.h"
@@ -14,11 +14,10 @@
 namespace hawser::rpc {
 namespace {
 
-// Fields of `CallRequest` and `CallReply`.
+// Fields of `CallRequest`.
 constexpr uint32_t kFunction = 1;
 constexpr uint32_t kSignature = 2;
 constexpr uint32_t kArguments = 3;
-constexpr uint32_t kResults = 1;
 
 // Tensors of more are copied outside the transport's threads.
 constexpr size_t kMaxInlineRequestBytes = size_t{64} << 10;
@@ -76,21 +75,6 @@ async::Executor& Agent::Impl::ExecutorOf(const RunOn& run_on) {
   return *queue;
 }
 
-void Agent::Impl::Fail(ServedCall& call, absl::Status status) const {
-  if (!GetErrorDetail(status).has_value()) {
-    absl::Status named(status.code(), absl::StrCat("worker '", self_.name,
-                                                   "': ", status.message()));
-    status.ForEachPayload(
-        [&](absl::string_view url, const absl::Cord& payload) {
-          named.SetPayload(url, payload);
-        });
-    status = std::move(named);
-    SetErrorDetail({.worker = self_.name, .incarnation = self_.incarnation},
-                   status);
-  }
-  call.incoming().Reply(std::move(status));
-}
-
 absl::StatusOr<std::pair<std::vector<tensor::Tensor>, async::TaskContext>>
 Agent::Impl::ReadRequest(ServedCall& call) {
   std::vector<bool> requires_grad;
@@ -111,13 +95,15 @@ Agent::Impl::ReadRequest(ServedCall& call) {
 //    pool.
 // 2. RunUserCall, where the function wants to run, copies the tensors, reads
 //    the arguments, waits for prerequisites, and runs it.
-// 3. FinishUserCall answers, in the thread in which the result came.
+// 3. FinishUserCall (agent_answers.cc) answers, in the thread in which the
+//    result came.
 void Agent::Impl::OnUserCall(std::unique_ptr<IncomingCall> incoming) {
   Gate::Pass pass(&shared_->gate);
   if (!pass) return;
   InsideScope inside(this);
   auto call = std::make_shared<ServedCall>(shared_, std::move(incoming));
-  if (absl::Status status = Admit(*call, /*user_call=*/true, user_quota_.get());
+  if (absl::Status status =
+          Admit(*call, /*begins_work=*/true, user_quota_.get());
       !status.ok()) {
     Refuse(*call, std::move(status), /*at_most_once=*/true);
     return;
@@ -211,11 +197,13 @@ void Agent::Impl::RunUserCall(const std::shared_ptr<ServedCall>& call,
   call->ticket.ReleaseBytes();
   auto done = [this, shared = shared_,
                call](absl::StatusOr<RetainedValue> result) {
+    call->SetFinished();
     Gate::Pass pass(&shared->gate);
     if (pass) FinishUserCall(*call, std::move(result));
   };
   if (prerequisites.empty()) {
     (*std::move(invocation))(std::move(done));
+    call->SetReturned();
     return;
   }
   async::JoinAll(std::move(prerequisites))
@@ -229,58 +217,12 @@ void Agent::Impl::RunUserCall(const std::shared_ptr<ServedCall>& call,
           return;
         }
         Post(ExecutorOf(function.options().run_on),
-             [invocation = std::move(invocation),
+             [call, invocation = std::move(invocation),
               done = std::move(done)]() mutable {
                std::move(invocation)(std::move(done));
+               call->SetReturned();
              });
       });
-}
-
-void Agent::Impl::FinishUserCall(ServedCall& call,
-                                 absl::StatusOr<RetainedValue> result) {
-  if (!result.ok()) {
-    Fail(call, std::move(result).status());
-    return;
-  }
-  if (result->type->encode == nullptr) {
-    Fail(call, absl::InvalidArgumentError(
-                   absl::StrCat("a ", result->type->name,
-                                " cannot travel: use it through a reference")));
-    return;
-  }
-  Encoder encoder(agent_, &call.source);
-  if (absl::Status status = result->type->encode(encoder, result->value.get());
-      !status.ok()) {
-    Fail(call, std::move(status));
-    return;
-  }
-  std::string body;
-  internal::AppendBytesField(kResults, encoder.TakeValues(), body);
-  SendReply(call, std::move(body), encoder.TakeTensors());
-}
-
-void Agent::Impl::SendReply(ServedCall& call, std::string body,
-                            std::vector<tensor::Tensor> tensors) {
-  const auto encode = [&]() -> absl::StatusOr<Payload> {
-    OutgoingMessage message;
-    if (hook_ != nullptr && call.autograd.has_value()) {
-      ASSIGN_OR_RETURN(std::optional<AutogradMetadata> autograd,
-                       hook_->OnSend(call.source, tensors));
-      if (autograd.has_value()) {
-        message.header = EncodeReplyHeader(autograd);
-        message.requires_grad = std::move(autograd->requires_grad);
-      }
-    }
-    message.body = std::move(body);
-    message.tensors = std::move(tensors);
-    return EncodeMessage(std::move(message), shared_->counters);
-  };
-  absl::StatusOr<Payload> payload = encode();
-  if (!payload.ok()) {
-    Fail(call, payload.status());
-    return;
-  }
-  call.incoming().Reply(std::move(payload));
 }
 
 void Agent::Impl::OnMethodCall(const Method& method,
@@ -291,7 +233,7 @@ void Agent::Impl::OnMethodCall(const Method& method,
   auto call = std::make_shared<ServedCall>(shared_, std::move(incoming));
   CallQuota* const quota =
       method.options.counted ? method_quota_.get() : nullptr;
-  if (absl::Status status = Admit(*call, /*user_call=*/false, quota);
+  if (absl::Status status = Admit(*call, method.definition.at_most_once, quota);
       !status.ok()) {
     Refuse(*call, std::move(status), method.definition.at_most_once);
     return;
@@ -330,8 +272,20 @@ void Agent::Impl::RunMethod(const std::shared_ptr<ServedCall>& call,
   async::TaskContext::Scope context(std::move(request->second));
   CurrentCall::Scope current(
       CurrentCall(agent_, info.peer, info.deadline, info.cancellation));
-  (void)method.handler(info, std::move(raw))
+  absl::StatusOr<async::Future<RawMessage>> answer =
+      async::CatchThrown<absl::StatusOr<async::Future<RawMessage>>>(
+          "the method", [&] { return method.handler(info, std::move(raw)); });
+  if (!answer.ok() || !answer->valid()) {
+    call->SetFinished();
+    Fail(*call, answer.ok() ? absl::InternalError(
+                                  "the method returned a Future that is not "
+                                  "valid")
+                            : answer.status());
+    return;
+  }
+  (void)(*std::move(answer))
       .Then([this, shared = shared_, call](absl::StatusOr<RawMessage> reply) {
+        call->SetFinished();
         Gate::Pass pass(&shared->gate);
         if (!pass) return;
         if (!reply.ok()) {
@@ -340,6 +294,7 @@ void Agent::Impl::RunMethod(const std::shared_ptr<ServedCall>& call,
           SendReply(*call, std::move(reply->body), std::move(reply->tensors));
         }
       });
+  call->SetReturned();
 }
 
 async::Future<RetainedValue> Agent::Impl::Invoke(

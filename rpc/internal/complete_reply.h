@@ -13,8 +13,8 @@
 #include "absl/status/statusor.h"
 #include "async/future.h"
 #include "rpc/decoder.h"
+#include "rpc/internal/checked_traits.h"
 #include "rpc/types.h"
-#include "rpc/wire_traits.h"
 
 namespace hawser::rpc::internal {
 
@@ -35,7 +35,7 @@ async::Result<R> DecodeResult(Decoder& decoder) {
   if constexpr (std::is_void_v<R>) {
     return decoder.AtEnd() ? absl::OkStatus() : LeftoverResults();
   } else {
-    absl::StatusOr<R> result = WireTraits<R>::Decode(decoder);
+    absl::StatusOr<R> result = Decode<R>(decoder);
     if (result.ok() && !decoder.AtEnd()) return LeftoverResults();
     return result;
   }

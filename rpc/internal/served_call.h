@@ -3,6 +3,7 @@
 #ifndef HAWSER_RPC_INTERNAL_SERVED_CALL_H_
 #define HAWSER_RPC_INTERNAL_SERVED_CALL_H_
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -13,6 +14,7 @@
 #include "rpc/internal/agent_impl.h"
 #include "rpc/message_codec.h"
 #include "rpc/message_hook.h"
+#include "rpc/peer_counters.h"
 #include "rpc/transport.h"
 #include "rpc/types.h"
 
@@ -20,19 +22,45 @@ namespace hawser::rpc {
 
 // Counted while it lives. Dropped, it answers that the worker dropped it.
 class Agent::Impl::ServedCall {
+  // Declared first: of what a call holds, its share of the count goes last.
+  class Counted {
+   public:
+    explicit Counted(std::shared_ptr<Shared> shared)
+        : shared_(std::move(shared)) {
+      shared_->served_calls.Begin();
+    }
+    ~Counted() { shared_->served_calls.End(); }
+    Counted(const Counted&) = delete;
+    Counted& operator=(const Counted&) = delete;
+
+    Shared& shared() const { return *shared_; }
+
+   private:
+    const std::shared_ptr<Shared> shared_;
+  };
+  const Counted counted_;
+
  public:
   ServedCall(std::shared_ptr<Shared> shared,
              std::unique_ptr<IncomingCall> incoming)
-      : shared_(std::move(shared)), incoming_(std::move(incoming)) {
-    shared_->num_server_calls.fetch_add(1, std::memory_order_relaxed);
-  }
+      : counted_(std::move(shared)), incoming_(std::move(incoming)) {}
   ~ServedCall() {
-    shared_->num_server_calls.fetch_sub(1, std::memory_order_relaxed);
+    if (async_) AddAsync(-1);
   }
   ServedCall(const ServedCall&) = delete;
   ServedCall& operator=(const ServedCall&) = delete;
 
   IncomingCall& incoming() { return *incoming_; }
+
+  // Its result has come, in any thread.
+  void SetFinished() { finished_.store(true, std::memory_order_relaxed); }
+  // What was run for it has returned: without a result it is asynchronous from
+  // now on. At most once, by who holds the call.
+  void SetReturned() {
+    if (finished_.load(std::memory_order_relaxed)) return;
+    async_ = true;
+    AddAsync(1);
+  }
 
   // Of the request as it came.
   size_t request_bytes = 0;
@@ -40,6 +68,8 @@ class Agent::Impl::ServedCall {
   uint64_t call_id = 0;
   // Who calls, as far as known.
   WorkerInfo source;
+  // Of the same, where it is a peer.
+  std::shared_ptr<PeerCounters> counters;
   // Of the request, if it is recorded.
   std::optional<AutogradMetadata> autograd;
   // Until the arguments are read.
@@ -48,8 +78,14 @@ class Agent::Impl::ServedCall {
   CallQuota::Ticket ticket;
 
  private:
-  const std::shared_ptr<Shared> shared_;
+  void AddAsync(int number) {
+    counted_.shared().num_async_server_calls.fetch_add(
+        number, std::memory_order_relaxed);
+  }
+
   const std::unique_ptr<IncomingCall> incoming_;
+  std::atomic<bool> finished_{false};
+  bool async_ = false;
 };
 
 }  // namespace hawser::rpc

@@ -5,6 +5,7 @@
 #include <unistd.h>
 #include <zlib.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <string_view>
 #include <utility>
@@ -15,7 +16,8 @@
 namespace hawser::store::internal {
 namespace {
 
-constexpr std::string_view kMagic = "HWSTORE1";
+constexpr std::string_view kMagic = "HWSTORE2";
+constexpr size_t kHeaderBytes = 36;
 constexpr size_t kPrefixBytes = 8;
 constexpr size_t kKeyOffset = 5;
 // Above any key and value that a store accepts.
@@ -30,12 +32,21 @@ void PutUint32(uint32_t value, std::string& out) {
   }
 }
 
+void PutUint64(uint64_t value, std::string& out) {
+  PutUint32(static_cast<uint32_t>(value), out);
+  PutUint32(static_cast<uint32_t>(value >> 32), out);
+}
+
 uint32_t GetUint32(std::string_view bytes) {
   uint32_t value = 0;
   for (int i = 3; i >= 0; --i) {
     value = value << 8 | static_cast<uint8_t>(bytes[i]);
   }
   return value;
+}
+
+uint64_t GetUint64(std::string_view bytes) {
+  return GetUint32(bytes) | uint64_t{GetUint32(bytes.substr(4))} << 32;
 }
 
 uint32_t Checksum(std::string_view body) {
@@ -56,12 +67,23 @@ std::string Encoded(const Record& record) {
   return bytes.append(body);
 }
 
+std::string EncodedHeader(uint64_t generation, uint64_t begin, uint64_t end) {
+  std::string numbers;
+  PutUint64(generation, numbers);
+  PutUint64(begin, numbers);
+  PutUint64(end, numbers);
+  std::string bytes(kMagic);
+  bytes.append(numbers);
+  PutUint32(Checksum(numbers), bytes);
+  return bytes;
+}
+
 // False if the body is damaged.
 bool Decode(std::string_view body, uint32_t checksum, Record& record) {
   if (body.size() < kKeyOffset || Checksum(body) != checksum) return false;
   const auto kind = static_cast<uint8_t>(body[0]);
   const uint32_t key_bytes = GetUint32(body.substr(1));
-  if (kind < 1 || kind > 4 || key_bytes > body.size() - kKeyOffset) {
+  if (kind < 1 || kind > 5 || key_bytes > body.size() - kKeyOffset) {
     return false;
   }
   record.kind = static_cast<RecordKind>(kind);
@@ -83,6 +105,8 @@ absl::StatusOr<std::unique_ptr<FileLog>> FileLog::Open(std::string path) {
     return absl::InvalidArgumentError(
         absl::StrCat(log->path_, " is not a regular file"));
   }
+  log->device_ = file.st_dev;
+  log->number_ = file.st_ino;
   return log;
 }
 
@@ -110,81 +134,194 @@ absl::Status FileLog::HoldMemberLock() {
 }
 
 bool FileLog::IsLinked() const {
-  struct stat ours, theirs;
-  return fstat(fd_, &ours) == 0 && stat(path_.c_str(), &theirs) == 0 &&
-         ours.st_dev == theirs.st_dev && ours.st_ino == theirs.st_ino;
+  struct stat there;
+  return stat(path_.c_str(), &there) == 0 && there.st_dev == device_ &&
+         there.st_ino == number_;
 }
 
 void FileLog::Unlink() { unlink(path_.c_str()); }
 
 bool FileLog::HasMore() const {
+  // Mostly nothing has happened.
+  char bytes_there[kHeaderBytes];
+  const ssize_t read = pread(fd_, bytes_there, kHeaderBytes, 0);
+  if (read > 0 &&
+      header_bytes_ ==
+          std::string_view(bytes_there, static_cast<size_t>(read))) {
+    const absl::StatusOr<uint64_t> file_bytes = FileBytes();
+    return !file_bytes.ok() ||
+           (header_.end != 0 ? header_.end : *file_bytes) != at_.offset;
+  }
+  const absl::StatusOr<std::optional<Header>> header = ReadHeader();
   const absl::StatusOr<uint64_t> bytes = FileBytes();
-  return !bytes.ok() || *bytes != end_;
+  // A header that is being written may look damaged.
+  if (!header.ok() || !bytes.ok() || header->has_value()) return true;
+  return at_.generation != 0 || *bytes != 0;
 }
 
-absl::StatusOr<std::vector<Record>> FileLog::ReadMore() {
-  std::vector<Record> records;
-  ASSIGN_OR_RETURN(const std::string bytes, ReadFrom(end_));
-  std::string_view left = bytes;
-  if (end_ == 0) {
-    if (left.substr(0, kMagic.size()) != kMagic.substr(0, left.size())) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(path_, " is not a store's file"));
-    }
-    if (left.size() < kMagic.size()) return records;
-    left.remove_prefix(kMagic.size());
-    end_ = kMagic.size();
+absl::StatusOr<FileLog::Batch> FileLog::ReadMore() {
+  Batch batch;
+  ASSIGN_OR_RETURN(const std::optional<Header> header, ReadHeader());
+  ASSIGN_OR_RETURN(const uint64_t file_bytes, FileBytes());
+  if (!header.has_value()) {
+    batch.from_beginning = at_.generation != 0;
+    at_ = {};
+    header_ = {};
+    header_bytes_.clear();
+    has_left_over_ = file_bytes != 0;
+    return batch;
   }
+  SetHeader(*header);
+  if (header->generation != at_.generation) {
+    batch.from_beginning = true;
+    at_ = {.generation = header->generation, .offset = header->begin};
+  }
+  const uint64_t end =
+      header->end != 0 ? std::min(file_bytes, header->end) : file_bytes;
+  has_left_over_ = file_bytes > at_.offset;
+  if (end <= at_.offset) return batch;
+  std::string bytes(end - at_.offset, '\0');
+  ASSIGN_OR_RETURN(const size_t read,
+                   ReadAt(at_.offset, bytes.data(), bytes.size()));
+  bytes.resize(read);
+  std::string_view left = bytes;
   while (left.size() >= kPrefixBytes) {
     const uint32_t body_bytes = GetUint32(left.substr(4));
-    if (body_bytes > kMaxBodyBytes) return DamageError(end_);
+    if (body_bytes > kMaxBodyBytes) return DamageError(at_.offset);
     if (left.size() - kPrefixBytes < body_bytes) break;
     Record record;
     if (!Decode(left.substr(kPrefixBytes, body_bytes), GetUint32(left),
                 record)) {
-      return DamageError(end_);
+      return DamageError(at_.offset);
     }
-    records.push_back(std::move(record));
+    batch.records.push_back(std::move(record));
     left.remove_prefix(kPrefixBytes + body_bytes);
-    end_ += kPrefixBytes + body_bytes;
+    at_.offset += kPrefixBytes + body_bytes;
   }
-  return records;
+  has_left_over_ = file_bytes > at_.offset;
+  return batch;
 }
 
 absl::Status FileLog::Append(const Record& record) {
+  RETURN_IF_ERROR(CutLeftOver());
   std::string bytes = Encoded(record);
-  if (end_ == 0) bytes.insert(0, kMagic);
-  // What an interrupted writer left must not follow our record.
-  ASSIGN_OR_RETURN(const uint64_t file_bytes, FileBytes());
-  if (file_bytes > end_ && ftruncate(fd_, static_cast<off_t>(end_)) != 0) {
-    return SystemError("cannot truncate");
+  Header header = header_;
+  if (header.generation == 0) {
+    header = {.generation = 1, .begin = kHeaderBytes};
+    bytes.insert(0, EncodedHeader(header.generation, header.begin, header.end));
   }
-  return Write(bytes);
-}
-
-absl::Status FileLog::Clear() {
-  if (ftruncate(fd_, 0) != 0) return SystemError("cannot truncate");
-  end_ = 0;
+  RETURN_IF_ERROR(WriteAt(at_.offset, bytes));
+  SetHeader(header);
+  at_ = {.generation = header.generation, .offset = at_.offset + bytes.size()};
   return absl::OkStatus();
 }
 
-absl::Status FileLog::Write(const std::string& bytes) {
+absl::Status FileLog::Compact(const std::vector<Record>& records) {
+  std::string bytes;
+  for (const Record& record : records) bytes.append(Encoded(record));
+  if (bytes.size() > CompactedBytesLimit()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(path_, ": ", bytes.size(),
+                     " bytes do not fit before byte ", at_.offset));
+  }
+  RETURN_IF_ERROR(CutLeftOver());
+  const uint64_t old_end = at_.offset;
+  RETURN_IF_ERROR(WriteAt(old_end, bytes));
+  Header header = {.generation = at_.generation + 1, .begin = old_end};
+  RETURN_IF_ERROR(WriteHeader(header));
+  // Those of the old generation read them as well.
+  at_ = {.generation = header.generation, .offset = old_end + bytes.size()};
+
+  RETURN_IF_ERROR(WriteAt(kHeaderBytes, bytes));
+  header = {.generation = at_.generation + 1,
+            .begin = kHeaderBytes,
+            .end = kHeaderBytes + bytes.size()};
+  RETURN_IF_ERROR(WriteHeader(header));
+  at_ = {.generation = header.generation, .offset = header.end};
+  has_left_over_ = true;
+  return CutLeftOver();
+}
+
+uint64_t FileLog::CompactedBytesLimit() const {
+  return at_.offset < kHeaderBytes ? 0 : at_.offset - kHeaderBytes;
+}
+
+absl::Status FileLog::Clear() {
+  RETURN_IF_ERROR(Truncate(0));
+  at_ = {};
+  header_ = {};
+  header_bytes_.clear();
+  has_left_over_ = false;
+  return absl::OkStatus();
+}
+
+uint64_t FileLog::BytesOf(std::string_view key, std::string_view value) {
+  return kPrefixBytes + kKeyOffset + key.size() + value.size();
+}
+
+absl::Status FileLog::CutLeftOver() {
+  if (has_left_over_) RETURN_IF_ERROR(Truncate(at_.offset));
+  has_left_over_ = false;
+  if (header_.end == 0) return absl::OkStatus();
+  Header header = header_;
+  header.end = 0;
+  return WriteHeader(header);
+}
+
+absl::StatusOr<std::optional<FileLog::Header>> FileLog::ReadHeader() const {
+  char bytes[kHeaderBytes];
+  ASSIGN_OR_RETURN(const size_t read, ReadAt(0, bytes, kHeaderBytes));
+  const std::string_view text(bytes, read);
+  if (text.substr(0, kMagic.size()) != kMagic.substr(0, text.size())) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(path_, " is not a store's file"));
+  }
+  if (text.size() < kHeaderBytes) return std::nullopt;
+  const std::string_view numbers = text.substr(kMagic.size(), 24);
+  const Header header = {.generation = GetUint64(numbers),
+                         .begin = GetUint64(numbers.substr(8)),
+                         .end = GetUint64(numbers.substr(16))};
+  if (Checksum(numbers) != GetUint32(text.substr(kMagic.size() + 24)) ||
+      header.generation == 0 || header.begin < kHeaderBytes) {
+    return DamageError(0);
+  }
+  return header;
+}
+
+absl::Status FileLog::WriteHeader(const Header& header) {
+  RETURN_IF_ERROR(
+      WriteAt(0, EncodedHeader(header.generation, header.begin, header.end)));
+  SetHeader(header);
+  return absl::OkStatus();
+}
+
+void FileLog::SetHeader(const Header& header) {
+  header_ = header;
+  header_bytes_ = EncodedHeader(header.generation, header.begin, header.end);
+}
+
+absl::Status FileLog::WriteAt(uint64_t offset, std::string_view bytes) {
   size_t written = 0;
   while (written < bytes.size()) {
     const ssize_t count =
         pwrite(fd_, bytes.data() + written, bytes.size() - written,
-               static_cast<off_t>(end_ + written));
+               static_cast<off_t>(offset + written));
     if (count < 0 && errno == EINTR) continue;
     if (count <= 0) {
       const absl::Status error = SystemError("cannot write");
-      // Best effort: a cut record is ignored all the same.
-      if (ftruncate(fd_, static_cast<off_t>(end_)) != 0) return error;
+      // Best effort: what is no record is ignored all the same.
+      has_left_over_ = true;
+      if (offset >= at_.offset) CutLeftOver().IgnoreError();
       return error;
     }
     written += static_cast<size_t>(count);
   }
-  end_ += bytes.size();
   return absl::OkStatus();
+}
+
+absl::Status FileLog::Truncate(uint64_t bytes) {
+  if (ftruncate(fd_, static_cast<off_t>(bytes)) == 0) return absl::OkStatus();
+  return SystemError("cannot truncate");
 }
 
 absl::Status FileLog::SystemError(const char* what) const {
@@ -213,22 +350,18 @@ absl::StatusOr<uint64_t> FileLog::FileBytes() const {
   return static_cast<uint64_t>(file.st_size);
 }
 
-absl::StatusOr<std::string> FileLog::ReadFrom(uint64_t offset) const {
-  ASSIGN_OR_RETURN(const uint64_t file_bytes, FileBytes());
-  std::string bytes;
-  if (file_bytes <= offset) return bytes;
-  bytes.resize(file_bytes - offset);
+absl::StatusOr<size_t> FileLog::ReadAt(uint64_t offset, char* to,
+                                       size_t max_bytes) const {
   size_t read = 0;
-  while (read < bytes.size()) {
-    const ssize_t count = pread(fd_, bytes.data() + read, bytes.size() - read,
+  while (read < max_bytes) {
+    const ssize_t count = pread(fd_, to + read, max_bytes - read,
                                 static_cast<off_t>(offset + read));
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) return SystemError("cannot read");
     if (count == 0) break;
     read += static_cast<size_t>(count);
   }
-  bytes.resize(read);
-  return bytes;
+  return read;
 }
 
 }  // namespace hawser::store::internal

@@ -2,10 +2,13 @@
 
 #include <grpc/compression.h>
 #include <grpc/impl/codegen/grpc_types.h>
+#include <grpcpp/resource_quota.h>
 
 #include <algorithm>
 #include <limits>
 #include <string>
+
+#include "net/metadata_limit.h"
 
 namespace hawser::store::internal {
 namespace {
@@ -15,10 +18,10 @@ constexpr int kPingTimeoutMs = 5000;
 // Below the client's interval, as its timers are not exact.
 constexpr int kServerMinPingMs = 5000;
 
-// A client's calls that wait are open streams: as many as threads may block.
-constexpr int kMaxStreams = 1024;
+// Of one connection. Calls that wait are open streams:
+// StoreServerLimits::max_waiting_calls_per_client leaves some to others.
+constexpr int kMaxStreams = 256;
 
-constexpr int kMaxMetadataBytes = 8 << 10;
 constexpr int kHandshakeTimeoutMs = 10000;
 
 // Room for the keys of a Wait or Check beside the largest value.
@@ -49,7 +52,11 @@ grpc::ChannelArguments ClientSettings() {
 }
 
 void ApplyServerSettings(const StoreLimits& limits,
+                         const StoreServerLimits& server_limits,
                          grpc::ServerBuilder* builder) {
+  grpc::ResourceQuota quota("hawser.store");
+  quota.Resize(server_limits.memory_quota_bytes);
+  builder->SetResourceQuota(quota);
   const size_t max_bytes =
       2 * limits.max_value_bytes + limits.max_key_bytes + kOtherBytes;
   builder->SetMaxReceiveMessageSize(static_cast<int>(
@@ -58,7 +65,8 @@ void ApplyServerSettings(const StoreLimits& limits,
   builder->SetCompressionAlgorithmSupportStatus(GRPC_COMPRESS_GZIP, false);
   builder->AddChannelArgument(GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0);
   builder->AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kMaxStreams);
-  builder->AddChannelArgument(GRPC_ARG_MAX_METADATA_SIZE, kMaxMetadataBytes);
+  builder->AddChannelArgument(GRPC_ARG_MAX_METADATA_SIZE,
+                              net::kMaxMetadataBytes);
   builder->AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS,
                               kHandshakeTimeoutMs);
   builder->AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, kClientPingMs);

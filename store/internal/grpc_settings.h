@@ -7,6 +7,7 @@
 
 #include "absl/status/status.h"
 #include "store/store_limits.h"
+#include "store/store_server_limits.h"
 
 namespace hawser::store::internal {
 
@@ -17,9 +18,11 @@ namespace hawser::store::internal {
 // to 2 s, never through a proxy, with one connection of its own.
 grpc::ChannelArguments ClientSettings();
 
-// Bounds messages, streams and pings; takes no compressed message, since those
-// are unpacked before their size is checked; does not share its port.
+// Bounds messages, their memory, streams and pings; takes no compressed
+// message, since those are unpacked before their size is checked; does not
+// share its port.
 void ApplyServerSettings(const StoreLimits& limits,
+                         const StoreServerLimits& server_limits,
                          grpc::ServerBuilder* builder);
 
 // Same code, same message.

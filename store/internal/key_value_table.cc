@@ -28,21 +28,25 @@ using Answers =
 
 class KeyValueTable::State : public std::enable_shared_from_this<State> {
  public:
-  explicit State(StoreLimits limits) : limits_(limits) {}
+  State(StoreLimits limits, size_t max_client_bytes)
+      : limits_(limits), max_client_bytes_(max_client_bytes) {}
 
-  // Gives `key` what `update(current value)` returns; nothing leaves it.
+  // Gives `key` what `update(current value)` returns, in the name of `client`;
+  // nothing leaves it.
   template <class Update>
-  absl::Status Change(const std::string& key, Update update) {
+  absl::Status Change(const std::string& key, const std::string& client,
+                      Update update) {
     RETURN_IF_ERROR(CheckKeys({&key, 1}));
     Answers answers;
     {
       async::MutexLock lock(&mutex_);
       const auto it = values_.find(key);
-      const std::string* current = it == values_.end() ? nullptr : &it->second;
-      ASSIGN_OR_RETURN(std::optional<std::string> next, update(current));
+      const Entry* entry = it == values_.end() ? nullptr : &it->second;
+      ASSIGN_OR_RETURN(std::optional<std::string> next,
+                       update(entry == nullptr ? nullptr : &entry->value));
       if (!next.has_value()) return absl::OkStatus();
-      RETURN_IF_ERROR(StoreLocked(key, current, *std::move(next)));
-      if (current == nullptr) answers = CollectLocked(key);
+      RETURN_IF_ERROR(StoreLocked(key, entry, *std::move(next), client));
+      if (entry == nullptr) answers = CollectLocked(key);
     }
     for (auto& [waiter, values] : answers) {
       waiter->promise.Set(std::move(values));
@@ -54,14 +58,16 @@ class KeyValueTable::State : public std::enable_shared_from_this<State> {
     async::MutexLock lock(&mutex_);
     const auto it = values_.find(key);
     if (it == values_.end()) return std::nullopt;
-    return it->second;
+    return it->second.value;
   }
 
   bool Delete(const std::string& key) {
     async::MutexLock lock(&mutex_);
     const auto it = values_.find(key);
     if (it == values_.end()) return false;
-    total_bytes_ -= BytesOf(key, it->second);
+    const size_t bytes = BytesOf(key, it->second.value);
+    total_bytes_ -= bytes;
+    ForgetLocked(it->second.client, bytes);
     values_.erase(it);
     return true;
   }
@@ -123,6 +129,15 @@ class KeyValueTable::State : public std::enable_shared_from_this<State> {
   const StoreLimits& limits() const { return limits_; }
 
  private:
+  // Bytes of the keys of each client that has any.
+  using Clients = std::unordered_map<std::string, size_t>;
+
+  struct Entry {
+    std::string value;
+    // Who gave it; null for nobody. Stays where it is while others come and go.
+    Clients::value_type* client = nullptr;
+  };
+
   static size_t BytesOf(const std::string& key, const std::string& value) {
     return kKeyOverheadBytes + key.size() + value.size();
   }
@@ -138,15 +153,15 @@ class KeyValueTable::State : public std::enable_shared_from_this<State> {
     return absl::OkStatus();
   }
 
-  absl::Status StoreLocked(const std::string& key, const std::string* current,
-                           std::string next)
+  absl::Status StoreLocked(const std::string& key, const Entry* current,
+                           std::string next, const std::string& client)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     if (next.size() > limits_.max_value_bytes) {
       return absl::InvalidArgumentError(
           absl::StrCat("a value has ", next.size(), " bytes, the limit is ",
                        limits_.max_value_bytes));
     }
-    const size_t before = current == nullptr ? 0 : BytesOf(key, *current);
+    const size_t before = current == nullptr ? 0 : BytesOf(key, current->value);
     const size_t after = BytesOf(key, next);
     const size_t total = total_bytes_ - before + after;
     if (after > before && total > limits_.max_total_bytes) {
@@ -154,9 +169,46 @@ class KeyValueTable::State : public std::enable_shared_from_this<State> {
           "the store is full: it holds ", values_.size(), " keys, which take ",
           total_bytes_, " bytes of ", limits_.max_total_bytes));
     }
+    RETURN_IF_ERROR(CheckClientLocked(current, before, after, client));
     total_bytes_ = total;
-    values_[key] = std::move(next);
+    Entry& entry = values_[key];
+    ForgetLocked(entry.client, before);
+    entry.client = nullptr;
+    if (!client.empty()) {
+      entry.client = &*clients_.try_emplace(client, 0).first;
+      entry.client->second += after;
+    }
+    entry.value = std::move(next);
     return absl::OkStatus();
+  }
+
+  // Whether `client` may give a key of `before` bytes, held by `current`, a
+  // value with which it has `after`.
+  absl::Status CheckClientLocked(const Entry* current, size_t before,
+                                 size_t after, const std::string& client) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    const auto it = clients_.find(client);
+    const size_t held = it == clients_.end() ? 0 : it->second;
+    const bool own =
+        current != nullptr && it != clients_.end() && current->client == &*it;
+    const size_t freed = own ? before : 0;
+    if (client.empty() || after <= freed ||
+        after - freed <= max_client_bytes_ - held) {
+      return absl::OkStatus();
+    }
+    return absl::ResourceExhaustedError(absl::StrCat(
+        "the keys that ", client, " wrote take ", held, " bytes of the ",
+        max_client_bytes_,
+        " that one client may have "
+        "(StoreServerLimits::max_stored_bytes_per_client): delete some, or "
+        "raise it"));
+  }
+
+  void ForgetLocked(Clients::value_type* client, size_t bytes)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    if (client == nullptr) return;
+    client->second -= bytes;
+    if (client->second == 0) clients_.erase(clients_.find(client->first));
   }
 
   const std::string* FirstMissingLocked(const Waiter& waiter) const
@@ -172,7 +224,7 @@ class KeyValueTable::State : public std::enable_shared_from_this<State> {
     std::vector<std::string> values;
     values.reserve(waiter.keys.size());
     for (const std::string& key : waiter.keys) {
-      values.push_back(values_.find(key)->second);
+      values.push_back(values_.find(key)->second.value);
     }
     return values;
   }
@@ -207,23 +259,26 @@ class KeyValueTable::State : public std::enable_shared_from_this<State> {
   }
 
   const StoreLimits limits_;
+  const size_t max_client_bytes_;
 
   mutable async::Mutex mutex_;
-  std::unordered_map<std::string, std::string> values_ ABSL_GUARDED_BY(mutex_);
+  std::unordered_map<std::string, Entry> values_ ABSL_GUARDED_BY(mutex_);
+  Clients clients_ ABSL_GUARDED_BY(mutex_);
   // Of all keys, as BytesOf.
   size_t total_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   // By one key that each one misses.
   std::unordered_map<std::string, WaiterList> waiters_ ABSL_GUARDED_BY(mutex_);
 };
 
-KeyValueTable::KeyValueTable(StoreLimits limits)
-    : state_(std::make_shared<State>(limits)) {}
+KeyValueTable::KeyValueTable(StoreLimits limits, size_t max_client_bytes)
+    : state_(std::make_shared<State>(limits, max_client_bytes)) {}
 
 KeyValueTable::~KeyValueTable() = default;
 
-absl::Status KeyValueTable::Set(const std::string& key, std::string value) {
+absl::Status KeyValueTable::Set(const std::string& key, std::string value,
+                                const std::string& client) {
   return state_->Change(
-      key,
+      key, client,
       [&](const std::string*) -> absl::StatusOr<std::optional<std::string>> {
         return std::move(value);
       });
@@ -234,10 +289,11 @@ std::optional<std::string> KeyValueTable::Get(const std::string& key) const {
 }
 
 absl::StatusOr<int64_t> KeyValueTable::Add(const std::string& key,
-                                           int64_t delta) {
+                                           int64_t delta,
+                                           const std::string& client) {
   int64_t sum = 0;
   RETURN_IF_ERROR(
-      state_->Change(key,
+      state_->Change(key, client,
                      [&](const std::string* current)
                          -> absl::StatusOr<std::optional<std::string>> {
                        ASSIGN_OR_RETURN(sum, AddToNumber(key, current, delta));
@@ -247,10 +303,11 @@ absl::StatusOr<int64_t> KeyValueTable::Add(const std::string& key,
 }
 
 absl::StatusOr<int64_t> KeyValueTable::Append(const std::string& key,
-                                              const std::string& suffix) {
+                                              const std::string& suffix,
+                                              const std::string& client) {
   int64_t bytes = 0;
   RETURN_IF_ERROR(state_->Change(
-      key,
+      key, client,
       [&](const std::string* current)
           -> absl::StatusOr<std::optional<std::string>> {
         ASSIGN_OR_RETURN(
@@ -263,10 +320,11 @@ absl::StatusOr<int64_t> KeyValueTable::Append(const std::string& key,
 }
 
 absl::StatusOr<CompareAndSetResult> KeyValueTable::CompareAndSet(
-    const std::string& key, const std::string& expected, std::string desired) {
+    const std::string& key, const std::string& expected, std::string desired,
+    const std::string& client) {
   CompareAndSetResult result;
   RETURN_IF_ERROR(
-      state_->Change(key,
+      state_->Change(key, client,
                      [&](const std::string* current)
                          -> absl::StatusOr<std::optional<std::string>> {
                        result.swapped = IsExpected(current, expected);

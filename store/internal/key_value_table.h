@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <span>
@@ -27,18 +28,26 @@ class KeyValueTable {
   // towards StoreLimits::max_total_bytes: 104 to 148 were measured.
   static constexpr size_t kKeyOverheadBytes = 148;
 
-  explicit KeyValueTable(StoreLimits limits);
+  // `max_client_bytes`: of the keys that one client gave their values, counted
+  // as StoreLimits::max_total_bytes.
+  explicit KeyValueTable(
+      StoreLimits limits,
+      size_t max_client_bytes = std::numeric_limits<size_t>::max());
   // Those who wait get kCancelled.
   ~KeyValueTable();
 
-  absl::Status Set(const std::string& key, std::string value);
+  // `client` names who gives a key its value; no limit of its own has "".
+  absl::Status Set(const std::string& key, std::string value,
+                   const std::string& client = "");
   std::optional<std::string> Get(const std::string& key) const;
-  absl::StatusOr<int64_t> Add(const std::string& key, int64_t delta);
+  absl::StatusOr<int64_t> Add(const std::string& key, int64_t delta,
+                              const std::string& client = "");
   absl::StatusOr<int64_t> Append(const std::string& key,
-                                 const std::string& suffix);
-  absl::StatusOr<CompareAndSetResult> CompareAndSet(const std::string& key,
-                                                    const std::string& expected,
-                                                    std::string desired);
+                                 const std::string& suffix,
+                                 const std::string& client = "");
+  absl::StatusOr<CompareAndSetResult> CompareAndSet(
+      const std::string& key, const std::string& expected, std::string desired,
+      const std::string& client = "");
   bool Delete(const std::string& key);
   int64_t NumKeys() const;
 

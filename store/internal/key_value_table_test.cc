@@ -17,7 +17,9 @@ namespace {
 using ::hawser::async::IsOk;
 using ::hawser::async::IsOkAndHolds;
 using ::hawser::async::StatusIs;
+using ::testing::AllOf;
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 using Values = std::vector<std::string>;
 
@@ -53,6 +55,31 @@ TEST(KeyValueTableTest, DestructionCancelsThoseWhoWait) {
   async::Future<Values> waiting = table->WhenPresent({"a"});
   table.reset();
   EXPECT_THAT(waiting.Wait(), StatusIs(absl::StatusCode::kCancelled));
+}
+
+TEST(KeyValueTableTest, NoClientFillsTheTableAlone) {
+  constexpr size_t kEach = KeyValueTable::kKeyOverheadBytes + 11;
+  KeyValueTable table({.max_total_bytes = 4 * kEach},
+                      /*max_client_bytes=*/2 * kEach);
+  const std::string value(10, 'v');
+  EXPECT_THAT(table.Set("1", value, "a"), IsOk());
+  EXPECT_THAT(table.Set("2", value, "a"), IsOk());
+  EXPECT_THAT(table.Set("3", value, "a"),
+              StatusIs(absl::StatusCode::kResourceExhausted,
+                       AllOf(HasSubstr("keys that a wrote"),
+                             HasSubstr("max_stored_bytes_per_client"))));
+  // What it has may change, if it does not grow.
+  EXPECT_THAT(table.Set("2", std::string(10, 'w'), "a"), IsOk());
+  EXPECT_THAT(table.Append("2", "w", "a"),
+              StatusIs(absl::StatusCode::kResourceExhausted));
+  // Others still have room, also to take a key over.
+  EXPECT_THAT(table.Set("3", value, "b"), IsOk());
+  EXPECT_THAT(table.Set("2", value, "b"), IsOk());
+  EXPECT_THAT(table.Set("4", value, "a"), IsOk());
+  EXPECT_THAT(table.CompareAndSet("5", "", value, "a"),
+              StatusIs(absl::StatusCode::kResourceExhausted));
+  EXPECT_TRUE(table.Delete("1"));
+  EXPECT_THAT(table.Add("1", 1, "a"), IsOk());
 }
 
 TEST(KeyValueTableTest, CallbackMayUseTheTable) {

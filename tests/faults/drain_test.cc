@@ -31,7 +31,7 @@ using ::hawser::async::IsOk;
 using ::hawser::async::StatusIs;
 
 #ifdef HAWSER_FAULTS_NIGHTLY
-constexpr int kDrains = 200;
+constexpr int kDrains = 1000;
 #else
 constexpr int kDrains = 3;
 #endif

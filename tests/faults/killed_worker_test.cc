@@ -33,7 +33,7 @@ using ::testing::IsEmpty;
 #ifdef HAWSER_FAULTS_NIGHTLY
 constexpr int kKills = 50;
 constexpr int kMisroutes = 100'000;
-constexpr int kRaces = 125;
+constexpr int kRaces = 1000;
 #else
 constexpr int kKills = 2;
 constexpr int kMisroutes = 2'000;
@@ -129,7 +129,7 @@ TEST_F(NamedWorkerTest, F17MisroutedMessagesAreNeverExecuted) {
 }
 
 TEST_F(NamedWorkerTest, F18OfManyOfOneNameOneStays) {
-  constexpr int kRacers = 8;
+  constexpr int kRacers = 4;
   for (int race = 0; race < kRaces; ++race) {
     const std::string name = absl::StrCat("w", race);
     std::vector<WorkerProcess*> racers;

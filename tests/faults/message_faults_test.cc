@@ -11,6 +11,7 @@
 #include "absl/time/time.h"
 #include "async/future.h"
 #include "async/mutex.h"
+#include "async/status_macros.h"
 #include "async/status_matchers.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -18,6 +19,9 @@
 #include "rpc/agent_test_fixture.h"
 #include "rpc/error_detail.h"
 #include "rpc/function.h"
+#include "rpc/stream.h"
+#include "rpc/stream_function.h"
+#include "rpc/stream_service.h"
 #include "rref/rref.h"
 #include "rref/rref_service.h"
 
@@ -34,6 +38,10 @@ constexpr int kRounds = 5;
 constexpr int kCallsPerRound = 200;
 
 constexpr rpc::Function<int64_t(int64_t)> kApply{"messages.Apply"};
+// A few values, each the id and how many came before it.
+constexpr rpc::StreamFunction<std::pair<int64_t, int64_t>(int64_t)> kApplyMany{
+    "messages.ApplyMany"};
+constexpr int64_t kValuesOfMany = 3;
 
 // Which calls ran, and how often.
 class Ledger {
@@ -61,7 +69,19 @@ class MessageFaultsTest : public testing::Test {
                                            return id;
                                          }),
                 IsOk());
+    ASSERT_THAT(job_.registry().Register(
+                    kApplyMany,
+                    [this](rpc::StreamWriter<std::pair<int64_t, int64_t>> out,
+                           int64_t id) -> absl::Status {
+                      ledger_.Add(id);
+                      for (int64_t i = 0; i < kValuesOfMany; ++i) {
+                        RETURN_IF_ERROR(out.Write({id, i}).Wait());
+                      }
+                      return absl::OkStatus();
+                    }),
+                IsOk());
     job_.StartAll(2, [](int, rpc::AgentOptions& options) {
+      options.services.push_back(std::make_unique<rpc::StreamService>());
       options.services.push_back(std::make_unique<rref::RRefService>());
     });
     // On every method, those of the framework too.
@@ -143,6 +163,41 @@ TEST_F(MessageFaultsTest, F8ReferencesAreMadeAtMostOnceAndGiveTheirValue) {
         value = reference.ToHere(absl::Milliseconds(100));
       } while (absl::IsDeadlineExceeded(value.status()));
       EXPECT_THAT(value, async::IsOkAndHolds(id));
+    }
+  }
+  ExpectAtMostOnce(results);
+}
+
+// What is lost of a stream fails it; what comes of it comes once and in order.
+TEST_F(MessageFaultsTest, F8StreamsRunAtMostOnceAndGiveEachValueOnce) {
+  struct Open {
+    int64_t id;
+    rpc::StreamReader<std::pair<int64_t, int64_t>> reader;
+  };
+  std::map<int64_t, absl::Status> results;
+  int64_t last_id = 0;
+  for (int round = 0; round < kRounds; ++round) {
+    std::vector<Open> streams;
+    for (int i = 0; i < kCallsPerRound; ++i) {
+      const int64_t id = ++last_id;
+      auto reader =
+          rpc::Stream(job_.agent(i % 2), rpc::WorkerId(1 - i % 2),
+                      {.timeout = absl::Milliseconds(300)}, kApplyMany, id);
+      ASSERT_THAT(reader, IsOk());
+      streams.push_back({id, *std::move(reader)});
+    }
+    for (Open& stream : streams) {
+      int64_t count = 0;
+      while (true) {
+        const auto value = stream.reader.Next().Wait();
+        results[stream.id] = value.status();
+        if (!value.ok() || !value->has_value()) break;
+        EXPECT_EQ(**value, std::pair(stream.id, count));
+        ++count;
+      }
+      if (results[stream.id].ok()) {
+        EXPECT_EQ(count, kValuesOfMany);
+      }
     }
   }
   ExpectAtMostOnce(results);

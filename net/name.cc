@@ -1,4 +1,4 @@
-#include "net/internal/name.h"
+#include "net/name.h"
 
 #include <cstddef>
 
@@ -7,21 +7,27 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 
-namespace hawser::net::internal {
+namespace hawser::net {
 
 absl::Status ValidateName(std::string_view what, std::string_view name) {
   constexpr size_t kMaxNameLength = 127;
-  bool valid = !name.empty() && name.size() <= kMaxNameLength;
+  const auto is_alphanumeric = [](char c) {
+    return absl::ascii_isalnum(static_cast<unsigned char>(c));
+  };
+  const bool fits = !name.empty() && name.size() <= kMaxNameLength;
+  bool valid = fits && is_alphanumeric(name.front());
   for (char c : name.substr(0, kMaxNameLength)) {
-    valid = valid && (absl::ascii_isalnum(static_cast<unsigned char>(c)) ||
-                      c == '-' || c == '_' || c == ':' || c == '.');
+    valid = valid && (is_alphanumeric(c) || c == '-' || c == '_' || c == ':' ||
+                      c == '.');
   }
   if (valid) return absl::OkStatus();
   const std::string_view shown = name.substr(0, kMaxNameLength);
   return absl::InvalidArgumentError(absl::StrCat(
       absl::string_view(what.data(), what.size()), " name '",
       absl::CHexEscape(absl::string_view(shown.data(), shown.size())),
-      "' must be 1 to ", kMaxNameLength, " letters, digits and \"-_:.\""));
+      "' must be 1 to ", kMaxNameLength,
+      " letters, digits and \"-_:.\", the first a letter or digit",
+      fits ? "" : absl::StrCat("; it has ", name.size(), " characters")));
 }
 
-}  // namespace hawser::net::internal
+}  // namespace hawser::net

@@ -1,0 +1,53 @@
+#include "async/thrown.h"
+
+#include <memory>
+#include <stdexcept>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "async/status_matchers.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace hawser::async {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::StartsWith;
+
+TEST(ThrownTest, IsInternalAndNamesWhoAndWhat) {
+  EXPECT_THAT(CatchThrown<absl::StatusOr<int>>("it", [] { return 3; }),
+              IsOkAndHolds(3));
+  EXPECT_THAT(CatchThrown<absl::Status>(
+                  "it", [] { return absl::NotFoundError("none"); }),
+              StatusIs(absl::StatusCode::kNotFound, "none"));
+  EXPECT_THAT(
+      CatchThrown<absl::StatusOr<int>>(
+          "function 'f'",
+          []() -> int { throw std::out_of_range("no such row"); }),
+      StatusIs(absl::StatusCode::kInternal, "function 'f' threw no such row"));
+  EXPECT_THAT(
+      CatchThrown<absl::Status>("it", []() -> absl::Status { throw 3; }),
+      StatusIs(absl::StatusCode::kInternal, HasSubstr("no std::exception")));
+}
+
+TEST(ThrownTest, MoveOnlyResultsPass) {
+  auto made = CatchThrown<absl::StatusOr<std::unique_ptr<int>>>(
+      "it", [] { return std::make_unique<int>(4); });
+  EXPECT_THAT(made, IsOkAndHolds(testing::Pointee(4)));
+}
+
+TEST(ThrownTest, OneThatNobodyWaitsForIsToldOnceAMinute) {
+  testing::internal::CaptureStderr();
+  EndThrown("a callback", [] { throw std::out_of_range("no such row"); });
+  EXPECT_THAT(testing::internal::GetCapturedStderr(),
+              StartsWith("hawser: a callback threw no such row"));
+  testing::internal::CaptureStderr();
+  for (int i = 0; i < 100; ++i) EndThrown("a callback", [] { throw 3; });
+  EXPECT_THAT(testing::internal::GetCapturedStderr(), IsEmpty());
+}
+
+}  // namespace
+}  // namespace hawser::async

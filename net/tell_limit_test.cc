@@ -1,0 +1,26 @@
+#include "net/tell_limit.h"
+
+#include <chrono>
+
+#include "async/clock.h"
+#include "gtest/gtest.h"
+
+namespace hawser::net {
+namespace {
+
+TEST(TellLimitTest, OnceAMinute) {
+  using std::chrono::milliseconds;
+  const async::MonotonicTime start = std::chrono::steady_clock::now();
+  TellLimit limit;
+  EXPECT_TRUE(limit.MayTell(start));
+  EXPECT_FALSE(limit.MayTell(start));
+  EXPECT_FALSE(limit.MayTell(start + milliseconds(59'999)));
+  EXPECT_TRUE(limit.MayTell(start + milliseconds(60'000)));
+  // From the last time that it was said.
+  EXPECT_FALSE(limit.MayTell(start + milliseconds(119'999)));
+  EXPECT_TRUE(limit.MayTell(start + milliseconds(500'000)));
+  EXPECT_FALSE(limit.MayTell(start + milliseconds(559'999)));
+}
+
+}  // namespace
+}  // namespace hawser::net
