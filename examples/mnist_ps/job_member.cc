@@ -32,6 +32,10 @@ absl::StatusOr<std::unique_ptr<JobMember>> JobMember::Join(
   worker.credentials = options.credentials;
   worker.rank = is_server ? options.index : options.num_servers + options.index;
   worker.world_size = options.world_size();
+  if (!options.bind_address.empty()) {
+    worker.bind_address = options.bind_address;
+  }
+  worker.interface = options.interface;
   if (options.external_store) {
     ASSIGN_OR_RETURN(auto credentials,
                      net::Credentials::Create(options.credentials, identity));

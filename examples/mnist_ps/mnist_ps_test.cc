@@ -236,6 +236,34 @@ TEST(MnistPsTest, RolesMeetInAFile) {
   EXPECT_EQ(server.Wait(), 0) << server.Errors();
 }
 
+TEST(MnistPsTest, ProcessesTrainAtAnInterfaceAndAPortOfTheUsers) {
+  Program program(kProgram,
+                  {"--epochs=1", "--interface=lo", "--bind_address=[::1]:0"});
+  EXPECT_EQ(program.Wait(), 0) << program.Errors();
+}
+
+class RefusedPlaceTest : public ::testing::TestWithParam<BadInput> {};
+
+TEST_P(RefusedPlaceTest, IsNamed) {
+  const auto store = store::StoreServer::Start({});
+  ASSERT_THAT(store, IsOk());
+  std::vector<std::string> flags = {
+      "--role=server", "--external_store",
+      absl::StrCat("--master=", (*store)->address())};
+  flags.insert(flags.end(), GetParam().flags.begin(), GetParam().flags.end());
+  Program program(kProgram, flags);
+  EXPECT_EQ(program.Wait(), 1);
+  EXPECT_THAT(program.Errors(), HasSubstr(GetParam().error));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, RefusedPlaceTest,
+    ::testing::Values(
+        BadInput{"UnknownInterface", {"--interface=no0"}, "'no0'"},
+        BadInput{"NoAddress", {"--bind_address=here"}, "listen on here"},
+        BadInput{"OffLoopback", {"--bind_address=0.0.0.0:0"}, "0.0.0.0"}),
+    [](const auto& p) { return p.param.name; });
+
 TEST(MnistPsTest, RolesStartedOneByOneMeetAtTheStore) {
   const auto store = store::StoreServer::Start({});
   ASSERT_THAT(store, IsOk());

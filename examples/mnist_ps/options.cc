@@ -69,6 +69,13 @@ ABSL_FLAG(std::string, tls_ca, "",
           "What other processes' certificates must be signed by, PEM.");
 ABSL_FLAG(std::string, token_file, "",
           "The job's token, 64 hexadecimal digits, mode 0600.");
+ABSL_FLAG(std::string, bind_address, "",
+          "Where each process serves, host:port, of which port 0 is any free "
+          "one; a free port of 127.0.0.1 if empty. Off loopback TLS is "
+          "needed.");
+ABSL_FLAG(std::string, interface, "",
+          "The network interface whose address each process serves at, such "
+          "as eth0.");
 ABSL_FLAG(int64_t, log_every, 0,
           "Print the loss of every Nth step in full; 0 prints none.");
 
@@ -180,6 +187,8 @@ absl::StatusOr<Options> ParseOptions(int argc, char** argv) {
   options.index = absl::GetFlag(FLAGS_index);
   options.master = absl::GetFlag(FLAGS_master);
   options.external_store = absl::GetFlag(FLAGS_external_store);
+  options.bind_address = absl::GetFlag(FLAGS_bind_address);
+  options.interface = absl::GetFlag(FLAGS_interface);
   options.data_dir = absl::GetFlag(FLAGS_data_dir);
   options.holdout = absl::GetFlag(FLAGS_holdout);
   options.batch_samples = absl::GetFlag(FLAGS_batch_size);

@@ -31,6 +31,11 @@ struct Options {
   // otherwise server 0 does.
   bool external_store = false;
 
+  // Where this process serves, if not at a free port of loopback: "host:port",
+  // and the network interface that the host is taken from.
+  std::string bind_address;
+  std::string interface;
+
   // Directory of IDX files; digits are drawn where it is empty.
   std::string data_dir;
   // Samples kept for testing; 0 for the data set's own test files.
