@@ -265,8 +265,9 @@ class Agent {
   // this worker fail.
   //
   // After it, every future has completed and nothing of this agent runs.
-  // Idempotent: later calls wait for the first and return its result. Must not
-  // run inside a call, nor in a callback of one: kFailedPrecondition.
+  // Idempotent: later calls wait for the first and return its result, except
+  // that a graceful one which was cut short returns kCancelled, as Leave does.
+  // Must not run inside a call, nor in a callback of one: kFailedPrecondition.
   //
   // What Leave returns.
   absl::Status Shutdown(bool graceful = true);

@@ -79,7 +79,8 @@ absl::Status Agent::Impl::Shutdown(bool graceful) {
     async::MutexLock lock(&mutex_);
     if (std::exchange(shutdown_begun_, true)) {
       while (!shutdown_result_.has_value()) changed_.Wait(&mutex_);
-      return *shutdown_result_;
+      // A departure that was cut short did not go well, even if the rest did.
+      return status.ok() ? *shutdown_result_ : status;
     }
   }
   if (joined) options_.transport->SetServing(false);
