@@ -280,7 +280,8 @@ std::string Worker::master() const {
 
 absl::Status Worker::Shutdown(bool graceful) {
   absl::Status status = agent_->Shutdown(graceful);
-  if (graceful && host_ != nullptr) {
+  // Who cut it short waits for nobody.
+  if (graceful && host_ != nullptr && !absl::IsCancelled(status)) {
     std::call_once(left_, [this] { host_->Leave(); });
   }
   return status;

@@ -137,6 +137,22 @@ TEST_P(DrainTest, F20CallsUnderWayFinish) {
   EXPECT_EQ(a.ReadLine(), "applied 1");
 }
 
+TEST_P(DrainTest, F20ASecondSignalStopsAtOnce) {
+  WorkerProcess& a = Start("a", 1);
+  ASSERT_TRUE(a.AwaitReady());
+  async::Future<void> held = driver().Async("a", kHold, 1);
+  AwaitBegun("a", 1);
+  a.Signal(SIGTERM);
+  ASSERT_TRUE(AwaitEvent(rpc::MemberEvent::Kind::kLeft, "a",
+                         absl::Seconds(1) + kSlack));
+  EXPECT_FALSE(held.ready());
+  const absl::Time told = absl::Now();
+  a.Signal(SIGTERM);
+  EXPECT_EQ(a.Wait(), 1);
+  EXPECT_LT(absl::Now() - told, absl::Seconds(1) + kSlack);
+  EXPECT_THAT(held.Wait(), StatusIs(absl::StatusCode::kUnavailable));
+}
+
 INSTANTIATE_TEST_SUITE_P(Ways, DrainTest, testing::Bool(), WayName);
 
 }  // namespace

@@ -5,14 +5,14 @@
 //   refused CODE MESSAGE        it could not; it ends with 3
 //   pushed COUNT CODE MESSAGE   kPush has ended
 //   applied ID ...              its ledger, as it ends
-// SIGTERM makes it leave the job; it ends with 0 if that went well.
+// SIGTERM makes it leave the job, and a second one stop at once; it ends with 0
+// if it has left.
 
 #include <dirent.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <chrono>
-#include <csignal>
 #include <cstdint>
 #include <iostream>
 #include <map>
@@ -35,6 +35,7 @@
 #include "async/future.h"
 #include "async/mutex.h"
 #include "async/status_macros.h"
+#include "launch/termination_signals.h"
 #include "rpc/agent.h"
 #include "rpc/cancellation.h"
 #include "rpc/current_call.h"
@@ -192,12 +193,7 @@ int Run() {
       uid != 0 && setuid(static_cast<uid_t>(uid)) != 0) {
     return Refused(absl::PermissionDeniedError("cannot become another user"));
   }
-  // Before there are threads, which all inherit it.
-  sigset_t terminate;
-  sigemptyset(&terminate);
-  sigaddset(&terminate, SIGTERM);
-  pthread_sigmask(SIG_BLOCK, &terminate, nullptr);
-
+  const launch::TerminationSignals signals;
   auto store = store::OpenStore(absl::GetFlag(FLAGS_store));
   if (!store.ok()) return Refused(store.status());
   FaultWorker worker;
@@ -222,9 +218,8 @@ int Run() {
   FaultWorker::Report(
       absl::StrCat("ready ", (*agent)->info().address, " ",
                    rpc::ToString((*agent)->info().incarnation)));
-  int signal = 0;
-  sigwait(&terminate, &signal);
-  const absl::Status status = (*agent)->Shutdown();
+  const absl::Status status = signals.Serve(
+      [&](bool graceful) { return (*agent)->Shutdown(graceful); });
   FaultWorker::Report(
       absl::StrCat("applied ", absl::StrJoin(worker.ledger(), " ")));
   if (status.ok()) return 0;
