@@ -1,6 +1,7 @@
 // Calls an agent through the stub that protoc generates, as a client in any
 // language does.
 
+#include <atomic>
 #include <cstring>
 #include <memory>
 #include <string>
@@ -10,6 +11,7 @@
 #include "gmock/gmock.h"
 #include "grpcpp/create_channel.h"
 #include "grpcpp/security/credentials.h"
+#include "grpcpp/support/channel_arguments.h"
 #include "gtest/gtest.h"
 #include "proto/rpc.grpc.pb.h"
 #include "rpc/agent.h"
@@ -24,6 +26,13 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 constexpr Function<Tensor(Tensor, double)> kScale{"test.Scale"};
+constexpr Function<void()> kFail{"test.Fail"};
+// A client's service config, by which gRPC sends calls again.
+constexpr char kRetries[] = R"({"methodConfig": [{
+    "name": [{}],
+    "retryPolicy": {
+      "maxAttempts": 5, "initialBackoff": "0.001s", "maxBackoff": "0.001s",
+      "backoffMultiplier": 1, "retryableStatusCodes": ["UNAVAILABLE"]}}]})";
 
 class InteropTest : public testing::Test {
  protected:
@@ -37,6 +46,12 @@ class InteropTest : public testing::Test {
                       }
                       return tensor;
                     }),
+                IsOk());
+    EXPECT_THAT(job_.registry().Register(kFail,
+                                         [this] {
+                                           ++num_failed_;
+                                           return absl::UnavailableError("no");
+                                         }),
                 IsOk());
     job_.StartAll(1);
     stub_ = v1::WorkerService::NewStub(::grpc::CreateChannel(
@@ -66,11 +81,30 @@ class InteropTest : public testing::Test {
     return request;
   }
 
+  std::atomic<int> num_failed_{0};
   TestJob job_;
   std::unique_ptr<v1::WorkerService::Stub> stub_;
   ::grpc::ClientContext context_;
   v1::CallReply reply_;
 };
+
+// gRPC's own retries would run a call that failed again.
+TEST_F(InteropTest, AClientThatRetriesRunsACallOnce) {
+  ::grpc::ChannelArguments arguments;
+  arguments.SetServiceConfigJSON(kRetries);
+  const auto stub = v1::WorkerService::NewStub(::grpc::CreateCustomChannel(
+      job_.agent(0).info().address, ::grpc::InsecureChannelCredentials(),
+      arguments));
+  v1::CallRequest request = Request(1);
+  request.set_function("test.Fail");
+  request.set_signature("void()");
+  request.clear_arguments();
+  request.clear_tensors();
+  request.clear_tensor_data();
+  const ::grpc::Status status = stub->Call(&context_, request, &reply_);
+  EXPECT_EQ(status.error_code(), ::grpc::StatusCode::UNAVAILABLE);
+  EXPECT_EQ(num_failed_, 1);
+}
 
 TEST_F(InteropTest, StubCallsARegisteredFunction) {
   const ::grpc::Status status = stub_->Call(&context_, Request(2), &reply_);

@@ -343,6 +343,11 @@ void ServerCall::Reply(absl::StatusOr<Payload> reply) {
   if (reply.ok()) {
     Finish(ToByteBuffer(*reply), &sent_);
   } else {
+    // The caller decides whether to send the call again, and where: gRPC's own
+    // retries, which a foreign client may have switched on, are told not to.
+    if (absl::IsUnavailable(reply.status())) {
+      context().AddTrailingMetadata("grpc-retry-pushback-ms", "-1");
+    }
     FinishWithError(ToGrpcStatus(reply.status()), &sent_);
   }
 }
