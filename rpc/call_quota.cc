@@ -1,9 +1,14 @@
 #include "rpc/call_quota.h"
 
+#include <utility>
+#include <variant>
+
 #include "absl/strings/str_cat.h"
 
 namespace hawser::rpc {
 namespace {
+
+using Exceeded = net::SharedQuota::Exceeded;
 
 absl::Status NotPositive(absl::string_view limit) {
   return absl::InvalidArgumentError(
@@ -28,66 +33,28 @@ absl::Status Validate(const CallLimits& limits) {
   return absl::OkStatus();
 }
 
-CallQuota::Ticket& CallQuota::Ticket::operator=(Ticket&& other) noexcept {
-  if (this == &other) return *this;
-  Drop();
-  quota_ = std::move(other.quota_);
-  peer_ = std::move(other.peer_);
-  bytes_ = std::exchange(other.bytes_, 0);
-  return *this;
-}
-
-void CallQuota::Ticket::ReleaseBytes() {
-  if (quota_ == nullptr || bytes_ == 0) return;
-  quota_->Release(peer_, 0, std::exchange(bytes_, 0));
-}
-
-void CallQuota::Ticket::Drop() {
-  if (quota_ == nullptr) return;
-  std::exchange(quota_, nullptr)->Release(peer_, 1, bytes_);
-}
-
-std::shared_ptr<CallQuota> CallQuota::Create(const CallLimits& limits) {
-  return std::shared_ptr<CallQuota>(new CallQuota(limits));
-}
+CallQuota::CallQuota(const CallLimits& limits)
+    : quota_(net::SharedQuota::Create(
+          {.max_calls = limits.max_calls,
+           .max_calls_per_peer = limits.max_calls_per_peer,
+           .max_bytes_per_peer = limits.max_request_bytes_per_peer})) {}
 
 absl::StatusOr<CallQuota::Ticket> CallQuota::Admit(const std::string& peer,
                                                    size_t request_bytes) {
-  {
-    async::MutexLock lock(&mutex_);
-    auto it = peers_.find(peer);
-    const Usage usage = it == peers_.end() ? Usage() : it->second;
-    if (num_calls_ >= limits_.max_calls) {
+  auto admitted = quota_->Admit(peer, request_bytes);
+  if (auto* ticket = std::get_if<Ticket>(&admitted)) return std::move(*ticket);
+  switch (std::get<Exceeded>(admitted)) {
+    case Exceeded::kCalls:
       return Exhausted(peer, "one more call, of", "max_calls");
-    }
-    if (usage.num_calls >= limits_.max_calls_per_peer) {
+    case Exceeded::kCallsPerPeer:
       return Exhausted(peer, "one more call of", "max_calls_per_peer");
-    }
-    // Neither wraps: the sum is within the limit, and the rest is compared.
-    if (request_bytes > limits_.max_request_bytes_per_peer - usage.bytes) {
-      return Exhausted(
-          peer, absl::StrCat("a request of ", request_bytes, " bytes of"),
-          "max_request_bytes_per_peer");
-    }
-    ++num_calls_;
-    Usage& now = it == peers_.end() ? peers_[peer] : it->second;
-    ++now.num_calls;
-    now.bytes += request_bytes;
+    case Exceeded::kBytes:
+    case Exceeded::kBytesPerPeer:
+      break;
   }
-  Ticket ticket;
-  ticket.quota_ = shared_from_this();
-  ticket.peer_ = peer;
-  ticket.bytes_ = request_bytes;
-  return ticket;
-}
-
-void CallQuota::Release(const std::string& peer, int num_calls, size_t bytes) {
-  async::MutexLock lock(&mutex_);
-  num_calls_ -= num_calls;
-  auto it = peers_.find(peer);
-  it->second.num_calls -= num_calls;
-  it->second.bytes -= bytes;
-  if (it->second.num_calls == 0) peers_.erase(it);
+  return Exhausted(peer,
+                   absl::StrCat("a request of ", request_bytes, " bytes of"),
+                   "max_request_bytes_per_peer");
 }
 
 }  // namespace hawser::rpc

@@ -78,7 +78,7 @@ class Service final : public v1::Store::CallbackService {
         incarnation_(async::RandomSource::FromEntropy().Next() | 1),
         table_(limits, server_limits.max_stored_bytes_per_client),
         changes_(kMaxReplies, kMaxReplyBytes),
-        waits_(WaitQuota::Create(server_limits)) {}
+        waits_(server_limits) {}
 
   StoreServerStats stats() const {
     return {.num_keys = table_.NumKeys(), .num_waiting = table_.num_waiting()};
@@ -210,7 +210,7 @@ class Service final : public v1::Store::CallbackService {
   Reactor* AwaitKeys(Context* context, const std::vector<std::string>& keys,
                      Fill fill) {
     absl::StatusOr<WaitQuota::Ticket> ticket =
-        waits_->Admit(ClientOf(*context), keys);
+        waits_.Admit(ClientOf(*context), keys);
     async::Future<std::vector<std::string>> present = table_.WhenPresent(keys);
     if (!ticket.ok() && !present.ready()) {
       present.Cancel();
@@ -263,7 +263,7 @@ class Service final : public v1::Store::CallbackService {
   const uint64_t incarnation_;
   KeyValueTable table_;
   RecentChanges changes_;
-  const std::shared_ptr<WaitQuota> waits_;
+  WaitQuota waits_;
 };
 
 }  // namespace

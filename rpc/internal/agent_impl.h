@@ -320,8 +320,8 @@ class Agent::Impl {
   async::Executor* control_executor_;
   // Of calls of functions, and of those of services that do not end where they
   // arrive.
-  const std::shared_ptr<CallQuota> user_quota_;
-  const std::shared_ptr<CallQuota> method_quota_;
+  CallQuota user_quota_;
+  CallQuota method_quota_;
   Rendezvous rendezvous_;
   MembershipLog membership_log_;
 

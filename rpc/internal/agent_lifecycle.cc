@@ -55,8 +55,8 @@ Agent::Impl::Impl(Agent* agent, AgentOptions options)
       executor_(own_pool_ != nullptr ? own_pool_.get() : options_.executor),
       control_executor_(own_control_pool_ != nullptr ? own_control_pool_.get()
                                                      : options_.executor),
-      user_quota_(CallQuota::Create(options_.limits)),
-      method_quota_(CallQuota::Create(options_.limits)),
+      user_quota_(options_.limits),
+      method_quota_(options_.limits),
       rendezvous_(options_.store, options_.job),
       membership_log_(options_.store, options_.job),
       watches_(std::make_unique<MemberWatches>(executor_)) {

@@ -102,8 +102,7 @@ void Agent::Impl::OnUserCall(std::unique_ptr<IncomingCall> incoming) {
   if (!pass) return;
   InsideScope inside(this);
   auto call = std::make_shared<ServedCall>(shared_, std::move(incoming));
-  if (absl::Status status =
-          Admit(*call, /*begins_work=*/true, user_quota_.get());
+  if (absl::Status status = Admit(*call, /*begins_work=*/true, &user_quota_);
       !status.ok()) {
     Refuse(*call, std::move(status), /*at_most_once=*/true);
     return;
@@ -231,8 +230,7 @@ void Agent::Impl::OnMethodCall(const Method& method,
   if (!pass) return;
   InsideScope inside(this);
   auto call = std::make_shared<ServedCall>(shared_, std::move(incoming));
-  CallQuota* const quota =
-      method.options.counted ? method_quota_.get() : nullptr;
+  CallQuota* const quota = method.options.counted ? &method_quota_ : nullptr;
   if (absl::Status status = Admit(*call, method.definition.at_most_once, quota);
       !status.ok()) {
     Refuse(*call, std::move(status), method.definition.at_most_once);

@@ -1,11 +1,15 @@
 #include "store/internal/wait_quota.h"
 
+#include <cstddef>
 #include <utility>
+#include <variant>
 
 #include "absl/strings/str_cat.h"
 
 namespace hawser::store::internal {
 namespace {
+
+using Exceeded = net::SharedQuota::Exceeded;
 
 // The request's and the table's; rounded up from what strings and the
 // containers around them take.
@@ -46,67 +50,36 @@ absl::Status Validate(const StoreServerLimits& limits) {
   return status;
 }
 
-WaitQuota::Ticket::Ticket(Ticket&& other) noexcept
-    : quota_(std::move(other.quota_)),
-      client_(std::move(other.client_)),
-      bytes_(other.bytes_) {}
-
-WaitQuota::Ticket::~Ticket() {
-  if (quota_ != nullptr) quota_->Release(client_, bytes_);
-}
-
-std::shared_ptr<WaitQuota> WaitQuota::Create(const StoreServerLimits& limits) {
-  return std::shared_ptr<WaitQuota>(new WaitQuota(limits));
-}
+WaitQuota::WaitQuota(const StoreServerLimits& limits)
+    : quota_(net::SharedQuota::Create(
+          {.max_calls = limits.max_waiting_calls,
+           .max_calls_per_peer = limits.max_waiting_calls_per_client,
+           .max_bytes = limits.max_waiting_bytes,
+           .max_bytes_per_peer = limits.max_waiting_bytes_per_client})) {}
 
 absl::StatusOr<WaitQuota::Ticket> WaitQuota::Admit(
     const std::string& client, std::span<const std::string> keys) {
   const size_t bytes = BytesOf(keys);
-  {
-    async::MutexLock lock(&mutex_);
-    const auto it = clients_.find(client);
-    const Usage usage = it == clients_.end() ? Usage() : it->second;
-    if (all_.num_calls >= limits_.max_waiting_calls) {
+  auto admitted = quota_->Admit(client, bytes);
+  if (auto* ticket = std::get_if<Ticket>(&admitted)) return std::move(*ticket);
+  const Exceeded exceeded = std::get<Exceeded>(admitted);
+  switch (exceeded) {
+    case Exceeded::kCalls:
       return Exhausted(client, "one more call that waits, of",
                        "max_waiting_calls");
-    }
-    if (usage.num_calls >= limits_.max_waiting_calls_per_client) {
+    case Exceeded::kCallsPerPeer:
       return Exhausted(client, "one more call that waits of",
                        "max_waiting_calls_per_client");
-    }
-    // No difference wraps: what there is lies within the limit.
-    if (bytes > limits_.max_waiting_bytes - all_.bytes) {
-      return Exhausted(client,
-                       absl::StrCat("a call that waits for ", keys.size(),
-                                    " keys, of ", bytes, " bytes, of"),
-                       "max_waiting_bytes");
-    }
-    if (bytes > limits_.max_waiting_bytes_per_client - usage.bytes) {
-      return Exhausted(client,
-                       absl::StrCat("a call that waits for ", keys.size(),
-                                    " keys, of ", bytes, " bytes, of"),
-                       "max_waiting_bytes_per_client");
-    }
-    ++all_.num_calls;
-    all_.bytes += bytes;
-    Usage& now = it == clients_.end() ? clients_[client] : it->second;
-    ++now.num_calls;
-    now.bytes += bytes;
+    case Exceeded::kBytes:
+    case Exceeded::kBytesPerPeer:
+      break;
   }
-  Ticket ticket;
-  ticket.quota_ = shared_from_this();
-  ticket.client_ = client;
-  ticket.bytes_ = bytes;
-  return ticket;
-}
-
-void WaitQuota::Release(const std::string& client, size_t bytes) {
-  async::MutexLock lock(&mutex_);
-  --all_.num_calls;
-  all_.bytes -= bytes;
-  const auto it = clients_.find(client);
-  it->second.bytes -= bytes;
-  if (--it->second.num_calls == 0) clients_.erase(it);
+  return Exhausted(client,
+                   absl::StrCat("a call that waits for ", keys.size(),
+                                " keys, of ", bytes, " bytes, of"),
+                   exceeded == Exceeded::kBytes
+                       ? "max_waiting_bytes"
+                       : "max_waiting_bytes_per_client");
 }
 
 }  // namespace hawser::store::internal

@@ -21,26 +21,26 @@ using ::testing::HasSubstr;
 const std::vector<std::string> kOneKey = {"k"};
 
 TEST(WaitQuotaTest, EachClientHasItsCalls) {
-  const auto quota = WaitQuota::Create({.max_waiting_calls_per_client = 2});
-  const auto first = quota->Admit("a", kOneKey);
+  WaitQuota quota({.max_waiting_calls_per_client = 2});
+  const auto first = quota.Admit("a", kOneKey);
   {
-    const auto second = quota->Admit("a", kOneKey);
+    const auto second = quota.Admit("a", kOneKey);
     EXPECT_THAT(second, IsOk());
-    EXPECT_THAT(quota->Admit("a", kOneKey),
+    EXPECT_THAT(quota.Admit("a", kOneKey),
                 StatusIs(absl::StatusCode::kResourceExhausted,
                          AllOf(HasSubstr("of a exceeds"),
                                HasSubstr("max_waiting_calls_per_client"))));
-    EXPECT_THAT(quota->Admit("b", kOneKey), IsOk());
+    EXPECT_THAT(quota.Admit("b", kOneKey), IsOk());
   }
-  EXPECT_THAT(quota->Admit("a", kOneKey), IsOk());
+  EXPECT_THAT(quota.Admit("a", kOneKey), IsOk());
 }
 
 TEST(WaitQuotaTest, AllTogetherHaveALimit) {
-  const auto quota = WaitQuota::Create({.max_waiting_calls = 2});
-  const auto first = quota->Admit("a", kOneKey);
-  const auto second = quota->Admit("b", kOneKey);
+  WaitQuota quota({.max_waiting_calls = 2});
+  const auto first = quota.Admit("a", kOneKey);
+  const auto second = quota.Admit("b", kOneKey);
   EXPECT_THAT(second, IsOk());
-  EXPECT_THAT(quota->Admit("c", kOneKey),
+  EXPECT_THAT(quota.Admit("c", kOneKey),
               StatusIs(absl::StatusCode::kResourceExhausted,
                        HasSubstr("max_waiting_calls;")));
 }
@@ -48,22 +48,21 @@ TEST(WaitQuotaTest, AllTogetherHaveALimit) {
 TEST(WaitQuotaTest, KeysAreCountedWithWhatTheyTake) {
   // Two short keys take 260 bytes.
   const std::vector<std::string> two = {"a", "b"};
-  const auto quota = WaitQuota::Create(
+  WaitQuota quota(
       {.max_waiting_bytes = 600, .max_waiting_bytes_per_client = 400});
-  const auto first = quota->Admit("a", two);
+  const auto first = quota.Admit("a", two);
   EXPECT_THAT(first, IsOk());
-  EXPECT_THAT(quota->Admit("a", two),
+  EXPECT_THAT(quota.Admit("a", two),
               StatusIs(absl::StatusCode::kResourceExhausted,
                        AllOf(HasSubstr("2 keys"),
                              HasSubstr("max_waiting_bytes_per_client"))));
-  const auto second = quota->Admit("b", two);
+  const auto second = quota.Admit("b", two);
   EXPECT_THAT(second, IsOk());
-  EXPECT_THAT(quota->Admit("c", two),
+  EXPECT_THAT(quota.Admit("c", two),
               StatusIs(absl::StatusCode::kResourceExhausted,
                        HasSubstr("max_waiting_bytes;")));
-  EXPECT_THAT(
-      quota->Admit("d", std::vector<std::string>{std::string(600, 'k')}),
-      StatusIs(absl::StatusCode::kResourceExhausted));
+  EXPECT_THAT(quota.Admit("d", std::vector<std::string>{std::string(600, 'k')}),
+              StatusIs(absl::StatusCode::kResourceExhausted));
 }
 
 TEST(WaitQuotaTest, LimitsMustBePositive) {
