@@ -6,12 +6,17 @@
 namespace hawser::net {
 
 std::optional<bool> Health::IsServing(std::string_view service) const {
+  async::MutexLock lock(&mutex_);
   if (!service.empty() && std::find(services_.begin(), services_.end(),
                                     service) == services_.end()) {
     return std::nullopt;
   }
-  async::MutexLock lock(&mutex_);
   return serving_;
+}
+
+void Health::AddRoles(const std::vector<std::string>& roles) {
+  async::MutexLock lock(&mutex_);
+  services_.insert(services_.end(), roles.begin(), roles.end());
 }
 
 void Health::SetServing(bool serving) {

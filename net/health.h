@@ -15,8 +15,9 @@
 
 namespace hawser::net {
 
-// One state for the server as a whole, called "", and all its services: not
-// serving until told otherwise. Thread-safe.
+// One state for the server as a whole, called "", all its services, and what
+// its process is for in its job ("ps"): not serving until told otherwise.
+// Thread-safe.
 class Health {
  public:
   // Gets to know of changes.
@@ -37,6 +38,10 @@ class Health {
   // Unset if the server has no such service.
   std::optional<bool> IsServing(std::string_view service) const;
 
+  // Names that are asked for as services are. Those that watch one hear of it
+  // with the next change.
+  void AddRoles(const std::vector<std::string>& roles);
+
   void SetServing(bool serving);
   // Not serving, for good.
   void Close();
@@ -48,9 +53,8 @@ class Health {
  private:
   void TellObservers();
 
-  const std::vector<std::string> services_;
-
   mutable async::Mutex mutex_;
+  std::vector<std::string> services_ ABSL_GUARDED_BY(mutex_);
   bool serving_ ABSL_GUARDED_BY(mutex_) = false;
   bool closed_ ABSL_GUARDED_BY(mutex_) = false;
   std::vector<std::weak_ptr<Observer>> observers_ ABSL_GUARDED_BY(mutex_);

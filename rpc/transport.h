@@ -124,6 +124,10 @@ class Transport {
   // there is something, so is there in each IncomingCall::caller().
   virtual std::optional<net::Identity> identity() const { return std::nullopt; }
 
+  // What this worker is for, of which its health may be asked as well; once,
+  // after Listen.
+  virtual void SetRoles(const std::vector<std::string>& roles) { (void)roles; }
+
   // Tells those that ask for this worker's health whether it takes calls: no,
   // until told otherwise. Not every network has such.
   virtual void SetServing(bool serving) { (void)serving; }

@@ -105,6 +105,17 @@ TEST_F(HealthCallsTest, CheckSaysWhetherItServes) {
   EXPECT_EQ(probe_->Check("example.None"), -::grpc::StatusCode::NOT_FOUND);
 }
 
+TEST_F(HealthCallsTest, WatchOfARoleHearsOfItOnceItServes) {
+  Watch watch(*probe_, "ps");
+  EXPECT_EQ(watch.Next(), HealthCheckResponse::SERVICE_UNKNOWN);
+  transport_->SetRoles({"trainer", "ps"});
+  transport_->SetServing(true);
+  EXPECT_EQ(watch.Next(), HealthCheckResponse::SERVING);
+  EXPECT_EQ(probe_->Check("trainer"), HealthCheckResponse::SERVING);
+  transport_->SetServing(false);
+  EXPECT_EQ(probe_->Check("trainer"), HealthCheckResponse::NOT_SERVING);
+}
+
 TEST_F(HealthCallsTest, WatchTellsEachChangeAndEndsWithTheServer) {
   Watch watch(*probe_, kWorkerService);
   EXPECT_EQ(watch.Next(), HealthCheckResponse::NOT_SERVING);
@@ -151,6 +162,7 @@ TEST(WorkerHealthTest, ServesFromJoiningToLeaving) {
     AgentOptions options;
     options.name = absl::StrCat("w", rank);
     options.rank = rank;
+    options.roles = {absl::StrCat("role", rank)};
     options.world_size = 2;
     options.store = &store;
     options.transport = std::make_unique<GrpcTransport>();
@@ -173,6 +185,8 @@ TEST(WorkerHealthTest, ServesFromJoiningToLeaving) {
   absl::StatusOr<std::unique_ptr<Agent>> agent = first.get();
   ASSERT_THAT(agent, IsOk());
   EXPECT_EQ(probe.Check(kWorkerService), HealthCheckResponse::SERVING);
+  EXPECT_EQ(probe.Check("role0"), HealthCheckResponse::SERVING);
+  EXPECT_EQ(probe.Check("role1"), -::grpc::StatusCode::NOT_FOUND);
 
   // It leaves, which takes until the other does as well.
   auto leaving =

@@ -156,7 +156,7 @@ class GrpcTransport::Impl {
   absl::StatusOr<std::shared_ptr<Connection>> Connect(
       const ConnectionTarget& target);
   const net::Credentials& credentials() const { return *credentials_; }
-  void SetServing(bool serving);
+  std::shared_ptr<net::Health> health();
   std::map<std::string, int64_t> DebugNumbers() const;
   void Shutdown();
 
@@ -272,13 +272,9 @@ absl::StatusOr<std::shared_ptr<Connection>> GrpcTransport::Impl::Connect(
   return connection;
 }
 
-void GrpcTransport::Impl::SetServing(bool serving) {
-  std::shared_ptr<net::Health> health;
-  {
-    async::MutexLock lock(&mutex_);
-    health = health_;
-  }
-  if (health != nullptr) health->SetServing(serving);
+std::shared_ptr<net::Health> GrpcTransport::Impl::health() {
+  async::MutexLock lock(&mutex_);
+  return health_;
 }
 
 // 1. No connection is taken any more; those that watch the health are told and
@@ -348,7 +344,13 @@ std::optional<net::Identity> GrpcTransport::identity() const {
   return impl_->credentials().self();
 }
 
-void GrpcTransport::SetServing(bool serving) { impl_->SetServing(serving); }
+void GrpcTransport::SetRoles(const std::vector<std::string>& roles) {
+  if (const auto health = impl_->health()) health->AddRoles(roles);
+}
+
+void GrpcTransport::SetServing(bool serving) {
+  if (const auto health = impl_->health()) health->SetServing(serving);
+}
 
 std::map<std::string, int64_t> GrpcTransport::DebugNumbers() const {
   return impl_->DebugNumbers();

@@ -57,7 +57,8 @@ struct GrpcTransportOptions {
 // alone, may be listened at. Port 0 is any free one. Raises the process's limit
 // on open files.
 //
-// Serves grpc.health.v1 for "" and each service that is listened for.
+// Serves grpc.health.v1 for "", each service that is listened for, and each
+// role.
 //
 // Errors of Listen:
 //   kFailedPrecondition  not a loopback address, without TLS:
@@ -76,6 +77,7 @@ class GrpcTransport final : public Transport {
   absl::StatusOr<std::shared_ptr<Connection>> Connect(
       const ConnectionTarget& target) override;
   std::optional<net::Identity> identity() const override;
+  void SetRoles(const std::vector<std::string>& roles) override;
   void SetServing(bool serving) override;
   // "connections_accepted", "connections_refused": by this worker's server.
   std::map<std::string, int64_t> DebugNumbers() const override;

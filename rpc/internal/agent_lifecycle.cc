@@ -204,6 +204,7 @@ absl::Status Agent::Impl::Start() {
                    AdvertisedAddress(options_.advertise_address, address));
   phase_.store(Phase::kRunning, std::memory_order_release);
   RETURN_IF_ERROR(JoinJob());
+  options_.transport->SetRoles(self_.roles);
   options_.transport->SetServing(true);
   // Unless that was meanwhile.
   if (fenced_.load(std::memory_order_acquire)) {
