@@ -19,7 +19,8 @@ void DistAutogradService::Stop() {
 }
 
 std::map<std::string, int64_t> DistAutogradService::DebugNumbers() const {
-  return {{"contexts", static_cast<int64_t>(engine_->num_contexts())}};
+  return {{"backward_passes", static_cast<int64_t>(engine_->num_passes())},
+          {"contexts", static_cast<int64_t>(engine_->num_contexts())}};
 }
 
 absl::StatusOr<std::optional<rpc::AutogradMetadata>>

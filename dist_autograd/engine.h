@@ -72,6 +72,8 @@ class Engine : public std::enable_shared_from_this<Engine> {
   // Ends the context here and on all workers it reached.
   void ReleaseContext(ContextId id);
   size_t num_contexts() const { return contexts_.size(); }
+  // Of contexts here, those in which a backward pass is running.
+  size_t num_passes() const;
 
   // Makes `context` that of the calling work, and which it is.
   class CurrentContext;

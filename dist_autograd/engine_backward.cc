@@ -133,6 +133,13 @@ std::shared_ptr<PassTransport> Engine::MakeTransport(
                                           deadline);
 }
 
+size_t Engine::num_passes() const {
+  const std::vector<std::shared_ptr<Context>> contexts = contexts_.All();
+  return static_cast<size_t>(std::count_if(
+      contexts.begin(), contexts.end(),
+      [](const auto& context) { return context->pass() != nullptr; }));
+}
+
 void Engine::FailAt(async::MonotonicTime deadline,
                     const std::shared_ptr<Pass>& pass) {
   const rref::AgentHandle::Use agent = agent_->Acquire();

@@ -11,6 +11,8 @@
 #include "absl/time/time.h"
 #include "async/future.h"
 #include "async/status_matchers.h"
+#include "autograd/ops/elementwise.h"
+#include "autograd/variable.h"
 #include "dist_autograd/dist_autograd.h"
 #include "dist_autograd/dist_autograd_service.h"
 #include "gmock/gmock.h"
@@ -25,6 +27,7 @@
 #include "rpc/types.h"
 #include "rref/rref.h"
 #include "rref/rref_service.h"
+#include "tensor/tensor.h"
 
 namespace hawser::tests {
 namespace {
@@ -33,6 +36,8 @@ using ::hawser::async::IsOk;
 using ::hawser::async::IsOkAndHolds;
 
 constexpr rpc::Function<int64_t(int64_t)> kKeep{"debug_info.Keep"};
+constexpr rpc::Function<tensor::Tensor(tensor::Tensor)> kSquare{
+    "debug_info.Square"};
 constexpr rpc::StreamFunction<int64_t()> kForever{"debug_info.Forever"};
 
 class DebugInfoTest : public testing::Test {
@@ -40,6 +45,10 @@ class DebugInfoTest : public testing::Test {
   void SetUp() override {
     ASSERT_THAT(job_.registry().Register(kKeep, [](int64_t x) { return x; }),
                 IsOk());
+    ASSERT_THAT(
+        job_.registry().Register(
+            kSquare, [](tensor::Tensor x) { return autograd::Mul(x, x); }),
+        IsOk());
     ASSERT_THAT(job_.registry().Register(kForever,
                                          [](rpc::StreamWriter<int64_t> out) {
                                            absl::Status status;
@@ -146,6 +155,29 @@ TEST_F(DebugInfoTest, ContextsAreCounted) {
     EXPECT_EQ(Number(1, "dist_autograd.contexts"), "0");
   }
   Await(0, "dist_autograd.contexts", "0");
+}
+
+// One whose gradient is lost on its way.
+TEST_F(DebugInfoTest, RunningBackwardPassesAreCounted) {
+  auto context = dist_autograd::ContextScope::Open(job_.agent(0));
+  ASSERT_THAT(context, IsOk());
+  const tensor::Tensor leaf = tensor::Tensor::Ones({1});
+  ASSERT_THAT(autograd::SetRequiresGrad(leaf), IsOk());
+  auto square = job_.agent(0).Sync("w1", kSquare, leaf);
+  ASSERT_THAT(square, IsOk());
+  EXPECT_EQ(Number(0, "dist_autograd.backward_passes"), "0");
+  job_.network().SetMethodFaults("/hawser.v1.DistAutogradService/Gradient",
+                                 {.drop_request = 1});
+  async::Future<void> pass =
+      dist_autograd::BackwardAsync(job_.agent(0), (*context)->id(), {*square});
+  Await(0, "dist_autograd.backward_passes", "1");
+  EXPECT_EQ(Number(1, "dist_autograd.backward_passes"), "0");
+  job_.network().SetMethodFaults("/hawser.v1.DistAutogradService/Gradient", {});
+  job_.network().Break(job_.agent(0).info().address,
+                       job_.agent(1).info().address);
+  EXPECT_THAT(pass.Wait(), IsOk());
+  Await(0, "dist_autograd.backward_passes", "0");
+  Await(1, "dist_autograd.backward_passes", "0");
 }
 
 TEST_F(DebugInfoTest, StreamsAreCountedWhereTheyAreWritten) {
