@@ -197,7 +197,10 @@ bool FileStore::State::AwaitChange(FileLog::Position seen,
                                    async::MonotonicTime deadline) {
   async::BlockingRegion region;
   async::MutexLock lock(&mutex_);
-  while (log_->position() == seen && !log_->HasMore()) {
+  // So as not to look at an unfinished record over and over.
+  bool pause = log_->HasLeftOver();
+  while (log_->position() == seen &&
+         (std::exchange(pause, false) || !log_->HasMore())) {
     const async::MonotonicTime now = std::chrono::steady_clock::now();
     if (now >= deadline) return false;
     changed_.WaitUntil(&mutex_,

@@ -2,6 +2,7 @@
 
 #include <signal.h>
 #include <sys/ptrace.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -158,6 +159,26 @@ TEST(FileStoreTest, UnfinishedRecordIsIgnoredAndReplaced) {
   EXPECT_THAT(first->Set("c", "3"), IsOk());
   EXPECT_THAT(second->Get("c"), IsOkAndHolds("3"));
   EXPECT_THAT(MustOpen({.path = dir.File()})->NumKeys(), IsOkAndHolds(3));
+}
+
+// A member that died while it wrote keeps no processor of others busy.
+TEST(FileStoreTest, AwaitingAKeyBehindACutRecordSleeps) {
+  TempDir dir;
+  auto store = MustOpen({.path = dir.File()});
+  EXPECT_THAT(store->Set("a", "1"), IsOk());
+  AppendBytes(dir.File(), "\7");
+  rusage before{};
+  rusage after{};
+  ASSERT_EQ(getrusage(RUSAGE_THREAD, &before), 0);
+  EXPECT_THAT(store->Get("b", absl::Milliseconds(500)),
+              StatusIs(absl::StatusCode::kDeadlineExceeded));
+  ASSERT_EQ(getrusage(RUSAGE_THREAD, &after), 0);
+  EXPECT_GE(after.ru_nvcsw - before.ru_nvcsw, 5);
+  std::thread other([&] {
+    EXPECT_THAT(MustOpen({.path = dir.File()})->Set("b", "2"), IsOk());
+  });
+  EXPECT_THAT(store->Get("b"), IsOkAndHolds("2"));
+  other.join();
 }
 
 TEST(FileStoreTest, DamagedRecordIsDataLoss) {

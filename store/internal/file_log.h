@@ -102,6 +102,10 @@ class FileLog {
 
   // Whether there is something behind what was read. Needs no lock.
   bool HasMore() const;
+  // Whether something was there already when that was read: a record that its
+  // writer left unfinished, or has not finished yet. HasMore tells nothing
+  // then.
+  bool HasLeftOver() const { return has_left_over_; }
   // The records behind those read before. Needs the data lock.
   // kInvalidArgument if this is no log, kDataLoss if it is damaged.
   absl::StatusOr<Batch> ReadMore();
