@@ -28,8 +28,8 @@ namespace hawser::launch {
 // What is left out comes from the environment, as launchers set it, and then
 // from the default.
 struct WorkerOptions {
-  // Unique in the job; 1 to 127 letters, digits, "-_:.". Default:
-  // "worker<rank>".
+  // Unique in the job; 1 to 127 letters, digits, "-_:.", the first a letter or
+  // digit. Default: "worker<rank>".
   std::string name = {};
   // This worker's number in the job. Environment: RANK. Required.
   std::optional<int> rank = {};

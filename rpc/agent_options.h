@@ -45,9 +45,9 @@ struct AgentOptions {
   // The number of workers: Start waits for all of them. Unset: workers come
   // one by one and are looked up when first called.
   std::optional<int> world_size;
-  // What this worker is for, as others see it in WorkerInfo::roles: 1 to 127
-  // letters, digits, "-_:.". With TLS its certificate must have them; if empty,
-  // they are those of the certificate.
+  // What this worker is for, as others see it in WorkerInfo::roles: names like
+  // its own. With TLS its certificate must have them; if empty, they are those
+  // of the certificate.
   std::vector<std::string> roles;
   // Workers of different jobs do not talk to each other, also where they share
   // a store. Up to 127 characters as in a name.
