@@ -94,7 +94,9 @@ TEST_P(DrainTest, F20NoCallFailsAndNoneRunsTwice) {
     while (!AwaitEvent(rpc::MemberEvent::Kind::kLeft,
                        absl::StrCat("w", draining), absl::ZeroDuration())) {
       if (finish(draining)) begin(++last_id, draining);
-      ASSERT_LT(absl::Now() - told, absl::Seconds(30));
+      ASSERT_LT(absl::Now() - told, absl::Seconds(30))
+          << "drain " << drain << " of w" << draining << ", after\n"
+          << OtherEvents();
     }
     for (int i = 0; i < 200; ++i) {
       if (finish(draining)) begin(++last_id, draining);

@@ -113,6 +113,20 @@ class FaultsTest : public testing::Test {
     }
   }
 
+  // Departures and losses that nobody waited for.
+  std::string OtherEvents() {
+    std::string text;
+    async::MutexLock lock(&mutex_);
+    for (const rpc::MemberEvent& event : events_) {
+      if (event.kind == rpc::MemberEvent::Kind::kJoined) continue;
+      absl::StrAppend(&text, rpc::ToString(event.worker),
+                      event.kind == rpc::MemberEvent::Kind::kLeft
+                          ? " left\n"
+                          : absl::StrCat(" was lost: ", event.reason, "\n"));
+    }
+    return text;
+  }
+
   // Returns when `worker` has begun `count` kHold and kApplySlowly.
   void AwaitBegun(const std::string& worker, int64_t count) {
     while (true) {
