@@ -40,7 +40,8 @@ class Membership::State : public std::enable_shared_from_this<State> {
                          liveness_.silent_limit / 2)) {}
 
   void Start() {
-    last_pulse_.store(clock_.Now());
+    renewed_ = clock_.Now();
+    last_pulse_.store(renewed_);
     started_.store(true, std::memory_order_release);
     Pulse();
   }
@@ -147,10 +148,25 @@ class Membership::State : public std::enable_shared_from_this<State> {
     for (auto& done : waiting) std::move(done)();
     RETURN_IF_ERROR(read);
     if (gone_.contains(self_.incarnation)) return absl::OkStatus();
-    RETURN_IF_ERROR(log_.Renew(self_.incarnation, ++count_));
+    RETURN_IF_ERROR(Renew());
     RETURN_IF_ERROR(DeclareAccused());
     RETURN_IF_ERROR(WatchLeases());
     return ReadEvents();
+  }
+
+  absl::Status Renew() {
+    renewed_ = clock_.Now();
+    return log_.Renew(self_.incarnation, ++count_);
+  }
+
+  // A log that is long takes long to read, and others count meanwhile.
+  absl::Status RenewIfDue() {
+    if (gone_.contains(self_.incarnation) ||
+        async::TimeBetween(renewed_, clock_.Now()) <
+            liveness_.heartbeat_interval) {
+      return absl::OkStatus();
+    }
+    return Renew();
   }
 
   // Up to the first number without an event. Settles the doubts from before if
@@ -160,6 +176,7 @@ class Membership::State : public std::enable_shared_from_this<State> {
     const uint64_t doubts = num_doubts_.load(std::memory_order_acquire);
     ASSIGN_OR_RETURN(const uint64_t length, log_.Length());
     while (num_applied_.load() < length) {
+      RETURN_IF_ERROR(RenewIfDue());
       const uint64_t number = num_applied_.load() + 1;
       ASSIGN_OR_RETURN(std::optional<v1::MembershipEvent> event,
                        log_.Read(number));
@@ -331,6 +348,7 @@ class Membership::State : public std::enable_shared_from_this<State> {
   // Of the round under way: there is one at a time.
   LeaseObserver leases_;
   uint64_t count_ = 0;
+  async::MonotonicTime renewed_{};
   std::optional<async::MonotonicTime> hole_since_;
   absl::flat_hash_map<Incarnation, WorkerInfo> members_;
   absl::flat_hash_set<Incarnation> gone_;

@@ -1,5 +1,6 @@
 #include "rpc/membership.h"
 
+#include <algorithm>
 #include <functional>
 #include <memory>
 #include <string>
@@ -13,6 +14,7 @@
 #include "async/status_matchers.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "rpc/simulated_store_link.h"
 #include "store/hash_store.h"
 
 namespace hawser::rpc {
@@ -62,9 +64,10 @@ class MembershipTest : public testing::Test {
             .address = "inproc:1"};
   }
 
-  void Join(int rank) {
+  void Join(int rank) { Join(rank, &log_); }
+  void Join(int rank, MembershipLog* log) {
     const WorkerInfo self = Worker(rank);
-    ASSERT_THAT(log_.Renew(self.incarnation, 1), IsOk());
+    ASSERT_THAT(log_.Renew(self.incarnation, 0), IsOk());
     ASSERT_THAT(log_.Append(JoinedEvent(self)), IsOk());
     if (static_cast<size_t>(rank) >= members_.size()) {
       members_.resize(rank + 1);
@@ -75,7 +78,7 @@ class MembershipTest : public testing::Test {
                             .liveness = {},
                             .clock = &clock_,
                             .executor = &executor_,
-                            .log = &log_},
+                            .log = log},
         [this, rank](const MemberEvent& event) {
           events_[rank].push_back(Text(event));
           if (members_[rank]->Unsure(clock_.Now())) {
@@ -127,6 +130,31 @@ TEST_F(MembershipTest, ThoseThatWentBeforeDoNotJoinInTheEyesOfANewcomer) {
   Advance(absl::Seconds(1));
   EXPECT_EQ(events_[4].back(), "left w2");
   EXPECT_EQ(events_[4].size(), 6u);
+}
+
+// Also where reading the log takes longer than a lease lasts.
+TEST_F(MembershipTest, ANewcomerKeepsItsLeaseWhileItReadsALongLog) {
+  for (uint64_t i = 0; i < 500; ++i) {
+    ASSERT_THAT(log_.Append(LeftEvent(Incarnation{1000 + i})), IsOk());
+  }
+  std::string lease;
+  async::MonotonicTime renewed = clock_.Now();
+  absl::Duration longest;
+  SimulatedStoreLink slow(&store_, {.on_read = [&](const std::string&) {
+    clock_.AdvanceBy(absl::Milliseconds(20));
+    const auto now = log_.ReadLease(Worker(0).incarnation);
+    ASSERT_THAT(now, IsOk());
+    if (*now == lease) return;
+    lease = *now;
+    longest = std::max(longest, async::TimeBetween(renewed, clock_.Now()));
+    renewed = clock_.Now();
+  }});
+  MembershipLog slow_log(&slow, "job");
+  Join(0, &slow_log);
+  EXPECT_THAT(events_[0], ElementsAre("joined w0"));
+  EXPECT_GT(longest, absl::Milliseconds(400));
+  EXPECT_LT(longest, absl::Milliseconds(600));
+  EXPECT_LT(async::TimeBetween(renewed, clock_.Now()), absl::Milliseconds(600));
 }
 
 TEST_F(MembershipTest, CatchUpReportsWhatIsInTheLogBeforeItIsDone) {
