@@ -22,7 +22,8 @@ OwnerTable::OwnerTable(WorkerRun self, size_t tombstone_capacity,
     : self_(self),
       quota_(limits.max_references_per_peer, "references",
              "ReferenceLimits::max_references_per_peer"),
-      withdrawn_(tombstone_capacity) {}
+      withdrawn_(tombstone_capacity),
+      gone_(tombstone_capacity) {}
 
 absl::StatusOr<rpc::HoldingQuota::Ticket> OwnerTable::AdmitLocked(
     const rpc::WorkerInfo& worker) {
@@ -161,7 +162,7 @@ absl::StatusOr<OwnerTable::Entry*> OwnerTable::FindOrAwaitLocked(
   // made will not come.
   if (it == entries_.end() &&
       (rref.maker == self_ || lost_.contains(rref.maker) ||
-       withdrawn_.Contains(rref))) {
+       withdrawn_.Contains(rref) || gone_.Contains(rref))) {
     return absl::NotFoundError(
         absl::StrCat("the value of reference ", rref.ToString(),
                      " is gone from its owner, worker ", self_.worker));
@@ -180,6 +181,7 @@ absl::StatusOr<OwnerTable::Entry*> OwnerTable::FindOrAwaitLocked(
 
 void OwnerTable::EraseIfUnusedLocked(Entries::iterator it, Effects& effects) {
   if (!it->second.arrived || !it->second.forks.empty()) return;
+  if (it->second.bereaved) gone_.Add(it->first);
   effects.dropped.push_back(std::move(it->second.value));
   entries_.erase(it);
 }
@@ -213,10 +215,9 @@ OwnerTable::Effects OwnerTable::OnWorkerLost(WorkerRun lost,
   lost_.emplace(lost, error);
   std::vector<RRefId> touched;
   for (auto& [rref, entry] : entries_) {
-    const size_t removed = absl::erase_if(entry.forks, [&](auto& fork) {
-      if (fork.second.holder != lost) return false;
-      return true;
-    });
+    const size_t removed = absl::erase_if(
+        entry.forks, [&](auto& fork) { return fork.second.holder == lost; });
+    if (removed > 0) entry.bereaved = true;
     entry.awaiters.erase(lost);
     const bool never_created =
         !entry.arrived &&

@@ -131,6 +131,9 @@ class OwnerTable {
   struct Entry {
     std::shared_ptr<OwnerValue> value;
     bool arrived = false;
+    // A holder was lost: copies that it sent may still arrive somewhere, which
+    // nothing keeps the value for.
+    bool bereaved = false;
     // While it is awaited: those that named it, each with a ticket unless one
     // of its forks has it.
     absl::flat_hash_map<WorkerRun, rpc::HoldingQuota::Ticket> awaiters;
@@ -165,6 +168,8 @@ class OwnerTable {
   absl::Status no_more_awaited_ ABSL_GUARDED_BY(mutex_);
   absl::flat_hash_map<WorkerRun, absl::Status> lost_ ABSL_GUARDED_BY(mutex_);
   Tombstones<RRefId> withdrawn_ ABSL_GUARDED_BY(mutex_);
+  // Those that were bereaved before they went: they are not awaited again.
+  Tombstones<RRefId> gone_ ABSL_GUARDED_BY(mutex_);
   uint64_t generation_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 

@@ -82,6 +82,25 @@ TEST_F(OwnerTableTest, OwnValueThatIsGoneIsNotAwaited) {
   EXPECT_EQ(table_.counts().owners, 0u);
 }
 
+// What a worker sent before it was lost may arrive after the value has gone.
+TEST_F(OwnerTableTest, AValueThatLostAHolderIsNotAwaitedAfterItWent) {
+  for (uint64_t i = 1; i <= 2; ++i) {
+    ASSERT_THAT(table_.Create(Ref(kA, i), Fork(kA, i), kAInfo), IsOk());
+    ASSERT_THAT(table_.RequestFork(Ref(kA, i), Fork(kB, i), kBInfo), IsOk());
+  }
+  Run(table_.RemoveFork(Ref(kA, 1), Fork(kA, 1)));
+  Run(table_.OnWorkerLost(kB, absl::UnavailableError("lost")));
+  Run(table_.RemoveFork(Ref(kA, 2), Fork(kA, 2)));
+  EXPECT_EQ(table_.counts().owners, 0u);
+  for (uint64_t i = 1; i <= 2; ++i) {
+    EXPECT_THAT(table_.RequestFork(Ref(kA, i), Fork(kB, 9), kAInfo),
+                StatusIs(absl::StatusCode::kNotFound));
+    EXPECT_THAT(table_.Find(Ref(kA, i), kAInfo),
+                StatusIs(absl::StatusCode::kNotFound));
+  }
+  EXPECT_EQ(table_.counts().owners, 0u);
+}
+
 TEST_F(OwnerTableTest, FetchBeforeCreationGetsTheValue) {
   auto awaited = table_.Find(Ref(kA, 1), kBInfo);
   ASSERT_THAT(awaited, IsOk());
