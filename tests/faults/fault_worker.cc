@@ -155,7 +155,7 @@ absl::Status FaultWorker::Register(rpc::FunctionRegistry& registry) {
       registry.Register(kHold, [this](int64_t id) { return Hold(id); }));
   RETURN_IF_ERROR(registry.Register(kCancelled, [this] {
     async::MutexLock lock(&mutex_);
-    return cancelled_;
+    return std::exchange(cancelled_, {});
   }));
   RETURN_IF_ERROR(registry.Register(
       kPush, [this](const std::string& to) { return Push(to); }));

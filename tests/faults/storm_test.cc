@@ -65,16 +65,18 @@ class StormTest : public BothWaysFaultsTest {
     }
   }
 
-  // How many kHold the worker saw cancelled, and when.
-  std::map<int64_t, int64_t> Cancelled() {
+  // Asks which kHold the worker saw cancelled, and when.
+  void CollectCancelled() {
     auto cancelled = driver().Sync("a", kCancelled);
-    EXPECT_THAT(cancelled, IsOk());
-    std::map<int64_t, int64_t> times;
+    ASSERT_THAT(cancelled, IsOk());
     for (const auto& [id, time] : *cancelled) {
-      EXPECT_TRUE(times.emplace(id, time).second) << "call " << id << " twice";
+      EXPECT_TRUE(cancelled_.emplace(id, time).second)
+          << "call " << id << " twice";
     }
-    return times;
   }
+
+  // What was collected.
+  std::map<int64_t, int64_t> cancelled_;
 };
 
 TEST_P(StormTest, F22CalleeSeesCancellationsAndNothingLeaks) {
@@ -99,13 +101,13 @@ TEST_P(StormTest, F22CalleeSeesCancellationsAndNothingLeaks) {
       EXPECT_THAT(call.Wait(), StatusIs(absl::StatusCode::kCancelled));
     }
     AwaitQuiet();
+    CollectCancelled();
     if (round == 0) before = *driver().Sync("a", kCensus);
   }
-  std::map<int64_t, int64_t> seen = Cancelled();
-  ASSERT_EQ(seen.size(), given_up.size());
+  ASSERT_EQ(cancelled_.size(), given_up.size());
   Delays delays;
   for (const auto& [id, time] : given_up) {
-    delays.Add(absl::Nanoseconds(seen[id] - time));
+    delays.Add(absl::Nanoseconds(cancelled_[id] - time));
   }
   delays.Record("cancellation_seen");
   EXPECT_LE(delays.Percentile(50), absl::Milliseconds(100));
@@ -131,11 +133,12 @@ TEST_P(StormTest, F22DeadlinesEndCallsOnceAtBothEnds) {
       EXPECT_THAT(call.Wait(), StatusIs(absl::StatusCode::kDeadlineExceeded));
     }
     AwaitQuiet();
+    CollectCancelled();
   }
   EXPECT_EQ(ended, kRounds * kCallsPerRound);
   AwaitNoOwnCalls();
   // Some never arrived; those that did were ended, each once.
-  EXPECT_LE(Cancelled().size(), static_cast<size_t>(last_id));
+  EXPECT_LE(cancelled_.size(), static_cast<size_t>(last_id));
   EXPECT_THAT(driver().Sync("a", kApply, 2), IsOk());
 }
 

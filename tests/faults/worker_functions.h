@@ -27,8 +27,8 @@ inline constexpr rpc::Function<std::vector<int64_t>()> kLedger{"faults.Ledger"};
 
 // Answers when it is cancelled, and keeps the time of that.
 inline constexpr rpc::Function<void(int64_t id)> kHold{"faults.Hold"};
-// Each cancelled kHold: its id, and nanoseconds of the machine's monotonic
-// clock.
+// Each kHold that was cancelled since this was last asked: its id, and
+// nanoseconds of the machine's monotonic clock.
 inline constexpr rpc::Function<std::vector<std::pair<int64_t, int64_t>>()>
     kCancelled{"faults.Cancelled"};
 
