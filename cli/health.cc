@@ -111,8 +111,7 @@ void AddHealth(CLI::App& hawser, CommandContext& context) {
                      "HOST:PORT or unix:/PATH of workers or stores.");
   health->add_option(
       "--service", flags->service,
-      "One of the server's services or roles, such as hawser.v1.Store or "
-      "ps; "
+      "One of the server's services or roles, such as hawser.v1.Store or ps; "
       "the server as a whole, if not given.");
   health->add_flag("--json", flags->as_json, "Print a list of JSON objects.");
   AddJobFlags(*health, flags->job);
