@@ -2,16 +2,47 @@
 
 #include <cxxabi.h>
 
-#include <atomic>
 #include <chrono>
+#include <cinttypes>
 #include <cstdint>
 #include <cstdio>
 #include <exception>
+#include <utility>
 
+#include "absl/base/thread_annotations.h"
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "async/mutex.h"
+#include "async/tell_limit.h"
 
 namespace hawser::async {
+namespace {
+
+// Says what was thrown, and how often nothing was said.
+class Teller {
+ public:
+  void Tell(const absl::Status& error) {
+    MutexLock lock(&mutex_);
+    if (!limit_.MayTell(std::chrono::steady_clock::now())) {
+      ++num_untold_;
+      return;
+    }
+    // The text may have come from a peer.
+    std::fprintf(stderr,
+                 "hawser: %s, with nobody to tell it to (%" PRIu64
+                 " more before)\n",
+                 absl::CHexEscape(error.message()).c_str(),
+                 std::exchange(num_untold_, 0));
+  }
+
+ private:
+  Mutex mutex_;
+  TellLimit limit_ ABSL_GUARDED_BY(mutex_);
+  uint64_t num_untold_ ABSL_GUARDED_BY(mutex_) = 0;
+};
+
+}  // namespace
 
 absl::Status ThrownError(std::string_view who) {
   const auto error = [who](absl::string_view what) {
@@ -33,24 +64,8 @@ absl::Status ThrownError(std::string_view who) {
 }
 
 void TellOfThrown(std::string_view who) {
-  using Clock = std::chrono::steady_clock;
-  const absl::Status error = ThrownError(who);
-  static std::atomic<Clock::rep> next{
-      Clock::time_point::min().time_since_epoch().count()};
-  static std::atomic<uint64_t> untold{0};
-  const Clock::time_point now = Clock::now();
-  Clock::rep expected = next.load(std::memory_order_relaxed);
-  if (now.time_since_epoch().count() < expected ||
-      !next.compare_exchange_strong(
-          expected,
-          (now + std::chrono::minutes(1)).time_since_epoch().count())) {
-    untold.fetch_add(1, std::memory_order_relaxed);
-    return;
-  }
-  std::fprintf(stderr,
-               "hawser: %s, with nobody to tell it to (%llu more before)\n",
-               std::string(error.message()).c_str(),
-               static_cast<unsigned long long>(untold.exchange(0)));
+  static Teller* const teller = new Teller;
+  teller->Tell(ThrownError(who));
 }
 
 }  // namespace hawser::async

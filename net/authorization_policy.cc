@@ -12,9 +12,9 @@
 #include "absl/strings/string_view.h"
 #include "async/clock.h"
 #include "async/status_macros.h"
+#include "async/tell_limit.h"
 #include "net/in_pieces.h"
 #include "net/private_file.h"
-#include "net/tell_limit.h"
 #include "nlohmann/json.hpp"
 
 namespace hawser::net {
@@ -223,7 +223,7 @@ void AuthorizationPolicy::Run() {
   pthread_setname_np(pthread_self(), "policy");
   // With the file, as far as is known.
   std::string problem;
-  TellLimit limit;
+  async::TellLimit limit;
   while (AwaitInterval()) {
     absl::StatusOr<Rules> rules = Read();
     if (!rules.ok()) {

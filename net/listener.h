@@ -15,11 +15,11 @@
 
 #include "absl/status/statusor.h"
 #include "async/mutex.h"
+#include "async/tell_limit.h"
 #include "grpcpp/security/server_credentials.h"
 #include "grpcpp/server_builder.h"
 #include "net/listening_socket.h"
 #include "net/open_connections.h"
-#include "net/tell_limit.h"
 
 namespace hawser::net {
 
@@ -114,8 +114,8 @@ class Listener {
   int reserve_ = -1;
   OpenConnections connections_;
   // Of either reason.
-  TellLimit tell_limit_;
-  TellLimit tell_user_;
+  async::TellLimit tell_limit_;
+  async::TellLimit tell_user_;
 
   async::Mutex stop_mutex_;
 };

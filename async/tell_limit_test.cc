@@ -1,16 +1,15 @@
-#include "net/tell_limit.h"
+#include "async/tell_limit.h"
 
 #include <chrono>
 
-#include "async/clock.h"
 #include "gtest/gtest.h"
 
-namespace hawser::net {
+namespace hawser::async {
 namespace {
 
 TEST(TellLimitTest, OnceAMinute) {
   using std::chrono::milliseconds;
-  const async::MonotonicTime start = std::chrono::steady_clock::now();
+  const auto start = std::chrono::steady_clock::now();
   TellLimit limit;
   EXPECT_TRUE(limit.MayTell(start));
   EXPECT_FALSE(limit.MayTell(start));
@@ -23,4 +22,4 @@ TEST(TellLimitTest, OnceAMinute) {
 }
 
 }  // namespace
-}  // namespace hawser::net
+}  // namespace hawser::async

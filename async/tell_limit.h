@@ -1,13 +1,11 @@
 // How often one thing is said on stderr.
 
-#ifndef HAWSER_NET_TELL_LIMIT_H_
-#define HAWSER_NET_TELL_LIMIT_H_
+#ifndef HAWSER_ASYNC_TELL_LIMIT_H_
+#define HAWSER_ASYNC_TELL_LIMIT_H_
 
 #include <chrono>
 
-#include "async/clock.h"
-
-namespace hawser::net {
+namespace hawser::async {
 
 // Whoever makes a process say something, such as by calling it, does not flood
 // its log: once a minute at most. Not thread-safe.
@@ -16,16 +14,17 @@ class TellLimit {
   static constexpr std::chrono::minutes kInterval{1};
 
   // Whether to say it, at `now`, which is then counted from.
-  bool MayTell(async::MonotonicTime now) {
+  bool MayTell(std::chrono::steady_clock::time_point now) {
     if (now < not_before_) return false;
     not_before_ = now + kInterval;
     return true;
   }
 
  private:
-  async::MonotonicTime not_before_ = async::MonotonicTime::min();
+  std::chrono::steady_clock::time_point not_before_ =
+      std::chrono::steady_clock::time_point::min();
 };
 
-}  // namespace hawser::net
+}  // namespace hawser::async
 
-#endif  // HAWSER_NET_TELL_LIMIT_H_
+#endif  // HAWSER_ASYNC_TELL_LIMIT_H_
