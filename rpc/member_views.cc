@@ -21,27 +21,24 @@ struct Change {
 };
 
 // The events of the store, without those that are void.
-std::vector<Change> HistoryOf(MembershipLog& log) {
+std::vector<Change> HistoryOf(const std::vector<v1::MembershipEvent>& events) {
   std::vector<Change> history;
   std::map<Incarnation, std::string> names;
   std::set<Incarnation> gone;
-  const uint64_t length = log.Length().value_or(0);
-  for (uint64_t number = 1; number <= length; ++number) {
-    const auto event = log.Read(number);
-    if (!event.ok() || !event->has_value()) continue;
-    if ((*event)->has_joined()) {
-      const Incarnation joined{(*event)->joined().incarnation()};
+  for (const v1::MembershipEvent& event : events) {
+    if (event.has_joined()) {
+      const Incarnation joined{event.joined().incarnation()};
       names[joined] =
-          absl::StrCat((*event)->joined().name(), " ", ToString(joined));
+          absl::StrCat(event.joined().name(), " ", ToString(joined));
       history.push_back({joined, "joined " + names[joined]});
-    } else if ((*event)->has_left() || (*event)->has_lost()) {
+    } else if (event.has_left() || event.has_lost()) {
       const v1::WorkerDeparture& departure =
-          (*event)->has_left() ? (*event)->left() : (*event)->lost();
+          event.has_left() ? event.left() : event.lost();
       const Incarnation goes{departure.incarnation()};
       if (gone.contains(Incarnation{departure.reporter()})) continue;
       if (!gone.insert(goes).second) continue;
       history.push_back(
-          {goes, ((*event)->has_left() ? "left " : "lost ") + names[goes]});
+          {goes, (event.has_left() ? "left " : "lost ") + names[goes]});
     }
   }
   return history;
@@ -91,7 +88,9 @@ std::string MemberViews::Text(Incarnation watcher) {
 }
 
 std::string MemberViews::Check(MembershipLog& log) const {
-  const std::vector<Change> history = HistoryOf(log);
+  const auto events = log.ReadAll();
+  if (!events.ok()) return events.status().ToString();
+  const std::vector<Change> history = HistoryOf(*events);
   for (const auto& [watcher, view] : views_) {
     if (!IsViewOf(history, watcher, view.events)) {
       return absl::StrCat("the view of ", ToString(watcher),

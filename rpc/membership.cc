@@ -169,29 +169,19 @@ class Membership::State : public std::enable_shared_from_this<State> {
     return Renew();
   }
 
-  // Up to the first number without an event. Settles the doubts from before if
-  // that is none that was given out by now: what is said of this worker may be
-  // behind it.
+  // To the end. Settles the doubts from before.
   absl::Status ReadEvents() {
     const uint64_t doubts = num_doubts_.load(std::memory_order_acquire);
-    ASSIGN_OR_RETURN(const uint64_t length, log_.Length());
-    while (num_applied_.load() < length) {
+    bool more = true;
+    while (more) {
       RETURN_IF_ERROR(RenewIfDue());
-      const uint64_t number = num_applied_.load() + 1;
-      ASSIGN_OR_RETURN(std::optional<v1::MembershipEvent> event,
-                       log_.Read(number));
-      const async::MonotonicTime now = clock_.Now();
-      if (!event.has_value()) {
-        if (!hole_since_.has_value()) hole_since_ = now;
-        if (async::TimeBetween(*hole_since_, now) < liveness_.silent_limit) {
-          return absl::OkStatus();
-        }
-        RETURN_IF_ERROR(log_.Skip(number));
-        continue;
+      ASSIGN_OR_RETURN(const MembershipLog::Part part, log_.Read(read_up_to_));
+      for (const v1::MembershipEvent& event : part.events) {
+        num_applied_.fetch_add(1);
+        Apply(event);
       }
-      hole_since_.reset();
-      num_applied_.store(number);
-      Apply(*event);
+      read_up_to_ = part.end;
+      more = part.more;
     }
     num_settled_.store(doubts, std::memory_order_release);
     return absl::OkStatus();
@@ -216,7 +206,6 @@ class Membership::State : public std::enable_shared_from_this<State> {
       case v1::MembershipEvent::kLost:
         Remove(MemberEvent::Kind::kLost, event.lost());
         return;
-      case v1::MembershipEvent::kSkipped:
       case v1::MembershipEvent::CHANGE_NOT_SET:
         return;
     }
@@ -349,7 +338,7 @@ class Membership::State : public std::enable_shared_from_this<State> {
   LeaseObserver leases_;
   uint64_t count_ = 0;
   async::MonotonicTime renewed_{};
-  std::optional<async::MonotonicTime> hole_since_;
+  MembershipLog::Position read_up_to_;
   absl::flat_hash_map<Incarnation, WorkerInfo> members_;
   absl::flat_hash_set<Incarnation> gone_;
   // Until the event that this worker joined was read.

@@ -1,11 +1,14 @@
 #include "rpc/membership_log.h"
 
+#include <algorithm>
+#include <iterator>
 #include <utility>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "async/status_macros.h"
+#include "google/protobuf/io/zero_copy_stream_impl_lite.h"
+#include "google/protobuf/util/delimited_message_util.h"
 
 namespace hawser::rpc {
 namespace {
@@ -30,8 +33,8 @@ std::string MembershipLog::LeaseKey(Incarnation incarnation) const {
   return absl::StrCat(prefix_, "lease/", ToString(incarnation));
 }
 
-std::string MembershipLog::EventKey(uint64_t number) const {
-  return absl::StrCat(prefix_, "event/", number);
+std::string MembershipLog::SegmentKey(uint64_t segment) const {
+  return absl::StrCat(prefix_, "members/", segment);
 }
 
 absl::Status MembershipLog::Renew(Incarnation incarnation, uint64_t count) {
@@ -47,71 +50,102 @@ absl::StatusOr<std::string> MembershipLog::ReadLease(Incarnation incarnation) {
   return Look(*store_, LeaseKey(incarnation));
 }
 
+absl::StatusOr<uint64_t> MembershipLog::FindLastSegment() {
+  uint64_t segment = 1;
+  while (true) {
+    ASSIGN_OR_RETURN(const std::string bytes,
+                     Look(*store_, SegmentKey(segment)));
+    if (bytes.size() < kSegmentBytes) return segment;
+    ++segment;
+  }
+}
+
 absl::Status MembershipLog::Append(const v1::MembershipEvent& event) {
-  const std::string bytes = event.SerializeAsString();
+  std::string bytes;
+  {
+    google::protobuf::io::StringOutputStream stream(&bytes);
+    google::protobuf::util::SerializeDelimitedToZeroCopyStream(event, &stream);
+  }
+  uint64_t segment = last_segment_.load();
+  if (segment == 0) {
+    ASSIGN_OR_RETURN(segment, FindLastSegment());
+  }
   while (true) {
     ASSIGN_OR_RETURN(
-        const int64_t number,
-        store_->Add(absl::StrCat(prefix_, "events"), 1, kStoreCallTimeout));
-    ASSIGN_OR_RETURN(
-        const store::CompareAndSetResult written,
-        store_->CompareAndSet(EventKey(static_cast<uint64_t>(number)), "",
-                              bytes, kStoreCallTimeout));
-    // Otherwise it was skipped: this process was too slow.
-    if (written.swapped || written.value == bytes) return absl::OkStatus();
+        const int64_t length,
+        store_->Append(SegmentKey(segment), bytes, kStoreCallTimeout));
+    last_segment_.store(segment);
+    if (static_cast<size_t>(length) - bytes.size() < kSegmentBytes) {
+      return absl::OkStatus();
+    }
+    ++segment;
   }
 }
 
-absl::StatusOr<uint64_t> MembershipLog::Length() {
-  const std::string key = absl::StrCat(prefix_, "events");
-  ASSIGN_OR_RETURN(const std::string text,
-                   store_->Get(key, absl::ZeroDuration()));
-  uint64_t length = 0;
-  if (!absl::SimpleAtoi(text, &length)) {
-    return absl::InternalError(
-        absl::StrCat("key '", key, "' of the store holds no number"));
+absl::StatusOr<MembershipLog::Part> MembershipLog::Read(Position from) {
+  const std::string key = SegmentKey(from.segment);
+  ASSIGN_OR_RETURN(const std::string bytes, Look(*store_, key));
+  const auto lost = [](std::string_view lost_key) {
+    return absl::DataLossError(absl::StrCat(
+        "key '", ToAbsl(lost_key),
+        "' of the store holds less than before: the store was emptied"));
+  };
+  if (bytes.size() < from.offset) return lost(key);
+  if (bytes.empty() && from.segment > 1) {
+    // Nothing yet, if those before are still there.
+    const std::string full_key = SegmentKey(from.segment - 1);
+    ASSIGN_OR_RETURN(const std::string full, Look(*store_, full_key));
+    if (full.size() < kSegmentBytes) return lost(full_key);
   }
-  return length;
+  Part part;
+  part.end = from;
+  google::protobuf::io::ArrayInputStream stream(bytes.data(),
+                                                static_cast<int>(bytes.size()));
+  stream.Skip(static_cast<int>(from.offset));
+  while (part.end.offset < std::min(bytes.size(), kSegmentBytes)) {
+    v1::MembershipEvent event;
+    if (!google::protobuf::util::ParseDelimitedFromZeroCopyStream(
+            &event, &stream, nullptr)) {
+      return absl::InternalError(
+          absl::StrCat("key '", key, "' of the store holds no events at byte ",
+                       part.end.offset));
+    }
+    part.events.push_back(std::move(event));
+    part.end.offset = static_cast<size_t>(stream.ByteCount());
+  }
+  if (part.end.offset >= kSegmentBytes) {
+    part.end = {.segment = from.segment + 1, .offset = 0};
+    part.more = true;
+  }
+  last_segment_.store(part.end.segment);
+  return part;
 }
 
-absl::StatusOr<std::optional<v1::MembershipEvent>> MembershipLog::Read(
-    uint64_t number) {
-  ASSIGN_OR_RETURN(const std::string bytes, Look(*store_, EventKey(number)));
-  if (bytes.empty()) return std::optional<v1::MembershipEvent>();
-  v1::MembershipEvent event;
-  if (!event.ParseFromString(bytes)) {
-    return absl::InternalError(absl::StrCat("key '", EventKey(number),
-                                            "' of the store holds no event"));
+absl::StatusOr<std::vector<v1::MembershipEvent>> MembershipLog::ReadAll() {
+  std::vector<v1::MembershipEvent> events;
+  Position position;
+  bool more = true;
+  while (more) {
+    ASSIGN_OR_RETURN(Part part, Read(position));
+    std::move(part.events.begin(), part.events.end(),
+              std::back_inserter(events));
+    position = part.end;
+    more = part.more;
   }
-  return std::optional<v1::MembershipEvent>(std::move(event));
+  return events;
 }
 
-absl::StatusOr<absl::flat_hash_set<Incarnation>> MembershipLog::Gone() {
+absl::flat_hash_set<Incarnation> GoneBy(
+    const std::vector<v1::MembershipEvent>& events) {
   absl::flat_hash_set<Incarnation> gone;
-  absl::StatusOr<uint64_t> length = Length();
-  if (absl::IsDeadlineExceeded(length.status())) return gone;
-  RETURN_IF_ERROR(length);
-  for (uint64_t number = 1; number <= *length; ++number) {
-    ASSIGN_OR_RETURN(const std::optional<v1::MembershipEvent> event,
-                     Read(number));
-    // What comes after a number that is not written yet is not settled.
-    if (!event.has_value()) break;
-    if (!event->has_left() && !event->has_lost()) continue;
+  for (const v1::MembershipEvent& event : events) {
+    if (!event.has_left() && !event.has_lost()) continue;
     const v1::WorkerDeparture& departure =
-        event->has_left() ? event->left() : event->lost();
+        event.has_left() ? event.left() : event.lost();
     if (gone.contains(Incarnation{departure.reporter()})) continue;
     gone.insert(Incarnation{departure.incarnation()});
   }
   return gone;
-}
-
-absl::Status MembershipLog::Skip(uint64_t number) {
-  v1::MembershipEvent event;
-  event.set_skipped(true);
-  return store_
-      ->CompareAndSet(EventKey(number), "", event.SerializeAsString(),
-                      kStoreCallTimeout)
-      .status();
 }
 
 v1::MembershipEvent JoinedEvent(const WorkerInfo& worker) {

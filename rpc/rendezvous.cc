@@ -93,8 +93,9 @@ absl::Status Rendezvous::AwaitLapse(const WorkerInfo& holder,
                                     const Takeover& takeover) {
   absl::Status lives = absl::AlreadyExistsError(absl::StrCat(
       ToAbsl(what), " is held by ", ToString(holder), " at ", holder.address));
-  ASSIGN_OR_RETURN(const auto gone, log_.Gone());
-  if (gone.contains(holder.incarnation)) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const std::vector<v1::MembershipEvent> events,
+                   log_.ReadAll());
+  if (GoneBy(events).contains(holder.incarnation)) return absl::OkStatus();
   if (takeover.patience <= absl::ZeroDuration()) return lives;
   async::BlockingRegion region;
   LeaseObserver leases(std::max(takeover.interval * 10, kMaxGap));

@@ -347,13 +347,15 @@ bool SimulatedJob::Sees(int observer, int worker) {
 
 int SimulatedJob::CountReportsOf(int worker) {
   const uint64_t reporter = ToNumber(agent(worker)->info().incarnation);
-  int count = 0;
-  for (uint64_t i = 1; i <= log_.Length().value_or(0); ++i) {
-    const auto event = log_.Read(i);
-    if (!event.ok() || !event->has_value() || !(*event)->has_lost()) continue;
-    count += (*event)->lost().reporter() == reporter;
+  const auto events = log_.ReadAll();
+  if (!events.ok()) {
+    Fail(events.status().ToString());
+    return 0;
   }
-  return count;
+  return static_cast<int>(
+      std::count_if(events->begin(), events->end(), [&](const auto& event) {
+        return event.has_lost() && event.lost().reporter() == reporter;
+      }));
 }
 
 bool SimulatedJob::DeclaredLost(const Worker& worker) const {

@@ -170,7 +170,7 @@ void Agent::Impl::OnDeclaredLost(const std::string& reason) {
 
 absl::Status Agent::Impl::WithdrawAs(const v1::MembershipEvent& departure) {
   // A store that does not answer is not asked for more.
-  RETURN_IF_ERROR(membership_log_.Length().status());
+  RETURN_IF_ERROR(membership_log_.ReadLease(self_.incarnation).status());
   absl::Status status = rendezvous_.Withdraw(self_);
   status.Update(membership_log_.Append(departure));
   status.Update(membership_log_.DropLease(self_.incarnation));
