@@ -14,6 +14,10 @@
 
 namespace hawser::store {
 
+namespace internal {
+class FileTable;
+}  // namespace internal
+
 struct FileStoreOptions {
   // On a file system that all members share and that has locks (NFS too).
   std::string path = {};
@@ -52,9 +56,8 @@ class FileStore final : public Store {
   ~FileStore() override;
 
  private:
-  class State;
-
-  FileStore(FileStoreOptions options, std::unique_ptr<State> state);
+  FileStore(FileStoreOptions options,
+            std::unique_ptr<internal::FileTable> table);
 
   absl::Status DoSet(const std::string& key, std::string value,
                      const CallTime& time) override;
@@ -87,7 +90,7 @@ class FileStore final : public Store {
   const std::string* FirstMissing(std::span<const std::string> keys) const;
 
   // Null where Open failed.
-  const std::unique_ptr<State> state_;
+  const std::unique_ptr<internal::FileTable> table_;
 };
 
 }  // namespace hawser::store
