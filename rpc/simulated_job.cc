@@ -345,19 +345,6 @@ bool SimulatedJob::Sees(int observer, int worker) {
       .contains(agent(worker)->info().incarnation);
 }
 
-int SimulatedJob::CountReportsOf(int worker) {
-  const uint64_t reporter = ToNumber(agent(worker)->info().incarnation);
-  const auto events = log_.ReadAll();
-  if (!events.ok()) {
-    Fail(events.status().ToString());
-    return 0;
-  }
-  return static_cast<int>(
-      std::count_if(events->begin(), events->end(), [&](const auto& event) {
-        return event.has_lost() && event.lost().reporter() == reporter;
-      }));
-}
-
 bool SimulatedJob::DeclaredLost(const Worker& worker) const {
   return worker.agent->DebugInfo()["agent.declared_lost"] == "1";
 }

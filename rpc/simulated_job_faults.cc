@@ -124,4 +124,17 @@ void SimulatedJob::RandomFault() {
   }
 }
 
+int SimulatedJob::CountReportsOf(int worker) {
+  const uint64_t reporter = ToNumber(agent(worker)->info().incarnation);
+  const auto events = log_.ReadAll();
+  if (!events.ok()) {
+    Fail(events.status().ToString());
+    return 0;
+  }
+  return static_cast<int>(
+      std::count_if(events->begin(), events->end(), [&](const auto& event) {
+        return event.has_lost() && event.lost().reporter() == reporter;
+      }));
+}
+
 }  // namespace hawser::rpc
