@@ -3,7 +3,9 @@
 def _tidy(ctx, source, context):
     stamp = ctx.actions.declare_file("%s.%s.tidy" % (ctx.rule.attr.name, source.basename))
     arguments = ctx.actions.args()
-    arguments.add_all([ctx.file._config, stamp, source])
+    # Tests are written to be read, not to be fast.
+    checks = "-performance-*" if ctx.rule.attr.testonly else ""
+    arguments.add_all([ctx.file._config, checks, stamp, source])
     arguments.add_all(ctx.fragments.cpp.copts + ctx.fragments.cpp.cxxopts)
     arguments.add_all(context.defines, format_each = "-D%s")
     arguments.add_all(context.local_defines, format_each = "-D%s")
