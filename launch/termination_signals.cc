@@ -39,7 +39,7 @@ absl::Status TerminationSignals::Serve(
   absl::Status status = shutdown(/*graceful=*/true);
   ended = true;
   // Only to that thread, so that it waits no longer.
-  pthread_kill(second.native_handle(), SIGTERM);
+  pthread_kill(second.native_handle(), SIGINT);
   second.join();
   return status;
 }

@@ -163,8 +163,7 @@ class Worker::StoreHost {
       server.port = url.endpoint.port;
       server.credentials = credentials;
       server.allow_insecure_network = options.allow_insecure_network;
-      ASSIGN_OR_RETURN(host->server_,
-                       store::StoreServer::Start(std::move(server)));
+      ASSIGN_OR_RETURN(host->server_, store::StoreServer::Start(server));
     }
     host->master_ = host->server_ != nullptr ? host->server_->address()
                                              : ToString(url.endpoint);
@@ -172,8 +171,7 @@ class Worker::StoreHost {
     client.address = host->master_;
     client.timeout = options.join_timeout;
     client.credentials = credentials;
-    ASSIGN_OR_RETURN(host->store_,
-                     store::GrpcStore::Connect(std::move(client)));
+    ASSIGN_OR_RETURN(host->store_, store::GrpcStore::Connect(client));
     return host;
   }
 

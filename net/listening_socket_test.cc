@@ -1,9 +1,9 @@
 #include "net/listening_socket.h"
 
-#include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <memory>
 #include <string>
 

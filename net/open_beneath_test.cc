@@ -1,9 +1,9 @@
 #include "net/open_beneath.h"
 
 #include <fcntl.h>
-#include <stdlib.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <string>

@@ -46,6 +46,7 @@ class PeerVerification::Verifier final
 
   absl::Status Check(const std::vector<grpc::string_ref>& uris) const {
     std::vector<std::string> texts;
+    texts.reserve(uris.size());
     for (const grpc::string_ref& uri : uris) {
       texts.emplace_back(uri.data(), uri.size());
     }

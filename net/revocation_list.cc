@@ -54,7 +54,8 @@ absl::Status Add(X509_CRL* list, const ASN1_INTEGER* serial,
       X509_CRL_add0_revoked(list, revoked.get()) != 1) {
     return CryptoError("revoking a certificate");
   }
-  revoked.release();
+  // The list's from now on.
+  (void)revoked.release();
   return absl::OkStatus();
 }
 

@@ -53,7 +53,7 @@ TEST_F(HoldingQuotaTest, MovedTicketCountsOnce) {
   ASSERT_THAT(first, IsOk());
   HoldingQuota::Ticket moved = *std::move(first);
   EXPECT_FALSE(moved.empty());
-  EXPECT_TRUE(first->empty());
+  EXPECT_TRUE(first->empty());  // NOLINT(bugprone-use-after-move)
   EXPECT_EQ(quota_.held_for("a"), 1u);
   auto second = quota_.Admit("a");
   ASSERT_THAT(second, IsOk());

@@ -109,7 +109,7 @@ class LivenessMonitor::State : public std::enable_shared_from_this<State> {
         async::AddDelay(clock_.Now(),
                         kIntervalsPerPing * options_.heartbeat_interval));
     ping_(peer, deadline,
-          [state = shared_from_this(), peer](absl::Status status) {
+          [state = shared_from_this(), peer](const absl::Status& status) {
             state->OnPong(peer, status);
           });
   }

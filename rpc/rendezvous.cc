@@ -200,6 +200,7 @@ absl::Status Rendezvous::Await(const std::vector<std::string>& keys,
   if (!absl::IsDeadlineExceeded(status)) return status;
   ASSIGN_OR_RETURN(const std::vector<size_t> missing, Missing(keys));
   std::vector<int> of_ranks;
+  of_ranks.reserve(missing.size());
   for (const size_t i : missing) of_ranks.push_back(ranks[i]);
   return absl::DeadlineExceededError(absl::StrCat(
       "of ", keys.size(), " workers these ranks did not come in time: ",
@@ -262,6 +263,7 @@ absl::Status Rendezvous::Arrive(std::string_view stage, const WorkerInfo& self,
 std::vector<std::string> Rendezvous::StageKeys(
     std::string_view stage, const std::vector<WorkerInfo>& workers) const {
   std::vector<std::string> keys;
+  keys.reserve(workers.size());
   for (const WorkerInfo& worker : workers) {
     keys.push_back(StageKey(stage, worker));
   }
@@ -272,6 +274,7 @@ absl::Status Rendezvous::AwaitStage(std::string_view stage,
                                     const std::vector<WorkerInfo>& workers,
                                     absl::Duration timeout) {
   std::vector<int> ranks;
+  ranks.reserve(workers.size());
   for (const WorkerInfo& worker : workers) ranks.push_back(worker.id.value());
   return Await(StageKeys(stage, workers), ranks, After(timeout));
 }
@@ -281,6 +284,7 @@ absl::StatusOr<std::vector<WorkerInfo>> Rendezvous::MissingAtStage(
   ASSIGN_OR_RETURN(const std::vector<size_t> missing,
                    Missing(StageKeys(stage, workers)));
   std::vector<WorkerInfo> missing_workers;
+  missing_workers.reserve(missing.size());
   for (const size_t i : missing) missing_workers.push_back(workers[i]);
   return missing_workers;
 }

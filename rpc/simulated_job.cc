@@ -129,7 +129,7 @@ void SimulatedJob::StartTogether() {
   std::vector<std::function<void()>> starts;
   for (int i = 0; i < num_workers(); ++i) {
     links.push_back(NewLink(i));
-    starts.push_back([this, i, &links, &agents] {
+    starts.emplace_back([this, i, &links, &agents] {
       agents[i] = Agent::Start(OptionsOf(i, *links[i]));
     });
   }

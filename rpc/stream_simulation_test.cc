@@ -97,7 +97,7 @@ class StreamSimulation {
       ++trace.num_written;
       // S3: those that wait at the writer, those on their way or at the
       // reader, and one for which there is room.
-      if (trace.num_written > trace.num_read + 2 * trace.window + 1) {
+      if (trace.num_written > trace.num_read + int64_t{2} * trace.window + 1) {
         job_.Fail(absl::StrCat("stream ", stream, " is ", trace.num_written,
                                " values long, of which ", trace.num_read,
                                " were taken"));

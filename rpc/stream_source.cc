@@ -203,7 +203,7 @@ StreamSource::Work StreamSource::WorkLocked() {
   return work;
 }
 
-void StreamSource::Do(Work work) {
+void StreamSource::Do(Work&& work) {
   for (const uint64_t sequence : work.requests) {
     Ask(sequence, work.acknowledged);
   }

@@ -87,7 +87,7 @@ class StreamSource : public std::enable_shared_from_this<StreamSource> {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // What can be delivered and asked for now.
   Work WorkLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Do(Work work);
+  void Do(Work&& work);
   void Ask(uint64_t sequence, uint64_t acknowledged);
 
   Agent& agent_;

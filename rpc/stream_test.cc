@@ -235,7 +235,8 @@ TEST_P(StreamTest, TensorAboveTheMessageLimitTravelsInPieces) {
         .max_message_bytes = kLimit,
         .same_host = GetParam() == TransportParam::kSameHost});
   });
-  const Tensor table = Tensor::Arange(64 * 4096).Reshape({64, 4096}).value();
+  const Tensor table =
+      Tensor::Arange(int64_t{64} * 4096).Reshape({64, 4096}).value();
   constexpr StreamFunction<Tensor()> kPull{"stream_test.Pull"};
   constexpr Function<Tensor()> kWhole{"stream_test.Whole"};
   ASSERT_THAT(job.registry().Register(

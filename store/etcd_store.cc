@@ -115,11 +115,11 @@ absl::StatusOr<std::unique_ptr<EtcdStore>> EtcdStore::Connect(
     return absl::Status(status.code(),
                         absl::StrCat(name, ": ", status.message()));
   }
-  return std::unique_ptr<EtcdStore>(
-      new EtcdStore(std::move(options), std::move(client)));
+  return std::unique_ptr<EtcdStore>(new EtcdStore(options, std::move(client)));
 }
 
-EtcdStore::EtcdStore(EtcdStoreOptions options, std::unique_ptr<Client> client)
+EtcdStore::EtcdStore(const EtcdStoreOptions& options,
+                     std::unique_ptr<Client> client)
     : Store(
           absl::StrCat("etcd store at ", options.address, "/", options.prefix),
           options.timeout, options.limits),

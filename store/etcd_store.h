@@ -61,7 +61,7 @@ class EtcdStore final : public Store {
   using Decide =
       absl::FunctionRef<absl::StatusOr<Update>(const std::string* value)>;
 
-  EtcdStore(EtcdStoreOptions options, std::unique_ptr<Client> client);
+  EtcdStore(const EtcdStoreOptions& options, std::unique_ptr<Client> client);
 
   absl::Status DoSet(const std::string& key, std::string value,
                      const CallTime& time) override;

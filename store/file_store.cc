@@ -20,7 +20,7 @@ constexpr char kLocked[] = "another member keeps the file locked";
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<FileStore>> FileStore::Open(
-    FileStoreOptions options) {
+    const FileStoreOptions& options) {
   if (options.path.empty() || options.num_members < 0 ||
       options.timeout < absl::ZeroDuration()) {
     return absl::InvalidArgumentError(absl::StrCat(
@@ -38,12 +38,13 @@ absl::StatusOr<std::unique_ptr<FileStore>> FileStore::Open(
                          .max_bytes = options.limits.max_total_bytes});
   ASSIGN_OR_RETURN(const bool joined, table->Join(time.deadline));
   std::unique_ptr<FileStore> store(
-      new FileStore(std::move(options), joined ? std::move(table) : nullptr));
+      new FileStore(options, joined ? std::move(table) : nullptr));
   if (!joined) return store->TimeoutError("", time, kLocked);
   return store;
 }
 
-FileStore::FileStore(FileStoreOptions options, std::unique_ptr<FileTable> table)
+FileStore::FileStore(const FileStoreOptions& options,
+                     std::unique_ptr<FileTable> table)
     : Store(absl::StrCat("file store ", options.path), options.timeout,
             options.limits),
       table_(std::move(table)) {}

@@ -51,12 +51,12 @@ struct FileStoreOptions {
 class FileStore final : public Store {
  public:
   static absl::StatusOr<std::unique_ptr<FileStore>> Open(
-      FileStoreOptions options);
+      const FileStoreOptions& options);
   // Counts this member as finished.
   ~FileStore() override;
 
  private:
-  FileStore(FileStoreOptions options,
+  FileStore(const FileStoreOptions& options,
             std::unique_ptr<internal::FileTable> table);
 
   absl::Status DoSet(const std::string& key, std::string value,

@@ -103,7 +103,7 @@ class GrpcStore::Client {
 };
 
 absl::StatusOr<std::unique_ptr<GrpcStore>> GrpcStore::Connect(
-    GrpcStoreOptions options) {
+    const GrpcStoreOptions& options) {
   if (options.timeout < absl::ZeroDuration()) {
     return absl::InvalidArgumentError(
         absl::StrCat("gRPC store at ", options.address, ": the timeout ",
@@ -129,11 +129,11 @@ absl::StatusOr<std::unique_ptr<GrpcStore>> GrpcStore::Connect(
         "rank 0's store server"));
   }
   RETURN_IF_ERROR(status);
-  return std::unique_ptr<GrpcStore>(
-      new GrpcStore(std::move(options), std::move(client)));
+  return std::unique_ptr<GrpcStore>(new GrpcStore(options, std::move(client)));
 }
 
-GrpcStore::GrpcStore(GrpcStoreOptions options, std::unique_ptr<Client> client)
+GrpcStore::GrpcStore(const GrpcStoreOptions& options,
+                     std::unique_ptr<Client> client)
     : Store(absl::StrCat("gRPC store at ", options.address), options.timeout,
             client->limits()),
       client_(std::move(client)) {}

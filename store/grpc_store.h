@@ -44,13 +44,13 @@ class GrpcStore final : public Store {
   //   kUnavailable    no server answers there in time.
   //   kUnimplemented  one does that serves no store.
   static absl::StatusOr<std::unique_ptr<GrpcStore>> Connect(
-      GrpcStoreOptions options);
+      const GrpcStoreOptions& options);
   ~GrpcStore() override;
 
  private:
   class Client;
 
-  GrpcStore(GrpcStoreOptions options, std::unique_ptr<Client> client);
+  GrpcStore(const GrpcStoreOptions& options, std::unique_ptr<Client> client);
 
   absl::Status DoSet(const std::string& key, std::string value,
                      const CallTime& time) override;

@@ -176,6 +176,7 @@ struct Outcome {
 
 constexpr int kClients = 16;
 constexpr int kRounds = 8;
+constexpr int kChanges = kClients * kRounds;
 
 Outcome MakeChanges(Store& store, int client) {
   Outcome outcome;
@@ -235,16 +236,14 @@ TEST(GrpcStoreFaultsTest, F8EachChangeIsAppliedOnce) {
                     outcome.appended.end());
     swapped += outcome.swapped;
   }
-  const std::vector<int64_t> each_once = EachOnce(kClients * kRounds);
+  const std::vector<int64_t> each_once = EachOnce(kChanges);
   EXPECT_THAT(added, testing::UnorderedElementsAreArray(each_once));
   EXPECT_THAT(appended, testing::UnorderedElementsAreArray(each_once));
-  EXPECT_THAT(witness->Get("sum"),
-              IsOkAndHolds(absl::StrCat(kClients * kRounds)));
-  EXPECT_THAT(witness->Get("text"),
-              IsOkAndHolds(std::string(kClients * kRounds, 'x')));
+  EXPECT_THAT(witness->Get("sum"), IsOkAndHolds(absl::StrCat(kChanges)));
+  EXPECT_THAT(witness->Get("text"), IsOkAndHolds(std::string(kChanges, 'x')));
   EXPECT_THAT(witness->Get("count"), IsOkAndHolds(absl::StrCat(swapped)));
   EXPECT_GT(swapped, 0);
-  EXPECT_GT(forwarder.num_faults(), kClients * kRounds);
+  EXPECT_GT(forwarder.num_faults(), kChanges);
 }
 
 }  // namespace

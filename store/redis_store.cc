@@ -230,10 +230,10 @@ absl::StatusOr<std::unique_ptr<RedisStore>> RedisStore::Connect(
   options.limits.max_value_bytes = std::min(options.limits.max_value_bytes,
                                             client->MaxStringBytes(deadline));
   return std::unique_ptr<RedisStore>(
-      new RedisStore(std::move(options), std::move(client)));
+      new RedisStore(options, std::move(client)));
 }
 
-RedisStore::RedisStore(RedisStoreOptions options,
+RedisStore::RedisStore(const RedisStoreOptions& options,
                        std::unique_ptr<Client> client)
     : Store(absl::StrCat("Redis store at ",
                          ToString(Endpoint{options.host, options.port}), "/",

@@ -62,7 +62,7 @@ class RedisStore final : public Store {
  private:
   class Client;
 
-  RedisStore(RedisStoreOptions options, std::unique_ptr<Client> client);
+  RedisStore(const RedisStoreOptions& options, std::unique_ptr<Client> client);
 
   absl::Status DoSet(const std::string& key, std::string value,
                      const CallTime& time) override;

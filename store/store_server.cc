@@ -324,7 +324,7 @@ class StoreServer::Impl {
 };
 
 absl::StatusOr<std::unique_ptr<StoreServer>> StoreServer::Start(
-    StoreServerOptions options) {
+    const StoreServerOptions& options) {
   KeepGrpcLoaded();
   auto impl = std::make_unique<Impl>(options);
   const std::string wanted = ToString(Endpoint{options.host, options.port});

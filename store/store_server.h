@@ -47,7 +47,7 @@ class StoreServer {
   //   kFailedPrecondition  not loopback, without TLS.
   //   kUnavailable         anything else the system says.
   static absl::StatusOr<std::unique_ptr<StoreServer>> Start(
-      StoreServerOptions options);
+      const StoreServerOptions& options);
 
   // Does Shutdown.
   ~StoreServer();

@@ -255,9 +255,11 @@ TEST_F(PiecesTest, LongRequestsAreRefusedWhenAnnounced) {
   // The client knows before.
   GrpcTransport client({.max_message_bytes = 10'000'000, .same_host = false});
   absl::Notification done;
+  std::string request;
+  request.resize(10'000'001);
   (*client.Connect({server_->address()}))
-      ->Call(EchoServer::kEcho, Payload(std::string(10'000'001, 'x')),
-             async::kNever, [&](const absl::StatusOr<Payload>& reply) {
+      ->Call(EchoServer::kEcho, Payload(std::move(request)), async::kNever,
+             [&](const absl::StatusOr<Payload>& reply) {
                EXPECT_THAT(reply,
                            StatusIs(absl::StatusCode::kResourceExhausted));
                done.Notify();

@@ -45,7 +45,7 @@ class InprocIncomingCall final : public IncomingCall {
 
   void Reply(absl::StatusOr<Payload> reply) override {
     HAWSER_CHECK(!std::exchange(answered_, true)) << "answered twice";
-    call_->network().SendReply(call_, std::move(reply));
+    call_->network().SendReply(call_, reply);
   }
   void Discard() override {
     HAWSER_CHECK(!std::exchange(answered_, true)) << "answered twice";
@@ -197,8 +197,8 @@ void InprocNetwork::State::Deliver(const std::shared_ptr<InprocCall>& call,
   handler(std::move(incoming));
 }
 
-void InprocNetwork::State::SendReply(std::shared_ptr<InprocCall> call,
-                                     absl::StatusOr<Payload> reply) {
+void InprocNetwork::State::SendReply(const std::shared_ptr<InprocCall>& call,
+                                     const absl::StatusOr<Payload>& reply) {
   std::vector<absl::Duration> delays;
   {
     async::MutexLock lock(&mutex_);

@@ -118,8 +118,8 @@ class InprocNetwork::State : public std::enable_shared_from_this<State> {
   // Sends a request towards its destination, or loses it.
   void Send(std::shared_ptr<internal::InprocCall> call, Payload request);
   // Sends the answer back, or loses it.
-  void SendReply(std::shared_ptr<internal::InprocCall> call,
-                 absl::StatusOr<Payload> reply);
+  void SendReply(const std::shared_ptr<internal::InprocCall>& call,
+                 const absl::StatusOr<Payload>& reply);
   void Forget(const std::shared_ptr<internal::InprocCall>& call);
 
   void SetFaults(const InprocFaults& faults);

@@ -144,7 +144,7 @@ class SameHostLink final : public EventLoop::Source,
   void RevokeLocked(uint32_t slot) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void AwaitRoomLocked(LinkMessage message)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  LinkMessage TakeWaitingLocked(std::deque<LinkMessage>::iterator at)
+  LinkMessage TakeWaitingLocked(const std::deque<LinkMessage>::iterator& at)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Closes soon, with no lock held.
   void BreakLocked(absl::Status status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -152,7 +152,7 @@ void SameHostLink::AwaitRoomLocked(LinkMessage message) {
 }
 
 LinkMessage SameHostLink::TakeWaitingLocked(
-    std::deque<LinkMessage>::iterator at) {
+    const std::deque<LinkMessage>::iterator& at) {
   LinkMessage message = std::move(*at);
   if (IsAnswer(message)) {
     num_answers_waiting_.fetch_sub(1, std::memory_order_relaxed);

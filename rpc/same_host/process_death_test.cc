@@ -1,12 +1,12 @@
 // One of two processes that share memory ends, or stands still, at any moment.
 
-#include <signal.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <chrono>
+#include <csignal>
 #include <cstdint>
 #include <cstdlib>
 #include <memory>
@@ -96,8 +96,9 @@ class Calling {
     const async::Future<void> done = joined.future();
     ConnectSameHost(loop_.get(), door, kMaxMessageBytes,
                     [&](absl::StatusOr<SameHostLink::Parts> parts) {
+                      const absl::Status status = parts.status();
                       if (parts.ok()) Join(*std::move(parts));
-                      joined.Set(parts.status());
+                      joined.Set(status);
                     });
     status_ = done.Wait();
   }
