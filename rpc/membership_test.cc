@@ -314,6 +314,16 @@ TEST_F(MembershipTest, RoundThatStoodStillItselfSettlesNoDoubt) {
   members_[0].reset();
 }
 
+TEST_F(MembershipTest, WhoFindsTheStoreEmptiedDeclaresNobodyLost) {
+  for (int rank = 0; rank < 2; ++rank) Join(rank);
+  Advance(absl::Seconds(1));
+  ASSERT_THAT(store_.Delete("rpc/job/members/1"), IsOkAndHolds(true));
+  members_[1].reset();
+  Advance(absl::Seconds(10));
+  EXPECT_THAT(events_[0], ElementsAre("joined w0", "joined w1"));
+  EXPECT_FALSE(members_[0]->store_reachable());
+}
+
 // Others count from its last sign of life, up to two intervals before it stood
 // still: they may have declared it lost after less than `silent_limit`.
 TEST_F(MembershipTest, StandstillCausesDoubtTwoIntervalsBeforeTheLimit) {
