@@ -24,6 +24,7 @@ namespace {
 using ::hawser::async::IsOk;
 using ::hawser::async::IsOkAndHolds;
 using ::testing::ElementsAre;
+using ::testing::IsEmpty;
 using ::testing::IsSupersetOf;
 using ::testing::SizeIs;
 
@@ -322,6 +323,8 @@ TEST_F(MembershipTest, WhoFindsTheStoreEmptiedDeclaresNobodyLost) {
   Advance(absl::Seconds(10));
   EXPECT_THAT(events_[0], ElementsAre("joined w0", "joined w1"));
   EXPECT_FALSE(members_[0]->store_reachable());
+  MembershipLog fresh(&store_, "job");
+  EXPECT_THAT(fresh.ReadAll(), IsOkAndHolds(IsEmpty()));
 }
 
 // Others count from its last sign of life, up to two intervals before it stood
