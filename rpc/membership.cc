@@ -172,16 +172,16 @@ class Membership::State : public std::enable_shared_from_this<State> {
   // To the end. Settles the doubts from before.
   absl::Status ReadEvents() {
     const uint64_t doubts = num_doubts_.load(std::memory_order_acquire);
-    bool more = true;
-    while (more) {
-      RETURN_IF_ERROR(RenewIfDue());
+    while (true) {
       ASSIGN_OR_RETURN(const MembershipLog::Part part, log_.Read(read_up_to_));
       for (const v1::MembershipEvent& event : part.events) {
         num_applied_.fetch_add(1);
         Apply(event);
       }
       read_up_to_ = part.end;
-      more = part.more;
+      if (!part.more) break;
+      // Not before it has heard from the store: who is heard alone must lose.
+      RETURN_IF_ERROR(RenewIfDue());
     }
     num_settled_.store(doubts, std::memory_order_release);
     return absl::OkStatus();

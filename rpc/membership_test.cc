@@ -197,6 +197,23 @@ TEST_F(MembershipTest, LapsedLeaseIsLostWithinThreeAndAHalfSecondsOnce) {
   }
 }
 
+// It keeps its lease by what it hears, not by what it says.
+TEST_F(MembershipTest, WhoHearsNothingFromTheStoreLosesItsLease) {
+  bool deaf = false;
+  bool on_way_back = false;
+  SimulatedStoreLink link(&store_, {.on_way = [&] {
+    if (deaf) link.Cut(std::exchange(on_way_back, !on_way_back));
+  }});
+  MembershipLog deaf_log(&link, "job");
+  Join(0, &deaf_log);
+  Join(1);
+  Advance(absl::Seconds(5));
+  deaf = true;
+  Advance(absl::Milliseconds(3600));
+  EXPECT_THAT(events_[1], IsSupersetOf({"lost w0"}));
+  members_[0].reset();
+}
+
 // One of them watches the next: each pair takes a second longer.
 TEST_F(MembershipTest, WorkersThatDieTogetherAreAllLost) {
   for (int rank = 0; rank < 7; ++rank) Join(rank);
