@@ -28,6 +28,16 @@ absl::Status StatusOf(const v1::StreamEnd& end) {
   return status;
 }
 
+// The error of a question for a value. Also where it never left, the function
+// had begun.
+absl::Status SinceBegun(absl::Status status, const WorkerInfo& writer) {
+  ErrorDetail detail = GetErrorDetail(status).value_or(
+      ErrorDetail{.worker = writer.name, .incarnation = writer.incarnation});
+  detail.maybe_applied = true;
+  SetErrorDetail(detail, status);
+  return status;
+}
+
 }  // namespace
 
 absl::StatusOr<std::shared_ptr<StreamSource>> StreamSource::Open(
@@ -153,7 +163,7 @@ void StreamSource::OnReply(uint64_t sequence, absl::StatusOr<Reply> reply) {
     async::MutexLock lock(&mutex_);
     under_way_.erase(sequence);
     if (!reply.ok()) {
-      EndLocked(sequence, reply.status());
+      EndLocked(sequence, SinceBegun(reply.status(), writer_));
     } else if (reply->body.has_end()) {
       EndLocked(sequence, StatusOf(reply->body.end()));
     } else if (!end_.has_value() || sequence < end_->first) {
