@@ -1,7 +1,6 @@
 #include "rpc/member_views.h"
 
 #include <algorithm>
-#include <cstdint>
 #include <utility>
 
 #include "absl/strings/str_cat.h"

@@ -75,7 +75,7 @@ absl::Status MembershipLog::Append(const v1::MembershipEvent& event) {
         const int64_t length,
         store_->Append(SegmentKey(segment), bytes, kStoreCallTimeout));
     last_segment_.store(segment);
-    if (static_cast<size_t>(length) - bytes.size() < kSegmentBytes) {
+    if (static_cast<size_t>(length) < kSegmentBytes + bytes.size()) {
       return absl::OkStatus();
     }
     ++segment;
