@@ -39,6 +39,10 @@ class LocalLearner : public Learner {
     return loss.item<float>();
   }
 
+  absl::Status SetLearningRate(double learning_rate) override {
+    return optimizer_->SetOption("lr", learning_rate);
+  }
+
   absl::StatusOr<std::vector<Tensor>> Parameters() override {
     return parameters_;
   }

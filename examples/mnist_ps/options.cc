@@ -45,7 +45,8 @@ ABSL_FLAG(int64_t, holdout, 0,
 ABSL_FLAG(int64_t, epochs, 5, "Passes over the training samples.");
 ABSL_FLAG(int64_t, batch_size, 64, "Samples per step and trainer.");
 ABSL_FLAG(std::string, optimizer, "SGD(lr=0.05,momentum=0.9)",
-          "Update rule and its options, such as Adam(lr=0.001).");
+          "Update rule and its options, such as Adam(lr=0.001); the learning "
+          "rate falls from there to nearly 0, along half a cosine.");
 ABSL_FLAG(uint64_t, seed, 1,
           "Seed of a --deterministic run, and of processes started one by one, "
           "all of which need the same.");
@@ -211,7 +212,11 @@ absl::StatusOr<Options> ParseOptions(int argc, char** argv) {
   if (rule.ok()) {
     options.rule = *rule;
     const auto made = optim::MakeUpdateRule(options.rule);
-    if (!made.ok()) rule = made.status();
+    if (made.ok()) {
+      options.learning_rate = (*made)->learning_rate();
+    } else {
+      rule = made.status();
+    }
   }
   if (!rule.ok()) {
     return absl::InvalidArgumentError(

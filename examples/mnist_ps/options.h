@@ -43,6 +43,8 @@ struct Options {
   int64_t batch_samples = 64;
   int64_t num_epochs = 5;
   optim::RuleSpec rule;
+  // The rule's own, which training begins with.
+  double learning_rate = 0;
   uint64_t seed = 1;
   // Every nth step prints its loss in full; 0 for none.
   int64_t log_every = 0;

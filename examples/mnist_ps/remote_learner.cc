@@ -62,6 +62,10 @@ absl::StatusOr<double> RemoteLearner::Step(const data::Batch& batch) {
   return loss.item<float>();
 }
 
+absl::Status RemoteLearner::SetLearningRate(double learning_rate) {
+  return optimizer_->SetLearningRate(learning_rate);
+}
+
 absl::StatusOr<std::vector<Tensor>> RemoteLearner::Parameters() {
   std::vector<async::Future<Tensor>> fetches;
   for (const rref::RRef<Tensor>& reference : references_) {

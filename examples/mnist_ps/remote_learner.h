@@ -4,6 +4,7 @@
 #include <memory>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "dist_optim/distributed_optimizer.h"
 #include "examples/mnist_ps/job_member.h"
@@ -25,6 +26,7 @@ class RemoteLearner : public Learner {
       JobMember& member, const Options& options, bool create);
 
   absl::StatusOr<double> Step(const data::Batch& batch) override;
+  absl::Status SetLearningRate(double learning_rate) override;
   absl::StatusOr<std::vector<Tensor>> Parameters() override;
 
  private:

@@ -10,6 +10,7 @@
 #include "async/status_macros.h"
 #include "data/distributed_sampler.h"
 #include "nlohmann/json.hpp"
+#include "optim/lr_schedule.h"
 #include "telemetry/progress_line.h"
 
 namespace hawser::examples::mnist_ps {
@@ -35,8 +36,13 @@ absl::StatusOr<TrainingSummary> Train(Learner& learner,
   telemetry::Progress progress{
       .num_epochs = options.num_epochs,
       .num_steps = steps_per_epoch * options.num_epochs};
+  ASSIGN_OR_RETURN(const optim::LrSchedule schedule,
+                   optim::CosineAnnealingLr({.period = options.num_epochs}));
   TrainingSummary summary;
   for (int64_t epoch = 0; epoch < options.num_epochs; ++epoch) {
+    ASSIGN_OR_RETURN(const double learning_rate,
+                     schedule(options.learning_rate, epoch));
+    RETURN_IF_ERROR(learner.SetLearningRate(learning_rate));
     const std::vector<int64_t> order = sampler.Indices(epoch);
     double loss_sum = 0;
     for (int64_t begin = 0; begin < sampler.count(); begin += batch_samples) {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "data/labeled_images.h"
 #include "examples/mnist_ps/options.h"
@@ -19,6 +20,9 @@ class Learner {
   // Moves the parameters by one step on `batch`; returns the loss before it.
   virtual absl::StatusOr<double> Step(const data::Batch& batch) = 0;
 
+  // Of the steps that follow.
+  virtual absl::Status SetLearningRate(double learning_rate) = 0;
+
   // The parameters as they are now, in the order of ParameterName.
   virtual absl::StatusOr<std::vector<Tensor>> Parameters() = 0;
 };
@@ -30,8 +34,10 @@ struct TrainingSummary {
 };
 
 // Runs options.num_epochs over this trainer's share of `train`, the share of
-// number `trainer` of `num_trainers`. With `show_progress` tells on standard
-// error how it goes.
+// number `trainer` of `num_trainers`. The learning rate falls from the rule's
+// own along half a cosine, epoch by epoch, to nearly 0: steps of the size of
+// the first would leave the model wherever the last of them threw it. With
+// `show_progress` tells on standard error how it goes.
 absl::StatusOr<TrainingSummary> Train(Learner& learner,
                                       const data::LabeledImages& train,
                                       const Options& options, int trainer,
