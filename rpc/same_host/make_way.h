@@ -8,7 +8,7 @@ namespace hawser::rpc {
 // For a thread that looks for what a thread of another process is to write,
 // which last ran on this core: lets it run. Both stay ready to run then, so
 // that the kernel moves one of them to a core that is idle. False: something
-// else took the core for longer than a wake-up costs, within the last second:
+// else took the core for longer than a wake-up costs, not long ago (YieldRest):
 // sleep instead. Thread-safe.
 bool MakeWay();
 
