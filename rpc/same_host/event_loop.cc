@@ -27,9 +27,6 @@ constexpr absl::Duration kAttention = absl::Milliseconds(1);
 // More would wait for the first, which may block.
 constexpr int kMaxEvents = 1;
 
-// In place of the time until when a thread sleeps.
-constexpr async::MonotonicTime kAwake = async::MonotonicTime::min();
-
 }  // namespace
 
 // What a thread of the loop polls. While it is blocked it polls nothing, so
@@ -186,7 +183,7 @@ void EventLoop::Wake() {
 }
 
 void EventLoop::WakeBy(async::MonotonicTime time) {
-  if (time < wake_by_.load(std::memory_order_seq_cst)) Wake();
+  if (alarm_.MustWake(time)) Wake();
 }
 
 bool EventLoop::RunPosted() {
@@ -220,11 +217,8 @@ bool EventLoop::Attend(const Sources& sources, bool wait) {
     next = std::min(next, source->OnTime(now));
   }
   if (wait) {
-    async::MonotonicTime nobody_sleeps = kAwake;
-    if (!wake_by_.compare_exchange_strong(nobody_sleeps, next,
-                                          std::memory_order_seq_cst)) {
-      return false;
-    }
+    if (!alarm_.FallAsleep(now, next)) return false;
+    next = alarm_.time();
     // Whoever asks for an earlier time from here on rings; before, it may have
     // been too late to be seen above.
     for (const auto& source : sources) {
@@ -244,9 +238,7 @@ bool EventLoop::Attend(const Sources& sources, bool wait) {
   std::array<epoll_event, kMaxEvents> events;
   const int count =
       epoll_wait(epoll_.get(), events.data(), kMaxEvents, timeout_ms);
-  if (wait) {
-    wake_by_.store(kAwake, std::memory_order_seq_cst);
-  }
+  if (wait) alarm_.WakeUp();
   for (int i = 0; i < count; ++i) {
     const int fd = events[i].data.fd;
     if (fd == doorbell_.get()) {
@@ -257,7 +249,7 @@ bool EventLoop::Attend(const Sources& sources, bool wait) {
           read(doorbell_.get(), &rung, sizeof(rung));
       // It may have been for the one that sleeps: this thread may block, or
       // end, before it looks again at what is due.
-      if (!wait && wake_by_.load(std::memory_order_seq_cst) != kAwake) Wake();
+      if (!wait && alarm_.anyone_sleeps()) Wake();
       continue;
     }
     std::shared_ptr<std::function<void()>> on_ready;

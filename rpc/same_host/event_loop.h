@@ -19,6 +19,7 @@
 #include "async/clock.h"
 #include "async/mutex.h"
 #include "async/thread_pool.h"
+#include "rpc/same_host/alarm.h"
 #include "rpc/same_host/parallel_copier.h"
 #include "rpc/same_host/unique_fd.h"
 
@@ -75,7 +76,8 @@ class EventLoop {
   // Runs `closure` soon, on a thread of the loop or in Shutdown.
   void Post(absl::AnyInvocable<void() &&> closure);
 
-  // Some source's OnTime wants to be called by then.
+  // Some source's OnTime wants to be called by then. The loop keeps to it, also
+  // if the source no longer does.
   void WakeBy(async::MonotonicTime time);
   // Wakes a thread that sleeps.
   void Wake();
@@ -117,10 +119,9 @@ class EventLoop {
   std::atomic<bool> stopping_{false};
   std::atomic<uint64_t> sources_version_{0};
   std::atomic<bool> posted_any_{false};
-  // Until when the one thread that sleeps does so; min() while none does. So
-  // whatever is due is seen to by it, or by one that is awake and looks before
-  // it sleeps.
-  std::atomic<async::MonotonicTime> wake_by_{async::MonotonicTime::min()};
+  // Whatever is due is seen to by the one thread that sleeps, or by one that is
+  // awake and looks before it sleeps.
+  Alarm alarm_;
 
   async::Mutex mutex_;
   std::shared_ptr<const Sources> sources_ ABSL_GUARDED_BY(mutex_);

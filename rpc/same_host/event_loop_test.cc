@@ -34,10 +34,13 @@ class Deadline final : public EventLoop::Source {
     }
     return true;
   }
-  // Until a thread has looked as often as before it sleeps.
+  // How often threads have looked.
+  int num_looks() {
+    async::MutexLock lock(&mutex_);
+    return num_looks_;
+  }
   void AwaitLooks(int count) {
     async::MutexLock lock(&mutex_);
-    num_looks_ = 0;
     while (num_looks_ < count) changed_.Wait(&mutex_);
   }
 
@@ -77,8 +80,10 @@ TEST(EventLoopTest, DeadlinesAreSeenWhileOneOfTwoThreadsEnds) {
     (void)released.Wait();
   });
   ASSERT_THAT(blocks.Wait(), IsOk());
+  const int looks = deadline->num_looks();
   (*loop)->Wake();
-  deadline->AwaitLooks(2);
+  // Twice before a thread sleeps.
+  deadline->AwaitLooks(looks + 2);
   promise.Set(absl::OkStatus());
   // More than both threads sleep in a turn.
   for (int i = 0; i < 1000; ++i) {
