@@ -11,7 +11,7 @@
 namespace hawser::rpc {
 
 // Judges yields by how long the core was away. After one that took too long
-// nobody yields for a rest: 10 ms; and twice the last rest, up to 1 s, if that
+// nobody yields for a rest: 1 ms; and twice the last rest, up to 1 s, if that
 // was over for less time than it had lasted. So a stroke of bad luck costs
 // little, and where all cores are wanted they are not given away often.
 // Thread-safe.
@@ -19,7 +19,7 @@ class YieldRest {
  public:
   // Less than a time slice of Linux, and more than a peer needs to answer.
   static constexpr std::chrono::microseconds kTooLong{500};
-  static constexpr std::chrono::milliseconds kShortest{10};
+  static constexpr std::chrono::milliseconds kShortest{1};
   static constexpr std::chrono::milliseconds kLongest{1000};
 
   // Whether to sleep rather than yield.
