@@ -42,7 +42,10 @@ class InlineService final : public Service {
         kRead,
         [this](const MethodCall&, Message<EchoRequest> request) {
           if (pool_is_busy_) ++num_beside_the_pool;
-          if (request.body.text() == "hold") return held_.future();
+          if (request.body.text() == "hold") {
+            holds.Notify();
+            return held_.future();
+          }
           return async::MakeReadyFuture<Message<EchoReply>>(
               Message<EchoReply>());
         },
@@ -51,6 +54,8 @@ class InlineService final : public Service {
   void Release() { held_.Set(Message<EchoReply>()); }
 
   std::atomic<int> num_beside_the_pool = 0;
+  // "hold" has come; once.
+  absl::Notification holds;
 
  private:
   const std::atomic<bool>& pool_is_busy_;
@@ -119,14 +124,10 @@ TEST_P(MethodExecutorTest, LongRequestsDoNotHoldUpTheTransport) {
 TEST_P(MethodExecutorTest, InlineMethodsCountUntilTheyAreAnswered) {
   Start({.max_calls_per_peer = 1});
   const auto held = Call("hold");
-  absl::Status refused;
-  // The first may still be on its way; of a call that ended the count may
-  // linger for a moment.
-  do {
-    refused = Call("small").Wait().status();
-  } while (refused.ok());
-  EXPECT_THAT(refused, StatusIs(absl::StatusCode::kResourceExhausted,
-                                HasSubstr("max_calls_per_peer")));
+  service_->holds.WaitForNotification();
+  EXPECT_THAT(Call("small").Wait(),
+              StatusIs(absl::StatusCode::kResourceExhausted,
+                       HasSubstr("max_calls_per_peer")));
   EXPECT_FALSE(held.ready());
   service_->Release();
   EXPECT_THAT(held.Wait(), IsOk());
