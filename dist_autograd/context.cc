@@ -140,11 +140,14 @@ absl::StatusOr<Context::Participation> Context::JoinPass(
     const PassOptions& options,
     absl::FunctionRef<std::shared_ptr<PassTransport>()> make_transport) {
   const PassId& id = options.id;
+  std::shared_ptr<Pass> created;
   while (true) {
     std::shared_ptr<Pass> running;
     {
+      // All at once: while the new pass was created, other messages may have
+      // begun it, and ended it.
       async::MutexLock lock(&mutex_);
-      running = pass_;
+      if (released_) return ReleasedError(id_);
       if (auto it = ended_.find(id.root);
           it != ended_.end() && it->second.number >= id.number) {
         if (it->second.pass != nullptr && it->second.number == id.number) {
@@ -153,15 +156,16 @@ absl::StatusOr<Context::Participation> Context::JoinPass(
         if (it->second.number == id.number) return it->second.status;
         return absl::AbortedError("a later backward pass has ended already");
       }
+      if (pass_ == nullptr && created != nullptr) {
+        pass_ = created;
+        return Participation{std::move(created), true};
+      }
+      running = pass_;
     }
     if (running == nullptr) {
-      ASSIGN_OR_RETURN(
-          std::shared_ptr<Pass> pass,
-          Pass::Create(shared_from_this(), options, {}, make_transport()));
-      absl::Status begun = BeginPass(pass);
-      if (begun.ok()) return Participation{std::move(pass), true};
-      if (this->pass() == nullptr) return begun;
-      continue;  // Another message of the pass was faster.
+      ASSIGN_OR_RETURN(created, Pass::Create(shared_from_this(), options, {},
+                                             make_transport()));
+      continue;
     }
     const PassId& other = running->options().id;
     if (other == id) return Participation{std::move(running), false};

@@ -3,6 +3,7 @@
 #include <memory>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "async/status_matchers.h"
 #include "autograd/variable.h"
 #include "dist_autograd/pass.h"
@@ -98,10 +99,15 @@ TEST_F(ContextTest, ReleasedContextHoldsAndTakesNothing) {
 // Passes without messages: what a context makes of their numbers.
 class ContextPassTest : public ContextTest {
  protected:
-  absl::StatusOr<Context::Participation> Join(int root, uint64_t number) {
+  // Other threads do `meanwhile` while the pass is created.
+  absl::StatusOr<Context::Participation> Join(
+      int root, uint64_t number, absl::FunctionRef<void()> meanwhile = [] {}) {
     PassOptions options;
     options.id = {context_->id(), rpc::WorkerId(root), number};
-    return context_->JoinPass(options, [] { return nullptr; });
+    return context_->JoinPass(options, [&] {
+      meanwhile();
+      return nullptr;
+    });
   }
 };
 
@@ -136,6 +142,55 @@ TEST_F(ContextPassTest, LaterPassOfTheRootEndsAnEarlierOne) {
   EXPECT_THAT(Join(3, 1), StatusIs(absl::StatusCode::kAborted));
   second->pass->Fail(absl::UnavailableError("end"));
   EXPECT_THAT(Join(3, 2), StatusIs(absl::StatusCode::kUnavailable));
+}
+
+TEST_F(ContextPassTest, PassThatBeganMeanwhileIsJoined) {
+  std::shared_ptr<Pass> faster;
+  const auto slow = Join(3, 1, [&] { faster = Join(3, 1)->pass; });
+  ASSERT_THAT(slow, IsOk());
+  EXPECT_FALSE(slow->is_new);
+  EXPECT_EQ(slow->pass, faster);
+  faster->Fail(absl::AbortedError("end"));
+}
+
+// It would wait for gradients that came long ago.
+TEST_F(ContextPassTest, PassThatEndedMeanwhileDoesNotBeginAgain) {
+  std::shared_ptr<Pass> ended;
+  const auto late = Join(3, 1, [&] {
+    ended = Join(3, 1)->pass;
+    ended->Start({});
+    EXPECT_THAT(ended->Receive(rpc::WorkerId(3), {}, {}).result(), IsOk());
+  });
+  ASSERT_THAT(late, IsOk());
+  EXPECT_FALSE(late->is_new);
+  EXPECT_EQ(late->pass, ended);
+  EXPECT_EQ(context_->pass(), nullptr);
+}
+
+TEST_F(ContextPassTest, PassThatFailedMeanwhileDoesNotBeginAgain) {
+  EXPECT_THAT(
+      Join(3, 1,
+           [&] { Join(3, 1)->pass->Fail(absl::UnavailableError("end")); }),
+      StatusIs(absl::StatusCode::kUnavailable));
+  EXPECT_EQ(context_->pass(), nullptr);
+}
+
+TEST_F(ContextPassTest, ContextReleasedMeanwhileBeginsNoPass) {
+  EXPECT_THAT(Join(3, 1, [&] { EXPECT_EQ(context_->Release(), nullptr); }),
+              StatusIs(absl::StatusCode::kFailedPrecondition));
+  EXPECT_EQ(context_->pass(), nullptr);
+}
+
+TEST_F(ContextPassTest, PassRefusedMeanwhileStaysRefused) {
+  EXPECT_THAT(Join(3, 1,
+                   [&] {
+                     EXPECT_EQ(context_->RefusePass(
+                                   {context_->id(), rpc::WorkerId(3), 1},
+                                   absl::UnavailableError("elsewhere")),
+                               nullptr);
+                   }),
+              StatusIs(absl::StatusCode::kUnavailable));
+  EXPECT_EQ(context_->pass(), nullptr);
 }
 
 TEST_F(ContextPassTest, PassRefusedBeforeItCameStaysRefused) {

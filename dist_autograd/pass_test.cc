@@ -1,6 +1,6 @@
 // Backward passes over random graphs that are spread over several workers,
-// with gradient messages that are repeated and overtake each other, compared
-// with a local pass over the same graph.
+// with gradient messages that are repeated and overtake each other, also while
+// they are being received, compared with a local pass over the same graph.
 
 #include "dist_autograd/pass.h"
 
@@ -101,12 +101,7 @@ class Cluster {
 
   // Delivers messages, in random order, until there are none.
   void Run() {
-    while (!events_.empty()) {
-      const size_t i = random_.Below(events_.size());
-      std::function<void()> event = std::move(events_[i]);
-      events_.erase(events_.begin() + i);
-      event();
-    }
+    while (!events_.empty()) RunOne();
   }
 
   int num_gradient_messages() const { return num_gradient_messages_; }
@@ -141,6 +136,20 @@ class Cluster {
     Cluster& cluster_;
     const int from_;
   };
+
+  void RunOne() {
+    const size_t i = random_.Below(events_.size());
+    std::function<void()> event = std::move(events_[i]);
+    events_.erase(events_.begin() + i);
+    event();
+  }
+  // The thread that delivers stands still, and others go on.
+  void StandStill() {
+    if (!Chance(0.1)) return;
+    for (uint64_t n = random_.Below(30); n > 0 && !events_.empty(); --n) {
+      RunOne();
+    }
+  }
 
   static PassOptions OptionsOf(const v1::BackwardPassId& proto) {
     PassOptions options;
@@ -181,10 +190,13 @@ class Cluster {
                               const v1::GradientRequest& request,
                               std::vector<Tensor> tensors) {
     auto joined = contexts_[to]->JoinPass(OptionsOf(request.pass()), [&] {
+      StandStill();
       return std::make_shared<Transport>(*this, to);
     });
     if (!joined.ok()) return async::MakeReadyFuture<void>(joined.status());
+    StandStill();
     if (joined->is_new) joined->pass->Start({});
+    StandStill();
     return joined->pass->Receive(rpc::WorkerId(from), request,
                                  std::move(tensors));
   }
