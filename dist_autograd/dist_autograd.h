@@ -65,7 +65,8 @@ class ContextScope {
 //                        changed in place, naming workers and operation.
 //   kDeadlineExceeded    not done in time, naming the forward messages whose
 //                        gradients are missing.
-//   kUnavailable         a worker that takes part is lost, naming it.
+//   kUnavailable         a worker that takes part is lost or has left, naming
+//                        it.
 //   kAborted             the context was ended meanwhile.
 //   Errors of operations, with the workers passed in front.
 // After an error gradients may have been added in part; another pass of the

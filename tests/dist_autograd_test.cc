@@ -137,12 +137,6 @@ class DistAutogradTest : public testing::TestWithParam<rpc::TransportParam> {
     job_.StopAll();
   }
 
-  static size_t NumContexts(rpc::Agent& agent) {
-    return agent.service<dist_autograd::DistAutogradService>()
-        ->engine()
-        ->num_contexts();
-  }
-
   // Contexts end on other workers a little later.
   void ExpectContextsEnd() {
     for (const absl::Status& status : job_.ShutdownAll()) {

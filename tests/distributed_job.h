@@ -4,6 +4,7 @@
 #ifndef HAWSER_TESTS_DISTRIBUTED_JOB_H_
 #define HAWSER_TESTS_DISTRIBUTED_JOB_H_
 
+#include <cstddef>
 #include <memory>
 
 #include "dist_autograd/dist_autograd_service.h"
@@ -19,22 +20,37 @@ struct DistributedJobOptions {
   dist_autograd::DistAutogradOptions autograd = {};
 };
 
+inline void AddServices(rpc::AgentOptions& agent,
+                        const DistributedJobOptions& options = {}) {
+  agent.services.push_back(
+      std::make_unique<rref::RRefService>(options.references));
+  agent.services.push_back(
+      std::make_unique<dist_autograd::DistAutogradService>(options.autograd));
+  agent.services.push_back(std::make_unique<dist_optim::DistOptimService>());
+}
+
 // Starts workers "w0", "w1", ... with all services.
 inline void StartDistributed(rpc::TestJob& job, int world_size,
                              const DistributedJobOptions& options = {}) {
   job.StartAll(world_size, [&](int, rpc::AgentOptions& agent) {
-    agent.services.push_back(
-        std::make_unique<rref::RRefService>(options.references));
-    agent.services.push_back(
-        std::make_unique<dist_autograd::DistAutogradService>(options.autograd));
-    agent.services.push_back(std::make_unique<dist_optim::DistOptimService>());
+    AddServices(agent, options);
   });
+}
+
+// Adds worker "w<rank>" to a job without a world size.
+inline void JoinDistributed(rpc::TestJob& job, int rank) {
+  job.StartOne(rank, [](int, rpc::AgentOptions& agent) { AddServices(agent); });
+}
+
+inline size_t NumContexts(rpc::Agent& agent) {
+  return agent.service<dist_autograd::DistAutogradService>()
+      ->engine()
+      ->num_contexts();
 }
 
 // What must hold once all handles and contexts are gone.
 inline void ExpectNothingLeft(rpc::Agent& agent) {
-  const auto* autograd = agent.service<dist_autograd::DistAutogradService>();
-  EXPECT_EQ(autograd->engine()->num_contexts(), 0u) << agent.info().name;
+  EXPECT_EQ(NumContexts(agent), 0u) << agent.info().name;
   const rref::Protocol::Counts references =
       agent.service<rref::RRefService>()->protocol()->counts();
   EXPECT_EQ(references.owner.owners, 0u) << agent.info().name;
