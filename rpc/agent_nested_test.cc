@@ -4,6 +4,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/synchronization/notification.h"
 #include "absl/time/time.h"
 #include "async/future.h"
 #include "async/status_matchers.h"
@@ -11,6 +12,7 @@
 #include "gtest/gtest.h"
 #include "rpc/agent.h"
 #include "rpc/agent_test_fixture.h"
+#include "rpc/cancellation.h"
 #include "rpc/current_call.h"
 #include "rpc/error_detail.h"
 #include "rpc/transport_test_param.h"
@@ -94,6 +96,37 @@ TEST_P(AgentNestedTest, CallsWithoutEndAreRefusedAndTheWorkerGoesOn) {
     EXPECT_FALSE(GetErrorDetail(status)->maybe_applied);
     EXPECT_THAT(Call(10), IsOkAndHolds(10));
   }
+}
+
+// What was called for a call that is given up ends with it.
+TEST_P(AgentNestedTest, CancellationGoesDownToTheLastCallee) {
+  constexpr Function<int64_t(int64_t)> kGoDown{"test.GoDown"};
+  absl::Notification entered;
+  absl::Notification cancelled;
+  Cancellation::Registration registration;
+  async::Promise<int64_t> never;
+  const auto go_down = [&](int64_t depth) {
+    const CurrentCall& call = *CurrentCall::Get();
+    if (depth > 0) {
+      const int other = 1 - call.agent().info().id.value();
+      return call.agent().Async(WorkerId(other), {.timeout = kNoTimeout},
+                                kGoDown, depth - 1);
+    }
+    registration =
+        call.cancellation().OnCancel([&cancelled] { cancelled.Notify(); });
+    entered.Notify();
+    return never.future();
+  };
+  ASSERT_THAT(job_.registry().Register(kGoDown, go_down), IsOk());
+  job_.StartAll(2, OneThread);
+  async::Future<int64_t> call = job_.agent(0).Async(
+      WorkerId(1), {.timeout = kNoTimeout}, kGoDown, int64_t{5});
+  entered.WaitForNotification();
+  EXPECT_FALSE(cancelled.HasBeenNotified());
+  EXPECT_TRUE(call.Cancel());
+  EXPECT_THAT(call.Wait(), StatusIs(absl::StatusCode::kCancelled));
+  cancelled.WaitForNotification();
+  job_.StopAll();
 }
 
 // Callbacks run on polling threads, of which there are fewer. No reply comes

@@ -19,6 +19,7 @@
 #include "proto/pieces.pb.h"
 #include "proto/rpc.pb.h"
 #include "proto/rref.pb.h"
+#include "proto/same_host.pb.h"
 #include "proto/store.pb.h"
 #include "proto/stream.pb.h"
 #include "rpc/types.h"
@@ -91,6 +92,14 @@ TEST_F(JobMessagesTest, EveryMethodWantsTheToken) {
           StatusIs(absl::StatusCode::kUnauthenticated, HasSubstr("no token")))
           << way;
     }
+  }
+  // Before memory is shared.
+  for (const std::string& path :
+       MethodsOf({v1::OpenSameHostRequest::descriptor()})) {
+    EXPECT_THAT(
+        worker.Call(path, ""),
+        StatusIs(absl::StatusCode::kUnauthenticated, HasSubstr("no token")))
+        << path;
   }
   StockClient store(authority_.Make("worker1"), (*first)->master());
   for (const std::string& path :
