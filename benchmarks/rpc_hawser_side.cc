@@ -80,9 +80,8 @@ absl::Status Register(rpc::FunctionRegistry& registry, Gate& gate) {
   return registry.Register(kHeapBytes, HeapBytes, here);
 }
 
-std::unique_ptr<rpc::Transport> MakeTransport(HawserWay way) {
-  return std::make_unique<rpc::GrpcTransport>(rpc::GrpcTransportOptions{
-      .same_host = way.same_host, .busy_poll = way.busy_poll});
+rpc::GrpcTransportOptions OptionsOf(HawserWay way) {
+  return {.same_host = way.same_host, .busy_poll = way.busy_poll};
 }
 
 absl::Status Serve(const std::string& store_address, HawserWay way) {
@@ -96,7 +95,7 @@ absl::Status Serve(const std::string& store_address, HawserWay way) {
                                           .rank = 0,
                                           .store = store.get(),
                                           .registry = &registry,
-                                          .transport = MakeTransport(way)}));
+                                          .grpc = OptionsOf(way)}));
   std::cout << "ready" << std::endl;
   std::cin.get();
   return worker->Shutdown(/*graceful=*/false);
@@ -265,7 +264,7 @@ absl::StatusOr<std::unique_ptr<RpcSide>> StartHawserSide(HawserWay way) {
                    launch::Worker::Start({.name = "client",
                                           .rank = 1,
                                           .store = store.get(),
-                                          .transport = MakeTransport(way)}));
+                                          .grpc = OptionsOf(way)}));
   return std::make_unique<HawserSide>(std::move(store_server),
                                       std::move(server), std::move(store),
                                       std::move(worker));

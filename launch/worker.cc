@@ -203,6 +203,12 @@ class Worker::StoreHost {
 };
 
 absl::StatusOr<std::unique_ptr<Worker>> Worker::Start(WorkerOptions options) {
+  if (options.grpc.credentials != nullptr ||
+      options.grpc.allow_insecure_network) {
+    return absl::InvalidArgumentError(
+        "WorkerOptions::grpc has credentials or allow_insecure_network: set "
+        "those of WorkerOptions, which hold for the store as well");
+  }
   ASSIGN_OR_RETURN(const store::StoreUrl url, Complete(options));
   ASSIGN_OR_RETURN(
       const std::shared_ptr<const net::Credentials> credentials,
@@ -230,13 +236,13 @@ absl::StatusOr<std::unique_ptr<Worker>> Worker::Start(WorkerOptions options) {
   agent.world_size = options.world_size;
   agent.job = options.job;
   agent.store = store;
-  agent.transport =
-      options.transport != nullptr
-          ? std::move(options.transport)
-          : std::make_unique<rpc::GrpcTransport>(rpc::GrpcTransportOptions{
-                .credentials = credentials,
-                .allow_insecure_network = options.allow_insecure_network,
-                .limits = options.server_limits});
+  agent.transport = std::move(options.transport);
+  if (agent.transport == nullptr) {
+    options.grpc.credentials = credentials;
+    options.grpc.allow_insecure_network = options.allow_insecure_network;
+    agent.transport =
+        std::make_unique<rpc::GrpcTransport>(std::move(options.grpc));
+  }
   agent.bind_address = options.bind_address;
   agent.advertise_address = options.advertise_address;
   agent.registry = options.registry != nullptr ? options.registry
@@ -245,6 +251,7 @@ absl::StatusOr<std::unique_ptr<Worker>> Worker::Start(WorkerOptions options) {
   agent.start_timeout = options.join_timeout;
   agent.shutdown_timeout = options.join_timeout;
   agent.num_threads = options.num_threads;
+  agent.max_threads = options.max_threads;
   agent.liveness = options.liveness;
   agent.limits = options.call_limits;
   agent.services.push_back(

@@ -16,7 +16,7 @@
 #include "rpc/agent_options.h"
 #include "rpc/call_quota.h"
 #include "rpc/function_registry.h"
-#include "rpc/grpc/limits.h"
+#include "rpc/grpc/transport.h"
 #include "rpc/service.h"
 #include "rpc/stream_service.h"
 #include "rpc/transport.h"
@@ -78,22 +78,27 @@ struct WorkerOptions {
   absl::Duration timeout = absl::Seconds(60);
   // How long Start, and a graceful Shutdown, wait for the other workers.
   absl::Duration join_timeout = absl::Minutes(5);
-  // Threads for registered functions; blocked ones are not counted.
+  // As in rpc::AgentOptions: threads for registered functions, where blocked
+  // ones are not counted, and the most of both kinds.
   int num_threads = 16;
+  int max_threads = 4096;
   rpc::LivenessOptions liveness = {};
-  // What peers may have this worker do at once, keep for them after their
-  // calls, and its server hold; the last unless `transport` is the user's.
+  // What peers may have this worker do at once, and keep for them after their
+  // calls.
   rpc::CallLimits call_limits = {};
   rpc::StreamLimits stream_limits = {};
   rref::ReferenceLimits reference_limits = {};
   dist_autograd::ContextLimits context_limits = {};
-  rpc::GrpcLimits server_limits = {};
   // What is attached besides references, distributed autograd and optimizers,
   // such as one that hears of lost workers.
   std::vector<std::unique_ptr<rpc::Service>> services = {};
-  // What carries messages; gRPC, if null. One of the user's has credentials of
-  // its own.
+  // What carries messages instead of gRPC. One of the user's has credentials
+  // and limits of its own.
   std::unique_ptr<rpc::Transport> transport = {};
+  // How gRPC carries messages: limits of the server, the longest message,
+  // polling, memory shared on one machine. `credentials` and
+  // `allow_insecure_network` are the worker's, above, and left out here.
+  rpc::GrpcTransportOptions grpc = {};
 };
 
 // One worker of a job: remote calls, remote references, distributed autograd
@@ -109,7 +114,7 @@ class Worker {
   // Joins the job.
   //
   //   kInvalidArgument   an option, or a variable of the environment, is
-  //                      missing or wrong, naming it.
+  //                      missing, wrong, or without effect, naming it.
   //   kAlreadyExists     name or rank is taken; or, at rank 0, another process
   //                      listens at the master's port.
   //   kUnavailable       no store at that address.

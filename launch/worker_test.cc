@@ -246,7 +246,7 @@ TEST_F(WorkerTest, LimitsReachTheAgentAndItsServer) {
                testing::HasSubstr("max_calls")));
   EXPECT_THAT(Worker::Start({.rank = 0,
                              .master_port = 0,
-                             .server_limits = {.max_metadata_bytes = 0}}),
+                             .grpc = {.limits = {.max_metadata_bytes = 0}}}),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        testing::HasSubstr("max_metadata_bytes")));
   EXPECT_THAT(
@@ -265,6 +265,27 @@ TEST_F(WorkerTest, LimitsReachTheAgentAndItsServer) {
           {.rank = 0, .master_port = 0, .context_limits = {.max_contexts = 0}}),
       StatusIs(absl::StatusCode::kInvalidArgument,
                testing::HasSubstr("max_contexts")));
+}
+
+TEST_F(WorkerTest, OptionsOfGrpcReachTheTransport) {
+  store::HashStore store;
+  auto worker = Worker::Start({.rank = 0,
+                               .store = &store,
+                               .registry = &registry_,
+                               .grpc = {.max_message_bytes = 64}});
+  ASSERT_THAT(worker, IsOk());
+  rpc::Agent& agent = (*worker)->agent();
+  EXPECT_THAT(agent.Sync("worker0", kTwice, 4),
+              StatusIs(absl::StatusCode::kResourceExhausted,
+                       testing::HasSubstr("max_message_bytes")));
+}
+
+TEST_F(WorkerTest, SettingsForTheStoreAsWellAreTheWorkers) {
+  EXPECT_THAT(Worker::Start({.rank = 0,
+                             .master_port = 0,
+                             .grpc = {.allow_insecure_network = true}}),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       testing::HasSubstr("allow_insecure_network")));
 }
 
 TEST_F(WorkerTest, MissingAndWrongSettingsAreNamed) {
