@@ -9,6 +9,7 @@
 
 #include "absl/status/status.h"
 #include "absl/synchronization/notification.h"
+#include "absl/time/time.h"
 #include "async/future.h"
 #include "async/status_matchers.h"
 #include "gmock/gmock.h"
@@ -46,7 +47,7 @@ class AgentTest : public testing::TestWithParam<TransportParam> {
         IsOk());
   }
 
-  // kWait: tells `entered_` and returns when cancelled.
+  // kWait: sets `entered_`, and `cancelled_` when it is, and then returns.
   void RegisterWait() {
     EXPECT_THAT(job_.registry().Register(
                     kWait,
@@ -58,19 +59,31 @@ class AgentTest : public testing::TestWithParam<TransportParam> {
                       *registration =
                           CurrentCall::Get()->cancellation().OnCancel(
                               [this, promise = std::move(promise)]() mutable {
-                                cancelled_.Notify();
+                                cancelled_.Set(absl::OkStatus());
                                 promise.Set(absl::CancelledError("seen"));
                               });
-                      keep_.push_back(registration);
-                      entered_.Notify();
+                      // Stands until then.
+                      future.OnReady([registration](const absl::Status&) {});
+                      entered_.Set(absl::OkStatus());
                       return future;
                     }),
                 IsOk());
   }
 
-  absl::Notification entered_;
-  absl::Notification cancelled_;
-  std::vector<std::shared_ptr<Cancellation::Registration>> keep_;
+  // Calls `function` of w1, which leads to kWait, with ever longer timeouts
+  // until one has left it the time to begin.
+  absl::Status CallUntilEntered(const Function<void()>& function) {
+    absl::Duration timeout = absl::Milliseconds(200);
+    absl::Status status;
+    do {
+      status = job_.agent(0).Sync("w1", {.timeout = timeout}, function);
+      timeout *= 2;
+    } while (absl::IsDeadlineExceeded(status) && !entered_.future().ready());
+    return status;
+  }
+
+  async::Promise<void> entered_;
+  async::Promise<void> cancelled_;
   // Ends first: its threads use what stands above.
   TestJob job_;
 };
@@ -218,21 +231,20 @@ TEST_P(AgentTest, NoTimeoutIsAllowed) {
 TEST_P(AgentTest, DeadlineEndsTheCallAndReachesTheCallee) {
   RegisterWait();
   job_.StartAll(2);
-  const absl::Status status =
-      job_.agent(0).Sync("w1", {.timeout = absl::Milliseconds(200)}, kWait);
-  EXPECT_THAT(status, StatusIs(absl::StatusCode::kDeadlineExceeded,
+  const absl::Status status = CallUntilEntered(kWait);
+  ASSERT_THAT(status, StatusIs(absl::StatusCode::kDeadlineExceeded,
                                AllOf(HasSubstr("test.Wait"), HasSubstr("w1"))));
   EXPECT_TRUE(GetErrorDetail(status)->maybe_applied);
-  cancelled_.WaitForNotification();
+  EXPECT_THAT(cancelled_.future().Wait(), IsOk());
 }
 
 TEST_P(AgentTest, CancellingTheFutureReachesTheCallee) {
   RegisterWait();
   job_.StartAll(2);
   async::Future<void> future = job_.agent(0).Async("w1", kWait);
-  entered_.WaitForNotification();
+  EXPECT_THAT(entered_.future().Wait(), IsOk());
   EXPECT_TRUE(future.Cancel());
-  cancelled_.WaitForNotification();
+  EXPECT_THAT(cancelled_.future().Wait(), IsOk());
   EXPECT_THAT(future.Wait(), StatusIs(absl::StatusCode::kCancelled));
 }
 
@@ -247,11 +259,10 @@ TEST_P(AgentTest, NestedCallsInheritTheDeadline) {
                   }),
               IsOk());
   job_.StartAll(2);
-  EXPECT_THAT(
-      job_.agent(0).Sync("w1", {.timeout = absl::Milliseconds(300)}, kOuter),
-      StatusIs(absl::StatusCode::kDeadlineExceeded));
+  ASSERT_THAT(CallUntilEntered(kOuter),
+              StatusIs(absl::StatusCode::kDeadlineExceeded));
   // Long before the nested call's own timeout.
-  cancelled_.WaitForNotification();
+  EXPECT_THAT(cancelled_.future().Wait(), IsOk());
 }
 
 TEST_P(AgentTest, NestedBlockingCallsDoNotDeadlock) {
