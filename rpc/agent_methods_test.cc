@@ -28,8 +28,10 @@ class AgentMethodsTest : public testing::TestWithParam<TransportParam> {
  protected:
   AgentMethodsTest() : job_(MakeTransportFactory(GetParam())) {}
 
-  void Start() {
-    job_.StartAll(2, [this](int rank, AgentOptions& options) {
+  void Start(const LivenessOptions& liveness = {
+                 .silent_limit = absl::Seconds(20)}) {
+    job_.StartAll(2, [&](int rank, AgentOptions& options) {
+      options.liveness = liveness;
       options.services.push_back(std::make_unique<EchoService>(&events_[rank]));
     });
   }
@@ -86,7 +88,9 @@ TEST_P(AgentMethodsTest, MethodsAreRegisteredBeforeTheAgentServes) {
 }
 
 TEST_P(AgentMethodsTest, ServicesLiveThroughTheirSteps) {
-  Start();
+  // Who hears, while it leaves, that the other has left counts it as lost.
+  Start({.heartbeat_interval = absl::Minutes(10),
+         .silent_limit = absl::Minutes(30)});
   EXPECT_NE(job_.agent(0).service<EchoService>(), nullptr);
   EXPECT_THAT(job_.ShutdownAll(), ElementsAre(IsOk(), IsOk()));
   EXPECT_THAT(events_[0], ElementsAre("start", "drain", "stop"));
