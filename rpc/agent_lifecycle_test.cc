@@ -234,16 +234,25 @@ class BusyWorkerTest : public AgentLifecycleTest {
                                            computed_.WaitForNotification();
                                          }),
                 IsOk());
-    job_.StartOne(0);
+    // Asks nothing of w1 but to compute.
+    job_.StartOne(0, [](int, AgentOptions& options) {
+      options.liveness = {.heartbeat_interval = absl::Minutes(10),
+                          .silent_limit = absl::Minutes(30)};
+    });
     job_.StartOne(1, [](int, AgentOptions& options) {
       options.num_threads = 1;
       options.shutdown_timeout = absl::Milliseconds(300);
-      options.liveness.heartbeat_interval = absl::Milliseconds(20);
+      options.liveness = {.heartbeat_interval = absl::Milliseconds(20),
+                          .silent_limit = absl::Minutes(30)};
     });
     computing_ = job_.agent(0).Async("w1", kCompute);
     entered_.WaitForNotification();
   }
-  void TearDown() override { computed_.Notify(); }
+  // The computation ends with the job, before what it waits for.
+  void TearDown() override {
+    computed_.Notify();
+    job_.StopAll();
+  }
 
   absl::Notification computed_;
   async::Future<void> computing_;
