@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "gtest/gtest.h"
 #include "launch/worker.h"
 #include "rpc/function_registry.h"
@@ -44,6 +45,8 @@ TEST(ColumnTest, IsReadByAnotherWorker) {
     options.rank = rank;
     options.store = &store;
     options.registry = &registry;
+    // Generous, for machines with more work than cores.
+    options.liveness.silent_limit = absl::Seconds(20);
     return Worker::Start(std::move(options));
   };
   const auto server = start(0);
