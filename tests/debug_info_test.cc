@@ -60,7 +60,8 @@ class DebugInfoTest : public testing::Test {
                 IsOk());
     job_.StartAll(2, [](int, rpc::AgentOptions& options) {
       options.liveness.heartbeat_interval = absl::Milliseconds(100);
-      options.liveness.unreachable_limit = absl::Milliseconds(300);
+      // Some tests break connections.
+      options.liveness.unreachable_limit = absl::Seconds(20);
       options.services.push_back(std::make_unique<rpc::StreamService>());
       options.services.push_back(std::make_unique<rref::RRefService>());
       options.services.push_back(
