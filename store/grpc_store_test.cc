@@ -120,9 +120,12 @@ TEST(GrpcStoreTest, WaitingCallSurvivesALostConnection) {
   std::thread waiter([&] { EXPECT_THAT(store->Get("k"), IsOkAndHolds("v")); });
   for (int i = 0; i < 3; ++i) {
     while (server->stats().num_waiting == 0) std::this_thread::yield();
+    // Kept away until it is seen that the server forgets the call of the lost
+    // connection.
+    relay.SetServerPort(1);
     relay.CutConnections();
-    // The server forgets the call of the lost connection.
     while (server->stats().num_waiting != 0) std::this_thread::yield();
+    relay.SetServerPort(server->port());
   }
   EXPECT_THAT(MustConnect(server->address())->Set("k", "v"), IsOk());
   waiter.join();
