@@ -135,7 +135,7 @@ TEST(GrpcStoreTest, DeadConnectionEndsCallsInTime) {
   const auto server = MustStart();
   internal::Relay relay(server->port());
   const auto store = MustConnect(relay.address());
-  relay.SwallowReplies(true);
+  relay.SwallowReplies();
   ExpectCallsEndInTime(*store);
   relay.SetServerPort(1);
   relay.CutConnections();
@@ -147,19 +147,17 @@ TEST(GrpcStoreTest, ChangeWhoseReplyIsLostIsAppliedOnce) {
   internal::Relay relay(server->port());
   const auto store = MustConnect(relay.address());
   const auto witness = MustConnect(server->address());
-  relay.SwallowReplies(true);
+  relay.SwallowReplies();
   std::thread adder([&] { EXPECT_THAT(store->Add("n", 1), IsOkAndHolds(1)); });
   EXPECT_THAT(witness->Get("n"), IsOkAndHolds("1"));
-  relay.SwallowReplies(false);
   relay.CutConnections();
   adder.join();
   EXPECT_THAT(witness->Get("n"), IsOkAndHolds("1"));
 
-  relay.SwallowReplies(true);
+  relay.SwallowReplies();
   std::thread deleter(
       [&] { EXPECT_THAT(store->Delete("n"), IsOkAndHolds(true)); });
   while (server->stats().num_keys != 0) std::this_thread::yield();
-  relay.SwallowReplies(false);
   relay.CutConnections();
   deleter.join();
 }

@@ -148,11 +148,10 @@ TEST(RedisStoreTest, ChangesWhoseRepliesWereLostAreMadeOnce) {
   const auto store = MustConnect({.port = relay.port()});
   // The change is made, its reply is lost, and so is the connection.
   const auto lose_reply = [&](const std::string& made, auto change) {
-    relay.SwallowReplies(true);
+    relay.SwallowReplies();
     std::thread changer(change);
     EXPECT_THAT(direct->Get(made, absl::Seconds(20)), IsOk());
     relay.CutConnections();
-    relay.SwallowReplies(false);
     changer.join();
   };
   lose_reply("n", [&] { EXPECT_THAT(store->Add("n", 5), IsOkAndHolds(5)); });
@@ -208,7 +207,7 @@ TEST(RedisStoreTest, DeadConnectionEndsCallsInTime) {
   const internal::RedisProcess redis;
   internal::Relay relay(redis.port());
   const auto store = MustConnect({.port = relay.port()});
-  relay.SwallowReplies(true);
+  relay.SwallowReplies();
   ExpectCallsEndInTime(*store);
   relay.SetServerPort(1);
   relay.CutConnections();

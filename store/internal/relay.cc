@@ -68,6 +68,9 @@ void Relay::CutConnections() {
   async::MutexLock lock(&mutex_);
   for (const auto& connection : connections_) connection->Cut();
   connections_.clear();
+  // Only now, so that no reply slips through; and before new connections, which
+  // wait for the lock, have any.
+  swallow_ = false;
 }
 
 void Relay::Accept() {

@@ -23,8 +23,8 @@ class Relay {
   std::string address() const;
   int port() const { return port_; }
 
-  // While on, what the server sends goes nowhere.
-  void SwallowReplies(bool on) { swallow_ = on; }
+  // What the server sends goes nowhere until CutConnections.
+  void SwallowReplies() { swallow_ = true; }
   // Where new connections go.
   void SetServerPort(int server_port) { server_port_ = server_port; }
   // Ends all connections; new ones are relayed.
