@@ -12,7 +12,6 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/time/time.h"
 #include "async/future.h"
 #include "async/status_macros.h"
 #include "async/status_matchers.h"
@@ -206,26 +205,6 @@ TEST_P(DistAutogradTest, OneOfTwoResultsIsEnough) {
                 IsOk());
     EXPECT_THAT(GradientOf(**context, leaf), async::IsOkAndHolds(3));
   }
-}
-
-TEST_P(DistAutogradTest, FastPassWithAnUnusedResultNamesItAtItsTimeout) {
-  auto context = ContextScope::Open(agent());
-  ASSERT_THAT(context, IsOk());
-  const Tensor leaf = Leaf(3);
-  auto used = agent().Sync("w1", kSquare, leaf);
-  ASSERT_THAT(used, IsOk());
-  ASSERT_THAT(agent().Sync("w1", kSquare, leaf), IsOk());
-  EXPECT_THAT(
-      dist_autograd::Backward(agent(), (*context)->id(), {*used},
-                              {.mode = dist_autograd::BackwardMode::kFast,
-                               .timeout = absl::Milliseconds(400)}),
-      StatusIs(absl::StatusCode::kDeadlineExceeded,
-               testing::AllOf(testing::HasSubstr("'w1'"),
-                              testing::HasSubstr("to worker 0"))));
-  // The same context can go on.
-  EXPECT_THAT(
-      dist_autograd::Backward(agent(), (*context)->id(), {*used}),
-      testing::AnyOf(IsOk(), StatusIs(absl::StatusCode::kFailedPrecondition)));
 }
 
 TEST_P(DistAutogradTest, MistakesAreNamedBeforeAnythingRuns) {
