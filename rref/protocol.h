@@ -122,6 +122,10 @@ class Protocol : public std::enable_shared_from_this<Protocol> {
   void Interrupt();
   void Stop();
 
+  // Asks after references given away: all that were pending at the last call.
+  // Made each audit_interval, whoever else calls it.
+  void Audit();
+
   const rpc::WorkerInfo& self() const { return self_; }
   Counts counts() const;
 
@@ -153,8 +157,6 @@ class Protocol : public std::enable_shared_from_this<Protocol> {
   void LoseWorker(WorkerRun run, const absl::Status& status);
   // A message named one that the job does not have: not remembered.
   void ForgetWorker(WorkerRun run, const absl::Status& status);
-  // Asks after references given away: all that were pending at the last call.
-  void Audit();
   void ScheduleAudit();
 
   // Moves a graceful shutdown on if what it waits for has happened.
