@@ -46,6 +46,7 @@ absl::StatusOr<std::unique_ptr<JobMember>> JobMember::Join(
   } else {
     worker.init_url = options.master;
   }
+  worker.liveness.silent_limit = options.silent_limit;
   worker.registry = &registry;
   worker.services.push_back(std::move(monitor));
   ASSIGN_OR_RETURN(member->worker_, launch::Worker::Start(std::move(worker)));

@@ -52,7 +52,9 @@ absl::Status RunLauncher(const Options& options, const std::string& program,
   for (int i = 0; i < options.num_trainers; ++i) {
     add(TrainerName(i), "trainer", i);
   }
-  ASSIGN_OR_RETURN(const auto job, launch::Supervisor::Start(children));
+  ASSIGN_OR_RETURN(const auto job,
+                   launch::Supervisor::Start(
+                       children, {.notice_period = options.notice_period}));
   return job->Wait();
 }
 

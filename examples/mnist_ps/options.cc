@@ -17,8 +17,11 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "absl/time/time.h"
 #include "async/status_macros.h"
+#include "launch/supervisor.h"
 #include "optim/make_update_rule.h"
+#include "rpc/agent_options.h"
 #include "store/endpoint.h"
 #include "store/store_url.h"
 
@@ -79,6 +82,14 @@ ABSL_FLAG(std::string, interface, "",
           "as eth0.");
 ABSL_FLAG(int64_t, log_every, 0,
           "Print the loss of every Nth step in full; 0 prints none.");
+ABSL_FLAG(absl::Duration, silent_limit,
+          hawser::rpc::LivenessOptions().silent_limit,
+          "For how long a process may stand still before the others take it "
+          "for dead; one that has ended is noticed sooner.");
+ABSL_FLAG(absl::Duration, notice_period,
+          hawser::launch::SupervisorOptions().notice_period,
+          "How long the other processes have to say why they end, once one "
+          "has ended, before the launcher stops them.");
 
 namespace hawser::examples::mnist_ps {
 namespace {
@@ -87,6 +98,16 @@ absl::Status AtLeast(const char* flag, int64_t value, int64_t least) {
   if (value >= least) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrCat("--", flag, "=", value, ": must be ", least, " or more"));
+}
+
+absl::Status CheckDuration(const char* flag, absl::Duration value,
+                           absl::Duration above) {
+  constexpr absl::Duration kMost = absl::Hours(24);
+  if (value > above && value <= kMost) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("--", flag, "=", absl::FormatDuration(value),
+                   ": must be more than ", absl::FormatDuration(above),
+                   ", and ", absl::FormatDuration(kMost), " or less"));
 }
 
 absl::StatusOr<Role> ParseRole(const std::string& role, bool local) {
@@ -197,12 +218,18 @@ absl::StatusOr<Options> ParseOptions(int argc, char** argv) {
   options.log_every = absl::GetFlag(FLAGS_log_every);
   options.init_path = absl::GetFlag(FLAGS_init);
   options.save_path = absl::GetFlag(FLAGS_save);
+  options.silent_limit = absl::GetFlag(FLAGS_silent_limit);
+  options.notice_period = absl::GetFlag(FLAGS_notice_period);
   RETURN_IF_ERROR(AtLeast("servers", options.num_servers, 1));
   RETURN_IF_ERROR(AtLeast("trainers", options.num_trainers, 1));
   RETURN_IF_ERROR(AtLeast("epochs", options.num_epochs, 1));
   RETURN_IF_ERROR(AtLeast("batch_size", options.batch_samples, 1));
   RETURN_IF_ERROR(AtLeast("holdout", options.holdout, 0));
   RETURN_IF_ERROR(AtLeast("log_every", options.log_every, 0));
+  RETURN_IF_ERROR(CheckDuration("silent_limit", options.silent_limit,
+                                rpc::LivenessOptions().heartbeat_interval));
+  RETURN_IF_ERROR(CheckDuration("notice_period", options.notice_period,
+                                absl::ZeroDuration()));
   RETURN_IF_ERROR(CheckPlace(options));
   RETURN_IF_ERROR(CheckSavePath(options.save_path));
   options.credentials = ReadCredentials(IdentityOf(options).worker);

@@ -5,9 +5,12 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "launch/supervisor.h"
 #include "net/credentials.h"
 #include "net/identity.h"
 #include "optim/rule_spec.h"
+#include "rpc/agent_options.h"
 
 namespace hawser::examples::mnist_ps {
 
@@ -50,6 +53,11 @@ struct Options {
   int64_t log_every = 0;
   std::string init_path;
   std::string save_path;
+
+  // For how long a process may stand still before the others take it for dead,
+  // and how long they have to say so once one has ended.
+  absl::Duration silent_limit = rpc::LivenessOptions().silent_limit;
+  absl::Duration notice_period = launch::SupervisorOptions().notice_period;
 
   // Of this process.
   net::CredentialsOptions credentials;
