@@ -3,6 +3,7 @@
 #include <csignal>
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -38,12 +39,18 @@ class StoppedWorkerTest : public BothWaysFaultsTest {
   // Calls "a", which stands still, in many ways at once, and adds how long
   // after their deadlines they fail.
   void AddOvershoots(Delays& overshoots);
+  // Checks how that call, which was not answered, failed.
+  void ExpectLate(int64_t id, const absl::Status& status);
+
+  int64_t last_id_ = 0;
+  // Calls that were never sent: this thread got its turn too late.
+  std::set<int64_t> unsent_;
 };
 
 TEST_P(StoppedWorkerTest, F4ShortStopFailsCallsAtTheirDeadlineAndNoMore) {
   WorkerProcess& a = Start("a", 1);
   ASSERT_TRUE(a.AwaitReady());
-  ASSERT_THAT(driver().Sync("a", kApply, 1), IsOk());
+  ASSERT_THAT(driver().Sync("a", kApply, ++last_id_), IsOk());
   a.Signal(SIGSTOP);
   const absl::Time stopped = absl::Now();
   Delays overshoots;
@@ -53,35 +60,50 @@ TEST_P(StoppedWorkerTest, F4ShortStopFailsCallsAtTheirDeadlineAndNoMore) {
   EXPECT_LE(overshoots.Percentile(100), absl::Seconds(1) + kSlack);
   a.Signal(SIGCONT);
   // The same incarnation goes on.
-  EXPECT_THAT(driver().Sync("a", kApply, 3), IsOk());
+  EXPECT_THAT(driver().Sync("a", kApply, ++last_id_), IsOk());
   EXPECT_FALSE(driver().IsLost(*driver().FindWorker("a")));
+  const absl::StatusOr<std::vector<int64_t>> ledger =
+      driver().Sync("a", kLedger);
+  ASSERT_THAT(ledger, IsOk());
+  for (int64_t id : *ledger) EXPECT_FALSE(unsent_.contains(id)) << id;
 }
 
 void StoppedWorkerTest::AddOvershoots(Delays& overshoots) {
   constexpr int kInFlight = 50;
   constexpr absl::Duration kTimeout = absl::Milliseconds(50);
-  const auto overshoot_of = [](absl::Time start, const absl::Status& status) {
-    const absl::Duration overshoot = absl::Now() - start - kTimeout;
-    EXPECT_THAT(status, StatusIs(absl::StatusCode::kDeadlineExceeded));
-    EXPECT_TRUE(IsAt(status, "a", /*maybe_applied=*/true)) << status;
-    return overshoot;
+  struct UnderWay {
+    int64_t id;
+    async::Future<int64_t> reply;
+    async::Future<absl::Duration> overshoot;
   };
-  std::vector<async::Future<absl::Duration>> others;
+  std::vector<UnderWay> others;
   for (int i = 0; i < kInFlight; ++i) {
+    const int64_t id = ++last_id_;
     const absl::Time start = absl::Now();
-    others.push_back(driver()
-                         .Async("a", {.timeout = kTimeout}, kApply, 2)
-                         .Then([=](const absl::StatusOr<int64_t>& result) {
-                           return overshoot_of(start, result.status());
-                         }));
+    async::Future<int64_t> reply =
+        driver().Async("a", {.timeout = kTimeout}, kApply, id);
+    others.push_back(
+        {id, reply, reply.Then([start](const absl::StatusOr<int64_t>&) {
+           return absl::Now() - start - kTimeout;
+         })});
   }
+  const int64_t id = ++last_id_;
   const absl::Time start = absl::Now();
   const absl::Status status =
-      driver().Sync("a", {.timeout = kTimeout}, kApply, 2).status();
-  overshoots.Add(overshoot_of(start, status));
-  for (async::Future<absl::Duration>& other : others) {
-    overshoots.Add(other.Wait().value());
+      driver().Sync("a", {.timeout = kTimeout}, kApply, id).status();
+  overshoots.Add(absl::Now() - start - kTimeout);
+  ExpectLate(id, status);
+  for (const UnderWay& other : others) {
+    overshoots.Add(other.overshoot.Wait().value());
+    ExpectLate(other.id, other.reply.Wait().status());
   }
+}
+
+void StoppedWorkerTest::ExpectLate(int64_t id, const absl::Status& status) {
+  EXPECT_THAT(status, StatusIs(absl::StatusCode::kDeadlineExceeded));
+  const bool sent = !absl::StrContains(status.message(), "before it was sent");
+  EXPECT_TRUE(IsAt(status, "a", /*maybe_applied=*/sent)) << status;
+  if (!sent) unsent_.insert(id);
 }
 
 void StoppedWorkerTest::ExpectFencedAfterStop(absl::Duration longer) {
