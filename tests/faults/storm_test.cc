@@ -135,8 +135,8 @@ TEST_P(StormTest, F22DeadlinesEndCallsOnceAtBothEnds) {
     AwaitQuiet();
     CollectCancelled();
   }
-  EXPECT_EQ(ended, kRounds * kCallsPerRound);
   AwaitNoOwnCalls();
+  EXPECT_EQ(ended, kRounds * kCallsPerRound);
   // Some never arrived; those that did were ended, each once.
   EXPECT_LE(cancelled_.size(), static_cast<size_t>(last_id));
   EXPECT_THAT(driver().Sync("a", kApply, 2), IsOk());
