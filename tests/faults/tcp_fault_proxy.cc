@@ -165,7 +165,7 @@ void TcpFaultProxy::AcceptLocked() {
   }
 }
 
-bool TcpFaultProxy::MoveLocked(Connection& connection, absl::Time now) {
+bool TcpFaultProxy::MoveLocked(Connection& connection) {
   for (int i = 0; i < 2; ++i) {
     Connection::Way& way = connection.ways[i];
     if (black_hole_[i] || way.ended) continue;
@@ -178,9 +178,12 @@ bool TcpFaultProxy::MoveLocked(Connection& connection, absl::Time now) {
       }
       way.at_end = count == 0;
       if (count == 0) break;
-      way.pieces.push_back({now + delay_[i], std::string(bytes, count)});
+      // Not before they came: they must not leave early.
+      way.pieces.push_back(
+          {absl::Now() + delay_[i], std::string(bytes, count)});
       way.bytes_held += count;
     }
+    const absl::Time now = absl::Now();
     while (!way.pieces.empty() && way.pieces.front().when <= now) {
       std::string& bytes = way.pieces.front().bytes;
       const ssize_t count =
@@ -211,9 +214,8 @@ void TcpFaultProxy::Run() {
       async::MutexLock lock(&mutex_);
       if (stopped_) return;
       AcceptLocked();
-      const absl::Time now = absl::Now();
       for (auto it = connections_.begin(); it != connections_.end();) {
-        if (MoveLocked(*it, now)) {
+        if (MoveLocked(*it)) {
           ++it;
           continue;
         }
@@ -221,6 +223,7 @@ void TcpFaultProxy::Run() {
         Break(it->ways[0].to);
         it = connections_.erase(it);
       }
+      const absl::Time now = absl::Now();
       for (const Connection& connection : connections_) {
         for (int i = 0; i < 2; ++i) {
           const Connection::Way& way = connection.ways[i];

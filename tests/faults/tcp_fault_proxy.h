@@ -50,8 +50,7 @@ class TcpFaultProxy {
   void Run();
   void AcceptLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Moves what can be moved; false once the connection is over.
-  bool MoveLocked(Connection& connection, absl::Time now)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool MoveLocked(Connection& connection) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Wake();
 
   const std::string server_path_;
