@@ -124,8 +124,9 @@ TEST_P(DrainTest, F20NoCallFailsAndNoneRunsTwice) {
 TEST_P(DrainTest, F20CallsUnderWayFinish) {
   WorkerProcess& a = Start("a", 1);
   ASSERT_TRUE(a.AwaitReady());
-  async::Future<int64_t> slow = driver().Async("a", kApplySlowly, 1, 2000);
-  AwaitBegun("a", 1);
+  async::Future<void> slow = driver().Async("a", kApplyAndWait, 1);
+  async::Future<void> held = driver().Async("a", kHold, 2);
+  AwaitBegun("a", 2);
   a.Signal(SIGTERM);
   ASSERT_TRUE(AwaitEvent(rpc::MemberEvent::Kind::kLeft, "a",
                          absl::Seconds(1) + kSlack));
@@ -134,6 +135,8 @@ TEST_P(DrainTest, F20CallsUnderWayFinish) {
   const absl::Status status = driver().Sync("a", kApply, 2).status();
   EXPECT_THAT(status, StatusIs(absl::StatusCode::kUnavailable));
   EXPECT_TRUE(IsAt(status, "a", /*maybe_applied=*/false)) << status;
+  // What was under way can be cancelled, or finish.
+  EXPECT_TRUE(held.Cancel());
   EXPECT_THAT(slow.Wait(), IsOk());
   EXPECT_EQ(a.Wait(), 0);
   EXPECT_EQ(a.ReadLine(), "applied 1");

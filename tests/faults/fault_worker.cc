@@ -104,6 +104,18 @@ class FaultWorker {
     return applied;
   }
 
+  async::Future<void> ApplyAndWait(int64_t id) {
+    Apply(id);
+    async::Promise<void> promise;
+    async::Future<void> cancelled = promise.future();
+    {
+      async::MutexLock lock(&mutex_);
+      waiting_.push_back(std::move(promise));
+    }
+    ++num_begun_;
+    return cancelled;
+  }
+
   async::Future<void> Hold(int64_t id) {
     auto promise = std::make_shared<async::Promise<void>>();
     async::Future<void> held = promise->future();
@@ -111,11 +123,16 @@ class FaultWorker {
         rpc::CurrentCall::Get()->cancellation().OnCancel([this, promise, id] {
           const int64_t now =
               std::chrono::steady_clock::now().time_since_epoch().count();
+          std::vector<async::Promise<void>> waiting;
           {
             async::MutexLock lock(&mutex_);
             cancelled_.emplace_back(id, now);
+            waiting.swap(waiting_);
           }
           promise->Set(absl::CancelledError("the caller gave up"));
+          for (async::Promise<void>& other : waiting) {
+            other.Set(absl::OkStatus());
+          }
         });
     ++num_begun_;
     return std::move(held).Then([kept = std::move(registration)](
@@ -140,6 +157,8 @@ class FaultWorker {
   async::Mutex mutex_;
   std::vector<int64_t> ledger_ ABSL_GUARDED_BY(mutex_);
   std::vector<std::pair<int64_t, int64_t>> cancelled_ ABSL_GUARDED_BY(mutex_);
+  // Of kApplyAndWait.
+  std::vector<async::Promise<void>> waiting_ ABSL_GUARDED_BY(mutex_);
   std::thread pusher_;
 };
 
@@ -150,6 +169,8 @@ absl::Status FaultWorker::Register(rpc::FunctionRegistry& registry) {
       registry.Register(kApplySlowly, [this](int64_t id, int64_t milliseconds) {
         return ApplySlowly(id, milliseconds);
       }));
+  RETURN_IF_ERROR(registry.Register(
+      kApplyAndWait, [this](int64_t id) { return ApplyAndWait(id); }));
   RETURN_IF_ERROR(registry.Register(kLedger, [this] { return ledger(); }));
   RETURN_IF_ERROR(
       registry.Register(kHold, [this](int64_t id) { return Hold(id); }));

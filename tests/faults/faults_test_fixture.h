@@ -127,7 +127,7 @@ class FaultsTest : public testing::Test {
     return text;
   }
 
-  // Returns when `worker` has begun `count` kHold and kApplySlowly.
+  // Returns when `worker` has begun `count` calls that do not end at once.
   void AwaitBegun(const std::string& worker, int64_t count) {
     while (true) {
       auto census = driver_->Sync(worker, kCensus);

@@ -22,6 +22,10 @@ inline constexpr rpc::Function<int64_t(int64_t id)> kApply{"faults.Apply"};
 // Same, and answers `milliseconds` later.
 inline constexpr rpc::Function<int64_t(int64_t id, int64_t milliseconds)>
     kApplySlowly{"faults.ApplySlowly"};
+// Writes `id` into the ledger, and answers when a kHold is cancelled after
+// that.
+inline constexpr rpc::Function<void(int64_t id)> kApplyAndWait{
+    "faults.ApplyAndWait"};
 // The ledger.
 inline constexpr rpc::Function<std::vector<int64_t>()> kLedger{"faults.Ledger"};
 
@@ -48,7 +52,7 @@ inline constexpr rpc::Function<std::string(int64_t bytes)> kHuge{"faults.Huge"};
 inline constexpr rpc::Function<void()> kSpin{"faults.Spin"};
 
 // "descriptors", "threads", "calls": how many there are, this call not counted.
-// "begun": how many kHold and kApplySlowly ever began.
+// "begun": how many kHold, kApplySlowly and kApplyAndWait ever began.
 inline constexpr rpc::Function<std::map<std::string, int64_t>()> kCensus{
     "faults.Census"};
 
