@@ -52,6 +52,10 @@ ABSL_FLAG(std::string, bind, "127.0.0.1:0", "Where it serves.");
 ABSL_FLAG(std::string, advertise, "", "Where others reach it.");
 ABSL_FLAG(bool, same_host, true, "Whether it may use shared memory.");
 ABSL_FLAG(int, uid, 0, "The user that it becomes; 0 for the one it is.");
+ABSL_FLAG(absl::Duration, silent_limit, absl::Seconds(3),
+          "How long others may be silent.");
+ABSL_FLAG(absl::Duration, unreachable_limit, absl::Milliseconds(1500),
+          "How long others may be out of reach.");
 
 namespace hawser::tests {
 namespace {
@@ -234,6 +238,9 @@ int Run() {
   options.advertise_address = absl::GetFlag(FLAGS_advertise);
   options.registry = &registry;
   options.num_threads = 4;
+  options.liveness = {
+      .silent_limit = absl::GetFlag(FLAGS_silent_limit),
+      .unreachable_limit = absl::GetFlag(FLAGS_unreachable_limit)};
   auto agent = rpc::Agent::Start(std::move(options));
   if (!agent.ok()) return Refused(agent.status());
   FaultWorker::Report(

@@ -120,12 +120,9 @@ void StoppedWorkerTest::ExpectFencedAfterStop(absl::Duration longer) {
   a.Signal(SIGSTOP);
   const absl::Time stopped = absl::Now();
   EXPECT_THAT(held.Wait(), StatusIs(absl::StatusCode::kUnavailable));
-  EXPECT_LT(absl::Now() - stopped, absl::Milliseconds(3500) + kSlack);
+  EXPECT_LT(absl::Now() - stopped, kDetection + kSlack);
   ASSERT_TRUE(AwaitEvent(rpc::MemberEvent::Kind::kLost, "a", kSlack));
-  // Until "b" knows it too.
-  while (!IsAt(driver().Sync("b", kRelay, "a", 1).status(), "a",
-               /*maybe_applied=*/false)) {
-  }
+  AwaitLostAt("b", "a");
   Last(longer);
   const absl::StatusOr<std::vector<int64_t>> before =
       driver().Sync("b", kLedger);

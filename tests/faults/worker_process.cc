@@ -43,7 +43,11 @@ WorkerProcess::WorkerProcess(const WorkerProcessOptions& options) {
       absl::StrCat("--bind=", options.bind_address),
       absl::StrCat("--advertise=", options.advertise_address),
       absl::StrCat("--same_host=", options.same_host ? "true" : "false"),
-      absl::StrCat("--uid=", options.uid)};
+      absl::StrCat("--uid=", options.uid),
+      absl::StrCat("--silent_limit=",
+                   absl::FormatDuration(options.liveness.silent_limit)),
+      absl::StrCat("--unreachable_limit=",
+                   absl::FormatDuration(options.liveness.unreachable_limit))};
   std::vector<char*> argv;
   for (std::string& argument : arguments) argv.push_back(argument.data());
   argv.push_back(nullptr);

@@ -10,6 +10,7 @@
 #include <string>
 
 #include "absl/time/time.h"
+#include "rpc/agent_options.h"
 
 namespace hawser::tests {
 
@@ -26,6 +27,8 @@ struct WorkerProcessOptions {
   bool same_host = true;
   // The user that it becomes once it runs; 0: the test's.
   int uid = 0;
+  // When others count as lost; all but heartbeat_interval.
+  rpc::LivenessOptions liveness = {};
 };
 
 // Starts the process; SIGKILL ends it with this object. What it writes to
