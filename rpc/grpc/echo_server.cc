@@ -57,6 +57,19 @@ void EchoServer::AwaitHeld(size_t count) {
   while (held_.size() < count) changed_.Wait(&mutex_);
 }
 
+bool EchoServer::AwaitHeldUnlessEnded(const async::Future<std::string>& reply) {
+  // Told under the lock: whoever knows may destroy this server.
+  const auto ended = std::make_shared<bool>(false);
+  reply.OnReady([this, ended](const absl::StatusOr<std::string>&) {
+    async::MutexLock lock(&mutex_);
+    *ended = true;
+    changed_.NotifyAll();
+  });
+  async::MutexLock lock(&mutex_);
+  while (held_.empty() && !*ended) changed_.Wait(&mutex_);
+  return !held_.empty();
+}
+
 async::Future<std::string> Call(Connection& connection, std::string_view path,
                                 std::string request,
                                 async::MonotonicTime deadline) {

@@ -38,6 +38,9 @@ class EchoServer {
 
   // Until so many calls are kept.
   void AwaitHeld(size_t count);
+  // Until a call is kept, or the one that `reply` answers has ended, as one
+  // does whose connection broke first. Whether one is kept.
+  bool AwaitHeldUnlessEnded(const async::Future<std::string>& reply);
   // Calls that are kept, in the order in which they came. Not to be looked at
   // while more come.
   std::vector<std::unique_ptr<IncomingCall>>& held() { return held_; }
