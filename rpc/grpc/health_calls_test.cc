@@ -72,6 +72,12 @@ class Watch {
     if (reader_->Read(&response)) return static_cast<int>(response.status());
     return -static_cast<int>(reader_->Finish().error_code());
   }
+  // The one after NOT_SERVING, which is left out where another state, or the
+  // end, follows too soon.
+  int NextPastNotServing() {
+    const int next = Next();
+    return next == HealthCheckResponse::NOT_SERVING ? Next() : next;
+  }
   void Cancel() { context_.TryCancel(); }
 
  private:
@@ -110,7 +116,7 @@ TEST_F(HealthCallsTest, WatchOfARoleHearsOfItOnceItServes) {
   EXPECT_EQ(watch.Next(), HealthCheckResponse::SERVICE_UNKNOWN);
   transport_->SetRoles({"trainer", "ps"});
   transport_->SetServing(true);
-  EXPECT_EQ(watch.Next(), HealthCheckResponse::SERVING);
+  EXPECT_EQ(watch.NextPastNotServing(), HealthCheckResponse::SERVING);
   EXPECT_EQ(probe_->Check("trainer"), HealthCheckResponse::SERVING);
   transport_->SetServing(false);
   EXPECT_EQ(probe_->Check("trainer"), HealthCheckResponse::NOT_SERVING);
@@ -122,8 +128,7 @@ TEST_F(HealthCallsTest, WatchTellsEachChangeAndEndsWithTheServer) {
   transport_->SetServing(true);
   EXPECT_EQ(watch.Next(), HealthCheckResponse::SERVING);
   transport_->Shutdown();
-  EXPECT_EQ(watch.Next(), HealthCheckResponse::NOT_SERVING);
-  EXPECT_EQ(watch.Next(), -::grpc::StatusCode::UNAVAILABLE);
+  EXPECT_EQ(watch.NextPastNotServing(), -::grpc::StatusCode::UNAVAILABLE);
 }
 
 TEST_F(HealthCallsTest, WatchOfWhatIsNotThereWaitsForIt) {
@@ -167,6 +172,9 @@ TEST(WorkerHealthTest, ServesFromJoiningToLeaving) {
     options.store = &store;
     options.transport = std::make_unique<GrpcTransport>();
     options.bind_address = absl::StrCat("unix:", directory, "/w", rank);
+    // Generous, for machines with more work than cores.
+    options.liveness.silent_limit = absl::Seconds(20);
+    options.liveness.unreachable_limit = absl::Seconds(20);
     options.registry = &registry;
     return std::async(std::launch::async,
                       [options = std::move(options)]() mutable {
@@ -211,10 +219,7 @@ TEST(StoreHealthTest, ServesUntilItIsShutDown) {
   Watch watch(probe, "");
   EXPECT_EQ(watch.Next(), HealthCheckResponse::SERVING);
   (*server)->Shutdown();
-  // Told before the end, if there was time.
-  int last = watch.Next();
-  if (last == HealthCheckResponse::NOT_SERVING) last = watch.Next();
-  EXPECT_LT(last, 0);
+  EXPECT_LT(watch.NextPastNotServing(), 0);
 }
 
 }  // namespace
