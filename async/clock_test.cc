@@ -26,16 +26,20 @@ TEST(MonotonicTimeTest, DelaysSaturate) {
 }
 
 TEST(RealClockTest, RunsTimersByTimeAndThenInOrder) {
-  RealClock clock;
   Promise<void> done;
   std::vector<int> order;
-  const MonotonicTime soon = AddDelay(clock.Now(), absl::Milliseconds(30));
-  clock.CallAt(AddDelay(soon, absl::Milliseconds(1)), [&] {
-    order.push_back(3);
-    done.Set(absl::OkStatus());
+  MonotonicTime soon;
+  RealClock clock;
+  // Added in a callback, during which none of them runs, however late it gets.
+  clock.CallAfter(absl::ZeroDuration(), [&] {
+    soon = AddDelay(clock.Now(), absl::Milliseconds(30));
+    clock.CallAt(AddDelay(soon, absl::Milliseconds(1)), [&] {
+      order.push_back(3);
+      done.Set(absl::OkStatus());
+    });
+    clock.CallAt(soon, [&] { order.push_back(1); });
+    clock.CallAt(soon, [&] { order.push_back(2); });
   });
-  clock.CallAt(soon, [&] { order.push_back(1); });
-  clock.CallAt(soon, [&] { order.push_back(2); });
   EXPECT_THAT(done.future().Wait(), IsOk());
   EXPECT_THAT(order, testing::ElementsAre(1, 2, 3));
   EXPECT_GE(clock.Now(), soon);
