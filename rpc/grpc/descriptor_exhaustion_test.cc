@@ -92,7 +92,7 @@ class DescriptorExhaustionTest : public testing::Test {
   static absl::StatusOr<std::string> Echo(Connection& connection,
                                           std::string text) {
     return Call(connection, EchoServer::kEcho, std::move(text),
-                std::chrono::steady_clock::now() + std::chrono::seconds(5))
+                std::chrono::steady_clock::now() + std::chrono::seconds(20))
         .Wait();
   }
 
@@ -118,7 +118,7 @@ class DescriptorExhaustionTest : public testing::Test {
   static bool IsRefused(int fd) {
     pollfd waiting = {.fd = fd, .events = POLLIN, .revents = 0};
     char byte = 0;
-    return poll(&waiting, 1, 5000) == 1 && recv(fd, &byte, 1, 0) <= 0;
+    return poll(&waiting, 1, 20'000) == 1 && recv(fd, &byte, 1, 0) <= 0;
   }
 
   rlimit limit_{};

@@ -60,7 +60,7 @@ class GrpcLimitsTest : public testing::Test {
   static absl::StatusOr<std::string> Echo(Connection& connection,
                                           std::string text) {
     return Call(connection, EchoServer::kEcho, std::move(text),
-                std::chrono::steady_clock::now() + std::chrono::seconds(10))
+                std::chrono::steady_clock::now() + std::chrono::seconds(30))
         .Wait();
   }
 
@@ -97,9 +97,12 @@ TEST_F(GrpcLimitsTest, AnAddressHasALimitedNumberOfConnections) {
   Serve({.limits = {.max_connections_per_address = 2}});
   Frame frame;
   RawHttp2 first(address_);
+  // Silent ones are closed after a while.
+  ASSERT_TRUE(first.SendPreface());
   ASSERT_TRUE(first.Await(FrameType::kSettings, frame));
   {
     RawHttp2 second(address_);
+    ASSERT_TRUE(second.SendPreface());
     ASSERT_TRUE(second.Await(FrameType::kSettings, frame));
     testing::internal::CaptureStderr();
     for (int i = 0; i < 2; ++i) {
@@ -128,6 +131,7 @@ TEST_F(GrpcLimitsTest, AllAddressesTogetherHaveALimit) {
   Serve({.limits = {.max_connections = 1}});
   Frame frame;
   RawHttp2 first(address_);
+  ASSERT_TRUE(first.SendPreface());
   ASSERT_TRUE(first.Await(FrameType::kSettings, frame));
   RawHttp2 second(address_);
   EXPECT_FALSE(second.Await(FrameType::kSettings, frame));

@@ -10,7 +10,7 @@
 namespace hawser::rpc {
 namespace {
 
-constexpr int kPatienceMs = 10'000;
+constexpr int kPatienceMs = 30'000;
 
 void AppendBigEndian(uint32_t value, int bytes, std::string& to) {
   for (int shift = 8 * (bytes - 1); shift >= 0; shift -= 8) {

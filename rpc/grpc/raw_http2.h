@@ -42,7 +42,7 @@ std::vector<std::pair<std::string, std::string>> CallHeaders(
     std::string_view path);
 
 // One TCP connection to "host:port" of this machine. All calls give up after
-// ten seconds.
+// thirty seconds.
 class RawHttp2 {
  public:
   explicit RawHttp2(std::string_view address);
