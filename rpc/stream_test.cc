@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/time/time.h"
 #include "async/future.h"
 #include "async/status_macros.h"
 #include "async/status_matchers.h"
@@ -68,9 +69,10 @@ class StreamTest : public testing::TestWithParam<TransportParam> {
         IsOk());
   }
 
-  void StartAll() {
-    job_.StartAll(2, [](int, AgentOptions& options) {
-      options.liveness.unreachable_limit = absl::Milliseconds(300);
+  // Generous, for machines with more work than cores.
+  void StartAll(absl::Duration unreachable_limit = absl::Seconds(20)) {
+    job_.StartAll(2, [&](int, AgentOptions& options) {
+      options.liveness.unreachable_limit = unreachable_limit;
       options.services.push_back(std::make_unique<StreamService>());
     });
   }
@@ -301,7 +303,7 @@ TEST_P(StreamTest, LostReaderEndsTheFunction) {
   if (GetParam() != TransportParam::kInproc) {
     GTEST_SKIP() << "faults are made by the in-process transport";
   }
-  StartAll();
+  StartAll(/*unreachable_limit=*/absl::Milliseconds(300));
   auto reader = Stream(job_.agent(0), "w1", {.timeout = kNoTimeout}, kForever);
   ASSERT_THAT(reader, IsOk());
   EXPECT_THAT(reader->Next().Wait(), IsOk());
