@@ -73,6 +73,7 @@ class DescriptorExhaustionTest : public testing::Test {
     ASSERT_TRUE(
         absl::SimpleAtoi(address_.substr(address_.rfind(':') + 1), &port_));
     before_ = *client_.Connect({.address = address_});
+    AwaitConnected(*before_);
     ASSERT_THAT(Echo(*before_, "before"), IsOkAndHolds("before"));
     // Low, so that all of them can be held.
     ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &limit_), 0);
@@ -145,7 +146,9 @@ TEST_F(DescriptorExhaustionTest, ServesAgainOnceThereAreDescriptors) {
     }
   }
   EXPECT_EQ(num_refused, 10);
-  EXPECT_THAT(Echo("after"), IsOkAndHolds("after"));
+  const auto after = *client_.Connect({.address = address_});
+  AwaitConnected(*after);
+  EXPECT_THAT(Echo(*after, "after"), IsOkAndHolds("after"));
 }
 
 TEST_F(DescriptorExhaustionTest, ConnectionsLeaveDescriptorsToTheProcess) {

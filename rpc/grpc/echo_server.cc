@@ -1,7 +1,9 @@
 #include "rpc/grpc/echo_server.h"
 
+#include <chrono>
 #include <utility>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "gtest/gtest.h"
 #include "rpc/payload.h"
@@ -85,6 +87,19 @@ async::Future<std::string> Call(Connection& connection, std::string_view path,
         }
       });
   return future;
+}
+
+void AwaitConnected(Connection& connection) {
+  const auto call = [&] {
+    return Call(connection, "/t.T/None", "").Wait().status();
+  };
+  const auto start = std::chrono::steady_clock::now();
+  absl::Status status = call();
+  if (absl::IsUnavailable(status)) {
+    EXPECT_GE(std::chrono::steady_clock::now() - start, std::chrono::seconds(1))
+        << status;
+  }
+  while (absl::IsUnavailable(status)) status = call();
 }
 
 }  // namespace hawser::rpc

@@ -62,6 +62,11 @@ async::Future<std::string> Call(Connection& connection, std::string_view path,
                                 std::string request,
                                 async::MonotonicTime deadline = async::kNever);
 
+// Until calls over `connection` come through. gRPC gives up on a connection
+// that takes 2 s, and with it on the calls that wait for it; the test has
+// failed if they end sooner.
+void AwaitConnected(Connection& connection);
+
 }  // namespace hawser::rpc
 
 #endif  // HAWSER_RPC_GRPC_ECHO_SERVER_H_

@@ -57,6 +57,12 @@ class GrpcLimitsTest : public testing::Test {
     address_ = server_->address();
   }
 
+  std::shared_ptr<Connection> Connect(const std::string& address) {
+    std::shared_ptr<Connection> connection =
+        *client_.Connect({.address = address});
+    AwaitConnected(*connection);
+    return connection;
+  }
   static absl::StatusOr<std::string> Echo(Connection& connection,
                                           std::string text) {
     return Call(connection, EchoServer::kEcho, std::move(text),
@@ -196,15 +202,13 @@ TEST_F(GrpcLimitsTest, AConnectionTakesALimitedNumberOfCalls) {
   }
   EXPECT_TRUE(peer.AwaitClosed());
   // Callers of ours wait instead.
-  std::shared_ptr<Connection> connection =
-      *client_.Connect({.address = address_});
+  const std::shared_ptr<Connection> connection = Connect(address_);
   EXPECT_THAT(Echo(*connection, "x"), IsOkAndHolds("x"));
 }
 
 TEST_F(GrpcLimitsTest, MemoryOfMessagesIsLimited) {
   Serve({.limits = {.memory_quota_bytes = 4 << 20}});
-  std::shared_ptr<Connection> connection =
-      *client_.Connect({.address = address_});
+  const std::shared_ptr<Connection> connection = Connect(address_);
   EXPECT_THAT(Echo(*connection, std::string(64 << 20, 'x')),
               StatusIs(absl::StatusCode::kResourceExhausted));
   while (!Echo(*connection, "x").ok()) {
@@ -213,7 +217,7 @@ TEST_F(GrpcLimitsTest, MemoryOfMessagesIsLimited) {
 
 TEST_F(GrpcLimitsTest, CraftedHeadersDoNotEndTheProcess) {
   Serve({});
-  std::shared_ptr<Connection> other = *client_.Connect({.address = address_});
+  const std::shared_ptr<Connection> other = Connect(address_);
   ASSERT_THAT(Echo(*other, "before"), IsOk());
   using Headers = std::vector<std::pair<std::string, std::string>>;
   const auto with = [](const Headers& more) {
@@ -271,7 +275,7 @@ TEST_F(GrpcLimitsTest, DeadlinesBeyondWhatTheClockCanSayNeverPass) {
 
 TEST_F(GrpcLimitsTest, OthersAreServedDuringAFloodOfHeaders) {
   Serve({});
-  std::shared_ptr<Connection> other = *client_.Connect({.address = address_});
+  const std::shared_ptr<Connection> other = Connect(address_);
   RawHttp2 peer(address_);
   ASSERT_TRUE(peer.SendPreface());
   peer.Send({.type = FrameType::kHeaders,
@@ -304,7 +308,7 @@ TEST_F(GrpcLimitsTest, WithTlsNoHttp2IsReadWithoutACertificate) {
 
 TEST_F(GrpcLimitsTest, OthersAreServedDuringAFloodOfResets) {
   Serve({});
-  std::shared_ptr<Connection> other = *client_.Connect({.address = address_});
+  const std::shared_ptr<Connection> other = Connect(address_);
   RawHttp2 peer(address_);
   ASSERT_TRUE(peer.SendPreface());
   // Begins calls and gives them up at once (CVE-2023-44487).
@@ -354,8 +358,8 @@ TEST_F(GrpcLimitsTest, CompressedRepliesAreNotDecompressed) {
                            &port);
   builder.RegisterCallbackGenericService(&service);
   std::unique_ptr<::grpc::Server> server = builder.BuildAndStart();
-  std::shared_ptr<Connection> connection =
-      *client_.Connect({.address = absl::StrCat("127.0.0.1:", port)});
+  const std::shared_ptr<Connection> connection =
+      Connect(absl::StrCat("127.0.0.1:", port));
   const absl::StatusOr<std::string> reply =
       Echo(*connection, std::string(100'000, 'x'));
   // gRPC refuses them, unless their status came with them.

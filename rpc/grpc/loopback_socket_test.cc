@@ -60,6 +60,7 @@ class LoopbackSocketTest : public testing::Test {
   // The sockets of both ends, after a message there and back.
   std::vector<int> ConnectAndEcho(size_t bytes) {
     connection_ = *client_.Connect({server_.address()});
+    AwaitConnected(*connection_);
     EXPECT_THAT(
         Call(*connection_, EchoServer::kEcho, std::string(bytes, 'x')).Wait(),
         IsOk());

@@ -11,14 +11,12 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
 #include "absl/time/time.h"
 #include "async/clock.h"
 #include "async/future.h"
 #include "async/status_matchers.h"
 #include "gmock/gmock.h"
-#include "grpcpp/channel.h"
 #include "grpcpp/client_context.h"
 #include "grpcpp/create_channel.h"
 #include "grpcpp/generic/generic_stub.h"
@@ -103,6 +101,7 @@ class PiecesTest : public testing::Test {
     options.same_host = false;
     server_ = std::make_unique<EchoServer>(options);
     connection_ = *client_.Connect({server_->address()});
+    AwaitConnected(*connection_);
   }
 
   async::Future<std::string> Call(
