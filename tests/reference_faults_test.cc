@@ -95,10 +95,10 @@ class ReferenceFaultsTest : public testing::TestWithParam<uint64_t> {
   // A call that comes later than the interval with a reference may fail.
   void Start(absl::Duration audit_interval) {
     DistributedJobOptions options;
-    options.references.control_attempt_timeout = absl::Milliseconds(50);
+    options.references.control_attempt_timeout = absl::Milliseconds(20);
     options.references.audit_interval = audit_interval;
-    options.autograd.control_attempt_timeout = absl::Milliseconds(50);
-    options.autograd.gradient_attempt_timeout = absl::Milliseconds(100);
+    options.autograd.control_attempt_timeout = absl::Milliseconds(20);
+    options.autograd.gradient_attempt_timeout = absl::Milliseconds(40);
     StartDistributed(job_, kWorkers, options);
   }
 
@@ -106,10 +106,10 @@ class ReferenceFaultsTest : public testing::TestWithParam<uint64_t> {
   // late and twice.
   void AddFaults() {
     rpc::InprocFaults lossy;
-    lossy.drop_request = 0.1;
-    lossy.drop_reply = 0.1;
-    lossy.duplicate_request = 0.2;
-    lossy.duplicate_reply = 0.2;
+    lossy.drop_request = 0.25;
+    lossy.drop_reply = 0.25;
+    lossy.duplicate_request = 0.25;
+    lossy.duplicate_reply = 0.1;
     lossy.max_delay = absl::Milliseconds(3);
     for (const char* method :
          {"RRefService/Control", "DistAutogradService/Gradient",
