@@ -39,25 +39,32 @@ class AgentDeclaredLostTest : public testing::Test {
   AgentDeclaredLostTest() {
     EXPECT_THAT(registry_.Register(kHold, [this] { return held_.future(); }),
                 IsOk());
-    w0_ = Start(0, link0_);
-    AdvanceTo(absl::Milliseconds(300));
-    w1_ = Start(1, link1_);
-    AdvanceTo(absl::Milliseconds(400));
-    under_way_ = w0_->Async("w1", {.timeout = kNoTimeout}, kHold);
-    AdvanceTo(absl::Milliseconds(600));
-    EXPECT_EQ(w1_->num_server_calls(), 1);
-    MembershipLog log(&store_, AgentOptions().job);
-    EXPECT_THAT(log.Append(LostEvent(w0_->info().incarnation,
-                                     w1_->info().incarnation, "was silent")),
-                IsOk());
   }
   ~AgentDeclaredLostTest() override {
     w0_.reset();
     w1_.reset();
   }
 
-  std::unique_ptr<Agent> Start(int rank, SimulatedStoreLink& link) {
+  void StartBoth(LivenessOptions of_w0 = {}) {
+    w0_ = Start(0, link0_, of_w0);
+    AdvanceTo(absl::Milliseconds(300));
+    w1_ = Start(1, link1_, {});
+    AdvanceTo(absl::Milliseconds(400));
+    under_way_ = w0_->Async("w1", {.timeout = kNoTimeout}, kHold);
+    AdvanceTo(absl::Milliseconds(600));
+    EXPECT_EQ(w1_->num_server_calls(), 1);
+  }
+  void DeclareLost() {
+    MembershipLog log(&store_, AgentOptions().job);
+    EXPECT_THAT(log.Append(LostEvent(w0_->info().incarnation,
+                                     w1_->info().incarnation, "was silent")),
+                IsOk());
+  }
+
+  std::unique_ptr<Agent> Start(int rank, SimulatedStoreLink& link,
+                               LivenessOptions liveness) {
     AgentOptions options;
+    options.liveness = liveness;
     options.name = absl::StrCat("w", rank);
     options.rank = rank;
     options.store = &link;
@@ -95,6 +102,8 @@ class AgentDeclaredLostTest : public testing::Test {
 };
 
 TEST_F(AgentDeclaredLostTest, PeerThatKnowsItFirstIsNotTakenForLost) {
+  StartBoth();
+  DeclareLost();
   AdvanceTo(absl::Milliseconds(890));
   ASSERT_TRUE(w1_->IsLost(w0_->info()));
   ASSERT_FALSE(under_way_.ready());
@@ -110,6 +119,8 @@ TEST_F(AgentDeclaredLostTest, PeerThatKnowsItFirstIsNotTakenForLost) {
 }
 
 TEST_F(AgentDeclaredLostTest, PeerThatRefusesIsLostWhereTheLogCannotBeRead) {
+  StartBoth();
+  DeclareLost();
   link0_.Cut(true);
   AdvanceTo(absl::Milliseconds(950));
   ASSERT_TRUE(under_way_.ready());
@@ -117,6 +128,31 @@ TEST_F(AgentDeclaredLostTest, PeerThatRefusesIsLostWhereTheLogCannotBeRead) {
                                           HasSubstr("worker 'w1'")));
   EXPECT_EQ(w0_->DebugInfo()["agent.declared_lost"], "0");
   EXPECT_EQ(w0_->DebugInfo()["agent.store_reachable"], "0");
+}
+
+// w1 hears nothing of w0, and cannot tell the others at once. What it refuses
+// meanwhile must not have w0 tell them first that w1 is lost.
+TEST_F(AgentDeclaredLostTest, PeerThatFoundItFirstIsNotTakenForLost) {
+  StartBoth({.silent_limit = absl::Minutes(1),
+             .unreachable_limit = absl::Minutes(1)});
+  network_.Partition(w0_->info().address, w1_->info().address, true);
+  AdvanceTo(absl::Seconds(2));
+  link1_.Cut(true);
+  AdvanceTo(absl::Seconds(4));
+  ASSERT_TRUE(w1_->IsLost(w0_->info()));
+  network_.Partition(w0_->info().address, w1_->info().address, false);
+  AdvanceTo(absl::Seconds(6));
+  EXPECT_FALSE(w0_->IsLost(w1_->info()));
+  const auto refused = w0_->Async("w1", {.timeout = kNoTimeout}, kHold);
+  executor_.RunAll();
+  ASSERT_TRUE(refused.ready());
+  EXPECT_THAT(refused.Wait(),
+              StatusIs(absl::StatusCode::kUnavailable,
+                       AllOf(HasSubstr("w0"), HasSubstr("for lost"))));
+  link1_.Cut(false);
+  AdvanceTo(absl::Seconds(8));
+  EXPECT_EQ(w0_->DebugInfo()["agent.declared_lost"], "1");
+  EXPECT_EQ(w1_->DebugInfo()["agent.declared_lost"], "0");
 }
 
 }  // namespace

@@ -40,10 +40,21 @@ absl::Status Agent::Impl::MaybeApplied(const ServedCall& call,
   return status;
 }
 
+// As long as only this worker takes it for lost, it is not to start anew, nor
+// to conclude that one of the two is.
 absl::Status Agent::Impl::SourceIsLost(const ServedCall& call) const {
-  return MaybeApplied(call, absl::FailedPreconditionError(absl::StrCat(
-                                ToString(call.source),
-                                " was declared lost and must start anew")));
+  bool told = false;
+  {
+    async::MutexLock lock(&mutex_);
+    told = ended_.contains(call.source.incarnation);
+  }
+  const std::string source = ToString(call.source);
+  return MaybeApplied(
+      call, told ? absl::FailedPreconditionError(absl::StrCat(
+                       source, " was declared lost and must start anew"))
+                 : absl::UnavailableError(absl::StrCat(
+                       ToString(self_), " takes ", source,
+                       " for lost, of which the others do not know yet")));
 }
 
 // Streams, references and counts of messages are kept by incarnation.

@@ -360,7 +360,10 @@ class Agent::Impl {
   std::optional<absl::Status> shutdown_result_ ABSL_GUARDED_BY(mutex_);
   absl::flat_hash_map<std::string, std::unique_ptr<async::SerialQueue>> queues_
       ABSL_GUARDED_BY(mutex_);
+  // Workers that are lost or have left, in the eyes of this one; of them those
+  // whose end the log tells.
   absl::flat_hash_set<Incarnation> lost_ ABSL_GUARDED_BY(mutex_);
+  absl::flat_hash_set<Incarnation> ended_ ABSL_GUARDED_BY(mutex_);
   // Workers that called and were looked up, and when that began.
   absl::flat_hash_map<Incarnation, async::MonotonicTime> strangers_
       ABSL_GUARDED_BY(mutex_);

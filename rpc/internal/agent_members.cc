@@ -63,6 +63,10 @@ void Agent::Impl::OnMemberEvent(const MemberEvent& event) {
   } else if (worker.incarnation == self_.incarnation) {
     if (event.kind == MemberEvent::Kind::kLost) OnDeclaredLost(event.reason);
   } else {
+    {
+      async::MutexLock lock(&mutex_);
+      ended_.insert(worker.incarnation);
+    }
     std::shared_ptr<Peer> peer = peers_.FindByIncarnation(worker.incarnation);
     if (peer == nullptr) peer = MakePeer(worker);
     if (event.kind == MemberEvent::Kind::kLeft) {
