@@ -171,7 +171,7 @@ absl::Status Agent::Impl::Admit(ServedCall& call, bool begins_work,
         net::CheckClaim(*caller, {.job = std::string(header.job),
                                   .worker = std::string(header.source)}));
   }
-  ASSIGN_OR_RETURN(std::shared_ptr<Peer> sender, SenderOf(header));
+  ASSIGN_OR_RETURN(const std::shared_ptr<Peer> sender, SenderOf(header));
   call.source.incarnation = header.source_incarnation;
   call.call_id = header.call_id;
   // Before what is looked at next: doubt ends once that is settled.
@@ -192,7 +192,7 @@ absl::Status Agent::Impl::Admit(ServedCall& call, bool begins_work,
         " stood still for about as long as its lease and does not know yet "
         "whether it was declared lost"));
   }
-  RETURN_IF_ERROR(CheckSource(call, header, std::move(sender)));
+  RETURN_IF_ERROR(CheckSource(call, header, sender));
   if (caller.has_value()) {
     if (!call.source.roles.empty()) {
       RETURN_IF_ERROR(net::CheckClaimedRoles(call.source.name, caller->roles,

@@ -128,10 +128,10 @@ async::Future<RawMessage> Agent::Impl::ListFunctions() const {
 absl::Status Agent::Impl::StartServices() {
   RETURN_IF_ERROR(methods_.Add(
       kListFunctionsMethod,
-      [this](const MethodCall&, RawMessage) { return ListFunctions(); },
+      [this](const MethodCall&, const RawMessage&) { return ListFunctions(); },
       {.for_observers = true}));
   RETURN_IF_ERROR(methods_.Add(kHeartbeatMethod,
-                               [](const MethodCall&, RawMessage) {
+                               [](const MethodCall&, const RawMessage&) {
                                  return async::MakeReadyFuture<RawMessage>(
                                      RawMessage());
                                },
@@ -140,7 +140,7 @@ absl::Status Agent::Impl::StartServices() {
                                 .for_observers = true}));
   RETURN_IF_ERROR(
       methods_.Add(kLeaveMethod,
-                   [this](const MethodCall& call, RawMessage) {
+                   [this](const MethodCall& call, const RawMessage&) {
                      return OnPeerLeaves(call.peer);
                    },
                    {.executor = MethodExecutor::kInline, .counted = false}));
@@ -293,7 +293,7 @@ void Agent::Impl::SendBare(const std::shared_ptr<Peer>& peer,
   request.inherit_cancellation = false;
   request.deadline = deadline;
   Send(std::move(request),
-       [done = std::move(done)](absl::StatusOr<Received> reply) mutable {
+       [done = std::move(done)](const absl::StatusOr<Received>& reply) mutable {
          std::move(done)(reply.status());
        });
 }

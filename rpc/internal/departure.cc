@@ -63,7 +63,7 @@ bool Agent::Impl::Departure::ended() {
   return ended_;
 }
 
-void Agent::Impl::Departure::Await(async::Future<void> done, Late late,
+void Agent::Impl::Departure::Await(const async::Future<void>& done, Late late,
                                    Step next) {
   uint64_t wait = 0;
   {
@@ -120,9 +120,9 @@ void Agent::Impl::Departure::AwaitOwnCalls(Step next) {
       next);
 }
 
-void Agent::Impl::Departure::OnOwnCallsEnded(absl::Status status) {
+void Agent::Impl::Departure::OnOwnCallsEnded(const absl::Status& status) {
   if (!status.ok()) {
-    Finish(std::move(status));
+    Finish(status);
     return;
   }
   if (impl_.options_.world_size.has_value()) {
@@ -135,16 +135,16 @@ void Agent::Impl::Departure::OnOwnCallsEnded(absl::Status status) {
   OnAllLeave(absl::OkStatus());
 }
 
-void Agent::Impl::Departure::OnAllLeave(absl::Status status) {
+void Agent::Impl::Departure::OnAllLeave(const absl::Status& status) {
   if (!status.ok()) {
-    Finish(std::move(status));
+    Finish(status);
     return;
   }
   num_undrained_ = impl_.services_.size();
   DrainNext(absl::OkStatus());
 }
 
-void Agent::Impl::Departure::DrainNext(absl::Status status) {
+void Agent::Impl::Departure::DrainNext(const absl::Status& status) {
   status_.Update(status);
   if (num_undrained_ == 0) {
     calls_seen_ = impl_.num_calls_made_.load(std::memory_order_relaxed);
@@ -161,7 +161,7 @@ void Agent::Impl::Departure::DrainNext(absl::Status status) {
       &Departure::DrainNext);
 }
 
-void Agent::Impl::Departure::GoAway(absl::Status status) {
+void Agent::Impl::Departure::GoAway(const absl::Status& status) {
   status_.Update(status);
   Phase running = Phase::kRunning;
   if (!impl_.phase_.compare_exchange_strong(running, Phase::kLeaving)) return;
@@ -201,7 +201,7 @@ async::Future<void> Agent::Impl::Departure::SayFarewell() {
 }
 
 // Who did not answer hears of it by the event.
-void Agent::Impl::Departure::AwaitServedCalls(absl::Status) {
+void Agent::Impl::Departure::AwaitServedCalls(const absl::Status&) {
   for (size_t i = impl_.services_.size(); i > 0; --i) {
     impl_.services_[i - 1]->OnLeft();
   }
@@ -214,7 +214,7 @@ void Agent::Impl::Departure::AwaitServedCalls(absl::Status) {
       &Departure::End);
 }
 
-void Agent::Impl::Departure::End(absl::Status status) {
+void Agent::Impl::Departure::End(const absl::Status& status) {
   status_.Update(status);
   Finish(status_);
 }
@@ -282,7 +282,7 @@ absl::Status Agent::Impl::Departure::LookAtLeases() {
   return absl::OkStatus();
 }
 
-void Agent::Impl::Departure::LookAround(absl::Status status) {
+void Agent::Impl::Departure::LookAround(const absl::Status& status) {
   const bool late = !status.ok();
   absl::StatusOr<bool> all = AskStage(late);
   const bool answered = all.ok() || GetErrorDetail(all.status()).has_value() ||
@@ -301,11 +301,10 @@ void Agent::Impl::Departure::LookAround(absl::Status status) {
       kMeetingPause,
       [looked = std::move(looked)]() mutable { looked.Set(absl::OkStatus()); });
   Await(
-      std::move(look), [] { return "the others have not come"; },
-      &Departure::LookAround);
+      look, [] { return "the others have not come"; }, &Departure::LookAround);
 }
 
-void Agent::Impl::Departure::MeetQuiet(absl::Status status) {
+void Agent::Impl::Departure::MeetQuiet(const absl::Status& status) {
   status_.Update(status);
   const uint64_t calls = impl_.num_calls_made_.load(std::memory_order_relaxed);
   const bool quiet = round_ > 0 && calls == calls_seen_;
@@ -314,9 +313,9 @@ void Agent::Impl::Departure::MeetQuiet(absl::Status status) {
        &Departure::OnQuietMet);
 }
 
-void Agent::Impl::Departure::OnQuietMet(absl::Status status) {
+void Agent::Impl::Departure::OnQuietMet(const absl::Status& status) {
   if (!status.ok()) {
-    End(std::move(status));
+    End(status);
   } else if (std::find(words_.begin(), words_.end(), "no") != words_.end()) {
     ++round_;
     AwaitOwnCalls(&Departure::MeetQuiet);

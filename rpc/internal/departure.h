@@ -70,40 +70,40 @@ class Agent::Impl::Departure : public std::enable_shared_from_this<Departure> {
   void Abandon();
 
  private:
-  using Step = void (Departure::*)(absl::Status);
+  using Step = void (Departure::*)(const absl::Status&);
   // "2 own calls have not ended".
   using Late = absl::AnyInvocable<std::string()>;
 
   // Runs `next` on the control executor with the result of `done`, or with
   // kDeadlineExceeded and the words of `late`.
-  void Await(async::Future<void> done, Late late, Step next);
+  void Await(const async::Future<void>& done, Late late, Step next);
   void OnDeadline();
   void Resume(uint64_t wait, absl::Status status);
   void Finish(absl::Status status);
   bool ended();
 
   void AwaitOwnCalls(Step next);
-  void OnOwnCallsEnded(absl::Status status);
-  void OnAllLeave(absl::Status status);
-  void DrainNext(absl::Status status);
+  void OnOwnCallsEnded(const absl::Status& status);
+  void OnAllLeave(const absl::Status& status);
+  void DrainNext(const absl::Status& status);
 
   // Without a world size.
-  void GoAway(absl::Status status);
+  void GoAway(const absl::Status& status);
   // Those that talk with this worker hear from itself that it leaves. Ready
   // when they have no more calls here, or do not answer.
   async::Future<void> SayFarewell();
-  void AwaitServedCalls(absl::Status ignored);
-  void End(absl::Status status);
+  void AwaitServedCalls(const absl::Status& ignored);
+  void End(const absl::Status& status);
 
   // With a world size. Says that this worker reached `stage`, with `word`;
   // `next` runs once all have, or with what keeps them. The words of all are in
   // words_ then, unless `word` is empty.
   void Meet(std::string_view stage, std::string_view word, Step next);
-  void LookAround(absl::Status status);
+  void LookAround(const absl::Status& status);
   absl::StatusOr<bool> AskStage(bool late);
   absl::Status LookAtLeases();
-  void MeetQuiet(absl::Status status);
-  void OnQuietMet(absl::Status status);
+  void MeetQuiet(const absl::Status& status);
+  void OnQuietMet(const absl::Status& status);
   void GoTogether();
   // The error of a worker that was found lost.
   absl::Status Interruption() const;
