@@ -12,6 +12,7 @@ def _tidy(ctx, source, context):
     arguments.add_all(context.quote_includes, before_each = "-iquote")
     arguments.add_all(context.includes, format_each = "-I%s")
     arguments.add_all(context.system_includes, before_each = "-isystem")
+    arguments.add("-Wthread-safety")
     # The options of the build are gcc's.
     arguments.add_all(["-Wno-unknown-warning-option", "-ftrivial-auto-var-init=uninitialized"])
     ctx.actions.run(
