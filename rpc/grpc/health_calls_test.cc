@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <cstdint>
 #include <future>
 #include <memory>
 #include <string>
@@ -12,6 +14,9 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/synchronization/notification.h"
+#include "async/blocking_region.h"
+#include "async/future.h"
 #include "async/status_matchers.h"
 #include "gmock/gmock.h"
 #include "grpcpp/client_context.h"
@@ -19,8 +24,14 @@
 #include "grpcpp/security/credentials.h"
 #include "gtest/gtest.h"
 #include "rpc/agent.h"
+#include "rpc/agent_test_fixture.h"
+#include "rpc/function.h"
 #include "rpc/function_registry.h"
 #include "rpc/grpc/transport.h"
+#include "rpc/membership_log.h"
+#include "rpc/simulated_store_link.h"
+#include "rpc/transport_test_param.h"
+#include "rpc/types.h"
 #include "store/hash_store.h"
 #include "store/store_server.h"
 
@@ -208,6 +219,51 @@ TEST(WorkerHealthTest, ServesFromJoiningToLeaving) {
   other->reset();
   agent->reset();
   EXPECT_EQ(rmdir(directory), 0);
+}
+
+// Who asks before it calls is not sent there to be refused.
+TEST(WorkerHealthTest, DoesNotServeFromBeforeItRefusesCalls) {
+  constexpr Function<int64_t()> kOne{"test.One"};
+  std::atomic<bool> slow = false;
+  absl::Notification answer;
+  TestJob job(MakeTransportFactory(TransportParam::kGrpc));
+  // Others are not told meanwhile.
+  SimulatedStoreLink link(&job.store(), {.on_way = [&] {
+    if (!slow) return;
+    async::BlockingRegion region;
+    answer.WaitForNotification();
+  }});
+  ASSERT_THAT(job.registry().Register(kOne, [] { return 1; }), IsOk());
+  job.StartOne(0);
+  job.StartOne(1, [&](int, AgentOptions& options) { options.store = &link; });
+  Probe probe(job.agent(1).info().address);
+  EXPECT_EQ(probe.Check(kWorkerService), HealthCheckResponse::SERVING);
+  slow = true;
+  const async::Future<void> left = job.agent(1).Leave();
+  while (job.agent(0).Sync("w1", kOne).ok()) {
+  }
+  EXPECT_EQ(probe.Check(kWorkerService), HealthCheckResponse::NOT_SERVING);
+  answer.Notify();
+  EXPECT_THAT(left.Wait(), IsOk());
+  job.StopAll();
+}
+
+TEST(WorkerHealthTest, DoesNotServeOnceDeclaredLost) {
+  TestJob job(MakeTransportFactory(TransportParam::kGrpc));
+  job.StartOne(0);
+  const WorkerInfo worker = job.agent(0).info();
+  Probe probe(worker.address);
+  EXPECT_EQ(probe.Check(kWorkerService), HealthCheckResponse::SERVING);
+  MembershipLog log(&job.store(), job.agent(0).job());
+  ASSERT_THAT(
+      log.Append(LostEvent(worker.incarnation, Incarnation(7), "was silent")),
+      IsOk());
+  // It reads so soon.
+  int health = 0;
+  while ((health = probe.Check(kWorkerService)) ==
+         HealthCheckResponse::SERVING) {
+  }
+  EXPECT_EQ(health, HealthCheckResponse::NOT_SERVING);
 }
 
 TEST(StoreHealthTest, ServesUntilItIsShutDown) {
