@@ -41,6 +41,7 @@
 #include "rpc/current_call.h"
 #include "rpc/function_registry.h"
 #include "rpc/grpc/transport.h"
+#include "rpc/types.h"
 #include "store/open_store.h"
 #include "tests/faults/worker_functions.h"
 
@@ -188,6 +189,11 @@ absl::Status FaultWorker::Register(rpc::FunctionRegistry& registry) {
       registry.Register(kRelay, [](const std::string& to, int64_t id) {
         return rpc::CurrentCall::Get()->agent().Sync(to, kApply, id);
       }));
+  RETURN_IF_ERROR(registry.Register(kTakesForLost, [](uint64_t incarnation) {
+    rpc::WorkerInfo worker;
+    worker.incarnation = rpc::Incarnation(incarnation);
+    return rpc::CurrentCall::Get()->agent().IsLost(worker);
+  }));
   RETURN_IF_ERROR(
       registry.Register(kThrow, [] { throw std::runtime_error("poison"); }));
   RETURN_IF_ERROR(registry.Register(

@@ -5,6 +5,7 @@
 #define HAWSER_TESTS_FAULTS_FAULTS_TEST_FIXTURE_H_
 
 #include <chrono>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -12,6 +13,8 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
@@ -159,13 +162,16 @@ class FaultsTest : public testing::Test {
   }
 
   // Returns when `worker` knows that `lost` is.
-  void AwaitLostAt(const std::string& worker, const std::string& lost) {
+  void AwaitLostAt(const std::string& worker, const WorkerProcess& lost) {
+    uint64_t incarnation = 0;
+    ASSERT_TRUE(absl::SimpleHexAtoi(lost.incarnation(), &incarnation));
     const absl::Time deadline = absl::Now() + absl::Seconds(60);
     while (true) {
-      const absl::Status status =
-          driver_->Sync(worker, kRelay, lost, 1).status();
-      if (IsAt(status, lost, /*maybe_applied=*/false)) return;
-      ASSERT_LT(absl::Now(), deadline) << status;
+      const absl::StatusOr<bool> knows =
+          driver_->Sync(worker, kTakesForLost, incarnation);
+      ASSERT_THAT(knows, async::IsOk());
+      if (*knows) return;
+      ASSERT_LT(absl::Now(), deadline);
     }
   }
 

@@ -134,7 +134,7 @@ void PartitionTest::ExpectMinorityLosesAndIsFenced(
   const std::string pushed = a_->ReadLine().value_or("nothing");
   EXPECT_TRUE(absl::StartsWith(pushed, "pushed ")) << pushed;
   EXPECT_LT(absl::Now() - cut, kDetection + 2 * kSlack);
-  AwaitLostAt("b", "a");
+  AwaitLostAt("b", *a_);
   const absl::StatusOr<std::vector<int64_t>> ledger =
       driver().Sync("b", kLedger);
   ASSERT_THAT(ledger, IsOk());

@@ -122,7 +122,7 @@ void StoppedWorkerTest::ExpectFencedAfterStop(absl::Duration longer) {
   EXPECT_THAT(held.Wait(), StatusIs(absl::StatusCode::kUnavailable));
   EXPECT_LT(absl::Now() - stopped, kDetection + kSlack);
   ASSERT_TRUE(AwaitEvent(rpc::MemberEvent::Kind::kLost, "a", kSlack));
-  AwaitLostAt("b", "a");
+  AwaitLostAt("b", a);
   Last(longer);
   const absl::StatusOr<std::vector<int64_t>> before =
       driver().Sync("b", kLedger);

@@ -44,6 +44,10 @@ inline constexpr rpc::Function<void(std::string to)> kPush{"faults.Push"};
 inline constexpr rpc::Function<int64_t(std::string to, int64_t id)> kRelay{
     "faults.Relay"};
 
+// Whether it takes the worker of that incarnation for lost.
+inline constexpr rpc::Function<bool(uint64_t incarnation)> kTakesForLost{
+    "faults.TakesForLost"};
+
 // Throws an exception.
 inline constexpr rpc::Function<void()> kThrow{"faults.Throw"};
 // Returns so many bytes.
