@@ -17,13 +17,23 @@ absl::Status ReleasedError(ContextId id) {
 
 }  // namespace
 
-void Context::AddTarget(const rpc::WorkerInfo& peer) {
+bool Context::AddTarget(const rpc::WorkerInfo& peer) {
   async::MutexLock lock(&mutex_);
-  if (released_) return;
+  if (released_) return false;
   Peer& entry = peers_[peer.id];
   if (entry.worker.name.empty()) entry.worker = peer;
   // A source knows the context from elsewhere, and hears of its end there.
   if (!entry.is_source) entry.is_target = true;
+  return true;
+}
+
+bool Context::Adopt(const rpc::WorkerInfo& peer) {
+  async::MutexLock lock(&mutex_);
+  if (released_) return false;
+  Peer& entry = peers_[peer.id];
+  if (entry.worker.name.empty()) entry.worker = peer;
+  entry.is_target = true;
+  return true;
 }
 
 void Context::AddSource(const rpc::WorkerInfo& peer) {
@@ -47,15 +57,6 @@ void Context::RecordRecv(AutogradMessageId message, const rpc::WorkerInfo& peer,
       RecvFunction::Create(message, peer.id, tensors, weak_from_this());
   async::MutexLock lock(&mutex_);
   if (!released_) messages_.recvs.push_back(std::move(recv));
-}
-
-std::vector<rpc::WorkerInfo> Context::targets() const {
-  async::MutexLock lock(&mutex_);
-  std::vector<rpc::WorkerInfo> workers;
-  for (const auto& [id, peer] : peers_) {
-    if (peer.is_target) workers.push_back(peer.worker);
-  }
-  return workers;
 }
 
 std::vector<rpc::WorkerInfo> Context::peers() const {
@@ -198,7 +199,8 @@ std::shared_ptr<Pass> Context::pass() const {
 absl::Status Context::Carry(const RecvFunction& recv,
                             std::vector<Tensor> gradients) {
   const std::shared_ptr<Pass> running = pass();
-  if (running == nullptr) {
+  // A pass that failed may still run a node when the next one has begun.
+  if (running == nullptr || !running->RunsHere()) {
     return absl::FailedPreconditionError(
         absl::StrCat("a gradient is to go to another worker: run "
                      "dist_autograd::Backward in context ",
@@ -207,20 +209,23 @@ absl::Status Context::Carry(const RecvFunction& recv,
   return running->Carry(recv, std::move(gradients));
 }
 
-std::shared_ptr<Pass> Context::Release() {
+Context::Remains Context::Release() {
   Messages messages;
   Gradients gradients;
   absl::flat_hash_map<rpc::WorkerId, EndedPass> ended;
-  std::shared_ptr<Pass> running;
+  Remains remains;
   async::MutexLock lock(&mutex_);
   released_ = true;
+  for (const auto& [id, peer] : peers_) {
+    if (peer.is_target) remains.targets.push_back(peer.worker);
+  }
   std::swap(ended, ended_);
   std::swap(messages, messages_);
   std::swap(gradients, gradients_);
   gradient_index_.clear();
   peers_.clear();
-  running = std::move(pass_);
-  return running;
+  remains.pass = std::move(pass_);
+  return remains;
 }
 
 }  // namespace hawser::dist_autograd

@@ -46,9 +46,13 @@ class Context final : public GradientCarrier,
 
   // --- Recording.
 
-  // A message of this context goes to, or came from, `peer`.
-  void AddTarget(const rpc::WorkerInfo& peer);
+  // A message of this context goes to, or came from, `peer`. False after
+  // Release: none is to go that brings the context.
+  bool AddTarget(const rpc::WorkerInfo& peer);
   void AddSource(const rpc::WorkerInfo& peer);
+  // `peer` has lost its sources, and is to hear of the end from here. False
+  // after Release.
+  bool Adopt(const rpc::WorkerInfo& peer);
 
   // Records a message to `peer` whose `tensors` require gradients; the other
   // way round, makes it the history of `tensors`. Without effect after Release.
@@ -57,8 +61,6 @@ class Context final : public GradientCarrier,
   void RecordRecv(AutogradMessageId message, const rpc::WorkerInfo& peer,
                   const std::vector<Tensor>& tensors);
 
-  // Workers to which messages went: those that must be told of the end.
-  std::vector<rpc::WorkerInfo> targets() const;
   // All workers that take part, as far as this one knows.
   std::vector<rpc::WorkerInfo> peers() const;
   bool HasPeer(rpc::WorkerId worker) const;
@@ -107,13 +109,19 @@ class Context final : public GradientCarrier,
   std::shared_ptr<Pass> RefusePass(const PassId& id,
                                    const absl::Status& status);
 
-  // Gives the gradients to the running pass.
+  // Gives the gradients to the running pass; kFailedPrecondition unless it is
+  // that pass which runs `recv`.
   absl::Status Carry(const RecvFunction& recv,
                      std::vector<Tensor> gradients) override;
 
-  // Forgets everything; returns the pass that was running, for the caller to
-  // fail.
-  std::shared_ptr<Pass> Release();
+  // Forgets everything but what the caller is to do.
+  struct Remains {
+    // Workers to which messages went: those that must be told of the end.
+    std::vector<rpc::WorkerInfo> targets;
+    // To be failed; null if none was running.
+    std::shared_ptr<Pass> pass;
+  };
+  Remains Release();
 
  private:
   struct Peer {

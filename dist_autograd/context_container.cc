@@ -36,13 +36,25 @@ absl::StatusOr<std::shared_ptr<Context>> ContextContainer::Find(
 absl::StatusOr<std::shared_ptr<Context>> ContextContainer::FindOrCreate(
     ContextId id, const rpc::WorkerInfo& peer) {
   async::MutexLock lock(&mutex_);
+  if (lost_.Contains(peer.incarnation)) {
+    return absl::AbortedError(absl::StrCat("worker '", peer.name, "' is lost"));
+  }
   if (auto it = contexts_.find(id); it != contexts_.end()) {
+    it->second.context->AddSource(peer);
     return it->second.context;
   }
   // What this worker made itself was here from the start.
   if (ended_.Contains(id) || MakerOf(id) == self_.value()) return nullptr;
   ASSIGN_OR_RETURN(rpc::HoldingQuota::Ticket ticket, quota_.Admit(peer.name));
-  return AddLocked(id, std::move(ticket));
+  ASSIGN_OR_RETURN(std::shared_ptr<Context> context,
+                   AddLocked(id, std::move(ticket)));
+  context->AddSource(peer);
+  return context;
+}
+
+void ContextContainer::Refuse(const rpc::WorkerInfo& peer) {
+  async::MutexLock lock(&mutex_);
+  lost_.Add(peer.incarnation);
 }
 
 absl::StatusOr<std::shared_ptr<Context>> ContextContainer::AddLocked(

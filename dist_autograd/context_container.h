@@ -24,8 +24,9 @@ namespace hawser::dist_autograd {
 // that ended: a message that comes late does not bring one back. Thread-safe.
 class ContextContainer {
  public:
-  // How many that ended are remembered.
+  // How many that ended are remembered, and how many lost workers.
   static constexpr size_t kMaxEnded = 65536;
+  static constexpr size_t kMaxLost = 16384;
 
   // `id_start`: as of IdSource.
   ContextContainer(rpc::WorkerId self, uint64_t id_start,
@@ -39,9 +40,10 @@ class ContextContainer {
   // kNotFound, naming it, if it is not here: it never was, or has ended.
   absl::StatusOr<std::shared_ptr<Context>> Find(ContextId id) const;
 
-  // This worker's part of a context that a message of `peer` names; null if the
-  // context has ended.
+  // This worker's part of a context that a message of `peer` names, with `peer`
+  // as a source; null if the context has ended.
   //
+  //   kAborted            `peer` is lost: nobody would tell of the end.
   //   kResourceExhausted  it would be a new one, and there are as many of
   //                       `peer`, or of all, as ContextLimits allows.
   absl::StatusOr<std::shared_ptr<Context>> FindOrCreate(
@@ -50,6 +52,9 @@ class ContextContainer {
   // Takes the context out, and remembers that it ended; null if it was not
   // here. The caller ends it (Context::Release).
   std::shared_ptr<Context> Remove(ContextId id);
+
+  // `peer` is lost: what comes from it late brings no context.
+  void Refuse(const rpc::WorkerInfo& peer);
 
   bool HasEnded(ContextId id) const;
 
@@ -79,6 +84,7 @@ class ContextContainer {
   rpc::HoldingQuota quota_ ABSL_GUARDED_BY(mutex_);
   absl::flat_hash_map<ContextId, Entry> contexts_ ABSL_GUARDED_BY(mutex_);
   rref::Tombstones<ContextId> ended_ ABSL_GUARDED_BY(mutex_){kMaxEnded};
+  rref::Tombstones<rpc::Incarnation> lost_ ABSL_GUARDED_BY(mutex_){kMaxLost};
 };
 
 }  // namespace hawser::dist_autograd

@@ -65,6 +65,27 @@ TEST_F(ContextContainerTest, ContextThatEndedDoesNotComeBack) {
   EXPECT_TRUE(container_.HasEnded(ContextId{77}));
 }
 
+TEST_F(ContextContainerTest, PeerThatBringsAContextIsItsSource) {
+  auto context = container_.FindOrCreate(ContextId{77}, a_);
+  ASSERT_THAT(context, IsOk());
+  EXPECT_TRUE((*context)->HasSource(a_.id));
+  rpc::WorkerInfo b = Peer("b");
+  b.id = rpc::WorkerId(8);
+  ASSERT_THAT(container_.FindOrCreate(ContextId{77}, b), IsOk());
+  EXPECT_TRUE((*context)->HasSource(b.id));
+}
+
+TEST_F(ContextContainerTest, LostPeerBringsNoContext) {
+  // Nobody would tell of its end.
+  container_.Refuse(a_);
+  EXPECT_THAT(container_.FindOrCreate(ContextId{77}, a_),
+              StatusIs(absl::StatusCode::kAborted));
+  EXPECT_EQ(container_.size(), 0u);
+  rpc::WorkerInfo again = a_;
+  again.incarnation = rpc::Incarnation{99};
+  EXPECT_THAT(container_.FindOrCreate(ContextId{77}, again), IsOk());
+}
+
 TEST_F(ContextContainerTest, UnknownContextOfThisWorkerIsNotMadeByOthers) {
   // Nobody would ever end it.
   auto forged = container_.FindOrCreate(ContextId{(uint64_t{2} << 48) + 9}, a_);

@@ -53,12 +53,21 @@ TEST_F(ContextTest, SourceIsNotToldOfTheEnd) {
   context_->AddSource(WorkerNamed("a", 1));
   context_->AddTarget(WorkerNamed("a", 1));
   context_->AddTarget(WorkerNamed("b", 2));
-  const std::vector<rpc::WorkerInfo> targets = context_->targets();
-  ASSERT_EQ(targets.size(), 1u);
-  EXPECT_EQ(targets[0].name, "b");
   EXPECT_EQ(context_->peers().size(), 2u);
   EXPECT_TRUE(context_->HasSource(rpc::WorkerId(1)));
   EXPECT_FALSE(context_->HasSource(rpc::WorkerId(2)));
+  const std::vector<rpc::WorkerInfo> targets = context_->Release().targets;
+  ASSERT_EQ(targets.size(), 1u);
+  EXPECT_EQ(targets[0].name, "b");
+}
+
+// Also where it once sent something here.
+TEST_F(ContextTest, AdoptedWorkerIsToldOfTheEnd) {
+  context_->AddSource(WorkerNamed("a", 1));
+  EXPECT_TRUE(context_->Adopt(WorkerNamed("a", 1)));
+  const std::vector<rpc::WorkerInfo> targets = context_->Release().targets;
+  ASSERT_EQ(targets.size(), 1u);
+  EXPECT_EQ(targets[0].name, "a");
 }
 
 TEST_F(ContextTest, MessagesBecomeSendAndRecvFunctions) {
@@ -80,13 +89,28 @@ TEST_F(ContextTest, RecvFunctionOutsideAPassSaysSo) {
               StatusIs(absl::StatusCode::kFailedPrecondition));
 }
 
+// A pass that failed may still run a node when the next one has begun.
+TEST_F(ContextTest, RecvFunctionRunsForItsOwnPassOnly) {
+  const Tensor received = Tensor::Zeros({2});
+  context_->RecordRecv(AutogradMessageId{6}, WorkerNamed("a", 1), {received});
+  const std::shared_ptr<RecvFunction> recv = context_->messages().recvs[0];
+  PassOptions options;
+  options.id = {context_->id(), rpc::WorkerId(1), 1};
+  const auto next = context_->JoinPass(options, [] { return nullptr; });
+  ASSERT_THAT(next, IsOk());
+  EXPECT_THAT(recv->Apply({Tensor::Ones({2})}),
+              StatusIs(absl::StatusCode::kFailedPrecondition));
+  next->pass->Fail(absl::AbortedError("end"));
+}
+
 TEST_F(ContextTest, ReleasedContextHoldsAndTakesNothing) {
   const Tensor leaf = Tensor::Zeros({2});
   ASSERT_THAT(autograd::SetRequiresGrad(leaf), IsOk());
-  context_->AddTarget(WorkerNamed("a", 1));
+  EXPECT_TRUE(context_->AddTarget(WorkerNamed("a", 1)));
   context_->RecordSend(AutogradMessageId{5}, WorkerNamed("a", 1), {leaf});
-  EXPECT_EQ(context_->Release(), nullptr);
-  context_->AddTarget(WorkerNamed("a", 1));
+  EXPECT_EQ(context_->Release().pass, nullptr);
+  EXPECT_FALSE(context_->AddTarget(WorkerNamed("a", 1)));
+  EXPECT_FALSE(context_->Adopt(WorkerNamed("a", 1)));
   context_->RecordSend(AutogradMessageId{7}, WorkerNamed("a", 1), {leaf});
   EXPECT_TRUE(context_->messages().sends.empty());
   EXPECT_TRUE(context_->peers().empty());
@@ -159,7 +183,8 @@ TEST_F(ContextPassTest, PassThatEndedMeanwhileDoesNotBeginAgain) {
   const auto late = Join(3, 1, [&] {
     ended = Join(3, 1)->pass;
     ended->Start({});
-    EXPECT_THAT(ended->Receive(rpc::WorkerId(3), {}, {}).result(), IsOk());
+    EXPECT_THAT(ended->Receive(rpc::WorkerId(3), {}, {}, true).result(),
+                IsOk());
   });
   ASSERT_THAT(late, IsOk());
   EXPECT_FALSE(late->is_new);
@@ -176,7 +201,7 @@ TEST_F(ContextPassTest, PassThatFailedMeanwhileDoesNotBeginAgain) {
 }
 
 TEST_F(ContextPassTest, ContextReleasedMeanwhileBeginsNoPass) {
-  EXPECT_THAT(Join(3, 1, [&] { EXPECT_EQ(context_->Release(), nullptr); }),
+  EXPECT_THAT(Join(3, 1, [&] { EXPECT_EQ(context_->Release().pass, nullptr); }),
               StatusIs(absl::StatusCode::kFailedPrecondition));
   EXPECT_EQ(context_->pass(), nullptr);
 }

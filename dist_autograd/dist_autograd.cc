@@ -54,7 +54,10 @@ absl::Status Backward(rpc::Agent& agent, ContextId context,
   }
   ASSIGN_OR_RETURN(const std::shared_ptr<Context> here,
                    engine->FindContext(context));
-  here->AddTarget(root.owner());
+  if (!here->AddTarget(root.owner())) {
+    return absl::NotFoundError(absl::StrCat("distributed autograd context ",
+                                            ToString(context), " has ended"));
+  }
   v1::BackwardReferenceRequest request;
   *request.mutable_rref() = rref::ToProto(root.id());
   request.set_context(ToNumber(context));

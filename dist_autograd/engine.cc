@@ -93,11 +93,9 @@ std::vector<rpc::WorkerInfo> Engine::EndContext(ContextId id,
                                                 const absl::Status& reason) {
   const std::shared_ptr<Context> context = contexts_.Remove(id);
   if (context == nullptr) return {};
-  std::vector<rpc::WorkerInfo> targets = context->targets();
-  if (const std::shared_ptr<Pass> pass = context->Release(); pass != nullptr) {
-    pass->Fail(reason);
-  }
-  return targets;
+  Context::Remains remains = context->Release();
+  if (remains.pass != nullptr) remains.pass->Fail(reason);
+  return std::move(remains.targets);
 }
 
 rpc::MethodCallOptions Engine::ControlOptions() const {
@@ -135,6 +133,7 @@ Engine::HandleReleaseContext(const rpc::MethodCall&,
 
 void Engine::OnWorkerLost(const rpc::WorkerInfo& worker,
                           const absl::Status& status) {
+  contexts_.Refuse(worker);
   std::vector<ContextId> orphans;
   for (const std::shared_ptr<Context>& context : contexts_.All()) {
     if (MakerOf(context->id()) == worker.id.value()) {
@@ -186,9 +185,7 @@ async::Future<rpc::Message<v1::AdoptContextsReply>> Engine::HandleAdoptContexts(
   for (const uint64_t id : request.body.contexts()) {
     absl::StatusOr<std::shared_ptr<Context>> context =
         contexts_.Find(ContextId{id});
-    if (context.ok()) {
-      (*context)->AddTarget(call.peer);
-    } else {
+    if (!context.ok() || !(*context)->Adopt(call.peer)) {
       reply.body.add_ended(id);
     }
   }

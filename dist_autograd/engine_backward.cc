@@ -218,7 +218,6 @@ async::Future<rpc::Message<v1::GradientReply>> Engine::HandleGradient(
     context = contexts_.Find(options.id.context);
   }
   if (!context.ok()) return async::MakeReadyFuture<Reply>(context.status());
-  (*context)->AddSource(call.peer);
   async::MonotonicTime deadline = async::kNever;
   if (const rref::AgentHandle::Use agent = agent_->Acquire();
       agent && request.body.time_left_us() != 0) {
@@ -235,7 +234,8 @@ async::Future<rpc::Message<v1::GradientReply>> Engine::HandleGradient(
     joined->pass->Start({});
   }
   return joined->pass
-      ->Receive(call.peer.id, request.body, std::move(request.tensors))
+      ->Receive(call.peer.id, request.body, std::move(request.tensors),
+                joined->is_new)
       .Then([](const absl::Status& status) -> absl::StatusOr<Reply> {
         RETURN_IF_ERROR(status);
         return Reply();

@@ -18,7 +18,7 @@ absl::StatusOr<std::optional<rpc::AutogradMetadata>> Engine::OnSend(
   if (context == nullptr) return std::nullopt;
   // Also without such tensors: the reply, or calls made on the way, may have
   // them.
-  context->AddTarget(peer);
+  if (!context->AddTarget(peer)) return std::nullopt;
   rpc::AutogradMetadata metadata;
   metadata.context_id = ToNumber(context->id());
   metadata.requires_grad.resize(tensors.size());
@@ -71,7 +71,6 @@ absl::StatusOr<async::TaskContext> Engine::OnReceiveRequest(
       contexts_.FindOrCreate(ContextId{metadata.context_id}, peer));
   // The context ended before the message came: it is not recorded.
   if (context == nullptr) return async::TaskContext::Capture();
-  context->AddSource(peer);
   RETURN_IF_ERROR(RecordReceived(*context, peer, metadata, tensors));
   CurrentContext scope(std::move(context));
   return async::TaskContext::Capture();

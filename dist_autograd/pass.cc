@@ -21,6 +21,22 @@ v1::BackwardPassId ToProto(const PassOptions& options) {
   return proto;
 }
 
+// The pass whose nodes this thread runs.
+thread_local constinit const Pass* t_pass = nullptr;
+
+// Nodes run in the threads that start, feed and skip.
+class RunningHere {
+ public:
+  explicit RunningHere(const Pass* pass)
+      : before_(std::exchange(t_pass, pass)) {}
+  ~RunningHere() { t_pass = before_; }
+  RunningHere(const RunningHere&) = delete;
+  RunningHere& operator=(const RunningHere&) = delete;
+
+ private:
+  const Pass* const before_;
+};
+
 std::string DescribeMessage(uint64_t message) {
   return ToString(AutogradMessageId{message});
 }
@@ -85,9 +101,12 @@ void Pass::Start(std::vector<Tensor> root_gradients) {
     }
   });
   if (options_.smart) SkipUnreached();
-  if (absl::Status status = task_->Run(std::move(root_gradients));
-      !status.ok()) {
-    Fail(std::move(status));
+  {
+    RunningHere running(this);
+    if (absl::Status status = task_->Run(std::move(root_gradients));
+        !status.ok()) {
+      Fail(std::move(status));
+    }
   }
   // Otherwise the first message to arrive is to be applied before this worker
   // calls on those it has not heard of.
@@ -99,14 +118,13 @@ void Pass::Start(std::vector<Tensor> root_gradients) {
 
 async::Future<void> Pass::Receive(rpc::WorkerId from,
                                   const v1::GradientRequest& request,
-                                  std::vector<Tensor> tensors) {
-  bool first = false;
+                                  std::vector<Tensor> tensors, bool begins) {
+  RunningHere running(this);
   bool held = false;
   {
     async::MutexLock lock(&mutex_);
     const std::pair<rpc::WorkerId, uint64_t> message(from, request.sequence());
-    first = root_nodes_.empty() && !held_.has_value();
-    if (first) held_ = message;
+    if (root_nodes_.empty() && !held_.has_value()) held_ = message;
     held = held_ == message;
     // What it causes is to be sent before this part can end.
     ++outstanding_;
@@ -117,7 +135,7 @@ async::Future<void> Pass::Receive(rpc::WorkerId from,
   }
   if (!status.ok()) Fail(status);
   if (options_.smart) Announce();
-  if (first) FinishOne();
+  if (begins) FinishOne();
   FinishOne();
   if (held) return done();
   return async::MakeReadyFuture<void>(std::move(status));
@@ -260,6 +278,8 @@ void Pass::Announce() {
     Send(worker, v1::GradientRequest(), {});
   }
 }
+
+bool Pass::RunsHere() const { return t_pass == this; }
 
 absl::Status Pass::Carry(const RecvFunction& recv,
                          std::vector<Tensor> gradients) {

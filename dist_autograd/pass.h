@@ -98,10 +98,14 @@ class Pass : public std::enable_shared_from_this<Pass> {
 
   // News from another participant, which may come after the end. The future is
   // the answer: that of the message which made this worker take part is ready
-  // when `done` is.
+  // when `done` is. `begins`: the caller has started this part for the message;
+  // the part does not end before what both of them cause is sent.
   async::Future<void> Receive(rpc::WorkerId from,
                               const v1::GradientRequest& request,
-                              std::vector<Tensor> tensors);
+                              std::vector<Tensor> tensors, bool begins);
+
+  // Whether the calling thread runs nodes of this pass.
+  bool RunsHere() const;
 
   // Takes the gradients of a recv function that ran.
   absl::Status Carry(const RecvFunction& recv, std::vector<Tensor> gradients);
@@ -178,8 +182,8 @@ class Pass : public std::enable_shared_from_this<Pass> {
   // The message whose answer is held: from whom and its sequence.
   std::optional<std::pair<rpc::WorkerId, uint64_t>> held_
       ABSL_GUARDED_BY(mutex_);
-  // The local graph, the start, each message without an answer, and each that
-  // is being received.
+  // The local graph, the start with the message that led to it, each message
+  // without an answer, and each that is being received.
   int64_t outstanding_ ABSL_GUARDED_BY(mutex_) = 2;
   std::optional<async::Promise<void>> done_ ABSL_GUARDED_BY(mutex_);
   bool failed_ ABSL_GUARDED_BY(mutex_) = false;

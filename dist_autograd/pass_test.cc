@@ -88,14 +88,13 @@ class Cluster {
     return done;
   }
 
-  // Makes `worker` take part in the first pass of worker 0.
+  // Makes `worker` take part, from its start on, in the first pass of worker 0.
   std::shared_ptr<Pass> Join(int worker) {
     PassOptions options;
     options.id = {kContext, rpc::WorkerId(0), 1};
     auto joined = contexts_[worker]->JoinPass(
         options, [&] { return std::make_shared<Transport>(*this, worker); });
     EXPECT_THAT(joined, IsOk());
-    joined->pass->Start({});
     return joined->pass;
   }
 
@@ -198,7 +197,7 @@ class Cluster {
     if (joined->is_new) joined->pass->Start({});
     StandStill();
     return joined->pass->Receive(rpc::WorkerId(from), request,
-                                 std::move(tensors));
+                                 std::move(tensors), joined->is_new);
   }
 
   async::RandomSource random_;
@@ -258,6 +257,11 @@ void CompareRandomGraph(uint64_t seed, bool unused, bool smart) {
 
   async::Future<void> done =
       cluster.Backward(root.worker, root.distributed, smart);
+  done.OnReady([&](const absl::Status&) {
+    for (int i = 0; i < kWorkers; ++i) {
+      EXPECT_EQ(cluster.context(i).pass(), nullptr) << "worker " << i;
+    }
+  });
   cluster.Run();
   std::string stuck;
   for (int i = 0; i < kWorkers; ++i) {
@@ -281,9 +285,6 @@ void CompareRandomGraph(uint64_t seed, bool unused, bool smart) {
     EXPECT_NEAR(*actual.item<double>(), *expected.item<double>(),
                 1e-9 * std::abs(*expected.item<double>()));
     EXPECT_FALSE(autograd::Grad(leaf.distributed).defined());
-  }
-  for (int i = 0; i < kWorkers; ++i) {
-    EXPECT_EQ(cluster.context(i).pass(), nullptr) << "worker " << i;
   }
 }
 
@@ -411,17 +412,46 @@ TEST(PassTest, FailureEndsThePassEverywhere) {
   }
 }
 
+// One message makes the worker take part, and another brings all it waits for
+// before the first is received.
+TEST(PassTest, PartDoesNotEndBeforeItsNewsIsSent) {
+  Cluster cluster(3, 1);
+  const Tensor used = cluster.Transfer(1, 0, Leaf(2));
+  const Tensor unused = cluster.Transfer(2, 1, Leaf(2));
+  const std::shared_ptr<Pass> pass = cluster.Join(1);
+  v1::GradientRequest gradient;
+  gradient.set_sequence(1);
+  v1::MessageGradients& entry = *gradient.add_gradients();
+  entry.set_message(1);
+  entry.add_present(false);
+  const async::Future<void> answer =
+      pass->Receive(rpc::WorkerId(0), gradient, {}, /*begins=*/false);
+  pass->Start({});
+  EXPECT_FALSE(answer.ready());
+
+  v1::GradientRequest news;
+  news.set_sequence(1);
+  news.mutable_roster()->add_expected(2);
+  (void)pass->Receive(rpc::WorkerId(2), news, {}, /*begins=*/true);
+  // Worker 2 has yet to hear that it gets no gradient.
+  EXPECT_EQ(cluster.num_gradient_messages(), 1);
+  EXPECT_FALSE(answer.ready());
+  cluster.Run();
+  EXPECT_THAT(answer.result(), IsOk());
+}
+
 TEST(PassTest, GradientForAForeignMessageIsRefused) {
   Cluster cluster(2, 1);
   const Tensor leaf = Leaf(2);
   const Tensor here = cluster.Transfer(1, 0, leaf);
   const std::shared_ptr<Pass> pass = cluster.Join(1);
+  pass->Start({});
   v1::GradientRequest request;
   request.set_sequence(1);
   v1::MessageGradients& entry = *request.add_gradients();
   entry.set_message(99);
   entry.add_present(false);
-  EXPECT_THAT(pass->Receive(rpc::WorkerId(0), request, {}).result(),
+  EXPECT_THAT(pass->Receive(rpc::WorkerId(0), request, {}, true).result(),
               StatusIs(absl::StatusCode::kNotFound));
 }
 
@@ -430,6 +460,7 @@ TEST(PassTest, GradientOfAnotherShapeIsRefused) {
   const Tensor leaf = Leaf(2);
   const Tensor here = cluster.Transfer(1, 0, leaf);
   const std::shared_ptr<Pass> pass = cluster.Join(1);
+  pass->Start({});
   v1::GradientRequest request;
   request.set_sequence(1);
   v1::MessageGradients& entry = *request.add_gradients();
@@ -437,7 +468,7 @@ TEST(PassTest, GradientOfAnotherShapeIsRefused) {
   entry.add_present(true);
   EXPECT_THAT(
       pass->Receive(rpc::WorkerId(0), request,
-                    {Tensor::Zeros({2}, {.dtype = tensor::DType::kF64})})
+                    {Tensor::Zeros({2}, {.dtype = tensor::DType::kF64})}, true)
           .result(),
       StatusIs(absl::StatusCode::kInvalidArgument));
 }
