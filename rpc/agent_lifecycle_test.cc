@@ -1,4 +1,5 @@
 #include <atomic>
+#include <future>
 #include <memory>
 #include <optional>
 #include <string>
@@ -67,6 +68,31 @@ TEST_P(AgentLifecycleTest, KnowsItsWorkers) {
   for (int i = 0; i < 3; ++i) EXPECT_EQ(workers[i], job_.agent(i).info());
   EXPECT_THAT(job_.agent(0).FindWorker("w2"),
               IsOkAndHolds(job_.agent(2).info()));
+}
+
+TEST_P(AgentLifecycleTest, StartsWithTheSuccessorOfOneThatDiedWhileStarting) {
+  const WorkerInfo dead = {.name = "w1",
+                           .id = WorkerId(1),
+                           .incarnation = Incarnation(7),
+                           .address = "127.0.0.1:1"};
+  Rendezvous rendezvous(&job_.store(), AgentOptions().job);
+  ASSERT_THAT(rendezvous.JoinGroup(2), IsOk());
+  ASSERT_THAT(rendezvous.Register(dead, {}), IsOk());
+  auto first = std::async(std::launch::async,
+                          [&] { return Agent::Start(job_.Options(0, 2)); });
+  // It has read who the others are.
+  absl::StatusOr<std::optional<WorkerInfo>> self;
+  do {
+    self = rendezvous.FindByName("w0");
+    ASSERT_THAT(self, IsOk());
+  } while (
+      !self->has_value() ||
+      !rendezvous.AwaitStage("started", {**self}, absl::Milliseconds(10)).ok());
+  auto second = Agent::Start(job_.Options(1, 2));
+  ASSERT_THAT(second, IsOk());
+  auto started = first.get();
+  ASSERT_THAT(started, IsOk());
+  EXPECT_THAT((*started)->Sync("w1", kAdd, 1, 2), IsOkAndHolds(3));
 }
 
 TEST_P(AgentLifecycleTest, WrongIncarnationIsRefused) {

@@ -16,6 +16,7 @@ constexpr char kCallMethod[] = "hawser.v1.WorkerService.Call";
 constexpr char kHeartbeatMethod[] = "hawser.v1.WorkerService.Heartbeat";
 constexpr char kListFunctionsMethod[] = "hawser.v1.WorkerService.ListFunctions";
 constexpr char kStartedStage[] = "started";
+constexpr absl::Duration kFirstStartedWait = absl::Seconds(1);
 constexpr char kLeaveMethod[] = "hawser.v1.WorkerService.Leave";
 
 // Those that ask the store: about strangers, for the membership, and to leave.
@@ -221,12 +222,22 @@ absl::Status Agent::Impl::JoinJob() {
   if (!options_.world_size.has_value()) return absl::OkStatus();
   const async::MonotonicTime deadline =
       async::AddDelay(clock_->Now(), options_.start_timeout);
-  ASSIGN_OR_RETURN(
-      const std::vector<WorkerInfo> workers,
-      rendezvous_.AwaitWorkers(*options_.world_size, options_.start_timeout));
-  for (const WorkerInfo& worker : workers) AddPeer(worker);
-  RETURN_IF_ERROR(rendezvous_.Arrive(kStartedStage, self_, ""));
-  return rendezvous_.AwaitStage(kStartedStage, workers, TimeUntil(deadline));
+  // One that dies before all have come leaves its record, until another takes
+  // its place, for which to look now and then.
+  absl::Duration wait = kFirstStartedWait;
+  for (bool arrived = false;; arrived = true, wait *= 2) {
+    ASSIGN_OR_RETURN(
+        const std::vector<WorkerInfo> workers,
+        rendezvous_.AwaitWorkers(*options_.world_size, TimeUntil(deadline)));
+    for (const WorkerInfo& worker : workers) AddPeer(worker);
+    if (!arrived) {
+      RETURN_IF_ERROR(rendezvous_.Arrive(kStartedStage, self_, ""));
+    }
+    const absl::Duration left = TimeUntil(deadline);
+    absl::Status started =
+        rendezvous_.AwaitStage(kStartedStage, workers, std::min(wait, left));
+    if (wait >= left || !absl::IsDeadlineExceeded(started)) return started;
+  }
 }
 
 std::shared_ptr<Peer> Agent::Impl::AddPeer(const WorkerInfo& worker) {
