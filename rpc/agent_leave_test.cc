@@ -5,12 +5,17 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
+#include "absl/functional/any_invocable.h"
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "async/clock.h"
+#include "async/executor.h"
 #include "async/future.h"
 #include "async/status_matchers.h"
+#include "async/task.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "rpc/agent.h"
@@ -18,6 +23,7 @@
 #include "rpc/error_detail.h"
 #include "rpc/service.h"
 #include "rpc/simulated_job.h"
+#include "tensor/tensor.h"
 
 namespace hawser::rpc {
 namespace {
@@ -28,6 +34,7 @@ using ::testing::HasSubstr;
 
 constexpr Function<void()> kHold{"test.Hold"};
 constexpr Function<void()> kLeave{"test.Leave"};
+constexpr Function<tensor::Tensor()> kHoldMuch{"test.HoldMuch"};
 constexpr absl::Duration kShutdownTimeout = absl::Seconds(30);
 
 // Drains when a test says so.
@@ -48,11 +55,48 @@ class SlowService final : public Service {
   bool& inside_a_call_;
 };
 
+// Has all its threads blocked when a test says so.
+class BusyExecutor final : public async::Executor {
+ public:
+  // Runs closures on `target` while not busy.
+  explicit BusyExecutor(async::Executor* target) : target_(*target) {}
+
+  void Post(absl::AnyInvocable<void() &&> closure) override {
+    if (busy_) {
+      queue_.emplace_back(std::move(closure));
+    } else {
+      target_.Post(std::move(closure));
+    }
+  }
+  void SetBusy(bool busy) {
+    busy_ = busy;
+    if (busy_) return;
+    for (async::Task& task : std::exchange(queue_, {}))
+      target_.Post(
+          [task = std::move(task)]() mutable { std::move(task).Run(); });
+  }
+
+ private:
+  async::Executor& target_;
+  bool busy_ = false;
+  std::vector<async::Task> queue_;
+};
+
 class AgentLeaveTest : public testing::Test {
  protected:
   AgentLeaveTest() {
     EXPECT_THAT(job_.registry().Register(kHold, [this] { return hold_; }),
                 IsOk());
+    EXPECT_THAT(
+        job_.registry().Register(
+            kHoldMuch,
+            [this] {
+              return hold_.Then(
+                  [](const absl::Status&) -> absl::StatusOr<tensor::Tensor> {
+                    return tensor::Tensor::Arange(int64_t{128} << 10);
+                  });
+            }),
+        IsOk());
     EXPECT_THAT(
         job_.registry().Register(
             kLeave, [this] { left_ = CurrentCall::Get()->agent().Leave(); }),
@@ -86,9 +130,14 @@ class AgentLeaveTest : public testing::Test {
   async::Future<void> hold_ = held_.future();
   std::optional<async::Future<void>> left_;
   bool drains_inside_a_call_ = false;
+  // Of w0.
+  std::optional<BusyExecutor> executor_;
   SimulatedJob job_{
       1, {.num_workers = 2, .configure = [this](AgentOptions& options) {
             options.shutdown_timeout = kShutdownTimeout;
+            if (options.name == "w0") {
+              options.executor = &executor_.emplace(options.executor);
+            }
             options.services.push_back(
                 std::make_unique<SlowService>(drain_, &drains_inside_a_call_));
           }}};
@@ -113,6 +162,28 @@ TEST_F(AgentLeaveTest, FinishesWhatItServesAndRefusesWhatIsNew) {
   EXPECT_THAT(left.result(), IsOk());
   ASSERT_TRUE(served.ready());
   EXPECT_THAT(served.result(), IsOk());
+}
+
+// What lies in its memory is gone with it.
+TEST_F(AgentLeaveTest, StaysUntilItsRepliesAreRead) {
+  drained_.Set(absl::OkStatus());
+  const async::Future<tensor::Tensor> served = job_.agent(0)->Async(
+      job_.agent(1)->info(), {.timeout = kNoTimeout}, kHoldMuch);
+  job_.Advance(absl::Milliseconds(100));
+  const async::Future<void> left = job_.agent(1)->Leave();
+  job_.Advance(absl::Milliseconds(100));
+  // A reply of that size is read there.
+  executor_->SetBusy(true);
+  held_.Set(absl::OkStatus());
+  job_.Advance(absl::Milliseconds(100));
+  EXPECT_FALSE(served.ready());
+  EXPECT_FALSE(left.ready());
+  executor_->SetBusy(false);
+  job_.Advance(absl::Milliseconds(100));
+  ASSERT_TRUE(served.ready());
+  EXPECT_THAT(served.result(), IsOk());
+  ASSERT_TRUE(left.ready());
+  EXPECT_THAT(left.result(), IsOk());
 }
 
 // It has never been called by this one, and so does not tell it.

@@ -308,7 +308,6 @@ void Agent::Impl::Send(OutgoingRequest request, ReceivedCallback done) {
     InsideScope inside(this);
     async::TaskContext::Scope scope(std::move(context));
     request.call->EndAttempt(attempt);
-    if (request.at_most_once) request.peer->EndCall();
     if (!request.heartbeat) request.peer->counters()->AddEnd();
     OnReply(request, std::move(reply), std::move(done));
   };

@@ -244,6 +244,8 @@ class Agent::Impl {
   // --- agent_replies.cc
   void OnReply(const OutgoingRequest& request, absl::StatusOr<Payload> reply,
                ReceivedCallback done);
+  static void End(const OutgoingRequest& request,
+                  absl::StatusOr<Received> received, ReceivedCallback done);
   absl::StatusOr<Received> ReadReply(const OutgoingRequest& request,
                                      IncomingMessage message);
   // The error of a request that was sent: counts it, and says what it was.

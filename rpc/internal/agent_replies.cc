@@ -40,7 +40,8 @@ void Agent::Impl::OnReply(const OutgoingRequest& request,
                           absl::StatusOr<Payload> reply,
                           ReceivedCallback done) {
   if (!reply.ok()) {
-    std::move(done)(CallError(request, std::move(reply).status()));
+    End(request, CallError(request, std::move(reply).status()),
+        std::move(done));
     return;
   }
   request.peer->SetAnswered(clock_->Now());
@@ -48,19 +49,29 @@ void Agent::Impl::OnReply(const OutgoingRequest& request,
   absl::StatusOr<IncomingMessage> message =
       IncomingMessage::Parse(*std::move(reply));
   if (!message.ok()) {
-    std::move(done)(CallError(request, UnreadReply(message.status())));
+    End(request, CallError(request, UnreadReply(message.status())),
+        std::move(done));
     return;
   }
   // What hangs on the reply may block.
   if (message->tensor_bytes() <= kMaxInlineReadBytes &&
       !async::ThreadPool::IsNearlyExhausted()) {
-    std::move(done)(ReadReply(request, *std::move(message)));
+    End(request, ReadReply(request, *std::move(message)), std::move(done));
     return;
   }
   Post(*executor_, [this, request, message = *std::move(message),
                     done = std::move(done)]() mutable {
-    std::move(done)(ReadReply(request, std::move(message)));
+    End(request, ReadReply(request, std::move(message)), std::move(done));
   });
+}
+
+// Not before the reply was read: a peer that leaves goes once its calls have
+// ended, and takes back what lies in its memory.
+void Agent::Impl::End(const OutgoingRequest& request,
+                      absl::StatusOr<Received> received,
+                      ReceivedCallback done) {
+  if (request.at_most_once) request.peer->EndCall();
+  std::move(done)(std::move(received));
 }
 
 absl::StatusOr<Agent::Impl::Received> Agent::Impl::ReadReply(
