@@ -108,8 +108,9 @@ absl::Status StreamService::Open(const MethodCall& call,
                      "; it must be 1 to ", kMaxWindow));
   }
   auto sink = std::make_shared<StreamSink>(agent_, call.peer, body.window());
-  RETURN_IF_ERROR(
-      Insert({call.peer.incarnation, body.stream()}, sink, call.deadline));
+  const Key key = {call.peer.incarnation, body.stream()};
+  RETURN_IF_ERROR(Insert(key, sink, call.deadline));
+  FollowOpen(key, sink, call);
 
   const CurrentCall::Scope current(
       CurrentCall(agent_, call.peer, call.deadline, sink->cancellation()));
@@ -151,6 +152,26 @@ absl::Status StreamService::Insert(const Key& key,
                               [this] { WatchStrangers(); });
   }
   return absl::OkStatus();
+}
+
+// Who closes a stream, or hears that its reader is lost, while the function was
+// still looked for has found no stream.
+void StreamService::FollowOpen(const Key& key,
+                               const std::shared_ptr<StreamSink>& sink,
+                               const MethodCall& call) {
+  Cancellation::Registration on_cancel =
+      call.cancellation->OnCancel([this, gate = gate_, key] {
+        Gate::Pass pass(gate.get());
+        if (pass) Close(key);
+      });
+  {
+    async::MutexLock lock(&mutex_);
+    const auto found = streams_.find(key);
+    if (found != streams_.end() && found->second.sink == sink) {
+      found->second.on_cancel = std::move(on_cancel);
+    }
+  }
+  if (agent_->IsLost(call.peer)) Close(key);
 }
 
 async::TimerId StreamService::CallAt(async::MonotonicTime time,

@@ -77,6 +77,8 @@ class StreamService final : public Service {
     std::shared_ptr<Cancellation> last_request = nullptr;
     std::optional<async::TimerId> timer = {};
     HoldingQuota::Ticket ticket = {};
+    // Of its Open.
+    Cancellation::Registration on_cancel = {};
   };
 
   absl::Status Open(const MethodCall& call,
@@ -85,6 +87,10 @@ class StreamService final : public Service {
       const MethodCall& call, const v1::StreamNextRequest& request);
   absl::Status Insert(const Key& key, const std::shared_ptr<StreamSink>& sink,
                       async::MonotonicTime deadline);
+  // Closes the stream, which was just inserted, if its end has come already, or
+  // comes with that of its Open.
+  void FollowOpen(const Key& key, const std::shared_ptr<StreamSink>& sink,
+                  const MethodCall& call) ABSL_LOCKS_EXCLUDED(mutex_);
   // The deadline has passed: ends the stream, and forgets it a little later.
   void Expire(const Key& key);
   void Close(const Key& key);
