@@ -35,10 +35,12 @@ class MemberWatches::State : public std::enable_shared_from_this<State> {
       async::MutexLock lock(&mutex_);
       auto it = watchers_.find(watch);
       if (it == watchers_.end()) return;
-      removed = std::move(it->second);
-      watchers_.erase(it);
+      removed = it->second;
     }
     removed->gate.Close();
+    // Not before, so that others who remove it wait as well.
+    async::MutexLock lock(&mutex_);
+    watchers_.erase(watch);
   }
 
   void OnEvent(const MemberEvent& event) {
@@ -57,9 +59,12 @@ class MemberWatches::State : public std::enable_shared_from_this<State> {
     {
       async::MutexLock lock(&mutex_);
       stopped_ = true;
-      watchers.swap(watchers_);
+      watchers = watchers_;
     }
     for (const auto& [watch, watcher] : watchers) watcher->gate.Close();
+    // As in Remove; there are no later ones.
+    async::MutexLock lock(&mutex_);
+    watchers_.clear();
   }
 
  private:
