@@ -65,10 +65,12 @@ class Membership::State : public std::enable_shared_from_this<State> {
 
   bool Unsure(async::MonotonicTime now) const {
     if (!started_.load(std::memory_order_acquire)) return false;
-    return num_doubts_.load(std::memory_order_acquire) !=
-               num_settled_.load(std::memory_order_acquire) ||
-           async::TimeBetween(last_pulse_.load(std::memory_order_acquire),
-                              now) > standstill_limit_;
+    // First: the pulse that ends a standstill leaves its doubt before.
+    const async::MonotonicTime last_pulse =
+        last_pulse_.load(std::memory_order_acquire);
+    return async::TimeBetween(last_pulse, now) > standstill_limit_ ||
+           num_doubts_.load(std::memory_order_acquire) !=
+               num_settled_.load(std::memory_order_acquire);
   }
 
   uint64_t num_events() const { return num_applied_.load(); }
