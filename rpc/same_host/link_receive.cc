@@ -4,6 +4,7 @@
 #include <chrono>
 #include <utility>
 
+#include "absl/functional/any_invocable.h"
 #include "absl/strings/str_cat.h"
 #include "async/cpu_relax.h"
 #include "async/status_macros.h"
@@ -36,12 +37,13 @@ void SameHostLink::PollFor(uint64_t call, absl::Duration spin,
       async::AddDelay(std::chrono::steady_clock::now(), spin);
   // Who polls for ever shares its core with threads that do as well.
   const bool may_sleep = until != async::kNever;
+  absl::AnyInvocable<void() &&> run;
   BeginPolling();
   for (int i = 1;; ++i) {
     if (std::optional<Work> work = Receive()) {
       if (work->run == nullptr) continue;
       if (work->call == call) {
-        std::move(work->run)();
+        run = std::move(work->run);
         break;
       }
       loop_.Post(std::move(work->run));
@@ -55,6 +57,9 @@ void SameHostLink::PollFor(uint64_t call, absl::Duration spin,
     async::CpuRelax();
   }
   if (EndPolling()) loop_.Wake();
+  // Only now: it may block, and the peer does not ring while this thread
+  // counts as one that polls.
+  if (run != nullptr) std::move(run)();
 }
 
 void SameHostLink::BeginPolling() {

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <future>
 #include <memory>
 #include <string>
 #include <thread>
@@ -13,6 +14,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
 #include "async/future.h"
 #include "async/status_matchers.h"
 #include "gmock/gmock.h"
@@ -91,6 +93,37 @@ TEST_F(SameHostTest, ManyCallsOfManyThreadsGetTheirOwnAnswers) {
   }
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(wrong, 0);
+}
+
+TEST_F(SameHostTest, ACallbackRunByAwaitReplyMayWaitForOtherReplies) {
+  constexpr int kCalls = 50;
+  connection_->Close(absl::CancelledError("another takes its place"));
+  client_->Shutdown();
+  // Its thread sleeps as soon as nothing comes.
+  client_ = std::make_unique<End>(absl::ZeroDuration());
+  Connect();
+  // Until it is let go that thread takes no reply.
+  std::promise<void> held, let_go;
+  connection_->Call("/t.T/Echo", Payload("x"), async::kNever,
+                    [&](absl::StatusOr<Payload>) {
+                      held.set_value();
+                      let_go.get_future().wait();
+                    });
+  held.get_future().wait();
+  std::thread answers([&] {
+    for (int i = 0; i < kCalls; ++i) TakeHeld()->Reply(Payload("y"));
+  });
+  bool called = false;
+  const Connection::CallId id = connection_->Call(
+      "/t.T/Echo", Payload("x"), async::kNever, [&](absl::StatusOr<Payload>) {
+        called = true;
+        let_go.set_value();
+        for (int i = 0; i < kCalls; ++i) {
+          EXPECT_THAT(Call("/t.T/Hold", "x").Wait(), IsOkAndHolds("y"));
+        }
+      });
+  while (!called) connection_->AwaitReply(id);
+  answers.join();
 }
 
 TEST_F(SameHostTest, MoreThanTheRingAndTheSlotsHoldWaitsItsTurn) {
