@@ -132,14 +132,18 @@ void InprocNetwork::State::RunAfter(absl::Duration delay,
   });
 }
 
+void InprocNetwork::State::Enter(const std::shared_ptr<InprocCall>& call) {
+  async::MutexLock lock(&mutex_);
+  call->set_number(++last_call_);
+  calls_.emplace(call->number(), call);
+}
+
 void InprocNetwork::State::Send(std::shared_ptr<InprocCall> call,
                                 Payload request) {
   std::vector<absl::Duration> delays;
   bool reachable = true;
   {
     async::MutexLock lock(&mutex_);
-    call->set_number(++last_call_);
-    calls_.emplace(call->number(), call);
     reachable = nodes_.contains(call->destination()) &&
                 !crashed_.contains(call->source()) &&
                 !crashed_.contains(call->destination());
@@ -150,7 +154,7 @@ void InprocNetwork::State::Send(std::shared_ptr<InprocCall> call,
           DrawCopies(faults.drop_request, faults.duplicate_request, faults);
     }
   }
-  call->Begin();
+  if (!call->Begin()) return;
   if (!reachable) {
     call->Complete(MarkUnsent(Unreachable(call->destination())));
     return;
@@ -308,22 +312,23 @@ void InprocNetwork::State::EndCallsOf(const InprocNode& node) {
 
 namespace hawser::rpc::internal {
 
-void InprocCall::Begin() {
-  if (deadline_ == async::kNever) return;
-  auto on_deadline = [call = shared_from_this()] {
-    call->Complete(absl::DeadlineExceededError("no reply in time"));
-  };
-  const async::TimerId timer =
-      network_->clock().CallAt(deadline_, std::move(on_deadline));
+bool InprocCall::Begin() {
+  async::TimerId timer{};
+  if (deadline_ != async::kNever) {
+    timer = network_->clock().CallAt(deadline_, [call = shared_from_this()] {
+      call->Complete(absl::DeadlineExceededError("no reply in time"));
+    });
+  }
   {
     async::MutexLock lock(&mutex_);
     if (!settled_) {
       timer_ = timer;
-      has_timer_ = true;
-      return;
+      has_timer_ = deadline_ != async::kNever;
+      return true;
     }
   }
-  network_->clock().Cancel(timer);
+  if (deadline_ != async::kNever) network_->clock().Cancel(timer);
+  return false;
 }
 
 bool InprocCall::Settle(absl::StatusOr<Payload> outcome) {

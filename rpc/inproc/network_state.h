@@ -67,8 +67,8 @@ class InprocCall : public std::enable_shared_from_this<InprocCall> {
   }
   InprocNetwork::State& network() const { return *network_; }
 
-  // Starts the deadline's timer.
-  void Begin();
+  // Starts the deadline's timer. False: the outcome is settled already.
+  bool Begin();
   // Settles the outcome, if it is not settled, and has the callback run.
   void Complete(absl::StatusOr<Payload> outcome);
   // The same, with the callback run before the return, unless another thread
@@ -115,6 +115,8 @@ class InprocNetwork::State : public std::enable_shared_from_this<State> {
   std::shared_ptr<internal::InprocNode> AddNode();
   void RemoveNode(const internal::InprocNode& node);
 
+  // Keeps the call until Forget. Before Send.
+  void Enter(const std::shared_ptr<internal::InprocCall>& call);
   // Sends a request towards its destination, or loses it.
   void Send(std::shared_ptr<internal::InprocCall> call, Payload request);
   // Sends the answer back, or loses it.

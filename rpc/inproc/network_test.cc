@@ -1,5 +1,6 @@
 #include "rpc/inproc/network.h"
 
+#include <atomic>
 #include <chrono>
 #include <future>
 #include <memory>
@@ -215,6 +216,34 @@ TEST_F(NetworkTest, ShutdownEndsCallsOfBothSides) {
   EXPECT_THAT(**later, StatusIs(absl::StatusCode::kCancelled));
   server_->Shutdown();
   held_[0]->Reply(Payload("late"));
+}
+
+TEST_F(NetworkTest, CloseEndsOrRefusesCallsThatAreMadeMeanwhile) {
+  constexpr int kRounds = 500;
+  constexpr int kCalls = 20;
+  std::atomic<int> begun{0}, ended{0};
+  std::thread closes([&] {
+    for (int round = 1; round <= kRounds; ++round) {
+      while (begun < round) std::this_thread::yield();
+      connection_->Close(absl::AbortedError("closed by the test"));
+      executor_.RunAll();
+      ended = round;
+    }
+  });
+  for (int round = 1; round <= kRounds; ++round) {
+    connection_ = *client_->Connect({address_});
+    std::vector<std::shared_ptr<std::optional<absl::StatusOr<std::string>>>>
+        outcomes;
+    begun = round;
+    for (int i = 0; i < kCalls; ++i) outcomes.push_back(Call("/Echo", "x"));
+    while (ended < round) std::this_thread::yield();
+    executor_.RunAll();
+    for (const auto& outcome : outcomes) {
+      EXPECT_TRUE(outcome->has_value() &&
+                  absl::IsAborted((*outcome)->status()));
+    }
+  }
+  closes.join();
 }
 
 TEST_F(NetworkTest, UnknownMethodsAndAddressesAreErrors) {

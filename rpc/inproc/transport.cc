@@ -35,29 +35,32 @@ class InprocConnection final
               async::MonotonicTime deadline, Done done) override {
     CallId id = 0;
     std::optional<absl::Status> refused;
+    std::shared_ptr<InprocCall> call;
+    Gate::Pass pass(&source_->gate);
     {
       async::MutexLock lock(&mutex_);
       id = ++last_id_;
       refused = closed_;
-    }
-    Gate::Pass pass(&source_->gate);
-    if (!pass || stopped_->load()) {
-      refused = absl::CancelledError("the transport was shut down");
+      if (!pass || stopped_->load()) {
+        refused = absl::CancelledError("the transport was shut down");
+      }
+      if (!refused.has_value()) {
+        call = std::make_shared<InprocCall>(
+            network_, source_, destination_, std::string(path), deadline,
+            [weak = weak_from_this(), id,
+             done = std::move(done)](absl::StatusOr<Payload> reply) mutable {
+              if (auto self = weak.lock()) self->Forget(id);
+              std::move(done)(std::move(reply));
+            });
+        // In one section: Close ends each call that it does not refuse, and
+        // finds only such as the network knows, which must forget them.
+        network_->Enter(call);
+        calls_.emplace(id, call);
+      }
     }
     if (refused.has_value()) {
       std::move(done)(*refused);
       return id;
-    }
-    auto call = std::make_shared<InprocCall>(
-        network_, source_, destination_, std::string(path), deadline,
-        [weak = weak_from_this(), id,
-         done = std::move(done)](absl::StatusOr<Payload> reply) mutable {
-          if (auto self = weak.lock()) self->Forget(id);
-          std::move(done)(std::move(reply));
-        });
-    {
-      async::MutexLock lock(&mutex_);
-      calls_.emplace(id, call);
     }
     network_->Send(call, std::move(request));
     // Shutdown may have looked for calls before this one was there.
