@@ -31,7 +31,8 @@ std::shared_ptr<Peer> PeerTable::Add(std::shared_ptr<Peer> peer,
        {&by_name_[peer->info().name], &by_id_[peer->info().id]}) {
     if (announce && *place != nullptr && *place != peer) {
       const auto holder = by_incarnation_.find((*place)->info().incarnation);
-      if (holder != by_incarnation_.end() && !holder->second.announced) {
+      if (holder != by_incarnation_.end() && !holder->second.announced &&
+          !(*place)->lost()) {
         continue;
       }
     }

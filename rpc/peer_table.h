@@ -26,7 +26,8 @@ class PeerTable {
 
   // The same for one that joined, by the events of the membership, which come
   // in order but late: it does not take a name or rank from one that was
-  // inserted and is not announced yet, for that joined after it.
+  // inserted and is not announced yet, for that joined after it, unless that
+  // is lost, and so may never be announced.
   std::shared_ptr<Peer> Announce(std::shared_ptr<Peer> peer);
 
   // Null if it is not known; a WorkerInfo finds its own incarnation only, also

@@ -103,6 +103,16 @@ TEST_F(PeerTableTest, LateNewsDoesNotTakeTheNameOfOneThatCameAfter) {
   EXPECT_EQ(table_.Find(WorkerId(3)), fourth);
 }
 
+// It was found in the store just before it was lost, and never announced.
+TEST_F(PeerTableTest, LostPeerDoesNotKeepItsNameFromOneThatCameAfter) {
+  const std::shared_ptr<Peer> lost = table_.Insert(Make(3, 7));
+  EXPECT_TRUE(lost->MarkLost(absl::UnavailableError("lost")));
+  const std::shared_ptr<Peer> next = table_.Announce(Make(3, 8));
+  EXPECT_EQ(table_.Find("w3"), next);
+  EXPECT_EQ(table_.Find(WorkerId(3)), next);
+  EXPECT_EQ(table_.FindByIncarnation(Incarnation{7}), nullptr);
+}
+
 TEST_F(PeerTableTest, LostPeerGivesItsLoss) {
   const std::shared_ptr<Peer> peer = Make(3, 7);
   absl::StatusOr<std::shared_ptr<Connection>> connection = peer->connection();

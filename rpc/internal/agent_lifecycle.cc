@@ -245,7 +245,14 @@ std::shared_ptr<Peer> Agent::Impl::AddPeer(const WorkerInfo& worker) {
   if (known != nullptr && known->info().incarnation == worker.incarnation) {
     return known;
   }
-  return peers_.Insert(MakePeer(worker));
+  const std::shared_ptr<Peer> made = MakePeer(worker);
+  std::shared_ptr<Peer> added = peers_.Insert(made);
+  // Its end may have been read before it was there to be marked.
+  if (added == made && IsLost(worker)) {
+    added->MarkLost(absl::UnavailableError(
+        absl::StrCat(ToString(worker), " is no member of the job any more")));
+  }
+  return added;
 }
 
 std::shared_ptr<Peer> Agent::Impl::MakePeer(const WorkerInfo& worker) {

@@ -100,7 +100,11 @@ void Agent::Impl::OnPeerLeft(const std::shared_ptr<Peer>& peer) {
   }
   const absl::Status status = absl::UnavailableError(
       absl::StrCat(ToString(peer->info()), " left the job"));
-  if (peer->MarkLeft(status)) TellServices(peer, status);
+  peer->MarkLeft(status);
+  // Added since `peer` was looked for.
+  const auto added = peers_.FindByIncarnation(peer->info().incarnation);
+  if (added != nullptr && added != peer) added->MarkLeft(status);
+  TellServices(peer, status);
 }
 
 async::Future<RawMessage> Agent::Impl::OnPeerLeaves(const WorkerInfo& worker) {
@@ -128,7 +132,11 @@ void Agent::Impl::OnPeerLost(const std::shared_ptr<Peer>& peer,
     if (peer->left()) peer->Disconnect();
     return;
   }
-  if (peer->MarkLost(status)) TellServices(peer, status);
+  peer->MarkLost(status);
+  // As above.
+  const auto added = peers_.FindByIncarnation(peer->info().incarnation);
+  if (added != nullptr && added != peer) added->MarkLost(status);
+  TellServices(peer, status);
 }
 
 // A worker that refuses a message for it says that one of the two was declared
