@@ -217,7 +217,11 @@ bool EventLoop::Attend(const Sources& sources, bool wait) {
     next = std::min(next, source->OnTime(now));
   }
   if (wait) {
-    if (!alarm_.FallAsleep(now, next)) return false;
+    if (!alarm_.FallAsleep(now, next)) {
+      // The other may not know a source that this thread knows.
+      WakeBy(next);
+      return false;
+    }
     next = alarm_.time();
     // Whoever asks for an earlier time from here on rings; before, it may have
     // been too late to be seen above.
