@@ -99,8 +99,9 @@ void Poller::Poll() {
 
 void Poller::StepAside() {
   async::MutexLock lock(&mutex_);
-  ++num_aside_;
-  recall_ = false;
+  // Others may be aside whom a recall has not woken yet: until they are gone,
+  // nobody is to poll in their place, since nobody would be woken again.
+  if (++num_aside_ == 1) recall_ = false;
   while (!recall_ && !stopping_ && handed_over_.empty()) {
     polled_ = polling_;
     recalled_.WaitUntil(&mutex_, std::chrono::steady_clock::now() + kPatience);
