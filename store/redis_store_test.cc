@@ -15,6 +15,7 @@
 #include "gtest/gtest.h"
 #include "store/conformance.h"
 #include "store/internal/redis_connection.h"
+#include "store/internal/redis_script.h"
 #include "store/internal/relay.h"
 #include "store/internal/server_process.h"
 
@@ -165,6 +166,30 @@ TEST(RedisStoreTest, ChangesWhoseRepliesWereLostAreMadeOnce) {
   });
   EXPECT_THAT(store->Get("n"), IsOkAndHolds("5"));
   EXPECT_THAT(store->Get("text"), IsOkAndHolds("xy"));
+}
+
+TEST(RedisStoreTest, AttemptsThatComeAfterALaterChangeDoNothing) {
+  const internal::RedisProcess redis;
+  const auto run = [&](const char* operation, const char* sequence,
+                       const char* key, const char* argument) {
+    MustRun(redis, {"EVAL", internal::kRedisScript, "3", "data", "mark", "slot",
+                    "mine", operation, sequence, "channel:", key, argument});
+  };
+  run("begin", "", "mine", "");
+  run("add", "9", "n", "1");
+  run("add", "10", "n", "1");
+  // Both sent again, the first one too late.
+  run("add", "10", "n", "1");
+  run("add", "9", "n", "1");
+  const auto deadline =
+      std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  const auto connection = internal::RedisConnection::Open(
+      {.host = "127.0.0.1", .port = redis.port()}, deadline);
+  ASSERT_THAT(connection, IsOk());
+  const std::string get[] = {"HGET", "data", "n"};
+  const auto sum = (*connection)->Call(get, deadline);
+  ASSERT_THAT(sum, IsOk());
+  EXPECT_EQ(sum->text, "2");
 }
 
 TEST(RedisStoreTest, WaitingOutlivesALostConnection) {

@@ -42,10 +42,12 @@ elseif operation == 'count' then
 end
 
 -- Changes.
-local sequence = ARGV[3] .. ' '
 local last = redis.call('GET', KEYS[3])
-if last and string.sub(last, 1, #sequence) == sequence then
-  return {'done', string.sub(last, #sequence + 1), ''}
+if last then
+  local made, answer = string.match(last, '^(%d+) (.*)$')
+  if made == ARGV[3] then return {'done', answer, ''} end
+  -- An attempt that comes after its change has ended: nobody hears the answer.
+  if tonumber(made) > tonumber(ARGV[3]) then return {'done', '0', ''} end
 end
 local old = redis.call('HGET', data, key)
 local answer
@@ -71,7 +73,7 @@ elseif operation == 'delete' then
   redis.call('HDEL', data, key)
   answer = '1'
 end
-redis.call('SET', KEYS[3], sequence .. answer, 'EX', 1200)
+redis.call('SET', KEYS[3], ARGV[3] .. ' ' .. answer, 'EX', 1200)
 if not old then redis.call('PUBLISH', ARGV[4] .. key, '') end
 return {'done', answer, ''}
 )lua";
