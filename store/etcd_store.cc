@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "async/blocking_region.h"
@@ -39,6 +40,29 @@ const KeyValue* Read(const TxnResponse& response, int index) {
   return kvs.empty() ? nullptr : &kvs[0];
 }
 
+// Holds if the change of `marker` was made, or a later one of its slot: the
+// attempt then comes too late, and nobody hears what it answers.
+Compare IsMade(const PutRequest& marker) {
+  Compare made;
+  made.set_target(Compare::VALUE);
+  made.set_result(Compare::GREATER);
+  made.set_key(marker.key());
+  // Less than the same with a reply behind it.
+  made.set_value(marker.value().substr(0, marker.value().find(' ')));
+  return made;
+}
+
+// The reply in a marker's value.
+absl::StatusOr<int64_t> ReplyIn(const KeyValue* marker) {
+  int64_t reply = 0;
+  if (marker == nullptr ||
+      !absl::SimpleAtoi(marker->value().substr(marker->value().find(' ') + 1),
+                        &reply)) {
+    return absl::InternalError("etcd holds a malformed record of a change");
+  }
+  return reply;
+}
+
 }  // namespace
 
 class EtcdStore::Client {
@@ -61,12 +85,14 @@ class EtcdStore::Client {
   }
 
   // What a transaction writes of `change`: key, "<sequence> <reply>", lease.
+  // Sequences have one width, for IsMade.
   PutRequest Marker(int64_t lease, const internal::ChangeSlots::Change& change,
                     int64_t reply) const {
     PutRequest marker;
     marker.set_key(
         absl::StrCat(changes_, absl::Hex(lease), "/", change.slot()));
-    marker.set_value(absl::StrCat(change.sequence(), " ", reply));
+    marker.set_value(absl::StrCat(
+        absl::Dec(change.sequence(), absl::kZeroPad20), " ", reply));
     marker.set_lease(lease);
     return marker;
   }
@@ -200,12 +226,9 @@ absl::Status EtcdStore::DoSet(const std::string& key, std::string value,
   if (!lease.ok()) return Named(lease.status(), key, time);
   const internal::ChangeSlots::Change change(&client_->slots());
   const PutRequest marker = client_->Marker(*lease, change, 0);
-  // Unless this very change was made: make it.
+  // Unless this very change, or a later one, was made: make it.
   TxnRequest request;
-  Compare* const made = request.add_compare();
-  made->set_target(Compare::VALUE);
-  made->set_key(marker.key());
-  made->set_value(marker.value());
+  *request.add_compare() = IsMade(marker);
   PutRequest* const put = request.add_failure()->mutable_request_put();
   put->set_key(client_->Full(key));
   put->set_value(std::move(value));
@@ -224,9 +247,9 @@ absl::StatusOr<int64_t> EtcdStore::Change(const std::string& key,
 // 1. Takes the key to be absent, as it is for most changes: the first write of
 //    a key takes one request, and any other no more than with a read first.
 // 2. Decides what it becomes. If nothing, on a mere guess, reads the key first.
-// 3. Writes that, and the marker of this change, if the key was not changed
-//    since; otherwise reads both. A marker that is there says that an earlier
-//    attempt, of which no answer came, was made. Else back to 2.
+// 3. Unless its marker says that an earlier attempt, of which no answer came,
+//    was made: writes that, and the marker of this change, if the key was not
+//    changed since; otherwise reads the key, and back to 2.
 absl::StatusOr<int64_t> EtcdStore::TryChange(const std::string& key,
                                              async::MonotonicTime deadline,
                                              Decide decide) {
@@ -265,15 +288,19 @@ absl::StatusOr<int64_t> EtcdStore::TryChange(const std::string& key,
     }
     *request.add_success()->mutable_request_put() = marker;
     AddRead(full, request.mutable_failure());
-    AddRead(marker.key(), request.mutable_failure());
-    ASSIGN_OR_RETURN(found, etcd.Transact(request, deadline));
+
+    TxnRequest once;
+    *once.add_compare() = IsMade(marker);
+    AddRead(marker.key(), once.mutable_success());
+    *once.add_failure()->mutable_request_txn() = std::move(request);
+    ASSIGN_OR_RETURN(TxnResponse answer, etcd.Transact(once, deadline));
+    if (answer.succeeded()) return ReplyIn(Read(answer, 0));
+    if (answer.responses().empty()) {
+      return absl::InternalError("etcd left a part of a transaction out");
+    }
+    found = std::move(*answer.mutable_responses(0)->mutable_response_txn());
     if (found.succeeded()) return update.reply;
     guessed = false;
-
-    const KeyValue* const made = Read(found, 1);
-    if (made != nullptr && made->value() == marker.value()) {
-      return update.reply;
-    }
   }
 }
 

@@ -1,5 +1,6 @@
 #include "store/etcd_store.h"
 
+#include <chrono>
 #include <memory>
 #include <string>
 #include <thread>
@@ -12,7 +13,9 @@
 #include "async/status_matchers.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "proto/etcd.pb.h"
 #include "store/conformance.h"
+#include "store/internal/etcd_client.h"
 #include "store/internal/relay.h"
 #include "store/internal/server_process.h"
 
@@ -141,6 +144,35 @@ TEST(EtcdStoreTest, ChangesWhoseRepliesWereLostAreMadeOnce) {
   });
   EXPECT_THAT(store->Get("n"), IsOkAndHolds("5"));
   EXPECT_THAT(store->Get("text"), IsOkAndHolds("xy"));
+}
+
+TEST(EtcdStoreTest, AttemptsThatComeAfterALaterChangeDoNothing) {
+  const std::string prefix = FreshPrefix();
+  const auto store =
+      MustConnect({.address = Etcd().address(), .prefix = prefix});
+  ASSERT_THAT(store->Set("k", "1"), IsOk());
+  // What is kept of the last change says from now on that it was a later one.
+  internal::EtcdClient etcd(Etcd().address());
+  const auto deadline =
+      std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  etcdserverpb::TxnRequest read;
+  auto* const range = read.add_success()->mutable_request_range();
+  range->set_key(prefix + "/changes/");
+  range->set_range_end(prefix + "/changes0");
+  const auto found = etcd.Transact(read, deadline);
+  ASSERT_THAT(found, IsOk());
+  ASSERT_EQ(found->responses(0).response_range().kvs_size(), 1);
+  etcdserverpb::TxnRequest write;
+  auto* const put = write.add_success()->mutable_request_put();
+  put->set_key(found->responses(0).response_range().kvs(0).key());
+  put->set_value("00000000000000000010 0");
+  ASSERT_THAT(etcd.Transact(write, deadline), IsOk());
+
+  EXPECT_THAT(store->Set("k", "2"), IsOk());
+  EXPECT_THAT(store->Add("n", 1), IsOk());
+  EXPECT_THAT(store->Delete("k"), IsOk());
+  EXPECT_THAT(store->Get("k"), IsOkAndHolds("1"));
+  EXPECT_THAT(store->NumKeys(), IsOkAndHolds(1));
 }
 
 TEST(EtcdStoreTest, WaitingOutlivesARestartOfEtcd) {
