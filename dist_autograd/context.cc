@@ -17,31 +17,31 @@ absl::Status ReleasedError(ContextId id) {
 
 }  // namespace
 
-bool Context::AddTarget(const rpc::WorkerInfo& peer) {
-  async::MutexLock lock(&mutex_);
-  if (released_) return false;
+Context::Peer* Context::PeerLocked(const rpc::WorkerInfo& peer) {
+  if (released_) return nullptr;
   Peer& entry = peers_[peer.id];
   if (entry.worker.name.empty()) entry.worker = peer;
-  // A source knows the context from elsewhere, and hears of its end there.
-  if (!entry.is_source) entry.is_target = true;
-  return true;
+  return &entry;
 }
 
-bool Context::Adopt(const rpc::WorkerInfo& peer) {
+bool Context::AddTarget(const rpc::WorkerInfo& peer) {
   async::MutexLock lock(&mutex_);
-  if (released_) return false;
-  Peer& entry = peers_[peer.id];
-  if (entry.worker.name.empty()) entry.worker = peer;
-  entry.is_target = true;
-  return true;
+  Peer* const entry = PeerLocked(peer);
+  // A source knows the context from elsewhere, and hears of its end there.
+  if (entry != nullptr && !entry->is_source) entry->is_target = true;
+  return entry != nullptr;
 }
 
 void Context::AddSource(const rpc::WorkerInfo& peer) {
   async::MutexLock lock(&mutex_);
-  if (released_) return;
-  Peer& entry = peers_[peer.id];
-  if (entry.worker.name.empty()) entry.worker = peer;
-  entry.is_source = true;
+  if (Peer* const entry = PeerLocked(peer)) entry->is_source = true;
+}
+
+bool Context::Adopt(const rpc::WorkerInfo& peer) {
+  async::MutexLock lock(&mutex_);
+  Peer* const entry = PeerLocked(peer);
+  if (entry != nullptr) entry->is_target = true;
+  return entry != nullptr;
 }
 
 void Context::RecordSend(AutogradMessageId message, const rpc::WorkerInfo& peer,

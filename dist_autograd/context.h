@@ -130,6 +130,9 @@ class Context final : public GradientCarrier,
     bool is_source = false;
   };
 
+  // Null after Release.
+  Peer* PeerLocked(const rpc::WorkerInfo& peer)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Returns what is to be destroyed without the lock.
   std::shared_ptr<Pass> RecordEndLocked(const PassId& id,
                                         const absl::Status& status,
