@@ -16,6 +16,7 @@
 #include "rpc/agent.h"
 #include "rpc/agent_options.h"
 #include "rpc/agent_test_fixture.h"
+#include "rpc/loss_test_service.h"
 #include "rpc/member_event.h"
 #include "rpc/membership_log.h"
 #include "rpc/rendezvous.h"
@@ -27,20 +28,6 @@ namespace hawser::rpc {
 namespace {
 
 using ::hawser::async::IsOk;
-
-class LossService final : public Service {
- public:
-  explicit LossService(absl::Notification* lost) : lost_(*lost) {}
-
-  std::string_view name() const override { return "loss"; }
-  absl::Status Start(Agent&) override { return absl::OkStatus(); }
-  void OnWorkerLost(const WorkerInfo&, const absl::Status&) override {
-    lost_.Notify();
-  }
-
- private:
-  absl::Notification& lost_;
-};
 
 TEST(AgentLateNewsTest, OneThatWasLostBeforeItWasAddedGivesItsNameToTheNext) {
   TestJob job;

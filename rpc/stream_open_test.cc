@@ -19,6 +19,7 @@
 #include "rpc/agent.h"
 #include "rpc/agent_options.h"
 #include "rpc/agent_test_fixture.h"
+#include "rpc/loss_test_service.h"
 #include "rpc/made_up_caller.h"
 #include "rpc/membership_log.h"
 #include "rpc/rendezvous.h"
@@ -37,21 +38,6 @@ using ::hawser::async::StatusIs;
 
 constexpr StreamFunction<int64_t()> kForOne{"stream_test.ForOne"};
 
-// Hears of losses after the services before it.
-class LastService final : public Service {
- public:
-  explicit LastService(absl::Notification* lost) : lost_(*lost) {}
-
-  std::string_view name() const override { return "last"; }
-  absl::Status Start(Agent&) override { return absl::OkStatus(); }
-  void OnWorkerLost(const WorkerInfo&, const absl::Status&) override {
-    lost_.Notify();
-  }
-
- private:
-  absl::Notification& lost_;
-};
-
 // The reader has just come: the writer asks the store for its roles.
 class StreamOpenTest : public testing::Test {
  protected:
@@ -68,7 +54,7 @@ class StreamOpenTest : public testing::Test {
       options.store = &link_;
       options.clock = &clock_;
       options.services.push_back(std::make_unique<StreamService>());
-      options.services.push_back(std::make_unique<LastService>(&lost_));
+      options.services.push_back(std::make_unique<LossService>(&lost_));
     });
     reader_.address = *address_;
     Rendezvous rendezvous(&job_.store(), AgentOptions().job);
