@@ -3,7 +3,7 @@
 
 namespace hawser::async {
 
-// What an executor learns of a thread of its own that blocks.
+// Observer of the blocking threads of one executor.
 class BlockingObserver {
  public:
   virtual ~BlockingObserver() = default;

@@ -16,7 +16,7 @@
 
 namespace hawser::async {
 
-// What a Future<T> gives: absl::StatusOr<T>, or absl::Status for void.
+// Result type of a Future<T>: absl::StatusOr<T>, or absl::Status for void.
 template <class T>
 using Result = std::conditional_t<
     std::is_void_v<T>, absl::Status,

@@ -1,4 +1,4 @@
-// How often one thing is said on stderr.
+// Rate limit of one kind of message on stderr.
 
 #ifndef HAWSER_ASYNC_TELL_LIMIT_H_
 #define HAWSER_ASYNC_TELL_LIMIT_H_

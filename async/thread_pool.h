@@ -18,7 +18,8 @@
 namespace hawser::async {
 
 struct ThreadPoolOptions {
-  // How many closures run at the same time, those that block not counted.
+  // Maximum number of closures running at the same time; blocked closures are
+  // not counted.
   int num_threads = 4;
   // Limit on threads, blocked ones included. Once so many are blocked, posted
   // closures wait until one goes on.

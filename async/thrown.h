@@ -1,5 +1,5 @@
-// What code of users throws: Hawser throws nothing, and an exception ends no
-// process.
+// Conversion of exceptions thrown by user code into statuses. Hawser itself
+// throws nothing, and an exception never ends the process.
 
 #ifndef HAWSER_ASYNC_THROWN_H_
 #define HAWSER_ASYNC_THROWN_H_

@@ -12,7 +12,7 @@
 
 namespace hawser::autograd {
 
-// What a Function keeps between its forward and its backward step.
+// State that a Function keeps between its forward and its backward step.
 class FunctionContext {
  public:
   virtual ~FunctionContext() = default;

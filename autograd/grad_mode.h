@@ -3,8 +3,9 @@
 
 namespace hawser::autograd {
 
-// Whether operations of this thread record a graph; true in a new thread. The
-// mode is a property of the thread and does not follow work to other threads.
+// Grad mode of the calling thread: true, as in a new thread, if operations
+// record a graph. The mode is a property of the thread and does not follow work
+// to other threads.
 bool GradEnabled();
 
 // Switches recording off in this thread until the end of the scope.

@@ -24,8 +24,8 @@ namespace internal {
 class BackwardPass;
 }  // namespace internal
 
-// Where a gradient goes: input `input_index` of `node`. An edge without a node
-// stands for a tensor that needs no gradient.
+// Destination of a gradient: input `input_index` of `node`. An edge without a
+// node stands for a tensor that needs no gradient.
 struct Edge {
   std::shared_ptr<Node> node;
   uint32_t input_index = 0;

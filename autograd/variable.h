@@ -10,8 +10,8 @@
 #include "autograd/node.h"
 #include "tensor/tensor.h"
 
-// What automatic differentiation knows of a tensor. All handles of one tensor
-// share it; views and detached tensors are tensors of their own.
+// Autograd state of a tensor. All handles of one tensor share it; views and
+// detached tensors are tensors of their own.
 //
 // Reading is thread-safe. SetRequiresGrad, SetHistory and in-place operations
 // must not run beside other uses of the same tensor. The gradient of a leaf is

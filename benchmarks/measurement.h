@@ -6,7 +6,7 @@
 
 namespace hawser::benchmarks {
 
-// Whether a larger or a smaller value is ahead.
+// Direction in which a measured value improves.
 enum class Better { kHigher, kLower };
 
 // One thing measured beside one peer, in turns: value i and peer value i were

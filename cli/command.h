@@ -1,4 +1,4 @@
-// What main.cc and the subcommands of `hawser` share.
+// Interface between main.cc and the subcommands of `hawser`.
 
 #ifndef HAWSER_CLI_COMMAND_H_
 #define HAWSER_CLI_COMMAND_H_

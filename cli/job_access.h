@@ -1,4 +1,4 @@
-// How subcommands reach a running job.
+// Flags and functions with which subcommands reach a running job.
 
 #ifndef HAWSER_CLI_JOB_ACCESS_H_
 #define HAWSER_CLI_JOB_ACCESS_H_

@@ -1,4 +1,4 @@
-// What others wrote, fit for a terminal.
+// Text of other parties, escaped for a terminal.
 
 #ifndef HAWSER_CLI_PRINTABLE_H_
 #define HAWSER_CLI_PRINTABLE_H_

@@ -7,9 +7,9 @@
 
 namespace hawser::dist_autograd {
 
-// How many distributed autograd contexts a worker holds at once. One more is
-// refused with kResourceExhausted to the call that brings it, or to whoever
-// opens it here.
+// Limits on the distributed autograd contexts that a worker holds at once. A
+// context above a limit is refused with kResourceExhausted, which the call that
+// would create it returns.
 struct ContextLimits {
   // All together.
   size_t max_contexts = 262'144;

@@ -28,10 +28,10 @@
 namespace hawser::dist_autograd {
 
 struct DistAutogradOptions {
-  // How long one attempt to deliver a gradient message waits. The first one of
-  // a pass is answered only at the pass's end, so that this repeats its tensors
-  // in vain: only for transports that lose messages. Unset: as long as the
-  // pass.
+  // Timeout of one attempt to deliver a gradient message. The first message of
+  // a pass is answered only when the pass ends, so a timeout resends its
+  // tensors needlessly: set it only for transports that lose messages. Unset:
+  // as long as the pass.
   std::optional<absl::Duration> gradient_attempt_timeout = {};
   // The same for messages without tensors.
   absl::Duration control_attempt_timeout = absl::Seconds(2);

@@ -15,7 +15,7 @@ namespace hawser::dist_autograd {
 
 class RecvFunction;
 
-// Where recv functions hand the gradients that are to travel.
+// Interface to which recv functions give the gradients that have to be sent.
 class GradientCarrier {
  public:
   virtual ~GradientCarrier() = default;

@@ -25,8 +25,8 @@
 
 namespace hawser::launch {
 
-// What is left out comes from the environment, as launchers set it, and then
-// from the default.
+// Options of a worker. Options that are not set are taken from the environment,
+// as launchers set it, and then from the defaults.
 struct WorkerOptions {
   // Unique in the job; 1 to 127 letters, digits, "-_:.", the first a letter or
   // digit. Default: "worker<rank>".

@@ -1,4 +1,5 @@
-// What an operator allows, besides what programs do: a file of rules.
+// Authorization policy of an operator, read from a file of rules and applied in
+// addition to the checks of the programs.
 
 #ifndef HAWSER_NET_AUTHORIZATION_POLICY_H_
 #define HAWSER_NET_AUTHORIZATION_POLICY_H_

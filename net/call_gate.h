@@ -1,4 +1,4 @@
-// Which calls a server with TLS looks at no further.
+// Gate of a server with TLS: refuses calls before their messages are read.
 
 #ifndef HAWSER_NET_CALL_GATE_H_
 #define HAWSER_NET_CALL_GATE_H_

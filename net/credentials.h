@@ -1,4 +1,4 @@
-// How the processes of a job prove to each other who they are.
+// Credentials with which the processes of a job authenticate each other.
 
 #ifndef HAWSER_NET_CREDENTIALS_H_
 #define HAWSER_NET_CREDENTIALS_H_

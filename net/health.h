@@ -1,5 +1,4 @@
-// Whether a server takes calls, for those that ask in the way of
-// grpc.health.v1.
+// Serving status of a server, for callers of grpc.health.v1.
 
 #ifndef HAWSER_NET_HEALTH_H_
 #define HAWSER_NET_HEALTH_H_

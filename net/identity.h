@@ -1,4 +1,4 @@
-// Who holds a certificate.
+// Identity that a certificate proves.
 
 #ifndef HAWSER_NET_IDENTITY_H_
 #define HAWSER_NET_IDENTITY_H_

@@ -1,4 +1,4 @@
-// How the methods of proto/pieces.proto are called.
+// Names of the methods of proto/pieces.proto.
 
 #ifndef HAWSER_NET_IN_PIECES_H_
 #define HAWSER_NET_IN_PIECES_H_

@@ -1,4 +1,4 @@
-// How long the headers of a call may be.
+// Size limit of the headers of a call.
 
 #ifndef HAWSER_NET_METADATA_LIMIT_H_
 #define HAWSER_NET_METADATA_LIMIT_H_

@@ -1,4 +1,4 @@
-// What names of jobs, workers and roles are made of.
+// Validation of the names of jobs, workers and roles.
 
 #ifndef HAWSER_NET_NAME_H_
 #define HAWSER_NET_NAME_H_

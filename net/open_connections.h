@@ -1,4 +1,4 @@
-// How many connections are open, and from where.
+// Counts of open connections, in total and by address.
 
 #ifndef HAWSER_NET_OPEN_CONNECTIONS_H_
 #define HAWSER_NET_OPEN_CONNECTIONS_H_

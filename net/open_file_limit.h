@@ -1,4 +1,4 @@
-// How many descriptors this process may have.
+// Limit on the descriptors of this process.
 
 #ifndef HAWSER_NET_OPEN_FILE_LIMIT_H_
 #define HAWSER_NET_OPEN_FILE_LIMIT_H_

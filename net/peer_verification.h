@@ -1,4 +1,4 @@
-// What a client makes sure of before it believes a server.
+// Verification of a server by its client.
 
 #ifndef HAWSER_NET_PEER_VERIFICATION_H_
 #define HAWSER_NET_PEER_VERIFICATION_H_

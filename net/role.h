@@ -1,4 +1,4 @@
-// What a certificate lets its holder do.
+// Roles, the permissions of a certificate's holder.
 
 #ifndef HAWSER_NET_ROLE_H_
 #define HAWSER_NET_ROLE_H_

@@ -1,4 +1,4 @@
-// How much of a server each of those that share it may take up.
+// Per-peer quota of a server's calls and their bytes.
 
 #ifndef HAWSER_NET_SHARED_QUOTA_H_
 #define HAWSER_NET_SHARED_QUOTA_H_

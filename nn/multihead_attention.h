@@ -13,8 +13,8 @@
 
 namespace hawser::nn {
 
-// What a query must not see: true in a bool mask, or numbers that are added to
-// the scores. Undefined is no mask.
+// Positions that a query must ignore: true in a bool mask, or numbers that are
+// added to the scores. An undefined tensor masks nothing.
 struct AttentionMasks {
   Tensor attention = {};  // [t, s] or [n * num_heads, t, s], bool or floating.
   Tensor padding = {};    // [n, s], bool: keys that are padding.

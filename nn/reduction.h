@@ -6,7 +6,7 @@
 
 namespace hawser::nn {
 
-// What becomes of the losses of the elements.
+// Reduction of the losses of the elements.
 enum class Reduction { kMean, kSum, kNone };
 
 // The mean or the sum of `losses`, of rank 0, or `losses` as they are;

@@ -11,7 +11,7 @@
 namespace hawser::optim {
 
 struct PlateauOptions {
-  // Whether a metric is better when it is larger.
+  // True if a larger metric is better.
   bool maximize = false;
   double factor = 0.1;  // Of the learning rate when it is reduced; below 1.
   // Steps without improvement that are put up with.

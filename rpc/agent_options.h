@@ -1,4 +1,4 @@
-// How an agent is set up.
+// Options of an agent.
 
 #ifndef HAWSER_RPC_AGENT_OPTIONS_H_
 #define HAWSER_RPC_AGENT_OPTIONS_H_

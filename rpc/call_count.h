@@ -1,4 +1,4 @@
-// How many calls are under way, and when there are none.
+// Count of calls in flight, with a notification when it becomes zero.
 
 #ifndef HAWSER_RPC_CALL_COUNT_H_
 #define HAWSER_RPC_CALL_COUNT_H_

@@ -1,4 +1,4 @@
-// What a caller says about one call.
+// Options of one call.
 
 #ifndef HAWSER_RPC_CALL_OPTIONS_H_
 #define HAWSER_RPC_CALL_OPTIONS_H_

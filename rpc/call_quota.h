@@ -1,4 +1,4 @@
-// How much of a worker each peer may take up.
+// Per-peer limits on the calls that a worker serves at once.
 
 #ifndef HAWSER_RPC_CALL_QUOTA_H_
 #define HAWSER_RPC_CALL_QUOTA_H_

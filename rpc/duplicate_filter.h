@@ -1,4 +1,4 @@
-// Which requests of each sender were seen before.
+// Filter of repeated requests, by sender.
 
 #ifndef HAWSER_RPC_DUPLICATE_FILTER_H_
 #define HAWSER_RPC_DUPLICATE_FILTER_H_

@@ -1,4 +1,4 @@
-// What a failed call says besides code and message.
+// Details of a failed call besides code and message.
 
 #ifndef HAWSER_RPC_ERROR_DETAIL_H_
 #define HAWSER_RPC_ERROR_DETAIL_H_

@@ -1,4 +1,4 @@
-// How much of what outlives a call each peer may have a worker hold.
+// Per-peer limit on resources that outlive a call.
 
 #ifndef HAWSER_RPC_HOLDING_QUOTA_H_
 #define HAWSER_RPC_HOLDING_QUOTA_H_

@@ -1,4 +1,4 @@
-// How long leases have stood still.
+// Observer of leases, which measures how long each was not renewed.
 
 #ifndef HAWSER_RPC_LEASE_OBSERVER_H_
 #define HAWSER_RPC_LEASE_OBSERVER_H_

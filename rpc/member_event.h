@@ -1,4 +1,4 @@
-// What happens to the members of a job.
+// Changes of a job's membership.
 
 #ifndef HAWSER_RPC_MEMBER_EVENT_H_
 #define HAWSER_RPC_MEMBER_EVENT_H_

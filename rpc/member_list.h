@@ -1,4 +1,4 @@
-// Who belongs to a job, for those that do not.
+// List of a job's members, for clients that are not members.
 
 #ifndef HAWSER_RPC_MEMBER_LIST_H_
 #define HAWSER_RPC_MEMBER_LIST_H_

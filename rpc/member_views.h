@@ -1,4 +1,4 @@
-// What the workers of a test were told of each other.
+// Views of the membership that the workers of a test reported.
 
 #ifndef HAWSER_RPC_MEMBER_VIEWS_H_
 #define HAWSER_RPC_MEMBER_VIEWS_H_

@@ -1,4 +1,4 @@
-// Who wants to hear of members.
+// Registered watches of the membership.
 
 #ifndef HAWSER_RPC_MEMBER_WATCHES_H_
 #define HAWSER_RPC_MEMBER_WATCHES_H_

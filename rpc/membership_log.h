@@ -1,4 +1,4 @@
-// Who belongs to a job, as the store has it.
+// Membership of a job as recorded in the store.
 
 #ifndef HAWSER_RPC_MEMBERSHIP_LOG_H_
 #define HAWSER_RPC_MEMBERSHIP_LOG_H_

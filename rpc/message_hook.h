@@ -1,4 +1,4 @@
-// Where distributed autograd attaches to messages.
+// Hook with which distributed autograd attaches data to messages.
 
 #ifndef HAWSER_RPC_MESSAGE_HOOK_H_
 #define HAWSER_RPC_MESSAGE_HOOK_H_

@@ -1,4 +1,4 @@
-// What an agent keeps for one worker it talks to.
+// State that an agent keeps for one worker with which it communicates.
 
 #ifndef HAWSER_RPC_PEER_H_
 #define HAWSER_RPC_PEER_H_

@@ -1,4 +1,4 @@
-// How much an agent did with one peer.
+// Counters of the calls and bytes exchanged with one peer.
 
 #ifndef HAWSER_RPC_PEER_COUNTERS_H_
 #define HAWSER_RPC_PEER_COUNTERS_H_

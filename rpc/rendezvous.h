@@ -1,4 +1,4 @@
-// How the workers of a job find each other through a store.
+// Directory in which the workers of a job find each other through a store.
 
 #ifndef HAWSER_RPC_RENDEZVOUS_H_
 #define HAWSER_RPC_RENDEZVOUS_H_

@@ -1,4 +1,4 @@
-// What higher layers attach to an agent.
+// Interface of the layers above an agent.
 
 #ifndef HAWSER_RPC_SERVICE_H_
 #define HAWSER_RPC_SERVICE_H_

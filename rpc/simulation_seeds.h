@@ -1,4 +1,4 @@
-// Which seeds a simulation runs.
+// Seeds of a simulation test.
 
 #ifndef HAWSER_RPC_SIMULATION_SEEDS_H_
 #define HAWSER_RPC_SIMULATION_SEEDS_H_

@@ -1,4 +1,4 @@
-// What lets an agent serve and read streams.
+// Service with which an agent serves and reads streams.
 
 #ifndef HAWSER_RPC_STREAM_SERVICE_H_
 #define HAWSER_RPC_STREAM_SERVICE_H_

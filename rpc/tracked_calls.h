@@ -1,4 +1,4 @@
-// What becomes of the calls that a test makes.
+// Calls of a test and their outcomes.
 
 #ifndef HAWSER_RPC_TRACKED_CALLS_H_
 #define HAWSER_RPC_TRACKED_CALLS_H_

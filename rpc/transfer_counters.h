@@ -1,4 +1,4 @@
-// How many tensor bytes were moved, and how often.
+// Counters of the tensor bytes transferred and the copies made.
 
 #ifndef HAWSER_RPC_TRANSFER_COUNTERS_H_
 #define HAWSER_RPC_TRANSFER_COUNTERS_H_

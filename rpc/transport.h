@@ -1,4 +1,4 @@
-// What carries messages between workers.
+// Interface of the transports that carry messages between workers.
 
 #ifndef HAWSER_RPC_TRANSPORT_H_
 #define HAWSER_RPC_TRANSPORT_H_

@@ -1,4 +1,4 @@
-// How workers are told apart.
+// Identifiers of workers.
 
 #ifndef HAWSER_RPC_TYPES_H_
 #define HAWSER_RPC_TYPES_H_

@@ -1,4 +1,4 @@
-// How C++ types travel as arguments and results.
+// Encoding of C++ types as arguments and results.
 
 #ifndef HAWSER_RPC_WIRE_TRAITS_H_
 #define HAWSER_RPC_WIRE_TRAITS_H_

@@ -12,7 +12,7 @@
 
 namespace hawser::rref {
 
-// How references travel in calls.
+// Encoding of references in calls.
 
 // Gives a copy of `reference` to the peer of `encoder`.
 //

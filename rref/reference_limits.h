@@ -7,7 +7,7 @@
 
 namespace hawser::rref {
 
-// How many references others may have a worker keep values for.
+// Limits on the references of peers for which a worker keeps values.
 struct ReferenceLimits {
   // Forks of one worker on values here, and values that its messages name
   // before they are created. One more is refused with kResourceExhausted to the

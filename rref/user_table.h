@@ -18,9 +18,9 @@
 
 namespace hawser::rref {
 
-// What a worker knows of the references whose values live elsewhere: its own
-// copies (users), and the copies it gave away that have not arrived yet
-// (pending children).
+// Table of the references whose values live on other workers: this worker's own
+// copies (users), and the copies that it gave away and that have not arrived
+// yet (pending children).
 //
 // The owner is told of a copy's end (G1 of docs/rref.md) once the copy is
 // settled, no handle names it, and no child of it is pending (G2).

@@ -17,7 +17,7 @@
 
 namespace hawser::store {
 
-// What a store waits, at most, where a call does not say it.
+// Default timeout of a store's calls.
 inline constexpr absl::Duration kDefaultTimeout = absl::Seconds(300);
 
 struct CompareAndSetResult {

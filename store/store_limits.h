@@ -5,7 +5,7 @@
 
 namespace hawser::store {
 
-// What a store accepts. Stores are for rendezvous, not for data.
+// Limits on what a store accepts. Stores are for rendezvous, not for data.
 struct StoreLimits {
   // Longest key, prefixes included.
   size_t max_key_bytes = 4096;

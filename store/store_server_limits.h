@@ -5,9 +5,10 @@
 
 namespace hawser::store {
 
-// What clients may make a store server hold, besides what it stores
-// (StoreLimits). A client is a worker that its certificate names; without TLS,
-// a connection. What exceeds a limit is kResourceExhausted, naming it.
+// Limits on the resources that clients of a store server hold, besides what is
+// stored (StoreLimits). A client is a worker that its certificate names;
+// without TLS, a connection. A request above a limit fails with
+// kResourceExhausted, naming the limit.
 struct StoreServerLimits {
   // Calls that wait for keys, of all clients and of one. A worker waits in a
   // few. A connection takes 256 calls at once, so that one whose calls wait

@@ -10,7 +10,7 @@
 
 namespace hawser::store {
 
-// Where the workers of a job meet, as one line of text:
+// URL of the store at which the workers of a job meet:
 //
 //   env://                                   MASTER_ADDR, MASTER_PORT
 //   tcp://HOST[:PORT]                        a store server; port 29500

@@ -10,7 +10,7 @@
 
 namespace hawser::telemetry {
 
-// Where a training run is.
+// Progress of a training run.
 struct Progress {
   int64_t epoch = 0;  // From 1.
   int64_t num_epochs = 0;

@@ -1,4 +1,4 @@
-// Where the memory of tensors comes from.
+// Allocators of tensor memory.
 
 #ifndef HAWSER_TENSOR_ALLOCATOR_H_
 #define HAWSER_TENSOR_ALLOCATOR_H_

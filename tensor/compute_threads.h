@@ -1,4 +1,4 @@
-// How many threads one operation on the CPU may use.
+// Number of threads that one operation on the CPU may use.
 #ifndef HAWSER_TENSOR_COMPUTE_THREADS_H_
 #define HAWSER_TENSOR_COMPUTE_THREADS_H_
 

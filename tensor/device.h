@@ -1,4 +1,4 @@
-// Where the memory of a tensor lies.
+// Device that holds the memory of a tensor.
 
 #ifndef HAWSER_TENSOR_DEVICE_H_
 #define HAWSER_TENSOR_DEVICE_H_

@@ -1,4 +1,4 @@
-// Which allocator serves which device.
+// Registry of the allocators of devices.
 
 #ifndef HAWSER_TENSOR_DEVICE_ALLOCATORS_H_
 #define HAWSER_TENSOR_DEVICE_ALLOCATORS_H_

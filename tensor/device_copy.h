@@ -1,4 +1,4 @@
-// How copies that touch a device other than the CPU are done.
+// Copies from or to a device other than the CPU.
 
 #ifndef HAWSER_TENSOR_DEVICE_COPY_H_
 #define HAWSER_TENSOR_DEVICE_COPY_H_

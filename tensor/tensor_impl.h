@@ -1,4 +1,4 @@
-// What the handles of one tensor share.
+// State that the handles of one tensor share.
 
 #ifndef HAWSER_TENSOR_TENSOR_IMPL_H_
 #define HAWSER_TENSOR_TENSOR_IMPL_H_

@@ -18,7 +18,7 @@
 #include "autograd/variable.h"
 #include "tensor/tensor.h"
 
-// How the operations of autograd/ops/ record themselves.
+// Helpers with which the operations of autograd/ops/ record themselves.
 namespace hawser::autograd::internal {
 
 // Whether an operation on these inputs must be recorded.

@@ -14,7 +14,7 @@
 
 namespace hawser::autograd::internal {
 
-// What a leaf that requires a gradient has beyond other tensors.
+// Additional state of a leaf that requires a gradient.
 struct LeafState {
   async::Mutex mutex;
   Tensor gradient ABSL_GUARDED_BY(mutex);

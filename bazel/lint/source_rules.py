@@ -53,6 +53,9 @@ RULES = [
     ),
 ]
 
+# Words with which a clause begins that stands where a noun belongs.
+CLAUSE = r"(What|How|Who|Whose|Whom|When|Where|Which|Whether)\b"
+
 
 def without_comments(text):
     """The text with comments and literals blanked out, lines kept."""
@@ -65,8 +68,24 @@ def without_comments(text):
     return re.sub(pattern, lambda match: re.sub(r"[^\n]", " ", match.group()), text, flags=re.S)
 
 
+def opening_violations(path, text):
+    """The line of a header's first comment that does not open with a noun phrase."""
+    comment = re.search(r"^[ \t]*//[ \t]*(?=\S)", text, flags=re.M)
+    opening = re.match(CLAUSE, text[comment.end() :]) if comment else None
+    if not path.endswith(".h") or not opening:
+        return []
+    line = text.count("\n", 0, comment.start()) + 1
+    why = "a header's first comment opens with a noun phrase that names what the header holds"
+    return [f"{path}:{line}: {opening.group()}: {why}"]
+
+
 def violations(path, text):
     """Lines that say what breaks which rule."""
+    return opening_violations(path, text) + code_violations(path, text)
+
+
+def code_violations(path, text):
+    """Violations of the rules for code, which tests need not keep."""
     if re.search(TEST, path):
         return []
     text = without_comments(text)

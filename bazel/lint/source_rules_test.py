@@ -52,6 +52,18 @@ class SourceRulesTest(unittest.TestCase):
         self.assertEqual(len(self.found("ps/x.h", "absl::Mutex mutex_;")), 1)
         self.assertEqual(self.found("ps/x.h", "async::Mutex mutex_;"), [])
 
+    def test_headers_open_with_a_noun_phrase(self):
+        for word in ["What", "How", "Who", "Whose", "When", "Where", "Which", "Whether"]:
+            for path in ["nn/x.h", "rpc/x_test_fixture.h"]:
+                found = self.found(path, "#ifndef X", f"  // {word} it is.", "#endif")
+                self.assertEqual(len(found), 1, found)
+                self.assertIn(f"{path}:2: {word}: ", found[0])
+            self.assertEqual(self.found("nn/x.cc", f"// {word} it is."), [])
+            self.assertEqual(self.found("nn/x.h", "// A thing.", "", f"// {word} it is."), [])
+        self.assertEqual(self.found("nn/x.h", "// Whatever it is.", "#endif"), [])
+        self.assertEqual(self.found("nn/x.h", "#ifndef X", "#endif"), [])
+        self.assertEqual(len(self.found("nn/x.h", "//", "// What it is.")), 1)
+
     def test_comments_and_strings_do_not_count(self):
         self.assertEqual(
             self.found("rpc/x.cc", "// absl::Mutex, assert(x)", '"abort()"', "/* throw", "Error */"),

@@ -8,8 +8,7 @@
 #include "rref/rref.h"
 #include "tensor/tensor.h"
 
-// What the processes of a job ask of each other besides fetching, gradients and
-// optimizer steps.
+// Remote functions of the job, besides fetching, gradients and optimizer steps.
 namespace hawser::examples::mnist_ps {
 
 // Of a server: keeps a parameter under a name, with that initial value.

@@ -14,7 +14,7 @@
 
 namespace hawser::examples::mnist_ps {
 
-// What this process does.
+// Role of this process in the job.
 enum class Role {
   kLauncher,  // Starts the others as child processes and watches them.
   kServer,    // Holds parameters.

@@ -1,4 +1,4 @@
-// What the C library does with memory that messages free.
+// Settings of malloc for the memory that messages free.
 
 #ifndef HAWSER_RPC_GRPC_FREED_MEMORY_H_
 #define HAWSER_RPC_GRPC_FREED_MEMORY_H_

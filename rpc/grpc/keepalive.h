@@ -1,4 +1,4 @@
-// How two ends find out that a connection is dead.
+// Keepalive intervals with which both ends detect a dead connection.
 
 #ifndef HAWSER_RPC_GRPC_KEEPALIVE_H_
 #define HAWSER_RPC_GRPC_KEEPALIVE_H_

@@ -1,4 +1,4 @@
-// What a worker's server takes from its peers at most.
+// Limits of a worker's gRPC server.
 
 #ifndef HAWSER_RPC_GRPC_LIMITS_H_
 #define HAWSER_RPC_GRPC_LIMITS_H_

@@ -1,4 +1,4 @@
-// Whether a thread looks for what it waits for before it sleeps.
+// Policy that decides if a thread spins before it sleeps.
 
 #ifndef HAWSER_RPC_GRPC_SPIN_POLICY_H_
 #define HAWSER_RPC_GRPC_SPIN_POLICY_H_

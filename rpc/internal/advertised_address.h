@@ -1,4 +1,4 @@
-// Where peers dial a worker.
+// Address at which peers reach a worker.
 
 #ifndef HAWSER_RPC_INTERNAL_ADVERTISED_ADDRESS_H_
 #define HAWSER_RPC_INTERNAL_ADVERTISED_ADDRESS_H_

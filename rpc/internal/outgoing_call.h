@@ -1,4 +1,4 @@
-// What cancels a call that is under way.
+// State of a call in flight with which it can be cancelled.
 
 #ifndef HAWSER_RPC_INTERNAL_OUTGOING_CALL_H_
 #define HAWSER_RPC_INTERNAL_OUTGOING_CALL_H_

@@ -1,4 +1,4 @@
-// How two processes of one machine come to share memory
+// Handshake with which two processes of one machine come to share memory
 // (proto/same_host.proto).
 
 #ifndef HAWSER_RPC_SAME_HOST_HANDSHAKE_H_

@@ -1,4 +1,4 @@
-// What a process would leave in file systems if it were killed now.
+// Files that a process would leave in file systems if it were killed now.
 
 #ifndef HAWSER_RPC_SAME_HOST_NAMED_FILES_H_
 #define HAWSER_RPC_SAME_HOST_NAMED_FILES_H_

@@ -1,4 +1,4 @@
-// What tests of calls through memory share.
+// Fixture of the tests of calls through shared memory.
 
 #ifndef HAWSER_RPC_SAME_HOST_SAME_HOST_TEST_FIXTURE_H_
 #define HAWSER_RPC_SAME_HOST_SAME_HOST_TEST_FIXTURE_H_

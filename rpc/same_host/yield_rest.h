@@ -1,4 +1,4 @@
-// When a thread that lets others run had better sleep.
+// Backoff of a thread that yields its core, after which it sleeps.
 
 #ifndef HAWSER_RPC_SAME_HOST_YIELD_REST_H_
 #define HAWSER_RPC_SAME_HOST_YIELD_REST_H_

@@ -15,7 +15,7 @@ struct redisContext;
 
 namespace hawser::store::internal {
 
-// What Redis answered, errors aside.
+// Reply of Redis other than an error.
 struct RedisReply {
   enum class Kind { kNone, kInteger, kText, kList };
   Kind kind = Kind::kNone;

@@ -1,4 +1,4 @@
-// How to walk several strided operands in step.
+// Plan of a loop over several strided operands in step.
 #ifndef HAWSER_TENSOR_CPU_LOOP_PLAN_H_
 #define HAWSER_TENSOR_CPU_LOOP_PLAN_H_
 

@@ -1,4 +1,4 @@
-// Where the elements of a matrix lie, as BLAS wants to know it.
+// Memory layout of a matrix, in the terms of BLAS.
 #ifndef HAWSER_TENSOR_CPU_MATRIX_LAYOUT_H_
 #define HAWSER_TENSOR_CPU_MATRIX_LAYOUT_H_
 

@@ -1,5 +1,5 @@
-// What calls of oneDNN share: an engine and a stream of the calling thread,
-// and the number of threads they may use.
+// Runtime that calls of oneDNN share: an engine and a stream of the calling
+// thread, and the number of threads they may use.
 #ifndef HAWSER_TENSOR_CPU_ONEDNN_RUNTIME_H_
 #define HAWSER_TENSOR_CPU_ONEDNN_RUNTIME_H_
 

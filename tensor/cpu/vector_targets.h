@@ -1,4 +1,4 @@
-// Which instruction sets the vector loops are compiled for, beside the one the
+// Instruction sets for which the vector loops are compiled, beside the one the
 // compiler assumes anyway. Included before hwy/foreach_target.h.
 #ifndef HAWSER_TENSOR_CPU_VECTOR_TARGETS_H_
 #define HAWSER_TENSOR_CPU_VECTOR_TARGETS_H_

@@ -1,4 +1,4 @@
-// How kernels are launched, and how their threads share items and sums. For
+// Kernel launches, with the division of items and sums between threads. For
 // CUDA sources alone.
 #ifndef HAWSER_TENSOR_CUDA_LAUNCH_H_
 #define HAWSER_TENSOR_CUDA_LAUNCH_H_

@@ -1,5 +1,5 @@
-// What tests of this folder share: operations give on a CUDA device what they
-// give on the CPU.
+// Fixture of the tests of this folder: operations give the same results on a
+// CUDA device as on the CPU.
 #ifndef HAWSER_TENSOR_CUDA_PARITY_H_
 #define HAWSER_TENSOR_CUDA_PARITY_H_
 

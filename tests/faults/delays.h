@@ -1,4 +1,4 @@
-// How late things were, against what is promised.
+// Distribution of measured delays.
 
 #ifndef HAWSER_TESTS_FAULTS_DELAYS_H_
 #define HAWSER_TESTS_FAULTS_DELAYS_H_

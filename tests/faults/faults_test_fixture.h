@@ -1,4 +1,4 @@
-// What fault tests share: a job whose store and first worker, the driver, live
+// Fixture of fault tests: a job whose store and first worker, the driver, live
 // in the test.
 
 #ifndef HAWSER_TESTS_FAULTS_FAULTS_TEST_FIXTURE_H_

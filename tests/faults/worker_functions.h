@@ -1,5 +1,5 @@
-// What the workers of fault tests serve (fault_worker.cc), as their callers see
-// it.
+// Functions that the workers of fault tests serve (fault_worker.cc), as their
+// callers declare them.
 
 #ifndef HAWSER_TESTS_FAULTS_WORKER_FUNCTIONS_H_
 #define HAWSER_TESTS_FAULTS_WORKER_FUNCTIONS_H_
