@@ -13,6 +13,7 @@
 #include "async/clock.h"
 #include "async/executor.h"
 #include "rpc/call_quota.h"
+#include "rpc/liveness_options.h"
 #include "rpc/service.h"
 #include "rpc/transport.h"
 
@@ -23,18 +24,6 @@ class Store;
 namespace hawser::rpc {
 
 class FunctionRegistry;
-
-// When a silent or unreachable worker counts as lost.
-struct LivenessOptions {
-  // How often a worker of which nothing was heard is asked, and how often a
-  // worker renews its lease in the store.
-  absl::Duration heartbeat_interval = absl::Milliseconds(500);
-  // No answer for this long, though the connection stands; or a lease that was
-  // not renewed for this long.
-  absl::Duration silent_limit = absl::Seconds(3);
-  // No connection for this long.
-  absl::Duration unreachable_limit = absl::Milliseconds(1500);
-};
 
 struct AgentOptions {
   // Required: unique within the job; 1 to 127 letters, digits, "-_:.", the

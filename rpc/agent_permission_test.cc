@@ -26,6 +26,7 @@
 #include "rpc/function_registry.h"
 #include "rpc/made_up_caller.h"
 #include "rpc/membership_log.h"
+#include "rpc/register_stream.h"
 #include "rpc/stream.h"
 #include "rpc/stream_function.h"
 #include "rpc/stream_service.h"
@@ -65,8 +66,8 @@ class AgentPermissionTest : public testing::TestWithParam<TransportParam> {
     EXPECT_THAT(registry.Register(kInline, length, inline_too), IsOk());
     EXPECT_THAT(registry.Register(kOpen, length), IsOk());
     EXPECT_THAT(
-        registry.Register(
-            kCount,
+        RegisterStream(
+            registry, kCount,
             [this](StreamWriter<int64_t> out, const std::string& text) {
               ++num_runs_;
               return out.Write(static_cast<int64_t>(text.size())).Wait();

@@ -21,6 +21,7 @@
 #include "rpc/agent.h"
 #include "rpc/agent_test_fixture.h"
 #include "rpc/member_event.h"
+#include "rpc/register_stream.h"
 #include "rpc/service.h"
 #include "rpc/stream.h"
 #include "rpc/stream_function.h"
@@ -210,20 +211,20 @@ TEST_P(AgentThrownTest, TraitsOfArgumentsAndResults) {
 
 TEST_P(AgentThrownTest, Streams) {
   ASSERT_THAT(
-      job_.registry().Register(
-          kStream,
+      RegisterStream(
+          job_.registry(), kStream,
           [](StreamWriter<Explosive> out, int64_t where) -> absl::Status {
             RETURN_IF_ERROR(out.Write(Explosive(where)).Wait());
             throw std::out_of_range("boom in producer");
           }),
       IsOk());
-  ASSERT_THAT(job_.registry().Register(
-                  kStreamLater,
+  RegisterStream(
+      ASSERT_THAT(job_.registry(), kStreamLater,
                   [](StreamWriter<int64_t> out) -> async::Future<void> {
                     CO_RETURN_IF_ERROR(co_await out.Write(1));
                     throw std::out_of_range("boom in coroutine");
                   }),
-              IsOk());
+      IsOk());
   StartAll();
   Agent& agent = job_.agent(0);
   auto stream = Stream(agent, "w1", kStream, Explosive::kNowhere);

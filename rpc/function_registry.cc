@@ -14,7 +14,7 @@ absl::string_view ToAbsl(std::string_view text) {
 
 }  // namespace
 
-absl::Status FunctionRegistry::Add(
+absl::Status FunctionRegistry::Register(
     std::unique_ptr<const RegisteredFunction> function) {
   if (function->name().empty()) {
     return absl::InvalidArgumentError("a remote function needs a name");

@@ -25,8 +25,6 @@
 #include "rpc/decoder.h"
 #include "rpc/function.h"
 #include "rpc/retained_value.h"
-#include "rpc/stream_function.h"
-#include "rpc/stream_sink.h"
 
 namespace hawser::rpc {
 
@@ -119,12 +117,8 @@ class FunctionRegistry {
   absl::Status Register(const Function<R(A...)>& function, F callable,
                         FunctionOptions options = {});
 
-  // Same, for a function that writes a stream: `callable` takes a
-  // StreamWriter<T> and what the declaration says, and returns absl::Status or
-  // Future<void>.
-  template <class T, class... A, class F>
-  absl::Status Register(const StreamFunction<T(A...)>& function, F callable,
-                        FunctionOptions options = {});
+  // Same, for an implementation made by MakeFunction.
+  absl::Status Register(std::unique_ptr<const RegisteredFunction> function);
 
   // kUnimplemented names the function; kInvalidArgument both signatures.
   absl::StatusOr<const RegisteredFunction*> Find(
@@ -133,8 +127,6 @@ class FunctionRegistry {
   std::vector<const RegisteredFunction*> All() const;
 
  private:
-  absl::Status Add(std::unique_ptr<const RegisteredFunction> function);
-
   mutable async::Mutex mutex_;
   absl::flat_hash_map<std::string, std::unique_ptr<const RegisteredFunction>>
       functions_ ABSL_GUARDED_BY(mutex_);
@@ -239,32 +231,24 @@ class TypedFunction final : public RegisteredFunction {
 
 }  // namespace internal
 
+// The implementation of a function of `name` and `signature` by `callable`,
+// which takes A... and returns what FunctionRegistry::Register says.
+template <class R, class... A, class F>
+std::unique_ptr<const RegisteredFunction> MakeFunction(
+    std::string_view name, std::string_view signature, F callable,
+    FunctionOptions options = {}) {
+  return std::make_unique<internal::TypedFunction<F, R, A...>>(
+      name, signature, std::move(callable), std::move(options));
+}
+
 template <class R, class... A, class F>
 absl::Status FunctionRegistry::Register(const Function<R(A...)>& function,
                                         F callable, FunctionOptions options) {
   static_assert(std::is_invocable_v<F&, A...>,
                 "the callable does not take the declared parameters");
-  return Add(std::make_unique<internal::TypedFunction<F, R, A...>>(
-      function.name(), function.Signature(), std::move(callable),
-      std::move(options)));
-}
-
-template <class T, class... A, class F>
-absl::Status FunctionRegistry::Register(const StreamFunction<T(A...)>& function,
-                                        F callable, FunctionOptions options) {
-  static_assert(std::is_invocable_v<F&, StreamWriter<T>, A...>,
-                "the callable does not take a StreamWriter and the declared "
-                "parameters");
-  // The stream it runs for is around it; a call that is none has another
-  // signature.
-  auto with_writer = [callable = std::move(callable)](A... arguments) mutable {
-    return callable(StreamWriter<T>(*internal::current_stream.get()),
-                    std::move(arguments)...);
-  };
-  return Add(std::make_unique<
-             internal::TypedFunction<decltype(with_writer), void, A...>>(
-      function.name(), function.Signature(), std::move(with_writer),
-      std::move(options)));
+  return Register(MakeFunction<R, A...>(function.name(), function.Signature(),
+                                        std::move(callable),
+                                        std::move(options)));
 }
 
 }  // namespace hawser::rpc

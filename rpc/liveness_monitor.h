@@ -10,7 +10,7 @@
 #include "absl/functional/any_invocable.h"
 #include "absl/status/status.h"
 #include "async/clock.h"
-#include "rpc/agent_options.h"
+#include "rpc/liveness_options.h"
 #include "rpc/peer.h"
 
 namespace hawser::rpc {

@@ -12,7 +12,7 @@
 #include "absl/status/status.h"
 #include "async/clock.h"
 #include "async/executor.h"
-#include "rpc/agent_options.h"
+#include "rpc/liveness_options.h"
 #include "rpc/member_event.h"
 #include "rpc/membership_log.h"
 #include "rpc/types.h"

@@ -16,7 +16,7 @@
 #include "rpc/decoder.h"
 #include "rpc/encoder.h"
 #include "rpc/internal/checked_traits.h"
-#include "rpc/internal/complete_reply.h"
+#include "rpc/reply_completion.h"
 #include "rpc/stream_function.h"
 #include "rpc/stream_source.h"
 

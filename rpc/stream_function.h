@@ -29,8 +29,9 @@ class StreamFunction;
 // Its implementation takes a writer before the parameters, and ends the stream
 // with what it returns: absl::Status or Future<void>.
 //
-//   registry.Register(kPull, [](rpc::StreamWriter<Tensor> out,
-//                               const std::string& table) -> absl::Status {
+//   rpc::RegisterStream(registry, kPull,
+//                       [](rpc::StreamWriter<Tensor> out,
+//                          const std::string& table) -> absl::Status {
 //     for (const Tensor& rows : ...) RETURN_IF_ERROR(out.Write(rows).Wait());
 //     return absl::OkStatus();
 //   });

@@ -22,6 +22,7 @@
 #include "rpc/loss_test_service.h"
 #include "rpc/made_up_caller.h"
 #include "rpc/membership_log.h"
+#include "rpc/register_stream.h"
 #include "rpc/rendezvous.h"
 #include "rpc/service.h"
 #include "rpc/simulated_store_link.h"
@@ -43,13 +44,13 @@ class StreamOpenTest : public testing::Test {
  protected:
   void SetUp() override {
     ASSERT_THAT(address_, IsOk());
-    ASSERT_THAT(job_.registry().Register(kForOne,
-                                         [this](StreamWriter<int64_t>) {
-                                           started_.Notify();
-                                           return ended_.future();
-                                         },
-                                         {.allowed_roles = {"reader"}}),
-                IsOk());
+    RegisterStream(ASSERT_THAT(job_.registry(), kForOne,
+                               [this](StreamWriter<int64_t>) {
+                                 started_.Notify();
+                                 return ended_.future();
+                               },
+                               {.allowed_roles = {"reader"}}),
+                   IsOk());
     job_.StartOne(0, [this](int, AgentOptions& options) {
       options.store = &link_;
       options.clock = &clock_;

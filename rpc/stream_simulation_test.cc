@@ -17,6 +17,7 @@
 #include "async/status_matchers.h"
 #include "gtest/gtest.h"
 #include "rpc/agent.h"
+#include "rpc/register_stream.h"
 #include "rpc/simulated_job.h"
 #include "rpc/simulation_seeds.h"
 #include "rpc/stream.h"
@@ -54,13 +55,13 @@ class StreamSimulation {
              {.verbose = verbose, .configure = [](AgentOptions& options) {
                 options.services.push_back(std::make_unique<StreamService>());
               }}) {
-    EXPECT_THAT(job_.registry().Register(
-                    kCount,
-                    [this](StreamWriter<int64_t> out, int64_t stream,
-                           int64_t count, int64_t fails) {
-                      return Write(std::move(out), stream, count, fails != 0);
-                    }),
-                async::IsOk());
+    RegisterStream(EXPECT_THAT(job_.registry(), kCount,
+                               [this](StreamWriter<int64_t> out, int64_t stream,
+                                      int64_t count, int64_t fails) {
+                                 return Write(std::move(out), stream, count,
+                                              fails != 0);
+                               }),
+                   async::IsOk());
     EXPECT_THAT(job_.registry().Register(kPause,
                                          [this](int64_t ms) {
                                            return After(absl::Milliseconds(ms));

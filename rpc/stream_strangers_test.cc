@@ -20,6 +20,7 @@
 #include "proto/stream.pb.h"
 #include "rpc/agent_test_fixture.h"
 #include "rpc/made_up_caller.h"
+#include "rpc/register_stream.h"
 #include "rpc/stream.h"
 #include "rpc/stream_function.h"
 #include "rpc/stream_service.h"
@@ -40,22 +41,21 @@ inline constexpr StreamFunction<int64_t()> kSlow{"stream_test.Slow"};
 class StreamOfStrangersTest : public testing::Test {
  protected:
   void Start(const StreamLimits& limits) {
-    ASSERT_THAT(job_.registry().Register(kForever,
-                                         [](StreamWriter<int64_t> out) {
-                                           absl::Status status;
-                                           while (status.ok())
-                                             status = out.Write(1).Wait();
-                                           return status;
-                                         }),
-                IsOk());
-    ASSERT_THAT(job_.registry().Register(kSlow,
-                                         [this](StreamWriter<int64_t>) {
-                                           async::MutexLock lock(&mutex_);
-                                           sink_ =
-                                               *internal::current_stream.get();
-                                           return ended_.future();
-                                         }),
-                IsOk());
+    RegisterStream(ASSERT_THAT(job_.registry(), kForever,
+                               [](StreamWriter<int64_t> out) {
+                                 absl::Status status;
+                                 while (status.ok())
+                                   status = out.Write(1).Wait();
+                                 return status;
+                               }),
+                   IsOk());
+    RegisterStream(ASSERT_THAT(job_.registry(), kSlow,
+                               [this](StreamWriter<int64_t>) {
+                                 async::MutexLock lock(&mutex_);
+                                 sink_ = *internal::current_stream.get();
+                                 return ended_.future();
+                               }),
+                   IsOk());
     job_.StartOne(0, [&](int, AgentOptions& options) {
       options.clock = &clock_;
       options.services.push_back(std::make_unique<StreamService>(limits));

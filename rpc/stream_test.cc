@@ -19,6 +19,7 @@
 #include "rpc/agent_test_fixture.h"
 #include "rpc/error_detail.h"
 #include "rpc/grpc/transport.h"
+#include "rpc/register_stream.h"
 #include "rpc/stream_function.h"
 #include "rpc/stream_service.h"
 #include "rpc/transport_test_param.h"
@@ -42,28 +43,28 @@ class StreamTest : public testing::TestWithParam<TransportParam> {
 
   void SetUp() override {
     // Counts to `n`, and fails after that if it is negative.
-    ASSERT_THAT(
-        job_.registry().Register(
-            kCount,
-            [this](StreamWriter<int64_t> out, int64_t n) -> absl::Status {
-              for (int64_t i = 0; i < std::abs(n); ++i) {
-                RETURN_IF_ERROR(out.Write(i).Wait());
-                written_ = i + 1;
-              }
-              if (n < 0) return absl::DataLossError("no more");
-              return absl::OkStatus();
-            }),
-        IsOk());
-    ASSERT_THAT(job_.registry().Register(kForever,
-                                         [this](StreamWriter<int64_t> out) {
-                                           ++num_running_;
-                                           absl::Status status;
-                                           while (status.ok())
-                                             status = out.Write(1).Wait();
-                                           --num_running_;
-                                           return status;
-                                         }),
+    ASSERT_THAT(RegisterStream(job_.registry(), kCount,
+                               [this](StreamWriter<int64_t> out,
+                                      int64_t n) -> absl::Status {
+                                 for (int64_t i = 0; i < std::abs(n); ++i) {
+                                   RETURN_IF_ERROR(out.Write(i).Wait());
+                                   written_ = i + 1;
+                                 }
+                                 if (n < 0)
+                                   return absl::DataLossError("no more");
+                                 return absl::OkStatus();
+                               }),
                 IsOk());
+    RegisterStream(ASSERT_THAT(job_.registry(), kForever,
+                               [this](StreamWriter<int64_t> out) {
+                                 ++num_running_;
+                                 absl::Status status;
+                                 while (status.ok())
+                                   status = out.Write(1).Wait();
+                                 --num_running_;
+                                 return status;
+                               }),
+                   IsOk());
     ASSERT_THAT(
         job_.registry().Register(kTwice, [](int64_t x) { return 2 * x; }),
         IsOk());
@@ -268,17 +269,16 @@ TEST_P(StreamTest, TensorAboveTheMessageLimitTravelsInPieces) {
       Tensor::Arange(int64_t{64} * 4096).Reshape({64, 4096}).value();
   constexpr StreamFunction<Tensor()> kPull{"stream_test.Pull"};
   constexpr Function<Tensor()> kWhole{"stream_test.Whole"};
-  ASSERT_THAT(job.registry().Register(
-                  kPull,
-                  [&](StreamWriter<Tensor> out) -> absl::Status {
-                    for (int64_t row = 0; row < 64; ++row) {
-                      ASSIGN_OR_RETURN(const Tensor part,
-                                       table.Slice(0, row, row + 1));
-                      RETURN_IF_ERROR(out.Write(part).Wait());
-                    }
-                    return absl::OkStatus();
-                  }),
-              IsOk());
+  RegisterStream(ASSERT_THAT(job.registry(), kPull,
+                             [&](StreamWriter<Tensor> out) -> absl::Status {
+                               for (int64_t row = 0; row < 64; ++row) {
+                                 ASSIGN_OR_RETURN(const Tensor part,
+                                                  table.Slice(0, row, row + 1));
+                                 RETURN_IF_ERROR(out.Write(part).Wait());
+                               }
+                               return absl::OkStatus();
+                             }),
+                 IsOk());
   ASSERT_THAT(job.registry().Register(kWhole, [&] { return table; }), IsOk());
   job.StartAll(2, [](int, AgentOptions& options) {
     options.services.push_back(std::make_unique<StreamService>());

@@ -13,7 +13,7 @@
 #include "rpc/agent.h"
 #include "rpc/function.h"
 #include "rpc/function_registry.h"
-#include "rpc/internal/complete_reply.h"
+#include "rpc/reply_completion.h"
 #include "rpc/wire_traits.h"
 #include "rref/method_target.h"
 #include "rref/rref.h"

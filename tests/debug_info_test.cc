@@ -21,6 +21,7 @@
 #include "rpc/agent_test_fixture.h"
 #include "rpc/call_options.h"
 #include "rpc/function.h"
+#include "rpc/register_stream.h"
 #include "rpc/stream.h"
 #include "rpc/stream_function.h"
 #include "rpc/stream_service.h"
@@ -49,15 +50,15 @@ class DebugInfoTest : public testing::Test {
         job_.registry().Register(
             kSquare, [](tensor::Tensor x) { return autograd::Mul(x, x); }),
         IsOk());
-    ASSERT_THAT(job_.registry().Register(kForever,
-                                         [](rpc::StreamWriter<int64_t> out) {
-                                           absl::Status status;
-                                           while (status.ok()) {
-                                             status = out.Write(1).Wait();
-                                           }
-                                           return status;
-                                         }),
-                IsOk());
+    rpc::RegisterStream(ASSERT_THAT(job_.registry(), kForever,
+                                    [](rpc::StreamWriter<int64_t> out) {
+                                      absl::Status status;
+                                      while (status.ok()) {
+                                        status = out.Write(1).Wait();
+                                      }
+                                      return status;
+                                    }),
+                        IsOk());
     job_.StartAll(2, [](int, rpc::AgentOptions& options) {
       options.liveness.heartbeat_interval = absl::Milliseconds(100);
       // Some tests break connections.

@@ -19,6 +19,7 @@
 #include "rpc/agent_test_fixture.h"
 #include "rpc/error_detail.h"
 #include "rpc/function.h"
+#include "rpc/register_stream.h"
 #include "rpc/stream.h"
 #include "rpc/stream_function.h"
 #include "rpc/stream_service.h"
@@ -69,8 +70,8 @@ class MessageFaultsTest : public testing::Test {
                                            return id;
                                          }),
                 IsOk());
-    ASSERT_THAT(job_.registry().Register(
-                    kApplyMany,
+    rpc::RegisterStream(
+        ASSERT_THAT(job_.registry(), kApplyMany,
                     [this](rpc::StreamWriter<std::pair<int64_t, int64_t>> out,
                            int64_t id) -> absl::Status {
                       ledger_.Add(id);
@@ -79,7 +80,7 @@ class MessageFaultsTest : public testing::Test {
                       }
                       return absl::OkStatus();
                     }),
-                IsOk());
+        IsOk());
     job_.StartAll(2, [](int, rpc::AgentOptions& options) {
       options.services.push_back(std::make_unique<rpc::StreamService>());
       options.services.push_back(std::make_unique<rref::RRefService>());

@@ -1,7 +1,7 @@
-// From a reply's values to the caller's future.
+// Completion of a caller's future from the values of a reply.
 
-#ifndef HAWSER_RPC_INTERNAL_COMPLETE_REPLY_H_
-#define HAWSER_RPC_INTERNAL_COMPLETE_REPLY_H_
+#ifndef HAWSER_RPC_REPLY_COMPLETION_H_
+#define HAWSER_RPC_REPLY_COMPLETION_H_
 
 #include <memory>
 #include <type_traits>
@@ -80,4 +80,4 @@ void CompleteReply(absl::StatusOr<Decoder*> reply, async::Promise<R> promise) {
 
 }  // namespace hawser::rpc::internal
 
-#endif  // HAWSER_RPC_INTERNAL_COMPLETE_REPLY_H_
+#endif  // HAWSER_RPC_REPLY_COMPLETION_H_
