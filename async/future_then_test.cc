@@ -5,9 +5,9 @@
 
 #include "absl/status/status.h"
 #include "async/future.h"
-#include "async/manual_executor.h"
-#include "async/status_matchers.h"
 #include "async/task_local.h"
+#include "async/testing/manual_executor.h"
+#include "async/testing/status_matchers.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

@@ -6,8 +6,8 @@
 #include <thread>
 #include <vector>
 
-#include "async/manual_executor.h"
 #include "async/task_local.h"
+#include "async/testing/manual_executor.h"
 #include "async/thread_pool.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

@@ -9,8 +9,8 @@
 #include "absl/synchronization/notification.h"
 #include "async/future.h"
 #include "async/join.h"
-#include "async/status_matchers.h"
 #include "async/task_local.h"
+#include "async/testing/status_matchers.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "async/status_matchers.h"
+#include "async/testing/status_matchers.h"
 #include "autograd/gradcheck.h"
 #include "autograd/variable.h"
 #include "gmock/gmock.h"

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "async/status_matchers.h"
+#include "async/testing/status_matchers.h"
 #include "autograd/fake_node.h"
 #include "autograd/grad_mode.h"
 #include "autograd/gradcheck.h"

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "async/status_macros.h"
-#include "async/status_matchers.h"
+#include "async/testing/status_matchers.h"
 #include "autograd/backward.h"
 #include "autograd/grad_mode.h"
 #include "autograd/gradcheck.h"

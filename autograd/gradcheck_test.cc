@@ -3,7 +3,7 @@
 #include <memory>
 #include <vector>
 
-#include "async/status_matchers.h"
+#include "async/testing/status_matchers.h"
 #include "autograd/function.h"
 #include "autograd/ops/elementwise.h"
 #include "gmock/gmock.h"

@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "async/manual_executor.h"
-#include "async/status_matchers.h"
+#include "async/testing/manual_executor.h"
+#include "async/testing/status_matchers.h"
 #include "autograd/accumulate_grad.h"
 #include "autograd/fake_node.h"
 #include "autograd/gradcheck.h"

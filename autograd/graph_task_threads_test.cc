@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "async/mutex.h"
-#include "async/status_matchers.h"
+#include "async/testing/status_matchers.h"
 #include "async/thread_pool.h"
 #include "autograd/accumulate_grad.h"
 #include "autograd/backward.h"

@@ -6,7 +6,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/cord.h"
-#include "async/status_matchers.h"
+#include "async/testing/status_matchers.h"
 #include "autograd/fake_node.h"
 #include "autograd/variable.h"
 #include "gmock/gmock.h"

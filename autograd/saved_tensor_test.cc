@@ -3,7 +3,7 @@
 #include <memory>
 #include <vector>
 
-#include "async/status_matchers.h"
+#include "async/testing/status_matchers.h"
 #include "autograd/fake_node.h"
 #include "autograd/variable.h"
 #include "gmock/gmock.h"

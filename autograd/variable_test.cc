@@ -4,7 +4,7 @@
 #include <thread>
 #include <vector>
 
-#include "async/status_matchers.h"
+#include "async/testing/status_matchers.h"
 #include "autograd/accumulate_grad.h"
 #include "autograd/fake_node.h"
 #include "gmock/gmock.h"

@@ -5,7 +5,7 @@ def simulation_test(name, srcs, deps):
 
     Args:
       name: what is simulated, "cluster_simulation".
-      srcs: the test, which calls RunSeeds (rpc/simulation_seeds.h).
+      srcs: the test, which calls RunSeeds (rpc/testing/simulation_seeds.h).
       deps: as of cc_test; GoogleTest and the seeds come by themselves.
     """
     for suffix, size, seeds, tags in [
@@ -19,7 +19,7 @@ def simulation_test(name, srcs, deps):
             local_defines = ["HAWSER_DEFAULT_SEEDS=%d" % seeds],
             tags = tags,
             deps = deps + [
-                "//rpc:simulation_seeds",
+                "//rpc/testing:simulation_seeds",
                 "@com_google_googletest//:gtest_main",
             ],
         )

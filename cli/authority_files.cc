@@ -10,13 +10,13 @@
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "async/status_macros.h"
-#include "cli/staged_directory.h"
-#include "net/certificate.h"
-#include "net/identity.h"
-#include "net/open_beneath.h"
-#include "net/private_file.h"
-#include "net/revocation_list.h"
-#include "net/token.h"
+#include "fs/open_beneath.h"
+#include "fs/private_file.h"
+#include "fs/staged_directory.h"
+#include "net/auth/certificate.h"
+#include "net/auth/identity.h"
+#include "net/auth/revocation_list.h"
+#include "net/auth/token.h"
 
 namespace hawser::cli {
 namespace {

@@ -24,7 +24,7 @@ absl::Status MakeAuthorityFiles(const std::string& directory,
 struct WorkerFilesOptions {
   // The worker's name.
   std::string worker;
-  // What its certificate says that it may be: net/role.h.
+  // What its certificate says that it may be: net/auth/role.h.
   std::vector<std::string> roles = {};
   // The directory in which to make the worker's.
   std::string output;

@@ -11,15 +11,15 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "async/status_matchers.h"
+#include "async/testing/status_matchers.h"
 #include "cli/run.h"
+#include "fs/private_file.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "net/credentials.h"
-#include "net/identity.h"
-#include "net/private_file.h"
-#include "store/grpc_store.h"
-#include "store/store_server.h"
+#include "net/auth/credentials.h"
+#include "net/auth/identity.h"
+#include "store/grpc/server.h"
+#include "store/grpc/store.h"
 
 namespace hawser::cli {
 namespace {

@@ -10,7 +10,7 @@
 #include "async/status_macros.h"
 #include "cli/job_access.h"
 #include "grpcpp/client_context.h"
-#include "net/peer_verification.h"
+#include "net/auth/peer_verification.h"
 #include "nlohmann/json.hpp"
 #include "rpc/grpc/status.h"
 #include "src/proto/grpc/health/v1/health.grpc.pb.h"

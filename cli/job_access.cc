@@ -10,7 +10,7 @@
 #include "async/status_macros.h"
 #include "grpc/compression.h"
 #include "grpc/grpc.h"
-#include "rpc/member_list.h"
+#include "rpc/membership/member_list.h"
 #include "store/open_store.h"
 
 namespace hawser::cli {

@@ -11,8 +11,8 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "grpcpp/support/channel_arguments.h"
-#include "net/credentials.h"
-#include "rpc/types.h"
+#include "net/auth/credentials.h"
+#include "rpc/identity/worker_info.h"
 #include "store/store.h"
 
 namespace hawser::cli {

@@ -10,10 +10,10 @@
 #include "absl/time/time.h"
 #include "grpcpp/client_context.h"
 #include "grpcpp/support/status.h"
-#include "net/credentials.h"
-#include "net/peer_verification.h"
+#include "net/auth/credentials.h"
+#include "net/auth/peer_verification.h"
 #include "proto/rpc.grpc.pb.h"
-#include "rpc/types.h"
+#include "rpc/identity/worker_info.h"
 
 namespace hawser::cli {
 

@@ -14,8 +14,8 @@
 #include "dist_autograd/context.h"
 #include "dist_autograd/context_limits.h"
 #include "dist_autograd/ids.h"
-#include "rpc/holding_quota.h"
-#include "rpc/types.h"
+#include "rpc/identity/worker_info.h"
+#include "rpc/peers/holding_quota.h"
 #include "rref/tombstones.h"
 
 namespace hawser::dist_autograd {

@@ -5,10 +5,10 @@
 #include <string>
 #include <utility>
 
-#include "async/status_matchers.h"
+#include "async/testing/status_matchers.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "rpc/types.h"
+#include "rpc/identity/worker_info.h"
 
 namespace hawser::dist_autograd {
 namespace {

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "absl/functional/function_ref.h"
-#include "async/status_matchers.h"
+#include "async/testing/status_matchers.h"
 #include "autograd/variable.h"
 #include "dist_autograd/pass.h"
 #include "gmock/gmock.h"

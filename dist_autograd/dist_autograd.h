@@ -10,7 +10,7 @@
 #include "dist_autograd/engine.h"
 #include "dist_autograd/gradients.h"
 #include "dist_autograd/ids.h"
-#include "rpc/agent.h"
+#include "rpc/agent/agent.h"
 #include "rref/rref.h"
 #include "tensor/tensor.h"
 

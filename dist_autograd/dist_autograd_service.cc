@@ -1,6 +1,6 @@
 #include "dist_autograd/dist_autograd_service.h"
 
-#include "rpc/agent.h"
+#include "rpc/agent/agent.h"
 
 namespace hawser::dist_autograd {
 

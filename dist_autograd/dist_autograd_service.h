@@ -13,9 +13,9 @@
 #include "absl/status/statusor.h"
 #include "async/task_local.h"
 #include "dist_autograd/engine.h"
-#include "rpc/message_hook.h"
-#include "rpc/service.h"
-#include "rpc/types.h"
+#include "rpc/agent/service.h"
+#include "rpc/identity/worker_info.h"
+#include "rpc/wire/message_hook.h"
 
 namespace hawser::dist_autograd {
 

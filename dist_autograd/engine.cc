@@ -6,7 +6,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "async/status_macros.h"
-#include "rref/status_prefix.h"
+#include "rpc/errors/status_prefix.h"
 
 namespace hawser::dist_autograd {
 namespace {

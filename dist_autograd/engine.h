@@ -20,8 +20,8 @@
 #include "dist_autograd/ids.h"
 #include "dist_autograd/pass.h"
 #include "proto/dist_autograd.pb.h"
-#include "rpc/agent.h"
-#include "rpc/message_hook.h"
+#include "rpc/agent/agent.h"
+#include "rpc/wire/message_hook.h"
 #include "rref/agent_handle.h"
 #include "tensor/tensor.h"
 

@@ -9,8 +9,8 @@
 #include "async/status_macros.h"
 #include "autograd/variable.h"
 #include "dist_autograd/engine.h"
+#include "rpc/errors/status_prefix.h"
 #include "rref/rref_service.h"
-#include "rref/status_prefix.h"
 
 namespace hawser::dist_autograd {
 namespace {

@@ -22,7 +22,7 @@
 #include "dist_autograd/recv_function.h"
 #include "dist_autograd/send_function.h"
 #include "proto/dist_autograd.pb.h"
-#include "rpc/types.h"
+#include "rpc/identity/worker_info.h"
 #include "tensor/tensor.h"
 
 namespace hawser::dist_autograd {

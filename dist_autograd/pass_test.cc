@@ -13,7 +13,7 @@
 
 #include "async/future.h"
 #include "async/random_source.h"
-#include "async/status_matchers.h"
+#include "async/testing/status_matchers.h"
 #include "autograd/backward.h"
 #include "autograd/ops/elementwise.h"
 #include "autograd/variable.h"

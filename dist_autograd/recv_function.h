@@ -8,7 +8,7 @@
 #include "absl/status/status.h"
 #include "autograd/node.h"
 #include "dist_autograd/ids.h"
-#include "rpc/types.h"
+#include "rpc/identity/worker_info.h"
 #include "tensor/tensor.h"
 
 namespace hawser::dist_autograd {

@@ -6,7 +6,7 @@
 
 #include "autograd/node.h"
 #include "dist_autograd/ids.h"
-#include "rpc/types.h"
+#include "rpc/identity/worker_info.h"
 #include "tensor/dtype.h"
 #include "tensor/shape.h"
 #include "tensor/tensor.h"

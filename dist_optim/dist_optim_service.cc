@@ -10,7 +10,7 @@
 #include "dist_optim/optimizer_codec.h"
 #include "dist_optim/owner_optimizer.h"
 #include "proto/dist_optim.pb.h"
-#include "rpc/agent.h"
+#include "rpc/agent/agent.h"
 #include "rref/agent_handle.h"
 #include "rref/protocol.h"
 #include "rref/rref_service.h"

@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "absl/status/status.h"
-#include "rpc/service.h"
+#include "rpc/agent/service.h"
 
 namespace hawser::dist_optim {
 

@@ -10,8 +10,8 @@
 #include "async/status_macros.h"
 #include "dist_autograd/dist_autograd_service.h"
 #include "dist_optim/optimizer_codec.h"
+#include "rpc/errors/status_prefix.h"
 #include "rref/protocol.h"
-#include "rref/status_prefix.h"
 
 namespace hawser::dist_optim {
 namespace {

@@ -16,7 +16,7 @@
 #include "dist_optim/owner_optimizer.h"
 #include "optim/rule_spec.h"
 #include "proto/dist_optim.pb.h"
-#include "rpc/agent.h"
+#include "rpc/agent/agent.h"
 #include "rref/rref.h"
 #include "tensor/tensor.h"
 

@@ -10,7 +10,7 @@
 #include "async/status_macros.h"
 #include "autograd/variable.h"
 #include "optim/make_update_rule.h"
-#include "rref/status_prefix.h"
+#include "rpc/errors/status_prefix.h"
 
 namespace hawser::dist_optim {
 namespace {

@@ -6,13 +6,13 @@
 #include <vector>
 
 #include "async/executor.h"
-#include "async/manual_executor.h"
-#include "async/status_matchers.h"
+#include "async/testing/manual_executor.h"
+#include "async/testing/status_matchers.h"
 #include "autograd/variable.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "optim/sgd.h"
-#include "rpc/retained_value.h"
+#include "rpc/functions/retained_value.h"
 #include "tensor/tensor.h"
 
 namespace hawser::dist_optim {

@@ -1,7 +1,7 @@
 #include "launch/network_interface.h"
 
 #include "absl/status/status.h"
-#include "async/status_matchers.h"
+#include "async/testing/status_matchers.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

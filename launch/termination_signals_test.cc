@@ -8,7 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/synchronization/notification.h"
-#include "async/status_matchers.h"
+#include "async/testing/status_matchers.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

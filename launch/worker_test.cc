@@ -10,15 +10,15 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "async/status_matchers.h"
+#include "async/testing/status_matchers.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "net/credentials.h"
-#include "net/test_credentials.h"
-#include "rpc/function.h"
+#include "net/auth/credentials.h"
+#include "net/testing/test_credentials.h"
+#include "rpc/functions/function.h"
 #include "rref/rref.h"
-#include "store/hash_store.h"
-#include "store/store_server.h"
+#include "store/grpc/server.h"
+#include "store/hash/store.h"
 
 namespace hawser::launch {
 namespace {

@@ -6,8 +6,8 @@
 
 #include "absl/status/statusor.h"
 #include "nn/module.h"
+#include "tensor/backend/kernel_types.h"
 #include "tensor/dtype.h"
-#include "tensor/kernel_types.h"
 #include "tensor/ops/random.h"
 
 namespace hawser::nn {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "async/status_matchers.h"
+#include "async/testing/status_matchers.h"
 #include "autograd/variable.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

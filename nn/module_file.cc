@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "async/status_macros.h"
 #include "nn/module.h"
-#include "tensor/safetensors.h"
+#include "tensor/io/safetensors.h"
 
 namespace hawser::nn {
 

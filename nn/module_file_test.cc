@@ -5,13 +5,13 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "async/status_matchers.h"
+#include "async/testing/status_matchers.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "nn/linear.h"
 #include "nn/module.h"
+#include "tensor/io/safetensors.h"
 #include "tensor/ops/random.h"
-#include "tensor/safetensors.h"
 #include "tensor/tensor.h"
 
 namespace hawser::nn {

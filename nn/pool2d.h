@@ -3,7 +3,7 @@
 
 #include "absl/status/statusor.h"
 #include "nn/module.h"
-#include "tensor/kernel_types.h"
+#include "tensor/backend/kernel_types.h"
 
 namespace hawser::nn {
 

@@ -8,7 +8,7 @@
 #include "async/status_macros.h"
 #include "autograd/ops/elementwise.h"
 #include "nn/internal/layer_error.h"
-#include "tensor/kernel_types.h"
+#include "tensor/backend/kernel_types.h"
 #include "tensor/tensor.h"
 
 namespace hawser::nn {

@@ -18,7 +18,7 @@
 #include "optim/rule_spec.h"
 #include "optim/update_rule.h"
 #include "tensor/dtype.h"
-#include "tensor/safetensors.h"
+#include "tensor/io/safetensors.h"
 #include "tensor/tensor.h"
 
 namespace hawser::optim {

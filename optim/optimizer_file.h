@@ -6,7 +6,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "optim/optimizer.h"
-#include "tensor/safetensors.h"
+#include "tensor/io/safetensors.h"
 
 // The state of an optimizer as named tensors and text: what a checkpoint needs
 // beside the parameters so that training goes on as if it had not stopped.
@@ -31,7 +31,8 @@ tensor::SafetensorsFile GetState(const Optimizer& optimizer);
 absl::Status SetState(Optimizer& optimizer,
                       const tensor::SafetensorsFile& state);
 
-// The same to and from a safetensors file. Errors of tensor/safetensors.h too.
+// The same to and from a safetensors file. Errors of tensor/io/safetensors.h
+// too.
 absl::Status SaveOptimizer(const Optimizer& optimizer, std::string_view path);
 absl::Status LoadOptimizer(Optimizer& optimizer, std::string_view path);
 

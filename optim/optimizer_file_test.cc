@@ -7,12 +7,12 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "async/status_matchers.h"
+#include "async/testing/status_matchers.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "optim/adam.h"
 #include "optim/optimizer.h"
-#include "tensor/safetensors.h"
+#include "tensor/io/safetensors.h"
 #include "tensor/tensor.h"
 
 namespace hawser::optim {

@@ -7,7 +7,7 @@
 #include "absl/base/thread_annotations.h"
 #include "async/blocking_region.h"
 #include "async/mutex.h"
-#include "rpc/agent.h"
+#include "rpc/agent/agent.h"
 
 namespace hawser::rref {
 

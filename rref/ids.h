@@ -7,7 +7,7 @@
 #include <string>
 #include <utility>
 
-#include "rpc/types.h"
+#include "rpc/identity/worker_info.h"
 
 namespace hawser::rref {
 

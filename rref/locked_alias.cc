@@ -4,7 +4,7 @@
 
 #include "async/status_macros.h"
 #include "autograd/variable.h"
-#include "tensor/storage.h"
+#include "tensor/memory/storage.h"
 
 namespace hawser::rref {
 

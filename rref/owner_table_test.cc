@@ -4,10 +4,10 @@
 #include <memory>
 #include <utility>
 
-#include "async/status_matchers.h"
+#include "async/testing/status_matchers.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "rpc/retained_value.h"
+#include "rpc/functions/retained_value.h"
 
 namespace hawser::rref {
 namespace {

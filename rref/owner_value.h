@@ -5,7 +5,7 @@
 
 #include "absl/status/statusor.h"
 #include "async/future.h"
-#include "rpc/retained_value.h"
+#include "rpc/functions/retained_value.h"
 #include "rref/value_lock.h"
 
 namespace hawser::rref {

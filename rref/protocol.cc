@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "async/status_macros.h"
-#include "rref/status_prefix.h"
+#include "rpc/errors/status_prefix.h"
 
 namespace hawser::rref {
 namespace {

@@ -18,7 +18,7 @@
 #include "async/future.h"
 #include "async/mutex.h"
 #include "proto/rref.pb.h"
-#include "rpc/agent.h"
+#include "rpc/agent/agent.h"
 #include "rref/agent_handle.h"
 #include "rref/control_channel.h"
 #include "rref/ids.h"

@@ -8,7 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "async/status_macros.h"
 #include "async/task_local.h"
-#include "rpc/error_detail.h"
+#include "rpc/errors/error_detail.h"
 #include "rref/protocol.h"
 
 namespace hawser::rref {

@@ -5,9 +5,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "async/status_macros.h"
-#include "rpc/error_detail.h"
+#include "rpc/errors/error_detail.h"
+#include "rpc/errors/status_prefix.h"
 #include "rref/protocol.h"
-#include "rref/status_prefix.h"
 
 namespace hawser::rref {
 

@@ -6,8 +6,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "async/status_macros.h"
-#include "rpc/error_detail.h"
-#include "rpc/status_details.h"
+#include "rpc/errors/error_detail.h"
+#include "rpc/errors/status_details.h"
 #include "rref/locked_alias.h"
 #include "rref/protocol.h"
 

@@ -11,9 +11,9 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "async/future.h"
-#include "rpc/decoder.h"
-#include "rpc/retained_value.h"
-#include "rpc/types.h"
+#include "rpc/functions/retained_value.h"
+#include "rpc/identity/worker_info.h"
+#include "rpc/wire/decoder.h"
 #include "rref/ids.h"
 #include "rref/owner_value.h"
 

@@ -6,8 +6,8 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "rpc/decoder.h"
-#include "rpc/encoder.h"
+#include "rpc/wire/decoder.h"
+#include "rpc/wire/encoder.h"
 #include "rref/reference.h"
 
 namespace hawser::rref {

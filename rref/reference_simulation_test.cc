@@ -1,5 +1,5 @@
 // References under faults that a seed decides, checked against what
-// docs/rref.md promises. One seed again: rpc/simulation_seeds.h.
+// docs/rref.md promises. One seed again: rpc/testing/simulation_seeds.h.
 
 #include <algorithm>
 #include <cstdint>
@@ -16,13 +16,13 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "async/future.h"
-#include "async/status_matchers.h"
+#include "async/testing/status_matchers.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "rpc/agent.h"
-#include "rpc/current_call.h"
-#include "rpc/simulated_job.h"
-#include "rpc/simulation_seeds.h"
+#include "rpc/agent/agent.h"
+#include "rpc/agent/current_call.h"
+#include "rpc/testing/simulated_job.h"
+#include "rpc/testing/simulation_seeds.h"
 #include "rref/rref.h"
 #include "rref/rref_service.h"
 

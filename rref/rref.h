@@ -12,11 +12,11 @@
 #include "absl/time/time.h"
 #include "async/future.h"
 #include "async/status_macros.h"
-#include "rpc/agent.h"
-#include "rpc/function.h"
-#include "rpc/internal/checked_traits.h"
-#include "rpc/retained_value.h"
-#include "rpc/wire_traits.h"
+#include "rpc/agent/agent.h"
+#include "rpc/functions/function.h"
+#include "rpc/functions/retained_value.h"
+#include "rpc/wire/checked_traits.h"
+#include "rpc/wire/wire_traits.h"
 #include "rref/reference.h"
 #include "rref/reference_codec.h"
 #include "rref/rref_service.h"
@@ -26,10 +26,10 @@ namespace hawser::rref {
 // A reference to a `T` that lives on one worker, its owner, as long as any
 // worker refers to it.
 //
-// `T` is any type that names itself (rpc/function.h); only ToHere needs it to
-// be one that can travel. References themselves travel as arguments and results
-// of calls, also inside containers. A function that gets one starts when the
-// owner knows of it.
+// `T` is any type that names itself (rpc/functions/function.h); only ToHere
+// needs it to be one that can travel. References themselves travel as arguments
+// and results of calls, also inside containers. A function that gets one starts
+// when the owner knows of it.
 //
 // A handle: copies name the same copy of the reference; the owner is told when
 // the last of them is gone. Thread-safe as a shared_ptr. May outlive its agent.

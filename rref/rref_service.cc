@@ -1,6 +1,6 @@
 #include "rref/rref_service.h"
 
-#include "rpc/agent.h"
+#include "rpc/agent/agent.h"
 
 namespace hawser::rref {
 

@@ -10,8 +10,8 @@
 #include "absl/status/status.h"
 #include "async/clock.h"
 #include "async/future.h"
-#include "rpc/service.h"
-#include "rpc/types.h"
+#include "rpc/agent/service.h"
+#include "rpc/identity/worker_info.h"
 #include "rref/protocol.h"
 
 namespace hawser::rref {

@@ -12,10 +12,10 @@
 #include "absl/status/status.h"
 #include "async/future.h"
 #include "gtest/gtest.h"
-#include "rpc/retained_value.h"
+#include "rpc/functions/retained_value.h"
 #include "rref/ids.h"
-#include "rref/model_cluster.h"
 #include "rref/owner_value.h"
+#include "rref/testing/model_cluster.h"
 
 namespace hawser::rref {
 namespace {

@@ -8,10 +8,10 @@
 #include "absl/strings/str_cat.h"
 #include "async/status_macros.h"
 #include "store/endpoint.h"
-#include "store/etcd_store.h"
-#include "store/file_store.h"
-#include "store/grpc_store.h"
-#include "store/redis_store.h"
+#include "store/etcd/store.h"
+#include "store/file/store.h"
+#include "store/grpc/store.h"
+#include "store/redis/store.h"
 
 namespace hawser::store {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "net/credentials.h"
+#include "net/auth/credentials.h"
 #include "store/store.h"
 #include "store/store_url.h"
 

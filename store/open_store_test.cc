@@ -9,12 +9,12 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
-#include "async/status_matchers.h"
+#include "async/testing/status_matchers.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "net/test_credentials.h"
-#include "store/internal/server_process.h"
-#include "store/store_server.h"
+#include "net/testing/test_credentials.h"
+#include "store/grpc/server.h"
+#include "store/testing/server_process.h"
 
 namespace hawser::store {
 namespace {

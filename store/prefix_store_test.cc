@@ -5,11 +5,11 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
-#include "async/status_matchers.h"
+#include "async/testing/status_matchers.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "store/conformance.h"
-#include "store/hash_store.h"
+#include "store/hash/store.h"
+#include "store/testing/conformance.h"
 
 namespace hawser::store {
 namespace {

@@ -3,7 +3,7 @@
 #include <cstdio>
 #include <string>
 
-#include "async/simulated_clock.h"
+#include "async/testing/simulated_clock.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

@@ -5,12 +5,12 @@
 
 #include <cstdlib>
 
-#include "async/status_matchers.h"
+#include "async/testing/status_matchers.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "tensor/allocator.h"
-#include "tensor/device_allocators.h"
 #include "tensor/internal/strided_copy.h"
+#include "tensor/memory/allocator.h"
+#include "tensor/memory/device_allocators.h"
 #include "tensor/tensor.h"
 
 namespace hawser::tensor {

@@ -1,6 +1,6 @@
 #include "tensor/device.h"
 
-#include "async/status_matchers.h"
+#include "async/testing/status_matchers.h"
 #include "gtest/gtest.h"
 
 namespace hawser::tensor {

@@ -3,7 +3,7 @@
 #include <limits>
 #include <vector>
 
-#include "async/status_matchers.h"
+#include "async/testing/status_matchers.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

@@ -16,8 +16,8 @@
 #include "tensor/autograd_meta.h"
 #include "tensor/device.h"
 #include "tensor/dtype.h"
+#include "tensor/memory/storage.h"
 #include "tensor/shape.h"
-#include "tensor/storage.h"
 #include "tensor/tensor_impl.h"
 
 namespace hawser::tensor {

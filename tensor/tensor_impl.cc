@@ -1,7 +1,7 @@
 #include "tensor/tensor_impl.h"
 
 #include "async/check.h"
-#include "tensor/internal/cpu_allocator.h"
+#include "tensor/memory/cpu_allocator.h"
 
 namespace hawser::tensor::internal {
 

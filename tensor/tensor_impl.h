@@ -11,9 +11,9 @@
 
 #include "tensor/autograd_meta.h"
 #include "tensor/dtype.h"
-#include "tensor/ref_ptr.h"
+#include "tensor/memory/ref_ptr.h"
+#include "tensor/memory/storage.h"
 #include "tensor/shape.h"
-#include "tensor/storage.h"
 
 namespace hawser::tensor::internal {
 

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "async/status_matchers.h"
+#include "async/testing/status_matchers.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

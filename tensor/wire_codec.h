@@ -11,8 +11,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "tensor/dtype.h"
+#include "tensor/memory/storage.h"
 #include "tensor/shape.h"
-#include "tensor/storage.h"
 #include "tensor/tensor.h"
 
 namespace hawser::v1 {

@@ -10,7 +10,7 @@
 #include "dist_autograd/dist_autograd_service.h"
 #include "dist_optim/dist_optim_service.h"
 #include "gtest/gtest.h"
-#include "rpc/agent_test_fixture.h"
+#include "rpc/testing/agent_test_fixture.h"
 #include "rref/rref_service.h"
 
 namespace hawser::tests {

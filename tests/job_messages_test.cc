@@ -8,12 +8,12 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "async/status_matchers.h"
+#include "async/testing/status_matchers.h"
 #include "gmock/gmock.h"
 #include "google/protobuf/descriptor.h"
 #include "gtest/gtest.h"
 #include "launch/worker.h"
-#include "net/credentials.h"
+#include "net/auth/credentials.h"
 #include "proto/dist_autograd.pb.h"
 #include "proto/dist_optim.pb.h"
 #include "proto/pieces.pb.h"
@@ -22,8 +22,8 @@
 #include "proto/same_host.pb.h"
 #include "proto/store.pb.h"
 #include "proto/stream.pb.h"
-#include "rpc/types.h"
-#include "tests/job_credentials_test_fixture.h"
+#include "rpc/identity/worker_info.h"
+#include "tests/security/job_credentials_test_fixture.h"
 #include "tests/stock_client.h"
 
 namespace hawser {

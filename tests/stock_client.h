@@ -8,8 +8,8 @@
 
 #include "absl/status/statusor.h"
 #include "grpcpp/generic/generic_stub.h"
-#include "net/credentials.h"
-#include "net/peer_verification.h"
+#include "net/auth/credentials.h"
+#include "net/auth/peer_verification.h"
 
 namespace hawser {
 

@@ -9,7 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "async/status_macros.h"
-#include "async/status_matchers.h"
+#include "async/testing/status_matchers.h"
 #include "autograd/backward.h"
 #include "autograd/variable.h"
 #include "gtest/gtest.h"

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "absl/status/statusor.h"
-#include "async/status_matchers.h"
+#include "async/testing/status_matchers.h"
 #include "autograd/ops/elementwise.h"
 #include "autograd/ops/reduce.h"
 #include "autograd/variable.h"
@@ -13,8 +13,8 @@
 #include "dist_optim/distributed_optimizer.h"
 #include "gtest/gtest.h"
 #include "optim/sgd.h"
-#include "rpc/function.h"
-#include "rpc/transport_test_param.h"
+#include "rpc/functions/function.h"
+#include "rpc/testing/transport_test_param.h"
 #include "rref/rref.h"
 #include "tensor/tensor.h"
 #include "tests/distributed_job.h"

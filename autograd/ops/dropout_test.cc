@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "async/status_matchers.h"
+#include "async/testing/status_matchers.h"
 #include "autograd/gradcheck.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "async/status_matchers.h"
+#include "async/testing/status_matchers.h"
 #include "autograd/gradcheck.h"
 #include "autograd/ops/view.h"
 #include "autograd/variable.h"

@@ -3,7 +3,7 @@
 #include <utility>
 #include <vector>
 
-#include "async/status_matchers.h"
+#include "async/testing/status_matchers.h"
 #include "autograd/backward.h"
 #include "autograd/gradcheck.h"
 #include "autograd/ops/in_place.h"

@@ -4,7 +4,7 @@
 #define HAWSER_AUTOGRAD_OPS_POOL_H_
 
 #include "absl/status/statusor.h"
-#include "tensor/kernel_types.h"
+#include "tensor/backend/kernel_types.h"
 #include "tensor/tensor.h"
 
 namespace hawser::autograd {

@@ -4,7 +4,7 @@
 #include <functional>
 #include <vector>
 
-#include "async/status_matchers.h"
+#include "async/testing/status_matchers.h"
 #include "autograd/gradcheck.h"
 #include "autograd/variable.h"
 #include "gmock/gmock.h"

@@ -34,8 +34,8 @@ class SourceRulesTest(unittest.TestCase):
     def test_own_checks_are_counted(self):
         check = "HAWSER_CHECK(mine);"
         self.assertEqual(len(self.found("rpc/new.cc", check)), 1)
-        self.assertEqual(self.found("rpc/decoder.cc", check, check), [])
-        self.assertEqual(len(self.found("rpc/decoder.cc", check, check, check)), 1)
+        self.assertEqual(self.found("rpc/wire/decoder.cc", check, check), [])
+        self.assertEqual(len(self.found("rpc/wire/decoder.cc", check, check, check)), 1)
         self.assertEqual(self.found("nn/x.cc", check), [])
 
     def test_zerocopy_is_never_set(self):

@@ -6,8 +6,8 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "rpc/function.h"
-#include "rpc/function_registry.h"
+#include "rpc/functions/function.h"
+#include "rpc/functions/function_registry.h"
 #include "tensor/tensor.h"
 
 // The elements of column `index` of a float32 matrix.

@@ -8,8 +8,8 @@
 #include "absl/time/time.h"
 #include "gtest/gtest.h"
 #include "launch/worker.h"
-#include "rpc/function_registry.h"
-#include "store/hash_store.h"
+#include "rpc/functions/function_registry.h"
+#include "store/hash/store.h"
 #include "tensor/tensor.h"
 
 namespace {

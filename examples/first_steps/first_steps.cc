@@ -13,8 +13,8 @@
 #include "launch/worker.h"
 #include "nn/loss.h"
 #include "optim/sgd.h"
-#include "rpc/function.h"
-#include "rpc/function_registry.h"
+#include "rpc/functions/function.h"
+#include "rpc/functions/function_registry.h"
 #include "rref/rref.h"
 #include "tensor/ops/elementwise.h"
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-#include "rpc/function.h"
+#include "rpc/functions/function.h"
 #include "rref/rref.h"
 #include "tensor/tensor.h"
 

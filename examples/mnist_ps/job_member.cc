@@ -7,9 +7,9 @@
 #include "async/join.h"
 #include "async/status_macros.h"
 #include "examples/mnist_ps/functions.h"
-#include "net/credentials.h"
-#include "net/identity.h"
-#include "rpc/agent.h"
+#include "net/auth/credentials.h"
+#include "net/auth/identity.h"
+#include "rpc/agent/agent.h"
 #include "store/open_store.h"
 
 namespace hawser::examples::mnist_ps {

@@ -9,8 +9,8 @@
 #include "examples/mnist_ps/job_monitor.h"
 #include "examples/mnist_ps/options.h"
 #include "launch/worker.h"
-#include "rpc/call_options.h"
-#include "rpc/function_registry.h"
+#include "rpc/functions/function_registry.h"
+#include "rpc/identity/call_options.h"
 #include "store/store.h"
 
 namespace hawser::examples::mnist_ps {

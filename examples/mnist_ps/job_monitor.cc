@@ -1,7 +1,7 @@
 #include "examples/mnist_ps/job_monitor.h"
 
 #include "absl/strings/str_cat.h"
-#include "rpc/types.h"
+#include "rpc/identity/worker_info.h"
 
 namespace hawser::examples::mnist_ps {
 

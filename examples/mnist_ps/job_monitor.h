@@ -5,7 +5,7 @@
 
 #include "absl/status/status.h"
 #include "async/future.h"
-#include "rpc/service.h"
+#include "rpc/agent/service.h"
 
 namespace hawser::examples::mnist_ps {
 

@@ -8,8 +8,8 @@
 #include "examples/mnist_ps/digits.h"
 #include "examples/mnist_ps/model.h"
 #include "launch/supervisor.h"
-#include "net/credentials.h"
-#include "store/store_server.h"
+#include "net/auth/credentials.h"
+#include "store/grpc/server.h"
 
 namespace hawser::examples::mnist_ps {
 

@@ -15,12 +15,12 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "async/status_matchers.h"
+#include "async/testing/status_matchers.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "net/test_credentials.h"
+#include "net/testing/test_credentials.h"
 #include "nlohmann/json.hpp"
-#include "store/store_server.h"
+#include "store/grpc/server.h"
 #include "tests/program.h"
 
 namespace hawser::examples::mnist_ps {

@@ -10,9 +10,9 @@
 #include "autograd/grad_mode.h"
 #include "autograd/ops/matmul.h"
 #include "autograd/ops/softmax.h"
+#include "tensor/io/safetensors.h"
 #include "tensor/ops/random.h"
 #include "tensor/ops/reduce.h"
-#include "tensor/safetensors.h"
 
 namespace hawser::examples::mnist_ps {
 namespace {

@@ -21,7 +21,7 @@
 #include "async/status_macros.h"
 #include "launch/supervisor.h"
 #include "optim/make_update_rule.h"
-#include "rpc/agent_options.h"
+#include "rpc/agent/agent_options.h"
 #include "store/endpoint.h"
 #include "store/store_url.h"
 

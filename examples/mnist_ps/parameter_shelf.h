@@ -8,7 +8,7 @@
 #include "absl/status/statusor.h"
 #include "async/future.h"
 #include "async/mutex.h"
-#include "rpc/agent.h"
+#include "rpc/agent/agent.h"
 #include "rref/rref.h"
 #include "tensor/tensor.h"
 

@@ -8,7 +8,7 @@
 #include "dist_autograd/dist_autograd.h"
 #include "examples/mnist_ps/functions.h"
 #include "examples/mnist_ps/model.h"
-#include "rpc/agent.h"
+#include "rpc/agent/agent.h"
 
 namespace hawser::examples::mnist_ps {
 namespace {

@@ -6,8 +6,8 @@
 #include "examples/mnist_ps/functions.h"
 #include "examples/mnist_ps/job_member.h"
 #include "examples/mnist_ps/parameter_shelf.h"
-#include "rpc/current_call.h"
-#include "rpc/function_registry.h"
+#include "rpc/agent/current_call.h"
+#include "rpc/functions/function_registry.h"
 
 namespace hawser::examples::mnist_ps {
 

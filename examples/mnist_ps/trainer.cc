@@ -15,7 +15,7 @@
 #include "examples/mnist_ps/model.h"
 #include "examples/mnist_ps/remote_learner.h"
 #include "examples/mnist_ps/training_loop.h"
-#include "rpc/function_registry.h"
+#include "rpc/functions/function_registry.h"
 
 namespace hawser::examples::mnist_ps {
 namespace {

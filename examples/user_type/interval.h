@@ -7,10 +7,10 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "async/status_macros.h"
-#include "rpc/decoder.h"
-#include "rpc/encoder.h"
-#include "rpc/function.h"
-#include "rpc/wire_traits.h"
+#include "rpc/functions/function.h"
+#include "rpc/wire/decoder.h"
+#include "rpc/wire/encoder.h"
+#include "rpc/wire/wire_traits.h"
 
 // A type of a user's own, which travels as a pair of numbers.
 struct Interval {

@@ -6,7 +6,7 @@
 #include "absl/status/statusor.h"
 #include "grpcpp/support/byte_buffer.h"
 #include "grpcpp/support/slice.h"
-#include "rpc/payload.h"
+#include "rpc/transport/payload.h"
 
 namespace hawser::rpc {
 

@@ -1,7 +1,7 @@
 // Has every server of the process serve grpc.channelz.v1.
 
 #include "grpcpp/ext/channelz_service_plugin.h"
-#include "net/debug_services.h"
+#include "net/server/debug_services.h"
 
 namespace hawser::rpc {
 namespace {

@@ -11,11 +11,11 @@
 #include "grpcpp/client_context.h"
 #include "grpcpp/support/byte_buffer.h"
 #include "net/in_pieces.h"
+#include "rpc/errors/unsent.h"
 #include "rpc/grpc/byte_buffer.h"
-#include "rpc/grpc/message_pieces.h"
+#include "rpc/grpc/fragments/message_pieces.h"
 #include "rpc/grpc/poller.h"
 #include "rpc/grpc/status.h"
-#include "rpc/unsent.h"
 
 namespace hawser::rpc {
 namespace {

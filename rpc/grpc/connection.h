@@ -19,11 +19,11 @@
 #include "grpcpp/channel.h"
 #include "grpcpp/completion_queue.h"
 #include "grpcpp/generic/generic_stub.h"
-#include "net/peer_verification.h"
-#include "rpc/gate.h"
+#include "net/auth/peer_verification.h"
 #include "rpc/grpc/poller.h"
-#include "rpc/grpc/spin_policy.h"
-#include "rpc/transport.h"
+#include "rpc/grpc/tuning/spin_policy.h"
+#include "rpc/transport/gate.h"
+#include "rpc/transport/transport.h"
 
 namespace hawser::rpc {
 

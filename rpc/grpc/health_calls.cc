@@ -5,7 +5,7 @@
 #include "grpcpp/server_context.h"
 #include "grpcpp/support/async_stream.h"
 #include "grpcpp/support/async_unary_call.h"
-#include "net/health_watch.h"
+#include "net/health/health_watch.h"
 #include "rpc/grpc/poller.h"
 
 namespace hawser::rpc {

@@ -7,8 +7,8 @@
 
 #include "grpcpp/completion_queue.h"
 #include "grpcpp/server_builder.h"
-#include "net/health.h"
-#include "rpc/gate.h"
+#include "net/health/health.h"
+#include "rpc/transport/gate.h"
 #include "src/proto/grpc/health/v1/health.grpc.pb.h"
 
 namespace hawser::rpc {

@@ -10,8 +10,8 @@
 #include "grpc/compression.h"
 #include "grpc/impl/codegen/grpc_types.h"
 #include "grpcpp/resource_quota.h"
-#include "rpc/grpc/keepalive.h"
-#include "rpc/grpc/message_pieces.h"
+#include "net/server/keepalive.h"
+#include "rpc/grpc/fragments/message_pieces.h"
 
 namespace hawser::rpc {
 namespace {

@@ -13,7 +13,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "async/clock.h"
-#include "async/status_matchers.h"
+#include "async/testing/status_matchers.h"
 #include "gmock/gmock.h"
 #include "grpcpp/completion_queue.h"
 #include "grpcpp/create_channel.h"
@@ -24,10 +24,10 @@
 #include "grpcpp/server.h"
 #include "grpcpp/server_builder.h"
 #include "gtest/gtest.h"
-#include "net/test_credentials.h"
-#include "rpc/grpc/echo_server.h"
-#include "rpc/grpc/raw_http2.h"
+#include "net/testing/test_credentials.h"
 #include "rpc/grpc/transport.h"
+#include "rpc/testing/echo_server.h"
+#include "rpc/testing/raw_http2.h"
 
 namespace hawser::rpc {
 namespace {

@@ -14,7 +14,7 @@
 #include "async/mutex.h"
 #include "async/thread_pool.h"
 #include "grpcpp/completion_queue.h"
-#include "rpc/grpc/spin_policy.h"
+#include "rpc/grpc/tuning/spin_policy.h"
 
 namespace hawser::rpc {
 

@@ -1,7 +1,7 @@
 // Every server of the process serves grpc.reflection.v1alpha, as gRPC's library
 // of it alone sees to.
 
-#include "net/debug_services.h"
+#include "net/server/debug_services.h"
 
 namespace hawser::rpc {
 namespace {

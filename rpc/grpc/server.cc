@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "net/in_pieces.h"
-#include "rpc/grpc/message_assembler.h"
-#include "rpc/grpc/piece_copier.h"
+#include "rpc/grpc/fragments/message_assembler.h"
+#include "rpc/grpc/fragments/piece_copier.h"
 
 namespace hawser::rpc {
 namespace {

@@ -12,11 +12,11 @@
 #include "grpcpp/completion_queue.h"
 #include "grpcpp/server.h"
 #include "grpcpp/server_builder.h"
-#include "net/credentials.h"
-#include "rpc/gate.h"
+#include "net/auth/credentials.h"
 #include "rpc/grpc/limits.h"
 #include "rpc/grpc/server_call.h"
-#include "rpc/transport.h"
+#include "rpc/transport/gate.h"
+#include "rpc/transport/transport.h"
 
 namespace hawser::rpc {
 

@@ -22,15 +22,15 @@
 #include "grpcpp/server_context.h"
 #include "grpcpp/support/byte_buffer.h"
 #include "grpcpp/support/status.h"
-#include "net/credentials.h"
-#include "net/identity.h"
-#include "rpc/cancellation.h"
-#include "rpc/gate.h"
-#include "rpc/grpc/message_assembler.h"
-#include "rpc/grpc/piece_copier.h"
+#include "net/auth/credentials.h"
+#include "net/auth/identity.h"
+#include "rpc/grpc/fragments/message_assembler.h"
+#include "rpc/grpc/fragments/piece_copier.h"
 #include "rpc/grpc/poller.h"
-#include "rpc/payload.h"
-#include "rpc/transport.h"
+#include "rpc/transport/cancellation.h"
+#include "rpc/transport/gate.h"
+#include "rpc/transport/payload.h"
+#include "rpc/transport/transport.h"
 
 namespace hawser::rpc {
 

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "proto/rpc.pb.h"
-#include "rpc/status_details.h"
+#include "rpc/errors/status_details.h"
 
 namespace hawser::rpc {
 namespace {

@@ -14,9 +14,9 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "net/credentials.h"
+#include "net/auth/credentials.h"
 #include "rpc/grpc/limits.h"
-#include "rpc/transport.h"
+#include "rpc/transport/transport.h"
 
 namespace hawser::rpc {
 
@@ -45,7 +45,7 @@ struct GrpcTransportOptions {
   // at all, which leaves all cores to others and costs a wake-up per message.
   absl::Duration spin = absl::Microseconds(50);
   // Has malloc keep the memory of messages for the next ones, in the whole
-  // process: rpc/grpc/freed_memory.h.
+  // process: rpc/grpc/tuning/freed_memory.h.
   bool keep_freed_memory = true;
   // Threads look for messages at the socket and in shared memory and never
   // sleep: calls need not wake them up, and each process needs a core for that.

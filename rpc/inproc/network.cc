@@ -6,9 +6,9 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "async/check.h"
+#include "rpc/errors/unsent.h"
 #include "rpc/inproc/network_state.h"
 #include "rpc/inproc/transport.h"
-#include "rpc/unsent.h"
 
 namespace hawser::rpc {
 

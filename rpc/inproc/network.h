@@ -10,7 +10,7 @@
 #include "absl/time/time.h"
 #include "async/clock.h"
 #include "async/executor.h"
-#include "rpc/transport.h"
+#include "rpc/transport/transport.h"
 
 namespace hawser::rpc {
 

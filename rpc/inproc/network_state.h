@@ -18,11 +18,11 @@
 #include "async/clock.h"
 #include "async/mutex.h"
 #include "async/random_source.h"
-#include "rpc/cancellation.h"
-#include "rpc/gate.h"
 #include "rpc/inproc/network.h"
-#include "rpc/payload.h"
-#include "rpc/transport.h"
+#include "rpc/transport/cancellation.h"
+#include "rpc/transport/gate.h"
+#include "rpc/transport/payload.h"
+#include "rpc/transport/transport.h"
 
 namespace hawser::rpc::internal {
 

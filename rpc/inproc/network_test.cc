@@ -12,13 +12,13 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
-#include "async/manual_executor.h"
-#include "async/simulated_clock.h"
-#include "async/status_matchers.h"
+#include "async/testing/manual_executor.h"
+#include "async/testing/simulated_clock.h"
+#include "async/testing/status_matchers.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "rpc/transport.h"
-#include "rpc/unsent.h"
+#include "rpc/errors/unsent.h"
+#include "rpc/transport/transport.h"
 
 namespace hawser::rpc {
 namespace {

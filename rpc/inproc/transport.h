@@ -12,7 +12,7 @@
 #include "absl/status/statusor.h"
 #include "rpc/inproc/network.h"
 #include "rpc/inproc/network_state.h"
-#include "rpc/transport.h"
+#include "rpc/transport/transport.h"
 
 namespace hawser::rpc {
 

@@ -15,12 +15,12 @@
 #include "absl/time/time.h"
 #include "async/clock.h"
 #include "async/mutex.h"
-#include "rpc/gate.h"
-#include "rpc/payload.h"
+#include "ipc/event_loop.h"
 #include "rpc/same_host/client.h"
-#include "rpc/same_host/event_loop.h"
 #include "rpc/same_host/link.h"
-#include "rpc/transport.h"
+#include "rpc/transport/gate.h"
+#include "rpc/transport/payload.h"
+#include "rpc/transport/transport.h"
 
 namespace hawser::rpc {
 

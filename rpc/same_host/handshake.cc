@@ -15,7 +15,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "async/status_macros.h"
-#include "rpc/same_host/unix_message.h"
+#include "ipc/unix_message.h"
 
 namespace hawser::rpc {
 namespace {

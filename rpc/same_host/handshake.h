@@ -17,12 +17,12 @@
 #include "absl/status/statusor.h"
 #include "async/clock.h"
 #include "async/mutex.h"
-#include "net/identity.h"
+#include "fs/unique_fd.h"
+#include "ipc/event_loop.h"
+#include "ipc/peer_process.h"
+#include "net/auth/identity.h"
 #include "proto/same_host.pb.h"
-#include "rpc/same_host/event_loop.h"
 #include "rpc/same_host/link.h"
-#include "rpc/same_host/peer_process.h"
-#include "rpc/same_host/unique_fd.h"
 
 namespace hawser::rpc {
 

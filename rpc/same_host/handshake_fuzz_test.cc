@@ -17,15 +17,15 @@
 #include "absl/strings/str_cat.h"
 #include "async/check.h"
 #include "async/future.h"
-#include "net/identity.h"
+#include "fs/unique_fd.h"
+#include "ipc/event_loop.h"
+#include "ipc/peer_process.h"
+#include "ipc/segment.h"
+#include "ipc/unix_message.h"
+#include "net/auth/identity.h"
 #include "proto/same_host.pb.h"
-#include "rpc/same_host/event_loop.h"
 #include "rpc/same_host/handshake.h"
 #include "rpc/same_host/link.h"
-#include "rpc/same_host/peer_process.h"
-#include "rpc/same_host/segment.h"
-#include "rpc/same_host/unique_fd.h"
-#include "rpc/same_host/unix_message.h"
 
 namespace hawser::rpc {
 namespace {

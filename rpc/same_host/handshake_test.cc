@@ -11,10 +11,10 @@
 #include <optional>
 
 #include "absl/status/status.h"
-#include "async/status_matchers.h"
+#include "async/testing/status_matchers.h"
 #include "gtest/gtest.h"
-#include "rpc/same_host/event_loop.h"
-#include "rpc/same_host/same_host_test_fixture.h"
+#include "ipc/event_loop.h"
+#include "rpc/testing/same_host_test_fixture.h"
 
 namespace {
 

@@ -11,10 +11,10 @@
 
 #include "absl/functional/any_invocable.h"
 #include "absl/status/status.h"
-#include "rpc/payload.h"
-#include "rpc/same_host/parallel_copier.h"
-#include "rpc/same_host/peer_process.h"
-#include "rpc/same_host/segment.h"
+#include "ipc/parallel_copier.h"
+#include "ipc/peer_process.h"
+#include "ipc/segment.h"
+#include "rpc/transport/payload.h"
 
 namespace hawser::rpc {
 

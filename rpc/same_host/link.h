@@ -19,13 +19,13 @@
 #include "absl/status/status.h"
 #include "async/clock.h"
 #include "async/mutex.h"
+#include "fs/unique_fd.h"
+#include "ipc/byte_ring.h"
+#include "ipc/event_loop.h"
+#include "ipc/peer_process.h"
+#include "ipc/segment.h"
 #include "proto/same_host.pb.h"
-#include "rpc/payload.h"
-#include "rpc/same_host/byte_ring.h"
-#include "rpc/same_host/event_loop.h"
-#include "rpc/same_host/peer_process.h"
-#include "rpc/same_host/segment.h"
-#include "rpc/same_host/unique_fd.h"
+#include "rpc/transport/payload.h"
 
 namespace hawser::rpc {
 

@@ -8,10 +8,10 @@
 #include "absl/strings/str_cat.h"
 #include "async/cpu_relax.h"
 #include "async/status_macros.h"
+#include "ipc/make_way.h"
+#include "rpc/errors/status_details.h"
 #include "rpc/same_host/incoming_region.h"
 #include "rpc/same_host/link.h"
-#include "rpc/same_host/make_way.h"
-#include "rpc/status_details.h"
 
 namespace hawser::rpc {
 namespace {

@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "rpc/errors/status_details.h"
 #include "rpc/same_host/link.h"
-#include "rpc/status_details.h"
 
 namespace hawser::rpc {
 namespace {

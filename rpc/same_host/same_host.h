@@ -13,14 +13,14 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "async/mutex.h"
-#include "net/identity.h"
-#include "rpc/gate.h"
-#include "rpc/same_host/event_loop.h"
+#include "ipc/event_loop.h"
+#include "ipc/peer_process.h"
+#include "net/auth/identity.h"
 #include "rpc/same_host/handshake.h"
 #include "rpc/same_host/link.h"
-#include "rpc/same_host/peer_process.h"
 #include "rpc/same_host/server.h"
-#include "rpc/transport.h"
+#include "rpc/transport/gate.h"
+#include "rpc/transport/transport.h"
 
 namespace hawser::rpc {
 

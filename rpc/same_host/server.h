@@ -15,10 +15,10 @@
 #include "absl/status/status.h"
 #include "async/clock.h"
 #include "async/mutex.h"
-#include "net/identity.h"
-#include "rpc/cancellation.h"
+#include "net/auth/identity.h"
 #include "rpc/same_host/link.h"
-#include "rpc/transport.h"
+#include "rpc/transport/cancellation.h"
+#include "rpc/transport/transport.h"
 
 namespace hawser::rpc {
 

@@ -10,7 +10,7 @@
 #define HAWSER_TENSOR_OPS_CONV2D_H_
 
 #include "absl/status/statusor.h"
-#include "tensor/kernel_types.h"
+#include "tensor/backend/kernel_types.h"
 #include "tensor/shape.h"
 #include "tensor/tensor.h"
 

@@ -9,7 +9,7 @@
 #include <cstdint>
 
 #include "absl/status/statusor.h"
-#include "tensor/kernel_types.h"
+#include "tensor/backend/kernel_types.h"
 #include "tensor/tensor.h"
 
 namespace hawser::tensor {

@@ -5,7 +5,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "async/status_macros.h"
-#include "tensor/backend.h"
+#include "tensor/backend/backend.h"
 #include "tensor/dtype.h"
 #include "tensor/ops/operands.h"
 #include "tensor/shape.h"

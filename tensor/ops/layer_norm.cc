@@ -7,7 +7,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "async/status_macros.h"
-#include "tensor/backend.h"
+#include "tensor/backend/backend.h"
 #include "tensor/dtype.h"
 #include "tensor/ops/operands.h"
 #include "tensor/shape.h"

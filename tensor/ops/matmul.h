@@ -9,7 +9,7 @@
 #define HAWSER_TENSOR_OPS_MATMUL_H_
 
 #include "absl/status/statusor.h"
-#include "tensor/kernel_types.h"
+#include "tensor/backend/kernel_types.h"
 #include "tensor/tensor.h"
 
 namespace hawser::tensor {

@@ -8,9 +8,9 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "async/status_macros.h"
-#include "tensor/backend.h"
+#include "tensor/backend/backend.h"
+#include "tensor/backend/kernel_types.h"
 #include "tensor/dtype.h"
-#include "tensor/kernel_types.h"
 #include "tensor/shape.h"
 #include "tensor/tensor.h"
 

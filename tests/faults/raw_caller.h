@@ -9,7 +9,7 @@
 #include "grpcpp/create_channel.h"
 #include "grpcpp/security/credentials.h"
 #include "proto/rpc.grpc.pb.h"
-#include "rpc/function.h"
+#include "rpc/functions/function.h"
 
 namespace hawser::tests {
 

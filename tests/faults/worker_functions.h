@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "rpc/function.h"
+#include "rpc/functions/function.h"
 
 namespace hawser::tests {
 

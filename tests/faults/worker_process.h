@@ -10,7 +10,7 @@
 #include <string>
 
 #include "absl/time/time.h"
-#include "rpc/agent_options.h"
+#include "rpc/agent/agent_options.h"
 
 namespace hawser::tests {
 

@@ -15,9 +15,9 @@
 #include "async/future.h"
 #include "async/status_macros.h"
 #include "launch/worker.h"
-#include "rpc/current_call.h"
-#include "rpc/function.h"
-#include "rpc/function_registry.h"
+#include "rpc/agent/current_call.h"
+#include "rpc/functions/function.h"
+#include "rpc/functions/function_registry.h"
 #include "tensor/ops/elementwise.h"
 #include "tensor/tensor.h"
 

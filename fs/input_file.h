@@ -1,0 +1,42 @@
+// Reading a regular file by position.
+
+#ifndef HAWSER_FS_INPUT_FILE_H_
+#define HAWSER_FS_INPUT_FILE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+namespace hawser::tensor::internal {
+
+// Errors name the file. Thread-safe.
+class InputFile {
+ public:
+  // What the system says; kInvalidArgument if it is not a regular file.
+  static absl::StatusOr<InputFile> Open(std::string path);
+  InputFile(InputFile&& other) noexcept;
+  InputFile& operator=(InputFile&&) = delete;
+  ~InputFile();
+
+  const std::string& path() const { return path_; }
+  // When it was opened.
+  uint64_t bytes() const { return bytes_; }
+
+  // Fills `dest` from position `offset`. kDataLoss if the file ends before.
+  absl::Status ReadAt(uint64_t offset, std::span<std::byte> dest) const;
+
+ private:
+  InputFile(std::string path, int fd, uint64_t bytes);
+
+  std::string path_;
+  int fd_;
+  uint64_t bytes_;
+};
+
+}  // namespace hawser::tensor::internal
+
+#endif  // HAWSER_FS_INPUT_FILE_H_

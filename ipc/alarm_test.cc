@@ -1,0 +1,81 @@
+#include "ipc/alarm.h"
+
+#include <chrono>
+
+#include "async/clock.h"
+#include "gtest/gtest.h"
+
+namespace hawser::rpc {
+namespace {
+
+using std::chrono::seconds;
+
+constexpr async::MonotonicTime kStart{std::chrono::hours(1)};
+
+TEST(AlarmTest, WakesNobodyWhereNobodySleeps) {
+  Alarm alarm;
+  EXPECT_FALSE(alarm.anyone_sleeps());
+  EXPECT_FALSE(alarm.MustWake(kStart));
+}
+
+TEST(AlarmTest, WakesWhoWouldSleepLonger) {
+  Alarm alarm;
+  ASSERT_TRUE(alarm.FallAsleep(kStart, kStart + seconds(10)));
+  EXPECT_TRUE(alarm.anyone_sleeps());
+  EXPECT_EQ(alarm.time(), kStart + seconds(10));
+  EXPECT_FALSE(alarm.MustWake(kStart + seconds(10)));
+  EXPECT_FALSE(alarm.MustWake(kStart + seconds(11)));
+  EXPECT_TRUE(alarm.MustWake(kStart + seconds(9)));
+}
+
+TEST(AlarmTest, WhoAsksForALaterTimeLeavesItToWhoAskedForAnEarlier) {
+  Alarm alarm;
+  ASSERT_TRUE(alarm.FallAsleep(kStart, async::kNever));
+  EXPECT_TRUE(alarm.MustWake(kStart + seconds(2)));
+  EXPECT_FALSE(alarm.MustWake(kStart + seconds(3)));
+  EXPECT_TRUE(alarm.MustWake(kStart + seconds(1)));
+}
+
+TEST(AlarmTest, OnlyOneSleeps) {
+  Alarm alarm;
+  ASSERT_TRUE(alarm.FallAsleep(kStart, async::kNever));
+  EXPECT_FALSE(alarm.FallAsleep(kStart, kStart + seconds(1)));
+  EXPECT_EQ(alarm.time(), async::kNever);
+  alarm.WakeUp();
+  EXPECT_FALSE(alarm.anyone_sleeps());
+  EXPECT_TRUE(alarm.FallAsleep(kStart, kStart + seconds(1)));
+}
+
+// Nothing is due when the thread falls asleep again: each call had its answer.
+TEST(AlarmTest, CallsOneAfterAnotherWakeOnce) {
+  Alarm alarm;
+  async::MonotonicTime now = kStart;
+  int num_woken = 0;
+  for (int i = 0; i < 1000; ++i) {
+    ASSERT_TRUE(alarm.FallAsleep(now, async::kNever));
+    if (alarm.MustWake(now + seconds(60))) ++num_woken;
+    alarm.WakeUp();
+    now += std::chrono::milliseconds(10);
+  }
+  EXPECT_EQ(num_woken, 1);
+}
+
+TEST(AlarmTest, WhatWasAskedForIsKeptUntilItHasPassed) {
+  Alarm alarm;
+  ASSERT_TRUE(alarm.FallAsleep(kStart, async::kNever));
+  ASSERT_TRUE(alarm.MustWake(kStart + seconds(60)));
+  alarm.WakeUp();
+  ASSERT_TRUE(alarm.FallAsleep(kStart + seconds(59), async::kNever));
+  EXPECT_EQ(alarm.time(), kStart + seconds(60));
+  alarm.WakeUp();
+  // What is due earlier comes first.
+  ASSERT_TRUE(alarm.FallAsleep(kStart + seconds(59),
+                               kStart + std::chrono::milliseconds(59500)));
+  EXPECT_EQ(alarm.time(), kStart + std::chrono::milliseconds(59500));
+  alarm.WakeUp();
+  ASSERT_TRUE(alarm.FallAsleep(kStart + seconds(60), async::kNever));
+  EXPECT_EQ(alarm.time(), async::kNever);
+}
+
+}  // namespace
+}  // namespace hawser::rpc

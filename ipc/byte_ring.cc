@@ -1,0 +1,98 @@
+#include "ipc/byte_ring.h"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <cstring>
+
+namespace hawser::rpc {
+namespace {
+
+constexpr size_t kAlignment = 8;
+
+// A frame is its length in 4 bytes, its bytes, and as many as fill up.
+uint64_t SpaceOf(size_t size) {
+  return (sizeof(uint32_t) + size + kAlignment - 1) & ~(kAlignment - 1);
+}
+
+// Not 0, which is what a ring that nothing was written to has.
+uint32_t ThisCore() { return static_cast<uint32_t>(sched_getcpu()) + 1; }
+
+}  // namespace
+
+void RingWriter::CopyIn(uint64_t at, const void* from, size_t size) {
+  const size_t begin = at & (capacity_ - 1);
+  const size_t first = std::min(size, capacity_ - begin);
+  std::memcpy(data_ + begin, from, first);
+  std::memcpy(data_, static_cast<const char*>(from) + first, size - first);
+}
+
+bool RingWriter::HasRoom(size_t size, bool* broken) {
+  const uint64_t space = SpaceOf(size);
+  if (capacity_ - (written_ - read_) >= space) return true;
+  const uint64_t read = control_.read.load(std::memory_order_seq_cst);
+  *broken = read < read_ || read > written_;
+  if (*broken) return false;
+  read_ = read;
+  return capacity_ - (written_ - read_) >= space;
+}
+
+RingResult RingWriter::Write(std::string_view frame) {
+  bool broken = false;
+  if (!HasRoom(frame.size(), &broken) && !broken) {
+    control_.writer_waits.store(1, std::memory_order_seq_cst);
+    // Read meanwhile, by a reader that saw nobody wait.
+    if (!HasRoom(frame.size(), &broken) && !broken) return RingResult::kNothing;
+  }
+  if (broken) return RingResult::kBroken;
+  const auto size = static_cast<uint32_t>(frame.size());
+  CopyIn(written_, &size, sizeof(size));
+  CopyIn(written_ + sizeof(size), frame.data(), frame.size());
+  written_ += SpaceOf(frame.size());
+  control_.writer_core.store(ThisCore(), std::memory_order_relaxed);
+  // In one order with reader_asleep, as `read` with writer_waits: of two
+  // that store and then look, one at least sees the other.
+  control_.written.store(written_, std::memory_order_seq_cst);
+  return RingResult::kDone;
+}
+
+bool RingWriter::MustRing() {
+  return control_.reader_asleep.load(std::memory_order_seq_cst) != 0 &&
+         control_.reader_asleep.exchange(0, std::memory_order_seq_cst) != 0;
+}
+
+void RingReader::CopyOut(uint64_t at, void* to, size_t size) const {
+  const size_t begin = at & (capacity_ - 1);
+  const size_t first = std::min(size, capacity_ - begin);
+  std::memcpy(to, data_ + begin, first);
+  std::memcpy(static_cast<char*>(to) + first, data_, size - first);
+}
+
+RingResult RingReader::Read(std::string& frame) {
+  const uint64_t written = control_.written.load(std::memory_order_acquire);
+  const uint64_t read = read_.load(std::memory_order_relaxed);
+  if (written == read) return RingResult::kNothing;
+  const uint64_t there = written - read;
+  uint32_t size = 0;
+  if (written < read || there > capacity_ || there < sizeof(size)) {
+    return RingResult::kBroken;
+  }
+  CopyOut(read, &size, sizeof(size));
+  if (size > kMaxRingFrame || SpaceOf(size) > there) return RingResult::kBroken;
+  frame.resize(size);
+  CopyOut(read + sizeof(size), frame.data(), size);
+  read_.store(read + SpaceOf(size), std::memory_order_release);
+  control_.read.store(read + SpaceOf(size), std::memory_order_seq_cst);
+  return RingResult::kDone;
+}
+
+bool RingReader::WriterWasHere() const {
+  return control_.writer_core.load(std::memory_order_relaxed) == ThisCore();
+}
+
+bool RingReader::MustRing() {
+  return control_.writer_waits.load(std::memory_order_seq_cst) != 0 &&
+         control_.writer_waits.exchange(0, std::memory_order_seq_cst) != 0;
+}
+
+}  // namespace hawser::rpc

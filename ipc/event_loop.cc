@@ -1,0 +1,328 @@
+#include "ipc/event_loop.h"
+
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <utility>
+
+#include "async/blocking_region.h"
+#include "async/cpu_relax.h"
+#include "ipc/make_way.h"
+
+namespace hawser::rpc {
+namespace {
+
+// As many threads may be blocked before polling stops.
+constexpr int kMaxThreads = 256;
+// Then a thread looks whether there are too many of them.
+constexpr int kRoundsPerTurn = 4096;
+// Rounds between two looks at the clock.
+constexpr int kRoundsPerLook = 16;
+// How long descriptors and what is due wait while there is enough to poll.
+constexpr absl::Duration kAttention = absl::Milliseconds(1);
+// More would wait for the first, which may block.
+constexpr int kMaxEvents = 1;
+
+}  // namespace
+
+// What a thread of the loop polls. While it is blocked it polls nothing, so
+// that peers ring for whoever took its place.
+class EventLoop::Turn final : public async::BlockingObserver {
+ public:
+  explicit Turn(EventLoop* loop)
+      : loop_(*loop), pool_(*SetForThisThread(this)) {}
+  ~Turn() override {
+    End();
+    SetForThisThread(&pool_);
+  }
+
+  const Sources& sources() const { return *sources_; }
+
+  // Polls what the loop has now.
+  void Refresh() {
+    const uint64_t version =
+        loop_.sources_version_.load(std::memory_order_acquire);
+    if (version == version_) return;
+    End();
+    last_ = nullptr;
+    version_ = version;
+    sources_ = loop_.sources();
+    Begin();
+  }
+
+  // The source that something came from last.
+  void set_last(const Source* source) { last_ = source; }
+  // More from there cannot come while this thread polls.
+  bool MustSleep() const {
+    return last_ != nullptr && last_->SenderWasHere() && !MakeWay();
+  }
+
+  void Begin() {
+    polling_ = true;
+    for (const auto& source : *sources_) source->BeginPolling();
+  }
+  // True: something came that nobody will ring for.
+  bool End() {
+    if (!std::exchange(polling_, false)) return false;
+    bool came = false;
+    for (const auto& source : *sources_) came |= source->EndPolling();
+    return came;
+  }
+
+  void OnBlock() override {
+    resume_ = polling_;
+    if (End()) loop_.Wake();
+    pool_.OnBlock();
+  }
+  void OnUnblock() override {
+    pool_.OnUnblock();
+    if (resume_) Begin();
+  }
+
+ private:
+  EventLoop& loop_;
+  BlockingObserver& pool_;
+  std::shared_ptr<const Sources> sources_ = std::make_shared<const Sources>();
+  const Source* last_ = nullptr;
+  uint64_t version_ = ~uint64_t{0};
+  bool polling_ = false;
+  bool resume_ = false;
+};
+
+absl::StatusOr<std::unique_ptr<EventLoop>> EventLoop::Create(Options options) {
+  UniqueFd doorbell(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  UniqueFd epoll(epoll_create1(EPOLL_CLOEXEC));
+  if (!doorbell.valid() || !epoll.valid()) {
+    return absl::ErrnoToStatus(errno, "cannot make a doorbell");
+  }
+  epoll_event event{.events = EPOLLIN, .data = {.fd = doorbell.get()}};
+  if (epoll_ctl(epoll.get(), EPOLL_CTL_ADD, doorbell.get(), &event) != 0) {
+    return absl::ErrnoToStatus(errno, "cannot watch a doorbell");
+  }
+  return std::unique_ptr<EventLoop>(
+      new EventLoop(options, std::move(doorbell), std::move(epoll)));
+}
+
+EventLoop::EventLoop(Options options, UniqueFd doorbell, UniqueFd epoll)
+    : options_(options),
+      doorbell_(std::move(doorbell)),
+      epoll_(std::move(epoll)),
+      sources_(std::make_shared<const Sources>()),
+      threads_({.num_threads = 1,
+                .max_threads = kMaxThreads,
+                .name = "rpc-memory"}) {
+  // The pool runs one of them; the others wait for one to block.
+  for (int i = 0; i < kMaxThreads; ++i) threads_.Post([this] { Run(); });
+}
+
+EventLoop::~EventLoop() { Shutdown(); }
+
+void EventLoop::Add(std::shared_ptr<Source> source) {
+  {
+    async::MutexLock lock(&mutex_);
+    auto changed = std::make_shared<Sources>(*sources_);
+    changed->push_back(std::move(source));
+    sources_ = std::move(changed);
+    sources_version_.fetch_add(1, std::memory_order_release);
+  }
+  Wake();
+}
+
+void EventLoop::Remove(const Source* source) {
+  async::MutexLock lock(&mutex_);
+  auto changed = std::make_shared<Sources>(*sources_);
+  std::erase_if(*changed, [&](const auto& s) { return s.get() == source; });
+  sources_ = std::move(changed);
+  sources_version_.fetch_add(1, std::memory_order_release);
+}
+
+std::shared_ptr<const EventLoop::Sources> EventLoop::sources() {
+  async::MutexLock lock(&mutex_);
+  return sources_;
+}
+
+absl::Status EventLoop::Watch(int fd, std::function<void()> on_ready) {
+  async::MutexLock lock(&mutex_);
+  epoll_event event{.events = EPOLLIN | EPOLLRDHUP | EPOLLONESHOT,
+                    .data = {.fd = fd}};
+  if (epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) != 0) {
+    return absl::ErrnoToStatus(errno, "cannot watch a socket");
+  }
+  watched_[fd] = std::make_shared<std::function<void()>>(std::move(on_ready));
+  return absl::OkStatus();
+}
+
+void EventLoop::Unwatch(int fd) {
+  std::shared_ptr<std::function<void()>> last;
+  async::MutexLock lock(&mutex_);
+  auto it = watched_.find(fd);
+  if (it == watched_.end()) return;
+  last = std::move(it->second);
+  watched_.erase(it);
+  epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, fd, nullptr);
+}
+
+void EventLoop::Post(absl::AnyInvocable<void() &&> closure) {
+  {
+    async::MutexLock lock(&mutex_);
+    posted_.push_back(std::move(closure));
+    posted_any_.store(true, std::memory_order_release);
+  }
+  Wake();
+}
+
+void EventLoop::Wake() {
+  const uint64_t one = 1;
+  // A full counter has woken it already.
+  [[maybe_unused]] const ssize_t written =
+      write(doorbell_.get(), &one, sizeof(one));
+}
+
+void EventLoop::WakeBy(async::MonotonicTime time) {
+  if (alarm_.MustWake(time)) Wake();
+}
+
+bool EventLoop::RunPosted() {
+  absl::AnyInvocable<void() &&> closure;
+  {
+    async::MutexLock lock(&mutex_);
+    if (posted_.empty()) return false;
+    closure = std::move(posted_.front());
+    posted_.pop_front();
+    posted_any_.store(!posted_.empty(), std::memory_order_relaxed);
+  }
+  std::move(closure)();
+  return true;
+}
+
+bool EventLoop::PollOnce(Turn& turn) {
+  bool any = false;
+  if (posted_any_.load(std::memory_order_acquire)) any = RunPosted();
+  for (const auto& source : turn.sources()) {
+    if (!source->Poll()) continue;
+    any = true;
+    turn.set_last(source.get());
+  }
+  return any;
+}
+
+bool EventLoop::Attend(const Sources& sources, bool wait) {
+  const async::MonotonicTime now = std::chrono::steady_clock::now();
+  async::MonotonicTime next = async::kNever;
+  for (const auto& source : sources) {
+    next = std::min(next, source->OnTime(now));
+  }
+  if (wait) {
+    if (!alarm_.FallAsleep(now, next)) {
+      // The other may not know a source that this thread knows.
+      WakeBy(next);
+      return false;
+    }
+    next = alarm_.time();
+    // Whoever asks for an earlier time from here on rings; before, it may have
+    // been too late to be seen above.
+    for (const auto& source : sources) {
+      next = std::min(next, source->OnTime(now));
+    }
+  }
+  int timeout_ms = -1;
+  if (next != async::kNever) {
+    const auto left =
+        std::chrono::ceil<std::chrono::milliseconds>(std::max(next, now) - now);
+    timeout_ms = static_cast<int>(std::min<int64_t>(left.count(), 3'600'000));
+  }
+  if (!wait || posted_any_.load(std::memory_order_acquire) ||
+      stopping_.load(std::memory_order_acquire)) {
+    timeout_ms = 0;
+  }
+  std::array<epoll_event, kMaxEvents> events;
+  const int count =
+      epoll_wait(epoll_.get(), events.data(), kMaxEvents, timeout_ms);
+  if (wait) alarm_.WakeUp();
+  for (int i = 0; i < count; ++i) {
+    const int fd = events[i].data.fd;
+    if (fd == doorbell_.get()) {
+      // Who stops leaves it ringing for the other threads.
+      if (stopping_.load(std::memory_order_acquire)) continue;
+      uint64_t rung = 0;
+      [[maybe_unused]] const ssize_t got =
+          read(doorbell_.get(), &rung, sizeof(rung));
+      // It may have been for the one that sleeps: this thread may block, or
+      // end, before it looks again at what is due.
+      if (!wait && alarm_.anyone_sleeps()) Wake();
+      continue;
+    }
+    std::shared_ptr<std::function<void()>> on_ready;
+    {
+      async::MutexLock lock(&mutex_);
+      auto it = watched_.find(fd);
+      if (it != watched_.end()) on_ready = it->second;
+    }
+    if (on_ready == nullptr) continue;
+    (*on_ready)();
+    // One at a time: it is armed again when it is done, unless it is gone.
+    async::MutexLock lock(&mutex_);
+    auto it = watched_.find(fd);
+    if (it == watched_.end() || it->second != on_ready) continue;
+    epoll_event event{.events = EPOLLIN | EPOLLRDHUP | EPOLLONESHOT,
+                      .data = {.fd = fd}};
+    epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, fd, &event);
+  }
+  return true;
+}
+
+void EventLoop::Run() {
+  bool came = false;
+  {
+    Turn turn(this);
+    Poll(turn);
+    came = turn.End();
+  }
+  if (stopping_.load(std::memory_order_acquire)) return;
+  threads_.Post([this] { Run(); });
+  // Another thread, asleep, must look.
+  if (came) Wake();
+}
+
+void EventLoop::Poll(Turn& turn) {
+  async::MonotonicTime last_event = std::chrono::steady_clock::now();
+  async::MonotonicTime attended = last_event;
+  const bool may_sleep = options_.spin < absl::InfiniteDuration();
+  bool fresh = false;
+  for (int round = 1; round < kRoundsPerTurn; ++round) {
+    if (stopping_.load(std::memory_order_acquire)) return;
+    turn.Refresh();
+    const bool any = PollOnce(turn);
+    fresh |= any;
+    if (!any) async::CpuRelax();
+    if (round % kRoundsPerLook != 0) continue;
+    const async::MonotonicTime now = std::chrono::steady_clock::now();
+    if (std::exchange(fresh, false)) {
+      last_event = now;
+    } else if (async::TimeBetween(last_event, now) >= options_.spin ||
+               (may_sleep && turn.MustSleep())) {
+      if (!turn.End() && !Attend(turn.sources(), /*wait=*/true)) return;
+      turn.Begin();
+      attended = last_event = std::chrono::steady_clock::now();
+      continue;
+    }
+    if (async::TimeBetween(attended, now) >= kAttention) {
+      Attend(turn.sources(), /*wait=*/false);
+      attended = now;
+    }
+  }
+}
+
+void EventLoop::Shutdown() {
+  stopping_.store(true, std::memory_order_release);
+  Wake();
+  threads_.Shutdown();
+  while (RunPosted()) {
+  }
+}
+
+}  // namespace hawser::rpc

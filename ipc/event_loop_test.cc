@@ -1,0 +1,170 @@
+#include "ipc/event_loop.h"
+
+#include <chrono>
+#include <memory>
+#include <utility>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/time/time.h"
+#include "async/clock.h"
+#include "async/cpu_relax.h"
+#include "async/future.h"
+#include "async/mutex.h"
+#include "async/testing/status_matchers.h"
+#include "gtest/gtest.h"
+
+namespace hawser::rpc {
+namespace {
+
+using ::hawser::async::IsOk;
+
+class NothingComes : public EventLoop::Source {
+ public:
+  bool Poll() override { return false; }
+  bool SenderWasHere() const override { return false; }
+  void BeginPolling() override {}
+  bool EndPolling() override { return false; }
+};
+
+// Nothing comes, but something may be due.
+class Deadline final : public NothingComes {
+ public:
+  void Set(async::MonotonicTime due) {
+    async::MutexLock lock(&mutex_);
+    due_ = due;
+  }
+  // False if nobody saw to it in time.
+  bool AwaitSeen() {
+    const auto patience =
+        std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    async::MutexLock lock(&mutex_);
+    while (due_ != async::kNever) {
+      if (!changed_.WaitUntil(&mutex_, patience)) return false;
+    }
+    return true;
+  }
+  // How often threads have looked.
+  int num_looks() {
+    async::MutexLock lock(&mutex_);
+    return num_looks_;
+  }
+  void AwaitLooks(int count) {
+    async::MutexLock lock(&mutex_);
+    while (num_looks_ < count) changed_.Wait(&mutex_);
+  }
+
+  async::MonotonicTime OnTime(async::MonotonicTime now) override {
+    async::MutexLock lock(&mutex_);
+    ++num_looks_;
+    if (due_ <= now) due_ = async::kNever;
+    changed_.NotifyAll();
+    return due_;
+  }
+
+ private:
+  async::Mutex mutex_;
+  async::CondVar changed_;
+  async::MonotonicTime due_ ABSL_GUARDED_BY(mutex_) = async::kNever;
+  int num_looks_ ABSL_GUARDED_BY(mutex_) = 0;
+};
+
+// Once it is armed, lets the thread that looks first go on to sleep when
+// another looks for the second time, and that one when the first sleeps.
+class SleepsBetweenLooks final : public NothingComes {
+ public:
+  void Arm() {
+    async::MutexLock lock(&mutex_);
+    armed_ = true;
+  }
+  void AwaitFirstLook() {
+    async::MutexLock lock(&mutex_);
+    AwaitLocked(1);
+  }
+
+  async::MonotonicTime OnTime(async::MonotonicTime) override {
+    async::MutexLock lock(&mutex_);
+    if (!armed_) return async::kNever;
+    const int look = ++num_looks_;
+    changed_.NotifyAll();
+    if (look == 1) AwaitLocked(3);
+    // Who falls asleep looks again.
+    if (look == 3) AwaitLocked(4);
+    return async::kNever;
+  }
+
+ private:
+  void AwaitLocked(int count) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    while (num_looks_ < count) changed_.Wait(&mutex_);
+  }
+
+  async::Mutex mutex_;
+  async::CondVar changed_;
+  bool armed_ ABSL_GUARDED_BY(mutex_) = false;
+  int num_looks_ ABSL_GUARDED_BY(mutex_) = 0;
+};
+
+// A closure blocks, another thread takes the place, and then there are two, of
+// which one ends its turn sooner or later, at any moment.
+TEST(EventLoopTest, DeadlinesAreSeenWhileOneOfTwoThreadsEnds) {
+  absl::StatusOr<std::unique_ptr<EventLoop>> loop =
+      EventLoop::Create({.spin = absl::ZeroDuration()});
+  ASSERT_THAT(loop, IsOk());
+  auto deadline = std::make_shared<Deadline>();
+  (*loop)->Add(deadline);
+  async::Promise<void> promise;
+  const async::Future<void> released = promise.future();
+  async::Promise<void> blocking;
+  const async::Future<void> blocks = blocking.future();
+  (*loop)->Post([&] {
+    blocking.Set(absl::OkStatus());
+    (void)released.Wait();
+  });
+  ASSERT_THAT(blocks.Wait(), IsOk());
+  const int looks = deadline->num_looks();
+  (*loop)->Wake();
+  // Twice before a thread sleeps.
+  deadline->AwaitLooks(looks + 2);
+  promise.Set(absl::OkStatus());
+  // More than both threads sleep in a turn.
+  for (int i = 0; i < 1000; ++i) {
+    const async::MonotonicTime due = std::chrono::steady_clock::now();
+    deadline->Set(due);
+    (*loop)->WakeBy(due);
+    ASSERT_TRUE(deadline->AwaitSeen()) << "deadline " << i;
+  }
+  (*loop)->Shutdown();
+}
+
+// A thread is about to sleep when a source is added; another one, which knows
+// the source, takes note of the bell, and then finds that the first sleeps.
+TEST(EventLoopTest, DeadlinesOfASourceThatTheSleepingThreadDoesNotKnowAreSeen) {
+  absl::StatusOr<std::unique_ptr<EventLoop>> loop =
+      EventLoop::Create({.spin = absl::ZeroDuration()});
+  ASSERT_THAT(loop, IsOk());
+  auto sleeps = std::make_shared<SleepsBetweenLooks>();
+  (*loop)->Add(sleeps);
+  async::Promise<void> promise;
+  const async::Future<void> released = promise.future();
+  (*loop)->Post([&] {
+    sleeps->Arm();
+    (void)released.Wait();
+    // After so long a thread looks at the bell before it means to sleep.
+    const auto until =
+        std::chrono::steady_clock::now() + std::chrono::milliseconds(2);
+    while (std::chrono::steady_clock::now() < until) async::CpuRelax();
+  });
+  sleeps->AwaitFirstLook();
+  auto deadline = std::make_shared<Deadline>();
+  (*loop)->Add(deadline);
+  // Not before the threads have looked.
+  const async::MonotonicTime due =
+      std::chrono::steady_clock::now() + std::chrono::milliseconds(300);
+  deadline->Set(due);
+  (*loop)->WakeBy(due);
+  promise.Set(absl::OkStatus());
+  EXPECT_TRUE(deadline->AwaitSeen());
+  (*loop)->Shutdown();
+}
+
+}  // namespace
+}  // namespace hawser::rpc

@@ -1,0 +1,38 @@
+#include "ipc/make_way.h"
+
+#include <sched.h>
+
+#include <atomic>
+#include <thread>
+
+#include "gtest/gtest.h"
+
+namespace hawser::rpc {
+namespace {
+
+// The calling thread, and those that it starts.
+void StayOnThisCore() {
+  cpu_set_t cores;
+  CPU_ZERO(&cores);
+  CPU_SET(sched_getcpu(), &cores);
+  ASSERT_EQ(sched_setaffinity(0, sizeof(cores), &cores), 0);
+}
+
+TEST(MakeWayTest, EndsOnceSomethingElseKeepsTheCore) {
+  StayOnThisCore();
+  std::atomic<bool> stop{false};
+  std::thread other([&] {
+    while (!stop) {
+    }
+  });
+  // Each time the other has the core for its time slice, which is longer than
+  // a thread may be kept from its work.
+  int count = 0;
+  while (MakeWay()) ++count;
+  EXPECT_GE(count, 1);
+  stop = true;
+  other.join();
+}
+
+}  // namespace
+}  // namespace hawser::rpc

@@ -1,0 +1,73 @@
+#include "ipc/peer_process.h"
+
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace hawser::rpc {
+namespace {
+
+// One system call copies at most 2 GiB.
+constexpr size_t kMaxCopy = size_t{1} << 30;
+
+bool IsReadable(int fd) {
+  pollfd entry{.fd = fd, .events = POLLIN, .revents = 0};
+  return poll(&entry, 1, 0) > 0;
+}
+
+}  // namespace
+
+absl::StatusOr<std::shared_ptr<const PeerProcess>> PeerProcess::Of(int socket) {
+  ucred credentials{};
+  socklen_t size = sizeof(credentials);
+  if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &credentials, &size) != 0 ||
+      credentials.pid <= 0) {
+    return absl::UnavailableError("the peer's process is not visible");
+  }
+  if (credentials.uid != geteuid()) {
+    return absl::PermissionDeniedError(
+        absl::StrCat("the peer's process is of user ", credentials.uid,
+                     ", not of user ", geteuid()));
+  }
+  UniqueFd pidfd(static_cast<int>(syscall(SYS_pidfd_open, credentials.pid, 0)));
+  if (!pidfd.valid()) {
+    return absl::UnavailableError(absl::StrCat(
+        "cannot watch the peer's process: ", std::strerror(errno)));
+  }
+  return std::shared_ptr<const PeerProcess>(
+      new PeerProcess(credentials.pid, std::move(pidfd)));
+}
+
+absl::Status PeerProcess::Read(uint64_t address, void* to, size_t size) const {
+  auto* next = static_cast<char*>(to);
+  while (size > 0) {
+    iovec local{.iov_base = next, .iov_len = std::min(size, kMaxCopy)};
+    iovec remote{.iov_base = reinterpret_cast<void*>(address),
+                 .iov_len = local.iov_len};
+    const ssize_t copied = process_vm_readv(pid_, &local, 1, &remote, 1, 0);
+    if (copied <= 0) {
+      return absl::UnavailableError(
+          absl::StrCat("cannot read the peer's memory: ",
+                       copied == 0 ? "nothing there" : std::strerror(errno)));
+    }
+    next += copied;
+    address += static_cast<uint64_t>(copied);
+    size -= static_cast<size_t>(copied);
+  }
+  // What was read may be of a process that has its number now.
+  if (IsReadable(pidfd_.get())) {
+    return absl::UnavailableError("the peer's process has ended");
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace hawser::rpc

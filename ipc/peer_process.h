@@ -1,0 +1,44 @@
+// The process at the other end, and its memory.
+
+#ifndef HAWSER_IPC_PEER_PROCESS_H_
+#define HAWSER_IPC_PEER_PROCESS_H_
+
+#include <sys/types.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "fs/unique_fd.h"
+
+namespace hawser::rpc {
+
+// Thread-safe.
+class PeerProcess {
+ public:
+  // The process that opened the other end of a connected Unix socket.
+  // kPermissionDenied: it is of another user. kUnavailable: it has ended, is
+  // not visible from here, or the kernel does not tell.
+  static absl::StatusOr<std::shared_ptr<const PeerProcess>> Of(int socket);
+
+  pid_t pid() const { return pid_; }
+
+  // Copies `size` bytes at `address` of that process to `to`. kUnavailable if
+  // it has ended or does not let itself be read; `to` may have been written
+  // then.
+  absl::Status Read(uint64_t address, void* to, size_t size) const;
+
+ private:
+  PeerProcess(pid_t pid, UniqueFd pidfd)
+      : pid_(pid), pidfd_(std::move(pidfd)) {}
+
+  const pid_t pid_;
+  // Becomes readable when the process ends: numbers of processes are reused.
+  const UniqueFd pidfd_;
+};
+
+}  // namespace hawser::rpc
+
+#endif  // HAWSER_IPC_PEER_PROCESS_H_

@@ -1,0 +1,39 @@
+// Messages with descriptors on Unix sockets of type SOCK_SEQPACKET.
+
+#ifndef HAWSER_IPC_UNIX_MESSAGE_H_
+#define HAWSER_IPC_UNIX_MESSAGE_H_
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "fs/unique_fd.h"
+#include "google/protobuf/message_lite.h"
+
+namespace hawser::rpc {
+
+// Listens at a name in the abstract namespace, of up to 100 bytes. Neither
+// accepting nor anything below waits.
+absl::StatusOr<UniqueFd> ListenAbstract(std::string_view name);
+absl::StatusOr<UniqueFd> ConnectAbstract(std::string_view name);
+
+// Sends one message with copies of up to 2 descriptors.
+absl::Status SendUnixMessage(int socket,
+                             const google::protobuf::MessageLite& message,
+                             std::span<const int> fds);
+// The same of bytes as they are.
+absl::Status SendUnixBytes(int socket, std::string bytes,
+                           std::span<const int> fds);
+
+// Receives one. Its descriptors are closed on exec. kUnavailable: the peer has
+// gone. kInvalidArgument: not a message of that type with `num_fds`
+// descriptors.
+absl::StatusOr<std::vector<UniqueFd>> ReceiveUnixMessage(
+    int socket, size_t num_fds, google::protobuf::MessageLite& message);
+
+}  // namespace hawser::rpc
+
+#endif  // HAWSER_IPC_UNIX_MESSAGE_H_

@@ -1,0 +1,22 @@
+#include "net/server/debug_services.h"
+
+#include <atomic>
+
+namespace hawser::net {
+namespace {
+
+// Set by static initializers, in whatever order.
+constinit std::atomic<bool> noted{false};
+
+}  // namespace
+
+void NoteDebugServices() { noted = true; }
+
+bool HasDebugServices() { return noted; }
+
+bool IsDebugMethod(std::string_view path) {
+  return path.starts_with("/grpc.reflection.") ||
+         path.starts_with("/grpc.channelz.");
+}
+
+}  // namespace hawser::net

@@ -1,0 +1,33 @@
+// Keeps saying that a server is open to a network.
+
+#ifndef HAWSER_NET_SERVER_INSECURE_NETWORK_WARNING_H_
+#define HAWSER_NET_SERVER_INSECURE_NETWORK_WARNING_H_
+
+#include <memory>
+#include <string>
+
+#include "async/clock.h"
+
+namespace hawser::net {
+
+// Writes one line to stderr now and each minute, while it lives.
+class InsecureNetworkWarning {
+ public:
+  // `address` is where the server listens.
+  explicit InsecureNetworkWarning(std::string address,
+                                  std::unique_ptr<async::Clock> clock =
+                                      std::make_unique<async::RealClock>());
+  InsecureNetworkWarning(const InsecureNetworkWarning&) = delete;
+  InsecureNetworkWarning& operator=(const InsecureNetworkWarning&) = delete;
+
+ private:
+  void WarnFromNowOn();
+
+  const std::string address_;
+  // Goes away first, and waits for a line that is being written.
+  const std::unique_ptr<async::Clock> clock_;
+};
+
+}  // namespace hawser::net
+
+#endif  // HAWSER_NET_SERVER_INSECURE_NETWORK_WARNING_H_

@@ -1,0 +1,247 @@
+#include "net/server/listener.h"
+
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <cinttypes>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "async/status_macros.h"
+
+namespace hawser::net {
+namespace {
+
+// How long to wait when accepting fails for a reason that only time cures.
+constexpr int kPauseMs = 50;
+
+// As gRPC would set it for its keepalive timeout: a connection whose data are
+// not acknowledged for so long is broken.
+constexpr unsigned kUnacknowledgedMs = 5'000;
+
+int OpenReserve() { return open("/dev/null", O_RDONLY | O_CLOEXEC); }
+
+int Accept(int listening_fd, sockaddr_storage* peer) {
+  socklen_t size = sizeof(*peer);
+  return accept4(listening_fd, reinterpret_cast<sockaddr*>(peer), &size,
+                 SOCK_NONBLOCK | SOCK_CLOEXEC);
+}
+
+// Whether `fd` is one of the last `reserved` descriptors. The system gives the
+// lowest number that is free.
+bool IsReserved(int fd, int reserved) {
+  rlimit limit{};
+  return getrlimit(RLIMIT_NOFILE, &limit) == 0 &&
+         limit.rlim_cur != RLIM_INFINITY &&
+         static_cast<rlim_t>(fd) + static_cast<rlim_t>(reserved) >=
+             limit.rlim_cur;
+}
+
+void SetTcpOptions(int fd) {
+  const int on = 1;
+  setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+  setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &kUnacknowledgedMs,
+             sizeof(kUnacknowledgedMs));
+}
+
+// Who is at the other end of the Unix socket `fd`, if it is neither the user of
+// this process nor root; empty if it is.
+std::string OtherUserOf(int fd) {
+  ucred peer{};
+  socklen_t size = sizeof(peer);
+  if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) {
+    return "a user that the system does not tell";
+  }
+  if (peer.uid == geteuid() || peer.uid == 0) return "";
+  return absl::StrCat("user ", peer.uid);
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Listener>> Listener::Open(
+    std::string_view address, ListenerOptions options) {
+  ASSIGN_OR_RETURN(std::unique_ptr<ListeningSocket> socket,
+                   ListeningSocket::Open(address));
+  const int wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  if (wake < 0) {
+    return absl::UnavailableError(absl::StrCat(
+        "cannot listen at '", absl::string_view(address.data(), address.size()),
+        "': ", std::strerror(errno)));
+  }
+  return std::unique_ptr<Listener>(
+      new Listener(std::move(socket), std::move(options), wake));
+}
+
+Listener::Listener(std::unique_ptr<ListeningSocket> socket,
+                   ListenerOptions options, int wake)
+    : options_(std::move(options)),
+      socket_address_(socket->address()),
+      port_(socket->port()),
+      wake_(wake),
+      socket_(std::move(socket)),
+      reserve_(OpenReserve()),
+      connections_({.total = options_.max_connections,
+                    .per_address = options_.max_connections_per_address}) {}
+
+Listener::~Listener() {
+  Stop();
+  if (reserve_ >= 0) close(reserve_);
+  close(wake_);
+}
+
+void Listener::AttachTo(
+    grpc::ServerBuilder& builder,
+    const std::shared_ptr<grpc::ServerCredentials>& credentials) {
+  using Type = grpc::ServerBuilder::experimental_type::ExternalConnectionType;
+  acceptor_ = builder.experimental().AddExternalConnectionAcceptor(
+      Type::FROM_FD, credentials);
+}
+
+void Listener::Start() {
+  thread_ = std::thread([this] { Run(); });
+}
+
+void Listener::Stop() {
+  async::MutexLock lock(&stop_mutex_);
+  if (thread_.joinable()) {
+    const uint64_t one = 1;
+    // Fails only where a wake-up is pending already.
+    (void)!write(wake_, &one, sizeof(one));
+    thread_.join();
+  }
+  socket_.reset();
+}
+
+void Listener::Run() {
+  std::vector<pollfd> waiting;
+  waiting.push_back({.fd = wake_, .events = POLLIN, .revents = 0});
+  for (int fd : socket_->descriptors()) {
+    waiting.push_back({.fd = fd, .events = POLLIN, .revents = 0});
+  }
+  while (true) {
+    // Fails only when interrupted.
+    (void)poll(waiting.data(), waiting.size(), -1);
+    if (waiting[0].revents != 0) return;
+    Step step = Step::kContinue;
+    for (size_t i = 1; i < waiting.size(); ++i) {
+      if (waiting[i].revents == 0) continue;
+      if (AcceptAll(waiting[i].fd) == Step::kPause) step = Step::kPause;
+    }
+    if (step == Step::kPause && poll(waiting.data(), 1, kPauseMs) > 0) return;
+  }
+}
+
+Listener::Step Listener::AcceptAll(int listening_fd) {
+  // As many as a queue holds, so that no socket keeps others waiting.
+  for (int i = 0; i < SOMAXCONN; ++i) {
+    if (reserve_ < 0) reserve_ = OpenReserve();
+    sockaddr_storage peer{};
+    const int fd = Accept(listening_fd, &peer);
+    if (fd >= 0) {
+      Admit(listening_fd, fd, peer);
+      continue;
+    }
+    switch (errno) {
+      case EAGAIN:
+        return Step::kContinue;
+      case EMFILE:
+      case ENFILE:
+        if (RefuseWithReserve(listening_fd) == Step::kPause) {
+          return Step::kPause;
+        }
+        continue;
+      case ENOBUFS:
+      case ENOMEM:
+      case EBADF:
+      case EINVAL:
+      case ENOTSOCK:
+        return Step::kPause;
+      default:
+        // The connection broke while it waited.
+        continue;
+    }
+  }
+  return Step::kContinue;
+}
+
+Listener::Step Listener::RefuseWithReserve(int listening_fd) {
+  if (reserve_ < 0) return Step::kPause;
+  close(std::exchange(reserve_, -1));
+  sockaddr_storage peer{};
+  const int fd = Accept(listening_fd, &peer);
+  const bool taken = fd >= 0;
+  if (taken) RefuseByLimit(fd);
+  reserve_ = OpenReserve();
+  return taken ? Step::kContinue : Step::kPause;
+}
+
+void Listener::Admit(int listening_fd, int fd, const sockaddr_storage& peer) {
+  if (peer.ss_family == AF_UNIX) {
+    const std::string stranger = OtherUserOf(fd);
+    if (!stranger.empty()) {
+      RefuseByUser(fd, stranger);
+      return;
+    }
+  }
+  const bool admitted =
+      !IsReserved(fd, options_.reserved_descriptors) &&
+      connections_.Add(fd, peer, std::chrono::steady_clock::now());
+  if (!admitted) {
+    RefuseByLimit(fd);
+    return;
+  }
+  ++num_accepted_;
+  if (peer.ss_family != AF_UNIX) SetTcpOptions(fd);
+  if (options_.prepare != nullptr) options_.prepare(fd);
+  grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters
+      connection;
+  connection.listener_fd = listening_fd;
+  connection.fd = fd;
+  acceptor_->HandleNewConnection(&connection);
+}
+
+void Listener::Refuse(int fd) {
+  // Before the caller sees it.
+  ++num_refused_;
+  // Reset rather than closed: nothing lingers.
+  const linger at_once = {.l_onoff = 1, .l_linger = 0};
+  setsockopt(fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
+  close(fd);
+}
+
+void Listener::RefuseByLimit(int fd) {
+  Refuse(fd);
+  if (!tell_limit_.MayTell(std::chrono::steady_clock::now())) return;
+  std::fprintf(stderr,
+               "hawser: a connection to %s was refused, by a limit on "
+               "connections or descriptors (docs/rpc.md): %" PRId64
+               " refused and %" PRId64 " accepted so far, %d of them open\n",
+               socket_address_.c_str(), num_refused(), num_accepted(),
+               connections_.num_known());
+}
+
+void Listener::RefuseByUser(int fd, std::string_view user) {
+  Refuse(fd);
+  if (!tell_user_.MayTell(std::chrono::steady_clock::now())) return;
+  std::fprintf(stderr,
+               "hawser: a connection to %s was refused: it is of %.*s, and a "
+               "Unix socket serves processes of its own user, %ju, and of root "
+               "alone; run the caller as that user, or use a port with TLS\n",
+               socket_address_.c_str(), static_cast<int>(user.size()),
+               user.data(), static_cast<uintmax_t>(geteuid()));
+}
+
+}  // namespace hawser::net

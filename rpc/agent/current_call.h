@@ -1,0 +1,72 @@
+// The call that the running code serves.
+
+#ifndef HAWSER_RPC_AGENT_CURRENT_CALL_H_
+#define HAWSER_RPC_AGENT_CURRENT_CALL_H_
+
+#include <memory>
+#include <utility>
+
+#include "async/clock.h"
+#include "async/task_local.h"
+#include "rpc/identity/worker_info.h"
+#include "rpc/transport/cancellation.h"
+
+namespace hawser::rpc {
+
+class Agent;
+
+// Known to a registered function or method handler and to whatever it posts or
+// hangs on a future. Calls made under it end by its deadline at the latest and
+// are cancelled with it.
+class CurrentCall {
+ public:
+  CurrentCall(Agent* agent, WorkerInfo caller, async::MonotonicTime deadline,
+              std::shared_ptr<Cancellation> cancellation)
+      : agent_(agent),
+        caller_(std::move(caller)),
+        deadline_(deadline),
+        cancellation_(std::move(cancellation)) {}
+
+  // Null outside a call. Valid as long as the calling thread's TaskContext.
+  static const CurrentCall* Get();
+
+  // The agent that serves the call.
+  Agent& agent() const { return *agent_; }
+  const WorkerInfo& caller() const { return caller_; }
+  // On agent().clock(); kNever if there is none.
+  async::MonotonicTime deadline() const { return deadline_; }
+  // Whether nobody waits for the result: the caller cancelled, died or passed
+  // its deadline. Long functions should look from time to time.
+  bool cancelled() const { return cancellation_->cancelled(); }
+  Cancellation& cancellation() const { return *cancellation_; }
+
+  // Makes `call` the current one of this thread until the end of the scope.
+  class Scope;
+
+ private:
+  Agent* agent_;
+  WorkerInfo caller_;
+  async::MonotonicTime deadline_;
+  std::shared_ptr<Cancellation> cancellation_;
+};
+
+namespace internal {
+inline constinit const async::TaskLocal<CurrentCall> current_call;
+}  // namespace internal
+
+inline const CurrentCall* CurrentCall::Get() {
+  return internal::current_call.get();
+}
+
+class CurrentCall::Scope {
+ public:
+  explicit Scope(CurrentCall call)
+      : scope_(internal::current_call, std::move(call)) {}
+
+ private:
+  async::TaskLocal<CurrentCall>::Scope scope_;
+};
+
+}  // namespace hawser::rpc
+
+#endif  // HAWSER_RPC_AGENT_CURRENT_CALL_H_

@@ -1,0 +1,53 @@
+#include "rpc/errors/status_details.h"
+
+#include <cstddef>
+#include <string>
+
+#include "absl/strings/cord.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+
+namespace hawser::rpc {
+namespace {
+
+// gRPC's default limit on trailers is 8 KiB; base64 makes details longer by a
+// third, and the message is in them as well.
+constexpr size_t kMaxMessageBytes = 1500;
+constexpr size_t kMaxPayloadBytes = 1500;
+
+std::string Cut(absl::string_view text) {
+  if (text.size() <= kMaxMessageBytes) return std::string(text);
+  return absl::StrCat(text.substr(0, kMaxMessageBytes), "...");
+}
+
+}  // namespace
+
+v1::StatusDetails ToStatusDetails(const absl::Status& status) {
+  v1::StatusDetails details;
+  details.set_code(static_cast<int>(status.code()));
+  details.set_message(Cut(status.message()));
+  size_t bytes = 0;
+  status.ForEachPayload([&](absl::string_view url, const absl::Cord& payload) {
+    bytes += url.size() + payload.size();
+    if (bytes > kMaxPayloadBytes) return;
+    v1::StatusDetail* detail = details.add_details();
+    detail->set_type_url(std::string(url));
+    detail->set_value(std::string(payload));
+  });
+  return details;
+}
+
+absl::Status FromStatusDetails(const v1::StatusDetails& details) {
+  int code = details.code();
+  if (code < 0 || code > static_cast<int>(absl::StatusCode::kUnauthenticated)) {
+    code = static_cast<int>(absl::StatusCode::kUnknown);
+  }
+  absl::Status status(static_cast<absl::StatusCode>(code),
+                      Cut(details.message()));
+  for (const v1::StatusDetail& detail : details.details()) {
+    status.SetPayload(detail.type_url(), absl::Cord(detail.value()));
+  }
+  return status;
+}
+
+}  // namespace hawser::rpc

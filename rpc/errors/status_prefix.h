@@ -1,0 +1,15 @@
+#ifndef HAWSER_RPC_ERRORS_STATUS_PREFIX_H_
+#define HAWSER_RPC_ERRORS_STATUS_PREFIX_H_
+
+#include <string_view>
+
+#include "absl/status/status.h"
+
+namespace hawser::rref {
+
+// `status` with `prefix` and ": " before its message; code and payloads stay.
+absl::Status WithPrefix(std::string_view prefix, const absl::Status& status);
+
+}  // namespace hawser::rref
+
+#endif  // HAWSER_RPC_ERRORS_STATUS_PREFIX_H_

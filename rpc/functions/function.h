@@ -1,0 +1,80 @@
+// Declarations of remote functions.
+
+#ifndef HAWSER_RPC_FUNCTIONS_FUNCTION_H_
+#define HAWSER_RPC_FUNCTIONS_FUNCTION_H_
+
+#include <string>
+#include <string_view>
+#include <type_traits>
+
+#include "rpc/wire/wire_traits.h"
+
+namespace hawser::rpc {
+
+namespace internal {
+
+template <class T>
+concept NamedType = requires {
+  { T::kTypeName } -> std::convertible_to<std::string_view>;
+};
+
+}  // namespace internal
+
+// The name of `T` in signatures. A type without WireTraits, which may be the
+// result of a function that is only used through references, names itself with
+// `static constexpr std::string_view kTypeName`.
+template <class T>
+std::string TypeName() {
+  if constexpr (std::is_void_v<T>) {
+    return "void";
+  } else if constexpr (WireType<T>) {
+    return WireTraits<T>::TypeName();
+  } else {
+    static_assert(internal::NamedType<T>,
+                  "a remote function's types need rpc::WireTraits<T>, or, for "
+                  "results kept behind references, T::kTypeName");
+    return std::string(T::kTypeName);
+  }
+}
+
+template <class Signature>
+class Function;
+
+// A remote function, declared once, typed, and known by name:
+//
+//   inline constexpr rpc::Function<Tensor(Tensor, Tensor)> kAdd{"example.Add"};
+//
+// The binary that serves it registers an implementation (FunctionRegistry); a
+// binary that calls it needs the declaration only. Parameters and result are
+// plain value types.
+template <class R, class... A>
+class Function<R(A...)> {
+  static_assert((std::is_same_v<A, std::decay_t<A>> && ...),
+                "parameters of a remote function are values, not references");
+
+ public:
+  using Result = R;
+
+  // `name` must be a literal, or outlive the declaration.
+  constexpr explicit Function(std::string_view name) : name_(name) {}
+
+  constexpr std::string_view name() const { return name_; }
+
+  // "Tensor(Tensor, int64)".
+  static const std::string& Signature() {
+    static const std::string* const signature = [] {
+      std::string parameters;
+      ((parameters += TypeName<A>() + ", "), ...);
+      if constexpr (sizeof...(A) > 0) parameters.resize(parameters.size() - 2);
+      return new std::string(TypeName<R>() + "(" + parameters + ")");
+    }();
+    return *signature;
+  }
+
+ private:
+  std::string_view name_;
+};
+
+}  // namespace hawser::rpc
+
+#endif  // HAWSER_RPC_FUNCTIONS_FUNCTION_H_

@@ -1,0 +1,256 @@
+// The functions a worker lets others call.
+
+#ifndef HAWSER_RPC_FUNCTIONS_FUNCTION_REGISTRY_H_
+#define HAWSER_RPC_FUNCTIONS_FUNCTION_REGISTRY_H_
+
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
+#include "absl/functional/any_invocable.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "async/future.h"
+#include "async/mutex.h"
+#include "async/status_macros.h"
+#include "async/thrown.h"
+#include "rpc/functions/function.h"
+#include "rpc/functions/retained_value.h"
+#include "rpc/wire/decoder.h"
+
+namespace hawser::rpc {
+
+// Where a function runs.
+class RunOn {
+ public:
+  enum class Kind { kPool, kInline, kQueue };
+
+  // On the agent's thread pool, as most functions should.
+  static RunOn Pool() { return RunOn(Kind::kPool, ""); }
+  // On the transport's thread, before it looks at the next message: for
+  // functions of a few microseconds. Blocking there inside a BlockingRegion,
+  // such as in a nested Sync, works but costs a thread.
+  static RunOn Inline() { return RunOn(Kind::kInline, ""); }
+  // On the pool, one after the other with all functions of that queue.
+  static RunOn Queue(std::string name) {
+    return RunOn(Kind::kQueue, std::move(name));
+  }
+
+  Kind kind() const { return kind_; }
+  const std::string& queue() const { return queue_; }
+
+ private:
+  RunOn(Kind kind, std::string queue) : kind_(kind), queue_(std::move(queue)) {}
+
+  Kind kind_;
+  std::string queue_;
+};
+
+struct FunctionOptions {
+  RunOn run_on = RunOn::Pool();
+  // Who may call it: workers with one of these roles. Empty: all but observers
+  // (net/auth/role.h). A worker's calls of its own functions are not refused.
+  // Others get kPermissionDenied, and nothing of their arguments is read.
+  std::vector<std::string> allowed_roles = {};
+  // The longest request, arguments and headers, that it is given; others get
+  // kResourceExhausted. 0: whatever the transport takes.
+  size_t max_request_bytes = 0;
+};
+
+// One implementation with its types hidden. Constant.
+class RegisteredFunction {
+ public:
+  using Done = absl::AnyInvocable<void(absl::StatusOr<RetainedValue>) &&>;
+  // Runs the function with its arguments, in the calling thread. `Done` runs
+  // once: before the return, or, where the function returned a Future, in the
+  // thread that completes it.
+  using Invocation = absl::AnyInvocable<void(Done) &&>;
+
+  RegisteredFunction(std::string_view name, std::string_view signature,
+                     FunctionOptions options)
+      : name_(name), signature_(signature), options_(std::move(options)) {}
+  virtual ~RegisteredFunction() = default;
+
+  const std::string& name() const { return name_; }
+  const std::string& signature() const { return signature_; }
+  const FunctionOptions& options() const { return options_; }
+
+  // Reads all values of `arguments`, which must be as many as parameters. The
+  // caller waits for the decoder's prerequisites before it uses the result.
+  // The function must outlive the invocation.
+  virtual absl::StatusOr<Invocation> Prepare(Decoder& arguments) const = 0;
+
+ private:
+  const std::string name_;
+  const std::string signature_;
+  const FunctionOptions options_;
+};
+
+// Thread-safe. Functions are never removed: what Find returns lives as long as
+// the registry, which must outlive the agents that use it.
+class FunctionRegistry {
+ public:
+  FunctionRegistry() = default;
+  FunctionRegistry(const FunctionRegistry&) = delete;
+  FunctionRegistry& operator=(const FunctionRegistry&) = delete;
+
+  // `callable` takes what the declaration says and returns `R`, StatusOr<R>
+  // (for void: Status), or Future<R>, which frees the thread until the future
+  // completes. It may run in several threads at once. Arguments that it takes
+  // by value or rvalue are moved in.
+  //
+  // Callers get kInternal if it throws, also later, in a coroutine or in the
+  // callback that makes its Future, or if it returns a Future that is not
+  // valid; kCancelled if the Future's promise is dropped.
+  //
+  // kAlreadyExists if the name is taken; kInvalidArgument for an allowed role
+  // that is none.
+  template <class R, class... A, class F>
+  absl::Status Register(const Function<R(A...)>& function, F callable,
+                        FunctionOptions options = {});
+
+  // Same, for an implementation made by MakeFunction.
+  absl::Status Register(std::unique_ptr<const RegisteredFunction> function);
+
+  // kUnimplemented names the function; kInvalidArgument both signatures.
+  absl::StatusOr<const RegisteredFunction*> Find(
+      std::string_view name, std::string_view signature) const;
+  // All, by name.
+  std::vector<const RegisteredFunction*> All() const;
+
+ private:
+  mutable async::Mutex mutex_;
+  absl::flat_hash_map<std::string, std::unique_ptr<const RegisteredFunction>>
+      functions_ ABSL_GUARDED_BY(mutex_);
+};
+
+namespace internal {
+
+absl::Status LeftoverArguments(std::string_view function);
+absl::Status InvalidFuture(std::string_view function);
+// What a callable returned, of whatever allowed type but Future, to be kept.
+template <class R, class Returned>
+absl::StatusOr<RetainedValue> RetainResult(Returned returned) {
+  if constexpr (std::is_void_v<R>) {
+    static_assert(std::is_same_v<Returned, absl::Status>);
+    RETURN_IF_ERROR(returned);
+    return RetainedValue{nullptr, ValueTypeOf<void>()};
+  } else if constexpr (std::is_same_v<Returned, absl::StatusOr<R>>) {
+    RETURN_IF_ERROR(returned);
+    return Retain<R>(std::move(returned).value());
+  } else {
+    static_assert(std::is_convertible_v<Returned, R>,
+                  "the callable returns another type than the declaration");
+    return Retain<R>(std::move(returned));
+  }
+}
+
+template <class F, class R, class... A>
+class TypedFunction final : public RegisteredFunction {
+ public:
+  TypedFunction(std::string_view name, std::string_view signature, F callable,
+                FunctionOptions options)
+      : RegisteredFunction(name, signature, std::move(options)),
+        who_("function '" + std::string(name) + "'"),
+        callable_(std::move(callable)) {}
+
+  absl::StatusOr<Invocation> Prepare(Decoder& decoder) const override {
+    return async::CatchThrown<absl::StatusOr<Invocation>>(
+        "the decoding of a value", [&] { return PrepareOrThrow(decoder); });
+  }
+
+ private:
+  absl::StatusOr<Invocation> PrepareOrThrow(Decoder& decoder) const {
+    ASSIGN_OR_RETURN(
+        std::tuple<A...> arguments,
+        (TupleTraits<std::tuple<A...>, A...>::template DecodeSequence<A...>(
+            decoder)));
+    if (!decoder.AtEnd()) return LeftoverArguments(name());
+    return Invocation(
+        [this, arguments = std::move(arguments)](Done done) mutable {
+          Run(std::move(arguments), std::move(done));
+        });
+  }
+
+  void Run(std::tuple<A...> arguments, Done done) const {
+    using Result = std::decay_t<std::invoke_result_t<F&, A...>>;
+    if constexpr (std::is_same_v<Result, async::Future<R>>) {
+      absl::StatusOr<async::Future<R>> returned =
+          async::CatchThrown<absl::StatusOr<async::Future<R>>>(who_, [&] {
+            return std::apply(callable_, std::move(arguments));
+          });
+      if (!returned.ok()) {
+        std::move(done)(std::move(returned).status());
+      } else if (!returned->valid()) {
+        std::move(done)(InvalidFuture(name()));
+      } else {
+        (void)(*std::move(returned))
+            // May be long after the registry, and this with it, has gone.
+            .Then([done = std::move(done)](async::Result<R> result) mutable {
+              std::move(done)(Retained("a function", [&]() -> async::Result<R> {
+                return std::move(result);
+              }));
+            });
+      }
+    } else {
+      std::move(done)(Retained(who_, [&]() -> std::invoke_result_t<F&, A...> {
+        return std::apply(callable_, std::move(arguments));
+      }));
+    }
+  }
+
+  // What `call` returns.
+  template <class Call>
+  static absl::StatusOr<RetainedValue> Retained(std::string_view who,
+                                                Call call) {
+    return async::CatchThrown<absl::StatusOr<RetainedValue>>(
+        who, [&]() -> absl::StatusOr<RetainedValue> {
+          using Result = std::invoke_result_t<Call>;
+          if constexpr (std::is_void_v<Result>) {
+            call();
+            return RetainResult<R>(absl::OkStatus());
+          } else {
+            return RetainResult<R, std::decay_t<Result>>(call());
+          }
+        });
+  }
+
+  // As errors name it.
+  const std::string who_;
+  // Called from several threads; its own business if it has state.
+  mutable F callable_;
+};
+
+}  // namespace internal
+
+// The implementation of a function of `name` and `signature` by `callable`,
+// which takes A... and returns what FunctionRegistry::Register says.
+template <class R, class... A, class F>
+std::unique_ptr<const RegisteredFunction> MakeFunction(
+    std::string_view name, std::string_view signature, F callable,
+    FunctionOptions options = {}) {
+  return std::make_unique<internal::TypedFunction<F, R, A...>>(
+      name, signature, std::move(callable), std::move(options));
+}
+
+template <class R, class... A, class F>
+absl::Status FunctionRegistry::Register(const Function<R(A...)>& function,
+                                        F callable, FunctionOptions options) {
+  static_assert(std::is_invocable_v<F&, A...>,
+                "the callable does not take the declared parameters");
+  return Register(MakeFunction<R, A...>(function.name(), function.Signature(),
+                                        std::move(callable),
+                                        std::move(options)));
+}
+
+}  // namespace hawser::rpc
+
+#endif  // HAWSER_RPC_FUNCTIONS_FUNCTION_REGISTRY_H_

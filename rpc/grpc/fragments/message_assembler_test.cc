@@ -1,0 +1,261 @@
+#include "rpc/grpc/fragments/message_assembler.h"
+
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "async/testing/manual_executor.h"
+#include "async/testing/status_matchers.h"
+#include "gmock/gmock.h"
+#include "grpcpp/support/slice.h"
+#include "gtest/gtest.h"
+#include "proto/pieces.pb.h"
+#include "rpc/grpc/fragments/message_pieces.h"
+#include "rpc/grpc/fragments/piece_copier.h"
+
+namespace hawser::rpc {
+namespace {
+
+using ::hawser::async::IsOk;
+using ::hawser::async::IsOkAndHolds;
+using ::hawser::async::StatusIs;
+using ::testing::HasSubstr;
+
+constexpr size_t kMaxBytes = size_t{64} << 20;
+
+::grpc::ByteBuffer ToBuffer(const std::string& bytes) {
+  const ::grpc::Slice slice(bytes);
+  return ::grpc::ByteBuffer(&slice, 1);
+}
+
+v1::MessagePiece Piece(const std::vector<uint64_t>& parts,
+                       const std::string& content) {
+  v1::MessagePiece piece;
+  for (const uint64_t part : parts) piece.add_part_bytes(part);
+  piece.set_content(content);
+  return piece;
+}
+
+std::string RandomBytes(size_t size) {
+  std::mt19937 random(static_cast<uint32_t>(size));
+  std::string bytes(size, '\0');
+  for (char& byte : bytes) byte = static_cast<char>(random());
+  return bytes;
+}
+
+class MessageAssemblerTest : public testing::Test {
+ protected:
+  absl::StatusOr<bool> Add(const std::string& bytes) {
+    ::grpc::ByteBuffer buffer = ToBuffer(bytes);
+    return assembler_.Add(buffer);
+  }
+  absl::StatusOr<bool> Add(const v1::MessagePiece& piece) {
+    return Add(piece.SerializeAsString());
+  }
+
+  const std::shared_ptr<AssemblyBudget> budget_ =
+      std::make_shared<AssemblyBudget>(kMaxBytes, kMaxBytes);
+  PieceCopier copier_{1};
+  MessageAssembler assembler_{kMaxBytes, budget_, "peer", copier_};
+};
+
+TEST_F(MessageAssemblerTest, PayloadsOfAnyShapeComeTogether) {
+  const std::vector<std::vector<size_t>> shapes = {
+      {1},
+      {100, 3'000'000},
+      {100, 3'000'000, 5},
+      {100, 3'000'000, 5, 7, 11, 262'144, 65'536, 65'535, 1},
+      {5'000'001},
+      std::vector<size_t>(1000, 1'000),
+  };
+  for (const std::vector<size_t>& shape : shapes) {
+    SCOPED_TRACE(testing::PrintToString(shape));
+    Payload payload;
+    for (const size_t size : shape) payload.Append(RandomBytes(size));
+    const std::string sent = *payload.Flatten();
+    MessagePieces pieces(std::move(payload));
+    MessageAssembler assembler(kMaxBytes, budget_, "peer", copier_);
+    bool whole = false;
+    while (!pieces.AtEnd()) {
+      ASSERT_FALSE(whole);
+      ::grpc::ByteBuffer piece = pieces.Next();
+      absl::StatusOr<bool> added = assembler.Add(piece);
+      ASSERT_THAT(added, IsOk());
+      whole = *added;
+    }
+    ASSERT_TRUE(whole);
+    const Payload received = assembler.Take();
+    EXPECT_TRUE(*received.Flatten() == sent);
+  }
+}
+
+TEST_F(MessageAssemblerTest, CopiesItselfWhatNoOtherThreadCameTo) {
+  std::optional<PieceCopier> copier;
+  async::ManualExecutor never_runs;
+  copier.emplace(never_runs, 100);
+  MessageAssembler assembler(kMaxBytes, budget_, "peer", *copier);
+  Payload payload(RandomBytes(5'000'000));
+  const std::string sent = *payload.Flatten();
+  MessagePieces pieces(std::move(payload));
+  while (!pieces.AtEnd()) {
+    ::grpc::ByteBuffer piece = pieces.Next();
+    ASSERT_THAT(assembler.Add(piece), IsOk());
+  }
+  EXPECT_GT(never_runs.num_queued(), 5u);
+  EXPECT_TRUE(*assembler.Take().Flatten() == sent);
+}
+
+TEST_F(MessageAssemblerTest, LeavesNothingOfAnUnfinishedMessageToOthers) {
+  std::optional<PieceCopier> copier;
+  async::ManualExecutor never_runs;
+  copier.emplace(never_runs, 100);
+  bool released = false;
+  std::string bytes =
+      Piece({2'000'000}, RandomBytes(1'000'000)).SerializeAsString();
+  {
+    MessageAssembler assembler(kMaxBytes, budget_, "peer", *copier);
+    const ::grpc::Slice slice(
+        bytes.data(), bytes.size(),
+        [](void* flag) { *static_cast<bool*>(flag) = true; }, &released);
+    ::grpc::ByteBuffer piece(&slice, 1);
+    ASSERT_THAT(assembler.Add(piece), IsOkAndHolds(false));
+    ASSERT_EQ(never_runs.num_queued(), 1u);
+  }
+  EXPECT_TRUE(released);
+}
+
+TEST_F(MessageAssemblerTest, LargeChunksGetMemoryOfTheirOwn) {
+  Payload payload;
+  for (const size_t size : {10, 20, 100'000, 30, 200'000}) {
+    payload.Append(RandomBytes(size));
+  }
+  MessagePieces pieces(std::move(payload));
+  while (!pieces.AtEnd()) {
+    ::grpc::ByteBuffer piece = pieces.Next();
+    ASSERT_THAT(assembler_.Add(piece), IsOk());
+  }
+  const Payload received = assembler_.Take();
+  std::vector<size_t> sizes;
+  for (const Payload::Chunk& chunk : received.chunks()) {
+    sizes.push_back(chunk.size);
+    ASSERT_NE(chunk.storage, nullptr);
+    EXPECT_EQ(chunk.storage->bytes(), chunk.size);
+    EXPECT_EQ(chunk.storage->data(), chunk.data);
+  }
+  EXPECT_THAT(sizes, testing::ElementsAre(30, 100'000, 30, 200'000));
+}
+
+TEST_F(MessageAssemblerTest, PiecesMayBeOfAnySize) {
+  const std::string sent = RandomBytes(1000);
+  EXPECT_THAT(Add(Piece({1000}, "")), IsOkAndHolds(false));
+  EXPECT_THAT(Add(Piece({}, sent.substr(0, 1))), IsOkAndHolds(false));
+  EXPECT_THAT(Add(""), IsOkAndHolds(false));
+  EXPECT_THAT(Add(Piece({}, sent.substr(1, 998))), IsOkAndHolds(false));
+  EXPECT_THAT(Add(Piece({}, sent.substr(999))), IsOkAndHolds(true));
+  EXPECT_THAT(assembler_.Take().Flatten(), IsOkAndHolds(sent));
+}
+
+TEST_F(MessageAssemblerTest, MalformedPiecesAreRefused) {
+  const std::vector<std::vector<std::string>> messages = {
+      // No sizes; a part of nothing; two small parts in a row.
+      {Piece({}, "x").SerializeAsString()},
+      {Piece({0}, "x").SerializeAsString()},
+      {Piece({1, 1}, "xx").SerializeAsString()},
+      // More than was announced, at once and later.
+      {Piece({1}, "xx").SerializeAsString()},
+      {Piece({2}, "x").SerializeAsString(),
+       Piece({}, "xx").SerializeAsString()},
+      // Sizes after the first piece, and after content.
+      {Piece({2}, "x").SerializeAsString(),
+       Piece({70'000}, "x").SerializeAsString()},
+      {Piece({2}, "x").SerializeAsString() +
+       Piece({70'000}, "").SerializeAsString()},
+      // No message at all; cut short; a field that there is not.
+      {"\xff"},
+      {std::string("\x12\x05x", 3)},
+      {std::string("\x0a\x7f\x01", 3)},
+      {std::string("\x1a\x01x", 3)},
+      {std::string("\x11\x01x", 3)},
+  };
+  for (const std::vector<std::string>& message : messages) {
+    SCOPED_TRACE(testing::PrintToString(message));
+    MessageAssembler assembler(kMaxBytes, budget_, "peer", copier_);
+    for (size_t i = 0; i < message.size(); ++i) {
+      ::grpc::ByteBuffer piece = ToBuffer(message[i]);
+      const absl::StatusOr<bool> added = assembler.Add(piece);
+      if (i + 1 < message.size()) {
+        EXPECT_THAT(added, IsOkAndHolds(false));
+      } else {
+        EXPECT_THAT(added, StatusIs(absl::StatusCode::kInternal,
+                                    HasSubstr("proto/pieces.proto")));
+      }
+    }
+  }
+}
+
+TEST_F(MessageAssemblerTest, LongMessagesAreRefusedBeforeTheyCome) {
+  EXPECT_THAT(Add(Piece({kMaxBytes + 1}, "x")),
+              StatusIs(absl::StatusCode::kResourceExhausted,
+                       HasSubstr("max_message_bytes")));
+  MessageAssembler other(kMaxBytes, budget_, "peer", copier_);
+  ::grpc::ByteBuffer piece =
+      ToBuffer(Piece({kMaxBytes, UINT64_MAX}, "x").SerializeAsString());
+  EXPECT_THAT(other.Add(piece), StatusIs(absl::StatusCode::kResourceExhausted));
+}
+
+TEST(AssemblyBudgetTest, OnePeerGetsItsShareAndNotAll) {
+  AssemblyBudget budget(100, 60);
+  EXPECT_THAT(budget.Reserve("a", 60), IsOk());
+  EXPECT_THAT(
+      budget.Reserve("a", 1),
+      StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("of one peer")));
+  EXPECT_THAT(budget.Reserve("b", 40), IsOk());
+  EXPECT_THAT(
+      budget.Reserve("c", 1),
+      StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("together")));
+  budget.Release("a", 30);
+  EXPECT_THAT(budget.Reserve("a", 31),
+              StatusIs(absl::StatusCode::kResourceExhausted));
+  EXPECT_THAT(budget.Reserve("b", 20), IsOk());
+  EXPECT_THAT(budget.Reserve("a", 10), IsOk());
+}
+
+TEST_F(MessageAssemblerTest, MemoryIsTakenOnlyWithinTheBudget) {
+  ASSERT_THAT(Add(Piece({kMaxBytes - 100}, "x")), IsOkAndHolds(false));
+  ::grpc::ByteBuffer piece = ToBuffer(Piece({101}, "x").SerializeAsString());
+  {
+    MessageAssembler other(kMaxBytes, budget_, "peer", copier_);
+    EXPECT_THAT(other.Add(piece), StatusIs(absl::StatusCode::kResourceExhausted,
+                                           HasSubstr("memory_quota_bytes")));
+  }
+  {
+    MessageAssembler other(kMaxBytes, budget_, "peer", copier_);
+    piece = ToBuffer(Piece({100}, "x").SerializeAsString());
+    EXPECT_THAT(other.Add(piece), IsOkAndHolds(false));
+    EXPECT_FALSE(budget_->Reserve("another", 1).ok());
+  }
+  // Given back by a message that never became whole, and by one that did.
+  EXPECT_TRUE(budget_->Reserve("another", 100).ok());
+  {
+    MessageAssembler other(kMaxBytes, budget_, "peer", copier_);
+    piece = ToBuffer(Piece({1}, "x").SerializeAsString());
+    EXPECT_THAT(other.Add(piece),
+                StatusIs(absl::StatusCode::kResourceExhausted));
+    budget_->Release("another", 100);
+  }
+  MessageAssembler other(kMaxBytes, budget_, "peer", copier_);
+  piece = ToBuffer(Piece({100}, std::string(100, 'x')).SerializeAsString());
+  EXPECT_THAT(other.Add(piece), IsOkAndHolds(true));
+  EXPECT_FALSE(budget_->Reserve("another", 1).ok());
+  const Payload payload = other.Take();
+  EXPECT_TRUE(budget_->Reserve("another", 100).ok());
+}
+
+}  // namespace
+}  // namespace hawser::rpc

@@ -1,0 +1,282 @@
+#include "rpc/grpc/transport.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/notification.h"
+#include "async/future.h"
+#include "async/testing/status_matchers.h"
+#include "gmock/gmock.h"
+#include "grpcpp/create_channel.h"
+#include "grpcpp/generic/generic_stub.h"
+#include "grpcpp/security/credentials.h"
+#include "gtest/gtest.h"
+#include "rpc/errors/unsent.h"
+#include "rpc/testing/echo_server.h"
+
+namespace hawser::rpc {
+namespace {
+
+using ::hawser::async::IsOk;
+using ::hawser::async::IsOkAndHolds;
+using ::hawser::async::StatusIs;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+// Over the socket, and with the way through memory that begins at it.
+class GrpcTransportTest : public testing::TestWithParam<bool> {
+ protected:
+  void Serve(GrpcTransportOptions options = {}) {
+    options.same_host = GetParam();
+    server_ = std::make_unique<EchoServer>(std::move(options));
+    connection_ = *client_.Connect({server_->address()});
+    AwaitConnected(*connection_);
+  }
+
+  std::unique_ptr<EchoServer> server_;
+  GrpcTransport client_{{.same_host = GetParam()}};
+  std::shared_ptr<Connection> connection_;
+};
+
+TEST_P(GrpcTransportTest, MessagesOfManySizesComeBack) {
+  Serve();
+  for (size_t size : {0, 1, 511, 512, 513, 100'000, 20'000'000}) {
+    EXPECT_THAT(
+        Call(*connection_, EchoServer::kEcho, std::string(size, 'x')).Wait(),
+        IsOkAndHolds(std::string(size, 'x')));
+  }
+}
+
+TEST_P(GrpcTransportTest, UnknownMethodIsUnimplemented) {
+  Serve();
+  EXPECT_THAT(Call(*connection_, "/t.T/None", "").Wait(),
+              StatusIs(absl::StatusCode::kUnimplemented));
+}
+
+TEST_P(GrpcTransportTest, ErrorsKeepTheirPayloads) {
+  Serve();
+  async::Future<std::string> reply = Call(*connection_, EchoServer::kHold, "");
+  server_->AwaitHeld(1);
+  absl::Status error = absl::AbortedError("no \xc3\xbc \n");
+  error.SetPayload("type.googleapis.com/test", absl::Cord("\x01\x00\x02"));
+  server_->held()[0]->Reply(error);
+  EXPECT_EQ(reply.Wait().status(), error);
+}
+
+TEST_P(GrpcTransportTest, LongErrorsAreCut) {
+  Serve();
+  async::Future<std::string> reply = Call(*connection_, EchoServer::kHold, "");
+  server_->AwaitHeld(1);
+  absl::Status error = absl::AbortedError(std::string(100'000, 'x'));
+  error.SetPayload("large", absl::Cord(std::string(100'000, 'y')));
+  server_->held()[0]->Reply(error);
+  EXPECT_THAT(reply.Wait(), StatusIs(absl::StatusCode::kAborted));
+}
+
+TEST_P(GrpcTransportTest, DeadlineReachesTheServer) {
+  async::MonotonicTime deadline;
+  async::Future<std::string> reply;
+  do {
+    // The time may pass before the call has come.
+    Serve();
+    deadline = async::AddDelay(std::chrono::steady_clock::now(),
+                               absl::Milliseconds(300));
+    reply = Call(*connection_, EchoServer::kHold, "", deadline);
+  } while (!server_->AwaitHeldUnlessEnded(reply));
+  EXPECT_LT(async::TimeBetween(server_->held()[0]->deadline(), deadline),
+            absl::Milliseconds(300));
+  absl::Notification cancelled;
+  Cancellation::Registration registration =
+      server_->held()[0]->cancellation()->OnCancel([&] { cancelled.Notify(); });
+  EXPECT_THAT(reply.Wait(), StatusIs(absl::StatusCode::kDeadlineExceeded));
+  cancelled.WaitForNotification();
+}
+
+TEST_P(GrpcTransportTest, CancelReachesTheServer) {
+  Serve();
+  absl::Notification done;
+  const Connection::CallId id = connection_->Call(
+      EchoServer::kHold, Payload(), async::kNever,
+      [&](absl::StatusOr<Payload> reply) {
+        EXPECT_THAT(reply, StatusIs(absl::StatusCode::kCancelled));
+        done.Notify();
+      });
+  server_->AwaitHeld(1);
+  absl::Notification cancelled;
+  Cancellation::Registration registration =
+      server_->held()[0]->cancellation()->OnCancel([&] { cancelled.Notify(); });
+  connection_->Cancel(id);
+  done.WaitForNotification();
+  cancelled.WaitForNotification();
+}
+
+TEST_P(GrpcTransportTest, ClosedConnectionGivesItsStatusNowAndLater) {
+  Serve();
+  async::Future<std::string> waiting =
+      Call(*connection_, EchoServer::kHold, "");
+  server_->AwaitHeld(1);
+  connection_->Close(absl::UnavailableError("lost"));
+  EXPECT_THAT(waiting.Wait(),
+              StatusIs(absl::StatusCode::kUnavailable, HasSubstr("lost")));
+  EXPECT_FALSE(IsUnsent(waiting.Wait().status()));
+  const absl::Status later =
+      Call(*connection_, EchoServer::kEcho, "").Wait().status();
+  EXPECT_THAT(later,
+              StatusIs(absl::StatusCode::kUnavailable, HasSubstr("lost")));
+  EXPECT_TRUE(IsUnsent(later)) << later;
+}
+
+TEST_P(GrpcTransportTest, NobodyThereIsUnavailableAtOnce) {
+  Serve();
+  server_->transport().Shutdown();
+  // What still has a connection may send the call before it breaks.
+  connection_ = *client_.Connect({server_->address()});
+  const absl::Status status =
+      Call(*connection_, EchoServer::kEcho, "").Wait().status();
+  EXPECT_THAT(status, StatusIs(absl::StatusCode::kUnavailable));
+  EXPECT_TRUE(IsUnsent(status)) << status;
+}
+
+TEST_P(GrpcTransportTest, RestartedServerIsReachedSoon) {
+  Serve();
+  ASSERT_THAT(Call(*connection_, EchoServer::kEcho, "a").Wait(), IsOk());
+  server_->transport().Shutdown();
+  ASSERT_THAT(Call(*connection_, EchoServer::kEcho, "a").Wait(),
+              StatusIs(absl::StatusCode::kUnavailable));
+  EchoServer again({}, server_->address());
+  ASSERT_EQ(again.address(), server_->address());
+  while (!Call(*connection_, EchoServer::kEcho, "a").Wait().ok()) {
+  }
+}
+
+TEST_P(GrpcTransportTest, WaitingCallsDoNotKeepOthersFromStarting) {
+  Serve();
+  std::vector<async::Future<std::string>> waiting;
+  for (int i = 0; i < 600; ++i) {
+    waiting.push_back(Call(*connection_, EchoServer::kHold, ""));
+  }
+  EXPECT_THAT(Call(*connection_, EchoServer::kEcho, "through").Wait(),
+              IsOkAndHolds("through"));
+  server_->AwaitHeld(600);
+  for (auto& call : server_->held()) call->Reply(Payload("late"));
+  for (auto& reply : waiting) EXPECT_THAT(reply.Wait(), IsOkAndHolds("late"));
+}
+
+TEST_P(GrpcTransportTest, DroppedCallsAreAnswered) {
+  Serve();
+  async::Future<std::string> reply = Call(*connection_, EchoServer::kHold, "");
+  server_->AwaitHeld(1);
+  server_->held().clear();
+  EXPECT_THAT(reply.Wait(), StatusIs(absl::StatusCode::kUnavailable));
+}
+
+TEST_P(GrpcTransportTest, StoppingServerCutsItsCallsOff) {
+  Serve();
+  async::Future<std::string> reply = Call(*connection_, EchoServer::kHold, "");
+  server_->AwaitHeld(1);
+  server_->transport().Shutdown();
+  EXPECT_TRUE(server_->held()[0]->cancellation()->cancelled());
+  EXPECT_FALSE(IsUnsent(reply.Wait().status()));
+  EXPECT_THAT(reply.Wait(), StatusIs(absl::StatusCode::kUnavailable));
+  // What a handler keeps may outlive the transport.
+  auto held = std::move(server_->held());
+  server_.reset();
+  held[0]->Reply(Payload("late"));
+}
+
+TEST_P(GrpcTransportTest, ShutdownEndsOwnCalls) {
+  Serve();
+  async::Future<std::string> reply = Call(*connection_, EchoServer::kHold, "");
+  server_->AwaitHeld(1);
+  client_.Shutdown();
+  ASSERT_TRUE(reply.ready());
+  EXPECT_THAT(reply.Wait(), StatusIs(absl::StatusCode::kCancelled));
+  EXPECT_THAT(Call(*connection_, EchoServer::kEcho, "").Wait(),
+              StatusIs(absl::StatusCode::kCancelled));
+  EXPECT_THAT(client_.Connect({server_->address()}),
+              StatusIs(absl::StatusCode::kCancelled));
+}
+
+TEST_P(GrpcTransportTest, MessagesAboveTheLimitSaySo) {
+  Serve({.max_message_bytes = 1000});
+  EXPECT_THAT(
+      Call(*connection_, EchoServer::kEcho, std::string(2000, 'x')).Wait(),
+      StatusIs(absl::StatusCode::kResourceExhausted,
+               HasSubstr("max_message_bytes")));
+  async::Future<std::string> reply = Call(*connection_, EchoServer::kHold, "");
+  server_->AwaitHeld(1);
+  server_->held()[0]->Reply(Payload(std::string(3000, 'x')));
+  EXPECT_THAT(reply.Wait(), StatusIs(absl::StatusCode::kResourceExhausted,
+                                     AllOf(HasSubstr("3000"), HasSubstr("1000"),
+                                           HasSubstr("max_message_bytes"))));
+  GrpcTransport small({.max_message_bytes = 1000});
+  std::shared_ptr<Connection> connection = *small.Connect({server_->address()});
+  EXPECT_THAT(
+      Call(*connection, EchoServer::kEcho, std::string(2000, 'x')).Wait(),
+      StatusIs(absl::StatusCode::kResourceExhausted,
+               AllOf(HasSubstr("2000"), HasSubstr("1000"))));
+}
+
+TEST_P(GrpcTransportTest, CompressedMessagesAreRefused) {
+  Serve();
+  ::grpc::ChannelArguments arguments;
+  arguments.SetCompressionAlgorithm(GRPC_COMPRESS_GZIP);
+  ::grpc::GenericStub stub(::grpc::CreateCustomChannel(
+      server_->address(), ::grpc::InsecureChannelCredentials(), arguments));
+  ::grpc::ClientContext context;
+  ::grpc::CompletionQueue queue;
+  const ::grpc::Slice slice(std::string(100'000, 'x'));
+  auto reader = stub.PrepareUnaryCall(&context, EchoServer::kEcho,
+                                      ::grpc::ByteBuffer(&slice, 1), &queue);
+  reader->StartCall();
+  ::grpc::ByteBuffer reply;
+  ::grpc::Status status;
+  reader->Finish(&reply, &status, nullptr);
+  void* tag = nullptr;
+  bool ok = false;
+  ASSERT_TRUE(queue.Next(&tag, &ok));
+  EXPECT_EQ(status.error_code(), ::grpc::StatusCode::UNIMPLEMENTED);
+  queue.Shutdown();
+  EXPECT_FALSE(queue.Next(&tag, &ok));
+}
+
+TEST_P(GrpcTransportTest, BusyPortIsAnError) {
+  Serve();
+  GrpcTransport second;
+  EXPECT_THAT(
+      second.Listen(server_->address(),
+                    {{.path = EchoServer::kEcho, .handler = {}, .hot = false}}),
+      StatusIs(absl::StatusCode::kUnavailable,
+               AllOf(HasSubstr(server_->address()), HasSubstr("in use"))));
+}
+
+TEST_P(GrpcTransportTest, UnixSocketsWork) {
+  // A socket's path is short.
+  char directory[] = "/tmp/hawser_XXXXXX";
+  ASSERT_NE(mkdtemp(directory), nullptr);
+  const std::string address = absl::StrCat("unix:", directory, "/socket");
+  EchoServer server({}, address);
+  ASSERT_EQ(server.address(), address);
+  std::shared_ptr<Connection> connection = *client_.Connect({address});
+  AwaitConnected(*connection);
+  EXPECT_THAT(Call(*connection, EchoServer::kEcho, "x").Wait(),
+              IsOkAndHolds("x"));
+  server.transport().Shutdown();
+  EXPECT_EQ(rmdir(directory), 0);
+}
+
+std::string WayName(const testing::TestParamInfo<bool>& way) {
+  return way.param ? "SameHost" : "Socket";
+}
+
+INSTANTIATE_TEST_SUITE_P(Ways, GrpcTransportTest, testing::Bool(), WayName);
+
+}  // namespace
+}  // namespace hawser::rpc

@@ -1,0 +1,31 @@
+#include "rpc/identity/advertised_address.h"
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "async/status_macros.h"
+#include "store/endpoint.h"
+
+namespace hawser::rpc {
+
+absl::StatusOr<std::string> AdvertisedAddress(std::string_view advertised,
+                                              std::string_view serving) {
+  // Not every transport's addresses have a port.
+  const absl::StatusOr<store::Endpoint> bound = store::ParseEndpoint(serving);
+  if (advertised.empty()) {
+    if (bound.ok() && (bound->host == "0.0.0.0" || bound->host == "::")) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "the worker serves at ", ToString(*bound),
+          ", every address of its machine: AgentOptions::advertise_address "
+          "must say at which one peers reach it"));
+    }
+    return std::string(serving);
+  }
+  ASSIGN_OR_RETURN(store::Endpoint endpoint, store::ParseEndpoint(advertised));
+  if (endpoint.port == 0) {
+    RETURN_IF_ERROR(bound.status());
+    endpoint.port = bound->port;
+  }
+  return ToString(endpoint);
+}
+
+}  // namespace hawser::rpc

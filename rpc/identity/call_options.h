@@ -1,0 +1,52 @@
+// Options of one call.
+
+#ifndef HAWSER_RPC_IDENTITY_CALL_OPTIONS_H_
+#define HAWSER_RPC_IDENTITY_CALL_OPTIONS_H_
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+
+#include "absl/time/time.h"
+#include "rpc/identity/worker_info.h"
+
+namespace hawser::rpc {
+
+// The timeout of a call that waits as long as its peer lives.
+inline constexpr absl::Duration kNoTimeout = absl::InfiniteDuration();
+
+// Whom a call is for: a name, an id, or a WorkerInfo, which also fixes the
+// incarnation.
+class Destination {
+ public:
+  Destination(const char* name) : to_(std::string(name)) {}  // NOLINT
+  Destination(std::string name) : to_(std::move(name)) {}    // NOLINT
+  Destination(std::string_view name)                         // NOLINT
+      : to_(std::string(name)) {}
+  Destination(WorkerId id) : to_(id) {}                       // NOLINT
+  Destination(WorkerInfo worker) : to_(std::move(worker)) {}  // NOLINT
+
+  const std::variant<std::string, WorkerId, WorkerInfo>& to() const {
+    return to_;
+  }
+  // "worker 'ps0'".
+  std::string ToString() const;
+  // The name, as far as it is given; otherwise empty.
+  std::string name() const;
+
+ private:
+  std::variant<std::string, WorkerId, WorkerInfo> to_;
+};
+
+struct CallOptions {
+  // From the call until its future completes, both ends' queues included;
+  // unset: the agent's default. Within a call the current one's deadline holds
+  // if it is earlier. A negative one is kInvalidArgument, zero has passed.
+  std::optional<absl::Duration> timeout = std::nullopt;
+};
+
+}  // namespace hawser::rpc
+
+#endif  // HAWSER_RPC_IDENTITY_CALL_OPTIONS_H_

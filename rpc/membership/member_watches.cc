@@ -1,0 +1,108 @@
+#include "rpc/membership/member_watches.h"
+
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "async/mutex.h"
+#include "async/serial_queue.h"
+#include "rpc/transport/gate.h"
+
+namespace hawser::rpc {
+
+class MemberWatches::State : public std::enable_shared_from_this<State> {
+ public:
+  explicit State(async::Executor* executor) : queue_(executor) {}
+
+  MemberWatch Add(MemberCallback callback) {
+    auto watcher = std::make_shared<Watcher>();
+    watcher->callback = std::move(callback);
+    async::MutexLock lock(&mutex_);
+    const MemberWatch watch{++last_watch_};
+    if (stopped_) return watch;
+    watchers_.emplace(watch, watcher);
+    // Under the lock, so that no event comes between.
+    for (const auto& [incarnation, worker] : members_) {
+      Tell(watcher, {.kind = MemberEvent::Kind::kJoined, .worker = worker});
+    }
+    return watch;
+  }
+
+  void Remove(MemberWatch watch) {
+    std::shared_ptr<Watcher> removed;
+    {
+      async::MutexLock lock(&mutex_);
+      auto it = watchers_.find(watch);
+      if (it == watchers_.end()) return;
+      removed = it->second;
+    }
+    removed->gate.Close();
+    // Not before, so that others who remove it wait as well.
+    async::MutexLock lock(&mutex_);
+    watchers_.erase(watch);
+  }
+
+  void OnEvent(const MemberEvent& event) {
+    async::MutexLock lock(&mutex_);
+    if (event.kind == MemberEvent::Kind::kJoined) {
+      members_.emplace(event.worker.incarnation, event.worker);
+    } else if (members_.erase(event.worker.incarnation) == 0) {
+      // It went before this worker came.
+      return;
+    }
+    for (const auto& [watch, watcher] : watchers_) Tell(watcher, event);
+  }
+
+  void Stop() {
+    std::map<MemberWatch, std::shared_ptr<Watcher>> watchers;
+    {
+      async::MutexLock lock(&mutex_);
+      stopped_ = true;
+      watchers = watchers_;
+    }
+    for (const auto& [watch, watcher] : watchers) watcher->gate.Close();
+    // As in Remove; there are no later ones.
+    async::MutexLock lock(&mutex_);
+    watchers_.clear();
+  }
+
+ private:
+  struct Watcher {
+    MemberCallback callback;
+    Gate gate;
+  };
+
+  void Tell(const std::shared_ptr<Watcher>& watcher, MemberEvent event)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    // Posting runs nothing of ours while the lock is held.
+    queue_.Post([watcher, event = std::move(event)] {
+      Gate::Pass pass(&watcher->gate);
+      if (pass) watcher->callback(event);
+    });
+  }
+
+  async::SerialQueue queue_;
+
+  async::Mutex mutex_;
+  bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
+  uint64_t last_watch_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::map<MemberWatch, std::shared_ptr<Watcher>> watchers_
+      ABSL_GUARDED_BY(mutex_);
+  std::map<Incarnation, WorkerInfo> members_ ABSL_GUARDED_BY(mutex_);
+};
+
+MemberWatches::MemberWatches(async::Executor* executor)
+    : state_(std::make_shared<State>(executor)) {}
+MemberWatches::~MemberWatches() { Stop(); }
+
+MemberWatch MemberWatches::Add(MemberCallback callback) {
+  return state_->Add(std::move(callback));
+}
+void MemberWatches::Remove(MemberWatch watch) { state_->Remove(watch); }
+void MemberWatches::OnEvent(const MemberEvent& event) {
+  state_->OnEvent(event);
+}
+void MemberWatches::Stop() { state_->Stop(); }
+
+}  // namespace hawser::rpc

@@ -1,0 +1,386 @@
+#include "rpc/membership/membership.h"
+
+#include <algorithm>
+#include <atomic>
+#include <optional>
+#include <tuple>
+#include <utility>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "async/mutex.h"
+#include "async/status_macros.h"
+#include "rpc/membership/lease_observer.h"
+#include "rpc/transport/gate.h"
+
+namespace hawser::rpc {
+namespace {
+
+// How many fresh leases end a look around.
+constexpr int kFreshLeases = 2;
+
+}  // namespace
+
+class Membership::State : public std::enable_shared_from_this<State> {
+ public:
+  State(Options options, OnEvent on_event)
+      : self_(std::move(options.self)),
+        liveness_(options.liveness),
+        standstill_limit_(
+            std::max(liveness_.silent_limit - 2 * liveness_.heartbeat_interval,
+                     liveness_.silent_limit / 2)),
+        clock_(*options.clock),
+        executor_(*options.executor),
+        log_(*options.log),
+        on_event_(std::move(on_event)),
+        leases_(std::max(4 * liveness_.heartbeat_interval,
+                         liveness_.silent_limit / 2)) {}
+
+  void Start() {
+    renewed_ = clock_.Now();
+    last_pulse_.store(renewed_);
+    started_.store(true, std::memory_order_release);
+    Pulse();
+  }
+
+  void Accuse(const WorkerInfo& worker, std::string reason) {
+    {
+      async::MutexLock lock(&mutex_);
+      accusations_.push_back({worker, std::move(reason)});
+    }
+    BeginRound();
+  }
+
+  void CatchUp(absl::AnyInvocable<void() &&> done) {
+    {
+      async::MutexLock lock(&mutex_);
+      if (stopped_) return;
+      waiting_.push_back(std::move(done));
+    }
+    BeginRound();
+  }
+
+  bool Unsure(async::MonotonicTime now) const {
+    if (!started_.load(std::memory_order_acquire)) return false;
+    // First: the pulse that ends a standstill leaves its doubt before.
+    const async::MonotonicTime last_pulse =
+        last_pulse_.load(std::memory_order_acquire);
+    return async::TimeBetween(last_pulse, now) > standstill_limit_ ||
+           num_doubts_.load(std::memory_order_acquire) !=
+               num_settled_.load(std::memory_order_acquire);
+  }
+
+  uint64_t num_events() const { return num_applied_.load(); }
+  bool store_reachable() const { return store_reachable_.load(); }
+
+  void Stop() {
+    std::vector<absl::AnyInvocable<void() &&>> dropped;
+    {
+      async::MutexLock lock(&mutex_);
+      if (!std::exchange(stopped_, true) && timer_.has_value()) {
+        clock_.Cancel(*timer_);
+      }
+      dropped.swap(waiting_);
+    }
+    gate_.Close();
+  }
+
+ private:
+  struct Accusation {
+    WorkerInfo worker;
+    std::string reason;
+  };
+
+  // The timer: shows that this process runs, and begins a round.
+  void Pulse() {
+    Gate::Pass pass(&gate_);
+    if (!pass) return;
+    const async::MonotonicTime now = clock_.Now();
+    if (async::TimeBetween(last_pulse_.load(), now) > standstill_limit_) {
+      num_doubts_.fetch_add(1, std::memory_order_release);
+    }
+    last_pulse_.store(now, std::memory_order_release);
+    {
+      async::MutexLock lock(&mutex_);
+      if (stopped_) return;
+      timer_ =
+          clock_.CallAfter(liveness_.heartbeat_interval,
+                           [state = shared_from_this()] { state->Pulse(); });
+    }
+    BeginRound();
+  }
+
+  void BeginRound() {
+    if (!started_.load(std::memory_order_acquire)) return;
+    {
+      async::MutexLock lock(&mutex_);
+      if (stopped_) return;
+      again_ = true;
+      if (std::exchange(round_pending_, true)) return;
+    }
+    executor_.Post([state = shared_from_this()] {
+      Gate::Pass pass(&state->gate_);
+      if (pass) state->RunRounds();
+    });
+  }
+
+  void RunRounds() {
+    while (true) {
+      {
+        async::MutexLock lock(&mutex_);
+        if (stopped_ || !std::exchange(again_, false)) {
+          round_pending_ = false;
+          return;
+        }
+      }
+      store_reachable_.store(Round().ok());
+    }
+  }
+
+  absl::Status Round() {
+    std::vector<absl::AnyInvocable<void() &&>> waiting;
+    {
+      async::MutexLock lock(&mutex_);
+      waiting.swap(waiting_);
+    }
+    const absl::Status read = ReadEvents();
+    for (auto& done : waiting) std::move(done)();
+    RETURN_IF_ERROR(read);
+    if (gone_.contains(self_.incarnation)) return absl::OkStatus();
+    RETURN_IF_ERROR(Renew());
+    RETURN_IF_ERROR(DeclareAccused());
+    RETURN_IF_ERROR(WatchLeases());
+    return ReadEvents();
+  }
+
+  absl::Status Renew() {
+    renewed_ = clock_.Now();
+    return log_.Renew(self_.incarnation, ++count_);
+  }
+
+  // A log that is long takes long to read, and others count meanwhile.
+  absl::Status RenewIfDue() {
+    if (gone_.contains(self_.incarnation) ||
+        async::TimeBetween(renewed_, clock_.Now()) <
+            liveness_.heartbeat_interval) {
+      return absl::OkStatus();
+    }
+    return Renew();
+  }
+
+  // To the end. Settles the doubts from before.
+  absl::Status ReadEvents() {
+    const uint64_t doubts = num_doubts_.load(std::memory_order_acquire);
+    while (true) {
+      ASSIGN_OR_RETURN(const MembershipLog::Part part, log_.Read(read_up_to_));
+      for (const v1::MembershipEvent& event : part.events) {
+        num_applied_.fetch_add(1);
+        Apply(event);
+      }
+      read_up_to_ = part.end;
+      if (!part.more) break;
+      // Not before it has heard from the store: who is heard alone must lose.
+      RETURN_IF_ERROR(RenewIfDue());
+    }
+    num_settled_.store(doubts, std::memory_order_release);
+    return absl::OkStatus();
+  }
+
+  void Apply(const v1::MembershipEvent& event) {
+    switch (event.change_case()) {
+      case v1::MembershipEvent::kJoined: {
+        absl::StatusOr<WorkerInfo> worker = FromRecord(event.joined());
+        if (!worker.ok() || gone_.contains(worker->incarnation)) return;
+        if (!members_.emplace(worker->incarnation, *worker).second) return;
+        if (worker->incarnation == self_.incarnation) {
+          EndPast();
+        } else if (!in_past_) {
+          on_event_({.kind = MemberEvent::Kind::kJoined, .worker = *worker});
+        }
+        return;
+      }
+      case v1::MembershipEvent::kLeft:
+        Remove(MemberEvent::Kind::kLeft, event.left());
+        return;
+      case v1::MembershipEvent::kLost:
+        Remove(MemberEvent::Kind::kLost, event.lost());
+        return;
+      case v1::MembershipEvent::CHANGE_NOT_SET:
+        return;
+    }
+  }
+
+  // Those that are there are members from now on.
+  void EndPast() {
+    in_past_ = false;
+    std::vector<WorkerInfo> members;
+    for (const auto& [incarnation, worker] : members_) {
+      members.push_back(worker);
+    }
+    std::sort(members.begin(), members.end(),
+              [](const WorkerInfo& a, const WorkerInfo& b) {
+                return std::pair(a.id, ToNumber(a.incarnation)) <
+                       std::pair(b.id, ToNumber(b.incarnation));
+              });
+    for (const WorkerInfo& worker : members) {
+      on_event_({.kind = MemberEvent::Kind::kJoined, .worker = worker});
+    }
+  }
+
+  void Remove(MemberEvent::Kind kind, const v1::WorkerDeparture& departure) {
+    if (gone_.contains(Incarnation{departure.reporter()})) return;
+    const Incarnation incarnation{departure.incarnation()};
+    if (!gone_.insert(incarnation).second) return;
+    // Also if this worker was declared lost before it had joined.
+    WorkerInfo worker = self_;
+    auto it = members_.find(incarnation);
+    if (it != members_.end()) {
+      worker = std::move(it->second);
+      members_.erase(it);
+    } else if (incarnation != self_.incarnation) {
+      return;
+    }
+    on_event_({.kind = kind, .worker = worker, .reason = departure.reason()});
+  }
+
+  absl::Status DeclareAccused() {
+    std::vector<Accusation> accusations;
+    {
+      async::MutexLock lock(&mutex_);
+      accusations.swap(accusations_);
+    }
+    for (size_t i = 0; i < accusations.size(); ++i) {
+      const Accusation& accused = accusations[i];
+      if (gone_.contains(accused.worker.incarnation)) continue;
+      absl::Status status = log_.Append(LostEvent(
+          accused.worker.incarnation, self_.incarnation, accused.reason));
+      if (status.ok()) continue;
+      // Until the store is back.
+      async::MutexLock lock(&mutex_);
+      accusations_.insert(accusations_.end(), accusations.begin() + i,
+                          accusations.end());
+      return status;
+    }
+    return absl::OkStatus();
+  }
+
+  // The other members, from the one after this worker on.
+  std::vector<WorkerInfo> Successors() const {
+    std::vector<WorkerInfo> others;
+    for (const auto& [incarnation, worker] : members_) {
+      if (incarnation != self_.incarnation) others.push_back(worker);
+    }
+    const auto order = [this](const WorkerInfo& worker) {
+      return std::tuple(worker.id < self_.id, worker.id,
+                        ToNumber(worker.incarnation));
+    };
+    std::sort(others.begin(), others.end(),
+              [&](const WorkerInfo& a, const WorkerInfo& b) {
+                return order(a) < order(b);
+              });
+    return others;
+  }
+
+  absl::Status WatchLeases() {
+    absl::flat_hash_set<Incarnation> looked_at;
+    int fresh = 0;
+    for (const WorkerInfo& worker : Successors()) {
+      // Where one may have died many may have, and are found together. A member
+      // that comes between does not save one that is suspected.
+      if (fresh == kFreshLeases && suspects_.empty()) break;
+      ASSIGN_OR_RETURN(const std::string count,
+                       log_.ReadLease(worker.incarnation));
+      looked_at.insert(worker.incarnation);
+      const absl::Duration age =
+          leases_.Observe(worker.incarnation, count, clock_.Now());
+      if (age >= liveness_.silent_limit) {
+        RETURN_IF_ERROR(log_.Append(LostEvent(
+            worker.incarnation, self_.incarnation,
+            absl::StrCat("did not renew its lease for ",
+                         absl::FormatDuration(liveness_.silent_limit)))));
+      }
+      if (age < 2 * liveness_.heartbeat_interval) {
+        suspects_.erase(worker.incarnation);
+        if (fresh < kFreshLeases) ++fresh;
+      } else {
+        suspects_.insert(worker.incarnation);
+      }
+    }
+    leases_.Keep(looked_at);
+    absl::erase_if(suspects_, [&](Incarnation suspect) {
+      return !looked_at.contains(suspect);
+    });
+    return absl::OkStatus();
+  }
+
+  const WorkerInfo self_;
+  const LivenessOptions liveness_;
+  // Who stood still for this long may have been declared lost: others count
+  // from the last sign of life that reached them, which may be older than the
+  // last pulse by an interval, and so may be that pulse.
+  const absl::Duration standstill_limit_;
+  async::Clock& clock_;
+  async::Executor& executor_;
+  MembershipLog& log_;
+  const OnEvent on_event_;
+  // Passed by what runs later.
+  Gate gate_;
+  std::atomic<bool> started_{false};
+  std::atomic<async::MonotonicTime> last_pulse_{};
+  // Standstills, and how many of them the log was read to its end after.
+  std::atomic<uint64_t> num_doubts_{0};
+  std::atomic<uint64_t> num_settled_{0};
+  std::atomic<uint64_t> num_applied_{0};
+  std::atomic<bool> store_reachable_{true};
+
+  // Of the round under way: there is one at a time.
+  LeaseObserver leases_;
+  uint64_t count_ = 0;
+  async::MonotonicTime renewed_{};
+  MembershipLog::Position read_up_to_;
+  absl::flat_hash_map<Incarnation, WorkerInfo> members_;
+  absl::flat_hash_set<Incarnation> gone_;
+  // Until the event that this worker joined was read.
+  bool in_past_ = true;
+  // Members whose leases stood still when last looked at.
+  absl::flat_hash_set<Incarnation> suspects_;
+
+  async::Mutex mutex_;
+  bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
+  bool round_pending_ ABSL_GUARDED_BY(mutex_) = false;
+  bool again_ ABSL_GUARDED_BY(mutex_) = false;
+  std::optional<async::TimerId> timer_ ABSL_GUARDED_BY(mutex_);
+  std::vector<Accusation> accusations_ ABSL_GUARDED_BY(mutex_);
+  // What CatchUp was given.
+  std::vector<absl::AnyInvocable<void() &&>> waiting_ ABSL_GUARDED_BY(mutex_);
+};
+
+Membership::Membership(Options options, OnEvent on_event)
+    : state_(std::make_shared<State>(std::move(options), std::move(on_event))) {
+}
+
+Membership::~Membership() { Stop(); }
+
+void Membership::Start() { state_->Start(); }
+
+void Membership::Accuse(const WorkerInfo& worker, std::string reason) {
+  state_->Accuse(worker, std::move(reason));
+}
+
+void Membership::CatchUp(absl::AnyInvocable<void() &&> done) {
+  state_->CatchUp(std::move(done));
+}
+
+bool Membership::Unsure(async::MonotonicTime now) const {
+  return state_->Unsure(now);
+}
+
+uint64_t Membership::num_events() const { return state_->num_events(); }
+bool Membership::store_reachable() const { return state_->store_reachable(); }
+
+void Membership::Stop() { state_->Stop(); }
+
+}  // namespace hawser::rpc

@@ -1,0 +1,201 @@
+#include "rpc/peers/liveness_monitor.h"
+
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "async/testing/manual_executor.h"
+#include "async/testing/simulated_clock.h"
+#include "async/testing/status_matchers.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "rpc/inproc/network.h"
+#include "rpc/peers/peer.h"
+#include "rpc/transport/transport.h"
+
+namespace hawser::rpc {
+namespace {
+
+using ::hawser::async::IsOk;
+using ::hawser::async::StatusIs;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+// Peers that answer heartbeats as a test says.
+class LivenessMonitorTest : public testing::Test {
+ protected:
+  enum class Answer { kOk, kNone, kUnreachable, kReplaced };
+
+  std::shared_ptr<Peer> AddPeer(const std::string& name) {
+    auto peer = std::make_shared<Peer>(
+        WorkerInfo{name, WorkerId(1), Incarnation{1}, ""}, "", nullptr);
+    monitor_.Watch(peer);
+    return peer;
+  }
+
+  void Ping(const std::shared_ptr<Peer>& peer,
+            absl::AnyInvocable<void(absl::Status) &&> done) {
+    ++pings_;
+    switch (answers_[peer->info().name]) {
+      case Answer::kOk:
+        std::move(done)(absl::OkStatus());
+        break;
+      case Answer::kNone:
+        unanswered_.push_back(std::move(done));
+        break;
+      case Answer::kUnreachable:
+        std::move(done)(absl::UnavailableError("connection refused"));
+        break;
+      case Answer::kReplaced:
+        std::move(done)(absl::FailedPreconditionError("another incarnation"));
+        break;
+    }
+  }
+
+  async::SimulatedClock clock_;
+  async::ManualExecutor executor_;
+  std::map<std::string, Answer> answers_;
+  int pings_ = 0;
+  // Of the last ping.
+  async::MonotonicTime deadline_;
+  std::vector<absl::AnyInvocable<void(absl::Status) &&>> unanswered_;
+  std::map<std::string, absl::Status> lost_;
+  LivenessMonitor monitor_{
+      LivenessOptions(), &clock_,
+      [this](const std::shared_ptr<Peer>& peer, async::MonotonicTime deadline,
+             absl::AnyInvocable<void(absl::Status) &&> done) {
+        deadline_ = deadline;
+        Ping(peer, std::move(done));
+      },
+      [this](const std::shared_ptr<Peer>& peer, absl::Status status) {
+        lost_[peer->info().name] = std::move(status);
+      }};
+};
+
+TEST_F(LivenessMonitorTest, PeerThatAnswersIsKept) {
+  AddPeer("a");
+  clock_.AdvanceBy(absl::Seconds(60));
+  EXPECT_THAT(lost_, IsEmpty());
+  EXPECT_GE(pings_, 50);
+}
+
+TEST_F(LivenessMonitorTest, PeerThatSpeaksIsNotAsked) {
+  std::shared_ptr<Peer> peer = AddPeer("a");
+  for (int i = 0; i < 100; ++i) {
+    clock_.AdvanceBy(absl::Milliseconds(100));
+    peer->SetHeard(clock_.Now());
+  }
+  EXPECT_EQ(pings_, 0);
+}
+
+TEST_F(LivenessMonitorTest, SilentPeerIsLostAfterThreeSeconds) {
+  answers_["a"] = Answer::kNone;
+  AddPeer("a");
+  AddPeer("b");
+  clock_.AdvanceBy(absl::Milliseconds(2900));
+  EXPECT_THAT(lost_, IsEmpty());
+  clock_.AdvanceBy(absl::Milliseconds(100));
+  ASSERT_EQ(lost_.size(), 1u);
+  EXPECT_THAT(lost_["a"], StatusIs(absl::StatusCode::kUnavailable,
+                                   AllOf(HasSubstr("'a'"), HasSubstr("3s"))));
+}
+
+TEST_F(LivenessMonitorTest, UnreachablePeerIsLostSooner) {
+  answers_["a"] = Answer::kUnreachable;
+  AddPeer("a");
+  clock_.AdvanceBy(absl::Milliseconds(1400));
+  EXPECT_THAT(lost_, IsEmpty());
+  clock_.AdvanceBy(absl::Milliseconds(100));
+  EXPECT_THAT(lost_["a"], StatusIs(absl::StatusCode::kUnavailable,
+                                   HasSubstr("connection refused")));
+}
+
+TEST_F(LivenessMonitorTest, ReplacedPeerIsLostAtOnce) {
+  answers_["a"] = Answer::kReplaced;
+  AddPeer("a");
+  clock_.AdvanceBy(absl::Milliseconds(500));
+  EXPECT_EQ(lost_.size(), 1u);
+}
+
+TEST_F(LivenessMonitorTest, ShortInterruptionIsForgiven) {
+  AddPeer("a");
+  for (int i = 0; i < 10; ++i) {
+    answers_["a"] = Answer::kUnreachable;
+    clock_.AdvanceBy(absl::Milliseconds(1000));
+    answers_["a"] = Answer::kOk;
+    clock_.AdvanceBy(absl::Milliseconds(1000));
+  }
+  EXPECT_THAT(lost_, IsEmpty());
+}
+
+// Its requests come through, and nothing that is sent there.
+TEST_F(LivenessMonitorTest, PeerThatIsCalledMustAnswer) {
+  InprocNetwork network({.executor = &executor_, .clock = &clock_});
+  const std::unique_ptr<Transport> transport = network.NewTransport();
+  answers_["a"] = Answer::kNone;
+  auto peer = std::make_shared<Peer>(
+      WorkerInfo{"a", WorkerId(1), Incarnation{1}, "inproc:2"}, "",
+      transport.get());
+  monitor_.Watch(peer);
+  const auto speak = [&](absl::Duration time) {
+    for (absl::Duration t; t < time; t += absl::Milliseconds(100)) {
+      clock_.AdvanceBy(absl::Milliseconds(100));
+      peer->SetHeard(clock_.Now());
+    }
+  };
+  speak(absl::Seconds(10));
+  EXPECT_THAT(lost_, IsEmpty());
+  ASSERT_THAT(peer->connection(), IsOk());
+  // What it said before counts, and longer than silence.
+  speak(absl::Milliseconds(8500));
+  EXPECT_THAT(lost_, IsEmpty());
+  speak(absl::Seconds(1));
+  EXPECT_THAT(lost_["a"], StatusIs(absl::StatusCode::kUnavailable,
+                                   HasSubstr("answered nothing")));
+}
+
+TEST_F(LivenessMonitorTest, OneLostHeartbeatIsForgiven) {
+  answers_["a"] = Answer::kNone;
+  AddPeer("a");
+  clock_.AdvanceBy(absl::Milliseconds(500));
+  ASSERT_EQ(unanswered_.size(), 1u);
+  const absl::Duration wait = async::TimeBetween(clock_.Now(), deadline_);
+  EXPECT_EQ(wait, absl::Seconds(1));
+  answers_["a"] = Answer::kOk;
+  clock_.AdvanceBy(wait);
+  std::move(unanswered_[0])(absl::DeadlineExceededError("lost"));
+  clock_.AdvanceBy(absl::Seconds(60));
+  EXPECT_THAT(lost_, IsEmpty());
+}
+
+TEST_F(LivenessMonitorTest, LossIsReportedOnce) {
+  answers_["a"] = Answer::kNone;
+  AddPeer("a");
+  clock_.AdvanceBy(absl::Seconds(3));
+  ASSERT_EQ(lost_.size(), 1u);
+  lost_.clear();
+  for (auto& done : unanswered_) {
+    std::move(done)(absl::FailedPreconditionError("late"));
+  }
+  clock_.AdvanceBy(absl::Seconds(10));
+  EXPECT_THAT(lost_, IsEmpty());
+}
+
+TEST_F(LivenessMonitorTest, NothingRunsAfterStop) {
+  answers_["a"] = Answer::kNone;
+  AddPeer("a");
+  clock_.AdvanceBy(absl::Seconds(1));
+  monitor_.Stop();
+  for (auto& done : unanswered_) {
+    std::move(done)(absl::FailedPreconditionError("late"));
+  }
+  clock_.AdvanceBy(absl::Seconds(10));
+  EXPECT_THAT(lost_, IsEmpty());
+}
+
+}  // namespace
+}  // namespace hawser::rpc

@@ -1,0 +1,352 @@
+// What a peer that breaks the rules of shared memory can do: nothing but lose
+// its own link.
+
+#include <unistd.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/match.h"
+#include "async/future.h"
+#include "async/random_source.h"
+#include "async/testing/status_matchers.h"
+#include "gtest/gtest.h"
+#include "ipc/event_loop.h"
+#include "ipc/unix_message.h"
+#include "net/auth/identity.h"
+#include "net/server/open_file_limit.h"
+#include "proto/same_host.pb.h"
+#include "rpc/same_host/client.h"
+#include "rpc/same_host/handshake.h"
+#include "rpc/same_host/link.h"
+#include "rpc/testing/same_host_test_fixture.h"
+
+namespace hawser::rpc {
+namespace {
+
+using ::hawser::async::IsOk;
+using ::hawser::async::StatusIs;
+
+// Whether the peer at the other end of these has.
+bool HasHungUp(const SameHostLink::Parts& parts) {
+  v1::SameHostReady ready;
+  return absl::StrContains(
+      ReceiveUnixMessage(parts.socket.get(), 0, ready).status().message(),
+      "closed");
+}
+
+// A client that shows something else than what proto/same_host.proto says.
+class StrangeClientTest : public SameHostTest {
+ protected:
+  v1::OpenSameHostReply Door() {
+    v1::OpenSameHostRequest request;
+    request.set_boot_id(BootId());
+    v1::OpenSameHostReply door;
+    FakeSocket(open_).Call(kOpenPath, Payload(request.SerializeAsString()),
+                           async::kNever, [&](absl::StatusOr<Payload> reply) {
+                             ASSERT_THAT(reply, IsOk());
+                             door.ParseFromString(reply->Flatten().value());
+                           });
+    return door;
+  }
+
+  // Whether the server closes the socket without an answer.
+  static bool IsClosed(int socket) {
+    v1::SameHostWelcome welcome;
+    while (true) {
+      const auto fds = ReceiveUnixMessage(socket, 2, welcome);
+      if (fds.ok()) return false;
+      if (absl::IsUnavailable(fds.status())) {
+        // EAGAIN is kUnavailable too.
+        if (absl::StrContains(fds.status().message(), "closed")) return true;
+      } else {
+        return true;
+      }
+      std::this_thread::yield();
+    }
+  }
+};
+
+TEST_F(StrangeClientTest, WithoutGoodTicketNobodyComesIn) {
+  const v1::OpenSameHostReply door = Door();
+  absl::StatusOr<std::unique_ptr<EventLoop>> loop = EventLoop::Create({});
+  ASSERT_THAT(loop, IsOk());
+  const int bell[] = {(*loop)->doorbell()};
+  v1::SameHostHello hello;
+  hello.set_ticket("guessed");
+  auto socket = ConnectAbstract(door.socket_name());
+  ASSERT_THAT(socket, IsOk());
+  ASSERT_THAT(SendUnixMessage(socket->get(), hello, bell), IsOk());
+  EXPECT_TRUE(IsClosed(socket->get()));
+}
+
+TEST_F(StrangeClientTest, ATicketIsGoodOnce) {
+  const v1::OpenSameHostReply door = Door();
+  absl::StatusOr<std::unique_ptr<EventLoop>> loop = EventLoop::Create({});
+  ASSERT_THAT(loop, IsOk());
+  const int bell[] = {(*loop)->doorbell()};
+  const uint64_t word = 42;
+  for (const bool good : {true, false}) {
+    v1::SameHostHello hello;
+    hello.set_ticket(door.ticket());
+    hello.mutable_probe()->set_address(reinterpret_cast<uintptr_t>(&word));
+    hello.mutable_probe()->set_value(word);
+    auto socket = ConnectAbstract(door.socket_name());
+    ASSERT_THAT(socket, IsOk());
+    ASSERT_THAT(SendUnixMessage(socket->get(), hello, bell), IsOk());
+    EXPECT_EQ(IsClosed(socket->get()), !good);
+  }
+}
+
+TEST_F(StrangeClientTest, WhoseMemoryCannotBeReadOrHasNoBellStaysOutside) {
+  absl::StatusOr<std::unique_ptr<EventLoop>> loop = EventLoop::Create({});
+  ASSERT_THAT(loop, IsOk());
+  const uint64_t word = 42;
+  const int pipe = dup(0);
+  enum Flaw { kUnreadable, kOtherValue, kNoBell };
+  for (const Flaw flaw : {kUnreadable, kOtherValue, kNoBell}) {
+    const v1::OpenSameHostReply door = Door();
+    v1::SameHostHello hello;
+    hello.set_ticket(door.ticket());
+    hello.mutable_probe()->set_address(
+        flaw == kUnreadable ? 8 : reinterpret_cast<uintptr_t>(&word));
+    hello.mutable_probe()->set_value(flaw == kOtherValue ? word + 1 : word);
+    const int bell[] = {flaw == kNoBell ? pipe : (*loop)->doorbell()};
+    auto socket = ConnectAbstract(door.socket_name());
+    ASSERT_THAT(socket, IsOk());
+    ASSERT_THAT(SendUnixMessage(socket->get(), hello, bell), IsOk());
+    EXPECT_TRUE(IsClosed(socket->get()));
+  }
+  close(pipe);
+}
+
+// A client that came in and then writes what it likes into the ring.
+class HostileClientTest : public StrangeClientTest {
+ protected:
+  absl::StatusOr<SameHostLink::Parts> TryToComeIn() {
+    async::Promise<SameHostLink::Parts> joined;
+    async::Future<SameHostLink::Parts> done = joined.future();
+    ConnectSameHost(loop_.get(), Door(), kMaxMessageBytes,
+                    [&](absl::StatusOr<SameHostLink::Parts> parts) {
+                      joined.Set(std::move(parts));
+                    });
+    return std::move(done).Wait();
+  }
+  void ComeIn() {
+    loop_ = *EventLoop::Create({});
+    absl::StatusOr<SameHostLink::Parts> parts = TryToComeIn();
+    ASSERT_THAT(parts, IsOk());
+    parts_ = *std::move(parts);
+  }
+
+  void Ring() {
+    const uint64_t one = 1;
+    ASSERT_EQ(write(parts_.doorbell.get(), &one, sizeof(one)),
+              static_cast<ssize_t>(sizeof(one)));
+  }
+
+  // Whether the server has hung up.
+  bool HasEnded() { return HasHungUp(parts_); }
+  void AwaitEnd() {
+    while (!HasEnded()) std::this_thread::yield();
+  }
+
+  // When there is room in the ring; false if the server hangs up before.
+  bool WriteOrEnd(RingWriter& writer, const std::string& frame) {
+    while (writer.Write(frame) != RingResult::kDone) {
+      if (HasEnded()) return false;
+      Ring();
+      std::this_thread::yield();
+    }
+    return true;
+  }
+
+  SegmentHalf& half() { return parts_.segment->layout().to_server; }
+
+  std::unique_ptr<EventLoop> loop_;
+  SameHostLink::Parts parts_;
+};
+
+TEST_F(HostileClientTest, AnImpossibleCounterEndsTheLink) {
+  ComeIn();
+  half().control.written.store(~uint64_t{0});
+  Ring();
+  AwaitEnd();
+  EXPECT_THAT(Call("/t.T/Echo", "still served").Wait(), IsOk());
+}
+
+TEST_F(HostileClientTest, AMalformedFrameEndsTheLink) {
+  ComeIn();
+  RingWriter writer(&half().control, half().bytes.data(), kRingBytes);
+  ASSERT_EQ(writer.Write("\xff\xff\xff"), RingResult::kDone);
+  Ring();
+  AwaitEnd();
+  EXPECT_THAT(Call("/t.T/Echo", "still served").Wait(), IsOk());
+}
+
+TEST_F(HostileClientTest, ASlotThatDoesNotExistEndsTheLink) {
+  ComeIn();
+  v1::SameHostFrame frame;
+  frame.set_kind(v1::SameHostFrame::KIND_REQUEST);
+  frame.set_call(1);
+  frame.set_path("/t.T/Echo");
+  frame.set_slot(kNumSlots);
+  frame.add_chunks()->set_address(8);
+  frame.mutable_chunks(0)->set_size(10);
+  RingWriter writer(&half().control, half().bytes.data(), kRingBytes);
+  ASSERT_EQ(writer.Write(frame.SerializeAsString()), RingResult::kDone);
+  Ring();
+  AwaitEnd();
+}
+
+TEST_F(HostileClientTest, AddressesThatAreNotThereAndSizesAboveTheLimitFail) {
+  ComeIn();
+  RingWriter writer(&half().control, half().bytes.data(), kRingBytes);
+  SegmentHalf& replies = parts_.segment->layout().to_client;
+  RingReader reader(&replies.control, replies.bytes.data(), kRingBytes);
+  uint64_t call = 0;
+  for (const uint64_t size : {uint64_t{10}, uint64_t{1} << 40, ~uint64_t{0}}) {
+    v1::SameHostFrame frame;
+    frame.set_kind(v1::SameHostFrame::KIND_REQUEST);
+    frame.set_call(++call);
+    // What is refused never gets to be held.
+    frame.set_path(size == 10 ? "/t.T/Echo" : "/t.T/Hold");
+    frame.add_chunks()->set_address(8);
+    frame.mutable_chunks(0)->set_size(size);
+    ASSERT_EQ(writer.Write(frame.SerializeAsString()), RingResult::kDone);
+    Ring();
+    std::string bytes;
+    while (reader.Read(bytes) == RingResult::kNothing) {
+      std::this_thread::yield();
+    }
+    v1::SameHostFrame reply;
+    ASSERT_TRUE(reply.ParseFromString(bytes));
+    EXPECT_EQ(reply.call(), call);
+    EXPECT_EQ(
+        reply.error().code(),
+        static_cast<int>(size == 10 ? absl::StatusCode::kUnavailable
+                                    : absl::StatusCode::kResourceExhausted));
+  }
+}
+
+// Refusals are answers too.
+TEST_F(HostileClientTest, WhoCallsWithoutReadingAnswersLosesItsLink) {
+  ComeIn();
+  RingWriter writer(&half().control, half().bytes.data(), kRingBytes);
+  v1::SameHostFrame frame;
+  frame.set_kind(v1::SameHostFrame::KIND_REQUEST);
+  frame.set_path("/t.T/Nothing");
+  // Some four times as many as may wait.
+  bool going_on = true;
+  for (uint64_t i = 1; i < 600'000 && going_on; ++i) {
+    frame.set_call(i);
+    going_on = WriteOrEnd(writer, frame.SerializeAsString());
+  }
+  EXPECT_TRUE(HasEnded());
+  EXPECT_THAT(Call("/t.T/Echo", "still served").Wait(), IsOk());
+}
+
+TEST_F(HostileClientTest, AClientHasALimitedNumberOfLinks) {
+  net::RaiseOpenFileLimit();
+  loop_ = *EventLoop::Create({});
+  // One is the connection that the test has; a few may be on their way in.
+  std::vector<SameHostLink::Parts> links;
+  absl::StatusOr<SameHostLink::Parts> parts = TryToComeIn();
+  while (parts.ok() && links.size() < 400) {
+    links.push_back(*std::move(parts));
+    parts = TryToComeIn();
+  }
+  EXPECT_THAT(parts, StatusIs(absl::StatusCode::kUnavailable));
+  EXPECT_GE(links.size(), 255u);
+  EXPECT_LE(links.size(), 256u + 64u);
+  EXPECT_THAT(Call("/t.T/Echo", "still served").Wait(), IsOk());
+}
+
+// Bytes of the ring from a random source: any end but a crash is right.
+TEST_F(HostileClientTest, RandomFramesNeverCrashTheServer) {
+  async::RandomSource random(11);
+  for (int round = 0; round < 30; ++round) {
+    ComeIn();
+    RingWriter writer(&half().control, half().bytes.data(), kRingBytes);
+    v1::SameHostFrame valid;
+    valid.set_kind(v1::SameHostFrame::KIND_REQUEST);
+    valid.set_call(1);
+    valid.set_path("/t.T/Echo");
+    valid.add_chunks()->set_content("content");
+    valid.add_chunks()->set_address(reinterpret_cast<uintptr_t>(&random));
+    valid.mutable_chunks(1)->set_size(32);
+    for (int i = 0; i < 50; ++i) {
+      valid.set_call(static_cast<uint64_t>(i));
+      std::string bytes = valid.SerializeAsString();
+      bytes[random.Below(bytes.size())] = static_cast<char>(random.Next());
+      if (writer.Write(bytes) != RingResult::kDone) break;
+    }
+    Ring();
+  }
+  EXPECT_THAT(Call("/t.T/Echo", "still served").Wait(), IsOk());
+}
+
+// A server that answers what nobody asked, and reads nothing: a client tells it
+// of each answer that it needs it no longer.
+TEST(HostileServerTest, WhoAnswersWithoutReadingLosesItsLink) {
+  absl::StatusOr<std::unique_ptr<EventLoop>> loop = EventLoop::Create({});
+  ASSERT_THAT(loop, IsOk());
+  async::Promise<SameHostLink::Parts> accepted;
+  async::Future<SameHostLink::Parts> server_side = accepted.future();
+  const auto acceptor = SameHostAcceptor::Start(
+      loop->get(), kMaxMessageBytes,
+      [](const PeerProcess&, const std::optional<net::Identity>&) {
+        return true;
+      },
+      [&](SameHostLink::Parts parts, std::optional<net::Identity>) {
+        accepted.Set(std::move(parts));
+      });
+  ASSERT_THAT(acceptor, IsOk());
+  v1::OpenSameHostRequest request;
+  request.set_boot_id(BootId());
+  const auto door = (*acceptor)->Admit(request, std::nullopt);
+  ASSERT_THAT(door, IsOk());
+  async::Promise<SameHostLink::Parts> joined;
+  async::Future<SameHostLink::Parts> client_side = joined.future();
+  ConnectSameHost(loop->get(), *door, kMaxMessageBytes,
+                  [&](absl::StatusOr<SameHostLink::Parts> parts) {
+                    joined.Set(std::move(parts));
+                  });
+  absl::StatusOr<SameHostLink::Parts> ours = std::move(client_side).Wait();
+  ASSERT_THAT(ours, IsOk());
+  auto link = std::make_shared<SameHostLink>(*std::move(ours), loop->get());
+  link->SetHandler(std::make_shared<SameHostClient>(link, loop->get(),
+                                                    absl::ZeroDuration()));
+  link->Start();
+
+  absl::StatusOr<SameHostLink::Parts> hostile = std::move(server_side).Wait();
+  ASSERT_THAT(hostile, IsOk());
+  SegmentHalf& half = hostile->segment->layout().to_client;
+  RingWriter writer(&half.control, half.bytes.data(), kRingBytes);
+  v1::SameHostFrame frame;
+  frame.set_kind(v1::SameHostFrame::KIND_REPLY);
+  frame.add_chunks()->set_address(8);
+  frame.mutable_chunks(0)->set_size(8);
+  bool going_on = true;
+  for (uint64_t i = 1; i < 600'000 && going_on; ++i) {
+    frame.set_call(i);
+    const std::string bytes = frame.SerializeAsString();
+    while (going_on && writer.Write(bytes) != RingResult::kDone) {
+      going_on = !HasHungUp(*hostile);
+      (*loop)->Wake();
+      std::this_thread::yield();
+    }
+  }
+  EXPECT_TRUE(HasHungUp(*hostile));
+  link->Close(absl::CancelledError("the test has ended"));
+  (*acceptor)->Close();
+  (*loop)->Shutdown();
+}
+
+}  // namespace
+}  // namespace hawser::rpc

@@ -1,0 +1,39 @@
+// Registration of functions that write streams.
+
+#ifndef HAWSER_RPC_STREAM_REGISTER_STREAM_H_
+#define HAWSER_RPC_STREAM_REGISTER_STREAM_H_
+
+#include <type_traits>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "rpc/functions/function_registry.h"
+#include "rpc/stream/stream_function.h"
+#include "rpc/stream/stream_sink.h"
+
+namespace hawser::rpc {
+
+// Registers `callable` as the implementation of a stream function, as
+// FunctionRegistry::Register does for others: it takes a StreamWriter<T> and
+// the declared parameters, and returns absl::Status or Future<void>.
+template <class T, class... A, class F>
+absl::Status RegisterStream(FunctionRegistry& registry,
+                            const StreamFunction<T(A...)>& function, F callable,
+                            FunctionOptions options = {}) {
+  static_assert(std::is_invocable_v<F&, StreamWriter<T>, A...>,
+                "the callable does not take a StreamWriter and the declared "
+                "parameters");
+  // The stream service sets the stream that this runs for. A call without a
+  // stream has another signature and does not get here.
+  auto with_writer = [callable = std::move(callable)](A... arguments) mutable {
+    return callable(StreamWriter<T>(*internal::current_stream.get()),
+                    std::move(arguments)...);
+  };
+  return registry.Register(
+      MakeFunction<void, A...>(function.name(), function.Signature(),
+                               std::move(with_writer), std::move(options)));
+}
+
+}  // namespace hawser::rpc
+
+#endif  // HAWSER_RPC_STREAM_REGISTER_STREAM_H_

@@ -1,0 +1,133 @@
+// Streams whose end comes while their functions are still looked for.
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/match.h"
+#include "absl/synchronization/notification.h"
+#include "async/future.h"
+#include "async/testing/simulated_clock.h"
+#include "async/testing/status_matchers.h"
+#include "gtest/gtest.h"
+#include "proto/stream.pb.h"
+#include "rpc/agent/agent.h"
+#include "rpc/agent/agent_options.h"
+#include "rpc/agent/service.h"
+#include "rpc/identity/worker_info.h"
+#include "rpc/membership/membership_log.h"
+#include "rpc/membership/rendezvous.h"
+#include "rpc/stream/register_stream.h"
+#include "rpc/stream/stream_function.h"
+#include "rpc/stream/stream_service.h"
+#include "rpc/testing/agent_test_fixture.h"
+#include "rpc/testing/loss_test_service.h"
+#include "rpc/testing/made_up_caller.h"
+#include "rpc/testing/simulated_store_link.h"
+#include "rpc/transport/transport.h"
+
+namespace hawser::rpc {
+namespace {
+
+using ::hawser::async::IsOk;
+using ::hawser::async::StatusIs;
+
+constexpr StreamFunction<int64_t()> kForOne{"stream_test.ForOne"};
+
+// The reader has just come: the writer asks the store for its roles.
+class StreamOpenTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    ASSERT_THAT(address_, IsOk());
+    RegisterStream(ASSERT_THAT(job_.registry(), kForOne,
+                               [this](StreamWriter<int64_t>) {
+                                 started_.Notify();
+                                 return ended_.future();
+                               },
+                               {.allowed_roles = {"reader"}}),
+                   IsOk());
+    job_.StartOne(0, [this](int, AgentOptions& options) {
+      options.store = &link_;
+      options.clock = &clock_;
+      options.services.push_back(std::make_unique<StreamService>());
+      options.services.push_back(std::make_unique<LossService>(&lost_));
+    });
+    reader_.address = *address_;
+    Rendezvous rendezvous(&job_.store(), AgentOptions().job);
+    ASSERT_THAT(rendezvous.Register(reader_, {}), IsOk());
+  }
+
+  // Before what the agent uses.
+  void TearDown() override { job_.StopAll(); }
+
+  absl::Status Open() {
+    v1::StreamOpenRequest request;
+    request.set_function(std::string(kForOne.name()));
+    request.set_signature(kForOne.Signature());
+    request.set_stream(1);
+    request.set_window(1);
+    // Of a rank it would be looked up before.
+    WorkerInfo source = reader_;
+    source.id = WorkerId();
+    return caller_.Call(source, job_.agent(0).info(),
+                        "/hawser.v1.StreamService/Open",
+                        request.SerializeAsString());
+  }
+
+  int64_t NumOpen() {
+    return job_.agent(0).service<StreamService>()->num_open();
+  }
+
+  // Set before Open.
+  std::function<void()> on_look_up_;
+  absl::Notification started_;
+  absl::Notification lost_;
+  async::Promise<void> ended_;
+  async::SimulatedClock clock_;
+  TestJob job_;
+  SimulatedStoreLink link_{&job_.store(),
+                           {.on_read = [this](const std::string& key) {
+                             if (absl::EndsWith(key, "/name/reader"))
+                               on_look_up_();
+                           }}};
+  std::unique_ptr<Transport> transport_ = job_.network().NewTransport();
+  const absl::StatusOr<std::string> address_ = transport_->Listen("", {});
+  MadeUpCaller caller_{std::move(transport_)};
+  WorkerInfo reader_ = {.name = "reader",
+                        .id = WorkerId(5),
+                        .incarnation = Incarnation{1001},
+                        .address = "",
+                        .roles = {"reader"}};
+};
+
+TEST_F(StreamOpenTest, ConnectionThatBreaksMeanwhileEndsTheStream) {
+  on_look_up_ = [this] {
+    job_.network().Break(*address_, job_.agent(0).info().address);
+  };
+  EXPECT_THAT(Open(), StatusIs(absl::StatusCode::kUnavailable));
+  started_.WaitForNotification();
+  EXPECT_EQ(NumOpen(), 0);
+}
+
+TEST_F(StreamOpenTest, ReaderLostMeanwhileLeavesNoStream) {
+  on_look_up_ = [this] {
+    MembershipLog log(&job_.store(), AgentOptions().job);
+    EXPECT_THAT(log.Append(JoinedEvent(reader_)), IsOk());
+    EXPECT_THAT(log.Append(LostEvent(reader_.incarnation, Incarnation{1002},
+                                     "was not heard of")),
+                IsOk());
+    clock_.AdvanceBy(AgentOptions().liveness.heartbeat_interval);
+    lost_.WaitForNotification();
+  };
+  EXPECT_THAT(Open(), IsOk());
+  started_.WaitForNotification();
+  EXPECT_EQ(NumOpen(), 0);
+}
+
+}  // namespace
+}  // namespace hawser::rpc

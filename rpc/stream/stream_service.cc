@@ -1,0 +1,312 @@
+#include "rpc/stream/stream_service.h"
+
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_set.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "async/status_macros.h"
+#include "async/task_local.h"
+#include "rpc/agent/current_call.h"
+#include "rpc/errors/error_detail.h"
+#include "rpc/functions/function_registry.h"
+#include "rpc/wire/decoder.h"
+
+namespace hawser::rpc {
+namespace {
+
+constexpr uint32_t kMaxWindow = 64;
+// How long a reader whose clock is behind still learns of the deadline.
+constexpr absl::Duration kForgetDelay = absl::Seconds(5);
+
+void SetEnd(const WorkerInfo& self, const absl::Status& status,
+            v1::StreamEnd* end) {
+  end->set_code(static_cast<int>(status.code()));
+  if (status.ok()) return;
+  const std::optional<ErrorDetail> known = GetErrorDetail(status);
+  const ErrorDetail detail = known.value_or(
+      ErrorDetail{.worker = self.name, .incarnation = self.incarnation});
+  end->set_message(known.has_value() ? std::string(status.message())
+                                     : absl::StrCat("worker '", self.name,
+                                                    "': ", status.message()));
+  end->mutable_detail()->set_worker(detail.worker);
+  end->mutable_detail()->set_incarnation(ToNumber(detail.incarnation));
+  end->mutable_detail()->set_maybe_applied(detail.maybe_applied);
+}
+
+template <class Reply>
+async::Future<Message<Reply>> Answer(absl::Status status) {
+  if (!status.ok()) {
+    return async::MakeReadyFuture<Message<Reply>>(std::move(status));
+  }
+  return async::MakeReadyFuture<Message<Reply>>(Message<Reply>());
+}
+
+}  // namespace
+
+StreamService::StreamService(const StreamLimits& limits)
+    : limits_(limits),
+      quota_(limits.max_streams_per_reader, "streams",
+             "StreamLimits::max_streams_per_reader") {}
+
+absl::Status StreamService::Start(Agent& agent) {
+  agent_ = &agent;
+  if (limits_.max_streams_per_reader == 0) {
+    return absl::InvalidArgumentError(
+        "StreamLimits::max_streams_per_reader must be positive");
+  }
+  if (limits_.stranger_limit <= absl::ZeroDuration()) {
+    return absl::InvalidArgumentError(
+        "StreamLimits::stranger_limit must be positive");
+  }
+  // A stream is its reader's own, of a function that it may call.
+  constexpr MethodOptions kOptions = {.for_observers = true};
+  RETURN_IF_ERROR(
+      (agent.RegisterMethod<v1::StreamOpenRequest, v1::StreamOpenReply>(
+          "hawser.v1.StreamService.Open",
+          [this](const MethodCall& call,
+                 Message<v1::StreamOpenRequest> request) {
+            return Answer<v1::StreamOpenReply>(Open(call, std::move(request)));
+          },
+          kOptions)));
+  RETURN_IF_ERROR(
+      (agent.RegisterMethod<v1::StreamNextRequest, v1::StreamNextReply>(
+          "hawser.v1.StreamService.Next",
+          [this](const MethodCall& call,
+                 const Message<v1::StreamNextRequest>& request) {
+            return Next(call, request.body);
+          },
+          kOptions)));
+  return agent.RegisterMethod<v1::StreamCloseRequest, v1::StreamCloseReply>(
+      "hawser.v1.StreamService.Close",
+      [this](const MethodCall& call,
+             const Message<v1::StreamCloseRequest>& request) {
+        Close({call.peer.incarnation, request.body.stream()});
+        return Answer<v1::StreamCloseReply>(absl::OkStatus());
+      },
+      kOptions);
+}
+
+// 1. Finds the function and makes the sink, under the reader's number.
+// 2. Reads the arguments and runs the function where it wants to run, with the
+//    sink around it. What it returns is the stream's end, an error in the
+//    arguments too.
+absl::Status StreamService::Open(const MethodCall& call,
+                                 Message<v1::StreamOpenRequest> request) {
+  const v1::StreamOpenRequest& body = request.body;
+  if (!absl::StartsWith(body.signature(), "stream ")) {
+    return absl::InvalidArgumentError(
+        "what is to be a stream is declared as a Function");
+  }
+  ASSIGN_OR_RETURN(
+      const RegisteredFunction* const function,
+      agent_->FindFunction(call, body.function(), body.signature()));
+  if (body.window() < 1 || body.window() > kMaxWindow) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the window of a stream is ", body.window(),
+                     "; it must be 1 to ", kMaxWindow));
+  }
+  auto sink = std::make_shared<StreamSink>(agent_, call.peer, body.window());
+  const Key key = {call.peer.incarnation, body.stream()};
+  RETURN_IF_ERROR(Insert(key, sink, call.deadline));
+  FollowOpen(key, sink, call);
+
+  const CurrentCall::Scope current(
+      CurrentCall(agent_, call.peer, call.deadline, sink->cancellation()));
+  const async::TaskLocal<std::shared_ptr<StreamSink>>::Scope stream(
+      internal::current_stream, sink);
+  const std::string values = body.arguments().SerializeAsString();
+  Decoder arguments(agent_, &sink->reader(), values,
+                    std::move(request.tensors));
+  agent_->Invoke(*function, arguments)
+      .OnReady([sink](const absl::StatusOr<RetainedValue>& result) {
+        sink->End(result.status());
+      });
+  return absl::OkStatus();
+}
+
+absl::Status StreamService::Insert(const Key& key,
+                                   const std::shared_ptr<StreamSink>& sink,
+                                   async::MonotonicTime deadline) {
+  const async::MonotonicTime now = agent_->clock().Now();
+  async::MutexLock lock(&mutex_);
+  if (interrupted_) {
+    return absl::UnavailableError("the worker is shutting down");
+  }
+  if (streams_.contains(key)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("stream ", key.second, " is open already"));
+  }
+  ASSIGN_OR_RETURN(HoldingQuota::Ticket ticket,
+                   quota_.Admit(sink->reader().name));
+  Entry& entry = streams_[key];
+  entry.sink = sink;
+  entry.asked = now;
+  entry.ticket = std::move(ticket);
+  if (deadline != async::kNever) {
+    entry.timer = CallAt(deadline, [this, key] { Expire(key); });
+  }
+  if (!strangers_timer_.has_value()) {
+    strangers_timer_ = CallAt(async::AddDelay(now, limits_.stranger_limit / 2),
+                              [this] { WatchStrangers(); });
+  }
+  return absl::OkStatus();
+}
+
+// Who closes a stream, or hears that its reader is lost, while the function was
+// still looked for has found no stream.
+void StreamService::FollowOpen(const Key& key,
+                               const std::shared_ptr<StreamSink>& sink,
+                               const MethodCall& call) {
+  Cancellation::Registration on_cancel =
+      call.cancellation->OnCancel([this, gate = gate_, key] {
+        Gate::Pass pass(gate.get());
+        if (pass) Close(key);
+      });
+  {
+    async::MutexLock lock(&mutex_);
+    const auto found = streams_.find(key);
+    if (found != streams_.end() && found->second.sink == sink) {
+      found->second.on_cancel = std::move(on_cancel);
+    }
+  }
+  if (agent_->IsLost(call.peer)) Close(key);
+}
+
+async::TimerId StreamService::CallAt(async::MonotonicTime time,
+                                     absl::AnyInvocable<void()> action) {
+  // Nothing of the work of whoever opened a stream belongs to it.
+  async::TaskContext::Scope detached((async::TaskContext()));
+  return agent_->clock().CallAt(
+      time, [gate = gate_, action = std::move(action)]() mutable {
+        Gate::Pass pass(gate.get());
+        if (pass) action();
+      });
+}
+
+void StreamService::WatchStrangers() {
+  absl::flat_hash_set<Incarnation> members;
+  for (const WorkerInfo& worker : agent_->workers()) {
+    members.insert(worker.incarnation);
+  }
+  const async::MonotonicTime now = agent_->clock().Now();
+  CloseAll([&](const Key& key, const Entry& entry) {
+    if (members.contains(key.first)) return false;
+    // One that waits for a value is there.
+    if (entry.last_request != nullptr && !entry.last_request->cancelled() &&
+        entry.sink->awaited()) {
+      return false;
+    }
+    return async::TimeBetween(entry.asked, now) >= limits_.stranger_limit;
+  });
+  async::MutexLock lock(&mutex_);
+  strangers_timer_.reset();
+  if (streams_.empty() || interrupted_) return;
+  strangers_timer_ = CallAt(async::AddDelay(now, limits_.stranger_limit / 2),
+                            [this] { WatchStrangers(); });
+}
+
+async::Future<Message<v1::StreamNextReply>> StreamService::Next(
+    const MethodCall& call, const v1::StreamNextRequest& request) {
+  using Reply = Message<v1::StreamNextReply>;
+  const async::MonotonicTime now = agent_->clock().Now();
+  std::shared_ptr<StreamSink> sink;
+  {
+    async::MutexLock lock(&mutex_);
+    const auto found = streams_.find({call.peer.incarnation, request.stream()});
+    if (found != streams_.end()) {
+      sink = found->second.sink;
+      found->second.asked = now;
+      found->second.last_request = call.cancellation;
+    }
+  }
+  if (sink == nullptr) {
+    return async::MakeReadyFuture<Reply>(
+        absl::NotFoundError(absl::StrCat("no stream ", request.stream(),
+                                         " is open: it was closed, or its "
+                                         "deadline has passed")));
+  }
+  return sink->Next(request.sequence(), request.acknowledged())
+      .Then([self = agent_->info()](absl::StatusOr<StreamSink::Answer> answer)
+                -> absl::StatusOr<Reply> {
+        RETURN_IF_ERROR(answer);
+        Reply reply;
+        if (!answer->item.has_value()) {
+          SetEnd(self, answer->end, reply.body.mutable_end());
+          return reply;
+        }
+        if (!reply.body.mutable_value()->ParseFromString(
+                answer->item->values)) {
+          return absl::InternalError("a value of a stream does not encode");
+        }
+        reply.tensors = std::move(answer->item->tensors);
+        return reply;
+      });
+}
+
+void StreamService::Expire(const Key& key) {
+  std::shared_ptr<StreamSink> sink;
+  {
+    async::MutexLock lock(&mutex_);
+    const auto found = streams_.find(key);
+    if (found == streams_.end()) return;
+    sink = found->second.sink;
+    found->second.timer =
+        CallAt(async::AddDelay(agent_->clock().Now(), kForgetDelay),
+               [this, key] { Close(key); });
+  }
+  sink->Cancel(
+      absl::DeadlineExceededError("the deadline of the stream has passed"));
+}
+
+void StreamService::Close(const Key& key) {
+  Entry entry;
+  {
+    async::MutexLock lock(&mutex_);
+    const auto found = streams_.find(key);
+    if (found == streams_.end()) return;
+    entry = std::move(found->second);
+    // Given back under the lock.
+    entry.ticket = {};
+    streams_.erase(found);
+  }
+  if (entry.timer.has_value()) agent_->clock().Cancel(*entry.timer);
+  entry.sink->Cancel(absl::CancelledError("nobody reads this stream any more"));
+}
+
+void StreamService::CloseAll(
+    absl::FunctionRef<bool(const Key& key, const Entry& entry)> matches) {
+  std::vector<Key> keys;
+  {
+    async::MutexLock lock(&mutex_);
+    for (const auto& [key, entry] : streams_) {
+      if (matches(key, entry)) keys.push_back(key);
+    }
+  }
+  for (const Key& key : keys) Close(key);
+}
+
+void StreamService::OnWorkerLost(const WorkerInfo& worker,
+                                 const absl::Status&) {
+  CloseAll([&](const Key& key, const Entry&) {
+    return key.first == worker.incarnation;
+  });
+}
+
+void StreamService::Interrupt() {
+  {
+    async::MutexLock lock(&mutex_);
+    interrupted_ = true;
+    if (strangers_timer_.has_value()) agent_->clock().Cancel(*strangers_timer_);
+  }
+  CloseAll([](const Key&, const Entry&) { return true; });
+  gate_->Close();
+}
+
+int64_t StreamService::num_open() const {
+  async::MutexLock lock(&mutex_);
+  return static_cast<int64_t>(streams_.size());
+}
+
+}  // namespace hawser::rpc

@@ -1,0 +1,122 @@
+// Service with which an agent serves and reads streams.
+
+#ifndef HAWSER_RPC_STREAM_STREAM_SERVICE_H_
+#define HAWSER_RPC_STREAM_STREAM_SERVICE_H_
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
+#include "absl/functional/any_invocable.h"
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "async/clock.h"
+#include "async/future.h"
+#include "async/mutex.h"
+#include "proto/stream.pb.h"
+#include "rpc/agent/agent.h"
+#include "rpc/agent/service.h"
+#include "rpc/functions/method.h"
+#include "rpc/peers/holding_quota.h"
+#include "rpc/stream/stream_sink.h"
+#include "rpc/transport/cancellation.h"
+#include "rpc/transport/gate.h"
+
+namespace hawser::rpc {
+
+struct StreamLimits {
+  // Streams that one peer, by its name, may have open here. Positive.
+  size_t max_streams_per_reader = 1024;
+  // How long a reader that is no member may be silent. Positive.
+  absl::Duration stranger_limit = absl::Seconds(60);
+};
+
+// Attaches streams to an agent: give one to AgentOptions::services. Serves the
+// StreamFunctions of the agent's registry.
+//
+// A stream ends with its function, when its reader closes it or is lost, at its
+// deadline, or when the agent stops. That of a reader that is no member of the
+// job, and so never found lost, ends also when the reader has asked for nothing
+// for a while.
+class StreamService final : public Service {
+ public:
+  explicit StreamService(const StreamLimits& limits = {});
+
+  std::string_view name() const override { return "stream"; }
+  absl::Status Start(Agent& agent) override;
+  void OnWorkerLost(const WorkerInfo& worker,
+                    const absl::Status& status) override;
+  void Interrupt() override;
+  // "open": num_open().
+  std::map<std::string, int64_t> DebugNumbers() const override {
+    return {{"open", num_open()}};
+  }
+
+  // For streams that this worker reads.
+  uint64_t NewStreamId() { return ++last_stream_; }
+
+  // Streams that this worker writes and that were not closed.
+  int64_t num_open() const;
+
+ private:
+  // The reader's incarnation and its number of the stream.
+  using Key = std::pair<Incarnation, uint64_t>;
+  struct Entry {
+    std::shared_ptr<StreamSink> sink;
+    // When its reader last asked for something.
+    async::MonotonicTime asked{};
+    std::shared_ptr<Cancellation> last_request = nullptr;
+    std::optional<async::TimerId> timer = {};
+    HoldingQuota::Ticket ticket = {};
+    // Of its Open.
+    Cancellation::Registration on_cancel = {};
+  };
+
+  absl::Status Open(const MethodCall& call,
+                    Message<v1::StreamOpenRequest> request);
+  async::Future<Message<v1::StreamNextReply>> Next(
+      const MethodCall& call, const v1::StreamNextRequest& request);
+  absl::Status Insert(const Key& key, const std::shared_ptr<StreamSink>& sink,
+                      async::MonotonicTime deadline);
+  // Closes the stream, which was just inserted, if its end has come already, or
+  // comes with that of its Open.
+  void FollowOpen(const Key& key, const std::shared_ptr<StreamSink>& sink,
+                  const MethodCall& call) ABSL_LOCKS_EXCLUDED(mutex_);
+  // The deadline has passed: ends the stream, and forgets it a little later.
+  void Expire(const Key& key);
+  void Close(const Key& key);
+  void CloseAll(
+      absl::FunctionRef<bool(const Key& key, const Entry& entry)> matches);
+  // Closes the streams of strangers that are silent; from then on, every now
+  // and then, while there are streams.
+  void WatchStrangers() ABSL_LOCKS_EXCLUDED(mutex_);
+  // Runs `action` at `time`, unless this has been interrupted.
+  async::TimerId CallAt(async::MonotonicTime time,
+                        absl::AnyInvocable<void()> action);
+
+  const StreamLimits limits_;
+  Agent* agent_ = nullptr;
+  std::atomic<uint64_t> last_stream_{0};
+  // Passed by timers; closed when interrupted.
+  const std::shared_ptr<Gate> gate_ = std::make_shared<Gate>();
+
+  mutable async::Mutex mutex_;
+  bool interrupted_ ABSL_GUARDED_BY(mutex_) = false;
+  HoldingQuota quota_ ABSL_GUARDED_BY(mutex_);
+  absl::flat_hash_map<Key, Entry> streams_ ABSL_GUARDED_BY(mutex_);
+  // Set while there are streams.
+  std::optional<async::TimerId> strangers_timer_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace hawser::rpc
+
+#endif  // HAWSER_RPC_STREAM_STREAM_SERVICE_H_

@@ -1,0 +1,75 @@
+// A peer that speaks HTTP/2 as badly as it likes, for tests.
+
+#ifndef HAWSER_RPC_TESTING_RAW_HTTP2_H_
+#define HAWSER_RPC_TESTING_RAW_HTTP2_H_
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace hawser::rpc {
+
+// Frame types of RFC 9113.
+enum class FrameType : uint8_t {
+  kData = 0,
+  kHeaders = 1,
+  kRstStream = 3,
+  kSettings = 4,
+  kPing = 6,
+  kGoAway = 7,
+  kContinuation = 9,
+};
+
+struct Frame {
+  FrameType type{};
+  uint8_t flags = 0;
+  uint32_t stream = 0;
+  std::string payload = {};
+};
+
+// Flags of DATA, HEADERS and CONTINUATION.
+inline constexpr uint8_t kEndStream = 0x1;
+inline constexpr uint8_t kEndHeaders = 0x4;
+
+// A header block of literals, without compression.
+std::string HeaderBlock(
+    const std::vector<std::pair<std::string, std::string>>& headers);
+
+// The headers with which a gRPC call of `path` begins.
+std::vector<std::pair<std::string, std::string>> CallHeaders(
+    std::string_view path);
+
+// One TCP connection to "host:port" of this machine. All calls give up after
+// thirty seconds.
+class RawHttp2 {
+ public:
+  explicit RawHttp2(std::string_view address);
+  ~RawHttp2();
+  RawHttp2(const RawHttp2&) = delete;
+  RawHttp2& operator=(const RawHttp2&) = delete;
+
+  bool connected() const { return fd_ >= 0; }
+
+  // The preface and empty settings, as each connection begins.
+  bool SendPreface();
+  // False once the server has closed.
+  bool Send(const Frame& frame);
+  bool SendBytes(std::string_view bytes);
+
+  // Until a frame of `type` comes. False if the server closes instead, or
+  // nothing comes.
+  bool Await(FrameType type, Frame& frame);
+  // Whether the server closes the connection.
+  bool AwaitClosed();
+
+ private:
+  bool ReadExactly(size_t count, std::string& bytes);
+
+  int fd_ = -1;
+};
+
+}  // namespace hawser::rpc
+
+#endif  // HAWSER_RPC_TESTING_RAW_HTTP2_H_

@@ -1,0 +1,117 @@
+// One worker's way to a store that is shared within a simulation.
+
+#ifndef HAWSER_RPC_TESTING_SIMULATED_STORE_LINK_H_
+#define HAWSER_RPC_TESTING_SIMULATED_STORE_LINK_H_
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "store/store.h"
+
+namespace hawser::rpc {
+
+// Forwards to a store in memory; while cut, every call fails at once with
+// kUnavailable and changes nothing. Never waits by itself. Thread-safe.
+class SimulatedStoreLink final : public store::Store {
+ public:
+  // What a call meets on its way; all may be null, and may block the calling
+  // thread.
+  struct Hooks {
+    // Before a value is read, or a key is looked for.
+    std::function<void(const std::string& key)> on_read = nullptr;
+    // On the way to the store and on the way back. Where the link is cut
+    // meanwhile, the call fails: on the way back after the change was made.
+    std::function<void()> on_way = nullptr;
+    // While keys are waited for: lets others go on, and says whether to look
+    // again. Without it nothing is waited for.
+    std::function<bool()> on_wait = nullptr;
+  };
+
+  // `target` outlives this.
+  explicit SimulatedStoreLink(store::Store* target)
+      : SimulatedStoreLink(target, Hooks()) {}
+  SimulatedStoreLink(store::Store* target, Hooks hooks)
+      : Store("simulated store", store::kDefaultTimeout, {}),
+        target_(*target),
+        hooks_(std::move(hooks)) {}
+
+  void Cut(bool cut) { cut_.store(cut); }
+  bool cut() const { return cut_.load(); }
+
+ private:
+  absl::Status Pass() const {
+    if (hooks_.on_way != nullptr) hooks_.on_way();
+    return cut() ? absl::UnavailableError("the store is out of reach")
+                 : absl::OkStatus();
+  }
+
+  // The result of `call`, unless the link is cut.
+  template <class Call>
+  auto Ask(Call call) const -> decltype(call()) {
+    if (absl::Status there = Pass(); !there.ok()) return there;
+    auto result = call();
+    if (absl::Status back = Pass(); !back.ok()) return back;
+    return result;
+  }
+
+  absl::Status DoSet(const std::string& key, std::string value,
+                     const CallTime&) override {
+    return Ask([&] { return target_.Set(key, value); });
+  }
+  absl::StatusOr<std::string> DoGet(const std::string& key,
+                                    const CallTime&) override {
+    if (hooks_.on_read != nullptr) hooks_.on_read(key);
+    return Ask([&] { return target_.Get(key, absl::ZeroDuration()); });
+  }
+  absl::StatusOr<int64_t> DoAdd(const std::string& key, int64_t delta,
+                                const CallTime&) override {
+    return Ask([&] { return target_.Add(key, delta); });
+  }
+  absl::StatusOr<int64_t> DoAppend(const std::string& key, std::string suffix,
+                                   const CallTime&) override {
+    return Ask([&] { return target_.Append(key, suffix); });
+  }
+  absl::StatusOr<store::CompareAndSetResult> DoCompareAndSet(
+      const std::string& key, std::string expected, std::string desired,
+      const CallTime&) override {
+    return Ask([&] { return target_.CompareAndSet(key, expected, desired); });
+  }
+  absl::Status DoWait(std::span<const std::string> keys,
+                      const CallTime&) override {
+    absl::Status status;
+    do {
+      status = Ask([&] { return target_.Wait(keys, absl::ZeroDuration()); });
+    } while (absl::IsDeadlineExceeded(status) && hooks_.on_wait != nullptr &&
+             hooks_.on_wait());
+    return status;
+  }
+  absl::StatusOr<bool> DoCheck(std::span<const std::string> keys,
+                               const CallTime&) override {
+    if (hooks_.on_read != nullptr) {
+      for (const std::string& key : keys) hooks_.on_read(key);
+    }
+    return Ask([&] { return target_.Check(keys); });
+  }
+  absl::StatusOr<bool> DoDelete(const std::string& key,
+                                const CallTime&) override {
+    return Ask([&] { return target_.Delete(key); });
+  }
+  absl::StatusOr<int64_t> DoNumKeys(const CallTime&) override {
+    return Ask([&] { return target_.NumKeys(); });
+  }
+
+  store::Store& target_;
+  const Hooks hooks_;
+  std::atomic<bool> cut_{false};
+};
+
+}  // namespace hawser::rpc
+
+#endif  // HAWSER_RPC_TESTING_SIMULATED_STORE_LINK_H_

@@ -1,0 +1,44 @@
+#include "rpc/transport/gate.h"
+
+#include <atomic>
+#include <thread>
+
+#include "absl/synchronization/notification.h"
+#include "gtest/gtest.h"
+
+namespace hawser::rpc {
+namespace {
+
+TEST(GateTest, LetsInUntilClosed) {
+  Gate gate;
+  {
+    Gate::Pass pass(&gate);
+    EXPECT_TRUE(pass);
+    Gate::Pass second(&gate);
+    EXPECT_TRUE(second);
+  }
+  gate.Close();
+  gate.Close();
+  Gate::Pass late(&gate);
+  EXPECT_FALSE(late);
+}
+
+TEST(GateTest, CloseWaitsForThoseInside) {
+  Gate gate;
+  absl::Notification entered;
+  std::atomic<bool> leaving{false};
+  std::thread inside([&] {
+    Gate::Pass pass(&gate);
+    entered.Notify();
+    // Until the gate is seen closed: Close is then waiting, or about to.
+    while (Gate::Pass(&gate)) std::this_thread::yield();
+    leaving = true;
+  });
+  entered.WaitForNotification();
+  gate.Close();
+  EXPECT_TRUE(leaving);
+  inside.join();
+}
+
+}  // namespace
+}  // namespace hawser::rpc

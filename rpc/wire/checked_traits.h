@@ -1,0 +1,36 @@
+// WireTraits as the library calls them: those of a user's type may throw.
+
+#ifndef HAWSER_RPC_WIRE_CHECKED_TRAITS_H_
+#define HAWSER_RPC_WIRE_CHECKED_TRAITS_H_
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "async/thrown.h"
+#include "rpc/wire/decoder.h"
+#include "rpc/wire/encoder.h"
+#include "rpc/wire/wire_traits.h"
+
+namespace hawser::rpc::internal {
+
+// Writes all `values`, or those before the first that fails; kInternal if one
+// throws.
+template <class... T>
+absl::Status Encode(Encoder& encoder, const T&... values) {
+  return async::CatchThrown<absl::Status>("the encoding of a value", [&] {
+    absl::Status status;
+    (void)((status = WireTraits<T>::Encode(encoder, values)).ok() && ...);
+    return status;
+  });
+}
+
+// Reads a value; kInternal if that throws.
+template <class T>
+absl::StatusOr<T> Decode(Decoder& decoder) {
+  return async::CatchThrown<absl::StatusOr<T>>("the decoding of a value", [&] {
+    return WireTraits<T>::Decode(decoder);
+  });
+}
+
+}  // namespace hawser::rpc::internal
+
+#endif  // HAWSER_RPC_WIRE_CHECKED_TRAITS_H_

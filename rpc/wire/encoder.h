@@ -1,0 +1,97 @@
+// Writes typed values as the protobuf messages of proto/rpc.proto.
+
+#ifndef HAWSER_RPC_WIRE_ENCODER_H_
+#define HAWSER_RPC_WIRE_ENCODER_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "rpc/identity/worker_info.h"
+#include "tensor/tensor.h"
+
+namespace hawser::rpc {
+
+class Agent;
+
+// A sequence of values for one message: a `ValueList` and the tensors it refers
+// to. Each Write...() appends one value to the innermost open list, map entry
+// or, at the top, to the sequence. What is opened must be closed.
+//
+// Not thread-safe.
+class Encoder {
+ public:
+  // `agent` and `peer`, both of which may be null, are for WireTraits that talk
+  // to them; they must outlive the encoder.
+  explicit Encoder(Agent* agent = nullptr, const WorkerInfo* peer = nullptr)
+      : agent_(agent), peer_(peer) {}
+  Encoder(const Encoder&) = delete;
+  Encoder& operator=(const Encoder&) = delete;
+
+  // The agent that sends, or null outside a call.
+  Agent* agent() const { return agent_; }
+  // The worker that will decode, or null outside a call.
+  const WorkerInfo* peer() const { return peer_; }
+
+  void WriteNull();
+  void WriteBool(bool value);
+  void WriteInt(int64_t value);
+  void WriteUint(uint64_t value);
+  void WriteDouble(double value);
+  // As text where it is UTF-8, else as bytes.
+  void WriteString(std::string_view value);
+  void WriteBytes(std::string_view value);
+  // Null if undefined. Elements are read when the message is sent.
+  void WriteTensor(tensor::Tensor value);
+  // A value that travels as the serialised message `data` of type `type`.
+  void WriteMessage(std::string_view type, std::string_view data);
+  void WriteInts(std::span<const int64_t> values);
+  void WriteUints(std::span<const uint64_t> values);
+  void WriteDoubles(std::span<const double> values);
+
+  void BeginList();
+  void EndList();
+  // Holds entries; an entry holds a key and then a value.
+  void BeginMap();
+  void EndMap();
+  void BeginEntry();
+  void EndEntry();
+
+  // Whether the value written last is null.
+  bool last_is_null() const { return last_is_null_; }
+
+  // The serialised `ValueList`. The encoder is then empty.
+  std::string TakeValues();
+  // The tensors in the order of their indices.
+  std::vector<tensor::Tensor> TakeTensors();
+
+ private:
+  // Opens a length-delimited field; Close sets its length.
+  void Open(uint8_t tag);
+  void Close();
+  // Opens the next element of the innermost list, map or entry.
+  void OpenElement();
+  // The elements of what was opened last have this tag; in an entry, the first
+  // of two.
+  void Begin(uint8_t element_tag, bool entry);
+  void End();
+
+  Agent* const agent_;
+  const WorkerInfo* const peer_;
+  std::string out_;
+  std::vector<tensor::Tensor> tensors_;
+  // Where the content of each open message starts.
+  std::vector<size_t> open_;
+  // For each open list, map and entry: the tag of its next element, and
+  // whether it is an entry.
+  std::vector<uint8_t> element_tags_;
+  std::vector<bool> in_entry_;
+  bool last_is_null_ = false;
+};
+
+}  // namespace hawser::rpc
+
+#endif  // HAWSER_RPC_WIRE_ENCODER_H_

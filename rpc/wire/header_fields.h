@@ -1,0 +1,30 @@
+// Field numbers of the headers in proto/rpc.proto, and what a message may hold.
+
+#ifndef HAWSER_RPC_WIRE_HEADER_FIELDS_H_
+#define HAWSER_RPC_WIRE_HEADER_FIELDS_H_
+
+#include <cstddef>
+#include <cstdint>
+
+namespace hawser::rpc::internal {
+
+// Fields of `RequestHeader`, `ReplyHeader` and `AutogradMetadata`.
+inline constexpr uint32_t kJob = 1;
+inline constexpr uint32_t kSource = 2;
+inline constexpr uint32_t kSourceRank = 3;
+inline constexpr uint32_t kSourceIncarnation = 4;
+inline constexpr uint32_t kDestination = 5;
+inline constexpr uint32_t kDestinationIncarnation = 6;
+inline constexpr uint32_t kCallId = 7;
+inline constexpr uint32_t kRequestAutograd = 8;
+inline constexpr uint32_t kReplyAutograd = 1;
+inline constexpr uint32_t kContextId = 1;
+inline constexpr uint32_t kMessageId = 2;
+
+// A message with more tensors has no honest sender; bounds what empty ones can
+// cost.
+inline constexpr size_t kMaxTensors = size_t{1} << 16;
+
+}  // namespace hawser::rpc::internal
+
+#endif  // HAWSER_RPC_WIRE_HEADER_FIELDS_H_

@@ -1,0 +1,41 @@
+#include "rpc/wire/wire_traits.h"
+
+#include "absl/strings/str_cat.h"
+
+namespace hawser::rpc::internal {
+namespace {
+
+absl::string_view ToAbsl(std::string_view text) {
+  return {text.data(), text.size()};
+}
+
+}  // namespace
+
+absl::Status IntegerOutOfRange(std::string_view type) {
+  return absl::InvalidArgumentError(
+      absl::StrCat("the number received does not fit ", ToAbsl(type)));
+}
+
+absl::Status UnparsableMessage(std::string_view type) {
+  return absl::InternalError(
+      absl::StrCat("the bytes received are no ", ToAbsl(type)));
+}
+
+absl::Status UnserializableMessage(std::string_view type) {
+  return absl::InvalidArgumentError(
+      absl::StrCat("a ", ToAbsl(type),
+                   " above 2 GiB or with missing fields cannot be sent"));
+}
+
+absl::Status NullInOptional(std::string_view type) {
+  return absl::InvalidArgumentError(
+      absl::StrCat("an ", ToAbsl(type),
+                   " has a value that travels as null, such as an undefined "
+                   "tensor, and would arrive empty"));
+}
+
+absl::Status RepeatedKey() {
+  return absl::InvalidArgumentError("the map received has one key twice");
+}
+
+}  // namespace hawser::rpc::internal

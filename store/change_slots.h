@@ -1,0 +1,44 @@
+#ifndef HAWSER_STORE_CHANGE_SLOTS_H_
+#define HAWSER_STORE_CHANGE_SLOTS_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "async/mutex.h"
+
+namespace hawser::store::internal {
+
+// Names the changes of one client, so that a server which keeps the last change
+// of each slot recognises a repetition: as many slots as changes were ever
+// under way at once. Thread-safe; must outlive its changes.
+class ChangeSlots {
+ public:
+  // One change; its slot is free again with its end.
+  class Change {
+   public:
+    explicit Change(ChangeSlots* slots);
+    ~Change();
+    Change(const Change&) = delete;
+    Change& operator=(const Change&) = delete;
+
+    size_t slot() const { return slot_; }
+    // Counts the changes of the slot, from 1.
+    uint64_t sequence() const { return sequence_; }
+
+   private:
+    ChangeSlots* const slots_;
+    size_t slot_ = 0;
+    uint64_t sequence_ = 0;
+  };
+
+ private:
+  async::Mutex mutex_;
+  std::vector<size_t> free_ ABSL_GUARDED_BY(mutex_);
+  std::vector<uint64_t> last_sequence_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace hawser::store::internal
+
+#endif  // HAWSER_STORE_CHANGE_SLOTS_H_

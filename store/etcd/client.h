@@ -1,0 +1,72 @@
+#ifndef HAWSER_STORE_ETCD_CLIENT_H_
+#define HAWSER_STORE_ETCD_CLIENT_H_
+
+#include <grpcpp/channel.h>
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "async/clock.h"
+#include "async/mutex.h"
+#include "proto/etcd.grpc.pb.h"
+#include "proto/etcd.pb.h"
+
+namespace hawser::store::internal {
+
+// The calls to etcd that the etcd store is made of. Thread-safe; calls block,
+// and are repeated until etcd answers or `deadline` has passed: then
+// kDeadlineExceeded. Other errors are etcd's.
+class EtcdClient {
+ public:
+  // Some keys at one time.
+  struct Snapshot {
+    int64_t revision = 0;
+    // In the order asked for.
+    std::vector<std::optional<std::string>> values;
+  };
+
+  explicit EtcdClient(const std::string& address);
+  // Ends the lease, if etcd is in reach.
+  ~EtcdClient();
+
+  // The values of `keys`, all at one revision; with `keys_only` they are empty.
+  absl::StatusOr<Snapshot> Look(std::span<const std::string> keys,
+                                bool keys_only, async::MonotonicTime deadline);
+
+  // Number of keys that begin with `prefix`, not empty.
+  absl::StatusOr<int64_t> Count(const std::string& prefix,
+                                async::MonotonicTime deadline);
+
+  absl::StatusOr<etcdserverpb::TxnResponse> Transact(
+      const etcdserverpb::TxnRequest& request, async::MonotonicTime deadline);
+
+  // Returns when each of `keys` was set at `revision` or later, or may have
+  // been: look, and watch again if need be. kUnavailable if the watch was lost.
+  absl::Status Watch(std::span<const std::string> keys, int64_t revision,
+                     async::MonotonicTime deadline);
+
+  // A lease that lasts at least 10 minutes from now.
+  absl::StatusOr<int64_t> Lease(async::MonotonicTime deadline);
+
+ private:
+  const std::shared_ptr<grpc::Channel> channel_;
+  const std::unique_ptr<etcdserverpb::KV::Stub> kv_;
+  const std::unique_ptr<etcdserverpb::Watch::Stub> watch_;
+  const std::unique_ptr<etcdserverpb::Lease::Stub> lease_;
+
+  async::Mutex mutex_;
+  // 0 before the first.
+  int64_t lease_id_ ABSL_GUARDED_BY(mutex_) = 0;
+  async::MonotonicTime lease_granted_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace hawser::store::internal
+
+#endif  // HAWSER_STORE_ETCD_CLIENT_H_

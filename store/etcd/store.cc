@@ -1,0 +1,367 @@
+#include "store/etcd/store.h"
+
+#include <algorithm>
+#include <charconv>
+#include <chrono>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "async/blocking_region.h"
+#include "async/status_macros.h"
+#include "net/server/grpc_lifetime.h"
+#include "proto/etcd.pb.h"
+#include "store/backoff.h"
+#include "store/change_slots.h"
+#include "store/etcd/client.h"
+#include "store/grpc/settings.h"
+#include "store/hash/value_operations.h"
+
+namespace hawser::store {
+namespace {
+
+using etcdserverpb::Compare;
+using etcdserverpb::KeyValue;
+using etcdserverpb::PutRequest;
+using etcdserverpb::TxnRequest;
+using etcdserverpb::TxnResponse;
+
+void AddRead(const std::string& key,
+             google::protobuf::RepeatedPtrField<etcdserverpb::RequestOp>* to) {
+  to->Add()->mutable_request_range()->set_key(key);
+}
+
+// The key that a transaction's operation `index` read; null if absent.
+const KeyValue* Read(const TxnResponse& response, int index) {
+  if (index >= response.responses_size()) return nullptr;
+  const auto& kvs = response.responses(index).response_range().kvs();
+  return kvs.empty() ? nullptr : &kvs[0];
+}
+
+// Holds if the change of `marker` was made, or a later one of its slot: the
+// attempt then comes too late, and nobody hears what it answers.
+Compare IsMade(const PutRequest& marker) {
+  Compare made;
+  made.set_target(Compare::VALUE);
+  made.set_result(Compare::GREATER);
+  made.set_key(marker.key());
+  // Less than the same with a reply behind it.
+  made.set_value(marker.value().substr(0, marker.value().find(' ')));
+  return made;
+}
+
+// The reply in a marker's value.
+absl::StatusOr<int64_t> ReplyIn(const KeyValue* marker) {
+  int64_t reply = 0;
+  if (marker == nullptr ||
+      !absl::SimpleAtoi(marker->value().substr(marker->value().find(' ') + 1),
+                        &reply)) {
+    return absl::InternalError("etcd holds a malformed record of a change");
+  }
+  return reply;
+}
+
+}  // namespace
+
+class EtcdStore::Client {
+ public:
+  Client(const std::string& address, const std::string& prefix)
+      : etcd_(address),
+        data_(absl::StrCat(prefix, "/data/")),
+        changes_(absl::StrCat(prefix, "/changes/")) {}
+
+  internal::EtcdClient& etcd() { return etcd_; }
+  internal::ChangeSlots& slots() { return slots_; }
+  const std::string& data() const { return data_; }
+
+  std::string Full(const std::string& key) const { return data_ + key; }
+  std::vector<std::string> Full(std::span<const std::string> keys) const {
+    std::vector<std::string> full;
+    full.reserve(keys.size());
+    for (const std::string& key : keys) full.push_back(Full(key));
+    return full;
+  }
+
+  // What a transaction writes of `change`: key, "<sequence> <reply>", lease.
+  // Sequences have one width, for IsMade.
+  PutRequest Marker(int64_t lease, const internal::ChangeSlots::Change& change,
+                    int64_t reply) const {
+    PutRequest marker;
+    marker.set_key(
+        absl::StrCat(changes_, absl::Hex(lease), "/", change.slot()));
+    marker.set_value(absl::StrCat(
+        absl::Dec(change.sequence(), absl::kZeroPad20), " ", reply));
+    marker.set_lease(lease);
+    return marker;
+  }
+
+ private:
+  internal::EtcdClient etcd_;
+  internal::ChangeSlots slots_;
+  const std::string data_;
+  const std::string changes_;
+};
+
+absl::StatusOr<std::unique_ptr<EtcdStore>> EtcdStore::Connect(
+    EtcdStoreOptions options) {
+  const std::string name = absl::StrCat("etcd store at ", options.address);
+  if (options.timeout < absl::ZeroDuration()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(name, ": the timeout ",
+                     absl::FormatDuration(options.timeout), " is negative"));
+  }
+  options.prefix = std::string(absl::StripSuffix(options.prefix, "/"));
+  if (options.prefix.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(name, ": the prefix is empty; name the job"));
+  }
+  KeepGrpcLoaded();
+  auto client = std::make_unique<Client>(options.address, options.prefix);
+  const absl::Status status =
+      client->etcd()
+          .Count(client->data(),
+                 async::AddDelay(std::chrono::steady_clock::now(),
+                                 options.timeout))
+          .status();
+  if (absl::IsDeadlineExceeded(status)) {
+    return absl::UnavailableError(
+        absl::StrCat("no etcd answers at ", options.address, " within ",
+                     absl::FormatDuration(options.timeout),
+                     ": check the address, that it runs, and that its cluster "
+                     "has a leader"));
+  }
+  if (absl::IsUnimplemented(status)) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "what answers at ", options.address,
+        " does not serve version 3 of etcd's API: ", status.message()));
+  }
+  if (!status.ok()) {
+    return absl::Status(status.code(),
+                        absl::StrCat(name, ": ", status.message()));
+  }
+  return std::unique_ptr<EtcdStore>(new EtcdStore(options, std::move(client)));
+}
+
+EtcdStore::EtcdStore(const EtcdStoreOptions& options,
+                     std::unique_ptr<Client> client)
+    : Store(
+          absl::StrCat("etcd store at ", options.address, "/", options.prefix),
+          options.timeout, options.limits),
+      client_(std::move(client)) {}
+
+EtcdStore::~EtcdStore() = default;
+
+// --- Waiting.
+
+absl::StatusOr<std::vector<std::string>> EtcdStore::WhenPresent(
+    std::span<const std::string> keys, bool keys_only, const CallTime& time) {
+  async::BlockingRegion region;
+  const std::vector<std::string> full = client_->Full(keys);
+  internal::Backoff backoff;
+  while (true) {
+    auto snapshot = client_->etcd().Look(full, keys_only, LookDeadline(time));
+    if (!snapshot.ok()) return Named(snapshot.status(), keys.front(), time);
+    std::vector<std::string> values;
+    std::vector<std::string> missing;
+    size_t first_missing = 0;
+    for (size_t i = 0; i < full.size(); ++i) {
+      std::optional<std::string>& value = snapshot->values[i];
+      if (value.has_value()) {
+        values.push_back(*std::move(value));
+      } else {
+        if (missing.empty()) first_missing = i;
+        missing.push_back(full[i]);
+      }
+    }
+    if (missing.empty()) return values;
+    const std::string& first = keys[first_missing];
+    if (std::chrono::steady_clock::now() >= time.deadline) {
+      return TimeoutError(first, time, "");
+    }
+    const absl::Status status =
+        client_->etcd().Watch(missing, snapshot->revision + 1, time.deadline);
+    if (absl::IsUnavailable(status)) {
+      backoff.Pause(time.deadline);
+    } else if (!status.ok()) {
+      return Named(status, first, time);
+    }
+  }
+}
+
+absl::StatusOr<std::string> EtcdStore::DoGet(const std::string& key,
+                                             const CallTime& time) {
+  ASSIGN_OR_RETURN(std::vector<std::string> values,
+                   WhenPresent({&key, 1}, /*keys_only=*/false, time));
+  return std::move(values.front());
+}
+
+absl::Status EtcdStore::DoWait(std::span<const std::string> keys,
+                               const CallTime& time) {
+  return WhenPresent(keys, /*keys_only=*/true, time).status();
+}
+
+absl::StatusOr<bool> EtcdStore::DoCheck(std::span<const std::string> keys,
+                                        const CallTime& time) {
+  const auto snapshot =
+      client_->etcd().Look(client_->Full(keys),
+                           /*keys_only=*/true, LookDeadline(time));
+  if (!snapshot.ok()) return Named(snapshot.status(), keys.front(), time);
+  return std::all_of(snapshot->values.begin(), snapshot->values.end(),
+                     [](const auto& value) { return value.has_value(); });
+}
+
+absl::StatusOr<int64_t> EtcdStore::DoNumKeys(const CallTime& time) {
+  const auto count = client_->etcd().Count(client_->data(), time.deadline);
+  if (!count.ok()) return Named(count.status(), "", time);
+  return *count;
+}
+
+// --- Changes.
+
+absl::Status EtcdStore::DoSet(const std::string& key, std::string value,
+                              const CallTime& time) {
+  auto lease = client_->etcd().Lease(time.deadline);
+  if (!lease.ok()) return Named(lease.status(), key, time);
+  const internal::ChangeSlots::Change change(&client_->slots());
+  const PutRequest marker = client_->Marker(*lease, change, 0);
+  // Unless this very change, or a later one, was made: make it.
+  TxnRequest request;
+  *request.add_compare() = IsMade(marker);
+  PutRequest* const put = request.add_failure()->mutable_request_put();
+  put->set_key(client_->Full(key));
+  put->set_value(std::move(value));
+  *request.add_failure()->mutable_request_put() = marker;
+  return Named(client_->etcd().Transact(request, time.deadline).status(), key,
+               time);
+}
+
+absl::StatusOr<int64_t> EtcdStore::Change(const std::string& key,
+                                          const CallTime& time, Decide decide) {
+  absl::StatusOr<int64_t> reply = TryChange(key, time.deadline, decide);
+  if (!reply.ok()) return Named(reply.status(), key, time);
+  return reply;
+}
+
+// 1. Takes the key to be absent, as it is for most changes: the first write of
+//    a key takes one request, and any other no more than with a read first.
+// 2. Decides what it becomes. If nothing, on a mere guess, reads the key first.
+// 3. Unless its marker says that an earlier attempt, of which no answer came,
+//    was made: writes that, and the marker of this change, if the key was not
+//    changed since; otherwise reads the key, and back to 2.
+absl::StatusOr<int64_t> EtcdStore::TryChange(const std::string& key,
+                                             async::MonotonicTime deadline,
+                                             Decide decide) {
+  internal::EtcdClient& etcd = client_->etcd();
+  ASSIGN_OR_RETURN(const int64_t lease, etcd.Lease(deadline));
+  const internal::ChangeSlots::Change change(&client_->slots());
+  const std::string full = client_->Full(key);
+  bool guessed = true;
+  TxnResponse found;
+  while (true) {
+    const KeyValue* const now = Read(found, 0);
+    absl::StatusOr<Update> decision =
+        decide(now == nullptr ? nullptr : &now->value());
+    if (guessed && (!decision.ok() || decision->kind == Update::Kind::kKeep)) {
+      TxnRequest read;
+      AddRead(full, read.mutable_success());
+      ASSIGN_OR_RETURN(found, etcd.Transact(read, deadline));
+      guessed = false;
+      continue;
+    }
+    ASSIGN_OR_RETURN(Update update, std::move(decision));
+    if (update.kind == Update::Kind::kKeep) return update.reply;
+
+    const PutRequest marker = client_->Marker(lease, change, update.reply);
+    TxnRequest request;
+    Compare* const unchanged = request.add_compare();
+    unchanged->set_target(Compare::MOD);
+    unchanged->set_key(full);
+    unchanged->set_mod_revision(now == nullptr ? 0 : now->mod_revision());
+    if (update.kind == Update::Kind::kRemove) {
+      request.add_success()->mutable_request_delete_range()->set_key(full);
+    } else {
+      PutRequest* const put = request.add_success()->mutable_request_put();
+      put->set_key(full);
+      put->set_value(std::move(update.value));
+    }
+    *request.add_success()->mutable_request_put() = marker;
+    AddRead(full, request.mutable_failure());
+
+    TxnRequest once;
+    *once.add_compare() = IsMade(marker);
+    AddRead(marker.key(), once.mutable_success());
+    *once.add_failure()->mutable_request_txn() = std::move(request);
+    ASSIGN_OR_RETURN(TxnResponse answer, etcd.Transact(once, deadline));
+    if (answer.succeeded()) return ReplyIn(Read(answer, 0));
+    if (answer.responses().empty()) {
+      return absl::InternalError("etcd left a part of a transaction out");
+    }
+    found = std::move(*answer.mutable_responses(0)->mutable_response_txn());
+    if (found.succeeded()) return update.reply;
+    guessed = false;
+  }
+}
+
+absl::StatusOr<int64_t> EtcdStore::DoAdd(const std::string& key, int64_t delta,
+                                         const CallTime& time) {
+  return Change(key, time,
+                [&](const std::string* value) -> absl::StatusOr<Update> {
+                  ASSIGN_OR_RETURN(const int64_t sum,
+                                   internal::AddToNumber(key, value, delta));
+                  return Update{.kind = Update::Kind::kPut,
+                                .value = absl::StrCat(sum),
+                                .reply = sum};
+                });
+}
+
+absl::StatusOr<int64_t> EtcdStore::DoAppend(const std::string& key,
+                                            std::string suffix,
+                                            const CallTime& time) {
+  return Change(
+      key, time, [&](const std::string* value) -> absl::StatusOr<Update> {
+        ASSIGN_OR_RETURN(
+            std::string longer,
+            internal::Appended(key, value, suffix, limits().max_value_bytes));
+        const auto bytes = static_cast<int64_t>(longer.size());
+        return Update{.kind = Update::Kind::kPut,
+                      .value = std::move(longer),
+                      .reply = bytes};
+      });
+}
+
+absl::StatusOr<CompareAndSetResult> EtcdStore::DoCompareAndSet(
+    const std::string& key, std::string expected, std::string desired,
+    const CallTime& time) {
+  std::string other;
+  ASSIGN_OR_RETURN(
+      const int64_t swapped,
+      Change(key, time,
+             [&](const std::string* value) -> absl::StatusOr<Update> {
+               if (!internal::IsExpected(value, expected)) {
+                 other = value == nullptr ? "" : *value;
+                 return Update{};
+               }
+               return Update{
+                   .kind = Update::Kind::kPut, .value = desired, .reply = 1};
+             }));
+  if (swapped == 0) {
+    return CompareAndSetResult{.value = std::move(other), .swapped = false};
+  }
+  return CompareAndSetResult{.value = std::move(desired), .swapped = true};
+}
+
+absl::StatusOr<bool> EtcdStore::DoDelete(const std::string& key,
+                                         const CallTime& time) {
+  ASSIGN_OR_RETURN(
+      const int64_t removed,
+      Change(key, time,
+             [&](const std::string* value) -> absl::StatusOr<Update> {
+               if (value == nullptr) return Update{};
+               return Update{.kind = Update::Kind::kRemove, .reply = 1};
+             }));
+  return removed == 1;
+}
+
+}  // namespace hawser::store

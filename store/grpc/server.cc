@@ -1,0 +1,357 @@
+#include "store/grpc/server.h"
+
+#include <grpcpp/server.h>
+#include <grpcpp/server_builder.h>
+
+#include <chrono>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "async/future.h"
+#include "async/random_source.h"
+#include "async/status_macros.h"
+#include "net/auth/credentials.h"
+#include "net/auth/identity.h"
+#include "net/health/health.h"
+#include "net/health/health_service.h"
+#include "net/server/grpc_lifetime.h"
+#include "net/server/insecure_network_warning.h"
+#include "net/server/listener.h"
+#include "net/server/open_file_limit.h"
+#include "proto/store.grpc.pb.h"
+#include "proto/store.pb.h"
+#include "store/endpoint.h"
+#include "store/grpc/listen_address.h"
+#include "store/grpc/settings.h"
+#include "store/grpc/wait_quota.h"
+#include "store/hash/key_value_table.h"
+#include "store/recent_changes.h"
+
+namespace hawser::store {
+namespace {
+
+using internal::KeyValueTable;
+using internal::RecentChanges;
+using internal::ToGrpc;
+using internal::WaitQuota;
+
+// Enough for every client to repeat what it had in flight when it lost its
+// connection.
+constexpr size_t kMaxReplies = 1 << 16;
+constexpr size_t kMaxReplyBytes = size_t{64} << 20;
+
+// A call that is answered once keys are present.
+class WaitReactor final : public grpc::ServerUnaryReactor {
+ public:
+  using Values = std::vector<std::string>;
+
+  // `fill(values)` writes the reply. `ticket` is held until the call has ended.
+  template <class Fill>
+  WaitReactor(async::Future<Values> present, WaitQuota::Ticket ticket,
+              Fill fill)
+      : ticket_(std::move(ticket)), present_(std::move(present)) {
+    present_.OnReady([this, fill](const absl::StatusOr<Values>& values) {
+      if (values.ok()) fill(*values);
+      Finish(ToGrpc(values.status()));
+    });
+  }
+
+  // The client went away, or its deadline passed.
+  void OnCancel() override { present_.Cancel(); }
+  void OnDone() override { delete this; }
+
+ private:
+  const WaitQuota::Ticket ticket_;
+  const async::Future<Values> present_;
+};
+
+// Translates between messages and the table.
+class Service final : public v1::Store::CallbackService {
+ public:
+  Service(StoreLimits limits, const StoreServerLimits& server_limits,
+          std::shared_ptr<const net::Credentials> credentials)
+      : limits_(limits),
+        credentials_(std::move(credentials)),
+        incarnation_(async::RandomSource::FromEntropy().Next() | 1),
+        table_(limits, server_limits.max_stored_bytes_per_client),
+        changes_(kMaxReplies, kMaxReplyBytes),
+        waits_(server_limits) {}
+
+  StoreServerStats stats() const {
+    return {.num_keys = table_.NumKeys(), .num_waiting = table_.num_waiting()};
+  }
+
+ private:
+  using Context = grpc::CallbackServerContext;
+  using Reactor = grpc::ServerUnaryReactor;
+
+  Reactor* Hello(Context* context, const v1::StoreHelloRequest*,
+                 v1::StoreHelloReply* reply) override {
+    absl::Status admitted = credentials_->CheckCall(*context);
+    if (!admitted.ok()) return Answer(context, admitted);
+    reply->set_server_incarnation(incarnation_);
+    reply->set_max_key_bytes(limits_.max_key_bytes);
+    reply->set_max_value_bytes(limits_.max_value_bytes);
+    return Answer(context, absl::OkStatus());
+  }
+
+  Reactor* Set(Context* context, const v1::StoreSetRequest* request,
+               v1::StoreSetReply* reply) override {
+    return Change(context, *request, reply,
+                  [=, this](const std::string& client) {
+                    return table_.Set(request->key(), request->value(), client);
+                  });
+  }
+
+  Reactor* Add(Context* context, const v1::StoreAddRequest* request,
+               v1::StoreAddReply* reply) override {
+    return Change(context, *request, reply,
+                  [=, this](const std::string& client) -> absl::Status {
+                    ASSIGN_OR_RETURN(
+                        const int64_t sum,
+                        table_.Add(request->key(), request->delta(), client));
+                    reply->set_value(sum);
+                    return absl::OkStatus();
+                  });
+  }
+
+  Reactor* Append(Context* context, const v1::StoreAppendRequest* request,
+                  v1::StoreAppendReply* reply) override {
+    return Change(context, *request, reply,
+                  [=, this](const std::string& client) -> absl::Status {
+                    ASSIGN_OR_RETURN(const int64_t bytes,
+                                     table_.Append(request->key(),
+                                                   request->suffix(), client));
+                    reply->set_value_bytes(bytes);
+                    return absl::OkStatus();
+                  });
+  }
+
+  Reactor* CompareAndSet(Context* context,
+                         const v1::StoreCompareAndSetRequest* request,
+                         v1::StoreCompareAndSetReply* reply) override {
+    return Change(context, *request, reply,
+                  [=, this](const std::string& client) -> absl::Status {
+                    ASSIGN_OR_RETURN(CompareAndSetResult result,
+                                     table_.CompareAndSet(
+                                         request->key(), request->expected(),
+                                         request->desired(), client));
+                    reply->set_value(std::move(result.value));
+                    reply->set_swapped(result.swapped);
+                    return absl::OkStatus();
+                  });
+  }
+
+  Reactor* Delete(Context* context, const v1::StoreDeleteRequest* request,
+                  v1::StoreDeleteReply* reply) override {
+    return Change(context, *request, reply, [=, this](const std::string&) {
+      reply->set_deleted(table_.Delete(request->key()));
+      return absl::OkStatus();
+    });
+  }
+
+  Reactor* Get(Context* context, const v1::StoreGetRequest* request,
+               v1::StoreGetReply* reply) override {
+    const absl::Status status = Admit(context, *request);
+    if (!status.ok()) return Answer(context, status);
+    return AwaitKeys(context, {request->key()},
+                     [reply](const std::vector<std::string>& values) {
+                       reply->set_value(values.front());
+                     });
+  }
+
+  Reactor* Wait(Context* context, const v1::StoreWaitRequest* request,
+                v1::StoreWaitReply*) override {
+    const absl::Status status = Admit(context, *request);
+    if (!status.ok() || request->keys().empty()) return Answer(context, status);
+    return AwaitKeys(context, {request->keys().begin(), request->keys().end()},
+                     [](const std::vector<std::string>&) {});
+  }
+
+  Reactor* Check(Context* context, const v1::StoreCheckRequest* request,
+                 v1::StoreCheckReply* reply) override {
+    const absl::Status status = Admit(context, *request);
+    if (!status.ok()) return Answer(context, status);
+    const std::vector<std::string> keys(request->keys().begin(),
+                                        request->keys().end());
+    absl::StatusOr<std::vector<std::string>> missing = table_.Missing(keys);
+    if (!missing.ok()) return Answer(context, missing.status());
+    for (std::string& key : *missing) reply->add_missing(std::move(key));
+    return Answer(context, status);
+  }
+
+  Reactor* NumKeys(Context* context, const v1::StoreNumKeysRequest* request,
+                   v1::StoreNumKeysReply* reply) override {
+    const absl::Status status = Admit(context, *request);
+    if (status.ok()) reply->set_num_keys(table_.NumKeys());
+    return Answer(context, status);
+  }
+
+  static Reactor* Answer(Context* context, const absl::Status& status) {
+    Reactor* reactor = context->DefaultReactor();
+    reactor->Finish(ToGrpc(status));
+    return reactor;
+  }
+
+  // Who shares limits: all of one certificate, or else of one connection.
+  std::string ClientOf(const Context& context) const {
+    const absl::StatusOr<std::optional<net::Identity>> caller =
+        credentials_->Caller(context);
+    return caller.ok() && caller->has_value() ? net::ToUri(**caller)
+                                              : context.peer();
+  }
+
+  // Answers by `fill` once all of `keys` are present: now, also for a client
+  // that may not wait in one more call.
+  template <class Fill>
+  Reactor* AwaitKeys(Context* context, const std::vector<std::string>& keys,
+                     Fill fill) {
+    absl::StatusOr<WaitQuota::Ticket> ticket =
+        waits_.Admit(ClientOf(*context), keys);
+    async::Future<std::vector<std::string>> present = table_.WhenPresent(keys);
+    if (!ticket.ok() && !present.ready()) {
+      present.Cancel();
+      return Answer(context, ticket.status());
+    }
+    return new WaitReactor(
+        std::move(present),
+        ticket.ok() ? *std::move(ticket) : WaitQuota::Ticket(), fill);
+  }
+
+  template <class Request>
+  absl::Status Admit(const Context* context, const Request& request) const {
+    RETURN_IF_ERROR(credentials_->CheckCall(*context));
+    if (request.server_incarnation() == incarnation_) return absl::OkStatus();
+    return absl::FailedPreconditionError(
+        "the store server was restarted and what it held is lost: start the "
+        "job again");
+  }
+
+  // Applies a change once for its request id; `apply` fills `reply`.
+  template <class Request, class Reply, class Apply>
+  Reactor* Change(Context* context, const Request& request, Reply* reply,
+                  Apply apply) {
+    absl::Status status = Admit(context, request);
+    if (status.ok()) status = credentials_->CheckMayChange(*context);
+    if (status.ok() && (request.request_id().client() == 0 ||
+                        request.request_id().sequence() == 0)) {
+      status = absl::InvalidArgumentError(
+          "a change wants a request_id with client and sequence");
+    }
+    if (!status.ok()) return Answer(context, status);
+
+    Reactor* reactor = context->DefaultReactor();
+    const async::Future<std::string> done =
+        changes_.Once({.client = request.request_id().client(),
+                       .sequence = request.request_id().sequence()},
+                      [&]() -> absl::StatusOr<std::string> {
+                        RETURN_IF_ERROR(apply(ClientOf(*context)));
+                        return reply->SerializeAsString();
+                      });
+    done.OnReady([reactor, reply](const absl::StatusOr<std::string>& bytes) {
+      if (bytes.ok()) reply->ParseFromString(*bytes);
+      reactor->Finish(ToGrpc(bytes.status()));
+    });
+    return reactor;
+  }
+
+  const StoreLimits limits_;
+  const std::shared_ptr<const net::Credentials> credentials_;
+  const uint64_t incarnation_;
+  KeyValueTable table_;
+  RecentChanges changes_;
+  WaitQuota waits_;
+};
+
+}  // namespace
+
+class StoreServer::Impl {
+ public:
+  explicit Impl(const StoreServerOptions& options)
+      : credentials_(options.credentials != nullptr
+                         ? options.credentials
+                         : net::Credentials::Insecure()),
+        service_(options.limits, options.server_limits, credentials_) {}
+
+  const net::Credentials& credentials() const { return *credentials_; }
+
+  // The port.
+  absl::StatusOr<int> Listen(const std::string& address,
+                             const StoreLimits& limits,
+                             const StoreServerLimits& server_limits) {
+    net::RaiseOpenFileLimit();
+    ASSIGN_OR_RETURN(listener_, net::Listener::Open(address));
+    grpc::ServerBuilder builder;
+    internal::ApplyServerSettings(limits, server_limits, &builder);
+    listener_->AttachTo(builder, credentials_->ForServer());
+    builder.RegisterService(&service_);
+    builder.RegisterService(&health_service_);
+    server_ = builder.BuildAndStart();
+    if (server_ == nullptr) {
+      return absl::UnavailableError(absl::StrCat("cannot serve at ", address,
+                                                 ": gRPC refuses the service"));
+    }
+    listener_->Start();
+    health_->SetServing(true);
+    return listener_->port();
+  }
+
+  void Shutdown() {
+    if (listener_ != nullptr) listener_->Stop();
+    health_->Close();
+    // Calls that wait would keep a server without deadline going.
+    if (server_ != nullptr) server_->Shutdown(std::chrono::system_clock::now());
+  }
+
+  void WarnOf(const std::string& address) {
+    warning_ = std::make_unique<net::InsecureNetworkWarning>(address);
+  }
+
+  StoreServerStats stats() const { return service_.stats(); }
+
+ private:
+  const std::shared_ptr<const net::Credentials> credentials_;
+  std::unique_ptr<net::InsecureNetworkWarning> warning_;
+  const std::shared_ptr<net::Health> health_ = std::make_shared<net::Health>(
+      std::vector<std::string>{v1::Store::service_full_name()});
+  Service service_;
+  net::HealthService health_service_{health_};
+  std::unique_ptr<grpc::Server> server_;
+  std::unique_ptr<net::Listener> listener_;
+};
+
+absl::StatusOr<std::unique_ptr<StoreServer>> StoreServer::Start(
+    const StoreServerOptions& options) {
+  KeepGrpcLoaded();
+  auto impl = std::make_unique<Impl>(options);
+  const std::string wanted = ToString(Endpoint{options.host, options.port});
+  RETURN_IF_ERROR(internal::Validate(options.server_limits));
+  ASSIGN_OR_RETURN(const bool loopback,
+                   internal::CheckListenAddress(options.host, options.port));
+  if (!loopback) {
+    RETURN_IF_ERROR(impl->credentials().CheckMayListen(
+        wanted, options.allow_insecure_network));
+  }
+  ASSIGN_OR_RETURN(const int port,
+                   impl->Listen(wanted, options.limits, options.server_limits));
+  if (!loopback && !impl->credentials().has_tls()) {
+    impl->WarnOf(ToString(Endpoint{options.host, port}));
+  }
+  return std::unique_ptr<StoreServer>(new StoreServer(
+      ToString(Endpoint{options.host, port}), port, std::move(impl)));
+}
+
+StoreServer::StoreServer(std::string address, int port,
+                         std::unique_ptr<Impl> impl)
+    : address_(std::move(address)), port_(port), impl_(std::move(impl)) {}
+
+StoreServer::~StoreServer() { Shutdown(); }
+
+void StoreServer::Shutdown() { impl_->Shutdown(); }
+
+StoreServerStats StoreServer::stats() const { return impl_->stats(); }
+
+}  // namespace hawser::store

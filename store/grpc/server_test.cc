@@ -1,0 +1,353 @@
+#include "store/grpc/server.h"
+
+#include <grpcpp/client_context.h>
+#include <grpcpp/create_channel.h>
+#include <grpcpp/security/credentials.h>
+
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "async/testing/status_matchers.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "net/auth/credentials.h"
+#include "net/testing/test_credentials.h"
+#include "proto/store.grpc.pb.h"
+#include "proto/store.pb.h"
+#include "store/grpc/store.h"
+#include "store/testing/test_server.h"
+
+namespace hawser::store {
+namespace {
+
+using ::hawser::async::IsOk;
+using ::hawser::async::IsOkAndHolds;
+using ::hawser::async::StatusIs;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+TEST(StoreServerTest, BusyPortNamesTheAddressOnOneLine) {
+  const auto server = MustStart();
+  EXPECT_THAT(StoreServer::Start({.port = server->port()}),
+              StatusIs(absl::StatusCode::kAlreadyExists,
+                       AllOf(HasSubstr(server->address()), HasSubstr("in use"),
+                             Not(HasSubstr("\n")))));
+}
+
+TEST(StoreServerTest, BadAddressesAreRefused) {
+  EXPECT_THAT(StoreServer::Start({.port = 65536}),
+              StatusIs(absl::StatusCode::kInvalidArgument));
+  EXPECT_THAT(StoreServer::Start({.port = -1}),
+              StatusIs(absl::StatusCode::kInvalidArgument));
+  EXPECT_THAT(StoreServer::Start({.host = "not an address"}),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("not an address")));
+  EXPECT_THAT(StoreServer::Start({.host = ""}),
+              StatusIs(absl::StatusCode::kInvalidArgument));
+}
+
+TEST(StoreServerTest, OtherMachinesMustBeLetInKnowingly) {
+  EXPECT_THAT(StoreServer::Start({.host = "0.0.0.0"}),
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       HasSubstr("allow_insecure_network")));
+  const auto server =
+      MustStart({.host = "0.0.0.0", .allow_insecure_network = true});
+  const auto store = MustConnect(absl::StrCat("127.0.0.1:", server->port()));
+  EXPECT_THAT(store->Set("k", "v"), IsOk());
+}
+
+TEST(StoreServerTest, WorkersOfTheJobReachItOverTls) {
+  net::TestAuthority authority;
+  const auto server = MustStart({.credentials = authority.Make("keeper")});
+  const auto store = GrpcStore::Connect(
+      {.address = server->address(), .credentials = authority.Make("w1")});
+  ASSERT_THAT(store, IsOk());
+  EXPECT_THAT((*store)->Set("k", "v"), IsOk());
+  EXPECT_THAT((*store)->Get("k"), IsOkAndHolds("v"));
+}
+
+TEST(StoreServerTest, OtherMachinesAreLetInWithTls) {
+  net::TestAuthority authority;
+  const auto server =
+      MustStart({.host = "0.0.0.0", .credentials = authority.Make("keeper")});
+  EXPECT_THAT(
+      GrpcStore::Connect({.address = absl::StrCat("127.0.0.1:", server->port()),
+                          .credentials = authority.Make("w1")}),
+      IsOk());
+}
+
+TEST(StoreServerTest, StrangersAreRefusedOverTls) {
+  net::TestAuthority authority;
+  net::TestAuthority other_authority;
+  const auto server = MustStart({.credentials = authority.Make("keeper")});
+  // Not waited for: the default timeout is minutes.
+  EXPECT_THAT(
+      GrpcStore::Connect({.address = server->address(),
+                          .credentials = other_authority.Make("w1")}),
+      StatusIs(absl::StatusCode::kUnauthenticated, HasSubstr("handshake")));
+  EXPECT_THAT(GrpcStore::Connect({.address = server->address(),
+                                  .timeout = absl::Milliseconds(300)}),
+              StatusIs(absl::StatusCode::kUnavailable));
+}
+
+TEST(StoreServerTest, TokenIsWantedOfEachCall) {
+  net::TestAuthority files;
+  const auto with_token = [&](char digit) {
+    net::CredentialsOptions options;
+    options.token_path = files.Write("token", std::string(64, digit));
+    return *net::Credentials::Create(options, std::nullopt);
+  };
+  const auto server = MustStart({.credentials = with_token('a')});
+  EXPECT_THAT(
+      GrpcStore::Connect({.address = server->address()}),
+      StatusIs(absl::StatusCode::kUnauthenticated, HasSubstr("no token")));
+  EXPECT_THAT(
+      GrpcStore::Connect(
+          {.address = server->address(), .credentials = with_token('b')}),
+      StatusIs(absl::StatusCode::kUnauthenticated, HasSubstr("not the job's")));
+  const auto store = GrpcStore::Connect(
+      {.address = server->address(), .credentials = with_token('a')});
+  ASSERT_THAT(store, IsOk());
+  EXPECT_THAT((*store)->Set("k", "v"), IsOk());
+
+  // Not only of the first call of a client.
+  const auto stub = v1::Store::NewStub(grpc::CreateChannel(
+      server->address(), grpc::InsecureChannelCredentials()));
+  grpc::ClientContext context;
+  v1::StoreSetRequest request;
+  v1::StoreSetReply reply;
+  EXPECT_EQ(stub->Set(&context, request, &reply).error_code(),
+            grpc::StatusCode::UNAUTHENTICATED);
+}
+
+TEST(StoreServerTest, ServersOfOneProcessAreSeparate) {
+  const auto a = MustStart();
+  const auto b = MustStart();
+  EXPECT_THAT(MustConnect(a->address())->Set("k", "v"), IsOk());
+  EXPECT_THAT(MustConnect(b->address())->NumKeys(), IsOkAndHolds(0));
+  EXPECT_EQ(a->stats().num_keys, 1);
+}
+
+TEST(StoreServerTest, LimitsMustBePositive) {
+  EXPECT_THAT(StoreServer::Start({.server_limits = {.max_waiting_calls = 0}}),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("max_waiting_calls")));
+}
+
+TEST(StoreServerTest, AClientCannotKeepOthersWaiting) {
+  const auto server =
+      MustStart({.server_limits = {.max_waiting_calls_per_client = 1}});
+  const auto store = MustConnect(server->address());
+  const auto other = MustConnect(server->address());
+  std::thread first([&] { EXPECT_THAT(store->Get("k"), IsOkAndHolds("v")); });
+  while (server->stats().num_waiting < 1) std::this_thread::yield();
+  EXPECT_THAT(store->Get("k"),
+              StatusIs(absl::StatusCode::kResourceExhausted,
+                       HasSubstr("max_waiting_calls_per_client")));
+  EXPECT_EQ(server->stats().num_waiting, 1);
+  std::thread second([&] { EXPECT_THAT(other->Get("k"), IsOkAndHolds("v")); });
+  while (server->stats().num_waiting < 2) std::this_thread::yield();
+  // Calls that need not wait are no such calls.
+  EXPECT_THAT(store->Set("l", "w"), IsOk());
+  EXPECT_THAT(store->Get("l"), IsOkAndHolds("w"));
+  EXPECT_THAT(store->Set("k", "v"), IsOk());
+  first.join();
+  second.join();
+  // Those that ended are not counted: the server counts until it has seen that
+  // the answer went out, which may be after it arrived.
+  absl::Status status;
+  do {
+    status = store->Get("never", absl::Milliseconds(50)).status();
+  } while (absl::IsResourceExhausted(status));
+  EXPECT_THAT(status, StatusIs(absl::StatusCode::kDeadlineExceeded));
+}
+
+TEST(StoreServerTest, AClientWhoseCallsAllWaitCanStillChangeKeys) {
+  const auto server = MustStart();
+  const auto stub = v1::Store::NewStub(grpc::CreateChannel(
+      server->address(), grpc::InsecureChannelCredentials()));
+  v1::StoreHelloReply hello;
+  grpc::ClientContext hello_context;
+  ASSERT_TRUE(stub->Hello(&hello_context, {}, &hello).ok());
+  v1::StoreGetRequest get;
+  get.set_server_incarnation(hello.server_incarnation());
+  get.set_key("k");
+
+  // More than a connection takes.
+  constexpr int kCalls = 300;
+  grpc::CompletionQueue queue;
+  struct Call {
+    grpc::ClientContext context;
+    v1::StoreGetReply reply;
+    grpc::Status status;
+    std::unique_ptr<grpc::ClientAsyncResponseReader<v1::StoreGetReply>> reader;
+  };
+  std::vector<Call> calls(kCalls);
+  for (Call& call : calls) {
+    call.reader = stub->AsyncGet(&call.context, get, &queue);
+    call.reader->Finish(&call.reply, &call.status, &call);
+  }
+  void* tag = nullptr;
+  bool ok = false;
+  const int limit = StoreServerLimits().max_waiting_calls_per_client;
+  for (int i = limit; i < kCalls; ++i) {
+    ASSERT_TRUE(queue.Next(&tag, &ok));
+    EXPECT_EQ(static_cast<Call*>(tag)->status.error_code(),
+              grpc::StatusCode::RESOURCE_EXHAUSTED);
+  }
+  while (server->stats().num_waiting != limit) std::this_thread::yield();
+
+  v1::StoreSetRequest set;
+  set.set_server_incarnation(hello.server_incarnation());
+  set.mutable_request_id()->set_client(1);
+  set.mutable_request_id()->set_sequence(1);
+  set.set_key("k");
+  set.set_value("v");
+  grpc::ClientContext set_context;
+  v1::StoreSetReply set_reply;
+  EXPECT_TRUE(stub->Set(&set_context, set, &set_reply).ok());
+  for (int i = 0; i < limit; ++i) {
+    ASSERT_TRUE(queue.Next(&tag, &ok));
+    EXPECT_EQ(static_cast<Call*>(tag)->reply.value(), "v");
+  }
+  queue.Shutdown();
+}
+
+TEST(StoreServerTest, AClientHasItsShareOfTheStore) {
+  const auto server = MustStart(
+      {.server_limits = {.max_stored_bytes_per_client = size_t{1} << 20}});
+  const auto store = MustConnect(server->address());
+  const std::string value(size_t{600} << 10, 'v');
+  EXPECT_THAT(store->Set("a", value), IsOk());
+  EXPECT_THAT(store->Set("b", value),
+              StatusIs(absl::StatusCode::kResourceExhausted,
+                       HasSubstr("max_stored_bytes_per_client")));
+  EXPECT_THAT(MustConnect(server->address())->Set("b", value), IsOk());
+}
+
+TEST(StoreServerTest, WorkersAreKnownByTheirCertificates) {
+  net::TestAuthority authority;
+  const auto server = MustStart(
+      {.credentials = authority.Make("keeper"),
+       .server_limits = {.max_stored_bytes_per_client = size_t{1} << 20}});
+  const auto credentials = authority.Make("w1");
+  const auto connect = [&] {
+    return *GrpcStore::Connect(
+        {.address = server->address(), .credentials = credentials});
+  };
+  const std::string value(size_t{600} << 10, 'v');
+  EXPECT_THAT(connect()->Set("a", value), IsOk());
+  // Over another connection.
+  EXPECT_THAT(connect()->Set("b", value),
+              StatusIs(absl::StatusCode::kResourceExhausted,
+                       HasSubstr("hawser://default/w1 wrote")));
+}
+
+// Requests that no GrpcStore makes.
+class StoreServiceTest : public testing::Test {
+ protected:
+  StoreServiceTest()
+      : server_(MustStart()),
+        stub_(v1::Store::NewStub(grpc::CreateChannel(
+            server_->address(), grpc::InsecureChannelCredentials()))) {
+    grpc::ClientContext context;
+    EXPECT_TRUE(stub_->Hello(&context, {}, &hello_).ok());
+  }
+
+  grpc::StatusCode Set(const v1::StoreSetRequest& request,
+                       bool compressed = false) {
+    grpc::ClientContext context;
+    if (compressed) context.set_compression_algorithm(GRPC_COMPRESS_GZIP);
+    v1::StoreSetReply reply;
+    return stub_->Set(&context, request, &reply).error_code();
+  }
+
+  v1::StoreSetRequest ValidSet() const {
+    v1::StoreSetRequest request;
+    request.set_server_incarnation(hello_.server_incarnation());
+    request.mutable_request_id()->set_client(1);
+    request.mutable_request_id()->set_sequence(1);
+    request.set_key("k");
+    request.set_value("v");
+    return request;
+  }
+
+  const std::unique_ptr<StoreServer> server_;
+  const std::unique_ptr<v1::Store::Stub> stub_;
+  v1::StoreHelloReply hello_;
+};
+
+TEST_F(StoreServiceTest, ShutdownIsIdempotentAndEndsWaitingCalls) {
+  const auto store = MustConnect(server_->address());
+  std::thread waiter([&] {
+    // Without a deadline: nothing but the server ends it.
+    grpc::ClientContext context;
+    v1::StoreGetRequest request;
+    request.set_server_incarnation(hello_.server_incarnation());
+    request.set_key("k");
+    v1::StoreGetReply reply;
+    EXPECT_FALSE(stub_->Get(&context, request, &reply).ok());
+  });
+  while (server_->stats().num_waiting == 0) std::this_thread::yield();
+  server_->Shutdown();
+  server_->Shutdown();
+  EXPECT_EQ(server_->stats().num_waiting, 0);
+  waiter.join();
+
+  // Said once the client has noticed that the connection is gone.
+  absl::Status status;
+  do {
+    status = store->Get("k", absl::Milliseconds(50)).status();
+    ASSERT_THAT(status, StatusIs(absl::StatusCode::kDeadlineExceeded));
+  } while (!absl::StrContains(status.message(), "cannot be reached"));
+}
+
+TEST_F(StoreServiceTest, ForeignIncarnationIsRefused) {
+  EXPECT_NE(hello_.server_incarnation(), 0u);
+  v1::StoreSetRequest request = ValidSet();
+  request.set_server_incarnation(hello_.server_incarnation() + 1);
+  EXPECT_EQ(Set(request), grpc::StatusCode::FAILED_PRECONDITION);
+  EXPECT_EQ(Set(ValidSet()), grpc::StatusCode::OK);
+}
+
+TEST_F(StoreServiceTest, ChangeWithoutIdIsRefused) {
+  v1::StoreSetRequest request = ValidSet();
+  request.clear_request_id();
+  EXPECT_EQ(Set(request), grpc::StatusCode::INVALID_ARGUMENT);
+}
+
+TEST_F(StoreServiceTest, RepeatedIdIsNotAppliedAgain) {
+  EXPECT_EQ(Set(ValidSet()), grpc::StatusCode::OK);
+  v1::StoreSetRequest repeated = ValidSet();
+  repeated.set_key("other");
+  EXPECT_EQ(Set(repeated), grpc::StatusCode::OK);
+  EXPECT_EQ(server_->stats().num_keys, 1);
+}
+
+TEST_F(StoreServiceTest, BadKeysAreRefused) {
+  v1::StoreSetRequest request = ValidSet();
+  request.clear_key();
+  EXPECT_EQ(Set(request), grpc::StatusCode::INVALID_ARGUMENT);
+  request = ValidSet();
+  request.mutable_request_id()->set_sequence(2);
+  request.set_key(std::string(hello_.max_key_bytes() + 1, 'k'));
+  EXPECT_EQ(Set(request), grpc::StatusCode::INVALID_ARGUMENT);
+}
+
+TEST_F(StoreServiceTest, OversizedAndCompressedMessagesAreRefused) {
+  v1::StoreSetRequest request = ValidSet();
+  request.set_value(std::string(4 * hello_.max_value_bytes(), 'v'));
+  EXPECT_EQ(Set(request), grpc::StatusCode::RESOURCE_EXHAUSTED);
+  EXPECT_EQ(Set(request, /*compressed=*/true), grpc::StatusCode::UNIMPLEMENTED);
+  EXPECT_EQ(server_->stats().num_keys, 0);
+}
+
+}  // namespace
+}  // namespace hawser::store

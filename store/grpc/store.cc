@@ -1,0 +1,258 @@
+#include "store/grpc/store.h"
+
+#include <grpcpp/channel.h>
+#include <grpcpp/client_context.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "async/random_source.h"
+#include "async/status_macros.h"
+#include "net/auth/credentials.h"
+#include "net/auth/peer_verification.h"
+#include "net/server/grpc_lifetime.h"
+#include "proto/store.grpc.pb.h"
+#include "proto/store.pb.h"
+#include "store/grpc/call.h"
+#include "store/grpc/settings.h"
+
+namespace hawser::store {
+namespace {
+
+// What a call that ran out of time spends to learn which key is missing.
+constexpr absl::Duration kDiagnosisTimeout = absl::Milliseconds(100);
+
+}  // namespace
+
+class GrpcStore::Client {
+ public:
+  Client(const std::string& address,
+         std::shared_ptr<const net::Credentials> credentials)
+      : address_(address),
+        credentials_(std::move(credentials)),
+        // The server is any worker of the job.
+        verification_(credentials_, /*worker=*/""),
+        channel_(
+            verification_.CreateChannel(address, internal::ClientSettings())),
+        stub_(v1::Store::NewStub(channel_)),
+        id_(async::RandomSource::FromEntropy().Next() | 1) {}
+
+  // Makes a call until it is answered; kDeadlineExceeded if it is not by
+  // `deadline`. Every method of the service may be repeated.
+  template <class Request, class Reply, class Method>
+  absl::Status Call(Method method, const Request& request, Reply* reply,
+                    async::MonotonicTime deadline) {
+    return internal::CallUntilAnswered(
+        *channel_, deadline, [&](grpc::ClientContext* context) {
+          credentials_->Sign(*context);
+          // With TLS a failed handshake is to be seen, not waited out.
+          context->set_wait_for_ready(!credentials_->has_tls());
+          const grpc::Status status =
+              ((*stub_).*method)(context, request, reply);
+          return internal::ToGrpc(
+              verification_.Explain(internal::FromGrpc(status)));
+        });
+  }
+
+  absl::Status Hello(async::MonotonicTime deadline) {
+    v1::StoreHelloReply reply;
+    RETURN_IF_ERROR(
+        Call(&Stub::Hello, v1::StoreHelloRequest(), &reply, deadline));
+    incarnation_ = reply.server_incarnation();
+    limits_.max_key_bytes = reply.max_key_bytes();
+    limits_.max_value_bytes = reply.max_value_bytes();
+    return absl::OkStatus();
+  }
+
+  template <class Request>
+  Request MakeRequest() const {
+    Request request;
+    request.set_server_incarnation(incarnation_);
+    return request;
+  }
+
+  template <class Request>
+  Request MakeChange(const std::string& key) {
+    auto request = MakeRequest<Request>();
+    request.mutable_request_id()->set_client(id_);
+    request.mutable_request_id()->set_sequence(++last_sequence_);
+    request.set_key(key);
+    return request;
+  }
+
+  const std::string& address() const { return address_; }
+  const StoreLimits& limits() const { return limits_; }
+
+  using Stub = v1::Store::Stub;
+
+ private:
+  const std::string address_;
+  const std::shared_ptr<const net::Credentials> credentials_;
+  const net::PeerVerification verification_;
+  const std::shared_ptr<grpc::Channel> channel_;
+  const std::unique_ptr<Stub> stub_;
+  const uint64_t id_;
+  // Written by Hello, before the store is handed out.
+  uint64_t incarnation_ = 0;
+  StoreLimits limits_;
+
+  std::atomic<uint64_t> last_sequence_{0};
+};
+
+absl::StatusOr<std::unique_ptr<GrpcStore>> GrpcStore::Connect(
+    const GrpcStoreOptions& options) {
+  if (options.timeout < absl::ZeroDuration()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("gRPC store at ", options.address, ": the timeout ",
+                     absl::FormatDuration(options.timeout), " is negative"));
+  }
+  KeepGrpcLoaded();
+  auto client = std::make_unique<Client>(options.address,
+                                         options.credentials != nullptr
+                                             ? options.credentials
+                                             : net::Credentials::Insecure());
+  const absl::Status status = client->Hello(
+      async::AddDelay(std::chrono::steady_clock::now(), options.timeout));
+  if (absl::IsDeadlineExceeded(status)) {
+    return absl::UnavailableError(
+        absl::StrCat("no store server answers at ", options.address, " within ",
+                     absl::FormatDuration(options.timeout),
+                     ": check the address and that its process runs"));
+  }
+  if (absl::IsUnimplemented(status)) {
+    return absl::UnimplementedError(absl::StrCat(
+        "what serves at ", options.address,
+        " is no store: it may be a worker; the store's address is that of "
+        "rank 0's store server"));
+  }
+  RETURN_IF_ERROR(status);
+  return std::unique_ptr<GrpcStore>(new GrpcStore(options, std::move(client)));
+}
+
+GrpcStore::GrpcStore(const GrpcStoreOptions& options,
+                     std::unique_ptr<Client> client)
+    : Store(absl::StrCat("gRPC store at ", options.address), options.timeout,
+            client->limits()),
+      client_(std::move(client)) {}
+
+GrpcStore::~GrpcStore() = default;
+
+template <class Request, class Reply, class Method>
+absl::Status GrpcStore::Call(Method method, const Request& request,
+                             Reply* reply, const std::string& key,
+                             const CallTime& time) {
+  return Named(client_->Call(method, request, reply, time.deadline), key, time);
+}
+
+absl::Status GrpcStore::DoSet(const std::string& key, std::string value,
+                              const CallTime& time) {
+  auto request = client_->MakeChange<v1::StoreSetRequest>(key);
+  request.set_value(std::move(value));
+  v1::StoreSetReply reply;
+  return Call(&Client::Stub::Set, request, &reply, key, time);
+}
+
+absl::StatusOr<std::string> GrpcStore::DoGet(const std::string& key,
+                                             const CallTime& time) {
+  auto request = client_->MakeRequest<v1::StoreGetRequest>();
+  request.set_key(key);
+  v1::StoreGetReply reply;
+  // No time for an answer is time enough for a look.
+  if (time.deadline <= time.start) {
+    ASSIGN_OR_RETURN(const bool present, DoCheck({&key, 1}, time));
+    if (!present) return TimeoutError(key, time, "");
+  }
+  RETURN_IF_ERROR(Named(
+      client_->Call(&Client::Stub::Get, request, &reply, LookDeadline(time)),
+      key, time));
+  return std::move(*reply.mutable_value());
+}
+
+absl::StatusOr<int64_t> GrpcStore::DoAdd(const std::string& key, int64_t delta,
+                                         const CallTime& time) {
+  auto request = client_->MakeChange<v1::StoreAddRequest>(key);
+  request.set_delta(delta);
+  v1::StoreAddReply reply;
+  RETURN_IF_ERROR(Call(&Client::Stub::Add, request, &reply, key, time));
+  return reply.value();
+}
+
+absl::StatusOr<int64_t> GrpcStore::DoAppend(const std::string& key,
+                                            std::string suffix,
+                                            const CallTime& time) {
+  auto request = client_->MakeChange<v1::StoreAppendRequest>(key);
+  request.set_suffix(std::move(suffix));
+  v1::StoreAppendReply reply;
+  RETURN_IF_ERROR(Call(&Client::Stub::Append, request, &reply, key, time));
+  return static_cast<int64_t>(reply.value_bytes());
+}
+
+absl::StatusOr<CompareAndSetResult> GrpcStore::DoCompareAndSet(
+    const std::string& key, std::string expected, std::string desired,
+    const CallTime& time) {
+  auto request = client_->MakeChange<v1::StoreCompareAndSetRequest>(key);
+  request.set_expected(std::move(expected));
+  request.set_desired(std::move(desired));
+  v1::StoreCompareAndSetReply reply;
+  RETURN_IF_ERROR(
+      Call(&Client::Stub::CompareAndSet, request, &reply, key, time));
+  return CompareAndSetResult{.value = std::move(*reply.mutable_value()),
+                             .swapped = reply.swapped()};
+}
+
+absl::Status GrpcStore::DoWait(std::span<const std::string> keys,
+                               const CallTime& time) {
+  absl::Status status = absl::DeadlineExceededError("");
+  if (time.deadline > time.start) {
+    auto request = client_->MakeRequest<v1::StoreWaitRequest>();
+    request.mutable_keys()->Add(keys.begin(), keys.end());
+    v1::StoreWaitReply reply;
+    status = client_->Call(&Client::Stub::Wait, request, &reply, time.deadline);
+    if (!absl::IsDeadlineExceeded(status)) return Named(status, "", time);
+  }
+  const absl::StatusOr<std::optional<std::string>> missing = FirstMissing(
+      keys, std::max(LookDeadline(time),
+                     async::AddDelay(std::chrono::steady_clock::now(),
+                                     kDiagnosisTimeout)));
+  if (!missing.ok()) return Named(missing.status(), keys.front(), time);
+  if (!missing->has_value()) return absl::OkStatus();
+  return TimeoutError(**missing, time, std::string(status.message()));
+}
+
+absl::StatusOr<std::optional<std::string>> GrpcStore::FirstMissing(
+    std::span<const std::string> keys, async::MonotonicTime deadline) {
+  auto request = client_->MakeRequest<v1::StoreCheckRequest>();
+  request.mutable_keys()->Add(keys.begin(), keys.end());
+  v1::StoreCheckReply reply;
+  RETURN_IF_ERROR(
+      client_->Call(&Client::Stub::Check, request, &reply, deadline));
+  if (reply.missing().empty()) return std::optional<std::string>();
+  return std::optional<std::string>(reply.missing(0));
+}
+
+absl::StatusOr<bool> GrpcStore::DoCheck(std::span<const std::string> keys,
+                                        const CallTime& time) {
+  const auto missing = FirstMissing(keys, LookDeadline(time));
+  if (!missing.ok()) return Named(missing.status(), keys.front(), time);
+  return !missing->has_value();
+}
+
+absl::StatusOr<bool> GrpcStore::DoDelete(const std::string& key,
+                                         const CallTime& time) {
+  const auto request = client_->MakeChange<v1::StoreDeleteRequest>(key);
+  v1::StoreDeleteReply reply;
+  RETURN_IF_ERROR(Call(&Client::Stub::Delete, request, &reply, key, time));
+  return reply.deleted();
+}
+
+absl::StatusOr<int64_t> GrpcStore::DoNumKeys(const CallTime& time) {
+  const auto request = client_->MakeRequest<v1::StoreNumKeysRequest>();
+  v1::StoreNumKeysReply reply;
+  RETURN_IF_ERROR(Call(&Client::Stub::NumKeys, request, &reply, "", time));
+  return reply.num_keys();
+}
+
+}  // namespace hawser::store

@@ -1,0 +1,199 @@
+#include "store/grpc/store.h"
+
+#include <grpcpp/generic/async_generic_service.h>
+#include <grpcpp/security/server_credentials.h>
+#include <grpcpp/server_builder.h>
+
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "async/testing/status_matchers.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "net/testing/relay.h"
+#include "store/grpc/server.h"
+#include "store/prefix_store.h"
+#include "store/testing/conformance.h"
+#include "store/testing/test_server.h"
+
+namespace hawser::store {
+namespace {
+
+using ::hawser::async::IsOk;
+using ::hawser::async::IsOkAndHolds;
+using ::hawser::async::StatusIs;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+class GrpcUnderTest final : public StoreUnderTest {
+ public:
+  std::shared_ptr<Store> NewClient() override {
+    return MustConnect(server_->address());
+  }
+
+ private:
+  const std::unique_ptr<StoreServer> server_ = MustStart();
+};
+
+class PrefixedGrpcUnderTest final : public StoreUnderTest {
+ public:
+  std::shared_ptr<Store> NewClient() override {
+    return std::make_shared<PrefixStore>("job", grpc_.NewClient());
+  }
+
+ private:
+  GrpcUnderTest grpc_;
+};
+
+INSTANTIATE_TEST_SUITE_P(
+    Grpc, StoreConformanceTest,
+    testing::Values(
+        ConformanceParam{"Grpc",
+                         [] { return std::make_unique<GrpcUnderTest>(); }},
+        ConformanceParam{"PrefixedGrpc", [] {
+                           return std::make_unique<PrefixedGrpcUnderTest>();
+                         }}));
+
+TEST(GrpcStoreTest, NobodyThereIsUnavailableNamingTheAddress) {
+  internal::Relay relay(/*server_port=*/0);
+  const std::string address = relay.address();
+  EXPECT_THAT(GrpcStore::Connect(
+                  {.address = address, .timeout = absl::Milliseconds(200)}),
+              StatusIs(absl::StatusCode::kUnavailable, HasSubstr(address)));
+  EXPECT_THAT(
+      GrpcStore::Connect({.address = address, .timeout = absl::Seconds(-1)}),
+      StatusIs(absl::StatusCode::kInvalidArgument));
+}
+
+// Such as the address of a worker, which is easily taken for the store's.
+TEST(GrpcStoreTest, ServerThatIsNoStoreIsNamed) {
+  int port = 0;
+  // Answers that it does not know the method.
+  grpc::CallbackGenericService service;
+  const std::unique_ptr<grpc::Server> other =
+      grpc::ServerBuilder()
+          .RegisterCallbackGenericService(&service)
+          .AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(),
+                            &port)
+          .BuildAndStart();
+  ASSERT_NE(other, nullptr);
+  const std::string address = absl::StrCat("127.0.0.1:", port);
+  EXPECT_THAT(GrpcStore::Connect({.address = address}),
+              StatusIs(absl::StatusCode::kUnimplemented,
+                       AllOf(HasSubstr(address), HasSubstr("is no store"))));
+}
+
+TEST(GrpcStoreTest, ConnectWaitsForTheServerToStart) {
+  internal::Relay relay(/*server_port=*/0);
+  std::unique_ptr<GrpcStore> store;
+  std::thread connector([&] { store = MustConnect(relay.address()); });
+  const auto server = MustStart();
+  relay.SetServerPort(server->port());
+  connector.join();
+  EXPECT_THAT(store->Set("k", "v"), IsOk());
+}
+
+TEST(GrpcStoreTest, RestartedServerIsNotMistakenForTheFirst) {
+  auto server = MustStart();
+  internal::Relay relay(server->port());
+  const auto store = MustConnect(relay.address());
+  EXPECT_THAT(store->Set("k", "v"), IsOk());
+  server = MustStart();
+  relay.SetServerPort(server->port());
+  relay.CutConnections();
+  EXPECT_THAT(store->Get("k"), StatusIs(absl::StatusCode::kFailedPrecondition,
+                                        HasSubstr("restarted")));
+  EXPECT_THAT(store->Add("n", 1),
+              StatusIs(absl::StatusCode::kFailedPrecondition));
+}
+
+TEST(GrpcStoreTest, WaitingCallSurvivesALostConnection) {
+  const auto server = MustStart();
+  internal::Relay relay(server->port());
+  const auto store = MustConnect(relay.address());
+  std::thread waiter([&] { EXPECT_THAT(store->Get("k"), IsOkAndHolds("v")); });
+  for (int i = 0; i < 3; ++i) {
+    while (server->stats().num_waiting == 0) std::this_thread::yield();
+    // Kept away until it is seen that the server forgets the call of the lost
+    // connection.
+    relay.SetServerPort(1);
+    relay.CutConnections();
+    while (server->stats().num_waiting != 0) std::this_thread::yield();
+    relay.SetServerPort(server->port());
+  }
+  EXPECT_THAT(MustConnect(server->address())->Set("k", "v"), IsOk());
+  waiter.join();
+}
+
+TEST(GrpcStoreTest, DeadConnectionEndsCallsInTime) {
+  const auto server = MustStart();
+  internal::Relay relay(server->port());
+  const auto store = MustConnect(relay.address());
+  relay.SwallowReplies();
+  ExpectCallsEndInTime(*store);
+  relay.SetServerPort(1);
+  relay.CutConnections();
+  ExpectCallsEndInTime(*store);
+}
+
+TEST(GrpcStoreTest, ChangeWhoseReplyIsLostIsAppliedOnce) {
+  const auto server = MustStart();
+  internal::Relay relay(server->port());
+  const auto store = MustConnect(relay.address());
+  const auto witness = MustConnect(server->address());
+  relay.SwallowReplies();
+  std::thread adder([&] { EXPECT_THAT(store->Add("n", 1), IsOkAndHolds(1)); });
+  EXPECT_THAT(witness->Get("n"), IsOkAndHolds("1"));
+  relay.CutConnections();
+  adder.join();
+  EXPECT_THAT(witness->Get("n"), IsOkAndHolds("1"));
+
+  relay.SwallowReplies();
+  std::thread deleter(
+      [&] { EXPECT_THAT(store->Delete("n"), IsOkAndHolds(true)); });
+  while (server->stats().num_keys != 0) std::this_thread::yield();
+  relay.CutConnections();
+  deleter.join();
+}
+
+TEST(GrpcStoreTest, ServerForgetsCallsThatTimedOut) {
+  const auto server = MustStart();
+  const auto store = MustConnect(server->address());
+  EXPECT_THAT(
+      store->Wait(std::vector<std::string>{"a", "b"}, absl::Milliseconds(50)),
+      StatusIs(absl::StatusCode::kDeadlineExceeded));
+  while (server->stats().num_waiting != 0) std::this_thread::yield();
+}
+
+TEST(GrpcStoreTest, LimitsAreTheServers) {
+  const auto server =
+      MustStart({.limits = {.max_key_bytes = 10, .max_value_bytes = 20}});
+  const auto store = MustConnect(server->address());
+  EXPECT_THAT(store->Set(std::string(11, 'k'), "v"),
+              StatusIs(absl::StatusCode::kInvalidArgument));
+  EXPECT_THAT(store->Set("k", std::string(21, 'v')),
+              StatusIs(absl::StatusCode::kInvalidArgument));
+  EXPECT_THAT(store->Set("k", std::string(20, 'v')), IsOk());
+  EXPECT_THAT(store->Append("k", "v"),
+              StatusIs(absl::StatusCode::kInvalidArgument));
+}
+
+TEST(GrpcStoreTest, LargestValueComesBack) {
+  const auto server = MustStart();
+  const auto store = MustConnect(server->address());
+  const std::string value(size_t{4} << 20, 'v');
+  EXPECT_THAT(store->Set("k", value), IsOk());
+  EXPECT_THAT(store->CompareAndSet("k", value, value), IsOk());
+  const absl::StatusOr<std::string> back = store->Get("k");
+  ASSERT_THAT(back, IsOk());
+  EXPECT_TRUE(*back == value);
+}
+
+}  // namespace
+}  // namespace hawser::store

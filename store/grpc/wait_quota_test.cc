@@ -1,0 +1,79 @@
+#include "store/grpc/wait_quota.h"
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "async/testing/status_matchers.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace hawser::store::internal {
+namespace {
+
+using ::hawser::async::IsOk;
+using ::hawser::async::StatusIs;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+const std::vector<std::string> kOneKey = {"k"};
+
+TEST(WaitQuotaTest, EachClientHasItsCalls) {
+  WaitQuota quota({.max_waiting_calls_per_client = 2});
+  const auto first = quota.Admit("a", kOneKey);
+  {
+    const auto second = quota.Admit("a", kOneKey);
+    EXPECT_THAT(second, IsOk());
+    EXPECT_THAT(quota.Admit("a", kOneKey),
+                StatusIs(absl::StatusCode::kResourceExhausted,
+                         AllOf(HasSubstr("of a exceeds"),
+                               HasSubstr("max_waiting_calls_per_client"))));
+    EXPECT_THAT(quota.Admit("b", kOneKey), IsOk());
+  }
+  EXPECT_THAT(quota.Admit("a", kOneKey), IsOk());
+}
+
+TEST(WaitQuotaTest, AllTogetherHaveALimit) {
+  WaitQuota quota({.max_waiting_calls = 2});
+  const auto first = quota.Admit("a", kOneKey);
+  const auto second = quota.Admit("b", kOneKey);
+  EXPECT_THAT(second, IsOk());
+  EXPECT_THAT(quota.Admit("c", kOneKey),
+              StatusIs(absl::StatusCode::kResourceExhausted,
+                       HasSubstr("max_waiting_calls;")));
+}
+
+TEST(WaitQuotaTest, KeysAreCountedWithWhatTheyTake) {
+  // Two short keys take 260 bytes.
+  const std::vector<std::string> two = {"a", "b"};
+  WaitQuota quota(
+      {.max_waiting_bytes = 600, .max_waiting_bytes_per_client = 400});
+  const auto first = quota.Admit("a", two);
+  EXPECT_THAT(first, IsOk());
+  EXPECT_THAT(quota.Admit("a", two),
+              StatusIs(absl::StatusCode::kResourceExhausted,
+                       AllOf(HasSubstr("2 keys"),
+                             HasSubstr("max_waiting_bytes_per_client"))));
+  const auto second = quota.Admit("b", two);
+  EXPECT_THAT(second, IsOk());
+  EXPECT_THAT(quota.Admit("c", two),
+              StatusIs(absl::StatusCode::kResourceExhausted,
+                       HasSubstr("max_waiting_bytes;")));
+  EXPECT_THAT(quota.Admit("d", std::vector<std::string>{std::string(600, 'k')}),
+              StatusIs(absl::StatusCode::kResourceExhausted));
+}
+
+TEST(WaitQuotaTest, LimitsMustBePositive) {
+  EXPECT_THAT(Validate({}), IsOk());
+  EXPECT_THAT(Validate({.max_waiting_calls = 0}),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("max_waiting_calls ")));
+  EXPECT_THAT(Validate({.memory_quota_bytes = 0}),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("memory_quota_bytes")));
+}
+
+}  // namespace
+}  // namespace hawser::store::internal

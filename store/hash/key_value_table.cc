@@ -1,0 +1,359 @@
+#include "store/hash/key_value_table.h"
+
+#include <algorithm>
+#include <unordered_map>
+#include <utility>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/strings/str_cat.h"
+#include "async/mutex.h"
+#include "async/status_macros.h"
+#include "store/hash/value_operations.h"
+
+namespace hawser::store::internal {
+namespace {
+
+// Somebody who waits; listed under the first key that was found absent.
+struct Waiter {
+  std::vector<std::string> keys;
+  async::Promise<std::vector<std::string>> promise;
+};
+using WaiterList = std::vector<std::shared_ptr<Waiter>>;
+
+// Those whose keys are present now, to be told after the lock is released.
+using Answers =
+    std::vector<std::pair<std::shared_ptr<Waiter>, std::vector<std::string>>>;
+
+}  // namespace
+
+class KeyValueTable::State : public std::enable_shared_from_this<State> {
+ public:
+  State(StoreLimits limits, size_t max_client_bytes)
+      : limits_(limits), max_client_bytes_(max_client_bytes) {}
+
+  // Gives `key` what `update(current value)` returns, in the name of `client`;
+  // nothing leaves it.
+  template <class Update>
+  absl::Status Change(const std::string& key, const std::string& client,
+                      Update update) {
+    RETURN_IF_ERROR(CheckKeys({&key, 1}));
+    Answers answers;
+    {
+      async::MutexLock lock(&mutex_);
+      const auto it = values_.find(key);
+      const Entry* entry = it == values_.end() ? nullptr : &it->second;
+      ASSIGN_OR_RETURN(std::optional<std::string> next,
+                       update(entry == nullptr ? nullptr : &entry->value));
+      if (!next.has_value()) return absl::OkStatus();
+      RETURN_IF_ERROR(StoreLocked(key, entry, *std::move(next), client));
+      if (entry == nullptr) answers = CollectLocked(key);
+    }
+    for (auto& [waiter, values] : answers) {
+      waiter->promise.Set(std::move(values));
+    }
+    return absl::OkStatus();
+  }
+
+  std::optional<std::string> Get(const std::string& key) const {
+    async::MutexLock lock(&mutex_);
+    const auto it = values_.find(key);
+    if (it == values_.end()) return std::nullopt;
+    return it->second.value;
+  }
+
+  bool Delete(const std::string& key) {
+    async::MutexLock lock(&mutex_);
+    const auto it = values_.find(key);
+    if (it == values_.end()) return false;
+    const size_t bytes = BytesOf(key, it->second.value);
+    total_bytes_ -= bytes;
+    ForgetLocked(it->second.client, bytes);
+    values_.erase(it);
+    return true;
+  }
+
+  int64_t NumKeys() const {
+    async::MutexLock lock(&mutex_);
+    return static_cast<int64_t>(values_.size());
+  }
+
+  absl::StatusOr<std::vector<std::string>> Missing(
+      std::span<const std::string> keys) const {
+    RETURN_IF_ERROR(CheckKeys(keys));
+    std::vector<std::string> missing;
+    async::MutexLock lock(&mutex_);
+    for (const std::string& key : keys) {
+      if (!values_.contains(key)) missing.push_back(key);
+    }
+    return missing;
+  }
+
+  async::Future<std::vector<std::string>> WhenPresent(
+      std::vector<std::string> keys) {
+    if (absl::Status valid = CheckKeys(keys); !valid.ok()) {
+      return async::MakeReadyFuture<std::vector<std::string>>(std::move(valid));
+    }
+    auto waiter = std::make_shared<Waiter>();
+    waiter->keys = std::move(keys);
+    auto future = waiter->promise.future();
+    waiter->promise.OnCancel(
+        [state = weak_from_this(), weak = std::weak_ptr<Waiter>(waiter)] {
+          const auto table = state.lock();
+          const auto cancelled = weak.lock();
+          if (table != nullptr && cancelled != nullptr)
+            table->Remove(cancelled);
+        });
+    std::vector<std::string> values;
+    {
+      async::MutexLock lock(&mutex_);
+      const std::string* missing = FirstMissingLocked(*waiter);
+      if (missing != nullptr) {
+        waiters_[*missing].push_back(waiter);
+        return future;
+      }
+      values = ValuesLocked(*waiter);
+    }
+    waiter->promise.Set(std::move(values));
+    return future;
+  }
+
+  int64_t num_waiting() const {
+    async::MutexLock lock(&mutex_);
+    int64_t count = 0;
+    for (const auto& [key, list] : waiters_) {
+      count += static_cast<int64_t>(list.size());
+    }
+    return count;
+  }
+
+  const StoreLimits& limits() const { return limits_; }
+
+ private:
+  // Bytes of the keys of each client that has any.
+  using Clients = std::unordered_map<std::string, size_t>;
+
+  struct Entry {
+    std::string value;
+    // Who gave it; null for nobody. Stays where it is while others come and go.
+    Clients::value_type* client = nullptr;
+  };
+
+  static size_t BytesOf(const std::string& key, const std::string& value) {
+    return kKeyOverheadBytes + key.size() + value.size();
+  }
+
+  absl::Status CheckKeys(std::span<const std::string> keys) const {
+    for (const std::string& key : keys) {
+      if (key.empty() || key.size() > limits_.max_key_bytes) {
+        return absl::InvalidArgumentError(
+            absl::StrCat("a key has ", key.size(), " bytes; 1 to ",
+                         limits_.max_key_bytes, " are allowed"));
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status StoreLocked(const std::string& key, const Entry* current,
+                           std::string next, const std::string& client)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    if (next.size() > limits_.max_value_bytes) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("a value has ", next.size(), " bytes, the limit is ",
+                       limits_.max_value_bytes));
+    }
+    const size_t before = current == nullptr ? 0 : BytesOf(key, current->value);
+    const size_t after = BytesOf(key, next);
+    const size_t total = total_bytes_ - before + after;
+    if (after > before && total > limits_.max_total_bytes) {
+      return absl::ResourceExhaustedError(absl::StrCat(
+          "the store is full: it holds ", values_.size(), " keys, which take ",
+          total_bytes_, " bytes of ", limits_.max_total_bytes));
+    }
+    RETURN_IF_ERROR(CheckClientLocked(current, before, after, client));
+    total_bytes_ = total;
+    Entry& entry = values_[key];
+    ForgetLocked(entry.client, before);
+    entry.client = nullptr;
+    if (!client.empty()) {
+      entry.client = &*clients_.try_emplace(client, 0).first;
+      entry.client->second += after;
+    }
+    entry.value = std::move(next);
+    return absl::OkStatus();
+  }
+
+  // Whether `client` may give a key of `before` bytes, held by `current`, a
+  // value with which it has `after`.
+  absl::Status CheckClientLocked(const Entry* current, size_t before,
+                                 size_t after, const std::string& client) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    const auto it = clients_.find(client);
+    const size_t held = it == clients_.end() ? 0 : it->second;
+    const bool own =
+        current != nullptr && it != clients_.end() && current->client == &*it;
+    const size_t freed = own ? before : 0;
+    if (client.empty() || after <= freed ||
+        after - freed <= max_client_bytes_ - held) {
+      return absl::OkStatus();
+    }
+    return absl::ResourceExhaustedError(absl::StrCat(
+        "the keys that ", client, " wrote take ", held, " bytes of the ",
+        max_client_bytes_,
+        " that one client may have "
+        "(StoreServerLimits::max_stored_bytes_per_client): delete some, or "
+        "raise it"));
+  }
+
+  void ForgetLocked(Clients::value_type* client, size_t bytes)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    if (client == nullptr) return;
+    client->second -= bytes;
+    if (client->second == 0) clients_.erase(clients_.find(client->first));
+  }
+
+  const std::string* FirstMissingLocked(const Waiter& waiter) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    for (const std::string& key : waiter.keys) {
+      if (!values_.contains(key)) return &key;
+    }
+    return nullptr;
+  }
+
+  std::vector<std::string> ValuesLocked(const Waiter& waiter) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    std::vector<std::string> values;
+    values.reserve(waiter.keys.size());
+    for (const std::string& key : waiter.keys) {
+      values.push_back(values_.find(key)->second.value);
+    }
+    return values;
+  }
+
+  // Those who waited for `key` last; the others are listed under the next key
+  // they miss.
+  Answers CollectLocked(const std::string& key)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    const auto node = waiters_.extract(key);
+    if (node.empty()) return {};
+    Answers answers;
+    for (std::shared_ptr<Waiter>& waiter : node.mapped()) {
+      const std::string* missing = FirstMissingLocked(*waiter);
+      if (missing != nullptr) {
+        waiters_[*missing].push_back(std::move(waiter));
+      } else {
+        std::vector<std::string> values = ValuesLocked(*waiter);
+        answers.emplace_back(std::move(waiter), std::move(values));
+      }
+    }
+    return answers;
+  }
+
+  void Remove(const std::shared_ptr<Waiter>& waiter) {
+    async::MutexLock lock(&mutex_);
+    for (const std::string& key : waiter->keys) {
+      const auto it = waiters_.find(key);
+      if (it == waiters_.end()) continue;
+      std::erase(it->second, waiter);
+      if (it->second.empty()) waiters_.erase(it);
+    }
+  }
+
+  const StoreLimits limits_;
+  const size_t max_client_bytes_;
+
+  mutable async::Mutex mutex_;
+  std::unordered_map<std::string, Entry> values_ ABSL_GUARDED_BY(mutex_);
+  Clients clients_ ABSL_GUARDED_BY(mutex_);
+  // Of all keys, as BytesOf.
+  size_t total_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  // By one key that each one misses.
+  std::unordered_map<std::string, WaiterList> waiters_ ABSL_GUARDED_BY(mutex_);
+};
+
+KeyValueTable::KeyValueTable(StoreLimits limits, size_t max_client_bytes)
+    : state_(std::make_shared<State>(limits, max_client_bytes)) {}
+
+KeyValueTable::~KeyValueTable() = default;
+
+absl::Status KeyValueTable::Set(const std::string& key, std::string value,
+                                const std::string& client) {
+  return state_->Change(
+      key, client,
+      [&](const std::string*) -> absl::StatusOr<std::optional<std::string>> {
+        return std::move(value);
+      });
+}
+
+std::optional<std::string> KeyValueTable::Get(const std::string& key) const {
+  return state_->Get(key);
+}
+
+absl::StatusOr<int64_t> KeyValueTable::Add(const std::string& key,
+                                           int64_t delta,
+                                           const std::string& client) {
+  int64_t sum = 0;
+  RETURN_IF_ERROR(
+      state_->Change(key, client,
+                     [&](const std::string* current)
+                         -> absl::StatusOr<std::optional<std::string>> {
+                       ASSIGN_OR_RETURN(sum, AddToNumber(key, current, delta));
+                       return absl::StrCat(sum);
+                     }));
+  return sum;
+}
+
+absl::StatusOr<int64_t> KeyValueTable::Append(const std::string& key,
+                                              const std::string& suffix,
+                                              const std::string& client) {
+  int64_t bytes = 0;
+  RETURN_IF_ERROR(state_->Change(
+      key, client,
+      [&](const std::string* current)
+          -> absl::StatusOr<std::optional<std::string>> {
+        ASSIGN_OR_RETURN(
+            std::string next,
+            Appended(key, current, suffix, state_->limits().max_value_bytes));
+        bytes = static_cast<int64_t>(next.size());
+        return next;
+      }));
+  return bytes;
+}
+
+absl::StatusOr<CompareAndSetResult> KeyValueTable::CompareAndSet(
+    const std::string& key, const std::string& expected, std::string desired,
+    const std::string& client) {
+  CompareAndSetResult result;
+  RETURN_IF_ERROR(
+      state_->Change(key, client,
+                     [&](const std::string* current)
+                         -> absl::StatusOr<std::optional<std::string>> {
+                       result.swapped = IsExpected(current, expected);
+                       if (result.swapped) {
+                         result.value = desired;
+                         return std::move(desired);
+                       }
+                       if (current != nullptr) result.value = *current;
+                       return std::nullopt;
+                     }));
+  return result;
+}
+
+bool KeyValueTable::Delete(const std::string& key) {
+  return state_->Delete(key);
+}
+
+int64_t KeyValueTable::NumKeys() const { return state_->NumKeys(); }
+
+absl::StatusOr<std::vector<std::string>> KeyValueTable::Missing(
+    std::span<const std::string> keys) const {
+  return state_->Missing(keys);
+}
+
+async::Future<std::vector<std::string>> KeyValueTable::WhenPresent(
+    std::vector<std::string> keys) {
+  return state_->WhenPresent(std::move(keys));
+}
+
+int64_t KeyValueTable::num_waiting() const { return state_->num_waiting(); }
+
+}  // namespace hawser::store::internal

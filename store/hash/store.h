@@ -1,0 +1,58 @@
+#ifndef HAWSER_STORE_HASH_STORE_H_
+#define HAWSER_STORE_HASH_STORE_H_
+
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "store/hash/key_value_table.h"
+#include "store/store.h"
+#include "store/store_limits.h"
+
+namespace hawser::store {
+
+struct HashStoreOptions {
+  // Of calls that state none.
+  absl::Duration timeout = kDefaultTimeout;
+  StoreLimits limits = {};
+};
+
+// A store in the memory of one process, for workers that are threads of it:
+// they share the object.
+class HashStore final : public Store {
+ public:
+  explicit HashStore(HashStoreOptions options = {});
+
+ private:
+  absl::Status DoSet(const std::string& key, std::string value,
+                     const CallTime& time) override;
+  absl::StatusOr<std::string> DoGet(const std::string& key,
+                                    const CallTime& time) override;
+  absl::StatusOr<int64_t> DoAdd(const std::string& key, int64_t delta,
+                                const CallTime& time) override;
+  absl::StatusOr<int64_t> DoAppend(const std::string& key, std::string suffix,
+                                   const CallTime& time) override;
+  absl::StatusOr<CompareAndSetResult> DoCompareAndSet(
+      const std::string& key, std::string expected, std::string desired,
+      const CallTime& time) override;
+  absl::Status DoWait(std::span<const std::string> keys,
+                      const CallTime& time) override;
+  absl::StatusOr<bool> DoCheck(std::span<const std::string> keys,
+                               const CallTime& time) override;
+  absl::StatusOr<bool> DoDelete(const std::string& key,
+                                const CallTime& time) override;
+  absl::StatusOr<int64_t> DoNumKeys(const CallTime& time) override;
+
+  // The values of `keys` once all are present.
+  absl::StatusOr<std::vector<std::string>> Await(std::vector<std::string> keys,
+                                                 const CallTime& time);
+
+  internal::KeyValueTable table_;
+};
+
+}  // namespace hawser::store
+
+#endif  // HAWSER_STORE_HASH_STORE_H_

@@ -1,0 +1,61 @@
+#include "store/hash/value_operations.h"
+
+#include <charconv>
+#include <system_error>
+
+#include "absl/status/status.h"
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+
+namespace hawser::store::internal {
+namespace {
+
+std::string Escaped(std::string_view text) {
+  return absl::CEscape(absl::string_view(text.data(), text.size()));
+}
+
+}  // namespace
+
+absl::StatusOr<int64_t> AddToNumber(std::string_view key,
+                                    const std::string* value, int64_t delta) {
+  if (value == nullptr) return delta;
+  int64_t number = 0;
+  const char* const end = value->data() + value->size();
+  const auto [parsed, error] = std::from_chars(value->data(), end, number);
+  if (error != std::errc() || parsed != end) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("key \"", Escaped(key), "\" holds \"",
+                     Escaped(std::string_view(*value).substr(0, 40)),
+                     "\", which is not a number to add to"));
+  }
+  int64_t sum = 0;
+  if (__builtin_add_overflow(number, delta, &sum)) {
+    return absl::OutOfRangeError(absl::StrCat("key \"", Escaped(key),
+                                              "\": ", number, " + ", delta,
+                                              " does not fit in 64 bits"));
+  }
+  return sum;
+}
+
+bool IsExpected(const std::string* value, std::string_view expected) {
+  return value == nullptr ? expected.empty() : *value == expected;
+}
+
+absl::StatusOr<std::string> Appended(std::string_view key,
+                                     const std::string* value,
+                                     std::string_view suffix,
+                                     uint64_t max_bytes) {
+  const uint64_t old_bytes = value == nullptr ? 0 : value->size();
+  if (old_bytes + suffix.size() > max_bytes) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "key \"", Escaped(key), "\": appending ", suffix.size(), " bytes to ",
+        old_bytes, " passes the limit of ", max_bytes));
+  }
+  std::string result;
+  result.reserve(old_bytes + suffix.size());
+  if (value != nullptr) result = *value;
+  result.append(suffix);
+  return result;
+}
+
+}  // namespace hawser::store::internal

@@ -1,0 +1,54 @@
+#ifndef HAWSER_STORE_RECENT_CHANGES_H_
+#define HAWSER_STORE_RECENT_CHANGES_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <string>
+#include <utility>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/functional/any_invocable.h"
+#include "absl/status/statusor.h"
+#include "async/future.h"
+#include "async/mutex.h"
+
+namespace hawser::store::internal {
+
+// The replies of recent changes by request id: a repetition is answered with
+// the first reply and not applied again. Thread-safe.
+//
+// The oldest replies are forgotten beyond `max_replies` or `max_bytes`; a
+// repetition that comes later than that is applied again.
+class RecentChanges {
+ public:
+  struct Id {
+    uint64_t client = 0;
+    uint64_t sequence = 0;
+    auto operator<=>(const Id&) const = default;
+  };
+
+  RecentChanges(size_t max_replies, size_t max_bytes);
+
+  // The reply of `apply`, which runs in this call if the id is new. A
+  // repetition that comes while the first is at it gets its reply later.
+  async::Future<std::string> Once(
+      Id id, absl::AnyInvocable<absl::StatusOr<std::string>() &&> apply);
+
+ private:
+  void ForgetOldLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  const size_t max_replies_;
+  const size_t max_bytes_;
+
+  async::Mutex mutex_;
+  std::map<Id, async::Future<std::string>> replies_ ABSL_GUARDED_BY(mutex_);
+  // Those complete, with their size, oldest first.
+  std::deque<std::pair<Id, size_t>> order_ ABSL_GUARDED_BY(mutex_);
+  size_t bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+};
+
+}  // namespace hawser::store::internal
+
+#endif  // HAWSER_STORE_RECENT_CHANGES_H_

@@ -1,0 +1,77 @@
+#ifndef HAWSER_STORE_REDIS_CONNECTION_H_
+#define HAWSER_STORE_REDIS_CONNECTION_H_
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "async/clock.h"
+
+struct redisContext;
+
+namespace hawser::store::internal {
+
+// Reply of Redis other than an error.
+struct RedisReply {
+  enum class Kind { kNone, kInteger, kText, kList };
+  Kind kind = Kind::kNone;
+  int64_t integer = 0;
+  std::string text = {};
+  std::vector<RedisReply> list = {};
+};
+
+// Where Redis is, and who asks.
+struct RedisEndpoint {
+  std::string host = {};
+  int port = 0;
+  std::string username = {};
+  std::string password = {};
+  int database = 0;
+};
+
+// One connection to Redis, through hiredis. Not thread-safe. Calls block, until
+// `deadline` at most. After an error that is not Redis's own answer the
+// connection is of no more use.
+//
+//   kUnavailable       no connection, it was lost, or Redis is not ready yet:
+//                      worth another attempt.
+//   kDeadlineExceeded  not done by `deadline`.
+//   others             Redis's answer; see RedisStore.
+class RedisConnection {
+ public:
+  // Connects, says who asks, and selects the database.
+  static absl::StatusOr<std::unique_ptr<RedisConnection>> Open(
+      const RedisEndpoint& endpoint, async::MonotonicTime deadline);
+  ~RedisConnection();
+  RedisConnection(const RedisConnection&) = delete;
+  RedisConnection& operator=(const RedisConnection&) = delete;
+
+  // Sends a command and returns its answer.
+  absl::StatusOr<RedisReply> Call(std::span<const std::string> command,
+                                  async::MonotonicTime deadline);
+
+  // The next thing that Redis sends: a further answer, or, after SUBSCRIBE, a
+  // message.
+  absl::StatusOr<RedisReply> Receive(async::MonotonicTime deadline);
+
+ private:
+  explicit RedisConnection(redisContext* context) : context_(context) {}
+
+  absl::Status Introduce(const RedisEndpoint& endpoint,
+                         async::MonotonicTime deadline);
+  absl::Status Send(std::span<const std::string> command,
+                    async::MonotonicTime deadline);
+  // Waits until the socket is ready for `events` of poll.
+  absl::Status Await(short events, async::MonotonicTime deadline);
+  absl::Status Lost() const;
+
+  redisContext* const context_;
+};
+
+}  // namespace hawser::store::internal
+
+#endif  // HAWSER_STORE_REDIS_CONNECTION_H_

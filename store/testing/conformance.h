@@ -1,0 +1,53 @@
+#ifndef HAWSER_STORE_TESTING_CONFORMANCE_H_
+#define HAWSER_STORE_TESTING_CONFORMANCE_H_
+
+#include <functional>
+#include <memory>
+#include <ostream>
+#include <string>
+
+#include "gtest/gtest.h"
+#include "store/store.h"
+
+namespace hawser::store {
+
+// Fresh data that several clients share.
+class StoreUnderTest {
+ public:
+  virtual ~StoreUnderTest() = default;
+  // Another client; the same one where there can only be one.
+  virtual std::shared_ptr<Store> NewClient() = 0;
+};
+
+struct ConformanceParam {
+  std::string name;
+  std::function<std::unique_ptr<StoreUnderTest>()> create;
+};
+inline void PrintTo(const ConformanceParam& param, std::ostream* os) {
+  *os << param.name;
+}
+
+// The contract of Store. A backend's test instantiates it:
+//
+//   INSTANTIATE_TEST_SUITE_P(
+//       Hash, StoreConformanceTest,
+//       testing::Values(ConformanceParam{"Hash", &MakeHash}));
+//
+// Values and keys of up to a few kilobytes must be within its limits, and a
+// key of 10000 bytes above them.
+class StoreConformanceTest : public testing::TestWithParam<ConformanceParam> {
+ protected:
+  StoreConformanceTest()
+      : data_(GetParam().create()), store_(data_->NewClient()) {}
+
+  const std::unique_ptr<StoreUnderTest> data_;
+  const std::shared_ptr<Store> store_;
+};
+
+// For a store whose server has ceased to answer: every call ends in time, and
+// none takes silence for the absence of a key.
+void ExpectCallsEndInTime(Store& store);
+
+}  // namespace hawser::store
+
+#endif  // HAWSER_STORE_TESTING_CONFORMANCE_H_

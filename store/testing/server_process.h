@@ -1,0 +1,57 @@
+#ifndef HAWSER_STORE_TESTING_SERVER_PROCESS_H_
+#define HAWSER_STORE_TESTING_SERVER_PROCESS_H_
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tests/program.h"
+
+namespace hawser::store::internal {
+
+// Debian's etcd, on a port of loopback that the system chose, with its data in
+// a folder of its own. Aborts the test, naming the package, where etcd is not
+// installed. Killed with this object.
+class EtcdProcess {
+ public:
+  EtcdProcess();
+  ~EtcdProcess();
+
+  std::string address() const;
+  int port() const { return port_; }
+
+  // Ends the process and starts another one with the same data, on another
+  // port.
+  void Restart();
+
+ private:
+  void Start();
+
+  std::string folder_;
+  std::unique_ptr<tests::Program> program_;
+  int port_ = 0;
+};
+
+// Debian's Redis, likewise; its data is in memory only.
+class RedisProcess {
+ public:
+  // `options` are further options of its command line.
+  explicit RedisProcess(std::vector<std::string> options = {});
+
+  std::string address() const;
+  int port() const { return port_; }
+
+  // Ends the process and starts an empty one, on another port.
+  void Restart() { Start(); }
+
+ private:
+  void Start();
+
+  const std::vector<std::string> options_;
+  std::unique_ptr<tests::Program> program_;
+  int port_ = 0;
+};
+
+}  // namespace hawser::store::internal
+
+#endif  // HAWSER_STORE_TESTING_SERVER_PROCESS_H_

@@ -1,0 +1,17 @@
+// Matrix products through cuBLAS, for the kernels that are made of them.
+#ifndef HAWSER_TENSOR_BACKEND_CUDA_GEMM_H_
+#define HAWSER_TENSOR_BACKEND_CUDA_GEMM_H_
+
+#include "absl/status/status.h"
+#include "tensor/tensor.h"
+
+namespace hawser::tensor::cuda {
+
+// out = a b + beta out, as Backend::MatMul but that `out` may have any batch
+// strides as long as its matrices are dense.
+absl::Status GemmBatches(const Tensor& a, const Tensor& b, double beta,
+                         Tensor& out);
+
+}  // namespace hawser::tensor::cuda
+
+#endif  // HAWSER_TENSOR_BACKEND_CUDA_GEMM_H_

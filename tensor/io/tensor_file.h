@@ -1,0 +1,29 @@
+// Elements of tensors to and from files.
+
+#ifndef HAWSER_TENSOR_IO_TENSOR_FILE_H_
+#define HAWSER_TENSOR_IO_TENSOR_FILE_H_
+
+#include <cstdint>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "fs/atomic_file.h"
+#include "fs/input_file.h"
+#include "tensor/dtype.h"
+#include "tensor/shape.h"
+#include "tensor/tensor.h"
+
+namespace hawser::tensor::internal {
+
+// Reads the dense, row-major, little-endian elements that start at byte
+// `offset`, which the caller knows to exist. Bytes of a bool other than 0
+// become 1.
+absl::StatusOr<Tensor> ReadElements(const InputFile& file, uint64_t offset,
+                                    DType dtype, const Shape& shape);
+
+// Appends the elements of `tensor`, of any strides and device, in that form.
+absl::Status AppendElements(const Tensor& tensor, AtomicFile& file);
+
+}  // namespace hawser::tensor::internal
+
+#endif  // HAWSER_TENSOR_IO_TENSOR_FILE_H_

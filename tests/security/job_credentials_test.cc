@@ -1,0 +1,244 @@
+// Jobs whose workers prove to each other who they are: what is let in, what is
+// refused and how it is told, over gRPC, through launch::Worker.
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "async/testing/status_matchers.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "launch/worker.h"
+#include "net/auth/certificate.h"
+#include "net/auth/credentials.h"
+#include "net/testing/test_credentials.h"
+#include "tests/security/job_credentials_test_fixture.h"
+
+namespace hawser {
+namespace {
+
+using async::IsOk;
+using async::IsOkAndHolds;
+using async::StatusIs;
+using launch::Worker;
+using launch::WorkerOptions;
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+
+TEST_F(JobCredentialsTest, WorkersOfOneAuthorityCallEachOther) {
+  auto first = Worker::Start(OptionsOf(0));
+  ASSERT_THAT(first, IsOk());
+  auto second = Worker::Start(OptionsOf(1));
+  ASSERT_THAT(second, IsOk());
+  EXPECT_THAT((*second)->agent().Sync("worker0", kTwice, 4), IsOkAndHolds(8));
+  EXPECT_THAT((*first)->agent().Sync("worker1", kTwice, 5), IsOkAndHolds(10));
+  EXPECT_THAT((*second)->Shutdown(), IsOk());
+  EXPECT_THAT((*first)->Shutdown(), IsOk());
+}
+
+TEST_F(JobCredentialsTest, AnotherAuthoritysWorkerRefusesTheServer) {
+  auto first = Worker::Start(OptionsOf(0));
+  ASSERT_THAT(first, IsOk());
+  EXPECT_THAT(CallOfFirst(OptionsOf(1, other_)),
+              StatusIs(absl::StatusCode::kUnauthenticated,
+                       AllOf(HasSubstr("worker0"), HasSubstr("CA"))));
+}
+
+// It believes the server, which does not believe it.
+TEST_F(JobCredentialsTest, AnotherAuthoritysWorkerIsRefusedByTheServer) {
+  auto first = Worker::Start(OptionsOf(0));
+  ASSERT_THAT(first, IsOk());
+  WorkerOptions options = OptionsOf(1, other_);
+  options.credentials.ca_path = BothAuthorities();
+  EXPECT_THAT(CallOfFirst(std::move(options)),
+              StatusIs(absl::StatusCode::kUnauthenticated,
+                       AllOf(HasSubstr("worker0"),
+                             HasSubstr("hawser://default/worker1"))));
+}
+
+TEST_F(JobCredentialsTest, RevokedWorkersAreRefused) {
+  WorkerOptions keeper = OptionsOf(0);
+  keeper.credentials.crl_directory = authority_.crl_directory();
+  auto first = Worker::Start(std::move(keeper));
+  ASSERT_THAT(first, IsOk());
+  // One after the other while worker 0 runs.
+  for (int rank : {1, 2}) {
+    const std::string name = absl::StrCat("worker", rank);
+    EXPECT_THAT(CallOfFirst(OptionsOf(rank)), IsOk());
+    WorkerOptions revoked = OptionsOf(rank);
+    authority_.Revoke(name);
+    EXPECT_THAT(CallOfFirst(std::move(revoked)),
+                StatusIs(absl::StatusCode::kUnauthenticated,
+                         AllOf(HasSubstr("hawser://default/" + name),
+                               HasSubstr("revoked"))));
+    // Issued anew.
+    EXPECT_THAT(CallOfFirst(OptionsOf(rank)), IsOk());
+  }
+}
+
+// Whoever took the address of the worker that is wanted.
+TEST_F(JobCredentialsTest, AnotherWorkerAtTheAddressIsNotCalled) {
+  auto first = Worker::Start(OptionsOf(0));
+  ASSERT_THAT(first, IsOk());
+  WorkerOptions moved = OptionsOf(1);
+  moved.advertise_address = (*first)->agent().info().address;
+  auto second = Worker::Start(std::move(moved));
+  ASSERT_THAT(second, IsOk());
+  auto third = Worker::Start(OptionsOf(2));
+  ASSERT_THAT(third, IsOk());
+  EXPECT_THAT((*third)->agent().Sync("worker1", kTwice, 4),
+              StatusIs(absl::StatusCode::kUnauthenticated,
+                       AllOf(HasSubstr("hawser://default/worker0"),
+                             HasSubstr("hawser://default/worker1"))));
+  for (auto* worker : {&third, &second, &first}) {
+    EXPECT_THAT((**worker)->Shutdown(/*graceful=*/false), IsOk());
+  }
+}
+
+TEST_F(JobCredentialsTest, ACertificateOfAnotherWorkerOrJobDoesNotStart) {
+  WorkerOptions renamed = OptionsOf(1);
+  renamed.name = "worker2";
+  EXPECT_THAT(Worker::Start(std::move(renamed)),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       AllOf(HasSubstr("hawser://default/worker1"),
+                             HasSubstr("hawser://default/worker2"))));
+  WorkerOptions moved = OptionsOf(1);
+  moved.job = "other";
+  EXPECT_THAT(Worker::Start(std::move(moved)),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       AllOf(HasSubstr("hawser://default/worker1"),
+                             HasSubstr("hawser://other/worker1"))));
+  EXPECT_THAT(Worker::Start(OptionsOf(1, authority_, absl::Milliseconds(1))),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       AllOf(HasSubstr("worker1.crt"), HasSubstr("expired"))));
+}
+
+// The same authority signs for both jobs.
+TEST_F(JobCredentialsTest, WorkersOfOtherJobsAreRefused) {
+  WorkerOptions keeper = OptionsOf(0);
+  keeper.store = nullptr;
+  keeper.master_port = 0;
+  auto first = Worker::Start(std::move(keeper));
+  ASSERT_THAT(first, IsOk());
+  const auto pair = net::IssueCertificate(authority_.authority(),
+                                          {.job = "other", .worker = "worker1"},
+                                          absl::Hours(1));
+  ASSERT_THAT(pair, IsOk());
+  WorkerOptions options = OptionsOf(1);
+  authority_.Write("worker1.crt", pair->certificate);
+  authority_.Write("worker1.key", pair->key);
+  options.job = "other";
+  options.store = nullptr;
+  options.init_url = absl::StrCat("tcp://", (*first)->master());
+  EXPECT_THAT(Worker::Start(std::move(options)),
+              StatusIs(absl::StatusCode::kUnauthenticated,
+                       AllOf(HasSubstr("hawser://default/worker0"),
+                             HasSubstr("job other"))));
+}
+
+TEST_F(JobCredentialsTest, MissingAndWrongTokensAreRefused) {
+  auto first = Worker::Start(OptionsOf(0));
+  ASSERT_THAT(first, IsOk());
+  WorkerOptions without = OptionsOf(1);
+  without.credentials.token_path.clear();
+  EXPECT_THAT(CallOfFirst(std::move(without)),
+              StatusIs(absl::StatusCode::kUnauthenticated,
+                       AllOf(HasSubstr("worker0"), HasSubstr("no token"))));
+  WorkerOptions wrong = OptionsOf(1);
+  wrong.credentials.token_path =
+      authority_.Write("wrong", std::string(64, 'b'));
+  EXPECT_THAT(
+      CallOfFirst(std::move(wrong)),
+      StatusIs(absl::StatusCode::kUnauthenticated,
+               AllOf(HasSubstr("not the job's"), Not(HasSubstr("bbbb")))));
+}
+
+TEST_F(JobCredentialsTest, OffLoopbackNothingStartsWithoutTls) {
+  WorkerOptions open = OptionsOf(0);
+  open.credentials = {};
+  open.bind_address = "0.0.0.0:0";
+  open.advertise_address = "127.0.0.1:0";
+  EXPECT_THAT(Worker::Start(std::move(open)),
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       AllOf(HasSubstr("0.0.0.0"),
+                             HasSubstr("allow_insecure_network"))));
+  WorkerOptions encrypted = OptionsOf(0);
+  encrypted.bind_address = "0.0.0.0:0";
+  encrypted.advertise_address = "127.0.0.1:0";
+  auto first = Worker::Start(std::move(encrypted));
+  ASSERT_THAT(first, IsOk());
+  EXPECT_THAT(CallOfFirst(OptionsOf(1)), IsOk());
+}
+
+TEST_F(JobCredentialsTest, RenewedFilesAreTakenWhileRunning) {
+  auto first = Worker::Start(OptionsOf(0));
+  ASSERT_THAT(first, IsOk());
+  auto companion = Worker::Start(OptionsOf(1));
+  ASSERT_THAT(companion, IsOk());
+  // Calls of ever new workers until one ends so.
+  const auto await = [&](absl::StatusCode code) {
+    const absl::Time end = absl::Now() + absl::Seconds(30);
+    absl::Status status;
+    do {
+      EXPECT_THAT((*companion)->agent().Sync("worker0", kTwice, 4),
+                  IsOkAndHolds(8));
+      status = CallOfFirst(OptionsOf(2));
+    } while (status.code() != code && absl::Now() < end);
+    return status;
+  };
+  EXPECT_THAT(await(absl::StatusCode::kOk), IsOk());
+  authority_.Issue("worker0", absl::Milliseconds(1));
+  EXPECT_THAT(await(absl::StatusCode::kUnauthenticated),
+              StatusIs(absl::StatusCode::kUnauthenticated,
+                       AllOf(HasSubstr("hawser://default/worker0"),
+                             HasSubstr("in date"))));
+  authority_.Issue("worker0");
+  EXPECT_THAT(await(absl::StatusCode::kOk), IsOk());
+}
+
+TEST_F(JobCredentialsTest, AuthoritiesAreExchangedWhileRunning) {
+  auto first = Worker::Start(OptionsOf(0));
+  ASSERT_THAT(first, IsOk());
+  auto companion = Worker::Start(OptionsOf(1));
+  ASSERT_THAT(companion, IsOk());
+  // Calls of ever new workers, with certificates of `issuer`, until one ends
+  // so. They believe both authorities.
+  const std::string both = BothAuthorities();
+  const auto await = [&](net::TestAuthority& issuer, absl::StatusCode code) {
+    const absl::Time end = absl::Now() + absl::Seconds(30);
+    absl::Status status;
+    do {
+      // Those that are connected go on.
+      EXPECT_THAT((*companion)->agent().Sync("worker0", kTwice, 4),
+                  IsOkAndHolds(8));
+      WorkerOptions options = OptionsOf(2, issuer);
+      options.credentials.ca_path = both;
+      status = CallOfFirst(std::move(options));
+    } while (status.code() != code && absl::Now() < end);
+    return status;
+  };
+  EXPECT_THAT(await(authority_, absl::StatusCode::kOk), IsOk());
+  EXPECT_THAT(await(other_, absl::StatusCode::kUnauthenticated),
+              StatusIs(absl::StatusCode::kUnauthenticated));
+  // What the workers that run have read their authority from.
+  const std::string old_one = authority_.authority().certificate;
+  const std::string new_one = other_.authority().certificate;
+  authority_.Write("ca.crt", old_one + new_one);
+  EXPECT_THAT(await(other_, absl::StatusCode::kOk), IsOk());
+  EXPECT_THAT(await(authority_, absl::StatusCode::kOk), IsOk());
+  authority_.Write("ca.crt", new_one);
+  EXPECT_THAT(await(authority_, absl::StatusCode::kUnauthenticated),
+              StatusIs(absl::StatusCode::kUnauthenticated));
+  EXPECT_THAT(await(other_, absl::StatusCode::kOk), IsOk());
+}
+
+}  // namespace
+}  // namespace hawser
