@@ -17,7 +17,7 @@ struct Interval {
   double low = 0, high = 0;
 };
 
-// docs/rpc.md has this too.
+// docs/rpc/wire_format.md has this too.
 template <>
 struct hawser::rpc::WireTraits<Interval> {
   using Pair = std::pair<double, double>;

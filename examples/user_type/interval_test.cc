@@ -46,7 +46,8 @@ std::vector<std::string> LinesOf(const std::string& path) {
 // The document shows what is compiled here.
 TEST(IntervalTest, IsInTheDocument) {
   std::string shown;
-  for (const std::string& line : LinesOf("docs/rpc.md")) shown += line + "\n";
+  for (const std::string& line : LinesOf("docs/rpc/wire_format.md"))
+    shown += line + "\n";
   std::string example;
   bool within = false;
   for (const std::string& line : LinesOf("examples/user_type/interval.h")) {

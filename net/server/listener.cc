@@ -227,7 +227,7 @@ void Listener::RefuseByLimit(int fd) {
   if (!tell_limit_.MayTell(std::chrono::steady_clock::now())) return;
   std::fprintf(stderr,
                "hawser: a connection to %s was refused, by a limit on "
-               "connections or descriptors (docs/rpc.md): %" PRId64
+               "connections or descriptors (docs/rpc/limits.md): %" PRId64
                " refused and %" PRId64 " accepted so far, %d of them open\n",
                socket_address_.c_str(), num_refused(), num_accepted(),
                connections_.num_known());

@@ -230,7 +230,7 @@ class Agent {
   // Calls that are being served.
   int64_t num_server_calls() const;
   // For people: names and numbers, in decimal digits. What they say is in
-  // docs/rpc.md; they may be of slightly different moments.
+  // docs/rpc/introspection.md; they may be of slightly different moments.
   std::map<std::string, std::string> DebugInfo() const;
 
   // --- The end.

@@ -14,7 +14,7 @@
 namespace hawser::rpc {
 
 // Limits of the server of one transport. What exceeds one is refused, and the
-// process and other peers go on; docs/rpc.md says how each shows.
+// process and other peers go on; docs/rpc/limits.md says how each shows.
 struct GrpcLimits {
   // Connections open at once, and from one address.
   int max_connections = 16384;

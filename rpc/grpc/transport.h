@@ -36,8 +36,8 @@ struct GrpcTransportOptions {
   // Of Listen.
   GrpcLimits limits = {};
   // Peers on this machine, of the same user, talk through shared memory
-  // (docs/rpc.md), once they have met at the socket. Not served where the
-  // credentials have an authorization policy.
+  // (docs/rpc/same_host.md), once they have met at the socket. Not served where
+  // the credentials have an authorization policy.
   bool same_host = true;
   // How long a thread looks for messages before it sleeps; at the socket,
   // unless it looked in vain before. A blocking call over the socket looks for

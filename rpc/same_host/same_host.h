@@ -26,8 +26,8 @@ namespace hawser::rpc {
 
 // Puts a way through shared memory beside the socket: small messages travel in
 // rings, of large ones the receiver copies the bytes straight from the sender's
-// memory, once (docs/rpc.md). Peers see the same deadlines, errors and limits.
-// Who may come in is decided over the socket. Thread-safe.
+// memory, once (docs/rpc/same_host.md). Peers see the same deadlines, errors
+// and limits. Who may come in is decided over the socket. Thread-safe.
 class SameHost {
  public:
   struct Options {

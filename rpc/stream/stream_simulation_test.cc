@@ -1,5 +1,6 @@
-// Streams under faults that a seed decides, checked against what docs/rpc.md
-// promises of them. One seed again: rpc/testing/simulation_seeds.h.
+// Streams under faults that a seed decides, checked against what
+// docs/rpc/streams.md promises of them. One seed again:
+// rpc/testing/simulation_seeds.h.
 
 #include <cstdint>
 #include <map>

@@ -15,7 +15,7 @@
 namespace hawser::rpc {
 
 // Collects the events of each worker's WatchMembers, and checks them against G9
-// of docs/rpc.md. Not thread-safe.
+// of docs/rpc/guarantees.md. Not thread-safe.
 class MemberViews {
  public:
   void Add(Incarnation watcher, const MemberEvent& event);

@@ -44,7 +44,8 @@ namespace hawser::rpc {
 //     in a group, a worker was lost; and a name that was given back can be
 //     taken again at once;
 //   - after the faults all workers see the same members and are reached;
-//   - G9 of docs/rpc.md, and, of the calls made through it, G1, G2, G4 and G5;
+//   - G9 of docs/rpc/guarantees.md, and, of the calls made through it, G1, G2,
+//   G4 and G5;
 //   - nothing runs where a worker was told that it has left.
 //
 // The first violation is kept in failure(). Not thread-safe.

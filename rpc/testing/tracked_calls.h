@@ -13,8 +13,8 @@
 namespace hawser::rpc {
 
 // Checks calls, each known by a number that it carries, against G1, G2, G4 and
-// G5 of docs/rpc.md. What is violated comes back in words, empty if nothing is.
-// Not thread-safe.
+// G5 of docs/rpc/guarantees.md. What is violated comes back in words, empty if
+// nothing is. Not thread-safe.
 class TrackedCalls {
  public:
   // The number of a call that is about to be made. Only `pinned` may run it;

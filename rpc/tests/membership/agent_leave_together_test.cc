@@ -57,7 +57,8 @@ class AgentLeaveTogetherTest : public testing::Test {
     });
   }
 
-  // Until worker `rank` has come to a meeting (docs/rpc.md, "Leaving").
+  // Until worker `rank` has come to a meeting (docs/rpc/membership.md,
+  // "Leaving").
   void AwaitComing(std::string_view meeting, int rank) {
     const std::string key =
         absl::StrCat("rpc/", AgentOptions().job, "/",

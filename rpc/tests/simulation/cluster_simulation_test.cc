@@ -1,5 +1,6 @@
 // Calls and membership under faults that a seed decides, checked against what
-// docs/rpc.md promises. One seed again: rpc/testing/simulation_seeds.h.
+// docs/rpc/guarantees.md promises. One seed again:
+// rpc/testing/simulation_seeds.h.
 
 #include <cstdint>
 #include <string>
