@@ -50,7 +50,7 @@ class DebugInfoTest : public testing::Test {
         job_.registry().Register(
             kSquare, [](tensor::Tensor x) { return autograd::Mul(x, x); }),
         IsOk());
-    rpc::RegisterStream(ASSERT_THAT(job_.registry(), kForever,
+    ASSERT_THAT(rpc::RegisterStream(job_.registry(), kForever,
                                     [](rpc::StreamWriter<int64_t> out) {
                                       absl::Status status;
                                       while (status.ok()) {
@@ -58,7 +58,7 @@ class DebugInfoTest : public testing::Test {
                                       }
                                       return status;
                                     }),
-                        IsOk());
+                IsOk());
     job_.StartAll(2, [](int, rpc::AgentOptions& options) {
       options.liveness.heartbeat_interval = absl::Milliseconds(100);
       // Some tests break connections.

@@ -44,13 +44,13 @@ class StreamOpenTest : public testing::Test {
  protected:
   void SetUp() override {
     ASSERT_THAT(address_, IsOk());
-    RegisterStream(ASSERT_THAT(job_.registry(), kForOne,
+    ASSERT_THAT(RegisterStream(job_.registry(), kForOne,
                                [this](StreamWriter<int64_t>) {
                                  started_.Notify();
                                  return ended_.future();
                                },
                                {.allowed_roles = {"reader"}}),
-                   IsOk());
+                IsOk());
     job_.StartOne(0, [this](int, AgentOptions& options) {
       options.store = &link_;
       options.clock = &clock_;

@@ -56,13 +56,13 @@ class StreamSimulation {
              {.verbose = verbose, .configure = [](AgentOptions& options) {
                 options.services.push_back(std::make_unique<StreamService>());
               }}) {
-    RegisterStream(EXPECT_THAT(job_.registry(), kCount,
+    EXPECT_THAT(RegisterStream(job_.registry(), kCount,
                                [this](StreamWriter<int64_t> out, int64_t stream,
                                       int64_t count, int64_t fails) {
                                  return Write(std::move(out), stream, count,
                                               fails != 0);
                                }),
-                   async::IsOk());
+                async::IsOk());
     EXPECT_THAT(job_.registry().Register(kPause,
                                          [this](int64_t ms) {
                                            return After(absl::Milliseconds(ms));

@@ -41,21 +41,21 @@ inline constexpr StreamFunction<int64_t()> kSlow{"stream_test.Slow"};
 class StreamOfStrangersTest : public testing::Test {
  protected:
   void Start(const StreamLimits& limits) {
-    RegisterStream(ASSERT_THAT(job_.registry(), kForever,
+    ASSERT_THAT(RegisterStream(job_.registry(), kForever,
                                [](StreamWriter<int64_t> out) {
                                  absl::Status status;
                                  while (status.ok())
                                    status = out.Write(1).Wait();
                                  return status;
                                }),
-                   IsOk());
-    RegisterStream(ASSERT_THAT(job_.registry(), kSlow,
+                IsOk());
+    ASSERT_THAT(RegisterStream(job_.registry(), kSlow,
                                [this](StreamWriter<int64_t>) {
                                  async::MutexLock lock(&mutex_);
                                  sink_ = *internal::current_stream.get();
                                  return ended_.future();
                                }),
-                   IsOk());
+                IsOk());
     job_.StartOne(0, [&](int, AgentOptions& options) {
       options.clock = &clock_;
       options.services.push_back(std::make_unique<StreamService>(limits));

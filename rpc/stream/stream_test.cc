@@ -55,7 +55,7 @@ class StreamTest : public testing::TestWithParam<TransportParam> {
                                  return absl::OkStatus();
                                }),
                 IsOk());
-    RegisterStream(ASSERT_THAT(job_.registry(), kForever,
+    ASSERT_THAT(RegisterStream(job_.registry(), kForever,
                                [this](StreamWriter<int64_t> out) {
                                  ++num_running_;
                                  absl::Status status;
@@ -64,7 +64,7 @@ class StreamTest : public testing::TestWithParam<TransportParam> {
                                  --num_running_;
                                  return status;
                                }),
-                   IsOk());
+                IsOk());
     ASSERT_THAT(
         job_.registry().Register(kTwice, [](int64_t x) { return 2 * x; }),
         IsOk());
@@ -269,7 +269,7 @@ TEST_P(StreamTest, TensorAboveTheMessageLimitTravelsInPieces) {
       Tensor::Arange(int64_t{64} * 4096).Reshape({64, 4096}).value();
   constexpr StreamFunction<Tensor()> kPull{"stream_test.Pull"};
   constexpr Function<Tensor()> kWhole{"stream_test.Whole"};
-  RegisterStream(ASSERT_THAT(job.registry(), kPull,
+  ASSERT_THAT(RegisterStream(job.registry(), kPull,
                              [&](StreamWriter<Tensor> out) -> absl::Status {
                                for (int64_t row = 0; row < 64; ++row) {
                                  ASSIGN_OR_RETURN(const Tensor part,
@@ -278,7 +278,7 @@ TEST_P(StreamTest, TensorAboveTheMessageLimitTravelsInPieces) {
                                }
                                return absl::OkStatus();
                              }),
-                 IsOk());
+              IsOk());
   ASSERT_THAT(job.registry().Register(kWhole, [&] { return table; }), IsOk());
   job.StartAll(2, [](int, AgentOptions& options) {
     options.services.push_back(std::make_unique<StreamService>());
