@@ -170,6 +170,21 @@ TEST(LossTest, LabelThatIsNoClassIsOutOfRange) {
   }
 }
 
+TEST(LossTest, CrossEntropyOfLargeLogits) {
+  const Tensor logits = Tensor::Full({1, 4}, 1e8);
+  const Tensor labels = Tensor::Zeros({1}, {tensor::DType::kI64});
+  const ClassLossOptions cases[] = {{},
+                                    {.reduction = Reduction::kSum},
+                                    {.ignored_label = -1},
+                                    {.class_weights = Tensor::Ones({4})},
+                                    {.label_smoothing = 0.1}};
+  for (const ClassLossOptions& options : cases) {
+    const auto loss = CrossEntropyLoss(logits, labels, options);
+    ASSERT_THAT(loss, IsOk());
+    EXPECT_NEAR(*loss->item<double>(), std::log(4.0), 1e-5);
+  }
+}
+
 TEST(LossTest, MeanOverIgnoredLabelsAloneIsNan) {
   const auto loss = CrossEntropyLoss(Tensor::Zeros({2, 3}),
                                      Tensor::FromVector<int64_t>({7, 7}, {2}),

@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <limits>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -120,6 +121,21 @@ TEST(SoftmaxTest, LargeAndSpecialValues) {
                  {kNaN, kNaN});
     ExpectTensor(*Softmax(FromValues({-kInf, -kInf}, {2}, dtype), 0), {2},
                  {kNaN, kNaN});
+  }
+}
+
+TEST(SoftmaxTest, LogSoftmaxKeepsTheNormalizerBesideLargeLogits) {
+  const std::pair<DType, double> large[] = {{DType::kF32, 1e8},
+                                            {DType::kF64, 1e18},
+                                            {DType::kF16, 6e4},
+                                            {DType::kBF16, 1e30}};
+  for (const auto& [dtype, x] : large) {
+    for (const double logit : {x, -x}) {
+      const Tensor logits =
+          FromValues({logit, logit, logit, logit}, {4}, dtype);
+      const double log = -std::log(4.0);
+      ExpectTensor(*LogSoftmax(logits, 0), {4}, {log, log, log, log});
+    }
   }
 }
 

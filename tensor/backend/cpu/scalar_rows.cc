@@ -31,10 +31,11 @@ double WeightAt(const double* weight, int64_t i) {
 void SoftmaxRow(SoftmaxKind kind, const double* x, int64_t n, double* y) {
   const double max = MaxOf(x, n);
   const double sum = SumExp(x, max, n);
-  const double log_sum = max + std::log(sum);
+  const double log_sum = std::log(sum);
   for (int64_t i = 0; i < n; ++i) {
-    y[i] = kind == SoftmaxKind::kSoftmax ? std::exp(x[i] - max) / sum
-                                         : x[i] - log_sum;
+    const double shifted = x[i] - max;
+    y[i] = kind == SoftmaxKind::kSoftmax ? std::exp(shifted) / sum
+                                         : shifted - log_sum;
   }
 }
 

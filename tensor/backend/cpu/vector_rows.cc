@@ -67,11 +67,14 @@ struct ScaleOp {
   }
 };
 
-struct ShiftOp {
-  float offset;
+// x - max - log_sum, in two steps: beside a large max their sum would lose
+// log_sum.
+struct LogSoftmaxOp {
+  float max;
+  float log_sum;
   template <class D, class V>
   HWY_INLINE V operator()(D d, V x) const {
-    return hn::Sub(x, hn::Set(d, offset));
+    return hn::Sub(hn::Sub(x, hn::Set(d, max)), hn::Set(d, log_sum));
   }
 };
 
@@ -82,7 +85,7 @@ void SoftmaxRow(SoftmaxKind kind, const float* x, size_t n, float* y) {
     Map(ScaleOp{1.0f / sum}, y, y, n);
   } else {
     const float sum = SumExp<false>(x, max, n, nullptr);
-    Map(ShiftOp{max + std::log(sum)}, x, y, n);
+    Map(LogSoftmaxOp{max, std::log(sum)}, x, y, n);
   }
 }
 
