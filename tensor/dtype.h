@@ -51,6 +51,12 @@ constexpr bool IsFloatingPoint(DType dtype) {
          dtype == DType::kBF16;
 }
 
+// The dtype to add up elements of `dtype` in: f32 for the 16-bit ones, whose
+// sums of ones stop to grow at 2048 or 256; `dtype` itself for all others.
+constexpr DType SumDType(DType dtype) {
+  return dtype == DType::kF16 || dtype == DType::kBF16 ? DType::kF32 : dtype;
+}
+
 // "f32", "f64", "f16", "bf16", "i64", "i32", "u8", "bool".
 std::string_view DTypeName(DType dtype);
 

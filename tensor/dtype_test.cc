@@ -18,6 +18,13 @@ TEST(DTypeTest, NamesAreUniqueAndReadBack) {
   EXPECT_EQ(DTypeFromName(""), std::nullopt);
 }
 
+TEST(DTypeTest, SixteenBitElementsAreAddedUpInF32) {
+  for (int i = 0; i < kNumDTypes; ++i) {
+    const DType dtype = static_cast<DType>(i);
+    EXPECT_EQ(SumDType(dtype), ItemBytes(dtype) == 2 ? DType::kF32 : dtype);
+  }
+}
+
 TEST(DTypeTest, VisitorGetsTheElementType) {
   for (int i = 0; i < kNumDTypes; ++i) {
     const DType dtype = static_cast<DType>(i);

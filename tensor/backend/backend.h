@@ -122,8 +122,8 @@ class Backend {
                                      const Tensor& weight, Tensor& dx,
                                      Tensor& dw, Tensor& db) = 0;
 
-  // --- Rows of tables. ids are i64 or i32; `out` of the Add kernels holds
-  // what is added to; equal ids add up.
+  // --- Rows of tables. ids are i64 or i32; equal ids add up. `out` of the Add
+  // kernels holds what is added to; its dtype is not one of 16 bits.
   // out[..., j, ...] = in[..., index[j], ...] along `dim`; index [n].
   virtual absl::Status IndexSelect(const Tensor& in, int dim,
                                    const Tensor& index, Tensor& out) = 0;
@@ -141,7 +141,7 @@ class Backend {
   virtual absl::Status EmbeddingBag(BagMode mode, const Tensor& weight,
                                     const Tensor& ids, const Tensor& offsets,
                                     Tensor& out, Tensor& max_ids) = 0;
-  // Adds to dweight [rows, d].
+  // Adds to dweight [rows, d], f32 or f64.
   virtual absl::Status EmbeddingBagGrad(BagMode mode, const Tensor& dout,
                                         const Tensor& ids,
                                         const Tensor& offsets,

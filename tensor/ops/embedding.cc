@@ -24,11 +24,11 @@ absl::Status CheckRows(int64_t rows, std::string_view name) {
       absl::string_view(name.data(), name.size()), ": ", rows, " rows"));
 }
 
-// The zeros that a gradient of a table is added to.
+// The zeros that the gradient of a table is added to.
 absl::StatusOr<Tensor> ZeroTable(Backend& backend, int64_t rows, int64_t width,
-                                 const Tensor& like) {
+                                 const Tensor& addends) {
   ASSIGN_OR_RETURN(Tensor table,
-                   Tensor::TryEmpty({rows, width}, OptionsOf(like)));
+                   Tensor::TryEmpty({rows, width}, OptionsOf(addends)));
   RETURN_IF_ERROR(backend.Fill(0, table));
   return table;
 }
@@ -87,9 +87,10 @@ absl::StatusOr<Tensor> EmbeddingGrad(const Tensor& dout, const Tensor& ids,
   const int64_t n = ids.num_elements(), width = dout.dim(-1);
   ASSIGN_OR_RETURN(const Tensor index, ids.Reshape({n}));
   ASSIGN_OR_RETURN(const Tensor source, dout.Reshape({n, width}));
-  ASSIGN_OR_RETURN(Tensor table, ZeroTable(*backend, rows, width, dout));
-  RETURN_IF_ERROR(backend->IndexAdd(0, index, source, table));
-  return table;
+  ASSIGN_OR_RETURN(const Tensor addends, source.To(SumDType(dout.dtype())));
+  ASSIGN_OR_RETURN(Tensor table, ZeroTable(*backend, rows, width, addends));
+  RETURN_IF_ERROR(backend->IndexAdd(0, index, addends, table));
+  return table.To(dout.dtype());
 }
 
 absl::StatusOr<EmbeddingBagResult> EmbeddingBag(const Tensor& weight,
@@ -131,10 +132,12 @@ absl::StatusOr<Tensor> EmbeddingBagGrad(const Tensor& dout, const Tensor& ids,
     }
   }
   ASSIGN_OR_RETURN(Backend* const backend, BackendFor(dout.device()));
-  ASSIGN_OR_RETURN(Tensor table, ZeroTable(*backend, rows, dout.dim(1), dout));
+  ASSIGN_OR_RETURN(const Tensor addends, dout.To(SumDType(dout.dtype())));
+  ASSIGN_OR_RETURN(Tensor table,
+                   ZeroTable(*backend, rows, dout.dim(1), addends));
   RETURN_IF_ERROR(
-      backend->EmbeddingBagGrad(mode, dout, ids, offsets, max_ids, table));
-  return table;
+      backend->EmbeddingBagGrad(mode, addends, ids, offsets, max_ids, table));
+  return table.To(dout.dtype());
 }
 
 }  // namespace hawser::tensor

@@ -1,8 +1,8 @@
 // Rows of a table, one by one or in bags.
 //
-// weight [rows, d]; ids are i64 or i32. kOutOfRange: an id is not in
-// [0, rows); the message names it and its position. kInvalidArgument: shapes or
-// dtypes do not fit.
+// weight [rows, d]; ids are i64 or i32. Gradients of 16 bits are added up in
+// f32 and rounded once. kOutOfRange: an id is not in [0, rows); the message
+// names it and its position. kInvalidArgument: shapes or dtypes do not fit.
 #ifndef HAWSER_TENSOR_OPS_EMBEDDING_H_
 #define HAWSER_TENSOR_OPS_EMBEDDING_H_
 

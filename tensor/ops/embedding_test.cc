@@ -1,5 +1,7 @@
 #include "tensor/ops/embedding.h"
 
+#include <cstdint>
+#include <numeric>
 #include <vector>
 
 #include "async/testing/status_matchers.h"
@@ -39,6 +41,25 @@ TEST(EmbeddingTest, SelectsRowsAndAddsGradients) {
         ExpectTensor(*EmbeddingGrad(Layouts(dout)[layout], id_view, 5), {5, 7},
                      dweight, 3 * Tolerance(dtype));
       }
+    }
+  }
+}
+
+TEST(EmbeddingTest, GradientOfAFrequentIdDoesNotStall) {
+  constexpr int64_t kIds = 4096;
+  const Tensor ids = Tensor::Zeros({kIds}, {DType::kI64});
+  std::vector<int64_t> starts(kIds);
+  std::iota(starts.begin(), starts.end(), 0);
+  const Tensor offsets = Tensor::FromVector(starts, {kIds});
+  const Tensor max_ids = Tensor::Zeros({kIds, 1}, {DType::kI64});
+  for (const DType dtype : kFloatDTypes) {
+    const Tensor dout = Tensor::Ones({kIds, 1}, {dtype});
+    ExpectTensor(*EmbeddingGrad(dout, ids, 1), {1, 1}, {kIds});
+    EXPECT_EQ(EmbeddingGrad(dout, ids, 1)->dtype(), dtype);
+    for (const BagMode mode : {BagMode::kSum, BagMode::kMean, BagMode::kMax}) {
+      const auto grad = EmbeddingBagGrad(dout, ids, offsets, max_ids, mode, 1);
+      ExpectTensor(*grad, {1, 1}, {kIds});
+      EXPECT_EQ(grad->dtype(), dtype);
     }
   }
 }

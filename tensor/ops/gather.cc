@@ -34,6 +34,12 @@ absl::Status CheckAddable(std::string_view name, const Tensor& a,
   return absl::OkStatus();
 }
 
+// A copy of `a` to add to.
+absl::StatusOr<Tensor> Accumulator(const Tensor& a) {
+  const DType dtype = SumDType(a.dtype());
+  return dtype == a.dtype() ? a.Clone() : a.To(dtype);
+}
+
 }  // namespace
 
 absl::StatusOr<Tensor> Gather(const Tensor& a, int64_t dim,
@@ -64,9 +70,10 @@ absl::StatusOr<Tensor> ScatterAdd(const Tensor& a, int64_t dim,
                        {{"a", a}, {"index", index}, {"src", src}});
   }
   ASSIGN_OR_RETURN(Backend* const backend, BackendFor(a.device()));
-  ASSIGN_OR_RETURN(Tensor out, a.Clone());
-  RETURN_IF_ERROR(backend->ScatterAdd(d, index, src, out));
-  return out;
+  ASSIGN_OR_RETURN(Tensor sum, Accumulator(a));
+  ASSIGN_OR_RETURN(const Tensor addends, src.To(sum.dtype()));
+  RETURN_IF_ERROR(backend->ScatterAdd(d, index, addends, sum));
+  return sum.To(a.dtype());
 }
 
 absl::StatusOr<Tensor> IndexSelect(const Tensor& a, int64_t dim,
@@ -99,9 +106,10 @@ absl::StatusOr<Tensor> IndexAdd(const Tensor& a, int64_t dim,
                        {{"a", a}, {"index", index}, {"src", src}});
   }
   ASSIGN_OR_RETURN(Backend* const backend, BackendFor(a.device()));
-  ASSIGN_OR_RETURN(Tensor out, a.Clone());
-  RETURN_IF_ERROR(backend->IndexAdd(d, index, src, out));
-  return out;
+  ASSIGN_OR_RETURN(Tensor sum, Accumulator(a));
+  ASSIGN_OR_RETURN(const Tensor addends, src.To(sum.dtype()));
+  RETURN_IF_ERROR(backend->IndexAdd(d, index, addends, sum));
+  return sum.To(a.dtype());
 }
 
 }  // namespace hawser::tensor

@@ -1,9 +1,9 @@
 // Reading and adding elements or slices by index.
 //
-// Indices are i64 or i32, on the device of `a`. Where equal indices add, the
-// order on a GPU is not fixed. kOutOfRange: an index is not in [0, size of
-// dim); the message names it and its position. kInvalidArgument: shapes or
-// dtypes do not fit.
+// Indices are i64 or i32, on the device of `a`. Where equal indices add, sums
+// of 16-bit elements are taken in f32 and rounded once; the order on a GPU is
+// not fixed. kOutOfRange: an index is not in [0, size of dim); the message
+// names it and its position. kInvalidArgument: shapes or dtypes do not fit.
 #ifndef HAWSER_TENSOR_OPS_GATHER_H_
 #define HAWSER_TENSOR_OPS_GATHER_H_
 

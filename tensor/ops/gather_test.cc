@@ -101,6 +101,18 @@ TEST(GatherTest, IndexSelectAndIndexAddMatchIndexArithmetic) {
       Shape({2, 0}));
 }
 
+TEST(GatherTest, SumsOfManySmallAddendsDoNotStall) {
+  for (const DType dtype : kFloatDTypes) {
+    const Tensor zero = Tensor::Zeros({1}, {dtype});
+    const Tensor index = Tensor::Zeros({4096}, {DType::kI64});
+    const Tensor ones = Tensor::Ones({4096}, {dtype});
+    ExpectTensor(*IndexAdd(zero, 0, index, ones), {1}, {4096});
+    ExpectTensor(*ScatterAdd(zero, 0, index, ones), {1}, {4096});
+    EXPECT_EQ(ScatterAdd(zero, 0, index, ones)->dtype(), dtype);
+    ExpectTensor(zero, {1}, {0});
+  }
+}
+
 TEST(GatherTest, BadIndicesAreNamed) {
   const Tensor a = TestTensor({3, 2});
   for (const double bad : {-1.0, 3.0}) {

@@ -19,7 +19,7 @@ namespace {
 TensorOptions OptionsOf(const Tensor& t) { return {t.dtype(), t.device()}; }
 
 TensorOptions StatisticsOptions(const Tensor& x) {
-  return {x.dtype() == DType::kF64 ? DType::kF64 : DType::kF32, x.device()};
+  return {SumDType(x.dtype()), x.device()};
 }
 
 // x as a matrix, a row for each mean.

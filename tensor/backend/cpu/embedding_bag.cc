@@ -116,35 +116,22 @@ absl::Status CpuBackend::EmbeddingBagGrad(BagMode mode, const Tensor& dout,
     }
   }
   VisitFloatComputeType(dout.dtype(), [&]<class C>() {
-    std::vector<C> gradient(static_cast<size_t>(d)), row(gradient.size());
+    C* const table = dweight.data<C>();
     for (int64_t i = 0; i < bags.size(); ++i) {
       const int64_t first = bags.bounds[i], last = bags.bounds[i + 1];
-      const C* const g = ReadBlock(dense.dtype(), dense.raw_data(), i * d, 1, d,
-                                   gradient.data());
-      // out += g * scale for one element of the table.
-      const auto add = [&](int64_t position, C value) {
-        C old;
-        const C sum = *ReadBlock(dweight.dtype(), dweight.raw_data(), position,
-                                 1, 1, &old) +
-                      value;
-        WriteBlock(dweight.dtype(), dweight.raw_data(), position, 1, 1, &sum);
-      };
+      const C* const g = dense.data<C>() + i * d;
       if (mode == BagMode::kMax) {
         for (int64_t j = 0; j < d; ++j) {
           const int64_t id = winners[i * d + j];
-          if (id >= 0) add(id * d + j, g[j]);
+          if (id >= 0) table[id * d + j] += g[j];
         }
         continue;
       }
       const C scale =
           mode == BagMode::kMean ? C{1} / static_cast<C>(last - first) : C{1};
       for (int64_t k = first; k < last; ++k) {
-        const int64_t offset = bags.ids[k] * d;
-        const C* const old = ReadBlock(dweight.dtype(), dweight.raw_data(),
-                                       offset, 1, d, row.data());
-        for (int64_t j = 0; j < d; ++j) row[j] = old[j] + g[j] * scale;
-        WriteBlock(dweight.dtype(), dweight.raw_data(), offset, 1, d,
-                   row.data());
+        C* const row = table + bags.ids[k] * d;
+        for (int64_t j = 0; j < d; ++j) row[j] += g[j] * scale;
       }
     }
   });

@@ -33,15 +33,13 @@ struct Around {
 
 // Adds `n` dense elements of `dtype` to others.
 void AddRow(DType dtype, const char* src, char* out, int64_t n) {
+  if (dtype == DType::kF32) {
+    AddScaled(reinterpret_cast<const float*>(src), 1,
+              reinterpret_cast<float*>(out), n);
+    return;
+  }
   const int64_t bytes = ItemBytes(dtype);
   VisitComputeType(dtype, [&]<class C>() {
-    if constexpr (std::is_same_v<C, float>) {
-      if (dtype == DType::kF32) {
-        AddScaled(reinterpret_cast<const float*>(src), 1,
-                  reinterpret_cast<float*>(out), n);
-        return;
-      }
-    }
     std::array<C, kBlock> a, b;
     for (int64_t i = 0; i < n; i += kBlock) {
       const int64_t count = std::min(kBlock, n - i);

@@ -125,6 +125,16 @@ TEST_F(CudaPool2dTest, MaxPoolTakesTheFirstNaNAndTheFirstOfEquals) {
   });
 }
 
+TEST_F(CudaPool2dTest, GradientOfAMaximumOfManyWindowsDoesNotStall) {
+  for (const DType dtype : kFloatDTypes) {
+    const Tensor dy = Tensor::Ones({1, 1, 64, 64}, {dtype});
+    const Tensor indices = Tensor::Zeros({1, 1, 64, 64}, {DType::kI64});
+    ExpectSame({dy, indices}, [](const auto& in) {
+      return MaxPool2dGrad(in[0], in[1], {1, 1, 2, 2});
+    });
+  }
+}
+
 TEST_F(CudaPool2dTest, BadIndexOfMaxPoolIsNamed) {
   const Tensor dy = Tensor::Ones({1, 1, 1, 3});
   for (const int64_t bad : {-1, 8}) {

@@ -52,16 +52,13 @@ __device__ inline void Store(T* p, C value) {
 }
 
 // Adds to an element that other threads add to. The order of additions, and
-// with it the last bit of a sum, is open. T is none of the one-byte types.
+// with it the last bit of a sum, is open. T has at least 32 bits.
 template <class T>
 __device__ inline void AtomicAdd(T* p, ComputeType<T> value) {
+  static_assert(sizeof(T) >= 4);
   if constexpr (std::is_same_v<T, int64_t>) {
     atomicAdd(reinterpret_cast<unsigned long long*>(p),
               static_cast<unsigned long long>(value));
-  } else if constexpr (std::is_same_v<T, __half>) {
-    atomicAdd(p, __float2half_rn(value));
-  } else if constexpr (std::is_same_v<T, __nv_bfloat16>) {
-    atomicAdd(p, __float2bfloat16_rn(value));
   } else {
     atomicAdd(p, static_cast<T>(value));
   }
@@ -102,6 +99,20 @@ absl::Status VisitFloat(DType dtype, const char* operation, Visitor&& visitor) {
   }
 }
 
+// As VisitFloat(), for f32 and f64.
+template <class Visitor>
+absl::Status VisitFloatSum(DType dtype, const char* operation,
+                           Visitor&& visitor) {
+  switch (dtype) {
+    case DType::kF32:
+      return std::forward<Visitor>(visitor).template operator()<float>();
+    case DType::kF64:
+      return std::forward<Visitor>(visitor).template operator()<double>();
+    default:
+      return NoSuchDType(dtype, operation);
+  }
+}
+
 // As VisitFloat(), for the dtypes that AtomicAdd() takes.
 template <class Visitor>
 absl::Status VisitAddable(DType dtype, const char* operation,
@@ -112,7 +123,7 @@ absl::Status VisitAddable(DType dtype, const char* operation,
     case DType::kI32:
       return std::forward<Visitor>(visitor).template operator()<int32_t>();
     default:
-      return VisitFloat(dtype, operation, std::forward<Visitor>(visitor));
+      return VisitFloatSum(dtype, operation, std::forward<Visitor>(visitor));
   }
 }
 
@@ -120,10 +131,16 @@ absl::Status VisitAddable(DType dtype, const char* operation,
 template <class Visitor>
 absl::Status VisitNumber(DType dtype, const char* operation,
                          Visitor&& visitor) {
-  if (dtype == DType::kU8) {
-    return std::forward<Visitor>(visitor).template operator()<uint8_t>();
+  switch (dtype) {
+    case DType::kI64:
+      return std::forward<Visitor>(visitor).template operator()<int64_t>();
+    case DType::kI32:
+      return std::forward<Visitor>(visitor).template operator()<int32_t>();
+    case DType::kU8:
+      return std::forward<Visitor>(visitor).template operator()<uint8_t>();
+    default:
+      return VisitFloat(dtype, operation, std::forward<Visitor>(visitor));
   }
-  return VisitAddable(dtype, operation, std::forward<Visitor>(visitor));
 }
 
 // Calls visitor.operator()<Word>() with an unsigned integer as large as an

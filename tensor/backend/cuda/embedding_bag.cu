@@ -142,7 +142,7 @@ absl::Status CudaBackend::EmbeddingBagGrad(BagMode mode, const Tensor& dout,
   const DeviceGuard guard(dweight.device());
   const Bags bags = {dout.dim(0), dout.dim(1), In<int64_t>(dense_ids),
                      In<int64_t>(bounds)};
-  return VisitFloat(dout.dtype(), "EmbeddingBagGrad", [&]<class T>() {
+  return VisitFloatSum(dout.dtype(), "EmbeddingBagGrad", [&]<class T>() {
     BagGradKernel<T><<<Blocks(dout.num_elements()), kThreads, 0, kStream>>>(
         mode, bags, In<T>(dense),
         winners.defined() ? In<int64_t>(winners) : nullptr, Out<T>(dweight));

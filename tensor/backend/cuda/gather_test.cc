@@ -82,6 +82,21 @@ TEST_F(CudaGatherTest, GatherAndScatterAdd) {
   }
 }
 
+TEST_F(CudaGatherTest, SumsOfManySmallAddendsDoNotStall) {
+  for (const DType dtype : kFloatDTypes) {
+    const Tensor zero = Tensor::Zeros({1}, {dtype});
+    const Tensor index = Tensor::Zeros({4096}, {DType::kI64});
+    const Tensor ones = Tensor::Ones({4096}, {dtype});
+    ExpectSame({zero, index, ones},
+               [](const auto& in) { return IndexAdd(in[0], 0, in[1], in[2]); });
+    ExpectSame({zero, index, ones}, [](const auto& in) {
+      return ScatterAdd(in[0], 0, in[1], in[2]);
+    });
+    ExpectSame({*ones.View({4096, 1}), index},
+               [](const auto& in) { return EmbeddingGrad(in[0], in[1], 1); });
+  }
+}
+
 TEST_F(CudaGatherTest, BadIndexIsNamed) {
   const Tensor a = TestTensor({3, 4});
   for (const int64_t bad : {int64_t{-1}, int64_t{3}, INT64_MIN, INT64_MAX}) {

@@ -8,6 +8,7 @@
 #include "tensor/backend/cuda/ids.h"
 #include "tensor/backend/cuda/launch.h"
 #include "tensor/backend/kernel_types.h"
+#include "tensor/dtype.h"
 #include "tensor/shape.h"
 #include "tensor/tensor.h"
 
@@ -77,7 +78,7 @@ __global__ void MaxPoolKernel(Windows g, int64_t count, const T* x, T* values,
 template <class T>
 __global__ void MaxPoolGradKernel(int64_t count, int64_t in_plane,
                                   int64_t out_plane, const T* dy,
-                                  const int64_t* indices, T* dx) {
+                                  const int64_t* indices, ComputeType<T>* dx) {
   for (int64_t i = FirstItem(); i < count; i += ItemStep()) {
     AtomicAdd(dx + i / out_plane * in_plane + indices[i], Load(dy + i));
   }
@@ -145,16 +146,23 @@ absl::Status CudaBackend::MaxPool2dGrad(const Tensor& dy, const Tensor& indices,
   ASSIGN_OR_RETURN(const Tensor places,
                    CheckedIds("MaxPool2dGrad", indices, in_plane));
   ASSIGN_OR_RETURN(const Tensor dense, dy.Contiguous());
-  RETURN_IF_ERROR(Fill(0, dx));
+  Tensor sums = dx;
+  if (SumDType(dx.dtype()) != dx.dtype()) {
+    ASSIGN_OR_RETURN(sums, Tensor::TryEmpty(dx.shape(), {SumDType(dx.dtype()),
+                                                         dx.device()}));
+  }
+  RETURN_IF_ERROR(Fill(0, sums));
   const int64_t count = dy.num_elements();
-  if (count == 0) return absl::OkStatus();
   const DeviceGuard guard(dx.device());
-  return VisitFloat(dx.dtype(), "MaxPool2dGrad", [&]<class T>() {
+  const auto add = [&]<class T>() {
+    if (count == 0) return absl::OkStatus();
     MaxPoolGradKernel<T><<<Blocks(count), kThreads, 0, kStream>>>(
         count, in_plane, dy.dim(2) * dy.dim(3), In<T>(dense),
-        In<int64_t>(places), Out<T>(dx));
+        In<int64_t>(places), Out<ComputeType<T>>(sums));
     return LaunchStatus("MaxPool2dGrad");
-  });
+  };
+  RETURN_IF_ERROR(VisitFloat(dx.dtype(), "MaxPool2dGrad", add));
+  return sums.dtype() == dx.dtype() ? absl::OkStatus() : dx.CopyFrom(sums);
 }
 
 absl::Status CudaBackend::AvgPool2d(const Tensor& x,
