@@ -53,11 +53,16 @@ absl::Status CheckClassLoss(const char* loss, const Tensor& x,
   return absl::OkStatus();
 }
 
+Tensor ScalarLike(double value, const Tensor& like) {
+  return Tensor::Scalar(value, {like.dtype(), like.device()});
+}
+
 // What the labels say, apart from the scores.
 struct Labels {
   Tensor classes;  // The labels, 0 where ignored.
-  Tensor counted;  // 1, 0 where ignored; in the dtype of the scores.
-  Tensor weights;  // `counted` times the weight of the class.
+  Tensor counted;  // bool: which are not ignored; undefined if all count.
+  // Those of the labels in a mean, 0 where ignored; the dtype of the scores.
+  Tensor weights;
 };
 
 absl::StatusOr<Labels> ReadLabels(const Tensor& scores, const Tensor& labels,
@@ -66,27 +71,33 @@ absl::StatusOr<Labels> ReadLabels(const Tensor& scores, const Tensor& labels,
   const tensor::TensorOptions like{scores.dtype(), scores.device()};
   if (options.ignored_label.has_value()) {
     const tensor::TensorOptions label_like{DType::kI64, labels.device()};
-    ASSIGN_OR_RETURN(const Tensor counted,
+    ASSIGN_OR_RETURN(result.counted,
                      tensor::Ne(labels, Tensor::FromVector<int64_t>(
                                             {*options.ignored_label}, {})));
     ASSIGN_OR_RETURN(
         result.classes,
-        tensor::Where(counted, labels, Tensor::Scalar(0, label_like)));
-    ASSIGN_OR_RETURN(result.counted, counted.To(scores.dtype()));
+        tensor::Where(result.counted, labels, Tensor::Scalar(0, label_like)));
+    ASSIGN_OR_RETURN(result.weights, result.counted.To(scores.dtype()));
   } else {
     result.classes = labels;
-    result.counted = Tensor::Ones(labels.shape(), like);
+    result.weights = Tensor::Ones(labels.shape(), like);
   }
-  result.weights = result.counted;
   if (options.class_weights.defined()) {
     ASSIGN_OR_RETURN(const Tensor flat, result.classes.Reshape({-1}));
     ASSIGN_OR_RETURN(
         const Tensor chosen,
         tensor::IndexSelect(options.class_weights.Detach(), 0, flat));
     ASSIGN_OR_RETURN(const Tensor shaped, chosen.Reshape(labels.shape()));
-    ASSIGN_OR_RETURN(result.weights, tensor::Mul(result.counted, shaped));
+    ASSIGN_OR_RETURN(result.weights, tensor::Mul(result.weights, shaped));
   }
   return result;
+}
+
+// `losses`, but 0, and without a gradient, where the label is ignored: its
+// scores may be infinite.
+absl::StatusOr<Tensor> OfCounted(const Tensor& losses, const Labels& labels) {
+  if (!labels.counted.defined()) return losses;
+  return autograd::Where(labels.counted, losses, ScalarLike(0, losses));
 }
 
 // The loss of each label if its target were spread evenly over the classes,
@@ -105,8 +116,19 @@ absl::StatusOr<Tensor> EvenLoss(const Tensor& log_probabilities,
     ASSIGN_OR_RETURN(weighted, autograd::Mul(log_probabilities, weights));
   }
   ASSIGN_OR_RETURN(const Tensor sum, autograd::Sum(weighted, {1}));
-  ASSIGN_OR_RETURN(const Tensor counted, autograd::Mul(sum, labels.counted));
+  ASSIGN_OR_RETURN(const Tensor counted, OfCounted(sum, labels));
   return autograd::Neg(counted);
+}
+
+// sum / total, of which nothing is differentiated where the total is 0.
+absl::StatusOr<Tensor> MeanOf(const Tensor& sum, const Tensor& total) {
+  ASSIGN_OR_RETURN(const Tensor is_empty,
+                   tensor::Eq(total, ScalarLike(0, total)));
+  ASSIGN_OR_RETURN(const Tensor divisor,
+                   tensor::Where(is_empty, ScalarLike(1, total), total));
+  ASSIGN_OR_RETURN(const Tensor mean, autograd::Div(sum, divisor));
+  ASSIGN_OR_RETURN(const Tensor undefined, tensor::Div(sum.Detach(), total));
+  return autograd::Where(is_empty, undefined, mean);
 }
 
 absl::StatusOr<Tensor> FromLogProbabilities(const Tensor& log_probabilities,
@@ -119,7 +141,8 @@ absl::StatusOr<Tensor> FromLogProbabilities(const Tensor& log_probabilities,
                    autograd::Gather(log_probabilities, 1, index));
   ASSIGN_OR_RETURN(const Tensor chosen, autograd::Squeeze(column, 1));
   ASSIGN_OR_RETURN(const Tensor weighted, autograd::Mul(chosen, read.weights));
-  ASSIGN_OR_RETURN(Tensor loss, autograd::Neg(weighted));
+  ASSIGN_OR_RETURN(const Tensor counted, OfCounted(weighted, read));
+  ASSIGN_OR_RETURN(Tensor loss, autograd::Neg(counted));
   if (options.label_smoothing > 0) {
     const double share = options.label_smoothing;
     const double classes = static_cast<double>(log_probabilities.dim(1));
@@ -134,7 +157,7 @@ absl::StatusOr<Tensor> FromLogProbabilities(const Tensor& log_probabilities,
   ASSIGN_OR_RETURN(const Tensor sum, autograd::Sum(loss));
   if (options.reduction == Reduction::kSum) return sum;
   ASSIGN_OR_RETURN(const Tensor total, tensor::Sum(read.weights));
-  return autograd::Div(sum, total);
+  return MeanOf(sum, total);
 }
 
 }  // namespace

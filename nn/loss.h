@@ -30,7 +30,8 @@ struct ClassLossOptions {
 };
 
 // -log softmax(logits)[label]. logits [n, c, ...], labels i64 [n, ...], which
-// is also the shape without reduction. The mean over no label is NaN.
+// is also the shape without reduction. The mean over no label is NaN, with a
+// gradient of 0.
 //
 // kOutOfRange: a label is not in [0, c).
 absl::StatusOr<Tensor> CrossEntropyLoss(const Tensor& logits,

@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <functional>
+#include <limits>
 #include <string>
 #include <utility>
 #include <vector>
@@ -25,7 +26,10 @@ using ::hawser::async::IsOk;
 using ::hawser::async::StatusIs;
 using ::nlohmann::ordered_json;
 using ::testing::AllOf;
+using ::testing::DoubleNear;
+using ::testing::Each;
 using ::testing::HasSubstr;
+using ::testing::Pointwise;
 
 using Loss = std::function<absl::StatusOr<Tensor>(
     const Tensor& x, const Tensor& y, Reduction reduction)>;
@@ -185,12 +189,34 @@ TEST(LossTest, CrossEntropyOfLargeLogits) {
   }
 }
 
-TEST(LossTest, MeanOverIgnoredLabelsAloneIsNan) {
-  const auto loss = CrossEntropyLoss(Tensor::Zeros({2, 3}),
-                                     Tensor::FromVector<int64_t>({7, 7}, {2}),
-                                     {.ignored_label = 7});
-  ASSERT_THAT(loss, IsOk());
-  EXPECT_TRUE(std::isnan(*loss->item<double>()));
+TEST(LossTest, MeanOverIgnoredLabelsAloneIsNanWithoutGradient) {
+  const Tensor labels = Tensor::FromVector<int64_t>({7, 7}, {2});
+  for (const auto& function : {CrossEntropyLoss, NllLoss}) {
+    const Tensor x = Tensor::Zeros({2, 3});
+    ASSERT_THAT(autograd::SetRequiresGrad(x), IsOk());
+    const auto loss = function(x, labels, {.ignored_label = 7});
+    ASSERT_THAT(loss, IsOk());
+    EXPECT_TRUE(std::isnan(*loss->item<double>()));
+    ASSERT_THAT(autograd::Backward(*loss), IsOk());
+    EXPECT_THAT(autograd::Grad(x).ToVector<float>(), Each(0));
+  }
+}
+
+TEST(LossTest, InfiniteScoresOfIgnoredLabelsDoNotCount) {
+  const float inf = std::numeric_limits<float>::infinity();
+  for (const double smoothing : {0.0, 0.3}) {
+    const Tensor x = Tensor::FromVector<float>({-inf, 0, 0, 0}, {2, 2});
+    ASSERT_THAT(autograd::SetRequiresGrad(x), IsOk());
+    const auto loss =
+        CrossEntropyLoss(x, Tensor::FromVector<int64_t>({7, 1}, {2}),
+                         {.ignored_label = 7, .label_smoothing = smoothing});
+    ASSERT_THAT(loss, IsOk());
+    EXPECT_NEAR(*loss->item<double>(), std::log(2.0), 1e-6);
+    ASSERT_THAT(autograd::Backward(*loss), IsOk());
+    const std::vector<float> gradient = autograd::Grad(x).ToVector<float>();
+    const double own = (1 - smoothing) / 2;
+    EXPECT_THAT(gradient, Pointwise(DoubleNear(1e-6), {0.0, 0.0, own, -own}));
+  }
 }
 
 TEST(LossTest, TargetsGetNoGradient) {
