@@ -14,6 +14,7 @@
 #include "autograd/function.h"
 #include "autograd/ops/elementwise.h"
 #include "nn/reduction.h"
+#include "tensor/dtype.h"
 #include "tensor/ops/elementwise.h"
 #include "tensor/ops/reduce.h"
 #include "tensor/shape.h"
@@ -21,6 +22,8 @@
 
 namespace hawser::nn {
 namespace {
+
+using tensor::DType;
 
 absl::Status CheckPair(const char* loss, const Tensor& x, const Tensor& y) {
   if (x.defined() && y.defined() && x.shape() == y.shape() &&
@@ -77,14 +80,19 @@ class BceFunction final : public autograd::Function {
       const autograd::FunctionContext& context,
       std::vector<Tensor> output_gradients) override {
     ASSIGN_OR_RETURN(const std::vector<Tensor> saved, context.saved_tensors());
-    const Tensor& x = saved[0];
-    ASSIGN_OR_RETURN(const Tensor error, tensor::Sub(x, saved[1]));
+    // In f16 the least divisor would be 0.
+    const DType dtype = SumDType(saved[0].dtype());
+    ASSIGN_OR_RETURN(const Tensor x, saved[0].To(dtype));
+    ASSIGN_OR_RETURN(const Tensor y, saved[1].To(dtype));
+    ASSIGN_OR_RETURN(const Tensor dloss, output_gradients[0].To(dtype));
+    ASSIGN_OR_RETURN(const Tensor error, tensor::Sub(x, y));
     ASSIGN_OR_RETURN(const Tensor rest, OneMinus(x));
     ASSIGN_OR_RETURN(const Tensor variance, tensor::Mul(x, rest));
     ASSIGN_OR_RETURN(const Tensor divisor,
                      tensor::Maximum(variance, ScalarLike(1e-12, x)));
     ASSIGN_OR_RETURN(const Tensor slope, tensor::Div(error, divisor));
-    ASSIGN_OR_RETURN(Tensor dx, tensor::Mul(slope, output_gradients[0]));
+    ASSIGN_OR_RETURN(const Tensor wide_dx, tensor::Mul(slope, dloss));
+    ASSIGN_OR_RETURN(Tensor dx, wide_dx.To(saved[0].dtype()));
     return std::vector<Tensor>{std::move(dx), Tensor()};
   }
 };

@@ -28,7 +28,10 @@ using ::nlohmann::ordered_json;
 using ::testing::AllOf;
 using ::testing::DoubleNear;
 using ::testing::Each;
+using ::testing::ElementsAre;
+using ::testing::Gt;
 using ::testing::HasSubstr;
+using ::testing::Lt;
 using ::testing::Pointwise;
 
 using Loss = std::function<absl::StatusOr<Tensor>(
@@ -216,6 +219,24 @@ TEST(LossTest, InfiniteScoresOfIgnoredLabelsDoNotCount) {
     const std::vector<float> gradient = autograd::Grad(x).ToVector<float>();
     const double own = (1 - smoothing) / 2;
     EXPECT_THAT(gradient, Pointwise(DoubleNear(1e-6), {0.0, 0.0, own, -own}));
+  }
+}
+
+TEST(LossTest, BceOfCertainProbabilitiesHasAGradientInEveryDType) {
+  using tensor::DType;
+  for (const DType dtype :
+       {DType::kF32, DType::kF64, DType::kF16, DType::kBF16}) {
+    const Tensor x =
+        *Tensor::FromVector<float>({0, 1, 0.5, 0, 1}, {5}).To(dtype);
+    const Tensor y =
+        *Tensor::FromVector<float>({0, 1, 0.5, 1, 0}, {5}).To(dtype);
+    ASSERT_THAT(autograd::SetRequiresGrad(x), IsOk());
+    const auto loss = BceLoss(x, y, Reduction::kSum);
+    ASSERT_THAT(loss, IsOk());
+    ASSERT_THAT(autograd::Backward(*loss), IsOk());
+    EXPECT_THAT(autograd::Grad(x).To(DType::kF64)->ToVector<double>(),
+                ElementsAre(0, 0, 0, Lt(-6e4), Gt(6e4)))
+        << dtype;
   }
 }
 
