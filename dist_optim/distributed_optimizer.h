@@ -45,8 +45,9 @@ class DistributedOptimizer {
   // Makes the parts on all owners, one call to each, at the same time.
   //
   //   kInvalidArgument  no parameter; or an owner found a rule or a parameter
-  //                     wrong, naming it: not a leaf that requires a gradient,
-  //                     or given twice.
+  //                     wrong, naming it: a rule that takes only the gradients
+  //                     of rows, such as SparseAdam; a parameter that is not a
+  //                     leaf that requires a gradient, or is given twice.
   //   errors of calls, naming the owner.
   static absl::StatusOr<std::unique_ptr<DistributedOptimizer>> Create(
       rpc::Agent& agent, const optim::RuleSpec& rule,

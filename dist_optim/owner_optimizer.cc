@@ -25,6 +25,12 @@ absl::StatusOr<std::shared_ptr<const optim::UpdateRule>> MakeRule(
     const optim::RuleSpec& spec) {
   ASSIGN_OR_RETURN(std::unique_ptr<optim::UpdateRule> rule,
                    optim::MakeUpdateRule(spec));
+  if (rule->gradient_kind() == optim::GradientKind::kRows) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the rule ", spec.name,
+        " takes the gradients of rows, but a distributed optimizer gives it "
+        "those of whole parameters: use Adam"));
+  }
   return std::shared_ptr<const optim::UpdateRule>(std::move(rule));
 }
 

@@ -12,6 +12,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "optim/sgd.h"
+#include "optim/sparse_adam.h"
 #include "rpc/functions/retained_value.h"
 #include "tensor/tensor.h"
 
@@ -150,6 +151,19 @@ TEST_F(OwnerOptimizerTest, StateThatDoesNotFitChangesNothing) {
   rule[0].rule.name = "NoSuchRule";
   refuse(rule);
   EXPECT_EQ((*optimizer_->GetState().Wait())[0].parameters[0].step, 1);
+}
+
+// Steps have no gradients of rows to give.
+TEST_F(OwnerOptimizerTest, RuleThatTakesOnlyRowsIsRefusedFromTheStart) {
+  const optim::RuleSpec sparse = optim::SparseAdam({});
+  const auto refused = StatusIs(absl::StatusCode::kInvalidArgument,
+                                testing::HasSubstr("SparseAdam"));
+  EXPECT_THAT(OwnerOptimizer::Create({{sparse, {a_}}}), refused);
+  Make({.lr = 0.25});
+  auto state = *optimizer_->GetState().Wait();
+  state[0].rule = sparse;
+  EXPECT_THAT(optimizer_->SetState(state).Wait(), refused);
+  EXPECT_THAT(Step(1).Wait(), IsOkAndHolds(1u));
 }
 
 TEST_F(OwnerOptimizerTest, WrongParametersAreNamed) {

@@ -11,6 +11,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "optim/sgd.h"
+#include "optim/sparse_adam.h"
 #include "rpc/functions/function.h"
 #include "rpc/testing/transport_test_param.h"
 #include "rref/rref.h"
@@ -104,6 +105,13 @@ TEST_P(DistributedOptimizerTest, ErrorsNameTheOwner) {
               StatusIs(absl::StatusCode::kInvalidArgument,
                        testing::AllOf(testing::HasSubstr("'w1'"),
                                       testing::HasSubstr("gradient"))));
+  auto parameter = rref::Remote(agent(), "w1", kMakeParameter, 1.0);
+  ASSERT_THAT(parameter, IsOk());
+  EXPECT_THAT(dist_optim::DistributedOptimizer::Create(
+                  agent(), optim::SparseAdam({}), {*parameter}),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       testing::AllOf(testing::HasSubstr("'w1'"),
+                                      testing::HasSubstr("SparseAdam"))));
   EXPECT_THAT(dist_optim::DistributedOptimizer::Create(
                   agent(), optim::Sgd({.lr = 1}), {}),
               StatusIs(absl::StatusCode::kInvalidArgument));
