@@ -8,19 +8,20 @@ class BlockingObserver {
  public:
   virtual ~BlockingObserver() = default;
 
-  // Run on the thread that is about to block, and after it went on.
+  // Called on the blocking thread: OnBlock before it blocks, OnUnblock after it
+  // resumes.
   virtual void OnBlock() = 0;
   virtual void OnUnblock() = 0;
 
-  // Makes `observer` that of the calling thread; null for none. The one before,
-  // or null.
+  // Installs `observer` on the calling thread; null removes it. Returns the
+  // previous observer, or null.
   static BlockingObserver* SetForThisThread(BlockingObserver* observer);
 };
 
-// Stands around whatever blocks on work that the thread's own executor may
-// have to run: a condition variable, a synchronous call to another process.
-// Future::Wait has one. Costs nothing on a thread without observer; regions
-// nest.
+// Scope around code that blocks on work which the thread's own executor may
+// have to run, such as a wait on a condition variable or a synchronous call to
+// another process. Future::Wait contains one. Regions nest, and cost nothing on
+// a thread without an observer.
 class BlockingRegion {
  public:
   BlockingRegion();

@@ -5,8 +5,8 @@
 #include <sstream>
 
 // Ends the process, naming file, line and condition, if `condition` is false.
-// For our own invariants only: what a peer, a file or a user's data can cause
-// is an absl::Status.
+// For our own invariants only: errors that a peer, a file or user data can
+// cause are returned as absl::Status.
 //
 //   HAWSER_CHECK(begin <= end) << "range of shard " << shard;
 #define HAWSER_CHECK(condition)                                         \
@@ -19,7 +19,7 @@
 
 namespace hawser::async::internal {
 
-// Collects the message; its end aborts the process.
+// Collects the message; its destructor aborts the process.
 class CheckFailure {
  public:
   CheckFailure(const char* file, int line, const char* condition);

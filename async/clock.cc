@@ -71,7 +71,7 @@ class RealClock::TimerThread {
     while (std::optional<Task> task = Next()) std::move(*task).Run();
   }
 
-  // Waits for the next timer; nothing when the clock goes away.
+  // Waits for the next timer; nullopt when the clock is destroyed.
   std::optional<Task> Next() {
     MutexLock lock(&mutex_);
     while (!stopping_) {

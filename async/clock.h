@@ -10,7 +10,7 @@
 
 namespace hawser::async {
 
-// A point on the monotonic clock. Nothing in the project decides by wall time.
+// A point on the monotonic clock. The project makes no decision by wall time.
 using MonotonicTime = std::chrono::steady_clock::time_point;
 
 // A deadline that never passes.
@@ -19,13 +19,13 @@ inline constexpr MonotonicTime kNever = MonotonicTime::max();
 // `time` + `delay`, kNever on overflow.
 MonotonicTime AddDelay(MonotonicTime time, absl::Duration delay);
 
-// `later` - `earlier`; infinite where one of them is kNever.
+// `later` - `earlier`; infinite if either is kNever.
 absl::Duration TimeBetween(MonotonicTime earlier, MonotonicTime later);
 
-// Names one pending timer of one clock; never reused.
+// Identifies a pending timer of one clock; never reused.
 enum class TimerId : uint64_t {};
 
-// Where time comes from: the one seam a simulation replaces. Thread-safe.
+// Source of time and timers; simulations replace it. Thread-safe.
 class Clock {
  public:
   using Callback = absl::AnyInvocable<void() &&>;
@@ -34,14 +34,15 @@ class Clock {
 
   virtual MonotonicTime Now() const = 0;
 
-  // Runs `callback` once `time` is reached, never inside this call, under the
-  // TaskContext of the caller, no lock held. Callbacks of one clock run one
-  // after the other, by time and then in the order given: they must not
-  // block. What is pending when the clock goes away is destroyed unrun.
+  // Runs `callback` when `time` is reached, never inside this call, under the
+  // caller's TaskContext and without holding a lock. Callbacks of one clock run
+  // sequentially, ordered by time and then by registration, so they must not
+  // block. Callbacks still pending when the clock is destroyed are destroyed
+  // without running.
   virtual TimerId CallAt(MonotonicTime time, Callback callback) = 0;
 
-  // True if the callback was pending: it is destroyed and will not run. False
-  // if it has begun or ended: it may still be running.
+  // Returns true if the callback was pending; it is destroyed and will not run.
+  // Returns false if it has started or finished; it may still be running.
   virtual bool Cancel(TimerId timer) = 0;
 
   TimerId CallAfter(absl::Duration delay, Callback callback) {
@@ -49,8 +50,8 @@ class Clock {
   }
 };
 
-// The machine's monotonic clock. One thread, started with the first timer,
-// runs the callbacks. Must not be destroyed in one of them.
+// The machine's monotonic clock. One thread, started with the first timer, runs
+// the callbacks. The clock must not be destroyed by one of them.
 class RealClock final : public Clock {
  public:
   RealClock();

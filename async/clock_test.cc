@@ -30,7 +30,7 @@ TEST(RealClockTest, RunsTimersByTimeAndThenInOrder) {
   std::vector<int> order;
   MonotonicTime soon;
   RealClock clock;
-  // Added in a callback, during which none of them runs, however late it gets.
+  // Timers added in a callback do not run during it, even if they are overdue.
   clock.CallAfter(absl::ZeroDuration(), [&] {
     soon = AddDelay(clock.Now(), absl::Milliseconds(30));
     clock.CallAt(AddDelay(soon, absl::Milliseconds(1)), [&] {
@@ -60,7 +60,7 @@ TEST(RealClockTest, CancelBeforeButNotAfter) {
   EXPECT_FALSE(clock.Cancel(now));
 }
 
-TEST(RealClockTest, TimerRunsUnderTheContextOfItsMaker) {
+TEST(RealClockTest, TimerRunsUnderTheContextOfItsCreator) {
   RealClock clock;
   TaskLocal<int> number;
   Promise<void> ran;

@@ -17,15 +17,15 @@
 //     co_return a + b.value_or(0);
 //   }
 //
-// The body starts in the caller's thread and goes on, after a co_await on a
-// future that is not ready, where that future completes: in its completing
-// thread, under the TaskContext at the co_await. `co_await future` gives
-// Result<T>; `co_return` takes a T, a Status or a StatusOr<T>. For
-// Future<void> it is `co_return absl::OkStatus();`, and the end of the body
-// must not be reached without one. Parameters taken by reference must outlive
-// the coroutine; no scope object (lock, TaskContext::Scope) may be held across
-// a co_await. A coroutine's frame always ends, since a dropped promise
-// completes its future. What its body throws becomes kInternal.
+// The body starts in the caller's thread. After a co_await on a future that is
+// not ready, it resumes in the thread that completes the future, under the
+// TaskContext at the co_await. `co_await future` returns Result<T>; `co_return`
+// takes a T, a Status or a StatusOr<T>. A coroutine that returns Future<void>
+// ends with `co_return absl::OkStatus();` and must not run off the end of its
+// body. Parameters taken by reference must outlive the coroutine; scope objects
+// (locks, TaskContext::Scope) must not be held across a co_await. A coroutine's
+// frame is always destroyed eventually, since a dropped promise completes its
+// future. An exception thrown by the body becomes kInternal.
 
 #define CO_RETURN_IF_ERROR(...)                               \
   do {                                                        \
@@ -55,7 +55,7 @@ class FutureAwaiter final : public CompletionNode {
   explicit FutureAwaiter(Future<T> future) : future_(std::move(future)) {}
 
   bool await_ready() const { return future_.ready(); }
-  // False, which is to go on, if the future became ready.
+  // False, which resumes the coroutine, if the future became ready.
   bool await_suspend(std::coroutine_handle<> coroutine) {
     coroutine_ = coroutine;
     return FutureAccess<T>::state(future_)->AddNode(this);
@@ -79,7 +79,7 @@ class CoroutinePromise {
   void unhandled_exception() { result_.emplace(ThrownError("a coroutine")); }
 
  private:
-  // Completes the future once locals and parameters are gone.
+  // Completes the future after locals and parameters are destroyed.
   struct Completion {
     bool await_ready() noexcept { return false; }
     void await_suspend(

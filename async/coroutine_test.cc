@@ -133,7 +133,7 @@ TEST(CoroutineTest, MoveOnlyResult) {
   EXPECT_THAT(std::move(out).Wait(), IsOkAndHolds(testing::Pointee(6)));
 }
 
-TEST(CoroutineTest, WhatIsThrownIsInternal) {
+TEST(CoroutineTest, ExceptionIsInternal) {
   const auto fail = [](Future<int> before) -> Future<int> {
     CO_ASSIGN_OR_RETURN(const int row, co_await std::move(before));
     if (row > 0) throw std::out_of_range("no such row");
@@ -151,7 +151,7 @@ TEST(CoroutineTest, WhatIsThrownIsInternal) {
   EXPECT_THAT(behind.Wait(), is_internal);
   EXPECT_THAT(fail(MakeReadyFuture<int>(0)).Wait(),
               StatusIs(absl::StatusCode::kInternal,
-                       testing::HasSubstr("no std::exception")));
+                       testing::HasSubstr("not a std::exception")));
 }
 
 }  // namespace

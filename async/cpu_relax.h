@@ -3,8 +3,9 @@
 
 namespace hawser::async {
 
-// To be called in each round of a loop that looks for something another core
-// will write: leaves that core, and the other thread of this one, more room.
+// CPU hint for each iteration of a spin loop that waits for a write by another
+// core. Leaves more resources to that core and to the sibling hardware thread
+// of this one.
 inline void CpuRelax() {
 #if defined(__x86_64__)
   __builtin_ia32_pause();

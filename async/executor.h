@@ -10,9 +10,9 @@ class Executor {
  public:
   virtual ~Executor() = default;
 
-  // Runs `closure` once, under the caller's TaskContext (an implementation
-  // keeps it as an async::Task), or destroys it unrun if the executor is shut
-  // down: a Promise in it then gives kCancelled.
+  // Runs `closure` once, under the caller's TaskContext (implementations store
+  // it as an async::Task). If the executor is shut down, the closure is
+  // destroyed without running, and a Promise in it completes with kCancelled.
   virtual void Post(absl::AnyInvocable<void() &&> closure) = 0;
 };
 

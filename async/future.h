@@ -30,7 +30,7 @@ namespace internal {
 template <class T>
 struct FutureAccess;
 
-// Whether T can be copied; std::vector<U> says yes for any U.
+// Whether T can be copied; std::vector<U> reports true for any U.
 template <class T>
 inline constexpr bool kCopyable = std::is_copy_constructible_v<T>;
 template <>
@@ -44,17 +44,16 @@ absl::Status WaitTimeoutError(absl::Duration waited, std::string_view what);
 
 }  // namespace internal
 
-// The result, now or later, of something asynchronous.
+// The result of an asynchronous operation.
 //
-// A handle on shared state: copies see the same result. One handle is as
-// thread-safe as an int; different handles may be used at the same time. A
-// default-constructed or moved-from future is not valid() and has no other
-// working method.
+// A handle on shared state: copies see the same result. A single handle is not
+// thread-safe; different handles may be used concurrently. On a
+// default-constructed or moved-from future valid() is false, and no other
+// method may be called.
 //
-// Results are read in place, or moved to the last one who can see them: where
-// an rvalue future is the only handle left and no callback is outstanding,
-// Wait and Then move the result, otherwise they copy it. A move-only T must
-// have a single reader.
+// Results are read in place, or moved to the last reader: if an rvalue future
+// is the only handle left and no callback is pending, Wait and Then move the
+// result; otherwise they copy it. A move-only T must have a single reader.
 template <class T>
 class [[nodiscard]] Future {
  public:
@@ -77,8 +76,9 @@ class [[nodiscard]] Future {
   bool valid() const { return state_ != nullptr; }
   bool ready() const { return state()->ready(); }
 
-  // Blocks until ready. The reference lives as long as this handle. Inside a
-  // pool thread the pool goes on with another thread (async/thread_pool.h).
+  // Blocks until ready. The reference lives as long as this handle. On a pool
+  // thread, the pool replaces the blocked thread with another one
+  // (async/thread_pool.h).
   const Result<T>& Wait() const& {
     state()->WaitUntilReady(kNever);
     return state_->result();
@@ -88,8 +88,8 @@ class [[nodiscard]] Future {
     return std::move(*this).Take();
   }
 
-  // kDeadlineExceeded, naming `what` was waited for, if not ready in time. The
-  // operation goes on.
+  // Returns kDeadlineExceeded, naming `what`, if the future is not ready in
+  // time. The operation continues.
   Result<T> WaitUntil(MonotonicTime deadline,
                       std::string_view what = "a future") const {
     const MonotonicTime start = std::chrono::steady_clock::now();
@@ -104,29 +104,31 @@ class [[nodiscard]] Future {
     return WaitUntil(AddDelay(std::chrono::steady_clock::now(), timeout), what);
   }
 
-  // The result of a future that is ready.
+  // The result of a ready future.
   const Result<T>& result() const& {
     HAWSER_CHECK(ready());
     return state_->result();
   }
 
-  // Completes the future with kCancelled unless it is complete, and runs what
-  // Promise::OnCancel added. True if this call did it. Other holders of the
-  // same future see it too; futures made from this one by Then or JoinAll get
-  // the error, those it was made from go on.
+  // Completes the future with kCancelled unless it is complete, and runs the
+  // callbacks added by Promise::OnCancel. Returns true if this call completed
+  // it. Other holders of the same future see the result too. Futures derived
+  // from this one by Then or JoinAll get the error; futures that this one is
+  // derived from are not cancelled.
   bool Cancel() const { return state()->Cancel(); }
 
   // Runs `callback(const Result<T>&)` once: in this call if the future is
   // ready, otherwise in the thread that completes it, under this caller's
-  // TaskContext. No lock is held. What blocks belongs on an executor. What it
-  // throws goes nowhere but to stderr (async/thrown.h).
+  // TaskContext. No lock is held. Blocking work belongs on an executor.
+  // Exceptions thrown by the callback are only logged to stderr
+  // (async/thrown.h).
   template <class F>
   void OnReady(F&& callback) const;
 
-  // Gives the result to `callback(Result<T>)` as OnReady does, and returns the
-  // future of what it returns: U, void, absl::Status, absl::StatusOr<U> or
-  // Future<U> (Future<U> in each case, Future<void> for Status). What it throws
-  // becomes kInternal.
+  // Passes the result to `callback(Result<T>)` as OnReady does, and returns a
+  // future of the callback's result. The callback may return U, void,
+  // absl::Status, absl::StatusOr<U> or Future<U>; Then returns Future<U> in
+  // each case, and Future<void> for Status. An exception becomes kInternal.
   template <class F>
   auto Then(F&& callback) const& {
     return Future(*this).Then(std::forward<F>(callback));
@@ -134,8 +136,8 @@ class [[nodiscard]] Future {
   template <class F>
   auto Then(F&& callback) &&;
 
-  // Same, with `callback` running on `executor`, which must live until then;
-  // kCancelled if the executor drops it.
+  // Same, but runs `callback` on `executor`, which must live until then.
+  // kCancelled if the executor drops the callback.
   template <class F>
   auto Then(Executor* executor, F&& callback) const& {
     return Future(*this).Then(executor, std::forward<F>(callback));
@@ -156,14 +158,15 @@ class [[nodiscard]] Future {
     return state_;
   }
 
-  // The result of a ready future that this handle lets go of.
+  // Takes the result of a ready future and releases this handle.
   Result<T> Take() && {
     Future self = std::move(*this);
     if (self.state_->sole_reader()) return std::move(self.state_->result());
     if constexpr (internal::kCopyable<T>) {
       return self.state_->result();
     } else {
-      HAWSER_CHECK(false) << "a move-only result has a second reader";
+      HAWSER_CHECK(false)
+          << "a future with a move-only result has more than one reader";
       return absl::InternalError("unreachable");
     }
   }
@@ -171,9 +174,9 @@ class [[nodiscard]] Future {
   State* state_ = nullptr;
 };
 
-// The producing side of a Future. Set may be called from any thread, at the
-// same time too: the first call wins. Dropped without Set, the future gets
-// kCancelled.
+// The producing side of a Future. Set may be called from several threads
+// concurrently: the first call wins. If the promise is dropped without Set, the
+// future completes with kCancelled.
 template <class T>
 class Promise {
  public:
@@ -193,26 +196,28 @@ class Promise {
     state_->DropReference();
   }
 
-  // False after being moved from; no other method works then.
+  // False after being moved from; no other method may be called then.
   bool valid() const { return state_ != nullptr; }
 
-  // Any number of handles. A move-only result, and one that is to be moved
-  // rather than copied, wants a single one.
+  // May be called any number of times. A move-only result, or a result to be
+  // moved rather than copied, needs a single future.
   Future<T> future() const;
 
-  // Completes the future and runs its callbacks in this thread; false, and
-  // `result` is dropped, if it is complete.
+  // Completes the future and runs its callbacks in this thread. Returns false
+  // and drops `result` if the future is already complete.
   bool Set(Result<T> result) {
     HAWSER_CHECK(valid()) << "use of an invalid Promise";
     return state_->Set(std::move(result));
   }
 
-  // Whether the future is complete (set or cancelled): no need to go on.
+  // Whether the future is complete (set or cancelled), so that work for it may
+  // stop.
   bool done() const { return state_->claimed(); }
 
-  // Runs `callback()` if a holder of the future cancels it, in that thread;
-  // at once if that has happened. Destroyed unrun when the future completes
-  // otherwise. What it throws goes nowhere but to stderr.
+  // Runs `callback()` in the cancelling thread if a holder cancels the future,
+  // or at once if it is already cancelled. If the future completes otherwise,
+  // the callback is destroyed without running. Exceptions are only logged to
+  // stderr.
   template <class F>
   void OnCancel(F&& callback);
 
@@ -220,7 +225,7 @@ class Promise {
   internal::FutureState<Result<T>>* state_;
 };
 
-// A future that is ready.
+// Returns a ready future.
 template <class T>
 Future<T> MakeReadyFuture(Result<T> result) {
   Promise<T> promise;

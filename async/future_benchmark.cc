@@ -1,4 +1,4 @@
-// The cost of futures, of coroutines on them, and of handing work to a pool.
+// Cost of futures, of coroutines, and of posting work to a pool.
 
 #include <string>
 #include <utility>
@@ -59,7 +59,7 @@ void BM_CoroutineThenSet(benchmark::State& state) {
 }
 BENCHMARK(BM_CoroutineThenSet);
 
-// Argument: closures posted before the thread waits for the last one.
+// Argument: number of closures posted before waiting for the last one.
 void BM_PoolRoundTrip(benchmark::State& state) {
   ThreadPool pool({.num_threads = 2});
   for (auto _ : state) {

@@ -136,7 +136,7 @@ TEST(FutureTest, CallbacksRunInTheOrderAddedWithoutLock) {
   std::vector<int> order;
   future.OnReady([&](const auto&) {
     order.push_back(1);
-    // Added during completion: at once.
+    // Added during completion, so it runs at once.
     future.OnReady([&](const auto&) { order.push_back(2); });
   });
   future.OnReady([&](const auto&) { order.push_back(3); });
@@ -196,7 +196,7 @@ TEST(FutureTest, UnreadResultIsDestroyed) {
   EXPECT_EQ(guard.use_count(), 1);
 }
 
-TEST(FutureTest, CancelCompletesAndTellsTheProducer) {
+TEST(FutureTest, CancelCompletesAndNotifiesTheProducer) {
   Promise<int> promise;
   Future<int> future = promise.future();
   int cancelled = 0;

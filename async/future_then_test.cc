@@ -144,8 +144,8 @@ TEST(FutureThenTest, CallbackThatWaitsForADeferredOneDoesNotDeadlock) {
   EXPECT_THAT(future.Wait(), IsOkAndHolds(250));
 }
 
-// Futures made of what a callback throws, before and after completion, on an
-// executor or not, and whatever it returns.
+// A callback throws before and after completion, with and without an executor,
+// for each return type.
 TEST(FutureThenTest, CallbackThatThrowsIsInternal) {
   const auto is_internal =
       StatusIs(absl::StatusCode::kInternal, HasSubstr("threw no such row"));
@@ -166,7 +166,7 @@ TEST(FutureThenTest, CallbackThatThrowsIsInternal) {
   const Future<void> nothing = future.Then(to_nothing);
   const Future<int> inner = future.Then(to_future);
   const Future<int> posted = future.Then(&executor, to_value);
-  // What comes behind one that threw is told, and those beside it run.
+  // Continuations of a callback that threw get the error; its siblings run.
   const Future<int> behind =
       value.Then([](absl::StatusOr<int> result) { return result; });
   const Future<int> beside =

@@ -16,7 +16,7 @@
 namespace hawser::async {
 namespace internal {
 
-// The results of several futures; the last one to arrive runs `finish`.
+// Results of several futures; the last one to complete runs `finish`.
 template <class T, class Finish>
 struct JoinState {
   static constexpr size_t kNone = static_cast<size_t>(-1);
@@ -37,7 +37,7 @@ struct JoinState {
 
   std::vector<std::optional<Result<T>>> results;
   std::atomic<size_t> num_pending;
-  // The first in time.
+  // Index of the first future that failed, in time.
   std::atomic<size_t> first_failed{kNone};
   Finish finish;
 };
@@ -58,9 +58,9 @@ void Join(std::vector<Future<T>> futures, Finish finish) {
 
 }  // namespace internal
 
-// The values of all `futures`, in their order; nothing (Future<void>) for
-// T = void. Ready once every one is, also after an error; the error is the
-// first that occurred.
+// Returns the values of all `futures`, in their order; Future<void> for T =
+// void. Ready when all futures are, even after an error; the error is the first
+// that occurred.
 template <class T>
 auto JoinAll(std::vector<Future<T>> futures) {
   using Joined =
@@ -91,7 +91,7 @@ auto JoinAll(std::vector<Future<T>> futures) {
   return joined;
 }
 
-// The results of all `futures`, in their order, once every one is ready.
+// Returns the results of all `futures`, in their order, once all are ready.
 // Never an error itself.
 template <class T>
 Future<std::vector<Result<T>>> JoinAllSettled(std::vector<Future<T>> futures) {

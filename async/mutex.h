@@ -40,8 +40,8 @@ class ABSL_SCOPED_LOCKABLE MutexLock {
   Mutex* const mutex_;
 };
 
-// A condition variable. Waits may wake without cause: loop on the condition.
-// A wait on a pool thread belongs inside a BlockingRegion.
+// A condition variable. Wakeups may be spurious: loop on the condition. On a
+// pool thread, wait inside a BlockingRegion.
 class CondVar {
  public:
   CondVar() = default;
@@ -54,7 +54,7 @@ class CondVar {
     lock.release();
   }
 
-  // False if `deadline` passed; time_point::max() is never.
+  // Returns false if `deadline` passed; time_point::max() never passes.
   bool WaitUntil(Mutex* mutex, std::chrono::steady_clock::time_point deadline)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
     if (deadline == std::chrono::steady_clock::time_point::max()) {

@@ -45,7 +45,7 @@ double RandomSource::Uniform() {
 
 uint64_t RandomSource::Below(uint64_t bound) {
   HAWSER_CHECK(bound > 0);
-  // The values below the threshold would make small results likelier.
+  // Values below the threshold would bias the result towards small numbers.
   const uint64_t threshold = (0 - bound) % bound;
   uint64_t value = Next();
   while (value < threshold) value = Next();

@@ -6,14 +6,14 @@
 
 namespace hawser::async {
 
-// A seeded stream of random numbers, the same on every machine: jitter, ids
-// and simulations draw from one that is passed in. Not for secrets, and not
+// A seeded stream of random numbers, identical on every machine, which is
+// passed to code that needs jitter, ids or simulation. Not for secrets, and not
 // thread-safe. xoshiro256** (Blackman and Vigna, 2018), seeded by splitmix64.
 class RandomSource {
  public:
   explicit RandomSource(uint64_t seed);
 
-  // A source whose seed the operating system chose.
+  // Returns a source seeded by the operating system.
   static RandomSource FromEntropy();
 
   // Uniform over all values.
@@ -23,7 +23,8 @@ class RandomSource {
   // Uniform in [0, bound); `bound` > 0.
   uint64_t Below(uint64_t bound);
 
-  // A UniformRandomBitGenerator, for the standard library's distributions.
+  // Makes this a UniformRandomBitGenerator, for the standard library's
+  // distributions.
   using result_type = uint64_t;
   static constexpr uint64_t min() { return 0; }
   static constexpr uint64_t max() {

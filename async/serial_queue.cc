@@ -25,7 +25,7 @@ class SerialQueue::State : public std::enable_shared_from_this<State> {
   }
 
  private:
-  // Runs a batch; dropped unrun, lets everything queued go.
+  // Runs a batch. If destroyed without running, drops all queued closures.
   class Turn {
    public:
     explicit Turn(std::shared_ptr<State> state) : state_(std::move(state)) {}
@@ -39,11 +39,11 @@ class SerialQueue::State : public std::enable_shared_from_this<State> {
     std::shared_ptr<State> state_;
   };
 
-  // Closures run before others get a turn on the executor.
+  // Closures to run before the queue yields the executor.
   static constexpr int kBatch = 32;
 
   void Schedule() {
-    // The queue itself has no context: each task brings its own.
+    // The queue itself has no context; each task has its own.
     TaskContext::Scope scope{TaskContext()};
     executor_->Post(Turn(shared_from_this()));
   }

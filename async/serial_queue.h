@@ -8,15 +8,15 @@
 
 namespace hawser::async {
 
-// Runs closures on another executor, one at a time, in the order posted: what
-// they share needs no lock.
+// Runs closures on another executor, one at a time, in the order posted, so
+// that data shared by them needs no lock.
 //
 // Closures posted before the queue is destroyed still run. If `executor` is
-// shut down, what is queued is destroyed unrun. Unbounded: whoever posts
-// limits what it has in flight.
+// shut down, queued closures are destroyed without running. The queue is
+// unbounded: callers limit their closures in flight.
 class SerialQueue final : public Executor {
  public:
-  // `executor` outlives the queue and its closures.
+  // `executor` must outlive the queue and its closures.
   explicit SerialQueue(Executor* executor);
   ~SerialQueue() override;
 

@@ -57,7 +57,7 @@ TEST(SerialQueueTest, PostFromAClosureRunsAfterIt) {
   EXPECT_THAT(order, testing::ElementsAre(1, 2));
 }
 
-TEST(SerialQueueTest, LongQueuesGiveOthersATurn) {
+TEST(SerialQueueTest, LongQueuesYieldTheExecutor) {
   ManualExecutor executor;
   SerialQueue queue(&executor);
   int ran = 0;

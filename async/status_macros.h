@@ -9,9 +9,10 @@
 // Propagation of errors out of functions that return absl::Status or
 // absl::StatusOr<T>.
 //
-//   RETURN_IF_ERROR(expression)        `expression` gives a Status or StatusOr.
-//   ASSIGN_OR_RETURN(lhs, expression)  `lhs` may be a declaration; one that
-//                                      has a comma stands in parentheses.
+//   RETURN_IF_ERROR(expression)        `expression` returns a Status or
+//     StatusOr.
+//   ASSIGN_OR_RETURN(lhs, expression)  `lhs` may be a declaration; put one with
+//                                      a comma in parentheses.
 
 namespace hawser::async::internal {
 
@@ -48,7 +49,7 @@ absl::Status ToStatus(const absl::StatusOr<T>& result) {
 #define HAWSER_STATUS_CONCAT_(a, b) HAWSER_STATUS_CONCAT_INNER_(a, b)
 #define HAWSER_STATUS_CONCAT_INNER_(a, b) a##b
 
-// (a, b) -> a, b; anything else stays.
+// (a, b) -> a, b; anything else is unchanged.
 #define HAWSER_STATUS_UNPAREN_(x) HAWSER_STATUS_STRIP_(HAWSER_STATUS_EXTRACT_ x)
 #define HAWSER_STATUS_EXTRACT_(...) HAWSER_STATUS_EXTRACT_ __VA_ARGS__
 #define HAWSER_STATUS_STRIP_(x) HAWSER_STATUS_STRIP_INNER_(x)

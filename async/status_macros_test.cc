@@ -49,7 +49,7 @@ absl::StatusOr<std::map<int, int>> HalfMap(int n) {
   return map;
 }
 
-TEST(StatusMacrosTest, ErrorReturnsAndValueGoesOn) {
+TEST(StatusMacrosTest, ErrorReturnsAndValueIsAssigned) {
   EXPECT_THAT(CheckEven(4), IsOk());
   EXPECT_THAT(CheckEven(3), StatusIs(absl::StatusCode::kInvalidArgument));
   EXPECT_THAT(Quarter(12), IsOkAndHolds(3));
@@ -62,7 +62,7 @@ TEST(StatusMacrosTest, MoveOnlyAndParenthesised) {
   EXPECT_THAT(HalfMap(7), Not(IsOk()));
 }
 
-TEST(StatusMatchersTest, SayWhatTheyFound) {
+TEST(StatusMatchersTest, DescribeTheStatusFound) {
   testing::StringMatchResultListener listener;
   const absl::Status status = absl::AbortedError("gone");
   EXPECT_FALSE(testing::ExplainMatchResult(

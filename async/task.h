@@ -9,16 +9,16 @@
 
 namespace hawser::async {
 
-// A closure and the TaskContext of the thread that made it: what an Executor
-// or a Clock keeps until it runs the closure.
+// A closure with the TaskContext of the thread that created it. Executors and
+// clocks store closures in this form.
 class Task {
  public:
   Task() = default;
   explicit Task(absl::AnyInvocable<void() &&> closure)
       : context_(TaskContext::Capture()), closure_(std::move(closure)) {}
 
-  // Runs and destroys the closure. At most once. What it throws ends here
-  // (async/thrown.h): nobody waits for it.
+  // Runs and destroys the closure, at most once. Exceptions are caught and
+  // logged (async/thrown.h), since no caller waits for the result.
   void Run() && {
     TaskContext::Scope scope(std::move(context_));
     absl::AnyInvocable<void()&&> closure = std::move(closure_);

@@ -6,7 +6,7 @@ thread_local constinit const TaskContext::Frame* TaskContext::current_ =
     nullptr;
 
 void TaskContext::Unref(const Frame* frame) {
-  // A chain is released frame by frame: its length must not cost stack.
+  // Releases the chain iteratively, so that its length does not use stack.
   while (frame != nullptr &&
          frame->references.fetch_sub(1, std::memory_order_acq_rel) == 1) {
     const Frame* parent = std::exchange(frame->parent.frame_, nullptr);

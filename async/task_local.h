@@ -7,13 +7,13 @@
 
 namespace hawser::async {
 
-// The values of all TaskLocals that are set around one piece of work, such as
-// its autograd context, the call it serves and its deadline. They follow the
-// work: a closure given to an Executor, a Clock or a Future runs under the
-// context of the thread that handed it over.
+// The values of all TaskLocals set for one piece of work, such as its autograd
+// context, its RPC and its deadline. The context propagates: a closure passed
+// to an Executor, a Clock or a Future runs under the context of the thread that
+// passed it.
 //
-// A value handle on an immutable chain; a copy costs one reference count, and
-// nothing where no TaskLocal is set. As thread-safe as a shared_ptr.
+// A value handle on an immutable chain. A copy costs one reference count
+// increment, or nothing if no TaskLocal is set. As thread-safe as a shared_ptr.
 class TaskContext {
  public:
   class Scope;
@@ -30,7 +30,7 @@ class TaskContext {
     if (frame_ != nullptr) Unref(frame_);
   }
 
-  // That of the calling thread.
+  // Returns the context of the calling thread.
   static TaskContext Capture() { return TaskContext(current_); }
 
  private:
@@ -48,8 +48,8 @@ class TaskContext {
   const Frame* frame_ = nullptr;
 };
 
-// Makes a context that of the calling thread until the end of the scope.
-// Scopes nest, and must not be held across a co_await.
+// Installs a context on the calling thread until the end of the scope. Scopes
+// nest and must not be held across a co_await.
 class TaskContext::Scope {
  public:
   explicit Scope(TaskContext context)
@@ -61,13 +61,13 @@ class TaskContext::Scope {
 
  private:
   const TaskContext context_;
-  // Kept alive by the scope around this one.
+  // Kept alive by the enclosing scope.
   const Frame* const previous_;
 };
 
-// A variable that has one value per piece of work, as a thread_local has one
-// per thread. Must outlive every context that carries it: a static, or a
-// member of something that outlives the work.
+// A variable with one value per piece of work, as a thread_local has one per
+// thread. Must outlive every context that carries it: make it a static, or a
+// member of an object that outlives the work.
 template <class T>
 class TaskLocal {
  public:
@@ -75,8 +75,8 @@ class TaskLocal {
   TaskLocal(const TaskLocal&) = delete;
   TaskLocal& operator=(const TaskLocal&) = delete;
 
-  // The value of the innermost scope around the calling work; null if there is
-  // none. Valid while that scope, or a captured context, lives.
+  // The value of the innermost enclosing scope, or null. Valid while that
+  // scope, or a context captured in it, lives.
   const T* get() const {
     const auto* frame = static_cast<const Value*>(TaskContext::Find(this));
     return frame == nullptr ? nullptr : &frame->value;
@@ -104,7 +104,7 @@ struct TaskContext::Frame {
   virtual ~Frame() = default;
 
   const void* const key;
-  // Taken away by Unref alone.
+  // Moved out only by Unref.
   mutable TaskContext parent;
   mutable std::atomic<int64_t> references{0};
 };

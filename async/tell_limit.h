@@ -1,4 +1,4 @@
-// Rate limit of one kind of message on stderr.
+// Rate limit for one kind of log message on stderr.
 
 #ifndef HAWSER_ASYNC_TELL_LIMIT_H_
 #define HAWSER_ASYNC_TELL_LIMIT_H_
@@ -7,13 +7,14 @@
 
 namespace hawser::async {
 
-// Whoever makes a process say something, such as by calling it, does not flood
-// its log: once a minute at most. Not thread-safe.
+// Limits a message to one per minute, so that callers that trigger it cannot
+// flood the log. Not thread-safe.
 class TellLimit {
  public:
   static constexpr std::chrono::minutes kInterval{1};
 
-  // Whether to say it, at `now`, which is then counted from.
+  // Whether to log the message at `now`. If true, the interval restarts at
+  // `now`.
   bool MayTell(std::chrono::steady_clock::time_point now) {
     if (now < not_before_) return false;
     not_before_ = now + kInterval;

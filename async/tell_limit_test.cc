@@ -15,7 +15,7 @@ TEST(TellLimitTest, OnceAMinute) {
   EXPECT_FALSE(limit.MayTell(start));
   EXPECT_FALSE(limit.MayTell(start + milliseconds(59'999)));
   EXPECT_TRUE(limit.MayTell(start + milliseconds(60'000)));
-  // From the last time that it was said.
+  // Counted from the last message.
   EXPECT_FALSE(limit.MayTell(start + milliseconds(119'999)));
   EXPECT_TRUE(limit.MayTell(start + milliseconds(500'000)));
   EXPECT_FALSE(limit.MayTell(start + milliseconds(559'999)));

@@ -10,15 +10,15 @@
 namespace hawser::async {
 namespace {
 
-// The pool whose thread this is.
+// The pool that owns this thread, or null.
 thread_local constinit const ThreadPool* t_pool = nullptr;
 
 }  // namespace
 
-// One for each idle thread, on its stack.
+// State of one idle thread, on its stack.
 struct ThreadPool::IdleThread {
   CondVar woken;
-  // Counted in `num_active_` already.
+  // Already counted in `num_active_`.
   bool activated = false;
 };
 
@@ -33,7 +33,7 @@ ThreadPool::~ThreadPool() { Shutdown(); }
 
 void ThreadPool::Post(absl::AnyInvocable<void() &&> closure) {
   Task task(std::move(closure));
-  // A refused task is destroyed by the caller, after the lock.
+  // The caller destroys a rejected task after releasing the lock.
   MutexLock lock(&mutex_);
   if (stopping_ && t_pool != this) return;
   queue_.push_back(std::move(task));
@@ -91,7 +91,8 @@ void ThreadPool::ActivateLocked() {
     idle_.pop_back();
     thread->activated = true;
     ++num_active_;
-    // Under the lock: the thread may end, and its condition with it.
+    // Under the lock, because the thread may end and destroy its condition
+    // variable.
     thread->woken.NotifyOne();
   } else if (static_cast<int>(threads_.size()) < options_.max_threads) {
     ++num_active_;
@@ -114,7 +115,7 @@ void ThreadPool::Run(ThreadList::iterator self) {
     } while (IdleLocked());
     before = std::exchange(ended_, std::move(*self));
     threads_.erase(self);
-    // Under the lock: nothing of the pool is touched after it.
+    // Under the lock, because the pool may be destroyed after it.
     if (threads_.empty()) all_ended_.NotifyAll();
   }
   if (before.joinable()) before.join();

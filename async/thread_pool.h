@@ -21,51 +21,51 @@ struct ThreadPoolOptions {
   // Maximum number of closures running at the same time; blocked closures are
   // not counted.
   int num_threads = 4;
-  // Limit on threads, blocked ones included. Once so many are blocked, posted
-  // closures wait until one goes on.
+  // Limit on threads, including blocked ones. While this many are blocked,
+  // posted closures wait until one resumes.
   int max_threads = 512;
-  // Shown in debuggers; up to 15 characters count.
+  // Thread name shown in debuggers; truncated to 15 characters.
   std::string name = "hawser";
 };
 
-// Threads now, for debug information.
+// Current thread counts, for debug information.
 struct ThreadPoolStats {
   int num_threads = 0;
   int num_idle = 0;
-  // In a BlockingRegion, such as Future::Wait.
+  // Threads in a BlockingRegion, such as Future::Wait.
   int num_blocked = 0;
-  // Closures that have not begun.
+  // Closures that have not started.
   int num_queued = 0;
 };
 
-// An executor of threads, first posted, first begun.
+// A pool of threads that starts closures in the order posted.
 //
 // Closures may block inside a BlockingRegion (Future::Wait has one): another
-// thread then takes the place, so that closures which wait for closures behind
-// them do not deadlock, up to `max_threads`. Threads start on demand and stop
-// when there are more than `num_threads` idle ones.
+// thread then replaces the blocked one, up to `max_threads`, so that closures
+// which wait for later closures do not deadlock. Threads start on demand and
+// exit when more than `num_threads` are idle.
 class ThreadPool final : public Executor, private BlockingObserver {
  public:
   explicit ThreadPool(ThreadPoolOptions options);
-  // Does Shutdown. Must not run on a thread of the pool.
+  // Calls Shutdown. Must not run on a thread of the pool.
   ~ThreadPool() override;
 
-  // After Shutdown has begun, `closure` is destroyed unrun, except where a
+  // After Shutdown has begun, `closure` is destroyed without running, unless a
   // closure of this pool posts it.
   void Post(absl::AnyInvocable<void() &&> closure) override;
 
-  // Runs what was posted before, and what that posts, then joins the threads.
-  // Idempotent; each call returns when all that is done. Must not run on a
+  // Runs the closures posted before, and those that they post, then joins the
+  // threads. Idempotent; each call returns when this is done. Must not run on a
   // thread of the pool.
   void Shutdown();
 
   ThreadPoolStats stats() const;
 
   // Whether so many threads of the calling thread's pool are blocked that only
-  // its last `num_threads` are left. What runs on these must not wait for other
-  // closures of the pool: refuse the work, or give it to another executor; then
-  // the pool goes on however many wait. False outside of pools, and while
-  // `max_threads` is not more than `num_threads`.
+  // its last `num_threads` are left. Closures on these must not wait for other
+  // closures of the pool; reject the work or post it to another executor. Then
+  // the pool makes progress however many closures wait. False outside of pools,
+  // and if `max_threads` does not exceed `num_threads`.
   static bool IsNearlyExhausted();
 
  private:
@@ -75,12 +75,12 @@ class ThreadPool final : public Executor, private BlockingObserver {
   void OnBlock() override;
   void OnUnblock() override;
 
-  // Sees to it that somebody takes the next closure, if that is allowed.
+  // Wakes or starts a thread for the next closure, if the limits allow it.
   void ActivateLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Run(ThreadList::iterator self);
-  // Runs closures until there are none or too many threads are active.
+  // Runs closures until the queue is empty or too many threads are active.
   void RunQueuedLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Waits for work; false if the thread is to end.
+  // Waits for work; returns false if the thread must exit.
   bool IdleLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const ThreadPoolOptions options_;
@@ -89,15 +89,16 @@ class ThreadPool final : public Executor, private BlockingObserver {
   CondVar all_ended_;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   std::deque<Task> queue_ ABSL_GUARDED_BY(mutex_);
-  // Neither idle nor blocked. More than `num_threads` for a moment when
-  // blocked threads go on.
+  // Threads that are neither idle nor blocked. Briefly exceeds `num_threads`
+  // when blocked threads resume.
   int num_active_ ABSL_GUARDED_BY(mutex_) = 0;
-  // Changed under the lock.
+  // Modified under the lock.
   std::atomic<int> num_blocked_{0};
-  // The last one went idle last: its caches are warmest.
+  // The last element went idle last, so its caches are warmest.
   std::vector<IdleThread*> idle_ ABSL_GUARDED_BY(mutex_);
   ThreadList threads_ ABSL_GUARDED_BY(mutex_);
-  // The thread that ended last; each one joins the one before it.
+  // The thread that exited last; each thread joins the one that exited before
+  // it.
   std::thread ended_ ABSL_GUARDED_BY(mutex_);
 };
 

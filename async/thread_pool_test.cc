@@ -17,7 +17,7 @@
 namespace hawser::async {
 namespace {
 
-// The future of `closure()` run on `pool`.
+// Runs `closure()` on `pool` and returns its future.
 template <class F>
 auto RunOn(Executor& pool, F closure) {
   return MakeReadyFuture<void>(absl::OkStatus())
@@ -32,7 +32,7 @@ int Nested(ThreadPool& pool, int depth) {
               }).Wait();
 }
 
-TEST(ThreadPoolTest, RunsWhatIsPosted) {
+TEST(ThreadPoolTest, RunsPostedClosures) {
   ThreadPool pool({.num_threads = 3});
   std::vector<Future<int>> futures;
   for (int i = 0; i < 1000; ++i) {
@@ -69,18 +69,18 @@ TEST(ThreadPoolTest, NestedWaitsOfDepth50OnTwoThreadsFinish) {
   EXPECT_EQ(Nested(pool, 50), 50);
 }
 
-// As deep as threads go, less those that are kept; returns the depth.
+// Nests until only the reserved threads are left; returns the depth.
 int NestedUntilExhausted(ThreadPool& pool) {
   if (ThreadPool::IsNearlyExhausted()) return 0;
   return 1 +
          *RunOn(pool, [&pool] { return NestedUntilExhausted(pool); }).Wait();
 }
 
-TEST(ThreadPoolTest, LastThreadsKnowThatTheyAre) {
+TEST(ThreadPoolTest, LastThreadsReportExhaustion) {
   ThreadPool pool({.num_threads = 2, .max_threads = 20});
   EXPECT_FALSE(ThreadPool::IsNearlyExhausted());
-  // The caller's own wait blocks no thread of the pool. The one that posted the
-  // last closure may be about to block, and does not count yet.
+  // The caller's own wait does not block a pool thread. The thread that posted
+  // the last closure may be about to block and is not counted yet.
   EXPECT_THAT(NestedUntilExhausted(pool), testing::AnyOf(1 + 18, 1 + 18 + 1));
   EXPECT_THAT(
       RunOn(pool, [] { return ThreadPool::IsNearlyExhausted() ? 1 : 0; })
@@ -96,11 +96,11 @@ TEST(ThreadPoolTest, ManyNestedWaitsAtOnceFinish) {
   }
   EXPECT_THAT(JoinAll(std::move(futures)).Wait(),
               IsOkAndHolds(testing::Each(50)));
-  // Threads beyond the idle ones that are kept end.
+  // Idle threads in excess exit.
   while (pool.stats().num_threads > 4) std::this_thread::yield();
 }
 
-TEST(ThreadPoolTest, BlockingRegionGivesThePlaceAway) {
+TEST(ThreadPoolTest, BlockingRegionLetsAnotherThreadRun) {
   ThreadPool pool({.num_threads = 1});
   absl::Notification inner;
   Future<void> done = RunOn(pool, [&] {
@@ -115,7 +115,7 @@ TEST(ThreadPoolTest, BlockingRegionGivesThePlaceAway) {
   EXPECT_THAT(done.Wait(), IsOk());
 }
 
-TEST(ThreadPoolTest, CapHoldsClosuresBackUntilAThreadGoesOn) {
+TEST(ThreadPoolTest, CapHoldsClosuresBackUntilAThreadResumes) {
   ThreadPool pool({.num_threads = 1, .max_threads = 2});
   Promise<void> go;
   std::vector<Future<void>> blocked;
@@ -133,7 +133,7 @@ TEST(ThreadPoolTest, CapHoldsClosuresBackUntilAThreadGoesOn) {
   EXPECT_THAT(JoinAll(std::move(blocked)).Wait(), IsOk());
 }
 
-TEST(ThreadPoolTest, ThreadThatGoesOnTakesNoMoreWorkThanTheTargetAllows) {
+TEST(ThreadPoolTest, ResumedThreadTakesNoMoreWorkThanTheTargetAllows) {
   ThreadPool pool({.num_threads = 1});
   Promise<void> gate;
   std::atomic<bool> third_ran = false;
@@ -143,7 +143,8 @@ TEST(ThreadPoolTest, ThreadThatGoesOnTakesNoMoreWorkThanTheTargetAllows) {
   Future<void> second = RunOn(pool, [&] {
     pool.Post([&] { third_ran = true; });
     gate.Set(absl::OkStatus());
-    // The first one's thread ends up idle although a closure is queued.
+    // The thread of the first closure becomes idle although a closure is
+    // queued.
     while (pool.stats().num_idle == 0 && !third_ran) std::this_thread::yield();
     EXPECT_FALSE(third_ran);
   });
@@ -225,7 +226,7 @@ TEST(ThreadPoolDeathTest, ShutdownFromItsOwnThreadIsNamed) {
       "by one of its own threads");
 }
 
-TEST(ThreadPoolTest, GoesOnAfterAClosureThatThrows) {
+TEST(ThreadPoolTest, ContinuesAfterAClosureThatThrows) {
   ThreadPool pool({.num_threads = 1});
   Promise<void> promise;
   Future<void> dropped = promise.future();

@@ -19,7 +19,7 @@
 namespace hawser::async {
 namespace {
 
-// Says what was thrown, and how often nothing was said.
+// Logs exceptions, rate-limited, with the number of those not logged.
 class Teller {
  public:
   void Tell(const absl::Status& error) {
@@ -30,8 +30,8 @@ class Teller {
     }
     // The text may have come from a peer.
     std::fprintf(stderr,
-                 "hawser: %s, with nobody to tell it to (%" PRIu64
-                 " more before)\n",
+                 "hawser: %s, and no caller waits for the error (%" PRIu64
+                 " more not logged)\n",
                  absl::CHexEscape(error.message()).c_str(),
                  std::exchange(num_untold_, 0));
   }
@@ -53,14 +53,14 @@ absl::Status ThrownError(std::string_view who) {
   try {
     throw;
   } catch (const abi::__forced_unwind&) {
-    // The end of the thread, which may not be stopped.
+    // Thread cancellation, which must not be caught.
     throw;
   } catch (const std::exception& exception) {
     return error(exception.what());
   } catch (...) {
   }
 #endif
-  return error("something that is no std::exception");
+  return error("an object that is not a std::exception");
 }
 
 void TellOfThrown(std::string_view who) {

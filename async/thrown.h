@@ -1,5 +1,5 @@
 // Conversion of exceptions thrown by user code into statuses. Hawser itself
-// throws nothing, and an exception never ends the process.
+// does not throw, and an exception never ends the process.
 
 #ifndef HAWSER_ASYNC_THROWN_H_
 #define HAWSER_ASYNC_THROWN_H_
@@ -11,16 +11,17 @@
 
 namespace hawser::async {
 
-// kInternal, "<who> threw <text>", of the exception that is being handled: in a
-// catch block only. The end of a thread is none, and goes on.
+// Returns kInternal, "<who> threw <text>", for the exception being handled.
+// Call it in a catch block only. Thread cancellation is not an exception and is
+// rethrown.
 absl::Status ThrownError(std::string_view who);
 
-// Tells stderr, once a minute at most, of an exception that is being handled
-// and for which nobody waits.
+// Logs to stderr, at most once a minute, an exception that is being handled and
+// that no caller waits for.
 void TellOfThrown(std::string_view who);
 
-// What `call()` returns, or R(ThrownError(who)). Costs nothing until something
-// is thrown.
+// Returns `call()`, or R(ThrownError(who)) if it throws. Costs nothing unless
+// it throws.
 template <class R, class F>
 R CatchThrown(std::string_view who, F&& call) {
 #ifdef __cpp_exceptions
@@ -34,7 +35,7 @@ R CatchThrown(std::string_view who, F&& call) {
 #endif
 }
 
-// Runs `call`, whose exceptions have nowhere to go: TellOfThrown.
+// Runs `call` and logs its exceptions with TellOfThrown.
 template <class F>
 void EndThrown(std::string_view who, F&& call) {
 #ifdef __cpp_exceptions

@@ -132,7 +132,7 @@ TEST_F(CertsTest, AnAuthorityIsNotOverwritten) {
   const std::string key = *net::ReadPrivateFile(job_ + "/ca.key");
   const Outcome again = Hawser({"certs", "init", job_ + "/"});
   EXPECT_EQ(again.exit_code, 2);
-  EXPECT_THAT(again.err, HasSubstr("/job is there already"));
+  EXPECT_THAT(again.err, HasSubstr("/job already exists"));
   EXPECT_EQ(*net::ReadPrivateFile(job_ + "/ca.key"), key);
   EXPECT_EQ(NumEntries(), 4) << "something half made is left";
 }

@@ -14,7 +14,7 @@
 namespace hawser::tensor::internal {
 namespace {
 
-// The kernel writes at most this much at once.
+// Below the kernel's limit on the bytes of one write.
 constexpr size_t kMaxWriteBytes = size_t{1} << 30;
 
 std::string FolderOf(const std::string& path) {
@@ -77,16 +77,16 @@ absl::Status AtomicFile::Commit() {
     return Failed("rename");
   }
   temporary_path_.clear();
-  // Without this a power loss may bring the old name back.
+  // Without this, the rename may be lost on a power failure.
   const int folder =
       open(FolderOf(path_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (folder < 0) return Failed("opening the folder");
+  if (folder < 0) return Failed("opening the directory");
   const int synced = fsync(folder);
   const int sync_errno = errno;
   close(folder);
   errno = sync_errno;
-  // Some file systems cannot sync a folder; their renames need none.
-  if (synced != 0 && errno != EINVAL) return Failed("fsync of the folder");
+  // Some file systems cannot sync a directory; their renames do not need it.
+  if (synced != 0 && errno != EINVAL) return Failed("fsync of the directory");
   return absl::OkStatus();
 }
 

@@ -1,4 +1,4 @@
-// A file that appears under its name complete or not at all.
+// A file that appears under its name either complete or not at all.
 
 #ifndef HAWSER_FS_ATOMIC_FILE_H_
 #define HAWSER_FS_ATOMIC_FILE_H_
@@ -12,10 +12,10 @@
 
 namespace hawser::tensor::internal {
 
-// Bytes go to a temporary file beside the final one, which Commit() renames.
-// Destroyed without that, it removes the temporary file and leaves what had the
-// name before. Errors are those of the system, naming the file. Not
-// thread-safe.
+// Writes to a temporary file in the same directory, which Commit() renames to
+// the final name. Destruction without Commit() removes the temporary file and
+// leaves an existing file of that name unchanged. Returns the system's errors,
+// naming the file. Not thread-safe.
 class AtomicFile {
  public:
   static absl::StatusOr<AtomicFile> Create(std::string path);
@@ -25,7 +25,7 @@ class AtomicFile {
 
   absl::Status Append(std::span<const std::byte> bytes);
 
-  // Syncs the bytes, renames the file, and syncs the folder. Call once.
+  // Syncs the bytes, renames the file, and syncs the directory. Call once.
   absl::Status Commit();
 
  private:

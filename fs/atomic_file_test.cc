@@ -27,7 +27,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-// A fresh folder per test.
+// A new directory per test.
 class AtomicFileTest : public testing::Test {
  protected:
   void SetUp() override {
@@ -93,7 +93,7 @@ TEST_F(AtomicFileTest, ErrorsNameTheFileAndTheCause) {
               StatusIs(absl::StatusCode::kNotFound,
                        AllOf(HasSubstr(PathOf("none/a")),
                              HasSubstr("No such file or directory"))));
-  // A folder has the name.
+  // A directory has this name.
   ASSERT_EQ(mkdir(PathOf("folder").c_str(), 0700), 0);
   auto file = AtomicFile::Create(PathOf("folder"));
   ASSERT_THAT(file, IsOk());
@@ -103,7 +103,7 @@ TEST_F(AtomicFileTest, ErrorsNameTheFileAndTheCause) {
               AllOf(HasSubstr(PathOf("folder")), HasSubstr("rename failed")));
 }
 
-// A limit on file sizes stands for a full disk: write() fails midway.
+// A file size limit simulates a full disk: write() fails midway.
 TEST_F(AtomicFileTest, FailedWriteKeepsTheOldFile) {
   std::ofstream(PathOf("a")) << "old";
   signal(SIGXFSZ, SIG_IGN);

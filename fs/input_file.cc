@@ -13,7 +13,7 @@
 namespace hawser::tensor::internal {
 namespace {
 
-// The kernel reads at most this much at once.
+// Below the kernel's limit on the bytes of one read.
 constexpr size_t kMaxReadBytes = size_t{1} << 30;
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Reading a regular file by position.
+// A regular file open for reading by position.
 
 #ifndef HAWSER_FS_INPUT_FILE_H_
 #define HAWSER_FS_INPUT_FILE_H_
@@ -16,17 +16,18 @@ namespace hawser::tensor::internal {
 // Errors name the file. Thread-safe.
 class InputFile {
  public:
-  // What the system says; kInvalidArgument if it is not a regular file.
+  // Returns the system's errors, and kInvalidArgument if the path is not a
+  // regular file.
   static absl::StatusOr<InputFile> Open(std::string path);
   InputFile(InputFile&& other) noexcept;
   InputFile& operator=(InputFile&&) = delete;
   ~InputFile();
 
   const std::string& path() const { return path_; }
-  // When it was opened.
+  // The size of the file when it was opened.
   uint64_t bytes() const { return bytes_; }
 
-  // Fills `dest` from position `offset`. kDataLoss if the file ends before.
+  // Fills `dest` from byte `offset`. kDataLoss if the file ends earlier.
   absl::Status ReadAt(uint64_t offset, std::span<std::byte> dest) const;
 
  private:

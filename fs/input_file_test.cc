@@ -45,7 +45,7 @@ TEST(InputFileTest, FileThatBecameShorterIsDataLoss) {
                        HasSubstr(path + " ends at byte 5")));
 }
 
-TEST(InputFileTest, WhatIsNoFileIsRefusedWithoutWaiting) {
+TEST(InputFileTest, PipeIsRejectedWithoutBlocking) {
   EXPECT_THAT(InputFile::Open(PathOf("none")),
               StatusIs(absl::StatusCode::kNotFound, HasSubstr("_none")));
   EXPECT_THAT(InputFile::Open(testing::TempDir()),

@@ -18,11 +18,12 @@ namespace hawser::net {
 namespace {
 
 absl::Status Failed(const std::string& path) {
-  // Out of the directory; through a link; through what is no directory, which
-  // a link is where one is asked for.
+  // The path leaves the directory, passes a link, or passes a component that is
+  // not a directory; a link counts as such if O_DIRECTORY is set.
   if (errno == EXDEV || errno == ELOOP) {
     return absl::InvalidArgumentError(absl::StrCat(
-        "'", path, "' leads out of its directory, or through a symbolic link"));
+        "'", path,
+        "' leads out of its directory or passes through a symbolic link"));
   }
   return absl::ErrnoToStatus(errno, absl::StrCat("cannot open ", path));
 }
@@ -39,9 +40,9 @@ absl::StatusOr<int> OpenBeneath(int directory, const std::string& path,
     const long fd =
         syscall(SYS_openat2, directory, path.c_str(), &how, sizeof(how));
     if (fd >= 0) return static_cast<int>(fd);
-    // Something was renamed meanwhile.
+    // A concurrent rename interfered.
     if (errno == EAGAIN || errno == EINTR) continue;
-    // Older than 5.6, or forbidden in this container.
+    // The kernel is older than 5.6, or the container forbids the call.
     if (errno == ENOSYS || errno == EPERM) {
       return OpenBeneathByComponents(directory, path, flags, mode);
     }
@@ -72,7 +73,7 @@ absl::StatusOr<int> OpenBeneathByComponents(int directory,
     const int fd =
         openat(at, names[i].c_str(), step | O_NOFOLLOW | O_CLOEXEC, mode);
     if (fd < 0) {
-      // What is no directory may be a link to one.
+      // The component may be a link to a directory.
       if (errno == ENOTDIR && (step & O_DIRECTORY) != 0) errno = ELOOP;
       return Failed(path);
     }

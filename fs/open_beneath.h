@@ -1,4 +1,4 @@
-// Files whose names come from elsewhere.
+// Opening of files by untrusted relative paths.
 
 #ifndef HAWSER_FS_OPEN_BENEATH_H_
 #define HAWSER_FS_OPEN_BENEATH_H_
@@ -11,17 +11,17 @@
 
 namespace hawser::net {
 
-// Opens the relative `path` below an open directory, as openat(2) does, but by
-// no way that leads out of it: not up, not from the root, and through no
-// symbolic link, also if somebody plants one meanwhile. O_CLOEXEC is added to
-// `flags`. The caller closes the descriptor.
+// Opens the relative `path` below an open directory, as openat(2) does, but
+// refuses any path that leaves the directory: "..", absolute paths and symbolic
+// links, including links created concurrently. Adds O_CLOEXEC to `flags`. The
+// caller closes the descriptor.
 //
-//   kInvalidArgument  `path` leads out of the directory, or through a link.
+//   kInvalidArgument  `path` leaves the directory or passes a link.
 //   otherwise         the system's error, naming `path`.
 absl::StatusOr<int> OpenBeneath(int directory, const std::string& path,
                                 int flags, mode_t mode = 0);
 
-// The same in several steps, for kernels without openat2(2).
+// Same, one path component at a time, for kernels without openat2(2).
 absl::StatusOr<int> OpenBeneathByComponents(int directory,
                                             const std::string& path, int flags,
                                             mode_t mode = 0);

@@ -23,7 +23,7 @@ using ::testing::HasSubstr;
 
 using Open = absl::StatusOr<int> (*)(int, const std::string&, int, mode_t);
 
-// With openat2(2), and without.
+// Runs with openat2(2) and without it.
 class OpenBeneathTest : public testing::TestWithParam<Open> {
  protected:
   void SetUp() override {
@@ -45,7 +45,7 @@ class OpenBeneathTest : public testing::TestWithParam<Open> {
     std::ofstream(path) << text;
   }
 
-  // What a file has that is opened so.
+  // Opens a file and returns its content.
   absl::StatusOr<std::string> Read(const std::string& path) {
     const absl::StatusOr<int> fd = GetParam()(directory_, path, O_RDONLY, 0);
     if (!fd.ok()) return fd.status();
@@ -66,7 +66,7 @@ TEST_P(OpenBeneathTest, FilesBelowAreOpened) {
               StatusIs(absl::StatusCode::kNotFound, HasSubstr("inner/none")));
 }
 
-TEST_P(OpenBeneathTest, FilesAreMadeWithTheirMode) {
+TEST_P(OpenBeneathTest, FilesAreCreatedWithTheirMode) {
   const absl::StatusOr<int> fd =
       GetParam()(directory_, "made", O_WRONLY | O_CREAT | O_EXCL, 0600);
   ASSERT_THAT(fd, IsOk());
@@ -78,7 +78,7 @@ TEST_P(OpenBeneathTest, FilesAreMadeWithTheirMode) {
               StatusIs(absl::StatusCode::kAlreadyExists));
 }
 
-TEST_P(OpenBeneathTest, NoNameLeadsOut) {
+TEST_P(OpenBeneathTest, PathsThatLeaveTheDirectoryAreRejected) {
   for (const std::string& path :
        {std::string("../secret"), std::string("inner/../../secret"),
         (base_ / "secret").string(), (base_ / "own/inner/file").string()}) {
@@ -89,7 +89,7 @@ TEST_P(OpenBeneathTest, NoNameLeadsOut) {
   EXPECT_THAT(Read(""), testing::Not(IsOk()));
 }
 
-TEST_P(OpenBeneathTest, NoLinkIsFollowed) {
+TEST_P(OpenBeneathTest, LinksAreNotFollowed) {
   std::filesystem::create_symlink("../secret", base_ / "own/link");
   std::filesystem::create_symlink("inner/file", base_ / "own/harmless");
   std::filesystem::create_directory_symlink("..", base_ / "own/up");
@@ -99,7 +99,7 @@ TEST_P(OpenBeneathTest, NoLinkIsFollowed) {
                                      HasSubstr("symbolic link")))
         << path;
   }
-  // Nor is what a link names written to.
+  // The target of a link is not written to either.
   EXPECT_THAT(
       GetParam()(directory_, "link", O_WRONLY | O_CREAT | O_TRUNC, 0600),
       StatusIs(absl::StatusCode::kInvalidArgument));

@@ -33,18 +33,21 @@ absl::StatusOr<std::string> ReadAll(int fd, const std::string& name) {
 absl::Status CheckOwnersOnly(int fd, const std::string& name) {
   struct stat info = {};
   if (fstat(fd, &info) != 0) {
-    return absl::ErrnoToStatus(errno, "cannot look at " + name);
+    return absl::ErrnoToStatus(errno, "cannot stat " + name);
   }
   if (!S_ISREG(info.st_mode)) {
     return absl::InvalidArgumentError(name + " is not a regular file");
   }
   if (info.st_uid != geteuid() && info.st_uid != 0) {
     return absl::PermissionDeniedError(
-        name + " belongs to another user: its secret is not one");
+        name +
+        " belongs to another user, who can read its secret: give it to this "
+        "user with chown");
   }
   if ((info.st_mode & 077) != 0) {
     return absl::PermissionDeniedError(absl::StrCat(
-        name, " can be read by others than its owner: chmod 600 ", name));
+        name, " can be read by users other than its owner: run chmod 600 ",
+        name));
   }
   return absl::OkStatus();
 }

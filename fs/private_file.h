@@ -1,4 +1,4 @@
-// Files with secrets.
+// Reading of files that hold secrets or certificates.
 
 #ifndef HAWSER_FS_PRIVATE_FILE_H_
 #define HAWSER_FS_PRIVATE_FILE_H_
@@ -11,16 +11,18 @@
 
 namespace hawser::net {
 
-// The content of a file that nobody but its owner may read: a regular file of
-// mode 0600 or less, of this user or root, up to 1 MiB. Otherwise
-// kPermissionDenied or kInvalidArgument, naming the file and what to do.
+// Returns the content of a file that only its owner may read: a regular file of
+// mode 0600 or stricter, owned by this user or root, of up to 1 MiB. Otherwise
+// returns kPermissionDenied or kInvalidArgument, naming the file and the
+// remedy.
 absl::StatusOr<std::string> ReadPrivateFile(const std::string& path);
 
-// The same from an open descriptor up to its end, which may be a pipe; closes
+// Same for an open descriptor, which may be a pipe. Reads to the end and closes
 // it.
 absl::StatusOr<std::string> ReadPrivateDescriptor(int fd);
 
-// A file that others may read, such as a certificate.
+// Returns the content of a file that other users may read, such as a
+// certificate.
 absl::StatusOr<std::string> ReadPublicFile(const std::string& path);
 
 }  // namespace hawser::net

@@ -36,7 +36,7 @@ absl::Status WriteAll(int fd, const std::string& content,
   return absl::OkStatus();
 }
 
-// A name that nobody can have planted anything under.
+// An unpredictable name, so that no other process can create it first.
 std::string RandomName(const std::string& name) {
   std::random_device random;
   return absl::StrCat(name, ".new.", absl::Hex(random(), absl::kZeroPad8),
@@ -47,12 +47,12 @@ std::string RandomName(const std::string& name) {
 
 absl::StatusOr<StagedDirectory> StagedDirectory::Create(
     const std::string& path) {
-  // Without a slash at the end, which would have it made inside.
+  // Removes a trailing slash, which would create the directory inside `path`.
   std::string own = std::filesystem::absolute(path).lexically_normal();
   while (own.size() > 1 && own.ends_with('/')) own.pop_back();
   const int parent = open(std::filesystem::path(own).parent_path().c_str(),
                           O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (parent < 0) return Error("cannot make " + path);
+  if (parent < 0) return Error("cannot create " + path);
   StagedDirectory made(std::move(own), parent);
   RETURN_IF_ERROR(made.Make());
   return made;
@@ -66,7 +66,7 @@ StagedDirectory::StagedDirectory(std::string path, int parent)
 absl::Status StagedDirectory::Make() {
   std::string staged = RandomName(name_);
   if (mkdirat(parent_, staged.c_str(), 0700) != 0) {
-    return Error("cannot make " + path_);
+    return Error("cannot create " + path_);
   }
   staged_ = std::move(staged);
   ASSIGN_OR_RETURN(own_,
@@ -89,7 +89,7 @@ StagedDirectory::~StagedDirectory() {
 
 void StagedDirectory::RemoveStaged() {
   if (staged_.empty()) return;
-  // By the descriptor, whatever has the parent's path by now.
+  // By the descriptor, since the parent's path may have been replaced.
   std::error_code ignored;
   std::filesystem::remove_all(
       absl::StrCat("/proc/self/fd/", parent_, "/", staged_), ignored);
@@ -118,9 +118,9 @@ absl::Status StagedDirectory::Publish() && {
   if (renameat(parent_, staged_.c_str(), parent_, name_.c_str()) != 0) {
     if (errno == ENOTEMPTY || errno == EEXIST || errno == ENOTDIR) {
       return absl::AlreadyExistsError(
-          path_ + " is there already: choose another name, or remove it");
+          path_ + " already exists: choose another name or remove it");
     }
-    return Error("cannot make " + path_);
+    return Error("cannot create " + path_);
   }
   staged_.clear();
   return Sync(parent_);
@@ -133,7 +133,7 @@ absl::Status StagedDirectory::Replace() && {
     if (errno == ENOENT) return std::move(*this).Publish();
     return Error("cannot replace " + path_);
   }
-  // The old one has the staged one's name now.
+  // The old directory now has the staged name.
   RemoveStaged();
   return Sync(parent_);
 }

@@ -8,46 +8,46 @@
 
 namespace hawser::cli {
 
-// A directory that is filled under another name beside its own, and then
-// appears at once, on disk, with all its files. Nothing is reached through a
-// symbolic link but what is above it (net::OpenBeneath).
+// A directory that is filled under a temporary name beside its own and then
+// appears atomically, synced to disk, with all its files. Symbolic links are
+// followed only in the path above it (net::OpenBeneath).
 class StagedDirectory {
  public:
-  // Makes it, of mode 0700, to become `path`. kNotFound: there is no directory
-  // above `path`.
+  // Creates the temporary directory, with mode 0700, that becomes `path`.
+  // kNotFound if the parent directory of `path` does not exist.
   static absl::StatusOr<StagedDirectory> Create(const std::string& path);
 
   StagedDirectory(StagedDirectory&& other) noexcept;
   StagedDirectory& operator=(StagedDirectory&&) = delete;
-  // Removes what was not published.
+  // Removes the directory unless it was published.
   ~StagedDirectory();
 
-  // A new file `name` of `mode`.
+  // Writes a new file `name` with `mode`.
   absl::Status Write(const std::string& name, const std::string& content,
                      int mode);
 
-  // kAlreadyExists if there is a `path` that is not an empty directory.
+  // kAlreadyExists if `path` exists and is not an empty directory.
   absl::Status Publish() &&;
 
-  // Publishes, or takes the place of the directory `path`, which is removed
-  // with all that is in it.
+  // Publishes; an existing directory `path` is replaced and removed with its
+  // content.
   absl::Status Replace() &&;
 
  private:
   StagedDirectory(std::string path, int parent);
 
-  // Makes and opens `staged_`.
+  // Creates and opens `staged_`.
   absl::Status Make();
   absl::Status Sync(int directory) const;
   void RemoveStaged();
 
   const std::string path_;
-  // Of `path_`, in the directory above it.
+  // The last component of `path_`.
   const std::string name_;
-  // -1 when moved from; `own_` also before it is made.
+  // -1 after being moved from; `own_` is also -1 before its creation.
   int parent_ = -1;
   int own_ = -1;
-  // Empty when there is nothing to remove.
+  // Empty if there is nothing to remove.
   std::string staged_;
 };
 

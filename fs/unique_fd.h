@@ -9,7 +9,7 @@
 
 namespace hawser::rpc {
 
-// Closes its descriptor at its end. -1 is none.
+// Closes the descriptor on destruction. -1 means no descriptor.
 class UniqueFd {
  public:
   UniqueFd() = default;

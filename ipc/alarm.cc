@@ -10,8 +10,8 @@ bool Alarm::MustWake(async::MonotonicTime time) {
   async::MonotonicTime present = this->time();
   if (time >= present) return false;
   asked_ = std::min(asked_, time);
-  // Whoever asks for a later one leaves it to the caller of this, unless the
-  // thread has woken up meanwhile.
+  // Concurrent callers with a later time rely on this call, unless the thread
+  // has woken up meanwhile.
   time_.compare_exchange_strong(present, time, std::memory_order_seq_cst);
   return true;
 }

@@ -1,4 +1,4 @@
-// By when a thread of an event loop must be awake.
+// Wake-up time of the sleeping thread of an event loop.
 
 #ifndef HAWSER_IPC_ALARM_H_
 #define HAWSER_IPC_ALARM_H_
@@ -11,37 +11,37 @@
 
 namespace hawser::rpc {
 
-// Of several threads one sleeps at most, until something is due. The others
-// are awake, and look at what is due before they sleep.
+// At most one of several threads sleeps until the next deadline. The others are
+// awake and check the deadlines before they sleep.
 //
-// A time that was asked for stays until it has passed, also if nothing will be
-// due then: calls one after another, each of which is done long before its
-// deadline, wake the sleeper once, not each time. Thread-safe.
+// A requested time is kept until it has passed, even if its deadline was
+// cancelled. Consecutive calls that complete long before their deadlines
+// therefore wake the sleeping thread once, not each time. Thread-safe.
 class Alarm {
  public:
-  // Asks that a thread be awake by `time`. True: the caller must wake the one
-  // that sleeps, which would not be.
+  // Requests that a thread be awake by `time`. Returns true if the caller must
+  // wake the sleeping thread, which would sleep longer.
   bool MustWake(async::MonotonicTime time);
 
-  // The calling thread is to sleep from now on, until `next` or a time asked
-  // for, whichever comes first. False: another thread sleeps already. Who asks
-  // for an earlier time after it is told to wake the thread; what was due
-  // before must be looked at again.
+  // Marks the calling thread as asleep until `next` or a requested time,
+  // whichever comes first. Returns false if another thread already sleeps.
+  // Later requests for an earlier time return true from MustWake; the caller
+  // must check deadlines that were added before this call again.
   bool FallAsleep(async::MonotonicTime now, async::MonotonicTime next);
-  // Until when it is to sleep. Of the thread that sleeps.
+  // The time until which to sleep. For the sleeping thread.
   async::MonotonicTime time() const {
     return time_.load(std::memory_order_seq_cst);
   }
-  // The same thread is awake.
+  // The sleeping thread is awake again.
   void WakeUp() { time_.store(kAwake, std::memory_order_seq_cst); }
 
   bool anyone_sleeps() const { return time() != kAwake; }
 
  private:
-  // In place of the time, while nobody sleeps.
+  // Value of the time while no thread sleeps.
   static constexpr async::MonotonicTime kAwake = async::MonotonicTime::min();
 
-  // Changed under the lock, but for WakeUp.
+  // Modified under the lock, except by WakeUp.
   std::atomic<async::MonotonicTime> time_{kAwake};
   async::Mutex mutex_;
   async::MonotonicTime asked_ ABSL_GUARDED_BY(mutex_) = async::kNever;

@@ -12,13 +12,13 @@ using std::chrono::seconds;
 
 constexpr async::MonotonicTime kStart{std::chrono::hours(1)};
 
-TEST(AlarmTest, WakesNobodyWhereNobodySleeps) {
+TEST(AlarmTest, DoesNotWakeIfNoThreadSleeps) {
   Alarm alarm;
   EXPECT_FALSE(alarm.anyone_sleeps());
   EXPECT_FALSE(alarm.MustWake(kStart));
 }
 
-TEST(AlarmTest, WakesWhoWouldSleepLonger) {
+TEST(AlarmTest, WakesAThreadThatWouldSleepLonger) {
   Alarm alarm;
   ASSERT_TRUE(alarm.FallAsleep(kStart, kStart + seconds(10)));
   EXPECT_TRUE(alarm.anyone_sleeps());
@@ -28,7 +28,7 @@ TEST(AlarmTest, WakesWhoWouldSleepLonger) {
   EXPECT_TRUE(alarm.MustWake(kStart + seconds(9)));
 }
 
-TEST(AlarmTest, WhoAsksForALaterTimeLeavesItToWhoAskedForAnEarlier) {
+TEST(AlarmTest, LaterTimeDoesNotWakeAgain) {
   Alarm alarm;
   ASSERT_TRUE(alarm.FallAsleep(kStart, async::kNever));
   EXPECT_TRUE(alarm.MustWake(kStart + seconds(2)));
@@ -36,7 +36,7 @@ TEST(AlarmTest, WhoAsksForALaterTimeLeavesItToWhoAskedForAnEarlier) {
   EXPECT_TRUE(alarm.MustWake(kStart + seconds(1)));
 }
 
-TEST(AlarmTest, OnlyOneSleeps) {
+TEST(AlarmTest, OnlyOneThreadSleeps) {
   Alarm alarm;
   ASSERT_TRUE(alarm.FallAsleep(kStart, async::kNever));
   EXPECT_FALSE(alarm.FallAsleep(kStart, kStart + seconds(1)));
@@ -46,8 +46,8 @@ TEST(AlarmTest, OnlyOneSleeps) {
   EXPECT_TRUE(alarm.FallAsleep(kStart, kStart + seconds(1)));
 }
 
-// Nothing is due when the thread falls asleep again: each call had its answer.
-TEST(AlarmTest, CallsOneAfterAnotherWakeOnce) {
+// Nothing is due when the thread sleeps again, since each call has completed.
+TEST(AlarmTest, ConsecutiveCallsWakeOnce) {
   Alarm alarm;
   async::MonotonicTime now = kStart;
   int num_woken = 0;
@@ -60,7 +60,7 @@ TEST(AlarmTest, CallsOneAfterAnotherWakeOnce) {
   EXPECT_EQ(num_woken, 1);
 }
 
-TEST(AlarmTest, WhatWasAskedForIsKeptUntilItHasPassed) {
+TEST(AlarmTest, RequestedTimeIsKeptUntilItHasPassed) {
   Alarm alarm;
   ASSERT_TRUE(alarm.FallAsleep(kStart, async::kNever));
   ASSERT_TRUE(alarm.MustWake(kStart + seconds(60)));
@@ -68,7 +68,7 @@ TEST(AlarmTest, WhatWasAskedForIsKeptUntilItHasPassed) {
   ASSERT_TRUE(alarm.FallAsleep(kStart + seconds(59), async::kNever));
   EXPECT_EQ(alarm.time(), kStart + seconds(60));
   alarm.WakeUp();
-  // What is due earlier comes first.
+  // An earlier deadline takes precedence.
   ASSERT_TRUE(alarm.FallAsleep(kStart + seconds(59),
                                kStart + std::chrono::milliseconds(59500)));
   EXPECT_EQ(alarm.time(), kStart + std::chrono::milliseconds(59500));

@@ -10,12 +10,12 @@ namespace {
 
 constexpr size_t kAlignment = 8;
 
-// A frame is its length in 4 bytes, its bytes, and as many as fill up.
+// A frame is a 4-byte length, the payload and padding.
 uint64_t SpaceOf(size_t size) {
   return (sizeof(uint32_t) + size + kAlignment - 1) & ~(kAlignment - 1);
 }
 
-// Not 0, which is what a ring that nothing was written to has.
+// Never 0, the value in a ring that was never written to.
 uint32_t ThisCore() { return static_cast<uint32_t>(sched_getcpu()) + 1; }
 
 }  // namespace
@@ -41,7 +41,7 @@ RingResult RingWriter::Write(std::string_view frame) {
   bool broken = false;
   if (!HasRoom(frame.size(), &broken) && !broken) {
     control_.writer_waits.store(1, std::memory_order_seq_cst);
-    // Read meanwhile, by a reader that saw nobody wait.
+    // The reader may have read before it could see `writer_waits`.
     if (!HasRoom(frame.size(), &broken) && !broken) return RingResult::kNothing;
   }
   if (broken) return RingResult::kBroken;
@@ -50,8 +50,8 @@ RingResult RingWriter::Write(std::string_view frame) {
   CopyIn(written_ + sizeof(size), frame.data(), frame.size());
   written_ += SpaceOf(frame.size());
   control_.writer_core.store(ThisCore(), std::memory_order_relaxed);
-  // In one order with reader_asleep, as `read` with writer_waits: of two
-  // that store and then look, one at least sees the other.
+  // Sequentially consistent with reader_asleep, as `read` is with writer_waits:
+  // if both ends store and then load, at least one sees the other's store.
   control_.written.store(written_, std::memory_order_seq_cst);
   return RingResult::kDone;
 }

@@ -1,4 +1,4 @@
-// A queue of frames in memory that two processes share.
+// A queue of frames in memory shared by two processes.
 
 #ifndef HAWSER_IPC_BYTE_RING_H_
 #define HAWSER_IPC_BYTE_RING_H_
@@ -11,44 +11,48 @@
 
 namespace hawser::rpc {
 
-// What both ends write and read besides the frames' bytes. Lies in shared
-// memory, zeroed at first; lock-free atomics work across processes.
+// Control block of a ring, in shared memory and initially zero. Lock-free
+// atomics work across processes.
 struct RingControl {
-  // Bytes ever written and read.
+  // Total bytes written and read.
   alignas(64) std::atomic<uint64_t> written;
-  // One more than the number of the core that the last frame was written on.
+  // Number of the core that wrote the last frame, plus one.
   std::atomic<uint32_t> writer_core;
   alignas(64) std::atomic<uint64_t> read;
-  // 1 while nobody looks at the ring: who writes rings the reader's bell.
+  // 1 while no thread polls the ring: the writer must signal the reader's
+  // doorbell.
   alignas(64) std::atomic<uint32_t> reader_asleep;
-  // 1 while the writer waits for room: who reads rings the writer's bell.
+  // 1 while the writer waits for space: the reader must signal the writer's
+  // doorbell.
   std::atomic<uint32_t> writer_waits;
 };
 static_assert(std::atomic<uint64_t>::is_always_lock_free);
 
 enum class RingResult {
   kDone,
-  // Full, or empty.
+  // The ring is full (Write) or empty (Read).
   kNothing,
-  // The other process wrote what cannot be: the ring must not be used any more.
+  // The other process wrote inconsistent values: the ring must not be used any
+  // more.
   kBroken,
 };
 
-// The longest frame, in bytes.
+// Maximum size of a frame, in bytes.
 inline constexpr size_t kMaxRingFrame = size_t{32} << 10;
 
-// The end that writes. One thread at a time.
+// The writing end. Used by one thread at a time.
 class RingWriter {
  public:
-  // `capacity`, a power of two, bytes at `data`, and `control`, outlive this.
+  // `data` has `capacity` bytes, a power of two. `data` and `control` must
+  // outlive this.
   RingWriter(RingControl* control, char* data, size_t capacity)
       : control_(*control), data_(data), capacity_(capacity) {}
 
-  // Writes a frame of up to kMaxRingFrame bytes, or, where there is no room,
-  // nothing; the writer is then known to wait.
+  // Writes a frame of up to kMaxRingFrame bytes. If there is no space, writes
+  // nothing and marks the writer as waiting.
   RingResult Write(std::string_view frame);
 
-  // After writing: whether the reader's bell must be rung.
+  // After writing: whether the reader's doorbell must be signalled.
   bool MustRing();
 
  private:
@@ -58,33 +62,34 @@ class RingWriter {
   RingControl& control_;
   char* const data_;
   const size_t capacity_;
-  // Not read back from memory that the other process can write.
+  // Kept here, because the other process can write to the shared copy.
   uint64_t written_ = 0;
   uint64_t read_ = 0;
 };
 
-// The end that reads. One thread at a time, but for the methods on sleeping.
+// The reading end. Used by one thread at a time, except for the methods marked
+// "any thread".
 class RingReader {
  public:
   RingReader(RingControl* control, const char* data, size_t capacity)
       : control_(*control), data_(data), capacity_(capacity) {}
 
-  // Takes one frame; replaces the content of `frame`.
+  // Reads one frame into `frame`, replacing its content.
   RingResult Read(std::string& frame);
 
-  // After reading: whether the writer waits for room and must be told.
+  // After reading: whether the writer waits for space and must be signalled.
   bool MustRing();
 
-  // Whether there is a frame. Any thread.
+  // Whether the ring holds a frame. Any thread.
   bool HasFrame() const {
     return control_.written.load(std::memory_order_seq_cst) !=
            read_.load(std::memory_order_acquire);
   }
-  // Whether the last frame was written on the core that this thread runs on:
-  // who looks for the next one there keeps it from being written. Any thread.
+  // Whether the last frame was written on the core that this thread runs on.
+  // Polling there would keep the writer from running. Any thread.
   bool WriterWasHere() const;
-  // The writer rings from now on. What it wrote before may have come without:
-  // true if so. Any thread.
+  // From now on the writer signals the doorbell. Returns true if the ring holds
+  // frames that may have been written without a signal. Any thread.
   bool FallAsleep() {
     control_.reader_asleep.store(1, std::memory_order_seq_cst);
     return HasFrame();
@@ -97,7 +102,7 @@ class RingReader {
   RingControl& control_;
   const char* const data_;
   const size_t capacity_;
-  // Not read back from memory that the other process can write.
+  // Kept here, because the other process can write to the shared copy.
   std::atomic<uint64_t> read_{0};
 };
 

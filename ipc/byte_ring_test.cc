@@ -16,7 +16,7 @@ namespace {
 
 constexpr size_t kCapacity = 64 << 10;
 
-// Memory that two ends share.
+// Memory shared by the two ends.
 struct Shared {
   RingControl control{};
   std::array<char, kCapacity> bytes;
@@ -30,7 +30,7 @@ class ByteRingTest : public testing::Test {
   std::string frame_;
 };
 
-TEST_F(ByteRingTest, GivesFramesInOrder) {
+TEST_F(ByteRingTest, FramesArriveInOrder) {
   EXPECT_EQ(reader_.Read(frame_), RingResult::kNothing);
   EXPECT_EQ(writer_.Write("one"), RingResult::kDone);
   EXPECT_EQ(writer_.Write(""), RingResult::kDone);
@@ -41,7 +41,7 @@ TEST_F(ByteRingTest, GivesFramesInOrder) {
   EXPECT_EQ(reader_.Read(frame_), RingResult::kNothing);
 }
 
-TEST_F(ByteRingTest, FullTakesNothingUntilThereIsRoomAndSaysSo) {
+TEST_F(ByteRingTest, FullRingRejectsFramesUntilThereIsSpace) {
   const std::string frame(kMaxRingFrame - 8, 'x');
   EXPECT_EQ(writer_.Write(frame), RingResult::kDone);
   EXPECT_EQ(writer_.Write(frame), RingResult::kDone);
@@ -52,7 +52,7 @@ TEST_F(ByteRingTest, FullTakesNothingUntilThereIsRoomAndSaysSo) {
   EXPECT_EQ(writer_.Write(frame), RingResult::kDone);
 }
 
-TEST_F(ByteRingTest, TellsWhetherTheWriterWasOnThisCore) {
+TEST_F(ByteRingTest, ReportsWhetherTheWriterWasOnThisCore) {
   cpu_set_t all;
   ASSERT_EQ(sched_getaffinity(0, sizeof(all), &all), 0);
   const auto move_to = [](int core) {
@@ -75,13 +75,13 @@ TEST_F(ByteRingTest, TellsWhetherTheWriterWasOnThisCore) {
   sched_setaffinity(0, sizeof(all), &all);
 }
 
-TEST_F(ByteRingTest, WhoSleepsIsRungForOnce) {
+TEST_F(ByteRingTest, SleepingReaderIsSignalledOnce) {
   EXPECT_FALSE(reader_.FallAsleep());
   EXPECT_EQ(writer_.Write("a"), RingResult::kDone);
   EXPECT_TRUE(writer_.MustRing());
   EXPECT_EQ(writer_.Write("b"), RingResult::kDone);
   EXPECT_FALSE(writer_.MustRing());
-  // It came before.
+  // The frame was written before.
   EXPECT_TRUE(reader_.FallAsleep());
   reader_.WakeUp();
   EXPECT_FALSE(writer_.MustRing());
@@ -116,8 +116,8 @@ TEST_F(ByteRingTest, FramesOfAllSizesPassBetweenThreads) {
   writing.join();
 }
 
-// The other process can write anything into what is shared.
-TEST_F(ByteRingTest, NoContentMakesTheReaderLeaveItsMemory) {
+// The other process can write any value into the shared memory.
+TEST_F(ByteRingTest, ReaderStaysInItsMemoryForAnyContent) {
   async::RandomSource random(7);
   int broken = 0;
   for (int i = 0; i < 20'000; ++i) {
@@ -136,7 +136,7 @@ TEST_F(ByteRingTest, NoContentMakesTheReaderLeaveItsMemory) {
   EXPECT_GT(broken, 0);
 }
 
-TEST_F(ByteRingTest, AWriterThatWroteMoreThanFitsOrTookBackBreaksTheRing) {
+TEST_F(ByteRingTest, ImpossibleWritePositionBreaksTheRing) {
   EXPECT_EQ(writer_.Write("one"), RingResult::kDone);
   EXPECT_EQ(reader_.Read(frame_), RingResult::kDone);
   for (const uint64_t written :
@@ -146,7 +146,7 @@ TEST_F(ByteRingTest, AWriterThatWroteMoreThanFitsOrTookBackBreaksTheRing) {
   }
 }
 
-TEST_F(ByteRingTest, AReaderThatReadMoreThanThereWasBreaksTheRing) {
+TEST_F(ByteRingTest, ImpossibleReadPositionBreaksTheRing) {
   const std::string frame(kMaxRingFrame - 8, 'x');
   EXPECT_EQ(writer_.Write(frame), RingResult::kDone);
   EXPECT_EQ(writer_.Write(frame), RingResult::kDone);

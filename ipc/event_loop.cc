@@ -16,21 +16,24 @@
 namespace hawser::rpc {
 namespace {
 
-// As many threads may be blocked before polling stops.
+// Polling stops if this many threads are blocked.
 constexpr int kMaxThreads = 256;
-// Then a thread looks whether there are too many of them.
+// Polling rounds after which a thread checks whether there are too many
+// threads.
 constexpr int kRoundsPerTurn = 4096;
-// Rounds between two looks at the clock.
+// Polling rounds between two reads of the clock.
 constexpr int kRoundsPerLook = 16;
-// How long descriptors and what is due wait while there is enough to poll.
+// Longest time that descriptors and deadlines go unchecked while polling finds
+// work.
 constexpr absl::Duration kAttention = absl::Milliseconds(1);
-// More would wait for the first, which may block.
+// One, because further events would wait for the first callback, which may
+// block.
 constexpr int kMaxEvents = 1;
 
 }  // namespace
 
-// What a thread of the loop polls. While it is blocked it polls nothing, so
-// that peers ring for whoever took its place.
+// The polling state of one thread of the loop. A blocked thread does not poll,
+// so that peers signal the doorbell for the thread that replaces it.
 class EventLoop::Turn final : public async::BlockingObserver {
  public:
   explicit Turn(EventLoop* loop)
@@ -42,7 +45,7 @@ class EventLoop::Turn final : public async::BlockingObserver {
 
   const Sources& sources() const { return *sources_; }
 
-  // Polls what the loop has now.
+  // Switches to the loop's current sources.
   void Refresh() {
     const uint64_t version =
         loop_.sources_version_.load(std::memory_order_acquire);
@@ -54,9 +57,9 @@ class EventLoop::Turn final : public async::BlockingObserver {
     Begin();
   }
 
-  // The source that something came from last.
+  // The source that delivered an event last.
   void set_last(const Source* source) { last_ = source; }
-  // More from there cannot come while this thread polls.
+  // True if that source cannot deliver more while this thread polls.
   bool MustSleep() const {
     return last_ != nullptr && last_->SenderWasHere() && !MakeWay();
   }
@@ -65,7 +68,7 @@ class EventLoop::Turn final : public async::BlockingObserver {
     polling_ = true;
     for (const auto& source : *sources_) source->BeginPolling();
   }
-  // True: something came that nobody will ring for.
+  // Returns true if an event arrived for which the peer will not signal.
   bool End() {
     if (!std::exchange(polling_, false)) return false;
     bool came = false;
@@ -97,7 +100,7 @@ absl::StatusOr<std::unique_ptr<EventLoop>> EventLoop::Create(Options options) {
   UniqueFd doorbell(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   UniqueFd epoll(epoll_create1(EPOLL_CLOEXEC));
   if (!doorbell.valid() || !epoll.valid()) {
-    return absl::ErrnoToStatus(errno, "cannot make a doorbell");
+    return absl::ErrnoToStatus(errno, "cannot create a doorbell");
   }
   epoll_event event{.events = EPOLLIN, .data = {.fd = doorbell.get()}};
   if (epoll_ctl(epoll.get(), EPOLL_CTL_ADD, doorbell.get(), &event) != 0) {
@@ -115,7 +118,7 @@ EventLoop::EventLoop(Options options, UniqueFd doorbell, UniqueFd epoll)
       threads_({.num_threads = 1,
                 .max_threads = kMaxThreads,
                 .name = "rpc-memory"}) {
-  // The pool runs one of them; the others wait for one to block.
+  // The pool runs one of them; the others start when one blocks.
   for (int i = 0; i < kMaxThreads; ++i) threads_.Post([this] { Run(); });
 }
 
@@ -177,7 +180,7 @@ void EventLoop::Post(absl::AnyInvocable<void() &&> closure) {
 
 void EventLoop::Wake() {
   const uint64_t one = 1;
-  // A full counter has woken it already.
+  // Fails only if the counter is full, and then the thread is awake already.
   [[maybe_unused]] const ssize_t written =
       write(doorbell_.get(), &one, sizeof(one));
 }
@@ -218,13 +221,13 @@ bool EventLoop::Attend(const Sources& sources, bool wait) {
   }
   if (wait) {
     if (!alarm_.FallAsleep(now, next)) {
-      // The other may not know a source that this thread knows.
+      // The sleeping thread may not know a source that this thread knows.
       WakeBy(next);
       return false;
     }
     next = alarm_.time();
-    // Whoever asks for an earlier time from here on rings; before, it may have
-    // been too late to be seen above.
+    // From here on, requests for an earlier time signal the doorbell. Deadlines
+    // added before may have been too late for the loop above.
     for (const auto& source : sources) {
       next = std::min(next, source->OnTime(now));
     }
@@ -246,13 +249,13 @@ bool EventLoop::Attend(const Sources& sources, bool wait) {
   for (int i = 0; i < count; ++i) {
     const int fd = events[i].data.fd;
     if (fd == doorbell_.get()) {
-      // Who stops leaves it ringing for the other threads.
+      // When stopping, leave the doorbell signalled for the other threads.
       if (stopping_.load(std::memory_order_acquire)) continue;
       uint64_t rung = 0;
       [[maybe_unused]] const ssize_t got =
           read(doorbell_.get(), &rung, sizeof(rung));
-      // It may have been for the one that sleeps: this thread may block, or
-      // end, before it looks again at what is due.
+      // The signal may have been for the sleeping thread: this thread may
+      // block, or end, before it checks the deadlines again.
       if (!wait && alarm_.anyone_sleeps()) Wake();
       continue;
     }
@@ -264,7 +267,8 @@ bool EventLoop::Attend(const Sources& sources, bool wait) {
     }
     if (on_ready == nullptr) continue;
     (*on_ready)();
-    // One at a time: it is armed again when it is done, unless it is gone.
+    // Callbacks of a descriptor run one at a time: rearm it now, unless it was
+    // removed.
     async::MutexLock lock(&mutex_);
     auto it = watched_.find(fd);
     if (it == watched_.end() || it->second != on_ready) continue;
@@ -284,7 +288,7 @@ void EventLoop::Run() {
   }
   if (stopping_.load(std::memory_order_acquire)) return;
   threads_.Post([this] { Run(); });
-  // Another thread, asleep, must look.
+  // A sleeping thread must handle the event.
   if (came) Wake();
 }
 

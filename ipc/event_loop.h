@@ -1,4 +1,4 @@
-// The threads that look at shared memory.
+// Event loop that polls shared memory and waits for descriptors.
 
 #ifndef HAWSER_IPC_EVENT_LOOP_H_
 #define HAWSER_IPC_EVENT_LOOP_H_
@@ -25,70 +25,72 @@
 
 namespace hawser::rpc {
 
-// Polls sources while something happens, and for a bounded time after it; then
-// sleeps until a descriptor is readable, above all its doorbell. A thread that
-// blocks in what it runs is replaced meanwhile (async/thread_pool.h).
+// Polls its sources while they deliver events and for a bounded time after the
+// last one, then sleeps until its doorbell or another descriptor is readable. A
+// thread that blocks in a callback is replaced meanwhile (async/thread_pool.h).
 // Thread-safe.
 class EventLoop {
  public:
-  // What is polled.
+  // An object to poll.
   class Source {
    public:
     virtual ~Source() = default;
 
-    // Handles a little of what came, if anything: true if so. Several threads
-    // at once.
+    // Handles some of the pending events; returns true if there were any. May
+    // run in several threads concurrently.
     virtual bool Poll() = 0;
-    // Whether what came last was sent from the core that this thread runs on:
-    // no more will come while it polls.
+    // Whether the last event was sent from the core that this thread runs on,
+    // so that no more can arrive while it polls.
     virtual bool SenderWasHere() const = 0;
-    // Around polling: threads are counted. True from EndPolling: nobody polls
-    // now, and something came that nobody will ring for.
+    // Called before and after polling, to count the polling threads. EndPolling
+    // returns true if no thread polls any more and an event arrived for which
+    // the peer will not signal.
     virtual void BeginPolling() = 0;
     virtual bool EndPolling() = 0;
-    // Does what is due, and says when to be called again at the latest.
+    // Handles passed deadlines and returns the time by which to call it again.
     virtual async::MonotonicTime OnTime(async::MonotonicTime now) = 0;
   };
 
   struct Options {
     // How long a thread polls after the last event before it sleeps;
-    // absl::InfiniteDuration() for ever.
+    // absl::InfiniteDuration() never sleeps.
     absl::Duration spin = absl::Microseconds(50);
   };
 
-  // kResourceExhausted or kUnavailable: no descriptors.
+  // kResourceExhausted or kUnavailable if no descriptors are left.
   static absl::StatusOr<std::unique_ptr<EventLoop>> Create(Options options);
 
-  // Does Shutdown.
+  // Calls Shutdown.
   ~EventLoop();
 
-  // Polls `source` until Remove, which may be called while Poll runs, and does
+  // Polls `source` until Remove. Remove may be called while Poll runs and does
   // not wait for it.
   void Add(std::shared_ptr<Source> source);
   void Remove(const Source* source);
 
-  // Runs `on_ready` whenever `fd` is readable or hung up, one at a time, until
-  // Unwatch. The loop does not own `fd`, which must be open until then.
+  // Runs `on_ready` whenever `fd` is readable or hung up, never concurrently
+  // with itself, until Unwatch. Does not take ownership of `fd`, which must
+  // stay open until then.
   absl::Status Watch(int fd, std::function<void()> on_ready);
-  // `on_ready` is not begun after it, unless it was due already.
+  // After it returns, `on_ready` starts only if it was already scheduled.
   void Unwatch(int fd);
 
-  // Runs `closure` soon, on a thread of the loop or in Shutdown.
+  // Runs `closure` on a thread of the loop or in Shutdown.
   void Post(absl::AnyInvocable<void() &&> closure);
 
-  // Some source's OnTime wants to be called by then. The loop keeps to it, also
-  // if the source no longer does.
+  // Requests a call of the sources' OnTime by `time`. The loop wakes up then
+  // even if the deadline is cancelled.
   void WakeBy(async::MonotonicTime time);
-  // Wakes a thread that sleeps.
+  // Wakes the sleeping thread.
   void Wake();
-  // Peers write to it (an eventfd) to do the same.
+  // An eventfd that peers write to for the same purpose.
   int doorbell() const { return doorbell_.get(); }
 
-  // For what sources copy. May outlive the loop.
+  // For copies made by sources. May outlive the loop.
   const std::shared_ptr<ParallelCopier>& copier() const { return copier_; }
 
-  // Returns when nothing runs any more; so not from what it runs. Runs what was
-  // posted before. Idempotent.
+  // Runs the closures posted before and returns when no callback runs any more.
+  // Must not be called from a callback of the loop. Idempotent.
   void Shutdown();
 
  private:
@@ -97,15 +99,14 @@ class EventLoop {
 
   EventLoop(Options options, UniqueFd doorbell, UniqueFd epoll);
 
-  // A thread's turn.
+  // One turn of a thread.
   void Run();
   void Poll(Turn& turn);
   bool PollOnce(Turn& turn);
-  // Runs one closure, if there is any: it may block, and others must not wait
-  // for it.
+  // Runs at most one closure: it may block, and others must not wait for it.
   bool RunPosted();
-  // What is due and what descriptors say; waits for either, or just looks.
-  // False, and nothing was waited for: another thread sleeps already, and one
+  // Handles deadlines and descriptor events; with `wait`, waits for one.
+  // Returns false without waiting if another thread already sleeps, since one
   // is enough.
   bool Attend(const Sources& sources, bool wait);
   std::shared_ptr<const Sources> sources();
@@ -119,8 +120,8 @@ class EventLoop {
   std::atomic<bool> stopping_{false};
   std::atomic<uint64_t> sources_version_{0};
   std::atomic<bool> posted_any_{false};
-  // Whatever is due is seen to by the one thread that sleeps, or by one that is
-  // awake and looks before it sleeps.
+  // Deadlines are handled by the sleeping thread, or by an awake thread, which
+  // checks them before it sleeps.
   Alarm alarm_;
 
   async::Mutex mutex_;

@@ -26,14 +26,14 @@ class NothingComes : public EventLoop::Source {
   bool EndPolling() override { return false; }
 };
 
-// Nothing comes, but something may be due.
+// A source without events but with a deadline.
 class Deadline final : public NothingComes {
  public:
   void Set(async::MonotonicTime due) {
     async::MutexLock lock(&mutex_);
     due_ = due;
   }
-  // False if nobody saw to it in time.
+  // Returns false if the deadline was not handled in time.
   bool AwaitSeen() {
     const auto patience =
         std::chrono::steady_clock::now() + std::chrono::seconds(20);
@@ -43,7 +43,7 @@ class Deadline final : public NothingComes {
     }
     return true;
   }
-  // How often threads have looked.
+  // Number of OnTime calls so far.
   int num_looks() {
     async::MutexLock lock(&mutex_);
     return num_looks_;
@@ -68,8 +68,8 @@ class Deadline final : public NothingComes {
   int num_looks_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
-// Once it is armed, lets the thread that looks first go on to sleep when
-// another looks for the second time, and that one when the first sleeps.
+// Once armed, holds the first thread that checks until another checks for the
+// second time, and holds that one until the first sleeps.
 class SleepsBetweenLooks final : public NothingComes {
  public:
   void Arm() {
@@ -87,7 +87,7 @@ class SleepsBetweenLooks final : public NothingComes {
     const int look = ++num_looks_;
     changed_.NotifyAll();
     if (look == 1) AwaitLocked(3);
-    // Who falls asleep looks again.
+    // A thread checks again before it sleeps.
     if (look == 3) AwaitLocked(4);
     return async::kNever;
   }
@@ -103,9 +103,9 @@ class SleepsBetweenLooks final : public NothingComes {
   int num_looks_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
-// A closure blocks, another thread takes the place, and then there are two, of
-// which one ends its turn sooner or later, at any moment.
-TEST(EventLoopTest, DeadlinesAreSeenWhileOneOfTwoThreadsEnds) {
+// A closure blocks and another thread replaces it. When the closure resumes
+// there are two threads, and one of them ends its turn at an arbitrary moment.
+TEST(EventLoopTest, DeadlinesAreHandledWhileOneOfTwoThreadsEnds) {
   absl::StatusOr<std::unique_ptr<EventLoop>> loop =
       EventLoop::Create({.spin = absl::ZeroDuration()});
   ASSERT_THAT(loop, IsOk());
@@ -122,10 +122,10 @@ TEST(EventLoopTest, DeadlinesAreSeenWhileOneOfTwoThreadsEnds) {
   ASSERT_THAT(blocks.Wait(), IsOk());
   const int looks = deadline->num_looks();
   (*loop)->Wake();
-  // Twice before a thread sleeps.
+  // A thread checks twice before it sleeps.
   deadline->AwaitLooks(looks + 2);
   promise.Set(absl::OkStatus());
-  // More than both threads sleep in a turn.
+  // More often than both threads sleep in one turn.
   for (int i = 0; i < 1000; ++i) {
     const async::MonotonicTime due = std::chrono::steady_clock::now();
     deadline->Set(due);
@@ -135,9 +135,10 @@ TEST(EventLoopTest, DeadlinesAreSeenWhileOneOfTwoThreadsEnds) {
   (*loop)->Shutdown();
 }
 
-// A thread is about to sleep when a source is added; another one, which knows
-// the source, takes note of the bell, and then finds that the first sleeps.
-TEST(EventLoopTest, DeadlinesOfASourceThatTheSleepingThreadDoesNotKnowAreSeen) {
+// A source is added while a thread is about to sleep. Another thread, which
+// knows the source, consumes the doorbell signal and then finds the first
+// thread asleep.
+TEST(EventLoopTest, DeadlinesOfASourceUnknownToTheSleepingThreadAreHandled) {
   absl::StatusOr<std::unique_ptr<EventLoop>> loop =
       EventLoop::Create({.spin = absl::ZeroDuration()});
   ASSERT_THAT(loop, IsOk());
@@ -148,7 +149,7 @@ TEST(EventLoopTest, DeadlinesOfASourceThatTheSleepingThreadDoesNotKnowAreSeen) {
   (*loop)->Post([&] {
     sleeps->Arm();
     (void)released.Wait();
-    // After so long a thread looks at the bell before it means to sleep.
+    // After this time, a thread reads the doorbell before it tries to sleep.
     const auto until =
         std::chrono::steady_clock::now() + std::chrono::milliseconds(2);
     while (std::chrono::steady_clock::now() < until) async::CpuRelax();
@@ -156,7 +157,7 @@ TEST(EventLoopTest, DeadlinesOfASourceThatTheSleepingThreadDoesNotKnowAreSeen) {
   sleeps->AwaitFirstLook();
   auto deadline = std::make_shared<Deadline>();
   (*loop)->Add(deadline);
-  // Not before the threads have looked.
+  // Later than the threads' checks.
   const async::MonotonicTime due =
       std::chrono::steady_clock::now() + std::chrono::milliseconds(300);
   deadline->Set(due);

@@ -1,15 +1,15 @@
-// Threads that look for what another thread is to do on the same core.
+// Yield of a polling thread to a peer on the same core.
 
 #ifndef HAWSER_IPC_MAKE_WAY_H_
 #define HAWSER_IPC_MAKE_WAY_H_
 
 namespace hawser::rpc {
 
-// For a thread that looks for what a thread of another process is to write,
-// which last ran on this core: lets it run. Both stay ready to run then, so
-// that the kernel moves one of them to a core that is idle. False: something
-// else took the core for longer than a wake-up costs, not long ago (YieldRest):
-// sleep instead. Thread-safe.
+// Yields the core to a thread of another process that last ran on this core and
+// whose write the caller polls for. Both threads stay runnable, so the kernel
+// can move one of them to an idle core. Returns false if another thread
+// recently kept the core for longer than a wake-up costs (YieldRest): the
+// caller should sleep instead. Thread-safe.
 bool MakeWay();
 
 }  // namespace hawser::rpc

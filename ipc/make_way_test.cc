@@ -10,7 +10,7 @@
 namespace hawser::rpc {
 namespace {
 
-// The calling thread, and those that it starts.
+// Pins the calling thread, and the threads that it starts.
 void StayOnThisCore() {
   cpu_set_t cores;
   CPU_ZERO(&cores);
@@ -18,15 +18,15 @@ void StayOnThisCore() {
   ASSERT_EQ(sched_setaffinity(0, sizeof(cores), &cores), 0);
 }
 
-TEST(MakeWayTest, EndsOnceSomethingElseKeepsTheCore) {
+TEST(MakeWayTest, StopsOnceAnotherThreadKeepsTheCore) {
   StayOnThisCore();
   std::atomic<bool> stop{false};
   std::thread other([&] {
     while (!stop) {
     }
   });
-  // Each time the other has the core for its time slice, which is longer than
-  // a thread may be kept from its work.
+  // Each time the other thread keeps the core for its time slice, which is
+  // longer than the backoff accepts.
   int count = 0;
   while (MakeWay()) ++count;
   EXPECT_GE(count, 1);

@@ -15,12 +15,13 @@ constexpr int kMaxHelpers = 3;
 
 }  // namespace
 
-// Outlives the call where a helper comes too late, and then finds no block.
+// Outlives the call if a helper thread starts late; it then finds no block
+// left.
 struct ParallelCopier::Job {
   Job(size_t job_size, absl::FunctionRef<absl::Status(size_t, size_t)> job_copy)
       : size(job_size), copy(job_copy) {}
 
-  // Copies blocks until there are none.
+  // Copies blocks until none are left.
   void Run() {
     while (true) {
       size_t begin = 0;
@@ -42,7 +43,7 @@ struct ParallelCopier::Job {
   }
 
   const size_t size;
-  // Alive while a block is being copied or left.
+  // Valid while a block is left or being copied.
   const absl::FunctionRef<absl::Status(size_t, size_t)> copy;
 
   async::Mutex mutex;

@@ -1,4 +1,4 @@
-// Copies of much memory by several threads.
+// Copies of large memory ranges by several threads.
 
 #ifndef HAWSER_IPC_PARALLEL_COPIER_H_
 #define HAWSER_IPC_PARALLEL_COPIER_H_
@@ -11,24 +11,25 @@
 
 namespace hawser::rpc {
 
-// One core does not use up what the machine's memory can carry. The calling
-// thread copies, and threads of this help it where cores are free: it never
-// waits for one that has not begun. Thread-safe.
+// One core does not saturate the memory bandwidth of a machine. The calling
+// thread copies, and helper threads of this object copy too where cores are
+// idle. The caller never waits for a helper that has not started. Thread-safe.
 class ParallelCopier {
  public:
-  // What is copied by one thread at a time.
+  // Unit of work of a thread.
   static constexpr size_t kBlockBytes = size_t{512} << 10;
-  // Less is copied by the caller alone: a helper takes long to wake up.
+  // The caller copies smaller ranges alone, since helpers take long to wake up.
   static constexpr size_t kMinBytes = size_t{2} << 20;
 
-  // As many threads as cores, less the caller's, but three at most.
+  // Starts one thread per core except the caller's, at most three.
   ParallelCopier();
-  // Not on a thread that copies.
+  // Must not run on a helper thread.
   ~ParallelCopier() = default;
 
-  // Calls `copy(offset, size)` for the blocks that make up `size` bytes, in any
-  // order and in several threads at once. Returns when none is being copied,
-  // with an error if there was one; blocks may be left out then.
+  // Calls `copy(offset, size)` for each block of the `size` bytes, in any order
+  // and in several threads concurrently. Returns when no block is being copied
+  // any more, with an error if a call failed; remaining blocks may then be
+  // skipped.
   absl::Status Copy(size_t size,
                     absl::FunctionRef<absl::Status(size_t, size_t)> copy);
 

@@ -44,7 +44,7 @@ TEST(ParallelCopierTest, EveryByteIsCopiedOnce) {
   }
 }
 
-TEST(ParallelCopierTest, ErrorsEndIt) {
+TEST(ParallelCopierTest, ErrorStopsTheCopy) {
   ParallelCopier copier;
   std::atomic<int> num_blocks = 0;
   EXPECT_THAT(copier.Copy(1000 * kBlock,
@@ -53,12 +53,12 @@ TEST(ParallelCopierTest, ErrorsEndIt) {
                             return absl::UnavailableError("gone");
                           }),
               StatusIs(absl::StatusCode::kUnavailable));
-  // One for each thread at most.
+  // At most one for each thread.
   EXPECT_LE(num_blocks, 4);
 }
 
-// Several threads are at it where there are several cores.
-TEST(ParallelCopierTest, OthersHelp) {
+// On several cores, several threads copy.
+TEST(ParallelCopierTest, HelperThreadsCopy) {
   if (std::thread::hardware_concurrency() < 2) GTEST_SKIP() << "one core";
   ParallelCopier copier;
   async::Mutex mutex;
@@ -74,7 +74,7 @@ TEST(ParallelCopierTest, OthersHelp) {
               IsOk());
 }
 
-TEST(ParallelCopierTest, WaitsForBlocksThatOthersCopy) {
+TEST(ParallelCopierTest, WaitsForBlocksOfHelperThreads) {
   if (std::thread::hardware_concurrency() < 2) GTEST_SKIP() << "one core";
   ParallelCopier copier;
   std::promise<void> helping, returned, helped;
@@ -84,11 +84,11 @@ TEST(ParallelCopierTest, WaitsForBlocksThatOthersCopy) {
   const std::thread::id caller = std::this_thread::get_id();
   const auto copy = [&](size_t, size_t) {
     if (std::this_thread::get_id() == caller) {
-      // Until another has a block.
+      // Waits until another thread has a block.
       help.wait();
     } else if (is_first.exchange(false)) {
       helping.set_value();
-      // Long enough for a Copy that does not wait.
+      // Long enough for a Copy that does not wait to return.
       early = returned.get_future().wait_for(std::chrono::milliseconds(200)) ==
               std::future_status::ready;
       helped.set_value();

@@ -31,11 +31,12 @@ absl::StatusOr<std::shared_ptr<const PeerProcess>> PeerProcess::Of(int socket) {
   socklen_t size = sizeof(credentials);
   if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &credentials, &size) != 0 ||
       credentials.pid <= 0) {
-    return absl::UnavailableError("the peer's process is not visible");
+    return absl::UnavailableError(
+        "the peer's process is not visible from this pid namespace");
   }
   if (credentials.uid != geteuid()) {
     return absl::PermissionDeniedError(
-        absl::StrCat("the peer's process is of user ", credentials.uid,
+        absl::StrCat("the peer's process runs as user ", credentials.uid,
                      ", not of user ", geteuid()));
   }
   UniqueFd pidfd(static_cast<int>(syscall(SYS_pidfd_open, credentials.pid, 0)));
@@ -55,15 +56,15 @@ absl::Status PeerProcess::Read(uint64_t address, void* to, size_t size) const {
                  .iov_len = local.iov_len};
     const ssize_t copied = process_vm_readv(pid_, &local, 1, &remote, 1, 0);
     if (copied <= 0) {
-      return absl::UnavailableError(
-          absl::StrCat("cannot read the peer's memory: ",
-                       copied == 0 ? "nothing there" : std::strerror(errno)));
+      return absl::UnavailableError(absl::StrCat(
+          "cannot read the peer's memory: ",
+          copied == 0 ? "no memory at the address" : std::strerror(errno)));
     }
     next += copied;
     address += static_cast<uint64_t>(copied);
     size -= static_cast<size_t>(copied);
   }
-  // What was read may be of a process that has its number now.
+  // The bytes may come from a new process with the same process id.
   if (IsReadable(pidfd_.get())) {
     return absl::UnavailableError("the peer's process has ended");
   }

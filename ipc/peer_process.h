@@ -1,4 +1,4 @@
-// The process at the other end, and its memory.
+// The process at the other end of a connection, and its memory.
 
 #ifndef HAWSER_IPC_PEER_PROCESS_H_
 #define HAWSER_IPC_PEER_PROCESS_H_
@@ -18,16 +18,16 @@ namespace hawser::rpc {
 // Thread-safe.
 class PeerProcess {
  public:
-  // The process that opened the other end of a connected Unix socket.
-  // kPermissionDenied: it is of another user. kUnavailable: it has ended, is
-  // not visible from here, or the kernel does not tell.
+  // Returns the process that opened the other end of a connected Unix socket.
+  // kPermissionDenied: it runs as another user. kUnavailable: it has ended, is
+  // not visible from here, or the kernel does not report it.
   static absl::StatusOr<std::shared_ptr<const PeerProcess>> Of(int socket);
 
   pid_t pid() const { return pid_; }
 
   // Copies `size` bytes at `address` of that process to `to`. kUnavailable if
-  // it has ended or does not let itself be read; `to` may have been written
-  // then.
+  // the process has ended or its memory cannot be read; `to` may be partly
+  // written then.
   absl::Status Read(uint64_t address, void* to, size_t size) const;
 
  private:
@@ -35,7 +35,8 @@ class PeerProcess {
       : pid_(pid), pidfd_(std::move(pidfd)) {}
 
   const pid_t pid_;
-  // Becomes readable when the process ends: numbers of processes are reused.
+  // Becomes readable when the process ends. Needed because process ids are
+  // reused.
   const UniqueFd pidfd_;
 };
 

@@ -18,7 +18,7 @@ absl::StatusOr<SegmentLayout*> MapLayout(int fd) {
   void* memory = mmap(nullptr, sizeof(SegmentLayout), PROT_READ | PROT_WRITE,
                       MAP_SHARED, fd, 0);
   if (memory == MAP_FAILED) {
-    return absl::ErrnoToStatus(errno, "cannot map memory to share");
+    return absl::ErrnoToStatus(errno, "cannot map shared memory");
   }
   return static_cast<SegmentLayout*>(memory);
 }
@@ -30,11 +30,11 @@ Segment::Create() {
   UniqueFd fd(memfd_create("hawser-rpc", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (!fd.valid() || ftruncate(fd.get(), sizeof(SegmentLayout)) != 0 ||
       fcntl(fd.get(), F_ADD_SEALS, kSeals | F_SEAL_SEAL) != 0) {
-    return absl::ErrnoToStatus(errno, "cannot make memory to share");
+    return absl::ErrnoToStatus(errno, "cannot create shared memory");
   }
   absl::StatusOr<SegmentLayout*> layout = MapLayout(fd.get());
   if (!layout.ok()) return layout.status();
-  // Nobody looks at the rings yet.
+  // No thread polls the rings yet.
   (*layout)->to_server.control.reader_asleep.store(1);
   (*layout)->to_client.control.reader_asleep.store(1);
   return std::pair(std::shared_ptr<Segment>(new Segment(*layout)),

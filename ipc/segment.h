@@ -1,4 +1,4 @@
-// The memory that the two ends of a connection share.
+// Memory shared by the two ends of a connection.
 
 #ifndef HAWSER_IPC_SEGMENT_H_
 #define HAWSER_IPC_SEGMENT_H_
@@ -16,13 +16,13 @@
 
 namespace hawser::rpc {
 
-// Bytes of frames in one direction; a power of two.
+// Size of the ring of one direction, in bytes; a power of two.
 inline constexpr size_t kRingBytes = size_t{256} << 10;
-// How many messages may refer to their sender's memory at once.
+// Number of messages that may refer to their sender's memory at the same time.
 inline constexpr size_t kNumSlots = 4096;
 
-// One direction. The sender increments a message's slot before it lets go of
-// the memory that the message refers to.
+// One direction of a connection. The sender increments a message's slot before
+// it releases the memory that the message refers to.
 struct SegmentHalf {
   RingControl control;
   std::array<std::atomic<uint64_t>, kNumSlots> slots;
@@ -33,16 +33,16 @@ struct SegmentLayout {
   SegmentHalf to_client;
 };
 
-// A mapping of a sealed memfd: neither end can make the other's mapping
-// invalid, nothing is left behind in a file system, and the last of the two
-// processes takes it along. Pages are used when they are written first.
+// A mapping of a sealed memfd. Neither end can invalidate the other's mapping,
+// no file is left behind, and the memory is freed when both processes have
+// unmapped it or exited. Pages are allocated on first write.
 class Segment {
  public:
-  // A new one, and the descriptor to send to the peer. kResourceExhausted or
-  // kUnavailable, naming what failed.
+  // Creates a segment and returns it with the descriptor to send to the peer.
+  // kResourceExhausted or kUnavailable, naming the operation that failed.
   static absl::StatusOr<std::pair<std::shared_ptr<Segment>, UniqueFd>> Create();
-  // Of a descriptor that a peer sent. kInvalidArgument: it is not a memfd of
-  // that size, sealed against changes of it.
+  // Maps a descriptor received from a peer. kInvalidArgument if it is not a
+  // memfd of the expected size, sealed against resizing.
   static absl::StatusOr<std::shared_ptr<Segment>> Map(const UniqueFd& fd);
 
   ~Segment();

@@ -26,10 +26,10 @@ struct Address {
 absl::StatusOr<Address> AbstractAddress(std::string_view name) {
   Address result;
   if (name.empty() || name.size() > sizeof(result.address.sun_path) - 1) {
-    return absl::InvalidArgumentError("the name of a socket is too long");
+    return absl::InvalidArgumentError("the name of a Unix socket is too long");
   }
   result.address.sun_family = AF_UNIX;
-  // The first byte stays zero.
+  // The first byte stays zero: the abstract namespace.
   std::memcpy(result.address.sun_path + 1, name.data(), name.size());
   result.size =
       static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
@@ -125,7 +125,7 @@ absl::StatusOr<std::vector<UniqueFd>> ReceiveUnixMessage(
   if (fds.size() != num_fds ||
       (header.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) != 0 ||
       !message.ParseFromArray(bytes.data(), static_cast<int>(size))) {
-    return absl::InvalidArgumentError("the peer sent another message than due");
+    return absl::InvalidArgumentError("the peer sent an unexpected message");
   }
   return fds;
 }

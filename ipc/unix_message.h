@@ -1,4 +1,4 @@
-// Messages with descriptors on Unix sockets of type SOCK_SEQPACKET.
+// Messages with file descriptors on Unix sockets of type SOCK_SEQPACKET.
 
 #ifndef HAWSER_IPC_UNIX_MESSAGE_H_
 #define HAWSER_IPC_UNIX_MESSAGE_H_
@@ -15,8 +15,8 @@
 
 namespace hawser::rpc {
 
-// Listens at a name in the abstract namespace, of up to 100 bytes. Neither
-// accepting nor anything below waits.
+// Listens at a name of up to 100 bytes in the abstract namespace. Accepting and
+// the functions below do not block.
 absl::StatusOr<UniqueFd> ListenAbstract(std::string_view name);
 absl::StatusOr<UniqueFd> ConnectAbstract(std::string_view name);
 
@@ -24,13 +24,13 @@ absl::StatusOr<UniqueFd> ConnectAbstract(std::string_view name);
 absl::Status SendUnixMessage(int socket,
                              const google::protobuf::MessageLite& message,
                              std::span<const int> fds);
-// The same of bytes as they are.
+// Same, for raw bytes.
 absl::Status SendUnixBytes(int socket, std::string bytes,
                            std::span<const int> fds);
 
-// Receives one. Its descriptors are closed on exec. kUnavailable: the peer has
-// gone. kInvalidArgument: not a message of that type with `num_fds`
-// descriptors.
+// Receives one message. Its descriptors are close-on-exec. kUnavailable: the
+// peer closed the socket. kInvalidArgument: not a message of that type with
+// `num_fds` descriptors.
 absl::StatusOr<std::vector<UniqueFd>> ReceiveUnixMessage(
     int socket, size_t num_fds, google::protobuf::MessageLite& message);
 

@@ -7,7 +7,7 @@ namespace hawser::rpc {
 void YieldRest::Yielded(async::MonotonicTime start, async::MonotonicTime end) {
   if (end - start <= kTooLong) return;
   std::chrono::milliseconds rest = rest_.load(std::memory_order_relaxed);
-  // Since the last one nothing went wrong for as long as it had been.
+  // Yields went well after the last backoff for at least its length.
   if (start >= until_.load(std::memory_order_relaxed) + rest) {
     rest = rest.zero();
   }

@@ -10,14 +10,14 @@
 
 namespace hawser::rpc {
 
-// Judges yields by how long the core was away. After one that took too long
-// nobody yields for a rest: 1 ms; and twice the last rest, up to 1 s, if that
-// was over for less time than it had lasted. So a stroke of bad luck costs
-// little, and where all cores are wanted they are not given away often.
-// Thread-safe.
+// Measures how long each yield gave up the core. After a yield that took too
+// long, threads do not yield for a backoff period of 1 ms. If the last period
+// ended less than its own length ago, the new one is twice as long, up to 1 s.
+// A single long yield thus costs little, and on a busy machine yields become
+// rare. Thread-safe.
 class YieldRest {
  public:
-  // Less than a time slice of Linux, and more than a peer needs to answer.
+  // Shorter than a Linux time slice, longer than a peer needs to reply.
   static constexpr std::chrono::microseconds kTooLong{500};
   static constexpr std::chrono::milliseconds kShortest{1};
   static constexpr std::chrono::milliseconds kLongest{1000};
@@ -26,12 +26,12 @@ class YieldRest {
   bool Resting(async::MonotonicTime now) const {
     return now < until_.load(std::memory_order_relaxed);
   }
-  // A yield took from `start` to `end`.
+  // Reports a yield that lasted from `start` to `end`.
   void Yielded(async::MonotonicTime start, async::MonotonicTime end);
 
  private:
-  // The last rest, and its end. Threads that judge at once may mix theirs,
-  // which makes a rest too short or too long, but a rest.
+  // Length and end of the last backoff period. Concurrent updates may mix
+  // values, which only makes the period too short or too long.
   std::atomic<async::MonotonicTime> until_{};
   std::atomic<std::chrono::milliseconds> rest_{};
 };

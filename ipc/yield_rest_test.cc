@@ -16,40 +16,40 @@ constexpr milliseconds kSlice{4};
 
 class YieldRestTest : public ::testing::Test {
  protected:
-  // A yield that takes the core for `away`.
+  // Reports a yield of length `away`.
   void Yield(async::MonotonicTime::duration away) {
     const async::MonotonicTime start = now_;
     now_ += away;
     rest_.Yielded(start, now_);
   }
-  // How long it rests from now on.
+  // Time left in the backoff period.
   milliseconds RestLength() const {
     milliseconds length{0};
     while (rest_.Resting(now_ + length)) ++length;
     return length;
   }
-  // Lets `length` pass.
+  // Advances the time by `length`.
   void Pass(async::MonotonicTime::duration length) { now_ += length; }
 
   YieldRest rest_;
   async::MonotonicTime now_ = async::MonotonicTime{} + std::chrono::hours(1);
 };
 
-TEST_F(YieldRestTest, QuickYieldsNeedNone) {
+TEST_F(YieldRestTest, QuickYieldsDoNotBackOff) {
   for (int i = 0; i < 1000; ++i) {
     Yield(YieldRest::kTooLong);
     ASSERT_FALSE(rest_.Resting(now_));
   }
 }
 
-TEST_F(YieldRestTest, OneThatTookTooLongBeginsAShortOne) {
+TEST_F(YieldRestTest, LongYieldStartsAShortBackoff) {
   Yield(YieldRest::kTooLong + microseconds(1));
   EXPECT_EQ(RestLength(), YieldRest::kShortest);
   Pass(YieldRest::kShortest);
   EXPECT_FALSE(rest_.Resting(now_));
 }
 
-TEST_F(YieldRestTest, IsTwiceAsLongEachTimeUpToABound) {
+TEST_F(YieldRestTest, BackoffDoublesUpToABound) {
   milliseconds expected = YieldRest::kShortest;
   for (int i = 0; i < 12; ++i) {
     Yield(kSlice);
@@ -60,12 +60,12 @@ TEST_F(YieldRestTest, IsTwiceAsLongEachTimeUpToABound) {
   EXPECT_EQ(expected, YieldRest::kLongest);
 }
 
-TEST_F(YieldRestTest, IsShortAgainAfterYieldsWentWellForAsLong) {
+TEST_F(YieldRestTest, BackoffIsShortAgainAfterQuickYields) {
   Yield(kSlice);
   Pass(YieldRest::kShortest);
   Yield(kSlice);
   Pass(2 * YieldRest::kShortest);
-  // Not for as long yet.
+  // Shorter than the last backoff period.
   Yield(microseconds(5));
   Pass(YieldRest::kShortest);
   Yield(kSlice);

@@ -18,7 +18,7 @@ bool FutexWait(const std::atomic<uint32_t>& word, uint32_t expected,
   if (deadline != kNever) {
     const auto since_boot = deadline.time_since_epoch();
     const auto seconds = std::chrono::floor<std::chrono::seconds>(since_boot);
-    // A time before the epoch has passed, and the kernel would refuse it.
+    // A time before the epoch has passed; the kernel would reject it.
     if (seconds.count() < 0) return false;
     until.tv_sec = seconds.count();
     until.tv_nsec = std::chrono::nanoseconds(since_boot - seconds).count();

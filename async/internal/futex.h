@@ -8,13 +8,13 @@
 
 namespace hawser::async::internal {
 
-// Blocks while `word` is `expected`, until a wake; may return without cause.
-// False if `deadline` passed.
+// Blocks while `word` equals `expected`, until woken; spurious wakeups are
+// possible. Returns false if `deadline` passed.
 bool FutexWait(const std::atomic<uint32_t>& word, uint32_t expected,
                MonotonicTime deadline);
 
-// Wakes every thread that waits at this address. The word itself is not read:
-// it may be gone by then.
+// Wakes every thread that waits at this address. The word itself is not read,
+// so it may already be destroyed.
 void FutexWakeAll(const std::atomic<uint32_t>* word);
 
 }  // namespace hawser::async::internal

@@ -1,7 +1,7 @@
 #ifndef HAWSER_ASYNC_INTERNAL_FUTURE_CALLBACKS_H_
 #define HAWSER_ASYNC_INTERNAL_FUTURE_CALLBACKS_H_
 
-// The templates behind async/future.h, which includes this.
+// Template implementations of async/future.h, which includes this file.
 
 #include <memory>
 #include <type_traits>
@@ -17,7 +17,7 @@
 namespace hawser::async {
 namespace internal {
 
-// What the nodes below may do with a Future.
+// Access of the nodes below to a Future.
 template <class T>
 struct FutureAccess {
   using State = FutureState<Result<T>>;
@@ -28,14 +28,14 @@ struct FutureAccess {
   }
   static State* state(const Future<T>& future) { return future.state(); }
   static Result<T> Take(Future<T> future) { return std::move(future).Take(); }
-  // Same; kInternal where a copy throws.
+  // Same; kInternal if a copy throws.
   static Result<T> TakeSafely(Future<T> future) {
     return CatchThrown<Result<T>>("the copy of a result",
                                   [&] { return std::move(future).Take(); });
   }
 };
 
-// Gives a result to a function. Holds a reader of the state.
+// Passes a result to a function. Holds a reader of the state.
 template <class T, class F>
 class CallbackNode final : public CompletionNode {
  public:
@@ -69,7 +69,7 @@ void Attach(Future<T> future, F callback) {
   CallbackNode<T, F>::Attach(std::move(future), std::move(callback));
 }
 
-// Runs a function at cancellation alone. Holds a reference of the state.
+// Runs a function only on cancellation. Holds a reference to the state.
 template <class F>
 class CancelNode final : public CompletionNode {
  public:
@@ -106,7 +106,7 @@ struct ThenValue<Future<U>> {
 };
 
 // Calls a Then callback with the result of `done` and completes `promise` with
-// what it gives.
+// the value that it returns.
 template <class T, class F, class U>
 void RunThen(F& callback, Future<T> done, Promise<U>& promise) {
   using R = std::remove_cvref_t<std::invoke_result_t<F, Result<T>>>;
@@ -122,9 +122,9 @@ void RunThen(F& callback, Future<T> done, Promise<U>& promise) {
     absl::StatusOr<Future<U>> inner =
         CatchThrown<absl::StatusOr<Future<U>>>("a callback", call);
     if (!inner.ok() || !inner->valid()) {
-      promise.Set(inner.ok()
-                      ? absl::InternalError("a callback gave an invalid Future")
-                      : std::move(inner).status());
+      promise.Set(inner.ok() ? absl::InternalError(
+                                   "a callback returned an invalid Future")
+                             : std::move(inner).status());
       return;
     }
     Attach(*std::move(inner),

@@ -6,11 +6,12 @@
 namespace hawser::async::internal {
 namespace {
 
-// Completions that cause completions nest on the stack; beyond this depth they
-// queue until the thread is back at the outermost one, or blocks.
+// Completions triggered by completions nest on the stack. Beyond this depth
+// they are queued until the thread returns to the outermost completion, or
+// blocks.
 constexpr int kMaxDepth = 100;
 
-// The nodes a thread has put off, first one first.
+// The nodes that a thread has deferred, oldest first.
 struct Deferred {
   CompletionNode* first = nullptr;
   CompletionNode* last = nullptr;
@@ -88,7 +89,7 @@ bool FutureStateBase::AddNode(CompletionNode* node) {
 
 bool FutureStateBase::WaitUntilReady(MonotonicTime deadline) {
   if (ready()) return true;
-  // What completes this state may be among them.
+  // One of them may complete this state.
   CompletionRunner::RunDeferred();
   if (ready()) return true;
 

@@ -12,7 +12,7 @@
 
 namespace hawser::async::internal {
 
-// Something to do at completion. Owns itself.
+// An action to run at completion. Owns itself.
 class CompletionNode {
  public:
   CompletionNode() = default;
@@ -20,8 +20,8 @@ class CompletionNode {
   CompletionNode& operator=(const CompletionNode&) = delete;
   virtual ~CompletionNode() = default;
 
-  // Runs once, under the TaskContext of the thread that made the node, no lock
-  // held, after the result was published; frees the node.
+  // Runs once after the result is published, under the TaskContext of the
+  // thread that created the node, without holding a lock. Frees the node.
   virtual void Complete(bool cancelled) = 0;
 
  private:
@@ -33,8 +33,8 @@ class CompletionNode {
   TaskContext context_ = TaskContext::Capture();
 };
 
-// What a Promise and its Futures share, without the result. Lock-free; a
-// thread that waits sleeps on a futex.
+// State shared by a Promise and its Futures, without the result. Lock-free;
+// waiting threads sleep on a futex.
 //
 // Steps of a completion: Claim decides who completes; the winner stores the
 // result; Publish closes the list of nodes, which makes the state ready, wakes
@@ -46,14 +46,14 @@ class FutureStateBase {
   FutureStateBase& operator=(const FutureStateBase&) = delete;
   virtual ~FutureStateBase() = default;
 
-  // A reference is held by what may complete the state; a reader may also look
-  // at the result. The state starts with one reference.
+  // Whoever may complete the state holds a reference; a reader is a reference
+  // that may also access the result. The state starts with one reference.
   void AddReference() { counts_.fetch_add(1, std::memory_order_relaxed); }
   void DropReference() { Drop(1); }
   void AddReader() { counts_.fetch_add(kReader, std::memory_order_relaxed); }
   void DropReader() { Drop(kReader); }
 
-  // Whether the caller, a reader of a ready state, may move the result away.
+  // Whether the caller, a reader of a ready state, may move the result.
   bool sole_reader() const {
     return counts_.load(std::memory_order_acquire) >> 32 == 1;
   }
@@ -62,19 +62,19 @@ class FutureStateBase {
     return nodes_.load(std::memory_order_acquire) == closed();
   }
 
-  // True for the first caller, who then stores a result and publishes.
+  // True for the first caller, which then stores a result and publishes it.
   bool Claim() { return !claimed_.exchange(true, std::memory_order_acq_rel); }
   bool claimed() const { return claimed_.load(std::memory_order_acquire); }
 
   // `cancelled`: completed by Cancel. The caller holds a reference.
   void Publish(bool cancelled);
 
-  // False if the state is ready: the node was not taken.
+  // Returns false, without taking the node, if the state is ready.
   bool AddNode(CompletionNode* node);
-  // Of a ready state.
+  // Requires a ready state.
   bool cancelled() const { return cancelled_; }
 
-  // True once ready, false if `deadline` passed before.
+  // Returns true once ready, false if `deadline` passes first.
   bool WaitUntilReady(MonotonicTime deadline);
 
  private:
@@ -87,7 +87,7 @@ class FutureStateBase {
     const uint64_t before = counts_.fetch_sub(count, std::memory_order_acq_rel);
     if (static_cast<uint32_t>(before) == 1) delete this;
   }
-  // Stands for the list after completion.
+  // Marks the list as closed after completion.
   CompletionNode* closed() const {
     return reinterpret_cast<CompletionNode*>(
         const_cast<FutureStateBase*>(this));
@@ -95,16 +95,16 @@ class FutureStateBase {
 
   // Readers in the high half, references (readers too) in the low half.
   std::atomic<uint64_t> counts_{1};
-  // The nodes added so far, last one first; closed() once ready.
+  // The nodes added so far, newest first; closed() once ready.
   std::atomic<CompletionNode*> nodes_{nullptr};
-  // What waiting threads sleep on.
+  // Futex word of waiting threads.
   std::atomic<uint32_t> phase_{kPending};
   std::atomic<bool> claimed_{false};
   // Written before the list is closed.
   bool cancelled_ = false;
 };
 
-// With the result; `R` is absl::Status or absl::StatusOr<T>.
+// The shared state with the result; `R` is absl::Status or absl::StatusOr<T>.
 template <class R>
 class FutureState final : public FutureStateBase {
  public:
@@ -117,17 +117,17 @@ class FutureState final : public FutureStateBase {
     return Complete(std::move(result), /*cancelled=*/false);
   }
   bool Cancel() {
-    return Complete(absl::CancelledError("cancelled by the future's holder"),
+    return Complete(absl::CancelledError("cancelled by a holder of the future"),
                     /*cancelled=*/true);
   }
 
-  // Of a ready state.
+  // Requires a ready state.
   R& result() { return result_; }
 
  private:
   bool Complete(R result, bool cancelled) {
     if (!Claim()) return false;
-    // Whoever sees the result may destroy the promise under our feet.
+    // A thread that sees the result may destroy the promise while this runs.
     AddReference();
     new (&result_) R(std::move(result));
     Publish(cancelled);

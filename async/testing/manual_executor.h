@@ -12,8 +12,8 @@
 
 namespace hawser::async {
 
-// An executor whose closures run when a test says so, in the test's thread.
-// What is queued when it is destroyed is destroyed unrun. Thread-safe.
+// An executor whose closures a test runs explicitly, in the test's thread.
+// Closures still queued when it is destroyed do not run. Thread-safe.
 class ManualExecutor final : public Executor {
  public:
   ManualExecutor();
@@ -21,10 +21,10 @@ class ManualExecutor final : public Executor {
 
   void Post(absl::AnyInvocable<void() &&> closure) override;
 
-  // Runs the first closure queued; false if there is none.
+  // Runs the oldest queued closure; returns false if the queue is empty.
   bool RunOne();
-  // Runs closures, also those they post, until there are none; returns how
-  // many ran.
+  // Runs closures, including those that they post, until the queue is empty.
+  // Returns the number run.
   size_t RunAll();
 
   size_t num_queued() const;

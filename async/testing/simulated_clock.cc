@@ -5,7 +5,7 @@
 
 namespace hawser::async {
 
-// Away from zero, so that times before the start exist.
+// Starts away from zero, so that times before the start exist.
 SimulatedClock::SimulatedClock()
     : now_(MonotonicTime() + std::chrono::hours(1)) {}
 
@@ -57,7 +57,7 @@ bool SimulatedClock::RunNextBy(MonotonicTime limit) {
     MutexLock lock(&mutex_);
     if (timers_.empty() || timers_.begin()->first.first > limit) return false;
     auto next = timers_.extract(timers_.begin());
-    // A timer at kNever is no time to stand at.
+    // The clock does not advance to kNever.
     if (next.key().first != kNever) now_ = std::max(now_, next.key().first);
     task = std::move(next.mapped());
   }

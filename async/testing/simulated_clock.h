@@ -14,9 +14,9 @@
 
 namespace hawser::async {
 
-// A clock that stands still until a test moves it. Timers run inside the
-// moving calls, each with Now() at its own time. Thread-safe, but only one
-// thread at a time may move it.
+// A clock that advances only when a test says so. Timers run inside the Advance
+// calls, each with Now() equal to its own time. Thread-safe, but only one
+// thread at a time may advance it.
 class SimulatedClock final : public Clock {
  public:
   SimulatedClock();
@@ -26,9 +26,9 @@ class SimulatedClock final : public Clock {
   TimerId CallAt(MonotonicTime time, Callback callback) override;
   bool Cancel(TimerId timer) override;
 
-  // Moves by `delay`, running every timer due by then, also new ones.
+  // Advances by `delay` and runs every timer due by then, including new ones.
   void AdvanceBy(absl::Duration delay);
-  // Moves to the next timer and runs it; false if there is none.
+  // Advances to the next timer and runs it; returns false if there is none.
   bool AdvanceToNextTimer();
 
   size_t num_timers() const;

@@ -11,7 +11,7 @@ namespace {
 
 using ::testing::ElementsAre;
 
-TEST(SimulatedClockTest, StandsStillUntilMoved) {
+TEST(SimulatedClockTest, TimeIsConstantUntilAdvanced) {
   SimulatedClock clock;
   const MonotonicTime start = clock.Now();
   bool ran = false;
