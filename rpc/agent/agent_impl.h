@@ -195,6 +195,10 @@ class Agent::Impl {
   // Asks an address for a sign of life of that worker.
   absl::Status Probe(const WorkerInfo& holder);
   void OnPeerLeft(const std::shared_ptr<Peer>& peer);
+  // Whether services may hold anything for `worker`, which is not marked yet:
+  // it was a member while this worker is one, or was found in the store, or
+  // called. False for one that went before this worker joined.
+  bool WasMet(const WorkerInfo& worker) const;
   // It says so itself. Ready when it has no more calls from here.
   async::Future<RawMessage> OnPeerLeaves(const WorkerInfo& worker);
   // A heartbeat for the monitor, which gets its outcome once it is known

@@ -93,6 +93,12 @@ void Agent::Impl::TellServices(const std::shared_ptr<Peer>& peer,
   });
 }
 
+bool Agent::Impl::WasMet(const WorkerInfo& worker) const {
+  if (peers_.FindByIncarnation(worker.incarnation) != nullptr) return true;
+  async::MutexLock lock(&mutex_);
+  return strangers_.contains(worker.incarnation);
+}
+
 void Agent::Impl::OnPeerLeft(const std::shared_ptr<Peer>& peer) {
   {
     async::MutexLock lock(&mutex_);
@@ -100,11 +106,12 @@ void Agent::Impl::OnPeerLeft(const std::shared_ptr<Peer>& peer) {
   }
   const absl::Status status = absl::UnavailableError(
       absl::StrCat(ToString(peer->info()), " left the job"));
+  const bool met = WasMet(peer->info());
   peer->MarkLeft(status);
   // Added since `peer` was looked for.
   const auto added = peers_.FindByIncarnation(peer->info().incarnation);
   if (added != nullptr && added != peer) added->MarkLeft(status);
-  TellServices(peer, status);
+  if (met) TellServices(peer, status);
 }
 
 async::Future<RawMessage> Agent::Impl::OnPeerLeaves(const WorkerInfo& worker) {
@@ -132,11 +139,12 @@ void Agent::Impl::OnPeerLost(const std::shared_ptr<Peer>& peer,
     if (peer->left()) peer->Disconnect();
     return;
   }
+  const bool met = WasMet(peer->info());
   peer->MarkLost(status);
   // As above.
   const auto added = peers_.FindByIncarnation(peer->info().incarnation);
   if (added != nullptr && added != peer) added->MarkLost(status);
-  TellServices(peer, status);
+  if (met) TellServices(peer, status);
 }
 
 // A worker that refuses a message for it says that one of the two was declared

@@ -41,7 +41,8 @@ class Service {
   virtual MessageHook* message_hook() { return nullptr; }
 
   // `worker` is dead or out of reach for good: calls to this incarnation fail
-  // from now on. Runs on the agent's executor, once per incarnation.
+  // from now on. Runs on the agent's executor, once per incarnation, and not
+  // for workers that went before this one joined and that it never met.
   virtual void OnWorkerLost(const WorkerInfo& worker,
                             const absl::Status& status) {
     (void)worker;

@@ -1,8 +1,10 @@
 // A worker that finds another in the store after it has read that it is lost.
 
+#include <atomic>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -21,7 +23,6 @@
 #include "rpc/membership/membership_log.h"
 #include "rpc/membership/rendezvous.h"
 #include "rpc/testing/agent_test_fixture.h"
-#include "rpc/testing/loss_test_service.h"
 #include "rpc/testing/simulated_store_link.h"
 
 namespace hawser::rpc {
@@ -29,10 +30,25 @@ namespace {
 
 using ::hawser::async::IsOk;
 
+// Knows its agent from before that has started.
+class AgentFinder final : public Service {
+ public:
+  explicit AgentFinder(std::atomic<Agent*>* agent) : agent_(*agent) {}
+
+  std::string_view name() const override { return "finder"; }
+  absl::Status Start(Agent& agent) override {
+    agent_ = &agent;
+    return absl::OkStatus();
+  }
+
+ private:
+  std::atomic<Agent*>& agent_;
+};
+
 TEST(AgentLateNewsTest, OneThatWasLostBeforeItWasAddedGivesItsNameToTheNext) {
   TestJob job;
   async::SimulatedClock clock;
-  absl::Notification lost;
+  std::atomic<Agent*> starting{nullptr};
   absl::Notification joined;
   const WorkerInfo other = {.name = "w1",
                             .id = WorkerId(1),
@@ -50,12 +66,14 @@ TEST(AgentLateNewsTest, OneThatWasLostBeforeItWasAddedGivesItsNameToTheNext) {
 
   SimulatedStoreLink link(&job.store(),
                           {.on_read = [&](const std::string& key) {
-                            if (absl::EndsWith(key, "/rank/1"))
-                              lost.WaitForNotification();
+                            if (!absl::EndsWith(key, "/rank/1")) return;
+                            while (!starting.load()->IsLost(other)) {
+                              std::this_thread::yield();
+                            }
                           }});
   options.store = &link;
   options.clock = &clock;
-  options.services.push_back(std::make_unique<LossService>(&lost));
+  options.services.push_back(std::make_unique<AgentFinder>(&starting));
   const absl::StatusOr<std::unique_ptr<Agent>> agent =
       Agent::Start(std::move(options));
   ASSERT_THAT(agent, IsOk());
