@@ -7,7 +7,7 @@
 
 namespace hawser::net {
 
-// What follows the path of a unary method where its request comes in pieces.
+// Suffix of a unary method's path for requests sent in fragments.
 inline constexpr std::string_view kInPieces = "InPieces";
 
 }  // namespace hawser::net

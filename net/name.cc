@@ -26,7 +26,7 @@ absl::Status ValidateName(std::string_view what, std::string_view name) {
       absl::string_view(what.data(), what.size()), " name '",
       absl::CHexEscape(absl::string_view(shown.data(), shown.size())),
       "' must be 1 to ", kMaxNameLength,
-      " letters, digits and \"-_:.\", the first a letter or digit",
+      " letters, digits and \"-_:.\", starting with a letter or digit",
       fits ? "" : absl::StrCat("; it has ", name.size(), " characters")));
 }
 

@@ -9,9 +9,10 @@
 
 namespace hawser::net {
 
-// kInvalidArgument unless `name` is 1 to 127 letters, digits and "-_:.", the
-// first a letter or digit: it may be the name of a directory, and is no option
-// of a command. `what` it is the name of: "job".
+// kInvalidArgument unless `name` is 1 to 127 letters, digits and "-_:.",
+// starting with a letter or digit. Such a name can be used as a directory name
+// and cannot be mistaken for a command-line option. `what` names the kind of
+// name in the error, such as "job".
 absl::Status ValidateName(std::string_view what, std::string_view name);
 
 }  // namespace hawser::net

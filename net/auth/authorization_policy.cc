@@ -28,11 +28,11 @@ absl::Status Wrong(const std::string& where, const char* what) {
 
 absl::Status CheckKeys(const json& object, const std::string& where,
                        std::initializer_list<std::string_view> known) {
-  if (!object.is_object()) return Wrong(where, "is no object");
+  if (!object.is_object()) return Wrong(where, "is not an object");
   for (const auto& [key, value] : object.items()) {
     if (std::find(known.begin(), known.end(), key) == known.end()) {
       return Wrong(absl::StrCat(where, ": '", key, "'"),
-                   "is not known, and would not be heeded");
+                   "is not known and would be ignored: remove it");
     }
   }
   return absl::OkStatus();
@@ -52,7 +52,7 @@ absl::string_view ToAbsl(std::string_view text) {
   return {text.data(), text.size()};
 }
 
-// Of a text of a rule, which stands at `place`.
+// Checks one pattern of a rule; `place` names it in errors.
 absl::Status CheckPattern(std::string_view pattern, const std::string& place,
                           bool is_path) {
   std::string_view text = pattern;
@@ -62,13 +62,14 @@ absl::Status CheckPattern(std::string_view pattern, const std::string& place,
   if (is_suffix) text.remove_prefix(1);
   if (text.find('*') != std::string_view::npos) {
     return Wrong(absl::StrCat(place, ": '", ToAbsl(pattern), "'"),
-                 "has more than one *, or one inside: it would not be heeded");
+                 "has more than one *, or one inside: a pattern may only begin "
+                 "or end with *");
   }
   if (is_path && (text.ends_with(kInPieces) ||
                   (is_suffix && !text.empty() && kInPieces.ends_with(text)))) {
     return Wrong(absl::StrCat(place, ": '", ToAbsl(pattern), "'"),
-                 "would not be heeded: a method stands for the one with "
-                 "InPieces too, which is to be left out");
+                 "would never match: a rule for a method also covers its "
+                 "InPieces variant, so leave InPieces out");
   }
   return absl::OkStatus();
 }
@@ -86,10 +87,11 @@ absl::StatusOr<std::vector<std::string>> ReadTexts(const json& object,
   const auto list = found->find(key);
   if (list == found->end()) return texts;
   if (!list->is_array())
-    return Wrong(absl::StrCat(place, ".", key), "is no list");
+    return Wrong(absl::StrCat(place, ".", key), "is not a list");
   for (const json& text : *list) {
     if (!text.is_string() || text.get_ref<const std::string&>().empty()) {
-      return Wrong(absl::StrCat(place, ".", key), "holds what is no text");
+      return Wrong(absl::StrCat(place, ".", key),
+                   "has an element that is not a non-empty string");
     }
     texts.push_back(text.get<std::string>());
     RETURN_IF_ERROR(CheckPattern(texts.back(), absl::StrCat(place, ".", key),
@@ -103,7 +105,7 @@ absl::StatusOr<std::vector<AuthorizationRules::Rule>> ReadRules(
   std::vector<AuthorizationRules::Rule> rules;
   const auto list = policy.find(key);
   if (list == policy.end()) return rules;
-  if (!list->is_array()) return Wrong(key, "is no list");
+  if (!list->is_array()) return Wrong(key, "is not a list");
   for (const json& object : *list) {
     const std::string where = absl::StrCat(key, "[", rules.size(), "]");
     RETURN_IF_ERROR(CheckKeys(object, where, {"name", "source", "request"}));
@@ -152,8 +154,7 @@ absl::StatusOr<AuthorizationRules> AuthorizationRules::Parse(
   ASSIGN_OR_RETURN(rules.deny_, ReadRules(policy, "deny_rules"));
   ASSIGN_OR_RETURN(rules.allow_, ReadRules(policy, "allow_rules"));
   if (rules.allow_.empty()) {
-    return Wrong("the policy",
-                 "has no allow_rules, and would refuse all calls");
+    return Wrong("the policy", "has no allow_rules and would deny all calls");
   }
   return rules;
 }
@@ -221,7 +222,7 @@ bool AuthorizationPolicy::AwaitInterval() {
 
 void AuthorizationPolicy::Run() {
   pthread_setname_np(pthread_self(), "policy");
-  // With the file, as far as is known.
+  // The last error of reading the file; empty if there was none.
   std::string problem;
   async::TellLimit limit;
   while (AwaitInterval()) {
@@ -235,7 +236,8 @@ void AuthorizationPolicy::Run() {
     }
     if (!problem.empty() && limit.MayTell(std::chrono::steady_clock::now())) {
       std::fprintf(stderr,
-                   "hawser: the authorization policy stays as it was: %s\n",
+                   "hawser: cannot reload the authorization policy; the "
+                   "previous rules stay in force: %s\n",
                    problem.c_str());
     }
   }

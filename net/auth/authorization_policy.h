@@ -1,5 +1,5 @@
-// Authorization policy of an operator, read from a file of rules and applied in
-// addition to the checks of the programs.
+// Authorization policy of an operator, read from a file of rules and enforced
+// in addition to the programs' own checks.
 
 #ifndef HAWSER_NET_AUTH_AUTHORIZATION_POLICY_H_
 #define HAWSER_NET_AUTH_AUTHORIZATION_POLICY_H_
@@ -25,19 +25,19 @@ namespace hawser::net {
 //   {"name": "...", "deny_rules": [RULE...], "allow_rules": [RULE...]}
 //
 // A RULE is {"name": "...", "source": {"principals": [...]}, "request":
-// {"paths": [...]}}; a list that is empty or not there fits everything. Texts
-// may begin or end with "*". A path stands for the method, whichever way its
-// requests come (proto/pieces.proto). A call is refused if a rule to deny fits
-// it, or none to allow. What else the file says is an error: it would not be
-// heeded.
+// {"paths": [...]}}; an empty or absent list matches everything. Strings may
+// begin or end with "*". A path covers the method whether or not its requests
+// are sent in fragments (proto/pieces.proto). A call is denied if a deny rule
+// matches it or no allow rule does. Any other key is an error, since it would
+// be ignored.
 class AuthorizationRules {
  public:
-  // kInvalidArgument says what of `text` is wrong.
+  // kInvalidArgument, naming the faulty part of `text`.
   static absl::StatusOr<AuthorizationRules> Parse(const std::string& text);
 
-  // Whether whoever has `names` may call `path`, "/package.Service/Method", or
-  // the same with InPieces after it.
-  // kPermissionDenied naming the rule, if it is one that denies.
+  // Checks whether a caller with any of `names` may call `path`,
+  // "/package.Service/Method", optionally with InPieces appended.
+  // kPermissionDenied, naming the deny rule if one matched.
   absl::Status Check(const std::vector<std::string>& names,
                      std::string_view path) const;
 
@@ -52,22 +52,21 @@ class AuthorizationRules {
   std::vector<Rule> allow_;
 };
 
-// Such a file, which a thread of its own reads again every `reload_interval`.
-// What cannot be used then is told on stderr, once a minute at most, and the
-// rules read before stay.
-// Thread-safe.
+// The rules of one file, which a thread of this object rereads every
+// `reload_interval`. If the file cannot be used, an error is logged to stderr,
+// at most once a minute, and the previous rules stay in force. Thread-safe.
 class AuthorizationPolicy {
  public:
   // Errors name the file:
-  //   kNotFound, kPermissionDenied  it cannot be read.
-  //   kInvalidArgument              it holds no rules, saying why.
+  //   kNotFound, kPermissionDenied  the file cannot be read.
+  //   kInvalidArgument              the rules are malformed.
   static absl::StatusOr<std::shared_ptr<AuthorizationPolicy>> Watch(
       const std::string& path, absl::Duration reload_interval);
 
-  // Waits for a reading that is under way.
+  // Waits for a read in progress.
   ~AuthorizationPolicy();
 
-  // As AuthorizationRules::Check. Waits for no file.
+  // As AuthorizationRules::Check. Does no file I/O.
   absl::Status Check(const std::vector<std::string>& names,
                      std::string_view path) const;
 
@@ -77,16 +76,15 @@ class AuthorizationPolicy {
   AuthorizationPolicy(std::string path, absl::Duration reload_interval)
       : path_(std::move(path)), reload_interval_(reload_interval) {}
 
-  // Nothing if the file says what it said the last time, where it could be read
-  // then.
+  // Returns null if the file is unchanged since the last successful read.
   absl::StatusOr<Rules> Read();
   void Run();
-  // False if it is to end.
+  // Returns false if the thread must exit.
   bool AwaitInterval();
 
   const std::string path_;
   const absl::Duration reload_interval_;
-  // What was read last, also if it holds no rules. Of the thread.
+  // Text that was read last, even if malformed. Used only by the thread.
   std::string text_;
 
   mutable async::Mutex mutex_;

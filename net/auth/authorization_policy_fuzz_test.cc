@@ -1,4 +1,4 @@
-// Any bytes as an authorization policy.
+// Fuzz test: parses arbitrary bytes as an authorization policy.
 
 #include <cstddef>
 #include <cstdint>

@@ -66,45 +66,46 @@ TEST(AuthorizationRulesTest, DenyGoesBeforeAllow) {
   EXPECT_THAT(check({}, "/health/Check"), IsOk());
 }
 
-// What is not understood must not be taken for what says nothing.
-TEST(AuthorizationRulesTest, WhatIsNotKnownIsRefused) {
+// Unknown content must not be ignored.
+TEST(AuthorizationRulesTest, UnknownContentIsRejected) {
   const struct {
     const char* text;
     const char* error;
   } kCases[] = {
       {"", "not JSON"},
-      {"[]", "no object"},
+      {"[]", "not an object"},
       {R"({"allow_rules": [{"name": "a"}]})", "no name"},
       {R"({"name": "a"})", "no allow_rules"},
       {R"({"name": "a", "allow_rules": []})", "no allow_rules"},
-      {R"({"name": "a", "allow_rules": {}})", "no list"},
+      {R"({"name": "a", "allow_rules": {}})", "not a list"},
       {R"({"name": "a", "allow_rules": [{}]})", "allow_rules[0] has no name"},
       {R"({"name": "a", "allow_rules": [{"name": "b"}], "deny_rule": []})",
        "'deny_rule' is not known"},
       {R"({"name": "a", "allow_rules": [{"name": "b", "source": []}]})",
-       "no object"},
+       "not an object"},
       {R"({"name": "a", "allow_rules": [{"name": "b", "request":
           {"headers": []}}]})",
        "allow_rules[0].request: 'headers' is not known"},
       {R"({"name": "a", "allow_rules": [{"name": "b", "source":
           {"principals": "w1"}}]})",
-       "allow_rules[0].source.principals is no list"},
+       "allow_rules[0].source.principals is not a list"},
       {R"({"name": "a", "allow_rules": [{"name": "b", "source":
           {"principals": [""]}}]})",
-       "no text"},
-      // Of a method, whichever way its requests come, rules see the name.
+       "not a non-empty string"},
+      // Rules match the method's name, whether or not its requests are sent in
+      // fragments.
       {R"({"name": "a", "allow_rules": [{"name": "b", "request":
           {"paths": ["/a.A/CallInPieces"]}}]})",
-       "'/a.A/CallInPieces' would not be heeded"},
+       "'/a.A/CallInPieces' would never match"},
       {R"({"name": "a", "allow_rules": [{"name": "b", "request":
           {"paths": ["*InPieces"]}}]})",
-       "'*InPieces' would not be heeded"},
+       "'*InPieces' would never match"},
       {R"({"name": "a", "allow_rules": [{"name": "b", "request":
           {"paths": ["*Pieces"]}}]})",
-       "'*Pieces' would not be heeded"},
+       "'*Pieces' would never match"},
       {R"({"name": "a", "allow_rules": [{"name": "b", "request":
           {"paths": ["/a.A/CallInPieces*"]}}]})",
-       "'/a.A/CallInPieces*' would not be heeded"},
+       "'/a.A/CallInPieces*' would never match"},
       {R"({"name": "a", "allow_rules": [{"name": "b", "request":
           {"paths": ["*Call*"]}}]})",
        "'*Call*' has more than one *, or one inside"},
@@ -122,7 +123,7 @@ TEST(AuthorizationRulesTest, WhatIsNotKnownIsRefused) {
   }
 }
 
-// A policy in a file, which is replaced while it is in use.
+// A policy in a file that is replaced while in use.
 class AuthorizationPolicyFileTest : public testing::Test {
  protected:
   static std::string Denying(const std::string& name) {
@@ -135,7 +136,7 @@ class AuthorizationPolicyFileTest : public testing::Test {
     std::ofstream(path_ + ".new") << text;
     std::filesystem::rename(path_ + ".new", path_);
   }
-  // Returns once somebody has opened the file, which can be read no more.
+  // Returns once a reader has opened the file, which is unreadable.
   void AwaitReader() {
     std::filesystem::remove(path_);
     ASSERT_EQ(mkfifo(path_.c_str(), 0600), 0);
@@ -157,7 +158,7 @@ class AuthorizationPolicyFileTest : public testing::Test {
   std::shared_ptr<AuthorizationPolicy> policy_;
 };
 
-TEST_F(AuthorizationPolicyFileTest, AFileThatBecomesUselessChangesNothing) {
+TEST_F(AuthorizationPolicyFileTest, InvalidFileKeepsThePreviousRules) {
   Write(Denying("w1"));
   Watch();
   EXPECT_TRUE(Denied("w1"));
@@ -173,14 +174,14 @@ TEST_F(AuthorizationPolicyFileTest, AFileThatBecomesUselessChangesNothing) {
   EXPECT_FALSE(Denied("w1"));
 }
 
-TEST_F(AuthorizationPolicyFileTest, AFileThatStaysUselessIsToldOnceAMinute) {
+TEST_F(AuthorizationPolicyFileTest, InvalidFileIsLoggedOnceAMinute) {
   Write(Denying("w1"));
   Watch();
   testing::internal::CaptureStderr();
   const auto start = std::chrono::steady_clock::now();
-  // Each is read more than once; some readings find no file.
+  // The file is read more than once; some reads find no file.
   for (int i = 0; i < 20; ++i) AwaitReader();
-  // Waits for the reading that is under way.
+  // Waits for the read in progress.
   policy_.reset();
   const int64_t minutes = std::chrono::duration_cast<std::chrono::minutes>(
                               std::chrono::steady_clock::now() - start)
@@ -188,12 +189,12 @@ TEST_F(AuthorizationPolicyFileTest, AFileThatStaysUselessIsToldOnceAMinute) {
   const std::vector<std::string> lines = absl::StrSplit(
       testing::internal::GetCapturedStderr(), '\n', absl::SkipEmpty());
   ASSERT_FALSE(lines.empty());
-  EXPECT_THAT(lines[0], HasSubstr("stays as it was"));
+  EXPECT_THAT(lines[0], HasSubstr("previous rules stay"));
   EXPECT_LE(static_cast<int64_t>(lines.size()), 1 + minutes);
 }
 
-// A disk that does not answer must not keep calls waiting.
-TEST_F(AuthorizationPolicyFileTest, TheFileIsNotReadByWhoeverCalls) {
+// A disk that does not respond must not block calls.
+TEST_F(AuthorizationPolicyFileTest, CallsDoNotReadTheFile) {
   Write(Denying("w1"));
   Watch();
   AwaitReader();

@@ -32,14 +32,15 @@ class CallGate final : public grpc::AuthMetadataProcessor {
   CallGate(std::string job, std::shared_ptr<AuthorizationPolicy> policy)
       : job_(std::move(job)), policy_(std::move(policy)) {}
 
-  // Each call would go through a thread of its own.
+  // If true, gRPC would use a separate thread for each call.
   bool IsBlocking() const override { return false; }
 
   grpc::Status Process(const InputMetadata& metadata,
                        grpc::AuthContext* context, OutputMetadata*,
                        OutputMetadata*) override {
     const auto found = metadata.find(":path");
-    if (found == metadata.end()) return Denied("the call names no method");
+    if (found == metadata.end())
+      return Denied("the call has no method (:path header)");
     const std::string_view path(found->second.data(), found->second.size());
     const bool debug = IsDebugMethod(path);
     if (!debug && policy_ == nullptr) return grpc::Status::OK;
@@ -66,9 +67,10 @@ class CallGate final : public grpc::AuthMetadataProcessor {
     if (caller->job == job_ && HasRole(caller->roles, kAdminRole)) {
       return absl::OkStatus();
     }
-    return absl::PermissionDeniedError(absl::StrCat(
-        ToUri(*caller), " has ", ToText(caller->roles),
-        ", but this is for those of job ", job_, " with the role admin"));
+    return absl::PermissionDeniedError(
+        absl::StrCat(ToUri(*caller), " has ", ToText(caller->roles),
+                     ", but debug services require a certificate of job ", job_,
+                     " with the role admin"));
   }
 
   const std::string job_;

@@ -1,4 +1,5 @@
-// Gate of a server with TLS: refuses calls before their messages are read.
+// Authorization check of a server with TLS, before the messages of a call are
+// read.
 
 #ifndef HAWSER_NET_AUTH_CALL_GATE_H_
 #define HAWSER_NET_AUTH_CALL_GATE_H_
@@ -11,14 +12,15 @@
 
 namespace hawser::net {
 
-// Given to a server's credentials, sees each call before any of its messages is
-// read, in gRPC's thread. Others than these pass; these get PERMISSION_DENIED:
+// Installed in a server's credentials; runs for each call in gRPC's thread,
+// before any of its messages is read. Fails the following calls with
+// PERMISSION_DENIED:
 //
-//   What `policy`, unless null, refuses to the names of the certificate: its
-//   URIs, roles included, and its host names.
+//   Calls that `policy`, unless null, denies to the names of the certificate:
+//     its URIs, including roles, and its host names.
 //
-//   Calls of debug services (net/server/debug_services.h), but of certificates
-//   of `job` with the role admin.
+//   Calls of debug services (net/server/debug_services.h) without a certificate
+//     of `job` with the role admin.
 std::shared_ptr<grpc::AuthMetadataProcessor> MakeCallGate(
     std::string job, std::shared_ptr<AuthorizationPolicy> policy);
 

@@ -22,7 +22,7 @@ using ::grpc::StatusCode;
 using ::hawser::async::IsOk;
 using ::testing::HasSubstr;
 
-// Of a connection whose certificate has these URIs and host names.
+// Auth context of a connection whose certificate has these URIs and host names.
 class Context final : public grpc::AuthContext {
  public:
   explicit Context(std::vector<std::string> uris,
@@ -36,7 +36,7 @@ class Context final : public grpc::AuthContext {
     return {};
   }
 
-  // What the gate does not ask for.
+  // Methods that the gate does not use.
   bool IsPeerAuthenticated() const override { return true; }
   std::vector<grpc::string_ref> GetPeerIdentity() const override { return {}; }
   std::string GetPeerIdentityPropertyName() const override { return ""; }
@@ -62,7 +62,7 @@ grpc::Status Judge(grpc::AuthMetadataProcessor& gate,
   return gate.Process({{":path", path}}, &context, &consumed, &response);
 }
 
-// Under which whoever `source` stands for may not call `path`.
+// A policy that denies `path` to callers that match `source`.
 std::shared_ptr<AuthorizationPolicy> NobodyCalls(
     const std::string& path, const std::string& source = "{}") {
   const std::string file = testing::TempDir() + "/policy.json";
@@ -75,7 +75,7 @@ std::shared_ptr<AuthorizationPolicy> NobodyCalls(
   return *policy;
 }
 
-TEST(CallGateTest, DebugServicesAreForAdminsOfTheJob) {
+TEST(CallGateTest, DebugServicesRequireTheRoleAdmin) {
   const auto gate = MakeCallGate("job", nullptr);
   for (const char* path :
        {"/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo",
@@ -95,8 +95,8 @@ TEST(CallGateTest, DebugServicesAreForAdminsOfTheJob) {
   EXPECT_TRUE(Judge(*gate, {}, "/hawser.v1.WorkerService/Call").ok());
 }
 
-// By whichever way a request comes.
-TEST(CallGateTest, PolicyIsOfAMethodAndOfItsRequestsInPieces) {
+// Also covers requests that are sent in fragments.
+TEST(CallGateTest, PolicyCoversRequestsInFragments) {
   const auto gate = MakeCallGate("job", NobodyCalls("/a.A/Call"));
   const std::vector<std::string> uris = {"hawser://job/w"};
   for (const char* path : {"/a.A/Call", "/a.A/CallInPieces"}) {
@@ -121,7 +121,7 @@ TEST(CallGateTest, PrincipalsAreUrisAndHostNames) {
   EXPECT_TRUE(Judge(*gate, {"hawser://job/v"}, "/a.A/Call", {"h2.test"}).ok());
 }
 
-TEST(CallGateTest, CallsWithoutAMethodAreRefused) {
+TEST(CallGateTest, CallsWithoutAMethodAreDenied) {
   const auto gate = MakeCallGate("job", nullptr);
   Context context({"hawser://job/w"});
   grpc::AuthMetadataProcessor::OutputMetadata consumed;
@@ -130,8 +130,8 @@ TEST(CallGateTest, CallsWithoutAMethodAreRefused) {
             StatusCode::PERMISSION_DENIED);
 }
 
-// What admins may otherwise call too.
-TEST(CallGateTest, PolicyGoesForDebugServicesToo) {
+// Also denies debug services, which admins may otherwise call.
+TEST(CallGateTest, PolicyAppliesToDebugServices) {
   const auto gate = MakeCallGate("job", NobodyCalls("/grpc.channelz.*"));
   EXPECT_EQ(Judge(*gate, {"hawser://job/eye", "hawser-role:admin"},
                   "/grpc.channelz.v1.Channelz/GetServers")

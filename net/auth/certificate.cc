@@ -39,7 +39,7 @@ using internal::Written;
 
 constexpr absl::Duration kClockDifference = absl::Hours(1);
 
-// An authority's name, which no worker's resembles: "hawser-job:JOB".
+// URI of an authority, distinct from those of workers: "hawser-job:JOB".
 constexpr char kJobScheme[] = "hawser-job:";
 
 absl::StatusOr<Key> NewKey() {
@@ -81,7 +81,7 @@ bool AddName(int type, const std::string& value, GENERAL_NAMES* names) {
   return true;
 }
 
-// Not from a text that would have to be escaped.
+// Builds the names as objects, since OpenSSL's text form needs escaping.
 bool AddNames(X509* certificate, const std::vector<std::string>& uris,
               const std::vector<std::string>& hosts) {
   const Names names(GENERAL_NAMES_new());
@@ -112,7 +112,7 @@ std::vector<std::string> UrisOf(X509* certificate) {
 }
 
 bool SetName(X509* certificate, const std::string& common_name) {
-  // A common name has 64 characters at most.
+  // A common name has at most 64 characters.
   const std::string shown = common_name.substr(0, 64);
   X509_NAME* name = X509_get_subject_name(certificate);
   return X509_NAME_add_entry_by_txt(
@@ -142,11 +142,11 @@ struct Draft {
   absl::Duration lifetime;
   std::vector<std::string> uris;
   std::vector<std::string> hosts = {};
-  // Otherwise an authority.
+  // False for an authority.
   bool worker = false;
 };
 
-// Signs with the new key itself where there is no issuer.
+// Signs with the new key itself if there is no issuer.
 absl::StatusOr<KeyAndCertificate> Make(const Draft& draft, X509* issuer,
                                        EVP_PKEY* issuer_key) {
   ASSIGN_OR_RETURN(const Key key, NewKey());
@@ -186,7 +186,8 @@ absl::StatusOr<KeyAndCertificate> Make(const Draft& draft, X509* issuer,
 }
 
 absl::Status CheckLifetime(absl::Duration lifetime) {
-  // X.509 times end with the year 9999; ASN.1 functions take seconds as long.
+  // X.509 times end with the year 9999; OpenSSL's ASN.1 functions take the
+  // seconds as long.
   if (lifetime > absl::ZeroDuration() && lifetime <= absl::Hours(24 * 36500)) {
     return absl::OkStatus();
   }
@@ -240,8 +241,8 @@ absl::StatusOr<std::string> JobOf(std::string_view pem) {
     return job;
   }
   return absl::InvalidArgumentError(
-      "the certificate is not that of a job's authority; make one with `hawser "
-      "certs init`");
+      "the certificate is not a job authority's; create one with `hawser certs "
+      "init`");
 }
 
 absl::StatusOr<Identity> IdentityOf(std::string_view pem) {
@@ -280,7 +281,7 @@ absl::Status CheckCertificate(const KeyAndCertificate& pair,
         X509_verify_cert_error_string(X509_STORE_CTX_get_error(context.get()));
     ERR_clear_error();
     return absl::InvalidArgumentError(
-        absl::StrCat("the certificate does not hold: ", reason));
+        absl::StrCat("the certificate is not valid: ", reason));
   }
   return absl::OkStatus();
 }

@@ -1,4 +1,4 @@
-// Certificates of a job: X.509 with P-256 keys, by OpenSSL.
+// Certificates of a job: X.509 with P-256 keys, made with OpenSSL.
 
 #ifndef HAWSER_NET_AUTH_CERTIFICATE_H_
 #define HAWSER_NET_AUTH_CERTIFICATE_H_
@@ -13,33 +13,35 @@
 
 namespace hawser::net {
 
-// PEM texts; the key belongs to the certificate.
+// A certificate and its private key, as PEM text.
 struct KeyAndCertificate {
   std::string key;
   std::string certificate;
 };
 
-// The authority of one job: signs certificates of its workers, and nothing
-// below them. kInvalidArgument for a job's name that is not one.
+// Creates the certificate authority of one job, which signs certificates of
+// workers but not of further authorities. kInvalidArgument if the job's name is
+// not valid.
 absl::StatusOr<KeyAndCertificate> MakeAuthority(std::string_view job,
                                                 absl::Duration lifetime);
 
-// A certificate for both ends of a connection, valid from an hour ago, for
-// clocks that differ. kInvalidArgument: `identity`, or a malformed authority.
+// Issues a certificate for both ends of a connection, valid from an hour ago to
+// allow for clock skew. kInvalidArgument: `identity` is not valid or the
+// authority is malformed.
 absl::StatusOr<KeyAndCertificate> IssueCertificate(
     const KeyAndCertificate& authority, const Identity& identity,
     absl::Duration lifetime);
 
-// The job of an authority that MakeAuthority made. kInvalidArgument for any
-// other certificate.
+// Returns the job of an authority created by MakeAuthority. kInvalidArgument
+// for any other certificate.
 absl::StatusOr<std::string> JobOf(std::string_view pem);
 
-// What the first certificate of `pem` says it is for. kInvalidArgument unless
-// it holds exactly one hawser:// name.
+// Returns the identity in the first certificate of `pem`. kInvalidArgument
+// unless the certificate has exactly one hawser:// name.
 absl::StatusOr<Identity> IdentityOf(std::string_view pem);
 
-// kInvalidArgument unless the key belongs to the certificate, some certificate
-// of `authorities` (PEM) signed it, and it is valid now.
+// Returns kInvalidArgument unless the key belongs to the certificate, the
+// certificate is signed by one of `authorities` (PEM), and it is valid now.
 absl::Status CheckCertificate(const KeyAndCertificate& pair,
                               std::string_view authorities);
 

@@ -24,7 +24,7 @@ namespace hawser::net {
 namespace {
 
 constexpr char kAuthorization[] = "authorization";
-// How gRPC's auth contexts call URIs of certificates.
+// Property of gRPC's auth contexts that holds a certificate's URIs.
 constexpr char kPeerUri[] = "peer_uri";
 
 absl::Status Of(const absl::Status& status, const std::string& path) {
@@ -42,25 +42,27 @@ absl::Status CheckOptions(const CredentialsOptions& options) {
                    !options.key_path.empty() && !options.ca_path.empty();
   if (HasTlsPath(options) && !all) {
     return absl::InvalidArgumentError(
-        "TLS needs a certificate, its key and a CA: give all three, or none");
+        "TLS needs a certificate, its key and a CA: set all three or none");
   }
   if (!all && !options.crl_directory.empty()) {
     return absl::InvalidArgumentError(
-        "a directory of revoked certificates is given without certificates");
+        "a CRL directory is set, but no certificate: set the certificate, its "
+        "key and the CA");
   }
   if (!all && !options.authorization_policy_path.empty()) {
     return absl::InvalidArgumentError(absl::StrCat(
-        "an authorization policy is given (", options.authorization_policy_path,
-        ") without certificates: nobody could prove to be whom it names"));
+        "an authorization policy is set (", options.authorization_policy_path,
+        ") without certificates: callers could not prove their names"));
   }
   if (options.reload_interval < absl::Seconds(1) ||
       options.reload_interval > absl::Hours(24 * 365)) {
     return absl::InvalidArgumentError(
-        "CredentialsOptions::reload_interval must be one second to a year");
+        "CredentialsOptions::reload_interval must be between one second and "
+        "one year");
   }
   if (!options.token_path.empty() && options.token_fd.has_value()) {
     return absl::InvalidArgumentError(
-        "the token comes from a file or from a descriptor, not from both");
+        "both a token file and a token descriptor are set: set only one");
   }
   return absl::OkStatus();
 }
@@ -158,7 +160,7 @@ absl::Status Credentials::CheckMayListen(std::string_view address,
         "refusing to listen on ",
         absl::string_view(address.data(), address.size()),
         ": it is not loopback, and this program serves reflection or channelz, "
-        "which without TLS would tell everybody of its inside; give a "
+        "which without TLS are open to everyone who can connect; set a "
         "certificate, its key and the job's CA, or link neither "
         "//rpc/grpc:reflection nor //rpc/grpc:channelz"));
   }
@@ -166,9 +168,9 @@ absl::Status Credentials::CheckMayListen(std::string_view address,
   return absl::FailedPreconditionError(absl::StrCat(
       "refusing to listen on ",
       absl::string_view(address.data(), address.size()),
-      ": it is not loopback, and without TLS anybody who reaches it could use "
-      "it; give a certificate, its key and the job's CA, or set "
-      "allow_insecure_network if every machine that can reach it is trusted"));
+      ": it is not loopback, and without TLS everyone who can connect can use "
+      "it; set a certificate, its key and the job's CA, or set "
+      "allow_insecure_network if every machine that can connect is trusted"));
 }
 
 absl::Status Credentials::CheckFiles() const {
@@ -201,7 +203,7 @@ std::shared_ptr<grpc::ChannelCredentials> Credentials::ForChannel(
   options.watch_root_certs();
   options.watch_identity_key_cert_pairs();
   options.set_verify_server_certs(true);
-  // Addresses are not what certificates name.
+  // Certificates do not name addresses.
   options.set_check_call_host(false);
   options.set_certificate_verifier(std::move(verifier));
   if (!options_.crl_directory.empty()) {
@@ -218,7 +220,7 @@ absl::StatusOr<Identity> Credentials::CallerOf(
     const grpc::ServerContextBase& context) {
   const std::shared_ptr<const grpc::AuthContext> auth = context.auth_context();
   if (auth == nullptr) {
-    return absl::UnauthenticatedError("the caller shows no certificate");
+    return absl::UnauthenticatedError("the caller has no certificate");
   }
   std::vector<std::string> uris;
   for (const grpc::string_ref& uri : auth->FindPropertyValues(kPeerUri)) {
@@ -236,16 +238,17 @@ absl::Status Credentials::CheckCall(
     const auto [first, last] = metadata.equal_range(kAuthorization);
     if (first == last) {
       return absl::UnauthenticatedError(
-          "the call carries no token (metadata \"authorization: Bearer "
+          "the call has no token (metadata \"authorization: Bearer "
           "TOKEN\"); give the caller the job's token file");
     }
-    // Takes as long for any content.
+    // Compares in constant time.
     if (std::next(first) != last ||
         first->second.size() != authorization_.size() ||
         CRYPTO_memcmp(first->second.data(), authorization_.data(),
                       authorization_.size()) != 0) {
       return absl::UnauthenticatedError(
-          "the call's token is not the job's; give the caller the job's token "
+          "the call's token is not the job's token; give the caller the job's "
+          "token "
           "file");
     }
   }
@@ -253,7 +256,7 @@ absl::Status Credentials::CheckCall(
   ASSIGN_OR_RETURN(const Identity caller, CallerOf(context));
   if (caller.job == self_.job) return absl::OkStatus();
   return absl::UnauthenticatedError(
-      absl::StrCat("the caller's certificate is of ", ToUri(caller),
+      absl::StrCat("the caller's certificate is for ", ToUri(caller),
                    ", not of job ", self_.job));
 }
 
@@ -268,8 +271,8 @@ absl::Status Credentials::CheckMayChange(
   if (!has_tls()) return absl::OkStatus();
   ASSIGN_OR_RETURN(const Identity caller, CallerOf(context));
   if (!HasRole(caller.roles, kObserverRole)) return absl::OkStatus();
-  return absl::PermissionDeniedError(
-      absl::StrCat(ToUri(caller), " has the role observer, and may only look"));
+  return absl::PermissionDeniedError(absl::StrCat(
+      ToUri(caller), " has the role observer, which is read-only"));
 }
 
 }  // namespace hawser::net

@@ -45,7 +45,7 @@ TEST(IdentityTest, OtherUrisAreRefused) {
   }
 }
 
-TEST(IdentityTest, AClaimMustBeWhatIsProven) {
+TEST(IdentityTest, ClaimMustMatchTheCertificate) {
   const Identity proven{.job = "j", .worker = "w1"};
   EXPECT_THAT(CheckClaim(proven, {.job = "j", .worker = "w1"}), IsOk());
   EXPECT_THAT(CheckClaim(proven, {.job = "j", .worker = "w2"}),
@@ -58,7 +58,7 @@ TEST(IdentityTest, AClaimMustBeWhatIsProven) {
               StatusIs(absl::StatusCode::kInvalidArgument));
 }
 
-TEST(CredentialsTest, CertificateOfTheWorkerIsTaken) {
+TEST(CredentialsTest, CertificateOfTheWorkerIsAccepted) {
   TestAuthority authority("digits");
   const auto made = Credentials::Create(
       authority.Issue("ps0"), Identity{.job = "digits", .worker = "ps0"});
@@ -167,7 +167,7 @@ TEST(CredentialsTest, TokenComesFromAPrivateFile) {
   options.token_path = authority.Write("open", kToken, 0644);
   EXPECT_THAT(Credentials::Create(options, std::nullopt),
               StatusIs(absl::StatusCode::kPermissionDenied));
-  // What is wrong with it does not show it.
+  // The error does not contain the token.
   options.token_path = authority.Write("short", "secret");
   EXPECT_THAT(
       Credentials::Create(options, std::nullopt),
@@ -188,7 +188,7 @@ TEST(CredentialsTest, TokenComesFromADescriptorWhichIsClosed) {
   EXPECT_EQ(fcntl(ends[0], F_GETFD), -1);
 }
 
-TEST(CredentialsTest, WithoutTlsOnlyLoopbackMayBeListenedAt) {
+TEST(CredentialsTest, WithoutTlsServersListenOnlyOnLoopback) {
   const absl::Status status =
       Credentials::Insecure()->CheckMayListen("0.0.0.0:1", false);
   EXPECT_THAT(status, StatusIs(absl::StatusCode::kFailedPrecondition,

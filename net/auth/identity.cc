@@ -44,11 +44,11 @@ absl::Status CheckClaim(const Identity& proven, const Identity& claimed) {
   if (proven.job == claimed.job && proven.worker == claimed.worker) {
     return absl::OkStatus();
   }
-  // What a peer says is not repeated unless it is a name.
+  // Validate before repeating a peer's text in an error.
   RETURN_IF_ERROR(Validate(claimed));
   return absl::UnauthenticatedError(
-      absl::StrCat("the message says it is from ", ToUri(claimed),
-                   ", but the caller's certificate is of ", ToUri(proven)));
+      absl::StrCat("the message claims to be from ", ToUri(claimed),
+                   ", but the caller's certificate is for ", ToUri(proven)));
 }
 
 absl::StatusOr<Identity> FindIdentity(const std::vector<std::string>& uris) {
@@ -72,7 +72,7 @@ absl::StatusOr<Identity> FindIdentity(const std::vector<std::string>& uris) {
     return *std::move(found);
   }
   return absl::InvalidArgumentError(
-      "the certificate names no worker (URI hawser://JOB/WORKER); make one "
+      "the certificate names no worker (URI hawser://JOB/WORKER); create one "
       "with `hawser certs issue`");
 }
 

@@ -1,4 +1,4 @@
-// Identity that a certificate proves.
+// Identity proven by a certificate.
 
 #ifndef HAWSER_NET_AUTH_IDENTITY_H_
 #define HAWSER_NET_AUTH_IDENTITY_H_
@@ -12,8 +12,8 @@
 
 namespace hawser::net {
 
-// One worker of one job. A certificate says it in subject alternative names:
-// one URI "hawser://JOB/WORKER", and one per role (net/auth/role.h).
+// A worker of a job. A certificate holds it as subject alternative names: one
+// URI "hawser://JOB/WORKER", and one URI per role (net/auth/role.h).
 struct Identity {
   std::string job;
   std::string worker;
@@ -22,29 +22,29 @@ struct Identity {
   friend bool operator==(const Identity&, const Identity&) = default;
 };
 
-// kInvalidArgument unless all names are as ValidateName (net/name.h) wants
-// them.
+// kInvalidArgument unless ValidateName (net/name.h) accepts all names.
 absl::Status Validate(const Identity& identity);
 
-// Without the roles.
+// Returns "hawser://JOB/WORKER", without the roles.
 std::string ToUri(const Identity& identity);
 
-// Whether `claimed`, which a message says its sender is, is `proven`, which the
-// sender's certificate says: kUnauthenticated, naming both, if not. Roles are
-// not looked at: CheckClaimedRoles.
+// Checks that `claimed`, the sender's identity according to a message, equals
+// `proven`, the identity in the sender's certificate. kUnauthenticated, naming
+// both, if not. Ignores roles; see CheckClaimedRoles.
 absl::Status CheckClaim(const Identity& proven, const Identity& claimed);
 
-// The identity, without roles, that `uri` names exactly; kInvalidArgument for
-// any other.
+// Parses an identity, without roles, from `uri`. kInvalidArgument if it is not
+// of that form.
 absl::StatusOr<Identity> ParseUri(std::string_view uri);
 
-// The one worker that a certificate with the URIs `uris` names, and its roles.
-// kInvalidArgument if there is none, or two, or a role that is not valid.
+// Returns the worker, with its roles, named by a certificate with the URIs
+// `uris`. kInvalidArgument if they name no worker or several, or if a role is
+// not valid.
 absl::StatusOr<Identity> FindIdentity(const std::vector<std::string>& uris);
 
-// What clients that know only names of hosts, such as gRPC's of other
-// languages, can want a server's certificate to be of: "WORKER.JOB.hawser", or,
-// for any worker of the job, "JOB.hawser". Certificates have both beside the
+// Host names for clients that can verify only host names in a server's
+// certificate, such as gRPC clients in other languages: "WORKER.JOB.hawser", or
+// "JOB.hawser" for any worker of the job. Certificates contain both besides the
 // URI.
 std::string HostNameOf(const Identity& identity);
 std::string HostNameOfJob(std::string_view job);

@@ -16,12 +16,12 @@
 namespace hawser::net {
 
 struct PeerVerification::State {
-  // This end accepted the server, and no call was answered since.
+  // True if this end accepted the server and no call has completed since.
   std::atomic<bool> accepted = false;
 };
 
-// Runs at the end of the handshake, after the certificate's signature was
-// checked.
+// Runs at the end of the handshake, after the check of the certificate's
+// signature.
 class PeerVerification::Verifier final
     : public grpc::experimental::ExternalCertificateVerifier {
  public:
@@ -57,7 +57,7 @@ class PeerVerification::Verifier final
       return CheckClaimedRoles(ToUri(*found), found->roles, wanted_.roles);
     }
     return absl::UnauthenticatedError(
-        absl::StrCat("it is that of ", ToUri(*found)));
+        absl::StrCat("it is for ", ToUri(*found)));
   }
 
   const Identity wanted_;
@@ -82,7 +82,8 @@ std::shared_ptr<grpc::Channel> PeerVerification::CreateChannel(
   }
   const Identity wanted{
       .job = credentials_->self().job, .worker = worker_, .roles = roles_};
-  // What the server finds its certificate by; the most that TLS can carry.
+  // Maximum length of the TLS server name, by which the server selects its
+  // certificate.
   constexpr size_t kMaxHostNameLength = 255;
   std::string host = HostNameOf(wanted);
   if (worker_.empty() || host.size() > kMaxHostNameLength) {
@@ -108,22 +109,23 @@ absl::Status PeerVerification::RefusedByServer(std::string_view reason) const {
   const absl::Status own = credentials_->CheckFiles();
   return absl::UnauthenticatedError(absl::StrCat(
       Wanted(),
-      " closed the connection after the TLS handshake, as a server "
-      "does that does not accept this end's certificate, of ",
+      " closed the connection after the TLS handshake, probably because it "
+      "rejects this end's certificate, for ",
       ToUri(credentials_->self()),
-      own.ok() ? ": it is not of the CA that the server trusts, or was revoked"
-               : absl::StrCat(": ", own.message()),
+      own.ok()
+          ? ": it is not signed by a CA that the server trusts, or is revoked"
+          : absl::StrCat(": ", own.message()),
       " (", absl::string_view(reason.data(), reason.size()), ")"));
 }
 
 void PeerVerification::NoteAnswer() const {
-  // Rarely written.
+  // Avoids most stores, so that the cache line stays shared.
   if (state_->accepted.load(std::memory_order_relaxed)) {
     state_->accepted.store(false, std::memory_order_relaxed);
   }
 }
 
-// gRPC tells all that goes wrong before a call is sent by texts alone.
+// gRPC reports errors before a call is sent only in the message text.
 absl::Status PeerVerification::Explain(absl::Status status) const {
   if (!credentials_->has_tls()) return status;
   if (!absl::IsUnavailable(status)) {
@@ -138,19 +140,20 @@ absl::Status PeerVerification::Explain(absl::Status status) const {
   }
   if (absl::StrContains(reason, "Custom verification check failed")) {
     return absl::UnauthenticatedError(absl::StrCat(
-        "the server's certificate is not that of ", Wanted(), ": ", reason));
+        "the server's certificate is not for ", Wanted(), ": ", reason));
   }
   if (absl::StrContains(reason, "SSL_ERROR_SSL")) {
-    return absl::UnauthenticatedError(absl::StrCat(
-        "the TLS handshake with ", Wanted(),
-        " failed; its certificate must be of this end's CA, in date and not "
-        "revoked: ",
-        reason));
+    return absl::UnauthenticatedError(
+        absl::StrCat("the TLS handshake with ", Wanted(),
+                     " failed; its certificate must be signed by this end's "
+                     "CA, valid now and not revoked: ",
+                     reason));
   }
   const bool closed = absl::StrContains(reason, "Socket closed") ||
                       absl::StrContains(reason, "Connection reset by peer") ||
                       absl::StrContains(reason, "Broken pipe");
-  // With TLS 1.3 the server checks this end when this end is through.
+  // With TLS 1.3 the server verifies this end after this end has completed the
+  // handshake.
   return closed && state_->accepted
              ? RefusedByServer({reason.data(), reason.size()})
              : status;

@@ -1,4 +1,4 @@
-// Verification of a server by its client.
+// Verification of a server's certificate by its client.
 
 #ifndef HAWSER_NET_AUTH_PEER_VERIFICATION_H_
 #define HAWSER_NET_AUTH_PEER_VERIFICATION_H_
@@ -15,15 +15,15 @@
 
 namespace hawser::net {
 
-// Channels to one worker, which are closed at the handshake unless the
-// server's certificate is that worker's and has its roles, and why their calls
+// Creates channels to one worker, whose handshake fails unless the server's
+// certificate names that worker and its roles, and explains why calls on them
 // fail.
 //
 // Thread-safe.
 class PeerVerification {
  public:
-  // `worker` is the one wanted; any of the job, if empty. It must have `roles`,
-  // perhaps among others.
+  // `worker` is the expected worker; empty accepts any worker of the job. Its
+  // certificate must include `roles`.
   PeerVerification(std::shared_ptr<const Credentials> credentials,
                    std::string worker, std::vector<std::string> roles = {});
   ~PeerVerification();
@@ -36,12 +36,13 @@ class PeerVerification {
 
   const Credentials& credentials() const { return *credentials_; }
 
-  // A call on one of the channels was answered: it is past the handshake.
+  // Records that a call on one of the channels completed, so that its handshake
+  // succeeded.
   void NoteAnswer() const;
 
-  // `status`, with which a call on one of the channels ended, as
-  // kUnauthenticated where one end did not accept the other's certificate: not
-  // a thing that passes. Names both ends.
+  // Translates the `status` of a call on one of the channels. If one end
+  // rejected the other's certificate, returns kUnauthenticated, naming both
+  // ends, since a retry would fail too. Otherwise returns `status`.
   absl::Status Explain(absl::Status status) const;
 
  private:

@@ -13,7 +13,7 @@ absl::Status Malformed(absl::string_view what) {
   return absl::InvalidArgumentError(absl::StrCat("no ", what, " in PEM form"));
 }
 
-// Asks nobody for a pass phrase.
+// Disables OpenSSL's prompt for a pass phrase.
 int NoPassPhrase(char*, int, int, void*) { return -1; }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Objects of OpenSSL, and their PEM texts.
+// Owning types of OpenSSL objects, and conversion to and from PEM.
 
 #ifndef HAWSER_NET_AUTH_PEM_H_
 #define HAWSER_NET_AUTH_PEM_H_
@@ -37,17 +37,19 @@ using StoreContext = std::unique_ptr<X509_STORE_CTX, Free<X509_STORE_CTX_free>>;
 
 using RevocationList = std::unique_ptr<X509_CRL, Free<X509_CRL_free>>;
 
-// What OpenSSL says went wrong with `what`, as kInternal; clears it.
+// Returns OpenSSL's last error as kInternal, prefixed with `what`, and clears
+// it.
 absl::Status CryptoError(absl::string_view what);
 
-// Reads `pem`, which must outlive it.
+// A BIO that reads `pem`, which must outlive it.
 Bio Reader(std::string_view pem);
-// What was written to a memory BIO.
+// Returns the bytes written to a memory BIO.
 std::string Written(BIO* bio);
 
-// kInvalidArgument for anything else, and for what a pass phrase protects.
+// Reads a private key. kInvalidArgument for anything else, including keys
+// encrypted with a pass phrase.
 absl::StatusOr<Key> ReadKey(std::string_view pem);
-// The next one of `bio`.
+// Reads the next certificate of `bio`.
 absl::StatusOr<Certificate> ReadCertificate(BIO* bio);
 absl::StatusOr<RevocationList> ReadRevocationList(std::string_view pem);
 

@@ -30,19 +30,19 @@ using internal::Written;
 using Time = std::unique_ptr<ASN1_TIME, Free<ASN1_TIME_free>>;
 using Revoked = std::unique_ptr<X509_REVOKED, Free<X509_REVOKED_free>>;
 
-// For clocks that differ.
+// Allows for clock skew.
 constexpr time_t kClockDifferenceSeconds = 3600;
 
 // Seconds since the epoch.
 absl::StatusOr<time_t> ToSeconds(const ASN1_TIME* time) {
   std::tm parts = {};
   if (ASN1_TIME_to_tm(time, &parts) != 1) {
-    return absl::InvalidArgumentError("a revocation list without a time");
+    return absl::InvalidArgumentError("the revocation list has no time");
   }
   return timegm(&parts);
 }
 
-// `reason` of a list's entries need not be told.
+// The entry has no reason code.
 absl::Status Add(X509_CRL* list, const ASN1_INTEGER* serial,
                  const ASN1_TIME* when) {
   Revoked revoked(X509_REVOKED_new());
@@ -54,12 +54,12 @@ absl::Status Add(X509_CRL* list, const ASN1_INTEGER* serial,
       X509_CRL_add0_revoked(list, revoked.get()) != 1) {
     return CryptoError("revoking a certificate");
   }
-  // The list's from now on.
+  // The list owns the entry now.
   (void)revoked.release();
   return absl::OkStatus();
 }
 
-// Copies the entries of `previous`, which the authority signed; returns its
+// Copies the entries of `previous`, a list signed by the authority; returns its
 // time.
 absl::StatusOr<time_t> Continue(std::string_view previous, EVP_PKEY* key,
                                 X509_CRL* list) {
@@ -68,7 +68,7 @@ absl::StatusOr<time_t> Continue(std::string_view previous, EVP_PKEY* key,
   if (X509_CRL_verify(old.get(), key) != 1) {
     ERR_clear_error();
     return absl::InvalidArgumentError(
-        "the revocation list before is not of this authority");
+        "the previous revocation list is not signed by this authority");
   }
   STACK_OF(X509_REVOKED)* entries = X509_CRL_get_REVOKED(old.get());
   const int count = entries == nullptr ? 0 : sk_X509_REVOKED_num(entries);
@@ -87,11 +87,11 @@ absl::Status Revoke(const std::string& pem, EVP_PKEY* key,
   if (X509_verify(certificate.get(), key) != 1) {
     ERR_clear_error();
     return absl::InvalidArgumentError(
-        "a certificate to revoke is not of this authority");
+        "a certificate to revoke is not signed by this authority");
   }
   X509_REVOKED* entry = nullptr;
   const ASN1_INTEGER* serial = X509_get0_serialNumber(certificate.get());
-  // Already in it.
+  // Already revoked.
   if (X509_CRL_get0_by_serial(list, &entry,
                               const_cast<ASN1_INTEGER*>(serial)) != 0) {
     return absl::OkStatus();
@@ -117,7 +117,7 @@ absl::StatusOr<std::string> MakeRevocationList(
   if (!previous.empty()) {
     ASSIGN_OR_RETURN(const time_t before,
                      Continue(previous, key.get(), list.get()));
-    // Of two lists OpenSSL takes the later one.
+    // OpenSSL uses the list with the later time.
     time = std::max(time, before + 1);
   }
   const Time now(ASN1_TIME_set(nullptr, time));

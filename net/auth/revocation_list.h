@@ -1,4 +1,4 @@
-// Certificates of a job that hold no longer, though they have not expired.
+// Lists of a job's certificates that were revoked before they expired.
 
 #ifndef HAWSER_NET_AUTH_REVOCATION_LIST_H_
 #define HAWSER_NET_AUTH_REVOCATION_LIST_H_
@@ -12,18 +12,20 @@
 
 namespace hawser::net {
 
-// The list, in PEM form, of `certificates` (PEM) and those of `previous`, the
-// authority's list before; empty if it is the first. Readers prefer it to
-// `previous`. It holds as long as the authority does.
+// Creates a revocation list (PEM) with `certificates` (PEM) and the entries of
+// `previous`, the authority's previous list; empty for the first one. The new
+// list has a later time, so readers prefer it to `previous`. It is valid as
+// long as the authority.
 //
-// kInvalidArgument: a text is malformed, or a certificate or `previous` is not
-// of `authority`.
+// kInvalidArgument: an argument is malformed, or a certificate or `previous` is
+// not signed by `authority`.
 absl::StatusOr<std::string> MakeRevocationList(
     const KeyAndCertificate& authority,
     const std::vector<std::string>& certificates, std::string_view previous);
 
-// What the names of an authority's lists begin with in a directory of
-// CredentialsOptions::crl_directory: their numbers follow, "0" for the first.
+// File name prefix of an authority's lists in
+// CredentialsOptions::crl_directory. The number of the list follows, "0" for
+// the first.
 absl::StatusOr<std::string> RevocationListPrefix(
     std::string_view authority_certificate);
 

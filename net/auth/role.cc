@@ -37,8 +37,8 @@ absl::Status CheckClaimedRoles(std::string_view holder,
                                const std::vector<std::string>& proven,
                                const std::vector<std::string>& claimed) {
   const absl::string_view name(holder.data(), holder.size());
-  // Of more than are proven one is none of them, or there twice: a peer that
-  // claims very many is not looked at for long.
+  // If a peer claims more roles than are proven, one of the first proven.size()
+  // + 1 is unproven or a duplicate, so the rest need no check.
   const size_t num_checked = std::min(claimed.size(), proven.size() + 1);
   for (size_t i = 0; i < num_checked; ++i) {
     if (HasRole(proven, claimed[i])) continue;
@@ -49,7 +49,7 @@ absl::Status CheckClaimedRoles(std::string_view holder,
   }
   if (claimed.size() > proven.size()) {
     return absl::UnauthenticatedError(
-        absl::StrCat(name, " claims a role twice"));
+        absl::StrCat(name, " claims the same role twice"));
   }
   return absl::OkStatus();
 }

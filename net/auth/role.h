@@ -1,4 +1,4 @@
-// Roles, the permissions of a certificate's holder.
+// Roles: the permissions of a certificate's holder.
 
 #ifndef HAWSER_NET_AUTH_ROLE_H_
 #define HAWSER_NET_AUTH_ROLE_H_
@@ -13,14 +13,14 @@
 
 namespace hawser::net {
 
-// A role is a word of the job's own, such as "ps" or "trainer", in a subject
-// alternative name of the holder's certificate: the URI "hawser-role:ps". Two
-// have a meaning of their own.
+// A role is a name chosen by the job, such as "ps" or "trainer". The holder's
+// certificate contains it as a subject alternative name, the URI
+// "hawser-role:ps". Two roles are predefined.
 
-// Looks only: changes nothing, and is no member of the job. It may ask workers
-// and stores what they are and hold, and call the functions that name it.
+// Read-only access, without membership in the job. May query the state of
+// workers and stores, and call functions that list this role.
 inline constexpr std::string_view kObserverRole = "observer";
-// May use what debugs a process (net/server/debug_services.h).
+// May call debug services (net/server/debug_services.h).
 inline constexpr std::string_view kAdminRole = "admin";
 
 // kInvalidArgument unless `role` is a name (net/name.h).
@@ -28,24 +28,24 @@ absl::Status ValidateRole(std::string_view role);
 
 bool HasRole(const std::vector<std::string>& roles, std::string_view role);
 
-// Whether who has `roles` may do what is for those with one of `allowed`, or,
-// where that is empty, for all but observers.
+// Whether a holder of `roles` may use something restricted to `allowed`. An
+// empty `allowed` admits all but observers.
 bool MayUse(const std::vector<std::string>& roles,
             const std::vector<std::string>& allowed);
 
-// OK if `claimed` are different ones of `proven`; kUnauthenticated naming one
-// that is not, as of `holder`.
+// OK if `claimed` are distinct elements of `proven`. Otherwise
+// kUnauthenticated, naming `holder` and the role at fault.
 absl::Status CheckClaimedRoles(std::string_view holder,
                                const std::vector<std::string>& proven,
                                const std::vector<std::string>& claimed);
 
 std::string RoleUri(std::string_view role);
 
-// The role that `uri` names; none if it is of another kind. kInvalidArgument if
-// the role is not valid.
+// Returns the role in `uri`, or nullopt if it is not a role URI.
+// kInvalidArgument if the role is not valid.
 absl::StatusOr<std::optional<std::string>> ParseRoleUri(std::string_view uri);
 
-// "no role", or "the roles ps, trainer".
+// Formats roles for messages: "no role", or "the roles ps, trainer".
 std::string ToText(const std::vector<std::string>& roles);
 
 }  // namespace hawser::net

@@ -37,7 +37,7 @@ TEST(RoleTest, UriHoldsTheRole) {
   }
 }
 
-TEST(RoleTest, ObserversMayUseWhatNamesOneOfTheirRoles) {
+TEST(RoleTest, ObserversMayUseWhatListsOneOfTheirRoles) {
   EXPECT_TRUE(MayUse({}, {}));
   EXPECT_TRUE(MayUse({"ps"}, {}));
   EXPECT_FALSE(MayUse({"observer"}, {}));
@@ -49,7 +49,7 @@ TEST(RoleTest, ObserversMayUseWhatNamesOneOfTheirRoles) {
   EXPECT_TRUE(MayUse({"trainer", "ps"}, {"ps"}));
 }
 
-TEST(RoleTest, ClaimedRolesAreSomeOfTheProven) {
+TEST(RoleTest, ClaimedRolesMustBeProven) {
   const std::vector<std::string> proven = {"ps", "trainer"};
   EXPECT_THAT(CheckClaimedRoles("w", proven, {}), IsOk());
   EXPECT_THAT(CheckClaimedRoles("w", proven, {"trainer"}), IsOk());
@@ -75,7 +75,8 @@ TEST(RoleTest, CertificateOfAWorkerHasItsRoles) {
               IsOkAndHolds(Identity{.job = "j", .worker = "w"}));
   EXPECT_THAT(FindIdentity({"hawser-role:ps"}),
               StatusIs(absl::StatusCode::kInvalidArgument));
-  // Not to be taken for a certificate without roles: it may be an observer's.
+  // Must not be treated as a certificate without roles: it may be an
+  // observer's.
   EXPECT_THAT(FindIdentity({"hawser://j/w", "hawser-role:an observer"}),
               StatusIs(absl::StatusCode::kInvalidArgument));
 }

@@ -18,7 +18,7 @@ absl::StatusOr<std::string> MakeToken() {
   std::string bytes(kDigits / 2, '\0');
   if (RAND_bytes(reinterpret_cast<unsigned char*>(bytes.data()),
                  static_cast<int>(bytes.size())) != 1) {
-    return absl::InternalError("OpenSSL has no random numbers");
+    return absl::InternalError("OpenSSL cannot generate random numbers");
   }
   return absl::BytesToHexString(bytes);
 }
@@ -33,7 +33,8 @@ absl::StatusOr<std::string> ParseToken(std::string_view text) {
   }
   if (valid) return token;
   return absl::InvalidArgumentError(
-      "a token is 64 hexadecimal digits, as of: openssl rand -hex 32");
+      "a token must have 64 hexadecimal digits; create one with: openssl rand "
+      "-hex 32");
 }
 
 }  // namespace hawser::net

@@ -1,4 +1,4 @@
-// The secret that the processes of one job share.
+// The shared secret of the processes of a job.
 
 #ifndef HAWSER_NET_AUTH_TOKEN_H_
 #define HAWSER_NET_AUTH_TOKEN_H_
@@ -10,11 +10,11 @@
 
 namespace hawser::net {
 
-// 256 random bits, as 64 hexadecimal digits.
+// Generates a token: 256 random bits, as 64 hexadecimal digits.
 absl::StatusOr<std::string> MakeToken();
 
-// The digits of `text`, white space around them dropped, in lower case.
-// kInvalidArgument, which does not show `text`, for anything else.
+// Returns the digits of `text` in lower case, without surrounding white space.
+// kInvalidArgument, which does not repeat `text`, for anything else.
 absl::StatusOr<std::string> ParseToken(std::string_view text);
 
 }  // namespace hawser::net

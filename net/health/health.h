@@ -1,4 +1,4 @@
-// Serving status of a server, for callers of grpc.health.v1.
+// Serving status of a server, as reported by grpc.health.v1.
 
 #ifndef HAWSER_NET_HEALTH_HEALTH_H_
 #define HAWSER_NET_HEALTH_HEALTH_H_
@@ -14,39 +14,38 @@
 
 namespace hawser::net {
 
-// One state for the server as a whole, called "", all its services, and what
-// its process is for in its job ("ps"): not serving until told otherwise.
-// Thread-safe.
+// One status for the whole server (service ""), all its services and the roles
+// of its process in the job ("ps"). Initially not serving. Thread-safe.
 class Health {
  public:
-  // Gets to know of changes.
+  // Receives changes of the status.
   class Observer {
    public:
     virtual ~Observer() = default;
-    // Runs in the thread that made the change, no lock held; also in several
-    // threads at once. Must not block.
+    // Runs in the thread that made the change, without holding a lock, possibly
+    // in several threads concurrently. Must not block.
     virtual void OnHealthChanged() = 0;
   };
 
-  // How many observers there may be.
+  // Maximum number of observers.
   static constexpr size_t kMaxObservers = 64;
 
   explicit Health(std::vector<std::string> services)
       : services_(std::move(services)) {}
 
-  // Unset if the server has no such service.
+  // nullopt if the server has no such service.
   std::optional<bool> IsServing(std::string_view service) const;
 
-  // Names that are asked for as services are. Those that watch one hear of it
-  // with the next change.
+  // Adds names that callers can query like services. Watchers of such a name
+  // are notified with the next change.
   void AddRoles(const std::vector<std::string>& roles);
 
   void SetServing(bool serving);
-  // Not serving, for good.
+  // Sets the status to not serving, permanently.
   void Close();
   bool closed() const;
 
-  // False if there are too many; `observer` is told from now on otherwise.
+  // Adds `observer`; returns false if there are kMaxObservers already.
   bool Observe(std::weak_ptr<Observer> observer);
 
  private:

@@ -20,7 +20,7 @@ class HealthService::Watching final
   void OnDone() override { delete this; }
 
  private:
-  // Does nothing once it has finished, after which the reactor may be gone.
+  // Does nothing after Finish, since the reactor may be destroyed then.
   class Stream final : public HealthWatch {
    public:
     Stream(Watching* reactor, std::shared_ptr<Health> health)

@@ -1,4 +1,4 @@
-// The service grpc.health.v1.Health of servers that use the callback API.
+// The service grpc.health.v1.Health for servers with the callback API.
 
 #ifndef HAWSER_NET_HEALTH_HEALTH_SERVICE_H_
 #define HAWSER_NET_HEALTH_HEALTH_SERVICE_H_
@@ -11,8 +11,8 @@
 
 namespace hawser::net {
 
-// Answers anyone who can connect, without a token: a probe has none. The health
-// must be closed before the server is shut down.
+// Serves callers without a token, since probes have none. Close the Health
+// before shutting the server down.
 class HealthService final : public grpc::health::v1::Health::CallbackService {
  public:
   explicit HealthService(std::shared_ptr<Health> health)

@@ -12,7 +12,8 @@ grpc::Status CheckHealth(const Health& health,
                          HealthCheckResponse& response) {
   const std::optional<bool> serving = health.IsServing(request.service());
   if (!serving.has_value()) {
-    return grpc::Status(grpc::StatusCode::NOT_FOUND, "no such service");
+    return grpc::Status(grpc::StatusCode::NOT_FOUND,
+                        "this server has no such service");
   }
   response.set_status(*serving ? HealthCheckResponse::SERVING
                                : HealthCheckResponse::NOT_SERVING);
@@ -26,7 +27,7 @@ void HealthWatch::Begin(std::string service) {
   }
   if (!health_->Observe(weak_from_this())) {
     Finish(grpc::Status(grpc::StatusCode::RESOURCE_EXHAUSTED,
-                        "too many callers watch this server's health"));
+                        "too many callers are watching this server's health"));
     return;
   }
   OnWritten(true);
@@ -65,7 +66,8 @@ void HealthWatch::Proceed() {
     } else if (sent_ != now) {
       sent_ = next = now;
     } else if (health_->closed()) {
-      end = grpc::Status(grpc::StatusCode::UNAVAILABLE, "the server stops");
+      end = grpc::Status(grpc::StatusCode::UNAVAILABLE,
+                         "the server is shutting down");
     } else {
       return;
     }

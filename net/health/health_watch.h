@@ -1,4 +1,4 @@
-// One caller that watches a server's health.
+// Stream of a server's health to one caller.
 
 #ifndef HAWSER_NET_HEALTH_HEALTH_WATCH_H_
 #define HAWSER_NET_HEALTH_HEALTH_WATCH_H_
@@ -15,33 +15,34 @@
 
 namespace hawser::net {
 
-// The answer to Check. NOT_FOUND if the server has no such service.
+// Fills the response to Check. NOT_FOUND if the server has no such service.
 grpc::Status CheckHealth(const Health& health,
                          const grpc::health::v1::HealthCheckRequest& request,
                          grpc::health::v1::HealthCheckResponse& response);
 
-// The stream of Watch: sends the state first and then each change, one write at
-// a time, leaving out what was overtaken; ends when the server stops. What
-// brings it onto the wire derives from it. Thread-safe.
+// The stream of Watch: sends the current status and then each change, one write
+// at a time, skipping outdated ones. Ends when the server stops. A subclass
+// does the writes. Thread-safe.
 class HealthWatch : public Health::Observer,
                     public std::enable_shared_from_this<HealthWatch> {
  public:
   explicit HealthWatch(std::shared_ptr<Health> health)
       : health_(std::move(health)) {}
 
-  // Sends the first state. Once.
+  // Sends the first status. Call once.
   void Begin(std::string service);
-  // A write has ended; not `ok` if the caller is gone.
+  // Called when a write has ended; `ok` is false if the caller has
+  // disconnected.
   void OnWritten(bool ok);
-  // The caller gave up.
+  // Called when the caller cancels.
   void OnCancelled();
   void OnHealthChanged() final { Proceed(); }
 
  protected:
   using ServingStatus = grpc::health::v1::HealthCheckResponse::ServingStatus;
 
-  // Each runs while no other of them does: Write until its OnWritten, and
-  // nothing comes after Finish.
+  // Never run concurrently: a Write lasts until its OnWritten, and no call
+  // follows Finish.
   virtual void Write(ServingStatus status) = 0;
   virtual void Finish(const grpc::Status& status) = 0;
 
@@ -52,7 +53,7 @@ class HealthWatch : public Health::Observer,
 
   async::Mutex mutex_;
   std::string service_ ABSL_GUARDED_BY(mutex_);
-  // While a write is on its way, and after the end.
+  // True during a write and after Finish.
   bool busy_ ABSL_GUARDED_BY(mutex_) = true;
   bool gone_ ABSL_GUARDED_BY(mutex_) = false;
   std::optional<ServingStatus> sent_ ABSL_GUARDED_BY(mutex_);

@@ -16,7 +16,7 @@ using ::grpc::health::v1::HealthCheckResponse;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-// Keeps what would go onto the wire: states, and minus the code of the end.
+// Records the writes: statuses, and the negated status code of Finish.
 class KeptWatch final : public HealthWatch {
  public:
   using HealthWatch::HealthWatch;
@@ -40,7 +40,7 @@ class HealthWatchTest : public testing::Test {
       std::make_shared<KeptWatch>(health_);
 };
 
-TEST_F(HealthWatchTest, TellsThatItDoesNotServeBeforeItEnds) {
+TEST_F(HealthWatchTest, SendsNotServingBeforeItEnds) {
   watch_->Begin("a.Service");
   EXPECT_THAT(watch_->TakeSent(),
               ElementsAre(HealthCheckResponse::NOT_SERVING));
@@ -55,7 +55,7 @@ TEST_F(HealthWatchTest, TellsThatItDoesNotServeBeforeItEnds) {
   EXPECT_THAT(watch_->TakeSent(), ElementsAre(-grpc::StatusCode::UNAVAILABLE));
 }
 
-TEST_F(HealthWatchTest, LeavesOutWhatIsOvertakenByAWrite) {
+TEST_F(HealthWatchTest, SkipsOutdatedStatuses) {
   watch_->Begin("a.Service");
   EXPECT_THAT(watch_->TakeSent(),
               ElementsAre(HealthCheckResponse::NOT_SERVING));

@@ -5,7 +5,7 @@
 namespace hawser::net {
 namespace {
 
-// Set by static initializers, in whatever order.
+// Set by static initializers, whose order is unspecified.
 constinit std::atomic<bool> noted{false};
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Services that tell of the inside of a process: reflection and channelz.
+// Debug services of a process: reflection and channelz.
 
 #ifndef HAWSER_NET_SERVER_DEBUG_SERVICES_H_
 #define HAWSER_NET_SERVER_DEBUG_SERVICES_H_
@@ -7,13 +7,13 @@
 
 namespace hawser::net {
 
-// Libraries that have gRPC serve them from every server of the process say so,
-// before main.
+// Called, before main, by libraries that add such services to every gRPC server
+// of the process.
 void NoteDebugServices();
-// Whether one did.
+// Whether NoteDebugServices was called.
 bool HasDebugServices();
 
-// Whether `path`, "/package.Service/Method", is of one of them.
+// Whether `path`, "/package.Service/Method", is a method of a debug service.
 bool IsDebugMethod(std::string_view path);
 
 }  // namespace hawser::net

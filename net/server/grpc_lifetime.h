@@ -3,9 +3,9 @@
 
 namespace hawser::store {
 
-// Keeps gRPC initialised until the process ends; whatever uses it calls this
-// before it makes its first object of gRPC's. Otherwise the end of the last one
-// may wait 10 s for a poll of gRPC's own to return. Thread-safe.
+// Keeps gRPC initialised until the process ends. Call it before creating the
+// first gRPC object. Otherwise destroying the last gRPC object may block up to
+// 10 s until an internal poll of gRPC returns. Thread-safe.
 void KeepGrpcLoaded();
 
 }  // namespace hawser::store

@@ -14,10 +14,11 @@ InsecureNetworkWarning::InsecureNetworkWarning(
 }
 
 void InsecureNetworkWarning::WarnFromNowOn() {
-  std::fprintf(stderr,
-               "hawser: WARNING: %s is open to the network without TLS "
-               "(allow_insecure_network): anybody who reaches it can use it\n",
-               address_.c_str());
+  std::fprintf(
+      stderr,
+      "hawser: WARNING: %s is open to the network without TLS "
+      "(allow_insecure_network): everyone who can connect can use it\n",
+      address_.c_str());
   clock_->CallAfter(absl::Minutes(1), [this] { WarnFromNowOn(); });
 }
 

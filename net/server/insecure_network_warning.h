@@ -1,4 +1,4 @@
-// Keeps saying that a server is open to a network.
+// Repeated warning that a server is open to a network.
 
 #ifndef HAWSER_NET_SERVER_INSECURE_NETWORK_WARNING_H_
 #define HAWSER_NET_SERVER_INSECURE_NETWORK_WARNING_H_
@@ -10,10 +10,11 @@
 
 namespace hawser::net {
 
-// Writes one line to stderr now and each minute, while it lives.
+// Writes one line to stderr on construction and every minute during its
+// lifetime.
 class InsecureNetworkWarning {
  public:
-  // `address` is where the server listens.
+  // `address` is the server's listening address.
   explicit InsecureNetworkWarning(std::string address,
                                   std::unique_ptr<async::Clock> clock =
                                       std::make_unique<async::RealClock>());
@@ -24,7 +25,7 @@ class InsecureNetworkWarning {
   void WarnFromNowOn();
 
   const std::string address_;
-  // Goes away first, and waits for a line that is being written.
+  // Destroyed first; waits for a line being written.
   const std::unique_ptr<async::Clock> clock_;
 };
 

@@ -20,7 +20,7 @@ using ::testing::IsEmpty;
 TEST(InsecureNetworkWarningTest, WarnsNowAndEachMinute) {
   auto owned = std::make_unique<async::SimulatedClock>();
   async::SimulatedClock& clock = *owned;
-  // What was written by the end of `act`.
+  // Returns the stderr output of `act`.
   const auto written = [](auto act) {
     testing::internal::CaptureStderr();
     act();

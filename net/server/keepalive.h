@@ -5,8 +5,8 @@
 
 namespace hawser::rpc {
 
-// The same at both ends: a server closes a connection whose other end asks more
-// often than GrpcLimits::min_ping_interval.
+// Both ends use the same interval, since a server closes connections that send
+// pings more often than GrpcLimits::min_ping_interval.
 inline constexpr int kKeepaliveTimeMs = 10'000;
 inline constexpr int kKeepaliveTimeoutMs = 5'000;
 

@@ -25,11 +25,11 @@
 namespace hawser::net {
 namespace {
 
-// How long to wait when accepting fails for a reason that only time cures.
+// Pause after accept() fails with a transient error, in milliseconds.
 constexpr int kPauseMs = 50;
 
-// As gRPC would set it for its keepalive timeout: a connection whose data are
-// not acknowledged for so long is broken.
+// TCP_USER_TIMEOUT in milliseconds, as gRPC would set it for its keepalive
+// timeout: a connection whose data is not acknowledged for this long is closed.
 constexpr unsigned kUnacknowledgedMs = 5'000;
 
 int OpenReserve() { return open("/dev/null", O_RDONLY | O_CLOEXEC); }
@@ -40,8 +40,8 @@ int Accept(int listening_fd, sockaddr_storage* peer) {
                  SOCK_NONBLOCK | SOCK_CLOEXEC);
 }
 
-// Whether `fd` is one of the last `reserved` descriptors. The system gives the
-// lowest number that is free.
+// Whether `fd` is one of the last `reserved` descriptors. The kernel assigns
+// the lowest free number.
 bool IsReserved(int fd, int reserved) {
   rlimit limit{};
   return getrlimit(RLIMIT_NOFILE, &limit) == 0 &&
@@ -57,13 +57,13 @@ void SetTcpOptions(int fd) {
              sizeof(kUnacknowledgedMs));
 }
 
-// Who is at the other end of the Unix socket `fd`, if it is neither the user of
-// this process nor root; empty if it is.
+// Describes the user at the other end of the Unix socket `fd`; empty if it is
+// the user of this process or root.
 std::string OtherUserOf(int fd) {
   ucred peer{};
   socklen_t size = sizeof(peer);
   if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) {
-    return "a user that the system does not tell";
+    return "an unknown user";
   }
   if (peer.uid == geteuid() || peer.uid == 0) return "";
   return absl::StrCat("user ", peer.uid);
@@ -118,7 +118,7 @@ void Listener::Stop() {
   async::MutexLock lock(&stop_mutex_);
   if (thread_.joinable()) {
     const uint64_t one = 1;
-    // Fails only where a wake-up is pending already.
+    // Fails only if a wake-up is already pending.
     (void)!write(wake_, &one, sizeof(one));
     thread_.join();
   }
@@ -145,7 +145,7 @@ void Listener::Run() {
 }
 
 Listener::Step Listener::AcceptAll(int listening_fd) {
-  // As many as a queue holds, so that no socket keeps others waiting.
+  // At most one backlog, so that one socket does not starve the others.
   for (int i = 0; i < SOMAXCONN; ++i) {
     if (reserve_ < 0) reserve_ = OpenReserve();
     sockaddr_storage peer{};
@@ -170,7 +170,7 @@ Listener::Step Listener::AcceptAll(int listening_fd) {
       case ENOTSOCK:
         return Step::kPause;
       default:
-        // The connection broke while it waited.
+        // The connection failed while it was queued.
         continue;
     }
   }
@@ -214,9 +214,9 @@ void Listener::Admit(int listening_fd, int fd, const sockaddr_storage& peer) {
 }
 
 void Listener::Refuse(int fd) {
-  // Before the caller sees it.
+  // Count before the caller can observe the reset.
   ++num_refused_;
-  // Reset rather than closed: nothing lingers.
+  // Reset rather than close, so that no TIME_WAIT state remains.
   const linger at_once = {.l_onoff = 1, .l_linger = 0};
   setsockopt(fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
   close(fd);
@@ -226,8 +226,8 @@ void Listener::RefuseByLimit(int fd) {
   Refuse(fd);
   if (!tell_limit_.MayTell(std::chrono::steady_clock::now())) return;
   std::fprintf(stderr,
-               "hawser: a connection to %s was refused, by a limit on "
-               "connections or descriptors (docs/rpc/limits.md): %" PRId64
+               "hawser: refused a connection to %s: a limit on connections or "
+               "descriptors is reached (docs/rpc/limits.md): %" PRId64
                " refused and %" PRId64 " accepted so far, %d of them open\n",
                socket_address_.c_str(), num_refused(), num_accepted(),
                connections_.num_known());
@@ -237,9 +237,9 @@ void Listener::RefuseByUser(int fd, std::string_view user) {
   Refuse(fd);
   if (!tell_user_.MayTell(std::chrono::steady_clock::now())) return;
   std::fprintf(stderr,
-               "hawser: a connection to %s was refused: it is of %.*s, and a "
-               "Unix socket serves processes of its own user, %ju, and of root "
-               "alone; run the caller as that user, or use a port with TLS\n",
+               "hawser: refused a connection to %s from %.*s: a Unix socket "
+               "serves only processes of the server's user, %ju, and root; run "
+               "the caller as that user, or use a TCP port with TLS\n",
                socket_address_.c_str(), static_cast<int>(user.size()),
                user.data(), static_cast<uintmax_t>(geteuid()));
 }

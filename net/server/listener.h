@@ -1,4 +1,4 @@
-// Accepts the connections of a gRPC server.
+// Listener of a gRPC server, with limits on its connections.
 
 #ifndef HAWSER_NET_SERVER_LISTENER_H_
 #define HAWSER_NET_SERVER_LISTENER_H_
@@ -24,30 +24,31 @@
 namespace hawser::net {
 
 struct ListenerOptions {
-  // Connections open at once; further ones are refused until one is closed.
+  // Maximum number of open connections; further ones are refused.
   int max_connections = 16384;
-  // The same from one address; all that come over a Unix socket are one.
+  // Same, per client address; all Unix socket connections count as one address.
   int max_connections_per_address = 4096;
-  // Descriptors that connections leave to the rest of the process, for files
-  // and connections of its own, of those that RLIMIT_NOFILE allows.
+  // File descriptors, of those that RLIMIT_NOFILE allows, reserved for the rest
+  // of the process.
   int reserved_descriptors = 32;
-  // Sees each connection before gRPC does, to set socket options; optional.
+  // Called with each connection before gRPC gets it, to set socket options;
+  // optional.
   std::function<void(int fd)> prepare = nullptr;
 };
 
-// Takes connections in a thread of its own and hands them to gRPC. gRPC 1.51's
-// own listener stops for good at the first accept() that fails, such as when
-// the process is out of descriptors (CVE-2023-4785), and limits nothing.
+// Accepts connections in a thread of its own and passes them to gRPC. gRPC
+// 1.51's own listener stops permanently at the first failed accept(), such as
+// when the process is out of descriptors (CVE-2023-4785), and has no limits.
 //
-// Out of descriptors, this one keeps the queue of connections moving by
-// refusing each, with a descriptor that it holds in reserve, and serves again
-// as soon as there are some. A refused connection is reset, so that the caller
-// sees kUnavailable at once rather than waiting. How many were is told on
-// stderr, once a minute at most.
+// When the process is out of descriptors, this listener refuses each queued
+// connection by means of a reserved descriptor, and accepts again as soon as
+// descriptors are free. A refused connection is reset, so that the caller gets
+// kUnavailable at once. The number of refused connections is logged to stderr,
+// at most once a minute.
 //
-// Over a Unix socket only processes of the effective user of this one, and of
-// root, are served, as the system says who they were when they connected;
-// connections of others are refused, and told of likewise.
+// Over a Unix socket, only processes of this process's effective user and of
+// root are served, according to the credentials that the kernel recorded on
+// connect. Connections of other users are refused and logged likewise.
 //
 // Thread-safe.
 class Listener {
@@ -56,28 +57,28 @@ class Listener {
   static absl::StatusOr<std::unique_ptr<Listener>> Open(
       std::string_view address, ListenerOptions options = {});
 
-  // Does Stop.
+  // Calls Stop.
   ~Listener();
 
-  // As given, with the port that was chosen.
+  // The address as given, with the port actually bound.
   const std::string& address() const { return socket_address_; }
   int port() const { return port_; }
 
-  // Lets the server that `builder` will build have the connections, in place of
-  // AddListeningPort. Once.
+  // Passes connections to the server built by `builder`; replaces
+  // AddListeningPort. Call once.
   void AttachTo(grpc::ServerBuilder& builder,
                 const std::shared_ptr<grpc::ServerCredentials>& credentials);
 
-  // Begins to take connections, once the server was built.
+  // Starts accepting connections. Call after the server is built.
   void Start();
 
-  // Connections that were taken, and those that were refused, by a limit or for
-  // their user.
+  // Numbers of connections accepted, and refused because of a limit or their
+  // user.
   int64_t num_accepted() const { return num_accepted_.load(); }
   int64_t num_refused() const { return num_refused_.load(); }
 
-  // No connection is taken any more, and none waits to be. To be called before
-  // the server is shut down. Idempotent.
+  // Stops accepting and closes the listening sockets. Call before the server is
+  // shut down. Idempotent.
   void Stop();
 
  private:
@@ -87,33 +88,34 @@ class Listener {
            int wake);
 
   void Run();
-  // Takes what waits at `listening_fd`.
+  // Accepts all connections queued at `listening_fd`.
   Step AcceptAll(int listening_fd);
-  // Takes one and refuses it, when there is no descriptor for it.
+  // Accepts and refuses one connection when no descriptor is free.
   Step RefuseWithReserve(int listening_fd);
-  // Hands `fd` on, or refuses it.
+  // Passes `fd` to gRPC, or refuses it.
   void Admit(int listening_fd, int fd, const sockaddr_storage& peer);
   void Refuse(int fd);
-  // Refuses `fd`, and says that a limit was the reason.
+  // Refuses `fd` because of a limit, and logs it.
   void RefuseByLimit(int fd);
-  // The same of the user at the other end of a Unix socket.
+  // Refuses `fd` because of the user at the other end of a Unix socket, and
+  // logs it.
   void RefuseByUser(int fd, std::string_view user);
 
   const ListenerOptions options_;
   const std::string socket_address_;
   const int port_;
-  // Written to by Stop.
+  // An eventfd that Stop writes to.
   const int wake_;
   std::atomic<int64_t> num_accepted_{0};
   std::atomic<int64_t> num_refused_{0};
   std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor_;
   std::thread thread_;
 
-  // Of the thread alone, while it runs.
+  // Used only by the thread while it runs.
   std::unique_ptr<ListeningSocket> socket_;
   int reserve_ = -1;
   OpenConnections connections_;
-  // Of either reason.
+  // One for each reason.
   async::TellLimit tell_limit_;
   async::TellLimit tell_user_;
 

@@ -1,4 +1,5 @@
-// Who is served over a Unix socket. Limits: rpc/grpc/limits_test.cc.
+// Tests of the user check on Unix sockets. For limits, see
+// rpc/grpc/limits_test.cc.
 
 #include "net/server/listener.h"
 
@@ -33,7 +34,7 @@ using ::hawser::async::IsOk;
 
 constexpr uid_t kNobody = 65534;
 
-// What became of a caller.
+// Outcome of a caller.
 enum Outcome : int {
   kServed = 0,
   kRefused = 1,
@@ -42,8 +43,8 @@ enum Outcome : int {
   kNoSuchUser = 4,
 };
 
-// Connects to `path` as user `uid` and waits for the first bytes of HTTP/2. For
-// a child process of one with threads: calls the system only.
+// Connects to `path` as user `uid` and waits for the first bytes of HTTP/2.
+// Safe in a forked child of a multithreaded process: makes only system calls.
 Outcome ConnectAs(uid_t uid, const sockaddr_un& path) {
   if (syscall(SYS_setresuid, uid, uid, uid) != 0) return kNoSuchUser;
   const int fd = socket(AF_UNIX, SOCK_STREAM, 0);
@@ -57,7 +58,7 @@ Outcome ConnectAs(uid_t uid, const sockaddr_un& path) {
   return read(fd, &byte, 1) == 1 ? kServed : kRefused;
 }
 
-// Serves at a Unix socket in a directory that everybody may search.
+// Serves at a Unix socket in a world-searchable directory.
 class ListenerUserTest : public testing::Test {
  protected:
   void SetUp() override {
@@ -111,12 +112,12 @@ class ListenerUserTest : public testing::Test {
   std::unique_ptr<grpc::Server> server_;
 };
 
-TEST_F(ListenerUserTest, OthersMayNotConnectToThePath) {
+TEST_F(ListenerUserTest, OtherUsersCannotConnectToThePath) {
   EXPECT_EQ(CallAs(kNobody), kMayNotConnect);
   EXPECT_EQ(CallAs(geteuid()), kServed);
 }
 
-TEST_F(ListenerUserTest, OthersAreRefusedAlsoWhereThePathLetsThemIn) {
+TEST_F(ListenerUserTest, OtherUsersAreRefusedEvenIfThePathIsAccessible) {
   ASSERT_EQ(chmod(path_.c_str(), 0777), 0);
   EXPECT_EQ(CallAs(kNobody), kRefused);
   EXPECT_EQ(listener_->num_refused(), 1);

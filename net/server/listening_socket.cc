@@ -25,12 +25,12 @@ absl::Status Failure(absl::string_view address, int error) {
     case EADDRINUSE:
       return absl::AlreadyExistsError(
           absl::StrCat(message,
-                       ": the address is in use; end its user or choose "
-                       "another, or port 0"));
+                       ": the address is in use; stop the process that uses "
+                       "it, or choose another port, or port 0"));
     case EACCES:
     case EPERM:
       return absl::PermissionDeniedError(
-          absl::StrCat(message, ": no permission"));
+          absl::StrCat(message, ": permission denied"));
     case EADDRNOTAVAIL:
       return absl::InvalidArgumentError(
           absl::StrCat(message, ": not an address of this machine"));
@@ -40,7 +40,7 @@ absl::Status Failure(absl::string_view address, int error) {
   }
 }
 
-// Closes `fd` after an error, keeping errno; -1.
+// Closes `fd` after an error, keeping errno; returns -1.
 int Closed(int fd) {
   const int error = errno;
   close(fd);
@@ -48,7 +48,7 @@ int Closed(int fd) {
   return -1;
 }
 
-// A listening socket at `address`, or -1 and errno.
+// Returns a listening socket at `address`, or -1 with errno set.
 int Listen(const sockaddr* address, socklen_t size) {
   const int fd =
       socket(address->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -57,12 +57,12 @@ int Listen(const sockaddr* address, socklen_t size) {
     const int on = 1;
     setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
   } else if (fchmod(fd, S_IRUSR | S_IWUSR) != 0) {
-    // Linux gives a path the mode of the socket that is bound to it, less the
-    // umask, which other threads use too.
+    // Linux gives the path the mode of the bound socket, less the umask. The
+    // umask cannot be changed here, as other threads use it too.
     return Closed(fd);
   }
   if (address->sa_family == AF_INET6) {
-    // "[::]" is all addresses of the machine.
+    // "[::]" also accepts IPv4 connections.
     const int off = 0;
     setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off));
   }
@@ -115,7 +115,7 @@ absl::StatusOr<std::unique_ptr<ListeningSocket>> ListeningSocket::Open(
       port > 65535) {
     return absl::InvalidArgumentError(absl::StrCat(
         "cannot listen at '", rest,
-        "': wants \"host:port\", \"[v6]:port\" or \"unix:/path\""));
+        "': expected \"host:port\", \"[v6]:port\" or \"unix:/path\""));
   }
   absl::string_view host = rest.substr(0, colon);
   if (absl::ConsumePrefix(&host, "[") && !absl::ConsumeSuffix(&host, "]")) {
@@ -131,15 +131,15 @@ absl::Status ListeningSocket::OpenPath(const std::string& path) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   if (path.empty() || path.size() >= sizeof(address.sun_path)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("cannot listen at '", address_, "': a path has 1 to ",
-                     sizeof(address.sun_path) - 1, " bytes"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "cannot listen at '", address_, "': a path must have 1 to ",
+        sizeof(address.sun_path) - 1, " bytes"));
   }
   std::memcpy(address.sun_path, path.data(), path.size());
   const auto* raw = reinterpret_cast<const sockaddr*>(&address);
   int fd = Listen(raw, sizeof(address));
   if (fd < 0 && errno == EADDRINUSE) {
-    // Taken over if it is a socket at which nobody listens.
+    // Replace an existing socket on which no process listens.
     struct stat file {};
     const int probe = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     const bool dead = probe >= 0 && lstat(path.c_str(), &file) == 0 &&
@@ -173,7 +173,7 @@ absl::Status ListeningSocket::OpenHost(const std::string& host,
   int first_error = 0;
   for (addrinfo* at = found; at != nullptr; at = at->ai_next) {
     if (at->ai_family != AF_INET && at->ai_family != AF_INET6) continue;
-    // All at the port that the first one got.
+    // All sockets use the port of the first one.
     if (port_ != 0) SetPort(at->ai_addr, port_);
     const int fd = Listen(at->ai_addr, at->ai_addrlen);
     if (fd >= 0) {
@@ -183,7 +183,8 @@ absl::Status ListeningSocket::OpenHost(const std::string& host,
       first_error = errno;
     }
   }
-  // A host's name may also stand for a protocol that the machine lacks.
+  // A host name may also resolve to an address of a protocol that the machine
+  // lacks.
   if (descriptors_.empty()) {
     return Failure(address_, first_error == 0 ? EADDRNOTAVAIL : first_error);
   }

@@ -1,4 +1,4 @@
-// Sockets that connections arrive at.
+// Listening sockets of a server.
 
 #ifndef HAWSER_NET_SERVER_LISTENING_SOCKET_H_
 #define HAWSER_NET_SERVER_LISTENING_SOCKET_H_
@@ -12,21 +12,20 @@
 
 namespace hawser::net {
 
-// The sockets that listen at one address: one for each address that a host's
-// name stands for. Connections queue up from the beginning on.
+// The sockets that listen at one address: one for each IP address that the host
+// name resolves to. Connections queue up as soon as they are open.
 class ListeningSocket {
  public:
-  // "host:port", "[v6]:port" or "unix:/path". Port 0 is any free one; a port
-  // is never shared with another process. A path that a server left behind is
-  // taken over. A path has mode 0600, whatever the umask allows, from the
-  // moment that it is there.
+  // `address` is "host:port", "[v6]:port" or "unix:/path". Port 0 selects a
+  // free port; a port is never shared with another process. A path left behind
+  // by a server that has ended is replaced. A path has mode 0600 from its
+  // creation, less the umask.
   //
   // Errors name the address:
-  //   kInvalidArgument   it is malformed, or not of this machine.
+  //   kInvalidArgument   the address is malformed, or not of this machine.
   //   kAlreadyExists     another process listens there.
-  //   kPermissionDenied  the system allows it to others only.
-  //   kUnavailable       anything else the system says, also when no
-  //                      descriptors are left.
+  //   kPermissionDenied  the system denies the address to this user.
+  //   kUnavailable       other system errors, including lack of descriptors.
   static absl::StatusOr<std::unique_ptr<ListeningSocket>> Open(
       std::string_view address);
 
@@ -37,9 +36,9 @@ class ListeningSocket {
 
   // Non-blocking descriptors.
   const std::vector<int>& descriptors() const { return descriptors_; }
-  // As given, with the port that was chosen.
+  // The address as given, with the port actually bound.
   const std::string& address() const { return address_; }
-  // 0 for a path.
+  // The port; 0 for a path.
   int port() const { return port_; }
 
  private:

@@ -41,7 +41,7 @@ TEST(ListeningSocketTest, APortIsNotShared) {
   EXPECT_THAT(ListeningSocket::Open(address), IsOk());
 }
 
-TEST(ListeningSocketTest, WhatIsNoAddressOfThisMachineIsRefused) {
+TEST(ListeningSocketTest, ForeignAddressIsRejected) {
   for (const char* address :
        {"", ":1", "127.0.0.1", "127.0.0.1:", "127.0.0.1:x", "127.0.0.1:65536",
         "127.0.0.1:-1", "[::1:0", "192.0.2.1:0", "no host:0", "unix:"}) {
@@ -53,7 +53,7 @@ TEST(ListeningSocketTest, WhatIsNoAddressOfThisMachineIsRefused) {
               StatusIs(absl::StatusCode::kInvalidArgument));
 }
 
-TEST(ListeningSocketTest, APathIsRemovedAndADeadOneTakenOver) {
+TEST(ListeningSocketTest, PathIsRemovedAndAStaleOneReplaced) {
   char directory[] = "/tmp/hawser_XXXXXX";
   ASSERT_NE(mkdtemp(directory), nullptr);
   const std::string path = absl::StrCat(directory, "/socket");
@@ -63,7 +63,7 @@ TEST(ListeningSocketTest, APathIsRemovedAndADeadOneTakenOver) {
     ASSERT_THAT(socket, IsOk());
     EXPECT_THAT(ListeningSocket::Open(address),
                 StatusIs(absl::StatusCode::kAlreadyExists));
-    // As a server that was killed leaves it: the path alone.
+    // A killed server leaves the path behind.
     ASSERT_EQ(link(path.c_str(), absl::StrCat(path, "2").c_str()), 0);
   }
   EXPECT_NE(access(path.c_str(), F_OK), 0);
@@ -74,7 +74,7 @@ TEST(ListeningSocketTest, APathIsRemovedAndADeadOneTakenOver) {
   EXPECT_EQ(rmdir(directory), 0);
 }
 
-TEST(ListeningSocketTest, APathIsItsOwnersAlone) {
+TEST(ListeningSocketTest, PathIsPrivateToItsOwner) {
   char directory[] = "/tmp/hawser_XXXXXX";
   ASSERT_NE(mkdtemp(directory), nullptr);
   const std::string path = absl::StrCat(directory, "/socket");

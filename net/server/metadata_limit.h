@@ -5,7 +5,8 @@
 
 namespace hawser::net {
 
-// Of a request or a reply, in bytes, unless set otherwise. gRPC's own.
+// Default limit on the metadata of a request or a reply, in bytes; gRPC's
+// default.
 inline constexpr int kMaxMetadataBytes = 8 << 10;
 
 }  // namespace hawser::net

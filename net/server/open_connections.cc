@@ -12,7 +12,7 @@
 namespace hawser::net {
 namespace {
 
-// At a limit whoever connects would otherwise cost a sweep each.
+// Without it, each new connection at a limit would cause a sweep.
 constexpr std::chrono::milliseconds kSweepInterval(100);
 
 std::optional<ino_t> InodeOf(int fd) {
@@ -21,7 +21,7 @@ std::optional<ino_t> InodeOf(int fd) {
   return status.st_ino;
 }
 
-// The address without its port.
+// Returns the address without its port.
 std::string KeyOf(const sockaddr_storage& peer) {
   if (peer.ss_family == AF_INET) {
     sockaddr_in v4{};

@@ -14,9 +14,9 @@
 
 namespace hawser::net {
 
-// Counts accepted sockets that were handed on, to gRPC, which does not tell
-// when it closes them: a socket is open as long as its descriptor still refers
-// to the same inode.
+// Counts accepted sockets passed to gRPC, which does not report when it closes
+// them. A socket is considered open as long as its descriptor refers to the
+// same inode.
 //
 // Not thread-safe.
 class OpenConnections {
@@ -28,14 +28,15 @@ class OpenConnections {
 
   explicit OpenConnections(Limits limits) : limits_(limits) {}
 
-  // Counts the connection `fd` from `peer`, unless that would exceed a limit:
-  // then false. All Unix sockets count as one address, as do all ports of one.
-  // Costs a system call per open connection now and then: when twice the number
-  // last found open is reached, and every 100 ms where one of the limits is, so
-  // that a place that became free may be given for so long to nobody.
+  // Counts the connection `fd` from `peer`. Returns false if it would exceed a
+  // limit. All Unix sockets count as one address, as do all ports of an IP
+  // address. Sweeps, at the cost of one system call per open connection, when
+  // the count reaches twice the number found open by the last sweep, and at
+  // most every 100 ms while a limit is reached. A freed slot may therefore stay
+  // unused for up to 100 ms.
   bool Add(int fd, const sockaddr_storage& peer, async::MonotonicTime now);
 
-  // Those that were found open last and what came since.
+  // Connections found open by the last sweep, plus those added since.
   int num_known() const { return static_cast<int>(connections_.size()); }
 
  private:
@@ -45,7 +46,7 @@ class OpenConnections {
     std::string address;
   };
 
-  // Forgets those that were closed.
+  // Removes closed connections.
   void Sweep();
   int CountFrom(const std::string& address) const;
 
@@ -53,7 +54,7 @@ class OpenConnections {
   std::vector<Connection> connections_;
   absl::flat_hash_map<std::string, int> by_address_;
   size_t sweep_at_ = 64;
-  // Not before, at a limit.
+  // Earliest time of the next sweep at a limit.
   async::MonotonicTime sweep_after_ = async::MonotonicTime::min();
 };
 

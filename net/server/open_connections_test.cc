@@ -66,9 +66,8 @@ TEST_F(OpenConnectionsTest, AllPortsOfAnAddressCountTogether) {
   EXPECT_FALSE(connections.Add(NewSocket(), From("10.0.0.1", 4), kLater));
 }
 
-// To look at each costs a system call per connection, on the thread that
-// accepts them.
-TEST_F(OpenConnectionsTest, FullOnesAreLookedAtNowAndThen) {
+// A sweep costs one system call per connection, on the accepting thread.
+TEST_F(OpenConnectionsTest, SweepsAtALimitAreRateLimited) {
   OpenConnections connections({.total = 2, .per_address = 2});
   EXPECT_TRUE(connections.Add(NewSocket(), From("10.0.0.1", 1), kNow));
   EXPECT_TRUE(connections.Add(NewSocket(), From("10.0.0.1", 2), kNow));
@@ -81,7 +80,7 @@ TEST_F(OpenConnectionsTest, FullOnesAreLookedAtNowAndThen) {
   EXPECT_TRUE(connections.Add(NewSocket(), From("10.0.0.1", 3), then));
 }
 
-TEST_F(OpenConnectionsTest, ADescriptorThatWasUsedAgainIsAnotherConnection) {
+TEST_F(OpenConnectionsTest, ReusedDescriptorIsANewConnection) {
   OpenConnections connections({.total = 1, .per_address = 1});
   EXPECT_TRUE(connections.Add(NewSocket(), From("10.0.0.1", 1), kNow));
   const int fd = sockets_.front();
@@ -90,7 +89,7 @@ TEST_F(OpenConnectionsTest, ADescriptorThatWasUsedAgainIsAnotherConnection) {
   EXPECT_TRUE(connections.Add(fd, From("10.0.0.1", 2), kNow));
 }
 
-TEST_F(OpenConnectionsTest, ClosedOnesAreForgottenBeforeALimitIsReached) {
+TEST_F(OpenConnectionsTest, ClosedConnectionsAreRemovedBeforeALimitIsReached) {
   OpenConnections connections({.total = 1'000'000, .per_address = 1'000'000});
   for (int i = 0; i < 10'000; ++i) {
     ASSERT_TRUE(connections.Add(NewSocket(), From("10.0.0.1", i), kNow));

@@ -10,7 +10,7 @@
 namespace hawser::net {
 namespace {
 
-// What a server of thousands of workers needs, with some to spare.
+// Enough for a server of thousands of workers.
 constexpr uint64_t kEnough = 65'536;
 
 }  // namespace
@@ -26,9 +26,9 @@ void RaiseOpenFileLimit() {
     return;
   }
   std::fprintf(stderr,
-               "hawser: this process may have no more than %" PRIu64
-               " files and connections open, which many workers use up: raise "
-               "its hard limit (ulimit -Hn, LimitNOFILE=) to %" PRIu64 "\n",
+               "hawser: this process may open at most %" PRIu64
+               " files and connections, too few for a large job: raise its "
+               "hard limit (ulimit -Hn, LimitNOFILE=) to %" PRIu64 "\n",
                static_cast<uint64_t>(limit.rlim_cur), kEnough);
 }
 

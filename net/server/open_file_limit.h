@@ -1,14 +1,14 @@
-// Limit on the descriptors of this process.
+// Limit on the file descriptors of this process.
 
 #ifndef HAWSER_NET_SERVER_OPEN_FILE_LIMIT_H_
 #define HAWSER_NET_SERVER_OPEN_FILE_LIMIT_H_
 
 namespace hawser::net {
 
-// Raises the soft limit to the hard one (RLIMIT_NOFILE), since each peer takes
-// some descriptors and shells give processes 1024. Leaves it where it is if the
-// system does not let it. Where it is below 65,536 then, too few for a job of
-// thousands of workers, says so on stderr, once per process. Thread-safe.
+// Raises the soft limit (RLIMIT_NOFILE) to the hard limit, since each peer uses
+// several descriptors and shells default to 1024. Leaves it unchanged if the
+// system refuses. If it is then below 65,536, too few for a job of thousands of
+// workers, logs a warning to stderr, once per process. Thread-safe.
 void RaiseOpenFileLimit();
 
 }  // namespace hawser::net

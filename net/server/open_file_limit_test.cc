@@ -9,7 +9,8 @@
 namespace hawser::net {
 namespace {
 
-// In a process of its own: what was lowered cannot be raised again.
+// Runs in a process of its own, since a lowered hard limit cannot be raised
+// again.
 [[noreturn]] void RaiseBelow(rlim_t hard) {
   rlimit limit = {.rlim_cur = 64, .rlim_max = hard};
   if (setrlimit(RLIMIT_NOFILE, &limit) != 0) std::abort();
@@ -19,12 +20,12 @@ namespace {
   std::exit(limit.rlim_cur == hard ? 0 : 1);
 }
 
-TEST(OpenFileLimitDeathTest, AFewDescriptorsAreWarnedOfOnce) {
+TEST(OpenFileLimitDeathTest, LowHardLimitIsLoggedOnce) {
   EXPECT_EXIT(RaiseBelow(1024), testing::ExitedWithCode(0),
-              "^hawser: this process may have no more than 1024 [^\n]*\n$");
+              "^hawser: this process may open at most 1024 [^\n]*\n$");
 }
 
-TEST(OpenFileLimitDeathTest, ManyAreRaisedToWithoutAWord) {
+TEST(OpenFileLimitDeathTest, SufficientHardLimitIsNotLogged) {
   rlimit limit{};
   ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &limit), 0);
   if (limit.rlim_max < 65'536) GTEST_SKIP() << "the hard limit is lower";

@@ -35,7 +35,7 @@ std::variant<SharedQuota::Ticket, SharedQuota::Exceeded> SharedQuota::Admit(
     if (usage.num_calls >= limits_.max_calls_per_peer) {
       return Exceeded::kCallsPerPeer;
     }
-    // No difference wraps: what there is lies within the limit.
+    // The difference cannot wrap, since the current total is within the limit.
     if (bytes > limits_.max_bytes - all_.bytes) return Exceeded::kBytes;
     if (bytes > limits_.max_bytes_per_peer - usage.bytes) {
       return Exceeded::kBytesPerPeer;

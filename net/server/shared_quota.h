@@ -16,8 +16,8 @@
 
 namespace hawser::net {
 
-// Counts calls and their bytes, of all peers and by peer. Thread-safe. Costs
-// nothing for peers without calls.
+// Counts calls and their bytes, in total and per peer. Thread-safe. Peers
+// without calls use no memory.
 class SharedQuota : public std::enable_shared_from_this<SharedQuota> {
  public:
   struct Limits {
@@ -26,10 +26,10 @@ class SharedQuota : public std::enable_shared_from_this<SharedQuota> {
     size_t max_bytes = std::numeric_limits<size_t>::max();
     size_t max_bytes_per_peer;
   };
-  // The limit that stands in the way of a call.
+  // The limit that a call would exceed.
   enum class Exceeded { kCalls, kCallsPerPeer, kBytes, kBytesPerPeer };
 
-  // One call, until it is dropped. May outlive the quota's user.
+  // Accounts for one call until destroyed. May outlive the owner of the quota.
   class [[nodiscard]] Ticket {
    public:
     Ticket() = default;
@@ -37,7 +37,7 @@ class SharedQuota : public std::enable_shared_from_this<SharedQuota> {
     Ticket& operator=(Ticket&& other) noexcept;
     ~Ticket() { Drop(); }
 
-    // The bytes are gone, though the call goes on.
+    // Releases the bytes while the call continues.
     void ReleaseBytes();
 
    private:
@@ -51,8 +51,8 @@ class SharedQuota : public std::enable_shared_from_this<SharedQuota> {
 
   static std::shared_ptr<SharedQuota> Create(const Limits& limits);
 
-  // A ticket for one more call of `peer` that takes so many bytes, or the first
-  // limit, in their order, that it exceeds.
+  // Returns a ticket for a further call of `peer` with `bytes` bytes, or the
+  // first limit, in the order of Exceeded, that it would exceed.
   std::variant<Ticket, Exceeded> Admit(const std::string& peer, size_t bytes);
 
  private:

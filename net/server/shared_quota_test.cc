@@ -16,7 +16,8 @@ using Exceeded = SharedQuota::Exceeded;
 
 class SharedQuotaTest : public testing::Test {
  protected:
-  // Whether one more call of `peer` is admitted, and then kept.
+  // Admits a call of `peer` and keeps its ticket; returns whether it was
+  // admitted.
   bool Admit(const std::string& peer, size_t bytes) {
     auto admitted = quota_->Admit(peer, bytes);
     if (!std::holds_alternative<Ticket>(admitted)) return false;
@@ -37,7 +38,7 @@ class SharedQuotaTest : public testing::Test {
   std::vector<Ticket> tickets_;
 };
 
-TEST_F(SharedQuotaTest, TheLimitThatIsExceededIsTold) {
+TEST_F(SharedQuotaTest, ExceededLimitIsReturned) {
   EXPECT_EQ(Refusal("a", 61), Exceeded::kBytesPerPeer);
   EXPECT_EQ(Refusal("a", 101), Exceeded::kBytes);
   ASSERT_TRUE(Admit("a", 60));
@@ -69,7 +70,7 @@ TEST_F(SharedQuotaTest, BytesMayBeReleasedBeforeTheCall) {
   EXPECT_TRUE(Admit("b", 40));
 }
 
-TEST_F(SharedQuotaTest, ATicketCountsOnceWhoeverHasIt) {
+TEST_F(SharedQuotaTest, MovedTicketCountsOnce) {
   ASSERT_TRUE(Admit("a", 60));
   Ticket moved = std::move(tickets_[0]);
   tickets_.clear();

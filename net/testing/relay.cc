@@ -68,8 +68,8 @@ void Relay::CutConnections() {
   async::MutexLock lock(&mutex_);
   for (const auto& connection : connections_) connection->Cut();
   connections_.clear();
-  // Only now, so that no reply slips through; and before new connections, which
-  // wait for the lock, have any.
+  // Reset only now, so that no reply gets through, and before new connections,
+  // which wait for the lock, carry replies.
   swallow_ = false;
 }
 

@@ -12,22 +12,22 @@
 
 namespace hawser::store::internal {
 
-// A TCP relay on loopback in front of a server, which a test can interrupt.
+// A TCP proxy on loopback in front of a server, which tests can interrupt.
 class Relay {
  public:
-  // Relays to 127.0.0.1:`server_port`; closes connections at once where
-  // nobody listens there.
+  // Forwards to 127.0.0.1:`server_port`. Closes connections at once if no
+  // server listens there.
   explicit Relay(int server_port);
   ~Relay();
 
   std::string address() const;
   int port() const { return port_; }
 
-  // What the server sends goes nowhere until CutConnections.
+  // Discards the server's replies until CutConnections.
   void SwallowReplies() { swallow_ = true; }
-  // Where new connections go.
+  // Sets the server port for new connections.
   void SetServerPort(int server_port) { server_port_ = server_port; }
-  // Ends all connections; new ones are relayed.
+  // Closes all connections; new ones are forwarded.
   void CutConnections();
 
  private:

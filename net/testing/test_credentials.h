@@ -14,24 +14,24 @@
 
 namespace hawser::net {
 
-// A directory of files of one job's authority, removed in the end.
+// A directory with the files of one job's authority, removed on destruction.
 class TestAuthority {
  public:
   explicit TestAuthority(const std::string& job = "default");
   ~TestAuthority();
 
-  // Files of a new certificate of `worker`, in the place of older ones of that
-  // name; one that has expired, for a lifetime of less than a second.
+  // Writes the files of a new certificate of `worker`, replacing older ones of
+  // that name. A lifetime of less than a second creates an expired certificate.
   CredentialsOptions Issue(const std::string& worker,
                            absl::Duration lifetime = absl::Hours(24),
                            const std::vector<std::string>& roles = {});
-  // Lists what Issue gave `worker` last in crl_directory().
+  // Revokes the last certificate of `worker` in crl_directory().
   void Revoke(const std::string& worker);
-  // The credentials of those.
+  // Creates credentials from those files.
   std::shared_ptr<const Credentials> Make(
       const std::string& worker, const std::vector<std::string>& roles = {});
 
-  // Writes with mode 0600 below the directory and returns the path.
+  // Writes a file with mode 0600 in the directory and returns its path.
   std::string Write(const std::string& name, const std::string& content,
                     int mode = 0600);
 
@@ -43,7 +43,7 @@ class TestAuthority {
   const std::string job_;
   std::string directory_;
   KeyAndCertificate authority_;
-  // The newest, and how many there are.
+  // The newest list, and the number of lists.
   std::string revocation_list_;
   int num_revocation_lists_ = 0;
 };

@@ -199,7 +199,7 @@ TEST_F(JobCredentialsTest, RenewedFilesAreTakenWhileRunning) {
   EXPECT_THAT(await(absl::StatusCode::kUnauthenticated),
               StatusIs(absl::StatusCode::kUnauthenticated,
                        AllOf(HasSubstr("hawser://default/worker0"),
-                             HasSubstr("in date"))));
+                             HasSubstr("valid now"))));
   authority_.Issue("worker0");
   EXPECT_THAT(await(absl::StatusCode::kOk), IsOk());
 }
