@@ -3,6 +3,7 @@
 #include <array>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -127,10 +128,16 @@ absl::StatusOr<Tensor> SumTo(const Tensor& a, const Shape& shape) {
 
 namespace {
 
-// sign(x) |x|^(p-1) / norm^(p-1), and 0 where x or the norm is 0.
-absl::StatusOr<Tensor> NormSlope(const Tensor& x, const Tensor& norm,
-                                 double p) {
-  ASSIGN_OR_RETURN(Tensor ratio, tensor::Div(x, norm));
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+// sign(x) |x|^(p-1) / norm^(p-1), and 0 where x is 0. The slope does not depend
+// on the scale of x: elements are divided by the largest magnitude first, so
+// that their norm neither underflows nor overflows.
+absl::StatusOr<Tensor> NormSlope(const Tensor& x, double p) {
+  ASSIGN_OR_RETURN(Tensor largest, tensor::Norm(x, kInfinity));
+  ASSIGN_OR_RETURN(Tensor scaled, tensor::Div(x, largest));
+  ASSIGN_OR_RETURN(Tensor norm, tensor::Norm(scaled, p));
+  ASSIGN_OR_RETURN(Tensor ratio, tensor::Div(scaled, norm));
   ASSIGN_OR_RETURN(Tensor sign, tensor::Sign(x));
   ASSIGN_OR_RETURN(Tensor magnitude, tensor::Abs(ratio));
   ASSIGN_OR_RETURN(Tensor power, tensor::PowScalar(magnitude, p - 1));
@@ -140,11 +147,11 @@ absl::StatusOr<Tensor> NormSlope(const Tensor& x, const Tensor& norm,
   return tensor::Where(at_zero, zero, slope);
 }
 
-// sign(x) where |x| is the norm, in equal shares.
-absl::StatusOr<Tensor> MaxNormGradient(const Tensor& x, const Tensor& norm,
-                                       const Tensor& dout) {
+// sign(x) where |x| is the largest, in equal shares.
+absl::StatusOr<Tensor> MaxNormGradient(const Tensor& x, const Tensor& dout) {
+  ASSIGN_OR_RETURN(Tensor largest, tensor::Norm(x, kInfinity));
   ASSIGN_OR_RETURN(Tensor magnitude, tensor::Abs(x));
-  ASSIGN_OR_RETURN(Tensor is_largest, tensor::Eq(magnitude, norm));
+  ASSIGN_OR_RETURN(Tensor is_largest, tensor::Eq(magnitude, largest));
   ASSIGN_OR_RETURN(Tensor share, ShareEvenly(is_largest, dout, {}));
   ASSIGN_OR_RETURN(Tensor sign, tensor::Sign(x));
   return tensor::Mul(share, sign);
@@ -155,20 +162,18 @@ absl::StatusOr<Tensor> MaxNormGradient(const Tensor& x, const Tensor& norm,
 absl::StatusOr<Tensor> Norm(const Tensor& a, double p) {
   ASSIGN_OR_RETURN(Tensor out, tensor::Norm(a, p));
   if (!MustRecord(a)) return out;
-  return Record("NormBackward", out, Inputs1{&a},
-                std::array{Keep::Input(a), Keep::Output(out)},
-                [p](const Tensor& dout, Kept kept,
-                    InputGradients& gradients) -> absl::Status {
-                  if (std::isinf(p)) {
-                    ASSIGN_OR_RETURN(gradients[0],
-                                     MaxNormGradient(kept[0], kept[1], dout));
-                    return absl::OkStatus();
-                  }
-                  ASSIGN_OR_RETURN(Tensor slope,
-                                   NormSlope(kept[0], kept[1], p));
-                  ASSIGN_OR_RETURN(gradients[0], tensor::Mul(slope, dout));
-                  return absl::OkStatus();
-                });
+  return Record(
+      "NormBackward", std::move(out), Inputs1{&a}, std::array{Keep::Input(a)},
+      [p](const Tensor& dout, Kept kept,
+          InputGradients& gradients) -> absl::Status {
+        if (std::isinf(p)) {
+          ASSIGN_OR_RETURN(gradients[0], MaxNormGradient(kept[0], dout));
+          return absl::OkStatus();
+        }
+        ASSIGN_OR_RETURN(Tensor slope, NormSlope(kept[0], p));
+        ASSIGN_OR_RETURN(gradients[0], tensor::Mul(slope, dout));
+        return absl::OkStatus();
+      });
 }
 
 }  // namespace hawser::autograd

@@ -42,8 +42,8 @@ inline absl::StatusOr<Tensor> Min(const Tensor& a, DimList dims,
 
 absl::StatusOr<Tensor> SumTo(const Tensor& a, const tensor::Shape& shape);
 
-// The gradient is 0 where the norm is 0; for p = infinity, the largest
-// magnitudes share it evenly.
+// The gradient is 0 where the element is 0, and finite also where the norm
+// underflows; for p = infinity, the largest magnitudes share it evenly.
 absl::StatusOr<Tensor> Norm(const Tensor& a, double p = 2);
 
 }  // namespace hawser::autograd

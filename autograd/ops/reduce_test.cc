@@ -110,5 +110,21 @@ TEST(ReduceTest, NormGradients) {
               ElementsAre(0, 0));
 }
 
+TEST(ReduceTest, NormGradientsDoNotDependOnTheScale) {
+  const double infinity = std::numeric_limits<double>::infinity();
+  for (const double scale : {1e-300, 1e-200, 1.0, 1e200, 1e300}) {
+    const Tensor x = Variable({3 * scale, -4 * scale, 0}, {3});
+    EXPECT_THAT(GradientOf(autograd::Norm(x, 2), {10}, x),
+                Pointwise(DoubleNear(1e-12), {6.0, -8.0, 0.0}))
+        << scale;
+    EXPECT_THAT(GradientOf(autograd::Norm(x, 3), {std::cbrt(91.0 * 91.0)}, x),
+                Pointwise(DoubleNear(1e-12), {9.0, -16.0, 0.0}))
+        << scale;
+    EXPECT_THAT(GradientOf(autograd::Norm(x, infinity), {10}, x),
+                ElementsAre(0, -10, 0))
+        << scale;
+  }
+}
+
 }  // namespace
 }  // namespace hawser::autograd
