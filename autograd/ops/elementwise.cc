@@ -113,29 +113,41 @@ namespace {
 using CompareFunction = absl::StatusOr<Tensor> (*)(const Tensor&,
                                                    const Tensor&);
 
-// For Maximum and Minimum: `wins` says whether its first argument is taken.
+// The share of `a` in the gradient `dout` of Maximum or Minimum. `wins` says
+// whether its first argument is taken; a NaN is taken before numbers, and
+// operands of equal standing get half each.
+absl::StatusOr<Tensor> ExtremeShare(const Tensor& a, const Tensor& b,
+                                    const Tensor& dout, CompareFunction wins) {
+  ASSIGN_OR_RETURN(Tensor a_wins, wins(a, b));
+  ASSIGN_OR_RETURN(Tensor equal, tensor::Eq(a, b));
+  ASSIGN_OR_RETURN(Tensor half, tensor::MulScalar(dout, 0.5));
+  ASSIGN_OR_RETURN(Tensor whole,
+                   tensor::Where(a_wins, dout, ScalarLike(dout, 0)));
+  ASSIGN_OR_RETURN(Tensor of_numbers, tensor::Where(equal, half, whole));
+  ASSIGN_OR_RETURN(Tensor a_is_nan, tensor::Ne(a, a));
+  ASSIGN_OR_RETURN(Tensor b_is_nan, tensor::Ne(b, b));
+  ASSIGN_OR_RETURN(Tensor of_nan, tensor::Where(b_is_nan, half, dout));
+  return tensor::Where(a_is_nan, of_nan, of_numbers);
+}
+
+// For Maximum and Minimum.
 Tensor RecordExtreme(std::string_view name, Tensor out, const Tensor& a,
                      const Tensor& b, CompareFunction wins) {
-  return Record(
-      name, std::move(out), Inputs2{&a, &b},
-      std::array{Keep::Input(a), Keep::Input(b)},
-      [wins](const Tensor& dout, Kept kept,
-             InputGradients& gradients) -> absl::Status {
-        ASSIGN_OR_RETURN(Tensor a_wins, wins(kept[0], kept[1]));
-        ASSIGN_OR_RETURN(Tensor equal, tensor::Eq(kept[0], kept[1]));
-        ASSIGN_OR_RETURN(Tensor half, tensor::MulScalar(dout, 0.5));
-        ASSIGN_OR_RETURN(Tensor whole,
-                         tensor::Where(a_wins, dout, ScalarLike(dout, 0)));
-        ASSIGN_OR_RETURN(Tensor da, tensor::Where(equal, half, whole));
-        if (gradients.needed(0)) {
-          ASSIGN_OR_RETURN(gradients[0], SumTo(da, kept[0].shape()));
-        }
-        if (gradients.needed(1)) {
-          ASSIGN_OR_RETURN(Tensor db, tensor::Sub(dout, da));
-          ASSIGN_OR_RETURN(gradients[1], SumTo(db, kept[1].shape()));
-        }
-        return absl::OkStatus();
-      });
+  return Record(name, std::move(out), Inputs2{&a, &b},
+                std::array{Keep::Input(a), Keep::Input(b)},
+                [wins](const Tensor& dout, Kept kept,
+                       InputGradients& gradients) -> absl::Status {
+                  ASSIGN_OR_RETURN(Tensor da,
+                                   ExtremeShare(kept[0], kept[1], dout, wins));
+                  if (gradients.needed(0)) {
+                    ASSIGN_OR_RETURN(gradients[0], SumTo(da, kept[0].shape()));
+                  }
+                  if (gradients.needed(1)) {
+                    ASSIGN_OR_RETURN(Tensor db, tensor::Sub(dout, da));
+                    ASSIGN_OR_RETURN(gradients[1], SumTo(db, kept[1].shape()));
+                  }
+                  return absl::OkStatus();
+                });
 }
 
 }  // namespace

@@ -14,7 +14,8 @@ absl::StatusOr<Tensor> Add(const Tensor& a, const Tensor& b);
 absl::StatusOr<Tensor> Sub(const Tensor& a, const Tensor& b);
 absl::StatusOr<Tensor> Mul(const Tensor& a, const Tensor& b);
 absl::StatusOr<Tensor> Div(const Tensor& a, const Tensor& b);
-// Where a == b, each gets half of the gradient.
+// Where a == b or both are NaN, each gets half of the gradient; where one is
+// NaN, it gets the whole.
 absl::StatusOr<Tensor> Maximum(const Tensor& a, const Tensor& b);
 absl::StatusOr<Tensor> Minimum(const Tensor& a, const Tensor& b);
 // The gradient of `b` is a^b log(a), and 0 where a = 0 and b >= 0.

@@ -273,6 +273,20 @@ TEST(ElementwiseTest, EqualExtremesGetHalfEach) {
   }
 }
 
+TEST(ElementwiseTest, ExtremesGiveTheGradientToTheOperandThatIsNaN) {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  const Tensor a = Variable({nan, 1, nan, nan}, {4});
+  const Tensor b = Variable({1, nan, nan, -1}, {4});
+  for (auto function : {Maximum, Minimum}) {
+    const auto y = function(a, b);
+    ASSERT_THAT(y, IsOk());
+    const auto gradients = GradientsOf(*y, {1, 2, 4, 8}, {a, b});
+    ASSERT_THAT(gradients, IsOk());
+    EXPECT_THAT((*gradients)[0], ElementsAre(1, 0, 2, 8));
+    EXPECT_THAT((*gradients)[1], ElementsAre(0, 2, 2, 0));
+  }
+}
+
 TEST(ElementwiseTest, PowAtZeroIsFiniteWhereTheFunctionIsFlat) {
   const Tensor base = Variable({0, 0, 2}, {3});
   const Tensor exponent = Variable({2, 0, 0}, {3});
