@@ -42,7 +42,14 @@ absl::StatusOr<Tensor> AccumulateGrad::PrepareGradient(Tensor gradient) const {
   if (leaf != nullptr && !leaf->gradient_hooks->empty()) {
     for (const auto& hook : leaf->gradient_hooks->Snapshot()) {
       ASSIGN_OR_RETURN(Tensor replaced, (*hook)(gradient));
-      if (replaced.defined()) gradient = std::move(replaced);
+      if (!replaced.defined()) continue;
+      if (!SameKind(replaced, variable_)) {
+        return absl::InvalidArgumentError(absl::StrCat(
+            "a gradient hook gave ", replaced.ToString(),
+            " as the gradient of variable ", variable_.ToString(),
+            "; it must give one of the same shape, dtype and device"));
+      }
+      gradient = std::move(replaced);
     }
   }
   if (!SameKind(gradient, variable_)) {

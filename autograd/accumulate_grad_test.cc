@@ -17,7 +17,9 @@ namespace {
 using async::IsOk;
 using async::StatusIs;
 using tensor::DType;
+using testing::AllOf;
 using testing::ElementsAre;
+using testing::HasSubstr;
 
 absl::Status Accumulate(const Tensor& leaf, Tensor gradient) {
   std::vector<Tensor> gradients;
@@ -146,6 +148,24 @@ TEST(AccumulateGradTest, AHooksErrorStopsBeforeTheGradientChanges) {
               IsOk());
   EXPECT_THAT(Accumulate(leaf, F64({1})),
               StatusIs(absl::StatusCode::kAborted, "AccumulateGrad: no"));
+  EXPECT_FALSE(Grad(leaf).defined());
+}
+
+TEST(AccumulateGradTest, AHookCannotChangeTheKindOfAGradient) {
+  const Tensor leaf = Variable({0, 0}, {2});
+  Tensor replacement;
+  ASSERT_THAT(RegisterHook(leaf,
+                           [&](const Tensor&) -> absl::StatusOr<Tensor> {
+                             return replacement;
+                           }),
+              IsOk());
+  for (const Tensor& wrong : {F64({1}), Tensor::Ones({2}, {DType::kF32})}) {
+    replacement = wrong;
+    EXPECT_THAT(Accumulate(leaf, F64({1, 2})),
+                StatusIs(absl::StatusCode::kInvalidArgument,
+                         AllOf(HasSubstr("a gradient hook gave"),
+                               HasSubstr("f64[2]"))));
+  }
   EXPECT_FALSE(Grad(leaf).defined());
 }
 

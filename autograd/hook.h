@@ -21,6 +21,9 @@ namespace hawser::autograd {
 // off and no lock held, in the order in which they were registered. A hook that
 // returns an error stops the pass with that error. A hook may run in several
 // threads at once only if several passes run over one graph at once.
+//
+// A gradient that a hook puts in the place of another must have its shape,
+// dtype and device; the pass ends with kInvalidArgument otherwise.
 
 // Sees the gradient of a tensor and returns what shall replace it; an undefined
 // result leaves the gradient as it is.

@@ -1,5 +1,6 @@
 #include "autograd/node.h"
 
+#include <algorithm>
 #include <limits>
 #include <string>
 #include <utility>
@@ -27,6 +28,44 @@ absl::Status WithPrefix(std::string_view prefix, const absl::Status& status) {
     named.SetPayload(type, payload);
   });
   return named;
+}
+
+// Whether a hook may put `after` in the place of `before`. Either may be
+// undefined, which stands for zero.
+absl::Status CheckReplacement(absl::string_view hook, size_t position,
+                              const Tensor& before, const Tensor& after) {
+  if (!before.defined() || !after.defined() ||
+      (before.shape() == after.shape() && before.dtype() == after.dtype() &&
+       before.device() == after.device())) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      "a ", hook, " gave ", after.ToString(), " in the place of gradient ",
+      position, ", which is ", before.ToString(),
+      "; it must give one of the same shape, dtype and device"));
+}
+
+// Of all gradients; a number that the hook changed is for others to report.
+absl::Status CheckReplacements(absl::string_view hook,
+                               const std::vector<Tensor>& before,
+                               const std::vector<Tensor>& after) {
+  for (size_t i = 0; i < std::min(before.size(), after.size()); ++i) {
+    RETURN_IF_ERROR(CheckReplacement(hook, i, before[i], after[i]));
+  }
+  return absl::OkStatus();
+}
+
+// Runs hooks that see all gradients of a node at once.
+template <class Hook>
+absl::Status RunHooks(absl::string_view hook_name, const HookList<Hook>& hooks,
+                      std::vector<Tensor>& gradients) {
+  if (hooks.empty()) return absl::OkStatus();
+  const std::vector<Tensor> before = gradients;
+  for (const auto& hook : hooks.Snapshot()) {
+    RETURN_IF_ERROR((*hook)(gradients));
+    RETURN_IF_ERROR(CheckReplacements(hook_name, before, gradients));
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -91,13 +130,14 @@ absl::Status Node::RunPreHooks(std::vector<Tensor>& grad_outputs) {
     for (const auto& hook : of_input.list->Snapshot()) {
       absl::StatusOr<Tensor> replaced = (*hook)(gradient);
       if (!replaced.ok()) return WithPrefix(name(), replaced.status());
+      absl::Status status = CheckReplacement(
+          "gradient hook", of_input.input_index, gradient, *replaced);
+      if (!status.ok()) return WithPrefix(name(), status);
       if (replaced->defined()) gradient = *std::move(replaced);
     }
   }
-  for (const auto& hook : hooks_->pre->Snapshot()) {
-    absl::Status status = (*hook)(grad_outputs);
-    if (!status.ok()) return WithPrefix(name(), status);
-  }
+  absl::Status status = RunHooks("pre hook", *hooks_->pre, grad_outputs);
+  if (!status.ok()) return WithPrefix(name(), status);
   if (grad_outputs.size() != num_inputs_) {
     return absl::InternalError(absl::StrCat(
         absl::string_view(name().data(), name().size()), ": a pre hook left ",
@@ -111,10 +151,8 @@ absl::StatusOr<std::vector<Tensor>> Node::Run(
   absl::StatusOr<std::vector<Tensor>> result = Apply(std::move(grad_outputs));
   if (!result.ok()) return WithPrefix(name(), result.status());
   if (hooks_ != nullptr) {
-    for (const auto& hook : hooks_->post->Snapshot()) {
-      absl::Status status = (*hook)(*result);
-      if (!status.ok()) return WithPrefix(name(), status);
-    }
+    absl::Status status = RunHooks("post hook", *hooks_->post, *result);
+    if (!status.ok()) return WithPrefix(name(), status);
   }
   if (result->size() != next_edges_.size()) {
     return absl::InternalError(absl::StrCat(

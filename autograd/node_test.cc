@@ -11,12 +11,15 @@
 #include "autograd/variable.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tensor/dtype.h"
+#include "tensor/tensor.h"
 
 namespace hawser::autograd {
 namespace {
 
 using async::IsOk;
 using async::StatusIs;
+using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
@@ -117,6 +120,45 @@ TEST(NodeTest, AHookCannotChangeTheNumberOfGradients) {
   std::vector<Tensor> gradients = Scalars({1});
   EXPECT_THAT(node.RunPreHooks(gradients),
               StatusIs(absl::StatusCode::kInternal));
+}
+
+// Wrong replacements of a gradient f32[2, 3], all of which could be added to
+// it or written into it.
+std::vector<Tensor> WrongReplacements() {
+  return {Tensor::Ones({3}), Tensor::Ones({}), Tensor::Ones({2, 1}),
+          Tensor::Ones({2, 3}, {tensor::DType::kF64})};
+}
+
+TEST(NodeTest, AHookCannotChangeTheKindOfAGradient) {
+  const auto wrong = [](const char* hook) {
+    return StatusIs(
+        absl::StatusCode::kInvalidArgument,
+        AllOf(HasSubstr("TestBackward"), HasSubstr(hook),
+              HasSubstr("f32[2, 3]"), HasSubstr("same shape, dtype")));
+  };
+  for (const Tensor& replacement : WrongReplacements()) {
+    const auto replace = [&](std::vector<Tensor>& gradients) {
+      gradients[0] = replacement;
+      return absl::OkStatus();
+    };
+    std::vector<Tensor> gradients = {Tensor::Ones({2, 3})};
+
+    FakeNode gradient_hook("TestBackward", {});
+    gradient_hook.RegisterGradientHook(
+        0,
+        [&](const Tensor&) -> absl::StatusOr<Tensor> { return replacement; });
+    EXPECT_THAT(gradient_hook.RunPreHooks(gradients), wrong("gradient hook"));
+
+    FakeNode pre_hook("TestBackward", {});
+    pre_hook.RegisterPreHook(replace);
+    EXPECT_THAT(pre_hook.RunPreHooks(gradients), wrong("pre hook"));
+
+    FakeNode post_hook(
+        "TestBackward",
+        {{std::make_shared<FakeNode>("next", std::vector<Edge>{}), 0}});
+    post_hook.RegisterPostHook(replace);
+    EXPECT_THAT(post_hook.Run({Tensor::Ones({2, 3})}), wrong("post hook"));
+  }
 }
 
 TEST(NodeTest, AHandleOutlivesItsNode) {
