@@ -8,7 +8,12 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "async/status_macros.h"
 #include "async/testing/status_matchers.h"
+#include "autograd/backward.h"
+#include "autograd/ops/elementwise.h"
+#include "autograd/ops/reduce.h"
 #include "autograd/variable.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -28,6 +33,7 @@
 #include "nn/transformer_encoder_layer.h"
 #include "tensor/dtype.h"
 #include "tensor/ops/random.h"
+#include "tensor/ops/reduce.h"
 #include "tensor/tensor.h"
 
 namespace hawser::nn {
@@ -40,7 +46,9 @@ using ::hawser::tensor::Shape;
 using ::testing::AllOf;
 using ::testing::AnyOf;
 using ::testing::Each;
+using ::testing::FloatNear;
 using ::testing::HasSubstr;
+using ::testing::Pointwise;
 
 auto Invalid(const std::string& layer, const std::string& shape = "") {
   return StatusIs(absl::StatusCode::kInvalidArgument,
@@ -180,6 +188,45 @@ TEST(LayersTest, SequencesThatDoNotFitAreNamed) {
       *TransformerEncoderLayer::Create({.model_width = 4, .num_heads = 2}, g);
   EXPECT_THAT(encoder->Forward(x),
               Invalid("TransformerEncoderLayer(4)", "f32[5, 4, 3]"));
+}
+
+// The gradient of `mask`, a leaf, of a loss of self-attention over `x`.
+absl::StatusOr<Tensor> MaskGradient(const MultiheadAttention& attention,
+                                    const Tensor& x, const Tensor& mask) {
+  RETURN_IF_ERROR(autograd::SetRequiresGrad(mask));
+  ASSIGN_OR_RETURN(const Tensor y,
+                   attention.Forward(x, x, x, {.attention = mask}));
+  ASSIGN_OR_RETURN(const Tensor square, autograd::Square(y));
+  ASSIGN_OR_RETURN(const Tensor loss, autograd::Sum(square));
+  RETURN_IF_ERROR(autograd::Backward(loss));
+  return autograd::Grad(mask);
+}
+
+TEST(LayersTest, ALearnedAttentionMaskGetsItsGradientInAnyForm) {
+  const auto g = NewGenerator();
+  const auto attention =
+      *MultiheadAttention::Create({.embed_dim = 4, .num_heads = 2}, g);
+  const Tensor x = *tensor::Normal({5, 3, 4}, 0, 1, *g);
+  const auto shared =
+      MaskGradient(*attention, x, Tensor::Zeros({5, 5}, {DType::kF32}));
+  ASSERT_THAT(shared, IsOk());
+  ASSERT_TRUE(shared->defined());
+  const std::vector<float> expected = shared->ToVector<float>();
+  EXPECT_GT(std::fabs(expected[1]), 1e-4);
+
+  const auto converted =
+      MaskGradient(*attention, x, Tensor::Zeros({5, 5}, {DType::kF64}));
+  ASSERT_THAT(converted, IsOk());
+  ASSERT_TRUE(converted->defined());
+  EXPECT_THAT(converted->ToVector<double>(),
+              Pointwise(FloatNear(1e-6), expected));
+
+  // One for each head of each sequence: together the gradient of the shared.
+  const auto single = MaskGradient(*attention, x, Tensor::Zeros({6, 5, 5}));
+  ASSERT_THAT(single, IsOk());
+  ASSERT_TRUE(single->defined());
+  EXPECT_THAT(tensor::Sum(*single, {0})->ToVector<float>(),
+              Pointwise(FloatNear(1e-5), expected));
 }
 
 TEST(LayersTest, SequentialNamesTheLayerAtFault) {

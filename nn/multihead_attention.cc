@@ -12,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "async/status_macros.h"
+#include "autograd/ops/cast.h"
 #include "autograd/ops/elementwise.h"
 #include "autograd/ops/join.h"
 #include "autograd/ops/matmul.h"
@@ -33,7 +34,7 @@ using tensor::Shape;
 
 // A mask as numbers to add to scores of the dtype and device of `like`.
 absl::StatusOr<Tensor> Additive(const Tensor& mask, const Tensor& like) {
-  if (mask.dtype() != DType::kBool) return mask.To(like.dtype());
+  if (mask.dtype() != DType::kBool) return autograd::Cast(mask, like.dtype());
   const tensor::TensorOptions options{like.dtype(), like.device()};
   return tensor::Where(
       mask, Tensor::Scalar(-std::numeric_limits<double>::infinity(), options),
@@ -171,7 +172,7 @@ absl::StatusOr<Tensor> MultiheadAttention::Mask(
     }
     ASSIGN_OR_RETURN(Tensor mask, Additive(masks.attention, scores));
     if (mask.rank() == 3) {
-      ASSIGN_OR_RETURN(mask, mask.Reshape(scores.shape()));
+      ASSIGN_OR_RETURN(mask, autograd::Reshape(mask, scores.shape()));
     }
     ASSIGN_OR_RETURN(scores, autograd::Add(scores, mask));
   }

@@ -13,8 +13,9 @@
 
 namespace hawser::nn {
 
-// Positions that a query must ignore: true in a bool mask, or numbers that are
-// added to the scores. An undefined tensor masks nothing.
+// Positions that a query must ignore: true in a bool mask, or numbers of any
+// floating dtype that are added to the scores and get a gradient if they
+// require one. An undefined tensor masks nothing.
 struct AttentionMasks {
   Tensor attention = {};  // [t, s] or [n * num_heads, t, s], bool or floating.
   Tensor padding = {};    // [n, s], bool: keys that are padding.
