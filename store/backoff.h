@@ -6,12 +6,12 @@
 
 namespace hawser::store::internal {
 
-// The pauses between the attempts of one call: 10 ms, doubled each time up to
-// 1 s. Not thread-safe.
+// Exponential backoff between the attempts of one call: 10 ms, doubled each
+// time up to 1 s. Not thread-safe.
 class Backoff {
  public:
-  // Waits for the next pause to end, or for `deadline`. Blocks: to be called
-  // inside an async::BlockingRegion.
+  // Blocks for the next pause, or until `deadline`. Call inside an
+  // async::BlockingRegion.
   void Pause(async::MonotonicTime deadline);
 
  private:

@@ -10,12 +10,12 @@
 
 namespace hawser::store::internal {
 
-// Names the changes of one client, so that a server which keeps the last change
-// of each slot recognises a repetition: as many slots as changes were ever
-// under way at once. Thread-safe; must outlive its changes.
+// Assigns ids to the changes of one client, so that a server which keeps the
+// last change of each slot recognises a retry. Uses as many slots as changes
+// were ever in flight at once. Thread-safe; must outlive its changes.
 class ChangeSlots {
  public:
-  // One change; its slot is free again with its end.
+  // One change; its destruction frees the slot.
   class Change {
    public:
     explicit Change(ChangeSlots* slots);
@@ -24,7 +24,7 @@ class ChangeSlots {
     Change& operator=(const Change&) = delete;
 
     size_t slot() const { return slot_; }
-    // Counts the changes of the slot, from 1.
+    // Sequence number of the change within its slot, from 1.
     uint64_t sequence() const { return sequence_; }
 
    private:

@@ -17,17 +17,17 @@ namespace {
 absl::Status Malformed(std::string_view text, const char* why) {
   return absl::InvalidArgumentError(absl::StrCat(
       "'", absl::CEscape(absl::string_view(text.data(), text.size())),
-      "' is no address: ", why));
+      "' is not an address: ", why));
 }
 
 bool IsIpV6(std::string_view host) {
-  // The zone behind '%' names an interface of this machine.
+  // The zone after '%' names an interface of this machine.
   const std::string address(host.substr(0, host.find('%')));
   in6_addr parsed;
   return inet_pton(AF_INET6, address.c_str(), &parsed) == 1;
 }
 
-// What names, addresses and zones are made of.
+// Characters of names, addresses and zones.
 bool IsHostCharacter(char c) {
   return absl::ascii_isalnum(static_cast<unsigned char>(c)) || c == '-' ||
          c == '.' || c == '_' || c == ':' || c == '%';
@@ -38,7 +38,7 @@ bool IsHostCharacter(char c) {
 absl::StatusOr<Endpoint> ParseEndpoint(std::string_view text) {
   const size_t colon = text.rfind(':');
   if (colon == std::string_view::npos) {
-    return Malformed(text, "wants host:port");
+    return Malformed(text, "expected host:port");
   }
   std::string_view host = text.substr(0, colon);
   const std::string_view digits = text.substr(colon + 1);
@@ -53,15 +53,16 @@ absl::StatusOr<Endpoint> ParseEndpoint(std::string_view text) {
   if (host.size() >= 2 && host.front() == '[' && host.back() == ']') {
     host = host.substr(1, host.size() - 2);
     if (!IsIpV6(host)) {
-      return Malformed(text, "what stands in brackets is no IPv6 address");
+      return Malformed(text, "the text in brackets is not an IPv6 address");
     }
   } else if (host.find(':') != std::string_view::npos) {
-    return Malformed(text, "an IPv6 address wants brackets: [v6]:port");
+    return Malformed(text, "an IPv6 address needs brackets: [v6]:port");
   }
-  if (host.empty()) return Malformed(text, "wants a host before the port");
+  if (host.empty())
+    return Malformed(text, "the host before the port is missing");
   for (const char c : host) {
     if (!IsHostCharacter(c)) {
-      return Malformed(text, "the host has a character that none may have");
+      return Malformed(text, "the host has a character that is not allowed");
     }
   }
   endpoint.host = host;

@@ -8,20 +8,21 @@
 
 namespace hawser::store {
 
-// A port of a machine.
+// Host and port of a server.
 struct Endpoint {
-  // A name or an address; an IPv6 address without brackets.
+  // Host name or IP address; an IPv6 address without brackets.
   std::string host = {};
-  // 0..65535. 0: any free one, or one that is known elsewhere.
+  // 0..65535. 0 stands for any free port, or for a port set elsewhere.
   int port = 0;
 
   bool operator==(const Endpoint&) const = default;
 };
 
-// Reads "host:port" or "[v6]:port". kInvalidArgument says what is wrong.
+// Parses "host:port" or "[v6]:port". kInvalidArgument, with the reason, if
+// malformed.
 absl::StatusOr<Endpoint> ParseEndpoint(std::string_view text);
 
-// Writes it so that it can be read again.
+// Formats `endpoint` so that ParseEndpoint can parse it.
 std::string ToString(const Endpoint& endpoint);
 
 }  // namespace hawser::store

@@ -1,4 +1,4 @@
-// Any bytes as an address and as the URL of a store.
+// Fuzz test: parses arbitrary bytes as an address and as the URL of a store.
 
 #include <cstddef>
 #include <cstdint>

@@ -14,7 +14,7 @@ using ::hawser::async::IsOkAndHolds;
 using ::hawser::async::StatusIs;
 using ::testing::HasSubstr;
 
-TEST(EndpointTest, NamesAndAddressesAreReadAndWrittenAlike) {
+TEST(EndpointTest, NamesAndAddressesRoundTrip) {
   const struct {
     std::string text;
     Endpoint endpoint;
@@ -31,7 +31,7 @@ TEST(EndpointTest, NamesAndAddressesAreReadAndWrittenAlike) {
   }
 }
 
-TEST(EndpointTest, OthersAreRefusedSayingWhy) {
+TEST(EndpointTest, MalformedTextIsRejectedWithTheReason) {
   const struct {
     std::string text;
     std::string why;
@@ -39,7 +39,7 @@ TEST(EndpointTest, OthersAreRefusedSayingWhy) {
       {"", "host:port"},         {"host", "host:port"},
       {"host:", "port"},         {"host:65536", "65535"},
       {"host:-1", "65535"},      {"host:1x", "number"},
-      {"host: 1", "number"},     {":1", "host before"},
+      {"host: 1", "number"},     {":1", "host before the port is missing"},
       {"::1:80", "brackets"},    {"[::1]", "port"},
       {"[host]:1", "IPv6"},      {"[]:1", "IPv6"},
       {"a/b:1", "character"},    {std::string("a\0b:1", 5), "character"},

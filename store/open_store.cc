@@ -26,7 +26,7 @@ absl::StatusOr<std::string> FromEnvironment(const char* variable) {
 absl::StatusOr<Endpoint> EndpointOfEnvironment() {
   ASSIGN_OR_RETURN(const std::string host, FromEnvironment("MASTER_ADDR"));
   ASSIGN_OR_RETURN(const std::string port, FromEnvironment("MASTER_PORT"));
-  // The address of MASTER_ADDR has no brackets.
+  // MASTER_ADDR has no brackets around an IPv6 address.
   return ParseEndpoint(host.find(':') == std::string::npos
                            ? absl::StrCat(host, ":", port)
                            : absl::StrCat("[", host, "]:", port));
@@ -73,7 +73,7 @@ absl::StatusOr<std::unique_ptr<Store>> OpenStore(const StoreUrl& url,
       return RedisStore::Connect(std::move(redis));
     }
   }
-  return absl::InternalError("a scheme that no store has");
+  return absl::InternalError("unknown scheme of a store URL");
 }
 
 absl::StatusOr<std::unique_ptr<Store>> OpenStore(std::string_view url,

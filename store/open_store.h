@@ -13,23 +13,24 @@
 namespace hawser::store {
 
 struct OpenStoreOptions {
-  // Of opening, and of calls that state none.
+  // Timeout of opening, and default timeout of calls.
   absl::Duration timeout = kDefaultTimeout;
-  // As GrpcStoreOptions::credentials. Stores of other kinds, which have ways of
-  // their own to know their clients, leave it unused.
+  // As GrpcStoreOptions::credentials. Other kinds of stores, which authenticate
+  // clients in their own way, ignore it.
   std::shared_ptr<const net::Credentials> credentials = nullptr;
 };
 
-// Opens the store that a URL names, as a client: somebody else serves it; with
-// tcp:// and env:// that is a StoreServer, as rank 0 of a launch::Worker has
-// one.
+// Opens the store at a URL as a client. The server must run elsewhere: with
+// tcp:// and env:// it is a StoreServer, such as that of a launch::Worker with
+// rank 0.
 //
-// With file:// and a world size, the last of so many members deletes the file.
+// With file:// and a world size, the last of world_size members deletes the
+// file.
 //
-//   kInvalidArgument  the URL is wrong, or, with env://, the environment lacks
-//                     MASTER_ADDR or MASTER_PORT, naming it.
-//   kUnavailable      nobody answers there.
-//   What the backend returns.
+//   kInvalidArgument  the URL is malformed, or, with env://, the environment
+//                     lacks MASTER_ADDR or MASTER_PORT; names it.
+//   kUnavailable      no server replies.
+//   other errors are those of the backend.
 absl::StatusOr<std::unique_ptr<Store>> OpenStore(const StoreUrl& url,
                                                  OpenStoreOptions options = {});
 absl::StatusOr<std::unique_ptr<Store>> OpenStore(std::string_view url,

@@ -14,9 +14,9 @@
 
 namespace hawser::store {
 
-// A part of another store: key "k" is "prefix/k" there, so that several users
-// of one store do not meet. Prefixes nest. NumKeys counts the whole store
-// below. Errors are those of the store below and name its keys.
+// A view of another store in which key "k" is "prefix/k", so that several users
+// can share one store. Prefixes nest. NumKeys counts all keys of the underlying
+// store. Errors are those of the underlying store and name its keys.
 class PrefixStore final : public Store {
  public:
   // Starts with the timeout of `base`.

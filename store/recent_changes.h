@@ -16,11 +16,11 @@
 
 namespace hawser::store::internal {
 
-// The replies of recent changes by request id: a repetition is answered with
-// the first reply and not applied again. Thread-safe.
+// Cache of the replies to recent changes by request id. A retry gets the first
+// reply and is not applied again. Thread-safe.
 //
-// The oldest replies are forgotten beyond `max_replies` or `max_bytes`; a
-// repetition that comes later than that is applied again.
+// Evicts the oldest replies beyond `max_replies` or `max_bytes`; a retry after
+// eviction is applied again.
 class RecentChanges {
  public:
   struct Id {
@@ -31,8 +31,9 @@ class RecentChanges {
 
   RecentChanges(size_t max_replies, size_t max_bytes);
 
-  // The reply of `apply`, which runs in this call if the id is new. A
-  // repetition that comes while the first is at it gets its reply later.
+  // Returns the reply of `apply`, which runs in this call if the id is new. A
+  // retry that arrives while the first call still runs gets the reply when that
+  // completes.
   async::Future<std::string> Once(
       Id id, absl::AnyInvocable<absl::StatusOr<std::string>() &&> apply);
 
@@ -44,7 +45,7 @@ class RecentChanges {
 
   async::Mutex mutex_;
   std::map<Id, async::Future<std::string>> replies_ ABSL_GUARDED_BY(mutex_);
-  // Those complete, with their size, oldest first.
+  // Completed changes with their sizes, oldest first.
   std::deque<std::pair<Id, size_t>> order_ ABSL_GUARDED_BY(mutex_);
   size_t bytes_ ABSL_GUARDED_BY(mutex_) = 0;
 };

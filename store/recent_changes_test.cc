@@ -13,7 +13,7 @@ namespace {
 using ::hawser::async::IsOkAndHolds;
 using ::hawser::async::StatusIs;
 
-TEST(RecentChangesTest, RepetitionGetsTheFirstReply) {
+TEST(RecentChangesTest, RetryGetsTheFirstReply) {
   RecentChanges changes(10, 1000);
   int applied = 0;
   const auto apply = [&]() -> absl::StatusOr<std::string> {
@@ -41,7 +41,7 @@ TEST(RecentChangesTest, ErrorsAreRepliesToo) {
   EXPECT_EQ(applied, 1);
 }
 
-TEST(RecentChangesTest, RepetitionDuringTheFirstWaitsForIt) {
+TEST(RecentChangesTest, RetryDuringTheFirstCallWaitsForIt) {
   RecentChanges changes(10, 1000);
   async::Future<std::string> repeated;
   async::Future<std::string> first =
@@ -56,7 +56,7 @@ TEST(RecentChangesTest, RepetitionDuringTheFirstWaitsForIt) {
   EXPECT_THAT(repeated.Wait(), IsOkAndHolds("once"));
 }
 
-TEST(RecentChangesTest, OldestRepliesAreForgotten) {
+TEST(RecentChangesTest, OldestRepliesAreEvicted) {
   RecentChanges by_count(2, 1000);
   RecentChanges by_bytes(100, 20);
   for (RecentChanges* changes : {&by_count, &by_bytes}) {

@@ -12,7 +12,7 @@ namespace {
 
 constexpr absl::Duration kLookTimeout = absl::Seconds(1);
 
-// Keys may be any bytes; in an error they are printable and short.
+// Keys may be any bytes; errors show them escaped and shortened.
 std::string Quoted(std::string_view key) {
   constexpr size_t kShown = 200;
   const bool cut = key.size() > kShown;
@@ -24,9 +24,9 @@ std::string Quoted(std::string_view key) {
 
 absl::Status CheckTimeout(absl::Duration timeout) {
   if (timeout >= absl::ZeroDuration()) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat("the timeout ", absl::FormatDuration(timeout),
-                   " is negative; absl::InfiniteDuration() waits for ever"));
+  return absl::InvalidArgumentError(absl::StrCat(
+      "the timeout ", absl::FormatDuration(timeout),
+      " is negative; use absl::InfiniteDuration() to wait forever"));
 }
 
 }  // namespace
@@ -135,7 +135,7 @@ absl::Status Store::Named(const absl::Status& status, std::string_view key,
     return TimeoutError(key, time, std::string(status.message()));
   }
   return absl::UnavailableError(absl::StrCat(
-      description_, ": no answer within ", absl::FormatDuration(kLookTimeout),
+      description_, ": no reply within ", absl::FormatDuration(kLookTimeout),
       status.message().empty() ? "" : ": ", status.message()));
 }
 

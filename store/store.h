@@ -17,38 +17,38 @@
 
 namespace hawser::store {
 
-// Default timeout of a store's calls.
+// Default timeout of store calls.
 inline constexpr absl::Duration kDefaultTimeout = absl::Seconds(300);
 
 struct CompareAndSetResult {
   // Value of the key after the call; empty if it is absent.
   std::string value;
-  // Whether this call gave it that value.
+  // Whether this call set that value.
   bool swapped = false;
 };
 
-// A key-value store by which the workers of a job find each other. Keys and
-// values are bytes; keys are not empty.
+// A key-value store through which the workers of a job find each other. Keys
+// and values are bytes; keys must not be empty.
 //
-// Each call is atomic among all clients of the same data. Thread-safe: a call
-// that waits keeps no other call of the same object waiting. Calls block;
+// Each call is atomic among all clients of the same data. Thread-safe: a
+// waiting call does not delay other calls on the same object. Calls block;
 // those that wait do so inside an async::BlockingRegion. The object must
 // outlive its calls.
 //
-// Timeouts: absl::InfiniteDuration() is for ever, negative ones are
-// kInvalidArgument. They bound the whole call. For calls that read zero looks
-// once, which takes a second at most: kDeadlineExceeded says that a key is not
-// there, kUnavailable that there was no answer.
+// Timeouts bound the whole call. absl::InfiniteDuration() waits forever;
+// negative timeouts are kInvalidArgument. A read with timeout zero reads once,
+// which takes at most one second: kDeadlineExceeded means that a key is absent,
+// kUnavailable that there was no reply.
 //
 // Errors of all stores:
-//   kDeadlineExceeded    not done in time; names key, time waited and store.
-//                        Of a change, it is not known whether it was made.
-//   kUnavailable         no answer to a call that looks once.
+//   kDeadlineExceeded    the timeout passed; names key, time waited and store.
+//                        A change may or may not have been applied.
+//   kUnavailable         no reply to a read with timeout zero.
 //   kInvalidArgument     empty key; key or value above the limits; negative
 //                        timeout.
 //   kResourceExhausted   the store is full.
-// A backend adds its own, see there. A failed change may be repeated by the
-// caller if Set; the others may then apply twice.
+// Backends document further errors. After a failed change the caller may safely
+// retry Set; a retry of the other changes may apply them twice.
 class Store {
  public:
   virtual ~Store() = default;
@@ -59,28 +59,28 @@ class Store {
   absl::Status Set(std::string_view key, std::string_view value,
                    std::optional<absl::Duration> timeout = {});
 
-  // The value, once the key is present.
+  // Returns the value once the key is present.
   absl::StatusOr<std::string> Get(std::string_view key,
                                   std::optional<absl::Duration> timeout = {});
 
-  // Adds to a number, absent counting as 0; returns the sum, which Get shows
-  // as decimal text. kInvalidArgument if the value is not a number,
-  // kOutOfRange on overflow: unchanged.
+  // Adds to a number, with an absent key counting as 0. Returns the sum, which
+  // Get returns as decimal text. kInvalidArgument if the value is not a number,
+  // kOutOfRange on overflow; the value is then unchanged.
   absl::StatusOr<int64_t> Add(std::string_view key, int64_t delta,
                               std::optional<absl::Duration> timeout = {});
 
-  // Appends to the value, absent counting as empty; returns its new length.
+  // Appends to the value, with an absent key counting as empty; returns the new
+  // length.
   absl::StatusOr<int64_t> Append(std::string_view key, std::string_view suffix,
                                  std::optional<absl::Duration> timeout = {});
 
-  // Sets the key to `desired` if it equals `expected`. An absent key equals
-  // the empty `expected`, as one that is set to empty does.
+  // Sets the key to `desired` if it equals `expected`. An empty `expected`
+  // matches both an absent key and an empty value.
   absl::StatusOr<CompareAndSetResult> CompareAndSet(
       std::string_view key, std::string_view expected, std::string_view desired,
       std::optional<absl::Duration> timeout = {});
 
-  // Returns once all `keys` are present at the same time, whichever call made
-  // them so.
+  // Returns once all `keys` are present at the same time.
   absl::Status Wait(std::span<const std::string> keys,
                     std::optional<absl::Duration> timeout = {});
 
@@ -88,14 +88,14 @@ class Store {
   absl::StatusOr<bool> Check(std::span<const std::string> keys,
                              std::optional<absl::Duration> timeout = {});
 
-  // Removes a key; whether it was present.
+  // Removes a key; returns whether it was present.
   absl::StatusOr<bool> Delete(std::string_view key,
                               std::optional<absl::Duration> timeout = {});
 
-  // Number of keys in the store, those of all prefixes.
+  // Number of keys in the store, including those of all prefixes.
   absl::StatusOr<int64_t> NumKeys(std::optional<absl::Duration> timeout = {});
 
-  // The timeout of calls that state none. Changing it applies to later calls.
+  // Default timeout of calls. A change applies to later calls.
   absl::Duration timeout() const;
   absl::Status SetTimeout(absl::Duration timeout);
 
@@ -103,7 +103,7 @@ class Store {
   const std::string& description() const { return description_; }
 
  protected:
-  // When a call began and when it gives up.
+  // Start time and deadline of a call.
   struct CallTime {
     async::MonotonicTime start;
     async::MonotonicTime deadline;
@@ -111,26 +111,27 @@ class Store {
 
   Store(std::string description, absl::Duration timeout, StoreLimits limits);
 
-  // The deadline, or for a timeout of zero that of looking once, where it means
-  // asking another process.
+  // The deadline of a read. With timeout zero, a store in another process gets
+  // time for one read.
   static async::MonotonicTime LookDeadline(const CallTime& time);
 
-  // What a call on `key` (empty: on the whole store) tells its caller of
-  // `status`, which a server gave, or kDeadlineExceeded if it gave none.
+  // Converts `status`, a server's reply or kDeadlineExceeded if there was none,
+  // to the error of a call on `key` (empty: on the whole store).
   absl::Status Named(const absl::Status& status, std::string_view key,
                      const CallTime& time) const;
 
-  // kDeadlineExceeded for a call on `key` as above; `cause` may be empty.
+  // Returns kDeadlineExceeded for a call on `key` as above; `cause` may be
+  // empty.
   absl::Status TimeoutError(std::string_view key, const CallTime& time,
                             std::string_view cause) const;
 
   const StoreLimits& limits() const { return limits_; }
 
  private:
-  // Forwards to the store below, within the time of its own call.
+  // Forwards to the underlying store within the timeout of its own call.
   friend class PrefixStore;
 
-  // The calls above, with arguments that were checked.
+  // The calls above, with validated arguments.
   virtual absl::Status DoSet(const std::string& key, std::string value,
                              const CallTime& time) = 0;
   virtual absl::StatusOr<std::string> DoGet(const std::string& key,

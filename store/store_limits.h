@@ -5,14 +5,15 @@
 
 namespace hawser::store {
 
-// Limits on what a store accepts. Stores are for rendezvous, not for data.
+// Limits on the content of a store. Stores are for rendezvous, not for bulk
+// data.
 struct StoreLimits {
-  // Longest key, prefixes included.
+  // Maximum size of a key, including prefixes.
   size_t max_key_bytes = 4096;
-  // Longest value.
+  // Maximum size of a value.
   size_t max_value_bytes = size_t{4} << 20;
-  // All keys and values together; a store in memory counts 148 bytes for each
-  // key besides.
+  // Maximum total size of all keys and values; a store in memory adds 148 bytes
+  // per key.
   size_t max_total_bytes = size_t{1} << 30;
 };
 

@@ -22,7 +22,7 @@ using Scheme = StoreUrl::Scheme;
 constexpr struct {
   const char* name;
   Scheme scheme;
-  // 0: has no host.
+  // 0 if URLs of the scheme have no host.
   int default_port;
 } kSchemes[] = {
     {"env", Scheme::kEnv, 0},        {"tcp", Scheme::kTcp, 29500},
@@ -46,18 +46,20 @@ absl::StatusOr<std::string> Decode(absl::string_view text) {
     const char* const end = digits + 2;
     if (i + 2 >= text.size() ||
         std::from_chars(digits, end, byte, 16).ptr != end || byte == 0) {
-      return Wrong("'%' wants two hexadecimal digits behind it, not 00");
+      return Wrong(
+          "'%' must be followed by two hexadecimal digits other than 00");
     }
     decoded.push_back(static_cast<char>(byte));
     i += 2;
   }
   if (absl::StrContains(decoded, absl::string_view("\0", 1))) {
-    return Wrong("it has a zero byte");
+    return Wrong("it contains a zero byte");
   }
   return decoded;
 }
 
-// Cuts what stands behind the first `separator` off; empty if there is none.
+// Removes and returns the text after the first `separator`; empty if there is
+// none.
 absl::string_view CutBehind(absl::string_view& text, char separator) {
   const size_t at = text.find(separator);
   if (at == absl::string_view::npos) return {};
@@ -73,8 +75,9 @@ absl::Status ReadQuery(absl::string_view query, StoreUrl& url) {
     const absl::string_view text = CutBehind(parameter, '=');
     const bool is_rank = parameter == "rank";
     if (!is_rank && parameter != "world_size") {
-      return Wrong(absl::StrCat("it knows 'rank' and 'world_size', not '",
-                                absl::CEscape(parameter), "'"));
+      return Wrong(
+          absl::StrCat("the only parameters are 'rank' and 'world_size', not '",
+                       absl::CEscape(parameter), "'"));
     }
     int value = 0;
     if (!absl::SimpleAtoi(text, &value) || value < (is_rank ? 0 : 1)) {
@@ -92,7 +95,7 @@ absl::Status ReadQuery(absl::string_view query, StoreUrl& url) {
 absl::Status ReadHost(absl::string_view authority, int default_port,
                       StoreUrl& url) {
   if (authority.empty()) return Wrong("the host is missing");
-  // No port: no colon, or only those within brackets.
+  // There is no port if there is no colon outside brackets.
   const bool has_port =
       authority.back() != ']' && absl::StrContains(authority, ':');
   const std::string text = has_port
@@ -104,7 +107,7 @@ absl::Status ReadHost(absl::string_view authority, int default_port,
 
 absl::Status ReadUser(absl::string_view user, StoreUrl& url) {
   if (url.scheme != Scheme::kRedis) {
-    return Wrong("only redis:// takes a user and a password");
+    return Wrong("only redis:// accepts a user and a password");
   }
   const absl::string_view password = CutBehind(user, ':');
   ASSIGN_OR_RETURN(url.username, Decode(user));
@@ -113,13 +116,13 @@ absl::Status ReadUser(absl::string_view user, StoreUrl& url) {
   return absl::OkStatus();
 }
 
-// `path` is without the '/' that it begins with.
+// `path` is without its leading '/'.
 absl::Status ReadPath(absl::string_view path, StoreUrl& url) {
   switch (url.scheme) {
     case Scheme::kEnv:
     case Scheme::kTcp:
       if (path.empty()) return absl::OkStatus();
-      return Wrong("there is no path in a URL of this scheme");
+      return Wrong("URLs of this scheme have no path");
     case Scheme::kFile: {
       if (path.empty()) return Wrong("the path is missing: file:///PATH");
       ASSIGN_OR_RETURN(const std::string relative, Decode(path));
@@ -155,7 +158,7 @@ absl::StatusOr<StoreUrl> Parse(absl::string_view text) {
   }
   if (default_port < 0) {
     return Wrong(
-        "it begins with none of env://, tcp://, file://, etcd:// and "
+        "it must begin with env://, tcp://, file://, etcd:// or "
         "redis://");
   }
   text.remove_prefix(colon + 3);
@@ -169,15 +172,16 @@ absl::StatusOr<StoreUrl> Parse(absl::string_view text) {
   if (default_port != 0) {
     RETURN_IF_ERROR(ReadHost(text, default_port, url));
   } else if (!text.empty()) {
-    return Wrong(url.scheme == Scheme::kFile
-                     ? "a file has no host: file:///PATH, with three slashes"
-                     : "there is no host in a URL of this scheme");
+    return Wrong(
+        url.scheme == Scheme::kFile
+            ? "file URLs have no host: write file:///PATH, with three slashes"
+            : "URLs of this scheme have no host");
   }
   RETURN_IF_ERROR(ReadPath(path, url));
   return url;
 }
 
-// As it was written, but for user and password, and not too long.
+// The URL for errors, without user and password, and shortened.
 std::string Shown(absl::string_view url) {
   constexpr size_t kShown = 200;
   const size_t begin = url.find("://");

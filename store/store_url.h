@@ -10,7 +10,7 @@
 
 namespace hawser::store {
 
-// URL of the store at which the workers of a job meet:
+// URL of the store that the workers of a job share:
 //
 //   env://                                   MASTER_ADDR, MASTER_PORT
 //   tcp://HOST[:PORT]                        a store server; port 29500
@@ -18,30 +18,31 @@ namespace hawser::store {
 //   etcd://HOST[:PORT][/PREFIX]              port 2379
 //   redis://[[USER]:PASSWORD@]HOST[:PORT][/DATABASE[/PREFIX]]    port 6379
 //
-// each with "?rank=N&world_size=N" behind it, or one of the two. "%41" stands
-// for a byte, except in HOST. An IPv6 address has brackets.
+// each optionally followed by "?rank=N&world_size=N" or one of the two
+// parameters. "%41" encodes a byte, except in HOST. An IPv6 address has
+// brackets.
 struct StoreUrl {
   enum class Scheme { kEnv, kTcp, kFile, kEtcd, kRedis };
 
   Scheme scheme = Scheme::kEnv;
-  // Of tcp, etcd and redis.
+  // For tcp, etcd and redis.
   Endpoint endpoint = {};
-  // Of file: absolute.
+  // For file; absolute.
   std::string path = {};
-  // Of etcd and redis; empty: the backend's default.
+  // For etcd and redis; empty for the backend's default.
   std::string prefix = {};
-  // Of redis.
+  // For redis.
   int database = 0;
   std::string username = {};
   std::string password = {};
-  // 0 or more.
+  // At least 0.
   std::optional<int> rank = {};
-  // 1 or more.
+  // At least 1.
   std::optional<int> world_size = {};
 };
 
-// kInvalidArgument names the part that is missing or wrong, and repeats no
-// password.
+// Parses `url`. kInvalidArgument names the missing or malformed part and never
+// contains a password.
 absl::StatusOr<StoreUrl> ParseStoreUrl(std::string_view url);
 
 }  // namespace hawser::store

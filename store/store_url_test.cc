@@ -69,7 +69,7 @@ TEST(StoreUrlTest, RedisHasPasswordDatabaseAndPrefix) {
   EXPECT_EQ(MustParse("redis://h").endpoint.port, 6379);
 }
 
-TEST(StoreUrlTest, OthersAreRefusedNamingThePart) {
+TEST(StoreUrlTest, MalformedUrlsAreRejectedNamingThePart) {
   const struct {
     std::string url;
     std::string why;
@@ -107,7 +107,7 @@ TEST(StoreUrlTest, OthersAreRefusedNamingThePart) {
   }
 }
 
-TEST(StoreUrlTest, ErrorsRepeatNoPassword) {
+TEST(StoreUrlTest, ErrorsDoNotContainThePassword) {
   EXPECT_THAT(ParseStoreUrl("redis://me:secret@h:1/x"),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        AllOf(HasSubstr("redis://***@h:1/x"),

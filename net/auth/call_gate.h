@@ -17,10 +17,10 @@ namespace hawser::net {
 // PERMISSION_DENIED:
 //
 //   Calls that `policy`, unless null, denies to the names of the certificate:
-//     its URIs, including roles, and its host names.
+//   its URIs, including roles, and its host names.
 //
 //   Calls of debug services (net/server/debug_services.h) without a certificate
-//     of `job` with the role admin.
+//   of `job` with the role admin.
 std::shared_ptr<grpc::AuthMetadataProcessor> MakeCallGate(
     std::string job, std::shared_ptr<AuthorizationPolicy> policy);
 

@@ -26,16 +26,16 @@ using etcdserverpb::TxnRequest;
 using etcdserverpb::TxnResponse;
 using etcdserverpb::WatchCreateRequest;
 
-// What etcd takes, by default, in one transaction.
+// etcd's default limit on the operations of one transaction.
 constexpr size_t kMaxOperations = 128;
 
 constexpr absl::Duration kLeaseTime = absl::Minutes(20);
 
-// What the end of the client spends on ending its lease.
+// Time that the destructor spends on revoking the lease.
 constexpr absl::Duration kGoodbye = absl::Milliseconds(500);
 
-// The smallest key that is larger than all that begin with `prefix`; "\0" is
-// how etcd writes "no end".
+// Returns the smallest key greater than all keys with `prefix`; "\0" means "no
+// end" to etcd.
 std::string EndOfPrefix(std::string prefix) {
   while (!prefix.empty() && prefix.back() == '\xff') prefix.pop_back();
   if (prefix.empty()) return std::string(1, '\0');
@@ -45,7 +45,7 @@ std::string EndOfPrefix(std::string prefix) {
 
 absl::Status Malformed() {
   return absl::InternalError(
-      "what answered is not etcd's version 3 API: check the address");
+      "the server does not serve version 3 of etcd's API: check the address");
 }
 
 }  // namespace
@@ -74,7 +74,7 @@ EtcdClient::~EtcdClient() {
   etcdserverpb::LeaseRevokeRequest request;
   request.set_id(lease_id);
   etcdserverpb::LeaseRevokeResponse response;
-  // Where this fails the lease ends by itself.
+  // If this fails, the lease expires by itself.
   (void)lease_->LeaseRevoke(&context, request, &response);
 }
 
@@ -152,7 +152,7 @@ absl::Status EtcdClient::Watch(std::span<const std::string> keys,
   }
   etcdserverpb::WatchResponse response;
   while (!awaited.empty() && stream->Read(&response)) {
-    // Compacted: what was missed shows when the caller looks again.
+    // Compacted: the caller sees missed changes when it reads again.
     if (response.canceled() && response.compact_revision() != 0) break;
     if (response.canceled()) {
       context.TryCancel();
@@ -197,7 +197,7 @@ absl::StatusOr<int64_t> EtcdClient::Lease(async::MonotonicTime deadline) {
       CallUntilAnswered(*channel_, deadline, [&](grpc::ClientContext* context) {
         return lease_->LeaseGrant(context, request, &response);
       });
-  // It exists already: a repetition of this very request.
+  // It exists already, created by an earlier attempt of this request.
   if (!absl::IsFailedPrecondition(status)) RETURN_IF_ERROR(status);
   async::MutexLock lock(&mutex_);
   lease_id_ = request.id();

@@ -20,23 +20,24 @@
 
 namespace hawser::store::internal {
 
-// The calls to etcd that the etcd store is made of. Thread-safe; calls block,
-// and are repeated until etcd answers or `deadline` has passed: then
-// kDeadlineExceeded. Other errors are etcd's.
+// The calls to etcd used by the etcd store. Thread-safe. Calls block and are
+// retried until etcd replies; kDeadlineExceeded if `deadline` passes first.
+// Other errors are etcd's.
 class EtcdClient {
  public:
-  // Some keys at one time.
+  // Values of several keys at one revision.
   struct Snapshot {
     int64_t revision = 0;
-    // In the order asked for.
+    // In the order of the request.
     std::vector<std::optional<std::string>> values;
   };
 
   explicit EtcdClient(const std::string& address);
-  // Ends the lease, if etcd is in reach.
+  // Revokes the lease if etcd is reachable.
   ~EtcdClient();
 
-  // The values of `keys`, all at one revision; with `keys_only` they are empty.
+  // Reads the values of `keys`, all at one revision; with `keys_only` the
+  // values are empty.
   absl::StatusOr<Snapshot> Look(std::span<const std::string> keys,
                                 bool keys_only, async::MonotonicTime deadline);
 
@@ -47,12 +48,13 @@ class EtcdClient {
   absl::StatusOr<etcdserverpb::TxnResponse> Transact(
       const etcdserverpb::TxnRequest& request, async::MonotonicTime deadline);
 
-  // Returns when each of `keys` was set at `revision` or later, or may have
-  // been: look, and watch again if need be. kUnavailable if the watch was lost.
+  // Returns when each of `keys` was or may have been set at `revision` or
+  // later: read again, and watch again if necessary. kUnavailable if the watch
+  // was lost.
   absl::Status Watch(std::span<const std::string> keys, int64_t revision,
                      async::MonotonicTime deadline);
 
-  // A lease that lasts at least 10 minutes from now.
+  // Returns a lease that lasts at least 10 minutes from now.
   absl::StatusOr<int64_t> Lease(async::MonotonicTime deadline);
 
  private:
@@ -62,7 +64,7 @@ class EtcdClient {
   const std::unique_ptr<etcdserverpb::Lease::Stub> lease_;
 
   async::Mutex mutex_;
-  // 0 before the first.
+  // 0 before the first lease.
   int64_t lease_id_ ABSL_GUARDED_BY(mutex_) = 0;
   async::MonotonicTime lease_granted_ ABSL_GUARDED_BY(mutex_);
 };

@@ -33,26 +33,26 @@ void AddRead(const std::string& key,
   to->Add()->mutable_request_range()->set_key(key);
 }
 
-// The key that a transaction's operation `index` read; null if absent.
+// The key read by operation `index` of a transaction; null if absent.
 const KeyValue* Read(const TxnResponse& response, int index) {
   if (index >= response.responses_size()) return nullptr;
   const auto& kvs = response.responses(index).response_range().kvs();
   return kvs.empty() ? nullptr : &kvs[0];
 }
 
-// Holds if the change of `marker` was made, or a later one of its slot: the
-// attempt then comes too late, and nobody hears what it answers.
+// True if the change of `marker`, or a later one of its slot, was applied. In
+// the latter case the attempt is outdated and its reply is not used.
 Compare IsMade(const PutRequest& marker) {
   Compare made;
   made.set_target(Compare::VALUE);
   made.set_result(Compare::GREATER);
   made.set_key(marker.key());
-  // Less than the same with a reply behind it.
+  // Compares less than the same sequence followed by a reply.
   made.set_value(marker.value().substr(0, marker.value().find(' ')));
   return made;
 }
 
-// The reply in a marker's value.
+// Returns the reply in a marker's value.
 absl::StatusOr<int64_t> ReplyIn(const KeyValue* marker) {
   int64_t reply = 0;
   if (marker == nullptr ||
@@ -84,8 +84,8 @@ class EtcdStore::Client {
     return full;
   }
 
-  // What a transaction writes of `change`: key, "<sequence> <reply>", lease.
-  // Sequences have one width, for IsMade.
+  // The record of `change` written by its transaction: key, "<sequence>
+  // <reply>", lease. Sequences have a fixed width, for IsMade.
   PutRequest Marker(int64_t lease, const internal::ChangeSlots::Change& change,
                     int64_t reply) const {
     PutRequest marker;
@@ -114,8 +114,8 @@ absl::StatusOr<std::unique_ptr<EtcdStore>> EtcdStore::Connect(
   }
   options.prefix = std::string(absl::StripSuffix(options.prefix, "/"));
   if (options.prefix.empty()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(name, ": the prefix is empty; name the job"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        name, ": the prefix is empty; set it to a name of the job"));
   }
   KeepGrpcLoaded();
   auto client = std::make_unique<Client>(options.address, options.prefix);
@@ -127,14 +127,14 @@ absl::StatusOr<std::unique_ptr<EtcdStore>> EtcdStore::Connect(
           .status();
   if (absl::IsDeadlineExceeded(status)) {
     return absl::UnavailableError(
-        absl::StrCat("no etcd answers at ", options.address, " within ",
+        absl::StrCat("no etcd server replied at ", options.address, " within ",
                      absl::FormatDuration(options.timeout),
-                     ": check the address, that it runs, and that its cluster "
-                     "has a leader"));
+                     ": check the address, that etcd runs, and that its "
+                     "cluster has a leader"));
   }
   if (absl::IsUnimplemented(status)) {
     return absl::FailedPreconditionError(absl::StrCat(
-        "what answers at ", options.address,
+        "the server at ", options.address,
         " does not serve version 3 of etcd's API: ", status.message()));
   }
   if (!status.ok()) {
@@ -226,7 +226,7 @@ absl::Status EtcdStore::DoSet(const std::string& key, std::string value,
   if (!lease.ok()) return Named(lease.status(), key, time);
   const internal::ChangeSlots::Change change(&client_->slots());
   const PutRequest marker = client_->Marker(*lease, change, 0);
-  // Unless this very change, or a later one, was made: make it.
+  // Apply the change unless it or a later one was applied.
   TxnRequest request;
   *request.add_compare() = IsMade(marker);
   PutRequest* const put = request.add_failure()->mutable_request_put();
@@ -244,12 +244,14 @@ absl::StatusOr<int64_t> EtcdStore::Change(const std::string& key,
   return reply;
 }
 
-// 1. Takes the key to be absent, as it is for most changes: the first write of
-//    a key takes one request, and any other no more than with a read first.
-// 2. Decides what it becomes. If nothing, on a mere guess, reads the key first.
-// 3. Unless its marker says that an earlier attempt, of which no answer came,
-//    was made: writes that, and the marker of this change, if the key was not
-//    changed since; otherwise reads the key, and back to 2.
+// 1. Assumes that the key is absent, as it is for most changes. The first write
+//    of a key then takes one request, and any other no more than with a read
+//    first.
+// 2. Decides the new value. If that is no change and the value is only assumed,
+//    reads the key first.
+// 3. Unless the marker shows that an earlier attempt, whose reply was lost, was
+//    applied: writes the value and the marker of this change if the key is
+//    unchanged since step 2; otherwise reads the key and goes back to 2.
 absl::StatusOr<int64_t> EtcdStore::TryChange(const std::string& key,
                                              async::MonotonicTime deadline,
                                              Decide decide) {
@@ -296,7 +298,8 @@ absl::StatusOr<int64_t> EtcdStore::TryChange(const std::string& key,
     ASSIGN_OR_RETURN(TxnResponse answer, etcd.Transact(once, deadline));
     if (answer.succeeded()) return ReplyIn(Read(answer, 0));
     if (answer.responses().empty()) {
-      return absl::InternalError("etcd left a part of a transaction out");
+      return absl::InternalError(
+          "etcd's reply lacks a part of the transaction");
     }
     found = std::move(*answer.mutable_responses(0)->mutable_response_txn());
     if (found.succeeded()) return update.reply;

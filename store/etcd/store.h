@@ -18,46 +18,45 @@ namespace hawser::store {
 struct EtcdStoreOptions {
   // "host:port" of a member of the cluster.
   std::string address = {};
-  // What all keys begin with. Jobs of different prefixes do not see each other;
-  // what a job wrote stays in etcd, so each job needs one of its own.
+  // Prefix of all keys. Jobs with different prefixes do not see each other's
+  // keys. Keys of a job stay in etcd, so each job needs its own prefix.
   std::string prefix = "hawser";
-  // Of Connect, and of calls that state none.
+  // Timeout of Connect, and default timeout of calls.
   absl::Duration timeout = kDefaultTimeout;
-  // Within what etcd takes in one request: 1.5 MiB, unless it is told
-  // otherwise. `max_total_bytes` is etcd's own matter.
+  // Must fit in etcd's limit on one request, by default 1.5 MiB.
+  // `max_total_bytes` is not used; etcd has its own limit.
   StoreLimits limits = {.max_value_bytes = size_t{1} << 20};
 };
 
-// A store in etcd, over version 3 of its API: it outlives every worker, and
-// with a cluster of three also a machine.
+// A store in etcd, over version 3 of its API. It survives the failure of any
+// worker and, with a cluster of three, of a machine.
 //
-// Key k is etcd's key "<prefix>/data/k". Changes are transactions, waiting is
-// a watch. A lost connection is opened again, within the time of the call:
-// each transaction also writes "<prefix>/changes/...", under a lease of 20
-// minutes, by which a repetition is known, so that each change is applied once
-// where the call lasts less than 10 minutes. Connections are neither encrypted
-// nor authenticated.
+// Key k is etcd's key "<prefix>/data/k". Changes are transactions; waiting uses
+// a watch. A lost connection is reopened within the timeout of the call. Each
+// transaction also writes "<prefix>/changes/...", under a lease of 20 minutes,
+// to recognise retries, so that each change is applied once if its call takes
+// less than 10 minutes. Connections are neither encrypted nor authenticated.
 //
 // Errors besides those of Store are etcd's, such as kPermissionDenied.
 class EtcdStore final : public Store {
  public:
-  // Connects. kUnavailable if nobody answers there in time.
+  // Connects. kUnavailable if no server replies in time.
   static absl::StatusOr<std::unique_ptr<EtcdStore>> Connect(
       EtcdStoreOptions options);
-  // Ends the lease, if etcd is in reach.
+  // Revokes the lease if etcd is reachable.
   ~EtcdStore() override;
 
  private:
   class Client;
-  // What a change makes of a value, and what it answers with.
+  // The new value and the reply of a change.
   struct Update {
     enum class Kind { kKeep, kPut, kRemove };
     Kind kind = Kind::kKeep;
     std::string value = {};
     int64_t reply = 0;
   };
-  // Gets the value, null if absent. Runs once for each time that somebody else
-  // changed the key meanwhile, and once more.
+  // Computes an update from the current value, null if absent. Runs once, and
+  // again after each concurrent change of the key.
   using Decide =
       absl::FunctionRef<absl::StatusOr<Update>(const std::string* value)>;
 
@@ -82,10 +81,10 @@ class EtcdStore final : public Store {
                                 const CallTime& time) override;
   absl::StatusOr<int64_t> DoNumKeys(const CallTime& time) override;
 
-  // The values of `keys`, once all are present at the same time.
+  // Returns the values of `keys` once all are present at the same time.
   absl::StatusOr<std::vector<std::string>> WhenPresent(
       std::span<const std::string> keys, bool keys_only, const CallTime& time);
-  // Applies one change; the reply of its Update.
+  // Applies one change and returns the reply of its Update.
   absl::StatusOr<int64_t> Change(const std::string& key, const CallTime& time,
                                  Decide decide);
   absl::StatusOr<int64_t> TryChange(const std::string& key,

@@ -35,7 +35,7 @@ std::unique_ptr<EtcdStore> MustConnect(EtcdStoreOptions options) {
   return store.ok() ? *std::move(store) : nullptr;
 }
 
-// One etcd for all tests of the program; each uses a prefix of its own.
+// One etcd for all tests of this binary; each test uses its own prefix.
 internal::EtcdProcess& Etcd() {
   static internal::EtcdProcess* etcd = nullptr;
   class Ender final : public testing::Environment {
@@ -99,7 +99,7 @@ TEST(EtcdStoreTest, WrongOptionsAreRefused) {
               StatusIs(absl::StatusCode::kInvalidArgument));
 }
 
-TEST(EtcdStoreTest, NobodyThereIsUnavailableNamingTheAddress) {
+TEST(EtcdStoreTest, UnreachableServerIsUnavailableNamingTheAddress) {
   EXPECT_THAT(EtcdStore::Connect({.address = "127.0.0.1:1",
                                   .timeout = absl::Milliseconds(200)}),
               StatusIs(absl::StatusCode::kUnavailable,
@@ -116,7 +116,7 @@ TEST(EtcdStoreTest, ValuesAboveTheLimitOfEtcdAreErrorsOfItsOwn) {
                        AllOf(HasSubstr("too large"), HasSubstr("etcd store"))));
 }
 
-TEST(EtcdStoreTest, ChangesWhoseRepliesWereLostAreMadeOnce) {
+TEST(EtcdStoreTest, ChangesWhoseRepliesWereLostAreAppliedOnce) {
   internal::Relay relay(Etcd().port());
   const std::string prefix = FreshPrefix();
   const auto store =
@@ -124,7 +124,7 @@ TEST(EtcdStoreTest, ChangesWhoseRepliesWereLostAreMadeOnce) {
   const auto direct =
       MustConnect({.address = Etcd().address(), .prefix = prefix});
   EXPECT_THAT(store->Set("gone", "1"), IsOk());
-  // The change is made, its reply is lost, and so is the connection.
+  // The change is applied, but its reply and the connection are lost.
   const auto lose_reply = [&](const std::string& made, auto change) {
     relay.SwallowReplies();
     std::thread changer(change);
@@ -146,12 +146,12 @@ TEST(EtcdStoreTest, ChangesWhoseRepliesWereLostAreMadeOnce) {
   EXPECT_THAT(store->Get("text"), IsOkAndHolds("xy"));
 }
 
-TEST(EtcdStoreTest, AttemptsThatComeAfterALaterChangeDoNothing) {
+TEST(EtcdStoreTest, AttemptsAfterALaterChangeAreIgnored) {
   const std::string prefix = FreshPrefix();
   const auto store =
       MustConnect({.address = Etcd().address(), .prefix = prefix});
   ASSERT_THAT(store->Set("k", "1"), IsOk());
-  // What is kept of the last change says from now on that it was a later one.
+  // Makes the record of the last change look like that of a later one.
   internal::EtcdClient etcd(Etcd().address());
   const auto deadline =
       std::chrono::steady_clock::now() + std::chrono::seconds(20);

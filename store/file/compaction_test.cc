@@ -28,7 +28,7 @@ using ::hawser::store::internal::FileLog;
 using ::hawser::store::internal::RecordKind;
 using ::testing::HasSubstr;
 
-// As leases are renewed.
+// A pattern like that of lease renewals.
 TEST(FileStoreCompactionTest, ManyChangesOfFewKeysKeepTheLogShort) {
   TempDir dir;
   auto writer = MustOpen({.path = dir.File(), .num_members = 3});
@@ -51,7 +51,7 @@ TEST(FileStoreCompactionTest, ManyChangesOfFewKeysKeepTheLogShort) {
   EXPECT_THAT(reader->Get("other"), IsOkAndHolds("kept"));
   EXPECT_THAT(reader->Get("lease/15"), IsOkAndHolds("99999"));
   EXPECT_THAT(writer->Get("lease/14"), IsOkAndHolds("99998"));
-  // Members are still counted: two of three have come.
+  // Members are still counted: two of three have opened the file.
   auto third = MustOpen({.path = dir.File(), .num_members = 3});
   EXPECT_THAT(third->Get("lease/15"), IsOkAndHolds("99999"));
   EXPECT_THAT(FileStore::Open({.path = dir.File(), .num_members = 3}),
@@ -62,7 +62,7 @@ TEST(FileStoreCompactionTest, ManyChangesOfFewKeysKeepTheLogShort) {
   EXPECT_FALSE(std::filesystem::exists(dir.File()));
 }
 
-TEST(FileStoreCompactionTest, WhoWaitsNoticesChangesBehindACompaction) {
+TEST(FileStoreCompactionTest, WaitersSeeChangesAfterACompaction) {
   TempDir dir;
   auto writer = MustOpen({.path = dir.File()});
   auto reader = MustOpen({.path = dir.File()});
@@ -76,7 +76,7 @@ TEST(FileStoreCompactionTest, WhoWaitsNoticesChangesBehindACompaction) {
   waiter.join();
 }
 
-TEST(FileStoreCompactionTest, AFullLogIsCompactedWhereThatMakesRoom) {
+TEST(FileStoreCompactionTest, FullLogIsCompactedIfThatFreesSpace) {
   TempDir dir;
   auto store =
       MustOpen({.path = dir.File(), .limits = {.max_total_bytes = 1000}});
@@ -89,12 +89,12 @@ TEST(FileStoreCompactionTest, AFullLogIsCompactedWhereThatMakesRoom) {
   }
   EXPECT_THAT(store->Set("much", std::string(500, 'x')),
               StatusIs(absl::StatusCode::kResourceExhausted,
-                       HasSubstr("its 4 keys take")));
+                       HasSubstr("its 4 keys use")));
   EXPECT_THAT(MustOpen({.path = dir.File()})->NumKeys(), IsOkAndHolds(4));
 }
 
 // Runs `body` in a child process that is killed before its system call number
-// `calls`. False if it made fewer, and ended by itself.
+// `calls`. Returns false if it ended after fewer calls.
 template <class Body>
 bool IsKilledBeforeCall(int calls, Body body) {
   const pid_t child = fork();
@@ -106,7 +106,7 @@ bool IsKilledBeforeCall(int calls, Body body) {
   }
   int status = 0;
   EXPECT_EQ(waitpid(child, &status, 0), child);
-  // Stops at the beginning and at the end of each.
+  // The child stops at the entry and at the exit of each call.
   for (int i = 0; i < 2 * calls - 1 && WIFSTOPPED(status); ++i) {
     EXPECT_EQ(ptrace(PTRACE_SYSCALL, child, nullptr, nullptr), 0);
     EXPECT_EQ(waitpid(child, &status, 0), child);
@@ -120,13 +120,13 @@ bool IsKilledBeforeCall(int calls, Body body) {
   return true;
 }
 
-TEST(FileStoreCompactionTest, AWriterMayDieAtAnyMomentOfACompaction) {
+TEST(FileStoreCompactionTest, WriterMayDieAtAnyStepOfACompaction) {
   const std::string value(100, 'v');
   int calls = 1;
   bool killed = true;
   for (; killed; ++calls) {
     TempDir dir;
-    // Lets the next change but one compact the log.
+    // Makes the second next change compact the log.
     const FileStoreOptions options = {.path = dir.File(),
                                       .limits = {.max_total_bytes = 1000}};
     auto early = MustOpen(options);
@@ -145,7 +145,7 @@ TEST(FileStoreCompactionTest, AWriterMayDieAtAnyMomentOfACompaction) {
         _exit(1);
       }
     });
-    // Those that were there, and one that comes, see and change the same.
+    // Existing members and a new one see and change the same data.
     auto newcomer = MustOpen(options);
     for (const auto& store : {early.get(), late.get(), newcomer.get()}) {
       EXPECT_THAT(store->NumKeys(), IsOkAndHolds(2)) << calls;
@@ -163,7 +163,7 @@ TEST(FileStoreCompactionTest, AWriterMayDieAtAnyMomentOfACompaction) {
     }
     EXPECT_THAT(MustOpen(options)->Get("b"), IsOkAndHolds(value)) << calls;
   }
-  // Opening, locking, reading, and the steps.
+  // Open, lock, read, and the steps of the compaction.
   EXPECT_GT(calls, 10);
 }
 

@@ -20,7 +20,7 @@ constexpr std::string_view kMagic = "HWSTORE2";
 constexpr size_t kHeaderBytes = 36;
 constexpr size_t kPrefixBytes = 8;
 constexpr size_t kKeyOffset = 5;
-// Above any key and value that a store accepts.
+// More than any key and value that a store accepts.
 constexpr uint32_t kMaxBodyBytes = uint32_t{1} << 30;
 
 constexpr int64_t kDataLockOffset = int64_t{1} << 61;
@@ -100,7 +100,7 @@ absl::StatusOr<std::unique_ptr<FileLog>> FileLog::Open(std::string path) {
   std::unique_ptr<FileLog> log(new FileLog(std::move(path), fd));
   if (fd < 0) return log->SystemError("cannot open");
   struct stat file;
-  if (fstat(fd, &file) != 0) return log->SystemError("cannot look at");
+  if (fstat(fd, &file) != 0) return log->SystemError("cannot stat");
   if (!S_ISREG(file.st_mode)) {
     return absl::InvalidArgumentError(
         absl::StrCat(log->path_, " is not a regular file"));
@@ -142,7 +142,7 @@ bool FileLog::IsLinked() const {
 void FileLog::Unlink() { unlink(path_.c_str()); }
 
 bool FileLog::HasMore() const {
-  // Mostly nothing has happened.
+  // Fast path: usually there is no change.
   char bytes_there[kHeaderBytes];
   const ssize_t read = pread(fd_, bytes_there, kHeaderBytes, 0);
   if (read > 0 &&
@@ -154,7 +154,7 @@ bool FileLog::HasMore() const {
   }
   const absl::StatusOr<std::optional<Header>> header = ReadHeader();
   const absl::StatusOr<uint64_t> bytes = FileBytes();
-  // A header that is being written may look damaged.
+  // A header being written may look damaged.
   if (!header.ok() || !bytes.ok() || header->has_value()) return true;
   return at_.generation != 0 || *bytes != 0;
 }
@@ -229,7 +229,7 @@ absl::Status FileLog::Compact(const std::vector<Record>& records) {
   RETURN_IF_ERROR(WriteAt(old_end, bytes));
   Header header = {.generation = at_.generation + 1, .begin = old_end};
   RETURN_IF_ERROR(WriteHeader(header));
-  // Those of the old generation read them as well.
+  // Readers of the old generation read them as well.
   at_ = {.generation = header.generation, .offset = old_end + bytes.size()};
 
   RETURN_IF_ERROR(WriteAt(kHeaderBytes, bytes));
@@ -274,7 +274,7 @@ absl::StatusOr<std::optional<FileLog::Header>> FileLog::ReadHeader() const {
   const std::string_view text(bytes, read);
   if (text.substr(0, kMagic.size()) != kMagic.substr(0, text.size())) {
     return absl::InvalidArgumentError(
-        absl::StrCat(path_, " is not a store's file"));
+        absl::StrCat(path_, " is not the file of a store"));
   }
   if (text.size() < kHeaderBytes) return std::nullopt;
   const std::string_view numbers = text.substr(kMagic.size(), 24);
@@ -309,7 +309,7 @@ absl::Status FileLog::WriteAt(uint64_t offset, std::string_view bytes) {
     if (count < 0 && errno == EINTR) continue;
     if (count <= 0) {
       const absl::Status error = SystemError("cannot write");
-      // Best effort: what is no record is ignored all the same.
+      // Best effort: readers ignore bytes that are not a record.
       has_left_over_ = true;
       if (offset >= at_.offset) CutLeftOver().IgnoreError();
       return error;
@@ -329,8 +329,9 @@ absl::Status FileLog::SystemError(const char* what) const {
 }
 
 absl::Status FileLog::DamageError(uint64_t offset) const {
-  return absl::DataLossError(absl::StrCat(path_, " is damaged at byte ", offset,
-                                          "; end the job and delete the file"));
+  return absl::DataLossError(
+      absl::StrCat(path_, " is damaged at byte ", offset,
+                   "; stop the job and delete the file"));
 }
 
 absl::StatusOr<bool> FileLog::TryLock(int64_t offset, short type) {
@@ -346,7 +347,7 @@ absl::StatusOr<bool> FileLog::TryLock(int64_t offset, short type) {
 
 absl::StatusOr<uint64_t> FileLog::FileBytes() const {
   struct stat file;
-  if (fstat(fd_, &file) != 0) return SystemError("cannot look at");
+  if (fstat(fd_, &file) != 0) return SystemError("cannot stat");
   return static_cast<uint64_t>(file.st_size);
 }
 

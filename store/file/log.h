@@ -23,8 +23,8 @@ enum class RecordKind : uint8_t {
   kJoin = 3,
   // A member closed it.
   kFinish = 4,
-  // How many members opened the file and closed it so far, in place of what
-  // was counted before: "2 1".
+  // Numbers of members that have opened and closed the file, replacing earlier
+  // counts: "2 1".
   kCounts = 5,
 };
 
@@ -34,7 +34,7 @@ struct Record {
   std::string value;
 };
 
-// A log of records in one file that several processes append to.
+// A log of records in one file, to which several processes append.
 //
 // Format, all numbers little-endian: a header, 36 bytes, of
 //   8 bytes "HWSTORE2", uint64 generation, uint64 begin, uint64 end,
@@ -43,50 +43,49 @@ struct Record {
 //   uint32 CRC-32 of the body, uint32 body_bytes, body
 // with the body
 //   uint8 kind, uint32 key_bytes, key, value (the rest).
-// They reach to `end`; 0 is the end of the file. A record that the end of the
-// file cuts short was never written: readers stop before it and the next writer
-// replaces it.
+// Records extend to `end`; 0 means the end of the file. A record truncated by
+// the end of the file counts as never written: readers stop before it and the
+// next writer overwrites it.
 //
-// Compact puts what the log says in place of the log, within the file, so that
-// locks stay with it. A process that ends at any moment of it leaves a log that
-// says the same:
-//   1. The new records are appended. They change nothing for who reads on.
-//   2. The header lets the log begin at them.        (generation + 1)
-//   3. They are copied to right behind the header, over old ones.
-//   4. The header lets the log begin, and end, there. (generation + 1)
-//   5. The file is cut there, and the header's `end` is 0 again.
-// Members that see another generation read from its beginning.
+// Compact rewrites the log within the same file, so that locks stay valid. If
+// the process dies at any step, the log still has the same meaning:
+//   1. The new records are appended. They change nothing for current readers.
+//   2. The header makes the log begin at them. (generation + 1)
+//   3. They are copied to directly after the header, over old ones.
+//   4. The header makes the log begin and end there. (generation + 1)
+//   5. The file is truncated there, and the header's `end` is 0 again.
+// Members that see a new generation read the log from its beginning.
 //
-// Two locks, on bytes far behind the end, belong to the open file: the data
-// lock stands around reading (shared) and writing (exclusive), the member lock
-// is held, shared, as long as a member lives. Not thread-safe. Errors of the
-// operating system keep their code and name the path.
+// There are two locks, on bytes far beyond the end, owned by the open file. The
+// data lock is held while reading (shared) and writing (exclusive). The member
+// lock is held, shared, as long as a member lives. Not thread-safe. Errors of
+// the operating system keep their code and name the path.
 class FileLog {
  public:
   enum class Lock { kShared, kExclusive };
 
-  // Opens or creates the file, of mode 0600; kInvalidArgument if it is not a
-  // regular file.
+  // Opens the file, or creates it with mode 0600. kInvalidArgument if it is not
+  // a regular file.
   static absl::StatusOr<std::unique_ptr<FileLog>> Open(std::string path);
   // Releases the locks.
   ~FileLog();
   FileLog(const FileLog&) = delete;
   FileLog& operator=(const FileLog&) = delete;
 
-  // False if another member holds the lock.
+  // Returns false if another member holds the lock.
   absl::StatusOr<bool> TryLockData(Lock lock);
   void UnlockData();
 
-  // Takes the member lock, held until the end. Under the exclusive data lock,
-  // since for a moment it is not there.
+  // Takes the member lock and holds it until destruction. Call under the
+  // exclusive data lock, since the member lock is not held for a moment.
   absl::StatusOr<bool> HasOtherMembers();
   absl::Status HoldMemberLock();
 
-  // Whether the path still leads to this file.
+  // Whether the path still refers to this file.
   bool IsLinked() const;
   void Unlink();
 
-  // Where a reader is. Another one means that there was a change.
+  // Position of a reader. A different position means that the log has changed.
   struct Position {
     uint64_t generation = 0;
     uint64_t offset = 0;
@@ -95,36 +94,35 @@ class FileLog {
   const Position& position() const { return at_; }
 
   struct Batch {
-    // Whether they are all records of the log, in place of those read before.
+    // Whether these are all records of the log, replacing those read before.
     bool from_beginning = false;
     std::vector<Record> records;
   };
 
-  // Whether there is something behind what was read. Needs no lock.
+  // Whether there is data after the records read so far. Does not need a lock.
   bool HasMore() const;
-  // Whether something was there already when that was read: a record that its
-  // writer left unfinished, or has not finished yet. HasMore tells nothing
-  // then.
+  // Whether there was already data after the last record when it was read: a
+  // record that its writer has not finished. HasMore is meaningless then.
   bool HasLeftOver() const { return has_left_over_; }
-  // The records behind those read before. Needs the data lock.
-  // kInvalidArgument if this is no log, kDataLoss if it is damaged.
+  // Returns the records after those read before. Requires the data lock.
+  // kInvalidArgument if this is not a log, kDataLoss if it is damaged.
   absl::StatusOr<Batch> ReadMore();
 
-  // Appends; what an error leaves is no record. Needs the exclusive data lock,
-  // with everything read.
+  // Appends a record; bytes left by a failed append are not a record. Requires
+  // the exclusive data lock and that all records are read.
   absl::Status Append(const Record& record);
-  // Puts `records`, which say the same as the log, in its place. They must take
-  // no more than CompactedBytesLimit(), of which they are counted by BytesOf.
-  // Nothing is lost on error. Needs the exclusive data lock, with everything
+  // Replaces the log by `records`, which must have the same meaning and,
+  // counted by BytesOf, no more than CompactedBytesLimit() bytes. Nothing is
+  // lost on error. Requires the exclusive data lock and that all records are
   // read.
   absl::Status Compact(const std::vector<Record>& records);
   uint64_t CompactedBytesLimit() const;
-  // Empties the log. Needs the exclusive data lock.
+  // Empties the log. Requires the exclusive data lock.
   absl::Status Clear();
 
-  // What a record takes of the log.
+  // Size of a record in the log.
   static uint64_t BytesOf(std::string_view key, std::string_view value);
-  // Where the log ends.
+  // End of the log in bytes.
   uint64_t log_bytes() const { return at_.offset; }
 
  private:
@@ -140,30 +138,31 @@ class FileLog {
   absl::Status DamageError(uint64_t offset) const;
   absl::StatusOr<bool> TryLock(int64_t offset, short type);
   absl::StatusOr<uint64_t> FileBytes() const;
-  // Nothing in a file that is empty, or whose first writer did not finish.
+  // Returns nullopt if the file is empty, or if its first writer did not
+  // finish.
   absl::StatusOr<std::optional<Header>> ReadHeader() const;
   absl::Status WriteHeader(const Header& header);
   void SetHeader(const Header& header);
-  // How many of the bytes there are.
+  // Reads up to the given size; returns the number of bytes read.
   absl::StatusOr<size_t> ReadAt(uint64_t offset, char* to,
                                 size_t max_bytes) const;
   absl::Status WriteAt(uint64_t offset, std::string_view bytes);
   absl::Status Truncate(uint64_t bytes);
-  // Removes what an interrupted writer, or a compaction, left behind the log's
+  // Removes bytes that an interrupted writer or compaction left after the log's
   // end.
   absl::Status CutLeftOver();
 
   const std::string path_;
   const int fd_;
-  // Which file it is: constant after Open.
+  // Identity of the file; constant after Open.
   dev_t device_ = 0;
   ino_t number_ = 0;
-  // Where the next record begins, and the header as it was when that was read;
-  // all 0 before there is one.
+  // Offset of the next record, and the header when that was read; all 0 without
+  // a header.
   Position at_;
   Header header_;
   std::string header_bytes_;
-  // Whether there may be something behind that which is no record.
+  // Whether there may be bytes after that offset which are not a record.
   bool has_left_over_ = false;
 };
 

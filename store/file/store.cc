@@ -23,11 +23,11 @@ absl::StatusOr<std::unique_ptr<FileStore>> FileStore::Open(
     const FileStoreOptions& options) {
   if (options.path.empty() || options.num_members < 0 ||
       options.timeout < absl::ZeroDuration()) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "a file store wants a path, and neither a negative number of members "
-        "nor a negative timeout; got \"",
-        options.path, "\", ", options.num_members, " and ",
-        absl::FormatDuration(options.timeout)));
+    return absl::InvalidArgumentError(
+        absl::StrCat("a file store needs a path, and its number of members and "
+                     "timeout must not be negative; got \"",
+                     options.path, "\", ", options.num_members, " and ",
+                     absl::FormatDuration(options.timeout)));
   }
   const async::MonotonicTime now = std::chrono::steady_clock::now();
   const CallTime time = {.start = now,

@@ -19,40 +19,41 @@ class FileTable;
 }  // namespace internal
 
 struct FileStoreOptions {
-  // On a file system that all members share and that has locks (NFS too).
+  // Path on a file system that all members share and that supports locks
+  // (including NFS).
   std::string path = {};
-  // How many members open the file in all; the last one to close deletes it.
-  // 0: not known, the file stays.
+  // Total number of members that open the file; the last one to close it
+  // deletes it. 0 if unknown: the file is kept.
   int num_members = 0;
-  // Of Open, and of calls that state none.
+  // Timeout of Open, and default timeout of calls.
   absl::Duration timeout = kDefaultTimeout;
   StoreLimits limits = {};
 };
 
-// A store in one file: a log under file locks. Those who wait look every 10 ms.
-// The log is compacted, within the file, when it has a megabyte and four times
-// what its keys and values take, or when max_total_bytes is reached and it has
-// twice that. Limits count the log, so that keys and values may take half of
-// max_total_bytes before they are refused. A member may be killed at any
-// moment, also of that.
+// A store in one file: a log under file locks. Waiting calls poll every 10 ms.
+// The log is compacted, within the file, when it exceeds 1 MiB and four times
+// the size of its keys and values, or when it reaches max_total_bytes and twice
+// that size. Limits count the log, so keys and values may use half of
+// max_total_bytes before changes are rejected. A member may be killed at any
+// time, even during compaction.
 //
-// A member is alive while its object, or a process with it, exists. A file
-// that a crashed run left over, so one without a living member in which some
-// member never closed, starts empty for the next one that opens it. The end of
-// a record that its writer did not finish is ignored and overwritten.
+// A member is alive while its object, or a process with it, exists. A file left
+// over by a crashed run, that is, without a living member but with a member
+// that never closed it, is emptied by the next member that opens it. A record
+// that its writer did not finish is ignored and overwritten.
 //
 // Errors besides those of Store:
-//   kInvalidArgument     the file is something else; left as it is.
+//   kInvalidArgument     the file is not a store; it is left unchanged.
 //   kFailedPrecondition  more than `num_members` opened it, or it was deleted
-//                        under us.
+//                        while in use.
 //   kDataLoss            the log is damaged.
-//   kNotFound, kPermissionDenied, kResourceExhausted, kUnavailable
-//                        the operating system refuses the file.
+//   kNotFound, kPermissionDenied, kResourceExhausted, kUnavailable the
+//                        operating system denies access to the file.
 class FileStore final : public Store {
  public:
   static absl::StatusOr<std::unique_ptr<FileStore>> Open(
       const FileStoreOptions& options);
-  // Counts this member as finished.
+  // Records that this member has finished.
   ~FileStore() override;
 
  private:
@@ -78,7 +79,7 @@ class FileStore final : public Store {
                                 const CallTime& time) override;
   absl::StatusOr<int64_t> DoNumKeys(const CallTime& time) override;
 
-  // Runs `body` under the file's lock, with everything in it read.
+  // Runs `body` under the file's lock, with all records read.
   template <class Body>
   absl::Status Run(bool write, const std::string& key, const CallTime& time,
                    Body body);
@@ -86,10 +87,10 @@ class FileStore final : public Store {
   template <class Body>
   absl::Status Await(std::span<const std::string> keys, const CallTime& time,
                      Body when_present);
-  // Inside Run.
+  // Called inside Run.
   const std::string* FirstMissing(std::span<const std::string> keys) const;
 
-  // Null where Open failed.
+  // Null if Open failed.
   const std::unique_ptr<internal::FileTable> table_;
 };
 

@@ -29,7 +29,7 @@ using ::hawser::store::internal::FileLog;
 using ::hawser::store::internal::RecordKind;
 using ::testing::HasSubstr;
 
-// The log of a member that crashed after it had set "old".
+// Writes the log of a member that crashed after it had set "old".
 void LeaveCrashedRun(const std::string& path) {
   const auto log = FileLog::Open(path);
   ASSERT_THAT(log, IsOk());
@@ -39,7 +39,7 @@ void LeaveCrashedRun(const std::string& path) {
   EXPECT_THAT((*log)->Append({RecordKind::kSet, "old", "1"}), IsOk());
 }
 
-// What this thread used.
+// CPU time used by this thread.
 absl::Duration ProcessorTime() {
   timespec used{};
   EXPECT_EQ(clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used), 0);
@@ -73,7 +73,7 @@ TEST(FileStoreTest, LastOfTheMembersDeletesTheFile) {
   EXPECT_THAT(first->Set("k", "v"), IsOk());
   first.reset();
   EXPECT_TRUE(std::filesystem::exists(dir.File()));
-  // The first one finished in order: its data is for the second.
+  // The first one closed normally, so its data is kept for the second.
   auto second = MustOpen(options);
   EXPECT_THAT(second->Get("k"), IsOkAndHolds("v"));
   second.reset();
@@ -86,7 +86,7 @@ TEST(FileStoreTest, UnknownNumberOfMembersKeepsTheFile) {
   EXPECT_THAT(MustOpen({.path = dir.File()})->Get("k"), IsOkAndHolds("v"));
 }
 
-TEST(FileStoreTest, OneMemberTooManyIsRefused) {
+TEST(FileStoreTest, ExcessMemberIsRejected) {
   TempDir dir;
   const FileStoreOptions options = {.path = dir.File(), .num_members = 1};
   auto member = MustOpen(options);
@@ -127,7 +127,8 @@ TEST(FileStoreTest, UnfinishedRecordIsIgnoredAndReplaced) {
   auto first = MustOpen({.path = dir.File()});
   auto second = MustOpen({.path = dir.File()});
   EXPECT_THAT(first->Set("a", "1"), IsOk());
-  // 100 bytes announced, 80 there: more than the record that replaces them.
+  // The header announces 100 bytes and 80 follow: more than the record that
+  // replaces them.
   AppendBytes(dir.File(),
               std::string("\1\2\3\4\x64\0\0\0", 8) + std::string(80, '\xff'));
   EXPECT_THAT(second->Get("a"), IsOkAndHolds("1"));
@@ -139,7 +140,7 @@ TEST(FileStoreTest, UnfinishedRecordIsIgnoredAndReplaced) {
   EXPECT_THAT(MustOpen({.path = dir.File()})->NumKeys(), IsOkAndHolds(3));
 }
 
-// A member that died while it wrote keeps no processor of others busy.
+// A record left unfinished by a dead member must not make others spin.
 TEST(FileStoreTest, AwaitingAKeyBehindACutRecordSleeps) {
   TempDir dir;
   auto store = MustOpen({.path = dir.File()});
@@ -164,7 +165,7 @@ TEST(FileStoreTest, DamagedRecordIsDataLoss) {
               StatusIs(absl::StatusCode::kDataLoss, HasSubstr(dir.File())));
   EXPECT_THAT(store->Set("k", "v"), StatusIs(absl::StatusCode::kDataLoss));
   store.reset();
-  // Nobody is left whose data it could be.
+  // No member is left, so the file starts empty.
   EXPECT_THAT(MustOpen({.path = dir.File()})->NumKeys(), IsOkAndHolds(0));
 }
 
@@ -183,16 +184,16 @@ TEST(FileStoreTest, CutMagicStartsEmpty) {
   EXPECT_THAT(MustOpen({.path = dir.File()})->Get("k"), IsOkAndHolds("v"));
 }
 
-TEST(FileStoreTest, OtherFilesAreRefusedAndLeftAlone) {
+TEST(FileStoreTest, OtherFilesAreRejectedAndUnchanged) {
   TempDir dir;
   AppendBytes(dir.File(), "my thesis, all of it");
   EXPECT_THAT(FileStore::Open({.path = dir.File()}),
               StatusIs(absl::StatusCode::kInvalidArgument,
-                       HasSubstr("not a store's file")));
+                       HasSubstr("not the file of a store")));
   EXPECT_EQ(std::filesystem::file_size(dir.File()), 20u);
 }
 
-TEST(FileStoreTest, WhatTheSystemRefusesNamesThePath) {
+TEST(FileStoreTest, SystemErrorsNameThePath) {
   TempDir dir;
   const std::string path = dir.File() + "/none/store";
   EXPECT_THAT(FileStore::Open({.path = path}),
@@ -244,7 +245,7 @@ TEST(FileStoreTest, FullLogIsRefused) {
               StatusIs(absl::StatusCode::kResourceExhausted));
 }
 
-TEST(FileStoreTest, FileIsForItsUserAlone) {
+TEST(FileStoreTest, FileIsPrivateToItsUser) {
   TempDir dir;
   auto store = MustOpen({.path = dir.File()});
   struct stat file;

@@ -13,13 +13,13 @@
 namespace hawser::store::internal {
 namespace {
 
-// How often those who wait look for a change, and for a free lock.
+// Interval at which waiting calls poll for a change or a free lock.
 constexpr absl::Duration kPollInterval = absl::Milliseconds(10);
 constexpr absl::Duration kLockInterval = absl::Milliseconds(1);
-// What a closing member spends to count itself.
+// Time that a closing member spends on recording its end.
 constexpr absl::Duration kCloseTimeout = absl::Seconds(5);
 
-// Of a record with the numbers of members, at most.
+// Maximum size of a record with the numbers of members.
 constexpr uint64_t kCountsBytes = 64;
 
 }  // namespace
@@ -32,7 +32,7 @@ absl::StatusOr<bool> FileTable::Join(async::MonotonicTime deadline) {
     ASSIGN_OR_RETURN(const bool locked,
                      LockLocked(FileLog::Lock::kExclusive, deadline));
     if (!locked) return false;
-    // The last member of a run may have deleted it since we opened it.
+    // The last member of a run may have deleted the file since we opened it.
     if (log_->IsLinked()) break;
   }
   const absl::Status status = EnterLocked();
@@ -56,8 +56,8 @@ absl::Status FileTable::EnterLocked() {
   }
   if (options_.num_members > 0 && num_joined_ >= options_.num_members) {
     return absl::FailedPreconditionError(absl::StrCat(
-        "all ", options_.num_members, " members have opened ", options_.path,
-        " already: use another file, or delete it if no job uses it"));
+        "all ", options_.num_members, " members have already opened ",
+        options_.path, ": use another file, or delete it if no job uses it"));
   }
   RETURN_IF_ERROR(log_->Append({RecordKind::kJoin, "", ""}));
   ++num_joined_;
@@ -65,7 +65,7 @@ absl::Status FileTable::EnterLocked() {
 }
 
 void FileTable::Finish() {
-  // Without success the file counts as left over, which the next run handles.
+  // If this fails, the file counts as left over, which the next run handles.
   (void)WithLock(
       FileLog::Lock::kExclusive,
       async::AddDelay(std::chrono::steady_clock::now(), kCloseTimeout),
@@ -80,7 +80,7 @@ bool FileTable::AwaitChange(FileLog::Position seen,
                             async::MonotonicTime deadline) {
   async::BlockingRegion region;
   async::MutexLock lock(&mutex_);
-  // So as not to look at an unfinished record over and over.
+  // Avoids rereading an unfinished record in a busy loop.
   bool pause = log_->HasLeftOver();
   while (log_->position() == seen &&
          (std::exchange(pause, false) || !log_->HasMore())) {
@@ -106,8 +106,8 @@ absl::StatusOr<bool> FileTable::LockLocked(FileLog::Lock lock,
 
 absl::Status FileTable::CatchUpLocked() {
   if (!log_->IsLinked()) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        options_.path, " was deleted or replaced while the job runs"));
+    return absl::FailedPreconditionError(
+        absl::StrCat(options_.path, " was deleted or replaced during the job"));
   }
   if (!log_->HasMore()) return absl::OkStatus();
   ASSIGN_OR_RETURN(FileLog::Batch batch, log_->ReadMore());
@@ -136,10 +136,10 @@ absl::Status FileTable::ApplyLocked(Record record) {
       const std::vector<std::string> counts = absl::StrSplit(record.value, ' ');
       if (counts.size() != 2 || !absl::SimpleAtoi(counts[0], &num_joined_) ||
           !absl::SimpleAtoi(counts[1], &num_finished_)) {
-        return absl::DataLossError(absl::StrCat(
-            options_.path,
-            " is damaged: it does not say how many members it has; end the "
-            "job and delete the file"));
+        return absl::DataLossError(
+            absl::StrCat(options_.path,
+                         " is damaged: it lacks the number of members; stop "
+                         "the job and delete the file"));
       }
       break;
     }
@@ -172,12 +172,12 @@ void FileTable::CompactIfLongLocked() {
       log_->log_bytes() / kLongLogFactor <= value_bytes_) {
     return;
   }
-  // Without success, such as on a full disk, the log goes on as it is.
+  // If compaction fails, such as on a full disk, the log is used as it is.
   compact_above_ = CompactLocked().ok() ? kShortLog : 2 * log_->log_bytes();
 }
 
 absl::Status FileTable::MakeRoomLocked(uint64_t bytes) {
-  // More often would cost more than it gains.
+  // Compacting more often would cost more than it gains.
   const absl::Status compacted =
       log_->CompactedBytesLimit() > 2 * (value_bytes_ + kCountsBytes)
           ? CompactLocked()
@@ -188,7 +188,7 @@ absl::Status FileTable::MakeRoomLocked(uint64_t bytes) {
   return absl::ResourceExhaustedError(absl::StrCat(
       "the log ", options_.path, " is full: it has ", log_->log_bytes(),
       " bytes of ", options_.max_bytes, ", and its ", values_.size(),
-      " keys take ", value_bytes_, " of them",
+      " keys use ", value_bytes_, " of them",
       compacted.ok() ? "" : absl::StrCat("; ", compacted.message())));
 }
 

@@ -1,4 +1,4 @@
-// The keys and values of a file that several processes share.
+// Keys and values of a file shared by several processes.
 
 #ifndef HAWSER_STORE_FILE_TABLE_H_
 #define HAWSER_STORE_FILE_TABLE_H_
@@ -20,9 +20,10 @@
 
 namespace hawser::store::internal {
 
-// A log (FileLog), what this process has read of it, and its part as one of the
-// file's members. Reads what others wrote before each look and each change;
-// compacts the log where it is long or full. Errors as FileStore gives them.
+// Combines a log (FileLog), the state that this process has read from it, and
+// this process's membership in the file. Reads the records of other members
+// before each read and each change. Compacts the log when it is long or full.
+// Errors are those of FileStore.
 //
 // Thread-safe. Calls that wait for the file's lock do so inside an
 // async::BlockingRegion.
@@ -30,21 +31,22 @@ class FileTable {
  public:
   struct Options {
     std::string path;
-    // How many members open the file in all; 0: not known.
+    // Total number of members that open the file; 0 if unknown.
     int num_members = 0;
-    // Of the log.
+    // Maximum size of the log.
     uint64_t max_bytes = 0;
   };
 
   explicit FileTable(Options options) : options_(std::move(options)) {}
 
-  // True once this object is a member; false if that took too long.
+  // Returns true once this object is a member, false if `deadline` passed
+  // first.
   absl::StatusOr<bool> Join(async::MonotonicTime deadline);
-  // Counts the member as finished; deletes the file after the last one.
+  // Records that the member has finished; the last one deletes the file.
   void Finish();
 
-  // Runs `body` under the data lock, everything read. False if the lock was
-  // not to be had by the deadline.
+  // Runs `body` under the data lock, with all records read. Returns false if
+  // the lock was not available by the deadline.
   template <class Body>
   absl::StatusOr<bool> WithLock(FileLog::Lock lock,
                                 async::MonotonicTime deadline, Body body) {
@@ -61,7 +63,7 @@ class FileTable {
     return true;
   }
 
-  // Null if absent. Valid inside WithLock.
+  // Returns null if absent. The pointer is valid inside WithLock.
   const std::string* Find(const std::string& key) const
       ABSL_NO_THREAD_SAFETY_ANALYSIS {
     const auto it = values_.find(key);
@@ -70,7 +72,7 @@ class FileTable {
   int64_t NumKeys() const ABSL_NO_THREAD_SAFETY_ANALYSIS {
     return static_cast<int64_t>(values_.size());
   }
-  // Inside WithLock(kExclusive).
+  // Call inside WithLock(kExclusive).
   absl::Status Store(const std::string& key,
                      std::string value) ABSL_NO_THREAD_SAFETY_ANALYSIS {
     const uint64_t bytes = FileLog::BytesOf(key, value);
@@ -89,16 +91,17 @@ class FileTable {
     return true;
   }
 
-  // Inside WithLock: what of the log was read.
+  // Position up to which the log was read. Call inside WithLock.
   FileLog::Position position() const ABSL_NO_THREAD_SAFETY_ANALYSIS {
     return log_->position();
   }
-  // Returns once there is more than `seen`; false if `deadline` passed before.
+  // Waits for records after `seen`; returns false if `deadline` passed first.
   bool AwaitChange(FileLog::Position seen, async::MonotonicTime deadline);
 
  private:
-  // A log is compacted when it has this many bytes, and this many times what
-  // its keys and values take: a change costs at most a few times its bytes.
+  // A log is compacted when it has this many bytes, and this many times the
+  // size of its keys and values. A change thus costs at most a few times its
+  // bytes.
   static constexpr uint64_t kShortLog = uint64_t{1} << 20;
   static constexpr uint64_t kLongLogFactor = 4;
 
@@ -106,8 +109,8 @@ class FileTable {
                                   async::MonotonicTime deadline)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status CatchUpLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Reads the log of a new member, empties a left-over one, and counts the
-  // member. Under the exclusive data lock.
+  // Reads the log as a new member, empties it if left over, and records the
+  // member. Requires the exclusive data lock.
   absl::Status EnterLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status ApplyLocked(Record record) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void SetLocked(std::string key, std::string value)
@@ -116,11 +119,11 @@ class FileTable {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void ForgetAllLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  // Under the exclusive data lock, everything read: puts what the log says in
-  // its place, where it is long for that.
+  // Compacts the log if it is long for its content. Requires the exclusive data
+  // lock and that all records are read.
   void CompactIfLongLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // The same for want of room for a record of `bytes`. kResourceExhausted if
-  // there still is none.
+  // Compacts the log if there is no space for a record of `bytes`.
+  // kResourceExhausted if there is still no space.
   absl::Status MakeRoomLocked(uint64_t bytes)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status CompactLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -131,9 +134,9 @@ class FileTable {
   async::CondVar changed_;
   std::unique_ptr<FileLog> log_ ABSL_GUARDED_BY(mutex_);
   std::unordered_map<std::string, std::string> values_ ABSL_GUARDED_BY(mutex_);
-  // What a log of nothing but these would take.
+  // Size of a log with only the current keys and values.
   uint64_t value_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
-  // Not before the log is so long: compacting it failed.
+  // Size above which to compact; raised after a failed compaction.
   uint64_t compact_above_ ABSL_GUARDED_BY(mutex_) = kShortLog;
   int num_joined_ ABSL_GUARDED_BY(mutex_) = 0;
   int num_finished_ ABSL_GUARDED_BY(mutex_) = 0;

@@ -13,7 +13,7 @@
 namespace hawser::store::internal {
 namespace {
 
-// One attempt of a call that may wait for ever.
+// Time limit of one attempt of a call with an infinite deadline.
 constexpr absl::Duration kMaxAttempt = absl::Minutes(5);
 
 }  // namespace
@@ -49,7 +49,7 @@ absl::Status CallUntilAnswered(
         break;
       case grpc::StatusCode::UNAVAILABLE:
       case grpc::StatusCode::CANCELLED:
-        // Connection lost or server going away.
+        // The connection was lost or the server is shutting down.
         backoff.Pause(deadline);
         break;
       default:

@@ -11,16 +11,16 @@
 
 namespace hawser::store::internal {
 
-// Lets calls of `context` end at `deadline`, or after five minutes if that is
-// sooner, and wait until then for a connection.
+// Sets the deadline of `context` to `deadline`, but at most five minutes from
+// now, and makes its call wait for a connection until then.
 void SetDeadline(async::MonotonicTime deadline, grpc::ClientContext* context);
 
-// kDeadlineExceeded, saying if it was for want of a connection.
+// Returns kDeadlineExceeded; the message says if there was no connection.
 absl::Status OutOfTime(grpc::Channel& channel);
 
-// Makes a call, which may be repeated without harm, until it is answered: again
-// after its connection broke or its server went away. kDeadlineExceeded if it
-// is not answered by `deadline`; otherwise what the server answers. Blocks.
+// Makes an idempotent call, and retries it after a lost connection or a
+// shutdown of the server. Returns the server's reply, or kDeadlineExceeded if
+// there was none by `deadline`. Blocks.
 absl::Status CallUntilAnswered(
     grpc::Channel& channel, async::MonotonicTime deadline,
     absl::FunctionRef<grpc::Status(grpc::ClientContext*)> attempt);

@@ -33,7 +33,7 @@ absl::StatusOr<bool> CheckListenAddress(const std::string& host, int port) {
   if (host.empty() || port < 0 || port > 65535) {
     return absl::InvalidArgumentError(
         absl::StrCat("cannot listen on ", name,
-                     ": wants a host and a port within 0..65535"));
+                     ": expected a host and a port within 0..65535"));
   }
   addrinfo hints = {};
   hints.ai_socktype = SOCK_STREAM;

@@ -7,8 +7,8 @@
 
 namespace hawser::store::internal {
 
-// True if `host` is reachable from this machine alone. Does not check that a
-// server can listen there.
+// Returns true if `host` is reachable only from this machine. Does not check
+// that a server can listen there.
 //
 //   kInvalidArgument  no such host, or port not within 0..65535.
 absl::StatusOr<bool> CheckListenAddress(const std::string& host, int port);

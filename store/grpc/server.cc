@@ -38,17 +38,17 @@ using internal::RecentChanges;
 using internal::ToGrpc;
 using internal::WaitQuota;
 
-// Enough for every client to repeat what it had in flight when it lost its
-// connection.
+// Enough for every client to retry the calls that were in flight when it lost
+// its connection.
 constexpr size_t kMaxReplies = 1 << 16;
 constexpr size_t kMaxReplyBytes = size_t{64} << 20;
 
-// A call that is answered once keys are present.
+// A call that completes once keys are present.
 class WaitReactor final : public grpc::ServerUnaryReactor {
  public:
   using Values = std::vector<std::string>;
 
-  // `fill(values)` writes the reply. `ticket` is held until the call has ended.
+  // `fill(values)` fills the reply. `ticket` is held until the call has ended.
   template <class Fill>
   WaitReactor(async::Future<Values> present, WaitQuota::Ticket ticket,
               Fill fill)
@@ -59,7 +59,7 @@ class WaitReactor final : public grpc::ServerUnaryReactor {
     });
   }
 
-  // The client went away, or its deadline passed.
+  // The client disconnected or its deadline passed.
   void OnCancel() override { present_.Cancel(); }
   void OnDone() override { delete this; }
 
@@ -196,7 +196,8 @@ class Service final : public v1::Store::CallbackService {
     return reactor;
   }
 
-  // Who shares limits: all of one certificate, or else of one connection.
+  // Returns the client for limits: the worker in the certificate, or else the
+  // connection.
   std::string ClientOf(const Context& context) const {
     const absl::StatusOr<std::optional<net::Identity>> caller =
         credentials_->Caller(context);
@@ -204,8 +205,8 @@ class Service final : public v1::Store::CallbackService {
                                               : context.peer();
   }
 
-  // Answers by `fill` once all of `keys` are present: now, also for a client
-  // that may not wait in one more call.
+  // Replies with `fill` once all of `keys` are present. If they are present
+  // now, replies even to a client that has reached its limit of waiting calls.
   template <class Fill>
   Reactor* AwaitKeys(Context* context, const std::vector<std::string>& keys,
                      Fill fill) {
@@ -226,8 +227,7 @@ class Service final : public v1::Store::CallbackService {
     RETURN_IF_ERROR(credentials_->CheckCall(*context));
     if (request.server_incarnation() == incarnation_) return absl::OkStatus();
     return absl::FailedPreconditionError(
-        "the store server was restarted and what it held is lost: start the "
-        "job again");
+        "the store server was restarted and its data is lost: restart the job");
   }
 
   // Applies a change once for its request id; `apply` fills `reply`.
@@ -239,7 +239,7 @@ class Service final : public v1::Store::CallbackService {
     if (status.ok() && (request.request_id().client() == 0 ||
                         request.request_id().sequence() == 0)) {
       status = absl::InvalidArgumentError(
-          "a change wants a request_id with client and sequence");
+          "a change needs a request_id with client and sequence");
     }
     if (!status.ok()) return Answer(context, status);
 
@@ -278,7 +278,7 @@ class StoreServer::Impl {
 
   const net::Credentials& credentials() const { return *credentials_; }
 
-  // The port.
+  // Returns the port.
   absl::StatusOr<int> Listen(const std::string& address,
                              const StoreLimits& limits,
                              const StoreServerLimits& server_limits) {
@@ -291,8 +291,8 @@ class StoreServer::Impl {
     builder.RegisterService(&health_service_);
     server_ = builder.BuildAndStart();
     if (server_ == nullptr) {
-      return absl::UnavailableError(absl::StrCat("cannot serve at ", address,
-                                                 ": gRPC refuses the service"));
+      return absl::UnavailableError(absl::StrCat(
+          "cannot serve at ", address, ": gRPC cannot start the server"));
     }
     listener_->Start();
     health_->SetServing(true);
@@ -302,7 +302,7 @@ class StoreServer::Impl {
   void Shutdown() {
     if (listener_ != nullptr) listener_->Stop();
     health_->Close();
-    // Calls that wait would keep a server without deadline going.
+    // Without a deadline, Shutdown would wait for waiting calls.
     if (server_ != nullptr) server_->Shutdown(std::chrono::system_clock::now());
   }
 

@@ -13,46 +13,47 @@
 namespace hawser::store {
 
 struct StoreServerOptions {
-  // Name or address of the interface to listen on.
+  // Host name or address to listen on.
   std::string host = "127.0.0.1";
-  // 0 lets the system choose; see StoreServer::port().
+  // 0 lets the system choose a port; see StoreServer::port().
   int port = 0;
-  // What the server proves to clients and wants of them; nothing, if null.
+  // Credentials of the server, which also set its requirements on clients. Null
+  // for none.
   std::shared_ptr<const net::Credentials> credentials = nullptr;
-  // Without TLS anybody who reaches the server can use it, so that other
-  // machines can only be let in knowingly: required where `host` is not
-  // loopback. Warns once a minute.
+  // Must be set to listen without TLS on a `host` that is not loopback, since
+  // everyone who can connect can then use the server. Logs a warning once a
+  // minute.
   bool allow_insecure_network = false;
   StoreLimits limits = {};
   StoreServerLimits server_limits = {};
 };
 
-// For debug information.
+// Counters for debug information.
 struct StoreServerStats {
   int64_t num_keys = 0;
-  // Calls that wait for keys.
+  // Calls waiting for keys.
   int64_t num_waiting = 0;
 };
 
-// Serves a store to the GrpcStores of a job (service hawser.v1.Store), from
-// the memory of the process that runs it: usually rank 0. What it holds goes
-// away with it. Serves grpc.health.v1 besides.
+// Serves a store to the GrpcStores of a job (service hawser.v1.Store) from the
+// memory of its process, usually rank 0. The data is lost when it is destroyed.
+// Also serves grpc.health.v1.
 class StoreServer {
  public:
-  // Listens before it returns. Errors name the address:
+  // The server listens when this returns. Errors name the address:
   //   kAlreadyExists       another process listens there.
-  //   kInvalidArgument     no such host, or port not within 0..65535; a limit
+  //   kInvalidArgument     unknown host, port not within 0..65535, or a limit
   //                        that is not positive.
   //   kPermissionDenied    the port needs privileges.
-  //   kFailedPrecondition  not loopback, without TLS.
-  //   kUnavailable         anything else the system says.
+  //   kFailedPrecondition  the address is not loopback, and there is no TLS.
+  //   kUnavailable         other system errors.
   static absl::StatusOr<std::unique_ptr<StoreServer>> Start(
       const StoreServerOptions& options);
 
-  // Does Shutdown.
+  // Calls Shutdown.
   ~StoreServer();
 
-  // Ends every call, those that wait too, and the listening. Idempotent.
+  // Stops listening and ends all calls, including waiting ones. Idempotent.
   void Shutdown();
 
   // "host:port" to connect to.

@@ -53,7 +53,7 @@ TEST(StoreServerTest, BadAddressesAreRefused) {
               StatusIs(absl::StatusCode::kInvalidArgument));
 }
 
-TEST(StoreServerTest, OtherMachinesMustBeLetInKnowingly) {
+TEST(StoreServerTest, NonLoopbackAddressNeedsTlsOrPermission) {
   EXPECT_THAT(StoreServer::Start({.host = "0.0.0.0"}),
               StatusIs(absl::StatusCode::kFailedPrecondition,
                        HasSubstr("allow_insecure_network")));
@@ -73,7 +73,7 @@ TEST(StoreServerTest, WorkersOfTheJobReachItOverTls) {
   EXPECT_THAT((*store)->Get("k"), IsOkAndHolds("v"));
 }
 
-TEST(StoreServerTest, OtherMachinesAreLetInWithTls) {
+TEST(StoreServerTest, NonLoopbackAddressIsAllowedWithTls) {
   net::TestAuthority authority;
   const auto server =
       MustStart({.host = "0.0.0.0", .credentials = authority.Make("keeper")});
@@ -83,11 +83,11 @@ TEST(StoreServerTest, OtherMachinesAreLetInWithTls) {
       IsOk());
 }
 
-TEST(StoreServerTest, StrangersAreRefusedOverTls) {
+TEST(StoreServerTest, ForeignCertificatesAreRejected) {
   net::TestAuthority authority;
   net::TestAuthority other_authority;
   const auto server = MustStart({.credentials = authority.Make("keeper")});
-  // Not waited for: the default timeout is minutes.
+  // Fails at once; the default timeout is minutes.
   EXPECT_THAT(
       GrpcStore::Connect({.address = server->address(),
                           .credentials = other_authority.Make("w1")}),
@@ -97,7 +97,7 @@ TEST(StoreServerTest, StrangersAreRefusedOverTls) {
               StatusIs(absl::StatusCode::kUnavailable));
 }
 
-TEST(StoreServerTest, TokenIsWantedOfEachCall) {
+TEST(StoreServerTest, EachCallNeedsTheToken) {
   net::TestAuthority files;
   const auto with_token = [&](char digit) {
     net::CredentialsOptions options;
@@ -117,7 +117,7 @@ TEST(StoreServerTest, TokenIsWantedOfEachCall) {
   ASSERT_THAT(store, IsOk());
   EXPECT_THAT((*store)->Set("k", "v"), IsOk());
 
-  // Not only of the first call of a client.
+  // Each call needs the token, not only the first call of a client.
   const auto stub = v1::Store::NewStub(grpc::CreateChannel(
       server->address(), grpc::InsecureChannelCredentials()));
   grpc::ClientContext context;
@@ -141,7 +141,7 @@ TEST(StoreServerTest, LimitsMustBePositive) {
                        HasSubstr("max_waiting_calls")));
 }
 
-TEST(StoreServerTest, AClientCannotKeepOthersWaiting) {
+TEST(StoreServerTest, ClientCannotBlockOthers) {
   const auto server =
       MustStart({.server_limits = {.max_waiting_calls_per_client = 1}});
   const auto store = MustConnect(server->address());
@@ -154,14 +154,14 @@ TEST(StoreServerTest, AClientCannotKeepOthersWaiting) {
   EXPECT_EQ(server->stats().num_waiting, 1);
   std::thread second([&] { EXPECT_THAT(other->Get("k"), IsOkAndHolds("v")); });
   while (server->stats().num_waiting < 2) std::this_thread::yield();
-  // Calls that need not wait are no such calls.
+  // Calls that need not wait are not counted.
   EXPECT_THAT(store->Set("l", "w"), IsOk());
   EXPECT_THAT(store->Get("l"), IsOkAndHolds("w"));
   EXPECT_THAT(store->Set("k", "v"), IsOk());
   first.join();
   second.join();
-  // Those that ended are not counted: the server counts until it has seen that
-  // the answer went out, which may be after it arrived.
+  // Completed calls are not counted. The server counts a call until it has seen
+  // that the reply was sent, which may be after its arrival.
   absl::Status status;
   do {
     status = store->Get("never", absl::Milliseconds(50)).status();
@@ -169,7 +169,7 @@ TEST(StoreServerTest, AClientCannotKeepOthersWaiting) {
   EXPECT_THAT(status, StatusIs(absl::StatusCode::kDeadlineExceeded));
 }
 
-TEST(StoreServerTest, AClientWhoseCallsAllWaitCanStillChangeKeys) {
+TEST(StoreServerTest, ClientWithManyWaitingCallsCanStillChangeKeys) {
   const auto server = MustStart();
   const auto stub = v1::Store::NewStub(grpc::CreateChannel(
       server->address(), grpc::InsecureChannelCredentials()));
@@ -180,7 +180,7 @@ TEST(StoreServerTest, AClientWhoseCallsAllWaitCanStillChangeKeys) {
   get.set_server_incarnation(hello.server_incarnation());
   get.set_key("k");
 
-  // More than a connection takes.
+  // More than the concurrent calls of a connection.
   constexpr int kCalls = 300;
   grpc::CompletionQueue queue;
   struct Call {
@@ -220,7 +220,7 @@ TEST(StoreServerTest, AClientWhoseCallsAllWaitCanStillChangeKeys) {
   queue.Shutdown();
 }
 
-TEST(StoreServerTest, AClientHasItsShareOfTheStore) {
+TEST(StoreServerTest, StoredBytesPerClientAreLimited) {
   const auto server = MustStart(
       {.server_limits = {.max_stored_bytes_per_client = size_t{1} << 20}});
   const auto store = MustConnect(server->address());
@@ -232,7 +232,7 @@ TEST(StoreServerTest, AClientHasItsShareOfTheStore) {
   EXPECT_THAT(MustConnect(server->address())->Set("b", value), IsOk());
 }
 
-TEST(StoreServerTest, WorkersAreKnownByTheirCertificates) {
+TEST(StoreServerTest, ClientsAreIdentifiedByTheirCertificates) {
   net::TestAuthority authority;
   const auto server = MustStart(
       {.credentials = authority.Make("keeper"),
@@ -244,13 +244,13 @@ TEST(StoreServerTest, WorkersAreKnownByTheirCertificates) {
   };
   const std::string value(size_t{600} << 10, 'v');
   EXPECT_THAT(connect()->Set("a", value), IsOk());
-  // Over another connection.
+  // Uses another connection.
   EXPECT_THAT(connect()->Set("b", value),
               StatusIs(absl::StatusCode::kResourceExhausted,
                        HasSubstr("hawser://default/w1 wrote")));
 }
 
-// Requests that no GrpcStore makes.
+// Requests that GrpcStore never makes.
 class StoreServiceTest : public testing::Test {
  protected:
   StoreServiceTest()
@@ -287,7 +287,7 @@ class StoreServiceTest : public testing::Test {
 TEST_F(StoreServiceTest, ShutdownIsIdempotentAndEndsWaitingCalls) {
   const auto store = MustConnect(server_->address());
   std::thread waiter([&] {
-    // Without a deadline: nothing but the server ends it.
+    // Without a deadline, so that only the server ends it.
     grpc::ClientContext context;
     v1::StoreGetRequest request;
     request.set_server_incarnation(hello_.server_incarnation());
@@ -301,7 +301,7 @@ TEST_F(StoreServiceTest, ShutdownIsIdempotentAndEndsWaitingCalls) {
   EXPECT_EQ(server_->stats().num_waiting, 0);
   waiter.join();
 
-  // Said once the client has noticed that the connection is gone.
+  // Reported once the client has noticed the loss of the connection.
   absl::Status status;
   do {
     status = store->Get("k", absl::Milliseconds(50)).status();

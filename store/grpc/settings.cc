@@ -15,16 +15,16 @@ namespace {
 
 constexpr int kClientPingMs = 10000;
 constexpr int kPingTimeoutMs = 5000;
-// Below the client's interval, as its timers are not exact.
+// Shorter than the client's interval, since its timers are inexact.
 constexpr int kServerMinPingMs = 5000;
 
-// Of one connection. Calls that wait are open streams:
-// StoreServerLimits::max_waiting_calls_per_client leaves some to others.
+// Limit per connection. Waiting calls are open streams;
+// StoreServerLimits::max_waiting_calls_per_client leaves some for other calls.
 constexpr int kMaxStreams = 256;
 
 constexpr int kHandshakeTimeoutMs = 10000;
 
-// Room for the keys of a Wait or Check beside the largest value.
+// Space for the keys of a Wait or Check beside the largest value.
 constexpr size_t kOtherBytes = size_t{1} << 20;
 
 }  // namespace
@@ -40,13 +40,13 @@ grpc::ChannelArguments ClientSettings() {
   settings.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   settings.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
   settings.SetInt(GRPC_ARG_SERVICE_CONFIG_DISABLE_RESOLUTION, 1);
-  // Repetitions are the store's own, with the ids of changes.
+  // The store itself retries, with the ids of changes.
   settings.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
   settings.SetInt(GRPC_COMPRESSION_CHANNEL_ENABLED_ALGORITHMS_BITSET,
                   1 << GRPC_COMPRESS_NONE);
-  // gRPC decompresses before it looks at the size.
+  // gRPC decompresses before it checks the size.
   settings.SetInt(GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0);
-  // The server has the limit; what it stores must come back.
+  // The server enforces the limit; every stored value must be readable.
   settings.SetMaxReceiveMessageSize(-1);
   return settings;
 }

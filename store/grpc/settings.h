@@ -11,21 +11,21 @@
 
 namespace hawser::store::internal {
 
-// The gRPC settings of the store's two sides, which belong together: the
-// server must allow the pings that the client sends.
+// gRPC settings of both ends of the store. They depend on each other: the
+// server must allow the client's pings.
 
-// Pings every 10 s, gives a silent server up 5 s later, reconnects after 0.1
-// to 2 s, never through a proxy, with one connection of its own.
+// Client settings: pings every 10 s with a timeout of 5 s, reconnects after 0.1
+// to 2 s, uses no HTTP proxy and does not share its connection.
 grpc::ChannelArguments ClientSettings();
 
-// Bounds messages, their memory, streams and pings; takes no compressed
-// message, since those are unpacked before their size is checked; does not
-// share its port.
+// Server settings: limits messages, their memory, streams and pings; rejects
+// compressed messages, since they are decompressed before their size is
+// checked; does not share its port.
 void ApplyServerSettings(const StoreLimits& limits,
                          const StoreServerLimits& server_limits,
                          grpc::ServerBuilder* builder);
 
-// Same code, same message.
+// Converts a status, keeping its code and message.
 absl::Status FromGrpc(const grpc::Status& status);
 grpc::Status ToGrpc(const absl::Status& status);
 

@@ -22,7 +22,7 @@
 namespace hawser::store {
 namespace {
 
-// What a call that ran out of time spends to learn which key is missing.
+// Time that a timed-out call spends to find out which key is missing.
 constexpr absl::Duration kDiagnosisTimeout = absl::Milliseconds(100);
 
 }  // namespace
@@ -33,22 +33,22 @@ class GrpcStore::Client {
          std::shared_ptr<const net::Credentials> credentials)
       : address_(address),
         credentials_(std::move(credentials)),
-        // The server is any worker of the job.
+        // Any worker of the job may be the server.
         verification_(credentials_, /*worker=*/""),
         channel_(
             verification_.CreateChannel(address, internal::ClientSettings())),
         stub_(v1::Store::NewStub(channel_)),
         id_(async::RandomSource::FromEntropy().Next() | 1) {}
 
-  // Makes a call until it is answered; kDeadlineExceeded if it is not by
-  // `deadline`. Every method of the service may be repeated.
+  // Makes a call and retries it until it completes; kDeadlineExceeded if it has
+  // not by `deadline`. Every method of the service is idempotent.
   template <class Request, class Reply, class Method>
   absl::Status Call(Method method, const Request& request, Reply* reply,
                     async::MonotonicTime deadline) {
     return internal::CallUntilAnswered(
         *channel_, deadline, [&](grpc::ClientContext* context) {
           credentials_->Sign(*context);
-          // With TLS a failed handshake is to be seen, not waited out.
+          // With TLS, fail at once if the handshake fails.
           context->set_wait_for_ready(!credentials_->has_tls());
           const grpc::Status status =
               ((*stub_).*method)(context, request, reply);
@@ -95,7 +95,7 @@ class GrpcStore::Client {
   const std::shared_ptr<grpc::Channel> channel_;
   const std::unique_ptr<Stub> stub_;
   const uint64_t id_;
-  // Written by Hello, before the store is handed out.
+  // Written by Hello before Connect returns.
   uint64_t incarnation_ = 0;
   StoreLimits limits_;
 
@@ -118,15 +118,15 @@ absl::StatusOr<std::unique_ptr<GrpcStore>> GrpcStore::Connect(
       async::AddDelay(std::chrono::steady_clock::now(), options.timeout));
   if (absl::IsDeadlineExceeded(status)) {
     return absl::UnavailableError(
-        absl::StrCat("no store server answers at ", options.address, " within ",
+        absl::StrCat("no store server replied at ", options.address, " within ",
                      absl::FormatDuration(options.timeout),
                      ": check the address and that its process runs"));
   }
   if (absl::IsUnimplemented(status)) {
-    return absl::UnimplementedError(absl::StrCat(
-        "what serves at ", options.address,
-        " is no store: it may be a worker; the store's address is that of "
-        "rank 0's store server"));
+    return absl::UnimplementedError(
+        absl::StrCat("the server at ", options.address,
+                     " is not a store server: it may be a worker; use the "
+                     "address of rank 0's store server"));
   }
   RETURN_IF_ERROR(status);
   return std::unique_ptr<GrpcStore>(new GrpcStore(options, std::move(client)));
@@ -160,7 +160,7 @@ absl::StatusOr<std::string> GrpcStore::DoGet(const std::string& key,
   auto request = client_->MakeRequest<v1::StoreGetRequest>();
   request.set_key(key);
   v1::StoreGetReply reply;
-  // No time for an answer is time enough for a look.
+  // A timeout of zero still allows time for one read.
   if (time.deadline <= time.start) {
     ASSIGN_OR_RETURN(const bool present, DoCheck({&key, 1}, time));
     if (!present) return TimeoutError(key, time, "");

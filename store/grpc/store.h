@@ -18,31 +18,30 @@ namespace hawser::store {
 struct GrpcStoreOptions {
   // "host:port" of a StoreServer.
   std::string address = {};
-  // Of Connect, and of calls that state none.
+  // Timeout of Connect, and default timeout of calls.
   absl::Duration timeout = kDefaultTimeout;
-  // What the client proves to the server and wants of it, which is to be some
-  // worker of the job; nothing, if null.
+  // Credentials of the client. With TLS, the server must be a worker of the
+  // same job. Null for none.
   std::shared_ptr<const net::Credentials> credentials = nullptr;
 };
 
-// A store in the memory of a StoreServer, reached over gRPC; limits are the
-// server's.
+// A store in the memory of a StoreServer, accessed over gRPC. The server sets
+// the limits.
 //
-// A lost connection is opened again, within the time of the call: changes
-// carry an id by which the server knows a repetition, so that each is applied
-// once. Calls that wait are answered by the server as soon as it can, and
-// forgotten there when the client goes away.
+// A lost connection is reopened within the timeout of the call. Changes carry
+// an id by which the server recognises retries, so that each is applied once.
+// The server completes waiting calls as soon as their keys are present, and
+// drops them when the client disconnects.
 //
 // Errors besides those of Store:
-//   kFailedPrecondition  the server was restarted: what it held is lost.
-//   kUnauthenticated     one end does not accept the other's certificate or
-//                        token.
+//   kFailedPrecondition  the server was restarted and its data is lost.
+//   kUnauthenticated     one end rejects the other's certificate or token.
 class GrpcStore final : public Store {
  public:
   // Connects and learns the server's limits.
   //
-  //   kUnavailable    no server answers there in time.
-  //   kUnimplemented  one does that serves no store.
+  //   kUnavailable    no server replies in time.
+  //   kUnimplemented  the server does not serve a store.
   static absl::StatusOr<std::unique_ptr<GrpcStore>> Connect(
       const GrpcStoreOptions& options);
   ~GrpcStore() override;
@@ -71,11 +70,11 @@ class GrpcStore final : public Store {
                                 const CallTime& time) override;
   absl::StatusOr<int64_t> DoNumKeys(const CallTime& time) override;
 
-  // Makes one call; `key` is named if it runs out of time.
+  // Makes one call; the timeout error names `key`.
   template <class Request, class Reply, class Method>
   absl::Status Call(Method method, const Request& request, Reply* reply,
                     const std::string& key, const CallTime& time);
-  // One of `keys` that is missing now; none if all are present.
+  // Returns one of `keys` that is missing now, or nullopt if all are present.
   absl::StatusOr<std::optional<std::string>> FirstMissing(
       std::span<const std::string> keys, async::MonotonicTime deadline);
 

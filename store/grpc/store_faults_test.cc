@@ -1,5 +1,5 @@
-// F8 of docs/reliability.md: requests to a store's server, and its replies,
-// that are lost, come twice, or come late.
+// F8 of docs/reliability.md: lost, duplicated and delayed requests and replies
+// of a store server.
 
 #include <grpcpp/client_context.h>
 #include <grpcpp/create_channel.h>
@@ -42,8 +42,8 @@ constexpr double kReplyLost = 0.25;
 constexpr double kRequestTwice = 0.25;
 constexpr double kRequestLate = 0.10;
 
-// Stands between clients and a server, and forwards calls with faults. A client
-// sees a loss as what a connection's end shows it: UNAVAILABLE.
+// Proxy between clients and a server that injects faults into calls. A client
+// sees a lost message as a lost connection: UNAVAILABLE.
 class FaultyForwarder final : public v1::Store::Service {
  public:
   explicit FaultyForwarder(const std::string& server_address)
@@ -75,7 +75,7 @@ class FaultyForwarder final : public v1::Store::Service {
     return drawn;
   }
 
-  // What was held back until now.
+  // Takes the requests held back until now.
   std::vector<std::function<void()>> TakeLate() {
     async::MutexLock lock(&mutex_);
     return std::exchange(late_, {});
@@ -106,8 +106,8 @@ class FaultyForwarder final : public v1::Store::Service {
     if (Draw(kRequestTwice)) (void)Send(method, request, reply);
     reply->Clear();
     const grpc::Status status = Send(method, request, reply);
-    // By now others have made their calls, and perhaps those clients again
-    // whose requests these are.
+    // By now other clients have made calls, and the senders of these requests
+    // may have retried them.
     for (const std::function<void()>& send : TakeLate()) send();
     return Draw(kReplyLost) ? lost : status;
   }
@@ -163,11 +163,11 @@ class FaultyForwarder final : public v1::Store::Service {
   int num_faults_ ABSL_GUARDED_BY(mutex_) = 0;
   std::vector<std::function<void()>> late_ ABSL_GUARDED_BY(mutex_);
   int port_ = 0;
-  // Last: its calls use the others.
+  // Last, because its calls use the other members.
   const std::unique_ptr<grpc::Server> server_;
 };
 
-// What one client did, and was told.
+// What one client did and the replies that it got.
 struct Outcome {
   std::vector<int64_t> added;
   std::vector<int64_t> appended;
@@ -188,7 +188,7 @@ Outcome MakeChanges(Store& store, int client) {
     const auto appended = store.Append("text", "x");
     EXPECT_THAT(appended, IsOk());
     outcome.appended.push_back(appended.value_or(0));
-    // A number that each client raises by one, if nobody did since it looked.
+    // A number that each client increments by compare-and-set.
     const std::string before = store.Get("count").value_or("");
     int64_t count = 0;
     EXPECT_TRUE(absl::SimpleAtoi(before, &count)) << before;
@@ -196,7 +196,7 @@ Outcome MakeChanges(Store& store, int client) {
         store.CompareAndSet("count", before, absl::StrCat(count + 1));
     EXPECT_THAT(swap, IsOk());
     if (swap.ok()) outcome.swapped += swap->swapped;
-    // A request of an earlier round that comes late would be seen.
+    // A late request of an earlier round would be detected.
     EXPECT_THAT(store.Set(own, absl::StrCat(round)), IsOk());
     EXPECT_THAT(store.Get(own), IsOkAndHolds(absl::StrCat(round)));
     EXPECT_THAT(store.Delete(own), IsOkAndHolds(true));
@@ -205,7 +205,7 @@ Outcome MakeChanges(Store& store, int client) {
   return outcome;
 }
 
-// 1 to the number of all changes, in some order: the value after each.
+// The expected values after the changes: 1 to `count`, in any order.
 std::vector<int64_t> EachOnce(int64_t count) {
   std::vector<int64_t> values(static_cast<size_t>(count));
   std::iota(values.begin(), values.end(), 1);

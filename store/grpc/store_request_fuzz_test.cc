@@ -1,4 +1,4 @@
-// Any bytes as a sequence of requests to a store server.
+// Fuzz test: arbitrary bytes as a sequence of requests to a store server.
 
 #include <cstddef>
 #include <cstdint>
@@ -23,7 +23,7 @@ bool Parse(std::string_view bytes, Request& request) {
   return request.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()));
 }
 
-// As the server does with a request of method number `method`.
+// Handles a request of method number `method` as the server does.
 void Serve(int method, std::string_view bytes, KeyValueTable& table) {
   switch (method) {
     case 0: {
@@ -72,7 +72,7 @@ void Serve(int method, std::string_view bytes, KeyValueTable& table) {
                                           request.keys().end());
       const auto waiting = table.WhenPresent(keys);
       const auto missing = table.Missing(keys);
-      // Keys that are none are refused at once.
+      // Invalid keys are rejected at once.
       HAWSER_CHECK(waiting.ready() == (!missing.ok() || missing->empty()));
       waiting.Cancel();
       break;
@@ -84,7 +84,7 @@ void Serve(int method, std::string_view bytes, KeyValueTable& table) {
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   KeyValueTable table(kLimits);
-  // Each request: a byte for the method, one for its length, its bytes.
+  // Each request is one byte for the method, one for its length, and its bytes.
   std::string_view rest(reinterpret_cast<const char*>(data), size);
   while (rest.size() >= 2) {
     const int method = static_cast<uint8_t>(rest[0]) % 6;

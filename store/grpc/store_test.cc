@@ -60,7 +60,7 @@ INSTANTIATE_TEST_SUITE_P(
                            return std::make_unique<PrefixedGrpcUnderTest>();
                          }}));
 
-TEST(GrpcStoreTest, NobodyThereIsUnavailableNamingTheAddress) {
+TEST(GrpcStoreTest, UnreachableServerIsUnavailableNamingTheAddress) {
   internal::Relay relay(/*server_port=*/0);
   const std::string address = relay.address();
   EXPECT_THAT(GrpcStore::Connect(
@@ -71,10 +71,10 @@ TEST(GrpcStoreTest, NobodyThereIsUnavailableNamingTheAddress) {
       StatusIs(absl::StatusCode::kInvalidArgument));
 }
 
-// Such as the address of a worker, which is easily taken for the store's.
-TEST(GrpcStoreTest, ServerThatIsNoStoreIsNamed) {
+// Such as a worker, whose address is easily mistaken for the store's.
+TEST(GrpcStoreTest, ServerThatIsNotAStoreIsNamed) {
   int port = 0;
-  // Answers that it does not know the method.
+  // Replies UNIMPLEMENTED to every method.
   grpc::CallbackGenericService service;
   const std::unique_ptr<grpc::Server> other =
       grpc::ServerBuilder()
@@ -86,7 +86,7 @@ TEST(GrpcStoreTest, ServerThatIsNoStoreIsNamed) {
   const std::string address = absl::StrCat("127.0.0.1:", port);
   EXPECT_THAT(GrpcStore::Connect({.address = address}),
               StatusIs(absl::StatusCode::kUnimplemented,
-                       AllOf(HasSubstr(address), HasSubstr("is no store"))));
+                       AllOf(HasSubstr(address), HasSubstr("is not a store"))));
 }
 
 TEST(GrpcStoreTest, ConnectWaitsForTheServerToStart) {
@@ -120,7 +120,7 @@ TEST(GrpcStoreTest, WaitingCallSurvivesALostConnection) {
   std::thread waiter([&] { EXPECT_THAT(store->Get("k"), IsOkAndHolds("v")); });
   for (int i = 0; i < 3; ++i) {
     while (server->stats().num_waiting == 0) std::this_thread::yield();
-    // Kept away until it is seen that the server forgets the call of the lost
+    // Blocks reconnection until the server has dropped the call of the lost
     // connection.
     relay.SetServerPort(1);
     relay.CutConnections();

@@ -11,8 +11,8 @@ namespace {
 
 using Exceeded = net::SharedQuota::Exceeded;
 
-// The request's and the table's; rounded up from what strings and the
-// containers around them take.
+// One copy in the request and one in the table. The overhead is rounded up from
+// that of strings and their containers.
 constexpr size_t kCopies = 2;
 constexpr size_t kKeyBytes = 64;
 
@@ -24,9 +24,10 @@ size_t BytesOf(std::span<const std::string> keys) {
 
 absl::Status Exhausted(const std::string& client, absl::string_view what,
                        absl::string_view limit) {
-  return absl::ResourceExhaustedError(absl::StrCat(
-      what, " ", client, " exceeds StoreServerLimits::", limit,
-      "; wait for several keys in one call, or for fewer, or raise it"));
+  return absl::ResourceExhaustedError(
+      absl::StrCat(what, " ", client, " exceeds StoreServerLimits::", limit,
+                   "; wait for several keys in one call, wait for fewer keys, "
+                   "or raise the limit"));
 }
 
 }  // namespace
@@ -65,17 +66,16 @@ absl::StatusOr<WaitQuota::Ticket> WaitQuota::Admit(
   const Exceeded exceeded = std::get<Exceeded>(admitted);
   switch (exceeded) {
     case Exceeded::kCalls:
-      return Exhausted(client, "one more call that waits, of",
-                       "max_waiting_calls");
+      return Exhausted(client, "one more waiting call of", "max_waiting_calls");
     case Exceeded::kCallsPerPeer:
-      return Exhausted(client, "one more call that waits of",
+      return Exhausted(client, "one more waiting call of",
                        "max_waiting_calls_per_client");
     case Exceeded::kBytes:
     case Exceeded::kBytesPerPeer:
       break;
   }
   return Exhausted(client,
-                   absl::StrCat("a call that waits for ", keys.size(),
+                   absl::StrCat("a call waiting for ", keys.size(),
                                 " keys, of ", bytes, " bytes, of"),
                    exceeded == Exceeded::kBytes
                        ? "max_waiting_bytes"

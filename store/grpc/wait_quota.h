@@ -12,19 +12,19 @@
 
 namespace hawser::store::internal {
 
-// kInvalidArgument naming the limit that is not positive.
+// kInvalidArgument, naming the limit, if a limit is not positive.
 absl::Status Validate(const StoreServerLimits& limits);
 
-// Counts the calls that wait at a store server, by client. Thread-safe.
+// Per-client count of the calls waiting at a store server. Thread-safe.
 class WaitQuota {
  public:
-  // One call that waits.
+  // Accounts for one waiting call.
   using Ticket = net::SharedQuota::Ticket;
 
   explicit WaitQuota(const StoreServerLimits& limits);
 
-  // kResourceExhausted, naming the client and the limit that a further call of
-  // it, which waits for `keys`, exceeds.
+  // Admits a call of `client` that waits for `keys`. kResourceExhausted, naming
+  // the client and the limit, if it would exceed one.
   absl::StatusOr<Ticket> Admit(const std::string& client,
                                std::span<const std::string> keys);
 

@@ -20,7 +20,7 @@ using ::testing::HasSubstr;
 
 const std::vector<std::string> kOneKey = {"k"};
 
-TEST(WaitQuotaTest, EachClientHasItsCalls) {
+TEST(WaitQuotaTest, CallsPerClientAreLimited) {
   WaitQuota quota({.max_waiting_calls_per_client = 2});
   const auto first = quota.Admit("a", kOneKey);
   {
@@ -35,7 +35,7 @@ TEST(WaitQuotaTest, EachClientHasItsCalls) {
   EXPECT_THAT(quota.Admit("a", kOneKey), IsOk());
 }
 
-TEST(WaitQuotaTest, AllTogetherHaveALimit) {
+TEST(WaitQuotaTest, TotalIsLimited) {
   WaitQuota quota({.max_waiting_calls = 2});
   const auto first = quota.Admit("a", kOneKey);
   const auto second = quota.Admit("b", kOneKey);
@@ -45,8 +45,8 @@ TEST(WaitQuotaTest, AllTogetherHaveALimit) {
                        HasSubstr("max_waiting_calls;")));
 }
 
-TEST(WaitQuotaTest, KeysAreCountedWithWhatTheyTake) {
-  // Two short keys take 260 bytes.
+TEST(WaitQuotaTest, KeysAreCountedWithTheirOverhead) {
+  // Two short keys count as 260 bytes.
   const std::vector<std::string> two = {"a", "b"};
   WaitQuota quota(
       {.max_waiting_bytes = 600, .max_waiting_bytes_per_client = 400});

@@ -13,14 +13,15 @@
 namespace hawser::store::internal {
 namespace {
 
-// Somebody who waits; listed under the first key that was found absent.
+// A waiting call; listed under the first key that was found absent.
 struct Waiter {
   std::vector<std::string> keys;
   async::Promise<std::vector<std::string>> promise;
 };
 using WaiterList = std::vector<std::shared_ptr<Waiter>>;
 
-// Those whose keys are present now, to be told after the lock is released.
+// Waiters whose keys are now present, to be completed after the lock is
+// released.
 using Answers =
     std::vector<std::pair<std::shared_ptr<Waiter>, std::vector<std::string>>>;
 
@@ -31,8 +32,8 @@ class KeyValueTable::State : public std::enable_shared_from_this<State> {
   State(StoreLimits limits, size_t max_client_bytes)
       : limits_(limits), max_client_bytes_(max_client_bytes) {}
 
-  // Gives `key` what `update(current value)` returns, in the name of `client`;
-  // nothing leaves it.
+  // Sets `key` to the result of `update(current value)` on behalf of `client`;
+  // nullopt leaves it unchanged.
   template <class Update>
   absl::Status Change(const std::string& key, const std::string& client,
                       Update update) {
@@ -129,12 +130,13 @@ class KeyValueTable::State : public std::enable_shared_from_this<State> {
   const StoreLimits& limits() const { return limits_; }
 
  private:
-  // Bytes of the keys of each client that has any.
+  // Bytes stored per client, for clients with at least one key.
   using Clients = std::unordered_map<std::string, size_t>;
 
   struct Entry {
     std::string value;
-    // Who gave it; null for nobody. Stays where it is while others come and go.
+    // The client that wrote the value; null for none. Stable under insertion
+    // and removal of others.
     Clients::value_type* client = nullptr;
   };
 
@@ -166,7 +168,7 @@ class KeyValueTable::State : public std::enable_shared_from_this<State> {
     const size_t total = total_bytes_ - before + after;
     if (after > before && total > limits_.max_total_bytes) {
       return absl::ResourceExhaustedError(absl::StrCat(
-          "the store is full: it holds ", values_.size(), " keys, which take ",
+          "the store is full: it holds ", values_.size(), " keys, which use ",
           total_bytes_, " bytes of ", limits_.max_total_bytes));
     }
     RETURN_IF_ERROR(CheckClientLocked(current, before, after, client));
@@ -182,8 +184,8 @@ class KeyValueTable::State : public std::enable_shared_from_this<State> {
     return absl::OkStatus();
   }
 
-  // Whether `client` may give a key of `before` bytes, held by `current`, a
-  // value with which it has `after`.
+  // Checks whether `client` may change `current`, an entry of `before` bytes,
+  // to one of `after` bytes.
   absl::Status CheckClientLocked(const Entry* current, size_t before,
                                  size_t after, const std::string& client) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
@@ -197,11 +199,10 @@ class KeyValueTable::State : public std::enable_shared_from_this<State> {
       return absl::OkStatus();
     }
     return absl::ResourceExhaustedError(absl::StrCat(
-        "the keys that ", client, " wrote take ", held, " bytes of the ",
+        "the keys written by ", client, " use ", held, " bytes of the ",
         max_client_bytes_,
-        " that one client may have "
-        "(StoreServerLimits::max_stored_bytes_per_client): delete some, or "
-        "raise it"));
+        " allowed per client (StoreServerLimits::max_stored_bytes_per_client): "
+        "delete some keys or raise the limit"));
   }
 
   void ForgetLocked(Clients::value_type* client, size_t bytes)
@@ -229,8 +230,8 @@ class KeyValueTable::State : public std::enable_shared_from_this<State> {
     return values;
   }
 
-  // Those who waited for `key` last; the others are listed under the next key
-  // they miss.
+  // Collects the waiters that only lacked `key`; the others move to the next
+  // key that they lack.
   Answers CollectLocked(const std::string& key)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     const auto node = waiters_.extract(key);
@@ -264,9 +265,9 @@ class KeyValueTable::State : public std::enable_shared_from_this<State> {
   mutable async::Mutex mutex_;
   std::unordered_map<std::string, Entry> values_ ABSL_GUARDED_BY(mutex_);
   Clients clients_ ABSL_GUARDED_BY(mutex_);
-  // Of all keys, as BytesOf.
+  // Sum of BytesOf over all keys.
   size_t total_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
-  // By one key that each one misses.
+  // Waiters by one key that each of them lacks.
   std::unordered_map<std::string, WaiterList> waiters_ ABSL_GUARDED_BY(mutex_);
 };
 

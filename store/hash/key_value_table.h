@@ -18,25 +18,25 @@
 
 namespace hawser::store::internal {
 
-// Keys and values in memory, and those who wait for keys: what the hash store
-// and the store server share. Thread-safe; no call blocks.
+// Keys and values in memory, with waiting for keys; shared by the hash store
+// and the store server. Thread-safe; calls do not block.
 //
 // Errors: see Store. Keys and values above the limits are kInvalidArgument.
 class KeyValueTable {
  public:
-  // What a key costs besides its bytes and those of its value, and counts
-  // towards StoreLimits::max_total_bytes: 104 to 148 were measured.
+  // Overhead of a key besides its bytes and those of its value, which counts
+  // towards StoreLimits::max_total_bytes. 104 to 148 bytes were measured.
   static constexpr size_t kKeyOverheadBytes = 148;
 
-  // `max_client_bytes`: of the keys that one client gave their values, counted
-  // as StoreLimits::max_total_bytes.
+  // `max_client_bytes` limits the keys last written by one client, counted as
+  // in StoreLimits::max_total_bytes.
   explicit KeyValueTable(
       StoreLimits limits,
       size_t max_client_bytes = std::numeric_limits<size_t>::max());
-  // Those who wait get kCancelled.
+  // Waiting calls get kCancelled.
   ~KeyValueTable();
 
-  // `client` names who gives a key its value; no limit of its own has "".
+  // `client` names the writer of the value; "" has no limit per client.
   absl::Status Set(const std::string& key, std::string value,
                    const std::string& client = "");
   std::optional<std::string> Get(const std::string& key) const;
@@ -51,13 +51,13 @@ class KeyValueTable {
   bool Delete(const std::string& key);
   int64_t NumKeys() const;
 
-  // The keys that are absent now, in the order given.
+  // Returns the keys that are absent now, in the order given.
   absl::StatusOr<std::vector<std::string>> Missing(
       std::span<const std::string> keys) const;
 
-  // The values of `keys`, once all are present at the same time. Callbacks run
-  // in the thread whose call made it so, after its change. Cancel the future
-  // to stop waiting. `keys` is not empty.
+  // Returns the values of `keys` once all are present at the same time.
+  // Callbacks run after the change that made them present, in its thread.
+  // Cancel the future to stop waiting. `keys` must not be empty.
   async::Future<std::vector<std::string>> WhenPresent(
       std::vector<std::string> keys);
 

@@ -23,13 +23,13 @@ using ::testing::HasSubstr;
 
 using Values = std::vector<std::string>;
 
-TEST(KeyValueTableTest, WhenPresentGivesTheValuesOfOneMoment) {
+TEST(KeyValueTableTest, WhenPresentReturnsAConsistentSnapshot) {
   KeyValueTable table({});
   async::Future<Values> both = table.WhenPresent({"a", "b"});
   EXPECT_THAT(table.Set("a", "1"), IsOk());
   EXPECT_TRUE(table.Delete("a"));
   EXPECT_THAT(table.Set("b", "2"), IsOk());
-  // "a" was there, but not together with "b".
+  // "a" was present, but never together with "b".
   EXPECT_FALSE(both.ready());
   EXPECT_THAT(table.Set("a", "3"), IsOk());
   EXPECT_THAT(both.Wait(), IsOkAndHolds(ElementsAre("3", "2")));
@@ -50,14 +50,14 @@ TEST(KeyValueTableTest, CancelledWaitsAreForgotten) {
   EXPECT_THAT(second.Wait(), IsOkAndHolds(ElementsAre("1")));
 }
 
-TEST(KeyValueTableTest, DestructionCancelsThoseWhoWait) {
+TEST(KeyValueTableTest, DestructionCancelsWaiters) {
   std::optional<KeyValueTable> table(std::in_place, StoreLimits());
   async::Future<Values> waiting = table->WhenPresent({"a"});
   table.reset();
   EXPECT_THAT(waiting.Wait(), StatusIs(absl::StatusCode::kCancelled));
 }
 
-TEST(KeyValueTableTest, NoClientFillsTheTableAlone) {
+TEST(KeyValueTableTest, SingleClientCannotFillTheTable) {
   constexpr size_t kEach = KeyValueTable::kKeyOverheadBytes + 11;
   KeyValueTable table({.max_total_bytes = 4 * kEach},
                       /*max_client_bytes=*/2 * kEach);
@@ -66,13 +66,13 @@ TEST(KeyValueTableTest, NoClientFillsTheTableAlone) {
   EXPECT_THAT(table.Set("2", value, "a"), IsOk());
   EXPECT_THAT(table.Set("3", value, "a"),
               StatusIs(absl::StatusCode::kResourceExhausted,
-                       AllOf(HasSubstr("keys that a wrote"),
+                       AllOf(HasSubstr("keys written by a"),
                              HasSubstr("max_stored_bytes_per_client"))));
-  // What it has may change, if it does not grow.
+  // Its values may change if they do not grow.
   EXPECT_THAT(table.Set("2", std::string(10, 'w'), "a"), IsOk());
   EXPECT_THAT(table.Append("2", "w", "a"),
               StatusIs(absl::StatusCode::kResourceExhausted));
-  // Others still have room, also to take a key over.
+  // Other clients still have space, even to overwrite its keys.
   EXPECT_THAT(table.Set("3", value, "b"), IsOk());
   EXPECT_THAT(table.Set("2", value, "b"), IsOk());
   EXPECT_THAT(table.Set("4", value, "a"), IsOk());
@@ -101,9 +101,9 @@ TEST(KeyValueTableTest, MissingKeepsTheOrder) {
               IsOkAndHolds(ElementsAre("c", "a")));
 }
 
-TEST(KeyValueTableTest, WholeIsBoundedAlsoOfKeysWithoutValues) {
+TEST(KeyValueTableTest, KeysWithoutValuesCountTowardsTheTotal) {
   constexpr size_t kKeys = 10;
-  // As much as each takes with its overhead.
+  // The size of each key with its overhead.
   KeyValueTable table({.max_total_bytes = kKeys * 150});
   for (size_t i = 0; i < kKeys; ++i) {
     EXPECT_THAT(table.Set("k" + std::to_string(i), ""), IsOk());

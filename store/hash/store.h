@@ -15,13 +15,13 @@
 namespace hawser::store {
 
 struct HashStoreOptions {
-  // Of calls that state none.
+  // Default timeout of calls.
   absl::Duration timeout = kDefaultTimeout;
   StoreLimits limits = {};
 };
 
-// A store in the memory of one process, for workers that are threads of it:
-// they share the object.
+// A store in the memory of one process, for workers that are threads of it and
+// share the object.
 class HashStore final : public Store {
  public:
   explicit HashStore(HashStoreOptions options = {});
@@ -46,7 +46,7 @@ class HashStore final : public Store {
                                 const CallTime& time) override;
   absl::StatusOr<int64_t> DoNumKeys(const CallTime& time) override;
 
-  // The values of `keys` once all are present.
+  // Returns the values of `keys` once all are present.
   absl::StatusOr<std::vector<std::string>> Await(std::vector<std::string> keys,
                                                  const CallTime& time);
 

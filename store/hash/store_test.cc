@@ -55,7 +55,7 @@ TEST(HashStoreTest, LimitsBoundValuesAndTheWhole) {
   EXPECT_THAT(store.Set("b", ten), IsOk());
 }
 
-TEST(HashStoreTest, WaitingPoolThreadsGiveTheirPlaceAway) {
+TEST(HashStoreTest, WaitingPoolThreadsAreReplaced) {
   HashStore store;
   async::ThreadPool pool({.num_threads = 1});
   async::Promise<void> got;

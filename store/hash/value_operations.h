@@ -9,16 +9,18 @@
 
 namespace hawser::store::internal {
 
-// The rules of the store's calls on one value; null is an absent key.
+// Semantics of the store's operations on one value; null stands for an absent
+// key.
 
 // kInvalidArgument if `value` is not a number, kOutOfRange on overflow.
 absl::StatusOr<int64_t> AddToNumber(std::string_view key,
                                     const std::string* value, int64_t delta);
 
-// Whether compare-and-set finds what it expects.
+// Whether the value matches the expectation of compare-and-set.
 bool IsExpected(const std::string* value, std::string_view expected);
 
-// kInvalidArgument if `value` would grow above `max_bytes`.
+// Returns `value` with the suffix appended; kInvalidArgument if it would exceed
+// `max_bytes`.
 absl::StatusOr<std::string> Appended(std::string_view key,
                                      const std::string* value,
                                      std::string_view suffix,

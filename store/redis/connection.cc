@@ -18,7 +18,7 @@
 namespace hawser::store::internal {
 namespace {
 
-// Redis says the kind of an error in its first word.
+// The first word of a Redis error is its kind.
 absl::Status FromRedis(const std::string& error) {
   static constexpr struct {
     const char* prefix;
@@ -42,13 +42,13 @@ absl::Status FromRedis(const std::string& error) {
   };
   for (const auto& kind : kKinds) {
     if (absl::StartsWith(error, kind.prefix)) {
-      return absl::Status(kind.code, absl::StrCat("Redis answers: ", error));
+      return absl::Status(kind.code, absl::StrCat("Redis replied: ", error));
     }
   }
-  return absl::InternalError(absl::StrCat("Redis answers: ", error));
+  return absl::InternalError(absl::StrCat("Redis replied: ", error));
 }
 
-// hiredis bounds how deep answers are nested.
+// Recursion is bounded, since hiredis limits the nesting of replies.
 RedisReply Convert(const redisReply& reply) {
   RedisReply result;
   switch (reply.type) {
@@ -92,7 +92,7 @@ absl::StatusOr<std::unique_ptr<RedisConnection>> RedisConnection::Open(
     return absl::UnavailableError(
         absl::StrCat("cannot connect: ", strerror(error)));
   }
-  // Notices a machine that went away, 15 to 30 s later.
+  // Detects an unreachable machine after 15 to 30 s.
   redisEnableKeepAlive(context);
   RETURN_IF_ERROR(connection->Introduce(endpoint, deadline));
   return connection;
@@ -177,7 +177,7 @@ absl::Status RedisConnection::Await(short events,
           absl::StrCat("cannot wait for Redis: ", strerror(errno)));
     }
     if (std::chrono::steady_clock::now() >= deadline) {
-      return absl::DeadlineExceededError("Redis does not answer");
+      return absl::DeadlineExceededError("Redis did not reply in time");
     }
   }
 }

@@ -15,7 +15,7 @@ struct redisContext;
 
 namespace hawser::store::internal {
 
-// Reply of Redis other than an error.
+// A reply of Redis other than an error.
 struct RedisReply {
   enum class Kind { kNone, kInteger, kText, kList };
   Kind kind = Kind::kNone;
@@ -24,7 +24,7 @@ struct RedisReply {
   std::vector<RedisReply> list = {};
 };
 
-// Where Redis is, and who asks.
+// Address of Redis, and the user and password.
 struct RedisEndpoint {
   std::string host = {};
   int port = 0;
@@ -33,29 +33,28 @@ struct RedisEndpoint {
   int database = 0;
 };
 
-// One connection to Redis, through hiredis. Not thread-safe. Calls block, until
-// `deadline` at most. After an error that is not Redis's own answer the
-// connection is of no more use.
+// One connection to Redis, through hiredis. Not thread-safe. Calls block until
+// `deadline` at most. After an error that is not a reply of Redis the
+// connection is unusable.
 //
-//   kUnavailable       no connection, it was lost, or Redis is not ready yet:
-//                      worth another attempt.
+//   kUnavailable       not connected, connection lost, or Redis is not ready
+//                      yet: retry.
 //   kDeadlineExceeded  not done by `deadline`.
-//   others             Redis's answer; see RedisStore.
+//   others             error replies of Redis; see RedisStore.
 class RedisConnection {
  public:
-  // Connects, says who asks, and selects the database.
+  // Connects, authenticates, and selects the database.
   static absl::StatusOr<std::unique_ptr<RedisConnection>> Open(
       const RedisEndpoint& endpoint, async::MonotonicTime deadline);
   ~RedisConnection();
   RedisConnection(const RedisConnection&) = delete;
   RedisConnection& operator=(const RedisConnection&) = delete;
 
-  // Sends a command and returns its answer.
+  // Sends a command and returns its reply.
   absl::StatusOr<RedisReply> Call(std::span<const std::string> command,
                                   async::MonotonicTime deadline);
 
-  // The next thing that Redis sends: a further answer, or, after SUBSCRIBE, a
-  // message.
+  // Receives the next reply or, after SUBSCRIBE, the next message.
   absl::StatusOr<RedisReply> Receive(async::MonotonicTime deadline);
 
  private:
@@ -65,7 +64,7 @@ class RedisConnection {
                          async::MonotonicTime deadline);
   absl::Status Send(std::span<const std::string> command,
                     async::MonotonicTime deadline);
-  // Waits until the socket is ready for `events` of poll.
+  // Waits until poll(2) reports `events` for the socket.
   absl::Status Await(short events, async::MonotonicTime deadline);
   absl::Status Lost() const;
 

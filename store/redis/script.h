@@ -3,20 +3,21 @@
 
 namespace hawser::store::internal {
 
-// Runs one operation of the store inside Redis, which runs one script at a
-// time. Each answer is a list whose first element says how it went:
-//   "done"     and what the operation answers.
-//   "refused"  and the value that does not allow it: not a number, or too long.
-//   "lost"     the data is not what it was when this client connected.
+// Lua script for one operation of the store. Redis runs one script at a time.
+// Each reply is a list whose first element is the outcome:
+//   "done" and the reply of the operation.
+//   "refused" and the value that makes the operation invalid: not a number, or
+//     too long.
+//   "lost" the data was lost since this client connected.
 //
 //   KEYS[1]  hash of all keys of the job.
-//   KEYS[2]  mark of this data, drawn at random by the first client.
-//   KEYS[3]  the last change of this slot, "<sequence> <answer>".
-//   ARGV[1]  the mark that the client knows; empty: none yet.
+//   KEYS[2]  random id of this data, chosen by the first client.
+//   KEYS[3]  the last change of this slot, "<sequence> <reply>".
+//   ARGV[1]  the id known to the client; empty if none yet.
 //   ARGV[2]  operation.
-//   ARGV[3]  of a change, its sequence number; of others, empty.
-//   ARGV[4]  of a change, what its channel begins with.
-//   ARGV[5]  key, and further arguments behind it.
+//   ARGV[3]  the sequence number of a change; empty for other operations.
+//   ARGV[4]  the prefix of the channel of a change.
+//   ARGV[5]  key, followed by further arguments.
 inline constexpr char kRedisScript[] = R"lua(
 local operation = ARGV[2]
 if operation == 'begin' then

@@ -25,12 +25,12 @@ namespace {
 using internal::RedisConnection;
 using internal::RedisReply;
 
-// Connections kept for the next calls.
+// Maximum number of idle connections kept for later calls.
 constexpr size_t kMaxIdle = 8;
 
 absl::Status Unexpected() {
   return absl::InternalError(
-      "what answers is not the Redis it should be: unexpected reply");
+      "unexpected reply: the server is not a compatible Redis");
 }
 
 }  // namespace
@@ -43,7 +43,7 @@ class RedisStore::Client {
         channel_(absl::StrCat(data_, ":", endpoint_.database, ":")),
         id_(async::RandomSource::FromEntropy().Next()) {}
 
-  // Learns the mark of the data, or gives it one.
+  // Reads the id of the data, or sets it if there is none.
   absl::Status Begin(async::MonotonicTime deadline) {
     ASSIGN_OR_RETURN(
         std::vector<std::string> answer,
@@ -52,7 +52,7 @@ class RedisStore::Client {
     return absl::OkStatus();
   }
 
-  // The longest string that Redis takes, as far as it may be asked.
+  // Returns Redis's limit on strings, if the user may query it.
   size_t MaxStringBytes(async::MonotonicTime deadline) {
     constexpr size_t kDefault = size_t{512} << 20;
     absl::StatusOr<Connected> connected = Connect(deadline);
@@ -69,8 +69,8 @@ class RedisStore::Client {
     return bytes;
   }
 
-  // Runs the script; its answer, of two elements at least, the first of which
-  // is "done" or "refused".
+  // Runs the script and returns its reply, which has at least two elements, the
+  // first being "done" or "refused".
   absl::StatusOr<std::vector<std::string>> Read(
       std::string operation, std::span<const std::string> arguments,
       async::MonotonicTime deadline) {
@@ -91,7 +91,8 @@ class RedisStore::Client {
         deadline);
   }
 
-  // A connection that hears of each of `keys` that is created from now on.
+  // Returns a connection that receives a message for each of `keys` created
+  // from now on.
   absl::StatusOr<std::unique_ptr<RedisConnection>> Subscribe(
       std::span<const std::string> keys, async::MonotonicTime deadline) {
     ASSIGN_OR_RETURN(std::unique_ptr<RedisConnection> connection,
@@ -99,7 +100,7 @@ class RedisStore::Client {
     std::vector<std::string> command = {"SUBSCRIBE"};
     for (const std::string& key : keys) command.push_back(channel_ + key);
     RETURN_IF_ERROR(connection->Call(command, deadline).status());
-    // One answer for each channel.
+    // One reply per channel.
     for (size_t i = 1; i < keys.size(); ++i) {
       RETURN_IF_ERROR(connection->Receive(deadline).status());
     }
@@ -109,7 +110,7 @@ class RedisStore::Client {
  private:
   struct Connected {
     std::unique_ptr<RedisConnection> connection;
-    // Redis's name of the script.
+    // Digest by which Redis identifies the script.
     std::string script;
   };
 
@@ -132,7 +133,7 @@ class RedisStore::Client {
     return connected;
   }
 
-  // For the next call; closed if there are enough.
+  // Keeps a connection for the next call, or closes it if there are enough.
   void Keep(Connected connected) {
     async::MutexLock lock(&mutex_);
     if (idle_.size() < kMaxIdle) idle_.push_back(std::move(connected));
@@ -148,7 +149,7 @@ class RedisStore::Client {
     return reply;
   }
 
-  // Until there is an answer: a change is known by its sequence.
+  // Retries until there is a reply; the sequence identifies a change.
   absl::StatusOr<std::vector<std::string>> Run(std::vector<std::string> words,
                                                std::string slot,
                                                async::MonotonicTime deadline) {
@@ -172,8 +173,8 @@ class RedisStore::Client {
     }
     if (!answer.empty() && answer[0] == "lost") {
       return absl::FailedPreconditionError(
-          "what the store held is lost: Redis was restarted without "
-          "persistence, or flushed, or evicts keys; start the job anew");
+          "the store's data is lost: Redis was restarted without persistence, "
+          "was flushed, or evicts keys; restart the job");
     }
     if (answer.size() < 2) return Unexpected();
     return answer;
@@ -181,10 +182,10 @@ class RedisStore::Client {
 
   const internal::RedisEndpoint endpoint_;
   const std::string data_;
-  // What the names of channels begin with; all databases share those.
+  // Prefix of channel names, which all databases share.
   const std::string channel_;
   const uint64_t id_;
-  // Written by Begin, before the store is handed out.
+  // Written by Begin before Connect returns.
   std::string mark_;
   internal::ChangeSlots slots_;
 
@@ -197,10 +198,10 @@ absl::StatusOr<std::unique_ptr<RedisStore>> RedisStore::Connect(
   const std::string address = ToString(Endpoint{options.host, options.port});
   if (options.host.empty() || options.port < 1 || options.port > 65535 ||
       options.database < 0 || options.prefix.empty()) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "Redis store at ", address,
-        ": wants a host, a port within 1..65535, a database of 0 or more and "
-        "a prefix"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("Redis store at ", address,
+                     ": needs a host, a port within 1..65535, a database of 0 "
+                     "or more and a prefix"));
   }
   if (options.timeout < absl::ZeroDuration()) {
     return absl::InvalidArgumentError(
@@ -219,9 +220,9 @@ absl::StatusOr<std::unique_ptr<RedisStore>> RedisStore::Connect(
   const absl::Status status = client->Begin(deadline);
   if (absl::IsDeadlineExceeded(status)) {
     return absl::UnavailableError(absl::StrCat(
-        "no Redis answers at ", address, " within ",
+        "no Redis server replied at ", address, " within ",
         absl::FormatDuration(options.timeout), " (", status.message(),
-        "): check the address and that it runs"));
+        "): check the address and that Redis runs"));
   }
   if (!status.ok()) {
     return absl::Status(status.code(), absl::StrCat("Redis store at ", address,
@@ -264,9 +265,9 @@ absl::StatusOr<size_t> RedisStore::FirstMissing(
   return index;
 }
 
-// 1. Looks.
-// 2. Subscribes to the keys that may be created, and looks again.
-// 3. At each message looks again; on a lost connection, back to 2.
+// 1. Reads the keys.
+// 2. Subscribes to the missing keys, and reads again.
+// 3. Reads again on each message; on a lost connection, goes back to 2.
 absl::Status RedisStore::DoWait(std::span<const std::string> keys,
                                 const CallTime& time) {
   async::BlockingRegion region;
@@ -332,7 +333,7 @@ absl::StatusOr<int64_t> RedisStore::DoAdd(const std::string& key, int64_t delta,
   if ((*answer)[0] == "refused") {
     RETURN_IF_ERROR(internal::AddToNumber(key, &(*answer)[1], delta).status());
     return absl::InvalidArgumentError(
-        absl::StrCat(description(), ": what the key holds is not a number"));
+        absl::StrCat(description(), ": the value of the key is not a number"));
   }
   int64_t sum = 0;
   if (!absl::SimpleAtoi((*answer)[1], &sum)) return Unexpected();

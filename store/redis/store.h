@@ -16,45 +16,46 @@
 namespace hawser::store {
 
 struct RedisStoreOptions {
-  // Name or address of Redis's machine, and its port.
+  // Host name or address of Redis, and its port.
   std::string host = "127.0.0.1";
   int port = 6379;
-  // Empty: none; with a password alone, Redis's default user is meant.
+  // Empty for none. A password without a user name selects Redis's default
+  // user.
   std::string username = {};
   std::string password = {};
   // Number of the database.
   int database = 0;
-  // Names the job. Jobs of different prefixes do not see each other; what a job
-  // wrote stays in Redis, so each job needs one of its own.
+  // Prefix of the job's data. Jobs with different prefixes do not see each
+  // other's keys. Data of a job stays in Redis, so each job needs its own
+  // prefix.
   std::string prefix = "hawser";
-  // Of Connect, and of calls that state none.
+  // Timeout of Connect, and default timeout of calls.
   absl::Duration timeout = kDefaultTimeout;
-  // Lowered to what Redis takes (proto-max-bulk-len). `max_total_bytes` is its
-  // own matter (maxmemory).
+  // Lowered to Redis's limit (proto-max-bulk-len). `max_total_bytes` is not
+  // used; Redis has its own limit (maxmemory).
   StoreLimits limits = {};
 };
 
-// A store in Redis 6 or later, one that is no cluster.
+// A store in Redis 6 or later, without clustering.
 //
 // All keys of a job are fields of the one hash "hawser:{<prefix>}", which
-// `redis-cli DEL` removes. Changes are scripts, which Redis runs one after the
-// other; those who wait subscribe to a channel that a script which creates the
-// key publishes to. Each call that waits takes a connection of its own. A lost
-// connection is opened again, within the time of the call: Redis keeps, for 20
-// minutes, what the last change of each connection answered, by which a
-// repetition is known, so that each is applied once. Connections are not
-// encrypted.
+// `redis-cli DEL` removes. Changes are scripts, which Redis runs sequentially.
+// Waiting calls subscribe to a channel, to which the script that creates the
+// key publishes. Each waiting call uses its own connection. A lost connection
+// is reopened within the timeout of the call. Redis keeps the reply of the last
+// change of each slot for 20 minutes to recognise retries, so that each change
+// is applied once. Connections are not encrypted.
 //
 // Errors besides those of Store:
-//   kUnauthenticated     Redis wants a password, or another one.
-//   kPermissionDenied    the user may not do this.
-//   kFailedPrecondition  what the store held is lost, since Redis was restarted
-//                        without persistence, flushed, or evicts; or it is a
-//                        replica or a cluster.
+//   kUnauthenticated     the password is missing or wrong.
+//   kPermissionDenied    Redis denies the command to this user.
+//   kFailedPrecondition  the store's data is lost, since Redis was restarted
+//                        without persistence, was flushed, or evicts keys; or
+//                        Redis is a replica or a cluster.
 class RedisStore final : public Store {
  public:
-  // Connects. kUnavailable if nobody answers there in time; kInvalidArgument
-  // if there is no such database.
+  // Connects. kUnavailable if no server replies in time; kInvalidArgument if
+  // there is no such database.
   static absl::StatusOr<std::unique_ptr<RedisStore>> Connect(
       RedisStoreOptions options);
   ~RedisStore() override;
@@ -83,7 +84,8 @@ class RedisStore final : public Store {
                                 const CallTime& time) override;
   absl::StatusOr<int64_t> DoNumKeys(const CallTime& time) override;
 
-  // Index of a key that is absent; keys.size() if all are present.
+  // Returns the index of a key that is absent, or keys.size() if all are
+  // present.
   absl::StatusOr<size_t> FirstMissing(std::span<const std::string> keys,
                                       async::MonotonicTime deadline);
 

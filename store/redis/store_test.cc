@@ -79,7 +79,7 @@ TEST(RedisStoreTest, LargeNumbersAreExact) {
               IsOkAndHolds(int64_t{9007199254740993}));
 }
 
-TEST(RedisStoreTest, PasswordsAreAskedForByTypedErrors) {
+TEST(RedisStoreTest, MissingOrWrongPasswordIsUnauthenticated) {
   const internal::RedisProcess redis({"--requirepass", "secret"});
   EXPECT_THAT(
       RedisStore::Connect({.port = redis.port()}),
@@ -104,7 +104,7 @@ TEST(RedisStoreTest, WrongOptionsAreRefused) {
               StatusIs(absl::StatusCode::kInvalidArgument));
 }
 
-TEST(RedisStoreTest, NobodyThereIsUnavailableNamingTheAddress) {
+TEST(RedisStoreTest, UnreachableServerIsUnavailableNamingTheAddress) {
   EXPECT_THAT(
       RedisStore::Connect({.port = 1, .timeout = absl::Milliseconds(200)}),
       StatusIs(absl::StatusCode::kUnavailable,
@@ -142,12 +142,12 @@ TEST(RedisStoreTest, AppendKeepsToTheLimit) {
   EXPECT_THAT(store->Get("k"), IsOkAndHolds("12345678"));
 }
 
-TEST(RedisStoreTest, ChangesWhoseRepliesWereLostAreMadeOnce) {
+TEST(RedisStoreTest, ChangesWhoseRepliesWereLostAreAppliedOnce) {
   const internal::RedisProcess redis;
   internal::Relay relay(redis.port());
   const auto direct = MustConnect({.port = redis.port()});
   const auto store = MustConnect({.port = relay.port()});
-  // The change is made, its reply is lost, and so is the connection.
+  // The change is applied, but its reply and the connection are lost.
   const auto lose_reply = [&](const std::string& made, auto change) {
     relay.SwallowReplies();
     std::thread changer(change);
@@ -168,7 +168,7 @@ TEST(RedisStoreTest, ChangesWhoseRepliesWereLostAreMadeOnce) {
   EXPECT_THAT(store->Get("text"), IsOkAndHolds("xy"));
 }
 
-TEST(RedisStoreTest, AttemptsThatComeAfterALaterChangeDoNothing) {
+TEST(RedisStoreTest, AttemptsAfterALaterChangeAreIgnored) {
   const internal::RedisProcess redis;
   const auto run = [&](const char* operation, const char* sequence,
                        const char* key, const char* argument) {
@@ -178,7 +178,7 @@ TEST(RedisStoreTest, AttemptsThatComeAfterALaterChangeDoNothing) {
   run("begin", "", "mine", "");
   run("add", "9", "n", "1");
   run("add", "10", "n", "1");
-  // Both sent again, the first one too late.
+  // Both are sent again; the first is outdated.
   run("add", "10", "n", "1");
   run("add", "9", "n", "1");
   const auto deadline =

@@ -33,8 +33,8 @@ auto IsNotSwapped(const std::string& value) {
                             Field(&CompareAndSetResult::swapped, false)));
 }
 
-// What calls with a timeout of zero say. kUnavailable is not it: a server that
-// stood still for longer than a look takes.
+// Reads with timeout zero. Retries kUnavailable, which means that the server
+// stalled for longer than one read may take.
 absl::StatusOr<std::string> Look(Store& store, const std::string& key) {
   while (true) {
     absl::StatusOr<std::string> value = store.Get(key, absl::ZeroDuration());
@@ -101,7 +101,7 @@ TEST_P(StoreConformanceTest, ZeroTimeoutDoesNotWait) {
               StatusIs(absl::StatusCode::kDeadlineExceeded));
 }
 
-TEST_P(StoreConformanceTest, ZeroTimeoutSeesWhatIsThere) {
+TEST_P(StoreConformanceTest, ZeroTimeoutReadsPresentKeys) {
   EXPECT_THAT(store_->Set("k", "v"), IsOk());
   EXPECT_THAT(Look(*store_, "k"), IsOkAndHolds("v"));
   EXPECT_THAT(LookForAll(*store_, {"k"}), IsOk());
@@ -137,7 +137,7 @@ TEST_P(StoreConformanceTest, AddCountsFromZeroAndIsText) {
   EXPECT_THAT(store_->Add("n", 0), IsOkAndHolds(40));
 }
 
-TEST_P(StoreConformanceTest, AddRefusesWhatIsNoNumber) {
+TEST_P(StoreConformanceTest, AddRejectsValuesThatAreNotNumbers) {
   for (const std::string value : {"", "x", "1x", " 1", "1.5", "+"}) {
     EXPECT_THAT(store_->Set("n", value), IsOk());
     EXPECT_THAT(
@@ -172,7 +172,7 @@ TEST_P(StoreConformanceTest, AppendGrowsTheValue) {
   EXPECT_THAT(store_->Get("k"), IsOkAndHolds("abc"));
 }
 
-TEST_P(StoreConformanceTest, CompareAndSetTellsWhetherItSwapped) {
+TEST_P(StoreConformanceTest, CompareAndSetReturnsWhetherItSwapped) {
   EXPECT_THAT(store_->CompareAndSet("k", "old", "new"), IsNotSwapped(""));
   EXPECT_THAT(store_->Check(std::vector<std::string>{"k"}),
               IsOkAndHolds(false));
@@ -181,7 +181,7 @@ TEST_P(StoreConformanceTest, CompareAndSetTellsWhetherItSwapped) {
   EXPECT_THAT(store_->CompareAndSet("k", "a", "a"), IsSwapped("a"));
   EXPECT_THAT(store_->CompareAndSet("k", "x", "a"), IsNotSwapped("a"));
   EXPECT_THAT(store_->CompareAndSet("k", "a", ""), IsSwapped(""));
-  // A key set to empty equals the empty expectation.
+  // A key with an empty value matches the empty expectation.
   EXPECT_THAT(store_->CompareAndSet("k", "", "c"), IsSwapped("c"));
 }
 
@@ -217,8 +217,8 @@ TEST_P(StoreConformanceTest, WaitNeedsAllKeys) {
 TEST_P(StoreConformanceTest, TimedOutWaitNamesAKeyThatIsMissing) {
   const std::vector<std::string> keys = {"here", "gone"};
   EXPECT_THAT(store_->Set("here", "1"), IsOk());
-  // A store of another process knows no more than the first of the keys where
-  // it had no answer in time.
+  // If a store in another process does not reply in time, the error can only
+  // name the first key.
   absl::Status status;
   for (absl::Duration timeout = absl::Milliseconds(20);
        timeout < absl::Seconds(20); timeout *= 2) {
@@ -250,7 +250,7 @@ TEST_P(StoreConformanceTest, DeletedKeysAreAbsent) {
   EXPECT_THAT(store_->Add("k", 1), IsOkAndHolds(1));
 }
 
-TEST_P(StoreConformanceTest, WaitingCallsHoldNoOtherCallUp) {
+TEST_P(StoreConformanceTest, WaitingCallsDoNotBlockOtherCalls) {
   std::vector<absl::Notification> begun(3);
   std::vector<std::thread> waiters;
   for (absl::Notification& notification : begun) {
@@ -306,7 +306,7 @@ void ExpectCallsEndInTime(Store& store) {
   EXPECT_THAT(store.NumKeys(kTimeout),
               StatusIs(absl::StatusCode::kDeadlineExceeded));
   const auto no_answer =
-      StatusIs(absl::StatusCode::kUnavailable, HasSubstr("no answer"));
+      StatusIs(absl::StatusCode::kUnavailable, HasSubstr("no reply"));
   EXPECT_THAT(store.Get(key, absl::ZeroDuration()), no_answer);
   EXPECT_THAT(store.Wait({&key, 1}, absl::ZeroDuration()), no_answer);
   EXPECT_THAT(store.Check({&key, 1}, absl::ZeroDuration()), no_answer);

@@ -11,11 +11,11 @@
 
 namespace hawser::store {
 
-// Fresh data that several clients share.
+// A new store that several clients share.
 class StoreUnderTest {
  public:
   virtual ~StoreUnderTest() = default;
-  // Another client; the same one where there can only be one.
+  // Returns another client, or the same one if there can only be one.
   virtual std::shared_ptr<Store> NewClient() = 0;
 };
 
@@ -44,8 +44,8 @@ class StoreConformanceTest : public testing::TestWithParam<ConformanceParam> {
   const std::shared_ptr<Store> store_;
 };
 
-// For a store whose server has ceased to answer: every call ends in time, and
-// none takes silence for the absence of a key.
+// For a store whose server no longer replies: checks that every call ends in
+// time, and that none reports a key as absent.
 void ExpectCallsEndInTime(Store& store);
 
 }  // namespace hawser::store

@@ -31,7 +31,7 @@ std::string MakeFolder() {
   return path;
 }
 
-// The number that stands behind `before` in `text`.
+// Returns the number that follows `before` in `text`.
 int NumberBehind(const std::string& text, const std::string& before) {
   const size_t at = text.find(before);
   HAWSER_CHECK(at != std::string::npos);
@@ -99,7 +99,8 @@ std::string RedisProcess::address() const {
 void RedisProcess::Start() {
   CheckInstalled(kRedis, "redis-server");
   program_.reset();
-  // Redis cannot be told to choose a port: another process may be faster.
+  // Redis cannot choose a free port itself, so another process may take it
+  // first.
   for (int attempt = 0; attempt < 10; ++attempt) {
     port_ = FreePort();
     std::vector<std::string> arguments = {

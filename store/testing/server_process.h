@@ -9,9 +9,9 @@
 
 namespace hawser::store::internal {
 
-// Debian's etcd, on a port of loopback that the system chose, with its data in
-// a folder of its own. Aborts the test, naming the package, where etcd is not
-// installed. Killed with this object.
+// Debian's etcd on a free loopback port, with its own data directory. Aborts
+// the test, naming the package, if etcd is not installed. Killed when this
+// object is destroyed.
 class EtcdProcess {
  public:
   EtcdProcess();
@@ -20,7 +20,7 @@ class EtcdProcess {
   std::string address() const;
   int port() const { return port_; }
 
-  // Ends the process and starts another one with the same data, on another
+  // Stops the process and starts another one with the same data, on another
   // port.
   void Restart();
 
@@ -32,16 +32,16 @@ class EtcdProcess {
   int port_ = 0;
 };
 
-// Debian's Redis, likewise; its data is in memory only.
+// Debian's Redis, likewise; keeps its data only in memory.
 class RedisProcess {
  public:
-  // `options` are further options of its command line.
+  // `options` are additional command-line options.
   explicit RedisProcess(std::vector<std::string> options = {});
 
   std::string address() const;
   int port() const { return port_; }
 
-  // Ends the process and starts an empty one, on another port.
+  // Stops the process and starts an empty one, on another port.
   void Restart() { Start(); }
 
  private:

@@ -17,7 +17,7 @@
 
 namespace hawser::store {
 
-// A folder that goes away with it.
+// A temporary directory, removed on destruction.
 class TempDir {
  public:
   TempDir() {

@@ -15,7 +15,7 @@
 
 namespace hawser::store {
 
-// Null, and the test fails, where that cannot be.
+// Starts a server; on failure returns null and fails the test.
 inline std::unique_ptr<StoreServer> MustStart(StoreServerOptions options = {}) {
   absl::StatusOr<std::unique_ptr<StoreServer>> server =
       StoreServer::Start(std::move(options));
