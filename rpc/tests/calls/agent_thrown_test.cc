@@ -218,12 +218,12 @@ TEST_P(AgentThrownTest, Streams) {
             throw std::out_of_range("boom in producer");
           }),
       IsOk());
-  RegisterStream(
-      ASSERT_THAT(job_.registry(), kStreamLater,
-                  [](StreamWriter<int64_t> out) -> async::Future<void> {
-                    CO_RETURN_IF_ERROR(co_await out.Write(1));
-                    throw std::out_of_range("boom in coroutine");
-                  }),
+  ASSERT_THAT(
+      RegisterStream(job_.registry(), kStreamLater,
+                     [](StreamWriter<int64_t> out) -> async::Future<void> {
+                       CO_RETURN_IF_ERROR(co_await out.Write(1));
+                       throw std::out_of_range("boom in coroutine");
+                     }),
       IsOk());
   StartAll();
   Agent& agent = job_.agent(0);
