@@ -5,9 +5,9 @@
 #include <optional>
 #include <utility>
 
+#include "async/exceptions.h"
 #include "async/future.h"
 #include "async/status_macros.h"  // IWYU pragma: export
-#include "async/thrown.h"
 
 // Coroutines that return Future<T>.
 //
@@ -76,7 +76,7 @@ class CoroutinePromise {
   std::suspend_never initial_suspend() noexcept { return {}; }
   auto final_suspend() noexcept { return Completion(); }
   void return_value(Result<T> result) { result_.emplace(std::move(result)); }
-  void unhandled_exception() { result_.emplace(ThrownError("a coroutine")); }
+  void unhandled_exception() { result_.emplace(ExceptionError("a coroutine")); }
 
  private:
   // Completes the future after locals and parameters are destroyed.

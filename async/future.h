@@ -121,7 +121,7 @@ class [[nodiscard]] Future {
   // ready, otherwise in the thread that completes it, under this caller's
   // TaskContext. No lock is held. Blocking work belongs on an executor.
   // Exceptions thrown by the callback are only logged to stderr
-  // (async/thrown.h).
+  // (async/exceptions.h).
   template <class F>
   void OnReady(F&& callback) const;
 

@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "absl/functional/any_invocable.h"
+#include "async/exceptions.h"
 #include "async/task_local.h"
-#include "async/thrown.h"
 
 namespace hawser::async {
 
@@ -18,11 +18,11 @@ class Task {
       : context_(TaskContext::Capture()), closure_(std::move(closure)) {}
 
   // Runs and destroys the closure, at most once. Exceptions are caught and
-  // logged (async/thrown.h), since no caller waits for the result.
+  // logged (async/exceptions.h), since no caller waits for the result.
   void Run() && {
     TaskContext::Scope scope(std::move(context_));
     absl::AnyInvocable<void()&&> closure = std::move(closure_);
-    EndThrown("a closure", std::move(closure));
+    LogExceptions("a closure", std::move(closure));
   }
 
  private:

@@ -6,7 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "async/status_macros.h"
 #include "autograd/grad_mode.h"
-#include "autograd/internal/backward_pass.h"
+#include "autograd/internal/graph_walk.h"
 #include "autograd/variable.h"
 
 namespace hawser::autograd {
@@ -66,8 +66,7 @@ absl::StatusOr<Seeds> MakeSeeds(std::span<const Tensor> roots,
   return seeds;
 }
 
-absl::Status RunPass(internal::BackwardPass& pass,
-                     std::vector<Tensor> gradients) {
+absl::Status RunPass(internal::GraphWalk& pass, std::vector<Tensor> gradients) {
   NoGradGuard no_grad;
   RETURN_IF_ERROR(pass.Start(gradients));
   gradients.clear();
@@ -86,7 +85,7 @@ absl::Status Backward(std::span<const Tensor> roots,
                       std::span<const Tensor> gradients,
                       BackwardOptions options) {
   ASSIGN_OR_RETURN(Seeds seeds, MakeSeeds(roots, gradients));
-  internal::BackwardPass pass(options.retain_graph, /*capture=*/nullptr);
+  internal::GraphWalk pass(options.retain_graph, /*capture=*/nullptr);
   RETURN_IF_ERROR(pass.Build(std::move(seeds.edges), {}));
   return RunPass(pass, std::move(seeds.gradients));
 }
@@ -103,7 +102,7 @@ absl::StatusOr<std::vector<Tensor>> Grad(std::span<const Tensor> outputs,
           absl::StrCat("Grad: input ", i, " requires no gradient"));
     }
   }
-  internal::BackwardPass pass(options.retain_graph, /*capture=*/nullptr);
+  internal::GraphWalk pass(options.retain_graph, /*capture=*/nullptr);
   RETURN_IF_ERROR(pass.Build(std::move(seeds.edges), {}));
   pass.RestrictTo(targets);
   RETURN_IF_ERROR(RunPass(pass, std::move(seeds.gradients)));

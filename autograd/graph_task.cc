@@ -11,7 +11,7 @@
 #include "async/mutex.h"
 #include "async/status_macros.h"
 #include "autograd/grad_mode.h"
-#include "autograd/internal/backward_pass.h"
+#include "autograd/internal/graph_walk.h"
 
 namespace hawser::autograd {
 namespace {
@@ -43,7 +43,7 @@ struct GraphTask::State {
 
   // The runner's.
   internal::CaptureFunction capture;
-  std::unique_ptr<internal::BackwardPass> pass;
+  std::unique_ptr<internal::GraphWalk> pass;
 
   async::Promise<void> promise;
 
@@ -100,7 +100,7 @@ absl::StatusOr<std::shared_ptr<GraphTask>> GraphTask::Create(
     state->given.resize(extra_nodes.size());
   }
   state->extra_nodes = extra_nodes;
-  state->pass = std::make_unique<internal::BackwardPass>(
+  state->pass = std::make_unique<internal::GraphWalk>(
       options.retain_graph, state->capture ? &state->capture : nullptr);
   RETURN_IF_ERROR(state->pass->Build(std::move(roots), std::move(extra_nodes)));
   std::shared_ptr<GraphTask> task(new GraphTask(std::move(state)));
@@ -257,7 +257,7 @@ bool GraphTask::TakeEvents(std::vector<Event>& events, bool& complete) {
 }
 
 absl::Status GraphTask::Handle(std::vector<Event> events) {
-  internal::BackwardPass& pass = *state_->pass;
+  internal::GraphWalk& pass = *state_->pass;
   for (Event& event : events) {
     switch (event.kind) {
       case Event::Kind::kStart:

@@ -21,7 +21,7 @@ class AccumulateGrad;
 class Node;
 
 namespace internal {
-class BackwardPass;
+class GraphWalk;
 }  // namespace internal
 
 // Destination of a gradient: input `input_index` of `node`. An edge without a
@@ -101,7 +101,7 @@ class Node : public std::enable_shared_from_this<Node> {
   absl::StatusOr<std::vector<Tensor>> Run(std::vector<Tensor> grad_outputs);
 
  private:
-  friend class internal::BackwardPass;
+  friend class internal::GraphWalk;
 
   struct Hooks;
   Hooks& MutableHooks();
@@ -111,7 +111,7 @@ class Node : public std::enable_shared_from_this<Node> {
   // Where the pass that owns this scratch field keeps its state of this node.
   // One pass at a time owns it; others look the node up in a table.
   uint32_t scratch_slot_ = 0;
-  std::atomic<const internal::BackwardPass*> scratch_owner_{nullptr};
+  std::atomic<const internal::GraphWalk*> scratch_owner_{nullptr};
   absl::InlinedVector<Edge, 3> next_edges_;
   std::unique_ptr<Hooks> hooks_;
 };

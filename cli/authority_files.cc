@@ -10,9 +10,9 @@
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "async/status_macros.h"
+#include "fs/atomic_directory.h"
 #include "fs/open_beneath.h"
 #include "fs/private_file.h"
-#include "fs/staged_directory.h"
 #include "net/auth/certificate.h"
 #include "net/auth/identity.h"
 #include "net/auth/revocation_list.h"
@@ -91,7 +91,7 @@ absl::Status MakeAuthorityFiles(const std::string& directory,
   ASSIGN_OR_RETURN(const net::KeyAndCertificate authority,
                    net::MakeAuthority(job, lifetime));
   ASSIGN_OR_RETURN(const std::string token, net::MakeToken());
-  ASSIGN_OR_RETURN(StagedDirectory made, StagedDirectory::Create(directory));
+  ASSIGN_OR_RETURN(AtomicDirectory made, AtomicDirectory::Create(directory));
   RETURN_IF_ERROR(made.Write("ca.crt", authority.certificate, kPublic));
   RETURN_IF_ERROR(made.Write("ca.key", authority.key, kPrivate));
   RETURN_IF_ERROR(made.Write("token", token + "\n", kPrivate));
@@ -111,7 +111,7 @@ absl::StatusOr<std::string> IssueWorkerFiles(
                    net::IssueCertificate(issuer, identity, options.lifetime));
   ASSIGN_OR_RETURN(const std::string path,
                    PathOf(options.output, options.worker));
-  ASSIGN_OR_RETURN(StagedDirectory made, StagedDirectory::Create(path));
+  ASSIGN_OR_RETURN(AtomicDirectory made, AtomicDirectory::Create(path));
   RETURN_IF_ERROR(made.Write("worker.crt", pair.certificate, kPublic));
   RETURN_IF_ERROR(made.Write("worker.key", pair.key, kPrivate));
   RETURN_IF_ERROR(made.Write("ca.crt", issuer.certificate, kPublic));
@@ -150,7 +150,7 @@ absl::StatusOr<std::string> RevokeCertificates(
                                            lists.empty() ? "" : lists.back()));
   lists.push_back(std::move(list));
   // The older ones stay: who has read those looks for the next number.
-  ASSIGN_OR_RETURN(StagedDirectory made, StagedDirectory::Create(directory));
+  ASSIGN_OR_RETURN(AtomicDirectory made, AtomicDirectory::Create(directory));
   for (size_t i = 0; i < lists.size(); ++i) {
     RETURN_IF_ERROR(made.Write(absl::StrCat(prefix, i), lists[i], kPublic));
   }

@@ -9,8 +9,8 @@
 
 #include "absl/strings/str_join.h"
 #include "async/status_macros.h"
+#include "cli/escape_for_terminal.h"
 #include "cli/job_access.h"
-#include "cli/printable.h"
 #include "cli/worker_client.h"
 #include "nlohmann/json.hpp"
 
@@ -34,9 +34,10 @@ struct ListFlags {
 };
 
 std::string Cell(const json& value) {
-  if (value.is_string()) return Printable(value.get<std::string>());
+  if (value.is_string()) return EscapeForTerminal(value.get<std::string>());
   if (!value.is_array()) return value.dump();
-  return Printable(absl::StrJoin(value.get<std::vector<std::string>>(), ","));
+  return EscapeForTerminal(
+      absl::StrJoin(value.get<std::vector<std::string>>(), ","));
 }
 
 // Columns as wide as their widest entry.

@@ -10,9 +10,9 @@
 #include "cli/call.h"
 #include "cli/certs.h"
 #include "cli/command.h"
+#include "cli/escape_for_terminal.h"
 #include "cli/health.h"
 #include "cli/list.h"
-#include "cli/printable.h"
 
 namespace hawser::cli {
 namespace {
@@ -67,7 +67,8 @@ int Run(const std::vector<std::string>& arguments, std::ostream& out,
   }
   if (!context.outcome.ok()) {
     const absl::string_view message = context.outcome.message();
-    err << "hawser: " << Printable({message.data(), message.size()}) << "\n";
+    err << "hawser: " << EscapeForTerminal({message.data(), message.size()})
+        << "\n";
   }
   return ExitCode(context.outcome);
 }

@@ -5,7 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "async/status_macros.h"
 #include "autograd/accumulate_grad.h"
-#include "dist_autograd/pass.h"
+#include "dist_autograd/backward_pass.h"
 
 namespace hawser::dist_autograd {
 namespace {
@@ -17,16 +17,16 @@ absl::Status ReleasedError(ContextId id) {
 
 }  // namespace
 
-Context::Peer* Context::PeerLocked(const rpc::WorkerInfo& peer) {
+Context::PeerRecord* Context::PeerLocked(const rpc::WorkerInfo& peer) {
   if (released_) return nullptr;
-  Peer& entry = peers_[peer.id];
+  PeerRecord& entry = peers_[peer.id];
   if (entry.worker.name.empty()) entry.worker = peer;
   return &entry;
 }
 
 bool Context::AddTarget(const rpc::WorkerInfo& peer) {
   async::MutexLock lock(&mutex_);
-  Peer* const entry = PeerLocked(peer);
+  PeerRecord* const entry = PeerLocked(peer);
   // A source knows the context from elsewhere, and hears of its end there.
   if (entry != nullptr && !entry->is_source) entry->is_target = true;
   return entry != nullptr;
@@ -34,12 +34,12 @@ bool Context::AddTarget(const rpc::WorkerInfo& peer) {
 
 void Context::AddSource(const rpc::WorkerInfo& peer) {
   async::MutexLock lock(&mutex_);
-  if (Peer* const entry = PeerLocked(peer)) entry->is_source = true;
+  if (PeerRecord* const entry = PeerLocked(peer)) entry->is_source = true;
 }
 
-bool Context::Adopt(const rpc::WorkerInfo& peer) {
+bool Context::Reparent(const rpc::WorkerInfo& peer) {
   async::MutexLock lock(&mutex_);
-  Peer* const entry = PeerLocked(peer);
+  PeerRecord* const entry = PeerLocked(peer);
   if (entry != nullptr) entry->is_target = true;
   return entry != nullptr;
 }
@@ -105,7 +105,7 @@ Tensor Context::gradient(const Tensor& variable) const {
                                      : gradients_[it->second].gradient;
 }
 
-absl::Status Context::BeginPass(std::shared_ptr<Pass> pass) {
+absl::Status Context::BeginPass(std::shared_ptr<BackwardPass> pass) {
   async::MutexLock lock(&mutex_);
   if (released_) return ReleasedError(id_);
   if (pass_ != nullptr) {
@@ -117,9 +117,9 @@ absl::Status Context::BeginPass(std::shared_ptr<Pass> pass) {
   return absl::OkStatus();
 }
 
-void Context::EndPass(const Pass& pass, const absl::Status& status) {
-  std::shared_ptr<Pass> ended;
-  std::shared_ptr<Pass> dropped;
+void Context::EndPass(const BackwardPass& pass, const absl::Status& status) {
+  std::shared_ptr<BackwardPass> ended;
+  std::shared_ptr<BackwardPass> dropped;
   async::MutexLock lock(&mutex_);
   if (pass_.get() == &pass) ended = std::move(pass_);
   if (released_) return;
@@ -127,23 +127,24 @@ void Context::EndPass(const Pass& pass, const absl::Status& status) {
       RecordEndLocked(pass.options().id, status, status.ok() ? ended : nullptr);
 }
 
-std::shared_ptr<Pass> Context::RecordEndLocked(const PassId& id,
-                                               const absl::Status& status,
-                                               std::shared_ptr<Pass> pass) {
+std::shared_ptr<BackwardPass> Context::RecordEndLocked(
+    const BackwardPassId& id, const absl::Status& status,
+    std::shared_ptr<BackwardPass> pass) {
   EndedPass& last = ended_[id.root];
   if (id.number <= last.number) return nullptr;
-  std::shared_ptr<Pass> dropped = std::move(last.pass);
+  std::shared_ptr<BackwardPass> dropped = std::move(last.pass);
   last = {id.number, status, std::move(pass)};
   return dropped;
 }
 
 absl::StatusOr<Context::Participation> Context::JoinPass(
-    const PassOptions& options,
-    absl::FunctionRef<std::shared_ptr<PassTransport>()> make_transport) {
-  const PassId& id = options.id;
-  std::shared_ptr<Pass> created;
+    const BackwardPassOptions& options,
+    absl::FunctionRef<std::shared_ptr<BackwardPassTransport>()>
+        make_transport) {
+  const BackwardPassId& id = options.id;
+  std::shared_ptr<BackwardPass> created;
   while (true) {
-    std::shared_ptr<Pass> running;
+    std::shared_ptr<BackwardPass> running;
     {
       // All at once: while the new pass was created, other messages may have
       // begun it, and ended it.
@@ -164,11 +165,12 @@ absl::StatusOr<Context::Participation> Context::JoinPass(
       running = pass_;
     }
     if (running == nullptr) {
-      ASSIGN_OR_RETURN(created, Pass::Create(shared_from_this(), options, {},
-                                             make_transport()));
+      ASSIGN_OR_RETURN(created,
+                       BackwardPass::Create(shared_from_this(), options, {},
+                                            make_transport()));
       continue;
     }
-    const PassId& other = running->options().id;
+    const BackwardPassId& other = running->options().id;
     if (other == id) return Participation{std::move(running), false};
     if (other.root != id.root) {
       return absl::FailedPreconditionError(absl::StrCat(
@@ -182,23 +184,23 @@ absl::StatusOr<Context::Participation> Context::JoinPass(
   }
 }
 
-std::shared_ptr<Pass> Context::RefusePass(const PassId& id,
-                                          const absl::Status& status) {
-  std::shared_ptr<Pass> dropped;
+std::shared_ptr<BackwardPass> Context::RefusePass(const BackwardPassId& id,
+                                                  const absl::Status& status) {
+  std::shared_ptr<BackwardPass> dropped;
   async::MutexLock lock(&mutex_);
   dropped = RecordEndLocked(id, status, nullptr);
   if (pass_ == nullptr || pass_->options().id != id) return nullptr;
   return pass_;
 }
 
-std::shared_ptr<Pass> Context::pass() const {
+std::shared_ptr<BackwardPass> Context::pass() const {
   async::MutexLock lock(&mutex_);
   return pass_;
 }
 
-absl::Status Context::Carry(const RecvFunction& recv,
-                            std::vector<Tensor> gradients) {
-  const std::shared_ptr<Pass> running = pass();
+absl::Status Context::SendGradients(const RecvFunction& recv,
+                                    std::vector<Tensor> gradients) {
+  const std::shared_ptr<BackwardPass> running = pass();
   // A pass that failed may still run a node when the next one has begun.
   if (running == nullptr || !running->RunsHere()) {
     return absl::FailedPreconditionError(
@@ -206,7 +208,7 @@ absl::Status Context::Carry(const RecvFunction& recv,
                      "dist_autograd::Backward in context ",
                      ToString(id_), " instead of a local backward pass"));
   }
-  return running->Carry(recv, std::move(gradients));
+  return running->SendGradients(recv, std::move(gradients));
 }
 
 Context::Remains Context::Release() {

@@ -21,10 +21,10 @@
 
 namespace hawser::dist_autograd {
 
-class Pass;
-class PassTransport;
-struct PassId;
-struct PassOptions;
+class BackwardPass;
+class BackwardPassTransport;
+struct BackwardPassId;
+struct BackwardPassOptions;
 
 // One worker's part of a distributed autograd context: the forward messages it
 // sent and received, the gradients of its leaves, and the backward pass that
@@ -32,7 +32,7 @@ struct PassOptions;
 //
 // Thread-safe. After Release it holds nothing and records nothing; whoever
 // still has it gets kFailedPrecondition.
-class Context final : public GradientCarrier,
+class Context final : public GradientSender,
                       public std::enable_shared_from_this<Context> {
  public:
   struct Messages {
@@ -52,7 +52,7 @@ class Context final : public GradientCarrier,
   void AddSource(const rpc::WorkerInfo& peer);
   // `peer` has lost its sources, and is to hear of the end from here. False
   // after Release.
-  bool Adopt(const rpc::WorkerInfo& peer);
+  bool Reparent(const rpc::WorkerInfo& peer);
 
   // Records a message to `peer` whose `tensors` require gradients; the other
   // way round, makes it the history of `tensors`. Without effect after Release.
@@ -85,9 +85,9 @@ class Context final : public GradientCarrier,
   // Makes `pass` the running one.
   //
   //   kFailedPrecondition  another one is running, or after Release.
-  absl::Status BeginPass(std::shared_ptr<Pass> pass);
-  void EndPass(const Pass& pass, const absl::Status& status);
-  std::shared_ptr<Pass> pass() const;
+  absl::Status BeginPass(std::shared_ptr<BackwardPass> pass);
+  void EndPass(const BackwardPass& pass, const absl::Status& status);
+  std::shared_ptr<BackwardPass> pass() const;
 
   // Takes part in the pass that `options` names: the running one, a new one
   // that is not started, or, for messages that come late, the one that has
@@ -98,63 +98,63 @@ class Context final : public GradientCarrier,
   //                        Release.
   //   the error that it ended with.
   struct Participation {
-    std::shared_ptr<Pass> pass;
+    std::shared_ptr<BackwardPass> pass;
     bool is_new = false;
   };
   absl::StatusOr<Participation> JoinPass(
-      const PassOptions& options,
-      absl::FunctionRef<std::shared_ptr<PassTransport>()> make_transport);
+      const BackwardPassOptions& options,
+      absl::FunctionRef<std::shared_ptr<BackwardPassTransport>()>
+          make_transport);
 
   // Refuses the pass if it comes up later; the running one, if it is that.
-  std::shared_ptr<Pass> RefusePass(const PassId& id,
-                                   const absl::Status& status);
+  std::shared_ptr<BackwardPass> RefusePass(const BackwardPassId& id,
+                                           const absl::Status& status);
 
   // Gives the gradients to the running pass; kFailedPrecondition unless it is
   // that pass which runs `recv`.
-  absl::Status Carry(const RecvFunction& recv,
-                     std::vector<Tensor> gradients) override;
+  absl::Status SendGradients(const RecvFunction& recv,
+                             std::vector<Tensor> gradients) override;
 
   // Forgets everything but what the caller is to do.
   struct Remains {
     // Workers to which messages went: those that must be told of the end.
     std::vector<rpc::WorkerInfo> targets;
     // To be failed; null if none was running.
-    std::shared_ptr<Pass> pass;
+    std::shared_ptr<BackwardPass> pass;
   };
   Remains Release();
 
  private:
-  struct Peer {
+  struct PeerRecord {
     rpc::WorkerInfo worker;
     bool is_target = false;
     bool is_source = false;
   };
 
   // Null after Release.
-  Peer* PeerLocked(const rpc::WorkerInfo& peer)
+  PeerRecord* PeerLocked(const rpc::WorkerInfo& peer)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Returns what is to be destroyed without the lock.
-  std::shared_ptr<Pass> RecordEndLocked(const PassId& id,
-                                        const absl::Status& status,
-                                        std::shared_ptr<Pass> pass)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::shared_ptr<BackwardPass> RecordEndLocked(
+      const BackwardPassId& id, const absl::Status& status,
+      std::shared_ptr<BackwardPass> pass) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const ContextId id_;
 
   mutable async::Mutex mutex_;
   bool released_ ABSL_GUARDED_BY(mutex_) = false;
-  absl::flat_hash_map<rpc::WorkerId, Peer> peers_ ABSL_GUARDED_BY(mutex_);
+  absl::flat_hash_map<rpc::WorkerId, PeerRecord> peers_ ABSL_GUARDED_BY(mutex_);
   Messages messages_ ABSL_GUARDED_BY(mutex_);
   Gradients gradients_ ABSL_GUARDED_BY(mutex_);
   // Position in `gradients_` by Tensor::id().
   absl::flat_hash_map<uint64_t, size_t> gradient_index_ ABSL_GUARDED_BY(mutex_);
-  std::shared_ptr<Pass> pass_ ABSL_GUARDED_BY(mutex_);
+  std::shared_ptr<BackwardPass> pass_ ABSL_GUARDED_BY(mutex_);
   // The last pass of each root worker that ended.
   struct EndedPass {
     uint64_t number = 0;
     absl::Status status;
     // Set if it ended well.
-    std::shared_ptr<Pass> pass;
+    std::shared_ptr<BackwardPass> pass;
   };
   absl::flat_hash_map<rpc::WorkerId, EndedPass> ended_ ABSL_GUARDED_BY(mutex_);
 };

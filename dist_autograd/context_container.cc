@@ -44,10 +44,10 @@ absl::StatusOr<std::shared_ptr<Context>> ContextContainer::FindOrCreate(
     return it->second.context;
   }
   // What this worker made itself was here from the start.
-  if (ended_.Contains(id) || MakerOf(id) == self_.value()) return nullptr;
-  ASSIGN_OR_RETURN(rpc::HoldingQuota::Ticket ticket, quota_.Admit(peer.name));
+  if (ended_.Contains(id) || CreatorOf(id) == self_.value()) return nullptr;
+  ASSIGN_OR_RETURN(rpc::PerPeerQuota::Grant grant, quota_.Admit(peer.name));
   ASSIGN_OR_RETURN(std::shared_ptr<Context> context,
-                   AddLocked(id, std::move(ticket)));
+                   AddLocked(id, std::move(grant)));
   context->AddSource(peer);
   return context;
 }
@@ -58,7 +58,7 @@ void ContextContainer::Refuse(const rpc::WorkerInfo& peer) {
 }
 
 absl::StatusOr<std::shared_ptr<Context>> ContextContainer::AddLocked(
-    ContextId id, rpc::HoldingQuota::Ticket ticket) {
+    ContextId id, rpc::PerPeerQuota::Grant grant) {
   if (contexts_.size() >= max_contexts_) {
     return absl::ResourceExhaustedError(absl::StrCat(
         "this worker holds ", contexts_.size(),
@@ -66,7 +66,7 @@ absl::StatusOr<std::shared_ptr<Context>> ContextContainer::AddLocked(
         "ContextLimits::max_contexts allows: end some, or raise it"));
   }
   auto context = std::make_shared<Context>(id);
-  contexts_.emplace(id, Entry{context, std::move(ticket)});
+  contexts_.emplace(id, Entry{context, std::move(grant)});
   return context;
 }
 

@@ -15,7 +15,7 @@
 #include "dist_autograd/context_limits.h"
 #include "dist_autograd/ids.h"
 #include "rpc/identity/worker_info.h"
-#include "rpc/peers/holding_quota.h"
+#include "rpc/peers/per_peer_quota.h"
 #include "rref/tombstones.h"
 
 namespace hawser::dist_autograd {
@@ -69,11 +69,11 @@ class ContextContainer {
   struct Entry {
     std::shared_ptr<Context> context;
     // Of the peer that brought it; empty if it was made here.
-    rpc::HoldingQuota::Ticket ticket;
+    rpc::PerPeerQuota::Grant grant;
   };
 
   absl::StatusOr<std::shared_ptr<Context>> AddLocked(
-      ContextId id, rpc::HoldingQuota::Ticket ticket)
+      ContextId id, rpc::PerPeerQuota::Grant grant)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const rpc::WorkerId self_;
@@ -81,7 +81,7 @@ class ContextContainer {
   IdSource ids_;
 
   mutable async::Mutex mutex_;
-  rpc::HoldingQuota quota_ ABSL_GUARDED_BY(mutex_);
+  rpc::PerPeerQuota quota_ ABSL_GUARDED_BY(mutex_);
   absl::flat_hash_map<ContextId, Entry> contexts_ ABSL_GUARDED_BY(mutex_);
   rref::Tombstones<ContextId> ended_ ABSL_GUARDED_BY(mutex_){kMaxEnded};
   rref::Tombstones<rpc::Incarnation> lost_ ABSL_GUARDED_BY(mutex_){kMaxLost};

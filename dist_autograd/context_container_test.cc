@@ -34,7 +34,7 @@ class ContextContainerTest : public testing::Test {
 TEST_F(ContextContainerTest, CreatedContextIsFoundUntilRemoved) {
   auto context = container_.Create();
   ASSERT_THAT(context, IsOk());
-  EXPECT_EQ(MakerOf((*context)->id()), 2);
+  EXPECT_EQ(CreatorOf((*context)->id()), 2);
   EXPECT_EQ(*container_.Find((*context)->id()), *context);
   EXPECT_EQ(container_.Remove((*context)->id()), *context);
   EXPECT_THAT(

@@ -6,7 +6,7 @@
 #include "absl/functional/function_ref.h"
 #include "async/testing/status_matchers.h"
 #include "autograd/variable.h"
-#include "dist_autograd/pass.h"
+#include "dist_autograd/backward_pass.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tensor/tensor.h"
@@ -62,9 +62,9 @@ TEST_F(ContextTest, SourceIsNotToldOfTheEnd) {
 }
 
 // Also where it once sent something here.
-TEST_F(ContextTest, AdoptedWorkerIsToldOfTheEnd) {
+TEST_F(ContextTest, ReparentedWorkerIsNotifiedOfTheEnd) {
   context_->AddSource(WorkerNamed("a", 1));
-  EXPECT_TRUE(context_->Adopt(WorkerNamed("a", 1)));
+  EXPECT_TRUE(context_->Reparent(WorkerNamed("a", 1)));
   const std::vector<rpc::WorkerInfo> targets = context_->Release().targets;
   ASSERT_EQ(targets.size(), 1u);
   EXPECT_EQ(targets[0].name, "a");
@@ -94,7 +94,7 @@ TEST_F(ContextTest, RecvFunctionRunsForItsOwnPassOnly) {
   const Tensor received = Tensor::Zeros({2});
   context_->RecordRecv(AutogradMessageId{6}, WorkerNamed("a", 1), {received});
   const std::shared_ptr<RecvFunction> recv = context_->messages().recvs[0];
-  PassOptions options;
+  BackwardPassOptions options;
   options.id = {context_->id(), rpc::WorkerId(1), 1};
   const auto next = context_->JoinPass(options, [] { return nullptr; });
   ASSERT_THAT(next, IsOk());
@@ -110,7 +110,7 @@ TEST_F(ContextTest, ReleasedContextHoldsAndTakesNothing) {
   context_->RecordSend(AutogradMessageId{5}, WorkerNamed("a", 1), {leaf});
   EXPECT_EQ(context_->Release().pass, nullptr);
   EXPECT_FALSE(context_->AddTarget(WorkerNamed("a", 1)));
-  EXPECT_FALSE(context_->Adopt(WorkerNamed("a", 1)));
+  EXPECT_FALSE(context_->Reparent(WorkerNamed("a", 1)));
   context_->RecordSend(AutogradMessageId{7}, WorkerNamed("a", 1), {leaf});
   EXPECT_TRUE(context_->messages().sends.empty());
   EXPECT_TRUE(context_->peers().empty());
@@ -121,12 +121,12 @@ TEST_F(ContextTest, ReleasedContextHoldsAndTakesNothing) {
 }
 
 // Passes without messages: what a context makes of their numbers.
-class ContextPassTest : public ContextTest {
+class ContextBackwardPassTest : public ContextTest {
  protected:
   // Other threads do `meanwhile` while the pass is created.
   absl::StatusOr<Context::Participation> Join(
       int root, uint64_t number, absl::FunctionRef<void()> meanwhile = [] {}) {
-    PassOptions options;
+    BackwardPassOptions options;
     options.id = {context_->id(), rpc::WorkerId(root), number};
     return context_->JoinPass(options, [&] {
       meanwhile();
@@ -135,7 +135,7 @@ class ContextPassTest : public ContextTest {
   }
 };
 
-TEST_F(ContextPassTest, MessagesOfOnePassJoinIt) {
+TEST_F(ContextBackwardPassTest, MessagesOfOnePassJoinIt) {
   auto first = Join(3, 1);
   auto second = Join(3, 1);
   ASSERT_THAT(first, IsOk());
@@ -146,7 +146,7 @@ TEST_F(ContextPassTest, MessagesOfOnePassJoinIt) {
   first->pass->Fail(absl::AbortedError("end"));
 }
 
-TEST_F(ContextPassTest, PassOfAnotherRootIsRefused) {
+TEST_F(ContextBackwardPassTest, PassOfAnotherRootIsRefused) {
   auto first = Join(3, 1);
   ASSERT_THAT(first, IsOk());
   EXPECT_THAT(Join(4, 1), StatusIs(absl::StatusCode::kFailedPrecondition));
@@ -156,7 +156,7 @@ TEST_F(ContextPassTest, PassOfAnotherRootIsRefused) {
   other->pass->Fail(absl::AbortedError("end"));
 }
 
-TEST_F(ContextPassTest, LaterPassOfTheRootEndsAnEarlierOne) {
+TEST_F(ContextBackwardPassTest, LaterPassOfTheRootEndsAnEarlierOne) {
   auto first = Join(3, 1);
   auto second = Join(3, 2);
   ASSERT_THAT(first, IsOk());
@@ -168,8 +168,8 @@ TEST_F(ContextPassTest, LaterPassOfTheRootEndsAnEarlierOne) {
   EXPECT_THAT(Join(3, 2), StatusIs(absl::StatusCode::kUnavailable));
 }
 
-TEST_F(ContextPassTest, PassThatBeganMeanwhileIsJoined) {
-  std::shared_ptr<Pass> faster;
+TEST_F(ContextBackwardPassTest, PassThatBeganMeanwhileIsJoined) {
+  std::shared_ptr<BackwardPass> faster;
   const auto slow = Join(3, 1, [&] { faster = Join(3, 1)->pass; });
   ASSERT_THAT(slow, IsOk());
   EXPECT_FALSE(slow->is_new);
@@ -178,8 +178,8 @@ TEST_F(ContextPassTest, PassThatBeganMeanwhileIsJoined) {
 }
 
 // It would wait for gradients that came long ago.
-TEST_F(ContextPassTest, PassThatEndedMeanwhileDoesNotBeginAgain) {
-  std::shared_ptr<Pass> ended;
+TEST_F(ContextBackwardPassTest, PassThatEndedMeanwhileDoesNotBeginAgain) {
+  std::shared_ptr<BackwardPass> ended;
   const auto late = Join(3, 1, [&] {
     ended = Join(3, 1)->pass;
     ended->Start({});
@@ -192,7 +192,7 @@ TEST_F(ContextPassTest, PassThatEndedMeanwhileDoesNotBeginAgain) {
   EXPECT_EQ(context_->pass(), nullptr);
 }
 
-TEST_F(ContextPassTest, PassThatFailedMeanwhileDoesNotBeginAgain) {
+TEST_F(ContextBackwardPassTest, PassThatFailedMeanwhileDoesNotBeginAgain) {
   EXPECT_THAT(
       Join(3, 1,
            [&] { Join(3, 1)->pass->Fail(absl::UnavailableError("end")); }),
@@ -200,13 +200,13 @@ TEST_F(ContextPassTest, PassThatFailedMeanwhileDoesNotBeginAgain) {
   EXPECT_EQ(context_->pass(), nullptr);
 }
 
-TEST_F(ContextPassTest, ContextReleasedMeanwhileBeginsNoPass) {
+TEST_F(ContextBackwardPassTest, ContextReleasedMeanwhileBeginsNoPass) {
   EXPECT_THAT(Join(3, 1, [&] { EXPECT_EQ(context_->Release().pass, nullptr); }),
               StatusIs(absl::StatusCode::kFailedPrecondition));
   EXPECT_EQ(context_->pass(), nullptr);
 }
 
-TEST_F(ContextPassTest, PassRefusedMeanwhileStaysRefused) {
+TEST_F(ContextBackwardPassTest, PassRefusedMeanwhileStaysRefused) {
   EXPECT_THAT(Join(3, 1,
                    [&] {
                      EXPECT_EQ(context_->RefusePass(
@@ -218,7 +218,7 @@ TEST_F(ContextPassTest, PassRefusedMeanwhileStaysRefused) {
   EXPECT_EQ(context_->pass(), nullptr);
 }
 
-TEST_F(ContextPassTest, PassRefusedBeforeItCameStaysRefused) {
+TEST_F(ContextBackwardPassTest, PassRefusedBeforeItCameStaysRefused) {
   EXPECT_EQ(context_->RefusePass({context_->id(), rpc::WorkerId(3), 1},
                                  absl::UnavailableError("elsewhere")),
             nullptr);

@@ -15,20 +15,21 @@
 #include "dist_autograd/engine.h"
 #include "rpc/agent/service.h"
 #include "rpc/identity/worker_info.h"
-#include "rpc/wire/message_hook.h"
+#include "rpc/wire/message_interceptor.h"
 
 namespace hawser::dist_autograd {
 
 // Attaches distributed autograd to an agent: give one to
 // AgentOptions::services.
-class DistAutogradService final : public rpc::Service, public rpc::MessageHook {
+class DistAutogradService final : public rpc::Service,
+                                  public rpc::MessageInterceptor {
  public:
   explicit DistAutogradService(DistAutogradOptions options = {})
       : options_(options) {}
 
   std::string_view name() const override { return "dist_autograd"; }
   absl::Status Start(rpc::Agent& agent) override;
-  rpc::MessageHook* message_hook() override { return this; }
+  rpc::MessageInterceptor* message_interceptor() override { return this; }
   void OnWorkerLost(const rpc::WorkerInfo& worker,
                     const absl::Status& status) override;
   void Stop() override;

@@ -48,12 +48,12 @@ absl::Status Engine::Start() {
           [this](const rpc::MethodCall& call, auto request) {
             return HandleReleaseContext(call, std::move(request));
           })));
-  RETURN_IF_ERROR(
-      (agent->RegisterMethod<v1::AdoptContextsRequest, v1::AdoptContextsReply>(
-          "hawser.v1.DistAutogradService.AdoptContexts",
-          [this](const rpc::MethodCall& call, auto request) {
-            return HandleAdoptContexts(call, std::move(request));
-          })));
+  RETURN_IF_ERROR((agent->RegisterMethod<v1::ReparentContextsRequest,
+                                         v1::ReparentContextsReply>(
+      "hawser.v1.DistAutogradService.ReparentContexts",
+      [this](const rpc::MethodCall& call, auto request) {
+        return HandleReparentContexts(call, std::move(request));
+      })));
   return agent->RegisterMethod<v1::BackwardReferenceRequest,
                                v1::BackwardReferenceReply>(
       "hawser.v1.DistAutogradService.BackwardReference",
@@ -84,9 +84,9 @@ absl::StatusOr<std::shared_ptr<Context>> Engine::FindContext(
 }
 
 void Engine::ReleaseContext(ContextId id) {
-  TellOfEnd(id, EndContext(id, absl::AbortedError(
-                                   absl::StrCat("distributed autograd context ",
-                                                ToString(id), " has ended"))));
+  NotifyOfEnd(id, EndContext(id, absl::AbortedError(absl::StrCat(
+                                     "distributed autograd context ",
+                                     ToString(id), " has ended"))));
 }
 
 std::vector<rpc::WorkerInfo> Engine::EndContext(ContextId id,
@@ -106,8 +106,8 @@ rpc::MethodCallOptions Engine::ControlOptions() const {
   return options;
 }
 
-void Engine::TellOfEnd(ContextId id,
-                       const std::vector<rpc::WorkerInfo>& workers) {
+void Engine::NotifyOfEnd(ContextId id,
+                         const std::vector<rpc::WorkerInfo>& workers) {
   const rref::AgentHandle::Use agent = agent_->Acquire();
   if (!agent) return;
   async::TaskContext::Scope detached((async::TaskContext()));
@@ -136,60 +136,64 @@ void Engine::OnWorkerLost(const rpc::WorkerInfo& worker,
   contexts_.Refuse(worker);
   std::vector<ContextId> orphans;
   for (const std::shared_ptr<Context>& context : contexts_.All()) {
-    if (MakerOf(context->id()) == worker.id.value()) {
-      TellOfEnd(context->id(), EndContext(context->id(), status));
+    if (CreatorOf(context->id()) == worker.id.value()) {
+      NotifyOfEnd(context->id(), EndContext(context->id(), status));
       continue;
     }
-    const std::shared_ptr<Pass> pass = context->pass();
+    const std::shared_ptr<BackwardPass> pass = context->pass();
     if (pass != nullptr && context->HasPeer(worker.id)) {
       pass->Fail(rref::WithPrefix(
           absl::StrCat("backward pass lost worker '", worker.name, "'"),
           status));
     }
-    if (MakerOf(context->id()) != self_.id.value() &&
+    if (CreatorOf(context->id()) != self_.id.value() &&
         context->HasSource(worker.id)) {
       orphans.push_back(context->id());
     }
   }
-  AskForAdoption(orphans);
+  AskForReparenting(orphans);
 }
 
-void Engine::AskForAdoption(const std::vector<ContextId>& contexts) {
+void Engine::AskForReparenting(const std::vector<ContextId>& contexts) {
   const rref::AgentHandle::Use agent = agent_->Acquire();
   if (!agent) return;
-  absl::flat_hash_map<int32_t, v1::AdoptContextsRequest> by_maker;
+  absl::flat_hash_map<int32_t, v1::ReparentContextsRequest> by_creator;
   for (const ContextId id : contexts) {
-    by_maker[MakerOf(id)].add_contexts(ToNumber(id));
+    by_creator[CreatorOf(id)].add_contexts(ToNumber(id));
   }
   async::TaskContext::Scope detached((async::TaskContext()));
-  for (const auto& [maker, request] : by_maker) {
+  for (const auto& [creator, request] : by_creator) {
     agent
-        ->CallMethod<v1::AdoptContextsReply>(
-            rpc::WorkerId(maker), "hawser.v1.DistAutogradService.AdoptContexts",
-            request, {}, ControlOptions())
-        .OnReady([self = shared_from_this(), request](
-                     const absl::StatusOr<rpc::Message<v1::AdoptContextsReply>>&
-                         reply) {
-          // Tried as long as the maker lives: it is gone, or never was.
-          const auto& ended =
-              reply.ok() ? reply->body.ended() : request.contexts();
-          for (const uint64_t id : ended) self->ReleaseContext(ContextId{id});
-        });
+        ->CallMethod<v1::ReparentContextsReply>(
+            rpc::WorkerId(creator),
+            "hawser.v1.DistAutogradService.ReparentContexts", request, {},
+            ControlOptions())
+        .OnReady(
+            [self = shared_from_this(), request](
+                const absl::StatusOr<rpc::Message<v1::ReparentContextsReply>>&
+                    reply) {
+              // Tried as long as the creator lives: it is gone, or never was.
+              const auto& ended =
+                  reply.ok() ? reply->body.ended() : request.contexts();
+              for (const uint64_t id : ended)
+                self->ReleaseContext(ContextId{id});
+            });
   }
 }
 
-async::Future<rpc::Message<v1::AdoptContextsReply>> Engine::HandleAdoptContexts(
+async::Future<rpc::Message<v1::ReparentContextsReply>>
+Engine::HandleReparentContexts(
     const rpc::MethodCall& call,
-    rpc::Message<v1::AdoptContextsRequest> request) {
-  rpc::Message<v1::AdoptContextsReply> reply;
+    rpc::Message<v1::ReparentContextsRequest> request) {
+  rpc::Message<v1::ReparentContextsReply> reply;
   for (const uint64_t id : request.body.contexts()) {
     absl::StatusOr<std::shared_ptr<Context>> context =
         contexts_.Find(ContextId{id});
-    if (!context.ok() || !(*context)->Adopt(call.peer)) {
+    if (!context.ok() || !(*context)->Reparent(call.peer)) {
       reply.body.add_ended(id);
     }
   }
-  return async::MakeReadyFuture<rpc::Message<v1::AdoptContextsReply>>(
+  return async::MakeReadyFuture<rpc::Message<v1::ReparentContextsReply>>(
       std::move(reply));
 }
 

@@ -14,14 +14,14 @@
 #include "async/clock.h"
 #include "async/future.h"
 #include "async/task_local.h"
+#include "dist_autograd/backward_pass.h"
 #include "dist_autograd/context.h"
 #include "dist_autograd/context_container.h"
 #include "dist_autograd/context_limits.h"
 #include "dist_autograd/ids.h"
-#include "dist_autograd/pass.h"
 #include "proto/dist_autograd.pb.h"
 #include "rpc/agent/agent.h"
-#include "rpc/wire/message_hook.h"
+#include "rpc/wire/message_interceptor.h"
 #include "rref/agent_handle.h"
 #include "tensor/tensor.h"
 
@@ -85,7 +85,7 @@ class Engine : public std::enable_shared_from_this<Engine> {
                                const std::vector<Tensor>& roots,
                                const BackwardOptions& options);
 
-  // --- What messages record: rpc::MessageHook.
+  // --- What messages record: rpc::MessageInterceptor.
 
   absl::StatusOr<std::optional<rpc::AutogradMetadata>> OnSend(
       const rpc::WorkerInfo& peer, std::span<const Tensor> tensors);
@@ -111,17 +111,18 @@ class Engine : public std::enable_shared_from_this<Engine> {
   async::Future<rpc::Message<v1::ReleaseContextReply>> HandleReleaseContext(
       const rpc::MethodCall& call,
       rpc::Message<v1::ReleaseContextRequest> request);
-  async::Future<rpc::Message<v1::AdoptContextsReply>> HandleAdoptContexts(
+  async::Future<rpc::Message<v1::ReparentContextsReply>> HandleReparentContexts(
       const rpc::MethodCall& call,
-      rpc::Message<v1::AdoptContextsRequest> request);
+      rpc::Message<v1::ReparentContextsRequest> request);
   async::Future<rpc::Message<v1::BackwardReferenceReply>>
   HandleBackwardReference(const rpc::MethodCall& call,
                           rpc::Message<v1::BackwardReferenceRequest> request);
 
-  std::shared_ptr<PassTransport> MakeTransport(const Context& context,
-                                               async::MonotonicTime deadline);
+  std::shared_ptr<BackwardPassTransport> MakeTransport(
+      const Context& context, async::MonotonicTime deadline);
   // Fails `pass` at `deadline`, naming what it waits for.
-  void FailAt(async::MonotonicTime deadline, const std::shared_ptr<Pass>& pass);
+  void FailAt(async::MonotonicTime deadline,
+              const std::shared_ptr<BackwardPass>& pass);
 
   // Makes the flagged ones of `tensors` results of a recv function.
   absl::Status RecordReceived(Context& context, const rpc::WorkerInfo& peer,
@@ -131,9 +132,9 @@ class Engine : public std::enable_shared_from_this<Engine> {
   // Ends this worker's part of a context; returns who is to be told.
   std::vector<rpc::WorkerInfo> EndContext(ContextId id,
                                           const absl::Status& reason);
-  void TellOfEnd(ContextId id, const std::vector<rpc::WorkerInfo>& workers);
-  // Asks the makers of contexts to tell of their end.
-  void AskForAdoption(const std::vector<ContextId>& contexts);
+  void NotifyOfEnd(ContextId id, const std::vector<rpc::WorkerInfo>& workers);
+  // Asks the creators of contexts to tell of their end.
+  void AskForReparenting(const std::vector<ContextId>& contexts);
 
   rpc::MethodCallOptions ControlOptions() const;
 

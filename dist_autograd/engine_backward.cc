@@ -29,7 +29,7 @@ std::string BackwardOn(const std::string& worker) {
 }
 
 // Sends the messages of one pass through the agent, until its deadline.
-class AgentTransport final : public PassTransport {
+class AgentTransport final : public BackwardPassTransport {
  public:
   AgentTransport(std::shared_ptr<rref::AgentHandle> agent,
                  DistAutogradOptions options,
@@ -116,8 +116,8 @@ absl::Status CheckRoots(const std::vector<Tensor>& roots) {
   return absl::OkStatus();
 }
 
-PassOptions FromProto(const v1::BackwardPassId& proto) {
-  PassOptions options;
+BackwardPassOptions FromProto(const v1::BackwardPassId& proto) {
+  BackwardPassOptions options;
   options.id = {ContextId{proto.context()}, rpc::WorkerId(proto.root()),
                 proto.number()};
   options.retain_graph = proto.retain_graph();
@@ -127,7 +127,7 @@ PassOptions FromProto(const v1::BackwardPassId& proto) {
 
 }  // namespace
 
-std::shared_ptr<PassTransport> Engine::MakeTransport(
+std::shared_ptr<BackwardPassTransport> Engine::MakeTransport(
     const Context& context, async::MonotonicTime deadline) {
   return std::make_shared<AgentTransport>(agent_, options_, context.peers(),
                                           deadline);
@@ -141,13 +141,13 @@ size_t Engine::num_passes() const {
 }
 
 void Engine::FailAt(async::MonotonicTime deadline,
-                    const std::shared_ptr<Pass>& pass) {
+                    const std::shared_ptr<BackwardPass>& pass) {
   const rref::AgentHandle::Use agent = agent_->Acquire();
   if (!agent || deadline == async::kNever) return;
   async::TaskContext::Scope detached((async::TaskContext()));
   const async::TimerId timer = agent->clock().CallAt(
-      deadline, [weak = std::weak_ptr<Pass>(pass), name = self_.name] {
-        const std::shared_ptr<Pass> late = weak.lock();
+      deadline, [weak = std::weak_ptr<BackwardPass>(pass), name = self_.name] {
+        const std::shared_ptr<BackwardPass> late = weak.lock();
         if (late == nullptr) return;
         const std::string missing = late->DescribeMissing();
         late->Fail(absl::DeadlineExceededError(absl::StrCat(
@@ -187,11 +187,11 @@ async::Future<void> Engine::Backward(ContextId context_id,
   if (absl::Status status = CheckRoots(roots); !status.ok()) {
     return fail(std::move(status));
   }
-  PassOptions pass_options;
+  BackwardPassOptions pass_options;
   pass_options.id = {context_id, self_.id, next_pass_.fetch_add(1)};
   pass_options.retain_graph = options.retain_graph;
   pass_options.smart = options.mode == BackwardMode::kSmart;
-  absl::StatusOr<std::shared_ptr<Pass>> pass = Pass::Create(
+  absl::StatusOr<std::shared_ptr<BackwardPass>> pass = BackwardPass::Create(
       *context, pass_options, roots, MakeTransport(**context, deadline));
   if (!pass.ok()) return fail(pass.status());
   if (absl::Status status = (*context)->BeginPass(*pass); !status.ok()) {
@@ -210,7 +210,7 @@ async::Future<void> Engine::Backward(ContextId context_id,
 async::Future<rpc::Message<v1::GradientReply>> Engine::HandleGradient(
     const rpc::MethodCall& call, rpc::Message<v1::GradientRequest> request) {
   using Reply = rpc::Message<v1::GradientReply>;
-  const PassOptions options = FromProto(request.body.pass());
+  const BackwardPassOptions options = FromProto(request.body.pass());
   // The forward message that was to bring the context may be on its way.
   absl::StatusOr<std::shared_ptr<Context>> context =
       contexts_.FindOrCreate(options.id.context, call.peer);
@@ -245,7 +245,7 @@ async::Future<rpc::Message<v1::GradientReply>> Engine::HandleGradient(
 async::Future<rpc::Message<v1::AbortPassReply>> Engine::HandleAbortPass(
     const rpc::MethodCall& call, rpc::Message<v1::AbortPassRequest> request) {
   using Reply = rpc::Message<v1::AbortPassReply>;
-  const PassOptions options = FromProto(request.body.pass());
+  const BackwardPassOptions options = FromProto(request.body.pass());
   absl::Status error = rref::WithPrefix(
       BackwardOn(call.peer.name),
       absl::Status(static_cast<absl::StatusCode>(request.body.code()),
@@ -257,7 +257,7 @@ async::Future<rpc::Message<v1::AbortPassReply>> Engine::HandleAbortPass(
   if (absl::StatusOr<std::shared_ptr<Context>> context =
           contexts_.Find(options.id.context);
       context.ok()) {
-    if (const std::shared_ptr<Pass> pass =
+    if (const std::shared_ptr<BackwardPass> pass =
             (*context)->RefusePass(options.id, error)) {
       pass->Fail(std::move(error));
     }
@@ -287,7 +287,7 @@ Engine::HandleBackwardReference(
       ->future()
       .Then([self = shared_from_this(), options,
              context = ContextId{request.body.context()}](
-                absl::StatusOr<rpc::RetainedValue> root) {
+                absl::StatusOr<rpc::ErasedValue> root) {
         if (!root.ok()) return async::MakeReadyFuture<void>(root.status());
         if (root->type->name != rpc::TypeName<Tensor>()) {
           return async::MakeReadyFuture<void>(absl::InvalidArgumentError(

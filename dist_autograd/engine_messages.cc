@@ -43,7 +43,7 @@ absl::Status Engine::RecordReceived(Context& context,
                                     std::span<Tensor> tensors) {
   if (metadata.message_id == 0) return absl::OkStatus();
   const AutogradMessageId message{metadata.message_id};
-  if (MakerOf(message) != peer.id.value()) {
+  if (CreatorOf(message) != peer.id.value()) {
     return absl::InvalidArgumentError(
         absl::StrCat("autograd message ", ToString(message),
                      " came from worker '", peer.name, "'"));

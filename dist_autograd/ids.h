@@ -23,14 +23,14 @@ constexpr uint64_t ToNumber(AutogradMessageId id) {
 }
 
 // The worker that made an id.
-constexpr int32_t MakerOf(ContextId id) {
+constexpr int32_t CreatorOf(ContextId id) {
   return static_cast<int32_t>(ToNumber(id) >> 48);
 }
-constexpr int32_t MakerOf(AutogradMessageId id) {
+constexpr int32_t CreatorOf(AutogradMessageId id) {
   return static_cast<int32_t>(ToNumber(id) >> 48);
 }
 
-// As "2:17": the maker's id and the counter.
+// As "2:17": the creator's id and the counter.
 std::string ToString(ContextId id);
 std::string ToString(AutogradMessageId id);
 

@@ -11,15 +11,15 @@ TEST(IdsTest, WorkerIsInTheTopBitsAndCounterBelow) {
   const AutogradMessageId message = *ids.NextMessageId();
   EXPECT_EQ(ToNumber(context), (uint64_t{7} << 48) | 1);
   EXPECT_EQ(ToNumber(message), (uint64_t{7} << 48) | 2);
-  EXPECT_EQ(MakerOf(context), 7);
-  EXPECT_EQ(MakerOf(message), 7);
+  EXPECT_EQ(CreatorOf(context), 7);
+  EXPECT_EQ(CreatorOf(message), 7);
   EXPECT_EQ(ToString(context), "7:1");
 }
 
 TEST(IdsTest, HighestWorkerAndStartKeepTheirPlaces) {
   IdSource ids(32767, ~uint64_t{0});
   const ContextId context = *ids.NextContextId();
-  EXPECT_EQ(MakerOf(context), 32767);
+  EXPECT_EQ(CreatorOf(context), 32767);
   EXPECT_EQ(ToNumber(context) & ((uint64_t{1} << 48) - 1), uint64_t{1} << 47);
 }
 

@@ -8,10 +8,9 @@ namespace hawser::dist_autograd {
 
 std::shared_ptr<RecvFunction> RecvFunction::Create(
     AutogradMessageId message, rpc::WorkerId peer,
-    const std::vector<Tensor>& tensors,
-    std::weak_ptr<GradientCarrier> carrier) {
+    const std::vector<Tensor>& tensors, std::weak_ptr<GradientSender> sender) {
   auto recv = std::make_shared<RecvFunction>(
-      message, peer, static_cast<uint32_t>(tensors.size()), std::move(carrier));
+      message, peer, static_cast<uint32_t>(tensors.size()), std::move(sender));
   for (size_t i = 0; i < tensors.size(); ++i) {
     autograd::SetHistory(tensors[i], recv, static_cast<uint32_t>(i));
   }
@@ -20,13 +19,13 @@ std::shared_ptr<RecvFunction> RecvFunction::Create(
 
 absl::StatusOr<std::vector<Tensor>> RecvFunction::Apply(
     std::vector<Tensor> gradients) {
-  const std::shared_ptr<GradientCarrier> carrier = carrier_.lock();
-  if (carrier == nullptr) {
+  const std::shared_ptr<GradientSender> sender = sender_.lock();
+  if (sender == nullptr) {
     return absl::FailedPreconditionError(
         "the distributed autograd context of this graph has ended: run the "
         "backward pass inside its scope");
   }
-  if (absl::Status status = carrier->Carry(*this, std::move(gradients));
+  if (absl::Status status = sender->SendGradients(*this, std::move(gradients));
       !status.ok()) {
     return status;
   }

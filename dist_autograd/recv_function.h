@@ -16,16 +16,16 @@ namespace hawser::dist_autograd {
 class RecvFunction;
 
 // Interface to which recv functions give the gradients that have to be sent.
-class GradientCarrier {
+class GradientSender {
  public:
-  virtual ~GradientCarrier() = default;
+  virtual ~GradientSender() = default;
 
   // Takes one gradient, perhaps undefined, per flagged tensor of the message
   // that `recv` stands for. Does not wait for their arrival.
   //
   //   kFailedPrecondition  no distributed backward pass is running.
-  virtual absl::Status Carry(const RecvFunction& recv,
-                             std::vector<Tensor> gradients) = 0;
+  virtual absl::Status SendGradients(const RecvFunction& recv,
+                                     std::vector<Tensor> gradients) = 0;
 };
 
 // The receiving end of a forward message: the history of its tensors that
@@ -35,15 +35,14 @@ class RecvFunction final : public autograd::Node {
   // Makes itself the history of `tensors`, in order.
   static std::shared_ptr<RecvFunction> Create(
       AutogradMessageId message, rpc::WorkerId peer,
-      const std::vector<Tensor>& tensors,
-      std::weak_ptr<GradientCarrier> carrier);
+      const std::vector<Tensor>& tensors, std::weak_ptr<GradientSender> sender);
 
   RecvFunction(AutogradMessageId message, rpc::WorkerId peer,
-               uint32_t num_tensors, std::weak_ptr<GradientCarrier> carrier)
+               uint32_t num_tensors, std::weak_ptr<GradientSender> sender)
       : Node({}, num_tensors),
         message_(message),
         peer_(peer),
-        carrier_(std::move(carrier)) {}
+        sender_(std::move(sender)) {}
 
   std::string_view name() const override { return "RecvFunction"; }
 
@@ -61,7 +60,7 @@ class RecvFunction final : public autograd::Node {
  private:
   const AutogradMessageId message_;
   const rpc::WorkerId peer_;
-  const std::weak_ptr<GradientCarrier> carrier_;
+  const std::weak_ptr<GradientSender> sender_;
 };
 
 }  // namespace hawser::dist_autograd

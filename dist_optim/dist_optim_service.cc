@@ -32,7 +32,7 @@ absl::StatusOr<rpc::Message<M>> Reply(const absl::Status& status) {
 }
 
 // The tensor that a value holds.
-absl::StatusOr<Tensor> TensorOf(const rpc::RetainedValue& value) {
+absl::StatusOr<Tensor> TensorOf(const rpc::ErasedValue& value) {
   if (value.type->name != rpc::TypeName<Tensor>()) {
     return absl::InvalidArgumentError("a parameter is a " + value.type->name +
                                       ", not a tensor");
@@ -96,12 +96,12 @@ class DistOptimService::Methods
     if (!optimizer.ok()) return Failed<M>(optimizer.status());
     std::vector<OwnerOptimizer::Group> groups;
     // The parameters' values, group after group; they may be yet to come.
-    std::vector<async::Future<rpc::RetainedValue>> values;
+    std::vector<async::Future<rpc::ErasedValue>> values;
     for (const v1::OptimizerGroup& group : request.groups()) {
       OwnerOptimizer::Group& entry = groups.emplace_back();
       entry.rule = FromProto(group.rule());
       for (const v1::RRefReference& proto : group.parameters()) {
-        absl::StatusOr<rref::Protocol::Received> received =
+        absl::StatusOr<rref::Protocol::ReceivedReference> received =
             references_->Receive(proto, call.peer);
         if (!received.ok()) return Failed<M>(received.status());
         if (absl::Status status = received->reference->CheckIsOwner();
@@ -113,18 +113,18 @@ class DistOptimService::Methods
       }
     }
     return async::JoinAll(std::move(values))
-        .Then([groups = std::move(groups), optimizer = *std::move(optimizer)](
-                  absl::StatusOr<std::vector<rpc::RetainedValue>>
-                      objects) mutable {
-          return Reply<M>(
-              Finish(std::move(groups), std::move(objects), *optimizer));
-        });
+        .Then(
+            [groups = std::move(groups), optimizer = *std::move(optimizer)](
+                absl::StatusOr<std::vector<rpc::ErasedValue>> objects) mutable {
+              return Reply<M>(
+                  Finish(std::move(groups), std::move(objects), *optimizer));
+            });
   }
 
   // Makes the optimizer of `objects`, the parameters in the order of `groups`.
   static absl::Status Finish(
       std::vector<OwnerOptimizer::Group> groups,
-      absl::StatusOr<std::vector<rpc::RetainedValue>> objects,
+      absl::StatusOr<std::vector<rpc::ErasedValue>> objects,
       rref::OwnerValue& optimizer) {
     auto make = [&]() -> absl::StatusOr<std::shared_ptr<OwnerOptimizer>> {
       RETURN_IF_ERROR(objects);
@@ -141,8 +141,8 @@ class DistOptimService::Methods
       optimizer.Set(made.status());
       return made.status();
     }
-    optimizer.Set(rpc::RetainedValue{*std::move(made),
-                                     rpc::ValueTypeOf<OwnerOptimizer>()});
+    optimizer.Set(
+        rpc::ErasedValue{*std::move(made), rpc::ValueTypeOf<OwnerOptimizer>()});
     return absl::OkStatus();
   }
 
@@ -154,7 +154,7 @@ class DistOptimService::Methods
           value.status());
     }
     return (*value)->future().Then(
-        [](absl::StatusOr<rpc::RetainedValue> object)
+        [](absl::StatusOr<rpc::ErasedValue> object)
             -> absl::StatusOr<std::shared_ptr<OwnerOptimizer>> {
           RETURN_IF_ERROR(object);
           if (object->type->name != OwnerOptimizer::kTypeName) {

@@ -15,7 +15,7 @@
 namespace hawser::dist_optim {
 namespace {
 
-using Holder = rref::ValueLock::Holder;
+using Holder = rref::AsyncSharedMutex::Holder;
 
 std::string NameOf(size_t group, size_t position) {
   return absl::StrCat("parameter ", position, " of group ", group);

@@ -13,7 +13,7 @@
 #include "gtest/gtest.h"
 #include "optim/sgd.h"
 #include "optim/sparse_adam.h"
-#include "rpc/functions/retained_value.h"
+#include "rpc/functions/erased_value.h"
 #include "tensor/tensor.h"
 
 namespace hawser::dist_optim {
@@ -26,7 +26,7 @@ using async::StatusIs;
 OwnedParameter Parameter(double value) {
   Tensor tensor = Tensor::Full({2}, value);
   EXPECT_THAT(autograd::SetRequiresGrad(tensor), IsOk());
-  return {tensor, std::make_shared<rref::OwnerValue>(rpc::Retain(tensor))};
+  return {tensor, std::make_shared<rref::OwnerValue>(rpc::Erase(tensor))};
 }
 
 class OwnerOptimizerTest : public testing::Test {
@@ -75,7 +75,8 @@ TEST_F(OwnerOptimizerTest, StepThatComesAgainIsNotAppliedAgain) {
 
 TEST_F(OwnerOptimizerTest, StepWaitsForAFetchUnderWay) {
   Make({.lr = 0.25});
-  rref::ValueLock::Holder reader = *a_.value->lock().AcquireShared().Wait();
+  rref::AsyncSharedMutex::Holder reader =
+      *a_.value->lock().AcquireShared().Wait();
   async::Future<uint64_t> step = Step(1);
   EXPECT_FALSE(step.ready());
   EXPECT_FLOAT_EQ(A(), 1);
@@ -172,9 +173,9 @@ TEST_F(OwnerOptimizerTest, WrongParametersAreNamed) {
                        testing::HasSubstr("parameter 1 of group 0")));
   const Tensor plain = Tensor::Zeros({2});
   EXPECT_THAT(
-      OwnerOptimizer::Create({{optim::Sgd({.lr = 1}),
-                               {{plain, std::make_shared<rref::OwnerValue>(
-                                            rpc::Retain(plain))}}}}),
+      OwnerOptimizer::Create(
+          {{optim::Sgd({.lr = 1}),
+            {{plain, std::make_shared<rref::OwnerValue>(rpc::Erase(plain))}}}}),
       StatusIs(absl::StatusCode::kInvalidArgument,
                testing::HasSubstr("requires a gradient")));
   EXPECT_THAT(OwnerOptimizer::Create({{optim::RuleSpec{"No", {}}, {a_}}}),

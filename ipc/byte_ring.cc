@@ -56,7 +56,7 @@ RingResult RingWriter::Write(std::string_view frame) {
   return RingResult::kDone;
 }
 
-bool RingWriter::MustRing() {
+bool RingWriter::NeedsSignal() {
   return control_.reader_asleep.load(std::memory_order_seq_cst) != 0 &&
          control_.reader_asleep.exchange(0, std::memory_order_seq_cst) != 0;
 }
@@ -86,11 +86,11 @@ RingResult RingReader::Read(std::string& frame) {
   return RingResult::kDone;
 }
 
-bool RingReader::WriterWasHere() const {
+bool RingReader::WriterOnThisCore() const {
   return control_.writer_core.load(std::memory_order_relaxed) == ThisCore();
 }
 
-bool RingReader::MustRing() {
+bool RingReader::NeedsSignal() {
   return control_.writer_waits.load(std::memory_order_seq_cst) != 0 &&
          control_.writer_waits.exchange(0, std::memory_order_seq_cst) != 0;
 }

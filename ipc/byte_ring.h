@@ -53,7 +53,7 @@ class RingWriter {
   RingResult Write(std::string_view frame);
 
   // After writing: whether the reader's doorbell must be signalled.
-  bool MustRing();
+  bool NeedsSignal();
 
  private:
   bool HasRoom(size_t size, bool* broken);
@@ -78,7 +78,7 @@ class RingReader {
   RingResult Read(std::string& frame);
 
   // After reading: whether the writer waits for space and must be signalled.
-  bool MustRing();
+  bool NeedsSignal();
 
   // Whether the ring holds a frame. Any thread.
   bool HasFrame() const {
@@ -87,7 +87,7 @@ class RingReader {
   }
   // Whether the last frame was written on the core that this thread runs on.
   // Polling there would keep the writer from running. Any thread.
-  bool WriterWasHere() const;
+  bool WriterOnThisCore() const;
   // From now on the writer signals the doorbell. Returns true if the ring holds
   // frames that may have been written without a signal. Any thread.
   bool FallAsleep() {

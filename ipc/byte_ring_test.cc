@@ -47,8 +47,8 @@ TEST_F(ByteRingTest, FullRingRejectsFramesUntilThereIsSpace) {
   EXPECT_EQ(writer_.Write(frame), RingResult::kDone);
   EXPECT_EQ(writer_.Write(frame), RingResult::kNothing);
   EXPECT_EQ(reader_.Read(frame_), RingResult::kDone);
-  EXPECT_TRUE(reader_.MustRing());
-  EXPECT_FALSE(reader_.MustRing());
+  EXPECT_TRUE(reader_.NeedsSignal());
+  EXPECT_FALSE(reader_.NeedsSignal());
   EXPECT_EQ(writer_.Write(frame), RingResult::kDone);
 }
 
@@ -61,14 +61,14 @@ TEST_F(ByteRingTest, ReportsWhetherTheWriterWasOnThisCore) {
     CPU_SET(core, &cores);
     ASSERT_EQ(sched_setaffinity(0, sizeof(cores), &cores), 0);
   };
-  EXPECT_FALSE(reader_.WriterWasHere());
+  EXPECT_FALSE(reader_.WriterOnThisCore());
   for (int writer = 0; writer < CPU_SETSIZE; ++writer) {
     for (int reader = 0; reader < CPU_SETSIZE; ++reader) {
       if (!CPU_ISSET(writer, &all) || !CPU_ISSET(reader, &all)) continue;
       move_to(writer);
       EXPECT_EQ(writer_.Write("a"), RingResult::kDone);
       move_to(reader);
-      EXPECT_EQ(reader_.WriterWasHere(), reader == writer);
+      EXPECT_EQ(reader_.WriterOnThisCore(), reader == writer);
       EXPECT_EQ(reader_.Read(frame_), RingResult::kDone);
     }
   }
@@ -78,13 +78,13 @@ TEST_F(ByteRingTest, ReportsWhetherTheWriterWasOnThisCore) {
 TEST_F(ByteRingTest, SleepingReaderIsSignalledOnce) {
   EXPECT_FALSE(reader_.FallAsleep());
   EXPECT_EQ(writer_.Write("a"), RingResult::kDone);
-  EXPECT_TRUE(writer_.MustRing());
+  EXPECT_TRUE(writer_.NeedsSignal());
   EXPECT_EQ(writer_.Write("b"), RingResult::kDone);
-  EXPECT_FALSE(writer_.MustRing());
+  EXPECT_FALSE(writer_.NeedsSignal());
   // The frame was written before.
   EXPECT_TRUE(reader_.FallAsleep());
   reader_.WakeUp();
-  EXPECT_FALSE(writer_.MustRing());
+  EXPECT_FALSE(writer_.NeedsSignal());
 }
 
 TEST_F(ByteRingTest, FramesOfAllSizesPassBetweenThreads) {

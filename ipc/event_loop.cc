@@ -11,7 +11,7 @@
 
 #include "async/blocking_region.h"
 #include "async/cpu_relax.h"
-#include "ipc/make_way.h"
+#include "ipc/yield_core.h"
 
 namespace hawser::rpc {
 namespace {
@@ -61,7 +61,7 @@ class EventLoop::Turn final : public async::BlockingObserver {
   void set_last(const Source* source) { last_ = source; }
   // True if that source cannot deliver more while this thread polls.
   bool MustSleep() const {
-    return last_ != nullptr && last_->SenderWasHere() && !MakeWay();
+    return last_ != nullptr && last_->PeerOnThisCore() && !YieldCore();
   }
 
   void Begin() {

@@ -41,7 +41,7 @@ class EventLoop {
     virtual bool Poll() = 0;
     // Whether the last event was sent from the core that this thread runs on,
     // so that no more can arrive while it polls.
-    virtual bool SenderWasHere() const = 0;
+    virtual bool PeerOnThisCore() const = 0;
     // Called before and after polling, to count the polling threads. EndPolling
     // returns true if no thread polls any more and an event arrived for which
     // the peer will not signal.

@@ -21,7 +21,7 @@ using ::hawser::async::IsOk;
 class NothingComes : public EventLoop::Source {
  public:
   bool Poll() override { return false; }
-  bool SenderWasHere() const override { return false; }
+  bool PeerOnThisCore() const override { return false; }
   void BeginPolling() override {}
   bool EndPolling() override { return false; }
 };

@@ -63,7 +63,7 @@ struct CosineAnnealingLrOptions {
 absl::StatusOr<LrSchedule> CosineAnnealingLr(
     const CosineAnnealingLrOptions& options);
 
-// Half a cosine from base down to min_lr, starting anew after `first_period`
+// Half a cosine from base down to min_lr, restarting after `first_period`
 // steps, then after multiplier times as many, and so on. Loshchilov and Hutter,
 // "SGDR", 2017.
 struct CosineWarmRestartsOptions {

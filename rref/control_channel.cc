@@ -18,7 +18,7 @@ std::optional<v1::RRefControlRequest> ControlSender::NextBatch(WorkerRun to) {
   async::MutexLock lock(&mutex_);
   auto it = peers_.find(to);
   if (it == peers_.end()) return std::nullopt;
-  Peer& peer = it->second;
+  Outbox& peer = it->second;
   if (peer.under_way > 0 || peer.queue.empty()) return std::nullopt;
   peer.under_way = std::min(peer.queue.size(), kMaxBatch);
   v1::RRefControlRequest request;
@@ -34,7 +34,7 @@ void ControlSender::Finish(WorkerRun to) {
   async::MutexLock lock(&mutex_);
   auto it = peers_.find(to);
   if (it == peers_.end()) return;
-  Peer& peer = it->second;
+  Outbox& peer = it->second;
   peer.queue.erase(peer.queue.begin(), peer.queue.begin() + peer.under_way);
   peer.under_way = 0;
 }
@@ -68,7 +68,7 @@ absl::StatusOr<v1::RRefControlReply> ControlReceiver::Receive(
   }
   const absl::Status lost = absl::FailedPreconditionError(
       absl::StrCat("worker ", from.worker, " was declared lost"));
-  const std::shared_ptr<Peer> peer = FindPeer(from);
+  const std::shared_ptr<Inbox> peer = FindInbox(from);
   if (peer == nullptr) return lost;
   async::MutexLock lock(&peer->mutex);
   if (peer->closed) return lost;
@@ -94,7 +94,7 @@ absl::StatusOr<v1::RRefControlReply> ControlReceiver::Receive(
 }
 
 void ControlReceiver::Close(WorkerRun from) {
-  std::shared_ptr<Peer> peer;
+  std::shared_ptr<Inbox> peer;
   {
     async::MutexLock lock(&mutex_);
     closed_.insert(from);
@@ -108,12 +108,12 @@ void ControlReceiver::Close(WorkerRun from) {
   peer->closed = true;
 }
 
-std::shared_ptr<ControlReceiver::Peer> ControlReceiver::FindPeer(
+std::shared_ptr<ControlReceiver::Inbox> ControlReceiver::FindInbox(
     WorkerRun run) {
   async::MutexLock lock(&mutex_);
   if (closed_.contains(run)) return nullptr;
-  std::shared_ptr<Peer>& peer = peers_[run];
-  if (peer == nullptr) peer = std::make_shared<Peer>();
+  std::shared_ptr<Inbox>& peer = peers_[run];
+  if (peer == nullptr) peer = std::make_shared<Inbox>();
   return peer;
 }
 

@@ -51,14 +51,14 @@ class ControlSender {
   size_t num_peers() const;
 
  private:
-  struct Peer {
+  struct Outbox {
     std::deque<v1::RRefControlOperation> queue;
     size_t under_way = 0;
     uint64_t next_sequence = 1;
   };
 
   mutable async::Mutex mutex_;
-  absl::flat_hash_map<WorkerRun, Peer> peers_ ABSL_GUARDED_BY(mutex_);
+  absl::flat_hash_map<WorkerRun, Outbox> peers_ ABSL_GUARDED_BY(mutex_);
   absl::flat_hash_set<WorkerRun> closed_ ABSL_GUARDED_BY(mutex_);
 };
 
@@ -86,7 +86,7 @@ class ControlReceiver {
   size_t num_peers() const;
 
  private:
-  struct Peer {
+  struct Inbox {
     async::Mutex mutex;
     // Of the last operation applied.
     uint64_t sequence ABSL_GUARDED_BY(mutex) = 0;
@@ -97,10 +97,10 @@ class ControlReceiver {
   };
 
   // Null if it was closed.
-  std::shared_ptr<Peer> FindPeer(WorkerRun run);
+  std::shared_ptr<Inbox> FindInbox(WorkerRun run);
 
   mutable async::Mutex mutex_;
-  absl::flat_hash_map<WorkerRun, std::shared_ptr<Peer>> peers_
+  absl::flat_hash_map<WorkerRun, std::shared_ptr<Inbox>> peers_
       ABSL_GUARDED_BY(mutex_);
   absl::flat_hash_set<WorkerRun> closed_ ABSL_GUARDED_BY(mutex_);
 };

@@ -19,7 +19,7 @@
 #include "gtest/gtest.h"
 #include "rpc/agent/service.h"
 #include "rpc/testing/agent_test_fixture.h"
-#include "rpc/wire/message_hook.h"
+#include "rpc/wire/message_interceptor.h"
 #include "rref/method.h"
 #include "rref/rref.h"
 #include "rref/rref_service.h"
@@ -37,11 +37,12 @@ inline constexpr rpc::Function<tensor::Tensor()> kOnes{"fetch_test.Ones"};
 inline constexpr Method<int64_t(int64_t&)> kGet{"fetch_test.Get"};
 
 // Holds each message back until what it was told to wait for is ready.
-class HoldingService final : public rpc::Service, public rpc::MessageHook {
+class HoldingService final : public rpc::Service,
+                             public rpc::MessageInterceptor {
  public:
   std::string_view name() const override { return "holding"; }
   absl::Status Start(rpc::Agent&) override { return absl::OkStatus(); }
-  rpc::MessageHook* message_hook() override { return this; }
+  rpc::MessageInterceptor* message_interceptor() override { return this; }
 
   void HoldUntil(async::Future<void> ready) { ready_ = std::move(ready); }
 

@@ -7,7 +7,7 @@
 namespace hawser::rref {
 
 std::string GlobalId::ToString() const {
-  return absl::StrCat(maker.worker, "#", number);
+  return absl::StrCat(creator.worker, "#", number);
 }
 
 }  // namespace hawser::rref

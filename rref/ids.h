@@ -32,17 +32,17 @@ inline WorkerRun RunOf(const rpc::WorkerInfo& worker) {
 // Unique in a job over all its time: the run of a worker that made it, and a
 // counter of that run.
 struct GlobalId {
-  WorkerRun maker;
+  WorkerRun creator;
   uint64_t number = 0;
 
-  // As "2#17": the maker's id and the number.
+  // As "2#17": the creator's id and the number.
   std::string ToString() const;
 
   friend auto operator<=>(const GlobalId&, const GlobalId&) = default;
 
   template <class H>
   friend H AbslHashValue(H h, const GlobalId& id) {
-    return H::combine(std::move(h), id.maker, id.number);
+    return H::combine(std::move(h), id.creator, id.number);
   }
 };
 
@@ -60,17 +60,17 @@ struct ForkId : GlobalId {
 // Gives out the ids of one run of a worker. Thread-safe.
 class IdSource {
  public:
-  explicit IdSource(WorkerRun maker) : maker_(maker) {}
+  explicit IdSource(WorkerRun creator) : creator_(creator) {}
 
   RRefId NextRRefId() { return RRefId{Next()}; }
   ForkId NextForkId() { return ForkId{Next()}; }
 
  private:
   GlobalId Next() {
-    return {maker_, next_.fetch_add(1, std::memory_order_relaxed)};
+    return {creator_, next_.fetch_add(1, std::memory_order_relaxed)};
   }
 
-  const WorkerRun maker_;
+  const WorkerRun creator_;
   std::atomic<uint64_t> next_{1};
 };
 

@@ -8,7 +8,8 @@
 
 namespace hawser::rref {
 
-absl::StatusOr<Tensor> LockedAlias(const Tensor& t, ValueLock::Holder holder) {
+absl::StatusOr<Tensor> LockedAlias(const Tensor& t,
+                                   AsyncSharedMutex::Holder holder) {
   if (!t.defined()) return Tensor();
   const tensor::StoragePtr& storage = t.storage();
   // Released in this order: first the lock, then the memory it guards.

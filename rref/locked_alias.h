@@ -2,7 +2,7 @@
 #define HAWSER_RREF_LOCKED_ALIAS_H_
 
 #include "absl/status/statusor.h"
-#include "rref/value_lock.h"
+#include "rref/async_shared_mutex.h"
 #include "tensor/tensor.h"
 
 namespace hawser::rref {
@@ -11,7 +11,8 @@ namespace hawser::rref {
 // that keeps `holder` as long as anybody holds its storage. A message made from
 // it keeps writers of `t` away until the transport has let go of the bytes,
 // without a copy. Undefined if `t` is.
-absl::StatusOr<Tensor> LockedAlias(const Tensor& t, ValueLock::Holder holder);
+absl::StatusOr<Tensor> LockedAlias(const Tensor& t,
+                                   AsyncSharedMutex::Holder holder);
 
 }  // namespace hawser::rref
 

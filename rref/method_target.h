@@ -9,8 +9,8 @@
 #include "absl/status/statusor.h"
 #include "async/future.h"
 #include "async/status_macros.h"
+#include "rpc/functions/erased_value.h"
 #include "rpc/functions/function.h"
-#include "rpc/functions/retained_value.h"
 #include "rpc/wire/decoder.h"
 #include "rpc/wire/encoder.h"
 #include "rpc/wire/wire_traits.h"
@@ -55,7 +55,7 @@ struct hawser::rpc::WireTraits<hawser::rref::MethodTarget<T>> {
                      hawser::rref::DecodeReference(decoder));
     RETURN_IF_ERROR(reference->CheckIsOwner());
     decoder.AddPrerequisite(reference->value()->future().Then(
-        [reference](absl::StatusOr<RetainedValue> value) -> absl::Status {
+        [reference](absl::StatusOr<ErasedValue> value) -> absl::Status {
           RETURN_IF_ERROR(value);
           return hawser::rref::CheckType(*reference, value->type->name,
                                          rpc::TypeName<T>());

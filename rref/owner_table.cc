@@ -10,7 +10,7 @@
 
 namespace hawser::rref {
 
-void OwnerTable::Effects::Append(Effects other) {
+void OwnerTable::Actions::Append(Actions other) {
   std::move(other.failed.begin(), other.failed.end(),
             std::back_inserter(failed));
   std::move(other.dropped.begin(), other.dropped.end(),
@@ -23,15 +23,15 @@ OwnerTable::OwnerTable(WorkerRun self, size_t tombstone_capacity,
       quota_(limits.max_references_per_peer, "references",
              "ReferenceLimits::max_references_per_peer"),
       withdrawn_(tombstone_capacity),
-      gone_(tombstone_capacity) {}
+      ended_after_loss_(tombstone_capacity) {}
 
-absl::StatusOr<rpc::HoldingQuota::Ticket> OwnerTable::AdmitLocked(
+absl::StatusOr<rpc::PerPeerQuota::Grant> OwnerTable::AdmitLocked(
     const rpc::WorkerInfo& worker) {
-  if (RunOf(worker) == self_) return rpc::HoldingQuota::Ticket();
+  if (RunOf(worker) == self_) return rpc::PerPeerQuota::Grant();
   return quota_.Admit(worker.name);
 }
 
-absl::StatusOr<rpc::HoldingQuota::Ticket> OwnerTable::AdmitForkLocked(
+absl::StatusOr<rpc::PerPeerQuota::Grant> OwnerTable::AdmitForkLocked(
     RRefId rref, const rpc::WorkerInfo& worker) {
   if (auto it = entries_.find(rref); it != entries_.end()) {
     auto awaiter = it->second.awaiters.find(RunOf(worker));
@@ -42,10 +42,10 @@ absl::StatusOr<rpc::HoldingQuota::Ticket> OwnerTable::AdmitForkLocked(
   return AdmitLocked(worker);
 }
 
-void OwnerTable::KeepAwaiting(Entry& entry, ForkState& gone) {
+void OwnerTable::KeepAwaiting(Entry& entry, ForkState& removed) {
   if (entry.arrived) return;
-  rpc::HoldingQuota::Ticket& ticket = entry.awaiters[gone.holder];
-  if (ticket.empty()) ticket = std::move(gone.ticket);
+  rpc::PerPeerQuota::Grant& grant = entry.awaiters[removed.holder];
+  if (grant.empty()) grant = std::move(removed.grant);
 }
 
 void OwnerTable::EndAwaiting(Entry& entry) {
@@ -67,13 +67,13 @@ absl::StatusOr<std::shared_ptr<OwnerValue>> OwnerTable::Create(
     return absl::AlreadyExistsError(absl::StrCat(
         "creation of reference ", rref.ToString(), " arrived twice"));
   }
-  ASSIGN_OR_RETURN(rpc::HoldingQuota::Ticket ticket,
+  ASSIGN_OR_RETURN(rpc::PerPeerQuota::Grant grant,
                    AdmitForkLocked(rref, holder));
   Entry& entry = entries_[rref];
   if (entry.value == nullptr) entry.value = std::make_shared<OwnerValue>();
   EndAwaiting(entry);
   entry.forks.emplace(
-      fork, ForkState{.holder = RunOf(holder), .ticket = std::move(ticket)});
+      fork, ForkState{.holder = RunOf(holder), .grant = std::move(grant)});
   return entry.value;
 }
 
@@ -82,7 +82,7 @@ absl::Status OwnerTable::Share(RRefId rref, ForkId fork,
                                std::shared_ptr<OwnerValue> value) {
   async::MutexLock lock(&mutex_);
   if (auto it = lost_.find(RunOf(holder)); it != lost_.end()) return it->second;
-  ASSIGN_OR_RETURN(rpc::HoldingQuota::Ticket ticket,
+  ASSIGN_OR_RETURN(rpc::PerPeerQuota::Grant grant,
                    AdmitForkLocked(rref, holder));
   Entry& entry = entries_[rref];
   if (entry.value == nullptr) {
@@ -92,7 +92,7 @@ absl::Status OwnerTable::Share(RRefId rref, ForkId fork,
   entry.forks.emplace(fork, ForkState{.holder = RunOf(holder),
                                       .unacknowledged = true,
                                       .generation = generation_,
-                                      .ticket = std::move(ticket)});
+                                      .grant = std::move(grant)});
   return absl::OkStatus();
 }
 
@@ -106,42 +106,42 @@ absl::Status OwnerTable::RequestFork(RRefId rref, ForkId fork,
   ASSIGN_OR_RETURN(Entry* const entry, FindOrAwaitLocked(rref, holder));
   // A request that is sent again counts already.
   if (entry->forks.contains(fork)) return absl::OkStatus();
-  ASSIGN_OR_RETURN(rpc::HoldingQuota::Ticket ticket,
+  ASSIGN_OR_RETURN(rpc::PerPeerQuota::Grant grant,
                    AdmitForkLocked(rref, holder));
   entry->forks.emplace(
-      fork, ForkState{.holder = RunOf(holder), .ticket = std::move(ticket)});
+      fork, ForkState{.holder = RunOf(holder), .grant = std::move(grant)});
   return absl::OkStatus();
 }
 
-OwnerTable::Effects OwnerTable::RemoveFork(RRefId rref, ForkId fork) {
-  Effects effects;
+OwnerTable::Actions OwnerTable::RemoveFork(RRefId rref, ForkId fork) {
+  Actions actions;
   async::MutexLock lock(&mutex_);
   auto it = entries_.find(rref);
-  if (it == entries_.end()) return effects;
+  if (it == entries_.end()) return actions;
   auto state = it->second.forks.find(fork);
-  if (state == it->second.forks.end()) return effects;
+  if (state == it->second.forks.end()) return actions;
   KeepAwaiting(it->second, state->second);
   it->second.forks.erase(state);
-  EraseIfUnusedLocked(it, effects);
-  return effects;
+  EraseIfUnusedLocked(it, actions);
+  return actions;
 }
 
-OwnerTable::Effects OwnerTable::WithdrawCreation(RRefId rref, ForkId fork) {
-  Effects effects;
+OwnerTable::Actions OwnerTable::WithdrawCreation(RRefId rref, ForkId fork) {
+  Actions actions;
   async::MutexLock lock(&mutex_);
   withdrawn_.Add(rref);
   auto it = entries_.find(rref);
-  if (it == entries_.end()) return effects;
+  if (it == entries_.end()) return actions;
   if (!it->second.arrived) {
     EndAwaiting(it->second);
-    effects.failed.emplace_back(
+    actions.failed.emplace_back(
         it->second.value, absl::AbortedError(absl::StrCat(
                               "the creation of reference ", rref.ToString(),
                               " failed before it reached its owner")));
   }
   it->second.forks.erase(fork);
-  EraseIfUnusedLocked(it, effects);
-  return effects;
+  EraseIfUnusedLocked(it, actions);
+  return actions;
 }
 
 absl::StatusOr<std::shared_ptr<OwnerValue>> OwnerTable::Find(
@@ -161,8 +161,8 @@ absl::StatusOr<OwnerTable::Entry*> OwnerTable::FindOrAwaitLocked(
   // What this worker made itself was here at once, and what a lost worker
   // made will not come.
   if (it == entries_.end() &&
-      (rref.maker == self_ || lost_.contains(rref.maker) ||
-       withdrawn_.Contains(rref) || gone_.Contains(rref))) {
+      (rref.creator == self_ || lost_.contains(rref.creator) ||
+       withdrawn_.Contains(rref) || ended_after_loss_.Contains(rref))) {
     return absl::NotFoundError(
         absl::StrCat("the value of reference ", rref.ToString(),
                      " is gone from its owner, worker ", self_.worker));
@@ -172,17 +172,17 @@ absl::StatusOr<OwnerTable::Entry*> OwnerTable::FindOrAwaitLocked(
         absl::StrCat("worker ", from.id.value(), " was declared lost"));
   }
   if (!no_more_awaited_.ok()) return no_more_awaited_;
-  ASSIGN_OR_RETURN(rpc::HoldingQuota::Ticket ticket, AdmitLocked(from));
+  ASSIGN_OR_RETURN(rpc::PerPeerQuota::Grant grant, AdmitLocked(from));
   Entry& entry = entries_[rref];
   if (entry.value == nullptr) entry.value = std::make_shared<OwnerValue>();
-  entry.awaiters.emplace(RunOf(from), std::move(ticket));
+  entry.awaiters.emplace(RunOf(from), std::move(grant));
   return &entry;
 }
 
-void OwnerTable::EraseIfUnusedLocked(Entries::iterator it, Effects& effects) {
+void OwnerTable::EraseIfUnusedLocked(Entries::iterator it, Actions& actions) {
   if (!it->second.arrived || !it->second.forks.empty()) return;
-  if (it->second.bereaved) gone_.Add(it->first);
-  effects.dropped.push_back(std::move(it->second.value));
+  if (it->second.lost_holder) ended_after_loss_.Add(it->first);
+  actions.dropped.push_back(std::move(it->second.value));
   entries_.erase(it);
 }
 
@@ -208,53 +208,53 @@ void OwnerTable::AcknowledgeShare(RRefId rref, ForkId fork) {
   if (state != it->second.forks.end()) state->second.unacknowledged = false;
 }
 
-OwnerTable::Effects OwnerTable::OnWorkerLost(WorkerRun lost,
+OwnerTable::Actions OwnerTable::OnWorkerLost(WorkerRun lost,
                                              const absl::Status& error) {
-  Effects effects;
+  Actions actions;
   async::MutexLock lock(&mutex_);
   lost_.emplace(lost, error);
   std::vector<RRefId> touched;
   for (auto& [rref, entry] : entries_) {
     const size_t removed = absl::erase_if(
         entry.forks, [&](auto& fork) { return fork.second.holder == lost; });
-    if (removed > 0) entry.bereaved = true;
+    if (removed > 0) entry.lost_holder = true;
     entry.awaiters.erase(lost);
     const bool never_created =
-        !entry.arrived &&
-        (rref.maker == lost || (entry.awaiters.empty() && entry.forks.empty()));
+        !entry.arrived && (rref.creator == lost ||
+                           (entry.awaiters.empty() && entry.forks.empty()));
     if (never_created) {
       EndAwaiting(entry);
-      effects.failed.emplace_back(entry.value, error);
+      actions.failed.emplace_back(entry.value, error);
     }
     if (never_created || removed > 0) touched.push_back(rref);
   }
   for (const RRefId& rref : touched) {
-    EraseIfUnusedLocked(entries_.find(rref), effects);
+    EraseIfUnusedLocked(entries_.find(rref), actions);
   }
-  return effects;
+  return actions;
 }
 
-OwnerTable::Effects OwnerTable::StopAwaiting(const absl::Status& error) {
-  Effects effects;
+OwnerTable::Actions OwnerTable::StopAwaiting(const absl::Status& error) {
+  Actions actions;
   async::MutexLock lock(&mutex_);
   no_more_awaited_ = error;
   absl::erase_if(entries_, [&](auto& entry) {
     if (entry.second.arrived) return false;
-    effects.failed.emplace_back(std::move(entry.second.value), error);
+    actions.failed.emplace_back(std::move(entry.second.value), error);
     return true;
   });
-  return effects;
+  return actions;
 }
 
-OwnerTable::Effects OwnerTable::Close(const absl::Status& error) {
-  Effects effects;
+OwnerTable::Actions OwnerTable::Close(const absl::Status& error) {
+  Actions actions;
   async::MutexLock lock(&mutex_);
   for (auto& [rref, entry] : entries_) {
-    if (!entry.arrived) effects.failed.emplace_back(entry.value, error);
-    effects.dropped.push_back(std::move(entry.value));
+    if (!entry.arrived) actions.failed.emplace_back(entry.value, error);
+    actions.dropped.push_back(std::move(entry.value));
   }
   entries_.clear();
-  return effects;
+  return actions;
 }
 
 std::vector<OwnerTable::Fork> OwnerTable::forks() const {

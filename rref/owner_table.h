@@ -13,7 +13,7 @@
 #include "absl/status/statusor.h"
 #include "async/mutex.h"
 #include "rpc/identity/worker_info.h"
-#include "rpc/peers/holding_quota.h"
+#include "rpc/peers/per_peer_quota.h"
 #include "rref/ids.h"
 #include "rref/owner_value.h"
 #include "rref/reference_limits.h"
@@ -28,7 +28,7 @@ namespace hawser::rref {
 // until that comes, or until all whose messages named it are lost. Forks are
 // counted for their holder, and awaited entries for each worker whose messages
 // named them; those of this worker itself are not. Thread-safe. Values
-// are neither completed nor destroyed here but by whoever gets Effects.
+// are neither completed nor destroyed here but by whoever gets Actions.
 class OwnerTable {
  public:
   struct Fork {
@@ -39,11 +39,11 @@ class OwnerTable {
 
   // What is left to do when the lock is free: complete values that will never
   // be created, and let go of those that nothing keeps.
-  struct Effects {
+  struct Actions {
     std::vector<std::pair<std::shared_ptr<OwnerValue>, absl::Status>> failed;
     std::vector<std::shared_ptr<OwnerValue>> dropped;
 
-    void Append(Effects other);
+    void Append(Actions other);
   };
 
   struct Counts {
@@ -84,11 +84,11 @@ class OwnerTable {
                            const rpc::WorkerInfo& holder);
 
   // Ignored if unknown.
-  Effects RemoveFork(RRefId rref, ForkId fork);
+  Actions RemoveFork(RRefId rref, ForkId fork);
 
   // As RemoveFork; the creation that made `fork` is refused if it still
   // arrives, and a value awaited from it gets kAborted.
-  Effects WithdrawCreation(RRefId rref, ForkId fork);
+  Actions WithdrawCreation(RRefId rref, ForkId fork);
 
   // The value named by a reference that came here from `from`, awaited if its
   // creation has yet to arrive.
@@ -107,14 +107,14 @@ class OwnerTable {
 
   // Drops the forks that `lost` held, and what only it could have created or
   // only it awaited; its later messages are refused.
-  Effects OnWorkerLost(WorkerRun lost, const absl::Status& error);
+  Actions OnWorkerLost(WorkerRun lost, const absl::Status& error);
 
   // No creation arrives any more: what is awaited gets `error`, as does who
   // asks for it later.
-  Effects StopAwaiting(const absl::Status& error);
+  Actions StopAwaiting(const absl::Status& error);
 
   // Drops every value; awaited ones get `error`.
-  Effects Close(const absl::Status& error);
+  Actions Close(const absl::Status& error);
 
   // Every fork that is left.
   std::vector<Fork> forks() const;
@@ -126,17 +126,17 @@ class OwnerTable {
     // Given by Share, and not heard of since.
     bool unacknowledged = false;
     uint64_t generation = 0;
-    rpc::HoldingQuota::Ticket ticket = {};
+    rpc::PerPeerQuota::Grant grant = {};
   };
   struct Entry {
     std::shared_ptr<OwnerValue> value;
     bool arrived = false;
     // A holder was lost: copies that it sent may still arrive somewhere, which
     // nothing keeps the value for.
-    bool bereaved = false;
-    // While it is awaited: those that named it, each with a ticket unless one
+    bool lost_holder = false;
+    // While it is awaited: those that named it, each with a grant unless one
     // of its forks has it.
-    absl::flat_hash_map<WorkerRun, rpc::HoldingQuota::Ticket> awaiters;
+    absl::flat_hash_map<WorkerRun, rpc::PerPeerQuota::Grant> awaiters;
     absl::flat_hash_map<ForkId, ForkState> forks;
   };
   using Entries = absl::flat_hash_map<RRefId, Entry>;
@@ -145,31 +145,31 @@ class OwnerTable {
                                            const rpc::WorkerInfo& from)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Empty for this worker itself.
-  absl::StatusOr<rpc::HoldingQuota::Ticket> AdmitLocked(
+  absl::StatusOr<rpc::PerPeerQuota::Grant> AdmitLocked(
       const rpc::WorkerInfo& worker) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // For a fork of `rref`; takes over that of an entry which `worker` awaits.
-  absl::StatusOr<rpc::HoldingQuota::Ticket> AdmitForkLocked(
+  absl::StatusOr<rpc::PerPeerQuota::Grant> AdmitForkLocked(
       RRefId rref, const rpc::WorkerInfo& worker)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Whose fork of an awaited entry is gone goes on awaiting it.
-  static void KeepAwaiting(Entry& entry, ForkState& gone);
+  static void KeepAwaiting(Entry& entry, ForkState& removed);
   // Its value has come, or never will.
   static void EndAwaiting(Entry& entry);
   // Takes the entry out if nothing keeps it.
-  void EraseIfUnusedLocked(Entries::iterator it, Effects& effects)
+  void EraseIfUnusedLocked(Entries::iterator it, Actions& actions)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const WorkerRun self_;
 
   mutable async::Mutex mutex_;
-  rpc::HoldingQuota quota_ ABSL_GUARDED_BY(mutex_);
+  rpc::PerPeerQuota quota_ ABSL_GUARDED_BY(mutex_);
   Entries entries_ ABSL_GUARDED_BY(mutex_);
   // Once nothing is awaited any more: why.
   absl::Status no_more_awaited_ ABSL_GUARDED_BY(mutex_);
   absl::flat_hash_map<WorkerRun, absl::Status> lost_ ABSL_GUARDED_BY(mutex_);
   Tombstones<RRefId> withdrawn_ ABSL_GUARDED_BY(mutex_);
-  // Those that were bereaved before they went: they are not awaited again.
-  Tombstones<RRefId> gone_ ABSL_GUARDED_BY(mutex_);
+  // Those that had lost a holder before they ended: they are not awaited again.
+  Tombstones<RRefId> ended_after_loss_ ABSL_GUARDED_BY(mutex_);
   uint64_t generation_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 

@@ -7,7 +7,7 @@
 #include "async/testing/status_matchers.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "rpc/functions/retained_value.h"
+#include "rpc/functions/erased_value.h"
 
 namespace hawser::rref {
 namespace {
@@ -27,16 +27,16 @@ const rpc::WorkerInfo kBInfo{"b", rpc::WorkerId(2), rpc::Incarnation{102}, ""};
 const rpc::WorkerInfo kOwnerInfo{"owner", rpc::WorkerId(0),
                                  rpc::Incarnation{100}, ""};
 
-RRefId Ref(WorkerRun maker, uint64_t number) { return {{maker, number}}; }
-ForkId Fork(WorkerRun maker, uint64_t number) { return {{maker, number}}; }
+RRefId Ref(WorkerRun creator, uint64_t number) { return {{creator, number}}; }
+ForkId Fork(WorkerRun creator, uint64_t number) { return {{creator, number}}; }
 
-rpc::RetainedValue Seven() { return rpc::Retain<int64_t>(7); }
+rpc::ErasedValue Seven() { return rpc::Erase<int64_t>(7); }
 
 class OwnerTableTest : public testing::Test {
  protected:
   // What an agent does with them.
-  static void Run(OwnerTable::Effects effects) {
-    for (auto& [value, error] : effects.failed) value->Set(error);
+  static void Run(OwnerTable::Actions actions) {
+    for (auto& [value, error] : actions.failed) value->Set(error);
   }
 
   OwnerTable table_{kOwner, 16, {.max_references_per_peer = 3}};
@@ -205,7 +205,7 @@ TEST_F(OwnerTableTest, CreationOfALostWorkerFailsWhoAwaitsIt) {
               StatusIs(absl::StatusCode::kAborted));
 }
 
-// It may be of a maker that never was, and whose loss so never comes.
+// It may be of a creator that never was, and whose loss so never comes.
 TEST_F(OwnerTableTest, WhatOnlyLostWorkersAwaitIsForgotten) {
   auto awaited = table_.Find(Ref(kUnknown, 1), kAInfo);
   ASSERT_THAT(awaited, IsOk());

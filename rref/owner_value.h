@@ -5,8 +5,8 @@
 
 #include "absl/status/statusor.h"
 #include "async/future.h"
-#include "rpc/functions/retained_value.h"
-#include "rref/value_lock.h"
+#include "rpc/functions/erased_value.h"
+#include "rref/async_shared_mutex.h"
 
 namespace hawser::rref {
 
@@ -15,25 +15,25 @@ namespace hawser::rref {
 class OwnerValue {
  public:
   OwnerValue() : future_(promise_.future()) {}
-  explicit OwnerValue(rpc::RetainedValue object) : OwnerValue() {
+  explicit OwnerValue(rpc::ErasedValue object) : OwnerValue() {
     Set(std::move(object));
   }
 
   // False if the value came before.
-  bool Set(absl::StatusOr<rpc::RetainedValue> object) {
+  bool Set(absl::StatusOr<rpc::ErasedValue> object) {
     return promise_.Set(std::move(object));
   }
 
-  const async::Future<rpc::RetainedValue>& future() const { return future_; }
+  const async::Future<rpc::ErasedValue>& future() const { return future_; }
 
   // Guards the object's memory: shared while a message is sent from it,
   // exclusive while it is updated in place.
-  ValueLock& lock() { return lock_; }
+  AsyncSharedMutex& lock() { return lock_; }
 
  private:
-  async::Promise<rpc::RetainedValue> promise_;
-  async::Future<rpc::RetainedValue> future_;
-  ValueLock lock_;
+  async::Promise<rpc::ErasedValue> promise_;
+  async::Future<rpc::ErasedValue> future_;
+  AsyncSharedMutex lock_;
 };
 
 }  // namespace hawser::rref

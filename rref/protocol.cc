@@ -30,12 +30,12 @@ v1::WorkerRun RunToProto(const WorkerRun& run) {
 }  // namespace
 
 GlobalId FromProto(const v1::GlobalId& id) {
-  return {RunFromProto(id.maker()), id.number()};
+  return {RunFromProto(id.creator()), id.number()};
 }
 
 v1::GlobalId ToProto(const GlobalId& id) {
   v1::GlobalId proto;
-  *proto.mutable_maker() = RunToProto(id.maker);
+  *proto.mutable_creator() = RunToProto(id.creator);
   proto.set_number(id.number);
   return proto;
 }
@@ -77,7 +77,7 @@ absl::Status Protocol::Start() {
 }
 
 absl::StatusOr<std::shared_ptr<Reference>> Protocol::MakeLocal(
-    rpc::RetainedValue object) {
+    rpc::ErasedValue object) {
   if (!agent_.Acquire()) return ShutDownError();
   return std::make_shared<Reference>(
       shared_from_this(), ids_.NextRRefId(), self_,
@@ -101,14 +101,14 @@ absl::StatusOr<v1::RRefReference> Protocol::Share(const Reference& reference,
   return proto;
 }
 
-absl::StatusOr<Protocol::Received> Protocol::Receive(
+absl::StatusOr<Protocol::ReceivedReference> Protocol::Receive(
     const v1::RRefReference& reference, const rpc::WorkerInfo& from) {
   if (!agent_.Acquire()) return ShutDownError();
   const RRefId rref{FromProto(reference.rref())};
   const ForkId fork{FromProto(reference.fork())};
   const WorkerRun owner = RunFromProto(reference.owner());
   const WorkerRun parent = RunOf(from);
-  if (fork.maker != parent) {
+  if (fork.creator != parent) {
     return absl::InvalidArgumentError(
         absl::StrCat("worker '", from.name, "' shared a reference as fork ",
                      fork.ToString(), ", which is not its to give"));
@@ -123,9 +123,9 @@ absl::StatusOr<Protocol::Received> Protocol::Receive(
         absl::StrCat("worker '", from.name,
                      "' shared a reference whose owner has no valid rank"));
   }
-  ASSIGN_OR_RETURN(UserTable::Received received,
+  ASSIGN_OR_RETURN(UserTable::ReceivedFork received,
                    users_.Receive(rref, fork, owner, parent));
-  Received result;
+  ReceivedReference result;
   result.reference =
       std::make_shared<Reference>(shared_from_this(), rref, fork,
                                   std::move(owner_info), received.confirmed);
@@ -141,7 +141,7 @@ absl::StatusOr<Protocol::Received> Protocol::Receive(
   return result;
 }
 
-absl::StatusOr<Protocol::Received> Protocol::ReceiveAsOwner(
+absl::StatusOr<Protocol::ReceivedReference> Protocol::ReceiveAsOwner(
     RRefId rref, ForkId fork, const rpc::WorkerInfo& from) {
   const WorkerRun parent = RunOf(from);
   if (users_.IsWithdrawn(fork)) {
@@ -150,7 +150,7 @@ absl::StatusOr<Protocol::Received> Protocol::ReceiveAsOwner(
         from.name, "', had given it up: send it again"));
   }
   ASSIGN_OR_RETURN(std::shared_ptr<OwnerValue> value, owners_.Find(rref, from));
-  Received result;
+  ReceivedReference result;
   result.reference = std::make_shared<Reference>(shared_from_this(), rref,
                                                  self_, std::move(value));
   if (parent == self_run_) {
@@ -177,9 +177,9 @@ absl::StatusOr<std::shared_ptr<OwnerValue>> Protocol::FindValue(
   return owners_.Find(RRefId{FromProto(rref)}, from);
 }
 
-void Protocol::Run(OwnerTable::Effects effects) {
-  for (const auto& [value, error] : effects.failed) value->Set(error);
-  effects.dropped.clear();
+void Protocol::Run(OwnerTable::Actions actions) {
+  for (const auto& [value, error] : actions.failed) value->Set(error);
+  actions.dropped.clear();
   AdvanceDrain();
 }
 

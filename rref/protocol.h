@@ -53,7 +53,7 @@ class Protocol : public std::enable_shared_from_this<Protocol> {
  public:
   using EncodeArguments = absl::FunctionRef<absl::Status(rpc::Encoder&)>;
 
-  struct Received {
+  struct ReceivedReference {
     std::shared_ptr<Reference> reference;
     // Completes when the reference may be used; invalid if that is now.
     async::Future<void> prerequisite;
@@ -91,14 +91,13 @@ class Protocol : public std::enable_shared_from_this<Protocol> {
       const rpc::WorkerInfo& creator);
 
   // A reference to an object of this worker, unknown to others until shared.
-  absl::StatusOr<std::shared_ptr<Reference>> MakeLocal(
-      rpc::RetainedValue object);
+  absl::StatusOr<std::shared_ptr<Reference>> MakeLocal(rpc::ErasedValue object);
 
   // Packs a reference for a message to `to`, and the other way round.
   absl::StatusOr<v1::RRefReference> Share(const Reference& reference,
                                           const rpc::WorkerInfo& to);
-  absl::StatusOr<Received> Receive(const v1::RRefReference& reference,
-                                   const rpc::WorkerInfo& from);
+  absl::StatusOr<ReceivedReference> Receive(const v1::RRefReference& reference,
+                                            const rpc::WorkerInfo& from);
 
   void Fetch(const Reference& reference, std::string_view type_name, bool await,
              std::optional<absl::Duration> timeout, Reference::Fetched done);
@@ -130,8 +129,8 @@ class Protocol : public std::enable_shared_from_this<Protocol> {
   Counts counts() const;
 
  private:
-  absl::StatusOr<Received> ReceiveAsOwner(RRefId rref, ForkId fork,
-                                          const rpc::WorkerInfo& from);
+  absl::StatusOr<ReceivedReference> ReceiveAsOwner(RRefId rref, ForkId fork,
+                                                   const rpc::WorkerInfo& from);
 
   // Handlers of the three methods.
   async::Future<rpc::Message<v1::RRefCreateReply>> HandleCreate(
@@ -145,14 +144,14 @@ class Protocol : public std::enable_shared_from_this<Protocol> {
   // Sending and answering of control operations: protocol_control.cc.
   v1::RRefControlResult Apply(const rpc::WorkerInfo& from,
                               const v1::RRefControlOperation& operation,
-                              UserTable::Effects& users,
-                              OwnerTable::Effects& owners);
+                              UserTable::Actions& users,
+                              OwnerTable::Actions& owners);
   void Send(WorkerRun to, v1::RRefControlOperation operation);
   void Flush(WorkerRun to);
   void OnAnswer(const v1::RRefControlRequest& request,
                 const v1::RRefControlReply& reply);
-  void Run(UserTable::Effects effects);
-  void Run(OwnerTable::Effects effects);
+  void Run(UserTable::Actions actions);
+  void Run(OwnerTable::Actions actions);
   // A member of the job is gone: remembered.
   void LoseWorker(WorkerRun run, const absl::Status& status);
   // A message named one that the job does not have: not remembered.

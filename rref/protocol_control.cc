@@ -114,8 +114,8 @@ async::Future<rpc::Message<v1::RRefControlReply>> Protocol::HandleControl(
               : absl::UnavailableError("the worker is shutting down");
     if (!known.ok()) return async::MakeReadyFuture<Reply>(known);
   }
-  UserTable::Effects users;
-  OwnerTable::Effects owners;
+  UserTable::Actions users;
+  OwnerTable::Actions owners;
   absl::StatusOr<v1::RRefControlReply> reply = receiver_.Receive(
       from, request.body, [&](const v1::RRefControlOperation& operation) {
         return Apply(call.peer, operation, users, owners);
@@ -128,8 +128,8 @@ async::Future<rpc::Message<v1::RRefControlReply>> Protocol::HandleControl(
 
 v1::RRefControlResult Protocol::Apply(const rpc::WorkerInfo& from,
                                       const v1::RRefControlOperation& operation,
-                                      UserTable::Effects& users,
-                                      OwnerTable::Effects& owners) {
+                                      UserTable::Actions& users,
+                                      OwnerTable::Actions& owners) {
   v1::RRefControlResult result;
   switch (operation.operation_case()) {
     case v1::RRefControlOperation::kRequestFork: {
@@ -149,7 +149,7 @@ v1::RRefControlResult Protocol::Apply(const rpc::WorkerInfo& from,
       const v1::UserDelete& end = operation.user_delete();
       const RRefId rref{FromProto(end.rref())};
       const ForkId fork{FromProto(end.fork())};
-      owners.Append(end.creation_unacknowledged() && rref.maker == RunOf(from)
+      owners.Append(end.creation_unacknowledged() && rref.creator == RunOf(from)
                         ? owners_.WithdrawCreation(rref, fork)
                         : owners_.RemoveFork(rref, fork));
       break;
@@ -166,11 +166,11 @@ v1::RRefControlResult Protocol::Apply(const rpc::WorkerInfo& from,
   return result;
 }
 
-void Protocol::Run(UserTable::Effects effects) {
-  for (auto& [promise, status] : effects.completions) {
+void Protocol::Run(UserTable::Actions actions) {
+  for (auto& [promise, status] : actions.completions) {
     promise.Set(std::move(status));
   }
-  for (const UserTable::Message& message : effects.messages) {
+  for (const UserTable::Message& message : actions.messages) {
     v1::RRefControlOperation operation;
     if (message.kind == UserTable::Message::Kind::kChildAccept) {
       *operation.mutable_child_accept()->mutable_fork() = ToProto(message.fork);

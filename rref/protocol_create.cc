@@ -40,7 +40,7 @@ absl::StatusOr<std::shared_ptr<Reference>> Protocol::Create(
   request.set_arguments(encoder.TakeValues());
   rpc::MethodCallOptions options;
   options.timeout = timeout;
-  options.message_hook = true;
+  options.intercept_messages = true;
   agent
       ->CallMethod<v1::RRefCreateReply>(owner, "hawser.v1.RRefService.Create",
                                         request, encoder.TakeTensors(), options)
@@ -90,7 +90,7 @@ absl::StatusOr<std::shared_ptr<OwnerValue>> Protocol::ReceiveCreation(
   const RRefId rref{FromProto(rref_proto)};
   const ForkId fork{FromProto(fork_proto)};
   const WorkerRun holder = RunOf(creator);
-  if (rref.maker != holder || fork.maker != holder) {
+  if (rref.creator != holder || fork.creator != holder) {
     return absl::InvalidArgumentError(
         absl::StrCat("worker '", creator.name, "' wants to create reference ",
                      rref.ToString(), ", which is not its to create"));
@@ -120,7 +120,7 @@ async::Future<rpc::Message<v1::RRefCreateReply>> Protocol::HandleCreate(
                          std::move(request.tensors));
   return agent->Invoke(**function, arguments)
       .Then([self = self_, value = *std::move(value)](
-                absl::StatusOr<rpc::RetainedValue> result) -> Reply {
+                absl::StatusOr<rpc::ErasedValue> result) -> Reply {
         if (result.ok() && result->value == nullptr) {
           result = absl::InvalidArgumentError(
               "the function returns nothing to refer to");

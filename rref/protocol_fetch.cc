@@ -34,8 +34,8 @@ absl::Status ErrorOf(const v1::RRefFetchReply& reply) {
 // Writes `object` for `peer`. Tensors hold `lock` until they have been sent.
 absl::StatusOr<FetchReply> EncodeValue(rpc::Agent& agent,
                                        const rpc::WorkerInfo& peer,
-                                       const rpc::RetainedValue& object,
-                                       ValueLock::Holder lock) {
+                                       const rpc::ErasedValue& object,
+                                       AsyncSharedMutex::Holder lock) {
   if (object.type->encode == nullptr) {
     return absl::InvalidArgumentError(
         absl::StrCat("a value of type ", object.type->name,
@@ -64,7 +64,7 @@ async::Future<FetchReply> Protocol::HandleFetch(
   const std::shared_ptr<OwnerValue> value = *std::move(found);
   return value->future().Then(
       [self = shared_from_this(), value,
-       peer = call.peer](absl::StatusOr<rpc::RetainedValue> object)
+       peer = call.peer](absl::StatusOr<rpc::ErasedValue> object)
           -> async::Future<FetchReply> {
         if (!object.ok()) {
           FetchReply reply;
@@ -72,28 +72,30 @@ async::Future<FetchReply> Protocol::HandleFetch(
               object.status(), self->self_, /*maybe_applied=*/false));
           return async::MakeReadyFuture<FetchReply>(std::move(reply));
         }
-        auto encode = [self, value, peer,
-                       object = *object](absl::StatusOr<ValueLock::Holder> lock)
+        auto encode = [self, value, peer, object = *object](
+                          absl::StatusOr<AsyncSharedMutex::Holder> lock)
             -> absl::StatusOr<FetchReply> {
           RETURN_IF_ERROR(lock);
           const AgentHandle::Use agent = self->agent_.Acquire();
           if (!agent) return ShuttingDownError();
           return EncodeValue(*agent, peer, object, *std::move(lock));
         };
-        async::Future<ValueLock::Holder> lock = value->lock().AcquireShared();
+        async::Future<AsyncSharedMutex::Holder> lock =
+            value->lock().AcquireShared();
         // This may be the transport's thread.
         if (object->type->quick_to_encode) {
           return std::move(lock).Then(std::move(encode));
         }
         return std::move(lock).Then(
             [self, encode = std::move(encode)](
-                absl::StatusOr<ValueLock::Holder> held) mutable
+                absl::StatusOr<AsyncSharedMutex::Holder> held) mutable
             -> async::Future<FetchReply> {
               const AgentHandle::Use agent = self->agent_.Acquire();
               if (!agent) {
                 return async::MakeReadyFuture<FetchReply>(ShuttingDownError());
               }
-              return async::MakeReadyFuture<ValueLock::Holder>(std::move(held))
+              return async::MakeReadyFuture<AsyncSharedMutex::Holder>(
+                         std::move(held))
                   .Then(&agent->executor(), std::move(encode));
             });
       });
@@ -118,7 +120,7 @@ void Protocol::Fetch(const Reference& reference, std::string_view type_name,
   *request.mutable_rref() = ToProto(reference.id());
   rpc::MethodCallOptions options;
   options.timeout = timeout;
-  options.message_hook = true;
+  options.intercept_messages = true;
   options.await = await;
   async::Future<FetchReply> reply = agent->CallMethod<v1::RRefFetchReply>(
       reference.owner(), "hawser.v1.RRefService.Fetch", request, {}, options);

@@ -11,7 +11,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "async/future.h"
-#include "rpc/functions/retained_value.h"
+#include "rpc/functions/erased_value.h"
 #include "rpc/identity/worker_info.h"
 #include "rpc/wire/decoder.h"
 #include "rref/ids.h"

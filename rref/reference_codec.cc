@@ -47,7 +47,7 @@ absl::StatusOr<std::shared_ptr<Reference>> DecodeReference(
   }
   ASSIGN_OR_RETURN(const std::shared_ptr<Protocol> protocol,
                    ProtocolOf(*decoder.agent()));
-  ASSIGN_OR_RETURN(Protocol::Received received,
+  ASSIGN_OR_RETURN(Protocol::ReceivedReference received,
                    protocol->Receive(proto, *decoder.peer()));
   if (received.prerequisite.valid()) {
     decoder.AddPrerequisite(std::move(received.prerequisite));

@@ -21,7 +21,7 @@
 #include "gtest/gtest.h"
 #include "rpc/agent/agent.h"
 #include "rpc/agent/current_call.h"
-#include "rpc/testing/simulated_job.h"
+#include "rpc/testing/cluster_simulation.h"
 #include "rpc/testing/simulation_seeds.h"
 #include "rref/rref.h"
 #include "rref/rref_service.h"
@@ -120,7 +120,7 @@ class ReferenceSimulation final : private Resources {
   }
 
   std::string Run() {
-    job_.RestartTheGone();
+    job_.RestartDeparted();
     for (int step = 0; step < kSteps; ++step) {
       job_.RandomFault();
       for (int i = 0; i < 4; ++i) RandomAction();
@@ -335,7 +335,7 @@ class ReferenceSimulation final : private Resources {
   std::set<rpc::Incarnation> ended_;
   // Before the job, whose functions use it; its handles may outlive agents.
   std::vector<Held> held_;
-  rpc::SimulatedJob job_;
+  rpc::ClusterSimulation job_;
 };
 
 TEST(ReferenceSimulationTest, PromisesOfReferencesHoldUnderAllSeeds) {
@@ -350,7 +350,7 @@ TEST(ReferenceSimulationTest, LeavingDoesNotWaitForValuesThatNeverCome) {
   constexpr rpc::Function<int64_t(RRef<int64_t>)> kReadCount{"test.ReadCount"};
   constexpr rpc::Function<int64_t(RRef<int64_t>)> kAskOwner{"test.AskOwner"};
   const rpc::CallOptions options{.timeout = absl::Minutes(2)};
-  rpc::SimulatedJob job(
+  rpc::ClusterSimulation job(
       /*seed=*/1, {.num_workers = 3, .configure = [](rpc::AgentOptions& agent) {
                      agent.services.push_back(std::make_unique<RRefService>(
                          RRefOptions{.wait_for_users = false}));
@@ -371,7 +371,7 @@ TEST(ReferenceSimulationTest, LeavingDoesNotWaitForValuesThatNeverCome) {
                                     rref.owner(), options, kReadCount, rref);
                               }),
       IsOk());
-  job.RestartTheGone();
+  job.RestartDeparted();
   job.Advance(absl::Milliseconds(100));
 
   job.Block(0, 1, true);
@@ -385,7 +385,7 @@ TEST(ReferenceSimulationTest, LeavingDoesNotWaitForValuesThatNeverCome) {
   ASSERT_FALSE(read.ready());
 
   job.Leave(1);
-  // The farewell to w0, whose answer does not arrive, takes three.
+  // The leave notice to w0, whose answer does not arrive, takes three.
   job.Advance(absl::Seconds(5));
   ASSERT_TRUE(read.ready());
   EXPECT_THAT(read.result(), StatusIs(absl::StatusCode::kUnavailable,

@@ -13,8 +13,8 @@
 #include "async/future.h"
 #include "async/status_macros.h"
 #include "rpc/agent/agent.h"
+#include "rpc/functions/erased_value.h"
 #include "rpc/functions/function.h"
-#include "rpc/functions/retained_value.h"
 #include "rpc/wire/checked_traits.h"
 #include "rpc/wire/wire_traits.h"
 #include "rref/reference.h"
@@ -141,7 +141,7 @@ template <class T>
 absl::StatusOr<RRef<T>> MakeLocal(rpc::Agent& agent, T value) {
   ASSIGN_OR_RETURN(const std::shared_ptr<Protocol> protocol, ProtocolOf(agent));
   ASSIGN_OR_RETURN(std::shared_ptr<Reference> reference,
-                   protocol->MakeLocal(rpc::Retain<T>(std::move(value))));
+                   protocol->MakeLocal(rpc::Erase<T>(std::move(value))));
   return RRef<T>(std::move(reference));
 }
 
@@ -153,7 +153,7 @@ async::Future<std::shared_ptr<T>> RRef<T>::LocalValueAsync() const {
     return async::MakeReadyFuture<std::shared_ptr<T>>(std::move(status));
   }
   return reference_->value()->future().Then(
-      [reference = reference_](absl::StatusOr<rpc::RetainedValue> value)
+      [reference = reference_](absl::StatusOr<rpc::ErasedValue> value)
           -> absl::StatusOr<std::shared_ptr<T>> {
         RETURN_IF_ERROR(value);
         RETURN_IF_ERROR(

@@ -12,10 +12,10 @@
 #include "absl/status/status.h"
 #include "async/future.h"
 #include "gtest/gtest.h"
-#include "rpc/functions/retained_value.h"
+#include "rpc/functions/erased_value.h"
 #include "rref/ids.h"
 #include "rref/owner_value.h"
-#include "rref/testing/model_cluster.h"
+#include "rref/testing/protocol_simulation.h"
 
 namespace hawser::rref {
 namespace {
@@ -36,25 +36,25 @@ struct Handle {
 
 class Model {
  public:
-  explicit Model(uint64_t seed) : cluster_(kWorkers, seed) {}
+  explicit Model(uint64_t seed) : simulation_(kWorkers, seed) {}
 
   void Play(int steps) {
     for (int i = 0; i < steps; ++i) {
       Act();
-      cluster_.DeliverOne();
+      simulation_.DeliverOne();
       CheckNothingFreedEarly();
       if (testing::Test::HasFatalFailure()) return;
     }
     ending_ = true;
     while (!handles_.empty()) {
       ReleaseOne();
-      cluster_.DeliverOne();
+      simulation_.DeliverOne();
       CheckNothingFreedEarly();
       if (testing::Test::HasFatalFailure()) return;
     }
-    cluster_.ComeToRest();
+    simulation_.RunToQuiescence();
     for (int i = 0; i < kWorkers; ++i) {
-      const Worker& w = cluster_.worker(i);
+      const Worker& w = simulation_.worker(i);
       EXPECT_EQ(w.owners.counts().owners, 0u) << "worker " << i;
       EXPECT_EQ(w.owners.counts().forks, 0u) << "worker " << i;
       EXPECT_EQ(w.users.counts().users, 0u) << "worker " << i;
@@ -67,15 +67,15 @@ class Model {
   }
 
  private:
-  using Worker = ModelCluster::Worker;
+  using Worker = ProtocolSimulation::Worker;
 
-  static WorkerRun Run(int i) { return ModelCluster::RunOf(i); }
-  bool Chance(double p) { return cluster_.Chance(p); }
-  size_t Below(size_t n) { return cluster_.Below(n); }
+  static WorkerRun Run(int i) { return ProtocolSimulation::RunOf(i); }
+  bool Chance(double p) { return simulation_.Chance(p); }
+  size_t Below(size_t n) { return simulation_.Below(n); }
   int AnyWorker() { return static_cast<int>(Below(kWorkers)); }
 
   void Act() {
-    const double choice = cluster_.Uniform();
+    const double choice = simulation_.Uniform();
     if (choice < 0.15) {
       MakeLocal(AnyWorker());
     } else if (choice < 0.35) {
@@ -85,13 +85,13 @@ class Model {
     } else if (choice < 0.85) {
       ReleaseOne();
     } else if (choice < 0.9) {
-      cluster_.Audit(AnyWorker());
+      simulation_.Audit(AnyWorker());
     }
   }
 
   void MakeLocal(int i) {
-    auto value = std::make_shared<OwnerValue>(rpc::Retain<int64_t>(1));
-    const RRefId rref = cluster_.worker(i).ids.NextRRefId();
+    auto value = std::make_shared<OwnerValue>(rpc::Erase<int64_t>(1));
+    const RRefId rref = simulation_.worker(i).ids.NextRRefId();
     values_[rref] = value;
     AddOwnerHandle(i, rref, value);
   }
@@ -103,38 +103,38 @@ class Model {
 
   void Create(int from, int to) {
     if (from == to) return;
-    Worker& creator = cluster_.worker(from);
+    Worker& creator = simulation_.worker(from);
     const RRefId rref = creator.ids.NextRRefId();
     const ForkId fork = creator.ids.NextForkId();
     async::Future<void> confirmed =
         creator.users.StartCreation(rref, fork, Run(to));
     handles_.push_back({from, rref, fork, Run(to), nullptr, confirmed});
     auto finish = [this, from, fork](absl::Status status) {
-      cluster_.Do(from,
-                  cluster_.worker(from).users.FinishCreation(fork, status));
+      simulation_.Do(
+          from, simulation_.worker(from).users.FinishCreation(fork, status));
     };
     if (Chance(0.1)) {
       // The caller gives up although the message may yet arrive.
-      cluster_.Post(
+      simulation_.Post(
           [finish] { finish(absl::DeadlineExceededError("creation")); });
     }
     if (Chance(0.1)) {
-      cluster_.Post(
+      simulation_.Post(
           [finish] { finish(absl::UnavailableError("lost request")); });
       return;
     }
-    cluster_.Post([this, from, to, rref, fork, finish] {
-      auto value = cluster_.worker(to).owners.Create(
-          rref, fork, ModelCluster::InfoOf(Run(from)));
+    simulation_.Post([this, from, to, rref, fork, finish] {
+      auto value = simulation_.worker(to).owners.Create(
+          rref, fork, ProtocolSimulation::InfoOf(Run(from)));
       if (!value.ok()) {
         EXPECT_EQ(value.status().code(), absl::StatusCode::kAborted);
-        cluster_.Post([finish, status = value.status()] { finish(status); });
+        simulation_.Post([finish, status = value.status()] { finish(status); });
         return;
       }
       values_[rref] = *value;
-      (*value)->Set(rpc::Retain<int64_t>(2));
+      (*value)->Set(rpc::Erase<int64_t>(2));
       const bool reply_lost = Chance(0.1);
-      cluster_.Post([finish, reply_lost] {
+      simulation_.Post([finish, reply_lost] {
         finish(reply_lost ? absl::UnavailableError("lost reply")
                           : absl::OkStatus());
       });
@@ -142,11 +142,11 @@ class Model {
   }
 
   void Share(const Handle& handle, int to) {
-    Worker& sender = cluster_.worker(handle.worker);
+    Worker& sender = simulation_.worker(handle.worker);
     const ForkId fork = sender.ids.NextForkId();
     if (handle.value != nullptr) {
       if (!sender.owners
-               .Share(handle.rref, fork, ModelCluster::InfoOf(Run(to)),
+               .Share(handle.rref, fork, ProtocolSimulation::InfoOf(Run(to)),
                       handle.value)
                .ok()) {
         return;
@@ -155,34 +155,35 @@ class Model {
       return;
     }
     if (Chance(0.1)) return;  // The call is lost.
-    cluster_.Post(
+    simulation_.Post(
         [this, from = handle.worker, to, rref = handle.rref, fork,
          owner = handle.owner] { Receive(from, to, rref, fork, owner); });
   }
 
   void Receive(int from, int to, RRefId rref, ForkId fork, WorkerRun owner) {
-    Worker& receiver = cluster_.worker(to);
+    Worker& receiver = simulation_.worker(to);
     if (owner == Run(to)) {
       if (receiver.users.IsWithdrawn(fork)) return;
-      auto value = receiver.owners.Find(rref, ModelCluster::InfoOf(Run(from)));
+      auto value =
+          receiver.owners.Find(rref, ProtocolSimulation::InfoOf(Run(from)));
       if (!value.ok()) return;
       if (!ending_) AddOwnerHandle(to, rref, *value);
       if (from == to) {
-        cluster_.Do(to, receiver.owners.RemoveFork(rref, fork));
+        simulation_.Do(to, receiver.owners.RemoveFork(rref, fork));
       } else {
-        cluster_.AcceptChild(to, Run(from), fork);
+        simulation_.AcceptChild(to, Run(from), fork);
       }
       return;
     }
     auto received = receiver.users.Receive(rref, fork, owner, Run(from));
     if (!received.ok()) return;
     if (ending_) {
-      cluster_.Do(to, receiver.users.Release(fork));
+      simulation_.Do(to, receiver.users.Release(fork));
     } else {
       handles_.push_back({to, rref, fork, owner, nullptr, received->confirmed});
     }
     if (received->request_owner) {
-      cluster_.RequestFork(to, owner, rref, fork);
+      simulation_.RequestFork(to, owner, rref, fork);
     }
   }
 
@@ -192,8 +193,9 @@ class Model {
     Handle handle = std::move(handles_[i]);
     handles_.erase(handles_.begin() + i);
     if (handle.value == nullptr) {
-      cluster_.Do(handle.worker,
-                  cluster_.worker(handle.worker).users.Release(handle.fork));
+      simulation_.Do(
+          handle.worker,
+          simulation_.worker(handle.worker).users.Release(handle.fork));
     }
   }
 
@@ -203,7 +205,8 @@ class Model {
           !handle.confirmed.result().ok()) {
         continue;
       }
-      ASSERT_TRUE(cluster_.worker(handle.worker).users.Check(handle.fork).ok());
+      ASSERT_TRUE(
+          simulation_.worker(handle.worker).users.Check(handle.fork).ok());
       // A copy may be confirmed before the creation arrives at the owner; and
       // its creation may fail after that.
       auto value = values_.find(handle.rref);
@@ -214,7 +217,7 @@ class Model {
     }
   }
 
-  ModelCluster cluster_;
+  ProtocolSimulation simulation_;
   std::vector<Handle> handles_;
   // No handle is made any more.
   bool ending_ = false;

@@ -81,7 +81,7 @@ class UnknownWorkerTest : public testing::Test {
     reference.mutable_owner()->set_worker(owner.worker);
     reference.mutable_owner()->set_incarnation(owner.incarnation);
     reference.set_owner_name("nobody");
-    absl::StatusOr<Protocol::Received> received =
+    absl::StatusOr<Protocol::ReceivedReference> received =
         protocol(0).Receive(reference, job_.agent(1).info());
     if (!received.ok()) return received.status();
     if (!received->prerequisite.valid()) return absl::OkStatus();
@@ -109,7 +109,7 @@ class UnknownWorkerTest : public testing::Test {
                                  .autograd = std::nullopt})},
                            counters);
     if (!message.ok()) return message.status();
-    auto connection = stranger_->Connect({.address = to.address});
+    auto connection = outside_transport_->Connect({.address = to.address});
     if (!connection.ok()) return connection.status();
     async::Promise<void> answered;
     async::Future<void> answer = answered.future();
@@ -124,7 +124,8 @@ class UnknownWorkerTest : public testing::Test {
   }
 
   rpc::TestJob job_;
-  std::unique_ptr<rpc::Transport> stranger_ = job_.network().NewTransport();
+  std::unique_ptr<rpc::Transport> outside_transport_ =
+      job_.network().NewTransport();
   uint64_t last_number_ = 1000;
 };
 

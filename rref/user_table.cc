@@ -19,7 +19,7 @@ absl::Status ClosedError() {
 
 }  // namespace
 
-void UserTable::Effects::Append(Effects other) {
+void UserTable::Actions::Append(Actions other) {
   std::move(other.messages.begin(), other.messages.end(),
             std::back_inserter(messages));
   std::move(other.completions.begin(), other.completions.end(),
@@ -47,27 +47,28 @@ async::Future<void> UserTable::StartCreation(RRefId rref, ForkId fork,
   return users_.find(fork)->second.confirmed_future;
 }
 
-UserTable::Effects UserTable::FinishCreation(ForkId fork,
+UserTable::Actions UserTable::FinishCreation(ForkId fork,
                                              const absl::Status& status) {
-  Effects effects;
+  Actions actions;
   async::MutexLock lock(&mutex_);
   auto it = users_.find(fork);
-  if (it == users_.end() || it->second.settled) return effects;
+  if (it == users_.end() || it->second.settled) return actions;
   it->second.creation_unacknowledged = !status.ok();
   const absl::Status loss = it->second.loss;
-  SettleLocked(fork, it->second, status.ok() ? loss : status, effects);
-  return effects;
+  SettleLocked(fork, it->second, status.ok() ? loss : status, actions);
+  return actions;
 }
 
-absl::StatusOr<UserTable::Received> UserTable::Receive(RRefId rref, ForkId fork,
-                                                       WorkerRun owner,
-                                                       WorkerRun parent) {
+absl::StatusOr<UserTable::ReceivedFork> UserTable::Receive(RRefId rref,
+                                                           ForkId fork,
+                                                           WorkerRun owner,
+                                                           WorkerRun parent) {
   async::MutexLock lock(&mutex_);
   if (closed_) return ClosedError();
   if (auto it = users_.find(fork); it != users_.end()) {
     // The same message twice: both handles name one copy.
     ++it->second.handles;
-    return Received{it->second.confirmed_future, false};
+    return ReceivedFork{it->second.confirmed_future, false};
   }
   if (withdrawn_.Contains(fork)) {
     return absl::AbortedError(absl::StrCat(
@@ -86,31 +87,31 @@ absl::StatusOr<UserTable::Received> UserTable::Receive(RRefId rref, ForkId fork,
     user.confirmed.Set(absl::OkStatus());
     async::Future<void> confirmed = user.confirmed_future;
     users_.emplace(fork, std::move(user));
-    return Received{std::move(confirmed), false};
+    return ReceivedFork{std::move(confirmed), false};
   }
   AddUserLocked(fork, std::move(user));
-  return Received{users_.find(fork)->second.confirmed_future, true};
+  return ReceivedFork{users_.find(fork)->second.confirmed_future, true};
 }
 
-UserTable::Effects UserTable::FinishRequest(ForkId fork,
+UserTable::Actions UserTable::FinishRequest(ForkId fork,
                                             const absl::Status& status) {
-  Effects effects;
+  Actions actions;
   async::MutexLock lock(&mutex_);
   auto it = users_.find(fork);
-  if (it == users_.end() || it->second.settled) return effects;
+  if (it == users_.end() || it->second.settled) return actions;
   it->second.unknown_to_owner = !status.ok();
-  effects.messages.push_back(
+  actions.messages.push_back(
       {Message::Kind::kChildAccept, it->second.parent, it->second.rref, fork});
-  SettleLocked(fork, it->second, status, effects);
-  return effects;
+  SettleLocked(fork, it->second, status, actions);
+  return actions;
 }
 
 void UserTable::SettleLocked(ForkId fork, User& user,
-                             const absl::Status& status, Effects& effects) {
+                             const absl::Status& status, Actions& actions) {
   user.settled = true;
   if (user.error.ok()) user.error = status;
-  effects.completions.emplace_back(std::move(user.confirmed), user.error);
-  RemoveIfUnusedLocked(fork, effects);
+  actions.completions.emplace_back(std::move(user.confirmed), user.error);
+  RemoveIfUnusedLocked(fork, actions);
 }
 
 absl::Status UserTable::AddChild(ForkId parent, ForkId child, WorkerRun to) {
@@ -126,36 +127,36 @@ absl::Status UserTable::AddChild(ForkId parent, ForkId child, WorkerRun to) {
   return absl::OkStatus();
 }
 
-UserTable::Effects UserTable::AcceptChild(ForkId child) {
-  Effects effects;
+UserTable::Actions UserTable::AcceptChild(ForkId child) {
+  Actions actions;
   async::MutexLock lock(&mutex_);
   auto it = children_.find(child);
-  if (it == children_.end()) return effects;
+  if (it == children_.end()) return actions;
   const ForkId parent = it->second.parent;
   children_.erase(it);
   --users_.find(parent)->second.children;
-  RemoveIfUnusedLocked(parent, effects);
-  return effects;
+  RemoveIfUnusedLocked(parent, actions);
+  return actions;
 }
 
-UserTable::Effects UserTable::Release(ForkId fork) {
-  Effects effects;
+UserTable::Actions UserTable::Release(ForkId fork) {
+  Actions actions;
   async::MutexLock lock(&mutex_);
-  if (closed_) return effects;
+  if (closed_) return actions;
   auto it = users_.find(fork);
   HAWSER_CHECK(it != users_.end() && it->second.handles > 0)
       << "a reference was released twice";
   --it->second.handles;
-  RemoveIfUnusedLocked(fork, effects);
-  return effects;
+  RemoveIfUnusedLocked(fork, actions);
+  return actions;
 }
 
-void UserTable::RemoveIfUnusedLocked(ForkId fork, Effects& effects) {
+void UserTable::RemoveIfUnusedLocked(ForkId fork, Actions& actions) {
   auto it = users_.find(fork);
   const User& user = it->second;
   if (!user.settled || user.handles > 0 || user.children > 0) return;
   if (!user.unknown_to_owner) {
-    effects.messages.push_back({user.creation_unacknowledged
+    actions.messages.push_back({user.creation_unacknowledged
                                     ? Message::Kind::kWithdrawCreation
                                     : Message::Kind::kUserDelete,
                                 user.owner, user.rref, fork});
@@ -175,25 +176,25 @@ bool UserTable::IsWithdrawn(ForkId fork) const {
   return withdrawn_.Contains(fork);
 }
 
-UserTable::Effects UserTable::Close() {
-  Effects effects;
+UserTable::Actions UserTable::Close() {
+  Actions actions;
   async::MutexLock lock(&mutex_);
   closed_ = true;
   children_.clear();
   for (auto& [fork, user] : users_) {
     if (!user.settled) {
-      effects.completions.emplace_back(std::move(user.confirmed),
+      actions.completions.emplace_back(std::move(user.confirmed),
                                        ClosedError());
     }
     if (user.unknown_to_owner) continue;
     const bool acknowledged = user.settled && !user.creation_unacknowledged;
-    effects.messages.push_back({acknowledged || user.parent != self_
+    actions.messages.push_back({acknowledged || user.parent != self_
                                     ? Message::Kind::kUserDelete
                                     : Message::Kind::kWithdrawCreation,
                                 user.owner, user.rref, fork});
   }
   users_.clear();
-  return effects;
+  return actions;
 }
 
 absl::Status UserTable::Check(ForkId fork) const {
@@ -214,25 +215,25 @@ std::vector<UserTable::PendingChild> UserTable::TakeStaleChildren() {
   return stale;
 }
 
-UserTable::Effects UserTable::OnWorkerLost(WorkerRun lost,
+UserTable::Actions UserTable::OnWorkerLost(WorkerRun lost,
                                            const absl::Status& error) {
   async::MutexLock lock(&mutex_);
   lost_.emplace(lost, error);
   return LoseLocked(lost, error);
 }
 
-UserTable::Effects UserTable::OnWorkerUnknown(WorkerRun unknown,
+UserTable::Actions UserTable::OnWorkerUnknown(WorkerRun unknown,
                                               const absl::Status& error) {
   async::MutexLock lock(&mutex_);
   return LoseLocked(unknown, error);
 }
 
-UserTable::Effects UserTable::LoseLocked(WorkerRun gone,
+UserTable::Actions UserTable::LoseLocked(WorkerRun departed,
                                          const absl::Status& error) {
-  Effects effects;
+  Actions actions;
   std::vector<ForkId> orphans;
   for (const auto& [fork, user] : users_) {
-    if (user.owner == gone) orphans.push_back(fork);
+    if (user.owner == departed) orphans.push_back(fork);
   }
   for (const ForkId& fork : orphans) {
     User& user = users_.find(fork)->second;
@@ -244,24 +245,24 @@ UserTable::Effects UserTable::LoseLocked(WorkerRun gone,
     if (user.error.ok()) user.error = error;
     if (!user.settled) {
       if (user.parent != self_) {
-        effects.messages.push_back(
+        actions.messages.push_back(
             {Message::Kind::kChildAccept, user.parent, user.rref, fork});
       }
-      SettleLocked(fork, user, error, effects);
+      SettleLocked(fork, user, error, actions);
     } else {
-      RemoveIfUnusedLocked(fork, effects);
+      RemoveIfUnusedLocked(fork, actions);
     }
   }
   std::vector<std::pair<ForkId, ForkId>> dropped;
   for (const auto& [fork, child] : children_) {
-    if (child.to == gone) dropped.emplace_back(fork, child.parent);
+    if (child.to == departed) dropped.emplace_back(fork, child.parent);
   }
   for (const auto& [fork, parent] : dropped) {
     children_.erase(fork);
     --users_.find(parent)->second.children;
-    RemoveIfUnusedLocked(parent, effects);
+    RemoveIfUnusedLocked(parent, actions);
   }
-  return effects;
+  return actions;
 }
 
 UserTable::Counts UserTable::counts() const {

@@ -25,7 +25,7 @@ namespace hawser::rref {
 // The owner is told of a copy's end (G1 of docs/rref.md) once the copy is
 // settled, no handle names it, and no child of it is pending (G2).
 //
-// Sends nothing: what is to be sent or completed comes back as Effects, to be
+// Sends nothing: what is to be sent or completed comes back as Actions, to be
 // run by the caller without a lock. Thread-safe.
 class UserTable {
  public:
@@ -37,11 +37,11 @@ class UserTable {
     ForkId fork;
   };
 
-  struct Effects {
+  struct Actions {
     std::vector<Message> messages;
     std::vector<std::pair<async::Promise<void>, absl::Status>> completions;
 
-    void Append(Effects other);
+    void Append(Actions other);
   };
 
   struct PendingChild {
@@ -50,7 +50,7 @@ class UserTable {
     WorkerRun to;
   };
 
-  struct Received {
+  struct ReceivedFork {
     // Completes when the owner knows the copy.
     async::Future<void> confirmed;
     // A fork request must go to the owner.
@@ -72,7 +72,7 @@ class UserTable {
 
   // The creation was acknowledged, or failed in whatever way: the error is
   // kept with the copy.
-  Effects FinishCreation(ForkId fork, const absl::Status& status);
+  Actions FinishCreation(ForkId fork, const absl::Status& status);
 
   // Adds the copy named by a reference that arrived from `parent`, or one more
   // handle of it. A copy from the owner itself is confirmed at once.
@@ -80,11 +80,11 @@ class UserTable {
   //   kAborted             the sender withdrew the fork.
   //   kFailedPrecondition  after Close.
   //   otherwise            the owner is lost: the error OnWorkerLost was given.
-  absl::StatusOr<Received> Receive(RRefId rref, ForkId fork, WorkerRun owner,
-                                   WorkerRun parent);
+  absl::StatusOr<ReceivedFork> Receive(RRefId rref, ForkId fork,
+                                       WorkerRun owner, WorkerRun parent);
 
   // The owner's answer to the fork request. The parent may let go in any case.
-  Effects FinishRequest(ForkId fork, const absl::Status& status);
+  Actions FinishRequest(ForkId fork, const absl::Status& status);
 
   // Keeps the copy `parent` until `child`, given to `to`, is accepted.
   //
@@ -92,10 +92,10 @@ class UserTable {
   absl::Status AddChild(ForkId parent, ForkId child, WorkerRun to);
 
   // `child` has arrived, or never will. Ignored if unknown.
-  Effects AcceptChild(ForkId child);
+  Actions AcceptChild(ForkId child);
 
   // One handle is gone. Ignored after Close.
-  Effects Release(ForkId fork);
+  Actions Release(ForkId fork);
 
   // Whether the copy is here. If not it will be refused when it arrives.
   bool Withdraw(ForkId fork);
@@ -105,7 +105,7 @@ class UserTable {
 
   // Settles and removes every copy, whatever handles and children it has:
   // those only give errors from now on, and owners are told.
-  Effects Close();
+  Actions Close();
 
   // The error kept with a copy: failed creation or request, lost owner.
   absl::Status Check(ForkId fork) const;
@@ -116,11 +116,11 @@ class UserTable {
   // Copies of values owned by `lost` keep `error`, also those that come later;
   // children given to it are dropped. A creation under way is told by its own
   // call, which knows whether it may have run: FinishCreation must follow.
-  Effects OnWorkerLost(WorkerRun lost, const absl::Status& error);
+  Actions OnWorkerLost(WorkerRun lost, const absl::Status& error);
 
   // As OnWorkerLost, for one that is no member of the job as far as is known.
   // It is not remembered: peers may name as many of those as they like.
-  Effects OnWorkerUnknown(WorkerRun unknown, const absl::Status& error);
+  Actions OnWorkerUnknown(WorkerRun unknown, const absl::Status& error);
 
   Counts counts() const;
 
@@ -154,10 +154,10 @@ class UserTable {
   void AddUserLocked(ForkId fork, User user)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void SettleLocked(ForkId fork, User& user, const absl::Status& status,
-                    Effects& effects) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  Effects LoseLocked(WorkerRun gone, const absl::Status& error)
+                    Actions& actions) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  Actions LoseLocked(WorkerRun departed, const absl::Status& error)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void RemoveIfUnusedLocked(ForkId fork, Effects& effects)
+  void RemoveIfUnusedLocked(ForkId fork, Actions& actions)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const WorkerRun self_;

@@ -26,10 +26,10 @@ const ForkId kReceived{{kOther, 7}};
 class UserTableTest : public testing::Test {
  protected:
   // Completes what is to be completed and returns what is to be sent.
-  std::vector<Kind> Run(UserTable::Effects effects) {
-    for (auto& [promise, status] : effects.completions) promise.Set(status);
+  std::vector<Kind> Run(UserTable::Actions actions) {
+    for (auto& [promise, status] : actions.completions) promise.Set(status);
     std::vector<Kind> kinds;
-    for (const UserTable::Message& m : effects.messages) {
+    for (const UserTable::Message& m : actions.messages) {
       kinds.push_back(m.kind);
       receivers_.push_back(m.to);
     }

@@ -16,7 +16,7 @@
 #include "gtest/gtest.h"
 #include "rpc/agent/agent_options.h"
 #include "rpc/functions/function.h"
-#include "rpc/testing/simulated_job.h"
+#include "rpc/testing/cluster_simulation.h"
 #include "rref/rref_service.h"
 #include "tensor/tensor.h"
 
@@ -53,7 +53,7 @@ class DistAutogradTimeoutTest : public testing::Test {
     return Now(y);
   }
 
-  rpc::SimulatedJob job_{
+  rpc::ClusterSimulation job_{
       /*seed=*/1,
       {.num_workers = 2, .group = true, .configure = [](rpc::AgentOptions& o) {
          o.services.push_back(std::make_unique<rref::RRefService>());

@@ -18,8 +18,8 @@
 #include "rpc/errors/error_detail.h"
 #include "rpc/functions/function.h"
 #include "rpc/identity/worker_info.h"
-#include "rpc/membership/rendezvous.h"
-#include "rpc/testing/made_up_caller.h"
+#include "rpc/membership/worker_directory.h"
+#include "rpc/testing/raw_client.h"
 #include "rpc/testing/transport_test_param.h"
 #include "rpc/transport/payload.h"
 #include "tests/error_table_test_fixture.h"
@@ -55,8 +55,8 @@ TEST_P(ErrorTableTest, NobodyServesAtTheAddress) {
                      ? "inproc:99"
                      : "127.0.0.1:1",
   };
-  rpc::Rendezvous rendezvous(&job_.store(), job_.agent(0).job());
-  ASSERT_THAT(rendezvous.Register(ghost, {}), IsOk());
+  rpc::WorkerDirectory directory(&job_.store(), job_.agent(0).job());
+  ASSERT_THAT(directory.Register(ghost, {}), IsOk());
   const absl::Status status = Call("ghost", CallOptions(), kOne);
   EXPECT_THAT(status,
               StatusIs(absl::StatusCode::kUnavailable, HasSubstr("'ghost'")));
@@ -236,13 +236,13 @@ TEST_P(ErrorTableTest, MalformedRequest) {
   }
   const auto make_transport =
       rpc::MakeTransportFactory(std::get<rpc::TransportParam>(GetParam()));
-  rpc::MadeUpCaller caller(make_transport != nullptr
-                               ? make_transport()
-                               : job_.network().NewTransport());
-  const WorkerInfo stranger = {.name = "stranger",
-                               .id = rpc::WorkerId(),
-                               .incarnation = Incarnation{1},
-                               .address = ""};
+  rpc::RawClient caller(make_transport != nullptr
+                            ? make_transport()
+                            : job_.network().NewTransport());
+  const WorkerInfo non_member = {.name = "non_member",
+                                 .id = rpc::WorkerId(),
+                                 .incarnation = Incarnation{1},
+                                 .address = ""};
   // Each has a field that says it is longer than what there is: in the message,
   // in its header, and in its body.
   const std::string in_header("\x6a\x02\x0a\x7f", 4);
@@ -251,7 +251,7 @@ TEST_P(ErrorTableTest, MalformedRequest) {
   for (const absl::Status& status :
        {caller.Send(target_, kCall, rpc::Payload(std::string("\x0a\x7f", 2))),
         caller.Send(target_, kCall, rpc::Payload(in_header)),
-        caller.Call(stranger, target_, "/hawser.v1.RRefService/Fetch",
+        caller.Call(non_member, target_, "/hawser.v1.RRefService/Fetch",
                     in_body)}) {
     EXPECT_THAT(status,
                 StatusIs(absl::StatusCode::kInternal, HasSubstr("'w2'")));

@@ -20,7 +20,7 @@
 #include "rpc/agent/current_call.h"
 #include "rpc/functions/function.h"
 #include "rpc/testing/transport_test_param.h"
-#include "rpc/wire/message_hook.h"
+#include "rpc/wire/message_interceptor.h"
 #include "rref/rref.h"
 #include "rref/rref_service.h"
 #include "tensor/tensor.h"
@@ -201,7 +201,7 @@ TEST_P(HoldingLimitsTest, ContextBeyondTheLimitIsRefusedUntilOneEnds) {
   engine(0).ReleaseContext(third->id());
 }
 
-TEST_P(HoldingLimitsTest, ContextWhoseMakerNeverWasEndsWithWhoBroughtIt) {
+TEST_P(HoldingLimitsTest, ContextWhoseCreatorNeverWasEndsWithWhoBroughtIt) {
   all_live_ = false;
   rpc::AutogradMetadata metadata;
   metadata.context_id = uint64_t{99} << 48;

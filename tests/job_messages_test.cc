@@ -16,15 +16,15 @@
 #include "net/auth/credentials.h"
 #include "proto/dist_autograd.pb.h"
 #include "proto/dist_optim.pb.h"
-#include "proto/pieces.pb.h"
+#include "proto/fragments.pb.h"
 #include "proto/rpc.pb.h"
 #include "proto/rref.pb.h"
 #include "proto/same_host.pb.h"
 #include "proto/store.pb.h"
 #include "proto/stream.pb.h"
 #include "rpc/identity/worker_info.h"
+#include "tests/raw_grpc_client.h"
 #include "tests/security/job_credentials_test_fixture.h"
-#include "tests/stock_client.h"
 
 namespace hawser {
 namespace {
@@ -81,12 +81,12 @@ TEST_F(JobMessagesTest, EveryMethodWantsTheToken) {
   keeper.master_port = 0;
   auto first = Worker::Start(std::move(keeper));
   ASSERT_THAT(first, IsOk());
-  StockClient worker(authority_.Make("worker1"),
-                     (*first)->agent().info().address);
+  RawGrpcClient worker(authority_.Make("worker1"),
+                       (*first)->agent().info().address);
   const std::vector<std::string> methods = MethodsOfWorkers();
   EXPECT_GE(methods.size(), 18u);
   for (const std::string& path : methods) {
-    for (const std::string& way : {path, path + "InPieces"}) {
+    for (const std::string& way : {path, path + "InFragments"}) {
       EXPECT_THAT(
           worker.Call(way, ""),
           StatusIs(absl::StatusCode::kUnauthenticated, HasSubstr("no token")))
@@ -101,7 +101,7 @@ TEST_F(JobMessagesTest, EveryMethodWantsTheToken) {
         StatusIs(absl::StatusCode::kUnauthenticated, HasSubstr("no token")))
         << path;
   }
-  StockClient store(authority_.Make("worker1"), (*first)->master());
+  RawGrpcClient store(authority_.Make("worker1"), (*first)->master());
   for (const std::string& path :
        MethodsOf({v1::StoreGetRequest::descriptor()})) {
     EXPECT_THAT(
@@ -117,10 +117,10 @@ TEST_F(JobMessagesTest, NoMethodTakesAMessageInAnothersName) {
   const auto credentials =
       net::Credentials::Create(OptionsOf(1).credentials, std::nullopt);
   ASSERT_THAT(credentials, IsOk());
-  StockClient client(*credentials, (*first)->agent().info().address);
+  RawGrpcClient client(*credentials, (*first)->agent().info().address);
   const v1::CallRequest request =
       RequestFor((*first)->agent().info(), "worker2");
-  v1::MessagePiece whole;
+  v1::MessageFragment whole;
   whole.set_content(request.SerializeAsString());
   whole.add_part_bytes(whole.content().size());
   for (const std::string& path : MethodsOfWorkers()) {
@@ -129,7 +129,7 @@ TEST_F(JobMessagesTest, NoMethodTakesAMessageInAnothersName) {
                                         HasSubstr("hawser://default/worker2")));
     EXPECT_THAT(client.Call(path, request.SerializeAsString()), refused)
         << path;
-    EXPECT_THAT(client.Call(path + "InPieces", whole.SerializeAsString()),
+    EXPECT_THAT(client.Call(path + "InFragments", whole.SerializeAsString()),
                 refused)
         << path;
   }
@@ -145,7 +145,7 @@ TEST_F(JobMessagesTest, NoMessageIsOfAnothersIncarnation) {
   const auto credentials =
       net::Credentials::Create(OptionsOf(1).credentials, std::nullopt);
   ASSERT_THAT(credentials, IsOk());
-  StockClient client(*credentials, (*first)->agent().info().address);
+  RawGrpcClient client(*credentials, (*first)->agent().info().address);
   v1::CallRequest request = RequestFor((*first)->agent().info(), "worker1");
   request.mutable_header()->set_source_incarnation(
       rpc::ToNumber((*second)->agent().info().incarnation));

@@ -9,10 +9,10 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "async/exceptions.h"
 #include "async/executor.h"
 #include "async/future.h"
 #include "async/internal/future_state.h"
-#include "async/thrown.h"
 
 namespace hawser::async {
 namespace internal {
@@ -30,8 +30,8 @@ struct FutureAccess {
   static Result<T> Take(Future<T> future) { return std::move(future).Take(); }
   // Same; kInternal if a copy throws.
   static Result<T> TakeSafely(Future<T> future) {
-    return CatchThrown<Result<T>>("the copy of a result",
-                                  [&] { return std::move(future).Take(); });
+    return CatchExceptions<Result<T>>("the copy of a result",
+                                      [&] { return std::move(future).Take(); });
   }
 };
 
@@ -82,7 +82,7 @@ class CancelNode final : public CompletionNode {
 
   void Complete(bool cancelled) override {
     std::unique_ptr<CancelNode> self(this);
-    if (cancelled) EndThrown("a callback", std::move(callback_));
+    if (cancelled) LogExceptions("a callback", std::move(callback_));
   }
 
  private:
@@ -114,13 +114,13 @@ void RunThen(F& callback, Future<T> done, Promise<U>& promise) {
     return std::move(callback)(FutureAccess<T>::Take(std::move(done)));
   };
   if constexpr (std::is_void_v<R>) {
-    promise.Set(CatchThrown<absl::Status>("a callback", [&] {
+    promise.Set(CatchExceptions<absl::Status>("a callback", [&] {
       call();
       return absl::OkStatus();
     }));
   } else if constexpr (ThenValue<R>::kIsFuture) {
     absl::StatusOr<Future<U>> inner =
-        CatchThrown<absl::StatusOr<Future<U>>>("a callback", call);
+        CatchExceptions<absl::StatusOr<Future<U>>>("a callback", call);
     if (!inner.ok() || !inner->valid()) {
       promise.Set(inner.ok() ? absl::InternalError(
                                    "a callback returned an invalid Future")
@@ -132,8 +132,8 @@ void RunThen(F& callback, Future<T> done, Promise<U>& promise) {
              promise.Set(FutureAccess<U>::TakeSafely(std::move(ready)));
            });
   } else {
-    promise.Set(CatchThrown<Result<U>>("a callback",
-                                       [&]() -> Result<U> { return call(); }));
+    promise.Set(CatchExceptions<Result<U>>(
+        "a callback", [&]() -> Result<U> { return call(); }));
   }
 }
 
@@ -149,7 +149,7 @@ void Future<T>::OnReady(F&& callback) const {
   state();
   internal::Attach(
       *this, [callback = std::forward<F>(callback)](Future& done) mutable {
-        EndThrown("a callback", [&] {
+        LogExceptions("a callback", [&] {
           std::move(callback)(std::as_const(done.state_->result()));
         });
       });

@@ -53,8 +53,8 @@ absl::StatusOr<std::unique_ptr<JobMember>> JobMember::Join(
   return member;
 }
 
-absl::Status JobMember::TellOthers(const rpc::CallOptions& options,
-                                   const std::string& reason) {
+absl::Status JobMember::NotifyOthers(const rpc::CallOptions& options,
+                                     const std::string& reason) {
   std::vector<async::Future<void>> calls;
   for (const rpc::WorkerInfo& worker : agent().workers()) {
     if (worker.id == agent().info().id || agent().IsLost(worker)) continue;
@@ -63,14 +63,14 @@ absl::Status JobMember::TellOthers(const rpc::CallOptions& options,
   return async::JoinAll(std::move(calls)).Wait();
 }
 
-absl::Status JobMember::EndJobEverywhere() { return TellOthers({}, ""); }
+absl::Status JobMember::EndJobEverywhere() { return NotifyOthers({}, ""); }
 
 absl::Status JobMember::Leave(const absl::Status& outcome) {
   absl::Status cause = monitor_->Check();
   if (cause.ok()) cause = outcome;
   if (cause.ok()) return worker_->Shutdown();
   // Whoever does not hear of it in time finds out by itself.
-  TellOthers({.timeout = absl::Seconds(1)}, std::string(cause.message()))
+  NotifyOthers({.timeout = absl::Seconds(1)}, std::string(cause.message()))
       .IgnoreError();
   worker_->Shutdown(/*graceful=*/false).IgnoreError();
   return cause;

@@ -39,8 +39,8 @@ class JobMember {
  private:
   JobMember() = default;
 
-  absl::Status TellOthers(const rpc::CallOptions& options,
-                          const std::string& reason);
+  absl::Status NotifyOthers(const rpc::CallOptions& options,
+                            const std::string& reason);
 
   JobMonitor* monitor_ = nullptr;  // Of the worker's agent.
   // Where somebody else serves the store. Outlives the worker.

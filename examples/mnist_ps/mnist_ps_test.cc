@@ -31,7 +31,7 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using tests::Program;
 
-// The example, for a machine that may stand still for seconds.
+// The example, for a machine that may stall for seconds.
 class MnistPs : public Program {
  public:
   explicit MnistPs(std::vector<std::string> flags)

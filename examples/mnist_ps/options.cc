@@ -84,7 +84,7 @@ ABSL_FLAG(int64_t, log_every, 0,
           "Print the loss of every Nth step in full; 0 prints none.");
 ABSL_FLAG(absl::Duration, silent_limit,
           hawser::rpc::LivenessOptions().silent_limit,
-          "For how long a process may stand still before the others take it "
+          "For how long a process may stall before the others take it "
           "for dead; one that has ended is noticed sooner.");
 ABSL_FLAG(absl::Duration, notice_period,
           hawser::launch::SupervisorOptions().notice_period,

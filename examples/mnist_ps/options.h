@@ -54,7 +54,7 @@ struct Options {
   std::string init_path;
   std::string save_path;
 
-  // For how long a process may stand still before the others take it for dead,
+  // For how long a process may stall before the others take it for dead,
   // and how long they have to say so once one has ended.
   absl::Duration silent_limit = rpc::LivenessOptions().silent_limit;
   absl::Duration notice_period = launch::SupervisorOptions().notice_period;

@@ -11,10 +11,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "async/clock.h"
+#include "async/log_rate_limiter.h"
 #include "async/status_macros.h"
-#include "async/tell_limit.h"
 #include "fs/private_file.h"
-#include "net/in_pieces.h"
+#include "net/in_fragments.h"
 #include "nlohmann/json.hpp"
 
 namespace hawser::net {
@@ -65,11 +65,12 @@ absl::Status CheckPattern(std::string_view pattern, const std::string& place,
                  "has more than one *, or one inside: a pattern may only begin "
                  "or end with *");
   }
-  if (is_path && (text.ends_with(kInPieces) ||
-                  (is_suffix && !text.empty() && kInPieces.ends_with(text)))) {
+  if (is_path &&
+      (text.ends_with(kInFragments) ||
+       (is_suffix && !text.empty() && kInFragments.ends_with(text)))) {
     return Wrong(absl::StrCat(place, ": '", ToAbsl(pattern), "'"),
                  "would never match: a rule for a method also covers its "
-                 "InPieces variant, so leave InPieces out");
+                 "InFragments variant, so leave InFragments out");
   }
   return absl::OkStatus();
 }
@@ -161,7 +162,7 @@ absl::StatusOr<AuthorizationRules> AuthorizationRules::Parse(
 
 absl::Status AuthorizationRules::Check(const std::vector<std::string>& names,
                                        std::string_view path) const {
-  if (path.ends_with(kInPieces)) path.remove_suffix(kInPieces.size());
+  if (path.ends_with(kInFragments)) path.remove_suffix(kInFragments.size());
   const auto fits = [&](const Rule& rule) { return Fits(rule, names, path); };
   const auto denied = std::find_if(deny_.begin(), deny_.end(), fits);
   if (denied != deny_.end()) {
@@ -224,7 +225,7 @@ void AuthorizationPolicy::Run() {
   pthread_setname_np(pthread_self(), "policy");
   // The last error of reading the file; empty if there was none.
   std::string problem;
-  async::TellLimit limit;
+  async::LogRateLimiter limit;
   while (AwaitInterval()) {
     absl::StatusOr<Rules> rules = Read();
     if (!rules.ok()) {
@@ -234,7 +235,7 @@ void AuthorizationPolicy::Run() {
       async::MutexLock lock(&mutex_);
       rules_ = *std::move(rules);
     }
-    if (!problem.empty() && limit.MayTell(std::chrono::steady_clock::now())) {
+    if (!problem.empty() && limit.ShouldLog(std::chrono::steady_clock::now())) {
       std::fprintf(stderr,
                    "hawser: cannot reload the authorization policy; the "
                    "previous rules stay in force: %s\n",

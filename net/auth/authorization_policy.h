@@ -27,16 +27,16 @@ namespace hawser::net {
 // A RULE is {"name": "...", "source": {"principals": [...]}, "request":
 // {"paths": [...]}}; an empty or absent list matches everything. Strings may
 // begin or end with "*". A path covers the method whether or not its requests
-// are sent in fragments (proto/pieces.proto). A call is denied if a deny rule
-// matches it or no allow rule does. Any other key is an error, since it would
-// be ignored.
+// are sent in fragments (proto/fragments.proto). A call is denied if a deny
+// rule matches it or no allow rule does. Any other key is an error, since it
+// would be ignored.
 class AuthorizationRules {
  public:
   // kInvalidArgument, naming the faulty part of `text`.
   static absl::StatusOr<AuthorizationRules> Parse(const std::string& text);
 
   // Checks whether a caller with any of `names` may call `path`,
-  // "/package.Service/Method", optionally with InPieces appended.
+  // "/package.Service/Method", optionally with InFragments appended.
   // kPermissionDenied, naming the deny rule if one matched.
   absl::Status Check(const std::vector<std::string>& names,
                      std::string_view path) const;

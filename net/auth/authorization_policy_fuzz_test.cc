@@ -15,7 +15,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     HAWSER_CHECK(absl::IsInvalidArgument(rules.status()));
     return 0;
   }
-  for (const char* path : {"", "/a.A/Push", "/b.B/PullInPieces", "InPieces"}) {
+  for (const char* path :
+       {"", "/a.A/Push", "/b.B/PullInFragments", "InFragments"}) {
     const absl::Status answer =
         rules->Check({"hawser://j/w1", "hawser-role:intern"}, path);
     HAWSER_CHECK(answer.ok() || absl::IsPermissionDenied(answer));

@@ -95,17 +95,17 @@ TEST(AuthorizationRulesTest, UnknownContentIsRejected) {
       // Rules match the method's name, whether or not its requests are sent in
       // fragments.
       {R"({"name": "a", "allow_rules": [{"name": "b", "request":
-          {"paths": ["/a.A/CallInPieces"]}}]})",
-       "'/a.A/CallInPieces' would never match"},
+          {"paths": ["/a.A/CallInFragments"]}}]})",
+       "'/a.A/CallInFragments' would never match"},
       {R"({"name": "a", "allow_rules": [{"name": "b", "request":
-          {"paths": ["*InPieces"]}}]})",
-       "'*InPieces' would never match"},
+          {"paths": ["*InFragments"]}}]})",
+       "'*InFragments' would never match"},
       {R"({"name": "a", "allow_rules": [{"name": "b", "request":
-          {"paths": ["*Pieces"]}}]})",
-       "'*Pieces' would never match"},
+          {"paths": ["*Fragments"]}}]})",
+       "'*Fragments' would never match"},
       {R"({"name": "a", "allow_rules": [{"name": "b", "request":
-          {"paths": ["/a.A/CallInPieces*"]}}]})",
-       "'/a.A/CallInPieces*' would never match"},
+          {"paths": ["/a.A/CallInFragments*"]}}]})",
+       "'/a.A/CallInFragments*' would never match"},
       {R"({"name": "a", "allow_rules": [{"name": "b", "request":
           {"paths": ["*Call*"]}}]})",
        "'*Call*' has more than one *, or one inside"},

@@ -14,7 +14,7 @@
 #include "grpcpp/security/auth_context.h"
 #include "grpcpp/security/tls_certificate_verifier.h"
 #include "grpcpp/security/tls_credentials_options.h"
-#include "net/auth/call_gate.h"
+#include "net/auth/authorization_interceptor.h"
 #include "net/auth/certificate.h"
 #include "net/auth/role.h"
 #include "net/auth/token.h"
@@ -190,7 +190,8 @@ std::shared_ptr<grpc::ServerCredentials> Credentials::ForServer() const {
   std::shared_ptr<grpc::ServerCredentials> credentials =
       grpc::experimental::TlsServerCredentials(options);
   if (policy_ != nullptr || HasDebugServices()) {
-    credentials->SetAuthMetadataProcessor(MakeCallGate(self_.job, policy_));
+    credentials->SetAuthMetadataProcessor(
+        MakeAuthorizationInterceptor(self_.job, policy_));
   }
   return credentials;
 }

@@ -96,9 +96,9 @@ class Credentials {
   absl::Status CheckMayListen(std::string_view address,
                               bool allow_insecure_network) const;
 
-  // Credentials of a server. Calls are checked by MakeCallGate
-  // (net/auth/call_gate.h) if there is a policy or the process serves debug
-  // services.
+  // Credentials of a server. Calls are checked by MakeAuthorizationInterceptor
+  // (net/auth/authorization_interceptor.h) if there is a policy or the process
+  // serves debug services.
   std::shared_ptr<grpc::ServerCredentials> ForServer() const;
 
   // `verifier` runs at the end of the handshake; see PeerVerification.

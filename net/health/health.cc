@@ -24,7 +24,7 @@ void Health::SetServing(bool serving) {
     async::MutexLock lock(&mutex_);
     if (closed_ || std::exchange(serving_, serving) == serving) return;
   }
-  TellObservers();
+  NotifyObservers();
 }
 
 void Health::Close() {
@@ -33,7 +33,7 @@ void Health::Close() {
     serving_ = false;
     if (std::exchange(closed_, true)) return;
   }
-  TellObservers();
+  NotifyObservers();
 }
 
 bool Health::closed() const {
@@ -49,7 +49,7 @@ bool Health::Observe(std::weak_ptr<Observer> observer) {
   return true;
 }
 
-void Health::TellObservers() {
+void Health::NotifyObservers() {
   std::vector<std::weak_ptr<Observer>> observers;
   {
     async::MutexLock lock(&mutex_);

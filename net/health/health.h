@@ -49,7 +49,7 @@ class Health {
   bool Observe(std::weak_ptr<Observer> observer);
 
  private:
-  void TellObservers();
+  void NotifyObservers();
 
   mutable async::Mutex mutex_;
   std::vector<std::string> services_ ABSL_GUARDED_BY(mutex_);

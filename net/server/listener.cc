@@ -190,9 +190,9 @@ Listener::Step Listener::RefuseWithReserve(int listening_fd) {
 
 void Listener::Admit(int listening_fd, int fd, const sockaddr_storage& peer) {
   if (peer.ss_family == AF_UNIX) {
-    const std::string stranger = OtherUserOf(fd);
-    if (!stranger.empty()) {
-      RefuseByUser(fd, stranger);
+    const std::string other_user = OtherUserOf(fd);
+    if (!other_user.empty()) {
+      RefuseByUser(fd, other_user);
       return;
     }
   }
@@ -224,7 +224,7 @@ void Listener::Refuse(int fd) {
 
 void Listener::RefuseByLimit(int fd) {
   Refuse(fd);
-  if (!tell_limit_.MayTell(std::chrono::steady_clock::now())) return;
+  if (!refusal_log_limiter_.ShouldLog(std::chrono::steady_clock::now())) return;
   std::fprintf(stderr,
                "hawser: refused a connection to %s: a limit on connections or "
                "descriptors is reached (docs/rpc/limits.md): %" PRId64
@@ -235,7 +235,7 @@ void Listener::RefuseByLimit(int fd) {
 
 void Listener::RefuseByUser(int fd, std::string_view user) {
   Refuse(fd);
-  if (!tell_user_.MayTell(std::chrono::steady_clock::now())) return;
+  if (!user_log_limiter_.ShouldLog(std::chrono::steady_clock::now())) return;
   std::fprintf(stderr,
                "hawser: refused a connection to %s from %.*s: a Unix socket "
                "serves only processes of the server's user, %ju, and root; run "

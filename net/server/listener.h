@@ -14,12 +14,12 @@
 #include <thread>
 
 #include "absl/status/statusor.h"
+#include "async/log_rate_limiter.h"
 #include "async/mutex.h"
-#include "async/tell_limit.h"
 #include "grpcpp/security/server_credentials.h"
 #include "grpcpp/server_builder.h"
+#include "net/server/connection_limiter.h"
 #include "net/server/listening_socket.h"
-#include "net/server/open_connections.h"
 
 namespace hawser::net {
 
@@ -114,10 +114,10 @@ class Listener {
   // Used only by the thread while it runs.
   std::unique_ptr<ListeningSocket> socket_;
   int reserve_ = -1;
-  OpenConnections connections_;
+  ConnectionLimiter connections_;
   // One for each reason.
-  async::TellLimit tell_limit_;
-  async::TellLimit tell_user_;
+  async::LogRateLimiter refusal_log_limiter_;
+  async::LogRateLimiter user_log_limiter_;
 
   async::Mutex stop_mutex_;
 };

@@ -2,7 +2,8 @@
 
 namespace hawser::net {
 
-SharedQuota::Ticket& SharedQuota::Ticket::operator=(Ticket&& other) noexcept {
+SharedQuota::Reservation& SharedQuota::Reservation::operator=(
+    Reservation&& other) noexcept {
   if (this == &other) return *this;
   Drop();
   quota_ = std::move(other.quota_);
@@ -11,12 +12,12 @@ SharedQuota::Ticket& SharedQuota::Ticket::operator=(Ticket&& other) noexcept {
   return *this;
 }
 
-void SharedQuota::Ticket::ReleaseBytes() {
+void SharedQuota::Reservation::ReleaseBytes() {
   if (quota_ == nullptr || bytes_ == 0) return;
   quota_->Release(peer_, 0, std::exchange(bytes_, 0));
 }
 
-void SharedQuota::Ticket::Drop() {
+void SharedQuota::Reservation::Drop() {
   if (quota_ == nullptr) return;
   std::exchange(quota_, nullptr)->Release(peer_, 1, bytes_);
 }
@@ -25,8 +26,8 @@ std::shared_ptr<SharedQuota> SharedQuota::Create(const Limits& limits) {
   return std::shared_ptr<SharedQuota>(new SharedQuota(limits));
 }
 
-std::variant<SharedQuota::Ticket, SharedQuota::Exceeded> SharedQuota::Admit(
-    const std::string& peer, size_t bytes) {
+std::variant<SharedQuota::Reservation, SharedQuota::Exceeded>
+SharedQuota::Admit(const std::string& peer, size_t bytes) {
   {
     async::MutexLock lock(&mutex_);
     const auto it = peers_.find(peer);
@@ -46,11 +47,11 @@ std::variant<SharedQuota::Ticket, SharedQuota::Exceeded> SharedQuota::Admit(
       counted->bytes += bytes;
     }
   }
-  Ticket ticket;
-  ticket.quota_ = shared_from_this();
-  ticket.peer_ = peer;
-  ticket.bytes_ = bytes;
-  return ticket;
+  Reservation reservation;
+  reservation.quota_ = shared_from_this();
+  reservation.peer_ = peer;
+  reservation.bytes_ = bytes;
+  return reservation;
 }
 
 void SharedQuota::Release(const std::string& peer, int num_calls,

@@ -30,12 +30,12 @@ class SharedQuota : public std::enable_shared_from_this<SharedQuota> {
   enum class Exceeded { kCalls, kCallsPerPeer, kBytes, kBytesPerPeer };
 
   // Accounts for one call until destroyed. May outlive the owner of the quota.
-  class [[nodiscard]] Ticket {
+  class [[nodiscard]] Reservation {
    public:
-    Ticket() = default;
-    Ticket(Ticket&& other) noexcept { *this = std::move(other); }
-    Ticket& operator=(Ticket&& other) noexcept;
-    ~Ticket() { Drop(); }
+    Reservation() = default;
+    Reservation(Reservation&& other) noexcept { *this = std::move(other); }
+    Reservation& operator=(Reservation&& other) noexcept;
+    ~Reservation() { Drop(); }
 
     // Releases the bytes while the call continues.
     void ReleaseBytes();
@@ -51,9 +51,10 @@ class SharedQuota : public std::enable_shared_from_this<SharedQuota> {
 
   static std::shared_ptr<SharedQuota> Create(const Limits& limits);
 
-  // Returns a ticket for a further call of `peer` with `bytes` bytes, or the
-  // first limit, in the order of Exceeded, that it would exceed.
-  std::variant<Ticket, Exceeded> Admit(const std::string& peer, size_t bytes);
+  // Returns a reservation for a further call of `peer` with `bytes` bytes, or
+  // the first limit, in the order of Exceeded, that it would exceed.
+  std::variant<Reservation, Exceeded> Admit(const std::string& peer,
+                                            size_t bytes);
 
  private:
   struct Usage {

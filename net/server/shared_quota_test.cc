@@ -11,17 +11,17 @@
 namespace hawser::net {
 namespace {
 
-using Ticket = SharedQuota::Ticket;
+using Reservation = SharedQuota::Reservation;
 using Exceeded = SharedQuota::Exceeded;
 
 class SharedQuotaTest : public testing::Test {
  protected:
-  // Admits a call of `peer` and keeps its ticket; returns whether it was
+  // Admits a call of `peer` and keeps its reservation; returns whether it was
   // admitted.
   bool Admit(const std::string& peer, size_t bytes) {
     auto admitted = quota_->Admit(peer, bytes);
-    if (!std::holds_alternative<Ticket>(admitted)) return false;
-    tickets_.push_back(std::get<Ticket>(std::move(admitted)));
+    if (!std::holds_alternative<Reservation>(admitted)) return false;
+    reservations_.push_back(std::get<Reservation>(std::move(admitted)));
     return true;
   }
   Exceeded Refusal(const std::string& peer, size_t bytes) {
@@ -35,7 +35,7 @@ class SharedQuotaTest : public testing::Test {
                            .max_calls_per_peer = 3,
                            .max_bytes = 100,
                            .max_bytes_per_peer = 60});
-  std::vector<Ticket> tickets_;
+  std::vector<Reservation> reservations_;
 };
 
 TEST_F(SharedQuotaTest, ExceededLimitIsReturned) {
@@ -48,7 +48,7 @@ TEST_F(SharedQuotaTest, ExceededLimitIsReturned) {
   ASSERT_TRUE(Admit("b", 0));
   ASSERT_TRUE(Admit("b", 0));
   EXPECT_EQ(Refusal("b", 0), Exceeded::kCalls);
-  tickets_.erase(tickets_.begin());
+  reservations_.erase(reservations_.begin());
   EXPECT_EQ(Refusal("b", 0), Exceeded::kCallsPerPeer);
   EXPECT_TRUE(Admit("a", 60));
 }
@@ -60,22 +60,22 @@ TEST_F(SharedQuotaTest, AHugeCallDoesNotWrap) {
 
 TEST_F(SharedQuotaTest, BytesMayBeReleasedBeforeTheCall) {
   ASSERT_TRUE(Admit("a", 60));
-  tickets_[0].ReleaseBytes();
-  tickets_[0].ReleaseBytes();
+  reservations_[0].ReleaseBytes();
+  reservations_[0].ReleaseBytes();
   ASSERT_TRUE(Admit("a", 60));
   ASSERT_TRUE(Admit("a", 0));
   EXPECT_EQ(Refusal("a", 0), Exceeded::kCallsPerPeer);
-  tickets_.clear();
+  reservations_.clear();
   ASSERT_TRUE(Admit("a", 60));
   EXPECT_TRUE(Admit("b", 40));
 }
 
 TEST_F(SharedQuotaTest, MovedTicketCountsOnce) {
   ASSERT_TRUE(Admit("a", 60));
-  Ticket moved = std::move(tickets_[0]);
-  tickets_.clear();
+  Reservation moved = std::move(reservations_[0]);
+  reservations_.clear();
   EXPECT_EQ(Refusal("a", 1), Exceeded::kBytesPerPeer);
-  moved = Ticket();
+  moved = Reservation();
   EXPECT_TRUE(Admit("a", 60));
 }
 
@@ -84,7 +84,7 @@ TEST_F(SharedQuotaTest, TicketsMayOutliveIt) {
   const std::weak_ptr<SharedQuota> quota = quota_;
   quota_.reset();
   EXPECT_FALSE(quota.expired());
-  tickets_.clear();
+  reservations_.clear();
   EXPECT_TRUE(quota.expired());
 }
 

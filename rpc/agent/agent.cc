@@ -56,8 +56,8 @@ absl::StatusOr<const RegisteredFunction*> Agent::FindFunction(
   return impl_->FindFunction(call, name, signature);
 }
 
-async::Future<RetainedValue> Agent::Invoke(const RegisteredFunction& function,
-                                           Decoder& arguments) {
+async::Future<ErasedValue> Agent::Invoke(const RegisteredFunction& function,
+                                         Decoder& arguments) {
   return impl_->Invoke(function, arguments);
 }
 

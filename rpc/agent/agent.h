@@ -21,10 +21,10 @@
 #include "rpc/agent/agent_options.h"
 #include "rpc/agent/current_call.h"
 #include "rpc/agent/service.h"
+#include "rpc/functions/erased_value.h"
 #include "rpc/functions/function.h"
 #include "rpc/functions/function_registry.h"
 #include "rpc/functions/method.h"
-#include "rpc/functions/retained_value.h"
 #include "rpc/identity/call_options.h"
 #include "rpc/identity/worker_info.h"
 #include "rpc/membership/member_event.h"
@@ -48,12 +48,12 @@ namespace hawser::rpc {
 // Callbacks of the futures returned run in a thread of the transport or of the
 // agent: one that takes long should go to an executor (Future::Then(executor)).
 // A blocking call in one is allowed and costs a thread. Exceptions of callbacks
-// end no process (async/thrown.h).
+// end no process (async/exceptions.h).
 //
 // Errors of calls, each with an ErrorDetail; sync and async alike:
 //   kNotFound            no such worker.
 //   kFailedPrecondition  the agent was shut down; or this worker was declared
-//                        lost and must start anew; or the message reached
+//                        lost and must restart; or the message reached
 //                        another incarnation, worker or job than it was for,
 //                        which refused it.
 //   kUnimplemented       the worker has no such function.
@@ -205,8 +205,8 @@ class Agent {
   // Runs `function` here with values that a peer encoded: reads the arguments
   // in this call, waits for their prerequisites without holding a thread, and
   // runs it where its options say, under the caller's TaskContext.
-  async::Future<RetainedValue> Invoke(const RegisteredFunction& function,
-                                      Decoder& arguments);
+  async::Future<ErasedValue> Invoke(const RegisteredFunction& function,
+                                    Decoder& arguments);
 
   const FunctionRegistry& registry() const;
   async::Clock& clock() const;

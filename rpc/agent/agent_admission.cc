@@ -7,7 +7,7 @@
 #include "net/auth/identity.h"
 #include "net/auth/role.h"
 #include "rpc/agent/agent_impl.h"
-#include "rpc/agent/served_call.h"
+#include "rpc/agent/inbound_call.h"
 #include "rpc/errors/error_detail.h"
 
 namespace hawser::rpc {
@@ -17,8 +17,8 @@ namespace {
 // is slow. Members are known from their events soon in any case.
 constexpr int kMaxLookups = 4;
 // Senders of which it is remembered, for so long, that the store has them not.
-constexpr size_t kMaxStrangers = 1024;
-constexpr absl::Duration kStrangerMemory = absl::Seconds(5);
+constexpr size_t kMaxNonMembers = 1024;
+constexpr absl::Duration kNonMemberMemory = absl::Seconds(5);
 
 // What a peer sent as a name, fit for a message.
 std::string Quote(std::string_view text) {
@@ -31,7 +31,7 @@ std::string Quote(std::string_view text) {
 
 }  // namespace
 
-absl::Status Agent::Impl::MaybeApplied(const ServedCall& call,
+absl::Status Agent::Impl::MaybeApplied(const InboundCall& call,
                                        absl::Status status) const {
   SetErrorDetail({.worker = self_.name,
                   .incarnation = self_.incarnation,
@@ -40,9 +40,9 @@ absl::Status Agent::Impl::MaybeApplied(const ServedCall& call,
   return status;
 }
 
-// As long as only this worker takes it for lost, it is not to start anew, nor
+// As long as only this worker takes it for lost, it is not to restart, nor
 // to conclude that one of the two is.
-absl::Status Agent::Impl::SourceIsLost(const ServedCall& call) const {
+absl::Status Agent::Impl::SourceIsLost(const InboundCall& call) const {
   bool told = false;
   {
     async::MutexLock lock(&mutex_);
@@ -51,7 +51,7 @@ absl::Status Agent::Impl::SourceIsLost(const ServedCall& call) const {
   const std::string source = ToString(call.source);
   return MaybeApplied(
       call, told ? absl::FailedPreconditionError(absl::StrCat(
-                       source, " was declared lost and must start anew"))
+                       source, " was declared lost and must restart"))
                  : absl::UnavailableError(absl::StrCat(
                        ToString(self_), " takes ", source,
                        " for lost, of which the others do not know yet")));
@@ -75,7 +75,7 @@ absl::StatusOr<std::shared_ptr<Peer>> Agent::Impl::SenderOf(
   return sender;
 }
 
-absl::Status Agent::Impl::CheckSource(ServedCall& call,
+absl::Status Agent::Impl::CheckSource(InboundCall& call,
                                       const RequestHeader& header,
                                       const std::shared_ptr<Peer>& sender) {
   if (absl::Status status = ValidateWorkerName(header.source); !status.ok()) {
@@ -103,17 +103,17 @@ bool Agent::Impl::BeginLookup(const WorkerInfo& worker) {
   const async::MonotonicTime now = clock_->Now();
   async::MutexLock lock(&mutex_);
   if (num_lookups_ == kMaxLookups) return false;
-  const auto forgotten = [now](const auto& stranger) {
-    return async::TimeBetween(stranger.second, now) >= kStrangerMemory;
+  const auto forgotten = [now](const auto& non_member) {
+    return async::TimeBetween(non_member.second, now) >= kNonMemberMemory;
   };
-  const auto known = strangers_.find(worker.incarnation);
-  if (known != strangers_.end()) {
+  const auto known = non_members_.find(worker.incarnation);
+  if (known != non_members_.end()) {
     if (!forgotten(*known)) return false;
-  } else if (strangers_.size() >= kMaxStrangers) {
-    absl::erase_if(strangers_, forgotten);
-    if (strangers_.size() >= kMaxStrangers) return false;
+  } else if (non_members_.size() >= kMaxNonMembers) {
+    absl::erase_if(non_members_, forgotten);
+    if (non_members_.size() >= kMaxNonMembers) return false;
   }
-  strangers_[worker.incarnation] = now;
+  non_members_[worker.incarnation] = now;
   ++num_lookups_;
   return true;
 }
@@ -123,7 +123,7 @@ void Agent::Impl::LearnAbout(const WorkerInfo& worker) {
   if (!worker.id.valid() || !BeginLookup(worker)) return;
   Post(*control_executor_, [this, worker] {
     absl::StatusOr<std::optional<WorkerInfo>> found =
-        rendezvous_.FindByName(worker.name);
+        worker_directory_.FindByName(worker.name);
     if (found.ok() && found->has_value() &&
         (*found)->incarnation == worker.incarnation && !IsLost(**found)) {
       Watch(AddPeer(**found));
@@ -134,7 +134,7 @@ void Agent::Impl::LearnAbout(const WorkerInfo& worker) {
 }
 
 // A copy of a message that ran must not be answered as if nothing had run.
-void Agent::Impl::Refuse(ServedCall& call, absl::Status status,
+void Agent::Impl::Refuse(InboundCall& call, absl::Status status,
                          bool at_most_once) {
   if (at_most_once && call.call_id != 0 &&
       !GetErrorDetail(status).has_value() &&
@@ -146,7 +146,7 @@ void Agent::Impl::Refuse(ServedCall& call, absl::Status status,
 }
 
 // Refuses what is not meant for this worker, before anything of it is used.
-absl::Status Agent::Impl::Admit(ServedCall& call, bool begins_work,
+absl::Status Agent::Impl::Admit(InboundCall& call, bool begins_work,
                                 CallQuota* quota) {
   Payload request = call.incoming().TakeRequest();
   call.request_bytes = request.size();
@@ -174,8 +174,8 @@ absl::Status Agent::Impl::Admit(ServedCall& call, bool begins_work,
   ASSIGN_OR_RETURN(const std::shared_ptr<Peer> sender, SenderOf(header));
   call.source.incarnation = header.source_incarnation;
   call.call_id = header.call_id;
-  // Before what is looked at next: doubt ends once that is settled.
-  const bool unsure = membership_->Unsure(clock_->Now());
+  // Before what is looked at next: whether it is fenced is known after that.
+  const bool maybe_fenced = membership_->MaybeFenced(clock_->Now());
   // What the sender did before is forgotten then, also whether this is a copy.
   if (fenced_.load(std::memory_order_acquire)) {
     return MaybeApplied(call, CheckRunning());
@@ -186,10 +186,10 @@ absl::Status Agent::Impl::Admit(ServedCall& call, bool begins_work,
     return absl::UnavailableError(
         absl::StrCat(ToString(self_), " is leaving the job"));
   }
-  if (unsure) {
+  if (maybe_fenced) {
     return absl::UnavailableError(absl::StrCat(
         ToString(self_),
-        " stood still for about as long as its lease and does not know yet "
+        " stalled for about as long as its lease and does not know yet "
         "whether it was declared lost"));
   }
   RETURN_IF_ERROR(CheckSource(call, header, sender));
@@ -201,7 +201,7 @@ absl::Status Agent::Impl::Admit(ServedCall& call, bool begins_work,
     call.source.roles = std::move(caller->roles);
   }
   if (quota != nullptr) {
-    ASSIGN_OR_RETURN(call.ticket,
+    ASSIGN_OR_RETURN(call.reservation,
                      quota->Admit(call.source.name, call.request_bytes));
     if (call.counters != nullptr) {
       call.counters->AddServed(call.request_bytes);

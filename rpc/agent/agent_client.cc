@@ -10,7 +10,7 @@
 #include "rpc/agent/current_call.h"
 #include "rpc/agent/outgoing_call.h"
 #include "rpc/errors/error_detail.h"
-#include "rpc/errors/unsent.h"
+#include "rpc/errors/not_sent.h"
 #include "rpc/wire/wire_format.h"
 
 namespace hawser::rpc {
@@ -55,8 +55,8 @@ absl::Status Agent::Impl::CheckRunning() const {
     case Phase::kRunning:
     case Phase::kLeaving:
       if (!fenced_.load(std::memory_order_acquire)) return absl::OkStatus();
-      return absl::FailedPreconditionError(absl::StrCat(
-          ToString(self_), " was declared lost and must start anew"));
+      return absl::FailedPreconditionError(
+          absl::StrCat(ToString(self_), " was declared lost and must restart"));
     case Phase::kStopping:
       return absl::UnavailableError(
           absl::StrCat("the agent of ", ToString(self_), " is stopping"));
@@ -111,7 +111,7 @@ WorkerInfo Agent::Impl::WhatIsSaid(const Destination& to) {
   return worker;
 }
 
-// A lost worker may have been started anew. That is looked up, since the event
+// A lost worker may have been restarted. That is looked up, since the event
 // may not have come yet, but not waited for: nothing is known to be there.
 absl::StatusOr<std::shared_ptr<Peer>> Agent::Impl::FindPeer(
     const Destination& to, async::MonotonicTime deadline) {
@@ -140,14 +140,14 @@ absl::StatusOr<std::shared_ptr<Peer>> Agent::Impl::FindPeer(
 absl::StatusOr<std::optional<WorkerInfo>> Agent::Impl::AskForWorker(
     const Destination& to, absl::Duration limit) {
   if (const auto* id = std::get_if<WorkerId>(&to.to())) {
-    return rendezvous_.FindById(*id, limit);
+    return worker_directory_.FindById(*id, limit);
   }
   if (const auto* name = std::get_if<std::string>(&to.to())) {
-    return rendezvous_.FindByName(*name, limit);
+    return worker_directory_.FindByName(*name, limit);
   }
   const WorkerInfo& worker = std::get<WorkerInfo>(to.to());
-  return worker.name.empty() ? rendezvous_.FindById(worker.id, limit)
-                             : rendezvous_.FindByName(worker.name, limit);
+  return worker.name.empty() ? worker_directory_.FindById(worker.id, limit)
+                             : worker_directory_.FindByName(worker.name, limit);
 }
 
 absl::StatusOr<std::shared_ptr<Peer>> Agent::Impl::LookUpPeer(
@@ -192,7 +192,7 @@ void Agent::Impl::StartCall(const CallHandle& call, const Destination& to,
                             absl::FunctionRef<absl::Status(Encoder&)> encode,
                             ReplyCallback done) {
   InsideScope inside(this);
-  Gate::Pass pass(&call_gate_);
+  Gate::Entry entry(&call_gate_);
   const auto prepare = [&]() -> absl::StatusOr<OutgoingRequest> {
     OutgoingRequest request;
     RETURN_IF_ERROR(CheckMayCall());
@@ -212,20 +212,20 @@ void Agent::Impl::StartCall(const CallHandle& call, const Destination& to,
     internal::AppendBytesField(kSignature, signature, request.body);
     internal::AppendBytesField(kArguments, encoder.TakeValues(), request.body);
     request.tensors = encoder.TakeTensors();
-    request.message_hook = true;
+    request.intercept_messages = true;
     request.at_most_once = true;
     return request;
   };
   absl::StatusOr<OutgoingRequest> request = prepare();
-  if (!pass || !request.ok()) {
-    std::move(done)(WithErrorDetail(pass ? request.status() : CallGateClosed(),
+  if (!entry || !request.ok()) {
+    std::move(done)(WithErrorDetail(entry ? request.status() : CallGateClosed(),
                                     WhatIsSaid(to), /*maybe_applied=*/false));
     return;
   }
   BeginClientCall();
   const std::shared_ptr<Peer> peer = request->peer;
   Send(*std::move(request), [this, peer, done = std::move(done)](
-                                absl::StatusOr<Received> reply) mutable {
+                                absl::StatusOr<ReceivedMessage> reply) mutable {
     if (!reply.ok()) {
       std::move(done)(std::move(reply).status());
     } else if (auto results = FindResults(reply->message.body());
@@ -244,9 +244,9 @@ void Agent::Impl::StartCall(const CallHandle& call, const Destination& to,
 absl::StatusOr<Payload> Agent::Impl::EncodeRequest(OutgoingRequest& request) {
   OutgoingMessage message;
   std::optional<AutogradMetadata> autograd;
-  if (request.message_hook && hook_ != nullptr) {
-    ASSIGN_OR_RETURN(autograd,
-                     hook_->OnSend(request.peer->info(), request.tensors));
+  if (request.intercept_messages && interceptor_ != nullptr) {
+    ASSIGN_OR_RETURN(
+        autograd, interceptor_->OnSend(request.peer->info(), request.tensors));
     if (autograd.has_value()) {
       message.requires_grad = std::move(autograd->requires_grad);
     }
@@ -264,7 +264,7 @@ absl::StatusOr<Payload> Agent::Impl::EncodeRequest(OutgoingRequest& request) {
 
 // 1. Checks what can be checked before sending, and encodes.
 // 2. Hands the request to the connection; a parent call's end cancels it.
-// 3. OnReply (agent_replies.cc) decodes it.
+// 3. OnReply (agent_client_replies.cc) decodes it.
 void Agent::Impl::Send(OutgoingRequest request, ReceivedCallback done) {
   const WorkerInfo& worker = request.peer->info();
   if (request.at_most_once) request.peer->BeginCall();

@@ -32,9 +32,9 @@
 #include "rpc/membership/member_watches.h"
 #include "rpc/membership/membership.h"
 #include "rpc/membership/membership_log.h"
-#include "rpc/membership/rendezvous.h"
-#include "rpc/peers/call_count.h"
+#include "rpc/membership/worker_directory.h"
 #include "rpc/peers/duplicate_filter.h"
+#include "rpc/peers/in_flight_counter.h"
 #include "rpc/peers/liveness_monitor.h"
 #include "rpc/peers/peer.h"
 #include "rpc/peers/peer_table.h"
@@ -45,12 +45,12 @@
 
 namespace hawser::rpc {
 
-// Split by operation: agent_lifecycle.cc starts, departure.cc leaves,
+// Split by operation: agent_lifecycle.cc starts, graceful_leave.cc leaves,
 // agent_shutdown.cc stops, agent_members.cc follows who belongs to the job,
-// agent_client.cc sends calls, agent_replies.cc takes their replies,
+// agent_client.cc sends calls, agent_client_replies.cc takes their replies,
 // agent_methods.cc sends method calls and tries again, agent_admission.cc and
 // agent_permission.cc look at what comes in, agent_server.cc serves it,
-// agent_answers.cc answers it, agent_debug_info.cc says how things are.
+// agent_server_replies.cc answers it, agent_debug_info.cc says how things are.
 class Agent::Impl {
  public:
   // What closures that may outlive the agent hold.
@@ -59,13 +59,13 @@ class Agent::Impl {
     Gate gate;
     TransferCounters counters;
     // Calls that are being served.
-    CallCount served_calls;
+    InFlightCounter inbound_calls;
     // Of those, the ones for which nothing runs until a future is ready.
     std::atomic<int64_t> num_async_server_calls{0};
   };
 
   // A message that arrived, with its tensors.
-  struct Received {
+  struct ReceivedMessage {
     IncomingMessage message;
     std::vector<tensor::Tensor> tensors;
   };
@@ -105,8 +105,8 @@ class Agent::Impl {
                                        const MethodCallOptions& options);
 
   // --- agent_server.cc
-  async::Future<RetainedValue> Invoke(const RegisteredFunction& function,
-                                      Decoder& arguments);
+  async::Future<ErasedValue> Invoke(const RegisteredFunction& function,
+                                    Decoder& arguments);
 
   // --- agent_permission.cc
   absl::StatusOr<const RegisteredFunction*> FindFunction(
@@ -121,17 +121,17 @@ class Agent::Impl {
   std::vector<WorkerInfo> workers() const;
   TransferTotals totals() const { return shared_->counters.totals(); }
   int64_t num_client_calls() const { return client_calls_.value(); }
-  int64_t num_server_calls() const { return shared_->served_calls.value(); }
+  int64_t num_server_calls() const { return shared_->inbound_calls.value(); }
 
   // --- agent_debug_info.cc
   std::map<std::string, std::string> DebugInfo() const;
 
  private:
-  class ServedCall;
-  class MethodAttempts;
-  friend class MethodAttempts;
-  class Departure;
-  friend class Departure;
+  class InboundCall;
+  class RetryingCall;
+  friend class RetryingCall;
+  class GracefulLeave;
+  friend class GracefulLeave;
   // kLeaving: user calls are refused, those under way end.
   enum class Phase { kNew, kRunning, kLeaving, kStopping, kStopped };
 
@@ -144,7 +144,7 @@ class Agent::Impl {
     std::string path;
     std::string body;
     std::vector<tensor::Tensor> tensors;
-    bool message_hook = false;
+    bool intercept_messages = false;
     bool at_most_once = false;
     bool heartbeat = false;
     // Whether it was sent before, and may have run then.
@@ -154,7 +154,7 @@ class Agent::Impl {
     async::MonotonicTime deadline = async::kNever;
   };
   using ReceivedCallback =
-      absl::AnyInvocable<void(absl::StatusOr<Received>) &&>;
+      absl::AnyInvocable<void(absl::StatusOr<ReceivedMessage>) &&>;
 
   // Marks the thread as inside of this agent, where Shutdown would deadlock.
   class InsideScope;
@@ -175,24 +175,24 @@ class Agent::Impl {
                  absl::AnyInvocable<void(absl::Status) &&> done);
   // A request that is nothing but its header, tried once, also at a peer that
   // has left.
-  void SendBare(const std::shared_ptr<Peer>& peer, absl::string_view what,
-                const absl::StatusOr<MethodDefinition>& method,
-                async::MonotonicTime deadline,
-                absl::AnyInvocable<void(absl::Status) &&> done);
+  void SendControl(const std::shared_ptr<Peer>& peer, absl::string_view what,
+                   const absl::StatusOr<MethodDefinition>& method,
+                   async::MonotonicTime deadline,
+                   absl::AnyInvocable<void(absl::Status) &&> done);
 
   // --- agent_shutdown.cc
   bool shutdown_begun() const {
     async::MutexLock lock(&mutex_);
     return shutdown_begun_;
   }
-  void AbandonDeparture();
+  void AbandonLeave();
   void Stop();
 
   // --- agent_members.cc
   absl::Status RegisterWorker();
   void MakeMembership();
   void OnMemberEvent(const MemberEvent& event);
-  // Asks an address for a sign of life of that worker.
+  // Asks an address for a heartbeat reply of that worker.
   absl::Status Probe(const WorkerInfo& holder);
   void OnPeerLeft(const std::shared_ptr<Peer>& peer);
   // Whether services may hold anything for `worker`, which is not marked yet:
@@ -209,15 +209,15 @@ class Agent::Impl {
   // The monitor found it lost.
   void OnPeerSilent(const std::shared_ptr<Peer>& peer,
                     const absl::Status& status);
-  void TellServices(const std::shared_ptr<Peer>& peer,
-                    const absl::Status& status);
+  void NotifyServices(const std::shared_ptr<Peer>& peer,
+                      const absl::Status& status);
   void OnDeclaredLost(const std::string& reason);
   // Gives the name back and says how the worker went.
   absl::Status WithdrawAs(const v1::MembershipEvent& departure);
 
   // --- agent_methods.cc
   // Ends the method calls that wait to be tried again.
-  void AbandonAttempts();
+  void AbandonRetryingCalls();
 
   // --- agent_client.cc
   // kFailedPrecondition or kUnavailable unless calls may be made.
@@ -245,29 +245,30 @@ class Agent::Impl {
   void Watch(const std::shared_ptr<Peer>& peer);
   void BeginClientCall();
 
-  // --- agent_replies.cc
+  // --- agent_client_replies.cc
   void OnReply(const OutgoingRequest& request, absl::StatusOr<Payload> reply,
                ReceivedCallback done);
   static void End(const OutgoingRequest& request,
-                  absl::StatusOr<Received> received, ReceivedCallback done);
-  absl::StatusOr<Received> ReadReply(const OutgoingRequest& request,
-                                     IncomingMessage message);
+                  absl::StatusOr<ReceivedMessage> received,
+                  ReceivedCallback done);
+  absl::StatusOr<ReceivedMessage> ReadReply(const OutgoingRequest& request,
+                                            IncomingMessage message);
   // The error of a request that was sent: counts it, and says what it was.
   absl::Status CallError(const OutgoingRequest& request,
                          absl::Status status) const;
 
   // --- agent_admission.cc
   // Counts the call with `quota`, unless null.
-  absl::Status Admit(ServedCall& call, bool begins_work, CallQuota* quota);
-  void Refuse(ServedCall& call, absl::Status status, bool at_most_once);
+  absl::Status Admit(InboundCall& call, bool begins_work, CallQuota* quota);
+  void Refuse(InboundCall& call, absl::Status status, bool at_most_once);
   // The worker that sent a message, if it is known. kUnauthenticated if the
   // incarnation is known to be of a worker of another name.
   absl::StatusOr<std::shared_ptr<Peer>> SenderOf(const RequestHeader& header);
-  absl::Status CheckSource(ServedCall& call, const RequestHeader& header,
+  absl::Status CheckSource(InboundCall& call, const RequestHeader& header,
                            const std::shared_ptr<Peer>& sender);
-  absl::Status SourceIsLost(const ServedCall& call) const;
+  absl::Status SourceIsLost(const InboundCall& call) const;
   // `status` with the detail that the call may have run.
-  absl::Status MaybeApplied(const ServedCall& call, absl::Status status) const;
+  absl::Status MaybeApplied(const InboundCall& call, absl::Status status) const;
   // Looks a sender up that is not known, unless it is no member.
   void LearnAbout(const WorkerInfo& worker);
   // False if it was done a moment ago, or too many are under way.
@@ -285,34 +286,35 @@ class Agent::Impl {
   // The same check with the roles that the store says. Blocks.
   absl::Status LookUpPermission(const RegisteredFunction& function,
                                 WorkerInfo caller, size_t request_bytes);
-  absl::Status CheckObserver(const Method& method,
+  absl::Status CheckObserver(const RegisteredMethod& method,
                              const WorkerInfo& caller) const;
 
   // --- agent_server.cc
   void OnUserCall(std::unique_ptr<IncomingCall> incoming);
-  void OnMethodCall(const Method& method,
+  void OnMethodCall(const RegisteredMethod& method,
                     std::unique_ptr<IncomingCall> incoming);
   // What is left of a call once it may be served.
-  void AcceptUserCall(const std::shared_ptr<ServedCall>& call,
+  void AcceptUserCall(const std::shared_ptr<InboundCall>& call,
                       const RegisteredFunction& function,
                       std::string_view arguments);
-  void RunUserCall(const std::shared_ptr<ServedCall>& call,
+  void RunUserCall(const std::shared_ptr<InboundCall>& call,
                    const RegisteredFunction& function,
                    std::string_view arguments);
-  void RunMethod(const std::shared_ptr<ServedCall>& call, const Method& method);
+  void RunMethod(const std::shared_ptr<InboundCall>& call,
+                 const RegisteredMethod& method);
   // The decoded tensors and the context to run under.
   absl::StatusOr<std::pair<std::vector<tensor::Tensor>, async::TaskContext>>
-  ReadRequest(ServedCall& call);
+  ReadRequest(InboundCall& call);
   async::Executor& ExecutorOf(const RunOn& run_on);
 
   // Runs `action` on `executor` if this still lives then.
   void Post(async::Executor& executor, absl::AnyInvocable<void() &&> action);
 
-  // --- agent_answers.cc
-  void FinishUserCall(ServedCall& call, absl::StatusOr<RetainedValue> result);
-  void SendReply(ServedCall& call, std::string body,
+  // --- agent_server_replies.cc
+  void FinishUserCall(InboundCall& call, absl::StatusOr<ErasedValue> result);
+  void SendReply(InboundCall& call, std::string body,
                  std::vector<tensor::Tensor> tensors);
-  void Fail(ServedCall& call, absl::Status status) const;
+  void Fail(InboundCall& call, absl::Status status) const;
 
   Agent* const agent_;
   AgentOptions options_;
@@ -328,13 +330,13 @@ class Agent::Impl {
   // arrive.
   CallQuota user_quota_;
   CallQuota method_quota_;
-  Rendezvous rendezvous_;
+  WorkerDirectory worker_directory_;
   MembershipLog membership_log_;
 
   // Constant once the agent serves.
   WorkerInfo self_;
   std::vector<Service*> services_;
-  MessageHook* hook_ = nullptr;
+  MessageInterceptor* interceptor_ = nullptr;
   MethodTable methods_;
   bool serving_ = false;
   // How many services Start was called on, and must be stopped.
@@ -347,21 +349,21 @@ class Agent::Impl {
   std::unique_ptr<Membership> membership_;
   std::atomic<bool> joined_{false};
   std::unique_ptr<MemberWatches> watches_;
-  // This worker was declared lost and must start anew.
+  // This worker was declared lost and must restart.
   std::atomic<bool> fenced_{false};
   std::atomic<Phase> phase_{Phase::kNew};
   // Passed while a call is begun; closed before the transport stops.
   Gate call_gate_;
   std::atomic<uint64_t> last_call_id_{0};
   // Made and not ended.
-  CallCount client_calls_;
+  InFlightCounter client_calls_;
   // All calls ever made: whether there was one between two looks.
   std::atomic<uint64_t> num_calls_made_{0};
 
   mutable async::Mutex mutex_;
   async::CondVar changed_;
   // Once Leave was called.
-  std::shared_ptr<Departure> departure_ ABSL_GUARDED_BY(mutex_);
+  std::shared_ptr<GracefulLeave> graceful_leave_ ABSL_GUARDED_BY(mutex_);
   bool shutdown_begun_ ABSL_GUARDED_BY(mutex_) = false;
   std::optional<absl::Status> shutdown_result_ ABSL_GUARDED_BY(mutex_);
   absl::flat_hash_map<std::string, std::unique_ptr<async::SerialQueue>> queues_
@@ -371,10 +373,10 @@ class Agent::Impl {
   absl::flat_hash_set<Incarnation> lost_ ABSL_GUARDED_BY(mutex_);
   absl::flat_hash_set<Incarnation> ended_ ABSL_GUARDED_BY(mutex_);
   // Workers that called and were looked up, and when that began.
-  absl::flat_hash_map<Incarnation, async::MonotonicTime> strangers_
+  absl::flat_hash_map<Incarnation, async::MonotonicTime> non_members_
       ABSL_GUARDED_BY(mutex_);
   int num_lookups_ ABSL_GUARDED_BY(mutex_) = 0;
-  absl::flat_hash_set<std::shared_ptr<MethodAttempts>> attempts_
+  absl::flat_hash_set<std::shared_ptr<RetryingCall>> retrying_calls_
       ABSL_GUARDED_BY(mutex_);
 };
 

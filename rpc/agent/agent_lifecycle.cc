@@ -15,11 +15,12 @@ namespace {
 constexpr char kCallMethod[] = "hawser.v1.WorkerService.Call";
 constexpr char kHeartbeatMethod[] = "hawser.v1.WorkerService.Heartbeat";
 constexpr char kListFunctionsMethod[] = "hawser.v1.WorkerService.ListFunctions";
-constexpr char kStartedStage[] = "started";
+constexpr char kStartedBarrier[] = "started";
 constexpr absl::Duration kFirstStartedWait = absl::Seconds(1);
 constexpr char kLeaveMethod[] = "hawser.v1.WorkerService.Leave";
 
-// Those that ask the store: about strangers, for the membership, and to leave.
+// Those that ask the store: about non-members, for the membership, and to
+// leave.
 constexpr int kMaxControlThreads = 8;
 
 absl::Status MissingOption(absl::string_view name) {
@@ -58,7 +59,7 @@ Agent::Impl::Impl(Agent* agent, AgentOptions options)
                                                      : options_.executor),
       user_quota_(options_.limits),
       method_quota_(options_.limits),
-      rendezvous_(options_.store, options_.job),
+      worker_directory_(options_.store, options_.job),
       membership_log_(options_.store, options_.job),
       watches_(std::make_unique<MemberWatches>(executor_)) {
   self_ = {.name = options_.name,
@@ -148,12 +149,13 @@ absl::Status Agent::Impl::StartServices() {
   for (Service* service : services_) {
     ++num_started_services_;
     RETURN_IF_ERROR(service->Start(*agent_));
-    if (MessageHook* hook = service->message_hook(); hook != nullptr) {
-      if (hook_ != nullptr) {
+    if (MessageInterceptor* interceptor = service->message_interceptor();
+        interceptor != nullptr) {
+      if (interceptor_ != nullptr) {
         return absl::InvalidArgumentError(
-            "two services of one agent have a message hook");
+            "two services of one agent have a message interceptor");
       }
-      hook_ = hook;
+      interceptor_ = interceptor;
     }
   }
   return absl::OkStatus();
@@ -166,7 +168,7 @@ absl::Status Agent::Impl::StartServices() {
 absl::Status Agent::Impl::Start() {
   RETURN_IF_ERROR(CheckOptions());
   RETURN_IF_ERROR(SettleOwnRoles());
-  RETURN_IF_ERROR(rendezvous_.JoinGroup(options_.world_size));
+  RETURN_IF_ERROR(worker_directory_.JoinGroup(options_.world_size));
   monitor_ = std::make_unique<LivenessMonitor>(
       options_.liveness, clock_,
       [this](const std::shared_ptr<Peer>& peer, async::MonotonicTime deadline,
@@ -189,7 +191,7 @@ absl::Status Agent::Impl::Start() {
                            OnUserCall(std::move(incoming));
                          },
                      .hot = true});
-  for (const Method* method : methods_.All()) {
+  for (const RegisteredMethod* method : methods_.All()) {
     methods.push_back(
         {.path = method->definition.path,
          .handler = [this, method](std::unique_ptr<IncomingCall> incoming) {
@@ -226,16 +228,16 @@ absl::Status Agent::Impl::JoinJob() {
   // its place, for which to look now and then.
   absl::Duration wait = kFirstStartedWait;
   for (bool arrived = false;; arrived = true, wait *= 2) {
-    ASSIGN_OR_RETURN(
-        const std::vector<WorkerInfo> workers,
-        rendezvous_.AwaitWorkers(*options_.world_size, TimeUntil(deadline)));
+    ASSIGN_OR_RETURN(const std::vector<WorkerInfo> workers,
+                     worker_directory_.AwaitWorkers(*options_.world_size,
+                                                    TimeUntil(deadline)));
     for (const WorkerInfo& worker : workers) AddPeer(worker);
     if (!arrived) {
-      RETURN_IF_ERROR(rendezvous_.Arrive(kStartedStage, self_, ""));
+      RETURN_IF_ERROR(worker_directory_.Arrive(kStartedBarrier, self_, ""));
     }
     const absl::Duration left = TimeUntil(deadline);
-    absl::Status started =
-        rendezvous_.AwaitStage(kStartedStage, workers, std::min(wait, left));
+    absl::Status started = worker_directory_.AwaitBarrier(
+        kStartedBarrier, workers, std::min(wait, left));
     if (wait >= left || !absl::IsDeadlineExceeded(started)) return started;
   }
 }
@@ -282,23 +284,23 @@ void Agent::Impl::Ping(const std::shared_ptr<Peer>& peer,
   static const absl::StatusOr<MethodDefinition>* const heartbeat =
       new absl::StatusOr<MethodDefinition>(
           FindMethodDefinition(kHeartbeatMethod));
-  SendBare(peer, "a heartbeat", *heartbeat, deadline, std::move(done));
+  SendControl(peer, "a heartbeat", *heartbeat, deadline, std::move(done));
 }
 
 void Agent::Impl::SendLeave(const std::shared_ptr<Peer>& peer,
                             async::MonotonicTime deadline,
                             absl::AnyInvocable<void(absl::Status) &&> done) {
-  SendBare(peer, "a farewell", FindMethodDefinition(kLeaveMethod), deadline,
-           std::move(done));
+  SendControl(peer, "a leave notice", FindMethodDefinition(kLeaveMethod),
+              deadline, std::move(done));
 }
 
-void Agent::Impl::SendBare(const std::shared_ptr<Peer>& peer,
-                           absl::string_view what,
-                           const absl::StatusOr<MethodDefinition>& method,
-                           async::MonotonicTime deadline,
-                           absl::AnyInvocable<void(absl::Status) &&> done) {
-  Gate::Pass pass(&call_gate_);
-  if (!pass || !method.ok()) {
+void Agent::Impl::SendControl(const std::shared_ptr<Peer>& peer,
+                              absl::string_view what,
+                              const absl::StatusOr<MethodDefinition>& method,
+                              async::MonotonicTime deadline,
+                              absl::AnyInvocable<void(absl::Status) &&> done) {
+  Gate::Entry entry(&call_gate_);
+  if (!entry || !method.ok()) {
     std::move(done)(absl::CancelledError("the agent is stopping"));
     return;
   }
@@ -311,7 +313,8 @@ void Agent::Impl::SendBare(const std::shared_ptr<Peer>& peer,
   request.inherit_cancellation = false;
   request.deadline = deadline;
   Send(std::move(request),
-       [done = std::move(done)](const absl::StatusOr<Received>& reply) mutable {
+       [done = std::move(done)](
+           const absl::StatusOr<ReceivedMessage>& reply) mutable {
          std::move(done)(reply.status());
        });
 }

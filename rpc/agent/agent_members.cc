@@ -3,8 +3,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "async/exceptions.h"
 #include "async/status_macros.h"
-#include "async/thrown.h"
 #include "rpc/agent/agent_impl.h"
 #include "rpc/errors/error_detail.h"
 
@@ -14,13 +14,16 @@ absl::Status Agent::Impl::RegisterWorker() {
   // Before the claim: a name without a lease is free.
   RETURN_IF_ERROR(membership_log_.Renew(self_.incarnation, 0));
   const LivenessOptions& liveness = options_.liveness;
-  const absl::StatusOr<std::vector<WorkerInfo>> replaced = rendezvous_.Register(
-      self_,
-      {.silent_limit = liveness.silent_limit,
-       .unreachable_limit = liveness.unreachable_limit,
-       .interval = liveness.heartbeat_interval / 5,
-       .patience = std::min(options_.start_timeout, 2 * liveness.silent_limit),
-       .probe = [this](const WorkerInfo& holder) { return Probe(holder); }});
+  const absl::StatusOr<std::vector<WorkerInfo>> replaced =
+      worker_directory_.Register(
+          self_, {.silent_limit = liveness.silent_limit,
+                  .unreachable_limit = liveness.unreachable_limit,
+                  .interval = liveness.heartbeat_interval / 5,
+                  .patience = std::min(options_.start_timeout,
+                                       2 * liveness.silent_limit),
+                  .probe = [this](const WorkerInfo& holder) {
+                    return Probe(holder);
+                  }});
   if (!replaced.ok()) {
     // The claim's error is what counts.
     (void)membership_log_.DropLease(self_.incarnation);
@@ -79,16 +82,16 @@ void Agent::Impl::OnMemberEvent(const MemberEvent& event) {
   watches_->OnEvent(event);
 }
 
-void Agent::Impl::TellServices(const std::shared_ptr<Peer>& peer,
-                               const absl::Status& status) {
+void Agent::Impl::NotifyServices(const std::shared_ptr<Peer>& peer,
+                                 const absl::Status& status) {
   duplicates_.Forget(peer->info().incarnation);
   // What a service did with that worker before may have run there.
   Post(*executor_, [this, peer,
                     detailed = WithErrorDetail(status, peer->info(),
                                                /*maybe_applied=*/true)] {
     for (Service* service : services_) {
-      async::EndThrown("a service",
-                       [&] { service->OnWorkerLost(peer->info(), detailed); });
+      async::LogExceptions(
+          "a service", [&] { service->OnWorkerLost(peer->info(), detailed); });
     }
   });
 }
@@ -96,7 +99,7 @@ void Agent::Impl::TellServices(const std::shared_ptr<Peer>& peer,
 bool Agent::Impl::WasMet(const WorkerInfo& worker) const {
   if (peers_.FindByIncarnation(worker.incarnation) != nullptr) return true;
   async::MutexLock lock(&mutex_);
-  return strangers_.contains(worker.incarnation);
+  return non_members_.contains(worker.incarnation);
 }
 
 void Agent::Impl::OnPeerLeft(const std::shared_ptr<Peer>& peer) {
@@ -111,7 +114,7 @@ void Agent::Impl::OnPeerLeft(const std::shared_ptr<Peer>& peer) {
   // Added since `peer` was looked for.
   const auto added = peers_.FindByIncarnation(peer->info().incarnation);
   if (added != nullptr && added != peer) added->MarkLeft(status);
-  if (met) TellServices(peer, status);
+  if (met) NotifyServices(peer, status);
 }
 
 async::Future<RawMessage> Agent::Impl::OnPeerLeaves(const WorkerInfo& worker) {
@@ -121,7 +124,7 @@ async::Future<RawMessage> Agent::Impl::OnPeerLeaves(const WorkerInfo& worker) {
     return async::MakeReadyFuture<RawMessage>(RawMessage());
   }
   OnPeerLeft(peer);
-  return peer->Idle().Then(
+  return peer->WhenIdle().Then(
       [](const absl::Status&) -> absl::StatusOr<RawMessage> {
         return RawMessage();
       });
@@ -144,7 +147,7 @@ void Agent::Impl::OnPeerLost(const std::shared_ptr<Peer>& peer,
   // As above.
   const auto added = peers_.FindByIncarnation(peer->info().incarnation);
   if (added != nullptr && added != peer) added->MarkLost(status);
-  if (met) TellServices(peer, status);
+  if (met) NotifyServices(peer, status);
 }
 
 // A worker that refuses a message for it says that one of the two was declared
@@ -173,16 +176,16 @@ void Agent::Impl::OnPeerSilent(const std::shared_ptr<Peer>& peer,
   OnPeerLost(peer, status);
   if (peer->left()) return;
   // For the others, and so that of two that lost each other one stays.
-  membership_->Accuse(peer->info(),
-                      absl::StrCat("was found lost by ", ToString(self_), ": ",
-                                   status.message()));
+  membership_->ReportSuspect(
+      peer->info(), absl::StrCat("was found lost by ", ToString(self_), ": ",
+                                 status.message()));
 }
 
 void Agent::Impl::OnDeclaredLost(const std::string& reason) {
   fenced_.store(true, std::memory_order_release);
   options_.transport->SetServing(false);
   const absl::Status status = absl::FailedPreconditionError(absl::StrCat(
-      ToString(self_), " was declared lost and must start anew: it ", reason));
+      ToString(self_), " was declared lost and must restart: it ", reason));
   for (const auto& peer : peers_.All()) {
     if (peer->info().incarnation != self_.incarnation) OnPeerLost(peer, status);
   }
@@ -191,7 +194,7 @@ void Agent::Impl::OnDeclaredLost(const std::string& reason) {
 absl::Status Agent::Impl::WithdrawAs(const v1::MembershipEvent& departure) {
   // A store that does not answer is not asked for more.
   RETURN_IF_ERROR(membership_log_.ReadLease(self_.incarnation).status());
-  absl::Status status = rendezvous_.Withdraw(self_);
+  absl::Status status = worker_directory_.Withdraw(self_);
   status.Update(membership_log_.Append(departure));
   status.Update(membership_log_.DropLease(self_.incarnation));
   return status;

@@ -18,11 +18,11 @@ constexpr absl::Duration kMaxBackoff = absl::Seconds(2);
 
 // One method call with all its attempts. Keeps itself alive through what it
 // waits for.
-class Agent::Impl::MethodAttempts
-    : public std::enable_shared_from_this<MethodAttempts> {
+class Agent::Impl::RetryingCall
+    : public std::enable_shared_from_this<RetryingCall> {
  public:
-  MethodAttempts(Impl* impl, MethodDefinition definition, RawMessage request,
-                 const MethodCallOptions& options)
+  RetryingCall(Impl* impl, MethodDefinition definition, RawMessage request,
+               const MethodCallOptions& options)
       : impl_(*impl),
         definition_(std::move(definition)),
         request_(std::move(request)),
@@ -34,9 +34,9 @@ class Agent::Impl::MethodAttempts
   void Begin(const Destination& to) {
     promise_.OnCancel([call = call_] { call->Cancel(); });
     InsideScope inside(&impl_);
-    Gate::Pass pass(&impl_.call_gate_);
+    Gate::Entry entry(&impl_.call_gate_);
     absl::Status status = Prepare(to);
-    if (!pass) status = impl_.CallGateClosed();
+    if (!entry) status = impl_.CallGateClosed();
     if (!status.ok()) {
       promise_.Set(WithErrorDetail(std::move(status), impl_.WhatIsSaid(to),
                                    /*maybe_applied=*/false));
@@ -44,7 +44,7 @@ class Agent::Impl::MethodAttempts
     }
     {
       async::MutexLock lock(&impl_.mutex_);
-      impl_.attempts_.insert(shared_from_this());
+      impl_.retrying_calls_.insert(shared_from_this());
     }
     impl_.BeginClientCall();
     Attempt();
@@ -76,7 +76,7 @@ class Agent::Impl::MethodAttempts
     request.path = definition_.path;
     request.body = request_.body;
     request.tensors = request_.tensors;
-    request.message_hook = options_.message_hook;
+    request.intercept_messages = options_.intercept_messages;
     request.at_most_once = definition_.at_most_once;
     request.attempted = std::exchange(attempted_, true);
     request.inherit_cancellation = options_.inherit_deadline;
@@ -86,13 +86,13 @@ class Agent::Impl::MethodAttempts
           deadline_,
           async::AddDelay(impl_.clock_->Now(), *options_.attempt_timeout));
     }
-    impl_.Send(std::move(request),
-               [self = shared_from_this()](absl::StatusOr<Received> reply) {
-                 self->OnReply(std::move(reply));
-               });
+    impl_.Send(std::move(request), [self = shared_from_this()](
+                                       absl::StatusOr<ReceivedMessage> reply) {
+      self->OnReply(std::move(reply));
+    });
   }
 
-  void OnReply(absl::StatusOr<Received> reply) {
+  void OnReply(absl::StatusOr<ReceivedMessage> reply) {
     if (reply.ok()) {
       End(RawMessage{std::string(reply->message.body()),
                      std::move(reply->tensors)});
@@ -107,8 +107,8 @@ class Agent::Impl::MethodAttempts
     backoff_ = std::min(2 * backoff_, kMaxBackoff);
     impl_.clock_->CallAt(retry_time, [self = shared_from_this(),
                                       shared = impl_.shared_]() mutable {
-      Gate::Pass pass(&shared->gate);
-      if (!pass) return;
+      Gate::Entry entry(&shared->gate);
+      if (!entry) return;
       Impl& impl = self->impl_;
       impl.Post(*impl.executor_, [self = std::move(self)] { self->Attempt(); });
     });
@@ -127,7 +127,7 @@ class Agent::Impl::MethodAttempts
     promise_.Set(std::move(result));
     {
       async::MutexLock lock(&impl_.mutex_);
-      impl_.attempts_.erase(shared_from_this());
+      impl_.retrying_calls_.erase(shared_from_this());
     }
     impl_.client_calls_.End();
   }
@@ -164,21 +164,21 @@ async::Future<RawMessage> Agent::Impl::CallMethod(
   if (!definition.ok()) {
     return async::MakeReadyFuture<RawMessage>(definition.status());
   }
-  auto attempts = std::make_shared<MethodAttempts>(this, *std::move(definition),
-                                                   std::move(request), options);
-  async::Future<RawMessage> future = attempts->future();
-  attempts->Begin(to);
-  if (options.await && !future.ready()) attempts->AwaitReply();
+  auto call = std::make_shared<RetryingCall>(this, *std::move(definition),
+                                             std::move(request), options);
+  async::Future<RawMessage> future = call->future();
+  call->Begin(to);
+  if (options.await && !future.ready()) call->AwaitReply();
   return future;
 }
 
-void Agent::Impl::AbandonAttempts() {
-  absl::flat_hash_set<std::shared_ptr<MethodAttempts>> attempts;
+void Agent::Impl::AbandonRetryingCalls() {
+  absl::flat_hash_set<std::shared_ptr<RetryingCall>> calls;
   {
     async::MutexLock lock(&mutex_);
-    attempts = attempts_;
+    calls = retrying_calls_;
   }
-  for (const auto& attempt : attempts) attempt->Abandon();
+  for (const auto& call : calls) call->Abandon();
 }
 
 }  // namespace hawser::rpc

@@ -85,7 +85,7 @@ absl::Status Agent::Impl::LookUpPermission(const RegisteredFunction& function,
     caller.roles = peer->info().roles;
   } else {
     ASSIGN_OR_RETURN(std::optional<WorkerInfo> found,
-                     rendezvous_.FindByName(caller.name));
+                     worker_directory_.FindByName(caller.name));
     if (found.has_value() && found->incarnation == caller.incarnation) {
       caller.roles = std::move(found->roles);
     }
@@ -106,7 +106,7 @@ absl::StatusOr<const RegisteredFunction*> Agent::Impl::FindFunction(
   return function;
 }
 
-absl::Status Agent::Impl::CheckObserver(const Method& method,
+absl::Status Agent::Impl::CheckObserver(const RegisteredMethod& method,
                                         const WorkerInfo& caller) const {
   if (caller.roles.empty() || method.options.for_observers ||
       !net::HasRole(caller.roles, net::kObserverRole)) {

@@ -1,14 +1,14 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "async/exceptions.h"
 #include "async/join.h"
 #include "async/status_macros.h"
 #include "async/task_local.h"
 #include "async/thread_pool.h"
-#include "async/thrown.h"
 #include "rpc/agent/agent_impl.h"
 #include "rpc/agent/current_call.h"
-#include "rpc/agent/served_call.h"
+#include "rpc/agent/inbound_call.h"
 #include "rpc/wire/wire_format.h"
 
 namespace hawser::rpc {
@@ -58,8 +58,8 @@ absl::Status CheckMayBlock() {
 void Agent::Impl::Post(async::Executor& executor,
                        absl::AnyInvocable<void() &&> action) {
   executor.Post([this, shared = shared_, action = std::move(action)]() mutable {
-    Gate::Pass pass(&shared->gate);
-    if (!pass) return;
+    Gate::Entry entry(&shared->gate);
+    if (!entry) return;
     InsideScope inside(this);
     // Destroyed inside the gate.
     absl::AnyInvocable<void()&&> now = std::move(action);
@@ -76,16 +76,16 @@ async::Executor& Agent::Impl::ExecutorOf(const RunOn& run_on) {
 }
 
 absl::StatusOr<std::pair<std::vector<tensor::Tensor>, async::TaskContext>>
-Agent::Impl::ReadRequest(ServedCall& call) {
+Agent::Impl::ReadRequest(InboundCall& call) {
   std::vector<bool> requires_grad;
   ASSIGN_OR_RETURN(
       std::vector<tensor::Tensor> tensors,
       call.message->ReadTensors(shared_->counters, &requires_grad));
   async::TaskContext context;
-  if (hook_ != nullptr && call.autograd.has_value()) {
+  if (interceptor_ != nullptr && call.autograd.has_value()) {
     call.autograd->requires_grad = std::move(requires_grad);
-    ASSIGN_OR_RETURN(
-        context, hook_->OnReceiveRequest(call.source, *call.autograd, tensors));
+    ASSIGN_OR_RETURN(context, interceptor_->OnReceiveRequest(
+                                  call.source, *call.autograd, tensors));
   }
   return std::pair(std::move(tensors), std::move(context));
 }
@@ -95,13 +95,14 @@ Agent::Impl::ReadRequest(ServedCall& call) {
 //    pool.
 // 2. RunUserCall, where the function wants to run, copies the tensors, reads
 //    the arguments, waits for prerequisites, and runs it.
-// 3. FinishUserCall (agent_answers.cc) answers, in the thread in which the
+// 3. FinishUserCall (agent_server_replies.cc) answers, in the thread in which
+// the
 //    result came.
 void Agent::Impl::OnUserCall(std::unique_ptr<IncomingCall> incoming) {
-  Gate::Pass pass(&shared_->gate);
-  if (!pass) return;
+  Gate::Entry entry(&shared_->gate);
+  if (!entry) return;
   InsideScope inside(this);
-  auto call = std::make_shared<ServedCall>(shared_, std::move(incoming));
+  auto call = std::make_shared<InboundCall>(shared_, std::move(incoming));
   if (absl::Status status = Admit(*call, /*begins_work=*/true, &user_quota_);
       !status.ok()) {
     Refuse(*call, std::move(status), /*at_most_once=*/true);
@@ -140,7 +141,7 @@ void Agent::Impl::OnUserCall(std::unique_ptr<IncomingCall> incoming) {
        });
 }
 
-void Agent::Impl::AcceptUserCall(const std::shared_ptr<ServedCall>& call,
+void Agent::Impl::AcceptUserCall(const std::shared_ptr<InboundCall>& call,
                                  const RegisteredFunction& function,
                                  std::string_view arguments) {
   if (call->call_id != 0 &&
@@ -159,7 +160,7 @@ void Agent::Impl::AcceptUserCall(const std::shared_ptr<ServedCall>& call,
   });
 }
 
-void Agent::Impl::RunUserCall(const std::shared_ptr<ServedCall>& call,
+void Agent::Impl::RunUserCall(const std::shared_ptr<InboundCall>& call,
                               const RegisteredFunction& function,
                               std::string_view arguments) {
   if (call->incoming().cancellation()->cancelled()) {
@@ -193,12 +194,12 @@ void Agent::Impl::RunUserCall(const std::shared_ptr<ServedCall>& call,
   std::vector<async::Future<void>> prerequisites = decoder.TakePrerequisites();
   // The request's bytes are not needed any more.
   call->message.reset();
-  call->ticket.ReleaseBytes();
+  call->reservation.ReleaseBytes();
   auto done = [this, shared = shared_,
-               call](absl::StatusOr<RetainedValue> result) {
+               call](absl::StatusOr<ErasedValue> result) {
     call->SetFinished();
-    Gate::Pass pass(&shared->gate);
-    if (pass) FinishUserCall(*call, std::move(result));
+    Gate::Entry entry(&shared->gate);
+    if (entry) FinishUserCall(*call, std::move(result));
   };
   if (prerequisites.empty()) {
     (*std::move(invocation))(std::move(done));
@@ -209,8 +210,8 @@ void Agent::Impl::RunUserCall(const std::shared_ptr<ServedCall>& call,
       .OnReady([this, shared = shared_, call, &function, done = std::move(done),
                 invocation = *std::move(invocation)](
                    const absl::Status& status) mutable {
-        Gate::Pass pass(&shared->gate);
-        if (!pass) return;
+        Gate::Entry entry(&shared->gate);
+        if (!entry) return;
         if (!status.ok()) {
           Fail(*call, status);
           return;
@@ -224,12 +225,12 @@ void Agent::Impl::RunUserCall(const std::shared_ptr<ServedCall>& call,
       });
 }
 
-void Agent::Impl::OnMethodCall(const Method& method,
+void Agent::Impl::OnMethodCall(const RegisteredMethod& method,
                                std::unique_ptr<IncomingCall> incoming) {
-  Gate::Pass pass(&shared_->gate);
-  if (!pass) return;
+  Gate::Entry entry(&shared_->gate);
+  if (!entry) return;
   InsideScope inside(this);
-  auto call = std::make_shared<ServedCall>(shared_, std::move(incoming));
+  auto call = std::make_shared<InboundCall>(shared_, std::move(incoming));
   CallQuota* const quota = method.options.counted ? &method_quota_ : nullptr;
   if (absl::Status status = Admit(*call, method.definition.at_most_once, quota);
       !status.ok()) {
@@ -253,8 +254,8 @@ void Agent::Impl::OnMethodCall(const Method& method,
   Post(*executor_, [this, call, &method] { RunMethod(call, method); });
 }
 
-void Agent::Impl::RunMethod(const std::shared_ptr<ServedCall>& call,
-                            const Method& method) {
+void Agent::Impl::RunMethod(const std::shared_ptr<InboundCall>& call,
+                            const RegisteredMethod& method) {
   auto request = ReadRequest(*call);
   if (!request.ok()) {
     Fail(*call, request.status());
@@ -262,7 +263,7 @@ void Agent::Impl::RunMethod(const std::shared_ptr<ServedCall>& call,
   }
   RawMessage raw{std::string(call->message->body()), std::move(request->first)};
   call->message.reset();
-  call->ticket.ReleaseBytes();
+  call->reservation.ReleaseBytes();
   const MethodCall info{.peer = call->source,
                         .deadline = call->incoming().deadline(),
                         .cancellation = call->incoming().cancellation(),
@@ -271,7 +272,7 @@ void Agent::Impl::RunMethod(const std::shared_ptr<ServedCall>& call,
   CurrentCall::Scope current(
       CurrentCall(agent_, info.peer, info.deadline, info.cancellation));
   absl::StatusOr<async::Future<RawMessage>> answer =
-      async::CatchThrown<absl::StatusOr<async::Future<RawMessage>>>(
+      async::CatchExceptions<absl::StatusOr<async::Future<RawMessage>>>(
           "the method", [&] { return method.handler(info, std::move(raw)); });
   if (!answer.ok() || !answer->valid()) {
     call->SetFinished();
@@ -284,8 +285,8 @@ void Agent::Impl::RunMethod(const std::shared_ptr<ServedCall>& call,
   (void)(*std::move(answer))
       .Then([this, shared = shared_, call](absl::StatusOr<RawMessage> reply) {
         call->SetFinished();
-        Gate::Pass pass(&shared->gate);
-        if (!pass) return;
+        Gate::Entry entry(&shared->gate);
+        if (!entry) return;
         if (!reply.ok()) {
           Fail(*call, std::move(reply).status());
         } else {
@@ -295,15 +296,15 @@ void Agent::Impl::RunMethod(const std::shared_ptr<ServedCall>& call,
   call->SetReturned();
 }
 
-async::Future<RetainedValue> Agent::Impl::Invoke(
+async::Future<ErasedValue> Agent::Impl::Invoke(
     const RegisteredFunction& function, Decoder& arguments) {
   absl::StatusOr<RegisteredFunction::Invocation> prepared =
       function.Prepare(arguments);
   if (!prepared.ok()) {
-    return async::MakeReadyFuture<RetainedValue>(prepared.status());
+    return async::MakeReadyFuture<ErasedValue>(prepared.status());
   }
-  async::Promise<RetainedValue> promise;
-  async::Future<RetainedValue> future = promise.future();
+  async::Promise<ErasedValue> promise;
+  async::Future<ErasedValue> future = promise.future();
   auto run = [this, &function, invocation = *std::move(prepared),
               promise = std::move(promise)](absl::Status status) mutable {
     if (!status.ok()) {
@@ -317,7 +318,7 @@ async::Future<RetainedValue> Agent::Impl::Invoke(
         return;
       }
       std::move(invocation)([promise = std::move(promise)](
-                                absl::StatusOr<RetainedValue> result) mutable {
+                                absl::StatusOr<ErasedValue> result) mutable {
         promise.Set(std::move(result));
       });
     };
@@ -337,8 +338,8 @@ async::Future<RetainedValue> Agent::Impl::Invoke(
   async::JoinAll(std::move(prerequisites))
       .OnReady([shared = shared_,
                 run = std::move(run)](const absl::Status& status) mutable {
-        Gate::Pass pass(&shared->gate);
-        if (pass) run(status);
+        Gate::Entry entry(&shared->gate);
+        if (entry) run(status);
       });
   return future;
 }

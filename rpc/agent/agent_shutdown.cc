@@ -2,44 +2,44 @@
 
 #include "async/blocking_region.h"
 #include "rpc/agent/agent_impl.h"
-#include "rpc/agent/departure.h"
+#include "rpc/agent/graceful_leave.h"
 
 namespace hawser::rpc {
 
 async::Future<void> Agent::Impl::Leave() {
-  std::shared_ptr<Departure> departure;
+  std::shared_ptr<GracefulLeave> leave;
   bool begin = false;
   {
     async::MutexLock lock(&mutex_);
-    if (departure_ == nullptr) {
+    if (graceful_leave_ == nullptr) {
       if (shutdown_begun_ || !joined_.load(std::memory_order_acquire)) {
         return async::MakeReadyFuture<void>(absl::FailedPreconditionError(
             shutdown_begun_ ? "the agent was shut down"
                             : "the worker has not joined its job"));
       }
-      departure_ = std::make_shared<Departure>(this);
+      graceful_leave_ = std::make_shared<GracefulLeave>(this);
       begin = true;
     }
-    departure = departure_;
+    leave = graceful_leave_;
   }
   if (begin) {
     options_.transport->SetServing(false);
-    departure->Begin();
+    leave->Begin();
   }
   // Whoever cancels it cancels no one else's.
-  return departure->future().Then([](absl::Status status) { return status; });
+  return leave->future().Then([](absl::Status status) { return status; });
 }
 
 // Before the worker says that it did not leave.
-void Agent::Impl::AbandonDeparture() {
+void Agent::Impl::AbandonLeave() {
   // Callbacks of the future may not shut this agent down.
   InsideScope inside(this);
-  std::shared_ptr<Departure> departure;
+  std::shared_ptr<GracefulLeave> leave;
   {
     async::MutexLock lock(&mutex_);
-    departure = departure_;
+    leave = graceful_leave_;
   }
-  if (departure != nullptr) departure->Abandon();
+  if (leave != nullptr) leave->Abandon();
 }
 
 // 1. No calls begin; the transport ends those under way, in both directions.
@@ -53,14 +53,14 @@ void Agent::Impl::Stop() {
   watches_->Stop();
   call_gate_.Close();
   if (options_.transport != nullptr) options_.transport->Shutdown();
-  AbandonAttempts();
+  AbandonRetryingCalls();
   for (size_t i = num_started_services_; i > 0; --i) {
     services_[i - 1]->Interrupt();
   }
   if (own_control_pool_ != nullptr) own_control_pool_->Shutdown();
   if (own_pool_ != nullptr) own_pool_->Shutdown();
   shared_->gate.Close();
-  AbandonAttempts();
+  AbandonRetryingCalls();
   for (size_t i = num_started_services_; i > 0; --i) services_[i - 1]->Stop();
   for (const auto& peer : peers_.All()) peer->Disconnect();
   phase_.store(Phase::kStopped, std::memory_order_release);
@@ -79,12 +79,12 @@ absl::Status Agent::Impl::Shutdown(bool graceful) {
     async::MutexLock lock(&mutex_);
     if (std::exchange(shutdown_begun_, true)) {
       while (!shutdown_result_.has_value()) changed_.Wait(&mutex_);
-      // A departure that was cut short did not go well, even if the rest did.
+      // A leave that was cut short did not go well, even if the rest did.
       return status.ok() ? *shutdown_result_ : status;
     }
   }
   if (joined) options_.transport->SetServing(false);
-  AbandonDeparture();
+  AbandonLeave();
   if (joined && (!graceful || !status.ok())) {
     // What it says below is not news to itself.
     membership_->Stop();

@@ -12,7 +12,7 @@
 #include "async/clock.h"
 #include "async/future.h"
 #include "rpc/identity/worker_info.h"
-#include "rpc/wire/message_hook.h"
+#include "rpc/wire/message_interceptor.h"
 
 namespace hawser::rpc {
 
@@ -21,8 +21,8 @@ class Agent;
 // One layer above the agent, such as references or distributed autograd; lives
 // as long as the agent. Calls come in this order:
 //
-//   Start, message_hook, OnWorkerLost any number of times, Drain at most once,
-//   OnLeft at most once, Interrupt once, Stop once (both also where Start
+//   Start, message_interceptor, OnWorkerLost any number of times, Drain at most
+//   once, OnLeft at most once, Interrupt once, Stop once (both also where Start
 //   failed).
 //
 // The agent finds it by type: `agent.service<RRefService>()`.
@@ -38,7 +38,7 @@ class Service {
   virtual absl::Status Start(Agent& agent) = 0;
 
   // At most one service of an agent has a hook.
-  virtual MessageHook* message_hook() { return nullptr; }
+  virtual MessageInterceptor* message_interceptor() { return nullptr; }
 
   // `worker` is dead or out of reach for good: calls to this incarnation fail
   // from now on. Runs on the agent's executor, once per incarnation, and not

@@ -15,7 +15,7 @@ namespace {
 constexpr size_t kMaxMessageBytes = 1500;
 constexpr size_t kMaxPayloadBytes = 1500;
 
-std::string Cut(absl::string_view text) {
+std::string Truncate(absl::string_view text) {
   if (text.size() <= kMaxMessageBytes) return std::string(text);
   return absl::StrCat(text.substr(0, kMaxMessageBytes), "...");
 }
@@ -25,7 +25,7 @@ std::string Cut(absl::string_view text) {
 v1::StatusDetails ToStatusDetails(const absl::Status& status) {
   v1::StatusDetails details;
   details.set_code(static_cast<int>(status.code()));
-  details.set_message(Cut(status.message()));
+  details.set_message(Truncate(status.message()));
   size_t bytes = 0;
   status.ForEachPayload([&](absl::string_view url, const absl::Cord& payload) {
     bytes += url.size() + payload.size();
@@ -43,7 +43,7 @@ absl::Status FromStatusDetails(const v1::StatusDetails& details) {
     code = static_cast<int>(absl::StatusCode::kUnknown);
   }
   absl::Status status(static_cast<absl::StatusCode>(code),
-                      Cut(details.message()));
+                      Truncate(details.message()));
   for (const v1::StatusDetail& detail : details.details()) {
     status.SetPayload(detail.type_url(), absl::Cord(detail.value()));
   }

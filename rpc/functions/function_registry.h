@@ -18,12 +18,12 @@
 #include "absl/functional/any_invocable.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "async/exceptions.h"
 #include "async/future.h"
 #include "async/mutex.h"
 #include "async/status_macros.h"
-#include "async/thrown.h"
+#include "rpc/functions/erased_value.h"
 #include "rpc/functions/function.h"
-#include "rpc/functions/retained_value.h"
 #include "rpc/wire/decoder.h"
 
 namespace hawser::rpc {
@@ -68,7 +68,7 @@ struct FunctionOptions {
 // One implementation with its types hidden. Constant.
 class RegisteredFunction {
  public:
-  using Done = absl::AnyInvocable<void(absl::StatusOr<RetainedValue>) &&>;
+  using Done = absl::AnyInvocable<void(absl::StatusOr<ErasedValue>) &&>;
   // Runs the function with its arguments, in the calling thread. `Done` runs
   // once: before the return, or, where the function returned a Future, in the
   // thread that completes it.
@@ -138,18 +138,18 @@ absl::Status LeftoverArguments(std::string_view function);
 absl::Status InvalidFuture(std::string_view function);
 // What a callable returned, of whatever allowed type but Future, to be kept.
 template <class R, class Returned>
-absl::StatusOr<RetainedValue> RetainResult(Returned returned) {
+absl::StatusOr<ErasedValue> EraseResult(Returned returned) {
   if constexpr (std::is_void_v<R>) {
     static_assert(std::is_same_v<Returned, absl::Status>);
     RETURN_IF_ERROR(returned);
-    return RetainedValue{nullptr, ValueTypeOf<void>()};
+    return ErasedValue{nullptr, ValueTypeOf<void>()};
   } else if constexpr (std::is_same_v<Returned, absl::StatusOr<R>>) {
     RETURN_IF_ERROR(returned);
-    return Retain<R>(std::move(returned).value());
+    return Erase<R>(std::move(returned).value());
   } else {
     static_assert(std::is_convertible_v<Returned, R>,
                   "the callable returns another type than the declaration");
-    return Retain<R>(std::move(returned));
+    return Erase<R>(std::move(returned));
   }
 }
 
@@ -163,7 +163,7 @@ class TypedFunction final : public RegisteredFunction {
         callable_(std::move(callable)) {}
 
   absl::StatusOr<Invocation> Prepare(Decoder& decoder) const override {
-    return async::CatchThrown<absl::StatusOr<Invocation>>(
+    return async::CatchExceptions<absl::StatusOr<Invocation>>(
         "the decoding of a value", [&] { return PrepareOrThrow(decoder); });
   }
 
@@ -184,7 +184,7 @@ class TypedFunction final : public RegisteredFunction {
     using Result = std::decay_t<std::invoke_result_t<F&, A...>>;
     if constexpr (std::is_same_v<Result, async::Future<R>>) {
       absl::StatusOr<async::Future<R>> returned =
-          async::CatchThrown<absl::StatusOr<async::Future<R>>>(who_, [&] {
+          async::CatchExceptions<absl::StatusOr<async::Future<R>>>(who_, [&] {
             return std::apply(callable_, std::move(arguments));
           });
       if (!returned.ok()) {
@@ -195,13 +195,13 @@ class TypedFunction final : public RegisteredFunction {
         (void)(*std::move(returned))
             // May be long after the registry, and this with it, has gone.
             .Then([done = std::move(done)](async::Result<R> result) mutable {
-              std::move(done)(Retained("a function", [&]() -> async::Result<R> {
+              std::move(done)(Erased("a function", [&]() -> async::Result<R> {
                 return std::move(result);
               }));
             });
       }
     } else {
-      std::move(done)(Retained(who_, [&]() -> std::invoke_result_t<F&, A...> {
+      std::move(done)(Erased(who_, [&]() -> std::invoke_result_t<F&, A...> {
         return std::apply(callable_, std::move(arguments));
       }));
     }
@@ -209,16 +209,15 @@ class TypedFunction final : public RegisteredFunction {
 
   // What `call` returns.
   template <class Call>
-  static absl::StatusOr<RetainedValue> Retained(std::string_view who,
-                                                Call call) {
-    return async::CatchThrown<absl::StatusOr<RetainedValue>>(
-        who, [&]() -> absl::StatusOr<RetainedValue> {
+  static absl::StatusOr<ErasedValue> Erased(std::string_view who, Call call) {
+    return async::CatchExceptions<absl::StatusOr<ErasedValue>>(
+        who, [&]() -> absl::StatusOr<ErasedValue> {
           using Result = std::invoke_result_t<Call>;
           if constexpr (std::is_void_v<Result>) {
             call();
-            return RetainResult<R>(absl::OkStatus());
+            return EraseResult<R>(absl::OkStatus());
           } else {
-            return RetainResult<R, std::decay_t<Result>>(call());
+            return EraseResult<R, std::decay_t<Result>>(call());
           }
         });
   }

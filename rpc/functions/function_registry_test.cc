@@ -30,9 +30,9 @@ constexpr Function<Model(int)> kMake{"test.Make"};
 
 // Calls `function` with encoded arguments, as a peer's message does.
 template <class R, class... A>
-absl::StatusOr<RetainedValue> Call(const FunctionRegistry& registry,
-                                   const Function<R(A...)>& function,
-                                   const std::type_identity_t<A>&... args) {
+absl::StatusOr<ErasedValue> Call(const FunctionRegistry& registry,
+                                 const Function<R(A...)>& function,
+                                 const std::type_identity_t<A>&... args) {
   Encoder encoder;
   EXPECT_TRUE((WireTraits<A>::Encode(encoder, args).ok() && ...));
   const std::string values = encoder.TakeValues();
@@ -43,9 +43,9 @@ absl::StatusOr<RetainedValue> Call(const FunctionRegistry& registry,
   absl::StatusOr<RegisteredFunction::Invocation> invocation =
       (*found)->Prepare(decoder);
   if (!invocation.ok()) return invocation.status();
-  absl::StatusOr<RetainedValue> result = absl::UnknownError("not done");
+  absl::StatusOr<ErasedValue> result = absl::UnknownError("not done");
   (*std::move(invocation))(
-      [&](absl::StatusOr<RetainedValue> r) { result = std::move(r); });
+      [&](absl::StatusOr<ErasedValue> r) { result = std::move(r); });
   return result;
 }
 
@@ -62,7 +62,7 @@ TEST(FunctionRegistryTest, CallsWhatIsRegistered) {
                                   return n * static_cast<int>(text.size());
                                 }),
               IsOk());
-  absl::StatusOr<RetainedValue> result = Call(registry, kRepeat, 3, "ab");
+  absl::StatusOr<ErasedValue> result = Call(registry, kRepeat, 3, "ab");
   ASSERT_THAT(result, IsOk());
   EXPECT_EQ(*static_cast<int*>(result->value.get()), 6);
   EXPECT_EQ(result->type->name, "int32");
@@ -81,7 +81,7 @@ TEST(FunctionRegistryTest, CallablesMayReturnStatusAndFutures) {
                                   return async::MakeReadyFuture<int>(n + 1);
                                 }),
               IsOk());
-  absl::StatusOr<RetainedValue> result = Call(registry, kRepeat, 3, "");
+  absl::StatusOr<ErasedValue> result = Call(registry, kRepeat, 3, "");
   ASSERT_THAT(result, IsOk());
   EXPECT_EQ(*static_cast<int*>(result->value.get()), 4);
 }
@@ -91,7 +91,7 @@ TEST(FunctionRegistryTest, ResultWithoutWireTraitsIsRetained) {
   ASSERT_THAT(registry.Register(
                   kMake, [](int n) { return Model{std::make_unique<int>(n)}; }),
               IsOk());
-  absl::StatusOr<RetainedValue> result = Call(registry, kMake, 8);
+  absl::StatusOr<ErasedValue> result = Call(registry, kMake, 8);
   ASSERT_THAT(result, IsOk());
   EXPECT_EQ(*static_cast<Model*>(result->value.get())->weight, 8);
   EXPECT_EQ(result->type->name, "test.Model");

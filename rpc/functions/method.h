@@ -71,8 +71,8 @@ struct MethodCallOptions {
   // How long one attempt of a method that may be retried waits for its answer.
   // Unset: as long as the call.
   std::optional<absl::Duration> attempt_timeout = std::nullopt;
-  // Whether the agent's MessageHook sees request and reply.
-  bool message_hook = false;
+  // Whether the agent's MessageInterceptor sees request and reply.
+  bool intercept_messages = false;
   // Ends with the current call, if there is one. Not so for what must reach
   // the peer even if nobody waits any more, such as the end of a reference.
   bool inherit_deadline = true;

@@ -48,13 +48,13 @@ absl::Status MethodTable::Add(std::string_view method, RawMethodHandler handler,
     return absl::AlreadyExistsError(
         absl::StrCat("method '", definition.name, "' is served already"));
   }
-  it->second = std::make_unique<const Method>(
-      Method{std::move(definition), std::move(handler), options});
+  it->second = std::make_unique<const RegisteredMethod>(
+      RegisteredMethod{std::move(definition), std::move(handler), options});
   return absl::OkStatus();
 }
 
-std::vector<const Method*> MethodTable::All() const {
-  std::vector<const Method*> methods;
+std::vector<const RegisteredMethod*> MethodTable::All() const {
+  std::vector<const RegisteredMethod*> methods;
   for (const auto& [name, method] : methods_) methods.push_back(method.get());
   return methods;
 }

@@ -30,7 +30,7 @@ struct MethodDefinition {
 absl::StatusOr<MethodDefinition> FindMethodDefinition(std::string_view method);
 
 // A method that is served.
-struct Method {
+struct RegisteredMethod {
   MethodDefinition definition;
   RawMethodHandler handler;
   MethodOptions options;
@@ -44,10 +44,11 @@ class MethodTable {
                    MethodOptions options);
 
   // Valid as long as the table.
-  std::vector<const Method*> All() const;
+  std::vector<const RegisteredMethod*> All() const;
 
  private:
-  std::map<std::string, std::unique_ptr<const Method>, std::less<>> methods_;
+  std::map<std::string, std::unique_ptr<const RegisteredMethod>, std::less<>>
+      methods_;
 };
 
 }  // namespace hawser::rpc

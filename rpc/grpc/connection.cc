@@ -10,10 +10,10 @@
 #include "async/cpu_relax.h"
 #include "grpcpp/client_context.h"
 #include "grpcpp/support/byte_buffer.h"
-#include "net/in_pieces.h"
-#include "rpc/errors/unsent.h"
+#include "net/in_fragments.h"
+#include "rpc/errors/not_sent.h"
 #include "rpc/grpc/byte_buffer.h"
-#include "rpc/grpc/fragments/message_pieces.h"
+#include "rpc/grpc/fragments/message_fragments.h"
 #include "rpc/grpc/poller.h"
 #include "rpc/grpc/status.h"
 
@@ -21,8 +21,8 @@ namespace hawser::rpc {
 namespace {
 
 // Below what a server allows per channel (kMaxConcurrentStreams).
-constexpr int kMaxCallsPerLane = 200;
-constexpr size_t kMaxLanes = 64;
+constexpr int kMaxCallsPerSlot = 200;
+constexpr size_t kMaxSlots = 64;
 
 gpr_timespec ToGrpcTime(async::MonotonicTime time) {
   // gRPC's monotonic clock is the one of steady_clock.
@@ -51,9 +51,9 @@ class GrpcConnection::ActiveCall {
       : connection_(std::move(connection)), done_(std::move(done)) {}
   virtual ~ActiveCall() = default;
 
-  void set_place(CallId id, Lane* lane) {
+  void set_place(CallId id, ChannelSlot* slot) {
     id_ = id;
-    lane_ = lane;
+    slot_ = slot;
   }
 
   // The call may end, and this be gone, before this returns.
@@ -62,7 +62,7 @@ class GrpcConnection::ActiveCall {
       context_.set_deadline(ToGrpcTime(deadline));
     }
     connection_->verification_->credentials().Sign(context_);
-    Start(*lane_->stub, connection_->poller_.queue(), std::move(path),
+    Start(*slot_->stub, connection_->poller_.queue(), std::move(path),
           std::move(request));
   }
 
@@ -84,7 +84,7 @@ class GrpcConnection::ActiveCall {
   // The status has come: tells the caller. Once, after which the connection may
   // be gone.
   void End() {
-    const std::optional<absl::Status> closed = connection_->Forget(id_, lane_);
+    const std::optional<absl::Status> closed = connection_->Forget(id_, slot_);
     if (status_.ok()) connection_->verification_->NoteAnswer();
     absl::StatusOr<Payload> result =
         status_.ok() ? ToPayload(reply_) : Error(closed);
@@ -113,7 +113,7 @@ class GrpcConnection::ActiveCall {
   }
 
   absl::Status Error(const std::optional<absl::Status>& closed) const {
-    if (FoundNoConnection()) return MarkUnsent(ErrorOfPeer(closed));
+    if (FoundNoConnection()) return MarkNotSent(ErrorOfPeer(closed));
     return ErrorOfPeer(closed);
   }
 
@@ -124,7 +124,7 @@ class GrpcConnection::ActiveCall {
     }
     absl::Status error =
         connection_->verification_->Explain(FromGrpcStatus(status_));
-    ClearUnsent(error);
+    ClearNotSent(error);
     // A server that stops drops in this way what it has not looked at.
     if (absl::IsCancelled(error) && status_.error_details().empty() &&
         !cancelled_.load(std::memory_order_relaxed)) {
@@ -140,14 +140,14 @@ class GrpcConnection::ActiveCall {
 
   std::shared_ptr<GrpcConnection> connection_;
   CallId id_ = 0;
-  Lane* lane_ = nullptr;
+  ChannelSlot* slot_ = nullptr;
   Done done_;
   std::atomic<bool> cancelled_{false};
 };
 
 // Whose request is one message.
-class GrpcConnection::UnaryCall final : public ActiveCall,
-                                        public CompletionEvent {
+class GrpcConnection::UnaryClientCall final : public ActiveCall,
+                                              public CompletionEvent {
  public:
   using ActiveCall::ActiveCall;
 
@@ -169,62 +169,65 @@ class GrpcConnection::UnaryCall final : public ActiveCall,
       reader_;
 };
 
-// Whose request goes out in pieces, one after the other (proto/pieces.proto).
-// The reply may come before the last one: of a worker that refuses.
-class GrpcConnection::PiecewiseCall final : public ActiveCall {
+// Whose request goes out in fragments, one after the other
+// (proto/fragments.proto). The reply may come before the last one: of a worker
+// that refuses.
+class GrpcConnection::FragmentedClientCall final : public ActiveCall {
  public:
-  PiecewiseCall(const std::shared_ptr<GrpcConnection>& connection, Done done)
+  FragmentedClientCall(const std::shared_ptr<GrpcConnection>& connection,
+                       Done done)
       : ActiveCall(connection, std::move(done)), gate_(connection->gate_) {}
 
  private:
   struct Event final : public CompletionEvent {
-    using Method = void (PiecewiseCall::*)(bool);
-    Event(PiecewiseCall* event_call, Method event_method)
-        : call(event_call), method(event_method) {}
-    void OnEvent(bool ok) override { (call->*method)(ok); }
+    using Callback = void (FragmentedClientCall::*)(bool);
+    Event(FragmentedClientCall* event_call, Callback event_callback)
+        : call(event_call), callback(event_callback) {}
+    void OnEvent(bool ok) override { (call->*callback)(ok); }
 
-    PiecewiseCall* const call;
-    const Method method;
+    FragmentedClientCall* const call;
+    const Callback callback;
   };
 
   void Start(::grpc::GenericStub& stub, ::grpc::CompletionQueue* queue,
              std::string path, Payload request) override {
-    pieces_.emplace(std::move(request));
-    // Goes out with the first piece.
+    fragments_.emplace(std::move(request));
+    // Goes out with the first fragment.
     context_.set_initial_metadata_corked(true);
-    stream_ = stub.PrepareCall(&context_, path.append(net::kInPieces), queue);
+    stream_ =
+        stub.PrepareCall(&context_, path.append(net::kInFragments), queue);
     stream_->StartCall(nullptr);
-    // Held by the piece that is being written, and by the reply.
+    // Held by the fragment that is being written, and by the reply.
     references_.store(2, std::memory_order_relaxed);
-    ::grpc::ByteBuffer first = pieces_->Next();
+    ::grpc::ByteBuffer first = fragments_->Next();
     // Before an event can end the call: nothing here is touched after it.
     stream_->Read(&reply_, &read_);
     Write(first);
   }
 
-  void Write(const ::grpc::ByteBuffer& piece) {
-    if (pieces_->AtEnd()) {
-      stream_->WriteLast(piece, ::grpc::WriteOptions(), &written_);
+  void Write(const ::grpc::ByteBuffer& fragment) {
+    if (fragments_->AtEnd()) {
+      stream_->WriteLast(fragment, ::grpc::WriteOptions(), &written_);
     } else {
       // The transport asks for the next one before all of it has gone.
-      stream_->Write(piece, ::grpc::WriteOptions().set_buffer_hint(),
+      stream_->Write(fragment, ::grpc::WriteOptions().set_buffer_hint(),
                      &written_);
     }
   }
   // Once the gate is closed the call has been cancelled, and nothing may be
   // begun any more.
   void OnWritten(bool ok) {
-    Gate::Pass pass(gate_.get());
-    if (pass && ok && !pieces_->AtEnd()) {
-      Write(pieces_->Next());
+    Gate::Entry entry(gate_.get());
+    if (entry && ok && !fragments_->AtEnd()) {
+      Write(fragments_->Next());
     } else {
       Release();
     }
   }
   void OnRead(bool) {
     {
-      Gate::Pass pass(gate_.get());
-      if (pass) {
+      Gate::Entry entry(gate_.get());
+      if (entry) {
         stream_->Finish(&status_, &finished_);
         return;
       }
@@ -239,12 +242,12 @@ class GrpcConnection::PiecewiseCall final : public ActiveCall {
     if (references_.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;
   }
 
-  Event written_{this, &PiecewiseCall::OnWritten};
-  Event read_{this, &PiecewiseCall::OnRead};
-  Event finished_{this, &PiecewiseCall::OnFinished};
+  Event written_{this, &FragmentedClientCall::OnWritten};
+  Event read_{this, &FragmentedClientCall::OnRead};
+  Event finished_{this, &FragmentedClientCall::OnFinished};
   const std::shared_ptr<Gate> gate_;
   std::atomic<int> references_{0};
-  std::optional<MessagePieces> pieces_;
+  std::optional<MessageFragments> fragments_;
   // Lives in memory of the call that the context holds.
   std::unique_ptr<::grpc::GenericClientAsyncReaderWriter> stream_;
 };
@@ -263,16 +266,16 @@ GrpcConnection::GrpcConnection(
 // Calls keep their connection: there are none.
 GrpcConnection::~GrpcConnection() = default;
 
-GrpcConnection::Lane* GrpcConnection::PickLaneLocked() {
-  for (const auto& lane : lanes_) {
-    if (lane->num_calls < kMaxCallsPerLane) return lane.get();
+GrpcConnection::ChannelSlot* GrpcConnection::PickSlotLocked() {
+  for (const auto& slot : slots_) {
+    if (slot->num_calls < kMaxCallsPerSlot) return slot.get();
   }
-  if (lanes_.size() < kMaxLanes) {
-    lanes_.push_back(std::make_unique<Lane>(
-        Lane{std::make_unique<::grpc::GenericStub>(make_channel_())}));
-    return lanes_.back().get();
+  if (slots_.size() < kMaxSlots) {
+    slots_.push_back(std::make_unique<ChannelSlot>(
+        ChannelSlot{std::make_unique<::grpc::GenericStub>(make_channel_())}));
+    return slots_.back().get();
   }
-  return std::min_element(lanes_.begin(), lanes_.end(),
+  return std::min_element(slots_.begin(), slots_.end(),
                           [](const auto& a, const auto& b) {
                             return a->num_calls < b->num_calls;
                           })
@@ -286,7 +289,7 @@ Connection::CallId GrpcConnection::Call(std::string_view path, Payload request,
   CallId id = 0;
   if (request.size() > max_message_bytes_) {
     refused = TooLong(request.size(), max_message_bytes_);
-  } else if (Gate::Pass pass(gate_.get()); !pass) {
+  } else if (Gate::Entry entry(gate_.get()); !entry) {
     refused = absl::CancelledError("the transport was shut down");
   } else if (refused = request.FetchAll(); refused.ok()) {
     std::unique_ptr<ActiveCall> call = MakeCall(request, std::move(done));
@@ -296,9 +299,9 @@ Connection::CallId GrpcConnection::Call(std::string_view path, Payload request,
       id = ++last_id_;
       open = !closed_.has_value();
       if (open) {
-        Lane* lane = PickLaneLocked();
-        ++lane->num_calls;
-        call->set_place(id, lane);
+        ChannelSlot* slot = PickSlotLocked();
+        ++slot->num_calls;
+        call->set_place(id, slot);
         calls_.emplace(id, call.get());
       } else {
         refused = *closed_;
@@ -310,13 +313,14 @@ Connection::CallId GrpcConnection::Call(std::string_view path, Payload request,
     }
     done = call->TakeDone();
   }
-  std::move(done)(MarkUnsent(std::move(refused)));
+  std::move(done)(MarkNotSent(std::move(refused)));
   return id;
 }
 
-std::optional<absl::Status> GrpcConnection::Forget(CallId id, Lane* lane) {
+std::optional<absl::Status> GrpcConnection::Forget(CallId id,
+                                                   ChannelSlot* slot) {
   async::MutexLock lock(&mutex_);
-  --lane->num_calls;
+  --slot->num_calls;
   calls_.erase(id);
   return closed_;
 }
@@ -331,9 +335,11 @@ void GrpcConnection::Cancel(CallId id) {
 std::unique_ptr<GrpcConnection::ActiveCall> GrpcConnection::MakeCall(
     const Payload& request, Done done) {
   if (request.size() <= kMaxWholeRequest) {
-    return std::make_unique<UnaryCall>(shared_from_this(), std::move(done));
+    return std::make_unique<UnaryClientCall>(shared_from_this(),
+                                             std::move(done));
   }
-  return std::make_unique<PiecewiseCall>(shared_from_this(), std::move(done));
+  return std::make_unique<FragmentedClientCall>(shared_from_this(),
+                                                std::move(done));
 }
 
 const CompletionEvent* GrpcConnection::ReplyOf(CallId id) {
@@ -346,20 +352,20 @@ void GrpcConnection::AwaitReply(CallId id) {
   if (spin_ <= absl::ZeroDuration()) return;
   const CompletionEvent* const reply = ReplyOf(id);
   if (reply == nullptr) return;
-  Gate::Pass pass(gate_.get());
-  if (!pass || !spin_policy_.Begin()) return;
+  Gate::Entry entry(gate_.get());
+  if (!entry || !spin_policy_.Begin()) return;
   const Poller::Polled polled = poller_.PollFor(
       reply, [&] { return ReplyOf(id) == reply; }, spin_);
   bool came = polled == Poller::Polled::kHandled;
   if (polled == Poller::Polled::kByThreads) {
     poller_.set_awaited(reply);
-    came = Look(id);
+    came = SpinUntilDone(id);
     poller_.set_awaited(nullptr);
   }
   spin_policy_.End(came);
 }
 
-bool GrpcConnection::Look(CallId id) {
+bool GrpcConnection::SpinUntilDone(CallId id) {
   const async::MonotonicTime end =
       async::AddDelay(std::chrono::steady_clock::now(), spin_);
   uint64_t seen = num_done_.load(std::memory_order_acquire);

@@ -53,22 +53,22 @@ class GrpcConnection final
 
  private:
   class ActiveCall;
-  class UnaryCall;
-  class PiecewiseCall;
-  struct Lane {
+  class UnaryClientCall;
+  class FragmentedClientCall;
+  struct ChannelSlot {
     std::unique_ptr<::grpc::GenericStub> stub;
     int num_calls = 0;
   };
 
-  // The lane that the next call takes.
-  Lane* PickLaneLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // The slot that the next call takes.
+  ChannelSlot* PickSlotLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::unique_ptr<ActiveCall> MakeCall(const Payload& request, Done done);
   // What the call's reply comes as; null if the call has ended, or is long.
   const CompletionEvent* ReplyOf(CallId id);
   // Looks for a while whether the call has ended.
-  bool Look(CallId id);
+  bool SpinUntilDone(CallId id);
   // The call has ended; the status to give instead of kCancelled, if any.
-  std::optional<absl::Status> Forget(CallId id, Lane* lane);
+  std::optional<absl::Status> Forget(CallId id, ChannelSlot* slot);
 
   const MakeChannel make_channel_;
   Poller& poller_;
@@ -83,7 +83,7 @@ class GrpcConnection final
   async::Mutex mutex_;
   std::optional<absl::Status> closed_ ABSL_GUARDED_BY(mutex_);
   CallId last_id_ ABSL_GUARDED_BY(mutex_) = 0;
-  std::vector<std::unique_ptr<Lane>> lanes_ ABSL_GUARDED_BY(mutex_);
+  std::vector<std::unique_ptr<ChannelSlot>> slots_ ABSL_GUARDED_BY(mutex_);
   // Own themselves.
   absl::flat_hash_map<CallId, ActiveCall*> calls_ ABSL_GUARDED_BY(mutex_);
 };

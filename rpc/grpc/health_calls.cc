@@ -20,9 +20,9 @@ class HealthCalls::CheckCall final
  public:
   explicit CheckCall(HealthCalls* calls) : calls_(*calls) {}
 
-  static void Arm(HealthCalls* calls) {
-    Gate::Pass pass(calls->gate_.get());
-    if (!pass) return;
+  static void RequestNext(HealthCalls* calls) {
+    Gate::Entry entry(calls->gate_.get());
+    if (!entry) return;
     auto call = std::make_shared<CheckCall>(calls);
     call->self_ = call;
     calls->service_.RequestCheck(&call->context_, &call->request_,
@@ -33,9 +33,9 @@ class HealthCalls::CheckCall final
   void OnEvent(bool ok) override {
     const std::shared_ptr<CheckCall> self = std::move(self_);
     if (!ok || std::exchange(arrived_, true)) return;
-    Arm(&calls_);
-    Gate::Pass pass(calls_.gate_.get());
-    if (!pass) return;
+    RequestNext(&calls_);
+    Gate::Entry entry(calls_.gate_.get());
+    if (!entry) return;
     HealthCheckResponse response;
     const ::grpc::Status status =
         net::CheckHealth(*calls_.health_, request_, response);
@@ -64,9 +64,9 @@ class HealthCalls::WatchCall final : public net::HealthWatch {
   explicit WatchCall(HealthCalls* calls)
       : HealthWatch(calls->health_), calls_(*calls) {}
 
-  static void Arm(HealthCalls* calls) {
-    Gate::Pass pass(calls->gate_.get());
-    if (!pass) return;
+  static void RequestNext(HealthCalls* calls) {
+    Gate::Entry entry(calls->gate_.get());
+    if (!entry) return;
     auto call = std::make_shared<WatchCall>(calls);
     call->arrived_.self = call;
     call->done_.self = call;
@@ -78,15 +78,15 @@ class HealthCalls::WatchCall final : public net::HealthWatch {
 
  private:
   struct Event final : public CompletionEvent {
-    using Method = void (WatchCall::*)(bool);
-    explicit Event(Method event_method) : method(event_method) {}
+    using Callback = void (WatchCall::*)(bool);
+    explicit Event(Callback event_callback) : callback(event_callback) {}
 
     void OnEvent(bool ok) override {
       const std::shared_ptr<WatchCall> call = std::move(self);
-      (call.get()->*method)(ok);
+      (call.get()->*callback)(ok);
     }
 
-    const Method method;
+    const Callback callback;
     std::shared_ptr<WatchCall> self;
   };
 
@@ -100,7 +100,7 @@ class HealthCalls::WatchCall final : public net::HealthWatch {
       done_.self.reset();
       return;
     }
-    Arm(&calls_);
+    RequestNext(&calls_);
     Begin(request_.service());
   }
   void OnDone(bool) { OnCancelled(); }
@@ -108,15 +108,15 @@ class HealthCalls::WatchCall final : public net::HealthWatch {
   void OnFinished(bool) {}
 
   void Write(ServingStatus status) override {
-    Gate::Pass pass(calls_.gate_.get());
-    if (!pass) return;
+    Gate::Entry entry(calls_.gate_.get());
+    if (!entry) return;
     response_.set_status(status);
     sent_.self = Self();
     writer_.Write(response_, &sent_);
   }
   void Finish(const ::grpc::Status& status) override {
-    Gate::Pass pass(calls_.gate_.get());
-    if (!pass) return;
+    Gate::Entry entry(calls_.gate_.get());
+    if (!entry) return;
     finished_.self = Self();
     writer_.Finish(status, &finished_);
   }
@@ -143,8 +143,8 @@ HealthCalls::HealthCalls(std::shared_ptr<net::Health> health,
 HealthCalls::~HealthCalls() = default;
 
 void HealthCalls::Start() {
-  CheckCall::Arm(this);
-  WatchCall::Arm(this);
+  CheckCall::RequestNext(this);
+  WatchCall::RequestNext(this);
 }
 
 }  // namespace hawser::rpc

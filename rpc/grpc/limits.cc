@@ -11,7 +11,7 @@
 #include "grpc/impl/codegen/grpc_types.h"
 #include "grpcpp/resource_quota.h"
 #include "net/server/keepalive.h"
-#include "rpc/grpc/fragments/message_pieces.h"
+#include "rpc/grpc/fragments/message_fragments.h"
 
 namespace hawser::rpc {
 namespace {
@@ -70,8 +70,8 @@ absl::Status Validate(const GrpcLimits& limits) {
                       "min_ping_interval"));
   status.Update(
       check(limits.memory_quota_bytes.value_or(1) > 0, "memory_quota_bytes"));
-  status.Update(
-      check(limits.piece_timeout > absl::ZeroDuration(), "piece_timeout"));
+  status.Update(check(limits.fragment_timeout > absl::ZeroDuration(),
+                      "fragment_timeout"));
   return status;
 }
 

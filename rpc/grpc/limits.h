@@ -24,8 +24,8 @@ struct GrpcLimits {
   // Calls at once on one connection; further ones wait at the caller. Callers
   // open another connection after 200.
   int max_calls_per_connection = 256;
-  // Of a request that comes as one message. Longer ones come in pieces
-  // (proto/pieces.proto), as workers send those above 2 MiB, up to
+  // Of a request that comes as one message. Longer ones come in fragments
+  // (proto/fragments.proto), as workers send those above 2 MiB, up to
   // GrpcTransportOptions::max_message_bytes.
   size_t max_whole_request_bytes = size_t{64} << 20;
   // Headers of one call.
@@ -42,19 +42,19 @@ struct GrpcLimits {
   absl::Duration max_connection_idle = absl::InfiniteDuration();
   absl::Duration max_connection_age = absl::InfiniteDuration();
   absl::Duration max_connection_age_grace = absl::InfiniteDuration();
-  // A peer that keeps asking for signs of life more often is cut off. Peers
+  // A peer that keeps sending keepalive pings more often is cut off. Peers
   // ask every 10 s.
   absl::Duration min_ping_interval = absl::Seconds(5);
   // Memory of all messages that are being received or waited with. Under
   // pressure gRPC first reads less, then closes idle connections and cancels
-  // calls. As much again may be taken by requests that come in pieces, of which
-  // not all are here; by those of one peer, a certificate's or, without TLS, a
-  // connection's, half of that, though never less than the longest message.
-  // Unset: half of the machine's.
+  // calls. As much again may be taken by requests that come in fragments, of
+  // which not all are here; by those of one peer, a certificate's or, without
+  // TLS, a connection's, half of that, though never less than the longest
+  // message. Unset: half of the machine's.
   std::optional<size_t> memory_quota_bytes = {};
-  // A request in pieces of which none came for so long, up to twice that, is
+  // A request in fragments of which none came for so long, up to twice that, is
   // given up.
-  absl::Duration piece_timeout = absl::Seconds(20);
+  absl::Duration fragment_timeout = absl::Seconds(20);
 };
 
 // As gRPC has sizes; INT_MAX for those that it cannot have.

@@ -11,7 +11,7 @@ constexpr int kMaxThreads = 256;
 // Then a thread looks whether there are too many of them.
 constexpr int kEventsPerTurn = 256;
 
-// Awaited events in a row before a thread steps aside.
+// Awaited events in a row before a thread yields.
 constexpr int kStreak = 8;
 // How long what comes may wait after that if nobody polls any more.
 constexpr std::chrono::microseconds kPatience{1000};
@@ -24,7 +24,7 @@ Poller::Poller(std::unique_ptr<::grpc::CompletionQueue> queue,
                PollerOptions options)
     : queue_(std::move(queue)),
       options_(options),
-      may_step_aside_(options.num_threads == 1 && !options.busy),
+      may_yield_(options.num_threads == 1 && !options.busy),
       threads_({.num_threads = options.num_threads,
                 .max_threads = kMaxThreads,
                 .name = "rpc-poll"}) {
@@ -34,7 +34,7 @@ Poller::Poller(std::unique_ptr<::grpc::CompletionQueue> queue,
 
 Poller::~Poller() { Shutdown(); }
 
-Poller::NextStatus Poller::LookUntil(async::MonotonicTime end, Event& event) {
+Poller::NextStatus Poller::SpinUntil(async::MonotonicTime end, Event& event) {
   void* tag = nullptr;
   NextStatus status = NextStatus::TIMEOUT;
   do {
@@ -46,21 +46,21 @@ Poller::NextStatus Poller::LookUntil(async::MonotonicTime end, Event& event) {
   return status;
 }
 
-Poller::NextStatus Poller::Look(absl::Duration spin, SpinPolicy& policy,
+Poller::NextStatus Poller::Spin(absl::Duration spin, SpinPolicy& policy,
                                 Event& event) {
   if (spin <= absl::ZeroDuration() || !policy.Begin()) {
     return NextStatus::TIMEOUT;
   }
   const NextStatus status =
-      LookUntil(async::AddDelay(std::chrono::steady_clock::now(), spin), event);
+      SpinUntil(async::AddDelay(std::chrono::steady_clock::now(), spin), event);
   policy.End(status != NextStatus::TIMEOUT);
   return status;
 }
 
 bool Poller::Next(Event& event) {
   const NextStatus status = options_.busy
-                                ? LookUntil(async::kNever, event)
-                                : Look(options_.spin, thread_spins_, event);
+                                ? SpinUntil(async::kNever, event)
+                                : Spin(options_.spin, thread_spins_, event);
   if (status != NextStatus::TIMEOUT) return status == NextStatus::GOT_EVENT;
   void* tag = nullptr;
   const bool got = queue_->Next(&tag, &event.ok);
@@ -79,13 +79,13 @@ bool Poller::TakeHandedOver(Event& event) {
 void Poller::Poll() {
   Event next;
   for (int i = 0; i < kEventsPerTurn; ++i) {
-    if (streak_.load(std::memory_order_relaxed) >= kStreak) StepAside();
-    if (may_step_aside_ && TakeHandedOver(next)) {
+    if (streak_.load(std::memory_order_relaxed) >= kStreak) Yield();
+    if (may_yield_ && TakeHandedOver(next)) {
       next.event->OnEvent(next.ok);
       continue;
     }
     if (!Next(next)) return;
-    if (may_step_aside_) {
+    if (may_yield_) {
       if (awaited_.load(std::memory_order_relaxed) == next.event) {
         streak_.fetch_add(1, std::memory_order_relaxed);
       } else {
@@ -97,17 +97,17 @@ void Poller::Poll() {
   threads_.Post([this] { Poll(); });
 }
 
-void Poller::StepAside() {
+void Poller::Yield() {
   async::MutexLock lock(&mutex_);
-  // Others may be aside whom a recall has not woken yet: until they are gone,
-  // nobody is to poll in their place, since nobody would be woken again.
-  if (++num_aside_ == 1) recall_ = false;
-  while (!recall_ && !stopping_ && handed_over_.empty()) {
+  // Others may have yielded whom a resume has not woken yet: until they are
+  // gone, nobody is to poll in their place, since nobody would be woken again.
+  if (++num_yielding_ == 1) resume_ = false;
+  while (!resume_ && !stopping_ && handed_over_.empty()) {
     polled_ = polling_;
-    recalled_.WaitUntil(&mutex_, std::chrono::steady_clock::now() + kPatience);
+    resumed_.WaitUntil(&mutex_, std::chrono::steady_clock::now() + kPatience);
     if (!polled_) break;
   }
-  --num_aside_;
+  --num_yielding_;
   streak_.store(0, std::memory_order_relaxed);
 }
 
@@ -116,7 +116,7 @@ Poller::Polled Poller::PollFor(const CompletionEvent* event,
                                absl::Duration spin) {
   {
     async::MutexLock lock(&mutex_);
-    if (num_aside_ == 0 || polling_ || recall_ || stopping_) {
+    if (num_yielding_ == 0 || polling_ || resume_ || stopping_) {
       return Polled::kByThreads;
     }
     polling_ = polled_ = true;
@@ -124,7 +124,7 @@ Poller::Polled Poller::PollFor(const CompletionEvent* event,
   Event next;
   NextStatus status = NextStatus::TIMEOUT;
   const bool was_pending = pending();
-  if (was_pending) status = Look(spin, caller_spins_, next);
+  if (was_pending) status = Spin(spin, caller_spins_, next);
   if (was_pending && status == NextStatus::TIMEOUT) {
     void* tag = nullptr;
     status = queue_->AsyncNext(
@@ -141,8 +141,8 @@ Poller::Polled Poller::PollFor(const CompletionEvent* event,
     polling_ = false;
     if (got && !mine) handed_over_.push_back(next);
     if (!mine) {
-      recall_ = true;
-      recalled_.NotifyAll();
+      resume_ = true;
+      resumed_.NotifyAll();
     }
   }
   if (mine) {
@@ -157,7 +157,7 @@ void Poller::Shutdown() {
   {
     async::MutexLock lock(&mutex_);
     if (std::exchange(stopping_, true)) return;
-    recalled_.NotifyAll();
+    resumed_.NotifyAll();
   }
   queue_->Shutdown();
   threads_.Shutdown();

@@ -43,7 +43,7 @@ struct PollerOptions {
 //
 // A thread that makes one call after the other and waits for each would be
 // woken by the polling thread each time. Where there is one of these, and all
-// that comes is awaited in this way, it steps aside, and the thread that waits
+// that comes is awaited in this way, it yields, and the thread that waits
 // polls itself: PollFor. It comes back at the first event that is for someone
 // else, or when for a moment nobody has polled.
 //
@@ -59,7 +59,7 @@ class Poller {
   enum class Polled {
     // The event was handled in this thread.
     kHandled,
-    // The polling threads have not stepped aside, or are back: they handle it.
+    // The polling threads have not yielded, or are back: they handle it.
     kByThreads,
     // It has not come for some milliseconds; the same.
     kInVain,
@@ -73,7 +73,7 @@ class Poller {
                  absl::FunctionRef<bool()> pending, absl::Duration spin);
 
   // What a thread waits for without polling, until it is set to null: tells the
-  // polling threads when to step aside.
+  // polling threads when to yield.
   void set_awaited(const CompletionEvent* event) {
     awaited_.store(event, std::memory_order_relaxed);
   }
@@ -95,14 +95,14 @@ class Poller {
   bool Next(Event& event);
   // Looks for it until `end`, or for `spin` if `policy` advises so, without
   // sleeping.
-  NextStatus LookUntil(async::MonotonicTime end, Event& event);
-  NextStatus Look(absl::Duration spin, SpinPolicy& policy, Event& event);
+  NextStatus SpinUntil(async::MonotonicTime end, Event& event);
+  NextStatus Spin(absl::Duration spin, SpinPolicy& policy, Event& event);
   bool TakeHandedOver(Event& event);
-  void StepAside();
+  void Yield();
 
   const std::unique_ptr<::grpc::CompletionQueue> queue_;
   const PollerOptions options_;
-  const bool may_step_aside_;
+  const bool may_yield_;
   SpinPolicy thread_spins_;
   SpinPolicy caller_spins_;
   std::atomic<const CompletionEvent*> awaited_{nullptr};
@@ -110,13 +110,13 @@ class Poller {
   std::atomic<int> streak_{0};
 
   async::Mutex mutex_;
-  async::CondVar recalled_;
-  int num_aside_ ABSL_GUARDED_BY(mutex_) = 0;
+  async::CondVar resumed_;
+  int num_yielding_ ABSL_GUARDED_BY(mutex_) = 0;
   // Someone is in PollFor; someone was since a polling thread looked last.
   bool polling_ ABSL_GUARDED_BY(mutex_) = false;
   bool polled_ ABSL_GUARDED_BY(mutex_) = false;
   // The polling threads are to come back.
-  bool recall_ ABSL_GUARDED_BY(mutex_) = false;
+  bool resume_ ABSL_GUARDED_BY(mutex_) = false;
   // What came in PollFor for others.
   std::deque<Event> handed_over_ ABSL_GUARDED_BY(mutex_);
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;

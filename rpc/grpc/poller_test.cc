@@ -72,7 +72,7 @@ class PollerTest : public testing::TestWithParam<absl::Duration> {
     event.Await();
     poller_.set_awaited(nullptr);
   }
-  // Until the polling thread has stepped aside.
+  // Until the polling thread has yielded.
   void AwaitMany(TestEvent& event) {
     do {
       AwaitOne(event);
@@ -141,7 +141,7 @@ TEST_P(PollerTest, GivesUpAfterAWhile) {
   EXPECT_FALSE(event.handled_here());
 }
 
-TEST_P(PollerTest, ThreadThatIsAsideDoesNotKeepFromStopping) {
+TEST_P(PollerTest, ThreadThatYieldedDoesNotKeepFromStopping) {
   TestEvent event;
   AwaitMany(event);
   poller_.Shutdown();
@@ -166,7 +166,7 @@ class SeveralThreadsTest : public PollerTest {
   SeveralThreadsTest() : PollerTest(/*num_threads=*/2) {}
 };
 
-TEST_P(SeveralThreadsTest, DoNotStepAside) {
+TEST_P(SeveralThreadsTest, DoNotYield) {
   TestEvent event;
   for (int i = 0; i < 200; ++i) {
     AwaitOne(event);

@@ -4,22 +4,22 @@
 #include <chrono>
 #include <utility>
 
-#include "net/in_pieces.h"
+#include "net/in_fragments.h"
+#include "rpc/grpc/fragments/fragment_copier.h"
 #include "rpc/grpc/fragments/message_assembler.h"
-#include "rpc/grpc/fragments/piece_copier.h"
 
 namespace hawser::rpc {
 namespace {
 
 // How many calls of a method can be taken over before the first is handled.
-constexpr int kArmedHot = 64;
-constexpr int kArmedOther = 4;
+constexpr int kRequestedHot = 64;
+constexpr int kRequestedOther = 4;
 
 // How long a stopping server waits for its last answers to be sent.
 constexpr std::chrono::milliseconds kLastAnswers(500);
 
-// For requests of which not all pieces have come. Whoever announces more than
-// it sends cannot keep all others out.
+// For requests of which not all fragments have come. Whoever announces more
+// than it sends cannot keep all others out.
 std::shared_ptr<AssemblyBudget> MakeBudget(size_t max_message_bytes,
                                            const GrpcLimits& limits) {
   const size_t bytes = MemoryQuotaBytes(limits);
@@ -41,22 +41,22 @@ GrpcServer::GrpcServer(std::vector<TransportMethod> methods,
                       .gate = std::move(gate),
                       .credentials = std::move(credentials),
                       .assembly_budget = MakeBudget(max_message_bytes, limits),
-                      .copier = std::make_shared<PieceCopier>(num_threads),
+                      .copier = std::make_shared<FragmentCopier>(num_threads),
                       .max_message_bytes = max_message_bytes,
-                      .piece_timeout = limits.piece_timeout})) {
+                      .fragment_timeout = limits.fragment_timeout})) {
   for (const TransportMethod& method : methods_) {
     GrpcMethods& service =
         services_[method.path.substr(0, method.path.rfind('/'))];
     served_.push_back({.method = &method,
                        .service = &service,
                        .number = service.AddUnary(method.path),
-                       .in_pieces = false,
+                       .in_fragments = false,
                        .parts = parts_});
     served_.push_back({.method = &method,
                        .service = &service,
                        .number = service.AddClientStreaming(
-                           method.path + std::string(net::kInPieces)),
-                       .in_pieces = true,
+                           method.path + std::string(net::kInFragments)),
+                       .in_fragments = true,
                        .parts = parts_});
   }
   for (auto& [name, service] : services_) builder.RegisterService(&service);
@@ -65,15 +65,15 @@ GrpcServer::GrpcServer(std::vector<TransportMethod> methods,
 void GrpcServer::Start(std::unique_ptr<::grpc::Server> server) {
   server_ = std::move(server);
   for (const ServedMethod& served : served_) {
-    const bool hot = served.method->hot && !served.in_pieces;
-    const int armed = hot ? kArmedHot : kArmedOther;
-    for (int n = 0; n < armed; ++n) served.Arm();
+    const bool hot = served.method->hot && !served.in_fragments;
+    const int requested = hot ? kRequestedHot : kRequestedOther;
+    for (int n = 0; n < requested; ++n) served.RequestNext();
   }
 }
 
 void GrpcServer::Stop() {
   parts_->registry->Close();
-  for (const auto& call : parts_->registry->calls()) call->CutOff();
+  for (const auto& call : parts_->registry->calls()) call->Abort();
   server_->Shutdown(std::chrono::system_clock::now() + kLastAnswers);
 }
 

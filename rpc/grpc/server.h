@@ -20,8 +20,8 @@
 
 namespace hawser::rpc {
 
-// Each method is served twice: with its request as one message, and in pieces
-// (proto/pieces.proto).
+// Each method is served twice: with its request as one message, and in
+// fragments (proto/fragments.proto).
 class GrpcServer {
  public:
   // Adds itself to `builder`, which builds the server after that. `gate` is

@@ -37,12 +37,12 @@ async::MonotonicTime FromGrpcTime(gpr_timespec time) {
 }
 
 // Whose request is one message.
-class UnaryCall final : public ServerCall {
+class UnaryServerCall final : public ServerCall {
  public:
-  explicit UnaryCall(const ServedMethod& method) : ServerCall(method) {
+  explicit UnaryServerCall(const ServedMethod& method) : ServerCall(method) {
     grpc_.emplace();
   }
-  ~UnaryCall() override {
+  ~UnaryServerCall() override {
     grpc_.reset();
     Unregister();
   }
@@ -76,13 +76,14 @@ class UnaryCall final : public ServerCall {
   std::optional<Grpc> grpc_;
 };
 
-// Whose request comes in pieces, of which one is waited for at a time.
-class PiecewiseCall final : public ServerCall {
+// Whose request comes in fragments, of which one is waited for at a time.
+class FragmentedServerCall final : public ServerCall {
  public:
-  explicit PiecewiseCall(const ServedMethod& method) : ServerCall(method) {
+  explicit FragmentedServerCall(const ServedMethod& method)
+      : ServerCall(method) {
     grpc_.emplace();
   }
-  ~PiecewiseCall() override {
+  ~FragmentedServerCall() override {
     grpc_.reset();
     Unregister();
   }
@@ -92,7 +93,7 @@ class PiecewiseCall final : public ServerCall {
     Grpc() : reader(&context) {}
 
     ::grpc::ServerContext context;
-    ::grpc::ByteBuffer piece;
+    ::grpc::ByteBuffer fragment;
     ::grpc::ServerAsyncReader<::grpc::ByteBuffer, ::grpc::ByteBuffer> reader;
     ::grpc::Alarm patience;
   };
@@ -115,53 +116,54 @@ class PiecewiseCall final : public ServerCall {
 
   void Begin() override {
     assembler_.emplace(parts_->max_message_bytes, parts_->assembly_budget,
-                       Peer(), *parts_->copier);
-    Await(Next::kPieceOrTime);
+                       PeerKey(), *parts_->copier);
+    Await(Next::kFragmentOrTime);
   }
 
-  enum class Next { kPiece, kTime, kPieceOrTime };
+  enum class Next { kFragment, kTime, kFragmentOrTime };
 
   // Begins to wait, unless the request is here or has an answer.
   void Await(Next next) {
     std::shared_ptr<ServerCall> self = shared_from_this();
     async::MutexLock lock(&mutex_);
     if (replied_ || released_ || progress_ != Progress::kUnderWay) return;
-    Gate::Pass pass(parts_->gate.get());
-    if (!pass) return;
-    if (next != Next::kPiece) {
+    Gate::Entry entry(parts_->gate.get());
+    if (!entry) return;
+    if (next != Next::kFragment) {
       stalled_.self = self;
       grpc_->patience.Set(
           parts_->queue,
-          absl::ToChronoTime(absl::Now() + parts_->piece_timeout), &stalled_);
+          absl::ToChronoTime(absl::Now() + parts_->fragment_timeout),
+          &stalled_);
     }
     if (next != Next::kTime) {
-      piece_.self = std::move(self);
-      grpc_->reader.Read(&grpc_->piece, &piece_);
+      fragment_.self = std::move(self);
+      grpc_->reader.Read(&grpc_->fragment, &fragment_);
     }
   }
 
   // Who shares a budget: all of one certificate, or else of one connection.
-  std::string Peer() {
+  std::string PeerKey() {
     const absl::StatusOr<std::optional<net::Identity>> caller =
         ServerCall::caller();
     return caller.ok() && caller->has_value() ? net::ToUri(**caller)
                                               : grpc_->context.peer();
   }
 
-  void OnPiece(bool ok) override {
+  void OnFragment(bool ok) override {
     if (!ok) {
       // Nothing happens if the caller has gone, or has its answer.
       Reply(absl::InternalError(absl::StrCat(
-          "a request in pieces ended after ", assembler_->received_bytes(),
+          "a request in fragments ended after ", assembler_->received_bytes(),
           " of ", assembler_->total_bytes(), " bytes")));
       return;
     }
-    absl::StatusOr<bool> whole = assembler_->Add(grpc_->piece);
+    absl::StatusOr<bool> whole = assembler_->Add(grpc_->fragment);
     if (!whole.ok()) {
       Reply(whole.status());
     } else if (!*whole) {
       came_.store(true, std::memory_order_relaxed);
-      Await(Next::kPiece);
+      Await(Next::kFragment);
     } else if (Complete()) {
       Handle();
     }
@@ -189,16 +191,16 @@ class PiecewiseCall final : public ServerCall {
       progress_ = Progress::kGivenUp;
     }
     Reply(absl::DeadlineExceededError(
-        absl::StrCat("no piece of the request came for ",
-                     absl::FormatDuration(parts_->piece_timeout),
-                     " (GrpcLimits::piece_timeout)")));
+        absl::StrCat("no fragment of the request came for ",
+                     absl::FormatDuration(parts_->fragment_timeout),
+                     " (GrpcLimits::fragment_timeout)")));
   }
 
   enum class Progress { kUnderWay, kWhole, kGivenUp };
 
   std::optional<Grpc> grpc_;
   std::optional<MessageAssembler> assembler_;
-  // A piece, since `patience` began.
+  // A fragment, since `patience` began.
   std::atomic<bool> came_{false};
   Progress progress_ ABSL_GUARDED_BY(mutex_) = Progress::kUnderWay;
 };
@@ -253,13 +255,13 @@ void ServerCallRegistry::AwaitEmpty() {
   while (!calls_.empty()) empty_.Wait(&mutex_);
 }
 
-void ServedMethod::Arm() const {
-  Gate::Pass pass(parts->gate.get());
-  if (!pass) return;
-  if (in_pieces) {
-    std::make_shared<PiecewiseCall>(*this)->Arm();
+void ServedMethod::RequestNext() const {
+  Gate::Entry entry(parts->gate.get());
+  if (!entry) return;
+  if (in_fragments) {
+    std::make_shared<FragmentedServerCall>(*this)->RequestNext();
   } else {
-    std::make_shared<UnaryCall>(*this)->Arm();
+    std::make_shared<UnaryServerCall>(*this)->RequestNext();
   }
 }
 
@@ -300,7 +302,7 @@ class ServerCall::HandlerSide final : public IncomingCall {
   bool answered_ = false;
 };
 
-void ServerCall::Arm() {
+void ServerCall::RequestNext() {
   arrived_.self = shared_from_this();
   done_.self = shared_from_this();
   context().AsyncNotifyWhenDone(&done_);
@@ -336,8 +338,8 @@ void ServerCall::Reply(absl::StatusOr<Payload> reply) {
   std::shared_ptr<ServerCall> self = shared_from_this();
   async::MutexLock lock(&mutex_);
   if (replied_ || released_) return;
-  Gate::Pass pass(parts_->gate.get());
-  if (!pass) return;
+  Gate::Entry entry(parts_->gate.get());
+  if (!entry) return;
   replied_ = true;
   sent_.self = std::move(self);
   if (reply.ok()) {
@@ -352,7 +354,7 @@ void ServerCall::Reply(absl::StatusOr<Payload> reply) {
   }
 }
 
-void ServerCall::CutOff() {
+void ServerCall::Abort() {
   Reply(absl::UnavailableError("the worker is shutting down"));
   cancellation_->Cancel();
 }
@@ -371,10 +373,10 @@ void ServerCall::OnArrived(bool ok) {
     done_.self.reset();
     return;
   }
-  method_.Arm();
+  method_.RequestNext();
   deadline_ = FromGrpcTime(context().raw_deadline());
   if (!parts_->registry->Insert(shared_from_this())) {
-    CutOff();
+    Abort();
     return;
   }
   if (absl::Status refused = parts_->credentials->CheckCall(context());

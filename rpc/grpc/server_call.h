@@ -24,8 +24,8 @@
 #include "grpcpp/support/status.h"
 #include "net/auth/credentials.h"
 #include "net/auth/identity.h"
+#include "rpc/grpc/fragments/fragment_copier.h"
 #include "rpc/grpc/fragments/message_assembler.h"
-#include "rpc/grpc/fragments/piece_copier.h"
 #include "rpc/grpc/poller.h"
 #include "rpc/transport/cancellation.h"
 #include "rpc/transport/gate.h"
@@ -82,11 +82,11 @@ struct ServerParts {
   std::shared_ptr<Gate> gate;
   std::shared_ptr<const net::Credentials> credentials;
   std::shared_ptr<AssemblyBudget> assembly_budget;
-  // For requests in pieces.
-  std::shared_ptr<PieceCopier> copier;
+  // For requests in fragments.
+  std::shared_ptr<FragmentCopier> copier;
   size_t max_message_bytes = 0;
   // Of GrpcLimits.
-  absl::Duration piece_timeout = absl::InfiniteDuration();
+  absl::Duration fragment_timeout = absl::InfiniteDuration();
   std::shared_ptr<ServerCallRegistry> registry =
       std::make_shared<ServerCallRegistry>();
 };
@@ -94,22 +94,22 @@ struct ServerParts {
 // One method of a server. Lives until no event will come any more.
 struct ServedMethod {
   // Waits for one call.
-  void Arm() const;
+  void RequestNext() const;
 
   const TransportMethod* method = nullptr;
   // Where gRPC has it.
   GrpcMethods* service = nullptr;
   int number = 0;
-  // Whether requests come in pieces (proto/pieces.proto).
-  bool in_pieces = false;
+  // Whether requests come in fragments (proto/fragments.proto).
+  bool in_fragments = false;
   std::shared_ptr<const ServerParts> parts;
 };
 
 // Steps, each an event:
 //
 //   arrived  with its request, or not at all; another is then waited for.
-//   piece    of the request, where it comes in pieces.
-//   stalled  meanwhile, perhaps: time to see whether a piece came.
+//   fragment    of the request, where it comes in fragments.
+//   stalled  meanwhile, perhaps: time to see whether a fragment came.
 //   done     the caller has the answer or gave up; may come at any time.
 //   sent     the answer was handed to gRPC.
 //
@@ -120,7 +120,7 @@ class ServerCall : public std::enable_shared_from_this<ServerCall> {
   virtual ~ServerCall() = default;
 
   // Once: waits for the call.
-  void Arm();
+  void RequestNext();
 
   // --- For the handler.
   absl::StatusOr<Payload> TakeRequest();
@@ -134,21 +134,21 @@ class ServerCall : public std::enable_shared_from_this<ServerCall> {
 
   // --- For the server.
   // It stops: nobody will want the answer of a handler any more.
-  void CutOff();
+  void Abort();
   // No event will come.
   void Release();
 
  protected:
   struct Event final : public CompletionEvent {
-    using Method = void (ServerCall::*)(bool);
-    explicit Event(Method event_method) : method(event_method) {}
+    using Callback = void (ServerCall::*)(bool);
+    explicit Event(Callback event_callback) : callback(event_callback) {}
 
     void OnEvent(bool ok) override {
       const std::shared_ptr<ServerCall> call = std::move(self);
-      (call.get()->*method)(ok);
+      (call.get()->*callback)(ok);
     }
 
-    const Method method;
+    const Callback callback;
     std::shared_ptr<ServerCall> self;
   };
 
@@ -158,8 +158,8 @@ class ServerCall : public std::enable_shared_from_this<ServerCall> {
   // Erases this; for destructors, when nothing of gRPC is held any more.
   void Unregister() { parts_->registry->Erase(this); }
 
-  // What differs with the kind of method. Between Arm and Release; `event` is
-  // the tag.
+  // What differs with the kind of method. Between RequestNext and Release;
+  // `event` is the tag.
   virtual ::grpc::ServerContext& context() = 0;
   virtual void Request(Event* event) = 0;
   virtual void Finish(const ::grpc::ByteBuffer& reply, Event* event) = 0;
@@ -167,7 +167,7 @@ class ServerCall : public std::enable_shared_from_this<ServerCall> {
   virtual absl::StatusOr<Payload> TakePayload() = 0;
   // The call has come and may be served. Calls Handle.
   virtual void Begin() { Handle(); }
-  virtual void OnPiece(bool) {}
+  virtual void OnFragment(bool) {}
   virtual void OnStalled(bool) {}
   virtual void ReleaseGrpc() = 0;
 
@@ -176,7 +176,7 @@ class ServerCall : public std::enable_shared_from_this<ServerCall> {
   // Gone when a handler that outlives the server answers.
   const ServedMethod& method_;
   const std::shared_ptr<const ServerParts> parts_;
-  Event piece_{&ServerCall::OnPiece};
+  Event fragment_{&ServerCall::OnFragment};
   Event stalled_{&ServerCall::OnStalled};
 
   async::Mutex mutex_;

@@ -23,13 +23,13 @@
 #include "net/server/metadata_limit.h"
 #include "net/server/open_file_limit.h"
 #include "rpc/grpc/connection.h"
-#include "rpc/grpc/fragments/message_pieces.h"
+#include "rpc/grpc/fragments/message_fragments.h"
 #include "rpc/grpc/health_calls.h"
 #include "rpc/grpc/limits.h"
 #include "rpc/grpc/poller.h"
 #include "rpc/grpc/server.h"
-#include "rpc/grpc/tuning/freed_memory.h"
 #include "rpc/grpc/tuning/loopback_socket.h"
+#include "rpc/grpc/tuning/malloc_tuning.h"
 #include "rpc/same_host/same_host.h"
 
 namespace hawser::rpc {
@@ -117,9 +117,9 @@ absl::StatusOr<std::unique_ptr<net::Listener>> OpenListener(
   // decompresses before it looks at the size.
   arguments.SetInt(GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0);
   arguments.SetInt(GRPC_ARG_MAX_METADATA_SIZE, net::kMaxMetadataBytes);
-  // Requests in pieces: the next piece is made when no more than this is left
-  // to be sent.
-  arguments.SetInt(GRPC_ARG_HTTP2_WRITE_BUFFER_SIZE, 2 * kPieceBytes);
+  // Requests in fragments: the next fragment is made when no more than this is
+  // left to be sent.
+  arguments.SetInt(GRPC_ARG_HTTP2_WRITE_BUFFER_SIZE, 2 * kFragmentBytes);
   return arguments;
 }
 
@@ -139,7 +139,7 @@ class GrpcTransport::Impl {
                          ? options_.credentials
                          : net::Credentials::Insecure()) {
     store::KeepGrpcLoaded();
-    if (options_.keep_freed_memory) KeepFreedMemory();
+    if (options_.tune_malloc) TuneMalloc();
     net::RaiseOpenFileLimit();
     if (options_.same_host) {
       same_host_.emplace(

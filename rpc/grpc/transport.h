@@ -45,8 +45,8 @@ struct GrpcTransportOptions {
   // at all, which leaves all cores to others and costs a wake-up per message.
   absl::Duration spin = absl::Microseconds(50);
   // Has malloc keep the memory of messages for the next ones, in the whole
-  // process: rpc/grpc/tuning/freed_memory.h.
-  bool keep_freed_memory = true;
+  // process: rpc/grpc/tuning/malloc_tuning.h.
+  bool tune_malloc = true;
   // Threads look for messages at the socket and in shared memory and never
   // sleep: calls need not wake them up, and each process needs a core for that.
   bool busy_poll = false;

@@ -6,7 +6,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "async/check.h"
-#include "rpc/errors/unsent.h"
+#include "rpc/errors/not_sent.h"
 #include "rpc/inproc/network_state.h"
 #include "rpc/inproc/transport.h"
 
@@ -156,7 +156,7 @@ void InprocNetwork::State::Send(std::shared_ptr<InprocCall> call,
   }
   if (!call->Begin()) return;
   if (!reachable) {
-    call->Complete(MarkUnsent(Unreachable(call->destination())));
+    call->Complete(MarkNotSent(Unreachable(call->destination())));
     return;
   }
   for (absl::Duration delay : delays) {
@@ -180,8 +180,8 @@ void InprocNetwork::State::Deliver(const std::shared_ptr<InprocCall>& call,
     call->Complete(Unreachable(call->destination()));
     return;
   }
-  Gate::Pass pass(&node->gate);
-  if (!pass) {
+  Gate::Entry entry(&node->gate);
+  if (!entry) {
     call->Complete(Unreachable(call->destination()));
     return;
   }
@@ -351,8 +351,8 @@ void InprocCall::Complete(absl::StatusOr<Payload> outcome) {
   if (failed) cancellation_->Cancel();
   network_->executor().Post([call = shared_from_this()] {
     // Closed: Shutdown has run the callback.
-    Gate::Pass pass(&call->source_->gate);
-    if (pass) call->RunDone();
+    Gate::Entry entry(&call->source_->gate);
+    if (entry) call->RunDone();
   });
 }
 

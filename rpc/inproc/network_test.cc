@@ -17,7 +17,7 @@
 #include "async/testing/status_matchers.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "rpc/errors/unsent.h"
+#include "rpc/errors/not_sent.h"
 #include "rpc/transport/transport.h"
 
 namespace hawser::rpc {
@@ -255,7 +255,7 @@ TEST_F(NetworkTest, UnknownMethodsAndAddressesAreErrors) {
   executor_.RunAll();
   ASSERT_THAT(**outcome,
               StatusIs(absl::StatusCode::kUnavailable, HasSubstr("inproc:99")));
-  EXPECT_TRUE(IsUnsent((*outcome)->status()));
+  EXPECT_TRUE(IsNotSent((*outcome)->status()));
   EXPECT_THAT(client_->Connect({"127.0.0.1:5"}),
               StatusIs(absl::StatusCode::kInvalidArgument));
 }

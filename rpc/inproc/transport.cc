@@ -36,12 +36,12 @@ class InprocConnection final
     CallId id = 0;
     std::optional<absl::Status> refused;
     std::shared_ptr<InprocCall> call;
-    Gate::Pass pass(&source_->gate);
+    Gate::Entry entry(&source_->gate);
     {
       async::MutexLock lock(&mutex_);
       id = ++last_id_;
       refused = closed_;
-      if (!pass || stopped_->load()) {
+      if (!entry || stopped_->load()) {
         refused = absl::CancelledError("the transport was shut down");
       }
       if (!refused.has_value()) {

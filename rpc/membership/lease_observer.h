@@ -16,7 +16,7 @@ namespace hawser::rpc {
 
 // Watches the counts of leases on the observer's own monotonic clock, so that
 // no two clocks are compared. A lease that was not looked at for `max_gap`,
-// because observer or store stood still, is watched from the beginning: what
+// because observer or store stalled, is watched from the beginning: what
 // was renewed meanwhile may not have been seen. Not thread-safe.
 class LeaseObserver {
  public:

@@ -22,12 +22,13 @@ absl::StatusOr<std::vector<WorkerInfo>> ListMembers(store::Store* store,
         "no worker has joined job '", absl::string_view(job.data(), job.size()),
         "' at this store"));
   }
-  const absl::flat_hash_set<Incarnation> gone = GoneBy(events);
+  const absl::flat_hash_set<Incarnation> departed = DepartedIn(events);
   std::vector<WorkerInfo> joined;
   for (const v1::MembershipEvent& event : events) {
     if (!event.has_joined()) continue;
     ASSIGN_OR_RETURN(WorkerInfo worker, FromRecord(event.joined()));
-    if (!gone.contains(worker.incarnation)) joined.push_back(std::move(worker));
+    if (!departed.contains(worker.incarnation))
+      joined.push_back(std::move(worker));
   }
   std::stable_sort(
       joined.begin(), joined.end(),

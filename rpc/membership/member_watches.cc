@@ -24,7 +24,7 @@ class MemberWatches::State : public std::enable_shared_from_this<State> {
     watchers_.emplace(watch, watcher);
     // Under the lock, so that no event comes between.
     for (const auto& [incarnation, worker] : members_) {
-      Tell(watcher, {.kind = MemberEvent::Kind::kJoined, .worker = worker});
+      Notify(watcher, {.kind = MemberEvent::Kind::kJoined, .worker = worker});
     }
     return watch;
   }
@@ -51,7 +51,7 @@ class MemberWatches::State : public std::enable_shared_from_this<State> {
       // It went before this worker came.
       return;
     }
-    for (const auto& [watch, watcher] : watchers_) Tell(watcher, event);
+    for (const auto& [watch, watcher] : watchers_) Notify(watcher, event);
   }
 
   void Stop() {
@@ -73,12 +73,12 @@ class MemberWatches::State : public std::enable_shared_from_this<State> {
     Gate gate;
   };
 
-  void Tell(const std::shared_ptr<Watcher>& watcher, MemberEvent event)
+  void Notify(const std::shared_ptr<Watcher>& watcher, MemberEvent event)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     // Posting runs nothing of ours while the lock is held.
     queue_.Post([watcher, event = std::move(event)] {
-      Gate::Pass pass(&watcher->gate);
-      if (pass) watcher->callback(event);
+      Gate::Entry entry(&watcher->gate);
+      if (entry) watcher->callback(event);
     });
   }
 

@@ -29,7 +29,7 @@ class Membership::State : public std::enable_shared_from_this<State> {
   State(Options options, OnEvent on_event)
       : self_(std::move(options.self)),
         liveness_(options.liveness),
-        standstill_limit_(
+        stall_limit_(
             std::max(liveness_.silent_limit - 2 * liveness_.heartbeat_interval,
                      liveness_.silent_limit / 2)),
         clock_(*options.clock),
@@ -41,15 +41,15 @@ class Membership::State : public std::enable_shared_from_this<State> {
 
   void Start() {
     renewed_ = clock_.Now();
-    last_pulse_.store(renewed_);
+    last_tick_.store(renewed_);
     started_.store(true, std::memory_order_release);
-    Pulse();
+    Tick();
   }
 
-  void Accuse(const WorkerInfo& worker, std::string reason) {
+  void ReportSuspect(const WorkerInfo& worker, std::string reason) {
     {
       async::MutexLock lock(&mutex_);
-      accusations_.push_back({worker, std::move(reason)});
+      suspect_reports_.push_back({worker, std::move(reason)});
     }
     BeginRound();
   }
@@ -63,14 +63,14 @@ class Membership::State : public std::enable_shared_from_this<State> {
     BeginRound();
   }
 
-  bool Unsure(async::MonotonicTime now) const {
+  bool MaybeFenced(async::MonotonicTime now) const {
     if (!started_.load(std::memory_order_acquire)) return false;
-    // First: the pulse that ends a standstill leaves its doubt before.
-    const async::MonotonicTime last_pulse =
-        last_pulse_.load(std::memory_order_acquire);
-    return async::TimeBetween(last_pulse, now) > standstill_limit_ ||
-           num_doubts_.load(std::memory_order_acquire) !=
-               num_settled_.load(std::memory_order_acquire);
+    // First: the tick that ends a stall counts it before.
+    const async::MonotonicTime last_tick =
+        last_tick_.load(std::memory_order_acquire);
+    return async::TimeBetween(last_tick, now) > stall_limit_ ||
+           num_stalls_.load(std::memory_order_acquire) !=
+               num_settled_stalls_.load(std::memory_order_acquire);
   }
 
   uint64_t num_events() const { return num_applied_.load(); }
@@ -89,26 +89,26 @@ class Membership::State : public std::enable_shared_from_this<State> {
   }
 
  private:
-  struct Accusation {
+  struct SuspectReport {
     WorkerInfo worker;
     std::string reason;
   };
 
   // The timer: shows that this process runs, and begins a round.
-  void Pulse() {
-    Gate::Pass pass(&gate_);
-    if (!pass) return;
+  void Tick() {
+    Gate::Entry entry(&gate_);
+    if (!entry) return;
     const async::MonotonicTime now = clock_.Now();
-    if (async::TimeBetween(last_pulse_.load(), now) > standstill_limit_) {
-      num_doubts_.fetch_add(1, std::memory_order_release);
+    if (async::TimeBetween(last_tick_.load(), now) > stall_limit_) {
+      num_stalls_.fetch_add(1, std::memory_order_release);
     }
-    last_pulse_.store(now, std::memory_order_release);
+    last_tick_.store(now, std::memory_order_release);
     {
       async::MutexLock lock(&mutex_);
       if (stopped_) return;
       timer_ =
           clock_.CallAfter(liveness_.heartbeat_interval,
-                           [state = shared_from_this()] { state->Pulse(); });
+                           [state = shared_from_this()] { state->Tick(); });
     }
     BeginRound();
   }
@@ -122,8 +122,8 @@ class Membership::State : public std::enable_shared_from_this<State> {
       if (std::exchange(round_pending_, true)) return;
     }
     executor_.Post([state = shared_from_this()] {
-      Gate::Pass pass(&state->gate_);
-      if (pass) state->RunRounds();
+      Gate::Entry entry(&state->gate_);
+      if (entry) state->RunRounds();
     });
   }
 
@@ -149,9 +149,9 @@ class Membership::State : public std::enable_shared_from_this<State> {
     const absl::Status read = ReadEvents();
     for (auto& done : waiting) std::move(done)();
     RETURN_IF_ERROR(read);
-    if (gone_.contains(self_.incarnation)) return absl::OkStatus();
+    if (departed_.contains(self_.incarnation)) return absl::OkStatus();
     RETURN_IF_ERROR(Renew());
-    RETURN_IF_ERROR(DeclareAccused());
+    RETURN_IF_ERROR(DeclareReported());
     RETURN_IF_ERROR(WatchLeases());
     return ReadEvents();
   }
@@ -163,7 +163,7 @@ class Membership::State : public std::enable_shared_from_this<State> {
 
   // A log that is long takes long to read, and others count meanwhile.
   absl::Status RenewIfDue() {
-    if (gone_.contains(self_.incarnation) ||
+    if (departed_.contains(self_.incarnation) ||
         async::TimeBetween(renewed_, clock_.Now()) <
             liveness_.heartbeat_interval) {
       return absl::OkStatus();
@@ -171,9 +171,9 @@ class Membership::State : public std::enable_shared_from_this<State> {
     return Renew();
   }
 
-  // To the end. Settles the doubts from before.
+  // To the end. Settles the stalls from before.
   absl::Status ReadEvents() {
-    const uint64_t doubts = num_doubts_.load(std::memory_order_acquire);
+    const uint64_t stalls = num_stalls_.load(std::memory_order_acquire);
     while (true) {
       ASSIGN_OR_RETURN(const MembershipLog::Part part, log_.Read(read_up_to_));
       for (const v1::MembershipEvent& event : part.events) {
@@ -185,7 +185,7 @@ class Membership::State : public std::enable_shared_from_this<State> {
       // Not before it has heard from the store: who is heard alone must lose.
       RETURN_IF_ERROR(RenewIfDue());
     }
-    num_settled_.store(doubts, std::memory_order_release);
+    num_settled_stalls_.store(stalls, std::memory_order_release);
     return absl::OkStatus();
   }
 
@@ -193,7 +193,7 @@ class Membership::State : public std::enable_shared_from_this<State> {
     switch (event.change_case()) {
       case v1::MembershipEvent::kJoined: {
         absl::StatusOr<WorkerInfo> worker = FromRecord(event.joined());
-        if (!worker.ok() || gone_.contains(worker->incarnation)) return;
+        if (!worker.ok() || departed_.contains(worker->incarnation)) return;
         if (!members_.emplace(worker->incarnation, *worker).second) return;
         if (worker->incarnation == self_.incarnation) {
           EndPast();
@@ -231,9 +231,9 @@ class Membership::State : public std::enable_shared_from_this<State> {
   }
 
   void Remove(MemberEvent::Kind kind, const v1::WorkerDeparture& departure) {
-    if (gone_.contains(Incarnation{departure.reporter()})) return;
+    if (departed_.contains(Incarnation{departure.reporter()})) return;
     const Incarnation incarnation{departure.incarnation()};
-    if (!gone_.insert(incarnation).second) return;
+    if (!departed_.insert(incarnation).second) return;
     // Also if this worker was declared lost before it had joined.
     WorkerInfo worker = self_;
     auto it = members_.find(incarnation);
@@ -246,22 +246,23 @@ class Membership::State : public std::enable_shared_from_this<State> {
     on_event_({.kind = kind, .worker = worker, .reason = departure.reason()});
   }
 
-  absl::Status DeclareAccused() {
-    std::vector<Accusation> accusations;
+  absl::Status DeclareReported() {
+    std::vector<SuspectReport> suspect_reports;
     {
       async::MutexLock lock(&mutex_);
-      accusations.swap(accusations_);
+      suspect_reports.swap(suspect_reports_);
     }
-    for (size_t i = 0; i < accusations.size(); ++i) {
-      const Accusation& accused = accusations[i];
-      if (gone_.contains(accused.worker.incarnation)) continue;
+    for (size_t i = 0; i < suspect_reports.size(); ++i) {
+      const SuspectReport& report = suspect_reports[i];
+      if (departed_.contains(report.worker.incarnation)) continue;
       absl::Status status = log_.Append(LostEvent(
-          accused.worker.incarnation, self_.incarnation, accused.reason));
+          report.worker.incarnation, self_.incarnation, report.reason));
       if (status.ok()) continue;
       // Until the store is back.
       async::MutexLock lock(&mutex_);
-      accusations_.insert(accusations_.end(), accusations.begin() + i,
-                          accusations.end());
+      suspect_reports_.insert(suspect_reports_.end(),
+                              suspect_reports.begin() + i,
+                              suspect_reports.end());
       return status;
     }
     return absl::OkStatus();
@@ -318,10 +319,10 @@ class Membership::State : public std::enable_shared_from_this<State> {
 
   const WorkerInfo self_;
   const LivenessOptions liveness_;
-  // Who stood still for this long may have been declared lost: others count
-  // from the last sign of life that reached them, which may be older than the
-  // last pulse by an interval, and so may be that pulse.
-  const absl::Duration standstill_limit_;
+  // A worker that stalled for this long may have been declared lost: others
+  // count from the last heartbeat reply that reached them, which may be older
+  // than the last tick by an interval, and so may be that tick.
+  const absl::Duration stall_limit_;
   async::Clock& clock_;
   async::Executor& executor_;
   MembershipLog& log_;
@@ -329,10 +330,10 @@ class Membership::State : public std::enable_shared_from_this<State> {
   // Passed by what runs later.
   Gate gate_;
   std::atomic<bool> started_{false};
-  std::atomic<async::MonotonicTime> last_pulse_{};
-  // Standstills, and how many of them the log was read to its end after.
-  std::atomic<uint64_t> num_doubts_{0};
-  std::atomic<uint64_t> num_settled_{0};
+  std::atomic<async::MonotonicTime> last_tick_{};
+  // Stalls, and how many of them the log was read to its end after.
+  std::atomic<uint64_t> num_stalls_{0};
+  std::atomic<uint64_t> num_settled_stalls_{0};
   std::atomic<uint64_t> num_applied_{0};
   std::atomic<bool> store_reachable_{true};
 
@@ -342,10 +343,10 @@ class Membership::State : public std::enable_shared_from_this<State> {
   async::MonotonicTime renewed_{};
   MembershipLog::Position read_up_to_;
   absl::flat_hash_map<Incarnation, WorkerInfo> members_;
-  absl::flat_hash_set<Incarnation> gone_;
+  absl::flat_hash_set<Incarnation> departed_;
   // Until the event that this worker joined was read.
   bool in_past_ = true;
-  // Members whose leases stood still when last looked at.
+  // Members whose leases stalled when last looked at.
   absl::flat_hash_set<Incarnation> suspects_;
 
   async::Mutex mutex_;
@@ -353,7 +354,7 @@ class Membership::State : public std::enable_shared_from_this<State> {
   bool round_pending_ ABSL_GUARDED_BY(mutex_) = false;
   bool again_ ABSL_GUARDED_BY(mutex_) = false;
   std::optional<async::TimerId> timer_ ABSL_GUARDED_BY(mutex_);
-  std::vector<Accusation> accusations_ ABSL_GUARDED_BY(mutex_);
+  std::vector<SuspectReport> suspect_reports_ ABSL_GUARDED_BY(mutex_);
   // What CatchUp was given.
   std::vector<absl::AnyInvocable<void() &&>> waiting_ ABSL_GUARDED_BY(mutex_);
 };
@@ -366,16 +367,16 @@ Membership::~Membership() { Stop(); }
 
 void Membership::Start() { state_->Start(); }
 
-void Membership::Accuse(const WorkerInfo& worker, std::string reason) {
-  state_->Accuse(worker, std::move(reason));
+void Membership::ReportSuspect(const WorkerInfo& worker, std::string reason) {
+  state_->ReportSuspect(worker, std::move(reason));
 }
 
 void Membership::CatchUp(absl::AnyInvocable<void() &&> done) {
   state_->CatchUp(std::move(done));
 }
 
-bool Membership::Unsure(async::MonotonicTime now) const {
-  return state_->Unsure(now);
+bool Membership::MaybeFenced(async::MonotonicTime now) const {
+  return state_->MaybeFenced(now);
 }
 
 uint64_t Membership::num_events() const { return state_->num_events(); }

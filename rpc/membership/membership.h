@@ -1,4 +1,4 @@
-// Keeps a worker's lease, and tells it who comes and goes.
+// A worker's lease and its view of the members of its job.
 
 #ifndef HAWSER_RPC_MEMBERSHIP_MEMBERSHIP_H_
 #define HAWSER_RPC_MEMBERSHIP_MEMBERSHIP_H_
@@ -24,8 +24,8 @@ namespace hawser::rpc {
 // 1. reads new events of the log, and reports them;
 // 2. renews its own lease;
 // 3. looks at the leases of the members after it, in the order of ranks, up to
-//    the second that is fresh, and of those that it found standing still
-//    before, and declares lost, by an event, whose lease stood still for
+//    the second that is fresh, and of those that it found stalled
+//    before, and declares lost, by an event, whose lease stalled for
 //    `silent_limit`.
 //
 // So every member is watched by others, also by none that ever talked to it,
@@ -34,8 +34,8 @@ namespace hawser::rpc {
 // a second after the one before it. While the store does not answer nobody is
 // declared lost.
 //
-// What a worker says that was declared lost before, is void: of two that
-// accuse each other one stays, the same in all eyes.
+// Reports by a worker already declared lost are ignored. If two workers report
+// each other, the first log entry wins, so all workers agree on the survivor.
 //
 // A worker begins with the members that there are when it joins, each reported
 // as joined, by rank; from then on all report the same events. Of those that
@@ -69,17 +69,17 @@ class Membership {
 
   // Declares `worker` lost by an event, in a round that begins now, or at
   // Start.
-  void Accuse(const WorkerInfo& worker, std::string reason);
+  void ReportSuspect(const WorkerInfo& worker, std::string reason);
 
   // Reads the log in a round that begins now, or at Start. Runs `done` on
   // `executor` when the events there were are reported, or could not be read;
   // drops it if Stop comes first.
   void CatchUp(absl::AnyInvocable<void() &&> done);
 
-  // Whether this process may have been declared lost without knowing: it stood
-  // still for `silent_limit` less two intervals, and has not since reported
+  // Whether this process may have been declared lost without knowing: it
+  // stalled for `silent_limit` less two intervals, and has not since reported
   // all events that the log had. False before Start.
-  bool Unsure(async::MonotonicTime now) const;
+  bool MaybeFenced(async::MonotonicTime now) const;
 
   // How many events were applied.
   uint64_t num_events() const;

@@ -18,7 +18,8 @@ absl::string_view ToAbsl(std::string_view text) {
 }
 
 // The value now; empty if there is none.
-absl::StatusOr<std::string> Look(store::Store& store, const std::string& key) {
+absl::StatusOr<std::string> ReadNow(store::Store& store,
+                                    const std::string& key) {
   absl::StatusOr<std::string> value = store.Get(key, absl::ZeroDuration());
   if (absl::IsDeadlineExceeded(value.status())) return std::string();
   return value;
@@ -47,14 +48,14 @@ absl::Status MembershipLog::DropLease(Incarnation incarnation) {
 }
 
 absl::StatusOr<std::string> MembershipLog::ReadLease(Incarnation incarnation) {
-  return Look(*store_, LeaseKey(incarnation));
+  return ReadNow(*store_, LeaseKey(incarnation));
 }
 
 absl::StatusOr<uint64_t> MembershipLog::FindLastSegment() {
   uint64_t segment = 1;
   while (true) {
     ASSIGN_OR_RETURN(const std::string bytes,
-                     Look(*store_, SegmentKey(segment)));
+                     ReadNow(*store_, SegmentKey(segment)));
     if (bytes.size() < kSegmentBytes) return segment;
     ++segment;
   }
@@ -84,7 +85,7 @@ absl::Status MembershipLog::Append(const v1::MembershipEvent& event) {
 
 absl::StatusOr<MembershipLog::Part> MembershipLog::Read(Position from) {
   const std::string key = SegmentKey(from.segment);
-  ASSIGN_OR_RETURN(const std::string bytes, Look(*store_, key));
+  ASSIGN_OR_RETURN(const std::string bytes, ReadNow(*store_, key));
   const auto lost = [](std::string_view lost_key) {
     return absl::DataLossError(absl::StrCat(
         "key '", ToAbsl(lost_key),
@@ -94,7 +95,7 @@ absl::StatusOr<MembershipLog::Part> MembershipLog::Read(Position from) {
   if (bytes.empty() && from.segment > 1) {
     // Nothing yet, if those before are still there.
     const std::string full_key = SegmentKey(from.segment - 1);
-    ASSIGN_OR_RETURN(const std::string full, Look(*store_, full_key));
+    ASSIGN_OR_RETURN(const std::string full, ReadNow(*store_, full_key));
     if (full.size() < kSegmentBytes) return lost(full_key);
   }
   Part part;
@@ -135,17 +136,17 @@ absl::StatusOr<std::vector<v1::MembershipEvent>> MembershipLog::ReadAll() {
   return events;
 }
 
-absl::flat_hash_set<Incarnation> GoneBy(
+absl::flat_hash_set<Incarnation> DepartedIn(
     const std::vector<v1::MembershipEvent>& events) {
-  absl::flat_hash_set<Incarnation> gone;
+  absl::flat_hash_set<Incarnation> departed;
   for (const v1::MembershipEvent& event : events) {
     if (!event.has_left() && !event.has_lost()) continue;
     const v1::WorkerDeparture& departure =
         event.has_left() ? event.left() : event.lost();
-    if (gone.contains(Incarnation{departure.reporter()})) continue;
-    gone.insert(Incarnation{departure.incarnation()});
+    if (departed.contains(Incarnation{departure.reporter()})) continue;
+    departed.insert(Incarnation{departure.incarnation()});
   }
-  return gone;
+  return departed;
 }
 
 v1::MembershipEvent JoinedEvent(const WorkerInfo& worker) {

@@ -91,7 +91,7 @@ class MembershipLog {
 };
 
 // All that left or were lost, of `events` from the first on.
-absl::flat_hash_set<Incarnation> GoneBy(
+absl::flat_hash_set<Incarnation> DepartedIn(
     const std::vector<v1::MembershipEvent>& events);
 
 // Events by kind.

@@ -185,13 +185,13 @@ TEST_F(MembershipLogTest, WhatIsNoEventIsRefusedNamingTheKey) {
   }
 }
 
-TEST_F(MembershipLogTest, ReportsOfThoseThatWereGoneAreVoid) {
+TEST_F(MembershipLogTest, ReportsOfDepartedWorkersAreIgnored) {
   const Incarnation a{1};
   const Incarnation b{2};
   const Incarnation c{3};
   const Incarnation d{4};
-  EXPECT_THAT(GoneBy({LostEvent(a, b, "test"), LostEvent(b, a, "test"),
-                      LeftEvent(c), LostEvent(d, c, "test")}),
+  EXPECT_THAT(DepartedIn({LostEvent(a, b, "test"), LostEvent(b, a, "test"),
+                          LeftEvent(c), LostEvent(d, c, "test")}),
               testing::UnorderedElementsAre(a, c));
 }
 

@@ -33,7 +33,7 @@ std::string Text(const MemberEvent& event) {
   return kinds[static_cast<int>(event.kind)] + event.worker.name;
 }
 
-// A clock of a process that may stand still: time passes, and no timer runs.
+// A clock of a process that may stall: time passes, and no timer runs.
 class DozingClock final : public async::Clock {
  public:
   async::MonotonicTime Now() const override {
@@ -79,8 +79,8 @@ class MembershipTest : public testing::Test {
                             .log = log},
         [this, rank](const MemberEvent& event) {
           events_[rank].push_back(Text(event));
-          if (members_[rank]->Unsure(clock_.Now())) {
-            events_[rank].back() += " in doubt";
+          if (members_[rank]->MaybeFenced(clock_.Now())) {
+            events_[rank].back() += " maybe fenced";
           }
         });
     members_[rank]->Start();
@@ -202,7 +202,7 @@ TEST_F(MembershipTest, WhoHearsNothingFromTheStoreLosesItsLease) {
   bool deaf = false;
   bool on_way_back = false;
   SimulatedStoreLink link(&store_, {.on_way = [&] {
-    if (deaf) link.Cut(std::exchange(on_way_back, !on_way_back));
+    if (deaf) link.SetPartitioned(std::exchange(on_way_back, !on_way_back));
   }});
   MembershipLog deaf_log(&link, "job");
   Join(0, &deaf_log);
@@ -236,11 +236,11 @@ TEST_F(MembershipTest, SuspectIsLostInTimeThoughOthersCome) {
   EXPECT_THAT(events_[0], IsSupersetOf({"lost w3"}));
 }
 
-TEST_F(MembershipTest, OfTwoThatAccuseEachOtherOneStays) {
+TEST_F(MembershipTest, OfTwoThatReportEachOtherOneStays) {
   for (int rank = 0; rank < 3; ++rank) Join(rank);
   Advance(absl::Seconds(1));
-  members_[1]->Accuse(Worker(0), "is out of reach");
-  members_[0]->Accuse(Worker(1), "is out of reach");
+  members_[1]->ReportSuspect(Worker(0), "is out of reach");
+  members_[0]->ReportSuspect(Worker(1), "is out of reach");
   Advance(absl::Seconds(5));
   for (int rank : {0, 1, 2}) {
     EXPECT_THAT(events_[rank],
@@ -281,7 +281,7 @@ TEST_F(MembershipTest, LostWorkerWritesNothingMore) {
   const auto events = log_.ReadAll();
   ASSERT_THAT(lease, IsOk());
   ASSERT_THAT(events, IsOk());
-  members_[0]->Accuse(Worker(2), "test");
+  members_[0]->ReportSuspect(Worker(2), "test");
   Advance(absl::Seconds(5));
   EXPECT_THAT(log_.ReadLease(Worker(0).incarnation), IsOkAndHolds(*lease));
   EXPECT_THAT(log_.ReadAll(), IsOkAndHolds(SizeIs(events->size())));
@@ -289,18 +289,18 @@ TEST_F(MembershipTest, LostWorkerWritesNothingMore) {
 
 TEST_F(MembershipTest, LostWorkerLearnsItBeforeItIsSure) {
   for (int rank = 0; rank < 2; ++rank) Join(rank);
-  EXPECT_FALSE(members_[0]->Unsure(clock_.Now()));
+  EXPECT_FALSE(members_[0]->MaybeFenced(clock_.Now()));
   ASSERT_THAT(log_.Append(LostEvent(Worker(0).incarnation,
                                     Worker(1).incarnation, "test")),
               IsOk());
   clock_.Doze(absl::Seconds(4));
-  EXPECT_TRUE(members_[0]->Unsure(clock_.Now()));
+  EXPECT_TRUE(members_[0]->MaybeFenced(clock_.Now()));
   Advance(absl::Milliseconds(500));
-  EXPECT_THAT(events_[0], IsSupersetOf({"lost w0 in doubt"}));
+  EXPECT_THAT(events_[0], IsSupersetOf({"lost w0 maybe fenced"}));
 }
 
 // What it knows of the log is from before.
-TEST_F(MembershipTest, RoundThatStoodStillItselfSettlesNoDoubt) {
+TEST_F(MembershipTest, RoundThatStalledItselfSettlesNothing) {
   // Since the log was looked at.
   int num_ways = 0;
   std::function<void()> on_way_back;
@@ -327,8 +327,8 @@ TEST_F(MembershipTest, RoundThatStoodStillItselfSettlesNoDoubt) {
   };
   clock_.AdvanceBy(absl::Milliseconds(500));
   executor_.RunAll();
-  EXPECT_THAT(events_[0], ElementsAre("joined w0", "lost w0 in doubt"));
-  EXPECT_FALSE(members_[0]->Unsure(clock_.Now()));
+  EXPECT_THAT(events_[0], ElementsAre("joined w0", "lost w0 maybe fenced"));
+  EXPECT_FALSE(members_[0]->MaybeFenced(clock_.Now()));
   members_[0].reset();
 }
 
@@ -344,15 +344,16 @@ TEST_F(MembershipTest, WhoFindsTheStoreEmptiedDeclaresNobodyLost) {
   EXPECT_THAT(fresh.ReadAll(), IsOkAndHolds(IsEmpty()));
 }
 
-// Others count from its last sign of life, up to two intervals before it stood
-// still: they may have declared it lost after less than `silent_limit`.
-TEST_F(MembershipTest, StandstillCausesDoubtTwoIntervalsBeforeTheLimit) {
+// Others count from its last heartbeat reply, up to two intervals before it
+// stalled: they may have declared it lost after less than `silent_limit`.
+TEST_F(MembershipTest, StallMayMeanFencedTwoIntervalsBeforeTheLimit) {
   const LivenessOptions liveness;
   const absl::Duration doubtful =
       liveness.silent_limit - 2 * liveness.heartbeat_interval;
   for (int rank = 0; rank < 2; ++rank) Join(rank);
-  EXPECT_FALSE(members_[0]->Unsure(async::AddDelay(clock_.Now(), doubtful)));
-  EXPECT_TRUE(members_[0]->Unsure(
+  EXPECT_FALSE(
+      members_[0]->MaybeFenced(async::AddDelay(clock_.Now(), doubtful)));
+  EXPECT_TRUE(members_[0]->MaybeFenced(
       async::AddDelay(clock_.Now(), doubtful + absl::Milliseconds(1))));
 }
 

@@ -39,10 +39,11 @@ CallQuota::CallQuota(const CallLimits& limits)
            .max_calls_per_peer = limits.max_calls_per_peer,
            .max_bytes_per_peer = limits.max_request_bytes_per_peer})) {}
 
-absl::StatusOr<CallQuota::Ticket> CallQuota::Admit(const std::string& peer,
-                                                   size_t request_bytes) {
+absl::StatusOr<CallQuota::Reservation> CallQuota::Admit(const std::string& peer,
+                                                        size_t request_bytes) {
   auto admitted = quota_->Admit(peer, request_bytes);
-  if (auto* ticket = std::get_if<Ticket>(&admitted)) return std::move(*ticket);
+  if (auto* reservation = std::get_if<Reservation>(&admitted))
+    return std::move(*reservation);
   switch (std::get<Exceeded>(admitted)) {
     case Exceeded::kCalls:
       return Exhausted(peer, "one more call, of", "max_calls");

@@ -30,13 +30,14 @@ absl::Status Validate(const CallLimits& limits);
 class CallQuota {
  public:
   // One call that is being served; its bytes are those of its request.
-  using Ticket = net::SharedQuota::Ticket;
+  using Reservation = net::SharedQuota::Reservation;
 
   explicit CallQuota(const CallLimits& limits);
 
   // kResourceExhausted, naming the peer and the limit that a further call with
   // a request of so many bytes exceeds.
-  absl::StatusOr<Ticket> Admit(const std::string& peer, size_t request_bytes);
+  absl::StatusOr<Reservation> Admit(const std::string& peer,
+                                    size_t request_bytes);
 
  private:
   const std::shared_ptr<net::SharedQuota> quota_;

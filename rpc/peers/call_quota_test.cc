@@ -26,7 +26,7 @@ TEST(CallQuotaTest, CallsOfOnePeerAreLimitedUntilOneEnds) {
   ASSERT_THAT(second, IsOk());
   EXPECT_THAT(quota.Admit("a", 0), Exceeds("max_calls_per_peer"));
   EXPECT_THAT(quota.Admit("b", 0), IsOk());
-  *first = CallQuota::Ticket();
+  *first = CallQuota::Reservation();
   EXPECT_THAT(quota.Admit("a", 0), IsOk());
 }
 
@@ -35,7 +35,7 @@ TEST(CallQuotaTest, CallsOfAllPeersAreLimited) {
   auto first = quota.Admit("b", 0);
   auto second = quota.Admit("c", 0);
   EXPECT_THAT(quota.Admit("a", 0), Exceeds("max_calls"));
-  *second = CallQuota::Ticket();
+  *second = CallQuota::Reservation();
   EXPECT_THAT(quota.Admit("a", 0), IsOk());
 }
 

@@ -61,11 +61,11 @@ class LivenessMonitor::State : public std::enable_shared_from_this<State> {
                               [state = shared_from_this()] { state->Tick(); });
   }
 
-  // 1. Forgives all if this process stood still.
+  // 1. Forgives all if this process stalled.
   // 2. Reports who was silent for too long, and asks who was silent.
   void Tick() {
-    Gate::Pass pass(&gate_);
-    if (!pass) return;
+    Gate::Entry entry(&gate_);
+    if (!entry) return;
     const async::MonotonicTime now = clock_.Now();
     std::vector<std::pair<std::shared_ptr<Peer>, std::string>> lost;
     std::vector<std::shared_ptr<Peer>> silent;
@@ -83,7 +83,7 @@ class LivenessMonitor::State : public std::enable_shared_from_this<State> {
         if (silence >= options_.silent_limit) {
           lost.emplace_back(
               watched.peer,
-              absl::StrCat("gave no sign of life for ",
+              absl::StrCat("sent no heartbeat reply for ",
                            absl::FormatDuration(options_.silent_limit)));
         } else if (unanswered >= kUnansweredLimits * options_.silent_limit) {
           lost.emplace_back(watched.peer,
@@ -115,8 +115,8 @@ class LivenessMonitor::State : public std::enable_shared_from_this<State> {
   }
 
   void OnPong(const std::shared_ptr<Peer>& peer, const absl::Status& status) {
-    Gate::Pass pass(&gate_);
-    if (!pass) return;
+    Gate::Entry entry(&gate_);
+    if (!entry) return;
     const async::MonotonicTime now = clock_.Now();
     {
       async::MutexLock lock(&mutex_);

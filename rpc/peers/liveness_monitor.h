@@ -1,4 +1,4 @@
-// Finds out which workers are gone.
+// The monitor that finds lost workers by heartbeats.
 
 #ifndef HAWSER_RPC_PEERS_LIVENESS_MONITOR_H_
 #define HAWSER_RPC_PEERS_LIVENESS_MONITOR_H_
@@ -15,17 +15,17 @@
 
 namespace hawser::rpc {
 
-// Asks each watched peer for a sign of life when there was none, or no answer,
-// for `heartbeat_interval`, and reports it lost, once:
+// Asks each watched peer for a heartbeat reply when there was none, or no
+// answer, for `heartbeat_interval`, and reports it lost, once:
 //
 //   when its address answers as another worker or incarnation: at once;
 //   when there is no connection to it for `unreachable_limit`;
-//   when it gives no sign of life for `silent_limit`;
+//   when it sends no heartbeat reply for `silent_limit`;
 //   when it was called, and answers nothing for three times that, though its
 //   own requests come: it does not hear what is sent there.
 //
-// Any message from a peer is a sign of life. Time is the clock's. If this
-// process itself stood still for longer than two intervals, peers get a new
+// Any message from a peer counts as a heartbeat reply. Time is the clock's. If
+// this process itself stalled for longer than two intervals, peers get a new
 // grace: what they sent meanwhile may not have been read.
 //
 // Thread-safe.

@@ -16,7 +16,7 @@
 #include "async/future.h"
 #include "async/mutex.h"
 #include "rpc/identity/worker_info.h"
-#include "rpc/peers/call_count.h"
+#include "rpc/peers/in_flight_counter.h"
 #include "rpc/peers/peer_counters.h"
 #include "rpc/transport/transport.h"
 
@@ -65,11 +65,11 @@ class Peer {
   }
 
   // Around each call that must not be sent twice: BeginCall before
-  // connection(), so that after MarkLeft and Idle none is under way.
+  // connection(), so that after MarkLeft and WhenIdle none is under way.
   void BeginCall() { calls_.Begin(); }
   void EndCall() { calls_.End(); }
   // Ready when no call is under way.
-  async::Future<void> Idle() { return calls_.Idle(); }
+  async::Future<void> WhenIdle() { return calls_.WhenIdle(); }
 
   bool watched() const { return watched_.load(std::memory_order_relaxed); }
   // True the first time: from then on its liveness matters.
@@ -106,7 +106,7 @@ class Peer {
   // Whether there is a connection, or was one.
   std::atomic<bool> connected_{false};
   std::atomic<bool> watched_{false};
-  CallCount calls_;
+  InFlightCounter calls_;
   std::atomic<bool> lost_{false};
   std::atomic<bool> left_{false};
 

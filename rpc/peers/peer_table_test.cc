@@ -88,7 +88,7 @@ TEST_F(PeerTableTest, ReplacedPeersAreForgottenOnceTheyAreLost) {
 }
 
 // The events are behind the store, where a worker was found that restarted.
-TEST_F(PeerTableTest, LateNewsDoesNotTakeTheNameOfOneThatCameAfter) {
+TEST_F(PeerTableTest, StaleMembershipDoesNotTakeTheNameOfOneThatCameAfter) {
   const std::shared_ptr<Peer> first = table_.Announce(Make(3, 7));
   EXPECT_EQ(table_.Find("w3"), first);
   const std::shared_ptr<Peer> third = table_.Insert(Make(3, 9));

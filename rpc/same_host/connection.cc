@@ -59,8 +59,8 @@ void SameHostConnection::Ask() {
 }
 
 void SameHostConnection::OnReply(absl::StatusOr<Payload> reply) {
-  Gate::Pass pass(gate_.get());
-  if (!pass) return;
+  Gate::Entry entry(gate_.get());
+  if (!entry) return;
   v1::OpenSameHostReply door;
   absl::StatusOr<std::string> bytes =
       reply.ok() ? reply->Flatten() : reply.status();
@@ -119,8 +119,8 @@ Connection::CallId SameHostConnection::Call(std::string_view path,
                                             Done done) {
   // What is too long or cannot be fetched, the socket refuses.
   if (request.size() <= options_.max_message_bytes && request.FetchAll().ok()) {
-    Gate::Pass pass(gate_.get());
-    if (const auto memory = pass ? client() : nullptr) {
+    Gate::Entry entry(gate_.get());
+    if (const auto memory = entry ? client() : nullptr) {
       const CallId id = last_id_.fetch_add(1, std::memory_order_relaxed) + 1;
       if (memory->Call(id, path, request, deadline, done)) return MemoryId(id);
     }
@@ -134,8 +134,8 @@ void SameHostConnection::Cancel(CallId id) {
     socket_->Cancel(id / 2);
     return;
   }
-  Gate::Pass pass(gate_.get());
-  if (!pass) return;
+  Gate::Entry entry(gate_.get());
+  if (!entry) return;
   if (const auto client = OpenClient(); client != nullptr)
     client->Cancel(id / 2);
 }
@@ -145,8 +145,8 @@ void SameHostConnection::AwaitReply(CallId id) {
     socket_->AwaitReply(id / 2);
     return;
   }
-  Gate::Pass pass(gate_.get());
-  if (!pass) return;
+  Gate::Entry entry(gate_.get());
+  if (!entry) return;
   if (const auto client = OpenClient(); client != nullptr)
     client->Await(id / 2);
 }

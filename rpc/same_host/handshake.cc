@@ -91,14 +91,14 @@ const std::string& BootId() {
 }
 
 absl::StatusOr<std::shared_ptr<SameHostAcceptor>> SameHostAcceptor::Start(
-    EventLoop* loop, size_t max_message_bytes, MayLink may_link,
+    EventLoop* loop, size_t max_message_bytes, ShouldAccept should_accept,
     OnLink on_link) {
   ASSIGN_OR_RETURN(const std::string random, RandomBytes(kTicketBytes));
   std::string name = absl::StrCat("hawser-", absl::BytesToHexString(random));
   ASSIGN_OR_RETURN(UniqueFd listener, ListenAbstract(name));
   const int fd = listener.get();
   std::shared_ptr<SameHostAcceptor> acceptor(new SameHostAcceptor(
-      loop, max_message_bytes, std::move(may_link), std::move(on_link),
+      loop, max_message_bytes, std::move(should_accept), std::move(on_link),
       std::move(name), std::move(listener)));
   RETURN_IF_ERROR(
       loop->Watch(fd, [weak = std::weak_ptr<SameHostAcceptor>(acceptor)] {
@@ -196,7 +196,7 @@ absl::Status SameHostAcceptor::Welcome(Pending& pending) {
     return absl::UnauthenticatedError("the ticket is not good");
   }
   pending.caller = std::move(ticket->caller);
-  if (!may_link_(*parts.peer, pending.caller)) {
+  if (!should_accept_(*parts.peer, pending.caller)) {
     return absl::ResourceExhaustedError("the client has too many links");
   }
   RETURN_IF_ERROR(CheckProbe(*parts.peer, hello.probe()));

@@ -26,7 +26,7 @@
 
 namespace hawser::rpc {
 
-// Of this machine, until it starts anew; empty where the kernel does not tell.
+// Of this machine, until it restarts; empty where the kernel does not tell.
 const std::string& BootId();
 
 // The serving end. Thread-safe.
@@ -39,12 +39,13 @@ class SameHostAcceptor final
 
   // Whether a client may have one more link. Where not, it stays outside, and
   // calls over the socket.
-  using MayLink = std::function<bool(const PeerProcess&,
-                                     const std::optional<net::Identity>&)>;
+  using ShouldAccept = std::function<bool(const PeerProcess&,
+                                          const std::optional<net::Identity>&)>;
 
-  // `loop` outlives this. `may_link` and `on_link` are run with no lock held.
+  // `loop` outlives this. `should_accept` and `on_link` are run with no lock
+  // held.
   static absl::StatusOr<std::shared_ptr<SameHostAcceptor>> Start(
-      EventLoop* loop, size_t max_message_bytes, MayLink may_link,
+      EventLoop* loop, size_t max_message_bytes, ShouldAccept should_accept,
       OnLink on_link);
 
   // What a client is told that asks to come in. What it has proven to be, if
@@ -72,11 +73,12 @@ class SameHostAcceptor final
     std::optional<net::Identity> caller;
   };
 
-  SameHostAcceptor(EventLoop* loop, size_t max_message_bytes, MayLink may_link,
-                   OnLink on_link, std::string name, UniqueFd listener)
+  SameHostAcceptor(EventLoop* loop, size_t max_message_bytes,
+                   ShouldAccept should_accept, OnLink on_link, std::string name,
+                   UniqueFd listener)
       : loop_(*loop),
         max_message_bytes_(max_message_bytes),
-        may_link_(std::move(may_link)),
+        should_accept_(std::move(should_accept)),
         on_link_(std::move(on_link)),
         name_(std::move(name)),
         listener_(std::move(listener)) {}
@@ -90,7 +92,7 @@ class SameHostAcceptor final
 
   EventLoop& loop_;
   const size_t max_message_bytes_;
-  const MayLink may_link_;
+  const ShouldAccept should_accept_;
   const OnLink on_link_;
   const std::string name_;
 

@@ -48,7 +48,7 @@ void SameHostLink::Start() {
   }
 }
 
-void SameHostLink::RingPeer() {
+void SameHostLink::SignalPeer() {
   const uint64_t one = 1;
   // A full counter has woken it already.
   [[maybe_unused]] const ssize_t written =

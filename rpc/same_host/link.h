@@ -123,7 +123,7 @@ class SameHostLink final : public EventLoop::Source,
 
   // --- EventLoop::Source
   bool Poll() override;
-  bool SenderWasHere() const override { return reader_.WriterWasHere(); }
+  bool PeerOnThisCore() const override { return reader_.WriterOnThisCore(); }
   void BeginPolling() override;
   bool EndPolling() override;
   async::MonotonicTime OnTime(async::MonotonicTime now) override;
@@ -149,7 +149,7 @@ class SameHostLink final : public EventLoop::Source,
   // Closes soon, with no lock held.
   void BreakLocked(absl::Status status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void SendWaiting();
-  void RingPeer();
+  void SignalPeer();
   // Takes one message, unless another thread is at it.
   std::optional<Work> Receive();
   absl::StatusOr<LinkMessage> Read(v1::SameHostFrame& frame);

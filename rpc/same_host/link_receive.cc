@@ -8,7 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "async/cpu_relax.h"
 #include "async/status_macros.h"
-#include "ipc/make_way.h"
+#include "ipc/yield_core.h"
 #include "rpc/errors/status_details.h"
 #include "rpc/same_host/incoming_region.h"
 #include "rpc/same_host/link.h"
@@ -50,7 +50,7 @@ void SameHostLink::PollFor(uint64_t call, absl::Duration spin,
     }
     if (done() || ended_.load(std::memory_order_acquire)) break;
     if (i % kPollsPerLook == 0 &&
-        ((may_sleep && reader_.WriterWasHere() && !MakeWay()) ||
+        ((may_sleep && reader_.WriterOnThisCore() && !YieldCore()) ||
          std::chrono::steady_clock::now() >= until)) {
       break;
     }
@@ -81,7 +81,7 @@ std::optional<SameHostLink::Work> SameHostLink::Receive() {
   std::optional<Work> work;
   absl::Status broken;
   const RingResult result = reader_.Read(incoming_);
-  const bool ring = result == RingResult::kDone && reader_.MustRing();
+  const bool signal = result == RingResult::kDone && reader_.NeedsSignal();
   if (result == RingResult::kBroken) {
     broken = absl::InternalError("the peer broke the shared ring");
   } else if (result == RingResult::kDone) {
@@ -95,7 +95,7 @@ std::optional<SameHostLink::Work> SameHostLink::Receive() {
     }
   }
   receiving_.store(false, std::memory_order_release);
-  if (ring) RingPeer();
+  if (signal) SignalPeer();
   if (!broken.ok()) Close(std::move(broken));
   return work;
 }
@@ -152,7 +152,7 @@ absl::Status SameHostLink::ReadChunks(v1::SameHostFrame& frame,
   if (has_list) {
     const v1::SameHostChunk& at = frame.chunk_list();
     if (at.size() > kMaxChunkListBytes) {
-      return absl::ResourceExhaustedError("a message in too many pieces");
+      return absl::ResourceExhaustedError("a message in too many chunks");
     }
     std::string bytes(at.size(), '\0');
     RETURN_IF_ERROR(region->Read(at.address(), bytes.data(), bytes.size()));

@@ -27,32 +27,32 @@ bool IsAnswer(const LinkMessage& message) {
 }  // namespace
 
 void SameHostLink::Send(LinkMessage message) {
-  bool ring = false;
+  bool signal = false;
   {
     async::MutexLock lock(&mutex_);
     if (ended_.load(std::memory_order_relaxed)) return;
     if (waiting_.empty() && TrySendLocked(message)) {
-      ring = writer_.MustRing();
+      signal = writer_.NeedsSignal();
     } else {
       AwaitRoomLocked(std::move(message));
     }
   }
-  if (ring) RingPeer();
+  if (signal) SignalPeer();
 }
 
 void SameHostLink::SendWaiting() {
-  bool ring = false;
+  bool signal = false;
   {
     async::MutexLock lock(&mutex_);
     if (ended_.load(std::memory_order_relaxed)) return;
     while (!waiting_.empty() && TrySendLocked(waiting_.front())) {
       TakeWaitingLocked(waiting_.begin());
-      ring = true;
+      signal = true;
     }
     any_waiting_.store(!waiting_.empty(), std::memory_order_release);
-    ring = ring && writer_.MustRing();
+    signal = signal && writer_.NeedsSignal();
   }
-  if (ring) RingPeer();
+  if (signal) SignalPeer();
 }
 
 bool SameHostLink::TrySendLocked(LinkMessage& message) {

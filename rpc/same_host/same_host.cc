@@ -86,7 +86,7 @@ absl::StatusOr<std::shared_ptr<SameHostAcceptor>> SameHost::acceptor() {
                          loop.get(), options_.max_message_bytes,
                          [this](const PeerProcess& peer,
                                 const std::optional<net::Identity>& caller) {
-                           return MayLink(peer, caller);
+                           return ShouldAccept(peer, caller);
                          },
                          [this](SameHostLink::Parts parts,
                                 std::optional<net::Identity> caller) {
@@ -96,8 +96,8 @@ absl::StatusOr<std::shared_ptr<SameHostAcceptor>> SameHost::acceptor() {
   return acceptor_;
 }
 
-bool SameHost::MayLink(const PeerProcess& peer,
-                       const std::optional<net::Identity>& caller) {
+bool SameHost::ShouldAccept(const PeerProcess& peer,
+                            const std::optional<net::Identity>& caller) {
   const std::string client = ClientOf(peer, caller);
   async::MutexLock lock(&mutex_);
   std::erase_if(links_, [](const Link& link) { return link.link.expired(); });

@@ -65,8 +65,8 @@ class SameHost {
   absl::StatusOr<std::shared_ptr<SameHostAcceptor>> acceptor();
   absl::StatusOr<std::shared_ptr<EventLoop>> LoopLocked()
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  bool MayLink(const PeerProcess& peer,
-               const std::optional<net::Identity>& caller);
+  bool ShouldAccept(const PeerProcess& peer,
+                    const std::optional<net::Identity>& caller);
   void OnLink(SameHostLink::Parts parts, std::optional<net::Identity> caller);
 
   const Options options_;

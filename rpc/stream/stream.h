@@ -89,7 +89,7 @@ class StreamReader {
 // Calls `function` on worker `to`; at most once. The function begins at once,
 // and is kept from writing more than `window` values ahead of the reader.
 //
-// Each value is one message: what is larger than a message travels in pieces.
+// Each value is one message: what is larger than a message travels in parts.
 // Values are not recorded for distributed autograd.
 //
 //   kInvalidArgument     a window or a timeout out of range.

@@ -21,13 +21,13 @@
 #include "rpc/agent/service.h"
 #include "rpc/identity/worker_info.h"
 #include "rpc/membership/membership_log.h"
-#include "rpc/membership/rendezvous.h"
+#include "rpc/membership/worker_directory.h"
 #include "rpc/stream/register_stream.h"
 #include "rpc/stream/stream_function.h"
 #include "rpc/stream/stream_service.h"
 #include "rpc/testing/agent_test_fixture.h"
 #include "rpc/testing/loss_test_service.h"
-#include "rpc/testing/made_up_caller.h"
+#include "rpc/testing/raw_client.h"
 #include "rpc/testing/simulated_store_link.h"
 #include "rpc/transport/transport.h"
 
@@ -58,8 +58,8 @@ class StreamOpenTest : public testing::Test {
       options.services.push_back(std::make_unique<LossService>(&lost_));
     });
     reader_.address = *address_;
-    Rendezvous rendezvous(&job_.store(), AgentOptions().job);
-    ASSERT_THAT(rendezvous.Register(reader_, {}), IsOk());
+    WorkerDirectory directory(&job_.store(), AgentOptions().job);
+    ASSERT_THAT(directory.Register(reader_, {}), IsOk());
   }
 
   // Before what the agent uses.
@@ -97,7 +97,7 @@ class StreamOpenTest : public testing::Test {
                            }}};
   std::unique_ptr<Transport> transport_ = job_.network().NewTransport();
   const absl::StatusOr<std::string> address_ = transport_->Listen("", {});
-  MadeUpCaller caller_{std::move(transport_)};
+  RawClient caller_{std::move(transport_)};
   WorkerInfo reader_ = {.name = "reader",
                         .id = WorkerId(5),
                         .incarnation = Incarnation{1001},

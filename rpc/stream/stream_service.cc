@@ -56,9 +56,9 @@ absl::Status StreamService::Start(Agent& agent) {
     return absl::InvalidArgumentError(
         "StreamLimits::max_streams_per_reader must be positive");
   }
-  if (limits_.stranger_limit <= absl::ZeroDuration()) {
+  if (limits_.non_member_limit <= absl::ZeroDuration()) {
     return absl::InvalidArgumentError(
-        "StreamLimits::stranger_limit must be positive");
+        "StreamLimits::non_member_limit must be positive");
   }
   // A stream is its reader's own, of a function that it may call.
   constexpr MethodOptions kOptions = {.for_observers = true};
@@ -120,7 +120,7 @@ absl::Status StreamService::Open(const MethodCall& call,
   Decoder arguments(agent_, &sink->reader(), values,
                     std::move(request.tensors));
   agent_->Invoke(*function, arguments)
-      .OnReady([sink](const absl::StatusOr<RetainedValue>& result) {
+      .OnReady([sink](const absl::StatusOr<ErasedValue>& result) {
         sink->End(result.status());
       });
   return absl::OkStatus();
@@ -138,18 +138,19 @@ absl::Status StreamService::Insert(const Key& key,
     return absl::InvalidArgumentError(
         absl::StrCat("stream ", key.second, " is open already"));
   }
-  ASSIGN_OR_RETURN(HoldingQuota::Ticket ticket,
+  ASSIGN_OR_RETURN(PerPeerQuota::Grant grant,
                    quota_.Admit(sink->reader().name));
   Entry& entry = streams_[key];
   entry.sink = sink;
   entry.asked = now;
-  entry.ticket = std::move(ticket);
+  entry.grant = std::move(grant);
   if (deadline != async::kNever) {
     entry.timer = CallAt(deadline, [this, key] { Expire(key); });
   }
-  if (!strangers_timer_.has_value()) {
-    strangers_timer_ = CallAt(async::AddDelay(now, limits_.stranger_limit / 2),
-                              [this] { WatchStrangers(); });
+  if (!non_members_timer_.has_value()) {
+    non_members_timer_ =
+        CallAt(async::AddDelay(now, limits_.non_member_limit / 2),
+               [this] { WatchNonMembers(); });
   }
   return absl::OkStatus();
 }
@@ -161,8 +162,8 @@ void StreamService::FollowOpen(const Key& key,
                                const MethodCall& call) {
   Cancellation::Registration on_cancel =
       call.cancellation->OnCancel([this, gate = gate_, key] {
-        Gate::Pass pass(gate.get());
-        if (pass) Close(key);
+        Gate::Entry entry(gate.get());
+        if (entry) Close(key);
       });
   {
     async::MutexLock lock(&mutex_);
@@ -180,12 +181,12 @@ async::TimerId StreamService::CallAt(async::MonotonicTime time,
   async::TaskContext::Scope detached((async::TaskContext()));
   return agent_->clock().CallAt(
       time, [gate = gate_, action = std::move(action)]() mutable {
-        Gate::Pass pass(gate.get());
-        if (pass) action();
+        Gate::Entry entry(gate.get());
+        if (entry) action();
       });
 }
 
-void StreamService::WatchStrangers() {
+void StreamService::WatchNonMembers() {
   absl::flat_hash_set<Incarnation> members;
   for (const WorkerInfo& worker : agent_->workers()) {
     members.insert(worker.incarnation);
@@ -198,13 +199,14 @@ void StreamService::WatchStrangers() {
         entry.sink->awaited()) {
       return false;
     }
-    return async::TimeBetween(entry.asked, now) >= limits_.stranger_limit;
+    return async::TimeBetween(entry.asked, now) >= limits_.non_member_limit;
   });
   async::MutexLock lock(&mutex_);
-  strangers_timer_.reset();
+  non_members_timer_.reset();
   if (streams_.empty() || interrupted_) return;
-  strangers_timer_ = CallAt(async::AddDelay(now, limits_.stranger_limit / 2),
-                            [this] { WatchStrangers(); });
+  non_members_timer_ =
+      CallAt(async::AddDelay(now, limits_.non_member_limit / 2),
+             [this] { WatchNonMembers(); });
 }
 
 async::Future<Message<v1::StreamNextReply>> StreamService::Next(
@@ -268,7 +270,7 @@ void StreamService::Close(const Key& key) {
     if (found == streams_.end()) return;
     entry = std::move(found->second);
     // Given back under the lock.
-    entry.ticket = {};
+    entry.grant = {};
     streams_.erase(found);
   }
   if (entry.timer.has_value()) agent_->clock().Cancel(*entry.timer);
@@ -298,7 +300,8 @@ void StreamService::Interrupt() {
   {
     async::MutexLock lock(&mutex_);
     interrupted_ = true;
-    if (strangers_timer_.has_value()) agent_->clock().Cancel(*strangers_timer_);
+    if (non_members_timer_.has_value())
+      agent_->clock().Cancel(*non_members_timer_);
   }
   CloseAll([](const Key&, const Entry&) { return true; });
   gate_->Close();

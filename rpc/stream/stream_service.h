@@ -26,7 +26,7 @@
 #include "rpc/agent/agent.h"
 #include "rpc/agent/service.h"
 #include "rpc/functions/method.h"
-#include "rpc/peers/holding_quota.h"
+#include "rpc/peers/per_peer_quota.h"
 #include "rpc/stream/stream_sink.h"
 #include "rpc/transport/cancellation.h"
 #include "rpc/transport/gate.h"
@@ -37,7 +37,7 @@ struct StreamLimits {
   // Streams that one peer, by its name, may have open here. Positive.
   size_t max_streams_per_reader = 1024;
   // How long a reader that is no member may be silent. Positive.
-  absl::Duration stranger_limit = absl::Seconds(60);
+  absl::Duration non_member_limit = absl::Seconds(60);
 };
 
 // Attaches streams to an agent: give one to AgentOptions::services. Serves the
@@ -76,7 +76,7 @@ class StreamService final : public Service {
     async::MonotonicTime asked{};
     std::shared_ptr<Cancellation> last_request = nullptr;
     std::optional<async::TimerId> timer = {};
-    HoldingQuota::Ticket ticket = {};
+    PerPeerQuota::Grant grant = {};
     // Of its Open.
     Cancellation::Registration on_cancel = {};
   };
@@ -96,9 +96,9 @@ class StreamService final : public Service {
   void Close(const Key& key);
   void CloseAll(
       absl::FunctionRef<bool(const Key& key, const Entry& entry)> matches);
-  // Closes the streams of strangers that are silent; from then on, every now
+  // Closes the streams of non-members that are silent; from then on, every now
   // and then, while there are streams.
-  void WatchStrangers() ABSL_LOCKS_EXCLUDED(mutex_);
+  void WatchNonMembers() ABSL_LOCKS_EXCLUDED(mutex_);
   // Runs `action` at `time`, unless this has been interrupted.
   async::TimerId CallAt(async::MonotonicTime time,
                         absl::AnyInvocable<void()> action);
@@ -111,10 +111,10 @@ class StreamService final : public Service {
 
   mutable async::Mutex mutex_;
   bool interrupted_ ABSL_GUARDED_BY(mutex_) = false;
-  HoldingQuota quota_ ABSL_GUARDED_BY(mutex_);
+  PerPeerQuota quota_ ABSL_GUARDED_BY(mutex_);
   absl::flat_hash_map<Key, Entry> streams_ ABSL_GUARDED_BY(mutex_);
   // Set while there are streams.
-  std::optional<async::TimerId> strangers_timer_ ABSL_GUARDED_BY(mutex_);
+  std::optional<async::TimerId> non_members_timer_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace hawser::rpc

@@ -22,7 +22,7 @@
 #include "rpc/stream/stream.h"
 #include "rpc/stream/stream_function.h"
 #include "rpc/stream/stream_service.h"
-#include "rpc/testing/simulated_job.h"
+#include "rpc/testing/cluster_simulation.h"
 #include "rpc/testing/simulation_seeds.h"
 
 namespace hawser::rpc {
@@ -71,7 +71,7 @@ class StreamSimulation {
   }
 
   std::string Run() {
-    job_.RestartTheGone();
+    job_.RestartDeparted();
     for (int step = 0; step < kSteps; ++step) {
       job_.RandomFault();
       for (int i = 0; i < 2; ++i) OpenRandomStream();
@@ -262,7 +262,7 @@ class StreamSimulation {
 
   // Streams by number; before the job, whose functions and readers use them.
   std::map<int64_t, Trace> traces_;
-  SimulatedJob job_;
+  ClusterSimulation job_;
 };
 
 TEST(StreamSimulationTest, PromisesOfStreamsHoldUnderAllSeeds) {

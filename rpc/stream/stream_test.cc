@@ -255,7 +255,7 @@ TEST_P(StreamTest, StreamsAreForgottenWhenTheyHaveEndedAndShutdownIsClean) {
   EXPECT_EQ(NumOpen(1), 0);
 }
 
-TEST_P(StreamTest, TensorAboveTheMessageLimitTravelsInPieces) {
+TEST_P(StreamTest, TensorAboveTheMessageLimitTravelsInParts) {
   if (GetParam() == TransportParam::kInproc) {
     GTEST_SKIP() << "the in-process transport has no limit";
   }

@@ -37,8 +37,8 @@ void EchoServer::Echo(IncomingCall& call) {
   {
     async::MutexLock lock(&mutex_);
     ++num_echoed_;
-    // Pieces are put together in storage of ours.
-    echoed_in_pieces_ =
+    // Fragments are put together in storage of ours.
+    echoed_in_fragments_ =
         request.size() > 0 && request.chunks()[0].storage != nullptr;
   }
   call.Reply(std::move(request));
@@ -49,9 +49,9 @@ int EchoServer::num_echoed() {
   return num_echoed_;
 }
 
-bool EchoServer::echoed_in_pieces() {
+bool EchoServer::echoed_in_fragments() {
   async::MutexLock lock(&mutex_);
-  return echoed_in_pieces_;
+  return echoed_in_fragments_;
 }
 
 void EchoServer::AwaitHeld(size_t count) {

@@ -32,9 +32,9 @@ class EchoServer {
   GrpcTransport& transport() { return transport_; }
   const std::string& address() const { return address_; }
 
-  // How many calls of kEcho came, and whether the last one came in pieces.
+  // How many calls of kEcho came, and whether the last one came in fragments.
   int num_echoed();
-  bool echoed_in_pieces();
+  bool echoed_in_fragments();
 
   // Until so many calls are kept.
   void AwaitHeld(size_t count);
@@ -51,7 +51,7 @@ class EchoServer {
   async::Mutex mutex_;
   async::CondVar changed_;
   int num_echoed_ ABSL_GUARDED_BY(mutex_) = 0;
-  bool echoed_in_pieces_ ABSL_GUARDED_BY(mutex_) = false;
+  bool echoed_in_fragments_ ABSL_GUARDED_BY(mutex_) = false;
   std::vector<std::unique_ptr<IncomingCall>> held_;
   GrpcTransport transport_;
   std::string address_;

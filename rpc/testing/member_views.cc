@@ -23,7 +23,7 @@ struct Change {
 std::vector<Change> HistoryOf(const std::vector<v1::MembershipEvent>& events) {
   std::vector<Change> history;
   std::map<Incarnation, std::string> names;
-  std::set<Incarnation> gone;
+  std::set<Incarnation> departed;
   for (const v1::MembershipEvent& event : events) {
     if (event.has_joined()) {
       const Incarnation joined{event.joined().incarnation()};
@@ -34,8 +34,8 @@ std::vector<Change> HistoryOf(const std::vector<v1::MembershipEvent>& events) {
       const v1::WorkerDeparture& departure =
           event.has_left() ? event.left() : event.lost();
       const Incarnation goes{departure.incarnation()};
-      if (gone.contains(Incarnation{departure.reporter()})) continue;
-      if (!gone.insert(goes).second) continue;
+      if (departed.contains(Incarnation{departure.reporter()})) continue;
+      if (!departed.insert(goes).second) continue;
       history.push_back(
           {goes, (event.has_left() ? "left " : "lost ") + names[goes]});
     }
@@ -99,7 +99,7 @@ std::string MemberViews::Check(MembershipLog& log) const {
   std::set<std::string> seen;
   for (const Change& change : history) {
     const bool joined = change.kind() == "joined";
-    if (!seen.insert((joined ? "joined" : "gone") + change.who()).second) {
+    if (!seen.insert((joined ? "joined" : "departed") + change.who()).second) {
       return "twice: " + change.text;
     }
     if (!joined && !seen.contains("joined" + change.who())) {

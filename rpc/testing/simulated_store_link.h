@@ -42,22 +42,22 @@ class SimulatedStoreLink final : public store::Store {
         target_(*target),
         hooks_(std::move(hooks)) {}
 
-  void Cut(bool cut) { cut_.store(cut); }
-  bool cut() const { return cut_.load(); }
+  void SetPartitioned(bool partitioned) { partitioned_.store(partitioned); }
+  bool partitioned() const { return partitioned_.load(); }
 
  private:
-  absl::Status Pass() const {
+  absl::Status CheckReachable() const {
     if (hooks_.on_way != nullptr) hooks_.on_way();
-    return cut() ? absl::UnavailableError("the store is out of reach")
-                 : absl::OkStatus();
+    return partitioned() ? absl::UnavailableError("the store is out of reach")
+                         : absl::OkStatus();
   }
 
   // The result of `call`, unless the link is cut.
   template <class Call>
   auto Ask(Call call) const -> decltype(call()) {
-    if (absl::Status there = Pass(); !there.ok()) return there;
+    if (absl::Status there = CheckReachable(); !there.ok()) return there;
     auto result = call();
-    if (absl::Status back = Pass(); !back.ok()) return back;
+    if (absl::Status back = CheckReachable(); !back.ok()) return back;
     return result;
   }
 
@@ -109,7 +109,7 @@ class SimulatedStoreLink final : public store::Store {
 
   store::Store& target_;
   const Hooks hooks_;
-  std::atomic<bool> cut_{false};
+  std::atomic<bool> partitioned_{false};
 };
 
 }  // namespace hawser::rpc

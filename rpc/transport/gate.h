@@ -17,14 +17,14 @@ namespace hawser::rpc {
 class Gate {
  public:
   // Stands for one that is inside.
-  class Pass {
+  class Entry {
    public:
-    explicit Pass(Gate* gate) : gate_(gate->Enter() ? gate : nullptr) {}
-    ~Pass() {
+    explicit Entry(Gate* gate) : gate_(gate->Enter() ? gate : nullptr) {}
+    ~Entry() {
       if (gate_ != nullptr) gate_->Leave();
     }
-    Pass(const Pass&) = delete;
-    Pass& operator=(const Pass&) = delete;
+    Entry(const Entry&) = delete;
+    Entry& operator=(const Entry&) = delete;
 
     // False if the gate was closed.
     explicit operator bool() const { return gate_ != nullptr; }

@@ -12,14 +12,14 @@ namespace {
 TEST(GateTest, LetsInUntilClosed) {
   Gate gate;
   {
-    Gate::Pass pass(&gate);
-    EXPECT_TRUE(pass);
-    Gate::Pass second(&gate);
+    Gate::Entry entry(&gate);
+    EXPECT_TRUE(entry);
+    Gate::Entry second(&gate);
     EXPECT_TRUE(second);
   }
   gate.Close();
   gate.Close();
-  Gate::Pass late(&gate);
+  Gate::Entry late(&gate);
   EXPECT_FALSE(late);
 }
 
@@ -28,10 +28,10 @@ TEST(GateTest, CloseWaitsForThoseInside) {
   absl::Notification entered;
   std::atomic<bool> leaving{false};
   std::thread inside([&] {
-    Gate::Pass pass(&gate);
+    Gate::Entry entry(&gate);
     entered.Notify();
     // Until the gate is seen closed: Close is then waiting, or about to.
-    while (Gate::Pass(&gate)) std::this_thread::yield();
+    while (Gate::Entry(&gate)) std::this_thread::yield();
     leaving = true;
   });
   entered.WaitForNotification();

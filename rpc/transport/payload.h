@@ -1,4 +1,4 @@
-// The bytes of one message, in pieces that are never joined.
+// The bytes of one message, in chunks that are never joined.
 
 #ifndef HAWSER_RPC_TRANSPORT_PAYLOAD_H_
 #define HAWSER_RPC_TRANSPORT_PAYLOAD_H_

@@ -87,8 +87,8 @@ class Connection {
   //   kResourceExhausted  a message exceeds the transport's limit.
   //   kUnauthenticated    one end does not accept the other's certificate or
   //                       token.
-  // Where the request surely did not leave, IsUnsent (rpc/errors/unsent.h) says
-  // so.
+  // Where the request surely did not leave, IsNotSent (rpc/errors/not_sent.h)
+  // says so.
   virtual CallId Call(std::string_view path, Payload request,
                       async::MonotonicTime deadline, Done done) = 0;
 

@@ -5,7 +5,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "async/thrown.h"
+#include "async/exceptions.h"
 #include "rpc/wire/decoder.h"
 #include "rpc/wire/encoder.h"
 #include "rpc/wire/wire_traits.h"
@@ -16,7 +16,7 @@ namespace hawser::rpc::internal {
 // throws.
 template <class... T>
 absl::Status Encode(Encoder& encoder, const T&... values) {
-  return async::CatchThrown<absl::Status>("the encoding of a value", [&] {
+  return async::CatchExceptions<absl::Status>("the encoding of a value", [&] {
     absl::Status status;
     (void)((status = WireTraits<T>::Encode(encoder, values)).ok() && ...);
     return status;
@@ -26,9 +26,9 @@ absl::Status Encode(Encoder& encoder, const T&... values) {
 // Reads a value; kInternal if that throws.
 template <class T>
 absl::StatusOr<T> Decode(Decoder& decoder) {
-  return async::CatchThrown<absl::StatusOr<T>>("the decoding of a value", [&] {
-    return WireTraits<T>::Decode(decoder);
-  });
+  return async::CatchExceptions<absl::StatusOr<T>>(
+      "the decoding of a value",
+      [&] { return WireTraits<T>::Decode(decoder); });
 }
 
 }  // namespace hawser::rpc::internal

@@ -16,7 +16,7 @@
 #include "rpc/identity/worker_info.h"
 #include "rpc/transport/payload.h"
 #include "rpc/transport/transfer_counters.h"
-#include "rpc/wire/message_hook.h"
+#include "rpc/wire/message_interceptor.h"
 #include "tensor/tensor.h"
 
 namespace hawser::v1 {

@@ -78,7 +78,7 @@ EtcdClient::~EtcdClient() {
   (void)lease_->LeaseRevoke(&context, request, &response);
 }
 
-absl::StatusOr<EtcdClient::Snapshot> EtcdClient::Look(
+absl::StatusOr<EtcdClient::Snapshot> EtcdClient::ReadSnapshot(
     std::span<const std::string> keys, bool keys_only,
     async::MonotonicTime deadline) {
   Snapshot snapshot;

@@ -38,8 +38,9 @@ class EtcdClient {
 
   // Reads the values of `keys`, all at one revision; with `keys_only` the
   // values are empty.
-  absl::StatusOr<Snapshot> Look(std::span<const std::string> keys,
-                                bool keys_only, async::MonotonicTime deadline);
+  absl::StatusOr<Snapshot> ReadSnapshot(std::span<const std::string> keys,
+                                        bool keys_only,
+                                        async::MonotonicTime deadline);
 
   // Number of keys that begin with `prefix`, not empty.
   absl::StatusOr<int64_t> Count(const std::string& prefix,

@@ -161,7 +161,8 @@ absl::StatusOr<std::vector<std::string>> EtcdStore::WhenPresent(
   const std::vector<std::string> full = client_->Full(keys);
   internal::Backoff backoff;
   while (true) {
-    auto snapshot = client_->etcd().Look(full, keys_only, LookDeadline(time));
+    auto snapshot =
+        client_->etcd().ReadSnapshot(full, keys_only, LookDeadline(time));
     if (!snapshot.ok()) return Named(snapshot.status(), keys.front(), time);
     std::vector<std::string> values;
     std::vector<std::string> missing;
@@ -205,8 +206,8 @@ absl::Status EtcdStore::DoWait(std::span<const std::string> keys,
 absl::StatusOr<bool> EtcdStore::DoCheck(std::span<const std::string> keys,
                                         const CallTime& time) {
   const auto snapshot =
-      client_->etcd().Look(client_->Full(keys),
-                           /*keys_only=*/true, LookDeadline(time));
+      client_->etcd().ReadSnapshot(client_->Full(keys),
+                                   /*keys_only=*/true, LookDeadline(time));
   if (!snapshot.ok()) return Named(snapshot.status(), keys.front(), time);
   return std::all_of(snapshot->values.begin(), snapshot->values.end(),
                      [](const auto& value) { return value.has_value(); });

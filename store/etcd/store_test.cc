@@ -13,7 +13,7 @@
 #include "async/testing/status_matchers.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "net/testing/relay.h"
+#include "net/testing/tcp_proxy.h"
 #include "proto/etcd.pb.h"
 #include "store/etcd/client.h"
 #include "store/testing/conformance.h"
@@ -117,19 +117,19 @@ TEST(EtcdStoreTest, ValuesAboveTheLimitOfEtcdAreErrorsOfItsOwn) {
 }
 
 TEST(EtcdStoreTest, ChangesWhoseRepliesWereLostAreAppliedOnce) {
-  internal::Relay relay(Etcd().port());
+  internal::TcpProxy proxy(Etcd().port());
   const std::string prefix = FreshPrefix();
   const auto store =
-      MustConnect({.address = relay.address(), .prefix = prefix});
+      MustConnect({.address = proxy.address(), .prefix = prefix});
   const auto direct =
       MustConnect({.address = Etcd().address(), .prefix = prefix});
   EXPECT_THAT(store->Set("gone", "1"), IsOk());
   // The change is applied, but its reply and the connection are lost.
   const auto lose_reply = [&](const std::string& made, auto change) {
-    relay.SwallowReplies();
+    proxy.SwallowReplies();
     std::thread changer(change);
     EXPECT_THAT(direct->Get(made, absl::Seconds(20)), IsOk());
-    relay.CutConnections();
+    proxy.CloseConnections();
     changer.join();
   };
   lose_reply("set", [&] { EXPECT_THAT(store->Set("set", "a"), IsOk()); });
@@ -177,15 +177,15 @@ TEST(EtcdStoreTest, AttemptsAfterALaterChangeAreIgnored) {
 
 TEST(EtcdStoreTest, WaitingOutlivesARestartOfEtcd) {
   internal::EtcdProcess etcd;
-  internal::Relay relay(etcd.port());
-  const auto store = MustConnect({.address = relay.address(), .prefix = "job"});
+  internal::TcpProxy proxy(etcd.port());
+  const auto store = MustConnect({.address = proxy.address(), .prefix = "job"});
   EXPECT_THAT(store->Set("before", "1"), IsOk());
   std::thread waiter([&] {
     EXPECT_THAT(store->Get("gate", absl::Seconds(60)), IsOkAndHolds("open"));
   });
   etcd.Restart();
-  relay.SetServerPort(etcd.port());
-  relay.CutConnections();
+  proxy.SetServerPort(etcd.port());
+  proxy.CloseConnections();
   const auto other = MustConnect({.address = etcd.address(), .prefix = "job"});
   EXPECT_THAT(other->Get("before"), IsOkAndHolds("1"));
   EXPECT_THAT(other->Set("gate", "open"), IsOk());
@@ -193,11 +193,11 @@ TEST(EtcdStoreTest, WaitingOutlivesARestartOfEtcd) {
 }
 
 TEST(EtcdStoreTest, DeadConnectionEndsCallsInTime) {
-  internal::Relay relay(Etcd().port());
+  internal::TcpProxy proxy(Etcd().port());
   const auto store =
-      MustConnect({.address = relay.address(), .prefix = FreshPrefix()});
-  relay.SetServerPort(1);
-  relay.CutConnections();
+      MustConnect({.address = proxy.address(), .prefix = FreshPrefix()});
+  proxy.SetServerPort(1);
+  proxy.CloseConnections();
   ExpectCallsEndInTime(*store);
 }
 

@@ -23,18 +23,18 @@
 #include "net/server/open_file_limit.h"
 #include "proto/store.grpc.pb.h"
 #include "proto/store.pb.h"
+#include "store/dedup_cache.h"
 #include "store/endpoint.h"
 #include "store/grpc/listen_address.h"
 #include "store/grpc/settings.h"
 #include "store/grpc/wait_quota.h"
 #include "store/hash/key_value_table.h"
-#include "store/recent_changes.h"
 
 namespace hawser::store {
 namespace {
 
+using internal::DedupCache;
 using internal::KeyValueTable;
-using internal::RecentChanges;
 using internal::ToGrpc;
 using internal::WaitQuota;
 
@@ -48,11 +48,12 @@ class WaitReactor final : public grpc::ServerUnaryReactor {
  public:
   using Values = std::vector<std::string>;
 
-  // `fill(values)` fills the reply. `ticket` is held until the call has ended.
+  // `fill(values)` fills the reply. `reservation` is held until the call has
+  // ended.
   template <class Fill>
-  WaitReactor(async::Future<Values> present, WaitQuota::Ticket ticket,
+  WaitReactor(async::Future<Values> present, WaitQuota::Reservation reservation,
               Fill fill)
-      : ticket_(std::move(ticket)), present_(std::move(present)) {
+      : reservation_(std::move(reservation)), present_(std::move(present)) {
     present_.OnReady([this, fill](const absl::StatusOr<Values>& values) {
       if (values.ok()) fill(*values);
       Finish(ToGrpc(values.status()));
@@ -64,7 +65,7 @@ class WaitReactor final : public grpc::ServerUnaryReactor {
   void OnDone() override { delete this; }
 
  private:
-  const WaitQuota::Ticket ticket_;
+  const WaitQuota::Reservation reservation_;
   const async::Future<Values> present_;
 };
 
@@ -77,7 +78,7 @@ class Service final : public v1::Store::CallbackService {
         credentials_(std::move(credentials)),
         incarnation_(async::RandomSource::FromEntropy().Next() | 1),
         table_(limits, server_limits.max_stored_bytes_per_client),
-        changes_(kMaxReplies, kMaxReplyBytes),
+        dedup_cache_(kMaxReplies, kMaxReplyBytes),
         waits_(server_limits) {}
 
   StoreServerStats stats() const {
@@ -210,16 +211,17 @@ class Service final : public v1::Store::CallbackService {
   template <class Fill>
   Reactor* AwaitKeys(Context* context, const std::vector<std::string>& keys,
                      Fill fill) {
-    absl::StatusOr<WaitQuota::Ticket> ticket =
+    absl::StatusOr<WaitQuota::Reservation> reservation =
         waits_.Admit(ClientOf(*context), keys);
     async::Future<std::vector<std::string>> present = table_.WhenPresent(keys);
-    if (!ticket.ok() && !present.ready()) {
+    if (!reservation.ok() && !present.ready()) {
       present.Cancel();
-      return Answer(context, ticket.status());
+      return Answer(context, reservation.status());
     }
     return new WaitReactor(
         std::move(present),
-        ticket.ok() ? *std::move(ticket) : WaitQuota::Ticket(), fill);
+        reservation.ok() ? *std::move(reservation) : WaitQuota::Reservation(),
+        fill);
   }
 
   template <class Request>
@@ -245,12 +247,12 @@ class Service final : public v1::Store::CallbackService {
 
     Reactor* reactor = context->DefaultReactor();
     const async::Future<std::string> done =
-        changes_.Once({.client = request.request_id().client(),
-                       .sequence = request.request_id().sequence()},
-                      [&]() -> absl::StatusOr<std::string> {
-                        RETURN_IF_ERROR(apply(ClientOf(*context)));
-                        return reply->SerializeAsString();
-                      });
+        dedup_cache_.Once({.client = request.request_id().client(),
+                           .sequence = request.request_id().sequence()},
+                          [&]() -> absl::StatusOr<std::string> {
+                            RETURN_IF_ERROR(apply(ClientOf(*context)));
+                            return reply->SerializeAsString();
+                          });
     done.OnReady([reactor, reply](const absl::StatusOr<std::string>& bytes) {
       if (bytes.ok()) reply->ParseFromString(*bytes);
       reactor->Finish(ToGrpc(bytes.status()));
@@ -262,7 +264,7 @@ class Service final : public v1::Store::CallbackService {
   const std::shared_ptr<const net::Credentials> credentials_;
   const uint64_t incarnation_;
   KeyValueTable table_;
-  RecentChanges changes_;
+  DedupCache dedup_cache_;
   WaitQuota waits_;
 };
 

@@ -42,8 +42,8 @@ class GrpcStore::Client {
 
   // Makes a call and retries it until it completes; kDeadlineExceeded if it has
   // not by `deadline`. Every method of the service is idempotent.
-  template <class Request, class Reply, class Method>
-  absl::Status Call(Method method, const Request& request, Reply* reply,
+  template <class Request, class Reply, class StubMethod>
+  absl::Status Call(StubMethod method, const Request& request, Reply* reply,
                     async::MonotonicTime deadline) {
     return internal::CallUntilAnswered(
         *channel_, deadline, [&](grpc::ClientContext* context) {
@@ -140,8 +140,8 @@ GrpcStore::GrpcStore(const GrpcStoreOptions& options,
 
 GrpcStore::~GrpcStore() = default;
 
-template <class Request, class Reply, class Method>
-absl::Status GrpcStore::Call(Method method, const Request& request,
+template <class Request, class Reply, class StubMethod>
+absl::Status GrpcStore::Call(StubMethod method, const Request& request,
                              Reply* reply, const std::string& key,
                              const CallTime& time) {
   return Named(client_->Call(method, request, reply, time.deadline), key, time);

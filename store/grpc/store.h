@@ -71,8 +71,8 @@ class GrpcStore final : public Store {
   absl::StatusOr<int64_t> DoNumKeys(const CallTime& time) override;
 
   // Makes one call; the timeout error names `key`.
-  template <class Request, class Reply, class Method>
-  absl::Status Call(Method method, const Request& request, Reply* reply,
+  template <class Request, class Reply, class StubMethod>
+  absl::Status Call(StubMethod method, const Request& request, Reply* reply,
                     const std::string& key, const CallTime& time);
   // Returns one of `keys` that is missing now, or nullopt if all are present.
   absl::StatusOr<std::optional<std::string>> FirstMissing(

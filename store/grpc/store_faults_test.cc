@@ -65,8 +65,8 @@ class FaultyForwarder final : public v1::Store::Service {
  private:
   using Stub = v1::Store::Stub;
   template <class Request, class Reply>
-  using Method = grpc::Status (Stub::*)(grpc::ClientContext*, const Request&,
-                                        Reply*);
+  using StubMethod = grpc::Status (Stub::*)(grpc::ClientContext*,
+                                            const Request&, Reply*);
 
   bool Draw(double chance) {
     async::MutexLock lock(&mutex_);
@@ -82,7 +82,7 @@ class FaultyForwarder final : public v1::Store::Service {
   }
 
   template <class Request, class Reply>
-  grpc::Status Send(Method<Request, Reply> method, const Request& request,
+  grpc::Status Send(StubMethod<Request, Reply> method, const Request& request,
                     Reply* reply) {
     grpc::ClientContext context;
     context.set_deadline(std::chrono::system_clock::now() +
@@ -91,8 +91,8 @@ class FaultyForwarder final : public v1::Store::Service {
   }
 
   template <class Request, class Reply>
-  grpc::Status Forward(Method<Request, Reply> method, const Request& request,
-                       Reply* reply) {
+  grpc::Status Forward(StubMethod<Request, Reply> method,
+                       const Request& request, Reply* reply) {
     const grpc::Status lost(grpc::StatusCode::UNAVAILABLE, "lost");
     if (Draw(kRequestLost)) return lost;
     if (Draw(kRequestLate)) {

@@ -16,7 +16,7 @@
 #include "async/testing/status_matchers.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "net/testing/relay.h"
+#include "net/testing/tcp_proxy.h"
 #include "store/grpc/server.h"
 #include "store/prefix_store.h"
 #include "store/testing/conformance.h"
@@ -61,8 +61,8 @@ INSTANTIATE_TEST_SUITE_P(
                          }}));
 
 TEST(GrpcStoreTest, UnreachableServerIsUnavailableNamingTheAddress) {
-  internal::Relay relay(/*server_port=*/0);
-  const std::string address = relay.address();
+  internal::TcpProxy proxy(/*server_port=*/0);
+  const std::string address = proxy.address();
   EXPECT_THAT(GrpcStore::Connect(
                   {.address = address, .timeout = absl::Milliseconds(200)}),
               StatusIs(absl::StatusCode::kUnavailable, HasSubstr(address)));
@@ -90,23 +90,23 @@ TEST(GrpcStoreTest, ServerThatIsNotAStoreIsNamed) {
 }
 
 TEST(GrpcStoreTest, ConnectWaitsForTheServerToStart) {
-  internal::Relay relay(/*server_port=*/0);
+  internal::TcpProxy proxy(/*server_port=*/0);
   std::unique_ptr<GrpcStore> store;
-  std::thread connector([&] { store = MustConnect(relay.address()); });
+  std::thread connector([&] { store = MustConnect(proxy.address()); });
   const auto server = MustStart();
-  relay.SetServerPort(server->port());
+  proxy.SetServerPort(server->port());
   connector.join();
   EXPECT_THAT(store->Set("k", "v"), IsOk());
 }
 
 TEST(GrpcStoreTest, RestartedServerIsNotMistakenForTheFirst) {
   auto server = MustStart();
-  internal::Relay relay(server->port());
-  const auto store = MustConnect(relay.address());
+  internal::TcpProxy proxy(server->port());
+  const auto store = MustConnect(proxy.address());
   EXPECT_THAT(store->Set("k", "v"), IsOk());
   server = MustStart();
-  relay.SetServerPort(server->port());
-  relay.CutConnections();
+  proxy.SetServerPort(server->port());
+  proxy.CloseConnections();
   EXPECT_THAT(store->Get("k"), StatusIs(absl::StatusCode::kFailedPrecondition,
                                         HasSubstr("restarted")));
   EXPECT_THAT(store->Add("n", 1),
@@ -115,17 +115,17 @@ TEST(GrpcStoreTest, RestartedServerIsNotMistakenForTheFirst) {
 
 TEST(GrpcStoreTest, WaitingCallSurvivesALostConnection) {
   const auto server = MustStart();
-  internal::Relay relay(server->port());
-  const auto store = MustConnect(relay.address());
+  internal::TcpProxy proxy(server->port());
+  const auto store = MustConnect(proxy.address());
   std::thread waiter([&] { EXPECT_THAT(store->Get("k"), IsOkAndHolds("v")); });
   for (int i = 0; i < 3; ++i) {
     while (server->stats().num_waiting == 0) std::this_thread::yield();
     // Blocks reconnection until the server has dropped the call of the lost
     // connection.
-    relay.SetServerPort(1);
-    relay.CutConnections();
+    proxy.SetServerPort(1);
+    proxy.CloseConnections();
     while (server->stats().num_waiting != 0) std::this_thread::yield();
-    relay.SetServerPort(server->port());
+    proxy.SetServerPort(server->port());
   }
   EXPECT_THAT(MustConnect(server->address())->Set("k", "v"), IsOk());
   waiter.join();
@@ -133,32 +133,32 @@ TEST(GrpcStoreTest, WaitingCallSurvivesALostConnection) {
 
 TEST(GrpcStoreTest, DeadConnectionEndsCallsInTime) {
   const auto server = MustStart();
-  internal::Relay relay(server->port());
-  const auto store = MustConnect(relay.address());
-  relay.SwallowReplies();
+  internal::TcpProxy proxy(server->port());
+  const auto store = MustConnect(proxy.address());
+  proxy.SwallowReplies();
   ExpectCallsEndInTime(*store);
-  relay.SetServerPort(1);
-  relay.CutConnections();
+  proxy.SetServerPort(1);
+  proxy.CloseConnections();
   ExpectCallsEndInTime(*store);
 }
 
 TEST(GrpcStoreTest, ChangeWhoseReplyIsLostIsAppliedOnce) {
   const auto server = MustStart();
-  internal::Relay relay(server->port());
-  const auto store = MustConnect(relay.address());
+  internal::TcpProxy proxy(server->port());
+  const auto store = MustConnect(proxy.address());
   const auto witness = MustConnect(server->address());
-  relay.SwallowReplies();
+  proxy.SwallowReplies();
   std::thread adder([&] { EXPECT_THAT(store->Add("n", 1), IsOkAndHolds(1)); });
   EXPECT_THAT(witness->Get("n"), IsOkAndHolds("1"));
-  relay.CutConnections();
+  proxy.CloseConnections();
   adder.join();
   EXPECT_THAT(witness->Get("n"), IsOkAndHolds("1"));
 
-  relay.SwallowReplies();
+  proxy.SwallowReplies();
   std::thread deleter(
       [&] { EXPECT_THAT(store->Delete("n"), IsOkAndHolds(true)); });
   while (server->stats().num_keys != 0) std::this_thread::yield();
-  relay.CutConnections();
+  proxy.CloseConnections();
   deleter.join();
 }
 

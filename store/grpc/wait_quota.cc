@@ -58,11 +58,12 @@ WaitQuota::WaitQuota(const StoreServerLimits& limits)
            .max_bytes = limits.max_waiting_bytes,
            .max_bytes_per_peer = limits.max_waiting_bytes_per_client})) {}
 
-absl::StatusOr<WaitQuota::Ticket> WaitQuota::Admit(
+absl::StatusOr<WaitQuota::Reservation> WaitQuota::Admit(
     const std::string& client, std::span<const std::string> keys) {
   const size_t bytes = BytesOf(keys);
   auto admitted = quota_->Admit(client, bytes);
-  if (auto* ticket = std::get_if<Ticket>(&admitted)) return std::move(*ticket);
+  if (auto* reservation = std::get_if<Reservation>(&admitted))
+    return std::move(*reservation);
   const Exceeded exceeded = std::get<Exceeded>(admitted);
   switch (exceeded) {
     case Exceeded::kCalls:

@@ -19,14 +19,14 @@ absl::Status Validate(const StoreServerLimits& limits);
 class WaitQuota {
  public:
   // Accounts for one waiting call.
-  using Ticket = net::SharedQuota::Ticket;
+  using Reservation = net::SharedQuota::Reservation;
 
   explicit WaitQuota(const StoreServerLimits& limits);
 
   // Admits a call of `client` that waits for `keys`. kResourceExhausted, naming
   // the client and the limit, if it would exceed one.
-  absl::StatusOr<Ticket> Admit(const std::string& client,
-                               std::span<const std::string> keys);
+  absl::StatusOr<Reservation> Admit(const std::string& client,
+                                    std::span<const std::string> keys);
 
  private:
   const std::shared_ptr<net::SharedQuota> quota_;

@@ -13,7 +13,7 @@
 #include "async/testing/status_matchers.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "net/testing/relay.h"
+#include "net/testing/tcp_proxy.h"
 #include "store/redis/connection.h"
 #include "store/redis/script.h"
 #include "store/testing/conformance.h"
@@ -144,15 +144,15 @@ TEST(RedisStoreTest, AppendKeepsToTheLimit) {
 
 TEST(RedisStoreTest, ChangesWhoseRepliesWereLostAreAppliedOnce) {
   const internal::RedisProcess redis;
-  internal::Relay relay(redis.port());
+  internal::TcpProxy proxy(redis.port());
   const auto direct = MustConnect({.port = redis.port()});
-  const auto store = MustConnect({.port = relay.port()});
+  const auto store = MustConnect({.port = proxy.port()});
   // The change is applied, but its reply and the connection are lost.
   const auto lose_reply = [&](const std::string& made, auto change) {
-    relay.SwallowReplies();
+    proxy.SwallowReplies();
     std::thread changer(change);
     EXPECT_THAT(direct->Get(made, absl::Seconds(20)), IsOk());
-    relay.CutConnections();
+    proxy.CloseConnections();
     changer.join();
   };
   lose_reply("n", [&] { EXPECT_THAT(store->Add("n", 5), IsOkAndHolds(5)); });
@@ -194,21 +194,21 @@ TEST(RedisStoreTest, AttemptsAfterALaterChangeAreIgnored) {
 
 TEST(RedisStoreTest, WaitingOutlivesALostConnection) {
   const internal::RedisProcess redis;
-  internal::Relay relay(redis.port());
-  const auto store = MustConnect({.port = relay.port()});
+  internal::TcpProxy proxy(redis.port());
+  const auto store = MustConnect({.port = proxy.port()});
   const auto direct = MustConnect({.port = redis.port()});
   std::thread waiter([&] {
     EXPECT_THAT(store->Get("gate", absl::Seconds(60)), IsOkAndHolds("open"));
   });
-  relay.CutConnections();
+  proxy.CloseConnections();
   EXPECT_THAT(direct->Set("gate", "open"), IsOk());
   waiter.join();
 }
 
 TEST(RedisStoreTest, LostDataIsAnErrorRatherThanAnEmptyStore) {
   internal::RedisProcess redis;
-  internal::Relay relay(redis.port());
-  const auto store = MustConnect({.port = relay.port()});
+  internal::TcpProxy proxy(redis.port());
+  const auto store = MustConnect({.port = proxy.port()});
   EXPECT_THAT(store->Set("k", "v"), IsOk());
   const auto lost =
       StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("lost"));
@@ -216,8 +216,8 @@ TEST(RedisStoreTest, LostDataIsAnErrorRatherThanAnEmptyStore) {
   EXPECT_THAT(store->Get("k"), lost);
   EXPECT_THAT(store->Set("k", "v"), lost);
   redis.Restart();
-  relay.SetServerPort(redis.port());
-  relay.CutConnections();
+  proxy.SetServerPort(redis.port());
+  proxy.CloseConnections();
   EXPECT_THAT(store->Get("k"), lost);
 }
 
@@ -230,12 +230,12 @@ TEST(RedisStoreTest, ForgottenScriptsAreLoadedAgain) {
 
 TEST(RedisStoreTest, DeadConnectionEndsCallsInTime) {
   const internal::RedisProcess redis;
-  internal::Relay relay(redis.port());
-  const auto store = MustConnect({.port = relay.port()});
-  relay.SwallowReplies();
+  internal::TcpProxy proxy(redis.port());
+  const auto store = MustConnect({.port = proxy.port()});
+  proxy.SwallowReplies();
   ExpectCallsEndInTime(*store);
-  relay.SetServerPort(1);
-  relay.CutConnections();
+  proxy.SetServerPort(1);
+  proxy.CloseConnections();
   ExpectCallsEndInTime(*store);
 }
 

@@ -35,7 +35,7 @@ auto IsNotSwapped(const std::string& value) {
 
 // Reads with timeout zero. Retries kUnavailable, which means that the server
 // stalled for longer than one read may take.
-absl::StatusOr<std::string> Look(Store& store, const std::string& key) {
+absl::StatusOr<std::string> ReadNow(Store& store, const std::string& key) {
   while (true) {
     absl::StatusOr<std::string> value = store.Get(key, absl::ZeroDuration());
     if (!absl::IsUnavailable(value.status())) return value;
@@ -103,7 +103,7 @@ TEST_P(StoreConformanceTest, ZeroTimeoutDoesNotWait) {
 
 TEST_P(StoreConformanceTest, ZeroTimeoutReadsPresentKeys) {
   EXPECT_THAT(store_->Set("k", "v"), IsOk());
-  EXPECT_THAT(Look(*store_, "k"), IsOkAndHolds("v"));
+  EXPECT_THAT(ReadNow(*store_, "k"), IsOkAndHolds("v"));
   EXPECT_THAT(LookForAll(*store_, {"k"}), IsOk());
 }
 
@@ -245,7 +245,7 @@ TEST_P(StoreConformanceTest, DeletedKeysAreAbsent) {
   EXPECT_THAT(store_->Delete("k"), IsOkAndHolds(true));
   EXPECT_THAT(store_->Delete("k"), IsOkAndHolds(false));
   EXPECT_THAT(store_->NumKeys(), IsOkAndHolds(1));
-  EXPECT_THAT(Look(*store_, "k"),
+  EXPECT_THAT(ReadNow(*store_, "k"),
               StatusIs(absl::StatusCode::kDeadlineExceeded));
   EXPECT_THAT(store_->Add("k", 1), IsOkAndHolds(1));
 }

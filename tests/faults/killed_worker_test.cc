@@ -19,7 +19,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/faults/faults_test_fixture.h"
-#include "tests/faults/raw_caller.h"
+#include "tests/faults/raw_function_client.h"
 #include "tests/faults/worker_functions.h"
 #include "tests/faults/worker_process.h"
 
@@ -111,7 +111,7 @@ TEST_F(NamedWorkerTest, F17MisroutedMessagesAreNeverExecuted) {
   ASSERT_TRUE(a.AwaitReady());
   uint64_t incarnation = 0;
   ASSERT_TRUE(absl::SimpleHexAtoi(a.incarnation(), &incarnation));
-  RawCaller caller(a.address());
+  RawFunctionClient caller(a.address());
   const uint64_t seed = testing::UnitTest::GetInstance()->random_seed() + 1;
   SCOPED_TRACE(absl::StrCat("seed ", seed));
   std::mt19937_64 random(seed);

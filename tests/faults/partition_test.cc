@@ -24,7 +24,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/faults/faults_test_fixture.h"
-#include "tests/faults/raw_caller.h"
+#include "tests/faults/raw_function_client.h"
 #include "tests/faults/worker_functions.h"
 #include "tests/faults/worker_process.h"
 
@@ -100,7 +100,7 @@ class PartitionTest : public FaultsTest {
                                 const std::string& name) {
     uint64_t incarnation = 0;
     EXPECT_TRUE(absl::SimpleHexAtoi(worker.incarnation(), &incarnation));
-    return RawCaller(worker.address())
+    return RawFunctionClient(worker.address())
         .Call({"faults", name, incarnation}, kApply, -2);
   }
 
@@ -149,7 +149,7 @@ void PartitionTest::ExpectMinorityLosesAndIsFenced(
   EXPECT_THAT(driver().Sync("a", kRelay, "b", 5), IsOk());
 }
 
-TEST_F(PartitionTest, F5WorkerThatIsCutOffLosesAndIsFenced) {
+TEST_F(PartitionTest, F5PartitionedWorkerIsDeclaredLostAndFenced) {
   ExpectMinorityLosesAndIsFenced({FromA(), ToA()});
 }
 

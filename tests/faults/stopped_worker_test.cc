@@ -1,4 +1,4 @@
-// F4: workers that stand still, for less and for longer than their lease.
+// F4: workers that stall, for less and for longer than their lease.
 
 #include <csignal>
 #include <cstdint>
@@ -19,7 +19,7 @@
 #include "gtest/gtest.h"
 #include "tests/faults/delays.h"
 #include "tests/faults/faults_test_fixture.h"
-#include "tests/faults/raw_caller.h"
+#include "tests/faults/raw_function_client.h"
 #include "tests/faults/worker_functions.h"
 #include "tests/faults/worker_process.h"
 
@@ -36,7 +36,7 @@ class StoppedWorkerTest : public BothWaysFaultsTest {
   // that, and checks that it is fenced.
   void ExpectFencedAfterStop(absl::Duration longer);
 
-  // Calls "a", which stands still, in many ways at once, and adds how long
+  // Calls "a", which stalls, in many ways at once, and adds how long
   // after their deadlines they fail.
   void AddOvershoots(Delays& overshoots);
   // Checks how that call, which was not answered, failed.
@@ -132,7 +132,7 @@ void StoppedWorkerTest::ExpectFencedAfterStop(absl::Duration longer) {
   a.Signal(SIGCONT);
   const absl::Time woken = absl::Now();
   // It serves nobody, from the first moment on, even who does not know.
-  RawCaller caller(a.address());
+  RawFunctionClient caller(a.address());
   uint64_t incarnation = 0;
   ASSERT_TRUE(absl::SimpleHexAtoi(a.incarnation(), &incarnation));
   ::grpc::Status refused;

@@ -52,7 +52,7 @@ class WorkerProcess {
   // As it is written: 16 digits.
   const std::string& incarnation() const { return incarnation_; }
 
-  // After SIGSTOP it stands still.
+  // After SIGSTOP it stalls.
   void Signal(int signal);
 
   // The exit code, 128 + n for signal n, or -1 if it runs still after `limit`.

@@ -157,12 +157,12 @@ class AuthenticationTest(unittest.TestCase):
         good = Credentials(self.token)
         record = Directory(store, JOB, good).find("served")
         self.assertEqual(Worker(record, JOB, good).call(*NUM_GIVEN_UP), 0)
-        for stranger, reason in ((Credentials(), "no token"), (Credentials("0" * 64), "not the job's")):
+        for outsider, reason in ((Credentials(), "no token"), (Credentials("0" * 64), "not the job's")):
             # Neither store nor worker.
             self.assertIn(reason, self.refused(
-                grpc.StatusCode.UNAUTHENTICATED, Directory, store, JOB, stranger))
+                grpc.StatusCode.UNAUTHENTICATED, Directory, store, JOB, outsider))
             self.assertIn(reason, self.refused(
-                grpc.StatusCode.UNAUTHENTICATED, Worker(record, JOB, stranger).call, *NUM_GIVEN_UP))
+                grpc.StatusCode.UNAUTHENTICATED, Worker(record, JOB, outsider).call, *NUM_GIVEN_UP))
 
     def test_certificate_and_token_let_in(self):
         store = self.serve(tls=True)
@@ -176,10 +176,10 @@ class AuthenticationTest(unittest.TestCase):
         store = self.serve(tls=True)
         python = self.credentials("python", self.token)
         record = Directory(store, JOB, python).find("served")
-        for stranger in (Credentials(), Credentials(self.token)):
-            self.refused(grpc.StatusCode.UNAVAILABLE, Directory, store, JOB, stranger)
+        for outsider in (Credentials(), Credentials(self.token)):
+            self.refused(grpc.StatusCode.UNAVAILABLE, Directory, store, JOB, outsider)
             self.refused(
-                grpc.StatusCode.UNAVAILABLE, Worker(record, JOB, stranger).call, *NUM_GIVEN_UP)
+                grpc.StatusCode.UNAVAILABLE, Worker(record, JOB, outsider).call, *NUM_GIVEN_UP)
 
     def test_certificate_without_token_is_refused(self):
         store = self.serve(tls=True)

@@ -24,8 +24,8 @@
 #include "rpc/grpc/transport.h"
 #include "rpc/identity/worker_info.h"
 #include "rpc/transport/transport.h"
+#include "tests/raw_grpc_client.h"
 #include "tests/security/job_credentials_test_fixture.h"
-#include "tests/stock_client.h"
 
 namespace hawser {
 namespace {
@@ -188,7 +188,7 @@ class Eye {
 
  private:
   v1::HeartbeatRequest header_;
-  StockClient client_;
+  RawGrpcClient client_;
 };
 
 TEST_F(JobRolesTest, ObserversOnlyLook) {

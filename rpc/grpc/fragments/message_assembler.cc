@@ -7,8 +7,8 @@
 #include "absl/strings/str_cat.h"
 #include "async/status_macros.h"
 #include "grpcpp/support/slice.h"
-#include "proto/pieces.pb.h"
-#include "rpc/grpc/fragments/message_pieces.h"
+#include "proto/fragments.pb.h"
+#include "rpc/grpc/fragments/message_fragments.h"
 #include "tensor/backend/cpu/vector_copy.h"
 #include "tensor/device.h"
 
@@ -24,12 +24,12 @@ constexpr size_t kMinGivenAway = size_t{128} << 10;
 
 absl::Status Malformed() {
   return absl::InternalError(
-      "a piece of a request is malformed (proto/pieces.proto)");
+      "a fragment of a request is malformed (proto/fragments.proto)");
 }
 
 }  // namespace
 
-// The bytes of one piece, in gRPC's slices.
+// The bytes of one fragment, in gRPC's slices.
 class MessageAssembler::Reader {
  public:
   explicit Reader(std::vector<::grpc::Slice> slices)
@@ -117,7 +117,7 @@ void AssemblyBudget::Release(const std::string& peer, size_t bytes) {
 
 MessageAssembler::MessageAssembler(size_t max_bytes,
                                    std::shared_ptr<AssemblyBudget> budget,
-                                   std::string peer, PieceCopier& copier)
+                                   std::string peer, FragmentCopier& copier)
     : max_bytes_(max_bytes),
       budget_(std::move(budget)),
       peer_(std::move(peer)),
@@ -165,7 +165,8 @@ void MessageAssembler::Copy(std::vector<::grpc::Slice> slices, size_t size) {
   const tensor::StoragePtr& part = parts_[part_];
   // The last would have to be waited for.
   if (size >= kMinGivenAway && received_ < total_ && copier_.Reserve()) {
-    auto copy = std::make_shared<PieceCopy>(std::move(slices), part, offset_);
+    auto copy =
+        std::make_shared<FragmentCopy>(std::move(slices), part, offset_);
     copies_.push_back(copy);
     copier_.Begin(std::move(copy));
     return;
@@ -192,10 +193,10 @@ absl::Status MessageAssembler::TakeContent(Reader& reader, uint64_t size) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<bool> MessageAssembler::Add(::grpc::ByteBuffer& piece) {
+absl::StatusOr<bool> MessageAssembler::Add(::grpc::ByteBuffer& fragment) {
   std::vector<::grpc::Slice> slices;
-  if (!piece.Valid() || !piece.Dump(&slices).ok()) return Malformed();
-  piece.Clear();
+  if (!fragment.Valid() || !fragment.Dump(&slices).ok()) return Malformed();
+  fragment.Clear();
   Reader reader(std::move(slices));
   const bool is_first = !std::exchange(begun_, true);
   while (reader.left() > 0) {
@@ -206,7 +207,7 @@ absl::StatusOr<bool> MessageAssembler::Add(::grpc::ByteBuffer& piece) {
     }
     const int type = static_cast<int>(tag & 7);
     switch (tag >> 3) {
-      case v1::MessagePiece::kPartBytesFieldNumber:
+      case v1::MessageFragment::kPartBytesFieldNumber:
         // Sizes come before content, packed or not.
         if (!is_first || !parts_.empty()) return Malformed();
         if (type == kWireVarint) {
@@ -220,7 +221,7 @@ absl::StatusOr<bool> MessageAssembler::Add(::grpc::ByteBuffer& piece) {
           RETURN_IF_ERROR(AddPart(bytes));
         }
         break;
-      case v1::MessagePiece::kContentFieldNumber:
+      case v1::MessageFragment::kContentFieldNumber:
         if (type != kWireBytes) return Malformed();
         if (parts_.empty()) RETURN_IF_ERROR(Allocate());
         RETURN_IF_ERROR(TakeContent(reader, value));

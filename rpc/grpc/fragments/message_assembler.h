@@ -1,4 +1,4 @@
-// Long requests in pieces: the receiver's end of proto/pieces.proto.
+// Long requests in fragments: the receiver's end of proto/fragments.proto.
 
 #ifndef HAWSER_RPC_GRPC_FRAGMENTS_MESSAGE_ASSEMBLER_H_
 #define HAWSER_RPC_GRPC_FRAGMENTS_MESSAGE_ASSEMBLER_H_
@@ -16,7 +16,7 @@
 #include "async/mutex.h"
 #include "grpcpp/support/byte_buffer.h"
 #include "grpcpp/support/slice.h"
-#include "rpc/grpc/fragments/piece_copier.h"
+#include "rpc/grpc/fragments/fragment_copier.h"
 #include "rpc/transport/payload.h"
 #include "tensor/memory/storage.h"
 
@@ -50,20 +50,20 @@ class MessageAssembler {
  public:
   // `peer`: whose share of the budget it takes. `copier` lives longer.
   MessageAssembler(size_t max_bytes, std::shared_ptr<AssemblyBudget> budget,
-                   std::string peer, PieceCopier& copier);
+                   std::string peer, FragmentCopier& copier);
   MessageAssembler(const MessageAssembler&) = delete;
   MessageAssembler& operator=(const MessageAssembler&) = delete;
   ~MessageAssembler();
 
-  // Takes the next piece; true when the message is whole. After an error
+  // Takes the next fragment; true when the message is whole. After an error
   // nothing more may be added.
   //
-  //   kInternal           the piece is malformed, or not of this message.
+  //   kInternal           the fragment is malformed, or not of this message.
   //   kResourceExhausted  the message is too long, or no budget is left, or
   //                       none for the peer.
-  absl::StatusOr<bool> Add(::grpc::ByteBuffer& piece);
+  absl::StatusOr<bool> Add(::grpc::ByteBuffer& fragment);
 
-  // What has come, and what was announced; 0 before the first piece.
+  // What has come, and what was announced; 0 before the first fragment.
   size_t received_bytes() const { return received_; }
   size_t total_bytes() const { return total_; }
 
@@ -83,9 +83,9 @@ class MessageAssembler {
   const size_t max_bytes_;
   const std::shared_ptr<AssemblyBudget> budget_;
   const std::string peer_;
-  PieceCopier& copier_;
+  FragmentCopier& copier_;
   // That other threads were given.
-  std::vector<std::shared_ptr<PieceCopy>> copies_;
+  std::vector<std::shared_ptr<FragmentCopy>> copies_;
   bool begun_ = false;
   std::vector<size_t> part_bytes_;
   std::vector<tensor::StoragePtr> parts_;

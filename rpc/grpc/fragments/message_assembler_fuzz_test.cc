@@ -1,4 +1,4 @@
-// Any bytes as the pieces of a request.
+// Any bytes as the fragments of a request.
 
 #include <algorithm>
 #include <cstddef>
@@ -8,19 +8,19 @@
 #include "async/check.h"
 #include "grpcpp/support/byte_buffer.h"
 #include "grpcpp/support/slice.h"
+#include "rpc/grpc/fragments/fragment_copier.h"
 #include "rpc/grpc/fragments/message_assembler.h"
-#include "rpc/grpc/fragments/piece_copier.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   constexpr size_t kMaxBytes = size_t{1} << 20;
   const auto budget =
       std::make_shared<hawser::rpc::AssemblyBudget>(kMaxBytes, kMaxBytes);
-  hawser::rpc::PieceCopier copier(1);
+  hawser::rpc::FragmentCopier copier(1);
   {
     hawser::rpc::MessageAssembler assembler(kMaxBytes, budget, "peer", copier);
     bool going_on = true;
     while (going_on && size > 0) {
-      // Each piece is preceded by its length, in one byte, and comes in two
+      // Each fragment is preceded by its length, in one byte, and comes in two
       // slices.
       const size_t length = std::min<size_t>(data[0], size - 1);
       const size_t half = length / 2;
@@ -29,8 +29,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
           ::grpc::Slice(data + 1 + half, length - half)};
       data += 1 + length;
       size -= 1 + length;
-      ::grpc::ByteBuffer piece(slices, 2);
-      const absl::StatusOr<bool> whole = assembler.Add(piece);
+      ::grpc::ByteBuffer fragment(slices, 2);
+      const absl::StatusOr<bool> whole = assembler.Add(fragment);
       HAWSER_CHECK(assembler.received_bytes() <= assembler.total_bytes() &&
                    assembler.total_bytes() <= kMaxBytes);
       if (whole.ok() && *whole) {

@@ -15,9 +15,9 @@
 #include "gmock/gmock.h"
 #include "grpcpp/support/slice.h"
 #include "gtest/gtest.h"
-#include "proto/pieces.pb.h"
-#include "rpc/grpc/fragments/message_pieces.h"
-#include "rpc/grpc/fragments/piece_copier.h"
+#include "proto/fragments.pb.h"
+#include "rpc/grpc/fragments/fragment_copier.h"
+#include "rpc/grpc/fragments/message_fragments.h"
 
 namespace hawser::rpc {
 namespace {
@@ -34,12 +34,12 @@ constexpr size_t kMaxBytes = size_t{64} << 20;
   return ::grpc::ByteBuffer(&slice, 1);
 }
 
-v1::MessagePiece Piece(const std::vector<uint64_t>& parts,
-                       const std::string& content) {
-  v1::MessagePiece piece;
-  for (const uint64_t part : parts) piece.add_part_bytes(part);
-  piece.set_content(content);
-  return piece;
+v1::MessageFragment Fragment(const std::vector<uint64_t>& parts,
+                             const std::string& content) {
+  v1::MessageFragment fragment;
+  for (const uint64_t part : parts) fragment.add_part_bytes(part);
+  fragment.set_content(content);
+  return fragment;
 }
 
 std::string RandomBytes(size_t size) {
@@ -55,13 +55,13 @@ class MessageAssemblerTest : public testing::Test {
     ::grpc::ByteBuffer buffer = ToBuffer(bytes);
     return assembler_.Add(buffer);
   }
-  absl::StatusOr<bool> Add(const v1::MessagePiece& piece) {
-    return Add(piece.SerializeAsString());
+  absl::StatusOr<bool> Add(const v1::MessageFragment& fragment) {
+    return Add(fragment.SerializeAsString());
   }
 
   const std::shared_ptr<AssemblyBudget> budget_ =
       std::make_shared<AssemblyBudget>(kMaxBytes, kMaxBytes);
-  PieceCopier copier_{1};
+  FragmentCopier copier_{1};
   MessageAssembler assembler_{kMaxBytes, budget_, "peer", copier_};
 };
 
@@ -79,13 +79,13 @@ TEST_F(MessageAssemblerTest, PayloadsOfAnyShapeComeTogether) {
     Payload payload;
     for (const size_t size : shape) payload.Append(RandomBytes(size));
     const std::string sent = *payload.Flatten();
-    MessagePieces pieces(std::move(payload));
+    MessageFragments fragments(std::move(payload));
     MessageAssembler assembler(kMaxBytes, budget_, "peer", copier_);
     bool whole = false;
-    while (!pieces.AtEnd()) {
+    while (!fragments.AtEnd()) {
       ASSERT_FALSE(whole);
-      ::grpc::ByteBuffer piece = pieces.Next();
-      absl::StatusOr<bool> added = assembler.Add(piece);
+      ::grpc::ByteBuffer fragment = fragments.Next();
+      absl::StatusOr<bool> added = assembler.Add(fragment);
       ASSERT_THAT(added, IsOk());
       whole = *added;
     }
@@ -96,35 +96,35 @@ TEST_F(MessageAssemblerTest, PayloadsOfAnyShapeComeTogether) {
 }
 
 TEST_F(MessageAssemblerTest, CopiesItselfWhatNoOtherThreadCameTo) {
-  std::optional<PieceCopier> copier;
+  std::optional<FragmentCopier> copier;
   async::ManualExecutor never_runs;
   copier.emplace(never_runs, 100);
   MessageAssembler assembler(kMaxBytes, budget_, "peer", *copier);
   Payload payload(RandomBytes(5'000'000));
   const std::string sent = *payload.Flatten();
-  MessagePieces pieces(std::move(payload));
-  while (!pieces.AtEnd()) {
-    ::grpc::ByteBuffer piece = pieces.Next();
-    ASSERT_THAT(assembler.Add(piece), IsOk());
+  MessageFragments fragments(std::move(payload));
+  while (!fragments.AtEnd()) {
+    ::grpc::ByteBuffer fragment = fragments.Next();
+    ASSERT_THAT(assembler.Add(fragment), IsOk());
   }
   EXPECT_GT(never_runs.num_queued(), 5u);
   EXPECT_TRUE(*assembler.Take().Flatten() == sent);
 }
 
 TEST_F(MessageAssemblerTest, LeavesNothingOfAnUnfinishedMessageToOthers) {
-  std::optional<PieceCopier> copier;
+  std::optional<FragmentCopier> copier;
   async::ManualExecutor never_runs;
   copier.emplace(never_runs, 100);
   bool released = false;
   std::string bytes =
-      Piece({2'000'000}, RandomBytes(1'000'000)).SerializeAsString();
+      Fragment({2'000'000}, RandomBytes(1'000'000)).SerializeAsString();
   {
     MessageAssembler assembler(kMaxBytes, budget_, "peer", *copier);
     const ::grpc::Slice slice(
         bytes.data(), bytes.size(),
         [](void* flag) { *static_cast<bool*>(flag) = true; }, &released);
-    ::grpc::ByteBuffer piece(&slice, 1);
-    ASSERT_THAT(assembler.Add(piece), IsOkAndHolds(false));
+    ::grpc::ByteBuffer fragment(&slice, 1);
+    ASSERT_THAT(assembler.Add(fragment), IsOkAndHolds(false));
     ASSERT_EQ(never_runs.num_queued(), 1u);
   }
   EXPECT_TRUE(released);
@@ -135,10 +135,10 @@ TEST_F(MessageAssemblerTest, LargeChunksGetMemoryOfTheirOwn) {
   for (const size_t size : {10, 20, 100'000, 30, 200'000}) {
     payload.Append(RandomBytes(size));
   }
-  MessagePieces pieces(std::move(payload));
-  while (!pieces.AtEnd()) {
-    ::grpc::ByteBuffer piece = pieces.Next();
-    ASSERT_THAT(assembler_.Add(piece), IsOk());
+  MessageFragments fragments(std::move(payload));
+  while (!fragments.AtEnd()) {
+    ::grpc::ByteBuffer fragment = fragments.Next();
+    ASSERT_THAT(assembler_.Add(fragment), IsOk());
   }
   const Payload received = assembler_.Take();
   std::vector<size_t> sizes;
@@ -151,31 +151,31 @@ TEST_F(MessageAssemblerTest, LargeChunksGetMemoryOfTheirOwn) {
   EXPECT_THAT(sizes, testing::ElementsAre(30, 100'000, 30, 200'000));
 }
 
-TEST_F(MessageAssemblerTest, PiecesMayBeOfAnySize) {
+TEST_F(MessageAssemblerTest, FragmentsMayBeOfAnySize) {
   const std::string sent = RandomBytes(1000);
-  EXPECT_THAT(Add(Piece({1000}, "")), IsOkAndHolds(false));
-  EXPECT_THAT(Add(Piece({}, sent.substr(0, 1))), IsOkAndHolds(false));
+  EXPECT_THAT(Add(Fragment({1000}, "")), IsOkAndHolds(false));
+  EXPECT_THAT(Add(Fragment({}, sent.substr(0, 1))), IsOkAndHolds(false));
   EXPECT_THAT(Add(""), IsOkAndHolds(false));
-  EXPECT_THAT(Add(Piece({}, sent.substr(1, 998))), IsOkAndHolds(false));
-  EXPECT_THAT(Add(Piece({}, sent.substr(999))), IsOkAndHolds(true));
+  EXPECT_THAT(Add(Fragment({}, sent.substr(1, 998))), IsOkAndHolds(false));
+  EXPECT_THAT(Add(Fragment({}, sent.substr(999))), IsOkAndHolds(true));
   EXPECT_THAT(assembler_.Take().Flatten(), IsOkAndHolds(sent));
 }
 
-TEST_F(MessageAssemblerTest, MalformedPiecesAreRefused) {
+TEST_F(MessageAssemblerTest, MalformedFragmentsAreRefused) {
   const std::vector<std::vector<std::string>> messages = {
       // No sizes; a part of nothing; two small parts in a row.
-      {Piece({}, "x").SerializeAsString()},
-      {Piece({0}, "x").SerializeAsString()},
-      {Piece({1, 1}, "xx").SerializeAsString()},
+      {Fragment({}, "x").SerializeAsString()},
+      {Fragment({0}, "x").SerializeAsString()},
+      {Fragment({1, 1}, "xx").SerializeAsString()},
       // More than was announced, at once and later.
-      {Piece({1}, "xx").SerializeAsString()},
-      {Piece({2}, "x").SerializeAsString(),
-       Piece({}, "xx").SerializeAsString()},
-      // Sizes after the first piece, and after content.
-      {Piece({2}, "x").SerializeAsString(),
-       Piece({70'000}, "x").SerializeAsString()},
-      {Piece({2}, "x").SerializeAsString() +
-       Piece({70'000}, "").SerializeAsString()},
+      {Fragment({1}, "xx").SerializeAsString()},
+      {Fragment({2}, "x").SerializeAsString(),
+       Fragment({}, "xx").SerializeAsString()},
+      // Sizes after the first fragment, and after content.
+      {Fragment({2}, "x").SerializeAsString(),
+       Fragment({70'000}, "x").SerializeAsString()},
+      {Fragment({2}, "x").SerializeAsString() +
+       Fragment({70'000}, "").SerializeAsString()},
       // No message at all; cut short; a field that there is not.
       {"\xff"},
       {std::string("\x12\x05x", 3)},
@@ -187,26 +187,27 @@ TEST_F(MessageAssemblerTest, MalformedPiecesAreRefused) {
     SCOPED_TRACE(testing::PrintToString(message));
     MessageAssembler assembler(kMaxBytes, budget_, "peer", copier_);
     for (size_t i = 0; i < message.size(); ++i) {
-      ::grpc::ByteBuffer piece = ToBuffer(message[i]);
-      const absl::StatusOr<bool> added = assembler.Add(piece);
+      ::grpc::ByteBuffer fragment = ToBuffer(message[i]);
+      const absl::StatusOr<bool> added = assembler.Add(fragment);
       if (i + 1 < message.size()) {
         EXPECT_THAT(added, IsOkAndHolds(false));
       } else {
         EXPECT_THAT(added, StatusIs(absl::StatusCode::kInternal,
-                                    HasSubstr("proto/pieces.proto")));
+                                    HasSubstr("proto/fragments.proto")));
       }
     }
   }
 }
 
 TEST_F(MessageAssemblerTest, LongMessagesAreRefusedBeforeTheyCome) {
-  EXPECT_THAT(Add(Piece({kMaxBytes + 1}, "x")),
+  EXPECT_THAT(Add(Fragment({kMaxBytes + 1}, "x")),
               StatusIs(absl::StatusCode::kResourceExhausted,
                        HasSubstr("max_message_bytes")));
   MessageAssembler other(kMaxBytes, budget_, "peer", copier_);
-  ::grpc::ByteBuffer piece =
-      ToBuffer(Piece({kMaxBytes, UINT64_MAX}, "x").SerializeAsString());
-  EXPECT_THAT(other.Add(piece), StatusIs(absl::StatusCode::kResourceExhausted));
+  ::grpc::ByteBuffer fragment =
+      ToBuffer(Fragment({kMaxBytes, UINT64_MAX}, "x").SerializeAsString());
+  EXPECT_THAT(other.Add(fragment),
+              StatusIs(absl::StatusCode::kResourceExhausted));
 }
 
 TEST(AssemblyBudgetTest, OnePeerGetsItsShareAndNotAll) {
@@ -227,31 +228,34 @@ TEST(AssemblyBudgetTest, OnePeerGetsItsShareAndNotAll) {
 }
 
 TEST_F(MessageAssemblerTest, MemoryIsTakenOnlyWithinTheBudget) {
-  ASSERT_THAT(Add(Piece({kMaxBytes - 100}, "x")), IsOkAndHolds(false));
-  ::grpc::ByteBuffer piece = ToBuffer(Piece({101}, "x").SerializeAsString());
+  ASSERT_THAT(Add(Fragment({kMaxBytes - 100}, "x")), IsOkAndHolds(false));
+  ::grpc::ByteBuffer fragment =
+      ToBuffer(Fragment({101}, "x").SerializeAsString());
   {
     MessageAssembler other(kMaxBytes, budget_, "peer", copier_);
-    EXPECT_THAT(other.Add(piece), StatusIs(absl::StatusCode::kResourceExhausted,
-                                           HasSubstr("memory_quota_bytes")));
+    EXPECT_THAT(other.Add(fragment),
+                StatusIs(absl::StatusCode::kResourceExhausted,
+                         HasSubstr("memory_quota_bytes")));
   }
   {
     MessageAssembler other(kMaxBytes, budget_, "peer", copier_);
-    piece = ToBuffer(Piece({100}, "x").SerializeAsString());
-    EXPECT_THAT(other.Add(piece), IsOkAndHolds(false));
+    fragment = ToBuffer(Fragment({100}, "x").SerializeAsString());
+    EXPECT_THAT(other.Add(fragment), IsOkAndHolds(false));
     EXPECT_FALSE(budget_->Reserve("another", 1).ok());
   }
   // Given back by a message that never became whole, and by one that did.
   EXPECT_TRUE(budget_->Reserve("another", 100).ok());
   {
     MessageAssembler other(kMaxBytes, budget_, "peer", copier_);
-    piece = ToBuffer(Piece({1}, "x").SerializeAsString());
-    EXPECT_THAT(other.Add(piece),
+    fragment = ToBuffer(Fragment({1}, "x").SerializeAsString());
+    EXPECT_THAT(other.Add(fragment),
                 StatusIs(absl::StatusCode::kResourceExhausted));
     budget_->Release("another", 100);
   }
   MessageAssembler other(kMaxBytes, budget_, "peer", copier_);
-  piece = ToBuffer(Piece({100}, std::string(100, 'x')).SerializeAsString());
-  EXPECT_THAT(other.Add(piece), IsOkAndHolds(true));
+  fragment =
+      ToBuffer(Fragment({100}, std::string(100, 'x')).SerializeAsString());
+  EXPECT_THAT(other.Add(fragment), IsOkAndHolds(true));
   EXPECT_FALSE(budget_->Reserve("another", 1).ok());
   const Payload payload = other.Take();
   EXPECT_TRUE(budget_->Reserve("another", 100).ok());

@@ -18,7 +18,7 @@
 #include "grpcpp/generic/generic_stub.h"
 #include "grpcpp/security/credentials.h"
 #include "gtest/gtest.h"
-#include "rpc/errors/unsent.h"
+#include "rpc/errors/not_sent.h"
 #include "rpc/testing/echo_server.h"
 
 namespace hawser::rpc {
@@ -125,12 +125,12 @@ TEST_P(GrpcTransportTest, ClosedConnectionGivesItsStatusNowAndLater) {
   connection_->Close(absl::UnavailableError("lost"));
   EXPECT_THAT(waiting.Wait(),
               StatusIs(absl::StatusCode::kUnavailable, HasSubstr("lost")));
-  EXPECT_FALSE(IsUnsent(waiting.Wait().status()));
+  EXPECT_FALSE(IsNotSent(waiting.Wait().status()));
   const absl::Status later =
       Call(*connection_, EchoServer::kEcho, "").Wait().status();
   EXPECT_THAT(later,
               StatusIs(absl::StatusCode::kUnavailable, HasSubstr("lost")));
-  EXPECT_TRUE(IsUnsent(later)) << later;
+  EXPECT_TRUE(IsNotSent(later)) << later;
 }
 
 TEST_P(GrpcTransportTest, NobodyThereIsUnavailableAtOnce) {
@@ -141,7 +141,7 @@ TEST_P(GrpcTransportTest, NobodyThereIsUnavailableAtOnce) {
   const absl::Status status =
       Call(*connection_, EchoServer::kEcho, "").Wait().status();
   EXPECT_THAT(status, StatusIs(absl::StatusCode::kUnavailable));
-  EXPECT_TRUE(IsUnsent(status)) << status;
+  EXPECT_TRUE(IsNotSent(status)) << status;
 }
 
 TEST_P(GrpcTransportTest, RestartedServerIsReachedSoon) {
@@ -183,7 +183,7 @@ TEST_P(GrpcTransportTest, StoppingServerCutsItsCallsOff) {
   server_->AwaitHeld(1);
   server_->transport().Shutdown();
   EXPECT_TRUE(server_->held()[0]->cancellation()->cancelled());
-  EXPECT_FALSE(IsUnsent(reply.Wait().status()));
+  EXPECT_FALSE(IsNotSent(reply.Wait().status()));
   EXPECT_THAT(reply.Wait(), StatusIs(absl::StatusCode::kUnavailable));
   // What a handler keeps may outlive the transport.
   auto held = std::move(server_->held());

@@ -144,7 +144,7 @@ class HostileClientTest : public StrangeClientTest {
     parts_ = *std::move(parts);
   }
 
-  void Ring() {
+  void SignalPeer() {
     const uint64_t one = 1;
     ASSERT_EQ(write(parts_.doorbell.get(), &one, sizeof(one)),
               static_cast<ssize_t>(sizeof(one)));
@@ -160,7 +160,7 @@ class HostileClientTest : public StrangeClientTest {
   bool WriteOrEnd(RingWriter& writer, const std::string& frame) {
     while (writer.Write(frame) != RingResult::kDone) {
       if (HasEnded()) return false;
-      Ring();
+      SignalPeer();
       std::this_thread::yield();
     }
     return true;
@@ -175,7 +175,7 @@ class HostileClientTest : public StrangeClientTest {
 TEST_F(HostileClientTest, AnImpossibleCounterEndsTheLink) {
   ComeIn();
   half().control.written.store(~uint64_t{0});
-  Ring();
+  SignalPeer();
   AwaitEnd();
   EXPECT_THAT(Call("/t.T/Echo", "still served").Wait(), IsOk());
 }
@@ -184,7 +184,7 @@ TEST_F(HostileClientTest, AMalformedFrameEndsTheLink) {
   ComeIn();
   RingWriter writer(&half().control, half().bytes.data(), kRingBytes);
   ASSERT_EQ(writer.Write("\xff\xff\xff"), RingResult::kDone);
-  Ring();
+  SignalPeer();
   AwaitEnd();
   EXPECT_THAT(Call("/t.T/Echo", "still served").Wait(), IsOk());
 }
@@ -200,7 +200,7 @@ TEST_F(HostileClientTest, ASlotThatDoesNotExistEndsTheLink) {
   frame.mutable_chunks(0)->set_size(10);
   RingWriter writer(&half().control, half().bytes.data(), kRingBytes);
   ASSERT_EQ(writer.Write(frame.SerializeAsString()), RingResult::kDone);
-  Ring();
+  SignalPeer();
   AwaitEnd();
 }
 
@@ -219,7 +219,7 @@ TEST_F(HostileClientTest, AddressesThatAreNotThereAndSizesAboveTheLimitFail) {
     frame.add_chunks()->set_address(8);
     frame.mutable_chunks(0)->set_size(size);
     ASSERT_EQ(writer.Write(frame.SerializeAsString()), RingResult::kDone);
-    Ring();
+    SignalPeer();
     std::string bytes;
     while (reader.Read(bytes) == RingResult::kNothing) {
       std::this_thread::yield();
@@ -286,7 +286,7 @@ TEST_F(HostileClientTest, RandomFramesNeverCrashTheServer) {
       bytes[random.Below(bytes.size())] = static_cast<char>(random.Next());
       if (writer.Write(bytes) != RingResult::kDone) break;
     }
-    Ring();
+    SignalPeer();
   }
   EXPECT_THAT(Call("/t.T/Echo", "still served").Wait(), IsOk());
 }

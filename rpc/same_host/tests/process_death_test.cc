@@ -1,4 +1,4 @@
-// One of two processes that share memory ends, or stands still, at any moment.
+// One of two processes that share memory ends, or stalls, at any moment.
 
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -27,7 +27,7 @@
 #include "rpc/same_host/client.h"
 #include "rpc/same_host/handshake.h"
 #include "rpc/same_host/server.h"
-#include "rpc/testing/named_files.h"
+#include "rpc/testing/filesystem_footprint.h"
 
 namespace hawser::rpc {
 namespace {
@@ -40,7 +40,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr size_t kMaxMessageBytes = size_t{256} << 20;
 constexpr size_t kLarge = size_t{8} << 20;
-// Calls without a deadline, and those of a process that stands still, would
+// Calls without a deadline, and those of a process that stalls, would
 // otherwise take for ever; with room for machines with more work than cores.
 constexpr std::chrono::seconds kAtOnce(20);
 
@@ -170,7 +170,7 @@ class Child {
   }
 
   void Signal(int signal) const { kill(pid_, signal); }
-  // Until all its threads stand still.
+  // Until all its threads stall.
   void Stop() const {
     Signal(SIGSTOP);
     int status = 0;
@@ -273,8 +273,8 @@ TEST_P(ProcessDeathTest, AKilledClientLeavesTheServerWhole) {
   SendDoor(client.in(), serving.Door());
   AwaitByte(client.out());
   // Neither end has anything that the death of one could leave behind.
-  EXPECT_THAT(NamedFilesOf(client.pid()), IsEmpty());
-  EXPECT_THAT(NamedFilesOf(getpid()), IsEmpty());
+  EXPECT_THAT(FilesystemFootprintOf(client.pid()), IsEmpty());
+  EXPECT_THAT(FilesystemFootprintOf(getpid()), IsEmpty());
   async::RandomSource random(static_cast<uint64_t>(GetParam()));
   const Clock::time_point at =
       Clock::now() + std::chrono::microseconds(random.Below(20'000));

@@ -20,7 +20,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "proto/same_host.pb.h"
-#include "rpc/testing/named_files.h"
+#include "rpc/testing/filesystem_footprint.h"
 #include "rpc/testing/same_host_test_fixture.h"
 
 namespace hawser::rpc {
@@ -45,15 +45,15 @@ TEST_F(SameHostTest, MessagesOfManySizesComeBackAndNoneOverTheSocket) {
   EXPECT_EQ(socket_->num_calls, 0);
 }
 
-TEST_F(SameHostTest, MessagesOfManyPiecesComeBack) {
-  for (int pieces : {3, 100, 5000}) {
+TEST_F(SameHostTest, MessagesOfManyChunksComeBack) {
+  for (int chunks : {3, 100, 5000}) {
     Payload payload;
     std::string all;
-    for (int i = 0; i < pieces; ++i) {
-      const std::string piece(i % 3 == 0 ? 5000 : 20,
+    for (int i = 0; i < chunks; ++i) {
+      const std::string chunk(i % 3 == 0 ? 5000 : 20,
                               static_cast<char>('a' + i % 26));
-      payload.Append(piece);
-      all += piece;
+      payload.Append(chunk);
+      all += chunk;
     }
     EXPECT_THAT(Call(*connection_, "/t.T/Echo", std::move(payload)).Wait(),
                 IsOkAndHolds(all));
@@ -297,7 +297,7 @@ TEST_F(SameHostTest, HasNoFileToLeaveBehind) {
   EXPECT_THAT(Call("/t.T/Echo", text).Wait(), IsOkAndHolds(text));
   EXPECT_EQ(socket_->num_calls, 0);
   // Both ends are this process.
-  EXPECT_THAT(NamedFilesOf(getpid()), IsEmpty());
+  EXPECT_THAT(FilesystemFootprintOf(getpid()), IsEmpty());
 }
 
 }  // namespace

@@ -19,7 +19,7 @@
 #include "rpc/agent/agent.h"
 #include "rpc/identity/worker_info.h"
 #include "rpc/testing/agent_test_fixture.h"
-#include "rpc/testing/made_up_caller.h"
+#include "rpc/testing/raw_client.h"
 #include "rpc/testing/simulated_store_link.h"
 #include "store/hash/store.h"
 
@@ -47,7 +47,7 @@ class AgentAdmissionTest : public testing::Test {
 
   // Is answered where it arrives.
   void Call(WorkerId rank, Incarnation incarnation) {
-    EXPECT_THAT(caller_.Call({.name = "stranger",
+    EXPECT_THAT(caller_.Call({.name = "non_member",
                               .id = rank,
                               .incarnation = incarnation,
                               .address = ""},
@@ -74,11 +74,11 @@ class AgentAdmissionTest : public testing::Test {
                              }
                            }}};
   TestJob job_;
-  MadeUpCaller caller_{job_.network().NewTransport()};
+  RawClient caller_{job_.network().NewTransport()};
 };
 
 TEST_F(AgentAdmissionTest, MessagesForOthersAreRefused) {
-  const WorkerInfo source = {.name = "stranger",
+  const WorkerInfo source = {.name = "non_member",
                              .id = WorkerId(-1),
                              .incarnation = Incarnation{1001},
                              .address = ""};
@@ -107,7 +107,7 @@ TEST_F(AgentAdmissionTest, ClientsThatSayTheyAreNoMembersAreNotLookedUp) {
   EXPECT_EQ(num_lookups_, 0);
 }
 
-TEST_F(AgentAdmissionTest, StrangerIsLookedUpAgainOnlyAfterAWhile) {
+TEST_F(AgentAdmissionTest, NonMemberIsLookedUpAgainOnlyAfterAWhile) {
   for (int i = 0; i < 20; ++i) {
     Call(WorkerId(5), Incarnation{1001});
     AwaitLookups(1);

@@ -30,7 +30,7 @@
 #include "rpc/stream/stream_function.h"
 #include "rpc/stream/stream_service.h"
 #include "rpc/testing/agent_test_fixture.h"
-#include "rpc/testing/made_up_caller.h"
+#include "rpc/testing/raw_client.h"
 #include "rpc/testing/transport_test_param.h"
 
 namespace hawser::rpc {
@@ -183,7 +183,7 @@ TEST(AgentPermissionWhileJoiningTest, OwnIncarnationIsNobodyElses) {
                   kLength, [](const std::string&) { return int64_t{1}; },
                   {.allowed_roles = {"ps"}}),
               IsOk());
-  // Whoever wants its name waits as long as it shows no sign of life.
+  // Whoever wants its name waits as long as it sends no heartbeat reply.
   job.StartOne(0, [](int, AgentOptions& options) {
     options.liveness = {.heartbeat_interval = absl::Minutes(10),
                         .silent_limit = absl::Minutes(30)};
@@ -207,7 +207,7 @@ TEST(AgentPermissionWhileJoiningTest, OwnIncarnationIsNobodyElses) {
         return Agent::Start(std::move(options));
       });
 
-  MadeUpCaller caller(job.network().NewTransport());
+  RawClient caller(job.network().NewTransport());
   WorkerInfo claimed = {
       .name = "other", .id = WorkerId(1), .incarnation = {}, .address = ""};
   v1::CallRequest call;

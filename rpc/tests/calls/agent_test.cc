@@ -130,7 +130,7 @@ TEST_P(AgentTest, TensorsTravelWithOneCopy) {
   EXPECT_EQ(callee.tensor_bytes_copied_to_send, 0u);
 }
 
-// Long enough for pieces, where the transport makes some.
+// Long enough for fragments, where the transport makes some.
 TEST_P(AgentTest, LongTensorsTravelWithOneCopy) {
   ASSERT_THAT(job_.registry().Register(
                   kFirst, [](Tensor a, const Tensor&) { return a; }),

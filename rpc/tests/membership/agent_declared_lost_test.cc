@@ -112,7 +112,7 @@ TEST_F(AgentDeclaredLostTest, PeerThatKnowsItFirstIsNotTakenForLost) {
   ASSERT_TRUE(under_way_.ready());
   EXPECT_THAT(under_way_.Wait(),
               StatusIs(absl::StatusCode::kFailedPrecondition,
-                       AllOf(HasSubstr("w0"), HasSubstr("must start anew"))));
+                       AllOf(HasSubstr("w0"), HasSubstr("must restart"))));
   EXPECT_EQ(w0_->DebugInfo()["agent.store_reachable"], "1");
   AdvanceTo(absl::Milliseconds(1100));
   EXPECT_EQ(w0_->DebugInfo()["agent.declared_lost"], "1");
@@ -121,7 +121,7 @@ TEST_F(AgentDeclaredLostTest, PeerThatKnowsItFirstIsNotTakenForLost) {
 TEST_F(AgentDeclaredLostTest, PeerThatRefusesIsLostWhereTheLogCannotBeRead) {
   StartBoth();
   DeclareLost();
-  link0_.Cut(true);
+  link0_.SetPartitioned(true);
   AdvanceTo(absl::Milliseconds(950));
   ASSERT_TRUE(under_way_.ready());
   EXPECT_THAT(under_way_.Wait(), StatusIs(absl::StatusCode::kUnavailable,
@@ -137,7 +137,7 @@ TEST_F(AgentDeclaredLostTest, PeerThatFoundItFirstIsNotTakenForLost) {
              .unreachable_limit = absl::Minutes(1)});
   network_.Partition(w0_->info().address, w1_->info().address, true);
   AdvanceTo(absl::Seconds(2));
-  link1_.Cut(true);
+  link1_.SetPartitioned(true);
   AdvanceTo(absl::Seconds(4));
   ASSERT_TRUE(w1_->IsLost(w0_->info()));
   network_.Partition(w0_->info().address, w1_->info().address, false);
@@ -149,7 +149,7 @@ TEST_F(AgentDeclaredLostTest, PeerThatFoundItFirstIsNotTakenForLost) {
   EXPECT_THAT(refused.Wait(),
               StatusIs(absl::StatusCode::kUnavailable,
                        AllOf(HasSubstr("w0"), HasSubstr("for lost"))));
-  link1_.Cut(false);
+  link1_.SetPartitioned(false);
   AdvanceTo(absl::Seconds(8));
   EXPECT_EQ(w0_->DebugInfo()["agent.declared_lost"], "1");
   EXPECT_EQ(w1_->DebugInfo()["agent.declared_lost"], "0");

@@ -18,7 +18,7 @@
 #include "rpc/agent/agent_options.h"
 #include "rpc/agent/service.h"
 #include "rpc/errors/error_detail.h"
-#include "rpc/testing/simulated_job.h"
+#include "rpc/testing/cluster_simulation.h"
 
 namespace hawser::rpc {
 namespace {
@@ -82,7 +82,7 @@ class AgentGroupLeaveTest : public testing::Test {
   std::optional<async::Future<void>> leaving_[3];
   // Of the drain of the service of w1.
   absl::Status drained_;
-  SimulatedJob job_{
+  ClusterSimulation job_{
       1,
       {.num_workers = 3, .group = true, .configure = [this](AgentOptions& o) {
          o.shutdown_timeout = kShutdownTimeout;
@@ -146,11 +146,11 @@ TEST_F(AgentGroupLeaveTest, DeadlineNamesTheRanksThatDidNotCome) {
 
 TEST_F(AgentGroupLeaveTest, StoreThatComesBackIsAskedAgain) {
   LeaveAll({0, 1});
-  job_.CutStore(2);
+  job_.PartitionStore(2);
   LeaveAll({2});
   job_.Advance(absl::Seconds(1));
   EXPECT_FALSE(HasLeft(2));
-  job_.MendStore(2);
+  job_.HealStore(2);
   job_.Advance(absl::Seconds(1));
   for (int i = 0; i < 3; ++i) {
     ASSERT_TRUE(HasLeft(i)) << i;
@@ -159,7 +159,7 @@ TEST_F(AgentGroupLeaveTest, StoreThatComesBackIsAskedAgain) {
 }
 
 TEST_F(AgentGroupLeaveTest, StoreThatStaysAwayIsGivenUpAtTheDeadline) {
-  for (int i = 0; i < 3; ++i) job_.CutStore(i);
+  for (int i = 0; i < 3; ++i) job_.PartitionStore(i);
   LeaveAll({0, 1, 2});
   job_.Advance(kShutdownTimeout);
   for (int i = 0; i < 3; ++i) {
@@ -170,7 +170,7 @@ TEST_F(AgentGroupLeaveTest, StoreThatStaysAwayIsGivenUpAtTheDeadline) {
 }
 
 // One that has seen all agree to go, and dies before it has gone.
-TEST_F(AgentGroupLeaveTest, LossInTheLastMeetingEndsTheWaiting) {
+TEST_F(AgentGroupLeaveTest, LossAtTheLastBarrierEndsTheWaiting) {
   LeaveAll({0, 1});
   const WorkerInfo lost = job_.agent(2)->info();
   leaving_[2] = job_.agent(2)->Leave();

@@ -22,7 +22,7 @@
 #include "rpc/agent/agent_options.h"
 #include "rpc/agent/service.h"
 #include "rpc/errors/error_detail.h"
-#include "rpc/testing/simulated_job.h"
+#include "rpc/testing/cluster_simulation.h"
 #include "tensor/tensor.h"
 
 namespace hawser::rpc {
@@ -101,7 +101,7 @@ class AgentLeaveTest : public testing::Test {
         job_.registry().Register(
             kLeave, [this] { left_ = CurrentCall::Get()->agent().Leave(); }),
         IsOk());
-    job_.RestartTheGone();
+    job_.RestartDeparted();
     job_.Advance(absl::Seconds(1));
   }
 
@@ -132,7 +132,7 @@ class AgentLeaveTest : public testing::Test {
   bool drains_inside_a_call_ = false;
   // Of w0.
   std::optional<BusyExecutor> executor_;
-  SimulatedJob job_{
+  ClusterSimulation job_{
       1, {.num_workers = 2, .configure = [this](AgentOptions& options) {
             options.shutdown_timeout = kShutdownTimeout;
             if (options.name == "w0") {
@@ -237,18 +237,18 @@ TEST_F(AgentLeaveTest, ServiceThatDoesNotDrainIsNamedAtTheDeadline) {
   EXPECT_EQ(job_.HolderOf(1), std::nullopt);
 }
 
-TEST_F(AgentLeaveTest, ServedCallsThatDoNotEndAreNamedAtTheDeadline) {
+TEST_F(AgentLeaveTest, InboundCallsThatDoNotEndAreNamedAtTheDeadline) {
   drained_.Set(absl::OkStatus());
   const async::Future<void> served = Hold(0, 1);
   job_.Advance(absl::Milliseconds(100));
   const async::Future<void> left = job_.agent(1)->Leave();
   WaitTillTheDeadline(left);
-  ExpectLate(left, "1 served calls");
+  ExpectLate(left, "1 inbound calls");
   EXPECT_FALSE(served.ready());
 }
 
 // By default silence counts from 3 s on.
-TEST_F(AgentLeaveTest, FarewellIsWaitedForNoLongerThanSilence) {
+TEST_F(AgentLeaveTest, LeaveNoticeIsWaitedForNoLongerThanSilence) {
   drained_.Set(absl::OkStatus());
   held_.Set(absl::OkStatus());
   const async::Future<void> met = Hold(1, 0);

@@ -57,12 +57,12 @@ class AgentLeaveTogetherTest : public testing::Test {
     });
   }
 
-  // Until worker `rank` has come to a meeting (docs/rpc/membership.md,
+  // Until worker `rank` has arrived at a barrier (docs/rpc/membership.md,
   // "Leaving").
-  void AwaitComing(std::string_view meeting, int rank) {
+  void AwaitArrival(std::string_view barrier, int rank) {
     const std::string key =
         absl::StrCat("rpc/", AgentOptions().job, "/",
-                     absl::string_view(meeting.data(), meeting.size()), "/",
+                     absl::string_view(barrier.data(), barrier.size()), "/",
                      rank, "/", ToString(job_.agent(rank).info().incarnation));
     ASSERT_THAT(job_.store().Wait({&key, 1}, absl::Seconds(20)), IsOk()) << key;
   }
@@ -77,7 +77,7 @@ class AgentLeaveTogetherTest : public testing::Test {
 TEST_F(AgentLeaveTogetherTest, ServicesDrainOnceAllHaveBegun) {
   for (auto& drained : drained_) drained.Set(absl::OkStatus());
   const async::Future<void> first = job_.agent(0).Leave();
-  AwaitComing("leaving", 0);
+  AwaitArrival("leaving", 0);
   EXPECT_EQ(num_drains_[0], 0);
   const async::Future<void> second = job_.agent(1).Leave();
   EXPECT_THAT(first.Wait(), IsOk());
@@ -85,19 +85,19 @@ TEST_F(AgentLeaveTogetherTest, ServicesDrainOnceAllHaveBegun) {
   EXPECT_EQ(num_drains_[0], 1);
   EXPECT_EQ(num_drains_[1], 1);
   // So that neither stopped while the other needed it.
-  AwaitComing("left", 0);
-  AwaitComing("left", 1);
+  AwaitArrival("left", 0);
+  AwaitArrival("left", 1);
 }
 
 TEST_F(AgentLeaveTogetherTest, NobodyGoesWhileOthersCall) {
   drained_[0].Set(absl::OkStatus());
   const async::Future<void> first = job_.agent(0).Leave();
   const async::Future<void> second = job_.agent(1).Leave();
-  AwaitComing("quiet0", 0);
+  AwaitArrival("quiescence0", 0);
   const async::Future<void> call =
       job_.agent(0).Async("w1", {.timeout = kNoTimeout}, kHold);
   drained_[1].Set(absl::OkStatus());
-  AwaitComing("quiet1", 1);
+  AwaitArrival("quiescence1", 1);
   EXPECT_FALSE(first.ready());
   EXPECT_FALSE(second.ready());
   held_.Set(absl::OkStatus());

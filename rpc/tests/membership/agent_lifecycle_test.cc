@@ -16,7 +16,7 @@
 #include "rpc/agent/agent.h"
 #include "rpc/errors/error_detail.h"
 #include "rpc/membership/membership_log.h"
-#include "rpc/membership/rendezvous.h"
+#include "rpc/membership/worker_directory.h"
 #include "rpc/testing/agent_test_fixture.h"
 #include "rpc/testing/transport_test_param.h"
 
@@ -75,19 +75,19 @@ TEST_P(AgentLifecycleTest, StartsWithTheSuccessorOfOneThatDiedWhileStarting) {
                            .id = WorkerId(1),
                            .incarnation = Incarnation(7),
                            .address = "127.0.0.1:1"};
-  Rendezvous rendezvous(&job_.store(), AgentOptions().job);
-  ASSERT_THAT(rendezvous.JoinGroup(2), IsOk());
-  ASSERT_THAT(rendezvous.Register(dead, {}), IsOk());
+  WorkerDirectory directory(&job_.store(), AgentOptions().job);
+  ASSERT_THAT(directory.JoinGroup(2), IsOk());
+  ASSERT_THAT(directory.Register(dead, {}), IsOk());
   auto first = std::async(std::launch::async,
                           [&] { return Agent::Start(job_.Options(0, 2)); });
   // It has read who the others are.
   absl::StatusOr<std::optional<WorkerInfo>> self;
   do {
-    self = rendezvous.FindByName("w0");
+    self = directory.FindByName("w0");
     ASSERT_THAT(self, IsOk());
-  } while (
-      !self->has_value() ||
-      !rendezvous.AwaitStage("started", {**self}, absl::Milliseconds(10)).ok());
+  } while (!self->has_value() ||
+           !directory.AwaitBarrier("started", {**self}, absl::Milliseconds(10))
+                .ok());
   auto second = Agent::Start(job_.Options(1, 2));
   ASSERT_THAT(second, IsOk());
   auto started = first.get();
@@ -298,9 +298,10 @@ TEST_P(BusyWorkerTest, RenewsItsLease) {
 TEST_P(BusyWorkerTest, LeavesInTime) {
   EXPECT_THAT(job_.agent(1).Leave().Wait(),
               StatusIs(absl::StatusCode::kDeadlineExceeded,
-                       HasSubstr("1 served calls")));
-  EXPECT_THAT(Rendezvous(&job_.store(), job_.agent(1).job()).FindByName("w1"),
-              IsOkAndHolds(std::nullopt));
+                       HasSubstr("1 inbound calls")));
+  EXPECT_THAT(
+      WorkerDirectory(&job_.store(), job_.agent(1).job()).FindByName("w1"),
+      IsOkAndHolds(std::nullopt));
 }
 
 INSTANTIATE_TEST_SUITE_P(Transports, BusyWorkerTest,

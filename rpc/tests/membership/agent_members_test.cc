@@ -103,7 +103,7 @@ TEST_P(AgentMembersTest, WatchTellsOfMembersAndThenOfChangesInOrder) {
   EXPECT_EQ(events[4], "lost w2");
 }
 
-TEST_P(AgentMembersTest, NewcomersWatchDoesNotTellOfThoseThatWentBefore) {
+TEST_P(AgentMembersTest, NewcomersWatchDoesNotReportThoseThatWentBefore) {
   job_.StartOne(0, Quick);
   job_.StartOne(1, Quick);
   job_.StartOne(2, Quick);
@@ -117,7 +117,7 @@ TEST_P(AgentMembersTest, NewcomersWatchDoesNotTellOfThoseThatWentBefore) {
   EXPECT_EQ(recorder_.Await(3)[2], "left w0");
 }
 
-TEST_P(AgentMembersTest, LossOfAWorkerEndsTheMeetingOfThoseThatLeave) {
+TEST_P(AgentMembersTest, LossOfAWorkerEndsTheBarrierOfThoseThatLeave) {
   job_.StartAll(3, Quick);
   std::vector<async::Future<void>> left;
   for (int rank = 0; rank < 2; ++rank) {
@@ -218,8 +218,7 @@ TEST_P(AgentMembersTest, CallsToALeavingWorkerRanOrSayThatTheyDidNot) {
   EXPECT_EQ(num_run, num_ok);
 }
 
-TEST_P(AgentMembersTest,
-       CallsOfAWorkerThatIsDeclaredLostSayThatItMustStartAnew) {
+TEST_P(AgentMembersTest, CallsOfAWorkerThatIsDeclaredLostSayThatItMustRestart) {
   job_.StartOne(0, Quick);
   job_.StartOne(1, Quick);
   async::Future<void> under_way =
@@ -230,10 +229,10 @@ TEST_P(AgentMembersTest,
       log.Append(LostEvent(job_.agent(0).info().incarnation,
                            job_.agent(1).info().incarnation, "was silent")),
       IsOk());
-  const auto must_start_anew = StatusIs(absl::StatusCode::kFailedPrecondition,
-                                        testing::HasSubstr("must start anew"));
-  EXPECT_THAT(under_way.Wait(), must_start_anew);
-  EXPECT_THAT(job_.agent(0).Sync("w1", kAdd, 1, 2), must_start_anew);
+  const auto must_restart = StatusIs(absl::StatusCode::kFailedPrecondition,
+                                     testing::HasSubstr("must restart"));
+  EXPECT_THAT(under_way.Wait(), must_restart);
+  EXPECT_THAT(job_.agent(0).Sync("w1", kAdd, 1, 2), must_restart);
   held_.Set(absl::OkStatus());
 }
 

@@ -22,7 +22,7 @@
 #include "rpc/identity/worker_info.h"
 #include "rpc/membership/membership_log.h"
 #include "rpc/testing/agent_test_fixture.h"
-#include "rpc/testing/made_up_caller.h"
+#include "rpc/testing/raw_client.h"
 #include "rpc/testing/simulated_store_link.h"
 
 namespace hawser::rpc {
@@ -116,7 +116,7 @@ TEST_F(AgentPastLossTest, ServicesHearOfAWorkerThatCalledBeforeItsLossWasRead) {
       &job_.store(), {.on_read = [&](const std::string& key) {
         if (losses_ == nullptr || !absl::EndsWith(key, "/members/1")) return;
         if (!called.HasBeenNotified()) {
-          MadeUpCaller caller(job_.network().NewTransport());
+          RawClient caller(job_.network().NewTransport());
           EXPECT_THAT(caller.Call(past_, losses_->agent().info(),
                                   "/hawser.v1.WorkerService/Heartbeat", ""),
                       IsOk());

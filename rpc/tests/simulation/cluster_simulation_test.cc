@@ -2,6 +2,8 @@
 // docs/rpc/guarantees.md promises. One seed again:
 // rpc/testing/simulation_seeds.h.
 
+#include "rpc/testing/cluster_simulation.h"
+
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -15,7 +17,6 @@
 #include "gtest/gtest.h"
 #include "rpc/agent/agent.h"
 #include "rpc/identity/worker_info.h"
-#include "rpc/testing/simulated_job.h"
 #include "rpc/testing/simulation_seeds.h"
 #include "rpc/testing/tracked_calls.h"
 
@@ -29,9 +30,9 @@ constexpr Function<void(int64_t, int64_t)> kWork{"test.Work"};
 constexpr Function<void(int64_t, int64_t, std::string)> kRelay{"test.Relay"};
 constexpr int kSteps = 30;
 
-class ClusterSimulation {
+class CallsSimulation {
  public:
-  ClusterSimulation(uint64_t seed, bool verbose)
+  CallsSimulation(uint64_t seed, bool verbose)
       : job_(seed, {.verbose = verbose}) {
     FunctionRegistry& registry = job_.registry();
     EXPECT_THAT(registry.Register(
@@ -56,7 +57,7 @@ class ClusterSimulation {
   // 1. Random faults.
   // 2. All is whole again: everybody is back, sees the same and is reached.
   std::string Run() {
-    job_.RestartTheGone();
+    job_.RestartDeparted();
     for (int step = 0; step < kSteps; ++step) {
       job_.RandomFault();
       for (int i = 0; i < 6; ++i) RandomCall();
@@ -124,12 +125,12 @@ class ClusterSimulation {
     return static_cast<int>(job_.random().Below(job_.num_workers()));
   }
 
-  SimulatedJob job_;
+  ClusterSimulation job_;
 };
 
 TEST(ClusterSimulationTest, PromisesOfCallsAndMembershipHoldUnderAllSeeds) {
   RunSeeds(HAWSER_DEFAULT_SEEDS, [](uint64_t seed, bool verbose) {
-    return ClusterSimulation(seed, verbose).Run();
+    return CallsSimulation(seed, verbose).Run();
   });
 }
 

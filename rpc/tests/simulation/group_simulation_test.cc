@@ -13,7 +13,7 @@
 #include "rpc/agent/agent.h"
 #include "rpc/agent/current_call.h"
 #include "rpc/functions/function.h"
-#include "rpc/testing/simulated_job.h"
+#include "rpc/testing/cluster_simulation.h"
 #include "rpc/testing/simulation_seeds.h"
 
 namespace hawser::rpc {
@@ -61,7 +61,7 @@ class GroupSimulation {
       job_.Advance(absl::Milliseconds(random.Below(300)));
     }
     for (int i = 0; i < job_.num_workers(); ++i) job_.Leave(i);
-    job_.MendAll();
+    job_.HealAll();
     job_.AwaitLeaving();
     job_.Advance(absl::Seconds(1));
     job_.CheckHistory();
@@ -97,9 +97,9 @@ class GroupSimulation {
         // Twice in a row would let its lease lapse.
         if (std::exchange(store_was_cut_, true)) return false;
         job_.Note(absl::StrCat("cut the store of w", victim));
-        job_.CutStore(victim);
+        job_.PartitionStore(victim);
         job_.Advance(absl::Milliseconds(job_.random().Below(2000)));
-        job_.MendStore(victim);
+        job_.HealStore(victim);
         return false;
     }
   }
@@ -117,7 +117,7 @@ class GroupSimulation {
 
   bool store_was_cut_ = false;
   int num_failed_ = 0;
-  SimulatedJob job_;
+  ClusterSimulation job_;
 };
 
 TEST(GroupSimulationTest, WorkersLeaveTogetherUnderAllSeeds) {

@@ -10,7 +10,7 @@
 #include "absl/time/time.h"
 #include "async/random_source.h"
 #include "gtest/gtest.h"
-#include "rpc/testing/simulated_job.h"
+#include "rpc/testing/cluster_simulation.h"
 #include "rpc/testing/simulation_seeds.h"
 
 namespace hawser::rpc {
@@ -35,12 +35,12 @@ class Split {
 
   // Cuts the two sides off from each other, and the others from the store if
   // that is so.
-  void Apply(SimulatedJob& job, bool others_reach_the_store) const {
+  void Apply(ClusterSimulation& job, bool others_reach_the_store) const {
     for (int a = 0; a < job.num_workers(); ++a) {
       for (int b = 0; b < a; ++b) {
-        if (IsOther(a) != IsOther(b)) job.Cut(a, b);
+        if (IsOther(a) != IsOther(b)) job.Partition(a, b);
       }
-      if (IsOther(a) && !others_reach_the_store) job.CutStore(a);
+      if (IsOther(a) && !others_reach_the_store) job.PartitionStore(a);
     }
   }
 
@@ -49,7 +49,7 @@ class Split {
 };
 
 // Calls all the while, so that all watch each other.
-void Last(SimulatedJob& job, absl::Duration time) {
+void Last(ClusterSimulation& job, absl::Duration time) {
   for (absl::Duration t; t < time; t += absl::Milliseconds(500)) {
     job.CallAll();
     job.Advance(absl::Milliseconds(500));
@@ -57,7 +57,7 @@ void Last(SimulatedJob& job, absl::Duration time) {
 }
 
 // What is wrong once the network is whole again; empty if nothing is.
-std::string CheckWhole(SimulatedJob& job) {
+std::string CheckWhole(ClusterSimulation& job) {
   job.ExpectConvergence(kConvergence);
   job.Advance(absl::Seconds(2));
   job.CheckHistory();
@@ -69,8 +69,8 @@ std::string CheckWhole(SimulatedJob& job) {
 TEST(PartitionSimulationTest, F5SideWithoutTheStoreChangesNothing) {
   for (const int first_of_others : {1, 2, 3, 4}) {
     SCOPED_TRACE(first_of_others);
-    SimulatedJob job(/*seed=*/1, {.num_workers = kWorkers});
-    job.RestartTheGone();
+    ClusterSimulation job(/*seed=*/1, {.num_workers = kWorkers});
+    job.RestartDeparted();
     Last(job, absl::Seconds(1));
     const Split split(first_of_others);
     split.Apply(job, /*others_reach_the_store=*/false);
@@ -87,7 +87,7 @@ TEST(PartitionSimulationTest, F5SideWithoutTheStoreChangesNothing) {
       }
       EXPECT_FALSE(job.DeclaredLost(i)) << i;
     }
-    job.MendAll();
+    job.HealAll();
     job.Advance(absl::Seconds(2));
     for (int i = 0; i < kWorkers; ++i) {
       EXPECT_EQ(job.DeclaredLost(i), split.IsOther(i)) << i;
@@ -103,13 +103,13 @@ TEST(PartitionSimulationTest, F5SideWithoutTheStoreChangesNothing) {
   }
 }
 
-// Both sides reach the store, and accuse each other there: whoever is left is
+// Both sides reach the store, and report each other there: whoever is left is
 // of one side, and all agree on who that is.
 TEST(PartitionSimulationTest, F5OfTwoSidesWithTheStoreNoTwoStayThatAreApart) {
   for (const int first_of_others : {1, 2, 3, 4}) {
     SCOPED_TRACE(first_of_others);
-    SimulatedJob job(/*seed=*/2, {.num_workers = kWorkers});
-    job.RestartTheGone();
+    ClusterSimulation job(/*seed=*/2, {.num_workers = kWorkers});
+    job.RestartDeparted();
     Last(job, absl::Seconds(1));
     const Split split(first_of_others);
     split.Apply(job, /*others_reach_the_store=*/true);
@@ -134,8 +134,8 @@ TEST(PartitionSimulationTest, F5OfTwoSidesWithTheStoreNoTwoStayThatAreApart) {
 TEST(PartitionSimulationTest, F5SwizzledCutsEndInOneJob) {
   RunSeeds(HAWSER_DEFAULT_SEEDS, [](uint64_t seed, bool verbose) {
     async::RandomSource random(seed);
-    SimulatedJob job(seed, {.num_workers = kWorkers, .verbose = verbose});
-    job.RestartTheGone();
+    ClusterSimulation job(seed, {.num_workers = kWorkers, .verbose = verbose});
+    job.RestartDeparted();
     Last(job, absl::Seconds(1));
     std::vector<Link> links;
     for (int a = 0; a < kWorkers; ++a) {
@@ -156,9 +156,9 @@ TEST(PartitionSimulationTest, F5SwizzledCutsEndInOneJob) {
         job.Advance(absl::Milliseconds(random.Below(1000)));
       }
     };
-    swizzle(&SimulatedJob::CutStore, &SimulatedJob::Cut);
+    swizzle(&ClusterSimulation::PartitionStore, &ClusterSimulation::Partition);
     job.Advance(absl::Milliseconds(random.Below(5000)));
-    swizzle(&SimulatedJob::MendStore, &SimulatedJob::Mend);
+    swizzle(&ClusterSimulation::HealStore, &ClusterSimulation::Heal);
     return CheckWhole(job);
   });
 }

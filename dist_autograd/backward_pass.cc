@@ -1,0 +1,402 @@
+#include "dist_autograd/backward_pass.h"
+
+#include <map>
+#include <span>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "async/status_macros.h"
+#include "autograd/variable.h"
+
+namespace hawser::dist_autograd {
+namespace {
+
+v1::BackwardPassId ToProto(const BackwardPassOptions& options) {
+  v1::BackwardPassId proto;
+  proto.set_context(ToNumber(options.id.context));
+  proto.set_root(options.id.root.value());
+  proto.set_number(options.id.number);
+  proto.set_retain_graph(options.retain_graph);
+  proto.set_smart(options.smart);
+  return proto;
+}
+
+// The pass whose nodes this thread runs.
+thread_local constinit const BackwardPass* t_pass = nullptr;
+
+// Nodes run in the threads that start, feed and skip.
+class RunningHere {
+ public:
+  explicit RunningHere(const BackwardPass* pass)
+      : before_(std::exchange(t_pass, pass)) {}
+  ~RunningHere() { t_pass = before_; }
+  RunningHere(const RunningHere&) = delete;
+  RunningHere& operator=(const RunningHere&) = delete;
+
+ private:
+  const BackwardPass* const before_;
+};
+
+std::string DescribeMessage(uint64_t message) {
+  return ToString(AutogradMessageId{message});
+}
+
+}  // namespace
+
+absl::StatusOr<std::shared_ptr<BackwardPass>> BackwardPass::Create(
+    std::shared_ptr<Context> context, BackwardPassOptions options,
+    const std::vector<Tensor>& roots,
+    std::shared_ptr<BackwardPassTransport> transport) {
+  std::shared_ptr<BackwardPass> pass(
+      new BackwardPass(std::move(context), options, std::move(transport)));
+  RETURN_IF_ERROR(pass->Prepare(roots));
+  return pass;
+}
+
+BackwardPass::BackwardPass(std::shared_ptr<Context> context,
+                           BackwardPassOptions options,
+                           std::shared_ptr<BackwardPassTransport> transport)
+    : options_(options),
+      context_(std::move(context)),
+      transport_(std::move(transport)) {
+  done_future_ = done_.emplace().future();
+}
+
+absl::Status BackwardPass::Prepare(const std::vector<Tensor>& roots) {
+  Context::Messages messages = context_->messages();
+  std::vector<autograd::Edge> edges;
+  for (const Tensor& root : roots) {
+    edges.push_back(autograd::GradEdge(root));
+    root_nodes_.push_back(edges.back().node);
+  }
+  std::vector<std::shared_ptr<autograd::Node>> extra;
+  async::MutexLock lock(&mutex_);
+  for (std::shared_ptr<SendFunction>& send : messages.sends) {
+    extra.push_back(send);
+    ++peers_[send->peer()].awaited;
+    sends_.emplace(ToNumber(send->message()), std::move(send));
+  }
+  for (std::shared_ptr<RecvFunction>& recv : messages.recvs) {
+    recvs_.emplace(ToNumber(recv->message()), std::move(recv));
+  }
+  autograd::GraphTaskOptions task_options;
+  task_options.retain_graph = options_.retain_graph;
+  task_options.capture = [context = context_](const Tensor& variable,
+                                              Tensor gradient) {
+    return context->AddGradient(variable, std::move(gradient));
+  };
+  ASSIGN_OR_RETURN(
+      task_, autograd::GraphTask::Create(std::move(edges), std::move(extra),
+                                         std::move(task_options)));
+  return absl::OkStatus();
+}
+
+void BackwardPass::Start(std::vector<Tensor> root_gradients) {
+  task_->done().OnReady([weak = weak_from_this()](const absl::Status& status) {
+    const std::shared_ptr<BackwardPass> pass = weak.lock();
+    if (pass == nullptr) return;
+    if (status.ok()) {
+      pass->FinishOne();
+    } else {
+      pass->Fail(status);
+    }
+  });
+  if (options_.smart) SkipUnreached();
+  {
+    RunningHere running(this);
+    if (absl::Status status = task_->Run(std::move(root_gradients));
+        !status.ok()) {
+      Fail(std::move(status));
+    }
+  }
+  // Otherwise the first message to arrive is to be applied before this worker
+  // calls on those it has not heard of.
+  if (!root_nodes_.empty()) {
+    Announce();
+    FinishOne();
+  }
+}
+
+async::Future<void> BackwardPass::Receive(rpc::WorkerId from,
+                                          const v1::GradientRequest& request,
+                                          std::vector<Tensor> tensors,
+                                          bool begins) {
+  RunningHere running(this);
+  bool held = false;
+  {
+    async::MutexLock lock(&mutex_);
+    const std::pair<rpc::WorkerId, uint64_t> message(from, request.sequence());
+    if (root_nodes_.empty() && !held_.has_value()) held_ = message;
+    held = held_ == message;
+    // What it causes is to be sent before this part can end.
+    ++outstanding_;
+  }
+  absl::Status status = ApplyGradients(from, request, std::move(tensors));
+  if (status.ok() && request.has_manifest()) {
+    status = ApplyManifest(from, request.manifest());
+  }
+  if (!status.ok()) Fail(status);
+  if (options_.smart) Announce();
+  if (begins) FinishOne();
+  FinishOne();
+  if (held) return done();
+  return async::MakeReadyFuture<void>(std::move(status));
+}
+
+absl::Status BackwardPass::ApplyGradients(rpc::WorkerId from,
+                                          const v1::GradientRequest& request,
+                                          std::vector<Tensor> tensors) {
+  size_t next = 0;
+  for (const v1::MessageGradients& entry : request.gradients()) {
+    ASSIGN_OR_RETURN(const std::shared_ptr<SendFunction> send,
+                     FindSend(entry.message(), from));
+    const std::vector<TensorSpec>& specs = send->specs();
+    if (static_cast<size_t>(entry.present_size()) != specs.size()) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "forward message ", DescribeMessage(entry.message()), " carried ",
+          specs.size(), " tensors that require gradients, and ",
+          entry.present_size(), " gradients came back"));
+    }
+    std::vector<Tensor> gradients;
+    for (size_t i = 0; i < specs.size(); ++i) {
+      if (!entry.present(static_cast<int>(i))) {
+        gradients.push_back(
+            Tensor::Zeros(specs[i].shape, {.dtype = specs[i].dtype}));
+        continue;
+      }
+      if (next >= tensors.size() || tensors[next].shape() != specs[i].shape ||
+          tensors[next].dtype() != specs[i].dtype) {
+        return absl::InvalidArgumentError(absl::StrCat(
+            "gradient ", i, " of forward message ",
+            DescribeMessage(entry.message()),
+            " is missing, or not of the tensor's shape and dtype"));
+      }
+      gradients.push_back(std::move(tensors[next++]));
+    }
+    {
+      async::MutexLock lock(&mutex_);
+      // A repetition.
+      if (!fed_.insert(entry.message()).second) continue;
+      --peers_[from].awaited;
+    }
+    RETURN_IF_ERROR(task_->Feed(send, std::move(gradients)));
+  }
+  for (const uint64_t message : request.skipped()) {
+    RETURN_IF_ERROR(SkipSend(message, from));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::shared_ptr<SendFunction>> BackwardPass::FindSend(
+    uint64_t message, rpc::WorkerId from) {
+  auto it = sends_.find(message);
+  if (it == sends_.end()) {
+    return absl::NotFoundError(absl::StrCat(
+        "a gradient came for forward message ", DescribeMessage(message),
+        ", which this worker did not send before the backward pass began"));
+  }
+  if (it->second->peer() != from) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "worker ", from.value(), " sent a gradient for forward message ",
+        DescribeMessage(message), ", which it did not get"));
+  }
+  return it->second;
+}
+
+absl::Status BackwardPass::SkipSend(uint64_t message, rpc::WorkerId from) {
+  auto it = sends_.find(message);
+  // One sent after this worker's part began is not waited for.
+  if (it == sends_.end()) return absl::OkStatus();
+  RETURN_IF_ERROR(FindSend(message, from));
+  {
+    async::MutexLock lock(&mutex_);
+    if (fed_.contains(message) || !skipped_.insert(message).second) {
+      return absl::OkStatus();
+    }
+    --peers_[from].awaited;
+  }
+  RETURN_IF_ERROR(task_->Skip(it->second));
+  SkipUnreached();
+  return absl::OkStatus();
+}
+
+absl::Status BackwardPass::ApplyManifest(rpc::WorkerId from,
+                                         const v1::MessageManifest& manifest) {
+  const absl::flat_hash_set<uint64_t> known(manifest.known().begin(),
+                                            manifest.known().end());
+  std::vector<uint64_t> lost;
+  {
+    async::MutexLock lock(&mutex_);
+    PeerExchange& peer = peers_[from];
+    peer.heard_of = true;
+    for (const uint64_t message : manifest.expected()) {
+      if (!recvs_.contains(message) && notified_.insert(message).second) {
+        peer.skips.push_back(message);
+      }
+    }
+    for (const auto& [message, send] : sends_) {
+      if (send->peer() == from && !known.contains(message)) {
+        lost.push_back(message);
+      }
+    }
+  }
+  for (const uint64_t message : lost) {
+    RETURN_IF_ERROR(SkipSend(message, from));
+  }
+  return absl::OkStatus();
+}
+
+void BackwardPass::SkipUnreached() {
+  std::vector<std::shared_ptr<autograd::Node>> alive = root_nodes_;
+  {
+    async::MutexLock lock(&mutex_);
+    for (const auto& [message, send] : sends_) {
+      if (!skipped_.contains(message)) alive.push_back(send);
+    }
+  }
+  absl::flat_hash_set<const autograd::Node*> reached;
+  for (const auto& leaf : autograd::ReachableLeaves(alive)) {
+    reached.insert(leaf.get());
+  }
+  async::MutexLock lock(&mutex_);
+  for (const auto& [message, recv] : recvs_) {
+    if (reached.contains(recv.get()) || !notified_.insert(message).second)
+      continue;
+    peers_[recv->peer()].skips.push_back(message);
+  }
+}
+
+void BackwardPass::Announce() {
+  if (!options_.smart) return;
+  std::vector<rpc::WorkerId> receivers;
+  {
+    async::MutexLock lock(&mutex_);
+    for (const auto& [worker, peer] : peers_) {
+      const bool owes_news =
+          peer.awaited > 0 && !peer.heard_of && peer.last_sequence == 0;
+      if (!peer.skips.empty() || owes_news) receivers.push_back(worker);
+    }
+  }
+  for (const rpc::WorkerId worker : receivers) {
+    Send(worker, v1::GradientRequest(), {});
+  }
+}
+
+bool BackwardPass::RunsHere() const { return t_pass == this; }
+
+absl::Status BackwardPass::SendGradients(const RecvFunction& recv,
+                                         std::vector<Tensor> gradients) {
+  const uint64_t message = ToNumber(recv.message());
+  {
+    async::MutexLock lock(&mutex_);
+    notified_.insert(message);
+  }
+  v1::GradientRequest request;
+  v1::MessageGradients& entry = *request.add_gradients();
+  entry.set_message(message);
+  std::vector<Tensor> tensors;
+  for (Tensor& gradient : gradients) {
+    entry.add_present(gradient.defined());
+    if (gradient.defined()) tensors.push_back(std::move(gradient));
+  }
+  Send(recv.peer(), std::move(request), std::move(tensors));
+  return absl::OkStatus();
+}
+
+void BackwardPass::Send(rpc::WorkerId to, v1::GradientRequest request,
+                        std::vector<Tensor> tensors) {
+  *request.mutable_pass() = ToProto(options_);
+  {
+    async::MutexLock lock(&mutex_);
+    if (failed_) return;
+    PeerExchange& peer = peers_[to];
+    request.set_sequence(++peer.last_sequence);
+    for (const uint64_t message : std::exchange(peer.skips, {})) {
+      request.add_skipped(message);
+    }
+    if (options_.smart && peer.last_sequence == 1) {
+      *request.mutable_manifest() = ManifestLocked(to);
+    }
+    ++outstanding_;
+  }
+  transport_->SendGradients(to, std::move(request), std::move(tensors))
+      .OnReady([pass = shared_from_this()](const absl::Status& status) {
+        if (status.ok()) {
+          pass->FinishOne();
+        } else {
+          pass->Fail(status);
+        }
+      });
+}
+
+v1::MessageManifest BackwardPass::ManifestLocked(rpc::WorkerId to) const {
+  v1::MessageManifest manifest;
+  for (const auto& [message, send] : sends_) {
+    if (send->peer() == to && !fed_.contains(message) &&
+        !skipped_.contains(message)) {
+      manifest.add_expected(message);
+    }
+  }
+  for (const auto& [message, recv] : recvs_) {
+    if (recv->peer() == to) manifest.add_known(message);
+  }
+  return manifest;
+}
+
+void BackwardPass::FinishOne() {
+  {
+    async::MutexLock lock(&mutex_);
+    if (--outstanding_ > 0) return;
+  }
+  Complete(absl::OkStatus());
+}
+
+void BackwardPass::Fail(absl::Status error) {
+  std::vector<rpc::WorkerInfo> peers = context_->peers();
+  v1::AbortPassRequest abort;
+  *abort.mutable_pass() = ToProto(options_);
+  abort.set_code(static_cast<int32_t>(error.code()));
+  abort.set_message(std::string(error.message()));
+  {
+    async::MutexLock lock(&mutex_);
+    if (!done_.has_value()) return;
+  }
+  task_->Fail(error);
+  if (!Complete(std::move(error))) return;
+  for (const rpc::WorkerInfo& peer : peers) {
+    transport_->SendAbort(peer.id, abort);
+  }
+}
+
+bool BackwardPass::Complete(absl::Status status) {
+  std::optional<async::Promise<void>> done;
+  {
+    async::MutexLock lock(&mutex_);
+    done.swap(done_);
+    if (done.has_value()) failed_ = !status.ok();
+  }
+  if (!done.has_value()) return false;
+  context_->EndPass(*this, status);
+  done->Set(std::move(status));
+  return true;
+}
+
+std::string BackwardPass::DescribeMissing() const {
+  // In the order of their ids.
+  std::map<uint64_t, rpc::WorkerId> missing;
+  {
+    async::MutexLock lock(&mutex_);
+    for (const auto& [message, send] : sends_) {
+      if (fed_.contains(message) || skipped_.contains(message)) continue;
+      missing.emplace(message, send->peer());
+    }
+  }
+  std::string text;
+  for (const auto& [message, peer] : missing) {
+    absl::StrAppend(&text, text.empty() ? "" : ", ", DescribeMessage(message),
+                    " to worker ", peer.value());
+  }
+  return text;
+}
+
+}  // namespace hawser::dist_autograd

@@ -1,0 +1,200 @@
+#ifndef HAWSER_DIST_AUTOGRAD_BACKWARD_PASS_H_
+#define HAWSER_DIST_AUTOGRAD_BACKWARD_PASS_H_
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
+#include "absl/functional/any_invocable.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "async/future.h"
+#include "async/mutex.h"
+#include "autograd/graph_task.h"
+#include "dist_autograd/context.h"
+#include "dist_autograd/ids.h"
+#include "dist_autograd/recv_function.h"
+#include "dist_autograd/send_function.h"
+#include "proto/dist_autograd.pb.h"
+#include "rpc/identity/worker_info.h"
+#include "tensor/tensor.h"
+
+namespace hawser::dist_autograd {
+
+// Names one backward pass.
+struct BackwardPassId {
+  ContextId context{};
+  // The worker that called Backward.
+  rpc::WorkerId root;
+  // Counter of that worker.
+  uint64_t number = 0;
+
+  friend bool operator==(const BackwardPassId&,
+                         const BackwardPassId&) = default;
+};
+
+struct BackwardPassOptions {
+  BackwardPassId id;
+  bool retain_graph = false;
+  // Tell of forward messages that give no gradient, so that nobody waits for
+  // them (the spec's SMART mode; FAST otherwise).
+  bool smart = true;
+};
+
+// How a pass talks to its other participants.
+class BackwardPassTransport {
+ public:
+  virtual ~BackwardPassTransport() = default;
+
+  // Delivers `request` once or more. Completes with the answer, or an error
+  // that names the worker.
+  virtual async::Future<void> SendGradients(rpc::WorkerId to,
+                                            v1::GradientRequest request,
+                                            std::vector<Tensor> tensors) = 0;
+  // Tells a participant, best effort, that the pass has failed.
+  virtual void SendAbort(rpc::WorkerId to,
+                         const v1::AbortPassRequest& request) = 0;
+};
+
+// One worker's part of a backward pass.
+//
+//   1. Create takes the send and recv functions recorded so far and counts the
+//      dependencies of the local graph: from the roots, if this is the root
+//      worker, and from all send functions.
+//   2. Start runs the roots; Receive feeds send functions as gradients arrive.
+//      Recv functions that run send gradients on (SendGradients).
+//   3. In smart mode each worker also tells which recv functions will not run
+//      (SkipUnreached), and the first message between two workers has a
+//      manifest of what each knows, so that every send function is fed or
+//      skipped.
+//   4. The answer to the first message that reached a worker is held until its
+//      graph is done and its own messages are answered: the root worker's
+//      last answer is the end of the pass.
+//   5. The first error ends the local graph and is told to all participants
+//      that this worker knows, who do the same.
+//
+// Cost: one message per forward message that carried gradients; in smart mode
+// none besides, unless some are unused.
+//
+// Thread-safe.
+class BackwardPass : public std::enable_shared_from_this<BackwardPass> {
+ public:
+  // `context` and `transport` must outlive the pass's `done`; both are let go
+  // then.
+  static absl::StatusOr<std::shared_ptr<BackwardPass>> Create(
+      std::shared_ptr<Context> context, BackwardPassOptions options,
+      const std::vector<Tensor>& roots,
+      std::shared_ptr<BackwardPassTransport> transport);
+
+  const BackwardPassOptions& options() const { return options_; }
+
+  // Begins with one gradient per root. To be called once, after the context
+  // knows of the pass.
+  void Start(std::vector<Tensor> root_gradients);
+
+  // News from another participant, which may come after the end. The future is
+  // the answer: that of the message which made this worker take part is ready
+  // when `done` is. `begins`: the caller has started this part for the message;
+  // the part does not end before what both of them cause is sent.
+  async::Future<void> Receive(rpc::WorkerId from,
+                              const v1::GradientRequest& request,
+                              std::vector<Tensor> tensors, bool begins);
+
+  // Whether the calling thread runs nodes of this pass.
+  bool RunsHere() const;
+
+  // Takes the gradients of a recv function that ran.
+  absl::Status SendGradients(const RecvFunction& recv,
+                             std::vector<Tensor> gradients);
+
+  // Ends the pass here, and at those it talked to, with `error`, not OK.
+  // Without effect once done.
+  void Fail(absl::Status error);
+
+  // Completes when this worker's part, and all that it caused, is over.
+  async::Future<void> done() const { return done_future_; }
+
+  // Forward messages whose gradients have not come: "0:3 to worker 2, ...".
+  std::string DescribeMissing() const;
+
+ private:
+  // What is known of the exchange with one other worker.
+  struct PeerExchange {
+    uint64_t last_sequence = 0;
+    bool heard_of = false;
+    // Messages to it whose gradients, or the news that there are none, have
+    // yet to come.
+    int64_t awaited = 0;
+    // Recv functions to be told of as skipped with the next message.
+    std::vector<uint64_t> skips;
+  };
+
+  BackwardPass(std::shared_ptr<Context> context, BackwardPassOptions options,
+               std::shared_ptr<BackwardPassTransport> transport);
+
+  absl::Status Prepare(const std::vector<Tensor>& roots);
+
+  absl::Status ApplyGradients(rpc::WorkerId from,
+                              const v1::GradientRequest& request,
+                              std::vector<Tensor> tensors);
+  absl::Status ApplyManifest(rpc::WorkerId from,
+                             const v1::MessageManifest& manifest);
+  absl::StatusOr<std::shared_ptr<SendFunction>> FindSend(uint64_t message,
+                                                         rpc::WorkerId from);
+  absl::Status SkipSend(uint64_t message, rpc::WorkerId from);
+
+  // Finds the recv functions that nothing alive leads to, and notes that their
+  // senders are to be told.
+  void SkipUnreached();
+  // Tells of skipped messages, and calls on workers that owe news and have not
+  // been heard of.
+  void Announce();
+  // Sends news to `to`, with everything due to it.
+  void Send(rpc::WorkerId to, v1::GradientRequest request,
+            std::vector<Tensor> tensors);
+  v1::MessageManifest ManifestLocked(rpc::WorkerId to) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  // One thing less to wait for.
+  void FinishOne();
+  // False if the pass was over.
+  bool Complete(absl::Status status);
+
+  const BackwardPassOptions options_;
+  const std::shared_ptr<Context> context_;
+  const std::shared_ptr<BackwardPassTransport> transport_;
+
+  // Constant after Create.
+  std::shared_ptr<autograd::GraphTask> task_;
+  std::vector<std::shared_ptr<autograd::Node>> root_nodes_;
+  absl::flat_hash_map<uint64_t, std::shared_ptr<SendFunction>> sends_;
+  absl::flat_hash_map<uint64_t, std::shared_ptr<RecvFunction>> recvs_;
+
+  mutable async::Mutex mutex_;
+  // Messages of `sends_` that were fed or skipped.
+  absl::flat_hash_set<uint64_t> fed_ ABSL_GUARDED_BY(mutex_);
+  absl::flat_hash_set<uint64_t> skipped_ ABSL_GUARDED_BY(mutex_);
+  // Messages of `recvs_` whose senders were, or are to be, told.
+  absl::flat_hash_set<uint64_t> notified_ ABSL_GUARDED_BY(mutex_);
+  absl::flat_hash_map<rpc::WorkerId, PeerExchange> peers_
+      ABSL_GUARDED_BY(mutex_);
+  // The message whose answer is held: from whom and its sequence.
+  std::optional<std::pair<rpc::WorkerId, uint64_t>> held_
+      ABSL_GUARDED_BY(mutex_);
+  // The local graph, the start with the message that led to it, each message
+  // without an answer, and each that is being received.
+  int64_t outstanding_ ABSL_GUARDED_BY(mutex_) = 2;
+  std::optional<async::Promise<void>> done_ ABSL_GUARDED_BY(mutex_);
+  bool failed_ ABSL_GUARDED_BY(mutex_) = false;
+  async::Future<void> done_future_;
+};
+
+}  // namespace hawser::dist_autograd
+
+#endif  // HAWSER_DIST_AUTOGRAD_BACKWARD_PASS_H_

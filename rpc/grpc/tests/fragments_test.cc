@@ -1,0 +1,401 @@
+// Requests in fragments, over real connections.
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/synchronization/notification.h"
+#include "absl/time/time.h"
+#include "async/clock.h"
+#include "async/future.h"
+#include "async/testing/status_matchers.h"
+#include "gmock/gmock.h"
+#include "grpcpp/client_context.h"
+#include "grpcpp/create_channel.h"
+#include "grpcpp/generic/generic_stub.h"
+#include "grpcpp/security/credentials.h"
+#include "grpcpp/support/byte_buffer.h"
+#include "grpcpp/support/slice.h"
+#include "gtest/gtest.h"
+#include "proto/fragments.pb.h"
+#include "rpc/grpc/fragments/message_fragments.h"
+#include "rpc/grpc/transport.h"
+#include "rpc/testing/echo_server.h"
+#include "rpc/transport/payload.h"
+#include "rpc/transport/transport.h"
+
+namespace hawser::rpc {
+namespace {
+
+using ::hawser::async::IsOk;
+using ::hawser::async::IsOkAndHolds;
+using ::hawser::async::StatusIs;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using Clock = std::chrono::steady_clock;
+
+// A client that sends what it is told.
+class RawStream {
+ public:
+  RawStream(const std::string& address, const std::string& path)
+      : stub_(::grpc::CreateChannel(address,
+                                    ::grpc::InsecureChannelCredentials())) {
+    context_.set_deadline(std::chrono::system_clock::now() +
+                          std::chrono::seconds(60));
+    stream_ = stub_.PrepareCall(&context_, path, &queue_);
+    stream_->StartCall(nullptr);
+    Next();
+  }
+  ~RawStream() {
+    context_.TryCancel();
+    if (!finished_) (void)Finish();
+  }
+
+  bool Write(const std::vector<uint64_t>& parts, const std::string& content) {
+    v1::MessageFragment fragment;
+    for (const uint64_t part : parts) fragment.add_part_bytes(part);
+    fragment.set_content(content);
+    const ::grpc::Slice slice(fragment.SerializeAsString());
+    stream_->Write(::grpc::ByteBuffer(&slice, 1), nullptr);
+    return Next();
+  }
+  void WritesDone() {
+    stream_->WritesDone(nullptr);
+    Next();
+  }
+  ::grpc::Status Finish() {
+    ::grpc::ByteBuffer reply;
+    stream_->Read(&reply, nullptr);
+    Next();
+    ::grpc::Status status;
+    stream_->Finish(&status, nullptr);
+    Next();
+    finished_ = true;
+    return status;
+  }
+
+ private:
+  bool Next() {
+    void* tag = nullptr;
+    bool ok = false;
+    return queue_.Next(&tag, &ok) && ok;
+  }
+
+  ::grpc::GenericStub stub_;
+  ::grpc::CompletionQueue queue_;
+  ::grpc::ClientContext context_;
+  std::unique_ptr<::grpc::GenericClientAsyncReaderWriter> stream_;
+  bool finished_ = false;
+};
+
+class FragmentsTest : public testing::Test {
+ protected:
+  void Serve(GrpcTransportOptions options = {}) {
+    options.same_host = false;
+    server_ = std::make_unique<EchoServer>(options);
+    connection_ = *client_.Connect({server_->address()});
+    AwaitConnected(*connection_);
+  }
+
+  async::Future<std::string> Call(
+      std::string_view path, std::string request,
+      async::MonotonicTime deadline = async::kNever) {
+    return rpc::Call(*connection_, path, std::move(request), deadline);
+  }
+
+  // A stream that has left no room to others. Another one in the place of each
+  // that came in the middle of what asks for room, and was refused itself.
+  std::unique_ptr<RawStream> TakeRoom() {
+    std::unique_ptr<RawStream> greedy;
+    absl::StatusOr<std::string> reply = std::string();
+    while (reply.ok()) {
+      if (greedy == nullptr || !greedy->Write({}, "x")) {
+        greedy = std::make_unique<RawStream>(server_->address(),
+                                             "/t.T/EchoInFragments");
+        (void)greedy->Write({19'000'000}, "x");
+      }
+      reply = Call(EchoServer::kEcho, std::string(3'000'000, 'x')).Wait();
+    }
+    EXPECT_THAT(reply, StatusIs(absl::StatusCode::kResourceExhausted,
+                                HasSubstr("memory_quota_bytes")));
+    return greedy;
+  }
+
+  std::unique_ptr<EchoServer> server_;
+  GrpcTransport client_{{.same_host = false}};
+  std::shared_ptr<Connection> connection_;
+};
+
+TEST_F(FragmentsTest, OnlyLongRequestsComeInFragments) {
+  Serve();
+  for (const size_t size : {kMaxWholeRequest - 1, kMaxWholeRequest,
+                            kMaxWholeRequest + 1, size_t{50'000'000}}) {
+    const std::string request(size, 'r');
+    EXPECT_TRUE(*Call(EchoServer::kEcho, request).Wait() == request) << size;
+    EXPECT_EQ(server_->echoed_in_fragments(), size > kMaxWholeRequest) << size;
+  }
+}
+
+TEST_F(FragmentsTest, ManyAtOnceOverOneConnection) {
+  Serve();
+  std::vector<async::Future<std::string>> replies;
+  for (char c = 'a'; c < 'q'; ++c) {
+    replies.push_back(Call(EchoServer::kEcho, std::string(4'000'000, c)));
+  }
+  for (char c = 'a'; c < 'q'; ++c) {
+    const absl::StatusOr<std::string> reply = replies[c - 'a'].Wait();
+    ASSERT_THAT(reply, IsOk());
+    EXPECT_TRUE(*reply == std::string(4'000'000, c));
+  }
+}
+
+TEST_F(FragmentsTest, UnknownMethodIsUnimplemented) {
+  Serve();
+  EXPECT_THAT(Call("/t.T/None", std::string(3'000'000, 'x')).Wait(),
+              StatusIs(absl::StatusCode::kUnimplemented));
+}
+
+TEST_F(FragmentsTest, CancelAndDeadlineReachTheServer) {
+  Serve();
+  async::Promise<void> promise;
+  async::Future<void> ended = promise.future();
+  const Connection::CallId call = connection_->Call(
+      EchoServer::kHold, Payload(std::string(3'000'000, 'x')), async::kNever,
+      [promise =
+           std::move(promise)](const absl::StatusOr<Payload>& reply) mutable {
+        promise.Set(reply.status());
+      });
+  server_->AwaitHeld(1);
+  connection_->Cancel(call);
+  EXPECT_THAT(ended.Wait(), StatusIs(absl::StatusCode::kCancelled));
+  absl::Notification cancelled;
+  Cancellation::Registration registration =
+      server_->held()[0]->cancellation()->OnCancel([&] { cancelled.Notify(); });
+  cancelled.WaitForNotification();
+
+  EXPECT_THAT(Call(EchoServer::kHold, std::string(3'000'000, 'x'),
+                   async::AddDelay(std::chrono::steady_clock::now(),
+                                   absl::Milliseconds(200)))
+                  .Wait(),
+              StatusIs(absl::StatusCode::kDeadlineExceeded));
+}
+
+TEST_F(FragmentsTest, ServerStopsWhileACallIsHeld) {
+  Serve();
+  async::Future<std::string> reply =
+      Call(EchoServer::kHold, std::string(3'000'000, 'x'));
+  server_->AwaitHeld(1);
+  server_->transport().Shutdown();
+  EXPECT_THAT(reply.Wait(), StatusIs(absl::StatusCode::kUnavailable));
+}
+
+TEST_F(FragmentsTest, ServerStopsInTheMiddleOfARequest) {
+  Serve({.limits = {.memory_quota_bytes = 20'000'000}});
+  const std::unique_ptr<RawStream> stream = TakeRoom();
+  server_->transport().Shutdown();
+  EXPECT_EQ(stream->Finish().error_code(), ::grpc::StatusCode::UNAVAILABLE);
+}
+
+TEST_F(FragmentsTest, ClientStopsInTheMiddleOfItsRequests) {
+  Serve();
+  constexpr int kCalls = 8;
+  const auto bytes = std::make_shared<const std::string>(8'000'000, 'x');
+  for (int turn = 0; turn < 30; ++turn) {
+    GrpcTransport client({.same_host = false});
+    const std::shared_ptr<Connection> connection =
+        *client.Connect({server_->address()});
+    std::atomic<int> num_done = 0;
+    for (int i = 0; i < kCalls; ++i) {
+      Payload request;
+      request.Append(bytes, bytes->data(), bytes->size());
+      connection->Call(EchoServer::kEcho, std::move(request), async::kNever,
+                       [&](const absl::StatusOr<Payload>&) { ++num_done; });
+    }
+    client.Shutdown();
+    EXPECT_EQ(num_done, kCalls);
+  }
+}
+
+TEST_F(FragmentsTest, ClientOfAnyKindMaySendFragments) {
+  Serve();
+  RawStream stream(server_->address(), "/t.T/EchoInFragments");
+  ASSERT_TRUE(stream.Write({3}, "a"));
+  ASSERT_TRUE(stream.Write({}, "bc"));
+  stream.WritesDone();
+  EXPECT_TRUE(stream.Finish().ok());
+  EXPECT_EQ(server_->num_echoed(), 1);
+}
+
+TEST_F(FragmentsTest, RequestsThatEndEarlyAreNotHandled) {
+  Serve();
+  RawStream stream(server_->address(), "/t.T/EchoInFragments");
+  ASSERT_TRUE(stream.Write({100}, "abc"));
+  stream.WritesDone();
+  const ::grpc::Status status = stream.Finish();
+  EXPECT_EQ(status.error_code(), ::grpc::StatusCode::INTERNAL);
+  EXPECT_THAT(status.error_message(), HasSubstr("3 of 100 bytes"));
+  EXPECT_EQ(server_->num_echoed(), 0);
+}
+
+TEST_F(FragmentsTest, MalformedFragmentsAreRefused) {
+  Serve();
+  RawStream stream(server_->address(), "/t.T/EchoInFragments");
+  ASSERT_TRUE(stream.Write({1, 1}, "xx"));
+  EXPECT_EQ(stream.Finish().error_code(), ::grpc::StatusCode::INTERNAL);
+  EXPECT_EQ(server_->num_echoed(), 0);
+}
+
+TEST_F(FragmentsTest, LongRequestsAreRefusedWhenAnnounced) {
+  Serve({.max_message_bytes = 10'000'000});
+  RawStream stream(server_->address(), "/t.T/EchoInFragments");
+  ASSERT_TRUE(stream.Write({10'000'001}, "x"));
+  const ::grpc::Status status = stream.Finish();
+  EXPECT_EQ(status.error_code(), ::grpc::StatusCode::RESOURCE_EXHAUSTED);
+  EXPECT_THAT(status.error_message(),
+              AllOf(HasSubstr("10000001"), HasSubstr("max_message_bytes")));
+  // The client knows before.
+  GrpcTransport client({.max_message_bytes = 10'000'000, .same_host = false});
+  absl::Notification done;
+  std::string request;
+  request.resize(10'000'001);
+  (*client.Connect({server_->address()}))
+      ->Call(EchoServer::kEcho, Payload(std::move(request)), async::kNever,
+             [&](const absl::StatusOr<Payload>& reply) {
+               EXPECT_THAT(reply,
+                           StatusIs(absl::StatusCode::kResourceExhausted));
+               done.Notify();
+             });
+  done.WaitForNotification();
+}
+
+TEST_F(FragmentsTest, WholeRequestsHaveALowerLimit) {
+  Serve({.limits = {.max_whole_request_bytes = 4'000'000}});
+  ::grpc::GenericStub stub(::grpc::CreateChannel(
+      server_->address(), ::grpc::InsecureChannelCredentials()));
+  for (const size_t size : {3'999'999, 4'000'001}) {
+    ::grpc::ClientContext context;
+    ::grpc::CompletionQueue queue;
+    const ::grpc::Slice slice(std::string(size, 'x'));
+    const auto reader = stub.PrepareUnaryCall(
+        &context, EchoServer::kHold, ::grpc::ByteBuffer(&slice, 1), &queue);
+    ::grpc::ByteBuffer reply;
+    ::grpc::Status status;
+    reader->StartCall();
+    reader->Finish(&reply, &status, nullptr);
+    if (size < 4'000'000) {
+      server_->AwaitHeld(1);
+      server_->held()[0]->Reply(Payload());
+    }
+    void* tag = nullptr;
+    bool ok = false;
+    ASSERT_TRUE(queue.Next(&tag, &ok));
+    EXPECT_EQ(status.error_code(),
+              size < 4'000'000 ? ::grpc::StatusCode::OK
+                               : ::grpc::StatusCode::RESOURCE_EXHAUSTED);
+  }
+  EXPECT_THAT(Call(EchoServer::kEcho, std::string(5'000'000, 'x')).Wait(),
+              IsOk());
+  GrpcTransport other(
+      {.limits = {.max_whole_request_bytes = kMaxWholeRequest - 1}});
+  EXPECT_THAT(other.Listen("127.0.0.1:0", {}),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("max_whole_request_bytes")));
+}
+
+// Of the room for requests of which not all is here.
+TEST_F(FragmentsTest, OnePeerHasAShareAndOthersGoOn) {
+  Serve({.max_message_bytes = 10'000'000,
+         .limits = {.memory_quota_bytes = 20'000'000}});
+  RawStream greedy(server_->address(), "/t.T/HoldInFragments");
+  ASSERT_TRUE(greedy.Write({9'000'000}, "x"));
+  // Of the same connection, once the other has been seen.
+  ::grpc::Status status;
+  while (status.ok()) {
+    RawStream second(server_->address(), "/t.T/EchoInFragments");
+    ASSERT_TRUE(second.Write({3'000'000}, std::string(3'000'000, 'x')));
+    second.WritesDone();
+    status = second.Finish();
+  }
+  EXPECT_EQ(status.error_code(), ::grpc::StatusCode::RESOURCE_EXHAUSTED);
+  EXPECT_THAT(status.error_message(), HasSubstr("of one peer"));
+  EXPECT_THAT(Call(EchoServer::kEcho, std::string(3'000'000, 'x')).Wait(),
+              IsOk());
+}
+
+TEST_F(FragmentsTest, RequestsThatDoNotGoOnAreGivenUp) {
+  Serve({.limits = {.fragment_timeout = absl::Milliseconds(100)}});
+  RawStream silent(server_->address(), "/t.T/EchoInFragments");
+  std::optional<RawStream> stopped;
+  // Another one in the place of each that was given up before its first
+  // fragment.
+  do {
+    stopped.emplace(server_->address(), "/t.T/EchoInFragments");
+  } while (!stopped->Write({9'000'000}, "x"));
+  for (RawStream* stream : {&silent, &*stopped}) {
+    const ::grpc::Status status = stream->Finish();
+    EXPECT_EQ(status.error_code(), ::grpc::StatusCode::DEADLINE_EXCEEDED);
+    EXPECT_THAT(status.error_message(), HasSubstr("fragment_timeout"));
+  }
+  EXPECT_EQ(server_->num_echoed(), 0);
+}
+
+// The time is that between two fragments, and not of the function.
+TEST_F(FragmentsTest, RequestsThatGoOnAreNotGivenUp) {
+  constexpr auto kLonger = std::chrono::milliseconds(2200);
+  Serve({.limits = {.fragment_timeout = absl::Seconds(1)}});
+  ::grpc::Status status;
+  Clock::duration longest_step;
+  // Where this machine stalled another one is tried.
+  do {
+    auto last = Clock::now();
+    longest_step = {};
+    RawStream slow(server_->address(), "/t.T/EchoInFragments");
+    const auto write = [&](const std::vector<uint64_t>& parts, uint64_t bytes) {
+      const bool written = slow.Write(parts, std::string(bytes, 'x'));
+      // There and back: the server has had time for the fragment as well.
+      EXPECT_THAT(Call(EchoServer::kEcho, "x").Wait(), IsOk());
+      const auto now = Clock::now();
+      longest_step = std::max(longest_step, now - std::exchange(last, now));
+      return written;
+    };
+    const auto until = last + kLonger;
+    uint64_t left = 999'999;
+    write({1'000'000}, 1);
+    while (last < until && write({}, 1)) --left;
+    write({}, left);
+    status = slow.Finish();
+    longest_step = std::max(longest_step, Clock::now() - last);
+  } while (!status.ok() && longest_step > std::chrono::milliseconds(500));
+  EXPECT_TRUE(status.ok()) << status.error_message();
+  async::Future<std::string> reply;
+  do {
+    reply = Call(EchoServer::kHold, std::string(3'000'000, 'x'));
+  } while (!server_->AwaitHeldUnlessEnded(reply));
+  for (const auto until = Clock::now() + kLonger; Clock::now() < until;) {
+    EXPECT_THAT(Call(EchoServer::kEcho, "x").Wait(), IsOk());
+  }
+  server_->held()[0]->Reply(Payload("y"));
+  EXPECT_THAT(reply.Wait(), IsOkAndHolds("y"));
+}
+
+// A client that announces much and sends little keeps others out only as long
+// as it is there.
+TEST_F(FragmentsTest, AnnouncedMemoryIsLimitedAndComesBack) {
+  Serve({.limits = {.memory_quota_bytes = 20'000'000}});
+  TakeRoom().reset();
+  absl::StatusOr<std::string> reply = absl::ResourceExhaustedError("");
+  while (absl::IsResourceExhausted(reply.status())) {
+    reply = Call(EchoServer::kEcho, std::string(3'000'000, 'x')).Wait();
+  }
+  EXPECT_THAT(reply, IsOk());
+}
+
+}  // namespace
+}  // namespace hawser::rpc

@@ -1,0 +1,302 @@
+#include "rpc/membership/worker_directory.h"
+
+#include <algorithm>
+#include <chrono>
+#include <thread>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/time/time.h"
+#include "async/blocking_region.h"
+#include "async/status_macros.h"
+#include "proto/rpc.pb.h"
+#include "rpc/membership/lease_observer.h"
+
+namespace hawser::rpc {
+namespace {
+
+// How often a rank that is free is looked at again.
+constexpr absl::Duration kPollInterval = absl::Milliseconds(20);
+// A lease is watched anew after a look that came later than this.
+constexpr absl::Duration kMaxGap = absl::Seconds(1);
+
+absl::string_view ToAbsl(std::string_view text) {
+  return {text.data(), text.size()};
+}
+
+// None if the key is free.
+absl::StatusOr<std::optional<WorkerInfo>> ParseRecord(const std::string& bytes,
+                                                      const std::string& key) {
+  if (bytes.empty()) return std::optional<WorkerInfo>();
+  v1::WorkerRecord record;
+  absl::StatusOr<WorkerInfo> worker =
+      record.ParseFromString(bytes)
+          ? FromRecord(record)
+          : absl::StatusOr<WorkerInfo>(absl::InternalError("malformed"));
+  if (!worker.ok()) {
+    return absl::InternalError(
+        absl::StrCat("key '", key, "' of the store holds no worker's record"));
+  }
+  return std::optional<WorkerInfo>(*std::move(worker));
+}
+
+async::MonotonicTime After(absl::Duration delay) {
+  return async::AddDelay(std::chrono::steady_clock::now(), delay);
+}
+
+absl::Duration Until(async::MonotonicTime deadline) {
+  return std::max(
+      absl::ZeroDuration(),
+      async::TimeBetween(std::chrono::steady_clock::now(), deadline));
+}
+
+}  // namespace
+
+WorkerDirectory::WorkerDirectory(store::Store* store, std::string_view job)
+    : store_(store),
+      prefix_(absl::StrCat("rpc/", ToAbsl(job), "/")),
+      log_(store, job) {}
+
+std::string WorkerDirectory::NameKey(std::string_view name) const {
+  return absl::StrCat(prefix_, "name/", ToAbsl(name));
+}
+
+std::string WorkerDirectory::RankKey(WorkerId id) const {
+  return absl::StrCat(prefix_, "rank/", id.value());
+}
+
+std::string WorkerDirectory::BarrierKey(std::string_view barrier,
+                                        const WorkerInfo& worker) const {
+  return absl::StrCat(prefix_, ToAbsl(barrier), "/", worker.id.value(), "/",
+                      ToString(worker.incarnation));
+}
+
+absl::Status WorkerDirectory::JoinGroup(std::optional<int> world_size) {
+  const std::string kind = world_size.has_value()
+                               ? absl::StrCat("static ", *world_size)
+                               : std::string("dynamic");
+  ASSIGN_OR_RETURN(
+      const store::CompareAndSetResult result,
+      store_->CompareAndSet(absl::StrCat(prefix_, "group"), "", kind));
+  if (!result.swapped && result.value != kind) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("the workers of one job must agree on the world size: "
+                     "this one has \"",
+                     kind, "\", the first had \"", result.value, "\""));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status WorkerDirectory::AwaitLapse(const WorkerInfo& holder,
+                                         std::string_view what,
+                                         const ClaimPolicy& policy) {
+  absl::Status lives = absl::AlreadyExistsError(absl::StrCat(
+      ToAbsl(what), " is held by ", ToString(holder), " at ", holder.address));
+  ASSIGN_OR_RETURN(const std::vector<v1::MembershipEvent> events,
+                   log_.ReadAll());
+  if (DepartedIn(events).contains(holder.incarnation)) return absl::OkStatus();
+  if (policy.patience <= absl::ZeroDuration()) return lives;
+  async::BlockingRegion region;
+  LeaseObserver leases(std::max(policy.interval * 10, kMaxGap));
+  const async::MonotonicTime give_up = After(policy.patience);
+  ASSIGN_OR_RETURN(const std::string first, log_.ReadLease(holder.incarnation));
+  // Its owner gave it up.
+  if (first.empty()) return absl::OkStatus();
+  while (true) {
+    ASSIGN_OR_RETURN(const std::string count,
+                     log_.ReadLease(holder.incarnation));
+    if (count.empty()) return absl::OkStatus();
+    if (count != first) return lives;
+    const async::MonotonicTime now = std::chrono::steady_clock::now();
+    const absl::Duration age = leases.Observe(holder.incarnation, count, now);
+    if (age >= policy.silent_limit) return absl::OkStatus();
+    if (policy.probe != nullptr) {
+      const absl::Status answer = policy.probe(holder);
+      if (absl::IsFailedPrecondition(answer) ||
+          (absl::IsUnavailable(answer) && age >= policy.unreachable_limit)) {
+        return absl::OkStatus();
+      }
+    }
+    if (now >= give_up) return lives;
+    std::this_thread::sleep_for(absl::ToChronoNanoseconds(policy.interval));
+  }
+}
+
+absl::StatusOr<std::optional<WorkerInfo>> WorkerDirectory::Claim(
+    const std::string& key, const WorkerInfo& worker, std::string_view what,
+    const ClaimPolicy& policy) {
+  const std::string record = ToRecord(worker).SerializeAsString();
+  std::optional<WorkerInfo> holder;
+  std::string expected;
+  while (true) {
+    ASSIGN_OR_RETURN(const store::CompareAndSetResult result,
+                     store_->CompareAndSet(key, expected, record));
+    // Already ours if an earlier attempt's answer was lost.
+    if (result.swapped || result.value == record) return holder;
+    ASSIGN_OR_RETURN(holder, ParseRecord(result.value, key));
+    if (holder.has_value()) {
+      RETURN_IF_ERROR(AwaitLapse(*holder, what, policy));
+    }
+    expected = result.value;
+  }
+}
+
+absl::StatusOr<std::vector<WorkerInfo>> WorkerDirectory::Register(
+    const WorkerInfo& worker, const ClaimPolicy& policy) {
+  std::vector<WorkerInfo> replaced;
+  ASSIGN_OR_RETURN(std::optional<WorkerInfo> holder,
+                   Claim(NameKey(worker.name), worker,
+                         absl::StrCat("the name '", worker.name, "'"), policy));
+  if (holder.has_value()) replaced.push_back(*holder);
+  absl::StatusOr<std::optional<WorkerInfo>> of_rank =
+      Claim(RankKey(worker.id), worker,
+            absl::StrCat("rank ", worker.id.value()), policy);
+  if (!of_rank.ok()) {
+    // The claim's error is what counts.
+    (void)Withdraw(worker);
+    return of_rank.status();
+  }
+  if (of_rank->has_value() && *of_rank != holder) {
+    replaced.push_back(**of_rank);
+  }
+  return replaced;
+}
+
+absl::Status WorkerDirectory::Withdraw(const WorkerInfo& worker) {
+  const std::string record = ToRecord(worker).SerializeAsString();
+  // A store that does not answer is not asked for more.
+  for (const std::string& key : {NameKey(worker.name), RankKey(worker.id)}) {
+    RETURN_IF_ERROR(
+        store_->CompareAndSet(key, record, "", kStoreCallTimeout).status());
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::optional<WorkerInfo>> WorkerDirectory::Find(
+    const std::string& key, absl::Duration timeout) {
+  const async::MonotonicTime deadline = After(timeout);
+  ASSIGN_OR_RETURN(const bool present, store_->Check({&key, 1}, timeout));
+  if (!present) return std::optional<WorkerInfo>();
+  ASSIGN_OR_RETURN(const std::string record, store_->Get(key, Until(deadline)));
+  return ParseRecord(record, key);
+}
+
+absl::StatusOr<std::optional<WorkerInfo>> WorkerDirectory::FindByName(
+    std::string_view name, absl::Duration timeout) {
+  return Find(NameKey(name), timeout);
+}
+
+absl::StatusOr<std::optional<WorkerInfo>> WorkerDirectory::FindById(
+    WorkerId id, absl::Duration timeout) {
+  return Find(RankKey(id), timeout);
+}
+
+absl::Status WorkerDirectory::Await(const std::vector<std::string>& keys,
+                                    const std::vector<int>& ranks,
+                                    async::MonotonicTime deadline) {
+  absl::Status status = store_->Wait(keys, Until(deadline));
+  if (!absl::IsDeadlineExceeded(status)) return status;
+  ASSIGN_OR_RETURN(const std::vector<size_t> missing, Missing(keys));
+  std::vector<int> of_ranks;
+  of_ranks.reserve(missing.size());
+  for (const size_t i : missing) of_ranks.push_back(ranks[i]);
+  return absl::DeadlineExceededError(absl::StrCat(
+      "of ", keys.size(), " workers these ranks did not come in time: ",
+      absl::StrJoin(of_ranks, ", ")));
+}
+
+absl::StatusOr<std::vector<size_t>> WorkerDirectory::Missing(
+    const std::vector<std::string>& keys) {
+  std::vector<size_t> missing;
+  for (size_t i = 0; i < keys.size(); ++i) {
+    ASSIGN_OR_RETURN(const bool present,
+                     store_->Check({&keys[i], 1}, absl::ZeroDuration()));
+    if (!present) missing.push_back(i);
+  }
+  return missing;
+}
+
+absl::StatusOr<WorkerInfo> WorkerDirectory::AwaitRecord(
+    const std::string& key, int rank, async::MonotonicTime deadline) {
+  async::BlockingRegion region;
+  while (true) {
+    ASSIGN_OR_RETURN(const std::string record,
+                     store_->Get(key, Until(deadline)));
+    ASSIGN_OR_RETURN(std::optional<WorkerInfo> worker,
+                     ParseRecord(record, key));
+    if (worker.has_value()) return *std::move(worker);
+    // Its last holder gave it back, or was lost.
+    if (Until(deadline) <= absl::ZeroDuration()) {
+      return absl::DeadlineExceededError(
+          absl::StrCat("nobody took rank ", rank, " in time"));
+    }
+    std::this_thread::sleep_for(absl::ToChronoNanoseconds(kPollInterval));
+  }
+}
+
+absl::StatusOr<std::vector<WorkerInfo>> WorkerDirectory::AwaitWorkers(
+    int world_size, absl::Duration timeout) {
+  const async::MonotonicTime deadline = After(timeout);
+  std::vector<std::string> keys;
+  std::vector<int> ranks;
+  for (int rank = 0; rank < world_size; ++rank) {
+    keys.push_back(RankKey(WorkerId(rank)));
+    ranks.push_back(rank);
+  }
+  RETURN_IF_ERROR(Await(keys, ranks, deadline));
+  std::vector<WorkerInfo> workers;
+  for (size_t i = 0; i < keys.size(); ++i) {
+    ASSIGN_OR_RETURN(WorkerInfo worker,
+                     AwaitRecord(keys[i], ranks[i], deadline));
+    workers.push_back(std::move(worker));
+  }
+  return workers;
+}
+
+absl::Status WorkerDirectory::Arrive(std::string_view barrier,
+                                     const WorkerInfo& self,
+                                     std::string_view payload) {
+  return store_->Set(BarrierKey(barrier, self), payload, kStoreCallTimeout);
+}
+
+std::vector<std::string> WorkerDirectory::BarrierKeys(
+    std::string_view barrier, const std::vector<WorkerInfo>& workers) const {
+  std::vector<std::string> keys;
+  keys.reserve(workers.size());
+  for (const WorkerInfo& worker : workers) {
+    keys.push_back(BarrierKey(barrier, worker));
+  }
+  return keys;
+}
+
+absl::Status WorkerDirectory::AwaitBarrier(
+    std::string_view barrier, const std::vector<WorkerInfo>& workers,
+    absl::Duration timeout) {
+  std::vector<int> ranks;
+  ranks.reserve(workers.size());
+  for (const WorkerInfo& worker : workers) ranks.push_back(worker.id.value());
+  return Await(BarrierKeys(barrier, workers), ranks, After(timeout));
+}
+
+absl::StatusOr<std::vector<WorkerInfo>> WorkerDirectory::MissingAtBarrier(
+    std::string_view barrier, const std::vector<WorkerInfo>& workers) {
+  ASSIGN_OR_RETURN(const std::vector<size_t> missing,
+                   Missing(BarrierKeys(barrier, workers)));
+  std::vector<WorkerInfo> missing_workers;
+  missing_workers.reserve(missing.size());
+  for (const size_t i : missing) missing_workers.push_back(workers[i]);
+  return missing_workers;
+}
+
+absl::StatusOr<std::vector<std::string>> WorkerDirectory::BarrierPayloads(
+    std::string_view barrier, const std::vector<WorkerInfo>& workers) {
+  std::vector<std::string> payloads;
+  for (const std::string& key : BarrierKeys(barrier, workers)) {
+    ASSIGN_OR_RETURN(std::string payload, store_->Get(key, kStoreCallTimeout));
+    payloads.push_back(std::move(payload));
+  }
+  return payloads;
+}
+
+}  // namespace hawser::rpc

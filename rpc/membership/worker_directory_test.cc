@@ -1,0 +1,246 @@
+#include "rpc/membership/worker_directory.h"
+
+#include <atomic>
+#include <barrier>
+#include <future>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "async/testing/status_matchers.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "store/hash/store.h"
+
+namespace hawser::rpc {
+namespace {
+
+using ::hawser::async::IsOk;
+using ::hawser::async::IsOkAndHolds;
+using ::hawser::async::StatusIs;
+using ::testing::ElementsAre;
+using ::testing::Eq;
+using ::testing::HasSubstr;
+using ::testing::Ne;
+using ::testing::Optional;
+
+WorkerInfo Worker(int rank, uint64_t incarnation) {
+  return {.name = "w" + std::to_string(rank),
+          .id = WorkerId(rank),
+          .incarnation = Incarnation{incarnation},
+          .address = "inproc:" + std::to_string(rank)};
+}
+
+class WorkerDirectoryTest : public testing::Test {
+ protected:
+  store::HashStore store_;
+  WorkerDirectory worker_directory_{&store_, "job"};
+  MembershipLog log_{&store_, "job"};
+  const WorkerDirectory::ClaimPolicy default_policy_;
+};
+
+TEST_F(WorkerDirectoryTest, FindsWhoRegistered) {
+  ASSERT_THAT(worker_directory_.Register(Worker(3, 7), default_policy_),
+              IsOk());
+  EXPECT_THAT(worker_directory_.FindByName("w3"),
+              IsOkAndHolds(Optional(Worker(3, 7))));
+  EXPECT_THAT(worker_directory_.FindById(WorkerId(3)),
+              IsOkAndHolds(Optional(Worker(3, 7))));
+  EXPECT_THAT(worker_directory_.FindByName("w4"),
+              IsOkAndHolds(Eq(std::nullopt)));
+}
+
+TEST_F(WorkerDirectoryTest, RegisteringTwiceIsTheSameAsOnce) {
+  ASSERT_THAT(worker_directory_.Register(Worker(3, 7), default_policy_),
+              IsOk());
+  EXPECT_THAT(worker_directory_.Register(Worker(3, 7), default_policy_),
+              IsOk());
+}
+
+TEST_F(WorkerDirectoryTest, HolderOfANameOrRankIsNamed) {
+  ASSERT_THAT(worker_directory_.Register(Worker(3, 7), default_policy_),
+              IsOk());
+  EXPECT_THAT(worker_directory_.Register(Worker(3, 8), default_policy_),
+              StatusIs(absl::StatusCode::kAlreadyExists,
+                       HasSubstr("0000000000000007")));
+  WorkerInfo other = Worker(3, 8);
+  other.name = "other";
+  EXPECT_THAT(worker_directory_.Register(other, default_policy_),
+              StatusIs(absl::StatusCode::kAlreadyExists, HasSubstr("rank 3")));
+  // The name it could have had is free again.
+  EXPECT_THAT(worker_directory_.FindByName("other"),
+              IsOkAndHolds(Eq(std::nullopt)));
+}
+
+// F18 of docs/reliability.md.
+TEST_F(WorkerDirectoryTest, OfManyThatWantOneNameAtOnceOneHasIt) {
+  constexpr int kRaces = 1000;
+  constexpr int kRacers = 4;
+  std::atomic<int> num_winners = 0;
+  // Each race begins when the one before it has been looked at.
+  std::barrier line(kRacers);
+  std::vector<std::future<void>> racers;
+  for (int racer = 0; racer < kRacers; ++racer) {
+    racers.push_back(std::async(std::launch::async, [&, racer] {
+      WorkerDirectory directory(&store_, "job");
+      for (int race = 0; race < kRaces; ++race) {
+        WorkerInfo worker = Worker(race, 1 + racer);
+        // Half of them want the same rank under another name.
+        if (racer % 2 == 1) worker.name += "b";
+        line.arrive_and_wait();
+        const auto registered = directory.Register(worker, default_policy_);
+        if (registered.ok()) ++num_winners;
+        line.arrive_and_wait();
+        EXPECT_EQ(num_winners, race + 1);
+        const auto holder = directory.FindById(WorkerId(race));
+        // Not left, others wait for it at the line.
+        EXPECT_THAT(holder, IsOkAndHolds(Ne(std::nullopt)));
+        if (!holder.ok() || !holder->has_value()) continue;
+        EXPECT_EQ(registered.ok(), **holder == worker);
+        EXPECT_THAT(directory.FindByName((*holder)->name),
+                    IsOkAndHolds(*holder));
+        if (registered.ok()) continue;
+        EXPECT_THAT(registered, StatusIs(absl::StatusCode::kAlreadyExists));
+      }
+    }));
+  }
+  for (std::future<void>& racer : racers) racer.get();
+}
+
+TEST_F(WorkerDirectoryTest, NameOfOneDeclaredLostIsFree) {
+  ASSERT_THAT(worker_directory_.Register(Worker(3, 7), default_policy_),
+              IsOk());
+  // Void: the reporter was lost before.
+  ASSERT_THAT(log_.Append(LostEvent(Incarnation{5}, Incarnation{6}, "")),
+              IsOk());
+  ASSERT_THAT(log_.Append(LostEvent(Incarnation{7}, Incarnation{5}, "")),
+              IsOk());
+  EXPECT_THAT(worker_directory_.Register(Worker(3, 8), default_policy_),
+              StatusIs(absl::StatusCode::kAlreadyExists));
+  ASSERT_THAT(log_.Append(LostEvent(Incarnation{7}, Incarnation{6}, "")),
+              IsOk());
+  EXPECT_THAT(worker_directory_.Register(Worker(3, 8), default_policy_),
+              IsOkAndHolds(ElementsAre(Worker(3, 7))));
+  EXPECT_THAT(worker_directory_.FindByName("w3"),
+              IsOkAndHolds(Optional(Worker(3, 8))));
+}
+
+TEST_F(WorkerDirectoryTest, LapsedLeaseGivesTheNameUpAndALivingOneDoesNot) {
+  ASSERT_THAT(log_.Renew(Incarnation{7}, 1), IsOk());
+  ASSERT_THAT(worker_directory_.Register(Worker(3, 7), default_policy_),
+              IsOk());
+  int probes = 0;
+  WorkerDirectory::ClaimPolicy policy{
+      .silent_limit = absl::Milliseconds(60),
+      .unreachable_limit = absl::Milliseconds(30),
+      .interval = absl::Milliseconds(5),
+      .patience = absl::Seconds(30)};
+  policy.probe = [&](const WorkerInfo&) {
+    EXPECT_THAT(log_.Renew(Incarnation{7}, 2 + ++probes), IsOk());
+    return absl::OkStatus();
+  };
+  EXPECT_THAT(worker_directory_.Register(Worker(3, 8), policy),
+              StatusIs(absl::StatusCode::kAlreadyExists,
+                       HasSubstr("0000000000000007")));
+  policy.probe = nullptr;
+  EXPECT_THAT(worker_directory_.Register(Worker(3, 8), policy), IsOk());
+}
+
+TEST_F(WorkerDirectoryTest,
+       HolderWhoseAddressAnswersAsAnotherLosesTheNameAtOnce) {
+  ASSERT_THAT(log_.Renew(Incarnation{7}, 1), IsOk());
+  ASSERT_THAT(worker_directory_.Register(Worker(3, 7), default_policy_),
+              IsOk());
+  EXPECT_THAT(
+      worker_directory_.Register(
+          Worker(3, 8), {.silent_limit = absl::Hours(1),
+                         .unreachable_limit = absl::Hours(1),
+                         .interval = absl::Milliseconds(5),
+                         .patience = absl::Hours(1),
+                         .probe =
+                             [](const WorkerInfo&) {
+                               return absl::FailedPreconditionError("another");
+                             }}),
+      IsOk());
+}
+
+TEST_F(WorkerDirectoryTest, WithdrawingFreesTheName) {
+  ASSERT_THAT(worker_directory_.Register(Worker(3, 7), default_policy_),
+              IsOk());
+  // Not by another incarnation.
+  EXPECT_THAT(worker_directory_.Withdraw(Worker(3, 8)), IsOk());
+  EXPECT_THAT(worker_directory_.Register(Worker(3, 8), default_policy_),
+              StatusIs(absl::StatusCode::kAlreadyExists));
+  EXPECT_THAT(worker_directory_.Withdraw(Worker(3, 7)), IsOk());
+  EXPECT_THAT(worker_directory_.Register(Worker(3, 8), default_policy_),
+              IsOk());
+}
+
+TEST_F(WorkerDirectoryTest, JobsAreSeparate) {
+  WorkerDirectory other(&store_, "other");
+  ASSERT_THAT(worker_directory_.Register(Worker(3, 7), default_policy_),
+              IsOk());
+  EXPECT_THAT(other.Register(Worker(3, 8), default_policy_), IsOk());
+}
+
+TEST_F(WorkerDirectoryTest, GroupsMustAgree) {
+  EXPECT_THAT(worker_directory_.JoinGroup(4), IsOk());
+  EXPECT_THAT(worker_directory_.JoinGroup(4), IsOk());
+  EXPECT_THAT(worker_directory_.JoinGroup(5),
+              StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("4")));
+  EXPECT_THAT(worker_directory_.JoinGroup(std::nullopt),
+              StatusIs(absl::StatusCode::kFailedPrecondition));
+}
+
+TEST_F(WorkerDirectoryTest, WaitsForAllRanks) {
+  std::future<absl::StatusOr<std::vector<WorkerInfo>>> waiting = std::async(
+      std::launch::async,
+      [&] { return worker_directory_.AwaitWorkers(2, absl::Seconds(30)); });
+  ASSERT_THAT(worker_directory_.Register(Worker(1, 1), default_policy_),
+              IsOk());
+  ASSERT_THAT(worker_directory_.Register(Worker(0, 2), default_policy_),
+              IsOk());
+  EXPECT_THAT(waiting.get(),
+              IsOkAndHolds(ElementsAre(Worker(0, 2), Worker(1, 1))));
+}
+
+TEST_F(WorkerDirectoryTest, MissingRanksAreNamed) {
+  ASSERT_THAT(worker_directory_.Register(Worker(1, 1), default_policy_),
+              IsOk());
+  EXPECT_THAT(
+      worker_directory_.AwaitWorkers(4, absl::Milliseconds(50)),
+      StatusIs(absl::StatusCode::kDeadlineExceeded, HasSubstr("0, 2, 3")));
+}
+
+TEST_F(WorkerDirectoryTest, BarrierIsWaitedForAndGivesPayloads) {
+  const std::vector<WorkerInfo> all = {Worker(0, 1), Worker(1, 2)};
+  ASSERT_THAT(worker_directory_.Arrive("barrier", all[0], "yes"), IsOk());
+  EXPECT_THAT(worker_directory_.MissingAtBarrier("barrier", all),
+              IsOkAndHolds(ElementsAre(all[1])));
+  auto waiting = std::async(std::launch::async, [&] {
+    return worker_directory_.AwaitBarrier("barrier", all, absl::Seconds(30));
+  });
+  ASSERT_THAT(worker_directory_.Arrive("barrier", all[1], ""), IsOk());
+  EXPECT_THAT(waiting.get(), IsOk());
+  EXPECT_THAT(worker_directory_.BarrierPayloads("barrier", all),
+              IsOkAndHolds(ElementsAre("yes", "")));
+}
+
+TEST_F(WorkerDirectoryTest, RanksMissingAtABarrierAreNamed) {
+  const std::vector<WorkerInfo> all = {Worker(0, 1), Worker(1, 2)};
+  ASSERT_THAT(worker_directory_.Arrive("barrier", all[0], ""), IsOk());
+  EXPECT_THAT(
+      worker_directory_.AwaitBarrier("barrier", all, absl::ZeroDuration()),
+      StatusIs(absl::StatusCode::kDeadlineExceeded, HasSubstr("in time: 1")));
+}
+
+TEST_F(WorkerDirectoryTest, MalformedRecordIsReported) {
+  ASSERT_THAT(store_.Set("rpc/job/name/w0", "\xff\xff"), IsOk());
+  EXPECT_THAT(worker_directory_.FindByName("w0"),
+              StatusIs(absl::StatusCode::kInternal, HasSubstr("name/w0")));
+}
+
+}  // namespace
+}  // namespace hawser::rpc

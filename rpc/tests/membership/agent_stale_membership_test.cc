@@ -1,0 +1,100 @@
+// A worker that finds another in the store after it has read that it is lost.
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/match.h"
+#include "absl/synchronization/notification.h"
+#include "async/testing/simulated_clock.h"
+#include "async/testing/status_matchers.h"
+#include "gtest/gtest.h"
+#include "rpc/agent/agent.h"
+#include "rpc/agent/agent_options.h"
+#include "rpc/agent/service.h"
+#include "rpc/identity/worker_info.h"
+#include "rpc/membership/member_event.h"
+#include "rpc/membership/membership_log.h"
+#include "rpc/membership/worker_directory.h"
+#include "rpc/testing/agent_test_fixture.h"
+#include "rpc/testing/simulated_store_link.h"
+
+namespace hawser::rpc {
+namespace {
+
+using ::hawser::async::IsOk;
+
+// Knows its agent from before that has started.
+class AgentFinder final : public Service {
+ public:
+  explicit AgentFinder(std::atomic<Agent*>* agent) : agent_(*agent) {}
+
+  std::string_view name() const override { return "finder"; }
+  absl::Status Start(Agent& agent) override {
+    agent_ = &agent;
+    return absl::OkStatus();
+  }
+
+ private:
+  std::atomic<Agent*>& agent_;
+};
+
+TEST(AgentStaleMembershipTest,
+     OneThatWasLostBeforeItWasAddedGivesItsNameToTheNext) {
+  TestJob job;
+  async::SimulatedClock clock;
+  std::atomic<Agent*> starting{nullptr};
+  absl::Notification joined;
+  const WorkerInfo other = {.name = "w1",
+                            .id = WorkerId(1),
+                            .incarnation = Incarnation{1001},
+                            .address = ""};
+  // It was there and has gone: its record has stayed.
+  AgentOptions options = job.Options(0, 2);
+  MembershipLog log(&job.store(), options.job);
+  WorkerDirectory directory(&job.store(), options.job);
+  ASSERT_THAT(directory.Register(other, {}), IsOk());
+  ASSERT_THAT(directory.Arrive("started", other, ""), IsOk());
+  ASSERT_THAT(log.Append(JoinedEvent(other)), IsOk());
+  ASSERT_THAT(log.Append(LostEvent(other.incarnation, Incarnation{1002}, "")),
+              IsOk());
+
+  SimulatedStoreLink link(&job.store(),
+                          {.on_read = [&](const std::string& key) {
+                            if (!absl::EndsWith(key, "/rank/1")) return;
+                            while (!starting.load()->IsLost(other)) {
+                              std::this_thread::yield();
+                            }
+                          }});
+  options.store = &link;
+  options.clock = &clock;
+  options.services.push_back(std::make_unique<AgentFinder>(&starting));
+  const absl::StatusOr<std::unique_ptr<Agent>> agent =
+      Agent::Start(std::move(options));
+  ASSERT_THAT(agent, IsOk());
+  EXPECT_TRUE((*agent)->IsLost(other));
+
+  const WorkerInfo next = {.name = "w1",
+                           .id = WorkerId(1),
+                           .incarnation = Incarnation{1003},
+                           .address = ""};
+  (*agent)->WatchMembers([&](const MemberEvent& event) {
+    if (event.worker.incarnation == next.incarnation) joined.Notify();
+  });
+  ASSERT_THAT(log.Append(JoinedEvent(next)), IsOk());
+  clock.AdvanceBy(AgentOptions().liveness.heartbeat_interval);
+  joined.WaitForNotification();
+  const std::vector<WorkerInfo> workers = (*agent)->workers();
+  ASSERT_EQ(workers.size(), 2u);
+  EXPECT_EQ(workers[1].incarnation, next.incarnation);
+  EXPECT_THAT((*agent)->Shutdown(/*graceful=*/false), IsOk());
+}
+
+}  // namespace
+}  // namespace hawser::rpc

@@ -1,0 +1,213 @@
+#include "rref/testing/protocol_simulation.h"
+
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "gtest/gtest.h"
+
+namespace hawser::rref {
+namespace {
+
+constexpr size_t kTombstones = 1024;
+
+v1::GlobalId ToProto(const GlobalId& id) {
+  v1::GlobalId proto;
+  proto.mutable_creator()->set_worker(id.creator.worker);
+  proto.mutable_creator()->set_incarnation(id.creator.incarnation);
+  proto.set_number(id.number);
+  return proto;
+}
+
+GlobalId FromProto(const v1::GlobalId& id) {
+  return {{id.creator().worker(), id.creator().incarnation()}, id.number()};
+}
+
+}  // namespace
+
+ProtocolSimulation::Worker::Worker(WorkerRun run)
+    : ids(run), owners(run, kTombstones, {}), users(run, kTombstones) {}
+
+ProtocolSimulation::ProtocolSimulation(int num_workers, uint64_t seed)
+    : random_(seed) {
+  for (int i = 0; i < num_workers; ++i) {
+    workers_.push_back(std::make_unique<Worker>(RunOf(i)));
+  }
+}
+
+rpc::WorkerInfo ProtocolSimulation::InfoOf(WorkerRun run) {
+  return {absl::StrCat("w", run.worker), rpc::WorkerId(run.worker),
+          rpc::Incarnation{run.incarnation}, ""};
+}
+
+void ProtocolSimulation::AcceptChild(int i, WorkerRun parent, ForkId child) {
+  v1::RRefControlOperation accept;
+  *accept.mutable_child_accept()->mutable_fork() = ToProto(child);
+  Send(i, parent, accept);
+}
+
+void ProtocolSimulation::RequestFork(int i, WorkerRun owner, RRefId rref,
+                                     ForkId fork) {
+  v1::RRefControlOperation request;
+  *request.mutable_request_fork()->mutable_rref() = ToProto(rref);
+  *request.mutable_request_fork()->mutable_fork() = ToProto(fork);
+  Send(i, owner, request);
+}
+
+void ProtocolSimulation::RunToQuiescence() {
+  for (int round = 0; round < 4; ++round) {
+    while (!network_.empty()) DeliverOne();
+    for (int i = 0; i < num_workers(); ++i) Audit(i);
+  }
+  while (!network_.empty()) DeliverOne();
+}
+
+void ProtocolSimulation::Do(int i, UserTable::Actions actions) {
+  for (auto& [promise, status] : actions.completions) promise.Set(status);
+  for (const UserTable::Message& message : actions.messages) {
+    v1::RRefControlOperation operation;
+    if (message.kind == UserTable::Message::Kind::kChildAccept) {
+      *operation.mutable_child_accept()->mutable_fork() = ToProto(message.fork);
+    } else {
+      *operation.mutable_user_delete()->mutable_rref() = ToProto(message.rref);
+      *operation.mutable_user_delete()->mutable_fork() = ToProto(message.fork);
+      operation.mutable_user_delete()->set_creation_unacknowledged(
+          message.kind == UserTable::Message::Kind::kWithdrawCreation);
+    }
+    Send(i, message.to, operation);
+  }
+}
+
+void ProtocolSimulation::Do(int, OwnerTable::Actions actions) {
+  for (auto& [value, error] : actions.failed) value->Set(error);
+}
+
+void ProtocolSimulation::Send(int i, WorkerRun to,
+                              const v1::RRefControlOperation& operation) {
+  workers_[i]->sender.Add(to, operation);
+  Flush(i, to);
+}
+
+void ProtocolSimulation::Flush(int i, WorkerRun to) {
+  if (auto batch = workers_[i]->sender.NextBatch(to)) {
+    auto answered = std::make_shared<bool>(false);
+    Attempt(i, to, *batch, answered);
+  }
+}
+
+// Sends the batch; at the latest when the attempt was lost, again.
+void ProtocolSimulation::Attempt(int i, WorkerRun to,
+                                 v1::RRefControlRequest batch,
+                                 std::shared_ptr<bool> answered) {
+  if (*answered) return;
+  const bool lost = Chance(0.2);
+  if (lost || Chance(0.2)) {
+    Post([=, this] { Attempt(i, to, batch, answered); });
+  }
+  if (lost) return;
+  Post([=, this] {
+    Worker& receiver = *workers_[IndexOf(to)];
+    UserTable::Actions users;
+    OwnerTable::Actions owners;
+    auto reply = receiver.receiver.Receive(
+        RunOf(i), batch, [&](const v1::RRefControlOperation& operation) {
+          return Apply(IndexOf(to), RunOf(i), operation, users, owners);
+        });
+    ASSERT_TRUE(reply.ok()) << reply.status();
+    Do(IndexOf(to), std::move(users));
+    Do(IndexOf(to), std::move(owners));
+    if (Chance(0.2)) {  // The reply is lost.
+      Post([=, this] { Attempt(i, to, batch, answered); });
+      return;
+    }
+    Post([=, this, reply = *reply] {
+      if (std::exchange(*answered, true)) return;
+      workers_[i]->sender.Finish(to);
+      OnAnswer(i, batch, reply);
+      Flush(i, to);
+    });
+  });
+}
+
+v1::RRefControlResult ProtocolSimulation::Apply(
+    int i, WorkerRun from, const v1::RRefControlOperation& operation,
+    UserTable::Actions& users, OwnerTable::Actions& owners) {
+  Worker& w = *workers_[i];
+  v1::RRefControlResult result;
+  if (operation.has_request_fork()) {
+    result.set_code(static_cast<int>(
+        w.owners
+            .RequestFork(RRefId{FromProto(operation.request_fork().rref())},
+                         ForkId{FromProto(operation.request_fork().fork())},
+                         InfoOf(from))
+            .code()));
+    EXPECT_EQ(result.code(), 0) << "a copy came too late (G2)";
+  } else if (operation.has_child_accept()) {
+    users.Append(w.users.AcceptChild(
+        ForkId{FromProto(operation.child_accept().fork())}));
+  } else if (operation.has_user_delete()) {
+    const RRefId rref{FromProto(operation.user_delete().rref())};
+    const ForkId fork{FromProto(operation.user_delete().fork())};
+    owners.Append(operation.user_delete().creation_unacknowledged()
+                      ? w.owners.WithdrawCreation(rref, fork)
+                      : w.owners.RemoveFork(rref, fork));
+  } else {
+    result.set_known(
+        w.users.Withdraw(ForkId{FromProto(operation.withdraw_fork().fork())}));
+  }
+  return result;
+}
+
+void ProtocolSimulation::OnAnswer(int i, const v1::RRefControlRequest& batch,
+                                  const v1::RRefControlReply& reply) {
+  ASSERT_EQ(batch.operations_size(), reply.results_size());
+  for (int k = 0; k < batch.operations_size(); ++k) {
+    const v1::RRefControlOperation& operation = batch.operations(k);
+    if (operation.has_request_fork()) {
+      Do(i, workers_[i]->users.FinishRequest(
+                ForkId{FromProto(operation.request_fork().fork())},
+                absl::Status(
+                    static_cast<absl::StatusCode>(reply.results(k).code()),
+                    "fork request")));
+    } else if (operation.has_withdraw_fork()) {
+      const RRefId rref{FromProto(operation.withdraw_fork().rref())};
+      const ForkId fork{FromProto(operation.withdraw_fork().fork())};
+      if (reply.results(k).known()) {
+        workers_[i]->owners.AcknowledgeShare(rref, fork);
+      } else {
+        Do(i, workers_[i]->owners.RemoveFork(rref, fork));
+        Do(i, workers_[i]->users.AcceptChild(fork));
+      }
+    }
+  }
+}
+
+void ProtocolSimulation::Post(std::function<void()> event) {
+  network_.push_back(std::move(event));
+}
+
+void ProtocolSimulation::DeliverOne() {
+  if (network_.empty()) return;
+  const size_t i = Below(network_.size());
+  std::function<void()> event = std::move(network_[i]);
+  network_.erase(network_.begin() + i);
+  event();
+}
+
+void ProtocolSimulation::Audit(int i) {
+  Worker& w = *workers_[i];
+  auto ask = [&](WorkerRun to, RRefId rref, ForkId fork) {
+    v1::RRefControlOperation operation;
+    *operation.mutable_withdraw_fork()->mutable_rref() = ToProto(rref);
+    *operation.mutable_withdraw_fork()->mutable_fork() = ToProto(fork);
+    Send(i, to, operation);
+  };
+  for (const auto& share : w.owners.TakeStaleShares()) {
+    ask(share.holder, share.rref, share.fork);
+  }
+  for (const auto& child : w.users.TakeStaleChildren()) {
+    ask(child.to, child.rref, child.fork);
+  }
+}
+
+}  // namespace hawser::rref

@@ -1,0 +1,89 @@
+// Several workers' tables and control channels, without agents, for tests.
+
+#ifndef HAWSER_RREF_TESTING_PROTOCOL_SIMULATION_H_
+#define HAWSER_RREF_TESTING_PROTOCOL_SIMULATION_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "async/random_source.h"
+#include "proto/rref.pb.h"
+#include "rpc/identity/worker_info.h"
+#include "rref/control_channel.h"
+#include "rref/ids.h"
+#include "rref/owner_table.h"
+#include "rref/user_table.h"
+
+namespace hawser::rref {
+
+// Workers whose control operations a network carries that drops, repeats and
+// reorders batches and answers, as a seed decides. Not thread-safe.
+class ProtocolSimulation {
+ public:
+  struct Worker {
+    explicit Worker(WorkerRun run);
+
+    IdSource ids;
+    OwnerTable owners;
+    UserTable users;
+    ControlSender sender;
+    ControlReceiver receiver;
+  };
+
+  ProtocolSimulation(int num_workers, uint64_t seed);
+
+  int num_workers() const { return static_cast<int>(workers_.size()); }
+  Worker& worker(int i) { return *workers_[i]; }
+  static WorkerRun RunOf(int i) { return {i, 100u + static_cast<uint64_t>(i)}; }
+  static rpc::WorkerInfo InfoOf(WorkerRun run);
+
+  // --- Chance.
+
+  double Uniform() { return random_.Uniform(); }
+  bool Chance(double p) { return random_.Uniform() < p; }
+  size_t Below(size_t n) { return random_.Next() % n; }
+
+  // --- What worker `i` does.
+
+  // Completes what is to be completed and sends what is to be sent.
+  void Do(int i, UserTable::Actions actions);
+  void Do(int i, OwnerTable::Actions actions);
+  void AcceptChild(int i, WorkerRun parent, ForkId child);
+  void RequestFork(int i, WorkerRun owner, RRefId rref, ForkId fork);
+  // Asks after what it gave away and has not heard of since the last audit.
+  void Audit(int i);
+
+  // --- The network.
+
+  // `event` happens some time.
+  void Post(std::function<void()> event);
+  // One of those that are under way, if there is any.
+  void DeliverOne();
+  // Delivers everything; messages that never arrive are found out by audits.
+  void RunToQuiescence();
+
+ private:
+  static int IndexOf(WorkerRun run) { return run.worker; }
+
+  void Send(int i, WorkerRun to, const v1::RRefControlOperation& operation);
+  void Flush(int i, WorkerRun to);
+  void Attempt(int i, WorkerRun to, v1::RRefControlRequest batch,
+               std::shared_ptr<bool> answered);
+  v1::RRefControlResult Apply(int i, WorkerRun from,
+                              const v1::RRefControlOperation& operation,
+                              UserTable::Actions& users,
+                              OwnerTable::Actions& owners);
+  void OnAnswer(int i, const v1::RRefControlRequest& batch,
+                const v1::RRefControlReply& reply);
+
+  async::RandomSource random_;
+  std::vector<std::unique_ptr<Worker>> workers_;
+  std::vector<std::function<void()>> network_;
+};
+
+}  // namespace hawser::rref
+
+#endif  // HAWSER_RREF_TESTING_PROTOCOL_SIMULATION_H_
