@@ -17,7 +17,7 @@ absl::StatusOr<DistributedSampler> DistributedSampler::Create(
   }
   if (options.rank < 0 || options.rank >= options.num_replicas) {
     return absl::InvalidArgumentError(absl::StrCat(
-        "rank ", options.rank, " is outside 0 to ", options.num_replicas - 1));
+        "rank ", options.rank, " is not in 0 to ", options.num_replicas - 1));
   }
   if (options.dataset_count < 0) {
     return absl::InvalidArgumentError(absl::StrCat(
@@ -33,8 +33,9 @@ std::vector<int64_t> DistributedSampler::Indices(int64_t epoch) const {
   std::vector<int64_t> order(static_cast<size_t>(options_.dataset_count));
   std::iota(order.begin(), order.end(), int64_t{0});
   if (options_.shuffle) {
-    // Fisher-Yates on raw generator output, since the standard leaves
-    // std::shuffle's use of it open and every trainer must get the same order.
+    // Fisher-Yates on raw generator output: every trainer must get the same
+    // order, and the standard does not specify how std::shuffle uses the
+    // generator.
     std::seed_seq seed{
         static_cast<uint32_t>(options_.seed),
         static_cast<uint32_t>(options_.seed >> 32),

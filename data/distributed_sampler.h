@@ -10,21 +10,21 @@ namespace hawser::data {
 
 struct DistributedSamplerOptions {
   int64_t dataset_count = 0;
-  // Trainers that share the data set, and which of them this one is.
+  // Number of trainers that share the data set, and the rank of this one.
   int64_t num_replicas = 1;
   int64_t rank = 0;
   bool shuffle = true;
   uint64_t seed = 0;
-  // Cuts the data set to a multiple of `num_replicas` where it would otherwise
-  // be padded by repeating samples from its front.
+  // Truncates the data set to a multiple of `num_replicas`, instead of padding
+  // it with samples from its front.
   bool drop_last = false;
 };
 
-// Which samples each of several trainers sees in an epoch: disjoint but for
-// padding, equally many each, and, when shuffled, in another order every epoch
-// that all trainers derive alike from (seed, epoch). Trainer r takes places r,
-// r + num_replicas, r + 2 num_replicas, ... of that order, after PyTorch's
-// DistributedSampler.
+// Partition of a data set among trainers, per epoch. The parts have equal sizes
+// and are disjoint except for padding. If shuffled, the order differs in every
+// epoch, and all trainers derive it from (seed, epoch). Trainer r gets
+// positions r, r + num_replicas, r + 2 num_replicas, ... of that order, as with
+// PyTorch's DistributedSampler.
 //
 // Immutable; thread-safe.
 class DistributedSampler {

@@ -72,7 +72,7 @@ TEST(DistributedSamplerTest, BadOptionsAreRefused) {
   EXPECT_THAT(DistributedSampler::Create(
                   {.dataset_count = 4, .num_replicas = 2, .rank = 2}),
               StatusIs(absl::StatusCode::kInvalidArgument,
-                       HasSubstr("rank 2 is outside 0 to 1")));
+                       HasSubstr("rank 2 is not in 0 to 1")));
   EXPECT_THAT(
       DistributedSampler::Create({.dataset_count = 4, .num_replicas = 0}),
       StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("num_replicas")));

@@ -40,7 +40,7 @@ absl::StatusOr<GzHandle> Open(const std::string& path) {
   return file;
 }
 
-// Fills `out`, or says how the file ends early.
+// Fills `out`; an error if the file ends early.
 absl::Status ReadExactly(gzFile_s* file, const std::string& path,
                          const char* part, uint8_t* out, int64_t byte_count) {
   int64_t done = 0;
@@ -59,7 +59,7 @@ absl::Status ReadExactly(gzFile_s* file, const std::string& path,
     if (got == 0) {
       return Malformed(
           path, absl::StrCat("truncated: the ", part, " needs ", byte_count,
-                             " bytes, only ", done, " are there"));
+                             " bytes, but only ", done, " are present"));
     }
     done += got;
   }
@@ -112,7 +112,7 @@ absl::StatusOr<Header> ReadHeader(gzFile_s* file, const std::string& path) {
   const int rank = magic[3];
   if (rank < 1 || rank > 16) {
     return Malformed(path,
-                     absl::StrCat("IDX rank ", rank, " is outside 1 to 16"));
+                     absl::StrCat("IDX rank ", rank, " is not in 1 to 16"));
   }
   Header header{*dtype, {}, 1};
   for (int i = 0; i < rank; ++i) {
@@ -137,8 +137,8 @@ absl::StatusOr<Tensor> ReadIdx(const std::string& path) {
   ASSIGN_OR_RETURN(const Header header, ReadHeader(file.get(), path));
   const int64_t item_bytes = tensor::ItemBytes(header.dtype);
 
-  // The buffer grows with what is really there: a header that promises
-  // gigabytes costs nothing until they arrive.
+  // The buffer grows with the data actually read, so a header that declares
+  // gigabytes does not allocate them.
   const int64_t total = header.num_elements * item_bytes;
   std::vector<uint8_t> payload;
   while (static_cast<int64_t>(payload.size()) < total) {

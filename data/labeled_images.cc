@@ -8,7 +8,7 @@
 namespace hawser::data {
 namespace {
 
-// 0..255 to 0..1 by table: the division is done once per grey value.
+// Table from 0..255 to 0..1, so that each grey value is divided once.
 const std::array<float, 256>& UnitInterval() {
   static const std::array<float, 256> table = [] {
     std::array<float, 256> values{};
@@ -29,9 +29,9 @@ absl::Status Validate(const LabeledImages& set, int64_t num_classes) {
   }
   if (set.labels.rank() != 1 || set.labels.dtype() != tensor::DType::kI64 ||
       set.labels.dim(0) != set.images.dim(0)) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "labels must be i64 [", set.images.dim(0), "] to go with the images, ",
-        "not ", set.labels.ToString()));
+    return absl::InvalidArgumentError(
+        absl::StrCat("labels must be i64 [", set.images.dim(0),
+                     "] to match the images, ", "not ", set.labels.ToString()));
   }
   const int64_t* labels = set.labels.data<int64_t>();
   for (int64_t i = 0; i < set.count(); ++i) {

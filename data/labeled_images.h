@@ -21,12 +21,12 @@ struct LabeledImages {
   int64_t count() const { return images.dim(0); }
 };
 
-// OK when `set` is as described above with `num_classes` classes, otherwise
-// kInvalidArgument naming the first shape, dtype or label that is wrong.
+// Checks that `set` is as described above with `num_classes` classes.
+// kInvalidArgument, naming the first wrong shape, dtype or label, if not.
 absl::Status Validate(const LabeledImages& set, int64_t num_classes);
 
-// Samples [begin, end), sharing memory with `set`. kOutOfRange if they are not
-// all there.
+// Returns samples [begin, end), sharing memory with `set`. kOutOfRange if they
+// do not all exist.
 absl::StatusOr<LabeledImages> Range(const LabeledImages& set, int64_t begin,
                                     int64_t end);
 

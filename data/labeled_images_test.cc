@@ -51,7 +51,7 @@ TEST(LabeledImagesTest, RangeSharesMemory) {
   EXPECT_THAT(Range(set, 2, 1), StatusIs(absl::StatusCode::kOutOfRange));
 }
 
-TEST(LabeledImagesTest, ValidateNamesWhatIsWrong) {
+TEST(LabeledImagesTest, ValidateNamesTheFault) {
   EXPECT_THAT(Validate(ThreeSamples(), 3), IsOk());
   EXPECT_THAT(Validate(ThreeSamples(), 2),
               StatusIs(absl::StatusCode::kInvalidArgument,

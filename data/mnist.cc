@@ -15,7 +15,7 @@ namespace fs = std::filesystem;
 
 constexpr int64_t kNumDigits = 10;
 
-// `name` or `name`.gz in `directory`, whichever is there.
+// Finds `name` or `name`.gz in `directory`.
 std::optional<std::string> Find(const std::string& directory,
                                 const std::string& name) {
   for (const char* suffix : {"", ".gz"}) {
@@ -36,7 +36,7 @@ absl::StatusOr<LabeledImages> LoadPair(const std::string& directory,
        {std::pair{image_path, image_name}, std::pair{label_path, label_name}}) {
     if (!path.has_value()) {
       return absl::NotFoundError(absl::StrCat(
-          "no file ", (fs::path(directory) / name).string(), "[.gz]"));
+          "missing file ", (fs::path(directory) / name).string(), "[.gz]"));
     }
   }
   ASSIGN_OR_RETURN(Tensor images, ReadIdx(*image_path));
@@ -54,9 +54,9 @@ absl::StatusOr<LabeledImages> LoadPair(const std::string& directory,
 
 absl::StatusOr<DigitSplit> HoldOut(const LabeledImages& all, int64_t holdout) {
   if (holdout <= 0 || holdout >= all.count()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("cannot hold out ", holdout, " of ", all.count(),
-                     " samples: at least one must be left on either side"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "cannot hold out ", holdout, " of ", all.count(),
+        " samples: at least one must remain for training and one for testing"));
   }
   DigitSplit split;
   ASSIGN_OR_RETURN(split.train, Range(all, 0, all.count() - holdout));
@@ -68,7 +68,7 @@ absl::StatusOr<DigitSplit> LoadMnist(const std::string& directory,
                                      int64_t holdout) {
   std::error_code error;
   if (!fs::is_directory(directory, error)) {
-    return absl::NotFoundError(absl::StrCat("no directory ", directory));
+    return absl::NotFoundError(absl::StrCat("missing directory ", directory));
   }
   const bool has_train = Find(directory, "train-images-idx3-ubyte").has_value();
   if (holdout != 0) {
@@ -80,8 +80,8 @@ absl::StatusOr<DigitSplit> LoadMnist(const std::string& directory,
   if (!has_train && Find(directory, "t10k-images-idx3-ubyte").has_value()) {
     return absl::InvalidArgumentError(
         absl::StrCat(directory,
-                     " holds the t10k files alone: say how many of their "
-                     "samples to keep for testing"));
+                     " contains only the t10k files: set the number of their "
+                     "samples to hold out for testing"));
   }
   ASSIGN_OR_RETURN(split.train, LoadPair(directory, "train"));
   ASSIGN_OR_RETURN(split.test, LoadPair(directory, "t10k"));

@@ -9,7 +9,7 @@
 
 namespace hawser::data {
 
-// Digits to train on and digits to test on.
+// Training digits and test digits.
 struct DigitSplit {
   LabeledImages train;
   LabeledImages test;
@@ -17,15 +17,15 @@ struct DigitSplit {
 
 // Reads the MNIST files of `directory`: `train-images-idx3-ubyte` and
 // `train-labels-idx1-ubyte`, `t10k-images-idx3-ubyte` and
-// `t10k-labels-idx1-ubyte`, each plain or with `.gz` behind its name.
+// `t10k-labels-idx1-ubyte`, each plain or with the suffix `.gz`.
 //
-// With `holdout` above 0 the last `holdout` samples of the training files are
-// kept for testing, or of the t10k files where those alone are there. With
-// `holdout` 0 both pairs are needed.
+// With `holdout` above 0, the last `holdout` samples of the training files are
+// kept for testing, or of the t10k files if only those exist. With `holdout` 0
+// both pairs are required.
 //
 //   kNotFound         a file is missing; the message names it.
-//   kInvalidArgument  a file is damaged, images and labels do not go together,
-//                     or `holdout` leaves nothing to train on.
+//   kInvalidArgument  a file is damaged, images and labels do not match, or
+//                     `holdout` leaves no samples for training.
 absl::StatusOr<DigitSplit> LoadMnist(const std::string& directory,
                                      int64_t holdout);
 

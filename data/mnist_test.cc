@@ -19,7 +19,7 @@ using ::testing::HasSubstr;
 
 namespace fs = std::filesystem;
 
-// A directory of its own for each test.
+// Creates a directory for a test.
 std::string MakeDirectory() {
   const auto* test = ::testing::UnitTest::GetInstance()->current_test_info();
   const fs::path path = fs::path(::testing::TempDir()) / test->name();
@@ -28,8 +28,8 @@ std::string MakeDirectory() {
   return path.string();
 }
 
-// `count` images of 1 x 1 pixel whose grey value is their place, and labels
-// that go round from `first_label`.
+// Writes `count` images of 1 x 1 pixel whose grey value is their index, and
+// labels that cycle from `first_label`.
 void WritePair(const std::string& directory, const std::string& prefix,
                int count, int first_label) {
   std::string images{"\0\0\x08\x03\0\0\0", 7};
@@ -73,7 +73,7 @@ TEST(MnistTest, T10kFilesAloneNeedAHoldout) {
   WritePair(directory, "t10k", 4, 0);
   EXPECT_THAT(LoadMnist(directory, 0),
               StatusIs(absl::StatusCode::kInvalidArgument,
-                       HasSubstr("t10k files alone")));
+                       HasSubstr("only the t10k files")));
   auto split = LoadMnist(directory, 1);
   ASSERT_THAT(split, IsOk());
   EXPECT_EQ(split->train.count(), 3);
@@ -93,7 +93,7 @@ TEST(MnistTest, MissingFilesAreNamed) {
               StatusIs(absl::StatusCode::kNotFound, HasSubstr("/absent")));
 }
 
-TEST(MnistTest, ImagesAndLabelsMustGoTogether) {
+TEST(MnistTest, ImagesAndLabelsMustMatch) {
   const std::string directory = MakeDirectory();
   WritePair(directory, "train", 5, 0);
   WritePair(directory, "t10k", 3, 0);

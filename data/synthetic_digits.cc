@@ -50,8 +50,9 @@ constexpr Point kSevenBar[] = {{0, 0}, {1, 0},    {.4, 1.5},
 constexpr std::array<std::span<const Point>, 10> kStrokes = {
     kZero, kOne, kTwo, kThree, kFour, kFive, kSix, kSeven, kEight, kNine};
 
-// Uniform numbers made from the generator's bits alone: the standard leaves
-// its distributions' algorithms open, so they differ between libraries.
+// Uniform numbers computed from the generator's bits. The standard does not
+// specify the algorithms of its distributions, so they differ between
+// libraries.
 class Draw {
  public:
   explicit Draw(uint64_t seed) : bits_(seed) {}
@@ -59,7 +60,7 @@ class Draw {
   double Between(double low, double high) {
     return low + (high - low) * static_cast<double>(bits_() >> 11) * 0x1p-53;
   }
-  // Below `bound`; the bias is under bound / 2^64.
+  // Uniform below `bound`; the bias is under bound / 2^64.
   uint64_t Below(uint64_t bound) { return bits_() % bound; }
 
  private:

@@ -38,13 +38,13 @@ TEST(SyntheticDigitsTest, SeedDecidesEveryByte) {
   };
   EXPECT_EQ(bytes(1), bytes(1));
   EXPECT_NE(bytes(1), bytes(2));
-  // Written down so that a change of the drawing is noticed.
+  // A fixed hash detects changes of the drawing.
   EXPECT_EQ(Fnv1a(bytes(1)), 17824981364791142007u);
 }
 
 // Nearest class mean, a classifier that needs real differences between the
 // classes and a spread small enough to see them.
-TEST(SyntheticDigitsTest, ClassesAreTellableApart) {
+TEST(SyntheticDigitsTest, ClassesAreSeparable) {
   const LabeledImages train = DrawDigits(2000, 1);
   const LabeledImages test = DrawDigits(500, 2);
   std::array<std::array<double, kPixels>, 10> means{};
@@ -75,7 +75,8 @@ TEST(SyntheticDigitsTest, ClassesAreTellableApart) {
     right += guess == test.labels.data<int64_t>()[i];
   }
   EXPECT_GT(right, 400);  // Chance gives 50.
-  EXPECT_LT(right, 500);  // And it is no toy: a linear rule does not suffice.
+  EXPECT_LT(right, 500);  // The task is not trivial: a linear rule does not
+                          // suffice.
 }
 
 }  // namespace

@@ -78,7 +78,7 @@ void ProgressLine::Update(const Progress& progress) {
     absl::FPrintF(out_, "%s\n", line);
     return;
   }
-  // Spaces wipe what a longer line left behind.
+  // Pad with spaces to overwrite a longer previous line.
   const size_t width = line.size();
   if (width < drawn_width_) line.append(drawn_width_ - width, ' ');
   drawn_width_ = width;

@@ -21,33 +21,34 @@ struct Progress {
 };
 
 struct ProgressLineOptions {
-  // One line, redrawn in place, where `out` is a terminal; otherwise a line of
-  // its own every `plain_interval`.
+  // True redraws one line in place, for terminals; false writes a new line
+  // every `plain_interval`.
   bool live = false;
   absl::Duration live_interval = absl::Milliseconds(100);
   absl::Duration plain_interval = absl::Seconds(2);
 };
 
-// Shows epoch, step, loss, samples per second and the time left of a run.
+// Prints epoch, step, loss, samples per second and remaining time of a run.
 //
 //   epoch 2/5  step 180/470  loss 0.3127  48210 samples/s  left 0:06
 //
-// Plain text without colour or cursor movement but for a carriage return when
-// live. Not thread-safe.
+// Plain text without colours; the only cursor movement is a carriage return
+// when live. Not thread-safe.
 class ProgressLine {
  public:
   // `out` and `clock` must outlive this object.
   ProgressLine(std::FILE* out, const async::Clock* clock,
                ProgressLineOptions options);
 
-  // Live where `out` is a terminal that can redraw a line.
+  // Returns options that are live if `out` is a terminal that can redraw a
+  // line.
   static ProgressLineOptions OptionsFor(std::FILE* out);
 
-  // Shows `progress` if the interval since the last showing has passed, and
-  // always for the run's last step.
+  // Prints `progress` if the interval has passed since the last output, and
+  // always for the last step of the run.
   void Update(const Progress& progress);
 
-  // Leaves the live line, so that other output starts on a line of its own.
+  // Ends the live line, so that other output starts on a new line.
   void Finish();
 
   // Samples per second since construction.

@@ -1,11 +1,11 @@
-// The slot in which a tensor carries what autograd knows of it.
+// Base class of the autograd metadata of a tensor.
 
 #ifndef HAWSER_TENSOR_AUTOGRAD_META_H_
 #define HAWSER_TENSOR_AUTOGRAD_META_H_
 
 namespace hawser::tensor {
 
-// Opaque to tensor/. autograd/ derives its own class from this one.
+// Opaque to tensor/. autograd/ derives its own class from it.
 class AutogradMeta {
  public:
   virtual ~AutogradMeta() = default;

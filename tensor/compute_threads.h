@@ -4,12 +4,14 @@
 
 namespace hawser::tensor {
 
-// Of this process: all its workers share the machine's processors. 1 unless
-// set, whatever OMP_NUM_THREADS says: parallelism comes from workers and from
-// calls served side by side. Only matrix products and convolutions use more.
+// A setting of the process, since all its workers share the machine's cores.
+// The default is 1, whatever the value of OMP_NUM_THREADS: parallelism comes
+// from workers and from concurrent calls. Only matrix products and convolutions
+// use more threads.
 int ComputeThreads();
 
-// At least 1; takes effect for operations that begin later. Thread-safe.
+// `threads` must be at least 1. Applies to operations that start later.
+// Thread-safe.
 void SetComputeThreads(int threads);
 
 }  // namespace hawser::tensor

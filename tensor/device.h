@@ -26,7 +26,7 @@ struct Device {
   // "cpu" or "cuda:0".
   std::string ToString() const;
 
-  // Reads "cpu", "cuda" or "cuda:<index>"; kInvalidArgument otherwise.
+  // Parses "cpu", "cuda" or "cuda:<index>"; kInvalidArgument otherwise.
   static absl::StatusOr<Device> Parse(std::string_view text);
 };
 

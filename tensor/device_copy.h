@@ -9,17 +9,17 @@
 
 namespace hawser::tensor {
 
-// Writes the elements of `source` to `dest`, of the same shape. Both lie on the
-// device type it is registered for or on the CPU; strides and dtypes are any,
-// and converted as Tensor::CopyFrom() says. Their memory does not overlap. Into
-// the CPU it is finished on return; else it may only be enqueued on the
-// device's stream.
+// Copies the elements of `source` to `dest`, of the same shape. Each is on the
+// registered device type or on the CPU. Strides and dtypes are arbitrary;
+// elements are converted as by Tensor::CopyFrom(). Their memory does not
+// overlap. A copy to the CPU is complete on return; any other copy may only be
+// enqueued on the device's stream.
 using DeviceCopy = absl::Status (*)(Tensor& dest, const Tensor& source);
 
-// Makes `copy` that of `type`, which is not kCpu.
+// Registers `copy` for `type`, which must not be kCpu.
 void RegisterDeviceCopy(DeviceType type, DeviceCopy copy);
 
-// Copies by the registered function. kFailedPrecondition if there is none.
+// Copies with the registered function. kFailedPrecondition if there is none.
 absl::Status CopyAcrossDevices(Tensor& dest, const Tensor& source);
 
 }  // namespace hawser::tensor

@@ -51,8 +51,9 @@ constexpr bool IsFloatingPoint(DType dtype) {
          dtype == DType::kBF16;
 }
 
-// The dtype to add up elements of `dtype` in: f32 for the 16-bit ones, whose
-// sums of ones stop to grow at 2048 or 256; `dtype` itself for all others.
+// The accumulation dtype for elements of `dtype`: f32 for 16-bit dtypes, whose
+// sums of ones would stop growing at 2048 or 256; `dtype` itself for all
+// others.
 constexpr DType SumDType(DType dtype) {
   return dtype == DType::kF16 || dtype == DType::kBF16 ? DType::kF32 : dtype;
 }
@@ -65,7 +66,7 @@ std::optional<DType> DTypeFromName(std::string_view name);
 
 std::ostream& operator<<(std::ostream& out, DType dtype);
 
-// The dtype whose elements are of C++ type `T`: float, double, Half, BFloat16,
+// The dtype of elements of C++ type `T`: float, double, Half, BFloat16,
 // int64_t, int32_t, uint8_t or bool.
 template <class T>
 constexpr DType DTypeOf() {

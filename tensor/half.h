@@ -9,7 +9,7 @@
 namespace hawser::tensor {
 
 // IEEE 754 binary16. Conversion from float rounds to nearest even, overflows to
-// infinity, and keeps NaN a (quiet) NaN.
+// infinity, and turns NaN into a quiet NaN.
 struct Half {
   uint16_t bits = 0;
 
@@ -21,7 +21,7 @@ struct Half {
     return half;
   }
   constexpr explicit operator float() const;
-  // As numbers are compared: -0 equals 0, NaN equals nothing.
+  // IEEE comparison: -0 equals 0, and NaN is unequal to everything.
   friend constexpr bool operator==(Half a, Half b) {
     return static_cast<float>(a) == static_cast<float>(b);
   }
@@ -31,7 +31,7 @@ struct Half {
 };
 
 // bfloat16: the upper 16 bits of a binary32. Conversion from float rounds to
-// nearest even and keeps NaN a (quiet) NaN.
+// nearest even and turns NaN into a quiet NaN.
 struct BFloat16 {
   uint16_t bits = 0;
 
@@ -45,7 +45,7 @@ struct BFloat16 {
   constexpr explicit operator float() const {
     return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16);
   }
-  // As numbers are compared: -0 equals 0, NaN equals nothing.
+  // IEEE comparison: -0 equals 0, and NaN is unequal to everything.
   friend constexpr bool operator==(BFloat16 a, BFloat16 b) {
     return static_cast<float>(a) == static_cast<float>(b);
   }

@@ -27,25 +27,26 @@ struct TensorOptions {
   Device device = kCpu;
 };
 
-// A handle, one pointer wide, on a tensor; copies of the handle are the same
-// tensor. A default-constructed Tensor is undefined: only defined(), is_same(),
-// id() and DebugString() may be called on it, what returns a status gives
-// kInvalidArgument, and the rest aborts.
+// A handle, the size of one pointer, to a tensor; copies of the handle refer to
+// the same tensor. A default-constructed Tensor is undefined: defined(),
+// is_same(), id() and DebugString() work, methods that return a status return
+// kInvalidArgument, and all others abort.
 //
-// Views share storage and version with the tensor they were made from, and
-// carry no autograd_meta().
+// Views share storage and version with their base tensor, and have no
+// autograd_meta().
 //
 // Thread-safety: as std::shared_ptr. Reading one tensor from several threads is
-// safe; writing its elements or its autograd_meta() needs external order.
+// safe; writing its elements or its autograd_meta() needs external
+// synchronization.
 //
-// Errors: kInvalidArgument for shapes, dimensions and dtypes that do not fit,
-// naming them; kOutOfRange for indices; kResourceExhausted for want of memory.
+// Errors: kInvalidArgument for mismatched shapes, dimensions and dtypes, naming
+// them; kOutOfRange for indices; kResourceExhausted if out of memory.
 class Tensor {
  public:
   Tensor() = default;
 
-  // --- New tensors. For shapes and values the programmer gives: these abort on
-  // an invalid shape, a missing device, or want of memory.
+  // --- New tensors. For trusted shapes and values: these abort on an invalid
+  // shape, a missing device, or lack of memory.
 
   // Elements are uninitialised.
   static Tensor Empty(const Shape& shape, TensorOptions options = {});
@@ -56,7 +57,7 @@ class Tensor {
   static Tensor Scalar(double value, TensorOptions options = {});
   // 0, 1, ..., n - 1.
   static Tensor Arange(int64_t n, TensorOptions options = {});
-  // Copies row-major `values` to the CPU; their count must fit `shape`.
+  // Copies row-major `values` to the CPU; their count must match `shape`.
   template <class T>
   static Tensor FromVector(std::span<const T> values, const Shape& shape);
   template <class T>
@@ -67,13 +68,13 @@ class Tensor {
     return FromVector(std::span<const T>(values.begin(), values.size()), shape);
   }
 
-  // For sizes that come from outside.
+  // For untrusted sizes; returns errors instead of aborting.
   static absl::StatusOr<Tensor> TryEmpty(const Shape& shape,
                                          TensorOptions options = {});
 
-  // A view of `storage`, whose first element is `offset` elements from its
-  // start. kInvalidArgument unless strides are not negative and all elements
-  // lie within the storage.
+  // Returns a view of `storage`, whose first element is `offset` elements from
+  // its start. kInvalidArgument if a stride is negative or an element lies
+  // outside the storage.
   static absl::StatusOr<Tensor> FromStorage(StoragePtr storage, int64_t offset,
                                             const Shape& shape,
                                             const Strides& strides,
@@ -94,24 +95,24 @@ class Tensor {
   // The size of dimension `i`, counted from the end if negative.
   int64_t dim(int i) const { return shape()[i < 0 ? i + rank() : i]; }
   int64_t num_elements() const { return impl().num_elements(); }
-  // num_elements() times the bytes of one.
+  // num_elements() times the size of an element.
   int64_t byte_size() const {
     return impl().num_elements() * ItemBytes(impl().dtype());
   }
-  // Whether elements lie densely in row-major order.
+  // Whether elements are dense in row-major order.
   bool is_contiguous() const { return impl().is_contiguous(); }
   const StoragePtr& storage() const { return impl().storage(); }
-  // Whether nobody else holds the tensor or its storage, so that its memory can
-  // be taken over. Stays true until this handle is copied or viewed.
+  // Whether this is the only handle to the tensor and its storage, so that its
+  // memory can be reused. Stays true until this handle is copied or viewed.
   bool is_unshared() const {
     return impl().use_count() == 1 && impl().storage()->use_count() == 1;
   }
-  // Elements from the start of the storage to the first one.
+  // Offset of the first element from the start of the storage, in elements.
   int64_t storage_offset() const { return impl().storage_offset(); }
 
   // "f32[2, 3] on cpu".
   std::string ToString() const;
-  // ToString() and, if there are few, the elements.
+  // ToString() and, if they are few, the elements.
   std::string DebugString() const;
 
   // --- Elements.
@@ -120,8 +121,8 @@ class Tensor {
   void* raw_data() { return impl().data(); }
   const void* raw_data() const { return impl().data(); }
 
-  // The first element. Aborts unless dtype() is that of `T` and the tensor is
-  // on the CPU.
+  // The first element. Aborts unless dtype() matches `T` and the tensor is on
+  // the CPU.
   template <class T>
   T* data() {
     CheckAccess(DTypeOf<T>());
@@ -138,42 +139,42 @@ class Tensor {
   template <class T>
   absl::StatusOr<T> item() const;
 
-  // The elements in row-major order. Aborts unless dtype() is that of `T`.
+  // The elements in row-major order. Aborts unless dtype() matches `T`.
   template <class T>
   std::vector<T> ToVector() const;
 
   // --- Views.
 
-  // A view where strides allow one, else a copy. One size may be -1: what is
-  // left.
+  // Returns a view if the strides allow it, else a copy. One size may be -1,
+  // which is inferred.
   absl::StatusOr<Tensor> Reshape(const Shape& shape) const;
-  // As Reshape(), but kInvalidArgument where strides allow no view.
+  // As Reshape(), but kInvalidArgument if the strides do not allow a view.
   absl::StatusOr<Tensor> View(const Shape& shape) const;
   absl::StatusOr<Tensor> Transpose(int dim0, int dim1) const;
-  // Of a matrix.
+  // Transpose of a matrix.
   absl::StatusOr<Tensor> T() const;
   // Dimension i of the result is dimension `dims[i]` of this.
   absl::StatusOr<Tensor> Permute(std::span<const int> dims) const;
   absl::StatusOr<Tensor> Permute(std::initializer_list<int> dims) const {
     return Permute(std::span<const int>(dims.begin(), dims.size()));
   }
-  // Indices start, start + step, ... below `end`. Negative bounds count from
-  // the end; bounds beyond the dimension are moved to it. `step` >= 1.
+  // Selects indices start, start + step, ... below `end`. Negative bounds count
+  // from the end; bounds are clamped to the dimension. `step` >= 1.
   absl::StatusOr<Tensor> Slice(int dim, int64_t start, int64_t end,
                                int64_t step = 1) const;
-  // Without dimension `dim`: the part at `index`, counted from the end if
-  // negative.
+  // Selects `index` of dimension `dim` and removes the dimension. A negative
+  // index counts from the end.
   absl::StatusOr<Tensor> Select(int dim, int64_t index) const;
-  // `length` indices from `start`, all of which must exist.
+  // Selects `length` indices from `start`, all of which must exist.
   absl::StatusOr<Tensor> Narrow(int dim, int64_t start, int64_t length) const;
-  // Dimensions of size 1 repeat to those of `shape`, which may have more
+  // Expands dimensions of size 1 to those of `shape`, which may have additional
   // leading dimensions; -1 keeps a size.
   absl::StatusOr<Tensor> Expand(const Shape& shape) const;
-  // Without the dimensions of size 1.
+  // Removes the dimensions of size 1.
   absl::StatusOr<Tensor> Squeeze() const;
-  // Without dimension `dim`, if its size is 1.
+  // Removes dimension `dim` if its size is 1.
   absl::StatusOr<Tensor> Squeeze(int dim) const;
-  // With a dimension of size 1 before `dim`, in [-rank - 1, rank].
+  // Inserts a dimension of size 1 before `dim`, in [-rank - 1, rank].
   absl::StatusOr<Tensor> Unsqueeze(int dim) const;
   // The same elements without autograd_meta().
   Tensor Detach() const;
@@ -187,8 +188,8 @@ class Tensor {
   // This tensor if it has that dtype, else a contiguous copy, converted as
   // CopyFrom() does.
   absl::StatusOr<Tensor> To(DType dtype) const;
-  // This tensor if it lies there, else a contiguous copy. From a GPU to the CPU
-  // it is finished on return.
+  // This tensor if it is on `device`, else a contiguous copy. A copy from a GPU
+  // to the CPU is complete on return.
   absl::StatusOr<Tensor> To(Device device) const;
   // Writes the elements of `source`, of the same shape and any strides, dtype
   // and device, into this tensor, and bumps the version. To a narrower float:
@@ -200,16 +201,16 @@ class Tensor {
   // --- In-place detection and autograd.
 
   uint64_t version() const { return impl().storage()->version(); }
-  // To be called by every operation that writes elements in place.
+  // Every operation that writes elements in place must call this.
   void BumpVersion() const { impl().storage()->BumpVersion(); }
 
   AutogradMeta* autograd_meta() const { return impl().autograd_meta(); }
-  // Replaces the meta; not while another thread uses it.
+  // Replaces the metadata; must not run while another thread uses it.
   void set_autograd_meta(std::unique_ptr<AutogradMeta> meta) const {
     impl().set_autograd_meta(std::move(meta));
   }
-  // Sets the meta unless there is one, and returns the one there is. Safe
-  // against concurrent calls of itself and of autograd_meta().
+  // Sets the metadata unless it is set, and returns the current metadata. May
+  // run concurrently with itself and with autograd_meta().
   AutogradMeta* EmplaceAutogradMeta(std::unique_ptr<AutogradMeta> meta) const {
     return impl().EmplaceAutogradMeta(std::move(meta));
   }
@@ -242,7 +243,7 @@ class Tensor {
 
 std::ostream& operator<<(std::ostream& out, const Tensor& tensor);
 
-// The members that are templates, for the C++ types of all dtypes.
+// Explicit instantiations for the C++ types of all dtypes.
 #define HAWSER_TENSOR_DECLARE(T)                                               \
   extern template Tensor Tensor::FromVector(std::span<const T>, const Shape&); \
   extern template Tensor Tensor::FromVector(const std::vector<T>&,             \

@@ -1,4 +1,4 @@
-// State that the handles of one tensor share.
+// State shared by the handles of one tensor.
 
 #ifndef HAWSER_TENSOR_TENSOR_IMPL_H_
 #define HAWSER_TENSOR_TENSOR_IMPL_H_
@@ -17,11 +17,12 @@
 
 namespace hawser::tensor::internal {
 
-// Constant after construction, but for the autograd slot. Use tensor/tensor.h.
+// Constant after construction, except for the autograd metadata. Use
+// tensor/tensor.h.
 class TensorImpl final : public RefCounted {
  public:
-  // `num_elements` is that of `shape`, and `is_contiguous` whether `strides`
-  // are row-major; the elements lie within `storage`.
+  // `num_elements` must be that of `shape`, and `is_contiguous` must say
+  // whether `strides` are row-major. The elements must lie within `storage`.
   TensorImpl(StoragePtr storage, int64_t storage_offset, const Shape& shape,
              const Strides& strides, int64_t num_elements, DType dtype,
              bool is_contiguous)
@@ -71,7 +72,7 @@ class TensorImpl final : public RefCounted {
   }
 
  private:
-  // On first use, because most tensors need none.
+  // Called on first use, because most tensors need no id.
   uint64_t AssignId() const;
 
   const StoragePtr storage_;

@@ -1,4 +1,4 @@
-// Tensors to and from the wire form that proto/tensor.proto describes.
+// Conversion of tensors to and from the wire format of proto/tensor.proto.
 
 #ifndef HAWSER_TENSOR_WIRE_CODEC_H_
 #define HAWSER_TENSOR_WIRE_CODEC_H_
@@ -24,11 +24,11 @@ namespace hawser::tensor {
 // The largest size of one dimension on the wire.
 inline constexpr int64_t kMaxWireDim = int64_t{1} << 40;
 
-// The header of `tensor`, which is defined. The bytes that go with it are those
-// of tensor.To(kCpu) made Contiguous().
+// Returns the header of `tensor`, which must be defined. The bytes that belong
+// to it are those of tensor.To(kCpu) made Contiguous().
 v1::TensorHeader ToHeader(const Tensor& tensor, bool requires_grad = false);
 
-// What a valid header says.
+// Content of a valid header.
 struct WireTensor {
   DType dtype;
   Shape shape;
@@ -36,28 +36,28 @@ struct WireTensor {
   bool requires_grad;
 };
 
-// Checks a header that came with `payload_bytes` bytes of elements, in any
-// order of hostility: allocates nothing, cannot crash. kInvalidArgument, saying
-// what is wrong, unless it obeys every rule of proto/tensor.proto.
+// Validates an untrusted header that came with `payload_bytes` bytes of
+// elements. Does not allocate and cannot crash. kInvalidArgument, with the
+// reason, if it breaks a rule of proto/tensor.proto.
 absl::StatusOr<WireTensor> ValidateHeader(const v1::TensorHeader& header,
                                           uint64_t payload_bytes);
 
-// The tensor of a header with whose `payload_bytes` bytes of elements `fill`
-// fills its memory. Bytes of a bool tensor other than 0 become 1.
-// kInvalidArgument as ValidateHeader(), kResourceExhausted for want of memory,
-// and what `fill` returns.
+// Decodes a tensor from a header and `payload_bytes` bytes of elements, which
+// `fill` writes into its memory. Nonzero bytes of a bool tensor become 1.
+// kInvalidArgument as ValidateHeader(), kResourceExhausted if out of memory,
+// and errors of `fill`.
 absl::StatusOr<Tensor> DecodeTensor(
     const v1::TensorHeader& header, uint64_t payload_bytes,
     absl::FunctionRef<absl::Status(std::span<std::byte>)> fill);
 
-// Same, with elements that arrived as `chunks`, in order. Copies each byte
-// once; nothing refers to the chunks afterwards.
+// Same, with the elements in `chunks`, in order. Copies each byte once; the
+// chunks may be freed afterwards.
 absl::StatusOr<Tensor> DecodeTensor(
     const v1::TensorHeader& header,
     std::span<const std::span<const std::byte>> chunks);
 
-// Same, with elements that are all the bytes of `storage`, which is on the CPU
-// and becomes the tensor's: nothing is copied.
+// Same, without a copy: the elements are all the bytes of `storage`, which must
+// be on the CPU and becomes the tensor's storage.
 absl::StatusOr<Tensor> AdoptTensor(const v1::TensorHeader& header,
                                    StoragePtr storage);
 

@@ -11,8 +11,8 @@
 namespace hawser::tensor {
 namespace {
 
-// One slot for each DeviceType. Constant-initialized: backends register while
-// other static objects are being made.
+// One slot per DeviceType. Constant-initialized, because backends register
+// during static initialization.
 std::atomic<Backend*> backends[kNumDeviceTypes];
 
 std::atomic<Backend*>& Slot(DeviceType type) {

@@ -1,12 +1,12 @@
-// The kernels one kind of device offers to the operations of tensor/ops/.
+// Interface of the kernels of one kind of device, as used by tensor/ops/.
 //
 // The functions of tensor/ops/ check shapes, dtypes and devices, allocate the
-// outputs and call one kernel; a kernel checks nothing but what only it can
-// see, such as the values of ids. Unless a comment says otherwise:
+// outputs and call one kernel; a kernel checks only what the caller cannot,
+// such as the values of ids. Unless a comment says otherwise:
 //   - all tensors of a call are on one device of this kind;
 //   - inputs may have any strides (transposed, sliced, broadcast by stride 0);
-//   - outputs are contiguous and prepared by the caller, and share no memory
-//     with an input; an elementwise kernel may write onto an input of the same
+//   - outputs are contiguous, allocated by the caller, and do not share memory
+//     with an input; an elementwise kernel may write to an input of the same
 //     shape and strides;
 //   - any size may be zero and any rank that the description allows may be 0.
 //
@@ -14,10 +14,10 @@
 // a GPU it is enqueued on the calling thread's current stream.
 //
 // Status of every kernel:
-//   kUnimplemented       this device does not do that dtype.
-//   kOutOfRange          an id or label lies outside its table; named, with
-//                        its position. Outputs are unspecified then.
-//   kResourceExhausted   no memory for scratch space.
+//   kUnimplemented       this device does not support that dtype.
+//   kOutOfRange          an id or label is out of range; the message names it
+//                        and its position. Outputs are unspecified then.
+//   kResourceExhausted   out of memory for scratch space.
 #ifndef HAWSER_TENSOR_BACKEND_BACKEND_H_
 #define HAWSER_TENSOR_BACKEND_BACKEND_H_
 
@@ -56,7 +56,7 @@ class Backend {
 
   // --- Reductions. `out` has the rank of `in`, with 1 where it is reduced.
   virtual absl::Status Reduce(ReduceOp op, const Tensor& in, Tensor& out) = 0;
-  // (sum |x|^p)^(1/p) over everything; p may be infinite. `out` has rank 0.
+  // (sum |x|^p)^(1/p) over all elements; p may be infinite. `out` has rank 0.
   virtual absl::Status Norm(const Tensor& in, double p, Tensor& out) = 0;
   // `out` is i64; the first of equal elements, and the first NaN if any.
   virtual absl::Status ArgMax(const Tensor& in, int dim, Tensor& out) = 0;
@@ -70,8 +70,8 @@ class Backend {
   virtual absl::Status Linear(const Tensor& x, const Tensor& w,
                               const Tensor& bias, Activation activation,
                               Tensor& out) = 0;
-  // Of z = x w^T + bias, y = relu(z): dz = dy, but 0 where y <= 0; and db = sum
-  // of dz over rows, if `db` is defined. y, dy, dz [m, n], db [n].
+  // Gradient of y = relu(z), z = x w^T + bias: dz = dy, but 0 where y <= 0; and
+  // db = sum of dz over rows, if `db` is defined. y, dy, dz [m, n], db [n].
   virtual absl::Status ReluBiasGrad(const Tensor& y, const Tensor& dy,
                                     Tensor& dz, Tensor& db) = 0;
 
@@ -122,9 +122,9 @@ class Backend {
                                      const Tensor& weight, Tensor& dx,
                                      Tensor& dw, Tensor& db) = 0;
 
-  // --- Rows of tables. ids are i64 or i32; equal ids add up. `out` of the Add
-  // kernels holds what is added to; its dtype is not one of 16 bits.
-  // out[..., j, ...] = in[..., index[j], ...] along `dim`; index [n].
+  // --- Rows of tables. ids are i64 or i32; contributions of equal ids add up.
+  // The Add kernels add to `out`, whose dtype does not have 16 bits. out[...,
+  // j, ...] = in[..., index[j], ...] along `dim`; index [n].
   virtual absl::Status IndexSelect(const Tensor& in, int dim,
                                    const Tensor& index, Tensor& out) = 0;
   virtual absl::Status IndexAdd(int dim, const Tensor& index, const Tensor& src,
@@ -136,8 +136,8 @@ class Backend {
   virtual absl::Status ScatterAdd(int dim, const Tensor& index,
                                   const Tensor& src, Tensor& out) = 0;
   // weight [rows, d], ids [n], offsets [bags], out [bags, d]; with kMax
-  // `max_ids` i64 [bags, d] gets the id each maximum came from, -1 for an
-  // empty bag.
+  // `max_ids` i64 [bags, d] receives the id of each maximum, -1 for an empty
+  // bag.
   virtual absl::Status EmbeddingBag(BagMode mode, const Tensor& weight,
                                     const Tensor& ids, const Tensor& offsets,
                                     Tensor& out, Tensor& max_ids) = 0;
@@ -148,16 +148,17 @@ class Backend {
                                         const Tensor& max_ids,
                                         Tensor& dweight) = 0;
 
-  // --- Random numbers: element i depends on (seed, offset + i) alone.
+  // --- Random numbers: element i depends only on (seed, offset + i).
   virtual absl::Status Random(RandomKind kind, uint64_t seed, uint64_t offset,
                               double a, double b, Tensor& out) = 0;
 };
 
-// Makes `backend` the one of devices of `type`; it must live for ever. A
-// backend's own library calls this when it is loaded.
+// Registers `backend` for devices of `type`; it must live until the process
+// exits. The backend's library calls this when it is loaded.
 void RegisterBackend(DeviceType type, Backend* backend);
 
-// kFailedPrecondition names the device where its backend is not linked in.
+// Returns the backend of `device`. kFailedPrecondition, naming the device, if
+// its backend is not linked in.
 absl::StatusOr<Backend*> BackendFor(Device device);
 
 }  // namespace hawser::tensor

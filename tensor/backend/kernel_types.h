@@ -1,5 +1,5 @@
-// The vocabulary shared by the operations of tensor/ops/ and the kernels that
-// run them: which function, and its options.
+// Enumerations and options shared by the operations of tensor/ops/ and their
+// kernels.
 #ifndef HAWSER_TENSOR_BACKEND_KERNEL_TYPES_H_
 #define HAWSER_TENSOR_BACKEND_KERNEL_TYPES_H_
 
@@ -27,7 +27,8 @@ enum class UnaryOp : uint8_t {
   kSilu,  // x * sigmoid(x)
 };
 
-// The gradients take (what the forward pass saved, gradient of its output).
+// The gradients take (tensor saved by the forward pass, gradient of its
+// output).
 enum class BinaryOp : uint8_t {
   kAdd,
   kSub,
@@ -56,7 +57,7 @@ enum class SoftmaxKind : uint8_t { kSoftmax, kLogSoftmax };
 
 enum class Activation : uint8_t { kNone, kRelu };
 
-// How the rows of one bag become one row. An empty bag gives zeros.
+// Reduction of the rows of one bag to one row. An empty bag gives zeros.
 enum class BagMode : uint8_t { kSum, kMean, kMax };
 
 enum class RandomKind : uint8_t {
@@ -76,10 +77,9 @@ struct Conv2dOptions {
 // Height first, then width.
 struct Pool2dOptions {
   std::array<int64_t, 2> kernel = {1, 1};
-  std::array<int64_t, 2> stride = {0, 0};   // 0: that of the kernel
+  std::array<int64_t, 2> stride = {0, 0};   // 0: the kernel size
   std::array<int64_t, 2> padding = {0, 0};  // at most half the kernel
-  // Whether an average divides by the kernel's area also where it overlaps
-  // the padding. Without meaning for a maximum.
+  // Whether an average includes padding in its divisor. Ignored for a maximum.
   bool count_include_pad = true;
 };
 

@@ -68,7 +68,7 @@ absl::StatusOr<Device> DeviceFrom(DlpackDevice device) {
                               device.device_id, " is not supported"));
 }
 
-// What an exported tensor keeps alive.
+// State kept alive by an exported tensor.
 struct Export {
   DlpackManagedTensor managed;
   Tensor tensor;
@@ -80,8 +80,8 @@ void DeleteExport(DlpackManagedTensor* self) {
   delete static_cast<Export*>(self->manager_ctx);
 }
 
-// How many bytes the elements reach over from the first one. Shape and strides
-// have the same rank.
+// Returns the extent of the elements in bytes, from the first one on. Shape and
+// strides have the same rank.
 absl::StatusOr<int64_t> BytesReached(const Shape& shape, const Strides& strides,
                                      DType dtype) {
   ASSIGN_OR_RETURN(const int64_t num_elements, shape.CheckedNumElements());

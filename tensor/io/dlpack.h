@@ -56,19 +56,20 @@ struct DlpackManagedTensor {
   void (*deleter)(DlpackManagedTensor* self);
 };
 
-// Gives `tensor` to another framework, which shares its memory and keeps it
+// Exports `tensor` to another framework, which shares its memory and keeps it
 // alive until it calls the deleter, from any thread. Strides are always set.
-// What the other side writes is not seen by version(). kInvalidArgument if the
-// tensor is undefined.
+// Writes by the other framework do not change version(). kInvalidArgument if
+// the tensor is undefined.
 absl::StatusOr<DlpackManagedTensor*> ToDlpack(const Tensor& tensor);
 
-// Makes a tensor of memory that another framework lends. On success owns
-// `managed` and calls its deleter when the last view is gone, in that thread;
-// on error leaves it to the caller. Bools must hold 0 or 1.
+// Imports a tensor from another framework, sharing its memory. On success takes
+// ownership of `managed` and calls its deleter in the thread that drops the
+// last view; on error the caller keeps ownership. Bools must hold 0 or 1.
 //
-// kInvalidArgument, saying what: null pointer, more than 16 dimensions,
+// kInvalidArgument, with the reason: null pointer, more than 16 dimensions,
 // negative sizes or strides, sizes or offsets beyond an int64, a dtype with
-// lanes or none of ours, memory not aligned to its elements, an unknown device.
+// lanes or without a counterpart here, memory not aligned to its elements, an
+// unknown device.
 absl::StatusOr<Tensor> FromDlpack(DlpackManagedTensor* managed);
 
 }  // namespace hawser::tensor

@@ -20,7 +20,7 @@ using ::testing::HasSubstr;
 
 constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
 
-// What another framework would lend; counts calls of its deleter.
+// A tensor exported by another framework; counts calls of its deleter.
 class Lent {
  public:
   Lent(DlpackDataType dtype, std::vector<int64_t> shape,
@@ -72,7 +72,7 @@ TEST(DlpackTest, ImportSharesMemoryAndReleasesItOnce) {
   EXPECT_EQ(lent.deleted(), 1);
 }
 
-TEST(DlpackTest, ImportTakesStridesAndOffset) {
+TEST(DlpackTest, ImportAcceptsStridesAndOffset) {
   Lent lent(kFloat32, {2, 3}, {1, 4});
   lent.tensor().byte_offset = 8;
   const auto tensor = FromDlpack(lent.managed());
@@ -80,7 +80,7 @@ TEST(DlpackTest, ImportTakesStridesAndOffset) {
   EXPECT_THAT(tensor->ToVector<float>(), ElementsAre(2, 6, 10, 3, 7, 11));
 }
 
-TEST(DlpackTest, ImportTakesScalarsEmptyAndPinnedTensors) {
+TEST(DlpackTest, ImportAcceptsScalarEmptyAndPinnedTensors) {
   Lent scalar(kFloat32, {});
   EXPECT_EQ(*FromDlpack(scalar.managed())->item<float>(), 0);
   Lent empty(kFloat32, {3, 0});
@@ -95,7 +95,7 @@ TEST(DlpackTest, ImportTakesScalarsEmptyAndPinnedTensors) {
   EXPECT_THAT(FromDlpack(without_deleter.managed()), IsOk());
 }
 
-TEST(DlpackTest, ImportRefusesWhatItCannotHold) {
+TEST(DlpackTest, ImportRejectsUnsupportedTensors) {
   EXPECT_THAT(FromDlpack(nullptr), StatusIs(kInvalid));
   const auto expect_refused = [](Lent& lent, const char* why) {
     EXPECT_THAT(FromDlpack(lent.managed()), StatusIs(kInvalid, HasSubstr(why)));
@@ -162,7 +162,7 @@ TEST(DlpackTest, ExportKeepsTheMemoryAlive) {
   EXPECT_THAT(ToDlpack(Tensor()), StatusIs(kInvalid));
 }
 
-TEST(DlpackTest, EveryDTypeComesBack) {
+TEST(DlpackTest, EveryDTypeRoundTrips) {
   for (int i = 0; i < kNumDTypes; ++i) {
     const DType dtype = static_cast<DType>(i);
     const Tensor tensor = Tensor::Ones({3}, {.dtype = dtype});

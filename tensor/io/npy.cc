@@ -23,7 +23,7 @@ absl::Status Invalid(const std::string& path, absl::string_view what) {
       absl::StrCat("npy file ", path, ": ", what));
 }
 
-// `bytes` bytes from `offset`, which need not exist.
+// Reads `bytes` bytes from `offset`; an error if the file is too short.
 absl::StatusOr<std::string> ReadText(const internal::InputFile& file,
                                      uint64_t offset, uint64_t bytes) {
   if (offset > file.bytes() || bytes > file.bytes() - offset) {
@@ -36,7 +36,7 @@ absl::StatusOr<std::string> ReadText(const internal::InputFile& file,
   return text;
 }
 
-// The header, and where the data begins.
+// Reads the header, and sets the offset of the data.
 absl::StatusOr<internal::NpyHeader> ReadHeader(const internal::InputFile& file,
                                                uint64_t& data_offset) {
   ASSIGN_OR_RETURN(const std::string start,
@@ -90,8 +90,8 @@ void SwapByteOrder(Tensor& tensor) {
   }
 }
 
-// The row-major form of an array whose elements lie in column-major order:
-// that of the reversed shape, with dimensions put back.
+// Converts an array in column-major order, given with its shape reversed, to
+// row-major order.
 absl::StatusOr<Tensor> FromColumnMajor(const Tensor& reversed) {
   std::vector<int> dims;
   for (int i = reversed.rank() - 1; i >= 0; --i) dims.push_back(i);

@@ -13,22 +13,22 @@
 
 namespace hawser::tensor {
 
-// Reads a contiguous tensor on the CPU, whichever order and byte order the file
-// has. Memory is allocated only for data the file really has.
+// Reads a contiguous tensor on the CPU from a file of any element order and
+// byte order. Memory is allocated only for data that the file really contains.
 //
 // Errors, in one line that names the file:
-//   kInvalidArgument  not an npy file, a header that is not the dictionary of
-//                     descr, fortran_order and shape, a dtype of which there is
-//                     none here, pickled objects, or a file of another length
-//                     than the header tells.
-//   kNotFound, kPermissionDenied, ...  as the system says.
-//   kDataLoss         the file became shorter while it was read.
+//   kInvalidArgument  not an npy file, a header other than a dictionary of
+//                     descr, fortran_order and shape, an unsupported dtype,
+//                     pickled objects, or a file length that does not match the
+//                     header.
+//   kNotFound, kPermissionDenied, ...  errors of the system.
+//   kDataLoss         the file was truncated while it was read.
 absl::StatusOr<Tensor> ReadNpy(std::string_view path);
 
-// Writes `tensor`, of any strides and device, in version 1.0. The file appears
-// complete or not at all, and an older one stays on error, as
-// SaveSafetensors() does. kInvalidArgument for bf16, which NumPy has not;
-// otherwise what the system says, naming the file.
+// Writes `tensor`, of any strides and device, in version 1.0. As with
+// SaveSafetensors(), the file appears complete or not at all, and an older file
+// is kept on error. kInvalidArgument for bf16, which NumPy lacks; otherwise the
+// system's error, naming the file.
 absl::Status WriteNpy(std::string_view path, const Tensor& tensor);
 
 }  // namespace hawser::tensor

@@ -25,7 +25,7 @@ std::string Quoted(std::string_view text) {
       text.size() > kMostShown ? "...'" : "'");
 }
 
-// Kind and bytes, as in a descr without its byte order; empty for bf16.
+// The kind and item size of a descr, without byte order; empty for bf16.
 std::string_view NumpyName(DType dtype) {
   switch (dtype) {
     case DType::kF32:
@@ -165,7 +165,7 @@ class DictionaryReader {
       return Unexpected("a size in [0, 2^63)");
     }
     position_ += static_cast<size_t>(stop - begin);
-    TakeWord("L");  // Python 2 wrote long integers so.
+    TakeWord("L");  // Python 2 wrote long integers this way.
     return number;
   }
 
@@ -191,7 +191,7 @@ class DictionaryReader {
     }
   }
 
-  // The next character that is no space; 0 at the end.
+  // The next character that is not a space; 0 at the end.
   char Peek() {
     SkipSpace();
     return position_ < text_.size() ? text_[position_] : '\0';
@@ -216,9 +216,8 @@ class DictionaryReader {
   }
 
   absl::Status Unexpected(absl::string_view expected) const {
-    return Invalid(absl::StrCat("the header needs ", expected, " at byte ",
-                                position_, ", not ",
-                                Quoted(text_.substr(position_, 10))));
+    return Invalid(absl::StrCat("expected ", expected, " at byte ", position_,
+                                ", not ", Quoted(text_.substr(position_, 10))));
   }
 
   const std::string_view text_;
@@ -233,7 +232,7 @@ class DictionaryReader {
 
 absl::StatusOr<size_t> NpyLengthBytes(std::string_view start) {
   if (start.size() != kNpyMagicBytes || !start.starts_with(kMagic)) {
-    return Invalid("it does not begin as an npy file");
+    return Invalid("it does not begin with the magic of an npy file");
   }
   const int version = static_cast<unsigned char>(start[6]);
   const int minor = static_cast<unsigned char>(start[7]);

@@ -15,7 +15,7 @@
 namespace hawser::tensor::internal {
 
 inline constexpr size_t kNpyMagicBytes = 8;
-// Longest dictionary that is read: 16 sizes take a few hundred bytes.
+// Maximum size of a dictionary; 16 sizes take a few hundred bytes.
 inline constexpr size_t kMaxNpyHeaderBytes = size_t{1} << 16;
 
 struct NpyHeader {
@@ -25,18 +25,18 @@ struct NpyHeader {
   Shape shape;
 };
 
-// How many bytes of length follow the magic and version in `start`, the first
-// kNpyMagicBytes of a file: 2 or 4. kInvalidArgument if it is not an npy file
-// of a known version.
+// Returns the size of the length field, 2 or 4 bytes, that follows `start`, the
+// first kNpyMagicBytes of a file. kInvalidArgument if it is not an npy file of
+// a known version.
 absl::StatusOr<size_t> NpyLengthBytes(std::string_view start);
 
-// Reads the dictionary: a literal of 'descr', 'fortran_order' and 'shape', in
-// any order, each once. It is read by a grammar of its own, never evaluated.
-// kInvalidArgument says in one line what is wrong.
+// Parses the dictionary: a literal with 'descr', 'fortran_order' and 'shape',
+// in any order, each once. It is parsed by a dedicated grammar and never
+// evaluated. kInvalidArgument, with the reason in one line, if it is malformed.
 absl::StatusOr<NpyHeader> ParseNpyDictionary(std::string_view text);
 
-// Magic, version 1.0, length and dictionary, padded to a multiple of 64 bytes.
-// kInvalidArgument for bf16.
+// Formats magic, version 1.0, length and dictionary, padded to a multiple of 64
+// bytes. kInvalidArgument for bf16.
 absl::StatusOr<std::string> FormatNpyHeader(DType dtype, const Shape& shape);
 
 }  // namespace hawser::tensor::internal

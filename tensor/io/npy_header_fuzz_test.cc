@@ -1,4 +1,4 @@
-// Any text as the dictionary of an npy file.
+// Fuzz test: parses arbitrary text as the dictionary of an npy file.
 
 #include <cstddef>
 #include <cstdint>

@@ -17,7 +17,7 @@ using ::testing::HasSubstr;
 
 constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
 
-TEST(NpyHeaderTest, ReadsWhatNumpyWrites) {
+TEST(NpyHeaderTest, ReadsHeadersWrittenByNumpy) {
   const auto header = ParseNpyDictionary(
       "{'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }      \n");
   ASSERT_THAT(header, IsOk());
@@ -45,7 +45,7 @@ TEST(NpyHeaderTest, ReadsEveryVariantOfTheGrammar) {
             (Shape{0, 5}));
 }
 
-TEST(NpyHeaderTest, WritesWhatItReads) {
+TEST(NpyHeaderTest, HeadersRoundTrip) {
   for (int i = 0; i < kNumDTypes; ++i) {
     const DType dtype = static_cast<DType>(i);
     for (const Shape& shape : {Shape{}, Shape{5}, Shape{2, 0, 3}}) {
@@ -80,7 +80,7 @@ TEST(NpyHeaderTest, VersionsAndMagic) {
   EXPECT_THAT(NpyLengthBytes(""), StatusIs(kInvalid));
 }
 
-TEST(NpyHeaderTest, HostileDictionariesAreRefused) {
+TEST(NpyHeaderTest, MalformedDictionariesAreRejected) {
   const auto expect_refused = [](const std::string& text, const char* why) {
     EXPECT_THAT(ParseNpyDictionary(text), StatusIs(kInvalid, HasSubstr(why)))
         << text;

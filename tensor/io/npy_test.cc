@@ -35,15 +35,15 @@ std::string Contents(const std::string& path) {
   return out.str();
 }
 
-// Writes `bytes` to a file and reads that.
+// Writes `bytes` to a file and reads it.
 absl::StatusOr<Tensor> ReadBytes(const std::string& bytes) {
   const std::string path = PathOf("bytes");
-  unlink(path.c_str());  // Truncating it would wait for the disk.
+  unlink(path.c_str());  // Overwriting it would wait for the disk.
   std::ofstream(path, std::ios::binary) << bytes;
   return ReadNpy(path);
 }
 
-// Version 1.0 with this dictionary and data.
+// A version 1.0 file with this dictionary and data.
 std::string File(const std::string& dictionary, const std::string& data) {
   std::string bytes("\x93NUMPY\1\0", 8);
   bytes += static_cast<char>(dictionary.size() & 0xff);
@@ -74,7 +74,7 @@ TEST(NpyTest, EveryDTypeAndLayoutReadsBack) {
   }
 }
 
-TEST(NpyTest, BytesAreThoseNumpyWrites) {
+TEST(NpyTest, BytesEqualThoseOfNumpy) {
   const std::string path = PathOf("bytes_of");
   ASSERT_THAT(WriteNpy(path, Tensor::FromVector<int32_t>({1, 2, 3}, {3})),
               IsOk());
@@ -85,7 +85,7 @@ TEST(NpyTest, BytesAreThoseNumpyWrites) {
   EXPECT_EQ(Contents(path), expected);
 }
 
-TEST(NpyTest, FortranOrderIsPutInRowMajorOrder) {
+TEST(NpyTest, FortranOrderIsConvertedToRowMajor) {
   const auto tensor = ReadBytes(
       File("{'descr': '|u1', 'fortran_order': True, 'shape': (2, 3), }\n",
            std::string("\0\3\1\4\2\5", 6)));
@@ -123,7 +123,7 @@ TEST(NpyTest, BoolBytesBecomeZeroOrOne) {
   EXPECT_EQ(static_cast<const uint8_t*>(tensor->raw_data())[2], 1);
 }
 
-TEST(NpyTest, BrokenFilesAreRefusedByName) {
+TEST(NpyTest, MalformedFilesAreRejectedByName) {
   const auto expect_refused = [](const std::string& bytes, const char* why) {
     EXPECT_THAT(
         ReadBytes(bytes),
@@ -140,7 +140,7 @@ TEST(NpyTest, BrokenFilesAreRefusedByName) {
   expect_refused(File("{'descr': '|O', 'fortran_order': False, 'shape': ()}",
                       "cos\nsystem\n"),
                  "pickled");
-  // Announces 8 EB; the file is too short, so nothing is allocated.
+  // The header declares 8 EB; the file is too short, so nothing is allocated.
   expect_refused(File("{'descr': '|u1', 'fortran_order': False, 'shape': "
                       "(9223372036854775807,)}",
                       "x"),

@@ -25,8 +25,8 @@ absl::Status Invalid(const std::string& path, absl::string_view what) {
       absl::StrCat("safetensors file ", path, ": ", what));
 }
 
-// Whether a file that begins with `start` is what torch.save writes: a zip
-// file, or a pickle of protocol 2 to 5.
+// Whether a file that begins with `start` looks like output of torch.save: a
+// zip file, or a pickle of protocol 2 to 5.
 bool IsFromTorchSave(uint64_t start) {
   constexpr uint32_t kZip = 0x04034b50;
   constexpr uint8_t kPickle = 0x80;
@@ -40,14 +40,15 @@ bool IsFromTorchSave(uint64_t start) {
 absl::Status InvalidHeader(const std::string& path, uint64_t start,
                            absl::string_view what) {
   if (!IsFromTorchSave(start)) return Invalid(path, what);
-  return Invalid(path,
-                 "it looks like a file of torch.save (.pt, .pth, .pkl), which "
-                 "is not read, because it can run code; convert it in Python: "
-                 "safetensors.torch.save_file(torch.load(path, "
-                 "weights_only=True), \"new.safetensors\")");
+  return Invalid(
+      path,
+      "it looks like a file of torch.save (.pt, .pth, .pkl), which is not "
+      "supported, because it can run code; convert it in Python: "
+      "safetensors.torch.save_file(torch.load(path, "
+      "weights_only=True), \"new.safetensors\")");
 }
 
-// The header, and where the data begins.
+// Reads the header, and sets the offset of the data.
 absl::StatusOr<internal::SafetensorsHeader> ReadHeader(
     const internal::InputFile& file, uint64_t& data_offset) {
   if (file.bytes() < kLengthBytes) {
@@ -79,8 +80,8 @@ absl::StatusOr<internal::SafetensorsHeader> ReadHeader(
   return header;
 }
 
-// Positions in `tensors`, those of larger elements first: as every tensor is a
-// multiple of its elements long, all of them are aligned.
+// Indices into `tensors`, largest element size first. Since each tensor's size
+// is a multiple of its element size, all tensors are aligned.
 std::vector<size_t> DataOrder(
     const std::vector<std::pair<std::string, Tensor>>& tensors) {
   std::vector<size_t> order(tensors.size());

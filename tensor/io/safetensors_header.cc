@@ -55,19 +55,19 @@ std::optional<DType> DTypeFromSafetensors(std::string_view name) {
   return std::nullopt;
 }
 
-// Takes the header event by event. Only what the format has next is accepted,
-// so that nesting is bounded by the format, not by the input.
+// SAX handler for the header. Accepts only the events that the format allows
+// next, so that nesting is bounded by the format, not by the input.
 class HeaderReader : public nlohmann::json_sax<nlohmann::json> {
  public:
   SafetensorsHeader& header() { return header_; }
 
-  // Why an event was refused.
+  // The reason why an event was rejected.
   absl::Status TakeError() { return std::move(error_); }
 
   bool null() override { return Refuse("null"); }
   bool boolean(bool) override { return Refuse("true or false"); }
   bool number_float(double, const std::string&) override {
-    return Refuse("a number that is no integer of 64 bits");
+    return Refuse("a number that is not a 64-bit integer");
   }
   bool number_integer(int64_t value) override {
     return Refuse(absl::StrCat("the negative number ", value));
@@ -102,15 +102,15 @@ class HeaderReader : public nlohmann::json_sax<nlohmann::json> {
     switch (place_) {
       case Place::kTop:
         if (!names_.insert(value).second) {
-          return Fail(absl::StrCat("the name ", QuotedName(value),
-                                   " stands there twice"));
+          return Fail(
+              absl::StrCat("the name ", QuotedName(value), " is duplicate"));
         }
         key_ = std::move(value);
         return true;
       case Place::kMetadata:
         if (header_.metadata.contains(value)) {
           return Fail(absl::StrCat("the metadata key ", QuotedName(value),
-                                   " stands there twice"));
+                                   " is duplicate"));
         }
         key_ = std::move(value);
         return true;
@@ -175,7 +175,7 @@ class HeaderReader : public nlohmann::json_sax<nlohmann::json> {
   }
 
  private:
-  // Where the next event belongs.
+  // Context of the next event.
   enum class Place {
     kStart,
     kTop,
@@ -185,7 +185,7 @@ class HeaderReader : public nlohmann::json_sax<nlohmann::json> {
     kOffsets,
     kEnd,
   };
-  // Whose value comes next within a tensor.
+  // Field of a tensor whose value comes next.
   enum class Field { kNone = 0, kDType = 1, kShape = 2, kOffsets = 4 };
   static constexpr int kAllFields = 7;
 
@@ -200,7 +200,7 @@ class HeaderReader : public nlohmann::json_sax<nlohmann::json> {
     switch (place_) {
       case Place::kStart:
       case Place::kEnd:
-        return Fail(absl::StrCat(what, " where the header's object belongs"));
+        return Fail(absl::StrCat(what, " in place of the header's object"));
       case Place::kTop:
         return Fail(absl::StrCat(what, " as the value of ", QuotedName(key_),
                                  ", which must be an object"));
@@ -209,7 +209,7 @@ class HeaderReader : public nlohmann::json_sax<nlohmann::json> {
                                  ", which must be a string"));
       default:
         return Fail(absl::StrCat("tensor ", QuotedName(entry().name), ": ",
-                                 what, " where it does not belong"));
+                                 what, " in an unexpected place"));
     }
   }
 
@@ -225,7 +225,7 @@ class HeaderReader : public nlohmann::json_sax<nlohmann::json> {
     const int bit = static_cast<int>(field_);
     if ((fields_seen_ & bit) != 0) {
       return Fail(absl::StrCat("tensor ", QuotedName(entry().name), ": ",
-                               QuotedName(key), " stands there twice"));
+                               QuotedName(key), " is duplicate"));
     }
     fields_seen_ |= bit;
     return true;
@@ -265,7 +265,7 @@ class HeaderReader : public nlohmann::json_sax<nlohmann::json> {
   int num_offsets_ = 0;
 };
 
-// Whether offsets are as long as the elements, and follow `begin`.
+// Checks that the offsets match the size of the elements and start at `begin`.
 absl::Status CheckEntry(const SafetensorsEntry& entry, uint64_t begin) {
   const absl::StatusOr<int64_t> num_elements = entry.shape.CheckedNumElements();
   int64_t bytes;
@@ -312,7 +312,7 @@ absl::Status CheckLayout(std::vector<SafetensorsEntry>& entries,
   return absl::OkStatus();
 }
 
-// `text` as a JSON string. Nothing if it is not UTF-8.
+// Formats `text` as a JSON string; nullopt if it is not UTF-8.
 std::optional<std::string> JsonString(std::string_view text) {
   std::string json = "\"";
   for (const char c : text) {
@@ -349,7 +349,7 @@ absl::StatusOr<SafetensorsHeader> ParseSafetensorsHeader(std::string_view json,
   if (json.empty() || json[0] != '{') {
     return Invalid("the header does not begin with {");
   }
-  // The parser would take it for the end, and not see what follows.
+  // The parser would treat it as the end and ignore the rest.
   if (json.find('\0') != std::string_view::npos) {
     return Invalid("the header has a NUL byte");
   }

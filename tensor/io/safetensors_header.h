@@ -21,7 +21,7 @@ struct SafetensorsEntry {
   std::string name;
   DType dtype = DType::kF32;
   Shape shape;
-  // Bytes [begin, end) of the data.
+  // The byte range [begin, end) of the data.
   uint64_t begin = 0;
   uint64_t end = 0;
 };
@@ -31,21 +31,22 @@ struct SafetensorsHeader {
   std::map<std::string, std::string> metadata;
 };
 
-// Reads a header that stands before `data_bytes` bytes of data. Entries come in
-// the order of their data, and cover it without gap or overlap. What is not
-// exactly so is kInvalidArgument, told in one line.
+// Parses the header of a file with `data_bytes` bytes of data. Entries are in
+// the order of their data and cover it without gaps or overlaps. Anything else
+// is kInvalidArgument, with the reason in one line.
 //
-// Parses as it goes, with no recursion: takes memory in proportion to the
-// header, however nested.
+// A streaming parser without recursion: memory is proportional to the size of
+// the header, whatever its nesting.
 absl::StatusOr<SafetensorsHeader> ParseSafetensorsHeader(std::string_view json,
                                                          uint64_t data_bytes);
 
-// The inverse, padded with spaces so that 8 bytes of length and the header are
-// a multiple of 64 bytes. kInvalidArgument for a name or metadata not in UTF-8.
+// Formats a header, padded with spaces so that the 8 length bytes and the
+// header are a multiple of 64 bytes. kInvalidArgument for a name or metadata
+// that is not UTF-8.
 absl::StatusOr<std::string> FormatSafetensorsHeader(
     const SafetensorsHeader& header);
 
-// `name` in quotes, on one line, and not too long, for messages.
+// Formats `name` for messages: quoted, on one line, and shortened.
 std::string QuotedName(std::string_view name);
 
 }  // namespace hawser::tensor::internal

@@ -1,4 +1,4 @@
-// Any text as the header of a safetensors file.
+// Fuzz test: parses arbitrary text as the header of a safetensors file.
 
 #include <cstddef>
 #include <cstdint>
@@ -8,7 +8,7 @@
 #include "tensor/io/safetensors_header.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  // The first byte is how much data the file has.
+  // The first byte is the size of the file's data.
   if (size == 0) return 0;
   const uint64_t data_bytes = data[0];
   const auto header = hawser::tensor::internal::ParseSafetensorsHeader(

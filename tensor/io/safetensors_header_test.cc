@@ -19,7 +19,7 @@ using ::testing::Pair;
 
 constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
 
-// An entry as it stands in a header.
+// Formats an entry of a header.
 std::string Entry(const std::string& name, const std::string& dtype,
                   const std::string& shape, const std::string& offsets) {
   return "\"" + name + "\":{\"dtype\":\"" + dtype + "\",\"shape\":" + shape +
@@ -96,7 +96,7 @@ TEST(SafetensorsHeaderTest, NamesOutsideUtf8AreNotWritten) {
   }
 }
 
-TEST(SafetensorsHeaderTest, HostileHeadersAreRefused) {
+TEST(SafetensorsHeaderTest, MalformedHeadersAreRejected) {
   const auto expect_refused = [](const std::string& json, uint64_t data_bytes,
                                  const char* why) {
     EXPECT_THAT(ParseSafetensorsHeader(json, data_bytes),
@@ -124,28 +124,32 @@ TEST(SafetensorsHeaderTest, HostileHeadersAreRefused) {
   expect_refused("{\"t\":{}}", 0, "lacks dtype, shape or data_offsets");
   expect_refused("{\"t\":{\"x\":1}}", 0, "key \"x\" is unknown");
   expect_refused("{\"t\":{\"dtype\":\"U8\",\"dtype\":\"U8\"}}", 0,
-                 "\"dtype\" stands there twice");
-  expect_refused("{\"t\":{\"dtype\":{}}}", 0, "an object where");
-  expect_refused("{\"t\":{\"dtype\":3}}", 0, "a number where");
-  expect_refused("{\"t\":{\"shape\":\"U8\"}}", 0, "a string where");
-  expect_refused("{\"t\":{\"shape\":[[1]]}}", 0, "an array where");
-  expect_refused("{\"t\":{\"shape\":[{}]}}", 0, "an object where");
+                 "\"dtype\" is duplicate");
+  expect_refused("{\"t\":{\"dtype\":{}}}", 0,
+                 "an object in an unexpected place");
+  expect_refused("{\"t\":{\"dtype\":3}}", 0, "a number in an unexpected place");
+  expect_refused("{\"t\":{\"shape\":\"U8\"}}", 0,
+                 "a string in an unexpected place");
+  expect_refused("{\"t\":{\"shape\":[[1]]}}", 0,
+                 "an array in an unexpected place");
+  expect_refused("{\"t\":{\"shape\":[{}]}}", 0,
+                 "an object in an unexpected place");
   expect_refused("{" + Entry("t", "U8", "[0]", "[0,0]") + "," +
                      Entry("t", "U8", "[0]", "[0,0]") + "}",
-                 0, "the name \"t\" stands there twice");
+                 0, "the name \"t\" is duplicate");
   expect_refused("{\"__metadata__\":{\"a\":\"1\",\"a\":\"2\"}}", 0,
-                 "metadata key \"a\" stands there twice");
+                 "metadata key \"a\" is duplicate");
   expect_refused("{\"__metadata__\":{\"a\":1}}", 0, "must be a string");
   expect_refused("{\"__metadata__\":{\"a\":{}}}", 0, "must be a string");
   expect_refused("{\"__metadata__\":[]}", 0, "an array");
   expect_refused(one("I16", "[1]", "[0,2]"), 2, "dtype \"I16\"");
   expect_refused(one("f32", "[1]", "[0,4]"), 4, "dtype \"f32\"");
   expect_refused(one("F32", "[-1]", "[0,4]"), 4, "negative number -1");
-  expect_refused(one("F32", "[1.0]", "[0,4]"), 4, "no integer");
+  expect_refused(one("F32", "[1.0]", "[0,4]"), 4, "not a 64-bit integer");
   expect_refused(one("F32", "[1e999]", "[0,4]"), 4, "not JSON");
   expect_refused(one("F32", "[9223372036854775808]", "[0,4]"), 4, "int64");
   expect_refused(one("F32", "[99999999999999999999]", "[0,4]"), 4,
-                 "no integer");
+                 "not a 64-bit integer");
   expect_refused(one("U8", "[4294967296,4294967296]", "[0,0]"), 0, "int64");
   expect_refused(one("F64", "[2305843009213693952]", "[0,0]"), 0, "int64");
   expect_refused(one("U8", "[1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1]", "[0,1]"), 1,
@@ -168,7 +172,7 @@ TEST(SafetensorsHeaderTest, HostileHeadersAreRefused) {
   expect_refused(one("U8", "[4]", "[0,4]"), 5, "but the file has 5");
 }
 
-TEST(SafetensorsHeaderTest, DeepNestingCostsNothing) {
+TEST(SafetensorsHeaderTest, DeepNestingUsesLittleMemory) {
   std::string json = "{\"a\":";
   for (int i = 0; i < 1000000; ++i) json += "[";
   EXPECT_THAT(ParseSafetensorsHeader(json, 0), StatusIs(kInvalid));

@@ -39,7 +39,7 @@ std::string Contents(const std::string& path) {
   return out.str();
 }
 
-// A file of this header and data.
+// A file with this header and data.
 std::string FileOf(const std::string& header, const std::string& data) {
   const uint64_t bytes = header.size();
   std::string file(sizeof(bytes), '\0');
@@ -49,7 +49,7 @@ std::string FileOf(const std::string& header, const std::string& data) {
 
 absl::StatusOr<SafetensorsFile> LoadBytes(const std::string& bytes) {
   const std::string path = PathOf("bytes");
-  unlink(path.c_str());  // Truncating it would wait for the disk.
+  unlink(path.c_str());  // Overwriting it would wait for the disk.
   std::ofstream(path, std::ios::binary) << bytes;
   return LoadSafetensors(path);
 }
@@ -119,7 +119,7 @@ TEST(SafetensorsTest, EmptyFileOfNoTensors) {
   EXPECT_TRUE(LoadSafetensors(path)->tensors.empty());
 }
 
-TEST(SafetensorsTest, BrokenFilesAreRefusedByName) {
+TEST(SafetensorsTest, MalformedFilesAreRejectedByName) {
   const auto expect_refused = [](const std::string& bytes, const char* why) {
     EXPECT_THAT(
         LoadBytes(bytes),
@@ -132,7 +132,7 @@ TEST(SafetensorsTest, BrokenFilesAreRefusedByName) {
                  "a header of 18446744073709551615 bytes; the format allows");
   expect_refused(std::string("\x10\0\0\0\0\0\0\0{}", 10),
                  "a header of 16 bytes in a file of 10");
-  // 100 MB of header announced and allowed, but not there.
+  // The declared header of 100 MB is allowed, but the file is shorter.
   expect_refused(std::string("\0\xe1\xf5\5\0\0\0\0", 8),
                  "a header of 100000000 bytes in a file of 8");
   expect_refused(std::string("\1\xe1\xf5\5\0\0\0\0", 8), "the format allows");
@@ -146,9 +146,9 @@ TEST(SafetensorsTest, BrokenFilesAreRefusedByName) {
       StatusIs(absl::StatusCode::kNotFound, HasSubstr(PathOf("missing"))));
 }
 
-TEST(SafetensorsTest, FilesOfTorchSaveAreRefusedSayingHowToConvertThem) {
+TEST(SafetensorsTest, TorchSaveFilesAreRejectedWithTheConversion) {
   for (const std::string& bytes :
-       {// torch.save of today, and of before 1.6; pickle.dump.
+       {// torch.save since version 1.6 and before; pickle.dump.
         std::string("PK\x03\x04\0\0\x08\x08\0\0\0\0\0\0\0\0", 16),
         std::string("\x80\x02\x8a\x0al\xfc\x9c\x46\xf9", 9),
         std::string("\x80\x04\x95\x0a\0\0\0\0\0\0\0}\x94.", 14)}) {
@@ -156,13 +156,13 @@ TEST(SafetensorsTest, FilesOfTorchSaveAreRefusedSayingHowToConvertThem) {
                 StatusIs(kInvalid, AllOf(HasSubstr(PathOf("bytes")),
                                          HasSubstr("save_file"))));
   }
-  // Its length begins like a pickle.
+  // The first bytes of its length look like a pickle.
   const std::string header = "{}" + std::string(638, ' ');
   const std::string length = std::string("\x80\x02\0\0\0\0\0\0", 8);
   EXPECT_THAT(LoadBytes(length + header), IsOk());
 }
 
-TEST(SafetensorsTest, UnsavableTensorsAreRefused) {
+TEST(SafetensorsTest, InvalidTensorsAreNotSaved) {
   const std::string path = PathOf("old");
   SafetensorsFile old;
   old.tensors.emplace_back("a", Tensor::Scalar(1));
@@ -182,7 +182,7 @@ TEST(SafetensorsTest, UnsavableTensorsAreRefused) {
   EXPECT_EQ(Contents(path), before);
 }
 
-// A limit on file sizes stands for a full disk.
+// A file size limit simulates a full disk.
 TEST(SafetensorsTest, FailedSaveKeepsTheOldFile) {
   const std::string path = PathOf("full");
   SafetensorsFile file;

@@ -1,4 +1,4 @@
-// Elements of tensors to and from files.
+// Reading and writing of tensor elements in files.
 
 #ifndef HAWSER_TENSOR_IO_TENSOR_FILE_H_
 #define HAWSER_TENSOR_IO_TENSOR_FILE_H_
@@ -16,12 +16,13 @@
 namespace hawser::tensor::internal {
 
 // Reads the dense, row-major, little-endian elements that start at byte
-// `offset`, which the caller knows to exist. Bytes of a bool other than 0
-// become 1.
+// `offset`. The caller has checked that the file is long enough. Nonzero bytes
+// of a bool become 1.
 absl::StatusOr<Tensor> ReadElements(const InputFile& file, uint64_t offset,
                                     DType dtype, const Shape& shape);
 
-// Appends the elements of `tensor`, of any strides and device, in that form.
+// Appends the elements of `tensor`, of any strides and device, in the same
+// format.
 absl::Status AppendElements(const Tensor& tensor, AtomicFile& file);
 
 }  // namespace hawser::tensor::internal

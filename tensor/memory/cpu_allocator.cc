@@ -12,10 +12,10 @@ namespace {
 
 constexpr size_t kHugePageBytes = size_t{2} << 20;
 constexpr size_t kPageBytes = 4096;
-// Beyond what an address space holds; keeps size arithmetic from overflowing.
+// As large as a user address space; avoids overflow in size arithmetic.
 constexpr size_t kLargestRequestBytes = size_t{1} << 47;
 
-// Anonymous memory whose start is a multiple of kHugePageBytes, or null.
+// Maps anonymous memory aligned to kHugePageBytes; null on failure.
 void* MapHugePages(size_t bytes) {
   const size_t mapped_bytes = bytes + kHugePageBytes;
   void* const mapped = mmap(nullptr, mapped_bytes, PROT_READ | PROT_WRITE,
@@ -28,11 +28,11 @@ void* MapHugePages(size_t bytes) {
   const size_t tail_bytes = begin + mapped_bytes - (aligned + bytes);
   void* const block = reinterpret_cast<void*>(aligned);
   if (tail_bytes > 0) munmap(static_cast<char*>(block) + bytes, tail_bytes);
-  madvise(block, bytes, MADV_HUGEPAGE);  // Advice: works without it.
+  madvise(block, bytes, MADV_HUGEPAGE);  // Only a hint.
   return block;
 }
 
-// Sanitizers see past the end of heap blocks, not of mappings.
+// Sanitizers detect overruns of heap blocks, but not of mappings.
 bool IsMapped([[maybe_unused]] size_t block_bytes) {
 #ifdef HAWSER_TENSOR_ASAN
   return false;
@@ -41,7 +41,7 @@ bool IsMapped([[maybe_unused]] size_t block_bytes) {
 #endif
 }
 
-// The bytes of the block that a request of `bytes` gets; 0 on overflow.
+// Size of the block for a request of `bytes`; 0 on overflow.
 size_t BlockBytes(size_t bytes) {
   if (bytes <= kLargestCachedBlockBytes) return SizeClassOf(bytes).block_bytes;
   return (bytes + kPageBytes - 1) & ~(kPageBytes - 1);
@@ -50,7 +50,8 @@ size_t BlockBytes(size_t bytes) {
 }  // namespace
 
 CachingCpuAllocator& CachingCpuAllocator::Get() {
-  // Never destroyed: tensors in static objects may outlive any order.
+  // Never destroyed, since tensors in static objects may be destroyed at any
+  // time.
   static CachingCpuAllocator* const allocator = new CachingCpuAllocator;
   return *allocator;
 }

@@ -1,11 +1,11 @@
 // The caching allocator of host memory.
 //
 // Sizes are rounded up to classes. A freed block of up to 1 MiB goes to a small
-// stack of the freeing thread, without a lock; what overflows there, and larger
-// blocks, go to a list shared by all threads. Blocks beyond the largest class
-// (1 GiB) are not kept. When the shared list exceeds its limit, the classes
-// unused longest are given back to the system. Blocks of 2 MiB and more are
-// mapped at huge-page boundaries.
+// stack of the freeing thread, without a lock; excess blocks and larger blocks
+// go to a list shared by all threads. Blocks above the largest class (1 GiB)
+// are not cached. When the shared list exceeds its limit, the least recently
+// used classes are returned to the system. Blocks of 2 MiB and more are mapped
+// at huge-page boundaries.
 
 #ifndef HAWSER_TENSOR_MEMORY_CPU_ALLOCATOR_H_
 #define HAWSER_TENSOR_MEMORY_CPU_ALLOCATOR_H_
@@ -28,7 +28,7 @@ class ThreadBlockCache;
 
 class CachingCpuAllocator final : public Allocator {
  public:
-  // The one of this process: memory belongs to the process, not to a worker.
+  // The allocator of this process, shared by all its workers.
   static CachingCpuAllocator& Get();
 
   absl::StatusOr<void*> Allocate(size_t bytes) override;
@@ -38,7 +38,7 @@ class CachingCpuAllocator final : public Allocator {
 
   void SetCacheLimit(int64_t bytes);
 
-  // Allocate() and Deallocate() without the thread's cache; null for want of
+  // Allocate() and Deallocate() without the thread's cache; null if out of
   // memory.
   void* AllocateShared(size_t bytes);
   void DeallocateShared(void* block, size_t bytes);
@@ -61,9 +61,9 @@ class CachingCpuAllocator final : public Allocator {
   void FreeToSystem(void* block, size_t block_bytes);
   void FreeToSystem(const std::vector<FreeBlock>& blocks);
 
-  // A cached block, or null.
+  // Returns a cached block, or null.
   void* TakeShared(SizeClass size_class);
-  // Keeps `count` blocks, and frees what no longer fits under the limit.
+  // Caches `count` blocks and frees blocks above the limit.
   void PutShared(SizeClass size_class, void* const* blocks, int count);
   // Moves blocks out of the shared list until `limit` bytes are left.
   std::vector<FreeBlock> EvictLocked(int64_t limit)
@@ -85,12 +85,12 @@ class CachingCpuAllocator final : public Allocator {
   std::vector<ThreadBlockCache*> threads_ ABSL_GUARDED_BY(mutex_);
 };
 
-// The blocks one thread keeps for itself. Only its thread uses it, but for
-// bytes(), which any thread may read.
+// The blocks cached by one thread. Used only by its thread, except for bytes(),
+// which any thread may read.
 class ThreadBlockCache {
  public:
-  // That of the calling thread, made on first use; null while the thread ends,
-  // because other thread-local objects may outlive the cache.
+  // Returns the cache of the calling thread, created on first use. Null while
+  // the thread exits, because other thread-local objects may outlive the cache.
   static ThreadBlockCache* Get() {
     if (current_ != nullptr) [[likely]]
       return current_;
@@ -102,7 +102,7 @@ class ThreadBlockCache {
   ThreadBlockCache(const ThreadBlockCache&) = delete;
   ThreadBlockCache& operator=(const ThreadBlockCache&) = delete;
 
-  // A block, or null if there is none of that class.
+  // Returns a block of that class, or null if none is cached.
   void* Take(SizeClass size_class) {
     Bin& bin = bins_[size_class.index];
     if (bin.count == 0) [[unlikely]]
@@ -124,7 +124,7 @@ class ThreadBlockCache {
     AddBytes(block_bytes);
   }
 
-  // Gives all blocks to the system if Trim() was called since the last look.
+  // Returns all blocks to the system if Trim() was called since the last check.
   void FollowTrim();
 
   int64_t bytes() const { return bytes_.load(std::memory_order_relaxed); }
@@ -132,8 +132,8 @@ class ThreadBlockCache {
  private:
   struct Owner;
 
-  // Bytes of all blocks, and blocks of one class: more of those up to 1 KiB,
-  // which every tensor is made of.
+  // Limits on the bytes of all blocks and on the blocks per class. The limit is
+  // higher for blocks of up to 1 KiB, which every tensor needs.
   static constexpr int64_t kMaxBytes = int64_t{16} << 20;
   static constexpr int kSmallClasses = 12;
   static constexpr int kSmallBlocks = 128;
@@ -170,8 +170,8 @@ inline constinit thread_local ThreadBlockCache* ThreadBlockCache::current_ =
     nullptr;
 inline constinit thread_local bool ThreadBlockCache::thread_ends_ = false;
 
-// CachingCpuAllocator::Allocate() and Deallocate() for callers to whom their
-// cost matters. Null for want of memory.
+// Inline CachingCpuAllocator::Allocate() and Deallocate() for hot paths. Null
+// if out of memory.
 inline void* AllocateHostBlock(size_t bytes) {
   if (bytes <= kLargestThreadBlockBytes) {
     if (ThreadBlockCache* const cache = ThreadBlockCache::Get()) {

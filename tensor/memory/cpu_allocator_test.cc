@@ -49,7 +49,7 @@ TEST_F(CpuAllocatorTest, BlocksAreAlignedAndWritable) {
   }
 }
 
-TEST_F(CpuAllocatorTest, WarmLoopAsksTheSystemForNothing) {
+TEST_F(CpuAllocatorTest, WarmLoopMakesNoSystemAllocations) {
   const std::vector<size_t> sizes = {12,      400,     70000,
                                      1 << 20, 3 << 20, 40 << 20};
   const auto step = [&] {
@@ -68,7 +68,7 @@ TEST_F(CpuAllocatorTest, WarmLoopAsksTheSystemForNothing) {
   EXPECT_EQ(SystemAllocations(), before);
 }
 
-TEST_F(CpuAllocatorTest, BlocksFreedByAnotherThreadAreUsedAgain) {
+TEST_F(CpuAllocatorTest, BlocksFreedByAnotherThreadAreReused) {
   constexpr int kBlocks = 200;
   constexpr size_t kBytes = 5000;
   const auto allocate = [&] {
@@ -97,7 +97,7 @@ TEST_F(CpuAllocatorTest, CacheStaysUnderItsLimit) {
   EXPECT_GE(allocator_.stats().cached_bytes, int64_t{8} << 20);
 }
 
-TEST_F(CpuAllocatorTest, LimitEvictsTheSizesUnusedLongest) {
+TEST_F(CpuAllocatorTest, LimitEvictsTheLeastRecentlyUsedSizes) {
   constexpr size_t kOld = size_t{4} << 20;
   constexpr size_t kNew = size_t{6} << 20;
   allocator_.SetCacheLimit(int64_t{8} << 20);
@@ -110,7 +110,7 @@ TEST_F(CpuAllocatorTest, LimitEvictsTheSizesUnusedLongest) {
   EXPECT_EQ(SystemAllocations(), before + 1);
 }
 
-TEST_F(CpuAllocatorTest, TrimGivesAllBack) {
+TEST_F(CpuAllocatorTest, TrimReturnsAllMemory) {
   allocator_.Deallocate(*allocator_.Allocate(100), 100);
   allocator_.Deallocate(*allocator_.Allocate(5 << 20), 5 << 20);
   EXPECT_GT(allocator_.stats().cached_bytes, 0);
@@ -129,7 +129,7 @@ TEST_F(CpuAllocatorTest, OtherThreadsFollowTrimWhenTheyNextFree) {
   }).join();
 }
 
-TEST_F(CpuAllocatorTest, WantOfMemoryIsAnError) {
+TEST_F(CpuAllocatorTest, OutOfMemoryIsAnError) {
   for (const size_t bytes :
        {size_t{1} << 62, SIZE_MAX, SIZE_MAX - 100, size_t{1} << 50}) {
     EXPECT_THAT(allocator_.Allocate(bytes),

@@ -11,19 +11,19 @@
 
 namespace hawser::tensor {
 
-// The allocator of host memory. Keeps freed blocks by size, up to a stated
-// limit, because the steps of a training loop ask for the same sizes again.
+// The allocator of host memory. Caches freed blocks by size, up to a limit,
+// because the steps of a training loop request the same sizes again.
 Allocator& CpuAllocator();
 
-// How many bytes of freed blocks the CPU allocator keeps for all threads
-// together, besides at most 16 MiB per thread. 1 GiB unless set.
+// Sets the limit on freed blocks that the CPU allocator caches for all threads
+// together, in addition to at most 16 MiB per thread. The default is 1 GiB.
 void SetCpuCacheLimit(int64_t bytes);
 
-// The allocator of `device`. kFailedPrecondition if nothing registered one.
+// Returns the allocator of `device`. kFailedPrecondition if none is registered.
 absl::StatusOr<Allocator*> AllocatorFor(Device device);
 
-// Makes `lookup(index)` the allocator of device `index` of a type other than
-// kCpu. What it returns lives as long as the process.
+// Registers `lookup(index)` as the allocator of device `index` of a type other
+// than kCpu. The allocator must live until the process exits.
 using AllocatorLookup = absl::StatusOr<Allocator*> (*)(int index);
 void RegisterAllocators(DeviceType type, AllocatorLookup lookup);
 

@@ -1,4 +1,5 @@
-// Tells AddressSanitizer which bytes may not be touched; nothing without it.
+// Annotations that tell AddressSanitizer which bytes must not be accessed;
+// no-ops without it.
 
 #ifndef HAWSER_TENSOR_MEMORY_POISON_H_
 #define HAWSER_TENSOR_MEMORY_POISON_H_

@@ -1,4 +1,4 @@
-// Intrusive reference counting: a handle of one pointer.
+// Intrusive reference counting: a handle the size of one pointer.
 
 #ifndef HAWSER_TENSOR_MEMORY_REF_PTR_H_
 #define HAWSER_TENSOR_MEMORY_REF_PTR_H_
@@ -16,8 +16,7 @@ class RefCounted {
   RefCounted(const RefCounted&) = delete;
   RefCounted& operator=(const RefCounted&) = delete;
 
-  // How many handles exist; exact only while no other thread makes or drops
-  // one.
+  // Number of handles; exact only while no other thread creates or drops one.
   int64_t use_count() const { return count_.load(std::memory_order_acquire); }
 
  protected:
@@ -30,8 +29,8 @@ class RefCounted {
 
   void Ref() const { count_.fetch_add(1, std::memory_order_relaxed); }
 
-  // Whether that was the last handle. The only handle needs no locked
-  // instruction: nobody else can be adding one.
+  // Returns whether that was the last handle. If only one handle exists, no
+  // atomic read-modify-write is needed, since no other thread can add one.
   bool Unref() const {
     return count_.load(std::memory_order_acquire) == 1 ||
            count_.fetch_sub(1, std::memory_order_acq_rel) == 1;

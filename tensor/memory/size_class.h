@@ -1,4 +1,4 @@
-// The sizes of blocks that the CPU allocator keeps for reuse.
+// Sizes of the blocks that the CPU allocator caches.
 
 #ifndef HAWSER_TENSOR_MEMORY_SIZE_CLASS_H_
 #define HAWSER_TENSOR_MEMORY_SIZE_CLASS_H_
@@ -18,7 +18,7 @@ struct SizeClass {
 inline constexpr int kNumSizeClasses = 92;
 inline constexpr size_t kLargestCachedBlockBytes = size_t{1} << 30;
 
-// The classes that threads keep for themselves come first.
+// The classes cached per thread come first.
 inline constexpr int kNumThreadSizeClasses = 52;
 inline constexpr size_t kLargestThreadBlockBytes = size_t{1} << 20;
 

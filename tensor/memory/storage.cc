@@ -9,8 +9,8 @@
 namespace hawser::tensor {
 namespace {
 
-// Host memory. Both the object and its bytes come from the caching allocator:
-// every tensor makes one.
+// Host memory. Both the object and its bytes come from the caching allocator,
+// since every tensor creates one.
 class HostStorage final : public Storage {
  public:
   HostStorage(void* data, size_t bytes) : Storage(data, bytes, kCpu) {}

@@ -1,4 +1,4 @@
-// The bytes that a tensor and its views share.
+// Memory shared by a tensor and its views.
 
 #ifndef HAWSER_TENSOR_MEMORY_STORAGE_H_
 #define HAWSER_TENSOR_MEMORY_STORAGE_H_
@@ -19,15 +19,15 @@ using StoragePtr = RefPtr<Storage>;
 
 // A block of memory on one device, and the count of its in-place changes.
 //
-// The count and the handles are thread-safe; access to the bytes is for their
-// users to order.
+// The count and the handles are thread-safe; users must synchronize access to
+// the bytes.
 class Storage : public RefCounted {
  public:
-  // `bytes` uninitialised bytes, aligned to kAllocationAlignment, from the
-  // allocator of `device`, whose errors it returns.
+  // Allocates `bytes` uninitialised bytes, aligned to kAllocationAlignment,
+  // from the allocator of `device`. Returns the allocator's errors.
   static absl::StatusOr<StoragePtr> Allocate(size_t bytes, Device device);
 
-  // Memory of somebody else, such as a DLPack tensor or a mapped file.
+  // Wraps memory owned elsewhere, such as by a DLPack tensor or a mapped file.
   // `release` runs once, in the thread that drops the last handle.
   static StoragePtr Wrap(void* data, size_t bytes, Device device,
                          absl::AnyInvocable<void() &&> release);

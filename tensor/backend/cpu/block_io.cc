@@ -40,7 +40,7 @@ void ReadAs(const T* in, int64_t stride, int64_t n, C* buffer) {
   for (int64_t i = 0; i < n; ++i) buffer[i] = static_cast<C>(in[i * stride]);
 }
 
-// Bytes of a peer or a file need not be 0 or 1; all others mean true.
+// Bytes from a peer or a file need not be 0 or 1; any nonzero byte means true.
 void ReadAs(const bool* in, int64_t stride, int64_t n, int64_t* buffer) {
   const auto* const bytes = reinterpret_cast<const uint8_t*>(in);
   for (int64_t i = 0; i < n; ++i) buffer[i] = bytes[i * stride] != 0;
@@ -102,7 +102,7 @@ template void WriteBlock(DType, void*, int64_t, int64_t, int64_t,
                          const double*);
 template void WriteBlock(DType, void*, int64_t, int64_t, int64_t,
                          const int64_t*);
-// What comparisons give.
+// Results of comparisons.
 template void WriteBlock(DType, void*, int64_t, int64_t, int64_t, const bool*);
 
 }  // namespace hawser::tensor::cpu

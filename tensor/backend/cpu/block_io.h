@@ -1,6 +1,6 @@
-// Runs of elements of any dtype and stride, read and written as one of three
-// types to compute in: float for f32, f16 and bf16; double for f64; int64_t for
-// integers and bool, whose low bits are what narrower arithmetic gives.
+// Conversion of runs of elements, of any dtype and stride, to and from one of
+// three compute types: float for f32, f16 and bf16; double for f64; int64_t for
+// integers and bool, whose low bits equal the result of narrower arithmetic.
 #ifndef HAWSER_TENSOR_BACKEND_CPU_BLOCK_IO_H_
 #define HAWSER_TENSOR_BACKEND_CPU_BLOCK_IO_H_
 
@@ -11,10 +11,10 @@
 
 namespace hawser::tensor::cpu {
 
-// Elements handled at once; buffers of this many fit the first-level cache.
+// Elements processed at once; buffers of this size fit in the L1 cache.
 inline constexpr int64_t kBlock = 512;
 
-// Calls visitor.operator()<C>() with the type to compute `dtype` in.
+// Calls visitor.operator()<C>() with the compute type of `dtype`.
 template <class Visitor>
 decltype(auto) VisitComputeType(DType dtype, Visitor&& visitor) {
   switch (dtype) {
@@ -38,15 +38,15 @@ decltype(auto) VisitFloatComputeType(DType dtype, Visitor&& visitor) {
   return std::forward<Visitor>(visitor).template operator()<float>();
 }
 
-// Whether elements of `dtype` are `C`s already.
+// Whether elements of `dtype` have type `C` in memory.
 template <class C>
 constexpr bool IsComputeType(DType dtype) {
   return dtype == DTypeOf<C>();
 }
 
-// `n` elements from `base` + `offset` on, `stride` apart (0 repeats one). The
-// result points to them where they lie dense as `C`s, else to `buffer`, which
-// has room for n.
+// Reads `n` elements from `base` + `offset` on, `stride` apart (0 repeats one).
+// Returns a pointer to them if they are dense and of type `C`, else to
+// `buffer`, which has space for n.
 template <class C>
 const C* ReadBlock(DType dtype, const void* base, int64_t offset,
                    int64_t stride, int64_t n, C* buffer);

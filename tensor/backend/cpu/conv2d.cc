@@ -1,5 +1,5 @@
-// Convolution: oneDNN for f32 and bf16, matrix products of patches for f64, and
-// f32 for the 16-bit types that the machine has no instructions for.
+// Convolution: oneDNN for f32 and bf16, matrix products of patches for f64.
+// 16-bit types without hardware support are computed in f32.
 
 #include <cstdint>
 
@@ -15,7 +15,7 @@
 namespace hawser::tensor::cpu {
 namespace {
 
-// In f64. The tensors are dense.
+// Computes in f64. The tensors are dense.
 void ConvolveF64(ConvPass pass, const Conv2dSizes& sizes, const Tensor& input0,
                  const Tensor& input1, const Tensor& bias, Tensor& output) {
   const double* const a = input0.data<double>();
@@ -32,7 +32,7 @@ void ConvolveF64(ConvPass pass, const Conv2dSizes& sizes, const Tensor& input0,
   }
 }
 
-// The dtype to convolve in where `dtype` itself is not done.
+// The compute dtype for a `dtype` that is not supported directly.
 DType WiderType(DType dtype) {
   return dtype == DType::kF32 ? DType::kF64 : DType::kF32;
 }

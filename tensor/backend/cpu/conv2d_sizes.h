@@ -1,4 +1,4 @@
-// The numbers of one convolution.
+// Sizes of one convolution.
 #ifndef HAWSER_TENSOR_BACKEND_CPU_CONV2D_SIZES_H_
 #define HAWSER_TENSOR_BACKEND_CPU_CONV2D_SIZES_H_
 

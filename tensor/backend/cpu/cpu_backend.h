@@ -1,8 +1,8 @@
 // The kernels of the CPU: oneDNN and Eigen for products, Highway for vector
-// loops. tensor/backend/backend.h says what each does.
+// loops. See tensor/backend/backend.h for their semantics.
 //
-// Each group of kernels has a source named after it. Stateless but for caches
-// of the calling thread.
+// Each group of kernels has a source file of its name. Stateless except for
+// thread-local caches.
 #ifndef HAWSER_TENSOR_BACKEND_CPU_CPU_BACKEND_H_
 #define HAWSER_TENSOR_BACKEND_CPU_CPU_BACKEND_H_
 

@@ -11,7 +11,7 @@ template <int kOrder>
 using View =
     Eigen::Map<const Matrix<kOrder>, Eigen::Unaligned, Eigen::OuterStride<>>;
 
-// Calls function(view) with the matrix as Eigen sees it.
+// Calls function(view) with an Eigen view of the matrix.
 template <class F>
 void WithView(const MatrixLayout& m, const double* data, F&& function) {
   if (m.col_stride == 1) {

@@ -15,14 +15,14 @@
 namespace hawser::tensor::cpu {
 namespace {
 
-// Whether `t` and `out` are walked by one index.
+// Whether `t` and `out` can be iterated with one index.
 bool IsDenseLike(const Tensor& t, const Tensor& out) {
   return t.is_contiguous() && t.shape() == out.shape();
 }
 
-// Calls kernel(inputs, outputs, n) on runs of at most kBlock elements, which
-// it reads as dense `C`s; what it writes as `R`s goes to `out`, which is dense
-// if R is bool. The inputs broadcast to `out`.
+// Calls kernel(inputs, outputs, n) on runs of at most kBlock elements, read as
+// dense `C`s. Its results, of type `R`, are stored in `out`, which is dense if
+// R is bool. The inputs broadcast to `out`.
 template <class C, class R, size_t N, class Kernel>
 void MapBlocks(const std::array<const Tensor*, N>& in, Tensor& out,
                Kernel&& kernel) {
@@ -201,7 +201,7 @@ absl::Status CpuBackend::Compare(CompareOp op, const Tensor& a, const Tensor& b,
 absl::Status CpuBackend::Where(const Tensor& condition, const Tensor& a,
                                const Tensor& b, Tensor& out) {
   const LoopPlan<4> plan(out.shape(), {&condition, &a, &b, &out});
-  // As bytes: those of a peer or a file need not be 0 or 1.
+  // Read as bytes, because bytes from a peer or a file need not be 0 or 1.
   const auto* const flags = static_cast<const uint8_t*>(condition.raw_data());
   VisitDType(out.dtype(), [&]<class T>() {
     const T* const x = a.data<T>();

@@ -37,9 +37,9 @@ absl::StatusOr<Bags> ReadBags(const Tensor& ids, const Tensor& offsets,
   bags.bounds.push_back(n);
   for (size_t i = 1; i < bags.bounds.size(); ++i) {
     if (bags.bounds[i] < bags.bounds[i - 1]) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("EmbeddingBag: offsets fall from ", bags.bounds[i - 1],
-                       " to ", bags.bounds[i], " at position ", i));
+      return absl::InvalidArgumentError(absl::StrCat(
+          "EmbeddingBag: offsets decrease from ", bags.bounds[i - 1], " to ",
+          bags.bounds[i], " at position ", i));
     }
   }
   return bags;

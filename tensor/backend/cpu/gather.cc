@@ -19,7 +19,7 @@
 namespace hawser::tensor::cpu {
 namespace {
 
-// A dense tensor seen as [outer, size, inner] around one dim.
+// A dense tensor viewed as [outer, size, inner] around one dim.
 struct Around {
   int64_t outer = 1;
   int64_t size = 1;
@@ -31,7 +31,7 @@ struct Around {
   }
 };
 
-// Adds `n` dense elements of `dtype` to others.
+// Adds `n` dense elements of `dtype` to `out`.
 void AddRow(DType dtype, const char* src, char* out, int64_t n) {
   if (dtype == DType::kF32) {
     AddScaled(reinterpret_cast<const float*>(src), 1,
@@ -53,8 +53,8 @@ void AddRow(DType dtype, const char* src, char* out, int64_t n) {
   });
 }
 
-// The distances, in elements, that index and operands of a gather or scatter
-// move by along each dim; those of the indexed dim are applied by hand.
+// Strides, in elements, of the index and operands of a gather or scatter. The
+// stride of the indexed dim is applied separately.
 struct IndexedWalk {
   Tensor indexed;  // with size 1, and so stride 0, in the indexed dim
   int64_t stride;
@@ -72,7 +72,7 @@ struct IndexedWalk {
 };
 
 // Calls move(element of `indexed`, element of `other`) for each element of
-// `index`, of whose shape `other` is.
+// `index`. `other` has the shape of `index`.
 template <class Move>
 absl::Status ForEachIndex(const char* operation, int dim, const Tensor& indexed,
                           const Tensor& index, const Tensor& other,

@@ -1,4 +1,4 @@
-// Ids, labels and indices in host memory, checked as they are read.
+// Reading of ids, labels and indices in host memory with range checks.
 #ifndef HAWSER_TENSOR_BACKEND_CPU_IDS_H_
 #define HAWSER_TENSOR_BACKEND_CPU_IDS_H_
 
@@ -12,8 +12,9 @@
 
 namespace hawser::tensor::cpu {
 
-// The i64 or i32 elements of `ids`, of any strides, in order. kOutOfRange if
-// one is not in [0, limit), naming `operation`, the id and its position.
+// Returns the i64 or i32 elements of `ids`, of any strides, in order.
+// kOutOfRange if one is not in [0, limit), naming `operation`, the id and its
+// position.
 absl::StatusOr<std::vector<int64_t>> ReadIds(std::string_view operation,
                                              const Tensor& ids, int64_t limit);
 

@@ -1,5 +1,5 @@
-// Convolution of f64 as a matrix product over gathered patches: for checking
-// gradients, and wherever oneDNN does not convolve.
+// f64 convolution as a matrix product over gathered patches (im2col). Used to
+// check gradients, and where oneDNN does not support the convolution.
 #ifndef HAWSER_TENSOR_BACKEND_CPU_IM2COL_CONV2D_H_
 #define HAWSER_TENSOR_BACKEND_CPU_IM2COL_CONV2D_H_
 

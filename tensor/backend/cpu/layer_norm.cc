@@ -53,7 +53,7 @@ class RowWriter {
  public:
   explicit RowWriter(Tensor& t)
       : tensor_(t), buffer_(static_cast<size_t>(t.dim(1))) {}
-  // Where to put row i before Finish(i).
+  // Buffer for row i, to be filled before Finish(i).
   C* At(int64_t i) {
     return IsComputeType<C>(tensor_.dtype())
                ? static_cast<C*>(tensor_.raw_data()) + i * tensor_.dim(1)

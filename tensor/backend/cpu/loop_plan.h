@@ -1,4 +1,4 @@
-// Plan of a loop over several strided operands in step.
+// Plan of a loop over several strided operands in lockstep.
 #ifndef HAWSER_TENSOR_BACKEND_CPU_LOOP_PLAN_H_
 #define HAWSER_TENSOR_BACKEND_CPU_LOOP_PLAN_H_
 
@@ -11,9 +11,9 @@
 
 namespace hawser::tensor::cpu {
 
-// The row-major walk over a shape by N operands that broadcast to it: dims of
-// size 1 are left out and neighbours that every operand crosses in one stride
-// are merged. Offsets and strides are in elements.
+// Row-major iteration over a shape by N operands that broadcast to it. Dims of
+// size 1 are dropped, and adjacent dims that every operand crosses with one
+// stride are merged. Offsets and strides are in elements.
 template <size_t N>
 class LoopPlan {
  public:
@@ -29,13 +29,14 @@ class LoopPlan {
     }
   }
 
-  // The innermost dim: what one call of ForEachRow()'s function covers.
+  // Size of the innermost dim, which one call of ForEachRow()'s function
+  // covers.
   int64_t row_size() const { return rank_ == 0 ? 1 : sizes_[rank_ - 1]; }
   int64_t row_stride(size_t operand) const {
     return rank_ == 0 ? 1 : strides_[rank_ - 1][operand];
   }
 
-  // Calls row(offsets) for every row, in order; not at all if there are no
+  // Calls row(offsets) for every row, in order; makes no call if there are no
   // elements.
   template <class Row>
   void ForEachRow(Row&& row) const {

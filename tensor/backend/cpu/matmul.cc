@@ -1,5 +1,5 @@
-// Matrix products: oneDNN for f32 and bf16, Eigen for f64, and f32 for the
-// 16-bit types that the machine has no instructions for.
+// Matrix products: oneDNN for f32 and bf16, Eigen for f64. 16-bit types without
+// hardware support are computed in f32.
 
 #include <algorithm>
 #include <cstdint>
@@ -30,8 +30,8 @@ MatrixLayout LastDims(const Tensor& t) {
       .Canonical();
 }
 
-// `t`, or a copy of it, whose last two dims are is_blas() and whose batch dims
-// do not repeat by stride 0.
+// Returns `t`, or a copy of it, such that its last two dims are is_blas() and
+// its batch dims have no stride 0.
 absl::StatusOr<Tensor> WithBlasLayout(const Tensor& t) {
   bool fits = LastDims(t).is_blas();
   for (int d = 0; d < t.rank() - 2; ++d) {
@@ -70,14 +70,14 @@ MatMulShape ShapeOf(const Tensor& a, const Tensor& b, bool bias) {
   return shape;
 }
 
-// The first element of every matrix of a batch, for its three operands.
+// A view of the first element of every matrix of a batch.
 Tensor FirstOfMatrices(const Tensor& t) {
   Tensor view = t;
   for (int i = 0; i < 2; ++i) view = *view.Narrow(t.rank() - 1 - i, 0, 1);
   return view;
 }
 
-// One product after the other.
+// Computes the products of a batch sequentially.
 template <class Multiply>
 void ForEachMatrix(const Tensor& a, const Tensor& b, Tensor& out,
                    Multiply&& multiply) {
@@ -104,7 +104,7 @@ void MatMulF64(const Tensor& a, const Tensor& b, Tensor& out) {
   });
 }
 
-// By oneDNN; false where it does not.
+// Uses oneDNN; returns false if it does not support the operands.
 bool MatMulOneDnn(const Tensor& a, const Tensor& b, Tensor& out) {
   if (a.rank() <= kMaxMatMulRank &&
       MultiplyOneDnn(ShapeOf(a, b, false), a.raw_data(), b.raw_data(), nullptr,
@@ -130,7 +130,8 @@ bool MatMulOneDnn(const Tensor& a, const Tensor& b, Tensor& out) {
   return done;
 }
 
-// bias [n] may be undefined. False where oneDNN does not do it.
+// bias [n] may be undefined. Returns false if oneDNN does not support the
+// operands.
 bool LinearOneDnn(const Tensor& x, const Tensor& w_transposed,
                   const Tensor& bias, Activation activation, Tensor& out) {
   const bool relu = activation == Activation::kRelu;
@@ -159,7 +160,7 @@ absl::StatusOr<Tensor> ToF32(const Tensor& t) {
   return t.To(DType::kF32);
 }
 
-// The dtypes with fast kernels of their own.
+// The dtypes for which oneDNN has fast kernels.
 bool OneDnnTakes(DType dtype) {
   return dtype == DType::kF32 || dtype == DType::kBF16;
 }
@@ -182,7 +183,8 @@ absl::Status CpuBackend::MatMul(const Tensor& a, const Tensor& b, Tensor& out) {
     return absl::OkStatus();
   }
   if (out.dtype() == DType::kF32) {
-    return absl::UnimplementedError("oneDNN multiplies no f32 matrices here");
+    return absl::UnimplementedError(
+        "oneDNN does not support f32 matrix products on this machine");
   }
   ASSIGN_OR_RETURN(const Tensor left32, ToF32(left));
   ASSIGN_OR_RETURN(const Tensor right32, ToF32(right));
@@ -227,7 +229,8 @@ absl::Status CpuBackend::Linear(const Tensor& x, const Tensor& w,
 
 absl::Status CpuBackend::ReluBiasGrad(const Tensor& y, const Tensor& dy,
                                       Tensor& dz, Tensor& db) {
-  // More rows than this are summed by Reduce(), which rounds less.
+  // Above this number of rows Reduce() computes the sum, with less rounding
+  // error.
   constexpr int64_t kMaxRows = 512;
   const int64_t m = dz.dim(0), n = dz.dim(1);
   const bool fused = db.defined() && m <= kMaxRows && OneDnnTakes(dz.dtype());

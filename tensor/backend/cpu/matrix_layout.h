@@ -18,8 +18,8 @@ struct MatrixLayout {
            (row_stride == 1 && col_stride >= rows);
   }
 
-  // The strides of dims of size 1, which are never used, made such that
-  // is_blas() holds wherever it can.
+  // Sets the strides of dims of size 1, which are never used, so that is_blas()
+  // holds if possible.
   MatrixLayout Canonical() const {
     MatrixLayout result = *this;
     if (cols == 1) {

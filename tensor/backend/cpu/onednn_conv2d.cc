@@ -44,8 +44,8 @@ Key MakeKey(ConvPass pass, DType dtype, bool bias, int threads,
           o.dilation[0] << 32 | o.dilation[1]};
 }
 
-// The descriptions a convolution is made from, in any layout or in the dense
-// ones that tensors have.
+// Memory descriptors of a convolution, in any layout or in the dense layout of
+// tensors.
 struct Descs {
   memory::desc x, weight, bias, y;
 
@@ -69,8 +69,8 @@ struct Descs {
   }
 };
 
-// One argument: how the tensor lies, how the primitive wants it, and the
-// conversion between the two where they differ.
+// One argument: the layout of the tensor, the layout of the primitive, and the
+// reorder between them if they differ.
 struct Argument {
   int id = 0;
   memory::desc dense;
@@ -165,7 +165,7 @@ std::unique_ptr<ConvCall> CreateCall(ConvPass pass, DType dtype, bool bias,
   return call;
 }
 
-// Memory for an argument in the layout that the primitive wants.
+// Allocates an argument in the layout of the primitive.
 absl::StatusOr<Tensor> Scratch(const memory::desc& desc) {
   return Tensor::TryEmpty({static_cast<int64_t>(desc.get_size())},
                           {DType::kU8});
@@ -206,13 +206,13 @@ absl::Status Run(const ConvCall& call, std::array<const void*, 2> inputs,
   return absl::OkStatus();
 }
 
-// Programs whose shapes never end start over.
+// Programs with more shapes start over.
 constexpr size_t kMaxCalls = 256;
 
 using CallCache = absl::flat_hash_map<Key, std::unique_ptr<ConvCall>>;
 
 CallCache& ThreadCalls() {
-  ThreadEngine();  // Made first, so that it outlives the calls.
+  ThreadEngine();  // Created first, so that it outlives the calls.
   static thread_local CallCache calls;
   return calls;
 }

@@ -1,6 +1,5 @@
-// Convolutions by oneDNN, in whatever layouts it finds best: tensors are
-// reordered on the way in and out. Primitives are made once per shape and
-// thread, and kept.
+// Convolutions by oneDNN, in the layouts that it prefers: inputs and outputs
+// are reordered. Primitives are created once per shape and thread, and cached.
 #ifndef HAWSER_TENSOR_BACKEND_CPU_ONEDNN_CONV2D_H_
 #define HAWSER_TENSOR_BACKEND_CPU_ONEDNN_CONV2D_H_
 
@@ -18,9 +17,10 @@ enum class ConvPass : uint8_t {
   kWeightGrad,  // inputs dy, x; output dweight
 };
 
-// Tensors are dense, of `dtype`, kF32 or kBF16, and not empty. `bias` [o] may
-// be null, and is but for kForward. False, and nothing is done, where oneDNN
-// does not do this on this machine; kResourceExhausted without scratch memory.
+// Tensors are dense, not empty, and of `dtype`, which is kF32 or kBF16. `bias`
+// [o] may be null, and must be null except for kForward. Returns false, without
+// doing anything, if oneDNN does not support this on this machine;
+// kResourceExhausted if out of scratch memory.
 absl::StatusOr<bool> ConvolveOneDnn(ConvPass pass, DType dtype,
                                     const Conv2dSizes& sizes,
                                     const void* input0, const void* input1,

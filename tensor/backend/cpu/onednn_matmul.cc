@@ -21,7 +21,7 @@ namespace {
 
 using Dims = dnnl::memory::dims;
 
-// A MatMulShape and the number of threads, as a list of numbers.
+// Cache key: a MatMulShape and the number of threads, as a list of numbers.
 class Key {
  public:
   Key(const MatMulShape& shape, int threads) {
@@ -59,12 +59,11 @@ dnnl::memory::desc Describe(DType dtype, std::span<const int64_t> dims,
           Dims(strides.begin(), strides.end())};
 }
 
-// A primitive and the memory objects it is run with, whose pointers are set
-// for every run.
+// A primitive with its memory objects, whose pointers are set for each run.
 class MatMulCall {
  public:
-  // Null where oneDNN has nothing, or nothing but its reference loops, which
-  // are thousands of times slower.
+  // Returns null if oneDNN has no implementation, or only its reference loops,
+  // which are thousands of times slower.
   static std::unique_ptr<MatMulCall> Create(const MatMulShape& shape) {
     const size_t rank = static_cast<size_t>(shape.rank);
     Dims out_dims(rank), out_strides(rank), bias_dims(rank, 1);
@@ -134,19 +133,19 @@ class MatMulCall {
   int num_args_ = 0;
 };
 
-// Programs whose shapes never end, such as sentence lengths, start over.
+// Programs with more shapes, such as sentence lengths, start over.
 constexpr size_t kMaxCalls = 1024;
 
 using CallCache = absl::flat_hash_map<Key, std::unique_ptr<MatMulCall>>;
 
 CallCache& ThreadCalls() {
-  ThreadEngine();  // Made first, so that it outlives the calls.
+  ThreadEngine();  // Created first, so that it outlives the calls.
   static thread_local CallCache calls;
   return calls;
 }
 
-// As BLAS takes an operand whose last two dims are these: row-major as it is,
-// or transposed.
+// BLAS arguments of an operand with these last two dims: row-major, or
+// transposed.
 struct SgemmOperand {
   char transposed;
   int64_t stride;
@@ -158,7 +157,7 @@ struct SgemmOperand {
   }
 };
 
-// Of one matrix by another, in f32, without bias.
+// Product of two f32 matrices, without bias.
 void Sgemm(const MatMulShape& shape, const void* a, const void* b, void* out) {
   const auto left = SgemmOperand::Of(shape, shape.a_strides);
   const auto right = SgemmOperand::Of(shape, shape.b_strides);
@@ -175,8 +174,9 @@ bool SgemmDoes(const MatMulShape& shape) {
   return shape.dtype == DType::kF32 && shape.rank == 2 && !shape.bias;
 }
 
-// Measured by matmul_benchmark: sgemm is up to a tenth faster for a row-major
-// b but for short sums, and for a transposed a; slower for a transposed b.
+// Measured by matmul_benchmark: sgemm is up to 10 % faster for a row-major b,
+// except for short sums, and for a transposed a. It is slower for a transposed
+// b.
 bool SgemmIsFaster(const MatMulShape& shape) {
   if (shape.b_strides[1] != 1) return false;
   constexpr int64_t kShortSum = 128;

@@ -1,5 +1,5 @@
-// Matrix products by oneDNN: its matmul primitive, one per shape and thread,
-// made on first use and kept, or its sgemm where that is faster.
+// Matrix products by oneDNN: its matmul primitive, created on first use and
+// cached per shape and thread, or its sgemm where that is faster.
 #ifndef HAWSER_TENSOR_BACKEND_CPU_ONEDNN_MATMUL_H_
 #define HAWSER_TENSOR_BACKEND_CPU_ONEDNN_MATMUL_H_
 
@@ -10,13 +10,13 @@
 
 namespace hawser::tensor::cpu {
 
-// The most dims, batch dims included, that one primitive takes.
+// Maximum number of dims of one primitive, including batch dims.
 inline constexpr int kMaxMatMulRank = 6;
 
 // out [..., m, n] = a [..., m, k] b [..., k, n] (+ bias [n]), all of `dtype`,
-// kF32 or kBF16. The last two dims of a and b are MatrixLayout::is_blas();
-// a batch dim of size 1 repeats, others have a stride above 0. `out` is dense.
-// No size is 0.
+// kF32 or kBF16. The last two dims of a and b are MatrixLayout::is_blas(); a
+// batch dim of size 1 repeats, others have a positive stride. `out` is dense.
+// All sizes are positive.
 struct MatMulShape {
   DType dtype = DType::kF32;
   bool bias = false;
@@ -27,7 +27,8 @@ struct MatMulShape {
   std::array<int64_t, kMaxMatMulRank> b_strides;
 };
 
-// False, and nothing is done, where oneDNN does not do this on this machine.
+// Returns false, without doing anything, if oneDNN does not support this on
+// this machine.
 bool MultiplyOneDnn(const MatMulShape& shape, const void* a, const void* b,
                     const void* bias, void* out);
 

@@ -1,5 +1,5 @@
-// Runtime that calls of oneDNN share: an engine and a stream of the calling
-// thread, and the number of threads they may use.
+// Runtime state shared by calls of oneDNN: engine and stream of the calling
+// thread, and the number of threads.
 #ifndef HAWSER_TENSOR_BACKEND_CPU_ONEDNN_RUNTIME_H_
 #define HAWSER_TENSOR_BACKEND_CPU_ONEDNN_RUNTIME_H_
 
@@ -8,13 +8,13 @@
 
 namespace hawser::tensor::cpu {
 
-// Of the calling thread. Primitives made with one engine are not shared
-// between threads, so that their memory arguments can be set without a lock.
+// Engine of the calling thread. Primitives are not shared between threads, so
+// that their memory arguments can be set without a lock.
 const dnnl::engine& ThreadEngine();
 dnnl::stream& ThreadStream();
 
-// Makes OpenMP, and so oneDNN, use ComputeThreads() in the calling thread, and
-// undoes it at the end.
+// Makes OpenMP, and thus oneDNN, use ComputeThreads() threads in the calling
+// thread during the scope.
 class OpenMpScope {
  public:
   OpenMpScope();
@@ -29,7 +29,7 @@ class OpenMpScope {
   const int before_;
 };
 
-// kF32 or kBF16.
+// `dtype` must be kF32 or kBF16.
 dnnl::memory::data_type OneDnnType(DType dtype);
 
 }  // namespace hawser::tensor::cpu

@@ -16,11 +16,11 @@ namespace {
 // The 64 random bits of one element: half a Philox block.
 using Bits = std::array<uint32_t, 2>;
 
-// Room for the bits of kBlock elements that begin in the middle of a block.
+// Space for the bits of kBlock elements that start within a Philox block.
 using BitBlock = std::array<Bits, kBlock + 2>;
 
-// Those of the positions [position, position + n) of the seed's stream. The
-// result points into `buffer`.
+// Returns the bits of positions [position, position + n) of the seed's stream.
+// The result points into `buffer`.
 const Bits* ReadBits(uint64_t seed, uint64_t position, int64_t n,
                      BitBlock& buffer) {
   const auto skipped = static_cast<int64_t>(position % 2);
@@ -30,7 +30,7 @@ const Bits* ReadBits(uint64_t seed, uint64_t position, int64_t n,
   return buffer.data() + skipped;
 }
 
-// In [0, 1), as fine as the type allows.
+// Returns a number in [0, 1) with the full precision of the type.
 float Unit(const Bits& bits, float) {
   return static_cast<float>(bits[0] >> 8) * 0x1p-24f;
 }
@@ -45,12 +45,12 @@ void DrawUniform(const Bits* bits, int64_t n, double low, double high, C* out) {
   for (int64_t i = 0; i < n; ++i) {
     const double u = static_cast<double>(Unit(bits[i], C{}));
     const C x = static_cast<C>(low + (high - low) * u);
-    // Rounding may reach the bound that is not part of the range.
+    // Rounding may reach the exclusive bound.
     out[i] = x < bound ? x : first;
   }
 }
 
-// Box and Muller, 32 bits for each of the two variables.
+// Box-Muller transform, with 32 bits for each of the two variables.
 template <class C>
 void DrawNormal(const Bits* bits, int64_t n, double mean, double stddev,
                 C* out) {
@@ -89,7 +89,7 @@ absl::Status CpuBackend::Random(RandomKind kind, uint64_t seed, uint64_t offset,
       const int64_t n = std::min(kBlock, out.num_elements() - i);
       const Bits* const bits =
           ReadBits(seed, offset + static_cast<uint64_t>(i), n, buffer);
-      // The only kind that integers have.
+      // The only kind supported for integers.
       if (kind == RandomKind::kBernoulli) {
         DrawBernoulli(bits, n, a, block.data());
       } else if constexpr (std::is_floating_point_v<C>) {

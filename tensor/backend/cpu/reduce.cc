@@ -17,8 +17,8 @@
 namespace hawser::tensor::cpu {
 namespace {
 
-// One kind of reduction: Acc is what it is computed in, Take() brings one
-// element in, TakeRow() a dense run.
+// One kind of reduction: Acc is the accumulator, Take() adds one element to it,
+// TakeRow() a dense run.
 template <class C>
 struct Summing {
   using Acc = std::conditional_t<std::is_integral_v<C>, uint64_t, double>;
@@ -114,8 +114,7 @@ void ReduceBy(const Tensor& in, double divisor, Tensor& out) {
   }
 }
 
-// Whether `out` is what is left of a dense f32 or bf16 `in` when leading dims
-// go.
+// Whether `in` is dense f32 or bf16 and `out` reduces its leading dims.
 bool ReducesLeadingDims(const Tensor& in, const Tensor& out) {
   const bool narrow = in.dtype() == DType::kF32 || in.dtype() == DType::kBF16;
   if (!narrow || !in.is_contiguous()) return false;
@@ -127,8 +126,8 @@ bool ReducesLeadingDims(const Tensor& in, const Tensor& out) {
   return out.num_elements() > 1;
 }
 
-// T is float or BFloat16. Sums of so many rows are taken in f32, and those
-// added in f64.
+// T is float or BFloat16. Sums of this many rows are computed in f32 and added
+// up in f64.
 template <class T>
 void SumLeadingDims(const Tensor& in, Tensor& out) {
   constexpr int64_t kBlockRows = 512;

@@ -1,4 +1,4 @@
-// Softmax and layer norm of one dense row, vectorised for floats, plain for
+// Softmax and layer norm of one dense row, vectorised for floats and scalar for
 // doubles. C is float or double. Outputs may be the inputs.
 #ifndef HAWSER_TENSOR_BACKEND_CPU_ROW_KERNELS_H_
 #define HAWSER_TENSOR_BACKEND_CPU_ROW_KERNELS_H_
@@ -12,13 +12,13 @@ namespace hawser::tensor::cpu {
 void SoftmaxRow(SoftmaxKind kind, const float* x, int64_t n, float* y);
 void SoftmaxRow(SoftmaxKind kind, const double* x, int64_t n, double* y);
 
-// From the output y and its gradient.
+// Gradient from the output y and its gradient.
 void SoftmaxGradRow(SoftmaxKind kind, const float* y, const float* dy,
                     int64_t n, float* dx);
 void SoftmaxGradRow(SoftmaxKind kind, const double* y, const double* dy,
                     int64_t n, double* dx);
 
-// probs = softmax(logits); returns -log of the one at `label`.
+// probs = softmax(logits); returns -log(probs[label]).
 double CrossEntropyRow(const float* logits, int64_t n, int64_t label,
                        float* probs);
 double CrossEntropyRow(const double* logits, int64_t n, int64_t label,
@@ -36,7 +36,7 @@ Moments<float> LayerNormRow(const float* x, int64_t n, const float* weight,
 Moments<double> LayerNormRow(const double* x, int64_t n, const double* weight,
                              const double* bias, double eps, double* y);
 
-// The gradient of one row; that of weight and bias is added to dw and db.
+// Gradient of one row; adds the gradients of weight and bias to dw and db.
 // `weight` may be null.
 void LayerNormGradRow(const float* dy, const float* x, int64_t n,
                       Moments<float> moments, const float* weight, float* dx,

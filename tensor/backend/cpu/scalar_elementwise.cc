@@ -35,7 +35,7 @@ double SiluSlope(double x) {
   return s + x * s * (1 - s);
 }
 
-// Wrapping arithmetic, which signed integers do not define.
+// Wrapping arithmetic, which is undefined for signed integers.
 int64_t Wrap(uint64_t x) { return static_cast<int64_t>(x); }
 uint64_t Bits(int64_t x) { return static_cast<uint64_t>(x); }
 

@@ -1,7 +1,8 @@
 // Elementwise functions of dense doubles and of integers held in int64_t; the
-// counterpart of tensor/backend/cpu/vector_elementwise.h for what is seldom
-// hot. Outputs may be the inputs. Integer arithmetic wraps around; only the
-// functions that tensor/ops/elementwise.h names for integers are called.
+// counterpart of tensor/backend/cpu/vector_elementwise.h for types that are
+// rarely on hot paths. Outputs may be the inputs. Integer arithmetic wraps
+// around; for integers only the functions listed in tensor/ops/elementwise.h
+// are called.
 #ifndef HAWSER_TENSOR_BACKEND_CPU_SCALAR_ELEMENTWISE_H_
 #define HAWSER_TENSOR_BACKEND_CPU_SCALAR_ELEMENTWISE_H_
 

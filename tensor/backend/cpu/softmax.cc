@@ -17,8 +17,8 @@
 namespace hawser::tensor::cpu {
 namespace {
 
-// Calls kernel(inputs, y, n) with each run of `ins` along `dim` as dense `C`s;
-// what it writes to y goes to `out`, all of one shape.
+// Calls kernel(inputs, y, n) with each run of `ins` along `dim` as dense `C`s,
+// and stores y in `out`. All tensors have one shape.
 template <class C, size_t N, class Kernel>
 void ForEachLine(const std::array<const Tensor*, N>& ins, int dim, Tensor& out,
                  Kernel&& kernel) {
@@ -32,7 +32,7 @@ void ForEachLine(const std::array<const Tensor*, N>& ins, int dim, Tensor& out,
     strides[i] = out.rank() == 0 ? 1 : operands[i]->strides()[dim];
     if (n == 1) strides[i] = 1;
   }
-  // The walk over where the lines start.
+  // Iteration over the starts of the lines.
   std::array<Tensor, N + 1> starts;
   std::array<const Tensor*, N + 1> start_pointers;
   for (size_t i = 0; i <= N; ++i) {

@@ -18,7 +18,7 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 using Bf16Tag = hn::Rebind<uint16_t, FloatTag>;
 
-// How the elements of a matrix become vectors of floats and masks.
+// Conversion of matrix elements to vectors of floats and masks.
 struct FloatElements {
   using T = float;
   using V = FloatVec;
@@ -32,8 +32,8 @@ struct FloatElements {
   static HWY_INLINE float ToFloat(T x) { return x; }
 };
 
-// What ReLU passes on: above 0 or NaN. Of the bits as signed integers, those of
-// numbers from -0 down to -infinity are the least ones; 0 is 0.
+// ReLU passes elements above 0 and NaN. Interpreted as signed integers, the
+// bits of numbers from -0 down to -infinity are the smallest; 0 is 0.
 constexpr int16_t kMinusInfinity = static_cast<int16_t>(0xff80);
 
 HWY_INLINE bool IsActive(uint16_t bits) {
@@ -63,7 +63,7 @@ struct Bf16Elements {
   }
 };
 
-// The gradient of one vector or element, written where it belongs.
+// Computes and stores the gradient of one vector or element.
 template <class E>
 struct ReluGradSource {
   using Elements = E;
@@ -94,8 +94,8 @@ struct PlainSource {
   HWY_INLINE float TakeOne(size_t i) const { return E::ToFloat(x[i]); }
 };
 
-// sums[j] += the elements (i, j) of kRows rows. The sums go through memory, so
-// that the matrix is walked in the order in which it lies.
+// sums[j] += the elements (i, j) of kRows rows. The sums are kept in memory, so
+// that the matrix is read in memory order.
 template <size_t kRows, class Source>
 HWY_INLINE void AddRows(const Source& source, size_t start, size_t n,
                         float* sums) {

@@ -17,7 +17,7 @@ namespace hawser::tensor::cpu {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Whole cache lines, `out` at the start of one.
+// Copies whole cache lines; `out` is aligned to a cache line.
 void StreamLines(uint8_t* HWY_RESTRICT out, const uint8_t* HWY_RESTRICT in,
                  size_t size) {
   const hn::ScalableTag<uint8_t> d;

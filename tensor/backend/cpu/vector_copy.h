@@ -1,4 +1,4 @@
-// Copies of memory that is not read again soon.
+// Copies to memory that is not read again soon.
 
 #ifndef HAWSER_TENSOR_BACKEND_CPU_VECTOR_COPY_H_
 #define HAWSER_TENSOR_BACKEND_CPU_VECTOR_COPY_H_
@@ -7,13 +7,13 @@
 
 namespace hawser::tensor::cpu {
 
-// memcpy whose destination does not pass through the caches: what lies there
-// is not fetched before it is overwritten, and what is in the caches stays. For
-// parts of more than the caches hold. The ranges do not overlap. This thread
-// sees the copy at once, others what was copied before FinishStreamCopies.
+// A memcpy that bypasses the caches for its destination: the destination is not
+// fetched before it is overwritten, and cached data is not evicted. For data
+// larger than the caches. The ranges must not overlap. This thread sees the
+// copy at once, other threads after FinishStreamCopies.
 void StreamCopy(void* to, const void* from, size_t size);
 
-// Once after many copies: it waits until they are in memory.
+// Waits until the copies are in memory. Call once after many copies.
 void FinishStreamCopies();
 
 }  // namespace hawser::tensor::cpu

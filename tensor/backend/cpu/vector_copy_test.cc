@@ -8,7 +8,7 @@
 namespace hawser::tensor::cpu {
 namespace {
 
-TEST(StreamCopyTest, CopiesJustTheBytesItIsGiven) {
+TEST(StreamCopyTest, CopiesExactlyTheGivenBytes) {
   std::string from(1000, '\0');
   for (size_t i = 0; i < from.size(); ++i) from[i] = static_cast<char>(i * 7);
   for (const size_t size : {0, 1, 15, 63, 64, 65, 127, 128, 500, 777}) {

@@ -43,7 +43,7 @@ HAWSER_UNARY(RsqrtOp, hn::Div(hn::Set(d, 1.0f), hn::Sqrt(x)));
 HAWSER_UNARY(AbsOp, hn::Abs(x));
 HAWSER_UNARY(ReciprocalOp, hn::Div(hn::Set(d, 1.0f), x));
 HAWSER_UNARY(SquareOp, hn::Mul(x, x));
-// NaN is not below zero and so stays.
+// NaN is not below zero and is kept.
 HAWSER_UNARY(ReluOp, hn::IfThenZeroElse(hn::Lt(x, hn::Zero(d)), x));
 HAWSER_UNARY(SigmoidOp, Logistic(d, x));
 HAWSER_UNARY(TanhOp, FullTanh(d, x));
@@ -54,18 +54,18 @@ HAWSER_BINARY(AddOp, hn::Add(x, y));
 HAWSER_BINARY(SubOp, hn::Sub(x, y));
 HAWSER_BINARY(MulOp, hn::Mul(x, y));
 HAWSER_BINARY(DivOp, hn::Div(x, y));
-// x where it is NaN, else y where that is.
+// x if it is NaN, else y if it is NaN.
 HAWSER_BINARY(MaximumOp,
               hn::IfThenElse(hn::Or(hn::Gt(x, y), hn::IsNaN(x)), x, y));
 HAWSER_BINARY(MinimumOp,
               hn::IfThenElse(hn::Or(hn::Lt(x, y), hn::IsNaN(x)), x, y));
-// Of outputs x and their gradients y. A NaN passes its gradient on.
+// Outputs x and their gradients y. The gradient of a NaN is passed on.
 HAWSER_BINARY(ReluGradOp, hn::IfThenZeroElse(hn::Le(x, hn::Zero(d)), y));
 HAWSER_BINARY(SigmoidGradOp,
               hn::Mul(y, hn::Mul(x, hn::Sub(hn::Set(d, 1.0f), x))));
 HAWSER_BINARY(TanhGradOp, hn::Mul(y, hn::NegMulAdd(x, x, hn::Set(d, 1.0f))));
 
-// Of inputs x: Phi(x) + x * phi(x).
+// Derivative at input x: Phi(x) + x * phi(x).
 struct GeluGradOp {
   template <class D, class V>
   HWY_INLINE V operator()(D d, V x, V y) const {
@@ -76,7 +76,7 @@ struct GeluGradOp {
   }
 };
 
-// Of inputs x: s + x * s * (1 - s), s = sigmoid(x).
+// Derivative at input x: s + x * s * (1 - s), s = sigmoid(x).
 struct SiluGradOp {
   template <class D, class V>
   HWY_INLINE V operator()(D d, V x, V y) const {
@@ -86,7 +86,7 @@ struct SiluGradOp {
   }
 };
 
-// op(x, b) for one b.
+// op(x, b) for a constant b.
 template <class Op>
 struct WithScalar {
   float b;
@@ -129,7 +129,7 @@ void Unary(UnaryOp op, const float* in, float* out, size_t n) {
     case UnaryOp::kSign:
       for (size_t i = 0; i < n; ++i) out[i] = Sign(in[i]);
       return;
-    // Highway's are exact up to 39000 only.
+    // Highway's functions are exact only up to 39000.
     case UnaryOp::kSin:
       for (size_t i = 0; i < n; ++i) out[i] = std::sin(in[i]);
       return;
@@ -140,7 +140,7 @@ void Unary(UnaryOp op, const float* in, float* out, size_t n) {
   std::abort();
 }
 
-// Calls visitor(op) with the functor of `op`; false if it has none.
+// Calls visitor(op) with the functor of `op`; returns false if there is none.
 template <class Visitor>
 HWY_INLINE bool VisitBinary(BinaryOp op, const Visitor& visitor) {
   switch (op) {

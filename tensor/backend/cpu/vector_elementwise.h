@@ -1,5 +1,5 @@
-// Elementwise functions of dense floats, and the hot one of bf16, vectorised
-// for the CPU the program runs on. Outputs may be the inputs.
+// Elementwise functions of dense floats, and AddScaled for bf16, vectorised for
+// the CPU that the program runs on. Outputs may be the inputs.
 #ifndef HAWSER_TENSOR_BACKEND_CPU_VECTOR_ELEMENTWISE_H_
 #define HAWSER_TENSOR_BACKEND_CPU_VECTOR_ELEMENTWISE_H_
 

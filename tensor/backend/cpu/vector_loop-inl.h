@@ -1,10 +1,10 @@
-// Loops of vector operations over dense floats. Included once for every
-// instruction set, by sources that include hwy/foreach_target.h.
+// Loops of vector operations over dense floats. Included once per instruction
+// set, by sources that include hwy/foreach_target.h.
 //
 // Operations are functors called as op(d, v) or op(d, v, w) with a Highway
 // descriptor and vectors of its type. Outputs may be the inputs. The loops are
-// not inlined: callers that choose among many would become so large that a
-// compiler, and more so a sanitizer, takes minutes over them.
+// not inlined: callers that select among many operations would become so large
+// that compilation, especially with sanitizers, takes minutes.
 #if defined(HAWSER_TENSOR_BACKEND_CPU_VECTOR_LOOP_INL_H_) == \
     defined(HWY_TARGET_TOGGLE)
 #ifdef HAWSER_TENSOR_BACKEND_CPU_VECTOR_LOOP_INL_H_

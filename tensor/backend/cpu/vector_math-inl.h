@@ -1,6 +1,6 @@
-// Elementary functions on vectors of floats, with the special values that
-// Highway's own leave open: infinities, zero and NaN as in <cmath>.
-// Included once for every instruction set.
+// Elementary functions on vectors of floats. Infinities, zero and NaN are
+// handled as in <cmath>, which Highway's own functions do not guarantee.
+// Included once per instruction set.
 #if defined(HAWSER_TENSOR_BACKEND_CPU_VECTOR_MATH_INL_H_) == \
     defined(HWY_TARGET_TOGGLE)
 #ifdef HAWSER_TENSOR_BACKEND_CPU_VECTOR_MATH_INL_H_
@@ -19,7 +19,7 @@ namespace hawser::tensor::cpu {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// The last float whose exponential is finite.
+// The largest float whose exponential is finite.
 inline constexpr float kMaxExp = 88.72283f;
 
 template <class D, class V>
@@ -48,7 +48,7 @@ HWY_INLINE V Logistic(D d, V x) {
   return hn::Div(one, hn::Add(one, FullExp(d, hn::Neg(x))));
 }
 
-// Above 10 in magnitude the result rounds to one.
+// For magnitudes above 10 the result rounds to one.
 template <class D, class V>
 HWY_INLINE V FullTanh(D d, V x) {
   const V limit = hn::Set(d, 10.0f);

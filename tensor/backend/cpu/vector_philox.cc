@@ -41,13 +41,14 @@ HWY_INLINE Product Multiply(WordVec a, WordVec b) {
 #endif
 }
 
-// One block in each lane, counters from `counter` on; writes 4 * Lanes() words.
+// Computes one block per lane, for counters from `counter` on; writes 4 *
+// Lanes() words.
 HWY_INLINE void RunLanes(uint64_t key, uint64_t counter, uint32_t* words) {
   const WordTag d;
   const WordVec low = hn::Set(d, static_cast<uint32_t>(counter));
   const WordVec high = hn::Set(d, static_cast<uint32_t>(counter >> 32));
   WordVec c0 = hn::Add(low, hn::Iota(d, 0));
-  // Less than before: the low word has wrapped around.
+  // The low word has wrapped around if it is less than before.
   const WordVec carry = hn::VecFromMask(d, hn::Lt(c0, low));
   WordVec c1 = hn::Sub(high, carry);
   WordVec c2 = hn::Zero(d), c3 = hn::Zero(d);

@@ -16,7 +16,7 @@ namespace hawser::tensor::cpu {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// The accumulator with x taken in.
+// Adds x to the accumulator.
 struct AddTo {
   template <class V>
   HWY_INLINE V operator()(V sum, V x) const {
@@ -29,7 +29,7 @@ struct AddSquareTo {
     return hn::MulAdd(x, x, sum);
   }
 };
-// A NaN stays, because nothing compares with it.
+// A NaN is kept, because every comparison with it is false.
 struct MaxTo {
   template <class V>
   HWY_INLINE V operator()(V best, V x) const {
@@ -43,8 +43,8 @@ struct MinTo {
   }
 };
 
-// Folds by `op` into four accumulators that start at `identity`, and those
-// with `join` into one.
+// Folds with `op` into four accumulators, initially `identity`, and combines
+// them with `join`.
 template <class Op, class Join>
 HWY_INLINE FloatVec Fold(const Op& op, const Join& join, float identity,
                          const float* x, size_t n) {
@@ -84,7 +84,7 @@ double SumOfSquares(const float* x, size_t n) {
   return SumBlocks(AddSquareTo(), x, n);
 }
 
-// The lanes of `v` folded by comparison; a NaN wins.
+// Folds the lanes of `v` by comparison; a NaN wins.
 template <class Better>
 HWY_INLINE float BestLane(FloatVec v, const Better& better) {
   const FloatTag d;

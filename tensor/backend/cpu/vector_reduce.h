@@ -6,12 +6,12 @@
 
 namespace hawser::tensor::cpu {
 
-// Taken in f32 by blocks of a few thousand elements, whose sums are added in
+// Computes sums of blocks of a few thousand elements in f32, and adds them in
 // f64.
 double Sum(const float* x, int64_t n);
 double SumOfSquares(const float* x, int64_t n);
 
-// NaN if any element is; -infinity and infinity where n is 0.
+// NaN if any element is NaN; -infinity and infinity, respectively, if n is 0.
 float Max(const float* x, int64_t n);
 float Min(const float* x, int64_t n);
 

@@ -24,7 +24,7 @@ HWY_INLINE float SumLanes(FloatVec v) {
   return hn::GetLane(hn::SumOfLanes(FloatTag(), v));
 }
 
-// The largest element, NaN left aside: it comes back through the exponentials.
+// The largest element, ignoring NaN, which propagates through the exponentials.
 HWY_INLINE float MaxOf(const float* x, size_t n) {
   const FloatTag d;
   const size_t lanes = hn::Lanes(d);
@@ -67,8 +67,8 @@ struct ScaleOp {
   }
 };
 
-// x - max - log_sum, in two steps: beside a large max their sum would lose
-// log_sum.
+// x - max - log_sum, in two subtractions: in max + log_sum a large max would
+// absorb log_sum.
 struct LogSoftmaxOp {
   float max;
   float log_sum;
@@ -89,7 +89,7 @@ void SoftmaxRow(SoftmaxKind kind, const float* x, size_t n, float* y) {
   }
 }
 
-// The sum of combine(a, b) over a row, whose padding is 0 for both.
+// The sum of combine(a, b) over a row, with padding 0 for both.
 template <class Combine>
 HWY_INLINE float SumOf2(const Combine& combine, const float* a, const float* b,
                         size_t n) {
@@ -156,7 +156,7 @@ double CrossEntropyRow(const float* logits, size_t n, size_t label,
   return std::log(sum) - (logit - max);
 }
 
-// Squares of x - mean, whose padding is the mean.
+// The sum of squares of x - mean, with the mean as padding.
 HWY_INLINE float SumSquaresAround(const float* x, float mean, size_t n) {
   const FloatTag d;
   const size_t lanes = hn::Lanes(d);

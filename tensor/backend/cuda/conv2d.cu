@@ -49,16 +49,16 @@ Geometry GeometryOf(const Shape& x, const Shape& w, const Shape& y,
           options.groups};
 }
 
-// How many images are unfolded at once: as many as give 2^26 elements.
+// Number of images to unfold at once: as many as give 2^26 elements.
 int64_t ImagesAtOnce(const Geometry& g) {
   constexpr int64_t kMaxElements = int64_t{1} << 26;
   const int64_t per_image = g.groups * g.patch() * g.places();
   return std::max<int64_t>(kMaxElements / std::max<int64_t>(per_image, 1), 1);
 }
 
-// The element under each weight at each place of the output, 0 outside of the
-// image: columns [c, kh, kw, n, places], or [n, c, kh, kw, places] with
-// `images_outside`. Only moves elements.
+// Unfolds images: the element under each weight at each place of the output, 0
+// outside of the image. Columns are [c, kh, kw, n, places], or [n, c, kh, kw,
+// places] with `images_outside`. Only moves elements.
 template <class Word>
 __global__ void UnfoldKernel(Geometry g, bool images_outside, const Word* x,
                              Word* columns) {
@@ -77,8 +77,8 @@ __global__ void UnfoldKernel(Geometry g, bool images_outside, const Word* x,
   }
 }
 
-// The adjoint, from [n, c, kh, kw, places]: a thread per element of the input
-// gathers what was unfolded from it, so that the result is the same each time.
+// The adjoint, from [n, c, kh, kw, places]. One thread per element of the input
+// gathers the values unfolded from it, so that the result is deterministic.
 template <class T>
 __global__ void FoldKernel(Geometry g, const T* columns, T* dx) {
   const int64_t places = g.oh * g.ow;
@@ -145,7 +145,7 @@ absl::Status CudaBackend::Conv2d(const Tensor& x, const Tensor& w,
   ASSIGN_OR_RETURN(const Tensor dense, x.Contiguous());
   ASSIGN_OR_RETURN(const Tensor weight, GroupedWeight(g, w));
   ASSIGN_OR_RETURN(const Tensor grouped, GroupedOutput(g, y));
-  // Added to by the product, the bias is rounded with it, once.
+  // The product accumulates onto the bias, so that the sum is rounded once.
   if (bias.defined()) {
     ASSIGN_OR_RETURN(const Tensor channels, bias.Reshape({g.o, 1, 1}));
     RETURN_IF_ERROR(CopyOnDevice(y, channels));
@@ -196,8 +196,8 @@ absl::Status CudaBackend::Conv2dWeightGrad(const Tensor& dy, const Tensor& x,
   ASSIGN_OR_RETURN(const Tensor grouped, GroupedOutput(g, dy));
   ASSIGN_OR_RETURN(Tensor out, GroupedWeight(g, dw));
   const DeviceGuard guard(dw.device());
-  // The places of all images of a run are one dim, so that the sums over them
-  // are not rounded to the dtype image by image.
+  // The places of all images of a run form one dim, so that sums over them are
+  // not rounded to the dtype after each image.
   return ForEachRun(g, [&](int64_t first, const Geometry& run) -> absl::Status {
     ASSIGN_OR_RETURN(const Tensor images, dense.Narrow(0, first, run.n));
     const int64_t places = run.n * g.places();

@@ -1,5 +1,5 @@
-// Device memory, from the driver's stream-ordered pool: it keeps freed blocks
-// until Trim(), so that a training loop does not allocate.
+// Device memory from the driver's stream-ordered pool. The pool caches freed
+// blocks until Trim(), so that a training loop does not allocate.
 #include <cuda_runtime_api.h>
 
 #include <atomic>
@@ -39,11 +39,11 @@ class CudaAllocator final : public Allocator {
   absl::StatusOr<void*> Allocate(size_t bytes) override {
     const DeviceGuard guard(Cuda(index_));
     void* block = nullptr;
-    // A block of no bytes must still have an address of its own.
+    // An empty block must still have a unique address.
     const cudaError_t error =
         cudaMallocAsync(&block, bytes > 0 ? bytes : 1, kStream);
     if (error != cudaSuccess) [[unlikely]] {
-      cudaGetLastError();  // Or the next kernel would be blamed.
+      cudaGetLastError();  // Otherwise the next kernel would report it.
       return CudaStatus(error, absl::StrCat("allocating ", bytes, " bytes on ",
                                             Cuda(index_).ToString()));
     }
@@ -69,7 +69,7 @@ class CudaAllocator final : public Allocator {
 
   void Trim() override {
     const DeviceGuard guard(Cuda(index_));
-    // Blocks count as free only once the stream has passed their release.
+    // Blocks are free only after the stream has reached their release.
     cudaStreamSynchronize(kStream);
     cudaMemPoolTrimTo(pool_, 0);
     reserved_.store(Attribute(cudaMemPoolAttrReservedMemCurrent),
@@ -87,14 +87,16 @@ class CudaAllocator final : public Allocator {
 
   const int index_;
   const cudaMemPool_t pool_;
-  // Of the pool, when last seen; and how often it was seen to have grown.
+  // Bytes reserved by the pool when last read, and the number of times it had
+  // grown.
   std::atomic<uint64_t> reserved_{0};
   std::atomic<int64_t> growths_{0};
 };
 
 absl::StatusOr<Allocator*> Lookup(int index) {
   static std::mutex mutex;
-  // Never destroyed: tensors of static objects may outlive everything else.
+  // Never destroyed, since tensors in static objects may outlive everything
+  // else.
   static auto& allocators = *new std::vector<std::unique_ptr<CudaAllocator>>;
   const std::scoped_lock lock(mutex);
   int count = static_cast<int>(allocators.size());

@@ -51,7 +51,7 @@ TEST_F(CudaAllocatorTest, BlocksAreAlignedAndDistinct) {
   }
 }
 
-TEST_F(CudaAllocatorTest, FreedBlocksServeTheNextStep) {
+TEST_F(CudaAllocatorTest, FreedBlocksAreReused) {
   Allocator& allocator = **AllocatorFor(Cuda());
   const auto step = [&] {
     const Tensor a = Tensor::Empty({1 << 20}, {.device = Cuda()});
@@ -63,7 +63,7 @@ TEST_F(CudaAllocatorTest, FreedBlocksServeTheNextStep) {
   EXPECT_EQ(allocator.stats().system_allocations, before);
 }
 
-TEST_F(CudaAllocatorTest, TrimGivesCachedBlocksBack) {
+TEST_F(CudaAllocatorTest, TrimReturnsCachedBlocks) {
   Allocator& allocator = **AllocatorFor(Cuda());
   constexpr int64_t kBytes = int64_t{1} << 26;
   {
@@ -75,11 +75,11 @@ TEST_F(CudaAllocatorTest, TrimGivesCachedBlocksBack) {
   EXPECT_LT(allocator.stats().reserved_bytes, kBytes);
 }
 
-TEST_F(CudaAllocatorTest, WantOfMemoryIsAnErrorThatPasses) {
+TEST_F(CudaAllocatorTest, OutOfMemoryIsATransientError) {
   EXPECT_THAT(
       Tensor::TryEmpty({int64_t{1} << 50}, {.device = Cuda()}),
       StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("cuda:0")));
-  // The next operation is not blamed for it.
+  // The next operation does not report the error.
   const Tensor t = Tensor::FromVector<float>({1, 2}, {2});
   EXPECT_EQ(t.To(Cuda())->ToVector<float>(), (std::vector<float>{1, 2}));
 }

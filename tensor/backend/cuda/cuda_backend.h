@@ -1,9 +1,9 @@
 // The kernels of CUDA devices: cuBLAS for products, small kernels for the rest.
-// tensor/backend/backend.h says what each does.
+// See tensor/backend/backend.h for their semantics.
 //
-// Each group of kernels has a source named after it. Everything is enqueued on
-// the device's default stream, so that it runs in the order of the calls; only
-// kernels that take ids wait for the device, to check them.
+// Each group of kernels has a source file of its name. All work is enqueued on
+// the device's default stream and runs in the order of the calls. Only kernels
+// that take ids wait for the device, to check the ids.
 #ifndef HAWSER_TENSOR_BACKEND_CUDA_CUDA_BACKEND_H_
 #define HAWSER_TENSOR_BACKEND_CUDA_CUDA_BACKEND_H_
 

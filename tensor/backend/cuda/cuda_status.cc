@@ -35,7 +35,7 @@ absl::Status LaunchStatus(std::string_view kernel) {
   return CudaStatus(cudaGetLastError(), kernel);
 }
 
-// None of these calls fails for a device that a tensor lies on.
+// These calls cannot fail for a device that holds a tensor.
 DeviceGuard::DeviceGuard(Device device) : current_(device.index) {
   cudaGetDevice(&previous_);
   if (current_ != previous_) cudaSetDevice(current_);

@@ -1,4 +1,4 @@
-// Errors of the CUDA runtime as statuses, the device in use, and its stream.
+// CUDA runtime errors as statuses, the current device, and its stream.
 #ifndef HAWSER_TENSOR_BACKEND_CUDA_CUDA_STATUS_H_
 #define HAWSER_TENSOR_BACKEND_CUDA_CUDA_STATUS_H_
 
@@ -11,18 +11,18 @@
 
 namespace hawser::tensor::cuda {
 
-// OK, or the runtime's text with `what` was being done:
-//   kResourceExhausted   no memory on the device.
-//   kFailedPrecondition  no such device, or no driver.
-//   kInternal            anything else; an error of an earlier kernel shows up
-//                        at a later call.
+// Converts a runtime error to a status whose message contains `what`:
+//   kResourceExhausted   the device is out of memory.
+//   kFailedPrecondition  the device or the driver is missing.
+//   kInternal            anything else; an error of an earlier kernel is
+//                        reported by a later call.
 absl::Status CudaStatus(cudaError_t error, std::string_view what);
 
-// The status of the kernel launch before it.
+// Returns the status of the preceding kernel launch.
 absl::Status LaunchStatus(std::string_view kernel);
 
-// Makes `device` the current one of this thread, and the one before it again at
-// the end.
+// Makes `device` the current device of this thread; the destructor restores the
+// previous one.
 class DeviceGuard {
  public:
   explicit DeviceGuard(Device device);
@@ -35,9 +35,9 @@ class DeviceGuard {
   int current_;
 };
 
-// All work on a device goes to its legacy default stream, whichever thread
-// enqueues it, so that it runs in the order in which it was enqueued and a
-// freed block may be handed out again at once.
+// All threads enqueue their work for a device on its legacy default stream.
+// Work thus runs in the order of enqueueing, and a freed block may be reused at
+// once.
 inline constexpr cudaStream_t kStream = nullptr;
 
 }  // namespace hawser::tensor::cuda

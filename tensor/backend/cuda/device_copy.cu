@@ -1,5 +1,5 @@
-// Copies between the CPU and CUDA devices, and on one of them with other
-// strides or another dtype.
+// Copies between the CPU and CUDA devices, and on one CUDA device with a change
+// of strides or dtype.
 #include <cuda_runtime.h>
 
 #include <cstddef>
@@ -29,9 +29,9 @@ __global__ void MoveKernel(IndexPlan<2> plan, Word* to, const Word* from) {
   }
 }
 
-// Elements on their way from one dtype to another: double holds those of every
-// floating-point dtype, int64_t all others. The dtypes are the same for all
-// threads, so that the switches cost little beside the memory.
+// Intermediate type of conversions: double for floating-point dtypes, int64_t
+// for all others. The dtypes are the same for all threads, so the switches cost
+// little compared to memory access.
 template <class Wide>
 __device__ Wide LoadWide(DType dtype, const void* base, int64_t i) {
   if constexpr (std::is_same_v<Wide, double>) {
@@ -114,7 +114,7 @@ absl::Status CopyBytes(Tensor& dest, const Tensor& source) {
   const auto bytes = static_cast<size_t>(source.byte_size());
   if (bytes == 0) return absl::OkStatus();
   if (!dest.device().is_cpu() && !source.device().is_cpu()) {
-    // Waits for what was enqueued on both devices, and they for it.
+    // Ordered after the work enqueued on both devices, and before later work.
     return CudaStatus(
         cudaMemcpyPeer(dest.raw_data(), dest.device().index, source.raw_data(),
                        source.device().index, bytes),
@@ -125,13 +125,14 @@ absl::Status CopyBytes(Tensor& dest, const Tensor& source) {
   RETURN_IF_ERROR(CudaStatus(cudaMemcpyAsync(dest.raw_data(), source.raw_data(),
                                              bytes, cudaMemcpyDefault, kStream),
                              kWhat));
-  // Host memory must not change or go away before the copy is done with it.
+  // Host memory must not change or be freed before the copy has finished.
   return CudaStatus(cudaStreamSynchronize(kStream), kWhat);
 }
 
 absl::Status Copy(Tensor& dest, const Tensor& source) {
   if (dest.device() == source.device()) return CopyOnDevice(dest, source);
-  // Dense bytes cross; dtype and strides change on the side where they lie.
+  // Only dense bytes cross devices; dtype and strides are converted on one
+  // side.
   ASSIGN_OR_RETURN(const Tensor dense, source.Contiguous());
   if (dest.is_contiguous() && dest.dtype() == dense.dtype()) {
     return CopyBytes(dest, dense);

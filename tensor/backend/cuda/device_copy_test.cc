@@ -25,7 +25,7 @@ using CudaCopyTest = CudaTest;
 const std::vector<Shape> kShapes = {{},     {0},       {1},         {7},
                                     {3, 5}, {2, 0, 3}, {4, 1, 3, 2}};
 
-// Values that conversions treat in special ways.
+// Values with special conversions.
 const std::vector<double> kSpecial = {0,
                                       -0.0,
                                       1,
@@ -71,7 +71,7 @@ TEST_F(CudaCopyTest, RoundTripsThroughTheDevice) {
 TEST_F(CudaCopyTest, ConvertsAsTheCpuDoes) {
   const auto count = static_cast<int64_t>(kSpecial.size());
   for (const DType from : kAllDTypes) {
-    // Finite where the source is an integer.
+    // Only finite values if the source is an integer.
     const Tensor source = FromValues(kSpecial, {count}, from);
     for (const DType to : kAllDTypes) {
       SCOPED_TRACE(testing::Message() << from << " to " << to);

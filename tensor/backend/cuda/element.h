@@ -1,5 +1,5 @@
-// Elements of tensors in CUDA sources: how one is read, written and added to,
-// and which C++ type stands for which dtype.
+// Access to tensor elements in CUDA sources: load, store, atomic add, and the
+// C++ type of each dtype.
 #ifndef HAWSER_TENSOR_BACKEND_CUDA_ELEMENT_H_
 #define HAWSER_TENSOR_BACKEND_CUDA_ELEMENT_H_
 
@@ -18,7 +18,7 @@
 
 namespace hawser::tensor::cuda {
 
-// The type that arithmetic on elements `T` is done in.
+// The compute type of elements `T`.
 template <class T>
 using ComputeType = std::conditional_t<
     std::is_same_v<T, double>, double,
@@ -31,7 +31,7 @@ __device__ inline ComputeType<T> Load(const T* p) {
   } else if constexpr (std::is_same_v<T, __nv_bfloat16>) {
     return __bfloat162float(*p);
   } else if constexpr (std::is_same_v<T, bool>) {
-    // As a byte: those of a peer or a file need not be 0 or 1.
+    // Read as a byte, because bytes from a peer or a file need not be 0 or 1.
     return *reinterpret_cast<const uint8_t*>(p) != 0;
   } else {
     return static_cast<ComputeType<T>>(*p);
@@ -51,8 +51,8 @@ __device__ inline void Store(T* p, C value) {
   }
 }
 
-// Adds to an element that other threads add to. The order of additions, and
-// with it the last bit of a sum, is open. T has at least 32 bits.
+// Atomic addition. The order of additions, and thus the last bit of a sum, is
+// unspecified. T has at least 32 bits.
 template <class T>
 __device__ inline void AtomicAdd(T* p, ComputeType<T> value) {
   static_assert(sizeof(T) >= 4);
@@ -113,7 +113,7 @@ absl::Status VisitFloatSum(DType dtype, const char* operation,
   }
 }
 
-// As VisitFloat(), for the dtypes that AtomicAdd() takes.
+// As VisitFloat(), for the dtypes that AtomicAdd() supports.
 template <class Visitor>
 absl::Status VisitAddable(DType dtype, const char* operation,
                           Visitor&& visitor) {

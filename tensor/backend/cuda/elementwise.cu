@@ -42,7 +42,7 @@ __device__ C Apply(UnaryOp op, C x) {
       case UnaryOp::kSquare:
         return static_cast<C>(static_cast<uint64_t>(x) *
                               static_cast<uint64_t>(x));
-      default:  // kRelu: the others are for floating point alone.
+      default:  // kRelu: the others are only for floating point.
         return x < 0 ? C(0) : x;
     }
   } else {
@@ -97,7 +97,7 @@ __device__ C Apply(BinaryOp op, C x, C y) {
         return static_cast<C>(ux * uy);
       case BinaryOp::kMaximum:
         return x > y ? x : y;
-      default:  // kMinimum: the others are for floating point alone.
+      default:  // kMinimum: the others are only for floating point.
         return x < y ? x : y;
     }
   } else {
@@ -169,7 +169,7 @@ __global__ void UnaryKernel(UnaryOp op, IndexPlan<2> plan, const T* in,
   }
 }
 
-// The second argument is `scalar` where `b` is null.
+// The second argument is `scalar` if `b` is null.
 template <class T>
 __global__ void BinaryKernel(BinaryOp op, IndexPlan<3> plan, const T* a,
                              const T* b, ComputeType<T> scalar, T* out) {
@@ -212,7 +212,7 @@ __global__ void WhereKernel(IndexPlan<4> plan, const bool* condition,
   }
 }
 
-// The bits of `value` as an element of `dtype`, in the low bytes.
+// Returns the bits of `value` as an element of `dtype`, in the low bytes.
 uint64_t BitsOf(double value, DType dtype) {
   switch (dtype) {
     case DType::kF32:
@@ -230,7 +230,7 @@ uint64_t BitsOf(double value, DType dtype) {
   }
 }
 
-// out = op(a, b), or op(a, scalar) where `b` is null.
+// out = op(a, b), or op(a, scalar) if `b` is null.
 absl::Status RunBinary(BinaryOp op, const Tensor& a, const Tensor* b,
                        double scalar, Tensor& out) {
   const auto plan = MakePlan<3>(out.shape(), {&a, b != nullptr ? b : &a, &out});

@@ -198,7 +198,7 @@ TEST_F(CudaElementwiseTest, GradientsOfActivations) {
   }
 }
 
-// What `change` makes of a copy of in[0] that lies in memory as it does.
+// Applies `change` to a copy of in[0] with the same memory layout.
 absl::StatusOr<Tensor> InPlace(
     const std::vector<Tensor>& in,
     const std::function<absl::Status(Tensor&)>& change) {
@@ -216,7 +216,7 @@ TEST_F(CudaElementwiseTest, InPlaceOperations) {
              {{3, 4}, {3, 4}}, {{3, 4}, {4}}, {{2, 3}, {}}, {{0}, {0}}}) {
       const Tensor b = TestTensor(right, dtype, 2, 0, 5);
       const auto expect_same = [&](const auto& change) {
-        // Made anew, since it is changed in place.
+        // Created for each case, since it is changed in place.
         const Tensor a = TestTensor(left, dtype, 1, 0, 5);
         ExpectSame({a, b}, [&](const std::vector<Tensor>& in) {
           const Tensor copy = in[0].device().is_cpu() ? *in[0].Clone() : in[0];

@@ -22,12 +22,12 @@ namespace {
 // Bag i is ids[bounds[i]] up to ids[bounds[i + 1]].
 struct Bags {
   int64_t count;
-  int64_t width;  // Of a row of the table.
+  int64_t width;  // Width of a table row.
   const int64_t* ids;
   const int64_t* bounds;
 };
 
-// A thread per element of the result.
+// One thread per element of the result.
 template <class T>
 __global__ void BagKernel(BagMode mode, Bags bags, const T* table, T* out,
                           int64_t* max_ids) {
@@ -52,7 +52,7 @@ __global__ void BagKernel(BagMode mode, Bags bags, const T* table, T* out,
   }
 }
 
-// A thread per element of `dout`.
+// One thread per element of `dout`.
 template <class T>
 __global__ void BagGradKernel(BagMode mode, Bags bags, const T* dout,
                               const int64_t* max_ids, T* dtable) {
@@ -73,9 +73,10 @@ __global__ void BagGradKernel(BagMode mode, Bags bags, const T* dout,
   }
 }
 
-// `offsets`, checked, with the number of ids behind the last; on the device.
+// Checks `offsets`, appends the number of ids, and returns the result on the
+// device.
 absl::StatusOr<Tensor> BagBounds(const Tensor& offsets, int64_t num_ids) {
-  // They are few: host memory is the place to check them.
+  // There are few offsets, so check them in host memory.
   ASSIGN_OR_RETURN(const Tensor host, offsets.To(kCpu));
   ASSIGN_OR_RETURN(const Tensor wide, host.To(DType::kI64));
   std::vector<int64_t> bounds = wide.ToVector<int64_t>();
@@ -94,7 +95,7 @@ absl::StatusOr<Tensor> BagBounds(const Tensor& offsets, int64_t num_ids) {
   for (size_t i = 1; i < bounds.size(); ++i) {
     if (bounds[i] < bounds[i - 1]) {
       return absl::InvalidArgumentError(
-          absl::StrCat("EmbeddingBag: offsets fall from ", bounds[i - 1],
+          absl::StrCat("EmbeddingBag: offsets decrease from ", bounds[i - 1],
                        " to ", bounds[i], " at position ", i));
     }
   }

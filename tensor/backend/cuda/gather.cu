@@ -18,14 +18,14 @@
 namespace hawser::tensor::cuda {
 namespace {
 
-// A table whose dim is addressed by an index, walked with the index and with
-// the tensor that elements are moved to or from.
+// Plan of a gather or scatter: iterates over the index, the table without its
+// indexed dim, and the other tensor.
 struct IndexedPlan {
-  IndexPlan<3> walk;   // Index, other tensor, table without the dim.
-  int64_t stride = 0;  // Of the table's dim.
+  IndexPlan<3> walk;   // Index, other tensor, table without the indexed dim.
+  int64_t stride = 0;  // Stride of the table's indexed dim.
 };
 
-// `index_strides` are those by which the index moves along `shape`.
+// `index_strides` are the strides of the index along `shape`.
 IndexedPlan MakeIndexedPlan(const Shape& shape, const Strides& index_strides,
                             const Tensor& other, const Tensor& table, int dim) {
   IndexedPlan plan;
@@ -37,7 +37,7 @@ IndexedPlan MakeIndexedPlan(const Shape& shape, const Strides& index_strides,
   return plan;
 }
 
-// Those of an index [n] that is the same for all dims of `shape` but `dim`.
+// Strides of an index [n] that varies only along `dim` of `shape`.
 Strides AlongDim(const Shape& shape, int dim) {
   std::array<int64_t, kMaxRank> strides = {};
   strides[static_cast<size_t>(dim)] = 1;

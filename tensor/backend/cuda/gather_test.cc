@@ -20,7 +20,7 @@ using CudaGatherTest = CudaTest;
 
 constexpr DType kIdDTypes[] = {DType::kI64, DType::kI32};
 
-// Those that atomic additions are made for.
+// Dtypes with atomic addition.
 constexpr DType kAddable[] = {DType::kF32,  DType::kF64, DType::kF16,
                               DType::kBF16, DType::kI64, DType::kI32};
 
@@ -130,7 +130,7 @@ TEST_F(CudaGatherTest, Embeddings) {
   }
 }
 
-// Concat, Stack and Split are made of copies.
+// Concat, Stack and Split consist of copies.
 TEST_F(CudaGatherTest, Joins) {
   const Tensor a = TestTensor({2, 3}), b = TestTensor({2, 3}, DType::kF32, 2);
   for (const int dim : {0, 1}) {

@@ -1,4 +1,4 @@
-// Matrix products through cuBLAS, for the kernels that are made of them.
+// Matrix products by cuBLAS, for kernels built on them.
 #ifndef HAWSER_TENSOR_BACKEND_CUDA_GEMM_H_
 #define HAWSER_TENSOR_BACKEND_CUDA_GEMM_H_
 
@@ -7,8 +7,8 @@
 
 namespace hawser::tensor::cuda {
 
-// out = a b + beta out, as Backend::MatMul but that `out` may have any batch
-// strides as long as its matrices are dense.
+// out = a b + beta out, as Backend::MatMul, except that `out` may have any
+// batch strides if its matrices are dense.
 absl::Status GemmBatches(const Tensor& a, const Tensor& b, double beta,
                          Tensor& out);
 

@@ -46,7 +46,7 @@ absl::StatusOr<Tensor> CheckedIds(std::string_view operation, const Tensor& ids,
   const DeviceGuard guard(ids.device());
   ASSIGN_OR_RETURN(Tensor first,
                    Tensor::TryEmpty({1}, {DType::kI64, ids.device()}));
-  // All bits set: as an unsigned number, beyond every position.
+  // All bits set: as an unsigned number, greater than every position.
   RETURN_IF_ERROR(CudaStatus(
       cudaMemsetAsync(first.raw_data(), 0xff, sizeof(int64_t), kStream),
       operation));

@@ -1,4 +1,4 @@
-// Ids, labels and indices in device memory, checked before they are used.
+// Range checks of ids, labels and indices in device memory.
 #ifndef HAWSER_TENSOR_BACKEND_CUDA_IDS_H_
 #define HAWSER_TENSOR_BACKEND_CUDA_IDS_H_
 
@@ -11,10 +11,10 @@
 
 namespace hawser::tensor::cuda {
 
-// `ids`, i64 or i32 of any strides, as contiguous i64. kOutOfRange if one is
-// not in [lowest, limit), naming `operation`, the first such id and its
-// position. Waits for the device: an id from outside must not make a kernel
-// read or write where it may not.
+// Returns `ids`, i64 or i32 of any strides, as contiguous i64. kOutOfRange if
+// one is not in [lowest, limit), naming `operation`, the first such id and its
+// position. Waits for the device, since an unchecked id could make a kernel
+// access memory out of bounds.
 absl::StatusOr<Tensor> CheckedIds(std::string_view operation, const Tensor& ids,
                                   int64_t limit, int64_t lowest = 0);
 

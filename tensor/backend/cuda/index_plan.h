@@ -1,4 +1,4 @@
-// Index arithmetic over strided operands that are walked together.
+// Index arithmetic over strided operands iterated together.
 #ifndef HAWSER_TENSOR_BACKEND_CUDA_INDEX_PLAN_H_
 #define HAWSER_TENSOR_BACKEND_CUDA_INDEX_PLAN_H_
 
@@ -13,12 +13,12 @@
 
 namespace hawser::tensor::cuda {
 
-// Where the elements of one shape are in each of `N` operands. Passed to
+// Maps the elements of one shape to offsets in each of `N` operands. Passed to
 // kernels by value.
 template <int N>
 struct IndexPlan {
   int rank = 0;
-  int64_t count = 1;  // Elements of the shape.
+  int64_t count = 1;  // Number of elements of the shape.
   int64_t sizes[kMaxRank] = {};
   int64_t strides[kMaxRank][N] = {};
 
@@ -26,8 +26,8 @@ struct IndexPlan {
     int64_t at[N];
   };
 
-  // Adds a dim inside of those there are, merged with the last where each
-  // operand is dense across both.
+  // Adds an innermost dim, merged with the previous one if each operand is
+  // dense across both.
   void Append(int64_t size, const std::array<int64_t, N>& steps) {
     count *= size;
     if (size == 1) return;
@@ -68,7 +68,7 @@ struct IndexPlan {
   }
 };
 
-// By how many elements `operand` moves along dim `d` of the `shape` it
+// Stride, in elements, of `operand` along dim `d` of the `shape` that it
 // broadcasts to.
 inline int64_t BroadcastStride(const Tensor& operand, const Shape& shape,
                                int d) {

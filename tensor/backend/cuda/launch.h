@@ -1,5 +1,5 @@
-// Kernel launches, with the division of items and sums between threads. For
-// CUDA sources alone.
+// Kernel launch sizes, and the distribution of items and sums over threads.
+// Only for CUDA sources.
 #ifndef HAWSER_TENSOR_BACKEND_CUDA_LAUNCH_H_
 #define HAWSER_TENSOR_BACKEND_CUDA_LAUNCH_H_
 
@@ -10,14 +10,15 @@ namespace hawser::tensor::cuda {
 
 inline constexpr int kThreads = 256;
 
-// Blocks for `count` items of `per_block` each; kernels stride over the rest.
+// Number of blocks for `count` items, `per_block` each; kernels stride over the
+// rest.
 inline unsigned Blocks(int64_t count, int64_t per_block = kThreads) {
   constexpr int64_t kMaxBlocks = 65535;
   return static_cast<unsigned>(
       std::clamp<int64_t>((count + per_block - 1) / per_block, 1, kMaxBlocks));
 }
 
-// Threads of a block that works on rows of `length` elements: whole warps.
+// Number of threads of a block for rows of `length` elements; whole warps.
 inline unsigned RowThreads(int64_t length) {
   return static_cast<unsigned>(
       std::clamp<int64_t>((length + 31) / 32 * 32, 32, kThreads));
@@ -29,14 +30,16 @@ __device__ inline int64_t FirstItem() {
 }
 __device__ inline int64_t ItemStep() { return int64_t{gridDim.x} * blockDim.x; }
 
-// combine() over `value` of all threads of a block of whole warps, in every
-// thread. `scratch` is shared memory of 32 elements; all threads must call.
+// Reduces `value` over all threads of a block of whole warps with combine(),
+// and returns the result in every thread. `scratch` is shared memory of 32
+// elements; all threads must call.
 template <class C, class Combine>
 __device__ C BlockCombine(C value, C* scratch, Combine combine) {
   for (int distance = 16; distance > 0; distance /= 2) {
     value = combine(value, __shfl_xor_sync(0xffffffffu, value, distance));
   }
-  __syncthreads();  // Until all have read what an earlier call left.
+  __syncthreads();  // Wait until all threads have read the result of an earlier
+                    // call.
   if (threadIdx.x % 32 == 0) scratch[threadIdx.x / 32] = value;
   __syncthreads();
   value = scratch[0];

@@ -13,8 +13,8 @@
 namespace hawser::tensor::cuda {
 namespace {
 
-// Dense [rows, cols] matrices. Means and the like are of the type that is
-// computed in: f64 for f64, else f32.
+// Dense [rows, cols] matrices. Statistics have the compute type: f64 for f64,
+// else f32.
 struct Sizes {
   int64_t rows, cols;
 };
@@ -29,7 +29,7 @@ struct Moments {
   }
 };
 
-// A block per row. `weight` and `bias` may be null.
+// One block per row. `weight` and `bias` may be null.
 template <class T>
 __global__ void LayerNormKernel(Sizes sizes, const T* x, const T* weight,
                                 const T* bias, double eps, T* y,
@@ -43,8 +43,8 @@ __global__ void LayerNormKernel(Sizes sizes, const T* x, const T* weight,
       sum += Load(in + j);
     }
     const C center = BlockSum(sum, scratch) / C(sizes.cols);
-    // In two passes: the one-pass formula loses all digits of a small variance
-    // beside a large mean.
+    // Two passes, because the one-pass formula loses all digits of a small
+    // variance if the mean is large.
     C squares = 0;
     for (int64_t j = threadIdx.x; j < sizes.cols; j += blockDim.x) {
       const C distance = Load(in + j) - center;
@@ -65,7 +65,7 @@ __global__ void LayerNormKernel(Sizes sizes, const T* x, const T* weight,
   }
 }
 
-// A block per row. With g = dy * weight and h = (x - mean) * rstd:
+// One block per row. With g = dy * weight and h = (x - mean) * rstd:
 //   dx = rstd * (g - mean(g) - h * mean(g * h)).
 template <class T>
 __global__ void InputGradKernel(Sizes sizes, const T* dy, const T* x,
@@ -94,8 +94,8 @@ __global__ void InputGradKernel(Sizes sizes, const T* dy, const T* x,
   }
 }
 
-// A block per kWidth columns, whose rows of threads share the matrix' rows:
-// dw = sum of dy * h, db = sum of dy. `dw` and `db` may be null.
+// One block per kWidth columns; its rows of threads share the matrix rows: dw =
+// sum of dy * h, db = sum of dy. `dw` and `db` may be null.
 constexpr unsigned kWidth = 32;
 
 template <class T>

@@ -39,8 +39,8 @@ struct HandleDeleter {
 };
 using Handle = std::unique_ptr<cublasContext, HandleDeleter>;
 
-// cuBLAS wants a handle for each thread and device. `device` is the current
-// one.
+// cuBLAS needs a handle per thread and device. `device` must be the current
+// device.
 absl::StatusOr<cublasHandle_t> CublasFor(Device device) {
   thread_local std::map<int, Handle> handles;
   Handle& handle = handles[device.index];
@@ -70,18 +70,19 @@ absl::StatusOr<GemmTypes> TypesOf(DType dtype) {
     case DType::kBF16:
       return GemmTypes{CUDA_R_16BF, CUBLAS_COMPUTE_32F};
     default:
-      return absl::UnimplementedError("matrix product of integers on cuda");
+      return absl::UnimplementedError(
+          "matrix products of integers are not supported on cuda");
   }
 }
 
-// How the last two dims of a tensor lie in memory: rows (kN) or columns (kT)
-// `leading` elements apart.
+// Memory layout of the last two dims of a tensor: rows (kN) or columns (kT)
+// that are `leading` elements apart.
 struct MatrixView {
   cublasOperation_t op;
   int64_t leading;
 };
 
-// `leading` is 0 where they lie in neither way.
+// `leading` is 0 if neither layout applies.
 MatrixView ViewOf(const Tensor& t) {
   const int64_t rows = t.dim(-2), cols = t.dim(-1);
   const int64_t row_stride = t.strides()[t.rank() - 2];
@@ -96,7 +97,7 @@ absl::StatusOr<Tensor> WithBlasLayout(const Tensor& t) {
   return t.Clone();
 }
 
-// One factor and where the batches of a call begin and how far apart they are.
+// One factor, with the offset and stride of the batches of a call.
 struct Factor {
   MatrixView view;
   const void* data;
@@ -135,7 +136,7 @@ absl::Status Multiply(cublasHandle_t handle, const GemmTypes& types,
       "matrix product");
 }
 
-// Over the batch dims of the three tensors of a product.
+// Plans the iteration over the batch dims of the three tensors of a product.
 IndexPlan<3> PlanBatches(const Tensor& a, const Tensor& b, const Tensor& out) {
   IndexPlan<3> plan;
   for (int d = 0; d < out.rank() - 2; ++d) {
@@ -159,7 +160,7 @@ absl::Status GemmBatches(const Tensor& a, const Tensor& b, double beta,
   ASSIGN_OR_RETURN(const GemmTypes types, TypesOf(out.dtype()));
   const DeviceGuard guard(out.device());
   ASSIGN_OR_RETURN(const cublasHandle_t handle, CublasFor(out.device()));
-  // One call does the innermost batch dim.
+  // One call covers the innermost batch dim.
   const IndexPlan<3> batches = PlanBatches(left, right, out);
   const int last = batches.rank - 1;
   const auto stride = [&](int operand) {
@@ -195,7 +196,7 @@ absl::Status CudaBackend::Linear(const Tensor& x, const Tensor& w,
                                  const Tensor& bias, Activation activation,
                                  Tensor& out) {
   ASSIGN_OR_RETURN(const Tensor transposed, w.T());
-  // Added to by the product, the bias is rounded with it, once.
+  // The product accumulates onto the bias, so that the sum is rounded once.
   if (bias.defined()) RETURN_IF_ERROR(CopyOnDevice(out, bias));
   RETURN_IF_ERROR(GemmBatches(x, transposed, bias.defined() ? 1 : 0, out));
   if (activation == Activation::kNone) return absl::OkStatus();

@@ -24,7 +24,7 @@ using CudaMatMulTest = CudaTest;
 
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
-// Sums of some tens of terms near 1.
+// Tolerance for sums of a few tens of terms near 1.
 double SumTolerance(DType dtype) { return 8 * Tolerance(dtype); }
 
 TEST_F(CudaMatMulTest, Products) {
@@ -70,7 +70,7 @@ TEST_F(CudaMatMulTest, TransposedAndBroadcastOperands) {
     ExpectSame(
         {a, b}, [](const auto& in) { return MatMul(in[1], *in[0].T()); },
         SumTolerance(dtype));
-    // Rows and batches that repeat by stride 0.
+    // Rows and batches repeated by stride 0.
     ExpectSame(
         {TestTensor({1, 6}, dtype), b},
         [](const auto& in) {

@@ -16,15 +16,15 @@ namespace hawser::tensor::cuda {
 namespace {
 
 struct Windows {
-  int64_t h, w, oh, ow;            // Planes before and after.
+  int64_t h, w, oh, ow;            // Input and output planes.
   int64_t kh, kw, sh, sw, ph, pw;  // Kernel, stride, padding.
   bool count_padding;
 
-  // Where output row `oy` looks, before it is cut to the plane.
+  // First input row of output row `oy`, before clipping to the plane.
   __device__ int64_t top(int64_t oy) const { return oy * sh - ph; }
   __device__ int64_t left(int64_t ox) const { return ox * sw - pw; }
 
-  // What an average at (oy, ox) divides by.
+  // Divisor of the average at (oy, ox).
   __device__ int64_t divisor(int64_t oy, int64_t ox) const {
     if (count_padding) return kh * kw;
     const int64_t y0 = max(top(oy), int64_t{0}), y1 = min(top(oy) + kh, h);
@@ -74,7 +74,8 @@ __global__ void MaxPoolKernel(Windows g, int64_t count, const T* x, T* values,
   }
 }
 
-// Each output gives its gradient to the input it came from; windows overlap.
+// Each output adds its gradient to the input that it came from; windows may
+// overlap.
 template <class T>
 __global__ void MaxPoolGradKernel(int64_t count, int64_t in_plane,
                                   int64_t out_plane, const T* dy,

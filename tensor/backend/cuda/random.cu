@@ -18,8 +18,8 @@ struct Block {
   uint32_t words[4];
 };
 
-// Philox 4x32-10, bit for bit that of tensor/backend/cpu/random.cc: Salmon et
-// al., SC 2011.
+// Philox 4x32-10 (Salmon et al., SC 2011), bit-identical to
+// tensor/backend/cpu/random.cc.
 __device__ Block Philox(uint64_t key, uint64_t counter) {
   constexpr uint64_t kMultiplier0 = 0xD2511F53, kMultiplier1 = 0xCD9E8D57;
   constexpr uint32_t kWeyl0 = 0x9E3779B9, kWeyl1 = 0xBB67AE85;
@@ -39,7 +39,7 @@ __device__ Block Philox(uint64_t key, uint64_t counter) {
   return {{c0, c1, c2, c3}};
 }
 
-// In [0, 1), as fine as the drawn type allows.
+// Returns a number in [0, 1) with the full precision of the drawn type.
 __device__ double Unit(uint32_t high, uint32_t low, bool wide) {
   if (!wide) return static_cast<double>(high >> 8) * 0x1p-24;
   const uint64_t joined = uint64_t{high} << 32 | low;
@@ -50,7 +50,7 @@ template <class T>
 __global__ void RandomKernel(RandomKind kind, uint64_t seed, uint64_t offset,
                              double a, double b, int64_t count, T* out) {
   constexpr bool kWide = std::is_same_v<T, double>;
-  // Integers, which only kBernoulli makes, are drawn as floats.
+  // Integers, which only kBernoulli supports, are drawn as floats.
   using Drawn = std::conditional_t<kWide, double, float>;
   for (int64_t i = FirstItem(); i < count; i += ItemStep()) {
     const uint64_t position = offset + static_cast<uint64_t>(i);
@@ -61,9 +61,9 @@ __global__ void RandomKernel(RandomKind kind, uint64_t seed, uint64_t offset,
     Drawn value = 0;
     switch (kind) {
       case RandomKind::kUniform:
-        // Not fused, so that the numbers are those of the CPU.
+        // Not fused, so that the numbers equal those of the CPU.
         value = static_cast<Drawn>(__dadd_rn(a, __dmul_rn(b - a, u)));
-        // Rounding may reach the bound that is not part of the range.
+        // Rounding may reach the exclusive bound.
         if (!(value < static_cast<Drawn>(b))) value = static_cast<Drawn>(a);
         break;
       case RandomKind::kNormal: {

@@ -16,8 +16,8 @@ namespace {
 
 using CudaRandomTest = CudaTest;
 
-// draw(generator, options) gives the same numbers on both devices, from odd and
-// even offsets on.
+// Checks that draw(generator, options) gives the same numbers on both devices,
+// from odd and even offsets on.
 template <class Draw>
 void ExpectSameNumbers(DType dtype, double tolerance, Draw&& draw) {
   for (const uint64_t offset : {0, 1, 7}) {
@@ -34,7 +34,7 @@ void ExpectSameNumbers(DType dtype, double tolerance, Draw&& draw) {
   }
 }
 
-TEST_F(CudaRandomTest, UniformIsBitForBitThatOfTheCpu) {
+TEST_F(CudaRandomTest, UniformEqualsTheCpuBitForBit) {
   for (const DType dtype : kFloatDTypes) {
     for (const Shape& shape : std::vector<Shape>{{}, {0}, {1}, {3, 5}, {999}}) {
       ExpectSameNumbers(dtype, 1e-300, [&](auto& generator, auto options) {
@@ -44,7 +44,7 @@ TEST_F(CudaRandomTest, UniformIsBitForBitThatOfTheCpu) {
   }
 }
 
-TEST_F(CudaRandomTest, NormalIsThatOfTheCpuButForTheLastBit) {
+TEST_F(CudaRandomTest, NormalEqualsTheCpuUpToTheLastBit) {
   for (const DType dtype : kFloatDTypes) {
     ExpectSameNumbers(dtype, 0, [](auto& generator, auto options) {
       return Normal({1001}, 2, 3, generator, options);

@@ -16,8 +16,8 @@
 namespace hawser::tensor::cuda {
 namespace {
 
-// What elements are reduced in. Reductions are bound by memory, so that f64
-// costs nothing, and the result is that of the CPU but for the last bit.
+// The accumulator type. Reductions are bound by memory bandwidth, so f64 is
+// free, and the result equals that of the CPU up to the last bit.
 template <class T>
 using Accumulator = std::conditional_t<std::is_integral_v<T>, int64_t, double>;
 
@@ -53,14 +53,14 @@ struct Reduction {
     }
   }
 
-  // Of all `count` elements.
+  // Finishes a reduction of `count` elements.
   __device__ S Finish(S result, int64_t count) const {
     return op == ReduceOp::kMean ? result / static_cast<S>(count) : result;
   }
 };
 
-// The elements that are kept, and those that are reduced into each of them. A
-// block works on `width` results, its other threads share their elements.
+// The kept elements, and the elements reduced into each of them. A block
+// computes `width` results; its threads share the elements of each result.
 struct ReducePlan {
   IndexPlan<1> kept;
   IndexPlan<1> reduced;
@@ -69,8 +69,8 @@ struct ReducePlan {
   unsigned lanes() const { return kThreads / width; }
 };
 
-// Writes results to `out`, or what each of gridDim.y parts of the elements
-// gives to `parts` [gridDim.y, results].
+// Writes results to `out`, or the partial results of gridDim.y parts of the
+// elements to `parts` [gridDim.y, results].
 template <class T>
 __global__ void ReduceKernel(Reduction<Accumulator<T>> reduction,
                              ReducePlan plan, const T* in, T* out,
@@ -119,7 +119,7 @@ __global__ void FinishReduceKernel(Reduction<Accumulator<T>> reduction,
   }
 }
 
-// What sums or maximums of p-norms are taken of.
+// The term of an element in the sum or maximum of a p-norm.
 __device__ double Power(double x, double p) {
   if (isinf(p) || p == 1) return x;
   return p == 2 ? x * x : pow(x, p);
@@ -132,7 +132,7 @@ struct NormStep {
   }
 };
 
-// What each block's elements give, to parts [gridDim.x].
+// Writes the partial result of each block to parts [gridDim.x].
 template <class T>
 __global__ void NormKernel(IndexPlan<1> plan, double p, const T* in,
                            double* parts) {
@@ -167,7 +167,7 @@ __global__ void FinishNormKernel(int num_parts, double p, const double* parts,
   Store(out, value);
 }
 
-// A thread per result. `stride` is that of the dim of `n` elements.
+// One thread per result. `stride` is the stride of the dim of `n` elements.
 template <class T>
 __global__ void ArgMaxKernel(IndexPlan<1> kept, int64_t n, int64_t stride,
                              const T* in, int64_t* out) {
@@ -198,8 +198,8 @@ ReducePlan PlanReduction(const Tensor& in, const Tensor& out) {
     (reduced ? plan.reduced : plan.kept)
         .Append(in.shape()[d], {in.strides()[d]});
   }
-  // Threads beside each other should read beside each other: along the results
-  // if these are denser, and where there is little to reduce.
+  // Adjacent threads should read adjacent elements: along the results if these
+  // are denser or if there is little to reduce.
   const bool dense_results = plan.kept.count > 1 && InnerStride(plan.kept) == 1;
   unsigned lanes = dense_results ? 8 : kThreads;
   while (lanes > 1 && lanes / 2 >= plan.reduced.count) lanes /= 2;
@@ -207,8 +207,8 @@ ReducePlan PlanReduction(const Tensor& in, const Tensor& out) {
   return plan;
 }
 
-// Into how many parts the elements of each result are split, so that few
-// results of many elements still fill the device.
+// Number of parts into which the elements of each result are split, so that few
+// results of many elements still occupy the device.
 int64_t NumParts(const ReducePlan& plan) {
   constexpr int64_t kEnoughBlocks = 512;
   constexpr int64_t kElementsPerThread = 16;
@@ -227,7 +227,7 @@ absl::Status CudaBackend::Reduce(ReduceOp op, const Tensor& in, Tensor& out) {
   if (results == 0) return absl::OkStatus();
   const DeviceGuard guard(out.device());
   const int64_t num_parts = NumParts(plan);
-  Tensor parts;  // Of f64 or i64, both of eight bytes.
+  Tensor parts;  // f64 or i64, both of eight bytes.
   if (num_parts > 1) {
     ASSIGN_OR_RETURN(parts, Tensor::TryEmpty({num_parts, results},
                                              {DType::kF64, out.device()}));

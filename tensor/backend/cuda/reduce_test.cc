@@ -26,8 +26,8 @@ struct Case {
   std::vector<int64_t> dims;
 };
 
-// Rows, columns, everything, dims apart from each other, and sizes that give
-// each layout of threads and parts.
+// Rows, columns, all elements, non-adjacent dims, and sizes that lead to each
+// layout of threads and parts.
 const std::vector<Case> kCases = {
     {{}, {}},
     {{1}, {0}},
@@ -58,8 +58,8 @@ TEST_F(CudaReduceTest, SumMeanMaxMin) {
           TestTensor(shape, dtype, 1, dtype == DType::kU8 ? 0 : -2, 2);
       SCOPED_TRACE(testing::Message() << a.ToString());
       for (const bool keepdim : {false, true}) {
-        // The bound grows with the sum's terms: those of the CPU may be added
-        // in f32.
+        // The tolerance grows with the number of terms, since the CPU may add
+        // them in f32.
         ExpectSame(
             {a},
             [&](const auto& in) { return Sum(in[0], DimSpan(dims), keepdim); },
@@ -75,7 +75,10 @@ TEST_F(CudaReduceTest, SumMeanMaxMin) {
         const auto min = [&](const auto& in) {
           return Min(in[0], DimSpan(dims), keepdim);
         };
-        if (!max(std::vector<Tensor>{a}).ok()) continue;  // Nothing to choose.
+        if (!max(std::vector<Tensor>{a}).ok())
+          continue;  // Reductions of
+                     // nothing have no
+                     // maximum.
         ExpectSame({a}, max);
         ExpectSame({a}, min);
       }

@@ -36,14 +36,14 @@ Rows RowsOf(const Shape& shape, int dim) {
   return rows;
 }
 
-// What the exponentials of a row are taken relative to, and their sum.
+// Maximum of a row and sum of the exponentials relative to it.
 template <class C>
 struct Normalizer {
   C largest;
   C sum;
 };
 
-// Of the row from `x` on; the whole block must call.
+// Computes them for the row at `x`; the whole block must call.
 template <class T>
 __device__ Normalizer<ComputeType<T>> NormalizerOf(const Rows& rows, const T* x,
                                                    ComputeType<T>* scratch) {
@@ -61,7 +61,7 @@ __device__ Normalizer<ComputeType<T>> NormalizerOf(const Rows& rows, const T* x,
   return {largest, BlockSum(sum, scratch)};
 }
 
-// A block per row.
+// One block per row.
 template <class T>
 __global__ void SoftmaxKernel(SoftmaxKind kind, Rows rows, const T* x, T* y) {
   using C = ComputeType<T>;
@@ -80,7 +80,7 @@ __global__ void SoftmaxKernel(SoftmaxKind kind, Rows rows, const T* x, T* y) {
   }
 }
 
-// A block per row.
+// One block per row.
 template <class T>
 __global__ void SoftmaxGradKernel(SoftmaxKind kind, Rows rows, const T* y,
                                   const T* dy, T* dx) {
@@ -104,7 +104,8 @@ __global__ void SoftmaxGradKernel(SoftmaxKind kind, Rows rows, const T* y,
   }
 }
 
-// A block per row of dense [n, c] `logits`: probs, and what each row loses.
+// One block per row of dense [n, c] `logits`: computes probs and the loss of
+// each row.
 template <class T>
 __global__ void CrossEntropyKernel(Rows rows, const T* logits,
                                    const int64_t* labels, T* probs,
@@ -119,7 +120,8 @@ __global__ void CrossEntropyKernel(Rows rows, const T* logits,
             exp(Load(in + j) - normalizer.largest) / normalizer.sum);
     }
     if (threadIdx.x == 0) {
-      // Not the log of what was written: that may have become 0.
+      // Not the log of the stored probability, which may have been rounded to
+      // 0.
       losses[row] =
           log(normalizer.sum) - (Load(in + labels[row]) - normalizer.largest);
     }

@@ -1,5 +1,5 @@
-// Fixture of the tests of this folder: operations give the same results on a
-// CUDA device as on the CPU.
+// Test fixture that compares the results of operations on a CUDA device with
+// those on the CPU.
 #ifndef HAWSER_TENSOR_BACKEND_CUDA_TESTING_PARITY_H_
 #define HAWSER_TENSOR_BACKEND_CUDA_TESTING_PARITY_H_
 
@@ -13,7 +13,7 @@
 
 namespace hawser::tensor::cuda {
 
-// Skips its tests, each by name, where there is no GPU.
+// Skips its tests if there is no GPU.
 class CudaTest : public testing::Test {
  protected:
   void SetUp() override;
@@ -29,10 +29,10 @@ using Operation =
     std::function<absl::StatusOr<Tensor>(const std::vector<Tensor>& inputs)>;
 
 // Runs `operation` on `inputs`, which are on the CPU, and on copies of them on
-// the first CUDA device that lie in memory in several ways. Status, dtype,
-// shape and elements must be the same; elements within `tolerance` (0: twice
-// that of the dtype), relative to the larger of 1 and their magnitude. An
-// undefined input stays undefined.
+// the first CUDA device in several memory layouts. Expects equal status, dtype
+// and shape, and elements equal within `tolerance` (0: twice that of the
+// dtype), relative to the larger of 1 and their magnitude. An undefined input
+// stays undefined.
 void ExpectSame(const std::vector<Tensor>& inputs, const Operation& operation,
                 double tolerance = 0);
 
