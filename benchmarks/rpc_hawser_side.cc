@@ -90,12 +90,12 @@ absl::Status Serve(const std::string& store_address, HawserWay way) {
   RETURN_IF_ERROR(Register(registry, gate));
   ASSIGN_OR_RETURN(const auto store,
                    store::GrpcStore::Connect({.address = store_address}));
-  ASSIGN_OR_RETURN(const auto worker,
-                   launch::Worker::Start({.name = "server",
-                                          .rank = 0,
-                                          .store = store.get(),
-                                          .registry = &registry,
-                                          .grpc = OptionsOf(way)}));
+  ASSIGN_OR_RETURN(
+      const auto worker,
+      launch::Worker::Start({.identity = {.name = "server", .rank = 0},
+                             .meeting_place = {.store = store.get()},
+                             .registry = &registry,
+                             .network = {.grpc = OptionsOf(way)}}));
   std::cout << "ready" << std::endl;
   std::cin.get();
   return worker->Shutdown(/*graceful=*/false);
@@ -260,11 +260,10 @@ absl::StatusOr<std::unique_ptr<RpcSide>> StartHawserSide(HawserWay way) {
                           absl::StrCat("--busy_poll=", way.busy_poll)},
                          advice));
   ASSIGN_OR_RETURN(auto store, store::GrpcStore::Connect({.address = address}));
-  ASSIGN_OR_RETURN(auto worker,
-                   launch::Worker::Start({.name = "client",
-                                          .rank = 1,
-                                          .store = store.get(),
-                                          .grpc = OptionsOf(way)}));
+  ASSIGN_OR_RETURN(auto worker, launch::Worker::Start(
+                                    {.identity = {.name = "client", .rank = 1},
+                                     .meeting_place = {.store = store.get()},
+                                     .network = {.grpc = OptionsOf(way)}}));
   return std::make_unique<HawserSide>(std::move(store_server),
                                       std::move(server), std::move(store),
                                       std::move(worker));

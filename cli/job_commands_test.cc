@@ -75,14 +75,14 @@ class JobCommandsTest : public testing::Test {
     for (int rank = 0; rank < 2; ++rank) {
       const std::string name = absl::StrCat("w", rank);
       launch::WorkerOptions options;
-      options.name = name;
-      options.rank = rank;
-      if (rank == 1) options.roles = {"ps", "evaluator"};
+      options.identity.name = name;
+      options.identity.rank = rank;
+      if (rank == 1) options.identity.roles = {"ps", "evaluator"};
       options.registry = &registry_;
-      options.master_port = rank == 0 ? 0 : master_port_;
+      options.meeting_place.master_port = rank == 0 ? 0 : master_port_;
       if (authority != nullptr) {
-        options.credentials =
-            authority->Issue(name, absl::Hours(1), options.roles);
+        options.network.credentials =
+            authority->Issue(name, absl::Hours(1), options.identity.roles);
       }
       auto worker = launch::Worker::Start(std::move(options));
       ASSERT_THAT(worker, IsOk());

@@ -72,25 +72,27 @@ absl::Status Agree(const char* what, std::optional<int> in_url,
 
 // The URL that the options or the environment name; env:// if none.
 absl::StatusOr<store::StoreUrl> InitUrl(const WorkerOptions& options) {
-  const bool has_place = options.store != nullptr ||
-                         !options.master_address.empty() ||
-                         options.master_port.has_value();
-  if (has_place && !options.init_url.empty()) {
+  const bool has_place = options.meeting_place.store != nullptr ||
+                         !options.meeting_place.master_address.empty() ||
+                         options.meeting_place.master_port.has_value();
+  if (has_place && !options.meeting_place.url.empty()) {
     return absl::InvalidArgumentError(
-        "init_url excludes store, master_address and master_port: give one");
+        "meeting_place.url excludes store, master_address and master_port of "
+        "meeting_place: give one");
   }
   if (has_place) return store::StoreUrl();
   return store::ParseStoreUrl(
-      StringOrEnvironment(options.init_url, "HAWSER_INIT", "env://"));
+      StringOrEnvironment(options.meeting_place.url, "HAWSER_INIT", "env://"));
 }
 
 // Where rank 0 keeps the store.
 absl::StatusOr<store::Endpoint> Master(const WorkerOptions& options) {
   store::Endpoint master;
-  master.host =
-      StringOrEnvironment(options.master_address, "MASTER_ADDR", "127.0.0.1");
-  ASSIGN_OR_RETURN(const std::optional<int> port,
-                   IntOrEnvironment(options.master_port, "MASTER_PORT"));
+  master.host = StringOrEnvironment(options.meeting_place.master_address,
+                                    "MASTER_ADDR", "127.0.0.1");
+  ASSIGN_OR_RETURN(
+      const std::optional<int> port,
+      IntOrEnvironment(options.meeting_place.master_port, "MASTER_PORT"));
   master.port = port.value_or(kDefaultMasterPort);
   return master;
 }
@@ -99,43 +101,46 @@ absl::StatusOr<store::Endpoint> Master(const WorkerOptions& options) {
 // meet, which is not env://.
 absl::StatusOr<store::StoreUrl> Complete(WorkerOptions& options) {
   ASSIGN_OR_RETURN(store::StoreUrl url, InitUrl(options));
-  RETURN_IF_ERROR(Agree("rank", url.rank, options.rank));
-  RETURN_IF_ERROR(Agree("world size", url.world_size, options.world_size));
-  ASSIGN_OR_RETURN(options.rank, IntOrEnvironment(options.rank, "RANK"));
-  if (!options.rank.has_value()) {
+  RETURN_IF_ERROR(Agree("rank", url.rank, options.identity.rank));
+  RETURN_IF_ERROR(
+      Agree("world size", url.world_size, options.identity.world_size));
+  ASSIGN_OR_RETURN(options.identity.rank,
+                   IntOrEnvironment(options.identity.rank, "RANK"));
+  if (!options.identity.rank.has_value()) {
     return absl::InvalidArgumentError(
         "the worker's rank is neither given nor in the environment as RANK");
   }
-  ASSIGN_OR_RETURN(options.world_size,
-                   IntOrEnvironment(options.world_size, "WORLD_SIZE"));
-  if (options.world_size.has_value() &&
-      (*options.rank < 0 || *options.rank >= *options.world_size)) {
+  ASSIGN_OR_RETURN(options.identity.world_size,
+                   IntOrEnvironment(options.identity.world_size, "WORLD_SIZE"));
+  if (options.identity.world_size.has_value() &&
+      (*options.identity.rank < 0 ||
+       *options.identity.rank >= *options.identity.world_size)) {
     return absl::InvalidArgumentError(
-        absl::StrCat("rank ", *options.rank, " of a world of ",
-                     *options.world_size, " workers"));
+        absl::StrCat("rank ", *options.identity.rank, " of a world of ",
+                     *options.identity.world_size, " workers"));
   }
-  url.world_size = options.world_size;
+  url.world_size = options.identity.world_size;
   if (url.scheme == store::StoreUrl::Scheme::kEnv) {
     url.scheme = store::StoreUrl::Scheme::kTcp;
     ASSIGN_OR_RETURN(url.endpoint, Master(options));
   }
   if (url.scheme == store::StoreUrl::Scheme::kTcp &&
-      (url.endpoint.port < (*options.rank == 0 ? 0 : 1) ||
+      (url.endpoint.port < (*options.identity.rank == 0 ? 0 : 1) ||
        url.endpoint.port > 65535)) {
     return absl::InvalidArgumentError(
         absl::StrCat("the master's port is ", url.endpoint.port,
                      "; it must be between 1 and 65535, or 0 at rank 0"));
   }
   const std::string interface =
-      StringOrEnvironment(options.interface, "HAWSER_INTERFACE", "");
+      StringOrEnvironment(options.network.interface, "HAWSER_INTERFACE", "");
   if (!interface.empty()) {
     ASSIGN_OR_RETURN(store::Endpoint bind,
-                     store::ParseEndpoint(options.bind_address));
+                     store::ParseEndpoint(options.network.bind_address));
     ASSIGN_OR_RETURN(bind.host, AddressOfInterface(interface));
-    options.bind_address = ToString(bind);
+    options.network.bind_address = ToString(bind);
   }
-  if (options.name.empty()) {
-    options.name = absl::StrCat("worker", *options.rank);
+  if (options.identity.name.empty()) {
+    options.identity.name = absl::StrCat("worker", *options.identity.rank);
   }
   return url;
 }
@@ -149,27 +154,27 @@ class Worker::StoreHost {
       const WorkerOptions& options, const store::StoreUrl& url,
       const std::shared_ptr<const net::Credentials>& credentials) {
     auto host = std::make_unique<StoreHost>();
-    host->world_size_ = options.world_size.value_or(0);
-    host->prefix_ = absl::StrCat("launch/", options.job, "/");
+    host->world_size_ = options.identity.world_size.value_or(0);
+    host->prefix_ = absl::StrCat("launch/", options.identity.job, "/");
     if (url.scheme != store::StoreUrl::Scheme::kTcp) {
       ASSIGN_OR_RETURN(
           host->store_,
-          store::OpenStore(url, {.timeout = options.join_timeout}));
+          store::OpenStore(url, {.timeout = options.limits.join_timeout}));
       return host;
     }
-    if (*options.rank == 0) {
+    if (*options.identity.rank == 0) {
       store::StoreServerOptions server;
       server.host = url.endpoint.host;
       server.port = url.endpoint.port;
       server.credentials = credentials;
-      server.allow_insecure_network = options.allow_insecure_network;
+      server.allow_insecure_network = options.network.allow_insecure_network;
       ASSIGN_OR_RETURN(host->server_, store::StoreServer::Start(server));
     }
     host->master_ = host->server_ != nullptr ? host->server_->address()
                                              : ToString(url.endpoint);
     store::GrpcStoreOptions client;
     client.address = host->master_;
-    client.timeout = options.join_timeout;
+    client.timeout = options.limits.join_timeout;
     client.credentials = credentials;
     ASSIGN_OR_RETURN(host->store_, store::GrpcStore::Connect(client));
     return host;
@@ -203,65 +208,66 @@ class Worker::StoreHost {
 };
 
 absl::StatusOr<std::unique_ptr<Worker>> Worker::Start(WorkerOptions options) {
-  if (options.grpc.credentials != nullptr ||
-      options.grpc.allow_insecure_network) {
+  if (options.network.grpc.credentials != nullptr ||
+      options.network.grpc.allow_insecure_network) {
     return absl::InvalidArgumentError(
-        "WorkerOptions::grpc has credentials or allow_insecure_network: set "
-        "those of WorkerOptions, which hold for the store as well");
+        "network.grpc has credentials or allow_insecure_network: set those of "
+        "network, which hold for the store of rank 0 as well");
   }
   ASSIGN_OR_RETURN(const store::StoreUrl url, Complete(options));
   ASSIGN_OR_RETURN(
       const std::shared_ptr<const net::Credentials> credentials,
       net::Credentials::Create(
-          net::WithEnvironment(std::move(options.credentials)),
-          net::Identity{.job = options.job,
-                        .worker = options.name,
+          net::WithEnvironment(std::move(options.network.credentials)),
+          net::Identity{.job = options.identity.job,
+                        .worker = options.identity.name,
                         // A transport of the user's proves them elsewhere.
-                        .roles = options.transport != nullptr
+                        .roles = options.network.transport != nullptr
                                      ? std::vector<std::string>()
-                                     : options.roles}));
+                                     : options.identity.roles}));
   std::unique_ptr<StoreHost> host;
-  store::Store* store = options.store;
+  store::Store* store = options.meeting_place.store;
   if (store == nullptr) {
     ASSIGN_OR_RETURN(host, StoreHost::Join(options, url, credentials));
     store = host->store();
   }
   std::unique_ptr<Worker> worker(
-      new Worker(options.world_size, std::move(host), store));
+      new Worker(options.identity.world_size, std::move(host), store));
 
   rpc::AgentOptions agent;
-  agent.name = options.name;
-  agent.rank = *options.rank;
-  agent.roles = std::move(options.roles);
-  agent.world_size = options.world_size;
-  agent.job = options.job;
+  agent.name = options.identity.name;
+  agent.rank = *options.identity.rank;
+  agent.roles = std::move(options.identity.roles);
+  agent.world_size = options.identity.world_size;
+  agent.job = options.identity.job;
   agent.store = store;
-  agent.transport = std::move(options.transport);
+  agent.transport = std::move(options.network.transport);
   if (agent.transport == nullptr) {
-    options.grpc.credentials = credentials;
-    options.grpc.allow_insecure_network = options.allow_insecure_network;
+    options.network.grpc.credentials = credentials;
+    options.network.grpc.allow_insecure_network =
+        options.network.allow_insecure_network;
     agent.transport =
-        std::make_unique<rpc::GrpcTransport>(std::move(options.grpc));
+        std::make_unique<rpc::GrpcTransport>(std::move(options.network.grpc));
   }
-  agent.bind_address = options.bind_address;
-  agent.advertise_address = options.advertise_address;
+  agent.bind_address = options.network.bind_address;
+  agent.advertise_address = options.network.advertise_address;
   agent.registry = options.registry != nullptr ? options.registry
                                                : worker->empty_registry_.get();
-  agent.default_timeout = options.timeout;
-  agent.start_timeout = options.join_timeout;
-  agent.shutdown_timeout = options.join_timeout;
-  agent.num_threads = options.num_threads;
-  agent.max_threads = options.max_threads;
-  agent.liveness = options.liveness;
-  agent.limits = options.call_limits;
+  agent.default_timeout = options.limits.call_timeout;
+  agent.start_timeout = options.limits.join_timeout;
+  agent.shutdown_timeout = options.limits.join_timeout;
+  agent.num_threads = options.limits.num_threads;
+  agent.max_threads = options.limits.max_threads;
+  agent.liveness = options.limits.liveness;
+  agent.limits = options.limits.calls;
   agent.services.push_back(
-      std::make_unique<rpc::StreamService>(options.stream_limits));
+      std::make_unique<rpc::StreamService>(options.limits.streams));
   rref::RRefOptions references;
-  references.limits = options.reference_limits;
-  references.wait_for_users = options.world_size.has_value();
+  references.limits = options.limits.references;
+  references.wait_for_users = options.identity.world_size.has_value();
   agent.services.push_back(std::make_unique<rref::RRefService>(references));
   agent.services.push_back(std::make_unique<dist_autograd::DistAutogradService>(
-      dist_autograd::DistAutogradOptions{.limits = options.context_limits}));
+      dist_autograd::DistAutogradOptions{.limits = options.limits.contexts}));
   agent.services.push_back(std::make_unique<dist_optim::DistOptimService>());
   for (std::unique_ptr<rpc::Service>& service : options.services) {
     agent.services.push_back(std::move(service));

@@ -5,101 +5,15 @@
 #include <mutex>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/time/time.h"
-#include "dist_autograd/context_limits.h"
-#include "net/auth/credentials.h"
+#include "launch/worker_options.h"
 #include "rpc/agent/agent.h"
-#include "rpc/agent/agent_options.h"
-#include "rpc/agent/service.h"
 #include "rpc/functions/function_registry.h"
-#include "rpc/grpc/transport.h"
-#include "rpc/peers/call_quota.h"
-#include "rpc/stream/stream_service.h"
-#include "rpc/transport/transport.h"
-#include "rref/reference_limits.h"
 #include "store/store.h"
 
 namespace hawser::launch {
-
-// Options of a worker. Options that are not set are taken from the environment,
-// as launchers set it, and then from the defaults.
-struct WorkerOptions {
-  // Unique in the job; 1 to 127 letters, digits, "-_:.", the first a letter or
-  // digit. Default: "worker<rank>".
-  std::string name = {};
-  // This worker's number in the job. Environment: RANK. Required.
-  std::optional<int> rank = {};
-  // How many workers there are; all must come before Start returns.
-  // Environment: WORLD_SIZE. Without it workers come and go.
-  std::optional<int> world_size = {};
-  // Where workers find each other, one of three:
-  //
-  // A URL, see store::StoreUrl: with tcp://, rank 0 keeps the store there; with
-  // env://, the environment says all. May have rank and world size.
-  // Environment, where none of the three is given: HAWSER_INIT.
-  std::string init_url = {};
-  // Where rank 0 keeps the store. Environment: MASTER_ADDR and MASTER_PORT.
-  // Default: 127.0.0.1 and 29500. Port 0 lets rank 0 take any free one:
-  // Worker::master().
-  std::string master_address = {};
-  std::optional<int> master_port = {};
-  // A store of the user's. Outlives the worker.
-  store::Store* store = nullptr;
-  // What other workers may call here; nothing, if null. Outlives the worker.
-  const rpc::FunctionRegistry* registry = nullptr;
-
-  // What this worker is for, as others see it in WorkerInfo::roles: "trainer",
-  // "ps". With TLS its certificate must have them (`hawser certs issue
-  // --roles`); if empty, they are those of the certificate.
-  std::vector<std::string> roles = {};
-
-  // Jobs that share a store do not see each other.
-  std::string job = "default";
-  // Where this worker serves. Off loopback TLS is needed.
-  std::string bind_address = "127.0.0.1:0";
-  // Takes the host of bind_address from this network interface, such as
-  // "eth0". Environment: HAWSER_INTERFACE.
-  std::string interface = {};
-  // "host:port" by which peers reach this worker, where that is not
-  // bind_address: it serves on every address, or behind a translation of
-  // addresses. Port 0 stands for the port it serves on.
-  std::string advertise_address = {};
-  // What this worker proves to others and wants of them, for its calls and the
-  // store of rank 0: its certificate, which must be of this name and job, and
-  // the job's token. Environment: net::WithEnvironment.
-  net::CredentialsOptions credentials = {};
-  // Lets this worker, and the store of rank 0, listen anywhere without TLS.
-  bool allow_insecure_network = false;
-  // Of calls that state none.
-  absl::Duration timeout = absl::Seconds(60);
-  // How long Start, and a graceful Shutdown, wait for the other workers.
-  absl::Duration join_timeout = absl::Minutes(5);
-  // As in rpc::AgentOptions: threads for registered functions, where blocked
-  // ones are not counted, and the most of both kinds.
-  int num_threads = 16;
-  int max_threads = 4096;
-  rpc::LivenessOptions liveness = {};
-  // What peers may have this worker do at once, and keep for them after their
-  // calls.
-  rpc::CallLimits call_limits = {};
-  rpc::StreamLimits stream_limits = {};
-  rref::ReferenceLimits reference_limits = {};
-  dist_autograd::ContextLimits context_limits = {};
-  // What is attached besides references, distributed autograd and optimizers,
-  // such as one that hears of lost workers.
-  std::vector<std::unique_ptr<rpc::Service>> services = {};
-  // What carries messages instead of gRPC. One of the user's has credentials
-  // and limits of its own.
-  std::unique_ptr<rpc::Transport> transport = {};
-  // How gRPC carries messages: limits of the server, the longest message,
-  // polling, memory shared on one machine. `credentials` and
-  // `allow_insecure_network` are the worker's, above, and left out here.
-  rpc::GrpcTransportOptions grpc = {};
-};
 
 // One worker of a job: remote calls, remote references, distributed autograd
 // and distributed optimizers, from one call to another:

@@ -49,11 +49,11 @@ TEST_F(WorkerTest, WorldOfTwoMeetsInAStoreCallsAndLeaves) {
   store::HashStore store;
   auto start = [&](int rank) {
     WorkerOptions options;
-    options.rank = rank;
-    options.world_size = 2;
-    options.store = &store;
+    options.identity.rank = rank;
+    options.identity.world_size = 2;
+    options.meeting_place.store = &store;
     options.registry = &registry_;
-    if (rank == 1) options.roles = {"ps", "trainer"};
+    if (rank == 1) options.identity.roles = {"ps", "trainer"};
     return Worker::Start(std::move(options));
   };
   auto other = std::async(std::launch::async, start, 1);
@@ -85,7 +85,7 @@ TEST_F(WorkerTest, RankZeroKeepsTheStoreOfWorkersThatComeAndGo) {
   setenv("RANK", "0", 1);
   setenv("MASTER_PORT", "0", 1);
   WorkerOptions first_options;
-  first_options.name = "keeper";
+  first_options.identity.name = "keeper";
   first_options.registry = &registry_;
   auto keeper = Worker::Start(std::move(first_options));
   ASSERT_THAT(keeper, IsOk());
@@ -110,9 +110,10 @@ void ExpectWorldOfTwo(const std::string& url, rpc::FunctionRegistry& registry,
                       const std::string& address) {
   auto start = [&](int rank) {
     WorkerOptions options;
-    options.init_url = absl::StrCat(url, "?rank=", rank, "&world_size=2");
+    options.meeting_place.url =
+        absl::StrCat(url, "?rank=", rank, "&world_size=2");
     options.registry = &registry;
-    options.bind_address = bind_address;
+    options.network.bind_address = bind_address;
     return Worker::Start(std::move(options));
   };
   auto other = std::async(std::launch::async, start, 1);
@@ -148,19 +149,19 @@ TEST_F(WorkerTest, WorldOfTwoMeetsAndCallsOverIpV6) {
 TEST_F(WorkerTest, InterfaceAndAdvertisedAddressAreWhatPeersSee) {
   store::HashStore store;
   WorkerOptions options;
-  options.rank = 0;
-  options.store = &store;
-  options.bind_address = "[::1]:0";
-  options.interface = "lo";
+  options.identity.rank = 0;
+  options.meeting_place.store = &store;
+  options.network.bind_address = "[::1]:0";
+  options.network.interface = "lo";
   auto worker = Worker::Start(std::move(options));
   ASSERT_THAT(worker, IsOk());
   const std::string address = (*worker)->agent().info().address;
   EXPECT_THAT(address, testing::StartsWith("127.0.0.1:"));
 
   WorkerOptions translated;
-  translated.rank = 1;
-  translated.store = &store;
-  translated.advertise_address = "localhost:0";
+  translated.identity.rank = 1;
+  translated.meeting_place.store = &store;
+  translated.network.advertise_address = "localhost:0";
   auto other = Worker::Start(std::move(translated));
   ASSERT_THAT(other, IsOk());
   EXPECT_THAT((*other)->agent().info().address,
@@ -168,8 +169,8 @@ TEST_F(WorkerTest, InterfaceAndAdvertisedAddressAreWhatPeersSee) {
 
   setenv("HAWSER_INTERFACE", "nosuch0", 1);
   WorkerOptions wrong;
-  wrong.rank = 2;
-  wrong.store = &store;
+  wrong.identity.rank = 2;
+  wrong.meeting_place.store = &store;
   EXPECT_THAT(Worker::Start(std::move(wrong)),
               StatusIs(absl::StatusCode::kNotFound));
 }
@@ -179,20 +180,20 @@ TEST_F(WorkerTest, UrlsThatContradictAreRefused) {
   EXPECT_THAT(Worker::Start({}), StatusIs(absl::StatusCode::kInvalidArgument,
                                           testing::HasSubstr("http://h")));
   WorkerOptions options;
-  options.init_url = "tcp://127.0.0.1:1?rank=1";
-  options.rank = 2;
+  options.meeting_place.url = "tcp://127.0.0.1:1?rank=1";
+  options.identity.rank = 2;
   EXPECT_THAT(Worker::Start(std::move(options)),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        testing::HasSubstr("rank is 1 in the store's URL and 2 "
                                           "in the options")));
   WorkerOptions both;
-  both.init_url = "env://";
-  both.master_address = "127.0.0.1";
+  both.meeting_place.url = "env://";
+  both.meeting_place.master_address = "127.0.0.1";
   EXPECT_THAT(Worker::Start(std::move(both)),
               StatusIs(absl::StatusCode::kInvalidArgument,
-                       testing::HasSubstr("init_url excludes")));
+                       testing::HasSubstr("meeting_place.url excludes")));
   WorkerOptions no_port;
-  no_port.init_url = "tcp://127.0.0.1:0?rank=1";
+  no_port.meeting_place.url = "tcp://127.0.0.1:0?rank=1";
   EXPECT_THAT(
       Worker::Start(std::move(no_port)),
       StatusIs(absl::StatusCode::kInvalidArgument, testing::HasSubstr("port")));
@@ -204,11 +205,11 @@ TEST_F(WorkerTest, JobRunsUnderTlsAndTokenAndRefusesOthers) {
   const std::string token = authority.Write("token", std::string(64, 'a'));
   auto options_of = [&](net::TestAuthority& issuer, int rank, int port) {
     WorkerOptions options;
-    options.rank = rank;
-    options.master_port = port;
+    options.identity.rank = rank;
+    options.meeting_place.master_port = port;
     options.registry = &registry_;
-    options.credentials = issuer.Issue("worker" + std::to_string(rank));
-    options.credentials.token_path = token;
+    options.network.credentials = issuer.Issue("worker" + std::to_string(rank));
+    options.network.credentials.token_path = token;
     return options;
   };
   auto keeper = Worker::Start(options_of(authority, 0, 0));
@@ -221,7 +222,7 @@ TEST_F(WorkerTest, JobRunsUnderTlsAndTokenAndRefusesOthers) {
   EXPECT_THAT((*guest)->agent().Sync("worker0", kTwice, 4), IsOkAndHolds(8));
 
   WorkerOptions wrong_token = options_of(authority, 2, port);
-  wrong_token.credentials.token_path =
+  wrong_token.network.credentials.token_path =
       authority.Write("wrong", std::string(64, 'b'));
   EXPECT_THAT(Worker::Start(std::move(wrong_token)),
               StatusIs(absl::StatusCode::kUnauthenticated,
@@ -230,7 +231,7 @@ TEST_F(WorkerTest, JobRunsUnderTlsAndTokenAndRefusesOthers) {
               StatusIs(absl::StatusCode::kUnauthenticated,
                        testing::HasSubstr("handshake")));
   WorkerOptions of_another = options_of(authority, 4, port);
-  of_another.name = "worker1";
+  of_another.identity.name = "worker1";
   EXPECT_THAT(Worker::Start(std::move(of_another)),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        testing::HasSubstr("hawser://default/worker4")));
@@ -239,40 +240,42 @@ TEST_F(WorkerTest, JobRunsUnderTlsAndTokenAndRefusesOthers) {
 }
 
 TEST_F(WorkerTest, LimitsReachTheAgentAndItsServer) {
-  EXPECT_THAT(
-      Worker::Start(
-          {.rank = 0, .master_port = 0, .call_limits = {.max_calls = 0}}),
-      StatusIs(absl::StatusCode::kInvalidArgument,
-               testing::HasSubstr("max_calls")));
-  EXPECT_THAT(Worker::Start({.rank = 0,
-                             .master_port = 0,
-                             .grpc = {.limits = {.max_metadata_bytes = 0}}}),
+  EXPECT_THAT(Worker::Start({.identity = {.rank = 0},
+                             .meeting_place = {.master_port = 0},
+                             .limits = {.calls = {.max_calls = 0}}}),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       testing::HasSubstr("max_calls")));
+  EXPECT_THAT(Worker::Start(
+                  {.identity = {.rank = 0},
+                   .meeting_place = {.master_port = 0},
+                   .network = {.grpc = {.limits = {.max_metadata_bytes = 0}}}}),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        testing::HasSubstr("max_metadata_bytes")));
   EXPECT_THAT(
-      Worker::Start({.rank = 0,
-                     .master_port = 0,
-                     .reference_limits = {.max_references_per_peer = 0}}),
+      Worker::Start({.identity = {.rank = 0},
+                     .meeting_place = {.master_port = 0},
+                     .limits = {.references = {.max_references_per_peer = 0}}}),
       StatusIs(absl::StatusCode::kInvalidArgument,
                testing::HasSubstr("max_references_per_peer")));
-  EXPECT_THAT(Worker::Start({.rank = 0,
-                             .master_port = 0,
-                             .stream_limits = {.max_streams_per_reader = 0}}),
-              StatusIs(absl::StatusCode::kInvalidArgument,
-                       testing::HasSubstr("max_streams_per_reader")));
   EXPECT_THAT(
-      Worker::Start(
-          {.rank = 0, .master_port = 0, .context_limits = {.max_contexts = 0}}),
+      Worker::Start({.identity = {.rank = 0},
+                     .meeting_place = {.master_port = 0},
+                     .limits = {.streams = {.max_streams_per_reader = 0}}}),
       StatusIs(absl::StatusCode::kInvalidArgument,
-               testing::HasSubstr("max_contexts")));
+               testing::HasSubstr("max_streams_per_reader")));
+  EXPECT_THAT(Worker::Start({.identity = {.rank = 0},
+                             .meeting_place = {.master_port = 0},
+                             .limits = {.contexts = {.max_contexts = 0}}}),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       testing::HasSubstr("max_contexts")));
 }
 
 TEST_F(WorkerTest, OptionsOfGrpcReachTheTransport) {
   store::HashStore store;
-  auto worker = Worker::Start({.rank = 0,
-                               .store = &store,
+  auto worker = Worker::Start({.identity = {.rank = 0},
+                               .meeting_place = {.store = &store},
                                .registry = &registry_,
-                               .grpc = {.max_message_bytes = 64}});
+                               .network = {.grpc = {.max_message_bytes = 64}}});
   ASSERT_THAT(worker, IsOk());
   rpc::Agent& agent = (*worker)->agent();
   EXPECT_THAT(agent.Sync("worker0", kTwice, 4),
@@ -281,11 +284,12 @@ TEST_F(WorkerTest, OptionsOfGrpcReachTheTransport) {
 }
 
 TEST_F(WorkerTest, SettingsForTheStoreAsWellAreTheWorkers) {
-  EXPECT_THAT(Worker::Start({.rank = 0,
-                             .master_port = 0,
-                             .grpc = {.allow_insecure_network = true}}),
-              StatusIs(absl::StatusCode::kInvalidArgument,
-                       testing::HasSubstr("allow_insecure_network")));
+  EXPECT_THAT(
+      Worker::Start({.identity = {.rank = 0},
+                     .meeting_place = {.master_port = 0},
+                     .network = {.grpc = {.allow_insecure_network = true}}}),
+      StatusIs(absl::StatusCode::kInvalidArgument,
+               testing::HasSubstr("allow_insecure_network")));
 }
 
 TEST_F(WorkerTest, MissingAndWrongSettingsAreNamed) {

@@ -77,8 +77,8 @@ v1::CallRequest RequestFor(const rpc::WorkerInfo& destination,
 
 TEST_F(JobMessagesTest, EveryMethodWantsTheToken) {
   WorkerOptions keeper = OptionsOf(0);
-  keeper.store = nullptr;
-  keeper.master_port = 0;
+  keeper.meeting_place.store = nullptr;
+  keeper.meeting_place.master_port = 0;
   auto first = Worker::Start(std::move(keeper));
   ASSERT_THAT(first, IsOk());
   RawGrpcClient worker(authority_.Make("worker1"),

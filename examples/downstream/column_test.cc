@@ -42,11 +42,11 @@ TEST(ColumnTest, IsReadByAnotherWorker) {
   ASSERT_TRUE(ServeColumn(registry).ok());
   const auto start = [&](int rank) {
     WorkerOptions options;
-    options.rank = rank;
-    options.store = &store;
+    options.identity.rank = rank;
+    options.meeting_place.store = &store;
     options.registry = &registry;
     // Generous, for machines with more work than cores.
-    options.liveness.silent_limit = absl::Seconds(20);
+    options.limits.liveness.silent_limit = absl::Seconds(20);
     return Worker::Start(std::move(options));
   };
   const auto server = start(0);

@@ -27,26 +27,27 @@ absl::StatusOr<std::unique_ptr<JobMember>> JobMember::Join(
   const bool is_server = options.role == Role::kServer;
   const net::Identity identity = IdentityOf(options);
   launch::WorkerOptions worker;
-  worker.name = identity.worker;
-  worker.job = identity.job;
-  worker.credentials = options.credentials;
-  worker.rank = is_server ? options.index : options.num_servers + options.index;
-  worker.world_size = options.world_size();
+  worker.identity.name = identity.worker;
+  worker.identity.job = identity.job;
+  worker.network.credentials = options.credentials;
+  worker.identity.rank =
+      is_server ? options.index : options.num_servers + options.index;
+  worker.identity.world_size = options.world_size();
   if (!options.bind_address.empty()) {
-    worker.bind_address = options.bind_address;
+    worker.network.bind_address = options.bind_address;
   }
-  worker.interface = options.interface;
+  worker.network.interface = options.interface;
   if (options.external_store) {
     ASSIGN_OR_RETURN(auto credentials,
                      net::Credentials::Create(options.credentials, identity));
     ASSIGN_OR_RETURN(member->store_,
                      store::OpenStore(options.master,
                                       {.credentials = std::move(credentials)}));
-    worker.store = member->store_.get();
+    worker.meeting_place.store = member->store_.get();
   } else {
-    worker.init_url = options.master;
+    worker.meeting_place.url = options.master;
   }
-  worker.liveness.silent_limit = options.silent_limit;
+  worker.limits.liveness.silent_limit = options.silent_limit;
   worker.registry = &registry;
   worker.services.push_back(std::move(monitor));
   ASSIGN_OR_RETURN(member->worker_, launch::Worker::Start(std::move(worker)));

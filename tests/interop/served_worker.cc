@@ -79,12 +79,12 @@ absl::Status Run() {
   std::atomic<int64_t> given_up = 0;
   rpc::FunctionRegistry registry;
   RETURN_IF_ERROR(Serve(registry, given_up));
-  ASSIGN_OR_RETURN(auto worker,
-                   hawser::launch::Worker::Start({.name = "served",
-                                                  .rank = 0,
-                                                  .master_port = 0,
-                                                  .registry = &registry,
-                                                  .job = "interop"}));
+  ASSIGN_OR_RETURN(
+      auto worker,
+      hawser::launch::Worker::Start(
+          {.identity = {.name = "served", .rank = 0, .job = "interop"},
+           .meeting_place = {.master_port = 0},
+           .registry = &registry}));
   std::cout << worker->master() << std::endl;
   std::cin.get();
   return worker->Shutdown(/*graceful=*/false);

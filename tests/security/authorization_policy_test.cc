@@ -63,7 +63,7 @@ class AuthorizationPolicyTest : public SecureJobTest {
   // Worker 0, under `policy`.
   std::unique_ptr<Worker> StartKeeper(const std::string& policy) {
     WorkerOptions options = OptionsOf(0);
-    options.credentials.authorization_policy_path = WritePolicy(policy);
+    options.network.credentials.authorization_policy_path = WritePolicy(policy);
     return Start(std::move(options));
   }
 
@@ -129,15 +129,15 @@ TEST_F(AuthorizationPolicyTest, PolicyIsReadAgainWhileRunning) {
 
 TEST_F(AuthorizationPolicyTest, TheStoreOfRankZeroIsUnderIt) {
   WorkerOptions options = OptionsOf(0);
-  options.credentials.authorization_policy_path =
+  options.network.credentials.authorization_policy_path =
       WritePolicy(Denying("hawser://default/worker2", "/hawser.v1.Store/*"));
-  options.store = nullptr;
-  options.master_port = 0;
+  options.meeting_place.store = nullptr;
+  options.meeting_place.master_port = 0;
   auto keeper = Start(std::move(options));
   for (int rank : {1, 2}) {
     WorkerOptions joining = OptionsOf(rank);
-    joining.store = nullptr;
-    joining.init_url = absl::StrCat("tcp://", keeper->master());
+    joining.meeting_place.store = nullptr;
+    joining.meeting_place.url = absl::StrCat("tcp://", keeper->master());
     const auto worker = Worker::Start(std::move(joining));
     if (rank == 1) {
       EXPECT_THAT(worker, IsOk());
@@ -150,7 +150,7 @@ TEST_F(AuthorizationPolicyTest, TheStoreOfRankZeroIsUnderIt) {
 TEST_F(AuthorizationPolicyTest, FilesThatAreNoPolicyDoNotStart) {
   const auto start = [&](const std::string& path) {
     WorkerOptions options = OptionsOf(0);
-    options.credentials.authorization_policy_path = path;
+    options.network.credentials.authorization_policy_path = path;
     return Worker::Start(std::move(options)).status();
   };
   EXPECT_THAT(
@@ -164,8 +164,8 @@ TEST_F(AuthorizationPolicyTest, FilesThatAreNoPolicyDoNotStart) {
         << text;
   }
   WorkerOptions open = OptionsOf(0);
-  open.credentials = {};
-  open.credentials.authorization_policy_path =
+  open.network.credentials = {};
+  open.network.credentials.authorization_policy_path =
       WritePolicy(Denying("hawser://default/worker1", kCall));
   EXPECT_THAT(Worker::Start(std::move(open)),
               StatusIs(absl::StatusCode::kInvalidArgument,

@@ -57,7 +57,7 @@ TEST_F(JobCredentialsTest, AnotherAuthoritysWorkerIsRefusedByTheServer) {
   auto first = Worker::Start(OptionsOf(0));
   ASSERT_THAT(first, IsOk());
   WorkerOptions options = OptionsOf(1, other_);
-  options.credentials.ca_path = BothAuthorities();
+  options.network.credentials.ca_path = BothAuthorities();
   EXPECT_THAT(CallOfFirst(std::move(options)),
               StatusIs(absl::StatusCode::kUnauthenticated,
                        AllOf(HasSubstr("worker0"),
@@ -66,7 +66,7 @@ TEST_F(JobCredentialsTest, AnotherAuthoritysWorkerIsRefusedByTheServer) {
 
 TEST_F(JobCredentialsTest, RevokedWorkersAreRefused) {
   WorkerOptions keeper = OptionsOf(0);
-  keeper.credentials.crl_directory = authority_.crl_directory();
+  keeper.network.credentials.crl_directory = authority_.crl_directory();
   auto first = Worker::Start(std::move(keeper));
   ASSERT_THAT(first, IsOk());
   // One after the other while worker 0 runs.
@@ -89,7 +89,7 @@ TEST_F(JobCredentialsTest, AnotherWorkerAtTheAddressIsNotCalled) {
   auto first = Worker::Start(OptionsOf(0));
   ASSERT_THAT(first, IsOk());
   WorkerOptions moved = OptionsOf(1);
-  moved.advertise_address = (*first)->agent().info().address;
+  moved.network.advertise_address = (*first)->agent().info().address;
   auto second = Worker::Start(std::move(moved));
   ASSERT_THAT(second, IsOk());
   auto third = Worker::Start(OptionsOf(2));
@@ -105,13 +105,13 @@ TEST_F(JobCredentialsTest, AnotherWorkerAtTheAddressIsNotCalled) {
 
 TEST_F(JobCredentialsTest, ACertificateOfAnotherWorkerOrJobDoesNotStart) {
   WorkerOptions renamed = OptionsOf(1);
-  renamed.name = "worker2";
+  renamed.identity.name = "worker2";
   EXPECT_THAT(Worker::Start(std::move(renamed)),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        AllOf(HasSubstr("hawser://default/worker1"),
                              HasSubstr("hawser://default/worker2"))));
   WorkerOptions moved = OptionsOf(1);
-  moved.job = "other";
+  moved.identity.job = "other";
   EXPECT_THAT(Worker::Start(std::move(moved)),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        AllOf(HasSubstr("hawser://default/worker1"),
@@ -124,8 +124,8 @@ TEST_F(JobCredentialsTest, ACertificateOfAnotherWorkerOrJobDoesNotStart) {
 // The same authority signs for both jobs.
 TEST_F(JobCredentialsTest, WorkersOfOtherJobsAreRefused) {
   WorkerOptions keeper = OptionsOf(0);
-  keeper.store = nullptr;
-  keeper.master_port = 0;
+  keeper.meeting_place.store = nullptr;
+  keeper.meeting_place.master_port = 0;
   auto first = Worker::Start(std::move(keeper));
   ASSERT_THAT(first, IsOk());
   const auto pair = net::IssueCertificate(authority_.authority(),
@@ -135,9 +135,9 @@ TEST_F(JobCredentialsTest, WorkersOfOtherJobsAreRefused) {
   WorkerOptions options = OptionsOf(1);
   authority_.Write("worker1.crt", pair->certificate);
   authority_.Write("worker1.key", pair->key);
-  options.job = "other";
-  options.store = nullptr;
-  options.init_url = absl::StrCat("tcp://", (*first)->master());
+  options.identity.job = "other";
+  options.meeting_place.store = nullptr;
+  options.meeting_place.url = absl::StrCat("tcp://", (*first)->master());
   EXPECT_THAT(Worker::Start(std::move(options)),
               StatusIs(absl::StatusCode::kUnauthenticated,
                        AllOf(HasSubstr("hawser://default/worker0"),
@@ -148,12 +148,12 @@ TEST_F(JobCredentialsTest, MissingAndWrongTokensAreRefused) {
   auto first = Worker::Start(OptionsOf(0));
   ASSERT_THAT(first, IsOk());
   WorkerOptions without = OptionsOf(1);
-  without.credentials.token_path.clear();
+  without.network.credentials.token_path.clear();
   EXPECT_THAT(CallOfFirst(std::move(without)),
               StatusIs(absl::StatusCode::kUnauthenticated,
                        AllOf(HasSubstr("worker0"), HasSubstr("no token"))));
   WorkerOptions wrong = OptionsOf(1);
-  wrong.credentials.token_path =
+  wrong.network.credentials.token_path =
       authority_.Write("wrong", std::string(64, 'b'));
   EXPECT_THAT(
       CallOfFirst(std::move(wrong)),
@@ -163,16 +163,16 @@ TEST_F(JobCredentialsTest, MissingAndWrongTokensAreRefused) {
 
 TEST_F(JobCredentialsTest, OffLoopbackNothingStartsWithoutTls) {
   WorkerOptions open = OptionsOf(0);
-  open.credentials = {};
-  open.bind_address = "0.0.0.0:0";
-  open.advertise_address = "127.0.0.1:0";
+  open.network.credentials = {};
+  open.network.bind_address = "0.0.0.0:0";
+  open.network.advertise_address = "127.0.0.1:0";
   EXPECT_THAT(Worker::Start(std::move(open)),
               StatusIs(absl::StatusCode::kFailedPrecondition,
                        AllOf(HasSubstr("0.0.0.0"),
                              HasSubstr("allow_insecure_network"))));
   WorkerOptions encrypted = OptionsOf(0);
-  encrypted.bind_address = "0.0.0.0:0";
-  encrypted.advertise_address = "127.0.0.1:0";
+  encrypted.network.bind_address = "0.0.0.0:0";
+  encrypted.network.advertise_address = "127.0.0.1:0";
   auto first = Worker::Start(std::move(encrypted));
   ASSERT_THAT(first, IsOk());
   EXPECT_THAT(CallOfFirst(OptionsOf(1)), IsOk());
@@ -220,7 +220,7 @@ TEST_F(JobCredentialsTest, AuthoritiesAreExchangedWhileRunning) {
       EXPECT_THAT((*companion)->agent().Sync("worker0", kTwice, 4),
                   IsOkAndHolds(8));
       WorkerOptions options = OptionsOf(2, issuer);
-      options.credentials.ca_path = both;
+      options.network.credentials.ca_path = both;
       status = CallOfFirst(std::move(options));
     } while (status.code() != code && absl::Now() < end);
     return status;

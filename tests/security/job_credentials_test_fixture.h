@@ -37,11 +37,11 @@ class SecureJobTest : public testing::Test {
   launch::WorkerOptions WithCredentials(int rank,
                                         net::CredentialsOptions credentials) {
     launch::WorkerOptions options;
-    options.rank = rank;
-    options.store = &store_;
+    options.identity.rank = rank;
+    options.meeting_place.store = &store_;
     options.registry = &registry_;
-    options.timeout = absl::Seconds(20);
-    options.credentials = std::move(credentials);
+    options.limits.call_timeout = absl::Seconds(20);
+    options.network.credentials = std::move(credentials);
     return options;
   }
 
@@ -72,8 +72,8 @@ class JobCredentialsTest : public SecureJobTest {
                                   absl::Duration lifetime = absl::Hours(24)) {
     launch::WorkerOptions options = WithCredentials(
         rank, issuer.Issue(absl::StrCat("worker", rank), lifetime));
-    options.timeout = absl::Seconds(5);
-    options.credentials.token_path = token_;
+    options.limits.call_timeout = absl::Seconds(5);
+    options.network.credentials.token_path = token_;
     return options;
   }
   launch::WorkerOptions OptionsOf(int rank) {

@@ -105,21 +105,21 @@ TEST_F(JobRolesTest, CertificatesSayWhoMayCall) {
 
 TEST_F(JobRolesTest, RolesThatTheCertificateLacksDoNotStart) {
   WorkerOptions options = OptionsOf(0, {"trainer"});
-  options.roles = {"trainer", "ps"};
+  options.identity.roles = {"trainer", "ps"};
   EXPECT_THAT(Worker::Start(std::move(options)),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        AllOf(HasSubstr("worker0.crt"), HasSubstr("'ps'"),
                              HasSubstr("certs issue --roles"))));
   // Where the transport alone has the certificate.
   WorkerOptions own = OptionsOf(0, {"trainer"});
-  own.roles = {"ps"};
-  own.transport = std::make_unique<rpc::GrpcTransport>(
+  own.identity.roles = {"ps"};
+  own.network.transport = std::make_unique<rpc::GrpcTransport>(
       rpc::GrpcTransportOptions{.credentials = authority_.Make("worker0")});
   EXPECT_THAT(Worker::Start(std::move(own)),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        AllOf(HasSubstr("roles"), HasSubstr("'ps'"))));
   WorkerOptions fewer = OptionsOf(1, {"ps", "trainer"});
-  fewer.roles = {"ps"};
+  fewer.identity.roles = {"ps"};
   EXPECT_THAT(Start(std::move(fewer))->agent().info().roles, ElementsAre("ps"));
 }
 
@@ -128,13 +128,13 @@ TEST_F(JobRolesTest, WhoClaimsMoreThanItsCertificateIsNeitherHeardNorCalled) {
   const rpc::LivenessOptions patient = {.silent_limit = absl::Seconds(60),
                                         .unreachable_limit = absl::Seconds(60)};
   WorkerOptions first = OptionsOf(0, {});
-  first.liveness = patient;
+  first.limits.liveness = patient;
   auto keeper = Start(std::move(first));
   WorkerOptions options = OptionsOf(1, {});
-  options.roles = {"ps"};
-  options.liveness = patient;
-  options.credentials = {};
-  options.transport =
+  options.identity.roles = {"ps"};
+  options.limits.liveness = patient;
+  options.network.credentials = {};
+  options.network.transport =
       std::make_unique<BoastingTransport>(authority_.Make("worker1"));
   auto boaster = Start(std::move(options));
   // The other knows then what it claims to be.
@@ -222,8 +222,8 @@ TEST_F(JobRolesTest, ObserversAreNoMembersAndChangeNoStore) {
       Worker::Start(OptionsOf(1, {"observer", "ps"})),
       StatusIs(absl::StatusCode::kPermissionDenied, HasSubstr("observer")));
   WorkerOptions options = OptionsOf(0, {});
-  options.store = nullptr;
-  options.master_port = 0;
+  options.meeting_place.store = nullptr;
+  options.meeting_place.master_port = 0;
   auto keeper = Start(std::move(options));
   for (const Roles& roles : {Roles{"observer"}, Roles{}}) {
     Eye eye(authority_.Make("eye", roles), keeper->master());
