@@ -11,6 +11,7 @@
 #include "cli/job_access.h"
 #include "grpcpp/client_context.h"
 #include "net/auth/peer_verification.h"
+#include "net/grpc/client_settings.h"
 #include "nlohmann/json.hpp"
 #include "rpc/grpc/status.h"
 #include "src/proto/grpc/health/v1/health.grpc.pb.h"
@@ -58,7 +59,7 @@ absl::StatusOr<std::string> Ask(
   const net::PeerVerification verification(std::move(credentials),
                                            server.worker);
   auto stub = ::grpc::health::v1::Health::NewStub(
-      verification.CreateChannel(server.address, ChannelArgumentsForJobs()));
+      verification.CreateChannel(server.address, net::ClientSettings()));
   grpc::ClientContext context;
   context.set_deadline(absl::ToChronoTime(absl::Now() + flags.job.timeout()));
   HealthCheckRequest request;

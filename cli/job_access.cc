@@ -8,7 +8,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "async/status_macros.h"
-#include "grpc/compression.h"
 #include "grpc/grpc.h"
 #include "rpc/membership/member_list.h"
 #include "store/open_store.h"
@@ -86,17 +85,6 @@ absl::StatusOr<rpc::WorkerInfo> FindMember(
                     [](std::string* text, const rpc::WorkerInfo& member) {
                       absl::StrAppend(text, "'", member.name, "'");
                     })));
-}
-
-grpc::ChannelArguments ChannelArgumentsForJobs() {
-  grpc::ChannelArguments arguments;
-  arguments.SetMaxReceiveMessageSize(-1);
-  arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
-  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
-  arguments.SetInt(GRPC_COMPRESSION_CHANNEL_ENABLED_ALGORITHMS_BITSET,
-                   1 << GRPC_COMPRESS_NONE);
-  arguments.SetInt(GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0);
-  return arguments;
 }
 
 }  // namespace hawser::cli

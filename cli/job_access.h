@@ -10,7 +10,6 @@
 #include "CLI/App.hpp"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "grpcpp/support/channel_arguments.h"
 #include "net/auth/credentials.h"
 #include "rpc/identity/worker_info.h"
 #include "store/store.h"
@@ -47,10 +46,6 @@ absl::StatusOr<rpc::WorkerInfo> FindMember(
     const JobFlags& flags,
     const std::shared_ptr<const net::Credentials>& credentials,
     const std::string& name);
-
-// For channels to a job's servers: nothing is sent twice, decompressed, or sent
-// through a proxy, and replies are as long as the server lets them be.
-grpc::ChannelArguments ChannelArgumentsForJobs();
 
 }  // namespace hawser::cli
 

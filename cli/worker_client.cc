@@ -7,6 +7,7 @@
 #include "absl/time/clock.h"
 #include "async/status_macros.h"
 #include "cli/job_access.h"
+#include "net/grpc/client_settings.h"
 #include "rpc/grpc/status.h"
 
 namespace hawser::cli {
@@ -21,7 +22,7 @@ WorkerClient::WorkerClient(rpc::WorkerInfo worker, std::string job,
       timeout_(timeout),
       verification_(std::move(credentials), worker_.name),
       stub_(v1::WorkerService::NewStub(verification_.CreateChannel(
-          worker_.address, ChannelArgumentsForJobs()))) {}
+          worker_.address, net::ClientSettings()))) {}
 
 v1::RequestHeader WorkerClient::Header() const {
   v1::RequestHeader header;

@@ -7,10 +7,8 @@
 #include <cstdint>
 
 #include "absl/strings/str_cat.h"
-#include "grpc/compression.h"
 #include "grpc/impl/codegen/grpc_types.h"
-#include "grpcpp/resource_quota.h"
-#include "net/server/keepalive.h"
+#include "net/grpc/server_settings.h"
 #include "rpc/grpc/fragments/message_fragments.h"
 
 namespace hawser::rpc {
@@ -77,35 +75,23 @@ absl::Status Validate(const GrpcLimits& limits) {
 
 void ConfigureServer(const GrpcLimits& limits, size_t max_message_bytes,
                      ::grpc::ServerBuilder& builder) {
-  builder.SetMaxReceiveMessageSize(
-      ToIntLimit(std::min(max_message_bytes, limits.max_whole_request_bytes)));
+  net::ApplyServerSettings(
+      {.quota_name = "hawser.rpc",
+       .memory_quota_bytes = MemoryQuotaBytes(limits),
+       .max_receive_message_bytes =
+           std::min(max_message_bytes, limits.max_whole_request_bytes),
+       .max_calls_per_connection = limits.max_calls_per_connection,
+       .max_metadata_bytes = limits.max_metadata_bytes,
+       .handshake_timeout = limits.handshake_timeout,
+       .min_ping_interval = limits.min_ping_interval},
+      builder);
   builder.SetMaxSendMessageSize(ToIntLimit(max_message_bytes));
-  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepaliveTimeMs);
-  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS,
-                             kKeepaliveTimeoutMs);
-  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
-  builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
-  builder.AddChannelArgument(
-      GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS,
-      ToMs(limits.min_ping_interval));
-  builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS,
-                             limits.max_calls_per_connection);
-  builder.AddChannelArgument(GRPC_ARG_MAX_METADATA_SIZE,
-                             limits.max_metadata_bytes);
-  builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS,
-                             ToMs(limits.handshake_timeout));
   builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS,
                              ToMs(limits.max_connection_idle));
   builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_AGE_MS,
                              ToMs(limits.max_connection_age));
   builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_AGE_GRACE_MS,
                              ToMs(limits.max_connection_age_grace));
-  ::grpc::ResourceQuota quota("hawser.rpc");
-  quota.Resize(MemoryQuotaBytes(limits));
-  builder.SetResourceQuota(quota);
-  builder.SetCompressionAlgorithmSupportStatus(GRPC_COMPRESS_DEFLATE, false);
-  builder.SetCompressionAlgorithmSupportStatus(GRPC_COMPRESS_GZIP, false);
-  builder.AddChannelArgument(GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0);
 }
 
 }  // namespace hawser::rpc

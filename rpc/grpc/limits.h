@@ -9,7 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "grpcpp/server_builder.h"
-#include "net/server/metadata_limit.h"
+#include "net/grpc/metadata_limit.h"
 
 namespace hawser::rpc {
 

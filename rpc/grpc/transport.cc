@@ -11,16 +11,14 @@
 #include "absl/strings/str_cat.h"
 #include "async/mutex.h"
 #include "async/status_macros.h"
-#include "grpc/compression.h"
 #include "grpcpp/server_builder.h"
 #include "grpcpp/support/channel_arguments.h"
 #include "net/auth/peer_verification.h"
+#include "net/grpc/client_settings.h"
+#include "net/grpc/lifetime.h"
 #include "net/health/health.h"
-#include "net/server/grpc_lifetime.h"
 #include "net/server/insecure_network_warning.h"
-#include "net/server/keepalive.h"
 #include "net/server/listener.h"
-#include "net/server/metadata_limit.h"
 #include "net/server/open_file_limit.h"
 #include "rpc/grpc/connection.h"
 #include "rpc/grpc/fragments/message_fragments.h"
@@ -37,8 +35,6 @@ namespace {
 
 // Times `spin`: two processes have to wake up.
 constexpr int kSocketRoundTrip = 4;
-constexpr int kMinReconnectMs = 100;
-constexpr int kMaxReconnectMs = 2'000;
 
 absl::string_view HostOf(absl::string_view address) {
   if (absl::StartsWith(address, "[")) {
@@ -94,29 +90,9 @@ absl::StatusOr<std::unique_ptr<net::Listener>> OpenListener(
 }
 
 ::grpc::ChannelArguments ChannelArgumentsFor(int max_message_bytes) {
-  ::grpc::ChannelArguments arguments;
+  ::grpc::ChannelArguments arguments = net::ClientSettings();
   arguments.SetMaxReceiveMessageSize(max_message_bytes);
   arguments.SetMaxSendMessageSize(max_message_bytes);
-  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepaliveTimeMs);
-  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kKeepaliveTimeoutMs);
-  arguments.SetInt(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
-  arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
-  arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, kMinReconnectMs);
-  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, kMaxReconnectMs);
-  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, kMaxReconnectMs);
-  // Workers of one process, and channels of one worker, do not share
-  // connections.
-  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-  // A user call must not be sent twice.
-  arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
-  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
-  arguments.SetInt(GRPC_ARG_SERVICE_CONFIG_DISABLE_RESOLUTION, 1);
-  arguments.SetInt(GRPC_COMPRESSION_CHANNEL_ENABLED_ALGORITHMS_BITSET,
-                   1 << GRPC_COMPRESS_NONE);
-  // Replies that are compressed all the same stay so, and do not decode: gRPC
-  // decompresses before it looks at the size.
-  arguments.SetInt(GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0);
-  arguments.SetInt(GRPC_ARG_MAX_METADATA_SIZE, net::kMaxMetadataBytes);
   // Requests in fragments: the next fragment is made when no more than this is
   // left to be sent.
   arguments.SetInt(GRPC_ARG_HTTP2_WRITE_BUFFER_SIZE, 2 * kFragmentBytes);
@@ -138,7 +114,7 @@ class GrpcTransport::Impl {
         credentials_(options_.credentials != nullptr
                          ? options_.credentials
                          : net::Credentials::Insecure()) {
-    store::KeepGrpcLoaded();
+    net::KeepGrpcLoaded();
     if (options_.tune_malloc) TuneMalloc();
     net::RaiseOpenFileLimit();
     if (options_.same_host) {

@@ -14,8 +14,9 @@
 #include "async/blocking_region.h"
 #include "async/random_source.h"
 #include "async/status_macros.h"
+#include "net/grpc/client_settings.h"
+#include "net/grpc/status.h"
 #include "store/grpc/call.h"
-#include "store/grpc/settings.h"
 
 namespace hawser::store::internal {
 namespace {
@@ -52,7 +53,7 @@ absl::Status Malformed() {
 
 EtcdClient::EtcdClient(const std::string& address)
     : channel_(grpc::CreateCustomChannel(
-          address, grpc::InsecureChannelCredentials(), ClientSettings())),
+          address, grpc::InsecureChannelCredentials(), net::ClientSettings())),
       kv_(etcdserverpb::KV::NewStub(channel_)),
       watch_(etcdserverpb::Watch::NewStub(channel_)),
       lease_(etcdserverpb::Lease::NewStub(channel_)) {}
@@ -174,7 +175,7 @@ absl::Status EtcdClient::Watch(std::span<const std::string> keys,
     case grpc::StatusCode::DEADLINE_EXCEEDED:
       return absl::OkStatus();
     default:
-      return FromGrpc(status);
+      return net::FromGrpcStatus(status);
   }
 }
 

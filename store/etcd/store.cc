@@ -11,12 +11,11 @@
 #include "absl/strings/strip.h"
 #include "async/blocking_region.h"
 #include "async/status_macros.h"
-#include "net/server/grpc_lifetime.h"
+#include "net/grpc/lifetime.h"
 #include "proto/etcd.pb.h"
 #include "store/backoff.h"
 #include "store/change_slots.h"
 #include "store/etcd/client.h"
-#include "store/grpc/settings.h"
 #include "store/hash/value_operations.h"
 
 namespace hawser::store {
@@ -117,7 +116,7 @@ absl::StatusOr<std::unique_ptr<EtcdStore>> EtcdStore::Connect(
     return absl::InvalidArgumentError(absl::StrCat(
         name, ": the prefix is empty; set it to a name of the job"));
   }
-  KeepGrpcLoaded();
+  net::KeepGrpcLoaded();
   auto client = std::make_unique<Client>(options.address, options.prefix);
   const absl::Status status =
       client->etcd()

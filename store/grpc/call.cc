@@ -7,8 +7,8 @@
 
 #include "absl/time/time.h"
 #include "async/blocking_region.h"
+#include "net/grpc/status.h"
 #include "store/backoff.h"
-#include "store/grpc/settings.h"
 
 namespace hawser::store::internal {
 namespace {
@@ -53,7 +53,7 @@ absl::Status CallUntilAnswered(
         backoff.Pause(deadline);
         break;
       default:
-        return FromGrpc(status);
+        return net::FromGrpcStatus(status);
     }
     if (std::chrono::steady_clock::now() >= deadline) return OutOfTime(channel);
   }

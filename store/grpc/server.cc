@@ -15,9 +15,11 @@
 #include "async/status_macros.h"
 #include "net/auth/credentials.h"
 #include "net/auth/identity.h"
+#include "net/grpc/lifetime.h"
+#include "net/grpc/server_settings.h"
+#include "net/grpc/status.h"
 #include "net/health/health.h"
 #include "net/health/health_service.h"
-#include "net/server/grpc_lifetime.h"
 #include "net/server/insecure_network_warning.h"
 #include "net/server/listener.h"
 #include "net/server/open_file_limit.h"
@@ -26,7 +28,6 @@
 #include "store/dedup_cache.h"
 #include "store/endpoint.h"
 #include "store/grpc/listen_address.h"
-#include "store/grpc/settings.h"
 #include "store/grpc/wait_quota.h"
 #include "store/hash/key_value_table.h"
 
@@ -34,6 +35,14 @@ namespace hawser::store {
 namespace {
 
 using internal::DedupCache;
+
+// Calls that wait take part in it: StoreServerLimits leaves some to others
+// (max_waiting_calls_per_client).
+constexpr int kMaxCallsPerConnection = 256;
+
+// Room for the keys of a Wait or Check beside the largest value.
+constexpr size_t kOtherBytes = size_t{1} << 20;
+
 using internal::KeyValueTable;
 using internal::ToGrpc;
 using internal::WaitQuota;
@@ -56,7 +65,7 @@ class WaitReactor final : public grpc::ServerUnaryReactor {
       : reservation_(std::move(reservation)), present_(std::move(present)) {
     present_.OnReady([this, fill](const absl::StatusOr<Values>& values) {
       if (values.ok()) fill(*values);
-      Finish(ToGrpc(values.status()));
+      Finish(net::ToGrpcStatus(values.status()));
     });
   }
 
@@ -193,7 +202,7 @@ class Service final : public v1::Store::CallbackService {
 
   static Reactor* Answer(Context* context, const absl::Status& status) {
     Reactor* reactor = context->DefaultReactor();
-    reactor->Finish(ToGrpc(status));
+    reactor->Finish(net::ToGrpcStatus(status));
     return reactor;
   }
 
@@ -255,7 +264,7 @@ class Service final : public v1::Store::CallbackService {
                           });
     done.OnReady([reactor, reply](const absl::StatusOr<std::string>& bytes) {
       if (bytes.ok()) reply->ParseFromString(*bytes);
-      reactor->Finish(ToGrpc(bytes.status()));
+      reactor->Finish(net::ToGrpcStatus(bytes.status()));
     });
     return reactor;
   }
@@ -287,7 +296,13 @@ class StoreServer::Impl {
     net::RaiseOpenFileLimit();
     ASSIGN_OR_RETURN(listener_, net::Listener::Open(address));
     grpc::ServerBuilder builder;
-    internal::ApplyServerSettings(limits, server_limits, &builder);
+    net::ApplyServerSettings(
+        {.quota_name = "hawser.store",
+         .memory_quota_bytes = server_limits.memory_quota_bytes,
+         .max_receive_message_bytes =
+             2 * limits.max_value_bytes + limits.max_key_bytes + kOtherBytes,
+         .max_calls_per_connection = kMaxCallsPerConnection},
+        builder);
     listener_->AttachTo(builder, credentials_->ForServer());
     builder.RegisterService(&service_);
     builder.RegisterService(&health_service_);
@@ -327,7 +342,7 @@ class StoreServer::Impl {
 
 absl::StatusOr<std::unique_ptr<StoreServer>> StoreServer::Start(
     const StoreServerOptions& options) {
-  KeepGrpcLoaded();
+  net::KeepGrpcLoaded();
   auto impl = std::make_unique<Impl>(options);
   const std::string wanted = ToString(Endpoint{options.host, options.port});
   RETURN_IF_ERROR(internal::Validate(options.server_limits));

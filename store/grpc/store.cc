@@ -13,11 +13,12 @@
 #include "async/status_macros.h"
 #include "net/auth/credentials.h"
 #include "net/auth/peer_verification.h"
-#include "net/server/grpc_lifetime.h"
+#include "net/grpc/client_settings.h"
+#include "net/grpc/lifetime.h"
+#include "net/grpc/status.h"
 #include "proto/store.grpc.pb.h"
 #include "proto/store.pb.h"
 #include "store/grpc/call.h"
-#include "store/grpc/settings.h"
 
 namespace hawser::store {
 namespace {
@@ -35,8 +36,7 @@ class GrpcStore::Client {
         credentials_(std::move(credentials)),
         // Any worker of the job may be the server.
         verification_(credentials_, /*worker=*/""),
-        channel_(
-            verification_.CreateChannel(address, internal::ClientSettings())),
+        channel_(verification_.CreateChannel(address, net::ClientSettings())),
         stub_(v1::Store::NewStub(channel_)),
         id_(async::RandomSource::FromEntropy().Next() | 1) {}
 
@@ -52,8 +52,8 @@ class GrpcStore::Client {
           context->set_wait_for_ready(!credentials_->has_tls());
           const grpc::Status status =
               ((*stub_).*method)(context, request, reply);
-          return internal::ToGrpc(
-              verification_.Explain(internal::FromGrpc(status)));
+          return net::ToGrpcStatus(
+              verification_.Explain(net::FromGrpcStatus(status)));
         });
   }
 
@@ -109,7 +109,7 @@ absl::StatusOr<std::unique_ptr<GrpcStore>> GrpcStore::Connect(
         absl::StrCat("gRPC store at ", options.address, ": the timeout ",
                      absl::FormatDuration(options.timeout), " is negative"));
   }
-  KeepGrpcLoaded();
+  net::KeepGrpcLoaded();
   auto client = std::make_unique<Client>(options.address,
                                          options.credentials != nullptr
                                              ? options.credentials

@@ -1,8 +1,8 @@
-#include "net/server/grpc_lifetime.h"
+#include "net/grpc/lifetime.h"
 
 #include <grpc/grpc.h>
 
-namespace hawser::store {
+namespace hawser::net {
 
 void KeepGrpcLoaded() {
   [[maybe_unused]] static const bool kept = [] {
@@ -11,4 +11,4 @@ void KeepGrpcLoaded() {
   }();
 }
 
-}  // namespace hawser::store
+}  // namespace hawser::net

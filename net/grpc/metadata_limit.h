@@ -1,7 +1,7 @@
 // Size limit of the headers of a call.
 
-#ifndef HAWSER_NET_SERVER_METADATA_LIMIT_H_
-#define HAWSER_NET_SERVER_METADATA_LIMIT_H_
+#ifndef HAWSER_NET_GRPC_METADATA_LIMIT_H_
+#define HAWSER_NET_GRPC_METADATA_LIMIT_H_
 
 namespace hawser::net {
 
@@ -11,4 +11,4 @@ inline constexpr int kMaxMetadataBytes = 8 << 10;
 
 }  // namespace hawser::net
 
-#endif  // HAWSER_NET_SERVER_METADATA_LIMIT_H_
+#endif  // HAWSER_NET_GRPC_METADATA_LIMIT_H_

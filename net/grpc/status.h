@@ -1,0 +1,16 @@
+// Translation between absl::Status and grpc::Status.
+#ifndef HAWSER_NET_GRPC_STATUS_H_
+#define HAWSER_NET_GRPC_STATUS_H_
+
+#include "absl/status/status.h"
+#include "grpcpp/support/status.h"
+
+namespace hawser::net {
+
+// Code and message. Payloads are not carried: rpc/grpc/status.h does that.
+absl::Status FromGrpcStatus(const grpc::Status& status);
+grpc::Status ToGrpcStatus(const absl::Status& status);
+
+}  // namespace hawser::net
+
+#endif  // HAWSER_NET_GRPC_STATUS_H_
