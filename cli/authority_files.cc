@@ -27,7 +27,7 @@ constexpr int kPrivate = 0600;
 // OK if `path` is below `directory`, through no symbolic link.
 absl::Status Find(int directory, const std::string& path, int flags) {
   ASSIGN_OR_RETURN(const int fd,
-                   net::OpenBeneath(directory, path, O_PATH | flags));
+                   fs::OpenBeneath(directory, path, O_PATH | flags));
   close(fd);
   return absl::OkStatus();
 }
@@ -51,8 +51,8 @@ absl::StatusOr<std::string> PathOf(const std::string& output,
 absl::StatusOr<net::KeyAndCertificate> ReadAuthority(
     const std::filesystem::path& from) {
   net::KeyAndCertificate authority;
-  ASSIGN_OR_RETURN(authority.certificate, net::ReadPublicFile(from / "ca.crt"));
-  ASSIGN_OR_RETURN(authority.key, net::ReadPrivateFile(from / "ca.key"));
+  ASSIGN_OR_RETURN(authority.certificate, fs::ReadPublicFile(from / "ca.crt"));
+  ASSIGN_OR_RETURN(authority.key, fs::ReadPrivateFile(from / "ca.key"));
   return authority;
 }
 
@@ -61,7 +61,7 @@ absl::StatusOr<std::string> CertificateOf(const std::filesystem::path& output,
                                           const net::Identity& worker) {
   RETURN_IF_ERROR(net::Validate(worker));
   const std::string path = output / worker.worker / "worker.crt";
-  ASSIGN_OR_RETURN(std::string certificate, net::ReadPublicFile(path));
+  ASSIGN_OR_RETURN(std::string certificate, fs::ReadPublicFile(path));
   ASSIGN_OR_RETURN(const net::Identity found, net::IdentityOf(certificate));
   if (net::ToUri(found) == net::ToUri(worker)) return certificate;
   return absl::InvalidArgumentError(absl::StrCat(
@@ -76,7 +76,7 @@ absl::StatusOr<std::vector<std::string>> ReadLists(
   std::vector<std::string> lists;
   while (true) {
     absl::StatusOr<std::string> list =
-        net::ReadPublicFile(directory / absl::StrCat(prefix, lists.size()));
+        fs::ReadPublicFile(directory / absl::StrCat(prefix, lists.size()));
     if (absl::IsNotFound(list.status())) return lists;
     RETURN_IF_ERROR(list.status());
     lists.push_back(*std::move(list));
@@ -91,7 +91,8 @@ absl::Status MakeAuthorityFiles(const std::string& directory,
   ASSIGN_OR_RETURN(const net::KeyAndCertificate authority,
                    net::MakeAuthority(job, lifetime));
   ASSIGN_OR_RETURN(const std::string token, net::MakeToken());
-  ASSIGN_OR_RETURN(AtomicDirectory made, AtomicDirectory::Create(directory));
+  ASSIGN_OR_RETURN(fs::AtomicDirectory made,
+                   fs::AtomicDirectory::Create(directory));
   RETURN_IF_ERROR(made.Write("ca.crt", authority.certificate, kPublic));
   RETURN_IF_ERROR(made.Write("ca.key", authority.key, kPrivate));
   RETURN_IF_ERROR(made.Write("token", token + "\n", kPrivate));
@@ -103,7 +104,7 @@ absl::StatusOr<std::string> IssueWorkerFiles(
   const std::filesystem::path from = authority;
   ASSIGN_OR_RETURN(const net::KeyAndCertificate issuer, ReadAuthority(from));
   ASSIGN_OR_RETURN(const std::string token,
-                   net::ReadPrivateFile(from / "token"));
+                   fs::ReadPrivateFile(from / "token"));
   ASSIGN_OR_RETURN(const std::string job, net::JobOf(issuer.certificate));
   const net::Identity identity{
       .job = job, .worker = options.worker, .roles = options.roles};
@@ -111,7 +112,7 @@ absl::StatusOr<std::string> IssueWorkerFiles(
                    net::IssueCertificate(issuer, identity, options.lifetime));
   ASSIGN_OR_RETURN(const std::string path,
                    PathOf(options.output, options.worker));
-  ASSIGN_OR_RETURN(AtomicDirectory made, AtomicDirectory::Create(path));
+  ASSIGN_OR_RETURN(fs::AtomicDirectory made, fs::AtomicDirectory::Create(path));
   RETURN_IF_ERROR(made.Write("worker.crt", pair.certificate, kPublic));
   RETURN_IF_ERROR(made.Write("worker.key", pair.key, kPrivate));
   RETURN_IF_ERROR(made.Write("ca.crt", issuer.certificate, kPublic));
@@ -133,7 +134,7 @@ absl::StatusOr<std::string> RevokeCertificates(
     certificates.push_back(std::move(certificate));
   }
   for (const std::string& path : options.certificates) {
-    ASSIGN_OR_RETURN(std::string certificate, net::ReadPublicFile(path));
+    ASSIGN_OR_RETURN(std::string certificate, fs::ReadPublicFile(path));
     certificates.push_back(std::move(certificate));
   }
   if (certificates.empty()) {
@@ -150,7 +151,8 @@ absl::StatusOr<std::string> RevokeCertificates(
                                            lists.empty() ? "" : lists.back()));
   lists.push_back(std::move(list));
   // The older ones stay: who has read those looks for the next number.
-  ASSIGN_OR_RETURN(AtomicDirectory made, AtomicDirectory::Create(directory));
+  ASSIGN_OR_RETURN(fs::AtomicDirectory made,
+                   fs::AtomicDirectory::Create(directory));
   for (size_t i = 0; i < lists.size(); ++i) {
     RETURN_IF_ERROR(made.Write(absl::StrCat(prefix, i), lists[i], kPublic));
   }

@@ -94,8 +94,8 @@ TEST_F(CertsTest, IssuedFilesAreCredentialsOfTheWorker) {
     EXPECT_TRUE((*made)->has_tls());
     EXPECT_TRUE((*made)->has_token());
   }
-  EXPECT_EQ(*net::ReadPrivateFile(job_ + "/ps0/token"),
-            *net::ReadPrivateFile(job_ + "/token"));
+  EXPECT_EQ(*fs::ReadPrivateFile(job_ + "/ps0/token"),
+            *fs::ReadPrivateFile(job_ + "/token"));
 }
 
 TEST_F(CertsTest, IssuedCertificatesHaveTheRoles) {
@@ -129,20 +129,20 @@ TEST_F(CertsTest, SecretsAreOnlyTheOwners) {
 
 TEST_F(CertsTest, AnAuthorityIsNotOverwritten) {
   ASSERT_EQ(Hawser({"certs", "init", job_}).exit_code, 0);
-  const std::string key = *net::ReadPrivateFile(job_ + "/ca.key");
+  const std::string key = *fs::ReadPrivateFile(job_ + "/ca.key");
   const Outcome again = Hawser({"certs", "init", job_ + "/"});
   EXPECT_EQ(again.exit_code, 2);
   EXPECT_THAT(again.err, HasSubstr("/job already exists"));
-  EXPECT_EQ(*net::ReadPrivateFile(job_ + "/ca.key"), key);
+  EXPECT_EQ(*fs::ReadPrivateFile(job_ + "/ca.key"), key);
   EXPECT_EQ(NumEntries(), 4) << "something half made is left";
 }
 
 TEST_F(CertsTest, AWorkersFilesAreReplacedTogether) {
   Hawser({"certs", "init", job_});
   Hawser({"certs", "issue", job_, "ps0"});
-  const std::string key = *net::ReadPrivateFile(job_ + "/ps0/worker.key");
+  const std::string key = *fs::ReadPrivateFile(job_ + "/ps0/worker.key");
   EXPECT_EQ(Hawser({"certs", "issue", job_, "ps0"}).exit_code, 0);
-  EXPECT_NE(*net::ReadPrivateFile(job_ + "/ps0/worker.key"), key);
+  EXPECT_NE(*fs::ReadPrivateFile(job_ + "/ps0/worker.key"), key);
   EXPECT_THAT(net::Credentials::Create(OptionsOf("ps0"), std::nullopt), IsOk());
   EXPECT_EQ(NumEntries(), 9) << "the old files are left";
 }
@@ -155,21 +155,21 @@ TEST_F(CertsTest, NamesThatAreNoDirectoriesOfWorkersAreRefused) {
     EXPECT_THAT(outcome.out, IsEmpty()) << worker;
   }
   EXPECT_EQ(NumEntries(), 4);
-  EXPECT_THAT(net::ReadPrivateFile(job_ + "/ca.key"), IsOk());
+  EXPECT_THAT(fs::ReadPrivateFile(job_ + "/ca.key"), IsOk());
 }
 
 TEST_F(CertsTest, PlantedLinksAreNeitherFollowedNorReplaced) {
   ASSERT_EQ(Hawser({"certs", "init", job_}).exit_code, 0);
   // Another worker's files, to which a name leads.
   ASSERT_EQ(Hawser({"certs", "issue", job_, "ps0"}).exit_code, 0);
-  const auto own = net::ReadPublicFile(job_ + "/ps0/worker.crt");
+  const auto own = fs::ReadPublicFile(job_ + "/ps0/worker.crt");
   ASSERT_THAT(own, IsOk());
   std::filesystem::create_directory_symlink("ps0", job_ + "/ps1");
   const Outcome outcome = Hawser({"certs", "issue", job_, "ps1"});
   EXPECT_NE(outcome.exit_code, 0);
   EXPECT_THAT(outcome.err, HasSubstr("was not made by"));
   EXPECT_TRUE(std::filesystem::is_symlink(job_ + "/ps1"));
-  EXPECT_EQ(*net::ReadPublicFile(job_ + "/ps0/worker.crt"), *own);
+  EXPECT_EQ(*fs::ReadPublicFile(job_ + "/ps0/worker.crt"), *own);
   // An authority is not made through one either.
   std::filesystem::create_directory(root_ + "/empty");
   std::filesystem::create_directory_symlink("empty", root_ + "/other");

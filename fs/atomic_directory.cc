@@ -16,7 +16,7 @@
 #include "async/status_macros.h"
 #include "fs/open_beneath.h"
 
-namespace hawser::cli {
+namespace hawser::fs {
 namespace {
 
 absl::Status Error(const std::string& what) {
@@ -69,8 +69,7 @@ absl::Status AtomicDirectory::Make() {
     return Error("cannot create " + path_);
   }
   staged_ = std::move(staged);
-  ASSIGN_OR_RETURN(own_,
-                   net::OpenBeneath(parent_, staged_, O_RDONLY | O_DIRECTORY));
+  ASSIGN_OR_RETURN(own_, OpenBeneath(parent_, staged_, O_RDONLY | O_DIRECTORY));
   return absl::OkStatus();
 }
 
@@ -105,8 +104,8 @@ absl::Status AtomicDirectory::Write(const std::string& name,
                                     const std::string& content, int mode) {
   const std::string path = absl::StrCat(path_, "/", name);
   ASSIGN_OR_RETURN(const int fd,
-                   net::OpenBeneath(own_, name, O_WRONLY | O_CREAT | O_EXCL,
-                                    static_cast<mode_t>(mode)));
+                   OpenBeneath(own_, name, O_WRONLY | O_CREAT | O_EXCL,
+                               static_cast<mode_t>(mode)));
   const absl::Cleanup closer = [fd] { close(fd); };
   RETURN_IF_ERROR(WriteAll(fd, content, path));
   if (fsync(fd) != 0) return Error("cannot write " + path);
@@ -138,4 +137,4 @@ absl::Status AtomicDirectory::Replace() && {
   return Sync(parent_);
 }
 
-}  // namespace hawser::cli
+}  // namespace hawser::fs

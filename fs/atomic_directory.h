@@ -6,11 +6,11 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
-namespace hawser::cli {
+namespace hawser::fs {
 
 // A directory that is filled under a temporary name beside its own and then
 // appears atomically, synced to disk, with all its files. Symbolic links are
-// followed only in the path above it (net::OpenBeneath).
+// followed only in the path above it (OpenBeneath).
 class AtomicDirectory {
  public:
   // Creates the temporary directory, with mode 0700, that becomes `path`.
@@ -51,6 +51,6 @@ class AtomicDirectory {
   std::string staged_;
 };
 
-}  // namespace hawser::cli
+}  // namespace hawser::fs
 
 #endif  // HAWSER_FS_ATOMIC_DIRECTORY_H_

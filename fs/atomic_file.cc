@@ -11,7 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 
-namespace hawser::tensor::internal {
+namespace hawser::fs {
 namespace {
 
 // Below the kernel's limit on the bytes of one write.
@@ -90,4 +90,4 @@ absl::Status AtomicFile::Commit() {
   return absl::OkStatus();
 }
 
-}  // namespace hawser::tensor::internal
+}  // namespace hawser::fs

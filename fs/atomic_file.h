@@ -10,7 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
-namespace hawser::tensor::internal {
+namespace hawser::fs {
 
 // Writes to a temporary file in the same directory, which Commit() renames to
 // the final name. Destruction without Commit() removes the temporary file and
@@ -38,6 +38,6 @@ class AtomicFile {
   int fd_;  // -1 when closed.
 };
 
-}  // namespace hawser::tensor::internal
+}  // namespace hawser::fs
 
 #endif  // HAWSER_FS_ATOMIC_FILE_H_

@@ -17,7 +17,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace hawser::tensor::internal {
+namespace hawser::fs {
 namespace {
 
 using ::hawser::async::IsOk;
@@ -135,4 +135,4 @@ TEST_F(AtomicFileTest, RelativePathsWork) {
 }
 
 }  // namespace
-}  // namespace hawser::tensor::internal
+}  // namespace hawser::fs

@@ -10,7 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 
-namespace hawser::tensor::internal {
+namespace hawser::fs {
 namespace {
 
 // Below the kernel's limit on the bytes of one read.
@@ -70,4 +70,4 @@ absl::Status InputFile::ReadAt(uint64_t offset,
   return absl::OkStatus();
 }
 
-}  // namespace hawser::tensor::internal
+}  // namespace hawser::fs

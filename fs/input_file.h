@@ -11,7 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
-namespace hawser::tensor::internal {
+namespace hawser::fs {
 
 // Errors name the file. Thread-safe.
 class InputFile {
@@ -38,6 +38,6 @@ class InputFile {
   uint64_t bytes_;
 };
 
-}  // namespace hawser::tensor::internal
+}  // namespace hawser::fs
 
 #endif  // HAWSER_FS_INPUT_FILE_H_

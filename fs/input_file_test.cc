@@ -10,7 +10,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace hawser::tensor::internal {
+namespace hawser::fs {
 namespace {
 
 using ::hawser::async::IsOk;
@@ -59,4 +59,4 @@ TEST(InputFileTest, PipeIsRejectedWithoutBlocking) {
 }
 
 }  // namespace
-}  // namespace hawser::tensor::internal
+}  // namespace hawser::fs

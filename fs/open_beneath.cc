@@ -14,7 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 
-namespace hawser::net {
+namespace hawser::fs {
 namespace {
 
 absl::Status Failed(const std::string& path) {
@@ -85,4 +85,4 @@ absl::StatusOr<int> OpenBeneathByComponents(int directory,
   return Failed(path);
 }
 
-}  // namespace hawser::net
+}  // namespace hawser::fs

@@ -9,7 +9,7 @@
 
 #include "absl/status/statusor.h"
 
-namespace hawser::net {
+namespace hawser::fs {
 
 // Opens the relative `path` below an open directory, as openat(2) does, but
 // refuses any path that leaves the directory: "..", absolute paths and symbolic
@@ -26,6 +26,6 @@ absl::StatusOr<int> OpenBeneathByComponents(int directory,
                                             const std::string& path, int flags,
                                             mode_t mode = 0);
 
-}  // namespace hawser::net
+}  // namespace hawser::fs
 
 #endif  // HAWSER_FS_OPEN_BENEATH_H_

@@ -14,7 +14,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace hawser::net {
+namespace hawser::fs {
 namespace {
 
 using ::hawser::async::IsOk;
@@ -116,4 +116,4 @@ INSTANTIATE_TEST_SUITE_P(Ways, OpenBeneathTest,
                          WayName);
 
 }  // namespace
-}  // namespace hawser::net
+}  // namespace hawser::fs

@@ -9,7 +9,7 @@
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 
-namespace hawser::net {
+namespace hawser::fs {
 namespace {
 
 constexpr size_t kMaxBytes = size_t{1} << 20;
@@ -77,4 +77,4 @@ absl::StatusOr<std::string> ReadPrivateDescriptor(int fd) {
   return ReadAll(fd, absl::StrCat("descriptor ", fd));
 }
 
-}  // namespace hawser::net
+}  // namespace hawser::fs

@@ -9,7 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
-namespace hawser::net {
+namespace hawser::fs {
 
 // Returns the content of a file that only its owner may read: a regular file of
 // mode 0600 or stricter, owned by this user or root, of up to 1 MiB. Otherwise
@@ -25,6 +25,6 @@ absl::StatusOr<std::string> ReadPrivateDescriptor(int fd);
 // certificate.
 absl::StatusOr<std::string> ReadPublicFile(const std::string& path);
 
-}  // namespace hawser::net
+}  // namespace hawser::fs
 
 #endif  // HAWSER_FS_PRIVATE_FILE_H_

@@ -7,7 +7,7 @@
 
 #include <utility>
 
-namespace hawser::rpc {
+namespace hawser::fs {
 
 // Closes the descriptor on destruction. -1 means no descriptor.
 class UniqueFd {
@@ -35,6 +35,6 @@ class UniqueFd {
   int fd_ = -1;
 };
 
-}  // namespace hawser::rpc
+}  // namespace hawser::fs
 
 #endif  // HAWSER_FS_UNIQUE_FD_H_

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace hawser::rpc {
+namespace hawser::ipc {
 
 bool Alarm::MustWake(async::MonotonicTime time) {
   if (time >= this->time()) return false;
@@ -24,4 +24,4 @@ bool Alarm::FallAsleep(async::MonotonicTime now, async::MonotonicTime next) {
   return true;
 }
 
-}  // namespace hawser::rpc
+}  // namespace hawser::ipc

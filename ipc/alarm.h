@@ -9,7 +9,7 @@
 #include "async/clock.h"
 #include "async/mutex.h"
 
-namespace hawser::rpc {
+namespace hawser::ipc {
 
 // At most one of several threads sleeps until the next deadline. The others are
 // awake and check the deadlines before they sleep.
@@ -47,6 +47,6 @@ class Alarm {
   async::MonotonicTime asked_ ABSL_GUARDED_BY(mutex_) = async::kNever;
 };
 
-}  // namespace hawser::rpc
+}  // namespace hawser::ipc
 
 #endif  // HAWSER_IPC_ALARM_H_

@@ -5,7 +5,7 @@
 #include "async/clock.h"
 #include "gtest/gtest.h"
 
-namespace hawser::rpc {
+namespace hawser::ipc {
 namespace {
 
 using std::chrono::seconds;
@@ -78,4 +78,4 @@ TEST(AlarmTest, RequestedTimeIsKeptUntilItHasPassed) {
 }
 
 }  // namespace
-}  // namespace hawser::rpc
+}  // namespace hawser::ipc

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
-namespace hawser::rpc {
+namespace hawser::ipc {
 namespace {
 
 constexpr size_t kAlignment = 8;
@@ -95,4 +95,4 @@ bool RingReader::NeedsSignal() {
          control_.writer_waits.exchange(0, std::memory_order_seq_cst) != 0;
 }
 
-}  // namespace hawser::rpc
+}  // namespace hawser::ipc

@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-namespace hawser::rpc {
+namespace hawser::ipc {
 
 // Control block of a ring, in shared memory and initially zero. Lock-free
 // atomics work across processes.
@@ -106,6 +106,6 @@ class RingReader {
   std::atomic<uint64_t> read_{0};
 };
 
-}  // namespace hawser::rpc
+}  // namespace hawser::ipc
 
 #endif  // HAWSER_IPC_BYTE_RING_H_

@@ -11,7 +11,7 @@
 #include "async/random_source.h"
 #include "gtest/gtest.h"
 
-namespace hawser::rpc {
+namespace hawser::ipc {
 namespace {
 
 constexpr size_t kCapacity = 64 << 10;
@@ -155,4 +155,4 @@ TEST_F(ByteRingTest, ImpossibleReadPositionBreaksTheRing) {
 }
 
 }  // namespace
-}  // namespace hawser::rpc
+}  // namespace hawser::ipc

@@ -13,7 +13,7 @@
 #include "async/cpu_relax.h"
 #include "ipc/yield_core.h"
 
-namespace hawser::rpc {
+namespace hawser::ipc {
 namespace {
 
 // Polling stops if this many threads are blocked.
@@ -97,8 +97,8 @@ class EventLoop::Turn final : public async::BlockingObserver {
 };
 
 absl::StatusOr<std::unique_ptr<EventLoop>> EventLoop::Create(Options options) {
-  UniqueFd doorbell(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  UniqueFd epoll(epoll_create1(EPOLL_CLOEXEC));
+  fs::UniqueFd doorbell(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  fs::UniqueFd epoll(epoll_create1(EPOLL_CLOEXEC));
   if (!doorbell.valid() || !epoll.valid()) {
     return absl::ErrnoToStatus(errno, "cannot create a doorbell");
   }
@@ -110,7 +110,7 @@ absl::StatusOr<std::unique_ptr<EventLoop>> EventLoop::Create(Options options) {
       new EventLoop(options, std::move(doorbell), std::move(epoll)));
 }
 
-EventLoop::EventLoop(Options options, UniqueFd doorbell, UniqueFd epoll)
+EventLoop::EventLoop(Options options, fs::UniqueFd doorbell, fs::UniqueFd epoll)
     : options_(options),
       doorbell_(std::move(doorbell)),
       epoll_(std::move(epoll)),
@@ -329,4 +329,4 @@ void EventLoop::Shutdown() {
   }
 }
 
-}  // namespace hawser::rpc
+}  // namespace hawser::ipc

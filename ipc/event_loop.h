@@ -23,7 +23,7 @@
 #include "ipc/alarm.h"
 #include "ipc/parallel_copier.h"
 
-namespace hawser::rpc {
+namespace hawser::ipc {
 
 // Polls its sources while they deliver events and for a bounded time after the
 // last one, then sleeps until its doorbell or another descriptor is readable. A
@@ -97,7 +97,7 @@ class EventLoop {
   class Turn;
   using Sources = std::vector<std::shared_ptr<Source>>;
 
-  EventLoop(Options options, UniqueFd doorbell, UniqueFd epoll);
+  EventLoop(Options options, fs::UniqueFd doorbell, fs::UniqueFd epoll);
 
   // One turn of a thread.
   void Run();
@@ -112,8 +112,8 @@ class EventLoop {
   std::shared_ptr<const Sources> sources();
 
   const Options options_;
-  const UniqueFd doorbell_;
-  const UniqueFd epoll_;
+  const fs::UniqueFd doorbell_;
+  const fs::UniqueFd epoll_;
   const std::shared_ptr<ParallelCopier> copier_ =
       std::make_shared<ParallelCopier>();
 
@@ -133,6 +133,6 @@ class EventLoop {
   async::ThreadPool threads_;
 };
 
-}  // namespace hawser::rpc
+}  // namespace hawser::ipc
 
 #endif  // HAWSER_IPC_EVENT_LOOP_H_

@@ -13,7 +13,7 @@
 #include "async/testing/status_matchers.h"
 #include "gtest/gtest.h"
 
-namespace hawser::rpc {
+namespace hawser::ipc {
 namespace {
 
 using ::hawser::async::IsOk;
@@ -168,4 +168,4 @@ TEST(EventLoopTest, DeadlinesOfASourceUnknownToTheSleepingThreadAreHandled) {
 }
 
 }  // namespace
-}  // namespace hawser::rpc
+}  // namespace hawser::ipc

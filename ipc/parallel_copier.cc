@@ -8,7 +8,7 @@
 #include "absl/base/thread_annotations.h"
 #include "async/mutex.h"
 
-namespace hawser::rpc {
+namespace hawser::ipc {
 namespace {
 
 constexpr int kMaxHelpers = 3;
@@ -74,4 +74,4 @@ absl::Status ParallelCopier::Copy(
   return job->result;
 }
 
-}  // namespace hawser::rpc
+}  // namespace hawser::ipc

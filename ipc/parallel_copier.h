@@ -9,7 +9,7 @@
 #include "absl/status/status.h"
 #include "async/thread_pool.h"
 
-namespace hawser::rpc {
+namespace hawser::ipc {
 
 // One core does not saturate the memory bandwidth of a machine. The calling
 // thread copies, and helper threads of this object copy too where cores are
@@ -40,6 +40,6 @@ class ParallelCopier {
   async::ThreadPool threads_;
 };
 
-}  // namespace hawser::rpc
+}  // namespace hawser::ipc
 
 #endif  // HAWSER_IPC_PARALLEL_COPIER_H_

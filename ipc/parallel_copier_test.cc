@@ -14,7 +14,7 @@
 #include "async/testing/status_matchers.h"
 #include "gtest/gtest.h"
 
-namespace hawser::rpc {
+namespace hawser::ipc {
 namespace {
 
 using ::hawser::async::IsOk;
@@ -124,4 +124,4 @@ TEST(ParallelCopierTest, CopiesOfSeveralCallersRunAtOnce) {
 }
 
 }  // namespace
-}  // namespace hawser::rpc
+}  // namespace hawser::ipc

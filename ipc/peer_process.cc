@@ -13,7 +13,7 @@
 
 #include "absl/strings/str_cat.h"
 
-namespace hawser::rpc {
+namespace hawser::ipc {
 namespace {
 
 // One system call copies at most 2 GiB.
@@ -39,7 +39,8 @@ absl::StatusOr<std::shared_ptr<const PeerProcess>> PeerProcess::Of(int socket) {
         absl::StrCat("the peer's process runs as user ", credentials.uid,
                      ", not of user ", geteuid()));
   }
-  UniqueFd pidfd(static_cast<int>(syscall(SYS_pidfd_open, credentials.pid, 0)));
+  fs::UniqueFd pidfd(
+      static_cast<int>(syscall(SYS_pidfd_open, credentials.pid, 0)));
   if (!pidfd.valid()) {
     return absl::UnavailableError(absl::StrCat(
         "cannot watch the peer's process: ", std::strerror(errno)));
@@ -71,4 +72,4 @@ absl::Status PeerProcess::Read(uint64_t address, void* to, size_t size) const {
   return absl::OkStatus();
 }
 
-}  // namespace hawser::rpc
+}  // namespace hawser::ipc

@@ -13,7 +13,7 @@
 #include "absl/status/statusor.h"
 #include "fs/unique_fd.h"
 
-namespace hawser::rpc {
+namespace hawser::ipc {
 
 // Thread-safe.
 class PeerProcess {
@@ -31,15 +31,15 @@ class PeerProcess {
   absl::Status Read(uint64_t address, void* to, size_t size) const;
 
  private:
-  PeerProcess(pid_t pid, UniqueFd pidfd)
+  PeerProcess(pid_t pid, fs::UniqueFd pidfd)
       : pid_(pid), pidfd_(std::move(pidfd)) {}
 
   const pid_t pid_;
   // Becomes readable when the process ends. Needed because process ids are
   // reused.
-  const UniqueFd pidfd_;
+  const fs::UniqueFd pidfd_;
 };
 
-}  // namespace hawser::rpc
+}  // namespace hawser::ipc
 
 #endif  // HAWSER_IPC_PEER_PROCESS_H_

@@ -9,7 +9,7 @@
 
 #include "absl/status/status.h"
 
-namespace hawser::rpc {
+namespace hawser::ipc {
 namespace {
 
 constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW;
@@ -25,9 +25,9 @@ absl::StatusOr<SegmentLayout*> MapLayout(int fd) {
 
 }  // namespace
 
-absl::StatusOr<std::pair<std::shared_ptr<Segment>, UniqueFd>>
+absl::StatusOr<std::pair<std::shared_ptr<Segment>, fs::UniqueFd>>
 Segment::Create() {
-  UniqueFd fd(memfd_create("hawser-rpc", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  fs::UniqueFd fd(memfd_create("hawser-rpc", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (!fd.valid() || ftruncate(fd.get(), sizeof(SegmentLayout)) != 0 ||
       fcntl(fd.get(), F_ADD_SEALS, kSeals | F_SEAL_SEAL) != 0) {
     return absl::ErrnoToStatus(errno, "cannot create shared memory");
@@ -41,7 +41,7 @@ Segment::Create() {
                    std::move(fd));
 }
 
-absl::StatusOr<std::shared_ptr<Segment>> Segment::Map(const UniqueFd& fd) {
+absl::StatusOr<std::shared_ptr<Segment>> Segment::Map(const fs::UniqueFd& fd) {
   struct stat info {};
   const int seals = fcntl(fd.get(), F_GET_SEALS);
   if (seals < 0 || (seals & kSeals) != kSeals || fstat(fd.get(), &info) != 0 ||
@@ -56,4 +56,4 @@ absl::StatusOr<std::shared_ptr<Segment>> Segment::Map(const UniqueFd& fd) {
 
 Segment::~Segment() { munmap(layout_, sizeof(SegmentLayout)); }
 
-}  // namespace hawser::rpc
+}  // namespace hawser::ipc

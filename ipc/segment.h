@@ -14,7 +14,7 @@
 #include "fs/unique_fd.h"
 #include "ipc/byte_ring.h"
 
-namespace hawser::rpc {
+namespace hawser::ipc {
 
 // Size of the ring of one direction, in bytes; a power of two.
 inline constexpr size_t kRingBytes = size_t{256} << 10;
@@ -40,10 +40,11 @@ class Segment {
  public:
   // Creates a segment and returns it with the descriptor to send to the peer.
   // kResourceExhausted or kUnavailable, naming the operation that failed.
-  static absl::StatusOr<std::pair<std::shared_ptr<Segment>, UniqueFd>> Create();
+  static absl::StatusOr<std::pair<std::shared_ptr<Segment>, fs::UniqueFd>>
+  Create();
   // Maps a descriptor received from a peer. kInvalidArgument if it is not a
   // memfd of the expected size, sealed against resizing.
-  static absl::StatusOr<std::shared_ptr<Segment>> Map(const UniqueFd& fd);
+  static absl::StatusOr<std::shared_ptr<Segment>> Map(const fs::UniqueFd& fd);
 
   ~Segment();
   Segment(const Segment&) = delete;
@@ -57,6 +58,6 @@ class Segment {
   SegmentLayout* const layout_;
 };
 
-}  // namespace hawser::rpc
+}  // namespace hawser::ipc
 
 #endif  // HAWSER_IPC_SEGMENT_H_

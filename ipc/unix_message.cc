@@ -10,7 +10,7 @@
 #include <cstring>
 #include <utility>
 
-namespace hawser::rpc {
+namespace hawser::ipc {
 namespace {
 
 constexpr int kType = SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK;
@@ -38,10 +38,10 @@ absl::StatusOr<Address> AbstractAddress(std::string_view name) {
 
 }  // namespace
 
-absl::StatusOr<UniqueFd> ListenAbstract(std::string_view name) {
+absl::StatusOr<fs::UniqueFd> ListenAbstract(std::string_view name) {
   absl::StatusOr<Address> at = AbstractAddress(name);
   if (!at.ok()) return at.status();
-  UniqueFd fd(socket(AF_UNIX, kType, 0));
+  fs::UniqueFd fd(socket(AF_UNIX, kType, 0));
   if (!fd.valid() ||
       bind(fd.get(), reinterpret_cast<const sockaddr*>(&at->address),
            at->size) != 0 ||
@@ -51,10 +51,10 @@ absl::StatusOr<UniqueFd> ListenAbstract(std::string_view name) {
   return fd;
 }
 
-absl::StatusOr<UniqueFd> ConnectAbstract(std::string_view name) {
+absl::StatusOr<fs::UniqueFd> ConnectAbstract(std::string_view name) {
   absl::StatusOr<Address> at = AbstractAddress(name);
   if (!at.ok()) return at.status();
-  UniqueFd fd(socket(AF_UNIX, kType, 0));
+  fs::UniqueFd fd(socket(AF_UNIX, kType, 0));
   if (!fd.valid() ||
       connect(fd.get(), reinterpret_cast<const sockaddr*>(&at->address),
               at->size) != 0) {
@@ -93,7 +93,7 @@ absl::Status SendUnixBytes(int socket, std::string bytes,
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::vector<UniqueFd>> ReceiveUnixMessage(
+absl::StatusOr<std::vector<fs::UniqueFd>> ReceiveUnixMessage(
     int socket, size_t num_fds, google::protobuf::MessageLite& message) {
   std::array<char, kMaxMessageBytes> bytes;
   iovec data{.iov_base = bytes.data(), .iov_len = bytes.size()};
@@ -108,7 +108,7 @@ absl::StatusOr<std::vector<UniqueFd>> ReceiveUnixMessage(
   if (size < 0) {
     return absl::ErrnoToStatus(errno, "cannot receive on a Unix socket");
   }
-  std::vector<UniqueFd> fds;
+  std::vector<fs::UniqueFd> fds;
   for (cmsghdr* part = CMSG_FIRSTHDR(&header); part != nullptr;
        part = CMSG_NXTHDR(&header, part)) {
     if (part->cmsg_level != SOL_SOCKET || part->cmsg_type != SCM_RIGHTS) {
@@ -130,4 +130,4 @@ absl::StatusOr<std::vector<UniqueFd>> ReceiveUnixMessage(
   return fds;
 }
 
-}  // namespace hawser::rpc
+}  // namespace hawser::ipc

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace hawser::rpc {
+namespace hawser::ipc {
 
 void YieldBackoff::Yielded(async::MonotonicTime start,
                            async::MonotonicTime end) {
@@ -17,4 +17,4 @@ void YieldBackoff::Yielded(async::MonotonicTime start,
   until_.store(end + backoff, std::memory_order_relaxed);
 }
 
-}  // namespace hawser::rpc
+}  // namespace hawser::ipc

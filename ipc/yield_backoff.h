@@ -8,7 +8,7 @@
 
 #include "async/clock.h"
 
-namespace hawser::rpc {
+namespace hawser::ipc {
 
 // Measures how long each yield gave up the core. After a yield that took too
 // long, threads do not yield for a backoff period of 1 ms. If the last period
@@ -36,6 +36,6 @@ class YieldBackoff {
   std::atomic<std::chrono::milliseconds> backoff_{};
 };
 
-}  // namespace hawser::rpc
+}  // namespace hawser::ipc
 
 #endif  // HAWSER_IPC_YIELD_BACKOFF_H_

@@ -6,7 +6,7 @@
 #include "async/clock.h"
 #include "gtest/gtest.h"
 
-namespace hawser::rpc {
+namespace hawser::ipc {
 namespace {
 
 using std::chrono::microseconds;
@@ -77,4 +77,4 @@ TEST_F(YieldBackoffTest, BackoffIsShortAgainAfterQuickYields) {
 }
 
 }  // namespace
-}  // namespace hawser::rpc
+}  // namespace hawser::ipc

@@ -6,7 +6,7 @@
 #include "async/clock.h"
 #include "ipc/yield_backoff.h"
 
-namespace hawser::rpc {
+namespace hawser::ipc {
 
 bool YieldCore() {
   static YieldBackoff backoff;
@@ -17,4 +17,4 @@ bool YieldCore() {
   return true;
 }
 
-}  // namespace hawser::rpc
+}  // namespace hawser::ipc

@@ -3,7 +3,7 @@
 #ifndef HAWSER_IPC_YIELD_CORE_H_
 #define HAWSER_IPC_YIELD_CORE_H_
 
-namespace hawser::rpc {
+namespace hawser::ipc {
 
 // Yields the core to a thread of another process that last ran on this core and
 // whose write the caller polls for. Both threads stay runnable, so the kernel
@@ -12,6 +12,6 @@ namespace hawser::rpc {
 // caller should sleep instead. Thread-safe.
 bool YieldCore();
 
-}  // namespace hawser::rpc
+}  // namespace hawser::ipc
 
 #endif  // HAWSER_IPC_YIELD_CORE_H_

@@ -7,7 +7,7 @@
 
 #include "gtest/gtest.h"
 
-namespace hawser::rpc {
+namespace hawser::ipc {
 namespace {
 
 // Pins the calling thread, and the threads that it starts.
@@ -35,4 +35,4 @@ TEST(YieldCoreTest, StopsOnceAnotherThreadKeepsTheCore) {
 }
 
 }  // namespace
-}  // namespace hawser::rpc
+}  // namespace hawser::ipc

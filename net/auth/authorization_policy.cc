@@ -197,7 +197,7 @@ AuthorizationPolicy::~AuthorizationPolicy() {
 }
 
 absl::StatusOr<AuthorizationPolicy::Rules> AuthorizationPolicy::Read() {
-  absl::StatusOr<std::string> text = ReadPublicFile(path_);
+  absl::StatusOr<std::string> text = fs::ReadPublicFile(path_);
   if (!text.ok()) {
     text_.clear();
     return text.status();

@@ -70,23 +70,24 @@ absl::Status CheckOptions(const CredentialsOptions& options) {
 absl::StatusOr<std::string> ReadToken(const CredentialsOptions& options) {
   if (!options.token_path.empty()) {
     ASSIGN_OR_RETURN(const std::string text,
-                     ReadPrivateFile(options.token_path));
+                     fs::ReadPrivateFile(options.token_path));
     absl::StatusOr<std::string> token = ParseToken(text);
     if (!token.ok()) return Of(token.status(), options.token_path);
     return token;
   }
   if (!options.token_fd.has_value()) return std::string();
   ASSIGN_OR_RETURN(const std::string text,
-                   ReadPrivateDescriptor(*options.token_fd));
+                   fs::ReadPrivateDescriptor(*options.token_fd));
   return ParseToken(text);
 }
 
 absl::StatusOr<Identity> CheckFiles(const CredentialsOptions& options) {
   KeyAndCertificate own;
-  ASSIGN_OR_RETURN(own.certificate, ReadPublicFile(options.certificate_path));
-  ASSIGN_OR_RETURN(own.key, ReadPrivateFile(options.key_path));
+  ASSIGN_OR_RETURN(own.certificate,
+                   fs::ReadPublicFile(options.certificate_path));
+  ASSIGN_OR_RETURN(own.key, fs::ReadPrivateFile(options.key_path));
   ASSIGN_OR_RETURN(const std::string authorities,
-                   ReadPublicFile(options.ca_path));
+                   fs::ReadPublicFile(options.ca_path));
   absl::Status status = CheckCertificate(own, authorities);
   if (!status.ok()) return Of(status, options.certificate_path);
   absl::StatusOr<Identity> identity = IdentityOf(own.certificate);

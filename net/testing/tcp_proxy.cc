@@ -10,7 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "async/check.h"
 
-namespace hawser::store::internal {
+namespace hawser::net {
 namespace {
 
 sockaddr_in Loopback(int port) {
@@ -114,4 +114,4 @@ void TcpProxy::Pump(const std::shared_ptr<Connection>& connection,
   connection->Close();
 }
 
-}  // namespace hawser::store::internal
+}  // namespace hawser::net

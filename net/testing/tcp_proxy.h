@@ -10,7 +10,7 @@
 #include "absl/base/thread_annotations.h"
 #include "async/mutex.h"
 
-namespace hawser::store::internal {
+namespace hawser::net {
 
 // A TCP proxy on loopback in front of a server, which tests can interrupt.
 class TcpProxy {
@@ -48,6 +48,6 @@ class TcpProxy {
   std::vector<std::thread> pumps_ ABSL_GUARDED_BY(mutex_);
 };
 
-}  // namespace hawser::store::internal
+}  // namespace hawser::net
 
 #endif  // HAWSER_NET_TESTING_TCP_PROXY_H_

@@ -43,7 +43,7 @@ CredentialsOptions TestAuthority::Issue(const std::string& worker,
 
 void TestAuthority::Revoke(const std::string& worker) {
   const auto certificate =
-      ReadPublicFile(absl::StrCat(directory_, "/", worker, ".crt"));
+      fs::ReadPublicFile(absl::StrCat(directory_, "/", worker, ".crt"));
   EXPECT_THAT(certificate, async::IsOk());
   const auto list =
       MakeRevocationList(authority_, {*certificate}, revocation_list_);

@@ -30,7 +30,7 @@ class SameHostClient final : public SameHostLink::Handler {
 
   // `spin`: how long Await polls, besides the time that the peer needs to copy
   // what was sent. `loop` outlives this.
-  SameHostClient(std::weak_ptr<SameHostLink> link, EventLoop* loop,
+  SameHostClient(std::weak_ptr<SameHostLink> link, ipc::EventLoop* loop,
                  absl::Duration spin)
       : link_(std::move(link)), loop_(*loop), spin_(spin) {}
 
@@ -64,7 +64,7 @@ class SameHostClient final : public SameHostLink::Handler {
   Done Abandon(CallId id);
 
   const std::weak_ptr<SameHostLink> link_;
-  EventLoop& loop_;
+  ipc::EventLoop& loop_;
   const absl::Duration spin_;
 
   async::Mutex mutex_;

@@ -17,7 +17,7 @@ constexpr absl::Duration kAskAgain = absl::Seconds(1);
 }  // namespace
 
 SameHostConnection::SameHostConnection(std::shared_ptr<Connection> socket,
-                                       std::shared_ptr<EventLoop> loop,
+                                       std::shared_ptr<ipc::EventLoop> loop,
                                        std::shared_ptr<Gate> gate,
                                        Options options)
     : socket_(std::move(socket)),

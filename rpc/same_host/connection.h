@@ -39,7 +39,7 @@ class SameHostConnection final
 
   // `gate` is passed by whatever uses `loop`, which outlives its closing.
   SameHostConnection(std::shared_ptr<Connection> socket,
-                     std::shared_ptr<EventLoop> loop,
+                     std::shared_ptr<ipc::EventLoop> loop,
                      std::shared_ptr<Gate> gate, Options options);
   ~SameHostConnection() override;
 
@@ -65,7 +65,7 @@ class SameHostConnection final
   void NoteRefusal(const absl::Status& status);
 
   const std::shared_ptr<Connection> socket_;
-  const std::shared_ptr<EventLoop> loop_;
+  const std::shared_ptr<ipc::EventLoop> loop_;
   const std::shared_ptr<Gate> gate_;
   const Options options_;
   // Of calls through memory, of all clients one after the other: who cancels a

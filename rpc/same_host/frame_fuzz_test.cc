@@ -47,16 +47,16 @@ struct World {
     int ends[2];
     HAWSER_CHECK(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) ==
                  0);
-    socket = UniqueFd(ends[0]);
-    other = UniqueFd(ends[1]);
-    peer = *PeerProcess::Of(socket.get());
+    socket = fs::UniqueFd(ends[0]);
+    other = fs::UniqueFd(ends[1]);
+    peer = *ipc::PeerProcess::Of(socket.get());
   }
 
-  const std::unique_ptr<EventLoop> loop = *EventLoop::Create({});
+  const std::unique_ptr<ipc::EventLoop> loop = *ipc::EventLoop::Create({});
   std::shared_ptr<const SameHostMethods> methods;
-  UniqueFd socket;
-  UniqueFd other;
-  std::shared_ptr<const PeerProcess> peer;
+  fs::UniqueFd socket;
+  fs::UniqueFd other;
+  std::shared_ptr<const ipc::PeerProcess> peer;
 };
 
 World& TheWorld() {
@@ -64,18 +64,18 @@ World& TheWorld() {
   return *world;
 }
 
-UniqueFd Copy(int fd) { return UniqueFd(dup(fd)); }
+fs::UniqueFd Copy(int fd) { return fs::UniqueFd(dup(fd)); }
 
 void Play(SameHostLink::Side side, std::string_view input) {
   World& world = TheWorld();
-  const std::shared_ptr<Segment> segment = Segment::Create()->first;
+  const std::shared_ptr<ipc::Segment> segment = ipc::Segment::Create()->first;
   const bool is_server = side == SameHostLink::Side::kServer;
-  SegmentHalf& in =
+  ipc::SegmentHalf& in =
       is_server ? segment->layout().to_server : segment->layout().to_client;
-  SegmentHalf& out =
+  ipc::SegmentHalf& out =
       is_server ? segment->layout().to_client : segment->layout().to_server;
-  RingWriter writer(&in.control, in.bytes.data(), kRingBytes);
-  RingReader reader(&out.control, out.bytes.data(), kRingBytes);
+  ipc::RingWriter writer(&in.control, in.bytes.data(), ipc::kRingBytes);
+  ipc::RingReader reader(&out.control, out.bytes.data(), ipc::kRingBytes);
   auto link = std::make_shared<SameHostLink>(
       SameHostLink::Parts{.side = side,
                           .segment = segment,
@@ -105,11 +105,12 @@ void Play(SameHostLink::Side side, std::string_view input) {
     // Each frame is preceded by its length, in one byte.
     const size_t length =
         std::min<size_t>(static_cast<uint8_t>(input[0]), input.size() - 1);
-    HAWSER_CHECK(writer.Write(input.substr(1, length)) == RingResult::kDone);
+    HAWSER_CHECK(writer.Write(input.substr(1, length)) ==
+                 ipc::RingResult::kDone);
     input.remove_prefix(1 + length);
     while (link->Poll()) {
     }
-    while (reader.Read(bytes) == RingResult::kDone) {
+    while (reader.Read(bytes) == ipc::RingResult::kDone) {
       HAWSER_CHECK(answer.ParseFromString(bytes));
     }
   }

@@ -54,7 +54,8 @@ void SetProbe(v1::MemoryProbe* probe) {
   probe->set_value(ProbeWord());
 }
 
-absl::Status CheckProbe(const PeerProcess& peer, const v1::MemoryProbe& probe) {
+absl::Status CheckProbe(const ipc::PeerProcess& peer,
+                        const v1::MemoryProbe& probe) {
   uint64_t value = 0;
   RETURN_IF_ERROR(peer.Read(probe.address(), &value, sizeof(value)));
   if (value != probe.value()) {
@@ -65,7 +66,7 @@ absl::Status CheckProbe(const PeerProcess& peer, const v1::MemoryProbe& probe) {
 }
 
 // So that to ring does not block or do anything else.
-absl::Status CheckDoorbell(const UniqueFd& fd) {
+absl::Status CheckDoorbell(const fs::UniqueFd& fd) {
   std::array<char, 64> target{};
   const ssize_t size =
       readlink(absl::StrCat("/proc/self/fd/", fd.get()).c_str(), target.data(),
@@ -91,11 +92,11 @@ const std::string& BootId() {
 }
 
 absl::StatusOr<std::shared_ptr<SameHostAcceptor>> SameHostAcceptor::Start(
-    EventLoop* loop, size_t max_message_bytes, ShouldAccept should_accept,
+    ipc::EventLoop* loop, size_t max_message_bytes, ShouldAccept should_accept,
     OnLink on_link) {
   ASSIGN_OR_RETURN(const std::string random, RandomBytes(kTicketBytes));
   std::string name = absl::StrCat("hawser-", absl::BytesToHexString(random));
-  ASSIGN_OR_RETURN(UniqueFd listener, ListenAbstract(name));
+  ASSIGN_OR_RETURN(fs::UniqueFd listener, ipc::ListenAbstract(name));
   const int fd = listener.get();
   std::shared_ptr<SameHostAcceptor> acceptor(new SameHostAcceptor(
       loop, max_message_bytes, std::move(should_accept), std::move(on_link),
@@ -148,8 +149,8 @@ std::optional<SameHostAcceptor::Ticket> SameHostAcceptor::TakeTicket(
 void SameHostAcceptor::Accept() {
   async::MutexLock lock(&mutex_);
   while (listener_.valid()) {
-    UniqueFd fd(accept4(listener_.get(), nullptr, nullptr,
-                        SOCK_CLOEXEC | SOCK_NONBLOCK));
+    fs::UniqueFd fd(accept4(listener_.get(), nullptr, nullptr,
+                            SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (!fd.valid()) {
       if (errno == EAGAIN || errno == EINTR || errno == ECONNABORTED) return;
       // Without descriptors those who wait would wake this for ever.
@@ -157,8 +158,8 @@ void SameHostAcceptor::Accept() {
       listener_.Reset();
       return;
     }
-    absl::StatusOr<std::shared_ptr<const PeerProcess>> peer =
-        PeerProcess::Of(fd.get());
+    absl::StatusOr<std::shared_ptr<const ipc::PeerProcess>> peer =
+        ipc::PeerProcess::Of(fd.get());
     if (!peer.ok()) continue;
     const int number = fd.get();
     auto pending = std::make_shared<Pending>();
@@ -189,8 +190,8 @@ void SameHostAcceptor::DropLocked(int fd) {
 absl::Status SameHostAcceptor::Welcome(Pending& pending) {
   SameHostLink::Parts& parts = pending.parts;
   v1::SameHostHello hello;
-  ASSIGN_OR_RETURN(std::vector<UniqueFd> fds,
-                   ReceiveUnixMessage(parts.socket.get(), 1, hello));
+  ASSIGN_OR_RETURN(std::vector<fs::UniqueFd> fds,
+                   ipc::ReceiveUnixMessage(parts.socket.get(), 1, hello));
   std::optional<Ticket> ticket = TakeTicket(hello.ticket());
   if (!ticket.has_value()) {
     return absl::UnauthenticatedError("the ticket is not good");
@@ -202,12 +203,12 @@ absl::Status SameHostAcceptor::Welcome(Pending& pending) {
   RETURN_IF_ERROR(CheckProbe(*parts.peer, hello.probe()));
   parts.doorbell = std::move(fds[0]);
   RETURN_IF_ERROR(CheckDoorbell(parts.doorbell));
-  ASSIGN_OR_RETURN(auto created, Segment::Create());
+  ASSIGN_OR_RETURN(auto created, ipc::Segment::Create());
   parts.segment = std::move(created.first);
   v1::SameHostWelcome welcome;
   SetProbe(welcome.mutable_probe());
   const int sent[] = {created.second.get(), loop_.doorbell()};
-  return SendUnixMessage(parts.socket.get(), welcome, sent);
+  return ipc::SendUnixMessage(parts.socket.get(), welcome, sent);
 }
 
 // Events of one connection come one at a time.
@@ -225,7 +226,7 @@ void SameHostAcceptor::Continue(int fd) {
     if (status.ok()) return;
   } else {
     v1::SameHostReady ready;
-    status = ReceiveUnixMessage(fd, 0, ready).status();
+    status = ipc::ReceiveUnixMessage(fd, 0, ready).status();
   }
   {
     async::MutexLock lock(&mutex_);
@@ -252,7 +253,7 @@ class Connector {
  public:
   using Done = absl::AnyInvocable<void(absl::StatusOr<SameHostLink::Parts>) &&>;
 
-  Connector(EventLoop* loop, SameHostLink::Parts parts, Done done)
+  Connector(ipc::EventLoop* loop, SameHostLink::Parts parts, Done done)
       : loop_(*loop), parts_(std::move(parts)), done_(std::move(done)) {}
 
   int fd() const { return parts_.socket.get(); }
@@ -275,18 +276,18 @@ class Connector {
  private:
   absl::Status Join() {
     v1::SameHostWelcome welcome;
-    ASSIGN_OR_RETURN(std::vector<UniqueFd> fds,
-                     ReceiveUnixMessage(fd(), 2, welcome));
+    ASSIGN_OR_RETURN(std::vector<fs::UniqueFd> fds,
+                     ipc::ReceiveUnixMessage(fd(), 2, welcome));
     RETURN_IF_ERROR(CheckProbe(*parts_.peer, welcome.probe()));
-    ASSIGN_OR_RETURN(parts_.segment, Segment::Map(fds[0]));
+    ASSIGN_OR_RETURN(parts_.segment, ipc::Segment::Map(fds[0]));
     parts_.doorbell = std::move(fds[1]);
     RETURN_IF_ERROR(CheckDoorbell(parts_.doorbell));
     v1::SameHostReady ready;
     ready.set_ready(true);
-    return SendUnixMessage(fd(), ready, {});
+    return ipc::SendUnixMessage(fd(), ready, {});
   }
 
-  EventLoop& loop_;
+  ipc::EventLoop& loop_;
   SameHostLink::Parts parts_;
   Done done_;
 };
@@ -294,19 +295,19 @@ class Connector {
 }  // namespace
 
 void ConnectSameHost(
-    EventLoop* loop, const v1::OpenSameHostReply& reply,
+    ipc::EventLoop* loop, const v1::OpenSameHostReply& reply,
     size_t max_message_bytes,
     absl::AnyInvocable<void(absl::StatusOr<SameHostLink::Parts>) &&> done) {
   const auto begin = [&]() -> absl::StatusOr<SameHostLink::Parts> {
     SameHostLink::Parts parts{.side = SameHostLink::Side::kClient,
                               .max_message_bytes = max_message_bytes};
-    ASSIGN_OR_RETURN(parts.socket, ConnectAbstract(reply.socket_name()));
-    ASSIGN_OR_RETURN(parts.peer, PeerProcess::Of(parts.socket.get()));
+    ASSIGN_OR_RETURN(parts.socket, ipc::ConnectAbstract(reply.socket_name()));
+    ASSIGN_OR_RETURN(parts.peer, ipc::PeerProcess::Of(parts.socket.get()));
     v1::SameHostHello hello;
     hello.set_ticket(reply.ticket());
     SetProbe(hello.mutable_probe());
     const int sent[] = {loop->doorbell()};
-    RETURN_IF_ERROR(SendUnixMessage(parts.socket.get(), hello, sent));
+    RETURN_IF_ERROR(ipc::SendUnixMessage(parts.socket.get(), hello, sent));
     return parts;
   };
   absl::StatusOr<SameHostLink::Parts> parts = begin();

@@ -39,14 +39,14 @@ class SameHostAcceptor final
 
   // Whether a client may have one more link. Where not, it stays outside, and
   // calls over the socket.
-  using ShouldAccept = std::function<bool(const PeerProcess&,
+  using ShouldAccept = std::function<bool(const ipc::PeerProcess&,
                                           const std::optional<net::Identity>&)>;
 
   // `loop` outlives this. `should_accept` and `on_link` are run with no lock
   // held.
   static absl::StatusOr<std::shared_ptr<SameHostAcceptor>> Start(
-      EventLoop* loop, size_t max_message_bytes, ShouldAccept should_accept,
-      OnLink on_link);
+      ipc::EventLoop* loop, size_t max_message_bytes,
+      ShouldAccept should_accept, OnLink on_link);
 
   // What a client is told that asks to come in. What it has proven to be, if
   // anything, holds for all calls of its link.
@@ -73,9 +73,9 @@ class SameHostAcceptor final
     std::optional<net::Identity> caller;
   };
 
-  SameHostAcceptor(EventLoop* loop, size_t max_message_bytes,
+  SameHostAcceptor(ipc::EventLoop* loop, size_t max_message_bytes,
                    ShouldAccept should_accept, OnLink on_link, std::string name,
-                   UniqueFd listener)
+                   fs::UniqueFd listener)
       : loop_(*loop),
         max_message_bytes_(max_message_bytes),
         should_accept_(std::move(should_accept)),
@@ -90,14 +90,14 @@ class SameHostAcceptor final
   std::optional<Ticket> TakeTicket(const std::string& bytes);
   void DropLocked(int fd) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  EventLoop& loop_;
+  ipc::EventLoop& loop_;
   const size_t max_message_bytes_;
   const ShouldAccept should_accept_;
   const OnLink on_link_;
   const std::string name_;
 
   async::Mutex mutex_;
-  UniqueFd listener_ ABSL_GUARDED_BY(mutex_);
+  fs::UniqueFd listener_ ABSL_GUARDED_BY(mutex_);
   absl::flat_hash_map<std::string, Ticket> tickets_ ABSL_GUARDED_BY(mutex_);
   absl::flat_hash_map<int, std::shared_ptr<Pending>> pending_
       ABSL_GUARDED_BY(mutex_);
@@ -109,7 +109,7 @@ class SameHostAcceptor final
 // most once, on a thread of the loop or in this call; not at all if the loop
 // ends before.
 void ConnectSameHost(
-    EventLoop* loop, const v1::OpenSameHostReply& reply,
+    ipc::EventLoop* loop, const v1::OpenSameHostReply& reply,
     size_t max_message_bytes,
     absl::AnyInvocable<void(absl::StatusOr<SameHostLink::Parts>) &&> done);
 

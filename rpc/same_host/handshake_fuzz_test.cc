@@ -32,20 +32,20 @@ namespace {
 
 // The other end may have hung up already.
 void Send(int socket, std::string_view bytes, std::span<const int> fds) {
-  SendUnixBytes(socket, std::string(bytes), fds).IgnoreError();
+  ipc::SendUnixBytes(socket, std::string(bytes), fds).IgnoreError();
 }
 
 struct World {
   World() {
     acceptor = *SameHostAcceptor::Start(
         loop.get(), size_t{1} << 20,
-        [](const PeerProcess&, const std::optional<net::Identity>&) {
+        [](const ipc::PeerProcess&, const std::optional<net::Identity>&) {
           return true;
         },
         [](SameHostLink::Parts, std::optional<net::Identity>) {});
     acceptor_name = Admit().socket_name();
     name = absl::StrCat("hawser-fuzz-", getpid());
-    door = *ListenAbstract(name);
+    door = *ipc::ListenAbstract(name);
   }
 
   v1::OpenSameHostReply Admit() {
@@ -54,12 +54,12 @@ struct World {
     return *acceptor->Admit(request, std::nullopt);
   }
 
-  const std::unique_ptr<EventLoop> loop = *EventLoop::Create({});
+  const std::unique_ptr<ipc::EventLoop> loop = *ipc::EventLoop::Create({});
   std::shared_ptr<SameHostAcceptor> acceptor;
   std::string acceptor_name;
   // Of a server that is played here.
   std::string name;
-  UniqueFd door;
+  fs::UniqueFd door;
 };
 
 // What this says of its sender's memory holds, if it says the right value.
@@ -80,14 +80,14 @@ void Greet(World& world, std::string_view input) {
     MakeGood(*hello.mutable_probe());
     bytes = hello.SerializeAsString();
   }
-  const UniqueFd socket = *ConnectAbstract(world.acceptor_name);
+  const fs::UniqueFd socket = *ipc::ConnectAbstract(world.acceptor_name);
   const int bell[] = {world.loop->doorbell()};
   Send(socket.get(), bytes, bell);
   // Until it answers, or hangs up.
   pollfd answer{.fd = socket.get(), .events = POLLIN, .revents = 0};
   HAWSER_CHECK(poll(&answer, 1, 20'000) == 1);
   v1::SameHostWelcome welcome;
-  if (ReceiveUnixMessage(socket.get(), 2, welcome).ok()) {
+  if (ipc::ReceiveUnixMessage(socket.get(), 2, welcome).ok()) {
     Send(socket.get(), input, {});
     HAWSER_CHECK(poll(&answer, 1, 20'000) == 1);
   }
@@ -105,9 +105,9 @@ void Welcome(World& world, std::string_view input) {
                   });
   pollfd waiting{.fd = world.door.get(), .events = POLLIN, .revents = 0};
   HAWSER_CHECK(poll(&waiting, 1, 20'000) == 1);
-  const UniqueFd socket(
+  const fs::UniqueFd socket(
       accept4(world.door.get(), nullptr, nullptr, SOCK_CLOEXEC));
-  auto segment = Segment::Create();
+  auto segment = ipc::Segment::Create();
   HAWSER_CHECK(segment.ok());
   std::string bytes(input);
   if (v1::SameHostWelcome welcome; welcome.ParseFromString(bytes)) {

@@ -79,13 +79,14 @@ class HandshakeTest : public SameHostTest {
 };
 
 TEST_F(HandshakeTest, WithoutWatchesConnectingFails) {
-  absl::StatusOr<std::unique_ptr<EventLoop>> loop = EventLoop::Create({});
+  absl::StatusOr<std::unique_ptr<ipc::EventLoop>> loop =
+      ipc::EventLoop::Create({});
   ASSERT_THAT(loop, IsOk());
   v1::OpenSameHostRequest request;
   request.set_boot_id(BootId());
   const auto acceptor = SameHostAcceptor::Start(
       loop->get(), kMaxMessageBytes,
-      [](const PeerProcess&, const std::optional<net::Identity>&) {
+      [](const ipc::PeerProcess&, const std::optional<net::Identity>&) {
         return true;
       },
       [](SameHostLink::Parts, std::optional<net::Identity>) {});

@@ -24,9 +24,9 @@ namespace hawser::rpc {
 class IncomingRegion {
  public:
   // `slot` is of `segment`.
-  IncomingRegion(std::shared_ptr<Segment> segment,
-                 std::shared_ptr<const PeerProcess> peer,
-                 std::shared_ptr<ParallelCopier> copier,
+  IncomingRegion(std::shared_ptr<ipc::Segment> segment,
+                 std::shared_ptr<const ipc::PeerProcess> peer,
+                 std::shared_ptr<ipc::ParallelCopier> copier,
                  const std::atomic<uint64_t>& slot, uint64_t value)
       : segment_(std::move(segment)),
         peer_(std::move(peer)),
@@ -45,9 +45,9 @@ class IncomingRegion {
   absl::Status Read(uint64_t address, void* to, size_t size) const;
 
  private:
-  const std::shared_ptr<Segment> segment_;
-  const std::shared_ptr<const PeerProcess> peer_;
-  const std::shared_ptr<ParallelCopier> copier_;
+  const std::shared_ptr<ipc::Segment> segment_;
+  const std::shared_ptr<const ipc::PeerProcess> peer_;
+  const std::shared_ptr<ipc::ParallelCopier> copier_;
   const std::atomic<uint64_t>& slot_;
   const uint64_t value_;
   absl::AnyInvocable<void() &&> at_end_;

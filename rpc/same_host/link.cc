@@ -7,7 +7,7 @@
 
 namespace hawser::rpc {
 
-SameHostLink::SameHostLink(Parts parts, EventLoop* loop)
+SameHostLink::SameHostLink(Parts parts, ipc::EventLoop* loop)
     : side_(parts.side),
       segment_(std::move(parts.segment)),
       peer_(std::move(parts.peer)),
@@ -19,8 +19,8 @@ SameHostLink::SameHostLink(Parts parts, EventLoop* loop)
                                   : segment_->layout().to_server),
       in_(side_ == Side::kServer ? segment_->layout().to_server
                                  : segment_->layout().to_client),
-      reader_(&in_.control, in_.bytes.data(), kRingBytes),
-      writer_(&out_.control, out_.bytes.data(), kRingBytes) {}
+      reader_(&in_.control, in_.bytes.data(), ipc::kRingBytes),
+      writer_(&out_.control, out_.bytes.data(), ipc::kRingBytes) {}
 
 SameHostLink::~SameHostLink() {
   for (const auto& [call, region] : regions_) {

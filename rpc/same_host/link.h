@@ -53,19 +53,19 @@ struct LinkMessage {
 //
 // Split by operation: link.cc begins and ends, link_send.cc sends,
 // link_receive.cc polls and reads.
-class SameHostLink final : public EventLoop::Source,
+class SameHostLink final : public ipc::EventLoop::Source,
                            public std::enable_shared_from_this<SameHostLink> {
  public:
   enum class Side { kServer, kClient };
 
   struct Parts {
     Side side = Side::kClient;
-    std::shared_ptr<Segment> segment = nullptr;
-    std::shared_ptr<const PeerProcess> peer = nullptr;
+    std::shared_ptr<ipc::Segment> segment = nullptr;
+    std::shared_ptr<const ipc::PeerProcess> peer = nullptr;
     // The connected Unix socket.
-    UniqueFd socket = {};
+    fs::UniqueFd socket = {};
     // The peer's.
-    UniqueFd doorbell = {};
+    fs::UniqueFd doorbell = {};
     size_t max_message_bytes = 0;
   };
 
@@ -88,7 +88,7 @@ class SameHostLink final : public EventLoop::Source,
   };
 
   // `loop` outlives the link.
-  SameHostLink(Parts parts, EventLoop* loop);
+  SameHostLink(Parts parts, ipc::EventLoop* loop);
   ~SameHostLink() override;
 
   // Once, before anything else: who gets the messages.
@@ -156,26 +156,26 @@ class SameHostLink final : public EventLoop::Source,
   absl::Status ReadChunks(v1::SameHostFrame& frame, Payload& payload);
 
   const Side side_;
-  const std::shared_ptr<Segment> segment_;
-  const std::shared_ptr<const PeerProcess> peer_;
-  const UniqueFd socket_;
-  const UniqueFd doorbell_;
+  const std::shared_ptr<ipc::Segment> segment_;
+  const std::shared_ptr<const ipc::PeerProcess> peer_;
+  const fs::UniqueFd socket_;
+  const fs::UniqueFd doorbell_;
   const size_t max_message_bytes_;
-  EventLoop& loop_;
-  SegmentHalf& out_;
-  SegmentHalf& in_;
+  ipc::EventLoop& loop_;
+  ipc::SegmentHalf& out_;
+  ipc::SegmentHalf& in_;
   std::shared_ptr<Handler> handler_;
 
   std::atomic<bool> ended_{false};
   std::atomic<int> num_polling_{0};
   // Taken by the thread that receives.
   std::atomic<bool> receiving_{false};
-  RingReader reader_;
+  ipc::RingReader reader_;
   std::string incoming_;
   v1::SameHostFrame incoming_frame_;
 
   async::Mutex mutex_;
-  RingWriter writer_ ABSL_GUARDED_BY(mutex_);
+  ipc::RingWriter writer_ ABSL_GUARDED_BY(mutex_);
   v1::SameHostFrame outgoing_frame_ ABSL_GUARDED_BY(mutex_);
   std::string outgoing_ ABSL_GUARDED_BY(mutex_);
   std::vector<uint32_t> free_slots_ ABSL_GUARDED_BY(mutex_);

@@ -50,7 +50,7 @@ void SameHostLink::PollFor(uint64_t call, absl::Duration spin,
     }
     if (done() || ended_.load(std::memory_order_acquire)) break;
     if (i % kPollsPerLook == 0 &&
-        ((may_sleep && reader_.WriterOnThisCore() && !YieldCore()) ||
+        ((may_sleep && reader_.WriterOnThisCore() && !ipc::YieldCore()) ||
          std::chrono::steady_clock::now() >= until)) {
       break;
     }
@@ -80,11 +80,11 @@ std::optional<SameHostLink::Work> SameHostLink::Receive() {
   }
   std::optional<Work> work;
   absl::Status broken;
-  const RingResult result = reader_.Read(incoming_);
-  const bool signal = result == RingResult::kDone && reader_.NeedsSignal();
-  if (result == RingResult::kBroken) {
+  const ipc::RingResult result = reader_.Read(incoming_);
+  const bool signal = result == ipc::RingResult::kDone && reader_.NeedsSignal();
+  if (result == ipc::RingResult::kBroken) {
     broken = absl::InternalError("the peer broke the shared ring");
-  } else if (result == RingResult::kDone) {
+  } else if (result == ipc::RingResult::kDone) {
     if (!incoming_frame_.ParseFromString(incoming_)) {
       broken = absl::InternalError("the peer sent a malformed frame");
     } else if (absl::StatusOr<LinkMessage> message = Read(incoming_frame_);
@@ -134,7 +134,7 @@ absl::Status SameHostLink::ReadChunks(v1::SameHostFrame& frame,
   };
   if (has_list ||
       std::any_of(frame.chunks().begin(), frame.chunks().end(), is_remote)) {
-    if (frame.slot() >= kNumSlots) {
+    if (frame.slot() >= ipc::kNumSlots) {
       return absl::InternalError("a slot that does not exist");
     }
     region = std::make_shared<IncomingRegion>(segment_, peer_, loop_.copier(),

@@ -86,7 +86,7 @@ bool SameHostLink::TrySendLocked(LinkMessage& message) {
     }
   }
   frame.SerializeToString(&outgoing_);
-  if (outgoing_.size() > kMaxRingFrame / 2 && !frame.chunks().empty()) {
+  if (outgoing_.size() > ipc::kMaxRingFrame / 2 && !frame.chunks().empty()) {
     // Above the bytes inside, which always fit, it is the number of chunks.
     v1::SameHostChunkList list;
     list.mutable_chunks()->Swap(frame.mutable_chunks());
@@ -94,7 +94,7 @@ bool SameHostLink::TrySendLocked(LinkMessage& message) {
     any_remote = true;
   }
   if (any_remote) {
-    if (free_slots_.empty() && regions_.size() < kNumSlots) {
+    if (free_slots_.empty() && regions_.size() < ipc::kNumSlots) {
       free_slots_.push_back(static_cast<uint32_t>(regions_.size()));
     }
     if (free_slots_.empty()) return false;
@@ -126,11 +126,11 @@ bool SameHostLink::TrySendLocked(LinkMessage& message) {
 
 bool SameHostLink::WriteLocked(std::string_view frame) {
   switch (writer_.Write(frame)) {
-    case RingResult::kDone:
+    case ipc::RingResult::kDone:
       return true;
-    case RingResult::kNothing:
+    case ipc::RingResult::kNothing:
       return false;
-    case RingResult::kBroken:
+    case ipc::RingResult::kBroken:
       break;
   }
   // Nothing can be sent any more.

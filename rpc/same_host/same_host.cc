@@ -18,7 +18,7 @@ namespace {
 // the loop. One is what a connection needs.
 constexpr size_t kMaxLinksPerClient = 256;
 
-std::string ClientOf(const PeerProcess& peer,
+std::string ClientOf(const ipc::PeerProcess& peer,
                      const std::optional<net::Identity>& caller) {
   return caller.has_value() ? net::ToUri(*caller) : absl::StrCat(peer.pid());
 }
@@ -43,10 +43,10 @@ SameHost::SameHost(Options options, std::shared_ptr<Gate> gate)
 
 SameHost::~SameHost() { Shutdown(); }
 
-absl::StatusOr<std::shared_ptr<EventLoop>> SameHost::LoopLocked() {
+absl::StatusOr<std::shared_ptr<ipc::EventLoop>> SameHost::LoopLocked() {
   if (loop_ == nullptr) {
-    ASSIGN_OR_RETURN(std::unique_ptr<EventLoop> loop,
-                     EventLoop::Create({.spin = options_.spin}));
+    ASSIGN_OR_RETURN(std::unique_ptr<ipc::EventLoop> loop,
+                     ipc::EventLoop::Create({.spin = options_.spin}));
     loop_ = std::move(loop);
   }
   return loop_;
@@ -80,11 +80,11 @@ absl::StatusOr<std::shared_ptr<SameHostAcceptor>> SameHost::acceptor() {
   async::MutexLock lock(&mutex_);
   if (stopped_) return absl::UnavailableError("the worker is stopping");
   if (acceptor_ == nullptr || !acceptor_->listening()) {
-    ASSIGN_OR_RETURN(const std::shared_ptr<EventLoop> loop, LoopLocked());
+    ASSIGN_OR_RETURN(const std::shared_ptr<ipc::EventLoop> loop, LoopLocked());
     ASSIGN_OR_RETURN(acceptor_,
                      SameHostAcceptor::Start(
                          loop.get(), options_.max_message_bytes,
-                         [this](const PeerProcess& peer,
+                         [this](const ipc::PeerProcess& peer,
                                 const std::optional<net::Identity>& caller) {
                            return ShouldAccept(peer, caller);
                          },
@@ -96,7 +96,7 @@ absl::StatusOr<std::shared_ptr<SameHostAcceptor>> SameHost::acceptor() {
   return acceptor_;
 }
 
-bool SameHost::ShouldAccept(const PeerProcess& peer,
+bool SameHost::ShouldAccept(const ipc::PeerProcess& peer,
                             const std::optional<net::Identity>& caller) {
   const std::string client = ClientOf(peer, caller);
   async::MutexLock lock(&mutex_);
@@ -124,7 +124,7 @@ void SameHost::OnLink(SameHostLink::Parts parts,
 
 std::shared_ptr<Connection> SameHost::Wrap(std::shared_ptr<Connection> socket) {
   async::MutexLock lock(&mutex_);
-  absl::StatusOr<std::shared_ptr<EventLoop>> loop = LoopLocked();
+  absl::StatusOr<std::shared_ptr<ipc::EventLoop>> loop = LoopLocked();
   // Without it calls go over the socket.
   if (!loop.ok()) return socket;
   return std::make_shared<SameHostConnection>(
@@ -154,7 +154,7 @@ void SameHost::Stop() {
 
 void SameHost::Shutdown() {
   Stop();
-  std::shared_ptr<EventLoop> loop;
+  std::shared_ptr<ipc::EventLoop> loop;
   {
     async::MutexLock lock(&mutex_);
     loop = loop_;

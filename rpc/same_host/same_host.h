@@ -63,9 +63,9 @@ class SameHost {
 
   absl::StatusOr<v1::OpenSameHostReply> Open(IncomingCall& call);
   absl::StatusOr<std::shared_ptr<SameHostAcceptor>> acceptor();
-  absl::StatusOr<std::shared_ptr<EventLoop>> LoopLocked()
+  absl::StatusOr<std::shared_ptr<ipc::EventLoop>> LoopLocked()
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  bool ShouldAccept(const PeerProcess& peer,
+  bool ShouldAccept(const ipc::PeerProcess& peer,
                     const std::optional<net::Identity>& caller);
   void OnLink(SameHostLink::Parts parts, std::optional<net::Identity> caller);
 
@@ -76,7 +76,7 @@ class SameHost {
   async::Mutex mutex_;
   bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
   // Made when first needed.
-  std::shared_ptr<EventLoop> loop_ ABSL_GUARDED_BY(mutex_);
+  std::shared_ptr<ipc::EventLoop> loop_ ABSL_GUARDED_BY(mutex_);
   std::shared_ptr<SameHostAcceptor> acceptor_ ABSL_GUARDED_BY(mutex_);
   std::vector<Link> links_ ABSL_GUARDED_BY(mutex_);
 };

@@ -117,7 +117,7 @@ TEST(EtcdStoreTest, ValuesAboveTheLimitOfEtcdAreErrorsOfItsOwn) {
 }
 
 TEST(EtcdStoreTest, ChangesWhoseRepliesWereLostAreAppliedOnce) {
-  internal::TcpProxy proxy(Etcd().port());
+  net::TcpProxy proxy(Etcd().port());
   const std::string prefix = FreshPrefix();
   const auto store =
       MustConnect({.address = proxy.address(), .prefix = prefix});
@@ -177,7 +177,7 @@ TEST(EtcdStoreTest, AttemptsAfterALaterChangeAreIgnored) {
 
 TEST(EtcdStoreTest, WaitingOutlivesARestartOfEtcd) {
   internal::EtcdProcess etcd;
-  internal::TcpProxy proxy(etcd.port());
+  net::TcpProxy proxy(etcd.port());
   const auto store = MustConnect({.address = proxy.address(), .prefix = "job"});
   EXPECT_THAT(store->Set("before", "1"), IsOk());
   std::thread waiter([&] {
@@ -193,7 +193,7 @@ TEST(EtcdStoreTest, WaitingOutlivesARestartOfEtcd) {
 }
 
 TEST(EtcdStoreTest, DeadConnectionEndsCallsInTime) {
-  internal::TcpProxy proxy(Etcd().port());
+  net::TcpProxy proxy(Etcd().port());
   const auto store =
       MustConnect({.address = proxy.address(), .prefix = FreshPrefix()});
   proxy.SetServerPort(1);

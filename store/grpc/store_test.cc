@@ -61,7 +61,7 @@ INSTANTIATE_TEST_SUITE_P(
                          }}));
 
 TEST(GrpcStoreTest, UnreachableServerIsUnavailableNamingTheAddress) {
-  internal::TcpProxy proxy(/*server_port=*/0);
+  net::TcpProxy proxy(/*server_port=*/0);
   const std::string address = proxy.address();
   EXPECT_THAT(GrpcStore::Connect(
                   {.address = address, .timeout = absl::Milliseconds(200)}),
@@ -90,7 +90,7 @@ TEST(GrpcStoreTest, ServerThatIsNotAStoreIsNamed) {
 }
 
 TEST(GrpcStoreTest, ConnectWaitsForTheServerToStart) {
-  internal::TcpProxy proxy(/*server_port=*/0);
+  net::TcpProxy proxy(/*server_port=*/0);
   std::unique_ptr<GrpcStore> store;
   std::thread connector([&] { store = MustConnect(proxy.address()); });
   const auto server = MustStart();
@@ -101,7 +101,7 @@ TEST(GrpcStoreTest, ConnectWaitsForTheServerToStart) {
 
 TEST(GrpcStoreTest, RestartedServerIsNotMistakenForTheFirst) {
   auto server = MustStart();
-  internal::TcpProxy proxy(server->port());
+  net::TcpProxy proxy(server->port());
   const auto store = MustConnect(proxy.address());
   EXPECT_THAT(store->Set("k", "v"), IsOk());
   server = MustStart();
@@ -115,7 +115,7 @@ TEST(GrpcStoreTest, RestartedServerIsNotMistakenForTheFirst) {
 
 TEST(GrpcStoreTest, WaitingCallSurvivesALostConnection) {
   const auto server = MustStart();
-  internal::TcpProxy proxy(server->port());
+  net::TcpProxy proxy(server->port());
   const auto store = MustConnect(proxy.address());
   std::thread waiter([&] { EXPECT_THAT(store->Get("k"), IsOkAndHolds("v")); });
   for (int i = 0; i < 3; ++i) {
@@ -133,7 +133,7 @@ TEST(GrpcStoreTest, WaitingCallSurvivesALostConnection) {
 
 TEST(GrpcStoreTest, DeadConnectionEndsCallsInTime) {
   const auto server = MustStart();
-  internal::TcpProxy proxy(server->port());
+  net::TcpProxy proxy(server->port());
   const auto store = MustConnect(proxy.address());
   proxy.SwallowReplies();
   ExpectCallsEndInTime(*store);
@@ -144,7 +144,7 @@ TEST(GrpcStoreTest, DeadConnectionEndsCallsInTime) {
 
 TEST(GrpcStoreTest, ChangeWhoseReplyIsLostIsAppliedOnce) {
   const auto server = MustStart();
-  internal::TcpProxy proxy(server->port());
+  net::TcpProxy proxy(server->port());
   const auto store = MustConnect(proxy.address());
   const auto witness = MustConnect(server->address());
   proxy.SwallowReplies();

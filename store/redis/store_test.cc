@@ -144,7 +144,7 @@ TEST(RedisStoreTest, AppendKeepsToTheLimit) {
 
 TEST(RedisStoreTest, ChangesWhoseRepliesWereLostAreAppliedOnce) {
   const internal::RedisProcess redis;
-  internal::TcpProxy proxy(redis.port());
+  net::TcpProxy proxy(redis.port());
   const auto direct = MustConnect({.port = redis.port()});
   const auto store = MustConnect({.port = proxy.port()});
   // The change is applied, but its reply and the connection are lost.
@@ -194,7 +194,7 @@ TEST(RedisStoreTest, AttemptsAfterALaterChangeAreIgnored) {
 
 TEST(RedisStoreTest, WaitingOutlivesALostConnection) {
   const internal::RedisProcess redis;
-  internal::TcpProxy proxy(redis.port());
+  net::TcpProxy proxy(redis.port());
   const auto store = MustConnect({.port = proxy.port()});
   const auto direct = MustConnect({.port = redis.port()});
   std::thread waiter([&] {
@@ -207,7 +207,7 @@ TEST(RedisStoreTest, WaitingOutlivesALostConnection) {
 
 TEST(RedisStoreTest, LostDataIsAnErrorRatherThanAnEmptyStore) {
   internal::RedisProcess redis;
-  internal::TcpProxy proxy(redis.port());
+  net::TcpProxy proxy(redis.port());
   const auto store = MustConnect({.port = proxy.port()});
   EXPECT_THAT(store->Set("k", "v"), IsOk());
   const auto lost =
@@ -230,7 +230,7 @@ TEST(RedisStoreTest, ForgottenScriptsAreLoadedAgain) {
 
 TEST(RedisStoreTest, DeadConnectionEndsCallsInTime) {
   const internal::RedisProcess redis;
-  internal::TcpProxy proxy(redis.port());
+  net::TcpProxy proxy(redis.port());
   const auto store = MustConnect({.port = proxy.port()});
   proxy.SwallowReplies();
   ExpectCallsEndInTime(*store);

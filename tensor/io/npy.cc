@@ -24,8 +24,8 @@ absl::Status Invalid(const std::string& path, absl::string_view what) {
 }
 
 // Reads `bytes` bytes from `offset`; an error if the file is too short.
-absl::StatusOr<std::string> ReadText(const internal::InputFile& file,
-                                     uint64_t offset, uint64_t bytes) {
+absl::StatusOr<std::string> ReadText(const fs::InputFile& file, uint64_t offset,
+                                     uint64_t bytes) {
   if (offset > file.bytes() || bytes > file.bytes() - offset) {
     return Invalid(
         file.path(),
@@ -37,7 +37,7 @@ absl::StatusOr<std::string> ReadText(const internal::InputFile& file,
 }
 
 // Reads the header, and sets the offset of the data.
-absl::StatusOr<internal::NpyHeader> ReadHeader(const internal::InputFile& file,
+absl::StatusOr<internal::NpyHeader> ReadHeader(const fs::InputFile& file,
                                                uint64_t& data_offset) {
   ASSIGN_OR_RETURN(const std::string start,
                    ReadText(file, 0, internal::kNpyMagicBytes));
@@ -65,7 +65,7 @@ absl::StatusOr<internal::NpyHeader> ReadHeader(const internal::InputFile& file,
   return header;
 }
 
-absl::Status CheckLength(const internal::InputFile& file, uint64_t data_offset,
+absl::Status CheckLength(const fs::InputFile& file, uint64_t data_offset,
                          const internal::NpyHeader& header) {
   ASSIGN_OR_RETURN(const int64_t num_elements,
                    header.shape.CheckedNumElements());
@@ -102,8 +102,8 @@ absl::StatusOr<Tensor> FromColumnMajor(const Tensor& reversed) {
 }  // namespace
 
 absl::StatusOr<Tensor> ReadNpy(std::string_view path) {
-  ASSIGN_OR_RETURN(const internal::InputFile file,
-                   internal::InputFile::Open(std::string(path)));
+  ASSIGN_OR_RETURN(const fs::InputFile file,
+                   fs::InputFile::Open(std::string(path)));
   uint64_t data_offset = 0;
   ASSIGN_OR_RETURN(internal::NpyHeader header, ReadHeader(file, data_offset));
   RETURN_IF_ERROR(CheckLength(file, data_offset, header));
@@ -124,8 +124,7 @@ absl::Status WriteNpy(std::string_view path, const Tensor& tensor) {
   if (!tensor.defined()) return Invalid(name, "the tensor is undefined");
   const auto header = internal::FormatNpyHeader(tensor.dtype(), tensor.shape());
   if (!header.ok()) return Invalid(name, header.status().message());
-  ASSIGN_OR_RETURN(internal::AtomicFile file,
-                   internal::AtomicFile::Create(name));
+  ASSIGN_OR_RETURN(fs::AtomicFile file, fs::AtomicFile::Create(name));
   RETURN_IF_ERROR(file.Append(std::as_bytes(std::span(*header))));
   RETURN_IF_ERROR(internal::AppendElements(tensor, file));
   return file.Commit();

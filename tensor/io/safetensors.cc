@@ -50,7 +50,7 @@ absl::Status InvalidHeader(const std::string& path, uint64_t start,
 
 // Reads the header, and sets the offset of the data.
 absl::StatusOr<internal::SafetensorsHeader> ReadHeader(
-    const internal::InputFile& file, uint64_t& data_offset) {
+    const fs::InputFile& file, uint64_t& data_offset) {
   if (file.bytes() < kLengthBytes) {
     return Invalid(file.path(), "shorter than its 8 bytes of header length");
   }
@@ -118,8 +118,8 @@ const Tensor* SafetensorsFile::Find(std::string_view name) const {
 }
 
 absl::StatusOr<SafetensorsFile> LoadSafetensors(std::string_view path) {
-  ASSIGN_OR_RETURN(const internal::InputFile file,
-                   internal::InputFile::Open(std::string(path)));
+  ASSIGN_OR_RETURN(const fs::InputFile file,
+                   fs::InputFile::Open(std::string(path)));
   uint64_t data_offset = 0;
   ASSIGN_OR_RETURN(internal::SafetensorsHeader header,
                    ReadHeader(file, data_offset));
@@ -156,8 +156,7 @@ absl::Status SaveSafetensors(std::string_view path,
                                       " bytes; the format allows ",
                                       internal::kMaxSafetensorsHeaderBytes));
   }
-  ASSIGN_OR_RETURN(internal::AtomicFile output,
-                   internal::AtomicFile::Create(name));
+  ASSIGN_OR_RETURN(fs::AtomicFile output, fs::AtomicFile::Create(name));
   const uint64_t header_bytes = json->size();
   RETURN_IF_ERROR(output.Append(std::as_bytes(std::span(&header_bytes, 1))));
   RETURN_IF_ERROR(output.Append(std::as_bytes(std::span(*json))));

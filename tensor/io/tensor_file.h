@@ -18,12 +18,12 @@ namespace hawser::tensor::internal {
 // Reads the dense, row-major, little-endian elements that start at byte
 // `offset`. The caller has checked that the file is long enough. Nonzero bytes
 // of a bool become 1.
-absl::StatusOr<Tensor> ReadElements(const InputFile& file, uint64_t offset,
+absl::StatusOr<Tensor> ReadElements(const fs::InputFile& file, uint64_t offset,
                                     DType dtype, const Shape& shape);
 
 // Appends the elements of `tensor`, of any strides and device, in the same
 // format.
-absl::Status AppendElements(const Tensor& tensor, AtomicFile& file);
+absl::Status AppendElements(const Tensor& tensor, fs::AtomicFile& file);
 
 }  // namespace hawser::tensor::internal
 

@@ -36,7 +36,7 @@ using ::hawser::async::StatusIs;
 bool HasHungUp(const SameHostLink::Parts& parts) {
   v1::SameHostReady ready;
   return absl::StrContains(
-      ReceiveUnixMessage(parts.socket.get(), 0, ready).status().message(),
+      ipc::ReceiveUnixMessage(parts.socket.get(), 0, ready).status().message(),
       "closed");
 }
 
@@ -59,7 +59,7 @@ class StrangeClientTest : public SameHostTest {
   static bool IsClosed(int socket) {
     v1::SameHostWelcome welcome;
     while (true) {
-      const auto fds = ReceiveUnixMessage(socket, 2, welcome);
+      const auto fds = ipc::ReceiveUnixMessage(socket, 2, welcome);
       if (fds.ok()) return false;
       if (absl::IsUnavailable(fds.status())) {
         // EAGAIN is kUnavailable too.
@@ -74,20 +74,22 @@ class StrangeClientTest : public SameHostTest {
 
 TEST_F(StrangeClientTest, WithoutGoodTicketNobodyComesIn) {
   const v1::OpenSameHostReply door = Door();
-  absl::StatusOr<std::unique_ptr<EventLoop>> loop = EventLoop::Create({});
+  absl::StatusOr<std::unique_ptr<ipc::EventLoop>> loop =
+      ipc::EventLoop::Create({});
   ASSERT_THAT(loop, IsOk());
   const int bell[] = {(*loop)->doorbell()};
   v1::SameHostHello hello;
   hello.set_ticket("guessed");
-  auto socket = ConnectAbstract(door.socket_name());
+  auto socket = ipc::ConnectAbstract(door.socket_name());
   ASSERT_THAT(socket, IsOk());
-  ASSERT_THAT(SendUnixMessage(socket->get(), hello, bell), IsOk());
+  ASSERT_THAT(ipc::SendUnixMessage(socket->get(), hello, bell), IsOk());
   EXPECT_TRUE(IsClosed(socket->get()));
 }
 
 TEST_F(StrangeClientTest, ATicketIsGoodOnce) {
   const v1::OpenSameHostReply door = Door();
-  absl::StatusOr<std::unique_ptr<EventLoop>> loop = EventLoop::Create({});
+  absl::StatusOr<std::unique_ptr<ipc::EventLoop>> loop =
+      ipc::EventLoop::Create({});
   ASSERT_THAT(loop, IsOk());
   const int bell[] = {(*loop)->doorbell()};
   const uint64_t word = 42;
@@ -96,15 +98,16 @@ TEST_F(StrangeClientTest, ATicketIsGoodOnce) {
     hello.set_ticket(door.ticket());
     hello.mutable_probe()->set_address(reinterpret_cast<uintptr_t>(&word));
     hello.mutable_probe()->set_value(word);
-    auto socket = ConnectAbstract(door.socket_name());
+    auto socket = ipc::ConnectAbstract(door.socket_name());
     ASSERT_THAT(socket, IsOk());
-    ASSERT_THAT(SendUnixMessage(socket->get(), hello, bell), IsOk());
+    ASSERT_THAT(ipc::SendUnixMessage(socket->get(), hello, bell), IsOk());
     EXPECT_EQ(IsClosed(socket->get()), !good);
   }
 }
 
 TEST_F(StrangeClientTest, WhoseMemoryCannotBeReadOrHasNoBellStaysOutside) {
-  absl::StatusOr<std::unique_ptr<EventLoop>> loop = EventLoop::Create({});
+  absl::StatusOr<std::unique_ptr<ipc::EventLoop>> loop =
+      ipc::EventLoop::Create({});
   ASSERT_THAT(loop, IsOk());
   const uint64_t word = 42;
   const int pipe = dup(0);
@@ -117,9 +120,9 @@ TEST_F(StrangeClientTest, WhoseMemoryCannotBeReadOrHasNoBellStaysOutside) {
         flaw == kUnreadable ? 8 : reinterpret_cast<uintptr_t>(&word));
     hello.mutable_probe()->set_value(flaw == kOtherValue ? word + 1 : word);
     const int bell[] = {flaw == kNoBell ? pipe : (*loop)->doorbell()};
-    auto socket = ConnectAbstract(door.socket_name());
+    auto socket = ipc::ConnectAbstract(door.socket_name());
     ASSERT_THAT(socket, IsOk());
-    ASSERT_THAT(SendUnixMessage(socket->get(), hello, bell), IsOk());
+    ASSERT_THAT(ipc::SendUnixMessage(socket->get(), hello, bell), IsOk());
     EXPECT_TRUE(IsClosed(socket->get()));
   }
   close(pipe);
@@ -138,7 +141,7 @@ class HostileClientTest : public StrangeClientTest {
     return std::move(done).Wait();
   }
   void ComeIn() {
-    loop_ = *EventLoop::Create({});
+    loop_ = *ipc::EventLoop::Create({});
     absl::StatusOr<SameHostLink::Parts> parts = TryToComeIn();
     ASSERT_THAT(parts, IsOk());
     parts_ = *std::move(parts);
@@ -157,8 +160,8 @@ class HostileClientTest : public StrangeClientTest {
   }
 
   // When there is room in the ring; false if the server hangs up before.
-  bool WriteOrEnd(RingWriter& writer, const std::string& frame) {
-    while (writer.Write(frame) != RingResult::kDone) {
+  bool WriteOrEnd(ipc::RingWriter& writer, const std::string& frame) {
+    while (writer.Write(frame) != ipc::RingResult::kDone) {
       if (HasEnded()) return false;
       SignalPeer();
       std::this_thread::yield();
@@ -166,9 +169,9 @@ class HostileClientTest : public StrangeClientTest {
     return true;
   }
 
-  SegmentHalf& half() { return parts_.segment->layout().to_server; }
+  ipc::SegmentHalf& half() { return parts_.segment->layout().to_server; }
 
-  std::unique_ptr<EventLoop> loop_;
+  std::unique_ptr<ipc::EventLoop> loop_;
   SameHostLink::Parts parts_;
 };
 
@@ -182,8 +185,8 @@ TEST_F(HostileClientTest, AnImpossibleCounterEndsTheLink) {
 
 TEST_F(HostileClientTest, AMalformedFrameEndsTheLink) {
   ComeIn();
-  RingWriter writer(&half().control, half().bytes.data(), kRingBytes);
-  ASSERT_EQ(writer.Write("\xff\xff\xff"), RingResult::kDone);
+  ipc::RingWriter writer(&half().control, half().bytes.data(), ipc::kRingBytes);
+  ASSERT_EQ(writer.Write("\xff\xff\xff"), ipc::RingResult::kDone);
   SignalPeer();
   AwaitEnd();
   EXPECT_THAT(Call("/t.T/Echo", "still served").Wait(), IsOk());
@@ -195,20 +198,21 @@ TEST_F(HostileClientTest, ASlotThatDoesNotExistEndsTheLink) {
   frame.set_kind(v1::SameHostFrame::KIND_REQUEST);
   frame.set_call(1);
   frame.set_path("/t.T/Echo");
-  frame.set_slot(kNumSlots);
+  frame.set_slot(ipc::kNumSlots);
   frame.add_chunks()->set_address(8);
   frame.mutable_chunks(0)->set_size(10);
-  RingWriter writer(&half().control, half().bytes.data(), kRingBytes);
-  ASSERT_EQ(writer.Write(frame.SerializeAsString()), RingResult::kDone);
+  ipc::RingWriter writer(&half().control, half().bytes.data(), ipc::kRingBytes);
+  ASSERT_EQ(writer.Write(frame.SerializeAsString()), ipc::RingResult::kDone);
   SignalPeer();
   AwaitEnd();
 }
 
 TEST_F(HostileClientTest, AddressesThatAreNotThereAndSizesAboveTheLimitFail) {
   ComeIn();
-  RingWriter writer(&half().control, half().bytes.data(), kRingBytes);
-  SegmentHalf& replies = parts_.segment->layout().to_client;
-  RingReader reader(&replies.control, replies.bytes.data(), kRingBytes);
+  ipc::RingWriter writer(&half().control, half().bytes.data(), ipc::kRingBytes);
+  ipc::SegmentHalf& replies = parts_.segment->layout().to_client;
+  ipc::RingReader reader(&replies.control, replies.bytes.data(),
+                         ipc::kRingBytes);
   uint64_t call = 0;
   for (const uint64_t size : {uint64_t{10}, uint64_t{1} << 40, ~uint64_t{0}}) {
     v1::SameHostFrame frame;
@@ -218,10 +222,10 @@ TEST_F(HostileClientTest, AddressesThatAreNotThereAndSizesAboveTheLimitFail) {
     frame.set_path(size == 10 ? "/t.T/Echo" : "/t.T/Hold");
     frame.add_chunks()->set_address(8);
     frame.mutable_chunks(0)->set_size(size);
-    ASSERT_EQ(writer.Write(frame.SerializeAsString()), RingResult::kDone);
+    ASSERT_EQ(writer.Write(frame.SerializeAsString()), ipc::RingResult::kDone);
     SignalPeer();
     std::string bytes;
-    while (reader.Read(bytes) == RingResult::kNothing) {
+    while (reader.Read(bytes) == ipc::RingResult::kNothing) {
       std::this_thread::yield();
     }
     v1::SameHostFrame reply;
@@ -237,7 +241,7 @@ TEST_F(HostileClientTest, AddressesThatAreNotThereAndSizesAboveTheLimitFail) {
 // Refusals are answers too.
 TEST_F(HostileClientTest, WhoCallsWithoutReadingAnswersLosesItsLink) {
   ComeIn();
-  RingWriter writer(&half().control, half().bytes.data(), kRingBytes);
+  ipc::RingWriter writer(&half().control, half().bytes.data(), ipc::kRingBytes);
   v1::SameHostFrame frame;
   frame.set_kind(v1::SameHostFrame::KIND_REQUEST);
   frame.set_path("/t.T/Nothing");
@@ -253,7 +257,7 @@ TEST_F(HostileClientTest, WhoCallsWithoutReadingAnswersLosesItsLink) {
 
 TEST_F(HostileClientTest, AClientHasALimitedNumberOfLinks) {
   net::RaiseOpenFileLimit();
-  loop_ = *EventLoop::Create({});
+  loop_ = *ipc::EventLoop::Create({});
   // One is the connection that the test has; a few may be on their way in.
   std::vector<SameHostLink::Parts> links;
   absl::StatusOr<SameHostLink::Parts> parts = TryToComeIn();
@@ -272,7 +276,8 @@ TEST_F(HostileClientTest, RandomFramesNeverCrashTheServer) {
   async::RandomSource random(11);
   for (int round = 0; round < 30; ++round) {
     ComeIn();
-    RingWriter writer(&half().control, half().bytes.data(), kRingBytes);
+    ipc::RingWriter writer(&half().control, half().bytes.data(),
+                           ipc::kRingBytes);
     v1::SameHostFrame valid;
     valid.set_kind(v1::SameHostFrame::KIND_REQUEST);
     valid.set_call(1);
@@ -284,7 +289,7 @@ TEST_F(HostileClientTest, RandomFramesNeverCrashTheServer) {
       valid.set_call(static_cast<uint64_t>(i));
       std::string bytes = valid.SerializeAsString();
       bytes[random.Below(bytes.size())] = static_cast<char>(random.Next());
-      if (writer.Write(bytes) != RingResult::kDone) break;
+      if (writer.Write(bytes) != ipc::RingResult::kDone) break;
     }
     SignalPeer();
   }
@@ -294,13 +299,14 @@ TEST_F(HostileClientTest, RandomFramesNeverCrashTheServer) {
 // A server that answers what nobody asked, and reads nothing: a client tells it
 // of each answer that it needs it no longer.
 TEST(HostileServerTest, WhoAnswersWithoutReadingLosesItsLink) {
-  absl::StatusOr<std::unique_ptr<EventLoop>> loop = EventLoop::Create({});
+  absl::StatusOr<std::unique_ptr<ipc::EventLoop>> loop =
+      ipc::EventLoop::Create({});
   ASSERT_THAT(loop, IsOk());
   async::Promise<SameHostLink::Parts> accepted;
   async::Future<SameHostLink::Parts> server_side = accepted.future();
   const auto acceptor = SameHostAcceptor::Start(
       loop->get(), kMaxMessageBytes,
-      [](const PeerProcess&, const std::optional<net::Identity>&) {
+      [](const ipc::PeerProcess&, const std::optional<net::Identity>&) {
         return true;
       },
       [&](SameHostLink::Parts parts, std::optional<net::Identity>) {
@@ -326,8 +332,8 @@ TEST(HostileServerTest, WhoAnswersWithoutReadingLosesItsLink) {
 
   absl::StatusOr<SameHostLink::Parts> hostile = std::move(server_side).Wait();
   ASSERT_THAT(hostile, IsOk());
-  SegmentHalf& half = hostile->segment->layout().to_client;
-  RingWriter writer(&half.control, half.bytes.data(), kRingBytes);
+  ipc::SegmentHalf& half = hostile->segment->layout().to_client;
+  ipc::RingWriter writer(&half.control, half.bytes.data(), ipc::kRingBytes);
   v1::SameHostFrame frame;
   frame.set_kind(v1::SameHostFrame::KIND_REPLY);
   frame.add_chunks()->set_address(8);
@@ -336,7 +342,7 @@ TEST(HostileServerTest, WhoAnswersWithoutReadingLosesItsLink) {
   for (uint64_t i = 1; i < 600'000 && going_on; ++i) {
     frame.set_call(i);
     const std::string bytes = frame.SerializeAsString();
-    while (going_on && writer.Write(bytes) != RingResult::kDone) {
+    while (going_on && writer.Write(bytes) != ipc::RingResult::kDone) {
       going_on = !HasHungUp(*hostile);
       (*loop)->Wake();
       std::this_thread::yield();

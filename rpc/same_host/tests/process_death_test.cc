@@ -48,7 +48,7 @@ constexpr std::chrono::seconds kAtOnce(20);
 // reply is one.
 class Serving {
  public:
-  Serving() : loop_(*EventLoop::Create({})) {
+  Serving() : loop_(*ipc::EventLoop::Create({})) {
     std::vector<TransportMethod> methods;
     methods.push_back(
         {"/t.T/Size", [](std::unique_ptr<IncomingCall> call) {
@@ -63,7 +63,7 @@ class Serving {
     methods_ = std::make_shared<const SameHostMethods>(methods);
     acceptor_ = *SameHostAcceptor::Start(
         loop_.get(), kMaxMessageBytes,
-        [](const PeerProcess&, const std::optional<net::Identity>&) {
+        [](const ipc::PeerProcess&, const std::optional<net::Identity>&) {
           return true;
         },
         [this](SameHostLink::Parts parts, std::optional<net::Identity>) {
@@ -86,7 +86,7 @@ class Serving {
   }
 
  private:
-  const std::unique_ptr<EventLoop> loop_;
+  const std::unique_ptr<ipc::EventLoop> loop_;
   std::shared_ptr<const SameHostMethods> methods_;
   std::shared_ptr<SameHostAcceptor> acceptor_;
 };
@@ -94,7 +94,7 @@ class Serving {
 class Calling {
  public:
   explicit Calling(const v1::OpenSameHostReply& door)
-      : loop_(*EventLoop::Create({})) {
+      : loop_(*ipc::EventLoop::Create({})) {
     async::Promise<void> joined;
     const async::Future<void> done = joined.future();
     ConnectSameHost(loop_.get(), door, kMaxMessageBytes,
@@ -136,7 +136,7 @@ class Calling {
     link_->Start();
   }
 
-  const std::unique_ptr<EventLoop> loop_;
+  const std::unique_ptr<ipc::EventLoop> loop_;
   absl::Status status_;
   std::atomic<Connection::CallId> last_id_ = 0;
   std::shared_ptr<SameHostLink> link_;
