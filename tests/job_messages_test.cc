@@ -115,7 +115,7 @@ TEST_F(JobMessagesTest, NoMethodTakesAMessageInAnothersName) {
   auto first = Worker::Start(OptionsOf(0));
   ASSERT_THAT(first, IsOk());
   const auto credentials =
-      net::Credentials::Create(OptionsOf(1).credentials, std::nullopt);
+      net::Credentials::Create(OptionsOf(1).network.credentials, std::nullopt);
   ASSERT_THAT(credentials, IsOk());
   RawGrpcClient client(*credentials, (*first)->agent().info().address);
   const v1::CallRequest request =
@@ -143,7 +143,7 @@ TEST_F(JobMessagesTest, NoMessageIsOfAnothersIncarnation) {
   // It knows the other then.
   EXPECT_THAT((*first)->agent().Sync("worker2", kTwice, 4), IsOkAndHolds(8));
   const auto credentials =
-      net::Credentials::Create(OptionsOf(1).credentials, std::nullopt);
+      net::Credentials::Create(OptionsOf(1).network.credentials, std::nullopt);
   ASSERT_THAT(credentials, IsOk());
   RawGrpcClient client(*credentials, (*first)->agent().info().address);
   v1::CallRequest request = RequestFor((*first)->agent().info(), "worker1");

@@ -44,7 +44,6 @@ constexpr int kMaxCallsPerConnection = 256;
 constexpr size_t kOtherBytes = size_t{1} << 20;
 
 using internal::KeyValueTable;
-using internal::ToGrpc;
 using internal::WaitQuota;
 
 // Enough for every client to retry the calls that were in flight when it lost
