@@ -24,7 +24,7 @@ FLOORS = [
     ["nn", "optim"],
     ["telemetry"],
     ["net", "net/auth", "net/health", "net/server"],
-    ["store", "store/hash", "store/file", "store/grpc", "store/etcd", "store/redis"],
+    ["store", "store/prefix_store", "store/hash", "store/file", "store/grpc", "store/etcd", "store/redis"],
     ["store/open_store"],
     ["rpc/identity", "rpc/transport"],
     ["rpc/errors", "rpc/wire", "rpc/membership"],
@@ -36,17 +36,22 @@ FLOORS = [
     ["dist_optim"],
     ["data", "launch"],
     ["cli"],
-    ["benchmarks", "examples", "tests"],
+    ["benchmarks", "examples"],
 ]
 
-# Rooms of test support. Tests and other rooms of test support include them from every floor.
-TEST_SUPPORT = [
+# Rooms of tests and of what only tests use. They include from every floor; tests alone include them.
+TEST_ROOMS = [
     "async/testing",
     "net/testing",
-    "store/testing",
+    "rpc/grpc/tests",
+    "rpc/same_host/tests",
     "rpc/testing",
+    "rpc/tests",
     "rref/testing",
+    "store/testing",
     "tensor/backend/cuda/testing",
+    "tensor/backend/cuda/tests",
+    "tests",
 ]
 
 # Folders that are no part of the floor plan.
@@ -76,11 +81,11 @@ def folders(path):
 class Plan:
     """The rooms and the floor of each."""
 
-    def __init__(self, floors, test_support=(), outside=()):
+    def __init__(self, floors, test_rooms=(), outside=()):
         self.floor = {room: floor for floor, rooms in enumerate(floors) for room in rooms}
-        self.test_support = set(test_support)
+        self.test_rooms = set(test_rooms)
         self.outside = set(outside)
-        self.floor.update((room, len(floors)) for room in self.test_support - self.floor.keys())
+        self.floor.update((room, len(floors)) for room in self.test_rooms - self.floor.keys())
 
     def room(self, path):
         """The room of a file; None outside of the plan."""
@@ -96,7 +101,7 @@ class Plan:
         return any(folder in self.outside for folder in folders(path))
 
     def is_test(self, path):
-        return self.room(path) in self.test_support or bool(re.search(r"_test\.(cc|cu)$", path))
+        return self.room(path) in self.test_rooms or bool(re.search(r"_test\.(cc|cu)$", path))
 
 
 def is_code(path):
@@ -122,7 +127,7 @@ def check_rooms(plan, sources):
 
 
 def check_floors(plan, sources):
-    """Includes run down, and not in circles between the rooms of one floor."""
+    """Includes run down, and rooms of one floor do not include each other in a circle."""
     found = []
     level = collections.defaultdict(list)
     for path, text in sources.items():
@@ -133,12 +138,12 @@ def check_floors(plan, sources):
             other = plan.room(header) if header in sources else None
             if other is None or other == room:
                 continue
-            if plan.is_test(path) and other in plan.test_support:
+            if plan.is_test(path) and other in plan.test_rooms:
                 continue
-            if other in plan.test_support and room not in plan.test_support:
-                why = "is test support: only tests include it"
+            if other in plan.test_rooms and room not in plan.test_rooms:
+                why = "is for tests: only tests include it"
             elif plan.floor[other] > plan.floor[room]:
-                why = f"{other}/ lies above {room}/: move one of the two, or put an interface into {room}/"
+                why = f"{other} lies above {room}: move one of the two, or put an interface into {room}"
             else:
                 if plan.floor[other] == plan.floor[room]:
                     level[room, other].append(f"{path}:{line}: includes {header}: ")
@@ -165,7 +170,7 @@ def check_circles(level):
     for circle in circles:
         pairs = [pair for pair in level if circle.issuperset(pair)]
         room, other = min(pairs, key=lambda pair: (len(level[pair]), pair))
-        why = f"{other}/ includes {room}/ in turn: move what {room}/ needs below both"
+        why = f"{other} includes {room} in turn: move what {room} needs below both"
         found += [line + why for line in level[room, other]]
     return found
 
@@ -190,7 +195,7 @@ def check_inside(plan, sources):
                 continue
             room = plan.room(header)
             if plan.room(path) != room:
-                why = f"this header is internal to {room}/: include a public header of {room}/"
+                why = f"this header is internal to {room}: include a public header of {room}"
                 found.append(f"{path}:{line}: includes {header}: {why}")
     return found
 
@@ -334,7 +339,7 @@ def main():
         if is_code(path) or is_build_file(path) or path.endswith(".bzl"):
             with open(path, encoding="utf-8") as file:
                 files[path] = file.read()
-    found = breaches(Plan(FLOORS, TEST_SUPPORT, OUTSIDE), files)
+    found = breaches(Plan(FLOORS, TEST_ROOMS, OUTSIDE), files)
     print("\n".join(found), end="\n" if found else "")
     return 1 if found else 0
 

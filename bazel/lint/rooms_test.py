@@ -6,7 +6,7 @@ from rooms import Plan, breaches
 
 PLAN = Plan(
     floors=[["ground"], ["hall", "hall/left", "hall/right"], ["attic", "hall/stairs"]],
-    test_support=["hall/testing"],
+    test_rooms=["hall/testing"],
     outside=["tools"],
 )
 
@@ -54,7 +54,7 @@ class RoomsTest(unittest.TestCase):
         both_ways = {**one_way, "hall/right/c.h": ["", '#include "hall/left/a.h"']}
         found = self.found(both_ways)
         self.assertEqual(len(found), 1, found)
-        self.assertIn("hall/right/c.h:2: includes hall/left/a.h: hall/left/ includes hall/right/ in turn", found[0])
+        self.assertIn("hall/right/c.h:2: includes hall/left/a.h: hall/left includes hall/right in turn", found[0])
 
     def test_longer_circles_on_one_floor_are_found(self):
         found = self.found(
@@ -69,7 +69,7 @@ class RoomsTest(unittest.TestCase):
         self.assertEqual(len(found), 1, found)
         self.assertIn("hall/right/a.h:1: includes hall/door.h: ", found[0])
 
-    def test_test_support_is_for_tests_of_every_floor(self):
+    def test_rooms_of_tests_are_for_tests_of_every_floor(self):
         for path in ["ground/x_test.cc", "hall/x_test.cu", "hall/testing/x.h"]:
             self.assertEqual(self.including(path, "hall/testing/door.h"), [])
         for path in ["ground/x.cc", "attic/x.cc"]:
@@ -97,7 +97,7 @@ class RoomsTest(unittest.TestCase):
         for path in ["hall/a.cc", "hall/right/a_test.cc", "attic/a.h"]:
             found = self.found(inside | {path: include})
             self.assertEqual(len(found), 1, found)
-            self.assertIn("internal to hall/left/", found[0])
+            self.assertIn("internal to hall/left:", found[0])
 
     def test_build_files_are_short(self):
         for path, limit in [("hall/BUILD.bazel", 550), ("rpc/agent/BUILD.bazel", 300)]:

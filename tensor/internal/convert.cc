@@ -4,7 +4,7 @@
 #include <array>
 #include <cstring>
 
-#include "tensor/internal/half_convert.h"
+#include "tensor/half_convert.h"
 
 namespace hawser::tensor::internal {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "tensor/dtype.h"
 #include "tensor/half.h"
-#include "tensor/internal/half_convert.h"
+#include "tensor/half_convert.h"
 
 namespace hawser::tensor::cpu {
 namespace {
@@ -15,17 +15,15 @@ template <class T>
 inline constexpr bool kIs16Bit =
     std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>;
 
-void ToFloat(const Half* in, float* out, int64_t n) {
-  internal::HalfToFloat(in, out, n);
-}
+void ToFloat(const Half* in, float* out, int64_t n) { HalfToFloat(in, out, n); }
 void ToFloat(const BFloat16* in, float* out, int64_t n) {
-  internal::BFloat16ToFloat(in, out, n);
+  BFloat16ToFloat(in, out, n);
 }
 void FromFloat(const float* in, Half* out, int64_t n) {
-  internal::FloatToHalf(in, out, n);
+  FloatToHalf(in, out, n);
 }
 void FromFloat(const float* in, BFloat16* out, int64_t n) {
-  internal::FloatToBFloat16(in, out, n);
+  FloatToBFloat16(in, out, n);
 }
 
 template <class T, class C>

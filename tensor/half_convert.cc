@@ -1,4 +1,4 @@
-#include "tensor/internal/half_convert.h"
+#include "tensor/half_convert.h"
 
 #if defined(__x86_64__)
 #include <cpuid.h>
@@ -6,7 +6,7 @@
 #define HAWSER_TENSOR_X86 1
 #endif
 
-namespace hawser::tensor::internal {
+namespace hawser::tensor {
 namespace {
 
 template <class To, class From>
@@ -137,4 +137,4 @@ void BFloat16ToFloat(const BFloat16* source, float* dest, int64_t count) {
   ConvertEach(source + done, dest + done, count - done);
 }
 
-}  // namespace hawser::tensor::internal
+}  // namespace hawser::tensor

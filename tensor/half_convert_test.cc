@@ -1,4 +1,4 @@
-#include "tensor/internal/half_convert.h"
+#include "tensor/half_convert.h"
 
 #include <bit>
 #include <cstdint>
@@ -7,7 +7,7 @@
 
 #include "gtest/gtest.h"
 
-namespace hawser::tensor::internal {
+namespace hawser::tensor {
 namespace {
 
 // Random bit patterns, and the edges of every rounding decision.
@@ -78,4 +78,4 @@ TEST(HalfConvertTest, ShortAndUnalignedArraysTouchNothingElse) {
 }
 
 }  // namespace
-}  // namespace hawser::tensor::internal
+}  // namespace hawser::tensor

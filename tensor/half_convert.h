@@ -1,14 +1,14 @@
 // Conversion of arrays between float and the 16-bit types, with the vector
 // instructions of the machine it runs on.
 
-#ifndef HAWSER_TENSOR_INTERNAL_HALF_CONVERT_H_
-#define HAWSER_TENSOR_INTERNAL_HALF_CONVERT_H_
+#ifndef HAWSER_TENSOR_HALF_CONVERT_H_
+#define HAWSER_TENSOR_HALF_CONVERT_H_
 
 #include <cstdint>
 
 #include "tensor/half.h"
 
-namespace hawser::tensor::internal {
+namespace hawser::tensor {
 
 // Bit for bit what converting each element by itself gives, NaN included.
 // `source` and `dest` hold `count` elements and do not overlap.
@@ -17,6 +17,6 @@ void HalfToFloat(const Half* source, float* dest, int64_t count);
 void FloatToBFloat16(const float* source, BFloat16* dest, int64_t count);
 void BFloat16ToFloat(const BFloat16* source, float* dest, int64_t count);
 
-}  // namespace hawser::tensor::internal
+}  // namespace hawser::tensor
 
-#endif  // HAWSER_TENSOR_INTERNAL_HALF_CONVERT_H_
+#endif  // HAWSER_TENSOR_HALF_CONVERT_H_
