@@ -86,15 +86,13 @@ absl::Status Call(const CallFlags& flags, std::ostream& out) {
 
 void AddCall(CLI::App& hawser, CommandContext& context) {
   CLI::App* call = hawser.add_subcommand(
-      "call",
-      "Call a function of a worker and print its result as JSON. The call is "
-      "made once.");
+      "call", "Call a function of a worker once and print its result as JSON.");
   auto flags = std::make_shared<CallFlags>();
   call->add_option("WORKER", flags->worker, "The worker's name.")->required();
   call->add_option("FUNCTION", flags->function, "The function's name.")
       ->required();
   call->add_option("ARGUMENT", flags->arguments,
-                   "One per parameter, in JSON (docs/cli.md).");
+                   "Arguments in JSON, one per parameter (docs/cli.md).");
   AddJobFlags(*call, flags->job);
   call->callback(
       [flags, &context] { context.outcome = Call(*flags, context.out); });

@@ -75,13 +75,13 @@ absl::Status Revoke(const RevokeFlags& flags, std::ostream& out) {
 void AddInit(CLI::App& certs, CommandContext& context) {
   CLI::App* init = certs.add_subcommand(
       "init",
-      "Make a job's authority, and its token: DIR/ca.crt, DIR/ca.key and "
-      "DIR/token.");
+      "Create the certificate authority of a job, and its token: DIR/ca.crt, "
+      "DIR/ca.key and DIR/token.");
   auto flags = std::make_shared<InitFlags>();
-  init->add_option("DIR", flags->directory, "A new directory.")->required();
+  init->add_option("DIR", flags->directory, "Directory to create.")->required();
   init->add_option("--job", flags->job, "The job's name.")
       ->capture_default_str();
-  init->add_option("--days", flags->days, "How long the authority is valid.")
+  init->add_option("--days", flags->days, "Validity of the authority, in days.")
       ->check(CLI::Range(1, kMaxDays))
       ->capture_default_str();
   init->callback(
@@ -91,22 +91,25 @@ void AddInit(CLI::App& certs, CommandContext& context) {
 void AddIssue(CLI::App& certs, CommandContext& context) {
   CLI::App* issue = certs.add_subcommand(
       "issue",
-      "Make what each worker needs, in a directory of its name: worker.crt, "
-      "worker.key, ca.crt and token. One that is there is replaced at once.");
+      "Create a directory for each worker, with worker.crt, worker.key, ca.crt "
+      "and token. An existing directory is replaced atomically.");
   auto flags = std::make_shared<IssueFlags>();
-  issue->add_option("DIR", flags->directory, "What `hawser certs init` made.")
+  issue
+      ->add_option("DIR", flags->directory,
+                   "Directory created by `hawser certs init`.")
       ->required();
   issue->add_option("WORKER", flags->workers, "Names of workers.")->required();
   issue
       ->add_option("--roles", flags->roles,
-                   "What these workers may be, in words of the job's own, such "
-                   "as ps,trainer; \"observer\" may only look, \"admin\" may "
-                   "debug. None, if not given.")
+                   "Roles of these workers, chosen by the job, such as "
+                   "ps,trainer. \"observer\" may only read, \"admin\" may use "
+                   "debug services. Default: none.")
       ->delimiter(',');
-  issue->add_option(
-      "--out", flags->output,
-      "Where to make the workers' directories; DIR if not given.");
-  issue->add_option("--days", flags->days, "How long certificates are valid.")
+  issue->add_option("--out", flags->output,
+                    "Parent of the workers' directories. Default: DIR.");
+  issue
+      ->add_option("--days", flags->days,
+                   "Validity of the certificates, in days.")
       ->check(CLI::Range(1, kMaxDays))
       ->capture_default_str();
   issue->callback(
@@ -116,18 +119,20 @@ void AddIssue(CLI::App& certs, CommandContext& context) {
 void AddRevoke(CLI::App& certs, CommandContext& context) {
   CLI::App* revoke =
       certs.add_subcommand("revoke",
-                           "Take certificates back: DIR/crl gets a list of "
-                           "them and of those before, "
-                           "for HAWSER_TLS_CRL_DIR of all workers.");
+                           "Revoke certificates: add a list of all revoked "
+                           "certificates to DIR/crl, for HAWSER_TLS_CRL_DIR "
+                           "of all workers.");
   auto flags = std::make_shared<RevokeFlags>();
-  revoke->add_option("DIR", flags->directory, "What `hawser certs init` made.")
+  revoke
+      ->add_option("DIR", flags->directory,
+                   "Directory created by `hawser certs init`.")
       ->required();
   revoke->add_option("WORKER", flags->options.workers,
-                     "Names of workers, for the certificates issued last.");
+                     "Workers whose latest certificates are revoked.");
   revoke->add_option("--out", flags->options.output,
-                     "Where the workers' directories are; DIR if not given.");
+                     "Parent of the workers' directories. Default: DIR.");
   revoke->add_option("--certificate", flags->options.certificates,
-                     "Files of other certificates, such as older ones.");
+                     "Files of other certificates, such as earlier ones.");
   revoke->callback(
       [flags, &context] { context.outcome = Revoke(*flags, context.out); });
 }
@@ -136,7 +141,8 @@ void AddRevoke(CLI::App& certs, CommandContext& context) {
 
 void AddCerts(CLI::App& hawser, CommandContext& context) {
   CLI::App* certs = hawser.add_subcommand(
-      "certs", "Make and revoke the certificates of a job, and its token.");
+      "certs",
+      "Create and revoke the certificates of a job, and create its token.");
   certs->require_subcommand(1);
   AddInit(*certs, context);
   AddIssue(*certs, context);

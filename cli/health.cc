@@ -105,15 +105,16 @@ absl::Status Health(const HealthFlags& flags, std::ostream& out) {
 void AddHealth(CLI::App& hawser, CommandContext& context) {
   CLI::App* health = hawser.add_subcommand(
       "health",
-      "Ask servers whether they take calls (grpc.health.v1): those at the "
-      "addresses, or all workers of the job. Ends with 0 if all do.");
+      "Check the health (grpc.health.v1) of the servers at the addresses, or "
+      "of all workers of the job. The exit code is 0 if all are serving.");
   auto flags = std::make_shared<HealthFlags>();
-  health->add_option("ADDRESS", flags->addresses,
-                     "HOST:PORT or unix:/PATH of workers or stores.");
+  health->add_option(
+      "ADDRESS", flags->addresses,
+      "Addresses of workers or stores: HOST:PORT or unix:/PATH.");
   health->add_option(
       "--service", flags->service,
-      "One of the server's services or roles, such as hawser.v1.Store or ps; "
-      "the server as a whole, if not given.");
+      "A service or role of the server, such as hawser.v1.Store or ps. "
+      "Default: the server as a whole.");
   health->add_flag("--json", flags->as_json, "Print a list of JSON objects.");
   AddJobFlags(*health, flags->job);
   health->callback(

@@ -24,14 +24,14 @@ void AddJobFlags(CLI::App& command, JobFlags& flags) {
       ->capture_default_str();
   command.add_option(
       "--tls-dir", flags.tls_dir,
-      "What `hawser certs issue` made; if not given, the environment "
-      "(HAWSER_TLS_CERT, ...) says which files, or there is no TLS.");
+      "Directory created by `hawser certs issue`. Default: the files that the "
+      "environment names (HAWSER_TLS_CERT, ...); without them, TLS is off.");
   command.add_option("--as", flags.as,
-                     "The name to call under, which must be the "
-                     "certificate's; the last part of --tls-dir, if not "
-                     "given.");
+                     "Name of the caller, which must be the name in its "
+                     "certificate. Default: the last part of --tls-dir.");
   command
-      .add_option("--timeout", flags.timeout_s, "In seconds, for each step.")
+      .add_option("--timeout", flags.timeout_s,
+                  "Timeout of each step, in seconds.")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
 }

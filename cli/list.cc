@@ -128,8 +128,9 @@ void AddList(CLI::App& hawser, CommandContext& context) {
   CLI::App* list = hawser.add_subcommand(
       "list", "Show the workers of a job, or the functions of one of them.");
   auto flags = std::make_shared<ListFlags>();
-  list->add_option("WORKER", flags->worker,
-                   "Whose functions to show; all workers, if not given.");
+  list->add_option(
+      "WORKER", flags->worker,
+      "Worker whose functions to show. Default: show all workers.");
   list->add_flag("--json", flags->as_json, "Print a list of JSON objects.");
   AddJobFlags(*list, flags->job);
   list->callback(

@@ -53,7 +53,8 @@ int ExitCode(const absl::Status& status) {
 int Run(const std::vector<std::string>& arguments, std::ostream& out,
         std::ostream& err) {
   CommandContext context{.out = out};
-  CLI::App hawser("Looks after jobs of distributed training.", "hawser");
+  CLI::App hawser("Inspects and administers jobs of distributed training.",
+                  "hawser");
   hawser.require_subcommand(1);
   for (const AddCommand add : kCommands) add(hawser, context);
   // It takes them from the back.
