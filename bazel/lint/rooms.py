@@ -17,16 +17,25 @@ import sys
 # their folder are a room named without their ending: "store/open_store".
 FLOORS = [
     ["proto", "async"],
-    ["fs"],
+    ["fs", "telemetry"],
     ["ipc"],
-    ["tensor/device", "tensor/memory", "tensor", "tensor/backend", "tensor/ops", "tensor/io"],
+    ["tensor/device"],
+    ["tensor/memory"],
+    ["tensor"],
+    ["tensor/backend", "tensor/io"],
+    ["tensor/ops"],
     ["autograd"],
-    ["nn", "optim"],
-    ["telemetry"],
-    ["net", "net/auth", "net/health", "net/server"],
-    ["store", "store/prefix_store", "store/hash", "store/file", "store/grpc", "store/etcd", "store/redis"],
+    ["nn", "optim", "data"],
+    ["net"],
+    ["net/server", "net/health"],
+    ["net/auth"],
+    ["store"],
+    ["store/hash", "store/prefix_store"],
+    ["store/file", "store/grpc", "store/redis"],
+    ["store/etcd"],
     ["store/open_store"],
-    ["rpc/identity", "rpc/transport"],
+    ["rpc/identity"],
+    ["rpc/transport"],
     ["rpc/errors", "rpc/wire", "rpc/membership"],
     ["rpc/functions", "rpc/peers", "rpc/inproc", "rpc/same_host"],
     ["rpc/grpc", "rpc/agent"],
@@ -34,7 +43,7 @@ FLOORS = [
     ["rref"],
     ["dist_autograd"],
     ["dist_optim"],
-    ["data", "launch"],
+    ["launch"],
     ["cli"],
     ["benchmarks", "examples"],
 ]
@@ -60,6 +69,11 @@ OUTSIDE = ["bazel", "examples/downstream"]
 MAX_BUILD_LINES = 550
 MAX_BUILD_LINES_BY_FOLDER = {"rpc/": 300}
 MAX_CLASS_LINES = 150
+# Classes that are to be divided yet, with the lines of declarations that they have at most. A number
+# only falls; an entry goes when its class is within the limit.
+LARGER_CLASSES = {
+    "rpc/agent/agent_impl.h: Agent::Impl": 220,
+}
 
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]+"([^"]+)"', re.M)
 CLASS_HEAD = re.compile(
@@ -212,19 +226,23 @@ def check_build_lines(path, text):
     return [f"{path}:{limit + 1}: {lines} lines, above the limit of {limit}: divide the room"]
 
 
-def check_classes(path, text):
-    """A class has few enough declarations to be read at once."""
+def check_classes(path, text, larger):
+    """A class has few enough declarations to be read at once.
+
+    larger  Limits of their own, by "PATH: CLASS".
+    """
     found = []
     for head in CLASS_HEAD.finditer(text):
         end = re.compile(rf"^{head.group('indent')}}};$", re.M).search(text, head.end())
         inside = text[head.end() : end.start()] if end else ""
         lines = [line.strip() for line in inside.splitlines()]
         count = sum(1 for line in lines if line and not line.startswith("//"))
-        if count > MAX_CLASS_LINES:
+        limit = larger.get(f"{path}: {head.group('name')}", MAX_CLASS_LINES)
+        if count > limit:
             line = text.count("\n", 0, head.start()) + 1
             found.append(
                 f"{path}:{line}: {head.group('name')} has {count} lines of declarations, above the"
-                f" limit of {MAX_CLASS_LINES}: divide it by responsibility"
+                f" limit of {limit}: divide it by responsibility"
             )
     return found
 
@@ -316,8 +334,12 @@ def check_deps(sources, builds, extensions):
     return found
 
 
-def breaches(plan, files):
-    """Lines that say what breaks the plan; `files` has the text of each path."""
+def breaches(plan, files, larger_classes):
+    """Lines that say what breaks the plan.
+
+    files           The text of each path.
+    larger_classes  As of check_classes.
+    """
     sources = {path: text for path, text in files.items() if is_code(path)}
     builds = {path: text for path, text in files.items() if is_build_file(path)}
     own_builds = {path: text for path, text in builds.items() if not plan.is_outside(path)}
@@ -328,7 +350,7 @@ def breaches(plan, files):
         found += check_build_lines(path, text)
     for path, text in sources.items():
         if path.endswith(".h"):
-            found += check_classes(path, text)
+            found += check_classes(path, text, larger_classes)
     found += check_deps(sources, own_builds, {p: t for p, t in files.items() if p.endswith(".bzl")})
     return sorted(found)
 
@@ -339,7 +361,7 @@ def main():
         if is_code(path) or is_build_file(path) or path.endswith(".bzl"):
             with open(path, encoding="utf-8") as file:
                 files[path] = file.read()
-    found = breaches(Plan(FLOORS, TEST_ROOMS, OUTSIDE), files)
+    found = breaches(Plan(FLOORS, TEST_ROOMS, OUTSIDE), files, LARGER_CLASSES)
     print("\n".join(found), end="\n" if found else "")
     return 1 if found else 0
 
