@@ -1,4 +1,5 @@
-// Every method of every service in proto/ declares its delivery class.
+// Checks that every method of every service in proto/ declares its delivery
+// class.
 
 #include <filesystem>
 #include <fstream>
@@ -18,7 +19,7 @@ using ::google::protobuf::FileDescriptorSet;
 using ::google::protobuf::MethodDescriptorProto;
 using ::google::protobuf::ServiceDescriptorProto;
 
-// The compiled files among the test's data.
+// The compiled descriptor files in the test's data.
 FileDescriptorSet LoadFiles() {
   FileDescriptorSet files;
   for (const auto& entry : std::filesystem::directory_iterator("proto")) {
@@ -48,7 +49,7 @@ TEST(DeliveryTest, EveryMethodDeclaresItsClass) {
   EXPECT_GT(num_methods, 0);
 }
 
-TEST(DeliveryTest, EveryFileOfTheFolderIsLookedAt) {
+TEST(DeliveryTest, EveryFileOfTheFolderIsChecked) {
   std::set<std::string> compiled;
   const FileDescriptorSet files = LoadFiles();
   for (const FileDescriptorProto& file : files.file()) {
