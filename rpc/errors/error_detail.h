@@ -11,16 +11,16 @@
 
 namespace hawser::rpc {
 
-// Travels with the status: every error that a call returns has one, the same
-// for synchronous and asynchronous calls. An error that passes several workers
-// keeps the detail of the first.
+// Attached to the status: every error returned by a synchronous or asynchronous
+// call has one. An error forwarded by several workers keeps the detail of the
+// first.
 struct ErrorDetail {
-  // The worker at fault: the one whose function failed, or that did not answer.
+  // The worker at fault: the one whose function failed, or that did not reply.
   std::string worker;
-  // 0 if it was never known.
+  // 0 if unknown.
   Incarnation incarnation{};
-  // Whether the call may have run although it failed. False: it did not run, or
-  // what failed is the function itself.
+  // Whether the call may have run although it failed. False if it did not run,
+  // or if the function itself failed.
   bool maybe_applied = false;
 
   friend bool operator==(const ErrorDetail&, const ErrorDetail&) = default;
@@ -29,11 +29,11 @@ struct ErrorDetail {
 // Adds `detail` to a status that is not OK.
 void SetErrorDetail(const ErrorDetail& detail, absl::Status& status);
 
-// `status`; an error that has no detail gets one.
+// Returns `status`, with a detail added if it is an error without one.
 absl::Status WithErrorDetail(absl::Status status, const WorkerInfo& worker,
                              bool maybe_applied);
 
-// None if there is none, or what there is does not parse.
+// Returns nullopt if the detail is absent or malformed.
 std::optional<ErrorDetail> GetErrorDetail(const absl::Status& status);
 
 }  // namespace hawser::rpc

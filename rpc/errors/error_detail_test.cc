@@ -10,7 +10,7 @@ namespace {
 
 using ::testing::Optional;
 
-TEST(ErrorDetailTest, ComesBack) {
+TEST(ErrorDetailTest, RoundTrips) {
   absl::Status status = absl::UnavailableError("gone");
   EXPECT_EQ(GetErrorDetail(status), std::nullopt);
   const ErrorDetail detail{.worker = "ps0",
@@ -20,7 +20,7 @@ TEST(ErrorDetailTest, ComesBack) {
   EXPECT_THAT(GetErrorDetail(status), Optional(detail));
 }
 
-TEST(ErrorDetailTest, MalformedDetailIsNone) {
+TEST(ErrorDetailTest, MalformedDetailIsIgnored) {
   absl::Status status = absl::UnavailableError("gone");
   status.SetPayload("type.googleapis.com/hawser.v1.ErrorDetail",
                     absl::Cord("\xff\xff"));

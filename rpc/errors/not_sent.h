@@ -1,4 +1,4 @@
-// Errors of requests that never left.
+// Mark on errors of requests that were not sent.
 
 #ifndef HAWSER_RPC_ERRORS_NOT_SENT_H_
 #define HAWSER_RPC_ERRORS_NOT_SENT_H_
@@ -7,11 +7,11 @@
 
 namespace hawser::rpc {
 
-// Says of an error, by a payload, that no byte of the request was given to a
-// connection: the peer cannot have run it.
+// Marks an error, by a status payload, as one of a request of which no byte was
+// passed to a connection, so that the peer cannot have run it.
 absl::Status MarkNotSent(absl::Status status);
 bool IsNotSent(const absl::Status& status);
-// Where the payload has no business any more.
+// Removes the mark.
 void ClearNotSent(absl::Status& status);
 
 }  // namespace hawser::rpc

@@ -10,8 +10,8 @@
 namespace hawser::rpc {
 namespace {
 
-// gRPC's default limit on trailers is 8 KiB; base64 makes details longer by a
-// third, and the message is in them as well.
+// gRPC's default limit on trailers is 8 KiB. Base64 lengthens the details by a
+// third, and they also contain the message.
 constexpr size_t kMaxMessageBytes = 1500;
 constexpr size_t kMaxPayloadBytes = 1500;
 

@@ -1,4 +1,4 @@
-// Errors as messages, and back.
+// Conversion of error statuses to messages and back.
 
 #ifndef HAWSER_RPC_ERRORS_STATUS_DETAILS_H_
 #define HAWSER_RPC_ERRORS_STATUS_DETAILS_H_
@@ -8,12 +8,12 @@
 
 namespace hawser::rpc {
 
-// Code, message and payloads of `status`. Long messages are cut and payloads
-// above a few KiB left out, because gRPC limits trailers.
+// Returns code, message and payloads of `status`. Long messages are truncated
+// and payloads above a few KiB omitted, because gRPC limits trailers.
 v1::StatusDetails ToStatusDetails(const absl::Status& status);
 
-// From a peer, which is not trusted: an unknown code is kUnknown, a long
-// message is cut. OK if the code says so.
+// Converts details from an untrusted peer: an unknown code becomes kUnknown,
+// and a long message is truncated. Returns OK if the code is OK.
 absl::Status FromStatusDetails(const v1::StatusDetails& details);
 
 }  // namespace hawser::rpc

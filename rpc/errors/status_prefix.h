@@ -7,7 +7,8 @@
 
 namespace hawser::rref {
 
-// `status` with `prefix` and ": " before its message; code and payloads stay.
+// Returns `status` with `prefix` and ": " prepended to its message. Code and
+// payloads are kept.
 absl::Status WithPrefix(std::string_view prefix, const absl::Status& status);
 
 }  // namespace hawser::rref

@@ -1,4 +1,4 @@
-// A value whose type is known at run time only.
+// A value whose type is known only at run time.
 
 #ifndef HAWSER_RPC_FUNCTIONS_ERASED_VALUE_H_
 #define HAWSER_RPC_FUNCTIONS_ERASED_VALUE_H_
@@ -17,18 +17,18 @@ namespace hawser::rpc {
 
 class Encoder;
 
-// What there is to know of a type that a registered function returns. One
-// object per type and binary; compare `name`, not addresses.
+// Run-time description of a type returned by registered functions. One object
+// per type and binary; compare `name`, not addresses.
 struct ValueType {
   std::string name;
   // Writes the value; null if the type has no WireTraits.
   absl::Status (*encode)(Encoder&, const void*);
-  // Written in a microsecond, whatever the value: numbers, and tensors, whose
-  // elements are not copied.
+  // Whether encoding takes about a microsecond for any value: true for numbers,
+  // and for tensors, whose elements are not copied.
   bool quick_to_encode = false;
 };
 
-// The result of a registered function, not encoded.
+// The result of a registered function, before encoding.
 struct ErasedValue {
   // A `T`; null if the function returns nothing.
   std::shared_ptr<void> value;

@@ -20,9 +20,9 @@ concept NamedType = requires {
 
 }  // namespace internal
 
-// The name of `T` in signatures. A type without WireTraits, which may be the
-// result of a function that is only used through references, names itself with
-// `static constexpr std::string_view kTypeName`.
+// The name of `T` in signatures. A type without WireTraits, which can only be a
+// result kept behind a reference, declares `static constexpr std::string_view
+// kTypeName`.
 template <class T>
 std::string TypeName() {
   if constexpr (std::is_void_v<T>) {
@@ -40,13 +40,13 @@ std::string TypeName() {
 template <class Signature>
 class Function;
 
-// A remote function, declared once, typed, and known by name:
+// Declaration of a typed remote function, identified by name:
 //
 //   inline constexpr rpc::Function<Tensor(Tensor, Tensor)> kAdd{"example.Add"};
 //
-// The binary that serves it registers an implementation (FunctionRegistry); a
-// binary that calls it needs the declaration only. Parameters and result are
-// plain value types.
+// The server's binary registers an implementation (FunctionRegistry); a
+// caller's binary needs only the declaration. Parameters and result are value
+// types.
 template <class R, class... A>
 class Function<R(A...)> {
   static_assert((std::is_same_v<A, std::decay_t<A>> && ...),

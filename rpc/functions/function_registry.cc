@@ -30,7 +30,7 @@ absl::Status FunctionRegistry::Register(
   if (!inserted) {
     return absl::AlreadyExistsError(
         absl::StrCat("a function '", function->name(),
-                     "' is registered already, as ", it->second->signature()));
+                     "' is already registered, as ", it->second->signature()));
   }
   it->second = std::move(function);
   return absl::OkStatus();

@@ -1,4 +1,4 @@
-// The functions a worker lets others call.
+// Registry of the functions that a worker's peers can call.
 
 #ifndef HAWSER_RPC_FUNCTIONS_FUNCTION_REGISTRY_H_
 #define HAWSER_RPC_FUNCTIONS_FUNCTION_REGISTRY_H_
@@ -28,18 +28,18 @@
 
 namespace hawser::rpc {
 
-// Where a function runs.
+// Executor of a function.
 class RunOn {
  public:
   enum class Kind { kPool, kInline, kQueue };
 
-  // On the agent's thread pool, as most functions should.
+  // The agent's thread pool; the right choice for most functions.
   static RunOn Pool() { return RunOn(Kind::kPool, ""); }
-  // On the transport's thread, before it looks at the next message: for
-  // functions of a few microseconds. Blocking there inside a BlockingRegion,
-  // such as in a nested Sync, works but costs a thread.
+  // The transport's thread, before it processes the next message: for functions
+  // that take a few microseconds. Blocking there inside a BlockingRegion, such
+  // as in a nested Sync, works but occupies a thread.
   static RunOn Inline() { return RunOn(Kind::kInline, ""); }
-  // On the pool, one after the other with all functions of that queue.
+  // The pool, but sequentially with all functions of that queue.
   static RunOn Queue(std::string name) {
     return RunOn(Kind::kQueue, std::move(name));
   }
@@ -56,22 +56,22 @@ class RunOn {
 
 struct FunctionOptions {
   RunOn run_on = RunOn::Pool();
-  // Who may call it: workers with one of these roles. Empty: all but observers
-  // (net/auth/role.h). A worker's calls of its own functions are not refused.
-  // Others get kPermissionDenied, and nothing of their arguments is read.
+  // Roles that may call the function; empty allows all but observers
+  // (net/auth/role.h). A worker may always call its own functions. Other
+  // callers get kPermissionDenied, and their arguments are not read.
   std::vector<std::string> allowed_roles = {};
-  // The longest request, arguments and headers, that it is given; others get
-  // kResourceExhausted. 0: whatever the transport takes.
+  // Maximum size of a request in bytes, including headers; larger ones get
+  // kResourceExhausted. 0 for the transport's limit.
   size_t max_request_bytes = 0;
 };
 
-// One implementation with its types hidden. Constant.
+// A type-erased implementation. Immutable.
 class RegisteredFunction {
  public:
   using Done = absl::AnyInvocable<void(absl::StatusOr<ErasedValue>) &&>;
-  // Runs the function with its arguments, in the calling thread. `Done` runs
-  // once: before the return, or, where the function returned a Future, in the
-  // thread that completes it.
+  // Runs the function with its arguments in the calling thread. `Done` runs
+  // once: before Invocation returns or, if the function returned a Future, in
+  // the thread that completes it.
   using Invocation = absl::AnyInvocable<void(Done) &&>;
 
   RegisteredFunction(std::string_view name, std::string_view signature,
@@ -83,9 +83,9 @@ class RegisteredFunction {
   const std::string& signature() const { return signature_; }
   const FunctionOptions& options() const { return options_; }
 
-  // Reads all values of `arguments`, which must be as many as parameters. The
-  // caller waits for the decoder's prerequisites before it uses the result.
-  // The function must outlive the invocation.
+  // Reads all values of `arguments`, whose number must equal that of the
+  // parameters. The caller must wait for the decoder's prerequisites before it
+  // runs the invocation. The function must outlive the invocation.
   virtual absl::StatusOr<Invocation> Prepare(Decoder& arguments) const = 0;
 
  private:
@@ -94,25 +94,25 @@ class RegisteredFunction {
   const FunctionOptions options_;
 };
 
-// Thread-safe. Functions are never removed: what Find returns lives as long as
-// the registry, which must outlive the agents that use it.
+// Thread-safe. Functions are never removed: pointers returned by Find live as
+// long as the registry, which must outlive the agents that use it.
 class FunctionRegistry {
  public:
   FunctionRegistry() = default;
   FunctionRegistry(const FunctionRegistry&) = delete;
   FunctionRegistry& operator=(const FunctionRegistry&) = delete;
 
-  // `callable` takes what the declaration says and returns `R`, StatusOr<R>
-  // (for void: Status), or Future<R>, which frees the thread until the future
-  // completes. It may run in several threads at once. Arguments that it takes
-  // by value or rvalue are moved in.
+  // `callable` takes the declared parameters and returns `R`, StatusOr<R>
+  // (Status for void), or Future<R>, which does not block the thread. It may
+  // run in several threads concurrently. Arguments taken by value or rvalue
+  // reference are moved.
   //
-  // Callers get kInternal if it throws, also later, in a coroutine or in the
-  // callback that makes its Future, or if it returns a Future that is not
-  // valid; kCancelled if the Future's promise is dropped.
+  // Callers get kInternal if it throws, including later in a coroutine or a
+  // callback of its Future, or if it returns an invalid Future; kCancelled if
+  // the Future's promise is dropped.
   //
-  // kAlreadyExists if the name is taken; kInvalidArgument for an allowed role
-  // that is none.
+  // kAlreadyExists if the name is taken; kInvalidArgument if an allowed role is
+  // not a valid role name.
   template <class R, class... A, class F>
   absl::Status Register(const Function<R(A...)>& function, F callable,
                         FunctionOptions options = {});
@@ -120,10 +120,11 @@ class FunctionRegistry {
   // Same, for an implementation made by MakeFunction.
   absl::Status Register(std::unique_ptr<const RegisteredFunction> function);
 
-  // kUnimplemented names the function; kInvalidArgument both signatures.
+  // kUnimplemented, naming the function, if it is not registered;
+  // kInvalidArgument, with both signatures, if they differ.
   absl::StatusOr<const RegisteredFunction*> Find(
       std::string_view name, std::string_view signature) const;
-  // All, by name.
+  // Returns all functions, ordered by name.
   std::vector<const RegisteredFunction*> All() const;
 
  private:
@@ -136,7 +137,7 @@ namespace internal {
 
 absl::Status LeftoverArguments(std::string_view function);
 absl::Status InvalidFuture(std::string_view function);
-// What a callable returned, of whatever allowed type but Future, to be kept.
+// Erases the return value of a callable, of any allowed type but Future.
 template <class R, class Returned>
 absl::StatusOr<ErasedValue> EraseResult(Returned returned) {
   if constexpr (std::is_void_v<R>) {
@@ -193,7 +194,7 @@ class TypedFunction final : public RegisteredFunction {
         std::move(done)(InvalidFuture(name()));
       } else {
         (void)(*std::move(returned))
-            // May be long after the registry, and this with it, has gone.
+            // May run after the registry, and thus this object, is destroyed.
             .Then([done = std::move(done)](async::Result<R> result) mutable {
               std::move(done)(Erased("a function", [&]() -> async::Result<R> {
                 return std::move(result);
@@ -207,7 +208,7 @@ class TypedFunction final : public RegisteredFunction {
     }
   }
 
-  // What `call` returns.
+  // Returns the result of `call`.
   template <class Call>
   static absl::StatusOr<ErasedValue> Erased(std::string_view who, Call call) {
     return async::CatchExceptions<absl::StatusOr<ErasedValue>>(
@@ -222,16 +223,17 @@ class TypedFunction final : public RegisteredFunction {
         });
   }
 
-  // As errors name it.
+  // Name of the function in errors.
   const std::string who_;
-  // Called from several threads; its own business if it has state.
+  // Called from several threads; must synchronize its own state.
   mutable F callable_;
 };
 
 }  // namespace internal
 
-// The implementation of a function of `name` and `signature` by `callable`,
-// which takes A... and returns what FunctionRegistry::Register says.
+// Creates the implementation of a function of `name` and `signature` by
+// `callable`, which takes A... and returns a type allowed by
+// FunctionRegistry::Register.
 template <class R, class... A, class F>
 std::unique_ptr<const RegisteredFunction> MakeFunction(
     std::string_view name, std::string_view signature, F callable,

@@ -18,7 +18,7 @@ using ::hawser::async::StatusIs;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-// Known by name only: has no WireTraits.
+// A type with a name but without WireTraits.
 struct Model {
   static constexpr std::string_view kTypeName = "test.Model";
   std::unique_ptr<int> weight;
@@ -28,7 +28,7 @@ constexpr Function<int(int, std::string)> kRepeat{"test.Repeat"};
 constexpr Function<void()> kNothing{"test.Nothing"};
 constexpr Function<Model(int)> kMake{"test.Make"};
 
-// Calls `function` with encoded arguments, as a peer's message does.
+// Calls `function` with encoded arguments, as for a peer's message.
 template <class R, class... A>
 absl::StatusOr<ErasedValue> Call(const FunctionRegistry& registry,
                                  const Function<R(A...)>& function,
@@ -55,7 +55,7 @@ TEST(FunctionRegistryTest, SignatureNamesTypes) {
   EXPECT_EQ(kMake.Signature(), "test.Model(int32)");
 }
 
-TEST(FunctionRegistryTest, CallsWhatIsRegistered) {
+TEST(FunctionRegistryTest, CallsRegisteredFunctions) {
   FunctionRegistry registry;
   ASSERT_THAT(registry.Register(kRepeat,
                                 [](int n, const std::string& text) {
@@ -98,7 +98,7 @@ TEST(FunctionRegistryTest, ResultWithoutWireTraitsIsRetained) {
   EXPECT_EQ(result->type->encode, nullptr);
 }
 
-TEST(FunctionRegistryTest, NamesAreTakenOnce) {
+TEST(FunctionRegistryTest, DuplicateNamesAreRejected) {
   FunctionRegistry registry;
   ASSERT_THAT(registry.Register(kNothing, [] {}), IsOk());
   EXPECT_THAT(

@@ -1,5 +1,5 @@
-// Methods of protobuf services: how the layers above the agent talk to each
-// other.
+// Methods of protobuf services, by which the layers above the agent
+// communicate.
 
 #ifndef HAWSER_RPC_FUNCTIONS_METHOD_H_
 #define HAWSER_RPC_FUNCTIONS_METHOD_H_
@@ -26,22 +26,22 @@
 
 namespace hawser::rpc {
 
-// A protobuf message and the tensors that travel with it in its fields 14 and
-// 15, which are empty in `body`, as is field 13, the header.
+// A protobuf message and its tensors. Fields 14 and 15, which hold the tensors
+// on the wire, and field 13, the header, are empty in `body`.
 template <class M>
 struct Message {
   M body;
   std::vector<tensor::Tensor> tensors;
 };
-// With `body` serialised.
+// A message with serialised `body`.
 using RawMessage = Message<std::string>;
 
-// What a handler knows of its call; the same as CurrentCall says.
+// Context of a call for its handler; the same as CurrentCall.
 struct MethodCall {
   WorkerInfo peer;
   async::MonotonicTime deadline = async::kNever;
   std::shared_ptr<Cancellation> cancellation;
-  // The request as it came, headers and tensors included.
+  // Size of the request on the wire, including headers and tensors.
   size_t request_bytes = 0;
 
   bool cancelled() const { return cancellation->cancelled(); }
@@ -50,39 +50,40 @@ struct MethodCall {
 enum class MethodExecutor {
   // The agent's thread pool.
   kPool,
-  // The transport's thread, which spares a wake-up: for handlers of a few
-  // microseconds. Requests above 64 KiB go to the pool.
+  // The transport's thread, which avoids a wake-up: for handlers that take a
+  // few microseconds. Requests above 64 KiB run on the pool.
   kInline,
 };
 
 struct MethodOptions {
   MethodExecutor executor = MethodExecutor::kPool;
-  // Whether calls count for what a peer may have at once. Not so for what must
-  // get through when it has too many, and ends where it arrives.
+  // Whether calls count towards the peer's quota. False for calls that must get
+  // through when the quota is exhausted and that do not cause further calls.
   bool counted = true;
-  // Whether observers (net/auth/role.h) may call it: it changes nothing but
-  // what they have here, or asks Agent::FindFunction.
+  // Whether observers (net/auth/role.h) may call it: it changes only the
+  // caller's own state, or checks permission through Agent::FindFunction.
   bool for_observers = false;
 };
 
 struct MethodCallOptions {
-  // As CallOptions::timeout, over all attempts.
+  // As CallOptions::timeout, for all attempts together.
   std::optional<absl::Duration> timeout = std::nullopt;
-  // How long one attempt of a method that may be retried waits for its answer.
-  // Unset: as long as the call.
+  // Timeout of one attempt of a method that may be retried. Unset: that of the
+  // call.
   std::optional<absl::Duration> attempt_timeout = std::nullopt;
-  // Whether the agent's MessageInterceptor sees request and reply.
+  // Whether the agent's MessageInterceptor is called for request and reply.
   bool intercept_messages = false;
-  // Ends with the current call, if there is one. Not so for what must reach
-  // the peer even if nobody waits any more, such as the end of a reference.
+  // Whether the deadline and cancellation of the current inbound call apply, if
+  // there is one. False for messages that must reach the peer anyway, such as
+  // the deletion of a reference.
   bool inherit_deadline = true;
-  // The calling thread will wait for the reply: it looks for it for a moment
-  // before the future is returned, so as not to be woken up. It holds no lock
-  // then: callbacks may run.
+  // The calling thread will wait for the reply: it polls briefly before the
+  // future is returned, to avoid a wake-up. The caller must not hold a lock,
+  // since callbacks may run.
   bool await = false;
 };
 
-// Throwing, or a future that is not valid, gives the caller kInternal.
+// The caller gets kInternal if the handler throws or returns an invalid future.
 using RawMethodHandler = std::function<async::Future<RawMessage>(
     const MethodCall& call, RawMessage request)>;
 

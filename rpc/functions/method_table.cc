@@ -24,14 +24,13 @@ absl::StatusOr<MethodDefinition> FindMethodDefinition(std::string_view method) {
   if (descriptor == nullptr) {
     return absl::InvalidArgumentError(
         absl::StrCat("no method '", ToAbsl(method),
-                     "' is defined by the protos of this binary"));
+                     "' is defined in the protos linked into this binary"));
   }
   const v1::DeliveryClass::Value delivery =
       descriptor->options().GetExtension(v1::delivery);
   if (delivery == v1::DeliveryClass::UNDECLARED) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("method '", ToAbsl(method),
-                     "' declares no delivery class in its proto"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "method '", ToAbsl(method), "' lacks a delivery class in its proto"));
   }
   return MethodDefinition{
       .name = descriptor->full_name(),
@@ -46,7 +45,7 @@ absl::Status MethodTable::Add(std::string_view method, RawMethodHandler handler,
   auto [it, inserted] = methods_.try_emplace(definition.name, nullptr);
   if (!inserted) {
     return absl::AlreadyExistsError(
-        absl::StrCat("method '", definition.name, "' is served already"));
+        absl::StrCat("method '", definition.name, "' is already served"));
   }
   it->second = std::make_unique<const RegisteredMethod>(
       RegisteredMethod{std::move(definition), std::move(handler), options});

@@ -15,35 +15,35 @@
 
 namespace hawser::rpc {
 
-// What the method's definition in proto/ says.
+// Definition of a method in proto/.
 struct MethodDefinition {
   // "hawser.v1.RRefService.Create".
   std::string name;
   // "/hawser.v1.RRefService/Create".
   std::string path;
-  // Neither sent nor run twice.
+  // Whether a request must not be sent or run twice.
   bool at_most_once = true;
 };
 
-// kInvalidArgument if no such method is linked into the binary, or it declares
-// no delivery class.
+// Finds a method's definition. kInvalidArgument if the method is not linked
+// into the binary, or lacks a delivery class.
 absl::StatusOr<MethodDefinition> FindMethodDefinition(std::string_view method);
 
-// A method that is served.
+// A served method.
 struct RegisteredMethod {
   MethodDefinition definition;
   RawMethodHandler handler;
   MethodOptions options;
 };
 
-// By full name. Not thread-safe.
+// Served methods by full name. Not thread-safe.
 class MethodTable {
  public:
-  // kAlreadyExists if it is served; see also above.
+  // kAlreadyExists if the method is already served; other errors as above.
   absl::Status Add(std::string_view method, RawMethodHandler handler,
                    MethodOptions options);
 
-  // Valid as long as the table.
+  // Pointers are valid as long as the table.
   std::vector<const RegisteredMethod*> All() const;
 
  private:

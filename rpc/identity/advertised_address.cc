@@ -9,14 +9,14 @@ namespace hawser::rpc {
 
 absl::StatusOr<std::string> AdvertisedAddress(std::string_view advertised,
                                               std::string_view serving) {
-  // Not every transport's addresses have a port.
+  // Addresses of some transports have no port.
   const absl::StatusOr<store::Endpoint> bound = store::ParseEndpoint(serving);
   if (advertised.empty()) {
     if (bound.ok() && (bound->host == "0.0.0.0" || bound->host == "::")) {
       return absl::InvalidArgumentError(absl::StrCat(
           "the worker serves at ", ToString(*bound),
-          ", every address of its machine: AgentOptions::advertise_address "
-          "must say at which one peers reach it"));
+          ", a wildcard address: set AgentOptions::advertise_address to the "
+          "address at which peers can reach it"));
     }
     return std::string(serving);
   }

@@ -10,12 +10,12 @@
 
 namespace hawser::rpc {
 
-// The address by which peers reach a worker that its transport says serves at
-// `serving`: `advertised`, of which a port 0 is replaced by the one it serves
-// on; `serving` if that is empty.
+// Returns the address at which peers reach a worker whose transport serves at
+// `serving`: `advertised`, with a port 0 replaced by the port of `serving`, or
+// `serving` if `advertised` is empty.
 //
-// kInvalidArgument if `advertised` is no address, or is empty where `serving`
-// stands for all addresses of the machine, of which none can be dialled.
+// kInvalidArgument if `advertised` is malformed, or is empty while `serving` is
+// a wildcard address, to which peers cannot connect.
 absl::StatusOr<std::string> AdvertisedAddress(std::string_view advertised,
                                               std::string_view serving);
 

@@ -12,7 +12,7 @@ using ::hawser::async::IsOkAndHolds;
 using ::hawser::async::StatusIs;
 using ::testing::HasSubstr;
 
-TEST(AdvertisedAddressTest, IsWhereTheWorkerServesUnlessSaidOtherwise) {
+TEST(AdvertisedAddressTest, DefaultsToTheServingAddress) {
   EXPECT_THAT(AdvertisedAddress("", "127.0.0.1:7"),
               IsOkAndHolds("127.0.0.1:7"));
   EXPECT_THAT(AdvertisedAddress("", "unix:/tmp/x"),
@@ -21,7 +21,7 @@ TEST(AdvertisedAddressTest, IsWhereTheWorkerServesUnlessSaidOtherwise) {
               IsOkAndHolds("node7:80"));
 }
 
-TEST(AdvertisedAddressTest, PortZeroIsTheOneServed) {
+TEST(AdvertisedAddressTest, PortZeroIsReplacedByTheServingPort) {
   EXPECT_THAT(AdvertisedAddress("node7:0", "0.0.0.0:7"),
               IsOkAndHolds("node7:7"));
   EXPECT_THAT(AdvertisedAddress("[fd00::2]:0", "[::]:7"),
@@ -30,7 +30,7 @@ TEST(AdvertisedAddressTest, PortZeroIsTheOneServed) {
               StatusIs(absl::StatusCode::kInvalidArgument));
 }
 
-TEST(AdvertisedAddressTest, EveryAddressCannotBeDialled) {
+TEST(AdvertisedAddressTest, WildcardAddressIsRejected) {
   const auto refused = StatusIs(absl::StatusCode::kInvalidArgument,
                                 HasSubstr("advertise_address"));
   EXPECT_THAT(AdvertisedAddress("", "0.0.0.0:7"), refused);

@@ -14,10 +14,10 @@
 
 namespace hawser::rpc {
 
-// The timeout of a call that waits as long as its peer lives.
+// Timeout of a call that waits as long as its peer is alive.
 inline constexpr absl::Duration kNoTimeout = absl::InfiniteDuration();
 
-// Whom a call is for: a name, an id, or a WorkerInfo, which also fixes the
+// Destination of a call: a name, an id, or a WorkerInfo, which also selects the
 // incarnation.
 class Destination {
  public:
@@ -33,7 +33,7 @@ class Destination {
   }
   // "worker 'ps0'".
   std::string ToString() const;
-  // The name, as far as it is given; otherwise empty.
+  // The name if given, otherwise empty.
   std::string name() const;
 
  private:
@@ -41,9 +41,10 @@ class Destination {
 };
 
 struct CallOptions {
-  // From the call until its future completes, both ends' queues included;
-  // unset: the agent's default. Within a call the current one's deadline holds
-  // if it is earlier. A negative one is kInvalidArgument, zero has passed.
+  // Timeout from the call until its future completes, including time in the
+  // queues of both ends. Unset: the agent's default. Within an inbound call,
+  // that call's deadline applies if it is earlier. A negative timeout is
+  // kInvalidArgument; zero has already passed.
   std::optional<absl::Duration> timeout = std::nullopt;
 };
 

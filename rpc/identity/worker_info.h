@@ -1,4 +1,4 @@
-// Identifiers of workers.
+// Identity of workers.
 
 #ifndef HAWSER_RPC_IDENTITY_WORKER_INFO_H_
 #define HAWSER_RPC_IDENTITY_WORKER_INFO_H_
@@ -40,27 +40,27 @@ class WorkerId {
   int32_t value_ = -1;
 };
 
-// A number drawn at random each time a worker starts, never 0: two processes
-// that held one name in turn differ in it. Every message names the incarnation
-// it is for, and a worker of another incarnation refuses it.
+// A random number, never 0, drawn each time a worker starts. It distinguishes
+// successive processes with the same name. Every message names the incarnation
+// that it is for; a worker of another incarnation rejects it.
 enum class Incarnation : uint64_t {};
 
 constexpr uint64_t ToNumber(Incarnation incarnation) {
   return static_cast<uint64_t>(incarnation);
 }
 
-// One worker as its peers know it.
+// A worker as known to its peers.
 struct WorkerInfo {
   std::string name;
   WorkerId id;
   Incarnation incarnation{};
-  // Where it serves, in the notation of the job's transport.
+  // Address at which it serves, in the format of the job's transport.
   std::string address;
-  // What it is for, in words of the job's own: "ps", "trainer". With TLS each
-  // is in its certificate: who claims others is neither heard nor called. Of
-  // the caller of a call it is then all that the certificate says. Without TLS
-  // they are claimed, and empty where the worker is known only from a message
-  // of its own.
+  // Roles, named by the job: "ps", "trainer". With TLS each must be in the
+  // worker's certificate; a worker that claims others is rejected as a caller
+  // and as a destination. For the caller of a call, these are all roles of its
+  // certificate. Without TLS roles are unverified, and empty if the worker is
+  // known only from its own message.
   std::vector<std::string> roles = {};
 
   friend bool operator==(const WorkerInfo&, const WorkerInfo&) = default;
@@ -70,11 +70,11 @@ struct WorkerInfo {
 std::string ToString(const WorkerInfo& worker);
 std::string ToString(Incarnation incarnation);
 
-// kInvalidArgument unless `name` is 1 to 127 letters, digits and "-_:.", the
-// first a letter or digit.
+// kInvalidArgument unless `name` is 1 to 127 letters, digits and "-_:.",
+// starting with a letter or digit.
 absl::Status ValidateWorkerName(std::string_view name);
 
-// A fresh incarnation from the system's entropy.
+// Returns a new incarnation from the system's entropy.
 Incarnation NewIncarnation();
 
 }  // namespace hawser::rpc

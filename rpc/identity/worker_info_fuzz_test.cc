@@ -1,5 +1,4 @@
-// Any bytes as the name of a worker, and as the address it wants to be reached
-// at.
+// Fuzz test: arbitrary bytes as a worker's name and as its advertised address.
 
 #include <cstddef>
 #include <cstdint>

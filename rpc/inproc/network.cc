@@ -18,11 +18,12 @@ using internal::InprocNode;
 namespace {
 
 absl::Status Unreachable(std::string_view address) {
-  return absl::UnavailableError(absl::StrCat(
-      "nobody serves at ", absl::string_view(address.data(), address.size())));
+  return absl::UnavailableError(
+      absl::StrCat("no worker serves at ",
+                   absl::string_view(address.data(), address.size())));
 }
 
-// A request as it arrived. Each copy of a request is one.
+// An arrived request. Each duplicate of a request has its own.
 class InprocIncomingCall final : public IncomingCall {
  public:
   InprocIncomingCall(std::shared_ptr<InprocCall> call, Payload request)
@@ -38,17 +39,17 @@ class InprocIncomingCall final : public IncomingCall {
   const std::shared_ptr<Cancellation>& cancellation() const override {
     return call_->cancellation();
   }
-  // Peers are part of the test.
+  // Peers in the process are not authenticated.
   absl::StatusOr<std::optional<net::Identity>> caller() const override {
     return std::nullopt;
   }
 
   void Reply(absl::StatusOr<Payload> reply) override {
-    HAWSER_CHECK(!std::exchange(answered_, true)) << "answered twice";
+    HAWSER_CHECK(!std::exchange(answered_, true)) << "replied twice";
     call_->network().SendReply(call_, reply);
   }
   void Discard() override {
-    HAWSER_CHECK(!std::exchange(answered_, true)) << "answered twice";
+    HAWSER_CHECK(!std::exchange(answered_, true)) << "replied twice";
   }
 
  private:
@@ -195,7 +196,7 @@ void InprocNetwork::State::Deliver(const std::shared_ptr<InprocCall>& call,
       std::make_unique<InprocIncomingCall>(call, std::move(request));
   if (handler == nullptr) {
     incoming->Reply(absl::UnimplementedError(
-        absl::StrCat("no method ", call->path(), " is served")));
+        absl::StrCat("no method ", call->path(), " is served here")));
     return;
   }
   handler(std::move(incoming));
@@ -347,10 +348,10 @@ bool InprocCall::Settle(absl::StatusOr<Payload> outcome) {
 void InprocCall::Complete(absl::StatusOr<Payload> outcome) {
   const bool failed = !outcome.ok();
   if (!Settle(std::move(outcome))) return;
-  // The callee, if it still runs, learns that nobody waits.
+  // Notifies the callee, if it still runs, that the call has ended.
   if (failed) cancellation_->Cancel();
   network_->executor().Post([call = shared_from_this()] {
-    // Closed: Shutdown has run the callback.
+    // If closed, Shutdown has run the callback.
     Gate::Entry entry(&call->source_->gate);
     if (entry) call->RunDone();
   });

@@ -1,4 +1,4 @@
-// A network inside the process, with faults on demand.
+// An in-process network with fault injection.
 
 #ifndef HAWSER_RPC_INPROC_NETWORK_H_
 #define HAWSER_RPC_INPROC_NETWORK_H_
@@ -14,33 +14,33 @@
 
 namespace hawser::rpc {
 
-// What may happen to the messages of calls. Chances are in [0, 1].
+// Faults of the messages of calls. Probabilities are in [0, 1].
 struct InprocFaults {
   double drop_request = 0;
   double drop_reply = 0;
-  // The message arrives twice, each copy with its own delay.
+  // Probability that the request arrives twice, each copy with its own delay.
   double duplicate_request = 0;
   double duplicate_reply = 0;
-  // Each message takes a time drawn between these two, so that messages may
-  // overtake each other.
+  // Bounds of the random delay of each message. Messages may overtake each
+  // other.
   absl::Duration min_delay = absl::ZeroDuration();
   absl::Duration max_delay = absl::ZeroDuration();
 };
 
 struct InprocNetworkOptions {
   uint64_t seed = 1;
-  // Runs handlers and the callbacks of calls. Both outlive the network and its
-  // transports.
+  // Runs handlers and the callbacks of calls. Executor and clock must outlive
+  // the network and its transports.
   async::Executor* executor = nullptr;
   async::Clock* clock = nullptr;
 };
 
-// Connects transports of one process. Addresses have the form "inproc:3"; what
-// Listen is given is ignored.
+// Connects transports of one process. Addresses have the form "inproc:3"; the
+// address passed to Listen is ignored.
 //
-// What happens is drawn from the seed in the order of events: with a
-// ManualExecutor and a SimulatedClock driven by one thread, a run repeats
-// exactly. Nothing runs in the thread that makes a call.
+// Faults are drawn from the seed in the order of events, so a run with a
+// ManualExecutor and a SimulatedClock, driven by one thread, is deterministic.
+// Handlers and callbacks never run in the thread that makes a call.
 //
 // Thread-safe. Transports may outlive the network object.
 class InprocNetwork {
@@ -50,24 +50,24 @@ class InprocNetwork {
 
   std::unique_ptr<Transport> NewTransport();
 
-  // Of all calls without faults of their own.
+  // Sets the faults of all methods without faults of their own.
   void SetFaults(const InprocFaults& faults);
-  // Of the calls of one method: "/hawser.v1.RRefService/Control".
+  // Sets the faults of one method, such as "/hawser.v1.RRefService/Control".
   void SetMethodFaults(std::string_view path, const InprocFaults& faults);
 
-  // The process at `address` dies: calls from and to it fail with kUnavailable
-  // now and later.
+  // Simulates the death of the process at `address`: current and later calls
+  // from and to it fail with kUnavailable.
   void Crash(std::string_view address);
-  // The connections between the two break: their calls fail with kUnavailable
-  // now. Later ones go through.
+  // Breaks the connections between the two: their current calls fail with
+  // kUnavailable. Later calls succeed.
   void Break(std::string_view a, std::string_view b);
-  // Messages from one to the other, requests and replies, vanish until this is
-  // undone; calls wait for their deadlines.
+  // Drops messages, requests and replies, from one to the other until this is
+  // undone. Calls end at their deadlines.
   void Block(std::string_view from, std::string_view to, bool blocked);
-  // Both ways.
+  // Blocks both directions.
   void Partition(std::string_view a, std::string_view b, bool partitioned);
 
-  // Opaque to users.
+  // Internal.
   class State;
 
  private:

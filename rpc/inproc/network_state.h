@@ -1,4 +1,4 @@
-// The inside of an InprocNetwork.
+// Internal state of an InprocNetwork.
 
 #ifndef HAWSER_RPC_INPROC_NETWORK_STATE_H_
 #define HAWSER_RPC_INPROC_NETWORK_STATE_H_
@@ -26,13 +26,13 @@
 
 namespace hawser::rpc::internal {
 
-// One transport's end.
+// The end of one transport.
 struct InprocNode {
   explicit InprocNode(std::string node_address)
       : address(std::move(node_address)) {}
 
   const std::string address;
-  // Passed by handlers and callbacks; closed by Shutdown.
+  // Entered by handlers and callbacks; closed by Shutdown.
   Gate gate;
 
   async::Mutex mutex;
@@ -54,7 +54,7 @@ class InprocCall : public std::enable_shared_from_this<InprocCall> {
         deadline_(deadline),
         done_(std::move(done)) {}
 
-  // Set once, when the network gets the call.
+  // Set once, when the call enters the network.
   void set_number(uint64_t number) { number_ = number; }
   uint64_t number() const { return number_; }
 
@@ -67,13 +67,14 @@ class InprocCall : public std::enable_shared_from_this<InprocCall> {
   }
   InprocNetwork::State& network() const { return *network_; }
 
-  // Starts the deadline's timer. False: the outcome is settled already.
+  // Starts the deadline's timer. Returns false if the call has already
+  // completed.
   bool Begin();
-  // Settles the outcome, if it is not settled, and has the callback run.
+  // Sets the outcome, unless it is set, and schedules the callback.
   void Complete(absl::StatusOr<Payload> outcome);
-  // The same, with the callback run before the return, unless another thread
-  // runs it. The source's gate must be open or held by the caller, or be about
-  // to be closed by it.
+  // Same, but runs the callback before returning, unless another thread runs
+  // it. The source's gate must be open, entered by the caller, or about to be
+  // closed by it.
   void CompleteNow(absl::Status status);
 
  private:
@@ -92,7 +93,7 @@ class InprocCall : public std::enable_shared_from_this<InprocCall> {
   async::Mutex mutex_;
   bool settled_ ABSL_GUARDED_BY(mutex_) = false;
   absl::StatusOr<Payload> outcome_ ABSL_GUARDED_BY(mutex_);
-  // Null once it has begun to run.
+  // Null once it has started.
   Connection::Done done_ ABSL_GUARDED_BY(mutex_);
   async::TimerId timer_ ABSL_GUARDED_BY(mutex_){};
   bool has_timer_ ABSL_GUARDED_BY(mutex_) = false;
@@ -115,11 +116,11 @@ class InprocNetwork::State : public std::enable_shared_from_this<State> {
   std::shared_ptr<internal::InprocNode> AddNode();
   void RemoveNode(const internal::InprocNode& node);
 
-  // Keeps the call until Forget. Before Send.
+  // Registers the call until Forget. Call before Send.
   void Enter(const std::shared_ptr<internal::InprocCall>& call);
-  // Sends a request towards its destination, or loses it.
+  // Sends a request to its destination, or drops it.
   void Send(std::shared_ptr<internal::InprocCall> call, Payload request);
-  // Sends the answer back, or loses it.
+  // Sends the reply back, or drops it.
   void SendReply(const std::shared_ptr<internal::InprocCall>& call,
                  const absl::StatusOr<Payload>& reply);
   void Forget(const std::shared_ptr<internal::InprocCall>& call);
@@ -130,12 +131,12 @@ class InprocNetwork::State : public std::enable_shared_from_this<State> {
   void Break(std::string_view a, std::string_view b);
   void Block(std::string_view from, std::string_view to, bool blocked);
 
-  // Ends the calls that `node` made with kCancelled, and those made to it with
+  // Ends the calls made by `node` with kCancelled, and the calls to it with
   // kUnavailable.
   void EndCallsOf(const internal::InprocNode& node);
 
  private:
-  // The delays of the copies of a message that arrive; none if it is lost.
+  // Draws the delays of the arriving copies of a message; empty if it is lost.
   std::vector<absl::Duration> DrawCopies(double drop, double duplicate,
                                          const InprocFaults& faults)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -160,10 +161,10 @@ class InprocNetwork::State : public std::enable_shared_from_this<State> {
   std::map<std::string, std::shared_ptr<internal::InprocNode>, std::less<>>
       nodes_ ABSL_GUARDED_BY(mutex_);
   std::set<std::string, std::less<>> crashed_ ABSL_GUARDED_BY(mutex_);
-  // From, to.
+  // Pairs of source and destination.
   std::set<std::pair<std::string, std::string>> blocked_
       ABSL_GUARDED_BY(mutex_);
-  // In the order they were made, so that runs repeat.
+  // Calls in the order in which they were made, so that runs are deterministic.
   uint64_t last_call_ ABSL_GUARDED_BY(mutex_) = 0;
   std::map<uint64_t, std::shared_ptr<internal::InprocCall>> calls_
       ABSL_GUARDED_BY(mutex_);

@@ -51,7 +51,7 @@ class NetworkTest : public testing::Test {
     connection_ = *client_->Connect({address_});
   }
 
-  // Where the outcome of the call will be.
+  // Makes a call; the result receives its outcome.
   std::shared_ptr<std::optional<absl::StatusOr<std::string>>> Call(
       const char* path, const std::string& request,
       async::MonotonicTime deadline = async::kNever) {
@@ -94,7 +94,7 @@ TEST_F(NetworkTest, ShutdownWaitsForACallbackThatRuns) {
   connection_->Call(
       "/Echo", Payload("x"), async::kNever, [&](absl::StatusOr<Payload>) {
         running.set_value();
-        // Long enough for a Shutdown that does not wait.
+        // Long enough for a Shutdown that does not wait to return.
         early =
             returned.get_future().wait_for(std::chrono::milliseconds(200)) ==
             std::future_status::ready;
@@ -136,7 +136,7 @@ TEST_F(NetworkTest, LostRequestEndsAtItsDeadline) {
   EXPECT_EQ(num_calls_, 0);
 }
 
-TEST_F(NetworkTest, CopiesArriveTwiceAndAreAnsweredOnce) {
+TEST_F(NetworkTest, DuplicatesArriveTwiceAndGetOneReply) {
   network_.SetFaults({.duplicate_request = 1, .duplicate_reply = 1});
   auto outcome = Call("/Echo", "x");
   executor_.RunAll();
@@ -183,7 +183,7 @@ TEST_F(NetworkTest, CrashFailsCallsNowAndLater) {
   EXPECT_TRUE(held_[0]->cancellation()->cancelled());
 }
 
-TEST_F(NetworkTest, CancelTellsTheServer) {
+TEST_F(NetworkTest, CancelNotifiesTheServer) {
   auto waiting = Call("/Hold", "x");
   executor_.RunAll();
   connection_->Cancel(last_id_);
@@ -192,7 +192,7 @@ TEST_F(NetworkTest, CancelTellsTheServer) {
   EXPECT_TRUE(held_[0]->cancellation()->cancelled());
 }
 
-TEST_F(NetworkTest, DroppedCallIsAnsweredAndADiscardedOneIsNot) {
+TEST_F(NetworkTest, DroppedCallGetsAReplyAndADiscardedOneDoesNot) {
   auto dropped = Call("/Hold", "x");
   auto discarded = Call("/Hold", "x");
   executor_.RunAll();
@@ -208,7 +208,7 @@ TEST_F(NetworkTest, ShutdownEndsCallsOfBothSides) {
   auto waiting = Call("/Hold", "x");
   executor_.RunAll();
   client_->Shutdown();
-  // Without the executor's help.
+  // Without running the executor.
   ASSERT_TRUE(waiting->has_value());
   EXPECT_THAT(**waiting, StatusIs(absl::StatusCode::kCancelled));
   auto later = Call("/Echo", "x");
@@ -218,7 +218,7 @@ TEST_F(NetworkTest, ShutdownEndsCallsOfBothSides) {
   held_[0]->Reply(Payload("late"));
 }
 
-TEST_F(NetworkTest, CloseEndsOrRefusesCallsThatAreMadeMeanwhile) {
+TEST_F(NetworkTest, CloseEndsOrRejectsConcurrentCalls) {
   constexpr int kRounds = 500;
   constexpr int kCalls = 20;
   std::atomic<int> begun{0}, ended{0};

@@ -52,8 +52,8 @@ class InprocConnection final
               if (auto self = weak.lock()) self->Forget(id);
               std::move(done)(std::move(reply));
             });
-        // In one section: Close ends each call that it does not refuse, and
-        // finds only such as the network knows, which must forget them.
+        // In one critical section: Close must end each call that it does not
+        // reject, and finds only calls registered with the network.
         network_->Enter(call);
         calls_.emplace(id, call);
       }
@@ -63,7 +63,7 @@ class InprocConnection final
       return id;
     }
     network_->Send(call, std::move(request));
-    // Shutdown may have looked for calls before this one was there.
+    // Shutdown may have collected calls before this one was registered.
     if (stopped_->load()) {
       call->CompleteNow(absl::CancelledError("the transport was shut down"));
     }
@@ -125,7 +125,7 @@ absl::StatusOr<std::string> InprocTransport::Listen(
     std::string_view, std::vector<TransportMethod> methods) {
   async::MutexLock lock(&node_->mutex);
   if (!node_->methods.empty()) {
-    return absl::FailedPreconditionError("the transport serves already");
+    return absl::FailedPreconditionError("the transport already serves");
   }
   for (TransportMethod& method : methods) {
     std::string path = method.path;
@@ -140,7 +140,7 @@ absl::StatusOr<std::shared_ptr<Connection>> InprocTransport::Connect(
   if (!address.starts_with("inproc:")) {
     return absl::InvalidArgumentError(absl::StrCat(
         "'", address,
-        "' is no address of an in-process network: it must begin with "
+        "' is not an address of an in-process network: it must begin with "
         "\"inproc:\""));
   }
   return std::make_shared<InprocConnection>(network_, node_, address, stopped_);

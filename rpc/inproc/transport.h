@@ -16,7 +16,7 @@
 
 namespace hawser::rpc {
 
-// Made by InprocNetwork::NewTransport.
+// Created by InprocNetwork::NewTransport.
 class InprocTransport final : public Transport {
  public:
   explicit InprocTransport(std::shared_ptr<InprocNetwork::State> network);
@@ -31,7 +31,7 @@ class InprocTransport final : public Transport {
  private:
   const std::shared_ptr<InprocNetwork::State> network_;
   const std::shared_ptr<internal::InprocNode> node_;
-  // Shared with the connections: whether they refuse calls.
+  // Whether connections reject calls; shared with them.
   const std::shared_ptr<std::atomic<bool>> stopped_;
 };
 

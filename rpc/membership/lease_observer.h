@@ -1,4 +1,4 @@
-// Observer of leases, which measures how long each was not renewed.
+// Observer that measures how long each lease has not been renewed.
 
 #ifndef HAWSER_RPC_MEMBERSHIP_LEASE_OBSERVER_H_
 #define HAWSER_RPC_MEMBERSHIP_LEASE_OBSERVER_H_
@@ -14,15 +14,16 @@
 
 namespace hawser::rpc {
 
-// Watches the counts of leases on the observer's own monotonic clock, so that
-// no two clocks are compared. A lease that was not looked at for `max_gap`,
-// because observer or store stalled, is watched from the beginning: what
-// was renewed meanwhile may not have been seen. Not thread-safe.
+// Observes the counts of leases by its own monotonic clock, so that clocks of
+// different machines are never compared. If a lease was not observed for
+// `max_gap`, because observer or store stalled, its observation starts over,
+// since a renewal may have been missed. Not thread-safe.
 class LeaseObserver {
  public:
   explicit LeaseObserver(absl::Duration max_gap) : max_gap_(max_gap) {}
 
-  // Notes that the lease has `count` now; for how long it has not changed.
+  // Records that the lease has `count` now; returns how long it has not
+  // changed.
   absl::Duration Observe(Incarnation owner, const std::string& count,
                          async::MonotonicTime now) {
     auto [it, is_new] = seen_.try_emplace(owner, Seen{count, now, now});
@@ -36,7 +37,7 @@ class LeaseObserver {
     return async::TimeBetween(seen.since, now);
   }
 
-  // Forgets all but `owners`.
+  // Drops all leases except those of `owners`.
   void Keep(const absl::flat_hash_set<Incarnation>& owners) {
     absl::erase_if(seen_, [&](const auto& entry) {
       return !owners.contains(entry.first);

@@ -7,15 +7,15 @@
 
 namespace hawser::rpc {
 
-// When a silent or unreachable worker counts as lost.
+// Options of failure detection.
 struct LivenessOptions {
-  // How often a worker of which nothing was heard is asked, and how often a
-  // worker renews its lease in the store.
+  // Interval of heartbeats to a silent worker, and of the renewal of a worker's
+  // lease in the store.
   absl::Duration heartbeat_interval = absl::Milliseconds(500);
-  // No answer for this long, though the connection stands; or a lease that was
-  // not renewed for this long.
+  // A worker is lost if it does not reply for this long over an open
+  // connection, or does not renew its lease for this long.
   absl::Duration silent_limit = absl::Seconds(3);
-  // No connection for this long.
+  // A worker is lost if it cannot be connected to for this long.
   absl::Duration unreachable_limit = absl::Milliseconds(1500);
 };
 

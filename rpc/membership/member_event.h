@@ -1,4 +1,4 @@
-// Changes of a job's membership.
+// Change of a job's membership.
 
 #ifndef HAWSER_RPC_MEMBERSHIP_MEMBER_EVENT_H_
 #define HAWSER_RPC_MEMBERSHIP_MEMBER_EVENT_H_
@@ -17,13 +17,13 @@ struct MemberEvent {
 
   Kind kind = Kind::kJoined;
   WorkerInfo worker;
-  // Why it was lost, for people.
+  // Human-readable reason why the worker was lost.
   std::string reason = {};
 };
 
 using MemberCallback = std::function<void(const MemberEvent& event)>;
 
-// Names one watch of one agent.
+// Identifies a watch of one agent.
 enum class MemberWatch : uint64_t {};
 
 }  // namespace hawser::rpc

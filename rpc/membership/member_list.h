@@ -12,12 +12,12 @@
 
 namespace hawser::rpc {
 
-// The workers that have joined `job` and neither left nor were declared lost,
-// by rank, as `store` has it. One that died a moment ago may be among them. Two
-// reads per event of the job's history.
+// Returns the workers that have joined `job` and have neither left nor been
+// declared lost, ordered by rank, as recorded in `store`. A worker that died
+// recently may still be listed. Costs two reads per event of the job's history.
 //
-//   kNotFound  no worker ever joined a job of that name.
-//   What the store returns.
+//   kNotFound  no worker has ever joined a job of that name.
+//   Other errors are those of the store.
 absl::StatusOr<std::vector<WorkerInfo>> ListMembers(store::Store* store,
                                                     std::string_view job);
 

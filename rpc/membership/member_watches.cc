@@ -22,7 +22,7 @@ class MemberWatches::State : public std::enable_shared_from_this<State> {
     const MemberWatch watch{++last_watch_};
     if (stopped_) return watch;
     watchers_.emplace(watch, watcher);
-    // Under the lock, so that no event comes between.
+    // Under the lock, so that no event intervenes.
     for (const auto& [incarnation, worker] : members_) {
       Notify(watcher, {.kind = MemberEvent::Kind::kJoined, .worker = worker});
     }
@@ -38,7 +38,7 @@ class MemberWatches::State : public std::enable_shared_from_this<State> {
       removed = it->second;
     }
     removed->gate.Close();
-    // Not before, so that others who remove it wait as well.
+    // Removed only now, so that concurrent callers of Remove wait as well.
     async::MutexLock lock(&mutex_);
     watchers_.erase(watch);
   }
@@ -48,7 +48,7 @@ class MemberWatches::State : public std::enable_shared_from_this<State> {
     if (event.kind == MemberEvent::Kind::kJoined) {
       members_.emplace(event.worker.incarnation, event.worker);
     } else if (members_.erase(event.worker.incarnation) == 0) {
-      // It went before this worker came.
+      // It departed before this worker joined.
       return;
     }
     for (const auto& [watch, watcher] : watchers_) Notify(watcher, event);
@@ -62,7 +62,7 @@ class MemberWatches::State : public std::enable_shared_from_this<State> {
       watchers = watchers_;
     }
     for (const auto& [watch, watcher] : watchers) watcher->gate.Close();
-    // As in Remove; there are no later ones.
+    // As in Remove; no watch is added later.
     async::MutexLock lock(&mutex_);
     watchers_.clear();
   }
@@ -75,7 +75,7 @@ class MemberWatches::State : public std::enable_shared_from_this<State> {
 
   void Notify(const std::shared_ptr<Watcher>& watcher, MemberEvent event)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    // Posting runs nothing of ours while the lock is held.
+    // Posting does not run callbacks while the lock is held.
     queue_.Post([watcher, event = std::move(event)] {
       Gate::Entry entry(&watcher->gate);
       if (entry) watcher->callback(event);

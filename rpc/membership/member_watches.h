@@ -1,4 +1,4 @@
-// Registered watches of the membership.
+// Registry of membership watches.
 
 #ifndef HAWSER_RPC_MEMBERSHIP_MEMBER_WATCHES_H_
 #define HAWSER_RPC_MEMBERSHIP_MEMBER_WATCHES_H_
@@ -10,27 +10,28 @@
 
 namespace hawser::rpc {
 
-// Gives each watch first the members there are, and then every event, in
+// Delivers to each watch first the current members and then every event, in
 // order, on one serial queue. Thread-safe.
 class MemberWatches {
  public:
-  // `executor` outlives this.
+  // `executor` must outlive this object.
   explicit MemberWatches(async::Executor* executor);
-  // Does Stop.
+  // Calls Stop.
   ~MemberWatches();
   MemberWatches(const MemberWatches&) = delete;
   MemberWatches& operator=(const MemberWatches&) = delete;
 
-  // The callback runs under no lock.
+  // The callback runs without holding a lock.
   MemberWatch Add(MemberCallback callback);
-  // It is not running and will not run after it; so not from it.
+  // After it returns, the callback is not running and will not run. Must not be
+  // called from the callback.
   void Remove(MemberWatch watch);
 
-  // In the order of the log. Departures of those that did not join are not
-  // told.
+  // Must be called in the order of the log. Departures of workers that did not
+  // join are not delivered.
   void OnEvent(const MemberEvent& event);
 
-  // As Remove for all; later ones never run.
+  // As Remove for all watches; later watches never run.
   void Stop();
 
  private:

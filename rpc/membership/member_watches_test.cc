@@ -16,7 +16,8 @@ namespace {
 
 class MemberWatchesTest : public testing::Test {
  protected:
-  // Begins a callback and runs both meanwhile: neither returns before it ends.
+  // Runs both actions during a callback: neither returns before the callback
+  // ends.
   void ExpectBothWait(std::array<std::function<void()>, 2> actions) {
     watches_.OnEvent({.kind = MemberEvent::Kind::kJoined,
                       .worker = {"w0", WorkerId(0), Incarnation{1}, ""}});
@@ -48,17 +49,17 @@ class MemberWatchesTest : public testing::Test {
   });
 };
 
-TEST_F(MemberWatchesTest, EachWhoRemovesAWatchWaitsForItsCallback) {
+TEST_F(MemberWatchesTest, EveryRemoveWaitsForTheCallback) {
   ExpectBothWait({[this] { watches_.Remove(watch_); },
                   [this] { watches_.Remove(watch_); }});
 }
 
-TEST_F(MemberWatchesTest, WhoRemovesAWatchWaitsAlsoWhereAllAreStopped) {
+TEST_F(MemberWatchesTest, RemoveDuringStopWaitsForTheCallback) {
   ExpectBothWait(
       {[this] { watches_.Stop(); }, [this] { watches_.Remove(watch_); }});
 }
 
-TEST_F(MemberWatchesTest, WhoeverStopsThemAgainWaits) {
+TEST_F(MemberWatchesTest, SecondStopWaitsForTheCallback) {
   ExpectBothWait({[this] { watches_.Stop(); }, [this] { watches_.Stop(); }});
 }
 

@@ -19,7 +19,7 @@
 namespace hawser::rpc {
 namespace {
 
-// How many fresh leases end a look around.
+// Number of fresh leases after which a round stops checking.
 constexpr int kFreshLeases = 2;
 
 }  // namespace
@@ -65,7 +65,7 @@ class Membership::State : public std::enable_shared_from_this<State> {
 
   bool MaybeFenced(async::MonotonicTime now) const {
     if (!started_.load(std::memory_order_acquire)) return false;
-    // First: the tick that ends a stall counts it before.
+    // Read first, because the tick that ends a stall counts the stall before.
     const async::MonotonicTime last_tick =
         last_tick_.load(std::memory_order_acquire);
     return async::TimeBetween(last_tick, now) > stall_limit_ ||
@@ -94,7 +94,7 @@ class Membership::State : public std::enable_shared_from_this<State> {
     std::string reason;
   };
 
-  // The timer: shows that this process runs, and begins a round.
+  // Timer callback: records that this process is running, and starts a round.
   void Tick() {
     Gate::Entry entry(&gate_);
     if (!entry) return;
@@ -161,7 +161,8 @@ class Membership::State : public std::enable_shared_from_this<State> {
     return log_.Renew(self_.incarnation, ++count_);
   }
 
-  // A log that is long takes long to read, and others count meanwhile.
+  // Reading a long log takes time, during which other members measure the
+  // lease.
   absl::Status RenewIfDue() {
     if (departed_.contains(self_.incarnation) ||
         async::TimeBetween(renewed_, clock_.Now()) <
@@ -171,7 +172,7 @@ class Membership::State : public std::enable_shared_from_this<State> {
     return Renew();
   }
 
-  // To the end. Settles the stalls from before.
+  // Reads the log to its end. Resolves earlier stalls.
   absl::Status ReadEvents() {
     const uint64_t stalls = num_stalls_.load(std::memory_order_acquire);
     while (true) {
@@ -182,7 +183,8 @@ class Membership::State : public std::enable_shared_from_this<State> {
       }
       read_up_to_ = part.end;
       if (!part.more) break;
-      // Not before it has heard from the store: who is heard alone must lose.
+      // Renew only after a read: a worker that can write to the store but not
+      // read from it must lose its lease.
       RETURN_IF_ERROR(RenewIfDue());
     }
     num_settled_stalls_.store(stalls, std::memory_order_release);
@@ -213,7 +215,7 @@ class Membership::State : public std::enable_shared_from_this<State> {
     }
   }
 
-  // Those that are there are members from now on.
+  // The workers read so far are members from now on.
   void EndPast() {
     in_past_ = false;
     std::vector<WorkerInfo> members;
@@ -234,7 +236,7 @@ class Membership::State : public std::enable_shared_from_this<State> {
     if (departed_.contains(Incarnation{departure.reporter()})) return;
     const Incarnation incarnation{departure.incarnation()};
     if (!departed_.insert(incarnation).second) return;
-    // Also if this worker was declared lost before it had joined.
+    // Even if this worker was declared lost before it had joined.
     WorkerInfo worker = self_;
     auto it = members_.find(incarnation);
     if (it != members_.end()) {
@@ -258,7 +260,7 @@ class Membership::State : public std::enable_shared_from_this<State> {
       absl::Status status = log_.Append(LostEvent(
           report.worker.incarnation, self_.incarnation, report.reason));
       if (status.ok()) continue;
-      // Until the store is back.
+      // Wait until the store is reachable again.
       async::MutexLock lock(&mutex_);
       suspect_reports_.insert(suspect_reports_.end(),
                               suspect_reports.begin() + i,
@@ -268,7 +270,7 @@ class Membership::State : public std::enable_shared_from_this<State> {
     return absl::OkStatus();
   }
 
-  // The other members, from the one after this worker on.
+  // The other members, by rank, starting after this worker.
   std::vector<WorkerInfo> Successors() const {
     std::vector<WorkerInfo> others;
     for (const auto& [incarnation, worker] : members_) {
@@ -289,8 +291,9 @@ class Membership::State : public std::enable_shared_from_this<State> {
     absl::flat_hash_set<Incarnation> looked_at;
     int fresh = 0;
     for (const WorkerInfo& worker : Successors()) {
-      // Where one may have died many may have, and are found together. A member
-      // that comes between does not save one that is suspected.
+      // If one member may have died, others may have too, and are checked in
+      // the same round. A new fresh member in between does not end the check of
+      // a suspect.
       if (fresh == kFreshLeases && suspects_.empty()) break;
       ASSIGN_OR_RETURN(const std::string count,
                        log_.ReadLease(worker.incarnation));
@@ -319,34 +322,35 @@ class Membership::State : public std::enable_shared_from_this<State> {
 
   const WorkerInfo self_;
   const LivenessOptions liveness_;
-  // A worker that stalled for this long may have been declared lost: others
-  // count from the last heartbeat reply that reached them, which may be older
-  // than the last tick by an interval, and so may be that tick.
+  // A worker that stalled for this long may have been declared lost. Others
+  // measure from the last renewal that they saw, which may be one interval
+  // older than the last tick, which in turn may be one interval old.
   const absl::Duration stall_limit_;
   async::Clock& clock_;
   async::Executor& executor_;
   MembershipLog& log_;
   const OnEvent on_event_;
-  // Passed by what runs later.
+  // Entered by callbacks that run later.
   Gate gate_;
   std::atomic<bool> started_{false};
   std::atomic<async::MonotonicTime> last_tick_{};
-  // Stalls, and how many of them the log was read to its end after.
+  // Number of stalls, and number of stalls after which the log was read to its
+  // end.
   std::atomic<uint64_t> num_stalls_{0};
   std::atomic<uint64_t> num_settled_stalls_{0};
   std::atomic<uint64_t> num_applied_{0};
   std::atomic<bool> store_reachable_{true};
 
-  // Of the round under way: there is one at a time.
+  // State of the current round; at most one runs at a time.
   LeaseObserver leases_;
   uint64_t count_ = 0;
   async::MonotonicTime renewed_{};
   MembershipLog::Position read_up_to_;
   absl::flat_hash_map<Incarnation, WorkerInfo> members_;
   absl::flat_hash_set<Incarnation> departed_;
-  // Until the event that this worker joined was read.
+  // True until the event that this worker joined is read.
   bool in_past_ = true;
-  // Members whose leases stalled when last looked at.
+  // Members whose leases had stalled when last checked.
   absl::flat_hash_set<Incarnation> suspects_;
 
   async::Mutex mutex_;
@@ -355,7 +359,7 @@ class Membership::State : public std::enable_shared_from_this<State> {
   bool again_ ABSL_GUARDED_BY(mutex_) = false;
   std::optional<async::TimerId> timer_ ABSL_GUARDED_BY(mutex_);
   std::vector<SuspectReport> suspect_reports_ ABSL_GUARDED_BY(mutex_);
-  // What CatchUp was given.
+  // Callbacks passed to CatchUp.
   std::vector<absl::AnyInvocable<void() &&>> waiting_ ABSL_GUARDED_BY(mutex_);
 };
 

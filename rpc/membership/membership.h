@@ -1,4 +1,4 @@
-// A worker's lease and its view of the members of its job.
+// A worker's lease, and its view of the members of its job.
 
 #ifndef HAWSER_RPC_MEMBERSHIP_MEMBERSHIP_H_
 #define HAWSER_RPC_MEMBERSHIP_MEMBERSHIP_H_
@@ -19,75 +19,75 @@
 
 namespace hawser::rpc {
 
-// One worker's part in the membership of its job. Every heartbeat interval:
+// Membership protocol of one worker. In every heartbeat interval it:
 //
 // 1. reads new events of the log, and reports them;
 // 2. renews its own lease;
-// 3. looks at the leases of the members after it, in the order of ranks, up to
-//    the second that is fresh, and of those that it found stalled
-//    before, and declares lost, by an event, whose lease stalled for
-//    `silent_limit`.
+// 3. checks the leases of the members after it, in the order of ranks, up to
+//    the second fresh lease, and the leases that it found stalled before. A
+//    member whose lease stalled for `silent_limit` is declared lost by an
+//    event.
 //
-// So every member is watched by others, also by none that ever talked to it,
-// and a round costs a constant number of small reads and one write per worker,
-// whatever their number. Of neighbours that die together each pair is found
-// a second after the one before it. While the store does not answer nobody is
-// declared lost.
+// Every member is thus monitored by others, even if they never exchanged a
+// message with it. A round costs each worker a constant number of small reads
+// and one write, whatever the number of workers. If members with adjacent ranks
+// die together, each further pair is detected one second later. While the store
+// does not reply, no member is declared lost.
 //
 // Reports by a worker already declared lost are ignored. If two workers report
 // each other, the first log entry wins, so all workers agree on the survivor.
 //
-// A worker begins with the members that there are when it joins, each reported
-// as joined, by rank; from then on all report the same events. Of those that
-// went before it reports that they did, for they may be known from elsewhere,
-// but not that they joined.
+// A worker first reports the current members, at the time when it joins, as
+// joined, ordered by rank. From then on all workers report the same events. For
+// workers that departed earlier it reports the departure, since they may be
+// known from elsewhere, but not that they joined.
 //
 // Thread-safe.
 class Membership {
  public:
-  // Runs in the order of the log, one at a time, on `executor`.
+  // Runs on `executor`, sequentially, in the order of the log.
   using OnEvent = std::function<void(const MemberEvent& event)>;
 
   struct Options {
     WorkerInfo self;
     LivenessOptions liveness;
-    // These outlive the membership.
+    // Must outlive the membership.
     async::Clock* clock = nullptr;
     async::Executor* executor = nullptr;
     MembershipLog* log = nullptr;
   };
 
   Membership(Options options, OnEvent on_event);
-  // Does Stop.
+  // Calls Stop.
   ~Membership();
   Membership(const Membership&) = delete;
   Membership& operator=(const Membership&) = delete;
 
-  // Begins the rounds, the first at once. The lease and the event that this
-  // worker joined must be in the log.
+  // Starts the rounds, the first at once. This worker's lease and its joined
+  // event must already be in the store.
   void Start();
 
-  // Declares `worker` lost by an event, in a round that begins now, or at
+  // Declares `worker` lost by an event, in a round that starts now, or at
   // Start.
   void ReportSuspect(const WorkerInfo& worker, std::string reason);
 
-  // Reads the log in a round that begins now, or at Start. Runs `done` on
-  // `executor` when the events there were are reported, or could not be read;
-  // drops it if Stop comes first.
+  // Reads the log in a round that starts now, or at Start. Runs `done` on
+  // `executor` when the events in the log are reported, or could not be read.
+  // Drops it if Stop is called first.
   void CatchUp(absl::AnyInvocable<void() &&> done);
 
-  // Whether this process may have been declared lost without knowing: it
-  // stalled for `silent_limit` less two intervals, and has not since reported
-  // all events that the log had. False before Start.
+  // Whether this process may have been declared lost without knowing it: it
+  // stalled for at least `silent_limit` minus two intervals, and has not
+  // reported all events of the log since. False before Start.
   bool MaybeFenced(async::MonotonicTime now) const;
 
-  // How many events were applied.
+  // Number of events applied.
   uint64_t num_events() const;
   // Whether the last round reached the store.
   bool store_reachable() const;
 
-  // No OnEvent is running or will run after it, nor what CatchUp was given; so
-  // not from one. Waits for a round that is under way. Idempotent.
+  // After it returns, no OnEvent and no callback of CatchUp is running or will
+  // run; must not be called from one. Waits for the current round. Idempotent.
   void Stop();
 
  private:

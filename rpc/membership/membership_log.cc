@@ -17,7 +17,7 @@ absl::string_view ToAbsl(std::string_view text) {
   return {text.data(), text.size()};
 }
 
-// The value now; empty if there is none.
+// Returns the current value; empty if there is none.
 absl::StatusOr<std::string> ReadNow(store::Store& store,
                                     const std::string& key) {
   absl::StatusOr<std::string> value = store.Get(key, absl::ZeroDuration());
@@ -89,11 +89,11 @@ absl::StatusOr<MembershipLog::Part> MembershipLog::Read(Position from) {
   const auto lost = [](std::string_view lost_key) {
     return absl::DataLossError(absl::StrCat(
         "key '", ToAbsl(lost_key),
-        "' of the store holds less than before: the store was emptied"));
+        "' of the store is shorter than before: the store was emptied"));
   };
   if (bytes.size() < from.offset) return lost(key);
   if (bytes.empty() && from.segment > 1) {
-    // Nothing yet, if those before are still there.
+    // No events yet, provided that the previous segment still exists.
     const std::string full_key = SegmentKey(from.segment - 1);
     ASSIGN_OR_RETURN(const std::string full, ReadNow(*store_, full_key));
     if (full.size() < kSegmentBytes) return lost(full_key);
@@ -107,9 +107,9 @@ absl::StatusOr<MembershipLog::Part> MembershipLog::Read(Position from) {
     v1::MembershipEvent event;
     if (!google::protobuf::util::ParseDelimitedFromZeroCopyStream(
             &event, &stream, nullptr)) {
-      return absl::InternalError(
-          absl::StrCat("key '", key, "' of the store holds no events at byte ",
-                       part.end.offset));
+      return absl::InternalError(absl::StrCat(
+          "key '", key, "' of the store has malformed events at byte ",
+          part.end.offset));
     }
     part.events.push_back(std::move(event));
     part.end.offset = static_cast<size_t>(stream.ByteCount());
@@ -184,7 +184,7 @@ v1::WorkerRecord ToRecord(const WorkerInfo& worker) {
 absl::StatusOr<WorkerInfo> FromRecord(const v1::WorkerRecord& record) {
   if (!ValidateWorkerName(record.name()).ok() ||
       !WorkerId(record.rank()).valid()) {
-    return absl::InternalError("a worker's record has no valid name or rank");
+    return absl::InternalError("a worker's record has an invalid name or rank");
   }
   return WorkerInfo{.name = record.name(),
                     .id = WorkerId(record.rank()),

@@ -29,7 +29,7 @@ v1::MembershipEvent Event(uint64_t number) {
   return LeftEvent(Incarnation{number});
 }
 
-// Of whom `events` are, in their order.
+// Returns the incarnations in `events`, in order.
 std::vector<uint64_t> Numbers(const std::vector<v1::MembershipEvent>& events) {
   std::vector<uint64_t> numbers;
   for (const v1::MembershipEvent& event : events) {
@@ -51,7 +51,7 @@ class MembershipLogTest : public testing::Test {
     EXPECT_THAT(events, IsOk());
     return events.ok() ? Numbers(*events) : std::vector<uint64_t>();
   }
-  // How many bytes `segment` has, whatever counts of them.
+  // Size of `segment` in bytes, including ignored events.
   size_t SizeOf(int segment) {
     return store_.Get(absl::StrCat("rpc/job/members/", segment), {})
         .value()
@@ -68,7 +68,7 @@ std::vector<uint64_t> Counted(uint64_t begin, uint64_t end) {
   return numbers;
 }
 
-TEST_F(MembershipLogTest, ReadsOnFromWhereItWas) {
+TEST_F(MembershipLogTest, ContinuesFromThePosition) {
   absl::StatusOr<MembershipLog::Part> part = log_.Read({});
   ASSERT_THAT(part, IsOk());
   EXPECT_THAT(part->events, IsEmpty());
@@ -87,7 +87,7 @@ TEST_F(MembershipLogTest, ReadsOnFromWhereItWas) {
   EXPECT_THAT(part->events, IsEmpty());
 }
 
-TEST_F(MembershipLogTest, GoesOnInTheNextSegment) {
+TEST_F(MembershipLogTest, ContinuesInTheNextSegment) {
   Append(log_, 0, 1000);
   MembershipLog::Position position;
   std::vector<uint64_t> numbers;
@@ -106,19 +106,19 @@ TEST_F(MembershipLogTest, GoesOnInTheNextSegment) {
   EXPECT_EQ(All(), numbers);
 }
 
-TEST_F(MembershipLogTest, ALongLogIsReadBySegments) {
+TEST_F(MembershipLogTest, LongLogIsReadBySegments) {
   Append(log_, 0, 10'000);
   int num_reads = 0;
   SimulatedStoreLink link(
       &store_, {.on_read = [&](const std::string&) { ++num_reads; }});
   MembershipLog counted(&link, "job");
   EXPECT_THAT(counted.ReadAll(), IsOkAndHolds(SizeIs(10'000)));
-  // Of 23 bytes each.
+  // The events have 23 bytes each.
   EXPECT_LT(num_reads, 60);
 }
 
-// Its writer did not know that the segment was full.
-TEST_F(MembershipLogTest, EventBehindTheEndOfASegmentIsAppendedToTheNext) {
+// The writer did not know that the segment was full.
+TEST_F(MembershipLogTest, EventAfterTheEndOfASegmentIsAppendedToTheNext) {
   MembershipLog slow(&store_, "job");
   Append(slow, 0, 1);
   Append(log_, 1, 300);
@@ -135,7 +135,7 @@ TEST_F(MembershipLogTest, NewcomersAddNothingToFullSegments) {
   EXPECT_EQ(All(), Counted(0, 1001));
 }
 
-TEST_F(MembershipLogTest, EventsOfAllWritersAreThereOnceInTheOrderOfEach) {
+TEST_F(MembershipLogTest, EventsOfAllWritersAppearOnceInTheOrderOfEach) {
   constexpr uint64_t kWriters = 4;
   constexpr uint64_t kEach = 500;
   std::vector<std::thread> writers;
@@ -154,7 +154,7 @@ TEST_F(MembershipLogTest, EventsOfAllWritersAreThereOnceInTheOrderOfEach) {
   }
 }
 
-TEST_F(MembershipLogTest, AStoreThatWasEmptiedIsNoticed) {
+TEST_F(MembershipLogTest, EmptiedStoreIsDetected) {
   const auto emptied = [](int segment) {
     return StatusIs(absl::StatusCode::kDataLoss,
                     HasSubstr(absl::StrCat("'rpc/job/members/", segment, "'")));
@@ -164,16 +164,16 @@ TEST_F(MembershipLogTest, AStoreThatWasEmptiedIsNoticed) {
   ASSERT_THAT(part, IsOk());
   ASSERT_THAT(store_.Delete("rpc/job/members/1").status(), IsOk());
   EXPECT_THAT(log_.Read(part->end), emptied(1));
-  // Where a segment was read to its end and nothing is in the next.
+  // A segment was read to its end and the next one is empty.
   EXPECT_THAT(log_.Read({.segment = 4, .offset = 0}), emptied(3));
   Append(log_, 0, 1);
   EXPECT_THAT(log_.Read({.segment = 2, .offset = 0}), emptied(1));
 }
 
-TEST_F(MembershipLogTest, WhatIsNoEventIsRefusedNamingTheKey) {
+TEST_F(MembershipLogTest, MalformedEventIsAnErrorNamingTheKey) {
   Append(log_, 0, 1);
   const auto length = static_cast<int64_t>(SizeOf(1));
-  // Longer than what follows; no message; a length without end.
+  // A length beyond the end, a malformed message, and an unterminated length.
   for (const char* bytes : {"\x05", "\x02\xff\xff", "\xff"}) {
     ASSERT_THAT(store_.Append("rpc/job/members/1", bytes).status(), IsOk());
     EXPECT_THAT(log_.ReadAll(),

@@ -33,7 +33,7 @@ std::string Text(const MemberEvent& event) {
   return kinds[static_cast<int>(event.kind)] + event.worker.name;
 }
 
-// A clock of a process that may stall: time passes, and no timer runs.
+// A clock of a process that may stall: time passes without running timers.
 class DozingClock final : public async::Clock {
  public:
   async::MonotonicTime Now() const override {
@@ -52,7 +52,7 @@ class DozingClock final : public async::Clock {
   absl::Duration dozed_;
 };
 
-// Members that share a store, a clock and one thread.
+// Members with a common store, clock and thread.
 class MembershipTest : public testing::Test {
  protected:
   static WorkerInfo Worker(int rank) {
@@ -112,7 +112,7 @@ TEST_F(MembershipTest, AllSeeTheSameEventsInTheSameOrder) {
   EXPECT_EQ(events_[2], events_[0]);
 }
 
-TEST_F(MembershipTest, ThoseThatWentBeforeDoNotJoinInTheEyesOfANewcomer) {
+TEST_F(MembershipTest, NewMemberReportsEarlierDeparturesButNotTheirJoins) {
   for (int rank = 0; rank < 4; ++rank) Join(rank);
   ASSERT_THAT(log_.Append(LeftEvent(Worker(1).incarnation)), IsOk());
   ASSERT_THAT(log_.Append(LostEvent(Worker(3).incarnation,
@@ -130,8 +130,8 @@ TEST_F(MembershipTest, ThoseThatWentBeforeDoNotJoinInTheEyesOfANewcomer) {
   EXPECT_EQ(events_[4].size(), 6u);
 }
 
-// Also where reading the log takes longer than a lease lasts.
-TEST_F(MembershipTest, ANewcomerKeepsItsLeaseWhileItReadsALongLog) {
+// Even if reading the log takes longer than the lease lasts.
+TEST_F(MembershipTest, NewMemberKeepsItsLeaseWhileItReadsALongLog) {
   for (uint64_t i = 0; i < 10'000; ++i) {
     ASSERT_THAT(log_.Append(LeftEvent(Incarnation{1000 + i})), IsOk());
   }
@@ -155,7 +155,7 @@ TEST_F(MembershipTest, ANewcomerKeepsItsLeaseWhileItReadsALongLog) {
   EXPECT_LT(async::TimeBetween(renewed, clock_.Now()), absl::Milliseconds(600));
 }
 
-TEST_F(MembershipTest, CatchUpReportsWhatIsInTheLogBeforeItIsDone) {
+TEST_F(MembershipTest, CatchUpReportsTheEventsInTheLogBeforeItIsDone) {
   for (int rank = 0; rank < 2; ++rank) Join(rank);
   ASSERT_THAT(log_.Append(LeftEvent(Worker(1).incarnation)), IsOk());
   std::vector<std::string> reported;
@@ -164,7 +164,7 @@ TEST_F(MembershipTest, CatchUpReportsWhatIsInTheLogBeforeItIsDone) {
   EXPECT_THAT(reported, ElementsAre("joined w0", "joined w1", "left w1"));
 }
 
-TEST_F(MembershipTest, StopDropsWhatWaitsForTheLog) {
+TEST_F(MembershipTest, StopDropsPendingCatchUps) {
   Join(0);
   auto waits = std::make_shared<bool>(false);
   members_[0]->CatchUp([waits] { *waits = true; });
@@ -197,8 +197,8 @@ TEST_F(MembershipTest, LapsedLeaseIsLostWithinThreeAndAHalfSecondsOnce) {
   }
 }
 
-// It keeps its lease by what it hears, not by what it says.
-TEST_F(MembershipTest, WhoHearsNothingFromTheStoreLosesItsLease) {
+// It keeps its lease only while it can read from the store, not merely write.
+TEST_F(MembershipTest, WorkerThatCannotReadTheStoreLosesItsLease) {
   bool deaf = false;
   bool on_way_back = false;
   SimulatedStoreLink link(&store_, {.on_way = [&] {
@@ -214,19 +214,20 @@ TEST_F(MembershipTest, WhoHearsNothingFromTheStoreLosesItsLease) {
   members_[0].reset();
 }
 
-// One of them watches the next: each pair takes a second longer.
+// Dead members should have monitored the next ones, so each pair takes a second
+// longer.
 TEST_F(MembershipTest, WorkersThatDieTogetherAreAllLost) {
   for (int rank = 0; rank < 7; ++rank) Join(rank);
   Advance(absl::Seconds(5));
   for (int rank : {1, 2, 3, 4, 5}) members_[rank].reset();
-  // A second until one is suspected and all are looked at, then the limit of
-  // silence, and a round.
+  // One second until one is suspected and all are checked, then the silent
+  // limit, and one round.
   Advance(absl::Milliseconds(4700));
   for (int rank : {0, 6}) EXPECT_EQ(events_[rank].size(), 12u);
 }
 
-// Its watcher goes on although two fresh members have come between them.
-TEST_F(MembershipTest, SuspectIsLostInTimeThoughOthersCome) {
+// Its observer continues although two fresh members have joined between them.
+TEST_F(MembershipTest, SuspectIsLostInTimeThoughOthersJoin) {
   for (int rank : {0, 3}) Join(rank);
   Advance(absl::Seconds(5));
   members_[3].reset();
@@ -236,7 +237,7 @@ TEST_F(MembershipTest, SuspectIsLostInTimeThoughOthersCome) {
   EXPECT_THAT(events_[0], IsSupersetOf({"lost w3"}));
 }
 
-TEST_F(MembershipTest, OfTwoThatReportEachOtherOneStays) {
+TEST_F(MembershipTest, FirstOfTwoMutualReportsWins) {
   for (int rank = 0; rank < 3; ++rank) Join(rank);
   Advance(absl::Seconds(1));
   members_[1]->ReportSuspect(Worker(0), "is out of reach");
@@ -248,8 +249,8 @@ TEST_F(MembershipTest, OfTwoThatReportEachOtherOneStays) {
   }
 }
 
-// It wrote before it had read of its own loss.
-TEST_F(MembershipTest, ReportOfALostReporterIsVoid) {
+// It wrote before it had read that it was lost.
+TEST_F(MembershipTest, ReportOfALostReporterIsIgnored) {
   for (int rank = 0; rank < 3; ++rank) Join(rank);
   const auto report = [this](int lost, int reporter) {
     ASSERT_THAT(log_.Append(LostEvent(Worker(lost).incarnation,
@@ -263,7 +264,7 @@ TEST_F(MembershipTest, ReportOfALostReporterIsVoid) {
     EXPECT_THAT(events_[rank],
                 ElementsAre("joined w0", "joined w1", "joined w2", "lost w0"));
   }
-  // That of one who lives is not.
+  // The report of a live worker is not ignored.
   report(1, 2);
   Advance(absl::Seconds(1));
   EXPECT_EQ(events_[2].back(), "lost w1");
@@ -287,7 +288,7 @@ TEST_F(MembershipTest, LostWorkerWritesNothingMore) {
   EXPECT_THAT(log_.ReadAll(), IsOkAndHolds(SizeIs(events->size())));
 }
 
-TEST_F(MembershipTest, LostWorkerLearnsItBeforeItIsSure) {
+TEST_F(MembershipTest, LostWorkerReportsItsLossWhileMaybeFenced) {
   for (int rank = 0; rank < 2; ++rank) Join(rank);
   EXPECT_FALSE(members_[0]->MaybeFenced(clock_.Now()));
   ASSERT_THAT(log_.Append(LostEvent(Worker(0).incarnation,
@@ -299,9 +300,9 @@ TEST_F(MembershipTest, LostWorkerLearnsItBeforeItIsSure) {
   EXPECT_THAT(events_[0], IsSupersetOf({"lost w0 maybe fenced"}));
 }
 
-// What it knows of the log is from before.
-TEST_F(MembershipTest, RoundThatStalledItselfSettlesNothing) {
-  // Since the log was looked at.
+// It read the log before the stall.
+TEST_F(MembershipTest, StalledRoundDoesNotResolveTheStall) {
+  // Since the log was read.
   int num_ways = 0;
   std::function<void()> on_way_back;
   SimulatedStoreLink link(&store_,
@@ -332,7 +333,7 @@ TEST_F(MembershipTest, RoundThatStalledItselfSettlesNothing) {
   members_[0].reset();
 }
 
-TEST_F(MembershipTest, WhoFindsTheStoreEmptiedDeclaresNobodyLost) {
+TEST_F(MembershipTest, EmptiedStoreCausesNoLosses) {
   for (int rank = 0; rank < 2; ++rank) Join(rank);
   Advance(absl::Seconds(1));
   ASSERT_THAT(store_.Delete("rpc/job/members/1"), IsOkAndHolds(true));
@@ -344,8 +345,8 @@ TEST_F(MembershipTest, WhoFindsTheStoreEmptiedDeclaresNobodyLost) {
   EXPECT_THAT(fresh.ReadAll(), IsOkAndHolds(IsEmpty()));
 }
 
-// Others count from its last heartbeat reply, up to two intervals before it
-// stalled: they may have declared it lost after less than `silent_limit`.
+// Others measure from its last renewal, up to two intervals before it stalled,
+// so they may have declared it lost after less than `silent_limit`.
 TEST_F(MembershipTest, StallMayMeanFencedTwoIntervalsBeforeTheLimit) {
   const LivenessOptions liveness;
   const absl::Duration doubtful =

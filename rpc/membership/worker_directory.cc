@@ -16,16 +16,16 @@
 namespace hawser::rpc {
 namespace {
 
-// How often a rank that is free is looked at again.
+// Interval at which a free rank is polled.
 constexpr absl::Duration kPollInterval = absl::Milliseconds(20);
-// A lease is watched anew after a look that came later than this.
+// Observation of a lease starts over after a gap longer than this.
 constexpr absl::Duration kMaxGap = absl::Seconds(1);
 
 absl::string_view ToAbsl(std::string_view text) {
   return {text.data(), text.size()};
 }
 
-// None if the key is free.
+// Returns nullopt if the key is free.
 absl::StatusOr<std::optional<WorkerInfo>> ParseRecord(const std::string& bytes,
                                                       const std::string& key) {
   if (bytes.empty()) return std::optional<WorkerInfo>();
@@ -35,8 +35,8 @@ absl::StatusOr<std::optional<WorkerInfo>> ParseRecord(const std::string& bytes,
           ? FromRecord(record)
           : absl::StatusOr<WorkerInfo>(absl::InternalError("malformed"));
   if (!worker.ok()) {
-    return absl::InternalError(
-        absl::StrCat("key '", key, "' of the store holds no worker's record"));
+    return absl::InternalError(absl::StrCat(
+        "key '", key, "' of the store is not a valid worker record"));
   }
   return std::optional<WorkerInfo>(*std::move(worker));
 }
@@ -101,7 +101,7 @@ absl::Status WorkerDirectory::AwaitLapse(const WorkerInfo& holder,
   LeaseObserver leases(std::max(policy.interval * 10, kMaxGap));
   const async::MonotonicTime give_up = After(policy.patience);
   ASSIGN_OR_RETURN(const std::string first, log_.ReadLease(holder.incarnation));
-  // Its owner gave it up.
+  // Its owner released it.
   if (first.empty()) return absl::OkStatus();
   while (true) {
     ASSIGN_OR_RETURN(const std::string count,
@@ -132,7 +132,7 @@ absl::StatusOr<std::optional<WorkerInfo>> WorkerDirectory::Claim(
   while (true) {
     ASSIGN_OR_RETURN(const store::CompareAndSetResult result,
                      store_->CompareAndSet(key, expected, record));
-    // Already ours if an earlier attempt's answer was lost.
+    // Already ours if the reply of an earlier attempt was lost.
     if (result.swapped || result.value == record) return holder;
     ASSIGN_OR_RETURN(holder, ParseRecord(result.value, key));
     if (holder.has_value()) {
@@ -153,7 +153,7 @@ absl::StatusOr<std::vector<WorkerInfo>> WorkerDirectory::Register(
       Claim(RankKey(worker.id), worker,
             absl::StrCat("rank ", worker.id.value()), policy);
   if (!of_rank.ok()) {
-    // The claim's error is what counts.
+    // Ignored, since the claim's error is returned.
     (void)Withdraw(worker);
     return of_rank.status();
   }
@@ -165,7 +165,7 @@ absl::StatusOr<std::vector<WorkerInfo>> WorkerDirectory::Register(
 
 absl::Status WorkerDirectory::Withdraw(const WorkerInfo& worker) {
   const std::string record = ToRecord(worker).SerializeAsString();
-  // A store that does not answer is not asked for more.
+  // If the store does not reply, do not make further calls.
   for (const std::string& key : {NameKey(worker.name), RankKey(worker.id)}) {
     RETURN_IF_ERROR(
         store_->CompareAndSet(key, record, "", kStoreCallTimeout).status());
@@ -202,7 +202,7 @@ absl::Status WorkerDirectory::Await(const std::vector<std::string>& keys,
   of_ranks.reserve(missing.size());
   for (const size_t i : missing) of_ranks.push_back(ranks[i]);
   return absl::DeadlineExceededError(absl::StrCat(
-      "of ", keys.size(), " workers these ranks did not come in time: ",
+      "of ", keys.size(), " workers these ranks did not arrive in time: ",
       absl::StrJoin(of_ranks, ", ")));
 }
 
@@ -226,10 +226,10 @@ absl::StatusOr<WorkerInfo> WorkerDirectory::AwaitRecord(
     ASSIGN_OR_RETURN(std::optional<WorkerInfo> worker,
                      ParseRecord(record, key));
     if (worker.has_value()) return *std::move(worker);
-    // Its last holder gave it back, or was lost.
+    // Its last holder released it, or was lost.
     if (Until(deadline) <= absl::ZeroDuration()) {
       return absl::DeadlineExceededError(
-          absl::StrCat("nobody took rank ", rank, " in time"));
+          absl::StrCat("no worker claimed rank ", rank, " in time"));
     }
     std::this_thread::sleep_for(absl::ToChronoNanoseconds(kPollInterval));
   }

@@ -1,4 +1,4 @@
-// Directory in which the workers of a job find each other through a store.
+// Directory of a job's workers, kept in a store.
 
 #ifndef HAWSER_RPC_MEMBERSHIP_WORKER_DIRECTORY_H_
 #define HAWSER_RPC_MEMBERSHIP_WORKER_DIRECTORY_H_
@@ -23,44 +23,47 @@ namespace hawser::rpc {
 //
 //   group            "static <world size>" or "dynamic", set by the first
 //   name/<name>      a WorkerRecord; empty or absent: free
-//   rank/<rank>      the same
-//   <barrier>/<rank>/<incarnation>   that this worker arrived at a barrier
+//   rank/<rank>      a WorkerRecord, likewise
+//   <barrier>/<rank>/<incarnation>   set when this worker arrives at a barrier
 //
-// Thread-safe. Calls block; timeouts are by the machine's clock. Where none is
-// given the store's own holds for what a worker does to join, and
-// kStoreCallTimeout for a call of the store after that. Errors of the store are
-// returned as they are.
+// Thread-safe. Calls block; timeouts use the machine's clock. Without an
+// explicit timeout, the store's own timeout applies to joining, and
+// kStoreCallTimeout to later calls to the store. Errors of the store are
+// returned unchanged.
 class WorkerDirectory {
  public:
-  // `store` outlives this.
+  // `store` must outlive this object.
   WorkerDirectory(store::Store* store, std::string_view job);
 
-  // Agrees on the kind of job. kFailedPrecondition if it is another one.
+  // Agrees with the other workers on the kind of group. kFailedPrecondition if
+  // theirs differs.
   absl::Status JoinGroup(std::optional<int> world_size);
 
-  // When a holder of a name loses it to a new one.
+  // Conditions under which a new worker takes a name or rank from its holder.
   struct ClaimPolicy {
-    // A lease that is not renewed for this long has lapsed.
+    // The holder's lease lapses if it is not renewed for this long.
     absl::Duration silent_limit = absl::Seconds(3);
-    // For this long, if `probe` finds nobody at the holder's address.
+    // Same, while `probe` cannot connect to the holder's address.
     absl::Duration unreachable_limit = absl::Milliseconds(1500);
-    // How often to look.
+    // Polling interval.
     absl::Duration interval = absl::Milliseconds(100);
-    // How long to look; a holder about which nothing is known then stays.
+    // How long to poll; afterwards a holder in an unknown state keeps its
+    // claim.
     absl::Duration patience = absl::ZeroDuration();
-    // Asks the holder for a heartbeat reply: kFailedPrecondition if another
-    // answers in its place, kUnavailable if nobody does. May be null.
+    // Sends the holder a heartbeat: kFailedPrecondition if another worker
+    // replies at its address, kUnavailable if it cannot be connected to. May be
+    // null.
     std::function<absl::Status(const WorkerInfo& holder)> probe = nullptr;
   };
 
-  // Claims name and rank, also from a holder that has departed: it was declared
-  // lost, its lease lapsed, or its address answers as another, or refuses while
-  // the lease stalls. Returns the holders they were taken from.
-  // kAlreadyExists names a holder that lives; it has noticed nothing. Of
-  // several that claim one name at the same time one succeeds.
+  // Claims name and rank, if necessary from a departed holder: one that was
+  // declared lost, whose lease lapsed, or whose address belongs to another
+  // worker or refuses connections while its lease stalls. Returns the previous
+  // holders. kAlreadyExists names a live holder, which is not affected. If
+  // several workers claim one name concurrently, exactly one succeeds.
   absl::StatusOr<std::vector<WorkerInfo>> Register(const WorkerInfo& worker,
                                                    const ClaimPolicy& policy);
-  // Gives them back, if they are still this incarnation's.
+  // Releases name and rank if this incarnation still holds them.
   absl::Status Withdraw(const WorkerInfo& worker);
 
   // Waits for the records of ranks 0 to `world_size` - 1. kDeadlineExceeded
@@ -68,7 +71,7 @@ class WorkerDirectory {
   absl::StatusOr<std::vector<WorkerInfo>> AwaitWorkers(int world_size,
                                                        absl::Duration timeout);
 
-  // None if nobody has the name or rank now.
+  // Returns nullopt if the name or rank is free.
   absl::StatusOr<std::optional<WorkerInfo>> FindByName(
       std::string_view name, absl::Duration timeout = kStoreCallTimeout);
   absl::StatusOr<std::optional<WorkerInfo>> FindById(
@@ -77,16 +80,17 @@ class WorkerDirectory {
   // Arrives at `barrier` with a payload.
   absl::Status Arrive(std::string_view barrier, const WorkerInfo& self,
                       std::string_view payload);
-  // Waits until all of `workers` have arrived at it. kDeadlineExceeded names
-  // the ranks that are missing; zero looks once, and gives kUnavailable if the
-  // store does not answer.
+  // Waits until all of `workers` have arrived at `barrier`. kDeadlineExceeded
+  // names the missing ranks. A zero timeout reads once, and returns
+  // kUnavailable if the store does not reply.
   absl::Status AwaitBarrier(std::string_view barrier,
                             const std::vector<WorkerInfo>& workers,
                             absl::Duration timeout);
-  // Those of `workers` that have not arrived at it.
+  // Returns those of `workers` that have not arrived at `barrier`.
   absl::StatusOr<std::vector<WorkerInfo>> MissingAtBarrier(
       std::string_view barrier, const std::vector<WorkerInfo>& workers);
-  // The payloads of all `workers`, which have arrived at it, in the same order.
+  // Returns the payloads of `workers`, all of which must have arrived, in the
+  // same order.
   absl::StatusOr<std::vector<std::string>> BarrierPayloads(
       std::string_view barrier, const std::vector<WorkerInfo>& workers);
 
@@ -96,12 +100,13 @@ class WorkerDirectory {
   std::string BarrierKey(std::string_view barrier,
                          const WorkerInfo& worker) const;
 
-  // Returns the holder it was taken from, if there was one.
+  // Returns the previous holder, if there was one.
   absl::StatusOr<std::optional<WorkerInfo>> Claim(const std::string& key,
                                                   const WorkerInfo& worker,
                                                   std::string_view what,
                                                   const ClaimPolicy& policy);
-  // OK once the holder is known to have departed; kAlreadyExists if it lives.
+  // Returns OK once the holder is known to have departed, kAlreadyExists if it
+  // is alive.
   absl::Status AwaitLapse(const WorkerInfo& holder, std::string_view what,
                           const ClaimPolicy& policy);
   absl::StatusOr<std::optional<WorkerInfo>> Find(const std::string& key,
@@ -110,10 +115,10 @@ class WorkerDirectory {
       std::string_view barrier, const std::vector<WorkerInfo>& workers) const;
   absl::StatusOr<WorkerInfo> AwaitRecord(const std::string& key, int rank,
                                          async::MonotonicTime deadline);
-  // Which of `keys` are not there.
+  // Returns the indices of absent `keys`.
   absl::StatusOr<std::vector<size_t>> Missing(
       const std::vector<std::string>& keys);
-  // Waits for all `keys`; `keys[i]` is rank `ranks[i]`'s.
+  // Waits for all `keys`; `keys[i]` belongs to rank `ranks[i]`.
   absl::Status Await(const std::vector<std::string>& keys,
                      const std::vector<int>& ranks,
                      async::MonotonicTime deadline);

@@ -41,7 +41,7 @@ class WorkerDirectoryTest : public testing::Test {
   const WorkerDirectory::ClaimPolicy default_policy_;
 };
 
-TEST_F(WorkerDirectoryTest, FindsWhoRegistered) {
+TEST_F(WorkerDirectoryTest, FindsRegisteredWorkers) {
   ASSERT_THAT(worker_directory_.Register(Worker(3, 7), default_policy_),
               IsOk());
   EXPECT_THAT(worker_directory_.FindByName("w3"),
@@ -69,17 +69,17 @@ TEST_F(WorkerDirectoryTest, HolderOfANameOrRankIsNamed) {
   other.name = "other";
   EXPECT_THAT(worker_directory_.Register(other, default_policy_),
               StatusIs(absl::StatusCode::kAlreadyExists, HasSubstr("rank 3")));
-  // The name it could have had is free again.
+  // The name that it had claimed is free again.
   EXPECT_THAT(worker_directory_.FindByName("other"),
               IsOkAndHolds(Eq(std::nullopt)));
 }
 
 // F18 of docs/reliability.md.
-TEST_F(WorkerDirectoryTest, OfManyThatWantOneNameAtOnceOneHasIt) {
+TEST_F(WorkerDirectoryTest, OneOfManyConcurrentClaimsSucceeds) {
   constexpr int kRaces = 1000;
   constexpr int kRacers = 4;
   std::atomic<int> num_winners = 0;
-  // Each race begins when the one before it has been looked at.
+  // Each race starts when the previous one has been checked.
   std::barrier line(kRacers);
   std::vector<std::future<void>> racers;
   for (int racer = 0; racer < kRacers; ++racer) {
@@ -87,7 +87,7 @@ TEST_F(WorkerDirectoryTest, OfManyThatWantOneNameAtOnceOneHasIt) {
       WorkerDirectory directory(&store_, "job");
       for (int race = 0; race < kRaces; ++race) {
         WorkerInfo worker = Worker(race, 1 + racer);
-        // Half of them want the same rank under another name.
+        // Half of them claim the same rank under another name.
         if (racer % 2 == 1) worker.name += "b";
         line.arrive_and_wait();
         const auto registered = directory.Register(worker, default_policy_);
@@ -95,7 +95,7 @@ TEST_F(WorkerDirectoryTest, OfManyThatWantOneNameAtOnceOneHasIt) {
         line.arrive_and_wait();
         EXPECT_EQ(num_winners, race + 1);
         const auto holder = directory.FindById(WorkerId(race));
-        // Not left, others wait for it at the line.
+        // No early return, since others wait at the barrier.
         EXPECT_THAT(holder, IsOkAndHolds(Ne(std::nullopt)));
         if (!holder.ok() || !holder->has_value()) continue;
         EXPECT_EQ(registered.ok(), **holder == worker);
@@ -109,10 +109,10 @@ TEST_F(WorkerDirectoryTest, OfManyThatWantOneNameAtOnceOneHasIt) {
   for (std::future<void>& racer : racers) racer.get();
 }
 
-TEST_F(WorkerDirectoryTest, NameOfOneDeclaredLostIsFree) {
+TEST_F(WorkerDirectoryTest, NameOfALostWorkerIsFree) {
   ASSERT_THAT(worker_directory_.Register(Worker(3, 7), default_policy_),
               IsOk());
-  // Void: the reporter was lost before.
+  // Ignored, since the reporter was lost before.
   ASSERT_THAT(log_.Append(LostEvent(Incarnation{5}, Incarnation{6}, "")),
               IsOk());
   ASSERT_THAT(log_.Append(LostEvent(Incarnation{7}, Incarnation{5}, "")),
@@ -127,7 +127,7 @@ TEST_F(WorkerDirectoryTest, NameOfOneDeclaredLostIsFree) {
               IsOkAndHolds(Optional(Worker(3, 8))));
 }
 
-TEST_F(WorkerDirectoryTest, LapsedLeaseGivesTheNameUpAndALivingOneDoesNot) {
+TEST_F(WorkerDirectoryTest, OnlyALapsedLeaseReleasesTheName) {
   ASSERT_THAT(log_.Renew(Incarnation{7}, 1), IsOk());
   ASSERT_THAT(worker_directory_.Register(Worker(3, 7), default_policy_),
               IsOk());
@@ -149,7 +149,7 @@ TEST_F(WorkerDirectoryTest, LapsedLeaseGivesTheNameUpAndALivingOneDoesNot) {
 }
 
 TEST_F(WorkerDirectoryTest,
-       HolderWhoseAddressAnswersAsAnotherLosesTheNameAtOnce) {
+       HolderWhoseAddressBelongsToAnotherLosesTheNameAtOnce) {
   ASSERT_THAT(log_.Renew(Incarnation{7}, 1), IsOk());
   ASSERT_THAT(worker_directory_.Register(Worker(3, 7), default_policy_),
               IsOk());
@@ -169,7 +169,7 @@ TEST_F(WorkerDirectoryTest,
 TEST_F(WorkerDirectoryTest, WithdrawingFreesTheName) {
   ASSERT_THAT(worker_directory_.Register(Worker(3, 7), default_policy_),
               IsOk());
-  // Not by another incarnation.
+  // Another incarnation cannot withdraw it.
   EXPECT_THAT(worker_directory_.Withdraw(Worker(3, 8)), IsOk());
   EXPECT_THAT(worker_directory_.Register(Worker(3, 8), default_policy_),
               StatusIs(absl::StatusCode::kAlreadyExists));
@@ -214,7 +214,7 @@ TEST_F(WorkerDirectoryTest, MissingRanksAreNamed) {
       StatusIs(absl::StatusCode::kDeadlineExceeded, HasSubstr("0, 2, 3")));
 }
 
-TEST_F(WorkerDirectoryTest, BarrierIsWaitedForAndGivesPayloads) {
+TEST_F(WorkerDirectoryTest, BarrierWaitsAndReturnsPayloads) {
   const std::vector<WorkerInfo> all = {Worker(0, 1), Worker(1, 2)};
   ASSERT_THAT(worker_directory_.Arrive("barrier", all[0], "yes"), IsOk());
   EXPECT_THAT(worker_directory_.MissingAtBarrier("barrier", all),

@@ -19,7 +19,7 @@ absl::Status Exhausted(const std::string& peer, absl::string_view what,
                        absl::string_view limit) {
   return absl::ResourceExhaustedError(
       absl::StrCat(what, " worker '", peer, "' exceeds AgentOptions::limits.",
-                   limit, "; call less at once, or raise it"));
+                   limit, "; make fewer concurrent calls or raise the limit"));
 }
 
 }  // namespace
@@ -46,9 +46,9 @@ absl::StatusOr<CallQuota::Reservation> CallQuota::Admit(const std::string& peer,
     return std::move(*reservation);
   switch (std::get<Exceeded>(admitted)) {
     case Exceeded::kCalls:
-      return Exhausted(peer, "one more call, of", "max_calls");
+      return Exhausted(peer, "a further call of", "max_calls");
     case Exceeded::kCallsPerPeer:
-      return Exhausted(peer, "one more call of", "max_calls_per_peer");
+      return Exhausted(peer, "a further call of", "max_calls_per_peer");
     case Exceeded::kBytes:
     case Exceeded::kBytesPerPeer:
       break;

@@ -13,29 +13,29 @@
 
 namespace hawser::rpc {
 
-// Of calls that a worker serves at once. Calls of functions and those of
-// services, such as references, are counted apart.
+// Limits on the calls that a worker serves concurrently. Calls of functions and
+// calls of services, such as references, are counted separately.
 struct CallLimits {
-  // From all peers, and from one.
+  // Maximum number of calls, of all peers and per peer.
   int max_calls = 65536;
   int max_calls_per_peer = 16384;
-  // Of the requests of one peer, until their arguments have been read.
+  // Maximum size of one peer's requests whose arguments have not been read yet.
   size_t max_request_bytes_per_peer = size_t{4} << 30;
 };
 
-// kInvalidArgument naming the limit that is not positive.
+// kInvalidArgument, naming the limit, if a limit is not positive.
 absl::Status Validate(const CallLimits& limits);
 
-// Counts calls by peer. Thread-safe.
+// Quota of calls, in total and per peer. Thread-safe.
 class CallQuota {
  public:
-  // One call that is being served; its bytes are those of its request.
+  // Accounts for one call being served and the bytes of its request.
   using Reservation = net::SharedQuota::Reservation;
 
   explicit CallQuota(const CallLimits& limits);
 
-  // kResourceExhausted, naming the peer and the limit that a further call with
-  // a request of so many bytes exceeds.
+  // Admits a further call with a request of that size. kResourceExhausted,
+  // naming the peer and the limit, if it would exceed one.
   absl::StatusOr<Reservation> Admit(const std::string& peer,
                                     size_t request_bytes);
 

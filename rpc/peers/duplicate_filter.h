@@ -1,4 +1,4 @@
-// Filter of repeated requests, by sender.
+// Filter of duplicate requests, per sender.
 
 #ifndef HAWSER_RPC_PEERS_DUPLICATE_FILTER_H_
 #define HAWSER_RPC_PEERS_DUPLICATE_FILTER_H_
@@ -16,38 +16,38 @@
 
 namespace hawser::rpc {
 
-// Recognises repeated requests by the sender's incarnation and its count of
-// requests. Remembers the last kWindow numbers of each sender; older ones count
-// as seen, because accepting one twice is worse than losing one that was
-// overtaken by so many. Of more than kMaxSenders it forgets the one that has
-// been silent for longest: whoever invents senders gets no more memory than
-// 128 MiB. Thread-safe.
+// Detects duplicate requests by the sender's incarnation and its request
+// number. Remembers the last kWindow numbers of each sender. Older numbers
+// count as seen, because running a request twice is worse than losing one that
+// was overtaken by so many. Above kMaxSenders senders, it evicts the one that
+// has been silent longest, so that forged senders use at most 128 MiB.
+// Thread-safe.
 class DuplicateFilter {
  public:
   static constexpr uint64_t kWindow = 65536;
   static constexpr size_t kMaxSenders = 16384;
 
-  // True the first time. `number` counts from 1.
+  // Returns true the first time. `number` counts from 1.
   bool FirstSeen(Incarnation sender, uint64_t number);
 
-  // The sender is gone for good.
+  // Drops a sender that has departed.
   void Forget(Incarnation sender);
 
-  // Senders that are remembered.
+  // Number of senders remembered.
   size_t num_senders() const;
 
  private:
   struct Window {
     uint64_t highest = 0;
     std::list<Incarnation>::iterator place;
-    // Bit n % kWindow stands for n, for the last kWindow numbers.
+    // Bit n % kWindow represents n, for the last kWindow numbers.
     std::bitset<kWindow> seen;
   };
 
   mutable async::Mutex mutex_;
   absl::flat_hash_map<Incarnation, std::unique_ptr<Window>> windows_
       ABSL_GUARDED_BY(mutex_);
-  // The one heard of last is first.
+  // Most recently active first.
   std::list<Incarnation> order_ ABSL_GUARDED_BY(mutex_);
 };
 

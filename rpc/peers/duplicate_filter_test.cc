@@ -43,13 +43,13 @@ TEST(DuplicateFilterTest, ForgetsSenders) {
   EXPECT_TRUE(filter.FirstSeen(kSender, 1));
 }
 
-TEST(DuplicateFilterTest, ForgetsTheSenderThatIsSilentForLongestAboveALimit) {
+TEST(DuplicateFilterTest, EvictsTheLongestSilentSenderAboveALimit) {
   DuplicateFilter filter;
   const auto sender = [](uint64_t n) { return Incarnation{n + 1}; };
   for (uint64_t n = 0; n < DuplicateFilter::kMaxSenders; ++n) {
     EXPECT_TRUE(filter.FirstSeen(sender(n), 1));
   }
-  // Heard of again, so that the second is the oldest.
+  // Active again, so that the second is the oldest.
   EXPECT_FALSE(filter.FirstSeen(sender(0), 1));
   EXPECT_TRUE(filter.FirstSeen(sender(DuplicateFilter::kMaxSenders), 1));
   EXPECT_FALSE(filter.FirstSeen(sender(0), 1));

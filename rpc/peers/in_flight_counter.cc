@@ -14,7 +14,7 @@ async::Future<void> InFlightCounter::WhenIdle() {
     idle_.push_back(std::move(promise));
     awaited_.store(true, std::memory_order_seq_cst);
   }
-  // The last one may have ended before it was seen that someone waits.
+  // The last call may have ended before the waiter was visible.
   if (count_.load(std::memory_order_seq_cst) == 0) NotifyIdle();
   return future;
 }
@@ -23,7 +23,7 @@ void InFlightCounter::NotifyIdle() {
   std::vector<async::Promise<void>> idle;
   {
     async::MutexLock lock(&mutex_);
-    // One that began since then tells those that came after it.
+    // A call that has begun since then will notify later waiters.
     if (count_.load(std::memory_order_seq_cst) != 0) return;
     idle.swap(idle_);
   }

@@ -13,8 +13,8 @@
 
 namespace hawser::rpc {
 
-// Counts what begins and ends. Costs a call two additions, and takes a lock
-// only where the last one ends and someone has asked for that. Thread-safe.
+// Costs two atomic additions per call, and takes a lock only when the last call
+// ends and WhenIdle was called. Thread-safe.
 class InFlightCounter {
  public:
   InFlightCounter() = default;
@@ -22,7 +22,7 @@ class InFlightCounter {
   InFlightCounter& operator=(const InFlightCounter&) = delete;
 
   void Begin() { count_.fetch_add(1, std::memory_order_seq_cst); }
-  // Once per Begin. May complete futures of WhenIdle, in this thread.
+  // Call once per Begin. May complete futures of WhenIdle in this thread.
   void End() {
     if (count_.fetch_sub(1, std::memory_order_seq_cst) == 1 &&
         awaited_.load(std::memory_order_seq_cst)) {
@@ -32,15 +32,15 @@ class InFlightCounter {
 
   int64_t value() const { return count_.load(std::memory_order_acquire); }
 
-  // Ready when no call is under way: none that has begun by now is then. Later
-  // ones may be.
+  // Becomes ready when no call is in flight. All calls that have begun by now
+  // have then ended; later calls may be in flight.
   async::Future<void> WhenIdle();
 
  private:
   void NotifyIdle();
 
   std::atomic<int64_t> count_{0};
-  // Whether anybody ever called WhenIdle.
+  // Whether WhenIdle was ever called.
   std::atomic<bool> awaited_{false};
   async::Mutex mutex_;
   std::vector<async::Promise<void>> idle_ ABSL_GUARDED_BY(mutex_);

@@ -21,7 +21,7 @@ TEST(InFlightCounterTest, IsIdleAtOnceWithoutCalls) {
   EXPECT_EQ(count.value(), 0);
 }
 
-TEST(InFlightCounterTest, IsIdleWhenTheLastOneEnds) {
+TEST(InFlightCounterTest, IsIdleWhenTheLastCallEnds) {
   InFlightCounter count;
   count.Begin();
   count.Begin();
@@ -36,7 +36,7 @@ TEST(InFlightCounterTest, IsIdleWhenTheLastOneEnds) {
   EXPECT_TRUE(second.ready());
 }
 
-TEST(InFlightCounterTest, IsIdleAnewAfterItWas) {
+TEST(InFlightCounterTest, IsIdleAgainAfterFurtherCalls) {
   InFlightCounter count;
   EXPECT_TRUE(count.WhenIdle().ready());
   count.Begin();
@@ -46,7 +46,7 @@ TEST(InFlightCounterTest, IsIdleAnewAfterItWas) {
   EXPECT_TRUE(idle.ready());
 }
 
-// Who waits and who ends the last call look at each other's word.
+// The waiter and the last End race on two atomic words.
 TEST(InFlightCounterTest, TheLastEndIsNotMissed) {
   constexpr int kRounds = 200;
   constexpr int kCalls = 2;
@@ -54,7 +54,7 @@ TEST(InFlightCounterTest, TheLastEndIsNotMissed) {
   for (InFlightCounter& count : counts) {
     for (int i = 0; i < kCalls; ++i) count.Begin();
   }
-  // All come to a count at once.
+  // All threads start one count together.
   std::barrier line(kCalls + 1);
   std::vector<std::thread> calls;
   for (int i = 0; i < kCalls; ++i) {
@@ -71,7 +71,7 @@ TEST(InFlightCounterTest, TheLastEndIsNotMissed) {
     EXPECT_THAT(idle, IsOk());
     EXPECT_EQ(count.value(), 0);
     if (!idle.ok()) {
-      // The others go on without it.
+      // The other threads continue without it.
       line.arrive_and_drop();
       break;
     }
@@ -79,8 +79,8 @@ TEST(InFlightCounterTest, TheLastEndIsNotMissed) {
   for (std::thread& call : calls) call.join();
 }
 
-// Who has ended the last call may be slow to say so: here because others hold
-// the lock.
+// The thread that ended the last call may be slow to notify, here because
+// others hold the lock.
 TEST(InFlightCounterTest, IsNotIdleForACallThatEndedBefore) {
   InFlightCounter count;
   std::atomic<bool> stop{false};

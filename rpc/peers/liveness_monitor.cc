@@ -13,11 +13,11 @@
 namespace hawser::rpc {
 namespace {
 
-// How long an answer is waited for.
+// Timeout of a heartbeat, in intervals.
 constexpr int kIntervalsPerPing = 2;
-// How many times `silent_limit` a peer may answer nothing whose own requests
-// come: longer, because a network that flaps holds up one connection for longer
-// than all.
+// Multiple of `silent_limit` for which a peer may leave calls unanswered while
+// its own requests arrive. It is longer because a flapping network can block
+// one connection for longer than all of them.
 constexpr int kUnansweredLimits = 3;
 
 }  // namespace
@@ -61,8 +61,9 @@ class LivenessMonitor::State : public std::enable_shared_from_this<State> {
                               [state = shared_from_this()] { state->Tick(); });
   }
 
-  // 1. Forgives all if this process stalled.
-  // 2. Reports who was silent for too long, and asks who was silent.
+  // 1. Restarts the grace period of all peers if this process stalled.
+  // 2. Reports peers that were silent for too long, and sends heartbeats to
+  //    silent peers.
   void Tick() {
     Gate::Entry entry(&gate_);
     if (!entry) return;
@@ -86,9 +87,10 @@ class LivenessMonitor::State : public std::enable_shared_from_this<State> {
               absl::StrCat("sent no heartbeat reply for ",
                            absl::FormatDuration(options_.silent_limit)));
         } else if (unanswered >= kUnansweredLimits * options_.silent_limit) {
-          lost.emplace_back(watched.peer,
-                            absl::StrCat("calls, and answered nothing for ",
-                                         absl::FormatDuration(unanswered)));
+          lost.emplace_back(
+              watched.peer,
+              absl::StrCat("sends requests, but has not replied to any for ",
+                           absl::FormatDuration(unanswered)));
         } else if (std::max(silence, unanswered) >=
                        options_.heartbeat_interval &&
                    !watched.ping_in_flight) {
@@ -103,7 +105,7 @@ class LivenessMonitor::State : public std::enable_shared_from_this<State> {
   }
 
   void SendPing(const std::shared_ptr<Peer>& peer) {
-    // A message that is lost leaves time for others.
+    // A lost message must leave time for further attempts.
     const async::MonotonicTime deadline = std::min(
         async::AddDelay(peer->last_heard(), options_.silent_limit),
         async::AddDelay(clock_.Now(),
@@ -154,7 +156,7 @@ class LivenessMonitor::State : public std::enable_shared_from_this<State> {
   async::Clock& clock_;
   const Ping ping_;
   const OnLost on_lost_;
-  // Passed by what runs later.
+  // Entered by callbacks that run later.
   Gate gate_;
 
   async::Mutex mutex_;

@@ -1,4 +1,4 @@
-// The monitor that finds lost workers by heartbeats.
+// Failure detector based on heartbeats.
 
 #ifndef HAWSER_RPC_PEERS_LIVENESS_MONITOR_H_
 #define HAWSER_RPC_PEERS_LIVENESS_MONITOR_H_
@@ -15,39 +15,40 @@
 
 namespace hawser::rpc {
 
-// Asks each watched peer for a heartbeat reply when there was none, or no
-// answer, for `heartbeat_interval`, and reports it lost, once:
+// Sends a heartbeat to each watched peer from which no message, or no reply,
+// arrived for `heartbeat_interval`. Reports a peer lost, once:
 //
-//   when its address answers as another worker or incarnation: at once;
-//   when there is no connection to it for `unreachable_limit`;
-//   when it sends no heartbeat reply for `silent_limit`;
-//   when it was called, and answers nothing for three times that, though its
-//   own requests come: it does not hear what is sent there.
+//   when another worker or incarnation replies at its address: at once; when
+//   there is no connection to it for `unreachable_limit`; when it sends no
+//   heartbeat reply for `silent_limit`;
+//   when it was called and has not replied for three times that limit, although
+//   its own requests arrive: messages to it are lost.
 //
-// Any message from a peer counts as a heartbeat reply. Time is the clock's. If
+// Any message from a peer counts as a heartbeat reply. Times are by `clock`. If
 // this process itself stalled for longer than two intervals, peers get a new
-// grace: what they sent meanwhile may not have been read.
+// grace period, since their messages may not have been read yet.
 //
 // Thread-safe.
 class LivenessMonitor {
  public:
-  // Sends one heartbeat; `done` gets its outcome, in any thread.
+  // Sends one heartbeat; `done` receives its outcome, in any thread.
   using Ping = std::function<void(
       const std::shared_ptr<Peer>& peer, async::MonotonicTime deadline,
       absl::AnyInvocable<void(absl::Status) &&> done)>;
-  // Runs once per peer, in the clock's thread or where `done` ran.
+  // Runs once per peer, in the clock's thread or in that of `done`.
   using OnLost = std::function<void(const std::shared_ptr<Peer>& peer,
                                     absl::Status status)>;
 
-  // `clock` outlives the monitor.
+  // `clock` must outlive the monitor.
   LivenessMonitor(LivenessOptions options, async::Clock* clock, Ping ping,
                   OnLost on_lost);
-  // Does Stop.
+  // Calls Stop.
   ~LivenessMonitor();
 
   void Watch(std::shared_ptr<Peer> peer);
 
-  // No Ping or OnLost is running or will run after it; so not from one.
+  // After it returns, no Ping or OnLost is running or will run. Must not be
+  // called from one.
   void Stop();
 
  private:

@@ -25,7 +25,7 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-// Peers that answer heartbeats as a test says.
+// Peers whose replies to heartbeats a test controls.
 class LivenessMonitorTest : public testing::Test {
  protected:
   enum class Answer { kOk, kNone, kUnreachable, kReplaced };
@@ -60,7 +60,7 @@ class LivenessMonitorTest : public testing::Test {
   async::ManualExecutor executor_;
   std::map<std::string, Answer> answers_;
   int pings_ = 0;
-  // Of the last ping.
+  // Deadline of the last ping.
   async::MonotonicTime deadline_;
   std::vector<absl::AnyInvocable<void(absl::Status) &&>> unanswered_;
   std::map<std::string, absl::Status> lost_;
@@ -83,7 +83,7 @@ TEST_F(LivenessMonitorTest, PeerThatAnswersIsKept) {
   EXPECT_GE(pings_, 50);
 }
 
-TEST_F(LivenessMonitorTest, PeerThatSpeaksIsNotAsked) {
+TEST_F(LivenessMonitorTest, PeerThatSendsMessagesIsNotPinged) {
   std::shared_ptr<Peer> peer = AddPeer("a");
   for (int i = 0; i < 100; ++i) {
     clock_.AdvanceBy(absl::Milliseconds(100));
@@ -132,8 +132,8 @@ TEST_F(LivenessMonitorTest, ShortInterruptionIsForgiven) {
   EXPECT_THAT(lost_, IsEmpty());
 }
 
-// Its requests come through, and nothing that is sent there.
-TEST_F(LivenessMonitorTest, PeerThatIsCalledMustAnswer) {
+// Its requests arrive, but messages to it are lost.
+TEST_F(LivenessMonitorTest, PeerThatIsCalledMustReply) {
   InprocNetwork network({.executor = &executor_, .clock = &clock_});
   const std::unique_ptr<Transport> transport = network.NewTransport();
   answers_["a"] = Answer::kNone;
@@ -150,12 +150,12 @@ TEST_F(LivenessMonitorTest, PeerThatIsCalledMustAnswer) {
   speak(absl::Seconds(10));
   EXPECT_THAT(lost_, IsEmpty());
   ASSERT_THAT(peer->connection(), IsOk());
-  // What it said before counts, and longer than silence.
+  // Its earlier messages count, and the limit is longer than that of silence.
   speak(absl::Milliseconds(8500));
   EXPECT_THAT(lost_, IsEmpty());
   speak(absl::Seconds(1));
   EXPECT_THAT(lost_["a"], StatusIs(absl::StatusCode::kUnavailable,
-                                   HasSubstr("answered nothing")));
+                                   HasSubstr("has not replied to any")));
 }
 
 TEST_F(LivenessMonitorTest, OneLostHeartbeatIsForgiven) {

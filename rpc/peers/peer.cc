@@ -13,7 +13,7 @@ absl::StatusOr<std::shared_ptr<Connection>> Peer::connection() {
     ASSIGN_OR_RETURN(connection_, transport_->Connect({.address = info_.address,
                                                        .worker = info_.name,
                                                        .roles = info_.roles}));
-    // From here on answers are expected.
+    // From here on replies are expected.
     last_answered_.store(last_heard_.load(std::memory_order_relaxed),
                          std::memory_order_relaxed);
     connected_.store(true, std::memory_order_release);

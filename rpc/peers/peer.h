@@ -22,12 +22,12 @@
 
 namespace hawser::rpc {
 
-// One incarnation of one worker: how to reach it, and whether it lives.
-// Thread-safe.
+// One incarnation of one worker: its connection and its liveness. Thread-safe.
 class Peer {
  public:
-  // `header` is the serialised RequestHeader of requests to it, without the
-  // fields that differ between requests. `transport` outlives this.
+  // `header` is the serialised RequestHeader of requests to the peer, without
+  // the fields that differ between requests. `transport` must outlive this
+  // object.
   Peer(WorkerInfo info, std::string header, Transport* transport)
       : info_(std::move(info)),
         header_(std::move(header)),
@@ -37,18 +37,18 @@ class Peer {
 
   const WorkerInfo& info() const { return info_; }
   const std::string& header() const { return header_; }
-  // May outlive this.
+  // May outlive this object.
   const std::shared_ptr<PeerCounters>& counters() const { return counters_; }
 
-  // Connected when first used. The status it was found lost with, after
-  // MarkLost.
+  // Returns the connection, established on first use. After MarkLost returns
+  // the status passed to it.
   absl::StatusOr<std::shared_ptr<Connection>> connection();
 
-  // A request came from it.
+  // Records a request from the peer.
   void SetHeard(async::MonotonicTime now) {
     last_heard_.store(now, std::memory_order_relaxed);
   }
-  // It answered a request.
+  // Records a reply from the peer.
   void SetAnswered(async::MonotonicTime now) {
     SetHeard(now);
     last_answered_.store(now, std::memory_order_relaxed);
@@ -56,43 +56,46 @@ class Peer {
   async::MonotonicTime last_heard() const {
     return last_heard_.load(std::memory_order_relaxed);
   }
-  // As last_heard() while it was never called. After that, that its own
-  // requests come through says nothing of the way there.
+  // Time of the last reply; last_heard() if the peer was never called. Requests
+  // from the peer do not count, since they do not show that messages to it
+  // arrive.
   async::MonotonicTime last_answered() const {
     return connected_.load(std::memory_order_acquire)
                ? last_answered_.load(std::memory_order_relaxed)
                : last_heard();
   }
 
-  // Around each call that must not be sent twice: BeginCall before
-  // connection(), so that after MarkLeft and WhenIdle none is under way.
+  // Called around each call that must not be sent twice. BeginCall precedes
+  // connection(), so that after MarkLeft and WhenIdle no such call is in
+  // flight.
   void BeginCall() { calls_.Begin(); }
   void EndCall() { calls_.End(); }
-  // Ready when no call is under way.
+  // Becomes ready when no call is in flight.
   async::Future<void> WhenIdle() { return calls_.WhenIdle(); }
 
   bool watched() const { return watched_.load(std::memory_order_relaxed); }
-  // True the first time: from then on its liveness matters.
+  // Marks the peer's liveness as monitored. Returns true the first time.
   bool SetWatched() {
     return !watched_.load(std::memory_order_relaxed) &&
            !watched_.exchange(true, std::memory_order_relaxed);
   }
 
-  // Ends all calls to it, now and later, with `status`, not OK. True the first
-  // time.
+  // Ends all current and later calls to the peer with `status`, which must not
+  // be OK. Returns true the first time.
   bool MarkLost(const absl::Status& status);
-  // For heartbeats: also that of a peer that has left and still finishes what
-  // it serves.
+  // Connection for heartbeats; also available for a peer that has left but
+  // still finishes the calls that it serves.
   absl::StatusOr<std::shared_ptr<Connection>> heartbeat_connection();
 
   bool lost() const { return lost_.load(std::memory_order_acquire); }
 
-  // Ends later calls to it with `status`, not OK; those under way go on, for
-  // it finishes what it serves. Counts as lost. True unless it did before.
+  // Fails later calls to the peer with `status`, which must not be OK. Calls in
+  // flight continue, since the peer finishes the calls that it serves. Counts
+  // as lost. Returns true unless it was lost before.
   bool MarkLeft(const absl::Status& status);
   bool left() const { return left_.load(std::memory_order_acquire); }
 
-  // Drops the connection, whose calls end with kCancelled.
+  // Drops the connection; its calls end with kCancelled.
   void Disconnect();
 
  private:
@@ -103,7 +106,7 @@ class Peer {
       std::make_shared<PeerCounters>();
   std::atomic<async::MonotonicTime> last_heard_{async::MonotonicTime::min()};
   std::atomic<async::MonotonicTime> last_answered_{async::MonotonicTime::min()};
-  // Whether there is a connection, or was one.
+  // Whether there is or was a connection.
   std::atomic<bool> connected_{false};
   std::atomic<bool> watched_{false};
   InFlightCounter calls_;

@@ -9,17 +9,18 @@
 namespace hawser::rpc {
 
 struct PeerTotals {
-  // Requests that went to it: calls of functions, and each attempt of a call of
-  // a service's method; no heartbeats.
+  // Requests sent to the peer: calls of functions, and each attempt of a call
+  // of a service's method, but not heartbeats.
   uint64_t sent = 0;
-  // Of these, those that have ended.
+  // Sent requests that have ended.
   uint64_t ended = 0;
-  // Of these, those that ended without a reply or with an error.
+  // Sent requests that ended without a reply or with an error.
   uint64_t failed = 0;
-  // Requests of its that were admitted, of those that count for the limits of
-  // what a peer may have at once (MethodOptions::counted).
+  // Admitted requests of the peer, of those that count towards its quota
+  // (MethodOptions::counted).
   uint64_t served = 0;
-  // Of the messages, in both roles, tensors included, whatever way they went.
+  // Bytes of messages in both directions, including tensors, over any
+  // transport.
   uint64_t bytes_sent = 0;
   uint64_t bytes_received = 0;
 };
@@ -27,7 +28,7 @@ struct PeerTotals {
 // Thread-safe. All on one cache line.
 class alignas(64) PeerCounters {
  public:
-  // As the one who asks.
+  // As the client.
   void AddRequest(uint64_t bytes) {
     Add(sent_, 1);
     Add(bytes_sent_, bytes);
@@ -36,17 +37,17 @@ class alignas(64) PeerCounters {
   void AddFailure() { Add(failed_, 1); }
   void AddEnd() { Add(ended_, 1); }
 
-  // As the one who serves.
+  // As the server.
   void AddServed(uint64_t request_bytes) {
     Add(served_, 1);
     Add(bytes_received_, request_bytes);
   }
   void AddAnswer(uint64_t bytes) { Add(bytes_sent_, bytes); }
 
-  // Never more ended than sent, nor more failed than ended.
+  // Consistent: ended <= sent and failed <= ended.
   PeerTotals totals() const {
     PeerTotals totals;
-    // In the order opposite to that in which a request counts.
+    // Read in the reverse of the order in which a request is counted.
     totals.failed = failed_.load(std::memory_order_acquire);
     totals.ended = ended_.load(std::memory_order_acquire);
     totals.sent = sent_.load(std::memory_order_acquire);

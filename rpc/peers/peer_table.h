@@ -1,4 +1,4 @@
-// The workers that an agent knows.
+// Table of the workers known to an agent.
 
 #ifndef HAWSER_RPC_PEERS_PEER_TABLE_H_
 #define HAWSER_RPC_PEERS_PEER_TABLE_H_
@@ -16,28 +16,29 @@
 
 namespace hawser::rpc {
 
-// By name and by rank, and one object for each incarnation: what is learnt of a
-// worker, by whatever way, is learnt of that. Thread-safe.
+// Looks up workers by name and by rank. There is one Peer object per
+// incarnation, shared by all sources of information about it. Thread-safe.
 class PeerTable {
  public:
-  // Gives name and rank to `peer`, which may have been another's, or, if its
-  // incarnation is known, to the one known. Returns the one that has them.
+  // Assigns name and rank to `peer`, replacing a previous holder, or to the
+  // existing Peer if its incarnation is known. Returns the Peer that holds
+  // them.
   std::shared_ptr<Peer> Insert(std::shared_ptr<Peer> peer);
 
-  // The same for one that joined, by the events of the membership, which come
-  // in order but late: it does not take a name or rank from one that was
-  // inserted and is not announced yet, for that joined after it, unless that
-  // is lost, and so may never be announced.
+  // Same for a worker that joined according to membership events, which arrive
+  // in order but with delay. It does not take a name or rank from a peer that
+  // was inserted but not announced yet, since that peer joined later, unless
+  // that peer is lost and so may never be announced.
   std::shared_ptr<Peer> Announce(std::shared_ptr<Peer> peer);
 
-  // Null if it is not known; a WorkerInfo finds its own incarnation only, also
-  // without a name.
+  // Returns null if unknown. A WorkerInfo finds only its own incarnation, even
+  // if that has lost its name.
   std::shared_ptr<Peer> Find(const Destination& destination) const;
   std::shared_ptr<Peer> FindByName(std::string_view name) const;
-  // Also one whose name another has now, unless it is lost.
+  // Also finds a peer whose name is now held by another, unless it is lost.
   std::shared_ptr<Peer> FindByIncarnation(Incarnation incarnation) const;
 
-  // By rank.
+  // Returns all peers, ordered by rank.
   std::vector<std::shared_ptr<Peer>> All() const;
 
  private:

@@ -32,7 +32,7 @@ class PeerTableTest : public testing::Test {
   async::SimulatedClock clock_;
   InprocNetwork network_{{.executor = &executor_, .clock = &clock_}};
   std::unique_ptr<Transport> transport_ = network_.NewTransport();
-  // Where it serves itself.
+  // This worker's own address.
   const std::string address_ = *transport_->Listen("", {});
   PeerTable table_;
 };
@@ -54,7 +54,7 @@ TEST_F(PeerTableTest, FindsByNameIdAndInfo) {
   EXPECT_EQ(table_.FindByIncarnation(Incarnation{8}), nullptr);
 }
 
-TEST_F(PeerTableTest, LaterIncarnationTakesThePlace) {
+TEST_F(PeerTableTest, LaterIncarnationReplacesTheEarlier) {
   table_.Insert(Make(3, 7));
   const std::shared_ptr<Peer> later = Make(3, 8);
   table_.Insert(later);
@@ -65,7 +65,7 @@ TEST_F(PeerTableTest, LaterIncarnationTakesThePlace) {
   EXPECT_EQ(table_.FindByIncarnation(Incarnation{8}), later);
 }
 
-// News of an earlier incarnation may come late.
+// Membership events of an earlier incarnation may arrive late.
 TEST_F(PeerTableTest, AnIncarnationHasOneObject) {
   const std::shared_ptr<Peer> peer = Make(3, 8);
   EXPECT_EQ(table_.Insert(peer), peer);
@@ -77,7 +77,7 @@ TEST_F(PeerTableTest, AnIncarnationHasOneObject) {
   EXPECT_EQ(table_.Find(WorkerId(3)), peer);
 }
 
-TEST_F(PeerTableTest, ReplacedPeersAreForgottenOnceTheyAreLost) {
+TEST_F(PeerTableTest, ReplacedPeersAreDroppedOnceTheyAreLost) {
   const std::shared_ptr<Peer> earlier = table_.Insert(Make(3, 7));
   table_.Insert(Make(3, 8));
   EXPECT_EQ(table_.FindByIncarnation(Incarnation{7}), earlier);
@@ -87,8 +87,8 @@ TEST_F(PeerTableTest, ReplacedPeersAreForgottenOnceTheyAreLost) {
   EXPECT_NE(table_.FindByIncarnation(Incarnation{8}), nullptr);
 }
 
-// The events are behind the store, where a worker was found that restarted.
-TEST_F(PeerTableTest, StaleMembershipDoesNotTakeTheNameOfOneThatCameAfter) {
+// Events lag behind the store, where a restarted worker was found.
+TEST_F(PeerTableTest, StaleMembershipDoesNotTakeTheNameOfALaterWorker) {
   const std::shared_ptr<Peer> first = table_.Announce(Make(3, 7));
   EXPECT_EQ(table_.Find("w3"), first);
   const std::shared_ptr<Peer> third = table_.Insert(Make(3, 9));
@@ -103,8 +103,9 @@ TEST_F(PeerTableTest, StaleMembershipDoesNotTakeTheNameOfOneThatCameAfter) {
   EXPECT_EQ(table_.Find(WorkerId(3)), fourth);
 }
 
-// It was found in the store just before it was lost, and never announced.
-TEST_F(PeerTableTest, LostPeerDoesNotKeepItsNameFromOneThatCameAfter) {
+// The lost peer was found in the store just before it was lost, and was never
+// announced.
+TEST_F(PeerTableTest, LostPeerDoesNotKeepItsNameFromALaterWorker) {
   const std::shared_ptr<Peer> lost = table_.Insert(Make(3, 7));
   EXPECT_TRUE(lost->MarkLost(absl::UnavailableError("lost")));
   const std::shared_ptr<Peer> next = table_.Announce(Make(3, 8));
@@ -113,7 +114,7 @@ TEST_F(PeerTableTest, LostPeerDoesNotKeepItsNameFromOneThatCameAfter) {
   EXPECT_EQ(table_.FindByIncarnation(Incarnation{7}), nullptr);
 }
 
-TEST_F(PeerTableTest, LostPeerGivesItsLoss) {
+TEST_F(PeerTableTest, LostPeerReturnsItsLoss) {
   const std::shared_ptr<Peer> peer = Make(3, 7);
   absl::StatusOr<std::shared_ptr<Connection>> connection = peer->connection();
   ASSERT_THAT(connection, IsOk());

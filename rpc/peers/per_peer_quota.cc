@@ -25,9 +25,10 @@ absl::StatusOr<PerPeerQuota::Grant> PerPeerQuota::Admit(
     const std::string& peer) {
   auto it = counts_.try_emplace(peer, 0).first;
   if (it->second >= max_per_peer_) {
-    return absl::ResourceExhaustedError(absl::StrCat(
-        "worker '", peer, "' has ", it->second, " ", what_, " here, all that ",
-        option_, " allows one worker: let go of some, or raise it"));
+    return absl::ResourceExhaustedError(
+        absl::StrCat("worker '", peer, "' holds ", it->second, " ", what_,
+                     " here, the limit set by ", option_,
+                     " per worker: release some or raise the limit"));
   }
   ++it->second;
   Grant grant;

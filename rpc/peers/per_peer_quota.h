@@ -13,16 +13,17 @@
 
 namespace hawser::rpc {
 
-// Counts things of one kind, such as references, by the peer for which they are
-// held. By its name, which a certificate proves, so that a peer does not gain
-// by restarting. Costs nothing for peers that hold nothing.
+// Counts resources of one kind, such as references, per peer for which they are
+// held. Peers are identified by name, which a certificate can prove, so that
+// restarting does not reset the quota. Uses no memory for peers without
+// resources.
 //
-// Not thread-safe: guarded, with its grants, by the lock of what holds the
-// things.
+// Not thread-safe: the quota and its grants must be guarded by the lock of the
+// owner of the resources.
 class PerPeerQuota {
  public:
-  // One thing that is held, until it is dropped. Not to outlive the quota. An
-  // empty one counts for nobody.
+  // Accounts for one resource until destroyed. Must not outlive the quota. An
+  // empty grant counts for no peer.
   class Grant {
    public:
     Grant() = default;
@@ -41,28 +42,28 @@ class PerPeerQuota {
   };
 
   //   max_per_peer  positive.
-  //   what          the things, for errors: "references".
-  //   option        what sets `max_per_peer`.
+  //   what          name of the resources in errors: "references".
+  //   option        name of the option that sets `max_per_peer`.
   PerPeerQuota(size_t max_per_peer, std::string_view what,
                std::string_view option)
       : max_per_peer_(max_per_peer), what_(what), option_(option) {}
   PerPeerQuota(const PerPeerQuota&) = delete;
   PerPeerQuota& operator=(const PerPeerQuota&) = delete;
 
-  // kResourceExhausted, naming the peer, the limit and the option, if `peer`
-  // has as many already.
+  // Admits one more resource of `peer`. kResourceExhausted, naming the peer,
+  // the limit and the option, if it has reached the limit.
   absl::StatusOr<Grant> Admit(const std::string& peer);
 
-  // How many are held for `peer`.
+  // Number of resources held for `peer`.
   size_t held_for(const std::string& peer) const;
-  // Peers for which something is held.
+  // Number of peers with at least one resource.
   size_t num_peers() const { return counts_.size(); }
 
  private:
   const size_t max_per_peer_;
   const std::string what_;
   const std::string option_;
-  // Only of peers that hold something; grants point into it.
+  // Only peers with at least one resource; grants point into it.
   absl::node_hash_map<std::string, size_t> counts_;
 };
 

@@ -21,7 +21,7 @@ class PerPeerQuotaTest : public testing::Test {
   PerPeerQuota quota_{2, "boxes", "Options::max_boxes"};
 };
 
-TEST_F(PerPeerQuotaTest, EachPeerHasSoManyUntilItDropsOne) {
+TEST_F(PerPeerQuotaTest, EachPeerIsLimitedUntilItDropsOne) {
   auto first = quota_.Admit("a");
   auto second = quota_.Admit("a");
   ASSERT_THAT(first, IsOk());
@@ -37,7 +37,7 @@ TEST_F(PerPeerQuotaTest, EachPeerHasSoManyUntilItDropsOne) {
   EXPECT_THAT(quota_.Admit("a"), IsOk());
 }
 
-TEST_F(PerPeerQuotaTest, NothingIsKeptOfPeersWithoutAnything) {
+TEST_F(PerPeerQuotaTest, PeersWithoutResourcesUseNoMemory) {
   {
     std::vector<PerPeerQuota::Grant> grants;
     grants.push_back(*quota_.Admit("a"));

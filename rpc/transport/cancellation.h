@@ -1,4 +1,4 @@
-// The news that nobody waits for an answer any more.
+// Notification that a call was cancelled.
 
 #ifndef HAWSER_RPC_TRANSPORT_CANCELLATION_H_
 #define HAWSER_RPC_TRANSPORT_CANCELLATION_H_
@@ -15,11 +15,11 @@
 
 namespace hawser::rpc {
 
-// Set once, by whoever serves a call, when its caller gave up, died or let the
-// deadline pass. Thread-safe.
+// The server of a call sets it, once, when the caller cancels, disconnects or
+// the deadline passes. Thread-safe.
 class Cancellation : public std::enable_shared_from_this<Cancellation> {
  public:
-  // Takes a callback back when it goes away. A callback that has begun may
+  // Unregisters a callback on destruction. A callback that has started may
   // still be running then.
   class Registration {
    public:
@@ -42,10 +42,10 @@ class Cancellation : public std::enable_shared_from_this<Cancellation> {
 
   bool cancelled() const { return cancelled_.load(std::memory_order_acquire); }
 
-  // Runs the callbacks, no lock held. Later calls do nothing.
+  // Runs the callbacks without holding a lock. Later calls have no effect.
   void Cancel();
 
-  // Runs `callback` in the thread that cancels, or, if that has happened, now.
+  // Runs `callback` in the cancelling thread, or now if already cancelled.
   [[nodiscard]] Registration OnCancel(absl::AnyInvocable<void() &&> callback);
 
  private:

@@ -1,4 +1,4 @@
-// A way in that can be closed behind the last one out.
+// Guard for access to an object that may be closed.
 
 #ifndef HAWSER_RPC_TRANSPORT_GATE_H_
 #define HAWSER_RPC_TRANSPORT_GATE_H_
@@ -11,12 +11,12 @@
 
 namespace hawser::rpc {
 
-// Lets closures that outlive an object find out whether they may still use it:
-// each holds a shared_ptr to the object's gate and passes it first.
+// Lets closures that may outlive an object check whether it may still be used:
+// each holds a shared_ptr to the object's gate and creates an Entry first.
 // Thread-safe.
 class Gate {
  public:
-  // Stands for one that is inside.
+  // Keeps the gate from closing during its lifetime.
   class Entry {
    public:
     explicit Entry(Gate* gate) : gate_(gate->Enter() ? gate : nullptr) {}
@@ -37,8 +37,8 @@ class Gate {
   Gate(const Gate&) = delete;
   Gate& operator=(const Gate&) = delete;
 
-  // Lets nobody in any more and waits until nobody is inside: not to be called
-  // from inside. Idempotent.
+  // Rejects new entries and waits until existing ones are destroyed. Must not
+  // be called while holding an entry. Idempotent.
   void Close();
 
  private:
@@ -56,7 +56,7 @@ class Gate {
   }
   void NotifyEmpty();
 
-  // How many are inside, plus kClosed.
+  // Number of entries, plus kClosed.
   std::atomic<uint64_t> state_{0};
   async::Mutex mutex_;
   async::CondVar empty_;

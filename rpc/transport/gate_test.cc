@@ -9,7 +9,7 @@
 namespace hawser::rpc {
 namespace {
 
-TEST(GateTest, LetsInUntilClosed) {
+TEST(GateTest, AdmitsUntilClosed) {
   Gate gate;
   {
     Gate::Entry entry(&gate);
@@ -23,14 +23,14 @@ TEST(GateTest, LetsInUntilClosed) {
   EXPECT_FALSE(late);
 }
 
-TEST(GateTest, CloseWaitsForThoseInside) {
+TEST(GateTest, CloseWaitsForEntries) {
   Gate gate;
   absl::Notification entered;
   std::atomic<bool> leaving{false};
   std::thread inside([&] {
     Gate::Entry entry(&gate);
     entered.Notify();
-    // Until the gate is seen closed: Close is then waiting, or about to.
+    // Wait until the gate is closed: Close is then waiting, or about to wait.
     while (Gate::Entry(&gate)) std::this_thread::yield();
     leaving = true;
   });

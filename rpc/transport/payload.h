@@ -1,4 +1,4 @@
-// The bytes of one message, in chunks that are never joined.
+// Bytes of one message, as a list of chunks.
 
 #ifndef HAWSER_RPC_TRANSPORT_PAYLOAD_H_
 #define HAWSER_RPC_TRANSPORT_PAYLOAD_H_
@@ -16,22 +16,23 @@
 
 namespace hawser::rpc {
 
-// Bytes that are not here yet: of another process on this machine, which keeps
-// them unchanged as long as this lives. Thread-safe.
+// Bytes in the memory of another process on this machine, which keeps them
+// unchanged as long as this object lives. Thread-safe.
 class RemoteBytes {
  public:
   virtual ~RemoteBytes() = default;
 
-  // Copies `size` bytes, from `offset` on, to `to`. kUnavailable: the other
-  // process took them back or has ended; what is in `to` then is no message.
+  // Copies `size` bytes from `offset` on to `to`. kUnavailable if the other
+  // process has freed them or has ended; the content of `to` is then
+  // unspecified.
   virtual absl::Status Fetch(size_t offset, void* to, size_t size) const = 0;
 };
 
-// What a transport sends and receives: the concatenation of its chunks. Each
-// chunk is memory kept by a shared owner: a string, a tensor's storage, a
-// buffer of the transport; or bytes that a transport fetches when they are
-// wanted, straight to where they are wanted. Whoever drops the last reference
-// to an owner frees the memory, on its own thread.
+// A message that a transport sends or receives: the concatenation of its
+// chunks. Each chunk is either memory kept alive by a shared owner (a string, a
+// tensor's storage, a buffer of the transport), or remote bytes that the
+// transport copies to their destination on demand. The thread that drops the
+// last reference to an owner frees the memory.
 //
 // Movable and copyable; a copy shares the chunks.
 class Payload {
@@ -41,22 +42,23 @@ class Payload {
     // Null if the bytes are remote.
     const char* data = nullptr;
     size_t size = 0;
-    // Null if the bytes are here. Kept by the owner.
+    // Null if the bytes are local. Kept alive by the owner.
     const RemoteBytes* remote = nullptr;
-    // Not null if the bytes are all of this storage, which nobody else uses: a
-    // tensor may be made of it. Kept by the owner.
+    // If not null, the bytes are all of this storage, which has no other users,
+    // so that a tensor can adopt it. Kept alive by the owner.
     tensor::Storage* storage = nullptr;
   };
 
   Payload() = default;
   explicit Payload(std::string bytes) { Append(std::move(bytes)); }
 
-  // Adds bytes at the end; an empty piece leaves no chunk.
+  // Appends bytes; empty input does not add a chunk.
   void Append(std::string bytes);
-  // `data` must stay valid and unchanged while a copy of `owner` lives.
+  // Appends `size` bytes at `data`, which must stay valid and unchanged while a
+  // copy of `owner` lives.
   void Append(std::shared_ptr<const void> owner, const void* data, size_t size);
   void Append(std::shared_ptr<const RemoteBytes> bytes, size_t size);
-  // Host memory that was made for this payload.
+  // Appends host memory that was allocated for this payload.
   void Append(tensor::StoragePtr storage);
 
   std::span<const Chunk> chunks() const {
@@ -64,16 +66,15 @@ class Payload {
   }
   size_t size() const { return size_; }
 
-  // Copies `size` bytes of a chunk, wherever it is, to `to`.
+  // Copies `size` bytes of a local or remote chunk to `to`.
   absl::Status Copy(size_t chunk, size_t offset, void* to, size_t size) const;
-  // Makes the bytes of a chunk local, if they are not. Errors as
-  // RemoteBytes::Fetch.
+  // Makes a remote chunk local. Errors as RemoteBytes::Fetch.
   absl::Status Fetch(size_t chunk);
 
-  // The same for all chunks: what is passed on must be here.
+  // Makes all chunks local, as needed before forwarding.
   absl::Status FetchAll();
 
-  // The bytes joined into one string: for tests and small messages.
+  // Returns the bytes as one string; for tests and small messages.
   absl::StatusOr<std::string> Flatten() const;
 
  private:

@@ -25,7 +25,7 @@ TEST(PayloadTest, IsTheConcatenationOfItsChunks) {
   EXPECT_THAT(payload.Flatten(), IsOkAndHolds("abcde"));
 }
 
-// Bytes elsewhere, which can go away.
+// Remote bytes that can become unavailable.
 class FakeBytes final : public RemoteBytes {
  public:
   explicit FakeBytes(std::string bytes) : bytes_(std::move(bytes)) {}
@@ -53,13 +53,13 @@ TEST(PayloadTest, FetchesRemoteBytes) {
   EXPECT_EQ(two, "de");
   EXPECT_THAT(payload.Flatten(), IsOkAndHolds("abcdef"));
   EXPECT_THAT(payload.Fetch(1), IsOk());
-  // They are here now.
+  // The bytes are now local.
   bytes->gone = true;
   EXPECT_THAT(payload.Flatten(), IsOkAndHolds("abcdef"));
   EXPECT_EQ(bytes.use_count(), 1);
 }
 
-TEST(PayloadTest, SaysThatRemoteBytesAreGone) {
+TEST(PayloadTest, UnavailableRemoteBytesAreAnError) {
   auto bytes = std::make_shared<FakeBytes>("cdef");
   bytes->gone = true;
   Payload payload("ab");

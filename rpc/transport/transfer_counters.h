@@ -8,15 +8,16 @@
 
 namespace hawser::rpc {
 
-// A copy of the counters at one time.
+// A snapshot of the counters.
 struct TransferTotals {
-  // Elements' bytes in messages sent and received.
+  // Bytes of tensor elements in messages sent and received.
   uint64_t tensor_bytes_sent = 0;
   uint64_t tensor_bytes_received = 0;
-  // Bytes copied in our own code to send them: tensors that were not dense or
-  // not on the CPU, and those so small that they travel with the message body.
+  // Bytes that Hawser copied in order to send them: tensors that were not dense
+  // or not on the CPU, and tensors small enough to be sent with the message
+  // body.
   uint64_t tensor_bytes_copied_to_send = 0;
-  // Bytes copied to receive them: equal to those received.
+  // Bytes copied on receipt; equal to the bytes received.
   uint64_t tensor_bytes_copied_to_receive = 0;
 };
 

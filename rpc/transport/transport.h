@@ -22,123 +22,127 @@
 
 namespace hawser::rpc {
 
-// One call to be answered. Dropped without an answer it is answered with
-// kUnavailable. Reply or Discard is called at most once, in any thread. It may
-// outlive the transport, and then answers nothing.
+// An inbound call. If dropped without a reply, it fails with kUnavailable.
+// Reply or Discard is called at most once, in any thread. It may outlive the
+// transport, and then its reply is dropped.
 class IncomingCall {
  public:
   virtual ~IncomingCall() = default;
 
-  // The request, which is then gone from here.
+  // Moves the request out.
   virtual Payload TakeRequest() = 0;
-  // When the caller gives up, on the monotonic clock; kNever if it does not.
+  // The call's deadline on the monotonic clock; kNever if it has none.
   virtual async::MonotonicTime deadline() const = 0;
-  // Set when the caller gave up or its connection broke.
+  // Cancelled when the caller cancels or its connection breaks.
   virtual const std::shared_ptr<Cancellation>& cancellation() const = 0;
-  // Who calls, as it has proven; nothing where the transport does not know.
-  // kUnauthenticated if what it has shown names nobody.
+  // The authenticated identity of the caller; nullopt if the transport does not
+  // authenticate. kUnauthenticated if the caller's certificate names no worker.
   virtual absl::StatusOr<std::optional<net::Identity>> caller() const = 0;
 
-  // Payloads of an error status travel with it.
+  // Sends the reply. Payloads of an error status are sent with it.
   virtual void Reply(absl::StatusOr<Payload> reply) = 0;
-  // Answers nothing: the request is a copy of one that is being answered.
+  // Drops the call without a reply: the request is a duplicate of one that will
+  // be replied to.
   virtual void Discard() = 0;
 };
 
-// One unary method that is served.
+// A unary method to serve.
 struct TransportMethod {
   // "/hawser.v1.WorkerService/Call".
   std::string path;
-  // Runs on a thread of the transport, which it must not block outside a
-  // BlockingRegion, and in several at once.
+  // Runs on threads of the transport, possibly several concurrently. Must not
+  // block outside a BlockingRegion.
   std::function<void(std::unique_ptr<IncomingCall>)> handler;
-  // Whether many calls at once are to be expected.
+  // Whether many concurrent calls are expected.
   bool hot = false;
 };
 
-// What a connection leads to.
+// Target of a connection.
 struct ConnectionTarget {
   std::string address;
-  // The worker that must be there, where the transport can tell; any of the
-  // job, if empty.
+  // The expected worker, verified if the transport authenticates; empty for any
+  // worker of the job.
   std::string worker = {};
-  // What it must have proven to be, perhaps among others.
+  // Roles that it must have proven.
   std::vector<std::string> roles = {};
 };
 
-// A way to one address, connected when first used and again after it broke.
-// Thread-safe.
+// A connection to one address, established on first use and re-established
+// after failures. Thread-safe.
 class Connection {
  public:
   using CallId = uint64_t;
-  // Runs once per call, also after Close, on a thread of the transport, in Call
-  // itself or in AwaitReply, no lock held; it must not block outside a
+  // Runs once per call, even after Close, on a thread of the transport, inside
+  // Call or inside AwaitReply, without holding a lock. Must not block outside a
   // BlockingRegion.
   using Done = absl::AnyInvocable<void(absl::StatusOr<Payload>) &&>;
 
-  // As Close(kCancelled).
+  // Equivalent to Close(kCancelled).
   virtual ~Connection() = default;
 
-  // Errors given to `done`, besides what the peer answers:
-  //   kUnavailable        no connection, or it broke: at once, not at the
-  //                       deadline. The peer may have got the request.
-  //   kDeadlineExceeded   no answer by `deadline`.
+  // Errors passed to `done`, besides those replied by the peer:
+  //   kUnavailable        the connection failed or broke; reported at once, not
+  //                       at the deadline. The peer may have received the
+  //                       request.
+  //   kDeadlineExceeded   no reply by `deadline`.
   //   kCancelled          Cancel.
   //   kResourceExhausted  a message exceeds the transport's limit.
-  //   kUnauthenticated    one end does not accept the other's certificate or
-  //                       token.
-  // Where the request surely did not leave, IsNotSent (rpc/errors/not_sent.h)
-  // says so.
+  //   kUnauthenticated    one end rejected the other's certificate or token.
+  // IsNotSent (rpc/errors/not_sent.h) is true for errors of requests that were
+  // definitely not sent.
   virtual CallId Call(std::string_view path, Payload request,
                       async::MonotonicTime deadline, Done done) = 0;
 
-  // Lets the call end with kCancelled if it has not ended, and tells the peer.
+  // Ends the call with kCancelled unless it has ended, and notifies the peer.
   virtual void Cancel(CallId call) = 0;
 
-  // For a thread that has nothing to do until the call has ended: takes part in
-  // the transport's work on it, which saves waking this thread up. Returns when
-  // it has ended, or earlier. May run its `done`, of no other call.
+  // For a thread that only waits for the call: lets it do the transport's work
+  // for the call, which avoids a wake-up. Returns when the call has ended, or
+  // earlier. May run the `done` of this call, but of no other.
   virtual void AwaitReply(CallId) {}
 
-  // Ends all calls with `status`, not OK, and each later one at once.
+  // Ends all calls with `status`, which must not be OK, and fails later calls
+  // at once.
   virtual void Close(absl::Status status) = 0;
 };
 
-// One worker's access to a network. Shared memory of one host is a matter
-// between Connection and IncomingCall: callers and handlers see payloads.
-// Thread-safe.
+// One worker's access to a network. Use of shared memory on one host is
+// internal to Connection and IncomingCall; callers and handlers only see
+// payloads. Thread-safe.
 class Transport {
  public:
-  // Does Shutdown.
+  // Calls Shutdown.
   virtual ~Transport() = default;
 
-  // Serves `methods` at `address` and returns the address at which others
-  // reach it, in which a port 0 is replaced. At most once.
+  // Serves `methods` at `address`. Returns the address for peers, with a port 0
+  // replaced. Call at most once.
   virtual absl::StatusOr<std::string> Listen(
       std::string_view address, std::vector<TransportMethod> methods) = 0;
 
-  // Does no input or output. Connections must be dropped before the transport.
+  // Returns a connection without doing I/O. Connections must be dropped before
+  // the transport.
   virtual absl::StatusOr<std::shared_ptr<Connection>> Connect(
       const ConnectionTarget& target) = 0;
 
-  // Whom this end proves to be to others; nothing where it proves nothing. If
-  // there is something, so is there in each IncomingCall::caller().
+  // The identity that this end proves to peers, or nullopt if it does not
+  // authenticate. If set, every IncomingCall::caller() is set as well.
   virtual std::optional<net::Identity> identity() const { return std::nullopt; }
 
-  // What this worker is for, of which its health may be asked as well; once,
-  // after Listen.
+  // Sets this worker's roles, under which its health can also be queried. Call
+  // once, after Listen.
   virtual void SetRoles(const std::vector<std::string>& roles) { (void)roles; }
 
-  // Tells those that ask for this worker's health whether it takes calls: no,
-  // until told otherwise. Not every network has such.
+  // Sets the health status: whether this worker accepts calls. Initially false.
+  // Ignored by networks without health checks.
   virtual void SetServing(bool serving) { (void)serving; }
 
-  // What it did and holds, for people: "connections_refused" -> 3. Any time.
+  // Counters for debugging, such as "connections_refused" -> 3. May be called
+  // at any time.
   virtual std::map<std::string, int64_t> DebugNumbers() const { return {}; }
 
   // Stops serving and closes all connections with kCancelled. Returns when no
-  // handler and no Done is running or will run; so not from one of them.
-  // Idempotent.
+  // handler or Done is running or will run; must not be called from one of
+  // them. Idempotent.
   virtual void Shutdown() = 0;
 };
 

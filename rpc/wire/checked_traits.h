@@ -1,4 +1,5 @@
-// WireTraits as the library calls them: those of a user's type may throw.
+// Calls of WireTraits that catch exceptions, since those of user types may
+// throw.
 
 #ifndef HAWSER_RPC_WIRE_CHECKED_TRAITS_H_
 #define HAWSER_RPC_WIRE_CHECKED_TRAITS_H_
@@ -12,8 +13,7 @@
 
 namespace hawser::rpc::internal {
 
-// Writes all `values`, or those before the first that fails; kInternal if one
-// throws.
+// Writes all `values`, stopping at the first error; kInternal if one throws.
 template <class... T>
 absl::Status Encode(Encoder& encoder, const T&... values) {
   return async::CatchExceptions<absl::Status>("the encoding of a value", [&] {
@@ -23,7 +23,7 @@ absl::Status Encode(Encoder& encoder, const T&... values) {
   });
 }
 
-// Reads a value; kInternal if that throws.
+// Reads a value; kInternal if its traits throw.
 template <class T>
 absl::StatusOr<T> Decode(Decoder& decoder) {
   return async::CatchExceptions<absl::StatusOr<T>>(

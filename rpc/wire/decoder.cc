@@ -57,7 +57,7 @@ std::string_view FieldName(uint32_t field) {
     case internal::kDoubleList:
       return "a list of floating-point numbers";
     default:
-      return "no known kind of value";
+      return "an unknown kind of value";
   }
 }
 
@@ -72,7 +72,7 @@ absl::Status OutOfRange() {
   return absl::InvalidArgumentError("the integer received is out of range");
 }
 
-// Numbers of a packed list, which protobuf allows in several pieces.
+// Numbers of a packed list, which protobuf allows to be split.
 template <class T, class ReadPacked>
 absl::StatusOr<std::vector<T>> ReadNumbers(std::string_view list,
                                            ReadPacked read) {
@@ -138,7 +138,7 @@ absl::StatusOr<std::string_view> Decoder::NextElement() {
 absl::StatusOr<Decoder::Item> Decoder::ParseItem(std::string_view element) {
   WireReader reader(element);
   WireField field;
-  // Exactly one kind, once.
+  // A value must have exactly one kind.
   if (!reader.ReadField(field) || !reader.AtEnd()) return Malformed();
   WireType expected = WireType::kBytes;
   switch (field.number) {
@@ -318,7 +318,7 @@ absl::Status Decoder::Leave() {
   HAWSER_CHECK(frames_.size() > 1) << "nothing is open";
   if (!AtEnd()) {
     return absl::InvalidArgumentError(
-        "a list received has more values than expected");
+        "a received list has more values than expected");
   }
   frames_.pop_back();
   return absl::OkStatus();

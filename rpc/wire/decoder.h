@@ -1,4 +1,4 @@
-// Reads typed values from the protobuf messages of proto/rpc.proto.
+// Decoder of typed values from the protobuf messages of proto/rpc.proto.
 
 #ifndef HAWSER_RPC_WIRE_DECODER_H_
 #define HAWSER_RPC_WIRE_DECODER_H_
@@ -20,13 +20,13 @@ namespace hawser::rpc {
 
 class Agent;
 
-// A cursor over a `ValueList` that came from a peer. Each Read...() takes the
-// next value of the innermost open list, map entry or, at the top, of the
+// A cursor over a `ValueList` from a peer. Each Read...() consumes the next
+// value of the innermost open list, map entry or, at the top level, of the
 // sequence.
 //
-// Trusts nothing: values of another kind, too few or too many, numbers out of
-// range, nesting beyond kMaxDepth and bytes that are no message all give
-// kInvalidArgument. Allocates no more than a small multiple of the bytes given.
+// The input is untrusted: values of the wrong kind or number, numbers out of
+// range, nesting beyond kMaxDepth and malformed bytes give kInvalidArgument.
+// Allocates at most a small multiple of the input size.
 //
 // Not thread-safe.
 class Decoder {
@@ -45,23 +45,25 @@ class Decoder {
   // The worker that encoded, or null outside a call.
   const WorkerInfo* peer() const { return peer_; }
 
-  // Whether the innermost open list, map or the sequence has no more values.
+  // Whether the innermost open list or map, or the sequence, has no more
+  // values.
   bool AtEnd() const { return frames_.back().rest.empty(); }
-  // Whether the next value exists and is null. Does not take it.
+  // Whether the next value exists and is null. Does not consume it.
   bool NextIsNull() const;
 
   absl::Status ReadNull();
   absl::StatusOr<bool> ReadBool();
-  // Also takes an unsigned value that fits.
+  // Also accepts an unsigned value that fits.
   absl::StatusOr<int64_t> ReadInt();
-  // Also takes a signed value that is not negative.
+  // Also accepts a signed value that is not negative.
   absl::StatusOr<uint64_t> ReadUint();
   absl::StatusOr<double> ReadDouble();
   // Text or bytes.
   absl::StatusOr<std::string> ReadString();
-  // Undefined for null.
+  // Returns an undefined tensor for null.
   absl::StatusOr<tensor::Tensor> ReadTensor();
-  // The serialised message, valid as long as `values`; its type must be `type`.
+  // Returns the serialised message, valid as long as `values`; its type must be
+  // `type`.
   absl::StatusOr<std::string_view> ReadMessage(std::string_view type);
   absl::StatusOr<std::vector<int64_t>> ReadInts();
   absl::StatusOr<std::vector<uint64_t>> ReadUints();
@@ -69,15 +71,15 @@ class Decoder {
 
   absl::Status EnterList();
   absl::Status EnterMap();
-  // The next entry of the map; it holds a key and then a value.
+  // Enters the next entry of the map, which has a key and then a value.
   absl::Status EnterEntry();
-  // Closes the innermost list, map or entry, which must be at its end.
+  // Leaves the innermost list, map or entry, which must be at its end.
   absl::Status Leave();
 
-  // For WireTraits whose values may be used only once something has happened,
-  // such as the confirmation of a reference: the call runs, or its caller sees
-  // the reply, only when all prerequisites have completed, and fails with the
-  // first that failed. No thread waits.
+  // For WireTraits whose values may be used only after an event, such as the
+  // confirmation of a reference. The call runs, or its caller gets the reply,
+  // only when all prerequisites have completed, and fails with the first error.
+  // Does not block a thread.
   void AddPrerequisite(async::Future<void> prerequisite);
   std::vector<async::Future<void>> TakePrerequisites() {
     return std::move(prerequisites_);
@@ -88,10 +90,10 @@ class Decoder {
   struct Frame {
     FrameKind kind;
     std::string_view rest;
-    // Elements taken so far.
+    // Elements consumed so far.
     uint32_t taken = 0;
   };
-  // One `Value`: which of its kinds is set, and the content of that field.
+  // One `Value`: its kind and the content of that field.
   struct Item {
     uint32_t field = 0;
     uint64_t number = 0;
@@ -100,7 +102,8 @@ class Decoder {
 
   static absl::StatusOr<Item> ParseItem(std::string_view element);
 
-  // The serialised next element of the innermost frame, and what follows it.
+  // Returns the serialised next element of the innermost frame; `rest` receives
+  // the bytes after it.
   absl::StatusOr<std::string_view> PeekElement(std::string_view& rest) const;
   absl::StatusOr<std::string_view> NextElement();
   absl::StatusOr<Item> Next();

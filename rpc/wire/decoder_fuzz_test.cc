@@ -1,4 +1,4 @@
-// Any bytes as the values of a call.
+// Fuzz test: decodes arbitrary bytes as the values of a call.
 
 #include <cstddef>
 #include <cstdint>
@@ -29,8 +29,7 @@ const std::vector<Tensor>& Tensors() {
   return *tensors;
 }
 
-// What decodes as a `T` is written and read back as the same one, as far as
-// `same` tells.
+// If the bytes decode as a `T`, checks that it round-trips according to `same`.
 template <class T, class Same>
 void Check(std::string_view bytes, const Same& same) {
   Decoder decoder(nullptr, nullptr, bytes, Tensors());
@@ -62,7 +61,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   CheckEqual<std::vector<std::vector<uint32_t>>>(bytes);
   CheckEqual<std::map<std::string, std::optional<int64_t>>>(bytes);
   CheckEqual<std::tuple<std::string, std::pair<bool, int8_t>>>(bytes);
-  // A number that is none is not equal to itself.
+  // NaN is not equal to itself.
   Check<std::vector<double>>(
       bytes, [](const auto& a, const auto& b) { return a.size() == b.size(); });
   Check<std::vector<Tensor>>(

@@ -28,7 +28,7 @@ constexpr uint8_t kMapElement = BytesTag(internal::kMapEntries);
 
 bool IsContinuation(unsigned char c) { return (c & 0xc0) == 0x80; }
 
-// The bytes of the UTF-8 character at the start of `text`; 0 if there is none.
+// Length of the UTF-8 character at the start of `text`; 0 if malformed.
 size_t CharacterLength(std::string_view text) {
   const auto byte = [&](size_t i) {
     return static_cast<unsigned char>(text[i]);
@@ -36,7 +36,7 @@ size_t CharacterLength(std::string_view text) {
   const unsigned char lead = byte(0);
   if (lead < 0x80) return 1;
   size_t length = 0;
-  // The second byte's range excludes overlong forms, surrogates and what lies
+  // The second byte's range excludes overlong forms, surrogates and code points
   // above U+10FFFF.
   unsigned char low = 0x80;
   unsigned char high = 0xbf;
@@ -93,7 +93,7 @@ void Encoder::OpenElement() {
   }
   uint8_t& tag = element_tags_.back();
   Open(tag);
-  // In an entry the value's field follows the key's.
+  // In an entry, the value's field follows the key's.
   if (in_entry_.back()) {
     HAWSER_CHECK(tag <= BytesTag(internal::kEntryValue))
         << "a map entry has one key and one value";

@@ -1,4 +1,4 @@
-// Writes typed values as the protobuf messages of proto/rpc.proto.
+// Encoder of typed values to the protobuf messages of proto/rpc.proto.
 
 #ifndef HAWSER_RPC_WIRE_ENCODER_H_
 #define HAWSER_RPC_WIRE_ENCODER_H_
@@ -17,15 +17,16 @@ namespace hawser::rpc {
 
 class Agent;
 
-// A sequence of values for one message: a `ValueList` and the tensors it refers
-// to. Each Write...() appends one value to the innermost open list, map entry
-// or, at the top, to the sequence. What is opened must be closed.
+// Builds the values of one message: a `ValueList` and the tensors that it
+// refers to. Each Write...() appends one value to the innermost open list, map
+// entry or, at the top level, to the sequence. Lists, maps and entries that are
+// opened must be closed.
 //
 // Not thread-safe.
 class Encoder {
  public:
-  // `agent` and `peer`, both of which may be null, are for WireTraits that talk
-  // to them; they must outlive the encoder.
+  // `agent` and `peer` are for WireTraits that need them. Both may be null;
+  // they must outlive the encoder.
   explicit Encoder(Agent* agent = nullptr, const WorkerInfo* peer = nullptr)
       : agent_(agent), peer_(peer) {}
   Encoder(const Encoder&) = delete;
@@ -41,12 +42,12 @@ class Encoder {
   void WriteInt(int64_t value);
   void WriteUint(uint64_t value);
   void WriteDouble(double value);
-  // As text where it is UTF-8, else as bytes.
+  // Writes text if `value` is UTF-8, else bytes.
   void WriteString(std::string_view value);
   void WriteBytes(std::string_view value);
-  // Null if undefined. Elements are read when the message is sent.
+  // Writes null if undefined. Elements are read when the message is sent.
   void WriteTensor(tensor::Tensor value);
-  // A value that travels as the serialised message `data` of type `type`.
+  // Writes a value encoded as the serialised message `data` of type `type`.
   void WriteMessage(std::string_view type, std::string_view data);
   void WriteInts(std::span<const int64_t> values);
   void WriteUints(std::span<const uint64_t> values);
@@ -54,18 +55,18 @@ class Encoder {
 
   void BeginList();
   void EndList();
-  // Holds entries; an entry holds a key and then a value.
+  // Opens a map of entries; each entry has a key and then a value.
   void BeginMap();
   void EndMap();
   void BeginEntry();
   void EndEntry();
 
-  // Whether the value written last is null.
+  // Whether the last value written is null.
   bool last_is_null() const { return last_is_null_; }
 
-  // The serialised `ValueList`. The encoder is then empty.
+  // Returns the serialised `ValueList` and empties the encoder.
   std::string TakeValues();
-  // The tensors in the order of their indices.
+  // Returns the tensors in the order of their indices.
   std::vector<tensor::Tensor> TakeTensors();
 
  private:
@@ -74,8 +75,8 @@ class Encoder {
   void Close();
   // Opens the next element of the innermost list, map or entry.
   void OpenElement();
-  // The elements of what was opened last have this tag; in an entry, the first
-  // of two.
+  // Sets the tag of the elements of the list, map or entry opened last; for an
+  // entry, the first of its two tags.
   void Begin(uint8_t element_tag, bool entry);
   void End();
 
@@ -83,10 +84,10 @@ class Encoder {
   const WorkerInfo* const peer_;
   std::string out_;
   std::vector<tensor::Tensor> tensors_;
-  // Where the content of each open message starts.
+  // Start of the content of each open message.
   std::vector<size_t> open_;
-  // For each open list, map and entry: the tag of its next element, and
-  // whether it is an entry.
+  // For each open list, map and entry: the tag of its next element, and whether
+  // it is an entry.
   std::vector<uint8_t> element_tags_;
   std::vector<bool> in_entry_;
   bool last_is_null_ = false;

@@ -1,4 +1,4 @@
-// Field numbers of the headers in proto/rpc.proto, and what a message may hold.
+// Field numbers of the headers in proto/rpc.proto, and limits on messages.
 
 #ifndef HAWSER_RPC_WIRE_HEADER_FIELDS_H_
 #define HAWSER_RPC_WIRE_HEADER_FIELDS_H_
@@ -21,8 +21,8 @@ inline constexpr uint32_t kReplyAutograd = 1;
 inline constexpr uint32_t kContextId = 1;
 inline constexpr uint32_t kMessageId = 2;
 
-// A message with more tensors has no honest sender; bounds what empty ones can
-// cost.
+// Limit on the tensors of a message, far above legitimate use; bounds the cost
+// of empty tensors.
 inline constexpr size_t kMaxTensors = size_t{1} << 16;
 
 }  // namespace hawser::rpc::internal

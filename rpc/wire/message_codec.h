@@ -1,4 +1,4 @@
-// Messages with tensors as bytes, and back.
+// Encoding of messages with tensors to bytes and back.
 
 #ifndef HAWSER_RPC_WIRE_MESSAGE_CODEC_H_
 #define HAWSER_RPC_WIRE_MESSAGE_CODEC_H_
@@ -25,7 +25,7 @@ class TensorHeader;
 
 namespace hawser::rpc {
 
-// Field numbers that mean the same in every message of proto/.
+// Field numbers with the same meaning in every message of proto/.
 inline constexpr uint32_t kHeaderField = 13;
 inline constexpr uint32_t kTensorsField = 14;
 inline constexpr uint32_t kTensorDataField = 15;
@@ -42,12 +42,12 @@ struct RequestHeader {
   std::optional<AutogradMetadata> autograd;
 };
 
-// The serialised headers. `autograd->requires_grad` is not in them: it travels
-// in the headers of the tensors.
+// Serialise headers, without `autograd->requires_grad`, which is sent in the
+// tensors' headers.
 std::string EncodeRequestHeader(const RequestHeader& header);
 std::string EncodeReplyHeader(const std::optional<AutogradMetadata>& autograd);
-// Adds to a header without these fields: what differs between the requests of
-// one worker to another.
+// Appends to a header the fields that differ between the requests of one worker
+// to another.
 void AppendCallFields(uint64_t call_id,
                       const std::optional<AutogradMetadata>& autograd,
                       std::string& header);
@@ -59,35 +59,36 @@ struct OutgoingMessage {
   // The serialised header; may be empty.
   std::string header = {};
   std::vector<tensor::Tensor> tensors = {};
-  // Which of them take part in autograd: empty, or one per tensor.
+  // Whether each tensor requires a gradient: empty, or one flag per tensor.
   std::vector<bool> requires_grad = {};
 };
 
-// The message's bytes: body, header, tensor headers, and last the elements.
+// Encodes a message: body, header, tensor headers, and last the elements.
 //
-// Elements of dense tensors on the CPU are not copied unless they are few: the
-// payload refers to their storage and keeps it. They must not be changed until
-// the transport has let go of the payload, that is, until the reply to a
-// request. Other tensors are copied once. Views send what they show, not what
-// they share.
+// Elements of dense tensors on the CPU are not copied, except for small
+// tensors: the payload refers to their storage and keeps it alive. They must
+// not be changed until the transport has released the payload, which for a
+// request is until its reply. Other tensors are copied once. For a view only
+// its own elements are sent, not its whole storage.
 //
-// kInvalidArgument: an undefined tensor; or what copying it returns.
+// kInvalidArgument if a tensor is undefined; otherwise errors of copying it.
 absl::StatusOr<Payload> EncodeMessage(OutgoingMessage message,
                                       TransferCounters& counters);
 
 // An incoming message whose tensors have not been read yet.
 //
-// Trusts nothing. kInternal: bytes that are no message; tensors whose headers
+// The input is untrusted. kInternal: malformed bytes, or tensors whose headers
 // and data do not match in number, order or size.
 class IncomingMessage {
  public:
-  // Finds the parts of a message. Copies only those parts other than tensor
-  // data that are spread over chunks, or remote. Errors as RemoteBytes::Fetch.
+  // Parses the parts of a message. Copies only parts other than tensor data
+  // that are spread over several chunks or remote. Errors as
+  // RemoteBytes::Fetch.
   static absl::StatusOr<IncomingMessage> Parse(Payload payload);
 
-  // The fields other than the three above, in wire format. This, and what the
-  // methods below borrow, is valid as long as this object or what it is moved
-  // to.
+  // The fields other than the three above, in wire format. This and the views
+  // returned by the methods below are valid as long as this object or the one
+  // that it is moved to.
   std::string_view body() const { return body_; }
 
   absl::StatusOr<RequestHeader> ParseRequestHeader() const;
@@ -96,9 +97,9 @@ class IncomingMessage {
   // Bytes of all tensors.
   uint64_t tensor_bytes() const { return tensor_bytes_; }
 
-  // Copies, or fetches, each tensor's elements, once, into new storage; where
-  // they came in a storage of their own, the tensor takes that. At most once.
-  // Fills in `requires_grad`, unless null, with a flag per tensor.
+  // Copies or fetches the elements of each tensor, once, into new storage; if
+  // they arrived in a storage of their own, the tensor adopts it. Call at most
+  // once. Sets `requires_grad`, unless null, to one flag per tensor.
   absl::StatusOr<std::vector<tensor::Tensor>> ReadTensors(
       TransferCounters& counters, std::vector<bool>* requires_grad) const;
 
@@ -106,8 +107,8 @@ class IncomingMessage {
   class Scanner;
   struct TensorPart {
     std::string_view header;
-    // Where the elements lie: the chunk, the first byte in it, and how many
-    // bytes from there on.
+    // Location of the elements: the chunk, the offset of the first byte in it,
+    // and the number of bytes.
     size_t chunk = 0;
     size_t offset = 0;
     uint64_t size = 0;
@@ -121,7 +122,7 @@ class IncomingMessage {
   absl::Status Copy(const TensorPart& part, std::span<std::byte> memory) const;
 
   Payload payload_;
-  // Parts that were spread over chunks, joined.
+  // Joined copies of parts that were spread over several chunks.
   std::vector<std::unique_ptr<const std::string>> joined_;
   std::string_view body_;
   std::string_view header_;

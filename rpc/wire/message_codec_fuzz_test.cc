@@ -1,4 +1,5 @@
-// Any bytes as a message between workers, in any number of chunks.
+// Fuzz test: arbitrary bytes as a message between workers, in any number of
+// chunks.
 
 #include <algorithm>
 #include <cstddef>

@@ -58,7 +58,7 @@ Payload Split(const std::string& bytes, size_t size) {
   return payload;
 }
 
-TEST(MessageCodecTest, GeneratedClassesReadWhatIsWritten) {
+TEST(MessageCodecTest, GeneratedClassesReadEncodedMessages) {
   TransferCounters counters;
   const Tensor small = Tensor::FromVector<float>({1, 2, 3}, {3});
   const Tensor large = Tensor::Arange(5000);
@@ -91,7 +91,7 @@ TEST(MessageCodecTest, GeneratedClassesReadWhatIsWritten) {
                         large.byte_size()));
 }
 
-TEST(MessageCodecTest, ReadsWhatGeneratedClassesWrite) {
+TEST(MessageCodecTest, ReadsMessagesOfGeneratedClasses) {
   v1::CallRequest request;
   request.set_function("f");
   request.mutable_header()->set_job("job");
@@ -100,7 +100,7 @@ TEST(MessageCodecTest, ReadsWhatGeneratedClassesWrite) {
   header->set_dtype(v1::DTYPE_I32);
   header->add_dims(2);
   request.add_tensor_data(std::string("\1\0\0\0\2\0\0\0", 8));
-  // In one piece, and in pieces as small as a network may make them.
+  // As one chunk, and in chunks as small as a network may produce.
   const std::string bytes = request.SerializeAsString();
   for (size_t size : {bytes.size(), size_t{7}, size_t{1}}) {
     absl::StatusOr<IncomingMessage> message =
@@ -121,7 +121,7 @@ TEST(MessageCodecTest, ReadsWhatGeneratedClassesWrite) {
   }
 }
 
-TEST(MessageCodecTest, HeaderAndFlagsComeBack) {
+TEST(MessageCodecTest, HeaderAndFlagsRoundTrip) {
   TransferCounters counters;
   absl::StatusOr<IncomingMessage> message = IncomingMessage::Parse(
       EncodeOk({.body = Body("f"),
@@ -142,7 +142,7 @@ TEST(MessageCodecTest, HeaderAndFlagsComeBack) {
   EXPECT_THAT(requires_grad, ElementsAre(false, true));
 }
 
-TEST(MessageCodecTest, ReplyHeaderComesBack) {
+TEST(MessageCodecTest, ReplyHeaderRoundTrips) {
   TransferCounters counters;
   const AutogradMetadata autograd{.context_id = 1, .message_id = 2};
   absl::StatusOr<IncomingMessage> message = IncomingMessage::Parse(EncodeOk(
@@ -185,7 +185,7 @@ TEST(MessageCodecTest, PayloadKeepsTheTensorsMemory) {
   EXPECT_TRUE(released);
 }
 
-TEST(MessageCodecTest, ViewsSendWhatTheyShow) {
+TEST(MessageCodecTest, ViewsSendOnlyTheirElements) {
   TransferCounters counters;
   const Tensor matrix = Tensor::Arange(1000000);
   absl::StatusOr<Tensor> row = matrix.Slice(0, 10, 1010);
@@ -211,7 +211,7 @@ TEST(MessageCodecTest, StridedTensorsAreCopiedOnce) {
   EXPECT_EQ(counters.totals().tensor_bytes_copied_to_receive, 24000u);
 }
 
-TEST(MessageCodecTest, EmptyTensorsComeBack) {
+TEST(MessageCodecTest, EmptyTensorsRoundTrip) {
   TransferCounters counters;
   absl::StatusOr<IncomingMessage> message = IncomingMessage::Parse(
       EncodeOk({.tensors = {Tensor::Empty({0, 3}), Tensor::Scalar(4),
@@ -259,7 +259,7 @@ TEST(MessageCodecTest, TooManyTensorsAreRefused) {
               StatusIs(absl::StatusCode::kInternal, HasSubstr("too long")));
 }
 
-// As in wire_traits_test: any outcome but a crash is right.
+// As in wire_traits_test: any outcome but a crash is correct.
 TEST(MessageCodecTest, HostileBytesGiveStatus) {
   TransferCounters counters;
   const std::string valid =
@@ -297,11 +297,11 @@ TEST(MessageCodecTest, HostileBytesGiveStatus) {
   EXPECT_GT(accepted, 0);
 }
 
-// Protobuf's sizes are `int`: what is longer would be few bytes, or less than
-// none.
-TEST(MessageCodecTest, BodiesThatProtobufCannotTakeAreRefused) {
+// Protobuf's sizes are `int`: larger sizes would wrap to small or negative
+// ones.
+TEST(MessageCodecTest, BodiesAboveProtobufsLimitAreRejected) {
   constexpr size_t kMapped = size_t{3} << 30;
-  // Of which only the beginning is ever touched.
+  // Only the beginning of the mapping is ever touched.
   void* const memory = mmap(nullptr, kMapped, PROT_READ | PROT_WRITE,
                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   ASSERT_NE(memory, MAP_FAILED);
@@ -313,7 +313,7 @@ TEST(MessageCodecTest, BodiesThatProtobufCannotTakeAreRefused) {
     payload.Append(owner, memory, begin.size() + size);
     return IncomingMessage::Parse(std::move(payload)).status();
   };
-  // One field of 2^31 - 7 bytes, with its own first six.
+  // One field of 2^31 - 7 bytes, including the six bytes of its tag and length.
   EXPECT_THAT(parse("\x0a\xf9\xff\xff\xff\x07", INT_MAX - 6), IsOk());
   EXPECT_THAT(parse("\x0a\xfa\xff\xff\xff\x07", INT_MAX - 5),
               StatusIs(absl::StatusCode::kResourceExhausted,

@@ -32,9 +32,9 @@ using internal::WireField;
 using internal::WireReader;
 using internal::WireType;
 
-// What protobuf reads at once: its sizes are `int`.
+// Protobuf's limit on a message, as its sizes are `int`.
 constexpr uint64_t kMaxBodyBytes = INT_MAX;
-// Of a message, or of one of its tensors.
+// Limit on the header of a message or of a tensor.
 constexpr uint64_t kMaxHeaderBytes = uint64_t{64} << 10;
 
 absl::Status Malformed(absl::string_view what) {
@@ -57,8 +57,8 @@ absl::StatusOr<AutogradMetadata> ParseAutograd(std::string_view bytes) {
 
 }  // namespace
 
-// Walks the fields of a message that lies in chunks. Whatever else than
-// elements of tensors lies in remote ones is fetched.
+// Scans the fields of a message in chunks. Fetches remote bytes other than
+// elements of tensors.
 class IncomingMessage::Scanner {
  public:
   explicit Scanner(IncomingMessage* message)
@@ -67,7 +67,8 @@ class IncomingMessage::Scanner {
   // Fills in the parts of the message.
   absl::Status Run() {
     absl::Status status = Walk();
-    // What could not be fetched reads as malformed.
+    // Bytes that could not be fetched look malformed, so report the fetch error
+    // first.
     return fetched_.ok() ? status : fetched_;
   }
 
@@ -122,7 +123,7 @@ class IncomingMessage::Scanner {
     return false;
   }
 
-  // The bytes of a field after its tag, the length of bytes excluded.
+  // Reads the size of a field after its tag, excluding a length prefix.
   bool ReadSize(WireType type, uint64_t& size) {
     switch (type) {
       case WireType::kVarint: {
@@ -145,7 +146,7 @@ class IncomingMessage::Scanner {
     return size <= remaining_;
   }
 
-  // `size` bytes are there.
+  // Skips `size` bytes, which must exist.
   void Skip(uint64_t size) {
     remaining_ -= size;
     while (size > 0) {
@@ -160,7 +161,7 @@ class IncomingMessage::Scanner {
     }
   }
 
-  // `size` bytes at `start`, joined if they must be.
+  // Returns a view of `size` bytes at `start`, joined if they span chunks.
   std::string_view View(Position start, uint64_t size) {
     if (size == 0 || !MakeLocal(start.chunk)) return {};
     const Payload::Chunk& first = chunks_[start.chunk];
@@ -235,7 +236,7 @@ class IncomingMessage::Scanner {
     if (body_bytes > kMaxBodyBytes) {
       return absl::ResourceExhaustedError(absl::StrCat(
           "a message with ", body_bytes, " bytes beside its tensors exceeds ",
-          kMaxBodyBytes, " bytes, which is as much as protobuf takes"));
+          kMaxBodyBytes, " bytes, the limit of protobuf"));
     }
     if (body_.size() == 1) {
       message_.body_ = View(body_[0].first, body_[0].second);
@@ -251,8 +252,7 @@ class IncomingMessage::Scanner {
   const std::span<const Payload::Chunk> chunks_;
   Position position_;
   uint64_t remaining_ = 0;
-  // Runs of adjacent fields that belong to the body, and how many bytes
-  // followed the last one.
+  // Start and size of each run of adjacent fields of the body.
   absl::InlinedVector<std::pair<Position, uint64_t>, 2> body_;
   uint64_t body_end_ = 0;
   size_t num_data_ = 0;

@@ -35,7 +35,7 @@ using internal::kSourceRank;
 using internal::MakeTag;
 using internal::WireType;
 
-// Up to here a copy costs less than a chunk of its own.
+// Up to this size a copy is cheaper than a separate chunk.
 constexpr int64_t kMaxInlineTensorBytes = 1024;
 
 void AppendAutograd(uint32_t field,
@@ -48,7 +48,7 @@ void AppendAutograd(uint32_t field,
   AppendBytesField(field, metadata, out);
 }
 
-// The tensor in the form it travels in, copied only if it has another.
+// Converts the tensor to its wire layout; copies only if necessary.
 absl::StatusOr<tensor::Tensor> ToDense(const tensor::Tensor& value,
                                        TransferCounters& counters) {
   if (!value.defined()) {

@@ -1,4 +1,4 @@
-// Completion of a caller's future from the values of a reply.
+// Completion of a caller's future with the values of a reply.
 
 #ifndef HAWSER_RPC_WIRE_REPLY_COMPLETION_H_
 #define HAWSER_RPC_WIRE_REPLY_COMPLETION_H_
@@ -19,13 +19,13 @@
 namespace hawser::rpc::internal {
 
 absl::Status LeftoverResults();
-// `status` of a reply from `peer` that does not decode, as the caller sees it:
-// kInternal, maybe applied.
+// Converts `status`, the decoding error of a reply from `peer`, to the caller's
+// error: kInternal, maybe applied.
 absl::Status UndecodableReply(const WorkerInfo* peer,
                               const absl::Status& status);
 
-// Runs `done` with the first error of `prerequisites` of a reply from `peer`,
-// or OK, once all have completed.
+// Once all `prerequisites` of a reply from `peer` have completed, runs `done`
+// with their first error, or OK.
 void AfterPrerequisites(const WorkerInfo* peer,
                         std::vector<async::Future<void>> prerequisites,
                         absl::AnyInvocable<void(absl::Status) &&> done);
@@ -41,7 +41,7 @@ async::Result<R> DecodeResult(Decoder& decoder) {
   }
 }
 
-// The status of a Result<R> that is not OK.
+// Returns the status of a Result<R> that is not OK.
 inline const absl::Status& StatusOf(const absl::Status& status) {
   return status;
 }

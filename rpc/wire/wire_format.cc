@@ -6,7 +6,7 @@ bool WireReader::ReadVarint(uint64_t& value) {
   uint64_t result = 0;
   for (size_t i = 0; i < kMaxVarintBytes && i < rest_.size(); ++i) {
     const uint64_t byte = static_cast<uint8_t>(rest_[i]);
-    // The tenth byte has room for one bit.
+    // The tenth byte holds only one bit.
     if (i == kMaxVarintBytes - 1 && byte > 1) return false;
     result |= (byte & 0x7f) << (7 * i);
     if (byte < 0x80) {

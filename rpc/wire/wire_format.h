@@ -1,4 +1,4 @@
-// Protobuf's wire format, for messages that are written and read without
+// Protobuf's wire format, for code that writes and reads messages without
 // generated classes.
 
 #ifndef HAWSER_RPC_WIRE_WIRE_FORMAT_H_
@@ -33,7 +33,8 @@ constexpr int64_t UnZigZag(uint64_t value) {
 
 inline constexpr size_t kMaxVarintBytes = 10;
 
-// Writes to `out`, which has room for kMaxVarintBytes; returns the bytes used.
+// Writes to `out`, which must have space for kMaxVarintBytes; returns the
+// number of bytes written.
 inline size_t PutVarint(uint64_t value, char* out) {
   size_t size = 0;
   while (value >= 0x80) {
@@ -71,14 +72,14 @@ inline void AppendBytesField(uint32_t field, std::string_view value,
 struct WireField {
   uint32_t number = 0;
   WireType type{};
-  // Of kVarint, kFixed64 and kFixed32.
+  // For kVarint, kFixed64 and kFixed32.
   uint64_t value = 0;
-  // Of kBytes: a part of what is read.
+  // For kBytes; refers to the input.
   std::string_view bytes;
 };
 
-// Reads the fields of one message. Groups, which no message here uses, are
-// errors, as are field numbers that protobuf does not allow.
+// Reads the fields of one message. Groups, which are not used here, and invalid
+// field numbers are errors.
 class WireReader {
  public:
   explicit WireReader(std::string_view bytes) : rest_(bytes) {}
@@ -86,7 +87,8 @@ class WireReader {
   bool AtEnd() const { return rest_.empty(); }
   std::string_view rest() const { return rest_; }
 
-  // False if the bytes are malformed; the reader must then be dropped.
+  // Returns false if the bytes are malformed; the reader must not be used
+  // afterwards.
   bool ReadField(WireField& field);
   bool ReadVarint(uint64_t& value);
   bool ReadFixed64(uint64_t& value);

@@ -9,7 +9,7 @@
 namespace hawser::rpc::internal {
 namespace {
 
-TEST(WireFormatTest, VarintsOfEveryLengthComeBack) {
+TEST(WireFormatTest, VarintsOfEveryLengthRoundTrip) {
   for (int bit = 0; bit < 64; ++bit) {
     for (uint64_t value : {uint64_t{1} << bit, (uint64_t{1} << bit) - 1}) {
       std::string bytes;
@@ -32,7 +32,7 @@ TEST(WireFormatTest, ZigZagKeepsSign) {
   EXPECT_EQ(ZigZag(-1), 1u);
 }
 
-TEST(WireFormatTest, FieldsComeBack) {
+TEST(WireFormatTest, FieldsRoundTrip) {
   std::string bytes;
   AppendVarintField(1, 300, bytes);
   AppendFixed64Field(2, 0x0102030405060708, bytes);

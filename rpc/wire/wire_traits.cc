@@ -18,7 +18,7 @@ absl::Status IntegerOutOfRange(std::string_view type) {
 
 absl::Status UnparsableMessage(std::string_view type) {
   return absl::InternalError(
-      absl::StrCat("the bytes received are no ", ToAbsl(type)));
+      absl::StrCat("the bytes received are not a valid ", ToAbsl(type)));
 }
 
 absl::Status UnserializableMessage(std::string_view type) {
@@ -30,12 +30,12 @@ absl::Status UnserializableMessage(std::string_view type) {
 absl::Status NullInOptional(std::string_view type) {
   return absl::InvalidArgumentError(
       absl::StrCat("an ", ToAbsl(type),
-                   " has a value that travels as null, such as an undefined "
-                   "tensor, and would arrive empty"));
+                   " has a value that is encoded as null, such as an undefined "
+                   "tensor, and would be received as nullopt"));
 }
 
 absl::Status RepeatedKey() {
-  return absl::InvalidArgumentError("the map received has one key twice");
+  return absl::InvalidArgumentError("the map received has a duplicate key");
 }
 
 }  // namespace hawser::rpc::internal

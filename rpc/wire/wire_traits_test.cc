@@ -27,7 +27,7 @@ using ::hawser::async::IsOkAndHolds;
 using ::hawser::async::StatusIs;
 using ::testing::HasSubstr;
 
-// What one value becomes: bytes of a `ValueList` and tensors.
+// One encoded value: bytes of a `ValueList` and tensors.
 struct Encoded {
   std::string values;
   std::vector<Tensor> tensors;
@@ -68,7 +68,7 @@ Encoded Serialize(const v1::Value& value) {
   return {list.SerializeAsString(), {}};
 }
 
-TEST(WireTraitsTest, NumbersComeBack) {
+TEST(WireTraitsTest, NumbersRoundTrip) {
   ExpectRoundTrip(true);
   ExpectRoundTrip(false);
   ExpectRoundTrip(int8_t{-128});
@@ -81,7 +81,7 @@ TEST(WireTraitsTest, NumbersComeBack) {
   ExpectRoundTrip(std::numeric_limits<double>::infinity());
 }
 
-TEST(WireTraitsTest, StringsComeBack) {
+TEST(WireTraitsTest, StringsRoundTrip) {
   ExpectRoundTrip(std::string());
   ExpectRoundTrip(std::string("text"));
   ExpectRoundTrip(std::string("\xff\x00\xfe", 3));
@@ -97,7 +97,7 @@ TEST(WireTraitsTest, TextIsAStringAndOtherBytesAreBytes) {
   }
 }
 
-// They would come back as none.
+// They would be decoded as nullopt.
 TEST(WireTraitsTest, OptionalsOfNullAreRefused) {
   const auto encode = [](const auto& value) {
     Encoder encoder;
@@ -121,7 +121,7 @@ TEST(WireTraitsTest, OptionalsOfNullAreRefused) {
   static_assert(!WireType<std::optional<std::optional<int>>>);
 }
 
-TEST(WireTraitsTest, ContainersComeBack) {
+TEST(WireTraitsTest, ContainersRoundTrip) {
   ExpectRoundTrip(std::vector<int64_t>{});
   ExpectRoundTrip(std::vector<int64_t>{1, -2, 1LL << 60});
   ExpectRoundTrip(std::vector<uint8_t>{0, 255});
@@ -140,7 +140,7 @@ TEST(WireTraitsTest, ContainersComeBack) {
       1, {true, false}, "y"));
 }
 
-TEST(WireTraitsTest, MessagesComeBack) {
+TEST(WireTraitsTest, MessagesRoundTrip) {
   v1::ErrorDetail detail;
   detail.set_worker("ps0");
   absl::StatusOr<v1::ErrorDetail> back =
@@ -155,7 +155,7 @@ TEST(WireTraitsTest, MessageOfAnotherTypeIsRefused) {
                        HasSubstr("hawser.v1.WorkerRecord")));
 }
 
-TEST(WireTraitsTest, TensorsTravelByIndex) {
+TEST(WireTraitsTest, TensorsAreEncodedByIndex) {
   const std::vector<Tensor> tensors = {Tensor::Ones({2}), Tensor(),
                                        Tensor::Zeros({3})};
   const Encoded encoded = Encode(tensors);
@@ -187,7 +187,8 @@ TEST(WireTraitsTest, NamesOfTypes) {
   EXPECT_EQ(WireTraits<v1::WorkerRecord>::TypeName(), "hawser.v1.WorkerRecord");
 }
 
-// The bytes are what the generated classes write: any language can read them.
+// The bytes equal those of the generated classes, so any language can read
+// them.
 TEST(WireTraitsTest, BytesAreThoseOfTheGeneratedClasses) {
   v1::Value value;
   value.set_int_value(-5);
@@ -279,7 +280,7 @@ TEST(WireTraitsTest, RepeatedKeysAreRefused) {
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("twice")));
 }
 
-// A type that nests without end, as a hostile sender would.
+// A type with unbounded nesting, as a malicious sender might use.
 struct Chain {
   std::vector<Chain> links;
 };
@@ -332,8 +333,8 @@ TEST(WireTraitsTest, PrerequisitesAreHandedOver) {
   EXPECT_EQ(decoder.TakePrerequisites().size(), 1u);
 }
 
-// Changes bytes of valid messages at random: every outcome is a value or an
-// error. What ends otherwise, the sanitizers find.
+// Mutates valid messages at random: every outcome must be a value or an error.
+// Sanitizers find any other.
 TEST(WireTraitsTest, HostileBytesGiveStatus) {
   using Everything =
       std::tuple<bool, int32_t, uint64_t, float, std::string,
@@ -373,7 +374,7 @@ TEST(WireTraitsTest, HostileBytesGiveStatus) {
     if (value.ok()) {
       ++accepted;
     } else {
-      // The second of a protobuf message in it.
+      // The second encodes a protobuf message.
       EXPECT_THAT(value,
                   testing::AnyOf(StatusIs(absl::StatusCode::kInvalidArgument),
                                  StatusIs(absl::StatusCode::kInternal)));

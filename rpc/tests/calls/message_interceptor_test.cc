@@ -28,7 +28,7 @@ using ::hawser::async::IsOk;
 using ::hawser::async::IsOkAndHolds;
 using ::testing::ElementsAre;
 
-// Records what it sees, and sets a task-local for the callee.
+// Records its calls, and sets a task-local for the callee.
 const async::TaskLocal<uint64_t> current_context;
 
 class TestHook final : public MessageInterceptor {
@@ -76,7 +76,7 @@ class HookService final : public Service {
   TestHook hook;
 };
 
-TEST(MessageInterceptorTest, ContextTravelsWithCallsAndReplies) {
+TEST(MessageInterceptorTest, ContextPropagatesWithCallsAndReplies) {
   constexpr Function<Tensor(Tensor)> kEcho{"test.Echo"};
   constexpr Function<uint64_t()> kContext{"test.Context"};
   TestJob job;
