@@ -26,7 +26,7 @@ absl::StatusOr<PerPeerQuota::Grant> PerPeerQuota::Admit(
   auto it = counts_.try_emplace(peer, 0).first;
   if (it->second >= max_per_peer_) {
     return absl::ResourceExhaustedError(
-        absl::StrCat("worker '", peer, "' holds ", it->second, " ", what_,
+        absl::StrCat("worker '", peer, "' has ", it->second, " ", what_,
                      " here, the limit set by ", option_,
                      " per worker: release some or raise the limit"));
   }
