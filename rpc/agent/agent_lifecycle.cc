@@ -227,17 +227,22 @@ absl::Status Agent::Impl::JoinJob() {
   // One that dies before all have come leaves its record, until another takes
   // its place, for which to look now and then.
   absl::Duration wait = kFirstStartedWait;
+  store::Barrier barrier = worker_directory_.BarrierOf(kStartedBarrier);
   for (bool arrived = false;; arrived = true, wait *= 2) {
     ASSIGN_OR_RETURN(const std::vector<WorkerInfo> workers,
                      worker_directory_.AwaitWorkers(*options_.world_size,
                                                     TimeUntil(deadline)));
-    for (const WorkerInfo& worker : workers) AddPeer(worker);
+    std::vector<store::Barrier::Participant> participants;
+    for (const WorkerInfo& worker : workers) {
+      AddPeer(worker);
+      participants.push_back(WorkerDirectory::ParticipantOf(worker));
+    }
     if (!arrived) {
-      RETURN_IF_ERROR(worker_directory_.Arrive(kStartedBarrier, self_, ""));
+      RETURN_IF_ERROR(
+          barrier.Arrive(WorkerDirectory::ParticipantOf(self_), ""));
     }
     const absl::Duration left = TimeUntil(deadline);
-    absl::Status started = worker_directory_.AwaitBarrier(
-        kStartedBarrier, workers, std::min(wait, left));
+    absl::Status started = barrier.Await(participants, std::min(wait, left));
     if (wait >= left || !absl::IsDeadlineExceeded(started)) return started;
   }
 }

@@ -129,6 +129,9 @@ void Agent::Impl::GracefulLeave::OnOwnCallsEnded(const absl::Status& status) {
     // So that a wait for one that died ends.
     for (const auto& peer : impl_.peers_.All()) impl_.Watch(peer);
     all_ = impl_.workers();
+    for (const WorkerInfo& worker : all_) {
+      participants_.push_back(WorkerDirectory::ParticipantOf(worker));
+    }
     EnterBarrier("leaving", "", &GracefulLeave::OnAllLeave);
     return;
   }
@@ -232,7 +235,7 @@ absl::Status Agent::Impl::GracefulLeave::Interruption() const {
 void Agent::Impl::GracefulLeave::EnterBarrier(std::string_view barrier,
                                               std::string_view payload,
                                               Step next) {
-  barrier_ = std::string(barrier);
+  barrier_.emplace(impl_.worker_directory_.BarrierOf(barrier));
   payload_ = std::string(payload);
   arrived_ = false;
   after_barrier_ = next;
@@ -244,16 +247,16 @@ void Agent::Impl::GracefulLeave::EnterBarrier(std::string_view barrier,
 // if the store does not answer.
 absl::StatusOr<bool> Agent::Impl::GracefulLeave::CheckBarrier(bool late) {
   async::BlockingRegion region;
-  WorkerDirectory& directory = impl_.worker_directory_;
   if (!arrived_) {
-    RETURN_IF_ERROR(directory.Arrive(barrier_, impl_.self_, payload_));
+    RETURN_IF_ERROR(barrier_->Arrive(
+        WorkerDirectory::ParticipantOf(impl_.self_), payload_));
     arrived_ = true;
   }
-  const absl::Status status = directory.AwaitBarrier(
-      barrier_, all_, late ? absl::ZeroDuration() : kBarrierSlice);
+  const absl::Status status = barrier_->Await(
+      participants_, late ? absl::ZeroDuration() : kBarrierSlice);
   if (status.ok()) {
     if (!payload_.empty()) {
-      ASSIGN_OR_RETURN(payloads_, directory.BarrierPayloads(barrier_, all_));
+      ASSIGN_OR_RETURN(payloads_, barrier_->Payloads(participants_));
     }
     return true;
   }
@@ -268,9 +271,10 @@ absl::StatusOr<bool> Agent::Impl::GracefulLeave::CheckBarrier(bool late) {
 absl::Status Agent::Impl::GracefulLeave::CheckLeases() {
   const async::MonotonicTime now = impl_.clock_->Now();
   next_lease_check_ = async::AddDelay(now, kLeaseInterval);
-  ASSIGN_OR_RETURN(const std::vector<WorkerInfo> missing,
-                   impl_.worker_directory_.MissingAtBarrier(barrier_, all_));
-  for (const WorkerInfo& worker : missing) {
+  ASSIGN_OR_RETURN(const std::vector<size_t> missing,
+                   barrier_->Missing(participants_));
+  for (const size_t i : missing) {
+    const WorkerInfo& worker = all_[i];
     ASSIGN_OR_RETURN(const std::string count,
                      impl_.membership_log_.ReadLease(worker.incarnation));
     const absl::Duration limit = impl_.options_.liveness.silent_limit;

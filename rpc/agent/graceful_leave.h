@@ -22,6 +22,7 @@
 #include "rpc/agent/agent_impl.h"
 #include "rpc/identity/worker_info.h"
 #include "rpc/membership/lease_observer.h"
+#include "store/barrier.h"
 
 namespace hawser::rpc {
 
@@ -126,10 +127,11 @@ class Agent::Impl::GracefulLeave
   size_t num_undrained_ = 0;
   // With a world size: all workers, and the rounds so far.
   std::vector<WorkerInfo> all_;
+  std::vector<store::Barrier::Participant> participants_;
   int round_ = 0;
   uint64_t calls_seen_ = 0;
   // Of the barrier under way.
-  std::string barrier_;
+  std::optional<store::Barrier> barrier_;
   std::string payload_;
   std::vector<std::string> payloads_;
   bool arrived_ = false;

@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "absl/time/time.h"
 #include "async/blocking_region.h"
 #include "async/status_macros.h"
@@ -64,12 +63,6 @@ std::string WorkerDirectory::NameKey(std::string_view name) const {
 
 std::string WorkerDirectory::RankKey(WorkerId id) const {
   return absl::StrCat(prefix_, "rank/", id.value());
-}
-
-std::string WorkerDirectory::BarrierKey(std::string_view barrier,
-                                        const WorkerInfo& worker) const {
-  return absl::StrCat(prefix_, ToAbsl(barrier), "/", worker.id.value(), "/",
-                      ToString(worker.incarnation));
 }
 
 absl::Status WorkerDirectory::JoinGroup(std::optional<int> world_size) {
@@ -192,31 +185,6 @@ absl::StatusOr<std::optional<WorkerInfo>> WorkerDirectory::FindById(
   return Find(RankKey(id), timeout);
 }
 
-absl::Status WorkerDirectory::Await(const std::vector<std::string>& keys,
-                                    const std::vector<int>& ranks,
-                                    async::MonotonicTime deadline) {
-  absl::Status status = store_->Wait(keys, Until(deadline));
-  if (!absl::IsDeadlineExceeded(status)) return status;
-  ASSIGN_OR_RETURN(const std::vector<size_t> missing, Missing(keys));
-  std::vector<int> of_ranks;
-  of_ranks.reserve(missing.size());
-  for (const size_t i : missing) of_ranks.push_back(ranks[i]);
-  return absl::DeadlineExceededError(absl::StrCat(
-      "of ", keys.size(), " workers these ranks did not arrive in time: ",
-      absl::StrJoin(of_ranks, ", ")));
-}
-
-absl::StatusOr<std::vector<size_t>> WorkerDirectory::Missing(
-    const std::vector<std::string>& keys) {
-  std::vector<size_t> missing;
-  for (size_t i = 0; i < keys.size(); ++i) {
-    ASSIGN_OR_RETURN(const bool present,
-                     store_->Check({&keys[i], 1}, absl::ZeroDuration()));
-    if (!present) missing.push_back(i);
-  }
-  return missing;
-}
-
 absl::StatusOr<WorkerInfo> WorkerDirectory::AwaitRecord(
     const std::string& key, int rank, async::MonotonicTime deadline) {
   async::BlockingRegion region;
@@ -238,65 +206,34 @@ absl::StatusOr<WorkerInfo> WorkerDirectory::AwaitRecord(
 absl::StatusOr<std::vector<WorkerInfo>> WorkerDirectory::AwaitWorkers(
     int world_size, absl::Duration timeout) {
   const async::MonotonicTime deadline = After(timeout);
-  std::vector<std::string> keys;
-  std::vector<int> ranks;
+  // A worker arrives at this barrier with its record as the payload.
+  std::vector<store::Barrier::Participant> ranks;
+  ranks.reserve(world_size);
   for (int rank = 0; rank < world_size; ++rank) {
-    keys.push_back(RankKey(WorkerId(rank)));
-    ranks.push_back(rank);
+    ranks.push_back(
+        {.id = absl::StrCat(rank), .label = absl::StrCat("rank ", rank)});
   }
-  RETURN_IF_ERROR(Await(keys, ranks, deadline));
+  RETURN_IF_ERROR(BarrierOf("rank").Await(ranks, Until(deadline)));
   std::vector<WorkerInfo> workers;
-  for (size_t i = 0; i < keys.size(); ++i) {
+  workers.reserve(world_size);
+  for (int rank = 0; rank < world_size; ++rank) {
     ASSIGN_OR_RETURN(WorkerInfo worker,
-                     AwaitRecord(keys[i], ranks[i], deadline));
+                     AwaitRecord(RankKey(WorkerId(rank)), rank, deadline));
     workers.push_back(std::move(worker));
   }
   return workers;
 }
 
-absl::Status WorkerDirectory::Arrive(std::string_view barrier,
-                                     const WorkerInfo& self,
-                                     std::string_view payload) {
-  return store_->Set(BarrierKey(barrier, self), payload, kStoreCallTimeout);
+store::Barrier WorkerDirectory::BarrierOf(std::string_view name) const {
+  return store::Barrier(store_, absl::StrCat(prefix_, ToAbsl(name)),
+                        kStoreCallTimeout);
 }
 
-std::vector<std::string> WorkerDirectory::BarrierKeys(
-    std::string_view barrier, const std::vector<WorkerInfo>& workers) const {
-  std::vector<std::string> keys;
-  keys.reserve(workers.size());
-  for (const WorkerInfo& worker : workers) {
-    keys.push_back(BarrierKey(barrier, worker));
-  }
-  return keys;
-}
-
-absl::Status WorkerDirectory::AwaitBarrier(
-    std::string_view barrier, const std::vector<WorkerInfo>& workers,
-    absl::Duration timeout) {
-  std::vector<int> ranks;
-  ranks.reserve(workers.size());
-  for (const WorkerInfo& worker : workers) ranks.push_back(worker.id.value());
-  return Await(BarrierKeys(barrier, workers), ranks, After(timeout));
-}
-
-absl::StatusOr<std::vector<WorkerInfo>> WorkerDirectory::MissingAtBarrier(
-    std::string_view barrier, const std::vector<WorkerInfo>& workers) {
-  ASSIGN_OR_RETURN(const std::vector<size_t> missing,
-                   Missing(BarrierKeys(barrier, workers)));
-  std::vector<WorkerInfo> missing_workers;
-  missing_workers.reserve(missing.size());
-  for (const size_t i : missing) missing_workers.push_back(workers[i]);
-  return missing_workers;
-}
-
-absl::StatusOr<std::vector<std::string>> WorkerDirectory::BarrierPayloads(
-    std::string_view barrier, const std::vector<WorkerInfo>& workers) {
-  std::vector<std::string> payloads;
-  for (const std::string& key : BarrierKeys(barrier, workers)) {
-    ASSIGN_OR_RETURN(std::string payload, store_->Get(key, kStoreCallTimeout));
-    payloads.push_back(std::move(payload));
-  }
-  return payloads;
+store::Barrier::Participant WorkerDirectory::ParticipantOf(
+    const WorkerInfo& worker) {
+  return {
+      .id = absl::StrCat(worker.id.value(), "/", ToString(worker.incarnation)),
+      .label = absl::StrCat("rank ", worker.id.value())};
 }
 
 }  // namespace hawser::rpc

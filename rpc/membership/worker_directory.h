@@ -15,6 +15,7 @@
 #include "async/clock.h"
 #include "rpc/identity/worker_info.h"
 #include "rpc/membership/membership_log.h"
+#include "store/barrier.h"
 #include "store/store.h"
 
 namespace hawser::rpc {
@@ -77,28 +78,13 @@ class WorkerDirectory {
   absl::StatusOr<std::optional<WorkerInfo>> FindById(
       WorkerId id, absl::Duration timeout = kStoreCallTimeout);
 
-  // Arrives at `barrier` with a payload.
-  absl::Status Arrive(std::string_view barrier, const WorkerInfo& self,
-                      std::string_view payload);
-  // Waits until all of `workers` have arrived at `barrier`. kDeadlineExceeded
-  // names the missing ranks. A zero timeout reads once, and returns
-  // kUnavailable if the store does not reply.
-  absl::Status AwaitBarrier(std::string_view barrier,
-                            const std::vector<WorkerInfo>& workers,
-                            absl::Duration timeout);
-  // Returns those of `workers` that have not arrived at `barrier`.
-  absl::StatusOr<std::vector<WorkerInfo>> MissingAtBarrier(
-      std::string_view barrier, const std::vector<WorkerInfo>& workers);
-  // Returns the payloads of `workers`, all of which must have arrived, in the
-  // same order.
-  absl::StatusOr<std::vector<std::string>> BarrierPayloads(
-      std::string_view barrier, const std::vector<WorkerInfo>& workers);
+  // Barrier of that name for workers of the job, each as its ParticipantOf.
+  store::Barrier BarrierOf(std::string_view name) const;
+  static store::Barrier::Participant ParticipantOf(const WorkerInfo& worker);
 
  private:
   std::string NameKey(std::string_view name) const;
   std::string RankKey(WorkerId id) const;
-  std::string BarrierKey(std::string_view barrier,
-                         const WorkerInfo& worker) const;
 
   // Returns the previous holder, if there was one.
   absl::StatusOr<std::optional<WorkerInfo>> Claim(const std::string& key,
@@ -111,17 +97,8 @@ class WorkerDirectory {
                           const ClaimPolicy& policy);
   absl::StatusOr<std::optional<WorkerInfo>> Find(const std::string& key,
                                                  absl::Duration timeout);
-  std::vector<std::string> BarrierKeys(
-      std::string_view barrier, const std::vector<WorkerInfo>& workers) const;
   absl::StatusOr<WorkerInfo> AwaitRecord(const std::string& key, int rank,
                                          async::MonotonicTime deadline);
-  // Returns the indices of absent `keys`.
-  absl::StatusOr<std::vector<size_t>> Missing(
-      const std::vector<std::string>& keys);
-  // Waits for all `keys`; `keys[i]` belongs to rank `ranks[i]`.
-  absl::Status Await(const std::vector<std::string>& keys,
-                     const std::vector<int>& ranks,
-                     async::MonotonicTime deadline);
 
   store::Store* const store_;
   const std::string prefix_;

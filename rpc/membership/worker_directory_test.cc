@@ -209,31 +209,22 @@ TEST_F(WorkerDirectoryTest, WaitsForAllRanks) {
 TEST_F(WorkerDirectoryTest, MissingRanksAreNamed) {
   ASSERT_THAT(worker_directory_.Register(Worker(1, 1), default_policy_),
               IsOk());
-  EXPECT_THAT(
-      worker_directory_.AwaitWorkers(4, absl::Milliseconds(50)),
-      StatusIs(absl::StatusCode::kDeadlineExceeded, HasSubstr("0, 2, 3")));
+  EXPECT_THAT(worker_directory_.AwaitWorkers(4, absl::Milliseconds(50)),
+              StatusIs(absl::StatusCode::kDeadlineExceeded,
+                       HasSubstr("rank 0, rank 2, rank 3")));
 }
 
-TEST_F(WorkerDirectoryTest, BarrierWaitsAndReturnsPayloads) {
-  const std::vector<WorkerInfo> all = {Worker(0, 1), Worker(1, 2)};
-  ASSERT_THAT(worker_directory_.Arrive("barrier", all[0], "yes"), IsOk());
-  EXPECT_THAT(worker_directory_.MissingAtBarrier("barrier", all),
-              IsOkAndHolds(ElementsAre(all[1])));
-  auto waiting = std::async(std::launch::async, [&] {
-    return worker_directory_.AwaitBarrier("barrier", all, absl::Seconds(30));
-  });
-  ASSERT_THAT(worker_directory_.Arrive("barrier", all[1], ""), IsOk());
-  EXPECT_THAT(waiting.get(), IsOk());
-  EXPECT_THAT(worker_directory_.BarrierPayloads("barrier", all),
-              IsOkAndHolds(ElementsAre("yes", "")));
-}
-
-TEST_F(WorkerDirectoryTest, RanksMissingAtABarrierAreNamed) {
-  const std::vector<WorkerInfo> all = {Worker(0, 1), Worker(1, 2)};
-  ASSERT_THAT(worker_directory_.Arrive("barrier", all[0], ""), IsOk());
-  EXPECT_THAT(
-      worker_directory_.AwaitBarrier("barrier", all, absl::ZeroDuration()),
-      StatusIs(absl::StatusCode::kDeadlineExceeded, HasSubstr("in time: 1")));
+TEST_F(WorkerDirectoryTest, BarriersTellIncarnationsApart) {
+  store::Barrier barrier = worker_directory_.BarrierOf("started");
+  const std::vector<store::Barrier::Participant> restarted = {
+      WorkerDirectory::ParticipantOf(Worker(0, 2))};
+  ASSERT_THAT(barrier.Arrive(WorkerDirectory::ParticipantOf(Worker(0, 1)), ""),
+              IsOk());
+  EXPECT_THAT(barrier.Await(restarted, absl::ZeroDuration()),
+              StatusIs(absl::StatusCode::kDeadlineExceeded,
+                       HasSubstr("in time: rank 0")));
+  ASSERT_THAT(barrier.Arrive(restarted[0], ""), IsOk());
+  EXPECT_THAT(barrier.Await(restarted, absl::ZeroDuration()), IsOk());
 }
 
 TEST_F(WorkerDirectoryTest, MalformedRecordIsReported) {

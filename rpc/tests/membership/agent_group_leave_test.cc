@@ -141,7 +141,7 @@ TEST_F(AgentGroupLeaveTest, DeadlineNamesTheRanksThatDidNotCome) {
   job_.Advance(absl::Seconds(2));
   ASSERT_TRUE(HasLeft(0));
   EXPECT_THAT(ResultOf(0), StatusIs(absl::StatusCode::kDeadlineExceeded,
-                                    HasSubstr("come in time: 1")));
+                                    HasSubstr("arrive in time: rank 1")));
 }
 
 TEST_F(AgentGroupLeaveTest, StoreThatComesBackIsAskedAgain) {
