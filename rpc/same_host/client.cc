@@ -7,7 +7,7 @@
 namespace hawser::rpc {
 namespace {
 
-// Of a slow machine.
+// Lower bound, for a slow machine.
 constexpr int64_t kCopiedPerNanosecond = 4;
 constexpr absl::Duration kMaxCopyTime = absl::Milliseconds(1);
 
@@ -29,8 +29,8 @@ bool SameHostClient::Call(CallId id, std::string_view path, Payload& request,
               .payload = std::move(request)});
   if (deadline == async::kNever) return true;
   {
-    // Not before: the peer must not hear that the call was given up before it
-    // hears of the call.
+    // Released only now: the peer must not receive the cancellation before the
+    // call.
     async::MutexLock lock(&mutex_);
     if (calls_.contains(id)) deadlines_.emplace(deadline, id);
   }
@@ -61,7 +61,7 @@ Connection::Done SameHostClient::Abandon(CallId id) {
 void SameHostClient::Cancel(CallId id) {
   Done done = Abandon(id);
   if (done == nullptr) return;
-  // Not in the thread that cancels.
+  // `done` must not run in the cancelling thread.
   loop_.Post([done = std::move(done)]() mutable {
     std::move(done)(absl::CancelledError("the call was cancelled"));
   });
@@ -97,7 +97,7 @@ bool SameHostClient::ended() {
 }
 
 SameHostLink::Work SameHostClient::OnMessage(LinkMessage message) {
-  // What no call waits for is dropped, which tells the peer if it must know.
+  // Drop replies that no call waits for; this also releases them at the peer.
   if (message.kind != v1::SameHostFrame::KIND_REPLY) return {};
   Done done = Take(message.call);
   if (done == nullptr) return {};
@@ -123,7 +123,8 @@ void SameHostClient::OnEnd(const absl::Status& status) {
     calls.swap(calls_);
     deadlines_.clear();
   }
-  // One may block, and others must not wait for it.
+  // Separate closures, because one may block and the others must not wait for
+  // it.
   for (auto& [id, call] : calls) {
     loop_.Post([done = std::move(call.done), status]() mutable {
       std::move(done)(status);
@@ -148,7 +149,7 @@ async::MonotonicTime SameHostClient::OnTime(async::MonotonicTime now) {
     if (Done done = Abandon(id); done != nullptr) {
       loop_.Post([done = std::move(done)]() mutable {
         std::move(done)(
-            absl::DeadlineExceededError("no answer by the deadline"));
+            absl::DeadlineExceededError("no reply by the deadline"));
       });
     }
   }

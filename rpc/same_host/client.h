@@ -1,4 +1,4 @@
-// The calling end of a link.
+// The client end of a link.
 
 #ifndef HAWSER_RPC_SAME_HOST_CLIENT_H_
 #define HAWSER_RPC_SAME_HOST_CLIENT_H_
@@ -22,28 +22,28 @@
 
 namespace hawser::rpc {
 
-// The calls under way. Thread-safe.
+// The calls in flight. Thread-safe.
 class SameHostClient final : public SameHostLink::Handler {
  public:
   using CallId = Connection::CallId;
   using Done = Connection::Done;
 
-  // `spin`: how long Await polls, besides the time that the peer needs to copy
-  // what was sent. `loop` outlives this.
+  // `spin`: how long Await polls, in addition to the time that the peer needs
+  // to copy the request. `loop` must outlive this object.
   SameHostClient(std::weak_ptr<SameHostLink> link, ipc::EventLoop* loop,
                  absl::Duration spin)
       : link_(std::move(link)), loop_(*loop), spin_(spin) {}
 
-  // As Connection::Call; the caller numbers its calls, so that no two have the
-  // same number, whichever links they take. False, with request and `done` left
-  // as they were, if the link has ended.
+  // As Connection::Call. The caller numbers its calls uniquely, across all
+  // links. Returns false, leaving request and `done` unchanged, if the link has
+  // ended.
   bool Call(CallId id, std::string_view path, Payload& request,
             async::MonotonicTime deadline, Done& done);
   void Cancel(CallId id);
   void Await(CallId id);
-  // Ends all calls with `status`, and the link.
+  // Ends all calls with `status`, and ends the link.
   void Close(const absl::Status& status);
-  // Whether the link has ended: it takes no calls any more.
+  // Whether the link has ended and accepts no more calls.
   bool ended();
 
   SameHostLink::Work OnMessage(LinkMessage message) override;
@@ -54,13 +54,13 @@ class SameHostClient final : public SameHostLink::Handler {
   struct Waiting {
     Done done;
     async::MonotonicTime deadline;
-    // Of the request.
+    // Size of the request.
     size_t bytes = 0;
   };
 
-  // The call is no longer waited for; null if it was not.
+  // Removes the call and returns its callback; null if the call is unknown.
   Done Take(CallId id);
-  // The same before the reply came, which the peer is told.
+  // Same, before the reply arrived; sends the peer a cancellation.
   Done Abandon(CallId id);
 
   const std::weak_ptr<SameHostLink> link_;

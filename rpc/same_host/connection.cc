@@ -11,7 +11,7 @@ namespace {
 
 constexpr char kOpenPath[] = "/hawser.v1.SameHostService/Open";
 constexpr absl::Duration kAskTimeout = absl::Seconds(10);
-// After a way broke or could not be made.
+// Retry interval after a link broke or could not be created.
 constexpr absl::Duration kAskAgain = absl::Seconds(1);
 
 }  // namespace
@@ -65,7 +65,7 @@ void SameHostConnection::OnReply(absl::StatusOr<Payload> reply) {
   absl::StatusOr<std::string> bytes =
       reply.ok() ? reply->Flatten() : reply.status();
   if (bytes.ok() && !door.ParseFromString(*bytes)) {
-    bytes = absl::InternalError("the answer is malformed");
+    bytes = absl::InternalError("the reply is malformed");
   }
   if (!bytes.ok()) {
     NoteRefusal(bytes.status());
@@ -83,8 +83,8 @@ void SameHostConnection::OnReply(absl::StatusOr<Payload> reply) {
 void SameHostConnection::NoteRefusal(const absl::Status& status) {
   async::MutexLock lock(&mutex_);
   asking_ = false;
-  // Neither changes while the peer runs; when it has ended, another connection
-  // leads to its successor.
+  // Neither condition changes while the peer runs, and its successor gets a new
+  // connection.
   if (absl::IsFailedPrecondition(status) || absl::IsUnimplemented(status)) {
     ask_after_ = async::kNever;
   }
@@ -92,8 +92,8 @@ void SameHostConnection::NoteRefusal(const absl::Status& status) {
 
 void SameHostConnection::OnParts(absl::StatusOr<SameHostLink::Parts> parts) {
   if (!parts.ok()) {
-    // Whatever the error: a peer that closes the socket at once, because it has
-    // no descriptors or watches left, makes for FAILED_PRECONDITION too.
+    // Retry after any error: a peer that closes the socket at once, because it
+    // has no descriptors or watches left, also causes FAILED_PRECONDITION.
     async::MutexLock lock(&mutex_);
     asking_ = false;
     return;
@@ -117,7 +117,8 @@ Connection::CallId SameHostConnection::Call(std::string_view path,
                                             Payload request,
                                             async::MonotonicTime deadline,
                                             Done done) {
-  // What is too long or cannot be fetched, the socket refuses.
+  // Otherwise let the socket reject a message that is too long or cannot be
+  // fetched.
   if (request.size() <= options_.max_message_bytes && request.FetchAll().ok()) {
     Gate::Entry entry(gate_.get());
     if (const auto memory = entry ? client() : nullptr) {

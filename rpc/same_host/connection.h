@@ -1,4 +1,4 @@
-// A connection that goes through memory where it can.
+// A connection that uses shared memory if possible.
 
 #ifndef HAWSER_RPC_SAME_HOST_CONNECTION_H_
 #define HAWSER_RPC_SAME_HOST_CONNECTION_H_
@@ -24,20 +24,22 @@
 
 namespace hawser::rpc {
 
-// With the first call asks the peer, over the socket, for a way through memory.
-// Until there is one, and where there is none, calls go over the socket. When
-// one breaks, its calls end with kUnavailable, and the next call asks anew.
+// The first call requests a shared-memory link from the peer, over the socket.
+// Calls use the socket until there is a link, or if none is possible. When a
+// link breaks, its calls end with kUnavailable, and the next call requests
+// another one.
 class SameHostConnection final
     : public Connection,
       public std::enable_shared_from_this<SameHostConnection> {
  public:
   struct Options {
     size_t max_message_bytes = 0;
-    // How long AwaitReply polls.
+    // Polling time of AwaitReply.
     absl::Duration spin;
   };
 
-  // `gate` is passed by whatever uses `loop`, which outlives its closing.
+  // Users of `loop` enter `gate` first; `loop` must live until the gate is
+  // closed.
   SameHostConnection(std::shared_ptr<Connection> socket,
                      std::shared_ptr<ipc::EventLoop> loop,
                      std::shared_ptr<Gate> gate, Options options);
@@ -50,14 +52,14 @@ class SameHostConnection final
   void Close(absl::Status status) override;
 
  private:
-  // Calls of the two ways have ids of their own: odd ones go through memory.
+  // Ids of calls through shared memory are odd, those over the socket even.
   static CallId MemoryId(CallId id) { return 2 * id + 1; }
   static CallId SocketId(CallId id) { return 2 * id; }
   static bool IsMemoryId(CallId id) { return id % 2 == 1; }
 
-  // The way through memory, if there is one now; asks for one if it is time.
+  // Returns the link if there is one; otherwise requests one if it is time.
   std::shared_ptr<SameHostClient> client();
-  // The same, without asking.
+  // Same, without requesting a link.
   std::shared_ptr<SameHostClient> OpenClient();
   void Ask();
   void OnReply(absl::StatusOr<Payload> reply);
@@ -68,14 +70,14 @@ class SameHostConnection final
   const std::shared_ptr<ipc::EventLoop> loop_;
   const std::shared_ptr<Gate> gate_;
   const Options options_;
-  // Of calls through memory, of all clients one after the other: who cancels a
-  // call of one that has ended must not mean a call of the next.
+  // Last id of calls through shared memory, across successive links, so that a
+  // late cancellation for an ended link cannot match a call of the next.
   std::atomic<CallId> last_id_{0};
 
   async::Mutex mutex_;
   std::optional<absl::Status> closed_ ABSL_GUARDED_BY(mutex_);
   std::shared_ptr<SameHostClient> client_ ABSL_GUARDED_BY(mutex_);
-  // An answer is awaited.
+  // A request for a link is in flight.
   bool asking_ ABSL_GUARDED_BY(mutex_) = false;
   async::MonotonicTime ask_after_ ABSL_GUARDED_BY(mutex_) =
       async::MonotonicTime::min();

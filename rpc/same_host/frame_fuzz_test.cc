@@ -1,4 +1,5 @@
-// Any bytes as the frames that a peer writes into shared memory, at either end.
+// Fuzz test: arbitrary bytes as the frames that a peer writes into shared
+// memory, at either end.
 
 #include <sys/socket.h>
 #include <unistd.h>
@@ -35,7 +36,7 @@ namespace {
 
 constexpr size_t kMaxMessageBytes = size_t{1} << 16;
 
-// What all inputs share. Addresses in frames are those of this process.
+// State shared by all inputs. Addresses in frames refer to this process.
 struct World {
   World() {
     const std::vector<TransportMethod> served = {
@@ -102,7 +103,7 @@ void Play(SameHostLink::Side side, std::string_view input) {
   std::string bytes;
   v1::SameHostFrame answer;
   while (!input.empty()) {
-    // Each frame is preceded by its length, in one byte.
+    // Each frame is preceded by its length in one byte.
     const size_t length =
         std::min<size_t>(static_cast<uint8_t>(input[0]), input.size() - 1);
     HAWSER_CHECK(writer.Write(input.substr(1, length)) ==

@@ -22,19 +22,19 @@ namespace {
 
 constexpr absl::Duration kTicketLife = absl::Seconds(10);
 constexpr size_t kMaxTickets = 256;
-// The oldest makes place.
+// Above this number, the oldest connection is dropped.
 constexpr size_t kMaxPending = 64;
 constexpr size_t kTicketBytes = 16;
 
 absl::StatusOr<std::string> RandomBytes(size_t size) {
   std::string bytes(size, '\0');
   if (getrandom(bytes.data(), size, 0) != static_cast<ssize_t>(size)) {
-    return absl::ErrnoToStatus(errno, "no random numbers");
+    return absl::ErrnoToStatus(errno, "cannot read random numbers");
   }
   return bytes;
 }
 
-// What the peer reads from here to see that it can.
+// A value in this process that the peer reads to check its access.
 uint64_t ProbeValue() {
   static const uint64_t value = [] {
     uint64_t random = 0;
@@ -60,12 +60,12 @@ absl::Status CheckProbe(const ipc::PeerProcess& peer,
   RETURN_IF_ERROR(peer.Read(probe.address(), &value, sizeof(value)));
   if (value != probe.value()) {
     return absl::PermissionDeniedError(
-        "the peer's memory does not hold what it says");
+        "the peer's memory does not contain the announced value");
   }
   return absl::OkStatus();
 }
 
-// So that to ring does not block or do anything else.
+// Ensures that a write to it does not block or have other effects.
 absl::Status CheckDoorbell(const fs::UniqueFd& fd) {
   std::array<char, 64> target{};
   const ssize_t size =
@@ -74,7 +74,7 @@ absl::Status CheckDoorbell(const fs::UniqueFd& fd) {
   if (size <= 0 ||
       absl::string_view(target.data(), static_cast<size_t>(size)) !=
           "anon_inode:[eventfd]") {
-    return absl::InvalidArgumentError("the peer's doorbell is no eventfd");
+    return absl::InvalidArgumentError("the peer's doorbell is not an eventfd");
   }
   return absl::OkStatus();
 }
@@ -123,7 +123,8 @@ absl::StatusOr<v1::OpenSameHostReply> SameHostAcceptor::Admit(
   absl::erase_if(tickets_,
                  [&](const auto& t) { return t.second.good_until < now; });
   if (tickets_.size() >= kMaxTickets) {
-    return absl::ResourceExhaustedError("too many clients come in at once");
+    return absl::ResourceExhaustedError(
+        "too many clients request a link at once");
   }
   tickets_.emplace(std::move(ticket), Ticket{async::AddDelay(now, kTicketLife),
                                              std::move(caller)});
@@ -153,7 +154,8 @@ void SameHostAcceptor::Accept() {
                             SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (!fd.valid()) {
       if (errno == EAGAIN || errno == EINTR || errno == ECONNABORTED) return;
-      // Without descriptors those who wait would wake this for ever.
+      // Without free descriptors, waiting connections would wake the loop
+      // forever.
       loop_.Unwatch(listener_.get());
       listener_.Reset();
       return;
@@ -194,7 +196,8 @@ absl::Status SameHostAcceptor::Welcome(Pending& pending) {
                    ipc::ReceiveUnixMessage(parts.socket.get(), 1, hello));
   std::optional<Ticket> ticket = TakeTicket(hello.ticket());
   if (!ticket.has_value()) {
-    return absl::UnauthenticatedError("the ticket is not good");
+    return absl::UnauthenticatedError(
+        "the ticket is unknown or was already used");
   }
   pending.caller = std::move(ticket->caller);
   if (!should_accept_(*parts.peer, pending.caller)) {
@@ -211,7 +214,7 @@ absl::Status SameHostAcceptor::Welcome(Pending& pending) {
   return ipc::SendUnixMessage(parts.socket.get(), welcome, sent);
 }
 
-// Events of one connection come one at a time.
+// Events of one connection are delivered one at a time.
 void SameHostAcceptor::Continue(int fd) {
   std::shared_ptr<Pending> pending;
   {
@@ -248,7 +251,7 @@ void SameHostAcceptor::Close() {
 
 namespace {
 
-// A connection on its way. Kept by what the loop watches.
+// A handshake in progress. Kept alive by its watch in the loop.
 class Connector {
  public:
   using Done = absl::AnyInvocable<void(absl::StatusOr<SameHostLink::Parts>) &&>;
@@ -258,10 +261,10 @@ class Connector {
 
   int fd() const { return parts_.socket.get(); }
 
-  // No answer will come.
+  // The handshake failed.
   void Fail(absl::Status status) { std::move(done_)(std::move(status)); }
 
-  // The answer came.
+  // The server's reply arrived.
   void Finish() {
     absl::Status status = Join();
     loop_.Unwatch(fd());

@@ -1,4 +1,4 @@
-// Handshake with which two processes of one machine come to share memory
+// Handshake by which two processes on one machine establish shared memory
 // (proto/same_host.proto).
 
 #ifndef HAWSER_RPC_SAME_HOST_HANDSHAKE_H_
@@ -26,43 +26,42 @@
 
 namespace hawser::rpc {
 
-// Of this machine, until it restarts; empty where the kernel does not tell.
+// Boot id of this machine; empty if the kernel does not provide it.
 const std::string& BootId();
 
-// The serving end. Thread-safe.
+// The server end. Thread-safe.
 class SameHostAcceptor final
     : public std::enable_shared_from_this<SameHostAcceptor> {
  public:
-  // Gets the parts of each new link, on a thread of the loop.
+  // Receives the parts of each new link, on a thread of the loop.
   using OnLink = std::function<void(SameHostLink::Parts,
                                     std::optional<net::Identity> caller)>;
 
-  // Whether a client may have one more link. Where not, it stays outside, and
-  // calls over the socket.
+  // Whether a client may have one more link. If not, its calls use the socket.
   using ShouldAccept = std::function<bool(const ipc::PeerProcess&,
                                           const std::optional<net::Identity>&)>;
 
-  // `loop` outlives this. `should_accept` and `on_link` are run with no lock
-  // held.
+  // `loop` must outlive this object. `should_accept` and `on_link` run without
+  // holding a lock.
   static absl::StatusOr<std::shared_ptr<SameHostAcceptor>> Start(
       ipc::EventLoop* loop, size_t max_message_bytes,
       ShouldAccept should_accept, OnLink on_link);
 
-  // What a client is told that asks to come in. What it has proven to be, if
-  // anything, holds for all calls of its link.
-  // kFailedPrecondition, kResourceExhausted: see proto/same_host.proto.
+  // Returns the reply to a client that requests a link. Its authenticated
+  // identity, if any, applies to all calls of the link. kFailedPrecondition,
+  // kResourceExhausted: see proto/same_host.proto.
   absl::StatusOr<v1::OpenSameHostReply> Admit(
       const v1::OpenSameHostRequest& request,
       std::optional<net::Identity> caller);
 
-  // False once it cannot take connections any more: another is to be started.
+  // False once it cannot accept connections any more; start another one then.
   bool listening();
 
-  // Takes no more connections. Idempotent.
+  // Stops accepting connections. Idempotent.
   void Close();
 
  private:
-  // A connection that is not a link yet.
+  // A connection whose handshake is not complete.
   struct Pending {
     SameHostLink::Parts parts;
     std::optional<net::Identity> caller;
@@ -84,7 +83,7 @@ class SameHostAcceptor final
         listener_(std::move(listener)) {}
 
   void Accept();
-  // Goes on with a connection on which something came.
+  // Continues the handshake of a readable connection.
   void Continue(int fd);
   absl::Status Welcome(Pending& pending);
   std::optional<Ticket> TakeTicket(const std::string& bytes);
@@ -101,13 +100,13 @@ class SameHostAcceptor final
   absl::flat_hash_map<std::string, Ticket> tickets_ ABSL_GUARDED_BY(mutex_);
   absl::flat_hash_map<int, std::shared_ptr<Pending>> pending_
       ABSL_GUARDED_BY(mutex_);
-  // The oldest first.
+  // Oldest first.
   std::list<int> order_ ABSL_GUARDED_BY(mutex_);
 };
 
-// The calling end: goes through the door that `reply` names. `done` runs at
-// most once, on a thread of the loop or in this call; not at all if the loop
-// ends before.
+// The client end: connects to the socket named in `reply`. `done` runs at most
+// once, on a thread of the loop or in this call; it does not run if the loop
+// ends first.
 void ConnectSameHost(
     ipc::EventLoop* loop, const v1::OpenSameHostReply& reply,
     size_t max_message_bytes,

@@ -1,4 +1,4 @@
-// Any bytes as what a peer says before memory is shared, at either end.
+// Fuzz test: arbitrary bytes as a peer's handshake messages, at either end.
 
 #include <poll.h>
 #include <sys/socket.h>
@@ -30,7 +30,7 @@
 namespace hawser::rpc {
 namespace {
 
-// The other end may have hung up already.
+// The other end may have closed already.
 void Send(int socket, std::string_view bytes, std::span<const int> fds) {
   ipc::SendUnixBytes(socket, std::string(bytes), fds).IgnoreError();
 }
@@ -57,12 +57,12 @@ struct World {
   const std::unique_ptr<ipc::EventLoop> loop = *ipc::EventLoop::Create({});
   std::shared_ptr<SameHostAcceptor> acceptor;
   std::string acceptor_name;
-  // Of a server that is played here.
+  // Socket name of the server simulated here.
   std::string name;
   fs::UniqueFd door;
 };
 
-// What this says of its sender's memory holds, if it says the right value.
+// Makes a probe with the right value also have the right address.
 void MakeGood(v1::MemoryProbe& probe) {
   static const uint64_t word = 42;
   if (probe.value() == word) {
@@ -70,12 +70,12 @@ void MakeGood(v1::MemoryProbe& probe) {
   }
 }
 
-// As a client: the ticket and the probe of a greeting that parses are made
-// good, so that it comes further.
+// Acts as a client. The ticket and the probe of a parseable hello are made
+// valid, to get further in the handshake.
 void Greet(World& world, std::string_view input) {
   std::string bytes(input);
   if (v1::SameHostHello hello; hello.ParseFromString(bytes)) {
-    // Each is taken, and few may be left over.
+    // Each ticket is used, since only a few may be outstanding.
     hello.set_ticket(world.Admit().ticket());
     MakeGood(*hello.mutable_probe());
     bytes = hello.SerializeAsString();
@@ -83,7 +83,7 @@ void Greet(World& world, std::string_view input) {
   const fs::UniqueFd socket = *ipc::ConnectAbstract(world.acceptor_name);
   const int bell[] = {world.loop->doorbell()};
   Send(socket.get(), bytes, bell);
-  // Until it answers, or hangs up.
+  // Wait until it replies or closes.
   pollfd answer{.fd = socket.get(), .events = POLLIN, .revents = 0};
   HAWSER_CHECK(poll(&answer, 1, 20'000) == 1);
   v1::SameHostWelcome welcome;
@@ -93,7 +93,7 @@ void Greet(World& world, std::string_view input) {
   }
 }
 
-// As a server that answers with `input`, whose probe is made good as well.
+// Acts as a server that replies with `input`, whose probe is also made valid.
 void Welcome(World& world, std::string_view input) {
   v1::OpenSameHostReply open;
   open.set_socket_name(world.name);
@@ -125,7 +125,7 @@ void Welcome(World& world, std::string_view input) {
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   static auto& world = *new hawser::rpc::World;
   const std::string_view input(reinterpret_cast<const char*>(data), size);
-  // An empty message is the end of the socket, and a long one comes cut.
+  // An empty message means end of file, and a long one is truncated.
   if (input.empty() || input.size() > 256) return 0;
   hawser::rpc::Greet(world, input);
   hawser::rpc::Welcome(world, input);

@@ -18,15 +18,14 @@
 
 namespace {
 
-// Whether the user watches as many descriptors as fs.epoll.max_user_watches
-// allows.
+// Simulates that the limit fs.epoll.max_user_watches is reached.
 std::atomic<bool> no_watches_left{false};
-// Whether the peer closes its end of a socket before anything is sent.
+// Simulates that the peer closes its end of a socket before anything is sent.
 std::atomic<bool> peer_closes_at_once{false};
 
 }  // namespace
 
-// In place of those of the C library.
+// Replace the functions of the C library.
 extern "C" int epoll_ctl(int epoll, int operation, int fd,
                          epoll_event* event) noexcept {
   if (no_watches_left.load() && operation == EPOLL_CTL_ADD) {
@@ -50,7 +49,7 @@ namespace {
 using ::hawser::async::IsOk;
 using ::hawser::async::StatusIs;
 
-// Sets `flag` while it lives.
+// Sets `flag` during its lifetime.
 class [[nodiscard]] Raised {
  public:
   explicit Raised(std::atomic<bool>* flag) : flag_(*flag) { flag_ = true; }
@@ -62,13 +61,14 @@ class [[nodiscard]] Raised {
 
 class HandshakeTest : public SameHostTest {
  protected:
-  // A connection that cannot be made while `fault` is set is made after.
+  // Checks that a link that cannot be created while `fault` is set is created
+  // later.
   void ExpectAsksAgainAfter(std::atomic<bool>* fault) {
     const auto socket = std::make_shared<FakeSocket>(open_);
     const auto connection = client_->host.Wrap(socket);
     {
       const Raised raised(fault);
-      // Has it ask, which is answered in the call.
+      // Triggers the request for a link, which completes in the call.
       EXPECT_THAT(Call(*connection, "/t.T/Echo", Payload("x")).Wait(),
                   StatusIs(absl::StatusCode::kUnavailable));
     }
@@ -107,11 +107,11 @@ TEST_F(HandshakeTest, WithoutWatchesConnectingFails) {
   (*loop)->Shutdown();
 }
 
-TEST_F(HandshakeTest, AConnectionThatGotNoWatchAsksAgain) {
+TEST_F(HandshakeTest, ConnectionRetriesAfterAFailedWatch) {
   ExpectAsksAgainAfter(&no_watches_left);
 }
 
-TEST_F(HandshakeTest, AConnectionThatThePeerClosedAtOnceAsksAgain) {
+TEST_F(HandshakeTest, ConnectionRetriesAfterAnImmediateClose) {
   ExpectAsksAgainAfter(&peer_closes_at_once);
 }
 

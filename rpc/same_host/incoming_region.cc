@@ -16,7 +16,7 @@ absl::Status IncomingRegion::Read(uint64_t address, void* to,
   }));
   std::atomic_thread_fence(std::memory_order_seq_cst);
   if (slot_.load(std::memory_order_acquire) != value_) {
-    return absl::UnavailableError("the peer has taken the message back");
+    return absl::UnavailableError("the peer has freed the message");
   }
   return absl::OkStatus();
 }

@@ -1,4 +1,4 @@
-// Memory of the peer's that a message of its refers to.
+// Memory of the peer that one of its messages refers to.
 
 #ifndef HAWSER_RPC_SAME_HOST_INCOMING_REGION_H_
 #define HAWSER_RPC_SAME_HOST_INCOMING_REGION_H_
@@ -18,12 +18,12 @@
 
 namespace hawser::rpc {
 
-// What one message refers to, as long as its slot in the shared segment has the
-// value that it had: the sender changes it before it takes the memory back.
-// Thread-safe.
+// The region of one message. It is valid as long as the message's slot in the
+// shared segment keeps its value: the sender changes the slot before it frees
+// the memory. Thread-safe.
 class IncomingRegion {
  public:
-  // `slot` is of `segment`.
+  // `slot` belongs to `segment`.
   IncomingRegion(std::shared_ptr<ipc::Segment> segment,
                  std::shared_ptr<const ipc::PeerProcess> peer,
                  std::shared_ptr<ipc::ParallelCopier> copier,
@@ -35,13 +35,13 @@ class IncomingRegion {
         value_(value) {}
   ~IncomingRegion();
 
-  // What to do when nothing refers to this any more. Before others see this.
+  // Sets an action for the destruction of this object. Call before sharing it.
   void AtEnd(absl::AnyInvocable<void() &&> at_end) {
     at_end_ = std::move(at_end);
   }
 
-  // kUnavailable: the peer has ended or taken the message back; what is in `to`
-  // then is no part of it.
+  // kUnavailable if the peer has ended or freed the message; the content of
+  // `to` is then unspecified.
   absl::Status Read(uint64_t address, void* to, size_t size) const;
 
  private:
@@ -53,7 +53,7 @@ class IncomingRegion {
   absl::AnyInvocable<void() &&> at_end_;
 };
 
-// Bytes of a region from `address` on.
+// The bytes of a region from `address` on.
 class RemoteChunk final : public RemoteBytes {
  public:
   RemoteChunk(std::shared_ptr<const IncomingRegion> region, uint64_t address)

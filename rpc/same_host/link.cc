@@ -42,7 +42,7 @@ void SameHostLink::Start() {
   }
   loop_.Add(shared_from_this());
   if (ended_.load(std::memory_order_acquire)) {
-    // Closed meanwhile, perhaps before the loop knew of it.
+    // Closed concurrently, perhaps before the loop watched it.
     loop_.Unwatch(socket_.get());
     loop_.Remove(this);
   }
@@ -50,7 +50,7 @@ void SameHostLink::Start() {
 
 void SameHostLink::SignalPeer() {
   const uint64_t one = 1;
-  // A full counter has woken it already.
+  // Fails only if the counter is full, and then the peer is awake already.
   [[maybe_unused]] const ssize_t written =
       write(doorbell_.get(), &one, sizeof(one));
 }
@@ -74,7 +74,7 @@ void SameHostLink::Close(absl::Status status) {
   loop_.Unwatch(socket_.get());
   loop_.Remove(this);
   shutdown(socket_.get(), SHUT_RDWR);
-  // Not in the thread that closes.
+  // OnEnd must not run in the closing thread.
   loop_.Post([handler = handler_, status = std::move(status)] {
     handler->OnEnd(status);
   });

@@ -1,4 +1,4 @@
-// One connection through shared memory: messages there and back.
+// One bidirectional message link through shared memory.
 
 #ifndef HAWSER_RPC_SAME_HOST_LINK_H_
 #define HAWSER_RPC_SAME_HOST_LINK_H_
@@ -33,25 +33,25 @@ namespace hawser::rpc {
 struct LinkMessage {
   v1::SameHostFrame::Kind kind = v1::SameHostFrame::KIND_UNSPECIFIED;
   uint64_t call = 0;
-  // Of a request.
+  // For a request.
   std::string path = {};
   async::MonotonicTime deadline = async::kNever;
-  // Of a request or a reply.
+  // For a request or a reply.
   Payload payload = {};
-  // Of a reply; OK if there is none.
+  // For a reply; OK if there is no error.
   absl::Status error = {};
 };
 
-// Small messages are written into the ring. Of larger ones the ring carries
-// where they lie in this process; the peer copies them from there, once, to
-// where it wants them, and this process keeps them until Forget. What does not
-// fit waits its turn.
+// Small messages are written into the ring. For larger ones the ring contains
+// their location in this process: the peer copies them once, directly to their
+// destination, and this process keeps them until Forget. Messages that do not
+// fit are queued.
 //
-// Ends when the peer's process ends or breaks the rules, which to have 131,072
-// answers waiting for it to read them does, or by Close.
-// Thread-safe.
+// The link ends by Close, when the peer's process ends, or when the peer
+// violates the protocol. A backlog of 131,072 replies that the peer has not
+// read counts as a violation. Thread-safe.
 //
-// Split by operation: link.cc begins and ends, link_send.cc sends,
+// Split by operation: link.cc starts and ends, link_send.cc sends,
 // link_receive.cc polls and reads.
 class SameHostLink final : public ipc::EventLoop::Source,
                            public std::enable_shared_from_this<SameHostLink> {
@@ -64,12 +64,12 @@ class SameHostLink final : public ipc::EventLoop::Source,
     std::shared_ptr<const ipc::PeerProcess> peer = nullptr;
     // The connected Unix socket.
     fs::UniqueFd socket = {};
-    // The peer's.
+    // The peer's doorbell.
     fs::UniqueFd doorbell = {};
     size_t max_message_bytes = 0;
   };
 
-  // What is to be done about a message, outside of the link's locks.
+  // Work for a message, to run without the link's locks.
   struct Work {
     uint64_t call = 0;
     absl::AnyInvocable<void()&&> run = nullptr;
@@ -78,45 +78,45 @@ class SameHostLink final : public ipc::EventLoop::Source,
   class Handler {
    public:
     virtual ~Handler() = default;
-    // Messages come one at a time, in order. Must not wait.
+    // Called for one message at a time, in order. Must not block.
     virtual Work OnMessage(LinkMessage message) = 0;
-    // Once, on a thread of the loop. Messages that came before may still be
-    // worked on.
+    // Called once, on a thread of the loop. Work of earlier messages may still
+    // be running.
     virtual void OnEnd(const absl::Status& status) = 0;
     // See EventLoop::Source.
     virtual async::MonotonicTime OnTime(async::MonotonicTime now) = 0;
   };
 
-  // `loop` outlives the link.
+  // `loop` must outlive the link.
   SameHostLink(Parts parts, ipc::EventLoop* loop);
   ~SameHostLink() override;
 
-  // Once, before anything else: who gets the messages.
+  // Sets the receiver of messages. Call once, before anything else.
   void SetHandler(std::shared_ptr<Handler> handler) {
     handler_ = std::move(handler);
   }
-  // Once: messages are taken from now on, until the end.
+  // Starts receiving messages, until the link ends. Call once.
   void Start();
 
-  // Nothing happens after the end.
+  // Has no effect after the link has ended.
   void Send(LinkMessage message);
 
-  // Answers, and news that one was read, which wait for room in the ring.
+  // Number of replies and releases that wait for space in the ring.
   size_t num_answers_waiting() const {
     return num_answers_waiting_.load(std::memory_order_relaxed);
   }
 
-  // The peer has no business any more with the message of that call that was
-  // sent from here: its memory is let go, and a message that has not gone out
-  // never will.
+  // Frees the memory of the message sent for `call`, which the peer no longer
+  // needs. A message that is still queued is not sent.
   void Forget(uint64_t call);
 
-  // Polls for up to `spin`, or until `done` says so, and runs what concerns
-  // `call`; the rest is left to the loop.
+  // Polls for up to `spin`, or until `done` returns true, and runs the work of
+  // `call`; other work is left to the loop.
   void PollFor(uint64_t call, absl::Duration spin,
                const std::function<bool()>& done);
 
-  // Ends the link, also at the peer. `status`, not OK, goes to OnEnd.
+  // Ends the link at both ends. `status`, which must not be OK, is passed to
+  // OnEnd.
   void Close(absl::Status status);
 
   size_t max_message_bytes() const { return max_message_bytes_; }
@@ -129,14 +129,14 @@ class SameHostLink final : public ipc::EventLoop::Source,
   async::MonotonicTime OnTime(async::MonotonicTime now) override;
 
  private:
-  // What a message that was sent keeps alive for the peer to read.
+  // Memory that a sent message keeps alive for the peer.
   struct Region {
     uint32_t slot = 0;
     Payload payload;
     std::string chunk_list;
   };
 
-  // False: it must wait.
+  // Returns false if the message must be queued.
   bool TrySendLocked(LinkMessage& message)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool WriteLocked(std::string_view frame)
@@ -146,11 +146,11 @@ class SameHostLink final : public ipc::EventLoop::Source,
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   LinkMessage TakeWaitingLocked(const std::deque<LinkMessage>::iterator& at)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Closes soon, with no lock held.
+  // Schedules Close, which runs without holding a lock.
   void BreakLocked(absl::Status status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void SendWaiting();
   void SignalPeer();
-  // Takes one message, unless another thread is at it.
+  // Receives one message, unless another thread is receiving.
   std::optional<Work> Receive();
   absl::StatusOr<LinkMessage> Read(v1::SameHostFrame& frame);
   absl::Status ReadChunks(v1::SameHostFrame& frame, Payload& payload);
@@ -168,7 +168,7 @@ class SameHostLink final : public ipc::EventLoop::Source,
 
   std::atomic<bool> ended_{false};
   std::atomic<int> num_polling_{0};
-  // Taken by the thread that receives.
+  // Set by the receiving thread.
   std::atomic<bool> receiving_{false};
   ipc::RingReader reader_;
   std::string incoming_;
@@ -182,7 +182,7 @@ class SameHostLink final : public ipc::EventLoop::Source,
   absl::flat_hash_map<uint64_t, Region> regions_ ABSL_GUARDED_BY(mutex_);
   std::deque<LinkMessage> waiting_ ABSL_GUARDED_BY(mutex_);
   std::atomic<bool> any_waiting_{false};
-  // Of `waiting_`; changed under the lock.
+  // Counts entries of `waiting_`; modified under the lock.
   std::atomic<size_t> num_answers_waiting_{0};
   bool broken_ ABSL_GUARDED_BY(mutex_) = false;
 };

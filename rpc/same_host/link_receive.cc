@@ -1,4 +1,4 @@
-// Looking for what came, and reading it.
+// Polling for messages, and receiving them.
 
 #include <algorithm>
 #include <chrono>
@@ -17,7 +17,7 @@ namespace hawser::rpc {
 namespace {
 
 constexpr size_t kMaxChunkListBytes = size_t{16} << 20;
-// Polls between two looks at the clock.
+// Polls between two reads of the clock.
 constexpr int kPollsPerLook = 16;
 
 }  // namespace
@@ -35,7 +35,7 @@ void SameHostLink::PollFor(uint64_t call, absl::Duration spin,
   if (ended_.load(std::memory_order_acquire)) return;
   const async::MonotonicTime until =
       async::AddDelay(std::chrono::steady_clock::now(), spin);
-  // Who polls for ever shares its core with threads that do as well.
+  // A thread that polls forever shares its core with others that do the same.
   const bool may_sleep = until != async::kNever;
   absl::AnyInvocable<void() &&> run;
   BeginPolling();
@@ -57,8 +57,8 @@ void SameHostLink::PollFor(uint64_t call, absl::Duration spin,
     async::CpuRelax();
   }
   if (EndPolling()) loop_.Wake();
-  // Only now: it may block, and the peer does not ring while this thread
-  // counts as one that polls.
+  // Run only now: the work may block, and the peer does not signal while this
+  // thread counts as polling.
   if (run != nullptr) std::move(run)();
 }
 
@@ -114,7 +114,8 @@ absl::StatusOr<LinkMessage> SameHostLink::Read(v1::SameHostFrame& frame) {
   if (frame.has_error()) {
     message.error = FromStatusDetails(frame.error());
     if (message.error.ok()) {
-      message.error = absl::UnknownError("the peer sent an error without code");
+      message.error =
+          absl::UnknownError("the peer sent an error without a code");
     }
   } else if (absl::Status status = ReadChunks(frame, message.payload);
              !status.ok()) {

@@ -1,4 +1,4 @@
-// What goes out, and what is kept of it for the peer to read.
+// Sending of messages, and the memory kept for the peer to read.
 
 #include <algorithm>
 #include <chrono>
@@ -11,14 +11,15 @@
 namespace hawser::rpc {
 namespace {
 
-// Chunks up to the first are carried in the frame, as long as they are not more
-// than the second together: to copy them twice costs less than a system call.
+// Chunks up to the first size are sent in the frame, up to the second size in
+// total, since copying them twice costs less than a system call.
 constexpr size_t kMaxInlineChunk = size_t{4} << 10;
 constexpr size_t kMaxInlineBytes = size_t{16} << 10;
-// Twice as many as one client's calls, which wait after they were refused too.
+// Twice the limit on one client's calls, since replies to rejected calls wait
+// as well.
 constexpr size_t kMaxAnswersWaiting = size_t{1} << 17;
 
-// What the peer brings about, as often as it likes.
+// Messages that the peer can trigger in unlimited numbers.
 bool IsAnswer(const LinkMessage& message) {
   return message.kind == v1::SameHostFrame::KIND_REPLY ||
          message.kind == v1::SameHostFrame::KIND_RELEASE;
@@ -87,7 +88,7 @@ bool SameHostLink::TrySendLocked(LinkMessage& message) {
   }
   frame.SerializeToString(&outgoing_);
   if (outgoing_.size() > ipc::kMaxRingFrame / 2 && !frame.chunks().empty()) {
-    // Above the bytes inside, which always fit, it is the number of chunks.
+    // Inline bytes always fit, so the number of chunks exceeds the frame.
     v1::SameHostChunkList list;
     list.mutable_chunks()->Swap(frame.mutable_chunks());
     region.chunk_list = list.SerializeAsString();
@@ -133,7 +134,7 @@ bool SameHostLink::WriteLocked(std::string_view frame) {
     case ipc::RingResult::kBroken:
       break;
   }
-  // Nothing can be sent any more.
+  // The ring is unusable.
   BreakLocked(absl::InternalError("the peer broke the shared ring"));
   return false;
 }
@@ -142,7 +143,7 @@ void SameHostLink::AwaitRoomLocked(LinkMessage message) {
   if (IsAnswer(message)) {
     if (num_answers_waiting() >= kMaxAnswersWaiting) {
       BreakLocked(absl::ResourceExhaustedError(absl::StrCat(
-          "the peer has not read ", kMaxAnswersWaiting, " answers")));
+          "the peer has not read ", kMaxAnswersWaiting, " replies")));
       return;
     }
     num_answers_waiting_.fetch_add(1, std::memory_order_relaxed);
@@ -192,7 +193,7 @@ void SameHostLink::Forget(uint64_t call) {
       it != waiting_.end()) {
     unsent = TakeWaitingLocked(it);
   }
-  // There may be a slot now.
+  // A slot may be free now.
   if (!waiting_.empty()) loop_.Wake();
 }
 

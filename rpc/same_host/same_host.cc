@@ -14,8 +14,8 @@
 namespace hawser::rpc {
 namespace {
 
-// Of one client: each costs memory, descriptors, and a look with each round of
-// the loop. One is what a connection needs.
+// Limit per client, since each link costs memory, descriptors and a poll per
+// round of the loop. A connection needs one.
 constexpr size_t kMaxLinksPerClient = 256;
 
 std::string ClientOf(const ipc::PeerProcess& peer,
@@ -23,7 +23,7 @@ std::string ClientOf(const ipc::PeerProcess& peer,
   return caller.has_value() ? net::ToUri(*caller) : absl::StrCat(peer.pid());
 }
 
-// On a single core who spins keeps its peer from running.
+// On a single core, spinning keeps the peer from running.
 absl::Duration UsableSpin(absl::Duration spin) {
   cpu_set_t cores;
   if (spin != absl::InfiniteDuration() &&
@@ -69,7 +69,7 @@ absl::StatusOr<v1::OpenSameHostReply> SameHost::Open(IncomingCall& call) {
   ASSIGN_OR_RETURN(const std::string bytes, call.TakeRequest().Flatten());
   v1::OpenSameHostRequest parsed;
   if (!parsed.ParseFromString(bytes)) {
-    return absl::InvalidArgumentError("the request received is malformed");
+    return absl::InvalidArgumentError("the received request is malformed");
   }
   ASSIGN_OR_RETURN(const std::shared_ptr<SameHostAcceptor> door, acceptor());
   ASSIGN_OR_RETURN(std::optional<net::Identity> caller, call.caller());
@@ -78,7 +78,7 @@ absl::StatusOr<v1::OpenSameHostReply> SameHost::Open(IncomingCall& call) {
 
 absl::StatusOr<std::shared_ptr<SameHostAcceptor>> SameHost::acceptor() {
   async::MutexLock lock(&mutex_);
-  if (stopped_) return absl::UnavailableError("the worker is stopping");
+  if (stopped_) return absl::UnavailableError("the worker is shutting down");
   if (acceptor_ == nullptr || !acceptor_->listening()) {
     ASSIGN_OR_RETURN(const std::shared_ptr<ipc::EventLoop> loop, LoopLocked());
     ASSIGN_OR_RETURN(acceptor_,
@@ -125,7 +125,7 @@ void SameHost::OnLink(SameHostLink::Parts parts,
 std::shared_ptr<Connection> SameHost::Wrap(std::shared_ptr<Connection> socket) {
   async::MutexLock lock(&mutex_);
   absl::StatusOr<std::shared_ptr<ipc::EventLoop>> loop = LoopLocked();
-  // Without it calls go over the socket.
+  // Without a loop, calls use the socket.
   if (!loop.ok()) return socket;
   return std::make_shared<SameHostConnection>(
       std::move(socket), *std::move(loop), gate_,
@@ -148,7 +148,7 @@ void SameHost::Stop() {
   }
   if (acceptor != nullptr) acceptor->Close();
   for (const auto& link : links) {
-    link->Close(absl::UnavailableError("the worker is stopping"));
+    link->Close(absl::UnavailableError("the worker is shutting down"));
   }
 }
 

@@ -1,4 +1,4 @@
-// A transport's part that goes through memory of this machine.
+// Shared-memory part of a transport.
 
 #ifndef HAWSER_RPC_SAME_HOST_SAME_HOST_H_
 #define HAWSER_RPC_SAME_HOST_SAME_HOST_H_
@@ -24,40 +24,42 @@
 
 namespace hawser::rpc {
 
-// Puts a way through shared memory beside the socket: small messages travel in
-// rings, of large ones the receiver copies the bytes straight from the sender's
-// memory, once (docs/rpc/same_host.md). Peers see the same deadlines, errors
-// and limits. Who may come in is decided over the socket. Thread-safe.
+// Adds shared-memory links to a transport over sockets: small messages are sent
+// through rings; bytes of large ones are copied once, by the receiver, directly
+// from the sender's memory (docs/rpc/same_host.md). Deadlines, errors and
+// limits are the same as over the socket. Clients are authenticated over the
+// socket. Thread-safe.
 class SameHost {
  public:
   struct Options {
     size_t max_message_bytes = 0;
-    // How long a thread polls before it sleeps.
+    // Polling time of a thread before it sleeps.
     absl::Duration spin;
   };
 
-  // `gate` is closed, between Stop and Shutdown, by the owner.
+  // The owner closes `gate` between Stop and Shutdown.
   SameHost(Options options, std::shared_ptr<Gate> gate);
-  // Does Shutdown.
+  // Calls Shutdown.
   ~SameHost();
 
-  // Serves `methods` also through memory. Returns the method, to be served at
-  // the socket, by which authenticated clients ask for it. At most once.
+  // Serves `methods` also through shared memory. Returns the method, to be
+  // served over the socket, by which authenticated clients request a link. Call
+  // at most once.
   TransportMethod Serve(const std::vector<TransportMethod>& methods);
 
-  // A connection that begins with `socket`.
+  // Returns a connection that starts with `socket`.
   std::shared_ptr<Connection> Wrap(std::shared_ptr<Connection> socket);
 
-  // Serves no more: calls under way are cut off. Connections are closed by
-  // whoever has them.
+  // Stops serving and aborts calls in flight. Connections are closed by their
+  // owners.
   void Stop();
-  // Returns when nothing runs any more.
+  // Returns when no callback runs any more.
   void Shutdown();
 
  private:
   struct Link {
     std::weak_ptr<SameHostLink> link;
-    // The worker that the client has proven to be, or else its process.
+    // The authenticated worker of the client, or else its process.
     std::string client;
   };
 
@@ -75,7 +77,7 @@ class SameHost {
 
   async::Mutex mutex_;
   bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
-  // Made when first needed.
+  // Created on first use.
   std::shared_ptr<ipc::EventLoop> loop_ ABSL_GUARDED_BY(mutex_);
   std::shared_ptr<SameHostAcceptor> acceptor_ ABSL_GUARDED_BY(mutex_);
   std::vector<Link> links_ ABSL_GUARDED_BY(mutex_);

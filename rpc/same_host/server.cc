@@ -8,8 +8,8 @@
 namespace hawser::rpc {
 namespace {
 
-// One client's calls that are served at once, or whose answers wait for it to
-// read others.
+// Limit on one client's calls that are being served or whose replies are
+// queued.
 constexpr size_t kMaxCalls = size_t{1} << 16;
 
 }  // namespace
@@ -51,18 +51,18 @@ class SameHostServer::Call final : public IncomingCall {
     return server_->caller_;
   }
   void Reply(absl::StatusOr<Payload> reply) override {
-    HAWSER_CHECK(!answered_) << "answered twice";
+    HAWSER_CHECK(!answered_) << "replied twice";
     Answer(std::move(reply));
   }
   void Discard() override {
-    HAWSER_CHECK(!answered_) << "answered twice";
-    Answer(absl::AbortedError("a copy of this request is being served"));
+    HAWSER_CHECK(!answered_) << "replied twice";
+    Answer(absl::AbortedError("a duplicate of this request is being served"));
   }
 
  private:
   void Answer(absl::StatusOr<Payload> reply) {
     answered_ = true;
-    // Of a call that was given up nobody waits for the answer.
+    // A cancelled call gets no reply.
     if (server_->Take(id_) == nullptr) return;
     LinkMessage message{.kind = v1::SameHostFrame::KIND_REPLY, .call = id_};
     if (reply.ok() && reply->size() > link_->max_message_bytes()) {
@@ -73,7 +73,7 @@ class SameHostServer::Call final : public IncomingCall {
           "ends"));
     }
     if (reply.ok()) {
-      // Of a request that is passed on.
+      // A reply may contain remote chunks of a forwarded request.
       if (absl::Status status = reply->FetchAll(); !status.ok()) {
         reply = std::move(status);
       }
@@ -129,16 +129,17 @@ SameHostLink::Work SameHostServer::OnRequest(LinkMessage message) {
   absl::Status refused = message.error;
   auto cancellation = std::make_shared<Cancellation>();
   if (refused.ok() && method == nullptr) {
-    refused = absl::UnimplementedError("no such method is served");
+    refused = absl::UnimplementedError("this worker does not serve the method");
   }
   if (refused.ok()) {
     async::MutexLock lock(&mutex_);
     if (ended_) return {};
     if (calls_.size() + link->num_answers_waiting() >= kMaxCalls) {
-      refused = absl::ResourceExhaustedError(absl::StrCat(
-          "this client has ", kMaxCalls, " calls under way or unread"));
+      refused = absl::ResourceExhaustedError(
+          absl::StrCat("this client has ", kMaxCalls,
+                       " calls in flight or with unread replies"));
     } else if (!calls_.emplace(id, cancellation).second) {
-      // Two calls of one number: the client is broken.
+      // A duplicate call number: the client is faulty.
       return {};
     }
   }

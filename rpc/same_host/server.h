@@ -1,4 +1,4 @@
-// The serving end of a link.
+// The server end of a link.
 
 #ifndef HAWSER_RPC_SAME_HOST_SERVER_H_
 #define HAWSER_RPC_SAME_HOST_SERVER_H_
@@ -22,12 +22,12 @@
 
 namespace hawser::rpc {
 
-// What is served to all links.
+// Methods served to all links.
 class SameHostMethods {
  public:
   explicit SameHostMethods(const std::vector<TransportMethod>& methods);
 
-  // Null if there is none.
+  // Returns null if there is none.
   const TransportMethod* Find(const std::string& path) const;
 
  private:
@@ -39,7 +39,7 @@ class SameHostServer final
     : public SameHostLink::Handler,
       public std::enable_shared_from_this<SameHostServer> {
  public:
-  // `caller`: who the client has proven to be, if it has.
+  // `caller` is the client's authenticated identity, if any.
   SameHostServer(std::weak_ptr<SameHostLink> link,
                  std::shared_ptr<const SameHostMethods> methods,
                  std::optional<net::Identity> caller)
@@ -65,7 +65,7 @@ class SameHostServer final
 
   async::Mutex mutex_;
   bool ended_ ABSL_GUARDED_BY(mutex_) = false;
-  // Those not answered yet.
+  // Calls without a reply yet.
   absl::flat_hash_map<uint64_t, std::shared_ptr<Cancellation>> calls_
       ABSL_GUARDED_BY(mutex_);
 };

@@ -1,5 +1,5 @@
-// What a peer that breaks the rules of shared memory can do: nothing but lose
-// its own link.
+// A peer that violates the shared-memory protocol must lose its own link,
+// without other effects.
 
 #include <unistd.h>
 
@@ -32,7 +32,7 @@ namespace {
 using ::hawser::async::IsOk;
 using ::hawser::async::StatusIs;
 
-// Whether the peer at the other end of these has.
+// Whether the peer at the other end has closed the link.
 bool HasHungUp(const SameHostLink::Parts& parts) {
   v1::SameHostReady ready;
   return absl::StrContains(
@@ -40,7 +40,7 @@ bool HasHungUp(const SameHostLink::Parts& parts) {
       "closed");
 }
 
-// A client that shows something else than what proto/same_host.proto says.
+// A client whose handshake violates proto/same_host.proto.
 class StrangeClientTest : public SameHostTest {
  protected:
   v1::OpenSameHostReply Door() {
@@ -55,7 +55,7 @@ class StrangeClientTest : public SameHostTest {
     return door;
   }
 
-  // Whether the server closes the socket without an answer.
+  // Whether the server closes the socket without a reply.
   static bool IsClosed(int socket) {
     v1::SameHostWelcome welcome;
     while (true) {
@@ -72,7 +72,7 @@ class StrangeClientTest : public SameHostTest {
   }
 };
 
-TEST_F(StrangeClientTest, WithoutGoodTicketNobodyComesIn) {
+TEST_F(StrangeClientTest, InvalidTicketIsRejected) {
   const v1::OpenSameHostReply door = Door();
   absl::StatusOr<std::unique_ptr<ipc::EventLoop>> loop =
       ipc::EventLoop::Create({});
@@ -86,7 +86,7 @@ TEST_F(StrangeClientTest, WithoutGoodTicketNobodyComesIn) {
   EXPECT_TRUE(IsClosed(socket->get()));
 }
 
-TEST_F(StrangeClientTest, ATicketIsGoodOnce) {
+TEST_F(StrangeClientTest, TicketIsValidOnce) {
   const v1::OpenSameHostReply door = Door();
   absl::StatusOr<std::unique_ptr<ipc::EventLoop>> loop =
       ipc::EventLoop::Create({});
@@ -105,7 +105,7 @@ TEST_F(StrangeClientTest, ATicketIsGoodOnce) {
   }
 }
 
-TEST_F(StrangeClientTest, WhoseMemoryCannotBeReadOrHasNoBellStaysOutside) {
+TEST_F(StrangeClientTest, UnreadableMemoryOrMissingDoorbellIsRejected) {
   absl::StatusOr<std::unique_ptr<ipc::EventLoop>> loop =
       ipc::EventLoop::Create({});
   ASSERT_THAT(loop, IsOk());
@@ -128,7 +128,8 @@ TEST_F(StrangeClientTest, WhoseMemoryCannotBeReadOrHasNoBellStaysOutside) {
   close(pipe);
 }
 
-// A client that came in and then writes what it likes into the ring.
+// A client that completes the handshake and then writes arbitrary data into the
+// ring.
 class HostileClientTest : public StrangeClientTest {
  protected:
   absl::StatusOr<SameHostLink::Parts> TryToComeIn() {
@@ -153,13 +154,14 @@ class HostileClientTest : public StrangeClientTest {
               static_cast<ssize_t>(sizeof(one)));
   }
 
-  // Whether the server has hung up.
+  // Whether the server has closed the link.
   bool HasEnded() { return HasHungUp(parts_); }
   void AwaitEnd() {
     while (!HasEnded()) std::this_thread::yield();
   }
 
-  // When there is room in the ring; false if the server hangs up before.
+  // Writes when there is space in the ring; returns false if the server closes
+  // the link first.
   bool WriteOrEnd(ipc::RingWriter& writer, const std::string& frame) {
     while (writer.Write(frame) != ipc::RingResult::kDone) {
       if (HasEnded()) return false;
@@ -207,7 +209,7 @@ TEST_F(HostileClientTest, ASlotThatDoesNotExistEndsTheLink) {
   AwaitEnd();
 }
 
-TEST_F(HostileClientTest, AddressesThatAreNotThereAndSizesAboveTheLimitFail) {
+TEST_F(HostileClientTest, InvalidAddressesAndExcessiveSizesFail) {
   ComeIn();
   ipc::RingWriter writer(&half().control, half().bytes.data(), ipc::kRingBytes);
   ipc::SegmentHalf& replies = parts_.segment->layout().to_client;
@@ -218,7 +220,7 @@ TEST_F(HostileClientTest, AddressesThatAreNotThereAndSizesAboveTheLimitFail) {
     v1::SameHostFrame frame;
     frame.set_kind(v1::SameHostFrame::KIND_REQUEST);
     frame.set_call(++call);
-    // What is refused never gets to be held.
+    // A rejected call never reaches the handler.
     frame.set_path(size == 10 ? "/t.T/Echo" : "/t.T/Hold");
     frame.add_chunks()->set_address(8);
     frame.mutable_chunks(0)->set_size(size);
@@ -238,14 +240,14 @@ TEST_F(HostileClientTest, AddressesThatAreNotThereAndSizesAboveTheLimitFail) {
   }
 }
 
-// Refusals are answers too.
-TEST_F(HostileClientTest, WhoCallsWithoutReadingAnswersLosesItsLink) {
+// Replies to rejected calls count too.
+TEST_F(HostileClientTest, ClientThatDoesNotReadRepliesLosesItsLink) {
   ComeIn();
   ipc::RingWriter writer(&half().control, half().bytes.data(), ipc::kRingBytes);
   v1::SameHostFrame frame;
   frame.set_kind(v1::SameHostFrame::KIND_REQUEST);
   frame.set_path("/t.T/Nothing");
-  // Some four times as many as may wait.
+  // About four times as many as may be queued.
   bool going_on = true;
   for (uint64_t i = 1; i < 600'000 && going_on; ++i) {
     frame.set_call(i);
@@ -258,7 +260,8 @@ TEST_F(HostileClientTest, WhoCallsWithoutReadingAnswersLosesItsLink) {
 TEST_F(HostileClientTest, AClientHasALimitedNumberOfLinks) {
   net::RaiseOpenFileLimit();
   loop_ = *ipc::EventLoop::Create({});
-  // One is the connection that the test has; a few may be on their way in.
+  // One link belongs to the test's connection; a few may still be in the
+  // handshake.
   std::vector<SameHostLink::Parts> links;
   absl::StatusOr<SameHostLink::Parts> parts = TryToComeIn();
   while (parts.ok() && links.size() < 400) {
@@ -271,7 +274,7 @@ TEST_F(HostileClientTest, AClientHasALimitedNumberOfLinks) {
   EXPECT_THAT(Call("/t.T/Echo", "still served").Wait(), IsOk());
 }
 
-// Bytes of the ring from a random source: any end but a crash is right.
+// Random bytes in the ring: any outcome but a crash is correct.
 TEST_F(HostileClientTest, RandomFramesNeverCrashTheServer) {
   async::RandomSource random(11);
   for (int round = 0; round < 30; ++round) {
@@ -296,9 +299,9 @@ TEST_F(HostileClientTest, RandomFramesNeverCrashTheServer) {
   EXPECT_THAT(Call("/t.T/Echo", "still served").Wait(), IsOk());
 }
 
-// A server that answers what nobody asked, and reads nothing: a client tells it
-// of each answer that it needs it no longer.
-TEST(HostileServerTest, WhoAnswersWithoutReadingLosesItsLink) {
+// A server that sends unsolicited replies and reads nothing: the client sends a
+// release for each reply.
+TEST(HostileServerTest, ServerThatDoesNotReadLosesItsLink) {
   absl::StatusOr<std::unique_ptr<ipc::EventLoop>> loop =
       ipc::EventLoop::Create({});
   ASSERT_THAT(loop, IsOk());

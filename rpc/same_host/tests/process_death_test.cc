@@ -1,4 +1,5 @@
-// One of two processes that share memory ends, or stalls, at any moment.
+// Tests in which one of two processes with shared memory ends, or stalls, at an
+// arbitrary moment.
 
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -40,12 +41,12 @@ using Clock = std::chrono::steady_clock;
 
 constexpr size_t kMaxMessageBytes = size_t{256} << 20;
 constexpr size_t kLarge = size_t{8} << 20;
-// Calls without a deadline, and those of a process that stalls, would
-// otherwise take for ever; with room for machines with more work than cores.
+// Time limit for calls that would otherwise never end; generous, for overloaded
+// machines.
 constexpr std::chrono::seconds kAtOnce(20);
 
-// Serves "/t.T/Size", which reads the whole request, and "/t.T/Large", whose
-// reply is one.
+// Serves "/t.T/Size", which reads the whole request, and "/t.T/Large", which
+// returns a large reply.
 class Serving {
  public:
   Serving() : loop_(*ipc::EventLoop::Create({})) {
@@ -143,8 +144,8 @@ class Calling {
   std::shared_ptr<SameHostClient> client_;
 };
 
-// A process that runs `main`, with pipes to and from it. Forked while this
-// process has no other thread.
+// A child process that runs `main`, with pipes in both directions. Must be
+// forked while this process has only one thread.
 class Child {
  public:
   template <class F>
@@ -170,7 +171,7 @@ class Child {
   }
 
   void Signal(int signal) const { kill(pid_, signal); }
-  // Until all its threads stall.
+  // Stops the process; returns when all its threads have stopped.
   void Stop() const {
     Signal(SIGSTOP);
     int status = 0;
@@ -213,7 +214,7 @@ void ServeUntilKilled(int, int out) {
   while (true) pause();
 }
 
-// Sends large messages as fast as it can.
+// Sends large messages in a loop.
 void CallUntilKilled(int in, int out) {
   Calling calling(ReceiveDoor(in));
   Payload request(std::string(kLarge, 'x'));
@@ -230,8 +231,8 @@ void AwaitByte(int fd) {
 
 class ProcessDeathTest : public testing::TestWithParam<int> {};
 
-// Kills at moments spread over what a call takes, large messages under way in
-// both directions.
+// Kills at moments spread over the duration of a call, with large messages in
+// transit in both directions.
 TEST_P(ProcessDeathTest, CallsOfAKilledServerEndAtOnce) {
   Child server(ServeUntilKilled);
   Calling calling(ReceiveDoor(server.out()));
@@ -255,7 +256,7 @@ TEST_P(ProcessDeathTest, CallsOfAKilledServerEndAtOnce) {
     reply = calls++ % 2 == 0
                 ? calling.Call("/t.T/Size", request, async::kNever)
                 : calling.Call("/t.T/Large", Payload("x"), async::kNever);
-    // Whole or not at all.
+    // A reply must be complete.
     if (reply.ok()) {
       EXPECT_TRUE(*reply == std::to_string(kLarge) ||
                   *reply == std::string(kLarge, 'x'));
@@ -266,13 +267,13 @@ TEST_P(ProcessDeathTest, CallsOfAKilledServerEndAtOnce) {
   killer.join();
 }
 
-TEST_P(ProcessDeathTest, AKilledClientLeavesTheServerWhole) {
-  // Before this process has threads.
+TEST_P(ProcessDeathTest, KilledClientDoesNotAffectTheServer) {
+  // Fork before this process has threads.
   Child client(CallUntilKilled);
   Serving serving;
   SendDoor(client.in(), serving.Door());
   AwaitByte(client.out());
-  // Neither end has anything that the death of one could leave behind.
+  // Neither end has files that its death could leave behind.
   EXPECT_THAT(FilesystemFootprintOf(client.pid()), IsEmpty());
   EXPECT_THAT(FilesystemFootprintOf(getpid()), IsEmpty());
   async::RandomSource random(static_cast<uint64_t>(GetParam()));
@@ -301,8 +302,7 @@ TEST(ProcessStopTest, CallsOfAStoppedServerEndAtTheirDeadlines) {
                            start + std::chrono::milliseconds(200)),
               StatusIs(absl::StatusCode::kDeadlineExceeded));
   EXPECT_LT(Clock::now() - start, kAtOnce);
-  // It goes on as if nothing had been; what was given up is not run on bytes
-  // that have changed.
+  // The server resumes; cancelled calls do not run on changed bytes.
   server.Signal(SIGCONT);
   EXPECT_THAT(calling.Call("/t.T/Size", Payload("four"), async::kNever),
               IsOkAndHolds("4"));

@@ -1,4 +1,5 @@
-// Calls through memory, both ends in one process; the socket is a fake one.
+// Tests of calls through shared memory with both ends in one process and a fake
+// socket.
 
 #include "rpc/same_host/same_host.h"
 
@@ -36,7 +37,7 @@ async::MonotonicTime In(absl::Duration time) {
   return async::AddDelay(std::chrono::steady_clock::now(), time);
 }
 
-TEST_F(SameHostTest, MessagesOfManySizesComeBackAndNoneOverTheSocket) {
+TEST_F(SameHostTest, MessagesOfManySizesRoundTripWithoutTheSocket) {
   for (size_t size : {0, 1, 4095, 4096, 4097, 16384, 100'000, 20'000'000}) {
     std::string text(size, 'x');
     for (size_t i = 0; i < size; i += 1009) text[i] = static_cast<char>(i);
@@ -45,7 +46,7 @@ TEST_F(SameHostTest, MessagesOfManySizesComeBackAndNoneOverTheSocket) {
   EXPECT_EQ(socket_->num_calls, 0);
 }
 
-TEST_F(SameHostTest, MessagesOfManyChunksComeBack) {
+TEST_F(SameHostTest, MessagesOfManyChunksRoundTrip) {
   for (int chunks : {3, 100, 5000}) {
     Payload payload;
     std::string all;
@@ -60,7 +61,7 @@ TEST_F(SameHostTest, MessagesOfManyChunksComeBack) {
   }
 }
 
-TEST_F(SameHostTest, ManyCallsOfManyThreadsGetTheirOwnAnswers) {
+TEST_F(SameHostTest, ManyCallsOfManyThreadsGetTheirOwnReplies) {
   constexpr int kThreads = 4;
   constexpr int kCalls = 500;
   std::vector<std::thread> threads;
@@ -69,7 +70,7 @@ TEST_F(SameHostTest, ManyCallsOfManyThreadsGetTheirOwnAnswers) {
     threads.emplace_back([&, t] {
       std::vector<std::pair<std::string, async::Future<std::string>>> calls;
       for (int i = 0; i < kCalls; ++i) {
-        // Every eighth one is read from the other's memory.
+        // Every eighth message is read from the peer's memory.
         const std::string text =
             absl::StrCat(t, ":", i, std::string(i % 8 == 0 ? 10'000 : 0, 'x'));
         auto promise = std::make_shared<async::Promise<std::string>>();
@@ -81,7 +82,7 @@ TEST_F(SameHostTest, ManyCallsOfManyThreadsGetTheirOwnAnswers) {
                                ? reply->Flatten()
                                : absl::StatusOr<std::string>(reply.status()));
             });
-        // Some look themselves, also while the loop does.
+        // Some callers poll themselves, concurrently with the loop.
         if (i % 5 == 0) connection_->AwaitReply(id);
         calls.emplace_back(text, std::move(future));
       }
@@ -99,10 +100,10 @@ TEST_F(SameHostTest, ACallbackRunByAwaitReplyMayWaitForOtherReplies) {
   constexpr int kCalls = 50;
   connection_->Close(absl::CancelledError("another takes its place"));
   client_->Shutdown();
-  // Its thread sleeps as soon as nothing comes.
+  // Its thread sleeps as soon as it has no work.
   client_ = std::make_unique<End>(absl::ZeroDuration());
   Connect();
-  // Until it is let go that thread takes no reply.
+  // While held, that thread does not receive replies.
   std::promise<void> held, let_go;
   connection_->Call("/t.T/Echo", Payload("x"), async::kNever,
                     [&](absl::StatusOr<Payload>) {
@@ -126,7 +127,7 @@ TEST_F(SameHostTest, ACallbackRunByAwaitReplyMayWaitForOtherReplies) {
   answers.join();
 }
 
-TEST_F(SameHostTest, MoreThanTheRingAndTheSlotsHoldWaitsItsTurn) {
+TEST_F(SameHostTest, MessagesBeyondTheRingAndTheSlotsAreQueued) {
   constexpr int kCalls = 6000;
   std::vector<async::Future<std::string>> futures;
   for (int i = 0; i < kCalls; ++i) {
@@ -138,7 +139,7 @@ TEST_F(SameHostTest, MoreThanTheRingAndTheSlotsHoldWaitsItsTurn) {
   }
 }
 
-TEST_F(SameHostTest, ErrorsComeWithCodeMessageAndPayloads) {
+TEST_F(SameHostTest, ErrorsKeepCodeMessageAndPayloads) {
   auto future = Call("/t.T/Hold", "x");
   absl::Status error = absl::DataLossError("lost");
   error.SetPayload("url", absl::Cord("value"));
@@ -179,7 +180,7 @@ TEST_F(SameHostTest, CancelReachesTheServer) {
   EXPECT_THAT(seen.Wait(), IsOk());
 }
 
-// The one whose call it was may not have heard yet that it has ended.
+// The caller may not know yet that the call has ended.
 TEST_F(SameHostTest, CancelOfACallBeforeARestartReachesNoOtherCall) {
   auto before = Call("/t.T/Hold", "x");
   const Connection::CallId id = last_id_;
@@ -187,7 +188,7 @@ TEST_F(SameHostTest, CancelOfACallBeforeARestartReachesNoOtherCall) {
   RestartServer();
   EXPECT_THAT(std::move(before).Wait(),
               StatusIs(absl::StatusCode::kUnavailable));
-  // As many calls through this memory as there were before.
+  // As many calls through this link as through the previous one.
   auto after = Call("/t.T/Hold", "x");
   auto call = TakeHeld();
   connection_->Cancel(id);
@@ -195,7 +196,7 @@ TEST_F(SameHostTest, CancelOfACallBeforeARestartReachesNoOtherCall) {
   EXPECT_THAT(std::move(after).Wait(), IsOkAndHolds("y"));
 }
 
-TEST_F(SameHostTest, CallsAreOfWhomTheSocketKnows) {
+TEST_F(SameHostTest, CallersHaveTheIdentityProvenOverTheSocket) {
   auto future = Call("/t.T/Hold", "x");
   auto call = TakeHeld();
   EXPECT_THAT(call->caller(), IsOkAndHolds(testing::Optional(net::Identity{
@@ -204,15 +205,15 @@ TEST_F(SameHostTest, CallsAreOfWhomTheSocketKnows) {
   EXPECT_THAT(std::move(future).Wait(), IsOk());
 }
 
-TEST_F(SameHostTest, DroppedCallsAreAnswered) {
+TEST_F(SameHostTest, DroppedCallsFail) {
   auto future = Call("/t.T/Hold", "x");
   TakeHeld().reset();
   EXPECT_THAT(std::move(future).Wait(),
               StatusIs(absl::StatusCode::kUnavailable));
 }
 
-// The memory of a call that was given up is used for other things.
-TEST_F(SameHostTest, BytesTakenBackAreNeverGivenToAReader) {
+// The memory of a cancelled call is reused.
+TEST_F(SameHostTest, FreedBytesAreNeverReturnedToAReader) {
   auto memory = std::make_shared<std::string>(100'000, 'x');
   Payload request;
   request.Append(memory, memory->data(), memory->size());
@@ -226,7 +227,7 @@ TEST_F(SameHostTest, BytesTakenBackAreNeverGivenToAReader) {
   EXPECT_EQ(memory.use_count(), 1);
   *memory = std::string(100'000, 'y');
   EXPECT_THAT(there.Flatten(), StatusIs(absl::StatusCode::kUnavailable,
-                                        HasSubstr("taken the message back")));
+                                        HasSubstr("freed the message")));
 }
 
 TEST_F(SameHostTest, RepliesAreKeptUntilTheyAreRead) {
@@ -261,7 +262,7 @@ TEST_F(SameHostTest, StoppingServerEndsItsCallsAndTheSocketTakesOver) {
               StatusIs(absl::StatusCode::kUnavailable, "over the socket"));
 }
 
-TEST_F(SameHostTest, ClosedConnectionGivesItsStatus) {
+TEST_F(SameHostTest, ClosedConnectionReturnsItsStatus) {
   auto future = Call("/t.T/Hold", "x");
   auto call = TakeHeld();
   async::Promise<void> cancelled;
@@ -292,11 +293,11 @@ TEST_F(SameHostTest, AnotherMachineIsRefused) {
   EXPECT_THAT(reply, StatusIs(absl::StatusCode::kFailedPrecondition));
 }
 
-TEST_F(SameHostTest, HasNoFileToLeaveBehind) {
+TEST_F(SameHostTest, LeavesNoFilesBehind) {
   const std::string text(20'000'000, 'x');
   EXPECT_THAT(Call("/t.T/Echo", text).Wait(), IsOkAndHolds(text));
   EXPECT_EQ(socket_->num_calls, 0);
-  // Both ends are this process.
+  // Both ends are in this process.
   EXPECT_THAT(FilesystemFootprintOf(getpid()), IsEmpty());
 }
 
