@@ -1,4 +1,4 @@
-// Payloads as gRPC's buffers.
+// Conversion between payloads and gRPC's byte buffers.
 
 #ifndef HAWSER_RPC_GRPC_BYTE_BUFFER_H_
 #define HAWSER_RPC_GRPC_BYTE_BUFFER_H_
@@ -10,15 +10,15 @@
 
 namespace hawser::rpc {
 
-// Refers to the chunk, whose bytes are here, and keeps its owner; a small one
-// is copied, which costs less.
+// Returns a slice that refers to a local chunk and keeps its owner alive. Small
+// chunks are copied, which is cheaper.
 ::grpc::Slice ToSlice(const Payload::Chunk& chunk);
 
-// The same for all chunks.
+// Same, for all chunks.
 ::grpc::ByteBuffer ToByteBuffer(const Payload& payload);
 
-// Chunks that refer to the buffer's slices and keep them. `buffer` is then
-// empty. kInternal if gRPC does not give its slices.
+// Returns chunks that refer to the buffer's slices and keep them alive.
+// `buffer` is then empty. kInternal if gRPC cannot return the slices.
 absl::StatusOr<Payload> ToPayload(::grpc::ByteBuffer& buffer);
 
 }  // namespace hawser::rpc

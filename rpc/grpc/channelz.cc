@@ -1,4 +1,4 @@
-// Has every server of the process serve grpc.channelz.v1.
+// Makes every server of the process serve grpc.channelz.v1.
 
 #include "grpcpp/ext/channelz_service_plugin.h"
 #include "net/server/debug_services.h"
@@ -6,7 +6,7 @@
 namespace hawser::rpc {
 namespace {
 
-// Takes effect on servers that are built later.
+// Applies to servers built later.
 [[maybe_unused]] const bool kServed = [] {
   net::NoteDebugServices();
   ::grpc::channelz::experimental::InitChannelzService();

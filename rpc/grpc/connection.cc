@@ -20,12 +20,12 @@
 namespace hawser::rpc {
 namespace {
 
-// Below what a server allows per channel (kMaxConcurrentStreams).
+// Less than a server allows per channel (kMaxConcurrentStreams).
 constexpr int kMaxCallsPerSlot = 200;
 constexpr size_t kMaxSlots = 64;
 
 gpr_timespec ToGrpcTime(async::MonotonicTime time) {
-  // gRPC's monotonic clock is the one of steady_clock.
+  // gRPC's monotonic clock is the same as that of steady_clock.
   const int64_t nanoseconds =
       std::chrono::duration_cast<std::chrono::nanoseconds>(
           time.time_since_epoch())
@@ -56,7 +56,7 @@ class GrpcConnection::ActiveCall {
     slot_ = slot;
   }
 
-  // The call may end, and this be gone, before this returns.
+  // The call may end, and this object be deleted, before this returns.
   void Begin(std::string path, Payload request, async::MonotonicTime deadline) {
     if (deadline != async::kNever) {
       context_.set_deadline(ToGrpcTime(deadline));
@@ -73,16 +73,16 @@ class GrpcConnection::ActiveCall {
     context_.TryCancel();
   }
 
-  // What the reply comes as; null where it cannot be expected while a caller
-  // looks for it.
+  // The completion event of the reply; null if a spinning caller cannot expect
+  // it.
   virtual const CompletionEvent* reply() const { return nullptr; }
 
  protected:
   virtual void Start(::grpc::GenericStub& stub, ::grpc::CompletionQueue* queue,
                      std::string path, Payload request) = 0;
 
-  // The status has come: tells the caller. Once, after which the connection may
-  // be gone.
+  // Reports the status to the caller. Called once; the connection may be
+  // destroyed afterwards.
   void End() {
     const std::optional<absl::Status> closed = connection_->Forget(id_, slot_);
     if (status_.ok()) connection_->verification_->NoteAnswer();
@@ -95,7 +95,7 @@ class GrpcConnection::ActiveCall {
     connection->num_done_.fetch_add(1, std::memory_order_release);
   }
 
-  // The end of this, unless an event is still to come.
+  // Deletes this object unless an event is still pending.
   virtual void Release() = 0;
 
   ::grpc::ClientContext context_;
@@ -103,8 +103,8 @@ class GrpcConnection::ActiveCall {
   ::grpc::Status status_;
 
  private:
-  // gRPC says so, in these words, of calls that were given no connection; what
-  // it says of others is not known to be safe.
+  // gRPC uses this message for calls that never had a connection. Other
+  // messages do not prove that the request was not sent.
   bool FoundNoConnection() const {
     return status_.error_code() == ::grpc::StatusCode::UNAVAILABLE &&
            status_.error_details().empty() &&
@@ -125,7 +125,7 @@ class GrpcConnection::ActiveCall {
     absl::Status error =
         connection_->verification_->Explain(FromGrpcStatus(status_));
     ClearNotSent(error);
-    // A server that stops drops in this way what it has not looked at.
+    // A server that shuts down drops unread calls this way.
     if (absl::IsCancelled(error) && status_.error_details().empty() &&
         !cancelled_.load(std::memory_order_relaxed)) {
       return absl::UnavailableError("the peer dropped the call");
@@ -145,7 +145,7 @@ class GrpcConnection::ActiveCall {
   std::atomic<bool> cancelled_{false};
 };
 
-// Whose request is one message.
+// A call whose request is one message.
 class GrpcConnection::UnaryClientCall final : public ActiveCall,
                                               public CompletionEvent {
  public:
@@ -164,14 +164,14 @@ class GrpcConnection::UnaryClientCall final : public ActiveCall,
   }
   void Release() override { delete this; }
 
-  // Lives in memory of the call that the context holds.
+  // Allocated in the arena of the call, which the context keeps alive.
   std::unique_ptr<::grpc::ClientAsyncResponseReader<::grpc::ByteBuffer>>
       reader_;
 };
 
-// Whose request goes out in fragments, one after the other
-// (proto/fragments.proto). The reply may come before the last one: of a worker
-// that refuses.
+// A call whose request is sent in fragments, one after the other
+// (proto/fragments.proto). A worker that rejects the request replies before the
+// last fragment.
 class GrpcConnection::FragmentedClientCall final : public ActiveCall {
  public:
   FragmentedClientCall(const std::shared_ptr<GrpcConnection>& connection,
@@ -192,15 +192,16 @@ class GrpcConnection::FragmentedClientCall final : public ActiveCall {
   void Start(::grpc::GenericStub& stub, ::grpc::CompletionQueue* queue,
              std::string path, Payload request) override {
     fragments_.emplace(std::move(request));
-    // Goes out with the first fragment.
+    // Send the metadata with the first fragment.
     context_.set_initial_metadata_corked(true);
     stream_ =
         stub.PrepareCall(&context_, path.append(net::kInFragments), queue);
     stream_->StartCall(nullptr);
-    // Held by the fragment that is being written, and by the reply.
+    // One for the fragment being written and one for the reply.
     references_.store(2, std::memory_order_relaxed);
     ::grpc::ByteBuffer first = fragments_->Next();
-    // Before an event can end the call: nothing here is touched after it.
+    // Started before any event can end the call; nothing here may be accessed
+    // afterwards.
     stream_->Read(&reply_, &read_);
     Write(first);
   }
@@ -209,13 +210,13 @@ class GrpcConnection::FragmentedClientCall final : public ActiveCall {
     if (fragments_->AtEnd()) {
       stream_->WriteLast(fragment, ::grpc::WriteOptions(), &written_);
     } else {
-      // The transport asks for the next one before all of it has gone.
+      // The transport requests the next fragment before this one is fully sent.
       stream_->Write(fragment, ::grpc::WriteOptions().set_buffer_hint(),
                      &written_);
     }
   }
-  // Once the gate is closed the call has been cancelled, and nothing may be
-  // begun any more.
+  // Once the gate is closed, the call is cancelled and no operation may be
+  // started.
   void OnWritten(bool ok) {
     Gate::Entry entry(gate_.get());
     if (entry && ok && !fragments_->AtEnd()) {
@@ -248,7 +249,7 @@ class GrpcConnection::FragmentedClientCall final : public ActiveCall {
   const std::shared_ptr<Gate> gate_;
   std::atomic<int> references_{0};
   std::optional<MessageFragments> fragments_;
-  // Lives in memory of the call that the context holds.
+  // Allocated in the arena of the call, which the context keeps alive.
   std::unique_ptr<::grpc::GenericClientAsyncReaderWriter> stream_;
 };
 
@@ -263,7 +264,7 @@ GrpcConnection::GrpcConnection(
       max_message_bytes_(max_message_bytes),
       spin_(spin) {}
 
-// Calls keep their connection: there are none.
+// Calls keep their connection alive, so there are none left.
 GrpcConnection::~GrpcConnection() = default;
 
 GrpcConnection::ChannelSlot* GrpcConnection::PickSlotLocked() {
@@ -328,7 +329,7 @@ std::optional<absl::Status> GrpcConnection::Forget(CallId id,
 void GrpcConnection::Cancel(CallId id) {
   async::MutexLock lock(&mutex_);
   auto it = calls_.find(id);
-  // It is not deleted while the lock is held.
+  // A call is not deleted while the lock is held.
   if (it != calls_.end()) it->second->Cancel();
 }
 

@@ -1,4 +1,4 @@
-// Calls to one address over gRPC.
+// Client of one address over gRPC.
 
 #ifndef HAWSER_RPC_GRPC_CONNECTION_H_
 #define HAWSER_RPC_GRPC_CONNECTION_H_
@@ -27,17 +27,17 @@
 
 namespace hawser::rpc {
 
-// Opens channels as needed: a server takes a limited number of calls at once
-// per channel, and calls that wait long must not keep others from starting.
+// Opens channels as needed, since a server limits the concurrent calls per
+// channel and long calls must not keep others from starting.
 class GrpcConnection final
     : public Connection,
       public std::enable_shared_from_this<GrpcConnection> {
  public:
   using MakeChannel = std::function<std::shared_ptr<::grpc::Channel>()>;
 
-  // `gate` is passed by whatever begins an operation on the queue of `poller`;
-  // it is closed before that is shut down. `verification` made the channels.
-  // `spin`: how long AwaitReply looks at most; 0: not at all.
+  // `gate` is entered before starting an operation on the queue of `poller`,
+  // and closed before the queue is shut down. `verification` created the
+  // channels. `spin` limits the spinning of AwaitReply; 0 disables it.
   GrpcConnection(MakeChannel make_channel, Poller* poller,
                  std::shared_ptr<Gate> gate,
                  std::shared_ptr<const net::PeerVerification> verification,
@@ -48,7 +48,7 @@ class GrpcConnection final
               async::MonotonicTime deadline, Done done) override;
   void Cancel(CallId id) override;
   void Close(absl::Status status) override;
-  // Another thread may take the reply, and would have to wake this one.
+  // Avoids the wake-up that is needed if another thread receives the reply.
   void AwaitReply(CallId id) override;
 
  private:
@@ -60,14 +60,16 @@ class GrpcConnection final
     int num_calls = 0;
   };
 
-  // The slot that the next call takes.
+  // Returns the slot for the next call.
   ChannelSlot* PickSlotLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::unique_ptr<ActiveCall> MakeCall(const Payload& request, Done done);
-  // What the call's reply comes as; null if the call has ended, or is long.
+  // Returns the completion event of the call's reply; null if the call has
+  // ended or its request is sent in fragments.
   const CompletionEvent* ReplyOf(CallId id);
-  // Looks for a while whether the call has ended.
+  // Spins until the call has ended, for a limited time.
   bool SpinUntilDone(CallId id);
-  // The call has ended; the status to give instead of kCancelled, if any.
+  // Removes an ended call. Returns the status to use instead of kCancelled, if
+  // any.
   std::optional<absl::Status> Forget(CallId id, ChannelSlot* slot);
 
   const MakeChannel make_channel_;
@@ -84,7 +86,7 @@ class GrpcConnection final
   std::optional<absl::Status> closed_ ABSL_GUARDED_BY(mutex_);
   CallId last_id_ ABSL_GUARDED_BY(mutex_) = 0;
   std::vector<std::unique_ptr<ChannelSlot>> slots_ ABSL_GUARDED_BY(mutex_);
-  // Own themselves.
+  // The calls own themselves.
   absl::flat_hash_map<CallId, ActiveCall*> calls_ ABSL_GUARDED_BY(mutex_);
 };
 

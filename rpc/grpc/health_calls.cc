@@ -13,7 +13,7 @@ namespace hawser::rpc {
 using ::grpc::health::v1::HealthCheckRequest;
 using ::grpc::health::v1::HealthCheckResponse;
 
-// One call of Check, from waiting for it until it is answered.
+// One call of Check, from its registration until its reply.
 class HealthCalls::CheckCall final
     : public CompletionEvent,
       public std::enable_shared_from_this<CheckCall> {
@@ -53,12 +53,12 @@ class HealthCalls::CheckCall final
   HealthCheckRequest request_;
   ::grpc::ServerAsyncResponseWriter<HealthCheckResponse> writer_{&context_};
   bool arrived_ = false;
-  // While an event is to come.
+  // Set while an event is pending.
   std::shared_ptr<CheckCall> self_;
 };
 
-// One call of Watch, from waiting for it until it has ended. Each event that is
-// to come holds a reference.
+// One call of Watch, from its registration until its end. Each pending event
+// holds a reference.
 class HealthCalls::WatchCall final : public net::HealthWatch {
  public:
   explicit WatchCall(HealthCalls* calls)
@@ -96,7 +96,7 @@ class HealthCalls::WatchCall final : public net::HealthWatch {
 
   void OnArrived(bool ok) {
     if (!ok) {
-      // The server stops; no other event comes.
+      // The server shuts down; there are no further events.
       done_.self.reset();
       return;
     }

@@ -13,23 +13,23 @@
 
 namespace hawser::rpc {
 
-// Serves on the queue that the worker's calls come from: a service of the
-// callback API would bring threads and pollers of its own into the server,
-// among which gRPC shares connections out.
+// Uses the completion queue of the worker's calls. A service of the callback
+// API would add its own threads and pollers to the server, and gRPC distributes
+// connections among them.
 //
-// Answers anyone who can connect, without a token: a probe has none.
+// Serves callers without a token, since probes have none.
 class HealthCalls {
  public:
-  // Adds itself to `builder`, which builds the server after that. `gate` is
-  // passed by whatever begins an operation on `queue`.
+  // Registers the service with `builder`, which builds the server afterwards.
+  // `gate` is entered before starting an operation on `queue`.
   HealthCalls(std::shared_ptr<net::Health> health,
               ::grpc::ServerBuilder& builder,
               ::grpc::ServerCompletionQueue* queue, std::shared_ptr<Gate> gate);
-  // After the last event of the queue.
+  // Must run after the last event of the queue.
   ~HealthCalls();
 
-  // Takes calls, once the server was built, until it is shut down. The health
-  // must be closed before that, which ends those that watch.
+  // Starts accepting calls; call after the server is built. Close the Health
+  // before shutting the server down, to end its watches.
   void Start();
 
  private:

@@ -1,4 +1,4 @@
-// The health service of workers and stores, as probes see it.
+// Tests of the health service of workers and stores with probes.
 
 #include "rpc/grpc/health_calls.h"
 
@@ -44,14 +44,14 @@ using ::hawser::async::IsOk;
 
 constexpr char kWorkerService[] = "hawser.v1.WorkerService";
 
-// A probe at one address.
+// A health probe of one address.
 class Probe {
  public:
   explicit Probe(const std::string& address)
       : stub_(::grpc::health::v1::Health::NewStub(::grpc::CreateChannel(
             address, ::grpc::InsecureChannelCredentials()))) {}
 
-  // A HealthCheckResponse::ServingStatus, or minus the code of the error.
+  // Returns a HealthCheckResponse::ServingStatus, or the negated error code.
   int Check(const std::string& service) {
     ::grpc::ClientContext context;
     HealthCheckRequest request;
@@ -77,14 +77,15 @@ class Watch {
     reader_ = probe.stub().Watch(&context_, request);
   }
 
-  // The next state; minus the code with which the stream ended.
+  // Returns the next status, or the negated status code at the end of the
+  // stream.
   int Next() {
     HealthCheckResponse response;
     if (reader_->Read(&response)) return static_cast<int>(response.status());
     return -static_cast<int>(reader_->Finish().error_code());
   }
-  // The one after NOT_SERVING, which is left out where another state, or the
-  // end, follows too soon.
+  // Returns the status after NOT_SERVING, which may be skipped if another
+  // status, or the end, follows quickly.
   int NextPastNotServing() {
     const int next = Next();
     return next == HealthCheckResponse::NOT_SERVING ? Next() : next;
@@ -112,7 +113,7 @@ class HealthCallsTest : public testing::Test {
   std::unique_ptr<Probe> probe_;
 };
 
-TEST_F(HealthCallsTest, CheckSaysWhetherItServes) {
+TEST_F(HealthCallsTest, CheckReturnsWhetherItServes) {
   for (const char* service : {"", kWorkerService}) {
     EXPECT_EQ(probe_->Check(service), HealthCheckResponse::NOT_SERVING);
     transport_->SetServing(true);
@@ -122,7 +123,7 @@ TEST_F(HealthCallsTest, CheckSaysWhetherItServes) {
   EXPECT_EQ(probe_->Check("example.None"), -::grpc::StatusCode::NOT_FOUND);
 }
 
-TEST_F(HealthCallsTest, WatchOfARoleHearsOfItOnceItServes) {
+TEST_F(HealthCallsTest, WatchOfARoleIsNotifiedOnceItServes) {
   Watch watch(*probe_, "ps");
   EXPECT_EQ(watch.Next(), HealthCheckResponse::SERVICE_UNKNOWN);
   transport_->SetRoles({"trainer", "ps"});
@@ -133,7 +134,7 @@ TEST_F(HealthCallsTest, WatchOfARoleHearsOfItOnceItServes) {
   EXPECT_EQ(probe_->Check("trainer"), HealthCheckResponse::NOT_SERVING);
 }
 
-TEST_F(HealthCallsTest, WatchTellsEachChangeAndEndsWithTheServer) {
+TEST_F(HealthCallsTest, WatchReportsEachChangeAndEndsWithTheServer) {
   Watch watch(*probe_, kWorkerService);
   EXPECT_EQ(watch.Next(), HealthCheckResponse::NOT_SERVING);
   transport_->SetServing(true);
@@ -142,7 +143,7 @@ TEST_F(HealthCallsTest, WatchTellsEachChangeAndEndsWithTheServer) {
   EXPECT_EQ(watch.NextPastNotServing(), -::grpc::StatusCode::UNAVAILABLE);
 }
 
-TEST_F(HealthCallsTest, WatchOfWhatIsNotThereWaitsForIt) {
+TEST_F(HealthCallsTest, WatchOfAnUnknownServiceWaitsForIt) {
   Watch watch(*probe_, "example.None");
   EXPECT_EQ(watch.Next(), HealthCheckResponse::SERVICE_UNKNOWN);
 }
@@ -155,7 +156,7 @@ TEST_F(HealthCallsTest, WatchesAreLimitedAndEndWithTheirCallers) {
       if (watch->Next() == HealthCheckResponse::NOT_SERVING) {
         watches.push_back(std::move(watch));
       } else {
-        // Those of the first round go a little later.
+        // The watches of the first round end with a small delay.
         ASSERT_EQ(round, 1);
       }
     }
@@ -183,7 +184,7 @@ TEST(WorkerHealthTest, ServesFromJoiningToLeaving) {
     options.store = &store;
     options.transport = std::make_unique<GrpcTransport>();
     options.bind_address = absl::StrCat("unix:", directory, "/w", rank);
-    // Generous, for machines with more work than cores.
+    // Generous, for overloaded machines.
     options.liveness.silent_limit = absl::Seconds(20);
     options.liveness.unreachable_limit = absl::Seconds(20);
     options.registry = &registry;
@@ -194,7 +195,7 @@ TEST(WorkerHealthTest, ServesFromJoiningToLeaving) {
   };
   Probe probe(absl::StrCat("unix:", directory, "/w0"));
   auto first = start(0);
-  // It serves, to be found by others, and is no member yet.
+  // It serves, so that others can find it, but is not a member yet.
   int health = 0;
   while ((health = probe.Check(kWorkerService)) < 0) {
   }
@@ -207,7 +208,7 @@ TEST(WorkerHealthTest, ServesFromJoiningToLeaving) {
   EXPECT_EQ(probe.Check("role0"), HealthCheckResponse::SERVING);
   EXPECT_EQ(probe.Check("role1"), -::grpc::StatusCode::NOT_FOUND);
 
-  // It leaves, which takes until the other does as well.
+  // It leaves, which completes when the other worker leaves as well.
   auto leaving =
       std::async(std::launch::async, [&] { return (*agent)->Shutdown(); });
   while ((health = probe.Check(kWorkerService)) ==
@@ -221,13 +222,13 @@ TEST(WorkerHealthTest, ServesFromJoiningToLeaving) {
   EXPECT_EQ(rmdir(directory), 0);
 }
 
-// Who asks before it calls is not sent there to be refused.
-TEST(WorkerHealthTest, DoesNotServeFromBeforeItRefusesCalls) {
+// A client that checks the health before calling must not be rejected.
+TEST(WorkerHealthTest, StopsServingBeforeItRejectsCalls) {
   constexpr Function<int64_t()> kOne{"test.One"};
   std::atomic<bool> slow = false;
   absl::Notification answer;
   TestJob job(MakeTransportFactory(TransportParam::kGrpc));
-  // Others are not told meanwhile.
+  // Other workers are not notified meanwhile.
   SimulatedStoreLink link(&job.store(), {.on_way = [&] {
     if (!slow) return;
     async::BlockingRegion region;
@@ -258,7 +259,7 @@ TEST(WorkerHealthTest, DoesNotServeOnceDeclaredLost) {
   ASSERT_THAT(
       log.Append(LostEvent(worker.incarnation, Incarnation(7), "was silent")),
       IsOk());
-  // It reads so soon.
+  // It reads the event soon.
   int health = 0;
   while ((health = probe.Check(kWorkerService)) ==
          HealthCheckResponse::SERVING) {

@@ -14,7 +14,7 @@
 namespace hawser::rpc {
 namespace {
 
-// INT_MAX stands for no limit.
+// INT_MAX means no limit.
 int ToMs(absl::Duration duration) {
   return static_cast<int>(
       std::clamp<int64_t>(absl::ToInt64Milliseconds(duration), 1, INT_MAX));
@@ -45,7 +45,7 @@ absl::Status Validate(const GrpcLimits& limits) {
   absl::Status status = check(limits.max_connections > 0, "max_connections");
   status.Update(check(limits.max_connections_per_address > 0,
                       "max_connections_per_address"));
-  // 0 is as good.
+  // 0 has the same effect.
   status.Update(
       check(limits.reserved_descriptors >= 0, "reserved_descriptors"));
   status.Update(
@@ -53,7 +53,8 @@ absl::Status Validate(const GrpcLimits& limits) {
   if (limits.max_whole_request_bytes < kMaxWholeRequest) {
     status.Update(absl::InvalidArgumentError(absl::StrCat(
         "GrpcLimits::max_whole_request_bytes must be at least ",
-        kMaxWholeRequest, ", up to which workers send requests whole")));
+        kMaxWholeRequest,
+        ", the size up to which workers send requests as one message")));
   }
   status.Update(check(limits.max_metadata_bytes > 0, "max_metadata_bytes"));
   status.Update(check(limits.handshake_timeout > absl::ZeroDuration(),

@@ -1,4 +1,4 @@
-// What peers can do to a server, and that it goes on serving others.
+// Tests that misbehaving peers cannot keep a server from serving others.
 
 #include "rpc/grpc/limits.h"
 
@@ -40,7 +40,7 @@ using ::testing::Not;
 
 constexpr char kEnhanceYourCalm = 11;
 
-// The end of a call's request, which is an empty message.
+// The last frame of a call's request, which is an empty message.
 Frame EmptyRequest(uint32_t stream) {
   return {.type = FrameType::kData,
           .flags = kEndStream,
@@ -51,7 +51,7 @@ Frame EmptyRequest(uint32_t stream) {
 class GrpcLimitsTest : public testing::Test {
  protected:
   void Serve(GrpcTransportOptions options) {
-    // What comes over the socket is what is tested here.
+    // These tests are about the socket.
     options.same_host = false;
     server_ = std::make_unique<EchoServer>(std::move(options));
     address_ = server_->address();
@@ -70,7 +70,7 @@ class GrpcLimitsTest : public testing::Test {
         .Wait();
   }
 
-  // The status of a call with one more header.
+  // Makes a call with an additional header; returns its status.
   ::grpc::StatusCode EchoWithHeader(const std::string& name,
                                     const std::string& value) {
     ::grpc::GenericStub stub(
@@ -116,7 +116,7 @@ TEST_F(GrpcLimitsTest, AnAddressHasALimitedNumberOfConnections) {
       EXPECT_TRUE(third.AwaitClosed());
       EXPECT_FALSE(third.Await(FrameType::kSettings, frame));
     }
-    // Told by the time the last one was refused, and once.
+    // Logged once, before the last refusal is visible.
     const std::string told = testing::internal::GetCapturedStderr();
     EXPECT_THAT(told, HasSubstr("1 refused and 2 accepted so far, 2 of them "
                                 "open"));
@@ -125,7 +125,7 @@ TEST_F(GrpcLimitsTest, AnAddressHasALimitedNumberOfConnections) {
               (std::map<std::string, int64_t>{{"connections_accepted", 2},
                                               {"connections_refused", 2}}));
   }
-  // One has been closed, of which the server learns a little later.
+  // One connection was closed, which the server notices a little later.
   bool served = false;
   while (!served) {
     RawHttp2 fourth(address_);
@@ -162,7 +162,7 @@ TEST_F(GrpcLimitsTest, ManyPingsEndTheConnection) {
   EXPECT_EQ(frame.payload[7], kEnhanceYourCalm);
 }
 
-TEST_F(GrpcLimitsTest, PingsAsRareAsAllowedDoNotEndTheConnection) {
+TEST_F(GrpcLimitsTest, PingsAtTheAllowedRateDoNotEndTheConnection) {
   Serve({.limits = {.min_ping_interval = absl::Milliseconds(1)}});
   RawHttp2 peer(address_);
   ASSERT_TRUE(peer.SendPreface());
@@ -172,7 +172,7 @@ TEST_F(GrpcLimitsTest, PingsAsRareAsAllowedDoNotEndTheConnection) {
   for (int i = 0; i < 8; ++i) {
     ASSERT_TRUE(peer.Send({.type = FrameType::kPing, .payload = "12345678"}));
     ASSERT_TRUE(peer.Await(FrameType::kPing, frame)) << i;
-    // From the answer, by which the server has read it, however late.
+    // Measured from the reply, at which time the server has read the ping.
     const auto next = std::chrono::steady_clock::now() + interval;
     while (std::chrono::steady_clock::now() < next) {
     }
@@ -201,7 +201,7 @@ TEST_F(GrpcLimitsTest, AConnectionTakesALimitedNumberOfCalls) {
                .payload = HeaderBlock(CallHeaders("/t.T/Hold"))});
   }
   EXPECT_TRUE(peer.AwaitClosed());
-  // Callers of ours wait instead.
+  // Hawser's own callers wait instead.
   const std::shared_ptr<Connection> connection = Connect(address_);
   EXPECT_THAT(Echo(*connection, "x"), IsOkAndHolds("x"));
 }
@@ -228,7 +228,7 @@ TEST_F(GrpcLimitsTest, CraftedHeadersDoNotEndTheProcess) {
   const std::vector<Headers> cases = {
       // Not base64 (CVE-2023-32732).
       with({{"x-bin", "!!!!"}}),
-      // Three that were found to end processes (CVE-2023-1428).
+      // Three headers known to crash servers (CVE-2023-1428).
       {{":method", "POST"},
        {":scheme", "x"},
        {":path", "/t.T/Echo"},
@@ -257,12 +257,12 @@ TEST_F(GrpcLimitsTest, CraftedHeadersDoNotEndTheProcess) {
   }
 }
 
-TEST_F(GrpcLimitsTest, DeadlinesBeyondWhatTheClockCanSayNeverPass) {
+TEST_F(GrpcLimitsTest, DeadlinesBeyondTheClockNeverPass) {
   Serve({});
   RawHttp2 peer(address_);
   ASSERT_TRUE(peer.SendPreface());
   auto headers = CallHeaders(EchoServer::kHold);
-  // 11,000 years, as much as gRPC's protocol can say.
+  // 11,000 years, the maximum of gRPC's protocol.
   headers.emplace_back("grpc-timeout", "99999999H");
   peer.Send({.type = FrameType::kHeaders,
              .flags = kEndHeaders,
@@ -281,7 +281,7 @@ TEST_F(GrpcLimitsTest, OthersAreServedDuringAFloodOfHeaders) {
   peer.Send({.type = FrameType::kHeaders,
              .stream = 1,
              .payload = HeaderBlock(CallHeaders("/t.T/Echo"))});
-  // One header without end (CVE-2023-33953).
+  // A header of unlimited length (CVE-2023-33953).
   std::string begin(1, '\0');
   begin += "\x01x";
   begin += "\x7f\xff\xff\xff\x7f";
@@ -294,12 +294,12 @@ TEST_F(GrpcLimitsTest, OthersAreServedDuringAFloodOfHeaders) {
   }
 }
 
-TEST_F(GrpcLimitsTest, WithTlsNoHttp2IsReadWithoutACertificate) {
+TEST_F(GrpcLimitsTest, WithTlsHttp2NeedsACertificate) {
   net::TestAuthority authority;
   Serve({.credentials = authority.Make("w0")});
   RawHttp2 peer(address_);
-  // A flood of headers begins like this, and ends here: no settings come, with
-  // which an HTTP/2 server answers.
+  // A flood of headers would start like this. It ends here, since the server
+  // does not reply with HTTP/2 settings.
   (void)peer.SendPreface();
   Frame frame;
   EXPECT_FALSE(peer.Await(FrameType::kSettings, frame));
@@ -311,7 +311,7 @@ TEST_F(GrpcLimitsTest, OthersAreServedDuringAFloodOfResets) {
   const std::shared_ptr<Connection> other = Connect(address_);
   RawHttp2 peer(address_);
   ASSERT_TRUE(peer.SendPreface());
-  // Begins calls and gives them up at once (CVE-2023-44487).
+  // Starts calls and resets them at once (CVE-2023-44487).
   for (uint32_t i = 0; i < 2000; ++i) {
     const uint32_t stream = 2 * i + 1;
     if (!peer.Send({.type = FrameType::kHeaders,
@@ -327,7 +327,7 @@ TEST_F(GrpcLimitsTest, OthersAreServedDuringAFloodOfResets) {
   EXPECT_THAT(Echo(*other, "x"), IsOkAndHolds("x"));
 }
 
-// Answers every call with its request, compressed.
+// Replies to every call with its request, compressed.
 class CompressingService final : public ::grpc::CallbackGenericService {
  public:
   ::grpc::ServerGenericBidiReactor* CreateReactor(
@@ -362,7 +362,7 @@ TEST_F(GrpcLimitsTest, CompressedRepliesAreNotDecompressed) {
       Connect(absl::StrCat("127.0.0.1:", port));
   const absl::StatusOr<std::string> reply =
       Echo(*connection, std::string(100'000, 'x'));
-  // gRPC refuses them, unless their status came with them.
+  // gRPC rejects them, unless their status arrived with them.
   if (reply.ok()) {
     EXPECT_LT(reply->size(), 10'000u);
   } else {

@@ -6,16 +6,16 @@
 namespace hawser::rpc {
 namespace {
 
-// As many threads may be blocked in events before polling stops.
+// Polling stops if this many threads are blocked in events.
 constexpr int kMaxThreads = 256;
-// Then a thread looks whether there are too many of them.
+// Events after which a thread checks whether there are too many threads.
 constexpr int kEventsPerTurn = 256;
 
-// Awaited events in a row before a thread yields.
+// Consecutive awaited events before a polling thread yields.
 constexpr int kStreak = 8;
-// How long what comes may wait after that if nobody polls any more.
+// Longest time that events wait after that if no caller polls any more.
 constexpr std::chrono::microseconds kPatience{1000};
-// How long a thread polls for its event; it is not in a BlockingRegion.
+// Time that a caller polls for its event, outside a BlockingRegion.
 constexpr int kMaxPollMs = 5;
 
 }  // namespace
@@ -28,7 +28,7 @@ Poller::Poller(std::unique_ptr<::grpc::CompletionQueue> queue,
       threads_({.num_threads = options.num_threads,
                 .max_threads = kMaxThreads,
                 .name = "rpc-poll"}) {
-  // The pool runs `num_threads` of them; the others wait for one to block.
+  // The pool runs `num_threads` of them; the others start when one blocks.
   for (int i = 0; i < kMaxThreads; ++i) threads_.Post([this] { Poll(); });
 }
 
@@ -99,8 +99,9 @@ void Poller::Poll() {
 
 void Poller::Yield() {
   async::MutexLock lock(&mutex_);
-  // Others may have yielded whom a resume has not woken yet: until they are
-  // gone, nobody is to poll in their place, since nobody would be woken again.
+  // Earlier yielding threads may not have woken from a resume yet. Until they
+  // have, no caller may poll in their place, since they would not be woken
+  // again.
   if (++num_yielding_ == 1) resume_ = false;
   while (!resume_ && !stopping_ && handed_over_.empty()) {
     polled_ = polling_;
@@ -134,7 +135,7 @@ Poller::Polled Poller::PollFor(const CompletionEvent* event,
     next.event = static_cast<CompletionEvent*>(tag);
   }
   const bool got = status == NextStatus::GOT_EVENT;
-  // Events that are no more pending have left their place to others.
+  // The address of an event that is no longer pending may have been reused.
   const bool mine = got && next.event == event && pending();
   {
     async::MutexLock lock(&mutex_);

@@ -1,4 +1,4 @@
-// Threads that wait on a completion queue.
+// Polling threads of a completion queue.
 
 #ifndef HAWSER_RPC_GRPC_POLLER_H_
 #define HAWSER_RPC_GRPC_POLLER_H_
@@ -18,10 +18,10 @@
 
 namespace hawser::rpc {
 
-// What is given to a completion queue as a tag.
+// The tag of an operation on a completion queue.
 class CompletionEvent {
  public:
-  // Runs on a polling thread, or in Poller::PollFor. May block inside a
+  // Runs on a polling thread or in Poller::PollFor. May block inside a
   // BlockingRegion.
   virtual void OnEvent(bool ok) = 0;
 
@@ -30,56 +30,57 @@ class CompletionEvent {
 };
 
 struct PollerOptions {
-  // Where one of them blocks in an event, another takes its place.
+  // Number of polling threads. A thread that blocks in an event is replaced.
   int num_threads = 1;
-  // They never sleep.
+  // Whether the threads poll without ever sleeping.
   bool busy = false;
-  // How long one of them looks for the next event before it sleeps: as long as
-  // that was not in vain (SpinPolicy).
+  // How long a thread spins for the next event before it sleeps, subject to
+  // SpinPolicy.
   absl::Duration spin;
 };
 
 // Polls a completion queue with threads of its own.
 //
-// A thread that makes one call after the other and waits for each would be
-// woken by the polling thread each time. Where there is one of these, and all
-// that comes is awaited in this way, it yields, and the thread that waits
-// polls itself: PollFor. It comes back at the first event that is for someone
-// else, or when for a moment nobody has polled.
+// If a thread makes calls one after the other and waits for each, the polling
+// thread would have to wake it each time. Therefore a single polling thread
+// yields if all events are awaited this way, and the waiting thread polls
+// itself in PollFor. The polling thread resumes at the first event for another
+// thread, or when no thread has polled for a moment.
 //
 // Thread-safe.
 class Poller {
  public:
   Poller(std::unique_ptr<::grpc::CompletionQueue> queue, PollerOptions options);
-  // Does Shutdown.
+  // Calls Shutdown.
   ~Poller();
 
   ::grpc::CompletionQueue* queue() { return queue_.get(); }
 
   enum class Polled {
-    // The event was handled in this thread.
+    // The event was handled in the calling thread.
     kHandled,
-    // The polling threads have not yielded, or are back: they handle it.
+    // The polling threads have not yielded or have resumed; they handle the
+    // event.
     kByThreads,
-    // It has not come for some milliseconds; the same.
+    // The event did not arrive for some milliseconds; the polling threads
+    // handle it.
     kInVain,
   };
-  // For a thread that has nothing to do but wait for `event`: polls in place of
-  // the polling threads, and handles no other event. `pending`: whether
-  // `event` is still that event and has not been handled. `spin`: how long it
-  // looks before it sleeps, as in PollerOptions. Not to be called once Shutdown
-  // has begun.
+  // For a thread that only waits for `event`: polls in place of the polling
+  // threads and handles no other event. `pending` returns whether the event is
+  // still unhandled and its address not reused. `spin` is as in PollerOptions.
+  // Must not be called after Shutdown has begun.
   Polled PollFor(const CompletionEvent* event,
                  absl::FunctionRef<bool()> pending, absl::Duration spin);
 
-  // What a thread waits for without polling, until it is set to null: tells the
+  // Sets the event that a thread waits for without polling, or null. Tells the
   // polling threads when to yield.
   void set_awaited(const CompletionEvent* event) {
     awaited_.store(event, std::memory_order_relaxed);
   }
 
-  // No operation may be begun on the queue any more. Returns when all events
-  // have been handled. Idempotent.
+  // Shuts the queue down; no operation may be started on it any more. Returns
+  // when all events have been handled. Idempotent.
   void Shutdown();
 
  private:
@@ -91,10 +92,10 @@ class Poller {
   using NextStatus = ::grpc::CompletionQueue::NextStatus;
 
   void Poll();
-  // The next event; false if there will be none any more.
+  // Waits for the next event; returns false if the queue is shut down and
+  // drained.
   bool Next(Event& event);
-  // Looks for it until `end`, or for `spin` if `policy` advises so, without
-  // sleeping.
+  // Polls without sleeping until `end`, or for `spin` if `policy` allows it.
   NextStatus SpinUntil(async::MonotonicTime end, Event& event);
   NextStatus Spin(absl::Duration spin, SpinPolicy& policy, Event& event);
   bool TakeHandedOver(Event& event);
@@ -106,18 +107,18 @@ class Poller {
   SpinPolicy thread_spins_;
   SpinPolicy caller_spins_;
   std::atomic<const CompletionEvent*> awaited_{nullptr};
-  // Awaited events in a row.
+  // Number of consecutive awaited events.
   std::atomic<int> streak_{0};
 
   async::Mutex mutex_;
   async::CondVar resumed_;
   int num_yielding_ ABSL_GUARDED_BY(mutex_) = 0;
-  // Someone is in PollFor; someone was since a polling thread looked last.
+  // A thread is in PollFor; a thread was in PollFor since the last check.
   bool polling_ ABSL_GUARDED_BY(mutex_) = false;
   bool polled_ ABSL_GUARDED_BY(mutex_) = false;
-  // The polling threads are to come back.
+  // The polling threads must resume.
   bool resume_ ABSL_GUARDED_BY(mutex_) = false;
-  // What came in PollFor for others.
+  // Events for other threads that arrived in PollFor.
   std::deque<Event> handed_over_ ABSL_GUARDED_BY(mutex_);
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
 

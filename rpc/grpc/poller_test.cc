@@ -15,7 +15,7 @@ namespace {
 
 using Polled = Poller::Polled;
 
-// Comes `delay` after Start, over the queue.
+// An event delivered through the queue, `delay` after Start.
 class TestEvent final : public CompletionEvent {
  public:
   void Start(::grpc::CompletionQueue* queue, absl::Duration delay = {}) {
@@ -46,14 +46,14 @@ class TestEvent final : public CompletionEvent {
   std::atomic<bool> handled_{false};
 };
 
-// Of this process, all threads together.
+// CPU time of all threads of this process.
 absl::Duration CpuTime() {
   timespec used{};
   clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
   return absl::DurationFromTimespec(used);
 }
 
-// The parameter: how long threads look before they sleep.
+// The parameter is the spin time of the threads.
 class PollerTest : public testing::TestWithParam<absl::Duration> {
  protected:
   explicit PollerTest(int num_threads = 1)
@@ -64,7 +64,7 @@ class PollerTest : public testing::TestWithParam<absl::Duration> {
     return poller_.PollFor(
         &event, [&] { return !event.handled(); }, GetParam());
   }
-  // As a thread does that makes a call and waits for it.
+  // Waits for an event like a thread that made a blocking call.
   void AwaitOne(TestEvent& event) {
     event.Start(poller_.queue());
     if (PollFor(event) == Polled::kHandled) return;
@@ -72,7 +72,7 @@ class PollerTest : public testing::TestWithParam<absl::Duration> {
     event.Await();
     poller_.set_awaited(nullptr);
   }
-  // Until the polling thread has yielded.
+  // Waits for events until the polling thread has yielded.
   void AwaitMany(TestEvent& event) {
     do {
       AwaitOne(event);
@@ -82,7 +82,7 @@ class PollerTest : public testing::TestWithParam<absl::Duration> {
   Poller poller_;
 };
 
-TEST_P(PollerTest, ThreadsHandleEventsThatNobodyAwaits) {
+TEST_P(PollerTest, ThreadsHandleEventsThatAreNotAwaited) {
   TestEvent event;
   for (int i = 0; i < 100; ++i) {
     event.Start(poller_.queue());
@@ -91,12 +91,12 @@ TEST_P(PollerTest, ThreadsHandleEventsThatNobodyAwaits) {
   }
 }
 
-TEST_P(PollerTest, WhoAwaitsEventsOneAfterTheOtherHandlesThem) {
+TEST_P(PollerTest, ThreadThatAwaitsConsecutiveEventsHandlesThem) {
   TestEvent event;
   AwaitMany(event);
 }
 
-TEST_P(PollerTest, PollingThreadReturnsIfNobodyPolls) {
+TEST_P(PollerTest, PollingThreadResumesIfNoCallerPolls) {
   TestEvent event;
   AwaitMany(event);
   TestEvent other;
@@ -105,7 +105,7 @@ TEST_P(PollerTest, PollingThreadReturnsIfNobodyPolls) {
   EXPECT_FALSE(other.handled_here());
 }
 
-TEST_P(PollerTest, EventsOfOthersAreNotHandledByWhoAwaits) {
+TEST_P(PollerTest, CallerDoesNotHandleEventsOfOthers) {
   TestEvent event;
   TestEvent other;
   int num_handed_over = 0;
@@ -117,7 +117,7 @@ TEST_P(PollerTest, EventsOfOthersAreNotHandledByWhoAwaits) {
     if (polled == Polled::kHandled) {
       EXPECT_TRUE(event.handled_here());
     } else {
-      // Perhaps since the other came first.
+      // The other event may have arrived first.
       ++num_handed_over;
     }
     event.Await();
@@ -126,7 +126,7 @@ TEST_P(PollerTest, EventsOfOthersAreNotHandledByWhoAwaits) {
   }
 }
 
-TEST_P(PollerTest, GivesUpAfterAWhile) {
+TEST_P(PollerTest, PollForTimesOut) {
   TestEvent event;
   TestEvent never;
   Polled polled;
@@ -135,19 +135,19 @@ TEST_P(PollerTest, GivesUpAfterAWhile) {
     polled = PollFor(never);
   } while (polled == Polled::kByThreads);
   EXPECT_EQ(polled, Polled::kInVain);
-  // The polling thread is back.
+  // The polling thread has resumed.
   event.Start(poller_.queue());
   event.Await();
   EXPECT_FALSE(event.handled_here());
 }
 
-TEST_P(PollerTest, ThreadThatYieldedDoesNotKeepFromStopping) {
+TEST_P(PollerTest, YieldedThreadDoesNotBlockShutdown) {
   TestEvent event;
   AwaitMany(event);
   poller_.Shutdown();
 }
 
-TEST_P(PollerTest, SleepsWhileNothingComes) {
+TEST_P(PollerTest, SleepsWithoutEvents) {
   constexpr absl::Duration kQuiet = absl::Milliseconds(500);
   TestEvent event;
   AwaitMany(event);

@@ -1,12 +1,12 @@
-// Every server of the process serves grpc.reflection.v1alpha, as gRPC's library
-// of it alone sees to.
+// Makes every server of the process serve grpc.reflection.v1alpha, by linking
+// gRPC's reflection library.
 
 #include "net/server/debug_services.h"
 
 namespace hawser::rpc {
 namespace {
 
-// Takes effect on servers that are built later.
+// Applies to servers built later.
 [[maybe_unused]] const bool kNoted = [] {
   net::NoteDebugServices();
   return true;

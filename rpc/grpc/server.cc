@@ -11,15 +11,15 @@
 namespace hawser::rpc {
 namespace {
 
-// How many calls of a method can be taken over before the first is handled.
+// Calls of a hot method that gRPC can accept before the first is handled.
 constexpr int kRequestedHot = 64;
 constexpr int kRequestedOther = 4;
 
-// How long a stopping server waits for its last answers to be sent.
+// Time that a stopping server waits for its last replies to be sent.
 constexpr std::chrono::milliseconds kLastAnswers(500);
 
-// For requests of which not all fragments have come. Whoever announces more
-// than it sends cannot keep all others out.
+// Budget for incomplete requests in fragments. A peer that announces more than
+// it sends cannot exhaust it alone.
 std::shared_ptr<AssemblyBudget> MakeBudget(size_t max_message_bytes,
                                            const GrpcLimits& limits) {
   const size_t bytes = MemoryQuotaBytes(limits);

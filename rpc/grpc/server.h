@@ -1,4 +1,4 @@
-// Serves unary methods over gRPC.
+// Server of unary methods over gRPC.
 
 #ifndef HAWSER_RPC_GRPC_SERVER_H_
 #define HAWSER_RPC_GRPC_SERVER_H_
@@ -20,14 +20,14 @@
 
 namespace hawser::rpc {
 
-// Each method is served twice: with its request as one message, and in
+// Each method is served in two forms: with its request as one message, and in
 // fragments (proto/fragments.proto).
 class GrpcServer {
  public:
-  // Adds itself to `builder`, which builds the server after that. `gate` is
-  // passed by whatever begins an operation on `queue`, which `num_threads`
-  // threads poll. Calls that
-  // `credentials` do not admit are refused before a handler sees them.
+  // Registers the services with `builder`, which builds the server afterwards.
+  // `gate` is entered before starting an operation on `queue`, which
+  // `num_threads` threads poll. Calls that fail the check of `credentials` are
+  // rejected before they reach a handler.
   GrpcServer(std::vector<TransportMethod> methods,
              ::grpc::ServerBuilder& builder,
              ::grpc::ServerCompletionQueue* queue, int num_threads,
@@ -35,18 +35,18 @@ class GrpcServer {
              std::shared_ptr<const net::Credentials> credentials,
              size_t max_message_bytes, const GrpcLimits& limits);
 
-  // Takes calls of `server`, which the builder built.
+  // Starts accepting calls of `server`, which the builder built.
   void Start(std::unique_ptr<::grpc::Server> server);
 
-  // Takes no calls any more and ends those there are with kUnavailable. The
-  // queue still has events, also after the gate was closed.
+  // Stops accepting calls and ends current ones with kUnavailable. The queue
+  // delivers events even after the gate is closed.
   void Stop();
-  // No event will come any more: lets go of everything of gRPC.
+  // Releases all gRPC objects. Call after the last event.
   void Release();
 
  private:
   const std::vector<TransportMethod> methods_;
-  // By name; gRPC takes an object for one service.
+  // By service name; gRPC needs one object per service.
   std::map<std::string, GrpcMethods> services_;
   const std::shared_ptr<const ServerParts> parts_;
   std::vector<ServedMethod> served_;

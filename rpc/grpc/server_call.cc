@@ -27,7 +27,7 @@ async::MonotonicTime FromGrpcTime(gpr_timespec time) {
   }
   const gpr_timespec monotonic =
       gpr_convert_clock_type(time, GPR_CLOCK_MONOTONIC);
-  // A peer may ask for more than the clock can say.
+  // A peer's timeout may exceed the range of the clock.
   constexpr int64_t kLongest =
       std::chrono::floor<std::chrono::seconds>(async::kNever.time_since_epoch())
           .count();
@@ -36,7 +36,7 @@ async::MonotonicTime FromGrpcTime(gpr_timespec time) {
                               std::chrono::nanoseconds(monotonic.tv_nsec));
 }
 
-// Whose request is one message.
+// A call whose request is one message.
 class UnaryServerCall final : public ServerCall {
  public:
   explicit UnaryServerCall(const ServedMethod& method) : ServerCall(method) {
@@ -76,7 +76,7 @@ class UnaryServerCall final : public ServerCall {
   std::optional<Grpc> grpc_;
 };
 
-// Whose request comes in fragments, of which one is waited for at a time.
+// A call whose request is received in fragments, one read at a time.
 class FragmentedServerCall final : public ServerCall {
  public:
   explicit FragmentedServerCall(const ServedMethod& method)
@@ -122,7 +122,7 @@ class FragmentedServerCall final : public ServerCall {
 
   enum class Next { kFragment, kTime, kFragmentOrTime };
 
-  // Begins to wait, unless the request is here or has an answer.
+  // Starts the next read, unless the request is complete or already replied to.
   void Await(Next next) {
     std::shared_ptr<ServerCall> self = shared_from_this();
     async::MutexLock lock(&mutex_);
@@ -142,7 +142,7 @@ class FragmentedServerCall final : public ServerCall {
     }
   }
 
-  // Who shares a budget: all of one certificate, or else of one connection.
+  // Key of the peer's budget: the certificate's worker, or else the connection.
   std::string PeerKey() {
     const absl::StatusOr<std::optional<net::Identity>> caller =
         ServerCall::caller();
@@ -152,7 +152,7 @@ class FragmentedServerCall final : public ServerCall {
 
   void OnFragment(bool ok) override {
     if (!ok) {
-      // Nothing happens if the caller has gone, or has its answer.
+      // No effect if the caller has disconnected or has its reply.
       Reply(absl::InternalError(absl::StrCat(
           "a request in fragments ended after ", assembler_->received_bytes(),
           " of ", assembler_->total_bytes(), " bytes")));
@@ -169,7 +169,7 @@ class FragmentedServerCall final : public ServerCall {
     }
   }
 
-  // False if it is too late.
+  // Returns false if the call has already ended.
   bool Complete() {
     async::MutexLock lock(&mutex_);
     if (released_ || progress_ == Progress::kGivenUp) return false;
@@ -179,7 +179,7 @@ class FragmentedServerCall final : public ServerCall {
   }
 
   void OnStalled(bool ok) override {
-    // Cancelled: there is nothing to wait for any more.
+    // The timer was cancelled.
     if (!ok) return;
     if (came_.exchange(false, std::memory_order_relaxed)) {
       Await(Next::kTime);
@@ -191,7 +191,7 @@ class FragmentedServerCall final : public ServerCall {
       progress_ = Progress::kGivenUp;
     }
     Reply(absl::DeadlineExceededError(
-        absl::StrCat("no fragment of the request came for ",
+        absl::StrCat("no fragment of the request arrived for ",
                      absl::FormatDuration(parts_->fragment_timeout),
                      " (GrpcLimits::fragment_timeout)")));
   }
@@ -200,7 +200,7 @@ class FragmentedServerCall final : public ServerCall {
 
   std::optional<Grpc> grpc_;
   std::optional<MessageAssembler> assembler_;
-  // A fragment, since `patience` began.
+  // Whether a fragment arrived since the last timer.
   std::atomic<bool> came_{false};
   Progress progress_ ABSL_GUARDED_BY(mutex_) = Progress::kUnderWay;
 };
@@ -265,7 +265,7 @@ void ServedMethod::RequestNext() const {
   }
 }
 
-// What a handler gets.
+// The handler's handle on a call.
 class ServerCall::HandlerSide final : public IncomingCall {
  public:
   explicit HandlerSide(std::shared_ptr<ServerCall> call)
@@ -277,7 +277,7 @@ class ServerCall::HandlerSide final : public IncomingCall {
   }
 
   Payload TakeRequest() override {
-    // A request that cannot be read is malformed to the handler.
+    // Report an unreadable request to the handler as malformed.
     absl::StatusOr<Payload> request = call_->TakeRequest();
     return request.ok() ? *std::move(request) : Payload();
   }
@@ -289,12 +289,13 @@ class ServerCall::HandlerSide final : public IncomingCall {
     return call_->caller();
   }
   void Reply(absl::StatusOr<Payload> reply) override {
-    HAWSER_CHECK(!std::exchange(answered_, true)) << "answered twice";
+    HAWSER_CHECK(!std::exchange(answered_, true)) << "replied twice";
     call_->Reply(std::move(reply));
   }
   void Discard() override {
-    HAWSER_CHECK(!std::exchange(answered_, true)) << "answered twice";
-    call_->Reply(absl::AbortedError("a copy of this request is being served"));
+    HAWSER_CHECK(!std::exchange(answered_, true)) << "replied twice";
+    call_->Reply(
+        absl::AbortedError("a duplicate of this request is being served"));
   }
 
  private:
@@ -334,7 +335,7 @@ void ServerCall::Reply(absl::StatusOr<Payload> reply) {
       reply = std::move(fetched);
     }
   }
-  // Released after the lock.
+  // Destroyed after the lock is released.
   std::shared_ptr<ServerCall> self = shared_from_this();
   async::MutexLock lock(&mutex_);
   if (replied_ || released_) return;
@@ -345,8 +346,8 @@ void ServerCall::Reply(absl::StatusOr<Payload> reply) {
   if (reply.ok()) {
     Finish(ToByteBuffer(*reply), &sent_);
   } else {
-    // The caller decides whether to send the call again, and where: gRPC's own
-    // retries, which a foreign client may have switched on, are told not to.
+    // Only the caller may decide to retry. Disable gRPC's own retries, which a
+    // foreign client may have enabled.
     if (absl::IsUnavailable(reply.status())) {
       context().AddTrailingMetadata("grpc-retry-pushback-ms", "-1");
     }
@@ -369,7 +370,7 @@ void ServerCall::Release() {
 
 void ServerCall::OnArrived(bool ok) {
   if (!ok) {
-    // The server stops; no other event comes.
+    // The server shuts down; there are no further events.
     done_.self.reset();
     return;
   }

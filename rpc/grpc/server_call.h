@@ -1,4 +1,4 @@
-// One call that a gRPC server takes, from waiting for it to the answer.
+// One inbound call of a gRPC server, from its registration to its reply.
 
 #ifndef HAWSER_RPC_GRPC_SERVER_CALL_H_
 #define HAWSER_RPC_GRPC_SERVER_CALL_H_
@@ -34,12 +34,12 @@
 
 namespace hawser::rpc {
 
-// The methods of one service as gRPC sees them: messages are passed on as
-// bytes. A method that is registered, unlike one of a generic service, hands
-// over a call together with its message, in one event.
+// The methods of one service for gRPC, with messages as raw bytes. Unlike a
+// generic service, a registered method delivers a call together with its
+// message in one event.
 class GrpcMethods final : public ::grpc::Service {
  public:
-  // Return the number by which the method is known.
+  // Returns the index of the method.
   int AddUnary(std::string path);
   int AddClientStreaming(std::string path);
 
@@ -49,22 +49,22 @@ class GrpcMethods final : public ::grpc::Service {
  private:
   int Add(std::string path, ::grpc::internal::RpcMethod::RpcType type);
 
-  // gRPC keeps pointers to them.
+  // gRPC keeps pointers to the paths.
   std::deque<std::string> paths_;
 };
 
 class ServerCall;
 
-// The calls that hold something of gRPC. Handlers may keep calls for longer
-// than the server lives. Thread-safe.
+// The calls that hold gRPC objects. Handlers may keep calls longer than the
+// server lives. Thread-safe.
 class ServerCallRegistry {
  public:
-  // False once it was closed: the call is not to be handled.
+  // Returns false once closed; the call must not be handled then.
   bool Insert(const std::shared_ptr<ServerCall>& call);
   void Erase(const ServerCall* call);
   void Close();
   std::vector<std::shared_ptr<ServerCall>> calls();
-  // Calls that are being destroyed still erase themselves.
+  // Waits for calls that are being destroyed to erase themselves.
   void AwaitEmpty();
 
  private:
@@ -75,51 +75,52 @@ class ServerCallRegistry {
       ABSL_GUARDED_BY(mutex_);
 };
 
-// What the calls of one server have in common.
+// State shared by the calls of one server.
 struct ServerParts {
   ::grpc::ServerCompletionQueue* queue = nullptr;
-  // Passed by whatever begins an operation on the queue.
+  // Entered before starting an operation on the queue.
   std::shared_ptr<Gate> gate;
   std::shared_ptr<const net::Credentials> credentials;
   std::shared_ptr<AssemblyBudget> assembly_budget;
   // For requests in fragments.
   std::shared_ptr<FragmentCopier> copier;
   size_t max_message_bytes = 0;
-  // Of GrpcLimits.
+  // From GrpcLimits.
   absl::Duration fragment_timeout = absl::InfiniteDuration();
   std::shared_ptr<ServerCallRegistry> registry =
       std::make_shared<ServerCallRegistry>();
 };
 
-// One method of a server. Lives until no event will come any more.
+// One method of a server. Lives until the last event.
 struct ServedMethod {
-  // Waits for one call.
+  // Requests the next call from gRPC.
   void RequestNext() const;
 
   const TransportMethod* method = nullptr;
-  // Where gRPC has it.
+  // The service and index under which gRPC registered the method.
   GrpcMethods* service = nullptr;
   int number = 0;
-  // Whether requests come in fragments (proto/fragments.proto).
+  // Whether requests are sent in fragments (proto/fragments.proto).
   bool in_fragments = false;
   std::shared_ptr<const ServerParts> parts;
 };
 
 // Steps, each an event:
 //
-//   arrived  with its request, or not at all; another is then waited for.
-//   fragment    of the request, where it comes in fragments.
-//   stalled  meanwhile, perhaps: time to see whether a fragment came.
-//   done     the caller has the answer or gave up; may come at any time.
-//   sent     the answer was handed to gRPC.
+//   arrived  a call, unless the server shuts down; the next one is then
+//     requested.
+//   fragment    the next fragment of a request in fragments.
+//   stalled  timer: checks whether a fragment has arrived.
+//   done     the caller has the reply or cancelled; may occur at any time.
+//   sent     the reply was passed to gRPC.
 //
-// Each pending event holds a reference, as does the handler's handle. gRPC's
-// parts live as long as this, but at most until Release. Thread-safe.
+// Each pending event holds a reference, as does the handler's handle. gRPC
+// objects live as long as this, but at most until Release. Thread-safe.
 class ServerCall : public std::enable_shared_from_this<ServerCall> {
  public:
   virtual ~ServerCall() = default;
 
-  // Once: waits for the call.
+  // Requests a call from gRPC. Call once.
   void RequestNext();
 
   // --- For the handler.
@@ -129,13 +130,13 @@ class ServerCall : public std::enable_shared_from_this<ServerCall> {
   const std::shared_ptr<Cancellation>& cancellation() const {
     return cancellation_;
   }
-  // Sends the answer unless one was sent or gRPC is gone.
+  // Sends the reply, unless one was sent or gRPC is released.
   void Reply(absl::StatusOr<Payload> reply);
 
-  // --- For the server.
-  // It stops: nobody will want the answer of a handler any more.
+  // --- For the server. The server stops: cancels the call, since its reply is
+  // not needed any more.
   void Abort();
-  // No event will come.
+  // Releases gRPC's objects after the last event.
   void Release();
 
  protected:
@@ -155,17 +156,18 @@ class ServerCall : public std::enable_shared_from_this<ServerCall> {
   explicit ServerCall(const ServedMethod& method)
       : method_(method), parts_(method.parts) {}
 
-  // Erases this; for destructors, when nothing of gRPC is held any more.
+  // Removes this from the registry; for destructors, after gRPC's objects are
+  // released.
   void Unregister() { parts_->registry->Erase(this); }
 
-  // What differs with the kind of method. Between RequestNext and Release;
-  // `event` is the tag.
+  // Operations that depend on the kind of method. Called between RequestNext
+  // and Release; `event` is the tag.
   virtual ::grpc::ServerContext& context() = 0;
   virtual void Request(Event* event) = 0;
   virtual void Finish(const ::grpc::ByteBuffer& reply, Event* event) = 0;
   virtual void FinishWithError(const ::grpc::Status& status, Event* event) = 0;
   virtual absl::StatusOr<Payload> TakePayload() = 0;
-  // The call has come and may be served. Calls Handle.
+  // The call has arrived and may be served. Calls Handle.
   virtual void Begin() { Handle(); }
   virtual void OnFragment(bool) {}
   virtual void OnStalled(bool) {}
@@ -173,7 +175,7 @@ class ServerCall : public std::enable_shared_from_this<ServerCall> {
 
   void Handle();
 
-  // Gone when a handler that outlives the server answers.
+  // Destroyed before a handler that outlives the server replies.
   const ServedMethod& method_;
   const std::shared_ptr<const ServerParts> parts_;
   Event fragment_{&ServerCall::OnFragment};

@@ -9,7 +9,7 @@
 namespace hawser::rpc {
 namespace {
 
-// Above what ToGrpcStatus sends.
+// More than ToGrpcStatus sends.
 constexpr size_t kMaxDetailsBytes = 6000;
 
 }  // namespace

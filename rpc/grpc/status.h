@@ -1,4 +1,4 @@
-// Errors as gRPC's, and back.
+// Conversion between Abseil and gRPC statuses.
 
 #ifndef HAWSER_RPC_GRPC_STATUS_H_
 #define HAWSER_RPC_GRPC_STATUS_H_
@@ -8,12 +8,13 @@
 
 namespace hawser::rpc {
 
-// Code, message and payloads; the latter in the layout of google.rpc.Status, so
-// that any gRPC client can read them. Long messages are cut and payloads above
-// a few KiB left out, because gRPC limits trailers.
+// Converts code, message and payloads; the payloads have the layout of
+// google.rpc.Status, so that any gRPC client can read them. Long messages are
+// truncated and payloads above a few KiB omitted, because gRPC limits trailers.
 ::grpc::Status ToGrpcStatus(const absl::Status& status);
 
-// From a peer, which is not trusted: takes at most as much as the above sends.
+// Converts the status of an untrusted peer; accepts at most the size that
+// ToGrpcStatus sends.
 absl::Status FromGrpcStatus(const ::grpc::Status& status);
 
 }  // namespace hawser::rpc

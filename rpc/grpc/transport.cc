@@ -33,7 +33,7 @@
 namespace hawser::rpc {
 namespace {
 
-// Times `spin`: two processes have to wake up.
+// Multiple of `spin`, since two processes have to wake up.
 constexpr int kSocketRoundTrip = 4;
 
 absl::string_view HostOf(absl::string_view address) {
@@ -47,7 +47,7 @@ bool IsLoopback(absl::string_view address) {
   if (absl::StartsWith(address, "unix:")) return true;
   const absl::string_view host = HostOf(address);
   if (host == "localhost" || host == "::1") return true;
-  // 127.0.0.0/8, written in full: anything else may be a host's name.
+  // 127.0.0.0/8, written in full; anything else may be a host name.
   int dots = 0;
   for (char c : host) {
     if (c == '.') {
@@ -83,7 +83,7 @@ absl::StatusOr<std::unique_ptr<net::Listener>> OpenListener(
        .reserved_descriptors = limits.reserved_descriptors,
        .prepare = [](int fd) { TuneIfLoopback(fd); }});
   if (absl::IsAlreadyExists(listener.status())) {
-    // Not to be taken for a worker's name.
+    // kAlreadyExists would be mistaken for a worker's name being taken.
     return absl::UnavailableError(listener.status().message());
   }
   return listener;
@@ -93,8 +93,8 @@ absl::StatusOr<std::unique_ptr<net::Listener>> OpenListener(
   ::grpc::ChannelArguments arguments = net::ClientSettings();
   arguments.SetMaxReceiveMessageSize(max_message_bytes);
   arguments.SetMaxSendMessageSize(max_message_bytes);
-  // Requests in fragments: the next fragment is made when no more than this is
-  // left to be sent.
+  // For requests in fragments: the next fragment is created when at most this
+  // many bytes are left to be sent.
   arguments.SetInt(GRPC_ARG_HTTP2_WRITE_BUFFER_SIZE, 2 * kFragmentBytes);
   return arguments;
 }
@@ -139,14 +139,14 @@ class GrpcTransport::Impl {
  private:
   const GrpcTransportOptions options_;
   const std::shared_ptr<const net::Credentials> credentials_;
-  // Passed by what begins an operation on the queue.
+  // Entered before starting an operation on the queue.
   const std::shared_ptr<Gate> gate_ = std::make_shared<Gate>();
-  // Absent if it is switched off.
+  // Unset if disabled.
   std::optional<SameHost> same_host_;
 
   mutable async::Mutex mutex_;
   bool shut_down_ ABSL_GUARDED_BY(mutex_) = false;
-  // One queue for both directions: threads that serve also take replies.
+  // One queue for both directions: threads that serve also receive replies.
   std::unique_ptr<Poller> poller_ ABSL_GUARDED_BY(mutex_);
   std::unique_ptr<net::InsecureNetworkWarning> warning_ ABSL_GUARDED_BY(mutex_);
   std::shared_ptr<net::Health> health_ ABSL_GUARDED_BY(mutex_);
@@ -169,12 +169,12 @@ absl::StatusOr<std::string> GrpcTransport::Impl::Listen(
   async::MutexLock lock(&mutex_);
   if (shut_down_ || poller_ != nullptr) {
     return absl::FailedPreconditionError(
-        "a transport listens once, before it connects");
+        "Listen must be called once, before Connect");
   }
   RETURN_IF_ERROR(Validate(options_.limits));
   ASSIGN_OR_RETURN(std::unique_ptr<net::Listener> listener,
                    OpenListener(address, options_.limits));
-  // Calls through memory would not be seen by the operator's policy.
+  // The operator's policy cannot check calls through shared memory.
   if (same_host_.has_value() && !credentials_->has_authorization_policy()) {
     methods.push_back(same_host_->Serve(methods));
   }
@@ -196,8 +196,8 @@ absl::StatusOr<std::string> GrpcTransport::Impl::Listen(
     bool ok = false;
     while (queue->Next(&tag, &ok)) {
     }
-    return absl::UnavailableError(absl::StrCat("cannot serve at '", address,
-                                               "': gRPC refuses the services"));
+    return absl::UnavailableError(absl::StrCat(
+        "cannot serve at '", address, "': gRPC cannot start the server"));
   }
   if (exposed && !credentials_->has_tls()) {
     warning_ =
@@ -237,7 +237,7 @@ absl::StatusOr<std::shared_ptr<Connection>> GrpcTransport::Impl::Connect(
   std::shared_ptr<Connection> connection = std::make_shared<GrpcConnection>(
       std::move(make_channel), poller_.get(), gate_, std::move(verification),
       options_.max_message_bytes,
-      // With threads that never sleep it would take the core of one of them.
+      // With busy polling it would compete for the core of a polling thread.
       options_.busy_poll ? absl::ZeroDuration()
                          : kSocketRoundTrip * options_.spin);
   if (same_host_.has_value()) {
@@ -253,11 +253,11 @@ std::shared_ptr<net::Health> GrpcTransport::Impl::health() {
   return health_;
 }
 
-// 1. No connection is taken any more; those that watch the health are told and
-//    sent away; the server cuts its calls off; own calls are cancelled.
-// 2. Nothing is begun any more; the queue and the shared memory run dry, which
+// 1. Stops accepting connections, ends health watches, aborts the server's
+//    calls and cancels own calls.
+// 2. Prevents new operations and drains the queue and the shared memory, which
 //    runs the last callbacks.
-// 3. What gRPC holds for calls that handlers still refer to goes.
+// 3. Releases gRPC's objects of calls that handlers still refer to.
 void GrpcTransport::Impl::Shutdown() {
   async::MutexLock shutdown_lock(&shutdown_mutex_);
   std::vector<std::weak_ptr<Connection>> connections;

@@ -1,4 +1,4 @@
-// The transport between processes: gRPC.
+// Transport between processes over gRPC.
 
 #ifndef HAWSER_RPC_GRPC_TRANSPORT_H_
 #define HAWSER_RPC_GRPC_TRANSPORT_H_
@@ -21,52 +21,53 @@
 namespace hawser::rpc {
 
 struct GrpcTransportOptions {
-  // What this worker proves to others and wants of them; nothing, if null.
+  // Credentials of this worker, which also set its requirements on peers. Null
+  // for none.
   std::shared_ptr<const net::Credentials> credentials = nullptr;
-  // Lets Listen take any address without TLS, and warns once a minute: for
+  // Allows Listen at any address without TLS, with a warning once a minute. For
   // networks in which every machine is trusted.
   bool allow_insecure_network = false;
-  // The longest message that is sent or taken. The same at both ends.
+  // Maximum size of messages sent and received. Must be the same at both ends.
   size_t max_message_bytes = size_t{512} << 20;
-  // Threads that wait for messages, and run callbacks of futures and functions
-  // that run inline; one that blocks is replaced meanwhile. A second one helps
-  // many small calls at once, and slows single calls and large tensors down
-  // (docs/performance.md).
+  // Threads that wait for messages and run callbacks of futures and inline
+  // functions; a thread that blocks is replaced meanwhile. A second thread
+  // speeds up many concurrent small calls, and slows down single calls and
+  // large tensors (docs/performance.md).
   int num_polling_threads = 1;
-  // Of Listen.
+  // Limits of the server.
   GrpcLimits limits = {};
   // Peers on this machine, of the same user, talk through shared memory
   // (docs/rpc/same_host.md), once they have met at the socket. Not served where
   // the credentials have an authorization policy.
   bool same_host = true;
-  // How long a thread looks for messages before it sleeps; at the socket,
-  // unless it looked in vain before. A blocking call over the socket looks for
-  // its reply for four times as long, unless replies were late before. 0: not
-  // at all, which leaves all cores to others and costs a wake-up per message.
+  // How long a thread polls for messages before it sleeps; at the socket only
+  // if recent polling was successful. A blocking call over the socket polls
+  // four times as long for its reply, unless recent replies were late. 0
+  // disables polling, which leaves the cores to other work and costs a wake-up
+  // per message.
   absl::Duration spin = absl::Microseconds(50);
-  // Has malloc keep the memory of messages for the next ones, in the whole
-  // process: rpc/grpc/tuning/malloc_tuning.h.
+  // Makes malloc cache the memory of messages, in the whole process:
+  // rpc/grpc/tuning/malloc_tuning.h.
   bool tune_malloc = true;
-  // Threads look for messages at the socket and in shared memory and never
-  // sleep: calls need not wake them up, and each process needs a core for that.
+  // Polling threads never sleep, at the socket and in shared memory. This
+  // avoids wake-ups, but occupies one core per process.
   bool busy_poll = false;
 };
 
-// Addresses are "host:port", "[v6]:port" and "unix:/path". Without TLS only
-// loopback addresses and Unix sockets, which serve their own user and root
-// alone, may be listened at. Port 0 is any free one. Raises the process's limit
-// on open files.
+// Addresses are "host:port", "[v6]:port" and "unix:/path". Without TLS, Listen
+// accepts only loopback addresses and Unix sockets, which serve only their own
+// user and root. Port 0 selects a free port. Raises the process's limit on open
+// files.
 //
-// Serves grpc.health.v1 for "", each service that is listened for, and each
-// role.
+// Serves grpc.health.v1 for "", each served service, and each role.
 //
 // Errors of Listen:
 //   kFailedPrecondition  not a loopback address, without TLS:
 //                        net::Credentials::CheckMayListen.
-//   kInvalidArgument     malformed, or not of this machine; a limit is not
-//                        positive.
+//   kInvalidArgument     the address is malformed, or not of this machine; or a
+//                        limit is not positive.
 //   kPermissionDenied    the port needs privileges.
-//   kUnavailable         the address is in use, or there are no descriptors.
+//   kUnavailable         the address is in use, or no descriptors are left.
 class GrpcTransport final : public Transport {
  public:
   explicit GrpcTransport(GrpcTransportOptions options = {});
@@ -79,7 +80,7 @@ class GrpcTransport final : public Transport {
   std::optional<net::Identity> identity() const override;
   void SetRoles(const std::vector<std::string>& roles) override;
   void SetServing(bool serving) override;
-  // "connections_accepted", "connections_refused": by this worker's server.
+  // "connections_accepted", "connections_refused" of this worker's server.
   std::map<std::string, int64_t> DebugNumbers() const override;
   void Shutdown() override;
 

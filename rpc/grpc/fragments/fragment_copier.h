@@ -1,4 +1,4 @@
-// Copies of what came in fragments, beside the threads that receive.
+// Copying of received fragments by helper threads.
 
 #ifndef HAWSER_RPC_GRPC_FRAGMENTS_FRAGMENT_COPIER_H_
 #define HAWSER_RPC_GRPC_FRAGMENTS_FRAGMENT_COPIER_H_
@@ -18,23 +18,22 @@
 
 namespace hawser::rpc {
 
-// Copies `from`, one slice after the other, to `to`; many bytes in a row do not
-// pass through the caches. Other threads see it after
-// tensor::cpu::FinishStreamCopies.
+// Copies the slices of `from`, in order, to `to`. Large copies bypass the
+// caches. Other threads see the bytes after tensor::cpu::FinishStreamCopies.
 void CopySlices(const std::vector<::grpc::Slice>& from, char* to);
 
-// One copy, which is done once, by the first thread that comes to it.
-// Thread-safe.
+// One copy, executed once by the first thread that claims it. Thread-safe.
 class FragmentCopy {
  public:
-  // To the bytes of `to` from `offset` on, which are as many as those of
-  // `from`; keeps both until it was done or dropped.
+  // Copies `from` to `to` from `offset` on, where it must fit. Keeps both alive
+  // until the copy is done or dropped.
   FragmentCopy(std::vector<::grpc::Slice> from, tensor::StoragePtr to,
                size_t offset);
 
-  // Returns when it was done, here or in another thread, or dropped.
+  // Executes the copy, or waits for another thread that executes it. Returns
+  // when it is done or dropped.
   void Finish();
-  // It is not to be done any more; returns when no thread is at it.
+  // Drops the copy; returns when no thread is executing it.
   void Drop();
 
  private:
@@ -50,23 +49,25 @@ class FragmentCopy {
   tensor::StoragePtr to_ ABSL_GUARDED_BY(mutex_);
 };
 
-// Hands copies to other threads. Thread-safe.
+// Distributes copies to other threads. Thread-safe.
 class FragmentCopier {
  public:
-  // To `num_threads` of its own, which begin with the first copy; to none where
-  // the machine has but one core.
+  // Uses `num_threads` threads of its own, started with the first copy, or none
+  // on a machine with one core.
   explicit FragmentCopier(int num_threads);
-  // To `executor`, which runs or destroys what is posted before this is gone.
+  // Uses `executor`, which must run or destroy posted closures before this
+  // object is destroyed.
   FragmentCopier(async::Executor& executor, int max_copies);
 
-  // Whether one more copy may be handed over, which is then to be done.
+  // Reserves one more copy; returns false if the limit is reached. A reserved
+  // copy must then be posted.
   bool Reserve();
   void Begin(std::shared_ptr<FragmentCopy> copy);
 
  private:
   const int max_copies_;
   std::atomic<int> num_reserved_{0};
-  // Its closures use the others.
+  // Last, because its closures use the other members.
   std::optional<async::ThreadPool> threads_;
   async::Executor& executor_;
 };

@@ -25,7 +25,7 @@ constexpr size_t kOffset = 100;
 constexpr size_t kBytes = 3'000'001;
 constexpr char kUntouched = '.';
 
-// Random bytes in slices of many sizes, none among them.
+// Random bytes in slices of many sizes, including empty ones.
 class FragmentCopierTest : public testing::Test {
  protected:
   FragmentCopierTest()
@@ -54,7 +54,7 @@ class FragmentCopierTest : public testing::Test {
   tensor::StoragePtr to_;
 };
 
-TEST_F(FragmentCopierTest, CopiesToItsPlaceAlone) {
+TEST_F(FragmentCopierTest, CopiesOnlyToItsRange) {
   MakeCopy()->Finish();
   EXPECT_TRUE(Copied() == from_);
   EXPECT_EQ(std::string(static_cast<const char*>(to_->data()), kOffset),
@@ -69,14 +69,14 @@ TEST_F(FragmentCopierTest, CopiesOnce) {
   EXPECT_EQ(Copied(), std::string(kBytes, kUntouched));
 }
 
-TEST_F(FragmentCopierTest, WhatWasDroppedIsNotCopied) {
+TEST_F(FragmentCopierTest, DroppedCopyIsNotExecuted) {
   const std::shared_ptr<FragmentCopy> copy = MakeCopy();
   copy->Drop();
   copy->Finish();
   EXPECT_EQ(Copied(), std::string(kBytes, kUntouched));
 }
 
-TEST_F(FragmentCopierTest, HandsOverSoManyAtATime) {
+TEST_F(FragmentCopierTest, LimitsConcurrentCopies) {
   async::ManualExecutor executor;
   FragmentCopier copier(executor, 2);
   EXPECT_TRUE(copier.Reserve());
@@ -101,7 +101,7 @@ TEST_F(FragmentCopierTest, FinishWaitsForTheThreadThatCopies) {
     });
     while (!begun) async::CpuRelax();
     copy->Finish();
-    // From the end on, where a copy that is under way has not come yet.
+    // Compare from the end, which a copy in progress has not reached yet.
     const std::string_view copied(
         static_cast<const char*>(to_->data()) + kOffset, kBytes);
     const bool equal =
@@ -111,7 +111,7 @@ TEST_F(FragmentCopierTest, FinishWaitsForTheThreadThatCopies) {
   }
 }
 
-TEST_F(FragmentCopierTest, CopiesBesideItsThreads) {
+TEST_F(FragmentCopierTest, CopiesInItsThreads) {
   if (std::thread::hardware_concurrency() == 1) {
     GTEST_SKIP() << "with one core nothing is handed over";
   }

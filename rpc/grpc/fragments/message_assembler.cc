@@ -19,7 +19,7 @@ constexpr int kWireVarint = 0;
 constexpr int kWireBytes = 2;
 constexpr int kMaxVarintBytes = 10;
 
-// Waking another thread takes less of this one than copying so much.
+// From this size on, waking another thread is cheaper than copying.
 constexpr size_t kMinGivenAway = size_t{128} << 10;
 
 absl::Status Malformed() {
@@ -52,7 +52,7 @@ class MessageAssembler::Reader {
     return false;
   }
 
-  // `size` is at most left(). The bytes where they are.
+  // Returns the next `size` bytes, at most left(), without copying them.
   std::vector<::grpc::Slice> Take(size_t size) {
     std::vector<::grpc::Slice> taken;
     while (size > 0) {
@@ -65,7 +65,7 @@ class MessageAssembler::Reader {
   }
 
  private:
-  // What is left of the slice.
+  // Bytes left in the current slice.
   size_t InSlice() const { return slices_[slice_].size() - offset_; }
   // `size` is at most InSlice().
   void Skip(size_t size) {
@@ -88,7 +88,7 @@ absl::Status AssemblyBudget::Reserve(const std::string& peer, size_t bytes) {
   if (bytes > bytes_ - used_) {
     return absl::ResourceExhaustedError(absl::StrCat(
         "a request of ", bytes,
-        " bytes finds no room: requests that are on their way may "
+        " bytes exceeds the memory limit: all requests being received may "
         "take ",
         bytes_, " bytes together (GrpcLimits::memory_quota_bytes)"));
   }
@@ -97,7 +97,8 @@ absl::Status AssemblyBudget::Reserve(const std::string& peer, size_t bytes) {
   if (bytes > bytes_per_peer_ - used) {
     return absl::ResourceExhaustedError(absl::StrCat(
         "a request of ", bytes,
-        " bytes finds no room: those of one peer that are on their way may "
+        " bytes exceeds the memory limit: requests being received of one peer "
+        "may "
         "take ",
         bytes_per_peer_, " bytes together (GrpcLimits::memory_quota_bytes)"));
   }
@@ -136,7 +137,7 @@ absl::Status MessageAssembler::AddPart(uint64_t bytes) {
   const bool two_small = bytes < kMinLargePart && !part_bytes_.empty() &&
                          part_bytes_.back() < kMinLargePart;
   if (bytes == 0 || two_small) return Malformed();
-  // Written so as not to overflow.
+  // Avoids overflow.
   if (bytes > max_bytes_ - total_) {
     return absl::ResourceExhaustedError(absl::StrCat(
         "a message of more than ", total_, " + ", bytes,
@@ -163,7 +164,7 @@ absl::Status MessageAssembler::Allocate() {
 
 void MessageAssembler::Copy(std::vector<::grpc::Slice> slices, size_t size) {
   const tensor::StoragePtr& part = parts_[part_];
-  // The last would have to be waited for.
+  // Not for the last fragment, for which this thread would have to wait.
   if (size >= kMinGivenAway && received_ < total_ && copier_.Reserve()) {
     auto copy =
         std::make_shared<FragmentCopy>(std::move(slices), part, offset_);
@@ -188,7 +189,7 @@ absl::Status MessageAssembler::TakeContent(Reader& reader, uint64_t size) {
       offset_ = 0;
     }
   }
-  // The handler may run in another thread.
+  // Make the bytes visible to the handler, which may run in another thread.
   tensor::cpu::FinishStreamCopies();
   return absl::OkStatus();
 }
@@ -208,7 +209,7 @@ absl::StatusOr<bool> MessageAssembler::Add(::grpc::ByteBuffer& fragment) {
     const int type = static_cast<int>(tag & 7);
     switch (tag >> 3) {
       case v1::MessageFragment::kPartBytesFieldNumber:
-        // Sizes come before content, packed or not.
+        // Sizes precede content, packed or not.
         if (!is_first || !parts_.empty()) return Malformed();
         if (type == kWireVarint) {
           RETURN_IF_ERROR(AddPart(value));

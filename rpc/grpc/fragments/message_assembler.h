@@ -1,4 +1,4 @@
-// Long requests in fragments: the receiver's end of proto/fragments.proto.
+// Assembly of requests received in fragments (proto/fragments.proto).
 
 #ifndef HAWSER_RPC_GRPC_FRAGMENTS_MESSAGE_ASSEMBLER_H_
 #define HAWSER_RPC_GRPC_FRAGMENTS_MESSAGE_ASSEMBLER_H_
@@ -22,16 +22,16 @@
 
 namespace hawser::rpc {
 
-// Memory for messages of which not all has come, and the share of it that one
-// peer may have. Thread-safe.
+// Memory budget for incomplete messages, in total and per peer. Thread-safe.
 class AssemblyBudget {
  public:
   AssemblyBudget(size_t bytes, size_t bytes_per_peer)
       : bytes_(bytes), bytes_per_peer_(bytes_per_peer) {}
 
-  // kResourceExhausted: there is not so much left, or not for `peer`.
+  // kResourceExhausted if `bytes` exceeds the remaining budget, in total or of
+  // `peer`.
   absl::Status Reserve(const std::string& peer, size_t bytes);
-  // What was reserved.
+  // Releases reserved bytes.
   void Release(const std::string& peer, size_t bytes);
 
  private:
@@ -40,34 +40,36 @@ class AssemblyBudget {
 
   async::Mutex mutex_;
   size_t used_ ABSL_GUARDED_BY(mutex_) = 0;
-  // Above 0.
+  // Values are positive.
   absl::flat_hash_map<std::string, size_t> used_by_ ABSL_GUARDED_BY(mutex_);
 };
 
-// One message. Trusts nothing: no memory is taken that `budget` does not give,
-// and none beyond `max_bytes`. Not thread-safe.
+// Assembles one message from untrusted fragments. Allocates only memory
+// reserved from `budget`, and at most `max_bytes`. Not thread-safe.
 class MessageAssembler {
  public:
-  // `peer`: whose share of the budget it takes. `copier` lives longer.
+  // `peer` is charged for the memory. `copier` must outlive this object.
   MessageAssembler(size_t max_bytes, std::shared_ptr<AssemblyBudget> budget,
                    std::string peer, FragmentCopier& copier);
   MessageAssembler(const MessageAssembler&) = delete;
   MessageAssembler& operator=(const MessageAssembler&) = delete;
   ~MessageAssembler();
 
-  // Takes the next fragment; true when the message is whole. After an error
-  // nothing more may be added.
+  // Adds the next fragment; returns true when the message is complete. After an
+  // error no more fragments may be added.
   //
-  //   kInternal           the fragment is malformed, or not of this message.
-  //   kResourceExhausted  the message is too long, or no budget is left, or
-  //                       none for the peer.
+  //   kInternal           the fragment is malformed, or does not belong to this
+  //     message.
+  //   kResourceExhausted  the message is too long, or the budget is exhausted,
+  //                       in total or for the peer.
   absl::StatusOr<bool> Add(::grpc::ByteBuffer& fragment);
 
-  // What has come, and what was announced; 0 before the first fragment.
+  // Bytes received and announced; 0 before the first fragment.
   size_t received_bytes() const { return received_; }
   size_t total_bytes() const { return total_; }
 
-  // The whole message, whose parts are storages of their own. Once.
+  // Returns the complete message, each part of which is a separate storage.
+  // Call once.
   Payload Take();
 
  private:
@@ -76,7 +78,7 @@ class MessageAssembler {
   absl::Status AddPart(uint64_t bytes);
   absl::Status Allocate();
   absl::Status TakeContent(Reader& reader, uint64_t size);
-  // To where the next bytes go.
+  // Copies slices to the current position.
   void Copy(std::vector<::grpc::Slice> slices, size_t size);
   void ReleaseBudget();
 
@@ -84,7 +86,7 @@ class MessageAssembler {
   const std::shared_ptr<AssemblyBudget> budget_;
   const std::string peer_;
   FragmentCopier& copier_;
-  // That other threads were given.
+  // Copies passed to other threads.
   std::vector<std::shared_ptr<FragmentCopy>> copies_;
   bool begun_ = false;
   std::vector<size_t> part_bytes_;
@@ -92,7 +94,7 @@ class MessageAssembler {
   size_t total_ = 0;
   size_t reserved_ = 0;
   size_t received_ = 0;
-  // Where the next byte goes.
+  // Position of the next byte.
   size_t part_ = 0;
   size_t offset_ = 0;
 };

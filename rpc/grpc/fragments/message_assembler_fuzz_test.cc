@@ -1,4 +1,4 @@
-// Any bytes as the fragments of a request.
+// Fuzz test: arbitrary bytes as the fragments of a request.
 
 #include <algorithm>
 #include <cstddef>
@@ -20,7 +20,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     hawser::rpc::MessageAssembler assembler(kMaxBytes, budget, "peer", copier);
     bool going_on = true;
     while (going_on && size > 0) {
-      // Each fragment is preceded by its length, in one byte, and comes in two
+      // Each fragment is preceded by its length in one byte, and split into two
       // slices.
       const size_t length = std::min<size_t>(data[0], size - 1);
       const size_t half = length / 2;

@@ -65,7 +65,7 @@ class MessageAssemblerTest : public testing::Test {
   MessageAssembler assembler_{kMaxBytes, budget_, "peer", copier_};
 };
 
-TEST_F(MessageAssemblerTest, PayloadsOfAnyShapeComeTogether) {
+TEST_F(MessageAssemblerTest, PayloadsOfAnyShapeAreAssembled) {
   const std::vector<std::vector<size_t>> shapes = {
       {1},
       {100, 3'000'000},
@@ -95,7 +95,7 @@ TEST_F(MessageAssemblerTest, PayloadsOfAnyShapeComeTogether) {
   }
 }
 
-TEST_F(MessageAssemblerTest, CopiesItselfWhatNoOtherThreadCameTo) {
+TEST_F(MessageAssemblerTest, ExecutesCopiesThatNoThreadClaimed) {
   std::optional<FragmentCopier> copier;
   async::ManualExecutor never_runs;
   copier.emplace(never_runs, 100);
@@ -111,7 +111,7 @@ TEST_F(MessageAssemblerTest, CopiesItselfWhatNoOtherThreadCameTo) {
   EXPECT_TRUE(*assembler.Take().Flatten() == sent);
 }
 
-TEST_F(MessageAssemblerTest, LeavesNothingOfAnUnfinishedMessageToOthers) {
+TEST_F(MessageAssemblerTest, DropsCopiesOfAnIncompleteMessage) {
   std::optional<FragmentCopier> copier;
   async::ManualExecutor never_runs;
   copier.emplace(never_runs, 100);
@@ -163,11 +163,11 @@ TEST_F(MessageAssemblerTest, FragmentsMayBeOfAnySize) {
 
 TEST_F(MessageAssemblerTest, MalformedFragmentsAreRefused) {
   const std::vector<std::vector<std::string>> messages = {
-      // No sizes; a part of nothing; two small parts in a row.
+      // No sizes; an empty part; two adjacent small parts.
       {Fragment({}, "x").SerializeAsString()},
       {Fragment({0}, "x").SerializeAsString()},
       {Fragment({1, 1}, "xx").SerializeAsString()},
-      // More than was announced, at once and later.
+      // More bytes than announced, in the first and in a later fragment.
       {Fragment({1}, "xx").SerializeAsString()},
       {Fragment({2}, "x").SerializeAsString(),
        Fragment({}, "xx").SerializeAsString()},
@@ -176,7 +176,7 @@ TEST_F(MessageAssemblerTest, MalformedFragmentsAreRefused) {
        Fragment({70'000}, "x").SerializeAsString()},
       {Fragment({2}, "x").SerializeAsString() +
        Fragment({70'000}, "").SerializeAsString()},
-      // No message at all; cut short; a field that there is not.
+      // Malformed bytes; a truncated message; an unknown field.
       {"\xff"},
       {std::string("\x12\x05x", 3)},
       {std::string("\x0a\x7f\x01", 3)},
@@ -199,7 +199,7 @@ TEST_F(MessageAssemblerTest, MalformedFragmentsAreRefused) {
   }
 }
 
-TEST_F(MessageAssemblerTest, LongMessagesAreRefusedBeforeTheyCome) {
+TEST_F(MessageAssemblerTest, LongMessagesAreRejectedWhenAnnounced) {
   EXPECT_THAT(Add(Fragment({kMaxBytes + 1}, "x")),
               StatusIs(absl::StatusCode::kResourceExhausted,
                        HasSubstr("max_message_bytes")));
@@ -210,7 +210,7 @@ TEST_F(MessageAssemblerTest, LongMessagesAreRefusedBeforeTheyCome) {
               StatusIs(absl::StatusCode::kResourceExhausted));
 }
 
-TEST(AssemblyBudgetTest, OnePeerGetsItsShareAndNotAll) {
+TEST(AssemblyBudgetTest, BytesPerPeerAreLimited) {
   AssemblyBudget budget(100, 60);
   EXPECT_THAT(budget.Reserve("a", 60), IsOk());
   EXPECT_THAT(
@@ -243,7 +243,7 @@ TEST_F(MessageAssemblerTest, MemoryIsTakenOnlyWithinTheBudget) {
     EXPECT_THAT(other.Add(fragment), IsOkAndHolds(false));
     EXPECT_FALSE(budget_->Reserve("another", 1).ok());
   }
-  // Given back by a message that never became whole, and by one that did.
+  // Released by an incomplete message and by a complete one.
   EXPECT_TRUE(budget_->Reserve("another", 100).ok());
   {
     MessageAssembler other(kMaxBytes, budget_, "peer", copier_);

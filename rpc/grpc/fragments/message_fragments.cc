@@ -17,7 +17,7 @@ namespace {
 
 using ::google::protobuf::internal::WireFormatLite;
 
-// The tag and length of the content, which come last.
+// Appends the tag and length of the content, which is the last field.
 void AppendContentHeader(size_t size, std::string& head) {
   ::google::protobuf::io::StringOutputStream stream(&head);
   ::google::protobuf::io::CodedOutputStream coded(&stream);

@@ -1,4 +1,4 @@
-// Long requests in fragments: the sender's end of proto/fragments.proto.
+// Division of long requests into fragments (proto/fragments.proto).
 
 #ifndef HAWSER_RPC_GRPC_FRAGMENTS_MESSAGE_FRAGMENTS_H_
 #define HAWSER_RPC_GRPC_FRAGMENTS_MESSAGE_FRAGMENTS_H_
@@ -12,26 +12,28 @@
 
 namespace hawser::rpc {
 
-// Requests up to this size are sent whole: below, what another stream of
-// messages costs is more than what it saves.
+// Requests up to this size are sent as one message, since a stream would cost
+// more than it saves.
 inline constexpr size_t kMaxWholeRequest = size_t{2} << 20;
 
-// Copying one fragment goes on beside receiving the next, in a core's cache,
-// and each costs a little at both ends (docs/performance.md).
+// Size of a fragment. A fragment is copied, from cache, while the next one is
+// received; each fragment has a small fixed cost at both ends
+// (docs/performance.md).
 inline constexpr size_t kFragmentBytes = size_t{512} << 10;
 
-// Parts from this size on are the payload's own chunks; what lies between two
-// of them is one part.
+// Chunks of the payload of at least this size are separate parts; all bytes
+// between two of them form one part.
 inline constexpr size_t kMinLargePart = size_t{64} << 10;
 
-// Divides one payload, all of whose bytes are here. Not thread-safe.
+// Divides one payload, all of whose bytes must be local. Not thread-safe.
 class MessageFragments {
  public:
   explicit MessageFragments(Payload payload);
 
-  // Whether all has been given out.
+  // Whether all fragments have been returned.
   bool AtEnd() const { return chunk_ == payload_.chunks().size(); }
-  // The next fragment, not AtEnd: refers to the payload's memory and keeps it.
+  // Returns the next fragment, which refers to the payload's memory and keeps
+  // it alive. Must not be called AtEnd.
   ::grpc::ByteBuffer Next();
 
  private:

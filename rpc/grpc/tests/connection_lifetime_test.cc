@@ -1,4 +1,4 @@
-// Connections that the server ends by itself: callers open others, and no call
+// Tests of connections closed by the server: callers open new ones, and no call
 // runs twice.
 
 #include <chrono>
@@ -30,7 +30,7 @@ using ::hawser::async::IsOk;
 using ::hawser::async::IsOkAndHolds;
 using ::hawser::async::StatusIs;
 
-// Over the socket, where connections are.
+// Only over the socket, which has connections.
 GrpcTransportOptions Options(GrpcLimits limits) {
   return {.limits = std::move(limits), .same_host = false};
 }
@@ -41,8 +41,8 @@ absl::StatusOr<std::string> Echo(Connection& connection, std::string text) {
       .Wait();
 }
 
-// The reply to a call that is kept: another one in the place of each whose
-// connection was closed before it came.
+// Makes a call that the server holds; retries if the connection was closed
+// before the call arrived.
 async::Future<std::string> Hold(EchoServer& server, Connection& connection) {
   while (true) {
     async::Future<std::string> reply = Call(connection, EchoServer::kHold, "");
@@ -51,7 +51,7 @@ async::Future<std::string> Hold(EchoServer& server, Connection& connection) {
 }
 
 TEST(ConnectionLifetimeTest, IdleConnectionIsClosedAndTheNextCallOpensAnother) {
-  // One connection at a time: another one is served once the first is closed.
+  // One connection at a time: the next one is served once the first is closed.
   EchoServer server(Options(
       {.max_connections = 1, .max_connection_idle = absl::Milliseconds(50)}));
   GrpcTransport client({.same_host = false});
@@ -71,7 +71,8 @@ TEST(ConnectionLifetimeTest, ConnectionWithACallIsNotIdle) {
   GrpcTransport client({.same_host = false});
   auto connection = *client.Connect({.address = server.address()});
   async::Future<std::string> held = Hold(server, *connection);
-  // One that is idle comes and goes meanwhile, perhaps before it has spoken.
+  // An idle connection is opened and closed meanwhile, perhaps before its
+  // handshake.
   RawHttp2 idle(server.address());
   (void)idle.SendPreface();
   EXPECT_TRUE(idle.AwaitClosed());
@@ -112,13 +113,14 @@ class CountingServer {
   std::string address_;
 };
 
-TEST(ConnectionLifetimeTest, CallsGoOnWhileConnectionsGrowOld) {
+TEST(ConnectionLifetimeTest, CallsContinueAcrossConnectionAges) {
   CountingServer server({.max_connection_age = absl::Milliseconds(100)});
   GrpcTransport client({.same_host = false});
   auto connection = *client.Connect({.address = server.address()});
   int num_calls = 0;
   std::vector<std::string> answered;
-  // Each of these sees a whole life, and so does the caller's.
+  // Each of these lasts for a full connection age, like the caller's
+  // connection.
   for (int life = 0; life < 8; ++life) {
     RawHttp2 peer(server.address());
     ASSERT_TRUE(peer.SendPreface());
@@ -140,7 +142,7 @@ TEST(ConnectionLifetimeTest, CallsGoOnWhileConnectionsGrowOld) {
         if (status.ok()) {
           answered.push_back(absl::StrCat(num_calls - calls.size() + i));
         } else {
-          // It was about to be sent when the connection stopped taking calls.
+          // It was being sent when the connection stopped accepting calls.
           EXPECT_THAT(status, StatusIs(absl::StatusCode::kUnavailable));
         }
       }
@@ -149,7 +151,7 @@ TEST(ConnectionLifetimeTest, CallsGoOnWhileConnectionsGrowOld) {
   }
   while (!Call(*connection, "/t.T/Count", "last").Wait().ok()) {
   }
-  // Hardly any call meets the end of a connection.
+  // Few calls coincide with the end of a connection.
   EXPECT_GE(answered.size(), static_cast<size_t>(num_calls) / 2);
   const auto runs = server.runs();
   for (const auto& [request, count] : runs) EXPECT_EQ(count, 1) << request;
@@ -158,7 +160,7 @@ TEST(ConnectionLifetimeTest, CallsGoOnWhileConnectionsGrowOld) {
   }
 }
 
-TEST(ConnectionLifetimeTest, CallOfAnOldConnectionEndsUndisturbed) {
+TEST(ConnectionLifetimeTest, CallOfAnOldConnectionCompletes) {
   EchoServer server(Options({.max_connection_age = absl::Milliseconds(50)}));
   GrpcTransport client({.same_host = false});
   auto connection = *client.Connect({.address = server.address()});

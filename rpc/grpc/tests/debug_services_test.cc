@@ -1,5 +1,5 @@
-// Reflection and channelz are served by processes that link them, and by no
-// other; with TLS to admins only.
+// Reflection and channelz are served only by processes that link them; with TLS
+// only to admins.
 
 #include <memory>
 #include <string>
@@ -113,7 +113,7 @@ TEST(DebugServicesTest, StoresServeWhatIsLinked) {
             kExpected[HAWSER_CHANNELZ_LINKED]);
 }
 
-// What certificates are answered by a server of worker "w0".
+// Checks which certificates a server of worker "w0" accepts.
 void ExpectOnlyAdmins(net::TestAuthority& authority,
                       const std::string& address) {
   constexpr bool kAnyLinked =
@@ -130,7 +130,7 @@ void ExpectOnlyAdmins(net::TestAuthority& authority,
     };
     EXPECT_EQ(ListServices(channel).code, expected(HAWSER_REFLECTION_LINKED));
     EXPECT_EQ(GetServers(channel).code, expected(HAWSER_CHANNELZ_LINKED));
-    // Which anyone may call.
+    // Health checks are open to everyone.
     EXPECT_EQ(Call(channel, "/grpc.health.v1.Health/Check", "").code,
               ::grpc::StatusCode::OK);
   }

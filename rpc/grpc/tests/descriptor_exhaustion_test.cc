@@ -1,5 +1,5 @@
-// A server whose process runs out of descriptors serves again once it has some
-// (gRPC's own listener does not: CVE-2023-4785).
+// A server whose process runs out of descriptors serves again once some are
+// free (gRPC's own listener does not: CVE-2023-4785).
 
 #include <fcntl.h>
 #include <netinet/in.h>
@@ -29,7 +29,7 @@ namespace {
 using ::hawser::async::IsOk;
 using ::hawser::async::IsOkAndHolds;
 
-// Descriptors that are in use now, by the highest number.
+// The highest descriptor in use.
 int HighestDescriptor() {
   const int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
   close(fd);
@@ -40,7 +40,7 @@ int HighestDescriptor() {
   return highest;
 }
 
-// Holds all descriptors that are left, until it is destroyed.
+// Holds all free descriptors until it is destroyed.
 class AllDescriptors {
  public:
   AllDescriptors() {
@@ -65,8 +65,8 @@ class AllDescriptors {
 class DescriptorExhaustionTest : public testing::Test {
  protected:
   void Serve(GrpcLimits limits) {
-    // Shared memory takes descriptors, and gives them back, at times of its
-    // own.
+    // Disabled, since shared memory opens and closes descriptors at arbitrary
+    // times.
     server_ = std::make_unique<EchoServer>(
         GrpcTransportOptions{.limits = limits, .same_host = false});
     address_ = server_->address();
@@ -75,7 +75,7 @@ class DescriptorExhaustionTest : public testing::Test {
     before_ = *client_.Connect({.address = address_});
     AwaitConnected(*before_);
     ASSERT_THAT(Echo(*before_, "before"), IsOkAndHolds("before"));
-    // Low, so that all of them can be held.
+    // A low limit, so that all descriptors can be held.
     ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &limit_), 0);
     rlimit low = limit_;
     low.rlim_cur = static_cast<rlim_t>(HighestDescriptor()) + 32;
@@ -84,7 +84,7 @@ class DescriptorExhaustionTest : public testing::Test {
 
   void TearDown() override { setrlimit(RLIMIT_NOFILE, &limit_); }
 
-  // Calls over a new connection.
+  // Makes a call over a new connection.
   absl::StatusOr<std::string> Echo(std::string text) {
     GrpcTransport client({.same_host = false});
     return Echo(*client.Connect({.address = address_}).value(),
@@ -97,11 +97,11 @@ class DescriptorExhaustionTest : public testing::Test {
         .Wait();
   }
 
-  // A connection over which nothing is sent. As the next one, without
-  // assertions: UBSan's checks of these want descriptors as well.
+  // A connection over which nothing is sent. Like the next function, it has no
+  // assertions, since UBSan's checks need descriptors too.
   int ConnectRaw() const {
     int fd = -1;
-    // accept() takes a descriptor for a moment also where nobody waits.
+    // accept() briefly uses a descriptor even if no connection is queued.
     do {
       fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     } while (fd < 0 && errno == EMFILE);
@@ -114,8 +114,8 @@ class DescriptorExhaustionTest : public testing::Test {
     return result == 0 ? fd : -1;
   }
 
-  // Whether the server ends the connection rather than saying something or
-  // leaving it to wait.
+  // Whether the server closes the connection instead of replying or leaving it
+  // open.
   static bool IsRefused(int fd) {
     pollfd waiting = {.fd = fd, .events = POLLIN, .revents = 0};
     char byte = 0;
@@ -125,8 +125,8 @@ class DescriptorExhaustionTest : public testing::Test {
   rlimit limit_{};
   std::unique_ptr<EchoServer> server_;
   GrpcTransport client_{{.same_host = false}};
-  // Open for as long as the test lasts: gRPC closes connections, and so gives
-  // descriptors back, at times of its own.
+  // Kept open during the test, since gRPC closes connections, and thus frees
+  // descriptors, at arbitrary times.
   std::shared_ptr<Connection> before_;
   std::string address_;
   int port_ = 0;
@@ -137,7 +137,7 @@ TEST_F(DescriptorExhaustionTest, ServesAgainOnceThereAreDescriptors) {
   int num_refused = 0;
   {
     AllDescriptors all;
-    // For this end; none for the server's.
+    // One for this end; none for the server's end.
     all.GiveOne();
     for (int i = 0; i < 10; ++i) {
       const int fd = ConnectRaw();
@@ -161,7 +161,7 @@ TEST_F(DescriptorExhaustionTest, ConnectionsLeaveDescriptorsToTheProcess) {
   const size_t num_left = AllDescriptors().count();
   EXPECT_GE(num_left, 14u);
   for (int fd : flood) close(fd);
-  // The last one of them frees its descriptor a little later.
+  // The last connection frees its descriptor a little later.
   while (!Echo("after").ok()) {
   }
 }

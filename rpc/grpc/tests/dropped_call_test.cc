@@ -1,4 +1,4 @@
-// Calls that a server ends without an answer.
+// Tests of calls that a server ends without a reply.
 
 #include <memory>
 #include <string>
@@ -19,7 +19,7 @@ namespace {
 
 using ::hawser::async::StatusIs;
 
-// Takes one call and, when it is told to, cancels it.
+// Accepts one call and cancels it on request.
 class CancellingServer {
  public:
   CancellingServer() {
@@ -78,14 +78,14 @@ class DroppedCallTest : public testing::Test {
   absl::Notification done_;
 };
 
-TEST_F(DroppedCallTest, IsNotOneThatTheCallerCancelled) {
+TEST_F(DroppedCallTest, IsNotReportedAsCancelled) {
   Call();
   server_.CancelCall();
   done_.WaitForNotification();
   EXPECT_THAT(status_, StatusIs(absl::StatusCode::kUnavailable));
 }
 
-TEST_F(DroppedCallTest, CallerThatCancelsIsToldSo) {
+TEST_F(DroppedCallTest, CallerThatCancelsGetsCancelled) {
   Call();
   connection_->Cancel(id_);
   done_.WaitForNotification();

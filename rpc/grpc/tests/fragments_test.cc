@@ -1,4 +1,4 @@
-// Requests in fragments, over real connections.
+// Tests of requests in fragments over real connections.
 
 #include <algorithm>
 #include <atomic>
@@ -41,7 +41,7 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using Clock = std::chrono::steady_clock;
 
-// A client that sends what it is told.
+// A client that sends raw messages.
 class RawStream {
  public:
   RawStream(const std::string& address, const std::string& path)
@@ -110,8 +110,8 @@ class FragmentsTest : public testing::Test {
     return rpc::Call(*connection_, path, std::move(request), deadline);
   }
 
-  // A stream that has left no room to others. Another one in the place of each
-  // that came in the middle of what asks for room, and was refused itself.
+  // Returns a stream that has reserved the whole budget. Retries if another
+  // reservation intervened and the stream was rejected.
   std::unique_ptr<RawStream> TakeRoom() {
     std::unique_ptr<RawStream> greedy;
     absl::StatusOr<std::string> reply = std::string();
@@ -133,7 +133,7 @@ class FragmentsTest : public testing::Test {
   std::shared_ptr<Connection> connection_;
 };
 
-TEST_F(FragmentsTest, OnlyLongRequestsComeInFragments) {
+TEST_F(FragmentsTest, OnlyLongRequestsAreSentInFragments) {
   Serve();
   for (const size_t size : {kMaxWholeRequest - 1, kMaxWholeRequest,
                             kMaxWholeRequest + 1, size_t{50'000'000}}) {
@@ -143,7 +143,7 @@ TEST_F(FragmentsTest, OnlyLongRequestsComeInFragments) {
   }
 }
 
-TEST_F(FragmentsTest, ManyAtOnceOverOneConnection) {
+TEST_F(FragmentsTest, ManyConcurrentCallsOverOneConnection) {
   Serve();
   std::vector<async::Future<std::string>> replies;
   for (char c = 'a'; c < 'q'; ++c) {
@@ -260,7 +260,7 @@ TEST_F(FragmentsTest, LongRequestsAreRefusedWhenAnnounced) {
   EXPECT_EQ(status.error_code(), ::grpc::StatusCode::RESOURCE_EXHAUSTED);
   EXPECT_THAT(status.error_message(),
               AllOf(HasSubstr("10000001"), HasSubstr("max_message_bytes")));
-  // The client knows before.
+  // The client detects it first.
   GrpcTransport client({.max_message_bytes = 10'000'000, .same_host = false});
   absl::Notification done;
   std::string request;
@@ -309,13 +309,13 @@ TEST_F(FragmentsTest, WholeRequestsHaveALowerLimit) {
                        HasSubstr("max_whole_request_bytes")));
 }
 
-// Of the room for requests of which not all is here.
-TEST_F(FragmentsTest, OnePeerHasAShareAndOthersGoOn) {
+// The share of the budget for incomplete requests.
+TEST_F(FragmentsTest, BudgetPerPeerIsLimited) {
   Serve({.max_message_bytes = 10'000'000,
          .limits = {.memory_quota_bytes = 20'000'000}});
   RawStream greedy(server_->address(), "/t.T/HoldInFragments");
   ASSERT_TRUE(greedy.Write({9'000'000}, "x"));
-  // Of the same connection, once the other has been seen.
+  // On the same connection, once the server has seen the other stream.
   ::grpc::Status status;
   while (status.ok()) {
     RawStream second(server_->address(), "/t.T/EchoInFragments");
@@ -329,12 +329,11 @@ TEST_F(FragmentsTest, OnePeerHasAShareAndOthersGoOn) {
               IsOk());
 }
 
-TEST_F(FragmentsTest, RequestsThatDoNotGoOnAreGivenUp) {
+TEST_F(FragmentsTest, StalledRequestsAreCancelled) {
   Serve({.limits = {.fragment_timeout = absl::Milliseconds(100)}});
   RawStream silent(server_->address(), "/t.T/EchoInFragments");
   std::optional<RawStream> stopped;
-  // Another one in the place of each that was given up before its first
-  // fragment.
+  // Retry if the request was cancelled before its first fragment.
   do {
     stopped.emplace(server_->address(), "/t.T/EchoInFragments");
   } while (!stopped->Write({9'000'000}, "x"));
@@ -346,20 +345,20 @@ TEST_F(FragmentsTest, RequestsThatDoNotGoOnAreGivenUp) {
   EXPECT_EQ(server_->num_echoed(), 0);
 }
 
-// The time is that between two fragments, and not of the function.
-TEST_F(FragmentsTest, RequestsThatGoOnAreNotGivenUp) {
+// The timeout applies between two fragments, not to the function.
+TEST_F(FragmentsTest, SlowRequestsAreNotCancelled) {
   constexpr auto kLonger = std::chrono::milliseconds(2200);
   Serve({.limits = {.fragment_timeout = absl::Seconds(1)}});
   ::grpc::Status status;
   Clock::duration longest_step;
-  // Where this machine stalled another one is tried.
+  // Retry if this machine stalled.
   do {
     auto last = Clock::now();
     longest_step = {};
     RawStream slow(server_->address(), "/t.T/EchoInFragments");
     const auto write = [&](const std::vector<uint64_t>& parts, uint64_t bytes) {
       const bool written = slow.Write(parts, std::string(bytes, 'x'));
-      // There and back: the server has had time for the fragment as well.
+      // A round trip gives the server time to read the fragment.
       EXPECT_THAT(Call(EchoServer::kEcho, "x").Wait(), IsOk());
       const auto now = Clock::now();
       longest_step = std::max(longest_step, now - std::exchange(last, now));
@@ -385,9 +384,9 @@ TEST_F(FragmentsTest, RequestsThatGoOnAreNotGivenUp) {
   EXPECT_THAT(reply.Wait(), IsOkAndHolds("y"));
 }
 
-// A client that announces much and sends little keeps others out only as long
-// as it is there.
-TEST_F(FragmentsTest, AnnouncedMemoryIsLimitedAndComesBack) {
+// A client that announces more than it sends blocks others only while it is
+// connected.
+TEST_F(FragmentsTest, AnnouncedMemoryIsLimitedAndReleased) {
   Serve({.limits = {.memory_quota_bytes = 20'000'000}});
   TakeRoom().reset();
   absl::StatusOr<std::string> reply = absl::ResourceExhaustedError("");

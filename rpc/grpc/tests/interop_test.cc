@@ -1,5 +1,4 @@
-// Calls an agent through the stub that protoc generates, as a client in any
-// language does.
+// Calls an agent through a generated stub, as a client in any language would.
 
 #include <atomic>
 #include <cstring>
@@ -27,7 +26,7 @@ using ::testing::HasSubstr;
 
 constexpr Function<Tensor(Tensor, double)> kScale{"test.Scale"};
 constexpr Function<void()> kFail{"test.Fail"};
-// A client's service config, by which gRPC sends calls again.
+// A client's service config that enables gRPC's retries.
 constexpr char kRetries[] = R"({"methodConfig": [{
     "name": [{}],
     "retryPolicy": {
@@ -58,7 +57,7 @@ class InteropTest : public testing::Test {
         job_.agent(0).info().address, ::grpc::InsecureChannelCredentials()));
   }
 
-  // As a client would that knows the agent from the store.
+  // A request of a client that found the agent in the store.
   v1::CallRequest Request(double factor) {
     v1::CallRequest request;
     v1::RequestHeader& header = *request.mutable_header();
@@ -88,7 +87,7 @@ class InteropTest : public testing::Test {
   v1::CallReply reply_;
 };
 
-// gRPC's own retries would run a call that failed again.
+// gRPC's own retries would rerun a failed call.
 TEST_F(InteropTest, AClientThatRetriesRunsACallOnce) {
   ::grpc::ChannelArguments arguments;
   arguments.SetServiceConfigJSON(kRetries);
@@ -149,7 +148,7 @@ TEST_F(InteropTest, MessageForAnotherJobIsRefused) {
             ::grpc::StatusCode::FAILED_PRECONDITION);
 }
 
-TEST_F(InteropTest, NamesThatAreNoNamesAreRefused) {
+TEST_F(InteropTest, InvalidNamesAreRejected) {
   v1::CallRequest request = Request(2);
   request.mutable_header()->set_source("a\nb");
   EXPECT_EQ(stub_->Call(&context_, request, &reply_).error_code(),

@@ -1,4 +1,4 @@
-// Servers and clients raise the limit on descriptors as they start.
+// Servers and clients raise the limit on descriptors when they start.
 
 #include <sys/resource.h>
 

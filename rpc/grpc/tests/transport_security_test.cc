@@ -1,4 +1,4 @@
-// Who may listen, and who may call.
+// Tests of the checks on listening and on calling.
 
 #include <memory>
 #include <optional>
@@ -27,7 +27,7 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-// Over the socket, and with the way through memory that begins at it.
+// Runs over the socket and with shared memory.
 class GrpcTransportSecurityTest : public testing::TestWithParam<bool> {
  protected:
   void Serve(GrpcTransportOptions options) {
@@ -35,7 +35,7 @@ class GrpcTransportSecurityTest : public testing::TestWithParam<bool> {
     server_ = std::make_unique<EchoServer>(std::move(options));
   }
 
-  // One call of Echo by a transport of its own, which is let in or refused.
+  // Makes one call of Echo from a new transport.
   absl::StatusOr<std::string> Echo(
       std::shared_ptr<const net::Credentials> credentials,
       const std::string& worker = "") {
@@ -62,7 +62,7 @@ TEST_P(GrpcTransportSecurityTest, OnlyLoopbackIsServed) {
   }
 }
 
-TEST_P(GrpcTransportSecurityTest, OtherAddressesAreServedWithTlsOrKnowingly) {
+TEST_P(GrpcTransportSecurityTest, OtherAddressesNeedTlsOrPermission) {
   net::TestAuthority authority;
   GrpcTransport encrypted({.credentials = authority.Make("ps0")});
   EXPECT_THAT(encrypted.Listen("0.0.0.0:0", {}), IsOk());
@@ -77,7 +77,7 @@ TEST_P(GrpcTransportSecurityTest, TlsProvesBothEnds) {
   net::TestAuthority authority;
   Serve({.credentials = authority.Make("ps0")});
   EXPECT_THAT(Echo(authority.Make("w1"), "ps0"), IsOkAndHolds("x"));
-  // What took the address of the worker that is wanted.
+  // Another worker has taken the address of the expected one.
   EXPECT_THAT(Echo(authority.Make("w1"), "ps1"),
               StatusIs(absl::StatusCode::kUnauthenticated,
                        AllOf(HasSubstr("hawser://default/ps0"),
@@ -91,7 +91,7 @@ TEST_P(GrpcTransportSecurityTest, TlsRefusesOtherAuthorities) {
   EXPECT_THAT(
       Echo(other.Make("w1"), "ps0"),
       StatusIs(absl::StatusCode::kUnauthenticated, HasSubstr("handshake")));
-  // Without TLS nobody is told why.
+  // Without TLS, the client does not learn the reason.
   GrpcTransport client;
   std::shared_ptr<Connection> connection =
       *client.Connect({.address = server_->address()});
@@ -99,7 +99,7 @@ TEST_P(GrpcTransportSecurityTest, TlsRefusesOtherAuthorities) {
               StatusIs(absl::StatusCode::kUnavailable));
 }
 
-TEST_P(GrpcTransportSecurityTest, CallerIsWhoItsCertificateSays) {
+TEST_P(GrpcTransportSecurityTest, CallerHasTheIdentityOfItsCertificate) {
   net::TestAuthority authority;
   Serve({.credentials = authority.Make("ps0")});
   GrpcTransport client({.credentials = authority.Make("w1")});
@@ -115,7 +115,7 @@ TEST_P(GrpcTransportSecurityTest, CallerIsWhoItsCertificateSays) {
   EXPECT_THAT(reply.Wait(), IsOkAndHolds("done"));
 }
 
-TEST_P(GrpcTransportSecurityTest, TokenIsWantedOfEachCall) {
+TEST_P(GrpcTransportSecurityTest, EachCallNeedsTheToken) {
   net::TestAuthority files;
   const auto with_token = [&](char digit) {
     net::CredentialsOptions options;

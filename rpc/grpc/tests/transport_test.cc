@@ -30,7 +30,7 @@ using ::hawser::async::StatusIs;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-// Over the socket, and with the way through memory that begins at it.
+// Runs over the socket and with shared memory.
 class GrpcTransportTest : public testing::TestWithParam<bool> {
  protected:
   void Serve(GrpcTransportOptions options = {}) {
@@ -45,7 +45,7 @@ class GrpcTransportTest : public testing::TestWithParam<bool> {
   std::shared_ptr<Connection> connection_;
 };
 
-TEST_P(GrpcTransportTest, MessagesOfManySizesComeBack) {
+TEST_P(GrpcTransportTest, MessagesOfManySizesRoundTrip) {
   Serve();
   for (size_t size : {0, 1, 511, 512, 513, 100'000, 20'000'000}) {
     EXPECT_THAT(
@@ -70,7 +70,7 @@ TEST_P(GrpcTransportTest, ErrorsKeepTheirPayloads) {
   EXPECT_EQ(reply.Wait().status(), error);
 }
 
-TEST_P(GrpcTransportTest, LongErrorsAreCut) {
+TEST_P(GrpcTransportTest, LongErrorsAreTruncated) {
   Serve();
   async::Future<std::string> reply = Call(*connection_, EchoServer::kHold, "");
   server_->AwaitHeld(1);
@@ -84,7 +84,7 @@ TEST_P(GrpcTransportTest, DeadlineReachesTheServer) {
   async::MonotonicTime deadline;
   async::Future<std::string> reply;
   do {
-    // The time may pass before the call has come.
+    // The deadline may pass before the call arrives.
     Serve();
     deadline = async::AddDelay(std::chrono::steady_clock::now(),
                                absl::Milliseconds(300));
@@ -117,7 +117,7 @@ TEST_P(GrpcTransportTest, CancelReachesTheServer) {
   cancelled.WaitForNotification();
 }
 
-TEST_P(GrpcTransportTest, ClosedConnectionGivesItsStatusNowAndLater) {
+TEST_P(GrpcTransportTest, ClosedConnectionReturnsItsStatusNowAndLater) {
   Serve();
   async::Future<std::string> waiting =
       Call(*connection_, EchoServer::kHold, "");
@@ -133,10 +133,10 @@ TEST_P(GrpcTransportTest, ClosedConnectionGivesItsStatusNowAndLater) {
   EXPECT_TRUE(IsNotSent(later)) << later;
 }
 
-TEST_P(GrpcTransportTest, NobodyThereIsUnavailableAtOnce) {
+TEST_P(GrpcTransportTest, UnreachableServerIsUnavailableAtOnce) {
   Serve();
   server_->transport().Shutdown();
-  // What still has a connection may send the call before it breaks.
+  // An existing connection may send the call before it breaks.
   connection_ = *client_.Connect({server_->address()});
   const absl::Status status =
       Call(*connection_, EchoServer::kEcho, "").Wait().status();
@@ -169,7 +169,7 @@ TEST_P(GrpcTransportTest, WaitingCallsDoNotKeepOthersFromStarting) {
   for (auto& reply : waiting) EXPECT_THAT(reply.Wait(), IsOkAndHolds("late"));
 }
 
-TEST_P(GrpcTransportTest, DroppedCallsAreAnswered) {
+TEST_P(GrpcTransportTest, DroppedCallsFail) {
   Serve();
   async::Future<std::string> reply = Call(*connection_, EchoServer::kHold, "");
   server_->AwaitHeld(1);
@@ -177,7 +177,7 @@ TEST_P(GrpcTransportTest, DroppedCallsAreAnswered) {
   EXPECT_THAT(reply.Wait(), StatusIs(absl::StatusCode::kUnavailable));
 }
 
-TEST_P(GrpcTransportTest, StoppingServerCutsItsCallsOff) {
+TEST_P(GrpcTransportTest, StoppingServerAbortsItsCalls) {
   Serve();
   async::Future<std::string> reply = Call(*connection_, EchoServer::kHold, "");
   server_->AwaitHeld(1);
@@ -185,7 +185,7 @@ TEST_P(GrpcTransportTest, StoppingServerCutsItsCallsOff) {
   EXPECT_TRUE(server_->held()[0]->cancellation()->cancelled());
   EXPECT_FALSE(IsNotSent(reply.Wait().status()));
   EXPECT_THAT(reply.Wait(), StatusIs(absl::StatusCode::kUnavailable));
-  // What a handler keeps may outlive the transport.
+  // Calls kept by a handler may outlive the transport.
   auto held = std::move(server_->held());
   server_.reset();
   held[0]->Reply(Payload("late"));
@@ -204,7 +204,7 @@ TEST_P(GrpcTransportTest, ShutdownEndsOwnCalls) {
               StatusIs(absl::StatusCode::kCancelled));
 }
 
-TEST_P(GrpcTransportTest, MessagesAboveTheLimitSaySo) {
+TEST_P(GrpcTransportTest, MessagesAboveTheLimitAreNamedErrors) {
   Serve({.max_message_bytes = 1000});
   EXPECT_THAT(
       Call(*connection_, EchoServer::kEcho, std::string(2000, 'x')).Wait(),
@@ -258,7 +258,7 @@ TEST_P(GrpcTransportTest, BusyPortIsAnError) {
 }
 
 TEST_P(GrpcTransportTest, UnixSocketsWork) {
-  // A socket's path is short.
+  // The length of a socket's path is limited.
   char directory[] = "/tmp/hawser_XXXXXX";
   ASSERT_NE(mkdtemp(directory), nullptr);
   const std::string address = absl::StrCat("unix:", directory, "/socket");

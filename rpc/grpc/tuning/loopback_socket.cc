@@ -13,8 +13,8 @@
 #if __has_include("src/core/lib/iomgr/socket_mutator.h")
 #include "src/core/lib/iomgr/socket_mutator.h"
 #else
-// gRPC takes a socket mutator in public and defines it in a header that is not
-// installed. As in gRPC 1.51.
+// gRPC accepts a socket mutator in its public API, but declares it in a header
+// that is not installed. Copied from gRPC 1.51.
 enum grpc_fd_usage {
   GRPC_FD_CLIENT_CONNECTION_USAGE,
   GRPC_FD_SERVER_LISTENER_USAGE,
@@ -71,8 +71,8 @@ bool HasLoopbackPeer(int fd) {
          IsLoopback(address);
 }
 
-// Whether the system would cut kLoopbackReceiveBuffer: a buffer that is smaller
-// makes both ends wait for each other.
+// Whether the system allows kLoopbackReceiveBuffer. A smaller buffer would make
+// both ends wait for each other.
 bool MaySetReceiveBuffer() {
   static const bool may_set = [] {
     std::ifstream file("/proc/sys/net/core/rmem_max");
@@ -91,7 +91,7 @@ void Tune(int fd) {
   }
 }
 
-// Returns true always: false would make gRPC refuse the connection.
+// Always returns true, since false would make gRPC reject the connection.
 bool Mutate(const grpc_mutate_socket_info* socket, grpc_socket_mutator*) {
   if (socket->usage == GRPC_FD_CLIENT_CONNECTION_USAGE) Tune(socket->fd);
   return true;
@@ -99,7 +99,7 @@ bool Mutate(const grpc_mutate_socket_info* socket, grpc_socket_mutator*) {
 
 constexpr grpc_socket_mutator_vtable kMutator = {
     [](int, grpc_socket_mutator*) { return true; },
-    // All do the same.
+    // All mutators are equal.
     [](grpc_socket_mutator*, grpc_socket_mutator*) { return 0; },
     [](grpc_socket_mutator* mutator) { delete mutator; },
     Mutate,
@@ -110,7 +110,7 @@ constexpr grpc_socket_mutator_vtable kMutator = {
 void TuneForLoopback(::grpc::ChannelArguments& arguments) {
   auto* mutator = new grpc_socket_mutator;
   grpc_socket_mutator_init(mutator, &kMutator);
-  // Takes the reference over.
+  // Takes ownership of the reference.
   arguments.SetSocketMutator(mutator);
 }
 

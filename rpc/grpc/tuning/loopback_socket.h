@@ -1,4 +1,4 @@
-// Sockets of connections that do not leave the machine.
+// Tuning of TCP sockets on loopback.
 
 #ifndef HAWSER_RPC_GRPC_TUNING_LOOPBACK_SOCKET_H_
 #define HAWSER_RPC_GRPC_TUNING_LOOPBACK_SOCKET_H_
@@ -7,24 +7,25 @@
 
 namespace hawser::rpc {
 
-// Suits TCP connections over loopback to memory, which is all they cross:
+// Tunes TCP connections over loopback for memory speed:
 //
-//   Reno, whatever the system's default: BBR paces what it sends, which is of
-//     no use where no packet is ever lost. Reno is in every Linux kernel and
-//     may be chosen without privileges.
-//   kLoopbackReceiveBuffer: what waits in buffers that grow to the system's
-//     limit has left the caches when it is read.
+//   Reno, whatever the system's default: BBR paces its packets, which is
+//     useless where no packet is ever lost. Every Linux kernel has Reno and
+//     allows it without privileges.
+//   kLoopbackReceiveBuffer: with buffers that grow to the system's limit, data
+//     has left the caches when it is read.
 //
-// What the system does not allow stays as it is, as do Unix sockets.
+// Settings that the system does not allow are skipped, and Unix sockets are
+// unchanged.
 
-// In bytes; the kernel doubles it for its own needs. Where net.core.rmem_max is
-// less, buffers grow as the system lets them.
+// In bytes; the kernel doubles it for its own needs. If net.core.rmem_max is
+// less, the buffer size is left to the system.
 inline constexpr int kLoopbackReceiveBuffer = 768 << 10;
 
-// For channels to an address that is known to be loopback.
+// For channels to a loopback address.
 void TuneForLoopback(::grpc::ChannelArguments& arguments);
 
-// For accepted connections: those from elsewhere are left alone.
+// For accepted connections; those from other machines are unchanged.
 void TuneIfLoopback(int connection_fd);
 
 }  // namespace hawser::rpc

@@ -57,7 +57,7 @@ int ReceiveBuffer(int fd) {
 
 class LoopbackSocketTest : public testing::Test {
  protected:
-  // The sockets of both ends, after a message there and back.
+  // Returns the sockets of both ends after one round trip.
   std::vector<int> ConnectAndEcho(size_t bytes) {
     connection_ = *client_.Connect({server_.address()});
     AwaitConnected(*connection_);

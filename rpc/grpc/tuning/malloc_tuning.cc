@@ -12,7 +12,7 @@ namespace hawser::rpc {
 namespace {
 
 constexpr int kTrimThreshold = 256 << 20;
-// The most that glibc takes.
+// The maximum of glibc.
 constexpr int kMmapThreshold = 32 << 20;
 
 bool EnvironmentDecides() {
@@ -32,7 +32,7 @@ bool EnvironmentDecides() {
 void TuneMalloc() {
   [[maybe_unused]] static const bool once = [] {
     if (!EnvironmentDecides()) {
-      // Zero, if another malloc was linked in: there is nothing to be done.
+      // Fails if another malloc is linked in; ignored.
       (void)mallopt(M_TRIM_THRESHOLD, kTrimThreshold);
       (void)mallopt(M_MMAP_THRESHOLD, kMmapThreshold);
     }

@@ -1,20 +1,20 @@
-// Settings of malloc for the memory that messages free.
+// Settings of malloc for the memory of messages.
 
 #ifndef HAWSER_RPC_GRPC_TUNING_MALLOC_TUNING_H_
 #define HAWSER_RPC_GRPC_TUNING_MALLOC_TUNING_H_
 
 namespace hawser::rpc {
 
-// gRPC takes the memory of each message that it receives from malloc and frees
-// it with the message. By default glibc gives free memory back to the kernel
-// once a heap ends in 128 KiB of it, and takes larger blocks from the kernel
-// one by one: for the next message the pages are cleared and mapped anew, which
-// costs about as much as receiving it.
+// gRPC allocates the memory of each received message by malloc and frees it
+// with the message. By default glibc returns free memory at the end of a heap
+// to the kernel above 128 KiB, and maps larger blocks individually. For the
+// next message the pages are cleared and mapped again, which costs about as
+// much as receiving it.
 //
-// Has malloc keep up to 256 MiB of free memory at the end of each of its heaps,
-// and serve blocks of up to 32 MiB from them: mallopt(3), M_TRIM_THRESHOLD and
-// M_MMAP_THRESHOLD. For the whole process; only the first call does anything.
-// Does nothing if the environment says what malloc is to do (GLIBC_TUNABLES,
+// Makes malloc keep up to 256 MiB of free memory at the end of each heap, and
+// allocate blocks of up to 32 MiB from the heaps: mallopt(3), M_TRIM_THRESHOLD
+// and M_MMAP_THRESHOLD. Applies to the whole process; only the first call has
+// an effect. Does nothing if the environment configures malloc (GLIBC_TUNABLES,
 // MALLOC_TRIM_THRESHOLD_, MALLOC_MMAP_THRESHOLD_), or with another C library.
 void TuneMalloc();
 

@@ -23,26 +23,27 @@ int64_t PageFaults() {
   return usage.ru_minflt;
 }
 
-// Fills memory as a message does, and frees it; the page faults that this took.
+// Allocates, fills and frees memory as for a message; returns the number of
+// page faults.
 int64_t TakeAndFree() {
   const int64_t before = PageFaults();
   void* blocks[kNumBlocks];
   for (void*& block : blocks) {
     block = std::malloc(kBlockBytes);
-    // The compiler must not leave it out.
+    // Keeps the compiler from removing it.
     asm volatile("" : : "r"(std::memset(block, 1, kBlockBytes)) : "memory");
   }
   for (void* block : blocks) std::free(block);
   return PageFaults() - before;
 }
 
-TEST(MallocTuningTest, FreedMemoryIsNotGivenBackToTheKernel) {
+TEST(MallocTuningTest, FreedMemoryIsNotReturnedToTheKernel) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   GTEST_SKIP() << "the sanitizer has a malloc of its own";
 #endif
   TuneMalloc();
   TuneMalloc();
-  // The heap of another thread is kept by the same rules.
+  // The same settings apply to the heap of another thread.
   std::thread([] {
     EXPECT_GE(TakeAndFree(), kPages / 2);
     EXPECT_LT(TakeAndFree(), kPages / 8);

@@ -1,4 +1,4 @@
-// Policy that decides if a thread spins before it sleeps.
+// Policy that decides whether a thread spins before it sleeps.
 
 #ifndef HAWSER_RPC_GRPC_TUNING_SPIN_POLICY_H_
 #define HAWSER_RPC_GRPC_TUNING_SPIN_POLICY_H_
@@ -7,18 +7,18 @@
 
 namespace hawser::rpc {
 
-// Looking saves the wake-up of a thread, and costs the time of a core when what
-// is awaited takes longer than one looks. So of those that share a policy (the
-// callers of a connection, the polling threads of a queue, those who poll in
-// place of these) one looks at a time, and after one that looked in vain the
-// next kRest do not.
+// Spinning saves the wake-up of a thread, but wastes the time of a core if the
+// event takes longer than the spin. Therefore, of the threads that share a
+// policy (the callers of a connection, the polling threads of a queue, or the
+// callers that poll in their place), only one spins at a time, and after an
+// unsuccessful spin the next kRest attempts do not spin.
 //
 // Thread-safe.
 class SpinPolicy {
  public:
   static constexpr int kRest = 15;
 
-  // Whether to look; then End must be called.
+  // Returns whether to spin; if true, End must be called afterwards.
   bool Begin() {
     int resting = resting_.load(std::memory_order_relaxed);
     while (resting > 0) {
@@ -30,7 +30,7 @@ class SpinPolicy {
     return !looking_.exchange(true, std::memory_order_relaxed);
   }
 
-  // `came`: what was awaited was there in time.
+  // `came`: whether the event arrived in time.
   void End(bool came) {
     if (!came) resting_.store(kRest, std::memory_order_relaxed);
     looking_.store(false, std::memory_order_relaxed);

@@ -5,7 +5,7 @@
 namespace hawser::rpc {
 namespace {
 
-TEST(SpinPolicyTest, OneLooksAtATime) {
+TEST(SpinPolicyTest, OneThreadSpinsAtATime) {
   SpinPolicy policy;
   EXPECT_TRUE(policy.Begin());
   EXPECT_FALSE(policy.Begin());
@@ -13,7 +13,7 @@ TEST(SpinPolicyTest, OneLooksAtATime) {
   EXPECT_TRUE(policy.Begin());
 }
 
-TEST(SpinPolicyTest, AfterOneLookedInVainOthersRest) {
+TEST(SpinPolicyTest, UnsuccessfulSpinSuspendsSpinning) {
   SpinPolicy policy;
   ASSERT_TRUE(policy.Begin());
   policy.End(/*came=*/false);
