@@ -14,8 +14,9 @@
 namespace hawser::rpc {
 
 // Registers `callable` as the implementation of a stream function, as
-// FunctionRegistry::Register does for others: it takes a StreamWriter<T> and
-// the declared parameters, and returns absl::Status or Future<void>.
+// FunctionRegistry::Register does for other functions. It takes a
+// StreamWriter<T> and the declared parameters, and returns absl::Status or
+// Future<void>.
 template <class T, class... A, class F>
 absl::Status RegisterStream(FunctionRegistry& registry,
                             const StreamFunction<T(A...)>& function, F callable,
@@ -23,8 +24,8 @@ absl::Status RegisterStream(FunctionRegistry& registry,
   static_assert(std::is_invocable_v<F&, StreamWriter<T>, A...>,
                 "the callable does not take a StreamWriter and the declared "
                 "parameters");
-  // The stream service sets the stream that this runs for. A call without a
-  // stream has another signature and does not get here.
+  // Set by the stream service. A call without a stream has another signature
+  // and does not reach this code.
   auto with_writer = [callable = std::move(callable)](A... arguments) mutable {
     return callable(StreamWriter<T>(*internal::current_stream.get()),
                     std::move(arguments)...);

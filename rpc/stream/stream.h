@@ -22,9 +22,9 @@
 
 namespace hawser::rpc {
 
-// The values of one stream, in order. Its end, and Cancel, give the stream up.
-// Movable; thread-safe but for moving. The agent outlives it, and a graceful
-// shutdown waits for streams that are being read.
+// Reader of one stream's values, in order. Its destruction and Cancel cancel
+// the stream. Movable; thread-safe except for moves. The agent must outlive it,
+// and a graceful shutdown waits for streams being read.
 template <class T>
 class StreamReader {
  public:
@@ -38,10 +38,10 @@ class StreamReader {
   }
   ~StreamReader() { Cancel(); }
 
-  // The next value; none at the end, then and ever after. May be called before
-  // the last one completed. Errors, after all values that came before:
-  //   those of a call (rpc/agent/agent.h), for the whole stream.
-  //   what the function returned.
+  // Returns the next value, or nullopt at and after the end. May be called
+  // before the previous call has completed. Errors, after all earlier values:
+  //   those of a call (rpc/agent/agent.h), applied to the whole stream. the
+  //   error returned by the function.
   //   kCancelled  Cancel.
   async::Future<std::optional<T>> Next() {
     async::Promise<std::optional<T>> promise;
@@ -59,7 +59,7 @@ class StreamReader {
     return future;
   }
 
-  // Gives the stream up; the callee sees its call cancelled. Idempotent.
+  // Cancels the stream; the callee's call is cancelled. Idempotent.
   void Cancel() {
     if (source_ == nullptr) return;
     source_->Close(absl::CancelledError("the stream was cancelled"));
@@ -86,16 +86,16 @@ class StreamReader {
   std::shared_ptr<StreamSource> source_;
 };
 
-// Calls `function` on worker `to`; at most once. The function begins at once,
-// and is kept from writing more than `window` values ahead of the reader.
+// Calls `function` on worker `to`, at most once. The function starts at once;
+// flow control limits it to `window` values ahead of the reader.
 //
-// Each value is one message: what is larger than a message travels in parts.
+// Each value is one message, so larger data must be split into several values.
 // Values are not recorded for distributed autograd.
 //
 //   kInvalidArgument     a window or a timeout out of range.
-//   kNotFound            no such worker.
+//   kNotFound            the worker does not exist.
 //   kFailedPrecondition  no StreamService is attached to the agent.
-//   what encoding the arguments returns.
+//   errors of encoding the arguments.
 template <class T, class... A>
 absl::StatusOr<StreamReader<T>> Stream(
     Agent& agent, const Destination& to, const StreamOptions& options,

@@ -1,4 +1,4 @@
-// Remote functions that return any number of values.
+// Declaration of remote functions that return a stream of values.
 
 #ifndef HAWSER_RPC_STREAM_STREAM_FUNCTION_H_
 #define HAWSER_RPC_STREAM_STREAM_FUNCTION_H_
@@ -22,12 +22,12 @@ namespace hawser::rpc {
 template <class Signature>
 class StreamFunction;
 
-// Declared as a Function is, with the type of one value as its result:
+// Declared like a Function, with the type of one value as its result:
 //
 //   inline constexpr rpc::StreamFunction<Tensor(std::string)> kPull{"ps.Pull"};
 //
-// Its implementation takes a writer before the parameters, and ends the stream
-// with what it returns: absl::Status or Future<void>.
+// The implementation takes a writer before the parameters. Its return value,
+// absl::Status or Future<void>, ends the stream.
 //
 //   rpc::RegisterStream(registry, kPull,
 //                       [](rpc::StreamWriter<Tensor> out,
@@ -39,7 +39,7 @@ class StreamFunction;
 // Callers: rpc/stream/stream.h.
 template <class T, class... A>
 class StreamFunction<T(A...)> {
-  static_assert(WireType<T>, "the values of a stream travel");
+  static_assert(WireType<T>, "the values of a stream need rpc::WireTraits");
 
  public:
   using Value = T;
@@ -60,25 +60,24 @@ class StreamFunction<T(A...)> {
   std::string_view name_;
 };
 
-// Where the implementation of a StreamFunction writes. A handle; thread-safe,
-// but values are in the order of writing only if one thread writes at a time.
-// May outlive the stream, and then refuses.
+// Writer of a StreamFunction's implementation. A handle; thread-safe, but
+// values are in the order of writing only if one thread writes at a time. May
+// outlive the stream; Write then fails.
 template <class T>
 class StreamWriter {
  public:
   explicit StreamWriter(std::shared_ptr<StreamSink> sink)
       : sink_(std::move(sink)) {}
 
-  // Adds a value, which as one message must be below the transport's limit.
-  // Completes when there is room for another one: to be waited for before the
-  // next Write. Tensors are not copied: they must not be changed before the
-  // stream has ended.
+  // Adds a value, which must fit in one message of the transport. Completes
+  // when there is space for another value; wait for it before the next Write.
+  // Tensors are not copied and must not be changed before the stream has ended.
   //
-  //   kCancelled           the reader gave up or was lost: return.
+  //   kCancelled           the reader cancelled or was lost: return.
   //   kDeadlineExceeded    the stream's deadline has passed: return.
   //   kFailedPrecondition  the last Write has not completed, or the function
   //                        has returned.
-  //   what encoding the value returns.
+  //   errors of encoding the value.
   async::Future<void> Write(const T& value) {
     Encoder encoder(sink_->agent(), &sink_->reader());
     if (absl::Status status = internal::Encode(encoder, value); !status.ok()) {

@@ -1,4 +1,4 @@
-// Streams whose readers are no members of the job.
+// Tests of streams whose readers are not members of the job.
 
 #include <cstdint>
 #include <future>
@@ -37,7 +37,7 @@ using ::testing::HasSubstr;
 inline constexpr StreamFunction<int64_t()> kForever{"stream_test.Forever"};
 inline constexpr StreamFunction<int64_t()> kSlow{"stream_test.Slow"};
 
-// Readers of which nothing is known but what they claim.
+// Readers about which only their own claims are known.
 class StreamOfNonMembersTest : public testing::Test {
  protected:
   void Start(const StreamLimits& limits) {
@@ -89,7 +89,7 @@ class StreamOfNonMembersTest : public testing::Test {
     return job_.agent(0).service<StreamService>()->num_open();
   }
 
-  // Whether a value of kSlow's is asked for.
+  // Whether a request for a value of kSlow is waiting.
   bool Awaited() {
     async::MutexLock lock(&mutex_);
     return sink_ != nullptr && sink_->awaited();
@@ -103,7 +103,7 @@ class StreamOfNonMembersTest : public testing::Test {
   RawClient caller_{job_.network().NewTransport()};
 };
 
-TEST_F(StreamOfNonMembersTest, LimitHoldsForAllIncarnationsThatAPeerMakesUp) {
+TEST_F(StreamOfNonMembersTest, LimitAppliesToAllForgedIncarnationsOfAPeer) {
   Start({.max_streams_per_reader = 4});
   for (uint64_t i = 1; i <= 4; ++i) {
     EXPECT_THAT(Open(Incarnation{1000 + i}, 1), IsOk());
@@ -116,7 +116,7 @@ TEST_F(StreamOfNonMembersTest, LimitHoldsForAllIncarnationsThatAPeerMakesUp) {
   EXPECT_EQ(NumOpen(), 4);
 }
 
-TEST_F(StreamOfNonMembersTest, StreamThatIsOpenAlreadyTakesNothing) {
+TEST_F(StreamOfNonMembersTest, RepeatedOpenDoesNotCountTowardsTheLimit) {
   Start({.max_streams_per_reader = 2});
   EXPECT_THAT(Open(Incarnation{1001}, 1), IsOk());
   EXPECT_THAT(Open(Incarnation{1001}, 1),
@@ -150,7 +150,7 @@ TEST_F(StreamOfNonMembersTest, NonMemberThatWaitsForAValueIsNotSilent) {
   EXPECT_THAT(next.get(), IsOk());
 }
 
-TEST_F(StreamOfNonMembersTest, StreamOfASilentMemberGoesOn) {
+TEST_F(StreamOfNonMembersTest, StreamOfASilentMemberContinues) {
   Start({.non_member_limit = absl::Seconds(10)});
   auto reader = Stream(job_.agent(0), "w0", {.timeout = kNoTimeout}, kForever);
   ASSERT_THAT(reader, IsOk());

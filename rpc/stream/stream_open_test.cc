@@ -1,4 +1,4 @@
-// Streams whose end comes while their functions are still looked for.
+// Tests of streams that end while their function is still being looked up.
 
 #include <cstdint>
 #include <functional>
@@ -39,7 +39,7 @@ using ::hawser::async::StatusIs;
 
 constexpr StreamFunction<int64_t()> kForOne{"stream_test.ForOne"};
 
-// The reader has just come: the writer asks the store for its roles.
+// The reader has just joined, so the writer reads its roles from the store.
 class StreamOpenTest : public testing::Test {
  protected:
   void SetUp() override {
@@ -62,7 +62,7 @@ class StreamOpenTest : public testing::Test {
     ASSERT_THAT(directory.Register(reader_, {}), IsOk());
   }
 
-  // Before what the agent uses.
+  // Stop the agents before the objects that they use are destroyed.
   void TearDown() override { job_.StopAll(); }
 
   absl::Status Open() {
@@ -71,7 +71,7 @@ class StreamOpenTest : public testing::Test {
     request.set_signature(kForOne.Signature());
     request.set_stream(1);
     request.set_window(1);
-    // Of a rank it would be looked up before.
+    // With a rank, it would be looked up earlier.
     WorkerInfo source = reader_;
     source.id = WorkerId();
     return caller_.Call(source, job_.agent(0).info(),

@@ -17,7 +17,8 @@ namespace hawser::rpc {
 namespace {
 
 constexpr uint32_t kMaxWindow = 64;
-// How long a reader whose clock is behind still learns of the deadline.
+// Time after the deadline during which a reader with a slow clock still gets
+// kDeadlineExceeded.
 constexpr absl::Duration kForgetDelay = absl::Seconds(5);
 
 void SetEnd(const WorkerInfo& self, const absl::Status& status,
@@ -60,7 +61,7 @@ absl::Status StreamService::Start(Agent& agent) {
     return absl::InvalidArgumentError(
         "StreamLimits::non_member_limit must be positive");
   }
-  // A stream is its reader's own, of a function that it may call.
+  // Observers may use streams of functions that they may call.
   constexpr MethodOptions kOptions = {.for_observers = true};
   RETURN_IF_ERROR(
       (agent.RegisterMethod<v1::StreamOpenRequest, v1::StreamOpenReply>(
@@ -88,16 +89,15 @@ absl::Status StreamService::Start(Agent& agent) {
       kOptions);
 }
 
-// 1. Finds the function and makes the sink, under the reader's number.
-// 2. Reads the arguments and runs the function where it wants to run, with the
-//    sink around it. What it returns is the stream's end, an error in the
-//    arguments too.
+// 1. Finds the function and creates the sink, under the reader's number.
+// 2. Decodes the arguments and runs the function on its executor, with the sink
+//    as task-local. Its result, or an error in the arguments, ends the stream.
 absl::Status StreamService::Open(const MethodCall& call,
                                  Message<v1::StreamOpenRequest> request) {
   const v1::StreamOpenRequest& body = request.body;
   if (!absl::StartsWith(body.signature(), "stream ")) {
     return absl::InvalidArgumentError(
-        "what is to be a stream is declared as a Function");
+        "the function to stream is declared as a Function");
   }
   ASSIGN_OR_RETURN(
       const RegisteredFunction* const function,
@@ -136,7 +136,7 @@ absl::Status StreamService::Insert(const Key& key,
   }
   if (streams_.contains(key)) {
     return absl::InvalidArgumentError(
-        absl::StrCat("stream ", key.second, " is open already"));
+        absl::StrCat("stream ", key.second, " is already open"));
   }
   ASSIGN_OR_RETURN(PerPeerQuota::Grant grant,
                    quota_.Admit(sink->reader().name));
@@ -155,8 +155,8 @@ absl::Status StreamService::Insert(const Key& key,
   return absl::OkStatus();
 }
 
-// Who closes a stream, or hears that its reader is lost, while the function was
-// still looked for has found no stream.
+// A Close, or the loss of the reader, that arrived while the function was being
+// looked up did not find the stream.
 void StreamService::FollowOpen(const Key& key,
                                const std::shared_ptr<StreamSink>& sink,
                                const MethodCall& call) {
@@ -177,7 +177,7 @@ void StreamService::FollowOpen(const Key& key,
 
 async::TimerId StreamService::CallAt(async::MonotonicTime time,
                                      absl::AnyInvocable<void()> action) {
-  // Nothing of the work of whoever opened a stream belongs to it.
+  // The stream must not inherit the TaskContext of the call that opened it.
   async::TaskContext::Scope detached((async::TaskContext()));
   return agent_->clock().CallAt(
       time, [gate = gate_, action = std::move(action)]() mutable {
@@ -194,7 +194,7 @@ void StreamService::WatchNonMembers() {
   const async::MonotonicTime now = agent_->clock().Now();
   CloseAll([&](const Key& key, const Entry& entry) {
     if (members.contains(key.first)) return false;
-    // One that waits for a value is there.
+    // A waiting request shows that the reader is alive.
     if (entry.last_request != nullptr && !entry.last_request->cancelled() &&
         entry.sink->awaited()) {
       return false;
@@ -224,10 +224,9 @@ async::Future<Message<v1::StreamNextReply>> StreamService::Next(
     }
   }
   if (sink == nullptr) {
-    return async::MakeReadyFuture<Reply>(
-        absl::NotFoundError(absl::StrCat("no stream ", request.stream(),
-                                         " is open: it was closed, or its "
-                                         "deadline has passed")));
+    return async::MakeReadyFuture<Reply>(absl::NotFoundError(
+        absl::StrCat("no stream ", request.stream(),
+                     " is open: it was closed or its deadline has passed")));
   }
   return sink->Next(request.sequence(), request.acknowledged())
       .Then([self = agent_->info()](absl::StatusOr<StreamSink::Answer> answer)
@@ -269,12 +268,13 @@ void StreamService::Close(const Key& key) {
     const auto found = streams_.find(key);
     if (found == streams_.end()) return;
     entry = std::move(found->second);
-    // Given back under the lock.
+    // Released under the lock.
     entry.grant = {};
     streams_.erase(found);
   }
   if (entry.timer.has_value()) agent_->clock().Cancel(*entry.timer);
-  entry.sink->Cancel(absl::CancelledError("nobody reads this stream any more"));
+  entry.sink->Cancel(absl::CancelledError(
+      "the reader of this stream has cancelled it or was lost"));
 }
 
 void StreamService::CloseAll(

@@ -1,4 +1,4 @@
-// Service with which an agent serves and reads streams.
+// Service by which an agent serves and reads streams.
 
 #ifndef HAWSER_RPC_STREAM_STREAM_SERVICE_H_
 #define HAWSER_RPC_STREAM_STREAM_SERVICE_H_
@@ -34,19 +34,19 @@
 namespace hawser::rpc {
 
 struct StreamLimits {
-  // Streams that one peer, by its name, may have open here. Positive.
+  // Maximum number of open streams per peer name. Positive.
   size_t max_streams_per_reader = 1024;
-  // How long a reader that is no member may be silent. Positive.
+  // Maximum silence of a reader that is not a member. Positive.
   absl::Duration non_member_limit = absl::Seconds(60);
 };
 
-// Attaches streams to an agent: give one to AgentOptions::services. Serves the
+// Adds streams to an agent: put one into AgentOptions::services. Serves the
 // StreamFunctions of the agent's registry.
 //
 // A stream ends with its function, when its reader closes it or is lost, at its
-// deadline, or when the agent stops. That of a reader that is no member of the
-// job, and so never found lost, ends also when the reader has asked for nothing
-// for a while.
+// deadline, or when the agent stops. Readers that are not members of the job
+// are never declared lost; their streams also end if they send no request for
+// non_member_limit.
 class StreamService final : public Service {
  public:
   explicit StreamService(const StreamLimits& limits = {});
@@ -68,16 +68,16 @@ class StreamService final : public Service {
   int64_t num_open() const;
 
  private:
-  // The reader's incarnation and its number of the stream.
+  // The reader's incarnation and stream number.
   using Key = std::pair<Incarnation, uint64_t>;
   struct Entry {
     std::shared_ptr<StreamSink> sink;
-    // When its reader last asked for something.
+    // Time of the reader's last request.
     async::MonotonicTime asked{};
     std::shared_ptr<Cancellation> last_request = nullptr;
     std::optional<async::TimerId> timer = {};
     PerPeerQuota::Grant grant = {};
-    // Of its Open.
+    // Cancellation of its Open.
     Cancellation::Registration on_cancel = {};
   };
 
@@ -87,26 +87,26 @@ class StreamService final : public Service {
       const MethodCall& call, const v1::StreamNextRequest& request);
   absl::Status Insert(const Key& key, const std::shared_ptr<StreamSink>& sink,
                       async::MonotonicTime deadline);
-  // Closes the stream, which was just inserted, if its end has come already, or
-  // comes with that of its Open.
+  // Closes the stream, which was just inserted, if it has already ended or when
+  // its Open is cancelled.
   void FollowOpen(const Key& key, const std::shared_ptr<StreamSink>& sink,
                   const MethodCall& call) ABSL_LOCKS_EXCLUDED(mutex_);
-  // The deadline has passed: ends the stream, and forgets it a little later.
+  // Ends the stream at its deadline, and removes it a little later.
   void Expire(const Key& key);
   void Close(const Key& key);
   void CloseAll(
       absl::FunctionRef<bool(const Key& key, const Entry& entry)> matches);
-  // Closes the streams of non-members that are silent; from then on, every now
-  // and then, while there are streams.
+  // Closes the streams of silent non-members, periodically while there are
+  // streams.
   void WatchNonMembers() ABSL_LOCKS_EXCLUDED(mutex_);
-  // Runs `action` at `time`, unless this has been interrupted.
+  // Runs `action` at `time`, unless interrupted.
   async::TimerId CallAt(async::MonotonicTime time,
                         absl::AnyInvocable<void()> action);
 
   const StreamLimits limits_;
   Agent* agent_ = nullptr;
   std::atomic<uint64_t> last_stream_{0};
-  // Passed by timers; closed when interrupted.
+  // Entered by timers; closed when interrupted.
   const std::shared_ptr<Gate> gate_ = std::make_shared<Gate>();
 
   mutable async::Mutex mutex_;

@@ -1,6 +1,5 @@
-// Streams under faults that a seed decides, checked against what
-// docs/rpc/streams.md promises of them. One seed again:
-// rpc/testing/simulation_seeds.h.
+// Streams under seeded faults, checked against the guarantees of
+// docs/rpc/streams.md. To repeat one seed, see rpc/testing/simulation_seeds.h.
 
 #include <cstdint>
 #include <map>
@@ -32,18 +31,18 @@ namespace {
 // is 1.
 constexpr StreamFunction<int64_t(int64_t, int64_t, int64_t)> kCount{
     "test.Count"};
-// Answers after so many milliseconds.
+// Completes after the given number of milliseconds.
 constexpr Function<void(int64_t)> kPause{"test.Pause"};
 constexpr int kSteps = 25;
 
-// What is known of one stream, at both ends.
+// History of one stream, at both ends.
 struct Trace {
   int64_t count = 0;
   bool fails = false;
   int window = 1;
   int num_started = 0;
   bool writer_ended = false;
-  // How many values Write has taken and has had room for.
+  // Number of values accepted by Write.
   int64_t num_written = 0;
   int64_t num_read = 0;
   bool reader_ended = false;
@@ -78,7 +77,7 @@ class StreamSimulation {
       job_.Advance(absl::Milliseconds(job_.random().Below(1500)));
     }
     job_.ExpectConvergence();
-    // Longer than any stream may take.
+    // Longer than the duration of any stream.
     job_.Advance(absl::Seconds(15));
     CheckEnds();
     if (job_.failure().empty()) CheckThatAllCanStream();
@@ -97,8 +96,8 @@ class StreamSimulation {
       status = co_await out.Write(i);
       if (!status.ok()) break;
       ++trace.num_written;
-      // S3: those that wait at the writer, those on their way or at the
-      // reader, and one for which there is room.
+      // S3: a window at the writer, a window in transit or at the reader, and
+      // one value accepted by Write.
       if (trace.num_written > trace.num_read + int64_t{2} * trace.window + 1) {
         job_.Fail(absl::StrCat("stream ", stream, " is ", trace.num_written,
                                " values long, of which ", trace.num_read,
@@ -111,8 +110,8 @@ class StreamSimulation {
     co_return absl::OkStatus();
   }
 
-  // Takes `to_read` values at most, each after a while: that of a call of the
-  // same agent, so that all ends before the agent does.
+  // Reads at most `to_read` values, with a delay before each. The delay is a
+  // call of the same agent, so that it ends before the agent does.
   async::Future<void> Read(Agent& agent, StreamReader<int64_t> reader,
                            int64_t stream, int64_t to_read, int64_t pause_ms) {
     Trace& trace = traces_[stream];
@@ -159,7 +158,7 @@ class StreamSimulation {
         if (trace.fails && trace.num_read == trace.count) return;
         break;
       case absl::StatusCode::kNotFound:
-        // The writer has gone, and so has who had its name after it.
+        // The writer and its successor of the same name have departed.
         if (trace.num_started == 0) return;
         break;
       default:
@@ -194,7 +193,7 @@ class StreamSimulation {
     const auto count = static_cast<int64_t>(random.Below(20));
     const bool fails = random.Below(4) == 0;
     const int window = 1 + static_cast<int>(random.Below(6));
-    // Some give up before the end.
+    // Some readers cancel before the end.
     const int64_t to_read =
         random.Below(4) == 0 ? static_cast<int64_t>(random.Below(10)) : 1000;
     const auto pause_ms = static_cast<int64_t>(random.Below(100));
@@ -214,7 +213,7 @@ class StreamSimulation {
         Stream(*job_.agent(from), absl::StrCat("w", to), options, kCount,
                stream, trace.count, trace.fails ? 1 : 0);
     if (!reader.ok()) {
-      // It was not begun.
+      // The stream was not started.
       traces_[stream].reader_ended = true;
       return;
     }
@@ -260,12 +259,13 @@ class StreamSimulation {
     }
   }
 
-  // Streams by number; before the job, whose functions and readers use them.
+  // Streams by number. Declared before the job, whose functions and readers use
+  // them.
   std::map<int64_t, Trace> traces_;
   ClusterSimulation job_;
 };
 
-TEST(StreamSimulationTest, PromisesOfStreamsHoldUnderAllSeeds) {
+TEST(StreamSimulationTest, GuaranteesOfStreamsHoldForAllSeeds) {
   RunSeeds(HAWSER_DEFAULT_SEEDS, [](uint64_t seed, bool verbose) {
     return StreamSimulation(seed, verbose).Run();
   });

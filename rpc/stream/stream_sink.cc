@@ -7,7 +7,7 @@
 namespace hawser::rpc {
 namespace {
 
-// Requests for one value that wait at once.
+// Maximum number of waiting requests for one value.
 constexpr size_t kMaxSame = 8;
 
 }  // namespace
@@ -47,7 +47,7 @@ void StreamSink::End(absl::Status status) {
     async::MutexLock lock(&mutex_);
     if (end_.has_value()) return;
     end_ = status;
-    // All that wait are for values that were not written.
+    // All waiting requests are for values that were not written.
     requests.swap(requests_);
   }
   for (auto& [sequence, same] : requests) {
@@ -79,7 +79,7 @@ async::Future<StreamSink::Answer> StreamSink::Next(uint64_t sequence,
                                                    uint64_t acknowledged) {
   std::optional<async::Promise<void>> writer;
   std::optional<async::Promise<Answer>> superseded;
-  // Destroyed behind the lock.
+  // Destroyed after the lock is released.
   std::deque<StreamItem> forgotten;
   async::Future<Answer> future;
   {
@@ -92,10 +92,10 @@ async::Future<StreamSink::Answer> StreamSink::Next(uint64_t sequence,
     }
     if (writer_.has_value() && HasRoom()) writer.swap(writer_);
     if (sequence < first_ || sequence - first_ >= window_) {
-      future = async::MakeReadyFuture<Answer>(
-          absl::InvalidArgumentError(absl::StrCat(
-              "value ", sequence, " of a stream was asked for, while ", first_,
-              " is the first and ", window_, " may be under way")));
+      future = async::MakeReadyFuture<Answer>(absl::InvalidArgumentError(
+          absl::StrCat("value ", sequence, " of a stream was requested, but ",
+                       first_, " is the first available one and the window is ",
+                       window_, " values")));
     } else if (sequence < first_ + items_.size()) {
       future = async::MakeReadyFuture<Answer>(
           Answer{items_[sequence - first_], absl::OkStatus()});
@@ -115,7 +115,7 @@ async::Future<StreamSink::Answer> StreamSink::Next(uint64_t sequence,
   if (writer.has_value()) writer->Set(absl::OkStatus());
   if (superseded.has_value()) {
     superseded->Set(
-        absl::UnavailableError("the value was asked for again, too often"));
+        absl::UnavailableError("the value was requested too often"));
   }
   return future;
 }

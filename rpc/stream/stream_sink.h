@@ -1,4 +1,4 @@
-// The callee's end of a stream, its types hidden.
+// Type-erased server end of a stream.
 
 #ifndef HAWSER_RPC_STREAM_STREAM_SINK_H_
 #define HAWSER_RPC_STREAM_STREAM_SINK_H_
@@ -32,26 +32,26 @@ struct StreamItem {
   std::vector<tensor::Tensor> tensors;
 };
 
-// The values that were written and not acknowledged yet, at most a window of
-// them, and the requests for those to come. Thread-safe; callbacks of its
-// futures run in the thread whose call completes them, no lock held.
+// Holds the values written and not yet acknowledged, at most one window, and
+// the requests for later values. Thread-safe; callbacks of its futures run in
+// the thread whose call completes them, without holding a lock.
 class StreamSink {
  public:
-  // What a request for a value is answered with: the value or, if there is
-  // none, how the stream ended.
+  // Reply to a request for a value: the value or, if there is none, the final
+  // status of the stream.
   struct Answer {
     std::optional<StreamItem> item;
     absl::Status end;
   };
 
-  // `agent` outlives the stream's function.
+  // `agent` must outlive the stream's function.
   StreamSink(Agent* agent, WorkerInfo reader, size_t window)
       : agent_(agent), reader_(std::move(reader)), window_(window) {}
 
   // For encoders.
   Agent* agent() const { return agent_; }
   const WorkerInfo& reader() const { return reader_; }
-  // Set when nobody reads any more.
+  // Cancelled when the stream has no reader any more.
   const std::shared_ptr<Cancellation>& cancellation() const {
     return cancellation_;
   }
@@ -59,19 +59,21 @@ class StreamSink {
   // See StreamWriter.
   async::Future<void> Write(StreamItem item);
 
-  // The function has ended: those who ask for more get `status`. Only the first
-  // End and Cancel count.
+  // Ends the stream when the function returns: requests for further values get
+  // `status`. Only the first End or Cancel has an effect.
   void End(absl::Status status);
 
-  // Nobody reads any more: the writer and requests get `status`, not OK.
+  // Cancels the stream: the writer and requests get `status`, which must not be
+  // OK.
   void Cancel(absl::Status status);
 
-  // Value number `sequence`, when there is one; all before `acknowledged` are
-  // forgotten. Each request for the same value is answered, since any of them
-  // may be the one whose reader still waits.
+  // Returns value number `sequence` when it is written, and frees all values
+  // before `acknowledged`. Every request for the same value gets a reply, since
+  // the reader may be waiting for any of them.
   //
-  //   kInvalidArgument  the value was forgotten, or is beyond the window.
-  //   kUnavailable      it was asked for again, eight times.
+  //   kInvalidArgument  the value was freed, or is beyond the window.
+  //   kUnavailable      more than eight requests for the value wait; the oldest
+  //     gets this.
   async::Future<Answer> Next(uint64_t sequence, uint64_t acknowledged);
 
   // Whether a request waits for its value.
@@ -95,18 +97,18 @@ class StreamSink {
   // Number of the first of `items_`.
   uint64_t first_ ABSL_GUARDED_BY(mutex_) = 0;
   std::deque<StreamItem> items_ ABSL_GUARDED_BY(mutex_);
-  // By the value asked for, oldest first.
+  // By the requested value, oldest first.
   std::map<uint64_t, std::deque<async::Promise<Answer>>> requests_
       ABSL_GUARDED_BY(mutex_);
-  // Of a Write that waits for room.
+  // Promise of a Write that waits for space.
   std::optional<async::Promise<void>> writer_ ABSL_GUARDED_BY(mutex_);
   std::optional<absl::Status> end_ ABSL_GUARDED_BY(mutex_);
-  // Then `end_` is why.
+  // If true, `end_` is the reason.
   bool cancelled_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
 namespace internal {
-// Set around the function that writes the stream.
+// Set while the function that writes the stream runs.
 inline constinit const async::TaskLocal<std::shared_ptr<StreamSink>>
     current_stream;
 }  // namespace internal

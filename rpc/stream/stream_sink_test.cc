@@ -26,7 +26,7 @@ void ExpectValue(const async::Future<StreamSink::Answer>& future,
   EXPECT_EQ(future.result()->item->values, value);
 }
 
-TEST(StreamSinkTest, ValuesAnswerRequestsInWhicheverOrderTheyCome) {
+TEST(StreamSinkTest, ValuesMatchRequestsInAnyOrder) {
   StreamSink sink = MakeSink(4);
   const auto first = sink.Next(0, 0);
   EXPECT_FALSE(first.ready());
@@ -75,7 +75,7 @@ TEST(StreamSinkTest, RequestsForOneValueAreBounded) {
   EXPECT_FALSE(others.front().ready());
 }
 
-TEST(StreamSinkTest, EndComesAfterWhatWasWritten) {
+TEST(StreamSinkTest, EndFollowsTheWrittenValues) {
   StreamSink sink = MakeSink(4);
   EXPECT_THAT(sink.Write({"a", {}}).Wait(), IsOk());
   const auto beyond = sink.Next(1, 0);
@@ -101,9 +101,9 @@ TEST(StreamSinkTest, CancelEndsWriterAndRequests) {
   EXPECT_TRUE(sink.cancellation()->cancelled());
   EXPECT_THAT(sink.Write({"b", {}}).Wait(),
               StatusIs(absl::StatusCode::kCancelled));
-  // Also for a value that was written but not sent.
+  // Even for a value that was written but not sent.
   EXPECT_THAT(sink.Next(0, 0).Wait(), StatusIs(absl::StatusCode::kCancelled));
-  // The sink is gone: nobody will answer.
+  // The sink is destroyed, so there will be no reply.
   EXPECT_THAT(request.Wait(), StatusIs(absl::StatusCode::kCancelled));
 }
 

@@ -13,8 +13,8 @@ namespace hawser::rpc {
 namespace {
 
 constexpr int kMaxWindow = 64;
-// A Close that does not arrive is made up for by the stream's deadline, or by
-// the loss of this worker.
+// If Close does not arrive, the stream ends at its deadline or with the loss of
+// this worker.
 constexpr absl::Duration kCloseTimeout = absl::Seconds(10);
 
 absl::Status StatusOf(const v1::StreamEnd& end) {
@@ -28,8 +28,8 @@ absl::Status StatusOf(const v1::StreamEnd& end) {
   return status;
 }
 
-// The error of a question for a value. Also where it never left, the function
-// had begun.
+// Converts the error of a request for a value. Even if the request was not
+// sent, the function had started.
 absl::Status SinceBegun(absl::Status status, const WorkerInfo& writer) {
   ErrorDetail detail = GetErrorDetail(status).value_or(
       ErrorDetail{.worker = writer.name, .incarnation = writer.incarnation});
@@ -59,7 +59,7 @@ absl::StatusOr<std::shared_ptr<StreamSource>> StreamSource::Open(
   if (timeout < absl::ZeroDuration()) {
     return absl::InvalidArgumentError(
         absl::StrCat("the timeout ", absl::FormatDuration(timeout),
-                     " is negative; rpc::kNoTimeout waits for ever"));
+                     " is negative; use rpc::kNoTimeout to wait forever"));
   }
   async::MonotonicTime deadline = async::AddDelay(agent.clock().Now(), timeout);
   if (const CurrentCall* current = CurrentCall::Get()) {
@@ -196,8 +196,8 @@ StreamSource::Work StreamSource::WorkLocked() {
     waiting_.pop_front();
   }
   if (end_.has_value()) {
-    // What is asked for beyond the end is of no use, and neither is the stream
-    // once all before it have arrived.
+    // Requests beyond the end are useless, as is the stream once all values
+    // before it have arrived.
     auto beyond = under_way_.lower_bound(end_->first);
     for (auto it = beyond; it != under_way_.end(); ++it) {
       work.given_up.push_back(it->second);
@@ -236,7 +236,8 @@ void StreamSource::Ask(uint64_t sequence, uint64_t acknowledged) {
   request.set_sequence(sequence);
   request.set_acknowledged(acknowledged);
   MethodCallOptions options;
-  // It belongs to the stream, whoever asks for the value before it.
+  // The request belongs to the stream, not to the call that reads the previous
+  // value.
   options.inherit_deadline = false;
   options.timeout =
       std::max(absl::ZeroDuration(),

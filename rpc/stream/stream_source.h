@@ -1,4 +1,4 @@
-// The caller's end of a stream, its types hidden.
+// Type-erased client end of a stream.
 
 #ifndef HAWSER_RPC_STREAM_STREAM_SOURCE_H_
 #define HAWSER_RPC_STREAM_STREAM_SOURCE_H_
@@ -29,25 +29,25 @@
 namespace hawser::rpc {
 
 struct StreamOptions {
-  // As CallOptions::timeout, over the whole stream.
+  // As CallOptions::timeout, for the whole stream.
   std::optional<absl::Duration> timeout = std::nullopt;
-  // How many values may be under way, and how many the callee holds, at once;
-  // 1 to 64.
+  // Maximum number of values in flight, and of values held by the callee; 1 to
+  // 64.
   int window = 4;
 };
 
-// Asks for the values of one stream, a window ahead of those taken, and hands
-// them out in order. Thread-safe.
+// Requests the values of one stream, up to a window ahead of the delivered
+// ones, and delivers them in order. Thread-safe.
 //
-// The agent outlives it.
+// The agent must outlive it.
 class StreamSource : public std::enable_shared_from_this<StreamSource> {
  public:
-  // Gets a value, none at the end.
+  // Receives a value, or nullopt at the end.
   using Done =
       absl::AnyInvocable<void(absl::StatusOr<std::optional<StreamItem>>) &&>;
 
-  // Starts the function. kInvalidArgument for a wrong window or timeout;
-  // otherwise errors come with the first value.
+  // Starts the function. kInvalidArgument for an invalid window or timeout;
+  // other errors are delivered in place of the first value.
   static absl::StatusOr<std::shared_ptr<StreamSource>> Open(
       Agent& agent, const Destination& to, const StreamOptions& options,
       std::string_view function, std::string_view signature,
@@ -59,20 +59,20 @@ class StreamSource : public std::enable_shared_from_this<StreamSource> {
   Agent& agent() const { return agent_; }
   const WorkerInfo& writer() const { return writer_; }
 
-  // `done` runs once, when the value is there, in order of the calls, in this
-  // call or in a thread of the agent.
+  // `done` runs once, when the value has arrived, in the order of the calls,
+  // inside this call or in a thread of the agent.
   void Next(Done done);
 
-  // Gives the rest up: `status` is what later values are. Idempotent.
+  // Cancels the stream: later values are `status`. Idempotent.
   void Close(absl::Status status);
 
  private:
   using Reply = Message<v1::StreamNextReply>;
-  // What is done once the lock is released.
+  // Work to do after releasing the lock.
   struct Work {
     std::vector<std::pair<Done, absl::StatusOr<std::optional<StreamItem>>>>
         deliveries;
-    // Numbers of the values to ask for, and what to acknowledge.
+    // Numbers of the values to request, and the acknowledgement to send.
     std::vector<uint64_t> requests;
     uint64_t acknowledged = 0;
     std::vector<async::Future<Reply>> given_up;
@@ -82,10 +82,10 @@ class StreamSource : public std::enable_shared_from_this<StreamSource> {
   void FollowCurrentCall();
   void OnOpened(const absl::Status& status);
   void OnReply(uint64_t sequence, absl::StatusOr<Reply> reply);
-  // The end, before which all values are delivered.
+  // Sets the end; all values before it are still delivered.
   void EndLocked(uint64_t sequence, absl::Status status)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // What can be delivered and asked for now.
+  // Returns the values that can be delivered and requested now.
   Work WorkLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Do(Work&& work);
   void Ask(uint64_t sequence, uint64_t acknowledged);
@@ -100,14 +100,14 @@ class StreamSource : public std::enable_shared_from_this<StreamSource> {
   Cancellation::Registration parent_ ABSL_GUARDED_BY(mutex_);
   bool opened_ ABSL_GUARDED_BY(mutex_) = false;
   bool closed_ ABSL_GUARDED_BY(mutex_) = false;
-  // All values before these were asked for, have arrived, were delivered.
+  // All values before these were requested, have arrived, and were delivered.
   uint64_t asked_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t received_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t delivered_ ABSL_GUARDED_BY(mutex_) = 0;
   std::map<uint64_t, StreamItem> arrived_ ABSL_GUARDED_BY(mutex_);
   std::map<uint64_t, async::Future<Reply>> under_way_ ABSL_GUARDED_BY(mutex_);
   std::deque<Done> waiting_ ABSL_GUARDED_BY(mutex_);
-  // The first value that there is not, and why.
+  // Number of the first value that does not exist, and the reason.
   std::optional<std::pair<uint64_t, absl::Status>> end_ ABSL_GUARDED_BY(mutex_);
 };
 

@@ -70,7 +70,7 @@ class StreamTest : public testing::TestWithParam<TransportParam> {
         IsOk());
   }
 
-  // Generous, for machines with more work than cores.
+  // Generous, for overloaded machines.
   void StartAll(absl::Duration unreachable_limit = absl::Seconds(20)) {
     job_.StartAll(2, [&](int, AgentOptions& options) {
       options.liveness.unreachable_limit = unreachable_limit;
@@ -78,8 +78,8 @@ class StreamTest : public testing::TestWithParam<TransportParam> {
     });
   }
 
-  // A stream whose function has begun before its deadline, however slow the
-  // machine is just now.
+  // Returns a stream whose function has started before its deadline, however
+  // slow the machine is.
   StreamReader<int64_t> BeginForever(const StreamOptions& options) {
     while (true) {
       auto reader = Stream(job_.agent(0), "w1", options, kForever);
@@ -87,7 +87,7 @@ class StreamTest : public testing::TestWithParam<TransportParam> {
       if (reader->Next().Wait().ok()) return *std::move(reader);
     }
   }
-  // For the end of all that run without one.
+  // Waits for the end of all functions without a natural end.
   void AwaitForever() {
     while (num_running_ > 0) std::this_thread::yield();
   }
@@ -96,7 +96,7 @@ class StreamTest : public testing::TestWithParam<TransportParam> {
     return job_.agent(rank).service<StreamService>()->num_open();
   }
 
-  // Before the job, whose functions use them.
+  // Declared before the job, whose functions use them.
   std::atomic<int64_t> written_{0};
   std::atomic<int> num_running_{0};
   TestJob job_;
@@ -105,7 +105,7 @@ class StreamTest : public testing::TestWithParam<TransportParam> {
 INSTANTIATE_TEST_SUITE_P(All, StreamTest, testing::ValuesIn(kTransportParams),
                          TransportParamName());
 
-TEST_P(StreamTest, ValuesComeInOrderAndThenTheEnd) {
+TEST_P(StreamTest, ValuesArriveInOrderFollowedByTheEnd) {
   StartAll();
   for (const int window : {1, 4, 64}) {
     for (const int64_t count : {0, 1, 3, 200}) {
@@ -121,7 +121,7 @@ TEST_P(StreamTest, ValuesComeInOrderAndThenTheEnd) {
   }
 }
 
-TEST_P(StreamTest, ManyNextsAtOnceAreAnsweredInOrder) {
+TEST_P(StreamTest, ConcurrentNextsCompleteInOrder) {
   StartAll();
   auto reader = Stream(job_.agent(0), "w1", kCount, 20);
   ASSERT_THAT(reader, IsOk());
@@ -133,7 +133,7 @@ TEST_P(StreamTest, ManyNextsAtOnceAreAnsweredInOrder) {
   }
 }
 
-TEST_P(StreamTest, ErrorOfTheFunctionComesAfterTheValuesWithItsWorker) {
+TEST_P(StreamTest, ErrorOfTheFunctionFollowsTheValuesAndNamesTheWorker) {
   StartAll();
   auto reader = Stream(job_.agent(0), "w1", kCount, -2);
   ASSERT_THAT(reader, IsOk());
@@ -149,13 +149,13 @@ TEST_P(StreamTest, ErrorOfTheFunctionComesAfterTheValuesWithItsWorker) {
   EXPECT_FALSE(detail->maybe_applied);
 }
 
-TEST_P(StreamTest, WriterIsHeldBackByTheReader) {
+TEST_P(StreamTest, ReaderLimitsTheWriter) {
   StartAll();
   auto reader =
       Stream(job_.agent(0), "w1", {.window = 2}, kCount, int64_t{1000});
   ASSERT_THAT(reader, IsOk());
   EXPECT_THAT(reader->Next().Wait(), IsOk());
-  // One was taken, two more were asked for, and two fit into the window.
+  // One value was read, two more were requested, and two fit in the window.
   EXPECT_THAT(job_.agent(0).Sync("w1", kTwice, 1), IsOkAndHolds(2));
   EXPECT_LE(written_, 5);
 }
@@ -169,7 +169,7 @@ TEST_P(StreamTest, CancelledOrDroppedReaderEndsTheFunction) {
     auto late = reader->Next();
     reader->Cancel();
     reader->Cancel();
-    // Either came first.
+    // Either may happen first.
     if (!late.Wait().ok()) {
       EXPECT_THAT(late.Wait(), StatusIs(absl::StatusCode::kCancelled));
     }
@@ -187,8 +187,8 @@ TEST_P(StreamTest, DeadlineEndsBothSides) {
   AwaitForever();
 }
 
-// Also where what failed was the question for a value, which was never sent.
-TEST_P(StreamTest, WhatFailsOnceTheFunctionBeganSaysThatItMayHaveRun) {
+// Even if only the request for a value failed, which was never sent.
+TEST_P(StreamTest, ErrorsAfterTheStartAreMaybeApplied) {
   StartAll();
   auto reader = BeginForever({.timeout = absl::Milliseconds(150), .window = 1});
   AwaitForever();
@@ -214,7 +214,7 @@ TEST_P(StreamTest, StoppingTheWriterEndsTheStreamWithItsName) {
               StatusIs(absl::StatusCode::kUnavailable, HasSubstr("w1")));
 }
 
-TEST_P(StreamTest, WrongCallsAreRefusedAsThoseOfFunctions) {
+TEST_P(StreamTest, InvalidCallsAreRejectedLikeThoseOfFunctions) {
   StartAll();
   constexpr StreamFunction<int64_t()> kAbsent{"stream_test.Absent"};
   constexpr StreamFunction<std::string(int64_t)> kOther{"stream_test.Count"};
@@ -241,7 +241,7 @@ TEST_P(StreamTest, WrongCallsAreRefusedAsThoseOfFunctions) {
               StatusIs(absl::StatusCode::kInvalidArgument));
 }
 
-TEST_P(StreamTest, StreamsAreForgottenWhenTheyHaveEndedAndShutdownIsClean) {
+TEST_P(StreamTest, EndedStreamsAreRemovedAndShutdownIsClean) {
   StartAll();
   {
     auto reader = Stream(job_.agent(0), "w1", kCount, 3);
@@ -255,7 +255,7 @@ TEST_P(StreamTest, StreamsAreForgottenWhenTheyHaveEndedAndShutdownIsClean) {
   EXPECT_EQ(NumOpen(1), 0);
 }
 
-TEST_P(StreamTest, TensorAboveTheMessageLimitTravelsInParts) {
+TEST_P(StreamTest, TensorAboveTheMessageLimitIsSentInParts) {
   if (GetParam() == TransportParam::kInproc) {
     GTEST_SKIP() << "the in-process transport has no limit";
   }
