@@ -1,4 +1,4 @@
-// Agents of one process for tests, over either transport.
+// Fixture with several agents in one process, over any transport.
 
 #ifndef HAWSER_RPC_TESTING_AGENT_TEST_FIXTURE_H_
 #define HAWSER_RPC_TESTING_AGENT_TEST_FIXTURE_H_
@@ -22,7 +22,7 @@
 
 namespace hawser::rpc {
 
-// A job of a few workers "w0", "w1", ... that share a registry and a store.
+// A job of workers "w0", "w1", ... with a common registry and store.
 class TestJob {
  public:
   using MakeTransport = std::function<std::unique_ptr<Transport>()>;
@@ -50,13 +50,13 @@ class TestJob {
     options.start_timeout = absl::Seconds(60);
     options.shutdown_timeout = absl::Seconds(60);
     options.num_threads = 4;
-    // Generous, for machines with more work than cores.
+    // Generous, for overloaded machines.
     options.liveness.silent_limit = absl::Seconds(20);
     return options;
   }
 
   using Change = std::function<void(int rank, AgentOptions& options)>;
-  // Starts all workers at once.
+  // Starts all workers concurrently.
   void StartAll(int world_size, const Change& change = nullptr) {
     std::vector<std::future<absl::StatusOr<std::unique_ptr<Agent>>>> starts;
     for (int rank = 0; rank < world_size; ++rank) {
@@ -84,7 +84,8 @@ class TestJob {
     agents_.push_back(*std::move(agent));
   }
 
-  // Shuts all workers down gracefully at once; their results by rank.
+  // Shuts all workers down gracefully and concurrently; returns the results by
+  // rank.
   std::vector<absl::Status> ShutdownAll() {
     std::vector<std::future<absl::Status>> shutdowns;
     for (auto& agent : agents_) {

@@ -14,12 +14,12 @@ namespace {
 
 constexpr Function<void(int64_t)> kTouch{"cluster_simulation.Touch"};
 constexpr absl::Duration kTick = absl::Milliseconds(20);
-// The limit of silence, and a round.
+// The silent limit plus one round.
 constexpr absl::Duration kSettling = absl::Milliseconds(3500);
-// More than what anybody waits for takes, so that it never ends a leave.
+// Longer than any wait, so that it never ends a leave.
 constexpr absl::Duration kShutdownTimeout = absl::Seconds(60);
-// What slow stores may take in one tick: who asks without end would have no end
-// in it.
+// Limit on the delay of slow stores in one tick; a worker that keeps calling
+// its store would otherwise never finish the tick.
 constexpr absl::Duration kMaxStoreDelayPerTick = absl::Seconds(1);
 
 }  // namespace
@@ -87,7 +87,7 @@ AgentOptions ClusterSimulation::OptionsOf(int index, SimulatedStoreLink& link) {
   options.clock = &clock_;
   options.executor = &executor_;
   options.shutdown_timeout = kShutdownTimeout;
-  // Does not wait for a holder's lease to lapse.
+  // Do not wait for a holder's lease to lapse.
   options.start_timeout = absl::ZeroDuration();
   if (options_.configure != nullptr) options_.configure(options);
   return options;
@@ -296,7 +296,7 @@ void ClusterSimulation::ExpectConvergence(absl::Duration limit) {
   HealAll();
   AwaitLeaving();
   const async::MonotonicTime mended = clock_.Now();
-  // Silences that began before still come to their verdicts.
+  // Let failure detection of earlier silences finish.
   Advance(kSettling);
   while (!Converged()) {
     if (async::TimeBetween(mended, clock_.Now()) > limit) {
@@ -363,7 +363,7 @@ bool ClusterSimulation::Converged() {
   for (Incarnation member : all) {
     if (views_.MembersOf(member) != all) return false;
   }
-  // Nor does one find another lost of which the others do not know yet.
+  // Nor may a worker have found another lost without the others knowing.
   for (const Worker& worker : workers_) {
     for (const Worker& other : workers_) {
       if (worker.agent->IsLost(other.agent->info())) return false;

@@ -1,4 +1,4 @@
-// A whole job in one thread.
+// Single-threaded simulation of a whole job.
 
 #ifndef HAWSER_RPC_TESTING_CLUSTER_SIMULATION_H_
 #define HAWSER_RPC_TESTING_CLUSTER_SIMULATION_H_
@@ -33,34 +33,35 @@
 
 namespace hawser::rpc {
 
-// Workers "w0", "w1", ... with their network and store, under faults that a
-// seed decides. Time passes only in Advance, and, for a worker whose store is
-// slow, while a call of the store is under way: other things happen meanwhile,
-// as they do while a thread is blocked.
+// Workers "w0", "w1", ... with their network and store, under seeded faults.
+// Time passes only in Advance and, for a worker with a slow store, during a
+// call to the store; other events then happen meanwhile, as if a thread were
+// blocked.
 //
-// What every run must keep to is checked here, whatever the test is about:
+// Every run is checked for these invariants, in any test:
 //
-//   - Leave and Shutdown succeed unless the worker's own store fails them, or,
-//     in a group, a worker was lost; and a name that was given back can be
-//     taken again at once;
-//   - after the faults all workers see the same members and are reached;
+//   - Leave and Shutdown succeed unless the worker's own store fails or, in a
+//     group, a worker was lost; and a released name can be claimed again at
+//     once;
+//   - after the faults all workers see the same members and can reach each
+//     other;
 //   - G9 of docs/rpc/guarantees.md, and, of the calls made through it, G1, G2,
 //   G4 and G5;
-//   - nothing runs where a worker was told that it has left.
+//   - no call runs on a worker that has reported that it has left.
 //
-// The first violation is kept in failure(). Not thread-safe.
+// failure() returns the first violation. Not thread-safe.
 class ClusterSimulation {
  public:
   struct Options {
     int num_workers = 4;
-    // Whether the job has a world size: all start in StartTogether, once, and
-    // leave together.
+    // Whether the job has a world size: all workers start once, in
+    // StartTogether, and leave together.
     bool group = false;
-    // Says what happens on stderr.
+    // Logs events to stderr.
     bool verbose = false;
-    // Changes the options of a worker that starts; may be null.
+    // Changes the options of a starting worker; may be null.
     std::function<void(AgentOptions& options)> configure = nullptr;
-    // Runs before a worker ends, also one that has left; may be null.
+    // Runs before a worker ends, even one that has left; may be null.
     std::function<void(const WorkerInfo& worker)> on_end = nullptr;
   };
 
@@ -75,42 +76,42 @@ class ClusterSimulation {
   async::Clock& clock() { return clock_; }
   InprocNetwork& network() { return network_; }
   int num_workers() const { return static_cast<int>(workers_.size()); }
-  // Null while that worker does not run.
+  // Returns null while the worker is not running.
   Agent* agent(int worker) { return workers_[worker].agent.get(); }
-  // Whether it has begun to leave.
+  // Whether the worker has started to leave.
   bool leaving(int worker) const {
     return workers_[worker].leaving.has_value();
   }
-  // Whether it knows that it was declared lost.
+  // Whether the worker knows that it was declared lost.
   bool DeclaredLost(int worker) const { return DeclaredLost(workers_[worker]); }
-  // Whether `worker` is a member in the eyes of `observer`.
+  // Whether `observer` sees `worker` as a member.
   bool Sees(int observer, int worker);
-  // How many events of the store it reported: that others are lost.
+  // Number of loss events in the store reported by the worker.
   int CountReportsOf(int worker);
-  // Who has that worker's name in the store.
+  // Returns the holder of that worker's name in the store.
   std::optional<WorkerInfo> HolderOf(int worker);
 
-  // --- What a test makes happen.
+  // --- Actions of a test.
 
   void Advance(absl::Duration time);
 
-  // Starts those that do not run, and anew those that were declared lost. Not
-  // for a group.
+  // Starts workers that are not running and restarts those that were declared
+  // lost. Not for a group.
   void RestartDeparted();
-  // Starts all workers of a group, each of which waits for the others.
+  // Starts all workers of a group, which wait for each other.
   void StartTogether();
-  // Ends it without a word to anybody.
+  // Ends the worker without notifying others.
   void Kill(int worker);
-  // Begins a graceful leave; some time after that has ended the worker stops.
+  // Starts a graceful leave; the worker stops some time after it has ended.
   void Leave(int worker);
-  // Shuts it down without leaving.
+  // Shuts the worker down without leaving.
   void Stop(int worker);
-  // Has messages from one to the other vanish. Both run.
+  // Drops messages from one to the other. Both must be running.
   void Block(int from, int to, bool blocked);
-  // Both ways.
+  // Drops messages in both directions.
   void Partition(int a, int b) { SetPartitioned(a, b, true); }
   void Heal(int a, int b) { SetPartitioned(a, b, false); }
-  // Between a worker and the store.
+  // Partitions a worker from the store.
   void PartitionStore(int worker) {
     SetStorePartitioned(workers_[worker], true);
   }
@@ -120,46 +121,46 @@ class ClusterSimulation {
   }
   // Ends all faults.
   void HealAll();
-  // One of these, or a fault of network or store, or nothing.
+  // Causes a random one of these actions, a fault of network or store, or
+  // nothing.
   void RandomFault();
 
-  // Begins a call of a function that does nothing, which is checked from then
-  // on.
+  // Starts a tracked call of an empty function.
   int64_t Call(int from, int to, absl::Duration timeout = absl::Seconds(1));
-  // Each worker calls each.
+  // Makes each worker call every worker.
   void CallAll();
-  // For calls of a test's own functions: what they run and what comes of them.
+  // Tracker for calls of a test's own functions.
   TrackedCalls& calls() { return calls_; }
   void Executed(int64_t call);
   void Track(int64_t call, const async::Future<void>& future);
 
-  // Nobody leaves any more: what they wait for has ended by then.
+  // Runs until no worker is leaving any more.
   void AwaitLeaving();
-  // Heals all, restarts the departed, and waits until all who leave have left,
-  // and all run, see and reach each other; a failure if that takes longer than
-  // `limit` after the last one has left.
+  // Heals all faults, restarts departed workers, and waits until all leaves
+  // have ended and all workers run, see and reach each other. Fails if that
+  // takes longer than `limit` after the last leave.
   void ExpectConvergence(absl::Duration limit = absl::Seconds(10));
-  // At the end, with no call under way.
+  // Call at the end, with no call in flight.
   void CheckHistory();
 
   void Note(const std::string& text) const;
-  // Nothing has failed where `text` is empty.
+  // Records a failure; does nothing if `text` is empty.
   void Fail(const std::string& text);
   const std::string& failure() const { return failure_; }
 
  private:
-  // One process: at most one agent at a time.
+  // One process, with at most one agent at a time.
   struct Worker {
     std::string name;
     std::unique_ptr<SimulatedStoreLink> link;
     std::unique_ptr<Agent> agent;
     bool slow_store = false;
-    // Whether its store failed it since it began to leave.
+    // Whether its store has failed since it started to leave.
     bool store_failed = false;
     std::optional<async::Future<void>> leaving;
-    // When it stops after it has left.
+    // Time at which it stops after it has left.
     std::optional<async::MonotonicTime> stop_time;
-    // Whether nobody can have taken the name since it was given back.
+    // Whether the name cannot have been claimed since it was released.
     bool name_is_free = false;
   };
 
@@ -170,23 +171,23 @@ class ClusterSimulation {
   bool Start(int worker);
   void Install(int worker, std::unique_ptr<SimulatedStoreLink> link,
                std::unique_ptr<Agent> agent);
-  // Whether `status` is what a leave may come to.
+  // Whether `status` is a valid outcome of a leave.
   bool MayEndSo(const Worker& worker, const absl::Status& status) const;
   void SetStorePartitioned(Worker& worker, bool partitioned);
   void SetPartitioned(int a, int b, bool partitioned) {
     Block(a, b, partitioned);
     Block(b, a, partitioned);
   }
-  // What a call of the store takes.
+  // Simulates the delay of a call to the store.
   void TraverseStoreLink(int worker);
-  // Looks after those that leave, and stops them.
+  // Checks leaving workers and stops them.
   void AttendLeaving();
   void FinishLeaving(int worker);
-  // Ends the agent, whose futures are complete then.
+  // Ends the agent; its futures are complete afterwards.
   void Drop(Worker& worker);
   bool DeclaredLost(const Worker& worker) const;
-  // Somebody must be left to find the dead lost: who starts here does not wait
-  // for it (WorkerDirectoryTest does).
+  // A running worker must remain to detect losses, since starting workers here
+  // do not wait for lapsing leases (WorkerDirectoryTest does).
   bool OthersStay(int worker) const;
   bool Converged();
   void ExpectReachability();
@@ -204,14 +205,14 @@ class ClusterSimulation {
   TrackedCalls calls_;
   MemberViews views_;
   std::set<std::pair<std::string, std::string>> blocked_;
-  // While workers start together.
+  // Set while workers start together.
   DeterministicThreads* turns_ = nullptr;
   std::set<Incarnation> left_;
-  // Ended without having left.
+  // Incarnations that ended without leaving.
   std::set<Incarnation> ended_;
-  // Calls of stores that are under way, each inside the one before.
+  // Nested store calls in flight.
   int num_store_calls_ = 0;
-  // How much longer they may take before the tick has to end.
+  // Remaining delay allowed for them in this tick.
   absl::Duration store_delay_left_;
   std::vector<Worker> workers_;
 };

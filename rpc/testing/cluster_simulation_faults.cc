@@ -6,7 +6,7 @@
 namespace hawser::rpc {
 namespace {
 
-// A call of a slow store, one way; how many are slow at once.
+// Maximum one-way delay of a slow store, and maximum number of slow stores.
 constexpr int kMaxStoreDelayMs = 200;
 constexpr int kMaxStoreCalls = 6;
 

@@ -1,4 +1,4 @@
-// Threads of which one runs at a time, in an order that is always the same.
+// Threads that run one at a time, in a deterministic order.
 
 #ifndef HAWSER_RPC_TESTING_DETERMINISTIC_THREADS_H_
 #define HAWSER_RPC_TESTING_DETERMINISTIC_THREADS_H_
@@ -13,11 +13,11 @@
 
 namespace hawser::rpc {
 
-// For tests of code that waits for other parties, in one process and without
-// chance: each party runs until it yields or ends, then the next one does.
+// For deterministic tests of code that waits for other parties: each task runs
+// until it yields or ends, then the next one runs.
 class DeterministicThreads {
  public:
-  // Runs all `tasks`, each in a thread of its own, beginning with the first.
+  // Runs all `tasks`, each in its own thread, starting with the first.
   void Run(std::vector<std::function<void()>> tasks) {
     size_t count = 0;
     {
@@ -41,8 +41,8 @@ class DeterministicThreads {
     for (std::thread& thread : threads) thread.join();
   }
 
-  // Inside a task: lets the others have their turns. False if that is in vain:
-  // there are none, or all have yielded without end.
+  // Called inside a task: lets the other tasks run. Returns false if there are
+  // no others, or if all tasks only yield.
   bool Yield() {
     const size_t self = current_;
     {

@@ -37,7 +37,7 @@ void EchoServer::Echo(IncomingCall& call) {
   {
     async::MutexLock lock(&mutex_);
     ++num_echoed_;
-    // Fragments are put together in storage of ours.
+    // Requests in fragments are assembled in one of Hawser's storages.
     echoed_in_fragments_ =
         request.size() > 0 && request.chunks()[0].storage != nullptr;
   }
@@ -60,7 +60,7 @@ void EchoServer::AwaitHeld(size_t count) {
 }
 
 bool EchoServer::AwaitHeldUnlessEnded(const async::Future<std::string>& reply) {
-  // Told under the lock: whoever knows may destroy this server.
+  // Notify under the lock, since the waiter may destroy this server.
   const auto ended = std::make_shared<bool>(false);
   reply.OnReady([this, ended](const absl::StatusOr<std::string>&) {
     async::MutexLock lock(&mutex_);

@@ -1,4 +1,4 @@
-// A server with two methods, and calls to it, for tests of the transport.
+// Test server with two methods, and calls to it.
 
 #ifndef HAWSER_RPC_TESTING_ECHO_SERVER_H_
 #define HAWSER_RPC_TESTING_ECHO_SERVER_H_
@@ -18,31 +18,31 @@
 
 namespace hawser::rpc {
 
-// Answers kEcho with its request, and keeps calls of kHold. Thread-safe but for
-// held().
+// Replies to kEcho with its request, and holds calls of kHold. Thread-safe
+// except for held().
 class EchoServer {
  public:
   static constexpr char kEcho[] = "/t.T/Echo";
   static constexpr char kHold[] = "/t.T/Hold";
 
-  // Serves at `address`; where that fails the test has failed.
+  // Serves at `address`; the test fails if that fails.
   explicit EchoServer(GrpcTransportOptions options = {},
                       const std::string& address = "127.0.0.1:0");
 
   GrpcTransport& transport() { return transport_; }
   const std::string& address() const { return address_; }
 
-  // How many calls of kEcho came, and whether the last one came in fragments.
+  // Number of calls of kEcho, and whether the last one was sent in fragments.
   int num_echoed();
   bool echoed_in_fragments();
 
-  // Until so many calls are kept.
+  // Waits until `count` calls are held.
   void AwaitHeld(size_t count);
-  // Until a call is kept, or the one that `reply` answers has ended, as one
-  // does whose connection broke first. Whether one is kept.
+  // Waits until a call is held, or the call of `reply` has ended, for example
+  // because its connection broke first. Returns whether a call is held.
   bool AwaitHeldUnlessEnded(const async::Future<std::string>& reply);
-  // Calls that are kept, in the order in which they came. Not to be looked at
-  // while more come.
+  // The held calls, in order of arrival. Must not be accessed while calls may
+  // arrive.
   std::vector<std::unique_ptr<IncomingCall>>& held() { return held_; }
 
  private:
@@ -57,14 +57,14 @@ class EchoServer {
   std::string address_;
 };
 
-// The reply to a call of `path`.
+// Makes a call of `path` and returns the reply.
 async::Future<std::string> Call(Connection& connection, std::string_view path,
                                 std::string request,
                                 async::MonotonicTime deadline = async::kNever);
 
-// Until calls over `connection` come through. gRPC gives up on a connection
-// that takes 2 s, and with it on the calls that wait for it; the test has
-// failed if they end sooner.
+// Waits until calls over `connection` succeed. gRPC gives up a connection
+// attempt after 2 s and fails the calls that wait for it; the test fails if
+// they end sooner.
 void AwaitConnected(Connection& connection);
 
 }  // namespace hawser::rpc

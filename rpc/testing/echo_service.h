@@ -1,4 +1,4 @@
-// A service for tests.
+// Echo service for tests.
 
 #ifndef HAWSER_RPC_TESTING_ECHO_SERVICE_H_
 #define HAWSER_RPC_TESTING_ECHO_SERVICE_H_
@@ -19,8 +19,8 @@
 
 namespace hawser::rpc {
 
-// Answers with what it gets, or with kDataLoss to "fail", and keeps a record of
-// its steps in `events`.
+// Echoes requests, or replies kDataLoss to "fail", and records its steps in
+// `events`.
 class EchoService final : public Service {
  public:
   // Its methods, a READ and one AT_MOST_ONCE, and their paths.

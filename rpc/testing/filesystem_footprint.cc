@@ -41,7 +41,7 @@ void AddSockets(const std::string& process, std::vector<std::string>& names) {
     std::string skipped, inode, path;
     for (int i = 0; i < 6; ++i) fields >> skipped;
     fields >> inode >> path;
-    // '@' is for names that are in no file system.
+    // '@' marks abstract names, which are not in a file system.
     if (absl::StartsWith(path, "/") &&
         own.contains(absl::StrCat("socket:[", inode, "]"))) {
       names.push_back(path);

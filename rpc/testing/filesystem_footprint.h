@@ -1,4 +1,4 @@
-// Files that a process would leave in file systems if it were killed now.
+// Files that a process would leave behind if it were killed now.
 
 #ifndef HAWSER_RPC_TESTING_FILESYSTEM_FOOTPRINT_H_
 #define HAWSER_RPC_TESTING_FILESYSTEM_FOOTPRINT_H_
@@ -10,9 +10,9 @@
 
 namespace hawser::rpc {
 
-// The files that the process `pid` shares memory through, and the paths of its
-// Unix sockets, as far as they have names: not those that were deleted or never
-// had one. Of a process of this user on this machine that is alive.
+// Returns the named files through which process `pid` shares memory, and the
+// paths of its Unix sockets, except deleted and unnamed ones. The process must
+// be alive and belong to this user.
 std::vector<std::string> FilesystemFootprintOf(pid_t pid);
 
 }  // namespace hawser::rpc

@@ -20,9 +20,9 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-TEST(FilesystemFootprintTest, TellsSharedFilesAndSocketsUntilTheyAreDeleted) {
+TEST(FilesystemFootprintTest, ListsSharedFilesAndSocketsUntilTheyAreDeleted) {
   EXPECT_THAT(FilesystemFootprintOf(getpid()), IsEmpty());
-  // A socket's path may have 107 bytes.
+  // A socket's path has at most 107 bytes.
   std::string directory = "/tmp/hawser_XXXXXX";
   ASSERT_NE(mkdtemp(directory.data()), nullptr);
   const std::string file = directory + "/shared";
@@ -31,7 +31,7 @@ TEST(FilesystemFootprintTest, TellsSharedFilesAndSocketsUntilTheyAreDeleted) {
   void* const memory =
       mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
   ASSERT_NE(memory, MAP_FAILED);
-  // Also without a descriptor.
+  // Even without a descriptor.
   close(fd);
   EXPECT_THAT(FilesystemFootprintOf(getpid()), ElementsAre(file));
   std::filesystem::remove(file);

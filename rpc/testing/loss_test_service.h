@@ -1,4 +1,5 @@
-// A service that hears of lost workers, after those attached before it.
+// A service that is notified of lost workers after the services attached before
+// it.
 
 #ifndef HAWSER_RPC_TESTING_LOSS_TEST_SERVICE_H_
 #define HAWSER_RPC_TESTING_LOSS_TEST_SERVICE_H_
@@ -15,7 +16,7 @@ namespace hawser::rpc {
 
 class LossService final : public Service {
  public:
-  // `lost` is notified of a loss, of which there may be one.
+  // `lost` is notified of the loss; at most one loss may occur.
   explicit LossService(absl::Notification* lost) : lost_(*lost) {}
 
   std::string_view name() const override { return "loss"; }

@@ -9,17 +9,17 @@
 namespace hawser::rpc {
 namespace {
 
-// An event, in words, and which incarnation it is about.
+// An event as text, and its incarnation.
 struct Change {
   Incarnation about{};
   std::string text;
 
-  // "joined", and who.
+  // The kind of the event, such as "joined".
   std::string kind() const { return text.substr(0, text.find(' ')); }
   std::string who() const { return text.substr(text.find(' ')); }
 };
 
-// The events of the store, without those that are void.
+// Returns the events of the store, without ignored ones.
 std::vector<Change> HistoryOf(const std::vector<v1::MembershipEvent>& events) {
   std::vector<Change> history;
   std::map<Incarnation, std::string> names;
@@ -103,7 +103,7 @@ std::string MemberViews::Check(MembershipLog& log) const {
       return "twice: " + change.text;
     }
     if (!joined && !seen.contains("joined" + change.who())) {
-      return "went before it came: " + change.text;
+      return "departed before it joined: " + change.text;
     }
   }
   return "";

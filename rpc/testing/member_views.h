@@ -1,4 +1,4 @@
-// Views of the membership that the workers of a test reported.
+// Membership views reported by the workers of a test.
 
 #ifndef HAWSER_RPC_TESTING_MEMBER_VIEWS_H_
 #define HAWSER_RPC_TESTING_MEMBER_VIEWS_H_
@@ -20,17 +20,17 @@ class MemberViews {
  public:
   void Add(Incarnation watcher, const MemberEvent& event);
 
-  // Who is there, in the eyes of `watcher`.
+  // The members as seen by `watcher`.
   const std::set<Incarnation>& MembersOf(Incarnation watcher) {
     return views_[watcher].members;
   }
-  // The events of `watcher`, for people.
+  // The events of `watcher`, as text.
   std::string Text(Incarnation watcher);
 
-  // Compares each view with the events of `log`: it begins with the members
-  // there are when its worker joins, and goes on with the same history, in
-  // which each incarnation joins once and goes at most once. The first
-  // violation, in words; empty if there is none.
+  // Compares each view with the events of `log`. A view must start with the
+  // members at the time when its worker joins and continue with the same
+  // history, in which each incarnation joins once and departs at most once.
+  // Returns the first violation as text, or an empty string.
   std::string Check(MembershipLog& log) const;
 
  private:

@@ -1,4 +1,4 @@
-// A process for tests that calls workers without being one.
+// Test client that calls workers without being one.
 
 #ifndef HAWSER_RPC_TESTING_RAW_CLIENT_H_
 #define HAWSER_RPC_TESTING_RAW_CLIENT_H_
@@ -24,7 +24,7 @@
 
 namespace hawser::rpc {
 
-// Sends requests whose header claims whatever a test wants. Thread-safe.
+// Sends requests with arbitrary headers. Thread-safe.
 class RawClient {
  public:
   explicit RawClient(std::unique_ptr<Transport> transport)
@@ -34,7 +34,7 @@ class RawClient {
   RawClient& operator=(const RawClient&) = delete;
 
   // Sends `body`, a serialised message without header, to the method at `path`
-  // of `to`, as if it came from `source`, and waits for the answer.
+  // of `to`, as if from `source`, and waits for the reply.
   absl::Status Call(const WorkerInfo& source, const WorkerInfo& to,
                     std::string_view path, std::string body) {
     const std::string job = AgentOptions().job;
@@ -54,7 +54,7 @@ class RawClient {
     return Send(to, path, *std::move(request));
   }
 
-  // The same of any bytes.
+  // Same, with arbitrary bytes.
   absl::Status Send(const WorkerInfo& to, std::string_view path,
                     Payload request) {
     absl::StatusOr<std::shared_ptr<Connection>> connection =

@@ -18,7 +18,7 @@ void AppendBigEndian(uint32_t value, int bytes, std::string& to) {
   }
 }
 
-// Of RFC 7541, with a prefix of seven bits.
+// String literal of RFC 7541, with a prefix of seven bits.
 void AppendString(std::string_view text, std::string& to) {
   size_t length = text.size();
   if (length < 127) {

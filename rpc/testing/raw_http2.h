@@ -1,4 +1,4 @@
-// A peer that speaks HTTP/2 as badly as it likes, for tests.
+// Raw HTTP/2 client for tests with malformed traffic.
 
 #ifndef HAWSER_RPC_TESTING_RAW_HTTP2_H_
 #define HAWSER_RPC_TESTING_RAW_HTTP2_H_
@@ -37,11 +37,11 @@ inline constexpr uint8_t kEndHeaders = 0x4;
 std::string HeaderBlock(
     const std::vector<std::pair<std::string, std::string>>& headers);
 
-// The headers with which a gRPC call of `path` begins.
+// The headers of a gRPC call of `path`.
 std::vector<std::pair<std::string, std::string>> CallHeaders(
     std::string_view path);
 
-// One TCP connection to "host:port" of this machine. All calls give up after
+// One TCP connection to "host:port" of this machine. All calls time out after
 // thirty seconds.
 class RawHttp2 {
  public:
@@ -52,16 +52,16 @@ class RawHttp2 {
 
   bool connected() const { return fd_ >= 0; }
 
-  // The preface and empty settings, as each connection begins.
+  // Sends the preface and empty settings, which start each connection.
   bool SendPreface();
-  // False once the server has closed.
+  // Returns false once the server has closed.
   bool Send(const Frame& frame);
   bool SendBytes(std::string_view bytes);
 
-  // Until a frame of `type` comes. False if the server closes instead, or
-  // nothing comes.
+  // Waits for a frame of `type`. Returns false if the server closes, or on
+  // timeout.
   bool Await(FrameType type, Frame& frame);
-  // Whether the server closes the connection.
+  // Waits until the server closes the connection; returns false on timeout.
   bool AwaitClosed();
 
  private:

@@ -33,7 +33,7 @@ namespace hawser::rpc {
 inline constexpr char kOpenPath[] = "/hawser.v1.SameHostService/Open";
 inline constexpr size_t kMaxMessageBytes = size_t{64} << 20;
 
-// What the socket would carry: counts the calls, and answers Open.
+// Fake of the socket connection: counts calls and forwards Open.
 class FakeSocket final : public Connection {
  public:
   explicit FakeSocket(TransportMethod open) : open_(std::move(open)) {}
@@ -49,7 +49,7 @@ class FakeSocket final : public Connection {
         std::make_unique<OpenCall>(std::move(request), std::move(done)));
     return 0;
   }
-  // The server is another from now on.
+  // Switches to another server.
   void SetOpen(TransportMethod open) {
     async::MutexLock lock(&mutex_);
     open_ = std::move(open);
@@ -92,7 +92,7 @@ class FakeSocket final : public Connection {
   TransportMethod open_ ABSL_GUARDED_BY(mutex_);
 };
 
-// One transport's part.
+// The shared-memory part of one transport.
 struct End {
   explicit End(absl::Duration spin = absl::Microseconds(50))
       : host({.max_message_bytes = kMaxMessageBytes, .spin = spin}, gate) {}
@@ -108,7 +108,7 @@ struct End {
   SameHost host;
 };
 
-// Two ends in one process, connected.
+// Two connected ends in one process.
 class SameHostTest : public testing::Test {
  protected:
   SameHostTest() {
@@ -134,8 +134,7 @@ class SameHostTest : public testing::Test {
     open_ = server_->host.Serve(methods);
   }
 
-  // The server ends, and another one takes its place, of which the connection
-  // finds out.
+  // Replaces the server by another one, which the connection detects.
   void RestartServer() {
     server_->Shutdown();
     server_ = std::make_unique<End>();
@@ -150,7 +149,7 @@ class SameHostTest : public testing::Test {
     Open(*connection_);
   }
 
-  // Until the way through memory is there calls take the socket.
+  // Calls use the socket until there is a link.
   void Open(Connection& connection) {
     const auto deadline =
         std::chrono::steady_clock::now() + std::chrono::seconds(20);

@@ -1,4 +1,4 @@
-// One worker's way to a store that is shared within a simulation.
+// One worker's link to the shared store of a simulation.
 
 #ifndef HAWSER_RPC_TESTING_SIMULATED_STORE_LINK_H_
 #define HAWSER_RPC_TESTING_SIMULATED_STORE_LINK_H_
@@ -17,24 +17,24 @@
 
 namespace hawser::rpc {
 
-// Forwards to a store in memory; while cut, every call fails at once with
-// kUnavailable and changes nothing. Never waits by itself. Thread-safe.
+// Forwards to a store in memory. While partitioned, every call fails at once
+// with kUnavailable and changes nothing. Does not wait by itself. Thread-safe.
 class SimulatedStoreLink final : public store::Store {
  public:
-  // What a call meets on its way; all may be null, and may block the calling
-  // thread.
+  // Hooks into a call; all may be null, and may block the calling thread.
   struct Hooks {
-    // Before a value is read, or a key is looked for.
+    // Runs before a value is read or a key is checked.
     std::function<void(const std::string& key)> on_read = nullptr;
-    // On the way to the store and on the way back. Where the link is cut
-    // meanwhile, the call fails: on the way back after the change was made.
+    // Runs on the way to the store and on the way back. If the link is
+    // partitioned meanwhile, the call fails; on the way back, after the change
+    // was applied.
     std::function<void()> on_way = nullptr;
-    // While keys are waited for: lets others go on, and says whether to look
-    // again. Without it nothing is waited for.
+    // Runs while a call waits for keys: lets others run, and returns whether to
+    // check again. If null, calls do not wait.
     std::function<bool()> on_wait = nullptr;
   };
 
-  // `target` outlives this.
+  // `target` must outlive this object.
   explicit SimulatedStoreLink(store::Store* target)
       : SimulatedStoreLink(target, Hooks()) {}
   SimulatedStoreLink(store::Store* target, Hooks hooks)
@@ -52,7 +52,7 @@ class SimulatedStoreLink final : public store::Store {
                          : absl::OkStatus();
   }
 
-  // The result of `call`, unless the link is cut.
+  // Returns the result of `call`, unless the link is partitioned.
   template <class Call>
   auto Ask(Call call) const -> decltype(call()) {
     if (absl::Status there = CheckReachable(); !there.ok()) return there;

@@ -17,19 +17,19 @@ inline uint64_t NumberFromEnvironment(const char* name, uint64_t otherwise) {
   const char* text = std::getenv(name);
   uint64_t number = otherwise;
   if (text != nullptr && !absl::SimpleAtoi(text, &number)) {
-    ADD_FAILURE() << name << " is no number: " << text;
+    ADD_FAILURE() << name << " is not a number: " << text;
   }
   return number;
 }
 
-// Calls `run` with seed after seed, from 1 to `default_count`, until it returns
-// what failed, in words, and not nothing. One seed again, with what happens
-// printed:
+// Calls `run` with seeds from 1 to `default_count` until it returns a non-empty
+// failure text. To repeat one seed with its events logged:
 //
-//   ./bazelw test //rpc/tests/simulation:cluster_simulation_test --test_output=all
+//   ./bazelw test //rpc/tests/simulation:cluster_simulation_test
+//   --test_output=all
 //       --test_env=HAWSER_SIMULATION_SEED=<seed>
 //
-// Other numbers of seeds: --test_env=HAWSER_SIMULATION_SEEDS=<count>.
+// To run another number of seeds: --test_env=HAWSER_SIMULATION_SEEDS=<count>.
 inline void RunSeeds(
     uint64_t default_count,
     absl::FunctionRef<std::string(uint64_t seed, bool verbose)> run) {

@@ -1,4 +1,4 @@
-// Calls of a test and their outcomes.
+// Tracker of a test's calls and their outcomes.
 
 #ifndef HAWSER_RPC_TESTING_TRACKED_CALLS_H_
 #define HAWSER_RPC_TESTING_TRACKED_CALLS_H_
@@ -12,28 +12,28 @@
 
 namespace hawser::rpc {
 
-// Checks calls, each known by a number that it carries, against G1, G2, G4 and
-// G5 of docs/rpc/guarantees.md. What is violated comes back in words, empty if
-// nothing is. Not thread-safe.
+// Checks calls, identified by a number that they carry, against G1, G2, G4 and
+// G5 of docs/rpc/guarantees.md. Violations are returned as text, empty if there
+// is none. Not thread-safe.
 class TrackedCalls {
  public:
-  // The number of a call that is about to be made. Only `pinned` may run it;
-  // anybody, if that is 0.
+  // Returns the number of a call about to be made. Only `pinned` may run it;
+  // any worker if that is 0.
   int64_t Begin(Incarnation pinned = {});
 
-  // Same, of a call that another one makes, if that runs.
+  // Same, for a call made by another call, if that runs.
   int64_t BeginIfRun();
 
-  // The call runs at `worker`.
+  // Records that the call runs at `worker`.
   std::string Executed(int64_t number, Incarnation worker);
 
-  // The future of the call has completed.
+  // Records that the future of the call has completed.
   void Ended(int64_t number, const absl::Status& outcome);
 
-  // OK as long as it has not ended.
+  // OK until the call has ended.
   const absl::Status& outcome(int64_t number) { return calls_[number].outcome; }
 
-  // The first violation among all calls, of which none is under way any more.
+  // Returns the first violation among all calls; none may be in flight.
   std::string Check() const;
 
  private:

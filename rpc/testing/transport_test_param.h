@@ -1,4 +1,4 @@
-// The transports that tests of agents run over.
+// Transports for parameterised tests of agents.
 
 #ifndef HAWSER_RPC_TESTING_TRANSPORT_TEST_PARAM_H_
 #define HAWSER_RPC_TESTING_TRANSPORT_TEST_PARAM_H_
@@ -12,11 +12,11 @@
 
 namespace hawser::rpc {
 
-// kGrpc is over sockets only, kSameHost goes on to shared memory.
+// kGrpc uses only sockets; kSameHost also uses shared memory.
 enum class TransportParam { kInproc, kGrpc, kSameHost };
 
-// Where ThreadSanitizer watches, the system's gRPC, which is not instrumented,
-// is left out.
+// Under ThreadSanitizer, the system's gRPC is excluded, since it is not
+// instrumented.
 inline constexpr TransportParam kTransportParams[] = {
     TransportParam::kInproc,
 #ifndef __SANITIZE_THREAD__
