@@ -23,10 +23,10 @@
 #include "ipc/byte_ring.h"
 #include "ipc/event_loop.h"
 #include "ipc/peer_process.h"
-#include "ipc/segment.h"
 #include "proto/same_host.pb.h"
 #include "rpc/same_host/client.h"
 #include "rpc/same_host/link.h"
+#include "rpc/same_host/link_memory.h"
 #include "rpc/same_host/server.h"
 #include "rpc/transport/payload.h"
 #include "rpc/transport/transport.h"
@@ -69,17 +69,17 @@ fs::UniqueFd Copy(int fd) { return fs::UniqueFd(dup(fd)); }
 
 void Play(SameHostLink::Side side, std::string_view input) {
   World& world = TheWorld();
-  const std::shared_ptr<ipc::Segment> segment = ipc::Segment::Create()->first;
+  const std::shared_ptr<LinkMemory> memory = LinkMemory::Create()->first;
   const bool is_server = side == SameHostLink::Side::kServer;
-  ipc::SegmentHalf& in =
-      is_server ? segment->layout().to_server : segment->layout().to_client;
-  ipc::SegmentHalf& out =
-      is_server ? segment->layout().to_client : segment->layout().to_server;
-  ipc::RingWriter writer(&in.control, in.bytes.data(), ipc::kRingBytes);
-  ipc::RingReader reader(&out.control, out.bytes.data(), ipc::kRingBytes);
+  LinkHalf& in =
+      is_server ? memory->layout().to_server : memory->layout().to_client;
+  LinkHalf& out =
+      is_server ? memory->layout().to_client : memory->layout().to_server;
+  ipc::RingWriter writer(&in.control, in.bytes.data(), kRingBytes);
+  ipc::RingReader reader(&out.control, out.bytes.data(), kRingBytes);
   auto link = std::make_shared<SameHostLink>(
       SameHostLink::Parts{.side = side,
-                          .segment = segment,
+                          .memory = memory,
                           .peer = world.peer,
                           .socket = Copy(world.socket.get()),
                           .doorbell = Copy(world.loop->doorbell()),

@@ -206,8 +206,8 @@ absl::Status SameHostAcceptor::Welcome(Pending& pending) {
   RETURN_IF_ERROR(CheckProbe(*parts.peer, hello.probe()));
   parts.doorbell = std::move(fds[0]);
   RETURN_IF_ERROR(CheckDoorbell(parts.doorbell));
-  ASSIGN_OR_RETURN(auto created, ipc::Segment::Create());
-  parts.segment = std::move(created.first);
+  ASSIGN_OR_RETURN(auto created, LinkMemory::Create());
+  parts.memory = std::move(created.first);
   v1::SameHostWelcome welcome;
   SetProbe(welcome.mutable_probe());
   const int sent[] = {created.second.get(), loop_.doorbell()};
@@ -282,7 +282,7 @@ class Connector {
     ASSIGN_OR_RETURN(std::vector<fs::UniqueFd> fds,
                      ipc::ReceiveUnixMessage(fd(), 2, welcome));
     RETURN_IF_ERROR(CheckProbe(*parts_.peer, welcome.probe()));
-    ASSIGN_OR_RETURN(parts_.segment, ipc::Segment::Map(fds[0]));
+    ASSIGN_OR_RETURN(parts_.memory, LinkMemory::Map(fds[0]));
     parts_.doorbell = std::move(fds[1]);
     RETURN_IF_ERROR(CheckDoorbell(parts_.doorbell));
     v1::SameHostReady ready;

@@ -20,12 +20,12 @@
 #include "fs/unique_fd.h"
 #include "ipc/event_loop.h"
 #include "ipc/peer_process.h"
-#include "ipc/segment.h"
 #include "ipc/unix_message.h"
 #include "net/auth/identity.h"
 #include "proto/same_host.pb.h"
 #include "rpc/same_host/handshake.h"
 #include "rpc/same_host/link.h"
+#include "rpc/same_host/link_memory.h"
 
 namespace hawser::rpc {
 namespace {
@@ -107,14 +107,14 @@ void Welcome(World& world, std::string_view input) {
   HAWSER_CHECK(poll(&waiting, 1, 20'000) == 1);
   const fs::UniqueFd socket(
       accept4(world.door.get(), nullptr, nullptr, SOCK_CLOEXEC));
-  auto segment = ipc::Segment::Create();
-  HAWSER_CHECK(segment.ok());
+  auto memory = LinkMemory::Create();
+  HAWSER_CHECK(memory.ok());
   std::string bytes(input);
   if (v1::SameHostWelcome welcome; welcome.ParseFromString(bytes)) {
     MakeGood(*welcome.mutable_probe());
     bytes = welcome.SerializeAsString();
   }
-  const int sent[] = {segment->second.get(), world.loop->doorbell()};
+  const int sent[] = {memory->second.get(), world.loop->doorbell()};
   Send(socket.get(), bytes, sent);
   (void)done.Wait();
 }

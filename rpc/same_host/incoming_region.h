@@ -13,22 +13,22 @@
 #include "absl/status/status.h"
 #include "ipc/parallel_copier.h"
 #include "ipc/peer_process.h"
-#include "ipc/segment.h"
+#include "rpc/same_host/link_memory.h"
 #include "rpc/transport/payload.h"
 
 namespace hawser::rpc {
 
 // The region of one message. It is valid as long as the message's slot in the
-// shared segment keeps its value: the sender changes the slot before it frees
+// shared memory keeps its value: the sender changes the slot before it frees
 // the memory. Thread-safe.
 class IncomingRegion {
  public:
-  // `slot` belongs to `segment`.
-  IncomingRegion(std::shared_ptr<ipc::Segment> segment,
+  // `slot` belongs to `memory`.
+  IncomingRegion(std::shared_ptr<LinkMemory> memory,
                  std::shared_ptr<const ipc::PeerProcess> peer,
                  std::shared_ptr<ipc::ParallelCopier> copier,
                  const std::atomic<uint64_t>& slot, uint64_t value)
-      : segment_(std::move(segment)),
+      : memory_(std::move(memory)),
         peer_(std::move(peer)),
         copier_(std::move(copier)),
         slot_(slot),
@@ -45,7 +45,7 @@ class IncomingRegion {
   absl::Status Read(uint64_t address, void* to, size_t size) const;
 
  private:
-  const std::shared_ptr<ipc::Segment> segment_;
+  const std::shared_ptr<LinkMemory> memory_;
   const std::shared_ptr<const ipc::PeerProcess> peer_;
   const std::shared_ptr<ipc::ParallelCopier> copier_;
   const std::atomic<uint64_t>& slot_;

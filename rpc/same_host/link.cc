@@ -9,18 +9,18 @@ namespace hawser::rpc {
 
 SameHostLink::SameHostLink(Parts parts, ipc::EventLoop* loop)
     : side_(parts.side),
-      segment_(std::move(parts.segment)),
+      memory_(std::move(parts.memory)),
       peer_(std::move(parts.peer)),
       socket_(std::move(parts.socket)),
       doorbell_(std::move(parts.doorbell)),
       max_message_bytes_(parts.max_message_bytes),
       loop_(*loop),
-      out_(side_ == Side::kServer ? segment_->layout().to_client
-                                  : segment_->layout().to_server),
-      in_(side_ == Side::kServer ? segment_->layout().to_server
-                                 : segment_->layout().to_client),
-      reader_(&in_.control, in_.bytes.data(), ipc::kRingBytes),
-      writer_(&out_.control, out_.bytes.data(), ipc::kRingBytes) {}
+      out_(side_ == Side::kServer ? memory_->layout().to_client
+                                  : memory_->layout().to_server),
+      in_(side_ == Side::kServer ? memory_->layout().to_server
+                                 : memory_->layout().to_client),
+      reader_(&in_.control, in_.bytes.data(), kRingBytes),
+      writer_(&out_.control, out_.bytes.data(), kRingBytes) {}
 
 SameHostLink::~SameHostLink() {
   for (const auto& [call, region] : regions_) {

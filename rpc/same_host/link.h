@@ -23,8 +23,8 @@
 #include "ipc/byte_ring.h"
 #include "ipc/event_loop.h"
 #include "ipc/peer_process.h"
-#include "ipc/segment.h"
 #include "proto/same_host.pb.h"
+#include "rpc/same_host/link_memory.h"
 #include "rpc/transport/payload.h"
 
 namespace hawser::rpc {
@@ -60,7 +60,7 @@ class SameHostLink final : public ipc::EventLoop::Source,
 
   struct Parts {
     Side side = Side::kClient;
-    std::shared_ptr<ipc::Segment> segment = nullptr;
+    std::shared_ptr<LinkMemory> memory = nullptr;
     std::shared_ptr<const ipc::PeerProcess> peer = nullptr;
     // The connected Unix socket.
     fs::UniqueFd socket = {};
@@ -156,14 +156,14 @@ class SameHostLink final : public ipc::EventLoop::Source,
   absl::Status ReadChunks(v1::SameHostFrame& frame, Payload& payload);
 
   const Side side_;
-  const std::shared_ptr<ipc::Segment> segment_;
+  const std::shared_ptr<LinkMemory> memory_;
   const std::shared_ptr<const ipc::PeerProcess> peer_;
   const fs::UniqueFd socket_;
   const fs::UniqueFd doorbell_;
   const size_t max_message_bytes_;
   ipc::EventLoop& loop_;
-  ipc::SegmentHalf& out_;
-  ipc::SegmentHalf& in_;
+  LinkHalf& out_;
+  LinkHalf& in_;
   std::shared_ptr<Handler> handler_;
 
   std::atomic<bool> ended_{false};

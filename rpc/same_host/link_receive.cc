@@ -135,10 +135,10 @@ absl::Status SameHostLink::ReadChunks(v1::SameHostFrame& frame,
   };
   if (has_list ||
       std::any_of(frame.chunks().begin(), frame.chunks().end(), is_remote)) {
-    if (frame.slot() >= ipc::kNumSlots) {
+    if (frame.slot() >= kNumSlots) {
       return absl::InternalError("a slot that does not exist");
     }
-    region = std::make_shared<IncomingRegion>(segment_, peer_, loop_.copier(),
+    region = std::make_shared<IncomingRegion>(memory_, peer_, loop_.copier(),
                                               in_.slots[frame.slot()],
                                               frame.slot_value());
     if (frame.kind() == v1::SameHostFrame::KIND_REPLY) {

@@ -95,7 +95,7 @@ bool SameHostLink::TrySendLocked(LinkMessage& message) {
     any_remote = true;
   }
   if (any_remote) {
-    if (free_slots_.empty() && regions_.size() < ipc::kNumSlots) {
+    if (free_slots_.empty() && regions_.size() < kNumSlots) {
       free_slots_.push_back(static_cast<uint32_t>(regions_.size()));
     }
     if (free_slots_.empty()) return false;

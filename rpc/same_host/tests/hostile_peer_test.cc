@@ -171,7 +171,7 @@ class HostileClientTest : public StrangeClientTest {
     return true;
   }
 
-  ipc::SegmentHalf& half() { return parts_.segment->layout().to_server; }
+  LinkHalf& half() { return parts_.memory->layout().to_server; }
 
   std::unique_ptr<ipc::EventLoop> loop_;
   SameHostLink::Parts parts_;
@@ -187,7 +187,7 @@ TEST_F(HostileClientTest, AnImpossibleCounterEndsTheLink) {
 
 TEST_F(HostileClientTest, AMalformedFrameEndsTheLink) {
   ComeIn();
-  ipc::RingWriter writer(&half().control, half().bytes.data(), ipc::kRingBytes);
+  ipc::RingWriter writer(&half().control, half().bytes.data(), kRingBytes);
   ASSERT_EQ(writer.Write("\xff\xff\xff"), ipc::RingResult::kDone);
   SignalPeer();
   AwaitEnd();
@@ -200,10 +200,10 @@ TEST_F(HostileClientTest, ASlotThatDoesNotExistEndsTheLink) {
   frame.set_kind(v1::SameHostFrame::KIND_REQUEST);
   frame.set_call(1);
   frame.set_path("/t.T/Echo");
-  frame.set_slot(ipc::kNumSlots);
+  frame.set_slot(kNumSlots);
   frame.add_chunks()->set_address(8);
   frame.mutable_chunks(0)->set_size(10);
-  ipc::RingWriter writer(&half().control, half().bytes.data(), ipc::kRingBytes);
+  ipc::RingWriter writer(&half().control, half().bytes.data(), kRingBytes);
   ASSERT_EQ(writer.Write(frame.SerializeAsString()), ipc::RingResult::kDone);
   SignalPeer();
   AwaitEnd();
@@ -211,10 +211,9 @@ TEST_F(HostileClientTest, ASlotThatDoesNotExistEndsTheLink) {
 
 TEST_F(HostileClientTest, InvalidAddressesAndExcessiveSizesFail) {
   ComeIn();
-  ipc::RingWriter writer(&half().control, half().bytes.data(), ipc::kRingBytes);
-  ipc::SegmentHalf& replies = parts_.segment->layout().to_client;
-  ipc::RingReader reader(&replies.control, replies.bytes.data(),
-                         ipc::kRingBytes);
+  ipc::RingWriter writer(&half().control, half().bytes.data(), kRingBytes);
+  LinkHalf& replies = parts_.memory->layout().to_client;
+  ipc::RingReader reader(&replies.control, replies.bytes.data(), kRingBytes);
   uint64_t call = 0;
   for (const uint64_t size : {uint64_t{10}, uint64_t{1} << 40, ~uint64_t{0}}) {
     v1::SameHostFrame frame;
@@ -243,7 +242,7 @@ TEST_F(HostileClientTest, InvalidAddressesAndExcessiveSizesFail) {
 // Replies to rejected calls count too.
 TEST_F(HostileClientTest, ClientThatDoesNotReadRepliesLosesItsLink) {
   ComeIn();
-  ipc::RingWriter writer(&half().control, half().bytes.data(), ipc::kRingBytes);
+  ipc::RingWriter writer(&half().control, half().bytes.data(), kRingBytes);
   v1::SameHostFrame frame;
   frame.set_kind(v1::SameHostFrame::KIND_REQUEST);
   frame.set_path("/t.T/Nothing");
@@ -279,8 +278,7 @@ TEST_F(HostileClientTest, RandomFramesNeverCrashTheServer) {
   async::RandomSource random(11);
   for (int round = 0; round < 30; ++round) {
     ComeIn();
-    ipc::RingWriter writer(&half().control, half().bytes.data(),
-                           ipc::kRingBytes);
+    ipc::RingWriter writer(&half().control, half().bytes.data(), kRingBytes);
     v1::SameHostFrame valid;
     valid.set_kind(v1::SameHostFrame::KIND_REQUEST);
     valid.set_call(1);
@@ -335,8 +333,8 @@ TEST(HostileServerTest, ServerThatDoesNotReadLosesItsLink) {
 
   absl::StatusOr<SameHostLink::Parts> hostile = std::move(server_side).Wait();
   ASSERT_THAT(hostile, IsOk());
-  ipc::SegmentHalf& half = hostile->segment->layout().to_client;
-  ipc::RingWriter writer(&half.control, half.bytes.data(), ipc::kRingBytes);
+  LinkHalf& half = hostile->memory->layout().to_client;
+  ipc::RingWriter writer(&half.control, half.bytes.data(), kRingBytes);
   v1::SameHostFrame frame;
   frame.set_kind(v1::SameHostFrame::KIND_REPLY);
   frame.add_chunks()->set_address(8);
