@@ -10,7 +10,7 @@
 // absl::StatusOr<T>.
 //
 //   RETURN_IF_ERROR(expression)        `expression` returns a Status or
-//     StatusOr.
+//                                      StatusOr.
 //   ASSIGN_OR_RETURN(lhs, expression)  `lhs` may be a declaration; put one with
 //                                      a comma in parentheses.
 

@@ -16,37 +16,37 @@ namespace hawser::store {
 
 // Each participant arrives once, with a payload, and waits until all have
 // arrived. The store keeps one key per participant, "<prefix>/<participant>";
-// nobody removes them, so that each barrier of a job needs a prefix of its own.
+// they are not removed, so each barrier of a job needs its own prefix.
 //
-// Thread-safe. Calls block; each but Await takes at most `call_timeout`. Errors
-// of the store are returned as they are.
+// Thread-safe. Calls block; each except Await takes at most `call_timeout`.
+// Errors of the store are returned unchanged.
 class Barrier {
  public:
-  // One that takes part. The id is a part of a key, unique among those of the
-  // barrier; errors name the participant by its label: "rank 3".
+  // A participant. The id is part of a key and unique within the barrier.
+  // Errors name the participant by its label, such as "rank 3".
   struct Participant {
     std::string id;
     std::string label;
   };
 
-  // `store` outlives this.
+  // `store` must outlive this object.
   Barrier(Store* store, std::string_view prefix, absl::Duration call_timeout);
 
   // Records that `self` has arrived. Arriving again replaces the payload.
   absl::Status Arrive(const Participant& self, std::string_view payload);
 
   // Waits until all `participants` have arrived. kDeadlineExceeded after
-  // `timeout`, naming those that are missing; with a timeout of zero it looks
-  // once, and returns kUnavailable if the store does not answer.
+  // `timeout`, naming the missing participants. A zero timeout reads once, and
+  // returns kUnavailable if the store does not reply.
   absl::Status Await(std::span<const Participant> participants,
                      absl::Duration timeout);
 
-  // The indices in `participants` of those that have not arrived, ascending.
+  // Returns the indices of `participants` that have not arrived, ascending.
   absl::StatusOr<std::vector<size_t>> Missing(
       std::span<const Participant> participants);
 
-  // The payloads of all `participants`, in the same order. They must have
-  // arrived: kDeadlineExceeded otherwise.
+  // Returns the payloads of all `participants`, in the same order.
+  // kDeadlineExceeded if one has not arrived.
   absl::StatusOr<std::vector<std::string>> Payloads(
       std::span<const Participant> participants);
 

@@ -43,7 +43,7 @@ TEST_F(BarrierTest, OpensWhenAllHaveArrived) {
   EXPECT_THAT(barrier_.Payloads(both_), IsOkAndHolds(ElementsAre("yes", "no")));
 }
 
-TEST_F(BarrierTest, ErrorNamesThoseThatAreMissing) {
+TEST_F(BarrierTest, ErrorNamesTheMissingParticipants) {
   ASSERT_THAT(barrier_.Arrive(both_[0], ""), IsOk());
   EXPECT_THAT(barrier_.Await(both_, absl::ZeroDuration()),
               StatusIs(absl::StatusCode::kDeadlineExceeded,
@@ -59,14 +59,14 @@ TEST_F(BarrierTest, ArrivingAgainReplacesThePayload) {
               IsOkAndHolds(ElementsAre("second", "")));
 }
 
-TEST_F(BarrierTest, PrefixesAreBarriersOfTheirOwn) {
+TEST_F(BarrierTest, PrefixesAreSeparateBarriers) {
   Barrier other(&store_, "job/leaving", absl::Seconds(10));
   ASSERT_THAT(barrier_.Arrive(both_[0], ""), IsOk());
   ASSERT_THAT(barrier_.Arrive(both_[1], ""), IsOk());
   EXPECT_THAT(other.Missing(both_), IsOkAndHolds(ElementsAre(0, 1)));
 }
 
-TEST_F(BarrierTest, PayloadsOfAnOpenBarrierAreNotThere) {
+TEST_F(BarrierTest, PayloadsNeedAllParticipants) {
   Barrier impatient(&store_, "job/started", absl::ZeroDuration());
   ASSERT_THAT(barrier_.Arrive(both_[0], ""), IsOk());
   EXPECT_THAT(impatient.Payloads(both_),

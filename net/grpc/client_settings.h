@@ -8,11 +8,11 @@ namespace hawser::net {
 
 // A channel with these arguments
 //   - detects a dead connection by keepalive pings (net/grpc/keepalive.h) and
-//     connects again after 0.1 s to 2 s,
-//   - shares no connection with other channels and uses no proxy,
-//   - never repeats a call by itself,
-//   - sends nothing compressed, and does not unpack what is: gRPC checks the
-//     size of a message only after it is unpacked,
+//     reconnects after 0.1 s to 2 s,
+//   - does not share its connection with other channels or use a proxy,
+//   - does not retry calls,
+//   - neither compresses nor decompresses messages, since gRPC checks the size
+//     of a message only after decompression,
 //   - receives messages of any size, and kMaxMetadataBytes of metadata.
 grpc::ChannelArguments ClientSettings();
 

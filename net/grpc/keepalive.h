@@ -1,4 +1,4 @@
-// Keepalive intervals with which both ends detect a dead connection.
+// Keepalive intervals by which both ends detect a dead connection.
 
 #ifndef HAWSER_NET_GRPC_KEEPALIVE_H_
 #define HAWSER_NET_GRPC_KEEPALIVE_H_

@@ -1,4 +1,4 @@
-// Size limit of the headers of a call.
+// Size limit of the metadata of a call.
 
 #ifndef HAWSER_NET_GRPC_METADATA_LIMIT_H_
 #define HAWSER_NET_GRPC_METADATA_LIMIT_H_

@@ -12,7 +12,7 @@
 namespace hawser::net {
 namespace {
 
-// INT_MAX stands for "without a limit".
+// INT_MAX means no limit.
 int ToMs(absl::Duration duration) {
   return static_cast<int>(
       std::clamp<int64_t>(absl::ToInt64Milliseconds(duration), 1, INT_MAX));

@@ -16,23 +16,23 @@ struct ServerSettings {
   std::string quota_name;
   // Bytes of memory for messages and buffers. Positive.
   size_t memory_quota_bytes;
-  // Longest message that is received, in bytes; values above INT_MAX stand for
-  // any.
+  // Maximum size of a received message, in bytes; values above INT_MAX mean no
+  // limit.
   size_t max_receive_message_bytes;
-  // Calls of one connection at a time. Positive.
+  // Maximum number of concurrent calls per connection. Positive.
   int max_calls_per_connection;
-  // Metadata of one request, in bytes. Positive.
+  // Maximum size of the metadata of a request, in bytes. Positive.
   int max_metadata_bytes = kMaxMetadataBytes;
-  // The longest time that a new connection has for its handshakes.
+  // Time for a new connection to complete its handshakes.
   absl::Duration handshake_timeout = absl::Seconds(10);
-  // A connection whose client pings more often than this is closed. Below the
-  // clients' keepalive interval, because timers are not exact.
+  // A connection whose client pings more often than this is closed. Shorter
+  // than the clients' keepalive interval, since timers are inexact.
   absl::Duration min_ping_interval = absl::Seconds(5);
 };
 
 // Applies the settings to a server, and with them keepalive pings
-// (net/grpc/keepalive.h). Compressed messages are refused, because gRPC checks
-// the size of a message only after it is unpacked.
+// (net/grpc/keepalive.h). Compressed messages are rejected, because gRPC checks
+// the size of a message only after decompression.
 void ApplyServerSettings(const ServerSettings& settings,
                          grpc::ServerBuilder& builder);
 

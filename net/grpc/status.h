@@ -7,7 +7,7 @@
 
 namespace hawser::net {
 
-// Code and message. Payloads are not carried: rpc/grpc/status.h does that.
+// Converts code and message, but not payloads; for those see rpc/grpc/status.h.
 absl::Status FromGrpcStatus(const grpc::Status& status);
 grpc::Status ToGrpcStatus(const absl::Status& status);
 

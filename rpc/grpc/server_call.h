@@ -108,7 +108,7 @@ struct ServedMethod {
 // Steps, each an event:
 //
 //   arrived  a call, unless the server shuts down; the next one is then
-//     requested.
+//            requested.
 //   fragment    the next fragment of a request in fragments.
 //   stalled  timer: checks whether a fragment has arrived.
 //   done     the caller has the reply or cancelled; may occur at any time.

@@ -18,9 +18,9 @@ namespace hawser::rpc {
 // Sends a heartbeat to each watched peer from which no message, or no reply,
 // arrived for `heartbeat_interval`. Reports a peer lost, once:
 //
-//   when another worker or incarnation replies at its address: at once; when
-//   there is no connection to it for `unreachable_limit`; when it sends no
-//   heartbeat reply for `silent_limit`;
+//   when another worker or incarnation replies at its address: at once;
+//   when there is no connection to it for `unreachable_limit`;
+//   when it sends no heartbeat reply for `silent_limit`;
 //   when it was called and has not replied for three times that limit, although
 //   its own requests arrive: messages to it are lost.
 //

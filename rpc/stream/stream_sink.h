@@ -73,7 +73,7 @@ class StreamSink {
   //
   //   kInvalidArgument  the value was freed, or is beyond the window.
   //   kUnavailable      more than eight requests for the value wait; the oldest
-  //     gets this.
+  //                     gets this.
   async::Future<Answer> Next(uint64_t sequence, uint64_t acknowledged);
 
   // Whether a request waits for its value.

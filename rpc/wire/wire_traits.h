@@ -28,12 +28,14 @@ namespace hawser::rpc {
 // Extension point: a specialisation makes a type usable in calls.
 //
 //   template <>
-//   struct hawser::rpc::WireTraits<Point> { // The same in every binary and
-//     language; part of signatures. static std::string TypeName() { return
-//     "geometry.Point"; } // Writes exactly one value. static absl::Status
-//     Encode(Encoder& encoder, const Point& point); // Reads exactly one value,
-//     which comes from an untrusted peer. static absl::StatusOr<Point>
-//     Decode(Decoder& decoder); };
+//   struct hawser::rpc::WireTraits<Point> {
+//     // The same in every binary and language; part of signatures.
+//     static std::string TypeName() { return "geometry.Point"; }
+//     // Writes exactly one value.
+//     static absl::Status Encode(Encoder& encoder, const Point& point);
+//     // Reads exactly one value, which comes from an untrusted peer.
+//     static absl::StatusOr<Point> Decode(Decoder& decoder);
+//   };
 //
 // Built in: bool, integers, float, double, std::string, Tensor, std::vector,
 // std::map, std::unordered_map, std::optional, std::pair, std::tuple and

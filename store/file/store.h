@@ -47,8 +47,8 @@ struct FileStoreOptions {
 //   kFailedPrecondition  more than `num_members` opened it, or it was deleted
 //                        while in use.
 //   kDataLoss            the log is damaged.
-//   kNotFound, kPermissionDenied, kResourceExhausted, kUnavailable the
-//                        operating system denies access to the file.
+//   kNotFound, kPermissionDenied, kResourceExhausted, kUnavailable
+//                        the operating system denies access to the file.
 class FileStore final : public Store {
  public:
   static absl::StatusOr<std::unique_ptr<FileStore>> Open(

@@ -167,7 +167,7 @@ class FaultyForwarder final : public v1::Store::Service {
   const std::unique_ptr<grpc::Server> server_;
 };
 
-// What one client did and the replies that it got.
+// Actions of one client and the replies that it got.
 struct Outcome {
   std::vector<int64_t> added;
   std::vector<int64_t> appended;

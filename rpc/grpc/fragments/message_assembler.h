@@ -59,7 +59,7 @@ class MessageAssembler {
   // error no more fragments may be added.
   //
   //   kInternal           the fragment is malformed, or does not belong to this
-  //     message.
+  //                       message.
   //   kResourceExhausted  the message is too long, or the budget is exhausted,
   //                       in total or for the peer.
   absl::StatusOr<bool> Add(::grpc::ByteBuffer& fragment);

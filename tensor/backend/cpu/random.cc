@@ -62,8 +62,9 @@ void DrawNormal(const Bits* bits, int64_t n, double mean, double stddev,
   }
 }
 
-// Whether Unit() of the bits, that of a float but for f64, is below
-// `probability`. Unit() is a multiple of 2^-24, so that integers compare alike.
+// Whether Unit() of the bits, as a double for f64 and as a float otherwise, is
+// below `probability`. Unit() is a multiple of 2^-24, so integer comparison
+// gives the same result.
 template <class C>
 void DrawBernoulli(const Bits* bits, int64_t n, double probability, C* out) {
   if constexpr (std::is_same_v<C, double>) {
