@@ -109,7 +109,7 @@ struct ServedMethod {
 //
 //   arrived  a call, unless the server shuts down; the next one is then
 //            requested.
-//   fragment    the next fragment of a request in fragments.
+//   fragment  the next fragment of a request in fragments.
 //   stalled  timer: checks whether a fragment has arrived.
 //   done     the caller has the reply or cancelled; may occur at any time.
 //   sent     the reply was passed to gRPC.
