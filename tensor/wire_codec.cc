@@ -46,16 +46,15 @@ std::optional<DType> FromWire(int wire) {
   return std::nullopt;
 }
 
-// Other values are not a C++ bool.
-void NormalizeBools(std::span<std::byte> memory) {
-  for (std::byte& value : memory) value = std::byte{value != std::byte{0}};
-}
-
 absl::Status Invalid(absl::string_view what) {
   return absl::InvalidArgumentError(absl::StrCat("tensor header: ", what));
 }
 
 }  // namespace
+
+void NormalizeBools(std::span<std::byte> memory) {
+  for (std::byte& value : memory) value = std::byte{value != std::byte{0}};
+}
 
 v1::TensorHeader ToHeader(const Tensor& tensor, bool requires_grad) {
   v1::TensorHeader header;

@@ -42,6 +42,10 @@ struct WireTensor {
 absl::StatusOr<WireTensor> ValidateHeader(const v1::TensorHeader& header,
                                           uint64_t payload_bytes);
 
+// Replaces nonzero bytes, the elements of a bool tensor, by 1: other values are
+// not a C++ bool.
+void NormalizeBools(std::span<std::byte> memory);
+
 // Decodes a tensor from a header and `payload_bytes` bytes of elements, which
 // `fill` writes into its memory. Nonzero bytes of a bool tensor become 1.
 // kInvalidArgument as ValidateHeader(), kResourceExhausted if out of memory,

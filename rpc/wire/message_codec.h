@@ -18,6 +18,7 @@
 #include "rpc/transport/transfer_counters.h"
 #include "rpc/wire/message_interceptor.h"
 #include "tensor/tensor.h"
+#include "tensor/wire_codec.h"
 
 namespace hawser::v1 {
 class TensorHeader;
@@ -97,6 +98,19 @@ class IncomingMessage {
   // Bytes of all tensors.
   uint64_t tensor_bytes() const { return tensor_bytes_; }
 
+  size_t num_tensors() const { return tensors_.size(); }
+
+  // The validated header of tensor `index`; kInternal if it is malformed or
+  // does not match the bytes of the tensor.
+  absl::StatusOr<tensor::WireTensor> ParseTensorHeader(size_t index) const;
+  // Reads one tensor, as ReadTensors does.
+  absl::StatusOr<tensor::Tensor> ReadTensor(size_t index,
+                                            TransferCounters& counters) const;
+  // Copies or fetches bytes of tensor `index` from `offset` on, which must
+  // exist. Errors as RemoteBytes::Fetch.
+  absl::Status CopyTensor(size_t index, size_t offset,
+                          std::span<std::byte> memory) const;
+
   // Copies or fetches the elements of each tensor, once, into new storage; if
   // they arrived in a storage of their own, the tensor adopts it. Call at most
   // once. Sets `requires_grad`, unless null, to one flag per tensor.
@@ -116,10 +130,10 @@ class IncomingMessage {
 
   IncomingMessage() = default;
 
-  absl::StatusOr<tensor::Tensor> ReadTensor(
-      const TensorPart& part, const v1::TensorHeader& header) const;
-  // Copies the elements of a tensor to `memory`.
-  absl::Status Copy(const TensorPart& part, std::span<std::byte> memory) const;
+  absl::StatusOr<v1::TensorHeader> HeaderOf(size_t index) const;
+  absl::StatusOr<tensor::Tensor> ReadTensor(size_t index,
+                                            const v1::TensorHeader& header,
+                                            TransferCounters& counters) const;
 
   Payload payload_;
   // Joined copies of parts that were spread over several chunks.

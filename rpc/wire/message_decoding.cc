@@ -319,54 +319,87 @@ IncomingMessage::ParseReplyHeader() const {
   return autograd;
 }
 
-absl::Status IncomingMessage::Copy(const TensorPart& part,
-                                   std::span<std::byte> memory) const {
-  size_t offset = part.offset;
-  for (size_t i = part.chunk; !memory.empty(); ++i) {
-    const size_t here =
-        std::min(memory.size(), payload_.chunks()[i].size - offset);
-    RETURN_IF_ERROR(payload_.Copy(i, offset, memory.data(), here));
-    memory = memory.subspan(here);
-    offset = 0;
+absl::Status IncomingMessage::CopyTensor(size_t index, size_t offset,
+                                         std::span<std::byte> memory) const {
+  size_t chunk = tensors_[index].chunk;
+  offset += tensors_[index].offset;
+  while (!memory.empty()) {
+    const size_t size = payload_.chunks()[chunk].size;
+    if (offset < size) {
+      const size_t here = std::min(memory.size(), size - offset);
+      RETURN_IF_ERROR(payload_.Copy(chunk, offset, memory.data(), here));
+      memory = memory.subspan(here);
+      offset += here;
+    }
+    offset -= size;
+    ++chunk;
   }
   return absl::OkStatus();
 }
 
-absl::StatusOr<tensor::Tensor> IncomingMessage::ReadTensor(
-    const TensorPart& part, const v1::TensorHeader& header) const {
-  if (part.size > 0) {
-    const Payload::Chunk& chunk = payload_.chunks()[part.chunk];
-    if (chunk.storage != nullptr && part.offset == 0 &&
-        part.size == chunk.size) {
-      return tensor::AdoptTensor(header, tensor::StoragePtr(chunk.storage));
-    }
+absl::StatusOr<v1::TensorHeader> IncomingMessage::HeaderOf(size_t index) const {
+  const std::string_view bytes = tensors_[index].header;
+  v1::TensorHeader header;
+  if (!header.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
+    return Malformed("tensor header");
   }
-  return tensor::DecodeTensor(
-      header, part.size,
-      [&](std::span<std::byte> memory) { return Copy(part, memory); });
+  return header;
+}
+
+absl::StatusOr<tensor::WireTensor> IncomingMessage::ParseTensorHeader(
+    size_t index) const {
+  ASSIGN_OR_RETURN(const v1::TensorHeader header, HeaderOf(index));
+  absl::StatusOr<tensor::WireTensor> wire =
+      tensor::ValidateHeader(header, tensors_[index].size);
+  if (wire.ok()) return wire;
+  return Malformed(absl::StrCat("tensor: ", wire.status().message()));
+}
+
+absl::StatusOr<tensor::Tensor> IncomingMessage::ReadTensor(
+    size_t index, const v1::TensorHeader& header,
+    TransferCounters& counters) const {
+  const TensorPart& part = tensors_[index];
+  const auto read = [&]() -> absl::StatusOr<tensor::Tensor> {
+    if (part.size > 0) {
+      const Payload::Chunk& chunk = payload_.chunks()[part.chunk];
+      if (chunk.storage != nullptr && part.offset == 0 &&
+          part.size == chunk.size) {
+        return tensor::AdoptTensor(header, tensor::StoragePtr(chunk.storage));
+      }
+    }
+    return tensor::DecodeTensor(
+        header, part.size, [&](std::span<std::byte> memory) {
+          return CopyTensor(index, /*offset=*/0, memory);
+        });
+  };
+  absl::StatusOr<tensor::Tensor> value = read();
+  if (absl::IsInvalidArgument(value.status())) {
+    return Malformed(absl::StrCat("tensor: ", value.status().message()));
+  }
+  if (value.ok()) {
+    counters.AddReceived(part.size);
+    counters.AddCopiedToReceive(part.size);
+  }
+  return value;
+}
+
+absl::StatusOr<tensor::Tensor> IncomingMessage::ReadTensor(
+    size_t index, TransferCounters& counters) const {
+  ASSIGN_OR_RETURN(const v1::TensorHeader header, HeaderOf(index));
+  return ReadTensor(index, header, counters);
 }
 
 absl::StatusOr<std::vector<tensor::Tensor>> IncomingMessage::ReadTensors(
     TransferCounters& counters, std::vector<bool>* requires_grad) const {
   std::vector<tensor::Tensor> tensors;
   tensors.reserve(tensors_.size());
-  for (const TensorPart& part : tensors_) {
-    v1::TensorHeader header;
-    if (!header.ParseFromArray(part.header.data(),
-                               static_cast<int>(part.header.size()))) {
-      return Malformed("tensor header");
-    }
-    absl::StatusOr<tensor::Tensor> value = ReadTensor(part, header);
-    if (absl::IsInvalidArgument(value.status())) {
-      return Malformed(absl::StrCat("tensor: ", value.status().message()));
-    }
-    RETURN_IF_ERROR(value);
-    counters.AddReceived(part.size);
-    counters.AddCopiedToReceive(part.size);
+  for (size_t i = 0; i < tensors_.size(); ++i) {
+    ASSIGN_OR_RETURN(const v1::TensorHeader header, HeaderOf(i));
+    ASSIGN_OR_RETURN(tensor::Tensor value, ReadTensor(i, header, counters));
     if (requires_grad != nullptr) {
       requires_grad->push_back(header.requires_grad());
     }
-    tensors.push_back(*std::move(value));
+    tensors.push_back(std::move(value));
   }
   return tensors;
 }
