@@ -26,7 +26,7 @@ FLOORS = [
     ["tensor/ops"],
     ["autograd"],
     ["nn", "optim", "data"],
-    ["net"],
+    ["net", "net/grpc"],
     ["net/server", "net/health"],
     ["net/auth"],
     ["store"],
