@@ -5,7 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "async/status_macros.h"
 #include "dist_autograd/dist_autograd_service.h"
-#include "rref/protocol.h"
+#include "rref/wire_ids.h"
 
 namespace hawser::dist_autograd {
 

@@ -12,6 +12,7 @@
 #include "dist_optim/optimizer_codec.h"
 #include "rpc/errors/status_prefix.h"
 #include "rref/protocol.h"
+#include "rref/wire_ids.h"
 
 namespace hawser::dist_optim {
 namespace {

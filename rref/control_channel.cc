@@ -8,13 +8,14 @@
 
 namespace hawser::rref {
 
-void ControlSender::Add(WorkerRun to, v1::RRefControlOperation operation) {
+void ControlSender::Add(rpc::WorkerRun to, v1::RRefControlOperation operation) {
   async::MutexLock lock(&mutex_);
   if (closed_.contains(to)) return;
   peers_[to].queue.push_back(std::move(operation));
 }
 
-std::optional<v1::RRefControlRequest> ControlSender::NextBatch(WorkerRun to) {
+std::optional<v1::RRefControlRequest> ControlSender::NextBatch(
+    rpc::WorkerRun to) {
   async::MutexLock lock(&mutex_);
   auto it = peers_.find(to);
   if (it == peers_.end()) return std::nullopt;
@@ -30,7 +31,7 @@ std::optional<v1::RRefControlRequest> ControlSender::NextBatch(WorkerRun to) {
   return request;
 }
 
-void ControlSender::Finish(WorkerRun to) {
+void ControlSender::Finish(rpc::WorkerRun to) {
   async::MutexLock lock(&mutex_);
   auto it = peers_.find(to);
   if (it == peers_.end()) return;
@@ -39,12 +40,12 @@ void ControlSender::Finish(WorkerRun to) {
   peer.under_way = 0;
 }
 
-void ControlSender::Forget(WorkerRun to) {
+void ControlSender::Forget(rpc::WorkerRun to) {
   async::MutexLock lock(&mutex_);
   peers_.erase(to);
 }
 
-void ControlSender::Close(WorkerRun to) {
+void ControlSender::Close(rpc::WorkerRun to) {
   async::MutexLock lock(&mutex_);
   closed_.insert(to);
   peers_.erase(to);
@@ -58,16 +59,16 @@ size_t ControlSender::pending() const {
 }
 
 absl::StatusOr<v1::RRefControlReply> ControlReceiver::Receive(
-    WorkerRun from, const v1::RRefControlRequest& request, Apply apply) {
+    rpc::WorkerRun from, const v1::RRefControlRequest& request, Apply apply) {
   const auto num_operations = static_cast<size_t>(request.operations_size());
   if (num_operations > ControlSender::kMaxBatch) {
     return absl::InvalidArgumentError(
-        absl::StrCat("worker ", from.worker, " sent ", num_operations,
+        absl::StrCat("worker ", from.id.value(), " sent ", num_operations,
                      " control operations at once; ", ControlSender::kMaxBatch,
                      " are allowed"));
   }
   const absl::Status lost = absl::FailedPreconditionError(
-      absl::StrCat("worker ", from.worker, " was declared lost"));
+      absl::StrCat("worker ", from.id.value(), " was declared lost"));
   const std::shared_ptr<Inbox> peer = FindInbox(from);
   if (peer == nullptr) return lost;
   async::MutexLock lock(&peer->mutex);
@@ -80,8 +81,8 @@ absl::StatusOr<v1::RRefControlReply> ControlReceiver::Receive(
   }
   if (first != peer->sequence + 1) {
     return absl::InvalidArgumentError(
-        absl::StrCat("worker ", from.worker, " sent control operation ", first,
-                     " after ", peer->sequence));
+        absl::StrCat("worker ", from.id.value(), " sent control operation ",
+                     first, " after ", peer->sequence));
   }
   v1::RRefControlReply reply;
   for (const v1::RRefControlOperation& operation : request.operations()) {
@@ -93,7 +94,7 @@ absl::StatusOr<v1::RRefControlReply> ControlReceiver::Receive(
   return reply;
 }
 
-void ControlReceiver::Close(WorkerRun from) {
+void ControlReceiver::Close(rpc::WorkerRun from) {
   std::shared_ptr<Inbox> peer;
   {
     async::MutexLock lock(&mutex_);
@@ -109,7 +110,7 @@ void ControlReceiver::Close(WorkerRun from) {
 }
 
 std::shared_ptr<ControlReceiver::Inbox> ControlReceiver::FindInbox(
-    WorkerRun run) {
+    rpc::WorkerRun run) {
   async::MutexLock lock(&mutex_);
   if (closed_.contains(run)) return nullptr;
   std::shared_ptr<Inbox>& peer = peers_[run];

@@ -15,6 +15,7 @@
 #include "absl/status/statusor.h"
 #include "async/mutex.h"
 #include "proto/rref.pb.h"
+#include "rpc/identity/worker_run.h"
 #include "rref/ids.h"
 
 namespace hawser::rref {
@@ -31,19 +32,19 @@ class ControlSender {
   static constexpr size_t kMaxBatch = 1024;
 
   // Queues `operation`. Dropped if `to` was closed.
-  void Add(WorkerRun to, v1::RRefControlOperation operation);
+  void Add(rpc::WorkerRun to, v1::RRefControlOperation operation);
 
   // The batch to send now; none while one is under way or nothing is queued.
-  std::optional<v1::RRefControlRequest> NextBatch(WorkerRun to);
+  std::optional<v1::RRefControlRequest> NextBatch(rpc::WorkerRun to);
 
   // The batch under way was answered.
-  void Finish(WorkerRun to);
+  void Finish(rpc::WorkerRun to);
 
   // Drops what is queued for `to`, to which nothing was ever delivered.
-  void Forget(WorkerRun to);
+  void Forget(rpc::WorkerRun to);
 
   // Drops everything for `to`, for ever: it is lost.
-  void Close(WorkerRun to);
+  void Close(rpc::WorkerRun to);
 
   // Operations queued or under way.
   size_t pending() const;
@@ -58,8 +59,8 @@ class ControlSender {
   };
 
   mutable async::Mutex mutex_;
-  absl::flat_hash_map<WorkerRun, Outbox> peers_ ABSL_GUARDED_BY(mutex_);
-  absl::flat_hash_set<WorkerRun> closed_ ABSL_GUARDED_BY(mutex_);
+  absl::flat_hash_map<rpc::WorkerRun, Outbox> peers_ ABSL_GUARDED_BY(mutex_);
+  absl::flat_hash_set<rpc::WorkerRun> closed_ ABSL_GUARDED_BY(mutex_);
 };
 
 // The receiving end, for all peers. Thread-safe.
@@ -76,11 +77,11 @@ class ControlReceiver {
   //                        operations than a sender puts into a batch.
   //   kFailedPrecondition  `from` was closed.
   absl::StatusOr<v1::RRefControlReply> Receive(
-      WorkerRun from, const v1::RRefControlRequest& request, Apply apply);
+      rpc::WorkerRun from, const v1::RRefControlRequest& request, Apply apply);
 
   // Refuses everything from `from` from now on: it is lost. Nothing else of it
   // is kept.
-  void Close(WorkerRun from);
+  void Close(rpc::WorkerRun from);
 
   // Peers of which something is kept.
   size_t num_peers() const;
@@ -97,12 +98,12 @@ class ControlReceiver {
   };
 
   // Null if it was closed.
-  std::shared_ptr<Inbox> FindInbox(WorkerRun run);
+  std::shared_ptr<Inbox> FindInbox(rpc::WorkerRun run);
 
   mutable async::Mutex mutex_;
-  absl::flat_hash_map<WorkerRun, std::shared_ptr<Inbox>> peers_
+  absl::flat_hash_map<rpc::WorkerRun, std::shared_ptr<Inbox>> peers_
       ABSL_GUARDED_BY(mutex_);
-  absl::flat_hash_set<WorkerRun> closed_ ABSL_GUARDED_BY(mutex_);
+  absl::flat_hash_set<rpc::WorkerRun> closed_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace hawser::rref

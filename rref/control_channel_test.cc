@@ -14,8 +14,8 @@ namespace {
 using async::IsOk;
 using async::StatusIs;
 
-constexpr WorkerRun kPeer{1, 101};
-constexpr WorkerRun kOtherPeer{2, 102};
+constexpr rpc::WorkerRun kPeer{rpc::WorkerId(1), rpc::Incarnation{101}};
+constexpr rpc::WorkerRun kOtherPeer{rpc::WorkerId(2), rpc::Incarnation{102}};
 
 v1::RRefControlOperation Operation(uint64_t number) {
   v1::RRefControlOperation operation;

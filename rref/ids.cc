@@ -7,7 +7,7 @@
 namespace hawser::rref {
 
 std::string GlobalId::ToString() const {
-  return absl::StrCat(creator.worker, "#", number);
+  return absl::StrCat(creator.id.value(), "#", number);
 }
 
 }  // namespace hawser::rref

@@ -7,32 +7,14 @@
 #include <string>
 #include <utility>
 
-#include "rpc/identity/worker_info.h"
+#include "rpc/identity/worker_run.h"
 
 namespace hawser::rref {
-
-// One run of a worker: a restarted worker has the same id and another
-// incarnation.
-struct WorkerRun {
-  int32_t worker = -1;
-  uint64_t incarnation = 0;
-
-  friend auto operator<=>(const WorkerRun&, const WorkerRun&) = default;
-
-  template <class H>
-  friend H AbslHashValue(H h, const WorkerRun& run) {
-    return H::combine(std::move(h), run.worker, run.incarnation);
-  }
-};
-
-inline WorkerRun RunOf(const rpc::WorkerInfo& worker) {
-  return {worker.id.value(), rpc::ToNumber(worker.incarnation)};
-}
 
 // Unique in a job over all its time: the run of a worker that made it, and a
 // counter of that run.
 struct GlobalId {
-  WorkerRun creator;
+  rpc::WorkerRun creator;
   uint64_t number = 0;
 
   // As "2#17": the creator's id and the number.
@@ -60,7 +42,7 @@ struct ForkId : GlobalId {
 // Gives out the ids of one run of a worker. Thread-safe.
 class IdSource {
  public:
-  explicit IdSource(WorkerRun creator) : creator_(creator) {}
+  explicit IdSource(rpc::WorkerRun creator) : creator_(creator) {}
 
   RRefId NextRRefId() { return RRefId{Next()}; }
   ForkId NextForkId() { return ForkId{Next()}; }
@@ -70,7 +52,7 @@ class IdSource {
     return {creator_, next_.fetch_add(1, std::memory_order_relaxed)};
   }
 
-  const WorkerRun creator_;
+  const rpc::WorkerRun creator_;
   std::atomic<uint64_t> next_{1};
 };
 

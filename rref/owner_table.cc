@@ -17,7 +17,7 @@ void OwnerTable::Actions::Append(Actions other) {
             std::back_inserter(dropped));
 }
 
-OwnerTable::OwnerTable(WorkerRun self, size_t tombstone_capacity,
+OwnerTable::OwnerTable(rpc::WorkerRun self, size_t tombstone_capacity,
                        const ReferenceLimits& limits)
     : self_(self),
       quota_(limits.max_references_per_peer, "references",
@@ -165,7 +165,7 @@ absl::StatusOr<OwnerTable::Entry*> OwnerTable::FindOrAwaitLocked(
        withdrawn_.Contains(rref) || ended_after_loss_.Contains(rref))) {
     return absl::NotFoundError(
         absl::StrCat("the value of reference ", rref.ToString(),
-                     " is gone from its owner, worker ", self_.worker));
+                     " is gone from its owner, worker ", self_.id.value()));
   }
   if (lost_.contains(RunOf(from))) {
     return absl::AbortedError(
@@ -208,7 +208,7 @@ void OwnerTable::AcknowledgeShare(RRefId rref, ForkId fork) {
   if (state != it->second.forks.end()) state->second.unacknowledged = false;
 }
 
-OwnerTable::Actions OwnerTable::OnWorkerLost(WorkerRun lost,
+OwnerTable::Actions OwnerTable::OnWorkerLost(rpc::WorkerRun lost,
                                              const absl::Status& error) {
   Actions actions;
   async::MutexLock lock(&mutex_);

@@ -13,6 +13,7 @@
 #include "absl/status/statusor.h"
 #include "async/mutex.h"
 #include "rpc/identity/worker_info.h"
+#include "rpc/identity/worker_run.h"
 #include "rpc/peers/per_peer_quota.h"
 #include "rref/ids.h"
 #include "rref/owner_value.h"
@@ -34,7 +35,7 @@ class OwnerTable {
   struct Fork {
     RRefId rref;
     ForkId fork;
-    WorkerRun holder;
+    rpc::WorkerRun holder;
   };
 
   // What is left to do when the lock is free: complete values that will never
@@ -57,7 +58,7 @@ class OwnerTable {
     size_t lost_workers = 0;
   };
 
-  OwnerTable(WorkerRun self, size_t tombstone_capacity,
+  OwnerTable(rpc::WorkerRun self, size_t tombstone_capacity,
              const ReferenceLimits& limits);
 
   // Where a fork or an awaited entry would be one too many of a worker, these
@@ -107,7 +108,7 @@ class OwnerTable {
 
   // Drops the forks that `lost` held, and what only it could have created or
   // only it awaited; its later messages are refused.
-  Actions OnWorkerLost(WorkerRun lost, const absl::Status& error);
+  Actions OnWorkerLost(rpc::WorkerRun lost, const absl::Status& error);
 
   // No creation arrives any more: what is awaited gets `error`, as does who
   // asks for it later.
@@ -122,7 +123,7 @@ class OwnerTable {
 
  private:
   struct ForkState {
-    WorkerRun holder;
+    rpc::WorkerRun holder;
     // Given by Share, and not heard of since.
     bool unacknowledged = false;
     uint64_t generation = 0;
@@ -136,7 +137,7 @@ class OwnerTable {
     bool lost_holder = false;
     // While it is awaited: those that named it, each with a grant unless one
     // of its forks has it.
-    absl::flat_hash_map<WorkerRun, rpc::PerPeerQuota::Grant> awaiters;
+    absl::flat_hash_map<rpc::WorkerRun, rpc::PerPeerQuota::Grant> awaiters;
     absl::flat_hash_map<ForkId, ForkState> forks;
   };
   using Entries = absl::flat_hash_map<RRefId, Entry>;
@@ -159,14 +160,15 @@ class OwnerTable {
   void EraseIfUnusedLocked(Entries::iterator it, Actions& actions)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  const WorkerRun self_;
+  const rpc::WorkerRun self_;
 
   mutable async::Mutex mutex_;
   rpc::PerPeerQuota quota_ ABSL_GUARDED_BY(mutex_);
   Entries entries_ ABSL_GUARDED_BY(mutex_);
   // Once nothing is awaited any more: why.
   absl::Status no_more_awaited_ ABSL_GUARDED_BY(mutex_);
-  absl::flat_hash_map<WorkerRun, absl::Status> lost_ ABSL_GUARDED_BY(mutex_);
+  absl::flat_hash_map<rpc::WorkerRun, absl::Status> lost_
+      ABSL_GUARDED_BY(mutex_);
   Tombstones<RRefId> withdrawn_ ABSL_GUARDED_BY(mutex_);
   // Those that had lost a holder before they ended: they are not awaited again.
   Tombstones<RRefId> ended_after_loss_ ABSL_GUARDED_BY(mutex_);

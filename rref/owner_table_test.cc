@@ -16,19 +16,23 @@ using async::IsOk;
 using async::IsOkAndHolds;
 using async::StatusIs;
 
-constexpr WorkerRun kOwner{0, 100};
-constexpr WorkerRun kA{1, 101};
-constexpr WorkerRun kB{2, 102};
+constexpr rpc::WorkerRun kOwner{rpc::WorkerId(0), rpc::Incarnation{100}};
+constexpr rpc::WorkerRun kA{rpc::WorkerId(1), rpc::Incarnation{101}};
+constexpr rpc::WorkerRun kB{rpc::WorkerId(2), rpc::Incarnation{102}};
 // Named by messages alone.
-constexpr WorkerRun kUnknown{3, 103};
+constexpr rpc::WorkerRun kUnknown{rpc::WorkerId(3), rpc::Incarnation{103}};
 
 const rpc::WorkerInfo kAInfo{"a", rpc::WorkerId(1), rpc::Incarnation{101}, ""};
 const rpc::WorkerInfo kBInfo{"b", rpc::WorkerId(2), rpc::Incarnation{102}, ""};
 const rpc::WorkerInfo kOwnerInfo{"owner", rpc::WorkerId(0),
                                  rpc::Incarnation{100}, ""};
 
-RRefId Ref(WorkerRun creator, uint64_t number) { return {{creator, number}}; }
-ForkId Fork(WorkerRun creator, uint64_t number) { return {{creator, number}}; }
+RRefId Ref(rpc::WorkerRun creator, uint64_t number) {
+  return {{creator, number}};
+}
+ForkId Fork(rpc::WorkerRun creator, uint64_t number) {
+  return {{creator, number}};
+}
 
 rpc::ErasedValue Seven() { return rpc::Erase<int64_t>(7); }
 

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "async/status_macros.h"
 #include "rpc/errors/status_prefix.h"
+#include "rref/wire_ids.h"
 
 namespace hawser::rref {
 namespace {
@@ -16,29 +17,7 @@ absl::Status ShutDownError() {
       "the worker was shut down: its references can no longer be used");
 }
 
-WorkerRun RunFromProto(const v1::WorkerRun& run) {
-  return {run.worker(), run.incarnation()};
-}
-
-v1::WorkerRun RunToProto(const WorkerRun& run) {
-  v1::WorkerRun proto;
-  proto.set_worker(run.worker);
-  proto.set_incarnation(run.incarnation);
-  return proto;
-}
-
 }  // namespace
-
-GlobalId FromProto(const v1::GlobalId& id) {
-  return {RunFromProto(id.creator()), id.number()};
-}
-
-v1::GlobalId ToProto(const GlobalId& id) {
-  v1::GlobalId proto;
-  *proto.mutable_creator() = RunToProto(id.creator);
-  proto.set_number(id.number);
-  return proto;
-}
 
 Protocol::Protocol(rpc::Agent& agent, RRefOptions options)
     : self_(agent.info()),
@@ -96,7 +75,7 @@ absl::StatusOr<v1::RRefReference> Protocol::Share(const Reference& reference,
   v1::RRefReference proto;
   *proto.mutable_rref() = ToProto(reference.id());
   *proto.mutable_fork() = ToProto(fork);
-  *proto.mutable_owner() = RunToProto(RunOf(reference.owner()));
+  *proto.mutable_owner() = ToProto(RunOf(reference.owner()));
   proto.set_owner_name(reference.owner().name);
   return proto;
 }
@@ -106,8 +85,8 @@ absl::StatusOr<Protocol::ReceivedReference> Protocol::Receive(
   if (!agent_.Acquire()) return ShutDownError();
   const RRefId rref{FromProto(reference.rref())};
   const ForkId fork{FromProto(reference.fork())};
-  const WorkerRun owner = RunFromProto(reference.owner());
-  const WorkerRun parent = RunOf(from);
+  const rpc::WorkerRun owner = FromProto(reference.owner());
+  const rpc::WorkerRun parent = RunOf(from);
   if (fork.creator != parent) {
     return absl::InvalidArgumentError(
         absl::StrCat("worker '", from.name, "' shared a reference as fork ",
@@ -115,9 +94,8 @@ absl::StatusOr<Protocol::ReceivedReference> Protocol::Receive(
   }
   if (owner == self_run_) return ReceiveAsOwner(rref, fork, from);
 
-  rpc::WorkerInfo owner_info{reference.owner_name(),
-                             rpc::WorkerId(owner.worker),
-                             rpc::Incarnation{owner.incarnation}, ""};
+  rpc::WorkerInfo owner_info{reference.owner_name(), owner.id,
+                             owner.incarnation, ""};
   if (!owner_info.id.valid()) {
     return absl::InvalidArgumentError(
         absl::StrCat("worker '", from.name,
@@ -143,7 +121,7 @@ absl::StatusOr<Protocol::ReceivedReference> Protocol::Receive(
 
 absl::StatusOr<Protocol::ReceivedReference> Protocol::ReceiveAsOwner(
     RRefId rref, ForkId fork, const rpc::WorkerInfo& from) {
-  const WorkerRun parent = RunOf(from);
+  const rpc::WorkerRun parent = RunOf(from);
   if (users_.IsWithdrawn(fork)) {
     return absl::AbortedError(absl::StrCat(
         "reference ", rref.ToString(), " arrived after its sender, worker '",

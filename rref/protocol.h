@@ -19,6 +19,7 @@
 #include "async/mutex.h"
 #include "proto/rref.pb.h"
 #include "rpc/agent/agent.h"
+#include "rpc/identity/worker_run.h"
 #include "rref/agent_handle.h"
 #include "rref/control_channel.h"
 #include "rref/ids.h"
@@ -146,16 +147,16 @@ class Protocol : public std::enable_shared_from_this<Protocol> {
                               const v1::RRefControlOperation& operation,
                               UserTable::Actions& users,
                               OwnerTable::Actions& owners);
-  void Send(WorkerRun to, v1::RRefControlOperation operation);
-  void Flush(WorkerRun to);
+  void Send(rpc::WorkerRun to, v1::RRefControlOperation operation);
+  void Flush(rpc::WorkerRun to);
   void OnAnswer(const v1::RRefControlRequest& request,
                 const v1::RRefControlReply& reply);
   void Run(UserTable::Actions actions);
   void Run(OwnerTable::Actions actions);
   // A member of the job is gone: remembered.
-  void LoseWorker(WorkerRun run, const absl::Status& status);
+  void LoseWorker(rpc::WorkerRun run, const absl::Status& status);
   // A message named one that the job does not have: not remembered.
-  void ForgetWorker(WorkerRun run, const absl::Status& status);
+  void ForgetWorker(rpc::WorkerRun run, const absl::Status& status);
   void ScheduleAudit();
 
   // Moves a graceful shutdown on if what it waits for has happened.
@@ -164,7 +165,7 @@ class Protocol : public std::enable_shared_from_this<Protocol> {
   std::string DescribeLeaks() const;
 
   const rpc::WorkerInfo self_;
-  const WorkerRun self_run_;
+  const rpc::WorkerRun self_run_;
   const RRefOptions options_;
   IdSource ids_;
   OwnerTable owners_;
@@ -182,10 +183,6 @@ class Protocol : public std::enable_shared_from_this<Protocol> {
   std::optional<async::Promise<void>> drained_ ABSL_GUARDED_BY(mutex_);
   std::optional<async::TimerId> drain_timer_ ABSL_GUARDED_BY(mutex_);
 };
-
-// Between the wire's ids and ours.
-GlobalId FromProto(const v1::GlobalId& id);
-v1::GlobalId ToProto(const GlobalId& id);
 
 }  // namespace hawser::rref
 

@@ -10,6 +10,7 @@
 #include "async/task_local.h"
 #include "rpc/errors/error_detail.h"
 #include "rref/protocol.h"
+#include "rref/wire_ids.h"
 
 namespace hawser::rref {
 namespace {
@@ -37,19 +38,18 @@ absl::StatusOr<rpc::WorkerInfo> FindMember(rpc::Agent& agent,
 
 }  // namespace
 
-void Protocol::Send(WorkerRun to, v1::RRefControlOperation operation) {
+void Protocol::Send(rpc::WorkerRun to, v1::RRefControlOperation operation) {
   sender_.Add(to, std::move(operation));
   Flush(to);
 }
 
-void Protocol::Flush(WorkerRun to) {
+void Protocol::Flush(rpc::WorkerRun to) {
   const AgentHandle::Use agent = agent_.Acquire();
   if (!agent) return;
   std::optional<v1::RRefControlRequest> batch = sender_.NextBatch(to);
   if (!batch.has_value()) return;
-  absl::StatusOr<rpc::WorkerInfo> member = FindMember(
-      *agent,
-      {"", rpc::WorkerId(to.worker), rpc::Incarnation{to.incarnation}, ""});
+  absl::StatusOr<rpc::WorkerInfo> member =
+      FindMember(*agent, {"", to.id, to.incarnation, ""});
   if (!member.ok()) {
     ForgetWorker(to, member.status());
     return;
@@ -106,7 +106,7 @@ void Protocol::OnAnswer(const v1::RRefControlRequest& request,
 async::Future<rpc::Message<v1::RRefControlReply>> Protocol::HandleControl(
     const rpc::MethodCall& call, rpc::Message<v1::RRefControlRequest> request) {
   using Reply = rpc::Message<v1::RRefControlReply>;
-  const WorkerRun from = RunOf(call.peer);
+  const rpc::WorkerRun from = RunOf(call.peer);
   {
     const AgentHandle::Use agent = agent_.Acquire();
     const absl::Status known =
@@ -191,20 +191,20 @@ void Protocol::OnWorkerLost(const rpc::WorkerInfo& worker,
   LoseWorker(RunOf(worker), status);
 }
 
-void Protocol::LoseWorker(WorkerRun run, const absl::Status& status) {
+void Protocol::LoseWorker(rpc::WorkerRun run, const absl::Status& status) {
   receiver_.Close(run);
   sender_.Close(run);
   Run(owners_.OnWorkerLost(run, status));
   Run(users_.OnWorkerLost(run, status));
 }
 
-void Protocol::ForgetWorker(WorkerRun run, const absl::Status& status) {
+void Protocol::ForgetWorker(rpc::WorkerRun run, const absl::Status& status) {
   sender_.Forget(run);
   Run(users_.OnWorkerUnknown(run, status));
 }
 
 void Protocol::Audit() {
-  auto ask = [this](WorkerRun to, RRefId rref, ForkId fork) {
+  auto ask = [this](rpc::WorkerRun to, RRefId rref, ForkId fork) {
     v1::RRefControlOperation operation;
     *operation.mutable_withdraw_fork()->mutable_rref() = ToProto(rref);
     *operation.mutable_withdraw_fork()->mutable_fork() = ToProto(fork);

@@ -8,6 +8,7 @@
 #include "rpc/errors/error_detail.h"
 #include "rpc/errors/status_prefix.h"
 #include "rref/protocol.h"
+#include "rref/wire_ids.h"
 
 namespace hawser::rref {
 
@@ -89,7 +90,7 @@ absl::StatusOr<std::shared_ptr<OwnerValue>> Protocol::ReceiveCreation(
     const rpc::WorkerInfo& creator) {
   const RRefId rref{FromProto(rref_proto)};
   const ForkId fork{FromProto(fork_proto)};
-  const WorkerRun holder = RunOf(creator);
+  const rpc::WorkerRun holder = RunOf(creator);
   if (rref.creator != holder || fork.creator != holder) {
     return absl::InvalidArgumentError(
         absl::StrCat("worker '", creator.name, "' wants to create reference ",

@@ -99,7 +99,7 @@ std::string Protocol::DescribeLeaks() const {
   const std::vector<OwnerTable::Fork> forks = owners_.forks();
   for (size_t i = 0; i < forks.size() && i < kMaxNamed; ++i) {
     absl::StrAppend(&text, i == 0 ? ": " : ", ", forks[i].rref.ToString(),
-                    " by worker ", forks[i].holder.worker);
+                    " by worker ", forks[i].holder.id.value());
   }
   return text;
 }

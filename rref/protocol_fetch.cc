@@ -10,6 +10,7 @@
 #include "rpc/errors/status_details.h"
 #include "rref/locked_alias.h"
 #include "rref/protocol.h"
+#include "rref/wire_ids.h"
 
 namespace hawser::rref {
 namespace {

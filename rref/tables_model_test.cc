@@ -28,7 +28,7 @@ struct Handle {
   int worker;
   RRefId rref;
   ForkId fork;
-  WorkerRun owner;
+  rpc::WorkerRun owner;
   // At the owner.
   std::shared_ptr<OwnerValue> value;
   async::Future<void> confirmed;
@@ -69,7 +69,7 @@ class Model {
  private:
   using Worker = ProtocolSimulation::Worker;
 
-  static WorkerRun Run(int i) { return ProtocolSimulation::RunOf(i); }
+  static rpc::WorkerRun Run(int i) { return ProtocolSimulation::RunOf(i); }
   bool Chance(double p) { return simulation_.Chance(p); }
   size_t Below(size_t n) { return simulation_.Below(n); }
   int AnyWorker() { return static_cast<int>(Below(kWorkers)); }
@@ -160,7 +160,8 @@ class Model {
          owner = handle.owner] { Receive(from, to, rref, fork, owner); });
   }
 
-  void Receive(int from, int to, RRefId rref, ForkId fork, WorkerRun owner) {
+  void Receive(int from, int to, RRefId rref, ForkId fork,
+               rpc::WorkerRun owner) {
     Worker& receiver = simulation_.worker(to);
     if (owner == Run(to)) {
       if (receiver.users.IsWithdrawn(fork)) return;

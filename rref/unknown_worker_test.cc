@@ -20,6 +20,7 @@
 #include "rpc/wire/message_codec.h"
 #include "rref/rref.h"
 #include "rref/rref_service.h"
+#include "rref/wire_ids.h"
 
 namespace hawser::rref {
 namespace {
@@ -70,16 +71,17 @@ class UnknownWorkerTest : public testing::Test {
   Protocol& protocol(int i) {
     return *job_.agent(i).service<RRefService>()->protocol();
   }
-  WorkerRun run(int i) { return RunOf(job_.agent(i).info()); }
+  rpc::WorkerRun run(int i) { return RunOf(job_.agent(i).info()); }
 
   // Worker 0 is given a reference of `owner` by worker 1: what becomes of it.
-  absl::Status ReceiveReferenceOf(WorkerRun owner) {
+  absl::Status ReceiveReferenceOf(rpc::WorkerRun owner) {
     const ForkId fork{{run(1), ++last_number_}};
     v1::RRefReference reference;
     *reference.mutable_rref() = ToProto(GlobalId{owner, last_number_});
     *reference.mutable_fork() = ToProto(fork);
-    reference.mutable_owner()->set_worker(owner.worker);
-    reference.mutable_owner()->set_incarnation(owner.incarnation);
+    reference.mutable_owner()->set_worker(owner.id.value());
+    reference.mutable_owner()->set_incarnation(
+        rpc::ToNumber(owner.incarnation));
     reference.set_owner_name("nobody");
     absl::StatusOr<Protocol::ReceivedReference> received =
         protocol(0).Receive(reference, job_.agent(1).info());
@@ -131,16 +133,17 @@ class UnknownWorkerTest : public testing::Test {
 
 TEST_F(UnknownWorkerTest, OwnersThatAPeerMakesUpAreNotRemembered) {
   for (uint64_t i = 0; i < 50; ++i) {
-    const uint64_t made_up = run(1).incarnation + 1 + i;
+    const rpc::Incarnation made_up{rpc::ToNumber(run(1).incarnation) + 1 + i};
     // Of a rank that nobody has, and of one that another has.
-    EXPECT_THAT(ReceiveReferenceOf({7, made_up}),
+    EXPECT_THAT(ReceiveReferenceOf({rpc::WorkerId(7), made_up}),
                 StatusIs(absl::StatusCode::kNotFound, HasSubstr("rank 7")));
-    EXPECT_THAT(ReceiveReferenceOf({1, made_up}),
+    EXPECT_THAT(ReceiveReferenceOf({rpc::WorkerId(1), made_up}),
                 StatusIs(absl::StatusCode::kFailedPrecondition,
                          HasSubstr("worker 'w1'")));
     // Of another rank than who has the incarnation.
     EXPECT_THAT(
-        ReceiveReferenceOf({static_cast<int32_t>(100 + i), run(1).incarnation}),
+        ReceiveReferenceOf(
+            {rpc::WorkerId(static_cast<int32_t>(100 + i)), run(1).incarnation}),
         StatusIs(absl::StatusCode::kNotFound, HasSubstr("worker 'w1'")));
   }
 }

@@ -26,7 +26,7 @@ void UserTable::Actions::Append(Actions other) {
             std::back_inserter(completions));
 }
 
-UserTable::UserTable(WorkerRun self, size_t tombstone_capacity)
+UserTable::UserTable(rpc::WorkerRun self, size_t tombstone_capacity)
     : self_(self), withdrawn_(tombstone_capacity) {}
 
 void UserTable::AddUserLocked(ForkId fork, User user) {
@@ -35,7 +35,7 @@ void UserTable::AddUserLocked(ForkId fork, User user) {
 }
 
 async::Future<void> UserTable::StartCreation(RRefId rref, ForkId fork,
-                                             WorkerRun owner) {
+                                             rpc::WorkerRun owner) {
   async::MutexLock lock(&mutex_);
   if (closed_) return async::MakeReadyFuture<void>(ClosedError());
   User user;
@@ -59,10 +59,8 @@ UserTable::Actions UserTable::FinishCreation(ForkId fork,
   return actions;
 }
 
-absl::StatusOr<UserTable::ReceivedFork> UserTable::Receive(RRefId rref,
-                                                           ForkId fork,
-                                                           WorkerRun owner,
-                                                           WorkerRun parent) {
+absl::StatusOr<UserTable::ReceivedFork> UserTable::Receive(
+    RRefId rref, ForkId fork, rpc::WorkerRun owner, rpc::WorkerRun parent) {
   async::MutexLock lock(&mutex_);
   if (closed_) return ClosedError();
   if (auto it = users_.find(fork); it != users_.end()) {
@@ -73,7 +71,7 @@ absl::StatusOr<UserTable::ReceivedFork> UserTable::Receive(RRefId rref,
   if (withdrawn_.Contains(fork)) {
     return absl::AbortedError(absl::StrCat(
         "reference ", rref.ToString(), " arrived after its sender, worker ",
-        parent.worker, ", had given it up: send it again"));
+        parent.id.value(), ", had given it up: send it again"));
   }
   if (auto it = lost_.find(owner); it != lost_.end()) return it->second;
   User user;
@@ -114,7 +112,8 @@ void UserTable::SettleLocked(ForkId fork, User& user,
   RemoveIfUnusedLocked(fork, actions);
 }
 
-absl::Status UserTable::AddChild(ForkId parent, ForkId child, WorkerRun to) {
+absl::Status UserTable::AddChild(ForkId parent, ForkId child,
+                                 rpc::WorkerRun to) {
   async::MutexLock lock(&mutex_);
   if (closed_) return ClosedError();
   auto it = users_.find(parent);
@@ -215,20 +214,20 @@ std::vector<UserTable::PendingChild> UserTable::TakeStaleChildren() {
   return stale;
 }
 
-UserTable::Actions UserTable::OnWorkerLost(WorkerRun lost,
+UserTable::Actions UserTable::OnWorkerLost(rpc::WorkerRun lost,
                                            const absl::Status& error) {
   async::MutexLock lock(&mutex_);
   lost_.emplace(lost, error);
   return LoseLocked(lost, error);
 }
 
-UserTable::Actions UserTable::OnWorkerUnknown(WorkerRun unknown,
+UserTable::Actions UserTable::OnWorkerUnknown(rpc::WorkerRun unknown,
                                               const absl::Status& error) {
   async::MutexLock lock(&mutex_);
   return LoseLocked(unknown, error);
 }
 
-UserTable::Actions UserTable::LoseLocked(WorkerRun departed,
+UserTable::Actions UserTable::LoseLocked(rpc::WorkerRun departed,
                                          const absl::Status& error) {
   Actions actions;
   std::vector<ForkId> orphans;

@@ -13,6 +13,7 @@
 #include "absl/status/statusor.h"
 #include "async/future.h"
 #include "async/mutex.h"
+#include "rpc/identity/worker_run.h"
 #include "rref/ids.h"
 #include "rref/tombstones.h"
 
@@ -32,7 +33,7 @@ class UserTable {
   struct Message {
     enum class Kind { kChildAccept, kUserDelete, kWithdrawCreation };
     Kind kind = Kind::kUserDelete;
-    WorkerRun to;
+    rpc::WorkerRun to;
     RRefId rref;
     ForkId fork;
   };
@@ -47,7 +48,7 @@ class UserTable {
   struct PendingChild {
     RRefId rref;
     ForkId fork;
-    WorkerRun to;
+    rpc::WorkerRun to;
   };
 
   struct ReceivedFork {
@@ -65,10 +66,11 @@ class UserTable {
     size_t lost_workers = 0;
   };
 
-  UserTable(WorkerRun self, size_t tombstone_capacity);
+  UserTable(rpc::WorkerRun self, size_t tombstone_capacity);
 
   // Adds the copy with one handle that a remote creation gives its caller.
-  async::Future<void> StartCreation(RRefId rref, ForkId fork, WorkerRun owner);
+  async::Future<void> StartCreation(RRefId rref, ForkId fork,
+                                    rpc::WorkerRun owner);
 
   // The creation was acknowledged, or failed in whatever way: the error is
   // kept with the copy.
@@ -81,7 +83,8 @@ class UserTable {
   //   kFailedPrecondition  after Close.
   //   otherwise            the owner is lost: the error OnWorkerLost was given.
   absl::StatusOr<ReceivedFork> Receive(RRefId rref, ForkId fork,
-                                       WorkerRun owner, WorkerRun parent);
+                                       rpc::WorkerRun owner,
+                                       rpc::WorkerRun parent);
 
   // The owner's answer to the fork request. The parent may let go in any case.
   Actions FinishRequest(ForkId fork, const absl::Status& status);
@@ -89,7 +92,7 @@ class UserTable {
   // Keeps the copy `parent` until `child`, given to `to`, is accepted.
   //
   //   the error kept with `parent`, if any; kFailedPrecondition after Close.
-  absl::Status AddChild(ForkId parent, ForkId child, WorkerRun to);
+  absl::Status AddChild(ForkId parent, ForkId child, rpc::WorkerRun to);
 
   // `child` has arrived, or never will. Ignored if unknown.
   Actions AcceptChild(ForkId child);
@@ -116,19 +119,19 @@ class UserTable {
   // Copies of values owned by `lost` keep `error`, also those that come later;
   // children given to it are dropped. A creation under way is told by its own
   // call, which knows whether it may have run: FinishCreation must follow.
-  Actions OnWorkerLost(WorkerRun lost, const absl::Status& error);
+  Actions OnWorkerLost(rpc::WorkerRun lost, const absl::Status& error);
 
   // As OnWorkerLost, for one that is no member of the job as far as is known.
   // It is not remembered: peers may name as many of those as they like.
-  Actions OnWorkerUnknown(WorkerRun unknown, const absl::Status& error);
+  Actions OnWorkerUnknown(rpc::WorkerRun unknown, const absl::Status& error);
 
   Counts counts() const;
 
  private:
   struct User {
     RRefId rref;
-    WorkerRun owner;
-    WorkerRun parent;
+    rpc::WorkerRun owner;
+    rpc::WorkerRun parent;
     int64_t handles = 1;
     int64_t children = 0;
     // Creation or request has an answer.
@@ -147,7 +150,7 @@ class UserTable {
   };
   struct Child {
     ForkId parent;
-    WorkerRun to;
+    rpc::WorkerRun to;
     uint64_t generation = 0;
   };
 
@@ -155,17 +158,18 @@ class UserTable {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void SettleLocked(ForkId fork, User& user, const absl::Status& status,
                     Actions& actions) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  Actions LoseLocked(WorkerRun departed, const absl::Status& error)
+  Actions LoseLocked(rpc::WorkerRun departed, const absl::Status& error)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void RemoveIfUnusedLocked(ForkId fork, Actions& actions)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  const WorkerRun self_;
+  const rpc::WorkerRun self_;
 
   mutable async::Mutex mutex_;
   absl::flat_hash_map<ForkId, User> users_ ABSL_GUARDED_BY(mutex_);
   absl::flat_hash_map<ForkId, Child> children_ ABSL_GUARDED_BY(mutex_);
-  absl::flat_hash_map<WorkerRun, absl::Status> lost_ ABSL_GUARDED_BY(mutex_);
+  absl::flat_hash_map<rpc::WorkerRun, absl::Status> lost_
+      ABSL_GUARDED_BY(mutex_);
   Tombstones<ForkId> withdrawn_ ABSL_GUARDED_BY(mutex_);
   uint64_t generation_ ABSL_GUARDED_BY(mutex_) = 0;
   bool closed_ ABSL_GUARDED_BY(mutex_) = false;

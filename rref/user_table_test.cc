@@ -14,9 +14,9 @@ using async::IsOk;
 using async::StatusIs;
 using Kind = UserTable::Message::Kind;
 
-constexpr WorkerRun kSelf{1, 101};
-constexpr WorkerRun kOwner{0, 100};
-constexpr WorkerRun kOther{2, 102};
+constexpr rpc::WorkerRun kSelf{rpc::WorkerId(1), rpc::Incarnation{101}};
+constexpr rpc::WorkerRun kOwner{rpc::WorkerId(0), rpc::Incarnation{100}};
+constexpr rpc::WorkerRun kOther{rpc::WorkerId(2), rpc::Incarnation{102}};
 
 const RRefId kRef{{kSelf, 1}};
 const ForkId kFork{{kSelf, 2}};
@@ -37,7 +37,7 @@ class UserTableTest : public testing::Test {
   }
 
   UserTable table_{kSelf, 16};
-  std::vector<WorkerRun> receivers_;
+  std::vector<rpc::WorkerRun> receivers_;
 };
 
 TEST_F(UserTableTest, CopyEndsOnceConfirmedAndReleased) {

@@ -5,27 +5,16 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
+#include "rref/wire_ids.h"
 
 namespace hawser::rref {
 namespace {
 
 constexpr size_t kTombstones = 1024;
 
-v1::GlobalId ToProto(const GlobalId& id) {
-  v1::GlobalId proto;
-  proto.mutable_creator()->set_worker(id.creator.worker);
-  proto.mutable_creator()->set_incarnation(id.creator.incarnation);
-  proto.set_number(id.number);
-  return proto;
-}
-
-GlobalId FromProto(const v1::GlobalId& id) {
-  return {{id.creator().worker(), id.creator().incarnation()}, id.number()};
-}
-
 }  // namespace
 
-ProtocolSimulation::Worker::Worker(WorkerRun run)
+ProtocolSimulation::Worker::Worker(rpc::WorkerRun run)
     : ids(run), owners(run, kTombstones, {}), users(run, kTombstones) {}
 
 ProtocolSimulation::ProtocolSimulation(int num_workers, uint64_t seed)
@@ -35,18 +24,18 @@ ProtocolSimulation::ProtocolSimulation(int num_workers, uint64_t seed)
   }
 }
 
-rpc::WorkerInfo ProtocolSimulation::InfoOf(WorkerRun run) {
-  return {absl::StrCat("w", run.worker), rpc::WorkerId(run.worker),
-          rpc::Incarnation{run.incarnation}, ""};
+rpc::WorkerInfo ProtocolSimulation::InfoOf(rpc::WorkerRun run) {
+  return {absl::StrCat("w", run.id.value()), run.id, run.incarnation, ""};
 }
 
-void ProtocolSimulation::AcceptChild(int i, WorkerRun parent, ForkId child) {
+void ProtocolSimulation::AcceptChild(int i, rpc::WorkerRun parent,
+                                     ForkId child) {
   v1::RRefControlOperation accept;
   *accept.mutable_child_accept()->mutable_fork() = ToProto(child);
   Send(i, parent, accept);
 }
 
-void ProtocolSimulation::RequestFork(int i, WorkerRun owner, RRefId rref,
+void ProtocolSimulation::RequestFork(int i, rpc::WorkerRun owner, RRefId rref,
                                      ForkId fork) {
   v1::RRefControlOperation request;
   *request.mutable_request_fork()->mutable_rref() = ToProto(rref);
@@ -82,13 +71,13 @@ void ProtocolSimulation::Do(int, OwnerTable::Actions actions) {
   for (auto& [value, error] : actions.failed) value->Set(error);
 }
 
-void ProtocolSimulation::Send(int i, WorkerRun to,
+void ProtocolSimulation::Send(int i, rpc::WorkerRun to,
                               const v1::RRefControlOperation& operation) {
   workers_[i]->sender.Add(to, operation);
   Flush(i, to);
 }
 
-void ProtocolSimulation::Flush(int i, WorkerRun to) {
+void ProtocolSimulation::Flush(int i, rpc::WorkerRun to) {
   if (auto batch = workers_[i]->sender.NextBatch(to)) {
     auto answered = std::make_shared<bool>(false);
     Attempt(i, to, *batch, answered);
@@ -96,7 +85,7 @@ void ProtocolSimulation::Flush(int i, WorkerRun to) {
 }
 
 // Sends the batch; at the latest when the attempt was lost, again.
-void ProtocolSimulation::Attempt(int i, WorkerRun to,
+void ProtocolSimulation::Attempt(int i, rpc::WorkerRun to,
                                  v1::RRefControlRequest batch,
                                  std::shared_ptr<bool> answered) {
   if (*answered) return;
@@ -130,7 +119,7 @@ void ProtocolSimulation::Attempt(int i, WorkerRun to,
 }
 
 v1::RRefControlResult ProtocolSimulation::Apply(
-    int i, WorkerRun from, const v1::RRefControlOperation& operation,
+    int i, rpc::WorkerRun from, const v1::RRefControlOperation& operation,
     UserTable::Actions& users, OwnerTable::Actions& owners) {
   Worker& w = *workers_[i];
   v1::RRefControlResult result;
@@ -196,7 +185,7 @@ void ProtocolSimulation::DeliverOne() {
 
 void ProtocolSimulation::Audit(int i) {
   Worker& w = *workers_[i];
-  auto ask = [&](WorkerRun to, RRefId rref, ForkId fork) {
+  auto ask = [&](rpc::WorkerRun to, RRefId rref, ForkId fork) {
     v1::RRefControlOperation operation;
     *operation.mutable_withdraw_fork()->mutable_rref() = ToProto(rref);
     *operation.mutable_withdraw_fork()->mutable_fork() = ToProto(fork);

@@ -24,7 +24,7 @@ namespace hawser::rref {
 class ProtocolSimulation {
  public:
   struct Worker {
-    explicit Worker(WorkerRun run);
+    explicit Worker(rpc::WorkerRun run);
 
     IdSource ids;
     OwnerTable owners;
@@ -37,8 +37,11 @@ class ProtocolSimulation {
 
   int num_workers() const { return static_cast<int>(workers_.size()); }
   Worker& worker(int i) { return *workers_[i]; }
-  static WorkerRun RunOf(int i) { return {i, 100u + static_cast<uint64_t>(i)}; }
-  static rpc::WorkerInfo InfoOf(WorkerRun run);
+  static rpc::WorkerRun RunOf(int i) {
+    return {rpc::WorkerId(i),
+            rpc::Incarnation{100u + static_cast<uint64_t>(i)}};
+  }
+  static rpc::WorkerInfo InfoOf(rpc::WorkerRun run);
 
   // --- Chance.
 
@@ -51,8 +54,8 @@ class ProtocolSimulation {
   // Completes what is to be completed and sends what is to be sent.
   void Do(int i, UserTable::Actions actions);
   void Do(int i, OwnerTable::Actions actions);
-  void AcceptChild(int i, WorkerRun parent, ForkId child);
-  void RequestFork(int i, WorkerRun owner, RRefId rref, ForkId fork);
+  void AcceptChild(int i, rpc::WorkerRun parent, ForkId child);
+  void RequestFork(int i, rpc::WorkerRun owner, RRefId rref, ForkId fork);
   // Asks after what it gave away and has not heard of since the last audit.
   void Audit(int i);
 
@@ -66,13 +69,14 @@ class ProtocolSimulation {
   void RunToQuiescence();
 
  private:
-  static int IndexOf(WorkerRun run) { return run.worker; }
+  static int IndexOf(rpc::WorkerRun run) { return run.id.value(); }
 
-  void Send(int i, WorkerRun to, const v1::RRefControlOperation& operation);
-  void Flush(int i, WorkerRun to);
-  void Attempt(int i, WorkerRun to, v1::RRefControlRequest batch,
+  void Send(int i, rpc::WorkerRun to,
+            const v1::RRefControlOperation& operation);
+  void Flush(int i, rpc::WorkerRun to);
+  void Attempt(int i, rpc::WorkerRun to, v1::RRefControlRequest batch,
                std::shared_ptr<bool> answered);
-  v1::RRefControlResult Apply(int i, WorkerRun from,
+  v1::RRefControlResult Apply(int i, rpc::WorkerRun from,
                               const v1::RRefControlOperation& operation,
                               UserTable::Actions& users,
                               OwnerTable::Actions& owners);
