@@ -7,14 +7,17 @@
 #include "absl/strings/str_cat.h"
 #include "async/status_macros.h"
 #include "autograd/variable.h"
+#include "rref/wire_ids.h"
 
 namespace hawser::dist_autograd {
 namespace {
 
-v1::BackwardPassId ToProto(const BackwardPassOptions& options) {
+v1::BackwardPassId ToProto(const BackwardPassOptions& options,
+                           rpc::Incarnation context_incarnation) {
   v1::BackwardPassId proto;
   proto.set_context(ToNumber(options.id.context));
-  proto.set_root(options.id.root.value());
+  proto.set_context_incarnation(rpc::ToNumber(context_incarnation));
+  *proto.mutable_root() = rref::ToProto(options.id.root);
   proto.set_number(options.id.number);
   proto.set_retain_graph(options.retain_graph);
   proto.set_smart(options.smart);
@@ -117,7 +120,7 @@ void BackwardPass::Start(std::vector<Tensor> root_gradients) {
   }
 }
 
-async::Future<void> BackwardPass::Receive(rpc::WorkerId from,
+async::Future<void> BackwardPass::Receive(const rpc::WorkerRun& from,
                                           const v1::GradientRequest& request,
                                           std::vector<Tensor> tensors,
                                           bool begins) {
@@ -125,7 +128,7 @@ async::Future<void> BackwardPass::Receive(rpc::WorkerId from,
   bool held = false;
   {
     async::MutexLock lock(&mutex_);
-    const std::pair<rpc::WorkerId, uint64_t> message(from, request.sequence());
+    const std::pair<rpc::WorkerRun, uint64_t> message(from, request.sequence());
     if (root_nodes_.empty() && !held_.has_value()) held_ = message;
     held = held_ == message;
     // What it causes is to be sent before this part can end.
@@ -143,7 +146,7 @@ async::Future<void> BackwardPass::Receive(rpc::WorkerId from,
   return async::MakeReadyFuture<void>(std::move(status));
 }
 
-absl::Status BackwardPass::ApplyGradients(rpc::WorkerId from,
+absl::Status BackwardPass::ApplyGradients(const rpc::WorkerRun& from,
                                           const v1::GradientRequest& request,
                                           std::vector<Tensor> tensors) {
   size_t next = 0;
@@ -188,7 +191,7 @@ absl::Status BackwardPass::ApplyGradients(rpc::WorkerId from,
 }
 
 absl::StatusOr<std::shared_ptr<SendFunction>> BackwardPass::FindSend(
-    uint64_t message, rpc::WorkerId from) {
+    uint64_t message, const rpc::WorkerRun& from) {
   auto it = sends_.find(message);
   if (it == sends_.end()) {
     return absl::NotFoundError(absl::StrCat(
@@ -197,13 +200,14 @@ absl::StatusOr<std::shared_ptr<SendFunction>> BackwardPass::FindSend(
   }
   if (it->second->peer() != from) {
     return absl::InvalidArgumentError(absl::StrCat(
-        "worker ", from.value(), " sent a gradient for forward message ",
+        "worker ", from.id.value(), " sent a gradient for forward message ",
         DescribeMessage(message), ", which it did not get"));
   }
   return it->second;
 }
 
-absl::Status BackwardPass::SkipSend(uint64_t message, rpc::WorkerId from) {
+absl::Status BackwardPass::SkipSend(uint64_t message,
+                                    const rpc::WorkerRun& from) {
   auto it = sends_.find(message);
   // One sent after this worker's part began is not waited for.
   if (it == sends_.end()) return absl::OkStatus();
@@ -220,7 +224,7 @@ absl::Status BackwardPass::SkipSend(uint64_t message, rpc::WorkerId from) {
   return absl::OkStatus();
 }
 
-absl::Status BackwardPass::ApplyManifest(rpc::WorkerId from,
+absl::Status BackwardPass::ApplyManifest(const rpc::WorkerRun& from,
                                          const v1::MessageManifest& manifest) {
   const absl::flat_hash_set<uint64_t> known(manifest.known().begin(),
                                             manifest.known().end());
@@ -268,7 +272,7 @@ void BackwardPass::SkipUnreached() {
 
 void BackwardPass::Announce() {
   if (!options_.smart) return;
-  std::vector<rpc::WorkerId> receivers;
+  std::vector<rpc::WorkerRun> receivers;
   {
     async::MutexLock lock(&mutex_);
     for (const auto& [worker, peer] : peers_) {
@@ -277,7 +281,7 @@ void BackwardPass::Announce() {
       if (!peer.skips.empty() || owes_news) receivers.push_back(worker);
     }
   }
-  for (const rpc::WorkerId worker : receivers) {
+  for (const rpc::WorkerRun& worker : receivers) {
     Send(worker, v1::GradientRequest(), {});
   }
 }
@@ -303,9 +307,9 @@ absl::Status BackwardPass::SendGradients(const RecvFunction& recv,
   return absl::OkStatus();
 }
 
-void BackwardPass::Send(rpc::WorkerId to, v1::GradientRequest request,
+void BackwardPass::Send(const rpc::WorkerRun& to, v1::GradientRequest request,
                         std::vector<Tensor> tensors) {
-  *request.mutable_pass() = ToProto(options_);
+  *request.mutable_pass() = ToProto(options_, context_->creator().incarnation);
   {
     async::MutexLock lock(&mutex_);
     if (failed_) return;
@@ -329,7 +333,8 @@ void BackwardPass::Send(rpc::WorkerId to, v1::GradientRequest request,
       });
 }
 
-v1::MessageManifest BackwardPass::ManifestLocked(rpc::WorkerId to) const {
+v1::MessageManifest BackwardPass::ManifestLocked(
+    const rpc::WorkerRun& to) const {
   v1::MessageManifest manifest;
   for (const auto& [message, send] : sends_) {
     if (send->peer() == to && !fed_.contains(message) &&
@@ -354,7 +359,7 @@ void BackwardPass::FinishOne() {
 void BackwardPass::Fail(absl::Status error) {
   std::vector<rpc::WorkerInfo> peers = context_->peers();
   v1::AbortPassRequest abort;
-  *abort.mutable_pass() = ToProto(options_);
+  *abort.mutable_pass() = ToProto(options_, context_->creator().incarnation);
   abort.set_code(static_cast<int32_t>(error.code()));
   abort.set_message(std::string(error.message()));
   {
@@ -364,7 +369,7 @@ void BackwardPass::Fail(absl::Status error) {
   task_->Fail(error);
   if (!Complete(std::move(error))) return;
   for (const rpc::WorkerInfo& peer : peers) {
-    transport_->SendAbort(peer.id, abort);
+    transport_->SendAbort(RunOf(peer), abort);
   }
 }
 
@@ -383,7 +388,7 @@ bool BackwardPass::Complete(absl::Status status) {
 
 std::string BackwardPass::DescribeMissing() const {
   // In the order of their ids.
-  std::map<uint64_t, rpc::WorkerId> missing;
+  std::map<uint64_t, rpc::WorkerRun> missing;
   {
     async::MutexLock lock(&mutex_);
     for (const auto& [message, send] : sends_) {
@@ -394,7 +399,7 @@ std::string BackwardPass::DescribeMissing() const {
   std::string text;
   for (const auto& [message, peer] : missing) {
     absl::StrAppend(&text, text.empty() ? "" : ", ", DescribeMessage(message),
-                    " to worker ", peer.value());
+                    " to worker ", peer.id.value());
   }
   return text;
 }

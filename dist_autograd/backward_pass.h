@@ -22,7 +22,7 @@
 #include "dist_autograd/recv_function.h"
 #include "dist_autograd/send_function.h"
 #include "proto/dist_autograd.pb.h"
-#include "rpc/identity/worker_info.h"
+#include "rpc/identity/worker_run.h"
 #include "tensor/tensor.h"
 
 namespace hawser::dist_autograd {
@@ -31,7 +31,7 @@ namespace hawser::dist_autograd {
 struct BackwardPassId {
   ContextId context{};
   // The worker that called Backward.
-  rpc::WorkerId root;
+  rpc::WorkerRun root;
   // Counter of that worker.
   uint64_t number = 0;
 
@@ -54,11 +54,11 @@ class BackwardPassTransport {
 
   // Delivers `request` once or more. Completes with the answer, or an error
   // that names the worker.
-  virtual async::Future<void> SendGradients(rpc::WorkerId to,
+  virtual async::Future<void> SendGradients(const rpc::WorkerRun& to,
                                             v1::GradientRequest request,
                                             std::vector<Tensor> tensors) = 0;
   // Tells a participant, best effort, that the pass has failed.
-  virtual void SendAbort(rpc::WorkerId to,
+  virtual void SendAbort(const rpc::WorkerRun& to,
                          const v1::AbortPassRequest& request) = 0;
 };
 
@@ -102,7 +102,7 @@ class BackwardPass : public std::enable_shared_from_this<BackwardPass> {
   // the answer: that of the message which made this worker take part is ready
   // when `done` is. `begins`: the caller has started this part for the message;
   // the part does not end before what both of them cause is sent.
-  async::Future<void> Receive(rpc::WorkerId from,
+  async::Future<void> Receive(const rpc::WorkerRun& from,
                               const v1::GradientRequest& request,
                               std::vector<Tensor> tensors, bool begins);
 
@@ -140,14 +140,14 @@ class BackwardPass : public std::enable_shared_from_this<BackwardPass> {
 
   absl::Status Prepare(const std::vector<Tensor>& roots);
 
-  absl::Status ApplyGradients(rpc::WorkerId from,
+  absl::Status ApplyGradients(const rpc::WorkerRun& from,
                               const v1::GradientRequest& request,
                               std::vector<Tensor> tensors);
-  absl::Status ApplyManifest(rpc::WorkerId from,
+  absl::Status ApplyManifest(const rpc::WorkerRun& from,
                              const v1::MessageManifest& manifest);
-  absl::StatusOr<std::shared_ptr<SendFunction>> FindSend(uint64_t message,
-                                                         rpc::WorkerId from);
-  absl::Status SkipSend(uint64_t message, rpc::WorkerId from);
+  absl::StatusOr<std::shared_ptr<SendFunction>> FindSend(
+      uint64_t message, const rpc::WorkerRun& from);
+  absl::Status SkipSend(uint64_t message, const rpc::WorkerRun& from);
 
   // Finds the recv functions that nothing alive leads to, and notes that their
   // senders are to be told.
@@ -156,9 +156,9 @@ class BackwardPass : public std::enable_shared_from_this<BackwardPass> {
   // been heard of.
   void Announce();
   // Sends news to `to`, with everything due to it.
-  void Send(rpc::WorkerId to, v1::GradientRequest request,
+  void Send(const rpc::WorkerRun& to, v1::GradientRequest request,
             std::vector<Tensor> tensors);
-  v1::MessageManifest ManifestLocked(rpc::WorkerId to) const
+  v1::MessageManifest ManifestLocked(const rpc::WorkerRun& to) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   // One thing less to wait for.
@@ -182,10 +182,10 @@ class BackwardPass : public std::enable_shared_from_this<BackwardPass> {
   absl::flat_hash_set<uint64_t> skipped_ ABSL_GUARDED_BY(mutex_);
   // Messages of `recvs_` whose senders were, or are to be, told.
   absl::flat_hash_set<uint64_t> notified_ ABSL_GUARDED_BY(mutex_);
-  absl::flat_hash_map<rpc::WorkerId, PeerExchange> peers_
+  absl::flat_hash_map<rpc::WorkerRun, PeerExchange> peers_
       ABSL_GUARDED_BY(mutex_);
   // The message whose answer is held: from whom and its sequence.
-  std::optional<std::pair<rpc::WorkerId, uint64_t>> held_
+  std::optional<std::pair<rpc::WorkerRun, uint64_t>> held_
       ABSL_GUARDED_BY(mutex_);
   // The local graph, the start with the message that led to it, each message
   // without an answer, and each that is being received.

@@ -20,6 +20,9 @@
 #include "dist_autograd/context.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "rpc/identity/worker_info.h"
+#include "rpc/identity/worker_run.h"
+#include "rref/wire_ids.h"
 #include "tensor/tensor.h"
 
 namespace hawser::dist_autograd {
@@ -34,6 +37,8 @@ rpc::WorkerInfo WorkerOf(int i) {
   return {"w" + std::to_string(i), rpc::WorkerId(i), rpc::Incarnation{1}, ""};
 }
 
+rpc::WorkerRun RunOfWorker(int i) { return RunOf(WorkerOf(i)); }
+
 Tensor Leaf(double value) {
   Tensor leaf = Tensor::Full({1}, value, {.dtype = tensor::DType::kF64});
   EXPECT_THAT(autograd::SetRequiresGrad(leaf), IsOk());
@@ -45,7 +50,7 @@ class Cluster {
  public:
   Cluster(int num_workers, uint64_t seed) : random_(seed) {
     for (int i = 0; i < num_workers; ++i) {
-      contexts_.push_back(std::make_shared<Context>(kContext));
+      contexts_.push_back(std::make_shared<Context>(kContext, RunOfWorker(0)));
     }
   }
   ~Cluster() {
@@ -76,7 +81,7 @@ class Cluster {
   async::Future<void> Backward(int root_worker, const Tensor& root, bool smart,
                                bool retain = false) {
     BackwardPassOptions options;
-    options.id = {kContext, rpc::WorkerId(root_worker), ++last_pass_};
+    options.id = {kContext, RunOfWorker(root_worker), ++last_pass_};
     options.smart = smart;
     options.retain_graph = retain;
     auto pass =
@@ -92,7 +97,7 @@ class Cluster {
   // Makes `worker` take part, from its start on, in the first pass of worker 0.
   std::shared_ptr<BackwardPass> Join(int worker) {
     BackwardPassOptions options;
-    options.id = {kContext, rpc::WorkerId(0), 1};
+    options.id = {kContext, RunOfWorker(0), 1};
     auto joined = contexts_[worker]->JoinPass(
         options, [&] { return std::make_shared<Transport>(*this, worker); });
     EXPECT_THAT(joined, IsOk());
@@ -113,16 +118,16 @@ class Cluster {
    public:
     Transport(Cluster& cluster, int from) : cluster_(cluster), from_(from) {}
 
-    async::Future<void> SendGradients(rpc::WorkerId to,
+    async::Future<void> SendGradients(const rpc::WorkerRun& to,
                                       v1::GradientRequest request,
                                       std::vector<Tensor> tensors) override {
-      return cluster_.Send(from_, to.value(), std::move(request),
+      return cluster_.Send(from_, to.id.value(), std::move(request),
                            std::move(tensors));
     }
-    void SendAbort(rpc::WorkerId to,
+    void SendAbort(const rpc::WorkerRun& to,
                    const v1::AbortPassRequest& request) override {
       cluster_.events_.push_back([&cluster = cluster_, to, request] {
-        Context& context = *cluster.contexts_[to.value()];
+        Context& context = *cluster.contexts_[to.id.value()];
         const absl::Status error(static_cast<absl::StatusCode>(request.code()),
                                  request.message());
         const BackwardPassOptions options = OptionsOf(request.pass());
@@ -153,7 +158,7 @@ class Cluster {
 
   static BackwardPassOptions OptionsOf(const v1::BackwardPassId& proto) {
     BackwardPassOptions options;
-    options.id = {ContextId{proto.context()}, rpc::WorkerId(proto.root()),
+    options.id = {ContextId{proto.context()}, rref::FromProto(proto.root()),
                   proto.number()};
     options.retain_graph = proto.retain_graph();
     options.smart = proto.smart();
@@ -197,8 +202,8 @@ class Cluster {
     StandStill();
     if (joined->is_new) joined->pass->Start({});
     StandStill();
-    return joined->pass->Receive(rpc::WorkerId(from), request,
-                                 std::move(tensors), joined->is_new);
+    return joined->pass->Receive(RunOfWorker(from), request, std::move(tensors),
+                                 joined->is_new);
   }
 
   async::RandomSource random_;
@@ -413,6 +418,22 @@ TEST(BackwardPassTest, FailureEndsThePassEverywhere) {
   }
 }
 
+// Of one that was restarted its context has messages of both runs.
+TEST(BackwardPassTest, GradientOfAnotherRunOfAWorkerIsRefused) {
+  Cluster cluster(2, 1);
+  const Tensor here = cluster.Transfer(1, 0, Leaf(2));
+  const std::shared_ptr<BackwardPass> pass = cluster.Join(1);
+  pass->Start({});
+  v1::GradientRequest request;
+  request.set_sequence(1);
+  v1::MessageGradients& entry = *request.add_gradients();
+  entry.set_message(1);
+  entry.add_present(false);
+  const rpc::WorkerRun again{rpc::WorkerId(0), rpc::Incarnation{2}};
+  EXPECT_THAT(pass->Receive(again, request, {}, true).result(),
+              StatusIs(absl::StatusCode::kInvalidArgument));
+}
+
 // One message makes the worker take part, and another brings all it waits for
 // before the first is received.
 TEST(BackwardPassTest, PartDoesNotEndBeforeItsNewsIsSent) {
@@ -426,14 +447,14 @@ TEST(BackwardPassTest, PartDoesNotEndBeforeItsNewsIsSent) {
   entry.set_message(1);
   entry.add_present(false);
   const async::Future<void> answer =
-      pass->Receive(rpc::WorkerId(0), gradient, {}, /*begins=*/false);
+      pass->Receive(RunOfWorker(0), gradient, {}, /*begins=*/false);
   pass->Start({});
   EXPECT_FALSE(answer.ready());
 
   v1::GradientRequest news;
   news.set_sequence(1);
   news.mutable_manifest()->add_expected(2);
-  (void)pass->Receive(rpc::WorkerId(2), news, {}, /*begins=*/true);
+  (void)pass->Receive(RunOfWorker(2), news, {}, /*begins=*/true);
   // Worker 2 has yet to hear that it gets no gradient.
   EXPECT_EQ(cluster.num_gradient_messages(), 1);
   EXPECT_FALSE(answer.ready());
@@ -452,7 +473,7 @@ TEST(BackwardPassTest, GradientForAForeignMessageIsRefused) {
   v1::MessageGradients& entry = *request.add_gradients();
   entry.set_message(99);
   entry.add_present(false);
-  EXPECT_THAT(pass->Receive(rpc::WorkerId(0), request, {}, true).result(),
+  EXPECT_THAT(pass->Receive(RunOfWorker(0), request, {}, true).result(),
               StatusIs(absl::StatusCode::kNotFound));
 }
 
@@ -468,7 +489,7 @@ TEST(BackwardPassTest, GradientOfAnotherShapeIsRefused) {
   entry.set_message(1);
   entry.add_present(true);
   EXPECT_THAT(
-      pass->Receive(rpc::WorkerId(0), request,
+      pass->Receive(RunOfWorker(0), request,
                     {Tensor::Zeros({2}, {.dtype = tensor::DType::kF64})}, true)
           .result(),
       StatusIs(absl::StatusCode::kInvalidArgument));

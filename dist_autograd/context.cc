@@ -19,7 +19,7 @@ absl::Status ReleasedError(ContextId id) {
 
 Context::PeerRecord* Context::PeerLocked(const rpc::WorkerInfo& peer) {
   if (released_) return nullptr;
-  PeerRecord& entry = peers_[peer.id];
+  PeerRecord& entry = peers_[RunOf(peer)];
   if (entry.worker.name.empty()) entry.worker = peer;
   return &entry;
 }
@@ -46,7 +46,7 @@ bool Context::Reparent(const rpc::WorkerInfo& peer) {
 
 void Context::RecordSend(AutogradMessageId message, const rpc::WorkerInfo& peer,
                          const std::vector<Tensor>& tensors) {
-  auto send = std::make_shared<SendFunction>(message, peer.id, tensors);
+  auto send = std::make_shared<SendFunction>(message, RunOf(peer), tensors);
   async::MutexLock lock(&mutex_);
   if (!released_) messages_.sends.push_back(std::move(send));
 }
@@ -54,7 +54,7 @@ void Context::RecordSend(AutogradMessageId message, const rpc::WorkerInfo& peer,
 void Context::RecordRecv(AutogradMessageId message, const rpc::WorkerInfo& peer,
                          const std::vector<Tensor>& tensors) {
   std::shared_ptr<RecvFunction> recv =
-      RecvFunction::Create(message, peer.id, tensors, weak_from_this());
+      RecvFunction::Create(message, RunOf(peer), tensors, weak_from_this());
   async::MutexLock lock(&mutex_);
   if (!released_) messages_.recvs.push_back(std::move(recv));
 }
@@ -62,16 +62,16 @@ void Context::RecordRecv(AutogradMessageId message, const rpc::WorkerInfo& peer,
 std::vector<rpc::WorkerInfo> Context::peers() const {
   async::MutexLock lock(&mutex_);
   std::vector<rpc::WorkerInfo> workers;
-  for (const auto& [id, peer] : peers_) workers.push_back(peer.worker);
+  for (const auto& [run, peer] : peers_) workers.push_back(peer.worker);
   return workers;
 }
 
-bool Context::HasPeer(rpc::WorkerId worker) const {
+bool Context::HasPeer(const rpc::WorkerRun& worker) const {
   async::MutexLock lock(&mutex_);
   return peers_.contains(worker);
 }
 
-bool Context::HasSource(rpc::WorkerId worker) const {
+bool Context::HasSource(const rpc::WorkerRun& worker) const {
   async::MutexLock lock(&mutex_);
   auto it = peers_.find(worker);
   return it != peers_.end() && it->second.is_source;
@@ -174,7 +174,7 @@ absl::StatusOr<Context::Participation> Context::JoinPass(
     if (other == id) return Participation{std::move(running), false};
     if (other.root != id.root) {
       return absl::FailedPreconditionError(absl::StrCat(
-          "a backward pass that worker ", other.root.value(),
+          "a backward pass that worker ", other.root.id.value(),
           " began is running in distributed autograd context ", ToString(id_)));
     }
     if (other.number > id.number) {
@@ -214,11 +214,11 @@ absl::Status Context::SendGradients(const RecvFunction& recv,
 Context::Remains Context::Release() {
   Messages messages;
   Gradients gradients;
-  absl::flat_hash_map<rpc::WorkerId, EndedPass> ended;
+  absl::flat_hash_map<rpc::WorkerRun, EndedPass> ended;
   Remains remains;
   async::MutexLock lock(&mutex_);
   released_ = true;
-  for (const auto& [id, peer] : peers_) {
+  for (const auto& [run, peer] : peers_) {
     if (peer.is_target) remains.targets.push_back(peer.worker);
   }
   std::swap(ended, ended_);

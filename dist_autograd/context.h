@@ -17,6 +17,7 @@
 #include "dist_autograd/recv_function.h"
 #include "dist_autograd/send_function.h"
 #include "rpc/identity/worker_info.h"
+#include "rpc/identity/worker_run.h"
 #include "tensor/tensor.h"
 
 namespace hawser::dist_autograd {
@@ -40,9 +41,11 @@ class Context final : public GradientSender,
     std::vector<std::shared_ptr<RecvFunction>> recvs;
   };
 
-  explicit Context(ContextId id) : id_(id) {}
+  // `creator`: the run of the worker that made it, whose id is that in `id`.
+  Context(ContextId id, rpc::WorkerRun creator) : id_(id), creator_(creator) {}
 
   ContextId id() const { return id_; }
+  const rpc::WorkerRun& creator() const { return creator_; }
 
   // --- Recording.
 
@@ -63,8 +66,8 @@ class Context final : public GradientSender,
 
   // All workers that take part, as far as this one knows.
   std::vector<rpc::WorkerInfo> peers() const;
-  bool HasPeer(rpc::WorkerId worker) const;
-  bool HasSource(rpc::WorkerId worker) const;
+  bool HasPeer(const rpc::WorkerRun& worker) const;
+  bool HasSource(const rpc::WorkerRun& worker) const;
 
   // All messages recorded so far.
   Messages messages() const;
@@ -140,10 +143,12 @@ class Context final : public GradientSender,
       std::shared_ptr<BackwardPass> pass) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const ContextId id_;
+  const rpc::WorkerRun creator_;
 
   mutable async::Mutex mutex_;
   bool released_ ABSL_GUARDED_BY(mutex_) = false;
-  absl::flat_hash_map<rpc::WorkerId, PeerRecord> peers_ ABSL_GUARDED_BY(mutex_);
+  absl::flat_hash_map<rpc::WorkerRun, PeerRecord> peers_
+      ABSL_GUARDED_BY(mutex_);
   Messages messages_ ABSL_GUARDED_BY(mutex_);
   Gradients gradients_ ABSL_GUARDED_BY(mutex_);
   // Position in `gradients_` by Tensor::id().
@@ -156,7 +161,7 @@ class Context final : public GradientSender,
     // Set if it ended well.
     std::shared_ptr<BackwardPass> pass;
   };
-  absl::flat_hash_map<rpc::WorkerId, EndedPass> ended_ ABSL_GUARDED_BY(mutex_);
+  absl::flat_hash_map<rpc::WorkerRun, EndedPass> ended_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace hawser::dist_autograd

@@ -6,19 +6,32 @@
 #include "async/status_macros.h"
 
 namespace hawser::dist_autograd {
+namespace {
 
-ContextContainer::ContextContainer(rpc::WorkerId self, uint64_t id_start,
+absl::Status WrongCreator(ContextId id, const rpc::WorkerRun& creator,
+                          const rpc::WorkerInfo& peer) {
+  return absl::InvalidArgumentError(
+      absl::StrCat("worker '", peer.name, "' named incarnation ",
+                   rpc::ToString(creator.incarnation),
+                   " as the creator of distributed autograd context ",
+                   ToString(id), ", which another one created"));
+}
+
+}  // namespace
+
+ContextContainer::ContextContainer(const rpc::WorkerRun& self,
+                                   uint64_t id_start,
                                    const ContextLimits& limits)
     : self_(self),
       max_contexts_(limits.max_contexts),
-      ids_(self.value(), id_start),
+      ids_(self.id.value(), id_start),
       quota_(limits.max_contexts_per_peer, "distributed autograd contexts",
              "ContextLimits::max_contexts_per_peer") {}
 
 absl::StatusOr<std::shared_ptr<Context>> ContextContainer::Create() {
   ASSIGN_OR_RETURN(const ContextId id, ids_.NextContextId());
   async::MutexLock lock(&mutex_);
-  return AddLocked(id, {});
+  return AddLocked(id, self_, {});
 }
 
 absl::StatusOr<std::shared_ptr<Context>> ContextContainer::Find(
@@ -34,20 +47,32 @@ absl::StatusOr<std::shared_ptr<Context>> ContextContainer::Find(
 }
 
 absl::StatusOr<std::shared_ptr<Context>> ContextContainer::FindOrCreate(
-    ContextId id, const rpc::WorkerInfo& peer) {
+    ContextId id, rpc::Incarnation creator_incarnation,
+    const rpc::WorkerInfo& peer) {
+  const rpc::WorkerRun creator{rpc::WorkerId(CreatorOf(id)),
+                               creator_incarnation};
   async::MutexLock lock(&mutex_);
   if (lost_.Contains(peer.incarnation)) {
     return absl::AbortedError(absl::StrCat("worker '", peer.name, "' is lost"));
   }
   if (auto it = contexts_.find(id); it != contexts_.end()) {
+    if (it->second.context->creator() != creator) {
+      return WrongCreator(id, creator, peer);
+    }
     it->second.context->AddSource(peer);
     return it->second.context;
   }
+  if (creator.incarnation == rpc::Incarnation{}) {
+    return WrongCreator(id, creator, peer);
+  }
   // What this worker made itself was here from the start.
-  if (ended_.Contains(id) || CreatorOf(id) == self_.value()) return nullptr;
+  if (ended_.Contains(id) || creator.id == self_.id ||
+      lost_.Contains(creator.incarnation)) {
+    return nullptr;
+  }
   ASSIGN_OR_RETURN(rpc::PerPeerQuota::Grant grant, quota_.Admit(peer.name));
   ASSIGN_OR_RETURN(std::shared_ptr<Context> context,
-                   AddLocked(id, std::move(grant)));
+                   AddLocked(id, creator, std::move(grant)));
   context->AddSource(peer);
   return context;
 }
@@ -58,14 +83,15 @@ void ContextContainer::Refuse(const rpc::WorkerInfo& peer) {
 }
 
 absl::StatusOr<std::shared_ptr<Context>> ContextContainer::AddLocked(
-    ContextId id, rpc::PerPeerQuota::Grant grant) {
+    ContextId id, const rpc::WorkerRun& creator,
+    rpc::PerPeerQuota::Grant grant) {
   if (contexts_.size() >= max_contexts_) {
     return absl::ResourceExhaustedError(absl::StrCat(
         "this worker holds ", contexts_.size(),
         " distributed autograd contexts, all that "
         "ContextLimits::max_contexts allows: end some, or raise it"));
   }
-  auto context = std::make_shared<Context>(id);
+  auto context = std::make_shared<Context>(id, creator);
   contexts_.emplace(id, Entry{context, std::move(grant)});
   return context;
 }

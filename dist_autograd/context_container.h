@@ -15,6 +15,7 @@
 #include "dist_autograd/context_limits.h"
 #include "dist_autograd/ids.h"
 #include "rpc/identity/worker_info.h"
+#include "rpc/identity/worker_run.h"
 #include "rpc/peers/per_peer_quota.h"
 #include "rref/tombstones.h"
 
@@ -29,7 +30,7 @@ class ContextContainer {
   static constexpr size_t kMaxLost = 16384;
 
   // `id_start`: as of IdSource.
-  ContextContainer(rpc::WorkerId self, uint64_t id_start,
+  ContextContainer(const rpc::WorkerRun& self, uint64_t id_start,
                    const ContextLimits& limits);
 
   // A new context made by this worker.
@@ -41,13 +42,15 @@ class ContextContainer {
   absl::StatusOr<std::shared_ptr<Context>> Find(ContextId id) const;
 
   // This worker's part of a context that a message of `peer` names, with `peer`
-  // as a source; null if the context has ended.
+  // as a source; null if the context has ended, as have all of a creator that
+  // is lost, or that held this worker's rank before it.
   //
+  //   kInvalidArgument    `creator` is not that of the context of this id.
   //   kAborted            `peer` is lost: nobody would tell of the end.
   //   kResourceExhausted  it would be a new one, and there are as many of
   //                       `peer`, or of all, as ContextLimits allows.
   absl::StatusOr<std::shared_ptr<Context>> FindOrCreate(
-      ContextId id, const rpc::WorkerInfo& peer);
+      ContextId id, rpc::Incarnation creator, const rpc::WorkerInfo& peer);
 
   // Takes the context out, and remembers that it ended; null if it was not
   // here. The caller ends it (Context::Release).
@@ -73,10 +76,10 @@ class ContextContainer {
   };
 
   absl::StatusOr<std::shared_ptr<Context>> AddLocked(
-      ContextId id, rpc::PerPeerQuota::Grant grant)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+      ContextId id, const rpc::WorkerRun& creator,
+      rpc::PerPeerQuota::Grant grant) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  const rpc::WorkerId self_;
+  const rpc::WorkerRun self_;
   const size_t max_contexts_;
   IdSource ids_;
 

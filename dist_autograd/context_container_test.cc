@@ -9,6 +9,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "rpc/identity/worker_info.h"
+#include "rpc/identity/worker_run.h"
 
 namespace hawser::dist_autograd {
 namespace {
@@ -21,13 +22,15 @@ class ContextContainerTest : public testing::Test {
   static rpc::WorkerInfo Peer(std::string name) {
     return {std::move(name), rpc::WorkerId(7), rpc::Incarnation{1}, ""};
   }
+  static constexpr rpc::Incarnation kCreator{3};
   // Made by worker 1.
   static ContextId Id(uint64_t number) {
     return ContextId{(uint64_t{1} << 48) + number};
   }
 
-  ContextContainer container_{
-      rpc::WorkerId(2), 0, {.max_contexts = 4, .max_contexts_per_peer = 2}};
+  ContextContainer container_{{rpc::WorkerId(2), rpc::Incarnation{5}},
+                              0,
+                              {.max_contexts = 4, .max_contexts_per_peer = 2}};
   const rpc::WorkerInfo a_ = Peer("a");
 };
 
@@ -50,8 +53,8 @@ TEST_F(ContextContainerTest, UnknownContextIsNotFound) {
 }
 
 TEST_F(ContextContainerTest, ContextOfAnotherWorkerIsMadeOnce) {
-  auto first = container_.FindOrCreate(ContextId{77}, a_);
-  auto second = container_.FindOrCreate(ContextId{77}, a_);
+  auto first = container_.FindOrCreate(ContextId{77}, kCreator, a_);
+  auto second = container_.FindOrCreate(ContextId{77}, kCreator, a_);
   ASSERT_THAT(first, IsOk());
   EXPECT_EQ(*first, *second);
 }
@@ -59,74 +62,101 @@ TEST_F(ContextContainerTest, ContextOfAnotherWorkerIsMadeOnce) {
 TEST_F(ContextContainerTest, ContextThatEndedDoesNotComeBack) {
   // Also if its end overtook its first message.
   EXPECT_EQ(container_.Remove(ContextId{77}), nullptr);
-  auto late = container_.FindOrCreate(ContextId{77}, a_);
+  auto late = container_.FindOrCreate(ContextId{77}, kCreator, a_);
   ASSERT_THAT(late, IsOk());
   EXPECT_EQ(*late, nullptr);
   EXPECT_TRUE(container_.HasEnded(ContextId{77}));
 }
 
 TEST_F(ContextContainerTest, PeerThatBringsAContextIsItsSource) {
-  auto context = container_.FindOrCreate(ContextId{77}, a_);
+  auto context = container_.FindOrCreate(ContextId{77}, kCreator, a_);
   ASSERT_THAT(context, IsOk());
-  EXPECT_TRUE((*context)->HasSource(a_.id));
+  EXPECT_TRUE((*context)->HasSource(RunOf(a_)));
   rpc::WorkerInfo b = Peer("b");
   b.id = rpc::WorkerId(8);
-  ASSERT_THAT(container_.FindOrCreate(ContextId{77}, b), IsOk());
-  EXPECT_TRUE((*context)->HasSource(b.id));
+  ASSERT_THAT(container_.FindOrCreate(ContextId{77}, kCreator, b), IsOk());
+  EXPECT_TRUE((*context)->HasSource(RunOf(b)));
 }
 
 TEST_F(ContextContainerTest, LostPeerBringsNoContext) {
   // Nobody would tell of its end.
   container_.Refuse(a_);
-  EXPECT_THAT(container_.FindOrCreate(ContextId{77}, a_),
+  EXPECT_THAT(container_.FindOrCreate(ContextId{77}, kCreator, a_),
               StatusIs(absl::StatusCode::kAborted));
   EXPECT_EQ(container_.size(), 0u);
   rpc::WorkerInfo again = a_;
   again.incarnation = rpc::Incarnation{99};
-  EXPECT_THAT(container_.FindOrCreate(ContextId{77}, again), IsOk());
+  EXPECT_THAT(container_.FindOrCreate(ContextId{77}, kCreator, again), IsOk());
 }
 
 TEST_F(ContextContainerTest, UnknownContextOfThisWorkerIsNotMadeByOthers) {
-  // Nobody would ever end it.
-  auto forged = container_.FindOrCreate(ContextId{(uint64_t{2} << 48) + 9}, a_);
-  ASSERT_THAT(forged, IsOk());
-  EXPECT_EQ(*forged, nullptr);
+  // Nobody would ever end it, nor one of a worker whose rank this one has now.
+  for (const rpc::Incarnation creator :
+       {rpc::Incarnation{5}, rpc::Incarnation{4}}) {
+    auto forged = container_.FindOrCreate(ContextId{(uint64_t{2} << 48) + 9},
+                                          creator, a_);
+    ASSERT_THAT(forged, IsOk());
+    EXPECT_EQ(*forged, nullptr);
+  }
   EXPECT_EQ(container_.size(), 0u);
 }
 
+TEST_F(ContextContainerTest, ContextOfALostCreatorHasEnded) {
+  rpc::WorkerInfo creator = Peer("b");
+  creator.id = rpc::WorkerId(1);
+  creator.incarnation = kCreator;
+  container_.Refuse(creator);
+  const auto late = container_.FindOrCreate(Id(1), kCreator, a_);
+  ASSERT_THAT(late, IsOk());
+  EXPECT_EQ(*late, nullptr);
+  const auto next = container_.FindOrCreate(Id(2), rpc::Incarnation{4}, a_);
+  ASSERT_THAT(next, IsOk());
+  ASSERT_NE(*next, nullptr);
+  EXPECT_EQ((*next)->creator(),
+            (rpc::WorkerRun{rpc::WorkerId(1), rpc::Incarnation{4}}));
+}
+
+TEST_F(ContextContainerTest, AContextHasOneCreator) {
+  ASSERT_THAT(container_.FindOrCreate(Id(1), kCreator, a_), IsOk());
+  EXPECT_THAT(container_.FindOrCreate(Id(1), rpc::Incarnation{4}, a_),
+              StatusIs(absl::StatusCode::kInvalidArgument));
+  EXPECT_THAT(container_.FindOrCreate(Id(2), rpc::Incarnation{}, a_),
+              StatusIs(absl::StatusCode::kInvalidArgument));
+}
+
 TEST_F(ContextContainerTest, ContextsThatAPeerBringsAreLimitedUntilOneEnds) {
-  ASSERT_THAT(container_.FindOrCreate(Id(1), a_), IsOk());
-  ASSERT_THAT(container_.FindOrCreate(Id(2), a_), IsOk());
+  ASSERT_THAT(container_.FindOrCreate(Id(1), kCreator, a_), IsOk());
+  ASSERT_THAT(container_.FindOrCreate(Id(2), kCreator, a_), IsOk());
   EXPECT_THAT(
-      container_.FindOrCreate(Id(3), a_),
+      container_.FindOrCreate(Id(3), kCreator, a_),
       StatusIs(absl::StatusCode::kResourceExhausted,
                testing::AllOf(testing::HasSubstr("worker 'a' has 2 "),
                               testing::HasSubstr(
                                   "ContextLimits::max_contexts_per_peer"))));
   EXPECT_EQ(container_.size(), 2u);
   // Those there are go on, and others have their own.
-  EXPECT_THAT(container_.FindOrCreate(Id(1), a_), IsOk());
-  EXPECT_THAT(container_.FindOrCreate(Id(3), Peer("b")), IsOk());
-  EXPECT_THAT(container_.FindOrCreate(Id(3), a_), IsOk());
+  EXPECT_THAT(container_.FindOrCreate(Id(1), kCreator, a_), IsOk());
+  EXPECT_THAT(container_.FindOrCreate(Id(3), kCreator, Peer("b")), IsOk());
+  EXPECT_THAT(container_.FindOrCreate(Id(3), kCreator, a_), IsOk());
   EXPECT_NE(container_.Remove(Id(1)), nullptr);
-  EXPECT_THAT(container_.FindOrCreate(Id(4), a_), IsOk());
+  EXPECT_THAT(container_.FindOrCreate(Id(4), kCreator, a_), IsOk());
 }
 
 TEST_F(ContextContainerTest, ContextsAreLimitedAllTogether) {
-  ASSERT_THAT(container_.FindOrCreate(Id(1), a_), IsOk());
-  ASSERT_THAT(container_.FindOrCreate(Id(2), Peer("b")), IsOk());
-  ASSERT_THAT(container_.FindOrCreate(Id(3), Peer("c")), IsOk());
+  ASSERT_THAT(container_.FindOrCreate(Id(1), kCreator, a_), IsOk());
+  ASSERT_THAT(container_.FindOrCreate(Id(2), kCreator, Peer("b")), IsOk());
+  ASSERT_THAT(container_.FindOrCreate(Id(3), kCreator, Peer("c")), IsOk());
   ASSERT_THAT(container_.Create(), IsOk());
   const auto exceeds =
       StatusIs(absl::StatusCode::kResourceExhausted,
                testing::HasSubstr("ContextLimits::max_contexts allows"));
   EXPECT_THAT(container_.Create(), exceeds);
-  EXPECT_THAT(container_.FindOrCreate(Id(4), a_), exceeds);
+  EXPECT_THAT(container_.FindOrCreate(Id(4), kCreator, a_), exceeds);
   // What was refused does not count.
   EXPECT_NE(container_.Remove(Id(1)), nullptr);
-  EXPECT_THAT(container_.FindOrCreate(Id(5), a_), IsOk());
+  EXPECT_THAT(container_.FindOrCreate(Id(5), kCreator, a_), IsOk());
   EXPECT_NE(container_.Remove(Id(2)), nullptr);
-  EXPECT_THAT(container_.FindOrCreate(Id(6), a_), IsOk());
+  EXPECT_THAT(container_.FindOrCreate(Id(6), kCreator, a_), IsOk());
 }
 
 TEST(ContextLimitsTest, MustBePositive) {

@@ -9,6 +9,8 @@
 #include "dist_autograd/backward_pass.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "rpc/identity/worker_info.h"
+#include "rpc/identity/worker_run.h"
 #include "tensor/tensor.h"
 
 namespace hawser::dist_autograd {
@@ -21,10 +23,14 @@ rpc::WorkerInfo WorkerNamed(const char* name, int id) {
   return {name, rpc::WorkerId(id), rpc::Incarnation{1}, ""};
 }
 
+rpc::WorkerRun RunWithId(int id) {
+  return {rpc::WorkerId(id), rpc::Incarnation{1}};
+}
+
 class ContextTest : public testing::Test {
  protected:
   const std::shared_ptr<Context> context_ =
-      std::make_shared<Context>(ContextId{1});
+      std::make_shared<Context>(ContextId{1}, RunWithId(0));
 };
 
 TEST_F(ContextTest, GradientsOfOneLeafAddUp) {
@@ -54,11 +60,24 @@ TEST_F(ContextTest, SourceIsNotToldOfTheEnd) {
   context_->AddTarget(WorkerNamed("a", 1));
   context_->AddTarget(WorkerNamed("b", 2));
   EXPECT_EQ(context_->peers().size(), 2u);
-  EXPECT_TRUE(context_->HasSource(rpc::WorkerId(1)));
-  EXPECT_FALSE(context_->HasSource(rpc::WorkerId(2)));
+  EXPECT_TRUE(context_->HasSource(RunWithId(1)));
+  EXPECT_FALSE(context_->HasSource(RunWithId(2)));
   const std::vector<rpc::WorkerInfo> targets = context_->Release().targets;
   ASSERT_EQ(targets.size(), 1u);
   EXPECT_EQ(targets[0].name, "b");
+}
+
+TEST_F(ContextTest, RunsOfOneWorkerAreApart) {
+  rpc::WorkerInfo again = WorkerNamed("a", 1);
+  again.incarnation = rpc::Incarnation{2};
+  context_->AddSource(WorkerNamed("a", 1));
+  EXPECT_TRUE(context_->AddTarget(again));
+  EXPECT_EQ(context_->peers().size(), 2u);
+  EXPECT_TRUE(context_->HasSource(RunWithId(1)));
+  EXPECT_FALSE(context_->HasSource(RunOf(again)));
+  const std::vector<rpc::WorkerInfo> targets = context_->Release().targets;
+  ASSERT_EQ(targets.size(), 1u);
+  EXPECT_EQ(targets[0].incarnation, again.incarnation);
 }
 
 // Also where it once sent something here.
@@ -95,7 +114,7 @@ TEST_F(ContextTest, RecvFunctionRunsForItsOwnPassOnly) {
   context_->RecordRecv(AutogradMessageId{6}, WorkerNamed("a", 1), {received});
   const std::shared_ptr<RecvFunction> recv = context_->messages().recvs[0];
   BackwardPassOptions options;
-  options.id = {context_->id(), rpc::WorkerId(1), 1};
+  options.id = {context_->id(), RunWithId(1), 1};
   const auto next = context_->JoinPass(options, [] { return nullptr; });
   ASSERT_THAT(next, IsOk());
   EXPECT_THAT(recv->Apply({Tensor::Ones({2})}),
@@ -127,7 +146,7 @@ class ContextBackwardPassTest : public ContextTest {
   absl::StatusOr<Context::Participation> Join(
       int root, uint64_t number, absl::FunctionRef<void()> meanwhile = [] {}) {
     BackwardPassOptions options;
-    options.id = {context_->id(), rpc::WorkerId(root), number};
+    options.id = {context_->id(), RunWithId(root), number};
     return context_->JoinPass(options, [&] {
       meanwhile();
       return nullptr;
@@ -183,8 +202,7 @@ TEST_F(ContextBackwardPassTest, PassThatEndedMeanwhileDoesNotBeginAgain) {
   const auto late = Join(3, 1, [&] {
     ended = Join(3, 1)->pass;
     ended->Start({});
-    EXPECT_THAT(ended->Receive(rpc::WorkerId(3), {}, {}, true).result(),
-                IsOk());
+    EXPECT_THAT(ended->Receive(RunWithId(3), {}, {}, true).result(), IsOk());
   });
   ASSERT_THAT(late, IsOk());
   EXPECT_FALSE(late->is_new);
@@ -210,7 +228,7 @@ TEST_F(ContextBackwardPassTest, PassRefusedMeanwhileStaysRefused) {
   EXPECT_THAT(Join(3, 1,
                    [&] {
                      EXPECT_EQ(context_->RefusePass(
-                                   {context_->id(), rpc::WorkerId(3), 1},
+                                   {context_->id(), RunWithId(3), 1},
                                    absl::UnavailableError("elsewhere")),
                                nullptr);
                    }),
@@ -219,7 +237,7 @@ TEST_F(ContextBackwardPassTest, PassRefusedMeanwhileStaysRefused) {
 }
 
 TEST_F(ContextBackwardPassTest, PassRefusedBeforeItCameStaysRefused) {
-  EXPECT_EQ(context_->RefusePass({context_->id(), rpc::WorkerId(3), 1},
+  EXPECT_EQ(context_->RefusePass({context_->id(), RunWithId(3), 1},
                                  absl::UnavailableError("elsewhere")),
             nullptr);
   EXPECT_THAT(Join(3, 1), StatusIs(absl::StatusCode::kUnavailable));

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "async/status_macros.h"
 #include "rpc/errors/status_prefix.h"
+#include "rpc/identity/worker_run.h"
 
 namespace hawser::dist_autograd {
 namespace {
@@ -24,7 +25,7 @@ Engine::Engine(rpc::Agent& agent, DistAutogradOptions options)
       options_(options),
       agent_(std::make_shared<rref::AgentHandle>(agent)),
       // Runs of one worker differ in their upper counter bits.
-      contexts_(self_.id, rpc::ToNumber(self_.incarnation) << 24,
+      contexts_(RunOf(self_), rpc::ToNumber(self_.incarnation) << 24,
                 options.limits) {}
 
 absl::Status Engine::Start() {
@@ -134,38 +135,39 @@ Engine::HandleReleaseContext(const rpc::MethodCall&,
 void Engine::OnWorkerLost(const rpc::WorkerInfo& worker,
                           const absl::Status& status) {
   contexts_.Refuse(worker);
-  std::vector<ContextId> orphans;
+  const rpc::WorkerRun lost = RunOf(worker);
+  std::vector<std::shared_ptr<Context>> orphans;
   for (const std::shared_ptr<Context>& context : contexts_.All()) {
-    if (CreatorOf(context->id()) == worker.id.value()) {
+    if (context->creator() == lost) {
       NotifyOfEnd(context->id(), EndContext(context->id(), status));
       continue;
     }
     const std::shared_ptr<BackwardPass> pass = context->pass();
-    if (pass != nullptr && context->HasPeer(worker.id)) {
+    if (pass != nullptr && context->HasPeer(lost)) {
       pass->Fail(rref::WithPrefix(
           absl::StrCat("backward pass lost worker '", worker.name, "'"),
           status));
     }
-    if (CreatorOf(context->id()) != self_.id.value() &&
-        context->HasSource(worker.id)) {
-      orphans.push_back(context->id());
+    if (context->creator() != RunOf(self_) && context->HasSource(lost)) {
+      orphans.push_back(context);
     }
   }
   AskForReparenting(orphans);
 }
 
-void Engine::AskForReparenting(const std::vector<ContextId>& contexts) {
+void Engine::AskForReparenting(
+    const std::vector<std::shared_ptr<Context>>& contexts) {
   const rref::AgentHandle::Use agent = agent_->Acquire();
   if (!agent) return;
-  absl::flat_hash_map<int32_t, v1::ReparentContextsRequest> by_creator;
-  for (const ContextId id : contexts) {
-    by_creator[CreatorOf(id)].add_contexts(ToNumber(id));
+  absl::flat_hash_map<rpc::WorkerRun, v1::ReparentContextsRequest> by_creator;
+  for (const std::shared_ptr<Context>& context : contexts) {
+    by_creator[context->creator()].add_contexts(ToNumber(context->id()));
   }
   async::TaskContext::Scope detached((async::TaskContext()));
   for (const auto& [creator, request] : by_creator) {
     agent
         ->CallMethod<v1::ReparentContextsReply>(
-            rpc::WorkerId(creator),
+            rpc::WorkerInfo{"", creator.id, creator.incarnation, ""},
             "hawser.v1.DistAutogradService.ReparentContexts", request, {},
             ControlOptions())
         .OnReady(

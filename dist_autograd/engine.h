@@ -134,7 +134,7 @@ class Engine : public std::enable_shared_from_this<Engine> {
                                           const absl::Status& reason);
   void NotifyOfEnd(ContextId id, const std::vector<rpc::WorkerInfo>& workers);
   // Asks the creators of contexts to tell of their end.
-  void AskForReparenting(const std::vector<ContextId>& contexts);
+  void AskForReparenting(const std::vector<std::shared_ptr<Context>>& contexts);
 
   rpc::MethodCallOptions ControlOptions() const;
 

@@ -10,7 +10,9 @@
 #include "autograd/variable.h"
 #include "dist_autograd/engine.h"
 #include "rpc/errors/status_prefix.h"
+#include "rpc/identity/worker_run.h"
 #include "rref/rref_service.h"
+#include "rref/wire_ids.h"
 
 namespace hawser::dist_autograd {
 namespace {
@@ -37,12 +39,12 @@ class AgentTransport final : public BackwardPassTransport {
                  async::MonotonicTime deadline)
       : agent_(std::move(agent)), options_(options), deadline_(deadline) {
     for (rpc::WorkerInfo& peer : peers) {
-      const rpc::WorkerId id = peer.id;
-      peers_.emplace(id, std::move(peer));
+      const rpc::WorkerRun run = RunOf(peer);
+      peers_.emplace(run, std::move(peer));
     }
   }
 
-  async::Future<void> SendGradients(rpc::WorkerId to,
+  async::Future<void> SendGradients(const rpc::WorkerRun& to,
                                     v1::GradientRequest request,
                                     std::vector<Tensor> tensors) override {
     const rref::AgentHandle::Use agent = agent_->Acquire();
@@ -72,7 +74,7 @@ class AgentTransport final : public BackwardPassTransport {
         });
   }
 
-  void SendAbort(rpc::WorkerId to,
+  void SendAbort(const rpc::WorkerRun& to,
                  const v1::AbortPassRequest& request) override {
     const rref::AgentHandle::Use agent = agent_->Acquire();
     auto peer = peers_.find(to);
@@ -89,7 +91,7 @@ class AgentTransport final : public BackwardPassTransport {
   const std::shared_ptr<rref::AgentHandle> agent_;
   const DistAutogradOptions options_;
   const async::MonotonicTime deadline_;
-  absl::flat_hash_map<rpc::WorkerId, rpc::WorkerInfo> peers_;
+  absl::flat_hash_map<rpc::WorkerRun, rpc::WorkerInfo> peers_;
 };
 
 absl::Status CheckRoots(const std::vector<Tensor>& roots) {
@@ -118,7 +120,7 @@ absl::Status CheckRoots(const std::vector<Tensor>& roots) {
 
 BackwardPassOptions FromProto(const v1::BackwardPassId& proto) {
   BackwardPassOptions options;
-  options.id = {ContextId{proto.context()}, rpc::WorkerId(proto.root()),
+  options.id = {ContextId{proto.context()}, rref::FromProto(proto.root()),
                 proto.number()};
   options.retain_graph = proto.retain_graph();
   options.smart = proto.smart();
@@ -188,7 +190,7 @@ async::Future<void> Engine::Backward(ContextId context_id,
     return fail(std::move(status));
   }
   BackwardPassOptions pass_options;
-  pass_options.id = {context_id, self_.id, next_pass_.fetch_add(1)};
+  pass_options.id = {context_id, RunOf(self_), next_pass_.fetch_add(1)};
   pass_options.retain_graph = options.retain_graph;
   pass_options.smart = options.mode == BackwardMode::kSmart;
   absl::StatusOr<std::shared_ptr<BackwardPass>> pass = BackwardPass::Create(
@@ -212,8 +214,9 @@ async::Future<rpc::Message<v1::GradientReply>> Engine::HandleGradient(
   using Reply = rpc::Message<v1::GradientReply>;
   const BackwardPassOptions options = FromProto(request.body.pass());
   // The forward message that was to bring the context may be on its way.
-  absl::StatusOr<std::shared_ptr<Context>> context =
-      contexts_.FindOrCreate(options.id.context, call.peer);
+  absl::StatusOr<std::shared_ptr<Context>> context = contexts_.FindOrCreate(
+      options.id.context,
+      rpc::Incarnation{request.body.pass().context_incarnation()}, call.peer);
   if (context.ok() && *context == nullptr) {
     context = contexts_.Find(options.id.context);
   }
@@ -234,7 +237,7 @@ async::Future<rpc::Message<v1::GradientReply>> Engine::HandleGradient(
     joined->pass->Start({});
   }
   return joined->pass
-      ->Receive(call.peer.id, request.body, std::move(request.tensors),
+      ->Receive(RunOf(call.peer), request.body, std::move(request.tensors),
                 joined->is_new)
       .Then([](const absl::Status& status) -> absl::StatusOr<Reply> {
         RETURN_IF_ERROR(status);

@@ -21,6 +21,7 @@ absl::StatusOr<std::optional<rpc::AutogradMetadata>> Engine::OnSend(
   if (!context->AddTarget(peer)) return std::nullopt;
   rpc::AutogradMetadata metadata;
   metadata.context_id = ToNumber(context->id());
+  metadata.context_incarnation = context->creator().incarnation;
   metadata.requires_grad.resize(tensors.size());
   if (!autograd::GradEnabled()) return metadata;
 
@@ -66,9 +67,9 @@ absl::Status Engine::RecordReceived(Context& context,
 absl::StatusOr<async::TaskContext> Engine::OnReceiveRequest(
     const rpc::WorkerInfo& peer, const rpc::AutogradMetadata& metadata,
     std::span<Tensor> tensors) {
-  ASSIGN_OR_RETURN(
-      std::shared_ptr<Context> context,
-      contexts_.FindOrCreate(ContextId{metadata.context_id}, peer));
+  ASSIGN_OR_RETURN(std::shared_ptr<Context> context,
+                   contexts_.FindOrCreate(ContextId{metadata.context_id},
+                                          metadata.context_incarnation, peer));
   // The context ended before the message came: it is not recorded.
   if (context == nullptr) return async::TaskContext::Capture();
   RETURN_IF_ERROR(RecordReceived(*context, peer, metadata, tensors));
@@ -81,7 +82,10 @@ absl::Status Engine::OnReceiveReply(const rpc::WorkerInfo& peer,
                                     std::span<Tensor> tensors) {
   absl::StatusOr<std::shared_ptr<Context>> context =
       contexts_.Find(ContextId{metadata.context_id});
-  if (!context.ok()) return absl::OkStatus();
+  if (!context.ok() ||
+      (*context)->creator().incarnation != metadata.context_incarnation) {
+    return absl::OkStatus();
+  }
   return RecordReceived(**context, peer, metadata, tensors);
 }
 

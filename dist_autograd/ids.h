@@ -10,7 +10,8 @@
 namespace hawser::dist_autograd {
 
 // Names a distributed autograd context: the id of the worker that made it in
-// the top 16 bits, a counter of that worker below.
+// the top 16 bits, a counter of that worker below. Runs of that worker differ
+// in the incarnation, which travels beside the id.
 enum class ContextId : uint64_t {};
 
 // Names a forward message that carried tensors which require gradients; same

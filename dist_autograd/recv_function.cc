@@ -7,7 +7,7 @@
 namespace hawser::dist_autograd {
 
 std::shared_ptr<RecvFunction> RecvFunction::Create(
-    AutogradMessageId message, rpc::WorkerId peer,
+    AutogradMessageId message, rpc::WorkerRun peer,
     const std::vector<Tensor>& tensors, std::weak_ptr<GradientSender> sender) {
   auto recv = std::make_shared<RecvFunction>(
       message, peer, static_cast<uint32_t>(tensors.size()), std::move(sender));

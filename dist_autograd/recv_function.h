@@ -8,7 +8,7 @@
 #include "absl/status/status.h"
 #include "autograd/node.h"
 #include "dist_autograd/ids.h"
-#include "rpc/identity/worker_info.h"
+#include "rpc/identity/worker_run.h"
 #include "tensor/tensor.h"
 
 namespace hawser::dist_autograd {
@@ -34,10 +34,10 @@ class RecvFunction final : public autograd::Node {
  public:
   // Makes itself the history of `tensors`, in order.
   static std::shared_ptr<RecvFunction> Create(
-      AutogradMessageId message, rpc::WorkerId peer,
+      AutogradMessageId message, rpc::WorkerRun peer,
       const std::vector<Tensor>& tensors, std::weak_ptr<GradientSender> sender);
 
-  RecvFunction(AutogradMessageId message, rpc::WorkerId peer,
+  RecvFunction(AutogradMessageId message, rpc::WorkerRun peer,
                uint32_t num_tensors, std::weak_ptr<GradientSender> sender)
       : Node({}, num_tensors),
         message_(message),
@@ -55,11 +55,11 @@ class RecvFunction final : public autograd::Node {
 
   AutogradMessageId message() const { return message_; }
   // The worker the message came from.
-  rpc::WorkerId peer() const { return peer_; }
+  rpc::WorkerRun peer() const { return peer_; }
 
  private:
   const AutogradMessageId message_;
-  const rpc::WorkerId peer_;
+  const rpc::WorkerRun peer_;
   const std::weak_ptr<GradientSender> sender_;
 };
 

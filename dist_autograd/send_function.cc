@@ -16,7 +16,7 @@ std::vector<autograd::Edge> EdgesOf(const std::vector<Tensor>& tensors) {
 
 }  // namespace
 
-SendFunction::SendFunction(AutogradMessageId message, rpc::WorkerId peer,
+SendFunction::SendFunction(AutogradMessageId message, rpc::WorkerRun peer,
                            const std::vector<Tensor>& tensors)
     : Node(EdgesOf(tensors), static_cast<uint32_t>(tensors.size())),
       message_(message),

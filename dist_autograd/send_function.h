@@ -6,7 +6,7 @@
 
 #include "autograd/node.h"
 #include "dist_autograd/ids.h"
-#include "rpc/identity/worker_info.h"
+#include "rpc/identity/worker_run.h"
 #include "tensor/dtype.h"
 #include "tensor/shape.h"
 #include "tensor/tensor.h"
@@ -26,7 +26,7 @@ struct TensorSpec {
 class SendFunction final : public autograd::Node {
  public:
   // `tensors` are those of the message that require gradients, in order.
-  SendFunction(AutogradMessageId message, rpc::WorkerId peer,
+  SendFunction(AutogradMessageId message, rpc::WorkerRun peer,
                const std::vector<Tensor>& tensors);
 
   std::string_view name() const override { return "SendFunction"; }
@@ -35,13 +35,13 @@ class SendFunction final : public autograd::Node {
 
   AutogradMessageId message() const { return message_; }
   // The worker the message went to.
-  rpc::WorkerId peer() const { return peer_; }
+  rpc::WorkerRun peer() const { return peer_; }
   // Of the tensors, in order.
   const std::vector<TensorSpec>& specs() const { return specs_; }
 
  private:
   const AutogradMessageId message_;
-  const rpc::WorkerId peer_;
+  const rpc::WorkerRun peer_;
   std::vector<TensorSpec> specs_;
 };
 

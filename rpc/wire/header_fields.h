@@ -20,6 +20,7 @@ inline constexpr uint32_t kRequestAutograd = 8;
 inline constexpr uint32_t kReplyAutograd = 1;
 inline constexpr uint32_t kContextId = 1;
 inline constexpr uint32_t kMessageId = 2;
+inline constexpr uint32_t kContextIncarnation = 3;
 
 // Limit on the tensors of a message, far above legitimate use; bounds the cost
 // of empty tensors.

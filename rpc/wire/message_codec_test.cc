@@ -40,7 +40,9 @@ RequestHeader Header() {
           .destination = "b",
           .destination_incarnation = Incarnation{22},
           .call_id = 5,
-          .autograd = AutogradMetadata{.context_id = 7, .message_id = 9}};
+          .autograd = AutogradMetadata{.context_id = 7,
+                                       .context_incarnation = Incarnation{33},
+                                       .message_id = 9}};
 }
 
 Payload EncodeOk(OutgoingMessage message, TransferCounters& counters) {
@@ -81,6 +83,7 @@ TEST(MessageCodecTest, GeneratedClassesReadEncodedMessages) {
   EXPECT_EQ(request.header().call_id(), 5u);
   EXPECT_EQ(request.header().autograd().context_id(), 7u);
   EXPECT_EQ(request.header().autograd().message_id(), 9u);
+  EXPECT_EQ(request.header().autograd().context_incarnation(), 33u);
   ASSERT_EQ(request.tensors_size(), 2);
   EXPECT_TRUE(request.tensors(0).requires_grad());
   EXPECT_FALSE(request.tensors(1).requires_grad());
@@ -137,6 +140,7 @@ TEST(MessageCodecTest, HeaderAndFlagsRoundTrip) {
   EXPECT_EQ(header->call_id, 5u);
   ASSERT_TRUE(header->autograd.has_value());
   EXPECT_EQ(header->autograd->message_id, 9u);
+  EXPECT_EQ(header->autograd->context_incarnation, Incarnation{33});
   std::vector<bool> requires_grad;
   ASSERT_THAT(message->ReadTensors(counters, &requires_grad), IsOk());
   EXPECT_THAT(requires_grad, ElementsAre(false, true));

@@ -18,6 +18,7 @@ namespace {
 
 using internal::kCallId;
 using internal::kContextId;
+using internal::kContextIncarnation;
 using internal::kDestination;
 using internal::kDestinationIncarnation;
 using internal::kJob;
@@ -48,9 +49,19 @@ absl::StatusOr<AutogradMetadata> ParseAutograd(std::string_view bytes) {
   WireField field;
   while (!reader.AtEnd()) {
     if (!reader.ReadField(field)) return Malformed("header");
-    if (field.type != WireType::kVarint) continue;
-    if (field.number == kContextId) metadata.context_id = field.value;
-    if (field.number == kMessageId) metadata.message_id = field.value;
+    switch (MakeTag(field.number, field.type)) {
+      case MakeTag(kContextId, WireType::kVarint):
+        metadata.context_id = field.value;
+        break;
+      case MakeTag(kMessageId, WireType::kVarint):
+        metadata.message_id = field.value;
+        break;
+      case MakeTag(kContextIncarnation, WireType::kFixed64):
+        metadata.context_incarnation = Incarnation{field.value};
+        break;
+      default:
+        break;
+    }
   }
   return metadata;
 }

@@ -22,6 +22,7 @@ using internal::AppendVarint;
 using internal::AppendVarintField;
 using internal::kCallId;
 using internal::kContextId;
+using internal::kContextIncarnation;
 using internal::kDestination;
 using internal::kDestinationIncarnation;
 using internal::kJob;
@@ -45,6 +46,8 @@ void AppendAutograd(uint32_t field,
   std::string metadata;
   AppendVarintField(kContextId, autograd->context_id, metadata);
   AppendVarintField(kMessageId, autograd->message_id, metadata);
+  AppendFixed64Field(kContextIncarnation,
+                     ToNumber(autograd->context_incarnation), metadata);
   AppendBytesField(field, metadata, out);
 }
 

@@ -19,6 +19,8 @@ namespace hawser::rpc {
 // The autograd context that a message belongs to.
 struct AutogradMetadata {
   uint64_t context_id = 0;
+  // Of the worker that made the context.
+  Incarnation context_incarnation{};
   uint64_t message_id = 0;
   // For each tensor of the message, whether it requires a gradient.
   std::vector<bool> requires_grad = {};
