@@ -11,6 +11,7 @@
 #include "dist_autograd/dist_autograd_service.h"
 #include "dist_optim/optimizer_codec.h"
 #include "rpc/errors/status_prefix.h"
+#include "rpc/identity/worker_run.h"
 #include "rref/protocol.h"
 #include "rref/wire_ids.h"
 
@@ -74,12 +75,12 @@ absl::Status DistributedOptimizer::CreateParts(
   ASSIGN_OR_RETURN(const std::shared_ptr<rref::Protocol> references,
                    rref::ProtocolOf(agent_));
   // In the order in which owners first appear.
-  std::map<rpc::WorkerId, size_t> part_of;
+  std::map<rpc::WorkerRun, size_t> part_of;
   for (size_t g = 0; g < groups.size(); ++g) {
     group_sizes_.push_back(groups[g].parameters.size());
     for (size_t i = 0; i < groups[g].parameters.size(); ++i) {
       const rpc::WorkerInfo& owner = groups[g].parameters[i].owner();
-      const auto [it, added] = part_of.try_emplace(owner.id, parts_.size());
+      const auto [it, added] = part_of.try_emplace(RunOf(owner), parts_.size());
       if (added) {
         parts_.push_back(
             {owner, nullptr, std::vector<std::vector<size_t>>(groups.size())});

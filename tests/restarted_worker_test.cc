@@ -1,4 +1,4 @@
-// Contexts and references of a worker that is restarted, while
+// Contexts, references and optimizers of a worker that is restarted, while
 // others do not know of it yet.
 
 #include <functional>
@@ -19,8 +19,11 @@
 #include "autograd/ops/elementwise.h"
 #include "autograd/variable.h"
 #include "dist_autograd/dist_autograd.h"
+#include "dist_optim/distributed_optimizer.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "optim/sgd.h"
+#include "rpc/errors/error_detail.h"
 #include "rpc/functions/function.h"
 #include "rpc/identity/worker_info.h"
 #include "rpc/membership/member_event.h"
@@ -203,6 +206,19 @@ TEST_F(RestartedWorkerTest, ReferenceOutlivesTheLossOfTheWorkerBefore) {
   const auto value = kept[1].ToHere();
   ASSERT_THAT(value, IsOk());
   EXPECT_EQ(*value->item<float>(), 5);
+}
+
+TEST_F(RestartedWorkerTest, OptimizerTellsTheOwnersOfItsParametersApart) {
+  Give(job_.agent(1), 3);
+  Restart();
+  Give(restarted(), 5);
+  const std::vector<rref::RRef<Tensor>> kept = TakeKept();
+  ASSERT_EQ(kept.size(), 2u);
+  const auto optimizer = dist_optim::DistributedOptimizer::Create(
+      job_.agent(0), optim::Sgd({.lr = 1}), {kept[1], kept[0]});
+  const auto detail = rpc::GetErrorDetail(optimizer.status());
+  ASSERT_TRUE(detail.has_value());
+  EXPECT_EQ(detail->incarnation, old_.incarnation);
 }
 
 }  // namespace
