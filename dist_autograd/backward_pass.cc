@@ -138,7 +138,12 @@ async::Future<void> BackwardPass::Receive(const rpc::WorkerRun& from,
   if (status.ok() && request.has_manifest()) {
     status = ApplyManifest(from, request.manifest());
   }
-  if (!status.ok()) Fail(status);
+  if (!status.ok()) {
+    Fail(status);
+    // A pass that had failed before makes messages fail that come after.
+    async::MutexLock lock(&mutex_);
+    if (!failure_.ok()) status = failure_;
+  }
   if (options_.smart) Announce();
   if (begins) FinishOne();
   FinishOne();
@@ -312,7 +317,7 @@ void BackwardPass::Send(const rpc::WorkerRun& to, v1::GradientRequest request,
   *request.mutable_pass() = ToProto(options_, context_->creator().incarnation);
   {
     async::MutexLock lock(&mutex_);
-    if (failed_) return;
+    if (!failure_.ok()) return;
     PeerExchange& peer = peers_[to];
     request.set_sequence(++peer.last_sequence);
     for (const uint64_t message : std::exchange(peer.skips, {})) {
@@ -349,41 +354,37 @@ v1::MessageManifest BackwardPass::ManifestLocked(
 }
 
 void BackwardPass::FinishOne() {
+  std::optional<async::Promise<void>> done;
   {
     async::MutexLock lock(&mutex_);
     if (--outstanding_ > 0) return;
+    done.swap(done_);
   }
-  Complete(absl::OkStatus());
+  if (done.has_value()) Complete(*std::move(done), absl::OkStatus());
 }
 
 void BackwardPass::Fail(absl::Status error) {
   std::vector<rpc::WorkerInfo> peers = context_->peers();
-  v1::AbortPassRequest abort;
-  *abort.mutable_pass() = ToProto(options_, context_->creator().incarnation);
-  abort.set_code(static_cast<int32_t>(error.code()));
-  abort.set_message(std::string(error.message()));
-  {
-    async::MutexLock lock(&mutex_);
-    if (!done_.has_value()) return;
-  }
-  task_->Fail(error);
-  if (!Complete(std::move(error))) return;
-  for (const rpc::WorkerInfo& peer : peers) {
-    transport_->SendAbort(RunOf(peer), abort);
-  }
-}
-
-bool BackwardPass::Complete(absl::Status status) {
   std::optional<async::Promise<void>> done;
   {
     async::MutexLock lock(&mutex_);
+    if (!done_.has_value()) return;
     done.swap(done_);
-    if (done.has_value()) failed_ = !status.ok();
+    failure_ = error;
   }
-  if (!done.has_value()) return false;
+  task_->Fail(error);
+  Complete(*std::move(done), error);
+  const v1::BackwardPassId pass =
+      ToProto(options_, context_->creator().incarnation);
+  for (const rpc::WorkerInfo& peer : peers) {
+    transport_->SendAbort(RunOf(peer), pass, error);
+  }
+}
+
+void BackwardPass::Complete(async::Promise<void> done,
+                            const absl::Status& status) {
   context_->EndPass(*this, status);
-  done->Set(std::move(status));
-  return true;
+  done.Set(status);
 }
 
 std::string BackwardPass::DescribeMissing() const {

@@ -57,9 +57,11 @@ class BackwardPassTransport {
   virtual async::Future<void> SendGradients(const rpc::WorkerRun& to,
                                             v1::GradientRequest request,
                                             std::vector<Tensor> tensors) = 0;
-  // Tells a participant, best effort, that the pass has failed.
+  // Tells a participant, best effort, that the pass has failed with `error`,
+  // which began at this worker unless it has an ErrorDetail.
   virtual void SendAbort(const rpc::WorkerRun& to,
-                         const v1::AbortPassRequest& request) = 0;
+                         const v1::BackwardPassId& pass,
+                         const absl::Status& error) = 0;
 };
 
 // One worker's part of a backward pass.
@@ -113,8 +115,9 @@ class BackwardPass : public std::enable_shared_from_this<BackwardPass> {
   absl::Status SendGradients(const RecvFunction& recv,
                              std::vector<Tensor> gradients);
 
-  // Ends the pass here, and at those it talked to, with `error`, not OK.
-  // Without effect once done.
+  // Ends the pass here, and at those it talked to, with `error`, not OK. The
+  // first error is the pass's: whatever fails later, because of it or beside
+  // it, is answered with that. Without effect once done.
   void Fail(absl::Status error);
 
   // Completes when this worker's part, and all that it caused, is over.
@@ -163,8 +166,7 @@ class BackwardPass : public std::enable_shared_from_this<BackwardPass> {
 
   // One thing less to wait for.
   void FinishOne();
-  // False if the pass was over.
-  bool Complete(absl::Status status);
+  void Complete(async::Promise<void> done, const absl::Status& status);
 
   const BackwardPassOptions options_;
   const std::shared_ptr<Context> context_;
@@ -190,8 +192,9 @@ class BackwardPass : public std::enable_shared_from_this<BackwardPass> {
   // The local graph, the start with the message that led to it, each message
   // without an answer, and each that is being received.
   int64_t outstanding_ ABSL_GUARDED_BY(mutex_) = 2;
+  // Until the pass is over.
   std::optional<async::Promise<void>> done_ ABSL_GUARDED_BY(mutex_);
-  bool failed_ ABSL_GUARDED_BY(mutex_) = false;
+  absl::Status failure_ ABSL_GUARDED_BY(mutex_);
   async::Future<void> done_future_;
 };
 

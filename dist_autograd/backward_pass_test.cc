@@ -8,6 +8,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -15,11 +16,13 @@
 #include "async/random_source.h"
 #include "async/testing/status_matchers.h"
 #include "autograd/backward.h"
+#include "autograd/node.h"
 #include "autograd/ops/elementwise.h"
 #include "autograd/variable.h"
 #include "dist_autograd/context.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "rpc/errors/error_detail.h"
 #include "rpc/identity/worker_info.h"
 #include "rpc/identity/worker_run.h"
 #include "rref/wire_ids.h"
@@ -104,6 +107,12 @@ class Cluster {
     return joined->pass;
   }
 
+  // As a worker reports an error to another one.
+  static absl::Status WithOrigin(int worker, const absl::Status& error) {
+    return rpc::WithErrorDetail(error, WorkerOf(worker),
+                                /*maybe_applied=*/false);
+  }
+
   // Delivers messages, in random order, until there are none.
   void Run() {
     while (!events_.empty()) RunOne();
@@ -124,15 +133,14 @@ class Cluster {
       return cluster_.Send(from_, to.id.value(), std::move(request),
                            std::move(tensors));
     }
-    void SendAbort(const rpc::WorkerRun& to,
-                   const v1::AbortPassRequest& request) override {
-      cluster_.events_.push_back([&cluster = cluster_, to, request] {
+    void SendAbort(const rpc::WorkerRun& to, const v1::BackwardPassId& pass,
+                   const absl::Status& error) override {
+      cluster_.events_.push_back([&cluster = cluster_, to,
+                                  options = OptionsOf(pass),
+                                  named = cluster_.WithOrigin(from_, error)] {
         Context& context = *cluster.contexts_[to.id.value()];
-        const absl::Status error(static_cast<absl::StatusCode>(request.code()),
-                                 request.message());
-        const BackwardPassOptions options = OptionsOf(request.pass());
-        if (auto pass = context.RefusePass(options.id, error)) {
-          pass->Fail(error);
+        if (auto joined = context.RefusePass(options.id, named)) {
+          joined->Fail(named);
         }
       });
     }
@@ -170,8 +178,8 @@ class Cluster {
     ++num_gradient_messages_;
     if (fail_to_ == to) {
       fail_to_ = -1;
-      return async::MakeReadyFuture<void>(
-          absl::UnavailableError("w" + std::to_string(to) + " is gone"));
+      return async::MakeReadyFuture<void>(WithOrigin(
+          to, absl::UnavailableError("w" + std::to_string(to) + " is gone")));
     }
     auto promise = std::make_shared<async::Promise<void>>();
     async::Future<void> answer = promise->future();
@@ -183,8 +191,10 @@ class Cluster {
       events_.push_back([this, from, to, request, promise,
                          copied = std::move(copied)]() mutable {
         Deliver(from, to, request, std::move(copied))
-            .OnReady([this, promise](const absl::Status& status) {
-              events_.push_back([promise, status] { promise->Set(status); });
+            .OnReady([this, to, promise](const absl::Status& status) {
+              events_.push_back([promise, named = WithOrigin(to, status)] {
+                promise->Set(named);
+              });
             });
       });
     }
@@ -416,6 +426,70 @@ TEST(BackwardPassTest, FailureEndsThePassEverywhere) {
       EXPECT_EQ(cluster.context(i).pass(), nullptr) << "worker " << i;
     }
   }
+}
+
+class FailingNode final : public autograd::Node {
+ public:
+  explicit FailingNode(autograd::Edge edge) : Node({std::move(edge)}) {}
+  std::string_view name() const override { return "FailingNode"; }
+  absl::StatusOr<std::vector<Tensor>> Apply(std::vector<Tensor>) override {
+    return absl::DataLossError("broken on purpose");
+  }
+};
+
+// By whatever way the failure reaches the root worker first.
+TEST(BackwardPassTest, FailureNamesTheWorkerWhereItBegan) {
+  for (uint64_t seed = 0; seed < 100; ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    Cluster cluster(4, seed);
+    const Tensor leaf = Leaf(2);
+    // From each worker to each, and over worker 2.
+    std::vector<Tensor> at{leaf};
+    for (int i = 1; i < 4; ++i) {
+      at.push_back(cluster.Transfer(0, i, leaf));
+      for (int j = 1; j < i; ++j) {
+        at[i] = *autograd::Mul(at[i], cluster.Transfer(j, i, at[j]));
+      }
+      if (i == 2) {
+        const Tensor broken = *at[2].Clone();
+        autograd::SetHistory(
+            broken, std::make_shared<FailingNode>(autograd::GradEdge(at[2])),
+            0);
+        at[2] = broken;
+      }
+    }
+    Tensor root = leaf;
+    for (int i = 1; i < 4; ++i) {
+      root = *autograd::Mul(root, cluster.Transfer(i, 0, at[i]));
+    }
+    async::Future<void> done = cluster.Backward(0, root, true);
+    cluster.Run();
+    ASSERT_TRUE(done.ready());
+    EXPECT_THAT(done.result(), StatusIs(absl::StatusCode::kDataLoss));
+    const auto detail = rpc::GetErrorDetail(done.result());
+    ASSERT_TRUE(detail.has_value());
+    EXPECT_EQ(detail->worker, "w2");
+  }
+}
+
+// The message arrives while the pass fails.
+TEST(BackwardPassTest, MessageOfAFailedPassIsAnsweredWithItsFailure) {
+  Cluster cluster(2, 1);
+  const Tensor here = cluster.Transfer(1, 0, Leaf(2));
+  const std::shared_ptr<BackwardPass> pass = cluster.Join(1);
+  pass->Start({});
+  v1::GradientRequest request;
+  request.set_sequence(1);
+  const async::Future<void> first =
+      pass->Receive(RunOfWorker(0), request, {}, /*begins=*/false);
+  pass->Fail(absl::DataLossError("broken on purpose"));
+  EXPECT_THAT(first.result(), StatusIs(absl::StatusCode::kDataLoss));
+  request.set_sequence(2);
+  v1::MessageGradients& entry = *request.add_gradients();
+  entry.set_message(99);
+  entry.add_present(false);
+  EXPECT_THAT(pass->Receive(RunOfWorker(0), request, {}, false).result(),
+              StatusIs(absl::StatusCode::kDataLoss));
 }
 
 // Of one that was restarted its context has messages of both runs.

@@ -9,6 +9,8 @@
 #include "async/status_macros.h"
 #include "autograd/variable.h"
 #include "dist_autograd/engine.h"
+#include "rpc/errors/error_detail.h"
+#include "rpc/errors/status_details.h"
 #include "rpc/errors/status_prefix.h"
 #include "rpc/identity/worker_run.h"
 #include "rref/rref_service.h"
@@ -25,9 +27,22 @@ constexpr uint64_t kMaxTimeLeftUs = uint64_t{365} * 24 * 3600 * 1'000'000;
 // What a message says that is sent at the last moment.
 constexpr absl::Duration kMinTimeLeft = absl::Microseconds(1);
 
-// Stands before the errors of another worker.
-std::string BackwardOn(const std::string& worker) {
-  return absl::StrCat("backward on worker '", worker, "'");
+// An error that `peer` reported. Only where it began there it is told of the
+// worker: by whatever way an error comes, it reads the same.
+absl::Status ReportedBy(const rpc::WorkerInfo& peer,
+                        const absl::Status& error) {
+  const std::optional<rpc::ErrorDetail> origin = rpc::GetErrorDetail(error);
+  if (!origin.has_value() || origin->incarnation != peer.incarnation) {
+    return error;
+  }
+  return rref::WithPrefix(absl::StrCat("backward on worker '", peer.name, "'"),
+                          error);
+}
+
+// An error without origin began at `self`.
+absl::Status WithOrigin(const absl::Status& error,
+                        const rpc::WorkerInfo& self) {
+  return rpc::WithErrorDetail(error, self, /*maybe_applied=*/false);
 }
 
 // Sends the messages of one pass through the agent, until its deadline.
@@ -68,17 +83,21 @@ class AgentTransport final : public BackwardPassTransport {
         ->CallMethod<v1::GradientReply>(
             peer->second, "hawser.v1.DistAutogradService.Gradient", request,
             std::move(tensors), options)
-        .Then([name = peer->second.name](
+        .Then([worker = peer->second](
                   absl::StatusOr<rpc::Message<v1::GradientReply>> reply) {
-          return rref::WithPrefix(BackwardOn(name), reply.status());
+          return ReportedBy(worker, reply.status());
         });
   }
 
-  void SendAbort(const rpc::WorkerRun& to,
-                 const v1::AbortPassRequest& request) override {
+  void SendAbort(const rpc::WorkerRun& to, const v1::BackwardPassId& pass,
+                 const absl::Status& error) override {
     const rref::AgentHandle::Use agent = agent_->Acquire();
     auto peer = peers_.find(to);
     if (!agent || peer == peers_.end()) return;
+    v1::AbortPassRequest request;
+    *request.mutable_pass() = pass;
+    *request.mutable_error() =
+        rpc::ToStatusDetails(WithOrigin(error, agent->info()));
     rpc::MethodCallOptions options;
     options.attempt_timeout = options_.control_attempt_timeout;
     options.inherit_deadline = false;
@@ -168,8 +187,8 @@ void Engine::FailAt(async::MonotonicTime deadline,
 async::Future<void> Engine::Backward(ContextId context_id,
                                      const std::vector<Tensor>& roots,
                                      const BackwardOptions& options) {
-  auto fail = [](absl::Status status) {
-    return async::MakeReadyFuture<void>(std::move(status));
+  auto fail = [this](const absl::Status& status) {
+    return async::MakeReadyFuture<void>(WithOrigin(status, self_));
   };
   async::MonotonicTime deadline;
   {
@@ -206,7 +225,9 @@ async::Future<void> Engine::Backward(ContextId context_id,
   }
   async::Future<void> done = (*pass)->done();
   (*pass)->Start(std::move(seeds));
-  return done;
+  return std::move(done).Then([self = self_](const absl::Status& status) {
+    return WithOrigin(status, self);
+  });
 }
 
 async::Future<rpc::Message<v1::GradientReply>> Engine::HandleGradient(
@@ -231,7 +252,9 @@ async::Future<rpc::Message<v1::GradientReply>> Engine::HandleGradient(
   }
   absl::StatusOr<Context::Participation> joined = (*context)->JoinPass(
       options, [&] { return MakeTransport(**context, deadline); });
-  if (!joined.ok()) return async::MakeReadyFuture<Reply>(joined.status());
+  if (!joined.ok()) {
+    return async::MakeReadyFuture<Reply>(WithOrigin(joined.status(), self_));
+  }
   if (joined->is_new) {
     FailAt(deadline, joined->pass);
     joined->pass->Start({});
@@ -239,20 +262,20 @@ async::Future<rpc::Message<v1::GradientReply>> Engine::HandleGradient(
   return joined->pass
       ->Receive(RunOf(call.peer), request.body, std::move(request.tensors),
                 joined->is_new)
-      .Then([](const absl::Status& status) -> absl::StatusOr<Reply> {
-        RETURN_IF_ERROR(status);
-        return Reply();
-      });
+      .Then(
+          [self = self_](const absl::Status& status) -> absl::StatusOr<Reply> {
+            RETURN_IF_ERROR(WithOrigin(status, self));
+            return Reply();
+          });
 }
 
 async::Future<rpc::Message<v1::AbortPassReply>> Engine::HandleAbortPass(
     const rpc::MethodCall& call, rpc::Message<v1::AbortPassRequest> request) {
   using Reply = rpc::Message<v1::AbortPassReply>;
   const BackwardPassOptions options = FromProto(request.body.pass());
-  absl::Status error = rref::WithPrefix(
-      BackwardOn(call.peer.name),
-      absl::Status(static_cast<absl::StatusCode>(request.body.code()),
-                   request.body.message()));
+  absl::Status error = ReportedBy(
+      call.peer,
+      WithOrigin(rpc::FromStatusDetails(request.body.error()), call.peer));
   if (error.ok()) {
     return async::MakeReadyFuture<Reply>(
         absl::InvalidArgumentError("a pass was aborted without an error"));
