@@ -205,6 +205,7 @@ TEST_P(HoldingLimitsTest, ContextWhoseCreatorNeverWasEndsWithWhoBroughtIt) {
   all_live_ = false;
   rpc::AutogradMetadata metadata;
   metadata.context_id = uint64_t{99} << 48;
+  metadata.context_incarnation = rpc::Incarnation{99};
   ASSERT_THAT(engine(1).OnReceiveRequest(job_.agent(0).info(), metadata, {}),
               IsOk());
   ASSERT_EQ(engine(1).num_contexts(), 1u);
