@@ -37,6 +37,8 @@ using ::hawser::async::IsOk;
 using ::hawser::async::StatusIs;
 
 inline constexpr rpc::Function<Tensor(Tensor)> kSquare{"autograd.Square"};
+// The function of the README.
+inline constexpr rpc::Function<Tensor(Tensor, Tensor)> kAdd{"first.Add"};
 // Squares on the worker named.
 inline constexpr rpc::Function<Tensor(Tensor, std::string)> kSquareAt{
     "autograd.SquareAt"};
@@ -89,6 +91,10 @@ class DistAutogradTest : public testing::TestWithParam<rpc::TransportParam> {
     rpc::FunctionRegistry& r = job_.registry();
     ASSERT_THAT(
         r.Register(kSquare, [](Tensor x) { return autograd::Mul(x, x); }),
+        IsOk());
+    ASSERT_THAT(
+        r.Register(kAdd, [](const Tensor& a,
+                            const Tensor& b) { return autograd::Add(a, b); }),
         IsOk());
     ASSERT_THAT(r.Register(kSquareAt,
                            [](Tensor x, std::string worker) {
@@ -174,6 +180,20 @@ TEST_P(DistAutogradTest, GradientComesBackThroughTwoWorkers) {
     EXPECT_THAT(agent().Sync("w2", kNumContexts), async::IsOkAndHolds(1u));
   }
   ExpectContextsEnd();
+}
+
+// 2 leaf + leaf, of which the first comes through the remote function.
+TEST_P(DistAutogradTest, ARemoteFunctionGivesItsShareOfTheGradient) {
+  auto context = ContextScope::Open(agent());
+  ASSERT_THAT(context, IsOk());
+  const Tensor leaf = Leaf(5);
+  const auto sum = agent().Sync("w1", kAdd, leaf, leaf);
+  ASSERT_THAT(sum, IsOk());
+  const auto loss = autograd::Add(*sum, leaf);
+  ASSERT_THAT(loss, IsOk());
+  ASSERT_THAT(dist_autograd::Backward(agent(), (*context)->id(), {*loss}),
+              IsOk());
+  EXPECT_THAT(GradientOf(**context, leaf), async::IsOkAndHolds(3));
 }
 
 TEST_P(DistAutogradTest, UnusedResultsDoNotHoldUpASmartPass) {

@@ -9,7 +9,8 @@ absl::StatusOr<std::vector<float>> Column(const hawser::Tensor& matrix,
     return absl::InvalidArgumentError("not a float32 matrix: " +
                                       matrix.ToString());
   }
-  ASSIGN_OR_RETURN(const hawser::Tensor column, matrix.Select(1, index));
+  ASSIGN_OR_RETURN(const hawser::Tensor column,
+                   matrix.Detach().Select(1, index));
   return column.ToVector<float>();
 }
 

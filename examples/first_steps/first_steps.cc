@@ -6,6 +6,7 @@
 #include <iostream>
 
 #include "async/status_macros.h"
+#include "autograd/ops/elementwise.h"
 #include "autograd/ops/matmul.h"
 #include "autograd/variable.h"
 #include "dist_autograd/dist_autograd.h"
@@ -16,7 +17,6 @@
 #include "rpc/functions/function.h"
 #include "rpc/functions/function_registry.h"
 #include "rref/rref.h"
-#include "tensor/ops/elementwise.h"
 
 namespace {
 
@@ -29,7 +29,7 @@ inline constexpr rpc::Function<Tensor()> kMakeWeight{"first.MakeWeight"};
 
 absl::Status Serve(rpc::FunctionRegistry& registry) {
   RETURN_IF_ERROR(registry.Register(kAdd, [](const Tensor& a, const Tensor& b) {
-    return hawser::tensor::Add(a, b);
+    return hawser::autograd::Add(a, b);
   }));
   return registry.Register(kMakeWeight, []() -> absl::StatusOr<Tensor> {
     Tensor weight = Tensor::Zeros({1, 2});
