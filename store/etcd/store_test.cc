@@ -126,10 +126,10 @@ TEST(EtcdStoreTest, ChangesWhoseRepliesWereLostAreAppliedOnce) {
   EXPECT_THAT(store->Set("gone", "1"), IsOk());
   // The change is applied, but its reply and the connection are lost.
   const auto lose_reply = [&](const std::string& made, auto change) {
-    proxy.SwallowReplies();
+    proxy.Discard(net::TcpProxy::Direction::kToClient);
     std::thread changer(change);
     EXPECT_THAT(direct->Get(made, absl::Seconds(20)), IsOk());
-    proxy.CloseConnections();
+    proxy.Reset();
     changer.join();
   };
   lose_reply("set", [&] { EXPECT_THAT(store->Set("set", "a"), IsOk()); });
@@ -185,7 +185,7 @@ TEST(EtcdStoreTest, WaitingOutlivesARestartOfEtcd) {
   });
   etcd.Restart();
   proxy.SetServerPort(etcd.port());
-  proxy.CloseConnections();
+  proxy.Reset();
   const auto other = MustConnect({.address = etcd.address(), .prefix = "job"});
   EXPECT_THAT(other->Get("before"), IsOkAndHolds("1"));
   EXPECT_THAT(other->Set("gate", "open"), IsOk());
@@ -197,7 +197,7 @@ TEST(EtcdStoreTest, DeadConnectionEndsCallsInTime) {
   const auto store =
       MustConnect({.address = proxy.address(), .prefix = FreshPrefix()});
   proxy.SetServerPort(1);
-  proxy.CloseConnections();
+  proxy.Reset();
   ExpectCallsEndInTime(*store);
 }
 

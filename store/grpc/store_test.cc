@@ -106,7 +106,7 @@ TEST(GrpcStoreTest, RestartedServerIsNotMistakenForTheFirst) {
   EXPECT_THAT(store->Set("k", "v"), IsOk());
   server = MustStart();
   proxy.SetServerPort(server->port());
-  proxy.CloseConnections();
+  proxy.Reset();
   EXPECT_THAT(store->Get("k"), StatusIs(absl::StatusCode::kFailedPrecondition,
                                         HasSubstr("restarted")));
   EXPECT_THAT(store->Add("n", 1),
@@ -123,7 +123,7 @@ TEST(GrpcStoreTest, WaitingCallSurvivesALostConnection) {
     // Blocks reconnection until the server has dropped the call of the lost
     // connection.
     proxy.SetServerPort(1);
-    proxy.CloseConnections();
+    proxy.Reset();
     while (server->stats().num_waiting != 0) std::this_thread::yield();
     proxy.SetServerPort(server->port());
   }
@@ -135,10 +135,10 @@ TEST(GrpcStoreTest, DeadConnectionEndsCallsInTime) {
   const auto server = MustStart();
   net::TcpProxy proxy(server->port());
   const auto store = MustConnect(proxy.address());
-  proxy.SwallowReplies();
+  proxy.Discard(net::TcpProxy::Direction::kToClient);
   ExpectCallsEndInTime(*store);
   proxy.SetServerPort(1);
-  proxy.CloseConnections();
+  proxy.Reset();
   ExpectCallsEndInTime(*store);
 }
 
@@ -147,18 +147,18 @@ TEST(GrpcStoreTest, ChangeWhoseReplyIsLostIsAppliedOnce) {
   net::TcpProxy proxy(server->port());
   const auto store = MustConnect(proxy.address());
   const auto witness = MustConnect(server->address());
-  proxy.SwallowReplies();
+  proxy.Discard(net::TcpProxy::Direction::kToClient);
   std::thread adder([&] { EXPECT_THAT(store->Add("n", 1), IsOkAndHolds(1)); });
   EXPECT_THAT(witness->Get("n"), IsOkAndHolds("1"));
-  proxy.CloseConnections();
+  proxy.Reset();
   adder.join();
   EXPECT_THAT(witness->Get("n"), IsOkAndHolds("1"));
 
-  proxy.SwallowReplies();
+  proxy.Discard(net::TcpProxy::Direction::kToClient);
   std::thread deleter(
       [&] { EXPECT_THAT(store->Delete("n"), IsOkAndHolds(true)); });
   while (server->stats().num_keys != 0) std::this_thread::yield();
-  proxy.CloseConnections();
+  proxy.Reset();
   deleter.join();
 }
 

@@ -149,10 +149,10 @@ TEST(RedisStoreTest, ChangesWhoseRepliesWereLostAreAppliedOnce) {
   const auto store = MustConnect({.port = proxy.port()});
   // The change is applied, but its reply and the connection are lost.
   const auto lose_reply = [&](const std::string& made, auto change) {
-    proxy.SwallowReplies();
+    proxy.Discard(net::TcpProxy::Direction::kToClient);
     std::thread changer(change);
     EXPECT_THAT(direct->Get(made, absl::Seconds(20)), IsOk());
-    proxy.CloseConnections();
+    proxy.Reset();
     changer.join();
   };
   lose_reply("n", [&] { EXPECT_THAT(store->Add("n", 5), IsOkAndHolds(5)); });
@@ -200,7 +200,7 @@ TEST(RedisStoreTest, WaitingOutlivesALostConnection) {
   std::thread waiter([&] {
     EXPECT_THAT(store->Get("gate", absl::Seconds(60)), IsOkAndHolds("open"));
   });
-  proxy.CloseConnections();
+  proxy.Reset();
   EXPECT_THAT(direct->Set("gate", "open"), IsOk());
   waiter.join();
 }
@@ -217,7 +217,7 @@ TEST(RedisStoreTest, LostDataIsAnErrorRatherThanAnEmptyStore) {
   EXPECT_THAT(store->Set("k", "v"), lost);
   redis.Restart();
   proxy.SetServerPort(redis.port());
-  proxy.CloseConnections();
+  proxy.Reset();
   EXPECT_THAT(store->Get("k"), lost);
 }
 
@@ -232,10 +232,10 @@ TEST(RedisStoreTest, DeadConnectionEndsCallsInTime) {
   const internal::RedisProcess redis;
   net::TcpProxy proxy(redis.port());
   const auto store = MustConnect({.port = proxy.port()});
-  proxy.SwallowReplies();
+  proxy.Discard(net::TcpProxy::Direction::kToClient);
   ExpectCallsEndInTime(*store);
   proxy.SetServerPort(1);
-  proxy.CloseConnections();
+  proxy.Reset();
   ExpectCallsEndInTime(*store);
 }
 

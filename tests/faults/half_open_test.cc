@@ -20,8 +20,8 @@
 #include "async/testing/status_matchers.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "net/testing/tcp_proxy.h"
 #include "tests/faults/faults_test_fixture.h"
-#include "tests/faults/tcp_fault_proxy.h"
 #include "tests/faults/worker_functions.h"
 #include "tests/faults/worker_process.h"
 
@@ -31,7 +31,7 @@ namespace {
 using ::hawser::async::IsOk;
 using ::hawser::async::IsOkAndHolds;
 using ::hawser::async::StatusIs;
-using Direction = TcpFaultProxy::Direction;
+using Direction = net::TcpProxy::Direction;
 
 #ifdef HAWSER_FAULTS_NIGHTLY
 constexpr int kConnects = 600'000;
@@ -55,7 +55,7 @@ class HalfOpenTest : public FaultsTest {
   void SetUp() override {
     FaultsTest::SetUp();
     ASSERT_NE(mkdtemp(directory_), nullptr);
-    proxy_ = std::make_unique<TcpFaultProxy>(path());
+    proxy_ = std::make_unique<net::TcpProxy>(path());
     ASSERT_TRUE(Start("a", 1, [&](WorkerProcessOptions& options) {
                   options.bind_address = "unix:" + path();
                   options.advertise_address = proxy_->address();
@@ -92,7 +92,7 @@ class HalfOpenTest : public FaultsTest {
   }
 
   char directory_[32] = "/tmp/half_open.XXXXXX";
-  std::unique_ptr<TcpFaultProxy> proxy_;
+  std::unique_ptr<net::TcpProxy> proxy_;
   rpc::WorkerInfo info_;
 };
 

@@ -1,4 +1,4 @@
-#include "tests/faults/tcp_fault_proxy.h"
+#include "net/testing/tcp_proxy.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -20,13 +20,13 @@
 #include "absl/time/time.h"
 #include "gtest/gtest.h"
 
-namespace hawser::tests {
+namespace hawser::net {
 namespace {
 
-using Direction = TcpFaultProxy::Direction;
+using Direction = TcpProxy::Direction;
 
 // A client and a server with the proxy between them.
-class TcpFaultProxyTest : public testing::Test {
+class TcpProxyTest : public testing::Test {
  protected:
   void SetUp() override {
     ASSERT_NE(mkdtemp(directory_), nullptr);
@@ -39,7 +39,7 @@ class TcpFaultProxyTest : public testing::Test {
         bind(listener_, reinterpret_cast<sockaddr*>(&address), sizeof(address)),
         0);
     ASSERT_EQ(listen(listener_, 8), 0);
-    proxy_ = std::make_unique<TcpFaultProxy>(path_);
+    proxy_ = std::make_unique<TcpProxy>(path_);
     client_ = Connect();
     server_ = accept(listener_, nullptr, nullptr);
     ASSERT_GE(server_, 0);
@@ -86,15 +86,15 @@ class TcpFaultProxyTest : public testing::Test {
     return count == 0 ? "end" : std::string(bytes, count);
   }
 
-  char directory_[32] = "/tmp/fault_proxy.XXXXXX";
+  char directory_[32] = "/tmp/tcp_proxy.XXXXXX";
   std::string path_;
   int listener_ = -1;
   int client_ = -1;
   int server_ = -1;
-  std::unique_ptr<TcpFaultProxy> proxy_;
+  std::unique_ptr<TcpProxy> proxy_;
 };
 
-TEST_F(TcpFaultProxyTest, ForwardsBytesAndEndsBothWays) {
+TEST_F(TcpProxyTest, ForwardsBytesAndEndsBothWays) {
   Send(client_, "ask");
   EXPECT_EQ(Receive(server_), "ask");
   Send(server_, "answer");
@@ -106,7 +106,7 @@ TEST_F(TcpFaultProxyTest, ForwardsBytesAndEndsBothWays) {
   EXPECT_EQ(proxy_->num_connections(), 1);
 }
 
-TEST_F(TcpFaultProxyTest, BlackHoleHoldsOneWayAndLetsGoLater) {
+TEST_F(TcpProxyTest, BlackHoleHoldsOneWayAndLetsGoLater) {
   proxy_->BlackHole(Direction::kToServer, true);
   Send(client_, "lost");
   shutdown(client_, SHUT_WR);
@@ -118,7 +118,7 @@ TEST_F(TcpFaultProxyTest, BlackHoleHoldsOneWayAndLetsGoLater) {
   EXPECT_EQ(Receive(server_), "end");
 }
 
-TEST_F(TcpFaultProxyTest, DelayKeepsTheOrder) {
+TEST_F(TcpProxyTest, DelayKeepsTheOrder) {
   constexpr absl::Duration kDelay = absl::Milliseconds(200);
   proxy_->SetDelay(Direction::kToServer, kDelay);
   const absl::Time start = absl::Now();
@@ -127,7 +127,44 @@ TEST_F(TcpFaultProxyTest, DelayKeepsTheOrder) {
   EXPECT_GE(absl::Now() - start, kDelay);
 }
 
-TEST_F(TcpFaultProxyTest, ResetBreaksBothEnds) {
+TEST_F(TcpProxyTest, DiscardDropsBytesOfOneWayUntilReset) {
+  proxy_->Discard(Direction::kToClient);
+  Send(server_, "lost");
+  shutdown(server_, SHUT_WR);
+  EXPECT_EQ(Receive(client_), "end");
+  Send(client_, "still");
+  EXPECT_EQ(Receive(server_), "still");
+  proxy_->Reset();
+  close(client_);
+  client_ = Connect();
+  close(server_);
+  server_ = accept(listener_, nullptr, nullptr);
+  Send(server_, "again");
+  EXPECT_EQ(Receive(client_), "again");
+}
+
+TEST_F(TcpProxyTest, ServersAtPortsTakeNewConnections) {
+  const int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof(address);
+  auto* const generic = reinterpret_cast<sockaddr*>(&address);
+  ASSERT_EQ(bind(listener, generic, size), 0);
+  ASSERT_EQ(listen(listener, 8), 0);
+  ASSERT_EQ(getsockname(listener, generic, &size), 0);
+  proxy_->SetServerPort(ntohs(address.sin_port));
+  const int client = Connect();
+  const int server = accept(listener, nullptr, nullptr);
+  Send(client, "ask");
+  EXPECT_EQ(Receive(server), "ask");
+  // The connection from before stays with its server.
+  Send(client_, "old");
+  EXPECT_EQ(Receive(server_), "old");
+  for (const int fd : {client, server, listener}) close(fd);
+}
+
+TEST_F(TcpProxyTest, ResetBreaksBothEnds) {
   proxy_->Reset();
   EXPECT_EQ(Receive(client_), std::strerror(ECONNRESET));
   EXPECT_EQ(Receive(server_), "end");
@@ -140,7 +177,7 @@ TEST_F(TcpFaultProxyTest, ResetBreaksBothEnds) {
   EXPECT_EQ(Receive(server_), "again");
 }
 
-TEST_F(TcpFaultProxyTest, HalfCloseEndsOneWay) {
+TEST_F(TcpProxyTest, HalfCloseEndsOneWay) {
   proxy_->HalfClose(Direction::kToClient);
   EXPECT_EQ(Receive(client_), "end");
   Send(client_, "still");
@@ -149,7 +186,7 @@ TEST_F(TcpFaultProxyTest, HalfCloseEndsOneWay) {
   EXPECT_EQ(Receive(client_), "end");
 }
 
-TEST_F(TcpFaultProxyTest, RefusesWhereNobodyServes) {
+TEST_F(TcpProxyTest, RefusesWhereNobodyServes) {
   close(listener_);
   unlink(path_.c_str());
   const int fd = Connect();
@@ -158,4 +195,4 @@ TEST_F(TcpFaultProxyTest, RefusesWhereNobodyServes) {
 }
 
 }  // namespace
-}  // namespace hawser::tests
+}  // namespace hawser::net
