@@ -1,13 +1,13 @@
 // Control operations and lost workers: what keeps the tables of different
 // workers in step.
 
-#include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "async/status_macros.h"
 #include "async/task_local.h"
+#include "net/wire_text.h"
 #include "rpc/errors/error_detail.h"
 #include "rref/protocol.h"
 #include "rref/wire_ids.h"
@@ -138,7 +138,7 @@ v1::RRefControlResult Protocol::Apply(const rpc::WorkerInfo& from,
           owners_.RequestFork(RRefId{FromProto(request.rref())},
                               ForkId{FromProto(request.fork())}, from);
       result.set_code(static_cast<int32_t>(status.code()));
-      result.set_message(std::string(status.message()));
+      result.set_message(net::ToErrorText(status));
       break;
     }
     case v1::RRefControlOperation::kChildAccept:

@@ -7,6 +7,7 @@
 #include "async/status_macros.h"
 #include "rpc/errors/error_detail.h"
 #include "rpc/errors/status_prefix.h"
+#include "rpc/functions/function_name.h"
 #include "rref/protocol.h"
 #include "rref/wire_ids.h"
 
@@ -23,6 +24,9 @@ absl::StatusOr<std::shared_ptr<Reference>> Protocol::Create(
         /*maybe_applied=*/false);
   }
   ASSIGN_OR_RETURN(const rpc::WorkerInfo owner, agent->FindWorker(to));
+  RETURN_IF_ERROR(
+      rpc::WithErrorDetail(rpc::CheckFunctionName(function, signature), owner,
+                           /*maybe_applied=*/false));
   Creation creation = BeginCreation(owner);
 
   rpc::Encoder encoder(agent.get(), &owner);

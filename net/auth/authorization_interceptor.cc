@@ -12,6 +12,7 @@
 #include "net/auth/identity.h"
 #include "net/auth/role.h"
 #include "net/server/debug_services.h"
+#include "net/wire_text.h"
 
 namespace hawser::net {
 namespace {
@@ -23,8 +24,8 @@ void AppendNames(const grpc::AuthContext& context, const char* property,
   }
 }
 
-grpc::Status Denied(absl::string_view message) {
-  return {grpc::StatusCode::PERMISSION_DENIED, std::string(message)};
+grpc::Status Denied(const absl::Status& status) {
+  return {grpc::StatusCode::PERMISSION_DENIED, ToErrorText(status)};
 }
 
 class AuthorizationInterceptor final : public grpc::AuthMetadataProcessor {
@@ -40,8 +41,10 @@ class AuthorizationInterceptor final : public grpc::AuthMetadataProcessor {
                        grpc::AuthContext* context, OutputMetadata*,
                        OutputMetadata*) override {
     const auto found = metadata.find(":path");
-    if (found == metadata.end())
-      return Denied("the call has no method (:path header)");
+    if (found == metadata.end()) {
+      return Denied(
+          absl::PermissionDeniedError("the call has no method (:path header)"));
+    }
     const std::string_view path(found->second.data(), found->second.size());
     const bool debug = IsDebugMethod(path);
     if (!debug && policy_ == nullptr) return grpc::Status::OK;
@@ -49,13 +52,13 @@ class AuthorizationInterceptor final : public grpc::AuthMetadataProcessor {
     AppendNames(*context, "peer_uri", names);
     if (debug) {
       if (absl::Status status = CheckAdmin(names); !status.ok()) {
-        return Denied(status.message());
+        return Denied(status);
       }
     }
     if (policy_ != nullptr) {
       AppendNames(*context, "peer_dns", names);
       if (absl::Status status = policy_->Check(names, path); !status.ok()) {
-        return Denied(status.message());
+        return Denied(status);
       }
     }
     return grpc::Status::OK;

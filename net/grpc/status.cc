@@ -1,6 +1,6 @@
 #include "net/grpc/status.h"
 
-#include <string>
+#include "net/wire_text.h"
 
 namespace hawser::net {
 
@@ -11,7 +11,7 @@ absl::Status FromGrpcStatus(const grpc::Status& status) {
 
 grpc::Status ToGrpcStatus(const absl::Status& status) {
   return grpc::Status(static_cast<grpc::StatusCode>(status.code()),
-                      std::string(status.message()));
+                      ToErrorText(status));
 }
 
 }  // namespace hawser::net

@@ -8,6 +8,7 @@
 namespace hawser::net {
 
 // Converts code and message, but not payloads; for those see rpc/grpc/status.h.
+// ToGrpcStatus makes the message fit trailers (net/wire_text.h).
 absl::Status FromGrpcStatus(const grpc::Status& status);
 grpc::Status ToGrpcStatus(const absl::Status& status);
 

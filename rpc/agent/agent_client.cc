@@ -6,11 +6,14 @@
 #include "async/status_macros.h"
 #include "async/task_local.h"
 #include "async/thread_pool.h"
+#include "net/wire_text.h"
 #include "rpc/agent/agent_impl.h"
 #include "rpc/agent/current_call.h"
 #include "rpc/agent/outgoing_call.h"
 #include "rpc/errors/error_detail.h"
 #include "rpc/errors/not_sent.h"
+#include "rpc/functions/function_name.h"
+#include "rpc/identity/timeout.h"
 #include "rpc/wire/wire_format.h"
 
 namespace hawser::rpc {
@@ -81,11 +84,7 @@ absl::Status Agent::Impl::CallGateClosed() const {
 absl::StatusOr<async::MonotonicTime> Agent::Impl::DeadlineOf(
     std::optional<absl::Duration> timeout, bool inherit) const {
   const absl::Duration limit = timeout.value_or(options_.default_timeout);
-  if (limit < absl::ZeroDuration()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("the timeout ", absl::FormatDuration(limit),
-                     " is negative; rpc::kNoTimeout waits for ever"));
-  }
+  RETURN_IF_ERROR(CheckTimeout(limit));
   async::MonotonicTime deadline = async::kNever;
   if (limit != kNoTimeout) {
     deadline =
@@ -115,6 +114,11 @@ WorkerInfo Agent::Impl::WhatIsSaid(const Destination& to) {
 // may not have come yet, but not waited for: nothing is known to be there.
 absl::StatusOr<std::shared_ptr<Peer>> Agent::Impl::FindPeer(
     const Destination& to, async::MonotonicTime deadline) {
+  if (absl::Status status = net::CheckUtf8("the worker name", to.name());
+      !status.ok()) {
+    return WithErrorDetail(std::move(status), WhatIsSaid(to),
+                           /*maybe_applied=*/false);
+  }
   const std::shared_ptr<Peer> known = peers_.Find(to);
   if (known != nullptr && (!known->lost() || !membership_->store_reachable())) {
     return known;
@@ -201,7 +205,9 @@ void Agent::Impl::StartCall(const CallHandle& call, const Destination& to,
     ASSIGN_OR_RETURN(request.peer, FindPeer(to, request.deadline));
     const WorkerInfo& worker = request.peer->info();
     Encoder encoder(agent_, &worker);
-    if (absl::Status status = encode(encoder); !status.ok()) {
+    absl::Status status = CheckFunctionName(function, signature);
+    if (status.ok()) status = encode(encoder);
+    if (!status.ok()) {
       return WithErrorDetail(std::move(status), worker,
                              /*maybe_applied=*/false);
     }

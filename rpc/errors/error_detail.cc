@@ -1,6 +1,7 @@
 #include "rpc/errors/error_detail.h"
 
 #include "absl/strings/cord.h"
+#include "net/wire_text.h"
 #include "proto/rpc.pb.h"
 
 namespace hawser::rpc {
@@ -12,7 +13,7 @@ constexpr char kTypeUrl[] = "type.googleapis.com/hawser.v1.ErrorDetail";
 
 void SetErrorDetail(const ErrorDetail& detail, absl::Status& status) {
   v1::ErrorDetail message;
-  message.set_worker(detail.worker);
+  message.set_worker(net::ToErrorText(detail.worker));
   message.set_incarnation(ToNumber(detail.incarnation));
   message.set_maybe_applied(detail.maybe_applied);
   status.SetPayload(kTypeUrl, absl::Cord(message.SerializeAsString()));

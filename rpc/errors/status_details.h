@@ -8,12 +8,14 @@
 
 namespace hawser::rpc {
 
-// Returns code, message and payloads of `status`. Long messages are truncated
-// and payloads above a few KiB omitted, because gRPC limits trailers.
+// Returns code, message and payloads of `status`. The message is converted by
+// net::ToErrorText. Payloads above a few KiB in total are omitted, because gRPC
+// limits trailers, as are those whose type URL is not UTF-8.
 v1::StatusDetails ToStatusDetails(const absl::Status& status);
 
 // Converts details from an untrusted peer: an unknown code becomes kUnknown,
-// and a long message is truncated. Returns OK if the code is OK.
+// and the message is converted by net::ToErrorText. Returns OK if the code is
+// OK.
 absl::Status FromStatusDetails(const v1::StatusDetails& details);
 
 }  // namespace hawser::rpc

@@ -3,7 +3,9 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "async/status_macros.h"
 #include "net/auth/role.h"
+#include "rpc/functions/function_name.h"
 
 namespace hawser::rpc {
 namespace {
@@ -19,6 +21,7 @@ absl::Status FunctionRegistry::Register(
   if (function->name().empty()) {
     return absl::InvalidArgumentError("a remote function needs a name");
   }
+  RETURN_IF_ERROR(CheckFunctionName(function->name(), function->signature()));
   for (const std::string& role : function->options().allowed_roles) {
     if (absl::Status status = net::ValidateRole(role); !status.ok()) {
       return absl::InvalidArgumentError(absl::StrCat(

@@ -3,6 +3,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "async/status_macros.h"
+#include "net/wire_text.h"
 #include "store/endpoint.h"
 
 namespace hawser::rpc {
@@ -18,8 +19,11 @@ absl::StatusOr<std::string> AdvertisedAddress(std::string_view advertised,
           ", a wildcard address: set AgentOptions::advertise_address to the "
           "address at which peers can reach it"));
     }
+    RETURN_IF_ERROR(net::CheckUtf8("the address of the worker", serving));
     return std::string(serving);
   }
+  RETURN_IF_ERROR(
+      net::CheckUtf8("AgentOptions::advertise_address", advertised));
   ASSIGN_OR_RETURN(store::Endpoint endpoint, store::ParseEndpoint(advertised));
   if (endpoint.port == 0) {
     RETURN_IF_ERROR(bound.status());

@@ -15,7 +15,8 @@ namespace hawser::rpc {
 // `serving` if `advertised` is empty.
 //
 // kInvalidArgument if `advertised` is malformed, or is empty while `serving` is
-// a wildcard address, to which peers cannot connect.
+// a wildcard address, to which peers cannot connect, or if the result is not
+// UTF-8.
 absl::StatusOr<std::string> AdvertisedAddress(std::string_view advertised,
                                               std::string_view serving);
 

@@ -30,6 +30,16 @@ TEST(AdvertisedAddressTest, PortZeroIsReplacedByTheServingPort) {
               StatusIs(absl::StatusCode::kInvalidArgument));
 }
 
+// Records of workers hold it as text.
+TEST(AdvertisedAddressTest, AddressOutsideUtf8IsRefused) {
+  const auto refused =
+      StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("is not UTF-8"));
+  EXPECT_THAT(AdvertisedAddress("", "unix:/tmp/caf\xe9"), refused);
+  EXPECT_THAT(AdvertisedAddress("caf\xe9:80", "0.0.0.0:7"), refused);
+  EXPECT_THAT(AdvertisedAddress("", "unix:/tmp/caf\xc3\xa9"),
+              IsOkAndHolds("unix:/tmp/caf\xc3\xa9"));
+}
+
 TEST(AdvertisedAddressTest, WildcardAddressIsRejected) {
   const auto refused = StatusIs(absl::StatusCode::kInvalidArgument,
                                 HasSubstr("advertise_address"));

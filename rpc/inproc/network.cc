@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "async/check.h"
 #include "rpc/errors/not_sent.h"
+#include "rpc/errors/status_details.h"
 #include "rpc/inproc/network_state.h"
 #include "rpc/inproc/transport.h"
 
@@ -21,6 +22,12 @@ absl::Status Unreachable(std::string_view address) {
   return absl::UnavailableError(
       absl::StrCat("no worker serves at ",
                    absl::string_view(address.data(), address.size())));
+}
+
+// Returns `reply` as it would arrive over a network.
+absl::StatusOr<Payload> AsReceived(absl::StatusOr<Payload> reply) {
+  if (reply.ok()) return reply;
+  return FromStatusDetails(ToStatusDetails(reply.status()));
 }
 
 // An arrived request. Each duplicate of a request has its own.
@@ -46,7 +53,7 @@ class InprocIncomingCall final : public IncomingCall {
 
   void Reply(absl::StatusOr<Payload> reply) override {
     HAWSER_CHECK(!std::exchange(answered_, true)) << "replied twice";
-    call_->network().SendReply(call_, reply);
+    call_->network().SendReply(call_, AsReceived(std::move(reply)));
   }
   void Discard() override {
     HAWSER_CHECK(!std::exchange(answered_, true)) << "replied twice";

@@ -9,6 +9,7 @@
 #include "async/status_macros.h"
 #include "google/protobuf/io/zero_copy_stream_impl_lite.h"
 #include "google/protobuf/util/delimited_message_util.h"
+#include "net/wire_text.h"
 
 namespace hawser::rpc {
 namespace {
@@ -167,7 +168,7 @@ v1::MembershipEvent LostEvent(Incarnation worker, Incarnation reporter,
   v1::MembershipEvent event;
   event.mutable_lost()->set_incarnation(ToNumber(worker));
   event.mutable_lost()->set_reporter(ToNumber(reporter));
-  event.mutable_lost()->set_reason(std::string(reason));
+  event.mutable_lost()->set_reason(net::ToErrorText(reason));
   return event;
 }
 

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "async/status_macros.h"
 #include "async/task_local.h"
+#include "net/wire_text.h"
 #include "rpc/agent/current_call.h"
 #include "rpc/errors/error_detail.h"
 #include "rpc/functions/function_registry.h"
@@ -28,9 +29,10 @@ void SetEnd(const WorkerInfo& self, const absl::Status& status,
   const std::optional<ErrorDetail> known = GetErrorDetail(status);
   const ErrorDetail detail = known.value_or(
       ErrorDetail{.worker = self.name, .incarnation = self.incarnation});
-  end->set_message(known.has_value() ? std::string(status.message())
-                                     : absl::StrCat("worker '", self.name,
-                                                    "': ", status.message()));
+  end->set_message(net::ToErrorText(
+      known.has_value()
+          ? std::string(status.message())
+          : absl::StrCat("worker '", self.name, "': ", status.message())));
   end->mutable_detail()->set_worker(detail.worker);
   end->mutable_detail()->set_incarnation(ToNumber(detail.incarnation));
   end->mutable_detail()->set_maybe_applied(detail.maybe_applied);

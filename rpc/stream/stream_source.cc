@@ -6,6 +6,8 @@
 #include "async/status_macros.h"
 #include "rpc/agent/current_call.h"
 #include "rpc/errors/error_detail.h"
+#include "rpc/functions/function_name.h"
+#include "rpc/identity/timeout.h"
 #include "rpc/stream/stream_service.h"
 #include "rpc/wire/encoder.h"
 
@@ -54,13 +56,10 @@ absl::StatusOr<std::shared_ptr<StreamSource>> StreamSource::Open(
         absl::StrCat("the window of a stream is ", options.window,
                      "; it must be 1 to ", kMaxWindow));
   }
+  RETURN_IF_ERROR(CheckFunctionName(function, signature));
   const absl::Duration timeout =
       options.timeout.value_or(agent.default_timeout());
-  if (timeout < absl::ZeroDuration()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("the timeout ", absl::FormatDuration(timeout),
-                     " is negative; use rpc::kNoTimeout to wait forever"));
-  }
+  RETURN_IF_ERROR(CheckTimeout(timeout));
   async::MonotonicTime deadline = async::AddDelay(agent.clock().Now(), timeout);
   if (const CurrentCall* current = CurrentCall::Get()) {
     deadline = std::min(deadline, current->deadline());

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "async/check.h"
+#include "net/wire_text.h"
 #include "rpc/wire/value_fields.h"
 #include "rpc/wire/wire_format.h"
 
@@ -25,49 +26,6 @@ constexpr uint8_t BytesTag(uint32_t field) {
 
 constexpr uint8_t kListElement = BytesTag(internal::kListValues);
 constexpr uint8_t kMapElement = BytesTag(internal::kMapEntries);
-
-bool IsContinuation(unsigned char c) { return (c & 0xc0) == 0x80; }
-
-// Length of the UTF-8 character at the start of `text`; 0 if malformed.
-size_t CharacterLength(std::string_view text) {
-  const auto byte = [&](size_t i) {
-    return static_cast<unsigned char>(text[i]);
-  };
-  const unsigned char lead = byte(0);
-  if (lead < 0x80) return 1;
-  size_t length = 0;
-  // The second byte's range excludes overlong forms, surrogates and code points
-  // above U+10FFFF.
-  unsigned char low = 0x80;
-  unsigned char high = 0xbf;
-  if (lead >= 0xc2 && lead <= 0xdf) {
-    length = 2;
-  } else if (lead >= 0xe0 && lead <= 0xef) {
-    length = 3;
-    if (lead == 0xe0) low = 0xa0;
-    if (lead == 0xed) high = 0x9f;
-  } else if (lead >= 0xf0 && lead <= 0xf4) {
-    length = 4;
-    if (lead == 0xf0) low = 0x90;
-    if (lead == 0xf4) high = 0x8f;
-  } else {
-    return 0;
-  }
-  if (text.size() < length || byte(1) < low || byte(1) > high) return 0;
-  for (size_t i = 2; i < length; ++i) {
-    if (!IsContinuation(byte(i))) return 0;
-  }
-  return length;
-}
-
-bool IsUtf8(std::string_view text) {
-  while (!text.empty()) {
-    const size_t length = CharacterLength(text);
-    if (length == 0) return false;
-    text.remove_prefix(length);
-  }
-  return true;
-}
 
 }  // namespace
 
@@ -137,8 +95,8 @@ void Encoder::WriteDouble(double value) {
 void Encoder::WriteString(std::string_view value) {
   OpenElement();
   AppendBytesField(
-      IsUtf8(value) ? internal::kStringValue : internal::kBytesValue, value,
-      out_);
+      net::IsUtf8(value) ? internal::kStringValue : internal::kBytesValue,
+      value, out_);
   Close();
 }
 

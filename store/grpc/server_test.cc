@@ -53,6 +53,16 @@ TEST(StoreServerTest, BadAddressesAreRefused) {
               StatusIs(absl::StatusCode::kInvalidArgument));
 }
 
+// An error shows the key escaped, four bytes for one.
+TEST(StoreServerTest, ErrorThatShowsALongKeyArrives) {
+  const auto server = MustStart();
+  const auto store = MustConnect(server->address());
+  const std::string key(4000, '\xff');
+  ASSERT_THAT(store->Set(key, "no number"), IsOk());
+  EXPECT_THAT(store->Add(key, 1),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("\\xff")));
+}
+
 TEST(StoreServerTest, NonLoopbackAddressNeedsTlsOrPermission) {
   EXPECT_THAT(StoreServer::Start({.host = "0.0.0.0"}),
               StatusIs(absl::StatusCode::kFailedPrecondition,
