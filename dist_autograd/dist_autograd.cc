@@ -49,8 +49,8 @@ absl::Status Backward(rpc::Agent& agent, ContextId context,
                       const BackwardOptions& options) {
   ASSIGN_OR_RETURN(const std::shared_ptr<Engine> engine, EngineOf(agent));
   if (root.is_owner()) {
-    ASSIGN_OR_RETURN(const std::shared_ptr<Tensor> value, root.LocalValue());
-    return engine->Backward(context, {*value}, options).Wait();
+    ASSIGN_OR_RETURN(const Tensor value, root.ToHere(options.timeout));
+    return engine->Backward(context, {value}, options).Wait();
   }
   ASSIGN_OR_RETURN(const std::shared_ptr<Context> here,
                    engine->FindContext(context));

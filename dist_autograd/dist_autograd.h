@@ -59,7 +59,7 @@ class ContextScope {
 //
 //   kNotFound            the context is not known here, or has ended.
 //   kInvalidArgument     no root; or a root that requires no gradient, has more
-//                        than one element, or is a leaf.
+//                        than one element, or is a leaf; or a negative timeout.
 //   kFailedPrecondition  another pass of the context is running; or a part of
 //                        the graph was run before without retain_graph, or was
 //                        changed in place, naming workers and operation.

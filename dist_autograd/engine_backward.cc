@@ -12,6 +12,7 @@
 #include "rpc/errors/error_detail.h"
 #include "rpc/errors/status_details.h"
 #include "rpc/errors/status_prefix.h"
+#include "rpc/identity/timeout.h"
 #include "rpc/identity/worker_run.h"
 #include "rref/rref_service.h"
 #include "rref/wire_ids.h"
@@ -190,6 +191,12 @@ async::Future<void> Engine::Backward(ContextId context_id,
   auto fail = [this](const absl::Status& status) {
     return async::MakeReadyFuture<void>(WithOrigin(status, self_));
   };
+  if (options.timeout.has_value()) {
+    if (absl::Status status = rpc::CheckTimeout(*options.timeout);
+        !status.ok()) {
+      return fail(status);
+    }
+  }
   async::MonotonicTime deadline;
   {
     const rref::AgentHandle::Use agent = agent_->Acquire();

@@ -102,6 +102,11 @@ class Protocol : public std::enable_shared_from_this<Protocol> {
 
   void Fetch(const Reference& reference, std::string_view type_name, bool await,
              std::optional<absl::Duration> timeout, Reference::Fetched done);
+  // The value of this worker's reference `rref`, waited for until it is made,
+  // for `timeout` (unset: the agent's default).
+  async::Future<rpc::ErasedValue> AwaitOwnValue(
+      RRefId rref, const OwnerValue& value,
+      std::optional<absl::Duration> timeout);
   void Release(ForkId fork);
   void ReleaseEntry(RRefId rref);
   // The error kept with a user's copy.
@@ -132,6 +137,11 @@ class Protocol : public std::enable_shared_from_this<Protocol> {
  private:
   absl::StatusOr<ReceivedReference> ReceiveAsOwner(RRefId rref, ForkId fork,
                                                    const rpc::WorkerInfo& from);
+
+  // As AwaitOwnValue, until `deadline`.
+  async::Future<rpc::ErasedValue> AwaitUntil(RRefId rref,
+                                             const OwnerValue& value,
+                                             async::MonotonicTime deadline);
 
   // Handlers of the three methods.
   async::Future<rpc::Message<v1::RRefCreateReply>> HandleCreate(

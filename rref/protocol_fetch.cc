@@ -1,13 +1,18 @@
 // Copies of a value for its users: both ends.
 
+#include <algorithm>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "async/status_macros.h"
+#include "async/task_local.h"
+#include "rpc/agent/current_call.h"
 #include "rpc/errors/error_detail.h"
 #include "rpc/errors/status_details.h"
+#include "rpc/identity/timeout.h"
 #include "rref/locked_alias.h"
 #include "rref/protocol.h"
 #include "rref/wire_ids.h"
@@ -56,17 +61,84 @@ absl::StatusOr<FetchReply> EncodeValue(rpc::Agent& agent,
 
 }  // namespace
 
+async::Future<rpc::ErasedValue> Protocol::AwaitOwnValue(
+    RRefId rref, const OwnerValue& value,
+    std::optional<absl::Duration> timeout) {
+  const auto fail = [this](absl::Status status) {
+    return async::MakeReadyFuture<rpc::ErasedValue>(rpc::WithErrorDetail(
+        std::move(status), self_, /*maybe_applied=*/false));
+  };
+  if (timeout.has_value()) {
+    if (absl::Status status = rpc::CheckTimeout(*timeout); !status.ok()) {
+      return fail(std::move(status));
+    }
+  }
+  if (value.future().ready()) return value.future();
+  async::MonotonicTime deadline = async::kNever;
+  {
+    const AgentHandle::Use agent = agent_.Acquire();
+    if (!agent) {
+      return fail(absl::FailedPreconditionError("the worker was shut down"));
+    }
+    deadline = async::AddDelay(agent->clock().Now(),
+                               timeout.value_or(agent->default_timeout()));
+  }
+  if (const rpc::CurrentCall* call = rpc::CurrentCall::Get()) {
+    deadline = std::min(deadline, call->deadline());
+  }
+  return AwaitUntil(rref, value, deadline);
+}
+
+async::Future<rpc::ErasedValue> Protocol::AwaitUntil(
+    RRefId rref, const OwnerValue& value, async::MonotonicTime deadline) {
+  const async::Future<rpc::ErasedValue>& made = value.future();
+  if (made.ready() || deadline == async::kNever) return made;
+  const AgentHandle::Use agent = agent_.Acquire();
+  if (!agent) {
+    return async::MakeReadyFuture<rpc::ErasedValue>(ShuttingDownError());
+  }
+  const auto promise = std::make_shared<async::Promise<rpc::ErasedValue>>();
+  async::Future<rpc::ErasedValue> result = promise->future();
+  async::TaskContext::Scope detached((async::TaskContext()));
+  const async::TimerId timer =
+      agent->clock().CallAt(deadline, [weak = weak_from_this(), promise, rref] {
+        const std::shared_ptr<Protocol> self = weak.lock();
+        if (self == nullptr) return;
+        const AgentHandle::Use use = self->agent_.Acquire();
+        if (!use) return;
+        use->executor().Post([promise, rref, owner = self->self_] {
+          promise->Set(rpc::WithErrorDetail(
+              absl::DeadlineExceededError(
+                  absl::StrCat("the value of reference ", rref.ToString(),
+                               " was not made in time by its owner, worker '",
+                               owner.name, "'")),
+              owner, /*maybe_applied=*/false));
+        });
+      });
+  made.OnReady([weak = weak_from_this(), promise,
+                timer](const absl::StatusOr<rpc::ErasedValue>& object) {
+    promise->Set(object);
+    const std::shared_ptr<Protocol> self = weak.lock();
+    if (self == nullptr) return;
+    if (const AgentHandle::Use use = self->agent_.Acquire()) {
+      use->clock().Cancel(timer);
+    }
+  });
+  return result;
+}
+
 async::Future<FetchReply> Protocol::HandleFetch(
     const rpc::MethodCall& call, rpc::Message<v1::RRefFetchRequest> request) {
   absl::StatusOr<std::shared_ptr<OwnerValue>> found =
       FindValue(request.body.rref(), call.peer);
   if (!found.ok()) return async::MakeReadyFuture<FetchReply>(found.status());
+  const RRefId rref{FromProto(request.body.rref())};
   // Before the creation the future waits, not a thread.
   const std::shared_ptr<OwnerValue> value = *std::move(found);
-  return value->future().Then(
-      [self = shared_from_this(), value,
-       peer = call.peer](absl::StatusOr<rpc::ErasedValue> object)
-          -> async::Future<FetchReply> {
+  return AwaitUntil(rref, *value, call.deadline)
+      .Then([self = shared_from_this(), value,
+             peer = call.peer](absl::StatusOr<rpc::ErasedValue> object)
+                -> async::Future<FetchReply> {
         if (!object.ok()) {
           FetchReply reply;
           *reply.body.mutable_error() = ToStatusDetails(rpc::WithErrorDetail(

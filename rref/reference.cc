@@ -40,6 +40,11 @@ void Reference::Fetch(std::string_view type_name, bool await,
   protocol_->Fetch(*this, type_name, await, timeout, std::move(done));
 }
 
+async::Future<rpc::ErasedValue> Reference::AwaitValue(
+    std::optional<absl::Duration> timeout) const {
+  return protocol_->AwaitOwnValue(id_, *value_, timeout);
+}
+
 absl::Status Reference::CheckIsOwner() const {
   if (is_owner()) return absl::OkStatus();
   return absl::FailedPreconditionError(absl::StrCat(

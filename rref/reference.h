@@ -56,6 +56,11 @@ class Reference {
   void Fetch(std::string_view type_name, bool await,
              std::optional<absl::Duration> timeout, Fetched done) const;
 
+  // The value at the owner, waited for as long as Fetch waits. For the owner
+  // alone. Errors: rref/rref.h.
+  async::Future<rpc::ErasedValue> AwaitValue(
+      std::optional<absl::Duration> timeout) const;
+
   // The value here; null unless is_owner().
   const std::shared_ptr<OwnerValue>& value() const { return value_; }
 

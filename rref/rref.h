@@ -69,8 +69,9 @@ class RRef {
   //   the error of the function that was to make the value.
   //   the error of the creation, for good.
   //   kUnavailable         the owner is lost, for good.
-  //   kDeadlineExceeded    not within `timeout` (unset: the agent's default).
-  //   kInvalidArgument     the value is no `T`.
+  //   kDeadlineExceeded    not within `timeout` (unset: the agent's default),
+  //                        at the owner too.
+  //   kInvalidArgument     the value is no `T`, or `timeout` is negative.
   //   kFailedPrecondition  after the worker's shutdown.
   async::Future<T> ToHereAsync(
       std::optional<absl::Duration> timeout = std::nullopt) const {
@@ -99,6 +100,9 @@ class RRef {
  private:
   async::Future<T> Fetch(bool await,
                          std::optional<absl::Duration> timeout) const;
+  // `value` of this reference as a `T`.
+  async::Future<std::shared_ptr<T>> AsObject(
+      async::Future<rpc::ErasedValue> value) const;
 
   std::shared_ptr<const Reference> reference_;
 };
@@ -152,13 +156,19 @@ async::Future<std::shared_ptr<T>> RRef<T>::LocalValueAsync() const {
   if (absl::Status status = reference_->CheckIsOwner(); !status.ok()) {
     return async::MakeReadyFuture<std::shared_ptr<T>>(std::move(status));
   }
-  return reference_->value()->future().Then(
-      [reference = reference_](absl::StatusOr<rpc::ErasedValue> value)
+  return AsObject(reference_->value()->future());
+}
+
+template <class T>
+async::Future<std::shared_ptr<T>> RRef<T>::AsObject(
+    async::Future<rpc::ErasedValue> value) const {
+  return std::move(value).Then(
+      [reference = reference_](absl::StatusOr<rpc::ErasedValue> object)
           -> absl::StatusOr<std::shared_ptr<T>> {
-        RETURN_IF_ERROR(value);
+        RETURN_IF_ERROR(object);
         RETURN_IF_ERROR(
-            CheckType(*reference, value->type->name, rpc::TypeName<T>()));
-        return std::static_pointer_cast<T>(value->value);
+            CheckType(*reference, object->type->name, rpc::TypeName<T>()));
+        return std::static_pointer_cast<T>(object->value);
       });
 }
 
@@ -168,11 +178,12 @@ async::Future<T> RRef<T>::Fetch(bool await,
   static_assert(rpc::WireType<T>,
                 "the value cannot travel: use it where it lives");
   if (is_owner()) {
-    return LocalValueAsync().Then(
-        [](absl::StatusOr<std::shared_ptr<T>> value) -> absl::StatusOr<T> {
-          RETURN_IF_ERROR(value);
-          return **value;
-        });
+    return AsObject(reference_->AwaitValue(timeout))
+        .Then(
+            [](absl::StatusOr<std::shared_ptr<T>> value) -> absl::StatusOr<T> {
+              RETURN_IF_ERROR(value);
+              return **value;
+            });
   }
   async::Promise<T> promise;
   async::Future<T> future = promise.future();

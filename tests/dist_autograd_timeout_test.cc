@@ -17,6 +17,7 @@
 #include "rpc/agent/agent_options.h"
 #include "rpc/functions/function.h"
 #include "rpc/testing/cluster_simulation.h"
+#include "rref/rref.h"
 #include "rref/rref_service.h"
 #include "tensor/tensor.h"
 
@@ -86,6 +87,31 @@ TEST_F(DistAutogradTimeoutTest, FastPassNamesAnUnusedResult) {
   job_.Advance(absl::Seconds(1));
   EXPECT_THAT(Now(again),
               AnyOf(IsOk(), StatusIs(absl::StatusCode::kFailedPrecondition)));
+}
+
+TEST_F(DistAutogradTimeoutTest, NegativeTimeoutIsRefused) {
+  rpc::Agent& agent = *job_.agent(0);
+  auto context = dist_autograd::ContextScope::Open(agent);
+  ASSERT_THAT(context, IsOk());
+  const Tensor leaf = Tensor::Full({1}, 3);
+  ASSERT_THAT(autograd::SetRequiresGrad(leaf), IsOk());
+  const auto loss = Square(leaf);
+  ASSERT_THAT(loss, IsOk());
+  const auto refused =
+      StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("negative"));
+  EXPECT_THAT(Now(dist_autograd::BackwardAsync(agent, (*context)->id(), {*loss},
+                                               {.timeout = -kTimeout})),
+              refused);
+  const auto here = rref::MakeLocal(agent, *loss);
+  ASSERT_THAT(here, IsOk());
+  EXPECT_THAT(dist_autograd::Backward(agent, (*context)->id(), *here,
+                                      {.timeout = -kTimeout}),
+              refused);
+  // Nothing of the graph was used.
+  const async::Future<void> done =
+      dist_autograd::BackwardAsync(agent, (*context)->id(), {*loss});
+  job_.Advance(absl::Seconds(1));
+  EXPECT_THAT(Now(done), IsOk());
 }
 
 }  // namespace
