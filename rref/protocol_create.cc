@@ -68,13 +68,17 @@ Protocol::Creation Protocol::BeginCreation(const rpc::WorkerInfo& owner) {
     // Cannot fail: this worker is not lost to itself, and has no limit.
     owners_.Share(rref, fork, self_, value).IgnoreError();
     owners_.AcknowledgeShare(rref, fork);
+    async::Promise<void> confirmed;
     creation.reference = std::make_shared<Reference>(
-        shared_from_this(), rref, self_, value, /*keeps_entry=*/true);
+        shared_from_this(), rref, self_, value, confirmed.future());
     // Keeps the entry until the function has ended.
-    creation.finish = [kept = creation.reference, value,
-                       what](const absl::Status& status) {
-      if (!status.ok()) value->Set(WithPrefix(what, status));
-    };
+    creation.finish =
+        [kept = creation.reference, value, what,
+         confirmed = std::move(confirmed)](const absl::Status& status) mutable {
+          const absl::Status outcome = WithPrefix(what, status);
+          if (!outcome.ok()) value->Set(outcome);
+          confirmed.Set(outcome);
+        };
     return creation;
   }
   const ForkId fork = ids_.NextForkId();

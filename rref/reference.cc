@@ -16,15 +16,24 @@ Reference::Reference(std::shared_ptr<Protocol> protocol, RRefId id, ForkId fork,
       confirmed_(std::move(confirmed)) {}
 
 Reference::Reference(std::shared_ptr<Protocol> protocol, RRefId id,
-                     rpc::WorkerInfo owner, std::shared_ptr<OwnerValue> value,
-                     bool keeps_entry)
+                     rpc::WorkerInfo owner, std::shared_ptr<OwnerValue> value)
     : protocol_(std::move(protocol)),
       id_(id),
       fork_{id},
       owner_(std::move(owner)),
       confirmed_(async::MakeReadyFuture<void>(absl::OkStatus())),
+      value_(std::move(value)) {}
+
+Reference::Reference(std::shared_ptr<Protocol> protocol, RRefId id,
+                     rpc::WorkerInfo owner, std::shared_ptr<OwnerValue> value,
+                     async::Future<void> confirmed)
+    : protocol_(std::move(protocol)),
+      id_(id),
+      fork_{id},
+      owner_(std::move(owner)),
+      confirmed_(std::move(confirmed)),
       value_(std::move(value)),
-      keeps_entry_(keeps_entry) {}
+      keeps_entry_(true) {}
 
 Reference::~Reference() {
   if (!is_owner()) {

@@ -31,11 +31,15 @@ class Reference {
   // A user's copy; `confirmed` completes with the owner's knowing of it.
   Reference(std::shared_ptr<Protocol> protocol, RRefId id, ForkId fork,
             rpc::WorkerInfo owner, async::Future<void> confirmed);
-  // The owner's. With `keeps_entry` it stands for fork id() in the owner's
-  // table, so that messages which name the reference find the value.
+  // The owner's, confirmed.
+  Reference(std::shared_ptr<Protocol> protocol, RRefId id,
+            rpc::WorkerInfo owner, std::shared_ptr<OwnerValue> value);
+  // The owner's that it created itself; `confirmed` completes with the
+  // creation. Stands for fork id() in the owner's table, so that messages which
+  // name the reference find the value.
   Reference(std::shared_ptr<Protocol> protocol, RRefId id,
             rpc::WorkerInfo owner, std::shared_ptr<OwnerValue> value,
-            bool keeps_entry = false);
+            async::Future<void> confirmed);
   ~Reference();
   Reference(const Reference&) = delete;
   Reference& operator=(const Reference&) = delete;
@@ -46,8 +50,8 @@ class Reference {
   const rpc::WorkerInfo& owner() const { return owner_; }
   bool is_owner() const { return value_ != nullptr; }
 
-  // Completes when the owner knows this copy: for a creation, when the value
-  // is there. Ready at the owner.
+  // Completes when the owner knows this copy: for a creation, also by the
+  // owner itself, when the function has ended. Ready for the owner's others.
   const async::Future<void>& confirmed() const { return confirmed_; }
 
   // Asks the owner for the value, which must be of type `type_name`; not for

@@ -49,8 +49,8 @@ class RRef {
   const rpc::WorkerInfo& owner() const { return reference_->owner(); }
   bool is_owner() const { return reference_->is_owner(); }
 
-  // Whether the owner has acknowledged this copy. After Remote: whether the
-  // function has ended. Always true at the owner.
+  // Whether the owner has acknowledged this copy. After Remote, also on this
+  // worker itself: whether the function has ended. Otherwise true at the owner.
   bool confirmed() const {
     return reference_->confirmed().ready() &&
            reference_->confirmed().result().ok();

@@ -202,6 +202,34 @@ TEST_P(RRefTest, CreationOnSelfIsOwned) {
   EXPECT_THAT(agent(0).Sync("w1", kFetch, *rref), IsOkAndHolds(42));
 }
 
+TEST_P(RRefTest, CreationOnSelfIsConfirmedWhenTheFunctionHasEnded) {
+  auto rref = Remote(agent(0), "w0", kWaitForGate, 9);
+  ASSERT_THAT(rref, IsOk());
+  EXPECT_FALSE(rref->confirmed());
+  const async::Future<void> confirmed = rref->WhenConfirmed();
+  EXPECT_FALSE(confirmed.ready());
+  gate_.Set(absl::OkStatus());
+  EXPECT_THAT(confirmed.Wait(), IsOk());
+  EXPECT_TRUE(rref->confirmed());
+  EXPECT_THAT(rref->ToHere(), IsOkAndHolds(9));
+  // The error of a function is its value's.
+  auto failed = Remote(agent(0), "w0", kFail, 1);
+  ASSERT_THAT(failed, IsOk());
+  EXPECT_THAT(failed->WhenConfirmed().Wait(), IsOk());
+  EXPECT_THAT(failed->ToHere(), StatusIs(absl::StatusCode::kOutOfRange));
+}
+
+TEST_P(RRefTest, CreationOnSelfThatFailedIsNotConfirmed) {
+  static constexpr rpc::Function<int64_t(int64_t)> kNowhere{"rref_test.No"};
+  auto rref = Remote(agent(0), "w0", kNowhere, 1);
+  ASSERT_THAT(rref, IsOk());
+  EXPECT_THAT(
+      rref->WhenConfirmed().Wait(),
+      StatusIs(absl::StatusCode::kUnimplemented, HasSubstr("creation")));
+  EXPECT_FALSE(rref->confirmed());
+  EXPECT_THAT(rref->ToHere(), StatusIs(absl::StatusCode::kUnimplemented));
+}
+
 TEST_P(RRefTest, ObjectThatCannotTravelIsUsedWhereItLives) {
   auto rref = Remote(agent(0), "w1", kMakeResource, 7);
   ASSERT_THAT(rref, IsOk());
