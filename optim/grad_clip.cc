@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "async/status_macros.h"
 #include "autograd/variable.h"
+#include "tensor/dtype.h"
 #include "tensor/ops/elementwise.h"
 #include "tensor/ops/in_place.h"
 #include "tensor/ops/reduce.h"
@@ -18,14 +19,17 @@
 namespace hawser::optim {
 namespace {
 
-// The norms of the gradients one by one; 0 for an undefined one.
+// The norms of the gradients one by one, of 16-bit ones in f32; 0 for an
+// undefined one.
 absl::StatusOr<std::vector<double>> Norms(std::span<const Tensor> gradients,
                                           double p) {
   std::vector<double> norms;
   for (const Tensor& gradient : gradients) {
     norms.push_back(0);
     if (!gradient.defined()) continue;
-    ASSIGN_OR_RETURN(const Tensor norm, tensor::Norm(gradient, p));
+    ASSIGN_OR_RETURN(const Tensor wide,
+                     gradient.To(SumDType(gradient.dtype())));
+    ASSIGN_OR_RETURN(const Tensor norm, tensor::Norm(wide, p));
     ASSIGN_OR_RETURN(norms.back(), norm.item<double>());
   }
   return norms;

@@ -9,6 +9,7 @@
 #include "autograd/variable.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tensor/dtype.h"
 #include "tensor/tensor.h"
 
 namespace hawser::optim {
@@ -17,7 +18,9 @@ namespace {
 using ::hawser::async::IsOk;
 using ::hawser::async::IsOkAndHolds;
 using ::hawser::async::StatusIs;
+using ::hawser::tensor::DType;
 using ::testing::DoubleNear;
+using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
@@ -47,6 +50,21 @@ TEST(GradClipTest, OtherNorms) {
   EXPECT_THAT(ClipNorm(gradients, {.max_norm = 2, .p = kInfinity}),
               IsOkAndHolds(DoubleNear(4, 1e-12)));
   EXPECT_NEAR(gradients[1].ToVector<double>()[0], -2, 1e-5);
+}
+
+TEST(GradClipTest, NormsOf16BitGradientsAreTakenInF32) {
+  for (const DType dtype : {DType::kF16, DType::kBF16}) {
+    // Beyond the range of f16.
+    const std::vector<Tensor> large = {Tensor::Full({4}, 40960, {dtype})};
+    EXPECT_THAT(ClipNorm(large, {.max_norm = 1}),
+                IsOkAndHolds(DoubleNear(81920, 0.01)));
+    EXPECT_THAT(large[0].To(DType::kF64)->ToVector<double>(),
+                Each(DoubleNear(0.5, 1e-3)));
+    // Between two numbers of either.
+    EXPECT_THAT(ClipNorm(std::vector<Tensor>{Tensor::Ones({3}, {dtype})},
+                         {.max_norm = 100}),
+                IsOkAndHolds(DoubleNear(std::sqrt(3.0), 1e-6)));
+  }
 }
 
 TEST(GradClipTest, SmallGradientsStay) {
