@@ -22,6 +22,10 @@ absl::StatusOr<std::unique_ptr<LayerNorm>> LayerNorm::Create(const Options& o) {
     RETURN_IF_ERROR(
         internal::CheckSizes("LayerNorm", {{"each normalized size", size}}));
   }
+  if (!(o.eps >= 0)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("LayerNorm: eps must be at least 0, not ", o.eps));
+  }
   if (!IsFloatingPoint(o.dtype)) {
     return absl::InvalidArgumentError(
         "LayerNorm: the dtype must be floating point");

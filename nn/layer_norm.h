@@ -19,12 +19,12 @@ class LayerNorm final : public Layer {
  public:
   struct Options {
     tensor::Shape normalized_shape = {};
-    double eps = 1e-5;
+    double eps = 1e-5;  // Added to the variance; at least 0.
     bool affine = true;
     tensor::DType dtype = tensor::DType::kF32;
   };
 
-  // kInvalidArgument: no normalized dims, or one that is not above 0.
+  // kInvalidArgument: no normalized dims, or an option out of its range.
   static absl::StatusOr<std::unique_ptr<LayerNorm>> Create(
       const Options& options);
 

@@ -289,6 +289,14 @@ TEST(LayersTest, FirstValuesAreInPyTorchsRange) {
   EXPECT_GT(Largest(*embedding->parameters()[0].Select(0, 2)), 0);
 }
 
+TEST(LayersTest, LayerNormNeedsAnEpsOfAtLeastZero) {
+  for (const double eps : {-1e-5, std::nan("")}) {
+    EXPECT_THAT(LayerNorm::Create({.normalized_shape = {3}, .eps = eps}),
+                Invalid("LayerNorm", "eps"));
+  }
+  EXPECT_THAT(LayerNorm::Create({.normalized_shape = {3}, .eps = 0}), IsOk());
+}
+
 TEST(LayersTest, DropoutOnlyWhileTraining) {
   const auto dropout = *Dropout::Create(0.25, NewGenerator());
   const Tensor x = Tensor::Ones({1000});

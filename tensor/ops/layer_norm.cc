@@ -69,6 +69,10 @@ absl::StatusOr<LayerNormResult> LayerNorm(const Tensor& x, int normalized_rank,
   ASSIGN_OR_RETURN(const Rows rows, CheckNormalized(kName, x, normalized_rank));
   ASSIGN_OR_RETURN(const Tensor w, AsRow(kName, "weight", weight, x, rows));
   ASSIGN_OR_RETURN(const Tensor b, AsRow(kName, "bias", bias, x, rows));
+  if (!(eps >= 0)) [[unlikely]] {
+    return BadOperands(kName, absl::StrCat("eps must be at least 0, not ", eps),
+                       {{"x", x}});
+  }
   ASSIGN_OR_RETURN(Backend* const backend, BackendFor(x.device()));
   ASSIGN_OR_RETURN(const Tensor matrix, x.Reshape({rows.rows, rows.cols}));
   LayerNormResult result;

@@ -17,7 +17,8 @@ struct LayerNormResult {
 };
 
 // `weight` and `bias` have the shape of the normalized dims and the dtype of x;
-// either may be undefined. kInvalidArgument where something does not fit.
+// either may be undefined. kInvalidArgument where something does not fit, or
+// `eps` is not at least 0.
 absl::StatusOr<LayerNormResult> LayerNorm(const Tensor& x, int normalized_rank,
                                           const Tensor& weight,
                                           const Tensor& bias,

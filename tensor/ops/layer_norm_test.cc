@@ -112,6 +112,11 @@ TEST(LayerNormTest, ErrorsNameWhatDoesNotFit) {
   EXPECT_THAT(LayerNorm(x, 0, Tensor(), Tensor()),
               StatusIs(kBad, HasSubstr("LayerNorm")));
   EXPECT_THAT(LayerNorm(x, 3, Tensor(), Tensor()), StatusIs(kBad));
+  for (const double eps : {-1e-5, std::nan("")}) {
+    EXPECT_THAT(LayerNorm(x, 1, Tensor(), Tensor(), eps),
+                StatusIs(kBad, HasSubstr("eps")));
+  }
+  EXPECT_THAT(LayerNorm(x, 1, Tensor(), Tensor(), 0), IsOk());
   EXPECT_THAT(LayerNorm(x, 1, TestTensor({2}), Tensor()), StatusIs(kBad));
   EXPECT_THAT(LayerNorm(x, 1, Tensor(), TestTensor({3}, DType::kF64)),
               StatusIs(kBad));
