@@ -57,6 +57,16 @@ Tensor ScalarLike(double value, const Tensor& like) {
   return Tensor::Scalar(value, {like.dtype(), like.device()});
 }
 
+// `result`, where a label is no class with what to do about it.
+absl::StatusOr<Tensor> ExplainLabel(const char* loss,
+                                    absl::StatusOr<Tensor> result) {
+  if (!absl::IsOutOfRange(result.status())) return result;
+  return absl::OutOfRangeError(absl::StrCat(
+      loss, ": ", result.status().message(),
+      "; labels are classes, but for one that ClassLossOptions::ignored_label "
+      "leaves out: set it to -100 for labels made for PyTorch"));
+}
+
 // What the labels say, apart from the scores.
 struct Labels {
   Tensor classes;  // The labels, 0 where ignored.
@@ -169,11 +179,13 @@ absl::StatusOr<Tensor> CrossEntropyLoss(const Tensor& logits,
   if (logits.rank() == 2 && options.reduction == Reduction::kMean &&
       !options.ignored_label.has_value() && !options.class_weights.defined() &&
       options.label_smoothing == 0) {
-    return autograd::SoftmaxCrossEntropy(logits, labels);
+    return ExplainLabel("CrossEntropyLoss",
+                        autograd::SoftmaxCrossEntropy(logits, labels));
   }
   ASSIGN_OR_RETURN(const Tensor log_probabilities,
                    autograd::LogSoftmax(logits, 1));
-  return FromLogProbabilities(log_probabilities, labels, options);
+  return ExplainLabel("CrossEntropyLoss",
+                      FromLogProbabilities(log_probabilities, labels, options));
 }
 
 absl::StatusOr<Tensor> NllLoss(const Tensor& log_probabilities,
@@ -185,7 +197,8 @@ absl::StatusOr<Tensor> NllLoss(const Tensor& log_probabilities,
     return absl::InvalidArgumentError(
         "NllLoss: label_smoothing is an option of CrossEntropyLoss");
   }
-  return FromLogProbabilities(log_probabilities, labels, options);
+  return ExplainLabel("NllLoss",
+                      FromLogProbabilities(log_probabilities, labels, options));
 }
 
 }  // namespace hawser::nn

@@ -12,6 +12,7 @@ namespace hawser::tensor::internal {
 namespace {
 
 constexpr std::string_view kMagic = "\x93NUMPY";
+constexpr std::string_view kZipMagic = "PK\3\4";
 
 absl::Status Invalid(absl::string_view what) {
   return absl::InvalidArgumentError(what);
@@ -232,6 +233,11 @@ class DictionaryReader {
 
 absl::StatusOr<size_t> NpyLengthBytes(std::string_view start) {
   if (start.size() != kNpyMagicBytes || !start.starts_with(kMagic)) {
+    if (start.starts_with(kZipMagic)) {
+      return Invalid(
+          "it is a zip archive, as .npz files are: unzip it and read each .npy "
+          "file in it, or save each array by itself with numpy.save");
+    }
     return Invalid("it does not begin with the magic of an npy file");
   }
   const int version = static_cast<unsigned char>(start[6]);
