@@ -53,6 +53,22 @@ absl::Status CheckPair(std::string_view name, const Tensor& a,
   return absl::OkStatus();
 }
 
+// Whether `dtype` has `value`, to rounding where it is floating point.
+bool Holds(DType dtype, double value) {
+  if (IsFloatingPoint(dtype)) return true;
+  if (value != std::trunc(value)) return false;
+  switch (dtype) {
+    case DType::kI64:
+      return value >= -0x1p63 && value < 0x1p63;
+    case DType::kI32:
+      return value >= -0x1p31 && value < 0x1p31;
+    case DType::kU8:
+      return value >= 0 && value < 0x1p8;
+    default:
+      return value == 0 || value == 1;
+  }
+}
+
 }  // namespace
 
 absl::Status AddInPlace(Tensor& a, const Tensor& b, double alpha) {
@@ -89,6 +105,11 @@ absl::Status MulScalarInPlace(Tensor& a, double value) {
 
 absl::Status FillInPlace(Tensor& a, double value) {
   RETURN_IF_ERROR(CheckTarget("FillInPlace", {{"a", a}}));
+  if (!Holds(a.dtype(), value)) [[unlikely]] {
+    return BadOperands("FillInPlace",
+                       absl::StrCat("the dtype does not hold ", value),
+                       {{"a", a}});
+  }
   ASSIGN_OR_RETURN(Backend* const backend, BackendFor(a.device()));
   a.BumpVersion();
   return backend->Fill(value, a);

@@ -22,6 +22,7 @@ absl::Status AddInPlace(Tensor& a, const Tensor& b, double alpha = 1);
 absl::Status MulInPlace(Tensor& a, const Tensor& b);
 // a *= value
 absl::Status MulScalarInPlace(Tensor& a, double value);
+// a = value, which integers and bool must hold as it is.
 absl::Status FillInPlace(Tensor& a, double value);
 absl::Status CopyInto(Tensor& dst, const Tensor& src);
 

@@ -1,5 +1,6 @@
 #include "tensor/ops/in_place.h"
 
+#include <cmath>
 #include <limits>
 #include <vector>
 
@@ -102,6 +103,36 @@ TEST(InPlaceTest, FillsEveryDType) {
   ExpectTensor(flags, {2}, {1, 1});
   Tensor nothing = Tensor::Zeros({0, 3});
   EXPECT_THAT(FillInPlace(nothing, 1), IsOk());
+}
+
+TEST(InPlaceTest, FillsIntegersOnlyWithWhatTheyHold) {
+  struct Case {
+    DType dtype;
+    std::vector<double> held, refused;
+  };
+  const double inf = std::numeric_limits<double>::infinity();
+  const Case cases[] = {
+      {DType::kI64, {-0x1p63, 0x1p62}, {0x1p63, -0x1.8p63, 0.5}},
+      {DType::kI32, {-0x1p31, 0x1p31 - 1}, {0x1p31, -0x1p31 - 1, 1.5}},
+      {DType::kU8, {0, 255}, {256, -1, 254.5}},
+      {DType::kBool, {0, 1}, {2, -1, 0.5}}};
+  for (const Case& c : cases) {
+    Tensor a = Tensor::Zeros({2}, {c.dtype});
+    for (const double value : c.held) {
+      ASSERT_THAT(FillInPlace(a, value), IsOk()) << value;
+      ExpectTensor(a, {2}, {value, value}, 1e-300);
+    }
+    const std::vector<double> before = Values(a);
+    std::vector<double> refused = c.refused;
+    refused.insert(refused.end(), {inf, -inf, std::nan("")});
+    for (const double value : refused) {
+      EXPECT_THAT(FillInPlace(a, value),
+                  StatusIs(absl::StatusCode::kInvalidArgument,
+                           HasSubstr("does not hold")))
+          << c.dtype << " " << value;
+    }
+    ExpectTensor(a, {2}, before, 1e-300);
+  }
 }
 
 TEST(InPlaceTest, AddsIntegers) {
