@@ -31,7 +31,9 @@ absl::StatusOr<std::unique_ptr<Conv2d>> Conv2d::Create(
   }
   auto layer = std::unique_ptr<Conv2d>(new Conv2d(o));
   const int64_t depth = o.in_channels / groups;
-  const double fan_in = static_cast<double>(depth * o.kernel[0] * o.kernel[1]);
+  const double fan_in = static_cast<double>(depth) *
+                        static_cast<double>(o.kernel[0]) *
+                        static_cast<double>(o.kernel[1]);
   const double bound = 1 / std::sqrt(fan_in);
   ASSIGN_OR_RETURN(
       layer->weight_,

@@ -9,6 +9,7 @@
 #include "async/status_macros.h"
 #include "autograd/ops/layer_norm.h"
 #include "nn/internal/layer_error.h"
+#include "tensor/ops/in_place.h"
 #include "tensor/shape.h"
 #include "tensor/tensor.h"
 
@@ -32,8 +33,12 @@ absl::StatusOr<std::unique_ptr<LayerNorm>> LayerNorm::Create(const Options& o) {
   }
   auto layer = std::unique_ptr<LayerNorm>(new LayerNorm(o));
   if (o.affine) {
-    layer->weight_ = Tensor::Ones(o.normalized_shape, {.dtype = o.dtype});
-    layer->bias_ = Tensor::Zeros(o.normalized_shape, {.dtype = o.dtype});
+    const tensor::TensorOptions like = {.dtype = o.dtype};
+    ASSIGN_OR_RETURN(layer->weight_,
+                     Tensor::TryEmpty(o.normalized_shape, like));
+    ASSIGN_OR_RETURN(layer->bias_, Tensor::TryEmpty(o.normalized_shape, like));
+    RETURN_IF_ERROR(tensor::FillInPlace(layer->weight_, 1));
+    RETURN_IF_ERROR(tensor::FillInPlace(layer->bias_, 0));
   }
   layer->RegisterParameter("weight", &layer->weight_);
   layer->RegisterParameter("bias", &layer->bias_);

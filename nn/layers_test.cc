@@ -289,6 +289,42 @@ TEST(LayersTest, FirstValuesAreInPyTorchsRange) {
   EXPECT_GT(Largest(*embedding->parameters()[0].Select(0, 2)), 0);
 }
 
+TEST(LayersTest, SizesThatOverflowAreRefused) {
+  const auto generator = NewGenerator();
+  // Larger than a size may be, and of weights with more than 2^63 bytes.
+  for (const int64_t size : {int64_t{1} << 62, int64_t{1} << 40}) {
+    EXPECT_THAT(
+        Linear::Create({.in_features = size, .out_features = size}, *generator),
+        Invalid(""));
+    EXPECT_THAT(Embedding::Create({.rows = size, .width = size}, *generator),
+                Invalid(""));
+    EXPECT_THAT(EmbeddingBag::Create({.rows = size, .width = size}, *generator),
+                Invalid(""));
+    EXPECT_THAT(
+        Conv2d::Create(
+            {.in_channels = size, .out_channels = 1, .kernel = {size, size}},
+            *generator),
+        Invalid(""));
+    EXPECT_THAT(LayerNorm::Create({.normalized_shape = {size, size}}),
+                Invalid(""));
+    EXPECT_THAT(MultiheadAttention::Create({.embed_dim = size}, generator),
+                Invalid(""));
+    EXPECT_THAT(
+        LSTM::Create({.input_size = size, .hidden_size = size}, generator),
+        Invalid(""));
+    EXPECT_THAT(TransformerEncoderLayer::Create(
+                    {.model_width = size, .feedforward_width = 1}, generator),
+                Invalid(""));
+    EXPECT_THAT(
+        LSTM::Create({.input_size = 1, .hidden_size = 1, .num_layers = size},
+                     generator),
+        Invalid("LSTM", "num_layers must be at most"));
+  }
+  EXPECT_THAT(LSTM::Create({.input_size = 1, .hidden_size = int64_t{1} << 62},
+                           generator),
+              Invalid("LSTM", "hidden_size must be at most"));
+}
+
 TEST(LayersTest, LayerNormNeedsAnEpsOfAtLeastZero) {
   for (const double eps : {-1e-5, std::nan("")}) {
     EXPECT_THAT(LayerNorm::Create({.normalized_shape = {3}, .eps = eps}),

@@ -23,9 +23,11 @@ namespace hawser::nn {
 
 absl::StatusOr<std::unique_ptr<LSTM>> LSTM::Create(
     const Options& o, std::shared_ptr<tensor::Generator> generator) {
-  RETURN_IF_ERROR(internal::CheckSizes("LSTM", {{"input_size", o.input_size},
-                                                {"hidden_size", o.hidden_size},
-                                                {"num_layers", o.num_layers}}));
+  constexpr int64_t kMostLayers = int64_t{1} << 20;
+  RETURN_IF_ERROR(internal::CheckSizes(
+      "LSTM", {{"input_size", o.input_size},
+               {"hidden_size", o.hidden_size},
+               {"num_layers", o.num_layers, kMostLayers}}));
   ASSIGN_OR_RETURN(auto dropout, Dropout::Create(o.dropout, generator));
   auto module = std::unique_ptr<LSTM>(new LSTM(o));
   for (int64_t layer = 0; layer < o.num_layers; ++layer) {

@@ -55,8 +55,9 @@ absl::StatusOr<std::unique_ptr<MultiheadAttention>> MultiheadAttention::Create(
   }
   ASSIGN_OR_RETURN(auto dropout, Dropout::Create(o.dropout, generator));
   auto module = std::unique_ptr<MultiheadAttention>(new MultiheadAttention(o));
-  module->in_proj_weight_ =
-      Tensor::Empty({3 * o.embed_dim, o.embed_dim}, {.dtype = o.dtype});
+  ASSIGN_OR_RETURN(
+      module->in_proj_weight_,
+      Tensor::TryEmpty({3 * o.embed_dim, o.embed_dim}, {.dtype = o.dtype}));
   RETURN_IF_ERROR(FillXavierUniform(module->in_proj_weight_, 1, *generator));
   ASSIGN_OR_RETURN(auto out_proj, Linear::Create({.in_features = o.embed_dim,
                                                   .out_features = o.embed_dim,

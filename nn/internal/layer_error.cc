@@ -27,10 +27,16 @@ absl::Status WrongInput(std::string_view layer, std::string_view role,
 absl::Status CheckSizes(std::string_view layer,
                         std::initializer_list<NamedSize> sizes) {
   for (const NamedSize& size : sizes) {
-    if (size.size > 0) continue;
-    return absl::InvalidArgumentError(
-        absl::StrCat(View(layer), ": ", View(size.name),
-                     " must be above 0, not ", size.size));
+    if (size.size <= 0) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(View(layer), ": ", View(size.name),
+                       " must be above 0, not ", size.size));
+    }
+    if (size.size > size.most) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(View(layer), ": ", View(size.name), " must be at most ",
+                       size.most, ", not ", size.size));
+    }
   }
   return absl::OkStatus();
 }

@@ -14,12 +14,17 @@ namespace hawser::nn::internal {
 absl::Status WrongInput(std::string_view layer, std::string_view role,
                         std::string_view expected, const Tensor& actual);
 
-// kInvalidArgument, "Linear: in_features must be above 0, not -1", for the
-// first size that is not positive.
+// Sizes up to this one can be multiplied by the gates of an LSTM.
+inline constexpr int64_t kMostSize = int64_t{1} << 60;
+
 struct NamedSize {
   std::string_view name;
   int64_t size;
+  int64_t most = kMostSize;
 };
+
+// kInvalidArgument, "Linear: in_features must be above 0, not -1", for the
+// first size that is not positive, or above its most.
 absl::Status CheckSizes(std::string_view layer,
                         std::initializer_list<NamedSize> sizes);
 
