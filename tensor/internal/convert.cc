@@ -38,7 +38,11 @@ void ConvertThroughFloat(const Stored<From>* source, Stored<To>* dest,
   std::array<float, kBlock> floats;
   for (int64_t i = 0; i < count; i += kBlock) {
     const int64_t n = std::min(kBlock, count - i);
-    ConvertDense<float, From>(source + i, floats.data(), n);
+    if constexpr (kIsWiderThanFloat<From>) {
+      for (int64_t j = 0; j < n; ++j) floats[j] = RoundToOdd(source[i + j]);
+    } else {
+      ConvertDense<float, From>(source + i, floats.data(), n);
+    }
     ConvertDense<To, float>(floats.data(), dest + i, n);
   }
 }

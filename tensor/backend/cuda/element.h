@@ -38,12 +38,25 @@ __device__ inline ComputeType<T> Load(const T* p) {
   }
 }
 
+// Rounded once, to nearest even.
 template <class T, class C>
 __device__ inline void Store(T* p, C value) {
   if constexpr (std::is_same_v<T, __half>) {
-    *p = __float2half_rn(static_cast<float>(value));
+    if constexpr (std::is_same_v<C, double>) {
+      *p = __double2half(value);
+    } else if constexpr (std::is_integral_v<C>) {
+      *p = __ll2half_rn(value);
+    } else {
+      *p = __float2half_rn(value);
+    }
   } else if constexpr (std::is_same_v<T, __nv_bfloat16>) {
-    *p = __float2bfloat16_rn(static_cast<float>(value));
+    if constexpr (std::is_same_v<C, double>) {
+      *p = __double2bfloat16(value);
+    } else if constexpr (std::is_integral_v<C>) {
+      *p = __ll2bfloat16_rn(value);
+    } else {
+      *p = __float2bfloat16_rn(value);
+    }
   } else if constexpr (std::is_same_v<T, bool>) {
     *p = value != C(0);
   } else {

@@ -46,6 +46,9 @@ const std::vector<double> kSpecial = {0,
                                       2.5,
                                       3.5,
                                       1.00390625,
+                                      1 + 0x1p-11 + 0x1p-40,
+                                      1 + 0x1p-8 + 0x1p-40,
+                                      0x1p30 + 0x1p22 + 1,
                                       std::numeric_limits<double>::infinity(),
                                       -std::numeric_limits<double>::infinity(),
                                       std::numeric_limits<double>::quiet_NaN()};
@@ -76,6 +79,20 @@ TEST_F(CudaCopyTest, ConvertsAsTheCpuDoes) {
     for (const DType to : kAllDTypes) {
       SCOPED_TRACE(testing::Message() << from << " to " << to);
       ExpectSame({source}, [&](const auto& in) { return in[0].To(to); });
+    }
+  }
+}
+
+TEST_F(CudaCopyTest, WideIntegersAreRoundedOnce) {
+  const Tensor wide = Tensor::FromVector<int64_t>(
+      {(int64_t{1} << 62) + (int64_t{1} << 54) + 1, INT64_MIN, 2049}, {3});
+  const Tensor narrow = Tensor::FromVector<int32_t>(
+      {(int32_t{1} << 30) + (1 << 22) + 1, INT32_MIN, 2051}, {3});
+  for (const DType to : {DType::kF16, DType::kBF16}) {
+    for (const Tensor& source : {wide, narrow}) {
+      // Any other number would be farther off than this.
+      ExpectSame(
+          {source}, [&](const auto& in) { return in[0].To(to); }, 1e-9);
     }
   }
 }
