@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
 #include <vector>
 
 #include "async/testing/status_matchers.h"
@@ -37,7 +38,7 @@ TEST(RandomTest, DistributionsHaveTheirMoments) {
     EXPECT_NEAR(uniform.mean, 1, 0.03);
     EXPECT_NEAR(uniform.deviation, 4 / std::sqrt(12.0), 0.02);
     EXPECT_GE(uniform.least, -1);
-    EXPECT_LE(uniform.greatest, 3);
+    EXPECT_LT(uniform.greatest, 3);
     const Statistics normal = Of(*Normal({40000}, 2, 0.5, generator, {dtype}));
     EXPECT_NEAR(normal.mean, 2, 0.02);
     EXPECT_NEAR(normal.deviation, 0.5, 0.02);
@@ -120,6 +121,23 @@ TEST(RandomTest, RandPermIsAPermutation) {
     for (int64_t i = 0; i < n; ++i) EXPECT_EQ(sorted[i], i);
     if (n == 1000) {
       EXPECT_NE(p, sorted);
+    }
+  }
+}
+
+TEST(RandomTest, UniformStaysBelowItsUpperEnd) {
+  const std::pair<double, double> ranges[] = {
+      {0, 1},     {-1, 0},       {1, 1.0625}, {-3, -2.5},
+      {254, 256}, {2046, 2048},  {0, 256.5},  {0x1p24 - 1, 0x1p24},
+      {0, 1e-7},  {-1e-7, 1e-7}, {0, 0.1},    {0x1p53 - 1, 0x1p53}};
+  for (const DType dtype : kFloatDTypes) {
+    for (const auto& [low, high] : ranges) {
+      // Where `dtype` has a number in the range.
+      if (Values(FromValues({low}, {1}, dtype))[0] >= high) continue;
+      Generator generator(5);
+      const Statistics drawn =
+          Of(*Uniform({4096}, low, high, generator, {dtype}));
+      EXPECT_LT(drawn.greatest, high) << dtype << " from " << low;
     }
   }
 }

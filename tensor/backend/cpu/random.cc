@@ -9,6 +9,7 @@
 #include "tensor/backend/cpu/block_io.h"
 #include "tensor/backend/cpu/cpu_backend.h"
 #include "tensor/backend/cpu/vector_philox.h"
+#include "tensor/backend/uniform_limit.h"
 
 namespace hawser::tensor::cpu {
 namespace {
@@ -39,14 +40,14 @@ double Unit(const Bits& bits, double) {
   return static_cast<double>(joined >> 11) * 0x1p-53;
 }
 
+// In [low, limit], as far as rounding to the dtype of `limit` goes.
 template <class C>
-void DrawUniform(const Bits* bits, int64_t n, double low, double high, C* out) {
-  const C first = static_cast<C>(low), bound = static_cast<C>(high);
+void DrawUniform(const Bits* bits, int64_t n, double low, double high,
+                 double limit, C* out) {
   for (int64_t i = 0; i < n; ++i) {
     const double u = static_cast<double>(Unit(bits[i], C{}));
     const C x = static_cast<C>(low + (high - low) * u);
-    // Rounding may reach the exclusive bound.
-    out[i] = x < bound ? x : first;
+    out[i] = std::min(x, static_cast<C>(limit));
   }
 }
 
@@ -95,7 +96,8 @@ absl::Status CpuBackend::Random(RandomKind kind, uint64_t seed, uint64_t offset,
         DrawBernoulli(bits, n, a, block.data());
       } else if constexpr (std::is_floating_point_v<C>) {
         if (kind == RandomKind::kUniform) {
-          DrawUniform(bits, n, a, b, block.data());
+          DrawUniform(bits, n, a, b, UniformLimit(out.dtype(), a, b),
+                      block.data());
         } else {
           DrawNormal(bits, n, a, b, block.data());
         }

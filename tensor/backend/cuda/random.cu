@@ -8,6 +8,7 @@
 #include "tensor/backend/cuda/element.h"
 #include "tensor/backend/cuda/launch.h"
 #include "tensor/backend/kernel_types.h"
+#include "tensor/backend/uniform_limit.h"
 #include "tensor/dtype.h"
 #include "tensor/tensor.h"
 
@@ -48,7 +49,8 @@ __device__ double Unit(uint32_t high, uint32_t low, bool wide) {
 
 template <class T>
 __global__ void RandomKernel(RandomKind kind, uint64_t seed, uint64_t offset,
-                             double a, double b, int64_t count, T* out) {
+                             double a, double b, double limit, int64_t count,
+                             T* out) {
   constexpr bool kWide = std::is_same_v<T, double>;
   // Integers, which only kBernoulli supports, are drawn as floats.
   using Drawn = std::conditional_t<kWide, double, float>;
@@ -63,8 +65,7 @@ __global__ void RandomKernel(RandomKind kind, uint64_t seed, uint64_t offset,
       case RandomKind::kUniform:
         // Not fused, so that the numbers equal those of the CPU.
         value = static_cast<Drawn>(__dadd_rn(a, __dmul_rn(b - a, u)));
-        // Rounding may reach the exclusive bound.
-        if (!(value < static_cast<Drawn>(b))) value = static_cast<Drawn>(a);
+        value = min(value, static_cast<Drawn>(limit));
         break;
       case RandomKind::kNormal: {
         const double radius = sqrt(-2 * log((high + 0.5) * 0x1p-32));
@@ -88,9 +89,11 @@ absl::Status CudaBackend::Random(RandomKind kind, uint64_t seed,
   const int64_t count = out.num_elements();
   if (count == 0) return absl::OkStatus();
   const DeviceGuard guard(out.device());
+  const double limit =
+      kind == RandomKind::kUniform ? UniformLimit(out.dtype(), a, b) : 0;
   const auto run = [&]<class T>() {
     RandomKernel<T><<<Blocks(count), kThreads, 0, kStream>>>(
-        kind, seed, offset, a, b, count, Out<T>(out));
+        kind, seed, offset, a, b, limit, count, Out<T>(out));
     return LaunchStatus("random numbers");
   };
   if (out.dtype() == DType::kBool) return run.template operator()<bool>();
