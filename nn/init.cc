@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <numbers>
 #include <string>
 #include <vector>
@@ -49,38 +50,83 @@ absl::StatusOr<Fans> FansOf(const char* what, const Tensor& tensor) {
               count / static_cast<double>(tensor.dim(1))};
 }
 
-// The inverse of std::erf in (-1, 1): the single-precision approximation of
-// Giles, "Approximating the erfinv function" (2010), and two Newton steps.
-double InverseErf(double x) {
-  double w = -std::log((1 - x) * (1 + x));
-  double p;
-  if (w < 5) {
-    w -= 2.5;
-    p = 2.81022636e-08;
-    for (const double c :
-         {3.43273939e-07, -3.5233877e-06, -4.39150654e-06, 0.00021858087,
-          -0.00125372503, -0.00417768164, 0.246640727, 1.50140941}) {
-      p = c + p * w;
-    }
-  } else {
-    w = std::sqrt(w) - 3;
-    p = -0.000200214257;
-    for (const double c :
-         {0.000100950558, 0.00134934322, -0.00367342844, 0.00573950773,
-          -0.0076224613, 0.00943887047, 1.00167406, 2.83297682}) {
-      p = c + p * w;
-    }
+// Of a standard normal variable at z >= 0: the probability of more than z over
+// the density, by the complementary error function while that is exact, else
+// by a continued fraction.
+double MillsRatio(double z) {
+  if (z < 10) {
+    return std::sqrt(std::numbers::pi / 2) * std::exp(z * z / 2) *
+           std::erfc(z / std::numbers::sqrt2);
   }
-  double y = p * x;
-  for (int i = 0; i < 2; ++i) {
-    y -= (std::erf(y) - x) / (2 * std::numbers::inv_sqrtpi * std::exp(-y * y));
-  }
-  return y;
+  double fraction = z;
+  for (int k = 20; k > 0; --k) fraction = z + k / fraction;
+  return 1 / fraction;
 }
 
-double NormalCdf(double z) {
-  return (1 + std::erf(z / std::numbers::sqrt2)) / 2;
+// The logarithm of the probability of more than a + d over that of more than a,
+// for a >= 0.
+double LogTailRatio(double a, double d) {
+  return -d * (a + d / 2) + std::log(MillsRatio(a + d) / MillsRatio(a));
 }
+
+// The d of which LogTailRatio(a, d) is `log_ratio`, at most 0. Three steps of
+// Halley's method, from where the densities have that ratio, are exact to
+// rounding.
+double TailDistance(double a, double log_ratio) {
+  if (log_ratio == 0) return 0;
+  double d = -2 * log_ratio / (a + std::sqrt(a * a - 2 * log_ratio));
+  for (int i = 0; i < 3; ++i) {
+    const double error = LogTailRatio(a, d) - log_ratio;
+    const double mills = MillsRatio(a + d);
+    d += 2 * error * mills / (2 - error * ((a + d) * mills - 1));
+  }
+  return d;
+}
+
+double NormalCdf(double z) { return std::erfc(-z / std::numbers::sqrt2) / 2; }
+
+// Turns uniform draws into those of a normal variable within an interval,
+// which may lie in one of its tails, where probabilities are below any double.
+class TruncatedNormal {
+ public:
+  explicit TruncatedNormal(const TruncatedNormalOptions& o)
+      : options_(o),
+        low_(std::min((o.low - o.mean) / o.stddev, kFarthest)),
+        high_(std::max((o.high - o.mean) / o.stddev, -kFarthest)) {
+    const double width = (o.high - o.low) / o.stddev;
+    if (low_ > 0) tail_share_ = -std::expm1(LogTailRatio(low_, width));
+    if (high_ < 0) tail_share_ = -std::expm1(LogTailRatio(-high_, width));
+  }
+
+  // `u` is in [0, 1).
+  double At(double u) const {
+    const auto& [mean, stddev, low, high] = options_;
+    const double log_rest = std::log1p(-u * tail_share_);
+    if (low_ > 0) return low + stddev * TailDistance(low_, log_rest);
+    if (high_ < 0) return high - stddev * TailDistance(-high_, log_rest);
+    return mean + stddev * QuantileAroundMean(u);
+  }
+
+ private:
+  // In standard deviations; its square is a double.
+  static constexpr double kFarthest = 1e100;
+
+  double QuantileAroundMean(double u) const {
+    const double within = NormalCdf(high_) - NormalCdf(low_);
+    const double below = NormalCdf(low_) + within * u;
+    if (below < 0.5) {
+      const double least = std::numeric_limits<double>::min();
+      return -TailDistance(0, std::log(2 * std::max(below, least)));
+    }
+    const double above = NormalCdf(-high_) + within * (1 - u);
+    return TailDistance(0, std::min(std::log(2 * above), 0.0));
+  }
+
+  const TruncatedNormalOptions options_;
+  const double low_;
+  const double high_;
+  double tail_share_ = 0;  // Of the tail that the interval begins.
+};
 
 double Dot(const std::vector<double>& m, int64_t a, int64_t b, int64_t width) {
   double dot = 0;
@@ -136,22 +182,20 @@ absl::Status FillTruncatedNormal(Tensor& tensor,
                                  const TruncatedNormalOptions& o,
                                  Generator& generator) {
   RETURN_IF_ERROR(CheckFloating("FillTruncatedNormal", tensor));
-  if (!(o.stddev > 0) || !(o.low < o.high)) {
+  if (!std::isfinite(o.mean) || !std::isfinite(o.stddev) || !(o.stddev > 0) ||
+      !(o.low < o.high)) {
     return absl::InvalidArgumentError(absl::StrCat(
-        "FillTruncatedNormal: stddev must be above 0 and low below high, not ",
-        o.stddev, ", ", o.low, " and ", o.high));
+        "FillTruncatedNormal: mean and stddev must be finite, stddev above 0 "
+        "and low below high, not ",
+        o.mean, ", ", o.stddev, ", ", o.low, " and ", o.high));
   }
-  // Uniform between the two quantiles, then back through the quantile function.
-  const double below = NormalCdf((o.low - o.mean) / o.stddev);
-  const double above = NormalCdf((o.high - o.mean) / o.stddev);
+  const TruncatedNormal distribution(o);
   ASSIGN_OR_RETURN(
       Tensor values,
       tensor::Uniform(tensor.shape(), 0, 1, generator, {.dtype = DType::kF64}));
   double* value = values.data<double>();
   for (int64_t i = 0; i < values.num_elements(); ++i) {
-    const double quantile = below + (above - below) * value[i];
-    const double z = std::numbers::sqrt2 * InverseErf(2 * quantile - 1);
-    value[i] = std::clamp(o.mean + o.stddev * z, o.low, o.high);
+    value[i] = std::clamp(distribution.At(value[i]), o.low, o.high);
   }
   return tensor.CopyFrom(values);
 }

@@ -23,7 +23,7 @@ absl::Status FillUniform(Tensor& tensor, double low, double high,
 absl::Status FillNormal(Tensor& tensor, double mean, double stddev,
                         tensor::Generator& generator);
 
-// Normal, but only within [low, high].
+// Normal, but only within [low, high], which may be far from the mean.
 struct TruncatedNormalOptions {
   double mean = 0;
   double stddev = 1;

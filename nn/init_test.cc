@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -88,6 +89,56 @@ TEST(InitTest, TruncatedNormalStaysInsideWithTheRightMoments) {
   EXPECT_NEAR(tail.mean, 0.5184, 0.001);
 }
 
+TEST(InitTest, TruncatedNormalFarInATail) {
+  constexpr double kInf = std::numeric_limits<double>::infinity();
+  struct Tail {
+    double start, width;
+    // Of the distance from the start, which is about exponential.
+    double mean;
+  };
+  const Tail tails[] = {{10, 1, 0.09809},
+                        {10, kInf, 0.09809},
+                        {40, 10, 0.024969},
+                        {1e3, kInf, 1e-3},
+                        {1e3, 1e-6, 5e-7}};
+  for (const Tail& tail : tails) {
+    for (const bool upper : {true, false}) {
+      const double end = tail.start + tail.width;
+      const TruncatedNormalOptions options = {
+          .mean = 3,
+          .stddev = 2,
+          .low = 3 + 2 * (upper ? tail.start : -end),
+          .high = 3 + 2 * (upper ? end : -tail.start)};
+      const Moments drawn = Filled({100, 200}, [&](Tensor& t, Generator& g) {
+        return FillTruncatedNormal(t, options, g);
+      });
+      EXPECT_GE(drawn.low, options.low);
+      EXPECT_LE(drawn.high, options.high);
+      const double distance =
+          upper ? drawn.mean - options.low : options.high - drawn.mean;
+      EXPECT_NEAR(distance / (2 * tail.mean), 1, 0.03)
+          << tail.start << " " << tail.width;
+      EXPECT_GT(drawn.stddev, tail.mean / 2);
+    }
+  }
+}
+
+TEST(InitTest, TruncatedNormalAtTheEndsOfTheRange) {
+  constexpr double kInf = std::numeric_limits<double>::infinity();
+  const TruncatedNormalOptions cases[] = {
+      {.low = -kInf, .high = kInf},
+      {.low = -50, .high = 1e300},
+      {.low = 1e200, .high = kInf},
+      {.stddev = 1e-320, .low = 1, .high = 2}};
+  for (const TruncatedNormalOptions& options : cases) {
+    const Moments drawn = Filled({100, 20}, [&](Tensor& t, Generator& g) {
+      return FillTruncatedNormal(t, options, g);
+    });
+    EXPECT_GE(drawn.low, options.low);
+    EXPECT_LE(drawn.high, options.low > 0 ? options.low : 6);
+  }
+}
+
 TEST(InitTest, XavierUsesBothFans) {
   // Fan-in 20 * 3, fan-out 100 * 3.
   const Moments uniform = Filled({100, 20, 3}, [](Tensor& t, Generator& g) {
@@ -168,6 +219,9 @@ TEST(InitTest, MisfitsAreInvalidArgument) {
   EXPECT_THAT(FillNormal(whole, 0, 1, generator), invalid);
   EXPECT_THAT(FillTruncatedNormal(vector, {.stddev = 0}, generator), invalid);
   EXPECT_THAT(FillTruncatedNormal(vector, {.low = 1, .high = 0}, generator),
+              invalid);
+  EXPECT_THAT(FillTruncatedNormal(vector, {.mean = NAN}, generator), invalid);
+  EXPECT_THAT(FillTruncatedNormal(vector, {.stddev = INFINITY}, generator),
               invalid);
   EXPECT_THAT(FillXavierUniform(vector, 1, generator), invalid);
   EXPECT_THAT(FillXavierNormal(vector, 1, generator), invalid);
