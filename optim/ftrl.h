@@ -21,7 +21,10 @@ namespace hawser::optim {
 //
 // The paper starts from w = 0. An element that starts elsewhere has its z set,
 // when it is first updated, so that the last line gives its starting value.
-// Slots: "z", "n". Rows can be updated: an element whose gradient is 0 stays.
+//
+// A change of lr or l2 moves no weight: z is set to what gives the same weight
+// with the new ones. Slots: "z", for lr = 2^-20 and l2 = 0, and "n". Rows can
+// be updated: an element whose gradient is 0 stays.
 struct FtrlOptions {
   // Required, above 0.
   double lr = std::numeric_limits<double>::quiet_NaN();

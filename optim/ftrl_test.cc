@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "async/testing/status_matchers.h"
@@ -15,6 +16,7 @@ namespace hawser::optim {
 namespace {
 
 using ::hawser::async::IsOk;
+using ::hawser::tensor::DType;
 using ::testing::DoubleNear;
 using ::testing::ElementsAre;
 using ::testing::Pointwise;
@@ -31,6 +33,15 @@ class PaperCoordinate {
     return -(z_ - sign * o_.l1) / ((o_.beta + std::sqrt(n_)) / o_.lr + o_.l2);
   }
 
+  // The weight stays.
+  void ChangeRate(double lr) {
+    const double w = Weight();
+    o_.lr = lr;
+    if (w == 0) return;
+    const double curvature = (o_.beta + std::sqrt(n_)) / lr + o_.l2;
+    z_ = -std::copysign(std::abs(w) * curvature + o_.l1, w);
+  }
+
   void Take(double g) {
     const double w = Weight();
     const double sigma = (std::sqrt(n_ + g * g) - std::sqrt(n_)) / o_.lr;
@@ -39,7 +50,7 @@ class PaperCoordinate {
   }
 
  private:
-  const FtrlOptions o_;
+  FtrlOptions o_;
   double z_ = 0;
   double n_ = 0;
 };
@@ -74,6 +85,60 @@ TEST(FtrlTest, EveryStepIsThatOfThePaper) {
           << "step " << t;
     }
   }
+}
+
+TEST(FtrlTest, LearningRateChangesMoveNoWeight) {
+  const FtrlOptions options = {.lr = 0.5, .beta = 0.2, .l1 = 0.7, .l2 = 0.3};
+  const auto rule = MakeFtrl(Ftrl(options));
+  ASSERT_THAT(rule, IsOk());
+  for (const auto& [dtype, tolerance] :
+       {std::pair(DType::kF64, 1e-13), std::pair(DType::kF32, 1e-5)}) {
+    constexpr int kWidth = 11;
+    Tensor parameter = Tensor::Zeros({kWidth}, {dtype});
+    ParameterState state;
+    std::vector<PaperCoordinate> paper(kWidth, PaperCoordinate(options));
+    bool has_zero = false;
+    for (int t = 0; t < 30; ++t) {
+      const double lr = 0.5 / (1 + t / 5);
+      std::vector<double> gradient(kWidth), expected(kWidth);
+      for (int i = 0; i < kWidth; ++i) {
+        // Hardly any, while the learning rate falls.
+        gradient[i] = t % 5 == 0 ? 1e-9 : std::sin(3.0 * i + t * 0.7);
+        const double before = paper[i].Weight();
+        paper[i].ChangeRate(lr);
+        paper[i].Take(gradient[i]);
+        expected[i] = paper[i].Weight();
+        if (t % 5 == 0) {
+          ASSERT_NEAR(expected[i], before, 1e-8);
+        }
+        has_zero |= expected[i] == 0;
+      }
+      ASSERT_THAT(
+          (*rule)->Apply(parameter,
+                         *Tensor::FromVector(gradient, {kWidth}).To(dtype),
+                         state, {lr}),
+          IsOk());
+      ASSERT_THAT(parameter.To(DType::kF64)->ToVector<double>(),
+                  Pointwise(DoubleNear(tolerance), expected))
+          << dtype << " step " << t;
+    }
+    EXPECT_TRUE(has_zero);
+    const std::vector<double> moved =
+        parameter.To(DType::kF64)->ToVector<double>();
+    ASSERT_THAT((*rule)->Apply(parameter, Tensor::Zeros({kWidth}, {dtype}),
+                               state, {1e-3}),
+                IsOk());
+    EXPECT_EQ(parameter.To(DType::kF64)->ToVector<double>(), moved);
+  }
+}
+
+TEST(FtrlTest, StartWithoutCurvatureIsKept) {
+  const auto rule = MakeFtrl(Ftrl({.lr = 0.1, .beta = 0}));
+  Tensor parameter = Tensor::Full({1}, 2);
+  ParameterState state;
+  ASSERT_THAT((*rule)->Apply(parameter, Tensor::Zeros({1}), state, {0.1}),
+              IsOk());
+  EXPECT_THAT(parameter.ToVector<float>(), ElementsAre(2));
 }
 
 TEST(FtrlTest, L1MakesExactZeros) {
