@@ -11,7 +11,7 @@ namespace hawser::tensor::internal {
 static_assert(std::endian::native == std::endian::little,
               "files have the elements of a little-endian machine");
 
-absl::StatusOr<Tensor> ReadElements(const InputFile& file, uint64_t offset,
+absl::StatusOr<Tensor> ReadElements(const fs::InputFile& file, uint64_t offset,
                                     DType dtype, const Shape& shape) {
   ASSIGN_OR_RETURN(Tensor tensor, Tensor::TryEmpty(shape, {.dtype = dtype}));
   const std::span<std::byte> bytes(static_cast<std::byte*>(tensor.raw_data()),
@@ -25,7 +25,7 @@ absl::StatusOr<Tensor> ReadElements(const InputFile& file, uint64_t offset,
   return tensor;
 }
 
-absl::Status AppendElements(const Tensor& tensor, AtomicFile& file) {
+absl::Status AppendElements(const Tensor& tensor, fs::AtomicFile& file) {
   ASSIGN_OR_RETURN(const Tensor on_cpu, tensor.To(kCpu));
   ASSIGN_OR_RETURN(const Tensor dense, on_cpu.Contiguous());
   return file.Append({static_cast<const std::byte*>(dense.raw_data()),
