@@ -47,7 +47,8 @@ class DistributedOptimizer {
   //   kInvalidArgument  no parameter; or an owner found a rule or a parameter
   //                     wrong, naming it: a rule that takes only the gradients
   //                     of rows, such as SparseAdam; a parameter that is not a
-  //                     leaf that requires a gradient, or is given twice.
+  //                     leaf that requires a gradient, is not on the CPU, or
+  //                     is given twice.
   //   errors of calls, naming the owner.
   static absl::StatusOr<std::unique_ptr<DistributedOptimizer>> Create(
       rpc::Agent& agent, const optim::RuleSpec& rule,

@@ -43,6 +43,12 @@ absl::Status CheckParameter(const Tensor& t) {
         "is no leaf that requires a gradient: SetRequiresGrad it where it is "
         "made");
   }
+  if (!t.device().is_cpu()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("is ", t.ToString(),
+                     "; distributed optimizers update parameters on the CPU "
+                     "only: make the parameter there"));
+  }
   return absl::OkStatus();
 }
 

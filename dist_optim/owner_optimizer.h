@@ -59,8 +59,8 @@ class OwnerOptimizer : public std::enable_shared_from_this<OwnerOptimizer> {
   static constexpr size_t kMaxSteps = 64;
 
   // kInvalidArgument: a rule is wrong, or takes only the gradients of rows; or
-  // a parameter is undefined, no leaf that requires a gradient, or given twice,
-  // naming group and position.
+  // a parameter is undefined, no leaf that requires a gradient, not on the CPU,
+  // or given twice, naming group and position.
   static absl::StatusOr<std::shared_ptr<OwnerOptimizer>> Create(
       std::vector<Group> groups);
 

@@ -3,13 +3,10 @@
 
 #include "tensor/device_copy.h"
 
-#include <cstdlib>
-
 #include "async/testing/status_matchers.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "tensor/internal/strided_copy.h"
-#include "tensor/memory/allocator.h"
+#include "tensor/fake_device.h"
 #include "tensor/memory/device_allocators.h"
 #include "tensor/tensor.h"
 
@@ -21,39 +18,6 @@ using ::hawser::async::StatusIs;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-class FakeDeviceAllocator final : public Allocator {
- public:
-  absl::StatusOr<void*> Allocate(size_t bytes) override {
-    ++live_blocks;
-    return std::malloc(bytes + 1);
-  }
-  void Deallocate(void* block, size_t) override {
-    --live_blocks;
-    std::free(block);
-  }
-  AllocatorStats stats() const override { return {}; }
-  void Trim() override {}
-
-  int live_blocks = 0;
-};
-
-FakeDeviceAllocator& FakeDevice() {
-  static FakeDeviceAllocator allocator;
-  return allocator;
-}
-
-absl::StatusOr<Allocator*> FakeDeviceAt(int index) {
-  if (index == 0) return &FakeDevice();
-  return absl::InvalidArgumentError("there is only cuda:0");
-}
-
-absl::Status FakeCopy(Tensor& dest, const Tensor& source) {
-  internal::StridedCopy(dest.shape(),
-                        {dest.raw_data(), dest.dtype(), dest.strides()},
-                        {source.raw_data(), source.dtype(), source.strides()});
-  return absl::OkStatus();
-}
-
 TEST(DeviceCopyTest, TensorsMoveToADeviceAndBack) {
   const Tensor host = *Tensor::Arange(6).Reshape({2, 3});
   EXPECT_THAT(host.To(Cuda()), StatusIs(absl::StatusCode::kFailedPrecondition,
@@ -61,14 +25,14 @@ TEST(DeviceCopyTest, TensorsMoveToADeviceAndBack) {
   RegisterAllocators(DeviceType::kCuda, &FakeDeviceAt);
   EXPECT_THAT(host.To(Cuda()), StatusIs(absl::StatusCode::kFailedPrecondition,
                                         HasSubstr("from cpu to cuda:0")));
-  RegisterDeviceCopy(DeviceType::kCuda, &FakeCopy);
+  RegisterDeviceCopy(DeviceType::kCuda, &FakeDeviceCopy);
   EXPECT_THAT(host.To(Cuda(1)), StatusIs(absl::StatusCode::kInvalidArgument));
   {
     const auto device = host.To(Cuda());
     ASSERT_THAT(device, IsOk());
     EXPECT_EQ(device->device(), Cuda());
     EXPECT_EQ(device->ToString(), "f32[2, 3] on cuda:0");
-    EXPECT_EQ(FakeDevice().live_blocks, 1);
+    EXPECT_EQ(NumFakeDeviceBlocks(), 1);
     const Tensor transposed = *device->T();
     EXPECT_THAT(transposed.ToVector<float>(), ElementsAre(0, 3, 1, 4, 2, 5));
     EXPECT_THAT(transposed.To(kCpu)->ToVector<float>(),
@@ -80,7 +44,7 @@ TEST(DeviceCopyTest, TensorsMoveToADeviceAndBack) {
     EXPECT_THAT(into.ToVector<float>(), ElementsAre(0, 1, 2, 3, 4, 5));
     EXPECT_DEATH(into.data<float>(), "on cuda:0 as f32 in host memory");
   }
-  EXPECT_EQ(FakeDevice().live_blocks, 0);
+  EXPECT_EQ(NumFakeDeviceBlocks(), 0);
 }
 
 }  // namespace

@@ -251,6 +251,7 @@ absl::StatusOr<Payload> Agent::Impl::EncodeRequest(OutgoingRequest& request) {
   OutgoingMessage message;
   std::optional<AutogradMetadata> autograd;
   if (request.intercept_messages && interceptor_ != nullptr) {
+    RETURN_IF_ERROR(CheckSendable(request.tensors));
     ASSIGN_OR_RETURN(
         autograd, interceptor_->OnSend(request.peer->info(), request.tensors));
     if (autograd.has_value()) {

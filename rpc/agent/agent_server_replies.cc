@@ -61,6 +61,7 @@ void Agent::Impl::SendReply(InboundCall& call, std::string body,
   const auto encode = [&]() -> absl::StatusOr<Payload> {
     OutgoingMessage message;
     if (interceptor_ != nullptr && call.autograd.has_value()) {
+      RETURN_IF_ERROR(CheckSendable(tensors));
       ASSIGN_OR_RETURN(std::optional<AutogradMetadata> autograd,
                        interceptor_->OnSend(call.source, tensors));
       if (autograd.has_value()) {

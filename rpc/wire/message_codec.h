@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "rpc/identity/worker_info.h"
 #include "rpc/transport/payload.h"
@@ -64,15 +65,20 @@ struct OutgoingMessage {
   std::vector<bool> requires_grad = {};
 };
 
+// Checks that a message can carry `tensors`; to be called before a
+// MessageInterceptor records them. kInvalidArgument: one is undefined or not on
+// the CPU, or there are too many.
+absl::Status CheckSendable(std::span<const tensor::Tensor> tensors);
+
 // Encodes a message: body, header, tensor headers, and last the elements.
 //
-// Elements of dense tensors on the CPU are not copied, except for small
-// tensors: the payload refers to their storage and keeps it alive. They must
-// not be changed until the transport has released the payload, which for a
-// request is until its reply. Other tensors are copied once. For a view only
-// its own elements are sent, not its whole storage.
+// Elements of dense tensors are not copied, except for small tensors: the
+// payload refers to their storage and keeps it alive. They must not be changed
+// until the transport has released the payload, which for a request is until
+// its reply. Other tensors are copied once. For a view only its own elements
+// are sent, not its whole storage.
 //
-// kInvalidArgument if a tensor is undefined; otherwise errors of copying it.
+// Errors of CheckSendable, or of copying a tensor.
 absl::StatusOr<Payload> EncodeMessage(OutgoingMessage message,
                                       TransferCounters& counters);
 

@@ -10,7 +10,6 @@
 #include "rpc/wire/header_fields.h"
 #include "rpc/wire/message_codec.h"
 #include "rpc/wire/wire_format.h"
-#include "tensor/device.h"
 #include "tensor/wire_codec.h"
 
 namespace hawser::rpc {
@@ -54,13 +53,9 @@ void AppendAutograd(uint32_t field,
 // Converts the tensor to its wire layout; copies only if necessary.
 absl::StatusOr<tensor::Tensor> ToDense(const tensor::Tensor& value,
                                        TransferCounters& counters) {
-  if (!value.defined()) {
-    return absl::InvalidArgumentError("a tensor to be sent is undefined");
-  }
-  if (value.device().is_cpu() && value.is_contiguous()) return value;
+  if (value.is_contiguous()) return value;
   counters.AddCopiedToSend(value.byte_size());
-  ASSIGN_OR_RETURN(const tensor::Tensor on_cpu, value.To(tensor::kCpu));
-  return on_cpu.Contiguous();
+  return value.Detach().Contiguous();
 }
 
 }  // namespace
@@ -93,6 +88,26 @@ std::string EncodeReplyHeader(const std::optional<AutogradMetadata>& autograd) {
   return out;
 }
 
+absl::Status CheckSendable(std::span<const tensor::Tensor> tensors) {
+  if (tensors.size() > kMaxTensors) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("a message carries at most ", kMaxTensors,
+                     " tensors, not ", tensors.size()));
+  }
+  for (const tensor::Tensor& value : tensors) {
+    if (!value.defined()) {
+      return absl::InvalidArgumentError("a tensor to be sent is undefined");
+    }
+    if (!value.device().is_cpu()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("a tensor to be sent is ", value.ToString(),
+                       "; messages carry tensors on the CPU only: copy it "
+                       "there before it is sent"));
+    }
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<Payload> EncodeMessage(OutgoingMessage message,
                                       TransferCounters& counters) {
   HAWSER_CHECK(message.requires_grad.empty() ||
@@ -104,11 +119,7 @@ absl::StatusOr<Payload> EncodeMessage(OutgoingMessage message,
   }
   if (message.tensors.empty()) return Payload(std::move(head));
 
-  if (message.tensors.size() > kMaxTensors) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("a message carries at most ", kMaxTensors,
-                     " tensors, not ", message.tensors.size()));
-  }
+  RETURN_IF_ERROR(CheckSendable(message.tensors));
   for (size_t i = 0; i < message.tensors.size(); ++i) {
     tensor::Tensor& value = message.tensors[i];
     ASSIGN_OR_RETURN(value, ToDense(value, counters));
