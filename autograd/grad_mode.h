@@ -1,35 +1,39 @@
+// Modes of a thread: whether operations are recorded.
+
 #ifndef HAWSER_AUTOGRAD_GRAD_MODE_H_
 #define HAWSER_AUTOGRAD_GRAD_MODE_H_
 
+#include "tensor/recording_mode.h"
+
 namespace hawser::autograd {
 
-// Grad mode of the calling thread: true, as in a new thread, if operations
-// record a graph. The mode is a property of the thread and does not follow work
-// to other threads.
-bool GradEnabled();
+// Whether operations of this thread record a graph; true in a new thread. The
+// mode is a property of the thread and does not follow work to other threads.
+inline bool GradEnabled() {
+  return tensor::ThreadRecordingMode() != tensor::RecordingMode::kOff;
+}
 
-// Switches recording off in this thread until the end of the scope.
+// Switches recording off in this thread until the end of the scope. Operations
+// of tensor/ then take tensors that require gradients.
 class [[nodiscard]] NoGradGuard {
  public:
-  NoGradGuard();
-  ~NoGradGuard();
+  NoGradGuard() = default;
   NoGradGuard(const NoGradGuard&) = delete;
   NoGradGuard& operator=(const NoGradGuard&) = delete;
 
  private:
-  const bool previous_;
+  const tensor::RecordingModeScope scope_{tensor::RecordingMode::kOff};
 };
 
 // Switches recording on in this thread until the end of the scope.
 class [[nodiscard]] EnableGradGuard {
  public:
-  EnableGradGuard();
-  ~EnableGradGuard();
+  EnableGradGuard() = default;
   EnableGradGuard(const EnableGradGuard&) = delete;
   EnableGradGuard& operator=(const EnableGradGuard&) = delete;
 
  private:
-  const bool previous_;
+  const tensor::RecordingModeScope scope_{tensor::RecordingMode::kRecord};
 };
 
 }  // namespace hawser::autograd

@@ -27,10 +27,7 @@ absl::Status NotALeaf(const Tensor& t, absl::string_view what) {
 
 }  // namespace
 
-bool RequiresGrad(const Tensor& t) {
-  const VariableMeta* meta = GetMeta(t);
-  return meta != nullptr && (meta->node != nullptr || meta->leaf != nullptr);
-}
+bool RequiresGrad(const Tensor& t) { return GetMeta(t) != nullptr; }
 
 absl::Status SetRequiresGrad(const Tensor& t, bool requires_grad) {
   if (!t.defined()) {
@@ -50,7 +47,7 @@ absl::Status SetRequiresGrad(const Tensor& t, bool requires_grad) {
         ": use Detach to cut it off"));
   }
   if (!requires_grad) {
-    if (meta != nullptr) meta->leaf.reset();
+    if (meta != nullptr) t.set_autograd_meta(nullptr);
     return absl::OkStatus();
   }
   if (meta == nullptr) {

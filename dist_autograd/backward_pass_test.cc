@@ -74,7 +74,7 @@ class Cluster {
       lose_next_ = false;
       return Tensor();
     }
-    Tensor received = *t.Clone();
+    Tensor received = *t.Detach().Clone();
     contexts_[to]->RecordRecv(message, WorkerOf(from), {received});
     return received;
   }
@@ -187,7 +187,7 @@ class Cluster {
     for (int i = 0; i < copies; ++i) {
       // A copy of its own, as a network would make.
       std::vector<Tensor> copied;
-      for (const Tensor& t : tensors) copied.push_back(*t.Clone());
+      for (const Tensor& t : tensors) copied.push_back(*t.Detach().Clone());
       events_.push_back([this, from, to, request, promise,
                          copied = std::move(copied)]() mutable {
         Deliver(from, to, request, std::move(copied))

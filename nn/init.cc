@@ -12,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "async/status_macros.h"
+#include "autograd/grad_mode.h"
 #include "tensor/dtype.h"
 #include "tensor/ops/random.h"
 #include "tensor/tensor.h"
@@ -29,6 +30,12 @@ absl::Status CheckFloating(const char* what, const Tensor& tensor) {
   return absl::InvalidArgumentError(
       absl::StrCat(what, ": the tensor must be floating point, not ",
                    tensor.defined() ? tensor.ToString() : "undefined"));
+}
+
+// Also where `tensor` is a parameter.
+absl::Status Overwrite(Tensor& tensor, const Tensor& values) {
+  const autograd::NoGradGuard no_grad;
+  return tensor.CopyFrom(values);
 }
 
 struct Fans {
@@ -156,8 +163,8 @@ void Orthonormalize(std::vector<double>& m, int64_t rows, int64_t width) {
 
 absl::Status FillConstant(Tensor& tensor, double value) {
   RETURN_IF_ERROR(CheckFloating("FillConstant", tensor));
-  return tensor.CopyFrom(
-      Tensor::Full(tensor.shape(), value, {.dtype = tensor.dtype()}));
+  return Overwrite(
+      tensor, Tensor::Full(tensor.shape(), value, {.dtype = tensor.dtype()}));
 }
 
 absl::Status FillUniform(Tensor& tensor, double low, double high,
@@ -166,7 +173,7 @@ absl::Status FillUniform(Tensor& tensor, double low, double high,
   ASSIGN_OR_RETURN(const Tensor values,
                    tensor::Uniform(tensor.shape(), low, high, generator,
                                    {.dtype = tensor.dtype()}));
-  return tensor.CopyFrom(values);
+  return Overwrite(tensor, values);
 }
 
 absl::Status FillNormal(Tensor& tensor, double mean, double stddev,
@@ -175,7 +182,7 @@ absl::Status FillNormal(Tensor& tensor, double mean, double stddev,
   ASSIGN_OR_RETURN(const Tensor values,
                    tensor::Normal(tensor.shape(), mean, stddev, generator,
                                   {.dtype = tensor.dtype()}));
-  return tensor.CopyFrom(values);
+  return Overwrite(tensor, values);
 }
 
 absl::Status FillTruncatedNormal(Tensor& tensor,
@@ -197,7 +204,7 @@ absl::Status FillTruncatedNormal(Tensor& tensor,
   for (int64_t i = 0; i < values.num_elements(); ++i) {
     value[i] = std::clamp(distribution.At(value[i]), o.low, o.high);
   }
-  return tensor.CopyFrom(values);
+  return Overwrite(tensor, values);
 }
 
 absl::Status FillXavierUniform(Tensor& tensor, double gain,
@@ -246,7 +253,7 @@ absl::Status FillOrthogonal(Tensor& tensor, double gain, Generator& generator) {
     ASSIGN_OR_RETURN(values, values.T());
   }
   ASSIGN_OR_RETURN(values, values.Reshape(tensor.shape()));
-  return tensor.CopyFrom(values);
+  return Overwrite(tensor, values);
 }
 
 }  // namespace hawser::nn

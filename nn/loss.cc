@@ -212,8 +212,8 @@ absl::StatusOr<Tensor> BceLoss(const Tensor& x, const Tensor& y,
                                Reduction reduction) {
   RETURN_IF_ERROR(CheckPair("BceLoss", x, y));
   if (x.num_elements() > 0) {
-    ASSIGN_OR_RETURN(const Tensor smallest, tensor::Min(x));
-    ASSIGN_OR_RETURN(const Tensor largest, tensor::Max(x));
+    ASSIGN_OR_RETURN(const Tensor smallest, tensor::Min(x.Detach()));
+    ASSIGN_OR_RETURN(const Tensor largest, tensor::Max(x.Detach()));
     ASSIGN_OR_RETURN(const double low, smallest.item<double>());
     ASSIGN_OR_RETURN(const double high, largest.item<double>());
     if (!(low >= 0 && high <= 1)) {

@@ -13,6 +13,7 @@
 #include "absl/strings/str_join.h"
 #include "async/check.h"
 #include "async/status_macros.h"
+#include "autograd/grad_mode.h"
 #include "autograd/variable.h"
 #include "tensor/device.h"
 #include "tensor/dtype.h"
@@ -115,6 +116,7 @@ void Module::ZeroGrad() {
 }
 
 absl::Status Module::Replace(TensorMap map) {
+  const autograd::NoGradGuard no_grad;
   for (auto& [name, tensor] : parameters_) {
     ASSIGN_OR_RETURN(const Tensor mapped, map(*tensor));
     if (mapped.is_same(*tensor)) continue;
@@ -180,6 +182,7 @@ absl::Status Module::LoadStateDict(const NamedTensors& state) {
     return absl::InvalidArgumentError(absl::StrCat(
         "this state does not fit the module: ", absl::StrJoin(errors, "; ")));
   }
+  const autograd::NoGradGuard no_grad;
   for (auto [name, tensor] : own) {
     RETURN_IF_ERROR(tensor.CopyFrom(*given[name]));
   }

@@ -5,7 +5,8 @@
 
 namespace hawser::tensor {
 
-// Opaque to tensor/. autograd/ derives its own class from it.
+// Opaque to tensor/, where a tensor that has one requires a gradient. autograd/
+// derives its own class from it.
 class AutogradMeta {
  public:
   virtual ~AutogradMeta() = default;

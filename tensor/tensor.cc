@@ -92,7 +92,7 @@ std::string Tensor::ToString() const {
 std::string Tensor::DebugString() const {
   std::string text = ToString();
   if (!defined() || num_elements() > kMostPrintedElements) return text;
-  const absl::StatusOr<Tensor> doubles = To(DType::kF64);
+  const absl::StatusOr<Tensor> doubles = ToRowMajor(DType::kF64, device());
   if (!doubles.ok()) return text;
   text += " {";
   absl::string_view separator = "";
@@ -136,7 +136,7 @@ absl::StatusOr<T> Tensor::item() const {
     return absl::InvalidArgumentError(
         absl::StrCat("item() of ", ToString(), ", which is not one element"));
   }
-  ASSIGN_OR_RETURN(const Tensor here, To(kCpu));
+  ASSIGN_OR_RETURN(const Tensor here, ToRowMajor(dtype(), kCpu));
   T value;
   internal::ConvertRow(DTypeOf<T>(), dtype())(here.raw_data(), 1, &value, 1, 1);
   return value;

@@ -33,7 +33,10 @@ struct TensorOptions {
 // kInvalidArgument, and all others abort.
 //
 // Views share storage and version with their base tensor, and have no
-// autograd_meta().
+// autograd_meta(). A tensor has one exactly while it requires a gradient. Views
+// and copies of it, and writes to it, are then kFailedPrecondition while its
+// thread records; autograd/ops/view.h, copy.h, cast.h and in_place.h have the
+// operations that are recorded.
 //
 // Thread-safety: as std::shared_ptr. Reading one tensor from several threads is
 // safe; writing its elements or its autograd_meta() needs external

@@ -9,6 +9,7 @@
 #include "async/status_macros.h"
 #include "tensor/device_copy.h"
 #include "tensor/internal/strided_copy.h"
+#include "tensor/lost_gradient.h"
 #include "tensor/tensor.h"
 
 namespace hawser::tensor {
@@ -96,11 +97,15 @@ absl::StatusOr<Tensor> Tensor::ToRowMajor(DType dtype, Device device) const {
 
 absl::StatusOr<Tensor> Tensor::Contiguous() const {
   RETURN_IF_ERROR(CheckDefined("Contiguous()"));
+  RETURN_IF_ERROR(
+      CheckKeepsGradient(*this, "Tensor::Contiguous", "autograd::Contiguous"));
   return ToRowMajor(dtype(), device());
 }
 
 absl::StatusOr<Tensor> Tensor::Clone() const {
   RETURN_IF_ERROR(CheckDefined("Clone()"));
+  RETURN_IF_ERROR(
+      CheckKeepsGradient(*this, "Tensor::Clone", "autograd::Clone"));
   ASSIGN_OR_RETURN(Tensor copy,
                    TryEmpty(shape(), {.dtype = dtype(), .device = device()}));
   RETURN_IF_ERROR(CopyDisjoint(copy, *this));
@@ -109,12 +114,17 @@ absl::StatusOr<Tensor> Tensor::Clone() const {
 
 absl::StatusOr<Tensor> Tensor::To(DType dtype) const {
   RETURN_IF_ERROR(CheckDefined("To(dtype)"));
+  if (IsFloatingPoint(dtype)) {
+    RETURN_IF_ERROR(CheckKeepsGradient(*this, "Tensor::To", "autograd::Cast"));
+  }
   if (this->dtype() == dtype) return *this;
   return ToRowMajor(dtype, device());
 }
 
 absl::StatusOr<Tensor> Tensor::To(Device device) const {
   RETURN_IF_ERROR(CheckDefined("To(device)"));
+  RETURN_IF_ERROR(
+      CheckKeepsGradient(*this, "Tensor::To", "autograd::ToDevice"));
   if (this->device() == device) return *this;
   return ToRowMajor(dtype(), device);
 }
@@ -122,6 +132,10 @@ absl::StatusOr<Tensor> Tensor::To(Device device) const {
 absl::Status Tensor::CopyFrom(const Tensor& source) {
   RETURN_IF_ERROR(CheckDefined("CopyFrom()"));
   RETURN_IF_ERROR(source.CheckDefined("CopyFrom()"));
+  for (const Tensor* operand : {static_cast<const Tensor*>(this), &source}) {
+    RETURN_IF_ERROR(
+        CheckKeepsGradient(*operand, "Tensor::CopyFrom", "autograd::CopyInto"));
+  }
   if (shape() != source.shape()) {
     return absl::InvalidArgumentError(
         absl::StrCat("cannot copy ", source.ToString(), " into ", ToString()));

@@ -8,6 +8,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/types/span.h"
 #include "async/status_macros.h"
+#include "tensor/lost_gradient.h"
 #include "tensor/tensor.h"
 
 namespace hawser::tensor {
@@ -86,6 +87,8 @@ std::optional<Strides> StridesForView(const Tensor& tensor,
 
 absl::StatusOr<Tensor> Tensor::View(const Shape& shape) const {
   RETURN_IF_ERROR(CheckDefined("View()"));
+  RETURN_IF_ERROR(
+      CheckKeepsGradient(*this, "Tensor::View", "autograd::Reshape"));
   ASSIGN_OR_RETURN(const Shape inferred, InferShape(*this, shape));
   const std::optional<Strides> strides = StridesForView(*this, inferred);
   if (!strides) {
@@ -98,6 +101,8 @@ absl::StatusOr<Tensor> Tensor::View(const Shape& shape) const {
 
 absl::StatusOr<Tensor> Tensor::Reshape(const Shape& shape) const {
   RETURN_IF_ERROR(CheckDefined("Reshape()"));
+  RETURN_IF_ERROR(
+      CheckKeepsGradient(*this, "Tensor::Reshape", "autograd::Reshape"));
   ASSIGN_OR_RETURN(const Shape inferred, InferShape(*this, shape));
   if (const auto strides = StridesForView(*this, inferred)) {
     return MakeView(storage_offset(), inferred, *strides);
@@ -108,6 +113,8 @@ absl::StatusOr<Tensor> Tensor::Reshape(const Shape& shape) const {
 
 absl::StatusOr<Tensor> Tensor::Transpose(int dim0, int dim1) const {
   RETURN_IF_ERROR(CheckDefined("Transpose()"));
+  RETURN_IF_ERROR(
+      CheckKeepsGradient(*this, "Tensor::Transpose", "autograd::Transpose"));
   ASSIGN_OR_RETURN(const int i, NormalizeDim(dim0, rank()));
   ASSIGN_OR_RETURN(const int j, NormalizeDim(dim1, rank()));
   Shape shape = this->shape();
@@ -119,6 +126,8 @@ absl::StatusOr<Tensor> Tensor::Transpose(int dim0, int dim1) const {
 
 absl::StatusOr<Tensor> Tensor::T() const {
   RETURN_IF_ERROR(CheckDefined("T()"));
+  RETURN_IF_ERROR(
+      CheckKeepsGradient(*this, "Tensor::T", "autograd::Transpose"));
   if (rank() != 2) {
     return absl::InvalidArgumentError(
         absl::StrCat("T() of ", ToString(), ", which is not a matrix"));
@@ -128,6 +137,8 @@ absl::StatusOr<Tensor> Tensor::T() const {
 
 absl::StatusOr<Tensor> Tensor::Permute(std::span<const int> dims) const {
   RETURN_IF_ERROR(CheckDefined("Permute()"));
+  RETURN_IF_ERROR(
+      CheckKeepsGradient(*this, "Tensor::Permute", "autograd::Permute"));
   const auto invalid = [&] {
     return absl::InvalidArgumentError(absl::StrCat(
         "dimensions [",
@@ -151,6 +162,8 @@ absl::StatusOr<Tensor> Tensor::Permute(std::span<const int> dims) const {
 absl::StatusOr<Tensor> Tensor::Slice(int dim, int64_t start, int64_t end,
                                      int64_t step) const {
   RETURN_IF_ERROR(CheckDefined("Slice()"));
+  RETURN_IF_ERROR(
+      CheckKeepsGradient(*this, "Tensor::Slice", "autograd::Slice"));
   ASSIGN_OR_RETURN(const int i, NormalizeDim(dim, rank()));
   if (step < 1) {
     return absl::InvalidArgumentError(absl::StrCat("Slice() of ", ToString(),
@@ -173,6 +186,8 @@ absl::StatusOr<Tensor> Tensor::Slice(int dim, int64_t start, int64_t end,
 
 absl::StatusOr<Tensor> Tensor::Select(int dim, int64_t index) const {
   RETURN_IF_ERROR(CheckDefined("Select()"));
+  RETURN_IF_ERROR(
+      CheckKeepsGradient(*this, "Tensor::Select", "autograd::Select"));
   ASSIGN_OR_RETURN(const int i, NormalizeDim(dim, rank()));
   const int64_t size = this->shape()[i];
   if (index < -size || index >= size) {
@@ -191,6 +206,8 @@ absl::StatusOr<Tensor> Tensor::Select(int dim, int64_t index) const {
 absl::StatusOr<Tensor> Tensor::Narrow(int dim, int64_t start,
                                       int64_t length) const {
   RETURN_IF_ERROR(CheckDefined("Narrow()"));
+  RETURN_IF_ERROR(
+      CheckKeepsGradient(*this, "Tensor::Narrow", "autograd::Narrow"));
   ASSIGN_OR_RETURN(const int i, NormalizeDim(dim, rank()));
   const int64_t size = this->shape()[i];
   if (start < 0 || length < 0 || start > size || length > size - start) {
@@ -203,6 +220,8 @@ absl::StatusOr<Tensor> Tensor::Narrow(int dim, int64_t start,
 
 absl::StatusOr<Tensor> Tensor::Expand(const Shape& shape) const {
   RETURN_IF_ERROR(CheckDefined("Expand()"));
+  RETURN_IF_ERROR(
+      CheckKeepsGradient(*this, "Tensor::Expand", "autograd::Expand"));
   const auto invalid = [&] {
     return absl::InvalidArgumentError(
         absl::StrCat("cannot expand ", ToString(), " to ", shape.ToString()));
@@ -227,6 +246,8 @@ absl::StatusOr<Tensor> Tensor::Expand(const Shape& shape) const {
 
 absl::StatusOr<Tensor> Tensor::Squeeze() const {
   RETURN_IF_ERROR(CheckDefined("Squeeze()"));
+  RETURN_IF_ERROR(
+      CheckKeepsGradient(*this, "Tensor::Squeeze", "autograd::Squeeze"));
   Shape shape;
   Strides strides;
   for (int i = 0; i < rank(); ++i) {
@@ -239,6 +260,8 @@ absl::StatusOr<Tensor> Tensor::Squeeze() const {
 
 absl::StatusOr<Tensor> Tensor::Squeeze(int dim) const {
   RETURN_IF_ERROR(CheckDefined("Squeeze()"));
+  RETURN_IF_ERROR(
+      CheckKeepsGradient(*this, "Tensor::Squeeze", "autograd::Squeeze"));
   ASSIGN_OR_RETURN(const int i, NormalizeDim(dim, rank()));
   Shape shape = this->shape();
   Strides strides = this->strides();
@@ -251,6 +274,8 @@ absl::StatusOr<Tensor> Tensor::Squeeze(int dim) const {
 
 absl::StatusOr<Tensor> Tensor::Unsqueeze(int dim) const {
   RETURN_IF_ERROR(CheckDefined("Unsqueeze()"));
+  RETURN_IF_ERROR(
+      CheckKeepsGradient(*this, "Tensor::Unsqueeze", "autograd::Unsqueeze"));
   if (rank() == kMaxRank) {
     return absl::InvalidArgumentError(absl::StrCat(
         "Unsqueeze() of ", ToString(), ", which has the highest rank"));

@@ -78,7 +78,7 @@ class IdentityNode final : public autograd::Node {
 // The identity, whose backward pass ends with what `end` gives.
 absl::StatusOr<Tensor> IdentityThat(const Tensor& x,
                                     std::function<absl::Status()> end) {
-  ASSIGN_OR_RETURN(Tensor y, x.Clone());
+  ASSIGN_OR_RETURN(Tensor y, x.Detach().Clone());
   autograd::SetHistory(
       y, std::make_shared<IdentityNode>(autograd::GradEdge(x), std::move(end)),
       0);

@@ -26,7 +26,7 @@ struct LeafState {
       std::make_shared<HookList<PostAccumulateHook>>();
 };
 
-// What is in a tensor's autograd slot: a history, a leaf, or neither.
+// What is in a tensor's autograd slot: a history or a leaf.
 struct VariableMeta final : public tensor::AutogradMeta {
   ~VariableMeta() override { ReleaseNode(std::move(node)); }
 

@@ -6,12 +6,14 @@
 
 #include "async/status_macros.h"
 #include "autograd/internal/record.h"
+#include "tensor/recording_mode.h"
 
 namespace hawser::autograd {
 
 using internal::InputGradients;
 
 absl::StatusOr<Tensor> Cast(const Tensor& a, tensor::DType dtype) {
+  const tensor::RawOperationsScope raw;
   ASSIGN_OR_RETURN(Tensor out, a.To(dtype));
   if (!internal::MustRecord(a) || out.is_same(a) ||
       !tensor::IsFloatingPoint(dtype)) {

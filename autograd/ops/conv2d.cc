@@ -7,6 +7,7 @@
 #include "async/status_macros.h"
 #include "autograd/internal/record.h"
 #include "tensor/ops/conv2d.h"
+#include "tensor/recording_mode.h"
 
 namespace hawser::autograd {
 
@@ -16,6 +17,7 @@ using internal::Keep;
 absl::StatusOr<Tensor> Conv2d(const Tensor& x, const Tensor& weight,
                               const Tensor& bias,
                               const Conv2dOptions& options) {
+  const tensor::RawOperationsScope raw;
   ASSIGN_OR_RETURN(Tensor out, tensor::Conv2d(x, weight, bias, options));
   if (!internal::MustRecord(x, weight, bias)) return out;
   return internal::Record(

@@ -10,6 +10,7 @@
 #include "autograd/internal/record.h"
 #include "tensor/ops/elementwise.h"
 #include "tensor/ops/in_place.h"
+#include "tensor/recording_mode.h"
 
 namespace hawser::autograd {
 
@@ -18,6 +19,7 @@ using internal::Keep;
 
 absl::StatusOr<Tensor> Dropout(const Tensor& a, double probability,
                                tensor::Generator& generator) {
+  const tensor::RawOperationsScope raw;
   if (!(probability >= 0 && probability <= 1)) {
     return absl::InvalidArgumentError(absl::StrCat(
         "Dropout: probability ", probability, " is not in [0, 1]"));

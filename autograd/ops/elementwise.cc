@@ -8,6 +8,7 @@
 #include "autograd/internal/record.h"
 #include "tensor/ops/elementwise.h"
 #include "tensor/ops/reduce.h"
+#include "tensor/recording_mode.h"
 #include "tensor/shape.h"
 
 namespace hawser::autograd {
@@ -29,6 +30,7 @@ Tensor ScalarLike(const Tensor& t, double value) {
 }  // namespace
 
 absl::StatusOr<Tensor> Add(const Tensor& a, const Tensor& b) {
+  const tensor::RawOperationsScope raw;
   ASSIGN_OR_RETURN(Tensor out, tensor::Add(a, b));
   if (!MustRecord(a, b)) return out;
   return Record(
@@ -46,6 +48,7 @@ absl::StatusOr<Tensor> Add(const Tensor& a, const Tensor& b) {
 }
 
 absl::StatusOr<Tensor> Sub(const Tensor& a, const Tensor& b) {
+  const tensor::RawOperationsScope raw;
   ASSIGN_OR_RETURN(Tensor out, tensor::Sub(a, b));
   if (!MustRecord(a, b)) return out;
   return Record(
@@ -64,6 +67,7 @@ absl::StatusOr<Tensor> Sub(const Tensor& a, const Tensor& b) {
 }
 
 absl::StatusOr<Tensor> Mul(const Tensor& a, const Tensor& b) {
+  const tensor::RawOperationsScope raw;
   ASSIGN_OR_RETURN(Tensor out, tensor::Mul(a, b));
   if (!MustRecord(a, b)) return out;
   return Record("MulBackward", std::move(out), Inputs2{&a, &b},
@@ -85,6 +89,7 @@ absl::StatusOr<Tensor> Mul(const Tensor& a, const Tensor& b) {
 }
 
 absl::StatusOr<Tensor> Div(const Tensor& a, const Tensor& b) {
+  const tensor::RawOperationsScope raw;
   ASSIGN_OR_RETURN(Tensor out, tensor::Div(a, b));
   if (!MustRecord(a, b)) return out;
   // d(a/b)/db = -(1/b) (a/b).
@@ -153,12 +158,14 @@ Tensor RecordExtreme(std::string_view name, Tensor out, const Tensor& a,
 }  // namespace
 
 absl::StatusOr<Tensor> Maximum(const Tensor& a, const Tensor& b) {
+  const tensor::RawOperationsScope raw;
   ASSIGN_OR_RETURN(Tensor out, tensor::Maximum(a, b));
   if (!MustRecord(a, b)) return out;
   return RecordExtreme("MaximumBackward", std::move(out), a, b, tensor::Gt);
 }
 
 absl::StatusOr<Tensor> Minimum(const Tensor& a, const Tensor& b) {
+  const tensor::RawOperationsScope raw;
   ASSIGN_OR_RETURN(Tensor out, tensor::Minimum(a, b));
   if (!MustRecord(a, b)) return out;
   return RecordExtreme("MinimumBackward", std::move(out), a, b, tensor::Lt);
@@ -191,6 +198,7 @@ absl::StatusOr<Tensor> PowSlopeOfExponent(const Tensor& a, const Tensor& b) {
 }  // namespace
 
 absl::StatusOr<Tensor> Pow(const Tensor& a, const Tensor& b) {
+  const tensor::RawOperationsScope raw;
   ASSIGN_OR_RETURN(Tensor out, tensor::Pow(a, b));
   if (!MustRecord(a, b)) return out;
   return Record(
@@ -216,6 +224,7 @@ absl::StatusOr<Tensor> Pow(const Tensor& a, const Tensor& b) {
 
 absl::StatusOr<Tensor> Where(const Tensor& condition, const Tensor& a,
                              const Tensor& b) {
+  const tensor::RawOperationsScope raw;
   ASSIGN_OR_RETURN(Tensor out, tensor::Where(condition, a, b));
   if (!MustRecord(a, b)) return out;
   return Record(

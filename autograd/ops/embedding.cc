@@ -7,6 +7,7 @@
 #include "async/status_macros.h"
 #include "autograd/internal/record.h"
 #include "tensor/ops/embedding.h"
+#include "tensor/recording_mode.h"
 
 namespace hawser::autograd {
 
@@ -15,6 +16,7 @@ using internal::Keep;
 using Inputs1 = std::array<const Tensor*, 1>;
 
 absl::StatusOr<Tensor> Embedding(const Tensor& weight, const Tensor& ids) {
+  const tensor::RawOperationsScope raw;
   ASSIGN_OR_RETURN(Tensor out, tensor::Embedding(weight, ids));
   if (!internal::MustRecord(weight)) return out;
   return internal::Record(
@@ -30,6 +32,7 @@ absl::StatusOr<Tensor> Embedding(const Tensor& weight, const Tensor& ids) {
 
 absl::StatusOr<Tensor> EmbeddingBag(const Tensor& weight, const Tensor& ids,
                                     const Tensor& offsets, BagMode mode) {
+  const tensor::RawOperationsScope raw;
   ASSIGN_OR_RETURN(tensor::EmbeddingBagResult result,
                    tensor::EmbeddingBag(weight, ids, offsets, mode));
   if (!internal::MustRecord(weight)) return std::move(result.out);

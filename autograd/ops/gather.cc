@@ -7,6 +7,7 @@
 #include "async/status_macros.h"
 #include "autograd/internal/record.h"
 #include "tensor/ops/gather.h"
+#include "tensor/recording_mode.h"
 #include "tensor/shape.h"
 
 namespace hawser::autograd {
@@ -40,6 +41,7 @@ absl::StatusOr<Tensor> PadTo(const Shape& shape, Tensor part) {
 
 absl::StatusOr<Tensor> Gather(const Tensor& a, int64_t dim,
                               const Tensor& index) {
+  const tensor::RawOperationsScope raw;
   ASSIGN_OR_RETURN(Tensor out, tensor::Gather(a, dim, index));
   if (!MustRecord(a)) return out;
   return Record(
@@ -56,6 +58,7 @@ absl::StatusOr<Tensor> Gather(const Tensor& a, int64_t dim,
 
 absl::StatusOr<Tensor> ScatterAdd(const Tensor& a, int64_t dim,
                                   const Tensor& index, const Tensor& src) {
+  const tensor::RawOperationsScope raw;
   ASSIGN_OR_RETURN(Tensor out, tensor::ScatterAdd(a, dim, index, src));
   if (!MustRecord(a, src)) return out;
   return Record(
@@ -75,6 +78,7 @@ absl::StatusOr<Tensor> ScatterAdd(const Tensor& a, int64_t dim,
 
 absl::StatusOr<Tensor> IndexSelect(const Tensor& a, int64_t dim,
                                    const Tensor& index) {
+  const tensor::RawOperationsScope raw;
   ASSIGN_OR_RETURN(Tensor out, tensor::IndexSelect(a, dim, index));
   if (!MustRecord(a)) return out;
   return Record(
@@ -91,6 +95,7 @@ absl::StatusOr<Tensor> IndexSelect(const Tensor& a, int64_t dim,
 
 absl::StatusOr<Tensor> IndexAdd(const Tensor& a, int64_t dim,
                                 const Tensor& index, const Tensor& src) {
+  const tensor::RawOperationsScope raw;
   ASSIGN_OR_RETURN(Tensor out, tensor::IndexAdd(a, dim, index, src));
   if (!MustRecord(a, src)) return out;
   return Record("IndexAddBackward", std::move(out), std::array{&a, &src},

@@ -13,6 +13,7 @@
 #include "tensor/ops/elementwise.h"
 #include "tensor/ops/in_place.h"
 #include "tensor/ops/reduce.h"
+#include "tensor/recording_mode.h"
 
 namespace hawser::autograd {
 namespace {
@@ -55,6 +56,7 @@ void Rebase(std::string_view name, const Tensor& a, std::vector<Edge> edges,
 }  // namespace
 
 absl::Status AddInPlace(Tensor& a, const Tensor& b, double alpha) {
+  const tensor::RawOperationsScope raw;
   if (!MustRecord(a, b)) return tensor::AddInPlace(a, b, alpha);
   RETURN_IF_ERROR(CheckWritable("AddInPlace", a));
   std::vector<Edge> edges = EdgesOf(std::array<const Tensor*, 2>{&a, &b});
@@ -74,6 +76,7 @@ absl::Status AddInPlace(Tensor& a, const Tensor& b, double alpha) {
 }
 
 absl::Status MulInPlace(Tensor& a, const Tensor& b) {
+  const tensor::RawOperationsScope raw;
   if (!MustRecord(a, b)) return tensor::MulInPlace(a, b);
   RETURN_IF_ERROR(CheckWritable("MulInPlace", a));
   std::vector<Edge> edges = EdgesOf(std::array<const Tensor*, 2>{&a, &b});
@@ -105,6 +108,7 @@ absl::Status MulInPlace(Tensor& a, const Tensor& b) {
 }
 
 absl::Status MulScalarInPlace(Tensor& a, double value) {
+  const tensor::RawOperationsScope raw;
   if (!MustRecord(a)) return tensor::MulScalarInPlace(a, value);
   RETURN_IF_ERROR(CheckWritable("MulScalarInPlace", a));
   std::vector<Edge> edges = EdgesOf(std::array<const Tensor*, 1>{&a});
@@ -119,6 +123,7 @@ absl::Status MulScalarInPlace(Tensor& a, double value) {
 }
 
 absl::Status FillInPlace(Tensor& a, double value) {
+  const tensor::RawOperationsScope raw;
   if (!MustRecord(a)) return tensor::FillInPlace(a, value);
   RETURN_IF_ERROR(CheckWritable("FillInPlace", a));
   std::vector<Edge> edges = EdgesOf(std::array<const Tensor*, 1>{&a});
@@ -130,6 +135,7 @@ absl::Status FillInPlace(Tensor& a, double value) {
 }
 
 absl::Status CopyInto(Tensor& dst, const Tensor& src) {
+  const tensor::RawOperationsScope raw;
   if (!MustRecord(dst, src)) return tensor::CopyInto(dst, src);
   RETURN_IF_ERROR(CheckWritable("CopyInto", dst));
   std::vector<Edge> edges = EdgesOf(std::array<const Tensor*, 1>{&src});

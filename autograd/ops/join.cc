@@ -8,6 +8,7 @@
 #include "autograd/grad_mode.h"
 #include "autograd/internal/record.h"
 #include "tensor/ops/join.h"
+#include "tensor/recording_mode.h"
 #include "tensor/shape.h"
 
 namespace hawser::autograd {
@@ -104,6 +105,7 @@ class SplitNode final : public Node {
 }  // namespace
 
 absl::StatusOr<Tensor> Concat(std::span<const Tensor> tensors, int64_t dim) {
+  const tensor::RawOperationsScope raw;
   ASSIGN_OR_RETURN(Tensor out, tensor::Concat(tensors, dim));
   if (!MustRecordAny(tensors)) return out;
   for (const Tensor& t : tensors) {
@@ -115,6 +117,7 @@ absl::StatusOr<Tensor> Concat(std::span<const Tensor> tensors, int64_t dim) {
 }
 
 absl::StatusOr<Tensor> Stack(std::span<const Tensor> tensors, int64_t dim) {
+  const tensor::RawOperationsScope raw;
   ASSIGN_OR_RETURN(Tensor out, tensor::Stack(tensors, dim));
   if (!MustRecordAny(tensors)) return out;
   SetHistory(out, std::make_shared<StackNode>(tensors, static_cast<int>(dim)),
@@ -125,6 +128,7 @@ absl::StatusOr<Tensor> Stack(std::span<const Tensor> tensors, int64_t dim) {
 absl::StatusOr<std::vector<Tensor>> Split(const Tensor& a,
                                           std::span<const int64_t> sizes,
                                           int64_t dim) {
+  const tensor::RawOperationsScope raw;
   ASSIGN_OR_RETURN(std::vector<Tensor> parts, tensor::Split(a, sizes, dim));
   if (!internal::MustRecord(a)) return parts;
   auto node = std::make_shared<SplitNode>(a, parts, static_cast<int>(dim));

@@ -7,6 +7,7 @@
 #include "async/status_macros.h"
 #include "autograd/internal/record.h"
 #include "tensor/ops/layer_norm.h"
+#include "tensor/recording_mode.h"
 
 namespace hawser::autograd {
 
@@ -16,6 +17,7 @@ using internal::Keep;
 absl::StatusOr<Tensor> LayerNorm(const Tensor& x, int normalized_rank,
                                  const Tensor& weight, const Tensor& bias,
                                  double eps) {
+  const tensor::RawOperationsScope raw;
   ASSIGN_OR_RETURN(tensor::LayerNormResult result,
                    tensor::LayerNorm(x, normalized_rank, weight, bias, eps));
   if (!internal::MustRecord(x, weight, bias)) return std::move(result.y);

@@ -9,6 +9,7 @@
 #include "autograd/internal/record.h"
 #include "tensor/ops/matmul.h"
 #include "tensor/ops/reduce.h"
+#include "tensor/recording_mode.h"
 #include "tensor/shape.h"
 
 namespace hawser::autograd {
@@ -66,6 +67,7 @@ absl::StatusOr<Tensor> ShapeOnly(const Shape& shape, const Tensor& like) {
 }  // namespace
 
 absl::StatusOr<Tensor> MatMul(const Tensor& a, const Tensor& b) {
+  const tensor::RawOperationsScope raw;
   ASSIGN_OR_RETURN(Tensor out, tensor::MatMul(a, b));
   if (!MustRecord(a, b)) return out;
   return Record("MatMulBackward", std::move(out), std::array{&a, &b},
@@ -104,6 +106,7 @@ absl::StatusOr<Tensor> MatMul(const Tensor& a, const Tensor& b) {
 
 absl::StatusOr<Tensor> Linear(const Tensor& x, const Tensor& w,
                               const Tensor& bias, Activation activation) {
+  const tensor::RawOperationsScope raw;
   ASSIGN_OR_RETURN(Tensor out, tensor::Linear(x, w, bias, activation));
   if (!MustRecord(x, w, bias)) return out;
   const Keep output =

@@ -7,6 +7,7 @@
 #include "async/status_macros.h"
 #include "autograd/internal/record.h"
 #include "tensor/ops/pool.h"
+#include "tensor/recording_mode.h"
 
 namespace hawser::autograd {
 
@@ -16,6 +17,7 @@ using Inputs1 = std::array<const Tensor*, 1>;
 
 absl::StatusOr<Tensor> MaxPool2d(const Tensor& x,
                                  const Pool2dOptions& options) {
+  const tensor::RawOperationsScope raw;
   ASSIGN_OR_RETURN(tensor::MaxPool pool, tensor::MaxPool2d(x, options));
   if (!internal::MustRecord(x)) return std::move(pool.values);
   return internal::Record(
@@ -31,6 +33,7 @@ absl::StatusOr<Tensor> MaxPool2d(const Tensor& x,
 
 absl::StatusOr<Tensor> AvgPool2d(const Tensor& x,
                                  const Pool2dOptions& options) {
+  const tensor::RawOperationsScope raw;
   ASSIGN_OR_RETURN(Tensor out, tensor::AvgPool2d(x, options));
   if (!internal::MustRecord(x)) return out;
   return internal::Record(

@@ -11,6 +11,7 @@
 #include "async/status_macros.h"
 #include "autograd/internal/record.h"
 #include "tensor/ops/elementwise.h"
+#include "tensor/recording_mode.h"
 
 namespace hawser::autograd {
 namespace {
@@ -76,6 +77,7 @@ Tensor RecordExtreme(std::string_view name, Tensor out, const Tensor& a,
 }  // namespace
 
 absl::StatusOr<Tensor> Sum(const Tensor& a, DimSpan dims, bool keepdim) {
+  const tensor::RawOperationsScope raw;
   ASSIGN_OR_RETURN(Tensor out, tensor::Sum(a, dims, keepdim));
   if (!MustRecord(a)) return out;
   return Record(
@@ -88,6 +90,7 @@ absl::StatusOr<Tensor> Sum(const Tensor& a, DimSpan dims, bool keepdim) {
 }
 
 absl::StatusOr<Tensor> Mean(const Tensor& a, DimSpan dims, bool keepdim) {
+  const tensor::RawOperationsScope raw;
   ASSIGN_OR_RETURN(Tensor out, tensor::Mean(a, dims, keepdim));
   if (!MustRecord(a)) return out;
   return Record(
@@ -103,18 +106,21 @@ absl::StatusOr<Tensor> Mean(const Tensor& a, DimSpan dims, bool keepdim) {
 }
 
 absl::StatusOr<Tensor> Max(const Tensor& a, DimSpan dims, bool keepdim) {
+  const tensor::RawOperationsScope raw;
   ASSIGN_OR_RETURN(Tensor out, tensor::Max(a, dims, keepdim));
   if (!MustRecord(a)) return out;
   return RecordExtreme("MaxBackward", std::move(out), a, dims);
 }
 
 absl::StatusOr<Tensor> Min(const Tensor& a, DimSpan dims, bool keepdim) {
+  const tensor::RawOperationsScope raw;
   ASSIGN_OR_RETURN(Tensor out, tensor::Min(a, dims, keepdim));
   if (!MustRecord(a)) return out;
   return RecordExtreme("MinBackward", std::move(out), a, dims);
 }
 
 absl::StatusOr<Tensor> SumTo(const Tensor& a, const Shape& shape) {
+  const tensor::RawOperationsScope raw;
   ASSIGN_OR_RETURN(Tensor out, tensor::SumTo(a, shape));
   if (!MustRecord(a) || out.is_same(a)) return out;
   return Record(
@@ -160,6 +166,7 @@ absl::StatusOr<Tensor> MaxNormGradient(const Tensor& x, const Tensor& dout) {
 }  // namespace
 
 absl::StatusOr<Tensor> Norm(const Tensor& a, double p) {
+  const tensor::RawOperationsScope raw;
   ASSIGN_OR_RETURN(Tensor out, tensor::Norm(a, p));
   if (!MustRecord(a)) return out;
   return Record(

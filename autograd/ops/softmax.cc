@@ -8,6 +8,7 @@
 #include "async/status_macros.h"
 #include "autograd/internal/record.h"
 #include "tensor/ops/softmax.h"
+#include "tensor/recording_mode.h"
 
 namespace hawser::autograd {
 namespace {
@@ -36,6 +37,7 @@ Tensor RecordOfOutput(std::string_view name, Tensor out, const Tensor& x,
 }  // namespace
 
 absl::StatusOr<Tensor> Softmax(const Tensor& x, int64_t dim) {
+  const tensor::RawOperationsScope raw;
   ASSIGN_OR_RETURN(Tensor out, tensor::Softmax(x, dim));
   if (!MustRecord(x)) return out;
   return RecordOfOutput("SoftmaxBackward", std::move(out), x, dim,
@@ -43,6 +45,7 @@ absl::StatusOr<Tensor> Softmax(const Tensor& x, int64_t dim) {
 }
 
 absl::StatusOr<Tensor> LogSoftmax(const Tensor& x, int64_t dim) {
+  const tensor::RawOperationsScope raw;
   ASSIGN_OR_RETURN(Tensor out, tensor::LogSoftmax(x, dim));
   if (!MustRecord(x)) return out;
   return RecordOfOutput("LogSoftmaxBackward", std::move(out), x, dim,
@@ -51,6 +54,7 @@ absl::StatusOr<Tensor> LogSoftmax(const Tensor& x, int64_t dim) {
 
 absl::StatusOr<Tensor> SoftmaxCrossEntropy(const Tensor& logits,
                                            const Tensor& labels) {
+  const tensor::RawOperationsScope raw;
   ASSIGN_OR_RETURN(tensor::CrossEntropy result,
                    tensor::SoftmaxCrossEntropy(logits, labels));
   if (!MustRecord(logits)) return std::move(result.loss);

@@ -9,6 +9,7 @@
 #include "autograd/internal/record.h"
 #include "autograd/ops/elementwise.h"
 #include "tensor/ops/elementwise.h"
+#include "tensor/recording_mode.h"
 
 namespace hawser::autograd {
 namespace {
@@ -37,6 +38,7 @@ Tensor RecordUnary(std::string_view name, Tensor out, const Tensor& a,
 template <class GradientStep>
 absl::StatusOr<Tensor> FromInput(std::string_view name, UnaryFunction function,
                                  const Tensor& a, GradientStep gradient_step) {
+  const tensor::RawOperationsScope raw;
   ASSIGN_OR_RETURN(Tensor out, function(a));
   if (!MustRecord(a)) return out;
   return RecordUnary(name, std::move(out), a, Keep::Input(a), gradient_step);
@@ -46,6 +48,7 @@ absl::StatusOr<Tensor> FromInput(std::string_view name, UnaryFunction function,
 template <class GradientStep>
 absl::StatusOr<Tensor> FromOutput(std::string_view name, UnaryFunction function,
                                   const Tensor& a, GradientStep gradient_step) {
+  const tensor::RawOperationsScope raw;
   ASSIGN_OR_RETURN(Tensor out, function(a));
   if (!MustRecord(a)) return out;
   const Keep kept = Keep::Output(out);
@@ -55,6 +58,7 @@ absl::StatusOr<Tensor> FromOutput(std::string_view name, UnaryFunction function,
 }  // namespace
 
 absl::StatusOr<Tensor> AddScalar(const Tensor& a, double b) {
+  const tensor::RawOperationsScope raw;
   ASSIGN_OR_RETURN(Tensor out, tensor::AddScalar(a, b));
   if (!MustRecord(a)) return out;
   return RecordUnary(
@@ -65,6 +69,7 @@ absl::StatusOr<Tensor> AddScalar(const Tensor& a, double b) {
 }
 
 absl::StatusOr<Tensor> MulScalar(const Tensor& a, double b) {
+  const tensor::RawOperationsScope raw;
   ASSIGN_OR_RETURN(Tensor out, tensor::MulScalar(a, b));
   if (!MustRecord(a)) return out;
   return RecordUnary("MulScalarBackward", std::move(out), a, Keep::Nothing(),
@@ -74,6 +79,7 @@ absl::StatusOr<Tensor> MulScalar(const Tensor& a, double b) {
 }
 
 absl::StatusOr<Tensor> PowScalar(const Tensor& a, double b) {
+  const tensor::RawOperationsScope raw;
   ASSIGN_OR_RETURN(Tensor out, tensor::PowScalar(a, b));
   if (!MustRecord(a)) return out;
   return RecordUnary(
@@ -90,6 +96,7 @@ absl::StatusOr<Tensor> PowScalar(const Tensor& a, double b) {
 }
 
 absl::StatusOr<Tensor> Neg(const Tensor& a) {
+  const tensor::RawOperationsScope raw;
   ASSIGN_OR_RETURN(Tensor out, tensor::Neg(a));
   if (!MustRecord(a)) return out;
   return RecordUnary(
@@ -98,6 +105,7 @@ absl::StatusOr<Tensor> Neg(const Tensor& a) {
 }
 
 absl::StatusOr<Tensor> Sign(const Tensor& a) {
+  const tensor::RawOperationsScope raw;
   ASSIGN_OR_RETURN(Tensor out, tensor::Sign(a));
   if (!MustRecord(a)) return out;
   return RecordUnary(

@@ -8,6 +8,7 @@
 #include "async/status_macros.h"
 #include "autograd/internal/record.h"
 #include "tensor/ops/reduce.h"
+#include "tensor/recording_mode.h"
 
 namespace hawser::autograd {
 namespace {
@@ -57,12 +58,14 @@ Tensor RecordPart(std::string_view name, Tensor out, const Tensor& a,
 }  // namespace
 
 absl::StatusOr<Tensor> Reshape(const Tensor& a, const Shape& shape) {
+  const tensor::RawOperationsScope raw;
   ASSIGN_OR_RETURN(Tensor out, a.Reshape(shape));
   if (!MustRecord(a)) return out;
   return RecordReshape("ReshapeBackward", std::move(out), a);
 }
 
 absl::StatusOr<Tensor> Transpose(const Tensor& a, int dim0, int dim1) {
+  const tensor::RawOperationsScope raw;
   ASSIGN_OR_RETURN(Tensor out, a.Transpose(dim0, dim1));
   if (!MustRecord(a)) return out;
   return RecordView(
@@ -71,6 +74,7 @@ absl::StatusOr<Tensor> Transpose(const Tensor& a, int dim0, int dim1) {
 }
 
 absl::StatusOr<Tensor> Permute(const Tensor& a, std::span<const int> dims) {
+  const tensor::RawOperationsScope raw;
   ASSIGN_OR_RETURN(Tensor out, a.Permute(dims));
   if (!MustRecord(a)) return out;
   std::vector<int> inverse(dims.size());
@@ -86,6 +90,7 @@ absl::StatusOr<Tensor> Permute(const Tensor& a, std::span<const int> dims) {
 
 absl::StatusOr<Tensor> Slice(const Tensor& a, int dim, int64_t start,
                              int64_t end, int64_t step) {
+  const tensor::RawOperationsScope raw;
   const auto slice = [=](const Tensor& t) {
     return t.Slice(dim, start, end, step);
   };
@@ -96,6 +101,7 @@ absl::StatusOr<Tensor> Slice(const Tensor& a, int dim, int64_t start,
 
 absl::StatusOr<Tensor> Narrow(const Tensor& a, int dim, int64_t start,
                               int64_t length) {
+  const tensor::RawOperationsScope raw;
   const auto narrow = [=](const Tensor& t) {
     return t.Narrow(dim, start, length);
   };
@@ -105,6 +111,7 @@ absl::StatusOr<Tensor> Narrow(const Tensor& a, int dim, int64_t start,
 }
 
 absl::StatusOr<Tensor> Select(const Tensor& a, int dim, int64_t index) {
+  const tensor::RawOperationsScope raw;
   const auto select = [=](const Tensor& t) { return t.Select(dim, index); };
   ASSIGN_OR_RETURN(Tensor out, select(a));
   if (!MustRecord(a)) return out;
@@ -112,6 +119,7 @@ absl::StatusOr<Tensor> Select(const Tensor& a, int dim, int64_t index) {
 }
 
 absl::StatusOr<Tensor> Expand(const Tensor& a, const Shape& shape) {
+  const tensor::RawOperationsScope raw;
   ASSIGN_OR_RETURN(Tensor out, a.Expand(shape));
   if (!MustRecord(a)) return out;
   return RecordView("ExpandBackward", std::move(out), a,
@@ -120,13 +128,22 @@ absl::StatusOr<Tensor> Expand(const Tensor& a, const Shape& shape) {
                     });
 }
 
+absl::StatusOr<Tensor> Squeeze(const Tensor& a) {
+  const tensor::RawOperationsScope raw;
+  ASSIGN_OR_RETURN(Tensor out, a.Squeeze());
+  if (!MustRecord(a)) return out;
+  return RecordReshape("SqueezeBackward", std::move(out), a);
+}
+
 absl::StatusOr<Tensor> Squeeze(const Tensor& a, int dim) {
+  const tensor::RawOperationsScope raw;
   ASSIGN_OR_RETURN(Tensor out, a.Squeeze(dim));
   if (!MustRecord(a)) return out;
   return RecordReshape("SqueezeBackward", std::move(out), a);
 }
 
 absl::StatusOr<Tensor> Unsqueeze(const Tensor& a, int dim) {
+  const tensor::RawOperationsScope raw;
   ASSIGN_OR_RETURN(Tensor out, a.Unsqueeze(dim));
   if (!MustRecord(a)) return out;
   return RecordReshape("UnsqueezeBackward", std::move(out), a);

@@ -28,6 +28,7 @@ absl::StatusOr<Tensor> Narrow(const Tensor& a, int dim, int64_t start,
 // Leaves `dim` out.
 absl::StatusOr<Tensor> Select(const Tensor& a, int dim, int64_t index);
 absl::StatusOr<Tensor> Expand(const Tensor& a, const Shape& shape);
+absl::StatusOr<Tensor> Squeeze(const Tensor& a);
 absl::StatusOr<Tensor> Squeeze(const Tensor& a, int dim);
 absl::StatusOr<Tensor> Unsqueeze(const Tensor& a, int dim);
 

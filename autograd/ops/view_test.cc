@@ -49,6 +49,10 @@ std::vector<std::function<absl::StatusOr<Tensor>(const Tensor&)>> Views() {
       },
       [](const Tensor& x) -> absl::StatusOr<Tensor> {
         const auto row = Narrow(x, 1, 1, 1);
+        return Squeeze(*row);
+      },
+      [](const Tensor& x) -> absl::StatusOr<Tensor> {
+        const auto row = Narrow(x, 1, 1, 1);
         return Expand(*row, {2, 7, 4});
       },
       [](const Tensor& x) -> absl::StatusOr<Tensor> {

@@ -26,7 +26,7 @@ absl::StatusOr<Tensor> ReadElements(const fs::InputFile& file, uint64_t offset,
 }
 
 absl::Status AppendElements(const Tensor& tensor, fs::AtomicFile& file) {
-  ASSIGN_OR_RETURN(const Tensor on_cpu, tensor.To(kCpu));
+  ASSIGN_OR_RETURN(const Tensor on_cpu, tensor.Detach().To(kCpu));
   ASSIGN_OR_RETURN(const Tensor dense, on_cpu.Contiguous());
   return file.Append({static_cast<const std::byte*>(dense.raw_data()),
                       static_cast<size_t>(dense.byte_size())});

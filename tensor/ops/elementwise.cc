@@ -12,6 +12,7 @@
 #include "tensor/backend/kernel_types.h"
 #include "tensor/dtype.h"
 #include "tensor/ops/operands.h"
+#include "tensor/recording_mode.h"
 #include "tensor/shape.h"
 #include "tensor/tensor.h"
 
@@ -99,6 +100,7 @@ absl::StatusOr<Tensor> RunScalar(std::string_view name, BinaryOp op,
 
 absl::StatusOr<Tensor> RunCompare(std::string_view name, CompareOp op,
                                   const Tensor& a, const Tensor& b) {
+  const RawOperationsScope raw;  // Its result has no gradient.
   RETURN_IF_ERROR(CheckSameDType(name, {{"a", a}, {"b", b}}));
   const bool ordered = op != CompareOp::kEq && op != CompareOp::kNe;
   if (ordered && a.dtype() == DType::kBool) [[unlikely]] {

@@ -2,7 +2,12 @@
 //
 // Operands have one dtype and one device. Two operands broadcast against each
 // other as in NumPy. Results are new, contiguous tensors. f16 and bf16 are
-// computed in f32. None of these records gradients; see autograd/ops/.
+// computed in f32.
+//
+// As all of tensor/ops/, these record no gradients. kFailedPrecondition for an
+// operand that requires one while its thread records: the operation of
+// autograd/ops/ that has the same name is to be used, or an
+// autograd::NoGradGuard. Comparisons have no gradient, and take any operand.
 //
 // Integer dtypes: Add Sub Mul Maximum Minimum, their scalar forms, Neg Abs Sign
 // Square Relu and comparisons; arithmetic wraps around. bool: Eq, Ne, Where.

@@ -8,12 +8,23 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "tensor/dtype.h"
+#include "tensor/lost_gradient.h"
 #include "tensor/tensor.h"
 
 namespace hawser::tensor {
 namespace {
 
 absl::string_view View(std::string_view s) { return {s.data(), s.size()}; }
+
+absl::Status LosesGradient(std::string_view operation, const Operand& operand) {
+  // Steps of backward passes, which are not differentiated themselves.
+  const bool is_gradient = operation.ends_with("Grad");
+  return LostGradientError(
+      operation,
+      absl::StrCat(View(operand.name), " is ", operand.tensor.ToString(),
+                   " and"),
+      is_gradient ? "" : absl::StrCat("autograd::", View(operation)));
+}
 
 }  // namespace
 
@@ -39,6 +50,9 @@ absl::Status CheckOperands(std::string_view operation, Operands operands) {
     if (operand.tensor.device() != first.device()) [[unlikely]] {
       return BadOperands(operation, "operands are on different devices",
                          operands);
+    }
+    if (WouldLoseGradient(operand.tensor)) [[unlikely]] {
+      return LosesGradient(operation, operand);
     }
   }
   return absl::OkStatus();

@@ -26,7 +26,8 @@ using Operands = std::initializer_list<Operand>;
 absl::Status BadOperands(std::string_view operation, std::string_view why,
                          Operands operands);
 
-// All are defined and on one device.
+// All are defined and on one device. kFailedPrecondition if the gradient of one
+// would be lost (tensor/lost_gradient.h).
 absl::Status CheckOperands(std::string_view operation, Operands operands);
 // And of one dtype.
 absl::Status CheckSameDType(std::string_view operation, Operands operands);

@@ -12,6 +12,7 @@
 #include "tensor/backend/kernel_types.h"
 #include "tensor/dtype.h"
 #include "tensor/ops/operands.h"
+#include "tensor/recording_mode.h"
 #include "tensor/shape.h"
 #include "tensor/tensor.h"
 
@@ -86,6 +87,7 @@ absl::StatusOr<Tensor> Min(const Tensor& a, DimSpan dims, bool keepdim) {
 }
 
 absl::StatusOr<Tensor> ArgMax(const Tensor& a, int64_t dim, bool keepdim) {
+  const RawOperationsScope raw;  // Its result has no gradient.
   RETURN_IF_ERROR(CheckOperands("ArgMax", {{"a", a}}));
   if (a.rank() == 0 && (dim == 0 || dim == -1)) {
     ASSIGN_OR_RETURN(const Tensor row, a.View({1}));

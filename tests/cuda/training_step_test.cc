@@ -8,6 +8,7 @@
 #include "async/status_macros.h"
 #include "async/testing/status_matchers.h"
 #include "autograd/backward.h"
+#include "autograd/grad_mode.h"
 #include "autograd/ops/conv2d.h"
 #include "autograd/ops/elementwise.h"
 #include "autograd/ops/matmul.h"
@@ -74,6 +75,7 @@ absl::StatusOr<double> Step(Model model, const Tensor& x, const Tensor& labels,
   RETURN_IF_ERROR(autograd::Backward(loss));
   for (Tensor& parameter : parameters) {
     const Tensor gradient = autograd::Grad(parameter);
+    const autograd::NoGradGuard no_grad;
     RETURN_IF_ERROR(tensor::AddInPlace(parameter, gradient, -kLearningRate));
     autograd::ZeroGrad(parameter);
   }
@@ -91,7 +93,7 @@ absl::StatusOr<Run> Train(Model model, const Tensor& x, const Tensor& labels,
   ASSIGN_OR_RETURN(const Tensor images, x.To(device));
   ASSIGN_OR_RETURN(const Tensor targets, labels.To(device));
   for (const Tensor& parameter : initial) {
-    ASSIGN_OR_RETURN(const Tensor copy, parameter.Clone());
+    ASSIGN_OR_RETURN(const Tensor copy, parameter.Detach().Clone());
     ASSIGN_OR_RETURN(Tensor moved, copy.To(device));
     RETURN_IF_ERROR(autograd::SetRequiresGrad(moved));
     run.parameters.push_back(moved);
