@@ -26,6 +26,7 @@
 #include "rpc/functions/function.h"
 #include "rpc/testing/transport_test_param.h"
 #include "rref/rref.h"
+#include "tensor/ops/elementwise.h"
 #include "tensor/tensor.h"
 #include "tests/distributed_job.h"
 
@@ -37,8 +38,10 @@ using ::hawser::async::IsOk;
 using ::hawser::async::StatusIs;
 
 inline constexpr rpc::Function<Tensor(Tensor)> kSquare{"autograd.Square"};
-// The function of the README.
+// The function of the README, and one that forgets to record.
 inline constexpr rpc::Function<Tensor(Tensor, Tensor)> kAdd{"first.Add"};
+inline constexpr rpc::Function<Tensor(Tensor, Tensor)> kRawAdd{
+    "autograd.RawAdd"};
 // Squares on the worker named.
 inline constexpr rpc::Function<Tensor(Tensor, std::string)> kSquareAt{
     "autograd.SquareAt"};
@@ -95,6 +98,10 @@ class DistAutogradTest : public testing::TestWithParam<rpc::TransportParam> {
     ASSERT_THAT(
         r.Register(kAdd, [](const Tensor& a,
                             const Tensor& b) { return autograd::Add(a, b); }),
+        IsOk());
+    ASSERT_THAT(
+        r.Register(kRawAdd, [](const Tensor& a,
+                               const Tensor& b) { return tensor::Add(a, b); }),
         IsOk());
     ASSERT_THAT(r.Register(kSquareAt,
                            [](Tensor x, std::string worker) {
@@ -194,6 +201,17 @@ TEST_P(DistAutogradTest, ARemoteFunctionGivesItsShareOfTheGradient) {
   ASSERT_THAT(dist_autograd::Backward(agent(), (*context)->id(), {*loss}),
               IsOk());
   EXPECT_THAT(GradientOf(**context, leaf), async::IsOkAndHolds(3));
+}
+
+TEST_P(DistAutogradTest, ARemoteFunctionThatLosesTheGradientSaysWhatToUse) {
+  const Tensor leaf = Leaf(5);
+  EXPECT_THAT(agent().Sync("w1", kRawAdd, leaf, leaf), IsOk());
+  auto context = ContextScope::Open(agent());
+  ASSERT_THAT(context, IsOk());
+  EXPECT_THAT(agent().Sync("w1", kRawAdd, leaf, leaf),
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       testing::AllOf(testing::HasSubstr("autograd::Add"),
+                                      testing::HasSubstr("w1"))));
 }
 
 TEST_P(DistAutogradTest, UnusedResultsDoNotHoldUpASmartPass) {
