@@ -47,7 +47,8 @@ absl::Status CheckParameter(const Tensor& t) {
     return absl::InvalidArgumentError(
         absl::StrCat("is ", t.ToString(),
                      "; distributed optimizers update parameters on the CPU "
-                     "only: make the parameter there"));
+                     "only: keep the parameter there, and copy it to the "
+                     "device with autograd::ToDevice where it is used"));
   }
   return absl::OkStatus();
 }

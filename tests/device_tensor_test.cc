@@ -4,6 +4,7 @@
 
 #include "absl/status/status.h"
 #include "async/testing/status_matchers.h"
+#include "autograd/ops/copy.h"
 #include "autograd/ops/elementwise.h"
 #include "autograd/variable.h"
 #include "dist_autograd/dist_autograd.h"
@@ -39,7 +40,7 @@ Tensor LeafOnDevice(float value) {
 auto IsRefused() {
   return StatusIs(
       absl::StatusCode::kInvalidArgument,
-      AllOf(HasSubstr("f32[1] on cuda:0"), HasSubstr("on the CPU only")));
+      AllOf(HasSubstr("f32[1] on cuda:0"), HasSubstr("autograd::ToDevice")));
 }
 
 class DeviceTensorTest : public testing::TestWithParam<rpc::TransportParam> {
@@ -86,6 +87,23 @@ TEST_P(DeviceTensorTest, ARefusedMessageIsNotRecorded) {
       dist_autograd::Backward(agent(), (*context)->id(), {*y},
                               {.mode = dist_autograd::BackwardMode::kFast}),
       IsOk());
+}
+
+TEST_P(DeviceTensorTest, TheGradientOfACopyComesBackToTheDevice) {
+  auto context = dist_autograd::ContextScope::Open(agent());
+  ASSERT_THAT(context, IsOk());
+  const Tensor leaf = LeafOnDevice(2);
+  const auto on_cpu = autograd::ToDevice(leaf, tensor::kCpu);
+  ASSERT_THAT(on_cpu, IsOk());
+  const auto y = agent().Sync("w1", kTriple, *on_cpu);
+  ASSERT_THAT(y, IsOk());
+  ASSERT_THAT(dist_autograd::Backward(agent(), (*context)->id(), {*y}), IsOk());
+  const auto gradients = dist_autograd::GetGradients(agent(), (*context)->id());
+  ASSERT_THAT(gradients, IsOk());
+  const Tensor gradient = dist_autograd::FindGradient(*gradients, leaf);
+  ASSERT_TRUE(gradient.defined());
+  EXPECT_EQ(gradient.device(), tensor::Cuda());
+  EXPECT_THAT(gradient.item<float>(), async::IsOkAndHolds(3));
 }
 
 TEST_P(DeviceTensorTest, AnOptimizerOfParametersOnADeviceIsNotMade) {

@@ -99,10 +99,11 @@ absl::Status CheckSendable(std::span<const tensor::Tensor> tensors) {
       return absl::InvalidArgumentError("a tensor to be sent is undefined");
     }
     if (!value.device().is_cpu()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("a tensor to be sent is ", value.ToString(),
-                       "; messages carry tensors on the CPU only: copy it "
-                       "there before it is sent"));
+      return absl::InvalidArgumentError(absl::StrCat(
+          "a tensor to be sent is ", value.ToString(),
+          "; messages carry tensors on the CPU only: send "
+          "autograd::ToDevice(tensor, tensor::kCpu), and copy it to a device "
+          "where it arrives"));
     }
   }
   return absl::OkStatus();
