@@ -70,8 +70,8 @@ class MessageFaultsTest : public testing::Test {
                                            return id;
                                          }),
                 IsOk());
-    rpc::RegisterStream(
-        ASSERT_THAT(job_.registry(), kApplyMany,
+    ASSERT_THAT(rpc::RegisterStream(
+                    job_.registry(), kApplyMany,
                     [this](rpc::StreamWriter<std::pair<int64_t, int64_t>> out,
                            int64_t id) -> absl::Status {
                       ledger_.Add(id);
@@ -80,7 +80,7 @@ class MessageFaultsTest : public testing::Test {
                       }
                       return absl::OkStatus();
                     }),
-        IsOk());
+                IsOk());
     job_.StartAll(2, [](int, rpc::AgentOptions& options) {
       options.services.push_back(std::make_unique<rpc::StreamService>());
       options.services.push_back(std::make_unique<rref::RRefService>());
