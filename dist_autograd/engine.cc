@@ -171,7 +171,7 @@ void Engine::AskForReparenting(
             "hawser.v1.DistAutogradService.ReparentContexts", request, {},
             ControlOptions())
         .OnReady(
-            [self = shared_from_this(), request](
+            [self = shared_from_this(), request = request](
                 const absl::StatusOr<rpc::Message<v1::ReparentContextsReply>>&
                     reply) {
               // Tried as long as the creator lives: it is gone, or never was.

@@ -19,6 +19,7 @@
 #include "rpc/membership/worker_directory.h"
 #include "rpc/testing/agent_test_fixture.h"
 #include "rpc/testing/transport_test_param.h"
+#include "store/barrier.h"
 
 namespace hawser::rpc {
 namespace {
@@ -80,14 +81,18 @@ TEST_P(AgentLifecycleTest, StartsWithTheSuccessorOfOneThatDiedWhileStarting) {
   ASSERT_THAT(directory.Register(dead, {}), IsOk());
   auto first = std::async(std::launch::async,
                           [&] { return Agent::Start(job_.Options(0, 2)); });
-  // It has read who the others are.
+  // It has read the records of the others.
+  store::Barrier barrier = directory.BarrierOf("started");
+  const auto has_arrived = [&](const WorkerInfo& worker) {
+    const std::vector<store::Barrier::Participant> one = {
+        WorkerDirectory::ParticipantOf(worker)};
+    return barrier.Await(one, absl::Milliseconds(10)).ok();
+  };
   absl::StatusOr<std::optional<WorkerInfo>> self;
   do {
     self = directory.FindByName("w0");
     ASSERT_THAT(self, IsOk());
-  } while (!self->has_value() ||
-           !directory.AwaitBarrier("started", {**self}, absl::Milliseconds(10))
-                .ok());
+  } while (!self->has_value() || !has_arrived(**self));
   auto second = Agent::Start(job_.Options(1, 2));
   ASSERT_THAT(second, IsOk());
   auto started = first.get();

@@ -60,7 +60,9 @@ TEST(AgentStaleMembershipTest,
   MembershipLog log(&job.store(), options.job);
   WorkerDirectory directory(&job.store(), options.job);
   ASSERT_THAT(directory.Register(other, {}), IsOk());
-  ASSERT_THAT(directory.Arrive("started", other, ""), IsOk());
+  ASSERT_THAT(directory.BarrierOf("started").Arrive(
+                  WorkerDirectory::ParticipantOf(other), ""),
+              IsOk());
   ASSERT_THAT(log.Append(JoinedEvent(other)), IsOk());
   ASSERT_THAT(log.Append(LostEvent(other.incarnation, Incarnation{1002}, "")),
               IsOk());
