@@ -451,7 +451,7 @@ TEST(BackwardPassTest, FailureNamesTheWorkerWhereItBegan) {
         at[i] = *autograd::Mul(at[i], cluster.Transfer(j, i, at[j]));
       }
       if (i == 2) {
-        const Tensor broken = *at[2].Clone();
+        const Tensor broken = *at[2].Detach().Clone();
         autograd::SetHistory(
             broken, std::make_shared<FailingNode>(autograd::GradEdge(at[2])),
             0);

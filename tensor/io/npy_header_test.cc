@@ -92,7 +92,7 @@ TEST(NpyHeaderTest, MalformedDictionariesAreRejected) {
   const auto with_shape = [](const std::string& shape) {
     return "{'descr': '<f4', 'fortran_order': False, 'shape': " + shape + "}";
   };
-  expect_refused("", "needs '{'");
+  expect_refused("", "expected '{'");
   expect_refused("{", "a string");
   expect_refused("{}", "lacks");
   expect_refused("{'descr': '<f4'}", "lacks");
