@@ -51,7 +51,7 @@ class BrokenNode final : public autograd::Node {
 };
 
 absl::StatusOr<Tensor> Broken(const Tensor& x) {
-  ASSIGN_OR_RETURN(Tensor y, x.Clone());
+  ASSIGN_OR_RETURN(Tensor y, x.Detach().Clone());
   autograd::SetHistory(y, std::make_shared<BrokenNode>(autograd::GradEdge(x)),
                        0);
   return y;

@@ -130,7 +130,7 @@ class ErrorTextTest : public testing::TestWithParam<rpc::TransportParam> {
     ASSERT_THAT(registry.Register(
                     kFailBackward,
                     [](Tensor x, int64_t number) -> absl::StatusOr<Tensor> {
-                      ASSIGN_OR_RETURN(Tensor y, x.Clone());
+                      ASSIGN_OR_RETURN(Tensor y, x.Detach().Clone());
                       autograd::SetHistory(y,
                                            std::make_shared<FailingNode>(
                                                autograd::GradEdge(x), number),
