@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "async/status_macros.h"
+#include "store/redis/sigpipe_guard.h"
 
 namespace hawser::store::internal {
 namespace {
@@ -71,6 +72,12 @@ RedisReply Convert(const redisReply& reply) {
       break;
   }
   return result;
+}
+
+// As redisBufferWrite, also to a socket that the server has reset.
+int Write(redisContext* context, int& done) {
+  const SigpipeGuard guard;
+  return redisBufferWrite(context, &done);
 }
 
 }  // namespace
@@ -135,7 +142,7 @@ absl::Status RedisConnection::Send(std::span<const std::string> command,
   }
   int done = 0;
   while (true) {
-    if (redisBufferWrite(context_, &done) != REDIS_OK) return Lost();
+    if (Write(context_, done) != REDIS_OK) return Lost();
     if (done != 0) return absl::OkStatus();
     RETURN_IF_ERROR(Await(POLLOUT, deadline));
   }
