@@ -257,7 +257,7 @@ TEST(StoreServerTest, ClientsAreIdentifiedByTheirCertificates) {
   // Uses another connection.
   EXPECT_THAT(connect()->Set("b", value),
               StatusIs(absl::StatusCode::kResourceExhausted,
-                       HasSubstr("hawser://default/w1 wrote")));
+                       HasSubstr("written by hawser://default/w1")));
 }
 
 // Requests that GrpcStore never makes.
