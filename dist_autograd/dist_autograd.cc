@@ -5,6 +5,8 @@
 #include "absl/strings/str_cat.h"
 #include "async/status_macros.h"
 #include "dist_autograd/dist_autograd_service.h"
+#include "dist_autograd/service_methods.h"
+#include "rpc/agent/service_host.h"
 #include "rref/wire_ids.h"
 
 namespace hawser::dist_autograd {
@@ -65,10 +67,9 @@ absl::Status Backward(rpc::Agent& agent, ContextId context,
   request.set_smart(options.mode == BackwardMode::kSmart);
   rpc::MethodCallOptions call_options;
   call_options.timeout = options.timeout;
-  return agent
-      .CallMethod<v1::BackwardReferenceReply>(
-          root.owner(), "hawser.v1.DistAutogradService.BackwardReference",
-          request, {}, call_options)
+  return agent.host()
+      .CallMethod(root.owner(), kBackwardReferenceMethod, request, {},
+                  call_options)
       .Wait()
       .status();
 }

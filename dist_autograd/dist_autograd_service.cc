@@ -1,11 +1,12 @@
 #include "dist_autograd/dist_autograd_service.h"
 
 #include "rpc/agent/agent.h"
+#include "rpc/agent/service_host.h"
 
 namespace hawser::dist_autograd {
 
-absl::Status DistAutogradService::Start(rpc::Agent& agent) {
-  engine_ = std::make_shared<Engine>(agent, options_);
+absl::Status DistAutogradService::Start(rpc::ServiceHost& host) {
+  engine_ = std::make_shared<Engine>(host, options_);
   return engine_->Start();
 }
 
@@ -41,13 +42,17 @@ absl::Status DistAutogradService::OnReceiveReply(
   return engine_->OnReceiveReply(peer, metadata, tensors);
 }
 
-absl::StatusOr<std::shared_ptr<Engine>> EngineOf(rpc::Agent& agent) {
-  const auto* service = agent.service<DistAutogradService>();
+absl::StatusOr<std::shared_ptr<Engine>> EngineOf(rpc::ServiceHost& host) {
+  const auto* service = host.service<DistAutogradService>();
   if (service == nullptr || service->engine() == nullptr) {
     return absl::FailedPreconditionError(
         "no DistAutogradService is attached to this agent");
   }
   return service->engine();
+}
+
+absl::StatusOr<std::shared_ptr<Engine>> EngineOf(rpc::Agent& agent) {
+  return EngineOf(agent.host());
 }
 
 }  // namespace hawser::dist_autograd

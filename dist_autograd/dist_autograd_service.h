@@ -28,7 +28,7 @@ class DistAutogradService final : public rpc::Service,
       : options_(options) {}
 
   std::string_view name() const override { return "dist_autograd"; }
-  absl::Status Start(rpc::Agent& agent) override;
+  absl::Status Start(rpc::ServiceHost& host) override;
   rpc::MessageInterceptor* message_interceptor() override { return this; }
   void OnWorkerLost(const rpc::WorkerInfo& worker,
                     const absl::Status& status) override;
@@ -54,10 +54,11 @@ class DistAutogradService final : public rpc::Service,
   std::shared_ptr<Engine> engine_;
 };
 
-// The distributed autograd engine of `agent`.
+// The distributed autograd engine of an agent.
 //
 // kFailedPrecondition: no DistAutogradService is attached to it.
 absl::StatusOr<std::shared_ptr<Engine>> EngineOf(rpc::Agent& agent);
+absl::StatusOr<std::shared_ptr<Engine>> EngineOf(rpc::ServiceHost& host);
 
 }  // namespace hawser::dist_autograd
 

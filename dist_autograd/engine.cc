@@ -6,6 +6,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "async/status_macros.h"
+#include "dist_autograd/service_methods.h"
 #include "rpc/errors/status_prefix.h"
 #include "rpc/identity/worker_run.h"
 
@@ -20,44 +21,36 @@ constinit const async::TaskLocal<std::shared_ptr<Context>> current;
 Engine::CurrentContext::CurrentContext(std::shared_ptr<Context> context)
     : scope_(current, std::move(context)) {}
 
-Engine::Engine(rpc::Agent& agent, DistAutogradOptions options)
-    : self_(agent.info()),
+Engine::Engine(rpc::ServiceHost& host, DistAutogradOptions options)
+    : self_(host.info()),
       options_(options),
-      agent_(std::make_shared<rref::AgentHandle>(agent)),
+      host_(std::make_shared<rref::HostHandle>(host)),
       // Runs of one worker differ in their upper counter bits.
       contexts_(RunOf(self_), rpc::ToNumber(self_.incarnation) << 24,
                 options.limits) {}
 
 absl::Status Engine::Start() {
   RETURN_IF_ERROR(Validate(options_.limits));
-  const rref::AgentHandle::Use agent = agent_->Acquire();
-  RETURN_IF_ERROR(
-      (agent->RegisterMethod<v1::GradientRequest, v1::GradientReply>(
-          "hawser.v1.DistAutogradService.Gradient",
-          [this](const rpc::MethodCall& call, auto request) {
-            return HandleGradient(call, std::move(request));
-          })));
-  RETURN_IF_ERROR(
-      (agent->RegisterMethod<v1::AbortPassRequest, v1::AbortPassReply>(
-          "hawser.v1.DistAutogradService.AbortPass",
-          [this](const rpc::MethodCall& call, auto request) {
-            return HandleAbortPass(call, std::move(request));
-          })));
-  RETURN_IF_ERROR((
-      agent->RegisterMethod<v1::ReleaseContextRequest, v1::ReleaseContextReply>(
-          "hawser.v1.DistAutogradService.ReleaseContext",
-          [this](const rpc::MethodCall& call, auto request) {
-            return HandleReleaseContext(call, std::move(request));
-          })));
-  RETURN_IF_ERROR((agent->RegisterMethod<v1::ReparentContextsRequest,
-                                         v1::ReparentContextsReply>(
-      "hawser.v1.DistAutogradService.ReparentContexts",
+  const rref::HostHandle::Use host = host_->Acquire();
+  RETURN_IF_ERROR((host->RegisterMethod(
+      kGradientMethod, [this](const rpc::MethodCall& call, auto request) {
+        return HandleGradient(call, std::move(request));
+      })));
+  RETURN_IF_ERROR((host->RegisterMethod(
+      kAbortPassMethod, [this](const rpc::MethodCall& call, auto request) {
+        return HandleAbortPass(call, std::move(request));
+      })));
+  RETURN_IF_ERROR((host->RegisterMethod(
+      kReleaseContextMethod, [this](const rpc::MethodCall& call, auto request) {
+        return HandleReleaseContext(call, std::move(request));
+      })));
+  RETURN_IF_ERROR((host->RegisterMethod(
+      kReparentContextsMethod,
       [this](const rpc::MethodCall& call, auto request) {
         return HandleReparentContexts(call, std::move(request));
       })));
-  return agent->RegisterMethod<v1::BackwardReferenceRequest,
-                               v1::BackwardReferenceReply>(
-      "hawser.v1.DistAutogradService.BackwardReference",
+  return host->RegisterMethod(
+      kBackwardReferenceMethod,
       [this](const rpc::MethodCall& call, auto request) {
         return HandleBackwardReference(call, std::move(request));
       });
@@ -73,7 +66,7 @@ std::shared_ptr<Context> Engine::current_context() const {
 }
 
 absl::StatusOr<std::shared_ptr<Context>> Engine::CreateContext() {
-  if (!agent_->Acquire()) {
+  if (!host_->Acquire()) {
     return absl::FailedPreconditionError("the worker was shut down");
   }
   return contexts_.Create();
@@ -109,16 +102,15 @@ rpc::MethodCallOptions Engine::ControlOptions() const {
 
 void Engine::NotifyOfEnd(ContextId id,
                          const std::vector<rpc::WorkerInfo>& workers) {
-  const rref::AgentHandle::Use agent = agent_->Acquire();
-  if (!agent) return;
+  const rref::HostHandle::Use host = host_->Acquire();
+  if (!host) return;
   async::TaskContext::Scope detached((async::TaskContext()));
   v1::ReleaseContextRequest request;
   request.add_contexts(ToNumber(id));
   for (const rpc::WorkerInfo& worker : workers) {
     // Tried as long as the worker lives; if it does not, it holds nothing.
-    (void)agent->CallMethod<v1::ReleaseContextReply>(
-        worker, "hawser.v1.DistAutogradService.ReleaseContext", request, {},
-        ControlOptions());
+    (void)host->CallMethod(worker, kReleaseContextMethod, request, {},
+                           ControlOptions());
   }
 }
 
@@ -157,19 +149,16 @@ void Engine::OnWorkerLost(const rpc::WorkerInfo& worker,
 
 void Engine::AskForReparenting(
     const std::vector<std::shared_ptr<Context>>& contexts) {
-  const rref::AgentHandle::Use agent = agent_->Acquire();
-  if (!agent) return;
+  const rref::HostHandle::Use host = host_->Acquire();
+  if (!host) return;
   absl::flat_hash_map<rpc::WorkerRun, v1::ReparentContextsRequest> by_creator;
   for (const std::shared_ptr<Context>& context : contexts) {
     by_creator[context->creator()].add_contexts(ToNumber(context->id()));
   }
   async::TaskContext::Scope detached((async::TaskContext()));
   for (const auto& [creator, request] : by_creator) {
-    agent
-        ->CallMethod<v1::ReparentContextsReply>(
-            rpc::WorkerInfo{"", creator.id, creator.incarnation, ""},
-            "hawser.v1.DistAutogradService.ReparentContexts", request, {},
-            ControlOptions())
+    host->CallMethod(rpc::WorkerInfo{"", creator.id, creator.incarnation, ""},
+                     kReparentContextsMethod, request, {}, ControlOptions())
         .OnReady(
             [self = shared_from_this(), request = request](
                 const absl::StatusOr<rpc::Message<v1::ReparentContextsReply>>&
@@ -200,7 +189,7 @@ Engine::HandleReparentContexts(
 }
 
 void Engine::Stop() {
-  agent_->Revoke();
+  host_->Revoke();
   for (const std::shared_ptr<Context>& context : contexts_.All()) {
     EndContext(context->id(), absl::CancelledError("the worker was shut down"));
   }

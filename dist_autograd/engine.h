@@ -20,9 +20,9 @@
 #include "dist_autograd/context_limits.h"
 #include "dist_autograd/ids.h"
 #include "proto/dist_autograd.pb.h"
-#include "rpc/agent/agent.h"
+#include "rpc/agent/service_host.h"
 #include "rpc/wire/message_interceptor.h"
-#include "rref/agent_handle.h"
+#include "rref/host_handle.h"
 #include "tensor/tensor.h"
 
 namespace hawser::dist_autograd {
@@ -63,7 +63,7 @@ struct BackwardOptions {
 // after Stop all operations give kFailedPrecondition. Thread-safe.
 class Engine : public std::enable_shared_from_this<Engine> {
  public:
-  Engine(rpc::Agent& agent, DistAutogradOptions options);
+  Engine(rpc::ServiceHost& host, DistAutogradOptions options);
 
   // --- Contexts.
 
@@ -140,7 +140,7 @@ class Engine : public std::enable_shared_from_this<Engine> {
 
   const rpc::WorkerInfo self_;
   const DistAutogradOptions options_;
-  const std::shared_ptr<rref::AgentHandle> agent_;
+  const std::shared_ptr<rref::HostHandle> host_;
   ContextContainer contexts_;
   std::atomic<uint64_t> next_pass_{1};
 };

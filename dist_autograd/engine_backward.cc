@@ -9,6 +9,8 @@
 #include "async/status_macros.h"
 #include "autograd/variable.h"
 #include "dist_autograd/engine.h"
+#include "dist_autograd/service_methods.h"
+#include "rpc/agent/current_call.h"
 #include "rpc/errors/error_detail.h"
 #include "rpc/errors/status_details.h"
 #include "rpc/errors/status_prefix.h"
@@ -47,13 +49,12 @@ absl::Status WithOrigin(const absl::Status& error,
 }
 
 // Sends the messages of one pass through the agent, until its deadline.
-class AgentTransport final : public BackwardPassTransport {
+class HostTransport final : public BackwardPassTransport {
  public:
-  AgentTransport(std::shared_ptr<rref::AgentHandle> agent,
-                 DistAutogradOptions options,
-                 std::vector<rpc::WorkerInfo> peers,
-                 async::MonotonicTime deadline)
-      : agent_(std::move(agent)), options_(options), deadline_(deadline) {
+  HostTransport(std::shared_ptr<rref::HostHandle> host,
+                DistAutogradOptions options, std::vector<rpc::WorkerInfo> peers,
+                async::MonotonicTime deadline)
+      : host_(std::move(host)), options_(options), deadline_(deadline) {
     for (rpc::WorkerInfo& peer : peers) {
       const rpc::WorkerRun run = RunOf(peer);
       peers_.emplace(run, std::move(peer));
@@ -63,9 +64,9 @@ class AgentTransport final : public BackwardPassTransport {
   async::Future<void> SendGradients(const rpc::WorkerRun& to,
                                     v1::GradientRequest request,
                                     std::vector<Tensor> tensors) override {
-    const rref::AgentHandle::Use agent = agent_->Acquire();
+    const rref::HostHandle::Use host = host_->Acquire();
     auto peer = peers_.find(to);
-    if (!agent || peer == peers_.end()) {
+    if (!host || peer == peers_.end()) {
       return async::MakeReadyFuture<void>(absl::CancelledError(
           "the worker was shut down during a backward pass"));
     }
@@ -73,17 +74,16 @@ class AgentTransport final : public BackwardPassTransport {
     options.timeout = rpc::kNoTimeout;
     if (deadline_ != async::kNever) {
       const absl::Duration left = std::max(
-          kMinTimeLeft, async::TimeBetween(agent->clock().Now(), deadline_));
+          kMinTimeLeft, async::TimeBetween(host->clock().Now(), deadline_));
       options.timeout = left;
       request.set_time_left_us(
           static_cast<uint64_t>(absl::ToInt64Microseconds(left)));
     }
     options.attempt_timeout = options_.gradient_attempt_timeout;
     options.inherit_deadline = false;
-    return agent
-        ->CallMethod<v1::GradientReply>(
-            peer->second, "hawser.v1.DistAutogradService.Gradient", request,
-            std::move(tensors), options)
+    return host
+        ->CallMethod(peer->second, kGradientMethod, request, std::move(tensors),
+                     options)
         .Then([worker = peer->second](
                   absl::StatusOr<rpc::Message<v1::GradientReply>> reply) {
           return ReportedBy(worker, reply.status());
@@ -92,23 +92,22 @@ class AgentTransport final : public BackwardPassTransport {
 
   void SendAbort(const rpc::WorkerRun& to, const v1::BackwardPassId& pass,
                  const absl::Status& error) override {
-    const rref::AgentHandle::Use agent = agent_->Acquire();
+    const rref::HostHandle::Use host = host_->Acquire();
     auto peer = peers_.find(to);
-    if (!agent || peer == peers_.end()) return;
+    if (!host || peer == peers_.end()) return;
     v1::AbortPassRequest request;
     *request.mutable_pass() = pass;
     *request.mutable_error() =
-        rpc::ToStatusDetails(WithOrigin(error, agent->info()));
+        rpc::ToStatusDetails(WithOrigin(error, host->info()));
     rpc::MethodCallOptions options;
     options.attempt_timeout = options_.control_attempt_timeout;
     options.inherit_deadline = false;
-    (void)agent->CallMethod<v1::AbortPassReply>(
-        peer->second, "hawser.v1.DistAutogradService.AbortPass", request, {},
-        options);
+    (void)host->CallMethod(peer->second, kAbortPassMethod, request, {},
+                           options);
   }
 
  private:
-  const std::shared_ptr<rref::AgentHandle> agent_;
+  const std::shared_ptr<rref::HostHandle> host_;
   const DistAutogradOptions options_;
   const async::MonotonicTime deadline_;
   absl::flat_hash_map<rpc::WorkerRun, rpc::WorkerInfo> peers_;
@@ -151,8 +150,8 @@ BackwardPassOptions FromProto(const v1::BackwardPassId& proto) {
 
 std::shared_ptr<BackwardPassTransport> Engine::MakeTransport(
     const Context& context, async::MonotonicTime deadline) {
-  return std::make_shared<AgentTransport>(agent_, options_, context.peers(),
-                                          deadline);
+  return std::make_shared<HostTransport>(host_, options_, context.peers(),
+                                         deadline);
 }
 
 size_t Engine::num_passes() const {
@@ -164,10 +163,10 @@ size_t Engine::num_passes() const {
 
 void Engine::FailAt(async::MonotonicTime deadline,
                     const std::shared_ptr<BackwardPass>& pass) {
-  const rref::AgentHandle::Use agent = agent_->Acquire();
-  if (!agent || deadline == async::kNever) return;
+  const rref::HostHandle::Use host = host_->Acquire();
+  if (!host || deadline == async::kNever) return;
   async::TaskContext::Scope detached((async::TaskContext()));
-  const async::TimerId timer = agent->clock().CallAt(
+  const async::TimerId timer = host->clock().CallAt(
       deadline, [weak = std::weak_ptr<BackwardPass>(pass), name = self_.name] {
         const std::shared_ptr<BackwardPass> late = weak.lock();
         if (late == nullptr) return;
@@ -178,8 +177,8 @@ void Engine::FailAt(async::MonotonicTime deadline,
                             : "' waited for the gradients of forward messages ",
             missing)));
       });
-  pass->done().OnReady([handle = agent_, timer](const absl::Status&) {
-    if (const rref::AgentHandle::Use use = handle->Acquire()) {
+  pass->done().OnReady([handle = host_, timer](const absl::Status&) {
+    if (const rref::HostHandle::Use use = handle->Acquire()) {
       use->clock().Cancel(timer);
     }
   });
@@ -199,13 +198,12 @@ async::Future<void> Engine::Backward(ContextId context_id,
   }
   async::MonotonicTime deadline;
   {
-    const rref::AgentHandle::Use agent = agent_->Acquire();
-    if (!agent) {
+    const rref::HostHandle::Use host = host_->Acquire();
+    if (!host) {
       return fail(absl::FailedPreconditionError("the worker was shut down"));
     }
-    deadline =
-        async::AddDelay(agent->clock().Now(),
-                        options.timeout.value_or(agent->default_timeout()));
+    deadline = async::AddDelay(
+        host->clock().Now(), options.timeout.value_or(host->default_timeout()));
   }
   if (const rpc::CurrentCall* call = rpc::CurrentCall::Get()) {
     deadline = std::min(deadline, call->deadline());
@@ -250,11 +248,11 @@ async::Future<rpc::Message<v1::GradientReply>> Engine::HandleGradient(
   }
   if (!context.ok()) return async::MakeReadyFuture<Reply>(context.status());
   async::MonotonicTime deadline = async::kNever;
-  if (const rref::AgentHandle::Use agent = agent_->Acquire();
-      agent && request.body.time_left_us() != 0) {
+  if (const rref::HostHandle::Use host = host_->Acquire();
+      host && request.body.time_left_us() != 0) {
     const absl::Duration left = absl::Microseconds(
         std::min(request.body.time_left_us(), kMaxTimeLeftUs));
-    deadline = async::AddDelay(agent->clock().Now(),
+    deadline = async::AddDelay(host->clock().Now(),
                                left - std::min(left / 10, kMaxReportTime));
   }
   absl::StatusOr<Context::Participation> joined = (*context)->JoinPass(
@@ -304,10 +302,10 @@ Engine::HandleBackwardReference(
     rpc::Message<v1::BackwardReferenceRequest> request) {
   using Reply = rpc::Message<v1::BackwardReferenceReply>;
   auto find = [&]() -> absl::StatusOr<std::shared_ptr<rref::OwnerValue>> {
-    const rref::AgentHandle::Use agent = agent_->Acquire();
-    if (!agent) return absl::UnavailableError("the worker is shutting down");
+    const rref::HostHandle::Use host = host_->Acquire();
+    if (!host) return absl::UnavailableError("the worker is shutting down");
     ASSIGN_OR_RETURN(const std::shared_ptr<rref::Protocol> protocol,
-                     rref::ProtocolOf(*agent));
+                     rref::ProtocolOf(*host));
     return protocol->FindValue(request.body.rref(), call.peer);
   };
   absl::StatusOr<std::shared_ptr<rref::OwnerValue>> value = find();

@@ -9,9 +9,10 @@
 #include "dist_autograd/dist_autograd_service.h"
 #include "dist_optim/optimizer_codec.h"
 #include "dist_optim/owner_optimizer.h"
+#include "dist_optim/service_methods.h"
 #include "proto/dist_optim.pb.h"
-#include "rpc/agent/agent.h"
-#include "rref/agent_handle.h"
+#include "rpc/agent/service_host.h"
+#include "rref/host_handle.h"
 #include "rref/protocol.h"
 #include "rref/rref_service.h"
 
@@ -46,46 +47,41 @@ absl::StatusOr<Tensor> TensorOf(const rpc::ErasedValue& value) {
 class DistOptimService::Methods
     : public std::enable_shared_from_this<DistOptimService::Methods> {
  public:
-  Methods(rpc::Agent& agent, std::shared_ptr<rref::Protocol> references,
+  Methods(rpc::ServiceHost& host, std::shared_ptr<rref::Protocol> references,
           std::shared_ptr<dist_autograd::Engine> autograd)
-      : agent_(agent),
+      : host_(host),
         references_(std::move(references)),
         autograd_(std::move(autograd)) {}
 
-  absl::Status Register(rpc::Agent& agent) {
-    RETURN_IF_ERROR((agent.RegisterMethod<v1::CreateOptimizerRequest,
-                                          v1::CreateOptimizerReply>(
-        "hawser.v1.DistOptimService.CreateOptimizer",
-        [this](const rpc::MethodCall& call, auto request) {
-          return Create(call, request.body);
-        })));
+  absl::Status Register(rpc::ServiceHost& host) {
     RETURN_IF_ERROR(
-        (agent.RegisterMethod<v1::OptimizerStepRequest, v1::OptimizerStepReply>(
-            "hawser.v1.DistOptimService.Step",
-            [this](const rpc::MethodCall& call, auto request) {
-              return Step(call, request.body);
-            })));
-    RETURN_IF_ERROR((agent.RegisterMethod<v1::SetOptimizerOptionRequest,
-                                          v1::SetOptimizerOptionReply>(
-        "hawser.v1.DistOptimService.SetOptimizerOption",
-        [this](const rpc::MethodCall& call, auto request) {
-          return SetOption(call, request.body);
-        })));
-    RETURN_IF_ERROR((agent.RegisterMethod<v1::GetOptimizerStateRequest,
-                                          v1::GetOptimizerStateReply>(
-        "hawser.v1.DistOptimService.GetOptimizerState",
-        [this](const rpc::MethodCall& call, auto request) {
-          return GetState(call, request.body);
-        })));
-    return agent.RegisterMethod<v1::SetOptimizerStateRequest,
-                                v1::SetOptimizerStateReply>(
-        "hawser.v1.DistOptimService.SetOptimizerState",
+        (host.RegisterMethod(kCreateOptimizerMethod,
+                             [this](const rpc::MethodCall& call, auto request) {
+                               return Create(call, request.body);
+                             })));
+    RETURN_IF_ERROR(
+        (host.RegisterMethod(kOptimizerStepMethod,
+                             [this](const rpc::MethodCall& call, auto request) {
+                               return Step(call, request.body);
+                             })));
+    RETURN_IF_ERROR(
+        (host.RegisterMethod(kSetOptimizerOptionMethod,
+                             [this](const rpc::MethodCall& call, auto request) {
+                               return SetOption(call, request.body);
+                             })));
+    RETURN_IF_ERROR(
+        (host.RegisterMethod(kGetOptimizerStateMethod,
+                             [this](const rpc::MethodCall& call, auto request) {
+                               return GetState(call, request.body);
+                             })));
+    return host.RegisterMethod(
+        kSetOptimizerStateMethod,
         [this](const rpc::MethodCall& call, auto request) {
           return SetState(call, std::move(request));
         });
   }
 
-  void Stop() { agent_.Revoke(); }
+  void Stop() { host_.Revoke(); }
 
  private:
   async::Future<rpc::Message<v1::CreateOptimizerReply>> Create(
@@ -188,8 +184,8 @@ class DistOptimService::Methods
     if (!optimizer.ok()) {
       return async::MakeReadyFuture<uint64_t>(optimizer.status());
     }
-    const rref::AgentHandle::Use agent = agent_.Acquire();
-    if (!agent) {
+    const rref::HostHandle::Use host = host_.Acquire();
+    if (!host) {
       return async::MakeReadyFuture<uint64_t>(
           absl::UnavailableError("the worker is shutting down"));
     }
@@ -203,7 +199,7 @@ class DistOptimService::Methods
             [context = *std::move(context)](const Tensor& parameter) {
               return context->gradient(parameter);
             },
-            agent->executor());
+            host->executor());
   }
 
   async::Future<rpc::Message<v1::SetOptimizerOptionReply>> SetOption(
@@ -264,7 +260,7 @@ class DistOptimService::Methods
         .Then([](const absl::Status& status) { return Reply<M>(status); });
   }
 
-  rref::AgentHandle agent_;
+  rref::HostHandle host_;
   const std::shared_ptr<rref::Protocol> references_;
   const std::shared_ptr<dist_autograd::Engine> autograd_;
 };
@@ -272,14 +268,14 @@ class DistOptimService::Methods
 DistOptimService::DistOptimService() = default;
 DistOptimService::~DistOptimService() = default;
 
-absl::Status DistOptimService::Start(rpc::Agent& agent) {
+absl::Status DistOptimService::Start(rpc::ServiceHost& host) {
   ASSIGN_OR_RETURN(std::shared_ptr<rref::Protocol> references,
-                   rref::ProtocolOf(agent));
+                   rref::ProtocolOf(host));
   ASSIGN_OR_RETURN(std::shared_ptr<dist_autograd::Engine> autograd,
-                   dist_autograd::EngineOf(agent));
-  methods_ = std::make_shared<Methods>(agent, std::move(references),
+                   dist_autograd::EngineOf(host));
+  methods_ = std::make_shared<Methods>(host, std::move(references),
                                        std::move(autograd));
-  return methods_->Register(agent);
+  return methods_->Register(host);
 }
 
 void DistOptimService::Stop() {

@@ -20,7 +20,7 @@ class DistOptimService final : public rpc::Service {
   ~DistOptimService() override;
 
   std::string_view name() const override { return "dist_optim"; }
-  absl::Status Start(rpc::Agent& agent) override;
+  absl::Status Start(rpc::ServiceHost& host) override;
   void Stop() override;
 
  private:

@@ -10,6 +10,8 @@
 #include "async/status_macros.h"
 #include "dist_autograd/dist_autograd_service.h"
 #include "dist_optim/optimizer_codec.h"
+#include "dist_optim/service_methods.h"
+#include "rpc/agent/service_host.h"
 #include "rpc/errors/status_prefix.h"
 #include "rpc/identity/worker_run.h"
 #include "rref/protocol.h"
@@ -108,10 +110,8 @@ absl::Status DistributedOptimizer::CreateParts(
                *group.add_parameters() = *std::move(shared);
              }
            }
-           return agent_
-               .CallMethod<v1::CreateOptimizerReply>(
-                   part.owner, "hawser.v1.DistOptimService.CreateOptimizer",
-                   request)
+           return agent_.host()
+               .CallMethod(part.owner, kCreateOptimizerMethod, request)
                .Then([finish = std::move(creation.finish)](
                          absl::StatusOr<rpc::Message<v1::CreateOptimizerReply>>
                              reply) mutable {
@@ -157,9 +157,8 @@ async::Future<void> DistributedOptimizer::StepAsync(
     *request.mutable_optimizer() = rref::ToProto(part.optimizer->id());
     request.set_context(dist_autograd::ToNumber(context));
     request.set_step(step);
-    return agent_
-        .CallMethod<v1::OptimizerStepReply>(
-            part.owner, "hawser.v1.DistOptimService.Step", request)
+    return agent_.host()
+        .CallMethod(part.owner, kOptimizerStepMethod, request)
         .Then([kept = part.optimizer](
                   absl::StatusOr<rpc::Message<v1::OptimizerStepReply>> reply) {
           return reply.status();
@@ -180,10 +179,8 @@ absl::Status DistributedOptimizer::SetOption(size_t group,
            request.set_group(static_cast<uint32_t>(group));
            request.set_option(std::string(option));
            request.set_value(value);
-           return agent_
-               .CallMethod<v1::SetOptimizerOptionReply>(
-                   part.owner, "hawser.v1.DistOptimService.SetOptimizerOption",
-                   request)
+           return agent_.host()
+               .CallMethod(part.owner, kSetOptimizerOptionMethod, request)
                .Then(
                    [](absl::StatusOr<rpc::Message<v1::SetOptimizerOptionReply>>
                           reply) { return reply.status(); });
@@ -208,10 +205,8 @@ absl::StatusOr<DistributedOptimizer::State> DistributedOptimizer::GetState() {
     *request.mutable_optimizer() = rref::ToProto(part.optimizer->id());
     ASSIGN_OR_RETURN(
         rpc::Message<v1::GetOptimizerStateReply> reply,
-        agent_
-            .CallMethod<v1::GetOptimizerStateReply>(
-                part.owner, "hawser.v1.DistOptimService.GetOptimizerState",
-                request)
+        agent_.host()
+            .CallMethod(part.owner, kGetOptimizerStateMethod, request)
             .Wait());
     std::vector<size_t> sizes;
     for (const auto& positions : part.positions) {
@@ -253,10 +248,9 @@ absl::Status DistributedOptimizer::SetState(const State& state) {
            std::vector<Tensor> tensors;
            WriteState(groups, *request.mutable_rules(),
                       *request.mutable_parameters(), tensors);
-           return agent_
-               .CallMethod<v1::SetOptimizerStateReply>(
-                   part.owner, "hawser.v1.DistOptimService.SetOptimizerState",
-                   request, std::move(tensors))
+           return agent_.host()
+               .CallMethod(part.owner, kSetOptimizerStateMethod, request,
+                           std::move(tensors))
                .Then([](absl::StatusOr<rpc::Message<v1::SetOptimizerStateReply>>
                             reply) { return reply.status(); });
          })

@@ -18,6 +18,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "rpc/agent/service.h"
+#include "rpc/agent/service_host.h"
 #include "rpc/testing/agent_test_fixture.h"
 #include "rpc/wire/message_interceptor.h"
 #include "rref/method.h"
@@ -41,7 +42,7 @@ class HoldingService final : public rpc::Service,
                              public rpc::MessageInterceptor {
  public:
   std::string_view name() const override { return "holding"; }
-  absl::Status Start(rpc::Agent&) override { return absl::OkStatus(); }
+  absl::Status Start(rpc::ServiceHost&) override { return absl::OkStatus(); }
   rpc::MessageInterceptor* message_interceptor() override { return this; }
 
   void HoldUntil(async::Future<void> ready) { ready_ = std::move(ready); }
@@ -138,7 +139,7 @@ TEST(FetchExecutorTest, OnlyWhatIsSlowToEncodeWaitsForTheOwnersPool) {
   ASSERT_THAT(text->ToHere(), IsOk());
 
   absl::Notification occupied;
-  job.agent(1).executor().Post([&] {
+  job.agent(1).host().executor().Post([&] {
     occupied.Notify();
     freed.WaitForNotification();
   });

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "async/status_macros.h"
 #include "rpc/errors/status_prefix.h"
+#include "rref/service_methods.h"
 #include "rref/wire_ids.h"
 
 namespace hawser::rref {
@@ -19,45 +20,41 @@ absl::Status ShutDownError() {
 
 }  // namespace
 
-Protocol::Protocol(rpc::Agent& agent, RRefOptions options)
-    : self_(agent.info()),
+Protocol::Protocol(rpc::ServiceHost& host, RRefOptions options)
+    : self_(host.info()),
       self_run_(RunOf(self_)),
       options_(options),
       ids_(self_run_),
       owners_(self_run_, options.tombstones, options.limits),
       users_(self_run_, options.tombstones),
-      agent_(agent) {}
+      host_(host) {}
 
 absl::Status Protocol::Start() {
   RETURN_IF_ERROR(Validate(options_.limits));
-  const AgentHandle::Use agent = agent_.Acquire();
+  const HostHandle::Use host = host_.Acquire();
   RETURN_IF_ERROR(
-      (agent->RegisterMethod<v1::RRefCreateRequest, v1::RRefCreateReply>(
-          "hawser.v1.RRefService.Create",
-          [this](const rpc::MethodCall& call, auto request) {
-            return HandleCreate(call, std::move(request));
-          },
-          {.executor = rpc::MethodExecutor::kInline})));
+      (host->RegisterMethod(kCreateMethod,
+                            [this](const rpc::MethodCall& call, auto request) {
+                              return HandleCreate(call, std::move(request));
+                            },
+                            {.run_on = rpc::RunOn::Inline()})));
   RETURN_IF_ERROR(
-      (agent->RegisterMethod<v1::RRefFetchRequest, v1::RRefFetchReply>(
-          "hawser.v1.RRefService.Fetch",
-          [this](const rpc::MethodCall& call, auto request) {
-            return HandleFetch(call, std::move(request));
-          },
-          {.executor = rpc::MethodExecutor::kInline})));
-  RETURN_IF_ERROR(
-      (agent->RegisterMethod<v1::RRefControlRequest, v1::RRefControlReply>(
-          "hawser.v1.RRefService.Control",
-          [this](const rpc::MethodCall& call, auto request) {
-            return HandleControl(call, std::move(request));
-          })));
+      (host->RegisterMethod(kFetchMethod,
+                            [this](const rpc::MethodCall& call, auto request) {
+                              return HandleFetch(call, std::move(request));
+                            },
+                            {.run_on = rpc::RunOn::Inline()})));
+  RETURN_IF_ERROR((host->RegisterMethod(
+      kControlMethod, [this](const rpc::MethodCall& call, auto request) {
+        return HandleControl(call, std::move(request));
+      })));
   ScheduleAudit();
   return absl::OkStatus();
 }
 
 absl::StatusOr<std::shared_ptr<Reference>> Protocol::MakeLocal(
     rpc::ErasedValue object) {
-  if (!agent_.Acquire()) return ShutDownError();
+  if (!host_.Acquire()) return ShutDownError();
   return std::make_shared<Reference>(
       shared_from_this(), ids_.NextRRefId(), self_,
       std::make_shared<OwnerValue>(std::move(object)));
@@ -65,7 +62,7 @@ absl::StatusOr<std::shared_ptr<Reference>> Protocol::MakeLocal(
 
 absl::StatusOr<v1::RRefReference> Protocol::Share(const Reference& reference,
                                                   const rpc::WorkerInfo& to) {
-  if (!agent_.Acquire()) return ShutDownError();
+  if (!host_.Acquire()) return ShutDownError();
   const ForkId fork = ids_.NextForkId();
   if (reference.is_owner()) {
     RETURN_IF_ERROR(owners_.Share(reference.id(), fork, to, reference.value()));
@@ -82,7 +79,7 @@ absl::StatusOr<v1::RRefReference> Protocol::Share(const Reference& reference,
 
 absl::StatusOr<Protocol::ReceivedReference> Protocol::Receive(
     const v1::RRefReference& reference, const rpc::WorkerInfo& from) {
-  if (!agent_.Acquire()) return ShutDownError();
+  if (!host_.Acquire()) return ShutDownError();
   const RRefId rref{FromProto(reference.rref())};
   const ForkId fork{FromProto(reference.fork())};
   const rpc::WorkerRun owner = FromProto(reference.owner());

@@ -18,10 +18,10 @@
 #include "async/future.h"
 #include "async/mutex.h"
 #include "proto/rref.pb.h"
-#include "rpc/agent/agent.h"
+#include "rpc/agent/service_host.h"
 #include "rpc/identity/worker_run.h"
-#include "rref/agent_handle.h"
 #include "rref/control_channel.h"
+#include "rref/host_handle.h"
 #include "rref/ids.h"
 #include "rref/owner_table.h"
 #include "rref/reference.h"
@@ -69,7 +69,7 @@ class Protocol : public std::enable_shared_from_this<Protocol> {
     size_t control_receivers = 0;
   };
 
-  Protocol(rpc::Agent& agent, RRefOptions options);
+  Protocol(rpc::ServiceHost& host, RRefOptions options);
 
   // --- What references do.
 
@@ -183,7 +183,7 @@ class Protocol : public std::enable_shared_from_this<Protocol> {
   ControlSender sender_;
   ControlReceiver receiver_;
 
-  AgentHandle agent_;
+  HostHandle host_;
 
   mutable async::Mutex mutex_;
   std::optional<async::TimerId> audit_timer_ ABSL_GUARDED_BY(mutex_);

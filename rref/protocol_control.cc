@@ -10,6 +10,7 @@
 #include "net/wire_text.h"
 #include "rpc/errors/error_detail.h"
 #include "rref/protocol.h"
+#include "rref/service_methods.h"
 #include "rref/wire_ids.h"
 
 namespace hawser::rref {
@@ -23,9 +24,9 @@ absl::Status ToStatus(const v1::RRefControlResult& result) {
 // `worker` as the job knows it. Ids and incarnations come from messages: what
 // is kept for a worker beyond one message is kept for members alone. May ask
 // the store.
-absl::StatusOr<rpc::WorkerInfo> FindMember(rpc::Agent& agent,
+absl::StatusOr<rpc::WorkerInfo> FindMember(rpc::ServiceHost& host,
                                            const rpc::WorkerInfo& worker) {
-  ASSIGN_OR_RETURN(rpc::WorkerInfo member, agent.FindWorker(worker));
+  ASSIGN_OR_RETURN(rpc::WorkerInfo member, host.FindWorker(worker));
   if (RunOf(member) != RunOf(worker)) {
     return rpc::WithErrorDetail(
         absl::NotFoundError(absl::StrCat(rpc::ToString(worker),
@@ -44,12 +45,12 @@ void Protocol::Send(rpc::WorkerRun to, v1::RRefControlOperation operation) {
 }
 
 void Protocol::Flush(rpc::WorkerRun to) {
-  const AgentHandle::Use agent = agent_.Acquire();
-  if (!agent) return;
+  const HostHandle::Use host = host_.Acquire();
+  if (!host) return;
   std::optional<v1::RRefControlRequest> batch = sender_.NextBatch(to);
   if (!batch.has_value()) return;
   absl::StatusOr<rpc::WorkerInfo> member =
-      FindMember(*agent, {"", to.id, to.incarnation, ""});
+      FindMember(*host, {"", to.id, to.incarnation, ""});
   if (!member.ok()) {
     ForgetWorker(to, member.status());
     return;
@@ -60,10 +61,7 @@ void Protocol::Flush(rpc::WorkerRun to) {
   options.timeout = rpc::kNoTimeout;
   options.attempt_timeout = options_.control_attempt_timeout;
   options.inherit_deadline = false;
-  agent
-      ->CallMethod<v1::RRefControlReply>(*std::move(member),
-                                         "hawser.v1.RRefService.Control",
-                                         *batch, {}, options)
+  host->CallMethod(*std::move(member), kControlMethod, *batch, {}, options)
       .OnReady(
           [self = shared_from_this(), to, request = *std::move(batch)](
               const absl::StatusOr<rpc::Message<v1::RRefControlReply>>& reply) {
@@ -108,10 +106,10 @@ async::Future<rpc::Message<v1::RRefControlReply>> Protocol::HandleControl(
   using Reply = rpc::Message<v1::RRefControlReply>;
   const rpc::WorkerRun from = RunOf(call.peer);
   {
-    const AgentHandle::Use agent = agent_.Acquire();
+    const HostHandle::Use host = host_.Acquire();
     const absl::Status known =
-        agent ? FindMember(*agent, call.peer).status()
-              : absl::UnavailableError("the worker is shutting down");
+        host ? FindMember(*host, call.peer).status()
+             : absl::UnavailableError("the worker is shutting down");
     if (!known.ok()) return async::MakeReadyFuture<Reply>(known);
   }
   UserTable::Actions users;
@@ -219,14 +217,14 @@ void Protocol::Audit() {
 }
 
 void Protocol::ScheduleAudit() {
-  const AgentHandle::Use agent = agent_.Acquire();
-  if (!agent) return;
+  const HostHandle::Use host = host_.Acquire();
+  if (!host) return;
   async::TaskContext::Scope detached((async::TaskContext()));
-  const async::TimerId timer = agent->clock().CallAfter(
+  const async::TimerId timer = host->clock().CallAfter(
       options_.audit_interval, [weak = weak_from_this()] {
         const std::shared_ptr<Protocol> self = weak.lock();
         if (self == nullptr) return;
-        const AgentHandle::Use use = self->agent_.Acquire();
+        const HostHandle::Use use = self->host_.Acquire();
         if (!use) return;
         use->executor().Post([self] {
           self->Audit();

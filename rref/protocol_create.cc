@@ -9,6 +9,7 @@
 #include "rpc/errors/status_prefix.h"
 #include "rpc/functions/function_name.h"
 #include "rref/protocol.h"
+#include "rref/service_methods.h"
 #include "rref/wire_ids.h"
 
 namespace hawser::rref {
@@ -17,19 +18,19 @@ absl::StatusOr<std::shared_ptr<Reference>> Protocol::Create(
     const rpc::Destination& to, std::optional<absl::Duration> timeout,
     std::string_view function, std::string_view signature,
     EncodeArguments encode_arguments) {
-  const AgentHandle::Use agent = agent_.Acquire();
-  if (!agent) {
+  const HostHandle::Use host = host_.Acquire();
+  if (!host) {
     return rpc::WithErrorDetail(
         absl::FailedPreconditionError("the worker was shut down"), self_,
         /*maybe_applied=*/false);
   }
-  ASSIGN_OR_RETURN(const rpc::WorkerInfo owner, agent->FindWorker(to));
+  ASSIGN_OR_RETURN(const rpc::WorkerInfo owner, host->FindWorker(to));
   RETURN_IF_ERROR(
       rpc::WithErrorDetail(rpc::CheckFunctionName(function, signature), owner,
                            /*maybe_applied=*/false));
   Creation creation = BeginCreation(owner);
 
-  rpc::Encoder encoder(agent.get(), &owner);
+  rpc::Encoder encoder(host->agent(), &owner);
   if (absl::Status status =
           rpc::WithErrorDetail(encode_arguments(encoder), owner,
                                /*maybe_applied=*/false);
@@ -46,9 +47,8 @@ absl::StatusOr<std::shared_ptr<Reference>> Protocol::Create(
   rpc::MethodCallOptions options;
   options.timeout = timeout;
   options.intercept_messages = true;
-  agent
-      ->CallMethod<v1::RRefCreateReply>(owner, "hawser.v1.RRefService.Create",
-                                        request, encoder.TakeTensors(), options)
+  host->CallMethod(owner, kCreateMethod, request, encoder.TakeTensors(),
+                   options)
       .OnReady([finish = std::move(creation.finish)](
                    const absl::StatusOr<rpc::Message<v1::RRefCreateReply>>&
                        reply) mutable { std::move(finish)(reply.status()); });
@@ -111,12 +111,12 @@ absl::StatusOr<std::shared_ptr<OwnerValue>> Protocol::ReceiveCreation(
 async::Future<rpc::Message<v1::RRefCreateReply>> Protocol::HandleCreate(
     const rpc::MethodCall& call, rpc::Message<v1::RRefCreateRequest> request) {
   using Reply = rpc::Message<v1::RRefCreateReply>;
-  const AgentHandle::Use agent = agent_.Acquire();
-  if (!agent) {
+  const HostHandle::Use host = host_.Acquire();
+  if (!host) {
     return async::MakeReadyFuture<Reply>(
         absl::UnavailableError("the worker is shutting down"));
   }
-  absl::StatusOr<const rpc::RegisteredFunction*> function = agent->FindFunction(
+  absl::StatusOr<const rpc::RegisteredFunction*> function = host->FindFunction(
       call, request.body.function(), request.body.signature());
   if (!function.ok()) {
     return async::MakeReadyFuture<Reply>(function.status());
@@ -125,9 +125,9 @@ async::Future<rpc::Message<v1::RRefCreateReply>> Protocol::HandleCreate(
       ReceiveCreation(request.body.rref(), request.body.fork(), call.peer);
   if (!value.ok()) return async::MakeReadyFuture<Reply>(value.status());
 
-  rpc::Decoder arguments(agent.get(), &call.peer, request.body.arguments(),
+  rpc::Decoder arguments(host->agent(), &call.peer, request.body.arguments(),
                          std::move(request.tensors));
-  return agent->Invoke(**function, arguments)
+  return host->Invoke(**function, arguments)
       .Then([self = self_, value = *std::move(value)](
                 absl::StatusOr<rpc::ErasedValue> result) -> Reply {
         if (result.ok() && result->value == nullptr) {

@@ -21,14 +21,14 @@ async::Future<void> Protocol::Drain(async::MonotonicTime deadline) {
   // Nobody calls any more: what has not arrived yet never will.
   Audit();
   Audit();
-  const AgentHandle::Use agent = agent_.Acquire();
-  if (agent) {
+  const HostHandle::Use host = host_.Acquire();
+  if (host) {
     // In time to say what is left.
     const async::MonotonicTime report = async::AddDelay(
-        agent->clock().Now(),
-        0.9 * async::TimeBetween(agent->clock().Now(), deadline));
+        host->clock().Now(),
+        0.9 * async::TimeBetween(host->clock().Now(), deadline));
     const async::TimerId timer =
-        agent->clock().CallAt(report, [weak = weak_from_this()] {
+        host->clock().CallAt(report, [weak = weak_from_this()] {
           const std::shared_ptr<Protocol> self = weak.lock();
           if (self == nullptr) return;
           self->FinishDrain(absl::DeadlineExceededError(self->DescribeLeaks()));
@@ -116,11 +116,11 @@ void Protocol::Stop() {
     audit = audit_timer_;
     drain = drain_timer_;
   }
-  if (const AgentHandle::Use agent = agent_.Acquire()) {
-    if (audit.has_value()) agent->clock().Cancel(*audit);
-    if (drain.has_value()) agent->clock().Cancel(*drain);
+  if (const HostHandle::Use host = host_.Acquire()) {
+    if (audit.has_value()) host->clock().Cancel(*audit);
+    if (drain.has_value()) host->clock().Cancel(*drain);
   }
-  agent_.Revoke();
+  host_.Revoke();
   FinishDrain(absl::CancelledError("the worker was stopped"));
   // Nothing can be sent any more: only the waiting are told.
   Run(users_.Close());

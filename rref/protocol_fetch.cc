@@ -15,6 +15,7 @@
 #include "rpc/identity/timeout.h"
 #include "rref/locked_alias.h"
 #include "rref/protocol.h"
+#include "rref/service_methods.h"
 #include "rref/wire_ids.h"
 
 namespace hawser::rref {
@@ -38,7 +39,7 @@ absl::Status ErrorOf(const v1::RRefFetchReply& reply) {
 }
 
 // Writes `object` for `peer`. Tensors hold `lock` until they have been sent.
-absl::StatusOr<FetchReply> EncodeValue(rpc::Agent& agent,
+absl::StatusOr<FetchReply> EncodeValue(rpc::ServiceHost& host,
                                        const rpc::WorkerInfo& peer,
                                        const rpc::ErasedValue& object,
                                        AsyncSharedMutex::Holder lock) {
@@ -47,7 +48,7 @@ absl::StatusOr<FetchReply> EncodeValue(rpc::Agent& agent,
         absl::StrCat("a value of type ", object.type->name,
                      " cannot be sent: use it where it lives"));
   }
-  rpc::Encoder encoder(&agent, &peer);
+  rpc::Encoder encoder(host.agent(), &peer);
   RETURN_IF_ERROR(object.type->encode(encoder, object.value.get()));
   FetchReply reply;
   reply.body.set_type_name(object.type->name);
@@ -76,12 +77,12 @@ async::Future<rpc::ErasedValue> Protocol::AwaitOwnValue(
   if (value.future().ready()) return value.future();
   async::MonotonicTime deadline = async::kNever;
   {
-    const AgentHandle::Use agent = agent_.Acquire();
-    if (!agent) {
+    const HostHandle::Use host = host_.Acquire();
+    if (!host) {
       return fail(absl::FailedPreconditionError("the worker was shut down"));
     }
-    deadline = async::AddDelay(agent->clock().Now(),
-                               timeout.value_or(agent->default_timeout()));
+    deadline = async::AddDelay(host->clock().Now(),
+                               timeout.value_or(host->default_timeout()));
   }
   if (const rpc::CurrentCall* call = rpc::CurrentCall::Get()) {
     deadline = std::min(deadline, call->deadline());
@@ -93,18 +94,18 @@ async::Future<rpc::ErasedValue> Protocol::AwaitUntil(
     RRefId rref, const OwnerValue& value, async::MonotonicTime deadline) {
   const async::Future<rpc::ErasedValue>& made = value.future();
   if (made.ready() || deadline == async::kNever) return made;
-  const AgentHandle::Use agent = agent_.Acquire();
-  if (!agent) {
+  const HostHandle::Use host = host_.Acquire();
+  if (!host) {
     return async::MakeReadyFuture<rpc::ErasedValue>(ShuttingDownError());
   }
   const auto promise = std::make_shared<async::Promise<rpc::ErasedValue>>();
   async::Future<rpc::ErasedValue> result = promise->future();
   async::TaskContext::Scope detached((async::TaskContext()));
   const async::TimerId timer =
-      agent->clock().CallAt(deadline, [weak = weak_from_this(), promise, rref] {
+      host->clock().CallAt(deadline, [weak = weak_from_this(), promise, rref] {
         const std::shared_ptr<Protocol> self = weak.lock();
         if (self == nullptr) return;
-        const AgentHandle::Use use = self->agent_.Acquire();
+        const HostHandle::Use use = self->host_.Acquire();
         if (!use) return;
         use->executor().Post([promise, rref, owner = self->self_] {
           promise->Set(rpc::WithErrorDetail(
@@ -120,7 +121,7 @@ async::Future<rpc::ErasedValue> Protocol::AwaitUntil(
     promise->Set(object);
     const std::shared_ptr<Protocol> self = weak.lock();
     if (self == nullptr) return;
-    if (const AgentHandle::Use use = self->agent_.Acquire()) {
+    if (const HostHandle::Use use = self->host_.Acquire()) {
       use->clock().Cancel(timer);
     }
   });
@@ -149,9 +150,9 @@ async::Future<FetchReply> Protocol::HandleFetch(
                           absl::StatusOr<AsyncSharedMutex::Holder> lock)
             -> absl::StatusOr<FetchReply> {
           RETURN_IF_ERROR(lock);
-          const AgentHandle::Use agent = self->agent_.Acquire();
-          if (!agent) return ShuttingDownError();
-          return EncodeValue(*agent, peer, object, *std::move(lock));
+          const HostHandle::Use host = self->host_.Acquire();
+          if (!host) return ShuttingDownError();
+          return EncodeValue(*host, peer, object, *std::move(lock));
         };
         async::Future<AsyncSharedMutex::Holder> lock =
             value->lock().AcquireShared();
@@ -163,13 +164,13 @@ async::Future<FetchReply> Protocol::HandleFetch(
             [self, encode = std::move(encode)](
                 absl::StatusOr<AsyncSharedMutex::Holder> held) mutable
             -> async::Future<FetchReply> {
-              const AgentHandle::Use agent = self->agent_.Acquire();
-              if (!agent) {
+              const HostHandle::Use host = self->host_.Acquire();
+              if (!host) {
                 return async::MakeReadyFuture<FetchReply>(ShuttingDownError());
               }
               return async::MakeReadyFuture<AsyncSharedMutex::Holder>(
                          std::move(held))
-                  .Then(&agent->executor(), std::move(encode));
+                  .Then(&host->executor(), std::move(encode));
             });
       });
 }
@@ -182,8 +183,8 @@ void Protocol::Fetch(const Reference& reference, std::string_view type_name,
                                          /*maybe_applied=*/false));
     return;
   }
-  const AgentHandle::Use agent = agent_.Acquire();
-  if (!agent) {
+  const HostHandle::Use host = host_.Acquire();
+  if (!host) {
     std::move(done)(rpc::WithErrorDetail(
         absl::FailedPreconditionError("the worker was shut down"), self_,
         /*maybe_applied=*/false));
@@ -195,8 +196,8 @@ void Protocol::Fetch(const Reference& reference, std::string_view type_name,
   options.timeout = timeout;
   options.intercept_messages = true;
   options.await = await;
-  async::Future<FetchReply> reply = agent->CallMethod<v1::RRefFetchReply>(
-      reference.owner(), "hawser.v1.RRefService.Fetch", request, {}, options);
+  async::Future<FetchReply> reply =
+      host->CallMethod(reference.owner(), kFetchMethod, request, {}, options);
   const async::Future<void>& confirmed = reference.confirmed();
   if (!confirmed.ready() || !confirmed.result().ok()) {
     // A creation that fails, or failed since the check, leaves no value.
@@ -229,8 +230,8 @@ void Protocol::Fetch(const Reference& reference, std::string_view type_name,
               owner, /*maybe_applied=*/false));
           return;
         }
-        const AgentHandle::Use use = self->agent_.Acquire();
-        rpc::Decoder decoder(use.get(), &owner, result->body.value(),
+        const HostHandle::Use use = self->host_.Acquire();
+        rpc::Decoder decoder(use->agent(), &owner, result->body.value(),
                              result->tensors);
         std::move(done)(&decoder);
       });

@@ -1,11 +1,12 @@
 #include "rref/rref_service.h"
 
 #include "rpc/agent/agent.h"
+#include "rpc/agent/service_host.h"
 
 namespace hawser::rref {
 
-absl::Status RRefService::Start(rpc::Agent& agent) {
-  protocol_ = std::make_shared<Protocol>(agent, options_);
+absl::Status RRefService::Start(rpc::ServiceHost& host) {
+  protocol_ = std::make_shared<Protocol>(host, options_);
   return protocol_->Start();
 }
 
@@ -39,13 +40,17 @@ std::map<std::string, int64_t> RRefService::DebugNumbers() const {
           {"control_receivers", number(counts.control_receivers)}};
 }
 
-absl::StatusOr<std::shared_ptr<Protocol>> ProtocolOf(rpc::Agent& agent) {
-  const auto* service = agent.service<RRefService>();
+absl::StatusOr<std::shared_ptr<Protocol>> ProtocolOf(rpc::ServiceHost& host) {
+  const auto* service = host.service<RRefService>();
   if (service == nullptr || service->protocol() == nullptr) {
     return absl::FailedPreconditionError(
         "no RRefService is attached to this agent");
   }
   return service->protocol();
+}
+
+absl::StatusOr<std::shared_ptr<Protocol>> ProtocolOf(rpc::Agent& agent) {
+  return ProtocolOf(agent.host());
 }
 
 }  // namespace hawser::rref

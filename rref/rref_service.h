@@ -26,7 +26,7 @@ class RRefService final : public rpc::Service {
   explicit RRefService(RRefOptions options = {}) : options_(options) {}
 
   std::string_view name() const override { return "rref"; }
-  absl::Status Start(rpc::Agent& agent) override;
+  absl::Status Start(rpc::ServiceHost& host) override;
   void OnWorkerLost(const rpc::WorkerInfo& worker,
                     const absl::Status& status) override;
   async::Future<void> Drain(async::MonotonicTime deadline) override;
@@ -49,10 +49,11 @@ class RRefService final : public rpc::Service {
   std::shared_ptr<Protocol> protocol_;
 };
 
-// The reference protocol of `agent`.
+// The reference protocol of an agent.
 //
 // kFailedPrecondition: no RRefService is attached to it.
 absl::StatusOr<std::shared_ptr<Protocol>> ProtocolOf(rpc::Agent& agent);
+absl::StatusOr<std::shared_ptr<Protocol>> ProtocolOf(rpc::ServiceHost& host);
 
 }  // namespace hawser::rref
 

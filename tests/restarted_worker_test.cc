@@ -190,7 +190,7 @@ TEST_F(RestartedWorkerTest, OwnContextOutlivesThePastLossOfTheWorkerBefore) {
   });
   joined.WaitForNotification();
   absl::Notification told;
-  restarted().executor().Post([&] { told.Notify(); });
+  restarted().host().executor().Post([&] { told.Notify(); });
   told.WaitForNotification();
   ExpectGradient(**context, leaf, *squared);
 }

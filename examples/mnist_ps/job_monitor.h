@@ -16,7 +16,7 @@ namespace hawser::examples::mnist_ps {
 class JobMonitor : public rpc::Service {
  public:
   std::string_view name() const override { return "mnist_ps.JobMonitor"; }
-  absl::Status Start(rpc::Agent&) override { return absl::OkStatus(); }
+  absl::Status Start(rpc::ServiceHost&) override { return absl::OkStatus(); }
   void OnWorkerLost(const rpc::WorkerInfo& worker,
                     const absl::Status& status) override;
 

@@ -19,14 +19,12 @@ Agent::Agent(AgentOptions options)
 
 Agent::~Agent() { (void)Shutdown(/*graceful=*/false); }
 
-const WorkerInfo& Agent::info() const { return impl_->self(); }
+const WorkerInfo& Agent::info() const { return impl_->info(); }
 const std::string& Agent::job() const { return impl_->options().job; }
 std::vector<WorkerInfo> Agent::workers() const { return impl_->workers(); }
 
 absl::StatusOr<WorkerInfo> Agent::FindWorker(const Destination& worker) {
-  ASSIGN_OR_RETURN(const std::shared_ptr<Peer> peer,
-                   impl_->FindPeer(worker, async::kNever));
-  return peer->info();
+  return impl_->FindWorker(worker);
 }
 
 bool Agent::IsLost(const WorkerInfo& worker) const {
@@ -38,37 +36,7 @@ MemberWatch Agent::WatchMembers(MemberCallback callback) {
 }
 void Agent::UnwatchMembers(MemberWatch watch) { impl_->UnwatchMembers(watch); }
 
-absl::Status Agent::RegisterRawMethod(std::string_view method,
-                                      RawMethodHandler handler,
-                                      MethodOptions options) {
-  return impl_->RegisterMethod(method, std::move(handler), options);
-}
-
-async::Future<RawMessage> Agent::CallRawMethod(
-    const Destination& to, std::string_view method, RawMessage request,
-    const MethodCallOptions& options) {
-  return impl_->CallMethod(to, method, std::move(request), options);
-}
-
-absl::StatusOr<const RegisteredFunction*> Agent::FindFunction(
-    const MethodCall& call, std::string_view name,
-    std::string_view signature) const {
-  return impl_->FindFunction(call, name, signature);
-}
-
-async::Future<ErasedValue> Agent::Invoke(const RegisteredFunction& function,
-                                         Decoder& arguments) {
-  return impl_->Invoke(function, arguments);
-}
-
-const FunctionRegistry& Agent::registry() const {
-  return *impl_->options().registry;
-}
-async::Clock& Agent::clock() const { return impl_->clock(); }
-async::Executor& Agent::executor() const { return impl_->executor(); }
-absl::Duration Agent::default_timeout() const {
-  return impl_->options().default_timeout;
-}
+ServiceHost& Agent::host() const { return *impl_; }
 const std::vector<Service*>& Agent::services() const {
   return impl_->services();
 }

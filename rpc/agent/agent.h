@@ -15,16 +15,11 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "async/clock.h"
-#include "async/executor.h"
 #include "async/future.h"
 #include "rpc/agent/agent_options.h"
 #include "rpc/agent/current_call.h"
 #include "rpc/agent/service.h"
-#include "rpc/functions/erased_value.h"
 #include "rpc/functions/function.h"
-#include "rpc/functions/function_registry.h"
-#include "rpc/functions/method.h"
 #include "rpc/identity/call_options.h"
 #include "rpc/identity/worker_info.h"
 #include "rpc/membership/member_event.h"
@@ -35,6 +30,8 @@
 #include "rpc/wire/reply_completion.h"
 
 namespace hawser::rpc {
+
+class ServiceHost;
 
 // A worker of a job: calls functions on its peers and serves theirs.
 //
@@ -150,68 +147,9 @@ class Agent {
 
   // --- For the layers above.
 
-  // Serves a method of a protobuf service: "hawser.v1.RRefService.Create". Only
-  // in Service::Start. A method of class AT_MOST_ONCE is not run again for a
-  // repeated message; the others may be.
-  //
-  // kInvalidArgument: no such method is linked in, or it has no delivery class.
-  // kFailedPrecondition: the agent serves already.
-  template <class Request, class Reply, class Handler>
-  absl::Status RegisterMethod(std::string_view method, Handler handler,
-                              MethodOptions options = {}) {
-    return RegisterRawMethod(
-        method, internal::WrapHandler<Request, Reply>(std::move(handler)),
-        options);
-  }
-  absl::Status RegisterRawMethod(std::string_view method,
-                                 RawMethodHandler handler,
-                                 MethodOptions options = {});
-
-  // Calls a method of a protobuf service. Unless it is AT_MOST_ONCE, tries
-  // again, 50 ms and more apart, after kUnavailable (the peer not being lost)
-  // and an attempt's timeout.
-  template <class Reply, class Request>
-  async::Future<Message<Reply>> CallMethod(
-      const Destination& to, std::string_view method, const Request& request,
-      std::vector<tensor::Tensor> tensors = {},
-      const MethodCallOptions& options = {}) {
-    absl::StatusOr<RawMessage> raw = internal::SerializeMessage(
-        Message<Request>{request, std::move(tensors)});
-    if (!raw.ok()) {
-      return async::MakeReadyFuture<Message<Reply>>(raw.status());
-    }
-    return CallRawMethod(to, method, std::move(raw).value(), options)
-        .Then([](absl::StatusOr<RawMessage> reply)
-                  -> absl::StatusOr<Message<Reply>> {
-          if (!reply.ok()) return std::move(reply).status();
-          return internal::ParseMessage<Reply>(std::move(reply).value());
-        });
-  }
-  async::Future<RawMessage> CallRawMethod(const Destination& to,
-                                          std::string_view method,
-                                          RawMessage request,
-                                          const MethodCallOptions& options);
-
-  // The function of the agent's registry that `call` asks for, if its peer may
-  // call it: FunctionOptions. May block where there is no TLS and the peer is
-  // not known yet. Errors of FunctionRegistry::Find, and
-  //
-  //   kPermissionDenied   naming the caller, its roles and those it lacks.
-  //   kResourceExhausted  the request is longer than the function takes.
-  absl::StatusOr<const RegisteredFunction*> FindFunction(
-      const MethodCall& call, std::string_view name,
-      std::string_view signature) const;
-
-  // Runs `function` here with values that a peer encoded: reads the arguments
-  // in this call, waits for their prerequisites without holding a thread, and
-  // runs it where its options say, under the caller's TaskContext.
-  async::Future<ErasedValue> Invoke(const RegisteredFunction& function,
-                                    Decoder& arguments);
-
-  const FunctionRegistry& registry() const;
-  async::Clock& clock() const;
-  async::Executor& executor() const;
-  absl::Duration default_timeout() const;
+  // Calls of protobuf methods, the clock and the executor: rpc/agent/
+  // service_host.h. Lives as long as the agent.
+  ServiceHost& host() const;
 
   // The attached service of that class; null if there is none.
   template <class S>

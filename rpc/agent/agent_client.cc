@@ -141,6 +141,16 @@ absl::StatusOr<std::shared_ptr<Peer>> Agent::Impl::FindPeer(
                          /*maybe_applied=*/false);
 }
 
+absl::StatusOr<WorkerInfo> Agent::Impl::FindWorker(const Destination& worker) {
+  ASSIGN_OR_RETURN(const std::shared_ptr<Peer> peer,
+                   FindPeer(worker, async::kNever));
+  return peer->info();
+}
+
+absl::Duration Agent::Impl::default_timeout() const {
+  return options_.default_timeout;
+}
+
 absl::StatusOr<std::optional<WorkerInfo>> Agent::Impl::AskForWorker(
     const Destination& to, absl::Duration limit) {
   if (const auto* id = std::get_if<WorkerId>(&to.to())) {

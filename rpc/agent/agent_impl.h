@@ -27,6 +27,7 @@
 #include "async/serial_queue.h"
 #include "async/thread_pool.h"
 #include "rpc/agent/agent.h"
+#include "rpc/agent/service_host.h"
 #include "rpc/functions/method_table.h"
 #include "rpc/membership/member_event.h"
 #include "rpc/membership/member_watches.h"
@@ -51,7 +52,7 @@ namespace hawser::rpc {
 // agent_methods.cc sends method calls and tries again, agent_admission.cc and
 // agent_permission.cc look at what comes in, agent_server.cc serves it,
 // agent_server_replies.cc answers it, agent_debug_info.cc says how things are.
-class Agent::Impl {
+class Agent::Impl final : public ServiceHost {
  public:
   // What closures that may outlive the agent hold.
   struct Shared {
@@ -71,7 +72,7 @@ class Agent::Impl {
   };
 
   Impl(Agent* agent, AgentOptions options);
-  ~Impl();
+  ~Impl() override;
 
   // --- agent_lifecycle.cc
   absl::Status Start();
@@ -94,31 +95,34 @@ class Agent::Impl {
   // not beyond `deadline`.
   absl::StatusOr<std::shared_ptr<Peer>> FindPeer(const Destination& to,
                                                  async::MonotonicTime deadline);
-  bool IsLost(const WorkerInfo& worker) const;
+  bool IsLost(const WorkerInfo& worker) const override;
 
   // --- agent_methods.cc
-  absl::Status RegisterMethod(std::string_view method, RawMethodHandler handler,
-                              MethodOptions options);
-  async::Future<RawMessage> CallMethod(const Destination& to,
-                                       std::string_view method,
-                                       RawMessage request,
-                                       const MethodCallOptions& options);
+  absl::Status RegisterRawMethod(const MethodName& method,
+                                 RawMethodHandler handler,
+                                 MethodOptions options) override;
+  async::Future<RawMessage> CallRawMethod(
+      const Destination& to, const MethodName& method, RawMessage request,
+      const MethodCallOptions& options) override;
 
   // --- agent_server.cc
   async::Future<ErasedValue> Invoke(const RegisteredFunction& function,
-                                    Decoder& arguments);
+                                    Decoder& arguments) override;
 
   // --- agent_permission.cc
   absl::StatusOr<const RegisteredFunction*> FindFunction(
       const MethodCall& call, std::string_view name,
-      std::string_view signature);
+      std::string_view signature) override;
 
   const AgentOptions& options() const { return options_; }
-  const WorkerInfo& self() const { return self_; }
-  async::Clock& clock() const { return *clock_; }
-  async::Executor& executor() const { return *executor_; }
-  const std::vector<Service*>& services() const { return services_; }
-  std::vector<WorkerInfo> workers() const;
+  const WorkerInfo& info() const override { return self_; }
+  absl::StatusOr<WorkerInfo> FindWorker(const Destination& worker) override;
+  async::Clock& clock() const override { return *clock_; }
+  async::Executor& executor() const override { return *executor_; }
+  absl::Duration default_timeout() const override;
+  Agent* agent() const override { return agent_; }
+  const std::vector<Service*>& services() const override { return services_; }
+  std::vector<WorkerInfo> workers() const override;
   TransferTotals totals() const { return shared_->counters.totals(); }
   int64_t num_client_calls() const { return client_calls_.value(); }
   int64_t num_server_calls() const { return shared_->inbound_calls.value(); }
@@ -176,15 +180,11 @@ class Agent::Impl {
   // A request that is nothing but its header, tried once, also at a peer that
   // has left.
   void SendControl(const std::shared_ptr<Peer>& peer, absl::string_view what,
-                   const absl::StatusOr<MethodDefinition>& method,
-                   async::MonotonicTime deadline,
+                   const MethodName& method, async::MonotonicTime deadline,
                    absl::AnyInvocable<void(absl::Status) &&> done);
 
   // --- agent_shutdown.cc
-  bool shutdown_begun() const {
-    async::MutexLock lock(&mutex_);
-    return shutdown_begun_;
-  }
+  bool shutdown_begun() const;
   void AbandonLeave();
   void Stop();
 

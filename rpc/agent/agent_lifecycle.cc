@@ -12,12 +12,13 @@
 namespace hawser::rpc {
 namespace {
 
-constexpr char kCallMethod[] = "hawser.v1.WorkerService.Call";
-constexpr char kHeartbeatMethod[] = "hawser.v1.WorkerService.Heartbeat";
-constexpr char kListFunctionsMethod[] = "hawser.v1.WorkerService.ListFunctions";
+constexpr MethodName kCallMethod{"hawser.v1.WorkerService.Call"};
+constexpr MethodName kHeartbeatMethod{"hawser.v1.WorkerService.Heartbeat"};
+constexpr MethodName kListFunctionsMethod{
+    "hawser.v1.WorkerService.ListFunctions"};
+constexpr MethodName kLeaveMethod{"hawser.v1.WorkerService.Leave"};
 constexpr char kStartedBarrier[] = "started";
 constexpr absl::Duration kFirstStartedWait = absl::Seconds(1);
-constexpr char kLeaveMethod[] = "hawser.v1.WorkerService.Leave";
 
 // Those that ask the store: about non-members, for the membership, and to
 // leave.
@@ -132,23 +133,21 @@ absl::Status Agent::Impl::StartServices() {
       kListFunctionsMethod,
       [this](const MethodCall&, const RawMessage&) { return ListFunctions(); },
       {.for_observers = true}));
-  RETURN_IF_ERROR(methods_.Add(kHeartbeatMethod,
-                               [](const MethodCall&, const RawMessage&) {
-                                 return async::MakeReadyFuture<RawMessage>(
-                                     RawMessage());
-                               },
-                               {.executor = MethodExecutor::kInline,
-                                .counted = false,
-                                .for_observers = true}));
+  RETURN_IF_ERROR(methods_.Add(
+      kHeartbeatMethod,
+      [](const MethodCall&, const RawMessage&) {
+        return async::MakeReadyFuture<RawMessage>(RawMessage());
+      },
+      {.run_on = RunOn::Inline(), .counted = false, .for_observers = true}));
   RETURN_IF_ERROR(
       methods_.Add(kLeaveMethod,
                    [this](const MethodCall& call, const RawMessage&) {
                      return OnPeerLeaves(call.peer);
                    },
-                   {.executor = MethodExecutor::kInline, .counted = false}));
+                   {.run_on = RunOn::Inline(), .counted = false}));
   for (Service* service : services_) {
     ++num_started_services_;
-    RETURN_IF_ERROR(service->Start(*agent_));
+    RETURN_IF_ERROR(service->Start(*this));
     if (MessageInterceptor* interceptor = service->message_interceptor();
         interceptor != nullptr) {
       if (interceptor_ != nullptr) {
@@ -182,10 +181,10 @@ absl::Status Agent::Impl::Start() {
   RETURN_IF_ERROR(StartServices());
 
   serving_ = true;
-  ASSIGN_OR_RETURN(const MethodDefinition call_method,
-                   FindMethodDefinition(kCallMethod));
+  ASSIGN_OR_RETURN(const MethodDefinition* const call_method,
+                   kCallMethod.Resolve());
   std::vector<TransportMethod> methods;
-  methods.push_back({.path = call_method.path,
+  methods.push_back({.path = call_method->path,
                      .handler =
                          [this](std::unique_ptr<IncomingCall> incoming) {
                            OnUserCall(std::move(incoming));
@@ -193,7 +192,7 @@ absl::Status Agent::Impl::Start() {
                      .hot = true});
   for (const RegisteredMethod* method : methods_.All()) {
     methods.push_back(
-        {.path = method->definition.path,
+        {.path = method->definition->path,
          .handler = [this, method](std::unique_ptr<IncomingCall> incoming) {
            OnMethodCall(*method, std::move(incoming));
          }});
@@ -286,26 +285,22 @@ std::vector<WorkerInfo> Agent::Impl::workers() const {
 void Agent::Impl::Ping(const std::shared_ptr<Peer>& peer,
                        async::MonotonicTime deadline,
                        absl::AnyInvocable<void(absl::Status) &&> done) {
-  static const absl::StatusOr<MethodDefinition>* const heartbeat =
-      new absl::StatusOr<MethodDefinition>(
-          FindMethodDefinition(kHeartbeatMethod));
-  SendControl(peer, "a heartbeat", *heartbeat, deadline, std::move(done));
+  SendControl(peer, "a heartbeat", kHeartbeatMethod, deadline, std::move(done));
 }
 
 void Agent::Impl::SendLeave(const std::shared_ptr<Peer>& peer,
                             async::MonotonicTime deadline,
                             absl::AnyInvocable<void(absl::Status) &&> done) {
-  SendControl(peer, "a leave notice", FindMethodDefinition(kLeaveMethod),
-              deadline, std::move(done));
+  SendControl(peer, "a leave notice", kLeaveMethod, deadline, std::move(done));
 }
 
 void Agent::Impl::SendControl(const std::shared_ptr<Peer>& peer,
-                              absl::string_view what,
-                              const absl::StatusOr<MethodDefinition>& method,
+                              absl::string_view what, const MethodName& method,
                               async::MonotonicTime deadline,
                               absl::AnyInvocable<void(absl::Status) &&> done) {
   Gate::Entry entry(&call_gate_);
-  if (!entry || !method.ok()) {
+  const absl::StatusOr<const MethodDefinition*> definition = method.Resolve();
+  if (!entry || !definition.ok()) {
     std::move(done)(absl::CancelledError("the agent is stopping"));
     return;
   }
@@ -313,7 +308,7 @@ void Agent::Impl::SendControl(const std::shared_ptr<Peer>& peer,
   request.call = std::make_shared<OutgoingCall>();
   request.peer = peer;
   request.what = std::string(what);
-  request.path = method->path;
+  request.path = (*definition)->path;
   request.heartbeat = true;
   request.inherit_cancellation = false;
   request.deadline = deadline;

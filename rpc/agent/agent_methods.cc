@@ -21,10 +21,10 @@ constexpr absl::Duration kMaxBackoff = absl::Seconds(2);
 class Agent::Impl::RetryingCall
     : public std::enable_shared_from_this<RetryingCall> {
  public:
-  RetryingCall(Impl* impl, MethodDefinition definition, RawMessage request,
-               const MethodCallOptions& options)
+  RetryingCall(Impl* impl, const MethodDefinition* definition,
+               RawMessage request, const MethodCallOptions& options)
       : impl_(*impl),
-        definition_(std::move(definition)),
+        definition_(*definition),
         request_(std::move(request)),
         options_(options) {}
 
@@ -133,7 +133,7 @@ class Agent::Impl::RetryingCall
   }
 
   Impl& impl_;
-  const MethodDefinition definition_;
+  const MethodDefinition& definition_;
   const RawMessage request_;
   const MethodCallOptions options_;
   const CallHandle call_ = std::make_shared<OutgoingCall>();
@@ -146,25 +146,25 @@ class Agent::Impl::RetryingCall
   absl::Duration backoff_ = kFirstBackoff;
 };
 
-absl::Status Agent::Impl::RegisterMethod(std::string_view method,
-                                         RawMethodHandler handler,
-                                         MethodOptions options) {
+absl::Status Agent::Impl::RegisterRawMethod(const MethodName& method,
+                                            RawMethodHandler handler,
+                                            MethodOptions options) {
   if (serving_) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        "method '", absl::string_view(method.data(), method.size()),
-        "' must be registered in Service::Start"));
+    return absl::FailedPreconditionError(
+        absl::StrCat("method '", std::string(method.name()),
+                     "' must be registered in Service::Start"));
   }
-  return methods_.Add(method, std::move(handler), options);
+  return methods_.Add(method, std::move(handler), std::move(options));
 }
 
-async::Future<RawMessage> Agent::Impl::CallMethod(
-    const Destination& to, std::string_view method, RawMessage request,
+async::Future<RawMessage> Agent::Impl::CallRawMethod(
+    const Destination& to, const MethodName& method, RawMessage request,
     const MethodCallOptions& options) {
-  absl::StatusOr<MethodDefinition> definition = FindMethodDefinition(method);
+  const absl::StatusOr<const MethodDefinition*> definition = method.Resolve();
   if (!definition.ok()) {
     return async::MakeReadyFuture<RawMessage>(definition.status());
   }
-  auto call = std::make_shared<RetryingCall>(this, *std::move(definition),
+  auto call = std::make_shared<RetryingCall>(this, *definition,
                                              std::move(request), options);
   async::Future<RawMessage> future = call->future();
   call->Begin(to);

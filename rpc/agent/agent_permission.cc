@@ -114,7 +114,7 @@ absl::Status Agent::Impl::CheckObserver(const RegisteredMethod& method,
   }
   return absl::PermissionDeniedError(
       absl::StrCat(ToString(caller), " has ", net::ToText(caller.roles),
-                   ", and observers may not call ", method.definition.name));
+                   ", and observers may not call ", method.definition->name));
 }
 
 }  // namespace hawser::rpc

@@ -232,26 +232,28 @@ void Agent::Impl::OnMethodCall(const RegisteredMethod& method,
   InsideScope inside(this);
   auto call = std::make_shared<InboundCall>(shared_, std::move(incoming));
   CallQuota* const quota = method.options.counted ? &method_quota_ : nullptr;
-  if (absl::Status status = Admit(*call, method.definition.at_most_once, quota);
+  if (absl::Status status =
+          Admit(*call, method.definition->at_most_once, quota);
       !status.ok()) {
-    Refuse(*call, std::move(status), method.definition.at_most_once);
+    Refuse(*call, std::move(status), method.definition->at_most_once);
     return;
   }
   if (absl::Status status = CheckObserver(method, call->source); !status.ok()) {
-    Refuse(*call, std::move(status), method.definition.at_most_once);
+    Refuse(*call, std::move(status), method.definition->at_most_once);
     return;
   }
-  if (method.definition.at_most_once && call->call_id != 0 &&
+  if (method.definition->at_most_once && call->call_id != 0 &&
       !duplicates_.FirstSeen(call->source.incarnation, call->call_id)) {
     call->incoming().Discard();
     return;
   }
-  if (method.options.executor == MethodExecutor::kInline &&
+  const RunOn& run_on = method.options.run_on;
+  if (run_on.kind() == RunOn::Kind::kInline &&
       call->request_bytes <= kMaxInlineRequestBytes) {
     RunMethod(call, method);
     return;
   }
-  Post(*executor_, [this, call, &method] { RunMethod(call, method); });
+  Post(ExecutorOf(run_on), [this, call, &method] { RunMethod(call, method); });
 }
 
 void Agent::Impl::RunMethod(const std::shared_ptr<InboundCall>& call,

@@ -30,6 +30,11 @@ async::Future<void> Agent::Impl::Leave() {
   return leave->future().Then([](absl::Status status) { return status; });
 }
 
+bool Agent::Impl::shutdown_begun() const {
+  async::MutexLock lock(&mutex_);
+  return shutdown_begun_;
+}
+
 // Before the worker says that it did not leave.
 void Agent::Impl::AbandonLeave() {
   // Callbacks of the future may not shut this agent down.

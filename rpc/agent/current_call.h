@@ -33,7 +33,7 @@ class CurrentCall {
   // The agent that serves the call.
   Agent& agent() const { return *agent_; }
   const WorkerInfo& caller() const { return caller_; }
-  // On agent().clock(); kNever if there is none.
+  // On the clock of agent().host(); kNever if there is none.
   async::MonotonicTime deadline() const { return deadline_; }
   // Whether nobody waits for the result: the caller cancelled, died or passed
   // its deadline. Long functions should look from time to time.

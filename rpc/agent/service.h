@@ -16,7 +16,7 @@
 
 namespace hawser::rpc {
 
-class Agent;
+class ServiceHost;
 
 // One layer above the agent, such as references or distributed autograd; lives
 // as long as the agent. Calls come in this order:
@@ -33,9 +33,9 @@ class Service {
   // "rref", for messages.
   virtual std::string_view name() const = 0;
 
-  // Registers methods. Nothing is served and no peer is known yet. An error
-  // fails the agent's start.
-  virtual absl::Status Start(Agent& agent) = 0;
+  // Registers methods. Nothing is served and no peer is known yet. `host`
+  // outlives this service. An error fails the agent's start.
+  virtual absl::Status Start(ServiceHost& host) = 0;
 
   // At most one service of an agent has a hook.
   virtual MessageInterceptor* message_interceptor() { return nullptr; }

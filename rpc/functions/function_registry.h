@@ -24,35 +24,10 @@
 #include "async/status_macros.h"
 #include "rpc/functions/erased_value.h"
 #include "rpc/functions/function.h"
+#include "rpc/functions/run_on.h"
 #include "rpc/wire/decoder.h"
 
 namespace hawser::rpc {
-
-// Executor of a function.
-class RunOn {
- public:
-  enum class Kind { kPool, kInline, kQueue };
-
-  // The agent's thread pool; the right choice for most functions.
-  static RunOn Pool() { return RunOn(Kind::kPool, ""); }
-  // The transport's thread, before it processes the next message: for functions
-  // that take a few microseconds. Blocking there inside a BlockingRegion, such
-  // as in a nested Sync, works but occupies a thread.
-  static RunOn Inline() { return RunOn(Kind::kInline, ""); }
-  // The pool, but sequentially with all functions of that queue.
-  static RunOn Queue(std::string name) {
-    return RunOn(Kind::kQueue, std::move(name));
-  }
-
-  Kind kind() const { return kind_; }
-  const std::string& queue() const { return queue_; }
-
- private:
-  RunOn(Kind kind, std::string queue) : kind_(kind), queue_(std::move(queue)) {}
-
-  Kind kind_;
-  std::string queue_;
-};
 
 struct FunctionOptions {
   RunOn run_on = RunOn::Pool();

@@ -19,6 +19,7 @@
 #include "absl/time/time.h"
 #include "async/clock.h"
 #include "async/future.h"
+#include "rpc/functions/run_on.h"
 #include "rpc/identity/worker_info.h"
 #include "rpc/transport/cancellation.h"
 #include "rpc/wire/wire_traits.h"
@@ -47,21 +48,14 @@ struct MethodCall {
   bool cancelled() const { return cancellation->cancelled(); }
 };
 
-enum class MethodExecutor {
-  // The agent's thread pool.
-  kPool,
-  // The transport's thread, which avoids a wake-up: for handlers that take a
-  // few microseconds. Requests above 64 KiB run on the pool.
-  kInline,
-};
-
 struct MethodOptions {
-  MethodExecutor executor = MethodExecutor::kPool;
+  // Inline: requests above 64 KiB run on the pool.
+  RunOn run_on = RunOn::Pool();
   // Whether calls count towards the peer's quota. False for calls that must get
   // through when the quota is exhausted and that do not cause further calls.
   bool counted = true;
   // Whether observers (net/auth/role.h) may call it: it changes only the
-  // caller's own state, or checks permission through Agent::FindFunction.
+  // caller's own state, or checks permission through ServiceHost::FindFunction.
   bool for_observers = false;
 };
 
@@ -100,10 +94,11 @@ absl::StatusOr<Message<M>> ParseMessage(RawMessage raw) {
 }
 
 template <ProtobufMessage M>
-absl::StatusOr<RawMessage> SerializeMessage(Message<M> message) {
-  RawMessage raw{std::string(), std::move(message.tensors)};
-  if (!message.body.SerializeToString(&raw.body)) {
-    return UnserializableMessage(message.body.GetTypeName());
+absl::StatusOr<RawMessage> SerializeMessage(
+    const M& body, std::vector<tensor::Tensor> tensors) {
+  RawMessage raw{std::string(), std::move(tensors)};
+  if (!body.SerializeToString(&raw.body)) {
+    return UnserializableMessage(body.GetTypeName());
   }
   return raw;
 }
@@ -126,7 +121,7 @@ RawMethodHandler WrapHandler(Handler handler) {
         return std::move(reply).Then([](absl::StatusOr<Message<Reply>> result)
                                          -> absl::StatusOr<RawMessage> {
           if (!result.ok()) return std::move(result).status();
-          return SerializeMessage(std::move(result).value());
+          return SerializeMessage(result->body, std::move(result->tensors));
         });
       };
 }

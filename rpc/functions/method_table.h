@@ -10,28 +10,14 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "rpc/functions/method.h"
+#include "rpc/functions/method_definition.h"
 
 namespace hawser::rpc {
 
-// Definition of a method in proto/.
-struct MethodDefinition {
-  // "hawser.v1.RRefService.Create".
-  std::string name;
-  // "/hawser.v1.RRefService/Create".
-  std::string path;
-  // Whether a request must not be sent or run twice.
-  bool at_most_once = true;
-};
-
-// Finds a method's definition. kInvalidArgument if the method is not linked
-// into the binary, or lacks a delivery class.
-absl::StatusOr<MethodDefinition> FindMethodDefinition(std::string_view method);
-
 // A served method.
 struct RegisteredMethod {
-  MethodDefinition definition;
+  const MethodDefinition* definition;
   RawMethodHandler handler;
   MethodOptions options;
 };
@@ -39,8 +25,9 @@ struct RegisteredMethod {
 // Served methods by full name. Not thread-safe.
 class MethodTable {
  public:
-  // kAlreadyExists if the method is already served; other errors as above.
-  absl::Status Add(std::string_view method, RawMethodHandler handler,
+  // kAlreadyExists if the method is already served; errors of
+  // MethodName::Resolve.
+  absl::Status Add(const MethodName& method, RawMethodHandler handler,
                    MethodOptions options);
 
   // Pointers are valid as long as the table.

@@ -68,7 +68,7 @@ class StreamReader {
  private:
   static void Decode(StreamSource& source, StreamItem item,
                      async::Promise<std::optional<T>> promise) {
-    Decoder decoder(&source.agent(), &source.writer(), item.values,
+    Decoder decoder(source.agent(), &source.writer(), item.values,
                     std::move(item.tensors));
     async::Promise<T> decoded;
     async::Future<T> value = decoded.future();

@@ -12,6 +12,7 @@
 #include "rpc/agent/current_call.h"
 #include "rpc/errors/error_detail.h"
 #include "rpc/functions/function_registry.h"
+#include "rpc/stream/stream_methods.h"
 #include "rpc/wire/decoder.h"
 
 namespace hawser::rpc {
@@ -53,8 +54,8 @@ StreamService::StreamService(const StreamLimits& limits)
       quota_(limits.max_streams_per_reader, "streams",
              "StreamLimits::max_streams_per_reader") {}
 
-absl::Status StreamService::Start(Agent& agent) {
-  agent_ = &agent;
+absl::Status StreamService::Start(ServiceHost& host) {
+  host_ = &host;
   if (limits_.max_streams_per_reader == 0) {
     return absl::InvalidArgumentError(
         "StreamLimits::max_streams_per_reader must be positive");
@@ -64,31 +65,28 @@ absl::Status StreamService::Start(Agent& agent) {
         "StreamLimits::non_member_limit must be positive");
   }
   // Observers may use streams of functions that they may call.
-  constexpr MethodOptions kOptions = {.for_observers = true};
-  RETURN_IF_ERROR(
-      (agent.RegisterMethod<v1::StreamOpenRequest, v1::StreamOpenReply>(
-          "hawser.v1.StreamService.Open",
-          [this](const MethodCall& call,
-                 Message<v1::StreamOpenRequest> request) {
-            return Answer<v1::StreamOpenReply>(Open(call, std::move(request)));
-          },
-          kOptions)));
-  RETURN_IF_ERROR(
-      (agent.RegisterMethod<v1::StreamNextRequest, v1::StreamNextReply>(
-          "hawser.v1.StreamService.Next",
-          [this](const MethodCall& call,
-                 const Message<v1::StreamNextRequest>& request) {
-            return Next(call, request.body);
-          },
-          kOptions)));
-  return agent.RegisterMethod<v1::StreamCloseRequest, v1::StreamCloseReply>(
-      "hawser.v1.StreamService.Close",
+  const MethodOptions options = {.for_observers = true};
+  RETURN_IF_ERROR((host.RegisterMethod(
+      kStreamOpenMethod,
+      [this](const MethodCall& call, Message<v1::StreamOpenRequest> request) {
+        return Answer<v1::StreamOpenReply>(Open(call, std::move(request)));
+      },
+      options)));
+  RETURN_IF_ERROR((host.RegisterMethod(
+      kStreamNextMethod,
+      [this](const MethodCall& call,
+             const Message<v1::StreamNextRequest>& request) {
+        return Next(call, request.body);
+      },
+      options)));
+  return host.RegisterMethod(
+      kStreamCloseMethod,
       [this](const MethodCall& call,
              const Message<v1::StreamCloseRequest>& request) {
         Close({call.peer.incarnation, request.body.stream()});
         return Answer<v1::StreamCloseReply>(absl::OkStatus());
       },
-      kOptions);
+      options);
 }
 
 // 1. Finds the function and creates the sink, under the reader's number.
@@ -103,25 +101,26 @@ absl::Status StreamService::Open(const MethodCall& call,
   }
   ASSIGN_OR_RETURN(
       const RegisteredFunction* const function,
-      agent_->FindFunction(call, body.function(), body.signature()));
+      host_->FindFunction(call, body.function(), body.signature()));
   if (body.window() < 1 || body.window() > kMaxWindow) {
     return absl::InvalidArgumentError(
         absl::StrCat("the window of a stream is ", body.window(),
                      "; it must be 1 to ", kMaxWindow));
   }
-  auto sink = std::make_shared<StreamSink>(agent_, call.peer, body.window());
+  auto sink =
+      std::make_shared<StreamSink>(host_->agent(), call.peer, body.window());
   const Key key = {call.peer.incarnation, body.stream()};
   RETURN_IF_ERROR(Insert(key, sink, call.deadline));
   FollowOpen(key, sink, call);
 
-  const CurrentCall::Scope current(
-      CurrentCall(agent_, call.peer, call.deadline, sink->cancellation()));
+  const CurrentCall::Scope current(CurrentCall(
+      host_->agent(), call.peer, call.deadline, sink->cancellation()));
   const async::TaskLocal<std::shared_ptr<StreamSink>>::Scope stream(
       internal::current_stream, sink);
   const std::string values = body.arguments().SerializeAsString();
-  Decoder arguments(agent_, &sink->reader(), values,
+  Decoder arguments(host_->agent(), &sink->reader(), values,
                     std::move(request.tensors));
-  agent_->Invoke(*function, arguments)
+  host_->Invoke(*function, arguments)
       .OnReady([sink](const absl::StatusOr<ErasedValue>& result) {
         sink->End(result.status());
       });
@@ -131,7 +130,7 @@ absl::Status StreamService::Open(const MethodCall& call,
 absl::Status StreamService::Insert(const Key& key,
                                    const std::shared_ptr<StreamSink>& sink,
                                    async::MonotonicTime deadline) {
-  const async::MonotonicTime now = agent_->clock().Now();
+  const async::MonotonicTime now = host_->clock().Now();
   async::MutexLock lock(&mutex_);
   if (interrupted_) {
     return absl::UnavailableError("the worker is shutting down");
@@ -174,14 +173,14 @@ void StreamService::FollowOpen(const Key& key,
       found->second.on_cancel = std::move(on_cancel);
     }
   }
-  if (agent_->IsLost(call.peer)) Close(key);
+  if (host_->IsLost(call.peer)) Close(key);
 }
 
 async::TimerId StreamService::CallAt(async::MonotonicTime time,
                                      absl::AnyInvocable<void()> action) {
   // The stream must not inherit the TaskContext of the call that opened it.
   async::TaskContext::Scope detached((async::TaskContext()));
-  return agent_->clock().CallAt(
+  return host_->clock().CallAt(
       time, [gate = gate_, action = std::move(action)]() mutable {
         Gate::Entry entry(gate.get());
         if (entry) action();
@@ -190,10 +189,10 @@ async::TimerId StreamService::CallAt(async::MonotonicTime time,
 
 void StreamService::WatchNonMembers() {
   absl::flat_hash_set<Incarnation> members;
-  for (const WorkerInfo& worker : agent_->workers()) {
+  for (const WorkerInfo& worker : host_->workers()) {
     members.insert(worker.incarnation);
   }
-  const async::MonotonicTime now = agent_->clock().Now();
+  const async::MonotonicTime now = host_->clock().Now();
   CloseAll([&](const Key& key, const Entry& entry) {
     if (members.contains(key.first)) return false;
     // A waiting request shows that the reader is alive.
@@ -214,7 +213,7 @@ void StreamService::WatchNonMembers() {
 async::Future<Message<v1::StreamNextReply>> StreamService::Next(
     const MethodCall& call, const v1::StreamNextRequest& request) {
   using Reply = Message<v1::StreamNextReply>;
-  const async::MonotonicTime now = agent_->clock().Now();
+  const async::MonotonicTime now = host_->clock().Now();
   std::shared_ptr<StreamSink> sink;
   {
     async::MutexLock lock(&mutex_);
@@ -231,7 +230,7 @@ async::Future<Message<v1::StreamNextReply>> StreamService::Next(
                      " is open: it was closed or its deadline has passed")));
   }
   return sink->Next(request.sequence(), request.acknowledged())
-      .Then([self = agent_->info()](absl::StatusOr<StreamSink::Answer> answer)
+      .Then([self = host_->info()](absl::StatusOr<StreamSink::Answer> answer)
                 -> absl::StatusOr<Reply> {
         RETURN_IF_ERROR(answer);
         Reply reply;
@@ -256,7 +255,7 @@ void StreamService::Expire(const Key& key) {
     if (found == streams_.end()) return;
     sink = found->second.sink;
     found->second.timer =
-        CallAt(async::AddDelay(agent_->clock().Now(), kForgetDelay),
+        CallAt(async::AddDelay(host_->clock().Now(), kForgetDelay),
                [this, key] { Close(key); });
   }
   sink->Cancel(
@@ -274,7 +273,7 @@ void StreamService::Close(const Key& key) {
     entry.grant = {};
     streams_.erase(found);
   }
-  if (entry.timer.has_value()) agent_->clock().Cancel(*entry.timer);
+  if (entry.timer.has_value()) host_->clock().Cancel(*entry.timer);
   entry.sink->Cancel(absl::CancelledError(
       "the reader of this stream has cancelled it or was lost"));
 }
@@ -303,7 +302,7 @@ void StreamService::Interrupt() {
     async::MutexLock lock(&mutex_);
     interrupted_ = true;
     if (non_members_timer_.has_value())
-      agent_->clock().Cancel(*non_members_timer_);
+      host_->clock().Cancel(*non_members_timer_);
   }
   CloseAll([](const Key&, const Entry&) { return true; });
   gate_->Close();

@@ -23,8 +23,8 @@
 #include "async/future.h"
 #include "async/mutex.h"
 #include "proto/stream.pb.h"
-#include "rpc/agent/agent.h"
 #include "rpc/agent/service.h"
+#include "rpc/agent/service_host.h"
 #include "rpc/functions/method.h"
 #include "rpc/peers/per_peer_quota.h"
 #include "rpc/stream/stream_sink.h"
@@ -52,7 +52,7 @@ class StreamService final : public Service {
   explicit StreamService(const StreamLimits& limits = {});
 
   std::string_view name() const override { return "stream"; }
-  absl::Status Start(Agent& agent) override;
+  absl::Status Start(ServiceHost& host) override;
   void OnWorkerLost(const WorkerInfo& worker,
                     const absl::Status& status) override;
   void Interrupt() override;
@@ -104,7 +104,7 @@ class StreamService final : public Service {
                         absl::AnyInvocable<void()> action);
 
   const StreamLimits limits_;
-  Agent* agent_ = nullptr;
+  ServiceHost* host_ = nullptr;
   std::atomic<uint64_t> last_stream_{0};
   // Entered by timers; closed when interrupted.
   const std::shared_ptr<Gate> gate_ = std::make_shared<Gate>();

@@ -4,10 +4,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "async/status_macros.h"
+#include "rpc/agent/agent.h"
 #include "rpc/agent/current_call.h"
 #include "rpc/errors/error_detail.h"
 #include "rpc/functions/function_name.h"
 #include "rpc/identity/timeout.h"
+#include "rpc/stream/stream_methods.h"
 #include "rpc/stream/stream_service.h"
 #include "rpc/wire/encoder.h"
 
@@ -51,6 +53,7 @@ absl::StatusOr<std::shared_ptr<StreamSource>> StreamSource::Open(
     return absl::FailedPreconditionError(
         "no StreamService is attached to this agent");
   }
+  ServiceHost& host = agent.host();
   if (options.window < 1 || options.window > kMaxWindow) {
     return absl::InvalidArgumentError(
         absl::StrCat("the window of a stream is ", options.window,
@@ -58,14 +61,14 @@ absl::StatusOr<std::shared_ptr<StreamSource>> StreamSource::Open(
   }
   RETURN_IF_ERROR(CheckFunctionName(function, signature));
   const absl::Duration timeout =
-      options.timeout.value_or(agent.default_timeout());
+      options.timeout.value_or(host.default_timeout());
   RETURN_IF_ERROR(CheckTimeout(timeout));
-  async::MonotonicTime deadline = async::AddDelay(agent.clock().Now(), timeout);
+  async::MonotonicTime deadline = async::AddDelay(host.clock().Now(), timeout);
   if (const CurrentCall* current = CurrentCall::Get()) {
     deadline = std::min(deadline, current->deadline());
   }
-  ASSIGN_OR_RETURN(WorkerInfo writer, agent.FindWorker(to));
-  auto source = std::make_shared<StreamSource>(agent, std::move(writer),
+  ASSIGN_OR_RETURN(WorkerInfo writer, host.FindWorker(to));
+  auto source = std::make_shared<StreamSource>(host, std::move(writer),
                                                service->NewStreamId(),
                                                options.window, deadline);
 
@@ -82,10 +85,8 @@ absl::StatusOr<std::shared_ptr<StreamSource>> StreamSource::Open(
   source->FollowCurrentCall();
   MethodCallOptions call;
   call.timeout = timeout;
-  agent
-      .CallMethod<v1::StreamOpenReply>(source->writer(),
-                                       "hawser.v1.StreamService.Open", request,
-                                       encoder.TakeTensors(), call)
+  host.CallMethod(source->writer(), kStreamOpenMethod, request,
+                  encoder.TakeTensors(), call)
       .OnReady(
           [source](const absl::StatusOr<Message<v1::StreamOpenReply>>& reply) {
             source->OnOpened(reply.status());
@@ -93,9 +94,10 @@ absl::StatusOr<std::shared_ptr<StreamSource>> StreamSource::Open(
   return source;
 }
 
-StreamSource::StreamSource(Agent& agent, WorkerInfo writer, uint64_t stream,
-                           int window, async::MonotonicTime deadline)
-    : agent_(agent),
+StreamSource::StreamSource(ServiceHost& host, WorkerInfo writer,
+                           uint64_t stream, int window,
+                           async::MonotonicTime deadline)
+    : host_(host),
       writer_(std::move(writer)),
       stream_(stream),
       window_(static_cast<uint64_t>(window)),
@@ -220,10 +222,9 @@ void StreamSource::Do(Work&& work) {
   if (work.close) {
     v1::StreamCloseRequest request;
     request.set_stream(stream_);
-    agent_
-        .CallMethod<v1::StreamCloseReply>(
-            writer_, "hawser.v1.StreamService.Close", request, {},
-            {.timeout = kCloseTimeout, .inherit_deadline = false})
+    host_
+        .CallMethod(writer_, kStreamCloseMethod, request, {},
+                    {.timeout = kCloseTimeout, .inherit_deadline = false})
         .OnReady([](const auto&) {});
   }
   for (auto& [done, item] : work.deliveries) std::move(done)(std::move(item));
@@ -238,11 +239,10 @@ void StreamSource::Ask(uint64_t sequence, uint64_t acknowledged) {
   // The request belongs to the stream, not to the call that reads the previous
   // value.
   options.inherit_deadline = false;
-  options.timeout =
-      std::max(absl::ZeroDuration(),
-               async::TimeBetween(agent_.clock().Now(), deadline_));
-  async::Future<Reply> reply = agent_.CallMethod<v1::StreamNextReply>(
-      writer_, "hawser.v1.StreamService.Next", request, {}, options);
+  options.timeout = std::max(
+      absl::ZeroDuration(), async::TimeBetween(host_.clock().Now(), deadline_));
+  async::Future<Reply> reply =
+      host_.CallMethod(writer_, kStreamNextMethod, request, {}, options);
   {
     async::MutexLock lock(&mutex_);
     if (!end_.has_value()) under_way_.emplace(sequence, reply);

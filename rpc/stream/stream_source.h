@@ -21,7 +21,7 @@
 #include "async/future.h"
 #include "async/mutex.h"
 #include "proto/stream.pb.h"
-#include "rpc/agent/agent.h"
+#include "rpc/agent/service_host.h"
 #include "rpc/identity/worker_info.h"
 #include "rpc/stream/stream_sink.h"
 #include "rpc/transport/cancellation.h"
@@ -53,10 +53,11 @@ class StreamSource : public std::enable_shared_from_this<StreamSource> {
       std::string_view function, std::string_view signature,
       absl::FunctionRef<absl::Status(Encoder&)> encode);
 
-  StreamSource(Agent& agent, WorkerInfo writer, uint64_t stream, int window,
-               async::MonotonicTime deadline);
+  StreamSource(ServiceHost& host, WorkerInfo writer, uint64_t stream,
+               int window, async::MonotonicTime deadline);
 
-  Agent& agent() const { return agent_; }
+  // Null where the host is a fake.
+  Agent* agent() const { return host_.agent(); }
   const WorkerInfo& writer() const { return writer_; }
 
   // `done` runs once, when the value has arrived, in the order of the calls,
@@ -90,7 +91,7 @@ class StreamSource : public std::enable_shared_from_this<StreamSource> {
   void Do(Work&& work);
   void Ask(uint64_t sequence, uint64_t acknowledged);
 
-  Agent& agent_;
+  ServiceHost& host_;
   const WorkerInfo writer_;
   const uint64_t stream_;
   const uint64_t window_;

@@ -12,8 +12,9 @@
 #include "absl/status/status.h"
 #include "async/clock.h"
 #include "async/future.h"
-#include "rpc/agent/agent.h"
 #include "rpc/agent/service.h"
+#include "rpc/agent/service_host.h"
+#include "rpc/functions/service_method.h"
 #include "rpc/identity/worker_info.h"
 #include "rpc/testing/method_test_service.pb.h"
 
@@ -24,8 +25,9 @@ namespace hawser::rpc {
 class EchoService final : public Service {
  public:
   // Its methods, a READ and one AT_MOST_ONCE, and their paths.
-  static constexpr char kRead[] = "hawser.rpc_test.EchoService.Read";
-  static constexpr char kOnce[] = "hawser.rpc_test.EchoService.Once";
+  using Method = ServiceMethod<rpc_test::EchoRequest, rpc_test::EchoReply>;
+  static constexpr Method kRead{"hawser.rpc_test.EchoService.Read"};
+  static constexpr Method kOnce{"hawser.rpc_test.EchoService.Once"};
   static constexpr char kReadPath[] = "/hawser.rpc_test.EchoService/Read";
   static constexpr char kOncePath[] = "/hawser.rpc_test.EchoService/Once";
 
@@ -33,16 +35,15 @@ class EchoService final : public Service {
 
   std::string_view name() const override { return "echo"; }
 
-  absl::Status Start(Agent& agent) override {
-    agent_ = &agent;
+  absl::Status Start(ServiceHost& host) override {
+    host_ = &host;
     events_.push_back("start");
-    for (const char* method : {kRead, kOnce}) {
-      absl::Status status =
-          agent.RegisterMethod<rpc_test::EchoRequest, rpc_test::EchoReply>(
-              method, [this](const MethodCall& call,
-                             Message<rpc_test::EchoRequest> request) {
-                return Answer(call, std::move(request));
-              });
+    for (const Method* method : {&kRead, &kOnce}) {
+      absl::Status status = host.RegisterMethod(
+          *method, [this](const MethodCall& call,
+                          Message<rpc_test::EchoRequest> request) {
+            return Answer(call, std::move(request));
+          });
       if (!status.ok()) return status;
     }
     return absl::OkStatus();
@@ -51,9 +52,7 @@ class EchoService final : public Service {
   async::Future<void> Drain(async::MonotonicTime) override {
     events_.push_back("drain");
     // All workers still serve.
-    return agent_
-        ->CallMethod<rpc_test::EchoReply>(WorkerId(0), kRead,
-                                          rpc_test::EchoRequest())
+    return host_->CallMethod(WorkerId(0), kRead, rpc_test::EchoRequest())
         .Then([](absl::StatusOr<Message<rpc_test::EchoReply>> reply) {
           return reply.status();
         });
@@ -80,7 +79,7 @@ class EchoService final : public Service {
         std::move(reply));
   }
 
-  Agent* agent_ = nullptr;
+  ServiceHost* host_ = nullptr;
   std::vector<std::string>& events_;
 };
 

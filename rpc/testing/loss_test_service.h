@@ -8,7 +8,6 @@
 
 #include "absl/status/status.h"
 #include "absl/synchronization/notification.h"
-#include "rpc/agent/agent.h"
 #include "rpc/agent/service.h"
 #include "rpc/identity/worker_info.h"
 
@@ -20,7 +19,7 @@ class LossService final : public Service {
   explicit LossService(absl::Notification* lost) : lost_(*lost) {}
 
   std::string_view name() const override { return "loss"; }
-  absl::Status Start(Agent&) override { return absl::OkStatus(); }
+  absl::Status Start(ServiceHost&) override { return absl::OkStatus(); }
   void OnWorkerLost(const WorkerInfo&, const absl::Status&) override {
     lost_.Notify();
   }

@@ -38,6 +38,7 @@
 #include "launch/termination_signals.h"
 #include "rpc/agent/agent.h"
 #include "rpc/agent/current_call.h"
+#include "rpc/agent/service_host.h"
 #include "rpc/functions/function_registry.h"
 #include "rpc/grpc/transport.h"
 #include "rpc/identity/worker_info.h"
@@ -101,7 +102,7 @@ class FaultWorker {
     ++num_begun_;
     async::Promise<int64_t> promise;
     async::Future<int64_t> applied = promise.future();
-    rpc::CurrentCall::Get()->agent().clock().CallAfter(
+    rpc::CurrentCall::Get()->agent().host().clock().CallAfter(
         absl::Milliseconds(milliseconds),
         [promise = std::move(promise), count = Apply(id)]() mutable {
           promise.Set(count);

@@ -15,6 +15,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "rpc/agent/agent.h"
+#include "rpc/agent/service_host.h"
 #include "rpc/errors/error_detail.h"
 #include "rpc/inproc/network.h"
 #include "rpc/testing/echo_service.h"
@@ -67,10 +68,10 @@ class AgentDeliveryTest : public testing::Test {
     return future.result();
   }
 
-  async::Future<Message<EchoReply>> Call(const char* method,
+  async::Future<Message<EchoReply>> Call(const EchoService::Method& method,
                                          const MethodCallOptions& options) {
-    return agents_[0]->CallMethod<EchoReply>("w1", method, MakeEchoRequest("x"),
-                                             {}, options);
+    return agents_[0]->host().CallMethod("w1", method, MakeEchoRequest("x"), {},
+                                         options);
   }
 
   async::ManualExecutor executor_;

@@ -20,10 +20,12 @@
 #include "proto/stream.pb.h"
 #include "rpc/agent/agent.h"
 #include "rpc/agent/service.h"
+#include "rpc/agent/service_host.h"
 #include "rpc/membership/member_event.h"
 #include "rpc/stream/register_stream.h"
 #include "rpc/stream/stream.h"
 #include "rpc/stream/stream_function.h"
+#include "rpc/stream/stream_methods.h"
 #include "rpc/stream/stream_service.h"
 #include "rpc/testing/agent_test_fixture.h"
 #include "rpc/testing/transport_test_param.h"
@@ -90,16 +92,15 @@ constexpr StreamFunction<int64_t()> kStreamLater{"exceptions.StreamLater"};
 class ThrowingService final : public Service {
  public:
   std::string_view name() const override { return "throwing"; }
-  absl::Status Start(Agent& agent) override {
-    RETURN_IF_ERROR(
-        (agent.RegisterMethod<v1::StreamCloseRequest, v1::StreamCloseReply>(
-            "hawser.v1.StreamService.Close",
-            [](const MethodCall&, const Message<v1::StreamCloseRequest>&)
-                -> async::Future<Message<v1::StreamCloseReply>> {
-              throw std::out_of_range("boom in method");
-            })));
-    return agent.RegisterMethod<v1::StreamNextRequest, v1::StreamNextReply>(
-        "hawser.v1.StreamService.Next",
+  absl::Status Start(ServiceHost& host) override {
+    RETURN_IF_ERROR((host.RegisterMethod(
+        kStreamCloseMethod,
+        [](const MethodCall&, const Message<v1::StreamCloseRequest>&)
+            -> async::Future<Message<v1::StreamCloseReply>> {
+          throw std::out_of_range("boom in method");
+        })));
+    return host.RegisterMethod(
+        kStreamNextMethod,
         [](const MethodCall&, const Message<v1::StreamNextRequest>&) {
           return async::Future<Message<v1::StreamNextReply>>();
         });
@@ -114,7 +115,7 @@ class HearingService final : public Service {
  public:
   explicit HearingService(absl::Notification* heard) : heard_(heard) {}
   std::string_view name() const override { return "hearing"; }
-  absl::Status Start(Agent&) override { return absl::OkStatus(); }
+  absl::Status Start(ServiceHost&) override { return absl::OkStatus(); }
   void OnWorkerLost(const WorkerInfo&, const absl::Status&) override {
     heard_->Notify();
   }
@@ -284,7 +285,8 @@ TEST_P(AgentExceptionsTest, CallbacksOfCallersAndMemberWatches) {
     throw std::out_of_range("boom in callback");
   });
   EXPECT_THAT(agent.Sync("w1", kOne), IsOkAndHolds(1));
-  agent.executor().Post([] { throw std::out_of_range("boom in closure"); });
+  agent.host().executor().Post(
+      [] { throw std::out_of_range("boom in closure"); });
   EXPECT_THAT(agent.Sync("w1", kOne), IsOkAndHolds(1));
 }
 
@@ -297,15 +299,15 @@ TEST_P(AgentExceptionsTest, Services) {
   });
   ExpectException(
       job_.agent(0)
-          .CallMethod<v1::StreamCloseReply>(
-              "w1", "hawser.v1.StreamService.Close", v1::StreamCloseRequest())
+          .host()
+          .CallMethod("w1", kStreamCloseMethod, v1::StreamCloseRequest())
           .Wait()
           .status(),
       "boom in method");
   ExpectException(
       job_.agent(0)
-          .CallMethod<v1::StreamNextReply>("w1", "hawser.v1.StreamService.Next",
-                                           v1::StreamNextRequest())
+          .host()
+          .CallMethod("w1", kStreamNextMethod, v1::StreamNextRequest())
           .Wait()
           .status(),
       "not valid");

@@ -8,7 +8,9 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "rpc/agent/agent.h"
+#include "rpc/agent/service_host.h"
 #include "rpc/errors/error_detail.h"
+#include "rpc/functions/service_method.h"
 #include "rpc/testing/agent_test_fixture.h"
 #include "rpc/testing/echo_service.h"
 #include "rpc/testing/method_test_service.pb.h"
@@ -44,8 +46,9 @@ TEST_P(AgentMethodsTest, MessagesAndTensorsTravel) {
   Start();
   absl::StatusOr<Message<EchoReply>> reply =
       job_.agent(0)
-          .CallMethod<EchoReply>("w1", EchoService::kRead,
-                                 MakeEchoRequest("hi"), {Tensor::Arange(1000)})
+          .host()
+          .CallMethod("w1", EchoService::kRead, MakeEchoRequest("hi"),
+                      {Tensor::Arange(1000)})
           .Wait();
   ASSERT_THAT(reply, IsOk());
   EXPECT_EQ(reply->body.text(), "w0: hi");
@@ -58,8 +61,8 @@ TEST_P(AgentMethodsTest, HandlersErrorReachesTheCaller) {
   Start();
   const absl::Status status =
       job_.agent(0)
-          .CallMethod<EchoReply>("w1", EchoService::kOnce,
-                                 MakeEchoRequest("fail"))
+          .host()
+          .CallMethod("w1", EchoService::kOnce, MakeEchoRequest("fail"))
           .Wait()
           .status();
   EXPECT_THAT(status,
@@ -68,22 +71,26 @@ TEST_P(AgentMethodsTest, HandlersErrorReachesTheCaller) {
 }
 
 TEST_P(AgentMethodsTest, MethodsNeedADeliveryClassAndADefinition) {
+  static constexpr EchoService::Method kUndeclared{
+      "hawser.rpc_test.EchoService.Undeclared"};
+  static constexpr EchoService::Method kUnknown{"a.B.C"};
   Start();
   EXPECT_THAT(
-      job_.agent(0)
-          .CallMethod<EchoReply>("w1", "hawser.rpc_test.EchoService.Undeclared",
-                                 EchoRequest())
-          .Wait(),
+      job_.agent(0).host().CallMethod("w1", kUndeclared, EchoRequest()).Wait(),
       StatusIs(absl::StatusCode::kInvalidArgument,
                HasSubstr("delivery class")));
   EXPECT_THAT(
-      job_.agent(0).CallMethod<EchoReply>("w1", "a.B.C", EchoRequest()).Wait(),
+      job_.agent(0).host().CallMethod("w1", kUnknown, EchoRequest()).Wait(),
       StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("a.B.C")));
 }
 
 TEST_P(AgentMethodsTest, MethodsAreRegisteredBeforeTheAgentServes) {
   Start();
-  EXPECT_THAT(job_.agent(0).RegisterRawMethod(EchoService::kRead, nullptr),
+  EXPECT_THAT(job_.agent(0).host().RegisterMethod(
+                  EchoService::kRead,
+                  [](const MethodCall&, const Message<EchoRequest>&) {
+                    return async::Future<Message<EchoReply>>();
+                  }),
               StatusIs(absl::StatusCode::kFailedPrecondition));
 }
 
@@ -99,18 +106,19 @@ TEST_P(AgentMethodsTest, ServicesLiveThroughTheirSteps) {
 
 TEST_P(AgentMethodsTest, DeadPeerIsReportedToServicesAndFailsCallsAtOnce) {
   Start();
-  ASSERT_THAT(
-      job_.agent(0)
-          .CallMethod<EchoReply>("w1", EchoService::kRead, EchoRequest())
-          .Wait(),
-      IsOk());
+  ASSERT_THAT(job_.agent(0)
+                  .host()
+                  .CallMethod("w1", EchoService::kRead, EchoRequest())
+                  .Wait(),
+              IsOk());
   const WorkerInfo gone = job_.agent(1).info();
   ASSERT_THAT(job_.agent(1).Shutdown(/*graceful=*/false), IsOk());
   // Tried again until the peer is found lost, long before the deadline.
   const absl::Status status =
       job_.agent(0)
-          .CallMethod<EchoReply>("w1", EchoService::kRead, EchoRequest(), {},
-                                 {.timeout = absl::Seconds(1000)})
+          .host()
+          .CallMethod("w1", EchoService::kRead, EchoRequest(), {},
+                      {.timeout = absl::Seconds(1000)})
           .Wait()
           .status();
   EXPECT_THAT(status,

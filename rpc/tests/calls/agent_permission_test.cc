@@ -21,8 +21,10 @@
 #include "proto/rpc.pb.h"
 #include "rpc/agent/agent.h"
 #include "rpc/agent/current_call.h"
+#include "rpc/agent/service_host.h"
 #include "rpc/functions/function.h"
 #include "rpc/functions/function_registry.h"
+#include "rpc/functions/service_method.h"
 #include "rpc/identity/worker_info.h"
 #include "rpc/membership/membership_log.h"
 #include "rpc/stream/register_stream.h"
@@ -47,6 +49,8 @@ constexpr Function<int64_t(std::string)> kLength{"test.Length"};
 constexpr Function<int64_t(std::string)> kInline{"test.Inline"};
 constexpr Function<int64_t(std::string)> kOpen{"test.Open"};
 constexpr StreamFunction<int64_t(std::string)> kCount{"test.Count"};
+constexpr ServiceMethod<v1::ListFunctionsRequest, v1::ListFunctionsReply>
+    kListFunctions{"hawser.v1.WorkerService.ListFunctions"};
 
 constexpr size_t kLimit = 4096;
 
@@ -244,9 +248,8 @@ TEST(AgentPermissionWhileJoiningTest, OwnIncarnationIsNobodyElses) {
 TEST_P(AgentPermissionTest, ListFunctionsTellsWhatIsWanted) {
   job_.StartAll(2, &Change);
   auto reply = job_.agent(1)
-                   .CallMethod<v1::ListFunctionsReply>(
-                       "w0", "hawser.v1.WorkerService.ListFunctions",
-                       v1::ListFunctionsRequest())
+                   .host()
+                   .CallMethod("w0", kListFunctions, v1::ListFunctionsRequest())
                    .Wait();
   ASSERT_THAT(reply, IsOk());
   ASSERT_EQ(reply->body.functions_size(), 4);

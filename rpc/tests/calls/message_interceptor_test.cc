@@ -71,7 +71,7 @@ class TestHook final : public MessageInterceptor {
 class HookService final : public Service {
  public:
   std::string_view name() const override { return "hook"; }
-  absl::Status Start(Agent&) override { return absl::OkStatus(); }
+  absl::Status Start(ServiceHost&) override { return absl::OkStatus(); }
   MessageInterceptor* message_interceptor() override { return &hook; }
   TestHook hook;
 };

@@ -16,6 +16,9 @@
 #include "gtest/gtest.h"
 #include "rpc/agent/agent.h"
 #include "rpc/agent/service.h"
+#include "rpc/agent/service_host.h"
+#include "rpc/functions/function.h"
+#include "rpc/functions/service_method.h"
 #include "rpc/testing/agent_test_fixture.h"
 #include "rpc/testing/method_test_service.pb.h"
 #include "rpc/testing/transport_test_param.h"
@@ -29,7 +32,11 @@ using ::hawser::rpc_test::EchoReply;
 using ::hawser::rpc_test::EchoRequest;
 using ::testing::HasSubstr;
 
-constexpr char kRead[] = "hawser.rpc_test.EchoService.Read";
+constexpr ServiceMethod<EchoRequest, EchoReply> kRead{
+    "hawser.rpc_test.EchoService.Read"};
+constexpr ServiceMethod<EchoRequest, EchoReply> kOnce{
+    "hawser.rpc_test.EchoService.Once"};
+constexpr Function<void()> kStep{"test.Step"};
 
 // Notes which requests have come, and answers all but "hold".
 class InlineService final : public Service {
@@ -37,8 +44,8 @@ class InlineService final : public Service {
   explicit InlineService(std::atomic<bool>* busy) : pool_is_busy_(*busy) {}
 
   std::string_view name() const override { return "inline"; }
-  absl::Status Start(Agent& agent) override {
-    return agent.RegisterMethod<EchoRequest, EchoReply>(
+  absl::Status Start(ServiceHost& host) override {
+    return host.RegisterMethod(
         kRead,
         [this](const MethodCall&, Message<EchoRequest> request) {
           if (pool_is_busy_) ++num_beside_the_pool;
@@ -49,7 +56,7 @@ class InlineService final : public Service {
           return async::MakeReadyFuture<Message<EchoReply>>(
               Message<EchoReply>());
         },
-        {.executor = MethodExecutor::kInline});
+        {.run_on = RunOn::Inline()});
   }
   void Release() { held_.Set(Message<EchoReply>()); }
 
@@ -60,6 +67,34 @@ class InlineService final : public Service {
  private:
   const std::atomic<bool>& pool_is_busy_;
   async::Promise<Message<EchoReply>> held_;
+};
+
+// Serves kOnce one call after the other, with the function kStep.
+class QueuedService final : public Service {
+ public:
+  std::string_view name() const override { return "queued"; }
+  absl::Status Start(ServiceHost& host) override {
+    return host.RegisterMethod(
+        kOnce,
+        [this](const MethodCall&, const Message<EchoRequest>&) {
+          Step();
+          return async::MakeReadyFuture<Message<EchoReply>>(
+              Message<EchoReply>());
+        },
+        {.run_on = RunOn::Queue("shard0")});
+  }
+  void Step() {
+    if (inside_.fetch_add(1) != 0) overlapped = true;
+    ++num_steps;
+    inside_.fetch_sub(1);
+  }
+
+  std::atomic<bool> overlapped = false;
+  // Guarded by the queue.
+  int num_steps = 0;
+
+ private:
+  std::atomic<int> inside_ = 0;
 };
 
 class MethodExecutorTest : public testing::TestWithParam<TransportParam> {
@@ -79,12 +114,12 @@ class MethodExecutorTest : public testing::TestWithParam<TransportParam> {
   async::Future<Message<EchoReply>> Call(const std::string& text) {
     EchoRequest request;
     request.set_text(text);
-    return job_.agent(0).CallMethod<EchoReply>("w1", kRead, request);
+    return job_.agent(0).host().CallMethod("w1", kRead, request);
   }
   // The callee's pool has one thread, and it does something else.
   void Occupy() {
     absl::Notification occupied;
-    job_.agent(1).executor().Post([&] {
+    job_.agent(1).host().executor().Post([&] {
       occupied.Notify();
       freed_.WaitForNotification();
     });
@@ -131,6 +166,33 @@ TEST_P(MethodExecutorTest, InlineMethodsCountUntilTheyAreAnswered) {
   EXPECT_FALSE(held.ready());
   service_->Release();
   EXPECT_THAT(held.Wait(), IsOk());
+}
+
+TEST_P(MethodExecutorTest, QueuedMethodsAndFunctionsRunOneByOne) {
+  QueuedService* service = nullptr;
+  ASSERT_THAT(job_.registry().Register(kStep,
+                                       [&] {
+                                         service->Step();
+                                         return absl::OkStatus();
+                                       },
+                                       {.run_on = RunOn::Queue("shard0")}),
+              IsOk());
+  job_.StartAll(2, [&](int rank, AgentOptions& options) {
+    auto added = std::make_unique<QueuedService>();
+    if (rank == 1) service = added.get();
+    options.services.push_back(std::move(added));
+  });
+  std::vector<async::Future<Message<EchoReply>>> methods;
+  std::vector<async::Future<void>> functions;
+  for (int i = 0; i < 100; ++i) {
+    methods.push_back(
+        job_.agent(i % 2).host().CallMethod("w1", kOnce, EchoRequest()));
+    functions.push_back(job_.agent(i % 2).Async("w1", kStep));
+  }
+  for (auto& future : methods) EXPECT_THAT(future.Wait(), IsOk());
+  for (auto& future : functions) EXPECT_THAT(future.Wait(), IsOk());
+  EXPECT_EQ(service->num_steps, 200);
+  EXPECT_FALSE(service->overlapped);
 }
 
 INSTANTIATE_TEST_SUITE_P(Transports, MethodExecutorTest,

@@ -38,7 +38,7 @@ class DrainingService final : public Service {
       : result_(std::move(result)), num_drains_(*num_drains) {}
 
   std::string_view name() const override { return "draining"; }
-  absl::Status Start(Agent&) override { return absl::OkStatus(); }
+  absl::Status Start(ServiceHost&) override { return absl::OkStatus(); }
   async::Future<void> Drain(async::MonotonicTime) override {
     ++num_drains_;
     return async::MakeReadyFuture<void>(result_);

@@ -44,7 +44,7 @@ class SlowService final : public Service {
       : drained_(std::move(drained)), inside_a_call_(*inside_a_call) {}
 
   std::string_view name() const override { return "slow"; }
-  absl::Status Start(Agent&) override { return absl::OkStatus(); }
+  absl::Status Start(ServiceHost&) override { return absl::OkStatus(); }
   async::Future<void> Drain(async::MonotonicTime) override {
     inside_a_call_ = CurrentCall::Get() != nullptr;
     return drained_;

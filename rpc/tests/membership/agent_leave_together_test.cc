@@ -35,7 +35,7 @@ class SlowService final : public Service {
       : num_drains_(*num_drains), drained_(std::move(drained)) {}
 
   std::string_view name() const override { return "slow"; }
-  absl::Status Start(Agent&) override { return absl::OkStatus(); }
+  absl::Status Start(ServiceHost&) override { return absl::OkStatus(); }
   async::Future<void> Drain(async::MonotonicTime) override {
     ++num_drains_;
     return drained_;

@@ -19,6 +19,7 @@
 #include "rpc/agent/agent.h"
 #include "rpc/agent/agent_options.h"
 #include "rpc/agent/service.h"
+#include "rpc/agent/service_host.h"
 #include "rpc/identity/worker_info.h"
 #include "rpc/membership/membership_log.h"
 #include "rpc/testing/agent_test_fixture.h"
@@ -35,8 +36,8 @@ using ::testing::ElementsAre;
 class LossRecorder final : public Service {
  public:
   std::string_view name() const override { return "losses"; }
-  absl::Status Start(Agent& agent) override {
-    agent_ = &agent;
+  absl::Status Start(ServiceHost& host) override {
+    host_ = &host;
     return absl::OkStatus();
   }
   void OnWorkerLost(const WorkerInfo& worker, const absl::Status&) override {
@@ -45,7 +46,7 @@ class LossRecorder final : public Service {
     changed_.NotifyAll();
   }
 
-  Agent& agent() const { return *agent_; }
+  ServiceHost& host() const { return *host_; }
   // Once there are any.
   std::vector<Incarnation> Await() {
     async::MutexLock lock(&mutex_);
@@ -54,7 +55,7 @@ class LossRecorder final : public Service {
   }
 
  private:
-  Agent* agent_ = nullptr;
+  ServiceHost* host_ = nullptr;
   async::Mutex mutex_;
   async::CondVar changed_;
   std::vector<Incarnation> lost_ ABSL_GUARDED_BY(mutex_);
@@ -117,7 +118,7 @@ TEST_F(AgentPastLossTest, ServicesHearOfAWorkerThatCalledBeforeItsLossWasRead) {
         if (losses_ == nullptr || !absl::EndsWith(key, "/members/1")) return;
         if (!called.HasBeenNotified()) {
           RawClient caller(job_.network().NewTransport());
-          EXPECT_THAT(caller.Call(past_, losses_->agent().info(),
+          EXPECT_THAT(caller.Call(past_, losses_->host().info(),
                                   "/hawser.v1.WorkerService/Heartbeat", ""),
                       IsOk());
           called.Notify();

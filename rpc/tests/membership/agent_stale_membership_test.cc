@@ -18,6 +18,7 @@
 #include "rpc/agent/agent.h"
 #include "rpc/agent/agent_options.h"
 #include "rpc/agent/service.h"
+#include "rpc/agent/service_host.h"
 #include "rpc/identity/worker_info.h"
 #include "rpc/membership/member_event.h"
 #include "rpc/membership/membership_log.h"
@@ -30,26 +31,26 @@ namespace {
 
 using ::hawser::async::IsOk;
 
-// Knows its agent from before that has started.
-class AgentFinder final : public Service {
+// Knows its host from before the agent has started.
+class HostFinder final : public Service {
  public:
-  explicit AgentFinder(std::atomic<Agent*>* agent) : agent_(*agent) {}
+  explicit HostFinder(std::atomic<ServiceHost*>* host) : host_(*host) {}
 
   std::string_view name() const override { return "finder"; }
-  absl::Status Start(Agent& agent) override {
-    agent_ = &agent;
+  absl::Status Start(ServiceHost& host) override {
+    host_ = &host;
     return absl::OkStatus();
   }
 
  private:
-  std::atomic<Agent*>& agent_;
+  std::atomic<ServiceHost*>& host_;
 };
 
 TEST(AgentStaleMembershipTest,
      OneThatWasLostBeforeItWasAddedGivesItsNameToTheNext) {
   TestJob job;
   async::SimulatedClock clock;
-  std::atomic<Agent*> starting{nullptr};
+  std::atomic<ServiceHost*> starting{nullptr};
   absl::Notification joined;
   const WorkerInfo other = {.name = "w1",
                             .id = WorkerId(1),
@@ -76,7 +77,7 @@ TEST(AgentStaleMembershipTest,
                           }});
   options.store = &link;
   options.clock = &clock;
-  options.services.push_back(std::make_unique<AgentFinder>(&starting));
+  options.services.push_back(std::make_unique<HostFinder>(&starting));
   const absl::StatusOr<std::unique_ptr<Agent>> agent =
       Agent::Start(std::move(options));
   ASSERT_THAT(agent, IsOk());

@@ -1,5 +1,5 @@
-#ifndef HAWSER_RREF_AGENT_HANDLE_H_
-#define HAWSER_RREF_AGENT_HANDLE_H_
+#ifndef HAWSER_RREF_HOST_HANDLE_H_
+#define HAWSER_RREF_HOST_HANDLE_H_
 
 #include <cstdint>
 #include <utility>
@@ -7,15 +7,15 @@
 #include "absl/base/thread_annotations.h"
 #include "async/blocking_region.h"
 #include "async/mutex.h"
-#include "rpc/agent/agent.h"
+#include "rpc/agent/service_host.h"
 
 namespace hawser::rref {
 
-// An agent for objects that may outlive it, such as references: usable until
-// it is revoked. Thread-safe.
-class AgentHandle {
+// The host of a service for objects that may outlive it, such as references:
+// usable until it is revoked. Thread-safe.
+class HostHandle {
  public:
-  // The agent, for a scope. Not to be held while waiting for anything.
+  // The host, for a scope. Not to be held while waiting for anything.
   class Use {
    public:
     Use(Use&& other) noexcept
@@ -25,24 +25,24 @@ class AgentHandle {
       if (handle_ != nullptr) handle_->Release();
     }
 
-    // False once the agent is gone.
+    // False once the host is gone.
     explicit operator bool() const { return handle_ != nullptr; }
-    rpc::Agent* operator->() const { return handle_->agent_; }
-    rpc::Agent& operator*() const { return *handle_->agent_; }
-    rpc::Agent* get() const {
-      return handle_ == nullptr ? nullptr : handle_->agent_;
+    rpc::ServiceHost* operator->() const { return handle_->host_; }
+    rpc::ServiceHost& operator*() const { return *handle_->host_; }
+    rpc::ServiceHost* get() const {
+      return handle_ == nullptr ? nullptr : handle_->host_;
     }
 
    private:
-    friend class AgentHandle;
-    explicit Use(AgentHandle* handle) : handle_(handle) {}
+    friend class HostHandle;
+    explicit Use(HostHandle* handle) : handle_(handle) {}
 
-    AgentHandle* handle_;
+    HostHandle* handle_;
   };
 
-  explicit AgentHandle(rpc::Agent& agent) : agent_(&agent) {}
-  AgentHandle(const AgentHandle&) = delete;
-  AgentHandle& operator=(const AgentHandle&) = delete;
+  explicit HostHandle(rpc::ServiceHost& host) : host_(&host) {}
+  HostHandle(const HostHandle&) = delete;
+  HostHandle& operator=(const HostHandle&) = delete;
 
   Use Acquire() {
     async::MutexLock lock(&mutex_);
@@ -51,7 +51,7 @@ class AgentHandle {
     return Use(this);
   }
 
-  // Waits until nobody uses the agent; nobody will any more.
+  // Waits until nobody uses the host; nobody will any more.
   void Revoke() {
     async::BlockingRegion blocking;
     async::MutexLock lock(&mutex_);
@@ -65,7 +65,7 @@ class AgentHandle {
     if (--uses_ == 0) released_.NotifyAll();
   }
 
-  rpc::Agent* const agent_;
+  rpc::ServiceHost* const host_;
 
   async::Mutex mutex_;
   async::CondVar released_;
@@ -75,4 +75,4 @@ class AgentHandle {
 
 }  // namespace hawser::rref
 
-#endif  // HAWSER_RREF_AGENT_HANDLE_H_
+#endif  // HAWSER_RREF_HOST_HANDLE_H_
