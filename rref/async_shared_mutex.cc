@@ -30,7 +30,8 @@ class AsyncSharedMutex::State : public std::enable_shared_from_this<State> {
     async::Promise<Holder> promise;
   };
 
-  // Hands the lock to those at the head of the queue that may have it.
+  // Grants the lock to the waiters at the head of the queue that may hold it
+  // now.
   void Grant() {
     std::vector<Waiter> granted;
     {

@@ -7,23 +7,25 @@
 
 namespace hawser::rref {
 
-// Keeps writers of a value away from its readers without blocking threads: any
-// number of shared holders, or one exclusive one, in the order of asking.
+// A reader-writer lock that is acquired through futures and does not block
+// threads. It grants requests in their order: to any number of shared holders
+// or to one exclusive holder.
 //
-// A shared holder is a message that is being sent straight from the value's
-// memory; the exclusive one is an optimizer that updates it in place. A holder
-// may let go in any thread. Thread-safe.
+// A message that is sent directly from the memory of a value holds the lock
+// shared. An optimizer that updates the value in place holds it exclusively.
+// Any thread may release a holder. Thread-safe.
 class AsyncSharedMutex {
  public:
-  // Holds the lock until the last copy is gone; may outlive the mutex.
+  // Holds the lock until the last copy is destroyed. May outlive the mutex.
   using Holder = std::shared_ptr<void>;
 
   AsyncSharedMutex();
   AsyncSharedMutex(const AsyncSharedMutex&) = delete;
   AsyncSharedMutex& operator=(const AsyncSharedMutex&) = delete;
 
-  // The futures complete in the thread that asks or in the one that lets go of
-  // the lock, no mutex held. A holder whose future was dropped lets go at once.
+  // The futures complete in the thread that requests or in the one that
+  // releases the lock, with no mutex held. A holder whose future was dropped is
+  // released at once.
   async::Future<Holder> AcquireShared();
   async::Future<Holder> AcquireExclusive();
 

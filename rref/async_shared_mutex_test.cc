@@ -56,7 +56,7 @@ TEST(AsyncSharedMutexTest, CopiesOfAHolderCountOnce) {
   EXPECT_TRUE(exclusive.ready());
 }
 
-TEST(AsyncSharedMutexTest, DroppedFutureLetsGo) {
+TEST(AsyncSharedMutexTest, DroppedFutureReleasesTheLock) {
   AsyncSharedMutex lock;
   AsyncSharedMutex::Holder a = Take(lock.AcquireShared());
   { async::Future<AsyncSharedMutex::Holder> dropped = lock.AcquireExclusive(); }

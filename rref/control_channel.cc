@@ -64,8 +64,8 @@ absl::StatusOr<v1::RRefControlReply> ControlReceiver::Receive(
   if (num_operations > ControlSender::kMaxBatch) {
     return absl::InvalidArgumentError(
         absl::StrCat("worker ", from.id.value(), " sent ", num_operations,
-                     " control operations at once; ", ControlSender::kMaxBatch,
-                     " are allowed"));
+                     " control operations in one batch; at most ",
+                     ControlSender::kMaxBatch, " are allowed"));
   }
   const absl::Status lost = absl::FailedPreconditionError(
       absl::StrCat("worker ", from.id.value(), " was declared lost"));
@@ -75,14 +75,15 @@ absl::StatusOr<v1::RRefControlReply> ControlReceiver::Receive(
   if (peer->closed) return lost;
   const uint64_t first = request.first_sequence();
   if (first <= peer->sequence) {
-    // A repetition. Only that of the last batch is still waited for.
+    // A repeated batch. The sender still waits only for the reply to the last
+    // one.
     return first == peer->last_first_sequence ? peer->last_reply
                                               : v1::RRefControlReply();
   }
   if (first != peer->sequence + 1) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("worker ", from.id.value(), " sent control operation ",
-                     first, " after ", peer->sequence));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "worker ", from.id.value(), " sent control operation ", first,
+        ", but the last one that arrived is ", peer->sequence));
   }
   v1::RRefControlReply reply;
   for (const v1::RRefControlOperation& operation : request.operations()) {
@@ -104,7 +105,7 @@ void ControlReceiver::Close(rpc::WorkerRun from) {
     peer = std::move(it->second);
     peers_.erase(it);
   }
-  // After a batch that is being applied.
+  // Waits for a batch that is being applied.
   async::MutexLock lock(&peer->mutex);
   peer->closed = true;
 }

@@ -20,35 +20,37 @@
 
 namespace hawser::rref {
 
-// Control operations reach each peer exactly once and in order, however often
-// a message is lost or repeated: per peer one batch is under way at a time,
-// is sent again until it is answered, and carries numbers by which the receiver
-// knows what it has applied. The two ends are plain: they send nothing.
+// The two ends of a channel that delivers control operations to each peer
+// exactly once and in order, although messages may be lost or repeated. At most
+// one batch per peer is in flight, which is sent again until it is
+// acknowledged. Its sequence numbers tell the receiver which operations were
+// applied before. These classes do not send messages themselves.
 
-// The sending end, for all peers. Thread-safe.
+// The sending end for all peers. Thread-safe.
 class ControlSender {
  public:
-  // Operations in one batch at most; the rest wait.
+  // Maximum number of operations in one batch.
   static constexpr size_t kMaxBatch = 1024;
 
-  // Queues `operation`. Dropped if `to` was closed.
+  // Queues `operation`. Drops it if `to` was closed.
   void Add(rpc::WorkerRun to, v1::RRefControlOperation operation);
 
-  // The batch to send now; none while one is under way or nothing is queued.
+  // Returns the batch to send now; nullopt while one is in flight or the queue
+  // is empty.
   std::optional<v1::RRefControlRequest> NextBatch(rpc::WorkerRun to);
 
-  // The batch under way was answered.
+  // The batch in flight was acknowledged.
   void Finish(rpc::WorkerRun to);
 
-  // Drops what is queued for `to`, to which nothing was ever delivered.
+  // Drops the queue of `to`, to which nothing was delivered.
   void Forget(rpc::WorkerRun to);
 
-  // Drops everything for `to`, for ever: it is lost.
+  // Drops the queue of `to`, which is lost, and all later operations for it.
   void Close(rpc::WorkerRun to);
 
-  // Operations queued or under way.
+  // Number of operations queued or in flight.
   size_t pending() const;
-  // Peers of which something is kept.
+  // Number of peers with state in this table.
   size_t num_peers() const;
 
  private:
@@ -63,41 +65,41 @@ class ControlSender {
   absl::flat_hash_set<rpc::WorkerRun> closed_ ABSL_GUARDED_BY(mutex_);
 };
 
-// The receiving end, for all peers. Thread-safe.
+// The receiving end for all peers. Thread-safe.
 class ControlReceiver {
  public:
   using Apply =
       absl::FunctionRef<v1::RRefControlResult(const v1::RRefControlOperation&)>;
 
   // Applies, in order, the operations of `request` that were not applied
-  // before, and answers; the last batch repeated gets the same answer. `apply`
-  // runs under a lock of this peer alone: it must not call back.
+  // before, and returns the reply. A repetition of the last batch gets the same
+  // reply. `apply` runs under a lock for this peer and must not call back.
   //
-  //   kInvalidArgument     numbers are missing before `first_sequence`, or more
-  //                        operations than a sender puts into a batch.
+  //   kInvalidArgument     operations before `first_sequence` are missing, or
+  //                        the batch is longer than kMaxBatch.
   //   kFailedPrecondition  `from` was closed.
   absl::StatusOr<v1::RRefControlReply> Receive(
       rpc::WorkerRun from, const v1::RRefControlRequest& request, Apply apply);
 
-  // Refuses everything from `from` from now on: it is lost. Nothing else of it
-  // is kept.
+  // Refuses all later batches of `from`, which is lost, and keeps nothing else
+  // of it.
   void Close(rpc::WorkerRun from);
 
-  // Peers of which something is kept.
+  // Number of peers with state in this table.
   size_t num_peers() const;
 
  private:
   struct Inbox {
     async::Mutex mutex;
-    // Of the last operation applied.
+    // Sequence number of the last operation applied.
     uint64_t sequence ABSL_GUARDED_BY(mutex) = 0;
-    // Answer to the last batch.
+    // First sequence number of the last batch, and the reply to it.
     uint64_t last_first_sequence ABSL_GUARDED_BY(mutex) = 0;
     v1::RRefControlReply last_reply ABSL_GUARDED_BY(mutex);
     bool closed ABSL_GUARDED_BY(mutex) = false;
   };
 
-  // Null if it was closed.
+  // Returns null if the peer was closed.
   std::shared_ptr<Inbox> FindInbox(rpc::WorkerRun run);
 
   mutable async::Mutex mutex_;

@@ -41,7 +41,7 @@ class ControlChannelTest : public testing::Test {
   std::vector<uint64_t> applied_;
 };
 
-TEST_F(ControlChannelTest, OnesThatAreForgottenBeginAnew) {
+TEST_F(ControlChannelTest, ForgottenPeerStartsAgainAtTheFirstNumber) {
   sender_.Add(kPeer, Operation(1));
   ASSERT_TRUE(sender_.NextBatch(kPeer).has_value());
   sender_.Add(kPeer, Operation(2));
@@ -55,7 +55,7 @@ TEST_F(ControlChannelTest, OnesThatAreForgottenBeginAnew) {
   EXPECT_THAT(applied_, testing::ElementsAre(3));
 }
 
-TEST_F(ControlChannelTest, OneBatchOfAPeerIsUnderWayAtATime) {
+TEST_F(ControlChannelTest, OneBatchPerPeerIsInFlight) {
   sender_.Add(kPeer, Operation(1));
   sender_.Add(kPeer, Operation(2));
   sender_.Add(kOtherPeer, Operation(3));
@@ -73,7 +73,7 @@ TEST_F(ControlChannelTest, OneBatchOfAPeerIsUnderWayAtATime) {
   EXPECT_EQ(sender_.pending(), 2u);
 }
 
-TEST_F(ControlChannelTest, RepeatedBatchIsAppliedOnceAndAnsweredAlike) {
+TEST_F(ControlChannelTest, RepeatedBatchIsAppliedOnceAndGetsTheSameReply) {
   sender_.Add(kPeer, Operation(5));
   const auto batch = sender_.NextBatch(kPeer);
   auto first = Receive(*batch);
@@ -104,7 +104,7 @@ TEST_F(ControlChannelTest, GapIsRefused) {
   EXPECT_TRUE(applied_.empty());
 }
 
-TEST_F(ControlChannelTest, LargeQueueGoesInSeveralBatches) {
+TEST_F(ControlChannelTest, LargeQueueIsSentInSeveralBatches) {
   for (size_t i = 0; i < ControlSender::kMaxBatch + 1; ++i) {
     sender_.Add(kPeer, Operation(i));
   }
@@ -126,8 +126,8 @@ TEST_F(ControlChannelTest, ClosedPeerIsForgottenAndRefused) {
   EXPECT_TRUE(applied_.empty());
 }
 
-// What it answers is kept.
-TEST_F(ControlChannelTest, BatchLongerThanSendersMakeThemIsRefused) {
+// The receiver keeps its reply, so it limits the size of a batch.
+TEST_F(ControlChannelTest, BatchAboveTheMaximumIsRefused) {
   v1::RRefControlRequest request;
   request.set_first_sequence(1);
   for (size_t i = 0; i < ControlSender::kMaxBatch; ++i) {

@@ -1,5 +1,5 @@
-// Fetches, and calls of methods: where they run, and those that meet the end
-// of what they wait for.
+// Fetches and method calls: the threads that run them, and creations that fail
+// while they wait.
 
 #include <cstdint>
 #include <memory>
@@ -37,7 +37,7 @@ inline constexpr rpc::Function<std::string()> kText{"fetch_test.Text"};
 inline constexpr rpc::Function<tensor::Tensor()> kOnes{"fetch_test.Ones"};
 inline constexpr Method<int64_t(int64_t&)> kGet{"fetch_test.Get"};
 
-// Holds each message back until what it was told to wait for is ready.
+// Delays each message until a future is ready.
 class HoldingService final : public rpc::Service,
                              public rpc::MessageInterceptor {
  public:
@@ -88,12 +88,12 @@ class FetchTest : public testing::Test {
                rpc::CallOptions{.timeout = absl::Milliseconds(50)}, kNever, 1);
     ASSERT_THAT(rref, IsOk());
     rref_ = *std::move(rref);
-    // From now on messages leave when the creation has failed.
+    // Messages are now sent only after the creation has failed.
     holding->HoldUntil(rref_.WhenConfirmed());
     start_ = absl::Now();
   }
   void TearDown() override {
-    // Long before the limit of what was called.
+    // Long before the timeout of the call.
     EXPECT_LT(absl::Now() - start_, absl::Seconds(15));
   }
 
@@ -116,9 +116,9 @@ TEST_F(FetchTest, MethodDoesNotWaitForACreationThatFailedWhileItWasSent) {
                testing::HasSubstr("creation")));
 }
 
-// Tensors are handed out in the thread in which the request came; what takes
-// time to write waits for a thread of the pool.
-TEST(FetchExecutorTest, OnlyWhatIsSlowToEncodeWaitsForTheOwnersPool) {
+// Tensors are returned on the thread that received the request. Values that are
+// slow to encode use a thread of the pool.
+TEST(FetchExecutorTest, OnlyValuesSlowToEncodeUseTheOwnersPool) {
   absl::Notification freed;
   rpc::TestJob job;
   ASSERT_THAT(job.registry().Register(kText, [] { return std::string("text"); },

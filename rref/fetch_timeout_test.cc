@@ -1,4 +1,5 @@
-// Fetches that end before the value is made, at both ends, in simulated time.
+// Fetches that end before the value is created, at both ends, in simulated
+// time.
 
 #include <cstdint>
 #include <memory>
@@ -42,7 +43,7 @@ class FetchTimeoutTest : public testing::Test {
     ASSERT_EQ(job_.failure(), "");
   }
 
-  // A reference of w0 to a value that w`owner` makes when the gate opens.
+  // A reference of w0 to a value that w`owner` creates when the gate opens.
   RRef<int64_t> Make(int owner) {
     auto rref = Remote(*job_.agent(0), rpc::WorkerId(owner),
                        {.timeout = rpc::kNoTimeout}, kGated);
@@ -84,14 +85,14 @@ TEST_F(FetchTimeoutTest, FetchAtTheOwnerEndsAtItsTimeout) {
   job_.Advance(kDefaultTimeout - kTimeout);
   EXPECT_THAT(Now(defaulted), StatusIs(absl::StatusCode::kDeadlineExceeded));
   EXPECT_FALSE(endless.ready());
-  // The value is still made.
+  // The value is still created.
   gate_.Set(7);
   job_.Advance(kMoment);
   EXPECT_THAT(Now(endless), IsOkAndHolds(7));
   EXPECT_THAT(Now(rref.ToHereAsync(kTimeout)), IsOkAndHolds(7));
 }
 
-TEST_F(FetchTimeoutTest, FetchAtTheOwnerGetsWhatIsMadeInTime) {
+TEST_F(FetchTimeoutTest, FetchAtTheOwnerGetsAValueCreatedInTime) {
   const RRef<int64_t> rref = Make(0);
   const async::Future<int64_t> fetch = rref.ToHereAsync(kTimeout);
   job_.Advance(kTimeout - kMoment);

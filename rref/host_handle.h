@@ -11,11 +11,11 @@
 
 namespace hawser::rref {
 
-// The host of a service for objects that may outlive it, such as references:
-// usable until it is revoked. Thread-safe.
+// A revocable pointer to the host of a service, for objects that may outlive
+// the host, such as references. Thread-safe.
 class HostHandle {
  public:
-  // The host, for a scope. Not to be held while waiting for anything.
+  // Access to the host for a scope. Must not be held while waiting.
   class Use {
    public:
     Use(Use&& other) noexcept
@@ -25,7 +25,7 @@ class HostHandle {
       if (handle_ != nullptr) handle_->Release();
     }
 
-    // False once the host is gone.
+    // False once the host was revoked.
     explicit operator bool() const { return handle_ != nullptr; }
     rpc::ServiceHost* operator->() const { return handle_->host_; }
     rpc::ServiceHost& operator*() const { return *handle_->host_; }
@@ -51,7 +51,7 @@ class HostHandle {
     return Use(this);
   }
 
-  // Waits until nobody uses the host; nobody will any more.
+  // Refuses new uses and waits until the current ones have ended.
   void Revoke() {
     async::BlockingRegion blocking;
     async::MutexLock lock(&mutex_);

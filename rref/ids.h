@@ -11,13 +11,13 @@
 
 namespace hawser::rref {
 
-// Unique in a job over all its time: the run of a worker that made it, and a
-// counter of that run.
+// An id that is never used twice in a job: the incarnation of the worker that
+// created it, and a counter of that worker.
 struct GlobalId {
   rpc::WorkerRun creator;
   uint64_t number = 0;
 
-  // As "2#17": the creator's id and the number.
+  // The creator's id and the number, as in "2#17".
   std::string ToString() const;
 
   friend auto operator<=>(const GlobalId&, const GlobalId&) = default;
@@ -28,18 +28,18 @@ struct GlobalId {
   }
 };
 
-// Names a value with one owner.
+// Id of a value with one owner.
 struct RRefId : GlobalId {
   friend auto operator<=>(const RRefId&, const RRefId&) = default;
 };
 
-// Names one copy of a reference, or, for a reference on its way to its owner,
-// the receipt that its sender waits for.
+// Id of one copy of a reference. For a reference on its way to its owner, the
+// id of the acknowledgement for which the sender waits.
 struct ForkId : GlobalId {
   friend auto operator<=>(const ForkId&, const ForkId&) = default;
 };
 
-// Gives out the ids of one run of a worker. Thread-safe.
+// Generates the ids of one incarnation of a worker. Thread-safe.
 class IdSource {
  public:
   explicit IdSource(rpc::WorkerRun creator) : creator_(creator) {}

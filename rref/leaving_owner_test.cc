@@ -1,4 +1,4 @@
-// What a worker that leaves is asked to hold: nothing new.
+// A leaving worker does not create new values for its peers.
 
 #include <atomic>
 #include <cstdint>
@@ -30,8 +30,8 @@ using ::testing::Optional;
 
 constexpr rpc::Function<int64_t()> kOne{"test.One"};
 
-// Its peers have not been told yet, as the store is slow.
-TEST(LeavingOwnerTest, CreatesNothingMore) {
+// The store is slow, so the peers do not know yet that the worker leaves.
+TEST(LeavingOwnerTest, RefusesNewCreations) {
   std::atomic<bool> slow = false;
   absl::Notification answer;
   rpc::TestJob job;
@@ -51,7 +51,7 @@ TEST(LeavingOwnerTest, CreatesNothingMore) {
   const async::Future<void> left = job.agent(1).Leave();
   const auto leaves =
       StatusIs(absl::StatusCode::kUnavailable, HasSubstr("is leaving"));
-  // Until it has drained, functions run.
+  // Functions still run until the worker has drained.
   absl::Status called;
   do {
     called = job.agent(0).Sync("w1", kOne).status();

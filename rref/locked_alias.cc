@@ -12,7 +12,7 @@ absl::StatusOr<Tensor> LockedAlias(const Tensor& t,
                                    AsyncSharedMutex::Holder holder) {
   if (!t.defined()) return Tensor();
   const tensor::StoragePtr& storage = t.storage();
-  // Released in this order: first the lock, then the memory it guards.
+  // Destruction releases the lock before the memory that it guards.
   tensor::StoragePtr wrapped = tensor::Storage::Wrap(
       storage->data(), storage->bytes(), storage->device(),
       [kept = storage, held = std::move(holder)]() mutable { held.reset(); });

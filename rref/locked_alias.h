@@ -7,10 +7,10 @@
 
 namespace hawser::rref {
 
-// A tensor on the same memory as `t`, and with the same place in the graph,
-// that keeps `holder` as long as anybody holds its storage. A message made from
-// it keeps writers of `t` away until the transport has let go of the bytes,
-// without a copy. Undefined if `t` is.
+// A tensor with the memory and the graph node of `t` that keeps `holder` alive
+// as long as its storage is used. A message made from it therefore keeps
+// writers of `t` away, without a copy, until the transport has released the
+// bytes. Undefined if `t` is undefined.
 absl::StatusOr<Tensor> LockedAlias(const Tensor& t,
                                    AsyncSharedMutex::Holder holder);
 

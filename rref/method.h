@@ -23,30 +23,30 @@ namespace hawser::rref {
 template <class Signature>
 class Method;
 
-// A method of objects that live behind references, declared once, typed, and
-// known by name, as an rpc::Function is:
+// A method of the objects behind references. It is declared once, is typed and
+// has a name, like an rpc::Function:
 //
 //   inline constexpr rref::Method<int64_t(Counter&, int64_t)> kAdd{
 //       "Counter.Add"};
 //
-// The binary of the owner registers it; a binary that calls it needs the
-// declaration only. It runs at the owner, on the object itself, once the object
-// is there:
+// The owner's binary registers it; a binary that only calls it needs only the
+// declaration. It runs at the owner, on the object itself, once the object has
+// been created:
 //
 //   rref::RegisterMethod(registry, kAdd, &Counter::Add);
 //   absl::StatusOr<int64_t> sum = rref::Sync(agent, counter, kAdd, 5);
 //
-// Access to the object is for its methods to order: they may run in several
-// threads at once, unless they are registered to run on one queue
+// Methods must synchronize access to the object: they may run in several
+// threads concurrently, unless they are registered to run on one queue
 // (rpc::RunOn::Queue).
 template <class R, class T, class... A>
 class Method<R(T&, A...)> {
  public:
-  // `name` must be a literal, or outlive the declaration.
+  // `name` must be a literal or outlive the declaration.
   constexpr explicit Method(std::string_view name) : function_(name) {}
 
   constexpr std::string_view name() const { return function_.name(); }
-  // What travels: "int64(Counter&, int64)".
+  // The function that is called: "int64(Counter&, int64)".
   constexpr const rpc::Function<R(MethodTarget<T>, A...)>& function() const {
     return function_;
   }
@@ -55,16 +55,16 @@ class Method<R(T&, A...)> {
   rpc::Function<R(MethodTarget<T>, A...)> function_;
 };
 
-// `callable` is a pointer to a member function of T, or takes a T& and what the
-// declaration says; it returns what a registered function may return, a Future
-// too, until which the object is kept alive. Errors:
-// FunctionRegistry::Register.
+// Registers `callable`: a pointer to a member function of T, or an object
+// called with a T& and the declared parameters. It may return the same types as
+// a registered function. If it returns a Future, the object is kept alive until
+// the future completes. Errors: FunctionRegistry::Register.
 template <class R, class T, class... A, class F>
 absl::Status RegisterMethod(rpc::FunctionRegistry& registry,
                             const Method<R(T&, A...)>& method, F callable,
                             rpc::FunctionOptions options = {}) {
   static_assert(std::is_invocable_v<F&, T&, A...>,
-                "the callable does not take the object and the declared "
+                "the callable must take the object and the declared "
                 "parameters");
   using Returned = std::decay_t<std::invoke_result_t<F&, T&, A...>>;
   return registry.Register(
@@ -76,7 +76,7 @@ absl::Status RegisterMethod(rpc::FunctionRegistry& registry,
         if constexpr (std::is_same_v<Returned, async::Future<R>>) {
           async::Future<R> future =
               std::invoke(callable, *object, std::move(arguments)...);
-          // Refused as any function's.
+          // The registry refuses it, as for any function.
           if (!future.valid()) return future;
           return std::move(future).Then(
               [object](async::Result<R> result) { return result; });
@@ -91,11 +91,11 @@ absl::Status RegisterMethod(rpc::FunctionRegistry& registry,
       std::move(options));
 }
 
-// Calls `method` on the object that `rref` refers to, wherever it lives; at
-// most once. Errors besides those of a call:
-//   the error of the function that was to make the object.
+// Calls `method` on the object that `rref` refers to, at its owner, at most
+// once. Errors besides those of a call:
+//   the error of the function that was to create the object.
 //   the error of the creation.
-//   kInvalidArgument  the object is no `T`.
+//   kInvalidArgument  the object is not a `T`.
 template <class R, class T, class... A>
 async::Future<R> Async(rpc::Agent& agent, const RRef<T>& rref,
                        const rpc::CallOptions& options,
@@ -106,7 +106,7 @@ async::Future<R> Async(rpc::Agent& agent, const RRef<T>& rref,
       agent.Async(rref.owner(), options, method.function(),
                   MethodTarget<T>(rref.reference()), arguments...);
   if (!confirmed.ready() || !confirmed.result().ok()) {
-    // An object whose creation fails, or has failed, will not come.
+    // If the creation fails or has failed, the object will never exist.
     confirmed.OnReady([reply](const absl::Status& status) {
       if (!status.ok()) reply.Cancel();
     });
@@ -126,7 +126,7 @@ async::Future<R> Async(rpc::Agent& agent, const RRef<T>& rref,
   return Async(agent, rref, rpc::CallOptions(), method, arguments...);
 }
 
-// Same, and waits.
+// Like Async, but waits.
 template <class R, class T, class... A>
 async::Result<R> Sync(rpc::Agent& agent, const RRef<T>& rref,
                       const rpc::CallOptions& options,
@@ -141,7 +141,8 @@ async::Result<R> Sync(rpc::Agent& agent, const RRef<T>& rref,
   return Async(agent, rref, rpc::CallOptions(), method, arguments...).Wait();
 }
 
-// Calls it, keeps the result at the owner and refers to it.
+// Calls the method, keeps the result at the owner and returns a reference to
+// it.
 template <class R, class T, class... A>
 absl::StatusOr<RRef<R>> Remote(rpc::Agent& agent, const RRef<T>& rref,
                                const rpc::CallOptions& options,

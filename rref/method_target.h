@@ -19,8 +19,9 @@
 
 namespace hawser::rref {
 
-// The object that a method is called on (rref/method.h): travels as a reference
-// to its owner, and is the object there. A handle; constant.
+// The object on which a method is called (rref/method.h). It is sent as a
+// reference to its owner and decoded there as the object itself. A handle;
+// constant.
 template <class T>
 class MethodTarget {
  public:
@@ -29,7 +30,7 @@ class MethodTarget {
 
   const Reference* reference() const { return reference_.get(); }
 
-  // At the owner, in a function that was called with it.
+  // For the owner, in a function that was called with it.
   std::shared_ptr<T> Object() const {
     return std::static_pointer_cast<T>(
         reference_->value()->future().result()->value);
@@ -48,7 +49,8 @@ struct hawser::rpc::WireTraits<hawser::rref::MethodTarget<T>> {
                              const hawser::rref::MethodTarget<T>& target) {
     return hawser::rref::EncodeReference(encoder, target.reference());
   }
-  // The function runs once the object is there, and fails with its error.
+  // The function runs once the object has been created, or fails with its
+  // error.
   static absl::StatusOr<hawser::rref::MethodTarget<T>> Decode(
       Decoder& decoder) {
     ASSIGN_OR_RETURN(std::shared_ptr<hawser::rref::Reference> reference,

@@ -29,7 +29,7 @@ using ::hawser::async::IsOkAndHolds;
 using ::hawser::async::StatusIs;
 using ::testing::HasSubstr;
 
-// Cannot travel: it is used where it lives.
+// Cannot be encoded, so it is used only at its owner.
 class Counter {
  public:
   static constexpr std::string_view kTypeName = "method_test.Counter";
@@ -53,7 +53,7 @@ class Counter {
   async::Future<int64_t> Later(const async::Future<void>& gate) {
     return gate.Then([this](absl::Status) { return Add(1000); });
   }
-  // Right only if nobody else runs.
+  // Correct only if calls do not overlap.
   void IncrementSlowly() {
     const int64_t old = unguarded_;
     for (int i = 0; i < 1000; ++i) unguarded_ = old;
@@ -151,7 +151,7 @@ INSTANTIATE_TEST_SUITE_P(All, MethodTest,
                          testing::ValuesIn(rpc::kTransportParams),
                          rpc::TransportParamName());
 
-TEST_P(MethodTest, RunsAtTheOwnerOnTheObjectItself) {
+TEST_P(MethodTest, RunsAtTheOwnerOnTheObject) {
   const auto counter = Remote(agent(0), "w1", kMake, 5);
   ASSERT_THAT(counter, IsOk());
   EXPECT_THAT(Sync(agent(0), *counter, kAdd, 2), IsOkAndHolds(7));
@@ -180,7 +180,7 @@ TEST_P(MethodTest, OwnerCallsItsOwnObjects) {
   EXPECT_THAT(Sync(agent(0), *made, kAdd, 1), IsOkAndHolds(4));
 }
 
-TEST_P(MethodTest, WaitsForAnObjectThatIsNotThereYet) {
+TEST_P(MethodTest, WaitsForAnObjectThatIsNotCreatedYet) {
   const auto counter = Remote(agent(0), "w1", kMakeLater, 5);
   ASSERT_THAT(counter, IsOk());
   const auto sum = Async(agent(0), *counter, kAdd, 1);
@@ -189,7 +189,7 @@ TEST_P(MethodTest, WaitsForAnObjectThatIsNotThereYet) {
   EXPECT_THAT(sum.Wait(), IsOkAndHolds(6));
 }
 
-TEST_P(MethodTest, MayReturnAFutureThatKeepsTheObject) {
+TEST_P(MethodTest, ReturnedFutureKeepsTheObject) {
   auto counter = Remote(agent(0), "w1", kMake, 5);
   ASSERT_THAT(counter, IsOk());
   const auto later = Async(agent(0), *counter, kLater);
@@ -209,7 +209,7 @@ TEST_P(MethodTest, QueueRunsMethodsOneByOne) {
   EXPECT_THAT(Sync(agent(0), *counter, kUnguarded), IsOkAndHolds(100));
 }
 
-TEST_P(MethodTest, ErrorsAreThoseOfTheMethodTheObjectAndTheCall) {
+TEST_P(MethodTest, ReturnsErrorsOfTheMethodTheObjectAndTheCall) {
   const auto counter = Remote(agent(0), "w1", kMake, 5);
   ASSERT_THAT(counter, IsOk());
   EXPECT_THAT(Sync(agent(0), *counter, kName, ""),
@@ -221,14 +221,14 @@ TEST_P(MethodTest, ErrorsAreThoseOfTheMethodTheObjectAndTheCall) {
   ASSERT_THAT(absent, IsOk());
   EXPECT_THAT(Sync(agent(0), *absent, kAdd, 1),
               StatusIs(absl::StatusCode::kDataLoss, HasSubstr("no counter")));
-  // The reference says one type, the object is another.
+  // The type of the reference differs from that of the object.
   const auto number = MakeLocal<int64_t>(agent(0), 5);
   ASSERT_THAT(number, IsOk());
   EXPECT_THAT(Sync(agent(0), RRef<Counter>(number->reference()), kAdd, 1),
               StatusIs(absl::StatusCode::kInvalidArgument));
 }
 
-TEST_P(MethodTest, MethodsThatThrowOrReturnNoFutureAreInternal) {
+TEST_P(MethodTest, ExceptionOrInvalidFutureIsInternal) {
   const auto counter = Remote(agent(0), "w1", kMake, 5);
   ASSERT_THAT(counter, IsOk());
   EXPECT_THAT(
@@ -242,7 +242,7 @@ TEST_P(MethodTest, MethodsThatThrowOrReturnNoFutureAreInternal) {
   EXPECT_THAT(Sync(agent(0), *counter, kAdd, 1), IsOkAndHolds(6));
 }
 
-TEST_P(MethodTest, FailedCreationEndsTheCall) {
+TEST_P(MethodTest, FailedCreationFailsTheCall) {
   constexpr rpc::Function<Counter()> kAbsent{"method_test.Absent"};
   const auto counter = Remote(agent(0), "w1", kAbsent);
   ASSERT_THAT(counter, IsOk());

@@ -60,7 +60,7 @@ absl::StatusOr<std::shared_ptr<OwnerValue>> OwnerTable::Create(
     return absl::AbortedError(
         absl::StrCat("creation of reference ", rref.ToString(),
                      " arrived after its caller, worker ", holder.id.value(),
-                     ", had given it up"));
+                     ", had withdrawn it or was declared lost"));
   }
   if (auto it = entries_.find(rref);
       it != entries_.end() && it->second.arrived) {
@@ -104,7 +104,7 @@ absl::Status OwnerTable::RequestFork(RRefId rref, ForkId fork,
         absl::StrCat("worker ", holder.id.value(), " was declared lost"));
   }
   ASSIGN_OR_RETURN(Entry* const entry, FindOrAwaitLocked(rref, holder));
-  // A request that is sent again counts already.
+  // A repeated request counts once.
   if (entry->forks.contains(fork)) return absl::OkStatus();
   ASSIGN_OR_RETURN(rpc::PerPeerQuota::Grant grant,
                    AdmitForkLocked(rref, holder));
@@ -158,14 +158,14 @@ absl::StatusOr<OwnerTable::Entry*> OwnerTable::FindOrAwaitLocked(
       (it->second.arrived || it->second.awaiters.contains(RunOf(from)))) {
     return &it->second;
   }
-  // What this worker made itself was here at once, and what a lost worker
-  // made will not come.
+  // References created by this worker have had their values from the start, and
+  // those created by a lost worker will never get one.
   if (it == entries_.end() &&
       (rref.creator == self_ || lost_.contains(rref.creator) ||
        withdrawn_.Contains(rref) || ended_after_loss_.Contains(rref))) {
-    return absl::NotFoundError(
-        absl::StrCat("the value of reference ", rref.ToString(),
-                     " is gone from its owner, worker ", self_.id.value()));
+    return absl::NotFoundError(absl::StrCat(
+        "the value of reference ", rref.ToString(),
+        " no longer exists on its owner, worker ", self_.id.value()));
   }
   if (lost_.contains(RunOf(from))) {
     return absl::AbortedError(

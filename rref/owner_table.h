@@ -22,14 +22,18 @@
 
 namespace hawser::rref {
 
-// The values that other workers refer to, each with the forks that keep it.
+// Table of the values of this worker that other workers refer to, each with the
+// forks that keep it.
 //
-// A value stays from its first fork to its last. An entry may be awaited: a
-// fork, a fetch or a share came before the creation it depends on. It stays
-// until that comes, or until all whose messages named it are lost. Forks are
-// counted for their holder, and awaited entries for each worker whose messages
-// named them; those of this worker itself are not. Thread-safe. Values
-// are neither completed nor destroyed here but by whoever gets Actions.
+// A value is kept from its first fork to its last. An entry is awaited if a
+// fork, a fetch or a share arrived before the creation on which it depends. It
+// is kept until the creation arrives or all workers whose messages named it are
+// lost. The quota counts forks for their holder, and awaited entries for each
+// worker whose messages named them; it does not count those of this worker
+// itself.
+//
+// The table neither completes nor destroys values: the caller does so with the
+// Actions that it gets. Thread-safe.
 class OwnerTable {
  public:
   struct Fork {
@@ -38,8 +42,8 @@ class OwnerTable {
     rpc::WorkerRun holder;
   };
 
-  // What is left to do when the lock is free: complete values that will never
-  // be created, and let go of those that nothing keeps.
+  // Work to do after the lock is released: values that will never be created,
+  // to complete with an error, and values without forks, to destroy.
   struct Actions {
     std::vector<std::pair<std::shared_ptr<OwnerValue>, absl::Status>> failed;
     std::vector<std::shared_ptr<OwnerValue>> dropped;
@@ -49,82 +53,85 @@ class OwnerTable {
 
   struct Counts {
     size_t owners = 0;
-    // Of them, those whose creation has not arrived.
+    // Owners whose creation has not arrived.
     size_t awaited = 0;
     size_t forks = 0;
-    // Of them, those of other workers.
+    // Forks on other workers.
     size_t remote_forks = 0;
-    // Remembered, so that nothing of theirs comes to life.
+    // Lost workers, remembered so that their late messages are refused.
     size_t lost_workers = 0;
   };
 
   OwnerTable(rpc::WorkerRun self, size_t tombstone_capacity,
              const ReferenceLimits& limits);
 
-  // Where a fork or an awaited entry would be one too many of a worker, these
-  // give kResourceExhausted naming it, and nothing is added.
+  // Create, Share, RequestFork and Find return kResourceExhausted, naming the
+  // worker, and add nothing if a fork or an awaited entry would exceed the
+  // quota of the worker.
 
-  // A creation by `holder` arrived: the value to complete with its result.
+  // A creation by `holder` arrived. Returns the value to complete with its
+  // result.
   //
   //   kAlreadyExists  it arrived before.
-  //   kAborted        `holder` gave it up, or is lost.
+  //   kAborted        `holder` withdrew it or is lost.
   absl::StatusOr<std::shared_ptr<OwnerValue>> Create(
       RRefId rref, ForkId fork, const rpc::WorkerInfo& holder);
 
-  // The owner gives a copy to `holder`; adds the entry if this is its first.
+  // The owner sends a copy to `holder`. Adds the entry if this is its first
+  // fork.
   //
-  //   the error of OnWorkerLost, if `holder` is lost.
+  //   the error of OnWorkerLost if `holder` is lost.
   absl::Status Share(RRefId rref, ForkId fork, const rpc::WorkerInfo& holder,
                      std::shared_ptr<OwnerValue> value);
 
-  // A user asks that its copy be known. OK if it is already.
+  // A user requests that its copy be registered. OK if it already is.
   //
-  //   kNotFound  the value is gone.
+  //   kNotFound  the value no longer exists.
   //   kAborted   `holder` is lost.
   absl::Status RequestFork(RRefId rref, ForkId fork,
                            const rpc::WorkerInfo& holder);
 
-  // Ignored if unknown.
+  // Ignores an unknown fork.
   Actions RemoveFork(RRefId rref, ForkId fork);
 
-  // As RemoveFork; the creation that made `fork` is refused if it still
-  // arrives, and a value awaited from it gets kAborted.
+  // Like RemoveFork. Also refuses the creation of `fork` if it still arrives,
+  // and fails a value awaited from it with kAborted.
   Actions WithdrawCreation(RRefId rref, ForkId fork);
 
-  // The value named by a reference that came here from `from`, awaited if its
-  // creation has yet to arrive.
+  // Returns the value of a reference that `from` sent here; awaits it if its
+  // creation has not arrived yet.
   //
-  //   kNotFound  the value is gone.
+  //   kNotFound  the value no longer exists.
   //   kAborted   it is awaited, and `from` is lost.
   absl::StatusOr<std::shared_ptr<OwnerValue>> Find(RRefId rref,
                                                    const rpc::WorkerInfo& from);
 
-  // Forks given by Share, of which no other news came, since before the last
-  // call of this function.
+  // Returns the forks of Share that are older than the last call of this
+  // function and not acknowledged yet.
   std::vector<Fork> TakeStaleShares();
 
   // `fork` has reached its holder.
   void AcknowledgeShare(RRefId rref, ForkId fork);
 
-  // Drops the forks that `lost` held, and what only it could have created or
-  // only it awaited; its later messages are refused.
+  // Drops the forks of `lost`, and fails the values that only it could have
+  // created or that only it awaited. Its later messages are refused.
   Actions OnWorkerLost(rpc::WorkerRun lost, const absl::Status& error);
 
-  // No creation arrives any more: what is awaited gets `error`, as does who
-  // asks for it later.
+  // Creations do not arrive any more: fails the awaited values, and later
+  // requests for such values, with `error`.
   Actions StopAwaiting(const absl::Status& error);
 
-  // Drops every value; awaited ones get `error`.
+  // Drops all values and fails the awaited ones with `error`.
   Actions Close(const absl::Status& error);
 
-  // Every fork that is left.
+  // All remaining forks.
   std::vector<Fork> forks() const;
   Counts counts() const;
 
  private:
   struct ForkState {
     rpc::WorkerRun holder;
-    // Given by Share, and not heard of since.
+    // Added by Share and not acknowledged yet.
     bool unacknowledged = false;
     uint64_t generation = 0;
     rpc::PerPeerQuota::Grant grant = {};
@@ -132,11 +139,11 @@ class OwnerTable {
   struct Entry {
     std::shared_ptr<OwnerValue> value;
     bool arrived = false;
-    // A holder was lost: copies that it sent may still arrive somewhere, which
-    // nothing keeps the value for.
+    // A holder was lost. Copies that it sent may still arrive at other workers,
+    // but they do not keep the value.
     bool lost_holder = false;
-    // While it is awaited: those that named it, each with a grant unless one
-    // of its forks has it.
+    // While the entry is awaited: the workers that named it, each with a grant
+    // unless one of its forks holds it.
     absl::flat_hash_map<rpc::WorkerRun, rpc::PerPeerQuota::Grant> awaiters;
     absl::flat_hash_map<ForkId, ForkState> forks;
   };
@@ -145,18 +152,19 @@ class OwnerTable {
   absl::StatusOr<Entry*> FindOrAwaitLocked(RRefId rref,
                                            const rpc::WorkerInfo& from)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Empty for this worker itself.
+  // Returns an empty grant for this worker itself.
   absl::StatusOr<rpc::PerPeerQuota::Grant> AdmitLocked(
       const rpc::WorkerInfo& worker) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // For a fork of `rref`; takes over that of an entry which `worker` awaits.
+  // The grant for a fork of `rref`. If `worker` awaits the entry, the fork
+  // takes over that grant.
   absl::StatusOr<rpc::PerPeerQuota::Grant> AdmitForkLocked(
       RRefId rref, const rpc::WorkerInfo& worker)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Whose fork of an awaited entry is gone goes on awaiting it.
+  // Keeps the worker of `removed` among those that await the entry.
   static void KeepAwaiting(Entry& entry, ForkState& removed);
-  // Its value has come, or never will.
+  // The value has arrived or never will.
   static void EndAwaiting(Entry& entry);
-  // Takes the entry out if nothing keeps it.
+  // Erases the entry if neither a fork nor an awaiter keeps it.
   void EraseIfUnusedLocked(Entries::iterator it, Actions& actions)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
@@ -165,12 +173,13 @@ class OwnerTable {
   mutable async::Mutex mutex_;
   rpc::PerPeerQuota quota_ ABSL_GUARDED_BY(mutex_);
   Entries entries_ ABSL_GUARDED_BY(mutex_);
-  // Once nothing is awaited any more: why.
+  // The reason why values are not awaited any more; OK until then.
   absl::Status no_more_awaited_ ABSL_GUARDED_BY(mutex_);
   absl::flat_hash_map<rpc::WorkerRun, absl::Status> lost_
       ABSL_GUARDED_BY(mutex_);
   Tombstones<RRefId> withdrawn_ ABSL_GUARDED_BY(mutex_);
-  // Those that had lost a holder before they ended: they are not awaited again.
+  // References that had lost a holder before they ended. They are not awaited
+  // again.
   Tombstones<RRefId> ended_after_loss_ ABSL_GUARDED_BY(mutex_);
   uint64_t generation_ ABSL_GUARDED_BY(mutex_) = 0;
 };

@@ -19,7 +19,7 @@ using async::StatusIs;
 constexpr rpc::WorkerRun kOwner{rpc::WorkerId(0), rpc::Incarnation{100}};
 constexpr rpc::WorkerRun kA{rpc::WorkerId(1), rpc::Incarnation{101}};
 constexpr rpc::WorkerRun kB{rpc::WorkerId(2), rpc::Incarnation{102}};
-// Named by messages alone.
+// Named only in messages.
 constexpr rpc::WorkerRun kUnknown{rpc::WorkerId(3), rpc::Incarnation{103}};
 
 const rpc::WorkerInfo kAInfo{"a", rpc::WorkerId(1), rpc::Incarnation{101}, ""};
@@ -38,7 +38,7 @@ rpc::ErasedValue Seven() { return rpc::Erase<int64_t>(7); }
 
 class OwnerTableTest : public testing::Test {
  protected:
-  // What an agent does with them.
+  // Runs the actions as an agent does.
   static void Run(OwnerTable::Actions actions) {
     for (auto& [value, error] : actions.failed) value->Set(error);
   }
@@ -78,7 +78,7 @@ TEST_F(OwnerTableTest, ForkRequestRepeatedCountsOnce) {
   EXPECT_EQ(table_.counts().forks, 2u);
 }
 
-TEST_F(OwnerTableTest, OwnValueThatIsGoneIsNotAwaited) {
+TEST_F(OwnerTableTest, OwnValueThatEndedIsNotAwaited) {
   EXPECT_THAT(table_.Find(Ref(kOwner, 1), kBInfo),
               StatusIs(absl::StatusCode::kNotFound));
   EXPECT_THAT(table_.RequestFork(Ref(kOwner, 1), Fork(kA, 1), kBInfo),
@@ -86,8 +86,9 @@ TEST_F(OwnerTableTest, OwnValueThatIsGoneIsNotAwaited) {
   EXPECT_EQ(table_.counts().owners, 0u);
 }
 
-// What a worker sent before it was lost may arrive after the value has gone.
-TEST_F(OwnerTableTest, AValueThatLostAHolderIsNotAwaitedAfterItWent) {
+// Messages that a worker sent before it was lost may arrive after the end of
+// the value.
+TEST_F(OwnerTableTest, ValueThatLostAHolderIsNotAwaitedAfterItsEnd) {
   for (uint64_t i = 1; i <= 2; ++i) {
     ASSERT_THAT(table_.Create(Ref(kA, i), Fork(kA, i), kAInfo), IsOk());
     ASSERT_THAT(table_.RequestFork(Ref(kA, i), Fork(kB, i), kBInfo), IsOk());
@@ -115,7 +116,7 @@ TEST_F(OwnerTableTest, FetchBeforeCreationGetsTheValue) {
   EXPECT_EQ(table_.counts().awaited, 0u);
 }
 
-TEST_F(OwnerTableTest, OnceNothingIsAwaitedWhoWaitsGetsTheError) {
+TEST_F(OwnerTableTest, StopAwaitingFailsCurrentAndLaterWaiters) {
   auto awaited = table_.Find(Ref(kA, 1), kBInfo);
   ASSERT_THAT(awaited, IsOk());
   auto made = table_.Create(Ref(kA, 2), Fork(kA, 2), kAInfo);
@@ -154,7 +155,7 @@ TEST_F(OwnerTableTest, WithdrawnCreationIsRefusedWhenItArrives) {
               StatusIs(absl::StatusCode::kNotFound));
 }
 
-TEST_F(OwnerTableTest, WithdrawnCreationFailsWhoAwaitsIt) {
+TEST_F(OwnerTableTest, WithdrawnCreationFailsTheAwaitedValue) {
   auto awaited = table_.Find(Ref(kA, 1), kBInfo);
   ASSERT_THAT(awaited, IsOk());
   Run(table_.WithdrawCreation(Ref(kA, 1), Fork(kA, 2)));
@@ -198,7 +199,7 @@ TEST_F(OwnerTableTest, LostWorkersForksAreDropped) {
   EXPECT_EQ(table_.counts().owners, 0u);
 }
 
-TEST_F(OwnerTableTest, CreationOfALostWorkerFailsWhoAwaitsIt) {
+TEST_F(OwnerTableTest, LossOfTheCreatorFailsTheAwaitedValue) {
   auto awaited = table_.Find(Ref(kA, 1), kBInfo);
   ASSERT_THAT(awaited, IsOk());
   Run(table_.OnWorkerLost(kA, absl::UnavailableError("A died")));
@@ -209,8 +210,8 @@ TEST_F(OwnerTableTest, CreationOfALostWorkerFailsWhoAwaitsIt) {
               StatusIs(absl::StatusCode::kAborted));
 }
 
-// It may be of a creator that never was, and whose loss so never comes.
-TEST_F(OwnerTableTest, WhatOnlyLostWorkersAwaitIsForgotten) {
+// The creator may never have existed, so that its loss is never reported.
+TEST_F(OwnerTableTest, ValueAwaitedOnlyByLostWorkersIsForgotten) {
   auto awaited = table_.Find(Ref(kUnknown, 1), kAInfo);
   ASSERT_THAT(awaited, IsOk());
   EXPECT_THAT(table_.RequestFork(Ref(kUnknown, 2), Fork(kA, 2), kAInfo),
@@ -223,13 +224,13 @@ TEST_F(OwnerTableTest, WhatOnlyLostWorkersAwaitIsForgotten) {
   EXPECT_THAT((*awaited)->future().result(),
               StatusIs(absl::StatusCode::kUnavailable));
   EXPECT_EQ(table_.counts().owners, 0u);
-  // Its last message comes late.
+  // A late message of the lost worker.
   EXPECT_THAT(table_.Find(Ref(kUnknown, 4), kAInfo),
               StatusIs(absl::StatusCode::kAborted));
   EXPECT_EQ(table_.counts().owners, 0u);
 }
 
-TEST_F(OwnerTableTest, WhatOthersAwaitTooStaysWhenOneIsLost) {
+TEST_F(OwnerTableTest, ValueAwaitedByOthersStaysWhenOneIsLost) {
   auto fetched = table_.Find(Ref(kB, 1), kAInfo);
   ASSERT_THAT(fetched, IsOk());
   EXPECT_THAT(table_.Find(Ref(kB, 1), kBInfo), IsOk());
@@ -241,7 +242,7 @@ TEST_F(OwnerTableTest, WhatOthersAwaitTooStaysWhenOneIsLost) {
   EXPECT_EQ(*table_.Create(Ref(kB, 1), Fork(kB, 1), kBInfo), *fetched);
 }
 
-TEST_F(OwnerTableTest, CloseFailsTheAwaitedAndDropsTheRest) {
+TEST_F(OwnerTableTest, CloseFailsAwaitedValuesAndDropsOthers) {
   auto awaited = table_.Find(Ref(kA, 1), kBInfo);
   ASSERT_THAT(awaited, IsOk());
   Run(table_.Close(absl::CancelledError("stop")));
@@ -252,7 +253,7 @@ TEST_F(OwnerTableTest, CloseFailsTheAwaitedAndDropsTheRest) {
 
 class OwnerTableLimitTest : public OwnerTableTest {
  protected:
-  // Makes A hold all that it may.
+  // Uses the whole quota of A.
   void SetUp() override {
     for (uint64_t i = 1; i <= 3; ++i) {
       ASSERT_THAT(table_.Create(Ref(kA, i), Fork(kA, i), kAInfo), IsOk());
@@ -274,16 +275,16 @@ class OwnerTableLimitTest : public OwnerTableTest {
   }
 };
 
-TEST_F(OwnerTableLimitTest, CreationBeyondItIsRefusedUntilAForkEnds) {
+TEST_F(OwnerTableLimitTest, CreationAboveTheLimitIsRefusedUntilAForkEnds) {
   EXPECT_THAT(table_.Create(Ref(kA, 4), Fork(kA, 4), kAInfo), Exceeds());
   ExpectOnlyThree();
-  // Others have their own.
+  // The quotas of other workers are separate.
   EXPECT_THAT(table_.Create(Ref(kB, 1), Fork(kB, 1), kBInfo), IsOk());
   Run(table_.RemoveFork(Ref(kA, 1), Fork(kA, 1)));
   EXPECT_THAT(table_.Create(Ref(kA, 4), Fork(kA, 4), kAInfo), IsOk());
 }
 
-TEST_F(OwnerTableLimitTest, SharesAndForkRequestsBeyondItAreRefused) {
+TEST_F(OwnerTableLimitTest, SharesAndForkRequestsAboveTheLimitAreRefused) {
   auto value = std::make_shared<OwnerValue>(Seven());
   EXPECT_THAT(table_.Share(Ref(kOwner, 1), Fork(kOwner, 2), kAInfo, value),
               Exceeds());
@@ -292,26 +293,26 @@ TEST_F(OwnerTableLimitTest, SharesAndForkRequestsBeyondItAreRefused) {
   ExpectOnlyThree();
 }
 
-TEST_F(OwnerTableLimitTest, ForkRequestRepeatedNeedsNoMoreRoom) {
+TEST_F(OwnerTableLimitTest, RepeatedForkRequestCountsOnce) {
   Run(table_.RemoveFork(Ref(kA, 1), Fork(kA, 1)));
   ASSERT_THAT(table_.RequestFork(Ref(kA, 2), Fork(kB, 1), kAInfo), IsOk());
   EXPECT_THAT(table_.RequestFork(Ref(kA, 2), Fork(kB, 1), kAInfo), IsOk());
   EXPECT_THAT(table_.RequestFork(Ref(kA, 2), Fork(kB, 2), kAInfo), Exceeds());
 }
 
-TEST_F(OwnerTableLimitTest, AwaitedValuesCountForWhoNamedThem) {
+TEST_F(OwnerTableLimitTest, AwaitedValuesCountForTheWorkersThatNamedThem) {
   EXPECT_THAT(table_.Find(Ref(kB, 1), kAInfo), Exceeds());
   EXPECT_THAT(table_.RequestFork(Ref(kB, 1), Fork(kB, 2), kAInfo), Exceeds());
   ExpectOnlyThree();
   Run(table_.WithdrawCreation(Ref(kA, 1), Fork(kA, 1)));
-  // Until they come.
+  // Awaited values count until their creation arrives.
   ASSERT_THAT(table_.Find(Ref(kB, 1), kAInfo), IsOk());
   EXPECT_THAT(table_.Create(Ref(kA, 4), Fork(kA, 4), kAInfo), Exceeds());
   ASSERT_THAT(table_.Create(Ref(kB, 1), Fork(kB, 1), kBInfo), IsOk());
   EXPECT_THAT(table_.Create(Ref(kA, 4), Fork(kA, 4), kAInfo), IsOk());
 }
 
-TEST_F(OwnerTableLimitTest, AwaitedValuesThatWillNotComeDoNotCount) {
+TEST_F(OwnerTableLimitTest, FailedAwaitedValuesDoNotCount) {
   Run(table_.RemoveFork(Ref(kA, 1), Fork(kA, 1)));
   ASSERT_THAT(table_.Find(Ref(kB, 1), kAInfo), IsOk());
   Run(table_.WithdrawCreation(Ref(kB, 1), Fork(kB, 1)));
@@ -320,7 +321,7 @@ TEST_F(OwnerTableLimitTest, AwaitedValuesThatWillNotComeDoNotCount) {
   EXPECT_THAT(table_.Create(Ref(kA, 4), Fork(kA, 4), kAInfo), IsOk());
 }
 
-TEST_F(OwnerTableLimitTest, CreationNeedsNoMoreRoomAfterItsFetch) {
+TEST_F(OwnerTableLimitTest, CreationAfterItsFetchCountsOnce) {
   Run(table_.RemoveFork(Ref(kA, 1), Fork(kA, 1)));
   ASSERT_THAT(table_.Find(Ref(kA, 4), kAInfo), IsOk());
   EXPECT_THAT(table_.Create(Ref(kA, 4), Fork(kA, 4), kAInfo), IsOk());
@@ -337,11 +338,11 @@ TEST_F(OwnerTableLimitTest, ForkOfAnAwaitedValueCountsOnceAlsoAfterItsEnd) {
   EXPECT_THAT(table_.Find(Ref(kB, 2), kAInfo), Exceeds());
 }
 
-TEST_F(OwnerTableLimitTest, FetchesOfWhatIsThereNeedNoRoom) {
+TEST_F(OwnerTableLimitTest, FetchesOfExistingValuesDoNotCount) {
   EXPECT_THAT(table_.Find(Ref(kA, 1), kAInfo), IsOk());
 }
 
-TEST_F(OwnerTableLimitTest, LossGivesTheCountBackToTheNextOfThatName) {
+TEST_F(OwnerTableLimitTest, LossFreesTheQuotaForTheNextIncarnation) {
   Run(table_.OnWorkerLost(kA, absl::UnavailableError("A died")));
   rpc::WorkerInfo next = kAInfo;
   next.incarnation = rpc::Incarnation{201};
@@ -349,14 +350,15 @@ TEST_F(OwnerTableLimitTest, LossGivesTheCountBackToTheNextOfThatName) {
     EXPECT_THAT(table_.Create(Ref(RunOf(next), i), Fork(RunOf(next), i), next),
                 IsOk());
   }
-  // A name is counted, not a run: who claims a new one gains nothing.
+  // The quota is per name, not per incarnation: a new incarnation gains
+  // nothing.
   rpc::WorkerInfo other = kAInfo;
   other.incarnation = rpc::Incarnation{301};
   EXPECT_THAT(table_.Create(Ref(RunOf(other), 1), Fork(RunOf(other), 1), other),
               Exceeds());
 }
 
-TEST_F(OwnerTableLimitTest, LossGivesWhatWasAwaitedBackToTheNextOfThatName) {
+TEST_F(OwnerTableLimitTest, LossFreesAwaitedEntriesForTheNextIncarnation) {
   Run(table_.OnWorkerLost(kA, absl::UnavailableError("A died")));
   rpc::WorkerInfo next = kAInfo;
   for (uint64_t life = 201; life <= 203; ++life) {
@@ -369,7 +371,7 @@ TEST_F(OwnerTableLimitTest, LossGivesWhatWasAwaitedBackToTheNextOfThatName) {
   }
 }
 
-TEST_F(OwnerTableLimitTest, EachWhoAwaitsAValueIsCountedForIt) {
+TEST_F(OwnerTableLimitTest, AwaitedValueCountsForEachWorkerThatAwaitsIt) {
   ASSERT_THAT(table_.Find(Ref(kUnknown, 1), kBInfo), IsOk());
   EXPECT_THAT(table_.Find(Ref(kUnknown, 1), kAInfo), Exceeds());
   for (uint64_t i = 1; i <= 3; ++i) {

@@ -10,8 +10,8 @@
 
 namespace hawser::rref {
 
-// The value of a reference at its owner: comes once, as an object or as the
-// error of the function that was to make it. Thread-safe.
+// The value of a reference at its owner. It is set once, to an object or to the
+// error of the function that was to create it. Thread-safe.
 class OwnerValue {
  public:
   OwnerValue() : future_(promise_.future()) {}
@@ -19,15 +19,15 @@ class OwnerValue {
     Set(std::move(object));
   }
 
-  // False if the value came before.
+  // Returns false if the value was set before.
   bool Set(absl::StatusOr<rpc::ErasedValue> object) {
     return promise_.Set(std::move(object));
   }
 
   const async::Future<rpc::ErasedValue>& future() const { return future_; }
 
-  // Guards the object's memory: shared while a message is sent from it,
-  // exclusive while it is updated in place.
+  // Lock of the object's memory. Shared while a message is sent from it,
+  // exclusive during an update in place.
   AsyncSharedMutex& lock() { return lock_; }
 
  private:

@@ -15,7 +15,7 @@ namespace {
 
 absl::Status ShutDownError() {
   return absl::FailedPreconditionError(
-      "the worker was shut down: its references can no longer be used");
+      "the worker was shut down: its references cannot be used any more");
 }
 
 }  // namespace
@@ -87,7 +87,7 @@ absl::StatusOr<Protocol::ReceivedReference> Protocol::Receive(
   if (fork.creator != parent) {
     return absl::InvalidArgumentError(
         absl::StrCat("worker '", from.name, "' shared a reference as fork ",
-                     fork.ToString(), ", which is not its to give"));
+                     fork.ToString(), ", an id of another worker"));
   }
   if (owner == self_run_) return ReceiveAsOwner(rref, fork, from);
 
@@ -96,7 +96,7 @@ absl::StatusOr<Protocol::ReceivedReference> Protocol::Receive(
   if (!owner_info.id.valid()) {
     return absl::InvalidArgumentError(
         absl::StrCat("worker '", from.name,
-                     "' shared a reference whose owner has no valid rank"));
+                     "' shared a reference whose owner has an invalid rank"));
   }
   ASSIGN_OR_RETURN(UserTable::ReceivedFork received,
                    users_.Receive(rref, fork, owner, parent));
@@ -122,14 +122,15 @@ absl::StatusOr<Protocol::ReceivedReference> Protocol::ReceiveAsOwner(
   if (users_.IsWithdrawn(fork)) {
     return absl::AbortedError(absl::StrCat(
         "reference ", rref.ToString(), " arrived after its sender, worker '",
-        from.name, "', had given it up: send it again"));
+        from.name, "', had withdrawn it: send it again"));
   }
   ASSIGN_OR_RETURN(std::shared_ptr<OwnerValue> value, owners_.Find(rref, from));
   ReceivedReference result;
   result.reference = std::make_shared<Reference>(shared_from_this(), rref,
                                                  self_, std::move(value));
   if (parent == self_run_) {
-    // Recorded while packing, or a user's child on its way to itself.
+    // The fork was recorded at encoding, or is a user's child on its way to
+    // itself.
     Run(owners_.RemoveFork(rref, fork));
     return result;
   }

@@ -31,32 +31,32 @@
 namespace hawser::rref {
 
 struct RRefOptions {
-  // A reference given away of whose arrival nothing is heard for this long, up
-  // to twice, is asked about. A call that arrives later than that with a
-  // reference fails. Positive.
+  // Interval of audits. A fork that was given away and not acknowledged for one
+  // to two intervals is withdrawn. A call that brings it later fails. Must be
+  // positive.
   absl::Duration audit_interval = absl::Seconds(60);
-  // How long one attempt to deliver a control message waits for the answer.
+  // Timeout of one attempt to deliver a batch of control operations.
   absl::Duration control_attempt_timeout = absl::Seconds(2);
-  // How many references given up are remembered.
+  // Number of ended references to remember, per table.
   size_t tombstones = 65536;
   ReferenceLimits limits = {};
-  // Graceful shutdown waits until nobody refers to a value here. Off where
-  // other workers go on.
+  // Makes graceful shutdown wait until other workers do not refer to values
+  // here. Turn it off if other workers go on when one leaves.
   bool wait_for_users = true;
 };
 
-// The reference protocol of one worker: joins the tables and the control
-// channel to an agent. Described in docs/rref.md.
+// The reference protocol of one worker, which connects the tables and the
+// control channel to an agent. Described in docs/rref.md.
 //
-// Shared by the agent's RRefService and every Reference, which may outlive the
-// agent: after Stop all operations give kFailedPrecondition. Thread-safe.
+// Shared by the agent's RRefService and all References, which may outlive the
+// agent: after Stop all operations return kFailedPrecondition. Thread-safe.
 class Protocol : public std::enable_shared_from_this<Protocol> {
  public:
   using EncodeArguments = absl::FunctionRef<absl::Status(rpc::Encoder&)>;
 
   struct ReceivedReference {
     std::shared_ptr<Reference> reference;
-    // Completes when the reference may be used; invalid if that is now.
+    // Completes when the reference may be used. Invalid if it may be used now.
     async::Future<void> prerequisite;
   };
 
@@ -64,37 +64,39 @@ class Protocol : public std::enable_shared_from_this<Protocol> {
     OwnerTable::Counts owner;
     UserTable::Counts user;
     size_t control_operations = 0;
-    // Workers whose control messages are numbered here, as they come and go.
+    // Numbers of peers with state in the receiving and in the sending end of
+    // the control channel.
     size_t control_senders = 0;
     size_t control_receivers = 0;
   };
 
   Protocol(rpc::ServiceHost& host, RRefOptions options);
 
-  // --- What references do.
+  // --- For references.
 
-  // Runs a function on `to` that keeps its result there.
+  // Runs a function on `to` and keeps its result there.
   absl::StatusOr<std::shared_ptr<Reference>> Create(
       const rpc::Destination& to, std::optional<absl::Duration> timeout,
       std::string_view function, std::string_view signature,
       EncodeArguments encode_arguments);
 
-  // As Create, for a creation whose message another layer sends.
+  // Like Create, for a creation whose message another layer sends.
   struct Creation {
     std::shared_ptr<Reference> reference;
-    // To be called once with the outcome.
+    // Must be called once with the outcome.
     absl::AnyInvocable<void(const absl::Status&) &&> finish;
   };
   Creation BeginCreation(const rpc::WorkerInfo& owner);
-  // The owner's half of it: the value to complete.
+  // The owner's side of the creation: returns the value to complete.
   absl::StatusOr<std::shared_ptr<OwnerValue>> ReceiveCreation(
       const v1::GlobalId& rref, const v1::GlobalId& fork,
       const rpc::WorkerInfo& creator);
 
-  // A reference to an object of this worker, unknown to others until shared.
+  // Creates a reference to an object of this worker. Other workers do not know
+  // it until it is shared.
   absl::StatusOr<std::shared_ptr<Reference>> MakeLocal(rpc::ErasedValue object);
 
-  // Packs a reference for a message to `to`, and the other way round.
+  // Encodes a reference for a message to `to`, and decodes one from `from`.
   absl::StatusOr<v1::RRefReference> Share(const Reference& reference,
                                           const rpc::WorkerInfo& to);
   absl::StatusOr<ReceivedReference> Receive(const v1::RRefReference& reference,
@@ -102,8 +104,8 @@ class Protocol : public std::enable_shared_from_this<Protocol> {
 
   void Fetch(const Reference& reference, std::string_view type_name, bool await,
              std::optional<absl::Duration> timeout, Reference::Fetched done);
-  // The value of this worker's reference `rref`, waited for until it is made,
-  // for `timeout` (unset: the agent's default).
+  // Returns the value of this worker's reference `rref` once it has been
+  // created. Waits for up to `timeout` (unset: the agent's default).
   async::Future<rpc::ErasedValue> AwaitOwnValue(
       RRefId rref, const OwnerValue& value,
       std::optional<absl::Duration> timeout);
@@ -112,23 +114,24 @@ class Protocol : public std::enable_shared_from_this<Protocol> {
   // The error kept with a user's copy.
   absl::Status Check(ForkId fork) const;
 
-  // The value of a reference of this worker that a message of `from` names.
+  // The value of a reference of this worker that a message from `from` names.
   absl::StatusOr<std::shared_ptr<OwnerValue>> FindValue(
       const v1::GlobalId& rref, const rpc::WorkerInfo& from);
 
-  // --- What RRefService passes on.
+  // --- For RRefService.
 
   //   kInvalidArgument  a limit is not positive.
   absl::Status Start();
   void OnWorkerLost(const rpc::WorkerInfo& worker, const absl::Status& status);
   async::Future<void> Drain(async::MonotonicTime deadline);
-  // Nothing comes any more: whoever waits here for a value that was not made
-  // yet gets kUnavailable.
+  // Messages do not arrive any more: fails with kUnavailable all waits for
+  // values that have not been created.
   void Interrupt();
   void Stop();
 
-  // Asks after references given away: all that were pending at the last call.
-  // Made each audit_interval, whoever else calls it.
+  // Asks the receivers of forks that were given away before the last audit, and
+  // not acknowledged, if they have arrived. Runs every audit_interval; may be
+  // called at any other time too.
   void Audit();
 
   const rpc::WorkerInfo& self() const { return self_; }
@@ -138,7 +141,7 @@ class Protocol : public std::enable_shared_from_this<Protocol> {
   absl::StatusOr<ReceivedReference> ReceiveAsOwner(RRefId rref, ForkId fork,
                                                    const rpc::WorkerInfo& from);
 
-  // As AwaitOwnValue, until `deadline`.
+  // Like AwaitOwnValue, until `deadline`.
   async::Future<rpc::ErasedValue> AwaitUntil(RRefId rref,
                                              const OwnerValue& value,
                                              async::MonotonicTime deadline);
@@ -152,7 +155,7 @@ class Protocol : public std::enable_shared_from_this<Protocol> {
       const rpc::MethodCall& call,
       rpc::Message<v1::RRefControlRequest> request);
 
-  // Sending and answering of control operations: protocol_control.cc.
+  // Control operations: protocol_control.cc.
   v1::RRefControlResult Apply(const rpc::WorkerInfo& from,
                               const v1::RRefControlOperation& operation,
                               UserTable::Actions& users,
@@ -163,13 +166,14 @@ class Protocol : public std::enable_shared_from_this<Protocol> {
                 const v1::RRefControlReply& reply);
   void Run(UserTable::Actions actions);
   void Run(OwnerTable::Actions actions);
-  // A member of the job is gone: remembered.
+  // Handles the loss of a member of the job, which is remembered.
   void LoseWorker(rpc::WorkerRun run, const absl::Status& status);
-  // A message named one that the job does not have: not remembered.
+  // Handles a worker that a message named and that is not in the job. It is not
+  // remembered, so that messages cannot fill the memory.
   void ForgetWorker(rpc::WorkerRun run, const absl::Status& status);
   void ScheduleAudit();
 
-  // Moves a graceful shutdown on if what it waits for has happened.
+  // Continues a graceful shutdown if the event for which it waits has happened.
   void AdvanceDrain();
   void FinishDrain(absl::Status status);
   std::string DescribeLeaks() const;
@@ -187,7 +191,8 @@ class Protocol : public std::enable_shared_from_this<Protocol> {
 
   mutable async::Mutex mutex_;
   std::optional<async::TimerId> audit_timer_ ABSL_GUARDED_BY(mutex_);
-  // Set by Drain; first the own copies settle, then the forks of others go.
+  // Set by Drain. The copies of this worker settle first; then it waits for the
+  // forks of other workers.
   enum class DrainStep { kServing, kSettling, kClosing, kClosed, kDrained };
   DrainStep drain_step_ ABSL_GUARDED_BY(mutex_) = DrainStep::kServing;
   std::optional<async::Promise<void>> drained_ ABSL_GUARDED_BY(mutex_);

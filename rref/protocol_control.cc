@@ -1,5 +1,5 @@
-// Control operations and lost workers: what keeps the tables of different
-// workers in step.
+// Control operations and lost workers, by which the tables of different workers
+// stay consistent.
 
 #include <utility>
 #include <vector>
@@ -21,17 +21,17 @@ absl::Status ToStatus(const v1::RRefControlResult& result) {
                       result.message());
 }
 
-// `worker` as the job knows it. Ids and incarnations come from messages: what
-// is kept for a worker beyond one message is kept for members alone. May ask
-// the store.
+// Returns `worker` as a member of the job, or an error. Ids and incarnations
+// come from messages, so state that outlives a message is kept only for
+// members. May query the store.
 absl::StatusOr<rpc::WorkerInfo> FindMember(rpc::ServiceHost& host,
                                            const rpc::WorkerInfo& worker) {
   ASSIGN_OR_RETURN(rpc::WorkerInfo member, host.FindWorker(worker));
   if (RunOf(member) != RunOf(worker)) {
     return rpc::WithErrorDetail(
         absl::NotFoundError(absl::StrCat(rpc::ToString(worker),
-                                         " is not in the job, but ",
-                                         rpc::ToString(member), " is")),
+                                         " is not in the job; the job has ",
+                                         rpc::ToString(member), " instead")),
         worker, /*maybe_applied=*/false);
   }
   return member;
@@ -55,7 +55,7 @@ void Protocol::Flush(rpc::WorkerRun to) {
     ForgetWorker(to, member.status());
     return;
   }
-  // Nothing of the work that happened to cause the batch belongs to it.
+  // The batch must not inherit the context of the task that caused it.
   async::TaskContext::Scope detached((async::TaskContext()));
   rpc::MethodCallOptions options;
   options.timeout = rpc::kNoTimeout;
@@ -66,7 +66,8 @@ void Protocol::Flush(rpc::WorkerRun to) {
           [self = shared_from_this(), to, request = *std::move(batch)](
               const absl::StatusOr<rpc::Message<v1::RRefControlReply>>& reply) {
             if (!reply.ok()) {
-              // Tried as long as the peer lives: this run of it is gone.
+              // The call is retried as long as the peer lives, so this
+              // incarnation is lost.
               self->LoseWorker(to, reply.status());
               return;
             }

@@ -1,4 +1,4 @@
-// Creation of values on other workers: both ends.
+// Creation of values on other workers, at both ends.
 
 #include <string>
 #include <utility>
@@ -62,10 +62,11 @@ Protocol::Creation Protocol::BeginCreation(const rpc::WorkerInfo& owner) {
                    owner.name, "' failed");
   Creation creation;
   if (RunOf(owner) == self_run_) {
-    // The caller's own fork.
+    // The fork of the caller itself.
     const ForkId fork{rref};
     auto value = std::make_shared<OwnerValue>();
-    // Cannot fail: this worker is not lost to itself, and has no limit.
+    // Cannot fail: this worker does not lose itself, and its forks are not
+    // limited.
     owners_.Share(rref, fork, self_, value).IgnoreError();
     owners_.AcknowledgeShare(rref, fork);
     async::Promise<void> confirmed;
@@ -100,9 +101,9 @@ absl::StatusOr<std::shared_ptr<OwnerValue>> Protocol::ReceiveCreation(
   const ForkId fork{FromProto(fork_proto)};
   const rpc::WorkerRun holder = RunOf(creator);
   if (rref.creator != holder || fork.creator != holder) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("worker '", creator.name, "' wants to create reference ",
-                     rref.ToString(), ", which is not its to create"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "worker '", creator.name, "' requested the creation of reference ",
+        rref.ToString(), " with an id of another worker"));
   }
   if (holder == self_run_) return owners_.Find(rref, self_);
   return owners_.Create(rref, fork, creator);
@@ -132,9 +133,10 @@ async::Future<rpc::Message<v1::RRefCreateReply>> Protocol::HandleCreate(
                 absl::StatusOr<rpc::ErasedValue> result) -> Reply {
         if (result.ok() && result->value == nullptr) {
           result = absl::InvalidArgumentError(
-              "the function returns nothing to refer to");
+              "the function returns void: a reference needs a value");
         }
-        // The error belongs to whoever fetches; the creation has succeeded.
+        // The creation itself has succeeded. The error is returned to each
+        // fetch.
         if (!result.ok()) {
           result = rpc::WithErrorDetail(std::move(result).status(), self,
                                         /*maybe_applied=*/false);

@@ -1,4 +1,4 @@
-// The end of references with their worker.
+// Graceful shutdown of the reference protocol.
 
 #include <optional>
 #include <string>
@@ -18,12 +18,13 @@ async::Future<void> Protocol::Drain(async::MonotonicTime deadline) {
     drained_.emplace();
     drained = drained_->future();
   }
-  // Nobody calls any more: what has not arrived yet never will.
+  // Workers do not call each other any more: messages that have not arrived yet
+  // never will. Two audits withdraw all forks that were not acknowledged.
   Audit();
   Audit();
   const HostHandle::Use host = host_.Acquire();
   if (host) {
-    // In time to say what is left.
+    // Early enough to return the list of remaining references.
     const async::MonotonicTime report = async::AddDelay(
         host->clock().Now(),
         0.9 * async::TimeBetween(host->clock().Now(), deadline));
@@ -92,10 +93,10 @@ std::string Protocol::DescribeLeaks() const {
   constexpr size_t kMaxNamed = 16;
   const Counts now = counts();
   std::string text = absl::StrCat(
-      "references are left: ", now.user.unconfirmed_users, " unconfirmed, ",
-      now.user.pending_children, " given away unheard of, ",
+      "references remain: ", now.user.unconfirmed_users, " unconfirmed, ",
+      now.user.pending_children, " sent and not acknowledged, ",
       now.control_operations, " control operations, ", now.owner.remote_forks,
-      " held by others on values of this worker");
+      " held by other workers on values of this worker");
   const std::vector<OwnerTable::Fork> forks = owners_.forks();
   for (size_t i = 0; i < forks.size() && i < kMaxNamed; ++i) {
     absl::StrAppend(&text, i == 0 ? ": " : ", ", forks[i].rref.ToString(),
@@ -105,8 +106,9 @@ std::string Protocol::DescribeLeaks() const {
 }
 
 void Protocol::Interrupt() {
-  Run(owners_.StopAwaiting(absl::UnavailableError(
-      "the worker is leaving or shut down: the value will not be made")));
+  Run(owners_.StopAwaiting(
+      absl::UnavailableError("the worker is leaving or was shut down: the "
+                             "value will not be created")));
 }
 
 void Protocol::Stop() {
@@ -122,7 +124,8 @@ void Protocol::Stop() {
   }
   host_.Revoke();
   FinishDrain(absl::CancelledError("the worker was stopped"));
-  // Nothing can be sent any more: only the waiting are told.
+  // Messages cannot be sent any more, so this only completes the waiting
+  // futures.
   Run(users_.Close());
   Run(owners_.Close(absl::CancelledError("the worker was shut down")));
 }

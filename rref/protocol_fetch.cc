@@ -1,4 +1,4 @@
-// Copies of a value for its users: both ends.
+// Fetches of values, at both ends.
 
 #include <algorithm>
 #include <memory>
@@ -28,17 +28,18 @@ absl::Status ShuttingDownError() {
   return absl::UnavailableError("the worker is shutting down");
 }
 
-// The error that a reply has instead of a value.
+// The error in a reply; OK if it contains a value.
 absl::Status ErrorOf(const v1::RRefFetchReply& reply) {
   if (!reply.has_error()) return absl::OkStatus();
   absl::Status error = rpc::FromStatusDetails(reply.error());
   if (error.ok()) {
-    return absl::UnknownError("the owner sent an error without code");
+    return absl::UnknownError("the owner sent an error without a code");
   }
   return error;
 }
 
-// Writes `object` for `peer`. Tensors hold `lock` until they have been sent.
+// Encodes `object` for `peer`. Its tensors hold `lock` until they have been
+// sent.
 absl::StatusOr<FetchReply> EncodeValue(rpc::ServiceHost& host,
                                        const rpc::WorkerInfo& peer,
                                        const rpc::ErasedValue& object,
@@ -46,7 +47,7 @@ absl::StatusOr<FetchReply> EncodeValue(rpc::ServiceHost& host,
   if (object.type->encode == nullptr) {
     return absl::InvalidArgumentError(
         absl::StrCat("a value of type ", object.type->name,
-                     " cannot be sent: use it where it lives"));
+                     " cannot be encoded: use it on its owner"));
   }
   rpc::Encoder encoder(host.agent(), &peer);
   RETURN_IF_ERROR(object.type->encode(encoder, object.value.get()));
@@ -109,10 +110,10 @@ async::Future<rpc::ErasedValue> Protocol::AwaitUntil(
         if (!use) return;
         use->executor().Post([promise, rref, owner = self->self_] {
           promise->Set(rpc::WithErrorDetail(
-              absl::DeadlineExceededError(
-                  absl::StrCat("the value of reference ", rref.ToString(),
-                               " was not made in time by its owner, worker '",
-                               owner.name, "'")),
+              absl::DeadlineExceededError(absl::StrCat(
+                  "the value of reference ", rref.ToString(),
+                  " was not created in time by its owner, worker '", owner.name,
+                  "'")),
               owner, /*maybe_applied=*/false));
         });
       });
@@ -134,7 +135,7 @@ async::Future<FetchReply> Protocol::HandleFetch(
       FindValue(request.body.rref(), call.peer);
   if (!found.ok()) return async::MakeReadyFuture<FetchReply>(found.status());
   const RRefId rref{FromProto(request.body.rref())};
-  // Before the creation the future waits, not a thread.
+  // Waits for the creation without blocking a thread.
   const std::shared_ptr<OwnerValue> value = *std::move(found);
   return AwaitUntil(rref, *value, call.deadline)
       .Then([self = shared_from_this(), value,
@@ -156,7 +157,7 @@ async::Future<FetchReply> Protocol::HandleFetch(
         };
         async::Future<AsyncSharedMutex::Holder> lock =
             value->lock().AcquireShared();
-        // This may be the transport's thread.
+        // This may be a thread of the transport.
         if (object->type->quick_to_encode) {
           return std::move(lock).Then(std::move(encode));
         }
@@ -200,7 +201,8 @@ void Protocol::Fetch(const Reference& reference, std::string_view type_name,
       host->CallMethod(reference.owner(), kFetchMethod, request, {}, options);
   const async::Future<void>& confirmed = reference.confirmed();
   if (!confirmed.ready() || !confirmed.result().ok()) {
-    // A creation that fails, or failed since the check, leaves no value.
+    // If the creation fails, or has failed since the check, the value will
+    // never exist.
     confirmed.OnReady([reply](const absl::Status& status) {
       if (!status.ok()) reply.Cancel();
     });
@@ -225,7 +227,7 @@ void Protocol::Fetch(const Reference& reference, std::string_view type_name,
         if (result->body.type_name() != type) {
           std::move(done)(rpc::WithErrorDetail(
               absl::InvalidArgumentError(absl::StrCat(
-                  "a reference to ", type, " names a value of type ",
+                  "a reference to ", type, " refers to a value of type ",
                   result->body.type_name(), " on worker '", owner.name, "'")),
               owner, /*maybe_applied=*/false));
           return;

@@ -57,9 +57,9 @@ async::Future<rpc::ErasedValue> Reference::AwaitValue(
 absl::Status Reference::CheckIsOwner() const {
   if (is_owner()) return absl::OkStatus();
   return absl::FailedPreconditionError(absl::StrCat(
-      "the value of reference ", id_.ToString(), " lives on worker '",
-      owner_.name, "', not here on '", protocol_->self().name,
-      "': fetch a copy with ToHere, or run a function there"));
+      "the value of reference ", id_.ToString(), " is on worker '", owner_.name,
+      "', not on this worker '", protocol_->self().name,
+      "': fetch a copy with ToHere, or run a function on its owner"));
 }
 
 }  // namespace hawser::rref

@@ -21,21 +21,21 @@ namespace hawser::rref {
 
 class Protocol;
 
-// One copy of a reference, its type hidden: what RRef<T> handles share. Its
-// destruction tells the owner. Constant after construction; thread-safe.
+// One copy of a reference without its static type, shared by RRef<T> handles.
+// The destructor notifies the owner. Constant after construction; thread-safe.
 class Reference {
  public:
-  // Gets a decoder on the value, valid in the callback.
+  // Receives a decoder of the value, which is valid during the callback.
   using Fetched = absl::AnyInvocable<void(absl::StatusOr<rpc::Decoder*>) &&>;
 
-  // A user's copy; `confirmed` completes with the owner's knowing of it.
+  // A user's copy. `confirmed` completes once the owner knows it.
   Reference(std::shared_ptr<Protocol> protocol, RRefId id, ForkId fork,
             rpc::WorkerInfo owner, async::Future<void> confirmed);
-  // The owner's, confirmed.
+  // A copy at the owner, which is confirmed.
   Reference(std::shared_ptr<Protocol> protocol, RRefId id,
             rpc::WorkerInfo owner, std::shared_ptr<OwnerValue> value);
-  // The owner's that it created itself; `confirmed` completes with the
-  // creation. Stands for fork id() in the owner's table, so that messages which
+  // A copy at the owner, which also created it. `confirmed` completes with the
+  // creation. Represents fork id() in the owner's table, so that messages that
   // name the reference find the value.
   Reference(std::shared_ptr<Protocol> protocol, RRefId id,
             rpc::WorkerInfo owner, std::shared_ptr<OwnerValue> value,
@@ -45,30 +45,31 @@ class Reference {
   Reference& operator=(const Reference&) = delete;
 
   RRefId id() const { return id_; }
-  // Equal to id() at the owner.
+  // Equals id() at the owner.
   ForkId fork() const { return fork_; }
   const rpc::WorkerInfo& owner() const { return owner_; }
   bool is_owner() const { return value_ != nullptr; }
 
-  // Completes when the owner knows this copy: for a creation, also by the
-  // owner itself, when the function has ended. Ready for the owner's others.
+  // Completes when the owner knows this copy. For a creation, also one on the
+  // owner itself, this is when the function has ended. Always ready for other
+  // copies at the owner.
   const async::Future<void>& confirmed() const { return confirmed_; }
 
-  // Asks the owner for the value, which must be of type `type_name`; not for
-  // the owner itself. Errors: rref/rref.h. `await`: this thread will wait for
-  // it (rpc::MethodCallOptions::await).
+  // Requests the value, which must be of type `type_name`, from the owner. Must
+  // not be called at the owner. Errors: rref/rref.h. `await`: this thread will
+  // wait for the result (rpc::MethodCallOptions::await).
   void Fetch(std::string_view type_name, bool await,
              std::optional<absl::Duration> timeout, Fetched done) const;
 
-  // The value at the owner, waited for as long as Fetch waits. For the owner
-  // alone. Errors: rref/rref.h.
+  // Returns the value at the owner, with the same timeout as Fetch. Must be
+  // called only at the owner. Errors: rref/rref.h.
   async::Future<rpc::ErasedValue> AwaitValue(
       std::optional<absl::Duration> timeout) const;
 
-  // The value here; null unless is_owner().
+  // The value on this worker; null unless is_owner().
   const std::shared_ptr<OwnerValue>& value() const { return value_; }
 
-  // kFailedPrecondition, naming the reference and both workers, unless
+  // Returns kFailedPrecondition, naming the reference and both workers, unless
   // is_owner().
   absl::Status CheckIsOwner() const;
 

@@ -15,7 +15,7 @@ constexpr std::string_view kType = "hawser.v1.RRefReference";
 
 absl::Status OutsideCall() {
   return absl::FailedPreconditionError(
-      "a reference can only be written and read by a call between workers");
+      "a reference can be encoded and decoded only in a call between workers");
 }
 
 }  // namespace
@@ -23,8 +23,7 @@ absl::Status OutsideCall() {
 absl::Status EncodeReference(rpc::Encoder& encoder,
                              const Reference* reference) {
   if (reference == nullptr) {
-    return absl::InvalidArgumentError(
-        "a reference that refers to nothing cannot be sent");
+    return absl::InvalidArgumentError("an empty reference cannot be sent");
   }
   if (encoder.agent() == nullptr || encoder.peer() == nullptr) {
     return OutsideCall();
@@ -40,7 +39,7 @@ absl::StatusOr<std::shared_ptr<Reference>> DecodeReference(
   ASSIGN_OR_RETURN(const std::string_view bytes, decoder.ReadMessage(kType));
   v1::RRefReference proto;
   if (!proto.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
-    return absl::InvalidArgumentError("a reference does not parse");
+    return absl::InvalidArgumentError("cannot parse a reference in a message");
   }
   if (decoder.agent() == nullptr || decoder.peer() == nullptr) {
     return OutsideCall();
@@ -59,7 +58,7 @@ absl::Status CheckType(const Reference& reference, std::string_view actual,
                        std::string_view expected) {
   if (actual == expected) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(
-      "reference ", reference.id().ToString(), " names a value of type ",
+      "reference ", reference.id().ToString(), " refers to a value of type ",
       std::string(actual), ", not ", std::string(expected)));
 }
 

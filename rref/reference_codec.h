@@ -12,21 +12,21 @@
 
 namespace hawser::rref {
 
-// Encoding of references in calls.
+// Encoding and decoding of references in calls.
 
-// Gives a copy of `reference` to the peer of `encoder`.
+// Encodes a copy of `reference` for the peer of `encoder`.
 //
 //   kInvalidArgument     `reference` is null.
 //   kFailedPrecondition  outside a call, or after the worker's shutdown.
 //   the error kept with the reference.
 absl::Status EncodeReference(rpc::Encoder& encoder, const Reference* reference);
 
-// Takes the copy that the peer of `decoder` gave. Adds a prerequisite to the
+// Decodes the copy that the peer of `decoder` sent. Adds a prerequisite to the
 // decoder until the owner knows it.
 absl::StatusOr<std::shared_ptr<Reference>> DecodeReference(
     rpc::Decoder& decoder);
 
-// kInvalidArgument, naming the reference, unless the types are the same.
+// Returns kInvalidArgument, naming the reference, unless the types are equal.
 absl::Status CheckType(const Reference& reference, std::string_view actual,
                        std::string_view expected);
 

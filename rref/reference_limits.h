@@ -7,15 +7,15 @@
 
 namespace hawser::rref {
 
-// Limits on the references of peers for which a worker keeps values.
+// Per-peer limits on references.
 struct ReferenceLimits {
-  // Forks of one worker on values here, and values that its messages name
-  // before they are created. One more is refused with kResourceExhausted to the
-  // creation, the call or the fork request that wants it.
+  // Maximum number of forks that one worker has on values here, plus values
+  // that its messages name before they are created. The creation, call or fork
+  // request that would exceed it fails with kResourceExhausted.
   size_t max_references_per_peer = 1'000'000;
 };
 
-// kInvalidArgument naming the limit that is not positive.
+// Returns kInvalidArgument, naming a limit that is not positive.
 absl::Status Validate(const ReferenceLimits& limits);
 
 }  // namespace hawser::rref

@@ -1,5 +1,5 @@
-// References under faults that a seed decides, checked against what
-// docs/rref.md promises. One seed again: rpc/testing/simulation_seeds.h.
+// References under seeded random faults, checked against the guarantees of
+// docs/rref.md. To repeat one seed: rpc/testing/simulation_seeds.h.
 
 #include <algorithm>
 #include <cstdint>
@@ -35,7 +35,7 @@ using ::testing::HasSubstr;
 
 class Resources;
 
-// Cannot travel; tells when it goes.
+// Cannot be encoded. Reports its destruction.
 class Resource {
  public:
   static constexpr std::string_view kTypeName = "test.Resource";
@@ -52,7 +52,7 @@ class Resource {
   const int64_t number_;
 };
 
-// Those that there are, by number.
+// The existing resources, by number.
 class Resources {
  public:
   virtual ~Resources() = default;
@@ -65,9 +65,9 @@ Resource::~Resource() {
 
 constexpr rpc::Function<Resource(int64_t)> kMake{"test.Make"};
 constexpr rpc::Function<void(RRef<Resource>)> kKeep{"test.Keep"};
-// Any that the worker keeps; none if it keeps none.
+// Returns one of the references that the worker keeps; empty if it keeps none.
 constexpr rpc::Function<std::vector<RRef<Resource>>()> kGive{"test.Give"};
-// Its number; at the owner.
+// Returns the number of a resource. Runs at the owner.
 constexpr rpc::Function<int64_t(RRef<Resource>)> kRead{"test.Read"};
 constexpr int kSteps = 25;
 constexpr absl::Duration kAudit = absl::Seconds(5);
@@ -86,7 +86,7 @@ class ReferenceSimulation final : private Resources {
              {.verbose = verbose,
               .configure =
                   [](rpc::AgentOptions& options) {
-                    // Where one worker leaves the others go on.
+                    // The other workers go on when one leaves.
                     options.services.push_back(std::make_unique<RRefService>(
                         RRefOptions{.audit_interval = kAudit,
                                     .wait_for_users = false}));
@@ -128,7 +128,7 @@ class ReferenceSimulation final : private Resources {
       ForgetTheEnded();
     }
     job_.ExpectConvergence();
-    // Calls end, and messages come to rest.
+    // Calls end, and all messages are handled.
     job_.Advance(absl::Seconds(10) + 2 * kAudit);
     ForgetTheEnded();
     if (job_.failure().empty()) CheckThatTheHeldLive();
@@ -141,15 +141,15 @@ class ReferenceSimulation final : private Resources {
  private:
   Resource Make(int64_t number) {
     if (!live_.insert(number).second) {
-      job_.Fail(absl::StrCat("value ", number, " was made twice"));
+      job_.Fail(absl::StrCat("value ", number, " was created twice"));
     }
     return Resource(this, number);
   }
 
-  // G2, as far as neither takes the other for lost, and the owner stays.
+  // G2, unless one of the workers considers the other lost or the owner leaves.
   void OnEnd(int64_t number) override {
     live_.erase(number);
-    job_.Note(absl::StrCat("value ", number, " goes"));
+    job_.Note(absl::StrCat("value ", number, " ends"));
     for (const Held& held : held_) {
       if (NumberOf(held.rref) != number || !held.rref.confirmed() ||
           !LivesOn(held)) {
@@ -161,21 +161,21 @@ class ReferenceSimulation final : private Resources {
           owner->IsLost(holder->info()) || holder->IsLost(owner->info())) {
         continue;
       }
-      job_.Fail(absl::StrCat("value ", number, " went while w", held.worker,
+      job_.Fail(absl::StrCat("value ", number, " ended while w", held.worker,
                              " held it"));
     }
   }
 
   int64_t NumberOf(const RRef<Resource>& rref) { return numbers_[rref.id()]; }
 
-  // Whether the holder is there and keeps its references.
+  // Whether the holder runs and keeps its references.
   bool LivesOn(const Held& held) {
     rpc::Agent* const agent = job_.agent(held.worker);
     return agent != nullptr && agent->info().incarnation == held.holder &&
            !ended_.contains(held.holder) && !job_.leaving(held.worker);
   }
 
-  // Null unless it runs and was not told to end.
+  // Returns null unless it runs and was not told to leave.
   rpc::Agent* OwnerOf(const RRef<Resource>& rref) {
     for (int i = 0; i < job_.num_workers(); ++i) {
       rpc::Agent* const agent = job_.agent(i);
@@ -200,8 +200,8 @@ class ReferenceSimulation final : private Resources {
     return {};
   }
 
-  // Nothing of a process outlives it. What a handle's end has the protocol do
-  // must not find it in the list.
+  // Drops the handles of ended processes. Destroying a handle may call back, so
+  // it must no longer be in the list.
   void ForgetTheEnded() {
     const auto ended = std::partition(
         held_.begin(), held_.end(),
@@ -278,12 +278,12 @@ class ReferenceSimulation final : private Resources {
                               const rpc::CallOptions& options) {
     async::Future<int64_t> read =
         agent.Async(rref.owner(), options, kRead, rref);
-    read.OnReady(
-        [this, number = NumberOf(rref)](const absl::StatusOr<int64_t>& value) {
-          if (value.ok() && *value != number) {
-            job_.Fail(absl::StrCat("value ", *value, " came for ", number));
-          }
-        });
+    read.OnReady([this, number = NumberOf(rref)](
+                     const absl::StatusOr<int64_t>& value) {
+      if (value.ok() && *value != number) {
+        job_.Fail(absl::StrCat("got value ", *value, " instead of ", number));
+      }
+    });
     return read;
   }
 
@@ -302,7 +302,7 @@ class ReferenceSimulation final : private Resources {
     job_.Advance(absl::Seconds(3));
     for (const auto& [what, read] : reads) {
       if (!read.ready()) {
-        job_.Fail(absl::StrCat(what, " is not read"));
+        job_.Fail(absl::StrCat(what, " was not read"));
       } else if (!read.result().ok()) {
         job_.Fail(absl::StrCat(what, ": ", read.result().status().ToString()));
       }
@@ -312,7 +312,7 @@ class ReferenceSimulation final : private Resources {
   // G5.
   void CheckThatNothingIsLeft() {
     for (const int64_t number : live_) {
-      job_.Fail(absl::StrCat("value ", number, " is left"));
+      job_.Fail(absl::StrCat("value ", number, " still exists"));
     }
     for (int i = 0; i < job_.num_workers(); ++i) {
       const Protocol::Counts counts =
@@ -333,19 +333,21 @@ class ReferenceSimulation final : private Resources {
   std::set<int64_t> live_;
   std::map<RRefId, int64_t> numbers_;
   std::set<rpc::Incarnation> ended_;
-  // Before the job, whose functions use it; its handles may outlive agents.
+  // Declared before the job, whose functions use it. Handles may outlive
+  // agents.
   std::vector<Held> held_;
   rpc::ClusterSimulation job_;
 };
 
-TEST(ReferenceSimulationTest, PromisesOfReferencesHoldUnderAllSeeds) {
+TEST(ReferenceSimulationTest, GuaranteesHoldForAllSeeds) {
   rpc::RunSeeds(HAWSER_DEFAULT_SEEDS, [](uint64_t seed, bool verbose) {
     return ReferenceSimulation(seed, verbose).Run();
   });
 }
 
-// A creation does not arrive, and a call that waits for its value is served.
-TEST(ReferenceSimulationTest, LeavingDoesNotWaitForValuesThatNeverCome) {
+// The creation does not arrive, while a call that waits for its value is
+// served.
+TEST(ReferenceSimulationTest, LeavingDoesNotWaitForValuesThatAreNeverCreated) {
   constexpr rpc::Function<int64_t()> kCount{"test.Count"};
   constexpr rpc::Function<int64_t(RRef<int64_t>)> kReadCount{"test.ReadCount"};
   constexpr rpc::Function<int64_t(RRef<int64_t>)> kAskOwner{"test.AskOwner"};
@@ -385,12 +387,13 @@ TEST(ReferenceSimulationTest, LeavingDoesNotWaitForValuesThatNeverCome) {
   ASSERT_FALSE(read.ready());
 
   job.Leave(1);
-  // The leave notice to w0, whose answer does not arrive, takes three.
+  // The leave notice to w0 takes three seconds, because its reply does not
+  // arrive.
   job.Advance(absl::Seconds(5));
   ASSERT_TRUE(read.ready());
   EXPECT_THAT(read.result(), StatusIs(absl::StatusCode::kUnavailable,
-                                      HasSubstr("will not be made")));
-  EXPECT_EQ(job.agent(1), nullptr) << "has not left yet";
+                                      HasSubstr("will not be created")));
+  EXPECT_EQ(job.agent(1), nullptr) << "w1 has not left yet";
   EXPECT_EQ(job.failure(), "");
 }
 

@@ -26,18 +26,18 @@ namespace hawser::rref {
 // A reference to a `T` that lives on one worker, its owner, as long as any
 // worker refers to it.
 //
-// `T` is any type that names itself (rpc/functions/function.h); only ToHere
-// needs it to be one that can travel. References themselves travel as arguments
-// and results of calls, also inside containers. A function that gets one starts
-// when the owner knows of it.
+// `T` is any type with a wire name (rpc/functions/function.h); only ToHere
+// needs a type that can be encoded. References are passed as arguments and
+// results of calls, also inside containers. A function that takes a reference
+// starts once the owner knows of it.
 //
-// A handle: copies name the same copy of the reference; the owner is told when
-// the last of them is gone. Thread-safe as a shared_ptr. May outlive its agent.
-// The protocol and its guarantees: docs/rref.md.
+// A handle: copies share one copy of the reference, and the owner is notified
+// when the last of them is destroyed. As thread-safe as a shared_ptr. May
+// outlive its agent. The protocol and its guarantees: docs/rref.md.
 template <class T>
 class RRef {
  public:
-  // Refers to nothing; no other method but valid() may be called.
+  // Empty: only valid() may be called.
   RRef() = default;
   explicit RRef(std::shared_ptr<const Reference> reference)
       : reference_(std::move(reference)) {}
@@ -55,23 +55,23 @@ class RRef {
     return reference_->confirmed().ready() &&
            reference_->confirmed().result().ok();
   }
-  // Completes with that, or with the error of the creation.
+  // Completes once confirmed, or with the error of the creation.
   async::Future<void> WhenConfirmed() const { return reference_->confirmed(); }
 
-  // A copy of the value; at the owner the value itself. Waits for the creation
-  // without holding a thread. In a distributed autograd context the copy's
-  // gradient goes back to the owner.
+  // Returns a copy of the value; at the owner, the value itself. Waits for the
+  // creation without blocking a thread. In a distributed autograd context the
+  // gradient of the copy returns to the owner.
   //
-  // What is read is the value between two updates by a distributed optimizer,
-  // never half of one (docs/rref.md, G7).
+  // The value is read between two updates by a distributed optimizer, never in
+  // the middle of one (docs/rref.md, G7).
   //
-  // Errors, for this fetch only unless said otherwise:
-  //   the error of the function that was to make the value.
-  //   the error of the creation, for good.
-  //   kUnavailable         the owner is lost, for good.
+  // Errors, for this fetch only unless "permanent":
+  //   the error of the function that was to create the value.
+  //   the error of the creation (permanent).
+  //   kUnavailable         the owner is lost (permanent).
   //   kDeadlineExceeded    not within `timeout` (unset: the agent's default),
   //                        at the owner too.
-  //   kInvalidArgument     the value is no `T`, or `timeout` is negative.
+  //   kInvalidArgument     the value is not a `T`, or `timeout` is negative.
   //   kFailedPrecondition  after the worker's shutdown.
   async::Future<T> ToHereAsync(
       std::optional<absl::Duration> timeout = std::nullopt) const {
@@ -82,12 +82,13 @@ class RRef {
     return Fetch(/*await=*/true, timeout).Wait();
   }
 
-  // The object itself. Waits for the creation. Holding it keeps the object, but
-  // not the reference, alive; access to it is for its users to order.
+  // Returns the object itself, once it has been created. The pointer keeps the
+  // object alive, but not the reference. Users must synchronize access to the
+  // object.
   //
   //   kFailedPrecondition  this worker is not the owner.
-  //   kInvalidArgument     the value is no `T`.
-  //   the error of the function that was to make it.
+  //   kInvalidArgument     the value is not a `T`.
+  //   the error of the function that was to create it.
   async::Future<std::shared_ptr<T>> LocalValueAsync() const;
   absl::StatusOr<std::shared_ptr<T>> LocalValue() const {
     return LocalValueAsync().Wait();
@@ -100,26 +101,27 @@ class RRef {
  private:
   async::Future<T> Fetch(bool await,
                          std::optional<absl::Duration> timeout) const;
-  // `value` of this reference as a `T`.
+  // Converts `value` of this reference to a `T`.
   async::Future<std::shared_ptr<T>> AsObject(
       async::Future<rpc::ErasedValue> value) const;
 
   std::shared_ptr<const Reference> reference_;
 };
 
-// Runs `function` on worker `to`, keeps its result there and refers to it. The
-// function begins at once; the reference can be used and shared at once too.
-// An error of the function is given to whoever fetches.
+// Runs `function` on worker `to`, keeps its result there and returns a
+// reference to it. The function starts immediately; the reference can be used
+// and shared immediately. An error of the function is returned to each fetch.
 //
-//   kNotFound            no such worker.
+//   kNotFound            the worker does not exist.
 //   kFailedPrecondition  the agent was shut down.
-//   what encoding the arguments returns.
+//   errors of encoding the arguments.
 template <class R, class... A>
 absl::StatusOr<RRef<R>> Remote(rpc::Agent& agent, const rpc::Destination& to,
                                const rpc::CallOptions& options,
                                const rpc::Function<R(A...)>& function,
                                const std::type_identity_t<A>&... arguments) {
-  static_assert(!std::is_void_v<R>, "the function returns nothing to refer to");
+  static_assert(!std::is_void_v<R>,
+                "a function that returns void cannot be called with Remote");
   ASSIGN_OR_RETURN(const std::shared_ptr<Protocol> protocol, ProtocolOf(agent));
   ASSIGN_OR_RETURN(
       std::shared_ptr<Reference> reference,
@@ -137,8 +139,8 @@ absl::StatusOr<RRef<R>> Remote(rpc::Agent& agent, const rpc::Destination& to,
   return Remote(agent, to, rpc::CallOptions(), function, arguments...);
 }
 
-// A reference to `value`, owned by this worker. Other workers learn of it when
-// it is shared with them.
+// Returns a reference to `value`, owned by this worker. Other workers know it
+// once it is shared with them.
 //
 //   kFailedPrecondition  the agent was shut down.
 template <class T>
@@ -176,7 +178,7 @@ template <class T>
 async::Future<T> RRef<T>::Fetch(bool await,
                                 std::optional<absl::Duration> timeout) const {
   static_assert(rpc::WireType<T>,
-                "the value cannot travel: use it where it lives");
+                "the type cannot be encoded: use the value on its owner");
   if (is_owner()) {
     return AsObject(reference_->AwaitValue(timeout))
         .Then(

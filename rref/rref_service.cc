@@ -44,7 +44,8 @@ absl::StatusOr<std::shared_ptr<Protocol>> ProtocolOf(rpc::ServiceHost& host) {
   const auto* service = host.service<RRefService>();
   if (service == nullptr || service->protocol() == nullptr) {
     return absl::FailedPreconditionError(
-        "no RRefService is attached to this agent");
+        "this agent does not have an RRefService: add one to "
+        "AgentOptions::services");
   }
   return service->protocol();
 }

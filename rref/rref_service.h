@@ -16,11 +16,13 @@
 
 namespace hawser::rref {
 
-// Attaches references to an agent: give one to AgentOptions::services.
+// The service that adds references to an agent. Add one to
+// AgentOptions::services.
 //
-// A graceful shutdown waits until every copy of a reference that this worker
-// holds is settled, ends them all, and waits until no other worker holds one to
-// a value here; what is left after the time given is listed in the error.
+// A graceful shutdown waits until all copies of references that this worker
+// holds are settled, ends them, and waits until other workers do not hold
+// references to values here. The error lists the references that remain at its
+// timeout.
 class RRefService final : public rpc::Service {
  public:
   explicit RRefService(RRefOptions options = {}) : options_(options) {}
@@ -33,12 +35,12 @@ class RRefService final : public rpc::Service {
   void OnLeft() override { Interrupt(); }
   void Interrupt() override;
   void Stop() override;
-  // "owners": values here that references are to, of which "awaited" were not
-  // created yet; "forks": the copies of these references, of which
-  // "remote_forks" are at other workers; "users": copies here of references to
-  // values of others, of which "unconfirmed_users" may not be used yet;
-  // "control_senders" and "control_receivers": workers of which it is kept
-  // which control message was the last.
+  // "owners": values here with references, of which "awaited" have not been
+  // created yet. "forks": the copies of these references, of which
+  // "remote_forks" are on other workers. "users": copies here of references to
+  // values of other workers, of which "unconfirmed_users" must not be used yet.
+  // "control_senders" and "control_receivers": peers with state in the control
+  // channel.
   std::map<std::string, int64_t> DebugNumbers() const override;
 
   // Null before Start.
@@ -49,9 +51,9 @@ class RRefService final : public rpc::Service {
   std::shared_ptr<Protocol> protocol_;
 };
 
-// The reference protocol of an agent.
+// Returns the reference protocol of an agent.
 //
-// kFailedPrecondition: no RRefService is attached to it.
+// kFailedPrecondition: an RRefService is not attached to it.
 absl::StatusOr<std::shared_ptr<Protocol>> ProtocolOf(rpc::Agent& agent);
 absl::StatusOr<std::shared_ptr<Protocol>> ProtocolOf(rpc::ServiceHost& host);
 

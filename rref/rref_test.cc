@@ -30,7 +30,7 @@ using ::hawser::async::StatusIs;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-// Counts how many of it there are; cannot travel.
+// Counts its instances. Cannot be encoded.
 struct Resource {
   static constexpr std::string_view kTypeName = "rref_test.Resource";
 
@@ -139,7 +139,7 @@ class RRefTest : public testing::TestWithParam<rpc::TransportParam> {
     });
   }
 
-  // A graceful end leaves nothing behind.
+  // References do not remain after a graceful shutdown.
   void TearDown() override {
     if (!check_end_) return;
     gate_.Set(absl::OkStatus());
@@ -169,7 +169,7 @@ class RRefTest : public testing::TestWithParam<rpc::TransportParam> {
   rpc::TestJob job_{rpc::MakeTransportFactory(GetParam())};
 };
 
-TEST_P(RRefTest, UserFetchesWhatItCreated) {
+TEST_P(RRefTest, UserFetchesTheValueItCreated) {
   auto rref = Remote(agent(0), "w1", kTwice, 21);
   ASSERT_THAT(rref, IsOk());
   EXPECT_EQ(rref->owner().name, "w1");
@@ -179,14 +179,14 @@ TEST_P(RRefTest, UserFetchesWhatItCreated) {
   EXPECT_TRUE(rref->confirmed());
 }
 
-TEST_P(RRefTest, FunctionsForOtherRolesMakeNoReference) {
+TEST_P(RRefTest, FunctionForAnotherRoleIsRefused) {
   auto refused = Remote(agent(0), "w1", kForPs, 21);
   ASSERT_THAT(refused, IsOk());
   EXPECT_THAT(refused->ToHere(),
               StatusIs(absl::StatusCode::kPermissionDenied,
                        AllOf(HasSubstr("'w0'"), HasSubstr("rref_test.ForPs"))));
   EXPECT_EQ(num_for_ps_, 0);
-  // Its own.
+  // A worker may always call itself.
   auto own = Remote(agent(0), "w0", kForPs, 21);
   ASSERT_THAT(own, IsOk());
   EXPECT_THAT(own->ToHere(), IsOkAndHolds(42));
@@ -198,7 +198,7 @@ TEST_P(RRefTest, CreationOnSelfIsOwned) {
   EXPECT_TRUE(rref->is_owner());
   EXPECT_THAT(rref->ToHere(), IsOkAndHolds(42));
   EXPECT_THAT(rref->LocalValue(), IsOk());
-  // Others can use it too.
+  // Other workers can use it too.
   EXPECT_THAT(agent(0).Sync("w1", kFetch, *rref), IsOkAndHolds(42));
 }
 
@@ -212,7 +212,7 @@ TEST_P(RRefTest, CreationOnSelfIsConfirmedWhenTheFunctionHasEnded) {
   EXPECT_THAT(confirmed.Wait(), IsOk());
   EXPECT_TRUE(rref->confirmed());
   EXPECT_THAT(rref->ToHere(), IsOkAndHolds(9));
-  // The error of a function is its value's.
+  // An error of the function becomes the error of the value.
   auto failed = Remote(agent(0), "w0", kFail, 1);
   ASSERT_THAT(failed, IsOk());
   EXPECT_THAT(failed->WhenConfirmed().Wait(), IsOk());
@@ -230,7 +230,7 @@ TEST_P(RRefTest, CreationOnSelfThatFailedIsNotConfirmed) {
   EXPECT_THAT(rref->ToHere(), StatusIs(absl::StatusCode::kUnimplemented));
 }
 
-TEST_P(RRefTest, ObjectThatCannotTravelIsUsedWhereItLives) {
+TEST_P(RRefTest, ObjectThatCannotBeEncodedIsUsedOnItsOwner) {
   auto rref = Remote(agent(0), "w1", kMakeResource, 7);
   ASSERT_THAT(rref, IsOk());
   EXPECT_THAT(agent(0).Sync("w1", kReadResource, *rref), IsOkAndHolds(7));
@@ -253,13 +253,14 @@ TEST_P(RRefTest, UserSharesWithUserAndOwner) {
   ASSERT_THAT(rref, IsOk());
   EXPECT_THAT(agent(0).Sync("w2", kFetch, *rref), IsOkAndHolds(4));
   EXPECT_THAT(agent(0).Sync("w1", kFetch, *rref), IsOkAndHolds(4));
-  // On from there, to the owner, to a user and back to where it came from.
+  // The receiver shares it again: with the owner, with a user and with its
+  // sender.
   for (const char* worker : {"w0", "w1", "w2"}) {
     EXPECT_THAT(agent(0).Sync("w2", kFetchAt, *rref, worker), IsOkAndHolds(4));
   }
 }
 
-TEST_P(RRefTest, CopyLivesOnAfterItsParentIsGone) {
+TEST_P(RRefTest, CopyOutlivesItsParent) {
   {
     auto rref = Remote(agent(0), "w1", kTwice, 2);
     ASSERT_THAT(rref, IsOk());
@@ -270,7 +271,7 @@ TEST_P(RRefTest, CopyLivesOnAfterItsParentIsGone) {
   EXPECT_THAT(back->ToHere(), IsOkAndHolds(4));
 }
 
-TEST_P(RRefTest, ManyReferencesComeInAReply) {
+TEST_P(RRefTest, ReplyContainsManyReferences) {
   auto many = agent(0).Sync("w1", kMakeMany, 50);
   ASSERT_THAT(many, IsOk());
   for (int64_t i = 0; i < 50; ++i) {
@@ -291,7 +292,7 @@ TEST_P(RRefTest, FetchBeforeCreationWaits) {
   EXPECT_THAT(rref->ToHere(), IsOkAndHolds(9));
 }
 
-TEST_P(RRefTest, FunctionsErrorComesWithEachFetch) {
+TEST_P(RRefTest, EachFetchReturnsTheErrorOfTheFunction) {
   auto rref = Remote(agent(0), "w1", kFail, 1);
   ASSERT_THAT(rref, IsOk());
   EXPECT_THAT(rref->WhenConfirmed().Wait(), IsOk());
@@ -300,8 +301,8 @@ TEST_P(RRefTest, FunctionsErrorComesWithEachFetch) {
               StatusIs(absl::StatusCode::kOutOfRange));
 }
 
-// Like those of calls.
-TEST_P(RRefTest, LongErrorsAreCut) {
+// As for calls.
+TEST_P(RRefTest, LongErrorsAreTruncated) {
   auto rref = Remote(agent(0), "w1", kFailAtLength, 1);
   ASSERT_THAT(rref, IsOk());
   const absl::Status error = rref->ToHere().status();
@@ -313,7 +314,7 @@ TEST_P(RRefTest, CreationTimeoutIsKeptWithTheReference) {
   auto rref = Remote(agent(0), "w1", {.timeout = absl::Milliseconds(30)},
                      kWaitForGate, 9);
   ASSERT_THAT(rref, IsOk());
-  // A fetch that waits longer is told at once.
+  // A fetch with a longer timeout fails immediately.
   async::Future<int64_t> fetch = rref->ToHereAsync();
   EXPECT_THAT(rref->WhenConfirmed().Wait(),
               StatusIs(absl::StatusCode::kDeadlineExceeded));
@@ -333,12 +334,12 @@ TEST_P(RRefTest, UnregisteredFunctionIsKeptWithTheReference) {
               StatusIs(absl::StatusCode::kUnimplemented));
 }
 
-TEST_P(RRefTest, UnknownWorkerIsReportedAtOnce) {
+TEST_P(RRefTest, UnknownWorkerIsReportedImmediately) {
   EXPECT_THAT(Remote(agent(0), "nobody", kTwice, 1),
               StatusIs(absl::StatusCode::kNotFound));
 }
 
-TEST_P(RRefTest, ReferenceToNothingCannotBeSent) {
+TEST_P(RRefTest, EmptyReferenceCannotBeSent) {
   EXPECT_THAT(agent(0).Sync("w1", kFetch, RRef<int64_t>()),
               StatusIs(absl::StatusCode::kInvalidArgument));
 }
@@ -351,7 +352,7 @@ TEST_P(RRefTest, ValueOfAnotherTypeIsRefused) {
                                        testing::HasSubstr("int64")));
 }
 
-TEST_P(RRefTest, ToHereAtTheOwnerIsTheValueItself) {
+TEST_P(RRefTest, ToHereAtTheOwnerReturnsTheValueItself) {
   const Tensor t = Tensor::Ones({3});
   auto rref = MakeLocal<Tensor>(agent(0), t);
   ASSERT_THAT(rref, IsOk());
@@ -374,7 +375,7 @@ TEST_P(RRefTest, ReferenceOutlivesItsWorker) {
   job_.StopAll();
 }
 
-TEST_P(RRefTest, LostOwnerIsNamedToItsUsers) {
+TEST_P(RRefTest, ErrorOfALostOwnerNamesIt) {
   check_end_ = false;
   auto rref = Remote(agent(0), "w1", kTwice, 2);
   auto other = Remote(agent(0), "w1", kWaitForGate, 2);

@@ -1,5 +1,4 @@
-// The methods by which workers serve references to each other:
-// proto/rref.proto.
+// Methods by which workers serve references to each other: proto/rref.proto.
 
 #ifndef HAWSER_RREF_SERVICE_METHODS_H_
 #define HAWSER_RREF_SERVICE_METHODS_H_

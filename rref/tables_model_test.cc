@@ -1,7 +1,7 @@
-// Several workers' tables and control channels, joined by a network that drops,
-// repeats and reorders, under random creations, shares and releases. Checked
-// after each step: no value is gone that a confirmed copy refers to. Checked at
-// the end: nothing is left.
+// Tables and control channels of several workers under random creations, shares
+// and releases. Their network drops, repeats and reorders messages. Checked
+// after each step: no value has ended to which a confirmed copy refers. Checked
+// at the end: all tables are empty.
 
 #include <cstdint>
 #include <map>
@@ -23,13 +23,13 @@ namespace {
 constexpr int kWorkers = 4;
 constexpr uint64_t kSeedsPerCase = 25;
 
-// A copy of a reference that some application code holds.
+// A copy of a reference held by application code.
 struct Handle {
   int worker;
   RRefId rref;
   ForkId fork;
   rpc::WorkerRun owner;
-  // At the owner.
+  // Set at the owner.
   std::shared_ptr<OwnerValue> value;
   async::Future<void> confirmed;
 };
@@ -114,7 +114,7 @@ class Model {
           from, simulation_.worker(from).users.FinishCreation(fork, status));
     };
     if (Chance(0.1)) {
-      // The caller gives up although the message may yet arrive.
+      // The caller times out although the message may still arrive.
       simulation_.Post(
           [finish] { finish(absl::DeadlineExceededError("creation")); });
     }
@@ -208,8 +208,8 @@ class Model {
       }
       ASSERT_TRUE(
           simulation_.worker(handle.worker).users.Check(handle.fork).ok());
-      // A copy may be confirmed before the creation arrives at the owner; and
-      // its creation may fail after that.
+      // A copy may be confirmed before the creation arrives at the owner, and
+      // the creation may fail after that.
       auto value = values_.find(handle.rref);
       if (value == values_.end()) continue;
       ASSERT_FALSE(value->second.expired())
@@ -220,14 +220,14 @@ class Model {
 
   ProtocolSimulation simulation_;
   std::vector<Handle> handles_;
-  // No handle is made any more.
+  // New handles are not created any more.
   bool ending_ = false;
   std::map<RRefId, std::weak_ptr<OwnerValue>> values_;
 };
 
 class TablesModelTest : public testing::TestWithParam<uint64_t> {};
 
-TEST_P(TablesModelTest, NothingIsFreedEarlyAndEverythingInTheEnd) {
+TEST_P(TablesModelTest, ValuesAreFreedOnlyWithoutCopiesAndAllAtTheEnd) {
   for (uint64_t seed = 0; seed < kSeedsPerCase; ++seed) {
     SCOPED_TRACE(testing::Message()
                  << "seed " << GetParam() * kSeedsPerCase + seed);

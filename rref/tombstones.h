@@ -8,8 +8,8 @@
 
 namespace hawser::rref {
 
-// Remembers the last `capacity` ids of things that must not come to life any
-// more, should the message that brings them still arrive. Not thread-safe.
+// The last `capacity` ids of things that have ended, so that a late message
+// does not bring them back. Not thread-safe.
 template <class Id>
 class Tombstones {
  public:

@@ -1,4 +1,4 @@
-// Messages that name workers which the job does not have.
+// Messages that name workers which are not in the job.
 
 #include <cstdint>
 #include <memory>
@@ -44,7 +44,7 @@ class UnknownWorkerTest : public testing::Test {
     });
   }
 
-  // References go on, and nothing is left of what the test did.
+  // References still work, and the tables keep nothing of the test.
   void TearDown() override {
     {
       auto one = MakeLocal<int64_t>(job_.agent(1), 7);
@@ -52,7 +52,7 @@ class UnknownWorkerTest : public testing::Test {
       EXPECT_THAT(job_.agent(1).Sync("w0", kFetch, *one), IsOkAndHolds(7));
     }
     for (int i = 0; i < 2; ++i) {
-      // Before one may hear that the other left, which counts.
+      // Checked before the shutdown, because a departed worker counts as lost.
       const Protocol::Counts counts = protocol(i).counts();
       EXPECT_EQ(counts.user.lost_workers, 0u) << "worker " << i;
       EXPECT_EQ(counts.owner.lost_workers, 0u) << "worker " << i;
@@ -73,7 +73,8 @@ class UnknownWorkerTest : public testing::Test {
   }
   rpc::WorkerRun run(int i) { return RunOf(job_.agent(i).info()); }
 
-  // Worker 0 is given a reference of `owner` by worker 1: what becomes of it.
+  // Worker 1 gives worker 0 a reference of `owner`. Returns the status of
+  // receiving it.
   absl::Status ReceiveReferenceOf(rpc::WorkerRun owner) {
     const ForkId fork{{run(1), ++last_number_}};
     v1::RRefReference reference;
@@ -90,7 +91,7 @@ class UnknownWorkerTest : public testing::Test {
     return received->prerequisite.Wait();
   }
 
-  // Sends worker 0 a control message in the name of `source`.
+  // Sends worker 0 a control message that claims to be from `source`.
   absl::Status SendControlAs(const rpc::WorkerInfo& source) {
     v1::RRefControlRequest request;
     request.set_first_sequence(1);
@@ -131,16 +132,16 @@ class UnknownWorkerTest : public testing::Test {
   uint64_t last_number_ = 1000;
 };
 
-TEST_F(UnknownWorkerTest, OwnersThatAPeerMakesUpAreNotRemembered) {
+TEST_F(UnknownWorkerTest, OwnersInventedByAPeerAreNotRemembered) {
   for (uint64_t i = 0; i < 50; ++i) {
     const rpc::Incarnation made_up{rpc::ToNumber(run(1).incarnation) + 1 + i};
-    // Of a rank that nobody has, and of one that another has.
+    // With an unused rank, and with the rank of another worker.
     EXPECT_THAT(ReceiveReferenceOf({rpc::WorkerId(7), made_up}),
                 StatusIs(absl::StatusCode::kNotFound, HasSubstr("rank 7")));
     EXPECT_THAT(ReceiveReferenceOf({rpc::WorkerId(1), made_up}),
                 StatusIs(absl::StatusCode::kFailedPrecondition,
                          HasSubstr("worker 'w1'")));
-    // Of another rank than who has the incarnation.
+    // With an incarnation that belongs to another rank.
     EXPECT_THAT(
         ReceiveReferenceOf(
             {rpc::WorkerId(static_cast<int32_t>(100 + i)), run(1).incarnation}),
@@ -148,7 +149,7 @@ TEST_F(UnknownWorkerTest, OwnersThatAPeerMakesUpAreNotRemembered) {
   }
 }
 
-TEST_F(UnknownWorkerTest, ControlMessagesAreTakenFromMembersOnly) {
+TEST_F(UnknownWorkerTest, ControlMessagesOfNonMembersAreRefused) {
   rpc::WorkerInfo source = job_.agent(1).info();
   source.incarnation = rpc::Incarnation{rpc::ToNumber(source.incarnation) + 1};
   EXPECT_THAT(SendControlAs(source),

@@ -14,7 +14,7 @@ namespace {
 
 absl::Status ClosedError() {
   return absl::FailedPreconditionError(
-      "the worker was shut down: its references can no longer be used");
+      "the worker was shut down: its references cannot be used any more");
 }
 
 }  // namespace
@@ -64,14 +64,14 @@ absl::StatusOr<UserTable::ReceivedFork> UserTable::Receive(
   async::MutexLock lock(&mutex_);
   if (closed_) return ClosedError();
   if (auto it = users_.find(fork); it != users_.end()) {
-    // The same message twice: both handles name one copy.
+    // A repeated message: both handles share one copy.
     ++it->second.handles;
     return ReceivedFork{it->second.confirmed_future, false};
   }
   if (withdrawn_.Contains(fork)) {
     return absl::AbortedError(absl::StrCat(
         "reference ", rref.ToString(), " arrived after its sender, worker ",
-        parent.id.value(), ", had given it up: send it again"));
+        parent.id.value(), ", had withdrawn it: send it again"));
   }
   if (auto it = lost_.find(owner); it != lost_.end()) return it->second;
   User user;
@@ -118,7 +118,7 @@ absl::Status UserTable::AddChild(ForkId parent, ForkId child,
   if (closed_) return ClosedError();
   auto it = users_.find(parent);
   HAWSER_CHECK(it != users_.end() && it->second.handles > 0)
-      << "a reference was shared without holding it";
+      << "a reference was shared that this worker does not hold";
   if (!it->second.error.ok()) return it->second.error;
   if (auto lost = lost_.find(to); lost != lost_.end()) return lost->second;
   ++it->second.children;

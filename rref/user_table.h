@@ -23,11 +23,12 @@ namespace hawser::rref {
 // copies (users), and the copies that it gave away and that have not arrived
 // yet (pending children).
 //
-// The owner is told of a copy's end (G1 of docs/rref.md) once the copy is
-// settled, no handle names it, and no child of it is pending (G2).
+// The owner is notified of the end of a copy (G1 of docs/rref.md) once the copy
+// is settled, all its handles are destroyed, and its children have arrived
+// (G2).
 //
-// Sends nothing: what is to be sent or completed comes back as Actions, to be
-// run by the caller without a lock. Thread-safe.
+// The table does not send messages. It returns messages and completions as
+// Actions, which the caller runs without a lock. Thread-safe.
 class UserTable {
  public:
   struct Message {
@@ -54,7 +55,7 @@ class UserTable {
   struct ReceivedFork {
     // Completes when the owner knows the copy.
     async::Future<void> confirmed;
-    // A fork request must go to the owner.
+    // Whether a fork request must be sent to the owner.
     bool request_owner = false;
   };
 
@@ -62,31 +63,32 @@ class UserTable {
     size_t users = 0;
     size_t unconfirmed_users = 0;
     size_t pending_children = 0;
-    // Remembered, so that nothing of theirs comes to life.
+    // Lost workers, remembered so that their late messages are refused.
     size_t lost_workers = 0;
   };
 
   UserTable(rpc::WorkerRun self, size_t tombstone_capacity);
 
-  // Adds the copy with one handle that a remote creation gives its caller.
+  // Adds the copy that a remote creation returns to its caller, with one
+  // handle.
   async::Future<void> StartCreation(RRefId rref, ForkId fork,
                                     rpc::WorkerRun owner);
 
-  // The creation was acknowledged, or failed in whatever way: the error is
-  // kept with the copy.
+  // The creation was acknowledged or failed. Keeps the error with the copy.
   Actions FinishCreation(ForkId fork, const absl::Status& status);
 
-  // Adds the copy named by a reference that arrived from `parent`, or one more
-  // handle of it. A copy from the owner itself is confirmed at once.
+  // Adds the copy of a reference that arrived from `parent`, or a handle if the
+  // copy exists. A copy from the owner is confirmed immediately.
   //
   //   kAborted             the sender withdrew the fork.
   //   kFailedPrecondition  after Close.
-  //   otherwise            the owner is lost: the error OnWorkerLost was given.
+  //   the error of OnWorkerLost if the owner is lost.
   absl::StatusOr<ReceivedFork> Receive(RRefId rref, ForkId fork,
                                        rpc::WorkerRun owner,
                                        rpc::WorkerRun parent);
 
-  // The owner's answer to the fork request. The parent may let go in any case.
+  // Handles the owner's reply to the fork request. Releases the parent, also
+  // after an error.
   Actions FinishRequest(ForkId fork, const absl::Status& status);
 
   // Keeps the copy `parent` until `child`, given to `to`, is accepted.
@@ -94,35 +96,37 @@ class UserTable {
   //   the error kept with `parent`, if any; kFailedPrecondition after Close.
   absl::Status AddChild(ForkId parent, ForkId child, rpc::WorkerRun to);
 
-  // `child` has arrived, or never will. Ignored if unknown.
+  // `child` has arrived or never will. Ignores an unknown child.
   Actions AcceptChild(ForkId child);
 
-  // One handle is gone. Ignored after Close.
+  // One handle was destroyed. Ignored after Close.
   Actions Release(ForkId fork);
 
-  // Whether the copy is here. If not it will be refused when it arrives.
+  // Returns whether the copy is here. If not, it is refused when it arrives.
   bool Withdraw(ForkId fork);
 
   // Whether Withdraw refused `fork`.
   bool IsWithdrawn(ForkId fork) const;
 
-  // Settles and removes every copy, whatever handles and children it has:
-  // those only give errors from now on, and owners are told.
+  // Settles and removes all copies, with or without handles and children. They
+  // return errors from now on. The owners are notified.
   Actions Close();
 
-  // The error kept with a copy: failed creation or request, lost owner.
+  // The error kept with a copy: failed creation, failed request or lost owner.
   absl::Status Check(ForkId fork) const;
 
-  // Children pending since before the last call of this function.
+  // Children that have been pending since before the last call of this
+  // function.
   std::vector<PendingChild> TakeStaleChildren();
 
-  // Copies of values owned by `lost` keep `error`, also those that come later;
-  // children given to it are dropped. A creation under way is told by its own
-  // call, which knows whether it may have run: FinishCreation must follow.
+  // Keeps `error` with all copies of values owned by `lost`, also with those
+  // that arrive later, and drops the children given to it. Does not complete a
+  // creation in flight: FinishCreation must follow, because only its call knows
+  // if the function may have run.
   Actions OnWorkerLost(rpc::WorkerRun lost, const absl::Status& error);
 
-  // As OnWorkerLost, for one that is no member of the job as far as is known.
-  // It is not remembered: peers may name as many of those as they like.
+  // Like OnWorkerLost, for a worker that is not known as a member of the job.
+  // It is not remembered, because peers may name any number of them.
   Actions OnWorkerUnknown(rpc::WorkerRun unknown, const absl::Status& error);
 
   Counts counts() const;
@@ -134,15 +138,15 @@ class UserTable {
     rpc::WorkerRun parent;
     int64_t handles = 1;
     int64_t children = 0;
-    // Creation or request has an answer.
+    // The creation or the request has completed.
     bool settled = false;
-    // The owner may still hold this fork although creation failed.
+    // The owner may still hold this fork although the creation failed.
     bool creation_unacknowledged = false;
-    // The owner need not be told of the end.
+    // The owner does not need to be notified of the end.
     bool unknown_to_owner = false;
     // Settled by FinishCreation.
     bool is_creation = false;
-    // Why the owner was lost while a creation was under way.
+    // The error of the owner's loss during a creation in flight.
     absl::Status loss;
     absl::Status error;
     async::Promise<void> confirmed;

@@ -25,7 +25,7 @@ const ForkId kReceived{{kOther, 7}};
 
 class UserTableTest : public testing::Test {
  protected:
-  // Completes what is to be completed and returns what is to be sent.
+  // Completes the promises of `actions` and returns the kinds of its messages.
   std::vector<Kind> Run(UserTable::Actions actions) {
     for (auto& [promise, status] : actions.completions) promise.Set(status);
     std::vector<Kind> kinds;
@@ -57,7 +57,7 @@ TEST_F(UserTableTest, PendingChildKeepsItsParent) {
   EXPECT_THAT(Run(table_.Release(kFork)), testing::IsEmpty());
   EXPECT_THAT(Run(table_.AcceptChild(kChild)),
               testing::ElementsAre(Kind::kUserDelete));
-  // The same message once more.
+  // A repeated message.
   EXPECT_THAT(Run(table_.AcceptChild(kChild)), testing::IsEmpty());
 }
 
@@ -105,7 +105,7 @@ TEST_F(UserTableTest, CopyFromAUserIsAcceptedOnceTheOwnerKnows) {
               testing::IsEmpty());
 }
 
-TEST_F(UserTableTest, RefusedForkFreesTheParentAndTellsNoOwner) {
+TEST_F(UserTableTest, RefusedForkReleasesTheParentWithoutAMessageToTheOwner) {
   auto received = table_.Receive(kRef, kReceived, kOwner, kOther);
   ASSERT_THAT(received, IsOk());
   EXPECT_THAT(Run(table_.FinishRequest(kReceived, absl::NotFoundError("gone"))),
@@ -145,8 +145,8 @@ TEST_F(UserTableTest, ChildIsStaleAfterAWholeInterval) {
   ASSERT_EQ(table_.TakeStaleChildren().size(), 1u);
 }
 
-// Only the call that creates knows whether it may have run.
-TEST_F(UserTableTest, CreationUnderWayWhoseOwnerIsLostEndsAsItsCallDoes) {
+// Only the call that creates knows if the function may have run.
+TEST_F(UserTableTest, CreationInFlightToALostOwnerEndsWithItsCall) {
   async::Future<void> creation = table_.StartCreation(kRef, kFork, kOwner);
   EXPECT_THAT(Run(table_.OnWorkerLost(kOwner, absl::UnavailableError("dead"))),
               testing::IsEmpty());
@@ -155,7 +155,7 @@ TEST_F(UserTableTest, CreationUnderWayWhoseOwnerIsLostEndsAsItsCallDoes) {
               testing::IsEmpty());
   EXPECT_THAT(creation.result(), StatusIs(absl::StatusCode::kAborted));
   EXPECT_THAT(table_.Check(kFork), StatusIs(absl::StatusCode::kAborted));
-  // The owner is not there to be told.
+  // The lost owner is not notified.
   EXPECT_THAT(Run(table_.Release(kFork)), testing::IsEmpty());
   EXPECT_EQ(table_.counts().users, 0u);
 }
@@ -174,7 +174,7 @@ TEST_F(UserTableTest, LostOwnerIsKeptWithItsCopies) {
   Run(table_.FinishCreation(kFork, absl::OkStatus()));
   auto received = table_.Receive(kRef, kReceived, kOwner, kOther);
   ASSERT_THAT(received, IsOk());
-  // The parent of the received copy may let go.
+  // The parent of the received copy is released.
   EXPECT_THAT(Run(table_.OnWorkerLost(kOwner, absl::UnavailableError("dead"))),
               testing::ElementsAre(Kind::kChildAccept));
   EXPECT_THAT(creation.result(), IsOk());
@@ -187,7 +187,7 @@ TEST_F(UserTableTest, LostOwnerIsKeptWithItsCopies) {
               StatusIs(absl::StatusCode::kUnavailable));
 }
 
-TEST_F(UserTableTest, UnknownOwnerFailsWhatIsThereAndIsForgotten) {
+TEST_F(UserTableTest, UnknownOwnerFailsItsCopiesAndIsForgotten) {
   auto received = table_.Receive(kRef, kReceived, kOwner, kOther);
   ASSERT_THAT(received, IsOk());
   EXPECT_THAT(
@@ -198,7 +198,7 @@ TEST_F(UserTableTest, UnknownOwnerFailsWhatIsThereAndIsForgotten) {
   EXPECT_THAT(table_.Check(kReceived), StatusIs(absl::StatusCode::kNotFound));
   EXPECT_THAT(Run(table_.Release(kReceived)), testing::IsEmpty());
   EXPECT_EQ(table_.counts().lost_workers, 0u);
-  // It may have become known since.
+  // It may have become a member since.
   EXPECT_THAT(table_.Receive(kRef, kReceived, kOwner, kOther), IsOk());
   Run(table_.OnWorkerLost(kOwner, absl::UnavailableError("dead")));
   EXPECT_EQ(table_.counts().lost_workers, 1u);

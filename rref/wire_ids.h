@@ -1,4 +1,4 @@
-// Ids of references and of runs of workers in messages.
+// Conversions between ids and their messages.
 
 #ifndef HAWSER_RREF_WIRE_IDS_H_
 #define HAWSER_RREF_WIRE_IDS_H_

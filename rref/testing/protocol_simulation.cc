@@ -84,7 +84,8 @@ void ProtocolSimulation::Flush(int i, rpc::WorkerRun to) {
   }
 }
 
-// Sends the batch; at the latest when the attempt was lost, again.
+// Sends a batch, and sends it again at a random time if the attempt or its
+// reply was lost.
 void ProtocolSimulation::Attempt(int i, rpc::WorkerRun to,
                                  v1::RRefControlRequest batch,
                                  std::shared_ptr<bool> answered) {

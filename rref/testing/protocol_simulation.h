@@ -1,4 +1,5 @@
-// Several workers' tables and control channels, without agents, for tests.
+// Simulation of the tables and control channels of several workers, without
+// agents, for tests.
 
 #ifndef HAWSER_RREF_TESTING_PROTOCOL_SIMULATION_H_
 #define HAWSER_RREF_TESTING_PROTOCOL_SIMULATION_H_
@@ -19,8 +20,8 @@
 
 namespace hawser::rref {
 
-// Workers whose control operations a network carries that drops, repeats and
-// reorders batches and answers, as a seed decides. Not thread-safe.
+// Workers connected by a network that drops, repeats and reorders batches and
+// replies, as a seed decides. Not thread-safe.
 class ProtocolSimulation {
  public:
   struct Worker {
@@ -43,29 +44,30 @@ class ProtocolSimulation {
   }
   static rpc::WorkerInfo InfoOf(rpc::WorkerRun run);
 
-  // --- Chance.
+  // --- Random numbers.
 
   double Uniform() { return random_.Uniform(); }
   bool Chance(double p) { return random_.Uniform() < p; }
   size_t Below(size_t n) { return random_.Next() % n; }
 
-  // --- What worker `i` does.
+  // --- Actions of worker `i`.
 
-  // Completes what is to be completed and sends what is to be sent.
+  // Completes the promises and sends the messages of `actions`.
   void Do(int i, UserTable::Actions actions);
   void Do(int i, OwnerTable::Actions actions);
   void AcceptChild(int i, rpc::WorkerRun parent, ForkId child);
   void RequestFork(int i, rpc::WorkerRun owner, RRefId rref, ForkId fork);
-  // Asks after what it gave away and has not heard of since the last audit.
+  // Asks the receivers of copies that have not been acknowledged since the last
+  // audit.
   void Audit(int i);
 
   // --- The network.
 
-  // `event` happens some time.
+  // Runs `event` at a random later time.
   void Post(std::function<void()> event);
-  // One of those that are under way, if there is any.
+  // Delivers one pending message, if there is any.
   void DeliverOne();
-  // Delivers everything; messages that never arrive are found out by audits.
+  // Delivers all messages. Audits detect those that were lost.
   void RunToQuiescence();
 
  private:
