@@ -24,10 +24,11 @@ v1::BackwardPassId ToProto(const BackwardPassOptions& options,
   return proto;
 }
 
-// The pass whose nodes this thread runs.
+// The pass whose nodes the current thread runs.
 thread_local constinit const BackwardPass* t_pass = nullptr;
 
-// Nodes run in the threads that start, feed and skip.
+// Marks the current thread as running nodes of a pass. Nodes run in the threads
+// that start the pass, or feed or skip send functions.
 class RunningHere {
  public:
   explicit RunningHere(const BackwardPass* pass)
@@ -112,8 +113,8 @@ void BackwardPass::Start(std::vector<Tensor> root_gradients) {
       Fail(std::move(status));
     }
   }
-  // Otherwise the first message to arrive is to be applied before this worker
-  // calls on those it has not heard of.
+  // Other workers first apply the message that made them take part, before they
+  // send messages to peers that they have not heard from.
   if (!root_nodes_.empty()) {
     Announce();
     FinishOne();
@@ -131,7 +132,7 @@ async::Future<void> BackwardPass::Receive(const rpc::WorkerRun& from,
     const std::pair<rpc::WorkerRun, uint64_t> message(from, request.sequence());
     if (root_nodes_.empty() && !held_.has_value()) held_ = message;
     held = held_ == message;
-    // What it causes is to be sent before this part can end.
+    // The messages that this one causes must be sent before this part can end.
     ++outstanding_;
   }
   absl::Status status = ApplyGradients(from, request, std::move(tensors));
@@ -140,7 +141,7 @@ async::Future<void> BackwardPass::Receive(const rpc::WorkerRun& from,
   }
   if (!status.ok()) {
     Fail(status);
-    // A pass that had failed before makes messages fail that come after.
+    // After a failure, later messages get the error of that failure.
     async::MutexLock lock(&mutex_);
     if (!failure_.ok()) status = failure_;
   }
@@ -161,9 +162,9 @@ absl::Status BackwardPass::ApplyGradients(const rpc::WorkerRun& from,
     const std::vector<TensorSpec>& specs = send->specs();
     if (static_cast<size_t>(entry.present_size()) != specs.size()) {
       return absl::InvalidArgumentError(absl::StrCat(
-          "forward message ", DescribeMessage(entry.message()), " carried ",
-          specs.size(), " tensors that require gradients, and ",
-          entry.present_size(), " gradients came back"));
+          "forward message ", DescribeMessage(entry.message()), " had ",
+          specs.size(), " tensors that require gradients, but ",
+          entry.present_size(), " gradients were returned"));
     }
     std::vector<Tensor> gradients;
     for (size_t i = 0; i < specs.size(); ++i) {
@@ -177,13 +178,13 @@ absl::Status BackwardPass::ApplyGradients(const rpc::WorkerRun& from,
         return absl::InvalidArgumentError(absl::StrCat(
             "gradient ", i, " of forward message ",
             DescribeMessage(entry.message()),
-            " is missing, or not of the tensor's shape and dtype"));
+            " is missing or differs from the tensor in shape or dtype"));
       }
       gradients.push_back(std::move(tensors[next++]));
     }
     {
       async::MutexLock lock(&mutex_);
-      // A repetition.
+      // Ignores a repeated message.
       if (!fed_.insert(entry.message()).second) continue;
       --peers_[from].awaited;
     }
@@ -200,13 +201,13 @@ absl::StatusOr<std::shared_ptr<SendFunction>> BackwardPass::FindSend(
   auto it = sends_.find(message);
   if (it == sends_.end()) {
     return absl::NotFoundError(absl::StrCat(
-        "a gradient came for forward message ", DescribeMessage(message),
+        "got a gradient for forward message ", DescribeMessage(message),
         ", which this worker did not send before the backward pass began"));
   }
   if (it->second->peer() != from) {
     return absl::InvalidArgumentError(absl::StrCat(
         "worker ", from.id.value(), " sent a gradient for forward message ",
-        DescribeMessage(message), ", which it did not get"));
+        DescribeMessage(message), ", which was sent to another worker"));
   }
   return it->second;
 }
@@ -214,7 +215,7 @@ absl::StatusOr<std::shared_ptr<SendFunction>> BackwardPass::FindSend(
 absl::Status BackwardPass::SkipSend(uint64_t message,
                                     const rpc::WorkerRun& from) {
   auto it = sends_.find(message);
-  // One sent after this worker's part began is not waited for.
+  // This worker does not wait for messages sent after its part began.
   if (it == sends_.end()) return absl::OkStatus();
   RETURN_IF_ERROR(FindSend(message, from));
   {
@@ -388,7 +389,7 @@ void BackwardPass::Complete(async::Promise<void> done,
 }
 
 std::string BackwardPass::DescribeMissing() const {
-  // In the order of their ids.
+  // Ordered by id.
   std::map<uint64_t, rpc::WorkerRun> missing;
   {
     async::MutexLock lock(&mutex_);

@@ -27,7 +27,7 @@
 
 namespace hawser::dist_autograd {
 
-// Names one backward pass.
+// Id of one backward pass.
 struct BackwardPassId {
   ContextId context{};
   // The worker that called Backward.
@@ -42,23 +42,23 @@ struct BackwardPassId {
 struct BackwardPassOptions {
   BackwardPassId id;
   bool retain_graph = false;
-  // Tell of forward messages that give no gradient, so that nobody waits for
-  // them (the spec's SMART mode; FAST otherwise).
+  // Notify senders of forward messages that give no gradient, so that they do
+  // not wait for them (SMART mode; otherwise FAST).
   bool smart = true;
 };
 
-// How a pass talks to its other participants.
+// Interface through which a pass sends messages to its other participants.
 class BackwardPassTransport {
  public:
   virtual ~BackwardPassTransport() = default;
 
-  // Delivers `request` once or more. Completes with the answer, or an error
-  // that names the worker.
+  // Delivers `request` at least once. Completes with the reply, or with an
+  // error that names the worker.
   virtual async::Future<void> SendGradients(const rpc::WorkerRun& to,
                                             v1::GradientRequest request,
                                             std::vector<Tensor> tensors) = 0;
-  // Tells a participant, best effort, that the pass has failed with `error`,
-  // which began at this worker unless it has an ErrorDetail.
+  // Notifies a participant, best effort, that the pass failed with `error`. The
+  // error began at this worker unless it has an ErrorDetail.
   virtual void SendAbort(const rpc::WorkerRun& to,
                          const v1::BackwardPassId& pass,
                          const absl::Status& error) = 0;
@@ -70,25 +70,25 @@ class BackwardPassTransport {
 //      dependencies of the local graph: from the roots, if this is the root
 //      worker, and from all send functions.
 //   2. Start runs the roots; Receive feeds send functions as gradients arrive.
-//      Recv functions that run send gradients on (SendGradients).
-//   3. In smart mode each worker also tells which recv functions will not run
-//      (SkipUnreached), and the first message between two workers has a
-//      manifest of what each knows, so that every send function is fed or
-//      skipped.
-//   4. The answer to the first message that reached a worker is held until its
-//      graph is done and its own messages are answered: the root worker's
-//      last answer is the end of the pass.
-//   5. The first error ends the local graph and is told to all participants
-//      that this worker knows, who do the same.
+//      Recv functions that run send gradients to their peers (SendGradients).
+//   3. In smart mode each worker also notifies the senders of messages whose
+//      recv functions will not run (SkipUnreached). The first message between
+//      two workers has a manifest of the forward messages that each knows, so
+//      that every send function is fed or skipped.
+//   4. The reply to the first message that reached a worker is held until its
+//      graph is done and its own messages are acknowledged. The last reply to
+//      the root worker ends the pass.
+//   5. The first error ends the local graph and is sent to all participants
+//      that this worker knows, which do the same.
 //
-// Cost: one message per forward message that carried gradients; in smart mode
-// none besides, unless some are unused.
+// Cost: one message per forward message that had gradients. Smart mode sends
+// further messages only if some forward messages are unused.
 //
 // Thread-safe.
 class BackwardPass : public std::enable_shared_from_this<BackwardPass> {
  public:
-  // `context` and `transport` must outlive the pass's `done`; both are let go
-  // then.
+  // `context` and `transport` must outlive the pass's `done`, which releases
+  // both.
   static absl::StatusOr<std::shared_ptr<BackwardPass>> Create(
       std::shared_ptr<Context> context, BackwardPassOptions options,
       const std::vector<Tensor>& roots,
@@ -96,14 +96,15 @@ class BackwardPass : public std::enable_shared_from_this<BackwardPass> {
 
   const BackwardPassOptions& options() const { return options_; }
 
-  // Begins with one gradient per root. To be called once, after the context
-  // knows of the pass.
+  // Begins with one gradient per root. Must be called once, after the context
+  // has registered the pass.
   void Start(std::vector<Tensor> root_gradients);
 
-  // News from another participant, which may come after the end. The future is
-  // the answer: that of the message which made this worker take part is ready
-  // when `done` is. `begins`: the caller has started this part for the message;
-  // the part does not end before what both of them cause is sent.
+  // Applies a message of another participant, which may arrive after the end.
+  // Returns the future of the reply. The reply to the message that made this
+  // worker take part is ready when `done` is. `begins`: the caller has started
+  // this part for the message. The part does not end before the messages that
+  // both of them cause have been sent.
   async::Future<void> Receive(const rpc::WorkerRun& from,
                               const v1::GradientRequest& request,
                               std::vector<Tensor> tensors, bool begins);
@@ -111,30 +112,30 @@ class BackwardPass : public std::enable_shared_from_this<BackwardPass> {
   // Whether the calling thread runs nodes of this pass.
   bool RunsHere() const;
 
-  // Takes the gradients of a recv function that ran.
+  // Sends the gradients of a recv function that ran.
   absl::Status SendGradients(const RecvFunction& recv,
                              std::vector<Tensor> gradients);
 
-  // Ends the pass here, and at those it talked to, with `error`, not OK. The
-  // first error is the pass's: whatever fails later, because of it or beside
-  // it, is answered with that. Without effect once done.
+  // Ends the pass with `error`, which must not be OK, on this worker and on its
+  // peers. The first error is that of the pass: later failures and messages get
+  // it too. Without effect once done.
   void Fail(absl::Status error);
 
-  // Completes when this worker's part, and all that it caused, is over.
+  // Completes when this worker's part, and all messages that it caused, are
+  // done.
   async::Future<void> done() const { return done_future_; }
 
-  // Forward messages whose gradients have not come: "0:3 to worker 2, ...".
+  // Forward messages whose gradients have not arrived: "0:3 to worker 2, ...".
   std::string DescribeMissing() const;
 
  private:
-  // What is known of the exchange with one other worker.
+  // State of the exchange with one other worker.
   struct PeerExchange {
     uint64_t last_sequence = 0;
     bool heard_of = false;
-    // Messages to it whose gradients, or the news that there are none, have
-    // yet to come.
+    // Number of messages to it that have not been fed or skipped yet.
     int64_t awaited = 0;
-    // Recv functions to be told of as skipped with the next message.
+    // Recv functions to report as skipped in the next message.
     std::vector<uint64_t> skips;
   };
 
@@ -152,19 +153,19 @@ class BackwardPass : public std::enable_shared_from_this<BackwardPass> {
       uint64_t message, const rpc::WorkerRun& from);
   absl::Status SkipSend(uint64_t message, const rpc::WorkerRun& from);
 
-  // Finds the recv functions that nothing alive leads to, and notes that their
-  // senders are to be told.
+  // Finds the recv functions that roots and live send functions do not lead to.
+  // Marks their messages as skipped, to be reported to the senders.
   void SkipUnreached();
-  // Tells of skipped messages, and calls on workers that owe news and have not
-  // been heard of.
+  // Sends the ids of skipped messages. Sends an empty message to workers whose
+  // gradients are awaited and with which nothing was exchanged yet.
   void Announce();
-  // Sends news to `to`, with everything due to it.
+  // Sends a request to `to`, together with all pending skips.
   void Send(const rpc::WorkerRun& to, v1::GradientRequest request,
             std::vector<Tensor> tensors);
   v1::MessageManifest ManifestLocked(const rpc::WorkerRun& to) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  // One thing less to wait for.
+  // Decrements `outstanding_`, and ends the part at zero.
   void FinishOne();
   void Complete(async::Promise<void> done, const absl::Status& status);
 
@@ -179,20 +180,21 @@ class BackwardPass : public std::enable_shared_from_this<BackwardPass> {
   absl::flat_hash_map<uint64_t, std::shared_ptr<RecvFunction>> recvs_;
 
   mutable async::Mutex mutex_;
-  // Messages of `sends_` that were fed or skipped.
+  // Messages of `sends_` that were fed.
   absl::flat_hash_set<uint64_t> fed_ ABSL_GUARDED_BY(mutex_);
   absl::flat_hash_set<uint64_t> skipped_ ABSL_GUARDED_BY(mutex_);
-  // Messages of `recvs_` whose senders were, or are to be, told.
+  // Messages of `recvs_` whose senders were notified, or will be with the next
+  // message.
   absl::flat_hash_set<uint64_t> notified_ ABSL_GUARDED_BY(mutex_);
   absl::flat_hash_map<rpc::WorkerRun, PeerExchange> peers_
       ABSL_GUARDED_BY(mutex_);
-  // The message whose answer is held: from whom and its sequence.
+  // The sender and the sequence number of the message whose reply is held.
   std::optional<std::pair<rpc::WorkerRun, uint64_t>> held_
       ABSL_GUARDED_BY(mutex_);
-  // The local graph, the start with the message that led to it, each message
-  // without an answer, and each that is being received.
+  // The local graph; the start, with the message that led to it; each message
+  // that is not acknowledged; and each message that is being received.
   int64_t outstanding_ ABSL_GUARDED_BY(mutex_) = 2;
-  // Until the pass is over.
+  // Empty once the pass is done.
   std::optional<async::Promise<void>> done_ ABSL_GUARDED_BY(mutex_);
   absl::Status failure_ ABSL_GUARDED_BY(mutex_);
   async::Future<void> done_future_;

@@ -1,6 +1,6 @@
-// Backward passes over random graphs that are spread over several workers,
-// with gradient messages that are repeated and overtake each other, also while
-// they are being received, compared with a local pass over the same graph.
+// Backward passes over random graphs distributed over several workers, compared
+// with a local pass over the same graph. Gradient messages are repeated and
+// reordered, also while another one is being received.
 
 #include "dist_autograd/backward_pass.h"
 
@@ -64,7 +64,7 @@ class Cluster {
   async::RandomSource& random() { return random_; }
   bool Chance(double p) { return random_.Uniform() < p; }
 
-  // A forward message: what `to` gets for `t` of `from`.
+  // Sends a forward message; returns the tensor that `to` receives for `t`.
   Tensor Transfer(int from, int to, const Tensor& t) {
     const AutogradMessageId message{++last_message_};
     contexts_[from]->AddTarget(WorkerOf(to));
@@ -97,7 +97,7 @@ class Cluster {
     return done;
   }
 
-  // Makes `worker` take part, from its start on, in the first pass of worker 0.
+  // Makes `worker` take part in the first pass of worker 0, from its beginning.
   std::shared_ptr<BackwardPass> Join(int worker) {
     BackwardPassOptions options;
     options.id = {kContext, RunOfWorker(0), 1};
@@ -107,13 +107,13 @@ class Cluster {
     return joined->pass;
   }
 
-  // As a worker reports an error to another one.
+  // Adds the origin that a worker adds to an error that it reports.
   static absl::Status WithOrigin(int worker, const absl::Status& error) {
     return rpc::WithErrorDetail(error, WorkerOf(worker),
                                 /*maybe_applied=*/false);
   }
 
-  // Delivers messages, in random order, until there are none.
+  // Delivers all messages, in random order.
   void Run() {
     while (!events_.empty()) RunOne();
   }
@@ -156,7 +156,7 @@ class Cluster {
     events_.erase(events_.begin() + i);
     event();
   }
-  // The thread that delivers stalls, and others go on.
+  // Lets the delivering thread stall while others run.
   void StandStill() {
     if (!Chance(0.1)) return;
     for (uint64_t n = random_.Below(30); n > 0 && !events_.empty(); --n) {
@@ -185,7 +185,7 @@ class Cluster {
     async::Future<void> answer = promise->future();
     const int copies = Chance(0.3) ? 2 : 1;
     for (int i = 0; i < copies; ++i) {
-      // A copy of its own, as a network would make.
+      // Separate copies, as a network would make.
       std::vector<Tensor> copied;
       for (const Tensor& t : tensors) copied.push_back(*t.Detach().Clone());
       events_.push_back([this, from, to, request, promise,
@@ -226,7 +226,7 @@ class Cluster {
   bool lose_next_ = false;
 };
 
-// A value on a worker, and the same computed locally.
+// A value on a worker, and the same value computed locally.
 struct Value {
   int worker;
   Tensor distributed;
@@ -257,7 +257,7 @@ void CompareRandomGraph(uint64_t seed, bool unused, bool smart) {
     values.push_back({b.worker, combine(a.distributed, b.distributed),
                       combine(a.local, b.local)});
   }
-  // All values, or only the last, lead to the root.
+  // Either all values or only the last one lead to the root.
   Value root = values.back();
   if (!unused) {
     for (const Value& value : values) {
@@ -325,7 +325,7 @@ TEST(BackwardPassTest, FastPassWithUsedMessagesGivesTheLocalGradients) {
   }
 }
 
-TEST(BackwardPassTest, FastPassNamesTheUnusedMessageItWaitsFor) {
+TEST(BackwardPassTest, FastPassNamesTheAwaitedUnusedMessage) {
   Cluster cluster(2, 1);
   const Tensor leaf = Leaf(2);
   const Tensor used = cluster.Transfer(1, 0, leaf);
@@ -342,11 +342,11 @@ TEST(BackwardPassTest, FastPassNamesTheUnusedMessageItWaitsFor) {
   EXPECT_EQ(cluster.context(1).pass(), nullptr);
 }
 
-TEST(BackwardPassTest, SmartPassNeedsNoFurtherMessages) {
+TEST(BackwardPassTest, SmartPassSendsNoExtraMessages) {
   for (const bool smart : {true, false}) {
     Cluster cluster(3, 1);
     const Tensor leaf = Leaf(2);
-    // A call from 0 to 1 that makes one to 2.
+    // A call from 0 to 1, which calls 2.
     const Tensor at1 = cluster.Transfer(0, 1, leaf);
     const Tensor at2 = cluster.Transfer(1, 2, *autograd::Mul(at1, at1));
     const Tensor answer = cluster.Transfer(2, 1, *autograd::Mul(at2, at2));
@@ -414,7 +414,7 @@ TEST(BackwardPassTest, FailureEndsThePassEverywhere) {
     for (int i = 1; i < 4; ++i) {
       t = cluster.Transfer(i - 1, i, *autograd::Mul(t, t));
     }
-    // 3 waits for 0 too, which it will not hear from.
+    // Worker 3 also waits for worker 0, which will not send anything.
     t = cluster.Transfer(3, 0, *autograd::Mul(t, t));
     cluster.FailNextTo(1);
     async::Future<void> done = cluster.Backward(0, *autograd::Mul(t, t), true);
@@ -437,13 +437,13 @@ class FailingNode final : public autograd::Node {
   }
 };
 
-// By whatever way the failure reaches the root worker first.
-TEST(BackwardPassTest, FailureNamesTheWorkerWhereItBegan) {
+// Whichever path the failure takes to the root worker first.
+TEST(BackwardPassTest, FailureNamesItsOrigin) {
   for (uint64_t seed = 0; seed < 100; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     Cluster cluster(4, seed);
     const Tensor leaf = Leaf(2);
-    // From each worker to each, and over worker 2.
+    // From each worker to each other worker, and through worker 2.
     std::vector<Tensor> at{leaf};
     for (int i = 1; i < 4; ++i) {
       at.push_back(cluster.Transfer(0, i, leaf));
@@ -473,7 +473,7 @@ TEST(BackwardPassTest, FailureNamesTheWorkerWhereItBegan) {
 }
 
 // The message arrives while the pass fails.
-TEST(BackwardPassTest, MessageOfAFailedPassIsAnsweredWithItsFailure) {
+TEST(BackwardPassTest, MessageOfAFailedPassGetsItsError) {
   Cluster cluster(2, 1);
   const Tensor here = cluster.Transfer(1, 0, Leaf(2));
   const std::shared_ptr<BackwardPass> pass = cluster.Join(1);
@@ -492,8 +492,8 @@ TEST(BackwardPassTest, MessageOfAFailedPassIsAnsweredWithItsFailure) {
               StatusIs(absl::StatusCode::kDataLoss));
 }
 
-// Of one that was restarted its context has messages of both runs.
-TEST(BackwardPassTest, GradientOfAnotherRunOfAWorkerIsRefused) {
+// The context of a restarted worker has messages of both incarnations.
+TEST(BackwardPassTest, GradientOfAnotherIncarnationIsRefused) {
   Cluster cluster(2, 1);
   const Tensor here = cluster.Transfer(1, 0, Leaf(2));
   const std::shared_ptr<BackwardPass> pass = cluster.Join(1);
@@ -508,9 +508,9 @@ TEST(BackwardPassTest, GradientOfAnotherRunOfAWorkerIsRefused) {
               StatusIs(absl::StatusCode::kInvalidArgument));
 }
 
-// One message makes the worker take part, and another brings all it waits for
-// before the first is received.
-TEST(BackwardPassTest, PartDoesNotEndBeforeItsNewsIsSent) {
+// One message makes the worker take part. Another one brings all awaited
+// gradients before the first has been received.
+TEST(BackwardPassTest, PartDoesNotEndBeforeItsMessagesAreSent) {
   Cluster cluster(3, 1);
   const Tensor used = cluster.Transfer(1, 0, Leaf(2));
   const Tensor unused = cluster.Transfer(2, 1, Leaf(2));
@@ -529,7 +529,7 @@ TEST(BackwardPassTest, PartDoesNotEndBeforeItsNewsIsSent) {
   news.set_sequence(1);
   news.mutable_manifest()->add_expected(2);
   (void)pass->Receive(RunOfWorker(2), news, {}, /*begins=*/true);
-  // Worker 2 has yet to hear that it gets no gradient.
+  // Worker 2 does not know yet that it gets no gradient.
   EXPECT_EQ(cluster.num_gradient_messages(), 1);
   EXPECT_FALSE(answer.ready());
   cluster.Run();

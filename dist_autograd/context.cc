@@ -27,7 +27,7 @@ Context::PeerRecord* Context::PeerLocked(const rpc::WorkerInfo& peer) {
 bool Context::AddTarget(const rpc::WorkerInfo& peer) {
   async::MutexLock lock(&mutex_);
   PeerRecord* const entry = PeerLocked(peer);
-  // A source knows the context from elsewhere, and hears of its end there.
+  // A source has the context from another worker, which notifies it of the end.
   if (entry != nullptr && !entry->is_source) entry->is_target = true;
   return entry != nullptr;
 }
@@ -111,7 +111,7 @@ absl::Status Context::BeginPass(std::shared_ptr<BackwardPass> pass) {
   if (pass_ != nullptr) {
     return absl::FailedPreconditionError(absl::StrCat(
         "a backward pass is running in distributed autograd context ",
-        ToString(id_), ": wait for it before starting another"));
+        ToString(id_), ": wait for it before you start another one"));
   }
   pass_ = std::move(pass);
   return absl::OkStatus();
@@ -146,8 +146,8 @@ absl::StatusOr<Context::Participation> Context::JoinPass(
   while (true) {
     std::shared_ptr<BackwardPass> running;
     {
-      // All at once: while the new pass was created, other messages may have
-      // begun it, and ended it.
+      // Checks everything under one lock: while the new pass was created, other
+      // messages may have started the pass and ended it.
       async::MutexLock lock(&mutex_);
       if (released_) return ReleasedError(id_);
       if (auto it = ended_.find(id.root);
@@ -173,14 +173,15 @@ absl::StatusOr<Context::Participation> Context::JoinPass(
     const BackwardPassId& other = running->options().id;
     if (other == id) return Participation{std::move(running), false};
     if (other.root != id.root) {
-      return absl::FailedPreconditionError(absl::StrCat(
-          "a backward pass that worker ", other.root.id.value(),
-          " began is running in distributed autograd context ", ToString(id_)));
+      return absl::FailedPreconditionError(
+          absl::StrCat("a backward pass that worker ", other.root.id.value(),
+                       " started is running in distributed autograd context ",
+                       ToString(id_)));
     }
     if (other.number > id.number) {
       return absl::AbortedError("a later backward pass is running");
     }
-    running->Fail(absl::AbortedError("a later backward pass has begun"));
+    running->Fail(absl::AbortedError("a later backward pass has started"));
   }
 }
 
@@ -201,10 +202,10 @@ std::shared_ptr<BackwardPass> Context::pass() const {
 absl::Status Context::SendGradients(const RecvFunction& recv,
                                     std::vector<Tensor> gradients) {
   const std::shared_ptr<BackwardPass> running = pass();
-  // A pass that failed may still run a node when the next one has begun.
+  // A failed pass may still run a node after the next pass has started.
   if (running == nullptr || !running->RunsHere()) {
     return absl::FailedPreconditionError(
-        absl::StrCat("a gradient is to go to another worker: run "
+        absl::StrCat("a gradient must be sent to another worker: run "
                      "dist_autograd::Backward in context ",
                      ToString(id_), " instead of a local backward pass"));
   }

@@ -28,11 +28,11 @@ struct BackwardPassId;
 struct BackwardPassOptions;
 
 // One worker's part of a distributed autograd context: the forward messages it
-// sent and received, the gradients of its leaves, and the backward pass that
-// is running.
+// sent and received, the gradients of its leaves, and the running backward
+// pass.
 //
-// Thread-safe. After Release it holds nothing and records nothing; whoever
-// still has it gets kFailedPrecondition.
+// Thread-safe. After Release it is empty and records nothing; its remaining
+// users get kFailedPrecondition.
 class Context final : public GradientSender,
                       public std::enable_shared_from_this<Context> {
  public:
@@ -41,7 +41,7 @@ class Context final : public GradientSender,
     std::vector<std::shared_ptr<RecvFunction>> recvs;
   };
 
-  // `creator`: the run of the worker that made it, whose id is that in `id`.
+  // `creator`: the incarnation of the creator, whose worker id is in `id`.
   Context(ContextId id, rpc::WorkerRun creator) : id_(id), creator_(creator) {}
 
   ContextId id() const { return id_; }
@@ -49,22 +49,24 @@ class Context final : public GradientSender,
 
   // --- Recording.
 
-  // A message of this context goes to, or came from, `peer`. False after
-  // Release: none is to go that brings the context.
+  // A message of this context is sent to, or came from, `peer`. AddTarget
+  // returns false after Release: the message must then be sent without the
+  // context.
   bool AddTarget(const rpc::WorkerInfo& peer);
   void AddSource(const rpc::WorkerInfo& peer);
-  // `peer` has lost its sources, and is to hear of the end from here. False
-  // after Release.
+  // `peer` has lost its sources: this worker must notify it of the end. Returns
+  // false after Release.
   bool Reparent(const rpc::WorkerInfo& peer);
 
-  // Records a message to `peer` whose `tensors` require gradients; the other
-  // way round, makes it the history of `tensors`. Without effect after Release.
+  // RecordSend records a message to `peer` whose `tensors` require gradients.
+  // RecordRecv records one from `peer` and makes its `tensors` results of a
+  // recv function. Without effect after Release.
   void RecordSend(AutogradMessageId message, const rpc::WorkerInfo& peer,
                   const std::vector<Tensor>& tensors);
   void RecordRecv(AutogradMessageId message, const rpc::WorkerInfo& peer,
                   const std::vector<Tensor>& tensors);
 
-  // All workers that take part, as far as this one knows.
+  // All participants that this worker knows.
   std::vector<rpc::WorkerInfo> peers() const;
   bool HasPeer(const rpc::WorkerRun& worker) const;
   bool HasSource(const rpc::WorkerRun& worker) const;
@@ -74,29 +76,29 @@ class Context final : public GradientSender,
 
   // --- Gradients.
 
-  // Adds to the gradient of the leaf `variable`; takes over the memory of the
-  // first one if nobody else holds it.
+  // Adds to the gradient of the leaf `variable`. Takes over the memory of its
+  // first gradient unless that is shared.
   absl::Status AddGradient(const Tensor& variable, Tensor gradient);
 
   // kFailedPrecondition after Release.
   absl::StatusOr<Gradients> gradients() const;
-  // Undefined if there is none.
+  // Undefined if the leaf has none.
   Tensor gradient(const Tensor& variable) const;
 
   // --- The backward pass.
 
-  // Makes `pass` the running one.
+  // Registers `pass` as the running one.
   //
   //   kFailedPrecondition  another one is running, or after Release.
   absl::Status BeginPass(std::shared_ptr<BackwardPass> pass);
   void EndPass(const BackwardPass& pass, const absl::Status& status);
   std::shared_ptr<BackwardPass> pass() const;
 
-  // Takes part in the pass that `options` names: the running one, a new one
-  // that is not started, or, for messages that come late, the one that has
-  // ended well.
+  // Takes part in the pass of `options`. Returns the running pass, a new one
+  // that is not started, or, for late messages, the one that has ended
+  // successfully.
   //
-  //   kAborted             it is older than another one of its root worker.
+  //   kAborted             it is older than another pass of its root worker.
   //   kFailedPrecondition  a pass of another worker is running, or after
   //                        Release.
   //   the error that it ended with.
@@ -109,20 +111,21 @@ class Context final : public GradientSender,
       absl::FunctionRef<std::shared_ptr<BackwardPassTransport>()>
           make_transport);
 
-  // Refuses the pass if it comes up later; the running one, if it is that.
+  // Refuses the pass if a message brings it later. Returns the running pass if
+  // it is that one.
   std::shared_ptr<BackwardPass> RefusePass(const BackwardPassId& id,
                                            const absl::Status& status);
 
-  // Gives the gradients to the running pass; kFailedPrecondition unless it is
-  // that pass which runs `recv`.
+  // Gives the gradients to the running pass. kFailedPrecondition unless that
+  // pass runs `recv`.
   absl::Status SendGradients(const RecvFunction& recv,
                              std::vector<Tensor> gradients) override;
 
-  // Forgets everything but what the caller is to do.
+  // Clears the context. Returns the work that remains for the caller.
   struct Remains {
-    // Workers to which messages went: those that must be told of the end.
+    // Workers to which messages were sent; they must be notified of the end.
     std::vector<rpc::WorkerInfo> targets;
-    // To be failed; null if none was running.
+    // The pass to fail; null if none was running.
     std::shared_ptr<BackwardPass> pass;
   };
   Remains Release();
@@ -137,7 +140,7 @@ class Context final : public GradientSender,
   // Null after Release.
   PeerRecord* PeerLocked(const rpc::WorkerInfo& peer)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Returns what is to be destroyed without the lock.
+  // Returns an object to destroy without the lock.
   std::shared_ptr<BackwardPass> RecordEndLocked(
       const BackwardPassId& id, const absl::Status& status,
       std::shared_ptr<BackwardPass> pass) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -154,11 +157,11 @@ class Context final : public GradientSender,
   // Position in `gradients_` by Tensor::id().
   absl::flat_hash_map<uint64_t, size_t> gradient_index_ ABSL_GUARDED_BY(mutex_);
   std::shared_ptr<BackwardPass> pass_ ABSL_GUARDED_BY(mutex_);
-  // The last pass of each root worker that ended.
+  // The last ended pass of each root worker.
   struct EndedPass {
     uint64_t number = 0;
     absl::Status status;
-    // Set if it ended well.
+    // Null if it failed.
     std::shared_ptr<BackwardPass> pass;
   };
   absl::flat_hash_map<rpc::WorkerRun, EndedPass> ended_ ABSL_GUARDED_BY(mutex_);

@@ -14,7 +14,7 @@ absl::Status WrongCreator(ContextId id, const rpc::WorkerRun& creator,
       absl::StrCat("worker '", peer.name, "' named incarnation ",
                    rpc::ToString(creator.incarnation),
                    " as the creator of distributed autograd context ",
-                   ToString(id), ", which another one created"));
+                   ToString(id), ", which another incarnation created"));
 }
 
 }  // namespace
@@ -65,7 +65,7 @@ absl::StatusOr<std::shared_ptr<Context>> ContextContainer::FindOrCreate(
   if (creator.incarnation == rpc::Incarnation{}) {
     return WrongCreator(id, creator, peer);
   }
-  // What this worker made itself was here from the start.
+  // A context of this worker has been here from its creation.
   if (ended_.Contains(id) || creator.id == self_.id ||
       lost_.Contains(creator.incarnation)) {
     return nullptr;
@@ -86,10 +86,11 @@ absl::StatusOr<std::shared_ptr<Context>> ContextContainer::AddLocked(
     ContextId id, const rpc::WorkerRun& creator,
     rpc::PerPeerQuota::Grant grant) {
   if (contexts_.size() >= max_contexts_) {
-    return absl::ResourceExhaustedError(absl::StrCat(
-        "this worker holds ", contexts_.size(),
-        " distributed autograd contexts, all that "
-        "ContextLimits::max_contexts allows: end some, or raise it"));
+    return absl::ResourceExhaustedError(
+        absl::StrCat("this worker holds ", contexts_.size(),
+                     " distributed autograd contexts, as many as "
+                     "ContextLimits::max_contexts allows: end some contexts or "
+                     "raise the limit"));
   }
   auto context = std::make_shared<Context>(id, creator);
   contexts_.emplace(id, Entry{context, std::move(grant)});

@@ -21,42 +21,43 @@
 
 namespace hawser::dist_autograd {
 
-// The distributed autograd contexts that live on one worker, and the last ones
-// that ended: a message that comes late does not bring one back. Thread-safe.
+// The distributed autograd contexts of one worker, and the ids of those that
+// ended last, so that a late message does not bring one back. Thread-safe.
 class ContextContainer {
  public:
-  // How many that ended are remembered, and how many lost workers.
+  // Number of ended contexts to remember, and of lost workers.
   static constexpr size_t kMaxEnded = 65536;
   static constexpr size_t kMaxLost = 16384;
 
-  // `id_start`: as of IdSource.
+  // `id_start`: see IdSource.
   ContextContainer(const rpc::WorkerRun& self, uint64_t id_start,
                    const ContextLimits& limits);
 
-  // A new context made by this worker.
+  // Creates a context of this worker.
   //
-  //   kResourceExhausted  there are ContextLimits::max_contexts.
+  //   kResourceExhausted  ContextLimits::max_contexts exist.
   absl::StatusOr<std::shared_ptr<Context>> Create();
 
-  // kNotFound, naming it, if it is not here: it never was, or has ended.
+  // kNotFound, naming the context, if it never was on this worker or has ended.
   absl::StatusOr<std::shared_ptr<Context>> Find(ContextId id) const;
 
-  // This worker's part of a context that a message of `peer` names, with `peer`
-  // as a source; null if the context has ended, as have all of a creator that
-  // is lost, or that held this worker's rank before it.
+  // Returns this worker's part of a context that a message of `peer` names,
+  // with `peer` as a source. Returns null if the context has ended. All
+  // contexts of a lost creator, and of one that held this worker's rank before,
+  // have ended.
   //
-  //   kInvalidArgument    `creator` is not that of the context of this id.
-  //   kAborted            `peer` is lost: nobody would tell of the end.
-  //   kResourceExhausted  it would be a new one, and there are as many of
-  //                       `peer`, or of all, as ContextLimits allows.
+  //   kInvalidArgument    `creator` did not create the context of this id.
+  //   kAborted            `peer` is lost, so it would not notify of the end.
+  //   kResourceExhausted  it would be a new context above a limit of
+  //                       ContextLimits.
   absl::StatusOr<std::shared_ptr<Context>> FindOrCreate(
       ContextId id, rpc::Incarnation creator, const rpc::WorkerInfo& peer);
 
-  // Takes the context out, and remembers that it ended; null if it was not
-  // here. The caller ends it (Context::Release).
+  // Removes the context and remembers that it ended. Returns null if it was not
+  // here. The caller must end it (Context::Release).
   std::shared_ptr<Context> Remove(ContextId id);
 
-  // `peer` is lost: what comes from it late brings no context.
+  // `peer` is lost: its late messages do not bring contexts.
   void Refuse(const rpc::WorkerInfo& peer);
 
   bool HasEnded(ContextId id) const;
@@ -71,7 +72,7 @@ class ContextContainer {
  private:
   struct Entry {
     std::shared_ptr<Context> context;
-    // Of the peer that brought it; empty if it was made here.
+    // Counts for the peer that brought it; empty for a context of this worker.
     rpc::PerPeerQuota::Grant grant;
   };
 

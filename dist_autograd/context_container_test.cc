@@ -23,7 +23,7 @@ class ContextContainerTest : public testing::Test {
     return {std::move(name), rpc::WorkerId(7), rpc::Incarnation{1}, ""};
   }
   static constexpr rpc::Incarnation kCreator{3};
-  // Made by worker 1.
+  // Id of a context of worker 1.
   static ContextId Id(uint64_t number) {
     return ContextId{(uint64_t{1} << 48) + number};
   }
@@ -52,7 +52,7 @@ TEST_F(ContextContainerTest, UnknownContextIsNotFound) {
       StatusIs(absl::StatusCode::kNotFound, testing::HasSubstr("not known")));
 }
 
-TEST_F(ContextContainerTest, ContextOfAnotherWorkerIsMadeOnce) {
+TEST_F(ContextContainerTest, ContextOfAnotherWorkerIsCreatedOnce) {
   auto first = container_.FindOrCreate(ContextId{77}, kCreator, a_);
   auto second = container_.FindOrCreate(ContextId{77}, kCreator, a_);
   ASSERT_THAT(first, IsOk());
@@ -60,7 +60,7 @@ TEST_F(ContextContainerTest, ContextOfAnotherWorkerIsMadeOnce) {
 }
 
 TEST_F(ContextContainerTest, ContextThatEndedDoesNotComeBack) {
-  // Also if its end overtook its first message.
+  // Also if the message of its end arrives before its first message.
   EXPECT_EQ(container_.Remove(ContextId{77}), nullptr);
   auto late = container_.FindOrCreate(ContextId{77}, kCreator, a_);
   ASSERT_THAT(late, IsOk());
@@ -78,8 +78,8 @@ TEST_F(ContextContainerTest, PeerThatBringsAContextIsItsSource) {
   EXPECT_TRUE((*context)->HasSource(RunOf(b)));
 }
 
-TEST_F(ContextContainerTest, LostPeerBringsNoContext) {
-  // Nobody would tell of its end.
+TEST_F(ContextContainerTest, ContextOfALostPeerIsRefused) {
+  // A lost peer would not notify of the end.
   container_.Refuse(a_);
   EXPECT_THAT(container_.FindOrCreate(ContextId{77}, kCreator, a_),
               StatusIs(absl::StatusCode::kAborted));
@@ -89,8 +89,9 @@ TEST_F(ContextContainerTest, LostPeerBringsNoContext) {
   EXPECT_THAT(container_.FindOrCreate(ContextId{77}, kCreator, again), IsOk());
 }
 
-TEST_F(ContextContainerTest, UnknownContextOfThisWorkerIsNotMadeByOthers) {
-  // Nobody would ever end it, nor one of a worker whose rank this one has now.
+TEST_F(ContextContainerTest, PeerDoesNotCreateContextsOfThisWorker) {
+  // Such a context would never end, nor would one of a worker that held this
+  // rank before.
   for (const rpc::Incarnation creator :
        {rpc::Incarnation{5}, rpc::Incarnation{4}}) {
     auto forged = container_.FindOrCreate(ContextId{(uint64_t{2} << 48) + 9},
@@ -116,7 +117,7 @@ TEST_F(ContextContainerTest, ContextOfALostCreatorHasEnded) {
             (rpc::WorkerRun{rpc::WorkerId(1), rpc::Incarnation{4}}));
 }
 
-TEST_F(ContextContainerTest, AContextHasOneCreator) {
+TEST_F(ContextContainerTest, ContextHasOneCreator) {
   ASSERT_THAT(container_.FindOrCreate(Id(1), kCreator, a_), IsOk());
   EXPECT_THAT(container_.FindOrCreate(Id(1), rpc::Incarnation{4}, a_),
               StatusIs(absl::StatusCode::kInvalidArgument));
@@ -124,7 +125,7 @@ TEST_F(ContextContainerTest, AContextHasOneCreator) {
               StatusIs(absl::StatusCode::kInvalidArgument));
 }
 
-TEST_F(ContextContainerTest, ContextsThatAPeerBringsAreLimitedUntilOneEnds) {
+TEST_F(ContextContainerTest, ContextsOfAPeerAreLimitedUntilOneEnds) {
   ASSERT_THAT(container_.FindOrCreate(Id(1), kCreator, a_), IsOk());
   ASSERT_THAT(container_.FindOrCreate(Id(2), kCreator, a_), IsOk());
   EXPECT_THAT(
@@ -134,7 +135,7 @@ TEST_F(ContextContainerTest, ContextsThatAPeerBringsAreLimitedUntilOneEnds) {
                               testing::HasSubstr(
                                   "ContextLimits::max_contexts_per_peer"))));
   EXPECT_EQ(container_.size(), 2u);
-  // Those there are go on, and others have their own.
+  // Existing contexts still work, and other peers have their own limits.
   EXPECT_THAT(container_.FindOrCreate(Id(1), kCreator, a_), IsOk());
   EXPECT_THAT(container_.FindOrCreate(Id(3), kCreator, Peer("b")), IsOk());
   EXPECT_THAT(container_.FindOrCreate(Id(3), kCreator, a_), IsOk());
@@ -142,7 +143,7 @@ TEST_F(ContextContainerTest, ContextsThatAPeerBringsAreLimitedUntilOneEnds) {
   EXPECT_THAT(container_.FindOrCreate(Id(4), kCreator, a_), IsOk());
 }
 
-TEST_F(ContextContainerTest, ContextsAreLimitedAllTogether) {
+TEST_F(ContextContainerTest, ContextsAreLimitedInTotal) {
   ASSERT_THAT(container_.FindOrCreate(Id(1), kCreator, a_), IsOk());
   ASSERT_THAT(container_.FindOrCreate(Id(2), kCreator, Peer("b")), IsOk());
   ASSERT_THAT(container_.FindOrCreate(Id(3), kCreator, Peer("c")), IsOk());
@@ -152,7 +153,7 @@ TEST_F(ContextContainerTest, ContextsAreLimitedAllTogether) {
                testing::HasSubstr("ContextLimits::max_contexts allows"));
   EXPECT_THAT(container_.Create(), exceeds);
   EXPECT_THAT(container_.FindOrCreate(Id(4), kCreator, a_), exceeds);
-  // What was refused does not count.
+  // A refused context does not count.
   EXPECT_NE(container_.Remove(Id(1)), nullptr);
   EXPECT_THAT(container_.FindOrCreate(Id(5), kCreator, a_), IsOk());
   EXPECT_NE(container_.Remove(Id(2)), nullptr);

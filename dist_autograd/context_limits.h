@@ -7,17 +7,16 @@
 
 namespace hawser::dist_autograd {
 
-// Limits on the distributed autograd contexts that a worker holds at once. A
-// context above a limit is refused with kResourceExhausted, which the call that
-// would create it returns.
+// Limits on the distributed autograd contexts of a worker at one time. The call
+// that would create a context above a limit fails with kResourceExhausted.
 struct ContextLimits {
-  // All together.
+  // In total.
   size_t max_contexts = 262'144;
-  // Of those that the messages of one other worker brought.
+  // Contexts that messages of one other worker brought.
   size_t max_contexts_per_peer = 65'536;
 };
 
-// kInvalidArgument naming the limit that is not positive.
+// Returns kInvalidArgument, naming a limit that is not positive.
 absl::Status Validate(const ContextLimits& limits);
 
 }  // namespace hawser::dist_autograd

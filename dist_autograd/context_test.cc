@@ -47,7 +47,7 @@ TEST_F(ContextTest, GradientsOfOneLeafAddUp) {
   EXPECT_FALSE(FindGradient(*gradients, Tensor::Zeros({2})).defined());
 }
 
-TEST_F(ContextTest, FirstGradientIsTakenOverWithoutCopy) {
+TEST_F(ContextTest, FirstGradientIsNotCopied) {
   const Tensor leaf = Tensor::Zeros({64});
   Tensor gradient = Tensor::Ones({64});
   const void* memory = gradient.raw_data();
@@ -55,7 +55,7 @@ TEST_F(ContextTest, FirstGradientIsTakenOverWithoutCopy) {
   EXPECT_EQ(context_->gradient(leaf).raw_data(), memory);
 }
 
-TEST_F(ContextTest, SourceIsNotToldOfTheEnd) {
+TEST_F(ContextTest, SourceIsNotNotifiedOfTheEnd) {
   context_->AddSource(WorkerNamed("a", 1));
   context_->AddTarget(WorkerNamed("a", 1));
   context_->AddTarget(WorkerNamed("b", 2));
@@ -67,7 +67,7 @@ TEST_F(ContextTest, SourceIsNotToldOfTheEnd) {
   EXPECT_EQ(targets[0].name, "b");
 }
 
-TEST_F(ContextTest, RunsOfOneWorkerAreApart) {
+TEST_F(ContextTest, IncarnationsOfOneWorkerAreSeparate) {
   rpc::WorkerInfo again = WorkerNamed("a", 1);
   again.incarnation = rpc::Incarnation{2};
   context_->AddSource(WorkerNamed("a", 1));
@@ -80,7 +80,7 @@ TEST_F(ContextTest, RunsOfOneWorkerAreApart) {
   EXPECT_EQ(targets[0].incarnation, again.incarnation);
 }
 
-// Also where it once sent something here.
+// Also if it was a source before.
 TEST_F(ContextTest, ReparentedWorkerIsNotifiedOfTheEnd) {
   context_->AddSource(WorkerNamed("a", 1));
   EXPECT_TRUE(context_->Reparent(WorkerNamed("a", 1)));
@@ -100,7 +100,7 @@ TEST_F(ContextTest, MessagesBecomeSendAndRecvFunctions) {
   EXPECT_EQ(context_->messages().recvs.size(), 1u);
 }
 
-TEST_F(ContextTest, RecvFunctionOutsideAPassSaysSo) {
+TEST_F(ContextTest, RecvFunctionFailsOutsideAPass) {
   const Tensor received = Tensor::Zeros({2});
   context_->RecordRecv(AutogradMessageId{6}, WorkerNamed("a", 1), {received});
   const std::shared_ptr<RecvFunction> recv = context_->messages().recvs[0];
@@ -108,8 +108,8 @@ TEST_F(ContextTest, RecvFunctionOutsideAPassSaysSo) {
               StatusIs(absl::StatusCode::kFailedPrecondition));
 }
 
-// A pass that failed may still run a node when the next one has begun.
-TEST_F(ContextTest, RecvFunctionRunsForItsOwnPassOnly) {
+// A failed pass may still run a node after the next pass has started.
+TEST_F(ContextTest, RecvFunctionRunsOnlyForItsOwnPass) {
   const Tensor received = Tensor::Zeros({2});
   context_->RecordRecv(AutogradMessageId{6}, WorkerNamed("a", 1), {received});
   const std::shared_ptr<RecvFunction> recv = context_->messages().recvs[0];
@@ -122,7 +122,7 @@ TEST_F(ContextTest, RecvFunctionRunsForItsOwnPassOnly) {
   next->pass->Fail(absl::AbortedError("end"));
 }
 
-TEST_F(ContextTest, ReleasedContextHoldsAndTakesNothing) {
+TEST_F(ContextTest, ReleasedContextIsEmptyAndRecordsNothing) {
   const Tensor leaf = Tensor::Zeros({2});
   ASSERT_THAT(autograd::SetRequiresGrad(leaf), IsOk());
   EXPECT_TRUE(context_->AddTarget(WorkerNamed("a", 1)));
@@ -139,10 +139,10 @@ TEST_F(ContextTest, ReleasedContextHoldsAndTakesNothing) {
               StatusIs(absl::StatusCode::kFailedPrecondition));
 }
 
-// Passes without messages: what a context makes of their numbers.
+// Passes without messages, to test the order of their numbers.
 class ContextBackwardPassTest : public ContextTest {
  protected:
-  // Other threads do `meanwhile` while the pass is created.
+  // Runs `meanwhile`, as another thread would, while the pass is created.
   absl::StatusOr<Context::Participation> Join(
       int root, uint64_t number, absl::FunctionRef<void()> meanwhile = [] {}) {
     BackwardPassOptions options;
@@ -175,7 +175,7 @@ TEST_F(ContextBackwardPassTest, PassOfAnotherRootIsRefused) {
   other->pass->Fail(absl::AbortedError("end"));
 }
 
-TEST_F(ContextBackwardPassTest, LaterPassOfTheRootEndsAnEarlierOne) {
+TEST_F(ContextBackwardPassTest, LaterPassOfTheRootFailsAnEarlierOne) {
   auto first = Join(3, 1);
   auto second = Join(3, 2);
   ASSERT_THAT(first, IsOk());
@@ -187,7 +187,7 @@ TEST_F(ContextBackwardPassTest, LaterPassOfTheRootEndsAnEarlierOne) {
   EXPECT_THAT(Join(3, 2), StatusIs(absl::StatusCode::kUnavailable));
 }
 
-TEST_F(ContextBackwardPassTest, PassThatBeganMeanwhileIsJoined) {
+TEST_F(ContextBackwardPassTest, PassThatStartedMeanwhileIsJoined) {
   std::shared_ptr<BackwardPass> faster;
   const auto slow = Join(3, 1, [&] { faster = Join(3, 1)->pass; });
   ASSERT_THAT(slow, IsOk());
@@ -196,8 +196,8 @@ TEST_F(ContextBackwardPassTest, PassThatBeganMeanwhileIsJoined) {
   faster->Fail(absl::AbortedError("end"));
 }
 
-// It would wait for gradients that came long ago.
-TEST_F(ContextBackwardPassTest, PassThatEndedMeanwhileDoesNotBeginAgain) {
+// A second start would wait for gradients that arrived before.
+TEST_F(ContextBackwardPassTest, PassThatEndedMeanwhileDoesNotRestart) {
   std::shared_ptr<BackwardPass> ended;
   const auto late = Join(3, 1, [&] {
     ended = Join(3, 1)->pass;
@@ -210,7 +210,7 @@ TEST_F(ContextBackwardPassTest, PassThatEndedMeanwhileDoesNotBeginAgain) {
   EXPECT_EQ(context_->pass(), nullptr);
 }
 
-TEST_F(ContextBackwardPassTest, PassThatFailedMeanwhileDoesNotBeginAgain) {
+TEST_F(ContextBackwardPassTest, PassThatFailedMeanwhileDoesNotRestart) {
   EXPECT_THAT(
       Join(3, 1,
            [&] { Join(3, 1)->pass->Fail(absl::UnavailableError("end")); }),
@@ -218,7 +218,7 @@ TEST_F(ContextBackwardPassTest, PassThatFailedMeanwhileDoesNotBeginAgain) {
   EXPECT_EQ(context_->pass(), nullptr);
 }
 
-TEST_F(ContextBackwardPassTest, ContextReleasedMeanwhileBeginsNoPass) {
+TEST_F(ContextBackwardPassTest, ContextReleasedMeanwhileDoesNotStartAPass) {
   EXPECT_THAT(Join(3, 1, [&] { EXPECT_EQ(context_->Release().pass, nullptr); }),
               StatusIs(absl::StatusCode::kFailedPrecondition));
   EXPECT_EQ(context_->pass(), nullptr);
@@ -236,7 +236,7 @@ TEST_F(ContextBackwardPassTest, PassRefusedMeanwhileStaysRefused) {
   EXPECT_EQ(context_->pass(), nullptr);
 }
 
-TEST_F(ContextBackwardPassTest, PassRefusedBeforeItCameStaysRefused) {
+TEST_F(ContextBackwardPassTest, PassRefusedBeforeItArrivesStaysRefused) {
   EXPECT_EQ(context_->RefusePass({context_->id(), RunWithId(3), 1},
                                  absl::UnavailableError("elsewhere")),
             nullptr);

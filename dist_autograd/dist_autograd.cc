@@ -17,7 +17,7 @@ absl::StatusOr<std::unique_ptr<ContextScope>> ContextScope::Open(
   if (const std::shared_ptr<Context> open = engine->current_context()) {
     return absl::FailedPreconditionError(
         absl::StrCat("distributed autograd context ", ToString(open->id()),
-                     " is open here: contexts do not nest"));
+                     " is open here: contexts cannot be nested"));
   }
   ASSIGN_OR_RETURN(std::shared_ptr<Context> context, engine->CreateContext());
   return std::unique_ptr<ContextScope>(

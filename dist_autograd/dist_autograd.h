@@ -16,8 +16,8 @@
 
 namespace hawser::dist_autograd {
 
-// Records what calls and fetches do with tensors that require gradients, from
-// its making to its end, so that Backward can go the same way back:
+// A scope that records the calls and fetches of tensors that require gradients,
+// so that Backward can return gradients along the same path:
 //
 //   ASSIGN_OR_RETURN(auto context, ContextScope::Open(agent));
 //   ASSIGN_OR_RETURN(Tensor w, weight.ToHere());
@@ -25,14 +25,14 @@ namespace hawser::dist_autograd {
 //   RETURN_IF_ERROR(Backward(agent, context->id(), {loss}));
 //   RETURN_IF_ERROR(optimizer.Step(context->id()));
 //
-// Belongs to the work it was opened in and follows it onto other threads and
-// workers; must be ended in the thread that opened it, the last opened first.
-// Its end ends the context, its graphs and its gradients on all workers.
-// Several contexts may be open at the same time in different threads.
+// Applies to the task in which it was opened, also on other threads and
+// workers. Must be destroyed in the thread that opened it, in reverse order of
+// opening. The destructor ends the context, its graphs and its gradients on all
+// workers. Several contexts may be open at the same time in different threads.
 class ContextScope {
  public:
-  // kFailedPrecondition: a context is open here already; the agent was shut
-  // down; or no DistAutogradService is attached to it.
+  // kFailedPrecondition: a context is open here already, the agent was shut
+  // down, or a DistAutogradService is not attached to it.
   static absl::StatusOr<std::unique_ptr<ContextScope>> Open(rpc::Agent& agent);
 
   ~ContextScope();
@@ -50,27 +50,28 @@ class ContextScope {
   const Engine::CurrentContext current_;
 };
 
-// Computes the gradients of the sum of `roots` with respect to every leaf that
-// they were computed from, on whatever worker, and adds them to the context,
-// each on its leaf's worker. Grad(leaf) stays as it is.
+// Computes the gradients of the sum of `roots` with respect to all leaves from
+// which they were computed, on any worker. Adds them to the context, each on
+// the worker of its leaf. Grad(leaf) does not change.
 //
 // The local part runs in the calling thread. Passes of different contexts run
-// beside each other.
+// concurrently.
 //
-//   kNotFound            the context is not known here, or has ended.
-//   kInvalidArgument     no root; or a root that requires no gradient, has more
-//                        than one element, or is a leaf; or a negative timeout.
+//   kNotFound            the context is unknown on this worker or has ended.
+//   kInvalidArgument     `roots` is empty; a root does not require a gradient,
+//                        has more than one element, or is a leaf; or the
+//                        timeout is negative.
 //   kFailedPrecondition  another pass of the context is running; or a part of
 //                        the graph was run before without retain_graph, or was
 //                        changed in place, naming workers and operation.
-//   kDeadlineExceeded    not done in time, naming the forward messages whose
-//                        gradients are missing.
+//   kDeadlineExceeded    not done within the timeout, naming the forward
+//                        messages whose gradients are missing.
 //   kUnavailable         a worker that takes part is lost or has left, naming
 //                        it.
 //   kAborted             the context was ended meanwhile.
-//   Errors of operations, with the workers passed in front.
-// After an error gradients may have been added in part; another pass of the
-// same context may follow.
+//   Errors of operations, prefixed with the workers that passed them on.
+// After an error some gradients may have been added; another pass of the same
+// context may follow.
 absl::Status Backward(rpc::Agent& agent, ContextId context,
                       const std::vector<Tensor>& roots,
                       const BackwardOptions& options = {});
@@ -78,15 +79,15 @@ async::Future<void> BackwardAsync(rpc::Agent& agent, ContextId context,
                                   const std::vector<Tensor>& roots,
                                   const BackwardOptions& options = {});
 
-// The same from a root of one element that lives at the owner of `root`, which
-// becomes the root worker.
+// The same for a root of one element at the owner of `root`, which becomes the
+// root worker.
 absl::Status Backward(rpc::Agent& agent, ContextId context,
                       const rref::RRef<Tensor>& root,
                       const BackwardOptions& options = {});
 
-// The gradients of this worker's leaves.
+// Returns the gradients of this worker's leaves.
 //
-// kNotFound: the context is not known here, or has ended.
+// kNotFound: the context is unknown on this worker or has ended.
 absl::StatusOr<Gradients> GetGradients(rpc::Agent& agent, ContextId context);
 
 }  // namespace hawser::dist_autograd

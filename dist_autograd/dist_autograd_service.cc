@@ -46,7 +46,8 @@ absl::StatusOr<std::shared_ptr<Engine>> EngineOf(rpc::ServiceHost& host) {
   const auto* service = host.service<DistAutogradService>();
   if (service == nullptr || service->engine() == nullptr) {
     return absl::FailedPreconditionError(
-        "no DistAutogradService is attached to this agent");
+        "this agent does not have a DistAutogradService: add one to "
+        "AgentOptions::services");
   }
   return service->engine();
 }

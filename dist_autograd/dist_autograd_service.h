@@ -19,7 +19,7 @@
 
 namespace hawser::dist_autograd {
 
-// Attaches distributed autograd to an agent: give one to
+// The service that adds distributed autograd to an agent. Add one to
 // AgentOptions::services.
 class DistAutogradService final : public rpc::Service,
                                   public rpc::MessageInterceptor {
@@ -33,7 +33,8 @@ class DistAutogradService final : public rpc::Service,
   void OnWorkerLost(const rpc::WorkerInfo& worker,
                     const absl::Status& status) override;
   void Stop() override;
-  // "contexts": how many live here, whoever began them.
+  // "contexts": number on this worker, of all creators. "backward_passes":
+  // number of them in which a pass is running.
   std::map<std::string, int64_t> DebugNumbers() const override;
 
   absl::StatusOr<std::optional<rpc::AutogradMetadata>> OnSend(
@@ -54,9 +55,9 @@ class DistAutogradService final : public rpc::Service,
   std::shared_ptr<Engine> engine_;
 };
 
-// The distributed autograd engine of an agent.
+// Returns the distributed autograd engine of an agent.
 //
-// kFailedPrecondition: no DistAutogradService is attached to it.
+// kFailedPrecondition: a DistAutogradService is not attached to it.
 absl::StatusOr<std::shared_ptr<Engine>> EngineOf(rpc::Agent& agent);
 absl::StatusOr<std::shared_ptr<Engine>> EngineOf(rpc::ServiceHost& host);
 

@@ -13,7 +13,7 @@
 namespace hawser::dist_autograd {
 namespace {
 
-// Shared by all engines of the process; each takes notice of its own contexts.
+// Shared by all engines of the process; each uses only its own contexts.
 constinit const async::TaskLocal<std::shared_ptr<Context>> current;
 
 }  // namespace
@@ -25,7 +25,7 @@ Engine::Engine(rpc::ServiceHost& host, DistAutogradOptions options)
     : self_(host.info()),
       options_(options),
       host_(std::make_shared<rref::HostHandle>(host)),
-      // Runs of one worker differ in their upper counter bits.
+      // Incarnations of one worker differ in the upper bits of the counter.
       contexts_(RunOf(self_), rpc::ToNumber(self_.incarnation) << 24,
                 options.limits) {}
 
@@ -59,7 +59,7 @@ absl::Status Engine::Start() {
 std::shared_ptr<Context> Engine::current_context() const {
   const std::shared_ptr<Context>* context = current.get();
   if (context == nullptr) return nullptr;
-  // Another worker of this process may have made it; or it has ended.
+  // The context may have ended, or belong to another worker of this process.
   absl::StatusOr<std::shared_ptr<Context>> own =
       contexts_.Find((*context)->id());
   return own.ok() && *own == *context ? *context : nullptr;
@@ -108,7 +108,8 @@ void Engine::NotifyOfEnd(ContextId id,
   v1::ReleaseContextRequest request;
   request.add_contexts(ToNumber(id));
   for (const rpc::WorkerInfo& worker : workers) {
-    // Tried as long as the worker lives; if it does not, it holds nothing.
+    // Retried as long as the worker lives. A lost worker does not need the
+    // message.
     (void)host->CallMethod(worker, kReleaseContextMethod, request, {},
                            ControlOptions());
   }
@@ -163,7 +164,9 @@ void Engine::AskForReparenting(
             [self = shared_from_this(), request = request](
                 const absl::StatusOr<rpc::Message<v1::ReparentContextsReply>>&
                     reply) {
-              // Tried as long as the creator lives: it is gone, or never was.
+              // The call is retried as long as the creator lives. On failure
+              // the creator is lost or never existed, so all the contexts have
+              // ended.
               const auto& ended =
                   reply.ok() ? reply->body.ended() : request.contexts();
               for (const uint64_t id : ended)

@@ -29,9 +29,9 @@ namespace hawser::dist_autograd {
 
 struct DistAutogradOptions {
   // Timeout of one attempt to deliver a gradient message. The first message of
-  // a pass is answered only when the pass ends, so a timeout resends its
+  // a pass is acknowledged only when the pass ends, so a timeout resends its
   // tensors needlessly: set it only for transports that lose messages. Unset:
-  // as long as the pass.
+  // the time left of the pass.
   std::optional<absl::Duration> gradient_attempt_timeout = {};
   // The same for messages without tensors.
   absl::Duration control_attempt_timeout = absl::Seconds(2);
@@ -39,28 +39,28 @@ struct DistAutogradOptions {
 };
 
 enum class BackwardMode {
-  // Finds out which forward messages the roots do not depend on; nobody waits
-  // for their gradients.
+  // Finds the forward messages on which the roots do not depend, so that their
+  // senders do not wait for gradients.
   kSmart,
-  // Every forward message of the context that carried tensors which require
-  // gradients must lead to a root. If one does not, the pass ends at its
-  // timeout with an error that names it.
+  // Requires that every forward message of the context with tensors that
+  // require gradients leads to a root. Otherwise the pass fails at its timeout
+  // with an error that names the message.
   kFast,
 };
 
 struct BackwardOptions {
-  // Keep saved tensors, so that another pass can follow.
+  // Keeps saved tensors, so that another pass can follow.
   bool retain_graph = false;
   BackwardMode mode = BackwardMode::kSmart;
-  // Of the whole pass; unset: the agent's default.
+  // Timeout of the whole pass; unset: the agent's default.
   std::optional<absl::Duration> timeout = {};
 };
 
-// Distributed autograd of one worker: its contexts, what messages record, and
-// its part of backward passes. Described in docs/dist_autograd.md.
+// Distributed autograd of one worker: its contexts, the recording of messages,
+// and its part of backward passes. Described in docs/dist_autograd.md.
 //
-// Shared by the agent's DistAutogradService and by what may outlive the agent:
-// after Stop all operations give kFailedPrecondition. Thread-safe.
+// Shared by the agent's DistAutogradService and objects that may outlive the
+// agent: after Stop all operations return kFailedPrecondition. Thread-safe.
 class Engine : public std::enable_shared_from_this<Engine> {
  public:
   Engine(rpc::ServiceHost& host, DistAutogradOptions options);
@@ -69,13 +69,14 @@ class Engine : public std::enable_shared_from_this<Engine> {
 
   absl::StatusOr<std::shared_ptr<Context>> CreateContext();
   absl::StatusOr<std::shared_ptr<Context>> FindContext(ContextId id) const;
-  // Ends the context here and on all workers it reached.
+  // Ends the context on this worker and on all workers that it reached.
   void ReleaseContext(ContextId id);
   size_t num_contexts() const { return contexts_.size(); }
-  // Of contexts here, those in which a backward pass is running.
+  // Number of contexts here in which a backward pass is running.
   size_t num_passes() const;
 
-  // Makes `context` that of the calling work, and which it is.
+  // CurrentContext sets the context of the calling task; current_context
+  // returns it, or null.
   class CurrentContext;
   std::shared_ptr<Context> current_context() const;
 
@@ -85,7 +86,7 @@ class Engine : public std::enable_shared_from_this<Engine> {
                                const std::vector<Tensor>& roots,
                                const BackwardOptions& options);
 
-  // --- What messages record: rpc::MessageInterceptor.
+  // --- Recording of messages: rpc::MessageInterceptor.
 
   absl::StatusOr<std::optional<rpc::AutogradMetadata>> OnSend(
       const rpc::WorkerInfo& peer, std::span<const Tensor> tensors);
@@ -96,7 +97,7 @@ class Engine : public std::enable_shared_from_this<Engine> {
                               const rpc::AutogradMetadata& metadata,
                               std::span<Tensor> tensors);
 
-  // --- What DistAutogradService passes on.
+  // --- For DistAutogradService.
 
   //   kInvalidArgument  a limit is not positive.
   absl::Status Start();
@@ -120,7 +121,7 @@ class Engine : public std::enable_shared_from_this<Engine> {
 
   std::shared_ptr<BackwardPassTransport> MakeTransport(
       const Context& context, async::MonotonicTime deadline);
-  // Fails `pass` at `deadline`, naming what it waits for.
+  // Fails `pass` at `deadline`, naming the missing gradients.
   void FailAt(async::MonotonicTime deadline,
               const std::shared_ptr<BackwardPass>& pass);
 
@@ -129,11 +130,12 @@ class Engine : public std::enable_shared_from_this<Engine> {
                               const rpc::AutogradMetadata& metadata,
                               std::span<Tensor> tensors);
 
-  // Ends this worker's part of a context; returns who is to be told.
+  // Ends this worker's part of a context; returns the workers to notify.
   std::vector<rpc::WorkerInfo> EndContext(ContextId id,
                                           const absl::Status& reason);
   void NotifyOfEnd(ContextId id, const std::vector<rpc::WorkerInfo>& workers);
-  // Asks the creators of contexts to tell of their end.
+  // Requests from the creators of contexts that they notify this worker of the
+  // end.
   void AskForReparenting(const std::vector<std::shared_ptr<Context>>& contexts);
 
   rpc::MethodCallOptions ControlOptions() const;
@@ -145,8 +147,8 @@ class Engine : public std::enable_shared_from_this<Engine> {
   std::atomic<uint64_t> next_pass_{1};
 };
 
-// Makes a context that of the calling work until the end of the scope. Follows
-// the work onto other threads.
+// Makes a context the one of the calling task until the end of the scope, also
+// on other threads.
 class Engine::CurrentContext {
  public:
   explicit CurrentContext(std::shared_ptr<Context> context);

@@ -22,16 +22,17 @@
 namespace hawser::dist_autograd {
 namespace {
 
-// A worker gives up a little before the one that waits for it, at most this
-// much, so that its error, which says what is missing, comes in time.
+// Upper bound on the time by which a worker times out before the worker that
+// waits for it, so that its error, which names the missing gradients, arrives
+// in time.
 constexpr absl::Duration kMaxReportTime = absl::Milliseconds(500);
-// A year: more is not meant.
+// A year. Larger values in messages are capped.
 constexpr uint64_t kMaxTimeLeftUs = uint64_t{365} * 24 * 3600 * 1'000'000;
-// What a message says that is sent at the last moment.
+// Time left in a message that is sent at the deadline.
 constexpr absl::Duration kMinTimeLeft = absl::Microseconds(1);
 
-// An error that `peer` reported. Only where it began there it is told of the
-// worker: by whatever way an error comes, it reads the same.
+// Adds the worker's name to an error reported by `peer` if the error began
+// there. So the error reads the same on every path that it takes.
 absl::Status ReportedBy(const rpc::WorkerInfo& peer,
                         const absl::Status& error) {
   const std::optional<rpc::ErrorDetail> origin = rpc::GetErrorDetail(error);
@@ -42,7 +43,7 @@ absl::Status ReportedBy(const rpc::WorkerInfo& peer,
                           error);
 }
 
-// An error without origin began at `self`.
+// Sets `self` as the origin of an error without one.
 absl::Status WithOrigin(const absl::Status& error,
                         const rpc::WorkerInfo& self) {
   return rpc::WithErrorDetail(error, self, /*maybe_applied=*/false);
@@ -121,7 +122,7 @@ absl::Status CheckRoots(const std::vector<Tensor>& roots) {
   for (size_t i = 0; i < roots.size(); ++i) {
     const std::string name = absl::StrCat("root ", i, " of the backward pass ");
     if (!roots[i].defined() || !autograd::RequiresGrad(roots[i])) {
-      return absl::InvalidArgumentError(name + "requires no gradient");
+      return absl::InvalidArgumentError(name + "does not require a gradient");
     }
     if (roots[i].num_elements() != 1) {
       return absl::InvalidArgumentError(
@@ -131,7 +132,7 @@ absl::Status CheckRoots(const std::vector<Tensor>& roots) {
     if (autograd::IsLeaf(roots[i])) {
       return absl::InvalidArgumentError(
           name +
-          "is a leaf: nothing was computed from what requires gradients");
+          "is a leaf: it was not computed from tensors that require gradients");
     }
   }
   return absl::OkStatus();
@@ -172,7 +173,7 @@ void Engine::FailAt(async::MonotonicTime deadline,
         if (late == nullptr) return;
         const std::string missing = late->DescribeMissing();
         late->Fail(absl::DeadlineExceededError(absl::StrCat(
-            "the backward pass did not end in time; worker '", name,
+            "the backward pass did not end before its timeout; worker '", name,
             missing.empty() ? "' waited for other workers"
                             : "' waited for the gradients of forward messages ",
             missing)));
@@ -239,7 +240,7 @@ async::Future<rpc::Message<v1::GradientReply>> Engine::HandleGradient(
     const rpc::MethodCall& call, rpc::Message<v1::GradientRequest> request) {
   using Reply = rpc::Message<v1::GradientReply>;
   const BackwardPassOptions options = FromProto(request.body.pass());
-  // The forward message that was to bring the context may be on its way.
+  // The forward message that brings the context may not have arrived yet.
   absl::StatusOr<std::shared_ptr<Context>> context = contexts_.FindOrCreate(
       options.id.context,
       rpc::Incarnation{request.body.pass().context_incarnation()}, call.peer);

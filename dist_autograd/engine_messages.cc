@@ -1,4 +1,4 @@
-// What messages between workers record in a context.
+// Recording of messages between workers in a context.
 
 #include <span>
 #include <utility>
@@ -16,8 +16,8 @@ absl::StatusOr<std::optional<rpc::AutogradMetadata>> Engine::OnSend(
     const rpc::WorkerInfo& peer, std::span<const Tensor> tensors) {
   const std::shared_ptr<Context> context = current_context();
   if (context == nullptr) return std::nullopt;
-  // Also without such tensors: the reply, or calls made on the way, may have
-  // them.
+  // Also if the message has no such tensors: its reply, or calls made by its
+  // handler, may have them.
   if (!context->AddTarget(peer)) return std::nullopt;
   rpc::AutogradMetadata metadata;
   metadata.context_id = ToNumber(context->id());
@@ -70,7 +70,7 @@ absl::StatusOr<async::TaskContext> Engine::OnReceiveRequest(
   ASSIGN_OR_RETURN(std::shared_ptr<Context> context,
                    contexts_.FindOrCreate(ContextId{metadata.context_id},
                                           metadata.context_incarnation, peer));
-  // The context ended before the message came: it is not recorded.
+  // The context ended before the message arrived, so it is not recorded.
   if (context == nullptr) return async::TaskContext::Capture();
   RETURN_IF_ERROR(RecordReceived(*context, peer, metadata, tensors));
   CurrentContext scope(std::move(context));

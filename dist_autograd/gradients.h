@@ -14,10 +14,10 @@ struct Gradient {
   Tensor gradient;
 };
 
-// In the order in which the leaves first got one.
+// Gradients in the order in which the leaves got their first one.
 using Gradients = std::vector<Gradient>;
 
-// That of `variable`; undefined if it has none.
+// Returns the gradient of `variable`; undefined if it has none.
 inline Tensor FindGradient(const Gradients& gradients, const Tensor& variable) {
   for (const Gradient& entry : gradients) {
     if (entry.variable.is_same(variable)) return entry.gradient;

@@ -40,7 +40,7 @@ absl::StatusOr<uint64_t> IdSource::Next() {
   const uint64_t counter = next_.fetch_add(1, std::memory_order_relaxed);
   if (counter > kCounterMask) {
     return absl::InternalError(
-        "this worker has used up its distributed autograd ids");
+        "all distributed autograd ids of this worker are used: restart it");
   }
   return prefix_ | counter;
 }

@@ -9,13 +9,13 @@
 
 namespace hawser::dist_autograd {
 
-// Names a distributed autograd context: the id of the worker that made it in
-// the top 16 bits, a counter of that worker below. Runs of that worker differ
-// in the incarnation, which travels beside the id.
+// Id of a distributed autograd context: the creator's worker id in the top 16
+// bits, a counter of that worker below. Messages name the creator's incarnation
+// beside it.
 enum class ContextId : uint64_t {};
 
-// Names a forward message that carried tensors which require gradients; same
-// scheme. 0 is none.
+// Id of a forward message with tensors that require gradients, of the same
+// form. 0 is none.
 enum class AutogradMessageId : uint64_t {};
 
 constexpr uint64_t ToNumber(ContextId id) { return static_cast<uint64_t>(id); }
@@ -23,7 +23,7 @@ constexpr uint64_t ToNumber(AutogradMessageId id) {
   return static_cast<uint64_t>(id);
 }
 
-// The worker that made an id.
+// The worker that created an id.
 constexpr int32_t CreatorOf(ContextId id) {
   return static_cast<int32_t>(ToNumber(id) >> 48);
 }
@@ -31,15 +31,15 @@ constexpr int32_t CreatorOf(AutogradMessageId id) {
   return static_cast<int32_t>(ToNumber(id) >> 48);
 }
 
-// As "2:17": the creator's id and the counter.
+// The creator's id and the counter, as in "2:17".
 std::string ToString(ContextId id);
 std::string ToString(AutogradMessageId id);
 
-// Gives out the ids of one worker. Thread-safe.
+// Generates the ids of one worker. Thread-safe.
 class IdSource {
  public:
-  // `start` is where the counter begins: runs of one worker that follow each
-  // other should begin far apart. Only its low 47 bits are used.
+  // `start` is the first value of the counter. Successive incarnations of a
+  // worker should start far apart. Only its low 47 bits are used.
   IdSource(int32_t worker, uint64_t start);
 
   // kInternal once the 48 bits of the counter are used up.

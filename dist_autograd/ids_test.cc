@@ -16,14 +16,14 @@ TEST(IdsTest, WorkerIsInTheTopBitsAndCounterBelow) {
   EXPECT_EQ(ToString(context), "7:1");
 }
 
-TEST(IdsTest, HighestWorkerAndStartKeepTheirPlaces) {
+TEST(IdsTest, HighestWorkerAndStartDoNotOverlap) {
   IdSource ids(32767, ~uint64_t{0});
   const ContextId context = *ids.NextContextId();
   EXPECT_EQ(CreatorOf(context), 32767);
   EXPECT_EQ(ToNumber(context) & ((uint64_t{1} << 48) - 1), uint64_t{1} << 47);
 }
 
-TEST(IdsTest, NoIdComesTwice) {
+TEST(IdsTest, IdsAreUnique) {
   IdSource ids(1, 5);
   EXPECT_NE(ToNumber(*ids.NextContextId()), ToNumber(*ids.NextContextId()));
 }

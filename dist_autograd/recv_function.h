@@ -15,24 +15,24 @@ namespace hawser::dist_autograd {
 
 class RecvFunction;
 
-// Interface to which recv functions give the gradients that have to be sent.
+// Interface to which recv functions pass the gradients to send.
 class GradientSender {
  public:
   virtual ~GradientSender() = default;
 
-  // Takes one gradient, perhaps undefined, per flagged tensor of the message
-  // that `recv` stands for. Does not wait for their arrival.
+  // Takes one gradient, which may be undefined, per flagged tensor of the
+  // message of `recv`. Does not wait for their arrival.
   //
-  //   kFailedPrecondition  no distributed backward pass is running.
+  //   kFailedPrecondition  a distributed backward pass is not running.
   virtual absl::Status SendGradients(const RecvFunction& recv,
                                      std::vector<Tensor> gradients) = 0;
 };
 
-// The receiving end of a forward message: the history of its tensors that
-// require gradients. Thread-safe.
+// Node at the receiving end of a forward message, of which the message's
+// tensors that require gradients are results. Thread-safe.
 class RecvFunction final : public autograd::Node {
  public:
-  // Makes itself the history of `tensors`, in order.
+  // Makes `tensors` its results, in order.
   static std::shared_ptr<RecvFunction> Create(
       AutogradMessageId message, rpc::WorkerRun peer,
       const std::vector<Tensor>& tensors, std::weak_ptr<GradientSender> sender);
@@ -54,7 +54,7 @@ class RecvFunction final : public autograd::Node {
   bool runs_without_gradients() const override { return true; }
 
   AutogradMessageId message() const { return message_; }
-  // The worker the message came from.
+  // The worker that sent the message.
   rpc::WorkerRun peer() const { return peer_; }
 
  private:

@@ -13,16 +13,15 @@
 
 namespace hawser::dist_autograd {
 
-// Shape and dtype of a tensor that went through a message, and so of its
-// gradient.
+// Shape and dtype of a tensor in a message, and therefore of its gradient.
 struct TensorSpec {
   tensor::Shape shape;
   tensor::DType dtype = tensor::DType::kF32;
 };
 
-// The sending end of a forward message: where the gradients that come back for
-// its tensors enter this worker's graph. The engine feeds it; it passes them
-// on. Constant, hence thread-safe.
+// Node at the sending end of a forward message, at which the gradients of its
+// tensors enter this worker's graph. The engine feeds it, and it passes the
+// gradients on. Constant, hence thread-safe.
 class SendFunction final : public autograd::Node {
  public:
   // `tensors` are those of the message that require gradients, in order.
@@ -34,9 +33,9 @@ class SendFunction final : public autograd::Node {
       std::vector<Tensor> gradients) override;
 
   AutogradMessageId message() const { return message_; }
-  // The worker the message went to.
+  // The worker to which the message was sent.
   rpc::WorkerRun peer() const { return peer_; }
-  // Of the tensors, in order.
+  // Specs of the tensors, in order.
   const std::vector<TensorSpec>& specs() const { return specs_; }
 
  private:

@@ -1,4 +1,4 @@
-// The methods by which workers serve distributed autograd to each other:
+// Methods by which workers serve distributed autograd to each other:
 // proto/dist_autograd.proto.
 
 #ifndef HAWSER_DIST_AUTOGRAD_SERVICE_METHODS_H_
