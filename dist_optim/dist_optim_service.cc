@@ -32,18 +32,18 @@ absl::StatusOr<rpc::Message<M>> Reply(const absl::Status& status) {
   return rpc::Message<M>();
 }
 
-// The tensor that a value holds.
+// The tensor in a value.
 absl::StatusOr<Tensor> TensorOf(const rpc::ErasedValue& value) {
   if (value.type->name != rpc::TypeName<Tensor>()) {
-    return absl::InvalidArgumentError("a parameter is a " + value.type->name +
-                                      ", not a tensor");
+    return absl::InvalidArgumentError(
+        "a parameter has type " + value.type->name + "; it must be a tensor");
   }
   return *std::static_pointer_cast<Tensor>(value.value);
 }
 
 }  // namespace
 
-// The handlers; shared by what they have begun.
+// Handlers of the methods, kept alive by the calls that they have started.
 class DistOptimService::Methods
     : public std::enable_shared_from_this<DistOptimService::Methods> {
  public:
@@ -91,7 +91,8 @@ class DistOptimService::Methods
         references_->ReceiveCreation(request.rref(), request.fork(), call.peer);
     if (!optimizer.ok()) return Failed<M>(optimizer.status());
     std::vector<OwnerOptimizer::Group> groups;
-    // The parameters' values, group after group; they may be yet to come.
+    // Values of the parameters, in the order of the groups. They may not have
+    // been created yet.
     std::vector<async::Future<rpc::ErasedValue>> values;
     for (const v1::OptimizerGroup& group : request.groups()) {
       OwnerOptimizer::Group& entry = groups.emplace_back();
@@ -117,7 +118,8 @@ class DistOptimService::Methods
             });
   }
 
-  // Makes the optimizer of `objects`, the parameters in the order of `groups`.
+  // Creates the optimizer of `objects`, the parameters in the order of
+  // `groups`.
   static absl::Status Finish(
       std::vector<OwnerOptimizer::Group> groups,
       absl::StatusOr<std::vector<rpc::ErasedValue>> objects,
@@ -155,7 +157,7 @@ class DistOptimService::Methods
           RETURN_IF_ERROR(object);
           if (object->type->name != OwnerOptimizer::kTypeName) {
             return absl::InvalidArgumentError(
-                "the reference is to no optimizer");
+                "the reference does not refer to an optimizer");
           }
           return std::static_pointer_cast<OwnerOptimizer>(object->value);
         });
@@ -191,7 +193,8 @@ class DistOptimService::Methods
     }
     absl::StatusOr<std::shared_ptr<dist_autograd::Context>> context =
         autograd_->FindContext(context_id);
-    // A context that never came here has no gradient for these parameters.
+    // If the context never reached this worker, its parameters do not have
+    // gradients.
     if (!context.ok()) return async::MakeReadyFuture<uint64_t>(uint64_t{0});
     return (*optimizer)
         ->Step(

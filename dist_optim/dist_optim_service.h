@@ -9,11 +9,11 @@
 
 namespace hawser::dist_optim {
 
-// Serves distributed optimizers over the parameters of this worker: give one to
-// AgentOptions::services, after those of references and distributed autograd,
-// which it needs.
+// The service for distributed optimizers over the parameters of this worker.
+// Add one to AgentOptions::services, after those of references and distributed
+// autograd, on which it depends.
 //
-// An optimizer lives as long as its creator holds it and lives.
+// An optimizer ends when its creator destroys it or is lost.
 class DistOptimService final : public rpc::Service {
  public:
   DistOptimService();

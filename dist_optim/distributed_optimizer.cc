@@ -20,7 +20,7 @@
 namespace hawser::dist_optim {
 namespace {
 
-// One error out of several: code and details of the first, all messages.
+// Combines several errors: code and details of the first one, all messages.
 absl::Status Combine(const std::vector<absl::Status>& statuses) {
   absl::Status first;
   std::string others;
@@ -58,13 +58,14 @@ DistributedOptimizer::Create(rpc::Agent& agent,
     for (const rref::RRef<Tensor>& parameter : group.parameters) {
       if (!parameter.valid()) {
         return absl::InvalidArgumentError(
-            "a parameter of the optimizer refers to nothing");
+            "a parameter of the optimizer is an empty reference");
       }
       ++count;
     }
   }
   if (count == 0) {
-    return absl::InvalidArgumentError("the optimizer has no parameters");
+    return absl::InvalidArgumentError(
+        "the optimizer needs at least one parameter");
   }
   std::unique_ptr<DistributedOptimizer> optimizer(
       new DistributedOptimizer(agent, groups.size()));
@@ -76,7 +77,7 @@ absl::Status DistributedOptimizer::CreateParts(
     const std::vector<ParameterGroup>& groups) {
   ASSIGN_OR_RETURN(const std::shared_ptr<rref::Protocol> references,
                    rref::ProtocolOf(agent_));
-  // In the order in which owners first appear.
+  // In the order of the owners' first parameters.
   std::map<rpc::WorkerRun, size_t> part_of;
   for (size_t g = 0; g < groups.size(); ++g) {
     group_sizes_.push_back(groups[g].parameters.size());
@@ -170,8 +171,9 @@ absl::Status DistributedOptimizer::SetOption(size_t group,
                                              std::string_view option,
                                              double value) {
   if (group >= num_groups_) {
-    return absl::OutOfRangeError(absl::StrCat(
-        "group ", group, " of an optimizer with ", num_groups_, " groups"));
+    return absl::OutOfRangeError(
+        absl::StrCat("group ", group, " does not exist: the optimizer has ",
+                     num_groups_, " groups"));
   }
   return ForEachPart([&](Part& part) {
            v1::SetOptimizerOptionRequest request;
@@ -233,7 +235,7 @@ absl::Status DistributedOptimizer::SetState(const State& state) {
   }
   if (!fits) {
     return absl::InvalidArgumentError(
-        "the state is of an optimizer with other groups or parameters");
+        "the state is from an optimizer with different groups or parameters");
   }
   return ForEachPart([&](Part& part) {
            std::vector<GroupState> groups(num_groups_);

@@ -22,33 +22,33 @@
 
 namespace hawser::dist_optim {
 
-// Updates parameters that live on several workers, each where it lives, from
-// the gradients of a distributed autograd context.
+// An optimizer of parameters on several workers, which updates each on its
+// owner from the gradients of a distributed autograd context.
 //
 // Thread-safe: steps may overlap, also those of several optimizers over the
-// same parameters. Each parameter is then updated by one at a time. Nothing
-// orders a step against the forward or backward pass of another trainer; a
-// fetch of a parameter gives it as it was between two updates. The parameters
-// must not be fetched through another reference made from the same tensor.
+// same parameters. Each parameter is updated by one step at a time. A step is
+// not ordered against the forward and backward passes of other trainers. A
+// fetch returns a parameter as it was between two updates. The parameters must
+// not be fetched through another reference made from the same tensor.
 //
-// Ends the optimizer state on the owners when it goes away.
+// The destructor ends the optimizer state on the owners.
 class DistributedOptimizer {
  public:
-  // Parameters that share a rule's options.
+  // Parameters with the same options of the rule.
   struct ParameterGroup {
     optim::RuleSpec rule;
     std::vector<rref::RRef<Tensor>> parameters;
   };
-  // One group per ParameterGroup, with the parameters' states in order.
+  // One group per ParameterGroup, with the states of its parameters in order.
   using State = std::vector<GroupState>;
 
-  // Makes the parts on all owners, one call to each, at the same time.
+  // Creates the parts on all owners, with one concurrent call to each.
   //
-  //   kInvalidArgument  no parameter; or an owner found a rule or a parameter
-  //                     wrong, naming it: a rule that takes only the gradients
-  //                     of rows, such as SparseAdam; a parameter that is not a
-  //                     leaf that requires a gradient, is not on the CPU, or
-  //                     is given twice.
+  //   kInvalidArgument  parameters are missing; or an owner refused a rule or a
+  //                     parameter, naming it. Refused are a rule that takes
+  //                     only the gradients of rows, such as SparseAdam, and a
+  //                     parameter that is not a leaf that requires a gradient,
+  //                     is not on the CPU, or is given twice.
   //   errors of calls, naming the owner.
   static absl::StatusOr<std::unique_ptr<DistributedOptimizer>> Create(
       rpc::Agent& agent, const optim::RuleSpec& rule,
@@ -59,40 +59,42 @@ class DistributedOptimizer {
   DistributedOptimizer(const DistributedOptimizer&) = delete;
   DistributedOptimizer& operator=(const DistributedOptimizer&) = delete;
 
-  // Applies the gradients of `context`: one call to each owner, at the same
-  // time; waits for all. A parameter without a gradient in it stays as it is,
-  // as does its state.
+  // Applies the gradients of `context`, with one concurrent call to each owner,
+  // and waits for all. A parameter without a gradient in the context does not
+  // change, and neither does its state.
   //
-  //   kNotFound  the context is not known here, or has ended.
-  //   the errors of all owners, named; the code is that of the first. Other
-  //   owners have updated their parameters: there is no way back.
+  //   kNotFound  the context is unknown on this worker or has ended.
+  //   the errors of all owners, named; the code is that of the first. The other
+  //   owners have updated their parameters, which is not undone.
   absl::Status Step(dist_autograd::ContextId context) {
     return StepAsync(context).Wait();
   }
   async::Future<void> StepAsync(dist_autograd::ContextId context);
 
-  // Changes an option of a group, or the learning rate of all, for the steps
-  // that follow.
+  // Changes an option of one group, or the learning rate of all, for later
+  // steps.
   //
-  //   kOutOfRange       no such group.
-  //   kInvalidArgument  no such option, or a value out of its range.
+  //   kOutOfRange       the group does not exist.
+  //   kInvalidArgument  the option does not exist, or the value is out of its
+  //                     range.
   absl::Status SetOption(size_t group, std::string_view option, double value);
   absl::Status SetLearningRate(double learning_rate);
 
-  // The state of all parameters: what, besides them, a checkpoint needs.
+  // Returns the state of all parameters. A checkpoint needs it together with
+  // the parameters.
   absl::StatusOr<State> GetState();
-  // kInvalidArgument unless `state` fits; an owner whose part does not fit
-  // keeps its own.
+  // kInvalidArgument unless `state` fits. An owner whose part does not fit
+  // keeps its own state.
   absl::Status SetState(const State& state);
 
   size_t num_groups() const { return num_groups_; }
 
  private:
-  // The part at one owner.
+  // The part on one owner.
   struct Part {
     rpc::WorkerInfo owner;
     std::shared_ptr<rref::Reference> optimizer;
-    // For each group, which of its parameters are here.
+    // For each group, the positions of its parameters on this owner.
     std::vector<std::vector<size_t>> positions;
   };
 
@@ -100,14 +102,15 @@ class DistributedOptimizer {
       : agent_(agent), num_groups_(num_groups) {}
 
   absl::Status CreateParts(const std::vector<ParameterGroup>& groups);
-  // Runs `call(part)` for all parts at once; the errors of all, with owners.
+  // Runs `call(part)` for all parts concurrently. Returns the errors of all,
+  // with their owners.
   template <class Call>
   async::Future<void> ForEachPart(Call call);
 
   rpc::Agent& agent_;
   const size_t num_groups_;
   std::vector<Part> parts_;
-  // How many parameters each group has.
+  // Number of parameters of each group.
   std::vector<size_t> group_sizes_;
   std::atomic<uint64_t> next_step_{1};
 };

@@ -44,7 +44,7 @@ absl::StatusOr<std::vector<GroupState>> ReadState(
         parameters,
     std::vector<Tensor> tensors, const std::vector<size_t>& group_sizes) {
   const absl::Status misfit = absl::InvalidArgumentError(
-      "the state is of an optimizer with other groups or parameters");
+      "the state is from an optimizer with different groups or parameters");
   if (static_cast<size_t>(rules.size()) != group_sizes.size()) return misfit;
   std::vector<GroupState> state(group_sizes.size());
   int next_parameter = 0;

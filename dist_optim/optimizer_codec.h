@@ -12,7 +12,8 @@
 
 namespace hawser::dist_optim {
 
-// Rules and states as the messages of proto/dist_optim.proto, and back.
+// Conversions between rules and states and the messages of
+// proto/dist_optim.proto.
 
 v1::OptimizerRule ToProto(const optim::RuleSpec& rule);
 optim::RuleSpec FromProto(const v1::OptimizerRule& proto);
@@ -24,9 +25,9 @@ void WriteState(
     google::protobuf::RepeatedPtrField<v1::OptimizerParameterState>& parameters,
     std::vector<Tensor>& tensors);
 
-// The other way round; group g has `group_sizes[g]` parameters.
+// Reads a state, in which group g has `group_sizes[g]` parameters.
 //
-// kInvalidArgument: the numbers of rules, parameters or tensors do not fit.
+// kInvalidArgument: the number of rules, parameters or tensors does not fit.
 absl::StatusOr<std::vector<GroupState>> ReadState(
     const google::protobuf::RepeatedPtrField<v1::OptimizerRule>& rules,
     const google::protobuf::RepeatedPtrField<v1::OptimizerParameterState>&

@@ -40,8 +40,8 @@ absl::Status CheckParameter(const Tensor& t) {
   }
   if (!autograd::IsLeaf(t) || !autograd::RequiresGrad(t)) {
     return absl::InvalidArgumentError(
-        "is no leaf that requires a gradient: SetRequiresGrad it where it is "
-        "made");
+        "is not a leaf that requires a gradient: call SetRequiresGrad where "
+        "it is created");
   }
   if (!t.device().is_cpu()) {
     return absl::InvalidArgumentError(
@@ -64,7 +64,8 @@ absl::StatusOr<optim::ParameterState> CopyOf(
   return copy;
 }
 
-// A state is empty before the first step, and has all slots of the rule after.
+// Checks a state, which must be empty before the first step and have all slots
+// of the rule afterwards.
 absl::Status CheckState(const optim::UpdateRule& rule, const Tensor& parameter,
                         const optim::ParameterState& state) {
   const auto wrong = [](std::string what) {
@@ -74,11 +75,11 @@ absl::Status CheckState(const optim::UpdateRule& rule, const Tensor& parameter,
   if (state.slots.empty()) {
     return state.step == 0 || rule.slots().empty()
                ? absl::OkStatus()
-               : wrong("has a step but no state");
+               : wrong("has a step, but its state is empty");
   }
   if (state.slots.size() != rule.slots().size()) {
-    return wrong(absl::StrCat("has ", state.slots.size(), " tensors of state; ",
-                              std::string(rule.name()), " keeps ",
+    return wrong(absl::StrCat("has ", state.slots.size(), " state tensors; ",
+                              std::string(rule.name()), " needs ",
                               rule.slots().size()));
   }
   const tensor::DType dtype = parameter.dtype() == tensor::DType::kF64
@@ -90,7 +91,7 @@ absl::Status CheckState(const optim::UpdateRule& rule, const Tensor& parameter,
         tensor.shape() != parameter.shape() || tensor.dtype() != dtype) {
       return wrong(absl::StrCat("has state '", name, "' where ",
                                 rule.slots()[i].name, " of ",
-                                parameter.ToString(), " belongs"));
+                                parameter.ToString(), " is expected"));
     }
   }
   return absl::OkStatus();
@@ -136,7 +137,7 @@ async::Future<uint64_t> OwnerOptimizer::Step(uint64_t step,
     if (auto it = steps_.find(step); it != steps_.end()) return it->second;
     if (steps_.size() >= kMaxSteps && step < steps_.begin()->first) {
       return async::MakeReadyFuture<uint64_t>(absl::AbortedError(absl::StrCat(
-          "step ", step, " comes too late to know whether it was applied")));
+          "step ", step, " is too old to know whether it was applied")));
     }
     steps_.emplace(step, promise.future());
     if (steps_.size() > kMaxSteps) steps_.erase(steps_.begin());
@@ -184,8 +185,9 @@ async::Future<void> OwnerOptimizer::Update(
 absl::Status OwnerOptimizer::SetOption(size_t group, std::string_view option,
                                        double value) {
   if (group >= groups_.size()) {
-    return absl::OutOfRangeError(absl::StrCat(
-        "group ", group, " of an optimizer with ", groups_.size(), " groups"));
+    return absl::OutOfRangeError(
+        absl::StrCat("group ", group, " does not exist: the optimizer has ",
+                     groups_.size(), " groups"));
   }
   async::MutexLock lock(&mutex_);
   optim::RuleSpec spec = groups_[group].rule->spec();
@@ -195,8 +197,8 @@ absl::Status OwnerOptimizer::SetOption(size_t group, std::string_view option,
 }
 
 async::Future<std::vector<GroupState>> OwnerOptimizer::GetState() {
-  // One lock at a time: two optimizers over the same parameters cannot wait
-  // for each other.
+  // Holds one lock at a time, so that two optimizers over the same parameters
+  // do not deadlock.
   std::vector<async::Future<optim::ParameterState>> copies;
   for (const GroupEntry& group : groups_) {
     for (const auto& parameter : group.parameters) {
@@ -234,8 +236,8 @@ async::Future<void> OwnerOptimizer::SetState(std::vector<GroupState> state) {
         absl::InvalidArgumentError(std::move(message)));
   };
   if (state.size() != groups_.size()) {
-    return fail(absl::StrCat("state of ", state.size(), " groups for ",
-                             groups_.size()));
+    return fail(absl::StrCat("the state has ", state.size(),
+                             " groups; the optimizer has ", groups_.size()));
   }
   std::vector<std::shared_ptr<const optim::UpdateRule>> rules;
   for (size_t g = 0; g < state.size(); ++g) {
@@ -245,8 +247,8 @@ async::Future<void> OwnerOptimizer::SetState(std::vector<GroupState> state) {
     const std::vector<std::unique_ptr<Parameter>>& parameters =
         groups_[g].parameters;
     if (state[g].parameters.size() != parameters.size()) {
-      return fail(absl::StrCat("state of ", state[g].parameters.size(),
-                               " parameters for the ", parameters.size(),
+      return fail(absl::StrCat("the state has ", state[g].parameters.size(),
+                               " parameters instead of the ", parameters.size(),
                                " of group ", g));
     }
     for (size_t i = 0; i < parameters.size(); ++i) {

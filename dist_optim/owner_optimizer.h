@@ -23,8 +23,7 @@
 
 namespace hawser::dist_optim {
 
-// A parameter where it lives, with the lock that keeps updates away from
-// fetches of it.
+// A parameter on its owner, with the lock that prevents updates during fetches.
 struct OwnedParameter {
   Tensor tensor;
   std::shared_ptr<rref::OwnerValue> value;
@@ -32,19 +31,19 @@ struct OwnedParameter {
 
 // State of one group of parameters.
 struct GroupState {
-  // The rule with its present options.
+  // The rule with its current options.
   optim::RuleSpec rule;
-  // One per parameter, in order.
+  // One state per parameter, in order.
   std::vector<optim::ParameterState> parameters;
 };
 
-// The part of a distributed optimizer that lives with one owner's parameters.
+// The part of a distributed optimizer on the owner of some parameters.
 //
-// Steps may overlap in time; each parameter is updated by one at a time, and
-// not while it is being sent. Thread-safe.
+// Steps may overlap. Each parameter is updated by one step at a time, and not
+// while it is being sent. Thread-safe.
 class OwnerOptimizer : public std::enable_shared_from_this<OwnerOptimizer> {
  public:
-  // Names the type in references.
+  // Name of the type in references.
   static constexpr std::string_view kTypeName =
       "hawser.dist_optim.OwnerOptimizer";
 
@@ -55,33 +54,35 @@ class OwnerOptimizer : public std::enable_shared_from_this<OwnerOptimizer> {
   // The gradient of a parameter; undefined if it has none.
   using GradientOf = absl::AnyInvocable<Tensor(const Tensor& parameter)>;
 
-  // Steps remembered, so that one that comes again is not applied again.
+  // Number of steps to remember, so that a repeated step is not applied again.
   static constexpr size_t kMaxSteps = 64;
 
-  // kInvalidArgument: a rule is wrong, or takes only the gradients of rows; or
-  // a parameter is undefined, no leaf that requires a gradient, not on the CPU,
-  // or given twice, naming group and position.
+  // kInvalidArgument, naming group and position: a rule is wrong or takes only
+  // the gradients of rows; or a parameter is undefined, is not a leaf that
+  // requires a gradient, is not on the CPU, or is given twice.
   static absl::StatusOr<std::shared_ptr<OwnerOptimizer>> Create(
       std::vector<Group> groups);
 
-  // Updates each parameter that has a gradient, as soon as nobody reads it;
-  // the others, and their state, stay as they are. Gives how many there were.
-  // After an error, which names the parameter, the rest are updated.
+  // Updates each parameter that has a gradient, once it is not being read.
+  // Other parameters and their states do not change. Returns the number of
+  // updated parameters. After an error, which names the parameter, the others
+  // are still updated.
   //
-  // A `step` seen before gives the result of the first time; one too old to be
-  // remembered is kAborted. `executor` runs the arithmetic.
+  // A repeated `step` returns its first result. kAborted if it is too old to be
+  // remembered. `executor` runs the arithmetic.
   async::Future<uint64_t> Step(uint64_t step, GradientOf gradient_of,
                                async::Executor& executor);
 
-  // For the steps that begin later.
+  // Applies to steps that start later.
   //
-  //   kOutOfRange       no such group.
-  //   kInvalidArgument  no such option, or a value out of its range.
+  //   kOutOfRange       the group does not exist.
+  //   kInvalidArgument  the option does not exist, or the value is out of its
+  //                     range.
   absl::Status SetOption(size_t group, std::string_view option, double value);
 
-  // The state of each parameter between two updates of it. Tensors are copies.
+  // The state of each parameter between two of its updates. Tensors are copies.
   async::Future<std::vector<GroupState>> GetState();
-  // kInvalidArgument, with nothing changed, unless it fits the groups and
+  // kInvalidArgument, without a change, unless `state` fits the groups and
   // parameters.
   async::Future<void> SetState(std::vector<GroupState> state);
 
@@ -94,7 +95,7 @@ class OwnerOptimizer : public std::enable_shared_from_this<OwnerOptimizer> {
     optim::ParameterState state;
   };
   struct GroupEntry {
-    // Constant; replaced as a whole.
+    // Constant; a change of options replaces it.
     std::shared_ptr<const optim::UpdateRule> rule;
     std::vector<std::unique_ptr<Parameter>> parameters;
   };
@@ -109,7 +110,7 @@ class OwnerOptimizer : public std::enable_shared_from_this<OwnerOptimizer> {
   mutable async::Mutex mutex_;
   // The parameters in it are constant after Create.
   std::vector<GroupEntry> groups_;
-  // The results of the last steps.
+  // Results of the last steps.
   std::map<uint64_t, async::Future<uint64_t>> steps_ ABSL_GUARDED_BY(mutex_);
 };
 

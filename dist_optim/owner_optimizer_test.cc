@@ -37,7 +37,7 @@ class OwnerOptimizerTest : public testing::Test {
     optimizer_ = *std::move(optimizer);
   }
 
-  // A gradient of ones for `a_` alone.
+  // Steps with a gradient of ones for `a_` and none for the others.
   async::Future<uint64_t> Step(uint64_t number) {
     return optimizer_->Step(
         number,
@@ -55,14 +55,14 @@ class OwnerOptimizerTest : public testing::Test {
   std::shared_ptr<OwnerOptimizer> optimizer_;
 };
 
-TEST_F(OwnerOptimizerTest, ParameterWithoutGradientStays) {
+TEST_F(OwnerOptimizerTest, ParameterWithoutGradientDoesNotChange) {
   Make({.lr = 0.25});
   EXPECT_THAT(Step(1).Wait(), IsOkAndHolds(1u));
   EXPECT_FLOAT_EQ(A(), 0.75);
   EXPECT_FLOAT_EQ(b_.tensor.data<float>()[0], 2);
 }
 
-TEST_F(OwnerOptimizerTest, StepThatComesAgainIsNotAppliedAgain) {
+TEST_F(OwnerOptimizerTest, RepeatedStepIsNotAppliedAgain) {
   Make({.lr = 0.25});
   EXPECT_THAT(Step(1).Wait(), IsOkAndHolds(1u));
   EXPECT_THAT(Step(1).Wait(), IsOkAndHolds(1u));
@@ -73,7 +73,7 @@ TEST_F(OwnerOptimizerTest, StepThatComesAgainIsNotAppliedAgain) {
   EXPECT_THAT(Step(1).Wait(), StatusIs(absl::StatusCode::kAborted));
 }
 
-TEST_F(OwnerOptimizerTest, StepWaitsForAFetchUnderWay) {
+TEST_F(OwnerOptimizerTest, StepWaitsForAFetchInProgress) {
   Make({.lr = 0.25});
   rref::AsyncSharedMutex::Holder reader =
       *a_.value->lock().AcquireShared().Wait();
@@ -85,7 +85,7 @@ TEST_F(OwnerOptimizerTest, StepWaitsForAFetchUnderWay) {
   EXPECT_FLOAT_EQ(A(), 0.75);
 }
 
-TEST_F(OwnerOptimizerTest, FetchWaitsForAStepUnderWay) {
+TEST_F(OwnerOptimizerTest, FetchWaitsForAStepInProgress) {
   Make({.lr = 0.25});
   async::ManualExecutor later;
   async::Future<uint64_t> step = optimizer_->Step(
@@ -96,7 +96,7 @@ TEST_F(OwnerOptimizerTest, FetchWaitsForAStepUnderWay) {
   EXPECT_TRUE(a_.value->lock().AcquireShared().ready());
 }
 
-TEST_F(OwnerOptimizerTest, OptionHoldsFromTheNextStep) {
+TEST_F(OwnerOptimizerTest, OptionAppliesFromTheNextStep) {
   Make({.lr = 0.25});
   EXPECT_THAT(optimizer_->SetOption(0, "lr", 0.5), IsOk());
   EXPECT_THAT(Step(1).Wait(), IsOk());
@@ -154,8 +154,8 @@ TEST_F(OwnerOptimizerTest, StateThatDoesNotFitChangesNothing) {
   EXPECT_EQ((*optimizer_->GetState().Wait())[0].parameters[0].step, 1);
 }
 
-// Steps have no gradients of rows to give.
-TEST_F(OwnerOptimizerTest, RuleThatTakesOnlyRowsIsRefusedFromTheStart) {
+// Steps do not have gradients of rows.
+TEST_F(OwnerOptimizerTest, RuleThatTakesOnlyRowsIsRefusedAtCreation) {
   const optim::RuleSpec sparse = optim::SparseAdam({});
   const auto refused = StatusIs(absl::StatusCode::kInvalidArgument,
                                 testing::HasSubstr("SparseAdam"));
@@ -167,7 +167,7 @@ TEST_F(OwnerOptimizerTest, RuleThatTakesOnlyRowsIsRefusedFromTheStart) {
   EXPECT_THAT(Step(1).Wait(), IsOkAndHolds(1u));
 }
 
-TEST_F(OwnerOptimizerTest, WrongParametersAreNamed) {
+TEST_F(OwnerOptimizerTest, ErrorsNameWrongParameters) {
   EXPECT_THAT(OwnerOptimizer::Create({{optim::Sgd({.lr = 1}), {a_, a_}}}),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        testing::HasSubstr("parameter 1 of group 0")));

@@ -1,4 +1,4 @@
-// The methods by which workers serve distributed optimizers to each other:
+// Methods by which workers serve distributed optimizers to each other:
 // proto/dist_optim.proto.
 
 #ifndef HAWSER_DIST_OPTIM_SERVICE_METHODS_H_
