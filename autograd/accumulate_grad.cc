@@ -28,7 +28,7 @@ absl::StatusOr<std::vector<Tensor>> AccumulateGrad::Apply(
   if (!grad_outputs[0].defined()) return std::vector<Tensor>();
   ASSIGN_OR_RETURN(Tensor gradient,
                    PrepareGradient(std::move(grad_outputs[0])));
-  // Null if the variable was told not to require a gradient any more.
+  // Null if SetRequiresGrad was switched off for the variable.
   if (LeafState* leaf = GetLeaf(variable_)) {
     async::MutexLock lock(&leaf->mutex);
     RETURN_IF_ERROR(AddGradient(leaf->gradient, std::move(gradient)));
@@ -45,9 +45,9 @@ absl::StatusOr<Tensor> AccumulateGrad::PrepareGradient(Tensor gradient) const {
       if (!replaced.defined()) continue;
       if (!SameKind(replaced, variable_)) {
         return absl::InvalidArgumentError(absl::StrCat(
-            "a gradient hook gave ", replaced.ToString(),
+            "a gradient hook returned ", replaced.ToString(),
             " as the gradient of variable ", variable_.ToString(),
-            "; it must give one of the same shape, dtype and device"));
+            "; it must return one of the same shape, dtype and device"));
       }
       gradient = std::move(replaced);
     }
@@ -71,8 +71,8 @@ absl::Status AccumulateGrad::RunPostHooks() const {
 
 absl::Status AddGradient(Tensor& sum, Tensor gradient) {
   if (!sum.defined()) {
-    // Optimizers run over dense memory, and a broadcast gradient cannot be
-    // added to in place.
+    // Optimizers need dense memory, and a broadcast gradient cannot be written
+    // in place.
     if (!gradient.is_contiguous() || !gradient.is_unshared()) {
       ASSIGN_OR_RETURN(gradient, gradient.Clone());
     }

@@ -11,7 +11,7 @@
 
 namespace hawser::autograd {
 
-// The end of the graph at a leaf: runs the leaf's gradient hooks, adds the
+// The node at a leaf of the graph. It runs the leaf's gradient hooks, adds the
 // gradient to `Grad(variable())`, then runs the post-accumulate hooks. Hooks
 // belong to the leaf, not to this node. Thread-safe.
 class AccumulateGrad final : public Node {
@@ -20,10 +20,10 @@ class AccumulateGrad final : public Node {
 
   std::string_view name() const override { return "AccumulateGrad"; }
 
-  // Undefined gradients change nothing and run no hook.
+  // Undefined gradients have no effect and do not run hooks.
   //
-  //   kInvalidArgument  the gradient's shape, dtype or device is not the
-  //                     variable's.
+  //   kInvalidArgument  the gradient differs from the variable in shape, dtype
+  //                     or device.
   absl::StatusOr<std::vector<Tensor>> Apply(
       std::vector<Tensor> grad_outputs) override;
 
@@ -31,8 +31,8 @@ class AccumulateGrad final : public Node {
 
   const Tensor& variable() const { return variable_; }
 
-  // The three steps of `Apply`, for a pass that captures gradients: it runs
-  // the first, delivers the gradient itself, and runs the last. `gradient` is
+  // The hook steps of `Apply`, for a pass that captures gradients: it runs the
+  // first, delivers the gradient itself, then runs the last. `gradient` must be
   // defined.
   absl::StatusOr<Tensor> PrepareGradient(Tensor gradient) const;
   absl::Status RunPostHooks() const;
@@ -41,9 +41,9 @@ class AccumulateGrad final : public Node {
   const Tensor variable_;
 };
 
-// Adds `gradient` to `sum`. An undefined `sum` takes over the memory of
-// `gradient` if nobody else holds it, and a copy otherwise; a defined one is
-// written in place. Shapes, dtypes and devices must be equal.
+// Adds `gradient` to `sum`. A defined `sum` is written in place. An undefined
+// one takes over the memory of `gradient`, or copies it if the memory is
+// shared. Shapes, dtypes and devices must be equal.
 absl::Status AddGradient(Tensor& sum, Tensor gradient);
 
 }  // namespace hawser::autograd

@@ -31,7 +31,7 @@ Tensor F64(const std::vector<double>& values) {
   return Tensor::FromVector(values, {static_cast<int64_t>(values.size())});
 }
 
-TEST(AccumulateGradTest, TakesOverAGradientThatNobodyElseHolds) {
+TEST(AccumulateGradTest, TakesOverAnUnsharedGradient) {
   const Tensor leaf = Variable({0, 0}, {2});
   Tensor gradient = F64({1, 2});
   const void* memory = gradient.raw_data();
@@ -40,7 +40,7 @@ TEST(AccumulateGradTest, TakesOverAGradientThatNobodyElseHolds) {
   EXPECT_THAT(Grad(leaf).ToVector<double>(), ElementsAre(1, 2));
 }
 
-TEST(AccumulateGradTest, CopiesAGradientThatSomebodyHolds) {
+TEST(AccumulateGradTest, CopiesASharedGradient) {
   const Tensor leaf = Variable({0, 0}, {2});
   const Tensor gradient = F64({1, 2});
   ASSERT_THAT(Accumulate(leaf, gradient), IsOk());
@@ -50,7 +50,7 @@ TEST(AccumulateGradTest, CopiesAGradientThatSomebodyHolds) {
   EXPECT_THAT(gradient.ToVector<double>(), ElementsAre(1, 2));
 }
 
-TEST(AccumulateGradTest, CopiesAViewOfMemoryThatSomebodyHolds) {
+TEST(AccumulateGradTest, CopiesAViewOfSharedMemory) {
   const Tensor leaf = Variable({0, 0}, {2});
   const Tensor whole = F64({1, 2, 3, 4});
   ASSERT_THAT(Accumulate(leaf, *whole.Narrow(0, 1, 2)), IsOk());
@@ -67,7 +67,7 @@ TEST(AccumulateGradTest, MakesABroadcastGradientDense) {
   EXPECT_THAT(Grad(leaf).ToVector<double>(), ElementsAre(4, 5));
 }
 
-TEST(AccumulateGradTest, AddsIntoTheMemoryThatWasSet) {
+TEST(AccumulateGradTest, AddsInPlaceToAGradientThatWasSet) {
   const Tensor leaf = Variable({0, 0}, {2});
   const Tensor bucket = F64({0, 0, 0, 0});
   ASSERT_THAT(SetGrad(leaf, *bucket.Narrow(0, 1, 2)), IsOk());
@@ -75,7 +75,7 @@ TEST(AccumulateGradTest, AddsIntoTheMemoryThatWasSet) {
   EXPECT_THAT(bucket.ToVector<double>(), ElementsAre(0, 1, 2, 0));
 }
 
-TEST(AccumulateGradTest, AGradientThatOverlapsTheSumIsAddedAsItWas) {
+TEST(AccumulateGradTest, GradientThatOverlapsTheSumIsCopiedFirst) {
   const Tensor leaf = Variable({0, 0}, {2});
   const Tensor bucket = F64({1, 2, 3});
   ASSERT_THAT(SetGrad(leaf, *bucket.Narrow(0, 1, 2)), IsOk());
@@ -90,7 +90,7 @@ TEST(AccumulateGradTest, AddsTheGradientToItself) {
   EXPECT_THAT(Grad(leaf).ToVector<double>(), ElementsAre(2, 4));
 }
 
-TEST(AccumulateGradTest, AnUndefinedGradientChangesNothing) {
+TEST(AccumulateGradTest, UndefinedGradientHasNoEffect) {
   const Tensor leaf = Variable({0, 0}, {2});
   int num_calls = 0;
   ASSERT_THAT(RegisterPostAccumulateHook(leaf,
@@ -139,7 +139,7 @@ TEST(AccumulateGradTest, HooksRunBeforeAndAfterInOrder) {
   EXPECT_EQ(log, "abp6q6");
 }
 
-TEST(AccumulateGradTest, AHooksErrorStopsBeforeTheGradientChanges) {
+TEST(AccumulateGradTest, HookErrorLeavesTheGradientUnchanged) {
   const Tensor leaf = Variable({0}, {1});
   ASSERT_THAT(RegisterHook(leaf,
                            [](const Tensor&) -> absl::StatusOr<Tensor> {
@@ -151,7 +151,7 @@ TEST(AccumulateGradTest, AHooksErrorStopsBeforeTheGradientChanges) {
   EXPECT_FALSE(Grad(leaf).defined());
 }
 
-TEST(AccumulateGradTest, AHookCannotChangeTheKindOfAGradient) {
+TEST(AccumulateGradTest, HookCannotChangeShapeOrDtypeOfAGradient) {
   const Tensor leaf = Variable({0, 0}, {2});
   Tensor replacement;
   ASSERT_THAT(RegisterHook(leaf,
@@ -163,7 +163,7 @@ TEST(AccumulateGradTest, AHookCannotChangeTheKindOfAGradient) {
     replacement = wrong;
     EXPECT_THAT(Accumulate(leaf, F64({1, 2})),
                 StatusIs(absl::StatusCode::kInvalidArgument,
-                         AllOf(HasSubstr("a gradient hook gave"),
+                         AllOf(HasSubstr("a gradient hook returned"),
                                HasSubstr("f64[2]"))));
   }
   EXPECT_FALSE(Grad(leaf).defined());

@@ -12,7 +12,7 @@
 namespace hawser::autograd {
 namespace {
 
-// Where a pass begins, and with what.
+// Edges at which a pass starts, with their gradients.
 struct Seeds {
   std::vector<Edge> edges;
   std::vector<Tensor> gradients;
@@ -23,7 +23,7 @@ absl::StatusOr<Tensor> SeedFor(const Tensor& root, const Tensor& gradient) {
     if (root.num_elements() != 1) {
       return absl::InvalidArgumentError(absl::StrCat(
           "Backward: root ", root.ToString(),
-          " has more than one element or none: pass its gradient as well"));
+          " does not have exactly one element: pass its gradient as well"));
     }
     return Tensor::Ones(root.shape(), {root.dtype(), root.device()});
   }
@@ -43,7 +43,7 @@ absl::StatusOr<Seeds> MakeSeeds(std::span<const Tensor> roots,
                      roots.size(), " roots"));
   }
   if (roots.empty()) {
-    return absl::InvalidArgumentError("Backward: no root was given");
+    return absl::InvalidArgumentError("Backward: needs at least one root");
   }
   Seeds seeds;
   for (size_t i = 0; i < roots.size(); ++i) {
@@ -53,10 +53,10 @@ absl::StatusOr<Seeds> MakeSeeds(std::span<const Tensor> roots,
     }
     seeds.edges.push_back(GradEdge(roots[i]));
     if (!seeds.edges.back()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("Backward: root ", roots[i].ToString(),
-                       " requires no gradient: it was not recorded from a leaf "
-                       "that does"));
+      return absl::InvalidArgumentError(absl::StrCat(
+          "Backward: root ", roots[i].ToString(),
+          " does not require a gradient: it was not recorded from a "
+          "leaf that does"));
     }
     ASSIGN_OR_RETURN(
         Tensor seed,
@@ -99,7 +99,7 @@ absl::StatusOr<std::vector<Tensor>> Grad(std::span<const Tensor> outputs,
     targets.push_back(GradEdge(inputs[i]));
     if (!targets.back()) {
       return absl::InvalidArgumentError(
-          absl::StrCat("Grad: input ", i, " requires no gradient"));
+          absl::StrCat("Grad: input ", i, " does not require a gradient"));
     }
   }
   internal::GraphWalk pass(options.retain_graph, /*capture=*/nullptr);
@@ -109,9 +109,10 @@ absl::StatusOr<std::vector<Tensor>> Grad(std::span<const Tensor> outputs,
   std::vector<Tensor> gradients = pass.TakeCaptured();
   for (size_t i = 0; i < gradients.size() && !options.allow_unused; ++i) {
     if (!gradients[i].defined()) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "Grad: no output depends on input ", i, ", ", inputs[i].ToString(),
-          "; set allow_unused to get an undefined gradient"));
+      return absl::InvalidArgumentError(
+          absl::StrCat("Grad: the outputs do not depend on input ", i, ", ",
+                       inputs[i].ToString(),
+                       "; set allow_unused to get an undefined gradient"));
     }
   }
   return gradients;

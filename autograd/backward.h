@@ -11,25 +11,26 @@
 namespace hawser::autograd {
 
 struct BackwardOptions {
-  // Keep saved tensors, so that the graph can be run again.
+  // Keeps saved tensors, so that the graph can be run again.
   bool retain_graph = false;
 };
 
-// Computes the gradient of `root` with respect to every leaf it was recorded
-// from and adds it to Grad(leaf). Runs in the calling thread, which returns
-// when all is done. Gradients delivered before an error stay.
+// Computes the gradients of `root` with respect to all leaves from which it was
+// recorded, and adds them to Grad(leaf). Runs in the calling thread. After an
+// error some gradients may have been added.
 //
-//   kInvalidArgument     `root` is undefined, requires no gradient, or has more
-//                        than one element and no gradient was given; or a given
-//                        gradient differs from its root in shape or dtype.
+//   kInvalidArgument     `root` is undefined or does not require a gradient; it
+//                        does not have one element and its gradient is not
+//                        given; or the given gradient differs from it in shape
+//                        or dtype.
 //   kFailedPrecondition  a saved tensor was written in place or was released
 //                        by an earlier pass; the message names the operation.
-// Errors of operations and hooks come back with the operation's name in front.
+// Errors of operations and hooks are prefixed with the name of the operation.
 absl::Status Backward(const Tensor& root, BackwardOptions options = {});
 
-// The same from several roots at once. `gradients` is empty, or holds one for
-// each root; an undefined one stands for one in each element and needs a root
-// of one element.
+// The same for several roots. `gradients` is empty or has one tensor for each
+// root. An undefined one stands for a gradient of one and needs a root of one
+// element.
 absl::Status Backward(std::span<const Tensor> roots,
                       std::span<const Tensor> gradients,
                       BackwardOptions options = {});
@@ -38,15 +39,15 @@ struct GradOptions {
   // One for each output as for Backward, or empty.
   std::vector<Tensor> output_gradients;
   bool retain_graph = false;
-  // Give an undefined tensor for an input that no output depends on, instead
-  // of kInvalidArgument.
+  // Returns an undefined tensor for an input on which the outputs do not
+  // depend, instead of kInvalidArgument.
   bool allow_unused = false;
 };
 
-// The gradients of `outputs` with respect to `inputs`, leaves or results, in
-// order. Grad(leaf) stays as it is; nodes that lead to no input do not run.
-// Errors as of Backward; kInvalidArgument too for an input that requires no
-// gradient.
+// Returns the gradients of `outputs` with respect to `inputs`, leaves or
+// results, in order. Grad(leaf) does not change. Runs only nodes that lead to
+// an input. Errors as of Backward; also kInvalidArgument if an input does not
+// require a gradient.
 absl::StatusOr<std::vector<Tensor>> Grad(std::span<const Tensor> outputs,
                                          std::span<const Tensor> inputs,
                                          GradOptions options = {});

@@ -1,5 +1,5 @@
-// What the tape costs beyond the arithmetic: chains and fans of operations on
-// tensors of one element. Items are nodes.
+// Overhead of recording and of the backward engine: chains and fans of
+// operations on tensors of one element. Items are nodes.
 
 #include <cstdlib>
 #include <memory>
@@ -25,7 +25,7 @@ Tensor Leaf() {
   return leaf;
 }
 
-// A node without arithmetic: what the engine alone costs.
+// A node without arithmetic, which measures the engine alone.
 class PassNode final : public Node {
  public:
   explicit PassNode(std::vector<Edge> edges) : Node(std::move(edges)) {}

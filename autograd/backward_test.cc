@@ -30,21 +30,21 @@ double GradOf(const Tensor& leaf) {
   return Grad(leaf).defined() ? *Grad(leaf).item<double>() : -1;
 }
 
-// A root whose history is `node`.
+// A root produced by `node`.
 Tensor RootOf(std::shared_ptr<Node> node) {
   const Tensor root = Tensor::Scalar(1, {DType::kF64});
   SetHistory(root, std::move(node), 0);
   return root;
 }
 
-TEST(BackwardTest, AChain) {
+TEST(BackwardTest, Chain) {
   const Tensor x = Variable({3}, {});
   const Tensor y = *Square(*MulScalar(x, 2));
   ASSERT_THAT(Backward(y), IsOk());
   EXPECT_EQ(GradOf(x), 24);
 }
 
-TEST(BackwardTest, ADiamondRunsItsJoinOnceWithTheSum) {
+TEST(BackwardTest, DiamondRunsItsJoinOnceWithTheSum) {
   std::vector<std::string> log;
   const Tensor x = Variable({3}, {});
   const auto bottom =
@@ -60,7 +60,7 @@ TEST(BackwardTest, ADiamondRunsItsJoinOnceWithTheSum) {
   EXPECT_EQ(GradOf(x), 2);
 }
 
-TEST(BackwardTest, LaterOperationsRunFirstAndLeavesAtOnce) {
+TEST(BackwardTest, LaterOperationsRunFirstAndLeavesImmediately) {
   std::vector<std::string> log;
   const Tensor x = Variable({3}, {});
   const Tensor y = Variable({3}, {});
@@ -76,24 +76,24 @@ TEST(BackwardTest, LaterOperationsRunFirstAndLeavesAtOnce) {
       std::make_shared<FakeNode>("b", std::vector<Edge>{{a, 0}}, &log);
   const auto c =
       std::make_shared<FakeNode>("c", std::vector{GradEdge(x)}, &log);
-  // Its edges name the earlier one first.
+  // The edges name the earlier node first.
   const auto d = std::make_shared<FakeNode>(
       "d", std::vector<Edge>{{b, 0}, {c, 0}, GradEdge(y)}, &log);
   ASSERT_THAT(Backward(RootOf(d)), IsOk());
   EXPECT_THAT(log, ElementsAre("d", "y", "c", "b", "a"));
 }
 
-TEST(BackwardTest, ATensorUsedSeveralTimesGetsTheSum) {
+TEST(BackwardTest, TensorUsedSeveralTimesGetsTheSum) {
   const Tensor x = Variable({3}, {});
-  // x^3 + x, from x three times in all.
+  // x^3 + x, which uses x three times directly.
   const Tensor y = *Add(*Mul(*Mul(x, x), x), x);
   ASSERT_THAT(Backward(y), IsOk());
   EXPECT_EQ(GradOf(x), 28);
 }
 
 TEST(BackwardTest, SharedGradientsAreNotAddedIntoEachOther) {
-  // `top` hands one tensor to both sides. `late` adds to what the left side
-  // got while it still waits for the right side.
+  // `top` passes one tensor to both sides. `late` adds to the gradient of the
+  // left side while that is still waiting for the right side.
   const Tensor a = Variable({0}, {});
   const Tensor b = Variable({0}, {});
   const auto left =
@@ -110,7 +110,7 @@ TEST(BackwardTest, SharedGradientsAreNotAddedIntoEachOther) {
   EXPECT_EQ(GradOf(b), 1);
 }
 
-TEST(BackwardTest, SeveralRootsOneOfThemInsideTheOther) {
+TEST(BackwardTest, RootsOfWhichOneDependsOnTheOther) {
   const Tensor x = Variable({2}, {});
   const Tensor y = *Square(x);
   const Tensor z = *MulScalar(y, 10);
@@ -119,7 +119,7 @@ TEST(BackwardTest, SeveralRootsOneOfThemInsideTheOther) {
   EXPECT_EQ(GradOf(x), 4 + 2 * 40);
 }
 
-TEST(BackwardTest, GivenRootGradients) {
+TEST(BackwardTest, ExplicitRootGradients) {
   const Tensor x = Variable({1, 2}, {2});
   const std::vector<Tensor> roots = {*MulScalar(x, 2), *autograd::Sum(x)};
   const Tensor gradient = Tensor::FromVector<double>({10, 20}, {2});
@@ -129,13 +129,13 @@ TEST(BackwardTest, GivenRootGradients) {
   EXPECT_THAT(gradient.ToVector<double>(), ElementsAre(10, 20));
 }
 
-TEST(BackwardTest, ALeafAsRoot) {
+TEST(BackwardTest, LeafAsRoot) {
   const Tensor x = Variable({5}, {});
   ASSERT_THAT(Backward(x), IsOk());
   EXPECT_EQ(GradOf(x), 1);
 }
 
-TEST(BackwardTest, RetainedGraphsRunAgainAndAddUp) {
+TEST(BackwardTest, RetainedGraphRunsAgainAndAccumulates) {
   const Tensor x = Variable({3}, {});
   const Tensor y = *Mul(x, x);
   ASSERT_THAT(Backward(y, {.retain_graph = true}), IsOk());
@@ -144,17 +144,17 @@ TEST(BackwardTest, RetainedGraphsRunAgainAndAddUp) {
   EXPECT_EQ(GradOf(x), 12);
 }
 
-TEST(BackwardTest, AReleasedGraphNamesTheOperationThatNeedsIt) {
+TEST(BackwardTest, ReleasedGraphFailsAndNamesTheOperation) {
   const Tensor x = Variable({3}, {});
   const Tensor y = *AddScalar(*Mul(x, x), 1);
   ASSERT_THAT(Backward(y), IsOk());
   EXPECT_THAT(Backward(y),
               StatusIs(kFailedPrecondition, HasSubstr("MulBackward")));
-  // Nothing was delivered a second time.
+  // The second pass did not add to the gradient.
   EXPECT_EQ(GradOf(x), 6);
 }
 
-TEST(BackwardTest, AGraphThatSavedNothingRunsAgain) {
+TEST(BackwardTest, GraphWithoutSavedTensorsRunsAgain) {
   const Tensor x = Variable({3}, {});
   const Tensor y = *MulScalar(x, 2);
   ASSERT_THAT(Backward(y), IsOk());
@@ -162,7 +162,7 @@ TEST(BackwardTest, AGraphThatSavedNothingRunsAgain) {
   EXPECT_EQ(GradOf(x), 4);
 }
 
-TEST(BackwardTest, AnInPlaceWriteIsReportedByTheOperationThatSaved) {
+TEST(BackwardTest, InPlaceWriteFailsAndNamesTheSavingOperation) {
   const Tensor x = Variable({3}, {});
   const Tensor y = *Exp(x);
   y.BumpVersion();
@@ -170,7 +170,7 @@ TEST(BackwardTest, AnInPlaceWriteIsReportedByTheOperationThatSaved) {
               StatusIs(kFailedPrecondition, HasSubstr("ExpBackward")));
 }
 
-TEST(BackwardTest, AnErrorStopsThePass) {
+TEST(BackwardTest, ErrorStopsThePass) {
   std::vector<std::string> log;
   const Tensor x = Variable({3}, {});
   const Tensor y = Variable({3}, {});
@@ -187,12 +187,12 @@ TEST(BackwardTest, AnErrorStopsThePass) {
               StatusIs(absl::StatusCode::kOutOfRange, "BadBackward: bad"));
   EXPECT_THAT(log, ElementsAre("top"));
   EXPECT_EQ(GradOf(x), -1);
-  // Delivered before the error; the graph can be used again.
+  // It was added before the error. The graph can be used again.
   EXPECT_EQ(GradOf(y), 1);
   EXPECT_THAT(Backward(RootOf(last)), IsOk());
 }
 
-TEST(BackwardTest, UndefinedGradientsPassWithoutRunningNodes) {
+TEST(BackwardTest, UndefinedGradientsDoNotRunNodes) {
   std::vector<std::string> log;
   const Tensor x = Variable({3}, {});
   const Tensor y = Variable({3}, {});
@@ -213,7 +213,7 @@ TEST(BackwardTest, UndefinedGradientsPassWithoutRunningNodes) {
   EXPECT_EQ(quiet->num_releases(), 1);
 }
 
-TEST(BackwardTest, RecordsNothingWhileItRuns) {
+TEST(BackwardTest, PassIsNotRecorded) {
   const Tensor x = Variable({3}, {});
   bool enabled = true;
   ASSERT_THAT(RegisterHook(x,
@@ -227,7 +227,7 @@ TEST(BackwardTest, RecordsNothingWhileItRuns) {
   EXPECT_TRUE(GradEnabled());
 }
 
-TEST(BackwardTest, ATensorHookSeesTheWholeGradientOfAResult) {
+TEST(BackwardTest, TensorHookGetsTheCompleteGradientOfAResult) {
   const Tensor x = Variable({3}, {});
   const Tensor y = *MulScalar(x, 2);
   double seen = 0;
@@ -242,7 +242,7 @@ TEST(BackwardTest, ATensorHookSeesTheWholeGradientOfAResult) {
   EXPECT_EQ(GradOf(x), 200);
 }
 
-TEST(BackwardTest, APassInsideAPass) {
+TEST(BackwardTest, NestedPasses) {
   const Tensor x = Variable({3}, {});
   const Tensor inner = Variable({4}, {});
   ASSERT_THAT(RegisterHook(x,
@@ -257,12 +257,12 @@ TEST(BackwardTest, APassInsideAPass) {
   EXPECT_EQ(GradOf(x), 8);
 }
 
-TEST(BackwardTest, RejectsRootsItCannotUse) {
+TEST(BackwardTest, RejectsInvalidRoots) {
   const Tensor x = Variable({1, 2}, {2});
   EXPECT_THAT(Backward(Tensor()), StatusIs(kInvalidArgument));
   EXPECT_THAT(Backward(Tensor::Zeros({})), StatusIs(kInvalidArgument));
   EXPECT_THAT(Backward(*Square(x)),
-              StatusIs(kInvalidArgument, HasSubstr("more than one element")));
+              StatusIs(kInvalidArgument, HasSubstr("exactly one element")));
   EXPECT_THAT(Backward(std::vector<Tensor>(), {}), StatusIs(kInvalidArgument));
   const Tensor y = *Square(x);
   const Tensor short_gradient = Tensor::Ones({1}, {DType::kF64});
@@ -274,7 +274,7 @@ TEST(BackwardTest, RejectsRootsItCannotUse) {
               StatusIs(kInvalidArgument));
 }
 
-TEST(BackwardTest, NothingIsRecordedUnderNoGradOrFromConstants) {
+TEST(BackwardTest, DoesNotRecordUnderNoGradOrFromConstants) {
   const Tensor x = Variable({1}, {});
   EXPECT_FALSE(RequiresGrad(*Square(Detach(x))));
   NoGradGuard no_grad;
@@ -291,7 +291,7 @@ TEST(BackwardTest, VeryDeepGraphs) {
   y = Tensor();
 }
 
-TEST(GradTest, GivesGradientsAndLeavesTheLeavesAlone) {
+TEST(GradTest, ReturnsGradientsAndDoesNotChangeLeaves) {
   const Tensor x = Variable({3}, {});
   const Tensor w = Variable({4}, {});
   const Tensor y = *Mul(x, w);
@@ -306,7 +306,7 @@ TEST(GradTest, GivesGradientsAndLeavesTheLeavesAlone) {
   EXPECT_FALSE(Grad(w).defined());
 }
 
-TEST(GradTest, RunsOnlyWhatLeadsToAnInput) {
+TEST(GradTest, RunsOnlyNodesThatLeadToAnInput) {
   std::vector<std::string> log;
   const Tensor x = Variable({3}, {});
   const auto below =
@@ -322,7 +322,7 @@ TEST(GradTest, RunsOnlyWhatLeadsToAnInput) {
   EXPECT_EQ(below->num_releases(), 0);
 }
 
-TEST(GradTest, HooksOfALeafApplyOnce) {
+TEST(GradTest, HooksOfALeafRunOnce) {
   const Tensor x = Variable({3}, {});
   int num_calls = 0;
   ASSERT_THAT(RegisterHook(x,

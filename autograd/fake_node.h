@@ -14,7 +14,7 @@
 
 namespace hawser::autograd {
 
-// A node whose step a test gives.
+// A node whose backward step is given by a test.
 class FakeNode final : public Node {
  public:
   using Step = std::function<absl::StatusOr<std::vector<Tensor>>(
@@ -26,8 +26,8 @@ class FakeNode final : public Node {
         name_(std::move(name)),
         step_(std::move(step)) {}
 
-  // Hands its gradient on to each of its edges, and its name to `log`, which
-  // may be null.
+  // Passes its gradient to each of its edges, and adds its name to `log` unless
+  // that is null.
   FakeNode(std::string name, std::vector<Edge> next_edges,
            std::vector<std::string>* log = nullptr)
       : FakeNode(std::move(name), std::move(next_edges), 1, Step()) {

@@ -20,7 +20,7 @@
 namespace hawser::autograd {
 namespace {
 
-// What a gradient must look like.
+// The expected properties of a gradient.
 struct TensorKind {
   tensor::Shape shape;
   tensor::TensorOptions options;
@@ -43,7 +43,8 @@ class FunctionNode final : public Node, public FunctionContext {
     }
   }
 
-  // Keeps what the function asked for, now that the outputs are known.
+  // Saves the tensors that the function requested, now that the outputs are
+  // known.
   void KeepSaved(const std::vector<Tensor>& outputs,
                  std::vector<Tensor> tensors) {
     for (const Tensor& output : outputs) {
@@ -124,7 +125,7 @@ class FunctionNode final : public Node, public FunctionContext {
   std::deque<SavedTensor> saved_;
 };
 
-// Takes notes while the forward step runs.
+// Records the requests of the forward step.
 class ForwardContext final : public FunctionContext {
  public:
   explicit ForwardContext(const std::vector<Edge>& edges) : edges_(edges) {}

@@ -12,23 +12,23 @@
 
 namespace hawser::autograd {
 
-// State that a Function keeps between its forward and its backward step.
+// State that a Function keeps from its forward to its backward step.
 class FunctionContext {
  public:
   virtual ~FunctionContext() = default;
 
-  // Forward only: keeps inputs, outputs or other tensors. Called once at most.
+  // Forward only: keeps inputs, outputs or other tensors. May be called once.
   virtual void SaveForBackward(std::vector<Tensor> tensors) = 0;
 
-  // Forward only: output `i` gets no history; its gradient is zero.
+  // Forward only: output `i` is not differentiable; its gradient is zero.
   virtual void MarkNonDifferentiable(size_t i) = 0;
 
-  // Backward only: the saved tensors, in order.
+  // Backward only: returns the saved tensors, in order.
   //
-  //   kFailedPrecondition  written in place since, or released.
+  //   kFailedPrecondition  one was written in place since, or was released.
   virtual absl::StatusOr<std::vector<Tensor>> saved_tensors() const = 0;
 
-  // Whether the gradient of input `i` is wanted.
+  // Whether the gradient of input `i` is needed.
   virtual bool needs_input_gradient(size_t i) const = 0;
 };
 
@@ -49,22 +49,22 @@ class Function {
 
   virtual std::string_view name() const = 0;
 
-  // Computes the outputs; runs once, with recording switched off.
+  // Computes the outputs. Runs once, with recording switched off.
   virtual absl::StatusOr<std::vector<Tensor>> Forward(
       FunctionContext& context, std::span<const Tensor> inputs) = 0;
 
-  // Takes a gradient for each output, zeros where none came, and returns one
-  // for each input, undefined for zero or where none is needed. Runs once in
-  // each pass, in several threads at once if passes do.
+  // Takes a gradient for each output, zeros by default, and returns one for
+  // each input; undefined stands for zero or an unneeded gradient. Runs once in
+  // each pass; concurrent passes run it concurrently.
   virtual absl::StatusOr<std::vector<Tensor>> Backward(
       const FunctionContext& context, std::vector<Tensor> output_gradients) = 0;
 };
 
 // Runs `function` on `inputs` and records it if one of them requires a
-// gradient. An input may be undefined. An output that is one of the inputs
-// comes back as a new tensor on the same memory. The backward pass gives
-// kInvalidArgument, naming the function, if it returns a gradient whose shape,
-// dtype or number does not fit the inputs.
+// gradient. An input may be undefined. An output that is one of the inputs is
+// returned as a new tensor on the same memory. If the function returns
+// gradients whose number, shape or dtype does not fit the inputs, the backward
+// pass fails with kInvalidArgument, naming the function.
 absl::StatusOr<std::vector<Tensor>> Apply(std::unique_ptr<Function> function,
                                           std::vector<Tensor> inputs);
 

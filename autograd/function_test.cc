@@ -61,7 +61,7 @@ class ProductAndSum final : public Function {
   const double scale_;
 };
 
-// Steps given by a test; one input, one output.
+// A function of one input and one output with steps given by a test.
 class Given final : public Function {
  public:
   using ForwardStep =
@@ -87,7 +87,7 @@ class Given final : public Function {
   BackwardStep backward_;
 };
 
-TEST(FunctionTest, GradientsAreThoseOfDifferences) {
+TEST(FunctionTest, GradientsMatchFiniteDifferences) {
   for (const size_t output : {0, 1}) {
     EXPECT_THAT(
         CheckGradients(
@@ -103,7 +103,7 @@ TEST(FunctionTest, GradientsAreThoseOfDifferences) {
   }
 }
 
-TEST(FunctionTest, OutputsThatAreNotUsedHaveGradientZero) {
+TEST(FunctionTest, UnusedOutputsHaveGradientZero) {
   const Tensor a = Variable({2}, {1});
   const Tensor b = Variable({5}, {1});
   auto outputs = Apply(std::make_unique<ProductAndSum>(3), {a, b});
@@ -114,7 +114,7 @@ TEST(FunctionTest, OutputsThatAreNotUsedHaveGradientZero) {
   EXPECT_THAT((*gradients)[1], ElementsAre(10));
 }
 
-TEST(FunctionTest, ConstantsAndNoGradRecordNothing) {
+TEST(FunctionTest, DoesNotRecordUnderNoGradOrFromConstants) {
   const Tensor a = Variable({2}, {1});
   auto outputs =
       Apply(std::make_unique<ProductAndSum>(3), {Detach(a), Detach(a)});
@@ -139,7 +139,7 @@ TEST(FunctionTest, SavedTensorsAreReleasedAndChecked) {
               StatusIs(kFailedPrecondition, HasSubstr("ProductAndSum")));
 }
 
-TEST(FunctionTest, ASavedOutputDoesNotKeepItsOwnNode) {
+TEST(FunctionTest, SavedOutputDoesNotKeepItsOwnNode) {
   const Tensor x = Variable({2}, {});
   std::weak_ptr<Node> node;
   {
@@ -165,7 +165,7 @@ TEST(FunctionTest, ASavedOutputDoesNotKeepItsOwnNode) {
   EXPECT_TRUE(node.expired());
 }
 
-TEST(FunctionTest, AnInputThatIsReturnedComesBackAsAnotherTensor) {
+TEST(FunctionTest, ReturnedInputBecomesANewTensor) {
   const Tensor x = Variable({2}, {});
   auto outputs =
       Apply(std::make_unique<Given>(
@@ -204,7 +204,7 @@ TEST(FunctionTest, OutputsWithoutGradient) {
   EXPECT_FALSE(RequiresGrad((*outputs)[2]));
 }
 
-TEST(FunctionTest, WrongGradientsAreReportedByName) {
+TEST(FunctionTest, WrongGradientsFailAndNameTheFunction) {
   const Tensor x = Variable({2}, {});
   const auto backward_of = [&](std::vector<Tensor> gradients) {
     auto outputs = Apply(
@@ -227,7 +227,7 @@ TEST(FunctionTest, WrongGradientsAreReportedByName) {
   EXPECT_THAT(backward_of({Tensor::Ones({})}), StatusIs(kInvalidArgument));
 }
 
-TEST(FunctionTest, AnErrorOfTheForwardStepComesBack) {
+TEST(FunctionTest, ErrorOfTheForwardStepIsReturned) {
   const Tensor a = Variable({1, 2}, {2});
   const Tensor b = Variable({1, 2, 3}, {3});
   EXPECT_THAT(Apply(std::make_unique<ProductAndSum>(3), {a, b}),

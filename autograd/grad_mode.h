@@ -1,4 +1,4 @@
-// Modes of a thread: whether operations are recorded.
+// Recording mode of a thread.
 
 #ifndef HAWSER_AUTOGRAD_GRAD_MODE_H_
 #define HAWSER_AUTOGRAD_GRAD_MODE_H_
@@ -7,14 +7,14 @@
 
 namespace hawser::autograd {
 
-// Whether operations of this thread record a graph; true in a new thread. The
-// mode is a property of the thread and does not follow work to other threads.
+// Whether operations of this thread are recorded; true in a new thread. The
+// mode belongs to the thread and does not follow work to other threads.
 inline bool GradEnabled() {
   return tensor::ThreadRecordingMode() != tensor::RecordingMode::kOff;
 }
 
 // Switches recording off in this thread until the end of the scope. Operations
-// of tensor/ then take tensors that require gradients.
+// of tensor/ then accept tensors that require gradients.
 class [[nodiscard]] NoGradGuard {
  public:
   NoGradGuard() = default;

@@ -23,7 +23,7 @@ TEST(GradModeTest, GuardsNestAndRestore) {
   EXPECT_TRUE(GradEnabled());
 }
 
-TEST(GradModeTest, AnotherThreadHasItsOwn) {
+TEST(GradModeTest, EachThreadHasItsOwnMode) {
   NoGradGuard no_grad;
   bool enabled = false;
   std::thread([&] { enabled = GradEnabled(); }).join();

@@ -86,9 +86,9 @@ absl::Status CheckGradients(const TensorFunction& function,
       const double tolerance = options.absolute_tolerance +
                                options.relative_tolerance * std::abs(expected);
       if (!(std::abs(gradients[i][j] - expected) <= tolerance)) {
-        return absl::DataLossError(
-            absl::StrCat("the gradient of element ", j, " of input ", i, " is ",
-                         gradients[i][j], "; differences give ", expected));
+        return absl::DataLossError(absl::StrCat(
+            "the gradient of element ", j, " of input ", i, " is ",
+            gradients[i][j], "; finite differences give ", expected));
       }
     }
   }

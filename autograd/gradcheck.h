@@ -11,13 +11,13 @@
 #include "tensor/shape.h"
 #include "tensor/tensor.h"
 
-// Tests of gradients. All tensors are f64 on the CPU.
+// Numerical checks of gradients. All tensors are f64 on the CPU.
 namespace hawser::autograd {
 
 // A leaf that requires a gradient, with these elements in row-major order.
 Tensor Variable(const std::vector<double>& values, const tensor::Shape& shape);
 
-// The same with elements from [low, high), which `seed` determines.
+// The same with random elements from [low, high), determined by `seed`.
 struct RandomRange {
   double low = -1;
   double high = 1;
@@ -35,19 +35,19 @@ using TensorFunction =
     std::function<absl::StatusOr<Tensor>(std::span<const Tensor> inputs)>;
 
 // Compares the gradients of `function` with central differences at each element
-// of each of `inputs`, which are leaves that require a gradient; the output is
-// weighted by fixed, irregular numbers. The function must be the same at each
-// call, and smooth within a step of the inputs.
+// of `inputs`, which are leaves that require a gradient. Weights the output by
+// fixed, irregular numbers. The function must be deterministic, and smooth
+// within a step of the inputs.
 //
-//   kDataLoss  a gradient differs; the message names the input, the element and
-//              both values.
-// Errors of the function and of its backward step come back as they are.
+//   kDataLoss  a gradient differs; names the input, the element and both
+//              values.
+// Errors of the function and of its backward step are returned unchanged.
 absl::Status CheckGradients(const TensorFunction& function,
                             std::vector<Tensor> inputs,
                             GradcheckOptions options = {});
 
-// The gradients of `inputs`, row-major, for the gradient `dout` of `out`, an
-// element each.
+// The elements of the gradients of `inputs`, row-major, for the gradient `dout`
+// of `out`.
 absl::StatusOr<std::vector<std::vector<double>>> GradientsOf(
     const Tensor& out, const std::vector<double>& dout,
     std::vector<Tensor> inputs);

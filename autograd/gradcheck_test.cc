@@ -18,7 +18,7 @@ using async::StatusIs;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-// x^2, whose gradient is wrong by a factor.
+// x^2 with a gradient that is wrong by a factor.
 class WrongSquare final : public Function {
  public:
   explicit WrongSquare(double factor) : factor_(factor) {}
@@ -58,7 +58,7 @@ TEST(GradcheckTest, FindsAWrongGradient) {
   EXPECT_THAT(CheckFactor(-1), StatusIs(absl::StatusCode::kDataLoss));
 }
 
-TEST(GradcheckTest, AFunctionsErrorComesBack) {
+TEST(GradcheckTest, ErrorOfTheFunctionIsReturned) {
   EXPECT_THAT(CheckGradients(
                   [](std::span<const Tensor>) -> absl::StatusOr<Tensor> {
                     return absl::AbortedError("no");
@@ -67,7 +67,7 @@ TEST(GradcheckTest, AFunctionsErrorComesBack) {
               StatusIs(absl::StatusCode::kAborted));
 }
 
-TEST(GradcheckTest, RandomVariablesDependOnTheSeedAlone) {
+TEST(GradcheckTest, RandomVariablesDependOnlyOnTheSeed) {
   const RandomRange range = {.low = 2, .high = 3, .seed = 5};
   const auto values = RandomVariable({4}, range).ToVector<double>();
   EXPECT_EQ(values, RandomVariable({4}, range).ToVector<double>());
@@ -78,7 +78,7 @@ TEST(GradcheckTest, RandomVariablesDependOnTheSeedAlone) {
   }
 }
 
-TEST(GradcheckTest, GradientsOfGivesZerosForUnusedInputs) {
+TEST(GradcheckTest, GradientsOfReturnsZerosForUnusedInputs) {
   const Tensor x = Variable({3}, {1});
   const Tensor unused = Variable({3, 4}, {2});
   const auto gradients = GradientsOf(*autograd::Square(x), {1}, {x, unused});

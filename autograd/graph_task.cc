@@ -22,7 +22,7 @@ absl::string_view NameOf(const Node& node) {
 
 }  // namespace
 
-// Something handed to the task from outside.
+// An input of the task from another thread.
 struct GraphTask::Event {
   enum class Kind { kStart, kFeed, kSkip, kFail };
 
@@ -32,8 +32,8 @@ struct GraphTask::Event {
   absl::Status error;
 };
 
-// One thread at a time, whoever set `running`, owns `pass`; the mutex hands it
-// on. Others leave events in `intake`.
+// `pass` belongs to one thread at a time, the one that set `running`; the mutex
+// orders the handover. Other threads leave events in `intake`.
 struct GraphTask::State {
   // Constant after Create.
   async::Executor* executor = nullptr;
@@ -41,13 +41,13 @@ struct GraphTask::State {
   std::vector<std::shared_ptr<Node>> extra_nodes;
   absl::flat_hash_map<const Node*, size_t> extra_node_index;
 
-  // The runner's.
+  // Used only by the running thread.
   internal::CaptureFunction capture;
   std::unique_ptr<internal::GraphWalk> pass;
 
   async::Promise<void> promise;
 
-  // Tells the runner to look without taking the lock for each node.
+  // Lets the running thread check for events without locking for each node.
   std::atomic<bool> has_events{false};
 
   mutable async::Mutex mutex;
@@ -59,7 +59,8 @@ struct GraphTask::State {
   size_t num_given ABSL_GUARDED_BY(mutex) = 0;
 };
 
-// The runner's turn as a closure; ends the task if the executor drops it.
+// A turn of the running thread as a closure. Ends the task if the executor
+// drops it.
 class GraphTask::Turn {
  public:
   explicit Turn(std::shared_ptr<GraphTask> task) : task_(std::move(task)) {}
@@ -128,7 +129,7 @@ absl::Status GraphTask::Run(std::vector<Tensor> root_gradients) {
     async::MutexLock lock(&state.mutex);
     if (std::exchange(state.started, true)) {
       return absl::FailedPreconditionError(
-          "a backward pass was started a second time");
+          "the backward pass was started before");
     }
     if (state.finished) return absl::OkStatus();
     state.intake.push_back({.kind = Event::Kind::kStart,
@@ -146,7 +147,7 @@ absl::Status GraphTask::Feed(const std::shared_ptr<Node>& extra_node,
   if (extra_node != nullptr && gradients.size() != extra_node->num_inputs()) {
     return absl::InvalidArgumentError(
         absl::StrCat(NameOf(*extra_node), " takes ", extra_node->num_inputs(),
-                     " gradients and was fed ", gradients.size()));
+                     " gradients, but was fed ", gradients.size()));
   }
   return Give(extra_node, {.kind = Event::Kind::kFeed,
                            .gradients = std::move(gradients),
@@ -243,8 +244,8 @@ void GraphTask::RunNodes() {
   }
 }
 
-// False if there is nothing left to do now. The turn is over then, unless the
-// pass is complete.
+// Returns false if all events and nodes are done for now. The turn is over
+// then, unless the pass is complete.
 bool GraphTask::TakeEvents(std::vector<Event>& events, bool& complete) {
   State& state = *state_;
   async::MutexLock lock(&state.mutex);
@@ -277,9 +278,9 @@ absl::Status GraphTask::Handle(std::vector<Event> events) {
   return absl::OkStatus();
 }
 
-// Called by the runner, whose turn never ends then.
+// Called by the running thread at the end of its last turn.
 void GraphTask::Finish(absl::Status status) {
-  // Gives the scratch fields, buffers and graph back before anyone hears.
+  // Releases the scratch fields, buffers and graph before the future completes.
   state_->pass.reset();
   std::vector<Event> dropped;
   {
@@ -301,7 +302,7 @@ std::vector<std::shared_ptr<Node>> Reachable(
   };
   for (const auto& start : starts) visit(start);
   for (size_t i = 0; i < nodes.size(); ++i) {
-    // Visiting may move the elements of `nodes`, not what they point to.
+    // Visiting may move the elements of `nodes`, but not the nodes.
     for (const Edge& edge : nodes[i]->next_edges()) visit(edge.node);
   }
   return nodes;

@@ -53,7 +53,7 @@ absl::Status ResultOf(const GraphTask& task) {
 constexpr auto kNotDone = absl::StatusCode::kUnavailable;
 
 // root --> join --> leaf, with two send functions that lead to `join` and a
-// third that leads to the leaf alone.
+// third that leads only to the leaf.
 class GraphTaskTest : public testing::Test {
  protected:
   GraphTaskTest() {
@@ -82,7 +82,7 @@ class GraphTaskTest : public testing::Test {
   std::vector<NodePtr> sends_;
 };
 
-TEST_F(GraphTaskTest, ExtraNodesAreFedInEveryOrder) {
+TEST_F(GraphTaskTest, ExtraNodesMayBeFedInAnyOrder) {
   // 0, 1, 2: the sends; 3: the roots.
   std::vector<int> order = {0, 1, 2, 3};
   const double values[] = {1, 10, 100};
@@ -104,7 +104,7 @@ TEST_F(GraphTaskTest, ExtraNodesAreFedInEveryOrder) {
   } while (std::next_permutation(order.begin(), order.end()));
 }
 
-TEST_F(GraphTaskTest, EachExtraNodeMayBeSkippedInEveryOrder) {
+TEST_F(GraphTaskTest, ExtraNodesMayBeSkippedInAnyOrder) {
   for (int skipped = 0; skipped < 8; ++skipped) {
     std::vector<int> order = {0, 1, 2, 3};
     do {
@@ -132,7 +132,7 @@ TEST_F(GraphTaskTest, EachExtraNodeMayBeSkippedInEveryOrder) {
   }
 }
 
-TEST_F(GraphTaskTest, WhatOnlySkippedNodesLeadToDoesNotRun) {
+TEST_F(GraphTaskTest, NodesReachedOnlyFromSkippedNodesDoNotRun) {
   std::vector<std::string> log;
   const auto recv =
       std::make_shared<FakeNode>("recv", std::vector<Edge>{}, &log);
@@ -146,7 +146,7 @@ TEST_F(GraphTaskTest, WhatOnlySkippedNodesLeadToDoesNotRun) {
   EXPECT_FALSE(Grad(leaf_).defined());
 }
 
-TEST_F(GraphTaskTest, ARecvFunctionFedWithUndefinedGradientsRuns) {
+TEST_F(GraphTaskTest, RecvFunctionRunsWithUndefinedGradients) {
   std::vector<std::string> log;
   const auto recv =
       std::make_shared<FakeNode>("recv", std::vector<Edge>{}, &log);
@@ -159,7 +159,7 @@ TEST_F(GraphTaskTest, ARecvFunctionFedWithUndefinedGradientsRuns) {
   EXPECT_THAT(log, ElementsAre("recv"));
 }
 
-TEST_F(GraphTaskTest, AnEmptyTaskIsDoneAfterRun) {
+TEST_F(GraphTaskTest, EmptyTaskIsDoneAfterRun) {
   auto task = *GraphTask::Create({}, {});
   EXPECT_THAT(ResultOf(*task), StatusIs(kNotDone));
   ASSERT_THAT(task->Run({}), IsOk());
@@ -173,7 +173,7 @@ TEST_F(GraphTaskTest, RootsWithoutANodeAreIgnored) {
   EXPECT_EQ(GradOf(leaf_), 2);
 }
 
-TEST_F(GraphTaskTest, AnErrorOfANodeEndsTheTask) {
+TEST_F(GraphTaskTest, NodeErrorEndsTheTask) {
   const NodePtr bad = std::make_shared<FakeNode>(
       "bad", std::vector{GradEdge(leaf_)}, 1,
       [](std::vector<Tensor>) -> absl::StatusOr<std::vector<Tensor>> {
@@ -183,13 +183,13 @@ TEST_F(GraphTaskTest, AnErrorOfANodeEndsTheTask) {
   ASSERT_THAT((*task)->Run(Scalar(1)), IsOk());
   EXPECT_THAT(ResultOf(**task),
               StatusIs(absl::StatusCode::kOutOfRange, "bad: no"));
-  // What comes later is dropped.
+  // Later gradients are dropped.
   EXPECT_THAT((*task)->Feed(sends_[2], Scalar(1)), IsOk());
   EXPECT_THAT(log_, IsEmpty());
   EXPECT_FALSE(Grad(leaf_).defined());
 }
 
-TEST_F(GraphTaskTest, ANodeOrHookThatThrowsEndsTheTask) {
+TEST_F(GraphTaskTest, ExceptionOfANodeOrHookEndsTheTask) {
   const NodePtr bad = std::make_shared<FakeNode>(
       "bad", std::vector{GradEdge(leaf_)}, 1,
       [](std::vector<Tensor>) -> absl::StatusOr<std::vector<Tensor>> {
@@ -208,7 +208,7 @@ TEST_F(GraphTaskTest, ANodeOrHookThatThrowsEndsTheTask) {
   EXPECT_THAT(log_, IsEmpty());
 }
 
-TEST_F(GraphTaskTest, FailEndsTheTaskAndTheFirstErrorStays) {
+TEST_F(GraphTaskTest, FailEndsTheTaskAndKeepsTheFirstError) {
   auto task = MakeTask();
   ASSERT_THAT(task->Feed(sends_[0], Scalar(1)), IsOk());
   task->Fail(absl::DataLossError("peer"));
@@ -219,7 +219,7 @@ TEST_F(GraphTaskTest, FailEndsTheTaskAndTheFirstErrorStays) {
   EXPECT_EQ(CountRuns("join"), 0);
 }
 
-TEST_F(GraphTaskTest, FailFromInsideANodeStopsTheNext) {
+TEST_F(GraphTaskTest, FailInsideANodeStopsTheNextNode) {
   std::shared_ptr<GraphTask> task;
   const NodePtr top = std::make_shared<FakeNode>(
       "top", std::vector<Edge>{{join_, 0}}, 1, [&](std::vector<Tensor> grads) {
@@ -232,7 +232,7 @@ TEST_F(GraphTaskTest, FailFromInsideANodeStopsTheNext) {
   EXPECT_THAT(log_, IsEmpty());
 }
 
-TEST_F(GraphTaskTest, FedFromInsideANode) {
+TEST_F(GraphTaskTest, FeedInsideANode) {
   std::shared_ptr<GraphTask> task;
   const NodePtr top = std::make_shared<FakeNode>(
       "top", std::vector<Edge>{}, 1, [&](std::vector<Tensor>) {
@@ -274,7 +274,7 @@ TEST_F(GraphTaskTest, CaptureReplacesAccumulation) {
   EXPECT_THAT(log, ElementsAre("hook", "capture", "post"));
 }
 
-TEST_F(GraphTaskTest, AnErrorOfCaptureEndsTheTask) {
+TEST_F(GraphTaskTest, CaptureErrorEndsTheTask) {
   GraphTaskOptions options;
   options.capture = [](auto&&...) { return absl::AbortedError("full"); };
   auto task = *GraphTask::Create({{root_, 0}}, {}, std::move(options));
@@ -298,7 +298,7 @@ TEST_F(GraphTaskTest, RunsOnItsExecutor) {
   EXPECT_EQ(GradOf(leaf_), 1003);
 }
 
-TEST_F(GraphTaskTest, AnExecutorThatDropsItsWorkCancelsTheTask) {
+TEST_F(GraphTaskTest, ExecutorThatDropsItsWorkCancelsTheTask) {
   auto executor = std::make_unique<async::ManualExecutor>();
   GraphTaskOptions options;
   options.executor = executor.get();
@@ -308,7 +308,7 @@ TEST_F(GraphTaskTest, AnExecutorThatDropsItsWorkCancelsTheTask) {
   EXPECT_THAT(ResultOf(*task), StatusIs(absl::StatusCode::kCancelled));
 }
 
-TEST_F(GraphTaskTest, ADroppedTaskIsCancelled) {
+TEST_F(GraphTaskTest, DestroyedTaskIsCancelled) {
   auto task = MakeTask();
   const async::Future<void> done = task->done();
   ASSERT_THAT(task->Run(Scalar(1)), IsOk());
@@ -326,7 +326,7 @@ TEST_F(GraphTaskTest, CancellingTheFutureFailsTheTask) {
   EXPECT_EQ(CountRuns("send0"), 0);
 }
 
-TEST_F(GraphTaskTest, ATaskThatIsDoneLetsGoOfTheGraph) {
+TEST_F(GraphTaskTest, CompletedTaskReleasesTheGraph) {
   auto task = *GraphTask::Create({{root_, 0}}, {});
   const std::weak_ptr<Node> root = root_;
   root_.reset();
@@ -335,7 +335,7 @@ TEST_F(GraphTaskTest, ATaskThatIsDoneLetsGoOfTheGraph) {
   EXPECT_TRUE(root.expired());
 }
 
-TEST_F(GraphTaskTest, SavedTensorsStayOnlyIfAskedTo) {
+TEST_F(GraphTaskTest, SavedTensorsAreKeptOnlyOnRequest) {
   const auto* saving = static_cast<FakeNode*>(join_.get());
   GraphTaskOptions options;
   options.retain_graph = true;
@@ -347,9 +347,9 @@ TEST_F(GraphTaskTest, SavedTensorsStayOnlyIfAskedTo) {
   EXPECT_EQ(saving->num_releases(), 1);
 }
 
-TEST_F(GraphTaskTest, TwoTasksOverOneGraphDoNotMix) {
-  // Both are under way at once; the second finds the nodes' scratch fields
-  // taken, and outlives the first.
+TEST_F(GraphTaskTest, TwoTasksOverOneGraphAreIndependent) {
+  // Both tasks run at the same time. The second finds the scratch fields of the
+  // nodes in use, and outlives the first.
   auto first = MakeTask();
   auto second = MakeTask();
   for (const NodePtr& send : sends_) {
@@ -374,7 +374,7 @@ TEST_F(GraphTaskTest, TwoTasksOverOneGraphDoNotMix) {
   EXPECT_EQ(GradOf(leaf_), 244);
 }
 
-TEST_F(GraphTaskTest, WaitingForNamesWhatIsMissing) {
+TEST_F(GraphTaskTest, WaitingForReturnsUnfedNodes) {
   auto task = MakeTask();
   EXPECT_THAT(task->waiting_for(),
               ElementsAre(sends_[0], sends_[1], sends_[2]));
@@ -401,7 +401,7 @@ TEST_F(GraphTaskTest, RejectsMisuse) {
   EXPECT_THAT(task->Run(Scalar(1)), StatusIs(kFailedPrecondition));
 }
 
-TEST_F(GraphTaskTest, AGradientOfTheWrongShapeIsAnErrorNotACrash) {
+TEST_F(GraphTaskTest, GradientOfTheWrongShapeIsAnError) {
   auto task = MakeTask();
   ASSERT_THAT(task->Run(Scalar(1)), IsOk());
   ASSERT_THAT(task->Feed(sends_[0], {Tensor::Zeros({7}, {DType::kF64})}),

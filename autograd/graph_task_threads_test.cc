@@ -1,4 +1,4 @@
-// Several threads at one task, and several tasks over one graph.
+// Several threads using one task, and several tasks over one graph.
 
 #include <atomic>
 #include <memory>
@@ -35,7 +35,7 @@ Tensor Tower(const Tensor& x, int depth) {
   return y;
 }
 
-TEST(GraphTaskThreadsTest, TasksOverOneGraphRunAtOnce) {
+TEST(GraphTaskThreadsTest, TasksOverOneGraphRunConcurrently) {
   constexpr int kThreads = 4;
   constexpr int kRounds = 50;
   const Tensor x = Variable({1}, {});
@@ -61,7 +61,7 @@ TEST(GraphTaskThreadsTest, TasksOverOneGraphRunAtOnce) {
   for (std::thread& thread : threads) thread.join();
 }
 
-TEST(GraphTaskThreadsTest, PassesAccumulateIntoOneLeafAtOnce) {
+TEST(GraphTaskThreadsTest, PassesAccumulateConcurrentlyIntoOneLeaf) {
   constexpr int kThreads = 4;
   constexpr int kRounds = 50;
   const Tensor x = Variable({1}, {});
@@ -77,7 +77,7 @@ TEST(GraphTaskThreadsTest, PassesAccumulateIntoOneLeafAtOnce) {
   EXPECT_EQ(*Grad(x).item<double>(), 16 * kThreads * kRounds);
 }
 
-TEST(GraphTaskThreadsTest, OnePassReleasesWhatAnotherReads) {
+TEST(GraphTaskThreadsTest, OnePassReleasesTensorsThatAnotherReads) {
   for (int round = 0; round < 50; ++round) {
     const Tensor x = Variable({1}, {});
     const Tensor y = Tower(x, 6);
@@ -94,7 +94,7 @@ TEST(GraphTaskThreadsTest, OnePassReleasesWhatAnotherReads) {
       });
     }
     for (std::thread& thread : threads) thread.join();
-    // A pass either delivers the whole gradient or none.
+    // A pass adds either the whole gradient or nothing.
     const int delivered = num_ok.load();
     EXPECT_EQ(Grad(x).defined(), delivered > 0);
     if (delivered > 0) {

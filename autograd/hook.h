@@ -17,29 +17,29 @@
 
 namespace hawser::autograd {
 
-// Hooks run in the thread that runs the backward pass, with recording switched
-// off and no lock held, in the order in which they were registered. A hook that
-// returns an error stops the pass with that error. A hook may run in several
-// threads at once only if several passes run over one graph at once.
+// Hooks on gradients. They run in the order of registration, in the thread of
+// the backward pass, with recording switched off and no lock held. An error of
+// a hook stops the pass. A hook runs in several threads concurrently only if
+// several passes run over one graph concurrently.
 //
-// A gradient that a hook puts in the place of another must have its shape,
-// dtype and device; the pass ends with kInvalidArgument otherwise.
+// A gradient that replaces another must have its shape, dtype and device;
+// otherwise the pass fails with kInvalidArgument.
 
-// Sees the gradient of a tensor and returns what shall replace it; an undefined
-// result leaves the gradient as it is.
+// Receives the gradient of a tensor and returns its replacement; undefined
+// keeps the gradient.
 using GradientHook =
     absl::AnyInvocable<absl::StatusOr<Tensor>(const Tensor& gradient)>;
 
-// Runs after a pass has delivered the gradient of a leaf, be it into
-// `Grad(variable)` or to the capture function of the pass.
+// Runs after a pass has delivered the gradient of a leaf, to `Grad(variable)`
+// or to the capture function of the pass.
 using PostAccumulateHook =
     absl::AnyInvocable<absl::Status(const Tensor& variable)>;
 
-// Sees, and may replace, all gradients that a node receives.
+// Receives all gradients that are passed to a node, and may replace them.
 using NodePreHook =
     absl::AnyInvocable<absl::Status(std::vector<Tensor>& grad_outputs)>;
 
-// Sees, and may replace, all gradients that a node has computed.
+// Receives all gradients that a node has computed, and may replace them.
 using NodePostHook =
     absl::AnyInvocable<absl::Status(std::vector<Tensor>& grad_inputs)>;
 
@@ -53,13 +53,14 @@ class HookListBase {
 
 }  // namespace internal
 
-// Names one registered hook. Dropping the handle leaves the hook in place.
+// A handle of one registered hook. Destroying the handle does not remove the
+// hook.
 class HookHandle {
  public:
   HookHandle() = default;
 
-  // Removes the hook; no effect when it is gone already. A pass that is
-  // running may still run it once.
+  // Removes the hook if it is still registered. A running pass may still run it
+  // once.
   void Remove();
 
  private:
@@ -108,7 +109,7 @@ class HookList final : public internal::HookListBase,
     std::shared_ptr<Hook> hook;
   };
 
-  // Spares a pass the lock where there is no hook.
+  // Lets a pass skip the lock if the list is empty.
   std::atomic<size_t> count_{0};
   mutable async::Mutex mutex_;
   uint64_t next_id_ ABSL_GUARDED_BY(mutex_) = 1;

@@ -15,8 +15,8 @@ namespace {
 
 std::atomic<uint64_t> next_sequence_number{0};
 
-// The nodes whose release was put off because the release of another node is
-// going on further up the stack of this thread.
+// Nodes to release after the one that this thread is releasing further up its
+// stack.
 thread_local std::vector<std::shared_ptr<Node>>* put_off = nullptr;
 
 absl::Status WithPrefix(std::string_view prefix, const absl::Status& status) {
@@ -30,7 +30,7 @@ absl::Status WithPrefix(std::string_view prefix, const absl::Status& status) {
   return named;
 }
 
-// Whether a hook may put `after` in the place of `before`. Either may be
+// Checks whether a hook may replace `before` with `after`. Either may be
 // undefined, which stands for zero.
 absl::Status CheckReplacement(absl::string_view hook, size_t position,
                               const Tensor& before, const Tensor& after) {
@@ -40,12 +40,12 @@ absl::Status CheckReplacement(absl::string_view hook, size_t position,
     return absl::OkStatus();
   }
   return absl::InvalidArgumentError(absl::StrCat(
-      "a ", hook, " gave ", after.ToString(), " in the place of gradient ",
+      "a ", hook, " returned ", after.ToString(), " in place of gradient ",
       position, ", which is ", before.ToString(),
-      "; it must give one of the same shape, dtype and device"));
+      "; it must return one of the same shape, dtype and device"));
 }
 
-// Of all gradients; a number that the hook changed is for others to report.
+// The same for all gradients. The caller checks their number.
 absl::Status CheckReplacements(absl::string_view hook,
                                const std::vector<Tensor>& before,
                                const std::vector<Tensor>& after) {
@@ -55,7 +55,7 @@ absl::Status CheckReplacements(absl::string_view hook,
   return absl::OkStatus();
 }
 
-// Runs hooks that see all gradients of a node at once.
+// Runs hooks that receive all gradients of a node.
 template <class Hook>
 absl::Status RunHooks(absl::string_view hook_name, const HookList<Hook>& hooks,
                       std::vector<Tensor>& gradients) {
@@ -102,7 +102,8 @@ Node::Hooks& Node::MutableHooks() {
 }
 
 HookHandle Node::RegisterGradientHook(uint32_t input_index, GradientHook hook) {
-  HAWSER_CHECK(input_index < num_inputs_) << name() << " has no such output";
+  HAWSER_CHECK(input_index < num_inputs_)
+      << name() << " does not have this output";
   Hooks& hooks = MutableHooks();
   for (Hooks::OfInput& of_input : hooks.gradient) {
     if (of_input.input_index == input_index) {
@@ -141,7 +142,7 @@ absl::Status Node::RunPreHooks(std::vector<Tensor>& grad_outputs) {
   if (grad_outputs.size() != num_inputs_) {
     return absl::InternalError(absl::StrCat(
         absl::string_view(name().data(), name().size()), ": a pre hook left ",
-        grad_outputs.size(), " gradients; must be ", num_inputs_));
+        grad_outputs.size(), " gradients; there must be ", num_inputs_));
   }
   return absl::OkStatus();
 }

@@ -38,7 +38,7 @@ TEST(NodeTest, SequenceNumbersGrowAndAccumulatorsComeFirst) {
   EXPECT_GT(GradEdge(leaf).node->sequence_number(), b->sequence_number());
 }
 
-TEST(NodeTest, AnErrorCarriesTheNameAndKeepsItsPayload) {
+TEST(NodeTest, ErrorNamesTheNodeAndKeepsItsPayload) {
   FakeNode node("TestBackward", {}, 1, [](std::vector<Tensor>) {
     absl::Status error = absl::AbortedError("stop");
     error.SetPayload("type", absl::Cord("detail"));
@@ -50,7 +50,7 @@ TEST(NodeTest, AnErrorCarriesTheNameAndKeepsItsPayload) {
   EXPECT_EQ(result.status().GetPayload("type"), absl::Cord("detail"));
 }
 
-TEST(NodeTest, AWrongNumberOfResultsIsAnError) {
+TEST(NodeTest, WrongNumberOfResultsIsAnError) {
   const auto next = std::make_shared<FakeNode>("next", std::vector<Edge>{});
   FakeNode node("TestBackward", {{next, 0}}, 1,
                 [](std::vector<Tensor>) { return std::vector<Tensor>(); });
@@ -86,7 +86,7 @@ TEST(NodeTest, HooksRunInOrderAndReplaceGradients) {
   EXPECT_EQ(*(*result)[0].item<double>(), 12345);
 }
 
-TEST(NodeTest, AHookThatGivesNothingLeavesTheGradient) {
+TEST(NodeTest, HookThatReturnsUndefinedKeepsTheGradient) {
   FakeNode node("node", {});
   int num_calls = 0;
   node.RegisterGradientHook(0, [&](const Tensor&) -> absl::StatusOr<Tensor> {
@@ -96,13 +96,13 @@ TEST(NodeTest, AHookThatGivesNothingLeavesTheGradient) {
   std::vector<Tensor> gradients = Scalars({1});
   ASSERT_THAT(node.RunPreHooks(gradients), IsOk());
   EXPECT_EQ(*gradients[0].item<double>(), 1);
-  // Nor does it see an undefined one.
+  // It does not receive an undefined gradient either.
   gradients[0] = Tensor();
   ASSERT_THAT(node.RunPreHooks(gradients), IsOk());
   EXPECT_EQ(num_calls, 1);
 }
 
-TEST(NodeTest, AFailedHookNamesTheNode) {
+TEST(NodeTest, HookErrorNamesTheNode) {
   FakeNode node("TestBackward", {});
   node.RegisterPreHook(
       [](std::vector<Tensor>&) { return absl::AbortedError("no"); });
@@ -111,7 +111,7 @@ TEST(NodeTest, AFailedHookNamesTheNode) {
               StatusIs(absl::StatusCode::kAborted, "TestBackward: no"));
 }
 
-TEST(NodeTest, AHookCannotChangeTheNumberOfGradients) {
+TEST(NodeTest, HookCannotChangeTheNumberOfGradients) {
   FakeNode node("TestBackward", {});
   node.RegisterPreHook([](std::vector<Tensor>& grads) {
     grads.clear();
@@ -122,14 +122,14 @@ TEST(NodeTest, AHookCannotChangeTheNumberOfGradients) {
               StatusIs(absl::StatusCode::kInternal));
 }
 
-// Wrong replacements of a gradient f32[2, 3], all of which could be added to
-// it or written into it.
+// Wrong replacements of a gradient f32[2, 3], all of which could be added to it
+// or written into it.
 std::vector<Tensor> WrongReplacements() {
   return {Tensor::Ones({3}), Tensor::Ones({}), Tensor::Ones({2, 1}),
           Tensor::Ones({2, 3}, {tensor::DType::kF64})};
 }
 
-TEST(NodeTest, AHookCannotChangeTheKindOfAGradient) {
+TEST(NodeTest, HookCannotChangeShapeDtypeOrDeviceOfAGradient) {
   const auto wrong = [](const char* hook) {
     return StatusIs(
         absl::StatusCode::kInvalidArgument,
@@ -161,7 +161,7 @@ TEST(NodeTest, AHookCannotChangeTheKindOfAGradient) {
   }
 }
 
-TEST(NodeTest, AHandleOutlivesItsNode) {
+TEST(NodeTest, HandleOutlivesItsNode) {
   HookHandle handle;
   {
     FakeNode node("node", {});
@@ -171,7 +171,7 @@ TEST(NodeTest, AHandleOutlivesItsNode) {
   handle.Remove();
 }
 
-// A chain in which each node also keeps a tensor made by the next.
+// A chain in which each node also keeps a tensor produced by the next one.
 TEST(NodeTest, DeepGraphsAreReleasedWithoutRecursion) {
   constexpr int kDepth = 100'000;
   const auto end = std::make_shared<FakeNode>("end", std::vector<Edge>{});

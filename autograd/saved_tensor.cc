@@ -26,8 +26,8 @@ absl::StatusOr<Tensor> SavedTensor::Unpack() const {
       return Tensor();
     case State::kReleased:
       return absl::FailedPreconditionError(
-          "its saved tensors were released: this runs backward a second time "
-          "through one graph; pass retain_graph to the first");
+          "its saved tensors were released: this runs the backward pass a "
+          "second time through one graph; set retain_graph in the first pass");
     case State::kHeld:
       break;
   }
@@ -36,7 +36,7 @@ absl::StatusOr<Tensor> SavedTensor::Unpack() const {
         "a saved tensor, ", tensor_.ToString(),
         ", was modified in place: it has version ", tensor_.version(),
         " and was saved at version ", version_,
-        "; use the operation that gives a new tensor, or save a clone"));
+        "; use the operation that returns a new tensor, or save a clone"));
   }
   return tensor_;
 }
@@ -46,7 +46,8 @@ void SavedTensor::Release() {
   async::MutexLock lock(&mutex_);
   if (state_ != State::kHeld) return;
   state_ = State::kReleased;
-  // Destroyed after the lock is given back: it may own a part of the graph.
+  // Destroyed after the lock is released, because it may own a part of the
+  // graph.
   std::swap(tensor, tensor_);
 }
 

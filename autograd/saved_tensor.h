@@ -10,27 +10,27 @@
 
 namespace hawser::autograd {
 
-// A tensor that a node keeps for its backward step, with the version it had.
+// A tensor that a node keeps for its backward step, with its version.
 //
-// Thread-safe: one pass may release what another is about to read; the latter
-// then gets the tensor or the error, nothing in between.
+// Thread-safe: one pass may release it while another reads it, which then gets
+// either the tensor or the error.
 class SavedTensor {
  public:
   SavedTensor() = default;
   SavedTensor(const SavedTensor&) = delete;
   SavedTensor& operator=(const SavedTensor&) = delete;
 
-  // Keeps `input`, a tensor that the operation read. Undefined is allowed.
-  // `input` must not be produced by the node that saves it.
+  // Keeps `input`, a tensor that the operation read; it may be undefined. The
+  // node that saves `input` must not be its producer.
   void Save(const Tensor& input);
 
   // Keeps `output`, which the saving node itself produces, without its history:
-  // a node that held its own output would never be released.
+  // a node that kept its own output would never be released.
   void SaveOutput(const Tensor& output);
 
-  // The tensor; undefined if an undefined one, or none, was saved.
+  // Returns the tensor; undefined if an undefined one, or none, was saved.
   //
-  //   kFailedPrecondition  Written in place since it was saved, or released by
+  //   kFailedPrecondition  written in place since it was saved, or released by
   //                        an earlier backward pass. Node::Run adds the name
   //                        of the operation.
   absl::StatusOr<Tensor> Unpack() const;

@@ -18,7 +18,7 @@ using testing::HasSubstr;
 
 constexpr auto kFailedPrecondition = absl::StatusCode::kFailedPrecondition;
 
-TEST(SavedTensorTest, GivesTheTensorBack) {
+TEST(SavedTensorTest, ReturnsTheTensor) {
   const Tensor tensor = Tensor::Scalar(1);
   SavedTensor saved;
   saved.Save(tensor);
@@ -35,7 +35,7 @@ TEST(SavedTensorTest, UndefinedStaysUndefinedAlsoAfterRelease) {
   EXPECT_FALSE(saved.Unpack()->defined());
 }
 
-TEST(SavedTensorTest, AnInPlaceWriteThroughAnyViewIsReported) {
+TEST(SavedTensorTest, InPlaceWriteThroughAnyViewIsAnError) {
   const Tensor tensor = Tensor::Zeros({2, 3});
   tensor.BumpVersion();
   SavedTensor saved;
@@ -47,7 +47,7 @@ TEST(SavedTensorTest, AnInPlaceWriteThroughAnyViewIsReported) {
               StatusIs(kFailedPrecondition, HasSubstr("modified in place")));
 }
 
-TEST(SavedTensorTest, AReleasedTensorIsReportedAndLetGo) {
+TEST(SavedTensorTest, ReleasedTensorIsAnErrorAndIsFreed) {
   Tensor tensor = Tensor::Scalar(1);
   SavedTensor saved;
   saved.Save(tensor);
@@ -57,7 +57,7 @@ TEST(SavedTensorTest, AReleasedTensorIsReportedAndLetGo) {
   EXPECT_TRUE(tensor.is_unshared());
 }
 
-TEST(SavedTensorTest, AnOutputIsKeptWithoutItsHistory) {
+TEST(SavedTensorTest, OutputIsKeptWithoutItsHistory) {
   const Tensor tensor = Tensor::Scalar(1);
   auto node = std::make_shared<FakeNode>("node", std::vector<Edge>{});
   SetHistory(tensor, node, 0);

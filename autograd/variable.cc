@@ -44,7 +44,7 @@ absl::Status SetRequiresGrad(const Tensor& t, bool requires_grad) {
     return absl::FailedPreconditionError(absl::StrCat(
         "SetRequiresGrad: ", t.ToString(), " is the result of ",
         absl::string_view(meta->node->name().data(), meta->node->name().size()),
-        ": use Detach to cut it off"));
+        ": use Detach to remove its history"));
   }
   if (!requires_grad) {
     if (meta != nullptr) t.set_autograd_meta(nullptr);
@@ -115,7 +115,7 @@ Edge GradEdge(const Tensor& t) {
 void SetHistory(const Tensor& t, std::shared_ptr<Node> node,
                 uint32_t output_index) {
   HAWSER_CHECK(output_index < node->num_inputs())
-      << node->name() << " has no output " << output_index;
+      << node->name() << " does not have output " << output_index;
   VariableMeta* meta = GetMeta(t);
   if (meta == nullptr) {
     auto fresh = std::make_unique<VariableMeta>();

@@ -46,7 +46,7 @@ TEST(VariableTest, OnlyMarkedAndRecordedTensorsRequireAGradient) {
   EXPECT_FALSE(IsLeaf(result));
 }
 
-TEST(VariableTest, SetRequiresGradRejectsWhatCannotHaveOne) {
+TEST(VariableTest, SetRequiresGradRejectsTensorsThatCannotHaveGradients) {
   EXPECT_THAT(SetRequiresGrad(Tensor()), StatusIs(kInvalidArgument));
   EXPECT_THAT(SetRequiresGrad(Tensor::Arange(3, {DType::kI64})),
               StatusIs(kInvalidArgument));
@@ -57,7 +57,7 @@ TEST(VariableTest, SetRequiresGradRejectsWhatCannotHaveOne) {
   EXPECT_THAT(SetRequiresGrad(result, false), StatusIs(kFailedPrecondition));
 }
 
-TEST(VariableTest, TakingTheMarkAwayDropsTheGradient) {
+TEST(VariableTest, SwitchingRequiresGradOffDropsTheGradient) {
   const Tensor leaf = Leaf();
   ASSERT_THAT(SetGrad(leaf, Tensor::Ones({2})), IsOk());
   ASSERT_THAT(SetRequiresGrad(leaf, false), IsOk());
@@ -66,7 +66,7 @@ TEST(VariableTest, TakingTheMarkAwayDropsTheGradient) {
   EXPECT_FALSE(GradEdge(leaf));
 }
 
-TEST(VariableTest, TheGradientCanBeSetAndZeroed) {
+TEST(VariableTest, GradientCanBeSetAndZeroed) {
   const Tensor leaf = Leaf();
   EXPECT_FALSE(Grad(leaf).defined());
   const Tensor gradient = Tensor::Ones({2});
@@ -77,7 +77,7 @@ TEST(VariableTest, TheGradientCanBeSetAndZeroed) {
   ASSERT_THAT(SetGrad(leaf, gradient), IsOk());
   ASSERT_THAT(SetGrad(leaf, Tensor()), IsOk());
   EXPECT_FALSE(Grad(leaf).defined());
-  // No leaf, nothing to drop.
+  // Without effect, because it is not a leaf that requires a gradient.
   ZeroGrad(Tensor::Zeros({2}));
   ZeroGrad(Tensor());
 }
@@ -95,7 +95,7 @@ TEST(VariableTest, SetGradChecksTheGradient) {
               StatusIs(kFailedPrecondition));
 }
 
-TEST(VariableTest, ALeafHasOneAccumulatorWhileAGraphHoldsIt) {
+TEST(VariableTest, LeafHasOneAccumulatorWhileAGraphHoldsIt) {
   const Tensor leaf = Leaf();
   const Edge first = GradEdge(leaf);
   EXPECT_EQ(first.node, GradEdge(leaf).node);
@@ -103,7 +103,7 @@ TEST(VariableTest, ALeafHasOneAccumulatorWhileAGraphHoldsIt) {
   EXPECT_TRUE(first.node->accumulator()->variable().is_same(leaf));
 }
 
-TEST(VariableTest, AResultPointsToItsNode) {
+TEST(VariableTest, ResultPointsToItsNode) {
   auto node = std::make_shared<FakeNode>(
       "node", std::vector<Edge>{}, 3,
       [](std::vector<Tensor>) { return std::vector<Tensor>(); });
@@ -114,13 +114,13 @@ TEST(VariableTest, AResultPointsToItsNode) {
   EXPECT_FALSE(GradEdge(Detach(result)));
 }
 
-TEST(VariableTest, AGraphKeepsItsLeavesAlive) {
+TEST(VariableTest, GraphKeepsItsLeavesAlive) {
   Edge edge = GradEdge(Leaf());
   const Tensor leaf = edge.node->accumulator()->variable();
   EXPECT_TRUE(RequiresGrad(leaf));
 }
 
-TEST(VariableTest, HooksNeedAGradient) {
+TEST(VariableTest, HooksNeedATensorThatRequiresAGradient) {
   const auto hook = [](const Tensor& g) -> absl::StatusOr<Tensor> { return g; };
   const auto post = [](const Tensor&) { return absl::OkStatus(); };
   const Tensor plain = Tensor::Zeros({2});
@@ -135,7 +135,7 @@ TEST(VariableTest, HooksNeedAGradient) {
               StatusIs(kFailedPrecondition));
 }
 
-TEST(VariableTest, ThreadsThatMeetALeafFirstAgreeOnItsAccumulator) {
+TEST(VariableTest, ConcurrentFirstUsesOfALeafShareOneAccumulator) {
   const Tensor leaf = Leaf();
   std::vector<Edge> edges(4);
   std::vector<std::thread> threads;
@@ -146,10 +146,11 @@ TEST(VariableTest, ThreadsThatMeetALeafFirstAgreeOnItsAccumulator) {
   for (const Edge& edge : edges) EXPECT_EQ(edge.node, edges[0].node);
 }
 
-TEST(VariableDeathTest, ALeafThatRequiresAGradientGetsNoHistory) {
+TEST(VariableDeathTest, LeafThatRequiresAGradientRejectsAHistory) {
   const auto node = std::make_shared<FakeNode>("node", std::vector<Edge>{});
   EXPECT_DEATH(SetHistory(Leaf(), node, 0), "history of node");
-  EXPECT_DEATH(SetHistory(Tensor::Zeros({2}), node, 1), "no output 1");
+  EXPECT_DEATH(SetHistory(Tensor::Zeros({2}), node, 1),
+               "does not have output 1");
 }
 
 }  // namespace

@@ -28,8 +28,8 @@ GraphWalk::~GraphWalk() {
   }
 }
 
-// A node that is not ours and is free now may be in the map already, because it
-// was not free when it was met first.
+// A node that is not owned by this walk may be free now, but in the map already
+// because it was owned by another pass before.
 GraphWalk::SlotIndex GraphWalk::FindOrAdd(Node* node) {
   const GraphWalk* owner = node->scratch_owner_.load(std::memory_order_relaxed);
   if (owner == this) return node->scratch_slot_;
@@ -40,7 +40,7 @@ GraphWalk::SlotIndex GraphWalk::FindOrAdd(Node* node) {
   const SlotIndex index = static_cast<SlotIndex>(slots_.size());
   slots_.push_back({.node = node, .gradients = {}});
   owner = nullptr;
-  // Acquire: the former owner's use of `scratch_slot_` comes before ours.
+  // Acquire: the previous owner's use of `scratch_slot_` happens before ours.
   if (node->scratch_owner_.compare_exchange_strong(
           owner, this, std::memory_order_acquire, std::memory_order_relaxed)) {
     node->scratch_slot_ = index;
@@ -62,7 +62,7 @@ absl::Status GraphWalk::CountEdge(const Edge& edge) {
   if (edge.input_index >= edge.node->num_inputs()) {
     return absl::InvalidArgumentError(absl::StrCat(
         "an edge leads to input ", edge.input_index, " of ", NameOf(*edge.node),
-        ", which has ", edge.node->num_inputs()));
+        ", whose number of inputs is ", edge.node->num_inputs()));
   }
   ++slots_[FindOrAdd(edge.node.get())].num_missing;
   return absl::OkStatus();
@@ -81,7 +81,7 @@ absl::Status GraphWalk::Build(std::vector<Edge> roots,
     }
     ++slots_[FindOrAdd(node.get())].num_missing;
   }
-  // `slots_` grows by what its nodes lead to, until it holds them all.
+  // The loop appends to `slots_` until it has all nodes.
   for (size_t i = 0; i < slots_.size(); ++i) {
     for (const Edge& edge : slots_[i].node->next_edges()) {
       if (edge) RETURN_IF_ERROR(CountEdge(edge));
@@ -133,11 +133,10 @@ absl::Status GraphWalk::AddTo(Slot& slot, uint32_t input_index,
   }
   if (sum.shape() != gradient.shape() || sum.dtype() != gradient.dtype()) {
     return absl::InvalidArgumentError(
-        absl::StrCat(NameOf(*slot.node), ": gets gradients ", sum.ToString(),
+        absl::StrCat(NameOf(*slot.node), ": got gradients ", sum.ToString(),
                      " and ", gradient.ToString(), " for one tensor"));
   }
-  // Memory that somebody else can see must not change, nor can a broadcast
-  // view be written.
+  // Shared memory must not change, and a broadcast view cannot be written.
   if (sum.is_contiguous() && sum.is_unshared()) {
     return tensor::AddInPlace(sum, gradient);
   }
@@ -199,7 +198,7 @@ absl::Status GraphWalk::RunNext() {
     return absl::OkStatus();
   }
   Node& node = *slot.node;
-  // Nodes and hooks may be users'.
+  // Nodes and hooks may be user code.
   return async::CatchExceptions<absl::Status>(node.name(), [&] {
     return RunNode(node, slot.is_target, slot.wanted,
                    std::move(slot.gradients));
@@ -257,7 +256,7 @@ absl::Status GraphWalk::Deliver(AccumulateGrad& accumulator,
 
 absl::Status GraphWalk::Capture(Node& node,
                                 const std::vector<Tensor>& gradients) {
-  // Hooks see a gradient once, however many targets ask for it.
+  // Hooks run once for a gradient, also if several targets need it.
   std::vector<Tensor> prepared(gradients.size());
   for (size_t i : targets_of_[&node]) {
     const uint32_t input_index = targets_[i].input_index;

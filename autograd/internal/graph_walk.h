@@ -22,22 +22,22 @@ using CaptureFunction =
 
 // One walk through a graph, driven by its owner:
 //
-//   1. Build discovers all nodes and counts how many edges lead to each.
-//   2. Start, Feed and Skip hand in gradients. A node whose edges have all
-//      reported becomes ready.
-//   3. RunNext runs the ready node with the largest sequence number and reports
-//      to those its edges lead to.
+//   1. Build discovers all nodes and counts the edges that lead to each.
+//   2. Start, Feed and Skip pass gradients in. A node becomes ready when all
+//      its edges have reported.
+//   3. RunNext runs the ready node with the largest sequence number, which
+//      reports to the nodes of its edges.
 //
-// Costs one table entry per node; nothing recurses. Nodes are found through a
-// scratch field in each, or, where another pass over the same graph owns that,
+// Uses one table entry per node and does not recurse. Nodes are found through a
+// scratch field in each, or, if another pass over the same graph owns that,
 // through a hash map.
 //
-// Not thread-safe: calls need external order, and so does the destructor. The
-// graph must not change from Build until destruction. After an error the pass
-// can only be destroyed.
+// Not thread-safe: the owner must order calls and the destructor. The graph
+// must not change from Build until destruction. After an error the pass can
+// only be destroyed.
 class GraphWalk {
  public:
-  // `capture` as in GraphTaskOptions; may be null, must outlive the pass.
+  // `capture`: see GraphTaskOptions. May be null; must outlive the pass.
   GraphWalk(bool retain_graph, CaptureFunction* capture)
       : retain_graph_(retain_graph), capture_(capture) {}
   ~GraphWalk();
@@ -48,27 +48,27 @@ class GraphWalk {
   absl::Status Build(std::vector<Edge> roots,
                      std::vector<std::shared_ptr<Node>> extra_nodes);
 
-  // After Build: the pass shall only compute the gradients that go through
-  // `targets`, and deliver nothing to leaves. Every target has a node.
+  // After Build: makes the pass compute only the gradients of `targets` and not
+  // deliver to leaves. Every target must have a node.
   void RestrictTo(std::span<const Edge> targets);
 
-  // One gradient for each root.
+  // Takes one gradient for each root.
   absl::Status Start(std::span<Tensor> root_gradients);
-  // `extra_node` is an index into those of Build, each of which is fed or
-  // skipped once, with `num_inputs()` gradients.
+  // `extra_node` is an index into those of Build. Each must be fed or skipped
+  // once, with `num_inputs()` gradients.
   absl::Status Feed(size_t extra_node, std::vector<Tensor> gradients);
   void Skip(size_t extra_node);
 
   bool idle() const { return ready_.empty(); }
   absl::Status RunNext();
-  // Until idle.
+  // Runs nodes until idle.
   absl::Status RunReady();
 
-  // When the pass is idle and everything was handed in: aborts if a node was
-  // left out, which cannot be, as edges lead to older nodes only.
+  // Aborts if a node did not run although the pass is idle and has got all
+  // inputs. This cannot happen, because edges lead only to older nodes.
   void CheckComplete() const;
 
-  // The gradients of the targets; undefined where none came.
+  // The gradients of the targets; undefined if none arrived.
   std::vector<Tensor> TakeCaptured() { return std::move(captured_); }
 
  private:
@@ -78,14 +78,14 @@ class GraphWalk {
   // The state of one node.
   struct Slot {
     Node* node;
-    // Edges, roots and feeds that have not reported yet.
+    // Number of edges, roots and feeds that have not reported yet.
     uint32_t num_missing = 0;
-    // Whether one of those that reported did so without being skipped.
+    // Whether one of them reported without being skipped.
     bool live = false;
     bool is_target = false;
-    // Whether to run the node, rather than only report for it.
+    // Whether to run the node. Otherwise the walk only reports for it.
     bool wanted = true;
-    // Empty as long as all are undefined.
+    // Empty while all gradients are undefined.
     std::vector<Tensor> gradients;
   };
   struct Ready {
@@ -117,7 +117,7 @@ class GraphWalk {
   absl::flat_hash_map<const Node*, std::vector<size_t>> targets_of_;
 
   std::vector<Slot> slots_;
-  // The slots of nodes whose scratch field another pass owned.
+  // Slots of nodes whose scratch field another pass owned.
   absl::flat_hash_map<const Node*, SlotIndex> slots_of_contended_;
   std::vector<Ready> ready_;  // a heap
   size_t num_finished_ = 0;

@@ -18,7 +18,7 @@
 #include "autograd/variable.h"
 #include "tensor/tensor.h"
 
-// Helpers with which the operations of autograd/ops/ record themselves.
+// Helpers that record the operations of autograd/ops/.
 namespace hawser::autograd::internal {
 
 // Whether an operation on these inputs must be recorded.
@@ -33,7 +33,7 @@ class InputGradients {
   explicit InputGradients(const Node& node)
       : node_(node), gradients_(node.next_edges().size()) {}
 
-  // Whether anybody wants gradient `i`; the others stay undefined.
+  // Whether gradient `i` is needed. The others stay undefined.
   bool needed(size_t i) const { return node_.needs_gradient(i); }
   size_t size() const { return gradients_.size(); }
   Tensor& operator[](size_t i) { return gradients_[i]; }
@@ -44,22 +44,22 @@ class InputGradients {
   std::vector<Tensor> gradients_;
 };
 
-// A tensor that the backward step of an operation will read, or nothing.
+// A tensor that the backward step of an operation reads, or none.
 struct Keep {
   static Keep Nothing() { return {nullptr, false}; }
-  // One that the operation read or made for itself.
+  // A tensor that the operation read or created for itself.
   static Keep Input(const Tensor& t) { return {&t, false}; }
   static Keep InputIf(bool wanted, const Tensor& t) {
     return wanted ? Input(t) : Nothing();
   }
-  // One that the operation returns.
+  // A tensor that the operation returns.
   static Keep Output(const Tensor& t) { return {&t, true}; }
 
   const Tensor* tensor;
   bool is_output;
 };
 
-// An operation with one output. `BackwardStep` is a const callable of
+// The node of an operation with one output. `BackwardStep` is a const callable:
 //   absl::Status(const Tensor& dout, std::span<const Tensor> kept,
 //                InputGradients& gradients)
 // with the gradient of the output, which is defined, and the kept tensors.
@@ -109,9 +109,9 @@ class RecordedNode final : public Node {
 std::vector<Edge> EdgesOf(std::span<const Tensor* const> inputs);
 std::vector<Edge> EdgesOf(std::span<const Tensor> inputs);
 
-// Makes `out` the result of `step` backwards, and returns it. A tensor that is
-// one of the inputs comes back as a new one on the same memory. `name` outlives
-// the node: a literal.
+// Makes `out` the result of a node with `step`, and returns it. If it is one of
+// the inputs, returns a new tensor on the same memory. `name` must outlive the
+// node, as a literal does.
 template <size_t kNumInputs, size_t kNumKept, class BackwardStep>
 Tensor Record(std::string_view name, Tensor out,
               const std::array<const Tensor*, kNumInputs>& inputs,

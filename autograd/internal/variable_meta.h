@@ -26,7 +26,7 @@ struct LeafState {
       std::make_shared<HookList<PostAccumulateHook>>();
 };
 
-// What is in a tensor's autograd slot: a history or a leaf.
+// Autograd state of a tensor: its history, or its state as a leaf.
 struct VariableMeta final : public tensor::AutogradMeta {
   ~VariableMeta() override { ReleaseNode(std::move(node)); }
 
@@ -35,7 +35,7 @@ struct VariableMeta final : public tensor::AutogradMeta {
   std::unique_ptr<LeafState> leaf;
 };
 
-// Null if there is none. Only autograd/ fills the slot.
+// Null if the tensor has none. Only autograd/ sets the slot.
 inline VariableMeta* GetMeta(const Tensor& t) {
   return t.defined() ? static_cast<VariableMeta*>(t.autograd_meta()) : nullptr;
 }

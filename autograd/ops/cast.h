@@ -8,8 +8,8 @@
 
 namespace hawser::autograd {
 
-// `a` in `dtype`, or `a` itself if it has it. The gradient is converted back;
-// none flows through a dtype that is not floating point.
+// `a` in `dtype`, or `a` itself if it has that dtype. The gradient is converted
+// back. A dtype that is not floating point ends the graph.
 absl::StatusOr<Tensor> Cast(const Tensor& a, tensor::DType dtype);
 
 }  // namespace hawser::autograd

@@ -16,7 +16,7 @@ using async::IsOk;
 using tensor::DType;
 using testing::ElementsAre;
 
-TEST(CastTest, TheGradientComesBackInTheDtypeOfTheInput) {
+TEST(CastTest, GradientHasTheDtypeOfTheInput) {
   const Tensor x = Variable({1, 2}, {2});
   for (const DType dtype : {DType::kF32, DType::kBF16, DType::kF16}) {
     const auto y = Cast(x, dtype);
@@ -29,12 +29,12 @@ TEST(CastTest, TheGradientComesBackInTheDtypeOfTheInput) {
   }
 }
 
-TEST(CastTest, ToItsOwnDtypeIsTheTensorItself) {
+TEST(CastTest, SameDtypeReturnsTheTensorItself) {
   const Tensor x = Variable({1, 2}, {2});
   EXPECT_TRUE(Cast(x, DType::kF64)->is_same(x));
 }
 
-TEST(CastTest, ToAnIntegerEndsTheGraph) {
+TEST(CastTest, IntegerDtypeEndsTheGraph) {
   const Tensor x = Variable({1, 2}, {2});
   EXPECT_FALSE(RequiresGrad(*Cast(x, DType::kI64)));
 }

@@ -1,5 +1,4 @@
-// Differentiable convolution: tensor/ops/conv2d.h with gradients, which has the
-// shapes, dtypes and errors.
+// Differentiable convolution. Shapes, dtypes and errors: tensor/ops/conv2d.h.
 #ifndef HAWSER_AUTOGRAD_OPS_CONV2D_H_
 #define HAWSER_AUTOGRAD_OPS_CONV2D_H_
 

@@ -13,7 +13,7 @@ namespace {
 using async::IsOk;
 using testing::ElementsAre;
 
-TEST(Conv2dTest, GradientsAreThoseOfDifferences) {
+TEST(Conv2dTest, GradientsMatchFiniteDifferences) {
   Conv2dOptions plain;
   Conv2dOptions strided;
   strided.stride = {2, 1};
@@ -45,7 +45,7 @@ TEST(Conv2dTest, GradientsOfGroups) {
               IsOk());
 }
 
-TEST(Conv2dTest, GradientsAreTheFormulas) {
+TEST(Conv2dTest, GradientsMatchFormulas) {
   // One row, one channel: y[i] = x[i] w[0] + x[i + 1] w[1] + bias.
   const Tensor x = Variable({1, 2, 3}, {1, 1, 1, 3});
   const Tensor w = Variable({4, 5}, {1, 1, 1, 2});

@@ -14,7 +14,7 @@ namespace {
 using async::IsOk;
 using async::StatusIs;
 
-TEST(CopyTest, GradientsAreThoseOfDifferences) {
+TEST(CopyTest, GradientsMatchFiniteDifferences) {
   const TensorFunction copies[] = {
       [](std::span<const Tensor> inputs) { return Clone(inputs[0]); },
       [](std::span<const Tensor> inputs) -> absl::StatusOr<Tensor> {
@@ -31,7 +31,7 @@ TEST(CopyTest, GradientsAreThoseOfDifferences) {
   }
 }
 
-TEST(CopyTest, OnlyWhatMustBeCopiedIs) {
+TEST(CopyTest, CopiesOnlyIfNecessary) {
   const Tensor x = RandomVariable({2, 3});
   const auto clone = Clone(x);
   ASSERT_THAT(clone, IsOk());
@@ -42,7 +42,7 @@ TEST(CopyTest, OnlyWhatMustBeCopiedIs) {
   EXPECT_TRUE((*Contiguous(*Transpose(x, 0, 1))).is_contiguous());
 }
 
-TEST(CopyTest, ErrorsAreThoseOfTheMethods) {
+TEST(CopyTest, ReturnsErrorsOfTheMethods) {
   const auto invalid = StatusIs(absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(Clone(Tensor()), invalid);
   EXPECT_THAT(Contiguous(Tensor()), invalid);

@@ -1,4 +1,4 @@
-// Dropout (Srivastava et al., JMLR 2014), in its inverted form.
+// Inverted dropout (Srivastava et al., JMLR 2014).
 #ifndef HAWSER_AUTOGRAD_OPS_DROPOUT_H_
 #define HAWSER_AUTOGRAD_OPS_DROPOUT_H_
 
@@ -8,11 +8,11 @@
 
 namespace hawser::autograd {
 
-// Each element of `a` set to 0 with `probability`, else divided by
+// Sets each element of `a` to 0 with `probability`, and otherwise divides it by
 // 1 - probability. Floating-point dtypes.
 //
-//   kInvalidArgument  `probability` is not in [0, 1], or the dtype does not
-//   fit.
+//   kInvalidArgument  `probability` is not in [0, 1], or the dtype is not
+//                     floating point.
 absl::StatusOr<Tensor> Dropout(const Tensor& a, double probability,
                                tensor::Generator& generator);
 

@@ -14,7 +14,7 @@ using async::IsOk;
 using async::StatusIs;
 using testing::Each;
 
-TEST(DropoutTest, GradientIsThatOfDifferences) {
+TEST(DropoutTest, GradientMatchesFiniteDifferences) {
   EXPECT_THAT(CheckGradients(
                   [](std::span<const Tensor> inputs) {
                     tensor::Generator generator(3);
@@ -24,7 +24,7 @@ TEST(DropoutTest, GradientIsThatOfDifferences) {
               IsOk());
 }
 
-TEST(DropoutTest, TheGradientIsTheMaskOfTheOutput) {
+TEST(DropoutTest, GradientIsTheMaskOfTheOutput) {
   tensor::Generator generator(3);
   const std::vector<double> ones(1000, 1.0);
   const Tensor x = Variable(ones, {1000});
@@ -38,7 +38,7 @@ TEST(DropoutTest, TheGradientIsTheMaskOfTheOutput) {
     EXPECT_TRUE(value == 0 || value == 1 / 0.75) << value;
     num_kept += value != 0;
   }
-  // Five standard deviations of a binomial around its mean.
+  // Within five standard deviations of the mean of a binomial.
   EXPECT_NEAR(num_kept, 750, 70);
 }
 
@@ -49,7 +49,7 @@ TEST(DropoutTest, ProbabilitiesZeroAndOne) {
   EXPECT_THAT(Dropout(x, 1, generator)->ToVector<double>(), Each(0));
 }
 
-TEST(DropoutTest, RejectsWhatIsNoProbability) {
+TEST(DropoutTest, RejectsInvalidProbability) {
   tensor::Generator generator(3);
   const Tensor x = Variable({1}, {1});
   for (const double probability : {-0.1, 1.1, 0.0 / 0.0}) {

@@ -118,9 +118,9 @@ namespace {
 using CompareFunction = absl::StatusOr<Tensor> (*)(const Tensor&,
                                                    const Tensor&);
 
-// The share of `a` in the gradient `dout` of Maximum or Minimum. `wins` says
-// whether its first argument is taken; a NaN is taken before numbers, and
-// operands of equal standing get half each.
+// The share of `a` in the gradient `dout` of Maximum or Minimum. `wins` tells
+// if its first argument is taken. A NaN is taken before numbers. Equal
+// operands, or two NaNs, get half each.
 absl::StatusOr<Tensor> ExtremeShare(const Tensor& a, const Tensor& b,
                                     const Tensor& dout, CompareFunction wins) {
   ASSIGN_OR_RETURN(Tensor a_wins, wins(a, b));

@@ -1,7 +1,7 @@
-// Differentiable elementwise arithmetic and functions: tensor/ops/elementwise.h
-// with gradients, which has the shapes, dtypes and errors.
+// Differentiable elementwise arithmetic and functions. Shapes, dtypes and
+// errors: tensor/ops/elementwise.h.
 //
-// Comparisons have no gradient: use those of tensor/ops.
+// Comparisons do not have gradients: use those of tensor/ops.
 #ifndef HAWSER_AUTOGRAD_OPS_ELEMENTWISE_H_
 #define HAWSER_AUTOGRAD_OPS_ELEMENTWISE_H_
 
@@ -14,8 +14,8 @@ absl::StatusOr<Tensor> Add(const Tensor& a, const Tensor& b);
 absl::StatusOr<Tensor> Sub(const Tensor& a, const Tensor& b);
 absl::StatusOr<Tensor> Mul(const Tensor& a, const Tensor& b);
 absl::StatusOr<Tensor> Div(const Tensor& a, const Tensor& b);
-// Where a == b or both are NaN, each gets half of the gradient; where one is
-// NaN, it gets the whole.
+// If a == b or both are NaN, each gets half of the gradient. If one is NaN, it
+// gets the whole gradient.
 absl::StatusOr<Tensor> Maximum(const Tensor& a, const Tensor& b);
 absl::StatusOr<Tensor> Minimum(const Tensor& a, const Tensor& b);
 // The gradient of `b` is a^b log(a), and 0 where a = 0 and b >= 0.

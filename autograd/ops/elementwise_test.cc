@@ -29,7 +29,7 @@ constexpr double kPi = std::numbers::pi;
 struct UnaryCase {
   std::string name;
   absl::StatusOr<Tensor> (*function)(const Tensor&);
-  // The derivative, from its textbook formula.
+  // The derivative by its formula.
   double (*slope)(double);
   double low = -2;
   double high = 2;
@@ -41,12 +41,12 @@ std::ostream& operator<<(std::ostream& out, const UnaryCase& c) {
 
 class UnaryTest : public testing::TestWithParam<UnaryCase> {};
 
-TEST_P(UnaryTest, GradientIsThatOfDifferences) {
+TEST_P(UnaryTest, GradientMatchesFiniteDifferences) {
   const UnaryCase& c = GetParam();
   const auto function = [&](std::span<const Tensor> inputs) {
     return c.function(inputs[0]);
   };
-  // Two points at most lie near a kink at 0; these seeds have none.
+  // At most two points are near a kink at 0; these seeds have none.
   for (const Shape& shape : {Shape({2, 3}), Shape({}), Shape({0, 2})}) {
     EXPECT_THAT(
         CheckGradients(function, {RandomVariable(shape, {c.low, c.high, 7})}),
@@ -55,7 +55,7 @@ TEST_P(UnaryTest, GradientIsThatOfDifferences) {
   }
 }
 
-TEST_P(UnaryTest, GradientThroughATransposedViewIsThatOfDifferences) {
+TEST_P(UnaryTest, GradientThroughATransposedViewMatchesFiniteDifferences) {
   const UnaryCase& c = GetParam();
   const auto function =
       [&](std::span<const Tensor> inputs) -> absl::StatusOr<Tensor> {
@@ -68,7 +68,7 @@ TEST_P(UnaryTest, GradientThroughATransposedViewIsThatOfDifferences) {
       IsOk());
 }
 
-TEST_P(UnaryTest, GradientIsTheFormulas) {
+TEST_P(UnaryTest, GradientMatchesFormula) {
   const UnaryCase& c = GetParam();
   const Tensor x = RandomVariable({5}, {c.low, c.high, 9});
   const std::vector<double> dout = {1, -2, 0.5, 3, 0};
@@ -130,7 +130,7 @@ TEST(ElementwiseTest, KinksHaveGradientZero) {
   }
 }
 
-TEST(ElementwiseTest, ScalarFormsHaveTheFormulasGradients) {
+TEST(ElementwiseTest, GradientsOfScalarFormsMatchFormulas) {
   const Tensor x = Variable({2, -3}, {2});
   const auto expect = [&](const absl::StatusOr<Tensor>& y, double d0,
                           double d1) {
@@ -148,7 +148,7 @@ TEST(ElementwiseTest, ScalarFormsHaveTheFormulasGradients) {
   expect(PowScalar(x, -1), -0.25, -10.0 / 9);
 }
 
-TEST(ElementwiseTest, PowScalarOfZeroIsFlatWhereTheFormulaIsNotFinite) {
+TEST(ElementwiseTest, PowScalarOfZeroHasGradientZeroIfTheFormulaIsNotFinite) {
   const Tensor x = Variable({0}, {1});
   const auto y = PowScalar(x, 0);
   ASSERT_THAT(y, IsOk());
@@ -172,7 +172,7 @@ std::ostream& operator<<(std::ostream& out, const BinaryCase& c) {
 
 class BinaryTest : public testing::TestWithParam<BinaryCase> {};
 
-TEST_P(BinaryTest, GradientIsThatOfDifferencesInEveryBroadcast) {
+TEST_P(BinaryTest, GradientMatchesFiniteDifferencesInEveryBroadcast) {
   const BinaryCase& c = GetParam();
   const auto function = [&](std::span<const Tensor> inputs) {
     return c.function(inputs[0], inputs[1]);
@@ -190,7 +190,7 @@ TEST_P(BinaryTest, GradientIsThatOfDifferencesInEveryBroadcast) {
   }
 }
 
-TEST_P(BinaryTest, GradientIsTheFormulas) {
+TEST_P(BinaryTest, GradientMatchesFormula) {
   const BinaryCase& c = GetParam();
   const Tensor a = RandomVariable({4}, {c.low, c.high, 5});
   const Tensor b = RandomVariable({4}, {c.low, c.high, 6});
@@ -224,7 +224,7 @@ TEST_P(BinaryTest, OneTensorOnBothSidesGetsBothGradients) {
       IsOk());
 }
 
-TEST_P(BinaryTest, AConstantSideGetsNone) {
+TEST_P(BinaryTest, ConstantOperandGetsNoGradient) {
   const BinaryCase& c = GetParam();
   const Tensor a = RandomVariable({3}, {c.low, c.high, 5});
   const Tensor b = Detach(RandomVariable({3}, {c.low, c.high, 6}));
@@ -273,7 +273,7 @@ TEST(ElementwiseTest, EqualExtremesGetHalfEach) {
   }
 }
 
-TEST(ElementwiseTest, ExtremesGiveTheGradientToTheOperandThatIsNaN) {
+TEST(ElementwiseTest, ExtremesPassTheGradientToTheOperandThatIsNaN) {
   const double nan = std::numeric_limits<double>::quiet_NaN();
   const Tensor a = Variable({nan, 1, nan, nan}, {4});
   const Tensor b = Variable({1, nan, nan, -1}, {4});
@@ -287,7 +287,7 @@ TEST(ElementwiseTest, ExtremesGiveTheGradientToTheOperandThatIsNaN) {
   }
 }
 
-TEST(ElementwiseTest, PowAtZeroIsFiniteWhereTheFunctionIsFlat) {
+TEST(ElementwiseTest, PowAtZeroHasAFiniteGradientIfTheFunctionIsFlat) {
   const Tensor base = Variable({0, 0, 2}, {3});
   const Tensor exponent = Variable({2, 0, 0}, {3});
   const auto y = Pow(base, exponent);
@@ -299,7 +299,7 @@ TEST(ElementwiseTest, PowAtZeroIsFiniteWhereTheFunctionIsFlat) {
               ElementsAre(0, 0, DoubleNear(std::log(2), 1e-12)));
 }
 
-TEST(ElementwiseTest, WhereSendsTheGradientToTheChosenSide) {
+TEST(ElementwiseTest, WherePassesTheGradientToTheSelectedOperand) {
   const Tensor condition =
       Tensor::FromVector<bool>({true, false, true}, Shape({3}));
   const Tensor a = Variable({1, 2, 3}, {3});
@@ -318,7 +318,7 @@ TEST(ElementwiseTest, WhereSendsTheGradientToTheChosenSide) {
               IsOk());
 }
 
-TEST(ElementwiseTest, ErrorsAreThoseOfTheOperation) {
+TEST(ElementwiseTest, ReturnsErrorsOfTheOperation) {
   const Tensor a = Variable({1, 2}, {2});
   const Tensor b = Variable({1, 2, 3}, {3});
   EXPECT_THAT(Add(a, b), async::StatusIs(absl::StatusCode::kInvalidArgument));

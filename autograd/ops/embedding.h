@@ -1,5 +1,5 @@
-// Differentiable table look-ups: tensor/ops/embedding.h with dense gradients of
-// the table; it has the shapes, dtypes and errors.
+// Differentiable table look-ups with dense gradients of the table. Shapes,
+// dtypes and errors: tensor/ops/embedding.h.
 #ifndef HAWSER_AUTOGRAD_OPS_EMBEDDING_H_
 #define HAWSER_AUTOGRAD_OPS_EMBEDDING_H_
 

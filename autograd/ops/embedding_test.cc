@@ -19,7 +19,7 @@ Tensor Ids(const std::vector<int64_t>& ids) {
   return Tensor::FromVector(ids, Shape({static_cast<int64_t>(ids.size())}));
 }
 
-TEST(EmbeddingTest, GradientIsThatOfDifferences) {
+TEST(EmbeddingTest, GradientMatchesFiniteDifferences) {
   EXPECT_THAT(CheckGradients(
                   [](std::span<const Tensor> inputs) {
                     return Embedding(inputs[0], Ids({2, 0, 2, 1}));
@@ -28,7 +28,7 @@ TEST(EmbeddingTest, GradientIsThatOfDifferences) {
               IsOk());
 }
 
-TEST(EmbeddingTest, EqualIdsAddUp) {
+TEST(EmbeddingTest, GradientsOfEqualIdsAreAdded) {
   const Tensor weight = RandomVariable({3, 2});
   const auto gradients = GradientsOf(*Embedding(weight, Ids({2, 0, 2})),
                                      {1, 2, 3, 4, 5, 6}, {weight});
@@ -36,7 +36,7 @@ TEST(EmbeddingTest, EqualIdsAddUp) {
   EXPECT_THAT((*gradients)[0], ElementsAre(3, 4, 0, 0, 6, 8));
 }
 
-TEST(EmbeddingBagTest, GradientsAreThoseOfDifferences) {
+TEST(EmbeddingBagTest, GradientsMatchFiniteDifferences) {
   for (const BagMode mode : {BagMode::kSum, BagMode::kMean, BagMode::kMax}) {
     EXPECT_THAT(CheckGradients(
                     [&](std::span<const Tensor> inputs) {
@@ -49,7 +49,7 @@ TEST(EmbeddingBagTest, GradientsAreThoseOfDifferences) {
   }
 }
 
-TEST(EmbeddingBagTest, GradientsAreTheFormulas) {
+TEST(EmbeddingBagTest, GradientsMatchFormulas) {
   const Tensor weight = Variable({1, 6, 5, 2, 0, 0}, {3, 2});
   const auto expect = [&](BagMode mode, auto matcher) {
     const auto y = EmbeddingBag(weight, Ids({0, 1}), Ids({0}), mode);
@@ -63,7 +63,7 @@ TEST(EmbeddingBagTest, GradientsAreTheFormulas) {
   expect(BagMode::kMax, ElementsAre(0, 20, 10, 0, 0, 0));
 }
 
-TEST(EmbeddingTest, AnIdOutOfRangeIsAnError) {
+TEST(EmbeddingTest, IdOutOfRangeIsAnError) {
   EXPECT_THAT(Embedding(RandomVariable({4, 3}), Ids({4})),
               StatusIs(absl::StatusCode::kOutOfRange));
 }

@@ -25,7 +25,7 @@ Tensor ZerosLike(const Tensor& t, const Shape& shape) {
   return Tensor::Zeros(shape, {t.dtype(), t.device()});
 }
 
-// `part` in the first corner of zeros of `shape`.
+// Zeros of `shape` with `part` at the origin.
 absl::StatusOr<Tensor> PadTo(const Shape& shape, Tensor part) {
   if (part.shape() == shape) return part;
   Tensor padded = ZerosLike(part, shape);

@@ -1,5 +1,4 @@
-// Differentiable indexing: tensor/ops/gather.h with gradients, which has the
-// shapes, dtypes and errors.
+// Differentiable indexing. Shapes, dtypes and errors: tensor/ops/gather.h.
 #ifndef HAWSER_AUTOGRAD_OPS_GATHER_H_
 #define HAWSER_AUTOGRAD_OPS_GATHER_H_
 

@@ -19,7 +19,7 @@ Tensor Index(const std::vector<int64_t>& values, const Shape& shape) {
   return Tensor::FromVector(values, shape);
 }
 
-TEST(GatherTest, GradientsAreThoseOfDifferences) {
+TEST(GatherTest, GradientsMatchFiniteDifferences) {
   const Tensor index = Index({0, 2, 2, 1}, {2, 2});
   EXPECT_THAT(CheckGradients(
                   [&](std::span<const Tensor> inputs) {
@@ -36,7 +36,7 @@ TEST(GatherTest, GradientsAreThoseOfDifferences) {
               IsOk());
 }
 
-TEST(GatherTest, ElementsReadTwiceAddUp) {
+TEST(GatherTest, GradientsOfElementsReadTwiceAreAdded) {
   const Tensor a = Variable({1, 2, 3}, {3});
   const auto gradients =
       GradientsOf(*Gather(a, 0, Index({2, 0, 2}, {3})), {1, 2, 4}, {a});
@@ -44,8 +44,8 @@ TEST(GatherTest, ElementsReadTwiceAddUp) {
   EXPECT_THAT((*gradients)[0], ElementsAre(2, 0, 5));
 }
 
-TEST(ScatterAddTest, GradientsAreThoseOfDifferences) {
-  // Here the index is smaller than the source, whose rest is not read.
+TEST(ScatterAddTest, GradientsMatchFiniteDifferences) {
+  // The index is smaller than the source, whose other elements are not read.
   const Tensor index = Index({0, 2, 2, 1}, {2, 2});
   EXPECT_THAT(CheckGradients(
                   [&](std::span<const Tensor> inputs) {
@@ -56,7 +56,7 @@ TEST(ScatterAddTest, GradientsAreThoseOfDifferences) {
               IsOk());
 }
 
-TEST(ScatterAddTest, GradientsAreTheFormulas) {
+TEST(ScatterAddTest, GradientsMatchFormulas) {
   const Tensor a = Variable({1, 2, 3}, {3});
   const Tensor src = Variable({4, 5}, {2});
   const auto y = ScatterAdd(a, 0, Index({2, 2}, {2}), src);
@@ -67,7 +67,7 @@ TEST(ScatterAddTest, GradientsAreTheFormulas) {
   EXPECT_THAT((*gradients)[1], ElementsAre(4, 4));
 }
 
-TEST(IndexSelectTest, GradientsAreThoseOfDifferences) {
+TEST(IndexSelectTest, GradientsMatchFiniteDifferences) {
   for (const int64_t dim : {0, -1}) {
     EXPECT_THAT(CheckGradients(
                     [&](std::span<const Tensor> inputs) {
@@ -78,7 +78,7 @@ TEST(IndexSelectTest, GradientsAreThoseOfDifferences) {
   }
 }
 
-TEST(IndexSelectTest, GradientIsTheFormula) {
+TEST(IndexSelectTest, GradientMatchesFormula) {
   const Tensor a = Variable({1, 2, 3, 4}, {2, 2});
   const auto gradients =
       GradientsOf(*IndexSelect(a, 0, Index({1, 1}, {2})), {1, 2, 3, 4}, {a});
@@ -86,7 +86,7 @@ TEST(IndexSelectTest, GradientIsTheFormula) {
   EXPECT_THAT((*gradients)[0], ElementsAre(0, 0, 4, 6));
 }
 
-TEST(IndexAddTest, GradientsAreThoseOfDifferences) {
+TEST(IndexAddTest, GradientsMatchFiniteDifferences) {
   EXPECT_THAT(
       CheckGradients(
           [&](std::span<const Tensor> inputs) {
@@ -97,7 +97,7 @@ TEST(IndexAddTest, GradientsAreThoseOfDifferences) {
       IsOk());
 }
 
-TEST(IndexAddTest, GradientsAreTheFormulas) {
+TEST(IndexAddTest, GradientsMatchFormulas) {
   const Tensor a = Variable({1, 2}, {2});
   const Tensor src = Variable({3, 4, 5}, {3});
   const auto y = IndexAdd(a, 0, Index({1, 1, 0}, {3}), src);
@@ -108,7 +108,7 @@ TEST(IndexAddTest, GradientsAreTheFormulas) {
   EXPECT_THAT((*gradients)[1], ElementsAre(2, 2, 1));
 }
 
-TEST(GatherTest, AnIndexOutOfRangeIsAnError) {
+TEST(GatherTest, IndexOutOfRangeIsAnError) {
   EXPECT_THAT(Gather(RandomVariable({3}), 0, Index({3}, {1})),
               StatusIs(absl::StatusCode::kOutOfRange));
 }

@@ -25,7 +25,7 @@ using internal::MustRecord;
 using internal::RecordedNode;
 using Kept = std::span<const Tensor>;
 
-// Whether `a` may be written by an operation that is recorded.
+// Checks that an operation that is recorded may write to `a`.
 absl::Status CheckWritable(absl::string_view name, const Tensor& a) {
   if (RequiresGrad(a) && IsLeaf(a)) {
     return absl::FailedPreconditionError(absl::StrCat(
@@ -36,14 +36,14 @@ absl::Status CheckWritable(absl::string_view name, const Tensor& a) {
   if (a.storage()->use_count() > 1) {
     return absl::FailedPreconditionError(absl::StrCat(
         name, ": ", a.ToString(),
-        " shares its memory with another tensor (a view, or what an operation "
-        "keeps for its gradient), whose history would be wrong; use the "
-        "operation that gives a new tensor"));
+        " shares its memory with another tensor (a view, or one that an "
+        "operation keeps for its gradient), whose history would be wrong; use "
+        "the operation that returns a new tensor"));
   }
   return absl::OkStatus();
 }
 
-// Puts a node after the present history of `a`, after `a` was written.
+// Adds a node after the current history of `a`, which was just written.
 template <size_t kNumKept, class BackwardStep>
 void Rebase(std::string_view name, const Tensor& a, std::vector<Edge> edges,
             const std::array<Keep, kNumKept>& kept, BackwardStep step) {
@@ -80,7 +80,7 @@ absl::Status MulInPlace(Tensor& a, const Tensor& b) {
   if (!MustRecord(a, b)) return tensor::MulInPlace(a, b);
   RETURN_IF_ERROR(CheckWritable("MulInPlace", a));
   std::vector<Edge> edges = EdgesOf(std::array<const Tensor*, 2>{&a, &b});
-  // What this very operation overwrites must be copied.
+  // Copies an operand that this operation itself overwrites.
   Tensor old_a;
   if (edges[1]) {
     ASSIGN_OR_RETURN(old_a, a.Clone());
@@ -128,7 +128,7 @@ absl::Status FillInPlace(Tensor& a, double value) {
   RETURN_IF_ERROR(CheckWritable("FillInPlace", a));
   std::vector<Edge> edges = EdgesOf(std::array<const Tensor*, 1>{&a});
   RETURN_IF_ERROR(tensor::FillInPlace(a, value));
-  // Nothing of the former value is left: its gradient is zero.
+  // The previous value is lost, so its gradient is zero.
   Rebase("FillInPlaceBackward", a, std::move(edges), std::array<Keep, 0>{},
          [](const Tensor&, Kept, InputGradients&) { return absl::OkStatus(); });
   return absl::OkStatus();

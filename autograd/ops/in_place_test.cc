@@ -22,12 +22,12 @@ using testing::HasSubstr;
 
 constexpr auto kFailedPrecondition = absl::StatusCode::kFailedPrecondition;
 
-// Starts from a result that no other tensor shares.
+// The operations start from a result whose memory is not shared.
 absl::StatusOr<Tensor> Start(const Tensor& x) { return MulScalar(x, 3); }
 
 using Write = std::function<absl::Status(Tensor& a, const Tensor& b)>;
 
-TEST(InPlaceTest, GradientsAreThoseOfDifferences) {
+TEST(InPlaceTest, GradientsMatchFiniteDifferences) {
   const std::vector<Write> writes = {
       [](Tensor& a, const Tensor& b) { return AddInPlace(a, b, -0.5); },
       [](Tensor& a, const Tensor& b) { return MulInPlace(a, b); },
@@ -44,7 +44,7 @@ TEST(InPlaceTest, GradientsAreThoseOfDifferences) {
               auto a = Start(inputs[0]);
               if (!a.ok()) return a;
               if (auto s = writes[i](*a, inputs[1]); !s.ok()) return s;
-              // What comes after the write must not see what came before.
+              // Operations after the write must not use the value before it.
               return Mul(*a, inputs[0]);
             },
             {RandomVariable({2, 3}, {.seed = 1}),
@@ -54,7 +54,7 @@ TEST(InPlaceTest, GradientsAreThoseOfDifferences) {
   }
 }
 
-TEST(InPlaceTest, GradientsAreTheFormulas) {
+TEST(InPlaceTest, GradientsMatchFormulas) {
   const Tensor x = Variable({1, 2}, {2});
   const Tensor y = Variable({5, 7}, {2});
   Tensor a = *Start(x);
@@ -67,7 +67,7 @@ TEST(InPlaceTest, GradientsAreTheFormulas) {
   EXPECT_THAT((*gradients)[1], ElementsAre(5, 80));
 }
 
-TEST(InPlaceTest, AConstantBecomesAResult) {
+TEST(InPlaceTest, ConstantBecomesAResult) {
   const Tensor x = Variable({1, 2}, {2});
   Tensor sum = Tensor::Zeros({2}, {tensor::DType::kF64});
   ASSERT_THAT(AddInPlace(sum, x), IsOk());
@@ -78,7 +78,7 @@ TEST(InPlaceTest, AConstantBecomesAResult) {
   EXPECT_THAT((*gradients)[0], ElementsAre(2, 20));
 }
 
-TEST(InPlaceTest, ALeafCannotBeWrittenWhileRecording) {
+TEST(InPlaceTest, LeafCannotBeWrittenWhileRecording) {
   Tensor x = Variable({1, 2}, {2});
   const Tensor one = Tensor::Ones({2}, {tensor::DType::kF64});
   EXPECT_THAT(AddInPlace(x, one),
@@ -105,7 +105,7 @@ TEST(InPlaceTest, SharedMemoryCannotBeWrittenWhileRecording) {
   EXPECT_THAT(MulScalarInPlace(a, 2), IsOk());
 }
 
-TEST(InPlaceTest, OverwritingWhatAnOperationSavedIsReportedByItsName) {
+TEST(InPlaceTest, OverwritingASavedTensorFailsAndNamesTheOperation) {
   const Tensor x = Variable({1, 2}, {2});
   Tensor a = *Start(x);
   const Tensor y = *Mul(a, x);
@@ -114,7 +114,7 @@ TEST(InPlaceTest, OverwritingWhatAnOperationSavedIsReportedByItsName) {
               StatusIs(kFailedPrecondition, HasSubstr("MulBackward")));
 }
 
-TEST(InPlaceTest, ErrorsLeaveTheHistoryAlone) {
+TEST(InPlaceTest, ErrorsDoNotChangeTheHistory) {
   const Tensor x = Variable({1, 2}, {2});
   Tensor a = *Start(x);
   EXPECT_THAT(AddInPlace(a, Variable({1, 2, 3}, {3})),

@@ -1,5 +1,5 @@
-// Differentiable joining and cutting: tensor/ops/join.h with gradients, which
-// has the shapes, dtypes and errors.
+// Differentiable concatenation and splitting. Shapes, dtypes and errors:
+// tensor/ops/join.h.
 #ifndef HAWSER_AUTOGRAD_OPS_JOIN_H_
 #define HAWSER_AUTOGRAD_OPS_JOIN_H_
 
@@ -14,7 +14,7 @@ namespace hawser::autograd {
 
 absl::StatusOr<Tensor> Concat(std::span<const Tensor> tensors, int64_t dim);
 absl::StatusOr<Tensor> Stack(std::span<const Tensor> tensors, int64_t dim);
-// Views of `a`.
+// Returns views of `a`.
 absl::StatusOr<std::vector<Tensor>> Split(const Tensor& a,
                                           std::span<const int64_t> sizes,
                                           int64_t dim);

@@ -16,7 +16,7 @@ using async::IsOk;
 using async::StatusIs;
 using testing::ElementsAre;
 
-TEST(ConcatTest, GradientsAreThoseOfDifferences) {
+TEST(ConcatTest, GradientsMatchFiniteDifferences) {
   for (const int64_t dim : {1, -2}) {
     EXPECT_THAT(
         CheckGradients(
@@ -28,7 +28,7 @@ TEST(ConcatTest, GradientsAreThoseOfDifferences) {
   }
 }
 
-TEST(ConcatTest, GradientsAreThePieces) {
+TEST(ConcatTest, GradientsAreSlicesOfTheOutputGradient) {
   const Tensor a = Variable({1, 2}, {2});
   const Tensor b = Variable({3}, {1});
   const Tensor constant = Detach(b);
@@ -40,7 +40,7 @@ TEST(ConcatTest, GradientsAreThePieces) {
   EXPECT_THAT((*gradients)[1], ElementsAre(8));
 }
 
-TEST(ConcatTest, OfOneTensorIsAnotherTensor) {
+TEST(ConcatTest, OfOneTensorIsANewTensor) {
   const Tensor a = Variable({1, 2}, {2});
   const auto y = Concat({&a, 1}, 0);
   ASSERT_THAT(y, IsOk());
@@ -48,7 +48,7 @@ TEST(ConcatTest, OfOneTensorIsAnotherTensor) {
   EXPECT_FALSE(IsLeaf(*y));
 }
 
-TEST(StackTest, GradientsAreThoseOfDifferences) {
+TEST(StackTest, GradientsMatchFiniteDifferences) {
   for (const int64_t dim : {0, 1, -1}) {
     EXPECT_THAT(
         CheckGradients(
@@ -59,7 +59,7 @@ TEST(StackTest, GradientsAreThoseOfDifferences) {
   }
 }
 
-TEST(StackTest, GradientsAreTheSlices) {
+TEST(StackTest, GradientsAreSlicesOfTheOutputGradient) {
   const Tensor a = Variable({1, 2}, {2});
   const Tensor b = Variable({3, 4}, {2});
   const auto y = Stack(std::vector<Tensor>{a, b}, 1);
@@ -70,7 +70,7 @@ TEST(StackTest, GradientsAreTheSlices) {
   EXPECT_THAT((*gradients)[1], ElementsAre(2, 4));
 }
 
-TEST(SplitTest, GradientsAreThoseOfDifferences) {
+TEST(SplitTest, GradientsMatchFiniteDifferences) {
   const std::vector<int64_t> sizes = {1, 3};
   for (const int64_t dim : {1, -1}) {
     EXPECT_THAT(
@@ -85,7 +85,7 @@ TEST(SplitTest, GradientsAreThoseOfDifferences) {
   }
 }
 
-TEST(SplitTest, APieceThatIsNotUsedHasGradientZero) {
+TEST(SplitTest, UnusedPieceHasGradientZero) {
   const Tensor a = Variable({1, 2, 3}, {3});
   const std::vector<int64_t> sizes = {1, 2};
   auto parts = Split(a, sizes, 0);
@@ -95,7 +95,7 @@ TEST(SplitTest, APieceThatIsNotUsedHasGradientZero) {
   EXPECT_THAT((*gradients)[0], ElementsAre(0, 5, 6));
 }
 
-TEST(JoinTest, ErrorsAreThoseOfTheOperation) {
+TEST(JoinTest, ReturnsErrorsOfTheOperation) {
   EXPECT_THAT(Concat({}, 0), StatusIs(absl::StatusCode::kInvalidArgument));
   EXPECT_THAT(
       Stack(std::vector<Tensor>{RandomVariable({2}), RandomVariable({3})}, 0),

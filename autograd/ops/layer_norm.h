@@ -1,5 +1,5 @@
-// Differentiable layer normalization: tensor/ops/layer_norm.h with gradients,
-// which has the shapes, dtypes and errors.
+// Differentiable layer normalization. Shapes, dtypes and errors:
+// tensor/ops/layer_norm.h.
 #ifndef HAWSER_AUTOGRAD_OPS_LAYER_NORM_H_
 #define HAWSER_AUTOGRAD_OPS_LAYER_NORM_H_
 

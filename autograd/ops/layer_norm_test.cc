@@ -16,7 +16,7 @@ using async::IsOk;
 using testing::DoubleNear;
 using testing::Pointwise;
 
-TEST(LayerNormTest, GradientsAreThoseOfDifferences) {
+TEST(LayerNormTest, GradientsMatchFiniteDifferences) {
   for (const int rank : {1, 2}) {
     const tensor::Shape shape =
         rank == 1 ? tensor::Shape({4}) : tensor::Shape({3, 4});
@@ -41,7 +41,7 @@ TEST(LayerNormTest, WithoutWeightAndBias) {
               IsOk());
 }
 
-TEST(LayerNormTest, OnlyTheBiasLearns) {
+TEST(LayerNormTest, OnlyTheBiasRequiresAGradient) {
   const Tensor x = Detach(RandomVariable({2, 4}));
   const Tensor weight = Detach(RandomVariable({4}));
   EXPECT_THAT(CheckGradients(
@@ -52,7 +52,7 @@ TEST(LayerNormTest, OnlyTheBiasLearns) {
               IsOk());
 }
 
-TEST(LayerNormTest, GradientsAreTheFormulas) {
+TEST(LayerNormTest, GradientsMatchFormulas) {
   const std::vector<double> x = {1, 2, 4, 9};
   const std::vector<double> w = {1, -1, 2, 0.5};
   const std::vector<double> dy = {1, 2, -1, 3};

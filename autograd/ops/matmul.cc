@@ -26,13 +26,13 @@ absl::StatusOr<Tensor> TransposeMatrices(const Tensor& t) {
   return t.Transpose(-2, -1);
 }
 
-// A batch of matrices as one: [..., r, c] to [all others, c].
+// Reshapes a batch of matrices to one matrix: [..., r, c] to [all others, c].
 absl::StatusOr<Tensor> Flatten(const Tensor& t) {
   return t.Reshape(Shape({-1, t.dim(-1)}));
 }
 
-// The gradient of `a` in a b, of matrices or batches; `dout` is that of the
-// product.
+// The gradient of `a` in a b, for matrices or batches. `dout` is the gradient
+// of the product.
 absl::StatusOr<Tensor> LeftGradient(const Tensor& dout, const Tensor& b,
                                     const Shape& a_shape) {
   ASSIGN_OR_RETURN(Tensor b_transposed, TransposeMatrices(b));
@@ -43,7 +43,7 @@ absl::StatusOr<Tensor> LeftGradient(const Tensor& dout, const Tensor& b,
 absl::StatusOr<Tensor> RightGradient(const Tensor& dout, const Tensor& a,
                                      const Shape& b_shape) {
   if (b_shape.rank() == 2 && a.rank() > 2 && a.num_elements() > 0) {
-    // One product sums over the batch, rather than one for each matrix.
+    // One product that sums over the batch, instead of one for each matrix.
     ASSIGN_OR_RETURN(Tensor rows, Flatten(a));
     ASSIGN_OR_RETURN(Tensor rows_transposed, rows.T());
     ASSIGN_OR_RETURN(Tensor dout_rows, Flatten(dout));
@@ -59,7 +59,7 @@ Shape AsMatrixShape(const Shape& shape, bool is_left) {
   return is_left ? Shape({1, shape[0]}) : Shape({shape[0], 1});
 }
 
-// A tensor of `shape` that is not to be read: without memory of its own.
+// A tensor of `shape` that must not be read: it does not use memory.
 absl::StatusOr<Tensor> ShapeOnly(const Shape& shape, const Tensor& like) {
   return Tensor::Zeros({}, {like.dtype(), like.device()}).Expand(shape);
 }
@@ -76,8 +76,8 @@ absl::StatusOr<Tensor> MatMul(const Tensor& a, const Tensor& b) {
                 [a_shape = a.shape(), b_shape = b.shape()](
                     const Tensor& dout, Kept kept,
                     InputGradients& gradients) -> absl::Status {
-                  // With the dims of 1 that vectors got put back, all are
-                  // matrices.
+                  // With the dims of size 1 that were removed for vectors, all
+                  // operands are matrices.
                   const Shape left_shape = AsMatrixShape(a_shape, true);
                   const Shape right_shape = AsMatrixShape(b_shape, false);
                   Tensor matrices = dout;

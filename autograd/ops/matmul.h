@@ -1,5 +1,5 @@
-// Differentiable matrix products: tensor/ops/matmul.h with gradients, which has
-// the shapes, dtypes and errors.
+// Differentiable matrix products. Shapes, dtypes and errors:
+// tensor/ops/matmul.h.
 #ifndef HAWSER_AUTOGRAD_OPS_MATMUL_H_
 #define HAWSER_AUTOGRAD_OPS_MATMUL_H_
 
@@ -14,7 +14,7 @@ using tensor::Activation;
 absl::StatusOr<Tensor> MatMul(const Tensor& a, const Tensor& b);
 
 // activation(x w^T + bias) in one node. With kRelu the output is kept for the
-// gradient, so that it must not be written in place.
+// gradient and must not be written in place.
 absl::StatusOr<Tensor> Linear(const Tensor& x, const Tensor& w,
                               const Tensor& bias,
                               Activation activation = Activation::kNone);

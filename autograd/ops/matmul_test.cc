@@ -24,7 +24,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Pointwise;
 
-TEST(MatMulTest, GradientsAreThoseOfDifferencesForAllRanks) {
+TEST(MatMulTest, GradientsMatchFiniteDifferencesForAllRanks) {
   const std::vector<std::pair<Shape, Shape>> shapes = {
       {{3}, {3}},
       {{2, 3}, {3}},
@@ -63,7 +63,7 @@ TEST(MatMulTest, GradientsOfTransposedViews) {
       IsOk());
 }
 
-TEST(MatMulTest, GradientsAreTheFormulas) {
+TEST(MatMulTest, GradientsMatchFormulas) {
   // d(AB): dA = dout B^T, dB = A^T dout.
   const Tensor a = Variable({1, 2, 3, 4}, {2, 2});
   const Tensor b = Variable({5, 6, 7, 8}, {2, 2});
@@ -75,7 +75,7 @@ TEST(MatMulTest, GradientsAreTheFormulas) {
   EXPECT_THAT((*gradients)[1], ElementsAre(1, 6, 2, 8));
 }
 
-TEST(LinearTest, GradientsAreThoseOfDifferences) {
+TEST(LinearTest, GradientsMatchFiniteDifferences) {
   for (const Activation activation : {Activation::kNone, Activation::kRelu}) {
     for (const Shape& shape : {Shape({3}), Shape({2, 3}), Shape({2, 2, 3})}) {
       EXPECT_THAT(CheckGradients(
@@ -92,13 +92,13 @@ TEST(LinearTest, GradientsAreThoseOfDifferences) {
   }
 }
 
-TEST(LinearTest, GradientsAreTheFormulas) {
+TEST(LinearTest, GradientsMatchFormulas) {
   const Tensor x = Variable({1, 2}, {1, 2});
   const Tensor w = Variable({1, 1, 1, -1}, {2, 2});
   const Tensor bias = Variable({0.5, 0}, {2});
   const auto y = Linear(x, w, bias, Activation::kRelu);
   ASSERT_THAT(y, IsOk());
-  // Before the activation 3.5 and -1: only the first output passes gradient.
+  // Before the activation 3.5 and -1: only the first output has a gradient.
   EXPECT_THAT(y->ToVector<double>(), ElementsAre(3.5, 0));
   const auto gradients = GradientsOf(*y, {10, 100}, {x, w, bias});
   ASSERT_THAT(gradients, IsOk());
@@ -135,13 +135,13 @@ TEST(LinearTest, WithoutBias) {
               IsOk());
 }
 
-TEST(LinearTest, TheInputIsNotKeptForAFrozenWeight) {
+TEST(LinearTest, InputIsNotKeptForAFrozenWeight) {
   const Tensor x = RandomVariable({2, 3});
   const Tensor w = Detach(RandomVariable({4, 3}));
   Tensor hidden = *Reshape(x, {2, 3});
   const auto y = Linear(hidden, w, Tensor());
   ASSERT_THAT(y, IsOk());
-  // Writing what the backward step does not read is no misuse.
+  // A tensor that the backward step does not read may be written.
   {
     const NoGradGuard no_grad;
     ASSERT_THAT(hidden.CopyFrom(Tensor::Zeros({2, 3}, {tensor::DType::kF64})),
@@ -150,7 +150,7 @@ TEST(LinearTest, TheInputIsNotKeptForAFrozenWeight) {
   EXPECT_THAT(GradientsOf(*y, std::vector<double>(8, 1), {x}), IsOk());
 }
 
-TEST(LinearTest, AReluOutputWrittenInPlaceIsReported) {
+TEST(LinearTest, ReluOutputWrittenInPlaceIsAnError) {
   const Tensor w = RandomVariable({4, 3});
   Tensor y = *Linear(RandomVariable({2, 3}), w, Tensor(), Activation::kRelu);
   y.BumpVersion();

@@ -1,5 +1,4 @@
-// Differentiable pooling: tensor/ops/pool.h with gradients, which has the
-// shapes, dtypes and errors.
+// Differentiable pooling. Shapes, dtypes and errors: tensor/ops/pool.h.
 #ifndef HAWSER_AUTOGRAD_OPS_POOL_H_
 #define HAWSER_AUTOGRAD_OPS_POOL_H_
 

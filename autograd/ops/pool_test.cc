@@ -13,7 +13,7 @@ namespace {
 using async::IsOk;
 using testing::ElementsAre;
 
-TEST(PoolTest, GradientsAreThoseOfDifferences) {
+TEST(PoolTest, GradientsMatchFiniteDifferences) {
   Pool2dOptions even;
   even.kernel = {2, 2};
   even.stride = {2, 2};
@@ -33,7 +33,7 @@ TEST(PoolTest, GradientsAreThoseOfDifferences) {
   }
 }
 
-TEST(PoolTest, GradientsAreTheFormulas) {
+TEST(PoolTest, GradientsMatchFormulas) {
   Pool2dOptions options;
   options.kernel = {1, 2};
   options.stride = {1, 2};

@@ -1,5 +1,5 @@
-// Every operation of tensor/ refuses to lose a gradient, and names the recorded
-// operation that keeps it.
+// Operations of tensor/ refuse tensors that require gradients, and name the
+// recorded operation to use instead.
 
 #include <array>
 #include <fstream>
@@ -68,13 +68,13 @@ struct Operation {
   std::string name;
   Shape shape;  // Of `x`.
   Raw raw;
-  // Null if there is no recorded form.
+  // Null if a recorded form does not exist.
   Recorded recorded = nullptr;
-  // If it differs from autograd:: and `name`.
+  // Set if it differs from autograd:: and `name`.
   std::string recorded_name = "";
 };
 
-// Positive constants.
+// A tensor of positive constants.
 Tensor Constant(const Shape& shape) {
   return RandomVariable(shape, {0.5, 1.5, 3}).Detach();
 }
@@ -489,7 +489,7 @@ void AddEmbeddings(std::vector<Operation>& all) {
 }
 
 void AddJoins(std::vector<Operation>& all) {
-  // Behind another tensor.
+  // `x` after another tensor.
   const auto pair = [](const Tensor& x) {
     return std::vector<Tensor>{Constant(kMatrix), x};
   };
@@ -511,7 +511,7 @@ void AddJoins(std::vector<Operation>& all) {
        }});
 }
 
-// `write` changes its first argument; `recorded` does, too.
+// `write` and `recorded` change their first argument.
 void AddInPlaceTarget(std::vector<Operation>& all, const std::string& name,
                       const std::function<absl::Status(Tensor&)>& write,
                       const std::function<absl::Status(Tensor&)>& recorded) {
@@ -654,7 +654,7 @@ std::vector<Operation> Operations() {
   return all;
 }
 
-// Operations whose results have no gradient, or that take no tensor.
+// Operations whose results do not have gradients, or that do not take tensors.
 const std::set<std::string>& WithoutGradient() {
   static const auto* const names = new std::set<std::string>{
       "Eq",       "Ne",          "Lt",       "Le",     "Gt",
@@ -685,11 +685,11 @@ TEST(RawOperationsTest, RefuseTensorsThatRequireGradients) {
     } else {
       EXPECT_THAT(text, Not(HasSubstr("use ")));
     }
-    EXPECT_EQ(x.version(), 0u) << "it was written all the same";
+    EXPECT_EQ(x.version(), 0u) << "it was written in spite of the error";
   }
 }
 
-TEST(RawOperationsTest, TakeThemWhereNothingIsRecorded) {
+TEST(RawOperationsTest, AcceptThemUnderNoGrad) {
   for (const Operation& operation : Operations()) {
     SCOPED_TRACE(operation.name);
     EXPECT_THAT(operation.raw(VariableFor(operation).Detach()), IsOk());
@@ -698,7 +698,7 @@ TEST(RawOperationsTest, TakeThemWhereNothingIsRecorded) {
   }
 }
 
-TEST(RawOperationsTest, TheOperationsNamedInsteadRecord) {
+TEST(RawOperationsTest, OperationsNamedInErrorsAreRecorded) {
   for (const Operation& operation : Operations()) {
     if (!operation.recorded) continue;
     SCOPED_TRACE(operation.name);
@@ -706,13 +706,13 @@ TEST(RawOperationsTest, TheOperationsNamedInsteadRecord) {
     const absl::StatusOr<Tensor> y = operation.recorded(x);
     ASSERT_THAT(y, IsOk());
     EXPECT_TRUE(RequiresGrad(*y));
-    // Once more: the first leaves the mode of the thread as it was.
+    // The first call did not change the mode of the thread.
     EXPECT_THAT(operation.raw(x),
                 StatusIs(absl::StatusCode::kFailedPrecondition));
   }
 }
 
-TEST(RawOperationsTest, ReadingAVariableNeedsNoGuard) {
+TEST(RawOperationsTest, VariableCanBeReadWithoutAGuard) {
   const Tensor x = RandomVariable({2, 3}, {0.5, 1.5});
   const Tensor y = *Transpose(x, 0, 1);
   for (const auto compare : {tensor::Eq, tensor::Ne, tensor::Lt, tensor::Le,
@@ -729,14 +729,14 @@ TEST(RawOperationsTest, ReadingAVariableNeedsNoGuard) {
   EXPECT_THAT(y.Detach().Clone(), IsOk());
 }
 
-TEST(RawOperationsTest, ATensorThatNoLongerRequiresAGradientIsTaken) {
+TEST(RawOperationsTest, AcceptTensorsWhoseGradientWasSwitchedOff) {
   const Tensor x = RandomVariable({2});
   ASSERT_THAT(SetRequiresGrad(x, false), IsOk());
   EXPECT_THAT(tensor::Add(x, x), IsOk());
 }
 
-// The names of functions that return a status in the declarations of a header,
-// up to `end`.
+// Collects the names of functions that return a status in the declarations of a
+// header, up to `end`.
 void CollectNames(const std::string& path, std::string_view indent,
                   std::string_view end, std::set<std::string>& names) {
   std::ifstream file(path);
@@ -757,7 +757,7 @@ void CollectNames(const std::string& path, std::string_view indent,
   }
 }
 
-TEST(RawOperationsTest, NoneIsLeftOut) {
+TEST(RawOperationsTest, AllOperationsAreTested) {
   std::set<std::string> declared;
   for (const char* header :
        {"conv2d", "elementwise", "embedding", "gather", "in_place", "join",

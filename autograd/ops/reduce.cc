@@ -24,8 +24,8 @@ using tensor::Shape;
 using Inputs1 = std::array<const Tensor*, 1>;
 using Kept = std::span<const Tensor>;
 
-// `shape` with size 1 in each of `dims`, which the reduction has accepted;
-// empty for all.
+// `shape` with size 1 in each of `dims`, which the reduction has checked; empty
+// `dims` stand for all.
 Shape KeptShape(const Shape& shape, DimSpan dims) {
   std::vector<int64_t> sizes(shape.rank());
   for (int i = 0; i < shape.rank(); ++i) sizes[i] = dims.empty() ? 1 : shape[i];
@@ -41,15 +41,15 @@ int64_t CountReduced(const Shape& shape, const Shape& kept_shape) {
   return count;
 }
 
-// The gradient of a sum: that of the result, repeated.
+// The gradient of a sum: the gradient of the result, repeated.
 absl::StatusOr<Tensor> Repeat(const Tensor& dout, const Shape& kept_shape,
                               const Shape& shape) {
   ASSIGN_OR_RETURN(Tensor kept, dout.Reshape(kept_shape));
   return kept.Expand(shape);
 }
 
-// `dout` divided evenly among the true elements of `is_extreme`, the extremes
-// of their reduced dims.
+// Divides `dout` evenly among the true elements of `is_extreme`, which are the
+// extremes of the reduced dims.
 absl::StatusOr<Tensor> ShareEvenly(const Tensor& is_extreme, const Tensor& dout,
                                    DimSpan dims) {
   ASSIGN_OR_RETURN(Tensor weight, is_extreme.To(dout.dtype()));
@@ -137,8 +137,8 @@ namespace {
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 // sign(x) |x|^(p-1) / norm^(p-1), and 0 where x is 0. The slope does not depend
-// on the scale of x: elements are divided by the largest magnitude first, so
-// that their norm neither underflows nor overflows.
+// on the scale of x, so elements are first divided by the largest magnitude:
+// their norm neither underflows nor overflows.
 absl::StatusOr<Tensor> NormSlope(const Tensor& x, double p) {
   ASSIGN_OR_RETURN(Tensor largest, tensor::Norm(x, kInfinity));
   ASSIGN_OR_RETURN(Tensor scaled, tensor::Div(x, largest));

@@ -1,5 +1,4 @@
-// Differentiable reductions: tensor/ops/reduce.h with gradients, which has the
-// shapes, dtypes and errors.
+// Differentiable reductions. Shapes, dtypes and errors: tensor/ops/reduce.h.
 #ifndef HAWSER_AUTOGRAD_OPS_REDUCE_H_
 #define HAWSER_AUTOGRAD_OPS_REDUCE_H_
 
@@ -42,8 +41,8 @@ inline absl::StatusOr<Tensor> Min(const Tensor& a, DimList dims,
 
 absl::StatusOr<Tensor> SumTo(const Tensor& a, const tensor::Shape& shape);
 
-// The gradient is 0 where the element is 0, and finite also where the norm
-// underflows; for p = infinity, the largest magnitudes share it evenly.
+// The gradient is 0 for elements of 0, and finite even if the norm underflows.
+// For p = infinity, the largest magnitudes share it evenly.
 absl::StatusOr<Tensor> Norm(const Tensor& a, double p = 2);
 
 }  // namespace hawser::autograd

@@ -32,7 +32,7 @@ std::vector<double> GradientOf(const absl::StatusOr<Tensor>& y,
   return (*gradients)[0];
 }
 
-TEST(ReduceTest, GradientsAreThoseOfDifferencesOverAnyDims) {
+TEST(ReduceTest, GradientsMatchFiniteDifferencesOverAnyDims) {
   const std::vector<std::vector<int64_t>> dim_lists = {{},   {0},    {1},
                                                        {-1}, {0, 2}, {2, 1, 0}};
   for (Reduction reduce :
@@ -51,7 +51,7 @@ TEST(ReduceTest, GradientsAreThoseOfDifferencesOverAnyDims) {
   }
 }
 
-TEST(ReduceTest, GradientsAreTheFormulas) {
+TEST(ReduceTest, GradientsMatchFormulas) {
   const Tensor x = Variable({1, 5, 3, 4, 2, 6}, {2, 3});
   EXPECT_THAT(GradientOf(autograd::Sum(x, {1}), {10, 20}, x),
               ElementsAre(10, 10, 10, 20, 20, 20));
@@ -65,7 +65,7 @@ TEST(ReduceTest, GradientsAreTheFormulas) {
               ElementsAre(1, 0, 3, 0, 2, 0));
 }
 
-TEST(ReduceTest, EqualExtremesShareEvenly) {
+TEST(ReduceTest, EqualExtremesShareTheGradientEvenly) {
   const Tensor x = Variable({3, 1, 3, 1}, {4});
   EXPECT_THAT(GradientOf(autograd::Max(x), {1}, x),
               ElementsAre(0.5, 0, 0.5, 0));

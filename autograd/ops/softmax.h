@@ -1,5 +1,5 @@
-// Differentiable softmax and its kin: tensor/ops/softmax.h with gradients,
-// which has the shapes, dtypes and errors.
+// Differentiable softmax functions and losses. Shapes, dtypes and errors:
+// tensor/ops/softmax.h.
 #ifndef HAWSER_AUTOGRAD_OPS_SOFTMAX_H_
 #define HAWSER_AUTOGRAD_OPS_SOFTMAX_H_
 
@@ -13,7 +13,7 @@ namespace hawser::autograd {
 absl::StatusOr<Tensor> Softmax(const Tensor& x, int64_t dim);
 absl::StatusOr<Tensor> LogSoftmax(const Tensor& x, int64_t dim);
 
-// The mean loss; rank 0.
+// Mean loss; rank 0.
 absl::StatusOr<Tensor> SoftmaxCrossEntropy(const Tensor& logits,
                                            const Tensor& labels);
 

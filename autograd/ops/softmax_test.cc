@@ -25,7 +25,7 @@ std::vector<double> SoftmaxOf(const std::vector<double>& x) {
   return y;
 }
 
-TEST(SoftmaxTest, GradientsAreThoseOfDifferences) {
+TEST(SoftmaxTest, GradientsMatchFiniteDifferences) {
   for (auto function : {Softmax, LogSoftmax}) {
     for (const int64_t dim : {0, 1, -1}) {
       EXPECT_THAT(CheckGradients(
@@ -39,7 +39,7 @@ TEST(SoftmaxTest, GradientsAreThoseOfDifferences) {
   }
 }
 
-TEST(SoftmaxTest, GradientsAreTheFormulas) {
+TEST(SoftmaxTest, GradientsMatchFormulas) {
   const std::vector<double> values = {0.1, 1.2, -0.4};
   const std::vector<double> dout = {1, 2, 4};
   const std::vector<double> p = SoftmaxOf(values);
@@ -64,7 +64,7 @@ TEST(SoftmaxTest, GradientsAreTheFormulas) {
   EXPECT_THAT((*log_gradients)[0], Pointwise(DoubleNear(1e-12), log_softmax));
 }
 
-TEST(SoftmaxCrossEntropyTest, GradientIsThatOfDifferences) {
+TEST(SoftmaxCrossEntropyTest, GradientMatchesFiniteDifferences) {
   const Tensor labels = Tensor::FromVector<int64_t>({2, 0, 1}, Shape({3}));
   EXPECT_THAT(CheckGradients(
                   [&](std::span<const Tensor> inputs) {
@@ -74,7 +74,7 @@ TEST(SoftmaxCrossEntropyTest, GradientIsThatOfDifferences) {
               IsOk());
 }
 
-TEST(SoftmaxCrossEntropyTest, GradientIsTheFormula) {
+TEST(SoftmaxCrossEntropyTest, GradientMatchesFormula) {
   const std::vector<double> row = {0.1, 1.2, -0.4};
   const Tensor logits = Variable({0.1, 1.2, -0.4, 0.1, 1.2, -0.4}, {2, 3});
   const Tensor labels = Tensor::FromVector<int64_t>({1, 2}, Shape({2}));
@@ -88,7 +88,7 @@ TEST(SoftmaxCrossEntropyTest, GradientIsTheFormula) {
   EXPECT_THAT((*gradients)[0], Pointwise(DoubleNear(1e-12), expected));
 }
 
-TEST(SoftmaxCrossEntropyTest, ALabelOutOfRangeIsAnError) {
+TEST(SoftmaxCrossEntropyTest, LabelOutOfRangeIsAnError) {
   EXPECT_THAT(SoftmaxCrossEntropy(RandomVariable({1, 3}),
                                   Tensor::FromVector<int64_t>({3}, Shape({1}))),
               StatusIs(absl::StatusCode::kOutOfRange));

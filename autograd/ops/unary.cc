@@ -1,4 +1,4 @@
-// The functions of one tensor of autograd/ops/elementwise.h.
+// Functions of one tensor in autograd/ops/elementwise.h.
 
 #include <array>
 #include <span>
@@ -21,7 +21,7 @@ using internal::MustRecord;
 using UnaryFunction = absl::StatusOr<Tensor> (*)(const Tensor&);
 
 // `gradient_step` is absl::StatusOr<Tensor>(const Tensor& kept, const Tensor&
-// dout) and gives the gradient of the input.
+// dout) and returns the gradient of the input.
 template <class GradientStep>
 Tensor RecordUnary(std::string_view name, Tensor out, const Tensor& a,
                    Keep kept, GradientStep gradient_step) {
@@ -34,7 +34,7 @@ Tensor RecordUnary(std::string_view name, Tensor out, const Tensor& a,
       });
 }
 
-// For a function whose gradient is made from its input.
+// Records a function whose gradient is computed from its input.
 template <class GradientStep>
 absl::StatusOr<Tensor> FromInput(std::string_view name, UnaryFunction function,
                                  const Tensor& a, GradientStep gradient_step) {
@@ -44,7 +44,7 @@ absl::StatusOr<Tensor> FromInput(std::string_view name, UnaryFunction function,
   return RecordUnary(name, std::move(out), a, Keep::Input(a), gradient_step);
 }
 
-// For a function whose gradient is made from its output.
+// Records a function whose gradient is computed from its output.
 template <class GradientStep>
 absl::StatusOr<Tensor> FromOutput(std::string_view name, UnaryFunction function,
                                   const Tensor& a, GradientStep gradient_step) {

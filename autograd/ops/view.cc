@@ -39,8 +39,8 @@ Tensor RecordReshape(std::string_view name, Tensor out, const Tensor& a) {
                     });
 }
 
-// For a view of a part: zeros, but `dout` where `view` (a callable of
-// absl::StatusOr<Tensor>(const Tensor&)) takes its part.
+// Records a view of a part. Its gradient is zeros with `dout` in the part that
+// `view` (a callable of absl::StatusOr<Tensor>(const Tensor&)) selects.
 template <class View>
 Tensor RecordPart(std::string_view name, Tensor out, const Tensor& a,
                   View view) {

@@ -1,6 +1,5 @@
 // Differentiable views: the methods of Tensor with gradients. The results share
-// memory with `a` where those of the methods do. Errors are those of the
-// methods.
+// memory with `a` if those of the methods do. Errors are those of the methods.
 #ifndef HAWSER_AUTOGRAD_OPS_VIEW_H_
 #define HAWSER_AUTOGRAD_OPS_VIEW_H_
 
@@ -15,7 +14,8 @@ namespace hawser::autograd {
 
 using tensor::Shape;
 
-// At most one size may be -1. A copy where the memory cannot be viewed so.
+// At most one size may be -1. Copies if the memory cannot be viewed in this
+// shape.
 absl::StatusOr<Tensor> Reshape(const Tensor& a, const Shape& shape);
 absl::StatusOr<Tensor> Transpose(const Tensor& a, int dim0, int dim1);
 // dims[i] is the dim of `a` that becomes dim i.
@@ -25,7 +25,7 @@ absl::StatusOr<Tensor> Slice(const Tensor& a, int dim, int64_t start,
                              int64_t end, int64_t step = 1);
 absl::StatusOr<Tensor> Narrow(const Tensor& a, int dim, int64_t start,
                               int64_t length);
-// Leaves `dim` out.
+// Removes `dim`.
 absl::StatusOr<Tensor> Select(const Tensor& a, int dim, int64_t index);
 absl::StatusOr<Tensor> Expand(const Tensor& a, const Shape& shape);
 absl::StatusOr<Tensor> Squeeze(const Tensor& a);

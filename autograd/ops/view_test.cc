@@ -62,7 +62,7 @@ std::vector<std::function<absl::StatusOr<Tensor>(const Tensor&)>> Views() {
   };
 }
 
-TEST(ViewTest, GradientsAreThoseOfDifferences) {
+TEST(ViewTest, GradientsMatchFiniteDifferences) {
   int index = 0;
   for (const auto& view : Views()) {
     EXPECT_THAT(
@@ -75,7 +75,7 @@ TEST(ViewTest, GradientsAreThoseOfDifferences) {
   }
 }
 
-TEST(ViewTest, GradientsLandWhereTheElementsCameFrom) {
+TEST(ViewTest, GradientsReturnToTheSelectedElements) {
   const Tensor x = Variable({1, 2, 3, 4, 5, 6}, {2, 3});
   const auto expect = [&](const absl::StatusOr<Tensor>& y,
                           const std::vector<double>& dout, auto matcher) {
@@ -99,7 +99,7 @@ TEST(ViewTest, SharesMemory) {
   EXPECT_EQ(Transpose(x, 0, 1)->storage(), x.storage());
 }
 
-TEST(ViewTest, TheSameShapeIsAnotherTensor) {
+TEST(ViewTest, SameShapeIsANewTensor) {
   const Tensor x = RandomVariable({2, 3});
   const auto y = Reshape(x, {2, 3});
   ASSERT_THAT(y, IsOk());
@@ -107,7 +107,7 @@ TEST(ViewTest, TheSameShapeIsAnotherTensor) {
   EXPECT_FALSE(IsLeaf(*y));
 }
 
-TEST(ViewTest, ErrorsAreThoseOfTheMethods) {
+TEST(ViewTest, ReturnsErrorsOfTheMethods) {
   const Tensor x = RandomVariable({2, 3});
   EXPECT_THAT(Reshape(x, {4}), StatusIs(absl::StatusCode::kInvalidArgument));
   EXPECT_THAT(Select(x, 0, 2), StatusIs(absl::StatusCode::kOutOfRange));
