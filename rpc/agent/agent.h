@@ -31,6 +31,8 @@
 
 namespace hawser::rpc {
 
+class AgentParts;
+class OutgoingCall;
 class ServiceHost;
 
 // A worker of a job: calls functions on its peers and serves theirs.
@@ -211,8 +213,6 @@ class Agent {
   absl::Status Shutdown(bool graceful = true);
 
  private:
-  class Impl;
-  class OutgoingCall;
   using CallHandle = std::shared_ptr<OutgoingCall>;
   // Gets the reply: a decoder on its results, valid in the callback.
   using ReplyCallback = absl::AnyInvocable<void(absl::StatusOr<Decoder*>) &&>;
@@ -241,7 +241,7 @@ class Agent {
     return future;
   }
 
-  // What Async does without its types.
+  // The part of Async that does not depend on types.
   static CallHandle NewCall();
   // Takes part in the transport's work on the call.
   static void AwaitReply(const CallHandle& call);
@@ -254,7 +254,7 @@ class Agent {
 
   const std::vector<Service*>& services() const;
 
-  const std::unique_ptr<Impl> impl_;
+  const std::unique_ptr<AgentParts> parts_;
 };
 
 }  // namespace hawser::rpc

@@ -9,9 +9,11 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "async/clock.h"
 #include "async/executor.h"
+#include "rpc/agent/call_observer.h"
 #include "rpc/agent/service.h"
 #include "rpc/membership/liveness_options.h"
 #include "rpc/peers/call_quota.h"
@@ -31,54 +33,60 @@ struct AgentOptions {
   std::string name;
   // Required: unique within the job; 0 to WorkerId::kMax.
   int rank = -1;
-  // The number of workers: Start waits for all of them. Unset: workers come
-  // one by one and are looked up when first called.
+  // Number of workers: Start waits for all of them. Unset: workers join one by
+  // one, and each is looked up when it is first called.
   std::optional<int> world_size;
-  // What this worker is for, as others see it in WorkerInfo::roles: names like
-  // its own. With TLS its certificate must have them; if empty, they are those
-  // of the certificate.
+  // Roles of this worker, which others see in WorkerInfo::roles; format as of
+  // names. With TLS the certificate must contain them; if empty, the roles are
+  // those of the certificate.
   std::vector<std::string> roles;
-  // Workers of different jobs do not talk to each other, also where they share
-  // a store. Up to 127 characters as in a name.
+  // Workers of different jobs do not communicate, even if they share a store.
+  // Up to 127 characters; format as of names.
   std::string job = "default";
 
-  // Required: where workers find each other. Outlives the agent.
+  // Required: where workers find each other. Must outlive the agent.
   store::Store* store = nullptr;
   // Required.
   std::unique_ptr<Transport> transport;
-  // Where this worker serves, as its transport writes addresses.
+  // Address on which this worker serves, in the transport's format.
   std::string bind_address = "127.0.0.1:0";
-  // "host:port" by which peers reach this worker; port 0 stands for the port
-  // it serves on. Empty: bind_address, which must then be one of its addresses
-  // and not all of them, "0.0.0.0" or "[::]".
+  // "host:port" at which peers reach this worker; port 0 stands for the port on
+  // which it serves. Empty: bind_address, which must then not be a wildcard
+  // ("0.0.0.0" or "[::]").
   std::string advertise_address = {};
-  // Required: what others may call. Outlives the agent.
+  // Required: the functions that peers may call. Must outlive the agent.
   const FunctionRegistry* registry = nullptr;
-  // What is attached, in the order of Start; drained and stopped in reverse.
+  // Services, in the order of Start; drained and stopped in reverse order.
   std::vector<std::unique_ptr<Service>> services;
+  // Observers of all calls, in both directions.
+  std::vector<std::shared_ptr<CallObserver>> observers = {};
 
-  // Of a call that names none. Positive.
+  // Timeout of a call without one of its own. Positive.
   absl::Duration default_timeout = absl::Seconds(60);
-  // How long Start waits for the other workers.
+  // Maximum time that Start waits for the other workers.
   absl::Duration start_timeout = absl::Minutes(5);
-  // How long Agent::Leave, and with it a graceful shutdown, may take.
+  // Maximum time of Agent::Leave, and so of a graceful shutdown.
   absl::Duration shutdown_timeout = absl::Minutes(5);
   LivenessOptions liveness;
-  // What peers may have this worker do at once.
+  // Limits on the calls that this worker serves at once.
   CallLimits limits;
 
-  // Threads for registered functions; blocked ones are not counted.
+  // Number of threads for registered functions, not counting blocked ones.
   int num_threads = 16;
-  // All of these, blocked ones included; more than `num_threads`. While but
-  // `num_threads` are left, calls are refused with kResourceExhausted instead
-  // of waiting for threads that may wait for them.
+  // Maximum number of threads, including blocked ones; more than `num_threads`.
+  // When only `num_threads` are left, calls are rejected with
+  // kResourceExhausted rather than made to wait for threads that may wait for
+  // them.
   int max_threads = 4096;
 
-  // For simulations: a clock, and an executor in place of the threads. Both
-  // outlive the agent. Null: the machine's clock, threads of its own.
+  // For simulations: a clock, and an executor that replaces the threads. Both
+  // must outlive the agent. Null: the system's clock, and a thread pool.
   async::Clock* clock = nullptr;
   async::Executor* executor = nullptr;
 };
+
+// kInvalidArgument, naming the option, if one is missing or wrong.
+absl::Status Validate(const AgentOptions& options);
 
 }  // namespace hawser::rpc
 

@@ -10,6 +10,7 @@
 #include "async/task_local.h"
 #include "rpc/identity/worker_info.h"
 #include "rpc/transport/cancellation.h"
+#include "rpc/wire/trace_context.h"
 
 namespace hawser::rpc {
 
@@ -21,11 +22,13 @@ class Agent;
 class CurrentCall {
  public:
   CurrentCall(Agent* agent, WorkerInfo caller, async::MonotonicTime deadline,
-              std::shared_ptr<Cancellation> cancellation)
+              std::shared_ptr<Cancellation> cancellation,
+              TraceContext trace = {})
       : agent_(agent),
         caller_(std::move(caller)),
         deadline_(deadline),
-        cancellation_(std::move(cancellation)) {}
+        cancellation_(std::move(cancellation)),
+        trace_(std::move(trace)) {}
 
   // Null outside a call. Valid as long as the calling thread's TaskContext.
   static const CurrentCall* Get();
@@ -39,6 +42,9 @@ class CurrentCall {
   // its deadline. Long functions should look from time to time.
   bool cancelled() const { return cancellation_->cancelled(); }
   Cancellation& cancellation() const { return *cancellation_; }
+  // Trace context of the call; empty if it is not traced. Calls made under it
+  // carry the same, unless a CallObserver replaces it.
+  const TraceContext& trace() const { return trace_; }
 
   // Makes `call` the current one of this thread until the end of the scope.
   class Scope;
@@ -48,6 +54,7 @@ class CurrentCall {
   WorkerInfo caller_;
   async::MonotonicTime deadline_;
   std::shared_ptr<Cancellation> cancellation_;
+  TraceContext trace_;
 };
 
 namespace internal {

@@ -22,6 +22,7 @@
 #include "rpc/functions/run_on.h"
 #include "rpc/identity/worker_info.h"
 #include "rpc/transport/cancellation.h"
+#include "rpc/wire/lazy_tensor.h"
 #include "rpc/wire/wire_traits.h"
 #include "tensor/tensor.h"
 
@@ -44,6 +45,10 @@ struct MethodCall {
   std::shared_ptr<Cancellation> cancellation;
   // Size of the request on the wire, including headers and tensors.
   size_t request_bytes = 0;
+  // The tensors of the request, if MethodOptions::lazy_tensors is set; empty
+  // otherwise. Copies of them, and so the request's bytes, may outlive the
+  // handler.
+  std::vector<LazyTensor> tensors = {};
 
   bool cancelled() const { return cancellation->cancelled(); }
 };
@@ -57,6 +62,12 @@ struct MethodOptions {
   // Whether observers (net/auth/role.h) may call it: it changes only the
   // caller's own state, or checks permission through ServiceHost::FindFunction.
   bool for_observers = false;
+  // Whether the handler reads the tensors of a request itself, from
+  // MethodCall::tensors, for example in blocks into memory of its own. Its
+  // Message then has no tensors. Such a method cannot be recorded for
+  // distributed autograd: kInvalidArgument. The bytes of a request count
+  // towards the peer's quota until the call ends.
+  bool lazy_tensors = false;
 };
 
 struct MethodCallOptions {

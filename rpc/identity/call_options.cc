@@ -29,4 +29,11 @@ std::string Destination::name() const {
   return "";
 }
 
+WorkerInfo Destination::worker() const {
+  if (const auto* worker = std::get_if<WorkerInfo>(&to_)) return *worker;
+  WorkerInfo worker;
+  worker.name = name();
+  return worker;
+}
+
 }  // namespace hawser::rpc

@@ -35,6 +35,8 @@ class Destination {
   std::string ToString() const;
   // The name if given, otherwise empty.
   std::string name() const;
+  // The worker, as far as it is given: a name, or a WorkerInfo.
+  WorkerInfo worker() const;
 
  private:
   std::variant<std::string, WorkerId, WorkerInfo> to_;

@@ -18,6 +18,7 @@
 #include "rpc/transport/payload.h"
 #include "rpc/transport/transfer_counters.h"
 #include "rpc/wire/message_interceptor.h"
+#include "rpc/wire/trace_context.h"
 #include "tensor/tensor.h"
 #include "tensor/wire_codec.h"
 
@@ -32,7 +33,8 @@ inline constexpr uint32_t kHeaderField = 13;
 inline constexpr uint32_t kTensorsField = 14;
 inline constexpr uint32_t kTensorDataField = 15;
 
-// `RequestHeader` of proto/rpc.proto. Borrows its strings.
+// `RequestHeader` of proto/rpc.proto. Borrows its strings, except those of
+// `trace`.
 struct RequestHeader {
   std::string_view job;
   std::string_view source;
@@ -42,6 +44,8 @@ struct RequestHeader {
   Incarnation destination_incarnation{};
   uint64_t call_id = 0;
   std::optional<AutogradMetadata> autograd;
+  // Empty if the request has none, or an invalid one.
+  TraceContext trace = {};
 };
 
 // Serialise headers, without `autograd->requires_grad`, which is sent in the
@@ -52,7 +56,7 @@ std::string EncodeReplyHeader(const std::optional<AutogradMetadata>& autograd);
 // to another.
 void AppendCallFields(uint64_t call_id,
                       const std::optional<AutogradMetadata>& autograd,
-                      std::string& header);
+                      const TraceContext& trace, std::string& header);
 
 // The parts of an outgoing message.
 struct OutgoingMessage {

@@ -26,9 +26,12 @@ using internal::kMaxTensors;
 using internal::kMessageId;
 using internal::kReplyAutograd;
 using internal::kRequestAutograd;
+using internal::kRequestTrace;
 using internal::kSource;
 using internal::kSourceIncarnation;
 using internal::kSourceRank;
+using internal::kTraceParent;
+using internal::kTraceState;
 using internal::WireField;
 using internal::WireReader;
 using internal::WireType;
@@ -64,6 +67,28 @@ absl::StatusOr<AutogradMetadata> ParseAutograd(std::string_view bytes) {
     }
   }
   return metadata;
+}
+
+// Returns an empty context for one that is not valid, as the specification
+// demands.
+absl::StatusOr<TraceContext> ParseTrace(std::string_view bytes) {
+  TraceContext trace;
+  WireReader reader(bytes);
+  WireField field;
+  while (!reader.AtEnd()) {
+    if (!reader.ReadField(field)) return Malformed("header");
+    if (field.type != WireType::kBytes) continue;
+    // Checked first, so that a long text is not copied.
+    if (field.number == kTraceParent &&
+        field.bytes.size() <= TraceContext::kMaxParentBytes) {
+      trace.traceparent = std::string(field.bytes);
+    }
+    if (field.number == kTraceState &&
+        field.bytes.size() <= TraceContext::kMaxStateBytes) {
+      trace.tracestate = std::string(field.bytes);
+    }
+  }
+  return trace.IsValid() ? trace : TraceContext();
 }
 
 }  // namespace
@@ -307,6 +332,10 @@ absl::StatusOr<RequestHeader> IncomingMessage::ParseRequestHeader() const {
         break;
       case MakeTag(kRequestAutograd, WireType::kBytes): {
         ASSIGN_OR_RETURN(header.autograd, ParseAutograd(field.bytes));
+        break;
+      }
+      case MakeTag(kRequestTrace, WireType::kBytes): {
+        ASSIGN_OR_RETURN(header.trace, ParseTrace(field.bytes));
         break;
       }
       default:

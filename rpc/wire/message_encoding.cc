@@ -29,9 +29,12 @@ using internal::kMaxTensors;
 using internal::kMessageId;
 using internal::kReplyAutograd;
 using internal::kRequestAutograd;
+using internal::kRequestTrace;
 using internal::kSource;
 using internal::kSourceIncarnation;
 using internal::kSourceRank;
+using internal::kTraceParent;
+using internal::kTraceState;
 using internal::MakeTag;
 using internal::WireType;
 
@@ -50,6 +53,16 @@ void AppendAutograd(uint32_t field,
   AppendBytesField(field, metadata, out);
 }
 
+void AppendTrace(const TraceContext& trace, std::string& out) {
+  if (!trace.IsValid()) return;
+  std::string context;
+  AppendBytesField(kTraceParent, trace.traceparent, context);
+  if (!trace.tracestate.empty()) {
+    AppendBytesField(kTraceState, trace.tracestate, context);
+  }
+  AppendBytesField(kRequestTrace, context, out);
+}
+
 // Converts the tensor to its wire layout; copies only if necessary.
 absl::StatusOr<tensor::Tensor> ToDense(const tensor::Tensor& value,
                                        TransferCounters& counters) {
@@ -62,9 +75,10 @@ absl::StatusOr<tensor::Tensor> ToDense(const tensor::Tensor& value,
 
 void AppendCallFields(uint64_t call_id,
                       const std::optional<AutogradMetadata>& autograd,
-                      std::string& header) {
+                      const TraceContext& trace, std::string& header) {
   if (call_id != 0) AppendVarintField(kCallId, call_id, header);
   AppendAutograd(kRequestAutograd, autograd, header);
+  AppendTrace(trace, header);
 }
 
 std::string EncodeRequestHeader(const RequestHeader& header) {
@@ -78,7 +92,7 @@ std::string EncodeRequestHeader(const RequestHeader& header) {
   AppendBytesField(kDestination, header.destination, out);
   AppendFixed64Field(kDestinationIncarnation,
                      ToNumber(header.destination_incarnation), out);
-  AppendCallFields(header.call_id, header.autograd, out);
+  AppendCallFields(header.call_id, header.autograd, header.trace, out);
   return out;
 }
 

@@ -1,0 +1,66 @@
+// Runner of registered functions on the executors that they ask for.
+
+#ifndef HAWSER_RPC_AGENT_INBOUND_FUNCTION_RUNNER_H_
+#define HAWSER_RPC_AGENT_INBOUND_FUNCTION_RUNNER_H_
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
+#include "absl/functional/any_invocable.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "async/executor.h"
+#include "async/future.h"
+#include "async/mutex.h"
+#include "async/serial_queue.h"
+#include "rpc/agent/state/agent_state.h"
+#include "rpc/functions/erased_value.h"
+#include "rpc/functions/function_registry.h"
+#include "rpc/functions/run_on.h"
+#include "rpc/wire/decoder.h"
+
+namespace hawser::rpc {
+
+// Thread-safe.
+class FunctionRunner {
+ public:
+  explicit FunctionRunner(std::shared_ptr<AgentState> state)
+      : state_(std::move(state)) {}
+  FunctionRunner(const FunctionRunner&) = delete;
+  FunctionRunner& operator=(const FunctionRunner&) = delete;
+
+  // The executor of functions and methods with that option: the agent's, or one
+  // serial queue per name.
+  async::Executor& ExecutorOf(const RunOn& run_on);
+
+  // Runs `action` with OK once `prerequisites` have completed: in this thread
+  // if there are none and `here`, otherwise on ExecutorOf(run_on). If one
+  // fails, runs it with the first error, in the thread that completed the last
+  // one. Drops it if the agent stops.
+  void RunAfter(std::vector<async::Future<void>> prerequisites,
+                const RunOn& run_on, bool here,
+                absl::AnyInvocable<void(absl::Status) &&> action);
+
+  // ServiceHost::Invoke.
+  async::Future<ErasedValue> Invoke(const RegisteredFunction& function,
+                                    Decoder& arguments);
+
+  // OK if a function may run, and so wait for other calls, in this thread.
+  // kResourceExhausted if the pool has few threads left: a function that waits
+  // for a call back to this worker would then wait forever.
+  static absl::Status CheckMayBlock();
+
+ private:
+  const std::shared_ptr<AgentState> state_;
+  async::Mutex mutex_;
+  absl::flat_hash_map<std::string, std::unique_ptr<async::SerialQueue>> queues_
+      ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace hawser::rpc
+
+#endif  // HAWSER_RPC_AGENT_INBOUND_FUNCTION_RUNNER_H_

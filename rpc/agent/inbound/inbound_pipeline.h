@@ -1,0 +1,66 @@
+// The steps through which an agent runs every inbound call.
+
+#ifndef HAWSER_RPC_AGENT_INBOUND_INBOUND_PIPELINE_H_
+#define HAWSER_RPC_AGENT_INBOUND_INBOUND_PIPELINE_H_
+
+#include <cstddef>
+#include <memory>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "rpc/agent/inbound/admission.h"
+#include "rpc/agent/inbound/endpoint.h"
+#include "rpc/agent/inbound/function_runner.h"
+#include "rpc/agent/inbound/inbound_call.h"
+#include "rpc/agent/inbound/reply_sender.h"
+#include "rpc/agent/inbound/sender_directory.h"
+#include "rpc/agent/state/agent_state.h"
+#include "rpc/identity/worker_info.h"
+#include "rpc/peers/duplicate_filter.h"
+#include "rpc/transport/transport.h"
+
+namespace hawser::rpc {
+
+// 1. Admission: header, sender, state of this worker, quota.
+// 2. Endpoint::Check: the handler and the caller's permission. If the store
+//    must be read for the caller's roles, continues on the executor.
+// 3. Duplicates of a call that must not run twice are discarded.
+// 4. On the executor of the handler: reads the tensors, and runs it under a
+//    CurrentCall and the caller's TaskContext.
+// 5. The result is encoded and sent in the thread in which it is available.
+//
+// Steps 1 to 3 run in the transport's thread. Thread-safe. The transport must
+// be shut down, and the agent's gate closed, before it is destroyed.
+class InboundPipeline {
+ public:
+  // The pointers must outlive this object.
+  InboundPipeline(std::shared_ptr<AgentState> state, SenderDirectory* senders,
+                  const ReplySender* replies, FunctionRunner* runner);
+  InboundPipeline(const InboundPipeline&) = delete;
+  InboundPipeline& operator=(const InboundPipeline&) = delete;
+
+  // Serves one call of `endpoint`, which must outlive this object.
+  void OnCall(const Endpoint& endpoint, std::unique_ptr<IncomingCall> incoming);
+
+  // Drops the record of the calls of a worker that was lost.
+  void Forget(Incarnation worker) { duplicates_.Forget(worker); }
+  size_t num_remembered_senders() const { return duplicates_.num_senders(); }
+
+ private:
+  void Refuse(const Endpoint& endpoint, InboundCall& call, absl::Status status);
+  void Accept(const Endpoint& endpoint,
+              const std::shared_ptr<InboundCall>& call);
+  void Run(const Endpoint& endpoint, const std::shared_ptr<InboundCall>& call);
+  // Whether an earlier copy of the call was seen.
+  bool IsDuplicate(const Endpoint& endpoint, const InboundCall& call);
+
+  const std::shared_ptr<AgentState> state_;
+  const ReplySender& replies_;
+  FunctionRunner& runner_;
+  Admission admission_;
+  DuplicateFilter duplicates_;
+};
+
+}  // namespace hawser::rpc
+
+#endif  // HAWSER_RPC_AGENT_INBOUND_INBOUND_PIPELINE_H_

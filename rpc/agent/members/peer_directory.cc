@@ -1,0 +1,222 @@
+#include "rpc/agent/members/peer_directory.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <variant>
+
+#include "absl/strings/str_cat.h"
+#include "async/status_macros.h"
+#include "net/wire_text.h"
+#include "rpc/errors/error_detail.h"
+#include "rpc/wire/message_codec.h"
+
+namespace hawser::rpc {
+namespace {
+
+// Maximum time that a call waits for a lookup of its worker.
+constexpr absl::Duration kLookUpLimit = absl::Seconds(1);
+constexpr int kMaxLookups = 4;
+constexpr size_t kMaxNonMembers = 1024;
+constexpr absl::Duration kNonMemberMemory = absl::Seconds(5);
+
+}  // namespace
+
+PeerDirectory::PeerDirectory(std::shared_ptr<AgentState> state,
+                             WorkerDirectory* records, Transport* transport)
+    : state_(std::move(state)), records_(records), transport_(transport) {}
+
+std::shared_ptr<Peer> PeerDirectory::MakePeer(const WorkerInfo& worker) const {
+  const WorkerInfo& self = state_->self();
+  const RequestHeader header{
+      .job = state_->job(),
+      .source = self.name,
+      .source_rank = self.id,
+      .source_incarnation = self.incarnation,
+      .destination = worker.name,
+      .destination_incarnation = worker.incarnation,
+      .call_id = 0,
+      .autograd = std::nullopt,
+  };
+  return std::make_shared<Peer>(worker, EncodeRequestHeader(header),
+                                transport_);
+}
+
+std::shared_ptr<Peer> PeerDirectory::Add(const WorkerInfo& worker) {
+  std::shared_ptr<Peer> known = table_.FindByName(worker.name);
+  if (known != nullptr && known->info().incarnation == worker.incarnation) {
+    return known;
+  }
+  const std::shared_ptr<Peer> made = MakePeer(worker);
+  std::shared_ptr<Peer> added = table_.Insert(made);
+  // The log may have said that it departed before it was in the table.
+  if (added == made && IsLost(worker.incarnation)) {
+    added->MarkLost(absl::UnavailableError(
+        absl::StrCat(ToString(worker), " is no member of the job any more")));
+  }
+  return added;
+}
+
+void PeerDirectory::Announce(const WorkerInfo& worker) {
+  if (!IsLost(worker.incarnation)) table_.Announce(MakePeer(worker));
+}
+
+// The store is asked about a lost worker because the event of its restart may
+// not have arrived yet. A restart in progress is not waited for.
+absl::StatusOr<std::shared_ptr<Peer>> PeerDirectory::Find(
+    const Destination& to, async::MonotonicTime deadline,
+    bool store_reachable) {
+  if (absl::Status status = net::CheckUtf8("the worker name", to.name());
+      !status.ok()) {
+    return WithErrorDetail(std::move(status), to.worker(),
+                           /*maybe_applied=*/false);
+  }
+  const std::shared_ptr<Peer> known = table_.Find(to);
+  if (known != nullptr && (!known->lost() || !store_reachable)) return known;
+  const absl::Duration limit =
+      std::min(kLookUpLimit, state_->TimeUntil(deadline));
+  absl::StatusOr<std::shared_ptr<Peer>> found = LookUp(to, known, limit);
+  if (found.ok()) return found;
+  absl::Status status = std::move(found).status();
+  if (absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status)) {
+    if (known != nullptr) return known;
+    const absl::StatusCode code = state_->clock().Now() >= deadline
+                                      ? absl::StatusCode::kDeadlineExceeded
+                                      : absl::StatusCode::kUnavailable;
+    status = absl::Status(
+        code, absl::StrCat(
+                  ToString(state_->self()), " cannot look up ", to.ToString(),
+                  ", as the store does not answer: ", status.message()));
+  }
+  return WithErrorDetail(std::move(status), to.worker(),
+                         /*maybe_applied=*/false);
+}
+
+absl::StatusOr<std::optional<WorkerInfo>> PeerDirectory::ReadRecord(
+    const Destination& to, absl::Duration limit) {
+  if (const auto* id = std::get_if<WorkerId>(&to.to())) {
+    return records_->FindById(*id, limit);
+  }
+  if (const auto* name = std::get_if<std::string>(&to.to())) {
+    return records_->FindByName(*name, limit);
+  }
+  const WorkerInfo& worker = std::get<WorkerInfo>(to.to());
+  return worker.name.empty() ? records_->FindById(worker.id, limit)
+                             : records_->FindByName(worker.name, limit);
+}
+
+absl::StatusOr<std::shared_ptr<Peer>> PeerDirectory::LookUp(
+    const Destination& to, const std::shared_ptr<Peer>& known,
+    absl::Duration limit) {
+  ASSIGN_OR_RETURN(const std::optional<WorkerInfo> found,
+                   ReadRecord(to, limit));
+  if (const auto* wanted = std::get_if<WorkerInfo>(&to.to())) {
+    const WorkerInfo& worker = *wanted;
+    if (found.has_value() && found->incarnation != worker.incarnation) {
+      if (known != nullptr) return known;
+      return absl::FailedPreconditionError(
+          absl::StrCat(ToString(worker), " is not the one that has its ",
+                       worker.name.empty() ? "rank" : "name", " now: that is ",
+                       ToString(*found)));
+    }
+  }
+  if (!found.has_value() || IsLost(found->incarnation)) {
+    if (known != nullptr) return known;
+    return absl::NotFoundError(absl::StrCat(ToString(state_->self()),
+                                            " finds no ", to.ToString(),
+                                            " in job '", state_->job(), "'"));
+  }
+  return Add(*found);
+}
+
+bool PeerDirectory::BeginLookup(const WorkerInfo& worker) {
+  const async::MonotonicTime now = state_->clock().Now();
+  async::MutexLock lock(&mutex_);
+  if (num_lookups_ == kMaxLookups) return false;
+  const auto expired = [now](const auto& non_member) {
+    return async::TimeBetween(non_member.second, now) >= kNonMemberMemory;
+  };
+  const auto known = non_members_.find(worker.incarnation);
+  if (known != non_members_.end()) {
+    if (!expired(*known)) return false;
+  } else if (non_members_.size() >= kMaxNonMembers) {
+    absl::erase_if(non_members_, expired);
+    if (non_members_.size() >= kMaxNonMembers) return false;
+  }
+  non_members_[worker.incarnation] = now;
+  ++num_lookups_;
+  return true;
+}
+
+void PeerDirectory::LearnAbout(
+    const WorkerInfo& worker,
+    std::function<void(const std::shared_ptr<Peer>&)> found) {
+  // Clients that are not members have an invalid rank.
+  if (!worker.id.valid() || !BeginLookup(worker)) return;
+  state_->Post(state_->control_executor(),
+               [this, worker, found = std::move(found)] {
+                 absl::StatusOr<std::optional<WorkerInfo>> record =
+                     records_->FindByName(worker.name);
+                 if (record.ok() && record->has_value() &&
+                     (*record)->incarnation == worker.incarnation &&
+                     !IsLost((*record)->incarnation)) {
+                   found(Add(**record));
+                 }
+                 async::MutexLock lock(&mutex_);
+                 --num_lookups_;
+               });
+}
+
+bool PeerDirectory::IsLost(Incarnation incarnation) const {
+  async::MutexLock lock(&mutex_);
+  return lost_.contains(incarnation);
+}
+
+size_t PeerDirectory::num_lost() const {
+  async::MutexLock lock(&mutex_);
+  return lost_.size();
+}
+
+bool PeerDirectory::HasDeparted(Incarnation incarnation) const {
+  async::MutexLock lock(&mutex_);
+  return departed_.contains(incarnation);
+}
+
+void PeerDirectory::SetDeparted(Incarnation incarnation) {
+  async::MutexLock lock(&mutex_);
+  departed_.insert(incarnation);
+}
+
+PeerDirectory::Marking PeerDirectory::Mark(Incarnation incarnation) {
+  {
+    async::MutexLock lock(&mutex_);
+    if (!lost_.insert(incarnation).second) return Marking::kMarkedBefore;
+    if (non_members_.contains(incarnation)) return Marking::kMet;
+  }
+  return FindByIncarnation(incarnation) != nullptr ? Marking::kMet
+                                                   : Marking::kUnmet;
+}
+
+PeerDirectory::Marking PeerDirectory::MarkLeft(
+    const std::shared_ptr<Peer>& peer, const absl::Status& status) {
+  const Marking marking = Mark(peer->info().incarnation);
+  if (marking == Marking::kMarkedBefore) return marking;
+  peer->MarkLeft(status);
+  // Another Peer may have been added after `peer` was looked for.
+  const auto added = FindByIncarnation(peer->info().incarnation);
+  if (added != nullptr && added != peer) added->MarkLeft(status);
+  return marking;
+}
+
+PeerDirectory::Marking PeerDirectory::MarkLost(
+    const std::shared_ptr<Peer>& peer, const absl::Status& status) {
+  const Marking marking = Mark(peer->info().incarnation);
+  if (marking == Marking::kMarkedBefore) return marking;
+  peer->MarkLost(status);
+  // As above.
+  const auto added = FindByIncarnation(peer->info().incarnation);
+  if (added != nullptr && added != peer) added->MarkLost(status);
+  return marking;
+}
+
+}  // namespace hawser::rpc

@@ -1,0 +1,357 @@
+#include "rpc/agent/members/peer_membership.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "async/join.h"
+#include "async/status_macros.h"
+#include "rpc/errors/error_detail.h"
+
+namespace hawser::rpc {
+namespace {
+
+constexpr char kStartedBarrier[] = "started";
+constexpr absl::Duration kFirstStartedWait = absl::Seconds(1);
+
+}  // namespace
+
+PeerMembership::PeerMembership(Options options)
+    : options_(std::move(options)),
+      state_(*options_.state),
+      records_(options_.store, state_.job()),
+      log_(options_.store, state_.job()),
+      peers_(options_.state, &records_, options_.transport),
+      watches_(&state_.executor()) {}
+
+PeerMembership::~PeerMembership() = default;
+
+absl::Status PeerMembership::JoinGroup() {
+  RETURN_IF_ERROR(records_.JoinGroup(options_.world_size));
+  monitor_ = std::make_unique<LivenessMonitor>(
+      options_.liveness, &state_.clock(),
+      [this](const std::shared_ptr<Peer>& peer, async::MonotonicTime deadline,
+             ControlCalls::Done done) {
+        CheckAlive(peer, deadline, std::move(done));
+      },
+      [this](const std::shared_ptr<Peer>& peer, const absl::Status& status) {
+        OnSilent(peer, status);
+      });
+  membership_ = std::make_unique<Membership>(
+      Membership::Options{.self = state_.self(),
+                          .liveness = options_.liveness,
+                          .clock = &state_.clock(),
+                          .executor = &state_.control_executor(),
+                          .log = &log_},
+      [this](const MemberEvent& event) { OnEvent(event); });
+  return absl::OkStatus();
+}
+
+absl::Status PeerMembership::Join() {
+  RETURN_IF_ERROR(Register());
+  peers_.Add(state_.self());
+  joined_.store(true, std::memory_order_release);
+  membership_->Start();
+  if (!options_.world_size.has_value()) return absl::OkStatus();
+  return AwaitGroup(*options_.world_size);
+}
+
+absl::Status PeerMembership::Register() {
+  const WorkerInfo& self = state_.self();
+  // The lease precedes the claim: a name without a lease is free.
+  RETURN_IF_ERROR(log_.Renew(self.incarnation, 0));
+  const LivenessOptions& liveness = options_.liveness;
+  const absl::StatusOr<std::vector<WorkerInfo>> replaced = records_.Register(
+      self,
+      {.silent_limit = liveness.silent_limit,
+       .unreachable_limit = liveness.unreachable_limit,
+       .interval = liveness.heartbeat_interval / 5,
+       .patience = std::min(options_.start_timeout, 2 * liveness.silent_limit),
+       .probe = [this](const WorkerInfo& holder) { return Probe(holder); }});
+  if (!replaced.ok()) {
+    // The error of the claim is the one to report.
+    (void)log_.DropLease(self.incarnation);
+    return replaced.status();
+  }
+  for (const WorkerInfo& old : *replaced) {
+    RETURN_IF_ERROR(log_.Append(
+        LostEvent(old.incarnation, self.incarnation,
+                  absl::StrCat("was replaced by ", ToString(self)))));
+  }
+  return log_.Append(JoinedEvent(self));
+}
+
+absl::Status PeerMembership::Probe(const WorkerInfo& holder) {
+  async::Promise<void> answered;
+  async::Future<void> answer = answered.future();
+  options_.control->Ping(
+      peers_.MakePeer(holder),
+      async::AddDelay(state_.clock().Now(),
+                      options_.liveness.heartbeat_interval),
+      [answered = std::move(answered)](absl::Status status) mutable {
+        answered.Set(std::move(status));
+      });
+  return answer.Wait();
+}
+
+absl::Status PeerMembership::AwaitGroup(int world_size) {
+  const async::MonotonicTime deadline =
+      async::AddDelay(state_.clock().Now(), options_.start_timeout);
+  // A worker that dies before all have arrived leaves its record until another
+  // replaces it, so the records are read again from time to time.
+  absl::Duration wait = kFirstStartedWait;
+  store::Barrier barrier = records_.BarrierOf(kStartedBarrier);
+  for (bool arrived = false;; arrived = true, wait *= 2) {
+    ASSIGN_OR_RETURN(
+        const std::vector<WorkerInfo> workers,
+        records_.AwaitWorkers(world_size, state_.TimeUntil(deadline)));
+    std::vector<store::Barrier::Participant> participants;
+    for (const WorkerInfo& worker : workers) {
+      peers_.Add(worker);
+      participants.push_back(WorkerDirectory::ParticipantOf(worker));
+    }
+    if (!arrived) {
+      RETURN_IF_ERROR(
+          barrier.Arrive(WorkerDirectory::ParticipantOf(state_.self()), ""));
+    }
+    const absl::Duration left = state_.TimeUntil(deadline);
+    absl::Status started = barrier.Await(participants, std::min(wait, left));
+    if (wait >= left || !absl::IsDeadlineExceeded(started)) return started;
+  }
+}
+
+absl::StatusOr<std::shared_ptr<Peer>> PeerMembership::FindPeer(
+    const Destination& to, async::MonotonicTime deadline) {
+  return peers_.Find(to, deadline, membership_->store_reachable());
+}
+
+void PeerMembership::Watch(const std::shared_ptr<Peer>& peer) {
+  if (peer->SetWatched() &&
+      peer->info().incarnation != state_.self().incarnation) {
+    monitor_->Watch(peer);
+  }
+}
+
+std::vector<WorkerInfo> PeerMembership::workers() const {
+  std::vector<WorkerInfo> workers;
+  for (const auto& peer : peers_.All()) workers.push_back(peer->info());
+  return workers;
+}
+
+std::shared_ptr<Peer> PeerMembership::FindSender(
+    Incarnation incarnation) const {
+  return peers_.FindByIncarnation(incarnation);
+}
+
+bool PeerMembership::IsLost(const WorkerInfo& worker) const {
+  return peers_.IsLost(worker.incarnation);
+}
+
+bool PeerMembership::HasDeparted(Incarnation incarnation) const {
+  return peers_.HasDeparted(incarnation);
+}
+
+bool PeerMembership::MaybeFenced() const {
+  return membership_->MaybeFenced(state_.clock().Now());
+}
+
+void PeerMembership::OnMessage(const std::shared_ptr<Peer>& sender) {
+  sender->SetHeard(state_.clock().Now());
+  Watch(sender);
+}
+
+void PeerMembership::LearnAbout(const WorkerInfo& sender) {
+  peers_.LearnAbout(sender,
+                    [this](const std::shared_ptr<Peer>& peer) { Watch(peer); });
+}
+
+absl::StatusOr<std::optional<WorkerInfo>> PeerMembership::LookUp(
+    std::string_view name) {
+  return records_.FindByName(name);
+}
+
+async::Future<void> PeerMembership::OnLeaveNotice(const WorkerInfo& worker) {
+  const auto peer = peers_.FindByIncarnation(worker.incarnation);
+  // A worker that is not known here was never called.
+  if (peer == nullptr) return async::MakeReadyFuture<void>(absl::OkStatus());
+  OnLeft(peer);
+  return peer->WhenIdle();
+}
+
+MemberWatch PeerMembership::WatchMembers(MemberCallback callback) {
+  return watches_.Add(std::move(callback));
+}
+
+void PeerMembership::UnwatchMembers(MemberWatch watch) {
+  watches_.Remove(watch);
+}
+
+void PeerMembership::OnEvent(const MemberEvent& event) {
+  const WorkerInfo& worker = event.worker;
+  if (event.kind == MemberEvent::Kind::kJoined) {
+    peers_.Announce(worker);
+  } else if (worker.incarnation == state_.self().incarnation) {
+    if (event.kind == MemberEvent::Kind::kLost) OnFenced(event.reason);
+  } else {
+    peers_.SetDeparted(worker.incarnation);
+    std::shared_ptr<Peer> peer = peers_.FindByIncarnation(worker.incarnation);
+    if (peer == nullptr) peer = peers_.MakePeer(worker);
+    if (event.kind == MemberEvent::Kind::kLeft) {
+      OnLeft(peer);
+    } else {
+      OnLost(peer, absl::UnavailableError(
+                       absl::StrCat(ToString(worker), " ", event.reason)));
+    }
+  }
+  watches_.OnEvent(event);
+}
+
+// A worker that rejects a message to it says that one of the two was declared
+// lost. This worker may not have read that event yet. The log decides; only if
+// it cannot be read, the peer counts as lost.
+void PeerMembership::CheckAlive(const std::shared_ptr<Peer>& peer,
+                                async::MonotonicTime deadline,
+                                ControlCalls::Done done) {
+  options_.control->Ping(
+      peer, deadline,
+      [this, peer, done = std::move(done)](absl::Status status) mutable {
+        const std::optional<ErrorDetail> detail = GetErrorDetail(status);
+        if (!absl::IsFailedPrecondition(status) || !detail.has_value() ||
+            detail->incarnation != peer->info().incarnation) {
+          std::move(done)(std::move(status));
+          return;
+        }
+        membership_->CatchUp(
+            [done = std::move(done), status = std::move(status)]() mutable {
+              std::move(done)(std::move(status));
+            });
+      });
+}
+
+void PeerMembership::OnSilent(const std::shared_ptr<Peer>& peer,
+                              const absl::Status& status) {
+  OnLost(peer, status);
+  if (peer->left()) return;
+  // Tells the other members, and decides which of two workers that lost each
+  // other survives.
+  membership_->ReportSuspect(
+      peer->info(), absl::StrCat("was found lost by ", ToString(state_.self()),
+                                 ": ", status.message()));
+}
+
+void PeerMembership::OnLost(const std::shared_ptr<Peer>& peer,
+                            const absl::Status& status) {
+  switch (peers_.MarkLost(peer, status)) {
+    case PeerDirectory::Marking::kMarkedBefore:
+      // It left before, and has ended now.
+      if (peer->left()) peer->Disconnect();
+      break;
+    case PeerDirectory::Marking::kUnmet:
+      break;
+    case PeerDirectory::Marking::kMet:
+      Report(peer, status);
+      break;
+  }
+}
+
+void PeerMembership::OnLeft(const std::shared_ptr<Peer>& peer) {
+  const absl::Status status = absl::UnavailableError(
+      absl::StrCat(ToString(peer->info()), " left the job"));
+  if (peers_.MarkLeft(peer, status) == PeerDirectory::Marking::kMet) {
+    Report(peer, status);
+  }
+}
+
+void PeerMembership::OnFenced(const std::string& reason) {
+  state_.SetFenced();
+  options_.on_fenced();
+  const absl::Status status = absl::FailedPreconditionError(
+      absl::StrCat(ToString(state_.self()),
+                   " was declared lost and must restart: it ", reason));
+  for (const auto& peer : peers_.All()) {
+    if (peer->info().incarnation != state_.self().incarnation) {
+      OnLost(peer, status);
+    }
+  }
+}
+
+// Earlier messages of a service to that worker may have been processed there.
+void PeerMembership::Report(const std::shared_ptr<Peer>& peer,
+                            const absl::Status& status) {
+  options_.on_peer_lost(peer->info(), WithErrorDetail(status, peer->info(),
+                                                      /*maybe_applied=*/true));
+}
+
+std::vector<WorkerInfo> PeerMembership::WatchAll() {
+  for (const auto& peer : peers_.All()) Watch(peer);
+  return workers();
+}
+
+absl::Status PeerMembership::CheckPeers() const {
+  for (const auto& peer : peers_.All()) {
+    if (!peer->lost() || peer->left()) continue;
+    RETURN_IF_ERROR(WithErrorDetail(peer->connection().status(), peer->info(),
+                                    /*maybe_applied=*/false));
+  }
+  return absl::OkStatus();
+}
+
+store::Barrier PeerMembership::BarrierOf(std::string_view name) const {
+  return records_.BarrierOf(name);
+}
+
+absl::StatusOr<std::string> PeerMembership::ReadLease(Incarnation worker) {
+  return log_.ReadLease(worker);
+}
+
+async::Future<void> PeerMembership::NotifyPeers(async::MonotonicTime deadline) {
+  const async::MonotonicTime limit = std::min(
+      deadline,
+      async::AddDelay(state_.clock().Now(), options_.liveness.silent_limit));
+  std::vector<async::Future<void>> answers;
+  for (const auto& peer : peers_.All()) {
+    if (peer->info().incarnation == state_.self().incarnation || peer->lost() ||
+        !peer->watched()) {
+      continue;
+    }
+    async::Promise<void> answered;
+    answers.push_back(answered.future());
+    options_.control->NotifyLeave(
+        peer, limit,
+        [answered = std::move(answered)](absl::Status status) mutable {
+          answered.Set(std::move(status));
+        });
+  }
+  return async::JoinAll(std::move(answers));
+}
+
+absl::Status PeerMembership::Withdraw() {
+  return WithdrawAs(LeftEvent(state_.self().incarnation));
+}
+
+absl::Status PeerMembership::WithdrawAsLost() {
+  const Incarnation self = state_.self().incarnation;
+  return WithdrawAs(LostEvent(self, self, "stopped without leaving the job"));
+}
+
+absl::Status PeerMembership::WithdrawAs(const v1::MembershipEvent& departure) {
+  const Incarnation self = state_.self().incarnation;
+  // If the store does not reply to the first request, the others are left out.
+  RETURN_IF_ERROR(log_.ReadLease(self).status());
+  absl::Status status = records_.Withdraw(state_.self());
+  status.Update(log_.Append(departure));
+  status.Update(log_.DropLease(self));
+  return status;
+}
+
+void PeerMembership::Stop() {
+  if (monitor_ != nullptr) monitor_->Stop();
+  if (membership_ != nullptr) membership_->Stop();
+  watches_.Stop();
+}
+
+void PeerMembership::Disconnect() {
+  for (const auto& peer : peers_.All()) peer->Disconnect();
+}
+
+}  // namespace hawser::rpc

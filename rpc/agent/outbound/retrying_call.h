@@ -1,0 +1,81 @@
+// Call of a service's method, with its attempts.
+
+#ifndef HAWSER_RPC_AGENT_OUTBOUND_RETRYING_CALL_H_
+#define HAWSER_RPC_AGENT_OUTBOUND_RETRYING_CALL_H_
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "async/clock.h"
+#include "async/future.h"
+#include "rpc/agent/outbound/outgoing_call.h"
+#include "rpc/agent/outbound/peer_finder.h"
+#include "rpc/agent/outbound/request_sender.h"
+#include "rpc/agent/state/agent_state.h"
+#include "rpc/agent/state/call_observation.h"
+#include "rpc/functions/method.h"
+#include "rpc/functions/method_definition.h"
+#include "rpc/peers/peer.h"
+#include "rpc/wire/trace_context.h"
+
+namespace hawser::rpc {
+
+// Repeats a call that may run more than once after kUnavailable, unless the
+// peer is lost, and after the timeout of an attempt: after 50 ms, and after
+// twice as long each further time, up to 2 s, until the call's deadline.
+//
+// Keeps itself alive while an attempt or the wait for the next one is in
+// progress. Thread-safe.
+class RetryingCall : public std::enable_shared_from_this<RetryingCall> {
+ public:
+  struct Options {
+    std::shared_ptr<AgentState> state;
+    RequestSender* sender;
+    PeerFinder* peers;
+    const MethodDefinition* definition;
+    RawMessage request;
+    std::shared_ptr<Peer> peer;
+    async::MonotonicTime deadline;
+    MethodCallOptions call_options;
+    TraceContext trace;
+    std::shared_ptr<CallObservation> observation;
+    // Runs once, after the future has completed.
+    std::function<void(RetryingCall* call)> on_end;
+  };
+
+  explicit RetryingCall(Options options) : options_(std::move(options)) {}
+  RetryingCall(const RetryingCall&) = delete;
+  RetryingCall& operator=(const RetryingCall&) = delete;
+
+  async::Future<RawMessage> future() const { return promise_.future(); }
+
+  // Sends the first attempt. Call once.
+  void Begin();
+  // Connection::AwaitReply of the current attempt.
+  void AwaitReply() { call_->AwaitReply(); }
+  // Ends the call with kCancelled. No attempt may be in flight.
+  void Abandon();
+
+ private:
+  void Attempt();
+  void OnReply(absl::StatusOr<ReceivedMessage> reply);
+  bool MayRetry(const absl::Status& status) const;
+  void End(absl::StatusOr<RawMessage> result);
+
+  const Options options_;
+  const std::shared_ptr<OutgoingCall> call_ = std::make_shared<OutgoingCall>();
+  async::Promise<RawMessage> promise_;
+  std::atomic<bool> ended_{false};
+  // Used by one attempt at a time.
+  bool attempted_ = false;
+  absl::Duration backoff_ = absl::Milliseconds(50);
+};
+
+}  // namespace hawser::rpc
+
+#endif  // HAWSER_RPC_AGENT_OUTBOUND_RETRYING_CALL_H_
