@@ -1,4 +1,5 @@
-// One worker's end of all remote calls.
+// Agent: one worker of a job, which calls functions on its peers and serves
+// theirs.
 
 #ifndef HAWSER_RPC_AGENT_AGENT_H_
 #define HAWSER_RPC_AGENT_AGENT_H_
@@ -35,58 +36,55 @@ class AgentParts;
 class OutgoingCall;
 class ServiceHost;
 
-// A worker of a job: calls functions on its peers and serves theirs.
+// Thread-safe. A process can have several agents. Calls are not ordered, not
+// even those between the same two workers.
 //
-// Thread-safe. Several agents can live in one process. No order is promised
-// between two calls, also of one pair of workers.
+// Tensors passed as arguments are not copied when the call begins: they must
+// not be changed until the call's future completes. A function must not change
+// its result after it has returned it.
 //
-// Tensors given as arguments are read when the message is sent: they must not
-// be changed until the call's future completes. A function's result must not be
-// changed while it is sent.
+// Callbacks of the returned futures run in a thread of the transport or of the
+// agent. One that takes long should run on an executor
+// (Future::Then(executor)). It may block, which occupies a thread. Exceptions
+// thrown by a callback do not end the process (async/exceptions.h).
 //
-// Callbacks of the futures returned run in a thread of the transport or of the
-// agent: one that takes long should go to an executor (Future::Then(executor)).
-// A blocking call in one is allowed and costs a thread. Exceptions of callbacks
-// end no process (async/exceptions.h).
-//
-// Errors of calls, each with an ErrorDetail; sync and async alike:
-//   kNotFound            no such worker.
-//   kFailedPrecondition  the agent was shut down; or this worker was declared
-//                        lost and must restart; or the message reached
-//                        another incarnation, worker or job than it was for,
-//                        which refused it.
-//   kUnimplemented       the worker has no such function.
-//   kInvalidArgument     the two ends' signatures differ, an argument does not
-//                        decode, or the timeout is negative.
+// Errors of calls, synchronous and asynchronous, each with an ErrorDetail:
+//   kNotFound            the job does not have that worker.
+//   kFailedPrecondition  the agent was shut down; this worker was declared
+//                        lost and must restart; or the message reached another
+//                        incarnation, worker or job, which rejected it.
+//   kUnimplemented       the worker does not have that function.
+//   kInvalidArgument     the signatures of the two ends differ, an argument
+//                        does not decode, or the timeout is negative.
 //   kPermissionDenied    the function is for workers with other roles.
-//   kResourceExhausted   the request is longer than the function takes; or
-//                        another limit, of call_quota.h or the transport.
-//   kDeadlineExceeded    no reply in time. The callee sees the call cancelled.
-//   kUnavailable         the worker is lost or out of reach, or this agent is
-//                        stopping.
-//   kCancelled           the future was cancelled, or the agent shut down.
-//   kInternal            the reply does not decode, or what a function or the
-//                        WireTraits of a type threw.
-//   Others come from the function called.
-// A user call is never sent twice.
+//   kResourceExhausted   the request is larger than the function accepts, or
+//                        exceeds a limit of call_quota.h or of the transport.
+//   kDeadlineExceeded    the reply did not arrive in time. The callee sees the
+//                        call cancelled.
+//   kUnavailable         the worker is lost or cannot be reached, or this agent
+//                        is stopping.
+//   kCancelled           the future was cancelled, or the agent was shut down.
+//   kInternal            the reply does not decode, or the function or the
+//                        WireTraits of a type threw an exception.
+//   Other errors come from the called function.
+// A call of a function is sent at most once.
 class Agent {
  public:
-  // Joins the job: starts the services, serves, makes itself known in the
-  // store, and, with a world size, waits until all workers have done so.
+  // Joins the job: starts the services, serves, registers in the store and,
+  // with a world size, waits until all workers have done so.
   //
   //   kInvalidArgument     an option is missing or wrong, naming it; or the
   //                        certificate lacks a role.
-  //   kPermissionDenied    the certificate is an observer's.
-  //   kAlreadyExists       name or rank is taken, naming the holder, which
-  //                        lives. From one that is gone they are taken over,
-  //                        within 3 s.
+  //   kPermissionDenied    the certificate is that of an observer.
+  //   kAlreadyExists       a live worker, which is named, has the name or rank.
+  //                        Those of a dead worker are taken over within 3 s.
   //   kFailedPrecondition  the job has another world size.
-  //   kDeadlineExceeded    workers are missing after start_timeout, naming the
-  //                        ranks.
-  //   What services, transport and store return.
+  //   kDeadlineExceeded    workers are missing after start_timeout, naming
+  //                        their ranks.
+  //   Errors of services, transport and store.
   static absl::StatusOr<std::unique_ptr<Agent>> Start(AgentOptions options);
 
-  // Shuts down, not gracefully, unless that has been done.
+  // Shuts down, not gracefully, unless the agent was shut down before.
   ~Agent();
   Agent(const Agent&) = delete;
   Agent& operator=(const Agent&) = delete;
@@ -108,7 +106,7 @@ class Agent {
     return Async(to, CallOptions(), function, arguments...);
   }
 
-  // Same, and waits. May be used within a registered function.
+  // Same, and waits for the result. May be used within a registered function.
   template <class R, class... A>
   async::Result<R> Sync(const Destination& to, const CallOptions& options,
                         const Function<R(A...)>& function,
@@ -126,28 +124,30 @@ class Agent {
     return Sync(to, CallOptions(), function, arguments...);
   }
 
-  // --- Who is there.
+  // --- Workers.
 
   const WorkerInfo& info() const;
   const std::string& job() const;
-  // All workers known, by rank; with a world size: all.
+  // All known workers, ordered by rank; with a world size: all workers.
   std::vector<WorkerInfo> workers() const;
-  // kNotFound if nobody in the job is called that. Asks the store, and may so
-  // block, for a worker not known yet.
+  // kNotFound if the job does not have that worker. For a worker that is not
+  // known yet it reads the store, and blocks.
   absl::StatusOr<WorkerInfo> FindWorker(const Destination& worker);
-  // Whether that worker was found lost.
+  // Whether this worker treats `worker` as lost.
   bool IsLost(const WorkerInfo& worker) const;
 
-  // Tells `callback` of all members, each as joined, and then of every change,
-  // in the order that all workers see. Runs on the agent's executor, one event
-  // at a time; what it calls may block. A member is told of once as joined and
-  // once as left or lost, within 500 ms of the store's knowing. Direct contact
-  // may show a loss earlier: calls then fail before the event.
+  // Calls `callback` with all current members, each as joined, and then with
+  // every change, in the same order at all workers. It runs on the agent's
+  // executor, one event at a time, and may block. Every member is reported once
+  // as joined and once as left or lost, within 500 ms of the event in the
+  // store. A failed heartbeat may reveal a loss earlier: calls then fail before
+  // the event is reported.
   MemberWatch WatchMembers(MemberCallback callback);
-  // The callback is not running and will not run after it; so not from it.
+  // After it returns, the callback is not running and will not run. Must not be
+  // called from the callback.
   void UnwatchMembers(MemberWatch watch);
 
-  // --- For the layers above.
+  // --- Services.
 
   // Calls of protobuf methods, the clock and the executor: rpc/agent/
   // service_host.h. Lives as long as the agent.
@@ -162,54 +162,59 @@ class Agent {
     return nullptr;
   }
 
-  // --- Numbers.
+  // --- Counters.
 
   TransferTotals transfer_totals() const;
-  // Calls made and not ended; a call ends when its future's callbacks have run.
+  // Number of calls made that have not ended. A call ends when the callbacks of
+  // its future have run.
   int64_t num_client_calls() const;
-  // Calls that are being served.
+  // Number of calls being served.
   int64_t num_server_calls() const;
-  // For people: names and numbers, in decimal digits. What they say is in
-  // docs/rpc/introspection.md; they may be of slightly different moments.
+  // Counters for debugging, as decimal numbers by name; see
+  // docs/rpc/introspection.md. They are read one after another, so they may
+  // not be consistent with each other.
   std::map<std::string, std::string> DebugInfo() const;
 
-  // --- The end.
+  // --- Leaving.
 
-  // Begins to leave the job and returns; completes when this worker may stop,
-  // within shutdown_timeout on the agent's clock, or a few seconds later where
-  // the store stops to answer. It waits for the own calls, meets all workers in
-  // the store, drains the services, and repeats until no worker has made a call
-  // in between. Only with a world size do workers wait for each other: without
-  // one this worker drains, then refuses what would begin anything here, with
-  // kUnavailable, gives its name back, tells the others that it left, and
-  // finishes the calls it serves.
+  // Begins to leave the job and returns. The future completes when this worker
+  // may stop: within shutdown_timeout on the agent's clock, or a few seconds
+  // later if the store stops to reply.
   //
-  // Also after an error Shutdown is to follow. Later calls join the first;
-  // cancelling a future leaves the others alone. May run inside a call, which
-  // this worker then finishes; a call that waits for the future waits for
-  // itself. Callbacks of the future must not call Shutdown, which then gives
-  // kFailedPrecondition.
+  // With a world size, workers wait for each other: all end their calls, meet
+  // at a barrier in the store, drain their services, and repeat that until none
+  // of them has made a call in between.
   //
-  //   kUnavailable         a worker was lost meanwhile, naming it.
-  //   kDeadlineExceeded    saying what had not ended, or which ranks did not
-  //                        come.
-  //   kCancelled           Shutdown came first, and was not graceful.
-  //   kFailedPrecondition  it was shut down before.
-  //   What services and store return.
+  // Without a world size, this worker ends its calls, drains its services,
+  // rejects calls that would begin work with kUnavailable, releases its name,
+  // notifies its peers, and finishes the calls that it serves.
+  //
+  // Call Shutdown afterwards, also after an error. Further calls of Leave join
+  // the first; cancelling one future does not affect the others. May be called
+  // within a served call, which then continues; a served call must not wait for
+  // the future. Callbacks of the future must not call Shutdown, which would
+  // return kFailedPrecondition.
+  //
+  //   kUnavailable         a worker, which is named, was lost meanwhile.
+  //   kDeadlineExceeded    names the calls or services that have not ended, or
+  //                        the ranks that have not arrived.
+  //   kCancelled           Shutdown(false) was called.
+  //   kFailedPrecondition  the agent was shut down before.
+  //   Errors of services and store.
   async::Future<void> Leave();
 
-  // Graceful: waits for Leave, begun by now or before, and stops, whatever came
-  // of it.
+  // Graceful: waits for Leave, which it begins unless it has begun, and stops,
+  // even if Leave failed.
   //
-  // Not graceful: stops, also in the midst of a graceful one. Peers' calls to
-  // this worker fail.
+  // Not graceful: stops, and cuts a graceful shutdown in progress short. Calls
+  // of peers to this worker fail.
   //
-  // After it, every future has completed and nothing of this agent runs.
-  // Idempotent: later calls wait for the first and return its result, except
-  // that a graceful one which was cut short returns kCancelled, as Leave does.
-  // Must not run inside a call, nor in a callback of one: kFailedPrecondition.
+  // After it returns, all futures of this agent have completed and none of its
+  // code runs. Idempotent: later calls wait for the first and return its
+  // result; a graceful one that was cut short returns kCancelled, as Leave
+  // does. kFailedPrecondition within a served call or a callback of a call.
   //
-  // What Leave returns.
+  // Errors of Leave.
   absl::Status Shutdown(bool graceful = true);
 
  private:

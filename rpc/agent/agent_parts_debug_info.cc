@@ -12,13 +12,13 @@
 namespace hawser::rpc {
 namespace {
 
-// Names and numbers, as people read them.
+// List of counters as text.
 class NumberList {
  public:
   void Add(absl::string_view key, int64_t value) {
     list_[std::string(key)] = absl::StrCat(value);
   }
-  // Below a part's name.
+  // Adds `part` and a period before each name.
   void AddAll(absl::string_view part,
               const std::map<std::string, int64_t>& numbers) {
     for (const auto& [key, value] : numbers) {

@@ -1,4 +1,4 @@
-// The call that the running code serves.
+// The inbound call that the calling code serves.
 
 #ifndef HAWSER_RPC_AGENT_CURRENT_CALL_H_
 #define HAWSER_RPC_AGENT_CURRENT_CALL_H_
@@ -16,9 +16,9 @@ namespace hawser::rpc {
 
 class Agent;
 
-// Known to a registered function or method handler and to whatever it posts or
-// hangs on a future. Calls made under it end by its deadline at the latest and
-// are cancelled with it.
+// Set for a registered function or method handler, for the closures that it
+// posts, and for its callbacks of futures. Calls made under it inherit its
+// deadline and its cancellation.
 class CurrentCall {
  public:
   CurrentCall(Agent* agent, WorkerInfo caller, async::MonotonicTime deadline,
@@ -38,8 +38,8 @@ class CurrentCall {
   const WorkerInfo& caller() const { return caller_; }
   // On the clock of agent().host(); kNever if there is none.
   async::MonotonicTime deadline() const { return deadline_; }
-  // Whether nobody waits for the result: the caller cancelled, died or passed
-  // its deadline. Long functions should look from time to time.
+  // Whether the caller no longer waits for the result: it cancelled, ended, or
+  // its deadline passed. Long functions should check it from time to time.
   bool cancelled() const { return cancellation_->cancelled(); }
   Cancellation& cancellation() const { return *cancellation_; }
   // Trace context of the call; empty if it is not traced. Calls made under it

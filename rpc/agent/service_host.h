@@ -1,4 +1,4 @@
-// The face that an agent shows to its services.
+// Interface of an agent for its services.
 
 #ifndef HAWSER_RPC_AGENT_SERVICE_HOST_H_
 #define HAWSER_RPC_AGENT_SERVICE_HOST_H_
@@ -29,11 +29,10 @@ namespace hawser::rpc {
 
 class Agent;
 
-// The agent as its services see it: a Service gets it in Start, and may use it
-// until its Stop has returned. Unit tests of services give them a
-// FakeServiceHost (rpc/testing/fakes/).
+// Passed to Service::Start; valid until Service::Stop has returned. Unit tests
+// of services use a FakeServiceHost (rpc/testing/fakes/).
 //
-// Thread-safe, except that methods are registered in Service::Start alone.
+// Thread-safe, except that methods are registered only in Service::Start.
 // Errors of calls are those of rpc::Agent.
 class ServiceHost {
  public:
@@ -42,13 +41,13 @@ class ServiceHost {
   // --- Methods.
 
   // Serves `method`. `handler` takes (const MethodCall&, Message<Request>),
-  // returns Future<Message<Reply>>, and runs where `options` say, in several
-  // threads at once unless they name a queue. A method of class AT_MOST_ONCE is
-  // not run again for a repeated message; the others may be.
+  // returns Future<Message<Reply>>, and runs on the executor of `options`,
+  // concurrently unless that is a queue. For a repeated message, a method of
+  // class AT_MOST_ONCE does not run again; others may.
   //
-  //   kInvalidArgument     the binary links no such method, or the method
-  //                        declares no delivery class.
-  //   kAlreadyExists       the method is served already.
+  //   kInvalidArgument     the method is not linked into the binary, or does
+  //                        not declare a delivery class.
+  //   kAlreadyExists       the method is registered already.
   //   kFailedPrecondition  the agent serves already.
   template <class Request, class Reply, class Handler>
   absl::Status RegisterMethod(const ServiceMethod<Request, Reply>& method,
@@ -58,10 +57,10 @@ class ServiceHost {
         std::move(options));
   }
 
-  // Calls `method` of worker `to`. Unless it is AT_MOST_ONCE, tries again, 50
-  // ms and more apart, after kUnavailable (the peer not being lost) and an
-  // attempt's timeout. `tensors` must not be changed until the future
-  // completes.
+  // Calls `method` of worker `to`. Unless it is AT_MOST_ONCE, repeats the call
+  // after kUnavailable, if the peer is not lost, and after the timeout of an
+  // attempt, with a back-off from 50 ms on. `tensors` must not be changed until
+  // the future completes.
   template <class Request, class Reply>
   async::Future<Message<Reply>> CallMethod(
       const Destination& to, const ServiceMethod<Request, Reply>& method,
@@ -83,38 +82,39 @@ class ServiceHost {
 
   // --- Functions that a method runs for its caller.
 
-  // The function of the agent's registry that `call` asks for, if its peer may
-  // call it: FunctionOptions. May block where there is no TLS and the peer is
-  // not known yet. Errors of FunctionRegistry::Find, and
+  // Returns a function of the agent's registry for the peer of `call`, after
+  // checking FunctionOptions. Without TLS it may block, to read the roles of a
+  // peer that is not known yet. Errors of FunctionRegistry::Find, and
   //
-  //   kPermissionDenied   naming the caller, its roles and those it lacks.
-  //   kResourceExhausted  the request is longer than the function takes.
+  //   kPermissionDenied   names the caller, its roles and the required ones.
+  //   kResourceExhausted  the request is larger than the function accepts.
   virtual absl::StatusOr<const RegisteredFunction*> FindFunction(
       const MethodCall& call, std::string_view name,
       std::string_view signature) = 0;
 
-  // Runs `function` here with values that a peer encoded: reads the arguments
-  // in this call, waits for their prerequisites without holding a thread, and
-  // runs it where its options say, under the caller's TaskContext.
+  // Runs `function` on this worker with arguments that a peer encoded. Reads
+  // the arguments before it returns, waits for their prerequisites without
+  // holding a thread, and runs the function on the executor of its options,
+  // under the current TaskContext.
   virtual async::Future<ErasedValue> Invoke(const RegisteredFunction& function,
                                             Decoder& arguments) = 0;
 
   // --- Workers.
 
-  // This worker. Its address is known once the agent serves.
+  // This worker. The address is set when the agent serves.
   virtual const WorkerInfo& info() const = 0;
-  // All workers known, by rank; with a world size: all.
+  // All known workers, ordered by rank; with a world size: all workers.
   virtual std::vector<WorkerInfo> workers() const = 0;
-  // As Agent::FindWorker: may ask the store, and block.
+  // As Agent::FindWorker; may read the store, and block.
   virtual absl::StatusOr<WorkerInfo> FindWorker(const Destination& worker) = 0;
-  // Whether that worker was found lost.
+  // Whether this worker treats `worker` as lost.
   virtual bool IsLost(const WorkerInfo& worker) const = 0;
 
-  // --- Surroundings.
+  // --- Environment.
 
   virtual async::Clock& clock() const = 0;
   virtual async::Executor& executor() const = 0;
-  // Of a call that names none.
+  // Timeout of a call without one of its own.
   virtual absl::Duration default_timeout() const = 0;
 
   // The agent, for the Encoder and Decoder of values, and for CurrentCall. Null
@@ -137,7 +137,7 @@ class ServiceHost {
   virtual async::Future<RawMessage> CallRawMethod(
       const Destination& to, const MethodName& method, RawMessage request,
       const MethodCallOptions& options) = 0;
-  // In the order in which they started.
+  // All services, in the order of Start.
   virtual const std::vector<Service*>& services() const = 0;
 };
 
