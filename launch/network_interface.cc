@@ -16,7 +16,7 @@
 namespace hawser::launch {
 namespace {
 
-// Empty for what cannot be dialled.
+// `address` as text; empty if peers cannot connect to it.
 std::string Written(const sockaddr& address) {
   char text[INET6_ADDRSTRLEN] = "";
   if (address.sa_family == AF_INET) {
@@ -58,7 +58,9 @@ absl::StatusOr<std::string> AddressOfInterface(const std::string& name) {
                      "'; it has ", absl::StrJoin(names, ", ")));
   }
   return absl::FailedPreconditionError(absl::StrCat(
-      "the network interface '", name, "' has no address to be reached at"));
+      "the network interface '", name,
+      "' lacks an address that peers can reach: configure one, or name another "
+      "interface"));
 }
 
 }  // namespace hawser::launch

@@ -10,8 +10,9 @@ namespace hawser::launch {
 // The address of a network interface of this machine, such as "eth0": its first
 // IPv4 address, or else its first IPv6 address that other machines can reach.
 //
-//   kNotFound            there is none of that name; lists those there are.
-//   kFailedPrecondition  it has no such address.
+//   kNotFound            the interface does not exist; the error lists the
+//                        existing ones.
+//   kFailedPrecondition  the interface lacks such an address.
 absl::StatusOr<std::string> AddressOfInterface(const std::string& name);
 
 }  // namespace hawser::launch

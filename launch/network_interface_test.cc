@@ -17,7 +17,7 @@ TEST(NetworkInterfaceTest, LoopbackHasItsIpV4Address) {
   EXPECT_THAT(AddressOfInterface("lo"), IsOkAndHolds("127.0.0.1"));
 }
 
-TEST(NetworkInterfaceTest, UnknownNameListsThoseThereAre) {
+TEST(NetworkInterfaceTest, ErrorForUnknownNameListsTheInterfaces) {
   EXPECT_THAT(AddressOfInterface("nosuch0"),
               StatusIs(absl::StatusCode::kNotFound,
                        AllOf(HasSubstr("nosuch0"), HasSubstr("lo"))));

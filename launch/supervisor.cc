@@ -38,10 +38,10 @@ std::string Describe(const std::string& name, int wait_status) {
   return absl::StrCat(name, " exited with code ", WEXITSTATUS(wait_status));
 }
 
-// Between fork and exec: only async-signal-safe calls. Returns only when the
-// executable could not be started.
+// Runs between fork and exec, so it makes only async-signal-safe calls. Returns
+// only if the executable could not be started.
 void BecomeChild(char* const* argv, pid_t parent, const sigset_t& mask) {
-  // The kernel ends the child with its parent, however the parent ends.
+  // The kernel kills the child when its parent ends for any reason.
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(1);
   sigprocmask(SIG_SETMASK, &mask, nullptr);
@@ -81,8 +81,8 @@ absl::Status Supervisor::Spawn(const ChildSpec& spec) {
   }
   argv.push_back(nullptr);
 
-  // The child reports a failed exec through this pipe, which a successful one
-  // closes.
+  // The child reports a failed exec through this pipe. A successful exec closes
+  // it.
   int pipe_ends[2];
   if (pipe2(pipe_ends, O_CLOEXEC) != 0) {
     return absl::ErrnoToStatus(errno, absl::StrCat("cannot start ", spec.name));
@@ -178,7 +178,7 @@ absl::Status Supervisor::Wait() {
         next_stage_at = SteadyClock::time_point::max();
       }
     }
-    // A second at most, so that a missed SIGCHLD costs no more than that.
+    // At most one second, which bounds the delay after a missed SIGCHLD.
     std::chrono::nanoseconds left = std::chrono::seconds(1);
     if (next_stage_at != SteadyClock::time_point::max()) {
       left = std::clamp<std::chrono::nanoseconds>(

@@ -13,51 +13,53 @@
 
 namespace hawser::launch {
 
-// A child process: the name errors call it by, and its command line, of which
-// the first element is the path of the executable.
+// A child process: its name in errors, and its command line, which begins with
+// the path of the executable.
 struct ChildSpec {
   std::string name;
   std::vector<std::string> command;
 };
 
 struct SupervisorOptions {
-  // After the first failure the other children have this long to notice it and
-  // to end with an error of their own; then they get SIGTERM.
+  // From the first failure to SIGTERM. Within this time the other children can
+  // notice the failure and exit with an error themselves.
   absl::Duration notice_period = absl::Seconds(6);
   // From SIGTERM to SIGKILL.
   absl::Duration kill_delay = absl::Seconds(3);
 };
 
-// Runs child processes as one job that succeeds only as a whole and leaves
-// nothing running behind.
+// Child processes run as one job, which fails if any of them fails. No child
+// outlives the job.
 //
-// Children inherit standard output, standard error and the environment, get an
-// empty standard input, and are killed by the kernel if the supervising process
+// Children inherit standard output, standard error and the environment, and get
+// an empty standard input. The kernel kills them if the supervising process
 // dies. SIGINT and SIGTERM sent to this process stop the job.
 //
-// Start() blocks SIGCHLD, SIGINT and SIGTERM in the calling thread for good:
-// call it, and Wait(), from the main thread, and start no other thread before
-// BlockSignals().
+// Start() blocks SIGCHLD, SIGINT and SIGTERM in the calling thread permanently.
+// Call Start() and Wait() from the main thread, and call BlockSignals() before
+// starting other threads.
 class Supervisor {
  public:
-  // Lets threads that start later inherit the signal mask that Wait() needs, so
-  // that no signal is delivered to them instead. Main thread, before any other.
+  // Blocks the signals that Wait() reads. Threads started later inherit this
+  // mask, so that the kernel does not deliver the signals to them. Must be
+  // called from the main thread, before other threads start.
   static void BlockSignals();
 
-  // Starts every child. If one cannot be started those before it are killed and
-  // the error names it: kNotFound, kPermissionDenied or kResourceExhausted.
+  // Starts every child. If a child cannot be started, the previous ones are
+  // killed and the error names it: kNotFound, kPermissionDenied or
+  // kResourceExhausted.
   static absl::StatusOr<std::unique_ptr<Supervisor>> Start(
       const std::vector<ChildSpec>& children, SupervisorOptions options = {});
 
-  // Kills what is still running and waits for it.
+  // Kills the children that still run and waits until they have ended.
   ~Supervisor();
   Supervisor(const Supervisor&) = delete;
   Supervisor& operator=(const Supervisor&) = delete;
 
-  // Blocks until every child has ended. OK if all exited with 0. Otherwise the
-  // first failure, by child name and exit code or signal:
+  // Blocks until every child has ended. OK if all exited with 0. Otherwise
+  // returns the first failure, with the child's name and exit code or signal:
   //   kAborted    a child failed.
-  //   kCancelled  this process was told to stop by SIGINT or SIGTERM.
+  //   kCancelled  this process received SIGINT or SIGTERM.
   absl::Status Wait();
 
  private:

@@ -91,8 +91,8 @@ TEST(SupervisorTest, TermSignalStopsTheJob) {
 }
 
 TEST(SupervisorTest, ChildrenDieWithTheirSupervisor) {
-  // A process in between supervises a child and is killed. The child holds the
-  // write end of the pipe: end of file is its death.
+  // An intermediate process supervises a child and is killed. The child holds
+  // the write end of the pipe, so end of file shows that it has died.
   int ends[2];
   ASSERT_EQ(pipe(ends), 0);
   const pid_t between = fork();

@@ -38,7 +38,7 @@ absl::Status TerminationSignals::Serve(
   });
   absl::Status status = shutdown(/*graceful=*/true);
   ended = true;
-  // Only to that thread, so that it waits no longer.
+  // Ends the wait of that thread. A signal to the process could stay pending.
   pthread_kill(second.native_handle(), SIGINT);
   second.join();
   return status;

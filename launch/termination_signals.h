@@ -6,8 +6,8 @@
 
 namespace hawser::launch {
 
-// Makes of SIGTERM and SIGINT what they ask of a worker: to leave its job. A
-// supervisor sends SIGTERM and, when its patience ends, SIGKILL.
+// Handling of SIGTERM and SIGINT by a worker, which leaves its job when it
+// receives one. A supervisor sends SIGTERM and, after a delay, SIGKILL.
 //
 //   int main() {
 //     const launch::TerminationSignals signals;
@@ -19,15 +19,16 @@ namespace hawser::launch {
 // Not thread-safe.
 class TerminationSignals {
  public:
-  // Blocks both signals for good in the calling thread, and so in those that it
-  // starts from then on: main thread, before any other.
+  // Blocks both signals permanently in the calling thread and in the threads
+  // that it starts later. Must be called from the main thread, before other
+  // threads start.
   TerminationSignals();
   TerminationSignals(const TerminationSignals&) = delete;
   TerminationSignals& operator=(const TerminationSignals&) = delete;
 
-  // Waits for a signal, then returns what `shutdown(true)` returns: calls under
-  // way end, new ones go elsewhere. A second signal meanwhile calls
-  // `shutdown(false)` from another thread, which must make the first return.
+  // Waits for a signal, then calls `shutdown(true)` and returns its result. A
+  // second signal that arrives before it returns calls `shutdown(false)` from
+  // another thread, which must make the first call return.
   absl::Status Serve(
       absl::FunctionRef<absl::Status(bool graceful)> shutdown) const;
 };

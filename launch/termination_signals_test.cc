@@ -21,13 +21,14 @@ using ::testing::ElementsAre;
 
 class TerminationSignalsTest : public testing::TestWithParam<int> {
  protected:
-  // One at a time: of two of a kind that nobody took the kernel keeps one.
+  // Sends one signal. The kernel merges equal signals that are pending, so the
+  // previous one must have been received.
   void Send() const { ASSERT_EQ(kill(getpid(), GetParam()), 0); }
 
   const TerminationSignals signals_;
 };
 
-TEST_P(TerminationSignalsTest, OneShutsDownGracefully) {
+TEST_P(TerminationSignalsTest, OneSignalShutsDownGracefully) {
   Send();
   std::vector<bool> calls;
   EXPECT_THAT(signals_.Serve([&](bool graceful) {
@@ -38,7 +39,7 @@ TEST_P(TerminationSignalsTest, OneShutsDownGracefully) {
   EXPECT_THAT(calls, ElementsAre(true));
 }
 
-TEST_P(TerminationSignalsTest, ASecondOneStopsAtOnce) {
+TEST_P(TerminationSignalsTest, SecondSignalStopsAtOnce) {
   Send();
   absl::Notification stopped;
   EXPECT_THAT(signals_.Serve([&](bool graceful) {
@@ -53,7 +54,7 @@ TEST_P(TerminationSignalsTest, ASecondOneStopsAtOnce) {
               StatusIs(absl::StatusCode::kCancelled));
 }
 
-// What ends the waiting for a second signal is none for the next.
+// The signal that ends the wait for a second signal does not stay pending.
 TEST_P(TerminationSignalsTest, ServesAgain) {
   for (int i = 0; i < 100; ++i) {
     std::vector<bool> calls;

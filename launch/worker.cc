@@ -28,11 +28,11 @@ namespace hawser::launch {
 namespace {
 
 constexpr int kDefaultMasterPort = 29500;
-// How long rank 0 keeps the store for workers that are about to leave.
+// Time for which rank 0 keeps serving the store while other workers leave.
 constexpr absl::Duration kLeaveTimeout = absl::Seconds(10);
 
-// `value`, or else that of the environment variable `variable`; none if neither
-// is given.
+// `value`, or else the number in the environment variable `variable`; empty if
+// neither is set.
 absl::StatusOr<std::optional<int>> IntOrEnvironment(std::optional<int> value,
                                                     const char* variable) {
   if (value.has_value()) return value;
@@ -43,9 +43,9 @@ absl::StatusOr<std::optional<int>> IntOrEnvironment(std::optional<int> value,
   const auto [end, error] =
       std::from_chars(view.data(), view.data() + view.size(), number);
   if (error != std::errc() || end != view.data() + view.size()) {
-    return absl::InvalidArgumentError(absl::StrCat("the environment's ",
+    return absl::InvalidArgumentError(absl::StrCat("the environment variable ",
                                                    variable, " is '", text,
-                                                   "'; it must be a number"));
+                                                   "'; it must be an integer"));
   }
   return std::optional<int>(number);
 }
@@ -57,20 +57,20 @@ std::string StringOrEnvironment(const std::string& value, const char* variable,
   return text == nullptr ? otherwise : text;
 }
 
-// A number that the URL may say too.
+// Copies a number from the URL into `option`. Fails if both are set and differ.
 absl::Status Agree(const char* what, std::optional<int> in_url,
                    std::optional<int>& option) {
   if (!in_url.has_value()) return absl::OkStatus();
   if (option.has_value() && *option != *in_url) {
     return absl::InvalidArgumentError(
         absl::StrCat("the ", what, " is ", *in_url, " in the store's URL and ",
-                     *option, " in the options"));
+                     *option, " in the options: set one of them"));
   }
   option = in_url;
   return absl::OkStatus();
 }
 
-// The URL that the options or the environment name; env:// if none.
+// The URL from the options or the environment; env:// if neither has one.
 absl::StatusOr<store::StoreUrl> InitUrl(const WorkerOptions& options) {
   const bool has_place = options.meeting_place.store != nullptr ||
                          !options.meeting_place.master_address.empty() ||
@@ -78,14 +78,14 @@ absl::StatusOr<store::StoreUrl> InitUrl(const WorkerOptions& options) {
   if (has_place && !options.meeting_place.url.empty()) {
     return absl::InvalidArgumentError(
         "meeting_place.url excludes store, master_address and master_port of "
-        "meeting_place: give one");
+        "meeting_place: set only one");
   }
   if (has_place) return store::StoreUrl();
   return store::ParseStoreUrl(
       StringOrEnvironment(options.meeting_place.url, "HAWSER_INIT", "env://"));
 }
 
-// Where rank 0 keeps the store.
+// The address at which rank 0 serves the store.
 absl::StatusOr<store::Endpoint> Master(const WorkerOptions& options) {
   store::Endpoint master;
   master.host = StringOrEnvironment(options.meeting_place.master_address,
@@ -97,8 +97,8 @@ absl::StatusOr<store::Endpoint> Master(const WorkerOptions& options) {
   return master;
 }
 
-// Fills in what the environment or a default decides; returns where the workers
-// meet, which is not env://.
+// Completes the options from the environment and the defaults. Returns the URL
+// of the store, which is not env://.
 absl::StatusOr<store::StoreUrl> Complete(WorkerOptions& options) {
   ASSIGN_OR_RETURN(store::StoreUrl url, InitUrl(options));
   RETURN_IF_ERROR(Agree("rank", url.rank, options.identity.rank));
@@ -108,16 +108,17 @@ absl::StatusOr<store::StoreUrl> Complete(WorkerOptions& options) {
                    IntOrEnvironment(options.identity.rank, "RANK"));
   if (!options.identity.rank.has_value()) {
     return absl::InvalidArgumentError(
-        "the worker's rank is neither given nor in the environment as RANK");
+        "the worker's rank is missing: set identity.rank or the environment "
+        "variable RANK");
   }
   ASSIGN_OR_RETURN(options.identity.world_size,
                    IntOrEnvironment(options.identity.world_size, "WORLD_SIZE"));
   if (options.identity.world_size.has_value() &&
       (*options.identity.rank < 0 ||
        *options.identity.rank >= *options.identity.world_size)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("rank ", *options.identity.rank, " of a world of ",
-                     *options.identity.world_size, " workers"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "rank ", *options.identity.rank, " is outside the world of size ",
+        *options.identity.world_size, ": ranks begin at 0"));
   }
   url.world_size = options.identity.world_size;
   if (url.scheme == store::StoreUrl::Scheme::kEnv) {
@@ -147,7 +148,7 @@ absl::StatusOr<store::StoreUrl> Complete(WorkerOptions& options) {
 
 }  // namespace
 
-// The store at which workers meet, as seen from one of them.
+// One worker's access to the job's store, which rank 0 may serve.
 class Worker::StoreHost {
  public:
   static absl::StatusOr<std::unique_ptr<StoreHost>> Join(
@@ -183,8 +184,8 @@ class Worker::StoreHost {
   store::Store* store() { return store_.get(); }
   const std::string& master() const { return master_; }
 
-  // Says that this worker is through with the store of rank 0, which waits, a
-  // while, until all are.
+  // Reports that this worker no longer uses the store of rank 0. Rank 0 waits
+  // up to kLeaveTimeout until all workers have reported.
   void Leave() {
     if (master_.empty() || world_size_ == 0) return;
     const std::string all_left = prefix_ + "all_left";
@@ -201,7 +202,7 @@ class Worker::StoreHost {
  private:
   int world_size_ = 0;
   std::string prefix_;
-  // Empty where rank 0 keeps none.
+  // Empty unless rank 0 serves the store.
   std::string master_;
   std::unique_ptr<store::StoreServer> server_;
   std::unique_ptr<store::Store> store_;
@@ -211,8 +212,8 @@ absl::StatusOr<std::unique_ptr<Worker>> Worker::Start(WorkerOptions options) {
   if (options.network.grpc.credentials != nullptr ||
       options.network.grpc.allow_insecure_network) {
     return absl::InvalidArgumentError(
-        "network.grpc has credentials or allow_insecure_network: set those of "
-        "network, which hold for the store of rank 0 as well");
+        "network.grpc sets credentials or allow_insecure_network: set those of "
+        "network instead, which also apply to the store of rank 0");
   }
   ASSIGN_OR_RETURN(const store::StoreUrl url, Complete(options));
   ASSIGN_OR_RETURN(
@@ -221,7 +222,7 @@ absl::StatusOr<std::unique_ptr<Worker>> Worker::Start(WorkerOptions options) {
           net::WithEnvironment(std::move(options.network.credentials)),
           net::Identity{.job = options.identity.job,
                         .worker = options.identity.name,
-                        // A transport of the user's proves them elsewhere.
+                        // A transport of the user verifies roles itself.
                         .roles = options.network.transport != nullptr
                                      ? std::vector<std::string>()
                                      : options.identity.roles}));
@@ -291,7 +292,7 @@ std::string Worker::master() const {
 
 absl::Status Worker::Shutdown(bool graceful) {
   absl::Status status = agent_->Shutdown(graceful);
-  // Who cut it short waits for nobody.
+  // After a cancelled Shutdown, rank 0 does not wait for the other workers.
   if (graceful && host_ != nullptr && !absl::IsCancelled(status)) {
     std::call_once(left_, [this] { host_->Leave(); });
   }

@@ -15,8 +15,8 @@
 
 namespace hawser::launch {
 
-// One worker of a job: remote calls, remote references, distributed autograd
-// and distributed optimizers, from one call to another:
+// One worker of a job, with remote calls, remote references, distributed
+// autograd and distributed optimizers:
 //
 //   ASSIGN_OR_RETURN(auto worker, Worker::Start({.registry = &registry}));
 //   ... worker->agent() ...
@@ -27,38 +27,39 @@ class Worker {
  public:
   // Joins the job.
   //
-  //   kInvalidArgument   an option, or a variable of the environment, is
-  //                      missing, wrong, or without effect, naming it.
-  //   kAlreadyExists     name or rank is taken; or, at rank 0, another process
-  //                      listens at the master's port.
-  //   kUnavailable       no store at that address.
-  //   kNotFound          there is no network interface of that name, or no file
-  //                      of the credentials.
-  //   kFailedPrecondition  an address off loopback without TLS.
-  //   kPermissionDenied  others may read the key or the token; or the
+  //   kInvalidArgument   an option or an environment variable is missing,
+  //                      wrong, or without effect; the error names it.
+  //   kAlreadyExists     the name or rank is taken; or, at rank 0, another
+  //                      process listens on the master's port.
+  //   kUnavailable       the store does not reply at its address.
+  //   kNotFound          the network interface or a file of the credentials
+  //                      does not exist.
+  //   kFailedPrecondition  an address other than loopback without TLS.
+  //   kPermissionDenied  other users may read the key or the token; or the
   //                      certificate is an observer's.
-  //   kUnauthenticated   the store at the master's address does not accept this
-  //                      worker's certificate or token, or this worker its.
-  //   kDeadlineExceeded  workers are missing, naming their ranks.
+  //   kUnauthenticated   the store at the master's address rejects this
+  //                      worker's certificate or token, or this worker rejects
+  //                      the store's.
+  //   kDeadlineExceeded  workers have not joined; the error names their ranks.
   static absl::StatusOr<std::unique_ptr<Worker>> Start(WorkerOptions options);
 
-  // Shuts down, not gracefully, unless that has been done.
+  // Calls Shutdown(/*graceful=*/false) unless the worker was shut down before.
   ~Worker();
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
 
-  // What rref::, dist_autograd:: and dist_optim:: functions take.
+  // The agent to pass to functions of rref::, dist_autograd:: and dist_optim::.
   rpc::Agent& agent() { return *agent_; }
   const std::string& name() const { return agent_->info().name; }
   int rank() const { return agent_->info().id.value(); }
   std::optional<int> world_size() const { return world_size_; }
   store::Store& store() { return *store_; }
-  // "host:port" of the store of rank 0; empty with another store.
+  // "host:port" of the store that rank 0 serves; empty with another store.
   std::string master() const;
 
-  // Graceful: waits until no worker of the job has anything left to do, ends
-  // all references, and stops; what is left is named in the error. Otherwise
-  // stops. Idempotent. Errors as of rpc::Agent::Shutdown.
+  // If `graceful`, first waits until all workers of the job are idle and ends
+  // all references; the error names the calls and references that remain. Then
+  // stops the worker. Idempotent. Errors are those of rpc::Agent::Shutdown.
   absl::Status Shutdown(bool graceful = true);
 
  private:
@@ -68,7 +69,7 @@ class Worker {
          store::Store* store);
 
   const std::optional<int> world_size_;
-  // Unless the store is the user's.
+  // Null if the user supplied the store.
   const std::unique_ptr<StoreHost> host_;
   std::once_flag left_;
   store::Store* const store_;

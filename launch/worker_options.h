@@ -22,76 +22,75 @@
 
 namespace hawser::launch {
 
-// The worker as the others of the job know it.
+// The worker's name, rank and roles, as other workers of the job see them.
 struct WorkerIdentity {
   // Unique in the job; 1 to 127 letters, digits, "-_:.", the first a letter or
   // digit. Default: "worker<rank>".
   std::string name = {};
-  // The worker's number in the job. Environment: RANK. Required.
+  // Environment: RANK. Required.
   std::optional<int> rank = {};
-  // The number of workers: Start waits for all of them. Environment:
-  // WORLD_SIZE. Unset: workers join and leave at any time.
+  // Number of workers; Start waits for all of them. Environment: WORLD_SIZE. If
+  // unset, workers join and leave at any time.
   std::optional<int> world_size = {};
-  // Roles as others see them in WorkerInfo::roles: "trainer", "ps". With TLS
-  // the worker's certificate must have them (`hawser certs issue --roles`); if
-  // empty, they are those of the certificate.
+  // Roles that WorkerInfo::roles shows to other workers, such as "trainer" or
+  // "ps". With TLS the worker's certificate must have them (`hawser certs issue
+  // --roles`). If empty, the roles are those of the certificate.
   std::vector<std::string> roles = {};
-  // Jobs that share a store do not see each other.
+  // Name of the job. Jobs that share a store do not see each other.
   std::string job = "default";
 };
 
 // The store through which workers find each other: a URL, an address of rank 0,
-// or a store of the user's. At most one of the three may be given.
+// or a store object of the user. At most one of the three may be set.
 struct MeetingPlace {
-  // See store::StoreUrl. With tcp://, rank 0 serves the store there; with
-  // env://, the environment says where. May carry rank and world size.
-  // Environment, where none of the three is given: HAWSER_INIT.
+  // See store::StoreUrl. With tcp://, rank 0 serves the store at this address;
+  // with env://, at the address from the environment. May contain rank and
+  // world size. Environment, if none of the three is set: HAWSER_INIT.
   std::string url = {};
-  // The address where rank 0 serves the store. Environment: MASTER_ADDR and
-  // MASTER_PORT. Default: 127.0.0.1 and 29500. With port 0, rank 0 takes any
-  // free port: Worker::master().
+  // The address at which rank 0 serves the store. Environment: MASTER_ADDR and
+  // MASTER_PORT. Default: 127.0.0.1 and 29500. With port 0, rank 0 chooses a
+  // free port, which Worker::master() returns.
   std::string master_address = {};
   std::optional<int> master_port = {};
-  // Outlives the worker.
+  // Must outlive the worker.
   store::Store* store = nullptr;
 };
 
-// The worker's server, and its connections to other workers.
+// Network settings: the worker's server and its connections to other workers.
 struct WorkerNetwork {
-  // The address that the worker serves on. TLS is required unless it is a
+  // The address on which the worker listens. TLS is required unless this is a
   // loopback address.
   std::string bind_address = "127.0.0.1:0";
-  // Network interface whose address replaces the host of bind_address, such as
-  // "eth0". Environment: HAWSER_INTERFACE.
+  // Name of a network interface, such as "eth0", whose address replaces the
+  // host of bind_address. Environment: HAWSER_INTERFACE.
   std::string interface = {};
-  // "host:port" at which peers reach the worker. Needed where that is not
-  // bind_address: the worker serves on every address, or behind a translation
-  // of addresses. Port 0 stands for the port it serves on.
+  // "host:port" at which peers reach the worker. Required if this differs from
+  // bind_address: the worker listens on all addresses or is behind NAT. Port 0
+  // stands for the port on which it listens.
   std::string advertise_address = {};
-  // The worker's certificate, which must be of its name and job, and the job's
-  // token, for its calls and for the store that rank 0 serves. Environment:
+  // The worker's certificate, which must be for its name and job, and the job's
+  // token. They serve calls and the store of rank 0. Environment: see
   // net::WithEnvironment.
   net::CredentialsOptions credentials = {};
-  // Permits addresses off loopback without TLS, also for the store that rank 0
-  // serves.
+  // Permits addresses other than loopback without TLS, also for the store that
+  // rank 0 serves.
   bool allow_insecure_network = false;
-  // Carries messages in place of gRPC. It has credentials and limits of its
-  // own.
+  // Replaces gRPC. Brings its own credentials and limits.
   std::unique_ptr<rpc::Transport> transport = {};
-  // Limits of the server, the longest message, polling, memory shared on one
-  // machine. Its credentials and allow_insecure_network stay unset: those above
-  // count.
+  // Limits of the server and of messages, polling, and shared memory on one
+  // machine. Its credentials and allow_insecure_network must stay unset; those
+  // above apply.
   rpc::GrpcTransportOptions grpc = {};
 };
 
 // Timeouts, threads, and limits on the resources that peers use.
 struct WorkerLimits {
-  // Timeout of calls that name none.
+  // Default timeout of calls.
   absl::Duration call_timeout = absl::Seconds(60);
   // Longest wait for the other workers in Start, and in a graceful Shutdown.
   absl::Duration join_timeout = absl::Minutes(5);
-  // As in rpc::AgentOptions: threads for registered functions without those
-  // that are blocked, and with them.
+  // Threads for registered functions, as in rpc::AgentOptions: `num_threads`
+  // does not count blocked threads, `max_threads` does.
   int num_threads = 16;
   int max_threads = 4096;
   rpc::LivenessOptions liveness = {};
@@ -101,18 +100,18 @@ struct WorkerLimits {
   dist_autograd::ContextLimits contexts = {};
 };
 
-// Options that are not set are taken from the environment, as launchers set it,
-// and then from the defaults.
+// Options of a worker. Unset options are read from the environment variables
+// that launchers set; otherwise the defaults apply.
 struct WorkerOptions {
   WorkerIdentity identity = {};
   MeetingPlace meeting_place = {};
-  // The functions that other workers may call here; none, if null. Outlives
-  // the worker.
+  // The functions that other workers may call on this worker; null: none. Must
+  // outlive the worker.
   const rpc::FunctionRegistry* registry = nullptr;
   WorkerNetwork network = {};
   WorkerLimits limits = {};
-  // Services besides streams, references, distributed autograd and optimizers,
-  // which every worker has. Attached after those, in this order.
+  // Services in addition to streams, references, distributed autograd and
+  // optimizers, which every worker has. Attached after those, in this order.
   std::vector<std::unique_ptr<rpc::Service>> services = {};
 };
 

@@ -45,7 +45,7 @@ class WorkerTest : public testing::Test {
   rpc::FunctionRegistry registry_;
 };
 
-TEST_F(WorkerTest, WorldOfTwoMeetsInAStoreCallsAndLeaves) {
+TEST_F(WorkerTest, TwoWorkersJoinThroughAStoreCallAndLeave) {
   store::HashStore store;
   auto start = [&](int rank) {
     WorkerOptions options;
@@ -81,7 +81,7 @@ TEST_F(WorkerTest, WorldOfTwoMeetsInAStoreCallsAndLeaves) {
   EXPECT_THAT((*first)->Shutdown(), IsOk());
 }
 
-TEST_F(WorkerTest, RankZeroKeepsTheStoreOfWorkersThatComeAndGo) {
+TEST_F(WorkerTest, RankZeroServesTheStoreOfWorkersThatJoinAndLeave) {
   setenv("RANK", "0", 1);
   setenv("MASTER_PORT", "0", 1);
   WorkerOptions first_options;
@@ -104,7 +104,8 @@ TEST_F(WorkerTest, RankZeroKeepsTheStoreOfWorkersThatComeAndGo) {
   EXPECT_THAT((*keeper)->Shutdown(), IsOk());
 }
 
-// A world of two that meets at `url`, of which the first says its address.
+// Runs two workers that join through `url`. The address of rank 0 must contain
+// `address`.
 void ExpectWorldOfTwo(const std::string& url, rpc::FunctionRegistry& registry,
                       const std::string& bind_address,
                       const std::string& address) {
@@ -129,13 +130,13 @@ void ExpectWorldOfTwo(const std::string& url, rpc::FunctionRegistry& registry,
   EXPECT_THAT(shutdown.get(), IsOk());
 }
 
-TEST_F(WorkerTest, WorldOfTwoMeetsInAFile) {
+TEST_F(WorkerTest, TwoWorkersJoinThroughAFile) {
   const std::string path = testing::TempDir() + "/worker_test_store";
   ExpectWorldOfTwo("file://" + path, registry_, "127.0.0.1:0", "127.0.0.1:");
   EXPECT_FALSE(std::filesystem::exists(path));
 }
 
-TEST_F(WorkerTest, WorldOfTwoMeetsAndCallsOverIpV6) {
+TEST_F(WorkerTest, TwoWorkersJoinAndCallOverIpV6) {
   const auto probe = store::StoreServer::Start({.host = "::1"});
   if (!probe.ok()) {
     GTEST_SKIP() << "this machine has no IPv6 loopback: " << probe.status();
@@ -146,7 +147,7 @@ TEST_F(WorkerTest, WorldOfTwoMeetsAndCallsOverIpV6) {
                    "[::1]:");
 }
 
-TEST_F(WorkerTest, InterfaceAndAdvertisedAddressAreWhatPeersSee) {
+TEST_F(WorkerTest, PeersSeeInterfaceAndAdvertisedAddress) {
   store::HashStore store;
   WorkerOptions options;
   options.identity.rank = 0;
@@ -175,7 +176,7 @@ TEST_F(WorkerTest, InterfaceAndAdvertisedAddressAreWhatPeersSee) {
               StatusIs(absl::StatusCode::kNotFound));
 }
 
-TEST_F(WorkerTest, UrlsThatContradictAreRefused) {
+TEST_F(WorkerTest, ContradictingUrlsAreRejected) {
   setenv("HAWSER_INIT", "http://h", 1);
   EXPECT_THAT(Worker::Start({}), StatusIs(absl::StatusCode::kInvalidArgument,
                                           testing::HasSubstr("http://h")));
@@ -199,7 +200,7 @@ TEST_F(WorkerTest, UrlsThatContradictAreRefused) {
       StatusIs(absl::StatusCode::kInvalidArgument, testing::HasSubstr("port")));
 }
 
-TEST_F(WorkerTest, JobRunsUnderTlsAndTokenAndRefusesOthers) {
+TEST_F(WorkerTest, JobWithTlsAndTokenRejectsOtherCredentials) {
   net::TestAuthority authority;
   net::TestAuthority other_authority;
   const std::string token = authority.Write("token", std::string(64, 'a'));
@@ -283,7 +284,7 @@ TEST_F(WorkerTest, OptionsOfGrpcReachTheTransport) {
                        testing::HasSubstr("max_message_bytes")));
 }
 
-TEST_F(WorkerTest, SettingsForTheStoreAsWellAreTheWorkers) {
+TEST_F(WorkerTest, InsecureNetworkInGrpcOptionsIsRejected) {
   EXPECT_THAT(
       Worker::Start({.identity = {.rank = 0},
                      .meeting_place = {.master_port = 0},
@@ -292,7 +293,7 @@ TEST_F(WorkerTest, SettingsForTheStoreAsWellAreTheWorkers) {
                testing::HasSubstr("allow_insecure_network")));
 }
 
-TEST_F(WorkerTest, MissingAndWrongSettingsAreNamed) {
+TEST_F(WorkerTest, ErrorsNameMissingAndWrongSettings) {
   EXPECT_THAT(Worker::Start({}), StatusIs(absl::StatusCode::kInvalidArgument,
                                           testing::HasSubstr("RANK")));
   setenv("RANK", "one", 1);
@@ -302,7 +303,8 @@ TEST_F(WorkerTest, MissingAndWrongSettingsAreNamed) {
   setenv("WORLD_SIZE", "2", 1);
   EXPECT_THAT(Worker::Start({}),
               StatusIs(absl::StatusCode::kInvalidArgument,
-                       testing::HasSubstr("rank 2 of a world of 2")));
+                       testing::HasSubstr("rank 2 is outside the world of "
+                                          "size 2")));
   setenv("WORLD_SIZE", "3", 1);
   setenv("MASTER_PORT", "70000", 1);
   EXPECT_THAT(Worker::Start({}), StatusIs(absl::StatusCode::kInvalidArgument,
