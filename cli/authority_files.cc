@@ -24,7 +24,7 @@ namespace {
 constexpr int kPublic = 0644;
 constexpr int kPrivate = 0600;
 
-// OK if `path` is below `directory`, through no symbolic link.
+// OK if `path` exists below `directory` without symbolic links.
 absl::Status Find(int directory, const std::string& path, int flags) {
   ASSIGN_OR_RETURN(const int fd,
                    fs::OpenBeneath(directory, path, O_PATH | flags));
@@ -32,8 +32,8 @@ absl::Status Find(int directory, const std::string& path, int flags) {
   return absl::OkStatus();
 }
 
-// Where the files of `worker`, a worker's name, go: where nothing is, or files
-// of a worker are.
+// The directory for the files of the worker named `worker`. kAlreadyExists
+// unless it is absent or contains a worker's files.
 absl::StatusOr<std::string> PathOf(const std::string& output,
                                    const std::string& worker) {
   const std::string path = std::filesystem::path(output) / worker;
@@ -45,7 +45,9 @@ absl::StatusOr<std::string> PathOf(const std::string& output,
     return path;
   }
   return absl::AlreadyExistsError(
-      absl::StrCat(path, " is there and was not made by `hawser certs issue`"));
+      absl::StrCat(path,
+                   " exists and was not made by `hawser certs issue`: remove "
+                   "it, or choose another name"));
 }
 
 absl::StatusOr<net::KeyAndCertificate> ReadAuthority(
@@ -66,11 +68,11 @@ absl::StatusOr<std::string> CertificateOf(const std::filesystem::path& output,
   if (net::ToUri(found) == net::ToUri(worker)) return certificate;
   return absl::InvalidArgumentError(absl::StrCat(
       path, " is a certificate of ", net::ToUri(found), ", not of ",
-      net::ToUri(worker), ": revoke it by --certificate if it is the one"));
+      net::ToUri(worker), ": to revoke this one, pass it to --certificate"));
 }
 
-// The lists in `directory`, oldest first: their names are `prefix` and their
-// numbers. None if there is no such directory.
+// The revocation lists in `directory`, oldest first. Their names are `prefix`
+// and a number. Empty if the directory does not exist.
 absl::StatusOr<std::vector<std::string>> ReadLists(
     const std::filesystem::path& directory, const std::string& prefix) {
   std::vector<std::string> lists;
@@ -139,7 +141,8 @@ absl::StatusOr<std::string> RevokeCertificates(
   }
   if (certificates.empty()) {
     return absl::InvalidArgumentError(
-        "nothing to revoke: name workers, or files with --certificate");
+        "certificates to revoke are missing: name workers, or pass files to "
+        "--certificate");
   }
   ASSIGN_OR_RETURN(const std::string prefix,
                    net::RevocationListPrefix(issuer.certificate));
@@ -150,7 +153,7 @@ absl::StatusOr<std::string> RevokeCertificates(
                    net::MakeRevocationList(issuer, certificates,
                                            lists.empty() ? "" : lists.back()));
   lists.push_back(std::move(list));
-  // The older ones stay: who has read those looks for the next number.
+  // Older lists stay: a process that has read them looks for the next number.
   ASSIGN_OR_RETURN(fs::AtomicDirectory made,
                    fs::AtomicDirectory::Create(directory));
   for (size_t i = 0; i < lists.size(); ++i) {

@@ -18,7 +18,7 @@ namespace {
 
 using nlohmann::json;
 
-// Of arguments: what a worker reads too.
+// Limit on the nesting of arguments; workers have the same one.
 constexpr int kMaxDepth = 64;
 
 struct CallFlags {
@@ -33,13 +33,14 @@ absl::StatusOr<v1::CallRequest> MakeRequest(const CallFlags& flags,
   if (signature.starts_with("stream ")) {
     return absl::InvalidArgumentError(absl::StrCat(
         "function '", flags.function,
-        "' writes a stream, which cannot be called here: ", signature));
+        "' writes a stream, which `hawser call` does not support: ",
+        signature));
   }
   ASSIGN_OR_RETURN(const Signature types, ParseSignature(signature));
   if (types.parameters.size() != flags.arguments.size()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("function '", flags.function, "' is ", signature,
-                     ", but there are ", flags.arguments.size(), " arguments"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "function '", flags.function, "' is ", signature,
+        ", but the command line has ", flags.arguments.size(), " arguments"));
   }
   v1::CallRequest request;
   request.set_function(flags.function);
@@ -55,12 +56,12 @@ absl::StatusOr<v1::CallRequest> MakeRequest(const CallFlags& flags,
         /*allow_exceptions=*/false);
     if (too_deep) {
       return absl::InvalidArgumentError(absl::StrCat(
-          "argument ", i + 1, " is nested more than ", kMaxDepth, " deep"));
+          "argument ", i + 1, " has more than ", kMaxDepth, " nested levels"));
     }
     if (value.is_discarded()) {
       return absl::InvalidArgumentError(
           absl::StrCat("argument ", i + 1, " is not JSON: ", flags.arguments[i],
-                       " (a string wants quotes of its own: '\"text\"')"));
+                       " (write a string with its quotes: '\"text\"')"));
     }
     RETURN_IF_ERROR(AddArgument(value, types.parameters[i], request));
   }
@@ -86,7 +87,7 @@ absl::Status Call(const CallFlags& flags, std::ostream& out) {
 
 void AddCall(CLI::App& hawser, CommandContext& context) {
   CLI::App* call = hawser.add_subcommand(
-      "call", "Call a function of a worker once and print its result as JSON.");
+      "call", "Call a function of a worker once. Print its result as JSON.");
   auto flags = std::make_shared<CallFlags>();
   call->add_option("WORKER", flags->worker, "The worker's name.")->required();
   call->add_option("FUNCTION", flags->function, "The function's name.")

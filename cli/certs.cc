@@ -42,8 +42,8 @@ absl::Duration Days(int days) { return days * absl::Hours(24); }
 absl::Status Init(const InitFlags& flags, std::ostream& out) {
   RETURN_IF_ERROR(
       MakeAuthorityFiles(flags.directory, flags.job, Days(flags.days)));
-  out << "made " << flags.directory << " for job " << flags.job
-      << "; keep ca.key from the machines of workers\n";
+  out << "created " << flags.directory << " for job " << flags.job
+      << "; do not copy ca.key to the machines of workers\n";
   return absl::OkStatus();
 }
 
@@ -68,14 +68,15 @@ absl::Status Revoke(const RevokeFlags& flags, std::ostream& out) {
   ASSIGN_OR_RETURN(const std::string lists,
                    RevokeCertificates(flags.directory, options));
   out << "added a list to " << lists
-      << "; copy it to the machines of workers, for HAWSER_TLS_CRL_DIR\n";
+      << "; copy this directory to the machines of workers, for "
+         "HAWSER_TLS_CRL_DIR\n";
   return absl::OkStatus();
 }
 
 void AddInit(CLI::App& certs, CommandContext& context) {
   CLI::App* init = certs.add_subcommand(
       "init",
-      "Create the certificate authority of a job, and its token: DIR/ca.crt, "
+      "Create the certificate authority and the token of a job: DIR/ca.crt, "
       "DIR/ca.key and DIR/token.");
   auto flags = std::make_shared<InitFlags>();
   init->add_option("DIR", flags->directory, "Directory to create.")->required();
@@ -100,10 +101,11 @@ void AddIssue(CLI::App& certs, CommandContext& context) {
       ->required();
   issue->add_option("WORKER", flags->workers, "Names of workers.")->required();
   issue
-      ->add_option("--roles", flags->roles,
-                   "Roles of these workers, chosen by the job, such as "
-                   "ps,trainer. \"observer\" may only read, \"admin\" may use "
-                   "debug services. Default: none.")
+      ->add_option(
+          "--roles", flags->roles,
+          "Roles of these workers, such as ps,trainer. The job chooses "
+          "the names, but \"observer\" may only read and \"admin\" may "
+          "use debug services. Default: none.")
       ->delimiter(',');
   issue->add_option("--out", flags->output,
                     "Parent of the workers' directories. Default: DIR.");
@@ -119,9 +121,9 @@ void AddIssue(CLI::App& certs, CommandContext& context) {
 void AddRevoke(CLI::App& certs, CommandContext& context) {
   CLI::App* revoke =
       certs.add_subcommand("revoke",
-                           "Revoke certificates: add a list of all revoked "
-                           "certificates to DIR/crl, for HAWSER_TLS_CRL_DIR "
-                           "of all workers.");
+                           "Revoke certificates. Adds a list of all revoked "
+                           "certificates to DIR/crl, which every worker needs "
+                           "as HAWSER_TLS_CRL_DIR.");
   auto flags = std::make_shared<RevokeFlags>();
   revoke
       ->add_option("DIR", flags->directory,

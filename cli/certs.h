@@ -6,7 +6,8 @@
 
 namespace hawser::cli {
 
-// `hawser certs init|issue|revoke`: the certificates and the token of a job.
+// `hawser certs init|issue|revoke`: creates and revokes the certificates of a
+// job, and creates its token.
 void AddCerts(CLI::App& hawser, CommandContext& context);
 
 }  // namespace hawser::cli

@@ -58,7 +58,7 @@ class CertsTest : public testing::Test {
   }
   ~CertsTest() override { std::filesystem::remove_all(root_); }
 
-  // How many entries the test's directory has, staged ones included.
+  // The number of entries of the test's directory, with temporary ones.
   int NumEntries() const {
     int count = 0;
     for (const auto& entry :
@@ -114,7 +114,7 @@ TEST_F(CertsTest, IssuedCertificatesHaveTheRoles) {
   EXPECT_THAT(refused.err, HasSubstr("a role"));
 }
 
-TEST_F(CertsTest, SecretsAreOnlyTheOwners) {
+TEST_F(CertsTest, OnlyTheOwnerMayReadSecrets) {
   const mode_t old = umask(0);
   Hawser({"certs", "init", job_});
   Hawser({"certs", "issue", job_, "ps0"});
@@ -127,27 +127,27 @@ TEST_F(CertsTest, SecretsAreOnlyTheOwners) {
   EXPECT_EQ(ModeOf(job_ + "/ps0/token"), 0600);
 }
 
-TEST_F(CertsTest, AnAuthorityIsNotOverwritten) {
+TEST_F(CertsTest, ExistingAuthorityIsNotOverwritten) {
   ASSERT_EQ(Hawser({"certs", "init", job_}).exit_code, 0);
   const std::string key = *fs::ReadPrivateFile(job_ + "/ca.key");
   const Outcome again = Hawser({"certs", "init", job_ + "/"});
   EXPECT_EQ(again.exit_code, 2);
   EXPECT_THAT(again.err, HasSubstr("/job already exists"));
   EXPECT_EQ(*fs::ReadPrivateFile(job_ + "/ca.key"), key);
-  EXPECT_EQ(NumEntries(), 4) << "something half made is left";
+  EXPECT_EQ(NumEntries(), 4) << "a temporary file is left";
 }
 
-TEST_F(CertsTest, AWorkersFilesAreReplacedTogether) {
+TEST_F(CertsTest, FilesOfAWorkerAreReplacedTogether) {
   Hawser({"certs", "init", job_});
   Hawser({"certs", "issue", job_, "ps0"});
   const std::string key = *fs::ReadPrivateFile(job_ + "/ps0/worker.key");
   EXPECT_EQ(Hawser({"certs", "issue", job_, "ps0"}).exit_code, 0);
   EXPECT_NE(*fs::ReadPrivateFile(job_ + "/ps0/worker.key"), key);
   EXPECT_THAT(net::Credentials::Create(OptionsOf("ps0"), std::nullopt), IsOk());
-  EXPECT_EQ(NumEntries(), 9) << "the old files are left";
+  EXPECT_EQ(NumEntries(), 9) << "the old files still exist";
 }
 
-TEST_F(CertsTest, NamesThatAreNoDirectoriesOfWorkersAreRefused) {
+TEST_F(CertsTest, NamesOfOtherDirectoriesAreRejected) {
   Hawser({"certs", "init", job_});
   for (const char* worker : {"..", ".", ".x", "_x", "a/b", "", "ca.key"}) {
     const Outcome outcome = Hawser({"certs", "issue", job_, worker});
@@ -160,7 +160,7 @@ TEST_F(CertsTest, NamesThatAreNoDirectoriesOfWorkersAreRefused) {
 
 TEST_F(CertsTest, PlantedLinksAreNeitherFollowedNorReplaced) {
   ASSERT_EQ(Hawser({"certs", "init", job_}).exit_code, 0);
-  // Another worker's files, to which a name leads.
+  // A link to another worker's files.
   ASSERT_EQ(Hawser({"certs", "issue", job_, "ps0"}).exit_code, 0);
   const auto own = fs::ReadPublicFile(job_ + "/ps0/worker.crt");
   ASSERT_THAT(own, IsOk());
@@ -170,21 +170,21 @@ TEST_F(CertsTest, PlantedLinksAreNeitherFollowedNorReplaced) {
   EXPECT_THAT(outcome.err, HasSubstr("was not made by"));
   EXPECT_TRUE(std::filesystem::is_symlink(job_ + "/ps1"));
   EXPECT_EQ(*fs::ReadPublicFile(job_ + "/ps0/worker.crt"), *own);
-  // An authority is not made through one either.
+  // Nor is an authority created through a link.
   std::filesystem::create_directory(root_ + "/empty");
   std::filesystem::create_directory_symlink("empty", root_ + "/other");
   EXPECT_NE(Hawser({"certs", "init", root_ + "/other"}).exit_code, 0);
   EXPECT_TRUE(std::filesystem::is_empty(root_ + "/empty"));
 }
 
-TEST_F(CertsTest, AbsentAndForeignAuthoritiesAreNamed) {
+TEST_F(CertsTest, ErrorsNameAbsentAndForeignAuthorities) {
   const Outcome absent = Hawser({"certs", "issue", job_, "ps0"});
   EXPECT_EQ(absent.exit_code, 2);
   EXPECT_THAT(absent.err, HasSubstr(job_ + "/ca.crt"));
 
   Hawser({"certs", "init", job_});
   Hawser({"certs", "issue", job_, "ps0"});
-  // A worker's certificate is not an authority's.
+  // A worker's certificate in place of an authority's.
   std::filesystem::copy_file(job_ + "/ps0/worker.crt", job_ + "/ca.crt",
                              std::filesystem::copy_options::overwrite_existing);
   const Outcome foreign = Hawser({"certs", "issue", job_, "ps1"});
@@ -218,7 +218,7 @@ class RevocationTest : public CertsTest {
     server_ = *std::move(server);
   }
 
-  // How `worker`, with the files that it has now, is received.
+  // Connects with the current files of `worker`.
   absl::Status Connect(const std::string& worker) {
     auto credentials =
         net::Credentials::Create(OptionsOf(worker), std::nullopt);
@@ -231,7 +231,7 @@ class RevocationTest : public CertsTest {
   std::unique_ptr<store::StoreServer> server_;
 };
 
-TEST_F(RevocationTest, RevokedWorkersAreRefusedByServersThatRun) {
+TEST_F(RevocationTest, RunningServersRejectRevokedWorkers) {
   EXPECT_THAT(Connect("w0"), IsOk());
   EXPECT_THAT(Connect("w1"), IsOk());
   for (const char* worker : {"w0", "w1"}) {
@@ -240,13 +240,13 @@ TEST_F(RevocationTest, RevokedWorkersAreRefusedByServersThatRun) {
     EXPECT_THAT(revoked.out, HasSubstr(job_ + "/crl"));
     EXPECT_THAT(Connect(worker), StatusIs(absl::StatusCode::kUnauthenticated));
   }
-  // Those before are not forgotten.
+  // Earlier revocations stay in force.
   EXPECT_THAT(Connect("w0"), StatusIs(absl::StatusCode::kUnauthenticated));
   ASSERT_EQ(Hawser({"certs", "issue", job_, "w0"}).exit_code, 0);
   EXPECT_THAT(Connect("w0"), IsOk());
 }
 
-TEST_F(RevocationTest, OlderCertificatesAreRevokedByTheirFiles) {
+TEST_F(RevocationTest, FilesOfOlderCertificatesRevokeThem) {
   const std::string old_files = root_ + "/old";
   std::filesystem::copy(job_ + "/w0", old_files);
   ASSERT_EQ(Hawser({"certs", "issue", job_, "w0"}).exit_code, 0);
@@ -259,7 +259,7 @@ TEST_F(RevocationTest, OlderCertificatesAreRevokedByTheirFiles) {
   EXPECT_THAT(Connect("w0"), StatusIs(absl::StatusCode::kUnauthenticated));
 }
 
-TEST_F(RevocationTest, WhatIsNoCertificateOfTheWorkerIsNotRevoked) {
+TEST_F(RevocationTest, CertificatesOfOthersAreNotRevoked) {
   ASSERT_EQ(Hawser({"certs", "init", root_ + "/other"}).exit_code, 0);
   ASSERT_EQ(Hawser({"certs", "issue", root_ + "/other", "w0"}).exit_code, 0);
   std::filesystem::create_directory_symlink("w1", job_ + "/w2");

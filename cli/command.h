@@ -10,17 +10,17 @@
 
 namespace hawser::cli {
 
-// What a subcommand works with, and leaves behind.
+// Output and outcome of a subcommand.
 struct CommandContext {
-  // Results; errors are returned.
+  // Receives results, but not errors.
   std::ostream& out;
-  // How the subcommand ended.
+  // Set by the subcommand when it ends.
   absl::Status outcome = absl::OkStatus();
 };
 
-// Adds one subcommand to `hawser`, whose callback runs it and sets the outcome
-// of `context`, which outlives `hawser`. One file each; the table in run.cc
-// lists them.
+// Adds one subcommand to `hawser`. Its callback runs it and sets the outcome in
+// `context`, which must outlive `hawser`. Each subcommand has a file; the table
+// in run.cc lists them.
 using AddCommand = void (*)(CLI::App& hawser, CommandContext& context);
 
 }  // namespace hawser::cli

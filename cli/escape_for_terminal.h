@@ -1,4 +1,4 @@
-// Text of other parties, escaped for a terminal.
+// Escaping of untrusted text for a terminal.
 
 #ifndef HAWSER_CLI_ESCAPE_FOR_TERMINAL_H_
 #define HAWSER_CLI_ESCAPE_FOR_TERMINAL_H_
@@ -8,9 +8,9 @@
 
 namespace hawser::cli {
 
-// `text` in one line: line ends are spaces, and other control characters of
-// ASCII and of UTF-8 (U+0080 to U+009F), which can make a terminal do things,
-// are written as "\x1b". The rest, UTF-8 or not, is left alone.
+// Returns `text` as one line. Line ends become spaces. Other control characters
+// of ASCII and of UTF-8 (U+0080 to U+009F), which a terminal may interpret, are
+// written as "\x1b". Other bytes, UTF-8 or not, are unchanged.
 std::string EscapeForTerminal(std::string_view text);
 
 }  // namespace hawser::cli

@@ -32,7 +32,7 @@ struct HealthFlags {
 struct Server {
   std::string name;
   std::string address;
-  // What its certificate must say; any of the job, if empty.
+  // The worker that its certificate must name; empty: any worker of the job.
   std::string worker;
 };
 
@@ -52,7 +52,7 @@ absl::StatusOr<std::vector<Server>> ServersOf(
   return servers;
 }
 
-// "SERVING", or what else; or why nothing is known.
+// The reply of the server, such as "SERVING", or the error of the call.
 absl::StatusOr<std::string> Ask(
     const Server& server, const HealthFlags& flags,
     std::shared_ptr<const net::Credentials> credentials) {
@@ -105,8 +105,8 @@ absl::Status Health(const HealthFlags& flags, std::ostream& out) {
 void AddHealth(CLI::App& hawser, CommandContext& context) {
   CLI::App* health = hawser.add_subcommand(
       "health",
-      "Check the health (grpc.health.v1) of the servers at the addresses, or "
-      "of all workers of the job. The exit code is 0 if all are serving.");
+      "Check the health (grpc.health.v1) of servers. Default: all workers of "
+      "the job. The exit code is 0 if all are serving.");
   auto flags = std::make_shared<HealthFlags>();
   health->add_option(
       "ADDRESS", flags->addresses,

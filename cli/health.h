@@ -6,7 +6,7 @@
 
 namespace hawser::cli {
 
-// `hawser health`: whether servers take calls.
+// `hawser health`: checks that servers accept calls.
 void AddHealth(CLI::App& hawser, CommandContext& context);
 
 }  // namespace hawser::cli

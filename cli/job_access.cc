@@ -80,7 +80,8 @@ absl::StatusOr<rpc::WorkerInfo> FindMember(
     if (member.name == name) return member;
   }
   return absl::NotFoundError(absl::StrCat(
-      "job '", flags.job, "' has no worker '", name, "', but ",
+      "job '", flags.job, "' does not contain worker '", name,
+      "'; its workers are ",
       absl::StrJoin(members, ", ",
                     [](std::string* text, const rpc::WorkerInfo& member) {
                       absl::StrAppend(text, "'", member.name, "'");

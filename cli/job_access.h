@@ -1,4 +1,4 @@
-// Flags and functions with which subcommands reach a running job.
+// Flags and functions for subcommands that access a running job.
 
 #ifndef HAWSER_CLI_JOB_ACCESS_H_
 #define HAWSER_CLI_JOB_ACCESS_H_
@@ -20,20 +20,20 @@ struct JobFlags {
   std::string init_url = "env://";
   std::string job = "default";
   std::string tls_dir = {};
-  // The name under which to call; empty: the last part of `tls_dir`, or
-  // "hawser-cli" without.
+  // The caller's name; empty: the last part of `tls_dir`, or "hawser-cli" if
+  // that is empty too.
   std::string as = {};
   double timeout_s = 10;
 
   absl::Duration timeout() const { return absl::Seconds(timeout_s); }
 };
 
-// The name to call under.
+// The caller's name, as described at JobFlags::as.
 std::string CallerName(const JobFlags& flags);
 
 void AddJobFlags(CLI::App& command, JobFlags& flags);
 
-// Proofs to servers and of them, from the flags or the environment.
+// The caller's credentials, from the flags or the environment.
 absl::StatusOr<std::shared_ptr<const net::Credentials>> CredentialsOf(
     const JobFlags& flags);
 
@@ -41,7 +41,7 @@ absl::StatusOr<std::shared_ptr<const net::Credentials>> CredentialsOf(
 absl::StatusOr<std::vector<rpc::WorkerInfo>> MembersOf(
     const JobFlags& flags,
     const std::shared_ptr<const net::Credentials>& credentials);
-// The one of that name; kNotFound names those there are.
+// The member of that name. kNotFound lists the existing members.
 absl::StatusOr<rpc::WorkerInfo> FindMember(
     const JobFlags& flags,
     const std::shared_ptr<const net::Credentials>& credentials,

@@ -70,7 +70,7 @@ class JobCommandsTest : public testing::Test {
                 IsOk());
   }
 
-  // Workers "w0" and "w1".
+  // Starts workers "w0" and "w1".
   void Start(net::TestAuthority* authority = nullptr) {
     for (int rank = 0; rank < 2; ++rank) {
       const std::string name = absl::StrCat("w", rank);
@@ -109,7 +109,7 @@ class JobCommandsTest : public testing::Test {
   std::vector<std::unique_ptr<launch::Worker>> workers_;
 };
 
-TEST_F(JobCommandsTest, ListShowsWorkersAsTheyComeAndGo) {
+TEST_F(JobCommandsTest, ListShowsWorkersThatJoinAndLeave) {
   Start();
   const Outcome both = Hawser({"list", "--json"});
   ASSERT_EQ(both.exit_code, 0) << both.err;
@@ -159,22 +159,22 @@ TEST_F(JobCommandsTest, CallPrintsTheResult) {
   EXPECT_EQ(repeated.err, "");
 }
 
-TEST_F(JobCommandsTest, CallSaysWhatIsWrong) {
+TEST_F(JobCommandsTest, ErrorsOfCallNameTheFault) {
   Start();
   const struct {
     std::vector<std::string> arguments;
     int exit_code;
     const char* error;
   } kCases[] = {
-      {{"w2", "cli.Add"}, 2, "no worker 'w2', but 'w0', 'w1'"},
-      {{"w1", "cli.None"}, 2, "no function 'cli.None'"},
+      {{"w2", "cli.Add"}, 2, "worker 'w2'; its workers are 'w0', 'w1'"},
+      {{"w1", "cli.None"}, 2, "does not have a function 'cli.None'"},
       {{"w1", "cli.Repeat", "\"a\""}, 1, "string(string, int64)"},
       {{"w1", "cli.Repeat", "a", "1"}, 1, "argument 1 is not JSON"},
-      {{"w1", "cli.Repeat", "1", "1"}, 1, "argument 1 wants string"},
+      {{"w1", "cli.Repeat", "1", "1"}, 1, "argument 1 must be string"},
       {{"w1", "cli.Fail", "\"the text\""}, 2, "the text"},
       {{"w1", "cli.Fail", "\"a\\u001b[2J\""}, 2, "a\\x1b[2J"},
       {{"--job", "other", "w1", "cli.Add"}, 2, "has joined job 'other'"},
-      {{"w1", "cli.Repeat", std::string(100'000, '['), "1"}, 1, "64 deep"},
+      {{"w1", "cli.Repeat", std::string(100'000, '['), "1"}, 1, "64 nested"},
       {{"w1"}, 1, "FUNCTION"},
   };
   for (const auto& [arguments, exit_code, error] : kCases) {
@@ -187,7 +187,7 @@ TEST_F(JobCommandsTest, CallSaysWhatIsWrong) {
   }
 }
 
-TEST_F(JobCommandsTest, HealthAsksAllWorkersOrAddresses) {
+TEST_F(JobCommandsTest, HealthChecksAllWorkersOrAddresses) {
   Start();
   const Outcome all = Hawser({"health"});
   EXPECT_EQ(all.exit_code, 0) << all.err;
@@ -215,7 +215,7 @@ TEST_F(JobCommandsTest, HealthAsksAllWorkersOrAddresses) {
   EXPECT_NE(list[1]["error"], "");
 }
 
-TEST_F(JobCommandsTest, AJobWithTlsIsReachedWithACertificateOnly) {
+TEST_F(JobCommandsTest, JobWithTlsRequiresACertificate) {
   net::TestAuthority authority;
   Start(&authority);
   const net::CredentialsOptions own = authority.Issue("operator");
@@ -243,7 +243,7 @@ TEST_F(JobCommandsTest, AJobWithTlsIsReachedWithACertificateOnly) {
   EXPECT_THAT(limited.err, HasSubstr("the roles ps, observer"));
   const Outcome health = with_tls({"health"});
   EXPECT_EQ(health.out, "w0 SERVING\nw1 SERVING\n") << health.err;
-  // An observer lists, and calls what names it.
+  // An observer may list, and may call functions that name its role.
   authority.Issue("operator", absl::Hours(1), {"observer"});
   EXPECT_THAT(with_tls({"list"}).out, HasSubstr("ps,evaluator"));
   EXPECT_THAT(with_tls({"list", "--as", "operator", "w1"}).out,
@@ -254,7 +254,7 @@ TEST_F(JobCommandsTest, AJobWithTlsIsReachedWithACertificateOnly) {
       with_tls({"call", "--as", "operator", "w1", "cli.Repeat", "\"a\"", "3"})
           .err,
       HasSubstr("any role but observer"));
-  // Under another name than its own.
+  // With a name other than the one in the certificate.
   const Outcome other =
       with_tls({"call", "--as", "w0", "w1", "cli.Repeat", "\"a\"", "3"});
   EXPECT_EQ(other.exit_code, 2);

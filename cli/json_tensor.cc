@@ -38,7 +38,7 @@ const Kind* FindKind(v1::DType dtype) {
   return nullptr;
 }
 
-// Unset if it does not fit.
+// Unset if a dimension is negative or the product overflows.
 std::optional<int64_t> Product(
     const google::protobuf::RepeatedField<int64_t>& dims) {
   int64_t product = 1;
@@ -100,20 +100,21 @@ absl::Status AppendElement(const json& element, const Kind& kind,
       break;
     default:
       return absl::InvalidArgumentError(absl::StrCat(
-          "tensors of ", kind.name, " cannot be given here: use f32"));
+          "tensors of ", kind.name, " are not supported in JSON: use f32"));
   }
   if (fits) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrCat("a tensor of ", kind.name, " cannot hold ", element.dump()));
 }
 
-// Nested lists: their lengths, and what they hold in order.
+// Stores the lengths of nested lists in `dims`, and their elements, in order,
+// in `elements`.
 absl::Status Flatten(const json& value, int depth,
                      google::protobuf::RepeatedField<int64_t>& dims,
                      std::vector<const json*>& elements) {
   if (!value.is_array()) {
     if (depth != dims.size()) {
-      return absl::InvalidArgumentError("lists are not all equally deep");
+      return absl::InvalidArgumentError("nested lists differ in depth");
     }
     elements.push_back(&value);
     return absl::OkStatus();
@@ -124,7 +125,7 @@ absl::Status Flatten(const json& value, int depth,
   const auto length = static_cast<int64_t>(value.size());
   if (depth == dims.size() && elements.empty()) dims.Add(length);
   if (depth >= dims.size() || dims[depth] != length) {
-    return absl::InvalidArgumentError("lists differ in length or depth");
+    return absl::InvalidArgumentError("nested lists differ in length or depth");
   }
   for (const json& part : value) {
     RETURN_IF_ERROR(Flatten(part, depth + 1, dims, elements));
@@ -215,18 +216,18 @@ absl::StatusOr<WireTensor> TensorFromJson(const json& value) {
     }
     if (kind == nullptr) {
       return absl::InvalidArgumentError(
-          absl::StrCat("a tensor has no dtype ", dtype.dump()));
+          absl::StrCat("tensors do not support dtype ", dtype.dump()));
     }
     const auto shape = value.find("shape");
     const auto data = value.find("data");
     if (shape == value.end() || !shape->is_array() || data == value.end() ||
         !data->is_array()) {
       return absl::InvalidArgumentError(
-          "a tensor wants \"shape\" and \"data\", both lists");
+          "a tensor requires \"shape\" and \"data\", both lists");
     }
     for (const json& dim : *shape) {
       if (!dim.is_number_integer()) {
-        return absl::InvalidArgumentError("a tensor's shape holds integers");
+        return absl::InvalidArgumentError("a tensor's shape must be integers");
       }
       tensor.header.add_dims(dim.get<int64_t>());
     }
@@ -251,7 +252,8 @@ absl::StatusOr<json> TensorToJson(const v1::TensorHeader& header,
   if (kind == nullptr || data.size() % kind->bytes != 0 ||
       Product(header.dims()) !=
           static_cast<int64_t>(data.size() / kind->bytes)) {
-    return absl::InternalError("a tensor of the reply contradicts itself");
+    return absl::InternalError(
+        "the header of a tensor in the reply does not match its data");
   }
   json elements = json::array();
   for (size_t i = 0; i < data.size() / kind->bytes; ++i) {

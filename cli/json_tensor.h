@@ -11,21 +11,21 @@
 
 namespace hawser::cli {
 
-// As on the wire.
+// A tensor as a message contains it.
 struct WireTensor {
   v1::TensorHeader header;
   std::string data;
 };
 
-// kInvalidArgument says what does not fit.
+// kInvalidArgument names the faulty part.
 absl::StatusOr<WireTensor> TensorFromJson(const nlohmann::json& json);
 
 // kInternal if header and data contradict each other.
 absl::StatusOr<nlohmann::json> TensorToJson(const v1::TensorHeader& header,
                                             const std::string& data);
 
-// A JSON number; "nan", "inf" or "-inf" where JSON has none, and the other way
-// round. False if `json` is neither.
+// Convert between a number and a JSON number, or "nan", "inf" or "-inf".
+// NumberFromJson returns false if `json` is neither.
 bool NumberFromJson(const nlohmann::json& json, double& number);
 nlohmann::json NumberToJson(double number);
 

@@ -21,14 +21,14 @@ bool IsFloating(const TypeName& type) {
   return type.name == "float" || type.name == "double";
 }
 
-// What `json` is not.
+// The error for a value that is not of type `type`.
 absl::Status Wants(const std::string& place, const TypeName& type,
                    const json& value) {
   return absl::InvalidArgumentError(
-      absl::StrCat(place, " wants ", ToString(type), ", not ", value.dump()));
+      absl::StrCat(place, " must be ", ToString(type), ", not ", value.dump()));
 }
 
-// The bytes of {"base64": ...}; unset for anything else.
+// The bytes of {"base64": ...}; unset for other values.
 std::optional<std::string> Base64Of(const json& value) {
   if (!value.is_object() || !value.contains("base64") ||
       !value["base64"].is_string()) {
@@ -71,7 +71,7 @@ class Writer {
       return WriteMap(in, type, place, out);
     }
     return absl::InvalidArgumentError(absl::StrCat(
-        place, " is a ", ToString(type), ", which cannot be given here"));
+        place, " is a ", ToString(type), ", which JSON does not support"));
   }
 
  private:
@@ -106,7 +106,7 @@ class Writer {
     } else {
       return absl::InvalidArgumentError(absl::StrCat(
           place, " is a ", type.name,
-          ": give its serialised message as {\"base64\": \"...\"}"));
+          ": write its serialised message as {\"base64\": \"...\"}"));
     }
     return absl::OkStatus();
   }
@@ -128,7 +128,7 @@ class Writer {
     return absl::OkStatus();
   }
 
-  // Lists of numbers travel packed.
+  // Lists of numbers are sent packed.
   absl::Status WriteList(const json& in, const TypeName& type,
                          const std::string& place, v1::Value& out) {
     if (!in.is_array()) return Wants(place, type, in);
@@ -208,7 +208,7 @@ json ToList(const Numbers& numbers) {
   return list;
 }
 
-// As deep as protobuf lets a message be.
+// Recursion is bounded by protobuf's limit on nested messages.
 absl::StatusOr<json> ToJson(const v1::Value& value,
                             const v1::CallReply& reply) {
   json result;
@@ -231,7 +231,8 @@ absl::StatusOr<json> ToJson(const v1::Value& value,
       const uint32_t index = value.tensor_index();
       if (index >= static_cast<uint32_t>(reply.tensors_size()) ||
           index >= static_cast<uint32_t>(reply.tensor_data_size())) {
-        return absl::InternalError("the reply lacks a tensor it refers to");
+        return absl::InternalError(
+            "the reply refers to a tensor that it does not contain");
       }
       return TensorToJson(reply.tensors(static_cast<int>(index)),
                           reply.tensor_data(static_cast<int>(index)));
@@ -276,7 +277,7 @@ absl::StatusOr<json> ToJson(const v1::Value& value,
     case v1::Value::KIND_NOT_SET:
       break;
   }
-  return absl::InternalError("the reply holds a value of no kind");
+  return absl::InternalError("the reply contains a value of unknown kind");
 }
 
 }  // namespace
@@ -292,7 +293,7 @@ absl::Status AddArgument(const json& value, const TypeName& type,
 absl::StatusOr<json> ResultOf(const v1::CallReply& reply) {
   if (reply.results().values().empty()) return json();
   if (reply.results().values_size() > 1) {
-    return absl::InternalError("the reply holds more than one result");
+    return absl::InternalError("the reply contains more than one result");
   }
   return ToJson(reply.results().values(0), reply);
 }

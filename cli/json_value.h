@@ -24,12 +24,12 @@
 namespace hawser::cli {
 
 // Adds `json` to the arguments of `request`, as a value of `type`.
-// kInvalidArgument names the place in `json` that does not fit.
+// kInvalidArgument names the faulty place in `json`.
 absl::Status AddArgument(const nlohmann::json& json, const TypeName& type,
                          v1::CallRequest& request);
 
-// The result of a call; null if it has none. kInternal if the reply, which is
-// not trusted, contradicts itself.
+// The result of a call; null if it is void. kInternal if the reply, which is
+// not trusted, is inconsistent.
 absl::StatusOr<nlohmann::json> ResultOf(const v1::CallReply& reply);
 
 }  // namespace hawser::cli

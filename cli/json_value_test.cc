@@ -17,7 +17,7 @@ using ::hawser::async::StatusIs;
 using ::nlohmann::json;
 using ::testing::HasSubstr;
 
-// What the argument `text` of type `type` reads when it comes back.
+// Encodes `text` as an argument of type `type`, decodes it, and returns it.
 absl::StatusOr<std::string> RoundTrip(const std::string& text,
                                       const std::string& type) {
   v1::CallRequest request;
@@ -34,7 +34,7 @@ absl::StatusOr<std::string> RoundTrip(const std::string& text,
   return result->dump();
 }
 
-TEST(JsonValueTest, ValuesOfEachTypeComeBack) {
+TEST(JsonValueTest, ValuesOfEachTypeRoundTrip) {
   const struct {
     const char* type;
     const char* text;
@@ -82,31 +82,31 @@ TEST(JsonValueTest, NestedListsAreTensors) {
             "{\"data\":[7.0],\"dtype\":\"f32\",\"shape\":[]}");
 }
 
-TEST(JsonValueTest, MessagesTravelSerialised) {
+TEST(JsonValueTest, MessagesAreSentSerialised) {
   EXPECT_EQ(RoundTrip("{\"base64\":\"CAE=\"}", "pkg.Type").value(),
             "{\"base64\":\"CAE=\",\"message\":\"pkg.Type\"}");
 }
 
-TEST(JsonValueTest, WhatDoesNotFitIsNamedWithItsPlace) {
+TEST(JsonValueTest, ErrorsNameThePlaceOfTheFault) {
   const struct {
     const char* type;
     const char* text;
     const char* error;
   } kCases[] = {
-      {"int64", "1.5", "argument 1 wants int64, not 1.5"},
-      {"int64", "9223372036854775808", "wants int64"},
-      {"uint64", "-1", "wants uint64"},
-      {"bool", "1", "wants bool"},
-      {"string", "1", "wants string"},
-      {"double", "\"x\"", "wants double"},
-      {"list<int64>", "[1, true]", "argument 1[1] wants int64, not true"},
-      {"tuple<int64, int64>", "[1]", "wants tuple<int64, int64>"},
-      {"map<string, bool>", "{\"a\": 1}", "argument 1[\"a\"] wants bool"},
-      {"map<int64, bool>", "[[1]]", "wants map<int64, bool>"},
+      {"int64", "1.5", "argument 1 must be int64, not 1.5"},
+      {"int64", "9223372036854775808", "must be int64"},
+      {"uint64", "-1", "must be uint64"},
+      {"bool", "1", "must be bool"},
+      {"string", "1", "must be string"},
+      {"double", "\"x\"", "must be double"},
+      {"list<int64>", "[1, true]", "argument 1[1] must be int64, not true"},
+      {"tuple<int64, int64>", "[1]", "must be tuple<int64, int64>"},
+      {"map<string, bool>", "{\"a\": 1}", "argument 1[\"a\"] must be bool"},
+      {"map<int64, bool>", "[[1]]", "must be map<int64, bool>"},
       {"pkg.Type", "{}", "base64"},
-      {"RRef<Tensor>", "1", "cannot be given here"},
+      {"RRef<Tensor>", "1", "JSON does not support"},
       {"Tensor", "[[1], [2, 3]]", "differ in length"},
-      {"Tensor", "[[1], 2]", "not all equally deep"},
+      {"Tensor", "[[1], 2]", "differ in depth"},
       {"Tensor", "[1, [2]]", "differ in length or depth"},
       {"Tensor", "[\"x\"]", "cannot hold"},
       {"Tensor", "{\"dtype\": \"f7\", \"shape\": [], \"data\": [1]}", "f7"},
@@ -124,7 +124,7 @@ TEST(JsonValueTest, WhatDoesNotFitIsNamedWithItsPlace) {
   }
 }
 
-TEST(JsonValueTest, RepliesAreNotTrusted) {
+TEST(JsonValueTest, InconsistentRepliesAreErrors) {
   v1::CallReply reply;
   reply.mutable_results()->add_values();
   EXPECT_THAT(ResultOf(reply), StatusIs(absl::StatusCode::kInternal));
@@ -149,7 +149,7 @@ TEST(JsonValueTest, RepliesAreNotTrusted) {
   EXPECT_EQ(ResultOf(reply)->dump(), "null");
 }
 
-TEST(JsonValueTest, HalfPrecisionIsShown) {
+TEST(JsonValueTest, HalfPrecisionBecomesNumbers) {
   v1::CallReply reply;
   reply.mutable_results()->add_values()->set_tensor_index(0);
   reply.add_tensors()->set_dtype(v1::DTYPE_F16);

@@ -40,7 +40,7 @@ std::string Cell(const json& value) {
       absl::StrJoin(value.get<std::vector<std::string>>(), ","));
 }
 
-// Columns as wide as their widest entry.
+// Prints columns as wide as their widest entry.
 void PrintTable(const Table& table, std::ostream& out) {
   std::vector<std::vector<std::string>> lines = {table.columns};
   for (const Row& row : table.rows) {
@@ -64,7 +64,7 @@ void PrintTable(const Table& table, std::ostream& out) {
   }
 }
 
-// One object per row.
+// Prints a list with one object per row.
 void PrintJson(const Table& table, std::ostream& out) {
   json list = json::array();
   for (const Row& row : table.rows) {
@@ -126,7 +126,7 @@ absl::Status List(const ListFlags& flags, std::ostream& out) {
 
 void AddList(CLI::App& hawser, CommandContext& context) {
   CLI::App* list = hawser.add_subcommand(
-      "list", "Show the workers of a job, or the functions of one of them.");
+      "list", "Show the workers of a job, or the functions of one worker.");
   auto flags = std::make_shared<ListFlags>();
   list->add_option(
       "WORKER", flags->worker,

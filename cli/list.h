@@ -6,7 +6,7 @@
 
 namespace hawser::cli {
 
-// `hawser list`: the workers of a job, or the functions of one.
+// `hawser list`: shows the workers of a job, or the functions of one worker.
 void AddList(CLI::App& hawser, CommandContext& context);
 
 }  // namespace hawser::cli

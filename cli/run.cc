@@ -25,8 +25,8 @@ constexpr AddCommand kCommands[] = {
     &AddCerts,
 };
 
-// CLI11 takes "[1, 2]" for two arguments, and "-1" for a flag. They are values
-// in JSON, which does not mind a space before them.
+// Protects a JSON value from CLI11, which splits "[1, 2]" into two arguments
+// and reads "-1" as a flag. JSON permits the space before a value.
 std::string AsValue(const std::string& argument) {
   const bool is_negative = argument.size() > 1 && argument[0] == '-' &&
                            absl::ascii_isdigit(argument[1]);
@@ -53,11 +53,11 @@ int ExitCode(const absl::Status& status) {
 int Run(const std::vector<std::string>& arguments, std::ostream& out,
         std::ostream& err) {
   CommandContext context{.out = out};
-  CLI::App hawser("Inspects and administers jobs of distributed training.",
+  CLI::App hawser("Inspects and administers distributed training jobs.",
                   "hawser");
   hawser.require_subcommand(1);
   for (const AddCommand add : kCommands) add(hawser, context);
-  // It takes them from the back.
+  // CLI11 reads the arguments from the back.
   std::vector<std::string> reversed;
   std::transform(arguments.rbegin(), arguments.rend(),
                  std::back_inserter(reversed), &AsValue);

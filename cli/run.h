@@ -11,16 +11,16 @@
 
 namespace hawser::cli {
 
-// Runs the subcommand that `arguments`, those after the program's name, name.
-// Results and help go to `out`, an error in one
-// line to `err`, without control characters. Returns the
-// process's exit code: ExitCode's, or 1 where the arguments are wrong.
+// Runs the subcommand that `arguments` name. `arguments` do not contain the
+// program's name. Writes results and help to `out`, and an error as one line
+// without control characters to `err`. Returns the process's exit code: that of
+// ExitCode, or 1 if the arguments are wrong.
 int Run(const std::vector<std::string>& arguments, std::ostream& out,
         std::ostream& err);
 
-// 0 for OK; 1 for what the user gave wrongly (kInvalidArgument); 3 for a worker
-// or server that cannot be reached (kUnavailable); 4 where time ran out
-// (kDeadlineExceeded); otherwise 2.
+// 0 for OK; 1 for wrong arguments (kInvalidArgument); 3 for a worker or server
+// that cannot be reached (kUnavailable); 4 for a timeout (kDeadlineExceeded);
+// otherwise 2.
 int ExitCode(const absl::Status& status);
 
 }  // namespace hawser::cli

@@ -11,7 +11,7 @@ namespace {
 
 constexpr int kMaxDepth = 64;
 
-// Takes pieces off the front of a text.
+// Parser that consumes a text from its front.
 class Reader {
  public:
   explicit Reader(std::string_view rest) : rest_(rest) {}
@@ -23,7 +23,7 @@ class Reader {
   }
   bool AtEnd() const { return rest_.empty(); }
 
-  // Types up to `end`, which is taken.
+  // Consumes types up to and including `end`.
   absl::StatusOr<std::vector<TypeName>> TakeTypes(std::string_view end,
                                                   int depth) {
     std::vector<TypeName> types;
@@ -32,13 +32,14 @@ class Reader {
       ASSIGN_OR_RETURN(TypeName type, TakeType(depth));
       types.push_back(std::move(type));
     } while (Take(", "));
-    if (!Take(end)) return absl::InvalidArgumentError("a bracket stays open");
+    if (!Take(end))
+      return absl::InvalidArgumentError("a bracket is not closed");
     return types;
   }
 
   absl::StatusOr<TypeName> TakeType(int depth) {
     if (depth > kMaxDepth) {
-      return absl::InvalidArgumentError("types are nested too deep");
+      return absl::InvalidArgumentError("types are nested too deeply");
     }
     const size_t length = std::min(rest_.find_first_of("<>(),"), rest_.size());
     TypeName type{.name = std::string(rest_.substr(0, length))};
@@ -61,11 +62,11 @@ absl::StatusOr<Signature> Parse(std::string_view text) {
   Signature signature;
   ASSIGN_OR_RETURN(signature.result, reader.TakeType(1));
   if (!reader.Take("(")) {
-    return absl::InvalidArgumentError("there are no parameters");
+    return absl::InvalidArgumentError("the parameters are missing");
   }
   ASSIGN_OR_RETURN(signature.parameters, reader.TakeTypes(")", 1));
   if (!reader.AtEnd()) {
-    return absl::InvalidArgumentError("something follows the parameters");
+    return absl::InvalidArgumentError("text follows the parameters");
   }
   return signature;
 }

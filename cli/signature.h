@@ -11,10 +11,10 @@
 
 namespace hawser::cli {
 
-// A type as signatures write it: "int64", or "map<string, list<Tensor>>".
+// A type in a signature, such as "int64" or "map<string, list<Tensor>>".
 struct TypeName {
   std::string name;
-  // What stands between "<" and ">".
+  // The types between "<" and ">".
   std::vector<TypeName> parameters = {};
 
   friend bool operator==(const TypeName&, const TypeName&) = default;
@@ -25,11 +25,12 @@ struct Signature {
   std::vector<TypeName> parameters;
 };
 
-// Reads "Tensor(Tensor, int64)". kInvalidArgument if it is malformed, or nested
-// more than 64 deep: it comes from a worker, which is not trusted.
+// Parses a signature such as "Tensor(Tensor, int64)". It comes from a worker,
+// which is not trusted: kInvalidArgument if it is malformed or has more than 64
+// nested levels.
 absl::StatusOr<Signature> ParseSignature(std::string_view text);
 
-// As it is written.
+// The inverse of parsing.
 std::string ToString(const TypeName& type);
 
 }  // namespace hawser::cli

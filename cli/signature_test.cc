@@ -28,7 +28,7 @@ TEST(SignatureTest, TypesAreReadWithTheirParameters) {
   EXPECT_EQ(ToString(ParseSignature("tuple<>()")->result), "tuple");
 }
 
-TEST(SignatureTest, WhatIsNoneIsRefused) {
+TEST(SignatureTest, MalformedSignaturesAreRejected) {
   for (const char* text :
        {"", "int64", "int64(", "int64)", "(int64)", "int64(int64", "a(b,c)",
         "a<b(c)", "a(b)c", "a(, b)", "a(b, )", "a(<b>)"}) {

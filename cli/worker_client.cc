@@ -67,9 +67,9 @@ absl::StatusOr<std::string> WorkerClient::SignatureOf(
   for (const v1::FunctionDescription& description : reply.functions()) {
     if (description.name() == function) return description.signature();
   }
-  return absl::UnimplementedError(
-      absl::StrCat("worker '", worker_.name, "' has no function '", function,
-                   "'; `hawser list ", worker_.name, "` shows those it has"));
+  return absl::UnimplementedError(absl::StrCat(
+      "worker '", worker_.name, "' does not have a function '", function,
+      "'; `hawser list ", worker_.name, "` shows its functions"));
 }
 
 absl::StatusOr<v1::CallReply> WorkerClient::Call(v1::CallRequest request) {

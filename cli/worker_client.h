@@ -1,4 +1,4 @@
-// Calls a worker's functions by name, as a client that is no member of its job.
+// Client of a worker's functions that is not a member of the worker's job.
 
 #ifndef HAWSER_CLI_WORKER_CLIENT_H_
 #define HAWSER_CLI_WORKER_CLIENT_H_
@@ -17,8 +17,9 @@
 
 namespace hawser::cli {
 
-// Each call ends within the timeout. Errors are those of the worker, and
-// kUnavailable naming its address.
+// A client that calls a worker's functions by name. Each call ends within the
+// timeout. Errors are those of the worker, and kUnavailable, which names its
+// address.
 class WorkerClient {
  public:
   // `source` is the caller's name.
@@ -26,11 +27,11 @@ class WorkerClient {
                std::shared_ptr<const net::Credentials> credentials,
                absl::Duration timeout);
 
-  // By name.
+  // The worker's functions, sorted by name.
   absl::StatusOr<v1::ListFunctionsReply> ListFunctions();
-  // The signature of one; kUnimplemented if it has none of that name.
+  // The signature of one function; kUnimplemented if it does not exist.
   absl::StatusOr<std::string> SignatureOf(const std::string& function);
-  // `request` without its header. Not sent twice.
+  // Adds the header to `request` and sends it once, without retries.
   absl::StatusOr<v1::CallReply> Call(v1::CallRequest request);
 
  private:
