@@ -6,7 +6,7 @@
 absl::StatusOr<std::vector<float>> Column(const hawser::Tensor& matrix,
                                           int64_t index) {
   if (matrix.rank() != 2 || matrix.dtype() != hawser::tensor::DType::kF32) {
-    return absl::InvalidArgumentError("not a float32 matrix: " +
+    return absl::InvalidArgumentError("the argument must be an f32 matrix: " +
                                       matrix.ToString());
   }
   ASSIGN_OR_RETURN(const hawser::Tensor column,

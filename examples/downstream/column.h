@@ -10,17 +10,17 @@
 #include "rpc/functions/function_registry.h"
 #include "tensor/tensor.h"
 
-// The elements of column `index` of a float32 matrix.
-// kInvalidArgument unless `matrix` is one; kOutOfRange without such a column.
+// Returns the elements of column `index` of a float32 matrix. kInvalidArgument
+// for other tensors; kOutOfRange if the column does not exist.
 absl::StatusOr<std::vector<float>> Column(const hawser::Tensor& matrix,
                                           int64_t index);
 
-// Column() on another worker.
+// Column() as a remote function.
 inline constexpr hawser::rpc::Function<std::vector<float>(hawser::Tensor,
                                                           int64_t)>
     kColumn{"downstream.Column"};
 
-// Lets other workers call kColumn here.
+// Registers kColumn, so that other workers can call it.
 absl::Status ServeColumn(hawser::rpc::FunctionRegistry& registry);
 
 #endif  // DOWNSTREAM_COLUMN_H_

@@ -25,18 +25,18 @@ TEST(ColumnTest, ReadsAcrossRows) {
   EXPECT_EQ(*column, (std::vector<float>{2, 5}));
 }
 
-TEST(ColumnTest, ColumnBeyondTheLastIsAnError) {
+TEST(ColumnTest, IndexOutOfRangeIsAnError) {
   const auto matrix = Tensor::FromVector<float>({1, 2}, {1, 2});
   EXPECT_EQ(Column(matrix, 2).status().code(), absl::StatusCode::kOutOfRange);
 }
 
-TEST(ColumnTest, VectorHasNoColumns) {
+TEST(ColumnTest, VectorIsRejected) {
   const auto vector = Tensor::FromVector<float>({1, 2}, {2});
   EXPECT_EQ(Column(vector, 0).status().code(),
             absl::StatusCode::kInvalidArgument);
 }
 
-TEST(ColumnTest, IsReadByAnotherWorker) {
+TEST(ColumnTest, AnotherWorkerReadsAColumn) {
   hawser::store::HashStore store;
   hawser::rpc::FunctionRegistry registry;
   ASSERT_TRUE(ServeColumn(registry).ok());
@@ -45,7 +45,7 @@ TEST(ColumnTest, IsReadByAnotherWorker) {
     options.identity.rank = rank;
     options.meeting_place.store = &store;
     options.registry = &registry;
-    // Generous, for machines with more work than cores.
+    // Long, because a busy machine may stall the process.
     options.limits.liveness.silent_limit = absl::Seconds(20);
     return Worker::Start(std::move(options));
   };

@@ -1,5 +1,5 @@
-// Calls a remote function and trains through a remote reference. In two
-// terminals:
+// Example of a remote function call and of training through a remote reference.
+// Run it in two terminals:
 //
 //   RANK=0 WORLD_SIZE=2 ./bazelw run //examples/first_steps
 //   RANK=1 WORLD_SIZE=2 ./bazelw run //examples/first_steps
@@ -23,7 +23,8 @@ namespace {
 using hawser::Tensor;
 namespace rpc = hawser::rpc;
 
-// Declared once, known by name; only these can be called.
+// Remote functions, identified by their names. Workers can call only functions
+// that are declared and registered.
 inline constexpr rpc::Function<Tensor(Tensor, Tensor)> kAdd{"first.Add"};
 inline constexpr rpc::Function<Tensor()> kMakeWeight{"first.MakeWeight"};
 
@@ -44,7 +45,7 @@ absl::Status Train(rpc::Agent& agent) {
       agent.Sync("worker0", kAdd, Tensor::Full({2}, 2), Tensor::Full({2}, 3)));
   std::cout << "2 + 3 = " << sum.DebugString() << "\n";
 
-  // The weight stays on worker0; this is a reference to it.
+  // A remote reference to the weight, which stays on worker0.
   ASSIGN_OR_RETURN(auto weight,
                    hawser::rref::Remote(agent, "worker0", kMakeWeight));
   ASSIGN_OR_RETURN(auto optimizer,

@@ -7,8 +7,9 @@
 
 namespace hawser::examples::mnist_ps {
 
-// The digits that `options` ask for: of `data_dir`, or drawn. Drawn digits do
-// not depend on the seed, so that all processes of a job have the same ones.
+// Loads the digits from options.data_dir, or generates synthetic ones if it is
+// empty. Synthetic digits do not depend on the seed, so that all processes of a
+// job have the same ones.
 absl::StatusOr<data::DigitSplit> LoadDigits(const Options& options);
 
 }  // namespace hawser::examples::mnist_ps

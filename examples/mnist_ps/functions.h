@@ -8,23 +8,24 @@
 #include "rref/rref.h"
 #include "tensor/tensor.h"
 
-// Remote functions of the job, besides fetching, gradients and optimizer steps.
+// Remote functions of the job.
 namespace hawser::examples::mnist_ps {
 
-// Of a server: keeps a parameter under a name, with that initial value.
+// On a server: creates a parameter with a name and an initial value.
 inline constexpr rpc::Function<rref::RRef<Tensor>(std::string, Tensor)>
     kCreateParameter{"mnist_ps.CreateParameter"};
 
-// Of a server: the parameter of that name, once somebody has created it.
+// On a server: waits until the named parameter exists, and returns it.
 inline constexpr rpc::Function<rref::RRef<Tensor>(std::string)> kFindParameter{
     "mnist_ps.FindParameter"};
 
-// Of trainer 0: trainer `index` has seen all its samples, so many.
+// On trainer 0: reports that a trainer has finished. Arguments: the trainer's
+// index and its number of samples.
 inline constexpr rpc::Function<void(int64_t, int64_t)> kTrainerDone{
     "mnist_ps.TrainerDone"};
 
-// Of everybody: the job is over. Empty when all is done, otherwise why it
-// cannot go on.
+// On all workers: ends the job. The argument is empty if the training has
+// finished, otherwise the reason why it cannot continue.
 inline constexpr rpc::Function<void(std::string)> kEndJob{"mnist_ps.EndJob"};
 
 }  // namespace hawser::examples::mnist_ps

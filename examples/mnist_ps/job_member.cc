@@ -70,7 +70,7 @@ absl::Status JobMember::Leave(const absl::Status& outcome) {
   absl::Status cause = monitor_->Check();
   if (cause.ok()) cause = outcome;
   if (cause.ok()) return worker_->Shutdown();
-  // Whoever does not hear of it in time finds out by itself.
+  // Workers that do not receive this in time detect the failure themselves.
   NotifyOthers({.timeout = absl::Seconds(1)}, std::string(cause.message()))
       .IgnoreError();
   worker_->Shutdown(/*graceful=*/false).IgnoreError();

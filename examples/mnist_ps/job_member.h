@@ -15,25 +15,26 @@
 
 namespace hawser::examples::mnist_ps {
 
-// A server's or trainer's worker, which knows when the job has ended.
+// The worker of a server or trainer process. It observes the end of the job.
 class JobMember {
  public:
-  // Joins the job that `options` describe; ranks are those of the servers
-  // first, then those of the trainers. Others may call what `registry` holds,
-  // which gets kEndJob besides and must outlive this object.
+  // Joins the job that `options` describe. Servers have the first ranks,
+  // trainers the following ones. Other workers may call the functions of
+  // `registry`. Join adds kEndJob to it; it must outlive this object.
   static absl::StatusOr<std::unique_ptr<JobMember>> Join(
       const Options& options, rpc::FunctionRegistry& registry);
 
   rpc::Agent& agent() { return worker_->agent(); }
   JobMonitor& monitor() { return *monitor_; }
 
-  // Tells every other worker that the job is done.
+  // Notifies all other workers that the job has finished.
   absl::Status EndJobEverywhere();
 
-  // Leaves the job, together with the others if `outcome` is OK. Otherwise
-  // tells them why, so that they name the same cause and not this process, and
-  // leaves at once. Returns what went wrong: a lost worker rather than the
-  // calls that failed for it.
+  // Leaves the job. If `outcome` is OK, leaves gracefully, together with the
+  // other workers. Otherwise notifies them of the error, so that they report
+  // the same cause and not the loss of this process, and leaves at once.
+  // Returns the cause: the loss of a worker, if there was one, instead of the
+  // errors of calls to it.
   absl::Status Leave(const absl::Status& outcome);
 
  private:
@@ -42,8 +43,8 @@ class JobMember {
   absl::Status NotifyOthers(const rpc::CallOptions& options,
                             const std::string& reason);
 
-  JobMonitor* monitor_ = nullptr;  // Of the worker's agent.
-  // Where somebody else serves the store. Outlives the worker.
+  JobMonitor* monitor_ = nullptr;  // Owned by the worker's agent.
+  // Set if another process serves the store. Outlives the worker.
   std::unique_ptr<store::Store> store_;
   std::unique_ptr<launch::Worker> worker_;
 };

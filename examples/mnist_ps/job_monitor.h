@@ -9,8 +9,8 @@
 
 namespace hawser::examples::mnist_ps {
 
-// Ends a process's part in the job when another one is lost: this example's
-// job needs all of its workers.
+// Record of the end of the job. The job ends when a worker is lost, since this
+// example requires all of its workers.
 //
 // Thread-safe.
 class JobMonitor : public rpc::Service {
@@ -20,20 +20,20 @@ class JobMonitor : public rpc::Service {
   void OnWorkerLost(const rpc::WorkerInfo& worker,
                     const absl::Status& status) override;
 
-  // The job is over as far as this process is concerned: with OK when all is
-  // done, or with an error that names a lost worker. Only the first call
-  // counts.
+  // Records that the job has ended: OK if the training has finished, otherwise
+  // an error, such as the loss of a worker. Calls after the first one have no
+  // effect.
   void End(const absl::Status& status) { end_.Set(status); }
 
-  // Completes with what End() was told.
+  // Completes with the status passed to End().
   async::Future<void> ended() const { return ended_; }
 
-  // OK while the job goes on.
+  // OK while the job runs.
   absl::Status Check() const;
 
  private:
   async::Promise<void> end_;
-  // Kept, so that every reader gets a copy of the result.
+  // Stored, so that every reader gets a copy of the result.
   const async::Future<void> ended_ = end_.future();
 };
 

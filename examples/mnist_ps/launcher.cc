@@ -15,8 +15,8 @@ namespace hawser::examples::mnist_ps {
 
 namespace {
 
-// What the children would each find wrong is found here, once, and before any
-// of them runs.
+// Checks the inputs before the children start, so that an error is reported
+// once instead of by each child.
 absl::Status CheckInputs(const Options& options) {
   RETURN_IF_ERROR(LoadDigits(options).status());
   return InitialParameters(options).status();
@@ -38,7 +38,7 @@ absl::Status RunLauncher(const Options& options, const std::string& program,
   const auto add = [&](const std::string& name, const char* role, int index) {
     std::vector<std::string> command = {program};
     command.insert(command.end(), arguments.begin(), arguments.end());
-    // Of a flag given twice the last counts.
+    // The last value of a repeated flag applies.
     command.insert(
         command.end(),
         {absl::StrCat("--role=", role), absl::StrCat("--index=", index),

@@ -9,9 +9,10 @@
 
 namespace hawser::examples::mnist_ps {
 
-// Runs a whole job on this machine: serves the store at which its processes
-// meet and starts each of them as a child of this program, `program`, with the
-// flags of this process, `arguments`. Returns when all have ended.
+// Runs a whole job on this machine. Serves the job's store and starts each
+// process of the job as a child that runs `program`, the path of this
+// executable, with `arguments`, the flags of this process. Returns when all
+// children have ended.
 absl::Status RunLauncher(const Options& options, const std::string& program,
                          const std::vector<std::string>& arguments);
 

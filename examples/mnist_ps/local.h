@@ -6,8 +6,8 @@
 
 namespace hawser::examples::mnist_ps {
 
-// Trains, tests and reports in this process alone: what the distributed run
-// computes, without the distribution.
+// Trains, tests and reports in this process, without servers. The computation
+// is the same as in a distributed run.
 absl::Status RunLocal(const Options& options);
 
 }  // namespace hawser::examples::mnist_ps

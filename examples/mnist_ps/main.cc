@@ -1,9 +1,9 @@
-// Trains a digit classifier whose parameters live on server processes:
+// Training of a digit classifier whose parameters are stored on server
+// processes. This command starts one server and two trainers on this machine:
 //
 //   ./bazelw run //examples/mnist_ps
 //
-// starts one server and two trainers on this machine. README.md beside this
-// file has the rest.
+// README.md in this folder describes the options.
 #include <unistd.h>
 
 #include <cstdio>
@@ -24,8 +24,9 @@
 namespace hawser::examples::mnist_ps {
 namespace {
 
-// `bazel run` starts programs elsewhere and leaves where it was called in the
-// environment: paths given to it are meant from there.
+// Enters the directory in which the user called `bazel run`, so that relative
+// paths in flags work. Bazel starts programs in another directory and passes
+// this one in the environment.
 void EnterCallersDirectory() {
   const char* directory = std::getenv("BUILD_WORKING_DIRECTORY");
   if (directory != nullptr && chdir(directory) != 0) {
@@ -67,7 +68,7 @@ absl::Status Run(const Options& options,
 }
 
 int Fail(const std::string& name, const absl::Status& status) {
-  // One line, also where the message came in several.
+  // An error is one line, even if its message has several.
   const std::string message =
       absl::StrReplaceAll(absl::string_view(status.message()), {{"\n", " "}});
   std::fprintf(stderr, "%s: %s\n", name.c_str(), message.c_str());

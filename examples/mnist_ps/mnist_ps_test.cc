@@ -1,4 +1,4 @@
-// Runs the example as a user does, as processes.
+// Tests that run the example as a user does, in several processes.
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -31,21 +31,21 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using tests::Program;
 
-// The example, for a machine that may stall for seconds.
+// The example with a silent limit for machines that may stall for seconds.
 class MnistPs : public Program {
  public:
   explicit MnistPs(std::vector<std::string> flags)
       : Program("examples/mnist_ps/mnist_ps", Patient(std::move(flags))) {}
 
  private:
-  // Of a flag given twice the last counts.
+  // The last value of a repeated flag applies.
   static std::vector<std::string> Patient(std::vector<std::string> flags) {
     flags.insert(flags.begin(), "--silent_limit=20s");
     return flags;
   }
 };
 
-// The result line, which must be all there is on standard output.
+// The result line, which must be the only one on standard output.
 nlohmann::json Result(const Program& program) {
   return nlohmann::json::parse(program.Output(), nullptr, false);
 }
@@ -69,7 +69,7 @@ std::string TemporaryPath(const std::string& name) {
   return (std::filesystem::path(::testing::TempDir()) / name).string();
 }
 
-TEST(MnistPsTest, TwoTrainersOnOneServerLearnDrawnDigits) {
+TEST(MnistPsTest, TwoTrainersOnOneServerLearnSyntheticDigits) {
   MnistPs program({"--epochs=2"});
   ASSERT_EQ(program.Wait(), 0) << program.Errors();
   const auto result = Result(program);
@@ -83,8 +83,8 @@ TEST(MnistPsTest, TwoTrainersOnOneServerLearnDrawnDigits) {
 
 class ServersTest : public ::testing::TestWithParam<int> {};
 
-TEST_P(ServersTest, OneTrainersLossesAreThoseOfTheLocalRun) {
-  // In the second epoch the learning rate is another.
+TEST_P(ServersTest, LossesOfOneTrainerEqualThoseOfTheLocalRun) {
+  // Two epochs, because the learning rate changes in the second one.
   const std::vector<std::string> flags = {"--deterministic", "--seed=5",
                                           "--epochs=2", "--log_every=1"};
   std::vector<std::string> local_flags = flags;
@@ -108,7 +108,7 @@ TEST_P(ServersTest, OneTrainersLossesAreThoseOfTheLocalRun) {
 
 INSTANTIATE_TEST_SUITE_P(Counts, ServersTest, ::testing::Values(1, 2, 3));
 
-TEST(MnistPsTest, SavedParametersAreWhereTheNextRunStarts) {
+TEST(MnistPsTest, RunStartsFromSavedParameters) {
   const std::string path = TemporaryPath("saved.safetensors");
   MnistPs first({"--servers=2", "--epochs=2", "--save=" + path});
   ASSERT_EQ(first.Wait(), 0) << first.Errors();
@@ -117,7 +117,7 @@ TEST(MnistPsTest, SavedParametersAreWhereTheNextRunStarts) {
   ASSERT_EQ(second.Wait(), 0) << second.Errors();
   EXPECT_EQ(Result(second)["test_accuracy"], Result(first)["test_accuracy"]);
   ASSERT_FALSE(Losses(second).empty());
-  EXPECT_LT(Losses(second)[0], 1.0);  // Untrained it is log(10), 2.3.
+  EXPECT_LT(Losses(second)[0], 1.0);  // Without training: log(10), 2.3.
 }
 
 std::vector<std::string> WithCredentials(const std::string& directory,
@@ -138,7 +138,7 @@ TEST(MnistPsTest, ProcessesTrainUnderTlsAndToken) {
   EXPECT_GT(Result(program)["test_accuracy"], 0.9);
 }
 
-TEST(MnistPsTest, AProcessWithAnothersCertificateEndsTheJobByName) {
+TEST(MnistPsTest, CertificateOfAnotherProcessEndsTheJobAndIsNamed) {
   net::TestAuthority authority;
   for (const char* worker : {"launcher", "server0", "trainer0", "trainer1"}) {
     authority.Issue(worker);
@@ -165,7 +165,7 @@ struct BadInput {
 
 class BadInputTest : public ::testing::TestWithParam<BadInput> {};
 
-TEST_P(BadInputTest, IsOneLineExitCodeOneAndNothingLeft) {
+TEST_P(BadInputTest, PrintsOneLineAndExitsWithOneWithoutChildren) {
   std::ofstream(TemporaryPath("header.safetensors"), std::ios::binary)
       << std::string("\x20\0\0\0\0\0\0\0{\"fc1.weight\":", 22);
   const std::string idx = TemporaryPath("truncated");
@@ -187,7 +187,7 @@ TEST_P(BadInputTest, IsOneLineExitCodeOneAndNothingLeft) {
   EXPECT_THAT(program.Errors(), HasSubstr(GetParam().error));
   EXPECT_EQ(program.Output(), "");
   EXPECT_TRUE(program.Processes().empty());
-  // One line from whoever found it; a launcher adds which child failed.
+  // Exactly one process reports the error.
   const std::string errors = program.Errors();
   const auto lines = std::count(errors.begin(), errors.end(), '\n');
   EXPECT_EQ(lines, 1) << errors;
@@ -219,7 +219,7 @@ std::vector<BadInput> BadInputs() {
 INSTANTIATE_TEST_SUITE_P(All, BadInputTest, ::testing::ValuesIn(BadInputs()),
                          [](const auto& p) { return p.param.name; });
 
-TEST(MnistPsTest, BusyPortIsNamed) {
+TEST(MnistPsTest, ErrorNamesTheBusyPort) {
   const int listener = socket(AF_INET, SOCK_STREAM, 0);
   sockaddr_in address{};
   address.sin_family = AF_INET;
@@ -238,7 +238,7 @@ TEST(MnistPsTest, BusyPortIsNamed) {
   close(listener);
 }
 
-TEST(MnistPsTest, RolesMeetInAFile) {
+TEST(MnistPsTest, RolesJoinThroughAFile) {
   const std::string path = ::testing::TempDir() + "/mnist_ps_store";
   const std::vector<std::string> common = {"--trainers=1", "--epochs=1",
                                            "--master=file://" + path};
@@ -253,14 +253,14 @@ TEST(MnistPsTest, RolesMeetInAFile) {
   EXPECT_EQ(server.Wait(), 0) << server.Errors();
 }
 
-TEST(MnistPsTest, ProcessesTrainAtAnInterfaceAndAPortOfTheUsers) {
+TEST(MnistPsTest, ProcessesTrainOnTheChosenInterfaceAndAddress) {
   MnistPs program({"--epochs=1", "--interface=lo", "--bind_address=[::1]:0"});
   EXPECT_EQ(program.Wait(), 0) << program.Errors();
 }
 
 class RefusedPlaceTest : public ::testing::TestWithParam<BadInput> {};
 
-TEST_P(RefusedPlaceTest, IsNamed) {
+TEST_P(RefusedPlaceTest, ErrorNamesTheAddress) {
   const auto store = store::StoreServer::Start({});
   ASSERT_THAT(store, IsOk());
   std::vector<std::string> flags = {
@@ -280,7 +280,7 @@ INSTANTIATE_TEST_SUITE_P(
         BadInput{"OffLoopback", {"--bind_address=0.0.0.0:0"}, "0.0.0.0"}),
     [](const auto& p) { return p.param.name; });
 
-TEST(MnistPsTest, RolesStartedOneByOneMeetAtTheStore) {
+TEST(MnistPsTest, RolesStartedSeparatelyJoinThroughTheStore) {
   const auto store = store::StoreServer::Start({});
   ASSERT_THAT(store, IsOk());
   const std::vector<std::string> common = {
@@ -300,7 +300,7 @@ TEST(MnistPsTest, RolesStartedOneByOneMeetAtTheStore) {
 
 class DeathTest : public ::testing::TestWithParam<std::string> {};
 
-TEST_P(DeathTest, EndsTheOthersWithItsName) {
+TEST_P(DeathTest, OtherProcessesEndAndNameTheDeadOne) {
   MnistPs program({"--servers=2", "--trainers=2", "--epochs=10000",
                    "--log_every=1", "--notice_period=60s"});
   ASSERT_TRUE(program.WaitForError("step 20 loss")) << program.Errors();
@@ -317,7 +317,8 @@ TEST_P(DeathTest, EndsTheOthersWithItsName) {
        {"server0", "server1", "trainer0", "trainer1"}) {
     if (name == GetParam()) continue;
     const size_t begin = errors.find("mnist_ps " + name + ": ");
-    ASSERT_NE(begin, std::string::npos) << name << " said nothing: " << errors;
+    ASSERT_NE(begin, std::string::npos)
+        << name << " reported no error: " << errors;
     EXPECT_THAT(errors.substr(begin, errors.find('\n', begin) - begin),
                 HasSubstr(GetParam()));
   }
@@ -329,7 +330,7 @@ INSTANTIATE_TEST_SUITE_P(Workers, DeathTest,
                                            "trainer1"),
                          [](const auto& p) { return p.param; });
 
-TEST(MnistPsTest, LauncherStopsItsChildrenWhenToldTo) {
+TEST(MnistPsTest, LauncherStopsItsChildrenOnSigterm) {
   MnistPs program({"--epochs=10000", "--log_every=1"});
   ASSERT_TRUE(program.WaitForError("step 5 loss")) << program.Errors();
   ASSERT_EQ(kill(program.pid(), SIGTERM), 0);
@@ -347,7 +348,7 @@ TEST(MnistPsTest, ChildrenDieWithAKilledLauncher) {
   EXPECT_TRUE(tests::WaitUntilGone(children));
 }
 
-// 10,000 real digits in HAWSER_MNIST_DIR: the last 2,000 are for testing.
+// Trains on 10,000 real digits in HAWSER_MNIST_DIR and tests on the last 2,000.
 class RealDigitsTest : public ::testing::TestWithParam<std::pair<int, int>> {};
 
 TEST_P(RealDigitsTest, AreClassifiedWell) {

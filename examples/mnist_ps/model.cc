@@ -30,14 +30,14 @@ absl::StatusOr<std::vector<Tensor>> LoadParameters(const std::string& path) {
                      [&](const auto& entry) { return entry.first == name; });
     if (found == file.tensors.end()) {
       return absl::InvalidArgumentError(
-          absl::StrCat(path, ": no tensor ", name));
+          absl::StrCat(path, " does not contain the tensor ", name));
     }
     const Tensor& value = found->second;
     if (value.shape() != ParameterShape(i) ||
         value.dtype() != tensor::DType::kF32) {
       return absl::InvalidArgumentError(absl::StrCat(
           path, ": ", name, " is ", value.ToString(),
-          ", but this model needs f32", ParameterShape(i).ToString()));
+          ", but this model requires f32", ParameterShape(i).ToString()));
     }
     parameters.push_back(value);
   }

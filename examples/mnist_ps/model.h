@@ -12,37 +12,37 @@
 #include "examples/mnist_ps/options.h"
 #include "tensor/tensor.h"
 
-// The model: 784-128-64-10, linear layers with ReLU between them, trained on
-// the mean softmax cross entropy. It is a function of its parameters, so that
-// the same code serves parameters of this process and of others.
+// The model: linear layers of widths 784-128-64-10 with ReLU between them,
+// trained with the mean softmax cross entropy. It is a function of its
+// parameters, so that the same code works with local and with fetched ones.
 namespace hawser::examples::mnist_ps {
 
 inline constexpr int kNumLayers = 3;
 inline constexpr int kNumParameters = 2 * kNumLayers;
 
-// "fc1.weight", "fc1.bias", "fc2.weight", ...: parameter i belongs to layer
+// "fc1.weight", "fc1.bias", "fc2.weight", ... Parameter i belongs to layer
 // i / 2.
 std::string ParameterName(int parameter);
 tensor::Shape ParameterShape(int parameter);
 
 // Parameters in the order of ParameterName: read from options.init_path, or
-// drawn by options.seed as PyTorch's linear layer draws them. Errors name the
-// file and the tensor that is missing or has another shape or dtype.
+// initialized as torch.nn.Linear does, with options.seed. Errors name the file
+// and the tensor that is missing or has another shape or dtype.
 absl::StatusOr<std::vector<Tensor>> InitialParameters(const Options& options);
 
 // Writes parameters as a safetensors file.
 absl::Status SaveParameters(const std::string& path,
                             std::span<const Tensor> parameters);
 
-// pixels [n, 784] f32 to logits [n, 10].
+// Maps pixels [n, 784] f32 to logits [n, 10].
 absl::StatusOr<Tensor> Logits(std::span<const Tensor> parameters,
                               const Tensor& pixels);
 
-// The mean loss of a batch; rank 0.
+// The mean loss of a batch, as a scalar tensor.
 absl::StatusOr<Tensor> Loss(std::span<const Tensor> parameters,
                             const data::Batch& batch);
 
-// The share of `set` that the model classifies rightly, in [0, 1].
+// The fraction of `set` that the model classifies correctly, in [0, 1].
 absl::StatusOr<double> Accuracy(std::span<const Tensor> parameters,
                                 const data::LabeledImages& set);
 

@@ -25,71 +25,71 @@
 #include "store/endpoint.h"
 #include "store/store_url.h"
 
-ABSL_FLAG(int, servers, 1, "Processes that hold the parameters.");
-ABSL_FLAG(int, trainers, 2, "Processes that compute gradients.");
+ABSL_FLAG(int, servers, 1, "Number of processes that store the parameters.");
+ABSL_FLAG(int, trainers, 2, "Number of processes that compute gradients.");
 ABSL_FLAG(std::string, role, "",
-          "Run as one process of a job, \"server\" or \"trainer\", instead of "
-          "starting the whole job; needs --index and --master.");
-ABSL_FLAG(int, index, 0, "Which server or trainer --role is, from 0.");
+          "Run one process of a job, \"server\" or \"trainer\", instead of "
+          "the whole job. Requires --index and --master.");
+ABSL_FLAG(int, index, 0,
+          "Index of this process among those of its --role, from 0.");
 ABSL_FLAG(
     std::string, master, "",
-    "Where the processes of a job meet: host:port, served by server 0, or "
-    "the URL of a store, such as etcd://host:port/job.");
+    "The job's store: host:port, where server 0 serves it, or a URL, such as "
+    "etcd://host:port/job.");
 ABSL_FLAG(bool, external_store, false,
-          "The store at --master is already served by another process.");
+          "Another process already serves the store at --master.");
 ABSL_FLAG(bool, local, false,
-          "Train the same model in this process alone, without servers.");
+          "Train the same model in this process, without servers.");
 ABSL_FLAG(std::string, data_dir, "",
-          "Directory of MNIST's IDX files, plain or gzip; without it digits "
-          "are drawn.");
+          "Directory of MNIST's IDX files, plain or gzip. Default: synthetic "
+          "digits.");
 ABSL_FLAG(int64_t, holdout, 0,
-          "Keep the last N samples for testing; 0 uses the t10k files, or 2000 "
-          "drawn digits.");
+          "Keep the last N samples for testing. With 0, test on the t10k files "
+          "or on 2000 synthetic digits.");
 ABSL_FLAG(int64_t, epochs, 5, "Passes over the training samples.");
 ABSL_FLAG(int64_t, batch_size, 64, "Samples per step and trainer.");
 ABSL_FLAG(std::string, optimizer, "SGD(lr=0.05,momentum=0.9)",
-          "Update rule and its options, such as Adam(lr=0.001); the learning "
-          "rate falls from there to nearly 0, along half a cosine.");
+          "Update rule and its options, such as Adam(lr=0.001). The learning "
+          "rate falls from lr to nearly 0 along half a cosine.");
 ABSL_FLAG(uint64_t, seed, 1,
-          "Seed of a --deterministic run, and of processes started one by one, "
-          "all of which need the same.");
+          "Seed of a --deterministic run, and of processes started with "
+          "--role, which must all have the same seed.");
 ABSL_FLAG(bool, deterministic, false,
-          "Fix initial values and the order of samples by --seed. The result "
-          "is the same every time with one trainer; several trainers' updates "
-          "still interleave as they come.");
+          "Derive initial values and the order of samples from --seed. With "
+          "one trainer, runs give equal results; the updates of several "
+          "trainers interleave in any order.");
 ABSL_FLAG(std::string, init, "",
-          "Start from the parameters of this "
-          "safetensors file.");
+          "Start from the parameters in this safetensors file.");
 ABSL_FLAG(std::string, save, "",
-          "Write the trained parameters to this "
-          "safetensors file.");
+          "Write the trained parameters to this safetensors file.");
 ABSL_FLAG(
     std::string, tls_cert, "",
-    "This process's certificate, PEM; needs --tls_key and --tls_ca. Here, "
-    "as in the others, \"{worker}\" stands for the process's name: server0, "
-    "trainer0, ..., and launcher.");
+    "This process's certificate, PEM. Requires --tls_key and --tls_ca. In "
+    "paths of credentials, \"{worker}\" stands for the process's name: "
+    "server0, trainer0, ..., or launcher.");
 ABSL_FLAG(std::string, tls_key, "", "The key of --tls_cert, PEM, mode 0600.");
 ABSL_FLAG(std::string, tls_ca, "",
-          "What other processes' certificates must be signed by, PEM.");
+          "The authority that must have signed the certificates of other "
+          "processes, PEM.");
 ABSL_FLAG(std::string, token_file, "",
           "The job's token, 64 hexadecimal digits, mode 0600.");
 ABSL_FLAG(std::string, bind_address, "",
-          "Where each process serves, host:port, of which port 0 is any free "
-          "one; a free port of 127.0.0.1 if empty. Off loopback TLS is "
-          "needed.");
+          "Address on which each process listens, host:port. Port 0 chooses a "
+          "free port. Default: 127.0.0.1:0. Addresses other than loopback "
+          "require TLS.");
 ABSL_FLAG(std::string, interface, "",
-          "The network interface whose address each process serves at, such "
-          "as eth0.");
+          "Network interface whose address each process listens on, such as "
+          "eth0.");
 ABSL_FLAG(int64_t, log_every, 0,
-          "Print the loss of every Nth step in full; 0 prints none.");
+          "Print the loss of every Nth step with all digits. 0: never.");
 ABSL_FLAG(absl::Duration, silent_limit,
           hawser::rpc::LivenessOptions().silent_limit,
-          "For how long a process may stall before the others take it "
-          "for dead; one that has ended is noticed sooner.");
+          "Silence after which the other processes declare a process lost. A "
+          "process that has ended is detected sooner.");
 ABSL_FLAG(absl::Duration, notice_period,
           hawser::launch::SupervisorOptions().notice_period,
-          "How long the other processes have to say why they end, once one "
-          "has ended, before the launcher stops them.");
+          "Time for the other processes to report their errors after one has "
+          "ended, before the launcher stops them.");
 
 namespace hawser::examples::mnist_ps {
 namespace {
@@ -97,7 +97,7 @@ namespace {
 absl::Status AtLeast(const char* flag, int64_t value, int64_t least) {
   if (value >= least) return absl::OkStatus();
   return absl::InvalidArgumentError(
-      absl::StrCat("--", flag, "=", value, ": must be ", least, " or more"));
+      absl::StrCat("--", flag, "=", value, ": must be ", least, " or greater"));
 }
 
 absl::Status CheckDuration(const char* flag, absl::Duration value,
@@ -106,13 +106,14 @@ absl::Status CheckDuration(const char* flag, absl::Duration value,
   if (value > above && value <= kMost) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrCat("--", flag, "=", absl::FormatDuration(value),
-                   ": must be more than ", absl::FormatDuration(above),
+                   ": must be greater than ", absl::FormatDuration(above),
                    ", and ", absl::FormatDuration(kMost), " or less"));
 }
 
 absl::StatusOr<Role> ParseRole(const std::string& role, bool local) {
   if (local && !role.empty()) {
-    return absl::InvalidArgumentError("--local and --role exclude each other");
+    return absl::InvalidArgumentError(
+        "--local and --role exclude each other: give only one");
   }
   if (local) return Role::kLocal;
   if (role.empty()) return Role::kLauncher;
@@ -131,7 +132,7 @@ absl::Status ReadMaster(Options& options) {
   if (!master.ok() || master->port == 0) {
     return absl::InvalidArgumentError(absl::StrCat(
         "--master=", options.master,
-        ": --role needs host:port or a URL, the same for every process"));
+        ": --role requires host:port or a URL, the same for all processes"));
   }
   options.master = absl::StrCat("tcp://", options.master);
   return absl::OkStatus();
@@ -146,12 +147,12 @@ absl::Status CheckPlace(Options& options) {
   if (options.index < 0 || options.index >= count) {
     return absl::InvalidArgumentError(
         absl::StrCat("--index=", options.index, ": must be 0 to ", count - 1,
-                     ", there being ", count, " of that role"));
+                     ", since the job has ", count, " processes of this role"));
   }
   return ReadMaster(options);
 }
 
-// A run that cannot save is better not begun.
+// Checks before the training that its result can be saved.
 absl::Status CheckSavePath(const std::string& path) {
   if (path.empty()) return absl::OkStatus();
   const std::filesystem::path directory =
@@ -159,7 +160,7 @@ absl::Status CheckSavePath(const std::string& path) {
   if (access(directory.c_str(), W_OK | X_OK) == 0) return absl::OkStatus();
   return absl::ErrnoToStatus(
       errno,
-      absl::StrCat("--save=", path, ": cannot write in ", directory.string()));
+      absl::StrCat("--save=", path, ": cannot write to ", directory.string()));
 }
 
 net::CredentialsOptions ReadCredentials(const std::string& worker) {
@@ -192,7 +193,7 @@ net::Identity IdentityOf(const Options& options) {
 
 absl::StatusOr<Options> ParseOptions(int argc, char** argv) {
   absl::SetProgramUsageMessage(
-      "Trains a digit classifier whose parameters live on server processes.\n"
+      "Trains a digit classifier with its parameters on server processes.\n"
       "  mnist_ps --servers=2 --trainers=2\n"
       "  mnist_ps --data_dir=DIR --holdout=2000 --epochs=10\n"
       "  mnist_ps --role=server --index=0 --master=127.0.0.1:29500");

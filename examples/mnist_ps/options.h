@@ -19,65 +19,66 @@ enum class Role {
   kLauncher,  // Starts the others as child processes and watches them.
   kServer,    // Holds parameters.
   kTrainer,   // Computes gradients; trainer 0 also tests and reports.
-  kLocal,     // Trains alone, without any other process.
+  kLocal,     // Trains in this process, without others.
 };
 
 struct Options {
   Role role = Role::kLauncher;
   int num_servers = 1;
   int num_trainers = 2;
-  // Which server or which trainer this process is, from 0.
+  // Index of this process among those of its role, from 0.
   int index = 0;
-  // URL of the store at which all processes meet.
+  // URL of the job's store.
   std::string master;
-  // Somebody else (the launcher) serves the store at `master`, a tcp:// URL;
-  // otherwise server 0 does.
+  // If true, another process, such as the launcher, serves the store at
+  // `master`; otherwise server 0 serves a tcp:// URL.
   bool external_store = false;
 
-  // Where this process serves, if not at a free port of loopback: "host:port",
-  // and the network interface that the host is taken from.
+  // Address on which this process listens, "host:port", and the network
+  // interface whose address replaces the host. Default: a free port of
+  // loopback.
   std::string bind_address;
   std::string interface;
 
-  // Directory of IDX files; digits are drawn where it is empty.
+  // Directory of IDX files; empty: synthetic digits.
   std::string data_dir;
-  // Samples kept for testing; 0 for the data set's own test files.
+  // Number of samples kept for testing; 0: the data set's test files.
   int64_t holdout = 0;
   int64_t batch_samples = 64;
   int64_t num_epochs = 5;
   optim::RuleSpec rule;
-  // The rule's own, which training begins with.
+  // The initial learning rate, taken from the update rule.
   double learning_rate = 0;
   uint64_t seed = 1;
-  // Every nth step prints its loss in full; 0 for none.
+  // Every nth step prints its loss with all digits; 0: none.
   int64_t log_every = 0;
   std::string init_path;
   std::string save_path;
 
-  // For how long a process may stall before the others take it for dead,
-  // and how long they have to say so once one has ended.
+  // Silence after which a process is declared lost, and time for the other
+  // processes to report errors after one has ended.
   absl::Duration silent_limit = rpc::LivenessOptions().silent_limit;
   absl::Duration notice_period = launch::SupervisorOptions().notice_period;
 
-  // Of this process.
+  // Credentials of this process.
   net::CredentialsOptions credentials;
 
   int world_size() const { return num_servers + num_trainers; }
 };
 
-// The name of a worker: "server0", "trainer1".
+// Names of workers: "server0", "trainer1".
 std::string ServerName(int index);
 std::string TrainerName(int index);
 
-// What the certificate of this process must say: "server0", "trainer1", or
-// "launcher", of job "default".
+// The identity that the certificate of this process must have: worker
+// "server0", "trainer1", ..., or "launcher" of job "default".
 net::Identity IdentityOf(const Options& options);
 
-// Reads the command line's flags. kInvalidArgument names the flag that is wrong
-// and what it may be.
+// Reads the command line's flags. kInvalidArgument names the wrong flag and its
+// permitted values.
 //
-// The seed is --seed for a --deterministic run and for single processes of a
-// job, which have to agree on one; otherwise a random one.
+// The seed is --seed for a --deterministic run and for processes started with
+// --role, which must agree on it; otherwise it is random.
 absl::StatusOr<Options> ParseOptions(int argc, char** argv);
 
 }  // namespace hawser::examples::mnist_ps

@@ -21,11 +21,11 @@ absl::StatusOr<rref::RRef<Tensor>> ParameterShelf::Create(
     Entry& entry = entries_[name];
     if (!entry.creation.valid()) {
       return absl::AlreadyExistsError(
-          absl::StrCat("a parameter ", name, " is already there"));
+          absl::StrCat("the parameter ", name, " already exists"));
     }
     creation = std::move(entry.creation);
   }
-  // Without the lock: callbacks of searchers run in here.
+  // Without the lock, since this runs the callbacks of Find's callers.
   creation.Set(reference);
   return reference;
 }

@@ -16,26 +16,26 @@ namespace hawser::examples::mnist_ps {
 
 // The named parameters that a server owns.
 //
-// Thread-safe. Holds references, and so must be emptied before the worker shuts
+// Thread-safe. Holds references, so it must be emptied before the worker shuts
 // down.
 class ParameterShelf {
  public:
-  // Makes a parameter that requires gradients and gives a reference to it.
+  // Creates a parameter that requires gradients and returns a reference to it.
   // kAlreadyExists if the name is taken.
   absl::StatusOr<rref::RRef<Tensor>> Create(rpc::Agent& agent,
                                             const std::string& name,
                                             const Tensor& initial);
 
-  // Completes when the parameter is there.
+  // Completes when the parameter has been created.
   async::Future<rref::RRef<Tensor>> Find(const std::string& name);
 
   void Clear();
 
  private:
-  // An entry is made by whoever comes first, the creator or a searcher.
+  // Created by the first call of Create or Find for the name.
   struct Entry {
     async::Promise<rref::RRef<Tensor>> creation;
-    // Kept, so that every searcher gets a copy of the result.
+    // Stored, so that every caller of Find gets a copy of the result.
     async::Future<rref::RRef<Tensor>> reference = creation.future();
   };
 

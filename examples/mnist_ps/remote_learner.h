@@ -15,13 +15,13 @@
 
 namespace hawser::examples::mnist_ps {
 
-// The model with its parameters on servers, layer i on server i modulo their
-// number. One step fetches the parameters, computes loss and gradients, sends
-// the gradients to where the parameters are and has them applied there.
+// The model with its parameters on servers: layer i is on server i modulo the
+// number of servers. A step fetches the parameters, computes loss and
+// gradients, and sends the gradients to the servers, which apply them.
 class RemoteLearner : public Learner {
  public:
-  // Makes the parameters if `create`, otherwise waits for whoever does.
-  // `member` must outlive the learner.
+  // Creates the parameters if `create`; otherwise waits until another trainer
+  // has created them. `member` must outlive the learner.
   static absl::StatusOr<std::unique_ptr<RemoteLearner>> Create(
       JobMember& member, const Options& options, bool create);
 

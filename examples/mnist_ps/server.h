@@ -6,8 +6,8 @@
 
 namespace hawser::examples::mnist_ps {
 
-// Holds parameters until the job ends. The error of a job that did not end well
-// names the worker that was lost.
+// Stores parameters until the job ends. If the job fails because a worker was
+// lost, the error names that worker.
 absl::Status RunServer(const Options& options);
 
 }  // namespace hawser::examples::mnist_ps

@@ -20,7 +20,7 @@
 namespace hawser::examples::mnist_ps {
 namespace {
 
-// Trainer 0's count of who has seen all samples. Thread-safe.
+// Trainer 0's counter of trainers that have finished. Thread-safe.
 class DoneCounter {
  public:
   explicit DoneCounter(int num_trainers) : missing_(num_trainers) {}
@@ -36,7 +36,8 @@ class DoneCounter {
     if (last) all_done_.Set(total);
   }
 
-  // The samples of all trainers together, when they are done.
+  // Completes when all trainers have finished, with their total number of
+  // samples.
   async::Future<int64_t> all_done() const { return all_done_.future(); }
 
  private:
@@ -46,7 +47,7 @@ class DoneCounter {
   async::Promise<int64_t> all_done_;
 };
 
-// Waits for `future`, but no longer than the job goes on.
+// Waits for `future` or for the end of the job.
 template <class T>
 absl::StatusOr<T> WaitWithin(JobMonitor& monitor, async::Future<T> future) {
   monitor.ended().OnReady(
@@ -69,7 +70,7 @@ absl::Status TestAndReport(RemoteLearner& learner,
   return absl::OkStatus();
 }
 
-// What trainer 0 does.
+// The work of trainer 0.
 absl::Status Lead(JobMember& member, const data::DigitSplit& digits,
                   const Options& options, DoneCounter& done) {
   ASSIGN_OR_RETURN(const auto learner,
@@ -89,7 +90,7 @@ absl::Status Lead(JobMember& member, const data::DigitSplit& digits,
   return member.EndJobEverywhere();
 }
 
-// What the other trainers do.
+// The work of the other trainers.
 absl::Status Follow(JobMember& member, const data::DigitSplit& digits,
                     const Options& options) {
   {

@@ -6,7 +6,7 @@
 
 namespace hawser::examples::mnist_ps {
 
-// Trains on this trainer's share of the samples. Trainer 0 also makes the
+// Trains on this trainer's share of the samples. Trainer 0 also creates the
 // parameters at the start, and tests, saves and reports at the end.
 absl::Status RunTrainer(const Options& options);
 

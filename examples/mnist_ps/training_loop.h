@@ -12,18 +12,18 @@
 
 namespace hawser::examples::mnist_ps {
 
-// A model in training, wherever its parameters are.
+// A model in training, with local or remote parameters.
 class Learner {
  public:
   virtual ~Learner() = default;
 
-  // Moves the parameters by one step on `batch`; returns the loss before it.
+  // Trains one step on `batch`; returns the loss before the step.
   virtual absl::StatusOr<double> Step(const data::Batch& batch) = 0;
 
-  // Of the steps that follow.
+  // Applies to later steps.
   virtual absl::Status SetLearningRate(double learning_rate) = 0;
 
-  // The parameters as they are now, in the order of ParameterName.
+  // The current parameters, in the order of ParameterName.
   virtual absl::StatusOr<std::vector<Tensor>> Parameters() = 0;
 };
 
@@ -33,17 +33,16 @@ struct TrainingSummary {
   double final_loss = 0;
 };
 
-// Runs options.num_epochs over this trainer's share of `train`, the share of
-// number `trainer` of `num_trainers`. The learning rate falls from the rule's
-// own along half a cosine, epoch by epoch, to nearly 0: steps of the size of
-// the first would leave the model wherever the last of them threw it. With
-// `show_progress` tells on standard error how it goes.
+// Trains options.num_epochs epochs on the share of `train` that belongs to
+// trainer number `trainer` of `num_trainers`. The learning rate falls from its
+// initial value to nearly 0 along half a cosine, epoch by epoch, so that the
+// model converges. With `show_progress`, prints progress to standard error.
 absl::StatusOr<TrainingSummary> Train(Learner& learner,
                                       const data::LabeledImages& train,
                                       const Options& options, int trainer,
                                       int num_trainers, bool show_progress);
 
-// Prints the run's result as one JSON line on standard output.
+// Prints the result of the run to standard output as one line of JSON.
 void PrintResult(double test_accuracy, double final_loss,
                  double samples_per_second);
 

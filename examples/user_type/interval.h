@@ -12,12 +12,12 @@
 #include "rpc/wire/encoder.h"
 #include "rpc/wire/wire_traits.h"
 
-// A type of a user's own, which travels as a pair of numbers.
+// A user-defined type that is sent as a pair of numbers.
 struct Interval {
   double low = 0, high = 0;
 };
 
-// docs/rpc/wire_format.md has this too.
+// docs/rpc/wire_format.md contains a copy of this.
 template <>
 struct hawser::rpc::WireTraits<Interval> {
   using Pair = std::pair<double, double>;

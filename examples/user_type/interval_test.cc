@@ -17,7 +17,7 @@ using hawser::rpc::Encoder;
 using hawser::rpc::WireTraits;
 using testing::HasSubstr;
 
-// What a peer that sends `value` makes of it here.
+// Encodes `value` and decodes the result, as a call does.
 absl::StatusOr<Interval> Travel(const Interval& value) {
   Encoder encoder;
   EXPECT_THAT(WireTraits<Interval>::Encode(encoder, value), IsOk());
@@ -26,7 +26,7 @@ absl::StatusOr<Interval> Travel(const Interval& value) {
   return WireTraits<Interval>::Decode(decoder);
 }
 
-TEST(IntervalTest, ComesBackUnlessItIsNone) {
+TEST(IntervalTest, RoundTripsUnlessInvalid) {
   const absl::StatusOr<Interval> same = Travel({-1, 2.5});
   ASSERT_THAT(same, IsOk());
   EXPECT_EQ(same->low, -1);
@@ -43,8 +43,8 @@ std::vector<std::string> LinesOf(const std::string& path) {
   return lines;
 }
 
-// The document shows what is compiled here.
-TEST(IntervalTest, IsInTheDocument) {
+// The document shows the code of interval.h.
+TEST(IntervalTest, DocumentShowsTheCode) {
   std::string shown;
   for (const std::string& line : LinesOf("docs/rpc/wire_format.md"))
     shown += line + "\n";
