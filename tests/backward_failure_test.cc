@@ -1,5 +1,5 @@
-// The error of a backward pass that fails on one of several workers, by
-// whatever way it reaches the root worker first.
+// Tests of the error of a backward pass that fails on one of several workers.
+// It is the same whichever message reaches the root worker first.
 
 #include <memory>
 #include <string>
@@ -36,7 +36,7 @@ constexpr char kGradientPath[] = "/hawser.v1.DistAutogradService/Gradient";
 constexpr char kAbortPath[] = "/hawser.v1.DistAutogradService/AbortPass";
 
 inline constexpr rpc::Function<Tensor(Tensor)> kSquare{"failure.Square"};
-// The identity, whose backward pass fails.
+// The identity function, with a backward pass that fails.
 inline constexpr rpc::Function<Tensor(Tensor)> kBroken{"failure.Broken"};
 // Calls kBroken on worker 2.
 inline constexpr rpc::Function<Tensor(Tensor)> kThrough{"failure.Through"};
@@ -46,7 +46,7 @@ class BrokenNode final : public autograd::Node {
   explicit BrokenNode(autograd::Edge edge) : Node({std::move(edge)}) {}
   std::string_view name() const override { return "BrokenNode"; }
   absl::StatusOr<std::vector<Tensor>> Apply(std::vector<Tensor>) override {
-    return absl::DataLossError("broken on purpose");
+    return absl::DataLossError("failure of the test");
   }
 };
 
@@ -77,7 +77,8 @@ class BackwardFailureTest : public testing::Test {
 
   rpc::Agent& agent(int i = 0) { return job_.agent(i); }
 
-  // Worker 0 knows worker 2, where the pass fails, itself and through worker 1.
+  // Runs a pass that fails on worker 2, which worker 0 calls both directly and
+  // through worker 1. Returns the error.
   absl::Status Fail() {
     ASSIGN_OR_RETURN(const std::unique_ptr<ContextScope> context,
                      ContextScope::Open(agent()));
@@ -89,7 +90,7 @@ class BackwardFailureTest : public testing::Test {
     return dist_autograd::Backward(agent(), context->id(), {loss});
   }
 
-  // Whether all errors are the one of worker 2.
+  // Expects that the error names worker 2 as its origin.
   void ExpectOrigin() {
     const std::string text = std::string(Fail().message());
     EXPECT_THAT(text, testing::HasSubstr("backward on worker 'w2'"));
@@ -110,19 +111,19 @@ class BackwardFailureTest : public testing::Test {
   rpc::TestJob job_;
 };
 
-TEST_F(BackwardFailureTest, NamesTheOriginWhereAbortsComeFirst) {
+TEST_F(BackwardFailureTest, NamesTheOriginIfAbortsArriveFirst) {
   job_.network().SetMethodFaults(
       kGradientPath, Delay(absl::Milliseconds(5), absl::Milliseconds(5)));
   ExpectOrigin();
 }
 
-TEST_F(BackwardFailureTest, NamesTheOriginWhereAnswersComeFirst) {
+TEST_F(BackwardFailureTest, NamesTheOriginIfRepliesArriveFirst) {
   job_.network().SetMethodFaults(
       kAbortPath, Delay(absl::Milliseconds(5), absl::Milliseconds(5)));
   ExpectOrigin();
 }
 
-TEST_F(BackwardFailureTest, NamesTheOriginInWhateverOrder) {
+TEST_F(BackwardFailureTest, NamesTheOriginInAnyOrder) {
   for (const char* path : {kGradientPath, kAbortPath}) {
     job_.network().SetMethodFaults(
         path, Delay(absl::ZeroDuration(), absl::Milliseconds(2)));
@@ -130,7 +131,7 @@ TEST_F(BackwardFailureTest, NamesTheOriginInWhateverOrder) {
   ExpectOrigin();
 }
 
-TEST_F(BackwardFailureTest, NamesTheRootWorkerWhereItFails) {
+TEST_F(BackwardFailureTest, NamesTheRootWorkerIfItFails) {
   const auto context = ContextScope::Open(agent());
   ASSERT_THAT(context, IsOk());
   const Tensor leaf = Tensor::Full({1}, 3);

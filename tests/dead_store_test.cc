@@ -1,6 +1,5 @@
-// F4 of docs/reliability.md: a store whose server has died, as the one of rank
-// 0 does with its process. What the store held was known before, or is given up
-// in time.
+// Tests of F4 of docs/reliability.md: a store whose server has died, as that of
+// rank 0 does with its process. Workers use cached data, or fail in time.
 
 #include <memory>
 #include <string>
@@ -33,7 +32,8 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 constexpr rpc::Function<void()> kTouch{"test.Touch"};
-// More than anything here takes, and far less than the store's own timeout.
+// Longer than any operation of these tests, and much shorter than the store's
+// timeout.
 constexpr absl::Duration kLimit = absl::Seconds(30);
 
 class DeadStoreTest : public testing::Test {
@@ -52,7 +52,7 @@ class DeadStoreTest : public testing::Test {
     });
   }
 
-  // Its workers stop with the job, before their stores.
+  // The workers must stop before their stores are destroyed.
   void TearDown() override { job_.StopAll(); }
 
   void KillStore() {
@@ -68,7 +68,7 @@ class DeadStoreTest : public testing::Test {
   rpc::TestJob job_;
 };
 
-TEST_F(DeadStoreTest, CallToALostWorkerSaysSo) {
+TEST_F(DeadStoreTest, CallToALostWorkerReportsTheLoss) {
   const rpc::WorkerInfo lost = job_.agent(1).info();
   ASSERT_THAT(job_.agent(1).Shutdown(/*graceful=*/false), IsOk());
   while (!job_.agent(0).IsLost(lost)) std::this_thread::yield();
@@ -82,7 +82,7 @@ TEST_F(DeadStoreTest, CallToALostWorkerSaysSo) {
               StatusIs(absl::StatusCode::kUnavailable, HasSubstr("'w1'")));
   EXPECT_EQ(rpc::GetErrorDetail(status)->incarnation, lost.incarnation);
   EXPECT_FALSE(rpc::GetErrorDetail(status)->maybe_applied);
-  // The others need no store to be called.
+  // Calls to other workers do not use the store.
   EXPECT_THAT(job_.agent(0).Sync("w2", kTouch), IsOk());
 }
 

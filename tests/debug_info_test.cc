@@ -1,4 +1,4 @@
-// What Agent::DebugInfo says of the parts that are attached to a worker.
+// Tests of Agent::DebugInfo with all services attached.
 
 #include <cstdint>
 #include <map>
@@ -73,7 +73,7 @@ class DebugInfoTest : public testing::Test {
   std::string Number(int rank, const std::string& key) {
     return job_.agent(rank).DebugInfo()[key];
   }
-  // What is given back is so by messages.
+  // Waits for `number`. Resources are released by messages, hence later.
   void Await(int rank, const std::string& key, const std::string& number) {
     while (Number(rank, key) != number) std::this_thread::yield();
   }
@@ -103,8 +103,8 @@ TEST_F(DebugInfoTest, ReferencesAreCountedByOwnerAndUser) {
   Await(1, "rref.forks", "0");
 }
 
-// The request for the value arrives, and what makes it does not.
-TEST_F(DebugInfoTest, ReferencesOnTheirWayAreCounted) {
+// The request for the value arrives before the request that creates it.
+TEST_F(DebugInfoTest, ReferencesInTransitAreCounted) {
   job_.network().SetMethodFaults("/hawser.v1.RRefService/Create",
                                  {.drop_request = 1});
   auto reference =
@@ -122,20 +122,20 @@ TEST_F(DebugInfoTest, ReferencesOnTheirWayAreCounted) {
   job_.network().Break(job_.agent(0).info().address,
                        job_.agent(1).info().address);
   Await(0, "rref.unconfirmed_users", "0");
-  // Who gives it up says that it will not be made.
+  // The user tells the owner that the value will not be created.
   value.Cancel();
   *reference = rref::RRef<int64_t>();
   Await(1, "rref.awaited", "0");
 }
 
-TEST_F(DebugInfoTest, WhatWasKeptOfALostWorkerIsDropped) {
+TEST_F(DebugInfoTest, StateOfALostWorkerIsDropped) {
   for (int user = 0; user < 2; ++user) {
     auto reference =
         rref::Remote(job_.agent(user), rpc::WorkerId(1 - user), kKeep, 1);
     ASSERT_THAT(reference, IsOk());
     EXPECT_THAT(reference->ToHere(), IsOkAndHolds(1));
   }
-  // Each has told the other that its reference ended.
+  // Each worker has reported the end of its reference to the other.
   Await(0, "rref.owners", "0");
   Await(1, "rref.owners", "0");
   EXPECT_EQ(Number(1, "rref.control_senders"), "1");
@@ -159,7 +159,7 @@ TEST_F(DebugInfoTest, ContextsAreCounted) {
   Await(0, "dist_autograd.contexts", "0");
 }
 
-// One whose gradient is lost on its way.
+// The gradient of this pass is lost by the network.
 TEST_F(DebugInfoTest, RunningBackwardPassesAreCounted) {
   auto context = dist_autograd::ContextScope::Open(job_.agent(0));
   ASSERT_THAT(context, IsOk());
@@ -182,7 +182,7 @@ TEST_F(DebugInfoTest, RunningBackwardPassesAreCounted) {
   Await(1, "dist_autograd.backward_passes", "0");
 }
 
-TEST_F(DebugInfoTest, StreamsAreCountedWhereTheyAreWritten) {
+TEST_F(DebugInfoTest, StreamsAreCountedAtTheWriter) {
   {
     auto reader = rpc::Stream(job_.agent(0), "w1", kForever);
     ASSERT_THAT(reader, IsOk());

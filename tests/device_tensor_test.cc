@@ -1,6 +1,5 @@
-// Tensors on a device other than the CPU between workers: refused where they
-// would be sent, and where an optimizer would have to update them. The device
-// is a fake one.
+// Tests of tensors on a device other than the CPU. Messages and distributed
+// optimizers reject them. The device is a fake.
 
 #include "absl/status/status.h"
 #include "async/testing/status_matchers.h"
@@ -63,19 +62,19 @@ class DeviceTensorTest : public testing::TestWithParam<rpc::TransportParam> {
   rpc::TestJob job_{rpc::MakeTransportFactory(GetParam())};
 };
 
-TEST_P(DeviceTensorTest, AnArgumentOnADeviceIsRefusedAtTheCall) {
+TEST_P(DeviceTensorTest, ArgumentOnADeviceIsRejectedByTheCaller) {
   EXPECT_THAT(agent().Sync("w1", kTriple, LeafOnDevice(2)), IsRefused());
 }
 
-TEST_P(DeviceTensorTest, AResultOnADeviceIsRefused) {
+TEST_P(DeviceTensorTest, ResultOnADeviceIsRejected) {
   EXPECT_THAT(agent().Sync("w1", kMakeOnDevice), IsRefused());
   const auto reference = rref::Remote(agent(), "w1", kMakeOnDevice);
   ASSERT_THAT(reference, IsOk());
   EXPECT_THAT(reference->ToHere(), IsRefused());
 }
 
-// FAST mode waits for the gradients of every message that was recorded.
-TEST_P(DeviceTensorTest, ARefusedMessageIsNotRecorded) {
+// FAST mode would wait for the gradients of a recorded message.
+TEST_P(DeviceTensorTest, RejectedMessageIsNotRecorded) {
   auto context = dist_autograd::ContextScope::Open(agent());
   ASSERT_THAT(context, IsOk());
   EXPECT_THAT(agent().Sync("w1", kTriple, LeafOnDevice(2)), IsRefused());
@@ -89,7 +88,7 @@ TEST_P(DeviceTensorTest, ARefusedMessageIsNotRecorded) {
       IsOk());
 }
 
-TEST_P(DeviceTensorTest, TheGradientOfACopyComesBackToTheDevice) {
+TEST_P(DeviceTensorTest, GradientOfACopyReturnsToTheDevice) {
   auto context = dist_autograd::ContextScope::Open(agent());
   ASSERT_THAT(context, IsOk());
   const Tensor leaf = LeafOnDevice(2);
@@ -106,7 +105,7 @@ TEST_P(DeviceTensorTest, TheGradientOfACopyComesBackToTheDevice) {
   EXPECT_THAT(gradient.item<float>(), async::IsOkAndHolds(3));
 }
 
-TEST_P(DeviceTensorTest, AnOptimizerOfParametersOnADeviceIsNotMade) {
+TEST_P(DeviceTensorTest, OptimizerRejectsParametersOnADevice) {
   const auto parameter = rref::Remote(agent(), "w1", kMakeOnDevice);
   ASSERT_THAT(parameter, IsOk());
   EXPECT_THAT(

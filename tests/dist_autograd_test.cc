@@ -1,4 +1,5 @@
-// Distributed autograd between real agents: contexts, errors and lost workers.
+// Tests of distributed autograd between real agents: contexts, errors and lost
+// workers.
 
 #include "dist_autograd/dist_autograd.h"
 
@@ -38,20 +39,20 @@ using ::hawser::async::IsOk;
 using ::hawser::async::StatusIs;
 
 inline constexpr rpc::Function<Tensor(Tensor)> kSquare{"autograd.Square"};
-// The function of the README, and one that forgets to record.
+// The function of the README, and a version that does not record the operation.
 inline constexpr rpc::Function<Tensor(Tensor, Tensor)> kAdd{"first.Add"};
 inline constexpr rpc::Function<Tensor(Tensor, Tensor)> kRawAdd{
     "autograd.RawAdd"};
-// Squares on the worker named.
+// Squares a tensor on the named worker.
 inline constexpr rpc::Function<Tensor(Tensor, std::string)> kSquareAt{
     "autograd.SquareAt"};
-// Takes a tensor and gives none back.
+// Takes a tensor and returns nothing.
 inline constexpr rpc::Function<void(Tensor)> kSwallow{"autograd.Swallow"};
-// Gives two tensors of which a loss may use one.
+// Returns two tensors, of which a loss may use one.
 inline constexpr rpc::Function<std::vector<Tensor>(Tensor)> kTwo{
     "autograd.Two"};
 inline constexpr rpc::Function<uint64_t()> kNumContexts{"autograd.NumContexts"};
-// Fails, or waits for the gate, in its backward pass.
+// Functions whose backward pass fails, or waits for the gate.
 inline constexpr rpc::Function<Tensor(Tensor)> kFailBackward{
     "autograd.FailBackward"};
 inline constexpr rpc::Function<Tensor(Tensor)> kWaitBackward{
@@ -78,7 +79,7 @@ class IdentityNode final : public autograd::Node {
   const std::function<absl::Status()> end_;
 };
 
-// The identity, whose backward pass ends with what `end` gives.
+// The identity function, with a backward pass that returns the status of `end`.
 absl::StatusOr<Tensor> IdentityThat(const Tensor& x,
                                     std::function<absl::Status()> end) {
   ASSIGN_OR_RETURN(Tensor y, x.Detach().Clone());
@@ -125,13 +126,14 @@ class DistAutogradTest : public testing::TestWithParam<rpc::TransportParam> {
                                  NumContexts(rpc::CurrentCall::Get()->agent()));
                            }),
                 IsOk());
-    ASSERT_THAT(r.Register(kFailBackward,
-                           [](Tensor x) {
-                             return IdentityThat(x, [] {
-                               return absl::DataLossError("broken on purpose");
-                             });
-                           }),
-                IsOk());
+    ASSERT_THAT(
+        r.Register(kFailBackward,
+                   [](Tensor x) {
+                     return IdentityThat(x, [] {
+                       return absl::DataLossError("failure of the test");
+                     });
+                   }),
+        IsOk());
     ASSERT_THAT(r.Register(kWaitBackward,
                            [this](Tensor x) {
                              return IdentityThat(
@@ -149,7 +151,7 @@ class DistAutogradTest : public testing::TestWithParam<rpc::TransportParam> {
     job_.StopAll();
   }
 
-  // Contexts end on other workers a little later.
+  // Contexts end later on other workers, so this shuts the workers down first.
   void ExpectContextsEnd() {
     for (const absl::Status& status : job_.ShutdownAll()) {
       EXPECT_THAT(status, IsOk());
@@ -163,7 +165,8 @@ class DistAutogradTest : public testing::TestWithParam<rpc::TransportParam> {
     ASSIGN_OR_RETURN(const dist_autograd::Gradients gradients,
                      dist_autograd::GetGradients(agent(), context.id()));
     const Tensor gradient = dist_autograd::FindGradient(gradients, leaf);
-    if (!gradient.defined()) return absl::NotFoundError("no gradient");
+    if (!gradient.defined())
+      return absl::NotFoundError("the leaf has no gradient");
     return gradient.item<float>();
   }
 
@@ -173,7 +176,7 @@ class DistAutogradTest : public testing::TestWithParam<rpc::TransportParam> {
   rpc::TestJob job_{rpc::MakeTransportFactory(GetParam())};
 };
 
-TEST_P(DistAutogradTest, GradientComesBackThroughTwoWorkers) {
+TEST_P(DistAutogradTest, GradientReturnsThroughTwoWorkers) {
   {
     auto context = ContextScope::Open(agent());
     ASSERT_THAT(context, IsOk());
@@ -189,8 +192,8 @@ TEST_P(DistAutogradTest, GradientComesBackThroughTwoWorkers) {
   ExpectContextsEnd();
 }
 
-// 2 leaf + leaf, of which the first comes through the remote function.
-TEST_P(DistAutogradTest, ARemoteFunctionGivesItsShareOfTheGradient) {
+// The loss is 2 leaf + leaf; the first term is computed remotely.
+TEST_P(DistAutogradTest, LocalAndRemoteGradientsAreAdded) {
   auto context = ContextScope::Open(agent());
   ASSERT_THAT(context, IsOk());
   const Tensor leaf = Leaf(5);
@@ -203,7 +206,7 @@ TEST_P(DistAutogradTest, ARemoteFunctionGivesItsShareOfTheGradient) {
   EXPECT_THAT(GradientOf(**context, leaf), async::IsOkAndHolds(3));
 }
 
-TEST_P(DistAutogradTest, ARemoteFunctionThatLosesTheGradientSaysWhatToUse) {
+TEST_P(DistAutogradTest, ErrorForAnUnrecordedResultNamesTheRemedy) {
   const Tensor leaf = Leaf(5);
   EXPECT_THAT(agent().Sync("w1", kRawAdd, leaf, leaf), IsOk());
   auto context = ContextScope::Open(agent());
@@ -214,7 +217,7 @@ TEST_P(DistAutogradTest, ARemoteFunctionThatLosesTheGradientSaysWhatToUse) {
                                       testing::HasSubstr("w1"))));
 }
 
-TEST_P(DistAutogradTest, UnusedResultsDoNotHoldUpASmartPass) {
+TEST_P(DistAutogradTest, UnusedResultsDoNotDelayASmartPass) {
   auto context = ContextScope::Open(agent());
   ASSERT_THAT(context, IsOk());
   const Tensor leaf = Leaf(3);
@@ -228,7 +231,7 @@ TEST_P(DistAutogradTest, UnusedResultsDoNotHoldUpASmartPass) {
   EXPECT_THAT(GradientOf(**context, leaf), async::IsOkAndHolds(6));
 }
 
-TEST_P(DistAutogradTest, OneOfTwoResultsIsEnough) {
+TEST_P(DistAutogradTest, LossMayUseOneOfTwoResults) {
   for (const auto mode : {dist_autograd::BackwardMode::kSmart,
                           dist_autograd::BackwardMode::kFast}) {
     auto context = ContextScope::Open(agent());
@@ -245,7 +248,7 @@ TEST_P(DistAutogradTest, OneOfTwoResultsIsEnough) {
   }
 }
 
-TEST_P(DistAutogradTest, MistakesAreNamedBeforeAnythingRuns) {
+TEST_P(DistAutogradTest, InvalidArgumentsAreRejectedBeforeThePass) {
   auto context = ContextScope::Open(agent());
   ASSERT_THAT(context, IsOk());
   EXPECT_THAT(ContextScope::Open(agent()),
@@ -274,7 +277,7 @@ TEST_P(DistAutogradTest, MistakesAreNamedBeforeAnythingRuns) {
               StatusIs(Code::kNotFound));
 }
 
-TEST_P(DistAutogradTest, LocalBackwardThroughAFetchSaysWhatToDo) {
+TEST_P(DistAutogradTest, ErrorOfALocalBackwardThroughAFetchNamesTheRemedy) {
   auto context = ContextScope::Open(agent());
   ASSERT_THAT(context, IsOk());
   auto y = agent().Sync("w1", kSquare, Leaf(3));
@@ -289,16 +292,17 @@ TEST_P(DistAutogradTest, LocalBackwardThroughAFetchSaysWhatToDo) {
                        testing::HasSubstr("dist_autograd::Backward")));
 }
 
-TEST_P(DistAutogradTest, ErrorOfAnotherWorkerComesWithItsName) {
+TEST_P(DistAutogradTest, ErrorOfAnotherWorkerNamesIt) {
   auto context = ContextScope::Open(agent());
   ASSERT_THAT(context, IsOk());
   auto y = agent().Sync("w1", kFailBackward, Leaf(3));
   ASSERT_THAT(y, IsOk());
-  EXPECT_THAT(dist_autograd::Backward(agent(), (*context)->id(), {*y}),
-              StatusIs(absl::StatusCode::kDataLoss,
-                       testing::AllOf(testing::HasSubstr("'w1'"),
-                                      testing::HasSubstr("on purpose"))));
-  // And the context can be used again.
+  EXPECT_THAT(
+      dist_autograd::Backward(agent(), (*context)->id(), {*y}),
+      StatusIs(absl::StatusCode::kDataLoss,
+               testing::AllOf(testing::HasSubstr("'w1'"),
+                              testing::HasSubstr("failure of the test"))));
+  // The context can be used again.
   const Tensor leaf = Leaf(3);
   auto good = agent().Sync("w1", kSquare, leaf);
   ASSERT_THAT(good, IsOk());
@@ -307,7 +311,7 @@ TEST_P(DistAutogradTest, ErrorOfAnotherWorkerComesWithItsName) {
   EXPECT_THAT(GradientOf(**context, leaf), async::IsOkAndHolds(6));
 }
 
-TEST_P(DistAutogradTest, SecondPassNeedsARetainedGraph) {
+TEST_P(DistAutogradTest, SecondPassRequiresARetainedGraph) {
   auto context = ContextScope::Open(agent());
   ASSERT_THAT(context, IsOk());
   const Tensor leaf = Leaf(3);
@@ -325,7 +329,7 @@ TEST_P(DistAutogradTest, SecondPassNeedsARetainedGraph) {
   EXPECT_THAT(GradientOf(**context, leaf), async::IsOkAndHolds(12));
 }
 
-TEST_P(DistAutogradTest, TwoTrainersDoNotMix) {
+TEST_P(DistAutogradTest, GradientsOfTwoTrainersAreSeparate) {
   auto train = [&](int me, double value) {
     auto context = ContextScope::Open(agent(me));
     ASSERT_THAT(context, IsOk());
@@ -362,7 +366,7 @@ TEST_P(DistAutogradTest, ContextMayEndDuringItsPass) {
   ExpectContextsEnd();
 }
 
-TEST_P(DistAutogradTest, LostWorkerEndsThePassWithItsName) {
+TEST_P(DistAutogradTest, LostWorkerEndsThePassAndIsNamed) {
   auto context = ContextScope::Open(agent());
   ASSERT_THAT(context, IsOk());
   auto y = agent().Sync("w1", kWaitBackward, Leaf(3));
@@ -385,7 +389,7 @@ TEST_P(DistAutogradTest, ContextsOfALostWorkerEnd) {
   ASSERT_THAT(y, IsOk());
   EXPECT_EQ(NumContexts(agent(2)), 1u);
   job_.owned(1)->Shutdown(false).IgnoreError();
-  // Noticed by what makes calls to it.
+  // A call to the worker detects its loss.
   EXPECT_THAT(agent(2).Sync("w1", kNumContexts), testing::Not(IsOk()));
   while (NumContexts(agent(2)) > 0) std::this_thread::yield();
 }

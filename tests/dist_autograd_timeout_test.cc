@@ -1,5 +1,5 @@
-// When the workers of a backward pass give up, in simulated time: how long a
-// machine takes for its work does not count.
+// Tests of the timeouts of backward passes, in simulated time, so that they do
+// not depend on the speed of the machine.
 
 #include <memory>
 
@@ -81,7 +81,7 @@ TEST_F(DistAutogradTimeoutTest, FastPassNamesAnUnusedResult) {
   EXPECT_THAT(Now(done),
               StatusIs(absl::StatusCode::kDeadlineExceeded,
                        AllOf(HasSubstr("'w1'"), HasSubstr("to worker 0"))));
-  // The same context can go on.
+  // The context can be used again.
   const async::Future<void> again =
       dist_autograd::BackwardAsync(agent, (*context)->id(), {*used});
   job_.Advance(absl::Seconds(1));
@@ -89,7 +89,7 @@ TEST_F(DistAutogradTimeoutTest, FastPassNamesAnUnusedResult) {
               AnyOf(IsOk(), StatusIs(absl::StatusCode::kFailedPrecondition)));
 }
 
-TEST_F(DistAutogradTimeoutTest, NegativeTimeoutIsRefused) {
+TEST_F(DistAutogradTimeoutTest, NegativeTimeoutIsRejected) {
   rpc::Agent& agent = *job_.agent(0);
   auto context = dist_autograd::ContextScope::Open(agent);
   ASSERT_THAT(context, IsOk());
@@ -107,7 +107,7 @@ TEST_F(DistAutogradTimeoutTest, NegativeTimeoutIsRefused) {
   EXPECT_THAT(dist_autograd::Backward(agent, (*context)->id(), *here,
                                       {.timeout = -kTimeout}),
               refused);
-  // Nothing of the graph was used.
+  // The graph was not consumed.
   const async::Future<void> done =
       dist_autograd::BackwardAsync(agent, (*context)->id(), {*loss});
   job_.Advance(absl::Seconds(1));

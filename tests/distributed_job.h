@@ -1,4 +1,4 @@
-// Workers of one process with references, distributed autograd and distributed
+// Jobs in one process, with references, distributed autograd and distributed
 // optimizers.
 
 #ifndef HAWSER_TESTS_DISTRIBUTED_JOB_H_
@@ -37,7 +37,7 @@ inline void StartDistributed(rpc::TestJob& job, int world_size,
   });
 }
 
-// Adds worker "w<rank>" to a job without a world size.
+// Adds worker "w<rank>" to a dynamic job.
 inline void JoinDistributed(rpc::TestJob& job, int rank) {
   job.StartOne(rank, [](int, rpc::AgentOptions& agent) { AddServices(agent); });
 }
@@ -48,7 +48,8 @@ inline size_t NumContexts(rpc::Agent& agent) {
       ->num_contexts();
 }
 
-// What must hold once all handles and contexts are gone.
+// Expects that `agent` holds no references or contexts, as must be the case
+// after all handles and contexts were destroyed.
 inline void ExpectNothingLeft(rpc::Agent& agent) {
   EXPECT_EQ(NumContexts(agent), 0u) << agent.info().name;
   const rref::Protocol::Counts references =

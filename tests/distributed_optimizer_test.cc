@@ -1,4 +1,4 @@
-// Distributed optimizers between real agents.
+// Tests of distributed optimizers between real agents.
 
 #include "dist_optim/distributed_optimizer.h"
 
@@ -27,7 +27,7 @@ using ::hawser::async::StatusIs;
 
 inline constexpr rpc::Function<Tensor(double)> kMakeParameter{
     "optimizer.MakeParameter"};
-// A tensor without a gradient.
+// Makes a tensor that does not require gradients.
 inline constexpr rpc::Function<Tensor()> kMakeConstant{
     "optimizer.MakeConstant"};
 
@@ -54,7 +54,7 @@ class DistributedOptimizerTest
   rpc::TestJob job_{rpc::MakeTransportFactory(GetParam())};
 };
 
-TEST_P(DistributedOptimizerTest, UsesTheGradientsOfItsContextOnly) {
+TEST_P(DistributedOptimizerTest, UsesOnlyTheGradientsOfItsContext) {
   auto a = rref::Remote(agent(), "w1", kMakeParameter, 1.0);
   auto b = rref::Remote(agent(), "w2", kMakeParameter, 1.0);
   ASSERT_THAT(a, IsOk());

@@ -1,6 +1,6 @@
-// Trains a model whose layers live on three workers, through references,
-// distributed autograd and the distributed optimizer, and compares every figure
-// with PyTorch's.
+// Tests that train a model with its layers on three workers, through
+// references, distributed autograd and the distributed optimizer, and compare
+// all results with PyTorch's.
 
 #include <memory>
 #include <string>
@@ -33,7 +33,7 @@ namespace {
 using ::hawser::async::IsOk;
 using rref::RRef;
 
-// One layer; cannot travel itself.
+// One layer. It cannot be sent; other workers use references to it.
 struct Layer {
   static constexpr std::string_view kTypeName = "tests.Layer";
 
@@ -88,7 +88,8 @@ absl::StatusOr<Tensor> Gradient(RRef<Tensor> parameter, uint64_t context) {
       const dist_autograd::Gradients gradients,
       dist_autograd::GetGradients(agent, dist_autograd::ContextId{context}));
   const Tensor gradient = dist_autograd::FindGradient(gradients, *tensor);
-  if (!gradient.defined()) return absl::NotFoundError("no gradient");
+  if (!gradient.defined())
+    return absl::NotFoundError("the tensor has no gradient");
   return gradient;
 }
 
@@ -114,7 +115,7 @@ class DistributedTrainingGoldenTest
     StartDistributed(job_, 3);
   }
 
-  // Layer k on worker k.
+  // Places layer k on worker k.
   void MakeModel() {
     const std::vector<std::string> activations = {"relu", "tanh", ""};
     for (int k = 0; k < 3; ++k) {
@@ -146,7 +147,7 @@ class DistributedTrainingGoldenTest
   std::vector<RRef<Tensor>> parameters_;
 };
 
-TEST_P(DistributedTrainingGoldenTest, ThreeWorkersGivePyTorchsFigures) {
+TEST_P(DistributedTrainingGoldenTest, ThreeWorkersReproducePyTorch) {
   MakeModel();
   if (HasFatalFailure()) return;
   auto optimizer = dist_optim::DistributedOptimizer::Create(

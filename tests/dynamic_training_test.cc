@@ -1,5 +1,5 @@
-// Training in a job without a world size: workers join and leave while
-// references, autograd contexts and optimizers are alive.
+// Tests of training in a dynamic job: workers join and leave while references,
+// autograd contexts and optimizers exist.
 
 #include <memory>
 #include <thread>
@@ -39,7 +39,8 @@ constexpr double kLearningRate = 0.25;
 inline constexpr rpc::Function<Tensor(double)> kMakeParameter{
     "dynamic.MakeParameter"};
 inline constexpr rpc::Function<Tensor(Tensor)> kSquare{"dynamic.Square"};
-// A step towards a smaller square of the parameter, by the worker that runs it.
+// Trains one step on the worker that runs it. The loss is the square of the
+// parameter.
 inline constexpr rpc::Function<void(rref::RRef<Tensor>)> kTrain{
     "dynamic.Train"};
 
@@ -96,7 +97,7 @@ class DynamicTrainingTest : public testing::TestWithParam<rpc::TransportParam> {
   rpc::TestJob job_{rpc::MakeTransportFactory(GetParam())};
 };
 
-TEST_P(DynamicTrainingTest, WorkerThatJoinsTakesPartInWhatIsAlive) {
+TEST_P(DynamicTrainingTest, NewWorkerUsesAndOwnsParameters) {
   {
     auto a = rref::Remote(agent(), "w1", kMakeParameter, 2.0);
     ASSERT_THAT(a, IsOk());
@@ -116,10 +117,10 @@ TEST_P(DynamicTrainingTest, WorkerThatJoinsTakesPartInWhatIsAlive) {
     }
     EXPECT_THAT(ValueOf(*a), IsOkAndHolds(1));
 
-    // It trains what was there before it,
+    // It trains an existing parameter,
     ASSERT_THAT(agent().Sync("w2", kTrain, *a), IsOk());
     EXPECT_THAT(ValueOf(*a), IsOkAndHolds(0.5));
-    // and is a server of more.
+    // and owns a new one.
     auto b = rref::Remote(agent(), "w2", kMakeParameter, 4.0);
     ASSERT_THAT(b, IsOk());
     auto both = Optimize({*a, *b});
@@ -137,14 +138,14 @@ TEST_P(DynamicTrainingTest, WorkerThatJoinsTakesPartInWhatIsAlive) {
   ExpectNothingLeftAnywhere(3);
 }
 
-TEST_P(DynamicTrainingTest, TrainingGoesOnWhenAWorkerLeaves) {
+TEST_P(DynamicTrainingTest, TrainingContinuesAfterAWorkerLeaves) {
   JoinDistributed(job_, 2);
   {
     auto a = rref::Remote(agent(), "w1", kMakeParameter, 2.0);
     ASSERT_THAT(a, IsOk());
     auto optimizer = Optimize({*a});
     ASSERT_THAT(optimizer, IsOk());
-    // It trains as well, and takes its part of the state along.
+    // The worker that leaves has trained the parameter before.
     ASSERT_THAT(agent().Sync("w2", kTrain, *a), IsOk());
     EXPECT_THAT(ValueOf(*a), IsOkAndHolds(1));
 
@@ -163,7 +164,7 @@ TEST_P(DynamicTrainingTest, TrainingGoesOnWhenAWorkerLeaves) {
   ExpectNothingLeftAnywhere(3);
 }
 
-// Whether the loss depends on what it got, only it could have told.
+// Only the worker that left could know if the loss depends on its messages.
 TEST_P(DynamicTrainingTest, ContextThroughAWorkerThatLeftGivesAnError) {
   JoinDistributed(job_, 2);
   {

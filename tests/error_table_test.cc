@@ -1,6 +1,6 @@
-// Every kind of error that a call can end with: code, worker at fault, its
-// incarnation and whether the call may have run, the same however the call is
-// made.
+// Tests of every kind of error of calls: its code, the worker at fault, the
+// worker's incarnation, and if the call may have run. They do not depend on the
+// route of the call.
 
 #include <cstdint>
 #include <string>
@@ -43,9 +43,9 @@ TEST_P(ErrorTableTest, UnknownWorker) {
            /*maybe_applied=*/false, status);
 }
 
-TEST_P(ErrorTableTest, NobodyServesAtTheAddress) {
-  // One that died, and of which the store does not know it yet. No process may
-  // take port 1 by chance.
+TEST_P(ErrorTableTest, UnusedAddress) {
+  // A worker that has died but is still registered. No other process uses port
+  // 1.
   const WorkerInfo ghost = {
       .name = "ghost",
       .id = rpc::WorkerId(9),
@@ -134,7 +134,8 @@ TEST_P(ErrorTableTest, Timeout) {
     EXPECT_LT(absl::Now() - start, timeout + absl::Seconds(10));
     ASSERT_THAT(status, StatusIs(absl::StatusCode::kDeadlineExceeded,
                                  HasSubstr("'w2'")));
-    // Time may pass before as well, and then it is sure not to have run.
+    // The timeout may also pass before the call is sent, so that it cannot have
+    // run.
     sent = !absl::StrContains(status.message(), "before it was sent");
     ExpectAt(target_, /*maybe_applied=*/sent, status);
   }
@@ -145,10 +146,10 @@ TEST_P(ErrorTableTest, ErrorOfTheFunction) {
   for (int64_t code = 1; code <= 16; ++code) {
     const absl::Status status = Call(kFail, code);
     EXPECT_THAT(status, StatusIs(static_cast<absl::StatusCode>(code),
-                                 HasSubstr("as wished")));
+                                 HasSubstr("as requested")));
     ExpectAt(target_, /*maybe_applied=*/false, status);
   }
-  // None of them was tried again.
+  // None of the calls was retried.
   EXPECT_LT(absl::Now() - start, absl::Seconds(15));
 }
 
@@ -167,7 +168,7 @@ TEST_P(ErrorTableTest, FunctionThatThrowsLater) {
   ExpectAt(target_, /*maybe_applied=*/false, status);
 }
 
-// Of arguments and results, at either end.
+// Traits of arguments and results, at the caller and at the callee.
 TEST_P(ErrorTableTest, TraitsThatThrow) {
   const absl::Status caller_writes =
       Call(kTake, Fragile{Fragile::kThrowsEncoding});
@@ -229,10 +230,10 @@ TEST_P(ErrorTableTest, PeerThatIsKnownToBeLost) {
   EXPECT_LT(absl::Now() - start, absl::Seconds(10));
 }
 
-// What no worker of ours sends.
+// Requests that workers never send.
 TEST_P(ErrorTableTest, MalformedRequest) {
   if (std::get<Route>(GetParam()) != Route::kSync) {
-    GTEST_SKIP() << "it is made by hand";
+    GTEST_SKIP() << "the request is built by the test, without a route";
   }
   const auto make_transport =
       rpc::MakeTransportFactory(std::get<rpc::TransportParam>(GetParam()));
@@ -243,8 +244,8 @@ TEST_P(ErrorTableTest, MalformedRequest) {
                                  .id = rpc::WorkerId(),
                                  .incarnation = Incarnation{1},
                                  .address = ""};
-  // Each has a field that says it is longer than what there is: in the message,
-  // in its header, and in its body.
+  // In each, a field declares a length beyond the end: in the message, in its
+  // header, and in its body.
   const std::string in_header("\x6a\x02\x0a\x7f", 4);
   const std::string in_body("\x0a\x02\x0a\x7f", 4);
   const char kCall[] = "/hawser.v1.WorkerService/Call";

@@ -1,4 +1,5 @@
-// A worker that calls another in several ways, for tests of what errors say.
+// Fixture for tests of errors, with workers that call each other by several
+// routes.
 
 #ifndef HAWSER_TESTS_ERROR_TABLE_TEST_FIXTURE_H_
 #define HAWSER_TESTS_ERROR_TABLE_TEST_FIXTURE_H_
@@ -93,14 +94,14 @@ inline constexpr rpc::Function<int64_t(std::string)> kShort{"table.Short"};
 inline constexpr rpc::Function<int64_t()> kGuarded{"table.Guarded"};
 inline constexpr rpc::Function<void()> kRelay{"table.Relay"};
 
-// What kShort takes.
+// The longest request that kShort accepts.
 inline constexpr size_t kShortBytes = 1000;
 
-// How w0 calls w2.
+// Routes by which w0 calls w2.
 enum class Route {
   kSync,
   kAsync,
-  // Makes a reference and fetches its value.
+  // Creates a reference and fetches its value.
   kRemote,
   // Has w1 call w2.
   kTwoHops,
@@ -118,7 +119,7 @@ class ErrorTableTest
                                   [](int64_t code) -> absl::StatusOr<int64_t> {
                                     return absl::Status(
                                         static_cast<absl::StatusCode>(code),
-                                        "as wished");
+                                        "as requested");
                                   }),
                 async::IsOk());
     ASSERT_THAT(registry.Register(kHold,
@@ -169,7 +170,7 @@ class ErrorTableTest
 
   Route route() const { return std::get<1>(GetParam()); }
 
-  // Makes a call by the route and returns its error.
+  // Calls by the route of the test and returns the error.
   template <class R, class... A>
   absl::Status Call(const rpc::Destination& to, const rpc::CallOptions& options,
                     const rpc::Function<R(A...)>& function,
@@ -209,7 +210,8 @@ class ErrorTableTest
     EXPECT_EQ(found->maybe_applied, maybe_applied) << status;
   }
 
-  // Ends w2 without a word, and waits until the workers before it know.
+  // Stops w2 without a graceful leave, and waits until w0 and w1 have detected
+  // its loss.
   void AwaitLossOfTarget() {
     absl::Notification known[2];
     std::vector<rpc::MemberWatch> watches;
@@ -230,7 +232,7 @@ class ErrorTableTest
   absl::Notification entered_;
   std::function<absl::Status(rpc::Agent&)> relay_;
   rpc::WorkerInfo target_;
-  // Ends first: its threads use what stands above.
+  // Destroyed first, because its threads use the members above.
   rpc::TestJob job_;
 };
 

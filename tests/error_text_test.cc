@@ -1,5 +1,5 @@
-// Errors whose text is not UTF-8 or long keep their code and details however
-// they reach the caller; names that are not UTF-8 are refused.
+// Tests of errors whose text is long or not UTF-8. They keep their code and
+// details on every path to the caller. Names that are not UTF-8 are rejected.
 
 #include <cstdint>
 #include <memory>
@@ -68,17 +68,18 @@ std::string_view NameOf(Path path) {
 
 struct Text {
   std::string text;
-  // What the caller gets of it.
+  // The part that the caller receives.
   std::string part;
 };
 
-// Texts by their number, which functions take.
+// The texts; functions take the index of one.
 const std::vector<Text>& Texts() {
   static const auto* const texts = [] {
     auto* made = new std::vector<Text>;
     made->push_back({"no file caf\xe9 here", "no file caf\xef\xbf\xbd here"});
     made->push_back({std::string("nul \0 and \x7f\n", 12), "nul "});
-    // A cut at any number of bytes meets the inside of a character in one.
+    // For each length at which a text may be cut, one of these has a multi-byte
+    // character there.
     for (int offset = 0; offset < 4; ++offset) {
       std::string text(offset, 'x');
       for (int i = 0; i < 2000; ++i) text += "\xf0\x9f\x98\x80";
@@ -96,7 +97,7 @@ absl::Status ErrorOf(int64_t number) {
   return status;
 }
 
-// The identity, whose backward pass fails.
+// The identity function, with a backward pass that fails.
 class FailingNode final : public autograd::Node {
  public:
   FailingNode(autograd::Edge edge, int64_t number)
@@ -224,7 +225,7 @@ TEST_P(ErrorTextTest, KeepsCodeAndDetailsOnEveryPath) {
   }
 }
 
-TEST_P(ErrorTextTest, LeavesOtherCallsAlone) {
+TEST_P(ErrorTextTest, DoesNotAffectOtherCalls) {
   const async::Future<int64_t> held = agent().Async("w2", kHold);
   entered_.WaitForNotification();
   for (const Path path : kPaths) {
@@ -235,7 +236,7 @@ TEST_P(ErrorTextTest, LeavesOtherCallsAlone) {
   EXPECT_THAT(held.Wait(), IsOkAndHolds(5));
 }
 
-TEST_P(ErrorTextTest, FunctionNamesOutsideUtf8AreRefused) {
+TEST_P(ErrorTextTest, FunctionNamesOutsideUtf8AreRejected) {
   constexpr rpc::Function<int64_t(int64_t)> kLatin{"text.Caf\xe9"};
   constexpr rpc::StreamFunction<int64_t(int64_t)> kLatinStream{"text.Caf\xe9"};
   const auto refused =
@@ -262,7 +263,7 @@ TEST_P(ErrorTextTest, FunctionNamesOutsideUtf8AreRefused) {
   EXPECT_THAT(rpc::Stream(agent(), "w2", kLatinStream, 1), refused);
 }
 
-TEST_P(ErrorTextTest, WorkerNamesOutsideUtf8AreRefused) {
+TEST_P(ErrorTextTest, WorkerNamesOutsideUtf8AreRejected) {
   const std::string name = "w\xe9";
   const auto refused =
       StatusIs(absl::StatusCode::kInvalidArgument,

@@ -1,6 +1,6 @@
-// How many references and distributed autograd contexts one worker may have
-// another hold: what exceeds it is refused, nothing of it stays, and others are
-// served.
+// Tests of the limits on references and distributed autograd contexts that one
+// worker may create on another. Requests above a limit are rejected and leak
+// nothing, and other workers are served.
 
 #include <cstdint>
 #include <memory>
@@ -81,7 +81,7 @@ class HoldingLimitsTest : public testing::TestWithParam<rpc::TransportParam> {
     for (int i = 0; i < 3; ++i) ExpectNothingLeft(job_.agent(i));
   }
 
-  // As many as worker `holder` may have on worker 1.
+  // Creates as many references as worker `holder` may have on worker 1.
   Numbers Fill(int holder) {
     Numbers numbers;
     for (size_t i = 0; i < kMaxReferences; ++i) {
@@ -109,7 +109,7 @@ class HoldingLimitsTest : public testing::TestWithParam<rpc::TransportParam> {
   void AwaitContexts(int i, size_t count) {
     while (engine(i).num_contexts() != count) std::this_thread::yield();
   }
-  // As ContextScope, of which a thread has one at a time.
+  // Like ContextScope, of which a thread may have only one.
   std::shared_ptr<Context> Open(int i) {
     auto context = engine(i).CreateContext();
     EXPECT_THAT(context, IsOk());
@@ -141,7 +141,7 @@ TEST_P(HoldingLimitsTest, CreationBeyondTheLimitFailsUntilAReferenceEnds) {
     EXPECT_THAT(refused->ToHere(), TooManyReferences("w0"));
   }
   EXPECT_EQ(ForksAtOwner(), kMaxReferences);
-  // Others have their own.
+  // Other workers have separate limits.
   const Numbers others = Fill(2);
   numbers.pop_back();
   AwaitForksAtOwner(2 * kMaxReferences - 1);
@@ -150,11 +150,12 @@ TEST_P(HoldingLimitsTest, CreationBeyondTheLimitFailsUntilAReferenceEnds) {
   EXPECT_THAT(again->ToHere(), IsOkAndHolds(6));
 }
 
-TEST_P(HoldingLimitsTest, ResultWithMoreReferencesIsRefusedAndLeavesNothing) {
+TEST_P(HoldingLimitsTest, ResultWithMoreReferencesIsRejectedWithoutLeaks) {
   EXPECT_THAT(job_.agent(0).Sync("w1", kMakeMany, kMaxReferences + 1),
               TooManyReferences("w0"));
-  // Those that were packed before it are found out by the second audit. One on
-  // time, soon enough for a test, would also find what is slow to arrive.
+  // The second audit finds the references that were packed before the rejected
+  // one. Periodic audits as short as a test requires would also end references
+  // that arrive late.
   OwnersProtocol().Audit();
   OwnersProtocol().Audit();
   AwaitForksAtOwner(0);
@@ -163,7 +164,7 @@ TEST_P(HoldingLimitsTest, ResultWithMoreReferencesIsRefusedAndLeavesNothing) {
   EXPECT_THAT(many->back().ToHere(), IsOkAndHolds(2));
 }
 
-TEST_P(HoldingLimitsTest, ReferenceGivenToAWorkerThatHasTooManyFailsTheCall) {
+TEST_P(HoldingLimitsTest, ReferenceSentToAWorkerAtItsLimitFailsTheCall) {
   const Numbers theirs = Fill(2);
   auto mine = rref::Remote(job_.agent(0), "w1", kTwice, 2);
   ASSERT_THAT(mine, IsOk());
@@ -171,7 +172,7 @@ TEST_P(HoldingLimitsTest, ReferenceGivenToAWorkerThatHasTooManyFailsTheCall) {
   EXPECT_THAT(mine->ToHere(), IsOkAndHolds(4));
 }
 
-TEST_P(HoldingLimitsTest, DeathOfAWorkerEndsWhatIsHeldForIt) {
+TEST_P(HoldingLimitsTest, DeathOfAWorkerReleasesItsReferences) {
   all_live_ = false;
   const Numbers numbers = Fill(0);
   EXPECT_THAT(CallIn(Open(0), 0), IsOk());
@@ -180,7 +181,7 @@ TEST_P(HoldingLimitsTest, DeathOfAWorkerEndsWhatIsHeldForIt) {
   AwaitContexts(1, 0);
 }
 
-TEST_P(HoldingLimitsTest, ContextBeyondTheLimitIsRefusedUntilOneEnds) {
+TEST_P(HoldingLimitsTest, ContextBeyondTheLimitIsRejectedUntilOneEnds) {
   const auto first = Open(0), second = Open(0), third = Open(0);
   EXPECT_THAT(CallIn(first, 0), IsOk());
   EXPECT_THAT(CallIn(second, 0), IsOk());
@@ -189,7 +190,7 @@ TEST_P(HoldingLimitsTest, ContextBeyondTheLimitIsRefusedUntilOneEnds) {
                        AllOf(HasSubstr("worker 'w0' has 2 distributed"),
                              HasSubstr("max_contexts_per_peer"))));
   EXPECT_EQ(engine(1).num_contexts(), kMaxContexts);
-  // Those there are go on, and others have their own.
+  // Existing contexts can be used, and other workers have separate limits.
   EXPECT_THAT(CallIn(second, 0), IsOk());
   const auto of_another = Open(2);
   EXPECT_THAT(CallIn(of_another, 2), IsOk());
@@ -201,7 +202,7 @@ TEST_P(HoldingLimitsTest, ContextBeyondTheLimitIsRefusedUntilOneEnds) {
   engine(0).ReleaseContext(third->id());
 }
 
-TEST_P(HoldingLimitsTest, ContextWhoseCreatorNeverWasEndsWithWhoBroughtIt) {
+TEST_P(HoldingLimitsTest, ContextOfAnUnknownCreatorEndsWithItsSender) {
   all_live_ = false;
   rpc::AutogradMetadata metadata;
   metadata.context_id = uint64_t{99} << 48;

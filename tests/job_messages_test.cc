@@ -1,5 +1,5 @@
-// Messages of a worker gone astray, or of one without the token: what no method
-// of a worker takes. On stock gRPC, message by message.
+// Tests that every method of workers and stores rejects messages with a wrong
+// source or destination, or without the token. The client is stock gRPC.
 
 #include <optional>
 #include <string>
@@ -39,7 +39,7 @@ using testing::HasSubstr;
 
 using JobMessagesTest = JobCredentialsTest;
 
-// The paths of all methods of the files of `messages`.
+// The paths of all methods in the files that define `messages`.
 std::vector<std::string> MethodsOf(
     const std::vector<const google::protobuf::Descriptor*>& messages) {
   std::vector<std::string> paths;
@@ -63,7 +63,8 @@ std::vector<std::string> MethodsOfWorkers() {
        v1::CreateOptimizerRequest::descriptor()});
 }
 
-// A message of `source`; the header is the same field of all.
+// A message from `source`. The header has the same field number in all
+// messages.
 v1::CallRequest RequestFor(const rpc::WorkerInfo& destination,
                            const std::string& source) {
   v1::CallRequest request;
@@ -75,7 +76,7 @@ v1::CallRequest RequestFor(const rpc::WorkerInfo& destination,
   return request;
 }
 
-TEST_F(JobMessagesTest, EveryMethodWantsTheToken) {
+TEST_F(JobMessagesTest, EveryMethodRequiresTheToken) {
   WorkerOptions keeper = OptionsOf(0);
   keeper.meeting_place.store = nullptr;
   keeper.meeting_place.master_port = 0;
@@ -93,7 +94,7 @@ TEST_F(JobMessagesTest, EveryMethodWantsTheToken) {
           << way;
     }
   }
-  // Before memory is shared.
+  // The token is required before memory is shared.
   for (const std::string& path :
        MethodsOf({v1::OpenSameHostRequest::descriptor()})) {
     EXPECT_THAT(
@@ -111,7 +112,7 @@ TEST_F(JobMessagesTest, EveryMethodWantsTheToken) {
   }
 }
 
-TEST_F(JobMessagesTest, NoMethodTakesAMessageInAnothersName) {
+TEST_F(JobMessagesTest, NoMethodAcceptsTheNameOfAnotherWorker) {
   auto first = Worker::Start(OptionsOf(0));
   ASSERT_THAT(first, IsOk());
   const auto credentials =
@@ -135,12 +136,12 @@ TEST_F(JobMessagesTest, NoMethodTakesAMessageInAnothersName) {
   }
 }
 
-TEST_F(JobMessagesTest, NoMessageIsOfAnothersIncarnation) {
+TEST_F(JobMessagesTest, NoMethodAcceptsTheIncarnationOfAnotherWorker) {
   auto first = Worker::Start(OptionsOf(0));
   ASSERT_THAT(first, IsOk());
   auto second = Worker::Start(OptionsOf(2));
   ASSERT_THAT(second, IsOk());
-  // It knows the other then.
+  // Worker 0 knows worker 2 after this call.
   EXPECT_THAT((*first)->agent().Sync("worker2", kTwice, 4), IsOkAndHolds(8));
   const auto credentials =
       net::Credentials::Create(OptionsOf(1).network.credentials, std::nullopt);

@@ -1,5 +1,6 @@
-// Errors of the calling agent itself, which no relay can have for it: code,
-// worker at fault, its incarnation and whether the call may have run.
+// Tests of errors of the calling agent itself, which do not occur on calls
+// through another worker: the code, the worker at fault, its incarnation, and
+// if the call may have run.
 
 #include <future>
 #include <thread>
@@ -45,7 +46,7 @@ TEST_P(OwnErrorTableTest, AgentThatIsStopping) {
   const WorkerInfo self = job_.agent(0).info();
   absl::Notification begun;
   std::promise<absl::Status> status;
-  // Runs on w0 until it is cut off, and then calls.
+  // Runs on w0 until it is cancelled, and then calls.
   ASSERT_THAT(job_.registry().Register(
                   kOutlive,
                   [&] {
@@ -59,8 +60,8 @@ TEST_P(OwnErrorTableTest, AgentThatIsStopping) {
                     status.set_value(Call(kOne));
                   }),
               IsOk());
-  // Its own: a peer would cut it off as soon as it read that w0 was lost, which
-  // is so before w0 stops.
+  // Called by w0 itself. A peer would cancel the call when it reads that w0 is
+  // lost, which happens before w0 stops.
   async::Future<void> outlive = job_.agent(0).Async("w0", kOutlive);
   begun.WaitForNotification();
   ASSERT_THAT(job_.agent(0).Shutdown(/*graceful=*/false), IsOk());
@@ -76,7 +77,7 @@ TEST_P(OwnErrorTableTest, AgentThatWasDeclaredLost) {
   rpc::MembershipLog log(&job_.store(), job_.agent(0).job());
   ASSERT_THAT(log.Append(rpc::LostEvent(self.incarnation,
                                         job_.agent(1).info().incarnation,
-                                        "as the test says")),
+                                        "reason of the test")),
               IsOk());
   while (job_.agent(0).DebugInfo()["agent.declared_lost"] != "1") {
     std::this_thread::yield();

@@ -32,7 +32,7 @@ std::string ReadFile(const std::string& path) {
 std::string MakeTemporaryFile() {
   std::string path = ::testing::TempDir() + "/program.XXXXXX";
   const int file = mkstemp(path.data());
-  HAWSER_CHECK(file >= 0) << "cannot make " << path;
+  HAWSER_CHECK(file >= 0) << "cannot create " << path;
   close(file);
   return path;
 }
@@ -66,7 +66,7 @@ Program::Program(const std::string& path,
     execv(path.c_str(), argv.data());
     _exit(127);
   }
-  // In both processes, so that the group exists whichever comes first.
+  // Called in both processes, so that the group exists whichever runs first.
   setpgid(pid_, pid_);
 }
 
@@ -126,7 +126,7 @@ std::vector<pid_t> Program::Processes(const std::string& text) const {
     std::string command =
         ReadFile("/proc/" + std::string(entry->d_name) + "/cmdline");
     std::replace(command.begin(), command.end(), '\0', ' ');
-    // A process that has ended but was not waited for has no command line.
+    // The command line of a zombie process is empty.
     if (!command.empty() && command.find(text) != std::string::npos) {
       found.push_back(pid);
     }
@@ -139,7 +139,7 @@ bool WaitUntilGone(const std::vector<pid_t>& pids, std::chrono::seconds limit) {
   const auto deadline = Clock::now() + limit;
   for (const pid_t pid : pids) {
     const int process = static_cast<int>(syscall(SYS_pidfd_open, pid, 0));
-    if (process < 0) continue;  // Gone already.
+    if (process < 0) continue;  // Has ended already.
     pollfd end{process, POLLIN, 0};
     const int ready = poll(&end, 1, MillisecondsUntil(deadline));
     close(process);

@@ -10,13 +10,13 @@
 namespace hawser::tests {
 
 // A program under test, run as a user runs it: a process with arguments, an
-// exit code and two streams of output.
+// exit code, and captured standard output and standard error.
 //
-// The process leads a process group of its own, which is killed with this
-// object, so that a failing test leaves nothing running. Not thread-safe.
+// The process leads a new process group. The destructor kills the group, so
+// that a failing test leaves no process behind. Not thread-safe.
 class Program {
  public:
-  // Starts `path` with `arguments`; aborts the test if that cannot be done.
+  // Starts `path` with `arguments`; aborts the test if that fails.
   Program(const std::string& path, const std::vector<std::string>& arguments);
   ~Program();
   Program(const Program&) = delete;
@@ -24,11 +24,11 @@ class Program {
 
   pid_t pid() const { return pid_; }
 
-  // Waits for the end and returns the exit code, 128 + n for signal n, or -1 if
-  // it is still running after `limit`.
+  // Waits for the end. Returns the exit code, 128 + n for signal n, or -1 if
+  // the process still runs after `limit`.
   int Wait(std::chrono::seconds limit = std::chrono::seconds(120));
 
-  // What has been written so far.
+  // The standard output and standard error so far.
   std::string Output() const;
   std::string Errors() const;
 
@@ -36,8 +36,8 @@ class Program {
   bool WaitForError(const std::string& text,
                     std::chrono::seconds limit = std::chrono::seconds(60));
 
-  // Processes of the group whose command line contains `text`, this program's
-  // first process included.
+  // Processes of the group, including its leader, whose command line contains
+  // `text`.
   std::vector<pid_t> Processes(const std::string& text = "") const;
 
  private:
@@ -48,7 +48,7 @@ class Program {
   std::string error_path_;
 };
 
-// Whether all of `pids` end within `limit`.
+// Waits until all of `pids` have ended. False after `limit`.
 bool WaitUntilGone(const std::vector<pid_t>& pids,
                    std::chrono::seconds limit = std::chrono::seconds(20));
 

@@ -38,7 +38,7 @@ absl::StatusOr<std::string> RawGrpcClient::Call(const std::string& path,
   if (!status.ok()) return status;
   grpc::Slice flat;
   if (!reply.DumpToSingleSlice(&flat).ok()) {
-    return absl::DataLossError("the reply has no bytes");
+    return absl::DataLossError("cannot read the bytes of the reply");
   }
   return std::string(reinterpret_cast<const char*>(flat.begin()), flat.size());
 }

@@ -1,4 +1,4 @@
-// Calls workers as a program may that knows gRPC and a job's certificates only.
+// Client of workers on stock gRPC, with a job's credentials.
 
 #ifndef HAWSER_TESTS_RAW_GRPC_CLIENT_H_
 #define HAWSER_TESTS_RAW_GRPC_CLIENT_H_
@@ -13,15 +13,15 @@
 
 namespace hawser {
 
-// A client, on stock gRPC, of worker 0 or of its store.
+// A client of one worker or store, which sends serialised messages.
 class RawGrpcClient {
  public:
-  // Of the process at `address`, with the certificate, and the token if there
-  // is one, of `credentials`.
+  // Connects to the process at `address` with the certificate of `credentials`,
+  // and with their token if they have one.
   RawGrpcClient(std::shared_ptr<const net::Credentials> credentials,
                 const std::string& address);
 
-  // The reply to `request` at `path`.
+  // Sends `request` to the method at `path` and returns the reply.
   absl::StatusOr<std::string> Call(const std::string& path,
                                    const std::string& request);
 

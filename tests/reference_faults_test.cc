@@ -1,6 +1,6 @@
-// References, backward passes and optimizer steps while the network loses,
-// repeats and delays their messages: right results or clean errors, nothing
-// freed early, nothing left.
+// Tests of references, backward passes and optimizer steps while the network
+// drops, duplicates and delays their messages. Results are correct or errors
+// are clean; values are neither freed early nor leaked.
 
 #include <atomic>
 #include <cstdint>
@@ -35,10 +35,10 @@ using ::hawser::async::IsOk;
 using rref::RRef;
 
 constexpr int kWorkers = 3;
-// Beside what a busy machine holds a message up.
+// Longer than a busy machine delays a message.
 constexpr absl::Duration kLongAuditInterval = absl::Seconds(20);
 
-// Counts how many of it there are.
+// Type that counts its existing objects.
 struct Counted {
   static constexpr std::string_view kTypeName = "tests.Counted";
 
@@ -53,7 +53,7 @@ std::atomic<int> Counted::live{0};
 
 inline constexpr rpc::Function<Counted(int64_t)> kMake{"faults.Make"};
 inline constexpr rpc::Function<int64_t(RRef<Counted>)> kRead{"faults.Read"};
-// Reads at the owner, by way of the receiver.
+// Reads the value at the owner, through the worker that is called.
 inline constexpr rpc::Function<int64_t(RRef<Counted>)> kRelay{"faults.Relay"};
 inline constexpr rpc::Function<Tensor(double)> kMakeParameter{
     "faults.MakeParameter"};
@@ -92,7 +92,7 @@ class ReferenceFaultsTest : public testing::TestWithParam<uint64_t> {
         IsOk());
   }
 
-  // A call that comes later than the interval with a reference may fail.
+  // A call with a reference may fail if it arrives later than `audit_interval`.
   void Start(absl::Duration audit_interval) {
     DistributedJobOptions options;
     options.references.control_attempt_timeout = absl::Milliseconds(20);
@@ -102,8 +102,8 @@ class ReferenceFaultsTest : public testing::TestWithParam<uint64_t> {
     StartDistributed(job_, kWorkers, options);
   }
 
-  // What the layers under test retry may get lost; what users call may come
-  // late and twice.
+  // Messages that the tested layers retry may be lost, late or duplicated.
+  // Users' calls may be late or duplicated.
   void AddFaults() {
     rpc::InprocFaults lossy;
     lossy.drop_request = 0.25;
@@ -141,7 +141,7 @@ class ReferenceFaultsTest : public testing::TestWithParam<uint64_t> {
   rpc::TestJob job_;
 };
 
-TEST_P(ReferenceFaultsTest, ReferencesStayUsableAndLeaveNothing) {
+TEST_P(ReferenceFaultsTest, ReferencesStayUsableWithoutLeaks) {
   Start(kLongAuditInterval);
   AddFaults();
   std::vector<RRef<Counted>> held;
@@ -152,7 +152,7 @@ TEST_P(ReferenceFaultsTest, ReferencesStayUsableAndLeaveNothing) {
         agent, rpc::WorkerId(static_cast<int>(random_.Below(kWorkers))), kMake,
         number);
     ASSERT_THAT(made, IsOk());
-    // Through another worker, and from there at the owner.
+    // Another worker reads the value at the owner.
     EXPECT_THAT(
         agent.Sync(rpc::WorkerId(static_cast<int>(random_.Below(kWorkers))),
                    kRelay, *made),
@@ -164,8 +164,8 @@ TEST_P(ReferenceFaultsTest, ReferencesStayUsableAndLeaveNothing) {
   ExpectCleanEnd();
 }
 
-TEST_P(ReferenceFaultsTest, LostCallsOfUsersLeaveNothing) {
-  // Finds out what was lost with them.
+TEST_P(ReferenceFaultsTest, LostCallsOfUsersLeakNothing) {
+  // Audits find the references in lost calls.
   Start(absl::Milliseconds(200));
   rpc::InprocFaults lossy;
   lossy.drop_request = 0.3;
@@ -188,7 +188,7 @@ TEST_P(ReferenceFaultsTest, LostCallsOfUsersLeaveNothing) {
   ExpectCleanEnd();
 }
 
-TEST_P(ReferenceFaultsTest, TrainingGivesTheSameFigures) {
+TEST_P(ReferenceFaultsTest, TrainingGivesTheSameResults) {
   Start(kLongAuditInterval);
   AddFaults();
   rpc::Agent& trainer = job_.agent(0);

@@ -1,5 +1,5 @@
-// Contexts, references and optimizers of a worker that is restarted, while
-// others do not know of it yet.
+// Tests of contexts, references and optimizers of a restarted worker, before
+// other workers know of the restart.
 
 #include <functional>
 #include <memory>
@@ -42,7 +42,7 @@ using ::hawser::async::IsOk;
 using ::hawser::async::StatusIs;
 
 inline constexpr rpc::Function<Tensor(Tensor)> kSquare{"restarted.Square"};
-// Keeps a reference at the worker that is called.
+// Stores a reference on the worker that is called.
 inline constexpr rpc::Function<void(rref::RRef<Tensor>)> kKeep{
     "restarted.Keep"};
 
@@ -52,8 +52,8 @@ Tensor Leaf(double value) {
   return leaf;
 }
 
-// Worker 1 calls worker 0, is shut down, and comes back with its name and rank.
-// Worker 0 learns from the membership what happened in NextRound only.
+// Fixture in which worker 1 calls worker 0, is shut down, and restarts with the
+// same name and rank. Worker 0 reads the membership only in NextRound.
 class RestartedWorkerTest : public testing::Test {
  protected:
   void SetUp() override {
@@ -68,7 +68,7 @@ class RestartedWorkerTest : public testing::Test {
                                    return absl::OkStatus();
                                  }),
         IsOk());
-    // The network has a clock of its own, by which deadlines are to come.
+    // The network uses another clock, in which deadlines must be in the future.
     clock_.AdvanceBy(absl::Hours(24 * 365 * 100));
     Start(0, [this](rpc::AgentOptions& options) {
       options.services.push_back(std::make_unique<rpc::LossService>(&lost_));
@@ -100,13 +100,14 @@ class RestartedWorkerTest : public testing::Test {
   }
   rpc::Agent& restarted() { return job_.agent(2); }
 
-  // Until the services of worker 0 have heard of the loss of the old worker 1.
+  // Waits until the services of worker 0 were notified of the loss of the old
+  // worker 1.
   void NextRound() {
     clock_.AdvanceBy(rpc::AgentOptions().liveness.heartbeat_interval);
     lost_.WaitForNotification();
   }
 
-  // Gives worker 0 a reference to a parameter of `owner`.
+  // Sends worker 0 a reference to a new parameter of `owner`.
   void Give(rpc::Agent& owner, double value) {
     const auto parameter = rref::MakeLocal<Tensor>(owner, Leaf(value));
     ASSERT_THAT(parameter, IsOk());
@@ -117,7 +118,8 @@ class RestartedWorkerTest : public testing::Test {
     return std::exchange(kept_, {});
   }
 
-  // Trains once from a context of the restarted worker through worker 0.
+  // Runs a backward pass of the restarted worker through worker 0 and checks
+  // the gradient of `leaf`.
   void ExpectGradient(const ContextScope& context, const Tensor& leaf,
                       const Tensor& squared) {
     ASSERT_THAT(dist_autograd::Backward(restarted(), context.id(), {squared}),
@@ -134,7 +136,7 @@ class RestartedWorkerTest : public testing::Test {
   absl::Notification lost_;
   rpc::WorkerInfo old_;
   rpc::TestJob job_;
-  // Rounds of the membership wait here until a context is open.
+  // Membership reads wait for this, until a context is open.
   absl::Notification opened_;
   const std::thread::id starter_ = std::this_thread::get_id();
   rpc::SimulatedStoreLink link_{&job_.store(),
@@ -148,7 +150,7 @@ class RestartedWorkerTest : public testing::Test {
   std::vector<rref::RRef<Tensor>> kept_ ABSL_GUARDED_BY(mutex_);
 };
 
-TEST_F(RestartedWorkerTest, ContextOutlivesTheLossOfTheWorkerBefore) {
+TEST_F(RestartedWorkerTest, ContextOutlivesTheLossOfThePredecessor) {
   Restart();
   const auto context = ContextScope::Open(restarted());
   ASSERT_THAT(context, IsOk());
@@ -160,7 +162,7 @@ TEST_F(RestartedWorkerTest, ContextOutlivesTheLossOfTheWorkerBefore) {
   ExpectGradient(**context, leaf, *squared);
 }
 
-TEST_F(RestartedWorkerTest, ContextOfTheWorkerBeforeEnds) {
+TEST_F(RestartedWorkerTest, ContextOfThePredecessorEnds) {
   auto context = ContextScope::Open(job_.agent(1));
   ASSERT_THAT(context, IsOk());
   ASSERT_THAT(job_.agent(1).Sync("w0", kSquare, Leaf(3)), IsOk());
@@ -170,11 +172,11 @@ TEST_F(RestartedWorkerTest, ContextOfTheWorkerBeforeEnds) {
   EXPECT_EQ(NumContexts(job_.agent(0)), 0u);
 }
 
-// It reads of that loss when it has a context already.
-TEST_F(RestartedWorkerTest, OwnContextOutlivesThePastLossOfTheWorkerBefore) {
+// The restarted worker reads of the loss when it already has a context.
+TEST_F(RestartedWorkerTest, OwnContextOutlivesThePastLossOfThePredecessor) {
   Restart([&](rpc::AgentOptions& options) {
     options.store = &link_;
-    // Services hear of what happens in order.
+    // Services receive events in order.
     options.num_threads = 1;
   });
   const auto context = ContextScope::Open(restarted());
@@ -195,7 +197,7 @@ TEST_F(RestartedWorkerTest, OwnContextOutlivesThePastLossOfTheWorkerBefore) {
   ExpectGradient(**context, leaf, *squared);
 }
 
-TEST_F(RestartedWorkerTest, ReferenceOutlivesTheLossOfTheWorkerBefore) {
+TEST_F(RestartedWorkerTest, ReferenceOutlivesTheLossOfThePredecessor) {
   Give(job_.agent(1), 3);
   Restart();
   Give(restarted(), 5);
@@ -208,7 +210,7 @@ TEST_F(RestartedWorkerTest, ReferenceOutlivesTheLossOfTheWorkerBefore) {
   EXPECT_EQ(*value->item<float>(), 5);
 }
 
-TEST_F(RestartedWorkerTest, OptimizerTellsTheOwnersOfItsParametersApart) {
+TEST_F(RestartedWorkerTest, OptimizerDistinguishesOldAndNewOwners) {
   Give(job_.agent(1), 3);
   Restart();
   Give(restarted(), 5);

@@ -14,7 +14,7 @@ namespace {
 
 using ::nlohmann::ordered_json;
 
-// A vector or a matrix.
+// Converts a vector or a matrix.
 Tensor ToTensor(const ordered_json& rows) {
   if (!rows[0].is_array()) {
     return Tensor::FromVector(rows.get<std::vector<double>>(),

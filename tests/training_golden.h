@@ -7,9 +7,9 @@
 
 #include "tensor/tensor.h"
 
-// A small model trained by PyTorch 1.13.1, step by step, in f64
-// (tests/testdata/make_training_golden.py). However the work is divided among
-// workers, the same numbers must come out.
+// Results of a small model trained by PyTorch 1.13.1 in f64, step by step
+// (tests/testdata/make_training_golden.py). Training must give the same numbers
+// for any distribution over workers.
 namespace hawser::tests {
 
 // Linear 20-16, ReLU, Linear 16-16, Tanh, Linear 16-5; the mean of the softmax
@@ -21,15 +21,15 @@ struct TrainingGolden {
   double lr = 0;
   double momentum = 0;
   NamedTensors start;
-  std::vector<Tensor> inputs;    // Of each step: f64 [12, 20].
+  std::vector<Tensor> inputs;    // One per step: f64 [12, 20].
   std::vector<Tensor> labels;    // i64 [12].
   std::vector<double> losses;    // Before the update of the step.
-  NamedTensors first_gradients;  // Of step 0.
+  NamedTensors first_gradients;  // Those of step 0.
   NamedTensors end;              // After the last step.
 };
 
-// Reads the file, which the test must have among its data; fails the test if
-// it is not there.
+// Reads the file, which must be in the data of the test; fails the test if it
+// is missing.
 TrainingGolden ReadTrainingGolden();
 
 }  // namespace hawser::tests

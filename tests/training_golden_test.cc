@@ -1,4 +1,4 @@
-// Trains a model locally and compares every figure with PyTorch's.
+// Tests that train a model locally and compare all results with PyTorch's.
 
 #include "tests/training_golden.h"
 
@@ -60,7 +60,7 @@ void ExpectNear(const std::string& what, const Tensor& actual,
   }
 }
 
-TEST(TrainingGoldenTest, LocalTrainingGivesPyTorchsFigures) {
+TEST(TrainingGoldenTest, LocalTrainingReproducesPyTorch) {
   const TrainingGolden golden = ReadTrainingGolden();
   ASSERT_EQ(golden.inputs.size(), 6);
   const auto model = MakeModel();

@@ -1,4 +1,5 @@
-// What one training step over a parameter of another worker moves.
+// Tests of the bytes that a training step with a remote parameter sends and
+// copies.
 
 #include <cstdint>
 #include <memory>
@@ -49,7 +50,7 @@ class TrainingTrafficTest : public testing::TestWithParam<rpc::TransportParam> {
   rpc::TestJob job_{rpc::MakeTransportFactory(GetParam())};
 };
 
-TEST_P(TrainingTrafficTest, ParameterComesOnceAndGradientGoesOnce) {
+TEST_P(TrainingTrafficTest, ParameterAndGradientAreSentOnce) {
   rpc::Agent& trainer = job_.agent(0);
   rpc::Agent& owner = job_.agent(1);
   auto parameter = rref::Remote(trainer, "w1", kMakeParameter, 3.0);
@@ -74,7 +75,8 @@ TEST_P(TrainingTrafficTest, ParameterComesOnceAndGradientGoesOnce) {
   }
   const rpc::TransferTotals trainer_after = trainer.transfer_totals();
   const rpc::TransferTotals owner_after = owner.transfer_totals();
-  // The parameter one way, its gradient the other; one copy at each receiver.
+  // The parameter is sent in one direction and its gradient in the other, with
+  // one copy at each receiver.
   for (const auto& [before, after] : {std::pair(trainer_before, trainer_after),
                                       std::pair(owner_before, owner_after)}) {
     EXPECT_EQ(after.tensor_bytes_sent - before.tensor_bytes_sent, kBytes);

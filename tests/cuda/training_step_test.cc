@@ -1,4 +1,5 @@
-// Training on a CUDA device gives what it gives on the CPU.
+// Tests that training steps on a CUDA device give the same results as on the
+// CPU.
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -41,7 +42,7 @@ using tensor::Values;
 constexpr int64_t kBatch = 16;
 constexpr double kLearningRate = 0.1;
 
-// Gives the logits [kBatch, 5] of a batch.
+// Returns the logits [kBatch, 5] of a batch.
 using Model = absl::StatusOr<Tensor> (*)(const Tensor& x,
                                          const std::vector<Tensor>& parameters);
 
@@ -66,7 +67,7 @@ absl::StatusOr<Tensor> Convolution(const Tensor& x,
   return autograd::Linear(flat, p[2], p[3]);
 }
 
-// One step of plain gradient descent; returns the loss before it.
+// Runs one step of plain gradient descent. Returns the loss before the step.
 absl::StatusOr<double> Step(Model model, const Tensor& x, const Tensor& labels,
                             std::vector<Tensor>& parameters) {
   ASSIGN_OR_RETURN(const Tensor logits, model(x, parameters));
@@ -110,7 +111,8 @@ class CudaTrainingTest : public testing::Test {
  protected:
   void SetUp() override {
     const auto allocator = tensor::AllocatorFor(Cuda());
-    if (!allocator.ok()) GTEST_SKIP() << "no GPU: " << allocator.status();
+    if (!allocator.ok())
+      GTEST_SKIP() << "a GPU is not available: " << allocator.status();
   }
 
   void ExpectSameTraining(Model model, const std::vector<Tensor>& initial) {
@@ -133,7 +135,7 @@ class CudaTrainingTest : public testing::Test {
   }
 };
 
-TEST_F(CudaTrainingTest, PerceptronMovesAsOnTheCpu) {
+TEST_F(CudaTrainingTest, PerceptronTrainsAsOnTheCpu) {
   for (const DType dtype : {DType::kF32, DType::kF64}) {
     ExpectSameTraining(Perceptron, {TestTensor({12, 36}, dtype, 3, -0.2, 0.2),
                                     TestTensor({12}, dtype, 4, -0.2, 0.2),
@@ -142,7 +144,7 @@ TEST_F(CudaTrainingTest, PerceptronMovesAsOnTheCpu) {
   }
 }
 
-TEST_F(CudaTrainingTest, ConvolutionMovesAsOnTheCpu) {
+TEST_F(CudaTrainingTest, ConvolutionTrainsAsOnTheCpu) {
   ExpectSameTraining(Convolution,
                      {TestTensor({3, 1, 3, 3}, DType::kF32, 3, -0.4, 0.4),
                       TestTensor({3}, DType::kF32, 4, -0.2, 0.2),
@@ -150,7 +152,7 @@ TEST_F(CudaTrainingTest, ConvolutionMovesAsOnTheCpu) {
                       TestTensor({5}, DType::kF32, 6, -0.2, 0.2)});
 }
 
-TEST_F(CudaTrainingTest, GradientOnAnotherDeviceIsRefused) {
+TEST_F(CudaTrainingTest, GradientOnAnotherDeviceIsRejected) {
   const Tensor parameter = TestTensor({3});
   ASSERT_THAT(autograd::SetRequiresGrad(parameter), IsOk());
   EXPECT_THAT(autograd::SetGrad(parameter, *TestTensor({3}).To(Cuda())),

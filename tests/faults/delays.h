@@ -13,20 +13,21 @@
 
 namespace hawser::tests {
 
-// Not thread-safe.
+// A set of measured delays. Not thread-safe.
 class Delays {
  public:
   void Add(absl::Duration delay) { delays_.push_back(delay); }
 
   size_t count() const { return delays_.size(); }
 
-  // The delay that `percent` of all do not exceed, of which there is one.
+  // The delay that `percent` of all do not exceed. Requires at least one delay.
   absl::Duration Percentile(int percent) {
     std::sort(delays_.begin(), delays_.end());
     return delays_[(delays_.size() - 1) * percent / 100];
   }
 
-  // Writes what was measured into the test's report, by that name.
+  // Writes the median, the 99th percentile and the maximum to the test report
+  // as the property `name`.
   void Record(const std::string& name) {
     testing::Test::RecordProperty(
         name, absl::FormatDuration(Percentile(50)) + " at the median, " +

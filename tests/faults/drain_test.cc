@@ -1,4 +1,4 @@
-// F20: workers that are told to end while they serve.
+// Tests of F20: workers that receive SIGTERM while they serve calls.
 
 #include <algorithm>
 #include <csignal>
@@ -38,7 +38,7 @@ constexpr int kDrains = 3;
 
 class DrainTest : public BothWaysFaultsTest {};
 
-// The ids that a worker reports as it ends.
+// Reads the ids that a worker reports when it exits.
 std::multiset<int64_t> ReadLedger(WorkerProcess& worker) {
   const std::string line = worker.ReadLine().value_or("nothing");
   EXPECT_TRUE(absl::StartsWith(line, "applied")) << line;
@@ -50,8 +50,8 @@ std::multiset<int64_t> ReadLedger(WorkerProcess& worker) {
   return ids;
 }
 
-// Of two workers one ends, again and again, while calls are under way to both.
-// What it does not take goes to the other: no call fails, and each runs once.
+// Stops one of two workers in turn while calls to both run. Calls that it
+// rejects are sent to the other one: no call fails, and each runs once.
 TEST_P(DrainTest, F20NoCallFailsAndNoneRunsTwice) {
   constexpr int kInFlight = 16;
   struct UnderWay {
@@ -67,7 +67,8 @@ TEST_P(DrainTest, F20NoCallFailsAndNoneRunsTwice) {
     under_way.push_back({id, driver().Async(absl::StrCat("w", preferred),
                                             kApplySlowly, id, id % 5)});
   };
-  // Ends the oldest call, or sends it to the other worker.
+  // Waits for the oldest call. If it failed, sends it to the other worker and
+  // returns false.
   const auto finish = [&](int draining) {
     UnderWay oldest = std::move(under_way.front());
     under_way.pop_front();
@@ -75,7 +76,7 @@ TEST_P(DrainTest, F20NoCallFailsAndNoneRunsTwice) {
     if (status.ok()) return true;
     const std::string name = absl::StrCat("w", draining);
     EXPECT_THAT(status, StatusIs(absl::StatusCode::kUnavailable));
-    // Only then may it be sent again.
+    // Otherwise it could run twice.
     EXPECT_TRUE(IsAt(status, name, /*maybe_applied=*/false)) << status;
     begin(oldest.id, 1 - draining);
     return false;
@@ -89,8 +90,8 @@ TEST_P(DrainTest, F20NoCallFailsAndNoneRunsTwice) {
     }
     const absl::Time told = absl::Now();
     workers[draining]->Signal(SIGTERM);
-    // Goes on as if it knew nothing, until it hears of it by an event, and for
-    // a while after that.
+    // Keeps calling the worker until an event reports its leave, and for some
+    // time after that.
     while (!AwaitEvent(rpc::MemberEvent::Kind::kLeft,
                        absl::StrCat("w", draining), absl::ZeroDuration())) {
       if (finish(draining)) begin(++last_id, draining);
@@ -107,7 +108,7 @@ TEST_P(DrainTest, F20NoCallFailsAndNoneRunsTwice) {
     while (!under_way.empty()) finish(draining);
     workers[draining] = &Start(absl::StrCat("w", draining), 1 + draining);
     ASSERT_TRUE(workers[draining]->AwaitReady());
-    // Reached by its name again.
+    // The name reaches the new worker.
     while (!driver().Sync(absl::StrCat("w", draining), kLedger).ok()) {
       ASSERT_LT(absl::Now() - told, absl::Minutes(2)) << OtherEvents();
     }
@@ -122,7 +123,7 @@ TEST_P(DrainTest, F20NoCallFailsAndNoneRunsTwice) {
   }
 }
 
-TEST_P(DrainTest, F20CallsUnderWayFinish) {
+TEST_P(DrainTest, F20RunningCallsFinish) {
   WorkerProcess& a = Start("a", 1);
   ASSERT_TRUE(a.AwaitReady());
   async::Future<void> slow = driver().Async("a", kApplyAndWait, 1);
@@ -132,18 +133,18 @@ TEST_P(DrainTest, F20CallsUnderWayFinish) {
   ASSERT_TRUE(AwaitEvent(rpc::MemberEvent::Kind::kLeft, "a",
                          absl::Seconds(1) + kSlack));
   EXPECT_FALSE(slow.ready());
-  // It takes no new one.
+  // The worker rejects new calls.
   const absl::Status status = driver().Sync("a", kApply, 2).status();
   EXPECT_THAT(status, StatusIs(absl::StatusCode::kUnavailable));
   EXPECT_TRUE(IsAt(status, "a", /*maybe_applied=*/false)) << status;
-  // What was under way can be cancelled, or finish.
+  // Running calls can be cancelled, or finish.
   EXPECT_TRUE(held.Cancel());
   EXPECT_THAT(slow.Wait(), IsOk());
   EXPECT_EQ(a.Wait(), 0);
   EXPECT_EQ(a.ReadLine(), "applied 1");
 }
 
-TEST_P(DrainTest, F20ASecondSignalStopsAtOnce) {
+TEST_P(DrainTest, F20SecondSignalStopsAtOnce) {
   WorkerProcess& a = Start("a", 1);
   ASSERT_TRUE(a.AwaitReady());
   async::Future<void> held = driver().Async("a", kHold, 1);

@@ -1,12 +1,12 @@
-// A worker of a fault test, in a process of its own.
+// Worker process of the fault tests.
 //
-// Reports on standard output, a line each:
-//   ready ADDRESS INCARNATION   it has joined
-//   refused CODE MESSAGE        it could not; it ends with 3
+// Reports on standard output, one line each:
+//   ready ADDRESS INCARNATION   the worker has joined
+//   refused CODE MESSAGE        it could not join; exits with 3
 //   pushed COUNT CODE MESSAGE   kPush has ended
-//   applied ID ...              its ledger, as it ends
-// SIGTERM makes it leave the job, and a second one stop at once; it ends with 0
-// if it has left.
+//   applied ID ...              the ledger, when the worker exits
+// On SIGTERM the worker leaves the job; on a second one it stops at once. The
+// exit code is 0 if it has left.
 
 #include <dirent.h>
 #include <unistd.h>
@@ -48,16 +48,16 @@
 
 ABSL_FLAG(std::string, store, "", "URL of the job's store.");
 ABSL_FLAG(std::string, name, "", "Name of the worker.");
-ABSL_FLAG(int, rank, 0, "Its rank.");
-ABSL_FLAG(std::string, job, "faults", "Its job.");
-ABSL_FLAG(std::string, bind, "127.0.0.1:0", "Where it serves.");
-ABSL_FLAG(std::string, advertise, "", "Where others reach it.");
-ABSL_FLAG(bool, same_host, true, "Whether it may use shared memory.");
-ABSL_FLAG(int, uid, 0, "The user that it becomes; 0 for the one it is.");
+ABSL_FLAG(int, rank, 0, "Rank of the worker.");
+ABSL_FLAG(std::string, job, "faults", "Name of the job.");
+ABSL_FLAG(std::string, bind, "127.0.0.1:0", "Address to listen on.");
+ABSL_FLAG(std::string, advertise, "", "Address for other workers.");
+ABSL_FLAG(bool, same_host, true, "Permit shared memory.");
+ABSL_FLAG(int, uid, 0, "User id to change to; 0: do not change it.");
 ABSL_FLAG(absl::Duration, silent_limit, absl::Seconds(3),
-          "How long others may be silent.");
+          "LivenessOptions::silent_limit.");
 ABSL_FLAG(absl::Duration, unreachable_limit, absl::Milliseconds(1500),
-          "How long others may be out of reach.");
+          "LivenessOptions::unreachable_limit.");
 
 namespace hawser::tests {
 namespace {
@@ -87,7 +87,7 @@ class FaultWorker {
   }
 
   static void Report(const std::string& line) {
-    // One write, so that lines of several threads do not mix.
+    // One write, so that lines of several threads do not interleave.
     std::cout << line + "\n" << std::flush;
   }
 
@@ -163,7 +163,7 @@ class FaultWorker {
   async::Mutex mutex_;
   std::vector<int64_t> ledger_ ABSL_GUARDED_BY(mutex_);
   std::vector<std::pair<int64_t, int64_t>> cancelled_ ABSL_GUARDED_BY(mutex_);
-  // Of kApplyAndWait.
+  // Replies to kApplyAndWait.
   std::vector<async::Promise<void>> waiting_ ABSL_GUARDED_BY(mutex_);
   std::thread pusher_;
 };
@@ -205,7 +205,7 @@ absl::Status FaultWorker::Register(rpc::FunctionRegistry& registry) {
   }));
   return registry.Register(kCensus, [this] {
     return std::map<std::string, int64_t>{
-        // Without the one that counts.
+        // Without the descriptor that CountEntries uses.
         {"descriptors", CountEntries("/proc/self/fd") - 1},
         {"threads", CountEntries("/proc/self/task")},
         {"begun", num_begun_},
@@ -223,7 +223,7 @@ int Refused(const absl::Status& status) {
 int Run() {
   if (const int uid = absl::GetFlag(FLAGS_uid);
       uid != 0 && setuid(static_cast<uid_t>(uid)) != 0) {
-    return Refused(absl::PermissionDeniedError("cannot become another user"));
+    return Refused(absl::PermissionDeniedError("cannot change the user id"));
   }
   const launch::TerminationSignals signals;
   auto store = store::OpenStore(absl::GetFlag(FLAGS_store));

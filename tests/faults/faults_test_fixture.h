@@ -1,5 +1,5 @@
-// Fixture of fault tests: a job whose store and first worker, the driver, live
-// in the test.
+// Fixture of fault tests: a job whose store and first worker, the driver, are
+// in the test's process.
 
 #ifndef HAWSER_TESTS_FAULTS_FAULTS_TEST_FIXTURE_H_
 #define HAWSER_TESTS_FAULTS_FAULTS_TEST_FIXTURE_H_
@@ -35,10 +35,11 @@
 
 namespace hawser::tests {
 
-// How long this machine may take beyond what is promised of one that is not
-// busy otherwise, at worst and at percentiles; and when workers count as lost.
-// The long versions have the machine to themselves. In the others a process may
-// wait some seconds for its turn, and must not count as lost.
+// Tolerances on documented delays, which hold for an idle machine: kSlack for
+// the maximum, kSlackOfMost for percentiles. kLiveness are the limits after
+// which workers are lost. Nightly versions run on an otherwise idle machine. In
+// the others the system may stall a process for seconds; such a process must
+// not be lost.
 #ifdef HAWSER_FAULTS_NIGHTLY
 inline constexpr absl::Duration kSlack = absl::Milliseconds(200);
 inline constexpr absl::Duration kSlackOfMost = absl::ZeroDuration();
@@ -50,11 +51,12 @@ inline constexpr rpc::LivenessOptions kLiveness{
     .silent_limit = absl::Seconds(8), .unreachable_limit = absl::Seconds(8)};
 #endif
 
-// What is promised of a silent worker: that it is lost after this.
+// The documented time after which a silent worker is lost.
 inline const absl::Duration kDetection =
     kLiveness.silent_limit + kLiveness.heartbeat_interval;
 
-// What an error says of the worker `name`, whatever its incarnation.
+// True if the detail of the error names the worker `name`, of any incarnation,
+// and has this `maybe_applied`.
 inline bool IsAt(const absl::Status& status, const std::string& name,
                  bool maybe_applied) {
   const auto detail = rpc::GetErrorDetail(status);
@@ -64,8 +66,8 @@ inline bool IsAt(const absl::Status& status, const std::string& name,
 
 class FaultsTest : public testing::Test {
  protected:
-  // Whether workers leave the socket for shared memory, and when they count as
-  // lost.
+  // `same_host`: if workers may use shared memory. `liveness`: the driver's
+  // limits.
   explicit FaultsTest(bool same_host = true,
                       const rpc::LivenessOptions& liveness = kLiveness)
       : same_host_(same_host), liveness_(liveness) {}
@@ -106,7 +108,7 @@ class FaultsTest : public testing::Test {
   }
   rpc::Agent& driver() { return *driver_; }
 
-  // Starts a worker, not waiting for it.
+  // Starts a worker process and does not wait until it has joined.
   using Change = std::function<void(WorkerProcessOptions& options)>;
   WorkerProcess& Start(const std::string& name, int rank,
                        const Change& change = nullptr) {
@@ -121,8 +123,8 @@ class FaultsTest : public testing::Test {
     return *workers_.back();
   }
 
-  // Whether that came about a worker of this name, perhaps before, within
-  // `limit`. Each event answers one call.
+  // Waits for an event about the worker `name` and removes it from the received
+  // events. Earlier events count. False after `limit`.
   bool AwaitEvent(rpc::MemberEvent::Kind kind, const std::string& name,
                   absl::Duration limit) {
     const async::MonotonicTime deadline =
@@ -138,7 +140,7 @@ class FaultsTest : public testing::Test {
     }
   }
 
-  // Departures and losses that nobody waited for.
+  // The received leaves and losses that AwaitEvent has not removed.
   std::string OtherEvents() {
     std::string text;
     async::MutexLock lock(&mutex_);
@@ -161,7 +163,7 @@ class FaultsTest : public testing::Test {
     }
   }
 
-  // Returns when `worker` knows that `lost` is.
+  // Returns when `worker` has declared `lost` lost.
   void AwaitLostAt(const std::string& worker, const WorkerProcess& lost) {
     uint64_t incarnation = 0;
     ASSERT_TRUE(absl::SimpleHexAtoi(lost.incarnation(), &incarnation));
@@ -175,7 +177,7 @@ class FaultsTest : public testing::Test {
     }
   }
 
-  // Lets a fault last.
+  // Keeps a fault active for `duration`.
   static void Last(absl::Duration duration) {
     const async::Promise<void> never;
     (void)never.future().WaitFor(duration);
@@ -196,8 +198,8 @@ class FaultsTest : public testing::Test {
   std::vector<std::unique_ptr<WorkerProcess>> workers_;
 };
 
-// Over sockets only, and through shared memory, by which processes of one
-// machine talk unless told otherwise.
+// Fixture with two variants: sockets only, and shared memory, which is the
+// default between processes of one machine.
 class BothWaysFaultsTest : public FaultsTest,
                            public testing::WithParamInterface<bool> {
  protected:

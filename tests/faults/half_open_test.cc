@@ -1,4 +1,5 @@
-// F9 and F10: connections that break, stand without a peer, and come and go.
+// Tests of F9 and F10: connections that break, that stay open without a peer,
+// and that open and close often.
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -41,14 +42,14 @@ constexpr int kConnects = 3'000;
 
 constexpr int kFirstConnects = 500;
 
-// What is promised for a peer that nothing reaches any more, but
-// whose own requests come on connections of its own.
+// The documented limit for a peer that messages no longer reach, although its
+// requests arrive on other connections.
 const absl::Duration kHalfOpenLimit = absl::Milliseconds(9500) + kSlack;
 
-// Worker "a" is reached through a proxy by all but the store.
+// Fixture in which the driver reaches worker "a" through a proxy.
 class HalfOpenTest : public FaultsTest {
  protected:
-  // What does not pass the proxy has none of its faults.
+  // Shared memory would bypass the faults of the proxy.
   explicit HalfOpenTest(const rpc::LivenessOptions& liveness = kLiveness)
       : FaultsTest(/*same_host=*/false, liveness) {}
 
@@ -73,7 +74,7 @@ class HalfOpenTest : public FaultsTest {
 
   std::string path() const { return absl::StrCat(directory_, "/a"); }
 
-  // A call that ends with its connection.
+  // Starts a call that ends when its connection does.
   async::Future<void> BeginHeldCall() {
     async::Future<void> held =
         driver().Async("a", {.timeout = rpc::kNoTimeout}, kHold, 1);
@@ -82,7 +83,7 @@ class HalfOpenTest : public FaultsTest {
   }
 
   void ExpectReachable() {
-    // A connection that broke is opened again within its backoff.
+    // A broken connection is opened again after its backoff.
     while (true) {
       const absl::Status status = driver().Sync("a", kApply, 2).status();
       if (status.ok()) break;
@@ -96,12 +97,13 @@ class HalfOpenTest : public FaultsTest {
   rpc::WorkerInfo info_;
 };
 
-// Whose driver finds out before the transport does, which looks more seldom.
+// Fixture whose driver detects a loss before the transport does, which checks
+// less often.
 class VanishedPeerTest : public HalfOpenTest {
  protected:
   VanishedPeerTest() : HalfOpenTest(rpc::LivenessOptions()) {}
 
-  // By the driver itself, whatever else ended the call.
+  // Waits until the driver itself has detected the loss.
   void AwaitLost() {
     const absl::Time deadline = absl::Now() + kHalfOpenLimit;
     while (!driver().IsLost(info_)) {
@@ -121,7 +123,7 @@ TEST_F(VanishedPeerTest, F9PendingCallsEndWhenThePeerVanishes) {
   EXPECT_TRUE(IsAt(status, "a", /*maybe_applied=*/true)) << status;
   EXPECT_LT(absl::Now() - start, kHalfOpenLimit);
   AwaitLost();
-  // And no later one waits.
+  // Later calls fail at once.
   const absl::Time later = absl::Now();
   const absl::Status next = driver().Sync("a", kApply, 1).status();
   EXPECT_THAT(next, StatusIs(absl::StatusCode::kUnavailable));
@@ -129,7 +131,7 @@ TEST_F(VanishedPeerTest, F9PendingCallsEndWhenThePeerVanishes) {
   EXPECT_LT(absl::Now() - later, std::max(absl::Seconds(1), kSlack));
 }
 
-TEST_F(VanishedPeerTest, F9OneWayIsEnough) {
+TEST_F(VanishedPeerTest, F9LossInOneDirectionIsEnough) {
   async::Future<void> held = BeginHeldCall();
   const absl::Time start = absl::Now();
   proxy_->BlackHole(Direction::kToClient, true);
@@ -138,7 +140,7 @@ TEST_F(VanishedPeerTest, F9OneWayIsEnough) {
   AwaitLost();
 }
 
-TEST_F(VanishedPeerTest, F9IdleConnectionIsNoticedToo) {
+TEST_F(VanishedPeerTest, F9LossOnAnIdleConnectionIsDetected) {
   proxy_->BlackHole(Direction::kToServer, true);
   proxy_->BlackHole(Direction::kToClient, true);
   EXPECT_TRUE(AwaitEvent(rpc::MemberEvent::Kind::kLost, "a", kHalfOpenLimit));
@@ -171,18 +173,18 @@ TEST_F(HalfOpenTest, ResetEndsPendingCallsAtOnce) {
   EXPECT_TRUE(IsAt(status, "a", /*maybe_applied=*/true)) << status;
   EXPECT_LT(absl::Now() - start, kSlack);
   ExpectReachable();
-  // The callee knows that nobody waits any more.
+  // The callee was notified of the cancellation.
   auto cancelled = driver().Sync("a", kCancelled);
   ASSERT_THAT(cancelled, IsOk());
   EXPECT_EQ(cancelled->size(), 1u);
 }
 
-TEST_F(HalfOpenTest, SlowNetworkIsNoDeadPeer) {
+TEST_F(HalfOpenTest, SlowNetworkDoesNotLoseThePeer) {
   constexpr absl::Duration kDelay = absl::Milliseconds(200);
   proxy_->SetDelay(Direction::kToServer, kDelay);
   proxy_->SetDelay(Direction::kToClient, kDelay);
   const absl::Time start = absl::Now();
-  // For longer than a silent peer would live.
+  // For longer than the limit of a silent peer.
   for (int i = 0; absl::Now() - start <= kLiveness.silent_limit; ++i) {
     const absl::Time called = absl::Now();
     EXPECT_THAT(driver().Sync("a", kApply, i), IsOk());
@@ -190,7 +192,7 @@ TEST_F(HalfOpenTest, SlowNetworkIsNoDeadPeer) {
   }
 }
 
-TEST_F(HalfOpenTest, F10ConnectionsThatComeAndGoLeaveNothing) {
+TEST_F(HalfOpenTest, F10ClosedConnectionsLeakNothing) {
   sockaddr_in address{};
   address.sin_family = AF_INET;
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
@@ -200,17 +202,17 @@ TEST_F(HalfOpenTest, F10ConnectionsThatComeAndGoLeaveNothing) {
   address.sin_port = htons(static_cast<uint16_t>(port));
   std::map<std::string, int64_t> before = *driver().Sync("a", kCensus);
   for (int i = -kFirstConnects; i < kConnects; ++i) {
-    // Pools have their threads by then.
+    // Counted here, since thread pools have started all threads by now.
     if (i == 0) before["threads"] = (*driver().Sync("a", kCensus))["threads"];
     const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     ASSERT_EQ(
         connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
     close(fd);
-    // Members are served all the while.
+    // Calls of members succeed meanwhile.
     if (i % 500 != 0) continue;
     EXPECT_THAT(driver().Sync("a", kApply, i), IsOk());
   }
-  // The last ones may still be on their way out.
+  // The server may still be closing the last connections.
   const absl::Time deadline = absl::Now() + absl::Seconds(5) + kSlack;
   std::map<std::string, int64_t> after;
   do {

@@ -1,4 +1,4 @@
-// Workers that die, are replaced, or meet another of their name.
+// Tests of workers that die, are replaced, or start with a name in use.
 
 #include <algorithm>
 #include <csignal>
@@ -42,7 +42,8 @@ constexpr int kRaces = 2;
 #endif
 constexpr int kRacesAtOnce = 8;
 
-// A port where nobody serves is no process that waits for its turn.
+// Fixture with the default unreachable_limit, since an unused port is detected
+// even if the machine is busy.
 class KilledWorkerTest : public BothWaysFaultsTest {
  protected:
   KilledWorkerTest()
@@ -50,7 +51,7 @@ class KilledWorkerTest : public BothWaysFaultsTest {
 };
 class NamedWorkerTest : public FaultsTest {};
 
-TEST_P(KilledWorkerTest, CallersKnowAtOnceAndTheNameIsTakenBack) {
+TEST_P(KilledWorkerTest, CallersFailAtOnceAndTheNameIsReused) {
   WorkerProcess* a = &Start("a", 1);
   ASSERT_TRUE(a->AwaitReady());
   for (int i = 0; i < kKills; ++i) {
@@ -92,7 +93,7 @@ TEST_P(KilledWorkerTest, F17PortReusedByAnotherWorkerOrJob) {
     });
     ASSERT_TRUE(thief.AwaitReady());
     ASSERT_EQ(thief.address(), info->address);
-    // Also while the driver still believes that "a" is there.
+    // Also before the driver has detected the loss of "a".
     do {
       EXPECT_THAT(driver().Sync(*info, kApply, 7).status().code(),
                   testing::AnyOf(absl::StatusCode::kUnavailable,
@@ -117,7 +118,7 @@ TEST_F(NamedWorkerTest, F17MisroutedMessagesAreNeverExecuted) {
   std::mt19937_64 random(seed);
   for (int i = 0; i < kMisroutes; ++i) {
     RawDestination to{"faults", "a", incarnation};
-    // At least one of the three is wrong.
+    // At least one of job, name and incarnation is wrong.
     const uint64_t wrong = random() % 7 + 1;
     if (wrong & 1) to.job = absl::StrCat("job", random() % 9);
     if (wrong & 2) to.name = absl::StrCat("worker", random() % 9);
@@ -125,7 +126,7 @@ TEST_F(NamedWorkerTest, F17MisroutedMessagesAreNeverExecuted) {
     const ::grpc::Status status = caller.Call(to, kApply, i);
     ASSERT_EQ(status.error_code(), ::grpc::StatusCode::FAILED_PRECONDITION)
         << status.error_message();
-    // What was expected, and what was reached.
+    // The error names the intended destination and the actual one.
     EXPECT_TRUE(absl::StrContains(status.error_message(),
                                   wrong & 1 ? to.job : to.name));
     EXPECT_TRUE(absl::StrContains(status.error_message(),
@@ -135,7 +136,7 @@ TEST_F(NamedWorkerTest, F17MisroutedMessagesAreNeverExecuted) {
   EXPECT_TRUE(caller.Call({"faults", "a", incarnation}, kApply, 1).ok());
 }
 
-// Workers that start at the same time.
+// Workers that start at the same time with one name.
 struct Race {
   std::string name;
   int first_rank = 0;
@@ -144,8 +145,8 @@ struct Race {
   std::vector<std::string> refusals;
 };
 
-// Some at a time: most of a race is waiting for leases.
-TEST_F(NamedWorkerTest, F18OfManyOfOneNameOneStays) {
+// Several races run in parallel, since they mostly wait for leases.
+TEST_F(NamedWorkerTest, F18OneOfManyWithTheSameNameJoins) {
   constexpr int kRacers = 4;
   for (int begun = 0; begun < kRaces;) {
     std::vector<Race> races(std::min(kRacesAtOnce, kRaces - begun));
@@ -153,7 +154,7 @@ TEST_F(NamedWorkerTest, F18OfManyOfOneNameOneStays) {
       race.name = absl::StrCat("w", begun);
       race.first_rank = 1 + begun++ * kRacers;
       for (int i = 0; i < kRacers; ++i) {
-        // All want the name, and two each the same rank.
+        // All have the same name, and pairs have the same rank.
         race.racers.push_back(&Start(race.name, race.first_rank + i / 2));
       }
     }
@@ -176,7 +177,7 @@ TEST_F(NamedWorkerTest, F18OfManyOfOneNameOneStays) {
                   testing::Each(testing::AllOf(
                       testing::StartsWith("refused ALREADY_EXISTS"),
                       testing::HasSubstr(rpc::ToString(holder->incarnation)))));
-      // Undisturbed, also by one more that comes late.
+      // The winner keeps serving, also after a later attempt.
       EXPECT_THAT(driver().Sync(*holder, kApply, 1), IsOkAndHolds(1));
       race.racers = {&Start(race.name, race.first_rank + kRacers - 1)};
     }

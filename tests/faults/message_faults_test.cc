@@ -1,4 +1,4 @@
-// F8: requests and replies that are lost, come twice or late.
+// Tests of F8: requests and replies that are lost, duplicated or late.
 
 #include <cstdint>
 #include <map>
@@ -39,12 +39,12 @@ constexpr int kRounds = 5;
 constexpr int kCallsPerRound = 200;
 
 constexpr rpc::Function<int64_t(int64_t)> kApply{"messages.Apply"};
-// A few values, each the id and how many came before it.
+// Writes a few values: pairs of the id and the number of previous values.
 constexpr rpc::StreamFunction<std::pair<int64_t, int64_t>(int64_t)> kApplyMany{
     "messages.ApplyMany"};
 constexpr int64_t kValuesOfMany = 3;
 
-// Which calls ran, and how often.
+// Counter of executions by call.
 class Ledger {
  public:
   void Add(int64_t id) {
@@ -85,7 +85,7 @@ class MessageFaultsTest : public testing::Test {
       options.services.push_back(std::make_unique<rpc::StreamService>());
       options.services.push_back(std::make_unique<rref::RRefService>());
     });
-    // On every method, those of the framework too.
+    // Faults of all methods, including those of the framework.
     job_.network().SetFaults({.drop_request = 0.25,
                               .drop_reply = 0.25,
                               .duplicate_request = 0.25,
@@ -95,13 +95,13 @@ class MessageFaultsTest : public testing::Test {
 
   void TearDown() override { job_.network().SetFaults({}); }
 
-  // No call ran twice; each that succeeded ran; each that surely did not run
-  // did not.
+  // Expects that no call ran twice, that all calls that succeeded ran, and that
+  // no call with an error that excludes execution ran.
   void ExpectAtMostOnce(const std::map<int64_t, absl::Status>& results) {
     const std::map<int64_t, int> counts = ledger_.counts();
     for (const auto& [id, count] : counts) {
       EXPECT_EQ(count, 1) << "call " << id;
-      EXPECT_TRUE(results.contains(id)) << "call " << id << " was not made";
+      EXPECT_TRUE(results.contains(id)) << "call " << id << " was not sent";
     }
     int succeeded = 0;
     int failed = 0;
@@ -116,7 +116,7 @@ class MessageFaultsTest : public testing::Test {
       ASSERT_TRUE(detail.has_value()) << status;
       EXPECT_TRUE(detail->maybe_applied || !counts.contains(id)) << status;
     }
-    // The faults happened, and not only they.
+    // Both outcomes occurred.
     EXPECT_GT(succeeded, 0);
     EXPECT_GT(failed, 0);
   }
@@ -142,7 +142,7 @@ TEST_F(MessageFaultsTest, F8UserCallsRunAtMostOnce) {
   ExpectAtMostOnce(results);
 }
 
-TEST_F(MessageFaultsTest, F8ReferencesAreMadeAtMostOnceAndGiveTheirValue) {
+TEST_F(MessageFaultsTest, F8ReferencesAreCreatedAtMostOnceAndReadable) {
   std::map<int64_t, absl::Status> results;
   int64_t last_id = 0;
   for (int round = 0; round < kRounds; ++round) {
@@ -158,7 +158,7 @@ TEST_F(MessageFaultsTest, F8ReferencesAreMadeAtMostOnceAndGiveTheirValue) {
     for (auto& [id, reference] : made) {
       results[id] = reference.WhenConfirmed().Wait();
       if (!results[id].ok()) continue;
-      // Reading may be tried as often as one likes.
+      // Reads may be retried without a limit.
       absl::StatusOr<int64_t> value;
       do {
         value = reference.ToHere(absl::Milliseconds(100));
@@ -169,8 +169,9 @@ TEST_F(MessageFaultsTest, F8ReferencesAreMadeAtMostOnceAndGiveTheirValue) {
   ExpectAtMostOnce(results);
 }
 
-// What is lost of a stream fails it; what comes of it comes once and in order.
-TEST_F(MessageFaultsTest, F8StreamsRunAtMostOnceAndGiveEachValueOnce) {
+// A stream fails if one of its messages is lost. Its values arrive once and in
+// order.
+TEST_F(MessageFaultsTest, F8StreamsRunAtMostOnceAndDeliverValuesOnce) {
   struct Open {
     int64_t id;
     rpc::StreamReader<std::pair<int64_t, int64_t>> reader;

@@ -1,5 +1,6 @@
-// F5: networks that fall apart. Packets are dropped by the kernel, in a network
-// namespace of the test's own; where that is not allowed tests are skipped.
+// Tests of F5: network partitions. The kernel drops packets in a network
+// namespace of this process. The tests are skipped if it is not permitted to
+// create one.
 
 #include <net/if.h>
 #include <sched.h>
@@ -34,17 +35,18 @@ namespace {
 using ::hawser::async::IsOk;
 using ::hawser::async::IsOkAndHolds;
 
-// Rules tell workers apart by their user.
+// User ids by which firewall rules distinguish workers.
 constexpr int kUserOfA = 65534;
 constexpr int kUserOfB = 65533;
 
-// How long it may take after the end of a cut until all agree.
+// Limit on the time from the end of a partition until all workers agree.
 constexpr absl::Duration kConvergence = absl::Seconds(10);
 
-// Why there is no namespace; set by main.
+// The reason why a namespace is not available; null if it is. Set by main.
 const char* g_unable = nullptr;
 
-// Of the package nftables (bazel/debian_packages.txt). Not on a test's PATH.
+// From the package nftables (bazel/debian_packages.txt), outside of a test's
+// PATH.
 constexpr char kNft[] = "/usr/sbin/nft";
 
 bool Nft(const std::string& command) {
@@ -53,7 +55,7 @@ bool Nft(const std::string& command) {
 
 class PartitionTest : public FaultsTest {
  protected:
-  // Packets are dropped, not memory.
+  // Without shared memory, since only packets are dropped.
   PartitionTest() : FaultsTest(/*same_host=*/false) {}
 
   void SetUp() override {
@@ -62,8 +64,8 @@ class PartitionTest : public FaultsTest {
     ASSERT_TRUE(Nft("add table inet cut"));
     ASSERT_TRUE(
         Nft("add chain inet cut out { type filter hook output priority 0; }"));
-    // What comes in over loopback belongs to no user yet, but its port is known
-    // from what went out.
+    // Incoming packets on loopback do not have a user yet, so the rules match
+    // the ports from which "a" has sent.
     ASSERT_TRUE(
         Nft("add set inet cut ports_of_a { type inet_service; flags dynamic; "
             "size 65535; }"));
@@ -86,7 +88,7 @@ class PartitionTest : public FaultsTest {
   static void Drop(const std::string& match) {
     ASSERT_TRUE(Nft(absl::StrCat("add rule inet cut out ", match, " drop")));
   }
-  // What "a" says, and what is said to it.
+  // Rules that match the packets from and to "a".
   static std::string FromA() { return absl::StrCat("meta skuid ", kUserOfA); }
   static std::string ToA() { return "tcp dport @ports_of_a"; }
   static void Heal() { ASSERT_TRUE(Nft("flush table inet cut")); }
@@ -95,7 +97,7 @@ class PartitionTest : public FaultsTest {
     return worker.address().substr(worker.address().rfind(':') + 1);
   }
 
-  // What `worker` says to a caller that is no member and expects it to serve.
+  // The reply of `worker` to a call by a non-member.
   static ::grpc::Status CallRaw(const WorkerProcess& worker,
                                 const std::string& name) {
     uint64_t incarnation = 0;
@@ -104,7 +106,7 @@ class PartitionTest : public FaultsTest {
         .Call({"faults", name, incarnation}, kApply, -2);
   }
 
-  // Returns once `worker` knows that it was declared lost.
+  // Returns when `worker` has read that it was declared lost.
   static void AwaitFenced(const WorkerProcess& worker, const std::string& name,
                           absl::Time deadline) {
     ::grpc::Status refused;
@@ -114,8 +116,8 @@ class PartitionTest : public FaultsTest {
     } while (refused.error_code() != ::grpc::StatusCode::FAILED_PRECONDITION);
   }
 
-  // Cuts "a" off from all by dropping these, and checks what each side sees,
-  // then and once it is healed.
+  // Partitions "a" from all others by dropping the packets that `dropped`
+  // matches. Checks both sides during the partition and after its end.
   void ExpectMinorityLosesAndIsFenced(const std::vector<std::string>& dropped);
 
   WorkerProcess* a_ = nullptr;
@@ -130,7 +132,7 @@ void PartitionTest::ExpectMinorityLosesAndIsFenced(
       AwaitEvent(rpc::MemberEvent::Kind::kLost, "a", kDetection + kSlack));
   const absl::Status status = driver().Sync("a", kApply, 1).status();
   EXPECT_TRUE(absl::IsUnavailable(status)) << status;
-  // The calls of the one that is cut off end too.
+  // The calls of "a" end too.
   const std::string pushed = a_->ReadLine().value_or("nothing");
   EXPECT_TRUE(absl::StartsWith(pushed, "pushed ")) << pushed;
   EXPECT_LT(absl::Now() - cut, kDetection + 2 * kSlack);
@@ -140,7 +142,7 @@ void PartitionTest::ExpectMinorityLosesAndIsFenced(
   ASSERT_THAT(ledger, IsOk());
 
   Heal();
-  // It took "b" and the driver for lost; that counts for nothing.
+  // "a" declared "b" and the driver lost, which has no effect.
   AwaitFenced(*a_, "a", absl::Now() + kConvergence + kSlack);
   EXPECT_FALSE(
       AwaitEvent(rpc::MemberEvent::Kind::kLost, "b", absl::Milliseconds(1500)));
@@ -153,16 +155,16 @@ TEST_F(PartitionTest, F5PartitionedWorkerIsDeclaredLostAndFenced) {
   ExpectMinorityLosesAndIsFenced({FromA(), ToA()});
 }
 
-TEST_F(PartitionTest, F5WorkerThatOnlyHearsLosesAndIsFenced) {
+TEST_F(PartitionTest, F5WorkerThatOnlyReceivesIsFenced) {
   ExpectMinorityLosesAndIsFenced({FromA()});
 }
 
-TEST_F(PartitionTest, F5WorkerThatOnlySpeaksLosesAndIsFenced) {
+TEST_F(PartitionTest, F5WorkerThatOnlySendsIsFenced) {
   ExpectMinorityLosesAndIsFenced({ToA()});
 }
 
-// Both reach the store and the driver, but not each other.
-TEST_F(PartitionTest, F5OfTwoThatLoseEachOtherOneStays) {
+// "a" and "b" reach the store and the driver, but not each other.
+TEST_F(PartitionTest, F5OneOfTwoThatReportEachOtherSurvives) {
   const rpc::WorkerInfo a = *driver().FindWorker("a");
   const rpc::WorkerInfo b = *driver().FindWorker("b");
   Drop(absl::StrCat(FromA(), " tcp dport ", PortOf(*b_)));
@@ -181,8 +183,8 @@ TEST_F(PartitionTest, F5OfTwoThatLoseEachOtherOneStays) {
   AwaitFenced(a_stays ? *b_ : *a_, a_stays ? "b" : "a", deadline);
 }
 
-// Cuts that are shorter than the lease.
-TEST_F(PartitionTest, F5FlappingNetworkLosesNobody) {
+// The partitions are shorter than the lease.
+TEST_F(PartitionTest, F5FlappingNetworkLosesNoWorker) {
 #ifdef HAWSER_FAULTS_NIGHTLY
   constexpr int kFlaps = 60;
 #else
@@ -196,7 +198,7 @@ TEST_F(PartitionTest, F5FlappingNetworkLosesNobody) {
   }
   EXPECT_FALSE(driver().IsLost(*driver().FindWorker("a")));
   EXPECT_THAT(driver().Sync("a", kApply, 1), IsOk());
-  // The pushes went on, each once and in order.
+  // The pushes continued, each once and in order.
   const absl::StatusOr<std::vector<int64_t>> ledger =
       driver().Sync("b", kLedger);
   ASSERT_THAT(ledger, IsOk());
@@ -208,27 +210,28 @@ TEST_F(PartitionTest, F5FlappingNetworkLosesNobody) {
   EXPECT_GT(expected, 0);
 }
 
-// Gives this process a loopback interface of its own; null, or why not.
+// Moves this process to a network namespace with a loopback interface. Returns
+// null, or the reason why it failed.
 const char* EnterNetworkNamespace() {
-  if (geteuid() != 0) return "needs root, for a network namespace";
+  if (geteuid() != 0) return "a network namespace requires root";
   HAWSER_CHECK(access(kNft, X_OK) == 0)
-      << "no " << kNft << ": apt-get install nftables";
-  if (unshare(CLONE_NEWNET) != 0) return "may not make a network namespace";
+      << "cannot run " << kNft << ": apt-get install nftables";
+  if (unshare(CLONE_NEWNET) != 0) return "cannot create a network namespace";
   const int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
   ifreq request{};
   std::strcpy(request.ifr_name, "lo");
   request.ifr_flags = IFF_UP | IFF_RUNNING;
   const bool up = ioctl(fd, SIOCSIFFLAGS, &request) == 0;
   close(fd);
-  if (!up) return "may not bring up its loopback interface";
-  return Nft("add table inet probe") ? nullptr : "may not use nft";
+  if (!up) return "cannot bring up the loopback interface";
+  return Nft("add table inet probe") ? nullptr : "cannot use nft";
 }
 
 }  // namespace
 }  // namespace hawser::tests
 
 int main(int argc, char** argv) {
-  // Before there are threads, which would stay outside.
+  // Before threads start, since existing threads would stay outside.
   hawser::tests::g_unable = hawser::tests::EnterNetworkNamespace();
   testing::InitGoogleTest(&argc, argv);
   return RUN_ALL_TESTS();

@@ -1,4 +1,4 @@
-// Calls a worker as a program may that is no member of its job.
+// Client of a worker's functions that is not a member of the job.
 
 #ifndef HAWSER_TESTS_FAULTS_RAW_FUNCTION_CLIENT_H_
 #define HAWSER_TESTS_FAULTS_RAW_FUNCTION_CLIENT_H_
@@ -13,7 +13,7 @@
 
 namespace hawser::tests {
 
-// Whom a message is for.
+// Destination fields of a request.
 struct RawDestination {
   std::string job = {};
   std::string name = {};

@@ -1,4 +1,4 @@
-// F4: workers that stall, for less and for longer than their lease.
+// Tests of F4: workers that stall for less and for longer than their lease.
 
 #include <csignal>
 #include <cstdint>
@@ -33,21 +33,21 @@ using ::hawser::async::StatusIs;
 class StoppedWorkerTest : public BothWaysFaultsTest {
  protected:
   // Stops "a", which pushes to "b", until it is lost and for `longer` after
-  // that, and checks that it is fenced.
+  // that. Checks that it is fenced.
   void ExpectFencedAfterStop(absl::Duration longer);
 
-  // Calls "a", which stalls, in many ways at once, and adds how long
-  // after their deadlines they fail.
+  // Starts several kinds of calls to "a", which stalls, and adds the times from
+  // their deadlines to their failures.
   void AddOvershoots(Delays& overshoots);
-  // Checks how that call, which was not answered, failed.
+  // Checks the error of a call without a reply.
   void ExpectLate(int64_t id, const absl::Status& status);
 
   int64_t last_id_ = 0;
-  // Calls that were never sent: this thread got its turn too late.
+  // Calls that were not sent, because this thread ran too late.
   std::set<int64_t> unsent_;
 };
 
-TEST_P(StoppedWorkerTest, F4ShortStopFailsCallsAtTheirDeadlineAndNoMore) {
+TEST_P(StoppedWorkerTest, F4CallsDuringAShortStopFailAtTheirDeadline) {
   WorkerProcess& a = Start("a", 1);
   ASSERT_TRUE(a.AwaitReady());
   ASSERT_THAT(driver().Sync("a", kApply, ++last_id_), IsOk());
@@ -59,7 +59,7 @@ TEST_P(StoppedWorkerTest, F4ShortStopFailsCallsAtTheirDeadlineAndNoMore) {
   EXPECT_LE(overshoots.Percentile(99), absl::Milliseconds(100) + kSlackOfMost);
   EXPECT_LE(overshoots.Percentile(100), absl::Seconds(1) + kSlack);
   a.Signal(SIGCONT);
-  // The same incarnation goes on.
+  // The same incarnation continues.
   EXPECT_THAT(driver().Sync("a", kApply, ++last_id_), IsOk());
   EXPECT_FALSE(driver().IsLost(*driver().FindWorker("a")));
   const absl::StatusOr<std::vector<int64_t>> ledger =
@@ -131,7 +131,8 @@ void StoppedWorkerTest::ExpectFencedAfterStop(absl::Duration longer) {
 
   a.Signal(SIGCONT);
   const absl::Time woken = absl::Now();
-  // It serves nobody, from the first moment on, even who does not know.
+  // From the start it rejects all callers, also those that do not know of its
+  // loss.
   RawFunctionClient caller(a.address());
   uint64_t incarnation = 0;
   ASSERT_TRUE(absl::SimpleHexAtoi(a.incarnation(), &incarnation));
@@ -142,16 +143,16 @@ void StoppedWorkerTest::ExpectFencedAfterStop(absl::Duration longer) {
     ASSERT_LT(absl::Now() - woken, absl::Seconds(10));
   } while (refused.error_code() != ::grpc::StatusCode::FAILED_PRECONDITION);
 
-  // Its pushes end, refused by "b" or, once it knows, by itself.
+  // Its pushes end, rejected by "b" or by "a" itself.
   const std::string pushed = a.ReadLine().value_or("nothing");
   EXPECT_TRUE(absl::StartsWith(pushed, "pushed ")) << pushed;
   EXPECT_TRUE(absl::StrContains(pushed, "FAILED_PRECONDITION")) << pushed;
   EXPECT_TRUE(absl::StrContains(pushed, info->name)) << pushed;
   EXPECT_LT(absl::Now() - woken, absl::Seconds(10));
-  // Nothing of it arrived after it was lost.
+  // Its pushes had no effect after it was lost.
   EXPECT_THAT(driver().Sync("b", kLedger), IsOkAndHolds(*before));
 
-  // A new one takes over the name.
+  // A new worker takes over the name.
   ASSERT_TRUE(Start("a", 1).AwaitReady());
   EXPECT_THAT(driver().Sync("a", kApply, 1), IsOkAndHolds(1));
 }

@@ -1,4 +1,5 @@
-// F22 and F23: callers that give up in masses, and functions that misbehave.
+// Tests of F22 and F23: callers that cancel many calls, and functions that
+// misbehave.
 
 #include <atomic>
 #include <chrono>
@@ -48,24 +49,24 @@ class StormTest : public BothWaysFaultsTest {
     ASSERT_THAT(driver().Sync("a", kApply, 1), IsOk());
   }
 
-  // Returns when "a" serves nothing.
+  // Returns when "a" runs no calls.
   void AwaitQuiet() {
     const absl::Time deadline = absl::Now() + absl::Seconds(10);
     while ((*driver().Sync("a", kCensus))["calls"] > 0) {
-      ASSERT_LT(absl::Now(), deadline) << "calls that nobody waits for remain";
+      ASSERT_LT(absl::Now(), deadline) << "cancelled calls still run";
     }
   }
 
-  // Calls count until what hung on their ends has run.
+  // A call is counted until its callbacks have run.
   void AwaitNoOwnCalls() {
     const absl::Time deadline = absl::Now() + absl::Seconds(10);
     while (driver().num_client_calls() > 0) {
-      ASSERT_LT(absl::Now(), deadline) << "calls that have ended remain";
+      ASSERT_LT(absl::Now(), deadline) << "ended calls are still counted";
       std::this_thread::yield();
     }
   }
 
-  // Asks which kHold the worker saw cancelled, and when.
+  // Collects the cancelled kHold calls and the times of their cancellation.
   void CollectCancelled() {
     auto cancelled = driver().Sync("a", kCancelled);
     ASSERT_THAT(cancelled, IsOk());
@@ -75,11 +76,11 @@ class StormTest : public BothWaysFaultsTest {
     }
   }
 
-  // What was collected.
+  // Cancelled calls: time by id.
   std::map<int64_t, int64_t> cancelled_;
 };
 
-TEST_P(StormTest, F22CalleeSeesCancellationsAndNothingLeaks) {
+TEST_P(StormTest, F22CalleeSeesCancellationsWithoutLeaks) {
   std::map<std::string, int64_t> before;
   std::map<int64_t, int64_t> given_up;
   int64_t last_id = 0;
@@ -93,7 +94,7 @@ TEST_P(StormTest, F22CalleeSeesCancellationsAndNothingLeaks) {
     AwaitBegun("a", last_id);
     for (int i = 0; i < kCallsPerRound; ++i) {
       given_up[first_id + i] = NowNanoseconds();
-      // Once: the status is there, and stays.
+      // Only the first Cancel sets the status.
       EXPECT_TRUE(calls[i].Cancel());
       EXPECT_FALSE(calls[i].Cancel());
     }
@@ -137,15 +138,15 @@ TEST_P(StormTest, F22DeadlinesEndCallsOnceAtBothEnds) {
   }
   AwaitNoOwnCalls();
   EXPECT_EQ(ended, kRounds * kCallsPerRound);
-  // Some never arrived; those that did were ended, each once.
+  // Some calls did not arrive; the others were cancelled once.
   EXPECT_LE(cancelled_.size(), static_cast<size_t>(last_id));
   EXPECT_THAT(driver().Sync("a", kApply, 2), IsOk());
 }
 
-TEST_P(StormTest, F23PoisonHurtsNobodyElse) {
+TEST_P(StormTest, F23FaultyFunctionsDoNotAffectOtherCalls) {
   std::atomic<bool> stop{false};
   std::atomic<int> served{0};
-  // Others call all the while.
+  // Other calls run at the same time.
   std::thread others([&] {
     while (!stop) {
       EXPECT_THAT(driver().Sync("a", kApply, 1), IsOk());
@@ -158,13 +159,13 @@ TEST_P(StormTest, F23PoisonHurtsNobodyElse) {
                 StatusIs(absl::StatusCode::kInternal, HasSubstr("poison")));
     EXPECT_TRUE(IsAt(thrown, "a", /*maybe_applied=*/false)) << thrown;
   }
-  // Above the limit of a message, and above any memory.
+  // Above the limit on messages, and above the available memory.
   EXPECT_THAT(driver().Sync("a", kHuge, kMaxMessageBytes + 1),
               StatusIs(absl::StatusCode::kResourceExhausted,
                        HasSubstr("max_message_bytes")));
   EXPECT_THAT(driver().Sync("a", kHuge, std::numeric_limits<int64_t>::max()),
               StatusIs(absl::StatusCode::kInternal, HasSubstr("faults.Huge")));
-  // As many as there are threads, less one.
+  // One less than the number of threads.
   std::vector<async::Future<void>> spinning;
   const absl::Time start = absl::Now();
   for (int i = 0; i < 3; ++i) {

@@ -23,7 +23,7 @@ namespace {
 
 constexpr char kProgram[] = "tests/faults/fault_worker";
 
-// Whether `descriptor` is readable, or at its end, within `limit`.
+// Waits until `descriptor` is readable or at its end. False after `limit`.
 bool AwaitReadable(int descriptor, absl::Duration limit) {
   pollfd wanted{descriptor, POLLIN, 0};
   return poll(&wanted, 1,
@@ -52,12 +52,12 @@ WorkerProcess::WorkerProcess(const WorkerProcessOptions& options) {
   for (std::string& argument : arguments) argv.push_back(argument.data());
   argv.push_back(nullptr);
   int ends[2];
-  HAWSER_CHECK(pipe2(ends, O_CLOEXEC) == 0) << "cannot make a pipe";
+  HAWSER_CHECK(pipe2(ends, O_CLOEXEC) == 0) << "cannot create a pipe";
   const pid_t parent = getpid();
   pid_ = fork();
   HAWSER_CHECK(pid_ >= 0) << "cannot fork";
   if (pid_ == 0) {
-    // A test that crashes leaves nothing running.
+    // The child dies with the test's process.
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent) _exit(127);
     dup2(open("/dev/null", O_RDONLY), STDIN_FILENO);
@@ -98,7 +98,7 @@ bool WorkerProcess::AwaitReady() {
   const std::string line = ReadLine().value_or("nothing");
   std::vector<std::string> words = absl::StrSplit(line, ' ');
   if (words.size() != 3 || words[0] != "ready") {
-    ADD_FAILURE() << "instead of joining, the worker reports " << line;
+    ADD_FAILURE() << "the worker did not join, but reported " << line;
     return false;
   }
   address_ = std::move(words[1]);

@@ -1,5 +1,4 @@
-// A worker of a fault test (fault_worker.cc) as the test that starts and kills
-// it holds it.
+// Handle of a worker process (fault_worker.cc) in a fault test.
 
 #ifndef HAWSER_TESTS_FAULTS_WORKER_PROCESS_H_
 #define HAWSER_TESTS_FAULTS_WORKER_PROCESS_H_
@@ -21,18 +20,19 @@ struct WorkerProcessOptions {
   int rank = 0;
   std::string job = "faults";
   std::string bind_address = "127.0.0.1:0";
-  // Empty: where it serves.
+  // Empty: the address that the worker listens on.
   std::string advertise_address = {};
-  // Whether it leaves the socket for shared memory where it can.
+  // If true, the worker uses shared memory where it can.
   bool same_host = true;
-  // The user that it becomes once it runs; 0: the test's.
+  // The user id that the process changes to; 0: that of the test.
   int uid = 0;
-  // When others count as lost; all but heartbeat_interval.
+  // Limits after which the worker declares others lost. heartbeat_interval is
+  // not used.
   rpc::LivenessOptions liveness = {};
 };
 
-// Starts the process; SIGKILL ends it with this object. What it writes to
-// standard error goes to the test's. Not thread-safe.
+// A worker process. The destructor kills it with SIGKILL. Its standard error is
+// that of the test. Not thread-safe.
 class WorkerProcess {
  public:
   explicit WorkerProcess(const WorkerProcessOptions& options);
@@ -40,22 +40,23 @@ class WorkerProcess {
   WorkerProcess(const WorkerProcess&) = delete;
   WorkerProcess& operator=(const WorkerProcess&) = delete;
 
-  // The next line that it reports; none if it ended or `limit` passed.
+  // The next reported line; empty if the process ended or `limit` passed.
   std::optional<std::string> ReadLine(absl::Duration limit = absl::Seconds(30));
 
-  // Waits until it has joined; false, with a failure of the test that says what
-  // came instead, if it does not.
+  // Waits until the worker has joined. If it does not, fails the test with the
+  // reported line and returns false.
   bool AwaitReady();
 
-  // After AwaitReady: where others reach it.
+  // The advertised address. Valid after AwaitReady.
   const std::string& address() const { return address_; }
-  // As it is written: 16 digits.
+  // 16 hexadecimal digits. Valid after AwaitReady.
   const std::string& incarnation() const { return incarnation_; }
 
-  // After SIGSTOP it stalls.
+  // Sends a signal. After SIGSTOP, waits until the process has stopped.
   void Signal(int signal);
 
-  // The exit code, 128 + n for signal n, or -1 if it runs still after `limit`.
+  // The exit code, 128 + n for signal n, or -1 if the process still runs after
+  // `limit`.
   int Wait(absl::Duration limit = absl::Seconds(30));
 
  private:

@@ -1,6 +1,6 @@
-"""A client of Hawser workers in Python, on nothing but generated stubs.
+"""Client of Hawser workers in Python, based on generated stubs only.
 
-Everything that it knows of the protocol stands in proto/rpc.proto and proto/store.proto.
+proto/rpc.proto and proto/store.proto describe the protocol completely.
 """
 import array
 import collections
@@ -10,10 +10,10 @@ import grpc
 from proto import rpc_pb2, rpc_pb2_grpc, store_pb2, store_pb2_grpc, tensor_pb2
 
 class Credentials:
-    """What a client shows to the processes of a job: nothing, the job's token, a certificate, or both."""
+    """Credentials of a client: none, the job's token, a certificate, or both."""
 
     def __init__(self, token=None, directory=None, job=None):
-        """token: hexadecimal digits. directory: as `hawser certs issue` makes it, for a worker of `job`."""
+        """token: hexadecimal digits. directory: created by `hawser certs issue` for a worker of `job`."""
         self._token = token
         self._job = job
         self._tls = None
@@ -29,7 +29,7 @@ class Credentials:
         if self._tls is None:
             channel = grpc.insecure_channel(address, options)
         else:
-            # The host name that certificates have, whatever the address.
+            # The host name in certificates, which does not depend on the address.
             name = f"{worker}.{self._job}.hawser" if worker else f"{self._job}.hawser"
             channel = grpc.secure_channel(
                 address, self._tls, [*options, ("grpc.ssl_target_name_override", name)])
@@ -61,7 +61,7 @@ Tensor = collections.namedtuple("Tensor", ["dims", "elements"])
 
 
 class CallError(Exception):
-    """A call that failed: gRPC's code and message, and the worker's ErrorDetail if it sent one."""
+    """The error of a call: gRPC's code and message, and the worker's ErrorDetail if it sent one."""
 
     def __init__(self, error):
         super().__init__(f"{error.code().name}: {error.details()}")
@@ -77,7 +77,7 @@ class CallError(Exception):
 
 
 class Directory:
-    """The workers of a job, as they made themselves known in its store."""
+    """The workers of a job, as registered in its store."""
 
     def __init__(self, address, job, credentials=Credentials()):
         self._job = job
@@ -86,7 +86,7 @@ class Directory:
         self._incarnation = hello.server_incarnation
 
     def find(self, name, timeout=10):
-        """The WorkerRecord of a worker, once it has joined."""
+        """Waits until the worker has joined and returns its WorkerRecord."""
         key = f"rpc/{self._job}/name/{name}".encode()
         reply = self._store.Get(
             store_pb2.StoreGetRequest(server_incarnation=self._incarnation, key=key),
@@ -95,14 +95,14 @@ class Directory:
 
 
 class Worker:
-    """One worker of a job, to call registered functions on."""
+    """One worker of a job, whose registered functions can be called."""
 
     def __init__(self, record, job, credentials=Credentials(), source="python"):
-        """source: the name that the client goes by; with TLS, the one of its certificate."""
+        """source: the name of the client; with TLS, the name in its certificate."""
         self.record = record
         self._job = job
         self._source = source
-        # Messages end where the worker's own limit does, not at grpcio's 4 MiB.
+        # The worker limits its messages itself, so grpcio's limit of 4 MiB is not needed.
         options = [("grpc.max_receive_message_length", -1)]
         channel = credentials.channel(record.address, record.name, options)
         self._stub = rpc_pb2_grpc.WorkerServiceStub(channel)

@@ -1,4 +1,4 @@
-"""What a Python program on stock stubs sees of a worker."""
+"""Tests of a worker with a Python client on stock stubs."""
 import concurrent.futures
 import os
 import shutil
@@ -19,7 +19,7 @@ NUM_GIVEN_UP = ("interop.NumGivenUp", "int64()")
 
 
 class ServedWorker:
-    """A worker named "served" in a process of its own, and the address of its store."""
+    """A process that runs a worker named "served", and the address of its store."""
 
     def __init__(self, **environment):
         self._process = subprocess.Popen(
@@ -51,7 +51,7 @@ class PythonClientTest(unittest.TestCase):
         self.assertEqual(caught.exception.code, code, caught.exception.message)
         return caught.exception
 
-    def test_tensors_there_and_back(self):
+    def test_tensors_round_trip(self):
         total = self.worker.call(*ADD, Tensor([2, 3], [1, 2, 3, 4, 5, 6]), Tensor([3], [10, 20, 30]))
         self.assertEqual(total, Tensor([2, 3], [11, 22, 33, 14, 25, 36]))
 
@@ -64,7 +64,7 @@ class PythonClientTest(unittest.TestCase):
         self.assertEqual(self.worker.call(*REPEAT, ["a", "b"], 2), ["a", "b", "a", "b"])
         self.assertEqual(self.worker.call(*REPEAT, ["a"], 0), [])
 
-    def test_calls_side_by_side(self):
+    def test_concurrent_calls(self):
         with concurrent.futures.ThreadPoolExecutor(8) as pool:
             results = pool.map(lambda i: self.worker.call(*REPEAT, [str(i)], 1), range(200))
             self.assertEqual(list(results), [[str(i)] for i in range(200)])
@@ -94,11 +94,11 @@ class PythonClientTest(unittest.TestCase):
 
     def test_deadline_reaches_the_function(self):
         before = self.worker.call(*NUM_GIVEN_UP)
-        # A call that comes too late does not run.
+        # A call that arrives after its deadline does not run, so this retries.
         while self.worker.call(*NUM_GIVEN_UP) == before:
             self.fails(grpc.StatusCode.DEADLINE_EXCEEDED, *WAIT, timeout=0.2)
 
-    def test_another_incarnation_is_refused(self):
+    def test_another_incarnation_is_rejected(self):
         self.worker.record.incarnation ^= 1
         try:
             error = self.fails(grpc.StatusCode.FAILED_PRECONDITION, *NUM_GIVEN_UP)
@@ -106,13 +106,13 @@ class PythonClientTest(unittest.TestCase):
             self.worker.record.incarnation ^= 1
         self.assertIn("served", error.message)
 
-    def test_another_job_is_refused(self):
+    def test_another_job_is_rejected(self):
         self.worker = Worker(self.record, "another")
         self.fails(grpc.StatusCode.FAILED_PRECONDITION, *NUM_GIVEN_UP)
 
 
 class AuthenticationTest(unittest.TestCase):
-    """What stops clients that are not of the job."""
+    """Tests that clients without the job's credentials are rejected."""
 
     @classmethod
     def setUpClass(cls):
@@ -158,13 +158,13 @@ class AuthenticationTest(unittest.TestCase):
         record = Directory(store, JOB, good).find("served")
         self.assertEqual(Worker(record, JOB, good).call(*NUM_GIVEN_UP), 0)
         for outsider, reason in ((Credentials(), "no token"), (Credentials("0" * 64), "not the job's")):
-            # Neither store nor worker.
+            # The store and the worker both reject the client.
             self.assertIn(reason, self.refused(
                 grpc.StatusCode.UNAUTHENTICATED, Directory, store, JOB, outsider))
             self.assertIn(reason, self.refused(
                 grpc.StatusCode.UNAUTHENTICATED, Worker(record, JOB, outsider).call, *NUM_GIVEN_UP))
 
-    def test_certificate_and_token_let_in(self):
+    def test_certificate_and_token_are_accepted(self):
         store = self.serve(tls=True)
         python = self.credentials("python", self.token)
         record = Directory(store, JOB, python).find("served")
@@ -172,7 +172,7 @@ class AuthenticationTest(unittest.TestCase):
         total = worker.call(*ADD, Tensor([2], [1, 2]), Tensor([1], [1]))
         self.assertEqual(total, Tensor([2], [2, 3]))
 
-    def test_without_certificate_nothing_is_said(self):
+    def test_client_without_certificate_cannot_connect(self):
         store = self.serve(tls=True)
         python = self.credentials("python", self.token)
         record = Directory(store, JOB, python).find("served")
@@ -181,12 +181,12 @@ class AuthenticationTest(unittest.TestCase):
             self.refused(
                 grpc.StatusCode.UNAVAILABLE, Worker(record, JOB, outsider).call, *NUM_GIVEN_UP)
 
-    def test_certificate_without_token_is_refused(self):
+    def test_certificate_without_token_is_rejected(self):
         store = self.serve(tls=True)
         self.assertIn("no token", self.refused(
             grpc.StatusCode.UNAUTHENTICATED, Directory, store, JOB, self.credentials("python")))
 
-    def test_name_of_another_is_refused(self):
+    def test_name_of_another_worker_is_rejected(self):
         store = self.serve(tls=True)
         another = self.credentials("another", self.token)
         record = Directory(store, JOB, another).find("served")
@@ -195,7 +195,7 @@ class AuthenticationTest(unittest.TestCase):
         self.assertIn("hawser://interop/python", message)
         self.assertIn("hawser://interop/another", message)
 
-    def test_server_must_be_the_worker_wanted(self):
+    def test_server_must_be_the_intended_worker(self):
         store = self.serve(tls=True)
         python = self.credentials("python", self.token)
         record = Directory(store, JOB, python).find("served")

@@ -1,6 +1,5 @@
-// A worker in a process of its own that clients in other languages call. Prints
-// the address of the job's store once it serves, and ends with its standard
-// input.
+// Worker process for clients in other languages. Prints the address of the
+// job's store when it serves, and exits at the end of its standard input.
 #include <atomic>
 #include <cstdint>
 #include <iostream>
@@ -31,7 +30,7 @@ inline constexpr rpc::Function<std::vector<std::string>(
     std::vector<std::string>, int64_t)>
     kRepeat{"interop.Repeat"};
 inline constexpr rpc::Function<void(std::string)> kFail{"interop.Fail"};
-// Waits until its caller gives up; how many did so.
+// Waits until the caller cancels; returns the number of callers that did.
 inline constexpr rpc::Function<void()> kWait{"interop.Wait"};
 inline constexpr rpc::Function<int64_t()> kNumGivenUp{"interop.NumGivenUp"};
 
@@ -64,7 +63,7 @@ absl::Status Serve(rpc::FunctionRegistry& registry,
         auto registration =
             rpc::CurrentCall::Get()->cancellation().OnCancel([&, promise] {
               ++given_up;
-              promise->Set(absl::CancelledError("the caller gave up"));
+              promise->Set(absl::CancelledError("cancelled by the caller"));
             });
         return std::move(ended).Then(
             [kept = std::move(registration)](absl::Status status) {

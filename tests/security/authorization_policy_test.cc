@@ -1,5 +1,5 @@
-// An operator's policy file, beside certificates: which calls it lets through,
-// over gRPC, through launch::Worker.
+// Tests of the calls that an operator's policy file permits, over gRPC, through
+// launch::Worker.
 
 #include <cstdint>
 #include <cstdlib>
@@ -32,7 +32,7 @@ using testing::HasSubstr;
 
 inline constexpr rpc::Function<uint64_t(std::string)> kLength{"policy.Length"};
 
-// Refuses calls of `path` by whom the certificate calls `principal`.
+// A policy that denies calls of `path` by the principal `principal`.
 std::string Denying(const std::string& principal, const std::string& path) {
   return absl::StrCat(R"json({
     "name": "job",
@@ -60,14 +60,14 @@ class AuthorizationPolicyTest : public SecureJobTest {
         IsOk());
   }
 
-  // Worker 0, under `policy`.
+  // Starts worker 0 with `policy`.
   std::unique_ptr<Worker> StartKeeper(const std::string& policy) {
     WorkerOptions options = OptionsOf(0);
     options.network.credentials.authorization_policy_path = WritePolicy(policy);
     return Start(std::move(options));
   }
 
-  // At once in the place of the one there.
+  // Replaces the policy file atomically and returns its path.
   std::string WritePolicy(const std::string& policy) {
     const std::string path = authority_.directory() + "/policy.json";
     std::filesystem::rename(authority_.Write("policy.new", policy), path);
@@ -75,9 +75,8 @@ class AuthorizationPolicyTest : public SecureJobTest {
   }
 };
 
-// All three are on one machine: many calls, so that some would go through
-// memory.
-TEST_F(AuthorizationPolicyTest, WhoIsDeniedDoesNotCallThroughMemoryEither) {
+// The workers run on one machine. Later calls use shared memory.
+TEST_F(AuthorizationPolicyTest, CallsThroughSharedMemoryAreDeniedToo) {
   auto keeper = StartKeeper(Denying("hawser://default/worker2", kCall));
   auto allowed = Start(OptionsOf(1));
   auto denied = Start(OptionsOf(2));
@@ -88,14 +87,14 @@ TEST_F(AuthorizationPolicyTest, WhoIsDeniedDoesNotCallThroughMemoryEither) {
         denied->agent().Sync("worker0", kTwice, i),
         StatusIs(absl::StatusCode::kPermissionDenied, HasSubstr("worker0")));
   }
-  // Nor by the way that long requests take.
+  // Long requests are sent in fragments.
   const std::string text(4 << 20, 'a');
   EXPECT_THAT(allowed->agent().Sync("worker0", kLength, text),
               IsOkAndHolds(text.size()));
   EXPECT_THAT(denied->agent().Sync("worker0", kLength, text),
               StatusIs(absl::StatusCode::kPermissionDenied,
                        AllOf(HasSubstr("worker0"), HasSubstr("'one'"))));
-  // It is the callee's policy.
+  // Only the policy of the callee applies.
   EXPECT_THAT(keeper->agent().Sync("worker2", kTwice, 4), IsOkAndHolds(8));
 }
 
@@ -108,7 +107,7 @@ TEST_F(AuthorizationPolicyTest, RolesArePrincipals) {
               StatusIs(absl::StatusCode::kPermissionDenied));
 }
 
-TEST_F(AuthorizationPolicyTest, PolicyIsReadAgainWhileRunning) {
+TEST_F(AuthorizationPolicyTest, RunningWorkersRereadThePolicy) {
   auto keeper = StartKeeper(Denying("hawser://default/worker9", kCall));
   auto worker = Start(OptionsOf(1));
   const auto await = [&](absl::StatusCode code) {
@@ -127,7 +126,7 @@ TEST_F(AuthorizationPolicyTest, PolicyIsReadAgainWhileRunning) {
   EXPECT_THAT(await(absl::StatusCode::kOk), IsOk());
 }
 
-TEST_F(AuthorizationPolicyTest, TheStoreOfRankZeroIsUnderIt) {
+TEST_F(AuthorizationPolicyTest, StoreOfRankZeroEnforcesThePolicy) {
   WorkerOptions options = OptionsOf(0);
   options.network.credentials.authorization_policy_path =
       WritePolicy(Denying("hawser://default/worker2", "/hawser.v1.Store/*"));
@@ -147,7 +146,7 @@ TEST_F(AuthorizationPolicyTest, TheStoreOfRankZeroIsUnderIt) {
   }
 }
 
-TEST_F(AuthorizationPolicyTest, FilesThatAreNoPolicyDoNotStart) {
+TEST_F(AuthorizationPolicyTest, WorkersWithInvalidPoliciesDoNotStart) {
   const auto start = [&](const std::string& path) {
     WorkerOptions options = OptionsOf(0);
     options.network.credentials.authorization_policy_path = path;
@@ -170,7 +169,7 @@ TEST_F(AuthorizationPolicyTest, FilesThatAreNoPolicyDoNotStart) {
   EXPECT_THAT(Worker::Start(std::move(open)),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        HasSubstr("without certificates")));
-  // The environment's is used where the options name none.
+  // The environment applies if the options do not name a policy.
   setenv("HAWSER_AUTHORIZATION_POLICY", "/none/policy.json", 1);
   EXPECT_THAT(start(""), StatusIs(absl::StatusCode::kNotFound,
                                   HasSubstr("/none/policy.json")));

@@ -1,5 +1,5 @@
-// Jobs whose workers prove to each other who they are: what is let in, what is
-// refused and how it is told, over gRPC, through launch::Worker.
+// Tests of jobs whose workers authenticate each other: accepted and rejected
+// credentials, and the errors. Over gRPC, through launch::Worker.
 
 #include <chrono>
 #include <cstdint>
@@ -44,7 +44,7 @@ TEST_F(JobCredentialsTest, WorkersOfOneAuthorityCallEachOther) {
   EXPECT_THAT((*first)->Shutdown(), IsOk());
 }
 
-TEST_F(JobCredentialsTest, AnotherAuthoritysWorkerRefusesTheServer) {
+TEST_F(JobCredentialsTest, WorkerOfAnotherAuthorityRejectsTheServer) {
   auto first = Worker::Start(OptionsOf(0));
   ASSERT_THAT(first, IsOk());
   EXPECT_THAT(CallOfFirst(OptionsOf(1, other_)),
@@ -52,8 +52,8 @@ TEST_F(JobCredentialsTest, AnotherAuthoritysWorkerRefusesTheServer) {
                        AllOf(HasSubstr("worker0"), HasSubstr("CA"))));
 }
 
-// It believes the server, which does not believe it.
-TEST_F(JobCredentialsTest, AnotherAuthoritysWorkerIsRefusedByTheServer) {
+// The worker trusts the server's authority, but not the reverse.
+TEST_F(JobCredentialsTest, ServerRejectsTheWorkerOfAnotherAuthority) {
   auto first = Worker::Start(OptionsOf(0));
   ASSERT_THAT(first, IsOk());
   WorkerOptions options = OptionsOf(1, other_);
@@ -64,12 +64,12 @@ TEST_F(JobCredentialsTest, AnotherAuthoritysWorkerIsRefusedByTheServer) {
                              HasSubstr("hawser://default/worker1"))));
 }
 
-TEST_F(JobCredentialsTest, RevokedWorkersAreRefused) {
+TEST_F(JobCredentialsTest, RevokedWorkersAreRejected) {
   WorkerOptions keeper = OptionsOf(0);
   keeper.network.credentials.crl_directory = authority_.crl_directory();
   auto first = Worker::Start(std::move(keeper));
   ASSERT_THAT(first, IsOk());
-  // One after the other while worker 0 runs.
+  // The certificates are revoked while worker 0 runs.
   for (int rank : {1, 2}) {
     const std::string name = absl::StrCat("worker", rank);
     EXPECT_THAT(CallOfFirst(OptionsOf(rank)), IsOk());
@@ -79,12 +79,12 @@ TEST_F(JobCredentialsTest, RevokedWorkersAreRefused) {
                 StatusIs(absl::StatusCode::kUnauthenticated,
                          AllOf(HasSubstr("hawser://default/" + name),
                                HasSubstr("revoked"))));
-    // Issued anew.
+    // With a new certificate.
     EXPECT_THAT(CallOfFirst(OptionsOf(rank)), IsOk());
   }
 }
 
-// Whoever took the address of the worker that is wanted.
+// Another worker listens on the address of the called one.
 TEST_F(JobCredentialsTest, AnotherWorkerAtTheAddressIsNotCalled) {
   auto first = Worker::Start(OptionsOf(0));
   ASSERT_THAT(first, IsOk());
@@ -103,7 +103,7 @@ TEST_F(JobCredentialsTest, AnotherWorkerAtTheAddressIsNotCalled) {
   }
 }
 
-TEST_F(JobCredentialsTest, ACertificateOfAnotherWorkerOrJobDoesNotStart) {
+TEST_F(JobCredentialsTest, WorkerWithAnothersCertificateDoesNotStart) {
   WorkerOptions renamed = OptionsOf(1);
   renamed.identity.name = "worker2";
   EXPECT_THAT(Worker::Start(std::move(renamed)),
@@ -121,8 +121,8 @@ TEST_F(JobCredentialsTest, ACertificateOfAnotherWorkerOrJobDoesNotStart) {
                        AllOf(HasSubstr("worker1.crt"), HasSubstr("expired"))));
 }
 
-// The same authority signs for both jobs.
-TEST_F(JobCredentialsTest, WorkersOfOtherJobsAreRefused) {
+// One authority signs the certificates of both jobs.
+TEST_F(JobCredentialsTest, WorkersOfOtherJobsAreRejected) {
   WorkerOptions keeper = OptionsOf(0);
   keeper.meeting_place.store = nullptr;
   keeper.meeting_place.master_port = 0;
@@ -144,7 +144,7 @@ TEST_F(JobCredentialsTest, WorkersOfOtherJobsAreRefused) {
                              HasSubstr("job other"))));
 }
 
-TEST_F(JobCredentialsTest, MissingAndWrongTokensAreRefused) {
+TEST_F(JobCredentialsTest, MissingAndWrongTokensAreRejected) {
   auto first = Worker::Start(OptionsOf(0));
   ASSERT_THAT(first, IsOk());
   WorkerOptions without = OptionsOf(1);
@@ -161,7 +161,7 @@ TEST_F(JobCredentialsTest, MissingAndWrongTokensAreRefused) {
                AllOf(HasSubstr("not the job's"), Not(HasSubstr("bbbb")))));
 }
 
-TEST_F(JobCredentialsTest, OffLoopbackNothingStartsWithoutTls) {
+TEST_F(JobCredentialsTest, AddressesOtherThanLoopbackRequireTls) {
   WorkerOptions open = OptionsOf(0);
   open.network.credentials = {};
   open.network.bind_address = "0.0.0.0:0";
@@ -178,12 +178,12 @@ TEST_F(JobCredentialsTest, OffLoopbackNothingStartsWithoutTls) {
   EXPECT_THAT(CallOfFirst(OptionsOf(1)), IsOk());
 }
 
-TEST_F(JobCredentialsTest, RenewedFilesAreTakenWhileRunning) {
+TEST_F(JobCredentialsTest, RunningWorkersReadRenewedFiles) {
   auto first = Worker::Start(OptionsOf(0));
   ASSERT_THAT(first, IsOk());
   auto companion = Worker::Start(OptionsOf(1));
   ASSERT_THAT(companion, IsOk());
-  // Calls of ever new workers until one ends so.
+  // Calls with new workers until a call ends with `code`.
   const auto await = [&](absl::StatusCode code) {
     const absl::Time end = absl::Now() + absl::Seconds(30);
     absl::Status status;
@@ -204,19 +204,19 @@ TEST_F(JobCredentialsTest, RenewedFilesAreTakenWhileRunning) {
   EXPECT_THAT(await(absl::StatusCode::kOk), IsOk());
 }
 
-TEST_F(JobCredentialsTest, AuthoritiesAreExchangedWhileRunning) {
+TEST_F(JobCredentialsTest, AuthorityIsReplacedWhileRunning) {
   auto first = Worker::Start(OptionsOf(0));
   ASSERT_THAT(first, IsOk());
   auto companion = Worker::Start(OptionsOf(1));
   ASSERT_THAT(companion, IsOk());
-  // Calls of ever new workers, with certificates of `issuer`, until one ends
-  // so. They believe both authorities.
+  // Calls with new workers, whose certificates are from `issuer`, until a call
+  // ends with `code`. These workers trust both authorities.
   const std::string both = BothAuthorities();
   const auto await = [&](net::TestAuthority& issuer, absl::StatusCode code) {
     const absl::Time end = absl::Now() + absl::Seconds(30);
     absl::Status status;
     do {
-      // Those that are connected go on.
+      // Existing connections continue.
       EXPECT_THAT((*companion)->agent().Sync("worker0", kTwice, 4),
                   IsOkAndHolds(8));
       WorkerOptions options = OptionsOf(2, issuer);
@@ -228,7 +228,7 @@ TEST_F(JobCredentialsTest, AuthoritiesAreExchangedWhileRunning) {
   EXPECT_THAT(await(authority_, absl::StatusCode::kOk), IsOk());
   EXPECT_THAT(await(other_, absl::StatusCode::kUnauthenticated),
               StatusIs(absl::StatusCode::kUnauthenticated));
-  // What the workers that run have read their authority from.
+  // Replaces the file from which running workers read their authority.
   const std::string old_one = authority_.authority().certificate;
   const std::string new_one = other_.authority().certificate;
   authority_.Write("ca.crt", old_one + new_one);

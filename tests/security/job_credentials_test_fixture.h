@@ -1,4 +1,4 @@
-// Jobs whose workers prove to each other who they are.
+// Fixtures of jobs whose workers authenticate each other.
 
 #ifndef HAWSER_TESTS_SECURITY_JOB_CREDENTIALS_TEST_FIXTURE_H_
 #define HAWSER_TESTS_SECURITY_JOB_CREDENTIALS_TEST_FIXTURE_H_
@@ -23,11 +23,11 @@
 
 namespace hawser {
 
-// A job over gRPC, at a store in this process, with certificates of one
-// authority.
+// A job over gRPC with a store in this process. One authority issues the
+// certificates.
 class SecureJobTest : public testing::Test {
  protected:
-  // Of worker `rank`, whose certificate says `roles`.
+  // The options of worker `rank`, with a certificate for `roles`.
   launch::WorkerOptions OptionsOf(int rank,
                                   const std::vector<std::string>& roles = {}) {
     return WithCredentials(rank, authority_.Issue(absl::StrCat("worker", rank),
@@ -58,7 +58,7 @@ class SecureJobTest : public testing::Test {
 
 inline constexpr rpc::Function<int64_t(int64_t)> kTwice{"credentials.Twice"};
 
-// Where there is a token besides, and another authority.
+// A job that also has a token, and a second authority.
 class JobCredentialsTest : public SecureJobTest {
  protected:
   JobCredentialsTest()
@@ -67,7 +67,7 @@ class JobCredentialsTest : public SecureJobTest {
                 async::IsOk());
   }
 
-  // Of worker `rank`, with files of `issuer`.
+  // The options of worker `rank`, with files of `issuer`.
   launch::WorkerOptions OptionsOf(int rank, net::TestAuthority& issuer,
                                   absl::Duration lifetime = absl::Hours(24)) {
     launch::WorkerOptions options = WithCredentials(
@@ -80,13 +80,13 @@ class JobCredentialsTest : public SecureJobTest {
     return OptionsOf(rank, authority_);
   }
 
-  // A file with the certificates of both authorities.
+  // Writes a file with the certificates of both authorities.
   std::string BothAuthorities() {
     return authority_.Write("both.crt", authority_.authority().certificate +
                                             other_.authority().certificate);
   }
 
-  // What a call of worker 0 by a worker with `options` ends with.
+  // Starts a worker with `options`, which calls worker 0. Returns the status.
   absl::Status CallOfFirst(launch::WorkerOptions options) {
     auto guest = launch::Worker::Start(std::move(options));
     if (!guest.ok()) return guest.status();

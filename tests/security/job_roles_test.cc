@@ -1,5 +1,5 @@
-// Jobs in which certificates say what each worker may do, over gRPC, through
-// launch::Worker.
+// Tests of roles in certificates and of the calls that they permit, over gRPC,
+// through launch::Worker.
 
 #include <memory>
 #include <string>
@@ -45,7 +45,8 @@ inline constexpr rpc::Function<Roles()> kForPs{"roles.ForPs"};
 inline constexpr rpc::Function<Roles()> kForAny{"roles.ForAny"};
 inline constexpr rpc::Function<Roles()> kForObservers{"roles.ForObservers"};
 
-// Says nothing of its certificate, so that its agent claims what it likes.
+// Transport that does not report its certificate, so that its agent may claim
+// any roles.
 class BoastingTransport final : public rpc::Transport {
  public:
   explicit BoastingTransport(std::shared_ptr<const net::Credentials> own)
@@ -79,12 +80,12 @@ class JobRolesTest : public SecureJobTest {
   }
 };
 
-TEST_F(JobRolesTest, CertificatesSayWhoMayCall) {
+TEST_F(JobRolesTest, RolesInCertificatesPermitCalls) {
   auto keeper = Start(OptionsOf(0, {}));
   auto server = Start(OptionsOf(1, {"ps", "admin"}));
   auto trainer = Start(OptionsOf(2, {"trainer"}));
   EXPECT_THAT(server->agent().info().roles, ElementsAre("ps", "admin"));
-  // The last ones through memory.
+  // The last calls use shared memory.
   for (int i = 0; i < 3; ++i) {
     EXPECT_THAT(server->agent().Sync("worker0", kForPs),
                 IsOkAndHolds(ElementsAre("ps", "admin")));
@@ -95,7 +96,7 @@ TEST_F(JobRolesTest, CertificatesSayWhoMayCall) {
                        HasSubstr("the role ps"))));
     EXPECT_THAT(trainer->agent().Sync("worker0", kForAny),
                 IsOkAndHolds(ElementsAre("trainer")));
-    // As ever without roles.
+    // Workers without roles may call functions without required roles.
     EXPECT_THAT(keeper->agent().Sync("worker1", kForAny),
                 IsOkAndHolds(ElementsAre()));
     EXPECT_THAT(keeper->agent().Sync("worker1", kForPs),
@@ -103,14 +104,14 @@ TEST_F(JobRolesTest, CertificatesSayWhoMayCall) {
   }
 }
 
-TEST_F(JobRolesTest, RolesThatTheCertificateLacksDoNotStart) {
+TEST_F(JobRolesTest, WorkerWithRolesThatItsCertificateLacksDoesNotStart) {
   WorkerOptions options = OptionsOf(0, {"trainer"});
   options.identity.roles = {"trainer", "ps"};
   EXPECT_THAT(Worker::Start(std::move(options)),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        AllOf(HasSubstr("worker0.crt"), HasSubstr("'ps'"),
                              HasSubstr("certs issue --roles"))));
-  // Where the transport alone has the certificate.
+  // With the certificate in the transport only.
   WorkerOptions own = OptionsOf(0, {"trainer"});
   own.identity.roles = {"ps"};
   own.network.transport = std::make_unique<rpc::GrpcTransport>(
@@ -123,8 +124,9 @@ TEST_F(JobRolesTest, RolesThatTheCertificateLacksDoNotStart) {
   EXPECT_THAT(Start(std::move(fewer))->agent().info().roles, ElementsAre("ps"));
 }
 
-TEST_F(JobRolesTest, WhoClaimsMoreThanItsCertificateIsNeitherHeardNorCalled) {
-  // Neither hears the other: none is to be found lost before the test ends.
+TEST_F(JobRolesTest, WorkerThatClaimsMoreRolesIsRejectedAsCallerAndCallee) {
+  // The workers reject each other's messages. Neither must be lost before the
+  // test ends.
   const rpc::LivenessOptions patient = {.silent_limit = absl::Seconds(60),
                                         .unreachable_limit = absl::Seconds(60)};
   WorkerOptions first = OptionsOf(0, {});
@@ -137,7 +139,7 @@ TEST_F(JobRolesTest, WhoClaimsMoreThanItsCertificateIsNeitherHeardNorCalled) {
   options.network.transport =
       std::make_unique<BoastingTransport>(authority_.Make("worker1"));
   auto boaster = Start(std::move(options));
-  // The other knows then what it claims to be.
+  // The keeper has read the claimed roles from the store.
   EXPECT_THAT(keeper->agent().Sync("worker1", kForAny),
               StatusIs(absl::StatusCode::kUnauthenticated,
                        AllOf(HasSubstr("hawser://default/worker1"),
@@ -150,7 +152,7 @@ TEST_F(JobRolesTest, WhoClaimsMoreThanItsCertificateIsNeitherHeardNorCalled) {
   EXPECT_THAT(boaster->Shutdown(/*graceful=*/false), IsOk());
 }
 
-// Calls in the name of "eye".
+// Client named "eye".
 class Eye {
  public:
   Eye(std::shared_ptr<const net::Credentials> credentials,
@@ -162,12 +164,13 @@ class Eye {
     header.set_destination(worker.name);
     header.set_destination_incarnation(rpc::ToNumber(worker.incarnation));
   }
-  // Without a header, which a store does not want.
+  // A client of a store, whose requests do not have a header.
   Eye(std::shared_ptr<const net::Credentials> credentials,
       const std::string& address)
       : client_(std::move(credentials), address) {}
 
-  // `request` with the header, which is the same field of all.
+  // Sends `request` with the header, which has the same field number in all
+  // requests.
   absl::Status Call(const std::string& path,
                     const google::protobuf::Message& request,
                     google::protobuf::Message* reply) {
@@ -175,7 +178,7 @@ class Eye {
         path, request.SerializeAsString() + header_.SerializeAsString());
     if (!answer.ok()) return answer.status();
     if (reply->ParseFromString(*answer)) return absl::OkStatus();
-    return absl::DataLossError("the reply does not parse");
+    return absl::DataLossError("cannot parse the reply");
   }
 
   absl::Status CallFunction(const rpc::Function<Roles()>& function) {
@@ -191,7 +194,7 @@ class Eye {
   RawGrpcClient client_;
 };
 
-TEST_F(JobRolesTest, ObserversOnlyLook) {
+TEST_F(JobRolesTest, ObserversMayOnlyRead) {
   auto keeper = Start(OptionsOf(0, {}));
   Eye eye(authority_.Make("eye", {"observer"}), keeper->agent().info());
   v1::ListFunctionsReply functions;
@@ -205,7 +208,7 @@ TEST_F(JobRolesTest, ObserversOnlyLook) {
                 StatusIs(absl::StatusCode::kPermissionDenied,
                          AllOf(HasSubstr("'eye'"), HasSubstr("observer"))));
   }
-  // References too.
+  // Creation of references is denied too.
   v1::RRefCreateRequest create;
   create.set_function(std::string(kForObservers.name()));
   create.set_signature(kForObservers.Signature());
@@ -217,7 +220,7 @@ TEST_F(JobRolesTest, ObserversOnlyLook) {
   EXPECT_THAT(worker.CallFunction(kForAny), IsOk());
 }
 
-TEST_F(JobRolesTest, ObserversAreNoMembersAndChangeNoStore) {
+TEST_F(JobRolesTest, ObserversCannotJoinOrWriteToTheStore) {
   EXPECT_THAT(
       Worker::Start(OptionsOf(1, {"observer", "ps"})),
       StatusIs(absl::StatusCode::kPermissionDenied, HasSubstr("observer")));
