@@ -1,4 +1,5 @@
-// Single-process training speed, one thread, beside PyTorch in the same run.
+// Benchmark of training speed in one process and thread, compared with PyTorch
+// in the same run.
 //
 //   ./bazelw run -c opt //benchmarks:local_training -- --quick
 //
@@ -8,7 +9,7 @@
 //   mlp_large_bf16  the same in bf16 with f32 master weights, against
 //                   PyTorch's f32
 //
-// Turns of both sides alternate, and a ratio is taken turn by turn.
+// Turns of both sides alternate. The ratio is computed for each pair of turns.
 #include <chrono>
 #include <cmath>
 #include <cstdio>
@@ -36,10 +37,10 @@
 #include "optim/sgd.h"
 #include "tensor/ops/random.h"
 
-ABSL_FLAG(bool, quick, false, "End within 50 seconds.");
+ABSL_FLAG(bool, quick, false, "Finish within 50 seconds.");
 ABSL_FLAG(std::string, python, "/usr/bin/python3",
           "Python interpreter with PyTorch.");
-ABSL_FLAG(std::string, only, "", "Run only this case.");
+ABSL_FLAG(std::string, only, "", "Run only the case of this name.");
 
 namespace hawser::benchmarks {
 namespace {
@@ -110,7 +111,7 @@ class Training {
     return optimizer_->Step();
   }
 
-  // Seconds that `steps` steps take.
+  // Runs `steps` steps and returns the time in seconds.
   absl::StatusOr<double> Run(int64_t steps) {
     const auto start = std::chrono::steady_clock::now();
     for (int64_t i = 0; i < steps; ++i) RETURN_IF_ERROR(Step());
@@ -132,7 +133,7 @@ class Training {
   Tensor loss_;
 };
 
-// Steps that take about `seconds` in `run`, which is warmed up by that.
+// The number of steps that take about `seconds` in `run`. Also warms it up.
 absl::StatusOr<int64_t> StepsIn(
     double seconds, const std::function<absl::StatusOr<double>(int64_t)>& run) {
   RETURN_IF_ERROR(run(10).status());
@@ -160,12 +161,12 @@ absl::Status Measure(const Case& what, PeerProcess& peer, int turns,
     measurement.peer_values.push_back(static_cast<double>(peer_steps) /
                                       peer_seconds);
   }
-  // The data can be learned by heart: a loss that has not fallen below that of
-  // guessing means that what was timed was no training.
+  // The model can memorize the data. If its loss is not below that of guessing,
+  // the measured steps did not train it.
   ASSIGN_OR_RETURN(const double loss, training->Loss());
   if (!(loss < 0.5 * std::log(10.0))) {
     return absl::InternalError(
-        absl::StrCat(what.name, " did not learn: its loss is still ", loss));
+        absl::StrCat(what.name, " did not train: its loss is still ", loss));
   }
   Report(measurement);
   return absl::OkStatus();
@@ -179,9 +180,10 @@ absl::Status Run() {
                          "install the peer with: apt-get install python3-torch "
                          "libopenblas0-pthread"));
   if (peer->description().find("openblas") == std::string::npos) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        "PyTorch runs on ", peer->description(),
-        ", which is no peer: apt-get install libopenblas0-pthread"));
+    return absl::FailedPreconditionError(
+        absl::StrCat("PyTorch runs on ", peer->description(),
+                     ", which is too slow to compare with: apt-get install "
+                     "libopenblas0-pthread"));
   }
   std::fprintf(stderr, "peer: PyTorch %s, one thread\n",
                peer->description().c_str());
@@ -200,7 +202,7 @@ absl::Status Run() {
 }  // namespace hawser::benchmarks
 
 int main(int argc, char** argv) {
-  absl::SetProgramUsageMessage("Training speed of one process.");
+  absl::SetProgramUsageMessage("Measures the training speed of one process.");
   absl::ParseCommandLine(argc, argv);
   const absl::Status status = hawser::benchmarks::Run();
   if (!status.ok()) {

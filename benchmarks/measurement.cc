@@ -12,7 +12,8 @@ namespace {
 std::vector<double> SortedRatios(const Measurement& measurement) {
   HAWSER_CHECK(!measurement.values.empty() &&
                measurement.values.size() == measurement.peer_values.size())
-      << "a measurement needs turns of both sides";
+      << "a measurement requires equally many turns of both sides, at least "
+         "one";
   std::vector<double> ratios;
   for (size_t i = 0; i < measurement.values.size(); ++i) {
     const double ratio = measurement.values[i] / measurement.peer_values[i];
@@ -25,7 +26,7 @@ std::vector<double> SortedRatios(const Measurement& measurement) {
 }  // namespace
 
 double Median(std::vector<double> values) {
-  HAWSER_CHECK(!values.empty()) << "the median of nothing";
+  HAWSER_CHECK(!values.empty()) << "the median requires at least one value";
   std::sort(values.begin(), values.end());
   const size_t half = values.size() / 2;
   return values.size() % 2 == 1 ? values[half]

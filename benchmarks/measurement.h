@@ -9,8 +9,8 @@ namespace hawser::benchmarks {
 // Direction in which a measured value improves.
 enum class Better { kHigher, kLower };
 
-// One thing measured beside one peer, in turns: value i and peer value i were
-// taken right after each other.
+// A measurement of Hawser and of one peer, in alternating turns: value i and
+// peer value i were measured one after the other.
 struct Measurement {
   std::string bench = {};
   std::string case_name = {};
@@ -24,15 +24,15 @@ struct Measurement {
 // Median of `values`, which must not be empty.
 double Median(std::vector<double> values);
 
-// How far Hawser is ahead, above 1 meaning ahead: the median over the turns of
-// value / peer value, or of its inverse where lower is better. The machine's
-// slow moments fall on both sides of a turn, so this is steadier than the
-// ratio of the medians.
+// The median over the turns of value / peer value, or of its inverse if lower
+// is better. Above 1, Hawser is better. If the machine is slow for some time,
+// both values of a turn change, so this varies less than the ratio of the
+// medians.
 double Ratio(const Measurement& measurement);
 
-// Prints the measurement as one JSON object on a line of standard output:
+// Prints the measurement to standard output as one line of JSON,
 // {"bench","case","unit","value","peer","peer_value","ratio"} with medians, and
-// a line for people, with the spread of the ratio, on standard error.
+// to standard error as a readable line with the spread of the ratio.
 void Report(const Measurement& measurement);
 
 }  // namespace hawser::benchmarks

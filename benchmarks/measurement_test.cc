@@ -10,7 +10,7 @@ TEST(MeasurementTest, MedianOfOddAndEvenCounts) {
   EXPECT_EQ(Median({4, 1, 2, 3}), 2.5);
 }
 
-TEST(MeasurementTest, RatioIsAboveOneWhenHawserIsAhead) {
+TEST(MeasurementTest, RatioIsAboveOneIfHawserIsBetter) {
   Measurement rate{.better = Better::kHigher,
                    .values = {30, 20, 10},
                    .peer_values = {10, 10, 10}};
@@ -21,8 +21,8 @@ TEST(MeasurementTest, RatioIsAboveOneWhenHawserIsAhead) {
   EXPECT_EQ(Ratio(latency), 2);
 }
 
-TEST(MeasurementTest, RatioIsTakenTurnByTurn) {
-  // The machine halves its speed in the last two turns: the ratio stays.
+TEST(MeasurementTest, RatioIsComputedPerTurn) {
+  // Half the speed of the machine in the last two turns does not change it.
   Measurement rate{.better = Better::kHigher,
                    .values = {30, 15, 15},
                    .peer_values = {10, 5, 5}};

@@ -28,11 +28,11 @@ PeerProcess::PeerProcess(pid_t pid, std::FILE* to, std::FILE* from,
 absl::StatusOr<std::unique_ptr<PeerProcess>> PeerProcess::Start(
     const std::vector<std::string>& command, const std::string& advice,
     WhenIdle when_idle) {
-  // A peer that died must show as a failed write, not end this process.
+  // A write to a dead peer must fail instead of ending this process.
   signal(SIGPIPE, SIG_IGN);
   int request[2], reply[2];
   if (pipe2(request, O_CLOEXEC) != 0 || pipe2(reply, O_CLOEXEC) != 0) {
-    return absl::ErrnoToStatus(errno, "cannot make pipes to a peer");
+    return absl::ErrnoToStatus(errno, "cannot create pipes to a peer");
   }
   std::vector<char*> argv;
   argv.reserve(command.size() + 1);
@@ -56,7 +56,8 @@ absl::StatusOr<std::unique_ptr<PeerProcess>> PeerProcess::Start(
     close(reply[0]);
     return absl::ErrnoToStatus(errno, "cannot start a peer");
   }
-  // Whoever comes first; the child may be through already.
+  // Called in parent and child, since either may run first. This one fails if
+  // the child has already run exec.
   (void)setpgid(pid, pid);
   std::unique_ptr<PeerProcess> peer(new PeerProcess(
       pid, fdopen(request[1], "w"), fdopen(reply[0], "r"), advice, when_idle));
@@ -107,9 +108,9 @@ absl::StatusOr<std::string> PeerProcess::Ask(const std::string& request) {
 absl::StatusOr<double> PeerProcess::AskNumber(const std::string& request) {
   ASSIGN_OR_RETURN(const std::string reply, Ask(request));
   double number = 0;
-  // Also where it is not a number in the sense of IEEE 754.
+  // The negated comparison also rejects NaN.
   if (!absl::SimpleAtod(reply, &number) || !(number > 0)) {
-    return absl::InternalError(absl::StrCat("the peer answered \"", reply,
+    return absl::InternalError(absl::StrCat("the peer replied \"", reply,
                                             "\" to \"", request,
                                             "\", not a positive number"));
   }

@@ -13,25 +13,24 @@
 
 namespace hawser::benchmarks {
 
-// A peer that is measured in the same run: a child process that answers each
-// request line with one reply line, so that its turns and ours interleave.
+// A peer that is measured in the same run: a child process that replies to each
+// request line with one line, so that its turns and ours alternate.
 //
-// Not thread-safe. The child, and what it started, is killed with this object;
-// the child by the kernel if this process dies.
+// Not thread-safe. The destructor kills the child and the processes that it
+// started. The kernel kills the child if this process dies.
 class PeerProcess {
  public:
-  // What the peer, and what it started, does between requests.
+  // State of the peer, and of the processes that it started, between requests.
   enum class WhenIdle {
     kRuns,
-    // Is stopped: one that waits busily would take the processor from whoever
-    // has the turn.
+    // Stopped by SIGSTOP, so that a peer that polls does not use the processor
+    // during the turn of the other side.
     kStopped,
   };
 
-  // Starts `command` (the first element is the path of the executable) and
-  // waits for its first line, which must begin with "ready"; what follows it
-  // describes the peer. `advice` tells what to install and is part of every
-  // error, since a missing peer must not pass for a measured one.
+  // Starts `command`, which begins with the path of the executable, and waits
+  // for its first line: "ready", followed by a description of the peer.
+  // `advice` names the packages to install and is part of every error.
   static absl::StatusOr<std::unique_ptr<PeerProcess>> Start(
       const std::vector<std::string>& command, const std::string& advice,
       WhenIdle when_idle = WhenIdle::kRuns);
@@ -40,7 +39,7 @@ class PeerProcess {
   PeerProcess(const PeerProcess&) = delete;
   PeerProcess& operator=(const PeerProcess&) = delete;
 
-  // What the peer said of itself, such as its version.
+  // The peer's description of itself, such as its version.
   const std::string& description() const { return description_; }
 
   // Sends `request` and returns the reply, without their newlines.
@@ -48,17 +47,17 @@ class PeerProcess {
 
   // The same, for a reply that is a positive number, such as a time.
   //
-  //   kInternal  it is none.
+  //   kInternal  the reply is not a positive number.
   absl::StatusOr<double> AskNumber(const std::string& request);
 
  private:
   PeerProcess(pid_t pid, std::FILE* to, std::FILE* from, std::string advice,
               WhenIdle when_idle);
   absl::StatusOr<std::string> ReadLine();
-  // To the child's process group, if it does not run when idle.
+  // Sends `signal` to the child's process group if it is stopped when idle.
   void SignalIfStopped(int signal) const;
 
-  // Also that of its process group.
+  // Also the id of its process group.
   const pid_t pid_;
   std::FILE* const to_;
   std::FILE* const from_;

@@ -18,7 +18,7 @@ using ::testing::HasSubstr;
 
 constexpr char kAdvice[] = "apt-get install the-peer";
 
-TEST(PeerProcessTest, RepliesComeInTurn) {
+TEST(PeerProcessTest, EachRequestGetsItsReply) {
   auto peer = PeerProcess::Start(
       {"/bin/sh", "-c", "echo ready v1; while read x; do echo got $x; done"},
       kAdvice);
@@ -28,7 +28,7 @@ TEST(PeerProcessTest, RepliesComeInTurn) {
   EXPECT_THAT((*peer)->Ask("b"), IsOkAndHolds("got b"));
 }
 
-// Of the process, as /proc/PID/stat has it; 0 if it is gone.
+// The state of a process as in /proc/PID/stat; 0 if it has ended.
 char StateOf(const std::string& pid) {
   std::ifstream stat("/proc/" + pid + "/stat");
   std::string number, name;
@@ -37,10 +37,10 @@ char StateOf(const std::string& pid) {
   return state;
 }
 
-TEST(PeerProcessTest, PeerThatIsStoppedWhenIdleRunsInItsTurnOnly) {
+TEST(PeerProcessTest, PeerThatIsStoppedWhenIdleRunsOnlyInItsTurn) {
   std::string child;
   {
-    // It starts another, as peers with two ends do.
+    // It starts a second process, as peers with a caller and a callee do.
     auto peer = PeerProcess::Start({"/bin/sh", "-c",
                                     "while :; do :; done & "
                                     "echo ready $!; while read x; do echo $x; "
@@ -77,7 +77,7 @@ TEST(PeerProcessTest, NumbersArePositive) {
   }
 }
 
-TEST(PeerProcessTest, PeerThatEndsFailsTheQuestion) {
+TEST(PeerProcessTest, RequestToAPeerThatEndsFails) {
   auto peer = PeerProcess::Start(
       {"/bin/sh", "-c", "echo ready; read x; exit 1"}, kAdvice);
   ASSERT_THAT(peer, IsOk());

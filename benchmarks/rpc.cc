@@ -1,28 +1,36 @@
-// Remote calls between two processes of one machine, each case beside its peers
-// in the same run.
+// Benchmark of remote calls between two processes of one machine, compared with
+// peers in the same run.
 //
 //   ./bazelw run -c opt //benchmarks:rpc -- --quick
 //
-//   small_call_p50            microseconds of one call at a time, over the
+//   small_call_p50            microseconds per call, one in flight, over the
 //                             socket
 //   small_call_same_host_p50  the same through shared memory
-//   *_busy_poll               the same with threads that never sleep
+//   *_busy_poll               the same with threads that poll without sleeping
 //   calls_64_in_flight        calls per second
-//   remote_to_here            references made and fetched, per second
-//   tensor_*_tcp              bytes per second of one tensor at a time, there
-//                             only, over the socket
+//   remote_to_here            references created and fetched per second
+//   tensor_*_tcp              bytes per second of tensors in one direction, one
+//                             in flight, over the socket
 //   tensor_*_same_host        the same through shared memory
-//   outstanding_10000         bytes of heap per waiting call, against 4 KiB
+//   outstanding_10000         bytes of heap per waiting call, compared with
+//                             4 KiB
 //
-// Peers: raw_grpc, gRPC's completion queues with nothing above, which carries
-// 64 bytes each way over the socket, and is compared with calls over the
-// socket; pytorch, torch.distributed.rpc with its own choice of transports and
-// a built-in function on tensors of one element, compared with Hawser's own
-// choice but for small_call_p50; pytorch_uv, the same over sockets only;
-// tensorpipe, over shm and cma; memcpy. Turns of both sides alternate, and a
-// ratio is taken turn by turn. PyTorch and TensorPipe look at shared memory
-// without ever sleeping, and are stopped while it is not their turn; with
-// *_busy_poll, where Hawser's do the same, the peer's turns come first.
+// Peers:
+//   raw_grpc    gRPC's completion queues without a layer above, with 64 bytes
+//   in
+//               each direction; compared with calls over the socket
+//   pytorch     torch.distributed.rpc with its default transports and a
+//   built-in
+//               function on tensors of one element; compared with Hawser's
+//               default transport, except for small_call_p50
+//   pytorch_uv  the same over sockets only
+//   tensorpipe  over shm and cma
+//   memcpy
+//
+// Turns of both sides alternate. The ratio is computed for each pair of turns.
+// PyTorch and TensorPipe poll shared memory without sleeping, so they are
+// stopped outside of their turns. With *_busy_poll Hawser does the same, so all
+// turns of the peer come first.
 #include <cstdint>
 #include <cstdio>
 #include <functional>
@@ -44,18 +52,18 @@
 #include "benchmarks/rpc_asked_side.h"
 #include "benchmarks/rpc_side.h"
 
-ABSL_FLAG(bool, quick, false, "End within 50 seconds.");
+ABSL_FLAG(bool, quick, false, "Finish within 50 seconds.");
 ABSL_FLAG(std::string, python, "/usr/bin/python3",
           "Python interpreter with PyTorch.");
 ABSL_FLAG(std::string, only, "",
-          "Run only the cases whose name begins with this.");
+          "Run only cases whose names begin with this text.");
 ABSL_FLAG(std::string, serve, "",
-          "For this program's own use: what this process serves.");
+          "Internal: the server that this process runs.");
 ABSL_FLAG(std::string, call, "",
-          "For this program's own use: whose caller this process is.");
-ABSL_FLAG(std::string, store, "", "For this program's own use.");
-ABSL_FLAG(bool, same_host, true, "For this program's own use.");
-ABSL_FLAG(bool, busy_poll, false, "For this program's own use.");
+          "Internal: the side whose caller this process runs.");
+ABSL_FLAG(std::string, store, "", "Internal: address of the workers' store.");
+ABSL_FLAG(bool, same_host, true, "Internal: HawserWay::same_host.");
+ABSL_FLAG(bool, busy_poll, false, "Internal: HawserWay::busy_poll.");
 
 namespace hawser::benchmarks {
 namespace {
@@ -67,7 +75,7 @@ HawserWay WayOfThisProcess() {
           .busy_poll = absl::GetFlag(FLAGS_busy_poll)};
 }
 
-// Callers of their own process.
+// The callers of these sides run in separate processes.
 absl::StatusOr<std::unique_ptr<RpcSide>> HawserSide(HawserWay way) {
   return StartAskedSide({"/proc/self/exe", "--call=hawser",
                          absl::StrCat("--same_host=", way.same_host),
@@ -115,7 +123,7 @@ absl::Status Measure(const Case& what, int turns) {
 }
 
 absl::Status MeasureOutstanding(int64_t calls) {
-  // Fresh processes: each heap is measured from its start.
+  // New processes, so that their heaps contain nothing else.
   ASSIGN_OR_RETURN(const auto side, HawserSide({}));
   ASSIGN_OR_RETURN(const double bytes, side->Outstanding(calls));
   Report({.bench = "rpc",
@@ -128,8 +136,8 @@ absl::Status MeasureOutstanding(int64_t calls) {
   return absl::OkStatus();
 }
 
-// Last, and with workers of its own: they leave no core to others, so that the
-// peer's turns all come before.
+// Runs last, with new workers. They use all cores, so all turns of the peer
+// come first.
 absl::Status MeasureBusyPolling(RpcSide& raw, RpcSide& tensorpipe,
                                 const Turn& small_call, int turns) {
   for (const bool same_host : {false, true}) {
@@ -237,7 +245,8 @@ absl::Status Run() {
 }  // namespace hawser::benchmarks
 
 int main(int argc, char** argv) {
-  absl::SetProgramUsageMessage("Remote calls beside their peers.");
+  absl::SetProgramUsageMessage(
+      "Measures remote calls and compares them with peers.");
   absl::ParseCommandLine(argc, argv);
   const std::string serve = absl::GetFlag(FLAGS_serve);
   if (serve == "store") return hawser::benchmarks::ServeStore();

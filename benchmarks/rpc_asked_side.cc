@@ -63,7 +63,7 @@ absl::StatusOr<double> Answer(RpcSide& side, const std::string& line) {
   }
   if (method == "remote_to_here") return side.RemoteToHere(calls);
   if (method == "outstanding") return side.Outstanding(calls);
-  return absl::UnimplementedError(absl::StrCat("no method ", method));
+  return absl::UnimplementedError(absl::StrCat("unknown method ", method));
 }
 
 }  // namespace

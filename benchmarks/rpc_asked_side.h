@@ -1,8 +1,8 @@
-// Sides whose caller is a process of its own, so that no side's threads take
-// part in the work of another's.
+// Sides of the benchmark with the caller in a separate process, so that threads
+// of one side do not affect another.
 //
-// The process answers each line "METHOD NUMBER..." with a line that holds the
-// figure. METHOD is the method of RpcSide in snake case.
+// The process replies to each line "METHOD NUMBER..." with one line, the
+// result. METHOD is the method of RpcSide in snake case.
 
 #ifndef HAWSER_BENCHMARKS_RPC_ASKED_SIDE_H_
 #define HAWSER_BENCHMARKS_RPC_ASKED_SIDE_H_
@@ -17,13 +17,14 @@
 
 namespace hawser::benchmarks {
 
-// Asks the process that `command` starts for each turn; see PeerProcess::Start.
+// Starts `command` and sends it a request for each turn; see
+// PeerProcess::Start.
 absl::StatusOr<std::unique_ptr<RpcSide>> StartAskedSide(
     const std::vector<std::string>& command, const std::string& advice,
     PeerProcess::WhenIdle when_idle);
 
-// Is such a process: says "ready", and answers from standard input to standard
-// output until the input ends. The process's exit code.
+// Runs in such a process: prints "ready", and replies to the requests on
+// standard input until it ends. Returns the process's exit code.
 int AnswerFor(absl::StatusOr<std::unique_ptr<RpcSide>> side);
 
 }  // namespace hawser::benchmarks

@@ -28,12 +28,12 @@
 namespace hawser::benchmarks {
 namespace {
 
-// Small functions run where their message arrives, as RunOn::Inline is meant;
-// raw gRPC's echo does the same.
+// Small functions run in the thread that receives the request (RunOn::Inline),
+// as the echo of raw gRPC does.
 inline constexpr rpc::Function<std::string(std::string)> kEcho{"bench.Echo"};
 inline constexpr rpc::Function<Tensor(Tensor, Tensor)> kAdd{"bench.Add"};
 inline constexpr rpc::Function<int64_t(Tensor)> kSink{"bench.Sink"};
-// Answers when kRelease is called.
+// Replies when kRelease is called.
 inline constexpr rpc::Function<int64_t()> kHold{"bench.Hold"};
 inline constexpr rpc::Function<void()> kRelease{"bench.Release"};
 inline constexpr rpc::Function<int64_t()> kNumHeld{"bench.NumHeld"};
@@ -44,7 +44,7 @@ int64_t HeapBytes() {
   return static_cast<int64_t>(info.uordblks + info.hblkhd);
 }
 
-// The calls that wait, and what lets them go.
+// The waiting calls and their release.
 class Gate {
  public:
   async::Future<int64_t> Hold() {
@@ -182,7 +182,7 @@ class HawserSide final : public RpcSide {
   }
 
  private:
-  // What keeps calls in flight.
+  // State of the chains that keep calls in flight.
   template <class Start>
   struct Chains {
     const Start start;
@@ -201,7 +201,7 @@ class HawserSide final : public RpcSide {
       return ended.Wait();
     });
   }
-  // Each call that ends begins the next one.
+  // Starts the next call of a chain. Its end starts another one.
   template <class Start>
   static void GoOn(const std::shared_ptr<Chains<Start>>& chains) {
     if (chains->calls_left.fetch_sub(1) > 0) {
@@ -248,8 +248,8 @@ int ServeStore() {
 absl::StatusOr<std::unique_ptr<RpcSide>> StartHawserSide(HawserWay way) {
   const std::string self = "/proc/self/exe";
   const std::string advice = "see the error above";
-  // In a process of its own: gRPC's threads that serve it would take part in
-  // the work of those that are measured.
+  // In a separate process, so that gRPC's threads that serve the store do not
+  // work for the measured side.
   ASSIGN_OR_RETURN(auto store_server,
                    PeerProcess::Start({self, "--serve=store"}, advice));
   const std::string address = store_server->description();

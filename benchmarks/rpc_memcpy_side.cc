@@ -17,7 +17,7 @@ class MemcpySide final : public RpcSide {
     ASSIGN_OR_RETURN(const double per_second, PerSecond(calls, [&] {
                        for (int64_t i = 0; i < calls; ++i) {
                          std::memcpy(to_.data(), from_.data(), size);
-                         // The compiler must not know that nobody reads it.
+                         // Keeps the compiler from removing the copy.
                          asm volatile("" : : "r"(to_.data()) : "memory");
                        }
                        return absl::OkStatus();

@@ -6,8 +6,8 @@
 namespace hawser::benchmarks {
 namespace {
 
-// Compiles peers/rpc_tensorpipe.cc and becomes it: the program would otherwise
-// need the library to be built.
+// Compiles peers/rpc_tensorpipe.cc and runs it, so that building the benchmark
+// does not require the library.
 constexpr char kBuildAndRun[] =
     "dir=$(mktemp -d) && "
     "g++ -std=c++17 -O2 benchmarks/peers/rpc_tensorpipe.cc -o $dir/peer "

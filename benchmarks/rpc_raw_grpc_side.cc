@@ -1,5 +1,5 @@
-// gRPC as its completion queues give it, one thread at each end: the limit of
-// what can be built on it.
+// The side of gRPC's completion queues without a layer above, with one thread
+// at each end. It bounds the speed of frameworks on gRPC.
 #include <cstdint>
 #include <cstdlib>
 #include <iostream>
@@ -153,7 +153,8 @@ class RawGrpcSide final : public RpcSide {
   absl::Status AwaitOne() {
     void* tag = nullptr;
     bool ok = false;
-    if (!queue_.Next(&tag, &ok)) return absl::InternalError("no event");
+    if (!queue_.Next(&tag, &ok))
+      return absl::InternalError("the completion queue was shut down");
     const std::unique_ptr<ClientCall> call(static_cast<ClientCall*>(tag));
     if (call->status.ok()) return absl::OkStatus();
     return absl::UnavailableError(
@@ -178,7 +179,7 @@ int ServeRawGrpc() {
   const auto queue = builder.AddCompletionQueue();
   const auto server = builder.BuildAndStart();
   if (server == nullptr) {
-    std::cerr << "rpc: raw gRPC cannot listen\n";
+    std::cerr << "rpc: raw gRPC cannot listen on a port of 127.0.0.1\n";
     return 1;
   }
   for (int i = 0; i < kArmed; ++i) {

@@ -12,7 +12,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 absl::Status NoSuchCase() {
-  return absl::UnimplementedError("this side has no such case");
+  return absl::UnimplementedError("this side does not support the case");
 }
 
 }  // namespace

@@ -12,69 +12,70 @@
 
 namespace hawser::benchmarks {
 
-// One side of the comparison of remote calls: a caller and, in a process of its
-// own, the one it calls. Each method runs a turn of a case.
+// One side of the benchmark of remote calls: a caller, and a callee in a
+// separate process. Each method runs a turn of a case.
 //
-// kUnimplemented: this side has no such case.
+// kUnimplemented: this side does not support the case.
 class RpcSide {
  public:
   virtual ~RpcSide() = default;
 
-  // Median round trip in microseconds of `calls` calls that carry 64 bytes each
-  // way, one at a time.
+  // Median round trip in microseconds of `calls` calls with 64 bytes in each
+  // direction, one in flight.
   virtual absl::StatusOr<double> SmallCall(int64_t calls);
-  // Calls per second, of as many bytes, `in_flight` at a time.
+  // Calls per second, of the same size, with `in_flight` in flight.
   virtual absl::StatusOr<double> CallsInFlight(int64_t calls,
                                                int64_t in_flight);
-  // Bytes per second of `calls` calls, one at a time, each with one tensor or
-  // message of `bytes` bytes there and next to nothing back.
+  // Bytes per second of `calls` calls, one in flight, each with a tensor or
+  // message of `bytes` bytes and a small reply.
   virtual absl::StatusOr<double> OneWay(int64_t calls, int64_t bytes);
 
-  // As SmallCall, of the sum of two tensors of one element.
+  // Like SmallCall, for the sum of two tensors of one element.
   virtual absl::StatusOr<double> SmallTensorCall(int64_t calls);
-  // As CallsInFlight, of such sums.
+  // Like CallsInFlight, for such sums.
   virtual absl::StatusOr<double> TensorCallsInFlight(int64_t calls,
                                                      int64_t in_flight);
-  // References made on the other side, of such sums, and fetched, per second.
+  // References to such sums that are created at the callee and fetched, per
+  // second.
   virtual absl::StatusOr<double> RemoteToHere(int64_t calls);
-  // Bytes of heap that each of `calls` calls takes while it waits for its
-  // answer, both processes together.
+  // Bytes of heap that each of `calls` calls uses while it waits for its reply,
+  // in both processes together.
   virtual absl::StatusOr<double> Outstanding(int64_t calls);
 };
 
-// Median in microseconds of `count` runs of `call`, after a few that warm up.
+// Median in microseconds of `count` runs of `call`, after a warm-up.
 absl::StatusOr<double> MedianMicroseconds(
     int64_t count, const std::function<absl::Status()>& call);
-// Runs of `call` per second, all of them together.
+// `count` divided by the time in seconds that one run of `all` takes.
 absl::StatusOr<double> PerSecond(int64_t count,
                                  const std::function<absl::Status()>& all);
 
-// How two Hawser workers reach each other.
+// The transport between two Hawser workers.
 struct HawserWay {
-  // Through shared memory, which is their default; else over the socket.
+  // True: shared memory, which is the default of workers; false: the socket.
   bool same_host = true;
   bool busy_poll = false;
 };
 
 // Two Hawser workers.
 absl::StatusOr<std::unique_ptr<RpcSide>> StartHawserSide(HawserWay way);
-// gRPC's completion queues with nothing above.
+// gRPC's completion queues without a layer above.
 absl::StatusOr<std::unique_ptr<RpcSide>> StartRawGrpcSide();
-// PyTorch's RPC; `transports` and `channels` as its TensorPipe backend names
-// them, its own choice if empty.
+// PyTorch's RPC. `transports` and `channels` are names of its TensorPipe
+// backend; empty: its default.
 absl::StatusOr<std::unique_ptr<RpcSide>> StartPyTorchSide(
     const std::string& python, const std::string& transports,
     const std::string& channels);
 
-// TensorPipe, over `transport` and `channel` as it names them.
+// TensorPipe. `transport` and `channel` are its names.
 absl::StatusOr<std::unique_ptr<RpcSide>> StartTensorPipeSide(
     const std::string& transport, const std::string& channel);
 // memcpy within this process.
 std::unique_ptr<RpcSide> MakeMemcpySide();
 
-// The processes of the first two: the workers' store, and those that are
-// called. They print "ready" and where they serve, and end with their standard
-// input.
+// Run in the server processes of the first two sides: the workers' store, and
+// the callees. They print "ready", the store and raw gRPC also their address,
+// and return at the end of standard input.
 int ServeStore();
 int ServeHawser(const std::string& store_address, HawserWay way);
 int ServeRawGrpc();

@@ -1,8 +1,8 @@
 """PyTorch's side of the local training benchmark: one MLP, one thread.
 
-Reads requests from standard input, a line each: "<case> <steps>", runs that many
-training steps (forward, backward, SGD) and answers with the seconds they took.
-Prints "ready <version> <BLAS>" first. Models and data as in local_training.cc.
+Prints "ready <version> <BLAS>". Then reads requests from standard input, one per
+line: "<case> <steps>". Runs that many training steps (forward, backward, SGD) and
+prints the time in seconds. Models and data are those of local_training.cc.
 """
 import os
 
@@ -20,7 +20,7 @@ CASES = {
 
 
 def blas():
-    """Path of the BLAS that this process has loaded."""
+    """File names of the BLAS libraries that this process has loaded."""
     with open("/proc/self/maps") as maps:
         paths = {line.split()[-1] for line in maps if "blas" in line}
     return ",".join(sorted(os.path.basename(p) for p in paths)) or "unknown"

@@ -3,9 +3,9 @@
 //
 //   rpc_tensorpipe TRANSPORT CHANNEL    shm or uv; cma or basic
 //
-// Reads requests from standard input, a line each, and answers with a number;
-// times and rates as rpc_side.h has them. Prints "ready TRANSPORT CHANNEL"
-// first. Built by the benchmark, when it is run, against the system's library.
+// Prints "ready TRANSPORT CHANNEL". Then reads requests from standard input,
+// one per line, and replies with a number, in the units of rpc_side.h. The
+// benchmark compiles this file against the system's library when it runs.
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <tensorpipe/tensorpipe.h>
@@ -29,7 +29,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr size_t kSmallBytes = 64;
-// The callee reads into buffers that it keeps.
+// Number of buffers into which the callee reads. It reuses them.
 constexpr size_t kBuffers = 8;
 
 void Require(const tensorpipe::Error& error) {
@@ -51,14 +51,14 @@ std::shared_ptr<tensorpipe::Context> NewContext(const std::string& transport,
   auto made = channel == "cma" ? tensorpipe::channel::cma::create()
                                : tensorpipe::channel::basic::create();
   if (!made->isViable()) {
-    std::cerr << "channel " << channel << " does not work here\n";
+    std::cerr << "channel " << channel << " does not work on this machine\n";
     std::_Exit(1);
   }
   context->registerChannel(0, channel, std::move(made));
   return context;
 }
 
-// Answers each message with its payload, if it has one, else with nothing.
+// Replies to each message with its payload, or with an empty message.
 class Callee : public std::enable_shared_from_this<Callee> {
  public:
   explicit Callee(std::shared_ptr<tensorpipe::Pipe> pipe)
@@ -68,7 +68,7 @@ class Callee : public std::enable_shared_from_this<Callee> {
     auto self = shared_from_this();
     pipe_->readDescriptor(
         [self](const tensorpipe::Error& error, tensorpipe::Descriptor what) {
-          // The caller has gone.
+          // The caller has exited.
           if (error) std::_Exit(0);
           self->Read(what);
         });
@@ -130,7 +130,7 @@ class Caller {
   explicit Caller(std::shared_ptr<tensorpipe::Pipe> pipe)
       : pipe_(std::move(pipe)), small_(kSmallBytes, 'x'), back_(small_) {}
 
-  // Median round trip in microseconds of 64 bytes each way.
+  // Median round trip in microseconds, with 64 bytes in each direction.
   double SmallCall(int calls) {
     std::vector<double> times = RoundTrips(calls, [this] {
       tensorpipe::Message message;
@@ -142,7 +142,7 @@ class Caller {
     return times[times.size() / 2] * 1e6;
   }
 
-  // Bytes per second of one tensor at a time.
+  // Bytes per second with one tensor in flight.
   double OneWay(int calls, size_t bytes) {
     if (tensor_.size() < bytes) tensor_.resize(bytes, 'x');
     const auto make = [this, bytes] {
@@ -153,7 +153,7 @@ class Caller {
       message.tensors.push_back(std::move(tensor));
       return message;
     };
-    // Each of the callee's buffers is there before.
+    // The callee allocates its buffers before the measurement.
     RoundTrips(kBuffers, make);
     double total = 0;
     for (const double time : RoundTrips(calls, make)) total += time;
@@ -161,8 +161,8 @@ class Caller {
   }
 
  private:
-  // Seconds of each, one begun when the one before is answered, in the thread
-  // that got the answer.
+  // Times of the round trips in seconds. Each one starts after the reply to the
+  // previous one, in the thread that received it.
   std::vector<double> RoundTrips(
       int count, const std::function<tensorpipe::Message()>& make) {
     std::vector<double> times;
@@ -226,7 +226,7 @@ int main(int argc, char** argv) {
     } else if (what == "one_way") {
       std::cout << caller.OneWay(calls, bytes) << std::endl;
     } else {
-      std::cout << "no such request" << std::endl;
+      std::cout << "unknown request" << std::endl;
     }
   }
   std::_Exit(0);

@@ -1,9 +1,9 @@
 """PyTorch's side of the benchmark of remote calls: two processes, w0 calling w1.
 
-    rpc_torch.py TRANSPORTS CHANNELS    as TensorPipe names them, its own choice if empty
+    rpc_torch.py TRANSPORTS CHANNELS    TensorPipe's names; empty: its default
 
-Reads requests from standard input, a line each, and answers with a number; times and rates as
-rpc_side.h has them. Prints "ready <version>" first.
+Prints "ready <version>". Then reads requests from standard input, one per line, and replies with
+a number, in the units of rpc_side.h.
 """
 import os
 import socket
