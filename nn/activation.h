@@ -6,8 +6,8 @@
 
 namespace hawser::nn {
 
-// Elementwise functions as layers: any shape to the same shape, floating-point
-// dtypes.
+// Activation functions as layers. Input and output have the same shape and
+// floating-point dtype. All but Softmax and LogSoftmax are elementwise.
 
 // max(x, 0).
 class ReLU final : public Layer {
@@ -37,7 +37,7 @@ class Tanh final : public Layer {
   absl::StatusOr<Tensor> Forward(const Tensor& x) const override;
 };
 
-// Not elementwise: shares along `dim` that add up to 1, or their logarithms.
+// Probabilities along `dim`, which add up to 1. LogSoftmax: their logarithms.
 class Softmax final : public Layer {
  public:
   explicit Softmax(int dim) : dim_(dim) {}

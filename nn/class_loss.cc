@@ -57,21 +57,21 @@ Tensor ScalarLike(double value, const Tensor& like) {
   return Tensor::Scalar(value, {like.dtype(), like.device()});
 }
 
-// `result`, where a label is no class with what to do about it.
+// Adds advice to the error if a label is not a class.
 absl::StatusOr<Tensor> ExplainLabel(const char* loss,
                                     absl::StatusOr<Tensor> result) {
   if (!absl::IsOutOfRange(result.status())) return result;
   return absl::OutOfRangeError(absl::StrCat(
       loss, ": ", result.status().message(),
-      "; labels are classes, but for one that ClassLossOptions::ignored_label "
-      "leaves out: set it to -100 for labels made for PyTorch"));
+      "; set ClassLossOptions::ignored_label to ignore a label that is not a "
+      "class: to -100 for labels made for PyTorch"));
 }
 
-// What the labels say, apart from the scores.
+// Labels, prepared for the computation of losses.
 struct Labels {
-  Tensor classes;  // The labels, 0 where ignored.
-  Tensor counted;  // bool: which are not ignored; undefined if all count.
-  // Those of the labels in a mean, 0 where ignored; the dtype of the scores.
+  Tensor classes;  // The labels; 0 where ignored.
+  Tensor counted;  // bool, false where ignored; undefined if all labels count.
+  // The weight of each label in a mean; 0 where ignored. Dtype of the scores.
   Tensor weights;
 };
 
@@ -103,15 +103,15 @@ absl::StatusOr<Labels> ReadLabels(const Tensor& scores, const Tensor& labels,
   return result;
 }
 
-// `losses`, but 0, and without a gradient, where the label is ignored: its
-// scores may be infinite.
+// `losses`, with 0 and without a gradient where the label is ignored. Scores
+// may be infinite there.
 absl::StatusOr<Tensor> OfCounted(const Tensor& losses, const Labels& labels) {
   if (!labels.counted.defined()) return losses;
   return autograd::Where(labels.counted, losses, ScalarLike(0, losses));
 }
 
-// The loss of each label if its target were spread evenly over the classes,
-// times the number of classes.
+// The loss of each label for a target spread evenly over the classes, times the
+// number of classes.
 absl::StatusOr<Tensor> EvenLoss(const Tensor& log_probabilities,
                                 const Labels& labels,
                                 const ClassLossOptions& options) {
@@ -130,7 +130,7 @@ absl::StatusOr<Tensor> EvenLoss(const Tensor& log_probabilities,
   return autograd::Neg(counted);
 }
 
-// sum / total, of which nothing is differentiated where the total is 0.
+// sum / total. If the total is 0 the gradient is 0.
 absl::StatusOr<Tensor> MeanOf(const Tensor& sum, const Tensor& total) {
   ASSIGN_OR_RETURN(const Tensor is_empty,
                    tensor::Eq(total, ScalarLike(0, total)));

@@ -17,7 +17,8 @@ namespace hawser::nn {
 // [n, out_channels, oh, ow], sizes as in tensor/ops/conv2d.h.
 //
 // Parameters: "weight" [out_channels, in_channels / groups, kh, kw], "bias"
-// [out_channels], uniform within 1 / sqrt(fan-in of the weight) of 0 at first.
+// [out_channels]. Initial values: uniform in [-1, 1] / sqrt(fan-in of the
+// weight).
 class Conv2d final : public Layer {
  public:
   struct Options {
@@ -29,8 +30,8 @@ class Conv2d final : public Layer {
     tensor::DType dtype = tensor::DType::kF32;
   };
 
-  // kInvalidArgument: a size is not above 0, groups do not divide both channel
-  // counts, or dtype is not floating point.
+  // kInvalidArgument: a size is not positive, groups do not divide both numbers
+  // of channels, or dtype is not floating point.
   static absl::StatusOr<std::unique_ptr<Conv2d>> Create(
       const Options& options, tensor::Generator& generator);
 

@@ -20,7 +20,8 @@ absl::StatusOr<std::unique_ptr<Dropout>> Dropout::Create(
         "Dropout: the probability must be in [0, 1], not ", probability));
   }
   if (generator == nullptr) {
-    return absl::InvalidArgumentError("Dropout: it needs a generator");
+    return absl::InvalidArgumentError(
+        "Dropout: the generator must not be null");
   }
   return std::unique_ptr<Dropout>(
       new Dropout(probability, std::move(generator)));

@@ -10,12 +10,12 @@
 
 namespace hawser::nn {
 
-// While training, sets each element to 0 with `probability` and divides the
-// others by 1 - probability; gives its input otherwise. Srivastava et al.,
-// 2014.
+// Dropout (Srivastava et al., 2014). While training, sets each element to 0
+// with `probability` and divides the others by 1 - probability. In evaluation
+// mode, returns its input.
 class Dropout final : public Layer {
  public:
-  // kInvalidArgument: `probability` is not in [0, 1], or there is no generator.
+  // kInvalidArgument: `probability` is not in [0, 1], or `generator` is null.
   static absl::StatusOr<std::unique_ptr<Dropout>> Create(
       double probability, std::shared_ptr<tensor::Generator> generator);
 

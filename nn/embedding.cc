@@ -48,7 +48,7 @@ absl::StatusOr<Tensor> Embedding::Forward(const Tensor& ids) const {
   }
   ASSIGN_OR_RETURN(const Tensor rows, autograd::Embedding(weight_, ids));
   if (!options_.padding_id.has_value()) return rows;
-  // The same values, but where the id is padding no gradient goes back.
+  // The same values, but without a gradient where the id is padding.
   ASSIGN_OR_RETURN(const Tensor last, ids.Unsqueeze(-1));
   ASSIGN_OR_RETURN(
       const Tensor padding,

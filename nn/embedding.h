@@ -12,10 +12,10 @@
 
 namespace hawser::nn {
 
-// Rows of a table: ids [...], i64 or i32, to [..., width].
+// Lookup of rows of a table: ids [...], i64 or i32, to [..., width].
 //
-// Parameter: "weight" [rows, width], standard normal at first. The row
-// `padding_id`, if given, is zero at first and gets no gradient.
+// Parameter: "weight" [rows, width]. Initial values: standard normal. The row
+// `padding_id`, if set, is initially zero and does not get a gradient.
 class Embedding final : public Layer {
  public:
   struct Options {
@@ -25,8 +25,8 @@ class Embedding final : public Layer {
     tensor::DType dtype = tensor::DType::kF32;
   };
 
-  // kInvalidArgument: a size is not above 0, padding_id is no row, or dtype is
-  // not floating point.
+  // kInvalidArgument: a size is not positive, padding_id is not in [0, rows),
+  // or dtype is not floating point.
   static absl::StatusOr<std::unique_ptr<Embedding>> Create(
       const Options& options, tensor::Generator& generator);
 

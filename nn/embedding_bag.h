@@ -12,10 +12,10 @@
 
 namespace hawser::nn {
 
-// One row for each bag of ids: the sum, mean or maximum of their rows of a
-// table; zeros for an empty bag.
+// Lookup of bags of ids. The result of a bag is the sum, mean or maximum of the
+// table's rows of its ids; zeros for an empty bag.
 //
-// Parameter: "weight" [rows, width], standard normal at first.
+// Parameter: "weight" [rows, width]. Initial values: standard normal.
 class EmbeddingBag final : public Module {
  public:
   struct Options {
@@ -25,13 +25,13 @@ class EmbeddingBag final : public Module {
     tensor::DType dtype = tensor::DType::kF32;
   };
 
-  // kInvalidArgument: a size is not above 0, or dtype is not floating point.
+  // kInvalidArgument: a size is not positive, or dtype is not floating point.
   static absl::StatusOr<std::unique_ptr<EmbeddingBag>> Create(
       const Options& options, tensor::Generator& generator);
 
-  // ids [n], i64 or i32; offsets [bags], of the same dtype, from 0 and not
-  // falling: bag i is ids[offsets[i]] up to the start of the next. Gives
-  // [bags, width].
+  // ids [n], i64 or i32; offsets [bags], of the same dtype, nondecreasing and
+  // beginning with 0. Bag i consists of the ids from offsets[i] to the start of
+  // the next bag. Returns [bags, width].
   //
   // kOutOfRange: an id is not in [0, rows).
   absl::StatusOr<Tensor> Forward(const Tensor& ids,

@@ -6,13 +6,13 @@
 
 namespace hawser::nn {
 
-// Makes one dim of dims `first` to `last`, both included and counted from the
-// end if negative: by default [n, ...] to [n, the rest].
+// Joins the dims from `first` to `last`, inclusive, into one. Negative dims
+// count from the end. By default, keeps the first dim and joins the others.
 class Flatten final : public Layer {
  public:
   explicit Flatten(int first = 1, int last = -1) : first_(first), last_(last) {}
 
-  // kInvalidArgument: the input has no such dims, or `last` is before `first`.
+  // kInvalidArgument: a dim is out of range, or `last` is before `first`.
   absl::StatusOr<Tensor> Forward(const Tensor& x) const override;
 
  private:

@@ -7,20 +7,20 @@
 #include "nn/module.h"
 #include "tensor/tensor.h"
 
-// Figures made by PyTorch 1.13.1 with nn/testdata/make_nn_golden.py.
+// Results of PyTorch 1.13.1, written by nn/testdata/make_nn_golden.py.
 namespace hawser::nn {
 
-// nn/testdata/nn_golden.json; fails the test if it cannot be read.
+// Reads nn/testdata/nn_golden.json; fails the test if that is not possible.
 nlohmann::ordered_json ReadGolden();
 
-// A tensor of the file, in its dtype.
+// Decodes a tensor of the file, with its dtype.
 Tensor GoldenTensor(const nlohmann::ordered_json& encoded);
 
-// The tensors of an object of the file, in its order.
+// Decodes the tensors of a JSON object, in the order of the file.
 NamedTensors GoldenTensors(const nlohmann::ordered_json& object);
 
-// Fails the test unless `actual` has the shape, and to `tolerance` (absolute
-// and relative) the elements, of `expected`.
+// Fails the test unless `actual` has the shape of `expected`, and its elements
+// are within `tolerance` (absolute and relative) of those of `expected`.
 void ExpectTensorNear(const std::string& what, const Tensor& actual,
                       const Tensor& expected, double tolerance = 1e-11);
 

@@ -32,7 +32,7 @@ absl::Status CheckFloating(const char* what, const Tensor& tensor) {
                    tensor.defined() ? tensor.ToString() : "undefined"));
 }
 
-// Also where `tensor` is a parameter.
+// Overwrites `tensor`, which may be a parameter.
 absl::Status Overwrite(Tensor& tensor, const Tensor& values) {
   const autograd::NoGradGuard no_grad;
   return tensor.CopyFrom(values);
@@ -48,7 +48,7 @@ absl::StatusOr<Fans> FansOf(const char* what, const Tensor& tensor) {
   if (tensor.rank() < 2 || tensor.num_elements() == 0) {
     return absl::InvalidArgumentError(
         absl::StrCat(what,
-                     ": a fan needs a tensor of rank 2 or more that is "
+                     ": a fan requires a tensor of rank 2 or more that is "
                      "not empty, not ",
                      tensor.ToString()));
   }
@@ -57,9 +57,9 @@ absl::StatusOr<Fans> FansOf(const char* what, const Tensor& tensor) {
               count / static_cast<double>(tensor.dim(1))};
 }
 
-// Of a standard normal variable at z >= 0: the probability of more than z over
-// the density, by the complementary error function while that is exact, else
-// by a continued fraction.
+// Mills ratio of the standard normal distribution at z >= 0: the probability of
+// values above z, divided by the density at z. Computed by the complementary
+// error function where that is exact, otherwise by a continued fraction.
 double MillsRatio(double z) {
   if (z < 10) {
     return std::sqrt(std::numbers::pi / 2) * std::exp(z * z / 2) *
@@ -70,15 +70,14 @@ double MillsRatio(double z) {
   return 1 / fraction;
 }
 
-// The logarithm of the probability of more than a + d over that of more than a,
-// for a >= 0.
+// The logarithm of P(values above a + d) / P(values above a), for a >= 0.
 double LogTailRatio(double a, double d) {
   return -d * (a + d / 2) + std::log(MillsRatio(a + d) / MillsRatio(a));
 }
 
-// The d of which LogTailRatio(a, d) is `log_ratio`, at most 0. Three steps of
-// Halley's method, from where the densities have that ratio, are exact to
-// rounding.
+// Solves LogTailRatio(a, d) = `log_ratio` for d; `log_ratio` is at most 0. Uses
+// three steps of Halley's method, from the d at which the densities have that
+// ratio. They are exact to rounding.
 double TailDistance(double a, double log_ratio) {
   if (log_ratio == 0) return 0;
   double d = -2 * log_ratio / (a + std::sqrt(a * a - 2 * log_ratio));
@@ -92,8 +91,8 @@ double TailDistance(double a, double log_ratio) {
 
 double NormalCdf(double z) { return std::erfc(-z / std::numbers::sqrt2) / 2; }
 
-// Turns uniform draws into those of a normal variable within an interval,
-// which may lie in one of its tails, where probabilities are below any double.
+// Quantile function of a normal variable restricted to an interval. The
+// interval may be in a tail, where probabilities underflow a double.
 class TruncatedNormal {
  public:
   explicit TruncatedNormal(const TruncatedNormalOptions& o)
@@ -105,7 +104,7 @@ class TruncatedNormal {
     if (high_ < 0) tail_share_ = -std::expm1(LogTailRatio(-high_, width));
   }
 
-  // `u` is in [0, 1).
+  // The quantile at `u`, which is in [0, 1).
   double At(double u) const {
     const auto& [mean, stddev, low, high] = options_;
     const double log_rest = std::log1p(-u * tail_share_);
@@ -115,7 +114,7 @@ class TruncatedNormal {
   }
 
  private:
-  // In standard deviations; its square is a double.
+  // In standard deviations. Its square does not overflow a double.
   static constexpr double kFarthest = 1e100;
 
   double QuantileAroundMean(double u) const {
@@ -132,7 +131,7 @@ class TruncatedNormal {
   const TruncatedNormalOptions options_;
   const double low_;
   const double high_;
-  double tail_share_ = 0;  // Of the tail that the interval begins.
+  double tail_share_ = 0;  // Of the tail that begins with the interval.
 };
 
 double Dot(const std::vector<double>& m, int64_t a, int64_t b, int64_t width) {
@@ -142,8 +141,8 @@ double Dot(const std::vector<double>& m, int64_t a, int64_t b, int64_t width) {
   return dot;
 }
 
-// Gram and Schmidt on the rows of m [rows, width], rows <= width, in place.
-// Twice, which makes it exact to rounding.
+// Gram-Schmidt process on the rows of m [rows, width], rows <= width, in place.
+// It runs twice, which makes it exact to rounding.
 void Orthonormalize(std::vector<double>& m, int64_t rows, int64_t width) {
   for (int64_t row = 0; row < rows; ++row) {
     for (int pass = 0; pass < 2; ++pass) {

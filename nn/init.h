@@ -5,25 +5,25 @@
 #include "tensor/ops/random.h"
 #include "tensor/tensor.h"
 
-// First values of parameters: each function overwrites a floating-point tensor
-// in place, without recording it. The same generator state gives the same
-// values. The fan-in of a weight [out, in, ...] is in times the elements of one
-// kernel, its fan-out is out times them.
+// Initial values of parameters. Each function overwrites a floating-point
+// tensor in place, without recording the operation. Equal generator states give
+// equal values. The fan-in of a weight [out, in, ...] is `in` times the number
+// of elements of one kernel; its fan-out is `out` times that number.
 //
-// kInvalidArgument: a dtype that is not floating point, an option out of its
-// range, or, for those that need a fan, a tensor of rank below 2.
+// kInvalidArgument: the dtype is not floating point, an option is out of range,
+// or a function that uses a fan gets a tensor of rank below 2.
 namespace hawser::nn {
 
 absl::Status FillConstant(Tensor& tensor, double value);
 
-// In [low, high).
+// Uniform in [low, high).
 absl::Status FillUniform(Tensor& tensor, double low, double high,
                          tensor::Generator& generator);
 
 absl::Status FillNormal(Tensor& tensor, double mean, double stddev,
                         tensor::Generator& generator);
 
-// Normal, but only within [low, high], which may be far from the mean.
+// Normal, restricted to [low, high], which may be far from the mean.
 struct TruncatedNormalOptions {
   double mean = 0;
   double stddev = 1;
@@ -43,9 +43,9 @@ absl::Status FillXavierNormal(Tensor& tensor, double gain,
 
 enum class Fan { kIn, kOut };
 
-// Uniform or normal with standard deviation gain / sqrt(fan): sqrt(2) is the
-// gain for ReLU, sqrt(2 / (1 + a^2)) for a leaky one of slope a. He et al.,
-// 2015.
+// Uniform or normal with standard deviation gain / sqrt(fan). The gain is
+// sqrt(2) for ReLU, and sqrt(2 / (1 + a^2)) for leaky ReLU of slope a. He et
+// al., 2015.
 struct KaimingOptions {
   double gain = 1.4142135623730951;
   Fan fan = Fan::kIn;
@@ -55,8 +55,9 @@ absl::Status FillKaimingUniform(Tensor& tensor, const KaimingOptions& options,
 absl::Status FillKaimingNormal(Tensor& tensor, const KaimingOptions& options,
                                tensor::Generator& generator);
 
-// Orthonormal rows, or columns if there are fewer of them, times `gain`; dims
-// after the first count as one. Uniform over such matrices. Saxe et al., 2014.
+// A matrix with orthonormal rows, or columns if these are fewer, times `gain`,
+// drawn uniformly from all such matrices. Dims after the first are joined. Saxe
+// et al., 2014.
 absl::Status FillOrthogonal(Tensor& tensor, double gain,
                             tensor::Generator& generator);
 

@@ -71,16 +71,16 @@ TEST(InitTest, UniformAndNormal) {
   EXPECT_NEAR(normal.stddev, 0.5, 0.02);
 }
 
-TEST(InitTest, TruncatedNormalStaysInsideWithTheRightMoments) {
+TEST(InitTest, TruncatedNormalIsInRangeWithTheRightMoments) {
   const Moments wide = Filled({100, 200}, [](Tensor& t, Generator& g) {
     return FillTruncatedNormal(t, {}, g);
   });
   EXPECT_NEAR(wide.mean, 0, 0.02);
-  // Of a standard normal cut at two standard deviations.
+  // A standard normal, truncated at two standard deviations.
   EXPECT_NEAR(wide.stddev, 0.8796, 0.01);
   EXPECT_GE(wide.low, -2);
   EXPECT_LE(wide.high, 2);
-  // Only a tail: drawing again and again would take very long.
+  // Only a tail, for which rejection sampling would take very long.
   const Moments tail = Filled({100, 200}, [](Tensor& t, Generator& g) {
     return FillTruncatedNormal(t, {.stddev = 0.1, .low = 0.5, .high = 0.6}, g);
   });
@@ -89,11 +89,11 @@ TEST(InitTest, TruncatedNormalStaysInsideWithTheRightMoments) {
   EXPECT_NEAR(tail.mean, 0.5184, 0.001);
 }
 
-TEST(InitTest, TruncatedNormalFarInATail) {
+TEST(InitTest, TruncatedNormalFarInTheTail) {
   constexpr double kInf = std::numeric_limits<double>::infinity();
   struct Tail {
     double start, width;
-    // Of the distance from the start, which is about exponential.
+    // Mean distance from the start. The distribution is nearly exponential.
     double mean;
   };
   const Tail tails[] = {{10, 1, 0.09809},
@@ -202,13 +202,13 @@ TEST(InitTest, SameSeedGivesTheSameValues) {
     ASSERT_THAT(fill(a, first), IsOk());
     ASSERT_THAT(fill(b, second), IsOk());
     EXPECT_EQ(a.ToVector<float>(), b.ToVector<float>());
-    // The generator has moved on.
+    // The state of the generator has changed.
     ASSERT_THAT(fill(b, first), IsOk());
     EXPECT_NE(a.ToVector<float>(), b.ToVector<float>());
   }
 }
 
-TEST(InitTest, MisfitsAreInvalidArgument) {
+TEST(InitTest, InvalidTensorsAndOptionsAreRejected) {
   Generator generator(3);
   const auto invalid = StatusIs(absl::StatusCode::kInvalidArgument);
   Tensor whole = Tensor::Zeros({2, 2}, {.dtype = DType::kI64});

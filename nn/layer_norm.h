@@ -13,8 +13,8 @@ namespace hawser::nn {
 // Layer normalization over the last dims, as in tensor/ops/layer_norm.h:
 // [..., normalized_shape] to the same shape.
 //
-// Parameters, unless `affine` is off: "weight", one at first, and "bias", zero
-// at first, both of the normalized shape.
+// Parameters, if `affine`: "weight", initially one, and "bias", initially zero,
+// both of the normalized shape.
 class LayerNorm final : public Layer {
  public:
   struct Options {
@@ -24,7 +24,7 @@ class LayerNorm final : public Layer {
     tensor::DType dtype = tensor::DType::kF32;
   };
 
-  // kInvalidArgument: no normalized dims, or an option out of its range.
+  // kInvalidArgument: normalized_shape is empty, or an option is out of range.
   static absl::StatusOr<std::unique_ptr<LayerNorm>> Create(
       const Options& options);
 

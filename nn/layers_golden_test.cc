@@ -1,4 +1,5 @@
-// Compares layers, forward and backward, with figures made by PyTorch 1.13.1.
+// Tests that compare forward and backward passes of layers with results of
+// PyTorch 1.13.1.
 
 #include <functional>
 #include <map>
@@ -46,7 +47,7 @@ std::shared_ptr<tensor::Generator> NewGenerator() {
   return std::make_shared<tensor::Generator>(1);
 }
 
-// Tensors by name, undefined where there is none of that name.
+// Tensors by name; undefined for unknown names.
 class Inputs {
  public:
   explicit Inputs(const NamedTensors& tensors)

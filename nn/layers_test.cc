@@ -1,4 +1,4 @@
-// What the layers refuse, their first values, and dropout.
+// Tests of invalid arguments of layers, of initial values, and of dropout.
 
 #include <algorithm>
 #include <cmath>
@@ -107,10 +107,10 @@ TEST(LayersTest, SizesAreCheckedAtConstruction) {
               Invalid("TransformerEncoderLayer: model_width"));
   EXPECT_THAT(Dropout::Create(-0.1, generator), Invalid("Dropout", "-0.1"));
   EXPECT_THAT(Dropout::Create(std::nan(""), generator), Invalid("Dropout"));
-  EXPECT_THAT(Dropout::Create(0.1, nullptr), Invalid("Dropout: it needs"));
+  EXPECT_THAT(Dropout::Create(0.1, nullptr), Invalid("Dropout: the generator"));
 }
 
-TEST(LayersTest, InputsThatDoNotFitAreNamed) {
+TEST(LayersTest, ErrorsNameInputsOfWrongShape) {
   const auto g = NewGenerator();
   const Tensor x = Tensor::Zeros({2, 3});
   const auto linear =
@@ -139,7 +139,7 @@ TEST(LayersTest, InputsThatDoNotFitAreNamed) {
               StatusIs(absl::StatusCode::kInvalidArgument));
 }
 
-TEST(LayersTest, IdsThatDoNotFitAreNamed) {
+TEST(LayersTest, ErrorsNameInvalidIds) {
   const auto g = NewGenerator();
   const auto embedding = *Embedding::Create({.rows = 3, .width = 2}, *g);
   EXPECT_THAT(embedding->Forward(Tensor::Zeros({2})),
@@ -155,7 +155,7 @@ TEST(LayersTest, IdsThatDoNotFitAreNamed) {
               StatusIs(absl::StatusCode::kOutOfRange, HasSubstr("-1")));
 }
 
-TEST(LayersTest, SequencesThatDoNotFitAreNamed) {
+TEST(LayersTest, ErrorsNameSequencesOfWrongShape) {
   const auto g = NewGenerator();
   const auto lstm = *LSTM::Create({.input_size = 3, .hidden_size = 2}, g);
   const Tensor x = Tensor::Zeros({5, 4, 3});
@@ -190,7 +190,8 @@ TEST(LayersTest, SequencesThatDoNotFitAreNamed) {
               Invalid("TransformerEncoderLayer(4)", "f32[5, 4, 3]"));
 }
 
-// The gradient of `mask`, a leaf, of a loss of self-attention over `x`.
+// The gradient of a loss of self-attention over `x` with respect to the leaf
+// `mask`.
 absl::StatusOr<Tensor> MaskGradient(const MultiheadAttention& attention,
                                     const Tensor& x, const Tensor& mask) {
   RETURN_IF_ERROR(autograd::SetRequiresGrad(mask));
@@ -202,7 +203,7 @@ absl::StatusOr<Tensor> MaskGradient(const MultiheadAttention& attention,
   return autograd::Grad(mask);
 }
 
-TEST(LayersTest, ALearnedAttentionMaskGetsItsGradientInAnyForm) {
+TEST(LayersTest, LearnedAttentionMaskOfAnyShapeGetsAGradient) {
   const auto g = NewGenerator();
   const auto attention =
       *MultiheadAttention::Create({.embed_dim = 4, .num_heads = 2}, g);
@@ -221,7 +222,8 @@ TEST(LayersTest, ALearnedAttentionMaskGetsItsGradientInAnyForm) {
   EXPECT_THAT(converted->ToVector<double>(),
               Pointwise(FloatNear(1e-6), expected));
 
-  // One for each head of each sequence: together the gradient of the shared.
+  // A mask per head and sequence. These gradients add up to that of the shared
+  // mask.
   const auto single = MaskGradient(*attention, x, Tensor::Zeros({6, 5, 5}));
   ASSERT_THAT(single, IsOk());
   ASSERT_TRUE(single->defined());
@@ -229,7 +231,7 @@ TEST(LayersTest, ALearnedAttentionMaskGetsItsGradientInAnyForm) {
               Pointwise(FloatNear(1e-5), expected));
 }
 
-TEST(LayersTest, SequentialNamesTheLayerAtFault) {
+TEST(LayersTest, ErrorOfSequentialNamesTheLayer) {
   const auto g = NewGenerator();
   Sequential model;
   model.Append(*Linear::Create({.in_features = 3, .out_features = 4}, *g));
@@ -253,7 +255,7 @@ double Largest(const Tensor& tensor) {
   return largest;
 }
 
-TEST(LayersTest, FirstValuesAreInPyTorchsRange) {
+TEST(LayersTest, InitialValuesAreInPyTorchsRange) {
   const auto g = NewGenerator();
   const auto linear =
       *Linear::Create({.in_features = 25, .out_features = 40}, *g);
@@ -289,9 +291,9 @@ TEST(LayersTest, FirstValuesAreInPyTorchsRange) {
   EXPECT_GT(Largest(*embedding->parameters()[0].Detach().Select(0, 2)), 0);
 }
 
-TEST(LayersTest, SizesThatOverflowAreRefused) {
+TEST(LayersTest, SizesThatOverflowAreRejected) {
   const auto generator = NewGenerator();
-  // Larger than a size may be, and of weights with more than 2^63 bytes.
+  // A size above the limit, and a size for which weights exceed 2^63 bytes.
   for (const int64_t size : {int64_t{1} << 62, int64_t{1} << 40}) {
     EXPECT_THAT(
         Linear::Create({.in_features = size, .out_features = size}, *generator),
@@ -325,7 +327,7 @@ TEST(LayersTest, SizesThatOverflowAreRefused) {
               Invalid("LSTM", "hidden_size must be at most"));
 }
 
-TEST(LayersTest, LayerNormNeedsAnEpsOfAtLeastZero) {
+TEST(LayersTest, LayerNormRequiresANonnegativeEps) {
   for (const double eps : {-1e-5, std::nan("")}) {
     EXPECT_THAT(LayerNorm::Create({.normalized_shape = {3}, .eps = eps}),
                 Invalid("LayerNorm", "eps"));
@@ -333,20 +335,21 @@ TEST(LayersTest, LayerNormNeedsAnEpsOfAtLeastZero) {
   EXPECT_THAT(LayerNorm::Create({.normalized_shape = {3}, .eps = 0}), IsOk());
 }
 
-TEST(LayersTest, DropoutOnlyWhileTraining) {
+TEST(LayersTest, DropoutAppliesOnlyWhileTraining) {
   const auto dropout = *Dropout::Create(0.25, NewGenerator());
   const Tensor x = Tensor::Ones({1000});
   const Tensor y = *dropout->Forward(x);
   const std::vector<float> values = y.ToVector<float>();
   EXPECT_THAT(values, Each(AnyOf(0.0f, testing::FloatNear(4.0f / 3, 1e-6))));
   EXPECT_NEAR(std::count(values.begin(), values.end(), 0.0f), 250, 60);
-  // Another draw.
+  // A second call drops other elements.
   EXPECT_NE(dropout->Forward(x)->ToVector<float>(), values);
   dropout->Eval();
   EXPECT_TRUE(dropout->Forward(x)->is_same(x));
 }
 
-// Dropout inside a module follows its mode, and the same seed drops the same.
+// Dropout inside a module follows the module's mode. Equal seeds drop the same
+// elements.
 TEST(LayersTest, DropoutInsideModulesFollowsTheSeed) {
   const auto make = [] {
     return *TransformerEncoderLayer::Create(
@@ -365,7 +368,7 @@ TEST(LayersTest, DropoutInsideModulesFollowsTheSeed) {
   EXPECT_NE(evaluated, trained);
 }
 
-TEST(LayersTest, LstmDropsBetweenLayersOnly) {
+TEST(LayersTest, LstmDropsOnlyBetweenLayers) {
   const auto make = [](int64_t layers) {
     return *LSTM::Create({.input_size = 3,
                           .hidden_size = 4,

@@ -14,20 +14,20 @@ namespace hawser::nn {
 
 // activation(x weight^T + bias): [..., in_features] to [..., out_features].
 //
-// Parameters: "weight" [out_features, in_features], "bias" [out_features],
-// uniform within 1 / sqrt(in_features) of 0 at first.
+// Parameters: "weight" [out_features, in_features], "bias" [out_features].
+// Initial values: uniform in [-1, 1] / sqrt(in_features).
 class Linear final : public Layer {
  public:
   struct Options {
     int64_t in_features = 0;
     int64_t out_features = 0;
     bool bias = true;
-    // Computed in the same pass over the result.
+    // Computed together with the product, without another pass over the result.
     tensor::Activation activation = tensor::Activation::kNone;
     tensor::DType dtype = tensor::DType::kF32;
   };
 
-  // kInvalidArgument: a size is not above 0, or dtype is not floating point.
+  // kInvalidArgument: a size is not positive, or dtype is not floating point.
   static absl::StatusOr<std::unique_ptr<Linear>> Create(
       const Options& options, tensor::Generator& generator);
 

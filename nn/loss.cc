@@ -54,7 +54,7 @@ absl::StatusOr<Tensor> OneMinus(const Tensor& a) {
   return tensor::AddScalar(negative, 1);
 }
 
-// Probabilities [x], targets [y] to losses.
+// Maps probabilities x and targets y to losses.
 class BceFunction final : public autograd::Function {
  public:
   std::string_view name() const override { return "BceLoss"; }
@@ -75,12 +75,12 @@ class BceFunction final : public autograd::Function {
     return std::vector<Tensor>{std::move(loss)};
   }
 
-  // (x - y) / (x (1 - x)), the divisor being at least 1e-12
+  // (x - y) / max(x (1 - x), 1e-12)
   absl::StatusOr<std::vector<Tensor>> Backward(
       const autograd::FunctionContext& context,
       std::vector<Tensor> output_gradients) override {
     ASSIGN_OR_RETURN(const std::vector<Tensor> saved, context.saved_tensors());
-    // In f16 the least divisor would be 0.
+    // In f16 the minimal divisor would be rounded to 0.
     const DType dtype = SumDType(saved[0].dtype());
     ASSIGN_OR_RETURN(const Tensor x, saved[0].To(dtype));
     ASSIGN_OR_RETURN(const Tensor y, saved[1].To(dtype));
@@ -97,9 +97,9 @@ class BceFunction final : public autograd::Function {
   }
 };
 
-// Logits [x], targets [y] and the weight of positives (or undefined) to losses.
-// A function of its own because at x = 0 the parts of its stable form have
-// corners where the whole has none.
+// Maps logits x, targets y and the weight of positives (or undefined) to
+// losses. Implemented as one function, since the terms of its stable form are
+// not differentiable at x = 0, although their sum is.
 class BceWithLogitsFunction final : public autograd::Function {
  public:
   std::string_view name() const override { return "BceWithLogitsLoss"; }
@@ -217,9 +217,9 @@ absl::StatusOr<Tensor> BceLoss(const Tensor& x, const Tensor& y,
     ASSIGN_OR_RETURN(const double low, smallest.item<double>());
     ASSIGN_OR_RETURN(const double high, largest.item<double>());
     if (!(low >= 0 && high <= 1)) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "BceLoss: probabilities must be in [0, 1], not within [", low, ", ",
-          high, "]; BceWithLogitsLoss takes any number"));
+      return absl::InvalidArgumentError(
+          absl::StrCat("BceLoss: probabilities must be in [0, 1], not within [",
+                       low, ", ", high, "]; use BceWithLogitsLoss for logits"));
     }
   }
   return ApplyLoss(std::make_unique<BceFunction>(), {x, y.Detach()}, reduction);
@@ -249,7 +249,7 @@ absl::StatusOr<Tensor> KlDivLoss(const Tensor& x, const Tensor& y,
                                  Reduction reduction) {
   RETURN_IF_ERROR(CheckPair("KlDivLoss", x, y));
   const Tensor target = y.Detach();
-  // y log y, which is 0 where y is.
+  // y log y, which is 0 for y = 0.
   ASSIGN_OR_RETURN(const Tensor is_zero,
                    tensor::Eq(target, ScalarLike(0, target)));
   ASSIGN_OR_RETURN(const Tensor positive,

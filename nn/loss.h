@@ -10,35 +10,35 @@
 
 namespace hawser::nn {
 
-// Losses, differentiable with respect to their first argument, as PyTorch
-// defines them. Targets get no gradient; they have the shape and dtype of the
-// first argument unless said otherwise.
+// Losses as in PyTorch, differentiable with respect to their first argument.
+// Targets do not get a gradient. Unless documented otherwise, they have the
+// shape and dtype of the first argument.
 //
-// kInvalidArgument: shapes, dtypes or options do not fit; named.
+// kInvalidArgument: a shape, dtype or option is invalid; the message names it.
 
 struct ClassLossOptions {
   Reduction reduction = Reduction::kMean;
-  // A label whose elements count for nothing, also not in the mean. (PyTorch
-  // ignores -100 unless told otherwise; here it is an error like any other
-  // label that is no class.)
+  // Elements with this label contribute neither to the loss nor to the mean's
+  // divisor. By default all labels must be classes, unlike in PyTorch, where
+  // the default is -100.
   std::optional<int64_t> ignored_label = std::nullopt;
-  // [c]: how much each class counts; the mean is weighted too. Undefined: 1.
+  // [c]: the weight of each class, also in the mean. Undefined: 1.
   Tensor class_weights = {};
-  // Of CrossEntropyLoss: the share of the target that is spread evenly over all
-  // classes, in [0, 1].
+  // Only for CrossEntropyLoss: the fraction of the target that is spread evenly
+  // over all classes, in [0, 1].
   double label_smoothing = 0;
 };
 
-// -log softmax(logits)[label]. logits [n, c, ...], labels i64 [n, ...], which
-// is also the shape without reduction. The mean over no label is NaN, with a
-// gradient of 0.
+// -log softmax(logits)[label]. logits [n, c, ...], labels i64 [n, ...]. Without
+// reduction the result has the shape of the labels. If all labels are ignored,
+// the mean is NaN with a gradient of 0.
 //
 // kOutOfRange: a label is not in [0, c).
 absl::StatusOr<Tensor> CrossEntropyLoss(const Tensor& logits,
                                         const Tensor& labels,
                                         const ClassLossOptions& options = {});
 
-// The same from log-probabilities; there is no label smoothing.
+// The same from log-probabilities, without label smoothing.
 absl::StatusOr<Tensor> NllLoss(const Tensor& log_probabilities,
                                const Tensor& labels,
                                const ClassLossOptions& options = {});
@@ -51,7 +51,7 @@ absl::StatusOr<Tensor> MseLoss(const Tensor& x, const Tensor& y,
 absl::StatusOr<Tensor> L1Loss(const Tensor& x, const Tensor& y,
                               Reduction reduction = Reduction::kMean);
 
-// With d = |x - y|: d^2 / (2 beta) below beta, else d - beta / 2. beta above 0.
+// With d = |x - y|: d^2 / (2 beta) if d < beta, else d - beta / 2. beta > 0.
 absl::StatusOr<Tensor> SmoothL1Loss(const Tensor& x, const Tensor& y,
                                     double beta = 1,
                                     Reduction reduction = Reduction::kMean);
@@ -72,9 +72,9 @@ absl::StatusOr<Tensor> BceWithLogitsLoss(const Tensor& logits, const Tensor& y,
                                          Reduction reduction = Reduction::kMean,
                                          const Tensor& positive_weight = {});
 
-// y (log y - x) for log-probabilities x and probabilities y, 0 where y is 0.
-// kMean is over elements, as PyTorch's; divide kSum by the batch size for the
-// divergence per row.
+// y (log y - x) for log-probabilities x and probabilities y; 0 where y is 0.
+// kMean averages over elements, as in PyTorch. For the divergence per row,
+// divide kSum by the batch size.
 absl::StatusOr<Tensor> KlDivLoss(const Tensor& x, const Tensor& y,
                                  Reduction reduction = Reduction::kMean);
 

@@ -37,7 +37,7 @@ using ::testing::Pointwise;
 using Loss = std::function<absl::StatusOr<Tensor>(
     const Tensor& x, const Tensor& y, Reduction reduction)>;
 
-// Compares losses with figures made by PyTorch 1.13.1.
+// Compares losses with results of PyTorch 1.13.1.
 class LossGoldenTest : public testing::Test {
  protected:
   LossGoldenTest() : golden_(ReadGolden()["losses"]) {}
@@ -113,7 +113,7 @@ TEST_F(LossGoldenTest, ElementLosses) {
 
 TEST_F(LossGoldenTest, BinaryCrossEntropy) {
   Check("bce", BceLoss);
-  // There PyTorch divides by 1e-12 rounded to f32.
+  // Less exact, because PyTorch divides by 1e-12 rounded to f32 here.
   Check("bce_corners", BceLoss, 1e-8);
   Check("bce_with_logits", [](const Tensor& x, const Tensor& y, Reduction r) {
     return BceWithLogitsLoss(x, y, r);
@@ -125,7 +125,7 @@ TEST_F(LossGoldenTest, BinaryCrossEntropy) {
         });
 }
 
-TEST(LossTest, MisfitsAreNamed) {
+TEST(LossTest, ErrorsNameInvalidArguments) {
   const Tensor x = Tensor::Zeros({2, 3});
   const Tensor labels = Tensor::Zeros({2}, {tensor::DType::kI64});
   const auto invalid = [](const std::string& loss) {
@@ -163,7 +163,7 @@ TEST(LossTest, MisfitsAreNamed) {
               invalid("label_smoothing"));
 }
 
-TEST(LossTest, LabelThatIsNoClassIsOutOfRange) {
+TEST(LossTest, LabelOutsideTheClassesIsOutOfRange) {
   const Tensor x = Tensor::Zeros({2, 3});
   for (const int64_t label : {int64_t{-100}, int64_t{3}}) {
     const Tensor labels = Tensor::FromVector<int64_t>({0, label}, {2});
@@ -195,7 +195,7 @@ TEST(LossTest, CrossEntropyOfLargeLogits) {
   }
 }
 
-TEST(LossTest, MeanOverIgnoredLabelsAloneIsNanWithoutGradient) {
+TEST(LossTest, MeanOverOnlyIgnoredLabelsIsNanWithZeroGradient) {
   const Tensor labels = Tensor::FromVector<int64_t>({7, 7}, {2});
   for (const auto& function : {CrossEntropyLoss, NllLoss}) {
     const Tensor x = Tensor::Zeros({2, 3});
@@ -243,7 +243,7 @@ TEST(LossTest, BceOfCertainProbabilitiesHasAGradientInEveryDType) {
   }
 }
 
-TEST(LossTest, TargetsGetNoGradient) {
+TEST(LossTest, TargetsDoNotGetAGradient) {
   const Tensor x = Tensor::Full({2}, 0.25);
   const Tensor y = Tensor::Full({2}, 0.75);
   ASSERT_THAT(autograd::SetRequiresGrad(x), IsOk());

@@ -103,7 +103,7 @@ absl::StatusOr<LSTM::Cell> LSTM::FirstCell(const Tensor& x,
 
 absl::StatusOr<Tensor> LSTM::RunLayer(const Tensor& x, const Weights& weights,
                                       Cell& cell) const {
-  // What the inputs contribute, for all steps in one product.
+  // Contribution of the inputs, computed for all steps in one product.
   ASSIGN_OR_RETURN(const Tensor inputs,
                    autograd::Linear(x, weights.weight_ih, weights.bias_ih));
   const int64_t h = options_.hidden_size;

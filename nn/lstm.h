@@ -13,23 +13,23 @@
 
 namespace hawser::nn {
 
-// Both [num_layers, n, hidden_size]; undefined stands for zeros.
+// State of an LSTM. Both are [num_layers, n, hidden_size]; undefined: zeros.
 struct LSTMState {
   Tensor hidden = {};
   Tensor cell = {};
 };
 
-// Long short-term memory (Hochreiter and Schmidhuber, 1997), one or more
-// layers, with PyTorch's parameters. For each step, rows of the weights being
-// the gates i, f, g, o in this order:
+// Long short-term memory (Hochreiter and Schmidhuber, 1997) with one or more
+// layers and PyTorch's parameters. The rows of the weights belong to the gates
+// i, f, g, o, in this order. In each step:
 //
 //   i, f, o = sigmoid(.), g = tanh(.)  of  w_ih x + b_ih + w_hh h + b_hh
 //   c = f * c + i * g
 //   h = o * tanh(c)
 //
-// Parameters of layer k, uniform within 1 / sqrt(hidden_size) of 0 at first:
-// "weight_ih_lk" [4 hidden, input or hidden], "weight_hh_lk" [4 hidden,
-// hidden], "bias_ih_lk", "bias_hh_lk" [4 hidden].
+// Parameters of layer k: "weight_ih_lk" [4 hidden, input or hidden],
+// "weight_hh_lk" [4 hidden, hidden], "bias_ih_lk", "bias_hh_lk" [4 hidden].
+// Initial values: uniform in [-1, 1] / sqrt(hidden_size).
 class LSTM final : public Module {
  public:
   struct Options {
@@ -37,9 +37,9 @@ class LSTM final : public Module {
     int64_t hidden_size = 0;
     int64_t num_layers = 1;
     bool bias = true;
-    // Whether sequences are [n, time, width] and not [time, n, width].
+    // True: sequences are [n, time, width]; false: [time, n, width].
     bool batch_first = false;
-    // Of the outputs of every layer but the last.
+    // Dropout probability for the outputs of all layers except the last.
     double dropout = 0;
     tensor::DType dtype = tensor::DType::kF32;
   };
@@ -49,13 +49,15 @@ class LSTM final : public Module {
     LSTMState state;  // After the last step.
   };
 
-  // The generator gives the first values and, later, what is dropped.
+  // The generator determines the initial values and, later, the dropped
+  // elements.
   //
-  // kInvalidArgument: a size is not above 0, or another option is out of range.
+  // kInvalidArgument: a size is not positive, or another option is out of
+  // range.
   static absl::StatusOr<std::unique_ptr<LSTM>> Create(
       const Options& options, std::shared_ptr<tensor::Generator> generator);
 
-  // kInvalidArgument: shapes do not fit, or there is no step.
+  // kInvalidArgument: a shape does not match, or `x` has zero steps.
   absl::StatusOr<Result> Forward(const Tensor& x,
                                  const LSTMState& state = {}) const;
 
@@ -63,7 +65,7 @@ class LSTM final : public Module {
   struct Weights {
     Tensor weight_ih, weight_hh, bias_ih, bias_hh;
   };
-  // Of one layer: [n, hidden_size].
+  // State of one layer: [n, hidden_size].
   struct Cell {
     Tensor hidden = {};
     Tensor cell = {};
@@ -76,12 +78,13 @@ class LSTM final : public Module {
   absl::Status CheckInputs(const Tensor& x, const LSTMState& state) const;
   absl::StatusOr<Cell> FirstCell(const Tensor& x, const LSTMState& state,
                                  int64_t layer) const;
-  // The output [time, n, hidden_size] of one layer; `cell` goes to the end.
+  // Returns the output [time, n, hidden_size] of one layer. Updates `cell` to
+  // the state after the last step.
   absl::StatusOr<Tensor> RunLayer(const Tensor& x, const Weights& weights,
                                   Cell& cell) const;
 
   const Options options_;
-  // Never resized: parameters are registered by address.
+  // Never resized, since parameters are registered by address.
   std::vector<Weights> layers_;
   Dropout* dropout_ = nullptr;
 };

@@ -29,7 +29,7 @@ std::string Joined(std::string_view prefix, std::string_view name) {
   return joined;
 }
 
-// Why `source` cannot be copied into `target`; empty if it can.
+// The reason why `source` cannot be copied to `target`; empty if it can.
 std::string WhyNot(const std::string& name, const Tensor& target,
                    const Tensor& source) {
   if (!source.defined()) return absl::StrCat(name, " is undefined");
@@ -74,7 +74,7 @@ void Module::RegisterBuffer(std::string name, Tensor* tensor) {
 
 void Module::AddModule(std::string name, std::unique_ptr<Module> module) {
   CheckName(name);
-  HAWSER_CHECK(module != nullptr) << name << " is no module";
+  HAWSER_CHECK(module != nullptr) << name << " is a null module";
   modules_.emplace_back(std::move(name), std::move(module));
 }
 
@@ -120,7 +120,7 @@ absl::Status Module::Replace(TensorMap map) {
   for (auto& [name, tensor] : parameters_) {
     ASSIGN_OR_RETURN(const Tensor mapped, map(*tensor));
     if (mapped.is_same(*tensor)) continue;
-    // A parameter that was frozen stays so.
+    // A frozen parameter stays frozen.
     RETURN_IF_ERROR(
         autograd::SetRequiresGrad(mapped, autograd::RequiresGrad(*tensor)));
     *tensor = mapped;
@@ -138,7 +138,7 @@ absl::Status Module::To(tensor::DType dtype) {
   if (!IsFloatingPoint(dtype)) {
     return absl::InvalidArgumentError(absl::StrCat(
         "a module cannot be converted to ", std::string(DTypeName(dtype)),
-        "; its parameters are floating point"));
+        ": its parameters must be floating point"));
   }
   return Replace([dtype](const Tensor& tensor) -> absl::StatusOr<Tensor> {
     if (!IsFloatingPoint(tensor.dtype())) return tensor;
@@ -180,7 +180,7 @@ absl::Status Module::LoadStateDict(const NamedTensors& state) {
   }
   if (!errors.empty()) {
     return absl::InvalidArgumentError(absl::StrCat(
-        "this state does not fit the module: ", absl::StrJoin(errors, "; ")));
+        "the state does not match the module: ", absl::StrJoin(errors, "; ")));
   }
   const autograd::NoGradGuard no_grad;
   for (auto [name, tensor] : own) {

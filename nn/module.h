@@ -16,12 +16,12 @@
 
 namespace hawser::nn {
 
-// Tensors and their names, in an order that means something.
+// Tensors and their names, in a significant order.
 using NamedTensors = std::vector<std::pair<std::string, Tensor>>;
 
-// A part of a model: parameters, buffers (state that is not trained) and parts
-// of its own. Derived classes register them under the names PyTorch gives them,
-// so that state dicts can be exchanged.
+// A part of a model, with parameters, buffers (state that is not trained) and
+// submodules. Derived classes register these under the names that PyTorch uses,
+// so that state dicts are interchangeable.
 //
 //   class Classifier : public Module {
 //    public:
@@ -41,8 +41,8 @@ using NamedTensors = std::vector<std::pair<std::string, Tensor>>;
 //     Linear* fc_;
 //   };
 //
-// Forward methods are const: several threads may run one module at once, as
-// long as none changes it or its parameters.
+// Forward methods are const. Several threads may run one module at the same
+// time if none changes it or its parameters.
 class Module {
  public:
   Module() = default;
@@ -51,14 +51,15 @@ class Module {
   Module(const Module&) = delete;
   Module& operator=(const Module&) = delete;
 
-  // Handles on the parameters of this module, then of its parts, in the order
-  // of registration: "weight", "bias", "layer1.weight", ...
+  // Handles to the parameters of this module, then of its submodules, in the
+  // order of registration: "weight", "bias", "layer1.weight", ...
   NamedTensors named_parameters() const;
   NamedTensors named_buffers() const;
-  // The parameters without their names, as an optimizer takes them.
+  // The parameters without their names, for an optimizer.
   std::vector<Tensor> parameters() const;
 
-  // Training is the mode at first; dropout does nothing in evaluation.
+  // Set the mode of this module and its submodules; initially training. Dropout
+  // has no effect in evaluation mode.
   void Train(bool training = true);
   void Eval() { Train(false); }
   bool is_training() const { return training_; }
@@ -67,28 +68,29 @@ class Module {
   void ZeroGrad();
 
   // Converts floating-point parameters and buffers, or moves all of them. They
-  // become other tensors, without gradients: make optimizers afterwards.
+  // become new tensors without gradients, so create optimizers afterwards.
   absl::Status To(tensor::DType dtype);
   absl::Status To(tensor::Device device);
 
-  // Parameters, then buffers; handles on the tensors themselves.
+  // Handles to the parameters, then to the buffers, without copies.
   NamedTensors StateDict() const;
 
-  // Copies values into parameters and buffers, converting between
-  // floating-point dtypes.
+  // Copies values to parameters and buffers. Converts between floating-point
+  // dtypes.
   //
   // kInvalidArgument: names are missing, unexpected or given twice, or shapes
-  // or dtypes do not fit. The message lists all of them; nothing was changed.
+  // or dtypes do not match. The message lists all of them; nothing was changed.
   absl::Status LoadStateDict(const NamedTensors& state);
 
  protected:
-  // `tensor` is a member of the derived class, which stays up to date when the
-  // module is converted. An undefined one is left out. Names are unique and
-  // without dots; this is checked.
+  // `tensor` must be a member of the derived class. Conversions of the module
+  // update it. Undefined tensors are not registered. Names must be unique and
+  // must not contain dots; this is checked.
   void RegisterParameter(std::string name, Tensor* tensor);
   void RegisterBuffer(std::string name, Tensor* tensor);
 
-  // Takes a part over; the pointer is valid as long as this module.
+  // Takes ownership of a submodule. The pointer is valid as long as this
+  // module.
   template <class M>
   M* RegisterModule(std::string name, std::unique_ptr<M> module) {
     M* const raw = module.get();
@@ -111,11 +113,11 @@ class Module {
   bool training_ = true;
 };
 
-// A module that makes one tensor from one.
+// A module that maps one tensor to one tensor.
 class Layer : public Module {
  public:
-  // kInvalidArgument, naming the layer and both shapes, for an input that does
-  // not fit; otherwise the errors of the operations in tensor/ops.
+  // kInvalidArgument, naming the layer and both shapes, for an input of wrong
+  // shape; otherwise the errors of the operations in tensor/ops.
   virtual absl::StatusOr<Tensor> Forward(const Tensor& x) const = 0;
 };
 

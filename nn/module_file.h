@@ -8,16 +8,16 @@
 
 namespace hawser::nn {
 
-// Writes the state dict of `module` to a safetensors file, which other tools
-// can read; it appears complete or not at all.
+// Writes the state dict of `module` to a safetensors file, atomically. Other
+// tools can read it.
 //
-// Errors of tensor/io/safetensors.h.
+// Errors are those of tensor/io/safetensors.h.
 absl::Status SaveModule(const Module& module, std::string_view path);
 
-// Copies the tensors of such a file into `module`.
+// Copies the tensors of such a file to `module`.
 //
-// kInvalidArgument: the file breaks the format, or its tensors do not fit, as
-// for Module::LoadStateDict; nothing was changed. Other errors of
+// kInvalidArgument: the file is malformed, or Module::LoadStateDict rejects its
+// tensors; nothing was changed. Other errors are those of
 // tensor/io/safetensors.h.
 absl::Status LoadModule(Module& module, std::string_view path);
 

@@ -32,7 +32,7 @@ std::string Path(const std::string& name) {
   return testing::TempDir() + "/" + name;
 }
 
-TEST(ModuleFileTest, LoadingGivesBackWhatWasSaved) {
+TEST(ModuleFileTest, SavedModuleRoundTrips) {
   const std::string path = Path("linear.safetensors");
   const auto saved = NewLinear(1);
   ASSERT_THAT(SaveModule(*saved, path), IsOk());
@@ -46,7 +46,7 @@ TEST(ModuleFileTest, LoadingGivesBackWhatWasSaved) {
   }
 }
 
-TEST(ModuleFileTest, MisfitNamesTheFileAndTheTensors) {
+TEST(ModuleFileTest, ErrorNamesTheFileAndTheTensors) {
   const std::string path = Path("other.safetensors");
   ASSERT_THAT(tensor::SaveSafetensors(
                   path, {.tensors = {{"weight", Tensor::Zeros({3, 2})},

@@ -23,7 +23,7 @@ using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-// A weight, an undefined bias and a counter.
+// A module with a weight, an undefined bias and a counter.
 class Part : public Module {
  public:
   explicit Part(double value) : weight_(Tensor::Full({2}, value)) {
@@ -56,7 +56,7 @@ std::vector<std::string> Names(const NamedTensors& tensors) {
   return names;
 }
 
-TEST(ModuleTest, NamesAreInOrderOfRegistrationOwnFirst) {
+TEST(ModuleTest, NamesAreInOrderOfRegistration) {
   const Whole module;
   EXPECT_THAT(Names(module.named_parameters()),
               ElementsAre("scale", "left.weight", "right.weight"));
@@ -76,7 +76,7 @@ TEST(ModuleTest, ParametersAreLeavesThatRequireAGradient) {
   EXPECT_FALSE(autograd::RequiresGrad(module.left_->count_));
 }
 
-TEST(ModuleTest, ModeReachesEveryPart) {
+TEST(ModuleTest, ModeAppliesToSubmodules) {
   Whole module;
   EXPECT_TRUE(module.right_->is_training());
   module.Eval();
@@ -86,7 +86,7 @@ TEST(ModuleTest, ModeReachesEveryPart) {
   EXPECT_TRUE(module.right_->is_training());
 }
 
-TEST(ModuleTest, ZeroGradReachesEveryPart) {
+TEST(ModuleTest, ZeroGradAppliesToSubmodules) {
   Whole module;
   ASSERT_THAT(autograd::SetGrad(module.right_->weight_, Tensor::Ones({2})),
               IsOk());
@@ -94,7 +94,7 @@ TEST(ModuleTest, ZeroGradReachesEveryPart) {
   EXPECT_FALSE(autograd::Grad(module.right_->weight_).defined());
 }
 
-TEST(ModuleTest, ConversionKeepsMembersAndRequirementUpToDate) {
+TEST(ModuleTest, ConversionUpdatesMembersAndKeepsRequiresGrad) {
   Whole module;
   ASSERT_THAT(autograd::SetRequiresGrad(module.left_->weight_, false), IsOk());
   ASSERT_THAT(module.To(DType::kF64), IsOk());
@@ -119,12 +119,12 @@ TEST(ModuleTest, StateDictIsCopiedIntoTheSameTensors) {
   EXPECT_THAT(handle.ToVector<float>(), ElementsAre(3));
   EXPECT_GT(handle.version(), version);
   EXPECT_THAT(target.left_->count_.ToVector<int64_t>(), ElementsAre(8));
-  // A copy: what happens to the source afterwards does not matter.
+  // The state was copied, so later changes of the source have no effect.
   source.scale_.data<float>()[0] = 4;
   EXPECT_THAT(handle.ToVector<float>(), ElementsAre(3));
 }
 
-TEST(ModuleTest, LoadingConvertsBetweenFloatingTypes) {
+TEST(ModuleTest, LoadingConvertsBetweenFloatingPointTypes) {
   Whole source;
   ASSERT_THAT(source.To(DType::kBF16), IsOk());
   Whole target;
@@ -132,7 +132,7 @@ TEST(ModuleTest, LoadingConvertsBetweenFloatingTypes) {
   EXPECT_THAT(target.right_->weight_.ToVector<float>(), ElementsAre(2, 2));
 }
 
-TEST(ModuleTest, EveryMisfitIsListedAndNothingIsLoaded) {
+TEST(ModuleTest, ErrorListsEveryMismatchAndNothingIsLoaded) {
   Whole module;
   NamedTensors state = Whole().StateDict();
   state[0].second = Tensor::Zeros({1});                         // fits

@@ -32,7 +32,8 @@ namespace {
 using tensor::DType;
 using tensor::Shape;
 
-// A mask as numbers to add to scores of the dtype and device of `like`.
+// Converts a mask to numbers to add to scores, with the dtype and device of
+// `like`.
 absl::StatusOr<Tensor> Additive(const Tensor& mask, const Tensor& like) {
   if (mask.dtype() != DType::kBool) return autograd::Cast(mask, like.dtype());
   const tensor::TensorOptions options{like.dtype(), like.device()};
@@ -130,7 +131,7 @@ absl::StatusOr<MultiheadAttention::Heads> MultiheadAttention::Project(
   const int64_t e = options_.embed_dim;
   std::vector<Tensor> projected;
   if (key.is_same(query) && value.is_same(query)) {
-    // One product for all three.
+    // Self-attention: one product for query, key and value.
     ASSIGN_OR_RETURN(const Tensor all,
                      autograd::Linear(query, in_proj_weight_, in_proj_bias_));
     ASSIGN_OR_RETURN(projected,

@@ -13,48 +13,50 @@
 
 namespace hawser::nn {
 
-// Positions that a query must ignore: true in a bool mask, or numbers of any
-// floating dtype that are added to the scores and get a gradient if they
-// require one. An undefined tensor masks nothing.
+// Masks of attention. True in a bool mask hides a position from a query. A mask
+// of any floating-point dtype is added to the scores, and gets a gradient if it
+// requires one. Undefined: no mask.
 struct AttentionMasks {
   Tensor attention = {};  // [t, s] or [n * num_heads, t, s], bool or floating.
   Tensor padding = {};    // [n, s], bool: keys that are padding.
 };
 
-// Scaled dot-product attention with several heads (Vaswani et al., 2017), as
+// Scaled dot-product attention with several heads (Vaswani et al., 2017), like
 // PyTorch's module of this name.
 //
-// Parameters, e being embed_dim: "in_proj_weight" [3 e, e] (queries, keys,
-// values), Xavier-uniform at first; "in_proj_bias" [3 e], zero;
-// "out_proj.weight" [e, e] as of Linear; "out_proj.bias" [e], zero.
+// Parameters and initial values, with e = embed_dim: "in_proj_weight" [3 e, e]
+// (queries, keys, values), Xavier uniform; "in_proj_bias" [3 e], zero;
+// "out_proj.weight" [e, e], as in Linear; "out_proj.bias" [e], zero.
 class MultiheadAttention final : public Module {
  public:
   struct Options {
     int64_t embed_dim = 0;
     int64_t num_heads = 1;  // Divides embed_dim.
-    double dropout = 0;     // Of the attention weights.
+    double dropout = 0;     // Probability, for the attention weights.
     bool bias = true;
-    // Whether sequences are [n, time, e] and not [time, n, e].
+    // True: sequences are [n, time, e]; false: [time, n, e].
     bool batch_first = false;
     tensor::DType dtype = tensor::DType::kF32;
   };
 
   struct Result {
-    Tensor output;   // As the query.
-    Tensor weights;  // [n, t, s], averaged over heads; of ForwardWithWeights.
+    Tensor output;   // Shape of the query.
+    Tensor weights;  // [n, t, s], averaged over heads; by ForwardWithWeights.
   };
 
-  // The generator gives the first values and, later, what is dropped.
+  // The generator determines the initial values and, later, the dropped
+  // elements.
   //
-  // kInvalidArgument: a size is not above 0, num_heads does not divide
+  // kInvalidArgument: a size is not positive, num_heads does not divide
   // embed_dim, or another option is out of range.
   static absl::StatusOr<std::unique_ptr<MultiheadAttention>> Create(
       const Options& options, std::shared_ptr<tensor::Generator> generator);
 
-  // Queries [t, n, e], keys and values [s, n, e], or with the first two dims
-  // exchanged if batch_first. A query that may see no key gives NaN.
+  // Queries [t, n, e], keys and values [s, n, e]; with batch_first, the first
+  // two dims are exchanged. If the masks hide all keys from a query, its output
+  // is NaN.
   //
-  // kInvalidArgument: shapes or dtypes do not fit.
+  // kInvalidArgument: shapes or dtypes do not match.
   absl::StatusOr<Tensor> Forward(const Tensor& query, const Tensor& key,
                                  const Tensor& value,
                                  const AttentionMasks& masks = {}) const;
@@ -76,7 +78,7 @@ class MultiheadAttention final : public Module {
                                 const Tensor& value) const;
   absl::StatusOr<Tensor> SplitHeads(const Tensor& x) const;
   absl::StatusOr<Tensor> JoinHeads(const Tensor& x) const;
-  // With the weights of each head, [n, heads, t, s].
+  // Result::weights are those of each head, [n, heads, t, s].
   absl::StatusOr<Result> Attend(const Tensor& query, const Tensor& key,
                                 const Tensor& value,
                                 const AttentionMasks& masks) const;

@@ -16,7 +16,8 @@ absl::StatusOr<Tensor> Reduce(const Tensor& losses, Reduction reduction) {
     case Reduction::kNone:
       return losses;
   }
-  return absl::InvalidArgumentError("there is no such reduction");
+  return absl::InvalidArgumentError(
+      "the reduction must be kMean, kSum or kNone");
 }
 
 }  // namespace hawser::nn

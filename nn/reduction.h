@@ -6,11 +6,11 @@
 
 namespace hawser::nn {
 
-// Reduction of the losses of the elements.
+// Reduction of elementwise losses to a result.
 enum class Reduction { kMean, kSum, kNone };
 
-// The mean or the sum of `losses`, of rank 0, or `losses` as they are;
-// differentiable.
+// Returns the mean or the sum of `losses` as a scalar, or `losses` unchanged.
+// Differentiable.
 absl::StatusOr<Tensor> Reduce(const Tensor& losses, Reduction reduction);
 
 }  // namespace hawser::nn

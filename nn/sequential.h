@@ -11,17 +11,16 @@
 
 namespace hawser::nn {
 
-// Layers one after the other, each on the result of the one before it.
+// A chain of layers, each applied to the result of the previous one.
 class Sequential final : public Layer {
  public:
   Sequential() = default;
 
-  // Adds a layer at the end. Its name is its place ("0", "1", ...) if none is
-  // given.
+  // Adds a layer at the end. The default name is its index: "0", "1", ...
   void Append(std::unique_ptr<Layer> layer);
   void Append(std::string name, std::unique_ptr<Layer> layer);
 
-  // The input itself if there are no layers. An error names the layer.
+  // Returns the input if there are no layers. An error names the layer.
   absl::StatusOr<Tensor> Forward(const Tensor& x) const override;
 
  private:

@@ -15,10 +15,11 @@
 
 namespace hawser::nn {
 
-// Self-attention, then two linear layers, each with dropout, a residual sum and
-// layer normalization (Vaswani et al., 2017), as PyTorch's module of this name.
+// Self-attention, followed by two linear layers. Both parts have dropout, a
+// residual connection and layer normalization (Vaswani et al., 2017), like
+// PyTorch's module of this name.
 //
-// Parts: "self_attn", "linear1", "linear2", "norm1", "norm2".
+// Submodules: "self_attn", "linear1", "linear2", "norm1", "norm2".
 class TransformerEncoderLayer final : public Layer {
  public:
   enum class Activation { kRelu, kGelu };
@@ -30,14 +31,14 @@ class TransformerEncoderLayer final : public Layer {
     double dropout = 0.1;
     Activation activation = Activation::kRelu;
     double layer_norm_eps = 1e-5;
-    // Whether sequences are [n, time, width] and not [time, n, width].
+    // True: sequences are [n, time, width]; false: [time, n, width].
     bool batch_first = false;
-    // Whether to normalize before each part and not after the sum.
+    // True: normalize before each part; false: after its residual connection.
     bool norm_first = false;
     tensor::DType dtype = tensor::DType::kF32;
   };
 
-  // kInvalidArgument as for the parts.
+  // kInvalidArgument, as for the submodules.
   static absl::StatusOr<std::unique_ptr<TransformerEncoderLayer>> Create(
       const Options& options, std::shared_ptr<tensor::Generator> generator);
 

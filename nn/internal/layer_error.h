@@ -14,7 +14,8 @@ namespace hawser::nn::internal {
 absl::Status WrongInput(std::string_view layer, std::string_view role,
                         std::string_view expected, const Tensor& actual);
 
-// Sizes up to this one can be multiplied by the gates of an LSTM.
+// Largest size for which the product with the number of LSTM gates does not
+// overflow.
 inline constexpr int64_t kMostSize = int64_t{1} << 60;
 
 struct NamedSize {
@@ -24,7 +25,7 @@ struct NamedSize {
 };
 
 // kInvalidArgument, "Linear: in_features must be above 0, not -1", for the
-// first size that is not positive, or above its most.
+// first size that is not positive or exceeds its limit.
 absl::Status CheckSizes(std::string_view layer,
                         std::initializer_list<NamedSize> sizes);
 

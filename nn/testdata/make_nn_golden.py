@@ -1,8 +1,8 @@
-"""Writes nn_golden.json: what PyTorch's layers and losses do to small tensors.
+"""Writes nn_golden.json: results of PyTorch's layers and losses on small tensors.
 
-Each case holds the parameters of a module by name, its inputs, its outputs, the
-gradients that were given to the outputs, and those that came back for parameters
-and floating-point inputs (float64). Dropout is off.
+Each case contains the parameters of a module by name, its inputs, its outputs, the
+gradients of the outputs, and the resulting gradients of parameters and
+floating-point inputs (float64). Dropout is off.
 Made with PyTorch 1.13.1: python3 make_nn_golden.py > nn_golden.json
 """
 import json
