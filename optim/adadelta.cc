@@ -14,7 +14,7 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "optim/adadelta.cc"
 #include "hwy/foreach_target.h"
-// These must come after foreach_target.h.
+// Must be included after foreach_target.h.
 #include "hwy/highway.h"
 #include "optim/internal/update_loop-inl.h"
 

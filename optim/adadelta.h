@@ -9,7 +9,7 @@
 
 namespace hawser::optim {
 
-// Adadelta (Zeiler, 2012) as in PyTorch:
+// Options of Adadelta (Zeiler, 2012), as in PyTorch:
 //
 //   g = g + weight_decay * p
 //   v = rho * v + (1 - rho) * g^2
@@ -23,12 +23,12 @@ struct AdadeltaOptions {
   double rho = 0.9;         // In [0, 1].
   double eps = 1e-6;        // At least 0.
   double weight_decay = 0;  // At least 0.
-  bool maximize = false;    // Climbs instead of descending.
+  bool maximize = false;    // Ascends instead of descending.
 };
 
 RuleSpec Adadelta(const AdadeltaOptions& options);
 
-// kInvalidArgument: an option out of its range, or not one of the above.
+// kInvalidArgument: an option is unknown or out of range.
 absl::StatusOr<std::unique_ptr<UpdateRule>> MakeAdadelta(const RuleSpec& spec);
 
 }  // namespace hawser::optim

@@ -18,7 +18,7 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "optim/adam.cc"
 #include "hwy/foreach_target.h"
-// These must come after foreach_target.h.
+// Must be included after foreach_target.h.
 #include "hwy/highway.h"
 #include "optim/internal/update_loop-inl.h"
 
@@ -27,7 +27,7 @@
 namespace hawser::optim {
 namespace {
 
-// Adam, or, if the weight decay is decoupled from the gradient, AdamW.
+// Adam, or AdamW if the weight decay is decoupled from the gradient.
 struct AdamVariant {
   AdamOptions options;
   bool decoupled;

@@ -9,7 +9,8 @@
 
 namespace hawser::optim {
 
-// Adamax, Adam with the infinity norm (Kingma and Ba, 2015), as in PyTorch:
+// Options of Adamax, Adam with the infinity norm (Kingma and Ba, 2015), as in
+// PyTorch:
 //
 //   g = g + weight_decay * p
 //   m = beta1 * m + (1 - beta1) * g
@@ -23,12 +24,12 @@ struct AdamaxOptions {
   double beta2 = 0.999;     // In [0, 1).
   double eps = 1e-8;        // At least 0.
   double weight_decay = 0;  // At least 0.
-  bool maximize = false;    // Climbs instead of descending.
+  bool maximize = false;    // Ascends instead of descending.
 };
 
 RuleSpec Adamax(const AdamaxOptions& options);
 
-// kInvalidArgument: an option out of its range, or not one of the above.
+// kInvalidArgument: an option is unknown or out of range.
 absl::StatusOr<std::unique_ptr<UpdateRule>> MakeAdamax(const RuleSpec& spec);
 
 }  // namespace hawser::optim

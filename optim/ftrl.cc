@@ -14,7 +14,7 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "optim/ftrl.cc"
 #include "hwy/foreach_target.h"
-// These must come after foreach_target.h.
+// Must be included after foreach_target.h.
 #include "hwy/highway.h"
 #include "optim/internal/update_loop-inl.h"
 
@@ -22,8 +22,8 @@ HWY_BEFORE_NAMESPACE();
 namespace hawser::optim {
 namespace HWY_NAMESPACE {
 
-// The learning rate that "z" is kept for. Small, so that l1 is little beside
-// the part of z that makes a weight.
+// The learning rate for which "z" is stored. It is small, so that l1 is small
+// compared with the part of z that determines the weight.
 inline constexpr double kKeptRate = 0x1p-20;
 
 template <class T>
@@ -35,10 +35,9 @@ struct FtrlKernel {
         l1(static_cast<T>(o.l1)),
         l2(static_cast<T>(o.l2)) {}
 
-  // 1. z for the current learning rate, from the kept one: both make the same
-  //    weight.
-  // 2. The paper's step.
-  // 3. z to be kept.
+  // 1. Converts the stored z to the current learning rate, for the same weight.
+  // 2. Runs the paper's step.
+  // 3. Converts z back to the stored form.
   template <class D, class V>
   HWY_INLINE void operator()(D d, V& w, V g, V& z, V& n, V&) const {
     const V zero = hn::Zero(d);
@@ -56,7 +55,7 @@ struct FtrlKernel {
     const V current =
         hn::IfThenElse(hn::Le(kept_excess, zero), z,
                        hn::CopySign(hn::MulAdd(size, old_curvature, l1s), z));
-    // An element without history: the z whose closed form is its value.
+    // For an element without history: the z whose closed form is its value.
     const V start =
         hn::Neg(hn::CopySign(hn::MulAdd(hn::Abs(w), old_curvature, l1s), w));
     V new_z = hn::IfThenElse(

@@ -10,33 +10,34 @@
 
 namespace hawser::optim {
 
-// Follow the regularised leader, per-coordinate proximal form: McMahan et al.,
-// "Ad Click Prediction: a View from the Trenches", KDD 2013, Algorithm 1. With
-// w the parameter, and lr the paper's alpha:
+// Options of FTRL-Proximal per coordinate: McMahan et al., "Ad Click
+// Prediction: a View from the Trenches", KDD 2013, Algorithm 1. With w the
+// parameter and lr the paper's alpha:
 //
 //   s = (sqrt(n + g^2) - sqrt(n)) / lr
 //   z = z + g - s * w
 //   n = n + g^2
 //   w = |z| <= l1 ? 0 : -(z - sign(z) * l1) / ((beta + sqrt(n)) / lr + l2)
 //
-// The paper starts from w = 0. An element that starts elsewhere has its z set,
-// when it is first updated, so that the last line gives its starting value.
+// The paper starts from w = 0. For an element with another initial value, the
+// first update sets z so that the last line gives this value.
 //
-// A change of lr or l2 moves no weight: z is set to what gives the same weight
-// with the new ones. Slots: "z", for lr = 2^-20 and l2 = 0, and "n". Rows can
-// be updated: an element whose gradient is 0 stays.
+// A change of lr or l2 does not change weights: z is converted so that it gives
+// the same weight with the new options. Slots: "z", stored for lr = 2^-20 and
+// l2 = 0, and "n". ApplyRows works, since elements with gradient 0 do not
+// change.
 struct FtrlOptions {
   // Required, above 0.
   double lr = std::numeric_limits<double>::quiet_NaN();
   double beta = 1;        // At least 0.
   double l1 = 0;          // The paper's lambda 1; at least 0.
   double l2 = 0;          // The paper's lambda 2; at least 0.
-  bool maximize = false;  // Climbs instead of descending.
+  bool maximize = false;  // Ascends instead of descending.
 };
 
 RuleSpec Ftrl(const FtrlOptions& options);
 
-// kInvalidArgument: an option out of its range, or not one of the above.
+// kInvalidArgument: an option is unknown or out of range.
 absl::StatusOr<std::unique_ptr<UpdateRule>> MakeFtrl(const RuleSpec& spec);
 
 }  // namespace hawser::optim

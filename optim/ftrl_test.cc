@@ -21,8 +21,8 @@ using ::testing::DoubleNear;
 using ::testing::ElementsAre;
 using ::testing::Pointwise;
 
-// Algorithm 1 of McMahan et al., KDD 2013, for one coordinate, in its own
-// order: the weight is derived from z and n, then a gradient arrives.
+// Algorithm 1 of McMahan et al., KDD 2013, for one coordinate, in the paper's
+// order: the weight is computed from z and n before each gradient.
 class PaperCoordinate {
  public:
   explicit PaperCoordinate(const FtrlOptions& options) : o_(options) {}
@@ -33,7 +33,7 @@ class PaperCoordinate {
     return -(z_ - sign * o_.l1) / ((o_.beta + std::sqrt(n_)) / o_.lr + o_.l2);
   }
 
-  // The weight stays.
+  // Keeps the weight.
   void ChangeRate(double lr) {
     const double w = Weight();
     o_.lr = lr;
@@ -55,7 +55,7 @@ class PaperCoordinate {
   double n_ = 0;
 };
 
-TEST(FtrlTest, EveryStepIsThatOfThePaper) {
+TEST(FtrlTest, StepsEqualThoseOfThePaper) {
   for (const FtrlOptions& options :
        {FtrlOptions{.lr = 0.1}, FtrlOptions{.lr = 0.5, .beta = 0.2, .l1 = 0.7},
         FtrlOptions{.lr = 0.05, .beta = 1, .l1 = 0.3, .l2 = 2}}) {
@@ -69,7 +69,7 @@ TEST(FtrlTest, EveryStepIsThatOfThePaper) {
       std::vector<double> gradient(kWidth);
       std::vector<double> expected(kWidth);
       for (int i = 0; i < kWidth; ++i) {
-        // The last coordinates get no gradient at all, or a rare one.
+        // One of the last two coordinates gets rare gradients, the other none.
         gradient[i] = i == 10                ? 0
                       : i == 9 && t % 4 != 0 ? 0
                                              : std::sin(3.0 * i + t * 0.7);
@@ -87,7 +87,7 @@ TEST(FtrlTest, EveryStepIsThatOfThePaper) {
   }
 }
 
-TEST(FtrlTest, LearningRateChangesMoveNoWeight) {
+TEST(FtrlTest, LearningRateChangesKeepWeights) {
   const FtrlOptions options = {.lr = 0.5, .beta = 0.2, .l1 = 0.7, .l2 = 0.3};
   const auto rule = MakeFtrl(Ftrl(options));
   ASSERT_THAT(rule, IsOk());
@@ -102,7 +102,7 @@ TEST(FtrlTest, LearningRateChangesMoveNoWeight) {
       const double lr = 0.5 / (1 + t / 5);
       std::vector<double> gradient(kWidth), expected(kWidth);
       for (int i = 0; i < kWidth; ++i) {
-        // Hardly any, while the learning rate falls.
+        // In every fifth step nearly 0, while the learning rate falls.
         gradient[i] = t % 5 == 0 ? 1e-9 : std::sin(3.0 * i + t * 0.7);
         const double before = paper[i].Weight();
         paper[i].ChangeRate(lr);
@@ -132,7 +132,7 @@ TEST(FtrlTest, LearningRateChangesMoveNoWeight) {
   }
 }
 
-TEST(FtrlTest, StartWithoutCurvatureIsKept) {
+TEST(FtrlTest, InitialValueIsKeptWithoutCurvature) {
   const auto rule = MakeFtrl(Ftrl({.lr = 0.1, .beta = 0}));
   Tensor parameter = Tensor::Full({1}, 2);
   ParameterState state;
@@ -152,8 +152,8 @@ TEST(FtrlTest, L1MakesExactZeros) {
   EXPECT_THAT(parameter.ToVector<double>(), ElementsAre(0, 0.5));
 }
 
-// The first closed form must reproduce the starting value.
-TEST(FtrlTest, NonzeroStartIsKeptUntilAGradientArrives) {
+// The first closed form must reproduce the initial value.
+TEST(FtrlTest, NonzeroInitialValueIsKeptUntilTheFirstGradient) {
   const auto rule = MakeFtrl(Ftrl({.lr = 0.1, .l1 = 0.5, .l2 = 0.3}));
   const std::vector<double> start = {0.5, -2, 1e-3};
   Tensor parameter = Tensor::FromVector(start, {3});

@@ -19,8 +19,8 @@
 namespace hawser::optim {
 namespace {
 
-// The norms of the gradients one by one, of 16-bit ones in f32; 0 for an
-// undefined one.
+// The norm of each gradient, computed in f32 for 16-bit dtypes; 0 for undefined
+// gradients.
 absl::StatusOr<std::vector<double>> Norms(std::span<const Tensor> gradients,
                                           double p) {
   std::vector<double> norms;
@@ -39,7 +39,7 @@ double JointNorm(const std::vector<double>& norms, double p) {
   double joint = 0;
   if (std::isinf(p)) {
     for (const double norm : norms) {
-      // A NaN, once there, stays.
+      // A NaN is kept.
       if (!(norm <= joint) && !std::isnan(joint)) joint = norm;
     }
     return joint;

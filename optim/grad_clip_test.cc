@@ -52,22 +52,22 @@ TEST(GradClipTest, OtherNorms) {
   EXPECT_NEAR(gradients[1].ToVector<double>()[0], -2, 1e-5);
 }
 
-TEST(GradClipTest, NormsOf16BitGradientsAreTakenInF32) {
+TEST(GradClipTest, NormsOf16BitGradientsAreComputedInF32) {
   for (const DType dtype : {DType::kF16, DType::kBF16}) {
-    // Beyond the range of f16.
+    // The norm exceeds the range of f16.
     const std::vector<Tensor> large = {Tensor::Full({4}, 40960, {dtype})};
     EXPECT_THAT(ClipNorm(large, {.max_norm = 1}),
                 IsOkAndHolds(DoubleNear(81920, 0.01)));
     EXPECT_THAT(large[0].To(DType::kF64)->ToVector<double>(),
                 Each(DoubleNear(0.5, 1e-3)));
-    // Between two numbers of either.
+    // The norm is between two representable numbers of either dtype.
     EXPECT_THAT(ClipNorm(std::vector<Tensor>{Tensor::Ones({3}, {dtype})},
                          {.max_norm = 100}),
                 IsOkAndHolds(DoubleNear(std::sqrt(3.0), 1e-6)));
   }
 }
 
-TEST(GradClipTest, SmallGradientsStay) {
+TEST(GradClipTest, SmallGradientsAreUnchanged) {
   const std::vector<Tensor> gradients = {F64({0.3, 0.4})};
   const uint64_t version = gradients[0].version();
   EXPECT_THAT(ClipNorm(gradients, {.max_norm = 1}),
@@ -75,7 +75,7 @@ TEST(GradClipTest, SmallGradientsStay) {
   EXPECT_EQ(gradients[0].version(), version);
 }
 
-TEST(GradClipTest, NoGradientsHaveNormZero) {
+TEST(GradClipTest, EmptyListHasNormZero) {
   EXPECT_THAT(ClipNorm({}, {}), IsOkAndHolds(0));
   EXPECT_THAT(ClipNorm(std::vector<Tensor>{Tensor()}, {}), IsOkAndHolds(0));
 }
@@ -93,7 +93,7 @@ TEST(GradClipTest, NonFiniteNormIsReportedAndChangesNothing) {
   }
 }
 
-TEST(GradClipTest, NonFiniteNormCanBeLetThrough) {
+TEST(GradClipTest, NonFiniteNormCanBeAccepted) {
   const std::vector<Tensor> gradients = {F64({3}), F64({kInfinity})};
   EXPECT_THAT(ClipNorm(gradients, {.fail_if_nonfinite = false}),
               IsOkAndHolds(kInfinity));
@@ -101,7 +101,7 @@ TEST(GradClipTest, NonFiniteNormCanBeLetThrough) {
   EXPECT_TRUE(std::isnan(gradients[1].ToVector<double>()[0]));
 }
 
-TEST(GradClipTest, ValuesAreMovedIntoTheInterval) {
+TEST(GradClipTest, ValuesAreClampedToTheInterval) {
   const std::vector<Tensor> gradients = {
       F64({-3, -0.5, 0, 0.5, 3, kInfinity, std::nan("")}), Tensor()};
   ASSERT_THAT(ClipValue(gradients, 1), IsOk());
@@ -111,7 +111,7 @@ TEST(GradClipTest, ValuesAreMovedIntoTheInterval) {
   EXPECT_TRUE(std::isnan(clipped[6]));
 }
 
-TEST(GradClipTest, OptionsOutOfRangeAreRefused) {
+TEST(GradClipTest, OptionsOutOfRangeAreRejected) {
   const std::vector<Tensor> gradients = {F64({3})};
   const auto refused = StatusIs(absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(ClipNorm(gradients, {.max_norm = -1}), refused);

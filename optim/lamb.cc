@@ -16,7 +16,7 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "optim/lamb.cc"
 #include "hwy/foreach_target.h"
-// These must come after foreach_target.h.
+// Must be included after foreach_target.h.
 #include "hwy/highway.h"
 #include "optim/internal/update_loop-inl.h"
 
@@ -37,7 +37,7 @@ struct LambConstants {
         correction2(static_cast<T>(1 - std::pow(o.beta2, span.step))),
         eps(static_cast<T>(o.eps)) {}
 
-  // The paper's r plus weight decay, from moments already updated.
+  // The paper's r plus weight decay, from the updated moments.
   template <class D, class V>
   HWY_INLINE V Direction(D d, V p, V m, V v) const {
     const V mean = hn::Div(m, hn::Set(d, correction1));
@@ -49,14 +49,14 @@ struct LambConstants {
   T decay, sign, beta1, beta2, rest1, rest2, correction1, correction2, eps;
 };
 
-// Squares of the elements of parameter and direction.
+// Sums of the squared elements of parameter and direction.
 struct SquaredNorms {
   double parameter = 0;
   double direction = 0;
 };
 
-// First pass: updates the moments and adds up the norms. Sums of one chunk are
-// kept in vectors of T, their total in f64.
+// First pass: updates the moments and computes the norms. Sums within a chunk
+// are vectors of T; their total is f64.
 template <class T>
 struct UpdateMoments {
   template <class D, class V>
@@ -73,7 +73,7 @@ struct UpdateMoments {
     hn::StoreU(m, d, block.slots[0] + i);
     hn::StoreU(v, d, block.slots[1] + i);
     const auto p = hn::LoadU(d, block.parameter + i);
-    // Without eps the zeros that fill a tail would give 0 / 0.
+    // The zeros that pad a tail would give 0 / 0 without eps.
     const auto r =
         hn::IfThenElseZero(hn::FirstN(d, count), c.Direction(d, p, m, v));
     pp = hn::MulAdd(p, p, pp);

@@ -20,7 +20,8 @@ using ::testing::DoubleNear;
 using ::testing::ElementsAre;
 using ::testing::Pointwise;
 
-// Algorithm 2 of You et al., ICLR 2020, for one layer, phi the identity.
+// Algorithm 2 of You et al., ICLR 2020, for one layer, with the identity as
+// phi.
 class PaperLayer {
  public:
   PaperLayer(const LambOptions& options, std::vector<double> x)
@@ -54,7 +55,7 @@ class PaperLayer {
   int t_ = 0;
 };
 
-TEST(LambTest, EveryStepIsThatOfThePaper) {
+TEST(LambTest, StepsEqualThoseOfThePaper) {
   for (const LambOptions& options :
        {LambOptions{}, LambOptions{.lr = 0.02, .weight_decay = 0.01},
         LambOptions{.lr = 0.1,
@@ -86,7 +87,7 @@ TEST(LambTest, EveryStepIsThatOfThePaper) {
   }
 }
 
-TEST(LambTest, ZeroParameterMovesWithRatioOne) {
+TEST(LambTest, ZeroParameterHasRatioOne) {
   const auto rule = MakeLamb(Lamb({.lr = 0.1, .eps = 0}));
   Tensor parameter = Tensor::Zeros({3}, {tensor::DType::kF64});
   ParameterState state;

@@ -44,13 +44,13 @@ absl::Status CheckIncreasing(absl::string_view what,
                    " follows ", repeated[0]));
 }
 
-// Milestones not beyond `step`.
+// The number of milestones that are at most `step`.
 int64_t Reached(const std::vector<int64_t>& milestones, int64_t step) {
   return std::upper_bound(milestones.begin(), milestones.end(), step) -
          milestones.begin();
 }
 
-// From `from` at share 0 to `to` at share 1 along half a cosine.
+// Interpolates along half a cosine, from `from` at share 0 to `to` at share 1.
 double CosineBetween(double from, double to, double share) {
   return to + (from - to) * (1 + std::cos(std::numbers::pi * share)) / 2;
 }
@@ -59,8 +59,8 @@ double LineBetween(double from, double to, double share) {
   return from + (to - from) * share;
 }
 
-// The place of a step in a one-cycle run: phase 0 rises, the last one falls to
-// the end, and one between falls to the start.
+// The position of a step in a one-cycle run. Phase 0 rises, phase 1, if any,
+// falls to the initial value, and phase 2 falls to the final value.
 struct CyclePlace {
   int phase;
   double share;
@@ -83,7 +83,7 @@ absl::StatusOr<CyclePlace> OneCyclePlace(const OneCycleOptions& o,
   if (step > o.total_steps) {
     return absl::OutOfRangeError(
         absl::StrCat("OneCycle: step ", step, " of ", o.total_steps,
-                     "; make the schedule as long as the training"));
+                     "; set total_steps to the length of the training"));
   }
   const double total = static_cast<double>(o.total_steps);
   std::vector<double> ends = {o.rising_share * total - 1};
@@ -94,7 +94,7 @@ absl::StatusOr<CyclePlace> OneCyclePlace(const OneCycleOptions& o,
   while (i + 1 < ends.size() && t > ends[i]) ++i;
   const double start = i == 0 ? 0 : ends[i - 1];
   const double length = ends[i] - start;
-  // A phase without length is over as soon as it is entered.
+  // A phase of length 0 is complete at its start.
   const double share = length == 0 ? 1 : (t - start) / length;
   const bool last = i + 1 == ends.size();
   return CyclePlace{last ? 2 : static_cast<int>(i), share};
@@ -218,7 +218,7 @@ absl::StatusOr<LrSchedule> SequentialLr(std::vector<LrSchedule> schedules,
                                         std::vector<int64_t> milestones) {
   if (schedules.size() != milestones.size() + 1) {
     return absl::InvalidArgumentError(
-        absl::StrCat("SequentialLr: ", schedules.size(), " schedules need ",
+        absl::StrCat("SequentialLr: ", schedules.size(), " schedules require ",
                      static_cast<int64_t>(schedules.size()) - 1,
                      " milestones, not ", milestones.size()));
   }

@@ -9,15 +9,16 @@
 
 namespace hawser::optim {
 
-// The learning rate at step t (0, 1, 2, ...; an epoch or a batch, as the caller
-// counts) of a parameter group that starts from `base`. A function of its
-// arguments alone, so that training can go on from any step. A lambda will do:
+// The learning rate of a parameter group at step t (0, 1, 2, ...). `base` is
+// the initial learning rate of the group. The caller chooses if a step is an
+// epoch or a batch. Depends only on its arguments, so that training can resume
+// at any step. A lambda works:
 //
 //   LrSchedule halving = [](double base, int64_t t) { return base / (1 << t);
 //   };
 //
-// The schedules below give PyTorch's numbers; `base` and t are those arguments.
-// Those with options give kInvalidArgument where they make no sense.
+// The schedules below give the same numbers as PyTorch. In their formulas, base
+// and t are these arguments. Invalid options give kInvalidArgument.
 using LrSchedule =
     std::function<absl::StatusOr<double>(double base, int64_t step)>;
 
@@ -35,8 +36,8 @@ struct ConstantLrOptions {
 };
 absl::StatusOr<LrSchedule> ConstantLr(const ConstantLrOptions& options);
 
-// From base * start_factor, by equal amounts, to base * end_factor at step
-// `total_steps`: a warm-up. Factors in [0, 1].
+// Warm-up: linear from base * start_factor to base * end_factor at step
+// `total_steps`. Factors in [0, 1].
 struct LinearLrOptions {
   double start_factor = 1.0 / 3;
   double end_factor = 1;
@@ -54,8 +55,8 @@ struct PolynomialLrOptions {
 };
 absl::StatusOr<LrSchedule> PolynomialLr(const PolynomialLrOptions& options);
 
-// Half a cosine from base down to min_lr within `period` steps, and up again
-// within the next.
+// Half a cosine from base down to min_lr in `period` steps, and back in the
+// next `period` steps.
 struct CosineAnnealingLrOptions {
   int64_t period = 0;
   double min_lr = 0;
@@ -63,9 +64,9 @@ struct CosineAnnealingLrOptions {
 absl::StatusOr<LrSchedule> CosineAnnealingLr(
     const CosineAnnealingLrOptions& options);
 
-// Half a cosine from base down to min_lr, restarting after `first_period`
-// steps, then after multiplier times as many, and so on. Loshchilov and Hutter,
-// "SGDR", 2017.
+// Half a cosine from base down to min_lr, with restarts. The first period has
+// `first_period` steps, each later one `multiplier` times as many as the
+// previous one. Loshchilov and Hutter, "SGDR", 2017.
 struct CosineWarmRestartsOptions {
   int64_t first_period = 0;
   int64_t multiplier = 1;
@@ -74,36 +75,39 @@ struct CosineWarmRestartsOptions {
 absl::StatusOr<LrSchedule> CosineWarmRestarts(
     const CosineWarmRestartsOptions& options);
 
-// Up from max_lr / div_factor to max_lr, then down to a final_div_factor-th of
-// where it began; with three_phase down to where it began first. `base` is not
-// used. Smith and Topin, "Super-Convergence", 2018.
+// Rises from the initial value max_lr / div_factor to max_lr, then falls to the
+// initial value / final_div_factor. With three_phase, falls to the initial
+// value in between. `base` is not used. Smith and Topin, "Super-Convergence",
+// 2018.
 //
-// The schedule gives kOutOfRange beyond step `total_steps`.
+// The schedule returns kOutOfRange beyond step `total_steps`.
 struct OneCycleOptions {
   double max_lr = 0;
   int64_t total_steps = 0;
-  double rising_share = 0.3;  // Of the steps; in [0, 1].
+  double rising_share = 0.3;  // Fraction of the steps; in [0, 1].
   bool linear = false;        // Straight lines instead of half cosines.
   double div_factor = 25;
   double final_div_factor = 1e4;
   bool three_phase = false;
-  // Only for OneCycleMomentum.
+  // Used only by OneCycleMomentum.
   double base_momentum = 0.85;
   double max_momentum = 0.95;
 };
 absl::StatusOr<LrSchedule> OneCycleLr(const OneCycleOptions& options);
 
-// The momentum that goes with it, low where the learning rate is high: for an
-// OptionScheduler of "momentum" or "beta1".
+// The momentum for OneCycleLr, low where the learning rate is high. Use it with
+// an OptionScheduler of "momentum" or "beta1".
 absl::StatusOr<LrSchedule> OneCycleMomentum(const OneCycleOptions& options);
 
-// schedules[0] until milestones[0], then schedules[1] counting from 0 again,
-// and so on: LinearLr before CosineAnnealingLr is a warm-up before a decay.
-// kInvalidArgument unless milestones increase and are one fewer.
+// schedules[0] until milestones[0], then schedules[1] with steps counted from
+// 0, and so on. For example, LinearLr and CosineAnnealingLr are a warm-up
+// followed by a decay. kInvalidArgument unless the milestones increase and
+// their number is one less than that of the schedules.
 absl::StatusOr<LrSchedule> SequentialLr(std::vector<LrSchedule> schedules,
                                         std::vector<int64_t> milestones);
 
-// Each schedule with the result of the one before it for its base.
+// Applies all schedules in each step. The result of a schedule is the base of
+// the next one.
 LrSchedule ChainedLr(std::vector<LrSchedule> schedules);
 
 }  // namespace hawser::optim

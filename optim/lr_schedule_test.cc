@@ -24,7 +24,7 @@ using ::testing::HasSubstr;
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
-// Compares schedules with figures made by PyTorch 1.13.1, from 0.5.
+// Compares schedules, for a base of 0.5, with results of PyTorch 1.13.1.
 class LrScheduleGoldenTest : public testing::Test {
  protected:
   LrScheduleGoldenTest() {
@@ -49,7 +49,7 @@ class LrScheduleGoldenTest : public testing::Test {
   json golden_;
 };
 
-TEST_F(LrScheduleGoldenTest, SchedulesAreThoseOfPyTorch) {
+TEST_F(LrScheduleGoldenTest, SchedulesEqualThoseOfPyTorch) {
   ExpectGolden("step", StepLr(7, 0.3));
   ExpectGolden("multi_step", MultiStepLr({3, 8, 20}, 0.2));
   ExpectGolden("constant", ConstantLr({.factor = 0.25, .total_steps = 6}));
@@ -68,7 +68,7 @@ TEST_F(LrScheduleGoldenTest, SchedulesAreThoseOfPyTorch) {
                }));
 }
 
-TEST_F(LrScheduleGoldenTest, OneCycleIsThatOfPyTorch) {
+TEST_F(LrScheduleGoldenTest, OneCycleEqualsThatOfPyTorch) {
   const OneCycleOptions plain = {.max_lr = 2, .total_steps = 41};
   ExpectGolden("one_cycle", OneCycleLr(plain));
   ExpectGolden("one_cycle", OneCycleMomentum(plain), "momentum");
@@ -88,7 +88,7 @@ TEST_F(LrScheduleGoldenTest, OneCycleIsThatOfPyTorch) {
   ExpectGolden("one_cycle_three_phase", OneCycleMomentum(three), "momentum");
 }
 
-TEST_F(LrScheduleGoldenTest, CombinationsAreThoseOfPyTorch) {
+TEST_F(LrScheduleGoldenTest, CombinationsEqualThoseOfPyTorch) {
   ExpectGolden("sequential", SequentialLr({*LinearLr({.start_factor = 0.1}),
                                            *CosineAnnealingLr({.period = 20}),
                                            *ExponentialLr(0.9)},
@@ -98,7 +98,7 @@ TEST_F(LrScheduleGoldenTest, CombinationsAreThoseOfPyTorch) {
                           *ExponentialLr(0.9)}));
 }
 
-TEST(LrScheduleTest, OptionsThatMakeNoSenseAreRefused) {
+TEST(LrScheduleTest, InvalidOptionsAreRejected) {
   const absl::StatusOr<LrSchedule> refused[] = {
       StepLr(0),
       StepLr(1, kNan),
@@ -136,7 +136,7 @@ TEST(LrScheduleTest, OneCycleEndsWithAnError) {
   EXPECT_THAT((*schedule)(1, 9), IsOkAndHolds(testing::DoubleEq(1 / 25e4)));
   EXPECT_THAT((*schedule)(1, 11),
               StatusIs(absl::StatusCode::kOutOfRange, HasSubstr("11 of 10")));
-  // Also inside a combination.
+  // A combination returns the error too.
   EXPECT_THAT(ChainedLr({*schedule})(1, 11),
               StatusIs(absl::StatusCode::kOutOfRange));
 }

@@ -46,8 +46,8 @@ absl::StatusOr<std::unique_ptr<UpdateRule>> MakeUpdateRule(
     if (maker.name == spec.name) return maker.make(spec);
     names.emplace_back(maker.name);
   }
-  return absl::InvalidArgumentError(absl::StrCat("there is no update rule \"",
-                                                 spec.name, "\"; there are ",
+  return absl::InvalidArgumentError(absl::StrCat("unknown update rule \"",
+                                                 spec.name, "\"; use one of ",
                                                  absl::StrJoin(names, ", ")));
 }
 

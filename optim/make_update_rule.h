@@ -9,11 +9,11 @@
 
 namespace hawser::optim {
 
-// Makes the rule that `spec` describes, one of SGD, Adam, AdamW, SparseAdam,
-// Adamax, Adagrad, Adadelta, RMSprop, Rprop, FTRL and LAMB.
+// Creates the rule that `spec` describes: SGD, Adam, AdamW, SparseAdam, Adamax,
+// Adagrad, Adadelta, RMSprop, Rprop, FTRL or LAMB.
 //
-// kInvalidArgument: there is no rule of that name, it has no such option, or an
-// option is out of its range.
+// kInvalidArgument: the name or an option is unknown, or an option is out of
+// range.
 absl::StatusOr<std::unique_ptr<UpdateRule>> MakeUpdateRule(
     const RuleSpec& spec);
 

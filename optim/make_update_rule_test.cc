@@ -90,20 +90,20 @@ INSTANTIATE_TEST_SUITE_P(
         "LAMB(lr=0.001,beta1=0.9,beta2=0.999,eps=1e-6,weight_decay=0,"
         "maximize=0)"));
 
-TEST(MakeUpdateRuleTest, UnknownNameListsTheRulesThereAre) {
+TEST(MakeUpdateRuleTest, ErrorForUnknownNameListsTheRules) {
   EXPECT_THAT(MakeUpdateRule({"Sgd", {}}),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        AllOf(HasSubstr("\"Sgd\""), HasSubstr("SGD, Adam"))));
 }
 
-TEST(MakeUpdateRuleTest, UnknownOptionListsTheOptionsThereAre) {
+TEST(MakeUpdateRuleTest, ErrorForUnknownOptionListsTheOptions) {
   EXPECT_THAT(MakeUpdateRule({"Adam", {{"momentum", 0.9}}}),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        AllOf(HasSubstr("\"momentum\""),
                              HasSubstr("lr, beta1, beta2"))));
 }
 
-TEST(MakeUpdateRuleTest, OptionGivenTwiceIsRefused) {
+TEST(MakeUpdateRuleTest, RepeatedOptionIsRejected) {
   EXPECT_THAT(MakeUpdateRule({"Adam", {{"lr", 1}, {"lr", 2}}}),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        HasSubstr("lr is given twice")));
@@ -119,7 +119,7 @@ TEST(MakeUpdateRuleTest, OptionsStructGivesTheSameRule) {
   EXPECT_EQ((*rule)->spec(), spec);
 }
 
-TEST(MakeUpdateRuleTest, OptionsStructWithoutRequiredOptionIsRefused) {
+TEST(MakeUpdateRuleTest, OptionsStructWithoutRequiredOptionIsRejected) {
   EXPECT_THAT(MakeUpdateRule(Sgd({.momentum = 0.9})),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("lr")));
 }

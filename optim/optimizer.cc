@@ -32,7 +32,7 @@ absl::StatusOr<std::unique_ptr<Optimizer>> Optimizer::Create(
     std::vector<ParameterGroup> groups, const RuleSpec& rule) {
   if (groups.empty()) {
     return absl::InvalidArgumentError(
-        absl::StrCat(rule.name, ": an optimizer needs parameters"));
+        absl::StrCat(rule.name, ": an optimizer requires parameters"));
   }
   auto optimizer = std::unique_ptr<Optimizer>(new Optimizer(rule));
   for (ParameterGroup& group : groups) {
@@ -128,9 +128,9 @@ size_t Optimizer::group_size(size_t group) const {
 absl::StatusOr<std::unique_ptr<UpdateRule>> Optimizer::ChangedRule(
     size_t group, std::string_view option, double value) const {
   if (group >= groups_.size()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(defaults_.name, ": there is no parameter group ", group,
-                     "; there are ", groups_.size()));
+    return absl::InvalidArgumentError(absl::StrCat(
+        defaults_.name, ": parameter group ", group,
+        " does not exist; the number of groups is ", groups_.size()));
   }
   RuleSpec spec = rule(group);
   spec.Set(option, value);

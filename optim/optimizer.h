@@ -18,14 +18,14 @@
 
 namespace hawser::optim {
 
-// Parameters that share options.
+// A group of parameters that share options.
 struct ParameterGroup {
   std::vector<Tensor> parameters = {};
-  // Those that differ from the optimizer's.
+  // Options that differ from those of the optimizer.
   std::vector<std::pair<std::string, double>> options = {};
 };
 
-// Trains parameters with one update rule.
+// An optimizer that trains parameters with one update rule.
 //
 //   ASSIGN_OR_RETURN(auto optimizer,
 //                    Optimizer::Create(parameters, Sgd({.lr = 0.1})));
@@ -35,12 +35,13 @@ struct ParameterGroup {
 //     RETURN_IF_ERROR(optimizer->Step());
 //   }
 //
-// Parameters are handles: they are updated in place. Thread-compatible; a step
-// must not overlap with a pass that uses the parameters.
+// Parameters are handles to tensors, which are updated in place.
+// Thread-compatible. A step must not overlap with a forward or backward pass
+// that uses the parameters.
 class Optimizer {
  public:
-  // kInvalidArgument: no parameters, a parameter undefined, not a leaf or
-  // listed twice, or a rule or option that MakeUpdateRule refuses.
+  // kInvalidArgument: a group is empty; a parameter is undefined, not a leaf or
+  // listed twice; or MakeUpdateRule rejects the rule or an option.
   static absl::StatusOr<std::unique_ptr<Optimizer>> Create(
       std::vector<Tensor> parameters, const RuleSpec& rule);
   static absl::StatusOr<std::unique_ptr<Optimizer>> Create(
@@ -49,52 +50,54 @@ class Optimizer {
   Optimizer(const Optimizer&) = delete;
   Optimizer& operator=(const Optimizer&) = delete;
 
-  // Adds a group; an error, as for Create, adds nothing.
+  // Adds a group. Errors are those of Create; the group was not added then.
   absl::Status AddGroup(ParameterGroup group);
 
-  // Updates each parameter from the gradient accumulated at it. One without
-  // gradient is left alone, and its state does not advance.
+  // Updates each parameter from its accumulated gradient. A parameter without a
+  // gradient, and its state, do not change.
   //
-  // Fails as UpdateRule::Apply, naming the parameter by its place in
-  // parameters(); those before it have been updated.
+  // Errors are those of UpdateRule::Apply and name the index of the parameter
+  // in parameters(). The parameters before it have been updated then.
   absl::Status Step();
 
-  // The same from explicit gradients, in the order of parameters(); an
-  // undefined one is no gradient.
+  // The same with explicit gradients, in the order of parameters(). Undefined:
+  // a parameter without a gradient.
   //
-  // kInvalidArgument also if their number differs.
+  // kInvalidArgument also if the number of gradients is wrong.
   absl::Status Step(std::span<const Tensor> gradients);
 
   // Drops the gradients of all parameters.
   void ZeroGrad();
 
-  // Of all groups, in the order in which they were given.
+  // The parameters of all groups, in the order of the groups.
   const std::vector<Tensor>& parameters() const { return parameters_; }
 
   size_t num_groups() const { return groups_.size(); }
-  // The rule of a group with its present options.
+  // The rule of a group with its current options.
   const RuleSpec& rule(size_t group) const;
   double learning_rate(size_t group = 0) const;
 
   // Changes an option, such as "lr", of one group.
   //
-  // kInvalidArgument: no such group or option, or a value out of range.
+  // kInvalidArgument: the group or option does not exist, or the value is out
+  // of range.
   absl::Status SetOption(size_t group, std::string_view option, double value);
-  // Of every group; after an error none has changed.
+  // Changes the option of all groups, or of none after an error.
   absl::Status SetOption(std::string_view option, double value);
 
   // The state of parameter `index` of parameters().
   const ParameterState& state(size_t index) const { return states_[index]; }
 
-  // Parameters of a group; groups follow each other in parameters().
+  // Number of parameters of a group. parameters() contains the groups one after
+  // the other.
   size_t group_size(size_t group) const;
 
-  // Replaces the options of every group and the state of every parameter, as a
-  // checkpoint has them (optimizer_file.h).
+  // Replaces the options of all groups and the state of all parameters, for
+  // example from a checkpoint (optimizer_file.h).
   //
-  // kInvalidArgument: their numbers differ from those here, a rule is of
-  // another name or refused, or a slot is not one of the rule or does not fit
-  // the parameter; nothing was changed.
+  // kInvalidArgument: the number of groups or parameters differs; a rule has
+  // another name or invalid options; or a slot does not belong to the rule or
+  // does not match the parameter. Nothing was changed then.
   absl::Status Restore(const std::vector<RuleSpec>& rules,
                        std::vector<ParameterState> states);
 

@@ -34,11 +34,11 @@ absl::StatusOr<std::string> Entry(const SafetensorsFile& state,
                                   const std::string& key) {
   const auto found = state.metadata.find(key);
   if (found != state.metadata.end()) return found->second;
-  return absl::InvalidArgumentError(
-      absl::StrCat("this is no state of an optimizer: ", key, " is missing"));
+  return absl::InvalidArgumentError(absl::StrCat(
+      "the state of the optimizer is malformed: ", key, " is missing"));
 }
 
-// An entry that must be `expected`.
+// Checks that an entry is `expected`.
 absl::Status CheckCount(const SafetensorsFile& state, const std::string& key,
                         size_t expected) {
   ASSIGN_OR_RETURN(const std::string text, Entry(state, key));
@@ -78,7 +78,7 @@ absl::StatusOr<SlotPlace> ReadPlace(const std::string& name,
                         &parameter) ||
       parameter >= num_parameters) {
     return absl::InvalidArgumentError(absl::StrCat(
-        "the state has a tensor \"", name, "\" that belongs to none of the ",
+        "the state has a tensor \"", name, "\" that does not belong to any of ",
         num_parameters, " parameters"));
   }
   return SlotPlace{static_cast<size_t>(parameter), name.substr(dot + 1)};
@@ -110,7 +110,7 @@ absl::StatusOr<std::vector<ParameterState>> ReadStates(
   return states;
 }
 
-// Puts slots, which a file may have in any order, into that of the rules.
+// Sorts slots, which may have any order in a file, in the order of the rules.
 absl::Status SortSlots(const Optimizer& optimizer,
                        const std::vector<RuleSpec>& rules,
                        std::vector<ParameterState>& states) {

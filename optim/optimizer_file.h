@@ -8,31 +8,32 @@
 #include "optim/optimizer.h"
 #include "tensor/io/safetensors.h"
 
-// The state of an optimizer as named tensors and text: what a checkpoint needs
-// beside the parameters so that training goes on as if it had not stopped.
+// The state of an optimizer as named tensors and text. A checkpoint contains it
+// in addition to the parameters, so that training resumes exactly.
 //
 //   tensors   "state.<i>.<slot>" and "state.<i>.step" (i64, rank 0) for each
 //             parameter <i>, in the order of Optimizer::parameters(), that has
 //             been updated.
-//   metadata  "group.<g>.rule": the rule of group <g> with its present options,
-//             in the form of RuleSpec::ToString. "group.<g>.parameters": how
-//             many there are. "groups": how many groups.
+//   metadata  "group.<g>.rule": the rule of group <g> with its current options,
+//             in the form of RuleSpec::ToString. "group.<g>.parameters": its
+//             number of parameters. "groups": the number of groups.
 namespace hawser::optim {
 
-// Handles on the state itself: valid as a snapshot until the next step.
+// Returns handles to the state, without copies. They are a snapshot until the
+// next step.
 tensor::SafetensorsFile GetState(const Optimizer& optimizer);
 
-// Copies such a state, and the options of each group, into an optimizer of the
-// same rule over parameters of the same shapes.
+// Copies such a state, and the options of each group, to an optimizer with the
+// same rule and with parameters of the same shapes.
 //
-// kInvalidArgument: it is of another rule or of other parameters, or a tensor
-// or entry is missing, unexpected, or not as described above; nothing was
-// changed.
+// kInvalidArgument: the state is that of another rule or of other parameters,
+// or a tensor or entry is missing, unexpected or malformed. Nothing was changed
+// then.
 absl::Status SetState(Optimizer& optimizer,
                       const tensor::SafetensorsFile& state);
 
-// The same to and from a safetensors file. Errors of tensor/io/safetensors.h
-// too.
+// The same with a safetensors file. Also returns the errors of
+// tensor/io/safetensors.h.
 absl::Status SaveOptimizer(const Optimizer& optimizer, std::string_view path);
 absl::Status LoadOptimizer(Optimizer& optimizer, std::string_view path);
 

@@ -24,7 +24,8 @@ using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-// Two groups, the first of two parameters of which the second never moves.
+// Two groups. The first has two parameters, of which the second one is never
+// updated.
 struct Training {
   Training() {
     parameters = {Tensor::Ones({2}), Tensor::Ones({1}), Tensor::Ones({3})};
@@ -48,7 +49,7 @@ std::string Path(const std::string& name) {
   return testing::TempDir() + "/" + name;
 }
 
-TEST(OptimizerFileTest, TrainingGoesOnAsIfItHadNotStopped) {
+TEST(OptimizerFileTest, TrainingResumesExactly) {
   const std::string path = Path("adam.safetensors");
   Training straight;
   Training first;
@@ -117,7 +118,7 @@ class RefusedStateTest : public testing::Test {
   tensor::SafetensorsFile state_;
 };
 
-TEST_F(RefusedStateTest, NoStateAtAll) {
+TEST_F(RefusedStateTest, EmptyState) {
   state_ = {};
   ExpectRefused("groups is missing");
 }
@@ -162,7 +163,7 @@ TEST_F(RefusedStateTest, UnexpectedTensor) {
   ExpectRefused("momentum");
 }
 
-TEST_F(RefusedStateTest, StepThatIsNone) {
+TEST_F(RefusedStateTest, InvalidStep) {
   state_.tensors[3].second = Tensor::Zeros({});
   ExpectRefused("state.0.step must be an i64");
   state_.tensors[3].second = Tensor::FromVector<int64_t>({-1}, {});

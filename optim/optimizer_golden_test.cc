@@ -1,4 +1,4 @@
-// Compares the update rules with figures made by PyTorch 1.13.1.
+// Tests that compare the update rules with results of PyTorch 1.13.1.
 
 #include <cmath>
 #include <fstream>
@@ -21,7 +21,7 @@ namespace {
 using ::hawser::async::IsOk;
 using ::nlohmann::json;
 
-// PyTorch's keyword arguments as options; its pairs are two of ours.
+// Converts PyTorch's keyword arguments to options. A pair becomes two options.
 RuleSpec SpecOf(const json& test_case) {
   RuleSpec spec{test_case["optimizer"], {}};
   for (const auto& [name, value] : test_case["options"].items()) {
@@ -46,7 +46,7 @@ Tensor Vector(const std::vector<double>& values) {
   return Tensor::FromVector(values, {static_cast<int64_t>(values.size())});
 }
 
-TEST(OptimizerGoldenTest, EveryStepIsThatOfPyTorch) {
+TEST(OptimizerGoldenTest, StepsEqualThoseOfPyTorch) {
   std::ifstream file("optim/testdata/optimizer_golden.json");
   ASSERT_TRUE(file.is_open());
   const json golden = json::parse(file);
@@ -81,7 +81,7 @@ struct CheckValue {
 // Three steps from (1, -2) with the gradient (0.5, -1.5) * t.
 class CheckValueTest : public testing::TestWithParam<CheckValue> {};
 
-TEST_P(CheckValueTest, ThreeStepsGiveThePublishedFigures) {
+TEST_P(CheckValueTest, ThreeStepsGiveThePublishedValues) {
   const auto rule = MakeUpdateRule(*ParseRuleSpec(GetParam().rule));
   ASSERT_THAT(rule, IsOk());
   Tensor parameter = Vector({1, -2});

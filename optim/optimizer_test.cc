@@ -49,7 +49,7 @@ TEST(OptimizerTest, TrainsFromABackwardPass) {
   EXPECT_THAT(w.ToVector<float>(), ElementsAre(0.75, -0.5));
 }
 
-TEST(OptimizerTest, ParameterWithoutGradientAndItsStateStay) {
+TEST(OptimizerTest, ParameterWithoutGradientIsUnchanged) {
   const Tensor a = Parameter({1});
   const Tensor b = Parameter({1});
   const auto optimizer = Optimizer::Create({a, b}, Adam({.lr = 0.1}));
@@ -61,7 +61,7 @@ TEST(OptimizerTest, ParameterWithoutGradientAndItsStateStay) {
   EXPECT_TRUE((*optimizer)->state(1).slots.empty());
   EXPECT_THAT(b.ToVector<float>(), ElementsAre(1));
 
-  // A gradient that is gone is not used again.
+  // A dropped gradient is not used again.
   (*optimizer)->ZeroGrad();
   SetGrad(b, {1});
   ASSERT_THAT((*optimizer)->Step(), IsOk());
@@ -69,7 +69,7 @@ TEST(OptimizerTest, ParameterWithoutGradientAndItsStateStay) {
   EXPECT_EQ((*optimizer)->state(1).step, 1);
 }
 
-TEST(OptimizerTest, ExplicitGradientsNeedNoAutograd) {
+TEST(OptimizerTest, ExplicitGradientsWorkWithoutAutograd) {
   const Tensor a = Tensor::Ones({1});
   const Tensor b = Tensor::Ones({1});
   const auto optimizer = Optimizer::Create({a, b}, Sgd({.lr = 1}));
@@ -111,7 +111,7 @@ TEST(OptimizerTest, GroupsHaveTheirOwnOptions) {
   EXPECT_EQ((*optimizer)->learning_rate(1), 5);
 }
 
-TEST(OptimizerTest, WhatMakesNoSenseIsRefusedAtConstruction) {
+TEST(OptimizerTest, CreateRejectsInvalidArguments) {
   const auto refused = [](auto parameters, const RuleSpec& rule,
                           const std::string& message) {
     EXPECT_THAT(
@@ -121,7 +121,7 @@ TEST(OptimizerTest, WhatMakesNoSenseIsRefusedAtConstruction) {
   const Tensor a = Parameter({1});
   const RuleSpec sgd = Sgd({.lr = 1});
   refused(std::vector<Tensor>{}, sgd, "empty");
-  refused(std::vector<ParameterGroup>{}, sgd, "needs parameters");
+  refused(std::vector<ParameterGroup>{}, sgd, "requires parameters");
   refused(std::vector<ParameterGroup>{{.parameters = {a}}, {}}, sgd,
           "group 1 is empty");
   refused(std::vector<Tensor>{a, Tensor()}, sgd, "parameter 1 is undefined");
@@ -136,7 +136,7 @@ TEST(OptimizerTest, WhatMakesNoSenseIsRefusedAtConstruction) {
           sgd, "beta1");
 }
 
-TEST(OptimizerTest, RefusedGroupAddsNothing) {
+TEST(OptimizerTest, RejectedGroupIsNotAdded) {
   const Tensor a = Parameter({1});
   const Tensor b = Parameter({1});
   const auto optimizer = Optimizer::Create({a}, Sgd({.lr = 1}));
@@ -149,19 +149,19 @@ TEST(OptimizerTest, RefusedGroupAddsNothing) {
   EXPECT_EQ((*optimizer)->parameters().size(), 2);
 }
 
-TEST(OptimizerTest, RefusedOptionChangesNothing) {
+TEST(OptimizerTest, RejectedOptionChangesNothing) {
   const auto optimizer =
       Optimizer::Create({{.parameters = {Parameter({1})}},
                          {.parameters = {Parameter({1})},
                           .options = {{"nesterov", 1}, {"momentum", 0.9}}}},
                         Sgd({.lr = 1}));
   ASSERT_THAT(optimizer, IsOk());
-  // Group 1 needs momentum.
+  // Group 1 requires momentum.
   EXPECT_THAT((*optimizer)->SetOption("momentum", 0),
               StatusIs(absl::StatusCode::kInvalidArgument));
   EXPECT_THAT((*optimizer)->SetOption(2, "lr", 1),
               StatusIs(absl::StatusCode::kInvalidArgument,
-                       HasSubstr("no parameter group 2")));
+                       HasSubstr("parameter group 2 does not exist")));
   EXPECT_THAT((*optimizer)->SetOption(0, "lr", -1),
               StatusIs(absl::StatusCode::kInvalidArgument));
   EXPECT_EQ((*optimizer)->rule(1).Find("momentum"), 0.9);

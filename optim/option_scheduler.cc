@@ -24,9 +24,9 @@ absl::StatusOr<std::unique_ptr<OptionScheduler>> OptionScheduler::Create(
     const std::optional<double> base =
         optimizer->rule(group).Find(scheduler->option_);
     if (!base.has_value()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(optimizer->rule(group).name, " has no option \"",
-                       scheduler->option_, "\" to schedule"));
+      return absl::InvalidArgumentError(absl::StrCat(
+          optimizer->rule(group).name, " does not have an option \"",
+          scheduler->option_, "\" to schedule"));
     }
     scheduler->bases_.push_back(*base);
   }

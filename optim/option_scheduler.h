@@ -14,28 +14,28 @@
 
 namespace hawser::optim {
 
-// Sets an option of an optimizer's groups, by default the learning rate, from a
-// schedule, one step at a time. A group's value when the scheduler is made is
-// its schedule's base.
+// A scheduler that sets an option of an optimizer's groups, by default the
+// learning rate, in each step. The base of a group's schedule is the value of
+// the option when the scheduler is created.
 //
-// The optimizer must outlive the scheduler and get no further groups.
-// Thread-compatible.
+// The optimizer must outlive the scheduler, and groups must not be added to it
+// later. Thread-compatible.
 class OptionScheduler {
  public:
   // Sets the values of step 0.
   //
-  // kInvalidArgument: the rule has no such option or it cannot be so; or the
-  // schedule's own error.
+  // kInvalidArgument: the rule does not have the option or rejects its value.
+  // Also returns the errors of the schedule.
   static absl::StatusOr<std::unique_ptr<OptionScheduler>> Create(
       Optimizer* optimizer, LrSchedule schedule, std::string option = "lr");
 
   OptionScheduler(const OptionScheduler&) = delete;
   OptionScheduler& operator=(const OptionScheduler&) = delete;
 
-  // Goes on to the next step. After an error it is at the step before.
+  // Advances by one step. After an error the step is unchanged.
   absl::Status Step();
 
-  // Goes to step `step`, for instance that of a checkpoint.
+  // Jumps to step `step`, for example that of a checkpoint.
   absl::Status GoTo(int64_t step);
 
   int64_t step() const { return step_; }

@@ -26,7 +26,7 @@ std::unique_ptr<Optimizer> TwoGroups() {
       Sgd({.lr = 1, .momentum = 0.5}));
 }
 
-TEST(OptionSchedulerTest, EveryGroupGoesFromItsOwnBase) {
+TEST(OptionSchedulerTest, EachGroupHasItsBase) {
   const auto optimizer = TwoGroups();
   const auto scheduler =
       OptionScheduler::Create(optimizer.get(), *StepLr(2, 0.5));
@@ -43,7 +43,7 @@ TEST(OptionSchedulerTest, EveryGroupGoesFromItsOwnBase) {
   EXPECT_EQ((*scheduler)->step(), 4);
 }
 
-TEST(OptionSchedulerTest, GoToIsAsGoodAsStepping) {
+TEST(OptionSchedulerTest, GoToEqualsRepeatedSteps) {
   const auto optimizer = TwoGroups();
   const auto scheduler =
       OptionScheduler::Create(optimizer.get(), *ExponentialLr(0.5));
@@ -63,14 +63,14 @@ TEST(OptionSchedulerTest, AnyOptionCanBeScheduled) {
   EXPECT_EQ(optimizer->rule(1).Find("momentum"), 0.95);
 }
 
-TEST(OptionSchedulerTest, UnknownOptionIsRefused) {
+TEST(OptionSchedulerTest, UnknownOptionIsRejected) {
   const auto optimizer = TwoGroups();
   EXPECT_THAT(
       OptionScheduler::Create(optimizer.get(), *ExponentialLr(1), "beta1"),
       StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("beta1")));
 }
 
-TEST(OptionSchedulerTest, AFailingStepChangesNothing) {
+TEST(OptionSchedulerTest, FailedStepChangesNothing) {
   const auto optimizer = TwoGroups();
   const LrSchedule goes_negative = [](double base, int64_t t) {
     return base - 2 * static_cast<double>(t);

@@ -13,26 +13,27 @@ namespace hawser::optim {
 struct PlateauOptions {
   // True if a larger metric is better.
   bool maximize = false;
-  double factor = 0.1;  // Of the learning rate when it is reduced; below 1.
-  // Steps without improvement that are put up with.
+  double factor = 0.1;  // Multiplies the learning rate; below 1.
+  // Steps without improvement before a reduction.
   int64_t patience = 10;
-  // How much better is better: a share of the best value, or an amount.
+  // Minimal improvement: relative to the best value, or absolute with
+  // `absolute_threshold`.
   double threshold = 1e-4;
   bool absolute_threshold = false;
-  // Steps after a reduction that are not counted.
+  // Steps after a reduction that do not count towards `patience`.
   int64_t cooldown = 0;
   double min_lr = 0;
-  // Reductions by no more than this are not made.
+  // Reductions by this amount or less are skipped.
   double eps = 1e-8;
 };
 
-// Reduces the learning rates of all groups when a metric has stopped improving,
-// as PyTorch's ReduceLROnPlateau.
+// A scheduler that reduces the learning rates of all groups when a metric has
+// stopped improving, like PyTorch's ReduceLROnPlateau.
 //
 // The optimizer must outlive the scheduler. Thread-compatible.
 class PlateauScheduler {
  public:
-  // What a later run needs to go on.
+  // The state that a later run needs to resume.
   struct State {
     double best;
     int64_t bad_steps = 0;
@@ -46,7 +47,7 @@ class PlateauScheduler {
   PlateauScheduler(const PlateauScheduler&) = delete;
   PlateauScheduler& operator=(const PlateauScheduler&) = delete;
 
-  // Takes the metric of one more step, NaN being no improvement.
+  // Records the metric of the next step. NaN is not an improvement.
   absl::Status Step(double metric);
 
   const State& state() const { return state_; }

@@ -32,7 +32,7 @@ struct GoldenCase {
 
 class PlateauGoldenTest : public testing::TestWithParam<GoldenCase> {};
 
-TEST_P(PlateauGoldenTest, LearningRatesAreThoseOfPyTorch) {
+TEST_P(PlateauGoldenTest, LearningRatesEqualThoseOfPyTorch) {
   std::ifstream file("optim/testdata/lr_golden.json");
   const json golden = json::parse(file)["plateau"][GetParam().name];
   const auto optimizer = OneGroup();
@@ -71,7 +71,7 @@ INSTANTIATE_TEST_SUITE_P(
                                 .absolute_threshold = true}}),
     [](const auto& param) { return param.param.name; });
 
-TEST(PlateauSchedulerTest, NanIsNoImprovement) {
+TEST(PlateauSchedulerTest, NanIsNotAnImprovement) {
   const auto optimizer = OneGroup();
   const auto scheduler =
       PlateauScheduler::Create(optimizer.get(), {.factor = 0.5, .patience = 0});
@@ -81,7 +81,7 @@ TEST(PlateauSchedulerTest, NanIsNoImprovement) {
   EXPECT_EQ((*scheduler)->state().best, 1);
 }
 
-TEST(PlateauSchedulerTest, StateGoesOnInAnotherScheduler) {
+TEST(PlateauSchedulerTest, AnotherSchedulerResumesFromTheState) {
   const auto optimizer = OneGroup();
   const PlateauOptions options = {.factor = 0.5, .patience = 1};
   const auto first = PlateauScheduler::Create(optimizer.get(), options);
@@ -93,7 +93,7 @@ TEST(PlateauSchedulerTest, StateGoesOnInAnotherScheduler) {
   EXPECT_EQ(optimizer->learning_rate(), 0.25);
 }
 
-TEST(PlateauSchedulerTest, FactorOfOneIsRefused) {
+TEST(PlateauSchedulerTest, FactorOfOneIsRejected) {
   const auto optimizer = OneGroup();
   EXPECT_THAT(PlateauScheduler::Create(optimizer.get(), {.factor = 1}),
               StatusIs(absl::StatusCode::kInvalidArgument));

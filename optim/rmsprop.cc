@@ -14,7 +14,7 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "optim/rmsprop.cc"
 #include "hwy/foreach_target.h"
-// These must come after foreach_target.h.
+// Must be included after foreach_target.h.
 #include "hwy/highway.h"
 #include "optim/internal/update_loop-inl.h"
 
@@ -34,7 +34,7 @@ struct RmsPropKernel {
         step(static_cast<T>(-span.learning_rate)),
         centered(o.centered) {}
 
-  // The slots after v are mean and buffer, or buffer alone.
+  // The slots after v are the mean and the buffer, or only the buffer.
   template <class D, class V>
   HWY_INLINE void operator()(D d, V& p, V g, V& v, V& s1, V& s2) const {
     g = hn::Mul(g, hn::Set(d, sign));

@@ -9,11 +9,12 @@
 
 namespace hawser::optim {
 
-// RMSprop (Hinton's lecture 6e; centered: Graves, 2013) as in PyTorch:
+// Options of RMSprop (Hinton's lecture 6e; centered: Graves, 2013), as in
+// PyTorch:
 //
 //   g = g + weight_decay * p
 //   v = alpha * v + (1 - alpha) * g^2
-//   centered: m = alpha * m + (1 - alpha) * g, and v - m^2 stands for v below
+//   centered: m = alpha * m + (1 - alpha) * g, and v - m^2 replaces v below
 //   d = g / (sqrt(v) + eps)
 //   b = momentum * b + d
 //   p = p - lr * b
@@ -27,12 +28,12 @@ struct RmsPropOptions {
   double weight_decay = 0;  // At least 0.
   double momentum = 0;      // At least 0.
   bool centered = false;
-  bool maximize = false;  // Climbs instead of descending.
+  bool maximize = false;  // Ascends instead of descending.
 };
 
 RuleSpec RmsProp(const RmsPropOptions& options);
 
-// kInvalidArgument: an option out of its range, or not one of the above.
+// kInvalidArgument: an option is unknown or out of range.
 absl::StatusOr<std::unique_ptr<UpdateRule>> MakeRmsProp(const RuleSpec& spec);
 
 }  // namespace hawser::optim

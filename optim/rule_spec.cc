@@ -24,7 +24,7 @@ absl::Status Malformed(absl::string_view text, absl::string_view why) {
                    "; write it like SGD(lr=0.1,momentum=0.9)"));
 }
 
-// Digits enough that reading gives the same number, but 0.1 stays "0.1".
+// The number with enough digits for an exact round trip; 0.1 gives "0.1".
 std::string ShortestNumber(double value) {
   std::string text = absl::StrFormat("%.15g", value);
   double back;
@@ -79,7 +79,8 @@ absl::StatusOr<RuleSpec> ParseRuleSpec(std::string_view text) {
     const std::vector<absl::string_view> sides = absl::StrSplit(part, '=');
     double value;
     if (sides.size() != 2 || !absl::SimpleAtod(sides[1], &value)) {
-      return Malformed(whole, absl::StrCat("\"", part, "\" is no option"));
+      return Malformed(
+          whole, absl::StrCat("\"", part, "\" is not of the form name=number"));
     }
     const absl::string_view key = absl::StripAsciiWhitespace(sides[0]);
     const std::string_view name(key.data(), key.size());

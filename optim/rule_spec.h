@@ -11,38 +11,37 @@
 
 namespace hawser::optim {
 
-// Names an update rule and its options: what is sent to another worker or
-// written into a file so that the same rule is made there.
+// The name and options of an update rule. Sent to other workers and written to
+// files, so that the same rule can be created from it.
 //
 //   RuleSpec{"SGD", {{"lr", 0.1}, {"momentum", 0.9}}}
 //
-// Names of rules and options are PyTorch's, a pair being two options ("beta1",
-// "beta2"). Switches are 0 or 1. Options that are left out have their default.
-// The options structs of the rules' headers (`Sgd({.lr = 0.1})`) give a spec
-// whose option names the compiler has checked; `MakeUpdateRule` checks the
-// rest.
+// Names of rules and options are those of PyTorch; a pair becomes two options
+// ("beta1", "beta2"). Switches are 0 or 1. Missing options have their defaults.
+// The functions of the rules' headers (`Sgd({.lr = 0.1})`) convert options
+// structs, whose names the compiler checks. `MakeUpdateRule` checks the values.
 //
-// A plain value: thread-compatible.
+// A plain value. Thread-compatible.
 struct RuleSpec {
   std::string name;
   std::vector<std::pair<std::string, double>> options;
 
-  // The value of an option, if it is given.
+  // The value of an option, if it is set.
   std::optional<double> Find(std::string_view option) const;
 
-  // Gives an option a value, replacing the one it may have.
+  // Sets or replaces the value of an option.
   void Set(std::string_view option, double value);
 
-  // "SGD(lr=0.1,momentum=0.9)". ParseRuleSpec gives back the same values.
+  // "SGD(lr=0.1,momentum=0.9)". ParseRuleSpec returns exactly these values.
   std::string ToString() const;
 
   friend bool operator==(const RuleSpec&, const RuleSpec&) = default;
 };
 
-// Reads the form that `RuleSpec::ToString` writes. Spaces around names and
-// numbers are ignored; "SGD" is the same as "SGD()".
+// Parses the form that `RuleSpec::ToString` writes. Ignores spaces around names
+// and numbers. "SGD" is the same as "SGD()".
 //
-// kInvalidArgument: not of that form, or an option appears twice.
+// kInvalidArgument: `text` is malformed, or an option appears twice.
 absl::StatusOr<RuleSpec> ParseRuleSpec(std::string_view text);
 
 }  // namespace hawser::optim

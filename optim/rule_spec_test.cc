@@ -12,7 +12,7 @@ using ::hawser::async::IsOkAndHolds;
 using ::hawser::async::StatusIs;
 using ::testing::HasSubstr;
 
-TEST(RuleSpecTest, TextGivesBackTheSameValues) {
+TEST(RuleSpecTest, ValuesRoundTripThroughText) {
   const RuleSpec spec{"Adam", {{"lr", 0.1}, {"beta2", 1.0 / 3}, {"eps", 1e-8}}};
   EXPECT_EQ(spec.ToString(),
             "Adam(lr=0.1,beta2=0.33333333333333331,eps=1e-08)");
@@ -26,7 +26,7 @@ TEST(RuleSpecTest, ParsingIgnoresSpacesAndEmptyParentheses) {
   EXPECT_THAT(ParseRuleSpec("Adam()"), IsOkAndHolds(RuleSpec{"Adam", {}}));
 }
 
-TEST(RuleSpecTest, ParsingRefusesWhatIsNoDescription) {
+TEST(RuleSpecTest, MalformedTextIsRejected) {
   for (const char* text :
        {"", "(lr=1)", "SGD(lr=1", "SGD(lr)", "SGD(lr=)", "SGD(lr=x)",
         "SGD(lr=1,)", "SGD(lr=1,lr=2)", "SGD(lr=1=2)"}) {

@@ -15,7 +15,7 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "optim/sgd.cc"
 #include "hwy/foreach_target.h"
-// These must come after foreach_target.h.
+// Must be included after foreach_target.h.
 #include "hwy/highway.h"
 #include "optim/internal/update_loop-inl.h"
 
@@ -132,7 +132,7 @@ absl::StatusOr<std::unique_ptr<UpdateRule>> MakeSgd(const RuleSpec& spec) {
 
   if (o.nesterov && (o.momentum == 0 || o.dampening != 0)) {
     return absl::InvalidArgumentError(
-        "SGD: nesterov needs momentum above 0 and dampening 0");
+        "SGD: nesterov requires momentum above 0 and dampening 0");
   }
   return std::make_unique<SgdRule>(o);
 }

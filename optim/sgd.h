@@ -10,13 +10,13 @@
 
 namespace hawser::optim {
 
-// Stochastic gradient descent, with momentum as in PyTorch:
+// Options of stochastic gradient descent, with momentum as in PyTorch:
 //
 //   g = g + weight_decay * p
 //   b = g at the first step, then momentum * b + (1 - dampening) * g
 //   p = p - lr * (nesterov ? g + momentum * b : b)
 //
-// Slot: "momentum_buffer", if momentum is not 0. Rows can be updated without
+// Slot: "momentum_buffer", if momentum is not 0. ApplyRows works without
 // momentum and weight decay.
 struct SgdOptions {
   // Required, at least 0.
@@ -24,13 +24,13 @@ struct SgdOptions {
   double momentum = 0;  // At least 0.
   double dampening = 0;
   double weight_decay = 0;  // At least 0.
-  bool nesterov = false;    // Needs momentum, and no dampening.
-  bool maximize = false;    // Climbs instead of descending.
+  bool nesterov = false;    // Requires momentum, and dampening 0.
+  bool maximize = false;    // Ascends instead of descending.
 };
 
 RuleSpec Sgd(const SgdOptions& options);
 
-// kInvalidArgument: an option out of its range, or not one of the above.
+// kInvalidArgument: an option is unknown or out of range.
 absl::StatusOr<std::unique_ptr<UpdateRule>> MakeSgd(const RuleSpec& spec);
 
 }  // namespace hawser::optim

@@ -9,25 +9,25 @@
 
 namespace hawser::optim {
 
-// Adam for the rows of an embedding table that a batch touches, as PyTorch's
-// SparseAdam: moments of other rows do not decay, t counts the updates of the
-// whole table, and
+// Options of Adam for the rows of an embedding table that a batch uses, as in
+// PyTorch's SparseAdam. Moments of other rows do not decay. With t, the number
+// of updates of the whole table:
 //
 //   p = p - lr * sqrt(1 - beta2^t) / (1 - beta1^t) * m / (sqrt(v) + eps)
 //
-// A gradient for the whole parameter is refused. Slots: "exp_avg",
+// Gradients of the whole parameter are rejected. Slots: "exp_avg",
 // "exp_avg_sq".
 struct SparseAdamOptions {
   double lr = 1e-3;       // Above 0.
   double beta1 = 0.9;     // In [0, 1).
   double beta2 = 0.999;   // In [0, 1).
   double eps = 1e-8;      // Above 0.
-  bool maximize = false;  // Climbs instead of descending.
+  bool maximize = false;  // Ascends instead of descending.
 };
 
 RuleSpec SparseAdam(const SparseAdamOptions& options);
 
-// kInvalidArgument: an option out of its range, or not one of the above.
+// kInvalidArgument: an option is unknown or out of range.
 absl::StatusOr<std::unique_ptr<UpdateRule>> MakeSparseAdam(
     const RuleSpec& spec);
 

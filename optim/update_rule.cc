@@ -50,12 +50,12 @@ absl::Status CheckParameter(const RuleSpec& rule, const Tensor& parameter) {
   if (!parameter.is_contiguous()) {
     return absl::InvalidArgumentError(
         absl::StrCat(rule.name, ": the parameter ", parameter.ToString(),
-                     " is not contiguous; optimize the tensor it views"));
+                     " is not contiguous; optimize the tensor that it views"));
   }
   return absl::OkStatus();
 }
 
-// The gradient in dense row-major form.
+// Checks the gradient and returns it in contiguous row-major form.
 absl::StatusOr<Tensor> CheckGradient(const RuleSpec& rule,
                                      const Tensor& gradient,
                                      const Shape& expected, DType dtype) {
@@ -104,8 +104,8 @@ void BumpVersions(const Tensor& parameter, const ParameterState& state) {
   for (const auto& slot : state.slots) slot.second.BumpVersion();
 }
 
-// The gradients of the rows of one id, added up in `sum` where there are more
-// than one: narrow types are added in f32 and rounded once.
+// Sums the gradients of rows with the same id. 16-bit types are added in f32
+// and rounded once.
 class RowSum {
  public:
   RowSum(const Tensor& gradients, size_t width)
@@ -157,13 +157,14 @@ class RowSum {
   std::vector<std::byte> sum_;
 };
 
-// Positions 0, 1, ... ordered by id, equal ids in their order of arrival.
+// Positions 0, 1, ..., sorted by id. The sort is stable.
 absl::StatusOr<std::vector<int64_t>> SortedPositions(
     const RuleSpec& rule, std::span<const int64_t> ids, int64_t rows) {
   for (int64_t id : ids) {
     if (id >= 0 && id < rows) continue;
-    return absl::OutOfRangeError(absl::StrCat(
-        rule.name, ": row ", id, " of a parameter that has ", rows, " rows"));
+    return absl::OutOfRangeError(
+        absl::StrCat(rule.name, ": row ", id,
+                     " is out of range; the parameter has ", rows, " rows"));
   }
   std::vector<int64_t> positions(ids.size());
   std::iota(positions.begin(), positions.end(), int64_t{0});
@@ -189,7 +190,7 @@ absl::Status UpdateRule::PrepareState(const Tensor& parameter,
     RETURN_IF_ERROR(CheckSlot(spec_, parameter, slot, kept));
   }
   if (complete) return absl::OkStatus();
-  // The first update, or one with options that need other slots.
+  // For the first update, or after a change to options that need other slots.
   std::vector<std::pair<std::string, Tensor>> slots;
   for (const Slot& slot : slots_) {
     const auto found =
@@ -211,8 +212,8 @@ absl::Status UpdateRule::CheckState(const Tensor& parameter,
                                     const ParameterState& state) const {
   RETURN_IF_ERROR(CheckParameter(spec_, parameter));
   if (state.step < 0) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(spec_.name, ": a state cannot be of step ", state.step));
+    return absl::InvalidArgumentError(absl::StrCat(
+        spec_.name, ": the state has the invalid step ", state.step));
   }
   if (state.step == 0 && state.slots.empty()) return absl::OkStatus();
   const bool complete =
@@ -242,8 +243,8 @@ absl::Status UpdateRule::Apply(Tensor& parameter, const Tensor& gradient,
   if (gradient_kind_ == GradientKind::kRows) {
     return absl::InvalidArgumentError(
         absl::StrCat(spec_.name,
-                     " takes the gradients of rows, not of a whole parameter; "
-                     "use Adam for this one"));
+                     " requires gradients of rows, not of a whole parameter; "
+                     "use Adam for this parameter"));
   }
   RETURN_IF_ERROR(CheckParameter(spec_, parameter));
   ASSIGN_OR_RETURN(
@@ -263,13 +264,14 @@ absl::Status UpdateRule::ApplyRows(Tensor& parameter, const Tensor& ids,
                                    ParameterState& state,
                                    const StepOptions& options) const {
   if (gradient_kind_ == GradientKind::kDense) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(spec_.ToString(), " cannot update rows alone"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        spec_.ToString(),
+        " cannot update rows: it changes all elements in each step"));
   }
   RETURN_IF_ERROR(CheckParameter(spec_, parameter));
   if (parameter.rank() == 0) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(spec_.name, ": a scalar parameter has no rows"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        spec_.name, ": the rows of a scalar parameter cannot be updated"));
   }
   if (!ids.defined() || ids.dtype() != DType::kI64 || ids.rank() != 1 ||
       !ids.device().is_cpu()) {

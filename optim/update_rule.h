@@ -17,7 +17,7 @@
 
 namespace hawser::optim {
 
-// A number that a rule keeps per element of a parameter, such as Adam's
+// A number that a rule stores for each element of a parameter, such as Adam's
 // "exp_avg". Names are those of PyTorch's state dicts.
 struct Slot {
   std::string name;
@@ -26,48 +26,49 @@ struct Slot {
 
 inline constexpr size_t kMaxSlots = 3;
 
-// What a rule keeps for one parameter. Starts empty; the first Apply fills it.
+// The state of a rule for one parameter. Initially empty; the first Apply
+// creates the slots.
 struct ParameterState {
-  // Updates applied so far.
+  // Number of updates so far.
   int64_t step = 0;
-  // One tensor of the parameter's shape per slot, f64 for an f64 parameter and
-  // f32 for any other.
+  // One tensor of the parameter's shape per slot: f64 for f64 parameters,
+  // otherwise f32.
   std::vector<std::pair<std::string, Tensor>> slots;
 };
 
-// One run of elements in host memory, updated in place.
+// Consecutive elements in host memory, updated in place.
 struct UpdateSpan {
-  // Of the parameter and of the gradient: f32, f64, f16 or bf16.
+  // Dtype of parameter and gradient: f32, f64, f16 or bf16.
   tensor::DType dtype = tensor::DType::kF32;
   size_t count = 0;
   void* parameter = nullptr;
   const void* gradient = nullptr;
-  // In the order of UpdateRule::slots(); f64 if `dtype` is, else f32.
+  // In the order of UpdateRule::slots(); f64 if `dtype` is f64, else f32.
   std::array<void*, kMaxSlots> slots = {};
   // 1 for the first update of these elements.
   int64_t step = 1;
   double learning_rate = 0;
 };
 
-// What varies from step to step; everything else belongs to the rule.
+// Options that vary from step to step. The rule contains all others.
 struct StepOptions {
   double learning_rate = 0;
 };
 
-// Which gradients a rule can use.
+// Kinds of gradients that a rule supports.
 enum class GradientKind {
-  kDense,  // One for the whole parameter.
-  kRows,   // Only those of some rows of an embedding table.
+  kDense,  // Gradients of the whole parameter.
+  kRows,   // Only gradients of some rows of an embedding table.
   kDenseAndRows,
 };
 
-// How a parameter moves, given its gradient: SGD, Adam and so on. One rule
-// serves local training, the distributed optimizer and the parameter server.
+// An algorithm that updates a parameter from its gradient, such as SGD or Adam.
+// Local training, the distributed optimizer and the parameter server use it.
 //
-// 16-bit parameters are updated through f32 arithmetic and keep f32 state.
+// 16-bit parameters are updated with f32 arithmetic and have f32 state.
 //
-// Immutable, hence thread-safe; two updates of one parameter or one state must
-// not overlap in time. MakeUpdateRule makes a rule from its description.
+// Immutable, hence thread-safe. Two updates of one parameter or one state must
+// not overlap. MakeUpdateRule creates a rule from its description.
 class UpdateRule {
  public:
   virtual ~UpdateRule() = default;
@@ -75,49 +76,50 @@ class UpdateRule {
   UpdateRule(const UpdateRule&) = delete;
   UpdateRule& operator=(const UpdateRule&) = delete;
 
-  // The description with every option, defaults included.
+  // The description with all options, including defaults.
   const RuleSpec& spec() const { return spec_; }
   std::string_view name() const { return spec_.name; }
   double learning_rate() const;
   std::span<const Slot> slots() const { return slots_; }
   GradientKind gradient_kind() const { return gradient_kind_; }
 
-  // Updates `parameter` from `gradient` of the same shape and dtype, and
-  // counts one step in `state`. An error leaves all of them as they were.
+  // Updates `parameter` from `gradient`, which has the same shape and dtype,
+  // and counts one step in `state`. After an error all of them are unchanged.
   //
-  // kInvalidArgument     undefined, not floating point, not on the cpu, not
-  //                      contiguous (the gradient may be strided), shapes or
-  //                      dtypes differ, `state` is another parameter's, or the
-  //                      rule takes only rows.
+  // kInvalidArgument     a tensor is undefined, not floating point, not on the
+  //                      CPU, or not contiguous (the gradient may be strided);
+  //                      shapes or dtypes differ; `state` belongs to another
+  //                      parameter; or the rule supports only rows.
   absl::Status Apply(Tensor& parameter, const Tensor& gradient,
                      ParameterState& state, const StepOptions& options) const;
 
-  // Updates only the rows `ids` of `parameter`; the state of other rows does
-  // not decay. Rows listed several times have their gradients summed first.
-  // Counts one step in `state`, as Apply does, also when `ids` is empty.
+  // Updates only the rows `ids` of `parameter`. The state of other rows does
+  // not decay. If an id is repeated, its gradients are summed first. Counts one
+  // step in `state`, as Apply does, even if `ids` is empty.
   //
   //   parameter  [rows, ...]
   //   ids        [n] i64, in any order.
-  //   gradients  [n, ...], row i belonging to parameter row ids[i].
+  //   gradients  [n, ...]. Row i is the gradient of row ids[i] of `parameter`.
   //
   // kOutOfRange          an id is not in [0, rows).
-  // kInvalidArgument     as Apply, or the rule cannot update rows (with these
+  // kInvalidArgument     as in Apply, or the rule cannot update rows (with
+  // these
   //                      options).
   absl::Status ApplyRows(Tensor& parameter, const Tensor& ids,
                          const Tensor& gradients, ParameterState& state,
                          const StepOptions& options) const;
 
-  // Whether `state` can be that of `parameter`, for one that comes from a file
-  // or another worker: its step is not negative, and its slots, all of them or
-  // before the first step none, are this rule's in this rule's order and fit
-  // the parameter. kInvalidArgument if not.
+  // Checks that `state`, from a file or another worker, can belong to
+  // `parameter`. Its step must not be negative. Its slots must be those of this
+  // rule, in the rule's order, with the parameter's shape; before the first
+  // step there may be none. Otherwise kInvalidArgument.
   absl::Status CheckState(const Tensor& parameter,
                           const ParameterState& state) const;
 
-  // The arithmetic alone, for a caller that keeps parameters and state in
-  // memory of its own. Every pointer is aligned to its item; slots hold
-  // `initial` before the first update. Elements do not depend on each other,
-  // except for LAMB, whose norms are taken over the span.
+  // Runs only the arithmetic, for a caller that stores parameters and state
+  // itself. All pointers must be aligned to their element type. Before the
+  // first update, slots must contain `initial`. Elements do not depend on each
+  // other, except for LAMB, which computes norms over the span.
   virtual void Update(const UpdateSpan& span) const = 0;
 
  protected:
@@ -127,7 +129,7 @@ class UpdateRule {
         gradient_kind_(kind) {}
 
  private:
-  // Makes the slots that `state` lacks; `state` is unchanged after an error.
+  // Creates the slots that `state` lacks. After an error `state` is unchanged.
   absl::Status PrepareState(const Tensor& parameter,
                             ParameterState& state) const;
 

@@ -1,4 +1,4 @@
-// Bytes per second that the update rules read and write.
+// Benchmark of the bytes per second that the update rules read and write.
 
 #include <cstdint>
 #include <memory>
@@ -45,7 +45,7 @@ void RegisterAll() {
       benchmark::RegisterBenchmark(
           (std::string(rule) + "/" + std::string(DTypeName(dtype))).c_str(),
           Apply, rule, dtype)
-          // One small parameter, one within the cache, one beyond it.
+          // A small parameter, one that fits in the cache, and a larger one.
           ->Arg(64)
           ->Arg(1 << 14)
           ->Arg(1 << 22);

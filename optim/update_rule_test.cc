@@ -50,7 +50,7 @@ StepOptions DefaultStep(const UpdateRule& rule) {
   return {rule.learning_rate()};
 }
 
-// n numbers in about [-1, 1], different for every salt.
+// n numbers, roughly in [-1, 1], which depend on `salt`.
 std::vector<double> Wave(int64_t n, double salt) {
   std::vector<double> values(n);
   for (int64_t i = 0; i < n; ++i) values[i] = std::sin(salt + 1.7 * i);
@@ -59,7 +59,7 @@ std::vector<double> Wave(int64_t n, double salt) {
 
 class EveryRuleTest : public testing::TestWithParam<const char*> {
  protected:
-  // `n` elements after three steps, computed in `dtype`.
+  // Trains `n` elements for three steps in `dtype` and returns them.
   std::vector<double> Train(int64_t n, DType dtype) {
     const std::unique_ptr<UpdateRule> rule = Rule(std::string(GetParam()));
     Tensor parameter = *F64(Wave(n, 0.3), {n}).To(dtype);
@@ -78,7 +78,7 @@ class EveryRuleTest : public testing::TestWithParam<const char*> {
   }
 };
 
-// The elements after the last whole vector are updated like the others.
+// Elements after the last full vector are updated like the others.
 TEST_P(EveryRuleTest, LengthDoesNotChangeAnElement) {
   if (GetParam()[0] == 'L') GTEST_SKIP() << "LAMB couples the elements";
   const std::vector<double> whole = Train(64, DType::kF64);
@@ -96,13 +96,13 @@ TEST_P(EveryRuleTest, F32AgreesWithF64) {
 }
 
 TEST_P(EveryRuleTest, SixteenBitTypesAgreeWithF64ToTheirPrecision) {
-  // Longer than a block of the narrow path.
+  // Longer than a block of the 16-bit path.
   const std::vector<double> expected = Train(1100, DType::kF64);
   EXPECT_THAT(Train(1100, DType::kF16), Pointwise(DoubleNear(4e-3), expected));
   EXPECT_THAT(Train(1100, DType::kBF16), Pointwise(DoubleNear(3e-2), expected));
 }
 
-TEST_P(EveryRuleTest, MaximizeIsTheStepForTheNegatedGradient) {
+TEST_P(EveryRuleTest, MaximizeEqualsTheStepForTheNegatedGradient) {
   RuleSpec spec = *ParseRuleSpec(GetParam());
   spec.Set("weight_decay", 0);
   if (!MakeUpdateRule(spec).ok()) spec = *ParseRuleSpec(GetParam());
@@ -155,7 +155,7 @@ TEST(UpdateRuleTest, StridedGradientIsAccepted) {
   EXPECT_THAT(parameter.ToVector<double>(), ElementsAre(-1, -3, -2, -4));
 }
 
-TEST(UpdateRuleTest, MisfitsAreInvalidArgumentAndChangeNothing) {
+TEST(UpdateRuleTest, InvalidTensorsAreRejectedAndUnchanged) {
   const auto rule = Rule(Adam({}));
   Tensor parameter = F64({1, 2}, {2});
   Tensor whole_numbers = Tensor::FromVector<int64_t>({1, 2}, {2});
@@ -178,7 +178,7 @@ TEST(UpdateRuleTest, MisfitsAreInvalidArgumentAndChangeNothing) {
   EXPECT_THAT(parameter.ToVector<double>(), ElementsAre(1, 2));
 }
 
-TEST(UpdateRuleTest, StateOfAnotherParameterIsRefused) {
+TEST(UpdateRuleTest, StateOfAnotherParameterIsRejected) {
   const auto rule = Rule(Adam({}));
   Tensor two = F64({1, 2}, {2});
   Tensor three = F64({1, 2, 3}, {3});
@@ -190,7 +190,7 @@ TEST(UpdateRuleTest, StateOfAnotherParameterIsRefused) {
   EXPECT_EQ(state.step, 1);
 }
 
-TEST(UpdateRuleTest, MomentumTurnedOnLaterGetsItsSlot) {
+TEST(UpdateRuleTest, MomentumEnabledLaterGetsItsSlot) {
   Tensor parameter = F64({1}, {1});
   const Tensor gradient = F64({1}, {1});
   ParameterState state;
@@ -203,7 +203,7 @@ TEST(UpdateRuleTest, MomentumTurnedOnLaterGetsItsSlot) {
   EXPECT_NEAR(parameter.ToVector<double>()[0], 1 - 0.1 - 0.1 - 0.15, 1e-15);
 }
 
-// Three rows of two, of which rows 2 and 0 get gradients, 2 twice.
+// Three rows of width 2. Row 0 gets one gradient and row 2 gets two.
 class RowsTest : public testing::TestWithParam<const char*> {
  protected:
   const Tensor ids_ = Tensor::FromVector<int64_t>({2, 0, 2}, {3});
@@ -211,7 +211,7 @@ class RowsTest : public testing::TestWithParam<const char*> {
   const Tensor summed_ = F64({3, 4, -2, 2.5}, {2, 2});
 };
 
-TEST_P(RowsTest, ListedRowsMoveAsIfAloneWithDuplicatesSummed) {
+TEST_P(RowsTest, OnlyListedRowsAreUpdatedWithDuplicatesSummed) {
   const auto rule = Rule(std::string(GetParam()));
   Tensor table = F64({1, 2, 3, 4, 5, 6}, {3, 2});
   Tensor rows = F64({1, 2, 5, 6}, {2, 2});
@@ -235,10 +235,9 @@ INSTANTIATE_TEST_SUITE_P(UpdateRuleTest, RowsTest,
                          testing::Values("SGD(lr=1)", "Adagrad(lr_decay=0.1)",
                                          "SparseAdam", "FTRL(lr=1,l1=0.1)"));
 
-// Figures from torch.optim.SparseAdam: rows (1, 2), (3, 4), (5, 6); gradients
-// of rows 2, 0, 2 are t times (1, 2), (3, 4), (-3, 0.5); row 0 only when t is
-// odd.
-TEST(UpdateRuleTest, SparseAdamIsThatOfPyTorch) {
+// Results of torch.optim.SparseAdam: rows (1, 2), (3, 4), (5, 6); gradients of
+// rows 2, 0, 2 are t times (1, 2), (3, 4), (-3, 0.5); row 0 only when t is odd.
+TEST(UpdateRuleTest, SparseAdamEqualsThatOfPyTorch) {
   const auto rule = Rule(SparseAdam({.lr = 0.1}));
   Tensor table = F64({1, 2, 3, 4, 5, 6}, {3, 2});
   ParameterState state;
@@ -261,7 +260,7 @@ TEST(UpdateRuleTest, SparseAdamIsThatOfPyTorch) {
 }
 
 // The same for torch.optim.Adagrad with lr_decay 0.1.
-TEST(UpdateRuleTest, SparseAdagradIsThatOfPyTorch) {
+TEST(UpdateRuleTest, SparseAdagradEqualsThatOfPyTorch) {
   const auto rule = Rule(Adagrad({.lr = 0.1, .lr_decay = 0.1}));
   Tensor table = F64({1, 2, 3, 4, 5, 6}, {3, 2});
   ParameterState state;
@@ -286,7 +285,7 @@ TEST(UpdateRuleTest, SparseAdagradIsThatOfPyTorch) {
 TEST(UpdateRuleTest, NarrowDuplicatesAreSummedInF32) {
   const auto rule = Rule(Sgd({.lr = 1}));
   Tensor table = Tensor::Zeros({1, 1}, {.dtype = DType::kBF16});
-  // In bf16, 256 + 1 is 256.
+  // In bf16, 256 + 1 gives 256.
   Tensor gradients = *F64({256, 1, 1, 1, 1}, {5, 1}).To(DType::kBF16);
   const Tensor ids = Tensor::Zeros({5}, {.dtype = DType::kI64});
   ParameterState state;
@@ -294,7 +293,7 @@ TEST(UpdateRuleTest, NarrowDuplicatesAreSummedInF32) {
   EXPECT_EQ(static_cast<float>(table.ToVector<BFloat16>()[0]), -260);
 }
 
-TEST(UpdateRuleTest, NoRowsIsAStepWithoutMovement) {
+TEST(UpdateRuleTest, EmptyIdsCountAStepWithoutChanges) {
   const auto rule = Rule(SparseAdam({}));
   Tensor table = F64({1, 2}, {2, 1});
   ParameterState state;
@@ -320,7 +319,7 @@ TEST(UpdateRuleTest, RowOutsideTheTableIsOutOfRange) {
   EXPECT_EQ(state.step, 0);
 }
 
-TEST(UpdateRuleTest, RulesRefuseTheKindOfGradientTheyCannotUse) {
+TEST(UpdateRuleTest, RulesRejectUnsupportedKindsOfGradients) {
   Tensor table = F64({1, 2}, {2, 1});
   const Tensor ids = Tensor::FromVector<int64_t>({0}, {1});
   const Tensor gradient = F64({1}, {1, 1});
@@ -340,7 +339,7 @@ TEST(UpdateRuleTest, RulesRefuseTheKindOfGradientTheyCannotUse) {
       StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("SparseAdam")));
 }
 
-TEST(UpdateRuleTest, RowMisfitsAreInvalidArgument) {
+TEST(UpdateRuleTest, InvalidRowArgumentsAreRejected) {
   const auto rule = Rule(Ftrl({.lr = 1}));
   Tensor table = F64({1, 2}, {2, 1});
   Tensor scalar = Tensor::Scalar(1, {.dtype = DType::kF64});

@@ -23,14 +23,14 @@ absl::Status UnknownOption(std::string_view rule, std::string_view option,
                            std::span<const std::string_view> known) {
   std::vector<std::string> names(known.begin(), known.end());
   return absl::InvalidArgumentError(
-      absl::StrCat(View(rule), " has no option \"", View(option),
+      absl::StrCat(View(rule), " does not have an option \"", View(option),
                    "\"; its options are ", absl::StrJoin(names, ", ")));
 }
 
 absl::Status NotASwitch(std::string_view rule, std::string_view option,
                         double value) {
   return absl::InvalidArgumentError(absl::StrCat(
-      View(rule), ": ", View(option), " is a switch, 0 or 1, not ", value));
+      View(rule), ": ", View(option), " must be 0 or 1, not ", value));
 }
 
 absl::Status RepeatedOption(std::string_view rule, std::string_view option) {
@@ -48,7 +48,7 @@ absl::Status CheckOption(std::string_view rule, std::string_view option,
   if (std::isnan(value)) {
     return absl::InvalidArgumentError(
         absl::StrCat(View(rule), ": ", View(option),
-                     " has no default and is not given, or is not a number"));
+                     " must be set to a number; it does not have a default"));
   }
   return absl::InvalidArgumentError(
       absl::StrCat(View(rule), ": ", View(option), " must be in ",

@@ -14,36 +14,37 @@
 
 namespace hawser::optim::internal {
 
-// One field of an options struct and its name in a RuleSpec.
+// A field of an options struct and its name in a RuleSpec.
 template <class Options>
 struct OptionField {
   std::string_view name;
   std::variant<double Options::*, bool Options::*> member;
 };
 
-// kInvalidArgument naming the rule, the option, and the options there are.
+// kInvalidArgument, naming the rule, the unknown option and the known ones.
 absl::Status UnknownOption(std::string_view rule, std::string_view option,
                            std::span<const std::string_view> known);
 absl::Status NotASwitch(std::string_view rule, std::string_view option,
                         double value);
 absl::Status RepeatedOption(std::string_view rule, std::string_view option);
 
-// kInvalidArgument unless low <= value, and value < high or, with
-// `high_included`, value <= high. NaN, which stands for a required option that
-// was not given, and infinities are refused too.
+// The permitted range of an option: low <= value (or low < value without
+// `low_included`), and value < high (or value <= high with `high_included`).
+// Infinities are rejected, and NaN, which represents an unset required option.
 struct Range {
   double low = 0;
   double high = std::numeric_limits<double>::infinity();
   bool low_included = true;
   bool high_included = false;
 };
+// kInvalidArgument, naming rule and option, unless `value` is in `range`.
 absl::Status CheckOption(std::string_view rule, std::string_view option,
                          double value, const Range& range);
 
-// The options that `spec` gives, over the defaults of `Options`.
+// The options of `spec`; the others have the defaults of `Options`.
 //
-// kInvalidArgument: an option that the table does not list, one given twice,
-// or a switch that is neither 0 nor 1.
+// kInvalidArgument: an option is not in the table or is given twice, or a
+// switch is neither 0 nor 1.
 template <class Options>
 absl::StatusOr<Options> ReadOptions(
     const RuleSpec& spec, std::span<const OptionField<Options>> table) {
@@ -74,8 +75,8 @@ absl::StatusOr<Options> ReadOptions(
   return result;
 }
 
-// Every option of `options` in the table's order; a required one that is not
-// given (NaN) is left out.
+// All options of `options`, in the order of the table, except unset required
+// ones (NaN).
 template <class Options>
 RuleSpec WriteOptions(std::string_view rule, const Options& options,
                       std::span<const OptionField<Options>> table) {

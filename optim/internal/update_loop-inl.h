@@ -1,9 +1,9 @@
-// The loop over elements that the rules share, compiled once per instruction
-// set by Highway's foreach_target.h, hence no ordinary include guard.
+// Loop over elements that all rules share. Highway's foreach_target.h compiles
+// it once per instruction set, so it does not have an ordinary include guard.
 //
-// A rule's .cc gives it a kernel: an object whose call operator takes a vector
+// A rule's .cc passes a kernel: an object whose call operator takes a vector
 // tag, the vectors of parameter and gradient, and those of up to three slots,
-// and changes parameter and slots. One pass reads and writes each element once.
+// and updates parameter and slots. A pass reads and writes each element once.
 
 #if defined(HAWSER_OPTIM_INTERNAL_UPDATE_LOOP_INL_H_) == \
     defined(HWY_TARGET_TOGGLE)
@@ -27,10 +27,10 @@ namespace HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Runs of elements that the 16-bit path widens at a time.
+// Number of elements that the 16-bit path converts to f32 at a time.
 inline constexpr size_t kBlock = 512;
 
-// A run of elements of one arithmetic type.
+// Consecutive elements of one arithmetic type.
 template <class T>
 struct Block {
   size_t count;
@@ -39,7 +39,7 @@ struct Block {
   T* slots[kMaxSlots];
 };
 
-// One vector, at `i`, through `kernel`. `kSlots` slots are loaded and stored.
+// Applies `kernel` to the vector at `i`. Loads and stores `kSlots` slots.
 template <size_t kSlots, class D, class Kernel>
 HWY_INLINE void UpdateVector(D d, const Kernel& kernel,
                              const Block<hn::TFromD<D>>& block, size_t i) {
@@ -58,8 +58,8 @@ HWY_INLINE void UpdateVector(D d, const Kernel& kernel,
   hn::StoreU(p, d, block.parameter + i);
 }
 
-// A copy of the elements from `begin` on, fewer than a vector of them, followed
-// by zeros: with it every element sees the same arithmetic.
+// A copy of the elements from `begin`, fewer than a vector, padded with zeros.
+// The same arithmetic then applies to all elements.
 template <class T>
 class Tail {
  public:
@@ -112,8 +112,8 @@ void UpdateBlock(const Kernel& kernel, const Block<T>& block) {
   tail.WriteBack();
 }
 
-// Calls `visit(Block<T>)` on the whole span: at once for f32 and f64; for the
-// 16-bit types by blocks of f32 copies, the parameter being written back.
+// Calls `visit` with f32 copies of the elements, block by block, and writes the
+// parameter back to its 16-bit dtype.
 template <class Narrow, class Visit>
 void VisitNarrow(const UpdateSpan& span, const Visit& visit) {
   Narrow* const parameter = static_cast<Narrow*>(span.parameter);
@@ -162,8 +162,8 @@ void VisitBlocks(const UpdateSpan& span, const Visit& visit) {
   }
 }
 
-// Makes `Kernel<T>` from the rule's options and the span, T being the
-// arithmetic type that the span's dtype asks for, and runs it over the span.
+// Creates `Kernel<T>` from the rule's options and the span and applies it to
+// the span. T is the arithmetic type for the span's dtype.
 template <size_t kSlots, template <class> class Kernel, class Options>
 struct RunKernel {
   const Options& options;

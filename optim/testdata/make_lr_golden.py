@@ -1,7 +1,7 @@
-"""Writes lr_golden.json: what PyTorch's learning rate schedulers do.
+"""Writes lr_golden.json: results of PyTorch's learning rate schedulers.
 
-Each case holds the learning rate, from 0.5, at every step; those of OneCycleLR
-the momentum too. The plateau cases hold the metrics that were given.
+Each case contains the learning rate of each step, initially 0.5. Cases of OneCycleLR
+also contain the momentum, and plateau cases the metrics.
 Made with PyTorch 1.13.1: python3 make_lr_golden.py > lr_golden.json
 """
 import json
