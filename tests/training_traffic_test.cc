@@ -1,20 +1,24 @@
-// Tests of the bytes that a training step with a remote parameter sends and
-// copies.
+// Tests of the calls of a training step with remote parameters, and of the
+// bytes that they send and copy.
 
 #include <cstdint>
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
 #include "async/testing/status_matchers.h"
 #include "autograd/ops/elementwise.h"
 #include "autograd/ops/reduce.h"
 #include "autograd/variable.h"
 #include "dist_autograd/dist_autograd.h"
 #include "dist_optim/distributed_optimizer.h"
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "optim/sgd.h"
 #include "rpc/functions/function.h"
+#include "rpc/testing/fakes/call_counter.h"
 #include "rpc/testing/transport_test_param.h"
 #include "rref/rref.h"
 #include "tensor/tensor.h"
@@ -94,6 +98,52 @@ TEST_P(TrainingTrafficTest, ParameterAndGradientAreSentOnce) {
   ASSERT_THAT(updated, IsOk());
   EXPECT_EQ(updated->data<float>()[0], 1.5f);
   EXPECT_EQ(updated->data<float>()[kElements - 1], 1.5f);
+}
+
+// The number of calls does not grow with the number of parameters.
+TEST_P(TrainingTrafficTest, OptimizerCallsEachOwnerOnce) {
+  const auto counter = std::make_shared<rpc::CallCounter>();
+  rpc::TestJob job{rpc::MakeTransportFactory(GetParam())};
+  ASSERT_THAT(job.registry().Register(kMakeParameter, MakeParameter), IsOk());
+  job.StartAll(3, [&](int rank, rpc::AgentOptions& options) {
+    AddServices(options);
+    if (rank == 0) options.observers.push_back(counter);
+  });
+  rpc::Agent& trainer = job.agent(0);
+  std::vector<rref::RRef<Tensor>> parameters;
+  for (int i = 0; i < 6; ++i) {
+    auto parameter =
+        rref::Remote(trainer, i % 2 == 0 ? "w1" : "w2", kMakeParameter, 3.0);
+    ASSERT_THAT(parameter, IsOk());
+    parameters.push_back(*parameter);
+  }
+  {
+    auto optimizer = dist_optim::DistributedOptimizer::Create(
+        trainer, optim::Sgd({.lr = 0.25}), parameters);
+    ASSERT_THAT(optimizer, IsOk());
+    auto context = dist_autograd::ContextScope::Open(trainer);
+    ASSERT_THAT(context, IsOk());
+    Tensor loss = Tensor::Zeros({});
+    for (const rref::RRef<Tensor>& parameter : parameters) {
+      auto here = parameter.ToHere();
+      ASSERT_THAT(here, IsOk());
+      auto sum = autograd::Add(loss, *autograd::Sum(*here));
+      ASSERT_THAT(sum, IsOk());
+      loss = *sum;
+    }
+    ASSERT_THAT(dist_autograd::Backward(trainer, (*context)->id(), {loss}),
+                IsOk());
+    ASSERT_THAT((*optimizer)->Step((*context)->id()), IsOk());
+    ASSERT_THAT((*optimizer)->GetState(), IsOk());
+  }
+  for (const char* method : {"CreateOptimizer", "Step", "GetOptimizerState"}) {
+    EXPECT_THAT(
+        counter->CountsOf(absl::StrCat("hawser.v1.DistOptimService.", method)),
+        testing::ElementsAre(testing::Pair("w1", 1), testing::Pair("w2", 1)))
+        << method;
+  }
+  parameters.clear();
+  job.StopAll();
 }
 
 INSTANTIATE_TEST_SUITE_P(Transports, TrainingTrafficTest,
