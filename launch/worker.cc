@@ -273,6 +273,7 @@ absl::StatusOr<std::unique_ptr<Worker>> Worker::Start(WorkerOptions options) {
   for (std::unique_ptr<rpc::Service>& service : options.services) {
     agent.services.push_back(std::move(service));
   }
+  agent.observers = std::move(options.observers);
   ASSIGN_OR_RETURN(worker->agent_, rpc::Agent::Start(std::move(agent)));
   return worker;
 }

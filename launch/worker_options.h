@@ -10,6 +10,7 @@
 #include "absl/time/time.h"
 #include "dist_autograd/context_limits.h"
 #include "net/auth/credentials.h"
+#include "rpc/agent/call_observer.h"
 #include "rpc/agent/service.h"
 #include "rpc/functions/function_registry.h"
 #include "rpc/grpc/transport.h"
@@ -113,6 +114,8 @@ struct WorkerOptions {
   // Services in addition to streams, references, distributed autograd and
   // optimizers, which every worker has. Attached after those, in this order.
   std::vector<std::unique_ptr<rpc::Service>> services = {};
+  // Observers of the worker's calls, in both directions.
+  std::vector<std::shared_ptr<rpc::CallObserver>> observers = {};
 };
 
 }  // namespace hawser::launch

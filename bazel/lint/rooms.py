@@ -69,12 +69,6 @@ OUTSIDE = ["bazel", "examples/downstream"]
 MAX_BUILD_LINES = 550
 MAX_BUILD_LINES_BY_FOLDER = {"rpc/": 300}
 MAX_CLASS_LINES = 150
-# Classes that are to be divided yet, with the lines of declarations that they have at most. A number
-# only falls; an entry goes when its class is within the limit.
-LARGER_CLASSES = {
-    "rpc/agent/agent_impl.h: Agent::Impl": 220,
-}
-
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]+"([^"]+)"', re.M)
 CLASS_HEAD = re.compile(
     r"^(?P<indent>[ \t]*)(?:class|struct)\s+"
@@ -226,23 +220,19 @@ def check_build_lines(path, text):
     return [f"{path}:{limit + 1}: {lines} lines, above the limit of {limit}: divide the room"]
 
 
-def check_classes(path, text, larger):
-    """A class has few enough declarations to be read at once.
-
-    larger  Limits of their own, by "PATH: CLASS".
-    """
+def check_classes(path, text):
+    """A class has few enough declarations to be read at once."""
     found = []
     for head in CLASS_HEAD.finditer(text):
         end = re.compile(rf"^{head.group('indent')}}};$", re.M).search(text, head.end())
         inside = text[head.end() : end.start()] if end else ""
         lines = [line.strip() for line in inside.splitlines()]
         count = sum(1 for line in lines if line and not line.startswith("//"))
-        limit = larger.get(f"{path}: {head.group('name')}", MAX_CLASS_LINES)
-        if count > limit:
+        if count > MAX_CLASS_LINES:
             line = text.count("\n", 0, head.start()) + 1
             found.append(
                 f"{path}:{line}: {head.group('name')} has {count} lines of declarations, above the"
-                f" limit of {limit}: divide it by responsibility"
+                f" limit of {MAX_CLASS_LINES}: divide it by responsibility"
             )
     return found
 
@@ -334,11 +324,10 @@ def check_deps(sources, builds, extensions):
     return found
 
 
-def breaches(plan, files, larger_classes):
+def breaches(plan, files):
     """Lines that say what breaks the plan.
 
-    files           The text of each path.
-    larger_classes  As of check_classes.
+    files  The text of each path.
     """
     sources = {path: text for path, text in files.items() if is_code(path)}
     builds = {path: text for path, text in files.items() if is_build_file(path)}
@@ -350,7 +339,7 @@ def breaches(plan, files, larger_classes):
         found += check_build_lines(path, text)
     for path, text in sources.items():
         if path.endswith(".h"):
-            found += check_classes(path, text, larger_classes)
+            found += check_classes(path, text)
     found += check_deps(sources, own_builds, {p: t for p, t in files.items() if p.endswith(".bzl")})
     return sorted(found)
 
@@ -361,7 +350,7 @@ def main():
         if is_code(path) or is_build_file(path) or path.endswith(".bzl"):
             with open(path, encoding="utf-8") as file:
                 files[path] = file.read()
-    found = breaches(Plan(FLOORS, TEST_ROOMS, OUTSIDE), files, LARGER_CLASSES)
+    found = breaches(Plan(FLOORS, TEST_ROOMS, OUTSIDE), files)
     print("\n".join(found), end="\n" if found else "")
     return 1 if found else 0
 

@@ -12,12 +12,12 @@ PLAN = Plan(
 
 
 class RoomsTest(unittest.TestCase):
-    def found(self, files, larger_classes={}):
+    def found(self, files):
         """The breaches among files, given by their lines, beside headers of each room."""
         rooms = ["ground", "hall", "hall/left", "hall/right", "hall/testing", "attic"]
         tree = {f"{room}/door.h": "" for room in rooms}
         tree.update((path, "\n".join(lines) + "\n") for path, lines in files.items())
-        return breaches(PLAN, tree, larger_classes)
+        return breaches(PLAN, tree)
 
     def including(self, path, header):
         return self.found({path: ["// A file.", f'#include "{header}"']})
@@ -122,13 +122,6 @@ class RoomsTest(unittest.TestCase):
             self.assertEqual(self.found({"hall/x.cc": head + inside * 151 + ["};"]}), [])
         free = ["class Small;", "void F(class Small s) {", *["  f();"] * 200, "}", "struct A {", "};"]
         self.assertEqual(self.found({"hall/x.h": free}), [])
-
-    def test_larger_classes_have_limits_of_their_own(self):
-        for lines, breaks in [(199, 0), (200, 0), (201, 1)]:
-            big = ["class Outer::Big {", *["  int a;"] * lines, "};"]
-            found = self.found({"hall/x.h": big}, {"hall/x.h: Outer::Big": 200})
-            self.assertEqual(len(found), breaks, found)
-            self.assertEqual(len(self.found({"hall/y.h": big}, {"hall/x.h: Outer::Big": 200})), 1)
 
     def test_classes_within_a_class_count_by_themselves(self):
         inner = ["  struct Inner {", *["    int a;"] * 151, "  };"]
