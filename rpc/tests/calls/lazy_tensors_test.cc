@@ -80,7 +80,7 @@ class SumService final : public Service {
       }
     }
     Message<EchoReply> reply;
-    reply.body.set_text(absl::StrCat(sum));
+    reply.body.set_text(absl::StrCat(static_cast<int64_t>(sum)));
     return reply;
   }
 
