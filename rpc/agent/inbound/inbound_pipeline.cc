@@ -49,7 +49,8 @@ bool InboundPipeline::IsDuplicate(const Endpoint& endpoint,
          !duplicates_.FirstSeen(call.source.incarnation, call.call_id);
 }
 
-// A copy of a call that ran must not be answered as if the call had not run.
+// A copy of a call that ran must not be answered as if the call had not run,
+// and a copy of a call that was refused must not run.
 void InboundPipeline::Refuse(const Endpoint& endpoint, InboundCall& call,
                              absl::Status status) {
   if (!GetErrorDetail(status).has_value() && IsDuplicate(endpoint, call)) {
@@ -80,11 +81,11 @@ void InboundPipeline::OnCall(const Endpoint& endpoint,
       if (again.ok()) {
         Accept(endpoint, call);
       } else {
-        replies_.Fail(*call, std::move(again));
+        Refuse(endpoint, *call, std::move(again));
       }
     });
   } else {
-    replies_.Fail(*call, std::move(status));
+    Refuse(endpoint, *call, std::move(status));
   }
 }
 

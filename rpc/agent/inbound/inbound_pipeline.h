@@ -24,7 +24,8 @@ namespace hawser::rpc {
 // 1. Admission: header, sender, state of this worker, quota.
 // 2. Endpoint::Check: the handler and the caller's permission. If the store
 //    must be read for the caller's roles, continues on the executor.
-// 3. Duplicates of a call that must not run twice are discarded.
+// 3. Duplicates of a call that must not run twice are discarded, also if they
+//    fail step 1 or 2.
 // 4. On the executor of the handler: reads the tensors, and runs it under a
 //    CurrentCall and the caller's TaskContext.
 // 5. The result is encoded and sent in the thread in which it is available.
@@ -47,6 +48,7 @@ class InboundPipeline {
   size_t num_remembered_senders() const { return duplicates_.num_senders(); }
 
  private:
+  // Replies with `status`, or discards a duplicate.
   void Refuse(const Endpoint& endpoint, InboundCall& call, absl::Status status);
   void Accept(const Endpoint& endpoint,
               const std::shared_ptr<InboundCall>& call);

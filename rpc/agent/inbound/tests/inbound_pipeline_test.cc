@@ -339,6 +339,30 @@ TEST_F(InboundPipelineTest, RefusedDuplicateIsDiscarded) {
   EXPECT_EQ(first->kind, Kind::kReplied);
 }
 
+// The roles of its caller became known after the first copy ran.
+TEST_F(InboundPipelineTest, DuplicateThatFailsTheCheckIsDiscarded) {
+  EXPECT_THAT(Call(RequestFromPeer(1))->reply, async::IsOk());
+  endpoint_.check = absl::PermissionDeniedError("not for you");
+  EXPECT_EQ(Call(RequestFromPeer(1))->kind, Kind::kDiscarded);
+  EXPECT_THAT(Call(RequestFromPeer(2))->reply,
+              StatusIs(absl::StatusCode::kPermissionDenied));
+  // Nor does a copy run once the caller was told that the call did not.
+  endpoint_.check = absl::OkStatus();
+  EXPECT_EQ(Call(RequestFromPeer(2))->kind, Kind::kDiscarded);
+}
+
+TEST_F(InboundPipelineTest, DuplicateThatFailsTheSecondCheckIsDiscarded) {
+  endpoint_.check = absl::PermissionDeniedError("not for you");
+  endpoint_.check_again = absl::OkStatus();
+  const auto first = Call(RequestFromPeer(1));
+  executor_.RunAll();
+  EXPECT_THAT(first->reply, async::IsOk());
+  endpoint_.check_again = absl::UnavailableError("the store is out of reach");
+  const auto copy = Call(RequestFromPeer(1));
+  executor_.RunAll();
+  EXPECT_EQ(copy->kind, Kind::kDiscarded);
+}
+
 TEST_F(InboundPipelineTest, RefusalThatAllowsForAnEarlierCopyIsReplied) {
   EXPECT_EQ(Call(RequestFromPeer(1))->kind, Kind::kReplied);
   state_->SetFenced();
