@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "net/in_fragments.h"
-#include "rpc/grpc/fragments/fragment_copier.h"
 #include "rpc/grpc/fragments/message_assembler.h"
 
 namespace hawser::rpc {
@@ -31,7 +30,7 @@ std::shared_ptr<AssemblyBudget> MakeBudget(size_t max_message_bytes,
 
 GrpcServer::GrpcServer(std::vector<TransportMethod> methods,
                        ::grpc::ServerBuilder& builder,
-                       ::grpc::ServerCompletionQueue* queue, int num_threads,
+                       ::grpc::ServerCompletionQueue* queue,
                        std::shared_ptr<Gate> gate,
                        std::shared_ptr<const net::Credentials> credentials,
                        size_t max_message_bytes, const GrpcLimits& limits)
@@ -41,7 +40,6 @@ GrpcServer::GrpcServer(std::vector<TransportMethod> methods,
                       .gate = std::move(gate),
                       .credentials = std::move(credentials),
                       .assembly_budget = MakeBudget(max_message_bytes, limits),
-                      .copier = std::make_shared<FragmentCopier>(num_threads),
                       .max_message_bytes = max_message_bytes,
                       .fragment_timeout = limits.fragment_timeout})) {
   for (const TransportMethod& method : methods_) {

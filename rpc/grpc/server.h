@@ -25,13 +25,11 @@ namespace hawser::rpc {
 class GrpcServer {
  public:
   // Registers the services with `builder`, which builds the server afterwards.
-  // `gate` is entered before starting an operation on `queue`, which
-  // `num_threads` threads poll. Calls that fail the check of `credentials` are
-  // rejected before they reach a handler.
+  // `gate` is entered before starting an operation on `queue`. Calls that fail
+  // the check of `credentials` are rejected before they reach a handler.
   GrpcServer(std::vector<TransportMethod> methods,
              ::grpc::ServerBuilder& builder,
-             ::grpc::ServerCompletionQueue* queue, int num_threads,
-             std::shared_ptr<Gate> gate,
+             ::grpc::ServerCompletionQueue* queue, std::shared_ptr<Gate> gate,
              std::shared_ptr<const net::Credentials> credentials,
              size_t max_message_bytes, const GrpcLimits& limits);
 

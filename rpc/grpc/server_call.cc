@@ -116,7 +116,7 @@ class FragmentedServerCall final : public ServerCall {
 
   void Begin() override {
     assembler_.emplace(parts_->max_message_bytes, parts_->assembly_budget,
-                       PeerKey(), *parts_->copier);
+                       PeerKey());
     Await(Next::kFragmentOrTime);
   }
 

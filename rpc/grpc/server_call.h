@@ -24,7 +24,6 @@
 #include "grpcpp/support/status.h"
 #include "net/auth/credentials.h"
 #include "net/auth/identity.h"
-#include "rpc/grpc/fragments/fragment_copier.h"
 #include "rpc/grpc/fragments/message_assembler.h"
 #include "rpc/grpc/poller.h"
 #include "rpc/transport/cancellation.h"
@@ -82,8 +81,6 @@ struct ServerParts {
   std::shared_ptr<Gate> gate;
   std::shared_ptr<const net::Credentials> credentials;
   std::shared_ptr<AssemblyBudget> assembly_budget;
-  // For requests in fragments.
-  std::shared_ptr<FragmentCopier> copier;
   size_t max_message_bytes = 0;
   // From GrpcLimits.
   absl::Duration fragment_timeout = absl::InfiniteDuration();

@@ -187,8 +187,8 @@ absl::StatusOr<std::string> GrpcTransport::Impl::Listen(
   auto health_calls =
       std::make_unique<HealthCalls>(health, builder, queue.get(), gate_);
   auto server = std::make_unique<GrpcServer>(
-      std::move(methods), builder, queue.get(), options_.num_polling_threads,
-      gate_, credentials_, options_.max_message_bytes, options_.limits);
+      std::move(methods), builder, queue.get(), gate_, credentials_,
+      options_.max_message_bytes, options_.limits);
   std::unique_ptr<::grpc::Server> built = builder.BuildAndStart();
   if (built == nullptr) {
     queue->Shutdown();

@@ -1,6 +1,7 @@
 #include "rpc/grpc/fragments/message_assembler.h"
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -19,12 +20,23 @@ constexpr int kWireVarint = 0;
 constexpr int kWireBytes = 2;
 constexpr int kMaxVarintBytes = 10;
 
-// From this size on, waking another thread is cheaper than copying.
-constexpr size_t kMinGivenAway = size_t{128} << 10;
+// From this size on, copies bypass the caches.
+constexpr size_t kMinStreamed = size_t{4} << 10;
 
 absl::Status Malformed() {
   return absl::InternalError(
       "a fragment of a request is malformed (proto/fragments.proto)");
+}
+
+void CopySlices(const std::vector<::grpc::Slice>& from, char* to) {
+  for (const ::grpc::Slice& slice : from) {
+    if (slice.size() < kMinStreamed) {
+      std::memcpy(to, slice.begin(), slice.size());
+    } else {
+      tensor::cpu::StreamCopy(to, slice.begin(), slice.size());
+    }
+    to += slice.size();
+  }
 }
 
 }  // namespace
@@ -118,16 +130,12 @@ void AssemblyBudget::Release(const std::string& peer, size_t bytes) {
 
 MessageAssembler::MessageAssembler(size_t max_bytes,
                                    std::shared_ptr<AssemblyBudget> budget,
-                                   std::string peer, FragmentCopier& copier)
+                                   std::string peer)
     : max_bytes_(max_bytes),
       budget_(std::move(budget)),
-      peer_(std::move(peer)),
-      copier_(copier) {}
+      peer_(std::move(peer)) {}
 
-MessageAssembler::~MessageAssembler() {
-  for (const auto& copy : copies_) copy->Drop();
-  ReleaseBudget();
-}
+MessageAssembler::~MessageAssembler() { ReleaseBudget(); }
 
 void MessageAssembler::ReleaseBudget() {
   budget_->Release(peer_, std::exchange(reserved_, 0));
@@ -162,26 +170,14 @@ absl::Status MessageAssembler::Allocate() {
   return absl::OkStatus();
 }
 
-void MessageAssembler::Copy(std::vector<::grpc::Slice> slices, size_t size) {
-  const tensor::StoragePtr& part = parts_[part_];
-  // Not for the last fragment, for which this thread would have to wait.
-  if (size >= kMinGivenAway && received_ < total_ && copier_.Reserve()) {
-    auto copy =
-        std::make_shared<FragmentCopy>(std::move(slices), part, offset_);
-    copies_.push_back(copy);
-    copier_.Begin(std::move(copy));
-    return;
-  }
-  CopySlices(slices, static_cast<char*>(part->data()) + offset_);
-}
-
 absl::Status MessageAssembler::TakeContent(Reader& reader, uint64_t size) {
   if (size > reader.left() || size > total_ - received_) return Malformed();
   received_ += size;
   while (size > 0) {
     const size_t part_bytes = parts_[part_]->bytes();
     const size_t here = std::min<size_t>(size, part_bytes - offset_);
-    Copy(reader.Take(here), here);
+    CopySlices(reader.Take(here),
+               static_cast<char*>(parts_[part_]->data()) + offset_);
     size -= here;
     offset_ += here;
     if (offset_ == part_bytes) {
@@ -231,9 +227,7 @@ absl::StatusOr<bool> MessageAssembler::Add(::grpc::ByteBuffer& fragment) {
         return Malformed();
     }
   }
-  if (total_ == 0 || received_ < total_) return false;
-  for (const auto& copy : copies_) copy->Finish();
-  return true;
+  return total_ > 0 && received_ == total_;
 }
 
 Payload MessageAssembler::Take() {

@@ -15,8 +15,6 @@
 #include "absl/status/statusor.h"
 #include "async/mutex.h"
 #include "grpcpp/support/byte_buffer.h"
-#include "grpcpp/support/slice.h"
-#include "rpc/grpc/fragments/fragment_copier.h"
 #include "rpc/transport/payload.h"
 #include "tensor/memory/storage.h"
 
@@ -48,9 +46,9 @@ class AssemblyBudget {
 // reserved from `budget`, and at most `max_bytes`. Not thread-safe.
 class MessageAssembler {
  public:
-  // `peer` is charged for the memory. `copier` must outlive this object.
+  // `peer` is charged for the memory.
   MessageAssembler(size_t max_bytes, std::shared_ptr<AssemblyBudget> budget,
-                   std::string peer, FragmentCopier& copier);
+                   std::string peer);
   MessageAssembler(const MessageAssembler&) = delete;
   MessageAssembler& operator=(const MessageAssembler&) = delete;
   ~MessageAssembler();
@@ -78,16 +76,11 @@ class MessageAssembler {
   absl::Status AddPart(uint64_t bytes);
   absl::Status Allocate();
   absl::Status TakeContent(Reader& reader, uint64_t size);
-  // Copies slices to the current position.
-  void Copy(std::vector<::grpc::Slice> slices, size_t size);
   void ReleaseBudget();
 
   const size_t max_bytes_;
   const std::shared_ptr<AssemblyBudget> budget_;
   const std::string peer_;
-  FragmentCopier& copier_;
-  // Copies passed to other threads.
-  std::vector<std::shared_ptr<FragmentCopy>> copies_;
   bool begun_ = false;
   std::vector<size_t> part_bytes_;
   std::vector<tensor::StoragePtr> parts_;

@@ -8,16 +8,14 @@
 #include "async/check.h"
 #include "grpcpp/support/byte_buffer.h"
 #include "grpcpp/support/slice.h"
-#include "rpc/grpc/fragments/fragment_copier.h"
 #include "rpc/grpc/fragments/message_assembler.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   constexpr size_t kMaxBytes = size_t{1} << 20;
   const auto budget =
       std::make_shared<hawser::rpc::AssemblyBudget>(kMaxBytes, kMaxBytes);
-  hawser::rpc::FragmentCopier copier(1);
   {
-    hawser::rpc::MessageAssembler assembler(kMaxBytes, budget, "peer", copier);
+    hawser::rpc::MessageAssembler assembler(kMaxBytes, budget, "peer");
     bool going_on = true;
     while (going_on && size > 0) {
       // Each fragment is preceded by its length in one byte, and split into two

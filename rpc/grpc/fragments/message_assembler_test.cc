@@ -2,7 +2,6 @@
 
 #include <cstring>
 #include <memory>
-#include <optional>
 #include <random>
 #include <string>
 #include <utility>
@@ -10,13 +9,11 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "async/testing/manual_executor.h"
 #include "async/testing/status_matchers.h"
 #include "gmock/gmock.h"
 #include "grpcpp/support/slice.h"
 #include "gtest/gtest.h"
 #include "proto/fragments.pb.h"
-#include "rpc/grpc/fragments/fragment_copier.h"
 #include "rpc/grpc/fragments/message_fragments.h"
 
 namespace hawser::rpc {
@@ -61,8 +58,7 @@ class MessageAssemblerTest : public testing::Test {
 
   const std::shared_ptr<AssemblyBudget> budget_ =
       std::make_shared<AssemblyBudget>(kMaxBytes, kMaxBytes);
-  FragmentCopier copier_{1};
-  MessageAssembler assembler_{kMaxBytes, budget_, "peer", copier_};
+  MessageAssembler assembler_{kMaxBytes, budget_, "peer"};
 };
 
 TEST_F(MessageAssemblerTest, PayloadsOfAnyShapeAreAssembled) {
@@ -80,7 +76,7 @@ TEST_F(MessageAssemblerTest, PayloadsOfAnyShapeAreAssembled) {
     for (const size_t size : shape) payload.Append(RandomBytes(size));
     const std::string sent = *payload.Flatten();
     MessageFragments fragments(std::move(payload));
-    MessageAssembler assembler(kMaxBytes, budget_, "peer", copier_);
+    MessageAssembler assembler(kMaxBytes, budget_, "peer");
     bool whole = false;
     while (!fragments.AtEnd()) {
       ASSERT_FALSE(whole);
@@ -93,41 +89,6 @@ TEST_F(MessageAssemblerTest, PayloadsOfAnyShapeAreAssembled) {
     const Payload received = assembler.Take();
     EXPECT_TRUE(*received.Flatten() == sent);
   }
-}
-
-TEST_F(MessageAssemblerTest, ExecutesCopiesThatNoThreadClaimed) {
-  std::optional<FragmentCopier> copier;
-  async::ManualExecutor never_runs;
-  copier.emplace(never_runs, 100);
-  MessageAssembler assembler(kMaxBytes, budget_, "peer", *copier);
-  Payload payload(RandomBytes(5'000'000));
-  const std::string sent = *payload.Flatten();
-  MessageFragments fragments(std::move(payload));
-  while (!fragments.AtEnd()) {
-    ::grpc::ByteBuffer fragment = fragments.Next();
-    ASSERT_THAT(assembler.Add(fragment), IsOk());
-  }
-  EXPECT_GT(never_runs.num_queued(), 5u);
-  EXPECT_TRUE(*assembler.Take().Flatten() == sent);
-}
-
-TEST_F(MessageAssemblerTest, DropsCopiesOfAnIncompleteMessage) {
-  std::optional<FragmentCopier> copier;
-  async::ManualExecutor never_runs;
-  copier.emplace(never_runs, 100);
-  bool released = false;
-  std::string bytes =
-      Fragment({2'000'000}, RandomBytes(1'000'000)).SerializeAsString();
-  {
-    MessageAssembler assembler(kMaxBytes, budget_, "peer", *copier);
-    const ::grpc::Slice slice(
-        bytes.data(), bytes.size(),
-        [](void* flag) { *static_cast<bool*>(flag) = true; }, &released);
-    ::grpc::ByteBuffer fragment(&slice, 1);
-    ASSERT_THAT(assembler.Add(fragment), IsOkAndHolds(false));
-    ASSERT_EQ(never_runs.num_queued(), 1u);
-  }
-  EXPECT_TRUE(released);
 }
 
 TEST_F(MessageAssemblerTest, LargeChunksGetMemoryOfTheirOwn) {
@@ -185,7 +146,7 @@ TEST_F(MessageAssemblerTest, MalformedFragmentsAreRefused) {
   };
   for (const std::vector<std::string>& message : messages) {
     SCOPED_TRACE(testing::PrintToString(message));
-    MessageAssembler assembler(kMaxBytes, budget_, "peer", copier_);
+    MessageAssembler assembler(kMaxBytes, budget_, "peer");
     for (size_t i = 0; i < message.size(); ++i) {
       ::grpc::ByteBuffer fragment = ToBuffer(message[i]);
       const absl::StatusOr<bool> added = assembler.Add(fragment);
@@ -203,7 +164,7 @@ TEST_F(MessageAssemblerTest, LongMessagesAreRejectedWhenAnnounced) {
   EXPECT_THAT(Add(Fragment({kMaxBytes + 1}, "x")),
               StatusIs(absl::StatusCode::kResourceExhausted,
                        HasSubstr("max_message_bytes")));
-  MessageAssembler other(kMaxBytes, budget_, "peer", copier_);
+  MessageAssembler other(kMaxBytes, budget_, "peer");
   ::grpc::ByteBuffer fragment =
       ToBuffer(Fragment({kMaxBytes, UINT64_MAX}, "x").SerializeAsString());
   EXPECT_THAT(other.Add(fragment),
@@ -232,13 +193,13 @@ TEST_F(MessageAssemblerTest, MemoryIsTakenOnlyWithinTheBudget) {
   ::grpc::ByteBuffer fragment =
       ToBuffer(Fragment({101}, "x").SerializeAsString());
   {
-    MessageAssembler other(kMaxBytes, budget_, "peer", copier_);
+    MessageAssembler other(kMaxBytes, budget_, "peer");
     EXPECT_THAT(other.Add(fragment),
                 StatusIs(absl::StatusCode::kResourceExhausted,
                          HasSubstr("memory_quota_bytes")));
   }
   {
-    MessageAssembler other(kMaxBytes, budget_, "peer", copier_);
+    MessageAssembler other(kMaxBytes, budget_, "peer");
     fragment = ToBuffer(Fragment({100}, "x").SerializeAsString());
     EXPECT_THAT(other.Add(fragment), IsOkAndHolds(false));
     EXPECT_FALSE(budget_->Reserve("another", 1).ok());
@@ -246,13 +207,13 @@ TEST_F(MessageAssemblerTest, MemoryIsTakenOnlyWithinTheBudget) {
   // Released by an incomplete message and by a complete one.
   EXPECT_TRUE(budget_->Reserve("another", 100).ok());
   {
-    MessageAssembler other(kMaxBytes, budget_, "peer", copier_);
+    MessageAssembler other(kMaxBytes, budget_, "peer");
     fragment = ToBuffer(Fragment({1}, "x").SerializeAsString());
     EXPECT_THAT(other.Add(fragment),
                 StatusIs(absl::StatusCode::kResourceExhausted));
     budget_->Release("another", 100);
   }
-  MessageAssembler other(kMaxBytes, budget_, "peer", copier_);
+  MessageAssembler other(kMaxBytes, budget_, "peer");
   fragment =
       ToBuffer(Fragment({100}, std::string(100, 'x')).SerializeAsString());
   EXPECT_THAT(other.Add(fragment), IsOkAndHolds(true));
