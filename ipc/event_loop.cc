@@ -7,11 +7,11 @@
 #include <array>
 #include <cerrno>
 #include <chrono>
+#include <thread>
 #include <utility>
 
 #include "async/blocking_region.h"
 #include "async/cpu_relax.h"
-#include "ipc/yield_core.h"
 
 namespace hawser::ipc {
 namespace {
@@ -59,9 +59,10 @@ class EventLoop::Turn final : public async::BlockingObserver {
 
   // The source that delivered an event last.
   void set_last(const Source* source) { last_ = source; }
-  // True if that source cannot deliver more while this thread polls.
-  bool MustSleep() const {
-    return last_ != nullptr && last_->PeerOnThisCore() && !YieldCore();
+  // Yields the core if that source cannot deliver more while this thread polls.
+  // Both threads stay runnable, so the kernel can move one to an idle core.
+  void YieldToPeer() const {
+    if (last_ != nullptr && last_->PeerOnThisCore()) std::this_thread::yield();
   }
 
   void Begin() {
@@ -307,12 +308,13 @@ void EventLoop::Poll(Turn& turn) {
     const async::MonotonicTime now = std::chrono::steady_clock::now();
     if (std::exchange(fresh, false)) {
       last_event = now;
-    } else if (async::TimeBetween(last_event, now) >= options_.spin ||
-               (may_sleep && turn.MustSleep())) {
+    } else if (async::TimeBetween(last_event, now) >= options_.spin) {
       if (!turn.End() && !Attend(turn.sources(), /*wait=*/true)) return;
       turn.Begin();
       attended = last_event = std::chrono::steady_clock::now();
       continue;
+    } else if (may_sleep) {
+      turn.YieldToPeer();
     }
     if (async::TimeBetween(attended, now) >= kAttention) {
       Attend(turn.sources(), /*wait=*/false);

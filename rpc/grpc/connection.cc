@@ -357,28 +357,26 @@ void GrpcConnection::AwaitReply(CallId id) {
   if (!entry || !spin_policy_.Begin()) return;
   const Poller::Polled polled = poller_.PollFor(
       reply, [&] { return ReplyOf(id) == reply; }, spin_);
-  bool came = polled == Poller::Polled::kHandled;
   if (polled == Poller::Polled::kByThreads) {
     poller_.set_awaited(reply);
-    came = SpinUntilDone(id);
+    SpinUntilDone(id);
     poller_.set_awaited(nullptr);
   }
-  spin_policy_.End(came);
+  spin_policy_.End();
 }
 
-bool GrpcConnection::SpinUntilDone(CallId id) {
+void GrpcConnection::SpinUntilDone(CallId id) {
   const async::MonotonicTime end =
       async::AddDelay(std::chrono::steady_clock::now(), spin_);
   uint64_t seen = num_done_.load(std::memory_order_acquire);
-  bool came = ReplyOf(id) == nullptr;
-  while (!came && std::chrono::steady_clock::now() < end) {
+  bool arrived = ReplyOf(id) == nullptr;
+  while (!arrived && std::chrono::steady_clock::now() < end) {
     async::CpuRelax();
     const uint64_t done = num_done_.load(std::memory_order_acquire);
     if (done == seen) continue;
     seen = done;
-    came = ReplyOf(id) == nullptr;
+    arrived = ReplyOf(id) == nullptr;
   }
-  return came;
 }
 
 void GrpcConnection::Close(absl::Status status) {

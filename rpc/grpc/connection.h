@@ -19,9 +19,9 @@
 #include "grpcpp/channel.h"
 #include "grpcpp/completion_queue.h"
 #include "grpcpp/generic/generic_stub.h"
+#include "ipc/spin_policy.h"
 #include "net/auth/peer_verification.h"
 #include "rpc/grpc/poller.h"
-#include "rpc/grpc/tuning/spin_policy.h"
 #include "rpc/transport/gate.h"
 #include "rpc/transport/transport.h"
 
@@ -67,7 +67,7 @@ class GrpcConnection final
   // ended or its request is sent in fragments.
   const CompletionEvent* ReplyOf(CallId id);
   // Spins until the call has ended, for a limited time.
-  bool SpinUntilDone(CallId id);
+  void SpinUntilDone(CallId id);
   // Removes an ended call. Returns the status to use instead of kCancelled, if
   // any.
   std::optional<absl::Status> Forget(CallId id, ChannelSlot* slot);
@@ -78,7 +78,7 @@ class GrpcConnection final
   const std::shared_ptr<const net::PeerVerification> verification_;
   const size_t max_message_bytes_;
   const absl::Duration spin_;
-  SpinPolicy spin_policy_;
+  ipc::SpinPolicy spin_policy_;
   // Calls whose Done has returned.
   std::atomic<uint64_t> num_done_{0};
 

@@ -46,14 +46,14 @@ Poller::NextStatus Poller::SpinUntil(async::MonotonicTime end, Event& event) {
   return status;
 }
 
-Poller::NextStatus Poller::Spin(absl::Duration spin, SpinPolicy& policy,
+Poller::NextStatus Poller::Spin(absl::Duration spin, ipc::SpinPolicy& policy,
                                 Event& event) {
   if (spin <= absl::ZeroDuration() || !policy.Begin()) {
     return NextStatus::TIMEOUT;
   }
   const NextStatus status =
       SpinUntil(async::AddDelay(std::chrono::steady_clock::now(), spin), event);
-  policy.End(status != NextStatus::TIMEOUT);
+  policy.End();
   return status;
 }
 

@@ -14,7 +14,7 @@
 #include "async/mutex.h"
 #include "async/thread_pool.h"
 #include "grpcpp/completion_queue.h"
-#include "rpc/grpc/tuning/spin_policy.h"
+#include "ipc/spin_policy.h"
 
 namespace hawser::rpc {
 
@@ -97,15 +97,15 @@ class Poller {
   bool Next(Event& event);
   // Polls without sleeping until `end`, or for `spin` if `policy` allows it.
   NextStatus SpinUntil(async::MonotonicTime end, Event& event);
-  NextStatus Spin(absl::Duration spin, SpinPolicy& policy, Event& event);
+  NextStatus Spin(absl::Duration spin, ipc::SpinPolicy& policy, Event& event);
   bool TakeHandedOver(Event& event);
   void Yield();
 
   const std::unique_ptr<::grpc::CompletionQueue> queue_;
   const PollerOptions options_;
   const bool may_yield_;
-  SpinPolicy thread_spins_;
-  SpinPolicy caller_spins_;
+  ipc::SpinPolicy thread_spins_;
+  ipc::SpinPolicy caller_spins_;
   std::atomic<const CompletionEvent*> awaited_{nullptr};
   // Number of consecutive awaited events.
   std::atomic<int> streak_{0};

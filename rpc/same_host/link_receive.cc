@@ -2,13 +2,13 @@
 
 #include <algorithm>
 #include <chrono>
+#include <thread>
 #include <utility>
 
 #include "absl/functional/any_invocable.h"
 #include "absl/strings/str_cat.h"
 #include "async/cpu_relax.h"
 #include "async/status_macros.h"
-#include "ipc/yield_core.h"
 #include "rpc/errors/status_details.h"
 #include "rpc/same_host/incoming_region.h"
 #include "rpc/same_host/link.h"
@@ -49,10 +49,10 @@ void SameHostLink::PollFor(uint64_t call, absl::Duration spin,
       loop_.Post(std::move(work->run));
     }
     if (done() || ended_.load(std::memory_order_acquire)) break;
-    if (i % kPollsPerLook == 0 &&
-        ((may_sleep && reader_.WriterOnThisCore() && !ipc::YieldCore()) ||
-         std::chrono::steady_clock::now() >= until)) {
-      break;
+    if (i % kPollsPerLook == 0) {
+      if (std::chrono::steady_clock::now() >= until) break;
+      // Lets the peer reply, or the kernel move one of the two threads.
+      if (may_sleep && reader_.WriterOnThisCore()) std::this_thread::yield();
     }
     async::CpuRelax();
   }
