@@ -14,7 +14,7 @@
 #include "async/testing/status_matchers.h"
 #include "gtest/gtest.h"
 #include "ipc/event_loop.h"
-#include "rpc/testing/same_host_test_fixture.h"
+#include "rpc/same_host/tests/same_host_test_fixture.h"
 
 namespace {
 

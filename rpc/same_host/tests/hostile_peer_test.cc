@@ -24,7 +24,7 @@
 #include "rpc/same_host/client.h"
 #include "rpc/same_host/handshake.h"
 #include "rpc/same_host/link.h"
-#include "rpc/testing/same_host_test_fixture.h"
+#include "rpc/same_host/tests/same_host_test_fixture.h"
 
 namespace hawser::rpc {
 namespace {

@@ -28,7 +28,7 @@
 #include "rpc/same_host/client.h"
 #include "rpc/same_host/handshake.h"
 #include "rpc/same_host/server.h"
-#include "rpc/testing/filesystem_footprint.h"
+#include "rpc/same_host/tests/filesystem_footprint.h"
 
 namespace hawser::rpc {
 namespace {

@@ -21,8 +21,8 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "proto/same_host.pb.h"
-#include "rpc/testing/filesystem_footprint.h"
-#include "rpc/testing/same_host_test_fixture.h"
+#include "rpc/same_host/tests/filesystem_footprint.h"
+#include "rpc/same_host/tests/same_host_test_fixture.h"
 
 namespace hawser::rpc {
 namespace {

@@ -1,7 +1,7 @@
 // Files that a process would leave behind if it were killed now.
 
-#ifndef HAWSER_RPC_TESTING_FILESYSTEM_FOOTPRINT_H_
-#define HAWSER_RPC_TESTING_FILESYSTEM_FOOTPRINT_H_
+#ifndef HAWSER_RPC_SAME_HOST_TESTS_FILESYSTEM_FOOTPRINT_H_
+#define HAWSER_RPC_SAME_HOST_TESTS_FILESYSTEM_FOOTPRINT_H_
 
 #include <sys/types.h>
 
@@ -17,4 +17,4 @@ std::vector<std::string> FilesystemFootprintOf(pid_t pid);
 
 }  // namespace hawser::rpc
 
-#endif  // HAWSER_RPC_TESTING_FILESYSTEM_FOOTPRINT_H_
+#endif  // HAWSER_RPC_SAME_HOST_TESTS_FILESYSTEM_FOOTPRINT_H_

@@ -1,4 +1,4 @@
-#include "rpc/testing/filesystem_footprint.h"
+#include "rpc/same_host/tests/filesystem_footprint.h"
 
 #include <filesystem>
 #include <fstream>

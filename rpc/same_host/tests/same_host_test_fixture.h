@@ -1,7 +1,7 @@
 // Fixture of the tests of calls through shared memory.
 
-#ifndef HAWSER_RPC_TESTING_SAME_HOST_TEST_FIXTURE_H_
-#define HAWSER_RPC_TESTING_SAME_HOST_TEST_FIXTURE_H_
+#ifndef HAWSER_RPC_SAME_HOST_TESTS_SAME_HOST_TEST_FIXTURE_H_
+#define HAWSER_RPC_SAME_HOST_TESTS_SAME_HOST_TEST_FIXTURE_H_
 
 #include <atomic>
 #include <chrono>
@@ -201,4 +201,4 @@ class SameHostTest : public testing::Test {
 
 }  // namespace hawser::rpc
 
-#endif  // HAWSER_RPC_TESTING_SAME_HOST_TEST_FIXTURE_H_
+#endif  // HAWSER_RPC_SAME_HOST_TESTS_SAME_HOST_TEST_FIXTURE_H_
