@@ -248,12 +248,17 @@ TEST_P(ErrorTableTest, MalformedRequest) {
   // header, and in its body.
   const std::string in_header("\x6a\x02\x0a\x7f", 4);
   const std::string in_body("\x0a\x02\x0a\x7f", 4);
-  const char kCall[] = "/hawser.v1.WorkerService/Call";
+  const auto send = [&](std::string bytes) {
+    return caller
+        .Send({.address = target_.address}, rpc::RawClient::kCallPath,
+              rpc::Payload(std::move(bytes)))
+        .status();
+  };
   for (const absl::Status& status :
-       {caller.Send(target_, kCall, rpc::Payload(std::string("\x0a\x7f", 2))),
-        caller.Send(target_, kCall, rpc::Payload(in_header)),
-        caller.Call(non_member, target_, "/hawser.v1.RRefService/Fetch",
-                    in_body)}) {
+       {send(std::string("\x0a\x7f", 2)), send(in_header),
+        caller
+            .Call(non_member, target_, "/hawser.v1.RRefService/Fetch", in_body)
+            .status()}) {
     EXPECT_THAT(status,
                 StatusIs(absl::StatusCode::kInternal, HasSubstr("'w2'")));
     ExpectAt(target_, /*maybe_applied=*/false, status);

@@ -23,7 +23,9 @@
 #include "proto/store.pb.h"
 #include "proto/stream.pb.h"
 #include "rpc/identity/worker_info.h"
-#include "tests/raw_grpc_client.h"
+#include "rpc/testing/raw_client.h"
+#include "rpc/transport/payload.h"
+#include "rpc/transport/transport.h"
 #include "tests/security/job_credentials_test_fixture.h"
 
 namespace hawser {
@@ -34,6 +36,9 @@ using async::IsOkAndHolds;
 using async::StatusIs;
 using launch::Worker;
 using launch::WorkerOptions;
+using rpc::ConnectionTarget;
+using rpc::Payload;
+using rpc::RawClient;
 using testing::AllOf;
 using testing::HasSubstr;
 
@@ -76,20 +81,25 @@ v1::CallRequest RequestFor(const rpc::WorkerInfo& destination,
   return request;
 }
 
+// Target of calls to worker 0, or to its store, at `address`.
+ConnectionTarget TargetOf(const std::string& address) {
+  return {.address = address, .worker = "worker0"};
+}
+
 TEST_F(JobMessagesTest, EveryMethodRequiresTheToken) {
   WorkerOptions keeper = OptionsOf(0);
   keeper.meeting_place.store = nullptr;
   keeper.meeting_place.master_port = 0;
   auto first = Worker::Start(std::move(keeper));
   ASSERT_THAT(first, IsOk());
-  RawGrpcClient worker(authority_.Make("worker1"),
-                       (*first)->agent().info().address);
+  RawClient client({.credentials = authority_.Make("worker1")});
+  const ConnectionTarget worker = TargetOf((*first)->agent().info().address);
   const std::vector<std::string> methods = MethodsOfWorkers();
   EXPECT_GE(methods.size(), 18u);
   for (const std::string& path : methods) {
     for (const std::string& way : {path, path + "InFragments"}) {
       EXPECT_THAT(
-          worker.Call(way, ""),
+          client.Send(worker, way, Payload()),
           StatusIs(absl::StatusCode::kUnauthenticated, HasSubstr("no token")))
           << way;
     }
@@ -98,15 +108,15 @@ TEST_F(JobMessagesTest, EveryMethodRequiresTheToken) {
   for (const std::string& path :
        MethodsOf({v1::OpenSameHostRequest::descriptor()})) {
     EXPECT_THAT(
-        worker.Call(path, ""),
+        client.Send(worker, path, Payload()),
         StatusIs(absl::StatusCode::kUnauthenticated, HasSubstr("no token")))
         << path;
   }
-  RawGrpcClient store(authority_.Make("worker1"), (*first)->master());
+  const ConnectionTarget store = TargetOf((*first)->master());
   for (const std::string& path :
        MethodsOf({v1::StoreGetRequest::descriptor()})) {
     EXPECT_THAT(
-        store.Call(path, ""),
+        client.Send(store, path, Payload()),
         StatusIs(absl::StatusCode::kUnauthenticated, HasSubstr("no token")))
         << path;
   }
@@ -118,7 +128,8 @@ TEST_F(JobMessagesTest, NoMethodAcceptsTheNameOfAnotherWorker) {
   const auto credentials =
       net::Credentials::Create(OptionsOf(1).network.credentials, std::nullopt);
   ASSERT_THAT(credentials, IsOk());
-  RawGrpcClient client(*credentials, (*first)->agent().info().address);
+  RawClient client({.credentials = *credentials});
+  const ConnectionTarget worker = TargetOf((*first)->agent().info().address);
   const v1::CallRequest request =
       RequestFor((*first)->agent().info(), "worker2");
   v1::MessageFragment whole;
@@ -128,9 +139,11 @@ TEST_F(JobMessagesTest, NoMethodAcceptsTheNameOfAnotherWorker) {
     const auto refused = StatusIs(absl::StatusCode::kUnauthenticated,
                                   AllOf(HasSubstr("hawser://default/worker1"),
                                         HasSubstr("hawser://default/worker2")));
-    EXPECT_THAT(client.Call(path, request.SerializeAsString()), refused)
+    EXPECT_THAT(client.Send(worker, path, Payload(request.SerializeAsString())),
+                refused)
         << path;
-    EXPECT_THAT(client.Call(path + "InFragments", whole.SerializeAsString()),
+    EXPECT_THAT(client.Send(worker, path + "InFragments",
+                            Payload(whole.SerializeAsString())),
                 refused)
         << path;
   }
@@ -146,12 +159,13 @@ TEST_F(JobMessagesTest, NoMethodAcceptsTheIncarnationOfAnotherWorker) {
   const auto credentials =
       net::Credentials::Create(OptionsOf(1).network.credentials, std::nullopt);
   ASSERT_THAT(credentials, IsOk());
-  RawGrpcClient client(*credentials, (*first)->agent().info().address);
+  RawClient client({.credentials = *credentials});
+  const ConnectionTarget worker = TargetOf((*first)->agent().info().address);
   v1::CallRequest request = RequestFor((*first)->agent().info(), "worker1");
   request.mutable_header()->set_source_incarnation(
       rpc::ToNumber((*second)->agent().info().incarnation));
   for (const std::string& path : MethodsOfWorkers()) {
-    EXPECT_THAT(client.Call(path, request.SerializeAsString()),
+    EXPECT_THAT(client.Send(worker, path, Payload(request.SerializeAsString())),
                 StatusIs(absl::StatusCode::kUnauthenticated,
                          AllOf(HasSubstr("worker1"), HasSubstr("worker2"))))
         << path;

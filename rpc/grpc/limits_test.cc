@@ -15,11 +15,7 @@
 #include "async/clock.h"
 #include "async/testing/status_matchers.h"
 #include "gmock/gmock.h"
-#include "grpcpp/completion_queue.h"
-#include "grpcpp/create_channel.h"
 #include "grpcpp/generic/async_generic_service.h"
-#include "grpcpp/generic/generic_stub.h"
-#include "grpcpp/security/credentials.h"
 #include "grpcpp/security/server_credentials.h"
 #include "grpcpp/server.h"
 #include "grpcpp/server_builder.h"
@@ -27,7 +23,9 @@
 #include "net/testing/test_credentials.h"
 #include "rpc/grpc/transport.h"
 #include "rpc/testing/echo_server.h"
+#include "rpc/testing/raw_client.h"
 #include "rpc/testing/raw_http2.h"
+#include "rpc/transport/payload.h"
 
 namespace hawser::rpc {
 namespace {
@@ -70,28 +68,12 @@ class GrpcLimitsTest : public testing::Test {
         .Wait();
   }
 
-  // Makes a call with an additional header; returns its status.
-  ::grpc::StatusCode EchoWithHeader(const std::string& name,
-                                    const std::string& value) {
-    ::grpc::GenericStub stub(
-        ::grpc::CreateChannel(address_, ::grpc::InsecureChannelCredentials()));
-    ::grpc::ClientContext context;
-    context.AddMetadata(name, value);
-    ::grpc::CompletionQueue queue;
-    const ::grpc::Slice request("x");
-    auto reader = stub.PrepareUnaryCall(
-        &context, "/t.T/Echo", ::grpc::ByteBuffer(&request, 1), &queue);
-    reader->StartCall();
-    ::grpc::ByteBuffer reply;
-    ::grpc::Status status;
-    reader->Finish(&reply, &status, nullptr);
-    void* tag = nullptr;
-    bool ok = false;
-    queue.Next(&tag, &ok);
-    queue.Shutdown();
-    while (queue.Next(&tag, &ok)) {
-    }
-    return status.error_code();
+  // Makes a call with additional metadata; returns its status.
+  absl::Status EchoWithHeader(const std::string& name,
+                              const std::string& value) {
+    RawClient client({.metadata = {{name, value}}});
+    return client.Send({.address = address_}, EchoServer::kEcho, Payload("x"))
+        .status();
   }
 
   GrpcTransport client_;
@@ -181,9 +163,9 @@ TEST_F(GrpcLimitsTest, PingsAtTheAllowedRateDoNotEndTheConnection) {
 
 TEST_F(GrpcLimitsTest, LongHeadersEndTheirCallAlone) {
   Serve({.limits = {.max_metadata_bytes = 2000}});
-  EXPECT_EQ(EchoWithHeader("x", std::string(500, 'x')), ::grpc::StatusCode::OK);
-  EXPECT_EQ(EchoWithHeader("x", std::string(5000, 'x')),
-            ::grpc::StatusCode::RESOURCE_EXHAUSTED);
+  EXPECT_THAT(EchoWithHeader("x", std::string(500, 'x')), IsOk());
+  EXPECT_THAT(EchoWithHeader("x", std::string(5000, 'x')),
+              StatusIs(absl::StatusCode::kResourceExhausted));
 }
 
 TEST_F(GrpcLimitsTest, AConnectionTakesALimitedNumberOfCalls) {

@@ -79,11 +79,13 @@ class StreamOfNonMembersTest : public testing::Test {
   }
   absl::Status Call(Incarnation reader, std::string_view path,
                     std::string body) {
-    return caller_.Call({.name = "non_member",
-                         .id = WorkerId(),
-                         .incarnation = reader,
-                         .address = ""},
-                        job_.agent(0).info(), path, std::move(body));
+    return caller_
+        .Call({.name = "non_member",
+               .id = WorkerId(),
+               .incarnation = reader,
+               .address = ""},
+              job_.agent(0).info(), path, std::move(body))
+        .status();
   }
   int64_t NumOpen() {
     return job_.agent(0).service<StreamService>()->num_open();

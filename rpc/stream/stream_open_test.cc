@@ -74,9 +74,10 @@ class StreamOpenTest : public testing::Test {
     // With a rank, it would be looked up earlier.
     WorkerInfo source = reader_;
     source.id = WorkerId();
-    return caller_.Call(source, job_.agent(0).info(),
-                        "/hawser.v1.StreamService/Open",
-                        request.SerializeAsString());
+    return caller_
+        .Call(source, job_.agent(0).info(), "/hawser.v1.StreamService/Open",
+              request.SerializeAsString())
+        .status();
   }
 
   int64_t NumOpen() {

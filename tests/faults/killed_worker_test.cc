@@ -18,8 +18,9 @@
 #include "async/testing/status_matchers.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "rpc/identity/worker_info.h"
+#include "rpc/testing/raw_client.h"
 #include "tests/faults/faults_test_fixture.h"
-#include "tests/faults/raw_function_client.h"
 #include "tests/faults/worker_functions.h"
 #include "tests/faults/worker_process.h"
 
@@ -29,6 +30,8 @@ namespace {
 using ::hawser::async::IsOk;
 using ::hawser::async::IsOkAndHolds;
 using ::hawser::async::StatusIs;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
 #ifdef HAWSER_FAULTS_NIGHTLY
@@ -112,28 +115,42 @@ TEST_F(NamedWorkerTest, F17MisroutedMessagesAreNeverExecuted) {
   ASSERT_TRUE(a.AwaitReady());
   uint64_t incarnation = 0;
   ASSERT_TRUE(absl::SimpleHexAtoi(a.incarnation(), &incarnation));
-  RawFunctionClient caller(a.address());
+  rpc::RawClient caller(rpc::RawClient::GrpcOptions{});
+  const auto call = [&](const std::string& job, const std::string& name,
+                        uint64_t number, int64_t value) {
+    return caller
+        .Call(a.address(),
+              {.job = job,
+               .source = "raw",
+               .source_rank = rpc::WorkerId(),
+               .destination = name,
+               .destination_incarnation = rpc::Incarnation{number},
+               .autograd = std::nullopt},
+              rpc::RawClient::kCallPath,
+              rpc::RawClient::FunctionCall(kApply, value))
+        .status();
+  };
   const uint64_t seed = testing::UnitTest::GetInstance()->random_seed() + 1;
   SCOPED_TRACE(absl::StrCat("seed ", seed));
   std::mt19937_64 random(seed);
   for (int i = 0; i < kMisroutes; ++i) {
-    RawDestination to{"faults", "a", incarnation};
+    std::string job = "faults";
+    std::string name = "a";
+    uint64_t number = incarnation;
     // At least one of job, name and incarnation is wrong.
     const uint64_t wrong = random() % 7 + 1;
-    if (wrong & 1) to.job = absl::StrCat("job", random() % 9);
-    if (wrong & 2) to.name = absl::StrCat("worker", random() % 9);
-    if (wrong & 4) to.incarnation ^= random() % 2 == 0 ? 1 : random() | 1;
-    const ::grpc::Status status = caller.Call(to, kApply, i);
-    ASSERT_EQ(status.error_code(), ::grpc::StatusCode::FAILED_PRECONDITION)
-        << status.error_message();
+    if (wrong & 1) job = absl::StrCat("job", random() % 9);
+    if (wrong & 2) name = absl::StrCat("worker", random() % 9);
+    if (wrong & 4) number ^= random() % 2 == 0 ? 1 : random() | 1;
     // The error names the intended destination and the actual one.
-    EXPECT_TRUE(absl::StrContains(status.error_message(),
-                                  wrong & 1 ? to.job : to.name));
-    EXPECT_TRUE(absl::StrContains(status.error_message(),
-                                  wrong & 1 ? "faults" : a.incarnation()));
+    ASSERT_THAT(
+        call(job, name, number, i),
+        StatusIs(absl::StatusCode::kFailedPrecondition,
+                 AllOf(HasSubstr(wrong & 1 ? job : name),
+                       HasSubstr(wrong & 1 ? "faults" : a.incarnation()))));
   }
   EXPECT_THAT(driver().Sync("a", kLedger), IsOkAndHolds(IsEmpty()));
-  EXPECT_TRUE(caller.Call({"faults", "a", incarnation}, kApply, 1).ok());
+  EXPECT_THAT(call("faults", "a", incarnation, 1), IsOk());
 }
 
 // Workers that start at the same time with one name.

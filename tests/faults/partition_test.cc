@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,8 +25,9 @@
 #include "async/testing/status_matchers.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "rpc/identity/worker_info.h"
+#include "rpc/testing/raw_client.h"
 #include "tests/faults/faults_test_fixture.h"
-#include "tests/faults/raw_function_client.h"
 #include "tests/faults/worker_functions.h"
 #include "tests/faults/worker_process.h"
 
@@ -98,22 +100,31 @@ class PartitionTest : public FaultsTest {
   }
 
   // The reply of `worker` to a call by a non-member.
-  static ::grpc::Status CallRaw(const WorkerProcess& worker,
-                                const std::string& name) {
+  static absl::Status CallRaw(const WorkerProcess& worker,
+                              const std::string& name) {
     uint64_t incarnation = 0;
     EXPECT_TRUE(absl::SimpleHexAtoi(worker.incarnation(), &incarnation));
-    return RawFunctionClient(worker.address())
-        .Call({"faults", name, incarnation}, kApply, -2);
+    return rpc::RawClient(rpc::RawClient::GrpcOptions{})
+        .Call(worker.address(),
+              {.job = "faults",
+               .source = "raw",
+               .source_rank = rpc::WorkerId(),
+               .destination = name,
+               .destination_incarnation = rpc::Incarnation{incarnation},
+               .autograd = std::nullopt},
+              rpc::RawClient::kCallPath,
+              rpc::RawClient::FunctionCall(kApply, -2))
+        .status();
   }
 
   // Returns when `worker` has read that it was declared lost.
   static void AwaitFenced(const WorkerProcess& worker, const std::string& name,
                           absl::Time deadline) {
-    ::grpc::Status refused;
+    absl::Status refused;
     do {
       refused = CallRaw(worker, name);
-      ASSERT_LT(absl::Now(), deadline) << refused.error_message();
-    } while (refused.error_code() != ::grpc::StatusCode::FAILED_PRECONDITION);
+      ASSERT_LT(absl::Now(), deadline) << refused;
+    } while (!absl::IsFailedPrecondition(refused));
   }
 
   // Partitions "a" from all others by dropping the packets that `dropped`

@@ -17,9 +17,10 @@
 #include "async/testing/status_matchers.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "rpc/identity/worker_info.h"
+#include "rpc/testing/raw_client.h"
 #include "tests/faults/delays.h"
 #include "tests/faults/faults_test_fixture.h"
-#include "tests/faults/raw_function_client.h"
 #include "tests/faults/worker_functions.h"
 #include "tests/faults/worker_process.h"
 
@@ -133,15 +134,26 @@ void StoppedWorkerTest::ExpectFencedAfterStop(absl::Duration longer) {
   const absl::Time woken = absl::Now();
   // From the start it rejects all callers, also those that do not know of its
   // loss.
-  RawFunctionClient caller(a.address());
+  rpc::RawClient caller(rpc::RawClient::GrpcOptions{});
   uint64_t incarnation = 0;
   ASSERT_TRUE(absl::SimpleHexAtoi(a.incarnation(), &incarnation));
-  ::grpc::Status refused;
+  absl::Status refused;
   do {
-    refused = caller.Call({"faults", "a", incarnation}, kApply, 7);
+    refused =
+        caller
+            .Call(a.address(),
+                  {.job = "faults",
+                   .source = "raw",
+                   .source_rank = rpc::WorkerId(),
+                   .destination = "a",
+                   .destination_incarnation = rpc::Incarnation{incarnation},
+                   .autograd = std::nullopt},
+                  rpc::RawClient::kCallPath,
+                  rpc::RawClient::FunctionCall(kApply, 7))
+            .status();
     ASSERT_FALSE(refused.ok());
     ASSERT_LT(absl::Now() - woken, absl::Seconds(10));
-  } while (refused.error_code() != ::grpc::StatusCode::FAILED_PRECONDITION);
+  } while (!absl::IsFailedPrecondition(refused));
 
   // Its pushes end, rejected by "b" or by "a" itself.
   const std::string pushed = a.ReadLine().value_or("nothing");

@@ -23,8 +23,9 @@
 #include "rpc/functions/function.h"
 #include "rpc/grpc/transport.h"
 #include "rpc/identity/worker_info.h"
+#include "rpc/testing/raw_client.h"
+#include "rpc/transport/payload.h"
 #include "rpc/transport/transport.h"
-#include "tests/raw_grpc_client.h"
 #include "tests/security/job_credentials_test_fixture.h"
 
 namespace hawser {
@@ -152,46 +153,52 @@ TEST_F(JobRolesTest, WorkerThatClaimsMoreRolesIsRejectedAsCallerAndCallee) {
   EXPECT_THAT(boaster->Shutdown(/*graceful=*/false), IsOk());
 }
 
-// Client named "eye".
+// Client named "eye" of worker 0 and its store.
 class Eye {
  public:
   Eye(std::shared_ptr<const net::Credentials> credentials,
-      const rpc::WorkerInfo& worker)
-      : Eye(std::move(credentials), worker.address) {
-    v1::RequestHeader& header = *header_.mutable_header();
-    header.set_job("default");
-    header.set_source("eye");
-    header.set_destination(worker.name);
-    header.set_destination_incarnation(rpc::ToNumber(worker.incarnation));
-  }
-  // A client of a store, whose requests do not have a header.
-  Eye(std::shared_ptr<const net::Credentials> credentials,
-      const std::string& address)
-      : client_(std::move(credentials), address) {}
+      rpc::WorkerInfo worker)
+      : worker_(std::move(worker)),
+        client_({.credentials = std::move(credentials)}) {}
 
-  // Sends `request` with the header, which has the same field number in all
-  // requests.
   absl::Status Call(const std::string& path,
                     const google::protobuf::Message& request,
                     google::protobuf::Message* reply) {
-    const absl::StatusOr<std::string> answer = client_.Call(
-        path, request.SerializeAsString() + header_.SerializeAsString());
-    if (!answer.ok()) return answer.status();
-    if (reply->ParseFromString(*answer)) return absl::OkStatus();
-    return absl::DataLossError("cannot parse the reply");
+    return Parse(CallRaw(path, request.SerializeAsString()), reply);
+  }
+
+  // The requests of a store do not have a header.
+  absl::Status CallStore(const std::string& address, const std::string& path,
+                         const google::protobuf::Message& request,
+                         google::protobuf::Message* reply) {
+    return Parse(client_.Send({.address = address, .worker = worker_.name},
+                              path, rpc::Payload(request.SerializeAsString())),
+                 reply);
   }
 
   absl::Status CallFunction(const rpc::Function<Roles()>& function) {
-    v1::CallRequest request;
-    request.set_function(std::string(function.name()));
-    request.set_signature(function.Signature());
     v1::CallReply reply;
-    return Call("/hawser.v1.WorkerService/Call", request, &reply);
+    return Parse(CallRaw(rpc::RawClient::kCallPath,
+                         rpc::RawClient::FunctionCall(function)),
+                 &reply);
   }
 
  private:
-  v1::HeartbeatRequest header_;
-  RawGrpcClient client_;
+  absl::StatusOr<std::string> CallRaw(const std::string& path,
+                                      std::string body) {
+    return client_.Call(
+        {.name = "eye", .id = {}, .incarnation = {}, .address = ""}, worker_,
+        path, std::move(body));
+  }
+  static absl::Status Parse(const absl::StatusOr<std::string>& bytes,
+                            google::protobuf::Message* reply) {
+    if (!bytes.ok()) return bytes.status();
+    if (reply->ParseFromString(*bytes)) return absl::OkStatus();
+    return absl::DataLossError("cannot parse the reply");
+  }
+
+  const rpc::WorkerInfo worker_;
+  rpc::RawClient client_;
 };
 
 TEST_F(JobRolesTest, ObserversMayOnlyRead) {
@@ -229,15 +236,19 @@ TEST_F(JobRolesTest, ObserversCannotJoinOrWriteToTheStore) {
   options.meeting_place.master_port = 0;
   auto keeper = Start(std::move(options));
   for (const Roles& roles : {Roles{"observer"}, Roles{}}) {
-    Eye eye(authority_.Make("eye", roles), keeper->master());
+    Eye eye(authority_.Make("eye", roles), keeper->agent().info());
+    const auto call = [&](const std::string& method,
+                          const google::protobuf::Message& request,
+                          google::protobuf::Message* reply) {
+      return eye.CallStore(keeper->master(), "/hawser.v1.Store/" + method,
+                           request, reply);
+    };
     v1::StoreHelloReply hello;
-    ASSERT_THAT(
-        eye.Call("/hawser.v1.Store/Hello", v1::StoreHelloRequest(), &hello),
-        IsOk());
+    ASSERT_THAT(call("Hello", v1::StoreHelloRequest(), &hello), IsOk());
     v1::StoreNumKeysRequest ask;
     ask.set_server_incarnation(hello.server_incarnation());
     v1::StoreNumKeysReply keys;
-    EXPECT_THAT(eye.Call("/hawser.v1.Store/NumKeys", ask, &keys), IsOk());
+    EXPECT_THAT(call("NumKeys", ask, &keys), IsOk());
     EXPECT_GT(keys.num_keys(), 0);
     v1::StoreSetRequest set;
     set.set_server_incarnation(hello.server_incarnation());
@@ -245,7 +256,7 @@ TEST_F(JobRolesTest, ObserversCannotJoinOrWriteToTheStore) {
     set.mutable_request_id()->set_client(1);
     set.mutable_request_id()->set_sequence(1);
     v1::StoreSetReply done;
-    const absl::Status status = eye.Call("/hawser.v1.Store/Set", set, &done);
+    const absl::Status status = call("Set", set, &done);
     if (roles.empty()) {
       EXPECT_THAT(status, IsOk());
     } else {

@@ -6,18 +6,16 @@
 #include <utility>
 #include <vector>
 
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "async/testing/status_matchers.h"
 #include "gmock/gmock.h"
-#include "grpcpp/channel.h"
-#include "grpcpp/client_context.h"
-#include "grpcpp/completion_queue.h"
-#include "grpcpp/create_channel.h"
-#include "grpcpp/generic/generic_stub.h"
-#include "grpcpp/security/credentials.h"
 #include "gtest/gtest.h"
-#include "net/auth/peer_verification.h"
 #include "net/testing/test_credentials.h"
 #include "rpc/grpc/transport.h"
+#include "rpc/testing/raw_client.h"
+#include "rpc/transport/payload.h"
+#include "rpc/transport/transport.h"
 #include "store/grpc/server.h"
 
 #ifndef HAWSER_REFLECTION_LINKED
@@ -31,58 +29,27 @@ namespace hawser::rpc {
 namespace {
 
 using ::hawser::async::IsOk;
+using ::hawser::async::IsOkAndHolds;
 using ::hawser::async::StatusIs;
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-struct Answer {
-  ::grpc::StatusCode code;
-  std::string bytes;
-};
-
-using Channel = std::shared_ptr<::grpc::Channel>;
-
-Channel Connect(const std::string& address) {
-  return ::grpc::CreateChannel(address, ::grpc::InsecureChannelCredentials());
-}
-
-Answer Call(const Channel& channel, const std::string& method,
-            const std::string& request) {
-  ::grpc::GenericStub stub(channel);
-  ::grpc::ClientContext context;
-  ::grpc::CompletionQueue queue;
-  const ::grpc::Slice slice(request);
-  auto reader = stub.PrepareUnaryCall(&context, method,
-                                      ::grpc::ByteBuffer(&slice, 1), &queue);
-  reader->StartCall();
-  ::grpc::ByteBuffer reply;
-  ::grpc::Status status;
-  reader->Finish(&reply, &status, nullptr);
-  void* tag = nullptr;
-  bool ok = false;
-  queue.Next(&tag, &ok);
-  queue.Shutdown();
-  while (queue.Next(&tag, &ok)) {
-  }
-  ::grpc::Slice bytes;
-  if (reply.Valid()) (void)reply.DumpToSingleSlice(&bytes);
-  return {
-      status.error_code(),
-      std::string(reinterpret_cast<const char*>(bytes.begin()), bytes.size())};
-}
-
-Answer ListServices(const Channel& channel) {
+absl::StatusOr<std::string> ListServices(RawClient& client,
+                                         const ConnectionTarget& server) {
   // ServerReflectionRequest{list_services: ""}.
-  return Call(channel,
-              "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo",
-              std::string("\x3a\x00", 2));
+  return client.Send(
+      server, "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo",
+      Payload(std::string("\x3a\x00", 2)));
 }
 
-Answer GetServers(const Channel& channel) {
-  return Call(channel, "/grpc.channelz.v1.Channelz/GetServers", "");
+absl::StatusOr<std::string> GetServers(RawClient& client,
+                                       const ConnectionTarget& server) {
+  return client.Send(server, "/grpc.channelz.v1.Channelz/GetServers",
+                     Payload());
 }
 
-constexpr ::grpc::StatusCode kExpected[] = {::grpc::StatusCode::UNIMPLEMENTED,
-                                            ::grpc::StatusCode::OK};
+constexpr absl::StatusCode kExpected[] = {absl::StatusCode::kUnimplemented,
+                                          absl::StatusCode::kOk};
 
 TEST(DebugServicesTest, WorkersServeWhatIsLinked) {
   GrpcTransport transport;
@@ -93,24 +60,28 @@ TEST(DebugServicesTest, WorkersServeWhatIsLinked) {
        {.path = "/hawser.v1.RRefService/Create", .handler = handler},
        {.path = "/hawser.v1.WorkerService/Heartbeat", .handler = handler}});
   ASSERT_THAT(address, IsOk());
-  const Answer services = ListServices(Connect(*address));
-  EXPECT_EQ(services.code, kExpected[HAWSER_REFLECTION_LINKED]);
+  RawClient client(RawClient::GrpcOptions{});
+  const absl::StatusOr<std::string> services =
+      ListServices(client, {.address = *address});
+  EXPECT_THAT(services, StatusIs(kExpected[HAWSER_REFLECTION_LINKED]));
   if (HAWSER_REFLECTION_LINKED) {
-    EXPECT_THAT(services.bytes, HasSubstr("hawser.v1.WorkerService"));
-    EXPECT_THAT(services.bytes, HasSubstr("hawser.v1.RRefService"));
-    EXPECT_THAT(services.bytes, HasSubstr("grpc.health.v1.Health"));
+    EXPECT_THAT(services,
+                IsOkAndHolds(AllOf(HasSubstr("hawser.v1.WorkerService"),
+                                   HasSubstr("hawser.v1.RRefService"),
+                                   HasSubstr("grpc.health.v1.Health"))));
   }
-  EXPECT_EQ(GetServers(Connect(*address)).code,
-            kExpected[HAWSER_CHANNELZ_LINKED]);
+  EXPECT_THAT(GetServers(client, {.address = *address}),
+              StatusIs(kExpected[HAWSER_CHANNELZ_LINKED]));
 }
 
 TEST(DebugServicesTest, StoresServeWhatIsLinked) {
   auto server = store::StoreServer::Start({});
   ASSERT_THAT(server, IsOk());
-  EXPECT_EQ(ListServices(Connect((*server)->address())).code,
-            kExpected[HAWSER_REFLECTION_LINKED]);
-  EXPECT_EQ(GetServers(Connect((*server)->address())).code,
-            kExpected[HAWSER_CHANNELZ_LINKED]);
+  RawClient client(RawClient::GrpcOptions{});
+  EXPECT_THAT(ListServices(client, {.address = (*server)->address()}),
+              StatusIs(kExpected[HAWSER_REFLECTION_LINKED]));
+  EXPECT_THAT(GetServers(client, {.address = (*server)->address()}),
+              StatusIs(kExpected[HAWSER_CHANNELZ_LINKED]));
 }
 
 // Checks which certificates a server of worker "w0" accepts.
@@ -121,18 +92,19 @@ void ExpectOnlyAdmins(net::TestAuthority& authority,
   const std::pair<std::vector<std::string>, bool> kCases[] = {
       {{}, false}, {{"ps", "observer"}, false}, {{"ps", "admin"}, true}};
   for (const auto& [roles, admitted] : kCases) {
-    const net::PeerVerification verification(authority.Make("eye", roles),
-                                             "w0");
-    const Channel channel = verification.CreateChannel(address, {});
+    RawClient client({.credentials = authority.Make("eye", roles)});
+    const ConnectionTarget server{.address = address, .worker = "w0"};
     const auto expected = [&, is_admin = admitted](bool linked) {
-      return kAnyLinked && !is_admin ? ::grpc::StatusCode::PERMISSION_DENIED
+      return kAnyLinked && !is_admin ? absl::StatusCode::kPermissionDenied
                                      : kExpected[linked];
     };
-    EXPECT_EQ(ListServices(channel).code, expected(HAWSER_REFLECTION_LINKED));
-    EXPECT_EQ(GetServers(channel).code, expected(HAWSER_CHANNELZ_LINKED));
+    EXPECT_THAT(ListServices(client, server),
+                StatusIs(expected(HAWSER_REFLECTION_LINKED)));
+    EXPECT_THAT(GetServers(client, server),
+                StatusIs(expected(HAWSER_CHANNELZ_LINKED)));
     // Health checks are open to everyone.
-    EXPECT_EQ(Call(channel, "/grpc.health.v1.Health/Check", "").code,
-              ::grpc::StatusCode::OK);
+    EXPECT_THAT(client.Send(server, "/grpc.health.v1.Health/Check", Payload()),
+                IsOk());
   }
 }
 

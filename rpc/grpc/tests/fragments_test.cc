@@ -28,6 +28,7 @@
 #include "rpc/grpc/fragments/message_fragments.h"
 #include "rpc/grpc/transport.h"
 #include "rpc/testing/echo_server.h"
+#include "rpc/testing/raw_client.h"
 #include "rpc/transport/payload.h"
 #include "rpc/transport/transport.h"
 
@@ -277,29 +278,13 @@ TEST_F(FragmentsTest, LongRequestsAreRefusedWhenAnnounced) {
 
 TEST_F(FragmentsTest, WholeRequestsHaveALowerLimit) {
   Serve({.limits = {.max_whole_request_bytes = 4'000'000}});
-  ::grpc::GenericStub stub(::grpc::CreateChannel(
-      server_->address(), ::grpc::InsecureChannelCredentials()));
-  for (const size_t size : {3'999'999, 4'000'001}) {
-    ::grpc::ClientContext context;
-    ::grpc::CompletionQueue queue;
-    const ::grpc::Slice slice(std::string(size, 'x'));
-    const auto reader = stub.PrepareUnaryCall(
-        &context, EchoServer::kHold, ::grpc::ByteBuffer(&slice, 1), &queue);
-    ::grpc::ByteBuffer reply;
-    ::grpc::Status status;
-    reader->StartCall();
-    reader->Finish(&reply, &status, nullptr);
-    if (size < 4'000'000) {
-      server_->AwaitHeld(1);
-      server_->held()[0]->Reply(Payload());
-    }
-    void* tag = nullptr;
-    bool ok = false;
-    ASSERT_TRUE(queue.Next(&tag, &ok));
-    EXPECT_EQ(status.error_code(),
-              size < 4'000'000 ? ::grpc::StatusCode::OK
-                               : ::grpc::StatusCode::RESOURCE_EXHAUSTED);
-  }
+  RawClient client(RawClient::GrpcOptions{});
+  const auto echo = [&](size_t size) {
+    return client.Send({.address = server_->address()}, EchoServer::kEcho,
+                       Payload(std::string(size, 'x')));
+  };
+  EXPECT_THAT(echo(3'999'999), IsOk());
+  EXPECT_THAT(echo(4'000'001), StatusIs(absl::StatusCode::kResourceExhausted));
   EXPECT_THAT(Call(EchoServer::kEcho, std::string(5'000'000, 'x')).Wait(),
               IsOk());
   GrpcTransport other(

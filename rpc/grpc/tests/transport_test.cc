@@ -14,12 +14,12 @@
 #include "async/future.h"
 #include "async/testing/status_matchers.h"
 #include "gmock/gmock.h"
-#include "grpcpp/create_channel.h"
-#include "grpcpp/generic/generic_stub.h"
-#include "grpcpp/security/credentials.h"
+#include "grpcpp/support/channel_arguments.h"
 #include "gtest/gtest.h"
 #include "rpc/errors/not_sent.h"
 #include "rpc/testing/echo_server.h"
+#include "rpc/testing/raw_client.h"
+#include "rpc/transport/payload.h"
 
 namespace hawser::rpc {
 namespace {
@@ -228,23 +228,10 @@ TEST_P(GrpcTransportTest, CompressedMessagesAreRefused) {
   Serve();
   ::grpc::ChannelArguments arguments;
   arguments.SetCompressionAlgorithm(GRPC_COMPRESS_GZIP);
-  ::grpc::GenericStub stub(::grpc::CreateCustomChannel(
-      server_->address(), ::grpc::InsecureChannelCredentials(), arguments));
-  ::grpc::ClientContext context;
-  ::grpc::CompletionQueue queue;
-  const ::grpc::Slice slice(std::string(100'000, 'x'));
-  auto reader = stub.PrepareUnaryCall(&context, EchoServer::kEcho,
-                                      ::grpc::ByteBuffer(&slice, 1), &queue);
-  reader->StartCall();
-  ::grpc::ByteBuffer reply;
-  ::grpc::Status status;
-  reader->Finish(&reply, &status, nullptr);
-  void* tag = nullptr;
-  bool ok = false;
-  ASSERT_TRUE(queue.Next(&tag, &ok));
-  EXPECT_EQ(status.error_code(), ::grpc::StatusCode::UNIMPLEMENTED);
-  queue.Shutdown();
-  EXPECT_FALSE(queue.Next(&tag, &ok));
+  RawClient client({.arguments = arguments});
+  EXPECT_THAT(client.Send({.address = server_->address()}, EchoServer::kEcho,
+                          Payload(std::string(100'000, 'x'))),
+              StatusIs(absl::StatusCode::kUnimplemented));
 }
 
 TEST_P(GrpcTransportTest, BusyPortIsAnError) {

@@ -219,8 +219,10 @@ TEST(AgentPermissionWhileJoiningTest, OwnIncarnationIsNobodyElses) {
   call.set_signature(kLength.Signature());
   absl::Status answer;
   do {
-    answer = caller.Call(claimed, joining, "/hawser.v1.WorkerService/Call",
-                         call.SerializeAsString());
+    answer = caller
+                 .Call(claimed, joining, RawClient::kCallPath,
+                       call.SerializeAsString())
+                 .status();
     const std::string text(answer.message());
     // What a worker of another incarnation answers tells its own.
     if (absl::StrContains(text, "reached")) {
