@@ -25,8 +25,11 @@ ContextContainer::ContextContainer(const rpc::WorkerRun& self,
     : self_(self),
       max_contexts_(limits.max_contexts),
       ids_(self.id.value(), id_start),
-      quota_(limits.max_contexts_per_peer, "distributed autograd contexts",
-             "ContextLimits::max_contexts_per_peer") {}
+      quota_({.items = "distributed autograd contexts",
+              .advice = "end some",
+              .items_per_peer = {
+                  .max = limits.max_contexts_per_peer,
+                  .option = "ContextLimits::max_contexts_per_peer"}}) {}
 
 absl::StatusOr<std::shared_ptr<Context>> ContextContainer::Create() {
   ASSIGN_OR_RETURN(const ContextId id, ids_.NextContextId());
@@ -70,9 +73,10 @@ absl::StatusOr<std::shared_ptr<Context>> ContextContainer::FindOrCreate(
       lost_.Contains(creator.incarnation)) {
     return nullptr;
   }
-  ASSIGN_OR_RETURN(rpc::PerPeerQuota::Grant grant, quota_.Admit(peer.name));
+  ASSIGN_OR_RETURN(net::PerPeerQuota::Reservation reservation,
+                   quota_.Admit(peer.name));
   ASSIGN_OR_RETURN(std::shared_ptr<Context> context,
-                   AddLocked(id, creator, std::move(grant)));
+                   AddLocked(id, creator, std::move(reservation)));
   context->AddSource(peer);
   return context;
 }
@@ -84,7 +88,7 @@ void ContextContainer::Refuse(const rpc::WorkerInfo& peer) {
 
 absl::StatusOr<std::shared_ptr<Context>> ContextContainer::AddLocked(
     ContextId id, const rpc::WorkerRun& creator,
-    rpc::PerPeerQuota::Grant grant) {
+    net::PerPeerQuota::Reservation reservation) {
   if (contexts_.size() >= max_contexts_) {
     return absl::ResourceExhaustedError(
         absl::StrCat("this worker holds ", contexts_.size(),
@@ -93,7 +97,7 @@ absl::StatusOr<std::shared_ptr<Context>> ContextContainer::AddLocked(
                      "raise the limit"));
   }
   auto context = std::make_shared<Context>(id, creator);
-  contexts_.emplace(id, Entry{context, std::move(grant)});
+  contexts_.emplace(id, Entry{context, std::move(reservation)});
   return context;
 }
 

@@ -14,9 +14,9 @@
 #include "dist_autograd/context.h"
 #include "dist_autograd/context_limits.h"
 #include "dist_autograd/ids.h"
+#include "net/per_peer_quota.h"
 #include "rpc/identity/worker_info.h"
 #include "rpc/identity/worker_run.h"
-#include "rpc/peers/per_peer_quota.h"
 #include "rref/tombstones.h"
 
 namespace hawser::dist_autograd {
@@ -73,19 +73,20 @@ class ContextContainer {
   struct Entry {
     std::shared_ptr<Context> context;
     // Counts for the peer that brought it; empty for a context of this worker.
-    rpc::PerPeerQuota::Grant grant;
+    net::PerPeerQuota::Reservation reservation;
   };
 
   absl::StatusOr<std::shared_ptr<Context>> AddLocked(
       ContextId id, const rpc::WorkerRun& creator,
-      rpc::PerPeerQuota::Grant grant) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+      net::PerPeerQuota::Reservation reservation)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const rpc::WorkerRun self_;
   const size_t max_contexts_;
   IdSource ids_;
+  net::PerPeerQuota quota_;
 
   mutable async::Mutex mutex_;
-  rpc::PerPeerQuota quota_ ABSL_GUARDED_BY(mutex_);
   absl::flat_hash_map<ContextId, Entry> contexts_ ABSL_GUARDED_BY(mutex_);
   rref::Tombstones<ContextId> ended_ ABSL_GUARDED_BY(mutex_){kMaxEnded};
   rref::Tombstones<rpc::Incarnation> lost_ ABSL_GUARDED_BY(mutex_){kMaxLost};

@@ -20,18 +20,22 @@ void OwnerTable::Actions::Append(Actions other) {
 OwnerTable::OwnerTable(rpc::WorkerRun self, size_t tombstone_capacity,
                        const ReferenceLimits& limits)
     : self_(self),
-      quota_(limits.max_references_per_peer, "references",
-             "ReferenceLimits::max_references_per_peer"),
+      quota_(
+          {.items = "references",
+           .advice = "release some",
+           .items_per_peer = {.max = limits.max_references_per_peer,
+                              .option =
+                                  "ReferenceLimits::max_references_per_peer"}}),
       withdrawn_(tombstone_capacity),
       ended_after_loss_(tombstone_capacity) {}
 
-absl::StatusOr<rpc::PerPeerQuota::Grant> OwnerTable::AdmitLocked(
+absl::StatusOr<net::PerPeerQuota::Reservation> OwnerTable::AdmitLocked(
     const rpc::WorkerInfo& worker) {
-  if (RunOf(worker) == self_) return rpc::PerPeerQuota::Grant();
+  if (RunOf(worker) == self_) return net::PerPeerQuota::Reservation();
   return quota_.Admit(worker.name);
 }
 
-absl::StatusOr<rpc::PerPeerQuota::Grant> OwnerTable::AdmitForkLocked(
+absl::StatusOr<net::PerPeerQuota::Reservation> OwnerTable::AdmitForkLocked(
     RRefId rref, const rpc::WorkerInfo& worker) {
   if (auto it = entries_.find(rref); it != entries_.end()) {
     auto awaiter = it->second.awaiters.find(RunOf(worker));
@@ -44,8 +48,8 @@ absl::StatusOr<rpc::PerPeerQuota::Grant> OwnerTable::AdmitForkLocked(
 
 void OwnerTable::KeepAwaiting(Entry& entry, ForkState& removed) {
   if (entry.arrived) return;
-  rpc::PerPeerQuota::Grant& grant = entry.awaiters[removed.holder];
-  if (grant.empty()) grant = std::move(removed.grant);
+  net::PerPeerQuota::Reservation& reservation = entry.awaiters[removed.holder];
+  if (reservation.empty()) reservation = std::move(removed.reservation);
 }
 
 void OwnerTable::EndAwaiting(Entry& entry) {
@@ -67,13 +71,13 @@ absl::StatusOr<std::shared_ptr<OwnerValue>> OwnerTable::Create(
     return absl::AlreadyExistsError(absl::StrCat(
         "creation of reference ", rref.ToString(), " arrived twice"));
   }
-  ASSIGN_OR_RETURN(rpc::PerPeerQuota::Grant grant,
+  ASSIGN_OR_RETURN(net::PerPeerQuota::Reservation reservation,
                    AdmitForkLocked(rref, holder));
   Entry& entry = entries_[rref];
   if (entry.value == nullptr) entry.value = std::make_shared<OwnerValue>();
   EndAwaiting(entry);
-  entry.forks.emplace(
-      fork, ForkState{.holder = RunOf(holder), .grant = std::move(grant)});
+  entry.forks.emplace(fork, ForkState{.holder = RunOf(holder),
+                                      .reservation = std::move(reservation)});
   return entry.value;
 }
 
@@ -82,7 +86,7 @@ absl::Status OwnerTable::Share(RRefId rref, ForkId fork,
                                std::shared_ptr<OwnerValue> value) {
   async::MutexLock lock(&mutex_);
   if (auto it = lost_.find(RunOf(holder)); it != lost_.end()) return it->second;
-  ASSIGN_OR_RETURN(rpc::PerPeerQuota::Grant grant,
+  ASSIGN_OR_RETURN(net::PerPeerQuota::Reservation reservation,
                    AdmitForkLocked(rref, holder));
   Entry& entry = entries_[rref];
   if (entry.value == nullptr) {
@@ -92,7 +96,7 @@ absl::Status OwnerTable::Share(RRefId rref, ForkId fork,
   entry.forks.emplace(fork, ForkState{.holder = RunOf(holder),
                                       .unacknowledged = true,
                                       .generation = generation_,
-                                      .grant = std::move(grant)});
+                                      .reservation = std::move(reservation)});
   return absl::OkStatus();
 }
 
@@ -106,10 +110,10 @@ absl::Status OwnerTable::RequestFork(RRefId rref, ForkId fork,
   ASSIGN_OR_RETURN(Entry* const entry, FindOrAwaitLocked(rref, holder));
   // A repeated request counts once.
   if (entry->forks.contains(fork)) return absl::OkStatus();
-  ASSIGN_OR_RETURN(rpc::PerPeerQuota::Grant grant,
+  ASSIGN_OR_RETURN(net::PerPeerQuota::Reservation reservation,
                    AdmitForkLocked(rref, holder));
-  entry->forks.emplace(
-      fork, ForkState{.holder = RunOf(holder), .grant = std::move(grant)});
+  entry->forks.emplace(fork, ForkState{.holder = RunOf(holder),
+                                       .reservation = std::move(reservation)});
   return absl::OkStatus();
 }
 
@@ -172,10 +176,11 @@ absl::StatusOr<OwnerTable::Entry*> OwnerTable::FindOrAwaitLocked(
         absl::StrCat("worker ", from.id.value(), " was declared lost"));
   }
   if (!no_more_awaited_.ok()) return no_more_awaited_;
-  ASSIGN_OR_RETURN(rpc::PerPeerQuota::Grant grant, AdmitLocked(from));
+  ASSIGN_OR_RETURN(net::PerPeerQuota::Reservation reservation,
+                   AdmitLocked(from));
   Entry& entry = entries_[rref];
   if (entry.value == nullptr) entry.value = std::make_shared<OwnerValue>();
-  entry.awaiters.emplace(RunOf(from), std::move(grant));
+  entry.awaiters.emplace(RunOf(from), std::move(reservation));
   return &entry;
 }
 

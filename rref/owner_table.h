@@ -12,9 +12,9 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "async/mutex.h"
+#include "net/per_peer_quota.h"
 #include "rpc/identity/worker_info.h"
 #include "rpc/identity/worker_run.h"
-#include "rpc/peers/per_peer_quota.h"
 #include "rref/ids.h"
 #include "rref/owner_value.h"
 #include "rref/reference_limits.h"
@@ -134,7 +134,7 @@ class OwnerTable {
     // Added by Share and not acknowledged yet.
     bool unacknowledged = false;
     uint64_t generation = 0;
-    rpc::PerPeerQuota::Grant grant = {};
+    net::PerPeerQuota::Reservation reservation = {};
   };
   struct Entry {
     std::shared_ptr<OwnerValue> value;
@@ -142,9 +142,10 @@ class OwnerTable {
     // A holder was lost. Copies that it sent may still arrive at other workers,
     // but they do not keep the value.
     bool lost_holder = false;
-    // While the entry is awaited: the workers that named it, each with a grant
-    // unless one of its forks holds it.
-    absl::flat_hash_map<rpc::WorkerRun, rpc::PerPeerQuota::Grant> awaiters;
+    // While the entry is awaited: the workers that named it, each with a
+    // reservation unless one of its forks holds it.
+    absl::flat_hash_map<rpc::WorkerRun, net::PerPeerQuota::Reservation>
+        awaiters;
     absl::flat_hash_map<ForkId, ForkState> forks;
   };
   using Entries = absl::flat_hash_map<RRefId, Entry>;
@@ -152,12 +153,12 @@ class OwnerTable {
   absl::StatusOr<Entry*> FindOrAwaitLocked(RRefId rref,
                                            const rpc::WorkerInfo& from)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Returns an empty grant for this worker itself.
-  absl::StatusOr<rpc::PerPeerQuota::Grant> AdmitLocked(
+  // Returns an empty reservation for this worker itself.
+  absl::StatusOr<net::PerPeerQuota::Reservation> AdmitLocked(
       const rpc::WorkerInfo& worker) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // The grant for a fork of `rref`. If `worker` awaits the entry, the fork
-  // takes over that grant.
-  absl::StatusOr<rpc::PerPeerQuota::Grant> AdmitForkLocked(
+  // The reservation for a fork of `rref`. If `worker` awaits the entry, the
+  // fork takes over that reservation.
+  absl::StatusOr<net::PerPeerQuota::Reservation> AdmitForkLocked(
       RRefId rref, const rpc::WorkerInfo& worker)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Keeps the worker of `removed` among those that await the entry.
@@ -169,9 +170,9 @@ class OwnerTable {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const rpc::WorkerRun self_;
+  net::PerPeerQuota quota_;
 
   mutable async::Mutex mutex_;
-  rpc::PerPeerQuota quota_ ABSL_GUARDED_BY(mutex_);
   Entries entries_ ABSL_GUARDED_BY(mutex_);
   // The reason why values are not awaited any more; OK until then.
   absl::Status no_more_awaited_ ABSL_GUARDED_BY(mutex_);

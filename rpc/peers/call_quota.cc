@@ -1,25 +1,23 @@
 #include "rpc/peers/call_quota.h"
 
-#include <utility>
-#include <variant>
+#include <algorithm>
 
 #include "absl/strings/str_cat.h"
 
 namespace hawser::rpc {
 namespace {
 
-using Exceeded = net::SharedQuota::Exceeded;
+constexpr char kOptions[] = "AgentOptions::limits.";
+
+// The limit of an option that may not have been validated.
+net::PerPeerQuota::Limit LimitOf(int max, absl::string_view option) {
+  return {.max = static_cast<size_t>(std::max(max, 0)),
+          .option = absl::StrCat(kOptions, option)};
+}
 
 absl::Status NotPositive(absl::string_view limit) {
   return absl::InvalidArgumentError(
-      absl::StrCat("AgentOptions::limits.", limit, " must be positive"));
-}
-
-absl::Status Exhausted(const std::string& peer, absl::string_view what,
-                       absl::string_view limit) {
-  return absl::ResourceExhaustedError(
-      absl::StrCat(what, " worker '", peer, "' exceeds AgentOptions::limits.",
-                   limit, "; make fewer concurrent calls or raise the limit"));
+      absl::StrCat(kOptions, limit, " must be positive"));
 }
 
 }  // namespace
@@ -34,28 +32,19 @@ absl::Status Validate(const CallLimits& limits) {
 }
 
 CallQuota::CallQuota(const CallLimits& limits)
-    : quota_(net::SharedQuota::Create(
-          {.max_calls = limits.max_calls,
-           .max_calls_per_peer = limits.max_calls_per_peer,
-           .max_bytes_per_peer = limits.max_request_bytes_per_peer})) {}
+    : quota_(
+          {.items = "calls",
+           .advice = "make fewer concurrent calls",
+           .items_in_total = LimitOf(limits.max_calls, "max_calls"),
+           .items_per_peer =
+               LimitOf(limits.max_calls_per_peer, "max_calls_per_peer"),
+           .bytes_per_peer = {.max = limits.max_request_bytes_per_peer,
+                              .option = absl::StrCat(
+                                  kOptions, "max_request_bytes_per_peer")}}) {}
 
 absl::StatusOr<CallQuota::Reservation> CallQuota::Admit(const std::string& peer,
                                                         size_t request_bytes) {
-  auto admitted = quota_->Admit(peer, request_bytes);
-  if (auto* reservation = std::get_if<Reservation>(&admitted))
-    return std::move(*reservation);
-  switch (std::get<Exceeded>(admitted)) {
-    case Exceeded::kCalls:
-      return Exhausted(peer, "a further call of", "max_calls");
-    case Exceeded::kCallsPerPeer:
-      return Exhausted(peer, "a further call of", "max_calls_per_peer");
-    case Exceeded::kBytes:
-    case Exceeded::kBytesPerPeer:
-      break;
-  }
-  return Exhausted(peer,
-                   absl::StrCat("a request of ", request_bytes, " bytes of"),
-                   "max_request_bytes_per_peer");
+  return quota_.Admit(peer, request_bytes);
 }
 
 }  // namespace hawser::rpc

@@ -4,12 +4,11 @@
 #define HAWSER_RPC_PEERS_CALL_QUOTA_H_
 
 #include <cstddef>
-#include <memory>
 #include <string>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "net/server/shared_quota.h"
+#include "net/per_peer_quota.h"
 
 namespace hawser::rpc {
 
@@ -30,7 +29,7 @@ absl::Status Validate(const CallLimits& limits);
 class CallQuota {
  public:
   // Accounts for one call being served and the bytes of its request.
-  using Reservation = net::SharedQuota::Reservation;
+  using Reservation = net::PerPeerQuota::Reservation;
 
   explicit CallQuota(const CallLimits& limits);
 
@@ -40,7 +39,7 @@ class CallQuota {
                                     size_t request_bytes);
 
  private:
-  const std::shared_ptr<net::SharedQuota> quota_;
+  net::PerPeerQuota quota_;
 };
 
 }  // namespace hawser::rpc

@@ -51,8 +51,11 @@ async::Future<Message<Reply>> Answer(absl::Status status) {
 
 StreamService::StreamService(const StreamLimits& limits)
     : limits_(limits),
-      quota_(limits.max_streams_per_reader, "streams",
-             "StreamLimits::max_streams_per_reader") {}
+      quota_({.items = "streams",
+              .advice = "close some",
+              .items_per_peer = {
+                  .max = limits.max_streams_per_reader,
+                  .option = "StreamLimits::max_streams_per_reader"}}) {}
 
 absl::Status StreamService::Start(ServiceHost& host) {
   host_ = &host;
@@ -139,12 +142,12 @@ absl::Status StreamService::Insert(const Key& key,
     return absl::InvalidArgumentError(
         absl::StrCat("stream ", key.second, " is already open"));
   }
-  ASSIGN_OR_RETURN(PerPeerQuota::Grant grant,
+  ASSIGN_OR_RETURN(net::PerPeerQuota::Reservation reservation,
                    quota_.Admit(sink->reader().name));
   Entry& entry = streams_[key];
   entry.sink = sink;
   entry.asked = now;
-  entry.grant = std::move(grant);
+  entry.reservation = std::move(reservation);
   if (deadline != async::kNever) {
     entry.timer = CallAt(deadline, [this, key] { Expire(key); });
   }
@@ -270,7 +273,7 @@ void StreamService::Close(const Key& key) {
     if (found == streams_.end()) return;
     entry = std::move(found->second);
     // Released under the lock.
-    entry.grant = {};
+    entry.reservation = {};
     streams_.erase(found);
   }
   if (entry.timer.has_value()) host_->clock().Cancel(*entry.timer);

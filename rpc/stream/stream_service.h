@@ -22,11 +22,11 @@
 #include "async/clock.h"
 #include "async/future.h"
 #include "async/mutex.h"
+#include "net/per_peer_quota.h"
 #include "proto/stream.pb.h"
 #include "rpc/agent/service.h"
 #include "rpc/agent/service_host.h"
 #include "rpc/functions/method.h"
-#include "rpc/peers/per_peer_quota.h"
 #include "rpc/stream/stream_sink.h"
 #include "rpc/transport/cancellation.h"
 #include "rpc/transport/gate.h"
@@ -76,7 +76,7 @@ class StreamService final : public Service {
     async::MonotonicTime asked{};
     std::shared_ptr<Cancellation> last_request = nullptr;
     std::optional<async::TimerId> timer = {};
-    PerPeerQuota::Grant grant = {};
+    net::PerPeerQuota::Reservation reservation = {};
     // Cancellation of its Open.
     Cancellation::Registration on_cancel = {};
   };
@@ -108,10 +108,10 @@ class StreamService final : public Service {
   std::atomic<uint64_t> last_stream_{0};
   // Entered by timers; closed when interrupted.
   const std::shared_ptr<Gate> gate_ = std::make_shared<Gate>();
+  net::PerPeerQuota quota_;
 
   mutable async::Mutex mutex_;
   bool interrupted_ ABSL_GUARDED_BY(mutex_) = false;
-  PerPeerQuota quota_ ABSL_GUARDED_BY(mutex_);
   absl::flat_hash_map<Key, Entry> streams_ ABSL_GUARDED_BY(mutex_);
   // Set while there are streams.
   std::optional<async::TimerId> non_members_timer_ ABSL_GUARDED_BY(mutex_);

@@ -1,15 +1,14 @@
 #include "store/grpc/wait_quota.h"
 
+#include <algorithm>
 #include <cstddef>
-#include <utility>
-#include <variant>
 
 #include "absl/strings/str_cat.h"
 
 namespace hawser::store::internal {
 namespace {
 
-using Exceeded = net::SharedQuota::Exceeded;
+constexpr char kOptions[] = "StoreServerLimits::";
 
 // One copy in the request and one in the table. The overhead is rounded up from
 // that of strings and their containers.
@@ -22,12 +21,12 @@ size_t BytesOf(std::span<const std::string> keys) {
   return kCopies * bytes;
 }
 
-absl::Status Exhausted(const std::string& client, absl::string_view what,
-                       absl::string_view limit) {
-  return absl::ResourceExhaustedError(
-      absl::StrCat(what, " ", client, " exceeds StoreServerLimits::", limit,
-                   "; wait for several keys in one call, wait for fewer keys, "
-                   "or raise the limit"));
+// The limits of options that may not have been validated.
+net::PerPeerQuota::Limit LimitOf(size_t max, absl::string_view option) {
+  return {.max = max, .option = absl::StrCat(kOptions, option)};
+}
+net::PerPeerQuota::Limit LimitOf(int max, absl::string_view option) {
+  return LimitOf(static_cast<size_t>(std::max(max, 0)), option);
 }
 
 }  // namespace
@@ -35,8 +34,8 @@ absl::Status Exhausted(const std::string& client, absl::string_view what,
 absl::Status Validate(const StoreServerLimits& limits) {
   const auto check = [](bool valid, absl::string_view name) {
     return valid ? absl::OkStatus()
-                 : absl::InvalidArgumentError(absl::StrCat(
-                       "StoreServerLimits::", name, " must be positive"));
+                 : absl::InvalidArgumentError(
+                       absl::StrCat(kOptions, name, " must be positive"));
   };
   absl::Status status =
       check(limits.max_waiting_calls > 0, "max_waiting_calls");
@@ -52,35 +51,26 @@ absl::Status Validate(const StoreServerLimits& limits) {
 }
 
 WaitQuota::WaitQuota(const StoreServerLimits& limits)
-    : quota_(net::SharedQuota::Create(
-          {.max_calls = limits.max_waiting_calls,
-           .max_calls_per_peer = limits.max_waiting_calls_per_client,
-           .max_bytes = limits.max_waiting_bytes,
-           .max_bytes_per_peer = limits.max_waiting_bytes_per_client})) {}
+    : quota_(
+          {.peer = "client",
+           .items = "waiting calls",
+           .advice = "wait for several keys in one call, wait for fewer keys,",
+           .items_in_total =
+               LimitOf(limits.max_waiting_calls, "max_waiting_calls"),
+           .items_per_peer = LimitOf(limits.max_waiting_calls_per_client,
+                                     "max_waiting_calls_per_client"),
+           .bytes_in_total =
+               LimitOf(limits.max_waiting_bytes, "max_waiting_bytes"),
+           .bytes_per_peer = LimitOf(limits.max_waiting_bytes_per_client,
+                                     "max_waiting_bytes_per_client")}) {}
 
 absl::StatusOr<WaitQuota::Reservation> WaitQuota::Admit(
     const std::string& client, std::span<const std::string> keys) {
-  const size_t bytes = BytesOf(keys);
-  auto admitted = quota_->Admit(client, bytes);
-  if (auto* reservation = std::get_if<Reservation>(&admitted))
-    return std::move(*reservation);
-  const Exceeded exceeded = std::get<Exceeded>(admitted);
-  switch (exceeded) {
-    case Exceeded::kCalls:
-      return Exhausted(client, "one more waiting call of", "max_waiting_calls");
-    case Exceeded::kCallsPerPeer:
-      return Exhausted(client, "one more waiting call of",
-                       "max_waiting_calls_per_client");
-    case Exceeded::kBytes:
-    case Exceeded::kBytesPerPeer:
-      break;
-  }
-  return Exhausted(client,
-                   absl::StrCat("a call waiting for ", keys.size(),
-                                " keys, of ", bytes, " bytes, of"),
-                   exceeded == Exceeded::kBytes
-                       ? "max_waiting_bytes"
-                       : "max_waiting_bytes_per_client");
+  absl::StatusOr<Reservation> reservation = quota_.Admit(client, BytesOf(keys));
+  if (reservation.ok()) return reservation;
+  return absl::Status(reservation.status().code(),
+                      absl::StrCat("a call that waits for ", keys.size(),
+                                   " keys: ", reservation.status().message()));
 }
 
 }  // namespace hawser::store::internal

@@ -1,13 +1,12 @@
 #ifndef HAWSER_STORE_GRPC_WAIT_QUOTA_H_
 #define HAWSER_STORE_GRPC_WAIT_QUOTA_H_
 
-#include <memory>
 #include <span>
 #include <string>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "net/server/shared_quota.h"
+#include "net/per_peer_quota.h"
 #include "store/grpc/server_limits.h"
 
 namespace hawser::store::internal {
@@ -19,7 +18,7 @@ absl::Status Validate(const StoreServerLimits& limits);
 class WaitQuota {
  public:
   // Accounts for one waiting call.
-  using Reservation = net::SharedQuota::Reservation;
+  using Reservation = net::PerPeerQuota::Reservation;
 
   explicit WaitQuota(const StoreServerLimits& limits);
 
@@ -29,7 +28,7 @@ class WaitQuota {
                                     std::span<const std::string> keys);
 
  private:
-  const std::shared_ptr<net::SharedQuota> quota_;
+  net::PerPeerQuota quota_;
 };
 
 }  // namespace hawser::store::internal

@@ -28,7 +28,7 @@ TEST(WaitQuotaTest, CallsPerClientAreLimited) {
     EXPECT_THAT(second, IsOk());
     EXPECT_THAT(quota.Admit("a", kOneKey),
                 StatusIs(absl::StatusCode::kResourceExhausted,
-                         AllOf(HasSubstr("of a exceeds"),
+                         AllOf(HasSubstr("client 'a' has 2 waiting calls"),
                                HasSubstr("max_waiting_calls_per_client"))));
     EXPECT_THAT(quota.Admit("b", kOneKey), IsOk());
   }
@@ -42,7 +42,7 @@ TEST(WaitQuotaTest, TotalIsLimited) {
   EXPECT_THAT(second, IsOk());
   EXPECT_THAT(quota.Admit("c", kOneKey),
               StatusIs(absl::StatusCode::kResourceExhausted,
-                       HasSubstr("max_waiting_calls;")));
+                       HasSubstr("max_waiting_calls:")));
 }
 
 TEST(WaitQuotaTest, KeysAreCountedWithTheirOverhead) {
@@ -60,7 +60,7 @@ TEST(WaitQuotaTest, KeysAreCountedWithTheirOverhead) {
   EXPECT_THAT(second, IsOk());
   EXPECT_THAT(quota.Admit("c", two),
               StatusIs(absl::StatusCode::kResourceExhausted,
-                       HasSubstr("max_waiting_bytes;")));
+                       HasSubstr("max_waiting_bytes:")));
   EXPECT_THAT(quota.Admit("d", std::vector<std::string>{std::string(600, 'k')}),
               StatusIs(absl::StatusCode::kResourceExhausted));
 }
