@@ -15,9 +15,9 @@
 #include "dist_autograd/context_limits.h"
 #include "dist_autograd/ids.h"
 #include "net/per_peer_quota.h"
+#include "net/recent_keys.h"
 #include "rpc/identity/worker_info.h"
 #include "rpc/identity/worker_run.h"
-#include "rref/tombstones.h"
 
 namespace hawser::dist_autograd {
 
@@ -88,8 +88,8 @@ class ContextContainer {
 
   mutable async::Mutex mutex_;
   absl::flat_hash_map<ContextId, Entry> contexts_ ABSL_GUARDED_BY(mutex_);
-  rref::Tombstones<ContextId> ended_ ABSL_GUARDED_BY(mutex_){kMaxEnded};
-  rref::Tombstones<rpc::Incarnation> lost_ ABSL_GUARDED_BY(mutex_){kMaxLost};
+  net::RecentKeys<ContextId> ended_ ABSL_GUARDED_BY(mutex_){kMaxEnded};
+  net::RecentKeys<rpc::Incarnation> lost_ ABSL_GUARDED_BY(mutex_){kMaxLost};
 };
 
 }  // namespace hawser::dist_autograd

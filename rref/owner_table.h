@@ -13,12 +13,12 @@
 #include "absl/status/statusor.h"
 #include "async/mutex.h"
 #include "net/per_peer_quota.h"
+#include "net/recent_keys.h"
 #include "rpc/identity/worker_info.h"
 #include "rpc/identity/worker_run.h"
 #include "rref/ids.h"
 #include "rref/owner_value.h"
 #include "rref/reference_limits.h"
-#include "rref/tombstones.h"
 
 namespace hawser::rref {
 
@@ -178,10 +178,11 @@ class OwnerTable {
   absl::Status no_more_awaited_ ABSL_GUARDED_BY(mutex_);
   absl::flat_hash_map<rpc::WorkerRun, absl::Status> lost_
       ABSL_GUARDED_BY(mutex_);
-  Tombstones<RRefId> withdrawn_ ABSL_GUARDED_BY(mutex_);
+  // Tombstones of creations that were given up: they are refused.
+  net::RecentKeys<RRefId> withdrawn_ ABSL_GUARDED_BY(mutex_);
   // References that had lost a holder before they ended. They are not awaited
   // again.
-  Tombstones<RRefId> ended_after_loss_ ABSL_GUARDED_BY(mutex_);
+  net::RecentKeys<RRefId> ended_after_loss_ ABSL_GUARDED_BY(mutex_);
   uint64_t generation_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 

@@ -13,9 +13,9 @@
 #include "absl/status/statusor.h"
 #include "async/future.h"
 #include "async/mutex.h"
+#include "net/recent_keys.h"
 #include "rpc/identity/worker_run.h"
 #include "rref/ids.h"
-#include "rref/tombstones.h"
 
 namespace hawser::rref {
 
@@ -174,7 +174,7 @@ class UserTable {
   absl::flat_hash_map<ForkId, Child> children_ ABSL_GUARDED_BY(mutex_);
   absl::flat_hash_map<rpc::WorkerRun, absl::Status> lost_
       ABSL_GUARDED_BY(mutex_);
-  Tombstones<ForkId> withdrawn_ ABSL_GUARDED_BY(mutex_);
+  net::RecentKeys<ForkId> withdrawn_ ABSL_GUARDED_BY(mutex_);
   uint64_t generation_ ABSL_GUARDED_BY(mutex_) = 0;
   bool closed_ ABSL_GUARDED_BY(mutex_) = false;
 };

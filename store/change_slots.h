@@ -13,6 +13,9 @@ namespace hawser::store::internal {
 // Assigns ids to the changes of one client, so that a server which keeps the
 // last change of each slot recognises a retry. Uses as many slots as changes
 // were ever in flight at once. Thread-safe; must outlive its changes.
+//
+// Not a net::RecentKeys: it is the client's side, which remembers no changes
+// but numbers them so that the server has to remember only one for each slot.
 class ChangeSlots {
  public:
   // One change; its destruction frees the slot.

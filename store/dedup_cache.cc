@@ -3,36 +3,26 @@
 namespace hawser::store::internal {
 
 DedupCache::DedupCache(size_t max_replies, size_t max_bytes)
-    : max_replies_(max_replies), max_bytes_(max_bytes) {}
+    : applied_(max_replies, max_bytes) {}
 
 async::Future<std::string> DedupCache::Once(
     Id id, absl::AnyInvocable<absl::StatusOr<std::string>() &&> apply) {
   async::Promise<std::string> promise;
-  async::Future<std::string> reply = promise.future();
+  Reply reply = promise.future();
   {
     async::MutexLock lock(&mutex_);
-    const auto [it, is_new] = replies_.emplace(id, reply);
+    if (const Reply* known = applied_.Find(id)) return *known;
+    const auto [it, is_new] = running_.emplace(id, reply);
     if (!is_new) return it->second;
   }
   absl::StatusOr<std::string> result = std::move(apply)();
   {
     async::MutexLock lock(&mutex_);
-    const size_t bytes = result.ok() ? result->size() : 0;
-    order_.emplace_back(id, bytes);
-    bytes_ += bytes;
-    ForgetOldLocked();
+    running_.erase(id);
+    applied_.Add(id, reply, result.ok() ? result->size() : 0);
   }
   promise.Set(std::move(result));
   return reply;
-}
-
-void DedupCache::ForgetOldLocked() {
-  while (order_.size() > max_replies_ || bytes_ > max_bytes_) {
-    const auto [id, bytes] = order_.front();
-    order_.pop_front();
-    bytes_ -= bytes;
-    replies_.erase(id);
-  }
 }
 
 }  // namespace hawser::store::internal

@@ -3,16 +3,16 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <deque>
-#include <map>
 #include <string>
 #include <utility>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
 #include "absl/functional/any_invocable.h"
 #include "absl/status/statusor.h"
 #include "async/future.h"
 #include "async/mutex.h"
+#include "net/recent_keys.h"
 
 namespace hawser::store::internal {
 
@@ -26,7 +26,12 @@ class DedupCache {
   struct Id {
     uint64_t client = 0;
     uint64_t sequence = 0;
-    auto operator<=>(const Id&) const = default;
+
+    friend bool operator==(const Id&, const Id&) = default;
+    template <typename H>
+    friend H AbslHashValue(H state, const Id& id) {
+      return H::combine(std::move(state), id.client, id.sequence);
+    }
   };
 
   DedupCache(size_t max_replies, size_t max_bytes);
@@ -38,16 +43,13 @@ class DedupCache {
       Id id, absl::AnyInvocable<absl::StatusOr<std::string>() &&> apply);
 
  private:
-  void ForgetOldLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-
-  const size_t max_replies_;
-  const size_t max_bytes_;
+  using Reply = async::Future<std::string>;
 
   async::Mutex mutex_;
-  std::map<Id, async::Future<std::string>> replies_ ABSL_GUARDED_BY(mutex_);
-  // Completed changes with their sizes, oldest first.
-  std::deque<std::pair<Id, size_t>> order_ ABSL_GUARDED_BY(mutex_);
-  size_t bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  // Changes that are being applied.
+  absl::flat_hash_map<Id, Reply> running_ ABSL_GUARDED_BY(mutex_);
+  // Those that were applied.
+  net::RecentKeys<Id, Reply> applied_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace hawser::store::internal

@@ -4,21 +4,12 @@ namespace hawser::rpc {
 
 bool DuplicateFilter::FirstSeen(Incarnation sender, uint64_t number) {
   async::MutexLock lock(&mutex_);
-  std::unique_ptr<Window>& slot = windows_[sender];
-  Window* known = slot.get();
+  const std::unique_ptr<Window>* known = windows_.Touch(sender);
   if (known == nullptr) {
-    slot = std::make_unique<Window>();
-    known = slot.get();
-    order_.push_front(sender);
-    known->place = order_.begin();
-    if (order_.size() > kMaxSenders) {
-      windows_.erase(order_.back());
-      order_.pop_back();
-    }
-  } else if (known->place != order_.begin()) {
-    order_.splice(order_.begin(), order_, known->place);
+    windows_.Add(sender, std::make_unique<Window>());
+    known = windows_.Find(sender);
   }
-  Window& window = *known;
+  Window& window = **known;
   if (number > window.highest) {
     if (number - window.highest >= kWindow) {
       window.seen.reset();
@@ -40,10 +31,7 @@ bool DuplicateFilter::FirstSeen(Incarnation sender, uint64_t number) {
 
 void DuplicateFilter::Forget(Incarnation sender) {
   async::MutexLock lock(&mutex_);
-  auto it = windows_.find(sender);
-  if (it == windows_.end()) return;
-  order_.erase(it->second->place);
-  windows_.erase(it);
+  windows_.Erase(sender);
 }
 
 size_t DuplicateFilter::num_senders() const {

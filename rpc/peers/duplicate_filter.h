@@ -6,12 +6,11 @@
 #include <bitset>
 #include <cstddef>
 #include <cstdint>
-#include <list>
 #include <memory>
 
 #include "absl/base/thread_annotations.h"
-#include "absl/container/flat_hash_map.h"
 #include "async/mutex.h"
+#include "net/recent_keys.h"
 #include "rpc/identity/worker_info.h"
 
 namespace hawser::rpc {
@@ -22,6 +21,10 @@ namespace hawser::rpc {
 // was overtaken by so many. Above kMaxSenders senders, it evicts the one that
 // has been silent longest, so that forged senders use at most 128 MiB.
 // Thread-safe.
+//
+// Senders are in a net::RecentKeys. Their numbers are not: they are dense, so a
+// bit for each in a window takes less memory than a key, and a number that has
+// left the window still counts as seen.
 class DuplicateFilter {
  public:
   static constexpr uint64_t kWindow = 65536;
@@ -39,16 +42,14 @@ class DuplicateFilter {
  private:
   struct Window {
     uint64_t highest = 0;
-    std::list<Incarnation>::iterator place;
     // Bit n % kWindow represents n, for the last kWindow numbers.
     std::bitset<kWindow> seen;
   };
 
   mutable async::Mutex mutex_;
-  absl::flat_hash_map<Incarnation, std::unique_ptr<Window>> windows_
-      ABSL_GUARDED_BY(mutex_);
-  // Most recently active first.
-  std::list<Incarnation> order_ ABSL_GUARDED_BY(mutex_);
+  // By sender; the newest is the one that was active last.
+  net::RecentKeys<Incarnation, std::unique_ptr<Window>> windows_
+      ABSL_GUARDED_BY(mutex_){kMaxSenders};
 };
 
 }  // namespace hawser::rpc
