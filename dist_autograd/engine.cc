@@ -137,7 +137,7 @@ void Engine::OnWorkerLost(const rpc::WorkerInfo& worker,
     }
     const std::shared_ptr<BackwardPass> pass = context->pass();
     if (pass != nullptr && context->HasPeer(lost)) {
-      pass->Fail(rref::WithPrefix(
+      pass->Fail(rpc::WithPrefix(
           absl::StrCat("backward pass lost worker '", worker.name, "'"),
           status));
     }

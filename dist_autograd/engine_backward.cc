@@ -39,8 +39,8 @@ absl::Status ReportedBy(const rpc::WorkerInfo& peer,
   if (!origin.has_value() || origin->incarnation != peer.incarnation) {
     return error;
   }
-  return rref::WithPrefix(absl::StrCat("backward on worker '", peer.name, "'"),
-                          error);
+  return rpc::WithPrefix(absl::StrCat("backward on worker '", peer.name, "'"),
+                         error);
 }
 
 // Sets `self` as the origin of an error without one.

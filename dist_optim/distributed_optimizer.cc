@@ -137,7 +137,7 @@ async::Future<void> DistributedOptimizer::ForEachPart(Call call) {
                 absl::StatusOr<std::vector<absl::Status>> results) {
         if (!results.ok()) return results.status();
         for (size_t i = 0; i < results->size(); ++i) {
-          (*results)[i] = rref::WithPrefix(names[i], (*results)[i]);
+          (*results)[i] = rpc::WithPrefix(names[i], (*results)[i]);
         }
         return Combine(*results);
       });

@@ -108,7 +108,7 @@ absl::StatusOr<std::shared_ptr<OwnerOptimizer>> OwnerOptimizer::Create(
     ASSIGN_OR_RETURN(entry.rule, MakeRule(groups[g].rule));
     for (OwnedParameter& owned : groups[g].parameters) {
       const std::string name = NameOf(g, entry.parameters.size());
-      RETURN_IF_ERROR(rref::WithPrefix(name, CheckParameter(owned.tensor)));
+      RETURN_IF_ERROR(rpc::WithPrefix(name, CheckParameter(owned.tensor)));
       if (!seen.insert(owned.tensor.id()).second) {
         return absl::InvalidArgumentError(name + " is given twice");
       }
@@ -176,7 +176,7 @@ async::Future<void> OwnerOptimizer::Update(
                   rule = std::move(rule),
                   gradient = std::move(gradient)](absl::StatusOr<Holder> lock) {
         if (!lock.ok()) return lock.status();
-        return rref::WithPrefix(
+        return rpc::WithPrefix(
             name, rule->Apply(parameter.owned.tensor, gradient, parameter.state,
                               {.learning_rate = rule->learning_rate()}));
       });
@@ -256,7 +256,7 @@ async::Future<void> OwnerOptimizer::SetState(std::vector<GroupState> state) {
                                            state[g].parameters[i]);
           !status.ok()) {
         return async::MakeReadyFuture<void>(
-            rref::WithPrefix(NameOf(g, i), status));
+            rpc::WithPrefix(NameOf(g, i), status));
       }
     }
     rules.push_back(*std::move(rule));

@@ -6,7 +6,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "async/status_macros.h"
-#include "rpc/errors/status_prefix.h"
 #include "rref/service_methods.h"
 #include "rref/wire_ids.h"
 

@@ -76,7 +76,7 @@ Protocol::Creation Protocol::BeginCreation(const rpc::WorkerInfo& owner) {
     creation.finish =
         [kept = creation.reference, value, what,
          confirmed = std::move(confirmed)](const absl::Status& status) mutable {
-          const absl::Status outcome = WithPrefix(what, status);
+          const absl::Status outcome = rpc::WithPrefix(what, status);
           if (!outcome.ok()) value->Set(outcome);
           confirmed.Set(outcome);
         };
@@ -89,7 +89,7 @@ Protocol::Creation Protocol::BeginCreation(const rpc::WorkerInfo& owner) {
       shared_from_this(), rref, fork, owner, std::move(confirmed));
   creation.finish = [self = shared_from_this(), fork,
                      what](const absl::Status& status) {
-    self->Run(self->users_.FinishCreation(fork, WithPrefix(what, status)));
+    self->Run(self->users_.FinishCreation(fork, rpc::WithPrefix(what, status)));
   };
   return creation;
 }

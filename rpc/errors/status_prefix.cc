@@ -4,7 +4,7 @@
 
 #include "absl/strings/cord.h"
 
-namespace hawser::rref {
+namespace hawser::rpc {
 
 absl::Status WithPrefix(std::string_view prefix, const absl::Status& status) {
   if (status.ok()) return status;
@@ -18,4 +18,4 @@ absl::Status WithPrefix(std::string_view prefix, const absl::Status& status) {
   return prefixed;
 }
 
-}  // namespace hawser::rref
+}  // namespace hawser::rpc

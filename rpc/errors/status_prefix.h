@@ -1,3 +1,5 @@
+// Prefixes of error messages.
+
 #ifndef HAWSER_RPC_ERRORS_STATUS_PREFIX_H_
 #define HAWSER_RPC_ERRORS_STATUS_PREFIX_H_
 
@@ -5,12 +7,12 @@
 
 #include "absl/status/status.h"
 
-namespace hawser::rref {
+namespace hawser::rpc {
 
 // Returns `status` with `prefix` and ": " prepended to its message. Code and
 // payloads are kept.
 absl::Status WithPrefix(std::string_view prefix, const absl::Status& status);
 
-}  // namespace hawser::rref
+}  // namespace hawser::rpc
 
 #endif  // HAWSER_RPC_ERRORS_STATUS_PREFIX_H_
