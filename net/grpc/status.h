@@ -9,8 +9,11 @@ namespace hawser::net {
 
 // Converts code and message, but not payloads; for those see rpc/grpc/status.h.
 // ToGrpcStatus makes the message fit trailers (net/wire_text.h).
-absl::Status FromGrpcStatus(const grpc::Status& status);
 grpc::Status ToGrpcStatus(const absl::Status& status);
+
+// Converts the status of an untrusted peer: an unknown code becomes kUnknown,
+// and the message is converted by ToErrorText.
+absl::Status FromGrpcStatus(const grpc::Status& status);
 
 }  // namespace hawser::net
 

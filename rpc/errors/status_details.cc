@@ -32,6 +32,12 @@ v1::StatusDetails ToStatusDetails(const absl::Status& status) {
   return details;
 }
 
+void AddPayloads(const v1::StatusDetails& details, absl::Status& status) {
+  for (const v1::StatusDetail& detail : details.details()) {
+    status.SetPayload(detail.type_url(), absl::Cord(detail.value()));
+  }
+}
+
 absl::Status FromStatusDetails(const v1::StatusDetails& details) {
   int code = details.code();
   if (code < 0 || code > static_cast<int>(absl::StatusCode::kUnauthenticated)) {
@@ -39,9 +45,7 @@ absl::Status FromStatusDetails(const v1::StatusDetails& details) {
   }
   absl::Status status(static_cast<absl::StatusCode>(code),
                       net::ToErrorText(details.message()));
-  for (const v1::StatusDetail& detail : details.details()) {
-    status.SetPayload(detail.type_url(), absl::Cord(detail.value()));
-  }
+  AddPayloads(details, status);
   return status;
 }
 

@@ -13,6 +13,9 @@ namespace hawser::rpc {
 // limits trailers, as are those whose type URL is not UTF-8.
 v1::StatusDetails ToStatusDetails(const absl::Status& status);
 
+// Adds the payloads of `details` to `status`, which is not OK.
+void AddPayloads(const v1::StatusDetails& details, absl::Status& status);
+
 // Converts details from an untrusted peer: an unknown code becomes kUnknown,
 // and the message is converted by net::ToErrorText. Returns OK if the code is
 // OK.

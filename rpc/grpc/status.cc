@@ -1,8 +1,8 @@
 #include "rpc/grpc/status.h"
 
 #include <cstddef>
-#include <string>
 
+#include "net/grpc/status.h"
 #include "proto/rpc.pb.h"
 #include "rpc/errors/status_details.h"
 
@@ -15,23 +15,23 @@ constexpr size_t kMaxDetailsBytes = 6000;
 }  // namespace
 
 ::grpc::Status ToGrpcStatus(const absl::Status& status) {
-  if (status.ok()) return ::grpc::Status::OK;
+  ::grpc::Status plain = net::ToGrpcStatus(status);
   const v1::StatusDetails details = ToStatusDetails(status);
-  const auto code = static_cast<::grpc::StatusCode>(status.code());
-  if (details.details().empty()) return ::grpc::Status(code, details.message());
-  return ::grpc::Status(code, details.message(), details.SerializeAsString());
+  if (details.details().empty()) return plain;
+  return ::grpc::Status(plain.error_code(), plain.error_message(),
+                        details.SerializeAsString());
 }
 
 absl::Status FromGrpcStatus(const ::grpc::Status& status) {
-  if (status.ok()) return absl::OkStatus();
-  v1::StatusDetails details;
-  if (status.error_details().size() > kMaxDetailsBytes ||
-      !details.ParseFromString(status.error_details())) {
-    details.Clear();
+  absl::Status plain = net::FromGrpcStatus(status);
+  if (plain.ok() || status.error_details().size() > kMaxDetailsBytes) {
+    return plain;
   }
-  details.set_code(status.error_code());
-  details.set_message(status.error_message());
-  return FromStatusDetails(details);
+  v1::StatusDetails details;
+  if (details.ParseFromString(status.error_details())) {
+    AddPayloads(details, plain);
+  }
+  return plain;
 }
 
 }  // namespace hawser::rpc

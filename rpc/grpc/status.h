@@ -1,4 +1,4 @@
-// Conversion between Abseil and gRPC statuses.
+// Conversion between Abseil statuses with payloads and gRPC statuses.
 
 #ifndef HAWSER_RPC_GRPC_STATUS_H_
 #define HAWSER_RPC_GRPC_STATUS_H_
@@ -8,13 +8,13 @@
 
 namespace hawser::rpc {
 
-// Converts code, message and payloads; the payloads have the layout of
-// google.rpc.Status, so that any gRPC client can read them. Long messages are
-// truncated and payloads above a few KiB omitted, because gRPC limits trailers.
+// Converts as net::ToGrpcStatus, with the payloads, which have the layout of
+// google.rpc.Status, so that any gRPC client can read them. Payloads above a
+// few KiB are omitted, because gRPC limits trailers.
 ::grpc::Status ToGrpcStatus(const absl::Status& status);
 
-// Converts the status of an untrusted peer; accepts at most the size that
-// ToGrpcStatus sends.
+// Converts as net::FromGrpcStatus, with the payloads, unless they are malformed
+// or larger than those that ToGrpcStatus sends.
 absl::Status FromGrpcStatus(const ::grpc::Status& status);
 
 }  // namespace hawser::rpc

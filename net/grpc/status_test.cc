@@ -1,0 +1,43 @@
+#include "net/grpc/status.h"
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "async/testing/status_matchers.h"
+#include "grpcpp/support/status.h"
+#include "gtest/gtest.h"
+#include "net/wire_text.h"
+
+namespace hawser::net {
+namespace {
+
+using ::hawser::async::IsOk;
+using ::hawser::async::StatusIs;
+
+TEST(GrpcStatusTest, CodeAndMessageRoundTrip) {
+  EXPECT_THAT(FromGrpcStatus(ToGrpcStatus(absl::AbortedError("lost"))),
+              StatusIs(absl::StatusCode::kAborted, "lost"));
+  EXPECT_TRUE(ToGrpcStatus(absl::OkStatus()).ok());
+  EXPECT_THAT(FromGrpcStatus(grpc::Status::OK), IsOk());
+}
+
+TEST(GrpcStatusTest, MessagesFitTrailers) {
+  const std::string message = std::string(2 * kMaxErrorTextBytes, 'x') + "\xff";
+  const grpc::Status sent = ToGrpcStatus(absl::AbortedError(message));
+  EXPECT_EQ(sent.error_message(), ToErrorText(message));
+}
+
+TEST(GrpcStatusTest, StatusOfAPeerIsNotTrusted) {
+  const std::string message = std::string(2 * kMaxErrorTextBytes, 'x') + "\xff";
+  for (const int code : {-1, 17, 1000}) {
+    const absl::Status status = FromGrpcStatus(
+        grpc::Status(static_cast<grpc::StatusCode>(code), message));
+    EXPECT_THAT(status,
+                StatusIs(absl::StatusCode::kUnknown, ToErrorText(message)));
+    // Unlike code(), it would keep an unknown code.
+    EXPECT_EQ(status.raw_code(), static_cast<int>(absl::StatusCode::kUnknown));
+  }
+}
+
+}  // namespace
+}  // namespace hawser::net
