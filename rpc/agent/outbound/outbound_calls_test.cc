@@ -528,6 +528,19 @@ TEST_F(OutboundCallsTest, CancelledFutureCancelsTheAttemptInFlight) {
   EXPECT_EQ(state_->outbound_calls().value(), 0);
 }
 
+TEST_F(OutboundCallsTest, CallCancelledDuringTheBackoffIsNotRepeated) {
+  const async::Future<RawMessage> future = CallMethod(kRead);
+  transport_.TakeCall()->Fail(absl::UnavailableError("broke"));
+  EXPECT_TRUE(future.Cancel());
+  clock_.AdvanceBy(absl::Milliseconds(50));
+  executor_.RunAll();
+  EXPECT_THAT(transport_.TakeCall(), IsNull());
+  EXPECT_EQ(clock_.num_timers(), 0u);
+  EXPECT_EQ(state_->outbound_calls().value(), 0);
+  ASSERT_THAT(observer_->ended, SizeIs(1));
+  EXPECT_THAT(observer_->ended[0], StatusIs(absl::StatusCode::kCancelled));
+}
+
 TEST_F(OutboundCallsTest, WaitingCallerWorksForTheTransport) {
   const async::Future<RawMessage> future = CallMethod(kRead, {.await = true});
   EXPECT_TRUE(transport_.TakeCall()->awaited());

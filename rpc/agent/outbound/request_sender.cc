@@ -76,6 +76,15 @@ bool RequestSender::Send(OutgoingRequest request, Done done) {
         absl::StrCat("the deadline of ", request.description, " at ",
                      ToString(worker), " had passed before it was sent")));
   }
+  // It may have been cancelled between two attempts, or with its inbound call.
+  const CurrentCall* const current =
+      request.inherit_cancellation ? CurrentCall::Get() : nullptr;
+  if (request.call->cancelled() ||
+      (current != nullptr && current->cancelled())) {
+    return fail(absl::CancelledError(
+        absl::StrCat(request.description, " at ", ToString(worker),
+                     " was cancelled by its caller before it was sent")));
+  }
   absl::StatusOr<std::shared_ptr<Connection>> connection =
       request.control ? request.peer->heartbeat_connection()
                       : request.peer->connection();
@@ -86,8 +95,7 @@ bool RequestSender::Send(OutgoingRequest request, Done done) {
   if (request.observation != nullptr) {
     request.observation->AddRequest(payload->size());
   }
-  if (const CurrentCall* current = CurrentCall::Get();
-      current != nullptr && request.inherit_cancellation) {
+  if (current != nullptr) {
     request.call->FollowParent(current->cancellation());
   }
   const std::shared_ptr<OutgoingCall> call = request.call;

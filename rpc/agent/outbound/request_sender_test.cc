@@ -245,6 +245,26 @@ TEST_F(RequestSenderTest, ConnectionThatCannotBeOpenedFailsTheRequest) {
   EXPECT_TRUE(PeerIsIdle());
 }
 
+TEST_F(RequestSenderTest, CallThatWasCancelledBeforeIsNotSent) {
+  OutgoingRequest cancelled = MakeAtMostOnce();
+  cancelled.call->Cancel();
+  EXPECT_FALSE(Send(std::move(cancelled)));
+  EXPECT_THAT(error_, Optional(StatusIs(absl::StatusCode::kCancelled,
+                                        HasSubstr("by its caller"))));
+  EXPECT_THAT(error_detail(), Optional(Detail(false)));
+  const auto parent = std::make_shared<Cancellation>();
+  parent->Cancel();
+  CurrentCall::Scope scope(CurrentCall(nullptr, info_, async::kNever, parent));
+  EXPECT_FALSE(Send(MakeAtMostOnce()));
+  EXPECT_THAT(error_, Optional(StatusIs(absl::StatusCode::kCancelled)));
+  EXPECT_THAT(transport_.targets(), IsEmpty());
+  EXPECT_TRUE(PeerIsIdle());
+  // Messages that do not inherit the end of the inbound call are sent.
+  OutgoingRequest independent = MakeRequest();
+  independent.inherit_cancellation = false;
+  EXPECT_TRUE(Send(std::move(independent)));
+}
+
 TEST_F(RequestSenderTest, UnsentRepetitionMayHaveBeenAppliedBefore) {
   OutgoingRequest request = MakeRequest();
   request.attempted = true;
