@@ -1,0 +1,402 @@
+#include "rpc/agent/members/peer_directory.h"
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "async/clock.h"
+#include "async/testing/manual_executor.h"
+#include "async/testing/simulated_clock.h"
+#include "async/testing/status_matchers.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "rpc/agent/state/agent_state.h"
+#include "rpc/errors/error_detail.h"
+#include "rpc/identity/call_options.h"
+#include "rpc/identity/worker_info.h"
+#include "rpc/membership/worker_directory.h"
+#include "rpc/peers/peer.h"
+#include "rpc/testing/fakes/fake_transport.h"
+#include "rpc/testing/simulated_store_link.h"
+#include "rpc/transport/transfer_counters.h"
+#include "rpc/wire/message_codec.h"
+#include "store/hash/store.h"
+
+namespace hawser::rpc {
+namespace {
+
+using ::hawser::async::IsOk;
+using ::hawser::async::IsOkAndHolds;
+using ::hawser::async::StatusIs;
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::IsNull;
+using ::testing::Optional;
+using ::testing::SizeIs;
+using Marking = PeerDirectory::Marking;
+
+WorkerInfo Worker(int rank, uint64_t incarnation) {
+  return {.name = "w" + std::to_string(rank),
+          .id = WorkerId(rank),
+          .incarnation = Incarnation{incarnation},
+          .address = "host" + std::to_string(rank) + ":1"};
+}
+
+class PeerDirectoryTest : public testing::Test {
+ protected:
+  // Puts the record of `worker` into the store, which frees those of an
+  // earlier one with its name.
+  void Record(const WorkerInfo& worker,
+              std::optional<WorkerInfo> earlier = std::nullopt) {
+    if (earlier.has_value()) {
+      ASSERT_THAT(others_.Withdraw(*earlier), IsOk());
+    }
+    ASSERT_THAT(others_.Register(worker, {}), IsOk());
+  }
+
+  absl::StatusOr<std::shared_ptr<Peer>> Find(const Destination& to,
+                                             bool store_reachable = true) {
+    return directory_.Find(to, async::AddDelay(clock_.Now(), absl::Seconds(9)),
+                           store_reachable);
+  }
+  absl::StatusOr<std::shared_ptr<Peer>> FindBy(absl::Duration timeout) {
+    return directory_.Find("w1", async::AddDelay(clock_.Now(), timeout),
+                           /*store_reachable=*/true);
+  }
+
+  // Learns about a sender, and keeps its Peer in `learned_` if it is a member.
+  void LearnAbout(const WorkerInfo& worker) {
+    directory_.LearnAbout(worker, [this](const std::shared_ptr<Peer>& peer) {
+      learned_.push_back(peer);
+    });
+  }
+
+  static ErrorDetail Detail(const WorkerInfo& worker) {
+    return {.worker = worker.name, .incarnation = worker.incarnation};
+  }
+
+  const absl::Status lost_ = absl::UnavailableError("it was lost");
+  async::SimulatedClock clock_;
+  async::ManualExecutor executor_;
+  async::ManualExecutor control_executor_;
+  store::HashStore store_;
+  // Counts the messages of the link to and from the store.
+  int num_messages_ = 0;
+  SimulatedStoreLink link_{&store_, {.on_way = [this] { ++num_messages_; }}};
+  // The views of other workers, and of this one.
+  WorkerDirectory others_{&store_, "job"};
+  WorkerDirectory records_{&link_, "job"};
+  FakeTransport transport_;
+  PeerDirectory directory_{std::make_shared<AgentState>(AgentState::Options{
+                               .self = Worker(0, 100),
+                               .job = "job",
+                               .clock = &clock_,
+                               .executor = &executor_,
+                               .control_executor = &control_executor_}),
+                           &records_, &transport_};
+  std::vector<std::shared_ptr<Peer>> learned_;
+};
+
+// --- Peers in memory.
+
+TEST_F(PeerDirectoryTest, RequestsToAPeerNameBothWorkers) {
+  const std::shared_ptr<Peer> peer = directory_.MakePeer(Worker(1, 8));
+  EXPECT_EQ(peer->info(), Worker(1, 8));
+  TransferCounters counters;
+  const auto payload = EncodeMessage({.header = peer->header()}, counters);
+  ASSERT_THAT(payload, IsOk());
+  const auto message = IncomingMessage::Parse(*payload);
+  ASSERT_THAT(message, IsOk());
+  const auto header = message->ParseRequestHeader();
+  ASSERT_THAT(header, IsOk());
+  EXPECT_EQ(header->job, "job");
+  EXPECT_EQ(header->source, "w0");
+  EXPECT_EQ(header->source_rank, WorkerId(0));
+  EXPECT_EQ(header->source_incarnation, Incarnation{100});
+  EXPECT_EQ(header->destination, "w1");
+  EXPECT_EQ(header->destination_incarnation, Incarnation{8});
+  EXPECT_THAT(directory_.All(), IsEmpty());
+}
+
+TEST_F(PeerDirectoryTest, EachIncarnationHasOnePeer) {
+  const std::shared_ptr<Peer> peer = directory_.Add(Worker(1, 8));
+  EXPECT_EQ(directory_.Add(Worker(1, 8)), peer);
+  EXPECT_EQ(directory_.FindByIncarnation(Incarnation{8}), peer);
+  EXPECT_THAT(directory_.FindByIncarnation(Incarnation{9}), IsNull());
+  const std::shared_ptr<Peer> first = directory_.Add(Worker(0, 100));
+  EXPECT_THAT(directory_.All(), ElementsAre(first, peer));
+}
+
+TEST_F(PeerDirectoryTest, KnownPeerIsFoundWithoutTheStore) {
+  const std::shared_ptr<Peer> peer = directory_.Add(Worker(1, 8));
+  EXPECT_THAT(Find("w1"), IsOkAndHolds(peer));
+  EXPECT_THAT(Find(WorkerId(1)), IsOkAndHolds(peer));
+  EXPECT_THAT(Find(Worker(1, 8)), IsOkAndHolds(peer));
+  EXPECT_EQ(num_messages_, 0);
+}
+
+TEST_F(PeerDirectoryTest, PeerAddedAfterItsDepartureIsLost) {
+  directory_.MarkLost(directory_.MakePeer(Worker(1, 8)), lost_);
+  const std::shared_ptr<Peer> peer = directory_.Add(Worker(1, 8));
+  EXPECT_TRUE(peer->lost());
+  EXPECT_THAT(peer->connection(),
+              StatusIs(absl::StatusCode::kUnavailable, HasSubstr("'w1'")));
+}
+
+TEST_F(PeerDirectoryTest, AnnouncedWorkerIsKnownUnlessItIsLost) {
+  directory_.Announce(Worker(1, 8));
+  directory_.MarkLost(directory_.MakePeer(Worker(2, 9)), lost_);
+  directory_.Announce(Worker(2, 9));
+  ASSERT_THAT(directory_.All(), SizeIs(1));
+  EXPECT_EQ(directory_.All()[0]->info(), Worker(1, 8));
+  EXPECT_FALSE(directory_.All()[0]->lost());
+}
+
+// --- Lookups in the store.
+
+TEST_F(PeerDirectoryTest, UnknownPeerIsLookedUpInTheStore) {
+  Record(Worker(1, 8));
+  const auto by_name = Find("w1");
+  ASSERT_THAT(by_name, IsOk());
+  EXPECT_EQ((*by_name)->info(), Worker(1, 8));
+  // And known from then on.
+  EXPECT_EQ(directory_.FindByIncarnation(Incarnation{8}), *by_name);
+  Record(Worker(2, 9));
+  const auto by_rank = Find(WorkerId(2));
+  ASSERT_THAT(by_rank, IsOk());
+  EXPECT_EQ((*by_rank)->info(), Worker(2, 9));
+  Record(Worker(3, 10));
+  const auto by_info = Find(Worker(3, 10));
+  ASSERT_THAT(by_info, IsOk());
+  EXPECT_EQ((*by_info)->info(), Worker(3, 10));
+}
+
+TEST_F(PeerDirectoryTest, WorkerThatTheJobDoesNotHaveIsNotFound) {
+  const auto found = Find("w1");
+  EXPECT_THAT(found, StatusIs(absl::StatusCode::kNotFound,
+                              AllOf(HasSubstr("'w1'"), HasSubstr("'job'"))));
+  EXPECT_THAT(GetErrorDetail(found.status()),
+              Optional(ErrorDetail{.worker = "w1"}));
+  // The record of a worker that is lost does not count.
+  Record(Worker(1, 8));
+  directory_.MarkLost(directory_.MakePeer(Worker(1, 8)), lost_);
+  EXPECT_THAT(Find("w1"), StatusIs(absl::StatusCode::kNotFound));
+}
+
+TEST_F(PeerDirectoryTest, NameThatIsNotUtf8IsInvalid) {
+  const auto found = Find("w\xff");
+  EXPECT_THAT(found, StatusIs(absl::StatusCode::kInvalidArgument));
+  EXPECT_TRUE(GetErrorDetail(found.status()).has_value());
+}
+
+TEST_F(PeerDirectoryTest, DestinationWithAnotherIncarnationIsNotFound) {
+  Record(Worker(1, 8));
+  const auto found = Find(Worker(1, 7));
+  EXPECT_THAT(found, StatusIs(absl::StatusCode::kFailedPrecondition,
+                              AllOf(HasSubstr("0000000000000007"),
+                                    HasSubstr("0000000000000008"))));
+  EXPECT_THAT(GetErrorDetail(found.status()), Optional(Detail(Worker(1, 7))));
+  WorkerInfo without_name = Worker(1, 7);
+  without_name.name.clear();
+  EXPECT_THAT(
+      Find(without_name),
+      StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("rank")));
+  // If it is known to be lost, its own error is the better one.
+  const std::shared_ptr<Peer> lost = directory_.Add(Worker(1, 7));
+  directory_.MarkLost(lost, lost_);
+  EXPECT_THAT(Find(Worker(1, 7)), IsOkAndHolds(lost));
+}
+
+TEST_F(PeerDirectoryTest, RestartOfALostWorkerIsFound) {
+  Record(Worker(1, 8));
+  const std::shared_ptr<Peer> lost = directory_.Add(Worker(1, 8));
+  directory_.MarkLost(lost, lost_);
+  // It has not restarted yet.
+  EXPECT_THAT(Find("w1"), IsOkAndHolds(lost));
+  Record(Worker(1, 9), Worker(1, 8));
+  // The store is not asked if it is known to be out of reach.
+  num_messages_ = 0;
+  EXPECT_THAT(Find("w1", /*store_reachable=*/false), IsOkAndHolds(lost));
+  EXPECT_EQ(num_messages_, 0);
+  const auto found = Find("w1");
+  ASSERT_THAT(found, IsOk());
+  EXPECT_EQ((*found)->info(), Worker(1, 9));
+  EXPECT_FALSE((*found)->lost());
+  EXPECT_THAT(Find(WorkerId(1)), IsOkAndHolds(*found));
+}
+
+TEST_F(PeerDirectoryTest, WithoutTheStoreUnknownWorkersAreUnavailable) {
+  Record(Worker(1, 8));
+  link_.SetPartitioned(true);
+  const auto found = FindBy(absl::Seconds(1));
+  EXPECT_THAT(found, StatusIs(absl::StatusCode::kUnavailable,
+                              AllOf(HasSubstr("'w0'"), HasSubstr("'w1'"),
+                                    HasSubstr("does not answer"))));
+  EXPECT_THAT(GetErrorDetail(found.status()),
+              Optional(ErrorDetail{.worker = "w1"}));
+}
+
+TEST_F(PeerDirectoryTest, WithoutTheStoreALookupEndsAtTheDeadline) {
+  link_.SetPartitioned(true);
+  EXPECT_THAT(FindBy(absl::ZeroDuration()),
+              StatusIs(absl::StatusCode::kDeadlineExceeded));
+}
+
+TEST_F(PeerDirectoryTest, WithoutTheStoreALostPeerIsReturned) {
+  const std::shared_ptr<Peer> lost = directory_.Add(Worker(1, 8));
+  directory_.MarkLost(lost, lost_);
+  link_.SetPartitioned(true);
+  EXPECT_THAT(Find("w1"), IsOkAndHolds(lost));
+}
+
+// --- Senders that are not known.
+
+TEST_F(PeerDirectoryTest, SenderThatIsAMemberIsAdded) {
+  Record(Worker(1, 8));
+  LearnAbout(Worker(1, 8));
+  EXPECT_THAT(learned_, IsEmpty());
+  EXPECT_EQ(executor_.num_queued(), 0u);
+  EXPECT_EQ(control_executor_.RunAll(), 1u);
+  ASSERT_THAT(learned_, SizeIs(1));
+  EXPECT_EQ(learned_[0]->info(), Worker(1, 8));
+  EXPECT_EQ(directory_.FindByIncarnation(Incarnation{8}), learned_[0]);
+}
+
+TEST_F(PeerDirectoryTest, SenderThatIsNoMemberIsNotAdded) {
+  // Without a record, with that of another incarnation, and lost.
+  LearnAbout(Worker(1, 8));
+  Record(Worker(2, 9));
+  LearnAbout(Worker(2, 10));
+  Record(Worker(3, 11));
+  directory_.MarkLost(directory_.MakePeer(Worker(3, 11)), lost_);
+  LearnAbout(Worker(3, 11));
+  EXPECT_EQ(control_executor_.RunAll(), 3u);
+  EXPECT_THAT(learned_, IsEmpty());
+  EXPECT_THAT(directory_.All(), IsEmpty());
+  // A client without a rank is not looked up.
+  WorkerInfo client = Worker(4, 12);
+  client.id = WorkerId();
+  LearnAbout(client);
+  EXPECT_EQ(control_executor_.num_queued(), 0u);
+}
+
+TEST_F(PeerDirectoryTest, FourSendersAreLookedUpAtOnce) {
+  for (int rank = 1; rank <= 5; ++rank) LearnAbout(Worker(rank, 200 + rank));
+  EXPECT_EQ(control_executor_.num_queued(), 4u);
+  // The fifth may try again.
+  ASSERT_TRUE(control_executor_.RunOne());
+  LearnAbout(Worker(5, 205));
+  EXPECT_EQ(control_executor_.num_queued(), 4u);
+  LearnAbout(Worker(6, 206));
+  EXPECT_EQ(control_executor_.num_queued(), 4u);
+}
+
+TEST_F(PeerDirectoryTest, SenderIsLookedUpOnceInFiveSeconds) {
+  LearnAbout(Worker(1, 8));
+  EXPECT_EQ(control_executor_.RunAll(), 1u);
+  clock_.AdvanceBy(absl::Seconds(5) - absl::Nanoseconds(1));
+  LearnAbout(Worker(1, 8));
+  EXPECT_EQ(control_executor_.RunAll(), 0u);
+  // Other senders are not affected.
+  LearnAbout(Worker(1, 9));
+  EXPECT_EQ(control_executor_.RunAll(), 1u);
+  clock_.AdvanceBy(absl::Nanoseconds(1));
+  Record(Worker(1, 8));
+  LearnAbout(Worker(1, 8));
+  EXPECT_EQ(control_executor_.RunAll(), 1u);
+  EXPECT_THAT(learned_, SizeIs(1));
+}
+
+TEST_F(PeerDirectoryTest, RemembersABoundedNumberOfSenders) {
+  for (int i = 0; i < 1024; ++i) {
+    LearnAbout(Worker(1, 1000 + i));
+    ASSERT_EQ(control_executor_.RunAll(), 1u);
+  }
+  LearnAbout(Worker(1, 5000));
+  EXPECT_EQ(control_executor_.RunAll(), 0u);
+  clock_.AdvanceBy(absl::Seconds(5));
+  LearnAbout(Worker(1, 5000));
+  EXPECT_EQ(control_executor_.RunAll(), 1u);
+}
+
+// --- Losses.
+
+TEST_F(PeerDirectoryTest, MemberOfTheSameTimeWasMet) {
+  const std::shared_ptr<Peer> peer = directory_.Add(Worker(1, 8));
+  EXPECT_FALSE(directory_.IsLost(Incarnation{8}));
+  EXPECT_EQ(directory_.MarkLost(peer, lost_), Marking::kMet);
+  EXPECT_TRUE(directory_.IsLost(Incarnation{8}));
+  EXPECT_EQ(directory_.num_lost(), 1u);
+  EXPECT_TRUE(peer->lost());
+  EXPECT_FALSE(peer->left());
+  EXPECT_THAT(peer->connection(),
+              StatusIs(absl::StatusCode::kUnavailable, "it was lost"));
+}
+
+TEST_F(PeerDirectoryTest, WorkerThatDepartedEarlierWasNotMet) {
+  EXPECT_EQ(directory_.MarkLost(directory_.MakePeer(Worker(1, 8)), lost_),
+            Marking::kUnmet);
+  EXPECT_EQ(directory_.MarkLeft(directory_.MakePeer(Worker(2, 9)), lost_),
+            Marking::kUnmet);
+  EXPECT_TRUE(directory_.IsLost(Incarnation{8}));
+  EXPECT_TRUE(directory_.IsLost(Incarnation{9}));
+  EXPECT_THAT(directory_.All(), IsEmpty());
+}
+
+// It sent a message, to which services may have reacted.
+TEST_F(PeerDirectoryTest, SenderThatWasLookedUpWasMet) {
+  LearnAbout(Worker(1, 8));
+  EXPECT_EQ(directory_.MarkLost(directory_.MakePeer(Worker(1, 8)), lost_),
+            Marking::kMet);
+}
+
+TEST_F(PeerDirectoryTest, LossIsMarkedOnce) {
+  const std::shared_ptr<Peer> peer = directory_.Add(Worker(1, 8));
+  ASSERT_EQ(directory_.MarkLost(peer, lost_), Marking::kMet);
+  EXPECT_EQ(directory_.MarkLost(peer, absl::UnavailableError("again")),
+            Marking::kMarkedBefore);
+  EXPECT_EQ(directory_.MarkLeft(peer, absl::UnavailableError("again")),
+            Marking::kMarkedBefore);
+  EXPECT_THAT(peer->connection(),
+              StatusIs(absl::StatusCode::kUnavailable, "it was lost"));
+  EXPECT_EQ(directory_.num_lost(), 1u);
+}
+
+TEST_F(PeerDirectoryTest, PeerThatLeftCountsAsLost) {
+  const std::shared_ptr<Peer> peer = directory_.Add(Worker(1, 8));
+  EXPECT_EQ(directory_.MarkLeft(peer, lost_), Marking::kMet);
+  EXPECT_TRUE(peer->left());
+  EXPECT_TRUE(peer->lost());
+  EXPECT_TRUE(directory_.IsLost(Incarnation{8}));
+  EXPECT_EQ(directory_.MarkLost(peer, lost_), Marking::kMarkedBefore);
+}
+
+// A Peer may be added between the lookup of another and its marking.
+TEST_F(PeerDirectoryTest, PeerInTheTableIsMarkedToo) {
+  const std::shared_ptr<Peer> lost = directory_.Add(Worker(1, 8));
+  EXPECT_EQ(directory_.MarkLost(directory_.MakePeer(Worker(1, 8)), lost_),
+            Marking::kMet);
+  EXPECT_TRUE(lost->lost());
+  const std::shared_ptr<Peer> left = directory_.Add(Worker(2, 9));
+  EXPECT_EQ(directory_.MarkLeft(directory_.MakePeer(Worker(2, 9)), lost_),
+            Marking::kMet);
+  EXPECT_TRUE(left->left());
+}
+
+TEST_F(PeerDirectoryTest, DepartureByTheLogIsNoLossByItself) {
+  EXPECT_FALSE(directory_.HasDeparted(Incarnation{8}));
+  directory_.SetDeparted(Incarnation{8});
+  EXPECT_TRUE(directory_.HasDeparted(Incarnation{8}));
+  EXPECT_FALSE(directory_.IsLost(Incarnation{8}));
+  EXPECT_EQ(directory_.num_lost(), 0u);
+}
+
+}  // namespace
+}  // namespace hawser::rpc
