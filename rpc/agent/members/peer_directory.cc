@@ -73,8 +73,9 @@ absl::StatusOr<std::shared_ptr<Peer>> PeerDirectory::Find(
   }
   const std::shared_ptr<Peer> known = table_.Find(to);
   if (known != nullptr && (!known->lost() || !store_reachable)) return known;
-  const absl::Duration limit =
-      std::min(kLookUpLimit, state_->TimeUntil(deadline));
+  // An inherited deadline may have passed.
+  const absl::Duration limit = std::clamp(state_->TimeUntil(deadline),
+                                          absl::ZeroDuration(), kLookUpLimit);
   absl::StatusOr<std::shared_ptr<Peer>> found = LookUp(to, known, limit);
   if (found.ok()) return found;
   absl::Status status = std::move(found).status();

@@ -256,6 +256,21 @@ TEST_F(PeerDirectoryTest, WithoutTheStoreALostPeerIsReturned) {
   EXPECT_THAT(Find("w1"), IsOkAndHolds(lost));
 }
 
+// The deadline of an inbound call may have passed when its function makes a
+// call.
+TEST_F(PeerDirectoryTest, DeadlineThatHasPassedIsNoInvalidTimeout) {
+  const auto unknown = FindBy(-absl::Seconds(1));
+  EXPECT_THAT(unknown, StatusIs(absl::StatusCode::kNotFound));
+  const std::shared_ptr<Peer> lost = directory_.Add(Worker(1, 8));
+  directory_.MarkLost(lost, lost_);
+  EXPECT_THAT(FindBy(-absl::Seconds(1)), IsOkAndHolds(lost));
+  link_.SetPartitioned(true);
+  EXPECT_THAT(
+      directory_.Find("w2", async::AddDelay(clock_.Now(), -absl::Seconds(1)),
+                      /*store_reachable=*/true),
+      StatusIs(absl::StatusCode::kDeadlineExceeded));
+}
+
 // --- Senders that are not known.
 
 TEST_F(PeerDirectoryTest, SenderThatIsAMemberIsAdded) {
