@@ -133,7 +133,6 @@ absl::StatusOr<std::shared_ptr<Peer>> PeerDirectory::LookUp(
 bool PeerDirectory::BeginLookup(const WorkerInfo& worker) {
   const async::MonotonicTime now = state_->clock().Now();
   async::MutexLock lock(&mutex_);
-  if (num_lookups_ == kMaxLookups) return false;
   const auto expired = [now](const auto& non_member) {
     return async::TimeBetween(non_member.second, now) >= kNonMemberMemory;
   };
@@ -143,6 +142,12 @@ bool PeerDirectory::BeginLookup(const WorkerInfo& worker) {
   } else if (non_members_.size() >= kMaxNonMembers) {
     absl::erase_if(non_members_, expired);
     if (non_members_.size() >= kMaxNonMembers) return false;
+  }
+  if (num_lookups_ == kMaxLookups) {
+    // Met, but not looked up: its next message may look it up at once.
+    non_members_.try_emplace(worker.incarnation,
+                             async::AddDelay(now, -kNonMemberMemory));
+    return false;
   }
   non_members_[worker.incarnation] = now;
   ++num_lookups_;

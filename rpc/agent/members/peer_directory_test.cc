@@ -372,6 +372,13 @@ TEST_F(PeerDirectoryTest, SenderThatWasLookedUpWasMet) {
             Marking::kMet);
 }
 
+TEST_F(PeerDirectoryTest, SenderThatWaitsForALookupWasMet) {
+  for (int rank = 1; rank <= 5; ++rank) LearnAbout(Worker(rank, 200 + rank));
+  ASSERT_EQ(control_executor_.num_queued(), 4u);
+  EXPECT_EQ(directory_.MarkLost(directory_.MakePeer(Worker(5, 205)), lost_),
+            Marking::kMet);
+}
+
 TEST_F(PeerDirectoryTest, LossIsMarkedOnce) {
   const std::shared_ptr<Peer> peer = directory_.Add(Worker(1, 8));
   ASSERT_EQ(directory_.MarkLost(peer, lost_), Marking::kMet);

@@ -113,7 +113,7 @@ class PeerMembership final : public PeerFinder,
   MemberWatch WatchMembers(MemberCallback callback);
   void UnwatchMembers(MemberWatch watch);
 
-  // 0 and false before Join.
+  // To be called after JoinGroup.
   uint64_t num_events() const { return membership_->num_events(); }
   bool store_reachable() const { return membership_->store_reachable(); }
 
