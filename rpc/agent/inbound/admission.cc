@@ -115,13 +115,13 @@ absl::Status Admission::CheckThisWorker(const InboundCall& call,
   // A fenced worker has forgotten its senders, and so whether this is a copy.
   if (state_->fenced()) return MaybeApplied(call, state_->CheckRunning());
   RETURN_IF_ERROR(state_->CheckRunning());
-  const std::string self = ToString(state_->self());
   if (begins_work && state_->phase() == AgentState::Phase::kLeaving) {
-    return absl::UnavailableError(absl::StrCat(self, " is leaving the job"));
+    return absl::UnavailableError(
+        absl::StrCat(ToString(state_->self()), " is leaving the job"));
   }
   if (maybe_fenced) {
     return absl::UnavailableError(absl::StrCat(
-        self,
+        ToString(state_->self()),
         " stalled for about as long as its lease and does not know yet "
         "whether it was declared lost"));
   }

@@ -78,11 +78,10 @@ void OutboundCalls::CallFunction(
     absl::FunctionRef<absl::Status(Encoder&)> encode, FunctionReply done) {
   AgentState::InsideScope inside(state_.get());
   Gate::Entry entry(&state_->call_gate());
-  absl::StatusOr<OutgoingRequest> request = state_->CallGateClosed();
-  if (entry) {
-    request =
-        PrepareFunctionCall(call, to, options, function, signature, encode);
-  }
+  absl::StatusOr<OutgoingRequest> request =
+      entry
+          ? PrepareFunctionCall(call, to, options, function, signature, encode)
+          : state_->CallGateClosed();
   if (!request.ok()) {
     std::move(done)(WithErrorDetail(std::move(request).status(), to.worker(),
                                     /*maybe_applied=*/false));
@@ -152,10 +151,8 @@ async::Future<RawMessage> OutboundCalls::CallMethod(
     AgentState::InsideScope inside(state_.get());
     Gate::Entry entry(&state_->call_gate());
     absl::StatusOr<std::shared_ptr<RetryingCall>> prepared =
-        state_->CallGateClosed();
-    if (entry) {
-      prepared = PrepareMethodCall(to, method, std::move(request), options);
-    }
+        entry ? PrepareMethodCall(to, method, std::move(request), options)
+              : state_->CallGateClosed();
     if (!prepared.ok()) {
       return async::MakeReadyFuture<RawMessage>(
           WithErrorDetail(std::move(prepared).status(), to.worker(),
