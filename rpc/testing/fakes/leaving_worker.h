@@ -88,7 +88,12 @@ class LeavingWorker {
                                    .timeout = kTimeout})) {
     state->SetPhase(AgentState::Phase::kRunning);
   }
-  ~LeavingWorker() { leave->Abandon(); }
+  ~LeavingWorker() {
+    leave->Abandon();
+    // A wait for calls to end keeps the leave alive, and that the counts.
+    while (state->outbound_calls().value() > 0) EndCall();
+    while (state->inbound_calls().value() > 0) state->inbound_calls().End();
+  }
   LeavingWorker(const LeavingWorker&) = delete;
   LeavingWorker& operator=(const LeavingWorker&) = delete;
 
