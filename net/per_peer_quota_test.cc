@@ -64,7 +64,7 @@ TEST_F(PerPeerQuotaTest, FirstExceededLimitIsNamed) {
   EXPECT_THAT(Admit("a", 60), IsOk());
 }
 
-TEST_F(PerPeerQuotaTest, RefusalsSayWhatIsInUseAndWhatToDo) {
+TEST_F(PerPeerQuotaTest, RefusalsNameUsageLimitAndRemedy) {
   for (int i = 0; i < 3; ++i) ASSERT_THAT(Admit("a", 10), IsOk());
   EXPECT_EQ(Admit("a").message(),
             "worker 'a' has 3 boxes here, the limit set by max_boxes_per_peer: "

@@ -89,29 +89,25 @@ void OutboundCalls::CallFunction(
   }
   state_->BeginOutboundCall();
   const std::shared_ptr<Peer> peer = request->peer;
-  auto on_reply =
-      [this, peer, observation = request->observation,
-       done = std::move(done)](absl::StatusOr<ReceivedMessage> reply) mutable {
-        absl::StatusOr<std::string_view> results;
-        if (reply.ok()) {
-          results = ParseCallResults(reply->message.body());
-        } else {
-          results = std::move(reply).status();
-        }
-        if (!results.ok()) {
-          results = WithErrorDetail(std::move(results).status(), peer->info(),
-                                    /*maybe_applied=*/true);
-        }
-        if (observation != nullptr) observation->End(results.status());
-        if (results.ok()) {
-          Decoder decoder(state_->agent(), &peer->info(), *results,
-                          std::move(reply->tensors));
-          std::move(done)(&decoder);
-        } else {
-          std::move(done)(std::move(results).status());
-        }
-        state_->outbound_calls().End();
-      };
+  auto on_reply = [this, peer, observation = request->observation,
+                   done = std::move(done)](
+                      absl::StatusOr<ReceivedMessage> reply) mutable {
+    absl::StatusOr<std::string_view> results =
+        reply.ok() ? ParseCallResults(reply->message.body()) : reply.status();
+    if (!results.ok()) {
+      results = WithErrorDetail(std::move(results).status(), peer->info(),
+                                /*maybe_applied=*/true);
+    }
+    if (observation != nullptr) observation->End(results.status());
+    if (results.ok()) {
+      Decoder decoder(state_->agent(), &peer->info(), *results,
+                      std::move(reply->tensors));
+      std::move(done)(&decoder);
+    } else {
+      std::move(done)(std::move(results).status());
+    }
+    state_->outbound_calls().End();
+  };
   if (sender_->Send(*std::move(request), std::move(on_reply))) {
     peers_->Watch(peer);
   }

@@ -40,7 +40,7 @@ class RecordingObserver final : public CallObserver {
   explicit RecordingObserver(Fault fault = Fault::kNone) : fault_(fault) {}
 
   std::unique_ptr<Call> Begin(const CallStart& start) override {
-    begun.push_back(std::string(start.function));
+    begun.emplace_back(start.function);
     if (fault_ == Fault::kThrowsInBegin) throw std::out_of_range("in Begin");
     if (fault_ == Fault::kIgnores) return nullptr;
     return std::make_unique<RecordedCall>(this);
