@@ -1,6 +1,8 @@
 #include "net/wire_text.h"
 
 #include <algorithm>
+#include <cstdint>
+#include <cstring>
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
@@ -11,6 +13,7 @@ namespace {
 
 constexpr std::string_view kReplacement = "\xef\xbf\xbd";
 constexpr std::string_view kEllipsis = "...";
+constexpr uint64_t kNotAscii = 0x8080808080808080;
 
 bool IsContinuation(unsigned char c) { return (c & 0xc0) == 0x80; }
 
@@ -50,6 +53,14 @@ size_t CharacterLength(std::string_view text) {
 
 bool IsUtf8(std::string_view text) {
   while (!text.empty()) {
+    // Eight ASCII characters at a time.
+    uint64_t word = 0;
+    while (text.size() >= sizeof(word)) {
+      std::memcpy(&word, text.data(), sizeof(word));
+      if ((word & kNotAscii) != 0) break;
+      text.remove_prefix(sizeof(word));
+    }
+    if (text.empty()) break;
     const size_t length = CharacterLength(text);
     if (length == 0) return false;
     text.remove_prefix(length);

@@ -41,6 +41,20 @@ TEST(WireTextTest, KnowsUtf8) {
   }
 }
 
+// IsUtf8 reads several ASCII characters at a time.
+TEST(WireTextTest, CharactersAreCheckedAtEveryOffset) {
+  for (size_t before = 0; before < 20; ++before) {
+    for (size_t after = 0; after < 20; ++after) {
+      const std::string left(before, 'a');
+      const std::string right(after, 'z');
+      EXPECT_TRUE(IsUtf8(left + "\u00e9" + right)) << before << " " << after;
+      EXPECT_TRUE(IsUtf8(left + right)) << before << " " << after;
+      EXPECT_FALSE(IsUtf8(left + "\xe9" + right)) << before << " " << after;
+      EXPECT_FALSE(IsUtf8(left + "\x80" + right)) << before << " " << after;
+    }
+  }
+}
+
 TEST(WireTextTest, RefusalShowsTheBytes) {
   EXPECT_THAT(CheckUtf8("address", "node\xc3\xa9:7"), IsOk());
   EXPECT_THAT(CheckUtf8("address", "node\xe9:7"),

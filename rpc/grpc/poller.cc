@@ -35,13 +35,18 @@ Poller::Poller(std::unique_ptr<::grpc::CompletionQueue> queue,
 Poller::~Poller() { Shutdown(); }
 
 Poller::NextStatus Poller::SpinUntil(async::MonotonicTime end, Event& event) {
-  void* tag = nullptr;
   NextStatus status = NextStatus::TIMEOUT;
   do {
-    status =
-        queue_->AsyncNext(&tag, &event.ok, gpr_time_0(GPR_CLOCK_MONOTONIC));
+    status = TryNext(event);
   } while (status == NextStatus::TIMEOUT &&
            std::chrono::steady_clock::now() < end);
+  return status;
+}
+
+Poller::NextStatus Poller::TryNext(Event& event) {
+  void* tag = nullptr;
+  const NextStatus status =
+      queue_->AsyncNext(&tag, &event.ok, gpr_time_0(GPR_CLOCK_MONOTONIC));
   event.event = static_cast<CompletionEvent*>(tag);
   return status;
 }
@@ -51,8 +56,12 @@ Poller::NextStatus Poller::Spin(absl::Duration spin, ipc::SpinPolicy& policy,
   if (spin <= absl::ZeroDuration() || !policy.Begin()) {
     return NextStatus::TIMEOUT;
   }
-  const NextStatus status =
-      SpinUntil(async::AddDelay(std::chrono::steady_clock::now(), spin), event);
+  // Does not read the clock if an event is waiting.
+  NextStatus status = TryNext(event);
+  if (status == NextStatus::TIMEOUT) {
+    status = SpinUntil(async::AddDelay(std::chrono::steady_clock::now(), spin),
+                       event);
+  }
   policy.End();
   return status;
 }

@@ -95,6 +95,8 @@ class Poller {
   // Waits for the next event; returns false if the queue is shut down and
   // drained.
   bool Next(Event& event);
+  // Returns TIMEOUT if no event is waiting.
+  NextStatus TryNext(Event& event);
   // Polls without sleeping until `end`, or for `spin` if `policy` allows it.
   NextStatus SpinUntil(async::MonotonicTime end, Event& event);
   NextStatus Spin(absl::Duration spin, ipc::SpinPolicy& policy, Event& event);

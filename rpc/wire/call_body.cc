@@ -1,5 +1,6 @@
 #include "rpc/wire/call_body.h"
 
+#include <cstddef>
 #include <cstdint>
 
 #include "absl/status/status.h"
@@ -15,10 +16,15 @@ constexpr uint32_t kArguments = 3;
 // Field of `CallReply`.
 constexpr uint32_t kResults = 1;
 
+// Bytes of tags and lengths, and of the header that EncodeMessage appends.
+constexpr size_t kHeadroom = 160;
+
 }  // namespace
 
 std::string EncodeCallBody(const CallBody& body) {
   std::string out;
+  out.reserve(body.function.size() + body.signature.size() +
+              body.arguments.size() + kHeadroom);
   internal::AppendBytesField(kFunction, body.function, out);
   internal::AppendBytesField(kSignature, body.signature, out);
   internal::AppendBytesField(kArguments, body.arguments, out);

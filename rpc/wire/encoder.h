@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "rpc/identity/worker_info.h"
 #include "tensor/tensor.h"
 
@@ -85,7 +86,7 @@ class Encoder {
   std::string out_;
   std::vector<tensor::Tensor> tensors_;
   // Start of the content of each open message.
-  std::vector<size_t> open_;
+  absl::InlinedVector<size_t, 4> open_;
   // For each open list, map and entry: the tag of its next element, and whether
   // it is an entry.
   std::vector<uint8_t> element_tags_;

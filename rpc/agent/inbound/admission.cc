@@ -76,17 +76,19 @@ absl::Status Admission::CheckSource(InboundCall& call,
     return absl::InvalidArgumentError(
         absl::StrCat("the sender's name is not valid: ", status.message()));
   }
-  call.source = {.name = std::string(header.source),
-                 .id = header.source_rank,
-                 .incarnation = header.source_incarnation,
-                 .address = ""};
-  if (senders_->IsLost(call.source)) return SourceIsLost(call);
   if (sender == nullptr) {
+    call.source = {.name = std::string(header.source),
+                   .id = header.source_rank,
+                   .incarnation = header.source_incarnation,
+                   .address = ""};
+    if (senders_->IsLost(call.source)) return SourceIsLost(call);
     senders_->LearnAbout(call.source);
     return absl::OkStatus();
   }
   call.source = sender->info();
-  if (sender->lost()) return SourceIsLost(call);
+  if (sender->lost() || senders_->IsLost(call.source)) {
+    return SourceIsLost(call);
+  }
   senders_->OnMessage(sender);
   call.counters = sender->counters();
   return absl::OkStatus();

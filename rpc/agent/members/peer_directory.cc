@@ -66,13 +66,13 @@ void PeerDirectory::Announce(const WorkerInfo& worker) {
 absl::StatusOr<std::shared_ptr<Peer>> PeerDirectory::Find(
     const Destination& to, async::MonotonicTime deadline,
     bool store_reachable) {
+  const std::shared_ptr<Peer> known = table_.Find(to);
+  if (known != nullptr && (!known->lost() || !store_reachable)) return known;
   if (absl::Status status = net::CheckUtf8("the worker name", to.name());
       !status.ok()) {
     return WithErrorDetail(std::move(status), to.worker(),
                            /*maybe_applied=*/false);
   }
-  const std::shared_ptr<Peer> known = table_.Find(to);
-  if (known != nullptr && (!known->lost() || !store_reachable)) return known;
   // An inherited deadline may have passed.
   const absl::Duration limit = std::clamp(state_->TimeUntil(deadline),
                                           absl::ZeroDuration(), kLookUpLimit);

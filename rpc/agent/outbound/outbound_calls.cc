@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "async/status_macros.h"
 #include "rpc/agent/current_call.h"
 #include "rpc/agent/outbound/call_deadline.h"
@@ -57,7 +58,8 @@ absl::StatusOr<OutgoingRequest> OutboundCalls::PrepareFunctionCall(
     return WithErrorDetail(std::move(status), worker, /*maybe_applied=*/false);
   }
   request.call = call;
-  request.description = std::string("function '").append(function) + "'";
+  request.description = absl::StrCat(
+      "function '", absl::string_view(function.data(), function.size()), "'");
   request.path = kCallPath;
   request.body = EncodeCallBody({.function = function,
                                  .signature = signature,

@@ -5,6 +5,7 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "async/clock.h"
@@ -21,8 +22,8 @@ struct OutgoingRequest {
   std::shared_ptr<Peer> peer;
   // The called function or method, for errors: "function 'example.Add'".
   std::string description;
-  // Path of the gRPC method.
-  std::string path;
+  // Path of the gRPC method; lives as long as the process.
+  std::string_view path;
   std::string body;
   std::vector<tensor::Tensor> tensors;
   // Whether the agent's MessageInterceptor is called.

@@ -20,6 +20,9 @@ namespace {
 // transport's thread.
 constexpr uint64_t kMaxInlineReadBytes = 64 << 10;
 
+// Usual size of the header fields that differ between requests.
+constexpr size_t kCallFieldsBytes = 64;
+
 absl::Status WithCode(absl::StatusCode code, const std::string& message,
                       const absl::Status& like) {
   absl::Status status(code, message);
@@ -51,7 +54,9 @@ absl::StatusOr<Payload> RequestSender::Encode(OutgoingRequest& request) {
       message.requires_grad = std::move(autograd->requires_grad);
     }
   }
-  message.header = request.peer->header();
+  const std::string& header = request.peer->header();
+  message.header.reserve(header.size() + kCallFieldsBytes);
+  message.header = header;
   AppendCallFields(
       request.at_most_once
           ? last_call_id_.fetch_add(1, std::memory_order_relaxed) + 1
@@ -100,7 +105,7 @@ bool RequestSender::Send(OutgoingRequest request, Done done) {
   }
   const std::shared_ptr<OutgoingCall> call = request.call;
   const uint64_t attempt = call->BeginAttempt();
-  const std::string path = request.path;
+  const std::string_view path = request.path;
   const async::MonotonicTime deadline = request.deadline;
   auto on_reply = [this, attempt, request = std::move(request),
                    context = async::TaskContext::Capture(),
