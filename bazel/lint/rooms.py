@@ -36,7 +36,7 @@ FLOORS = [
     ["store/open_store"],
     ["rpc/identity"],
     ["rpc/transport"],
-    ["rpc/errors", "rpc/wire", "rpc/membership"],
+    ["rpc/errors", "rpc/wire", "rpc/membership", "rpc/link"],
     ["rpc/functions", "rpc/peers", "rpc/inproc", "rpc/same_host"],
     ["rpc/grpc", "rpc/agent"],
     ["rpc/stream"],

@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/functional/any_invocable.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
@@ -24,10 +25,10 @@
 #include "ipc/event_loop.h"
 #include "ipc/peer_process.h"
 #include "proto/same_host.pb.h"
-#include "rpc/same_host/client.h"
+#include "rpc/link/link_client.h"
+#include "rpc/link/link_server.h"
 #include "rpc/same_host/link.h"
 #include "rpc/same_host/link_memory.h"
-#include "rpc/same_host/server.h"
 #include "rpc/transport/payload.h"
 #include "rpc/transport/transport.h"
 
@@ -44,7 +45,7 @@ struct World {
          .handler = [](std::unique_ptr<IncomingCall> call) {
            call->Reply(call->TakeRequest());
          }}};
-    methods = std::make_shared<const SameHostMethods>(served);
+    methods = std::make_shared<const LinkMethods>(served);
     int ends[2];
     HAWSER_CHECK(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) ==
                  0);
@@ -54,7 +55,7 @@ struct World {
   }
 
   const std::unique_ptr<ipc::EventLoop> loop = *ipc::EventLoop::Create({});
-  std::shared_ptr<const SameHostMethods> methods;
+  std::shared_ptr<const LinkMethods> methods;
   fs::UniqueFd socket;
   fs::UniqueFd other;
   std::shared_ptr<const ipc::PeerProcess> peer;
@@ -87,10 +88,14 @@ void Play(SameHostLink::Side side, std::string_view input) {
       world.loop.get());
   if (is_server) {
     link->SetHandler(
-        std::make_shared<SameHostServer>(link, world.methods, std::nullopt));
+        std::make_shared<LinkServer>(link, world.methods, std::nullopt));
   } else {
-    auto client = std::make_shared<SameHostClient>(link, world.loop.get(),
-                                                   absl::ZeroDuration());
+    auto client = std::make_shared<LinkClient>(
+        link,
+        [loop = world.loop.get()](absl::AnyInvocable<void() &&> closure) {
+          loop->Post(std::move(closure));
+        },
+        absl::ZeroDuration());
     link->SetHandler(client);
     for (Connection::CallId id = 1; id < 8; ++id) {
       Payload request("x");

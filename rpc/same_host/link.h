@@ -6,7 +6,6 @@
 #include <atomic>
 #include <cstdint>
 #include <deque>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -15,7 +14,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
-#include "absl/functional/any_invocable.h"
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "async/clock.h"
 #include "async/mutex.h"
@@ -24,23 +23,11 @@
 #include "ipc/event_loop.h"
 #include "ipc/peer_process.h"
 #include "proto/same_host.pb.h"
+#include "rpc/link/message_link.h"
 #include "rpc/same_host/link_memory.h"
 #include "rpc/transport/payload.h"
 
 namespace hawser::rpc {
-
-// A message of a link.
-struct LinkMessage {
-  v1::SameHostFrame::Kind kind = v1::SameHostFrame::KIND_UNSPECIFIED;
-  uint64_t call = 0;
-  // For a request.
-  std::string path = {};
-  async::MonotonicTime deadline = async::kNever;
-  // For a request or a reply.
-  Payload payload = {};
-  // For a reply; OK if there is no error.
-  absl::Status error = {};
-};
 
 // Small messages are written into the ring. For larger ones the ring contains
 // their location in this process: the peer copies them once, directly to their
@@ -53,7 +40,8 @@ struct LinkMessage {
 //
 // Split by operation: link.cc starts and ends, link_send.cc sends,
 // link_receive.cc polls and reads.
-class SameHostLink final : public ipc::EventLoop::Source,
+class SameHostLink final : public MessageLink,
+                           public ipc::EventLoop::Source,
                            public std::enable_shared_from_this<SameHostLink> {
  public:
   enum class Side { kServer, kClient };
@@ -69,57 +57,25 @@ class SameHostLink final : public ipc::EventLoop::Source,
     size_t max_message_bytes = 0;
   };
 
-  // Work for a message, to run without the link's locks.
-  struct Work {
-    uint64_t call = 0;
-    absl::AnyInvocable<void()&&> run = nullptr;
-  };
-
-  class Handler {
-   public:
-    virtual ~Handler() = default;
-    // Called for one message at a time, in order. Must not block.
-    virtual Work OnMessage(LinkMessage message) = 0;
-    // Called once, on a thread of the loop. Work of earlier messages may still
-    // be running.
-    virtual void OnEnd(const absl::Status& status) = 0;
-    // See EventLoop::Source.
-    virtual async::MonotonicTime OnTime(async::MonotonicTime now) = 0;
-  };
-
   // `loop` must outlive the link.
   SameHostLink(Parts parts, ipc::EventLoop* loop);
   ~SameHostLink() override;
 
-  // Sets the receiver of messages. Call once, before anything else.
-  void SetHandler(std::shared_ptr<Handler> handler) {
+  // --- MessageLink
+  void SetHandler(std::shared_ptr<LinkHandler> handler) override {
     handler_ = std::move(handler);
   }
-  // Starts receiving messages, until the link ends. Call once.
-  void Start();
-
-  // Has no effect after the link has ended.
-  void Send(LinkMessage message);
-
-  // Number of replies and releases that wait for space in the ring.
-  size_t num_answers_waiting() const {
+  void Start() override;
+  void Send(LinkMessage message) override;
+  size_t num_answers_waiting() const override {
     return num_answers_waiting_.load(std::memory_order_relaxed);
   }
-
-  // Frees the memory of the message sent for `call`, which the peer no longer
-  // needs. A message that is still queued is not sent.
-  void Forget(uint64_t call);
-
-  // Polls for up to `spin`, or until `done` returns true, and runs the work of
-  // `call`; other work is left to the loop.
+  void Forget(uint64_t call) override;
   void PollFor(uint64_t call, absl::Duration spin,
-               const std::function<bool()>& done);
-
-  // Ends the link at both ends. `status`, which must not be OK, is passed to
-  // OnEnd.
-  void Close(absl::Status status);
-
-  size_t max_message_bytes() const { return max_message_bytes_; }
+               absl::FunctionRef<bool()> done) override;
+  void WakeBy(async::MonotonicTime time) override { loop_.WakeBy(time); }
+  void Close(absl::Status status) override;
+  size_t max_message_bytes() const override { return max_message_bytes_; }
 
   // --- EventLoop::Source
   bool Poll() override;
@@ -151,7 +107,7 @@ class SameHostLink final : public ipc::EventLoop::Source,
   void SendWaiting();
   void SignalPeer();
   // Receives one message, unless another thread is receiving.
-  std::optional<Work> Receive();
+  std::optional<LinkWork> Receive();
   absl::StatusOr<LinkMessage> Read(v1::SameHostFrame& frame);
   absl::Status ReadChunks(v1::SameHostFrame& frame, Payload& payload);
 
@@ -164,7 +120,7 @@ class SameHostLink final : public ipc::EventLoop::Source,
   ipc::EventLoop& loop_;
   LinkHalf& out_;
   LinkHalf& in_;
-  std::shared_ptr<Handler> handler_;
+  std::shared_ptr<LinkHandler> handler_;
 
   std::atomic<bool> ended_{false};
   std::atomic<int> num_polling_{0};

@@ -20,18 +20,33 @@ constexpr size_t kMaxChunkListBytes = size_t{16} << 20;
 // Polls between two reads of the clock.
 constexpr int kPollsPerLook = 16;
 
+std::optional<LinkMessage::Kind> KindOf(const v1::SameHostFrame& frame) {
+  switch (frame.kind()) {
+    case v1::SameHostFrame::KIND_REQUEST:
+      return LinkMessage::Kind::kRequest;
+    case v1::SameHostFrame::KIND_REPLY:
+      return LinkMessage::Kind::kReply;
+    case v1::SameHostFrame::KIND_CANCEL:
+      return LinkMessage::Kind::kCancel;
+    case v1::SameHostFrame::KIND_RELEASE:
+      return LinkMessage::Kind::kRelease;
+    default:
+      return std::nullopt;
+  }
+}
+
 }  // namespace
 
 bool SameHostLink::Poll() {
   if (any_waiting_.load(std::memory_order_acquire)) SendWaiting();
-  std::optional<Work> work = Receive();
+  std::optional<LinkWork> work = Receive();
   if (!work.has_value()) return false;
   if (work->run != nullptr) std::move(work->run)();
   return true;
 }
 
 void SameHostLink::PollFor(uint64_t call, absl::Duration spin,
-                           const std::function<bool()>& done) {
+                           absl::FunctionRef<bool()> done) {
   if (ended_.load(std::memory_order_acquire)) return;
   const async::MonotonicTime until =
       async::AddDelay(std::chrono::steady_clock::now(), spin);
@@ -40,7 +55,7 @@ void SameHostLink::PollFor(uint64_t call, absl::Duration spin,
   absl::AnyInvocable<void() &&> run;
   BeginPolling();
   for (int i = 1;; ++i) {
-    if (std::optional<Work> work = Receive()) {
+    if (std::optional<LinkWork> work = Receive()) {
       if (work->run == nullptr) continue;
       if (work->call == call) {
         run = std::move(work->run);
@@ -73,12 +88,12 @@ bool SameHostLink::EndPolling() {
   return reader_.FallAsleep() && !ended_.load(std::memory_order_acquire);
 }
 
-std::optional<SameHostLink::Work> SameHostLink::Receive() {
+std::optional<LinkWork> SameHostLink::Receive() {
   if (!reader_.HasFrame() || ended_.load(std::memory_order_acquire) ||
       receiving_.exchange(true, std::memory_order_acquire)) {
     return std::nullopt;
   }
-  std::optional<Work> work;
+  std::optional<LinkWork> work;
   absl::Status broken;
   const ipc::RingResult result = reader_.Read(incoming_);
   const bool signal = result == ipc::RingResult::kDone && reader_.NeedsSignal();
@@ -87,6 +102,8 @@ std::optional<SameHostLink::Work> SameHostLink::Receive() {
   } else if (result == ipc::RingResult::kDone) {
     if (!incoming_frame_.ParseFromString(incoming_)) {
       broken = absl::InternalError("the peer sent a malformed frame");
+    } else if (!KindOf(incoming_frame_).has_value()) {
+      // Of a later version of the protocol.
     } else if (absl::StatusOr<LinkMessage> message = Read(incoming_frame_);
                message.ok()) {
       work = handler_->OnMessage(*std::move(message));
@@ -102,7 +119,7 @@ std::optional<SameHostLink::Work> SameHostLink::Receive() {
 
 absl::StatusOr<LinkMessage> SameHostLink::Read(v1::SameHostFrame& frame) {
   LinkMessage message;
-  message.kind = frame.kind();
+  message.kind = *KindOf(frame);
   message.call = frame.call();
   message.path = std::move(*frame.mutable_path());
   if (frame.timeout_ns() != 0) {
@@ -144,7 +161,7 @@ absl::Status SameHostLink::ReadChunks(v1::SameHostFrame& frame,
     if (frame.kind() == v1::SameHostFrame::KIND_REPLY) {
       region->AtEnd([weak = weak_from_this(), call = frame.call()] {
         if (auto link = weak.lock()) {
-          link->Send({.kind = v1::SameHostFrame::KIND_RELEASE, .call = call});
+          link->Send({.kind = LinkMessage::Kind::kRelease, .call = call});
         }
       });
     }

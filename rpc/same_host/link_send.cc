@@ -19,10 +19,24 @@ constexpr size_t kMaxInlineBytes = size_t{16} << 10;
 // as well.
 constexpr size_t kMaxAnswersWaiting = size_t{1} << 17;
 
+v1::SameHostFrame::Kind ToFrameKind(LinkMessage::Kind kind) {
+  switch (kind) {
+    case LinkMessage::Kind::kRequest:
+      return v1::SameHostFrame::KIND_REQUEST;
+    case LinkMessage::Kind::kReply:
+      return v1::SameHostFrame::KIND_REPLY;
+    case LinkMessage::Kind::kCancel:
+      return v1::SameHostFrame::KIND_CANCEL;
+    case LinkMessage::Kind::kRelease:
+      return v1::SameHostFrame::KIND_RELEASE;
+  }
+  return v1::SameHostFrame::KIND_UNSPECIFIED;
+}
+
 // Messages that the peer can trigger in unlimited numbers.
 bool IsAnswer(const LinkMessage& message) {
-  return message.kind == v1::SameHostFrame::KIND_REPLY ||
-         message.kind == v1::SameHostFrame::KIND_RELEASE;
+  return message.kind == LinkMessage::Kind::kReply ||
+         message.kind == LinkMessage::Kind::kRelease;
 }
 
 }  // namespace
@@ -59,7 +73,7 @@ void SameHostLink::SendWaiting() {
 bool SameHostLink::TrySendLocked(LinkMessage& message) {
   v1::SameHostFrame& frame = outgoing_frame_;
   frame.Clear();
-  frame.set_kind(message.kind);
+  frame.set_kind(ToFrameKind(message.kind));
   frame.set_call(message.call);
   if (!message.path.empty()) frame.set_path(message.path);
   if (message.deadline != async::kNever) {
@@ -185,9 +199,8 @@ void SameHostLink::Forget(uint64_t call) {
   }
   if (waiting_.empty()) return;
   const auto is_of_call = [&](const LinkMessage& message) {
-    return message.call == call &&
-           message.kind != v1::SameHostFrame::KIND_CANCEL &&
-           message.kind != v1::SameHostFrame::KIND_RELEASE;
+    return message.call == call && message.kind != LinkMessage::Kind::kCancel &&
+           message.kind != LinkMessage::Kind::kRelease;
   };
   if (auto it = std::find_if(waiting_.begin(), waiting_.end(), is_of_call);
       it != waiting_.end()) {

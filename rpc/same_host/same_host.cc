@@ -9,7 +9,8 @@
 #include "absl/strings/str_cat.h"
 #include "async/status_macros.h"
 #include "proto/same_host.pb.h"
-#include "rpc/same_host/connection.h"
+#include "rpc/link/link_connection.h"
+#include "rpc/same_host/opener.h"
 
 namespace hawser::rpc {
 namespace {
@@ -53,7 +54,7 @@ absl::StatusOr<std::shared_ptr<ipc::EventLoop>> SameHost::LoopLocked() {
 }
 
 TransportMethod SameHost::Serve(const std::vector<TransportMethod>& methods) {
-  methods_ = std::make_shared<const SameHostMethods>(methods);
+  methods_ = std::make_shared<const LinkMethods>(methods);
   return {.path = "/hawser.v1.SameHostService/Open",
           .handler = [this](std::unique_ptr<IncomingCall> call) {
             absl::StatusOr<v1::OpenSameHostReply> reply = Open(*call);
@@ -116,7 +117,7 @@ void SameHost::OnLink(SameHostLink::Parts parts,
     std::string client = ClientOf(*parts.peer, caller);
     link = std::make_shared<SameHostLink>(std::move(parts), loop_.get());
     link->SetHandler(
-        std::make_shared<SameHostServer>(link, methods_, std::move(caller)));
+        std::make_shared<LinkServer>(link, methods_, std::move(caller)));
     links_.push_back({link, std::move(client)});
   }
   link->Start();
@@ -127,11 +128,16 @@ std::shared_ptr<Connection> SameHost::Wrap(std::shared_ptr<Connection> socket) {
   absl::StatusOr<std::shared_ptr<ipc::EventLoop>> loop = LoopLocked();
   // Without a loop, calls use the socket.
   if (!loop.ok()) return socket;
-  return std::make_shared<SameHostConnection>(
-      std::move(socket), *std::move(loop), gate_,
-      SameHostConnection::Options{
-          .max_message_bytes = options_.max_message_bytes,
-          .spin = options_.spin});
+  auto opener = std::make_unique<SameHostOpener>(socket, *loop, gate_,
+                                                 options_.max_message_bytes);
+  return std::make_shared<LinkConnection>(
+      std::move(socket), std::move(opener), gate_,
+      LinkConnection::Options{
+          .max_request_bytes = options_.max_message_bytes,
+          .spin = options_.spin,
+          .post = [loop = *loop](absl::AnyInvocable<void() &&> closure) {
+            loop->Post(std::move(closure));
+          }});
 }
 
 void SameHost::Stop() {

@@ -16,9 +16,9 @@
 #include "ipc/event_loop.h"
 #include "ipc/peer_process.h"
 #include "net/auth/identity.h"
+#include "rpc/link/link_server.h"
 #include "rpc/same_host/handshake.h"
 #include "rpc/same_host/link.h"
-#include "rpc/same_host/server.h"
 #include "rpc/transport/gate.h"
 #include "rpc/transport/transport.h"
 
@@ -73,7 +73,7 @@ class SameHost {
 
   const Options options_;
   const std::shared_ptr<Gate> gate_;
-  std::shared_ptr<const SameHostMethods> methods_;
+  std::shared_ptr<const LinkMethods> methods_;
 
   async::Mutex mutex_;
   bool stopped_ ABSL_GUARDED_BY(mutex_) = false;

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/functional/any_invocable.h"
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "async/future.h"
@@ -21,7 +22,7 @@
 #include "net/auth/identity.h"
 #include "net/server/open_file_limit.h"
 #include "proto/same_host.pb.h"
-#include "rpc/same_host/client.h"
+#include "rpc/link/link_client.h"
 #include "rpc/same_host/handshake.h"
 #include "rpc/same_host/link.h"
 #include "rpc/same_host/tests/same_host_test_fixture.h"
@@ -327,8 +328,12 @@ TEST(HostileServerTest, ServerThatDoesNotReadLosesItsLink) {
   absl::StatusOr<SameHostLink::Parts> ours = std::move(client_side).Wait();
   ASSERT_THAT(ours, IsOk());
   auto link = std::make_shared<SameHostLink>(*std::move(ours), loop->get());
-  link->SetHandler(std::make_shared<SameHostClient>(link, loop->get(),
-                                                    absl::ZeroDuration()));
+  link->SetHandler(std::make_shared<LinkClient>(
+      link,
+      [loop = loop->get()](absl::AnyInvocable<void() &&> closure) {
+        loop->Post(std::move(closure));
+      },
+      absl::ZeroDuration()));
   link->Start();
 
   absl::StatusOr<SameHostLink::Parts> hostile = std::move(server_side).Wait();

@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/functional/any_invocable.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "async/future.h"
@@ -25,9 +26,9 @@
 #include "gtest/gtest.h"
 #include "ipc/event_loop.h"
 #include "proto/same_host.pb.h"
-#include "rpc/same_host/client.h"
+#include "rpc/link/link_client.h"
+#include "rpc/link/link_server.h"
 #include "rpc/same_host/handshake.h"
-#include "rpc/same_host/server.h"
 #include "rpc/same_host/tests/filesystem_footprint.h"
 
 namespace hawser::rpc {
@@ -61,7 +62,7 @@ class Serving {
     methods.push_back({"/t.T/Large", [](std::unique_ptr<IncomingCall> call) {
                          call->Reply(Payload(std::string(kLarge, 'x')));
                        }});
-    methods_ = std::make_shared<const SameHostMethods>(methods);
+    methods_ = std::make_shared<const LinkMethods>(methods);
     acceptor_ = *SameHostAcceptor::Start(
         loop_.get(), kMaxMessageBytes,
         [](const ipc::PeerProcess&, const std::optional<net::Identity>&) {
@@ -71,7 +72,7 @@ class Serving {
           auto link =
               std::make_shared<SameHostLink>(std::move(parts), loop_.get());
           link->SetHandler(
-              std::make_shared<SameHostServer>(link, methods_, std::nullopt));
+              std::make_shared<LinkServer>(link, methods_, std::nullopt));
           link->Start();
         });
   }
@@ -88,7 +89,7 @@ class Serving {
 
  private:
   const std::unique_ptr<ipc::EventLoop> loop_;
-  std::shared_ptr<const SameHostMethods> methods_;
+  std::shared_ptr<const LinkMethods> methods_;
   std::shared_ptr<SameHostAcceptor> acceptor_;
 };
 
@@ -131,8 +132,12 @@ class Calling {
  private:
   void Join(SameHostLink::Parts parts) {
     link_ = std::make_shared<SameHostLink>(std::move(parts), loop_.get());
-    client_ = std::make_shared<SameHostClient>(link_, loop_.get(),
-                                               absl::Microseconds(50));
+    client_ = std::make_shared<LinkClient>(
+        link_,
+        [loop = loop_.get()](absl::AnyInvocable<void() &&> closure) {
+          loop->Post(std::move(closure));
+        },
+        absl::Microseconds(50));
     link_->SetHandler(client_);
     link_->Start();
   }
@@ -141,7 +146,7 @@ class Calling {
   absl::Status status_;
   std::atomic<Connection::CallId> last_id_ = 0;
   std::shared_ptr<SameHostLink> link_;
-  std::shared_ptr<SameHostClient> client_;
+  std::shared_ptr<LinkClient> client_;
 };
 
 // A child process that runs `main`, with pipes in both directions. Must be

@@ -1,7 +1,7 @@
-// The server end of a link.
+// Server end of a link: the calls of one client.
 
-#ifndef HAWSER_RPC_SAME_HOST_SERVER_H_
-#define HAWSER_RPC_SAME_HOST_SERVER_H_
+#ifndef HAWSER_RPC_LINK_LINK_SERVER_H_
+#define HAWSER_RPC_LINK_LINK_SERVER_H_
 
 #include <cstdint>
 #include <memory>
@@ -16,16 +16,16 @@
 #include "async/clock.h"
 #include "async/mutex.h"
 #include "net/auth/identity.h"
-#include "rpc/same_host/link.h"
+#include "rpc/link/message_link.h"
 #include "rpc/transport/cancellation.h"
 #include "rpc/transport/transport.h"
 
 namespace hawser::rpc {
 
-// Methods served to all links.
-class SameHostMethods {
+// The methods served through links.
+class LinkMethods {
  public:
-  explicit SameHostMethods(const std::vector<TransportMethod>& methods);
+  explicit LinkMethods(const std::vector<TransportMethod>& methods);
 
   // Returns null if there is none.
   const TransportMethod* Find(const std::string& path) const;
@@ -35,19 +35,18 @@ class SameHostMethods {
 };
 
 // The calls of one client. Thread-safe.
-class SameHostServer final
-    : public SameHostLink::Handler,
-      public std::enable_shared_from_this<SameHostServer> {
+class LinkServer final : public LinkHandler,
+                         public std::enable_shared_from_this<LinkServer> {
  public:
   // `caller` is the client's authenticated identity, if any.
-  SameHostServer(std::weak_ptr<SameHostLink> link,
-                 std::shared_ptr<const SameHostMethods> methods,
-                 std::optional<net::Identity> caller)
+  LinkServer(std::weak_ptr<MessageLink> link,
+             std::shared_ptr<const LinkMethods> methods,
+             std::optional<net::Identity> caller)
       : link_(std::move(link)),
         methods_(std::move(methods)),
         caller_(std::move(caller)) {}
 
-  SameHostLink::Work OnMessage(LinkMessage message) override;
+  LinkWork OnMessage(LinkMessage message) override;
   void OnEnd(const absl::Status& status) override;
   async::MonotonicTime OnTime(async::MonotonicTime) override {
     return async::kNever;
@@ -56,11 +55,11 @@ class SameHostServer final
  private:
   class Call;
 
-  SameHostLink::Work OnRequest(LinkMessage message);
+  LinkWork OnRequest(LinkMessage message);
   std::shared_ptr<Cancellation> Take(uint64_t call);
 
-  const std::weak_ptr<SameHostLink> link_;
-  const std::shared_ptr<const SameHostMethods> methods_;
+  const std::weak_ptr<MessageLink> link_;
+  const std::shared_ptr<const LinkMethods> methods_;
   const std::optional<net::Identity> caller_;
 
   async::Mutex mutex_;
@@ -72,4 +71,4 @@ class SameHostServer final
 
 }  // namespace hawser::rpc
 
-#endif  // HAWSER_RPC_SAME_HOST_SERVER_H_
+#endif  // HAWSER_RPC_LINK_LINK_SERVER_H_

@@ -1,9 +1,10 @@
-// The client end of a link.
+// Client end of a link: the calls in flight.
 
-#ifndef HAWSER_RPC_SAME_HOST_CLIENT_H_
-#define HAWSER_RPC_SAME_HOST_CLIENT_H_
+#ifndef HAWSER_RPC_LINK_LINK_CLIENT_H_
+#define HAWSER_RPC_LINK_LINK_CLIENT_H_
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string_view>
 #include <utility>
@@ -11,28 +12,30 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/container/btree_set.h"
 #include "absl/container/flat_hash_map.h"
+#include "absl/functional/any_invocable.h"
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "async/clock.h"
 #include "async/mutex.h"
-#include "ipc/event_loop.h"
-#include "rpc/same_host/link.h"
+#include "rpc/link/message_link.h"
 #include "rpc/transport/payload.h"
 #include "rpc/transport/transport.h"
 
 namespace hawser::rpc {
 
 // The calls in flight. Thread-safe.
-class SameHostClient final : public SameHostLink::Handler {
+class LinkClient final : public LinkHandler {
  public:
   using CallId = Connection::CallId;
   using Done = Connection::Done;
 
+  // Runs a closure on a thread of the transport.
+  using Post = std::function<void(absl::AnyInvocable<void() &&>)>;
+
   // `spin`: how long Await polls, in addition to the time that the peer needs
-  // to copy the request. `loop` must outlive this object.
-  SameHostClient(std::weak_ptr<SameHostLink> link, ipc::EventLoop* loop,
-                 absl::Duration spin)
-      : link_(std::move(link)), loop_(*loop), spin_(spin) {}
+  // to copy the request.
+  LinkClient(std::weak_ptr<MessageLink> link, Post post, absl::Duration spin)
+      : link_(std::move(link)), post_(std::move(post)), spin_(spin) {}
 
   // As Connection::Call. The caller numbers its calls uniquely, across all
   // links. Returns false, leaving request and `done` unchanged, if the link has
@@ -46,7 +49,7 @@ class SameHostClient final : public SameHostLink::Handler {
   // Whether the link has ended and accepts no more calls.
   bool ended();
 
-  SameHostLink::Work OnMessage(LinkMessage message) override;
+  LinkWork OnMessage(LinkMessage message) override;
   void OnEnd(const absl::Status& status) override;
   async::MonotonicTime OnTime(async::MonotonicTime now) override;
 
@@ -63,8 +66,8 @@ class SameHostClient final : public SameHostLink::Handler {
   // Same, before the reply arrived; sends the peer a cancellation.
   Done Abandon(CallId id);
 
-  const std::weak_ptr<SameHostLink> link_;
-  ipc::EventLoop& loop_;
+  const std::weak_ptr<MessageLink> link_;
+  const Post post_;
   const absl::Duration spin_;
 
   async::Mutex mutex_;
@@ -76,4 +79,4 @@ class SameHostClient final : public SameHostLink::Handler {
 
 }  // namespace hawser::rpc
 
-#endif  // HAWSER_RPC_SAME_HOST_CLIENT_H_
+#endif  // HAWSER_RPC_LINK_LINK_CLIENT_H_

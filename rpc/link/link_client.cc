@@ -1,4 +1,4 @@
-#include "rpc/same_host/client.h"
+#include "rpc/link/link_client.h"
 
 #include <algorithm>
 #include <string>
@@ -13,16 +13,16 @@ constexpr absl::Duration kMaxCopyTime = absl::Milliseconds(1);
 
 }  // namespace
 
-bool SameHostClient::Call(CallId id, std::string_view path, Payload& request,
-                          async::MonotonicTime deadline, Done& done) {
-  const std::shared_ptr<SameHostLink> link = link_.lock();
+bool LinkClient::Call(CallId id, std::string_view path, Payload& request,
+                      async::MonotonicTime deadline, Done& done) {
+  const std::shared_ptr<MessageLink> link = link_.lock();
   if (link == nullptr) return false;
   {
     async::MutexLock lock(&mutex_);
     if (ended_) return false;
     calls_.emplace(id, Waiting{std::move(done), deadline, request.size()});
   }
-  link->Send({.kind = v1::SameHostFrame::KIND_REQUEST,
+  link->Send({.kind = LinkMessage::Kind::kRequest,
               .call = id,
               .path = std::string(path),
               .deadline = deadline,
@@ -34,11 +34,11 @@ bool SameHostClient::Call(CallId id, std::string_view path, Payload& request,
     async::MutexLock lock(&mutex_);
     if (calls_.contains(id)) deadlines_.emplace(deadline, id);
   }
-  loop_.WakeBy(deadline);
+  link->WakeBy(deadline);
   return true;
 }
 
-Connection::Done SameHostClient::Take(CallId id) {
+Connection::Done LinkClient::Take(CallId id) {
   async::MutexLock lock(&mutex_);
   auto it = calls_.find(id);
   if (it == calls_.end()) return nullptr;
@@ -48,27 +48,27 @@ Connection::Done SameHostClient::Take(CallId id) {
   return done;
 }
 
-Connection::Done SameHostClient::Abandon(CallId id) {
+Connection::Done LinkClient::Abandon(CallId id) {
   Done done = Take(id);
   if (done == nullptr) return nullptr;
-  if (const std::shared_ptr<SameHostLink> link = link_.lock()) {
+  if (const std::shared_ptr<MessageLink> link = link_.lock()) {
     link->Forget(id);
-    link->Send({.kind = v1::SameHostFrame::KIND_CANCEL, .call = id});
+    link->Send({.kind = LinkMessage::Kind::kCancel, .call = id});
   }
   return done;
 }
 
-void SameHostClient::Cancel(CallId id) {
+void LinkClient::Cancel(CallId id) {
   Done done = Abandon(id);
   if (done == nullptr) return;
   // `done` must not run in the cancelling thread.
-  loop_.Post([done = std::move(done)]() mutable {
+  post_([done = std::move(done)]() mutable {
     std::move(done)(absl::CancelledError("the call was cancelled"));
   });
 }
 
-void SameHostClient::Await(CallId id) {
-  const std::shared_ptr<SameHostLink> link = link_.lock();
+void LinkClient::Await(CallId id) {
+  const std::shared_ptr<MessageLink> link = link_.lock();
   if (link == nullptr) return;
   absl::Duration spin = spin_;
   {
@@ -85,23 +85,23 @@ void SameHostClient::Await(CallId id) {
   });
 }
 
-void SameHostClient::Close(const absl::Status& status) {
-  if (const std::shared_ptr<SameHostLink> link = link_.lock()) {
+void LinkClient::Close(const absl::Status& status) {
+  if (const std::shared_ptr<MessageLink> link = link_.lock()) {
     link->Close(status);
   }
 }
 
-bool SameHostClient::ended() {
+bool LinkClient::ended() {
   async::MutexLock lock(&mutex_);
   return ended_;
 }
 
-SameHostLink::Work SameHostClient::OnMessage(LinkMessage message) {
+LinkWork LinkClient::OnMessage(LinkMessage message) {
   // Drop replies that no call waits for; this also releases them at the peer.
-  if (message.kind != v1::SameHostFrame::KIND_REPLY) return {};
+  if (message.kind != LinkMessage::Kind::kReply) return {};
   Done done = Take(message.call);
   if (done == nullptr) return {};
-  const std::shared_ptr<SameHostLink> link = link_.lock();
+  const std::shared_ptr<MessageLink> link = link_.lock();
   if (link != nullptr) link->Forget(message.call);
   if (!message.error.ok()) {
     return {message.call, [done = std::move(done),
@@ -115,7 +115,7 @@ SameHostLink::Work SameHostClient::OnMessage(LinkMessage message) {
           }};
 }
 
-void SameHostClient::OnEnd(const absl::Status& status) {
+void LinkClient::OnEnd(const absl::Status& status) {
   absl::flat_hash_map<CallId, Waiting> calls;
   {
     async::MutexLock lock(&mutex_);
@@ -126,13 +126,13 @@ void SameHostClient::OnEnd(const absl::Status& status) {
   // Separate closures, because one may block and the others must not wait for
   // it.
   for (auto& [id, call] : calls) {
-    loop_.Post([done = std::move(call.done), status]() mutable {
+    post_([done = std::move(call.done), status]() mutable {
       std::move(done)(status);
     });
   }
 }
 
-async::MonotonicTime SameHostClient::OnTime(async::MonotonicTime now) {
+async::MonotonicTime LinkClient::OnTime(async::MonotonicTime now) {
   std::vector<CallId> due;
   async::MonotonicTime next = async::kNever;
   {
@@ -147,7 +147,7 @@ async::MonotonicTime SameHostClient::OnTime(async::MonotonicTime now) {
   }
   for (const CallId id : due) {
     if (Done done = Abandon(id); done != nullptr) {
-      loop_.Post([done = std::move(done)]() mutable {
+      post_([done = std::move(done)]() mutable {
         std::move(done)(
             absl::DeadlineExceededError("no reply by the deadline"));
       });

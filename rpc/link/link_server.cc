@@ -1,4 +1,4 @@
-#include "rpc/same_host/server.h"
+#include "rpc/link/link_server.h"
 
 #include <optional>
 
@@ -14,21 +14,20 @@ constexpr size_t kMaxCalls = size_t{1} << 16;
 
 }  // namespace
 
-SameHostMethods::SameHostMethods(const std::vector<TransportMethod>& methods) {
+LinkMethods::LinkMethods(const std::vector<TransportMethod>& methods) {
   for (const TransportMethod& method : methods) {
     methods_.emplace(method.path, method);
   }
 }
 
-const TransportMethod* SameHostMethods::Find(const std::string& path) const {
+const TransportMethod* LinkMethods::Find(const std::string& path) const {
   auto it = methods_.find(path);
   return it == methods_.end() ? nullptr : &it->second;
 }
 
-class SameHostServer::Call final : public IncomingCall {
+class LinkServer::Call final : public IncomingCall {
  public:
-  Call(std::shared_ptr<SameHostLink> link,
-       std::shared_ptr<SameHostServer> server,
+  Call(std::shared_ptr<MessageLink> link, std::shared_ptr<LinkServer> server,
        std::shared_ptr<Cancellation> cancellation, LinkMessage message)
       : link_(std::move(link)),
         server_(std::move(server)),
@@ -64,7 +63,7 @@ class SameHostServer::Call final : public IncomingCall {
     answered_ = true;
     // A cancelled call gets no reply.
     if (server_->Take(id_) == nullptr) return;
-    LinkMessage message{.kind = v1::SameHostFrame::KIND_REPLY, .call = id_};
+    LinkMessage message{.kind = LinkMessage::Kind::kReply, .call = id_};
     if (reply.ok() && reply->size() > link_->max_message_bytes()) {
       reply = absl::ResourceExhaustedError(absl::StrCat(
           "a message of ", reply->size(), " bytes exceeds the limit of ",
@@ -86,8 +85,8 @@ class SameHostServer::Call final : public IncomingCall {
     link_->Send(std::move(message));
   }
 
-  const std::shared_ptr<SameHostLink> link_;
-  const std::shared_ptr<SameHostServer> server_;
+  const std::shared_ptr<MessageLink> link_;
+  const std::shared_ptr<LinkServer> server_;
   const std::shared_ptr<Cancellation> cancellation_;
   const uint64_t id_;
   const async::MonotonicTime deadline_;
@@ -95,7 +94,7 @@ class SameHostServer::Call final : public IncomingCall {
   bool answered_ = false;
 };
 
-std::shared_ptr<Cancellation> SameHostServer::Take(uint64_t call) {
+std::shared_ptr<Cancellation> LinkServer::Take(uint64_t call) {
   async::MutexLock lock(&mutex_);
   auto it = calls_.find(call);
   if (it == calls_.end()) return nullptr;
@@ -104,25 +103,26 @@ std::shared_ptr<Cancellation> SameHostServer::Take(uint64_t call) {
   return cancellation;
 }
 
-SameHostLink::Work SameHostServer::OnMessage(LinkMessage message) {
+LinkWork LinkServer::OnMessage(LinkMessage message) {
   switch (message.kind) {
-    case v1::SameHostFrame::KIND_REQUEST:
+    case LinkMessage::Kind::kRequest:
       return OnRequest(std::move(message));
-    case v1::SameHostFrame::KIND_CANCEL:
+    case LinkMessage::Kind::kCancel:
       if (auto cancellation = Take(message.call)) {
         return {message.call, [cancellation] { cancellation->Cancel(); }};
       }
       [[fallthrough]];
-    case v1::SameHostFrame::KIND_RELEASE:
+    case LinkMessage::Kind::kRelease:
       if (auto link = link_.lock()) link->Forget(message.call);
       return {};
-    default:
-      return {};
+    case LinkMessage::Kind::kReply:
+      break;
   }
+  return {};
 }
 
-SameHostLink::Work SameHostServer::OnRequest(LinkMessage message) {
-  const std::shared_ptr<SameHostLink> link = link_.lock();
+LinkWork LinkServer::OnRequest(LinkMessage message) {
+  const std::shared_ptr<MessageLink> link = link_.lock();
   if (link == nullptr) return {};
   const uint64_t id = message.call;
   const TransportMethod* method = methods_->Find(message.path);
@@ -144,7 +144,7 @@ SameHostLink::Work SameHostServer::OnRequest(LinkMessage message) {
     }
   }
   if (!refused.ok()) {
-    link->Send({.kind = v1::SameHostFrame::KIND_REPLY,
+    link->Send({.kind = LinkMessage::Kind::kReply,
                 .call = id,
                 .error = std::move(refused)});
     return {};
@@ -156,7 +156,7 @@ SameHostLink::Work SameHostServer::OnRequest(LinkMessage message) {
           }};
 }
 
-void SameHostServer::OnEnd(const absl::Status&) {
+void LinkServer::OnEnd(const absl::Status&) {
   absl::flat_hash_map<uint64_t, std::shared_ptr<Cancellation>> calls;
   {
     async::MutexLock lock(&mutex_);

@@ -1,0 +1,45 @@
+// Opens links through shared memory.
+
+#ifndef HAWSER_RPC_SAME_HOST_OPENER_H_
+#define HAWSER_RPC_SAME_HOST_OPENER_H_
+
+#include <cstddef>
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "ipc/event_loop.h"
+#include "rpc/link/link_connection.h"
+#include "rpc/transport/gate.h"
+#include "rpc/transport/payload.h"
+#include "rpc/transport/transport.h"
+
+namespace hawser::rpc {
+
+// Asks the peer over the socket, then connects by the handshake. Thread-safe.
+class SameHostOpener final : public LinkOpener {
+ public:
+  // Users of `loop` enter `gate` first; `loop` must live until the gate is
+  // closed.
+  SameHostOpener(std::shared_ptr<Connection> socket,
+                 std::shared_ptr<ipc::EventLoop> loop,
+                 std::shared_ptr<Gate> gate, size_t max_message_bytes);
+
+  void Open(Done done) override;
+
+ private:
+  // Outlives the opener while a request is in flight.
+  struct Parts {
+    std::shared_ptr<ipc::EventLoop> loop;
+    std::shared_ptr<Gate> gate;
+    size_t max_message_bytes = 0;
+  };
+  static void OnReply(const std::shared_ptr<const Parts>& parts,
+                      absl::StatusOr<Payload> reply, Done done);
+
+  const std::shared_ptr<Connection> socket_;
+  const std::shared_ptr<const Parts> parts_;
+};
+
+}  // namespace hawser::rpc
+
+#endif  // HAWSER_RPC_SAME_HOST_OPENER_H_
