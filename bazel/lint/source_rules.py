@@ -20,7 +20,7 @@ OWN_CHECKS = {
     "rpc/grpc/server_call.cc": 2,
     "rpc/inproc/network.cc": 2,
     "rpc/wire/message_encoding.cc": 1,
-    "rpc/same_host/server.cc": 2,
+    "rpc/link/link_server.cc": 2,
     "rref/user_table.cc": 2,
 }
 
