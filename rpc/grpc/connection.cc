@@ -267,15 +267,22 @@ GrpcConnection::GrpcConnection(
 // Calls keep their connection alive, so there are none left.
 GrpcConnection::~GrpcConnection() = default;
 
+GrpcConnection::ChannelSlot& GrpcConnection::AddSlotLocked() {
+  slots_.push_back(std::make_unique<ChannelSlot>(
+      ChannelSlot{std::make_unique<::grpc::GenericStub>(make_channel_())}));
+  return *slots_.back();
+}
+
+::grpc::GenericStub& GrpcConnection::first_stub() {
+  async::MutexLock lock(&mutex_);
+  return *(slots_.empty() ? AddSlotLocked() : *slots_.front()).stub;
+}
+
 GrpcConnection::ChannelSlot* GrpcConnection::PickSlotLocked() {
   for (const auto& slot : slots_) {
     if (slot->num_calls < kMaxCallsPerSlot) return slot.get();
   }
-  if (slots_.size() < kMaxSlots) {
-    slots_.push_back(std::make_unique<ChannelSlot>(
-        ChannelSlot{std::make_unique<::grpc::GenericStub>(make_channel_())}));
-    return slots_.back().get();
-  }
+  if (slots_.size() < kMaxSlots) return &AddSlotLocked();
   return std::min_element(slots_.begin(), slots_.end(),
                           [](const auto& a, const auto& b) {
                             return a->num_calls < b->num_calls;
@@ -355,22 +362,25 @@ void GrpcConnection::AwaitReply(CallId id) {
   if (reply == nullptr) return;
   Gate::Entry entry(gate_.get());
   if (!entry || !spin_policy_.Begin()) return;
-  const Poller::Polled polled = poller_.PollFor(
-      reply, [&] { return ReplyOf(id) == reply; }, spin_);
-  if (polled == Poller::Polled::kByThreads) {
+  const auto pending = [&] { return ReplyOf(id) == reply; };
+  const async::MonotonicTime end =
+      async::AddDelay(std::chrono::steady_clock::now(), spin_);
+  Poller::Polled polled = Poller::Polled::kByThreads;
+  do {
+    polled = poller_.PollFor(reply, pending, spin_);
+    if (polled != Poller::Polled::kByThreads) break;
     poller_.set_awaited(reply);
-    SpinUntilDone(id);
+    SpinUntilDone(id, end);
     poller_.set_awaited(nullptr);
-  }
+  } while (pending() && std::chrono::steady_clock::now() < end);
   spin_policy_.End();
 }
 
-void GrpcConnection::SpinUntilDone(CallId id) {
-  const async::MonotonicTime end =
-      async::AddDelay(std::chrono::steady_clock::now(), spin_);
+void GrpcConnection::SpinUntilDone(CallId id, async::MonotonicTime end) {
   uint64_t seen = num_done_.load(std::memory_order_acquire);
   bool arrived = ReplyOf(id) == nullptr;
-  while (!arrived && std::chrono::steady_clock::now() < end) {
+  while (!arrived && !poller_.yielded() &&
+         std::chrono::steady_clock::now() < end) {
     async::CpuRelax();
     const uint64_t done = num_done_.load(std::memory_order_acquire);
     if (done == seen) continue;

@@ -48,6 +48,9 @@ class GrpcConnection final
               async::MonotonicTime deadline, Done done) override;
   void Cancel(CallId id) override;
   void Close(absl::Status status) override;
+  // A stub of the first channel, for streams.
+  ::grpc::GenericStub& first_stub();
+
   // Avoids the wake-up that is needed if another thread receives the reply.
   void AwaitReply(CallId id) override;
 
@@ -60,14 +63,16 @@ class GrpcConnection final
     int num_calls = 0;
   };
 
+  ChannelSlot& AddSlotLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Returns the slot for the next call.
   ChannelSlot* PickSlotLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::unique_ptr<ActiveCall> MakeCall(const Payload& request, Done done);
   // Returns the completion event of the call's reply; null if the call has
   // ended or its request is sent in fragments.
   const CompletionEvent* ReplyOf(CallId id);
-  // Spins until the call has ended, for a limited time.
-  void SpinUntilDone(CallId id);
+  // Spins until `end`, until the call has ended, or until the polling threads
+  // have yielded.
+  void SpinUntilDone(CallId id, async::MonotonicTime end);
   // Removes an ended call. Returns the status to use instead of kCancelled, if
   // any.
   std::optional<absl::Status> Forget(CallId id, ChannelSlot* slot);

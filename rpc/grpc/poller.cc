@@ -18,6 +18,10 @@ constexpr std::chrono::microseconds kPatience{1000};
 // Time that a caller polls for its event, outside a BlockingRegion.
 constexpr int kMaxPollMs = 5;
 
+// The poller of which the calling thread is a polling thread. It runs what is
+// posted before it waits.
+thread_local const Poller* polling_for = nullptr;
+
 }  // namespace
 
 Poller::Poller(std::unique_ptr<::grpc::CompletionQueue> queue,
@@ -52,6 +56,7 @@ Poller::NextStatus Poller::TryNext(Event& event) {
 }
 
 Poller::NextStatus Poller::Spin(absl::Duration spin, ipc::SpinPolicy& policy,
+                                std::optional<async::MonotonicTime>& end,
                                 Event& event) {
   if (spin <= absl::ZeroDuration() || !policy.Begin()) {
     return NextStatus::TIMEOUT;
@@ -59,45 +64,97 @@ Poller::NextStatus Poller::Spin(absl::Duration spin, ipc::SpinPolicy& policy,
   // Does not read the clock if an event is waiting.
   NextStatus status = TryNext(event);
   if (status == NextStatus::TIMEOUT) {
-    status = SpinUntil(async::AddDelay(std::chrono::steady_clock::now(), spin),
-                       event);
+    if (!end.has_value()) {
+      end = async::AddDelay(std::chrono::steady_clock::now(), spin);
+    }
+    status = SpinUntil(*end, event);
   }
   policy.End();
   return status;
 }
 
-bool Poller::Next(Event& event) {
-  const NextStatus status = options_.busy
-                                ? SpinUntil(async::kNever, event)
-                                : Spin(options_.spin, thread_spins_, event);
-  if (status != NextStatus::TIMEOUT) return status == NextStatus::GOT_EVENT;
-  void* tag = nullptr;
-  const bool got = queue_->Next(&tag, &event.ok);
-  event.event = static_cast<CompletionEvent*>(tag);
+bool Poller::Next(std::optional<async::MonotonicTime>& spin_end, Event& event) {
+  if (!options_.busy) {
+    const NextStatus status =
+        Spin(options_.spin, thread_spins_, spin_end, event);
+    if (status != NextStatus::TIMEOUT) return status == NextStatus::GOT_EVENT;
+  }
+  event.event = nullptr;
+  // Counted before the check: Post sets `any_posted_` before it reads this.
+  num_waiting_.fetch_add(1, std::memory_order_seq_cst);
+  bool got = true;
+  if (!any_posted_.load(std::memory_order_seq_cst)) {
+    if (options_.busy) {
+      got = SpinUntil(async::kNever, event) == NextStatus::GOT_EVENT;
+    } else {
+      void* tag = nullptr;
+      got = queue_->Next(&tag, &event.ok);
+      event.event = static_cast<CompletionEvent*>(tag);
+    }
+  }
+  num_waiting_.fetch_sub(1, std::memory_order_relaxed);
   return got;
 }
 
-bool Poller::TakeHandedOver(Event& event) {
-  async::MutexLock lock(&mutex_);
-  if (handed_over_.empty()) return false;
-  event = handed_over_.front();
-  handed_over_.pop_front();
+bool Poller::RunPosted() {
+  absl::AnyInvocable<void() &&> closure;
+  {
+    async::MutexLock lock(&mutex_);
+    if (posted_.empty()) return false;
+    closure = std::move(posted_.front());
+    posted_.pop_front();
+    any_posted_.store(!posted_.empty(), std::memory_order_relaxed);
+  }
+  std::move(closure)();
   return true;
 }
 
+void Poller::Post(absl::AnyInvocable<void() &&> closure) {
+  async::MutexLock lock(&mutex_);
+  posted_.push_back(std::move(closure));
+  any_posted_.store(true, std::memory_order_seq_cst);
+  if (num_yielding_ > 0) {
+    resume_ = true;
+    resumed_.NotifyAll();
+    return;
+  }
+  // A polling thread may block after this, while another one waits.
+  const bool may_sleep =
+      polling_for != this || num_waiting_.load(std::memory_order_seq_cst) > 0;
+  if (!may_sleep || waking_ || stopping_) return;
+  waking_ = true;
+  wake_alarm_.Set(queue_.get(), gpr_now(GPR_CLOCK_MONOTONIC),
+                  static_cast<CompletionEvent*>(&wake_event_));
+}
+
+void Poller::OnWoken() {
+  async::MutexLock lock(&mutex_);
+  waking_ = false;
+}
+
 void Poller::Poll() {
+  polling_for = this;
   Event next;
+  std::optional<async::MonotonicTime> spin_end;
   for (int i = 0; i < kEventsPerTurn; ++i) {
-    if (streak_.load(std::memory_order_relaxed) >= kStreak) Yield();
-    if (may_yield_ && TakeHandedOver(next)) {
-      next.event->OnEvent(next.ok);
+    if (any_posted_.load(std::memory_order_relaxed) && RunPosted()) continue;
+    if (streak_.load(std::memory_order_relaxed) >= kStreak) {
+      Yield();
       continue;
     }
-    if (!Next(next)) return;
+    if (!Next(spin_end, next)) {
+      while (RunPosted()) {
+      }
+      return;
+    }
+    if (next.event == nullptr) continue;
+    if (next.event->spin_after()) spin_end.reset();
     if (may_yield_) {
-      if (awaited_.load(std::memory_order_relaxed) == next.event) {
+      const void* const group = next.event->group();
+      if (awaited_.load(std::memory_order_relaxed) == group) {
         streak_.fetch_add(1, std::memory_order_relaxed);
-      } else {
+      } else if (last_awaited_.load(std::memory_order_relaxed) != group) {
+        // An event of the same group may precede the wait: a request was sent.
         streak_.store(0, std::memory_order_relaxed);
       }
     }
@@ -112,16 +169,17 @@ void Poller::Yield() {
   // have, no caller may poll in their place, since they would not be woken
   // again.
   if (++num_yielding_ == 1) resume_ = false;
-  while (!resume_ && !stopping_ && handed_over_.empty()) {
+  yielded_.store(true, std::memory_order_relaxed);
+  while (!resume_ && !stopping_ && posted_.empty()) {
     polled_ = polling_;
     resumed_.WaitUntil(&mutex_, std::chrono::steady_clock::now() + kPatience);
     if (!polled_) break;
   }
-  --num_yielding_;
+  if (--num_yielding_ == 0) yielded_.store(false, std::memory_order_relaxed);
   streak_.store(0, std::memory_order_relaxed);
 }
 
-Poller::Polled Poller::PollFor(const CompletionEvent* event,
+Poller::Polled Poller::PollFor(const void* group,
                                absl::FunctionRef<bool()> pending,
                                absl::Duration spin) {
   {
@@ -134,7 +192,10 @@ Poller::Polled Poller::PollFor(const CompletionEvent* event,
   Event next;
   NextStatus status = NextStatus::TIMEOUT;
   const bool was_pending = pending();
-  if (was_pending) status = Spin(spin, caller_spins_, next);
+  if (was_pending) {
+    std::optional<async::MonotonicTime> end;
+    status = Spin(spin, caller_spins_, end, next);
+  }
   if (was_pending && status == NextStatus::TIMEOUT) {
     void* tag = nullptr;
     status = queue_->AsyncNext(
@@ -144,12 +205,15 @@ Poller::Polled Poller::PollFor(const CompletionEvent* event,
     next.event = static_cast<CompletionEvent*>(tag);
   }
   const bool got = status == NextStatus::GOT_EVENT;
-  // The address of an event that is no longer pending may have been reused.
-  const bool mine = got && next.event == event && pending();
+  // The address of a group that is no longer awaited may have been reused.
+  const bool mine = got && next.event->group() == group && pending();
   {
     async::MutexLock lock(&mutex_);
     polling_ = false;
-    if (got && !mine) handed_over_.push_back(next);
+    if (got && !mine) {
+      posted_.push_front([next] { next.event->OnEvent(next.ok); });
+      any_posted_.store(true, std::memory_order_relaxed);
+    }
     if (!mine) {
       resume_ = true;
       resumed_.NotifyAll();
@@ -171,6 +235,9 @@ void Poller::Shutdown() {
   }
   queue_->Shutdown();
   threads_.Shutdown();
+  // Posted while the last thread ended.
+  while (RunPosted()) {
+  }
 }
 
 }  // namespace hawser::rpc

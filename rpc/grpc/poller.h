@@ -6,13 +6,16 @@
 #include <atomic>
 #include <deque>
 #include <memory>
+#include <optional>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/functional/any_invocable.h"
 #include "absl/functional/function_ref.h"
 #include "absl/time/time.h"
 #include "async/clock.h"
 #include "async/mutex.h"
 #include "async/thread_pool.h"
+#include "grpcpp/alarm.h"
 #include "grpcpp/completion_queue.h"
 #include "ipc/spin_policy.h"
 
@@ -24,6 +27,13 @@ class CompletionEvent {
   // Runs on a polling thread or in Poller::PollFor. May block inside a
   // BlockingRegion.
   virtual void OnEvent(bool ok) = 0;
+
+  // Events of one group are handled by the same call of Poller::PollFor.
+  virtual const void* group() const { return this; }
+
+  // Whether other events often follow soon, so that a thread spins for them.
+  // After other events it continues to spin if it did so before.
+  virtual bool spin_after() const { return true; }
 
  protected:
   ~CompletionEvent() = default;
@@ -60,27 +70,39 @@ class Poller {
     // The event was handled in the calling thread.
     kHandled,
     // The polling threads have not yielded or have resumed; they handle the
-    // event.
+    // events.
     kByThreads,
-    // The event did not arrive for some milliseconds; the polling threads
-    // handle it.
+    // No event arrived for some milliseconds; the polling threads handle it.
     kInVain,
   };
-  // For a thread that only waits for `event`: polls in place of the polling
-  // threads and handles no other event. `pending` returns whether the event is
-  // still unhandled and its address not reused. `spin` is as in PollerOptions.
-  // Must not be called after Shutdown has begun.
-  Polled PollFor(const CompletionEvent* event,
-                 absl::FunctionRef<bool()> pending, absl::Duration spin);
+  // For a thread that only waits for an event of `group`: polls in place of the
+  // polling threads, and handles one event of the group and no other. `pending`
+  // returns whether the thread still waits; then the address of the group is
+  // not reused. `spin` is as in PollerOptions. Must not be called after
+  // Shutdown has begun.
+  Polled PollFor(const void* group, absl::FunctionRef<bool()> pending,
+                 absl::Duration spin);
 
-  // Sets the event that a thread waits for without polling, or null. Tells the
-  // polling threads when to yield.
-  void set_awaited(const CompletionEvent* event) {
-    awaited_.store(event, std::memory_order_relaxed);
+  // Sets the group of the events that a thread waits for without polling, or
+  // null. Tells the polling threads when to yield.
+  void set_awaited(const void* group) {
+    awaited_.store(group, std::memory_order_relaxed);
+    if (group != nullptr) {
+      last_awaited_.store(group, std::memory_order_relaxed);
+    }
   }
+  // Whether the polling threads have yielded, so that a thread that waits for
+  // an event should call PollFor.
+  bool yielded() const { return yielded_.load(std::memory_order_relaxed); }
+  // Says that an event was not only for the thread that awaits it.
+  void EndStreak() { streak_.store(0, std::memory_order_relaxed); }
+
+  // Runs `closure` once, on a polling thread or in Shutdown. It may block
+  // inside a BlockingRegion.
+  void Post(absl::AnyInvocable<void() &&> closure);
 
   // Shuts the queue down; no operation may be started on it any more. Returns
-  // when all events have been handled. Idempotent.
+  // when all events have been handled and all closures have run. Idempotent.
   void Shutdown();
 
  private:
@@ -89,18 +111,33 @@ class Poller {
     bool ok = false;
   };
 
+  class WakeEvent final : public CompletionEvent {
+   public:
+    explicit WakeEvent(Poller* poller) : poller_(*poller) {}
+    void OnEvent(bool) override { poller_.OnWoken(); }
+
+   private:
+    Poller& poller_;
+  };
+
   using NextStatus = ::grpc::CompletionQueue::NextStatus;
 
   void Poll();
-  // Waits for the next event; returns false if the queue is shut down and
-  // drained.
-  bool Next(Event& event);
+  // Waits for the next event, which is null if something was posted; returns
+  // false if the queue is shut down and drained.
+  // `spin_end`: when to end spinning; unset for a new period.
+  bool Next(std::optional<async::MonotonicTime>& spin_end, Event& event);
   // Returns TIMEOUT if no event is waiting.
   NextStatus TryNext(Event& event);
-  // Polls without sleeping until `end`, or for `spin` if `policy` allows it.
+  // Polls without sleeping until `end`.
   NextStatus SpinUntil(async::MonotonicTime end, Event& event);
-  NextStatus Spin(absl::Duration spin, ipc::SpinPolicy& policy, Event& event);
-  bool TakeHandedOver(Event& event);
+  // Same, if `policy` allows it. An unset `end` is set to `spin` from now if no
+  // event is waiting.
+  NextStatus Spin(absl::Duration spin, ipc::SpinPolicy& policy,
+                  std::optional<async::MonotonicTime>& end, Event& event);
+  // Runs the closure posted first, if there is one.
+  bool RunPosted();
+  void OnWoken();
   void Yield();
 
   const std::unique_ptr<::grpc::CompletionQueue> queue_;
@@ -108,21 +145,31 @@ class Poller {
   const bool may_yield_;
   ipc::SpinPolicy thread_spins_;
   ipc::SpinPolicy caller_spins_;
-  std::atomic<const CompletionEvent*> awaited_{nullptr};
+  std::atomic<const void*> awaited_{nullptr};
+  std::atomic<const void*> last_awaited_{nullptr};
   // Number of consecutive awaited events.
   std::atomic<int> streak_{0};
 
   async::Mutex mutex_;
   async::CondVar resumed_;
   int num_yielding_ ABSL_GUARDED_BY(mutex_) = 0;
+  // Changes under the lock.
+  std::atomic<bool> yielded_{false};
   // A thread is in PollFor; a thread was in PollFor since the last check.
   bool polling_ ABSL_GUARDED_BY(mutex_) = false;
   bool polled_ ABSL_GUARDED_BY(mutex_) = false;
   // The polling threads must resume.
   bool resume_ ABSL_GUARDED_BY(mutex_) = false;
-  // Events for other threads that arrived in PollFor.
-  std::deque<Event> handed_over_ ABSL_GUARDED_BY(mutex_);
+  std::deque<absl::AnyInvocable<void() &&>> posted_ ABSL_GUARDED_BY(mutex_);
+  // Changes under the lock.
+  std::atomic<bool> any_posted_{false};
+  // Polling threads that wait for an event.
+  std::atomic<int> num_waiting_{0};
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  // Ends the sleep of a polling thread.
+  WakeEvent wake_event_{this};
+  ::grpc::Alarm wake_alarm_ ABSL_GUARDED_BY(mutex_);
+  bool waking_ ABSL_GUARDED_BY(mutex_) = false;
 
   async::ThreadPool threads_;
 };

@@ -5,7 +5,9 @@
 #include <memory>
 #include <thread>
 
+#include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "async/blocking_region.h"
 #include "async/cpu_relax.h"
 #include "grpcpp/alarm.h"
 #include "gtest/gtest.h"
@@ -59,6 +61,17 @@ class PollerTest : public testing::TestWithParam<absl::Duration> {
   explicit PollerTest(int num_threads = 1)
       : poller_(std::make_unique<::grpc::CompletionQueue>(),
                 {.num_threads = num_threads, .spin = GetParam()}) {}
+
+  // Waits until polling threads that have nothing to do no longer spin.
+  void SleepUntilIdle() const {
+    absl::Duration before = CpuTime();
+    while (true) {
+      absl::SleepFor(absl::Milliseconds(1));
+      const absl::Duration now = CpuTime();
+      if (now - before < absl::Microseconds(300)) return;
+      before = now;
+    }
+  }
 
   Polled PollFor(const TestEvent& event) {
     return poller_.PollFor(
@@ -145,6 +158,60 @@ TEST_P(PollerTest, YieldedThreadDoesNotBlockShutdown) {
   TestEvent event;
   AwaitMany(event);
   poller_.Shutdown();
+}
+
+TEST_P(PollerTest, PostedClosuresRunOnAPollingThread) {
+  TestEvent event;
+  for (int i = 0; i < 200; ++i) {
+    // From a thread of its own, while the polling thread spins, sleeps, or has
+    // yielded.
+    if (i % 3 == 0) AwaitMany(event);
+    if (i % 50 == 0) SleepUntilIdle();
+    std::atomic<std::thread::id> thread;
+    std::atomic<bool> ran = false;
+    poller_.Post([&] {
+      thread = std::this_thread::get_id();
+      ran = true;
+      ran.notify_all();
+    });
+    ran.wait(false);
+    EXPECT_NE(thread.load(), std::this_thread::get_id());
+  }
+}
+
+// A closure that blocks must not delay what it has posted before, although
+// another polling thread is asleep by then.
+TEST_P(PollerTest, ClosureMayWaitForClosuresThatItPosts) {
+  std::atomic<bool> ended = false;
+  poller_.Post([&] {
+    for (int i = 0; i < 20; ++i) {
+      std::atomic<bool> ran = false;
+      poller_.Post([&ran] {
+        ran = true;
+        ran.notify_all();
+      });
+      {
+        async::BlockingRegion blocking;
+        ran.wait(false);
+      }
+      SleepUntilIdle();
+    }
+    ended = true;
+    ended.notify_all();
+  });
+  ended.wait(false);
+}
+
+TEST_P(PollerTest, ShutdownRunsPostedClosures) {
+  std::atomic<int> num_run = 0;
+  for (int i = 0; i < 100; ++i) {
+    poller_.Post([&] {
+      ++num_run;
+      poller_.Post([&] { ++num_run; });
+    });
+  }
+  poller_.Shutdown();
+  EXPECT_EQ(num_run, 200);
 }
 
 TEST_P(PollerTest, SleepsWithoutEvents) {

@@ -6,22 +6,18 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
-#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "async/mutex.h"
 #include "async/status_macros.h"
 #include "grpcpp/server_builder.h"
-#include "grpcpp/support/channel_arguments.h"
-#include "net/auth/peer_verification.h"
-#include "net/grpc/client_settings.h"
 #include "net/grpc/lifetime.h"
 #include "net/health/health.h"
 #include "net/server/insecure_network_warning.h"
 #include "net/server/listener.h"
 #include "net/server/open_file_limit.h"
-#include "rpc/grpc/connection.h"
-#include "rpc/grpc/fragments/message_fragments.h"
+#include "rpc/grpc/call_stream/call_stream_server.h"
+#include "rpc/grpc/connection_factory.h"
 #include "rpc/grpc/health_calls.h"
 #include "rpc/grpc/limits.h"
 #include "rpc/grpc/poller.h"
@@ -35,29 +31,6 @@ namespace {
 
 // Multiple of `spin`, since two processes have to wake up.
 constexpr int kSocketRoundTrip = 4;
-
-absl::string_view HostOf(absl::string_view address) {
-  if (absl::StartsWith(address, "[")) {
-    return address.substr(1, address.find(']') - 1);
-  }
-  return address.substr(0, address.rfind(':'));
-}
-
-bool IsLoopback(absl::string_view address) {
-  if (absl::StartsWith(address, "unix:")) return true;
-  const absl::string_view host = HostOf(address);
-  if (host == "localhost" || host == "::1") return true;
-  // 127.0.0.0/8, written in full; anything else may be a host name.
-  int dots = 0;
-  for (char c : host) {
-    if (c == '.') {
-      ++dots;
-    } else if (c < '0' || c > '9') {
-      return false;
-    }
-  }
-  return dots == 3 && absl::StartsWith(host, "127.");
-}
 
 // "hawser.v1.WorkerService" of "/hawser.v1.WorkerService/Call".
 std::vector<std::string> ServicesOf(
@@ -87,16 +60,6 @@ absl::StatusOr<std::unique_ptr<net::Listener>> OpenListener(
     return absl::UnavailableError(listener.status().message());
   }
   return listener;
-}
-
-::grpc::ChannelArguments ChannelArgumentsFor(int max_message_bytes) {
-  ::grpc::ChannelArguments arguments = net::ClientSettings();
-  arguments.SetMaxReceiveMessageSize(max_message_bytes);
-  arguments.SetMaxSendMessageSize(max_message_bytes);
-  // For requests in fragments: the next fragment is created when at most this
-  // many bytes are left to be sent.
-  arguments.SetInt(GRPC_ARG_HTTP2_WRITE_BUFFER_SIZE, 2 * kFragmentBytes);
-  return arguments;
 }
 
 PollerOptions PollerOptionsFor(const GrpcTransportOptions& options) {
@@ -132,6 +95,9 @@ class GrpcTransport::Impl {
   absl::StatusOr<std::shared_ptr<Connection>> Connect(
       const ConnectionTarget& target);
   const net::Credentials& credentials() const { return *credentials_; }
+  // Whether clients may combine calls into a stream: nothing is checked or
+  // limited for each call of gRPC.
+  bool MayCombineCalls() const;
   std::shared_ptr<net::Health> health();
   std::map<std::string, int64_t> DebugNumbers() const;
   void Shutdown();
@@ -148,15 +114,27 @@ class GrpcTransport::Impl {
   bool shut_down_ ABSL_GUARDED_BY(mutex_) = false;
   // One queue for both directions: threads that serve also receive replies.
   std::unique_ptr<Poller> poller_ ABSL_GUARDED_BY(mutex_);
+  // Set with the first connection.
+  std::optional<ConnectionFactory> factory_ ABSL_GUARDED_BY(mutex_);
   std::unique_ptr<net::InsecureNetworkWarning> warning_ ABSL_GUARDED_BY(mutex_);
   std::shared_ptr<net::Health> health_ ABSL_GUARDED_BY(mutex_);
   std::unique_ptr<HealthCalls> health_calls_ ABSL_GUARDED_BY(mutex_);
+  // Null if they are not served. Destroyed after the server.
+  std::unique_ptr<CallStreamServer> call_streams_ ABSL_GUARDED_BY(mutex_);
   std::unique_ptr<GrpcServer> server_ ABSL_GUARDED_BY(mutex_);
   std::unique_ptr<net::Listener> listener_ ABSL_GUARDED_BY(mutex_);
   std::vector<std::weak_ptr<Connection>> connections_ ABSL_GUARDED_BY(mutex_);
   // One shutdown at a time.
   async::Mutex shutdown_mutex_;
 };
+
+bool GrpcTransport::Impl::MayCombineCalls() const {
+  const GrpcLimits& limits = options_.limits;
+  return !credentials_->has_authorization_policy() &&
+         options_.max_message_bytes >= kMinStreamLimit &&
+         limits.max_connection_idle == absl::InfiniteDuration() &&
+         limits.max_connection_age == absl::InfiniteDuration();
+}
 
 absl::StatusOr<std::string> GrpcTransport::Impl::Listen(
     absl::string_view address, std::vector<TransportMethod> methods) {
@@ -178,6 +156,7 @@ absl::StatusOr<std::string> GrpcTransport::Impl::Listen(
   if (same_host_.has_value() && !credentials_->has_authorization_policy()) {
     methods.push_back(same_host_->Serve(methods));
   }
+  const std::vector<TransportMethod> combinable = methods;
   ::grpc::ServerBuilder builder;
   ConfigureServer(options_.limits, options_.max_message_bytes, builder);
   listener->AttachTo(builder, credentials_->ForServer());
@@ -189,6 +168,17 @@ absl::StatusOr<std::string> GrpcTransport::Impl::Listen(
   auto server = std::make_unique<GrpcServer>(
       std::move(methods), builder, queue.get(), gate_, credentials_,
       options_.max_message_bytes, options_.limits);
+  std::unique_ptr<CallStreamServer> call_streams;
+  if (MayCombineCalls()) {
+    call_streams = std::make_unique<CallStreamServer>(
+        CallStreamServer::Options{
+            .methods = combinable,
+            .queue = queue.get(),
+            .gate = gate_,
+            .credentials = credentials_,
+            .max_message_bytes = options_.max_message_bytes},
+        builder);
+  }
   std::unique_ptr<::grpc::Server> built = builder.BuildAndStart();
   if (built == nullptr) {
     queue->Shutdown();
@@ -210,6 +200,8 @@ absl::StatusOr<std::string> GrpcTransport::Impl::Listen(
   health_calls_ = std::move(health_calls);
   poller_ =
       std::make_unique<Poller>(std::move(queue), PollerOptionsFor(options_));
+  if (call_streams != nullptr) call_streams->Start(poller_.get());
+  call_streams_ = std::move(call_streams);
   listener->Start();
   listener_ = std::move(listener);
   return listener_->address();
@@ -226,20 +218,18 @@ absl::StatusOr<std::shared_ptr<Connection>> GrpcTransport::Impl::Connect(
         std::make_unique<Poller>(std::make_unique<::grpc::CompletionQueue>(),
                                  PollerOptionsFor(options_));
   }
-  auto verification = std::make_shared<net::PeerVerification>(
-      credentials_, target.worker, target.roles);
-  auto make_channel = [address = target.address, verification,
-                       limit = ToIntLimit(options_.max_message_bytes)] {
-    ::grpc::ChannelArguments arguments = ChannelArgumentsFor(limit);
-    if (IsLoopback(address)) TuneForLoopback(arguments);
-    return verification->CreateChannel(address, arguments);
-  };
-  std::shared_ptr<Connection> connection = std::make_shared<GrpcConnection>(
-      std::move(make_channel), poller_.get(), gate_, std::move(verification),
-      options_.max_message_bytes,
-      // With busy polling it would compete for the core of a polling thread.
-      options_.busy_poll ? absl::ZeroDuration()
-                         : kSocketRoundTrip * options_.spin);
+  if (!factory_.has_value()) {
+    factory_.emplace(ConnectionFactory::Options{
+        .poller = poller_.get(),
+        .gate = gate_,
+        .credentials = credentials_,
+        .max_message_bytes = options_.max_message_bytes,
+        .memory_quota_bytes = MemoryQuotaBytes(options_.limits),
+        // With busy polling it would compete for the core of a polling thread.
+        .spin = options_.busy_poll ? absl::ZeroDuration()
+                                   : kSocketRoundTrip * options_.spin});
+  }
+  std::shared_ptr<Connection> connection = factory_->Make(target);
   if (same_host_.has_value()) {
     connection = same_host_->Wrap(std::move(connection));
   }
@@ -264,12 +254,14 @@ void GrpcTransport::Impl::Shutdown() {
   GrpcServer* server = nullptr;
   Poller* poller = nullptr;
   net::Listener* listener = nullptr;
+  CallStreamServer* call_streams = nullptr;
   std::shared_ptr<net::Health> health;
   {
     async::MutexLock lock(&mutex_);
     if (std::exchange(shut_down_, true)) return;
     connections.swap(connections_);
     server = server_.get();
+    call_streams = call_streams_.get();
     poller = poller_.get();
     listener = listener_.get();
     health = health_;
@@ -284,19 +276,27 @@ void GrpcTransport::Impl::Shutdown() {
   close_connections();
   if (listener != nullptr) listener->Stop();
   if (health != nullptr) health->Close();
+  if (call_streams != nullptr) call_streams->Stop();
   if (server != nullptr) server->Stop();
   if (same_host_.has_value()) same_host_->Stop();
   gate_->Close();
   if (poller != nullptr) poller->Shutdown();
   if (same_host_.has_value()) same_host_->Shutdown();
+  if (call_streams != nullptr) call_streams->Release();
   if (server != nullptr) server->Release();
 }
 
 std::map<std::string, int64_t> GrpcTransport::Impl::DebugNumbers() const {
   async::MutexLock lock(&mutex_);
   if (listener_ == nullptr) return {};
-  return {{"connections_accepted", listener_->num_accepted()},
-          {"connections_refused", listener_->num_refused()}};
+  std::map<std::string, int64_t> numbers = {
+      {"connections_accepted", listener_->num_accepted()},
+      {"connections_refused", listener_->num_refused()}};
+  if (call_streams_ != nullptr) {
+    numbers["call_streams_accepted"] = call_streams_->num_accepted();
+    numbers["call_stream_calls"] = call_streams_->num_calls();
+  }
+  return numbers;
 }
 
 GrpcTransport::GrpcTransport(GrpcTransportOptions options)

@@ -80,7 +80,8 @@ class GrpcTransport final : public Transport {
   std::optional<net::Identity> identity() const override;
   void SetRoles(const std::vector<std::string>& roles) override;
   void SetServing(bool serving) override;
-  // "connections_accepted", "connections_refused" of this worker's server.
+  // Of this worker's server: "connections_accepted", "connections_refused",
+  // "call_streams_accepted", "call_stream_calls".
   std::map<std::string, int64_t> DebugNumbers() const override;
   void Shutdown() override;
 

@@ -115,6 +115,11 @@ LinkWork LinkClient::OnMessage(LinkMessage message) {
           }};
 }
 
+bool LinkClient::Expects(uint64_t call) {
+  async::MutexLock lock(&mutex_);
+  return calls_.contains(call);
+}
+
 void LinkClient::OnEnd(const absl::Status& status) {
   absl::flat_hash_map<CallId, Waiting> calls;
   {

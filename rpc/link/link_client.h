@@ -50,6 +50,7 @@ class LinkClient final : public LinkHandler {
   bool ended();
 
   LinkWork OnMessage(LinkMessage message) override;
+  bool Expects(uint64_t call) override;
   void OnEnd(const absl::Status& status) override;
   async::MonotonicTime OnTime(async::MonotonicTime now) override;
 

@@ -120,6 +120,7 @@ void LinkConnection::Close(absl::Status status) {
     if (!closed_.has_value()) closed_ = status;
     client = std::move(client_);
   }
+  opener_->Cancel();
   if (client != nullptr) client->Close(status);
   base_->Close(std::move(status));
 }

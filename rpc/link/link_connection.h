@@ -40,6 +40,8 @@ class LinkOpener {
   //                                        client.
   //   Other errors are temporary.
   virtual void Open(Done done) = 0;
+  // Ends a request in progress; `done` may not run. Later ones are ignored.
+  virtual void Cancel() = 0;
 };
 
 // After some calls requests a link from the peer. Calls use `base` until there

@@ -47,6 +47,7 @@ class LinkServer final : public LinkHandler,
         caller_(std::move(caller)) {}
 
   LinkWork OnMessage(LinkMessage message) override;
+  bool Expects(uint64_t) override { return false; }
   void OnEnd(const absl::Status& status) override;
   async::MonotonicTime OnTime(async::MonotonicTime) override {
     return async::kNever;

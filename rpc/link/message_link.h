@@ -53,6 +53,8 @@ class LinkHandler {
 
   // Called for one message at a time, in order. Must not block.
   virtual LinkWork OnMessage(LinkMessage message) = 0;
+  // Whether a reply to the call is awaited.
+  virtual bool Expects(uint64_t call) = 0;
   // Called once, on a thread of the link. Work of earlier messages may still be
   // running.
   virtual void OnEnd(const absl::Status& status) = 0;

@@ -25,6 +25,8 @@ class SameHostOpener final : public LinkOpener {
                  std::shared_ptr<Gate> gate, size_t max_message_bytes);
 
   void Open(Done done) override;
+  // Does nothing: a request ends with the calls of the socket.
+  void Cancel() override {}
 
  private:
   // Outlives the opener while a request is in flight.

@@ -89,6 +89,12 @@ async::Future<std::string> Call(Connection& connection, std::string_view path,
   return future;
 }
 
+void AwaitCallStream(EchoServer& server, Connection& connection) {
+  while (server.transport().DebugNumbers()["call_stream_calls"] == 0) {
+    EXPECT_TRUE(Call(connection, EchoServer::kEcho, "x").Wait().ok());
+  }
+}
+
 void AwaitConnected(Connection& connection) {
   const auto call = [&] {
     return Call(connection, "/t.T/None", "").Wait().status();

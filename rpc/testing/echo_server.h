@@ -62,6 +62,9 @@ async::Future<std::string> Call(Connection& connection, std::string_view path,
                                 std::string request,
                                 async::MonotonicTime deadline = async::kNever);
 
+// Makes calls over `connection` until one uses a call stream of `server`.
+void AwaitCallStream(EchoServer& server, Connection& connection);
+
 // Waits until calls over `connection` succeed. gRPC gives up a connection
 // attempt after 2 s and fails the calls that wait for it; the test fails if
 // they end sooner.

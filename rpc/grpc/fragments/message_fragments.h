@@ -39,7 +39,7 @@ class MessageFragments {
  private:
   std::vector<uint64_t> PartSizes() const;
 
-  const Payload payload_;
+  Payload payload_;
   bool begun_ = false;
   size_t chunk_ = 0;
   size_t offset_ = 0;

@@ -30,18 +30,26 @@ using ::hawser::async::StatusIs;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-// Runs over the socket and with shared memory.
-class GrpcTransportTest : public testing::TestWithParam<bool> {
+// How calls travel: each as a call of gRPC, combined into a call stream, or
+// through shared memory.
+enum class Way { kSocket, kCallStream, kSameHost };
+
+class GrpcTransportTest : public testing::TestWithParam<Way> {
  protected:
   void Serve(GrpcTransportOptions options = {}) {
-    options.same_host = GetParam();
+    options.same_host = same_host_;
+    const bool may_stream = options.max_message_bytes >= size_t{1} << 20;
     server_ = std::make_unique<EchoServer>(std::move(options));
     connection_ = *client_.Connect({server_->address()});
     AwaitConnected(*connection_);
+    if (GetParam() == Way::kCallStream && may_stream) {
+      AwaitCallStream(*server_, *connection_);
+    }
   }
 
+  const bool same_host_ = GetParam() == Way::kSameHost;
   std::unique_ptr<EchoServer> server_;
-  GrpcTransport client_{{.same_host = GetParam()}};
+  GrpcTransport client_{{.same_host = same_host_}};
   std::shared_ptr<Connection> connection_;
 };
 
@@ -259,11 +267,22 @@ TEST_P(GrpcTransportTest, UnixSocketsWork) {
   EXPECT_EQ(rmdir(directory), 0);
 }
 
-std::string WayName(const testing::TestParamInfo<bool>& way) {
-  return way.param ? "SameHost" : "Socket";
+std::string WayName(const testing::TestParamInfo<Way>& way) {
+  switch (way.param) {
+    case Way::kSocket:
+      return "Socket";
+    case Way::kCallStream:
+      return "CallStream";
+    case Way::kSameHost:
+      return "SameHost";
+  }
+  return "";
 }
 
-INSTANTIATE_TEST_SUITE_P(Ways, GrpcTransportTest, testing::Bool(), WayName);
+INSTANTIATE_TEST_SUITE_P(Ways, GrpcTransportTest,
+                         testing::Values(Way::kSocket, Way::kCallStream,
+                                         Way::kSameHost),
+                         WayName);
 
 }  // namespace
 }  // namespace hawser::rpc

@@ -105,7 +105,9 @@ TEST_F(GrpcLimitsTest, AnAddressHasALimitedNumberOfConnections) {
     EXPECT_THAT(told, Not(HasSubstr("2 refused")));
     EXPECT_EQ(server_->transport().DebugNumbers(),
               (std::map<std::string, int64_t>{{"connections_accepted", 2},
-                                              {"connections_refused", 2}}));
+                                              {"connections_refused", 2},
+                                              {"call_streams_accepted", 0},
+                                              {"call_stream_calls", 0}}));
   }
   // One connection was closed, which the server notices a little later.
   bool served = false;

@@ -1,0 +1,259 @@
+// Receiving of messages, and their work.
+
+#include <chrono>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "async/cpu_relax.h"
+#include "async/status_macros.h"
+#include "async/thread_pool.h"
+#include "rpc/grpc/call_stream/call_stream.h"
+#include "rpc/grpc/call_stream/this_thread.h"
+
+namespace hawser::rpc {
+namespace {
+
+// Frames fill at most two batches: one that is not full and a long message.
+constexpr size_t kMaxFramesBytes = size_t{1} << 20;
+
+// The stream whose PollFor the calling thread is in.
+thread_local const CallStream* polled_stream = nullptr;
+
+}  // namespace
+
+void CallStream::ReadNext() {
+  {
+    async::MutexLock lock(&mutex_);
+    if (std::exchange(reading_, true)) return;
+  }
+  if (ended()) {
+    OnReadsEnded();
+    return;
+  }
+  {
+    Gate::Entry entry(options_.gate.get());
+    if (entry) {
+      read_.self = shared_from_this();
+      StartRead(&incoming_, &read_);
+      return;
+    }
+  }
+  End(absl::CancelledError("the transport was shut down"));
+}
+
+void CallStream::OnRead(bool ok) {
+  if (!ok || ended()) {
+    OnReadsEnded();
+    return;
+  }
+  if (absl::Status status = Receive(); !status.ok()) {
+    Close(std::move(status));
+    OnReadsEnded();
+    return;
+  }
+  {
+    // Other threads may read on now.
+    async::MutexLock lock(&mutex_);
+    reading_ = false;
+  }
+  // In PollFor, the thread goes on by itself.
+  if (polled_stream == this) return;
+  options_.poller->Post([self = shared_from_this()] { self->RunReady(); });
+}
+
+absl::Status CallStream::Receive() {
+  std::vector<::grpc::Slice> slices;
+  if (!incoming_.Valid() || !incoming_.Dump(&slices).ok()) {
+    return absl::InternalError("a message of a call stream cannot be read");
+  }
+  incoming_.Clear();
+  // Only clients receive fragments.
+  if (std::optional<ReceivedFragment> fragment = ParseFragmentMessage(slices);
+      fragment.has_value() && options_.budget != nullptr) {
+    return ReceiveFragment(*std::move(fragment));
+  }
+  return ReceiveFrames(slices);
+}
+
+absl::Status CallStream::ReceiveFrames(
+    const std::vector<::grpc::Slice>& slices) {
+  std::string joined;
+  std::string_view bytes;
+  size_t size = 0;
+  for (const ::grpc::Slice& slice : slices) size += slice.size();
+  if (size > kMaxFramesBytes) {
+    return absl::InternalError(
+        absl::StrCat("a message of a call stream has ", size,
+                     " bytes, above the limit of ", kMaxFramesBytes));
+  }
+  if (slices.size() == 1) {
+    bytes = {reinterpret_cast<const char*>(slices[0].begin()),
+             slices[0].size()};
+  } else {
+    joined.reserve(size);
+    for (const ::grpc::Slice& slice : slices) {
+      joined.append(reinterpret_cast<const char*>(slice.begin()), slice.size());
+    }
+    bytes = joined;
+  }
+  ASSIGN_OR_RETURN(std::vector<LinkMessage> messages, ParseFrames(bytes));
+  for (LinkMessage& message : messages) {
+    LinkWork work = handler_->OnMessage(std::move(message));
+    if (work.run == nullptr) continue;
+    num_received_.fetch_add(1, std::memory_order_relaxed);
+    async::MutexLock lock(&mutex_);
+    ready_.push_back(std::move(work));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CallStream::ReceiveFragment(ReceivedFragment received) {
+  LinkMessage reply{.kind = LinkMessage::Kind::kReply, .call = received.call};
+  {
+    async::MutexLock lock(&assembly_mutex_);
+    if (received.first) {
+      auto [place, is_new] = assemblers_.try_emplace(received.call);
+      if (!is_new) {
+        return absl::InternalError("a reply in fragments begins twice");
+      }
+      place->second = std::make_unique<MessageAssembler>(
+          options_.max_message_bytes, options_.budget, options_.peer);
+      // Checked only now: whoever gives the call up first takes it out of the
+      // handler, then calls Forget.
+      if (!handler_->Expects(received.call)) assemblers_.erase(received.call);
+    }
+    const auto found = assemblers_.find(received.call);
+    // The call has ended.
+    if (found == assemblers_.end()) return absl::OkStatus();
+    absl::StatusOr<bool> whole = found->second->Add(received.fragment);
+    if (absl::IsInternal(whole.status())) return whole.status();
+    if (whole.ok() && !*whole) return absl::OkStatus();
+    if (whole.ok()) {
+      reply.payload = found->second->Take();
+    } else {
+      reply.error = whole.status();
+    }
+    assemblers_.erase(found);
+  }
+  LinkWork work = handler_->OnMessage(std::move(reply));
+  if (work.run == nullptr) return absl::OkStatus();
+  num_received_.fetch_add(1, std::memory_order_relaxed);
+  async::MutexLock lock(&mutex_);
+  ready_.push_back(std::move(work));
+  return absl::OkStatus();
+}
+
+void CallStream::PostReady() {
+  {
+    async::MutexLock lock(&mutex_);
+    if (ready_.empty()) return;
+  }
+  options_.poller->Post([self = shared_from_this()] { self->RunReady(); });
+}
+
+std::optional<LinkWork> CallStream::TakeReadyLocked(uint64_t call) {
+  for (auto work = ready_.begin(); work != ready_.end(); ++work) {
+    if (work->call != call) continue;
+    LinkWork taken = std::move(*work);
+    ready_.erase(work);
+    return taken;
+  }
+  return std::nullopt;
+}
+
+void CallStream::RunReady() {
+  bool any = false;
+  {
+    async::MutexLock lock(&mutex_);
+    running_ = nullptr;
+    any = !ready_.empty();
+    if (!any) {
+      // The thread that runs the last work may be blocked.
+      WriteNextLocked();
+    } else if (!async::ThreadPool::IsNearlyExhausted()) {
+      // Otherwise no thread may be left to go on if this one blocks.
+      running_ = ThisThread();
+    }
+  }
+  if (!any) {
+    ReadNext();
+    return;
+  }
+  // Goes on in place of this thread if it blocks in work.
+  options_.poller->Post([self = shared_from_this()] { self->RunReady(); });
+  while (true) {
+    LinkWork work;
+    {
+      async::MutexLock lock(&mutex_);
+      if (ready_.empty()) {
+        if (running_ == ThisThread()) running_ = nullptr;
+        WriteNextLocked();
+        break;
+      }
+      work = std::move(ready_.front());
+      ready_.pop_front();
+    }
+    if (work.call != awaited_call_.load(std::memory_order_relaxed)) {
+      options_.poller->EndStreak();
+    }
+    std::move(work.run)();
+    num_run_.fetch_add(1, std::memory_order_release);
+  }
+  ReadNext();
+}
+
+void CallStream::PollFor(uint64_t call, absl::Duration spin,
+                         absl::FunctionRef<bool()> done) {
+  if (spin <= absl::ZeroDuration() || !spin_policy_.Begin()) return;
+  {
+    // The call may have been made by work.
+    async::MutexLock lock(&mutex_);
+    if (running_ == ThisThread()) running_ = nullptr;
+    WriteNextLocked();
+  }
+  const auto pending = [&] { return !done() && !ended(); };
+  const async::MonotonicTime until =
+      async::AddDelay(std::chrono::steady_clock::now(), spin);
+  std::optional<LinkWork> work;
+  Poller::Polled polled = Poller::Polled::kHandled;
+  awaited_call_.store(call, std::memory_order_relaxed);
+  while (!work.has_value() && polled != Poller::Polled::kInVain && pending() &&
+         std::chrono::steady_clock::now() < until) {
+    ReadNext();
+    const CallStream* const outer = std::exchange(polled_stream, this);
+    polled = options_.poller->PollFor(this, pending, spin);
+    polled_stream = outer;
+    if (polled == Poller::Polled::kHandled) {
+      async::MutexLock lock(&mutex_);
+      work = TakeReadyLocked(call);
+    } else if (polled == Poller::Polled::kByThreads) {
+      options_.poller->set_awaited(this);
+      SpinUntilRun(until, done);
+      options_.poller->set_awaited(nullptr);
+    }
+  }
+  ReadNext();
+  PostReady();
+  spin_policy_.End();
+  if (!work.has_value()) return;
+  std::move(work->run)();
+  num_run_.fetch_add(1, std::memory_order_release);
+}
+
+void CallStream::SpinUntilRun(async::MonotonicTime until,
+                              absl::FunctionRef<bool()> done) {
+  uint64_t seen = num_received_.load(std::memory_order_acquire);
+  bool received = done();
+  while (!ended() && !options_.poller->yielded() &&
+         std::chrono::steady_clock::now() < until) {
+    // Work runs in the order of its messages.
+    if (received && num_run_.load(std::memory_order_acquire) >= seen) return;
+    async::CpuRelax();
+    const uint64_t now = num_received_.load(std::memory_order_acquire);
+    if (received || now == seen) continue;
+    seen = now;
+    received = done();
+  }
+}
+
+}  // namespace hawser::rpc

@@ -1,0 +1,126 @@
+// Sending of messages.
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "rpc/grpc/call_stream/call_stream.h"
+#include "rpc/grpc/call_stream/this_thread.h"
+
+namespace hawser::rpc {
+namespace {
+
+// Twice the limit on one client's calls, since replies to rejected calls wait
+// as well.
+constexpr size_t kMaxAnswersWaiting = size_t{1} << 17;
+constexpr size_t kMaxBatchedBytes = size_t{256} << 20;
+
+}  // namespace
+
+void CallStream::Send(LinkMessage message) {
+  // Nothing is kept for the peer to read later.
+  if (message.kind == LinkMessage::Kind::kRelease) return;
+  async::MutexLock lock(&mutex_);
+  if (ended()) return;
+  EnqueueLocked(std::move(message));
+  const bool more_follows =
+      running_ == ThisThread() && !batches_.empty() && !batches_.front().full();
+  if (!more_follows) WriteNextLocked();
+}
+
+void CallStream::SendConfirmation() {
+  async::MutexLock lock(&mutex_);
+  batches_.emplace_front();
+  WriteNextLocked();
+}
+
+void CallStream::EnqueueLocked(LinkMessage message) {
+  const bool is_answer = message.kind == LinkMessage::Kind::kReply;
+  if (is_answer) num_answers_waiting_.fetch_add(1, std::memory_order_relaxed);
+  if (message.payload.size() > kMaxFrameMessage) {
+    long_replies_.push_back(
+        {message.call, MessageFragments(std::move(message.payload))});
+  } else {
+    if (batches_.empty() || batches_.back().full()) batches_.emplace_back();
+    const size_t before = batches_.back().bytes();
+    batches_.back().Append(message);
+    batched_bytes_ += batches_.back().bytes() - before;
+  }
+  if (is_answer && (num_answers_waiting() > kMaxAnswersWaiting ||
+                    batched_bytes_ > kMaxBatchedBytes)) {
+    const absl::Status status = absl::ResourceExhaustedError(
+        absl::StrCat("the peer has not read ", num_answers_waiting(),
+                     " replies, of ", batched_bytes_, " bytes"));
+    EndStreamLocked(status);
+    EndLocked(status);
+  }
+}
+
+std::optional<::grpc::ByteBuffer> CallStream::NextMessageLocked() {
+  const bool frames =
+      !batches_.empty() && (long_replies_.empty() || !last_was_frames_);
+  last_was_frames_ = frames;
+  if (frames) {
+    const FrameBatch batch = std::move(batches_.front());
+    batches_.pop_front();
+    batched_bytes_ -= batch.bytes();
+    num_answers_waiting_.fetch_sub(batch.num_replies(),
+                                   std::memory_order_relaxed);
+    return batch.ToByteBuffer();
+  }
+  if (long_replies_.empty()) return std::nullopt;
+  LongReply reply = std::move(long_replies_.front());
+  long_replies_.pop_front();
+  ::grpc::ByteBuffer message =
+      ToFragmentMessage(reply.call, reply.fragments.Next());
+  if (reply.fragments.AtEnd()) {
+    num_answers_waiting_.fetch_sub(1, std::memory_order_relaxed);
+  } else {
+    long_replies_.push_back(std::move(reply));
+  }
+  return message;
+}
+
+void CallStream::WriteNextLocked() {
+  if (writing_ || ended()) return;
+  Gate::Entry entry(options_.gate.get());
+  if (!entry) return;
+  const std::optional<::grpc::ByteBuffer> message = NextMessageLocked();
+  if (!message.has_value()) return;
+  writing_ = true;
+  written_.self = shared_from_this();
+  StartWrite(*message, &written_);
+}
+
+void CallStream::OnWritten(bool ok) {
+  async::MutexLock lock(&mutex_);
+  writing_ = false;
+  if (ended()) {
+    OnLastWriteLocked();
+  } else if (ok) {
+    // Otherwise the stream is broken, and the read in progress says so.
+    WriteNextLocked();
+  }
+}
+
+void CallStream::Forget(uint64_t call) {
+  std::unique_ptr<MessageAssembler> received;
+  {
+    async::MutexLock lock(&assembly_mutex_);
+    const auto found = assemblers_.find(call);
+    if (found != assemblers_.end()) {
+      received = std::move(found->second);
+      assemblers_.erase(found);
+    }
+  }
+  async::MutexLock lock(&mutex_);
+  if (long_replies_.empty()) return;
+  const auto sent = std::find_if(
+      long_replies_.begin(), long_replies_.end(),
+      [call](const LongReply& reply) { return reply.call == call; });
+  if (sent == long_replies_.end()) return;
+  long_replies_.erase(sent);
+  num_answers_waiting_.fetch_sub(1, std::memory_order_relaxed);
+}
+
+}  // namespace hawser::rpc

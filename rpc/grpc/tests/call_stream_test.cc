@@ -1,0 +1,530 @@
+// Tests of calls that are combined into a stream.
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/notification.h"
+#include "absl/time/time.h"
+#include "async/blocking_region.h"
+#include "async/clock.h"
+#include "async/future.h"
+#include "async/mutex.h"
+#include "async/testing/status_matchers.h"
+#include "gmock/gmock.h"
+#include "grpcpp/client_context.h"
+#include "grpcpp/create_channel.h"
+#include "grpcpp/generic/generic_stub.h"
+#include "grpcpp/security/credentials.h"
+#include "grpcpp/support/byte_buffer.h"
+#include "grpcpp/support/slice.h"
+#include "gtest/gtest.h"
+#include "proto/call_stream.pb.h"
+#include "rpc/grpc/transport.h"
+#include "rpc/testing/echo_server.h"
+#include "rpc/transport/payload.h"
+#include "rpc/transport/transport.h"
+
+namespace hawser::rpc {
+namespace {
+
+using ::hawser::async::IsOk;
+using ::hawser::async::IsOkAndHolds;
+using ::hawser::async::StatusIs;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+constexpr size_t kMiB = size_t{1} << 20;
+
+std::string Pattern(size_t size) {
+  std::string bytes(size, '\0');
+  for (size_t i = 0; i < size; ++i) {
+    bytes[i] = static_cast<char>(i * 7 + i / 251);
+  }
+  return bytes;
+}
+
+// Serves any methods. The request of "/t.T/Make" says of how many bytes the
+// reply consists, and in how many chunks.
+class Server {
+ public:
+  explicit Server(std::vector<TransportMethod> methods = {},
+                  GrpcTransportOptions options = {.same_host = false})
+      : transport_(std::move(options)) {
+    methods.push_back({"/t.T/Make", [](std::unique_ptr<IncomingCall> call) {
+                         call->Reply(Made(*call->TakeRequest().Flatten()));
+                       }});
+    methods.push_back({"/t.T/Echo", [](std::unique_ptr<IncomingCall> call) {
+                         call->Reply(call->TakeRequest());
+                       }});
+    address_ = transport_.Listen("127.0.0.1:0", std::move(methods)).value();
+  }
+
+  GrpcTransport& transport() { return transport_; }
+  const std::string& address() const { return address_; }
+  int64_t num_stream_calls() {
+    return transport_.DebugNumbers()["call_stream_calls"];
+  }
+
+  // Returns a connection of `client` with an open stream.
+  std::shared_ptr<Connection> Connect(GrpcTransport& client) {
+    std::shared_ptr<Connection> connection = *client.Connect({address_});
+    AwaitConnected(*connection);
+    const int64_t before = num_stream_calls();
+    while (num_stream_calls() == before) {
+      EXPECT_THAT(Call(*connection, "/t.T/Echo", "x").Wait(), IsOk());
+    }
+    return connection;
+  }
+
+ private:
+  static Payload Made(const std::string& request) {
+    size_t size = 0;
+    size_t chunks = 1;
+    const size_t comma = request.find(',');
+    EXPECT_TRUE(absl::SimpleAtoi(request.substr(0, comma), &size));
+    if (comma != std::string::npos) {
+      EXPECT_TRUE(absl::SimpleAtoi(request.substr(comma + 1), &chunks));
+    }
+    const std::string bytes = Pattern(size);
+    Payload payload;
+    for (size_t i = 0; i < chunks; ++i) {
+      const size_t begin = size * i / chunks;
+      payload.Append(bytes.substr(begin, size * (i + 1) / chunks - begin));
+    }
+    return payload;
+  }
+
+  GrpcTransport transport_;
+  std::string address_;
+};
+
+class CallStreamTest : public testing::Test {
+ protected:
+  GrpcTransport client_{{.same_host = false}};
+};
+
+TEST_F(CallStreamTest, RepliesOfAllSizesArrive) {
+  Server server;
+  const auto connection = server.Connect(client_);
+  const int64_t before = server.num_stream_calls();
+  const std::vector<size_t> sizes = {0,         1,        1000,     65'535,
+                                     65'536,    65'537,   524'288,  524'289,
+                                     1'000'000, 5 * kMiB, 20 * kMiB};
+  for (const size_t size : sizes) {
+    EXPECT_TRUE(
+        Call(*connection, "/t.T/Make", absl::StrCat(size)).Wait().value() ==
+        Pattern(size))
+        << size;
+    EXPECT_TRUE(Call(*connection, "/t.T/Make", absl::StrCat(size, ",7"))
+                    .Wait()
+                    .value() == Pattern(size))
+        << size;
+  }
+  EXPECT_EQ(server.num_stream_calls() - before,
+            static_cast<int64_t>(2 * sizes.size()));
+}
+
+TEST_F(CallStreamTest, LongRequestsAreCallsOfTheirOwn) {
+  Server server;
+  const auto connection = server.Connect(client_);
+  const int64_t before = server.num_stream_calls();
+  for (const size_t size : {size_t{16'384}, size_t{16'385}, 3 * kMiB}) {
+    EXPECT_TRUE(Call(*connection, "/t.T/Echo", Pattern(size)).Wait().value() ==
+                Pattern(size));
+  }
+  EXPECT_EQ(server.num_stream_calls() - before, 1);
+}
+
+TEST_F(CallStreamTest, ManyCallsInFlightGetTheirReplies) {
+  Server server;
+  const auto connection = server.Connect(client_);
+  for (int round = 0; round < 5; ++round) {
+    std::vector<async::Future<std::string>> replies;
+    for (int i = 0; i < 2000; ++i) {
+      replies.push_back(
+          i % 100 == 0
+              ? Call(*connection, "/t.T/Make", absl::StrCat(100'000 + i))
+              : Call(*connection, "/t.T/Echo", absl::StrCat(i)));
+    }
+    for (int i = 0; i < 2000; ++i) {
+      EXPECT_TRUE(replies[i].Wait().value() ==
+                  (i % 100 == 0 ? Pattern(100'000 + i) : absl::StrCat(i)));
+    }
+  }
+}
+
+// A short reply overtakes a long one that was sent before it.
+TEST_F(CallStreamTest, LongRepliesDoNotDelayShortOnes) {
+  async::Mutex mutex;
+  std::unique_ptr<IncomingCall> held;
+  absl::Notification holds;
+  Server server({{"/t.T/Hold",
+                  [&](std::unique_ptr<IncomingCall> call) {
+                    async::MutexLock lock(&mutex);
+                    held = std::move(call);
+                    holds.Notify();
+                  }},
+                 {"/t.T/Both", [&](std::unique_ptr<IncomingCall> call) {
+                    call->Reply(Payload(std::string(64 * kMiB, 'x')));
+                    async::MutexLock lock(&mutex);
+                    held->Reply(Payload("short"));
+                  }}});
+  const auto connection = server.Connect(client_);
+  std::atomic<int> num_ended = 0;
+  std::atomic<int> short_rank = 0;
+  std::atomic<int> long_rank = 0;
+  async::Future<std::string> first = Call(*connection, "/t.T/Hold", "");
+  holds.WaitForNotification();
+  async::Future<std::string> second = Call(*connection, "/t.T/Both", "");
+  absl::Notification both;
+  const auto end = [&](std::atomic<int>& rank) {
+    rank = ++num_ended;
+    if (rank == 2) both.Notify();
+  };
+  first.OnReady([&](const auto&) { end(short_rank); });
+  second.OnReady([&](const auto&) { end(long_rank); });
+  both.WaitForNotification();
+  EXPECT_EQ(short_rank, 1);
+  EXPECT_EQ(long_rank, 2);
+  EXPECT_EQ(second.Wait().value().size(), 64 * kMiB);
+}
+
+// The memory of a reply that nobody awaits any more is given back.
+TEST_F(CallStreamTest, CancelledLongRepliesCostNothing) {
+  Server server;
+  GrpcTransport client(
+      {.limits = {.memory_quota_bytes = 100 * kMiB}, .same_host = false});
+  const auto connection = server.Connect(client);
+  const std::string request = absl::StrCat(60 * kMiB);
+  for (int i = 0; i < 20; ++i) {
+    absl::Notification ended;
+    const Connection::CallId id = connection->Call(
+        "/t.T/Make", Payload(request), async::kNever,
+        [&](const absl::StatusOr<Payload>&) { ended.Notify(); });
+    // Some are cancelled before the reply begins, some in the middle.
+    if (i % 2 == 0) {
+      EXPECT_THAT(Call(*connection, "/t.T/Echo", "x").Wait(), IsOk());
+    }
+    connection->Cancel(id);
+    ended.WaitForNotification();
+  }
+  EXPECT_TRUE(Call(*connection, "/t.T/Make", request).Wait().value() ==
+              Pattern(60 * kMiB));
+}
+
+TEST_F(CallStreamTest, RepliesAboveALimitAreNamedErrors) {
+  Server server({}, {.max_message_bytes = 2 * kMiB, .same_host = false});
+  const auto connection = server.Connect(client_);
+  EXPECT_THAT(
+      Call(*connection, "/t.T/Make", absl::StrCat(3 * kMiB)).Wait(),
+      StatusIs(absl::StatusCode::kResourceExhausted,
+               AllOf(HasSubstr("2097152"), HasSubstr("max_message_bytes"))));
+  GrpcTransport small({.max_message_bytes = kMiB, .same_host = false});
+  const auto other = server.Connect(small);
+  EXPECT_THAT(
+      Call(*other, "/t.T/Make", absl::StrCat(3 * kMiB / 2)).Wait(),
+      StatusIs(absl::StatusCode::kResourceExhausted,
+               AllOf(HasSubstr("1048576"), HasSubstr("max_message_bytes"))));
+  // The stream goes on.
+  const int64_t before = server.num_stream_calls();
+  EXPECT_THAT(Call(*other, "/t.T/Echo", "x").Wait(), IsOkAndHolds("x"));
+  EXPECT_EQ(server.num_stream_calls(), before + 1);
+}
+
+// Calls made in one callback travel in one message.
+TEST_F(CallStreamTest, HandlerThatBlocksDelaysNoOtherCall) {
+  absl::Notification released;
+  Server server({{"/t.T/Block",
+                  [&](std::unique_ptr<IncomingCall> call) {
+                    async::BlockingRegion blocking;
+                    released.WaitForNotification();
+                    call->Reply(Payload("released"));
+                  }},
+                 {"/t.T/Release", [&](std::unique_ptr<IncomingCall> call) {
+                    released.Notify();
+                    call->Reply(Payload());
+                  }}});
+  const auto connection = server.Connect(client_);
+  std::vector<async::Future<std::string>> replies;
+  absl::Notification called;
+  Call(*connection, "/t.T/Echo", "").OnReady([&](const auto&) {
+    replies.push_back(Call(*connection, "/t.T/Echo", "before"));
+    for (int i = 0; i < 3; ++i) {
+      replies.push_back(Call(*connection, "/t.T/Block", ""));
+    }
+    replies.push_back(Call(*connection, "/t.T/Release", ""));
+    called.Notify();
+  });
+  called.WaitForNotification();
+  EXPECT_THAT(replies[0].Wait(), IsOkAndHolds("before"));
+  for (int i = 1; i <= 3; ++i) {
+    EXPECT_THAT(replies[i].Wait(), IsOkAndHolds("released"));
+  }
+  EXPECT_THAT(replies[4].Wait(), IsOk());
+}
+
+// What a handler sends is sent before it waits for the reply.
+TEST_F(CallStreamTest, HandlersMayCallOverTheSameStream) {
+  std::shared_ptr<Connection> loop;
+  Server server(
+      {{"/t.T/Recurse", [&](std::unique_ptr<IncomingCall> call) {
+          int depth = 0;
+          EXPECT_TRUE(absl::SimpleAtoi(*call->TakeRequest().Flatten(), &depth));
+          if (depth == 0) {
+            call->Reply(Payload("bottom"));
+            return;
+          }
+          async::Future<std::string> reply =
+              Call(*loop, "/t.T/Recurse", absl::StrCat(depth - 1));
+          call->Reply(Payload(reply.Wait().value()));
+        }}});
+  loop = server.Connect(server.transport());
+  for (int i = 0; i < 20; ++i) {
+    EXPECT_THAT(Call(*loop, "/t.T/Recurse", "40").Wait(),
+                IsOkAndHolds("bottom"));
+  }
+  loop.reset();
+}
+
+TEST_F(CallStreamTest, DroppedConnectionCancelsItsCalls) {
+  EchoServer server({.same_host = false});
+  std::shared_ptr<Connection> connection = *client_.Connect({server.address()});
+  AwaitConnected(*connection);
+  AwaitCallStream(server, *connection);
+  const async::Future<std::string> reply =
+      Call(*connection, EchoServer::kHold, "");
+  server.AwaitHeld(1);
+  absl::Notification cancelled;
+  Cancellation::Registration registration =
+      server.held()[0]->cancellation()->OnCancel([&] { cancelled.Notify(); });
+  connection.reset();
+  cancelled.WaitForNotification();
+  EXPECT_THAT(reply.Wait(), StatusIs(absl::StatusCode::kCancelled));
+}
+
+TEST_F(CallStreamTest, StreamIsOpenedAgainAfterItBroke) {
+  auto server =
+      std::make_unique<EchoServer>(GrpcTransportOptions{.same_host = false});
+  const std::string address = server->address();
+  std::shared_ptr<Connection> connection = *client_.Connect({address});
+  AwaitConnected(*connection);
+  AwaitCallStream(*server, *connection);
+  const async::Future<std::string> reply =
+      Call(*connection, EchoServer::kHold, "");
+  server->AwaitHeld(1);
+  server.reset();
+  EXPECT_THAT(reply.Wait(), StatusIs(absl::StatusCode::kUnavailable,
+                                     HasSubstr("shutting down")));
+  EchoServer again({.same_host = false}, address);
+  while (!Call(*connection, EchoServer::kEcho, "a").Wait().ok()) {
+  }
+  AwaitCallStream(again, *connection);
+}
+
+// What is checked or limited per call of gRPC is not combined.
+TEST_F(CallStreamTest, ServersWithLimitsOnCallsHaveNoStreams) {
+  GrpcTransportOptions aged = {.same_host = false};
+  aged.limits.max_connection_age = absl::Hours(1);
+  GrpcTransportOptions idle = {.same_host = false};
+  idle.limits.max_connection_idle = absl::Hours(1);
+  const GrpcTransportOptions small = {.max_message_bytes = 100'000,
+                                      .same_host = false};
+  for (const GrpcTransportOptions& options : {aged, idle, small}) {
+    EchoServer server(options);
+    const std::shared_ptr<Connection> connection =
+        *client_.Connect({server.address()});
+    AwaitConnected(*connection);
+    for (int i = 0; i < 100; ++i) {
+      EXPECT_THAT(Call(*connection, EchoServer::kEcho, "x").Wait(),
+                  IsOkAndHolds("x"));
+    }
+    EXPECT_EQ(server.transport().DebugNumbers().count("call_streams_accepted"),
+              0u);
+  }
+}
+
+TEST_F(CallStreamTest, ShutdownWhileStreamsOpenEnds) {
+  EchoServer server({.same_host = false});
+  for (int i = 0; i < 50; ++i) {
+    GrpcTransport client({.same_host = false});
+    const std::shared_ptr<Connection> connection =
+        *client.Connect({server.address()});
+    AwaitConnected(*connection);
+    std::vector<async::Future<std::string>> replies;
+    for (int call = 0; call < 6 + i % 5; ++call) {
+      replies.push_back(Call(*connection, EchoServer::kEcho, "x"));
+    }
+    client.Shutdown();
+    for (const auto& reply : replies) EXPECT_TRUE(reply.ready());
+  }
+}
+
+// A client that sends raw messages.
+class RawStream {
+ public:
+  explicit RawStream(const std::string& address)
+      : stub_(::grpc::CreateChannel(address,
+                                    ::grpc::InsecureChannelCredentials())) {
+    context_.set_deadline(std::chrono::system_clock::now() +
+                          std::chrono::seconds(60));
+    stream_ = stub_.PrepareCall(&context_, "/hawser.v1.CallStreamService/Open",
+                                &queue_);
+    stream_->StartCall(nullptr);
+    Next();
+    EXPECT_EQ(Read(), "");
+  }
+  ~RawStream() {
+    context_.TryCancel();
+    if (!finished_) (void)Finish();
+  }
+
+  bool Write(const std::string& bytes) {
+    const ::grpc::Slice slice(bytes);
+    stream_->Write(::grpc::ByteBuffer(&slice, 1), nullptr);
+    return Next();
+  }
+  bool Write(const v1::CallFrame& frame) {
+    v1::CallStreamMessage message;
+    *message.add_frames() = frame;
+    return Write(message.SerializeAsString());
+  }
+  // Nullopt if the stream has ended.
+  std::optional<std::string> Read() {
+    ::grpc::ByteBuffer buffer;
+    stream_->Read(&buffer, nullptr);
+    if (!Next()) return std::nullopt;
+    std::vector<::grpc::Slice> slices;
+    EXPECT_TRUE(buffer.Dump(&slices).ok());
+    std::string bytes;
+    for (const ::grpc::Slice& slice : slices) {
+      bytes.append(reinterpret_cast<const char*>(slice.begin()), slice.size());
+    }
+    return bytes;
+  }
+  ::grpc::Status Finish() {
+    ::grpc::Status status;
+    stream_->Finish(&status, nullptr);
+    Next();
+    finished_ = true;
+    return status;
+  }
+
+ private:
+  bool Next() {
+    void* tag = nullptr;
+    bool ok = false;
+    return queue_.Next(&tag, &ok) && ok;
+  }
+
+  ::grpc::CompletionQueue queue_;
+  ::grpc::GenericStub stub_;
+  ::grpc::ClientContext context_;
+  std::unique_ptr<::grpc::GenericClientAsyncReaderWriter> stream_;
+  bool finished_ = false;
+};
+
+v1::CallFrame Request(uint64_t call, const std::string& path,
+                      const std::string& message) {
+  v1::CallFrame frame;
+  frame.set_kind(v1::CallFrame::KIND_REQUEST);
+  frame.set_call(call);
+  frame.set_path(path);
+  frame.set_message(message);
+  return frame;
+}
+
+v1::CallFrame OnlyFrame(const std::optional<std::string>& bytes) {
+  v1::CallStreamMessage message;
+  EXPECT_TRUE(bytes.has_value());
+  EXPECT_TRUE(message.ParseFromString(bytes.value_or("")));
+  EXPECT_EQ(message.frames_size(), 1);
+  return message.frames_size() == 1 ? message.frames(0) : v1::CallFrame();
+}
+
+TEST_F(CallStreamTest, AnyClientMayUseAStream) {
+  Server server;
+  RawStream stream(server.address());
+  EXPECT_TRUE(stream.Write(Request(0, "/t.T/Echo", "hello")));
+  v1::CallFrame reply = OnlyFrame(stream.Read());
+  EXPECT_EQ(reply.kind(), v1::CallFrame::KIND_REPLY);
+  EXPECT_EQ(reply.call(), 0u);
+  EXPECT_EQ(reply.message(), "hello");
+  EXPECT_TRUE(stream.Write(Request(UINT64_MAX, "/t.T/None", "")));
+  reply = OnlyFrame(stream.Read());
+  EXPECT_EQ(reply.call(), UINT64_MAX);
+  EXPECT_EQ(reply.error().code(), ::grpc::StatusCode::UNIMPLEMENTED);
+}
+
+TEST_F(CallStreamTest, MalformedMessagesEndOnlyTheirStream) {
+  Server server;
+  const auto connection = server.Connect(client_);
+  v1::CallFrame too_long = Request(1, "/t.T/Echo", std::string(65'537, 'x'));
+  v1::CallStreamMessage whole;
+  *whole.add_frames() = too_long;
+  for (const std::string& bytes :
+       {std::string("\xff\xff"), std::string("\x0a\x05\x08"),
+        whole.SerializeAsString()}) {
+    RawStream stream(server.address());
+    (void)stream.Write(bytes);
+    EXPECT_EQ(stream.Read(), std::nullopt);
+    EXPECT_EQ(stream.Finish().error_code(), ::grpc::StatusCode::INTERNAL);
+  }
+  EXPECT_THAT(Call(*connection, "/t.T/Echo", "x").Wait(), IsOkAndHolds("x"));
+}
+
+TEST_F(CallStreamTest, SenselessFramesAreIgnored) {
+  Server server;
+  RawStream stream(server.address());
+  v1::CallFrame reply;
+  reply.set_kind(v1::CallFrame::KIND_REPLY);
+  reply.set_call(5);
+  EXPECT_TRUE(stream.Write(reply));
+  v1::CallFrame cancel;
+  cancel.set_kind(v1::CallFrame::KIND_CANCEL);
+  cancel.set_call(6);
+  EXPECT_TRUE(stream.Write(cancel));
+  EXPECT_TRUE(stream.Write(v1::CallFrame()));
+  // A fragment to a server.
+  v1::CallStreamMessage message;
+  message.mutable_fragment()->set_call(7);
+  message.mutable_fragment()->mutable_fragment()->add_part_bytes(1 << 30);
+  message.mutable_fragment()->mutable_fragment()->set_content("x");
+  EXPECT_TRUE(stream.Write(message.SerializeAsString()));
+  EXPECT_TRUE(stream.Write(Request(5, "/t.T/Echo", "on")));
+  EXPECT_EQ(OnlyFrame(stream.Read()).message(), "on");
+}
+
+// A client cannot make the server keep an unlimited number of replies.
+TEST_F(CallStreamTest, ClientThatDoesNotReadLosesItsStream) {
+  Server server;
+  RawStream stream(server.address());
+  v1::CallStreamMessage requests;
+  for (uint64_t call = 0; call < 500; ++call) {
+    *requests.add_frames() = Request(call, "/t.T/Echo", std::string(1000, 'x'));
+  }
+  bool open = true;
+  for (int i = 0; i < 1000 && open; ++i) {
+    for (v1::CallFrame& frame : *requests.mutable_frames()) {
+      frame.set_call(frame.call() + 500);
+    }
+    open = stream.Write(requests.SerializeAsString());
+  }
+  EXPECT_FALSE(open);
+  // gRPC says that the stream has ended once all that arrived was read.
+  while (stream.Read().has_value()) {
+  }
+  EXPECT_EQ(stream.Finish().error_code(), ::grpc::StatusCode::CANCELLED);
+}
+
+}  // namespace
+}  // namespace hawser::rpc
