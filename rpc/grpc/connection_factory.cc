@@ -41,7 +41,8 @@ absl::string_view HostOf(absl::string_view address) {
 
 }  // namespace
 
-bool IsLoopback(absl::string_view address) {
+bool IsLoopback(std::string_view text) {
+  const absl::string_view address(text.data(), text.size());
   if (absl::StartsWith(address, "unix:")) return true;
   const absl::string_view host = HostOf(address);
   if (host == "localhost" || host == "::1") return true;

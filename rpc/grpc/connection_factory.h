@@ -5,8 +5,8 @@
 
 #include <cstddef>
 #include <memory>
+#include <string_view>
 
-#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "net/auth/credentials.h"
 #include "rpc/grpc/fragments/message_assembler.h"
@@ -17,7 +17,7 @@
 namespace hawser::rpc {
 
 // Whether an address of a transport is of this machine only.
-bool IsLoopback(absl::string_view address);
+bool IsLoopback(std::string_view address);
 
 // Least limit on messages with which calls are combined into streams, whose
 // messages hold several calls.

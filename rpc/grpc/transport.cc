@@ -138,7 +138,8 @@ bool GrpcTransport::Impl::MayCombineCalls() const {
 
 absl::StatusOr<std::string> GrpcTransport::Impl::Listen(
     absl::string_view address, std::vector<TransportMethod> methods) {
-  const bool exposed = !IsLoopback(address);
+  const bool exposed =
+      !IsLoopback(std::string_view(address.data(), address.size()));
   if (exposed) {
     RETURN_IF_ERROR(credentials_->CheckMayListen(
         std::string_view(address.data(), address.size()),

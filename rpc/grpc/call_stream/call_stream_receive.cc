@@ -82,9 +82,9 @@ absl::Status CallStream::ReceiveFrames(
   size_t size = 0;
   for (const ::grpc::Slice& slice : slices) size += slice.size();
   if (size > kMaxFramesBytes) {
-    return absl::InternalError(
-        absl::StrCat("a message of a call stream has ", size,
-                     " bytes, above the limit of ", kMaxFramesBytes));
+    return absl::InternalError(absl::StrCat("a message of a call stream has ",
+                                            size, " bytes, above the limit of ",
+                                            kMaxFramesBytes));
   }
   if (slices.size() == 1) {
     bytes = {reinterpret_cast<const char*>(slices[0].begin()),

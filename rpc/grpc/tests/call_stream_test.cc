@@ -145,9 +145,15 @@ TEST_F(CallStreamTest, LongRequestsAreCallsOfTheirOwn) {
   EXPECT_EQ(server.num_stream_calls() - before, 1);
 }
 
-TEST_F(CallStreamTest, ManyCallsInFlightGetTheirReplies) {
-  Server server;
-  const auto connection = server.Connect(client_);
+// The parameter is the number of polling threads.
+class PollingThreadsTest : public testing::TestWithParam<int> {};
+
+TEST_P(PollingThreadsTest, ManyCallsInFlightGetTheirReplies) {
+  const GrpcTransportOptions options = {.num_polling_threads = GetParam(),
+                                        .same_host = false};
+  Server server({}, options);
+  GrpcTransport client(options);
+  const auto connection = server.Connect(client);
   for (int round = 0; round < 5; ++round) {
     std::vector<async::Future<std::string>> replies;
     for (int i = 0; i < 2000; ++i) {
@@ -162,6 +168,8 @@ TEST_F(CallStreamTest, ManyCallsInFlightGetTheirReplies) {
     }
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(Numbers, PollingThreadsTest, testing::Values(1, 4));
 
 // A short reply overtakes a long one that was sent before it.
 TEST_F(CallStreamTest, LongRepliesDoNotDelayShortOnes) {
