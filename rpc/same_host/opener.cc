@@ -24,26 +24,26 @@ SameHostOpener::SameHostOpener(std::shared_ptr<Connection> socket,
                                std::shared_ptr<Gate> gate,
                                size_t max_message_bytes)
     : socket_(std::move(socket)),
-      parts_(std::make_shared<const Parts>(
-          Parts{.loop = std::move(loop),
-                .gate = std::move(gate),
-                .max_message_bytes = max_message_bytes})) {}
+      loop_(std::move(loop)),
+      gate_(std::move(gate)),
+      max_message_bytes_(max_message_bytes) {}
 
 void SameHostOpener::Open(Done done) {
   v1::OpenSameHostRequest request;
   request.set_boot_id(BootId());
-  socket_->Call(kOpenPath, Payload(request.SerializeAsString()),
-                async::AddDelay(std::chrono::steady_clock::now(), kOpenTimeout),
-                [parts = parts_, done = std::move(done)](
-                    absl::StatusOr<Payload> reply) mutable {
-                  OnReply(parts, std::move(reply), std::move(done));
-                });
+  socket_->Call(
+      kOpenPath, Payload(request.SerializeAsString()),
+      async::AddDelay(std::chrono::steady_clock::now(), kOpenTimeout),
+      [loop = loop_.get(), gate = gate_, limit = max_message_bytes_,
+       done = std::move(done)](absl::StatusOr<Payload> reply) mutable {
+        Gate::Entry entry(gate.get());
+        if (!entry) return;
+        OnReply(loop, limit, std::move(reply), std::move(done));
+      });
 }
 
-void SameHostOpener::OnReply(const std::shared_ptr<const Parts>& parts,
+void SameHostOpener::OnReply(ipc::EventLoop* loop, size_t max_message_bytes,
                              absl::StatusOr<Payload> reply, Done done) {
-  Gate::Entry entry(parts->gate.get());
-  if (!entry) return;
   v1::OpenSameHostReply door;
   absl::StatusOr<std::string> bytes =
       reply.ok() ? reply->Flatten() : reply.status();
@@ -55,12 +55,12 @@ void SameHostOpener::OnReply(const std::shared_ptr<const Parts>& parts,
     return;
   }
   ConnectSameHost(
-      parts->loop.get(), door, parts->max_message_bytes,
-      [parts, done = std::move(done)](
+      loop, door, max_message_bytes,
+      [loop, done = std::move(done)](
           absl::StatusOr<SameHostLink::Parts> connected) mutable {
         if (connected.ok()) {
-          std::move(done)(std::make_shared<SameHostLink>(*std::move(connected),
-                                                         parts->loop.get()));
+          std::move(done)(
+              std::make_shared<SameHostLink>(*std::move(connected), loop));
         } else {
           // All errors are temporary: a peer that closes the socket at once,
           // because it has no descriptors or watches left, also causes

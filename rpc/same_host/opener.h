@@ -29,17 +29,14 @@ class SameHostOpener final : public LinkOpener {
   void Cancel() override {}
 
  private:
-  // Outlives the opener while a request is in flight.
-  struct Parts {
-    std::shared_ptr<ipc::EventLoop> loop;
-    std::shared_ptr<Gate> gate;
-    size_t max_message_bytes = 0;
-  };
-  static void OnReply(const std::shared_ptr<const Parts>& parts,
+  static void OnReply(ipc::EventLoop* loop, size_t max_message_bytes,
                       absl::StatusOr<Payload> reply, Done done);
 
   const std::shared_ptr<Connection> socket_;
-  const std::shared_ptr<const Parts> parts_;
+  // Callbacks do not share it: the loop owns some of them.
+  const std::shared_ptr<ipc::EventLoop> loop_;
+  const std::shared_ptr<Gate> gate_;
+  const size_t max_message_bytes_;
 };
 
 }  // namespace hawser::rpc

@@ -135,7 +135,7 @@ std::shared_ptr<Connection> SameHost::Wrap(std::shared_ptr<Connection> socket) {
       LinkConnection::Options{
           .max_request_bytes = options_.max_message_bytes,
           .spin = options_.spin,
-          .post = [loop = *loop](absl::AnyInvocable<void() &&> closure) {
+          .post = [loop = loop->get()](absl::AnyInvocable<void() &&> closure) {
             loop->Post(std::move(closure));
           }});
 }

@@ -164,8 +164,8 @@ class CallStreamServer::Stream final : public CallStream {
     status_ = ToGrpcStatus(status);
     if (!writing()) {
       FinishLocked();
-    } else if (!absl::IsUnavailable(status)) {
-      // The peer may never let the write end.
+    } else if (absl::IsResourceExhausted(status)) {
+      // The peer does not read, so the write may never end.
       grpc_->context.TryCancel();
     }
   }
