@@ -5,11 +5,13 @@
 #include "async/status_macros.h"
 #include "rpc/agent/agent_parts.h"
 #include "rpc/agent/outbound/outgoing_call.h"
+#include "rpc/errors/error_detail.h"
 
 namespace hawser::rpc {
 
 absl::StatusOr<std::unique_ptr<Agent>> Agent::Start(AgentOptions options) {
   RETURN_IF_ERROR(Validate(options));
+  PrintErrorDetailsInWords();
   std::unique_ptr<Agent> agent(new Agent(std::move(options)));
   RETURN_IF_ERROR(agent->parts_->Start());
   return agent;

@@ -36,6 +36,15 @@ absl::Status WithErrorDetail(absl::Status status, const WorkerInfo& worker,
 // Returns nullopt if the detail is absent or malformed.
 std::optional<ErrorDetail> GetErrorDetail(const absl::Status& status);
 
+// "worker 'ps0' (incarnation 00c0ffee00c0ffee), the call may have run".
+std::string ToString(const ErrorDetail& detail);
+
+// Makes `operator<<` and ToString of statuses print details in words instead of
+// as bytes, unless the program has set a printer of its own
+// (absl/status/status_payload_printer.h). Applies to the whole process;
+// idempotent and thread-safe.
+void PrintErrorDetailsInWords();
+
 }  // namespace hawser::rpc
 
 #endif  // HAWSER_RPC_ERRORS_ERROR_DETAIL_H_
