@@ -12,6 +12,9 @@ void CancelAttempt(const std::weak_ptr<Connection>& weak,
   }
 }
 
+// The call of whose AwaitReply the calling thread is part.
+thread_local const OutgoingCall* awaited_call = nullptr;
+
 }  // namespace
 
 void OutgoingCall::Cancel() {
@@ -72,8 +75,12 @@ void OutgoingCall::AwaitReply() {
   }
   if (!attempt.has_value()) return;
   if (std::shared_ptr<Connection> connection = attempt->connection.lock()) {
+    const OutgoingCall* const outer = std::exchange(awaited_call, this);
     connection->AwaitReply(attempt->id);
+    awaited_call = outer;
   }
 }
+
+bool OutgoingCall::IsAwaitedHere() const { return awaited_call == this; }
 
 }  // namespace hawser::rpc

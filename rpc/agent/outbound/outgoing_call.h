@@ -34,6 +34,9 @@ class OutgoingCall : public std::enable_shared_from_this<OutgoingCall> {
 
   // Connection::AwaitReply of the attempt under way.
   void AwaitReply();
+  // Whether the calling thread is in AwaitReply of this call, so that it waits
+  // for nothing else.
+  bool IsAwaitedHere() const;
 
  private:
   struct Attempt {

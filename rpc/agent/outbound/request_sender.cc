@@ -16,8 +16,8 @@
 namespace hawser::rpc {
 namespace {
 
-// A reply with more tensor bytes is copied on the executor, to free the
-// transport's thread.
+// A reply with more tensor bytes is copied by the caller, if it waits for it,
+// or else on the executor, to free the transport's thread.
 constexpr uint64_t kMaxInlineReadBytes = 64 << 10;
 
 // Usual size of the header fields that differ between requests.
@@ -144,8 +144,9 @@ void RequestSender::OnReply(const OutgoingRequest& request,
     return;
   }
   // Callbacks of the reply may block.
-  if (message->tensor_bytes() <= kMaxInlineReadBytes &&
-      !async::ThreadPool::IsNearlyExhausted()) {
+  if (request.call->IsAwaitedHere() ||
+      (message->tensor_bytes() <= kMaxInlineReadBytes &&
+       !async::ThreadPool::IsNearlyExhausted())) {
     End(request, ReadReply(request, *std::move(message)), std::move(done));
     return;
   }

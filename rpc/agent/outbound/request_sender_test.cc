@@ -338,6 +338,21 @@ TEST_F(RequestSenderTest, ReplyWithManyBytesIsReadOnTheExecutor) {
   EXPECT_TRUE(PeerIsIdle());
 }
 
+TEST_F(RequestSenderTest, AwaitedReplyWithManyBytesIsReadByTheCaller) {
+  const OutgoingRequest request = MakeRequest();
+  ASSERT_TRUE(Send(request));
+  transport_.TakeCall()->ReplyWhenAwaited(Encoded("", {Floats(17 << 10)}));
+  const OutgoingRequest other = MakeRequest();
+  other.call->AwaitReply();
+  EXPECT_FALSE(request.call->IsAwaitedHere());
+  EXPECT_EQ(num_outcomes_, 0);
+  request.call->AwaitReply();
+  ASSERT_NE(reply_, std::nullopt);
+  ASSERT_THAT(reply_->tensors, SizeIs(1));
+  EXPECT_EQ(reply_->tensors[0].num_elements(), 17 << 10);
+  EXPECT_EQ(executor_.RunAll(), 0u);
+}
+
 TEST_F(RequestSenderTest, AtMostOnceRequestsAreNumberedFromOne) {
   ASSERT_TRUE(Send(MakeAtMostOnce()));
   ASSERT_TRUE(Send(MakeRequest()));

@@ -34,7 +34,13 @@ void FakeConnection::Cancel(CallId call) {
   cancelled->Fail(absl::CancelledError("the call was cancelled"));
 }
 
-void FakeConnection::AwaitReply(CallId call) { calls_[call]->awaited_ = true; }
+void FakeConnection::AwaitReply(CallId call) {
+  const std::shared_ptr<FakeCall> awaited = calls_[call];
+  awaited->awaited_ = true;
+  if (awaited->awaited_reply_.has_value()) {
+    awaited->Reply(*std::exchange(awaited->awaited_reply_, std::nullopt));
+  }
+}
 
 void FakeConnection::Close(absl::Status status) {
   if (!closed_.ok()) return;

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <deque>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -46,6 +47,8 @@ class FakeCall {
   // Ends the call. Has no effect on a call that has ended.
   void Reply(absl::StatusOr<Payload> reply);
   void Fail(absl::Status status) { Reply(std::move(status)); }
+  // Ends the call when its caller waits in Connection::AwaitReply, inside that.
+  void ReplyWhenAwaited(Payload reply) { awaited_reply_ = std::move(reply); }
 
  private:
   friend class FakeConnection;
@@ -56,6 +59,7 @@ class FakeCall {
   Connection::Done done_;
   bool cancelled_ = false;
   bool awaited_ = false;
+  std::optional<Payload> awaited_reply_;
 };
 
 // Keeps its calls until the test ends them, or the caller cancels them.
