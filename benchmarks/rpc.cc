@@ -12,6 +12,14 @@
 //   tensor_*_tcp              bytes per second of tensors in one direction, one
 //                             in flight, over the socket
 //   tensor_*_same_host        the same through shared memory
+//   tensor_64KiB_same_host    the same for 64 KiB
+//   small_call_pool_p50       small_call_same_host_p50 of a function that runs
+//                             on the callee's executor, compared with one that
+//                             runs inline
+//   calls_threads_*           blocking calls per second from several threads,
+//                             through shared memory, compared with one thread
+//   reply_*                   bytes per second of tensors as replies, compared
+//                             with requests of the same size
 //   outstanding_10000         bytes of heap per waiting call, compared with
 //                             4 KiB
 //
@@ -97,6 +105,8 @@ struct Case {
   std::string peer;
   RpcSide* side;
   Turn turn;
+  // If the peer's turn is another one.
+  Turn peer_turn = nullptr;
 };
 
 bool IsChosen(const std::string& name) {
@@ -109,12 +119,14 @@ absl::Status Measure(const Case& what, int turns) {
                           .unit = what.unit,
                           .better = what.better,
                           .peer = what.peer};
+  const Turn& peer_turn =
+      what.peer_turn == nullptr ? what.turn : what.peer_turn;
   // Connects and warms up.
   RETURN_IF_ERROR(what.turn(*what.ours).status());
-  RETURN_IF_ERROR(what.turn(*what.side).status());
+  RETURN_IF_ERROR(peer_turn(*what.side).status());
   for (int turn = 0; turn < turns; ++turn) {
     ASSIGN_OR_RETURN(const double value, what.turn(*what.ours));
-    ASSIGN_OR_RETURN(const double peer_value, what.turn(*what.side));
+    ASSIGN_OR_RETURN(const double peer_value, peer_turn(*what.side));
     measurement.values.push_back(value);
     measurement.peer_values.push_back(peer_value);
   }
@@ -231,6 +243,35 @@ absl::Status Run() {
           std::pair("tensorpipe", tensorpipe.get())}) {
       cases.push_back(
           {name, "bytes/s", kHigher, ours.get(), peer, side, one_way(mib)});
+    }
+  }
+  cases.push_back({"tensor_64KiB_same_host", "bytes/s", kHigher, ours.get(),
+                   "tensorpipe", tensorpipe.get(), [scale](RpcSide& side) {
+                     return side.OneWay(500 * scale, int64_t{64} << 10);
+                   }});
+  cases.push_back(
+      {"small_call_pool_p50", "us", kLower, ours.get(), "inline", ours.get(),
+       [scale](RpcSide& side) { return side.PoolCall(400 * scale); },
+       small_call});
+  const auto from_threads = [scale](int64_t threads) -> Turn {
+    return [threads, scale](RpcSide& side) {
+      return side.CallsFromThreads(4000 * scale, threads);
+    };
+  };
+  for (const int64_t threads : {4, 16}) {
+    cases.push_back({absl::StrCat("calls_threads_", threads), "calls/s",
+                     kHigher, ours.get(), "one_thread", ours.get(),
+                     from_threads(threads), from_threads(1)});
+  }
+  for (const int64_t mib : {1, 16}) {
+    for (const auto& [way, side] :
+         {std::pair("tcp", socket.get()), std::pair("same_host", ours.get())}) {
+      cases.push_back({absl::StrCat("reply_", mib, "MiB_", way), "bytes/s",
+                       kHigher, side, "request", side,
+                       [mib, scale](RpcSide& replier) {
+                         return replier.Reply(scale * 64 / mib + 4, mib * kMiB);
+                       },
+                       one_way(mib)});
     }
   }
   for (const Case& what : cases) {

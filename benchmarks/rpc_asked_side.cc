@@ -29,6 +29,17 @@ class AskedSide final : public RpcSide {
   absl::StatusOr<double> OneWay(int64_t calls, int64_t bytes) override {
     return process_->AskNumber(absl::StrCat("one_way ", calls, " ", bytes));
   }
+  absl::StatusOr<double> Reply(int64_t calls, int64_t bytes) override {
+    return process_->AskNumber(absl::StrCat("reply ", calls, " ", bytes));
+  }
+  absl::StatusOr<double> PoolCall(int64_t calls) override {
+    return process_->AskNumber(absl::StrCat("pool_call ", calls));
+  }
+  absl::StatusOr<double> CallsFromThreads(int64_t calls,
+                                          int64_t threads) override {
+    return process_->AskNumber(
+        absl::StrCat("calls_from_threads ", calls, " ", threads));
+  }
   absl::StatusOr<double> SmallTensorCall(int64_t calls) override {
     return process_->AskNumber(absl::StrCat("small_tensor_call ", calls));
   }
@@ -57,6 +68,9 @@ absl::StatusOr<double> Answer(RpcSide& side, const std::string& line) {
   if (method == "small_call") return side.SmallCall(calls);
   if (method == "calls_in_flight") return side.CallsInFlight(calls, more);
   if (method == "one_way") return side.OneWay(calls, more);
+  if (method == "reply") return side.Reply(calls, more);
+  if (method == "pool_call") return side.PoolCall(calls);
+  if (method == "calls_from_threads") return side.CallsFromThreads(calls, more);
   if (method == "small_tensor_call") return side.SmallTensorCall(calls);
   if (method == "tensor_calls_in_flight") {
     return side.TensorCallsInFlight(calls, more);

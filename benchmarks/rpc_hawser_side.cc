@@ -5,6 +5,7 @@
 #include <iostream>
 #include <memory>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -33,6 +34,11 @@ namespace {
 inline constexpr rpc::Function<std::string(std::string)> kEcho{"bench.Echo"};
 inline constexpr rpc::Function<Tensor(Tensor, Tensor)> kAdd{"bench.Add"};
 inline constexpr rpc::Function<int64_t(Tensor)> kSink{"bench.Sink"};
+// Replies with a tensor of that many bytes.
+inline constexpr rpc::Function<Tensor(int64_t)> kMake{"bench.Make"};
+// Runs on the callee's executor.
+inline constexpr rpc::Function<std::string(std::string)> kPoolEcho{
+    "bench.PoolEcho"};
 // Replies when kRelease is called.
 inline constexpr rpc::Function<int64_t()> kHold{"bench.Hold"};
 inline constexpr rpc::Function<void()> kRelease{"bench.Release"};
@@ -69,6 +75,16 @@ absl::Status Register(rpc::FunctionRegistry& registry, Gate& gate) {
       here));
   RETURN_IF_ERROR(registry.Register(
       kSink, [](const Tensor&) -> int64_t { return 0; }, here));
+  RETURN_IF_ERROR(registry.Register(
+      kMake,
+      [tensor = Tensor()](int64_t bytes) mutable {
+        if (!tensor.defined() || tensor.byte_size() != bytes)
+          tensor = Tensor::Ones({bytes / 4});
+        return tensor;
+      },
+      here));
+  RETURN_IF_ERROR(
+      registry.Register(kPoolEcho, [](std::string text) { return text; }));
   RETURN_IF_ERROR(registry.Register(
       kHold, [&gate] { return gate.Hold(); }, here));
   RETURN_IF_ERROR(registry.Register(kRelease, [&gate] {
@@ -136,6 +152,43 @@ class HawserSide final : public RpcSide {
                        return absl::OkStatus();
                      }));
     return per_second * static_cast<double>(bytes);
+  }
+  absl::StatusOr<double> Reply(int64_t calls, int64_t bytes) override {
+    const auto call = [&] {
+      return agent_.Sync("server", kMake, bytes).status();
+    };
+    RETURN_IF_ERROR(call());
+    ASSIGN_OR_RETURN(const double per_second,
+                     PerSecond(calls, [&]() -> absl::Status {
+                       for (int64_t i = 0; i < calls; ++i) {
+                         RETURN_IF_ERROR(call());
+                       }
+                       return absl::OkStatus();
+                     }));
+    return per_second * static_cast<double>(bytes);
+  }
+  absl::StatusOr<double> PoolCall(int64_t calls) override {
+    return MedianMicroseconds(calls, [&] {
+      return agent_.Sync("server", kPoolEcho, text_).status();
+    });
+  }
+  absl::StatusOr<double> CallsFromThreads(int64_t calls,
+                                          int64_t threads) override {
+    return PerSecond(calls, [&]() -> absl::Status {
+      std::atomic<int64_t> calls_left = calls;
+      std::vector<absl::Status> results(static_cast<size_t>(threads));
+      std::vector<std::thread> callers;
+      for (absl::Status& result : results) {
+        callers.emplace_back([&] {
+          while (result.ok() && calls_left.fetch_sub(1) > 0) {
+            result = agent_.Sync("server", kEcho, text_).status();
+          }
+        });
+      }
+      for (std::thread& caller : callers) caller.join();
+      for (const absl::Status& result : results) RETURN_IF_ERROR(result);
+      return absl::OkStatus();
+    });
   }
   absl::StatusOr<double> SmallTensorCall(int64_t calls) override {
     return MedianMicroseconds(calls, [&] {

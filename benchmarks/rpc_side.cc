@@ -24,6 +24,11 @@ absl::StatusOr<double> RpcSide::CallsInFlight(int64_t, int64_t) {
 absl::StatusOr<double> RpcSide::OneWay(int64_t, int64_t) {
   return NoSuchCase();
 }
+absl::StatusOr<double> RpcSide::Reply(int64_t, int64_t) { return NoSuchCase(); }
+absl::StatusOr<double> RpcSide::PoolCall(int64_t) { return NoSuchCase(); }
+absl::StatusOr<double> RpcSide::CallsFromThreads(int64_t, int64_t) {
+  return NoSuchCase();
+}
 absl::StatusOr<double> RpcSide::SmallTensorCall(int64_t) {
   return NoSuchCase();
 }

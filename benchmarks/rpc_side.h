@@ -30,6 +30,15 @@ class RpcSide {
   // message of `bytes` bytes and a small reply.
   virtual absl::StatusOr<double> OneWay(int64_t calls, int64_t bytes);
 
+  // Bytes per second of `calls` calls, one in flight, each with a small request
+  // and a tensor of `bytes` bytes as its reply.
+  virtual absl::StatusOr<double> Reply(int64_t calls, int64_t bytes);
+  // Like SmallCall, of a function that runs on the callee's executor.
+  virtual absl::StatusOr<double> PoolCall(int64_t calls);
+  // Blocking calls of that size per second, from `threads` threads.
+  virtual absl::StatusOr<double> CallsFromThreads(int64_t calls,
+                                                  int64_t threads);
+
   // Like SmallCall, for the sum of two tensors of one element.
   virtual absl::StatusOr<double> SmallTensorCall(int64_t calls);
   // Like CallsInFlight, for such sums.
