@@ -36,8 +36,8 @@ class LinkServer::Call final : public IncomingCall {
         deadline_(message.deadline),
         request_(std::move(message.payload)) {}
   ~Call() override {
-    if (!answered_) {
-      Answer(absl::UnavailableError("the worker dropped the call"));
+    if (!replied_) {
+      SendReply(absl::UnavailableError("the worker dropped the call"));
     }
   }
 
@@ -50,17 +50,18 @@ class LinkServer::Call final : public IncomingCall {
     return server_->caller_;
   }
   void Reply(absl::StatusOr<Payload> reply) override {
-    HAWSER_CHECK(!answered_) << "replied twice";
-    Answer(std::move(reply));
+    HAWSER_CHECK(!replied_) << "replied twice";
+    SendReply(std::move(reply));
   }
   void Discard() override {
-    HAWSER_CHECK(!answered_) << "replied twice";
-    Answer(absl::AbortedError("a duplicate of this request is being served"));
+    HAWSER_CHECK(!replied_) << "replied twice";
+    SendReply(
+        absl::AbortedError("a duplicate of this request is being served"));
   }
 
  private:
-  void Answer(absl::StatusOr<Payload> reply) {
-    answered_ = true;
+  void SendReply(absl::StatusOr<Payload> reply) {
+    replied_ = true;
     // A cancelled call gets no reply.
     if (server_->Take(id_) == nullptr) return;
     LinkMessage message{.kind = LinkMessage::Kind::kReply, .call = id_};
@@ -91,7 +92,7 @@ class LinkServer::Call final : public IncomingCall {
   const uint64_t id_;
   const async::MonotonicTime deadline_;
   Payload request_;
-  bool answered_ = false;
+  bool replied_ = false;
 };
 
 std::shared_ptr<Cancellation> LinkServer::Take(uint64_t call) {
@@ -134,7 +135,7 @@ LinkWork LinkServer::OnRequest(LinkMessage message) {
   if (refused.ok()) {
     async::MutexLock lock(&mutex_);
     if (ended_) return {};
-    if (calls_.size() + link->num_answers_waiting() >= kMaxCalls) {
+    if (calls_.size() + link->num_replies_waiting() >= kMaxCalls) {
       refused = absl::ResourceExhaustedError(
           absl::StrCat("this client has ", kMaxCalls,
                        " calls in flight or with unread replies"));

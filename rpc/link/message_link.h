@@ -77,8 +77,9 @@ class MessageLink {
   // link has ended.
   virtual void Send(LinkMessage message) = 0;
 
-  // Number of queued messages that the peer can cause in unlimited numbers.
-  virtual size_t num_answers_waiting() const = 0;
+  // Number of queued replies and releases, of which the peer can cause any
+  // number.
+  virtual size_t num_replies_waiting() const = 0;
 
   // Frees the memory of the message sent for `call`, which the peer no longer
   // needs. A message that is still queued is not sent.

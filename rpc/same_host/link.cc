@@ -68,7 +68,7 @@ void SameHostLink::Close(absl::Status status) {
     regions.swap(regions_);
     waiting.swap(waiting_);
     any_waiting_.store(false, std::memory_order_relaxed);
-    num_answers_waiting_.store(0, std::memory_order_relaxed);
+    num_replies_waiting_.store(0, std::memory_order_relaxed);
     for (const auto& [call, region] : regions) RevokeLocked(region.slot);
   }
   loop_.Unwatch(socket_.get());

@@ -67,8 +67,8 @@ class SameHostLink final : public MessageLink,
   }
   void Start() override;
   void Send(LinkMessage message) override;
-  size_t num_answers_waiting() const override {
-    return num_answers_waiting_.load(std::memory_order_relaxed);
+  size_t num_replies_waiting() const override {
+    return num_replies_waiting_.load(std::memory_order_relaxed);
   }
   void Forget(uint64_t call) override;
   void PollFor(uint64_t call, absl::Duration spin,
@@ -139,7 +139,7 @@ class SameHostLink final : public MessageLink,
   std::deque<LinkMessage> waiting_ ABSL_GUARDED_BY(mutex_);
   std::atomic<bool> any_waiting_{false};
   // Counts entries of `waiting_`; modified under the lock.
-  std::atomic<size_t> num_answers_waiting_{0};
+  std::atomic<size_t> num_replies_waiting_{0};
   bool broken_ ABSL_GUARDED_BY(mutex_) = false;
 };
 

@@ -17,7 +17,7 @@ constexpr size_t kMaxInlineChunk = size_t{4} << 10;
 constexpr size_t kMaxInlineBytes = size_t{16} << 10;
 // Twice the limit on one client's calls, since replies to rejected calls wait
 // as well.
-constexpr size_t kMaxAnswersWaiting = size_t{1} << 17;
+constexpr size_t kMaxRepliesWaiting = size_t{1} << 17;
 
 v1::SameHostFrame::Kind ToFrameKind(LinkMessage::Kind kind) {
   switch (kind) {
@@ -34,7 +34,7 @@ v1::SameHostFrame::Kind ToFrameKind(LinkMessage::Kind kind) {
 }
 
 // Messages that the peer can trigger in unlimited numbers.
-bool IsAnswer(const LinkMessage& message) {
+bool IsReplyOrRelease(const LinkMessage& message) {
   return message.kind == LinkMessage::Kind::kReply ||
          message.kind == LinkMessage::Kind::kRelease;
 }
@@ -154,13 +154,13 @@ bool SameHostLink::WriteLocked(std::string_view frame) {
 }
 
 void SameHostLink::AwaitRoomLocked(LinkMessage message) {
-  if (IsAnswer(message)) {
-    if (num_answers_waiting() >= kMaxAnswersWaiting) {
+  if (IsReplyOrRelease(message)) {
+    if (num_replies_waiting() >= kMaxRepliesWaiting) {
       BreakLocked(absl::ResourceExhaustedError(absl::StrCat(
-          "the peer has not read ", kMaxAnswersWaiting, " replies")));
+          "the peer has not read ", kMaxRepliesWaiting, " replies")));
       return;
     }
-    num_answers_waiting_.fetch_add(1, std::memory_order_relaxed);
+    num_replies_waiting_.fetch_add(1, std::memory_order_relaxed);
   }
   waiting_.push_back(std::move(message));
   any_waiting_.store(true, std::memory_order_release);
@@ -169,8 +169,8 @@ void SameHostLink::AwaitRoomLocked(LinkMessage message) {
 LinkMessage SameHostLink::TakeWaitingLocked(
     const std::deque<LinkMessage>::iterator& at) {
   LinkMessage message = std::move(*at);
-  if (IsAnswer(message)) {
-    num_answers_waiting_.fetch_sub(1, std::memory_order_relaxed);
+  if (IsReplyOrRelease(message)) {
+    num_replies_waiting_.fetch_sub(1, std::memory_order_relaxed);
   }
   waiting_.erase(at);
   return message;

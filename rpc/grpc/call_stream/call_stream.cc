@@ -41,7 +41,7 @@ void CallStream::EndLocked(absl::Status status) {
   batches_.clear();
   batched_bytes_ = 0;
   long_replies_.clear();
-  num_answers_waiting_.store(0, std::memory_order_relaxed);
+  num_replies_waiting_.store(0, std::memory_order_relaxed);
   if (alarm_set_) alarm_.Cancel();
   // OnEnd must not run in the closing thread.
   options_.poller->Post([handler = handler_, status = std::move(status)] {

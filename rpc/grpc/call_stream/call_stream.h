@@ -69,8 +69,8 @@ class CallStream : public MessageLink,
   }
   void Start() override;
   void Send(LinkMessage message) override;
-  size_t num_answers_waiting() const override {
-    return num_answers_waiting_.load(std::memory_order_relaxed);
+  size_t num_replies_waiting() const override {
+    return num_replies_waiting_.load(std::memory_order_relaxed);
   }
   void Forget(uint64_t call) override;
   void PollFor(uint64_t call, absl::Duration spin,
@@ -211,7 +211,7 @@ class CallStream : public MessageLink,
   size_t batched_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   std::deque<LongReply> long_replies_ ABSL_GUARDED_BY(mutex_);
   // Modified under the lock.
-  std::atomic<size_t> num_answers_waiting_{0};
+  std::atomic<size_t> num_replies_waiting_{0};
 
   ::grpc::Alarm alarm_ ABSL_GUARDED_BY(mutex_);
   bool alarm_set_ ABSL_GUARDED_BY(mutex_) = false;

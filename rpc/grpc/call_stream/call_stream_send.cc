@@ -12,7 +12,7 @@ namespace {
 
 // Twice the limit on one client's calls, since replies to rejected calls wait
 // as well.
-constexpr size_t kMaxAnswersWaiting = size_t{1} << 17;
+constexpr size_t kMaxRepliesWaiting = size_t{1} << 17;
 constexpr size_t kMaxBatchedBytes = size_t{256} << 20;
 
 }  // namespace
@@ -35,8 +35,8 @@ void CallStream::SendConfirmation() {
 }
 
 void CallStream::EnqueueLocked(LinkMessage message) {
-  const bool is_answer = message.kind == LinkMessage::Kind::kReply;
-  if (is_answer) num_answers_waiting_.fetch_add(1, std::memory_order_relaxed);
+  const bool is_reply = message.kind == LinkMessage::Kind::kReply;
+  if (is_reply) num_replies_waiting_.fetch_add(1, std::memory_order_relaxed);
   if (message.payload.size() > kMaxFrameMessage) {
     long_replies_.push_back(
         {message.call, MessageFragments(std::move(message.payload))});
@@ -46,10 +46,10 @@ void CallStream::EnqueueLocked(LinkMessage message) {
     batches_.back().Append(message);
     batched_bytes_ += batches_.back().bytes() - before;
   }
-  if (is_answer && (num_answers_waiting() > kMaxAnswersWaiting ||
-                    batched_bytes_ > kMaxBatchedBytes)) {
+  if (is_reply && (num_replies_waiting() > kMaxRepliesWaiting ||
+                   batched_bytes_ > kMaxBatchedBytes)) {
     const absl::Status status = absl::ResourceExhaustedError(
-        absl::StrCat("the peer has not read ", num_answers_waiting(),
+        absl::StrCat("the peer has not read ", num_replies_waiting(),
                      " replies, of ", batched_bytes_, " bytes"));
     EndStreamLocked(status);
     EndLocked(status);
@@ -64,7 +64,7 @@ std::optional<::grpc::ByteBuffer> CallStream::NextMessageLocked() {
     const FrameBatch batch = std::move(batches_.front());
     batches_.pop_front();
     batched_bytes_ -= batch.bytes();
-    num_answers_waiting_.fetch_sub(batch.num_replies(),
+    num_replies_waiting_.fetch_sub(batch.num_replies(),
                                    std::memory_order_relaxed);
     return batch.ToByteBuffer();
   }
@@ -74,7 +74,7 @@ std::optional<::grpc::ByteBuffer> CallStream::NextMessageLocked() {
   ::grpc::ByteBuffer message =
       ToFragmentMessage(reply.call, reply.fragments.Next());
   if (reply.fragments.AtEnd()) {
-    num_answers_waiting_.fetch_sub(1, std::memory_order_relaxed);
+    num_replies_waiting_.fetch_sub(1, std::memory_order_relaxed);
   } else {
     long_replies_.push_back(std::move(reply));
   }
@@ -120,7 +120,7 @@ void CallStream::Forget(uint64_t call) {
       [call](const LongReply& reply) { return reply.call == call; });
   if (sent == long_replies_.end()) return;
   long_replies_.erase(sent);
-  num_answers_waiting_.fetch_sub(1, std::memory_order_relaxed);
+  num_replies_waiting_.fetch_sub(1, std::memory_order_relaxed);
 }
 
 }  // namespace hawser::rpc
