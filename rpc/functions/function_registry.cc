@@ -45,7 +45,7 @@ absl::StatusOr<const RegisteredFunction*> FunctionRegistry::Find(
   auto it = functions_.find(ToAbsl(name));
   if (it == functions_.end()) {
     return absl::UnimplementedError(
-        absl::StrCat("no function '", ToAbsl(name), "' is registered"));
+        absl::StrCat("function '", ToAbsl(name), "' is not registered"));
   }
   if (it->second->signature() != signature) {
     return absl::InvalidArgumentError(absl::StrCat(

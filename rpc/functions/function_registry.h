@@ -86,8 +86,8 @@ class FunctionRegistry {
   // callback of its Future, or if it returns an invalid Future; kCancelled if
   // the Future's promise is dropped.
   //
-  // kAlreadyExists if the name is taken; kInvalidArgument if an allowed role is
-  // not a valid role name.
+  // kAlreadyExists if the name is taken; kInvalidArgument if the name or the
+  // signature is not UTF-8, or if an allowed role is not a valid role name.
   template <class R, class... A, class F>
   absl::Status Register(const Function<R(A...)>& function, F callable,
                         FunctionOptions options = {});
