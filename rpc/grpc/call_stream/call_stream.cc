@@ -9,6 +9,12 @@
 namespace hawser::rpc {
 namespace {
 
+// A deadline that is handled as late as this was missed by the process, which
+// was stopped or starved. Replies may have arrived in time.
+constexpr absl::Duration kStall = absl::Milliseconds(100);
+// Time to read them.
+constexpr absl::Duration kTimeToRead = absl::Milliseconds(20);
+
 gpr_timespec ToGrpcTime(async::MonotonicTime time) {
   // gRPC's monotonic clock is the same as that of steady_clock.
   const int64_t nanoseconds =
@@ -79,6 +85,10 @@ void CallStream::OnTimer(bool) {
     alarm_set_ = false;
     if (ended()) return;
     due = wake_at_ <= now;
+    if (due && async::TimeBetween(wake_at_, now) > kStall) {
+      wake_at_ = async::AddDelay(now, kTimeToRead);
+      due = false;
+    }
     if (due) wake_at_ = async::kNever;
   }
   const async::MonotonicTime next = due ? handler_->OnTime(now) : async::kNever;

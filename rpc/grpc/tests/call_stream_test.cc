@@ -17,6 +17,7 @@
 #include "absl/time/time.h"
 #include "async/blocking_region.h"
 #include "async/clock.h"
+#include "async/cpu_relax.h"
 #include "async/future.h"
 #include "async/mutex.h"
 #include "async/testing/status_matchers.h"
@@ -247,6 +248,35 @@ TEST_F(CallStreamTest, RepliesAboveALimitAreNamedErrors) {
   const int64_t before = server.num_stream_calls();
   EXPECT_THAT(Call(*other, "/t.T/Echo", "x").Wait(), IsOkAndHolds("x"));
   EXPECT_EQ(server.num_stream_calls(), before + 1);
+}
+
+// A client that was stopped past a deadline reads what has arrived first.
+TEST_F(CallStreamTest, ReplyThatArrivedInTimeIsNotLost) {
+  absl::Notification replied;
+  Server server({{"/t.T/Reply", [&](std::unique_ptr<IncomingCall> call) {
+                    call->Reply(Payload("in time"));
+                    replied.Notify();
+                  }}});
+  const auto connection = server.Connect(client_);
+  for (int i = 0; i < 3; ++i) {
+    async::Future<std::string> reply;
+    absl::Notification resumed;
+    // Stops the only polling thread.
+    Call(*connection, "/t.T/Echo", "").OnReady([&](const auto&) {
+      const async::MonotonicTime deadline = async::AddDelay(
+          std::chrono::steady_clock::now(), absl::Milliseconds(200));
+      reply = Call(*connection, i == 0 ? "/t.T/Reply" : "/t.T/Echo", "in time",
+                   deadline);
+      while (async::TimeBetween(deadline, std::chrono::steady_clock::now()) <
+             absl::Milliseconds(300)) {
+        async::CpuRelax();
+      }
+      resumed.Notify();
+    });
+    resumed.WaitForNotification();
+    EXPECT_THAT(reply.Wait(), IsOkAndHolds("in time"));
+  }
+  replied.WaitForNotification();
 }
 
 // Calls made in one callback travel in one message.
