@@ -151,7 +151,11 @@ class FaultWorker {
     pusher_ = std::thread([&agent, to] {
       int64_t count = 1;
       absl::Status status;
-      while ((status = agent.Sync(to, kApply, count).status()).ok()) ++count;
+      // A worker may be stopped for longer than the default timeout.
+      const rpc::CallOptions options = {.timeout = rpc::kNoTimeout};
+      while ((status = agent.Sync(to, options, kApply, count).status()).ok()) {
+        ++count;
+      }
       Report(absl::StrCat("pushed ", count, " ",
                           absl::StatusCodeToString(status.code()), " ",
                           status.message()));
