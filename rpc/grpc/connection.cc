@@ -14,6 +14,7 @@
 #include "rpc/errors/not_sent.h"
 #include "rpc/grpc/byte_buffer.h"
 #include "rpc/grpc/fragments/message_fragments.h"
+#include "rpc/grpc/grpc_time.h"
 #include "rpc/grpc/poller.h"
 #include "rpc/grpc/status.h"
 
@@ -23,17 +24,6 @@ namespace {
 // Less than a server allows per channel (kMaxConcurrentStreams).
 constexpr int kMaxCallsPerSlot = 200;
 constexpr size_t kMaxSlots = 64;
-
-gpr_timespec ToGrpcTime(async::MonotonicTime time) {
-  // gRPC's monotonic clock is the same as that of steady_clock.
-  const int64_t nanoseconds =
-      std::chrono::duration_cast<std::chrono::nanoseconds>(
-          time.time_since_epoch())
-          .count();
-  return {.tv_sec = nanoseconds / 1'000'000'000,
-          .tv_nsec = static_cast<int32_t>(nanoseconds % 1'000'000'000),
-          .clock_type = GPR_CLOCK_MONOTONIC};
-}
 
 absl::Status TooLong(size_t size, size_t limit) {
   return absl::ResourceExhaustedError(

@@ -16,25 +16,11 @@
 #include "grpcpp/support/async_stream.h"
 #include "grpcpp/support/async_unary_call.h"
 #include "rpc/grpc/byte_buffer.h"
+#include "rpc/grpc/grpc_time.h"
 #include "rpc/grpc/status.h"
 
 namespace hawser::rpc {
 namespace {
-
-async::MonotonicTime FromGrpcTime(gpr_timespec time) {
-  if (gpr_time_cmp(time, gpr_inf_future(time.clock_type)) == 0) {
-    return async::kNever;
-  }
-  const gpr_timespec monotonic =
-      gpr_convert_clock_type(time, GPR_CLOCK_MONOTONIC);
-  // A peer's timeout may exceed the range of the clock.
-  constexpr int64_t kLongest =
-      std::chrono::floor<std::chrono::seconds>(async::kNever.time_since_epoch())
-          .count();
-  if (monotonic.tv_sec >= kLongest) return async::kNever;
-  return async::MonotonicTime(std::chrono::seconds(monotonic.tv_sec) +
-                              std::chrono::nanoseconds(monotonic.tv_nsec));
-}
 
 // A call whose request is one message.
 class UnaryServerCall final : public ServerCall {

@@ -4,7 +4,7 @@
 #include <chrono>
 #include <utility>
 
-#include "grpc/support/time.h"
+#include "rpc/grpc/grpc_time.h"
 
 namespace hawser::rpc {
 namespace {
@@ -14,17 +14,6 @@ namespace {
 constexpr absl::Duration kStall = absl::Milliseconds(100);
 // Time to read them.
 constexpr absl::Duration kTimeToRead = absl::Milliseconds(20);
-
-gpr_timespec ToGrpcTime(async::MonotonicTime time) {
-  // gRPC's monotonic clock is the same as that of steady_clock.
-  const int64_t nanoseconds =
-      std::chrono::duration_cast<std::chrono::nanoseconds>(
-          time.time_since_epoch())
-          .count();
-  return {.tv_sec = nanoseconds / 1'000'000'000,
-          .tv_nsec = static_cast<int32_t>(nanoseconds % 1'000'000'000),
-          .clock_type = GPR_CLOCK_MONOTONIC};
-}
 
 }  // namespace
 

@@ -10,6 +10,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -200,9 +201,9 @@ class CallStream : public MessageLink,
       ABSL_GUARDED_BY(assembly_mutex_);
 
   std::deque<LinkWork> ready_ ABSL_GUARDED_BY(mutex_);
-  // The thread in RunReady, which sends what its work sends in the end. Null
-  // if there is none, or if another one has taken over because it blocks.
-  const void* running_ ABSL_GUARDED_BY(mutex_) = nullptr;
+  // The thread in RunReady, which sends the messages of its work in the end.
+  // None if there is none, or if another one has taken over because it blocks.
+  std::thread::id running_ ABSL_GUARDED_BY(mutex_);
 
   bool reading_ ABSL_GUARDED_BY(mutex_) = false;
   bool writing_ ABSL_GUARDED_BY(mutex_) = false;

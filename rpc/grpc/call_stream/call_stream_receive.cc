@@ -1,6 +1,7 @@
 // Receiving of messages, and their work.
 
 #include <chrono>
+#include <thread>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -8,7 +9,6 @@
 #include "async/status_macros.h"
 #include "async/thread_pool.h"
 #include "rpc/grpc/call_stream/call_stream.h"
-#include "rpc/grpc/call_stream/this_thread.h"
 
 namespace hawser::rpc {
 namespace {
@@ -165,14 +165,14 @@ void CallStream::RunReady() {
   bool any = false;
   {
     async::MutexLock lock(&mutex_);
-    running_ = nullptr;
+    running_ = std::thread::id();
     any = !ready_.empty();
     if (!any) {
       // The thread that runs the last work may be blocked.
       WriteNextLocked();
     } else if (!async::ThreadPool::IsNearlyExhausted()) {
       // Otherwise no thread may be left to go on if this one blocks.
-      running_ = ThisThread();
+      running_ = std::this_thread::get_id();
     }
   }
   if (!any) {
@@ -186,7 +186,8 @@ void CallStream::RunReady() {
     {
       async::MutexLock lock(&mutex_);
       if (ready_.empty()) {
-        if (running_ == ThisThread()) running_ = nullptr;
+        if (running_ == std::this_thread::get_id())
+          running_ = std::thread::id();
         WriteNextLocked();
         break;
       }
@@ -208,7 +209,7 @@ void CallStream::PollFor(uint64_t call, absl::Duration spin,
   {
     // The call may have been made by work.
     async::MutexLock lock(&mutex_);
-    if (running_ == ThisThread()) running_ = nullptr;
+    if (running_ == std::this_thread::get_id()) running_ = std::thread::id();
     WriteNextLocked();
   }
   const auto pending = [&] { return !done() && !ended(); };

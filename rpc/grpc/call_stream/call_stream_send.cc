@@ -1,11 +1,11 @@
 // Sending of messages.
 
 #include <algorithm>
+#include <thread>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "rpc/grpc/call_stream/call_stream.h"
-#include "rpc/grpc/call_stream/this_thread.h"
 
 namespace hawser::rpc {
 namespace {
@@ -23,8 +23,8 @@ void CallStream::Send(LinkMessage message) {
   async::MutexLock lock(&mutex_);
   if (ended()) return;
   EnqueueLocked(std::move(message));
-  const bool more_follows =
-      running_ == ThisThread() && !batches_.empty() && !batches_.front().full();
+  const bool more_follows = running_ == std::this_thread::get_id() &&
+                            !batches_.empty() && !batches_.front().full();
   if (!more_follows) WriteNextLocked();
 }
 
