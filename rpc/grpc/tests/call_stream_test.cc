@@ -22,14 +22,10 @@
 #include "async/mutex.h"
 #include "async/testing/status_matchers.h"
 #include "gmock/gmock.h"
-#include "grpcpp/client_context.h"
-#include "grpcpp/create_channel.h"
-#include "grpcpp/generic/generic_stub.h"
-#include "grpcpp/security/credentials.h"
-#include "grpcpp/support/byte_buffer.h"
-#include "grpcpp/support/slice.h"
+#include "grpcpp/support/status.h"
 #include "gtest/gtest.h"
 #include "proto/call_stream.pb.h"
+#include "rpc/grpc/tests/raw_stream.h"
 #include "rpc/grpc/transport.h"
 #include "rpc/testing/echo_server.h"
 #include "rpc/transport/payload.h"
@@ -407,68 +403,25 @@ TEST_F(CallStreamTest, ShutdownWhileStreamsOpenEnds) {
   }
 }
 
-// A client that sends raw messages.
-class RawStream {
+// A client that sends frames over a confirmed call stream.
+class FrameStream {
  public:
-  explicit RawStream(const std::string& address)
-      : stub_(::grpc::CreateChannel(address,
-                                    ::grpc::InsecureChannelCredentials())) {
-    context_.set_deadline(std::chrono::system_clock::now() +
-                          std::chrono::seconds(60));
-    stream_ = stub_.PrepareCall(&context_, "/hawser.v1.CallStreamService/Open",
-                                &queue_);
-    stream_->StartCall(nullptr);
-    Next();
+  explicit FrameStream(const std::string& address)
+      : stream_(address, "/hawser.v1.CallStreamService/Open") {
     EXPECT_EQ(Read(), "");
   }
-  ~RawStream() {
-    context_.TryCancel();
-    if (!finished_) (void)Finish();
-  }
 
-  bool Write(const std::string& bytes) {
-    const ::grpc::Slice slice(bytes);
-    stream_->Write(::grpc::ByteBuffer(&slice, 1), nullptr);
-    return Next();
-  }
+  bool Write(const std::string& bytes) { return stream_.Write(bytes); }
   bool Write(const v1::CallFrame& frame) {
     v1::CallStreamMessage message;
     *message.add_frames() = frame;
     return Write(message.SerializeAsString());
   }
-  // Nullopt if the stream has ended.
-  std::optional<std::string> Read() {
-    ::grpc::ByteBuffer buffer;
-    stream_->Read(&buffer, nullptr);
-    if (!Next()) return std::nullopt;
-    std::vector<::grpc::Slice> slices;
-    EXPECT_TRUE(buffer.Dump(&slices).ok());
-    std::string bytes;
-    for (const ::grpc::Slice& slice : slices) {
-      bytes.append(reinterpret_cast<const char*>(slice.begin()), slice.size());
-    }
-    return bytes;
-  }
-  ::grpc::Status Finish() {
-    ::grpc::Status status;
-    stream_->Finish(&status, nullptr);
-    Next();
-    finished_ = true;
-    return status;
-  }
+  std::optional<std::string> Read() { return stream_.Read(); }
+  ::grpc::Status Finish() { return stream_.Finish(); }
 
  private:
-  bool Next() {
-    void* tag = nullptr;
-    bool ok = false;
-    return queue_.Next(&tag, &ok) && ok;
-  }
-
-  ::grpc::CompletionQueue queue_;
-  ::grpc::GenericStub stub_;
-  ::grpc::ClientContext context_;
-  std::unique_ptr<::grpc::GenericClientAsyncReaderWriter> stream_;
-  bool finished_ = false;
+  RawStream stream_;
 };
 
 v1::CallFrame Request(uint64_t call, const std::string& path,
@@ -491,7 +444,7 @@ v1::CallFrame OnlyFrame(const std::optional<std::string>& bytes) {
 
 TEST_F(CallStreamTest, AnyClientMayUseAStream) {
   Server server;
-  RawStream stream(server.address());
+  FrameStream stream(server.address());
   EXPECT_TRUE(stream.Write(Request(0, "/t.T/Echo", "hello")));
   v1::CallFrame reply = OnlyFrame(stream.Read());
   EXPECT_EQ(reply.kind(), v1::CallFrame::KIND_REPLY);
@@ -512,7 +465,7 @@ TEST_F(CallStreamTest, MalformedMessagesEndOnlyTheirStream) {
   for (const std::string& bytes :
        {std::string("\xff\xff"), std::string("\x0a\x05\x08"),
         whole.SerializeAsString()}) {
-    RawStream stream(server.address());
+    FrameStream stream(server.address());
     (void)stream.Write(bytes);
     EXPECT_EQ(stream.Read(), std::nullopt);
     EXPECT_EQ(stream.Finish().error_code(), ::grpc::StatusCode::INTERNAL);
@@ -522,7 +475,7 @@ TEST_F(CallStreamTest, MalformedMessagesEndOnlyTheirStream) {
 
 TEST_F(CallStreamTest, SenselessFramesAreIgnored) {
   Server server;
-  RawStream stream(server.address());
+  FrameStream stream(server.address());
   v1::CallFrame reply;
   reply.set_kind(v1::CallFrame::KIND_REPLY);
   reply.set_call(5);
@@ -545,7 +498,7 @@ TEST_F(CallStreamTest, SenselessFramesAreIgnored) {
 // A client cannot make the server keep an unlimited number of replies.
 TEST_F(CallStreamTest, ClientThatDoesNotReadLosesItsStream) {
   Server server;
-  RawStream stream(server.address());
+  FrameStream stream(server.address());
   v1::CallStreamMessage requests;
   for (uint64_t call = 0; call < 500; ++call) {
     *requests.add_frames() = Request(call, "/t.T/Echo", std::string(1000, 'x'));

@@ -17,15 +17,11 @@
 #include "async/future.h"
 #include "async/testing/status_matchers.h"
 #include "gmock/gmock.h"
-#include "grpcpp/client_context.h"
-#include "grpcpp/create_channel.h"
-#include "grpcpp/generic/generic_stub.h"
-#include "grpcpp/security/credentials.h"
-#include "grpcpp/support/byte_buffer.h"
-#include "grpcpp/support/slice.h"
+#include "grpcpp/support/status.h"
 #include "gtest/gtest.h"
 #include "proto/fragments.pb.h"
 #include "rpc/grpc/fragments/message_fragments.h"
+#include "rpc/grpc/tests/raw_stream.h"
 #include "rpc/grpc/transport.h"
 #include "rpc/testing/echo_server.h"
 #include "rpc/testing/raw_client.h"
@@ -42,58 +38,26 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using Clock = std::chrono::steady_clock;
 
-// A client that sends raw messages.
-class RawStream {
+// A client that sends fragments.
+class FragmentStream {
  public:
-  RawStream(const std::string& address, const std::string& path)
-      : stub_(::grpc::CreateChannel(address,
-                                    ::grpc::InsecureChannelCredentials())) {
-    context_.set_deadline(std::chrono::system_clock::now() +
-                          std::chrono::seconds(60));
-    stream_ = stub_.PrepareCall(&context_, path, &queue_);
-    stream_->StartCall(nullptr);
-    Next();
-  }
-  ~RawStream() {
-    context_.TryCancel();
-    if (!finished_) (void)Finish();
-  }
+  FragmentStream(const std::string& address, const std::string& path)
+      : stream_(address, path) {}
 
   bool Write(const std::vector<uint64_t>& parts, const std::string& content) {
     v1::MessageFragment fragment;
     for (const uint64_t part : parts) fragment.add_part_bytes(part);
     fragment.set_content(content);
-    const ::grpc::Slice slice(fragment.SerializeAsString());
-    stream_->Write(::grpc::ByteBuffer(&slice, 1), nullptr);
-    return Next();
+    return stream_.Write(fragment.SerializeAsString());
   }
-  void WritesDone() {
-    stream_->WritesDone(nullptr);
-    Next();
-  }
+  void WritesDone() { stream_.WritesDone(); }
   ::grpc::Status Finish() {
-    ::grpc::ByteBuffer reply;
-    stream_->Read(&reply, nullptr);
-    Next();
-    ::grpc::Status status;
-    stream_->Finish(&status, nullptr);
-    Next();
-    finished_ = true;
-    return status;
+    (void)stream_.Read();
+    return stream_.Finish();
   }
 
  private:
-  bool Next() {
-    void* tag = nullptr;
-    bool ok = false;
-    return queue_.Next(&tag, &ok) && ok;
-  }
-
-  ::grpc::GenericStub stub_;
-  ::grpc::CompletionQueue queue_;
-  ::grpc::ClientContext context_;
-  std::unique_ptr<::grpc::GenericClientAsyncReaderWriter> stream_;
-  bool finished_ = false;
+  RawStream stream_;
 };
 
 class FragmentsTest : public testing::Test {
@@ -113,13 +77,13 @@ class FragmentsTest : public testing::Test {
 
   // Returns a stream that has reserved the whole budget. Retries if another
   // reservation intervened and the stream was rejected.
-  std::unique_ptr<RawStream> TakeRoom() {
-    std::unique_ptr<RawStream> greedy;
+  std::unique_ptr<FragmentStream> TakeRoom() {
+    std::unique_ptr<FragmentStream> greedy;
     absl::StatusOr<std::string> reply = std::string();
     while (reply.ok()) {
       if (greedy == nullptr || !greedy->Write({}, "x")) {
-        greedy = std::make_unique<RawStream>(server_->address(),
-                                             "/t.T/EchoInFragments");
+        greedy = std::make_unique<FragmentStream>(server_->address(),
+                                                  "/t.T/EchoInFragments");
         (void)greedy->Write({19'000'000}, "x");
       }
       reply = Call(EchoServer::kEcho, std::string(3'000'000, 'x')).Wait();
@@ -199,7 +163,7 @@ TEST_F(FragmentsTest, ServerStopsWhileACallIsHeld) {
 
 TEST_F(FragmentsTest, ServerStopsInTheMiddleOfARequest) {
   Serve({.limits = {.memory_quota_bytes = 20'000'000}});
-  const std::unique_ptr<RawStream> stream = TakeRoom();
+  const std::unique_ptr<FragmentStream> stream = TakeRoom();
   server_->transport().Shutdown();
   EXPECT_EQ(stream->Finish().error_code(), ::grpc::StatusCode::UNAVAILABLE);
 }
@@ -226,7 +190,7 @@ TEST_F(FragmentsTest, ClientStopsInTheMiddleOfItsRequests) {
 
 TEST_F(FragmentsTest, ClientOfAnyKindMaySendFragments) {
   Serve();
-  RawStream stream(server_->address(), "/t.T/EchoInFragments");
+  FragmentStream stream(server_->address(), "/t.T/EchoInFragments");
   ASSERT_TRUE(stream.Write({3}, "a"));
   ASSERT_TRUE(stream.Write({}, "bc"));
   stream.WritesDone();
@@ -236,7 +200,7 @@ TEST_F(FragmentsTest, ClientOfAnyKindMaySendFragments) {
 
 TEST_F(FragmentsTest, RequestsThatEndEarlyAreNotHandled) {
   Serve();
-  RawStream stream(server_->address(), "/t.T/EchoInFragments");
+  FragmentStream stream(server_->address(), "/t.T/EchoInFragments");
   ASSERT_TRUE(stream.Write({100}, "abc"));
   stream.WritesDone();
   const ::grpc::Status status = stream.Finish();
@@ -247,7 +211,7 @@ TEST_F(FragmentsTest, RequestsThatEndEarlyAreNotHandled) {
 
 TEST_F(FragmentsTest, MalformedFragmentsAreRefused) {
   Serve();
-  RawStream stream(server_->address(), "/t.T/EchoInFragments");
+  FragmentStream stream(server_->address(), "/t.T/EchoInFragments");
   ASSERT_TRUE(stream.Write({1, 1}, "xx"));
   EXPECT_EQ(stream.Finish().error_code(), ::grpc::StatusCode::INTERNAL);
   EXPECT_EQ(server_->num_echoed(), 0);
@@ -255,7 +219,7 @@ TEST_F(FragmentsTest, MalformedFragmentsAreRefused) {
 
 TEST_F(FragmentsTest, LongRequestsAreRefusedWhenAnnounced) {
   Serve({.max_message_bytes = 10'000'000});
-  RawStream stream(server_->address(), "/t.T/EchoInFragments");
+  FragmentStream stream(server_->address(), "/t.T/EchoInFragments");
   ASSERT_TRUE(stream.Write({10'000'001}, "x"));
   const ::grpc::Status status = stream.Finish();
   EXPECT_EQ(status.error_code(), ::grpc::StatusCode::RESOURCE_EXHAUSTED);
@@ -298,12 +262,12 @@ TEST_F(FragmentsTest, WholeRequestsHaveALowerLimit) {
 TEST_F(FragmentsTest, BudgetPerPeerIsLimited) {
   Serve({.max_message_bytes = 10'000'000,
          .limits = {.memory_quota_bytes = 20'000'000}});
-  RawStream greedy(server_->address(), "/t.T/HoldInFragments");
+  FragmentStream greedy(server_->address(), "/t.T/HoldInFragments");
   ASSERT_TRUE(greedy.Write({9'000'000}, "x"));
   // On the same connection, once the server has seen the other stream.
   ::grpc::Status status;
   while (status.ok()) {
-    RawStream second(server_->address(), "/t.T/EchoInFragments");
+    FragmentStream second(server_->address(), "/t.T/EchoInFragments");
     ASSERT_TRUE(second.Write({3'000'000}, std::string(3'000'000, 'x')));
     second.WritesDone();
     status = second.Finish();
@@ -316,13 +280,13 @@ TEST_F(FragmentsTest, BudgetPerPeerIsLimited) {
 
 TEST_F(FragmentsTest, StalledRequestsAreCancelled) {
   Serve({.limits = {.fragment_timeout = absl::Milliseconds(100)}});
-  RawStream silent(server_->address(), "/t.T/EchoInFragments");
-  std::optional<RawStream> stopped;
+  FragmentStream silent(server_->address(), "/t.T/EchoInFragments");
+  std::optional<FragmentStream> stopped;
   // Retry if the request was cancelled before its first fragment.
   do {
     stopped.emplace(server_->address(), "/t.T/EchoInFragments");
   } while (!stopped->Write({9'000'000}, "x"));
-  for (RawStream* stream : {&silent, &*stopped}) {
+  for (FragmentStream* stream : {&silent, &*stopped}) {
     const ::grpc::Status status = stream->Finish();
     EXPECT_EQ(status.error_code(), ::grpc::StatusCode::DEADLINE_EXCEEDED);
     EXPECT_THAT(status.error_message(), HasSubstr("fragment_timeout"));
@@ -340,7 +304,7 @@ TEST_F(FragmentsTest, SlowRequestsAreNotCancelled) {
   do {
     auto last = Clock::now();
     longest_step = {};
-    RawStream slow(server_->address(), "/t.T/EchoInFragments");
+    FragmentStream slow(server_->address(), "/t.T/EchoInFragments");
     const auto write = [&](const std::vector<uint64_t>& parts, uint64_t bytes) {
       const bool written = slow.Write(parts, std::string(bytes, 'x'));
       // A round trip gives the server time to read the fragment.
