@@ -140,32 +140,14 @@ class HawserSide final : public RpcSide {
   }
   absl::StatusOr<double> OneWay(int64_t calls, int64_t bytes) override {
     const Tensor tensor = Tensor::Ones({bytes / 4});
-    const auto call = [&] {
+    return BytesPerSecond(calls, bytes, [&] {
       return agent_.Sync("server", kSink, tensor).status();
-    };
-    RETURN_IF_ERROR(call());
-    ASSIGN_OR_RETURN(const double per_second,
-                     PerSecond(calls, [&]() -> absl::Status {
-                       for (int64_t i = 0; i < calls; ++i) {
-                         RETURN_IF_ERROR(call());
-                       }
-                       return absl::OkStatus();
-                     }));
-    return per_second * static_cast<double>(bytes);
+    });
   }
   absl::StatusOr<double> Reply(int64_t calls, int64_t bytes) override {
-    const auto call = [&] {
+    return BytesPerSecond(calls, bytes, [&] {
       return agent_.Sync("server", kMake, bytes).status();
-    };
-    RETURN_IF_ERROR(call());
-    ASSIGN_OR_RETURN(const double per_second,
-                     PerSecond(calls, [&]() -> absl::Status {
-                       for (int64_t i = 0; i < calls; ++i) {
-                         RETURN_IF_ERROR(call());
-                       }
-                       return absl::OkStatus();
-                     }));
-    return per_second * static_cast<double>(bytes);
+    });
   }
   absl::StatusOr<double> PoolCall(int64_t calls) override {
     return MedianMicroseconds(calls, [&] {

@@ -123,19 +123,10 @@ class RawGrpcSide final : public RpcSide {
   }
   absl::StatusOr<double> OneWay(int64_t calls, int64_t bytes) override {
     const ::grpc::ByteBuffer request = Bytes(static_cast<size_t>(bytes));
-    const auto call = [&] {
+    return BytesPerSecond(calls, bytes, [&] {
       Start(kSinkPath, request);
       return AwaitOne();
-    };
-    RETURN_IF_ERROR(call());
-    ASSIGN_OR_RETURN(const double per_second,
-                     PerSecond(calls, [&]() -> absl::Status {
-                       for (int64_t i = 0; i < calls; ++i) {
-                         RETURN_IF_ERROR(call());
-                       }
-                       return absl::OkStatus();
-                     }));
-    return per_second * static_cast<double>(bytes);
+    });
   }
 
  private:

@@ -63,4 +63,17 @@ absl::StatusOr<double> PerSecond(int64_t count,
          std::chrono::duration<double>(Clock::now() - start).count();
 }
 
+absl::StatusOr<double> BytesPerSecond(
+    int64_t count, int64_t bytes, const std::function<absl::Status()>& call) {
+  RETURN_IF_ERROR(call());
+  ASSIGN_OR_RETURN(const double per_second,
+                   PerSecond(count, [&]() -> absl::Status {
+                     for (int64_t i = 0; i < count; ++i) {
+                       RETURN_IF_ERROR(call());
+                     }
+                     return absl::OkStatus();
+                   }));
+  return per_second * static_cast<double>(bytes);
+}
+
 }  // namespace hawser::benchmarks

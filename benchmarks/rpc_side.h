@@ -59,6 +59,11 @@ absl::StatusOr<double> MedianMicroseconds(
 absl::StatusOr<double> PerSecond(int64_t count,
                                  const std::function<absl::Status()>& all);
 
+// Bytes per second of `count` runs of `call`, each of which moves `bytes`
+// bytes, after a warm-up.
+absl::StatusOr<double> BytesPerSecond(
+    int64_t count, int64_t bytes, const std::function<absl::Status()>& call);
+
 // The transport between two Hawser workers.
 struct HawserWay {
   // True: shared memory, which is the default of workers; false: the socket.
