@@ -97,6 +97,11 @@ class Poller {
   // Says that an event was not only for the thread that awaits it.
   void EndStreak() { streak_.store(0, std::memory_order_relaxed); }
 
+  // Number of polling threads that wait for an event without spinning.
+  int num_waiting() const {
+    return num_waiting_.load(std::memory_order_seq_cst);
+  }
+
   // Runs `closure` once, on a polling thread or in Shutdown. It may block
   // inside a BlockingRegion.
   void Post(absl::AnyInvocable<void() &&> closure);

@@ -5,7 +5,6 @@
 #include <memory>
 #include <thread>
 
-#include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "async/blocking_region.h"
 #include "async/cpu_relax.h"
@@ -62,15 +61,8 @@ class PollerTest : public testing::TestWithParam<absl::Duration> {
       : poller_(std::make_unique<::grpc::CompletionQueue>(),
                 {.num_threads = num_threads, .spin = GetParam()}) {}
 
-  // Waits until polling threads that have nothing to do no longer spin.
-  void SleepUntilIdle() const {
-    absl::Duration before = CpuTime();
-    while (true) {
-      absl::SleepFor(absl::Milliseconds(1));
-      const absl::Duration now = CpuTime();
-      if (now - before < absl::Microseconds(300)) return;
-      before = now;
-    }
+  void AwaitWaitingThread() const {
+    while (poller_.num_waiting() == 0) async::CpuRelax();
   }
 
   Polled PollFor(const TestEvent& event) {
@@ -166,7 +158,7 @@ TEST_P(PollerTest, PostedClosuresRunOnAPollingThread) {
     // From a thread of its own, while the polling thread spins, sleeps, or has
     // yielded.
     if (i % 3 == 0) AwaitMany(event);
-    if (i % 50 == 0) SleepUntilIdle();
+    if (i % 50 == 0) AwaitWaitingThread();
     std::atomic<std::thread::id> thread;
     std::atomic<bool> ran = false;
     poller_.Post([&] {
@@ -194,7 +186,7 @@ TEST_P(PollerTest, ClosureMayWaitForClosuresThatItPosts) {
         async::BlockingRegion blocking;
         ran.wait(false);
       }
-      SleepUntilIdle();
+      AwaitWaitingThread();
     }
     ended = true;
     ended.notify_all();
