@@ -14,6 +14,8 @@ BlockingObserver* BlockingObserver::SetForThisThread(
   return std::exchange(t_observer, observer);
 }
 
+BlockingObserver* BlockingObserver::OfThisThread() { return t_observer; }
+
 BlockingRegion::BlockingRegion()
     : observer_(std::exchange(t_observer, nullptr)) {
   if (observer_ != nullptr) observer_->OnBlock();

@@ -63,6 +63,8 @@ ThreadPoolStats ThreadPool::stats() const {
           .num_queued = static_cast<int>(queue_.size())};
 }
 
+bool ThreadPool::RunsThisThread() const { return t_pool == this; }
+
 bool ThreadPool::IsNearlyExhausted() {
   if (t_pool == nullptr) return false;
   const ThreadPoolOptions& options = t_pool->options_;

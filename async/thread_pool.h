@@ -61,6 +61,9 @@ class ThreadPool final : public Executor, private BlockingObserver {
 
   ThreadPoolStats stats() const;
 
+  // Whether the calling thread is one of the pool's.
+  bool RunsThisThread() const;
+
   // Whether so many threads of the calling thread's pool are blocked that only
   // its last `num_threads` are left. Closures on these must not wait for other
   // closures of the pool; reject the work or post it to another executor. Then

@@ -71,7 +71,9 @@ struct AgentOptions {
   // Limits on the calls that this worker serves at once.
   CallLimits limits;
 
-  // Number of threads for registered functions, not counting blocked ones.
+  // Number of threads of the pool for registered functions, not counting
+  // blocked ones. Short functions also run on threads of the transport
+  // (rpc/functions/run_on.h).
   int num_threads = 16;
   // Maximum number of threads, including blocked ones; more than `num_threads`.
   // When only `num_threads` are left, calls are rejected with

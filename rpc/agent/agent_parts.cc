@@ -25,6 +25,7 @@ AgentParts::AgentParts(Agent* agent, AgentOptions options)
                               .clock = &threads_.clock(),
                               .executor = &threads_.executor(),
                               .control_executor = &threads_.control_executor(),
+                              .pool = threads_.pool(),
                               .observers = options_.observers})),
       sender_(state_),
       control_(state_, &sender_),

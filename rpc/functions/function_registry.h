@@ -21,6 +21,7 @@
 #include "async/exceptions.h"
 #include "async/future.h"
 #include "async/mutex.h"
+#include "async/run_time.h"
 #include "async/status_macros.h"
 #include "rpc/functions/erased_value.h"
 #include "rpc/functions/function.h"
@@ -40,7 +41,7 @@ struct FunctionOptions {
   size_t max_request_bytes = 0;
 };
 
-// A type-erased implementation. Immutable.
+// A type-erased implementation. Immutable but for its run time.
 class RegisteredFunction {
  public:
   using Done = absl::AnyInvocable<void(absl::StatusOr<ErasedValue>) &&>;
@@ -57,6 +58,8 @@ class RegisteredFunction {
   const std::string& name() const { return name_; }
   const std::string& signature() const { return signature_; }
   const FunctionOptions& options() const { return options_; }
+  // Of calls of the function, with reading the arguments and sending the reply.
+  async::RunTime& run_time() const { return run_time_; }
 
   // Reads all values of `arguments`, whose number must equal that of the
   // parameters. The caller must wait for the decoder's prerequisites before it
@@ -67,6 +70,7 @@ class RegisteredFunction {
   const std::string name_;
   const std::string signature_;
   const FunctionOptions options_;
+  mutable async::RunTime run_time_;
 };
 
 // Thread-safe. Functions are never removed: pointers returned by Find live as

@@ -13,10 +13,13 @@ class RunOn {
  public:
   enum class Kind { kPool, kInline, kQueue };
 
-  // The agent's thread pool; the right choice for most functions.
+  // The agent's thread pool, or the transport's thread if earlier runs were so
+  // short that handing over would take longer; if a run takes longer than
+  // expected, another thread replaces that thread after a millisecond. The
+  // right choice for most functions.
   static RunOn Pool() { return RunOn(Kind::kPool, ""); }
   // The transport's thread, before it processes the next message: for functions
-  // that take a few microseconds. Blocking there inside a BlockingRegion, such
+  // that always take a few microseconds. Blocking there inside a BlockingRegion, such
   // as in a nested Sync, works but occupies a thread.
   static RunOn Inline() { return RunOn(Kind::kInline, ""); }
   // The pool, but sequentially with all functions and methods of the agent that

@@ -49,6 +49,7 @@ class LinkServer::Call final : public IncomingCall {
   absl::StatusOr<std::optional<net::Identity>> caller() const override {
     return server_->caller_;
   }
+  bool more_waiting() const override { return link_->more_waiting(); }
   void Reply(absl::StatusOr<Payload> reply) override {
     HAWSER_CHECK(!replied_) << "replied twice";
     SendReply(std::move(reply));

@@ -58,6 +58,7 @@ class FakeLink final : public MessageLink {
     if (!closed.has_value()) sent.push_back(std::move(message));
   }
   size_t num_replies_waiting() const override { return replies_waiting; }
+  bool more_waiting() override { return more; }
   void Forget(uint64_t call) override { forgotten.push_back(call); }
   void PollFor(uint64_t call, absl::Duration,
                absl::FunctionRef<bool()> done) override {
@@ -91,6 +92,7 @@ class FakeLink final : public MessageLink {
   bool started = false;
   std::deque<LinkMessage> sent;
   size_t replies_waiting = 0;
+  bool more = false;
   std::vector<uint64_t> forgotten;
   std::vector<uint64_t> polled;
   absl::AnyInvocable<void()> on_poll = nullptr;

@@ -81,6 +81,9 @@ class MessageLink {
   // number.
   virtual size_t num_replies_waiting() const = 0;
 
+  // Whether received messages wait for a thread. May be called by their work.
+  virtual bool more_waiting() = 0;
+
   // Frees the memory of the message sent for `call`, which the peer no longer
   // needs. A message that is still queued is not sent.
   virtual void Forget(uint64_t call) = 0;

@@ -70,6 +70,7 @@ class SameHostLink final : public MessageLink,
   size_t num_replies_waiting() const override {
     return num_replies_waiting_.load(std::memory_order_relaxed);
   }
+  bool more_waiting() override { return reader_.HasFrame(); }
   void Forget(uint64_t call) override;
   void PollFor(uint64_t call, absl::Duration spin,
                absl::FunctionRef<bool()> done) override;

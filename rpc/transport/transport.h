@@ -38,6 +38,8 @@ class IncomingCall {
   // The authenticated identity of the caller; nullopt if the transport does not
   // authenticate. kUnauthenticated if the caller's certificate names no worker.
   virtual absl::StatusOr<std::optional<net::Identity>> caller() const = 0;
+  // Whether more messages wait for the thread that the handler runs on.
+  virtual bool more_waiting() const { return false; }
 
   // Sends the reply. Payloads of an error status are sent with it.
   virtual void Reply(absl::StatusOr<Payload> reply) = 0;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "async/run_time.h"
 #include "rpc/agent/inbound/inbound_call.h"
 #include "rpc/functions/method_definition.h"
 #include "rpc/functions/run_on.h"
@@ -44,6 +45,8 @@ class Endpoint {
   virtual const RunOn& run_on(const InboundCall& call) const = 0;
   // Whether a call with RunOn::Inline() stays in the transport's thread now.
   virtual bool MayRunInline(const InboundCall& call) const = 0;
+  // Run times of earlier calls of the same handler.
+  virtual async::RunTime& run_time(const InboundCall& call) const = 0;
 
   // Runs in the thread of the handler, before tensors are read. An error is the
   // reply.

@@ -39,6 +39,10 @@ bool FunctionEndpoint::MayRunInline(const InboundCall&) const {
   return !async::ThreadPool::IsNearlyExhausted();
 }
 
+async::RunTime& FunctionEndpoint::run_time(const InboundCall& call) const {
+  return call.function->run_time();
+}
+
 absl::Status FunctionEndpoint::CheckBeforeRun(InboundCall& call) const {
   if (call.incoming().cancellation()->cancelled()) {
     return absl::CancelledError("the call was given up before it could run");
@@ -72,7 +76,7 @@ void FunctionEndpoint::Run(const std::shared_ptr<InboundCall>& call,
     if (entry) replies->SendResult(*call, std::move(result));
   };
   options_.runner->RunAfter(
-      std::move(prerequisites), function.options().run_on, /*here=*/true,
+      std::move(prerequisites), function.options().run_on,
       [replies = options_.replies, call, invocation = *std::move(invocation),
        done = std::move(done)](absl::Status status) mutable {
         if (!status.ok()) {

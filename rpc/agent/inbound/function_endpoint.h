@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "async/run_time.h"
 #include "rpc/agent/inbound/caller_permission.h"
 #include "rpc/agent/inbound/endpoint.h"
 #include "rpc/agent/inbound/function_runner.h"
@@ -49,6 +50,7 @@ class FunctionEndpoint final : public Endpoint {
   absl::Status CheckAgain(InboundCall& call) const override;
   const RunOn& run_on(const InboundCall& call) const override;
   bool MayRunInline(const InboundCall& call) const override;
+  async::RunTime& run_time(const InboundCall& call) const override;
   absl::Status CheckBeforeRun(InboundCall& call) const override;
   void Run(const std::shared_ptr<InboundCall>& call,
            std::vector<tensor::Tensor> tensors) const override;

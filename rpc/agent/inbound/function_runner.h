@@ -3,6 +3,7 @@
 #ifndef HAWSER_RPC_AGENT_INBOUND_FUNCTION_RUNNER_H_
 #define HAWSER_RPC_AGENT_INBOUND_FUNCTION_RUNNER_H_
 
+#include <cstddef>
 #include <memory>
 #include <string>
 #include <utility>
@@ -11,11 +12,13 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/functional/any_invocable.h"
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "async/executor.h"
 #include "async/future.h"
 #include "async/mutex.h"
+#include "async/run_time.h"
 #include "async/serial_queue.h"
 #include "rpc/agent/state/agent_state.h"
 #include "rpc/functions/erased_value.h"
@@ -37,12 +40,39 @@ class FunctionRunner {
   // serial queue per name.
   async::Executor& ExecutorOf(const RunOn& run_on);
 
+  // Work that may run on the executor of `run_on`, or in the calling thread.
+  struct Work {
+    const RunOn& run_on;
+    // Of earlier runs. Must live until the agent stops.
+    async::RunTime& run_time;
+    size_t request_bytes = 0;
+    // Whether more messages wait for the calling thread.
+    bool more_waiting = false;
+  };
+  // Runs `action` on ExecutorOf(work.run_on), unless the agent stops before. If
+  // that is the agent's pool, and a hand-over to another thread would take
+  // longer than the action, runs it in the calling thread instead. If it takes
+  // long there against expectation, another thread replaces the calling one.
+  template <class Action>
+  void RunOrPost(const Work& work, Action action) {
+    if (work.run_on.kind() == RunOn::Kind::kQueue) {
+      state_->Post(ExecutorOf(work.run_on), std::move(action));
+    } else if (MayRunHere(work)) {
+      RunHere(work.run_time, action);
+    } else {
+      state_->Post(state_->executor(), [&run_time = work.run_time,
+                                        action = std::move(action)]() mutable {
+        Measure(run_time, action);
+      });
+    }
+  }
+
   // Runs `action` with OK once `prerequisites` have completed: in this thread
-  // if there are none and `here`, otherwise on ExecutorOf(run_on). If one
-  // fails, runs it with the first error, in the thread that completed the last
-  // one. Drops it if the agent stops.
+  // if there are none, otherwise on ExecutorOf(run_on). If one fails, runs it
+  // with the first error, in the thread that completed the last one. Drops it
+  // if the agent stops.
   void RunAfter(std::vector<async::Future<void>> prerequisites,
-                const RunOn& run_on, bool here,
+                const RunOn& run_on,
                 absl::AnyInvocable<void(absl::Status) &&> action);
 
   // ServiceHost::Invoke.
@@ -55,6 +85,12 @@ class FunctionRunner {
   static absl::Status CheckMayBlock();
 
  private:
+  // Whether to run `work` in the calling thread instead of on the pool.
+  bool MayRunHere(const Work& work) const;
+  void RunHere(async::RunTime& run_time, absl::FunctionRef<void()> action);
+  static void Measure(async::RunTime& run_time,
+                      absl::FunctionRef<void()> action);
+
   const std::shared_ptr<AgentState> state_;
   async::Mutex mutex_;
   absl::flat_hash_map<std::string, std::unique_ptr<async::SerialQueue>> queues_

@@ -111,8 +111,11 @@ void InboundPipeline::Accept(const Endpoint& endpoint,
     Run(endpoint, call);
     return;
   }
-  state_->Post(runner_.ExecutorOf(run_on),
-               [this, &endpoint, call] { Run(endpoint, call); });
+  runner_.RunOrPost({.run_on = run_on,
+                     .run_time = endpoint.run_time(*call),
+                     .request_bytes = call->request_bytes,
+                     .more_waiting = call->incoming().more_waiting()},
+                    [this, &endpoint, call] { Run(endpoint, call); });
 }
 
 void InboundPipeline::Run(const Endpoint& endpoint,

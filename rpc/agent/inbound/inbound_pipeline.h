@@ -26,8 +26,9 @@ namespace hawser::rpc {
 //    must be read for the caller's roles, continues on the executor.
 // 3. Duplicates of a call that must not run twice are discarded, also if they
 //    fail step 1 or 2.
-// 4. On the executor of the handler: reads the tensors, and runs it under a
-//    CurrentCall and the caller's TaskContext.
+// 4. On the executor of the handler, or in the transport's thread if the
+//    handler is short (FunctionRunner::RunOrPost): reads the tensors, and runs
+//    it under a CurrentCall and the caller's TaskContext.
 // 5. The result is encoded and sent in the thread in which it is available.
 //
 // Steps 1 to 3 run in the transport's thread. Thread-safe. The transport must

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "async/run_time.h"
 #include "rpc/agent/inbound/caller_permission.h"
 #include "rpc/agent/inbound/endpoint.h"
 #include "rpc/agent/inbound/inbound_call.h"
@@ -44,6 +45,9 @@ class MethodEndpoint final : public Endpoint {
   absl::Status Check(InboundCall& call) const override;
   const RunOn& run_on(const InboundCall& call) const override;
   bool MayRunInline(const InboundCall& call) const override;
+  async::RunTime& run_time(const InboundCall&) const override {
+    return run_time_;
+  }
   bool reads_tensors() const override {
     return options_.method->options.lazy_tensors;
   }
@@ -53,6 +57,7 @@ class MethodEndpoint final : public Endpoint {
 
  private:
   const Options options_;
+  mutable async::RunTime run_time_;
 };
 
 }  // namespace hawser::rpc

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "async/busy_timer.h"
+
 namespace hawser::rpc {
 namespace {
 
@@ -75,6 +77,7 @@ void OutgoingCall::AwaitReply() {
   }
   if (!attempt.has_value()) return;
   if (std::shared_ptr<Connection> connection = attempt->connection.lock()) {
+    async::BusyTimer::Pause pause;
     const OutgoingCall* const outer = std::exchange(awaited_call, this);
     connection->AwaitReply(attempt->id);
     awaited_call = outer;

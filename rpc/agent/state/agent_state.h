@@ -15,6 +15,7 @@
 #include "absl/time/time.h"
 #include "async/clock.h"
 #include "async/executor.h"
+#include "async/thread_pool.h"
 #include "rpc/agent/state/call_observation.h"
 #include "rpc/identity/worker_info.h"
 #include "rpc/peers/in_flight_counter.h"
@@ -48,6 +49,8 @@ class AgentState : public std::enable_shared_from_this<AgentState> {
     async::Clock* clock = nullptr;
     async::Executor* executor = nullptr;
     async::Executor* control_executor = nullptr;
+    // The executor, if it is the agent's own pool.
+    const async::ThreadPool* pool = nullptr;
     CallObservers observers = {};
   };
 
@@ -64,6 +67,8 @@ class AgentState : public std::enable_shared_from_this<AgentState> {
   async::Executor& control_executor() const {
     return *options_.control_executor;
   }
+  // The executor, if it is the agent's own pool; otherwise null.
+  const async::ThreadPool* pool() const { return options_.pool; }
   const CallObservers& observers() const { return options_.observers; }
   // Null if no service intercepts messages.
   MessageInterceptor* interceptor() const { return interceptor_; }

@@ -70,6 +70,7 @@ class CallStream : public MessageLink,
   }
   void Start() override;
   void Send(LinkMessage message) override;
+  bool more_waiting() override ABSL_LOCKS_EXCLUDED(mutex_);
   size_t num_replies_waiting() const override {
     return num_replies_waiting_.load(std::memory_order_relaxed);
   }

@@ -151,6 +151,11 @@ void CallStream::PostReady() {
   options_.poller->Post([self = shared_from_this()] { self->RunReady(); });
 }
 
+bool CallStream::more_waiting() {
+  async::MutexLock lock(&mutex_);
+  return !ready_.empty();
+}
+
 std::optional<LinkWork> CallStream::TakeReadyLocked(uint64_t call) {
   for (auto work = ready_.begin(); work != ready_.end(); ++work) {
     if (work->call != call) continue;

@@ -1,19 +1,30 @@
 #include "rpc/agent/inbound/function_runner.h"
 
+#include <atomic>
+#include <chrono>
+#include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <optional>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
+#include "absl/functional/any_invocable.h"
 #include "absl/status/status.h"
+#include "absl/synchronization/notification.h"
+#include "async/blocking_region.h"
+#include "async/clock.h"
 #include "async/executor.h"
 #include "async/future.h"
+#include "async/run_time.h"
 #include "async/testing/status_matchers.h"
 #include "async/thread_pool.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "rpc/agent/state/agent_state.h"
 #include "rpc/functions/erased_value.h"
 #include "rpc/functions/function_registry.h"
 #include "rpc/functions/run_on.h"
@@ -32,8 +43,8 @@ using ::testing::HasSubstr;
 class FunctionRunnerTest : public InboundTestFixture {
  protected:
   // Runs RunAfter with an action that sets result_.
-  void RunAfter(std::vector<async::Future<void>> prerequisites, bool here) {
-    runner_.RunAfter(std::move(prerequisites), RunOn::Pool(), here,
+  void RunAfter(std::vector<async::Future<void>> prerequisites) {
+    runner_.RunAfter(std::move(prerequisites), RunOn::Pool(),
                      [this](absl::Status status) { result_ = status; });
   }
 
@@ -83,21 +94,14 @@ TEST_F(FunctionRunnerTest, EachQueueNameIsOneSerialQueue) {
 }
 
 TEST_F(FunctionRunnerTest, ActionWithoutPrerequisitesRunsHere) {
-  RunAfter({}, /*here=*/true);
+  RunAfter({});
   EXPECT_EQ(result_, absl::OkStatus());
   EXPECT_EQ(executor_.num_queued(), 0u);
 }
 
-TEST_F(FunctionRunnerTest, ActionRunsOnTheExecutorUnlessHere) {
-  RunAfter({}, /*here=*/false);
-  EXPECT_EQ(result_, std::nullopt);
-  executor_.RunAll();
-  EXPECT_EQ(result_, absl::OkStatus());
-}
-
 TEST_F(FunctionRunnerTest, ActionWaitsForAllPrerequisites) {
   async::Promise<void> first, second;
-  RunAfter({first.future(), second.future()}, /*here=*/true);
+  RunAfter({first.future(), second.future()});
   first.Set(absl::OkStatus());
   executor_.RunAll();
   EXPECT_EQ(result_, std::nullopt);
@@ -110,7 +114,7 @@ TEST_F(FunctionRunnerTest, ActionWaitsForAllPrerequisites) {
 
 TEST_F(FunctionRunnerTest, ActionGetsTheFirstErrorOfAPrerequisite) {
   async::Promise<void> first, second;
-  RunAfter({first.future(), second.future()}, /*here=*/true);
+  RunAfter({first.future(), second.future()});
   second.Set(absl::DataLossError("second"));
   EXPECT_EQ(result_, std::nullopt);
   first.Set(absl::AbortedError("first"));
@@ -119,9 +123,8 @@ TEST_F(FunctionRunnerTest, ActionGetsTheFirstErrorOfAPrerequisite) {
 
 TEST_F(FunctionRunnerTest, ActionIsDroppedIfTheAgentStops) {
   async::Promise<void> prerequisite, failed;
-  RunAfter({prerequisite.future()}, /*here=*/true);
-  RunAfter({failed.future()}, /*here=*/true);
-  RunAfter({}, /*here=*/false);
+  RunAfter({prerequisite.future()});
+  RunAfter({failed.future()});
   state_->gate().Close();
   prerequisite.Set(absl::OkStatus());
   failed.Set(absl::AbortedError("failed"));
@@ -202,6 +205,251 @@ TEST_F(FunctionRunnerTest, FunctionDoesNotRunOnTheLastThreadOfThePool) {
   EXPECT_THAT(done.Wait(), IsOk());
   pool.Shutdown();
   EXPECT_THAT(outcome, StatusIs(absl::StatusCode::kResourceExhausted));
+}
+
+// Work that may run on the agent's pool or in the thread of a transport.
+class RunOrPostTest : public testing::Test {
+ protected:
+  using Thread = std::thread::id;
+
+  // Runs `body` in a thread of a transport, inside the agent.
+  void InTransport(absl::AnyInvocable<void() &&> body) {
+    transport_.Post([this, body = std::move(body)]() mutable {
+      const AgentState::InsideScope inside(state_.get());
+      transport_thread_ = std::this_thread::get_id();
+      std::move(body)();
+    });
+  }
+
+  FunctionRunner::Work WorkWith(async::RunTime& run_time) const {
+    return {.run_on = pool_option_, .run_time = run_time};
+  }
+
+  // Runs `work` from a thread of the transport and returns whether it ran
+  // there.
+  bool RunsInTransport(const FunctionRunner::Work& work) {
+    absl::Notification ran;
+    Thread thread;
+    InTransport([&] {
+      runner_.RunOrPost(work, [&] {
+        thread = std::this_thread::get_id();
+        ran.Notify();
+      });
+    });
+    ran.WaitForNotification();
+    return thread == transport_thread_;
+  }
+
+  // Work that is expected to take `expected`.
+  FunctionRunner::Work WorkOf(std::chrono::nanoseconds expected) {
+    run_times_.emplace_back().Record(expected);
+    return WorkWith(run_times_.back());
+  }
+
+  std::shared_ptr<AgentState> StateWith(const async::ThreadPool* pool) {
+    return std::make_shared<AgentState>(
+        AgentState::Options{.self = {},
+                            .job = "job",
+                            .clock = &clock_,
+                            .executor = &pool_,
+                            .control_executor = &pool_,
+                            .pool = pool});
+  }
+
+  const RunOn pool_option_ = RunOn::Pool();
+  // Outlive the threads.
+  std::deque<async::RunTime> run_times_;
+  async::RunTime run_time_;
+  Thread transport_thread_;
+  async::RealClock clock_;
+  async::ThreadPool pool_{{.num_threads = 2, .max_threads = 8}};
+  std::shared_ptr<AgentState> state_ = StateWith(&pool_);
+  FunctionRunner runner_{state_};
+  // Ends first.
+  async::ThreadPool transport_{{.num_threads = 1, .max_threads = 16}};
+};
+
+TEST_F(RunOrPostTest, WorkOfUnknownLengthRunsOnThePool) {
+  EXPECT_FALSE(RunsInTransport(WorkWith(run_time_)));
+}
+
+TEST_F(RunOrPostTest, ShortWorkRunsInTheTransport) {
+  run_time_.Record(std::chrono::microseconds(2));
+  EXPECT_TRUE(RunsInTransport(WorkWith(run_time_)));
+}
+
+TEST_F(RunOrPostTest, ShortWorkStaysIfMessagesWait) {
+  run_time_.Record(std::chrono::microseconds(2));
+  FunctionRunner::Work work = WorkWith(run_time_);
+  work.more_waiting = true;
+  EXPECT_TRUE(RunsInTransport(work));
+}
+
+TEST_F(RunOrPostTest, LongerWorkLeavesTheThreadToMessagesThatWait) {
+  for (const bool more_waiting : {false, true}) {
+    FunctionRunner::Work work = WorkOf(std::chrono::microseconds(40));
+    work.more_waiting = more_waiting;
+    EXPECT_EQ(RunsInTransport(work), !more_waiting);
+  }
+}
+
+TEST_F(RunOrPostTest, LongWorkRunsOnThePool) {
+  run_time_.Record(std::chrono::microseconds(100));
+  EXPECT_FALSE(RunsInTransport(WorkWith(run_time_)));
+}
+
+TEST_F(RunOrPostTest, LargeRequestsRunOnThePool) {
+  for (const size_t bytes : {size_t{256} << 10, (size_t{256} << 10) + 1}) {
+    FunctionRunner::Work work = WorkOf(std::chrono::microseconds(2));
+    work.request_bytes = bytes;
+    EXPECT_EQ(RunsInTransport(work), bytes == size_t{256} << 10);
+  }
+}
+
+TEST_F(RunOrPostTest, WorkOfAQueueRunsOnTheQueue) {
+  run_time_.Record(std::chrono::microseconds(2));
+  const RunOn queue = RunOn::Queue("a");
+  EXPECT_FALSE(RunsInTransport({.run_on = queue, .run_time = run_time_}));
+}
+
+TEST_F(RunOrPostTest, ThreadThatCannotBeReplacedHandsOver) {
+  run_time_.Record(std::chrono::microseconds(2));
+  const AgentState::InsideScope inside(state_.get());
+  absl::Notification ran;
+  Thread thread;
+  runner_.RunOrPost(WorkWith(run_time_), [&] {
+    thread = std::this_thread::get_id();
+    ran.Notify();
+  });
+  ran.WaitForNotification();
+  EXPECT_NE(thread, std::this_thread::get_id());
+}
+
+TEST_F(RunOrPostTest, ThreadOutsideOfTheAgentHandsOver) {
+  run_time_.Record(std::chrono::microseconds(2));
+  absl::Notification ran;
+  Thread caller, thread;
+  transport_.Post([&] {
+    caller = std::this_thread::get_id();
+    runner_.RunOrPost(WorkWith(run_time_), [&] {
+      thread = std::this_thread::get_id();
+      ran.Notify();
+    });
+  });
+  ran.WaitForNotification();
+  transport_.Shutdown();
+  EXPECT_NE(thread, caller);
+}
+
+TEST_F(RunOrPostTest, ExecutorOfTheUserRunsAllWork) {
+  run_time_.Record(std::chrono::microseconds(2));
+  state_ = StateWith(nullptr);
+  FunctionRunner runner(state_);
+  absl::Notification ran;
+  Thread thread;
+  InTransport([&] {
+    runner.RunOrPost(WorkWith(run_time_), [&] {
+      thread = std::this_thread::get_id();
+      ran.Notify();
+    });
+  });
+  ran.WaitForNotification();
+  EXPECT_NE(thread, transport_thread_);
+}
+
+TEST_F(RunOrPostTest, ShortWorkStaysInAThreadOfThePool) {
+  run_time_.Record(std::chrono::microseconds(2));
+  absl::Notification ran;
+  Thread caller, thread;
+  pool_.Post([&] {
+    const AgentState::InsideScope inside(state_.get());
+    caller = std::this_thread::get_id();
+    runner_.RunOrPost(WorkWith(run_time_), [&] {
+      thread = std::this_thread::get_id();
+      ran.Notify();
+    });
+  });
+  ran.WaitForNotification();
+  EXPECT_EQ(thread, caller);
+}
+
+TEST_F(RunOrPostTest, RecordsTheRunTimeOnBothThreads) {
+  // On the pool: nothing was expected.
+  absl::Notification first;
+  InTransport(
+      [&] { runner_.RunOrPost(WorkWith(run_time_), [&] { first.Notify(); }); });
+  first.WaitForNotification();
+  pool_.Shutdown();
+  ASSERT_TRUE(run_time_.expected().has_value());
+
+  async::RunTime& here = run_times_.emplace_back();
+  here.Record(std::chrono::microseconds(2));
+  InTransport([&] {
+    runner_.RunOrPost(WorkWith(here), [] {
+      const auto end =
+          std::chrono::steady_clock::now() + std::chrono::microseconds(100);
+      while (std::chrono::steady_clock::now() < end) {
+      }
+    });
+  });
+  transport_.Shutdown();
+  EXPECT_GT(here.expected(), std::chrono::microseconds(2));
+}
+
+TEST_F(RunOrPostTest, WaitingIsNotRunTime) {
+  run_time_.Record(std::chrono::microseconds(20));
+  InTransport([&] {
+    runner_.RunOrPost(WorkWith(run_time_), [] {
+      const async::BlockingRegion region;
+      const auto end =
+          std::chrono::steady_clock::now() + std::chrono::milliseconds(2);
+      while (std::chrono::steady_clock::now() < end) {
+      }
+    });
+  });
+  transport_.Shutdown();
+  EXPECT_LT(run_time_.expected(), std::chrono::microseconds(20));
+}
+
+// The work waits, without saying so, for a message that comes later.
+TEST_F(RunOrPostTest, TransportGoesOnWhileWorkTakesLong) {
+  run_time_.Record(std::chrono::microseconds(2));
+  absl::Notification later, ended;
+  InTransport([&] {
+    runner_.RunOrPost(WorkWith(run_time_), [&] {
+      later.WaitForNotification();
+      ended.Notify();
+    });
+  });
+  InTransport([&] { later.Notify(); });
+  ended.WaitForNotification();
+}
+
+// Each message waits for the last one. After a few of them, no thread of the
+// transport is held any more.
+TEST_F(RunOrPostTest, WorkThatBecameLongMovesToThePool) {
+  run_time_.Record(std::chrono::microseconds(2));
+  constexpr int kMessages = 10;
+  absl::Notification release;
+  std::atomic<int> in_transport{0}, started{0};
+  for (int i = 0; i < kMessages; ++i) {
+    absl::Notification handled;
+    InTransport([&] {
+      const Thread self = std::this_thread::get_id();
+      runner_.RunOrPost(WorkWith(run_time_), [&, self] {
+        started.fetch_add(1);
+        if (std::this_thread::get_id() == self) in_transport.fetch_add(1);
+        release.WaitForNotification();
+      });
+    });
+    InTransport([&] { handled.Notify(); });
+    handled.WaitForNotification();
+  }
+  EXPECT_LE(in_transport.load(), 6);
+  release.Notify();
+  transport_.Shutdown();
+  pool_.Shutdown();
+  EXPECT_EQ(started.load(), kMessages);
 }
 
 }  // namespace

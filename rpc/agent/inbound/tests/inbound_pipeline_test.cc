@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "async/clock.h"
+#include "async/run_time.h"
 #include "async/task_local.h"
 #include "async/testing/status_matchers.h"
 #include "gmock/gmock.h"
@@ -63,6 +64,7 @@ class FakeEndpoint final : public Endpoint {
   // Replies if true; otherwise the test has the call.
   bool replies = true;
 
+  mutable async::RunTime time;
   // Set by Run.
   mutable std::shared_ptr<InboundCall> call;
   mutable size_t num_tensors = 0;
@@ -89,6 +91,7 @@ class FakeEndpoint final : public Endpoint {
   bool MayRunInline(const InboundCall&) const override {
     return may_run_inline;
   }
+  async::RunTime& run_time(const InboundCall&) const override { return time; }
   absl::Status CheckBeforeRun(InboundCall&) const override {
     steps_.push_back("check before run");
     return check_before_run;
