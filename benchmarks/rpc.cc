@@ -59,6 +59,7 @@
 #include "benchmarks/peer_process.h"
 #include "benchmarks/rpc_asked_side.h"
 #include "benchmarks/rpc_side.h"
+#include "benchmarks/store_process.h"
 
 ABSL_FLAG(bool, quick, false, "Finish within 50 seconds.");
 ABSL_FLAG(std::string, python, "/usr/bin/python3",

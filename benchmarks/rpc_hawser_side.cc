@@ -16,12 +16,12 @@
 #include "async/status_macros.h"
 #include "benchmarks/peer_process.h"
 #include "benchmarks/rpc_side.h"
+#include "benchmarks/store_process.h"
 #include "launch/worker.h"
 #include "rpc/functions/function.h"
 #include "rpc/functions/function_registry.h"
 #include "rpc/grpc/transport.h"
 #include "rref/rref.h"
-#include "store/grpc/server.h"
 #include "store/grpc/store.h"
 #include "tensor/ops/elementwise.h"
 #include "tensor/tensor.h"
@@ -269,24 +269,10 @@ int ServeHawser(const std::string& store_address, HawserWay way) {
   return status.ok() ? 0 : 1;
 }
 
-int ServeStore() {
-  const auto server = store::StoreServer::Start({});
-  if (!server.ok()) {
-    std::cerr << "rpc: " << server.status() << "\n";
-    return 1;
-  }
-  std::cout << "ready " << (*server)->address() << std::endl;
-  std::cin.get();
-  return 0;
-}
-
 absl::StatusOr<std::unique_ptr<RpcSide>> StartHawserSide(HawserWay way) {
   const std::string self = "/proc/self/exe";
   const std::string advice = "see the error above";
-  // In a separate process, so that gRPC's threads that serve the store do not
-  // work for the measured side.
-  ASSIGN_OR_RETURN(auto store_server,
-                   PeerProcess::Start({self, "--serve=store"}, advice));
+  ASSIGN_OR_RETURN(auto store_server, StartStoreProcess());
   const std::string address = store_server->description();
   ASSIGN_OR_RETURN(
       auto server,

@@ -87,10 +87,8 @@ absl::StatusOr<std::unique_ptr<RpcSide>> StartTensorPipeSide(
 // memcpy within this process.
 std::unique_ptr<RpcSide> MakeMemcpySide();
 
-// Run in the server processes of the first two sides: the workers' store, and
-// the callees. They print "ready", the store and raw gRPC also their address,
-// and return at the end of standard input.
-int ServeStore();
+// Run in the server processes of the first two sides, the callees. They print
+// "ready", raw gRPC also its address, and return at the end of standard input.
 int ServeHawser(const std::string& store_address, HawserWay way);
 int ServeRawGrpc();
 
