@@ -19,8 +19,8 @@ class RunOn {
   // right choice for most functions.
   static RunOn Pool() { return RunOn(Kind::kPool, ""); }
   // The transport's thread, before it processes the next message: for functions
-  // that always take a few microseconds. Blocking there inside a BlockingRegion, such
-  // as in a nested Sync, works but occupies a thread.
+  // that always take a few microseconds. Blocking there inside a
+  // BlockingRegion, such as in a nested Sync, works but occupies a thread.
   static RunOn Inline() { return RunOn(Kind::kInline, ""); }
   // The pool, but sequentially with all functions and methods of the agent that
   // name the same queue.
