@@ -2,11 +2,11 @@
 
 #include <atomic>
 #include <chrono>
+#include <latch>
 #include <string>
 #include <thread>
 #include <vector>
 
-#include "absl/synchronization/notification.h"
 #include "async/blocking_region.h"
 #include "async/run_time.h"
 #include "async/thread_pool.h"
@@ -184,16 +184,16 @@ TEST(LongRunGuardTest, RecordsNothingForShortWork) {
 // was posted after it.
 TEST(LongRunGuardTest, APoolGoesOnWhileOneOfItsThreadsWorks) {
   ThreadPool pool({.num_threads = 1, .max_threads = 4});
-  absl::Notification second_ran, first_ended;
+  std::latch second_ran(1), first_ended(1);
   pool.Post([&] {
     {
       LongRunGuard guard(nullptr);
-      second_ran.WaitForNotification();
+      second_ran.wait();
     }
-    first_ended.Notify();
+    first_ended.count_down();
   });
-  pool.Post([&] { second_ran.Notify(); });
-  first_ended.WaitForNotification();
+  pool.Post([&] { second_ran.count_down(); });
+  first_ended.wait();
   pool.Shutdown();
   EXPECT_EQ(pool.stats().num_blocked, 0);
 }

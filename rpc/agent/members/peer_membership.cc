@@ -1,9 +1,11 @@
 #include "rpc/agent/members/peer_membership.h"
 
 #include <algorithm>
+#include <thread>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "async/blocking_region.h"
 #include "async/join.h"
 #include "async/status_macros.h"
 #include "rpc/errors/error_detail.h"
@@ -13,6 +15,8 @@ namespace {
 
 constexpr char kStartedBarrier[] = "started";
 constexpr absl::Duration kFirstStartedWait = absl::Seconds(1);
+// Pause before a step of joining is repeated.
+constexpr absl::Duration kStoreRetryInterval = absl::Milliseconds(100);
 
 }  // namespace
 
@@ -47,13 +51,30 @@ absl::Status PeerMembership::JoinGroup() {
   return absl::OkStatus();
 }
 
+absl::Status PeerMembership::UntilStoreReplies(
+    async::MonotonicTime deadline, absl::FunctionRef<absl::Status()> step) {
+  while (true) {
+    absl::Status status = step();
+    const bool replied =
+        !absl::IsUnavailable(status) && !absl::IsDeadlineExceeded(status);
+    if (replied || state_.TimeUntil(deadline) <= kStoreRetryInterval) {
+      return status;
+    }
+    // A store to which no connection is possible fails at once.
+    const async::BlockingRegion region;
+    std::this_thread::sleep_for(absl::ToChronoNanoseconds(kStoreRetryInterval));
+  }
+}
+
 absl::Status PeerMembership::Join() {
-  RETURN_IF_ERROR(Register());
+  const async::MonotonicTime deadline =
+      async::AddDelay(state_.clock().Now(), options_.start_timeout);
+  RETURN_IF_ERROR(UntilStoreReplies(deadline, [this] { return Register(); }));
   peers_.Add(state_.self());
   joined_.store(true, std::memory_order_release);
   membership_->Start();
   if (!options_.world_size.has_value()) return absl::OkStatus();
-  return AwaitGroup(*options_.world_size);
+  return AwaitGroup(*options_.world_size, deadline);
 }
 
 absl::Status PeerMembership::Register() {
@@ -94,9 +115,8 @@ absl::Status PeerMembership::Probe(const WorkerInfo& holder) {
   return answer.Wait();
 }
 
-absl::Status PeerMembership::AwaitGroup(int world_size) {
-  const async::MonotonicTime deadline =
-      async::AddDelay(state_.clock().Now(), options_.start_timeout);
+absl::Status PeerMembership::AwaitGroup(int world_size,
+                                        async::MonotonicTime deadline) {
   // A worker that dies before all have arrived leaves its record until another
   // replaces it, so the records are read again from time to time.
   absl::Duration wait = kFirstStartedWait;
@@ -111,8 +131,10 @@ absl::Status PeerMembership::AwaitGroup(int world_size) {
       participants.push_back(WorkerDirectory::ParticipantOf(worker));
     }
     if (!arrived) {
-      RETURN_IF_ERROR(
-          barrier.Arrive(WorkerDirectory::ParticipantOf(state_.self()), ""));
+      RETURN_IF_ERROR(UntilStoreReplies(deadline, [&] {
+        return barrier.Arrive(WorkerDirectory::ParticipantOf(state_.self()),
+                              "");
+      }));
     }
     const absl::Duration left = state_.TimeUntil(deadline);
     absl::Status started = barrier.Await(participants, std::min(wait, left));

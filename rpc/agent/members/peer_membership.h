@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "absl/functional/any_invocable.h"
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
@@ -81,7 +82,8 @@ class PeerMembership final : public PeerFinder,
   absl::Status JoinGroup();
   // Claims name and rank, records that this worker joined, starts the
   // membership rounds and, with a world size, waits until all workers know each
-  // other. Blocks. Errors of Agent::Start.
+  // other. Blocks, for up to the start timeout, also while the store does not
+  // reply. Errors of Agent::Start.
   absl::Status Join();
   // Whether this worker is or was a member.
   bool joined() const { return joined_.load(std::memory_order_acquire); }
@@ -141,7 +143,10 @@ class PeerMembership final : public PeerFinder,
   absl::Status Register();
   // Requests a heartbeat reply from the address of `holder`. Blocks.
   absl::Status Probe(const WorkerInfo& holder);
-  absl::Status AwaitGroup(int world_size);
+  absl::Status AwaitGroup(int world_size, async::MonotonicTime deadline);
+  // Runs `step` until the store replies to it or `deadline` has passed.
+  absl::Status UntilStoreReplies(async::MonotonicTime deadline,
+                                 absl::FunctionRef<absl::Status()> step);
   void OnEvent(const MemberEvent& event);
   // Sends a heartbeat for the monitor; `done` runs once it is known whether
   // this worker itself was declared lost.

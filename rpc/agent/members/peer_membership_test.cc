@@ -1,6 +1,7 @@
 #include "rpc/agent/members/peer_membership.h"
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -90,12 +91,14 @@ struct Member {
     bool waits = false;
     // Null for the clock of the test.
     async::Clock* clock = nullptr;
+    // SimulatedStoreLink::Hooks::on_way of its link.
+    std::function<void()> on_way = nullptr;
   };
 
   Member(const WorkerInfo& info, store::Store* store, async::Clock* clock,
          async::Executor* executor, const Settings& settings)
       : self(info),
-        link(store),
+        link(store, {.on_way = settings.on_way}),
         state(std::make_shared<AgentState>(AgentState::Options{
             .self = info,
             .job = "job",
@@ -272,6 +275,32 @@ TEST_F(PeerMembershipTest, StaticGroupNamesTheRanksThatAreMissing) {
   EXPECT_THAT(
       w0.membership.Join(),
       StatusIs(absl::StatusCode::kDeadlineExceeded, HasSubstr("rank 1")));
+}
+
+TEST_F(PeerMembershipTest, JoiningOutlastsAStoreThatDoesNotReply) {
+  // The number of calls on the way to the store, or back, that fail next.
+  int failures = 0;
+  Member* joining = nullptr;
+  Member& w0 = AddMember(Worker(0, 100), {.on_way = [&] {
+                           if (joining == nullptr) return;
+                           joining->link.SetPartitioned(failures-- > 0);
+                         }});
+  ASSERT_THAT(w0.membership.JoinGroup(), IsOk());
+  joining = &w0;
+  failures = 3;
+  EXPECT_THAT(w0.membership.Join(), IsOk());
+  EXPECT_LE(failures, 0);
+  EXPECT_THAT(records_.FindByName("w0"), IsOkAndHolds(Optional(w0.self)));
+  joining = nullptr;
+}
+
+TEST_F(PeerMembershipTest, JoiningEndsAtTheStartTimeoutWithoutAStore) {
+  Member& w0 =
+      AddMember(Worker(0, 100), {.start_timeout = absl::Milliseconds(10)});
+  ASSERT_THAT(w0.membership.JoinGroup(), IsOk());
+  w0.link.SetPartitioned(true);
+  EXPECT_THAT(w0.membership.Join(), StatusIs(absl::StatusCode::kUnavailable));
+  EXPECT_FALSE(w0.membership.joined());
 }
 
 TEST_F(PeerMembershipTest, MembersAgreeOnTheKindOfGroup) {

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <latch>
 #include <memory>
 #include <optional>
 #include <string>
@@ -14,7 +15,6 @@
 
 #include "absl/functional/any_invocable.h"
 #include "absl/status/status.h"
-#include "absl/synchronization/notification.h"
 #include "async/blocking_region.h"
 #include "async/clock.h"
 #include "async/executor.h"
@@ -228,15 +228,15 @@ class RunOrPostTest : public testing::Test {
   // Runs `work` from a thread of the transport and returns whether it ran
   // there.
   bool RunsInTransport(const FunctionRunner::Work& work) {
-    absl::Notification ran;
+    std::latch ran(1);
     Thread thread;
     InTransport([&] {
       runner_.RunOrPost(work, [&] {
         thread = std::this_thread::get_id();
-        ran.Notify();
+        ran.count_down();
       });
     });
-    ran.WaitForNotification();
+    ran.wait();
     return thread == transport_thread_;
   }
 
@@ -315,28 +315,28 @@ TEST_F(RunOrPostTest, WorkOfAQueueRunsOnTheQueue) {
 TEST_F(RunOrPostTest, ThreadThatCannotBeReplacedHandsOver) {
   run_time_.Record(std::chrono::microseconds(2));
   const AgentState::InsideScope inside(state_.get());
-  absl::Notification ran;
+  std::latch ran(1);
   Thread thread;
   runner_.RunOrPost(WorkWith(run_time_), [&] {
     thread = std::this_thread::get_id();
-    ran.Notify();
+    ran.count_down();
   });
-  ran.WaitForNotification();
+  ran.wait();
   EXPECT_NE(thread, std::this_thread::get_id());
 }
 
 TEST_F(RunOrPostTest, ThreadOutsideOfTheAgentHandsOver) {
   run_time_.Record(std::chrono::microseconds(2));
-  absl::Notification ran;
+  std::latch ran(1);
   Thread caller, thread;
   transport_.Post([&] {
     caller = std::this_thread::get_id();
     runner_.RunOrPost(WorkWith(run_time_), [&] {
       thread = std::this_thread::get_id();
-      ran.Notify();
+      ran.count_down();
     });
   });
-  ran.WaitForNotification();
+  ran.wait();
   transport_.Shutdown();
   EXPECT_NE(thread, caller);
 }
@@ -345,40 +345,41 @@ TEST_F(RunOrPostTest, ExecutorOfTheUserRunsAllWork) {
   run_time_.Record(std::chrono::microseconds(2));
   state_ = StateWith(nullptr);
   FunctionRunner runner(state_);
-  absl::Notification ran;
+  std::latch ran(1);
   Thread thread;
   InTransport([&] {
     runner.RunOrPost(WorkWith(run_time_), [&] {
       thread = std::this_thread::get_id();
-      ran.Notify();
+      ran.count_down();
     });
   });
-  ran.WaitForNotification();
+  ran.wait();
   EXPECT_NE(thread, transport_thread_);
 }
 
 TEST_F(RunOrPostTest, ShortWorkStaysInAThreadOfThePool) {
   run_time_.Record(std::chrono::microseconds(2));
-  absl::Notification ran;
+  std::latch ran(1);
   Thread caller, thread;
   pool_.Post([&] {
     const AgentState::InsideScope inside(state_.get());
     caller = std::this_thread::get_id();
     runner_.RunOrPost(WorkWith(run_time_), [&] {
       thread = std::this_thread::get_id();
-      ran.Notify();
+      ran.count_down();
     });
   });
-  ran.WaitForNotification();
+  ran.wait();
   EXPECT_EQ(thread, caller);
 }
 
 TEST_F(RunOrPostTest, RecordsTheRunTimeOnBothThreads) {
   // On the pool: nothing was expected.
-  absl::Notification first;
-  InTransport(
-      [&] { runner_.RunOrPost(WorkWith(run_time_), [&] { first.Notify(); }); });
-  first.WaitForNotification();
+  std::latch first(1);
+  InTransport([&] {
+    runner_.RunOrPost(WorkWith(run_time_), [&] { first.count_down(); });
+  });
+  first.wait();
   pool_.Shutdown();
   ASSERT_TRUE(run_time_.expected().has_value());
 
@@ -414,15 +415,15 @@ TEST_F(RunOrPostTest, WaitingIsNotRunTime) {
 // The work waits, without saying so, for a message that comes later.
 TEST_F(RunOrPostTest, TransportGoesOnWhileWorkTakesLong) {
   run_time_.Record(std::chrono::microseconds(2));
-  absl::Notification later, ended;
+  std::latch later(1), ended(1);
   InTransport([&] {
     runner_.RunOrPost(WorkWith(run_time_), [&] {
-      later.WaitForNotification();
-      ended.Notify();
+      later.wait();
+      ended.count_down();
     });
   });
-  InTransport([&] { later.Notify(); });
-  ended.WaitForNotification();
+  InTransport([&] { later.count_down(); });
+  ended.wait();
 }
 
 // Each message waits for the last one. After a few of them, no thread of the
@@ -430,23 +431,23 @@ TEST_F(RunOrPostTest, TransportGoesOnWhileWorkTakesLong) {
 TEST_F(RunOrPostTest, WorkThatBecameLongMovesToThePool) {
   run_time_.Record(std::chrono::microseconds(2));
   constexpr int kMessages = 10;
-  absl::Notification release;
+  std::latch release(1);
   std::atomic<int> in_transport{0}, started{0};
   for (int i = 0; i < kMessages; ++i) {
-    absl::Notification handled;
+    std::latch handled(1);
     InTransport([&] {
       const Thread self = std::this_thread::get_id();
       runner_.RunOrPost(WorkWith(run_time_), [&, self] {
         started.fetch_add(1);
         if (std::this_thread::get_id() == self) in_transport.fetch_add(1);
-        release.WaitForNotification();
+        release.wait();
       });
     });
-    InTransport([&] { handled.Notify(); });
-    handled.WaitForNotification();
+    InTransport([&] { handled.count_down(); });
+    handled.wait();
   }
   EXPECT_LE(in_transport.load(), 6);
-  release.Notify();
+  release.count_down();
   transport_.Shutdown();
   pool_.Shutdown();
   EXPECT_EQ(started.load(), kMessages);
