@@ -153,9 +153,11 @@ class FaultWorker {
       absl::Status status;
       // A worker may be stopped for longer than the default timeout.
       const rpc::CallOptions options = {.timeout = rpc::kNoTimeout};
-      while ((status = agent.Sync(to, options, kApply, count).status()).ok()) {
-        ++count;
-      }
+      const auto apply = [&] {
+        status = agent.Sync(to, options, kApply, count).status();
+        return status.ok();
+      };
+      while (apply() || (absl::IsUnavailable(status) && apply())) ++count;
       Report(absl::StrCat("pushed ", count, " ",
                           absl::StatusCodeToString(status.code()), " ",
                           status.message()));

@@ -35,8 +35,9 @@ inline constexpr rpc::Function<std::vector<std::pair<int64_t, int64_t>>()>
     kCancelled{"faults.Cancelled"};
 
 // Starts to call kApply with 0, 1, 2, ... on worker `to`, one call at a time,
-// until one fails; the worker then reports "pushed COUNT CODE MESSAGE". Replies
-// after the first call.
+// until one fails; the worker then reports "pushed COUNT CODE MESSAGE". After
+// kUnavailable it makes one more call, whose error it reports: the connection
+// of the first may have broken. Replies after the first call.
 inline constexpr rpc::Function<void(std::string to)> kPush{"faults.Push"};
 // Calls kApply with `id` on worker `to`.
 inline constexpr rpc::Function<int64_t(std::string to, int64_t id)> kRelay{
