@@ -5,31 +5,17 @@
 Prints "ready <version>". Then reads requests from standard input, one per line, and replies with
 a number, in the units of rpc_side.h.
 """
-import os
-import socket
 import statistics
-import subprocess
-import sys
 import time
 
 import torch
 import torch.distributed.rpc as rpc
 
+import torch_pair
+
 
 def sink(tensor):
     return 0
-
-
-def join(rank, port, transports, channels):
-    os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=port)
-    torch.set_num_threads(1)
-    chosen = {}
-    if transports:
-        chosen["_transports"] = transports.split(",")
-    if channels:
-        chosen["_channels"] = channels.split(",")
-    options = rpc.TensorPipeRpcBackendOptions(num_worker_threads=4, **chosen)
-    rpc.init_rpc(f"w{rank}", rank=rank, world_size=2, rpc_backend_options=options)
 
 
 def elapsed(run):
@@ -82,29 +68,5 @@ CASES = {case.__name__: case
          for case in (small_tensor_call, tensor_calls_in_flight, one_way, remote_to_here)}
 
 
-def callee(port, transports, channels):
-    join(1, port, transports, channels)
-    sys.stdin.read()
-    os._exit(0)
-
-
-def caller(transports, channels):
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = str(free.getsockname()[1])
-    # Ends with this process, whose end of the pipe then closes.
-    subprocess.Popen([sys.executable, __file__, "--callee", port, transports, channels],
-                     stdin=subprocess.PIPE, stdout=subprocess.DEVNULL)
-    join(0, port, transports, channels)
-    print("ready", torch.__version__, flush=True)
-    for line in sys.stdin:
-        name, *numbers = line.split()
-        print(CASES[name](*map(int, numbers)), flush=True)
-    os._exit(0)
-
-
 if __name__ == "__main__":
-    if sys.argv[1] == "--callee":
-        callee(*sys.argv[2:])
-    else:
-        caller(*sys.argv[1:])
+    torch_pair.run(lambda name, *numbers: CASES[name](*map(int, numbers)), num_worker_threads=4)
