@@ -15,8 +15,6 @@ namespace {
 
 constexpr char kStartedBarrier[] = "started";
 constexpr absl::Duration kFirstStartedWait = absl::Seconds(1);
-// Pause before a step of joining is repeated.
-constexpr absl::Duration kStoreRetryInterval = absl::Milliseconds(100);
 
 }  // namespace
 
@@ -53,16 +51,15 @@ absl::Status PeerMembership::JoinGroup() {
 
 absl::Status PeerMembership::UntilStoreReplies(
     async::MonotonicTime deadline, absl::FunctionRef<absl::Status()> step) {
+  const absl::Duration pause = options_.liveness.heartbeat_interval;
   while (true) {
     absl::Status status = step();
     const bool replied =
         !absl::IsUnavailable(status) && !absl::IsDeadlineExceeded(status);
-    if (replied || state_.TimeUntil(deadline) <= kStoreRetryInterval) {
-      return status;
-    }
+    if (replied || state_.TimeUntil(deadline) <= pause) return status;
     // A store to which no connection is possible fails at once.
     const async::BlockingRegion region;
-    std::this_thread::sleep_for(absl::ToChronoNanoseconds(kStoreRetryInterval));
+    std::this_thread::sleep_for(absl::ToChronoNanoseconds(pause));
   }
 }
 
