@@ -63,7 +63,8 @@ struct AgentOptions {
 
   // Timeout of a call without one of its own. Positive.
   absl::Duration default_timeout = absl::Seconds(60);
-  // Maximum time that Start waits for the other workers.
+  // Maximum time that Start waits for the other workers, and for a store that
+  // does not reply.
   absl::Duration start_timeout = absl::Minutes(5);
   // Maximum time of Agent::Leave, and so of a graceful shutdown.
   absl::Duration shutdown_timeout = absl::Minutes(5);
