@@ -38,6 +38,13 @@ std::string Describe(const std::string& name, int wait_status) {
   return absl::StrCat(name, " exited with code ", WEXITSTATUS(wait_status));
 }
 
+// Whether SIGINT or SIGTERM ended a child, or made it exit as shells report it.
+bool WasStopped(int wait_status) {
+  const int number = WIFSIGNALED(wait_status) ? WTERMSIG(wait_status)
+                                              : WEXITSTATUS(wait_status) - 128;
+  return number == SIGINT || number == SIGTERM;
+}
+
 // Runs between fork and exec, so it makes only async-signal-safe calls. Returns
 // only if the executable could not be started.
 void BecomeChild(char* const* argv, pid_t parent, const sigset_t& mask) {
@@ -148,10 +155,31 @@ void Supervisor::Reap() {
     child.running = false;
     const bool success =
         WIFEXITED(wait_status) && WEXITSTATUS(wait_status) == 0;
-    if (!success && first_failure_.ok()) {
-      first_failure_ = absl::AbortedError(Describe(child.name, wait_status));
-    }
+    if (!success) NoteFailure(child, wait_status);
   }
+}
+
+void Supervisor::NoteFailure(const Child& child, int wait_status) {
+  // A child that ends after the order to stop has not failed.
+  if (stop_signal_ != 0) return;
+  const bool is_consequence =
+      WIFEXITED(wait_status) &&
+      WEXITSTATUS(wait_status) == options_.consequence_exit_code;
+  if (!first_failure_.ok() && (is_consequence || !first_is_consequence_)) {
+    return;
+  }
+  first_failure_ = absl::AbortedError(Describe(child.name, wait_status));
+  first_was_stopped_ = WasStopped(wait_status);
+  first_is_consequence_ = is_consequence;
+}
+
+void Supervisor::NoteStopSignal(int signal_number) {
+  // Ctrl-C sends SIGINT to the children too, which may end first.
+  if (first_failure_.ok() || (stop_signal_ == 0 && first_was_stopped_)) {
+    first_failure_ = absl::CancelledError(
+        absl::StrCat("stopped by ", strsignal(signal_number)));
+  }
+  stop_signal_ = signal_number;
 }
 
 absl::Status Supervisor::Wait() {
@@ -189,14 +217,17 @@ absl::Status Supervisor::Wait() {
                            static_cast<long>(left.count() % 1'000'000'000)};
     const int received = sigtimedwait(&signals, nullptr, &timeout);
     if (received == SIGINT || received == SIGTERM) {
-      if (first_failure_.ok()) {
-        first_failure_ = absl::CancelledError(
-            absl::StrCat("stopped by ", strsignal(received)));
-      }
+      NoteStopSignal(received);
       stage = Stage::kNoticing;
       next_stage_at = SteadyClock::now();
     }
     Reap();
+  }
+  // The signal that stopped all children may still be pending here.
+  const timespec now = {};
+  if (first_was_stopped_ && stop_signal_ == 0) {
+    const int received = sigtimedwait(&signals, nullptr, &now);
+    if (received == SIGINT || received == SIGTERM) NoteStopSignal(received);
   }
   return first_failure_;
 }

@@ -26,6 +26,9 @@ struct SupervisorOptions {
   absl::Duration notice_period = absl::Seconds(6);
   // From SIGTERM to SIGKILL.
   absl::Duration kill_delay = absl::Seconds(3);
+  // Exit code by which a child reports that it failed only because another
+  // child did. 0: there is none.
+  int consequence_exit_code = 0;
 };
 
 // Child processes run as one job, which fails if any of them fails. No child
@@ -57,10 +60,15 @@ class Supervisor {
   Supervisor& operator=(const Supervisor&) = delete;
 
   // Blocks until every child has ended. OK if all exited with 0. Otherwise
-  // returns the first failure, with the child's name and exit code or signal:
+  // returns the first failure that is not the consequence of another one, with
+  // the child's name and exit code or signal:
   //   kAborted    a child failed.
-  //   kCancelled  this process received SIGINT or SIGTERM.
+  //   kCancelled  this process received SIGINT or SIGTERM before a child failed
+  //               by itself; see stop_signal().
   absl::Status Wait();
+
+  // The last SIGINT or SIGTERM that Wait() has received; 0 if none.
+  int stop_signal() const { return stop_signal_; }
 
  private:
   struct Child {
@@ -76,9 +84,18 @@ class Supervisor {
   void Signal(int signal_number);
   int num_running() const;
 
+  // Records the failure of a child that has ended.
+  void NoteFailure(const Child& child, int wait_status);
+  void NoteStopSignal(int signal_number);
+
   const SupervisorOptions options_;
   std::vector<Child> children_;
+  int stop_signal_ = 0;
   absl::Status first_failure_;
+  // Whether the child of first_failure_ was stopped by SIGINT or SIGTERM, or
+  // failed because of another child.
+  bool first_was_stopped_ = false;
+  bool first_is_consequence_ = false;
 };
 
 }  // namespace hawser::launch

@@ -90,6 +90,42 @@ TEST(SupervisorTest, TermSignalStopsTheJob) {
   EXPECT_EQ(waitpid(-1, nullptr, WNOHANG), -1);
 }
 
+TEST(SupervisorTest, StoppedChildrenAreNoFailureOfAStoppedJob) {
+  Supervisor::BlockSignals();
+  // Each child ends as if it had received SIGINT from the terminal too.
+  auto job = Supervisor::Start(
+      {Shell("ps0", "exit 130"), Shell("ps1", "kill -INT $$"),
+       Shell("ps2", absl::StrCat("kill -INT ", getpid(), "; exec sleep 600"))},
+      Quick());
+  ASSERT_THAT(job, IsOk());
+  EXPECT_THAT((*job)->Wait(),
+              StatusIs(absl::StatusCode::kCancelled, HasSubstr("Interrupt")));
+  EXPECT_EQ((*job)->stop_signal(), SIGINT);
+}
+
+TEST(SupervisorTest, CauseIsNamedInsteadOfItsConsequences) {
+  SupervisorOptions options = Quick();
+  options.notice_period = absl::Minutes(1);
+  options.consequence_exit_code = 3;
+  // The cause ends when its input does, which is after the other child.
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  auto job = Supervisor::Start(
+      {Shell("follower", "exit 3"),
+       Shell("cause", absl::StrCat("exec ", ends[1], ">&-; cat <&", ends[0],
+                                   "; exit 1"))},
+      options);
+  ASSERT_THAT(job, IsOk());
+  siginfo_t info = {};
+  ASSERT_EQ(waitid(P_ALL, 0, &info, WEXITED | WNOWAIT), 0);
+  ASSERT_EQ(info.si_status, 3);
+  close(ends[1]);
+  EXPECT_THAT((*job)->Wait(), StatusIs(absl::StatusCode::kAborted,
+                                       HasSubstr("cause exited with code 1")));
+  close(ends[0]);
+  EXPECT_EQ((*job)->stop_signal(), 0);
+}
+
 TEST(SupervisorTest, ChildrenDieWithTheirSupervisor) {
   // An intermediate process supervises a child and is killed. The child holds
   // the write end of the pipe, so end of file shows that it has died.

@@ -1,10 +1,8 @@
 #include "launch/worker.h"
 
-#include <charconv>
-#include <cstdlib>
+#include <cstdio>
 #include <memory>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -12,7 +10,10 @@
 #include "async/status_macros.h"
 #include "dist_autograd/dist_autograd_service.h"
 #include "dist_optim/dist_optim_service.h"
+#include "launch/environment.h"
+#include "launch/master_endpoint.h"
 #include "launch/network_interface.h"
+#include "launch/store_counters.h"
 #include "net/auth/credentials.h"
 #include "net/auth/identity.h"
 #include "rpc/grpc/transport.h"
@@ -27,35 +28,11 @@
 namespace hawser::launch {
 namespace {
 
-constexpr int kDefaultMasterPort = 29500;
+// Time after which a worker that waits for rank 0 says so.
+constexpr absl::Duration kNoteAfter = absl::Seconds(2);
+
 // Time for which rank 0 keeps serving the store while other workers leave.
 constexpr absl::Duration kLeaveTimeout = absl::Seconds(10);
-
-// `value`, or else the number in the environment variable `variable`; empty if
-// neither is set.
-absl::StatusOr<std::optional<int>> IntOrEnvironment(std::optional<int> value,
-                                                    const char* variable) {
-  if (value.has_value()) return value;
-  const char* text = std::getenv(variable);
-  if (text == nullptr) return std::optional<int>();
-  const std::string_view view(text);
-  int number = 0;
-  const auto [end, error] =
-      std::from_chars(view.data(), view.data() + view.size(), number);
-  if (error != std::errc() || end != view.data() + view.size()) {
-    return absl::InvalidArgumentError(absl::StrCat("the environment variable ",
-                                                   variable, " is '", text,
-                                                   "'; it must be an integer"));
-  }
-  return std::optional<int>(number);
-}
-
-std::string StringOrEnvironment(const std::string& value, const char* variable,
-                                const char* otherwise) {
-  if (!value.empty()) return value;
-  const char* text = std::getenv(variable);
-  return text == nullptr ? otherwise : text;
-}
 
 // Copies a number from the URL into `option`. Fails if both are set and differ.
 absl::Status Agree(const char* what, std::optional<int> in_url,
@@ -85,18 +62,6 @@ absl::StatusOr<store::StoreUrl> InitUrl(const WorkerOptions& options) {
       StringOrEnvironment(options.meeting_place.url, "HAWSER_INIT", "env://"));
 }
 
-// The address at which rank 0 serves the store.
-absl::StatusOr<store::Endpoint> Master(const WorkerOptions& options) {
-  store::Endpoint master;
-  master.host = StringOrEnvironment(options.meeting_place.master_address,
-                                    "MASTER_ADDR", "127.0.0.1");
-  ASSIGN_OR_RETURN(
-      const std::optional<int> port,
-      IntOrEnvironment(options.meeting_place.master_port, "MASTER_PORT"));
-  master.port = port.value_or(kDefaultMasterPort);
-  return master;
-}
-
 // Completes the options from the environment and the defaults. Returns the URL
 // of the store, which is not env://.
 absl::StatusOr<store::StoreUrl> Complete(WorkerOptions& options) {
@@ -123,7 +88,9 @@ absl::StatusOr<store::StoreUrl> Complete(WorkerOptions& options) {
   url.world_size = options.identity.world_size;
   if (url.scheme == store::StoreUrl::Scheme::kEnv) {
     url.scheme = store::StoreUrl::Scheme::kTcp;
-    ASSIGN_OR_RETURN(url.endpoint, Master(options));
+    ASSIGN_OR_RETURN(url.endpoint,
+                     MasterEndpoint(options.meeting_place.master_address,
+                                    options.meeting_place.master_port));
   }
   if (url.scheme == store::StoreUrl::Scheme::kTcp &&
       (url.endpoint.port < (*options.identity.rank == 0 ? 0 : 1) ||
@@ -177,11 +144,33 @@ class Worker::StoreHost {
     client.address = host->master_;
     client.timeout = options.limits.join_timeout;
     client.credentials = credentials;
-    ASSIGN_OR_RETURN(host->store_, store::GrpcStore::Connect(client));
+    ASSIGN_OR_RETURN(host->store_, Connect(std::move(client)));
     return host;
   }
 
+  // As GrpcStore::Connect, and says after a while what it waits for.
+  static absl::StatusOr<std::unique_ptr<store::GrpcStore>> Connect(
+      store::GrpcStoreOptions client) {
+    const absl::Duration timeout = client.timeout;
+    if (timeout <= kNoteAfter) return store::GrpcStore::Connect(client);
+    client.timeout = kNoteAfter;
+    absl::StatusOr<std::unique_ptr<store::GrpcStore>> store =
+        store::GrpcStore::Connect(client);
+    if (absl::IsUnavailable(store.status())) {
+      std::fprintf(stderr, "hawser: waiting for rank 0: %s\n",
+                   std::string(store.status().message()).c_str());
+      client.timeout = timeout - kNoteAfter;
+      store = store::GrpcStore::Connect(client);
+    }
+    RETURN_IF_ERROR(store.status());
+    // Of later calls.
+    RETURN_IF_ERROR((*store)->SetTimeout(timeout));
+    return store;
+  }
+
   store::Store* store() { return store_.get(); }
+  // Null unless this is rank 0, serving the store.
+  const store::StoreServer* server() const { return server_.get(); }
   const std::string& master() const { return master_; }
 
   // Reports that this worker no longer uses the store of rank 0. Rank 0 waits
@@ -270,6 +259,10 @@ absl::StatusOr<std::unique_ptr<Worker>> Worker::Start(WorkerOptions options) {
   agent.services.push_back(std::make_unique<dist_autograd::DistAutogradService>(
       dist_autograd::DistAutogradOptions{.limits = options.limits.contexts}));
   agent.services.push_back(std::make_unique<dist_optim::DistOptimService>());
+  if (worker->host_ != nullptr && worker->host_->server() != nullptr) {
+    agent.services.push_back(
+        std::make_unique<StoreCounters>(worker->host_->server()));
+  }
   for (std::unique_ptr<rpc::Service>& service : options.services) {
     agent.services.push_back(std::move(service));
   }

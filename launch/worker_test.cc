@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <future>
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -99,8 +100,16 @@ TEST_F(WorkerTest, RankZeroServesTheStoreOfWorkersThatJoinAndLeave) {
     EXPECT_EQ((*guest)->world_size(), std::nullopt);
     EXPECT_THAT((*guest)->agent().Sync("keeper", kTwice, rank),
                 IsOkAndHolds(2 * rank));
+    EXPECT_EQ((*guest)->agent().DebugInfo().count("store.calls"), 0u);
     EXPECT_THAT((*guest)->Shutdown(), IsOk());
   }
+  std::map<std::string, std::string> counters = (*keeper)->agent().DebugInfo();
+  const int64_t calls = std::stoll(counters["store.calls"]);
+  EXPECT_GT(calls, 0);
+  EXPECT_GT(std::stoll(counters["store.keys"]), 0);
+  EXPECT_EQ(counters.count("store.waiting_calls"), 1u);
+  EXPECT_THAT((*keeper)->store().Set("k", "v"), IsOk());
+  EXPECT_GT(std::stoll((*keeper)->agent().DebugInfo()["store.calls"]), calls);
   EXPECT_THAT((*keeper)->Shutdown(), IsOk());
 }
 

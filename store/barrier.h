@@ -10,50 +10,54 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "async/future.h"
 #include "store/store.h"
 
 namespace hawser::store {
 
-// Each participant arrives once, with a payload, and waits until all have
-// arrived. The store keeps one key per participant, "<prefix>/<participant>";
-// they are not removed, so each barrier of a job needs its own prefix.
+// Each participant arrives once, with a payload. One of them, the coordinator,
+// collects the arrivals and completes the barrier with a result; the others
+// wait for that. The cost of a participant thus does not grow with their
+// number.
 //
-// Thread-safe. Calls block; each except Await takes at most `call_timeout`.
-// Errors of the store are returned unchanged.
+// The store keeps one key per participant, "<prefix>/<participant>", and
+// "<prefix>/done"; they are not removed, so each barrier of a job needs its own
+// prefix.
+//
+// Thread-safe. Calls block for at most `call_timeout`, except those that return
+// a future: it has no timeout, and is cancelled to end the wait. Errors of the
+// store are returned unchanged.
 class Barrier {
  public:
-  // A participant. The id is part of a key and unique within the barrier.
-  // Errors name the participant by its label, such as "rank 3".
+  // A participant. The id is part of a key, unique within the barrier and not
+  // "done". Errors name the participant by its label, such as "rank 3".
   struct Participant {
     std::string id;
     std::string label;
   };
 
-  // `store` must outlive this object.
+  // `store` must outlive this object and its futures.
   Barrier(Store* store, std::string_view prefix, absl::Duration call_timeout);
 
   // Records that `self` has arrived. Arriving again replaces the payload.
   absl::Status Arrive(const Participant& self, std::string_view payload);
 
-  // Waits until all `participants` have arrived. kDeadlineExceeded after
-  // `timeout`, naming the missing participants. A zero timeout reads once, and
-  // returns kUnavailable if the store does not reply.
-  absl::Status Await(std::span<const Participant> participants,
-                     absl::Duration timeout);
-
-  // Returns the indices of `participants` that have not arrived, ascending.
-  absl::StatusOr<std::vector<size_t>> Missing(
+  // For the coordinator: completes with the payloads of all `participants`, in
+  // their order, once all have arrived.
+  async::Future<std::vector<std::string>> WhenAllArrived(
       std::span<const Participant> participants);
+  // For the coordinator: lets the others pass with `result`.
+  absl::Status Complete(std::string_view result);
 
-  // Returns the payloads of all `participants`, in the same order.
-  // kDeadlineExceeded if one has not arrived.
-  absl::StatusOr<std::vector<std::string>> Payloads(
-      std::span<const Participant> participants);
+  // For the others: completes with the result of the barrier.
+  async::Future<std::string> WhenComplete();
+
+  // Reads once: kDeadlineExceeded, naming those of `participants` that have not
+  // arrived, if there are any; kUnavailable if the store does not reply.
+  absl::Status CheckAllArrived(std::span<const Participant> participants);
 
  private:
-  std::string KeyOf(const Participant& participant) const;
-  std::vector<std::string> KeysOf(
-      std::span<const Participant> participants) const;
+  std::string KeyOf(std::string_view participant) const;
 
   Store* const store_;
   const std::string prefix_;

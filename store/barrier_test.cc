@@ -1,11 +1,11 @@
 #include "store/barrier.h"
 
-#include <future>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "async/future.h"
 #include "async/testing/status_matchers.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -20,7 +20,6 @@ using ::hawser::async::StatusIs;
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using ::testing::IsEmpty;
 using ::testing::Not;
 
 class BarrierTest : public testing::Test {
@@ -31,46 +30,60 @@ class BarrierTest : public testing::Test {
                                                    {"1/b", "rank 1"}};
 };
 
-TEST_F(BarrierTest, OpensWhenAllHaveArrived) {
-  ASSERT_THAT(barrier_.Arrive(both_[0], "yes"), IsOk());
-  EXPECT_THAT(barrier_.Missing(both_), IsOkAndHolds(ElementsAre(1)));
-  std::future<absl::Status> waiting = std::async(std::launch::async, [&] {
-    return barrier_.Await(both_, absl::Seconds(30));
-  });
+TEST_F(BarrierTest, CoordinatorCollectsThePayloadsAndLetsTheOthersPass) {
+  const async::Future<std::vector<std::string>> arrived =
+      barrier_.WhenAllArrived(both_);
+  const async::Future<std::string> complete = barrier_.WhenComplete();
   ASSERT_THAT(barrier_.Arrive(both_[1], "no"), IsOk());
-  EXPECT_THAT(waiting.get(), IsOk());
-  EXPECT_THAT(barrier_.Missing(both_), IsOkAndHolds(IsEmpty()));
-  EXPECT_THAT(barrier_.Payloads(both_), IsOkAndHolds(ElementsAre("yes", "no")));
+  EXPECT_FALSE(arrived.ready());
+  ASSERT_THAT(barrier_.Arrive(both_[0], ""), IsOk());
+  ASSERT_TRUE(arrived.ready());
+  EXPECT_THAT(arrived.result(), IsOkAndHolds(ElementsAre("", "no")));
+  EXPECT_FALSE(complete.ready());
+  ASSERT_THAT(barrier_.Complete("result"), IsOk());
+  ASSERT_TRUE(complete.ready());
+  EXPECT_THAT(complete.result(), IsOkAndHolds("result"));
+  EXPECT_THAT(barrier_.WhenComplete().result(), IsOkAndHolds("result"));
+}
+
+TEST_F(BarrierTest, EmptyResultCompletesToo) {
+  const async::Future<std::string> complete = barrier_.WhenComplete();
+  ASSERT_THAT(barrier_.Complete(""), IsOk());
+  ASSERT_TRUE(complete.ready());
+  EXPECT_THAT(complete.result(), IsOkAndHolds(""));
+}
+
+TEST_F(BarrierTest, CancelEndsTheWaits) {
+  const auto arrived = barrier_.WhenAllArrived(both_);
+  const auto complete = barrier_.WhenComplete();
+  EXPECT_TRUE(arrived.Cancel());
+  EXPECT_TRUE(complete.Cancel());
+  ASSERT_THAT(barrier_.Arrive(both_[0], ""), IsOk());
+  ASSERT_THAT(barrier_.Arrive(both_[1], ""), IsOk());
+  ASSERT_THAT(barrier_.Complete(""), IsOk());
+  EXPECT_THAT(arrived.result(), StatusIs(absl::StatusCode::kCancelled));
+  EXPECT_THAT(complete.result(), StatusIs(absl::StatusCode::kCancelled));
 }
 
 TEST_F(BarrierTest, ErrorNamesTheMissingParticipants) {
   ASSERT_THAT(barrier_.Arrive(both_[0], ""), IsOk());
-  EXPECT_THAT(barrier_.Await(both_, absl::ZeroDuration()),
+  EXPECT_THAT(barrier_.CheckAllArrived(both_),
               StatusIs(absl::StatusCode::kDeadlineExceeded,
                        AllOf(HasSubstr("job/started"), HasSubstr("rank 1"),
                              Not(HasSubstr("rank 0")))));
-}
-
-TEST_F(BarrierTest, ArrivingAgainReplacesThePayload) {
-  ASSERT_THAT(barrier_.Arrive(both_[0], "first"), IsOk());
-  ASSERT_THAT(barrier_.Arrive(both_[0], "second"), IsOk());
   ASSERT_THAT(barrier_.Arrive(both_[1], ""), IsOk());
-  EXPECT_THAT(barrier_.Payloads(both_),
-              IsOkAndHolds(ElementsAre("second", "")));
+  EXPECT_THAT(barrier_.CheckAllArrived(both_), IsOk());
 }
 
 TEST_F(BarrierTest, PrefixesAreSeparateBarriers) {
   Barrier other(&store_, "job/leaving", absl::Seconds(10));
+  const auto arrived = other.WhenAllArrived(both_);
+  const auto complete = other.WhenComplete();
   ASSERT_THAT(barrier_.Arrive(both_[0], ""), IsOk());
   ASSERT_THAT(barrier_.Arrive(both_[1], ""), IsOk());
-  EXPECT_THAT(other.Missing(both_), IsOkAndHolds(ElementsAre(0, 1)));
-}
-
-TEST_F(BarrierTest, PayloadsNeedAllParticipants) {
-  Barrier impatient(&store_, "job/started", absl::ZeroDuration());
-  ASSERT_THAT(barrier_.Arrive(both_[0], ""), IsOk());
-  EXPECT_THAT(impatient.Payloads(both_),
-              StatusIs(absl::StatusCode::kDeadlineExceeded));
+  ASSERT_THAT(barrier_.Complete(""), IsOk());
+  EXPECT_FALSE(arrived.ready());
+  EXPECT_FALSE(complete.ready());
 }
 
 }  // namespace

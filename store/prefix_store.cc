@@ -37,6 +37,25 @@ absl::Status PrefixStore::DoSet(const std::string& key, std::string value,
   return base_->DoSet(full, std::move(value), time);
 }
 
+absl::Status PrefixStore::DoSetLease(const std::string& key, std::string value,
+                                     absl::Duration lifetime,
+                                     const CallTime& time) {
+  const std::string full = Full(key);
+  RETURN_IF_ERROR(base_->CheckKey(full));
+  return base_->DoSetLease(full, std::move(value), lifetime, time);
+}
+
+async::Future<std::vector<std::string>> PrefixStore::DoWhenChanged(
+    std::vector<WatchedKey> keys) {
+  for (WatchedKey& watched : keys) {
+    watched.key = Full(watched.key);
+    if (absl::Status valid = base_->CheckKey(watched.key); !valid.ok()) {
+      return async::MakeReadyFuture<std::vector<std::string>>(std::move(valid));
+    }
+  }
+  return base_->DoWhenChanged(std::move(keys));
+}
+
 absl::StatusOr<std::string> PrefixStore::DoGet(const std::string& key,
                                                const CallTime& time) {
   const std::string full = Full(key);

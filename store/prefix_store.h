@@ -10,13 +10,16 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "async/future.h"
 #include "store/store.h"
 
 namespace hawser::store {
 
 // A view of another store in which key "k" is "prefix/k", so that several users
 // can share one store. Prefixes nest. NumKeys counts all keys of the underlying
-// store. Errors are those of the underlying store and name its keys.
+// store. Errors are those of the underlying store and name its keys. Watches
+// belong to the underlying store and end with it.
 class PrefixStore final : public Store {
  public:
   // Starts with the timeout of `base`.
@@ -25,6 +28,11 @@ class PrefixStore final : public Store {
  private:
   absl::Status DoSet(const std::string& key, std::string value,
                      const CallTime& time) override;
+  absl::Status DoSetLease(const std::string& key, std::string value,
+                          absl::Duration lifetime,
+                          const CallTime& time) override;
+  async::Future<std::vector<std::string>> DoWhenChanged(
+      std::vector<WatchedKey> keys) override;
   absl::StatusOr<std::string> DoGet(const std::string& key,
                                     const CallTime& time) override;
   absl::StatusOr<int64_t> DoAdd(const std::string& key, int64_t delta,

@@ -29,6 +29,16 @@ absl::Status CheckTimeout(absl::Duration timeout) {
       " is negative; use absl::InfiniteDuration() to wait forever"));
 }
 
+absl::Status CheckLifetime(absl::Duration lifetime) {
+  if (lifetime >= kMinLifetime && lifetime <= kMaxLifetime) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      "the lifetime ", absl::FormatDuration(lifetime),
+      " of a lease is not within ", absl::FormatDuration(kMinLifetime), " and ",
+      absl::FormatDuration(kMaxLifetime)));
+}
+
 }  // namespace
 
 Store::Store(std::string description, absl::Duration timeout,
@@ -43,6 +53,34 @@ absl::Status Store::Set(std::string_view key, std::string_view value,
   RETURN_IF_ERROR(CheckValue(key, value));
   ASSIGN_OR_RETURN(const CallTime time, Within(timeout));
   return DoSet(std::string(key), std::string(value), time);
+}
+
+absl::Status Store::SetLease(std::string_view key, std::string_view value,
+                             absl::Duration lifetime,
+                             std::optional<absl::Duration> timeout) {
+  RETURN_IF_ERROR(CheckKey(key));
+  RETURN_IF_ERROR(CheckValue(key, value));
+  RETURN_IF_ERROR(CheckLifetime(lifetime));
+  ASSIGN_OR_RETURN(const CallTime time, Within(timeout));
+  return DoSetLease(std::string(key), std::string(value), lifetime, time);
+}
+
+async::Future<std::vector<std::string>> Store::WhenChanged(
+    std::vector<WatchedKey> keys) {
+  absl::Status status =
+      keys.empty() ? absl::InvalidArgumentError(absl::StrCat(
+                         description_, ": a watch needs at least one key"))
+                   : absl::OkStatus();
+  for (const WatchedKey& watched : keys) {
+    status.Update(CheckKey(watched.key));
+    if (watched.known.has_value()) {
+      status.Update(CheckValue(watched.key, *watched.known));
+    }
+  }
+  if (!status.ok()) {
+    return async::MakeReadyFuture<std::vector<std::string>>(std::move(status));
+  }
+  return DoWhenChanged(std::move(keys));
 }
 
 absl::StatusOr<std::string> Store::Get(std::string_view key,

@@ -1,17 +1,20 @@
 #ifndef HAWSER_STORE_STORE_H_
 #define HAWSER_STORE_STORE_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "async/clock.h"
+#include "async/future.h"
 #include "async/mutex.h"
 #include "store/store_limits.h"
 
@@ -20,11 +23,27 @@ namespace hawser::store {
 // Default timeout of store calls.
 inline constexpr absl::Duration kDefaultTimeout = absl::Seconds(300);
 
+// Bounds of the lifetime of a lease.
+inline constexpr absl::Duration kMinLifetime = absl::Milliseconds(100);
+inline constexpr absl::Duration kMaxLifetime = absl::Hours(24);
+
+// The largest result of a watch: the bytes of its values, and 16 for each.
+inline constexpr size_t kMaxWatchedBytes = size_t{64} << 20;
+
 struct CompareAndSetResult {
   // Value of the key after the call; empty if it is absent.
   std::string value;
   // Whether this call set that value.
   bool swapped = false;
+};
+
+// A key that Store::WhenChanged watches.
+struct WatchedKey {
+  std::string key;
+  // The value known to the caller: the watch ends once the key has another one.
+  // An absent key counts as an empty value. With nullopt the watch ends once
+  // the key is absent.
+  std::optional<std::string> known;
 };
 
 // A key-value store through which the workers of a job find each other. Keys
@@ -59,6 +78,19 @@ class Store {
   absl::Status Set(std::string_view key, std::string_view value,
                    std::optional<absl::Duration> timeout = {});
 
+  // Sets the value as a lease: the store removes the key once `lifetime` has
+  // passed without another SetLease of it. Set, Add, Append and CompareAndSet
+  // make the key permanent again. kInvalidArgument if `lifetime` is not within
+  // kMinLifetime and kMaxLifetime.
+  //
+  // The store measures the lifetime, from the moment at which it applies the
+  // change, and may remove the key later than that: docs/store.md says for each
+  // store by how much, and which clock it uses. A retry of SetLease is as safe
+  // as one of Set.
+  absl::Status SetLease(std::string_view key, std::string_view value,
+                        absl::Duration lifetime,
+                        std::optional<absl::Duration> timeout = {});
+
   // Returns the value once the key is present.
   absl::StatusOr<std::string> Get(std::string_view key,
                                   std::optional<absl::Duration> timeout = {});
@@ -83,6 +115,19 @@ class Store {
   // Returns once all `keys` are present at the same time.
   absl::Status Wait(std::span<const std::string> keys,
                     std::optional<absl::Duration> timeout = {});
+
+  // Completes once at least one of `keys` has changed as WatchedKey says, with
+  // the values of all `keys` at that moment; absent ones are empty.
+  // Intermediate values may be missed. Has no timeout: Cancel the future to end
+  // the watch. While the store does not reply, the watch goes on.
+  //
+  // The future completes in any thread of the store, or in the call if a key
+  // has changed already; its callbacks must not destroy the store, whose
+  // destructor ends its watches with kCancelled and waits for their callbacks.
+  // Errors are those of Get, and kResourceExhausted if the values have more
+  // than kMaxWatchedBytes. `keys` must not be empty.
+  async::Future<std::vector<std::string>> WhenChanged(
+      std::vector<WatchedKey> keys);
 
   // Whether all `keys` are present now.
   absl::StatusOr<bool> Check(std::span<const std::string> keys,
@@ -134,6 +179,11 @@ class Store {
   // The calls above, with validated arguments.
   virtual absl::Status DoSet(const std::string& key, std::string value,
                              const CallTime& time) = 0;
+  virtual absl::Status DoSetLease(const std::string& key, std::string value,
+                                  absl::Duration lifetime,
+                                  const CallTime& time) = 0;
+  virtual async::Future<std::vector<std::string>> DoWhenChanged(
+      std::vector<WatchedKey> keys) = 0;
   virtual absl::StatusOr<std::string> DoGet(const std::string& key,
                                             const CallTime& time) = 0;
   virtual absl::StatusOr<int64_t> DoAdd(const std::string& key, int64_t delta,

@@ -1,15 +1,14 @@
 #include "telemetry/progress_line.h"
 
-#include <unistd.h>
-
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cmath>
-#include <cstdlib>
-#include <cstring>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "telemetry/terminal.h"
 
 namespace hawser::telemetry {
 namespace {
@@ -34,15 +33,15 @@ ProgressLine::ProgressLine(std::FILE* out, const async::Clock* clock,
                            ProgressLineOptions options)
     : out_(out),
       clock_(clock),
-      options_(options),
+      options_(std::move(options)),
       start_(clock->Now()),
       next_showing_(start_) {}
 
 ProgressLineOptions ProgressLine::OptionsFor(std::FILE* out) {
   ProgressLineOptions options;
-  const char* term = std::getenv("TERM");
-  options.live = isatty(fileno(out)) == 1 && term != nullptr &&
-                 std::strcmp(term, "dumb") != 0;
+  const int fd = fileno(out);
+  options.live = CanRedraw(fd);
+  options.columns = [fd] { return TerminalColumns(fd); };
   return options;
 }
 
@@ -51,7 +50,8 @@ double ProgressLine::SamplesPerSecond(int64_t samples) const {
   return elapsed > 0 ? static_cast<double>(samples) / elapsed : 0;
 }
 
-std::string ProgressLine::Format(const Progress& progress) const {
+std::string ProgressLine::Format(const Progress& progress,
+                                 size_t columns) const {
   const double elapsed = SecondsBetween(start_, clock_->Now());
   const auto steps_left =
       static_cast<double>(progress.num_steps - progress.step);
@@ -59,34 +59,58 @@ std::string ProgressLine::Format(const Progress& progress) const {
       progress.step > 0
           ? elapsed / static_cast<double>(progress.step) * steps_left
           : 0;
-  return absl::StrFormat(
-      "epoch %d/%d  step %d/%d  loss %.4f  %.0f samples/s  left %s",
-      progress.epoch, progress.num_epochs, progress.step, progress.num_steps,
-      progress.loss, SamplesPerSecond(progress.samples),
-      MinutesAndSeconds(left));
+  std::array<std::string, 5> fields = {
+      absl::StrFormat("epoch %d/%d", progress.epoch, progress.num_epochs),
+      absl::StrFormat("step %d/%d", progress.step, progress.num_steps),
+      absl::StrFormat("loss %.4f", progress.loss),
+      absl::StrFormat("%.0f samples/s", SamplesPerSecond(progress.samples)),
+      absl::StrCat("left ", MinutesAndSeconds(left))};
+  const auto join = [&fields] {
+    std::string line;
+    for (const std::string& field : fields) {
+      if (field.empty()) continue;
+      absl::StrAppend(&line, line.empty() ? "" : "  ", field);
+    }
+    return line;
+  };
+  std::string line = join();
+  for (const size_t omitted : {3, 0, 4, 2}) {
+    if (columns == 0 || line.size() <= columns) return line;
+    fields[omitted].clear();
+    line = join();
+  }
+  return columns == 0 ? line : line.substr(0, columns);
 }
 
 void ProgressLine::Update(const Progress& progress) {
   const async::MonotonicTime now = clock_->Now();
   const bool last = progress.step == progress.num_steps;
-  if (now < next_showing_ && !last) return;
+  const async::MutexLock lock(&mutex_);
+  if (finished_ || (now < next_showing_ && !last)) return;
   next_showing_ =
       now + absl::ToChronoNanoseconds(options_.live ? options_.live_interval
                                                     : options_.plain_interval);
-  std::string line = Format(progress);
   if (!options_.live) {
-    absl::FPrintF(out_, "%s\n", line);
+    absl::FPrintF(out_, "%s\n", Format(progress, 0));
     return;
   }
+  const int columns = options_.columns != nullptr ? options_.columns() : 0;
+  // Characters in the last column would make some terminals scroll.
+  const size_t limit = columns > 1 ? static_cast<size_t>(columns - 1) : 0;
+  std::string line = Format(progress, limit);
   // Pad with spaces to overwrite a longer previous line.
   const size_t width = line.size();
-  if (width < drawn_width_) line.append(drawn_width_ - width, ' ');
+  const size_t padded =
+      limit > 0 ? std::min(limit, drawn_width_) : drawn_width_;
+  if (width < padded) line.append(padded - width, ' ');
   drawn_width_ = width;
   absl::FPrintF(out_, "\r%s", line);
   std::fflush(out_);
 }
 
 void ProgressLine::Finish() {
+  const async::MutexLock lock(&mutex_);
+  finished_ = true;
   if (options_.live && drawn_width_ > 0) {
     absl::FPrintF(out_, "\n");
     drawn_width_ = 0;

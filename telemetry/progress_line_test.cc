@@ -79,6 +79,52 @@ TEST(ProgressLineTest, LiveLineIsRedrawnInPlaceAndWiped) {
             "\n");
 }
 
+TEST(ProgressLineTest, LiveLineFitsTheTerminal) {
+  Output out;
+  async::SimulatedClock clock;
+  int columns = 0;
+  ProgressLine line(out.file(), &clock,
+                    {.live = true, .columns = [&columns] { return columns; }});
+  const auto draw = [&](int width) {
+    const size_t before = out.Text().size();
+    columns = width;
+    clock.AdvanceBy(absl::Seconds(1));
+    line.Update(AtStep(50));
+    const std::string text = out.Text().substr(before);
+    if (width > 0) {
+      EXPECT_LE(text.size(), static_cast<size_t>(width));
+    }
+    // Without the spaces that overwrite the previous line.
+    return text.substr(0, text.find_last_not_of(' ') + 1);
+  };
+  const std::string full =
+      "\repoch 2/5  step 50/100  loss 0.2500  3200 samples/s  left 0:01";
+  EXPECT_EQ(draw(63), full);
+  EXPECT_EQ(draw(62), "\repoch 2/5  step 50/100  loss 0.2500  left 0:02");
+  EXPECT_EQ(draw(47), "\repoch 2/5  step 50/100  loss 0.2500  left 0:03");
+  EXPECT_EQ(draw(46), "\rstep 50/100  loss 0.2500  left 0:04");
+  EXPECT_EQ(draw(36), "\rstep 50/100  loss 0.2500  left 0:05");
+  EXPECT_EQ(draw(35), "\rstep 50/100  loss 0.2500");
+  EXPECT_EQ(draw(24), "\rstep 50/100");
+  EXPECT_EQ(draw(8), "\rstep 50");
+  EXPECT_THAT(draw(0), ::testing::EndsWith("left 0:09"));
+}
+
+TEST(ProgressLineTest, DestructionEndsTheLineAndLaterUpdatesPrintNothing) {
+  Output out;
+  async::SimulatedClock clock;
+  {
+    ProgressLine line(out.file(), &clock, {.live = true});
+    line.Update(AtStep(1));
+  }
+  EXPECT_THAT(out.Text(), ::testing::EndsWith("\n"));
+  ProgressLine line(out.file(), &clock, {.live = true});
+  line.Finish();
+  const std::string before = out.Text();
+  line.Update(AtStep(100));
+  EXPECT_EQ(out.Text(), before);
+}
+
 TEST(ProgressLineTest, FinishWithoutUpdatePrintsNothing) {
   Output out;
   async::SimulatedClock clock;

@@ -103,8 +103,10 @@ class RestartedWorkerTest : public testing::Test {
   // Waits until the services of worker 0 were notified of the loss of the old
   // worker 1.
   void NextRound() {
-    clock_.AdvanceBy(rpc::AgentOptions().liveness.heartbeat_interval);
-    lost_.WaitForNotification();
+    // The event may arrive after a pause, which begins at any moment.
+    while (!lost_.WaitForNotificationWithTimeout(absl::Milliseconds(1))) {
+      clock_.AdvanceBy(rpc::AgentOptions().liveness.heartbeat_interval);
+    }
   }
 
   // Sends worker 0 a reference to a new parameter of `owner`.

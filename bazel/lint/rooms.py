@@ -31,6 +31,7 @@ FLOORS = [
     ["net/auth"],
     ["store"],
     ["store/hash", "store/prefix_store"],
+    ["store/collect_values"],
     ["store/barrier", "store/file", "store/grpc", "store/redis"],
     ["store/etcd"],
     ["store/open_store"],

@@ -10,6 +10,7 @@
 #include <openssl/x509v3.h>
 
 #include <algorithm>
+#include <ctime>
 #include <iterator>
 #include <memory>
 #include <utility>
@@ -185,6 +186,24 @@ absl::StatusOr<KeyAndCertificate> Make(const Draft& draft, X509* issuer,
                            .certificate = Written(certificate_text.get())};
 }
 
+absl::StatusOr<std::string> NameText(const X509_NAME* name) {
+  const Bio text(BIO_new(BIO_s_mem()));
+  if (X509_NAME_print_ex(text.get(), name, 0, XN_FLAG_RFC2253) < 0) {
+    return CryptoError("reading a name");
+  }
+  return Written(text.get());
+}
+
+absl::StatusOr<absl::Time> ToTime(const ASN1_TIME* time) {
+  std::tm parts = {};
+  if (ASN1_TIME_to_tm(time, &parts) != 1) {
+    ERR_clear_error();
+    return absl::InvalidArgumentError(
+        "the certificate has a malformed time of validity");
+  }
+  return absl::FromTM(parts, absl::UTCTimeZone());
+}
+
 absl::Status CheckLifetime(absl::Duration lifetime) {
   // X.509 times end with the year 9999; OpenSSL's ASN.1 functions take the
   // seconds as long.
@@ -249,6 +268,21 @@ absl::StatusOr<Identity> IdentityOf(std::string_view pem) {
   ASSIGN_OR_RETURN(const Certificate certificate,
                    ReadCertificate(Reader(pem).get()));
   return FindIdentity(UrisOf(certificate.get()));
+}
+
+absl::StatusOr<CertificateFields> FieldsOf(std::string_view pem) {
+  ASSIGN_OR_RETURN(const Certificate certificate,
+                   ReadCertificate(Reader(pem).get()));
+  CertificateFields fields;
+  ASSIGN_OR_RETURN(fields.subject,
+                   NameText(X509_get_subject_name(certificate.get())));
+  ASSIGN_OR_RETURN(fields.issuer,
+                   NameText(X509_get_issuer_name(certificate.get())));
+  ASSIGN_OR_RETURN(fields.valid_from,
+                   ToTime(X509_get0_notBefore(certificate.get())));
+  ASSIGN_OR_RETURN(fields.valid_until,
+                   ToTime(X509_get0_notAfter(certificate.get())));
+  return fields;
 }
 
 absl::Status CheckCertificate(const KeyAndCertificate& pair,

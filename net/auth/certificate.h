@@ -40,6 +40,20 @@ absl::StatusOr<std::string> JobOf(std::string_view pem);
 // unless the certificate has exactly one hawser:// name.
 absl::StatusOr<Identity> IdentityOf(std::string_view pem);
 
+// Properties of a certificate that X.509 defines.
+struct CertificateFields {
+  // Names, such as "CN=server0", in the form of RFC 2253. Control characters
+  // are escaped.
+  std::string subject;
+  std::string issuer;
+  absl::Time valid_from;
+  absl::Time valid_until;
+};
+
+// Returns the fields of the first certificate of `pem`, which is not verified.
+// kInvalidArgument if it is malformed.
+absl::StatusOr<CertificateFields> FieldsOf(std::string_view pem);
+
 // Returns kInvalidArgument unless the key belongs to the certificate, the
 // certificate is signed by one of `authorities` (PEM), and it is valid now.
 absl::Status CheckCertificate(const KeyAndCertificate& pair,

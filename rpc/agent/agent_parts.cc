@@ -154,7 +154,7 @@ async::Future<void> AgentParts::Leave() {
           .member = &members_,
           .services = &services_,
           .static_group = options_.world_size.has_value(),
-          .silent_limit = options_.liveness.silent_limit,
+          .heartbeat_interval = options_.liveness.heartbeat_interval,
           .timeout = options_.shutdown_timeout});
       begin = true;
     }

@@ -50,7 +50,8 @@ absl::Status RegisterWorkerMethods(const FunctionRegistry& functions,
               return RawMessage();
             });
       },
-      {.run_on = RunOn::Inline(), .counted = false});
+      // The event that it left may arrive first.
+      {.run_on = RunOn::Inline(), .counted = false, .for_left_workers = true});
 }
 
 }  // namespace hawser::rpc

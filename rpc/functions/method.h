@@ -62,6 +62,9 @@ struct MethodOptions {
   // Whether observers (net/auth/role.h) may call it: it changes only the
   // caller's own state, or checks permission through ServiceHost::FindFunction.
   bool for_observers = false;
+  // Whether a worker that has left the job, but still serves its last calls,
+  // may call it.
+  bool for_left_workers = false;
   // Whether the handler reads the tensors of a request itself, from
   // MethodCall::tensors, for example in blocks into memory of its own. Its
   // Message then has no tensors. Such a method cannot be recorded for

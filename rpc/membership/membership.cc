@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <optional>
+#include <span>
 #include <tuple>
 #include <utility>
 
@@ -13,14 +14,18 @@
 #include "absl/time/time.h"
 #include "async/mutex.h"
 #include "async/status_macros.h"
-#include "rpc/membership/lease_observer.h"
 #include "rpc/transport/gate.h"
 
 namespace hawser::rpc {
 namespace {
 
-// Number of fresh leases after which a round stops checking.
-constexpr int kFreshLeases = 2;
+// Number of members whose leases a worker watches, without those that joined
+// within the silent limit, and with them.
+constexpr size_t kWatchedLeases = 2;
+constexpr size_t kMaxWatchedLeases = 16;
+// Time from a change until the next watch, so that changes in quick succession
+// arrive together.
+constexpr absl::Duration kWatchPause = absl::Milliseconds(100);
 
 }  // namespace
 
@@ -35,13 +40,12 @@ class Membership::State : public std::enable_shared_from_this<State> {
         clock_(*options.clock),
         executor_(*options.executor),
         log_(*options.log),
-        on_event_(std::move(on_event)),
-        leases_(std::max(4 * liveness_.heartbeat_interval,
-                         liveness_.silent_limit / 2)) {}
+        on_event_(std::move(on_event)) {}
 
   void Start() {
-    renewed_ = clock_.Now();
-    last_tick_.store(renewed_);
+    const async::MonotonicTime now = clock_.Now();
+    contact_since_ = now;
+    last_tick_.store(now);
     started_.store(true, std::memory_order_release);
     Tick();
   }
@@ -78,13 +82,17 @@ class Membership::State : public std::enable_shared_from_this<State> {
 
   void Stop() {
     std::vector<absl::AnyInvocable<void() &&>> dropped;
+    std::optional<Watch> watch;
     {
       async::MutexLock lock(&mutex_);
-      if (!std::exchange(stopped_, true) && timer_.has_value()) {
-        clock_.Cancel(*timer_);
+      if (!std::exchange(stopped_, true)) {
+        if (timer_.has_value()) clock_.Cancel(*timer_);
+        if (watch_timer_.has_value()) clock_.Cancel(*watch_timer_);
       }
       dropped.swap(waiting_);
+      watch.swap(watch_);
     }
+    if (watch.has_value()) watch->change.Cancel();
     gate_.Close();
   }
 
@@ -92,6 +100,15 @@ class Membership::State : public std::enable_shared_from_this<State> {
   struct SuspectReport {
     WorkerInfo worker;
     std::string reason;
+  };
+
+  // The current watch of the store: of the log, and of the leases of some
+  // members.
+  struct Watch {
+    uint64_t number = 0;
+    MembershipLog::Position position;
+    std::vector<Incarnation> leases;
+    async::Future<std::vector<std::string>> change;
   };
 
   // Timer callback: records that this process is running, and starts a round.
@@ -106,6 +123,7 @@ class Membership::State : public std::enable_shared_from_this<State> {
     {
       async::MutexLock lock(&mutex_);
       if (stopped_) return;
+      renewal_due_ = true;
       timer_ =
           clock_.CallAfter(liveness_.heartbeat_interval,
                            [state = shared_from_this()] { state->Tick(); });
@@ -136,33 +154,57 @@ class Membership::State : public std::enable_shared_from_this<State> {
           return;
         }
       }
-      store_reachable_.store(Round().ok());
+      const absl::Status status = Round();
+      store_reachable_.store(status.ok());
+      if (status.ok()) continue;
+      // A worker that can write to the store but not read from it must lose its
+      // lease, so that it reads before it renews again.
+      must_read_ = true;
+      contact_since_ = async::kNever;
     }
   }
 
   absl::Status Round() {
     std::vector<absl::AnyInvocable<void() &&>> waiting;
+    bool renew = false;
     {
       async::MutexLock lock(&mutex_);
       waiting.swap(waiting_);
+      renew = std::exchange(renewal_due_, false);
     }
-    const absl::Status read = ReadEvents();
+    absl::Status read = ProcessChange();
+    if (read.ok() && (must_read_ || !waiting.empty() || stalled())) {
+      read = ReadEvents();
+    }
     for (auto& done : waiting) std::move(done)();
     RETURN_IF_ERROR(read);
-    if (departed_.contains(self_.incarnation)) return absl::OkStatus();
-    RETURN_IF_ERROR(Renew());
-    RETURN_IF_ERROR(DeclareReported());
-    RETURN_IF_ERROR(WatchLeases());
-    return ReadEvents();
+    if (!departed_.contains(self_.incarnation)) {
+      if (renew) RETURN_IF_ERROR(Renew());
+      RETURN_IF_ERROR(DeclareReported());
+      RETURN_IF_ERROR(DeclareLapsed());
+    }
+    WatchStore();
+    return absl::OkStatus();
+  }
+
+  bool stalled() const {
+    return num_stalls_.load(std::memory_order_acquire) !=
+           num_settled_stalls_.load(std::memory_order_acquire);
   }
 
   absl::Status Renew() {
-    renewed_ = clock_.Now();
-    return log_.Renew(self_.incarnation, ++count_);
+    RETURN_IF_ERROR(
+        log_.Renew(self_.incarnation, ++count_, liveness_.silent_limit));
+    const async::MonotonicTime now = clock_.Now();
+    if (contact_since_ == async::kNever ||
+        async::TimeBetween(renewed_, now) > stall_limit_) {
+      contact_since_ = now;
+    }
+    renewed_ = now;
+    return absl::OkStatus();
   }
 
-  // Reading a long log takes time, during which other members measure the
-  // lease.
+  // Reading a long log takes time, during which the lease must not lapse.
   absl::Status RenewIfDue() {
     if (departed_.contains(self_.incarnation) ||
         async::TimeBetween(renewed_, clock_.Now()) <
@@ -176,19 +218,60 @@ class Membership::State : public std::enable_shared_from_this<State> {
   absl::Status ReadEvents() {
     const uint64_t stalls = num_stalls_.load(std::memory_order_acquire);
     while (true) {
-      ASSIGN_OR_RETURN(const MembershipLog::Part part, log_.Read(read_up_to_));
-      for (const v1::MembershipEvent& event : part.events) {
-        num_applied_.fetch_add(1);
-        Apply(event);
-      }
-      read_up_to_ = part.end;
-      if (!part.more) break;
-      // Renew only after a read: a worker that can write to the store but not
-      // read from it must lose its lease.
+      ASSIGN_OR_RETURN(MembershipLog::Part part, log_.Read(read_.end));
+      Apply(std::move(part));
+      if (!read_.more) break;
+      // Renew only after a read.
       RETURN_IF_ERROR(RenewIfDue());
     }
+    must_read_ = false;
     num_settled_stalls_.store(stalls, std::memory_order_release);
     return absl::OkStatus();
+  }
+
+  // Processes the result of the last watch, if it has ended.
+  absl::Status ProcessChange() {
+    Watch watch;
+    {
+      async::MutexLock lock(&mutex_);
+      if (!watch_.has_value() || !watch_->change.ready()) {
+        return absl::OkStatus();
+      }
+      watch = *std::move(watch_);
+      watch_.reset();
+    }
+    const absl::StatusOr<std::vector<std::string>>& values =
+        watch.change.result();
+    const bool complete =
+        values.ok() && values->size() == 1 + watch.leases.size();
+    next_watch_ = async::AddDelay(
+        clock_.Now(), complete ? kWatchPause : liveness_.heartbeat_interval);
+    RETURN_IF_ERROR(values.status());
+    if (!complete) {
+      return absl::InternalError("the store's reply to a watch is incomplete");
+    }
+    for (size_t i = 0; i < watch.leases.size(); ++i) {
+      if (!(*values)[1 + i].empty()) continue;
+      suspects_.insert(watch.leases[i]);
+      successors_.reset();
+    }
+    // The log was read further since.
+    if (watch.position != read_.end) return absl::OkStatus();
+    ASSIGN_OR_RETURN(MembershipLog::Part part,
+                     log_.Parse(watch.position, (*values)[0]));
+    Apply(std::move(part));
+    return read_.more ? ReadEvents() : absl::OkStatus();
+  }
+
+  void Apply(MembershipLog::Part part) {
+    const std::vector<v1::MembershipEvent> events =
+        std::exchange(part.events, {});
+    for (const v1::MembershipEvent& event : events) {
+      num_applied_.fetch_add(1);
+      Apply(event);
+    }
+    if (!events.empty()) successors_.reset();
+    read_ = std::move(part);
   }
 
   void Apply(const v1::MembershipEvent& event) {
@@ -200,6 +283,7 @@ class Membership::State : public std::enable_shared_from_this<State> {
         if (worker->incarnation == self_.incarnation) {
           EndPast();
         } else if (!in_past_) {
+          newcomers_.emplace(worker->incarnation, clock_.Now());
           on_event_({.kind = MemberEvent::Kind::kJoined, .worker = *worker});
         }
         return;
@@ -254,11 +338,13 @@ class Membership::State : public std::enable_shared_from_this<State> {
       async::MutexLock lock(&mutex_);
       suspect_reports.swap(suspect_reports_);
     }
+    bool declared = false;
     for (size_t i = 0; i < suspect_reports.size(); ++i) {
       const SuspectReport& report = suspect_reports[i];
       if (departed_.contains(report.worker.incarnation)) continue;
       absl::Status status = log_.Append(LostEvent(
           report.worker.incarnation, self_.incarnation, report.reason));
+      declared = true;
       if (status.ok()) continue;
       // Wait until the store is reachable again.
       async::MutexLock lock(&mutex_);
@@ -267,57 +353,130 @@ class Membership::State : public std::enable_shared_from_this<State> {
                               suspect_reports.end());
       return status;
     }
-    return absl::OkStatus();
+    return declared ? ReadEvents() : absl::OkStatus();
   }
 
-  // The other members, by rank, starting after this worker.
-  std::vector<WorkerInfo> Successors() const {
-    std::vector<WorkerInfo> others;
-    for (const auto& [incarnation, worker] : members_) {
-      if (incarnation != self_.incarnation) others.push_back(worker);
+  // Declares members lost whose leases have lapsed. If this worker was in
+  // contact with the store for less than `silent_limit`, others may have been
+  // out of contact too, and get time to renew their leases.
+  absl::Status DeclareLapsed() {
+    absl::erase_if(suspects_, [this](Incarnation suspect) {
+      return !members_.contains(suspect);
+    });
+    if (suspects_.empty() || contact_since_ == async::kNever ||
+        async::TimeBetween(contact_since_, clock_.Now()) <
+            liveness_.silent_limit) {
+      return absl::OkStatus();
     }
+    for (auto it = suspects_.begin(); it != suspects_.end();) {
+      const Incarnation suspect = *it;
+      ASSIGN_OR_RETURN(const std::string count, log_.ReadLease(suspect));
+      if (count.empty()) {
+        RETURN_IF_ERROR(log_.Append(LostEvent(
+            suspect, self_.incarnation,
+            absl::StrCat("did not renew its lease for ",
+                         absl::FormatDuration(liveness_.silent_limit)))));
+      }
+      suspects_.erase(it++);
+      successors_.reset();
+    }
+    return ReadEvents();
+  }
+
+  // The next members after this one, by rank, in a circle, without those that
+  // are suspected already, so that the members before a dead one watch those
+  // after it as well. Those that joined lately come on top: they cannot declare
+  // the members after them lost yet.
+  std::vector<Incarnation> LeasesToWatch() {
+    const async::MonotonicTime now = clock_.Now();
+    absl::erase_if(newcomers_, [&](const auto& newcomer) {
+      return async::TimeBetween(newcomer.second, now) > liveness_.silent_limit;
+    });
+    if (departed_.contains(self_.incarnation) || in_past_) return {};
     const auto order = [this](const WorkerInfo& worker) {
       return std::tuple(worker.id < self_.id, worker.id,
                         ToNumber(worker.incarnation));
     };
-    std::sort(others.begin(), others.end(),
-              [&](const WorkerInfo& a, const WorkerInfo& b) {
-                return order(a) < order(b);
-              });
-    return others;
-  }
-
-  absl::Status WatchLeases() {
-    absl::flat_hash_set<Incarnation> looked_at;
-    int fresh = 0;
-    for (const WorkerInfo& worker : Successors()) {
-      // If one member may have died, others may have too, and are checked in
-      // the same round. A new fresh member in between does not end the check of
-      // a suspect.
-      if (fresh == kFreshLeases && suspects_.empty()) break;
-      ASSIGN_OR_RETURN(const std::string count,
-                       log_.ReadLease(worker.incarnation));
-      looked_at.insert(worker.incarnation);
-      const absl::Duration age =
-          leases_.Observe(worker.incarnation, count, clock_.Now());
-      if (age >= liveness_.silent_limit) {
-        RETURN_IF_ERROR(log_.Append(LostEvent(
-            worker.incarnation, self_.incarnation,
-            absl::StrCat("did not renew its lease for ",
-                         absl::FormatDuration(liveness_.silent_limit)))));
-      }
-      if (age < 2 * liveness_.heartbeat_interval) {
-        suspects_.erase(worker.incarnation);
-        if (fresh < kFreshLeases) ++fresh;
-      } else {
-        suspects_.insert(worker.incarnation);
+    std::vector<const WorkerInfo*> others;
+    others.reserve(members_.size());
+    for (const auto& [incarnation, worker] : members_) {
+      if (incarnation != self_.incarnation &&
+          !suspects_.contains(incarnation)) {
+        others.push_back(&worker);
       }
     }
-    leases_.Keep(looked_at);
-    absl::erase_if(suspects_, [&](Incarnation suspect) {
-      return !looked_at.contains(suspect);
+    const size_t count = std::min(kMaxWatchedLeases, others.size());
+    std::partial_sort(others.begin(), others.begin() + count, others.end(),
+                      [&](const WorkerInfo* a, const WorkerInfo* b) {
+                        return order(*a) < order(*b);
+                      });
+    std::vector<Incarnation> leases;
+    size_t settled = 0;
+    for (size_t i = 0; i < count && settled < kWatchedLeases; ++i) {
+      leases.push_back(others[i]->incarnation);
+      if (!newcomers_.contains(others[i]->incarnation)) ++settled;
+    }
+    return leases;
+  }
+
+  // Makes sure that log and leases are watched, or will be after the pause.
+  void WatchStore() {
+    const async::MonotonicTime now = clock_.Now();
+    if (now < next_watch_) {
+      async::MutexLock lock(&mutex_);
+      if (stopped_ || watch_timer_.has_value()) return;
+      watch_timer_ = clock_.CallAt(next_watch_, [state = shared_from_this()] {
+        {
+          async::MutexLock timer_lock(&state->mutex_);
+          state->watch_timer_.reset();
+        }
+        state->BeginRound();
+      });
+      return;
+    }
+    if (!successors_.has_value() || !newcomers_.empty()) {
+      successors_ = LeasesToWatch();
+    }
+    const std::vector<Incarnation>& leases = *successors_;
+    std::optional<Watch> outdated;
+    {
+      async::MutexLock lock(&mutex_);
+      if (watch_.has_value() && watch_->position == read_.end &&
+          watch_->leases == leases) {
+        return;
+      }
+      outdated.swap(watch_);
+    }
+    if (outdated.has_value()) outdated->change.Cancel();
+    Watch watch{.number = ++num_watches_,
+                .position = read_.end,
+                .leases = leases,
+                .change = log_.WhenChanged(read_, leases)};
+    const async::Future<std::vector<std::string>> change = watch.change;
+    bool stopped = false;
+    {
+      async::MutexLock lock(&mutex_);
+      stopped = stopped_;
+      if (!stopped) watch_ = std::move(watch);
+    }
+    if (stopped) {
+      change.Cancel();
+      return;
+    }
+    change.OnReady([state = shared_from_this(), number = num_watches_](
+                       const absl::StatusOr<std::vector<std::string>>&) {
+      state->OnChange(number);
     });
-    return absl::OkStatus();
+  }
+
+  void OnChange(uint64_t number) {
+    Gate::Entry entry(&gate_);
+    if (!entry) return;
+    {
+      async::MutexLock lock(&mutex_);
+      if (!watch_.has_value() || watch_->number != number) return;
+    }
+    BeginRound();
   }
 
   const WorkerInfo self_;
@@ -342,22 +501,39 @@ class Membership::State : public std::enable_shared_from_this<State> {
   std::atomic<bool> store_reachable_{true};
 
   // State of the current round; at most one runs at a time.
-  LeaseObserver leases_;
   uint64_t count_ = 0;
   async::MonotonicTime renewed_{};
-  MembershipLog::Position read_up_to_;
+  // Start of the time during which renewals succeeded without a long gap;
+  // kNever after a failure.
+  async::MonotonicTime contact_since_ = async::kNever;
+  // What was read last of the log.
+  MembershipLog::Part read_;
+  // Whether the log must be read before anything else: at the beginning, and
+  // after an error of the store.
+  bool must_read_ = true;
   absl::flat_hash_map<Incarnation, WorkerInfo> members_;
   absl::flat_hash_set<Incarnation> departed_;
   // True until the event that this worker joined is read.
   bool in_past_ = true;
-  // Members whose leases had stalled when last checked.
+  // Members whose leases had lapsed when last seen.
   absl::flat_hash_set<Incarnation> suspects_;
+  // Members that joined within the silent limit, with the times when this
+  // worker learned of them.
+  absl::flat_hash_map<Incarnation, async::MonotonicTime> newcomers_;
+  // Result of LeasesToWatch, until members or suspects change.
+  std::optional<std::vector<Incarnation>> successors_;
+  uint64_t num_watches_ = 0;
+  async::MonotonicTime next_watch_{};
 
   async::Mutex mutex_;
   bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
   bool round_pending_ ABSL_GUARDED_BY(mutex_) = false;
   bool again_ ABSL_GUARDED_BY(mutex_) = false;
   std::optional<async::TimerId> timer_ ABSL_GUARDED_BY(mutex_);
+  bool renewal_due_ ABSL_GUARDED_BY(mutex_) = false;
+  std::optional<Watch> watch_ ABSL_GUARDED_BY(mutex_);
+  // Set during the pause before the next watch.
+  std::optional<async::TimerId> watch_timer_ ABSL_GUARDED_BY(mutex_);
   std::vector<SuspectReport> suspect_reports_ ABSL_GUARDED_BY(mutex_);
   // Callbacks passed to CatchUp.
   std::vector<absl::AnyInvocable<void() &&>> waiting_ ABSL_GUARDED_BY(mutex_);

@@ -19,20 +19,21 @@
 
 namespace hawser::rpc {
 
-// Membership protocol of one worker. In every heartbeat interval it:
+// Membership protocol of one worker. It
 //
-// 1. reads new events of the log, and reports them;
-// 2. renews its own lease;
-// 3. checks the leases of the members after it, in the order of ranks, up to
-//    the second fresh lease, and the leases that it found stalled before. A
-//    member whose lease stalled for `silent_limit` is declared lost by an
-//    event.
+// 1. renews its own lease in every heartbeat interval;
+// 2. watches the log, and reports new events;
+// 3. watches the leases of the two members after it, in the order of ranks, and
+//    declares a member lost by an event when its lease lapses, `silent_limit`
+//    after its last renewal. Members that joined lately do not count as one of
+//    the two.
 //
 // Every member is thus monitored by others, even if they never exchanged a
-// message with it. A round costs each worker a constant number of small reads
-// and one write, whatever the number of workers. If members with adjacent ranks
-// die together, each further pair is detected one second later. While the store
-// does not reply, no member is declared lost.
+// message with it. An idle worker costs the store one renewal per interval and
+// one waiting call, whatever the number of workers; an event costs one reply
+// per worker, and events within a tenth of a second share it. While the store
+// does not reply, no member is declared lost, nor until this worker was in
+// contact with the store for `silent_limit` again.
 //
 // Reports by a worker already declared lost are ignored. If two workers report
 // each other, the first log entry wins, so all workers agree on the survivor.

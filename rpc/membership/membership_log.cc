@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -39,9 +40,11 @@ std::string MembershipLog::SegmentKey(uint64_t segment) const {
   return absl::StrCat(prefix_, "members/", segment);
 }
 
-absl::Status MembershipLog::Renew(Incarnation incarnation, uint64_t count) {
-  return store_->Set(LeaseKey(incarnation), absl::StrCat(count),
-                     kStoreCallTimeout);
+absl::Status MembershipLog::Renew(Incarnation incarnation, uint64_t count,
+                                  absl::Duration lifetime) {
+  return store_->SetLease(LeaseKey(incarnation), absl::StrCat(count),
+                          std::max(lifetime, store::kMinLifetime),
+                          kStoreCallTimeout);
 }
 
 absl::Status MembershipLog::DropLease(Incarnation incarnation) {
@@ -50,6 +53,23 @@ absl::Status MembershipLog::DropLease(Incarnation incarnation) {
 
 absl::StatusOr<std::string> MembershipLog::ReadLease(Incarnation incarnation) {
   return ReadNow(*store_, LeaseKey(incarnation));
+}
+
+async::Future<std::vector<std::string>> MembershipLog::WhenLeaseChanged(
+    Incarnation incarnation, std::string_view known) {
+  return store_->WhenChanged(
+      {{.key = LeaseKey(incarnation), .known = std::string(known)}});
+}
+
+async::Future<std::vector<std::string>> MembershipLog::WhenChanged(
+    const Part& read, std::span<const Incarnation> leases) {
+  std::vector<store::WatchedKey> keys;
+  keys.reserve(1 + leases.size());
+  keys.push_back({.key = SegmentKey(read.end.segment), .known = read.tail});
+  for (const Incarnation incarnation : leases) {
+    keys.push_back({.key = LeaseKey(incarnation), .known = std::nullopt});
+  }
+  return store_->WhenChanged(std::move(keys));
 }
 
 absl::StatusOr<uint64_t> MembershipLog::FindLastSegment() {
@@ -85,8 +105,14 @@ absl::Status MembershipLog::Append(const v1::MembershipEvent& event) {
 }
 
 absl::StatusOr<MembershipLog::Part> MembershipLog::Read(Position from) {
+  ASSIGN_OR_RETURN(std::string bytes,
+                   ReadNow(*store_, SegmentKey(from.segment)));
+  return Parse(from, std::move(bytes));
+}
+
+absl::StatusOr<MembershipLog::Part> MembershipLog::Parse(Position from,
+                                                         std::string bytes) {
   const std::string key = SegmentKey(from.segment);
-  ASSIGN_OR_RETURN(const std::string bytes, ReadNow(*store_, key));
   const auto lost = [](std::string_view lost_key) {
     return absl::DataLossError(absl::StrCat(
         "key '", ToAbsl(lost_key),
@@ -118,6 +144,8 @@ absl::StatusOr<MembershipLog::Part> MembershipLog::Read(Position from) {
   if (part.end.offset >= kSegmentBytes) {
     part.end = {.segment = from.segment + 1, .offset = 0};
     part.more = true;
+  } else {
+    part.tail = std::move(bytes);
   }
   last_segment_.store(part.end.segment);
   return part;

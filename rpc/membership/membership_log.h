@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,6 +15,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "async/future.h"
 #include "proto/rpc.pb.h"
 #include "rpc/identity/worker_info.h"
 #include "store/store.h"
@@ -26,17 +28,16 @@ inline constexpr absl::Duration kStoreCallTimeout = absl::Seconds(3);
 
 // The leases and the events of one job. Keys, below "rpc/<job>/":
 //
-//   lease/<incarnation>   a count that its owner increments while it lives;
-//                         observers time its changes only by their own clocks
+//   lease/<incarnation>   a lease of the store that its owner renews while it
+//                         lives; a count of the renewals
 //   members/<n>           a segment of the log of events, n from 1:
 //                         MembershipEvents, each after its length as a varint
 //
 // Events are appended to the last segment. Events that start at kSegmentBytes
 // of a segment or later are ignored, and their writers append them to the next
 // segment. So all workers apply the events in the same order and reach the same
-// view, though not at the same time. An event costs one write, and its bytes
-// are read in each round of each worker until its segment is full. A new worker
-// reads the log by segments.
+// view, though not at the same time. An event costs one write, and one reply to
+// the watch of each worker. A new worker reads the log by segments.
 //
 // Thread-safe. Calls block; each call to the store takes at most
 // kStoreCallTimeout, and a read with timeout zero at most one second. Errors of
@@ -53,6 +54,7 @@ class MembershipLog {
     uint64_t segment = 1;
     // In bytes.
     size_t offset = 0;
+    bool operator==(const Position&) const = default;
   };
 
   struct Part {
@@ -60,21 +62,37 @@ class MembershipLog {
     Position end;
     // Whether the segment was full, so that there may be a next one.
     bool more = false;
+    // The bytes of the segment at `end`; for WhenChanged.
+    std::string tail;
   };
 
   // `store` must outlive this object.
   MembershipLog(store::Store* store, std::string_view job);
 
-  absl::Status Renew(Incarnation incarnation, uint64_t count);
+  // Sets or renews the lease of a worker, which lapses after `lifetime`, or
+  // store::kMinLifetime if that is longer.
+  absl::Status Renew(Incarnation incarnation, uint64_t count,
+                     absl::Duration lifetime);
   absl::Status DropLease(Incarnation incarnation);
   // Returns the lease's count; empty if there is none.
   absl::StatusOr<std::string> ReadLease(Incarnation incarnation);
+  // Completes when the lease does not have the count `known` any more.
+  async::Future<std::vector<std::string>> WhenLeaseChanged(
+      Incarnation incarnation, std::string_view known);
 
   // Appends one event. After an error it may or may not have been appended; a
   // duplicate event counts once.
   absl::Status Append(const v1::MembershipEvent& event);
   // Reads the events of one segment from `from` on.
   absl::StatusOr<Part> Read(Position from);
+  // As Read, from the `bytes` of the segment at `from`.
+  absl::StatusOr<Part> Parse(Position from, std::string bytes);
+  // Completes when the segment at `read.end` has other bytes than `read.tail`,
+  // or when one of `leases` has lapsed or been dropped. Returns the bytes of
+  // the segment, and then the count of each lease, empty if there is none. As
+  // Store::WhenChanged.
+  async::Future<std::vector<std::string>> WhenChanged(
+      const Part& read, std::span<const Incarnation> leases);
   // Reads all events.
   absl::StatusOr<std::vector<v1::MembershipEvent>> ReadAll();
 

@@ -65,7 +65,7 @@ class MembershipTest : public testing::Test {
   void Join(int rank) { Join(rank, &log_); }
   void Join(int rank, MembershipLog* log) {
     const WorkerInfo self = Worker(rank);
-    ASSERT_THAT(log_.Renew(self.incarnation, 0), IsOk());
+    ASSERT_THAT(log_.Renew(self.incarnation, 0, absl::Seconds(3)), IsOk());
     ASSERT_THAT(log_.Append(JoinedEvent(self)), IsOk());
     if (static_cast<size_t>(rank) >= members_.size()) {
       members_.resize(rank + 1);
@@ -96,7 +96,7 @@ class MembershipTest : public testing::Test {
 
   async::ManualExecutor executor_;
   DozingClock clock_;
-  store::HashStore store_;
+  store::HashStore store_{{.clock = &clock_}};
   MembershipLog log_{&store_, "job"};
   std::vector<std::vector<std::string>> events_{8};
   std::vector<std::unique_ptr<Membership>> members_;
@@ -214,19 +214,19 @@ TEST_F(MembershipTest, WorkerThatCannotReadTheStoreLosesItsLease) {
   members_[0].reset();
 }
 
-// Dead members should have monitored the next ones, so each pair takes a second
-// longer.
+// The member before them watches the leases of all of them, one pair after the
+// other, which have lapsed together.
 TEST_F(MembershipTest, WorkersThatDieTogetherAreAllLost) {
   for (int rank = 0; rank < 7; ++rank) Join(rank);
   Advance(absl::Seconds(5));
   for (int rank : {1, 2, 3, 4, 5}) members_[rank].reset();
-  // One second until one is suspected and all are checked, then the silent
-  // limit, and one round.
-  Advance(absl::Milliseconds(4700));
+  // The silent limit, and a pause for each pair.
+  Advance(absl::Milliseconds(3600));
   for (int rank : {0, 6}) EXPECT_EQ(events_[rank].size(), 12u);
 }
 
-// Its observer continues although two fresh members have joined between them.
+// Members that joined between it and its observer cannot know yet that it is
+// dead.
 TEST_F(MembershipTest, SuspectIsLostInTimeThoughOthersJoin) {
   for (int rank : {0, 3}) Join(rank);
   Advance(absl::Seconds(5));
@@ -277,14 +277,11 @@ TEST_F(MembershipTest, LostWorkerWritesNothingMore) {
               IsOk());
   Advance(absl::Seconds(1));
   ASSERT_EQ(events_[0].back(), "lost w0");
-  const absl::StatusOr<std::string> lease =
-      log_.ReadLease(Worker(0).incarnation);
   const auto events = log_.ReadAll();
-  ASSERT_THAT(lease, IsOk());
   ASSERT_THAT(events, IsOk());
   members_[0]->ReportSuspect(Worker(2), "test");
   Advance(absl::Seconds(5));
-  EXPECT_THAT(log_.ReadLease(Worker(0).incarnation), IsOkAndHolds(*lease));
+  EXPECT_THAT(log_.ReadLease(Worker(0).incarnation), IsOkAndHolds(""));
   EXPECT_THAT(log_.ReadAll(), IsOkAndHolds(SizeIs(events->size())));
 }
 
@@ -326,11 +323,82 @@ TEST_F(MembershipTest, StalledRoundDoesNotResolveTheStall) {
     clock_.Doze(absl::Seconds(4));
     clock_.AdvanceBy(absl::Milliseconds(500));
   };
-  clock_.AdvanceBy(absl::Milliseconds(500));
+  members_[0]->CatchUp([] {});
   executor_.RunAll();
   EXPECT_THAT(events_[0], ElementsAre("joined w0", "lost w0 maybe fenced"));
   EXPECT_FALSE(members_[0]->MaybeFenced(clock_.Now()));
   members_[0].reset();
+}
+
+// Their leases lapse, although all of them live.
+TEST_F(MembershipTest, StoreThatWasOutOfReachForAllCausesNoLosses) {
+  std::vector<std::unique_ptr<SimulatedStoreLink>> links;
+  std::vector<std::unique_ptr<MembershipLog>> logs;
+  for (int rank = 0; rank < 4; ++rank) {
+    links.push_back(std::make_unique<SimulatedStoreLink>(&store_));
+    logs.push_back(std::make_unique<MembershipLog>(links.back().get(), "job"));
+    Join(rank, logs.back().get());
+  }
+  Advance(absl::Seconds(5));
+  for (const auto& link : links) link->SetPartitioned(true);
+  Advance(absl::Seconds(60));
+  EXPECT_THAT(log_.ReadLease(Worker(0).incarnation), IsOkAndHolds(""));
+  EXPECT_FALSE(members_[0]->store_reachable());
+  // They come back one after another.
+  for (const auto& link : links) {
+    link->SetPartitioned(false);
+    Advance(absl::Milliseconds(700));
+  }
+  Advance(absl::Seconds(30));
+  for (int rank = 0; rank < 4; ++rank) EXPECT_EQ(events_[rank].size(), 4u);
+  // One that stays away is lost after all.
+  links[3]->SetPartitioned(true);
+  Advance(absl::Milliseconds(3600));
+  EXPECT_EQ(events_[0].back(), "lost w3");
+  members_.clear();
+}
+
+// The workers stall, and the store does not.
+TEST_F(MembershipTest, StallOfAllWorkersCausesNoLosses) {
+  for (int rank = 0; rank < 4; ++rank) Join(rank);
+  Advance(absl::Seconds(5));
+  // Timers run, and the executor does not.
+  for (int i = 0; i < 100; ++i) clock_.AdvanceBy(absl::Milliseconds(100));
+  Advance(absl::Seconds(10));
+  for (int rank = 0; rank < 4; ++rank) EXPECT_EQ(events_[rank].size(), 4u);
+}
+
+// An idle worker renews its lease, and does nothing else.
+TEST_F(MembershipTest, IdleWorkerCallsTheStoreOncePerInterval) {
+  int calls = 0;
+  SimulatedStoreLink counted(&store_, {.on_way = [&] { ++calls; }});
+  MembershipLog counted_log(&counted, "job");
+  Join(0, &counted_log);
+  for (int rank = 1; rank < 8; ++rank) Join(rank);
+  Advance(absl::Seconds(10));
+  calls = 0;
+  Advance(absl::Seconds(10));
+  // Each call goes to the store and back.
+  EXPECT_EQ(calls, 2 * 20);
+  members_[0].reset();
+}
+
+// The lease lasts as long as the store allows.
+TEST_F(MembershipTest, WorkerWithAShortSilentLimitKeepsItsLease) {
+  const WorkerInfo self = Worker(0);
+  ASSERT_THAT(log_.Append(JoinedEvent(self)), IsOk());
+  Membership membership(
+      {.self = self,
+       .liveness = {.heartbeat_interval = absl::Milliseconds(20),
+                    .silent_limit = absl::Milliseconds(60)},
+       .clock = &clock_,
+       .executor = &executor_,
+       .log = &log_},
+      [](const MemberEvent&) {});
+  membership.Start();
+  executor_.RunAll();
+  EXPECT_TRUE(membership.store_reachable());
+  EXPECT_THAT(log_.ReadLease(self.incarnation), IsOkAndHolds("1"));
 }
 
 TEST_F(MembershipTest, EmptiedStoreCausesNoLosses) {

@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <chrono>
-#include <thread>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "async/blocking_region.h"
+#include "async/future.h"
 #include "async/status_macros.h"
 #include "proto/rpc.pb.h"
 #include "rpc/membership/lease_observer.h"
@@ -15,29 +15,11 @@
 namespace hawser::rpc {
 namespace {
 
-// Interval at which a free rank is polled.
-constexpr absl::Duration kPollInterval = absl::Milliseconds(20);
 // Observation of a lease starts over after a gap longer than this.
 constexpr absl::Duration kMaxGap = absl::Seconds(1);
 
 absl::string_view ToAbsl(std::string_view text) {
   return {text.data(), text.size()};
-}
-
-// Returns nullopt if the key is free.
-absl::StatusOr<std::optional<WorkerInfo>> ParseRecord(const std::string& bytes,
-                                                      const std::string& key) {
-  if (bytes.empty()) return std::optional<WorkerInfo>();
-  v1::WorkerRecord record;
-  absl::StatusOr<WorkerInfo> worker =
-      record.ParseFromString(bytes)
-          ? FromRecord(record)
-          : absl::StatusOr<WorkerInfo>(absl::InternalError("malformed"));
-  if (!worker.ok()) {
-    return absl::InternalError(absl::StrCat(
-        "key '", key, "' of the store is not a valid worker record"));
-  }
-  return std::optional<WorkerInfo>(*std::move(worker));
 }
 
 async::MonotonicTime After(absl::Duration delay) {
@@ -63,6 +45,21 @@ std::string WorkerDirectory::NameKey(std::string_view name) const {
 
 std::string WorkerDirectory::RankKey(WorkerId id) const {
   return absl::StrCat(prefix_, "rank/", id.value());
+}
+
+absl::StatusOr<std::optional<WorkerInfo>> WorkerDirectory::ParseRecord(
+    const std::string& value, const std::string& key) {
+  if (value.empty()) return std::optional<WorkerInfo>();
+  v1::WorkerRecord record;
+  absl::StatusOr<WorkerInfo> worker =
+      record.ParseFromString(value)
+          ? FromRecord(record)
+          : absl::StatusOr<WorkerInfo>(absl::InternalError("malformed"));
+  if (!worker.ok()) {
+    return absl::InternalError(absl::StrCat(
+        "key '", key, "' of the store is not a valid worker record"));
+  }
+  return std::optional<WorkerInfo>(*std::move(worker));
 }
 
 absl::Status WorkerDirectory::JoinGroup(std::optional<int> world_size) {
@@ -112,7 +109,10 @@ absl::Status WorkerDirectory::AwaitLapse(const WorkerInfo& holder,
       }
     }
     if (now >= give_up) return lives;
-    std::this_thread::sleep_for(absl::ToChronoNanoseconds(policy.interval));
+    const auto changed = log_.WhenLeaseChanged(holder.incarnation, count);
+    // A timeout is no error: the lease has not changed.
+    (void)changed.WaitFor(policy.interval);
+    changed.Cancel();
   }
 }
 
@@ -185,48 +185,11 @@ absl::StatusOr<std::optional<WorkerInfo>> WorkerDirectory::FindById(
   return Find(RankKey(id), timeout);
 }
 
-absl::StatusOr<WorkerInfo> WorkerDirectory::AwaitRecord(
-    const std::string& key, int rank, async::MonotonicTime deadline) {
-  async::BlockingRegion region;
-  while (true) {
-    ASSIGN_OR_RETURN(const std::string record,
-                     store_->Get(key, Until(deadline)));
-    ASSIGN_OR_RETURN(std::optional<WorkerInfo> worker,
-                     ParseRecord(record, key));
-    if (worker.has_value()) return *std::move(worker);
-    // Its last holder released it, or was lost.
-    if (Until(deadline) <= absl::ZeroDuration()) {
-      return absl::DeadlineExceededError(
-          absl::StrCat("no worker claimed rank ", rank, " in time"));
-    }
-    std::this_thread::sleep_for(absl::ToChronoNanoseconds(kPollInterval));
-  }
-}
-
-absl::StatusOr<std::vector<WorkerInfo>> WorkerDirectory::AwaitWorkers(
-    int world_size, absl::Duration timeout) {
-  const async::MonotonicTime deadline = After(timeout);
-  // A worker arrives at this barrier with its record as the payload.
-  std::vector<store::Barrier::Participant> ranks;
-  ranks.reserve(world_size);
-  for (int rank = 0; rank < world_size; ++rank) {
-    ranks.push_back(
-        {.id = absl::StrCat(rank), .label = absl::StrCat("rank ", rank)});
-  }
-  RETURN_IF_ERROR(BarrierOf("rank").Await(ranks, Until(deadline)));
-  std::vector<WorkerInfo> workers;
-  workers.reserve(world_size);
-  for (int rank = 0; rank < world_size; ++rank) {
-    ASSIGN_OR_RETURN(WorkerInfo worker,
-                     AwaitRecord(RankKey(WorkerId(rank)), rank, deadline));
-    workers.push_back(std::move(worker));
-  }
-  return workers;
-}
-
-store::Barrier WorkerDirectory::BarrierOf(std::string_view name) const {
-  return store::Barrier(store_, absl::StrCat(prefix_, ToAbsl(name)),
-                        kStoreCallTimeout);
+store::Barrier WorkerDirectory::BarrierOf(std::string_view name,
+                                          Incarnation coordinator) const {
+  return store::Barrier(
+      store_, absl::StrCat(prefix_, ToAbsl(name), "/", ToString(coordinator)),
+      kStoreCallTimeout);
 }
 
 store::Barrier::Participant WorkerDirectory::ParticipantOf(

@@ -25,7 +25,7 @@ namespace hawser::rpc {
 //   group            "static <world size>" or "dynamic", set by the first
 //   name/<name>      a WorkerRecord; empty or absent: free
 //   rank/<rank>      a WorkerRecord, likewise
-//   <barrier>/<rank>/<incarnation>   set when this worker arrives at a barrier
+//   <barrier>/<incarnation>/...   a barrier; see BarrierOf
 //
 // Thread-safe. Calls block; timeouts use the machine's clock. Without an
 // explicit timeout, the store's own timeout applies to joining, and
@@ -46,9 +46,9 @@ class WorkerDirectory {
     absl::Duration silent_limit = absl::Seconds(3);
     // Same, while `probe` cannot connect to the holder's address.
     absl::Duration unreachable_limit = absl::Milliseconds(1500);
-    // Polling interval.
-    absl::Duration interval = absl::Milliseconds(100);
-    // How long to poll; afterwards a holder in an unknown state keeps its
+    // Interval at which `probe` runs.
+    absl::Duration interval = absl::Milliseconds(500);
+    // How long to wait; afterwards a holder in an unknown state keeps its
     // claim.
     absl::Duration patience = absl::ZeroDuration();
     // Sends the holder a heartbeat: kFailedPrecondition if another worker
@@ -64,13 +64,14 @@ class WorkerDirectory {
   // several workers claim one name concurrently, exactly one succeeds.
   absl::StatusOr<std::vector<WorkerInfo>> Register(const WorkerInfo& worker,
                                                    const ClaimPolicy& policy);
+  // Key of the record of rank `id`, and its content: nullopt for the value of a
+  // free key. kInternal if it is malformed.
+  std::string RankKey(WorkerId id) const;
+  static absl::StatusOr<std::optional<WorkerInfo>> ParseRecord(
+      const std::string& value, const std::string& key);
+
   // Releases name and rank if this incarnation still holds them.
   absl::Status Withdraw(const WorkerInfo& worker);
-
-  // Waits for the records of ranks 0 to `world_size` - 1. kDeadlineExceeded
-  // names the ranks that are missing.
-  absl::StatusOr<std::vector<WorkerInfo>> AwaitWorkers(int world_size,
-                                                       absl::Duration timeout);
 
   // Returns nullopt if the name or rank is free.
   absl::StatusOr<std::optional<WorkerInfo>> FindByName(
@@ -78,13 +79,15 @@ class WorkerDirectory {
   absl::StatusOr<std::optional<WorkerInfo>> FindById(
       WorkerId id, absl::Duration timeout = kStoreCallTimeout);
 
-  // Barrier of that name for workers of the job, each as its ParticipantOf.
-  store::Barrier BarrierOf(std::string_view name) const;
+  // Barrier of that name for workers of the job, each as its ParticipantOf,
+  // with `coordinator`, whose incarnation tells it from barriers of earlier
+  // runs of the job.
+  store::Barrier BarrierOf(std::string_view name,
+                           Incarnation coordinator) const;
   static store::Barrier::Participant ParticipantOf(const WorkerInfo& worker);
 
  private:
   std::string NameKey(std::string_view name) const;
-  std::string RankKey(WorkerId id) const;
 
   // Returns the previous holder, if there was one.
   absl::StatusOr<std::optional<WorkerInfo>> Claim(const std::string& key,
@@ -97,8 +100,6 @@ class WorkerDirectory {
                           const ClaimPolicy& policy);
   absl::StatusOr<std::optional<WorkerInfo>> Find(const std::string& key,
                                                  absl::Duration timeout);
-  absl::StatusOr<WorkerInfo> AwaitRecord(const std::string& key, int rank,
-                                         async::MonotonicTime deadline);
 
   store::Store* const store_;
   const std::string prefix_;

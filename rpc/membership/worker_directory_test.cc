@@ -128,7 +128,7 @@ TEST_F(WorkerDirectoryTest, NameOfALostWorkerIsFree) {
 }
 
 TEST_F(WorkerDirectoryTest, OnlyALapsedLeaseReleasesTheName) {
-  ASSERT_THAT(log_.Renew(Incarnation{7}, 1), IsOk());
+  ASSERT_THAT(log_.Renew(Incarnation{7}, 1, absl::Hours(1)), IsOk());
   ASSERT_THAT(worker_directory_.Register(Worker(3, 7), default_policy_),
               IsOk());
   int probes = 0;
@@ -138,7 +138,8 @@ TEST_F(WorkerDirectoryTest, OnlyALapsedLeaseReleasesTheName) {
       .interval = absl::Milliseconds(5),
       .patience = absl::Seconds(30)};
   policy.probe = [&](const WorkerInfo&) {
-    EXPECT_THAT(log_.Renew(Incarnation{7}, 2 + ++probes), IsOk());
+    EXPECT_THAT(log_.Renew(Incarnation{7}, 2 + ++probes, absl::Hours(1)),
+                IsOk());
     return absl::OkStatus();
   };
   EXPECT_THAT(worker_directory_.Register(Worker(3, 8), policy),
@@ -150,7 +151,7 @@ TEST_F(WorkerDirectoryTest, OnlyALapsedLeaseReleasesTheName) {
 
 TEST_F(WorkerDirectoryTest,
        HolderWhoseAddressBelongsToAnotherLosesTheNameAtOnce) {
-  ASSERT_THAT(log_.Renew(Incarnation{7}, 1), IsOk());
+  ASSERT_THAT(log_.Renew(Incarnation{7}, 1, absl::Hours(1)), IsOk());
   ASSERT_THAT(worker_directory_.Register(Worker(3, 7), default_policy_),
               IsOk());
   EXPECT_THAT(
@@ -194,37 +195,24 @@ TEST_F(WorkerDirectoryTest, GroupsMustAgree) {
               StatusIs(absl::StatusCode::kFailedPrecondition));
 }
 
-TEST_F(WorkerDirectoryTest, WaitsForAllRanks) {
-  std::future<absl::StatusOr<std::vector<WorkerInfo>>> waiting = std::async(
-      std::launch::async,
-      [&] { return worker_directory_.AwaitWorkers(2, absl::Seconds(30)); });
-  ASSERT_THAT(worker_directory_.Register(Worker(1, 1), default_policy_),
-              IsOk());
-  ASSERT_THAT(worker_directory_.Register(Worker(0, 2), default_policy_),
-              IsOk());
-  EXPECT_THAT(waiting.get(),
-              IsOkAndHolds(ElementsAre(Worker(0, 2), Worker(1, 1))));
-}
-
-TEST_F(WorkerDirectoryTest, MissingRanksAreNamed) {
-  ASSERT_THAT(worker_directory_.Register(Worker(1, 1), default_policy_),
-              IsOk());
-  EXPECT_THAT(worker_directory_.AwaitWorkers(4, absl::Milliseconds(50)),
-              StatusIs(absl::StatusCode::kDeadlineExceeded,
-                       HasSubstr("rank 0, rank 2, rank 3")));
-}
-
 TEST_F(WorkerDirectoryTest, BarriersTellIncarnationsApart) {
-  store::Barrier barrier = worker_directory_.BarrierOf("started");
+  const WorkerInfo coordinator = Worker(1, 5);
+  store::Barrier barrier =
+      worker_directory_.BarrierOf("left", coordinator.incarnation);
   const std::vector<store::Barrier::Participant> restarted = {
       WorkerDirectory::ParticipantOf(Worker(0, 2))};
   ASSERT_THAT(barrier.Arrive(WorkerDirectory::ParticipantOf(Worker(0, 1)), ""),
               IsOk());
-  EXPECT_THAT(barrier.Await(restarted, absl::ZeroDuration()),
+  EXPECT_THAT(barrier.CheckAllArrived(restarted),
               StatusIs(absl::StatusCode::kDeadlineExceeded,
                        HasSubstr("in time: rank 0")));
   ASSERT_THAT(barrier.Arrive(restarted[0], ""), IsOk());
-  EXPECT_THAT(barrier.Await(restarted, absl::ZeroDuration()), IsOk());
+  EXPECT_THAT(barrier.CheckAllArrived(restarted), IsOk());
+  // Of an earlier run of the job.
+  store::Barrier other =
+      worker_directory_.BarrierOf("left", Worker(1, 6).incarnation);
+  EXPECT_THAT(other.CheckAllArrived(restarted),
+              StatusIs(absl::StatusCode::kDeadlineExceeded));
 }
 
 TEST_F(WorkerDirectoryTest, MalformedRecordIsReported) {

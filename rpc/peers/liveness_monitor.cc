@@ -1,6 +1,7 @@
 #include "rpc/peers/liveness_monitor.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <string>
 #include <utility>
 
@@ -8,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "async/mutex.h"
+#include "rpc/peers/peer_counters.h"
 #include "rpc/transport/gate.h"
 
 namespace hawser::rpc {
@@ -19,6 +21,15 @@ constexpr int kIntervalsPerPing = 2;
 // its own requests arrive. It is longer because a flapping network can block
 // one connection for longer than all of them.
 constexpr int kUnansweredLimits = 3;
+// A pair that has not talked for some time exchanges a heartbeat after half as
+// much again, up to the maximum.
+constexpr int kIdleDivisor = 2;
+constexpr absl::Duration kMaxIdleInterval = absl::Seconds(30);
+
+// Requests between this worker and the peer, other than heartbeats.
+uint64_t CountRequests(const PeerTotals& totals) {
+  return totals.sent + totals.ended + totals.served;
+}
 
 }  // namespace
 
@@ -35,7 +46,9 @@ class LivenessMonitor::State : public std::enable_shared_from_this<State> {
     if (peer->last_heard() < now) peer->SetAnswered(now);
     async::MutexLock lock(&mutex_);
     if (stopped_) return;
-    watched_.push_back({std::move(peer)});
+    Watched watched{.peer = std::move(peer), .last_used = now};
+    watched.num_requests = CountRequests(watched.peer->counters()->totals());
+    watched_.push_back(std::move(watched));
     if (!std::exchange(ticking_, true)) ScheduleLocked(now);
   }
 
@@ -52,7 +65,42 @@ class LivenessMonitor::State : public std::enable_shared_from_this<State> {
   struct Watched {
     std::shared_ptr<Peer> peer;
     bool ping_in_flight = false;
+    // Time of the first heartbeat that was sent since the peer's last reply;
+    // kNever if there was none.
+    async::MonotonicTime asked = async::kNever;
+    // Number of requests at the last tick, and the last tick at which it had
+    // changed or a call was in flight.
+    uint64_t num_requests = 0;
+    async::MonotonicTime last_used = {};
   };
+
+  // How long the peer has not reacted since `last_reaction`. The time before it
+  // was asked does not count, but for the interval after which an active peer
+  // is asked.
+  absl::Duration Silence(const Watched& watched,
+                         async::MonotonicTime last_reaction,
+                         async::MonotonicTime now) const {
+    if (watched.asked == async::kNever) return absl::ZeroDuration();
+    return async::TimeBetween(
+        std::max(last_reaction,
+                 async::AddDelay(watched.asked, -options_.heartbeat_interval)),
+        now);
+  }
+
+  // Interval of heartbeats to a silent peer. Calls in flight, and recent
+  // requests, need an early detection of a loss; an idle pair learns of a dead
+  // peer through the membership.
+  absl::Duration IntervalOf(Watched& watched, async::MonotonicTime now) const {
+    const PeerTotals totals = watched.peer->counters()->totals();
+    const uint64_t num_requests = CountRequests(totals);
+    if (num_requests != watched.num_requests || totals.sent != totals.ended) {
+      watched.num_requests = num_requests;
+      watched.last_used = now;
+    }
+    const absl::Duration idle = async::TimeBetween(watched.last_used, now);
+    return std::max(options_.heartbeat_interval,
+                    std::min(idle / kIdleDivisor, kMaxIdleInterval));
+  }
 
   void ScheduleLocked(async::MonotonicTime now)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
@@ -69,18 +117,24 @@ class LivenessMonitor::State : public std::enable_shared_from_this<State> {
     if (!entry) return;
     const async::MonotonicTime now = clock_.Now();
     std::vector<std::pair<std::shared_ptr<Peer>, std::string>> lost;
-    std::vector<std::shared_ptr<Peer>> silent;
+    // With the deadlines of their heartbeats.
+    std::vector<std::pair<std::shared_ptr<Peer>, async::MonotonicTime>> silent;
     {
       async::MutexLock lock(&mutex_);
       if (stopped_) return;
       const bool stood_still =
           async::TimeBetween(last_tick_, now) > 2 * options_.heartbeat_interval;
       for (Watched& watched : watched_) {
+        const Peer& peer = *watched.peer;
         if (stood_still) watched.peer->SetAnswered(now);
-        const absl::Duration silence =
-            async::TimeBetween(watched.peer->last_heard(), now);
+        if (watched.asked != async::kNever &&
+            peer.last_answered() >= watched.asked) {
+          watched.asked = async::kNever;
+        }
+        const absl::Duration silence = Silence(watched, peer.last_heard(), now);
         const absl::Duration unanswered =
-            async::TimeBetween(watched.peer->last_answered(), now);
+            Silence(watched, peer.last_answered(), now);
+        const absl::Duration interval = IntervalOf(watched, now);
         if (silence >= options_.silent_limit) {
           lost.emplace_back(
               watched.peer,
@@ -91,25 +145,28 @@ class LivenessMonitor::State : public std::enable_shared_from_this<State> {
               watched.peer,
               absl::StrCat("sends requests, but has not replied to any for ",
                            absl::FormatDuration(unanswered)));
-        } else if (std::max(silence, unanswered) >=
-                       options_.heartbeat_interval &&
-                   !watched.ping_in_flight) {
+        } else if (!watched.ping_in_flight &&
+                   (watched.asked != async::kNever ||
+                    async::TimeBetween(
+                        std::min(peer.last_heard(), peer.last_answered()),
+                        now) >= interval)) {
           watched.ping_in_flight = true;
-          silent.push_back(watched.peer);
+          if (watched.asked == async::kNever) watched.asked = now;
+          // A lost message must leave time for further attempts.
+          const absl::Duration left =
+              std::min(options_.silent_limit - silence,
+                       kIntervalsPerPing * options_.heartbeat_interval);
+          silent.emplace_back(watched.peer, async::AddDelay(now, left));
         }
       }
       ScheduleLocked(now);
     }
     for (const auto& [peer, reason] : lost) Report(peer, reason);
-    for (const auto& peer : silent) SendPing(peer);
+    for (const auto& [peer, deadline] : silent) SendPing(peer, deadline);
   }
 
-  void SendPing(const std::shared_ptr<Peer>& peer) {
-    // A lost message must leave time for further attempts.
-    const async::MonotonicTime deadline = std::min(
-        async::AddDelay(peer->last_heard(), options_.silent_limit),
-        async::AddDelay(clock_.Now(),
-                        kIntervalsPerPing * options_.heartbeat_interval));
+  void SendPing(const std::shared_ptr<Peer>& peer,
+                async::MonotonicTime deadline) {
     ping_(peer, deadline,
           [state = shared_from_this(), peer](const absl::Status& status) {
             state->OnPong(peer, status);
@@ -120,17 +177,19 @@ class LivenessMonitor::State : public std::enable_shared_from_this<State> {
     Gate::Entry entry(&gate_);
     if (!entry) return;
     const async::MonotonicTime now = clock_.Now();
+    absl::Duration silence;
     {
       async::MutexLock lock(&mutex_);
       for (Watched& watched : watched_) {
-        if (watched.peer == peer) watched.ping_in_flight = false;
+        if (watched.peer != peer) continue;
+        watched.ping_in_flight = false;
+        silence = Silence(watched, peer->last_heard(), now);
       }
     }
     if (status.ok()) {
       peer->SetAnswered(now);
       return;
     }
-    const absl::Duration silence = async::TimeBetween(peer->last_heard(), now);
     if (absl::IsFailedPrecondition(status)) {
       Report(peer, absl::StrCat("is gone: ", status.message()));
     } else if (absl::IsUnavailable(status) &&

@@ -16,7 +16,10 @@
 namespace hawser::rpc {
 
 // Sends a heartbeat to each watched peer from which no message, or no reply,
-// arrived for `heartbeat_interval`. Reports a peer lost, once:
+// arrived for `heartbeat_interval`. A pair without calls backs off: after some
+// time without a request the interval is half of that time, up to 30 s, since
+// an idle worker learns through the membership that a peer died. Reports a peer
+// lost, once, after a heartbeat to it or one interval earlier:
 //
 //   when another worker or incarnation replies at its address: at once;
 //   when there is no connection to it for `unreachable_limit`;

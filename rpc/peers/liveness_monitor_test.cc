@@ -76,11 +76,44 @@ class LivenessMonitorTest : public testing::Test {
       }};
 };
 
-TEST_F(LivenessMonitorTest, PeerThatAnswersIsKept) {
-  AddPeer("a");
+TEST_F(LivenessMonitorTest, PeerWithACallInFlightIsAskedInEveryInterval) {
+  AddPeer("a")->counters()->AddRequest(1);
   clock_.AdvanceBy(absl::Seconds(60));
   EXPECT_THAT(lost_, IsEmpty());
-  EXPECT_GE(pings_, 50);
+  EXPECT_GE(pings_, 119);
+}
+
+TEST_F(LivenessMonitorTest, IdlePairBacksOff) {
+  const std::shared_ptr<Peer> peer = AddPeer("a");
+  clock_.AdvanceBy(absl::Seconds(60));
+  EXPECT_THAT(lost_, IsEmpty());
+  EXPECT_LE(pings_, 15);
+  pings_ = 0;
+  clock_.AdvanceBy(absl::Minutes(10));
+  EXPECT_LE(pings_, 20);
+  EXPECT_GE(pings_, 18);
+  // A request in either direction ends that.
+  peer->counters()->AddServed(1);
+  pings_ = 0;
+  clock_.AdvanceBy(absl::Seconds(2));
+  EXPECT_GE(pings_, 2);
+}
+
+TEST_F(LivenessMonitorTest, IdlePeerThatDiedIsLostSoonAfterTheNextCall) {
+  const std::shared_ptr<Peer> peer = AddPeer("a");
+  AddPeer("b");
+  clock_.AdvanceBy(absl::Minutes(10));
+  answers_["a"] = Answer::kNone;
+  answers_["b"] = Answer::kNone;
+  peer->counters()->AddRequest(1);
+  clock_.AdvanceBy(absl::Milliseconds(2400));
+  EXPECT_THAT(lost_, IsEmpty());
+  clock_.AdvanceBy(absl::Milliseconds(1100));
+  EXPECT_THAT(lost_["a"], StatusIs(absl::StatusCode::kUnavailable,
+                                   HasSubstr("no heartbeat reply for 3s")));
+  // The other one after its next heartbeat.
+  clock_.AdvanceBy(absl::Seconds(30));
+  EXPECT_TRUE(lost_.contains("b"));
 }
 
 TEST_F(LivenessMonitorTest, PeerThatSendsMessagesIsNotPinged) {
@@ -145,6 +178,7 @@ TEST_F(LivenessMonitorTest, PeerThatIsCalledMustReply) {
     for (absl::Duration t; t < time; t += absl::Milliseconds(100)) {
       clock_.AdvanceBy(absl::Milliseconds(100));
       peer->SetHeard(clock_.Now());
+      peer->counters()->AddServed(1);
     }
   };
   speak(absl::Seconds(10));

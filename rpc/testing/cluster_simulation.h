@@ -198,7 +198,7 @@ class ClusterSimulation {
   std::string failure_;
   async::ManualExecutor executor_;
   async::SimulatedClock clock_;
-  store::HashStore store_;
+  store::HashStore store_{{.clock = &clock_}};
   FunctionRegistry registry_;
   InprocNetwork network_;
   MembershipLog log_{&store_, AgentOptions().job};

@@ -6,19 +6,25 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <span>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "async/future.h"
+#include "rpc/testing/fakes/simulated_watches.h"
 #include "store/store.h"
 
 namespace hawser::rpc {
 
 // Forwards to a store in memory. While partitioned, every call fails at once
-// with kUnavailable and changes nothing. Does not wait by itself. Thread-safe.
+// with kUnavailable and changes nothing; watches wait until the partition has
+// healed, then see the values of that time. Does not wait by itself.
+// Thread-safe.
 class SimulatedStoreLink final : public store::Store {
  public:
   // Hooks into a call; all may be null, and may block the calling thread.
@@ -42,7 +48,12 @@ class SimulatedStoreLink final : public store::Store {
         target_(*target),
         hooks_(std::move(hooks)) {}
 
-  void SetPartitioned(bool partitioned) { partitioned_.store(partitioned); }
+  ~SimulatedStoreLink() override { watches_->Stop(); }
+
+  void SetPartitioned(bool partitioned) {
+    partitioned_.store(partitioned);
+    watches_->SetPartitioned(partitioned);
+  }
   bool partitioned() const { return partitioned_.load(); }
 
  private:
@@ -64,6 +75,18 @@ class SimulatedStoreLink final : public store::Store {
   absl::Status DoSet(const std::string& key, std::string value,
                      const CallTime&) override {
     return Ask([&] { return target_.Set(key, value); });
+  }
+  absl::Status DoSetLease(const std::string& key, std::string value,
+                          absl::Duration lifetime, const CallTime&) override {
+    return Ask([&] { return target_.SetLease(key, value, lifetime); });
+  }
+  async::Future<std::vector<std::string>> DoWhenChanged(
+      std::vector<store::WatchedKey> keys) override {
+    auto change = watches_->Start(std::move(keys));
+    // The caller may block its thread until then.
+    while (!change.ready() && hooks_.on_wait != nullptr && hooks_.on_wait()) {
+    }
+    return change;
   }
   absl::StatusOr<std::string> DoGet(const std::string& key,
                                     const CallTime&) override {
@@ -110,6 +133,8 @@ class SimulatedStoreLink final : public store::Store {
   store::Store& target_;
   const Hooks hooks_;
   std::atomic<bool> partitioned_{false};
+  const std::shared_ptr<SimulatedWatches> watches_ =
+      std::make_shared<SimulatedWatches>(&target_);
 };
 
 }  // namespace hawser::rpc

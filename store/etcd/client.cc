@@ -135,20 +135,21 @@ absl::StatusOr<TxnResponse> EtcdClient::Transact(
   return response;
 }
 
-absl::Status EtcdClient::Watch(std::span<const std::string> keys,
-                               int64_t revision,
-                               async::MonotonicTime deadline) {
+absl::Status EtcdClient::Watch(std::span<const std::string> keys, Await await,
+                               int64_t revision, async::MonotonicTime deadline,
+                               grpc::ClientContext* context) {
   async::BlockingRegion region;
-  grpc::ClientContext context;
-  SetDeadline(deadline, &context);
-  const auto stream = watch_->Watch(&context);
+  SetDeadline(deadline, context);
+  const auto stream = watch_->Watch(context);
   std::set<std::string, std::less<>> awaited(keys.begin(), keys.end());
   for (const std::string& key : awaited) {
     etcdserverpb::WatchRequest request;
     WatchCreateRequest* const create = request.mutable_create_request();
     create->set_key(key);
     create->set_start_revision(revision);
-    create->add_filters(WatchCreateRequest::NODELETE);
+    if (await == Await::kAllSet) {
+      create->add_filters(WatchCreateRequest::NODELETE);
+    }
     if (!stream->Write(request)) break;
   }
   etcdserverpb::WatchResponse response;
@@ -156,16 +157,17 @@ absl::Status EtcdClient::Watch(std::span<const std::string> keys,
     // Compacted: the caller sees missed changes when it reads again.
     if (response.canceled() && response.compact_revision() != 0) break;
     if (response.canceled()) {
-      context.TryCancel();
+      context->TryCancel();
       (void)stream->Finish();
       return absl::PermissionDeniedError(
           absl::StrCat("etcd ended a watch: ", response.cancel_reason()));
     }
     for (const etcdserverpb::Event& event : response.events()) {
       awaited.erase(event.kv().key());
+      if (await == Await::kAnyChange) awaited.clear();
     }
   }
-  context.TryCancel();
+  context->TryCancel();
   const grpc::Status status = stream->Finish();
   if (awaited.empty()) return absl::OkStatus();
   if (std::chrono::steady_clock::now() >= deadline) return OutOfTime(*channel_);
@@ -188,22 +190,46 @@ absl::StatusOr<int64_t> EtcdClient::Lease(async::MonotonicTime deadline) {
       return lease_id_;
     }
   }
+  const async::MonotonicTime now = std::chrono::steady_clock::now();
+  ASSIGN_OR_RETURN(const int64_t id,
+                   GrantLease(absl::ToInt64Seconds(kLeaseTime), deadline));
+  async::MutexLock lock(&mutex_);
+  lease_id_ = id;
+  lease_granted_ = now;
+  return lease_id_;
+}
+
+absl::StatusOr<int64_t> EtcdClient::GrantLease(int64_t seconds,
+                                               async::MonotonicTime deadline) {
   etcdserverpb::LeaseGrantRequest request;
-  request.set_ttl(absl::ToInt64Seconds(kLeaseTime));
+  request.set_ttl(seconds);
   request.set_id(static_cast<int64_t>(
       (async::RandomSource::FromEntropy().Next() >> 1) | 1));
   etcdserverpb::LeaseGrantResponse response;
-  const async::MonotonicTime now = std::chrono::steady_clock::now();
   const absl::Status status =
       CallUntilAnswered(*channel_, deadline, [&](grpc::ClientContext* context) {
         return lease_->LeaseGrant(context, request, &response);
       });
   // It exists already, created by an earlier attempt of this request.
   if (!absl::IsFailedPrecondition(status)) RETURN_IF_ERROR(status);
-  async::MutexLock lock(&mutex_);
-  lease_id_ = request.id();
-  lease_granted_ = now;
-  return lease_id_;
+  return request.id();
+}
+
+absl::StatusOr<bool> EtcdClient::RenewLease(int64_t id,
+                                            async::MonotonicTime deadline) {
+  etcdserverpb::LeaseKeepAliveRequest request;
+  request.set_id(id);
+  etcdserverpb::LeaseKeepAliveResponse response;
+  RETURN_IF_ERROR(
+      CallUntilAnswered(*channel_, deadline, [&](grpc::ClientContext* context) {
+        const auto stream = lease_->LeaseKeepAlive(context);
+        const bool answered = stream->Write(request) && stream->Read(&response);
+        if (!answered) return stream->Finish();
+        context->TryCancel();
+        (void)stream->Finish();
+        return grpc::Status::OK;
+      }));
+  return response.ttl() > 0;
 }
 
 }  // namespace hawser::store::internal

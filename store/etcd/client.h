@@ -2,6 +2,7 @@
 #define HAWSER_STORE_ETCD_CLIENT_H_
 
 #include <grpcpp/channel.h>
+#include <grpcpp/client_context.h>
 
 #include <cstdint>
 #include <memory>
@@ -49,14 +50,28 @@ class EtcdClient {
   absl::StatusOr<etcdserverpb::TxnResponse> Transact(
       const etcdserverpb::TxnRequest& request, async::MonotonicTime deadline);
 
-  // Returns when each of `keys` was or may have been set at `revision` or
-  // later: read again, and watch again if necessary. kUnavailable if the watch
-  // was lost.
-  absl::Status Watch(std::span<const std::string> keys, int64_t revision,
-                     async::MonotonicTime deadline);
+  // The changes that a watch awaits.
+  enum class Await {
+    // Each of the keys is set.
+    kAllSet,
+    // One of the keys is set or removed.
+    kAnyChange,
+  };
+  // Returns when this did happen, or may have, at `revision` or later: read
+  // again, and watch again if necessary. kUnavailable if the watch was lost.
+  // `context` is a new one; cancelling it also ends the watch.
+  absl::Status Watch(std::span<const std::string> keys, Await await,
+                     int64_t revision, async::MonotonicTime deadline,
+                     grpc::ClientContext* context);
 
   // Returns a lease that lasts at least 10 minutes from now.
   absl::StatusOr<int64_t> Lease(async::MonotonicTime deadline);
+
+  // Returns a new lease of `seconds`, or of etcd's minimum if that is longer.
+  absl::StatusOr<int64_t> GrantLease(int64_t seconds,
+                                     async::MonotonicTime deadline);
+  // Begins the lifetime of a lease anew; returns false if it has ended.
+  absl::StatusOr<bool> RenewLease(int64_t id, async::MonotonicTime deadline);
 
  private:
   const std::shared_ptr<grpc::Channel> channel_;

@@ -1,15 +1,20 @@
 #include "store/etcd/store.h"
 
+#include <grpcpp/client_context.h>
+
 #include <algorithm>
 #include <charconv>
 #include <chrono>
 #include <utility>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "async/blocking_region.h"
+#include "async/mutex.h"
 #include "async/status_macros.h"
 #include "net/grpc/lifetime.h"
 #include "proto/etcd.pb.h"
@@ -26,6 +31,16 @@ using etcdserverpb::KeyValue;
 using etcdserverpb::PutRequest;
 using etcdserverpb::TxnRequest;
 using etcdserverpb::TxnResponse;
+
+// Time limit of one attempt of a watch to reach etcd. The destructor of the
+// store may have to wait for it.
+constexpr absl::Duration kWatchAttempt = absl::Seconds(2);
+// Pause of a watch that cannot reach etcd.
+constexpr absl::Duration kWatchPause = absl::Milliseconds(500);
+
+async::MonotonicTime After(absl::Duration delay) {
+  return async::AddDelay(std::chrono::steady_clock::now(), delay);
+}
 
 void AddRead(const std::string& key,
              google::protobuf::RepeatedPtrField<etcdserverpb::RequestOp>* to) {
@@ -83,6 +98,30 @@ class EtcdStore::Client {
     return full;
   }
 
+  // The lease of etcd under which this client keeps `key` for `seconds`; 0 for
+  // none. It may have ended.
+  int64_t KeyLease(const std::string& key, int64_t seconds) {
+    async::MutexLock lock(&mutex_);
+    const auto it = key_leases_.find(key);
+    return it != key_leases_.end() && it->second.seconds == seconds
+               ? it->second.id
+               : 0;
+  }
+  void NoteKeyLease(const std::string& key, int64_t seconds, int64_t id) {
+    async::MutexLock lock(&mutex_);
+    const async::MonotonicTime now = std::chrono::steady_clock::now();
+    const auto it = key_leases_.find(key);
+    if (it == key_leases_.end()) {
+      absl::erase_if(key_leases_, [now](const auto& entry) {
+        return entry.second.forget_at < now;
+      });
+    }
+    key_leases_[key] = {
+        .id = id,
+        .seconds = seconds,
+        .forget_at = async::AddDelay(now, 2 * absl::Seconds(seconds))};
+  }
+
   // The record of `change` written by its transaction: key, "<sequence>
   // <reply>", lease. Sequences have a fixed width, for IsMade.
   PutRequest Marker(int64_t lease, const internal::ChangeSlots::Change& change,
@@ -97,10 +136,21 @@ class EtcdStore::Client {
   }
 
  private:
+  struct KeyLeaseEntry {
+    int64_t id = 0;
+    int64_t seconds = 0;
+    // By then it has ended if it is not renewed.
+    async::MonotonicTime forget_at;
+  };
+
   internal::EtcdClient etcd_;
   internal::ChangeSlots slots_;
   const std::string data_;
   const std::string changes_;
+
+  async::Mutex mutex_;
+  absl::flat_hash_map<std::string, KeyLeaseEntry> key_leases_
+      ABSL_GUARDED_BY(mutex_);
 };
 
 absl::StatusOr<std::unique_ptr<EtcdStore>> EtcdStore::Connect(
@@ -150,7 +200,7 @@ EtcdStore::EtcdStore(const EtcdStoreOptions& options,
           options.timeout, options.limits),
       client_(std::move(client)) {}
 
-EtcdStore::~EtcdStore() = default;
+EtcdStore::~EtcdStore() { watches_.Stop(); }
 
 // --- Waiting.
 
@@ -180,8 +230,10 @@ absl::StatusOr<std::vector<std::string>> EtcdStore::WhenPresent(
     if (std::chrono::steady_clock::now() >= time.deadline) {
       return TimeoutError(first, time, "");
     }
+    grpc::ClientContext context;
     const absl::Status status =
-        client_->etcd().Watch(missing, snapshot->revision + 1, time.deadline);
+        client_->etcd().Watch(missing, internal::EtcdClient::Await::kAllSet,
+                              snapshot->revision + 1, time.deadline, &context);
     if (absl::IsUnavailable(status)) {
       backoff.Pause(time.deadline);
     } else if (!status.ok()) {
@@ -200,6 +252,56 @@ absl::StatusOr<std::string> EtcdStore::DoGet(const std::string& key,
 absl::Status EtcdStore::DoWait(std::span<const std::string> keys,
                                const CallTime& time) {
   return WhenPresent(keys, /*keys_only=*/true, time).status();
+}
+
+async::Future<std::vector<std::string>> EtcdStore::DoWhenChanged(
+    std::vector<WatchedKey> keys) {
+  return watches_.Start(
+      [this, keys = std::move(keys)](internal::WatchThreads::Watch& watch) {
+        return Watch(keys, watch);
+      });
+}
+
+// 1. Reads the keys.
+// 2. Watches them from the next revision on, until one is set or removed; goes
+//    back to 1.
+absl::StatusOr<std::vector<std::string>> EtcdStore::Watch(
+    std::span<const WatchedKey> keys, internal::WatchThreads::Watch& watch) {
+  std::vector<std::string> names;
+  names.reserve(keys.size());
+  for (const WatchedKey& watched : keys) names.push_back(watched.key);
+  const std::vector<std::string> full = client_->Full(names);
+  while (!watch.cancelled()) {
+    const auto snapshot = client_->etcd().ReadSnapshot(
+        full, /*keys_only=*/false, After(kWatchAttempt));
+    absl::Status status = snapshot.status();
+    if (status.ok()) {
+      absl::flat_hash_map<std::string_view, const std::string*> values;
+      for (size_t i = 0; i < keys.size(); ++i) {
+        const std::optional<std::string>& value = snapshot->values[i];
+        values[names[i]] = value.has_value() ? &*value : nullptr;
+      }
+      ASSIGN_OR_RETURN(
+          std::optional<std::vector<std::string>> changed,
+          internal::ChangedValues(keys, [&](const std::string& key) {
+            return values.find(key)->second;
+          }));
+      if (changed.has_value()) return *std::move(changed);
+      grpc::ClientContext context;
+      const internal::WatchThreads::Interruptible watching(
+          &watch, [&] { context.TryCancel(); });
+      status = client_->etcd().Watch(
+          full, internal::EtcdClient::Await::kAnyChange, snapshot->revision + 1,
+          async::kNever, &context);
+    }
+    if (status.ok()) continue;
+    if (!absl::IsUnavailable(status) && !absl::IsDeadlineExceeded(status)) {
+      return absl::Status(status.code(),
+                          absl::StrCat(description(), ": ", status.message()));
+    }
+    watch.PauseUntil(After(kWatchPause));
+  }
+  return absl::CancelledError("");
 }
 
 absl::StatusOr<bool> EtcdStore::DoCheck(std::span<const std::string> keys,
@@ -235,6 +337,61 @@ absl::Status EtcdStore::DoSet(const std::string& key, std::string value,
   *request.add_failure()->mutable_request_put() = marker;
   return Named(client_->etcd().Transact(request, time.deadline).status(), key,
                time);
+}
+
+absl::Status EtcdStore::DoSetLease(const std::string& key, std::string value,
+                                   absl::Duration lifetime,
+                                   const CallTime& time) {
+  const int64_t seconds =
+      absl::ToInt64Seconds(absl::Ceil(lifetime, absl::Seconds(1)));
+  return Named(SetUnderLease(key, value, seconds, time.deadline), key, time);
+}
+
+// 1. Renews the lease under which this client keeps the key, or begins one.
+// 2. Unless the key has this value and this lease already: sets it, once as
+//    DoSet does. A renewal thus leaves no old value behind in etcd. If the
+//    lease has ended since step 1, goes back to it.
+absl::Status EtcdStore::SetUnderLease(const std::string& key,
+                                      const std::string& value, int64_t seconds,
+                                      async::MonotonicTime deadline) {
+  internal::EtcdClient& etcd = client_->etcd();
+  ASSIGN_OR_RETURN(const int64_t own_lease, etcd.Lease(deadline));
+  const internal::ChangeSlots::Change change(&client_->slots());
+  const PutRequest marker = client_->Marker(own_lease, change, 0);
+  const std::string full = client_->Full(key);
+  int64_t id = client_->KeyLease(key, seconds);
+  while (true) {
+    bool renewed = false;
+    if (id != 0) {
+      ASSIGN_OR_RETURN(renewed, etcd.RenewLease(id, deadline));
+    }
+    if (!renewed) {
+      ASSIGN_OR_RETURN(id, etcd.GrantLease(seconds, deadline));
+    }
+    client_->NoteKeyLease(key, seconds, id);
+
+    TxnRequest once;
+    *once.add_compare() = IsMade(marker);
+    PutRequest* const put = once.add_failure()->mutable_request_put();
+    put->set_key(full);
+    put->set_value(value);
+    put->set_lease(id);
+    *once.add_failure()->mutable_request_put() = marker;
+
+    TxnRequest request;
+    Compare* const same_value = request.add_compare();
+    same_value->set_target(Compare::VALUE);
+    same_value->set_key(full);
+    same_value->set_value(value);
+    Compare* const same_lease = request.add_compare();
+    same_lease->set_target(Compare::LEASE);
+    same_lease->set_key(full);
+    same_lease->set_lease(id);
+    *request.add_failure()->mutable_request_txn() = std::move(once);
+    const absl::Status status = etcd.Transact(request, deadline).status();
+    if (!absl::IsNotFound(status)) return status;
+    id = 0;
+  }
 }
 
 absl::StatusOr<int64_t> EtcdStore::Change(const std::string& key,

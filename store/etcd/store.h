@@ -6,12 +6,16 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "async/clock.h"
+#include "async/future.h"
 #include "store/store.h"
+#include "store/watch_threads.h"
 
 namespace hawser::store {
 
@@ -32,10 +36,13 @@ struct EtcdStoreOptions {
 // worker and, with a cluster of three, of a machine.
 //
 // Key k is etcd's key "<prefix>/data/k". Changes are transactions; waiting uses
-// a watch. A lost connection is reopened within the timeout of the call. Each
-// transaction also writes "<prefix>/changes/...", under a lease of 20 minutes,
-// to recognise retries, so that each change is applied once if its call takes
-// less than 10 minutes. Connections are neither encrypted nor authenticated.
+// a watch, and a watch of the store also a thread. A lease is one of etcd, with
+// its lifetime rounded up to seconds, and at least etcd's minimum: one and a
+// half of its election timeouts, by default 2 s. A lost connection is reopened
+// within the timeout of the call. Each transaction also writes
+// "<prefix>/changes/...", under a lease of 20 minutes, to recognise retries, so
+// that each change is applied once if its call takes less than 10 minutes.
+// Connections are neither encrypted nor authenticated.
 //
 // Errors besides those of Store are etcd's, such as kPermissionDenied.
 class EtcdStore final : public Store {
@@ -64,6 +71,11 @@ class EtcdStore final : public Store {
 
   absl::Status DoSet(const std::string& key, std::string value,
                      const CallTime& time) override;
+  absl::Status DoSetLease(const std::string& key, std::string value,
+                          absl::Duration lifetime,
+                          const CallTime& time) override;
+  async::Future<std::vector<std::string>> DoWhenChanged(
+      std::vector<WatchedKey> keys) override;
   absl::StatusOr<std::string> DoGet(const std::string& key,
                                     const CallTime& time) override;
   absl::StatusOr<int64_t> DoAdd(const std::string& key, int64_t delta,
@@ -91,7 +103,15 @@ class EtcdStore final : public Store {
                                     async::MonotonicTime deadline,
                                     Decide decide);
 
+  // Sets `key` under a lease of etcd, once per attempt of its own.
+  absl::Status SetUnderLease(const std::string& key, const std::string& value,
+                             int64_t seconds, async::MonotonicTime deadline);
+  // The values of `keys` once one of them has changed.
+  absl::StatusOr<std::vector<std::string>> Watch(
+      std::span<const WatchedKey> keys, internal::WatchThreads::Watch& watch);
+
   const std::unique_ptr<Client> client_;
+  internal::WatchThreads watches_;
 };
 
 }  // namespace hawser::store

@@ -1,7 +1,9 @@
 #include "store/etcd/store.h"
 
 #include <chrono>
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <utility>
@@ -190,6 +192,66 @@ TEST(EtcdStoreTest, WaitingOutlivesARestartOfEtcd) {
   EXPECT_THAT(other->Get("before"), IsOkAndHolds("1"));
   EXPECT_THAT(other->Set("gate", "open"), IsOk());
   waiter.join();
+}
+
+TEST(EtcdStoreTest, RenewalsLeaveNoOldValuesBehind) {
+  const std::string prefix = FreshPrefix();
+  const auto store =
+      MustConnect({.address = Etcd().address(), .prefix = prefix});
+  internal::EtcdClient etcd(Etcd().address());
+  const std::vector<std::string> keys = {prefix + "/data/k"};
+  const auto revision = [&]() -> int64_t {
+    const auto snapshot = etcd.ReadSnapshot(
+        keys, /*keys_only=*/true,
+        std::chrono::steady_clock::now() + std::chrono::seconds(20));
+    EXPECT_THAT(snapshot, IsOk());
+    return snapshot.ok() ? snapshot->revision : 0;
+  };
+  EXPECT_THAT(store->SetLease("k", "v", absl::Seconds(60)), IsOk());
+  const int64_t before = revision();
+  for (int i = 0; i < 5; ++i) {
+    EXPECT_THAT(store->SetLease("k", "v", absl::Seconds(60)), IsOk());
+  }
+  EXPECT_EQ(revision(), before);
+  // These need a change: the key is permanent, and the lease is another.
+  EXPECT_THAT(store->Set("k", "v"), IsOk());
+  EXPECT_THAT(store->SetLease("k", "v", absl::Seconds(60)), IsOk());
+  EXPECT_EQ(revision(), before + 2);
+  EXPECT_THAT(store->SetLease("k", "v", absl::Seconds(50)), IsOk());
+  EXPECT_EQ(revision(), before + 3);
+}
+
+TEST(EtcdStoreTest, LeaseThatEndedIsBegunAnew) {
+  const auto store =
+      MustConnect({.address = Etcd().address(), .prefix = FreshPrefix()});
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_THAT(store->SetLease("k", "v", absl::Seconds(1)), IsOk());
+    EXPECT_THAT(store->WhenChanged({{"k", std::nullopt}}).Wait(), IsOk());
+  }
+}
+
+TEST(EtcdStoreTest, WatchOutlivesARestartOfEtcd) {
+  internal::EtcdProcess etcd;
+  net::TcpProxy proxy(etcd.port());
+  const auto store = MustConnect({.address = proxy.address(), .prefix = "job"});
+  const auto watch = store->WhenChanged({{"k", ""}});
+  etcd.Restart();
+  proxy.SetServerPort(etcd.port());
+  proxy.Reset();
+  const auto other = MustConnect({.address = etcd.address(), .prefix = "job"});
+  EXPECT_THAT(other->Set("k", "v"), IsOk());
+  EXPECT_THAT(watch.Wait(), IsOkAndHolds(testing::ElementsAre("v")));
+}
+
+TEST(EtcdStoreTest, DestructionEndsWatches) {
+  ExpectDestructionEndsWatches(
+      MustConnect({.address = Etcd().address(), .prefix = FreshPrefix()}));
+  net::TcpProxy proxy(Etcd().port());
+  auto store =
+      MustConnect({.address = proxy.address(), .prefix = FreshPrefix()});
+  proxy.SetServerPort(1);
+  proxy.Reset();
+  ExpectDestructionEndsWatches(std::move(store));
 }
 
 TEST(EtcdStoreTest, DeadConnectionEndsCallsInTime) {

@@ -6,11 +6,14 @@
 #include <csignal>
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <thread>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
 #include "async/testing/status_matchers.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -165,6 +168,59 @@ TEST(FileStoreCompactionTest, WriterMayDieAtAnyStepOfACompaction) {
   }
   // Open, lock, read, and the steps of the compaction.
   EXPECT_GT(calls, 10);
+}
+
+TEST(FileStoreCompactionTest, LeasesKeepTheRestOfTheirLifetimes) {
+  TempDir dir;
+  const auto writer = MustOpen({.path = dir.File()});
+  EXPECT_THAT(writer->SetLease("k", "v", absl::Hours(1)), IsOk());
+  EXPECT_THAT(writer->WhenChanged({{"k", "v"}}).WaitFor(absl::Milliseconds(50)),
+              StatusIs(absl::StatusCode::kDeadlineExceeded));
+  const auto log = FileLog::Open(dir.File());
+  ASSERT_THAT(log, IsOk());
+  const std::string value(size_t{1} << 16, 'v');
+  absl::StatusOr<FileLog::Batch> batch;
+  do {
+    EXPECT_THAT(writer->Set("other", value), IsOk());
+    batch = (*log)->ReadMore();
+    ASSERT_THAT(batch, IsOk());
+  } while ((*log)->position().generation == 1);
+  EXPECT_TRUE(batch->from_beginning);
+  const auto lease = std::find_if(
+      batch->records.begin(), batch->records.end(),
+      [](const auto& record) { return record.kind == RecordKind::kLease; });
+  ASSERT_NE(lease, batch->records.end());
+  EXPECT_EQ(lease->key, "k");
+  EXPECT_EQ(lease->value, "v");
+  EXPECT_LE(lease->lifetime_ms, 3'600'000u - 49);
+  EXPECT_GE(lease->lifetime_ms, 3'500'000u);
+}
+
+TEST(FileStoreCompactionTest, LeasesEndAfterCompactions) {
+  TempDir dir;
+  const auto writer = MustOpen({.path = dir.File()});
+  const auto reader = MustOpen({.path = dir.File()});
+  EXPECT_THAT(writer->SetLease("short", "v", absl::Seconds(1)), IsOk());
+  EXPECT_THAT(writer->SetLease("long", "v", absl::Hours(1)), IsOk());
+  const auto gone = reader->WhenChanged({{"short", std::nullopt}});
+  // Compacts again and again until the lease has ended.
+  const std::string value(size_t{1} << 16, 'v');
+  while (!gone.ready()) EXPECT_THAT(writer->Set("other", value), IsOk());
+  EXPECT_THAT(writer->WhenChanged({{"short", std::nullopt}}).Wait(), IsOk());
+  EXPECT_THAT(reader->NumKeys(), IsOkAndHolds(2));
+  EXPECT_THAT(MustOpen({.path = dir.File()})->NumKeys(), IsOkAndHolds(2));
+}
+
+TEST(FileStoreCompactionTest, RenewalsKeepTheLogShort) {
+  TempDir dir;
+  const auto writer = MustOpen({.path = dir.File()});
+  for (int i = 0; i < 50'000; ++i) {
+    ASSERT_THAT(
+        writer->SetLease(absl::StrCat("lease/", i % 16), "v", absl::Hours(1)),
+        IsOk());
+  }
+  EXPECT_LE(std::filesystem::file_size(dir.File()), (size_t{1} << 20) + 1024);
+  EXPECT_THAT(MustOpen({.path = dir.File()})->NumKeys(), IsOkAndHolds(16));
 }
 
 }  // namespace

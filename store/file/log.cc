@@ -20,6 +20,7 @@ constexpr std::string_view kMagic = "HWSTORE2";
 constexpr size_t kHeaderBytes = 36;
 constexpr size_t kPrefixBytes = 8;
 constexpr size_t kKeyOffset = 5;
+constexpr size_t kLifetimeBytes = 8;
 // More than any key and value that a store accepts.
 constexpr uint32_t kMaxBodyBytes = uint32_t{1} << 30;
 
@@ -56,10 +57,12 @@ uint32_t Checksum(std::string_view body) {
 
 std::string Encoded(const Record& record) {
   std::string body;
-  body.reserve(kKeyOffset + record.key.size() + record.value.size());
+  body.reserve(FileLog::BytesOf(record.kind, record.key, record.value));
   body.push_back(static_cast<char>(record.kind));
   PutUint32(static_cast<uint32_t>(record.key.size()), body);
-  body.append(record.key).append(record.value);
+  body.append(record.key);
+  if (record.kind == RecordKind::kLease) PutUint64(record.lifetime_ms, body);
+  body.append(record.value);
   std::string bytes;
   bytes.reserve(kPrefixBytes + body.size());
   PutUint32(Checksum(body), bytes);
@@ -83,12 +86,18 @@ bool Decode(std::string_view body, uint32_t checksum, Record& record) {
   if (body.size() < kKeyOffset || Checksum(body) != checksum) return false;
   const auto kind = static_cast<uint8_t>(body[0]);
   const uint32_t key_bytes = GetUint32(body.substr(1));
-  if (kind < 1 || kind > 5 || key_bytes > body.size() - kKeyOffset) {
+  if (kind < 1 || kind > 6 || key_bytes > body.size() - kKeyOffset) {
     return false;
   }
   record.kind = static_cast<RecordKind>(kind);
   record.key = body.substr(kKeyOffset, key_bytes);
-  record.value = body.substr(kKeyOffset + key_bytes);
+  body.remove_prefix(kKeyOffset + key_bytes);
+  if (record.kind == RecordKind::kLease) {
+    if (body.size() < kLifetimeBytes) return false;
+    record.lifetime_ms = GetUint64(body);
+    body.remove_prefix(kLifetimeBytes);
+  }
+  record.value = body;
   return true;
 }
 
@@ -255,8 +264,10 @@ absl::Status FileLog::Clear() {
   return absl::OkStatus();
 }
 
-uint64_t FileLog::BytesOf(std::string_view key, std::string_view value) {
-  return kPrefixBytes + kKeyOffset + key.size() + value.size();
+uint64_t FileLog::BytesOf(RecordKind kind, std::string_view key,
+                          std::string_view value) {
+  return kPrefixBytes + kKeyOffset + key.size() + value.size() +
+         (kind == RecordKind::kLease ? kLifetimeBytes : 0);
 }
 
 absl::Status FileLog::CutLeftOver() {

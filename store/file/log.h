@@ -26,12 +26,17 @@ enum class RecordKind : uint8_t {
   // Numbers of members that have opened and closed the file, replacing earlier
   // counts: "2 1".
   kCounts = 5,
+  // As kSet, for a lease; see Record::lifetime_ms.
+  kLease = 6,
 };
 
 struct Record {
   RecordKind kind = RecordKind::kSet;
-  std::string key;
-  std::string value;
+  std::string key = {};
+  std::string value = {};
+  // Of kLease: the rest of its lifetime when the record was written. 0 for
+  // other kinds.
+  uint64_t lifetime_ms = 0;
 };
 
 // A log of records in one file, to which several processes append.
@@ -42,7 +47,8 @@ struct Record {
 // and records, the first at the offset `begin`, of
 //   uint32 CRC-32 of the body, uint32 body_bytes, body
 // with the body
-//   uint8 kind, uint32 key_bytes, key, value (the rest).
+//   uint8 kind, uint32 key_bytes, key, value (the rest);
+// between the key and the value of a kLease, uint64 lifetime_ms.
 // Records extend to `end`; 0 means the end of the file. A record truncated by
 // the end of the file counts as never written: readers stop before it and the
 // next writer overwrites it.
@@ -121,7 +127,8 @@ class FileLog {
   absl::Status Clear();
 
   // Size of a record in the log.
-  static uint64_t BytesOf(std::string_view key, std::string_view value);
+  static uint64_t BytesOf(RecordKind kind, std::string_view key,
+                          std::string_view value);
   // End of the log in bytes.
   uint64_t log_bytes() const { return at_.offset; }
 

@@ -1,6 +1,8 @@
 #include "store/file/store.h"
 
+#include <algorithm>
 #include <chrono>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -14,6 +16,10 @@ namespace {
 
 using internal::FileLog;
 using internal::FileTable;
+
+// Time for which a watch waits for the lock before it checks whether it was
+// cancelled.
+constexpr absl::Duration kWatchAttempt = absl::Milliseconds(500);
 
 constexpr char kLocked[] = "another member keeps the file locked";
 
@@ -50,6 +56,7 @@ FileStore::FileStore(const FileStoreOptions& options,
       table_(std::move(table)) {}
 
 FileStore::~FileStore() {
+  watches_.Stop();
   if (table_ != nullptr) table_->Finish();
 }
 
@@ -67,6 +74,52 @@ absl::Status FileStore::DoSet(const std::string& key, std::string value,
                               const CallTime& time) {
   return Run(/*write=*/true, key, time,
              [&] { return table_->Store(key, std::move(value)); });
+}
+
+absl::Status FileStore::DoSetLease(const std::string& key, std::string value,
+                                   absl::Duration lifetime,
+                                   const CallTime& time) {
+  const auto lifetime_ms = static_cast<uint64_t>(
+      absl::ToInt64Milliseconds(absl::Ceil(lifetime, absl::Milliseconds(1))));
+  return Run(/*write=*/true, key, time, [&] {
+    return table_->StoreLease(key, std::move(value), lifetime_ms);
+  });
+}
+
+async::Future<std::vector<std::string>> FileStore::DoWhenChanged(
+    std::vector<WatchedKey> keys) {
+  return watches_.Start(
+      [this, keys = std::move(keys)](internal::WatchThreads::Watch& watch) {
+        return Watch(keys, watch);
+      });
+}
+
+absl::StatusOr<std::vector<std::string>> FileStore::Watch(
+    std::span<const WatchedKey> keys, internal::WatchThreads::Watch& watch) {
+  while (!watch.cancelled()) {
+    std::optional<std::vector<std::string>> changed;
+    FileLog::Position seen;
+    async::MonotonicTime lease_end = async::kNever;
+    ASSIGN_OR_RETURN(
+        const bool read,
+        table_->WithLock(
+            FileLog::Lock::kShared,
+            async::AddDelay(std::chrono::steady_clock::now(), kWatchAttempt),
+            [&]() -> absl::Status {
+              ASSIGN_OR_RETURN(changed, internal::ChangedValues(
+                                            keys, [&](const std::string& key) {
+                                              return table_->Find(key);
+                                            }));
+              for (const WatchedKey& watched : keys) {
+                lease_end = std::min(lease_end, table_->LeaseEnd(watched.key));
+              }
+              seen = table_->position();
+              return absl::OkStatus();
+            }));
+    if (changed.has_value()) return *std::move(changed);
+    if (read) table_->AwaitChange(seen, lease_end, &watch.cancelled());
+  }
+  return absl::CancelledError("");
 }
 
 absl::StatusOr<std::string> FileStore::DoGet(const std::string& key,

@@ -5,12 +5,15 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "async/future.h"
 #include "store/store.h"
 #include "store/store_limits.h"
+#include "store/watch_threads.h"
 
 namespace hawser::store {
 
@@ -30,12 +33,18 @@ struct FileStoreOptions {
   StoreLimits limits = {};
 };
 
-// A store in one file: a log under file locks. Waiting calls poll every 10 ms.
+// A store in one file: a log under file locks. Waiting calls poll every 10 ms,
+// and so do watches, each on a thread of its own.
 // The log is compacted, within the file, when it exceeds 1 MiB and four times
 // the size of its keys and values, or when it reaches max_total_bytes and twice
 // that size. Limits count the log, so keys and values may use half of
 // max_total_bytes before changes are rejected. A member may be killed at any
 // time, even during compaction.
+//
+// Each member times a lease by its own monotonic clock, from the moment at
+// which it reads the record of the last renewal. Members may thus see a lease
+// end at slightly different times; a member that reads rarely, or that has just
+// opened the file, sees it end later.
 //
 // A member is alive while its object, or a process with it, exists. A file left
 // over by a crashed run, that is, without a living member but with a member
@@ -62,6 +71,11 @@ class FileStore final : public Store {
 
   absl::Status DoSet(const std::string& key, std::string value,
                      const CallTime& time) override;
+  absl::Status DoSetLease(const std::string& key, std::string value,
+                          absl::Duration lifetime,
+                          const CallTime& time) override;
+  async::Future<std::vector<std::string>> DoWhenChanged(
+      std::vector<WatchedKey> keys) override;
   absl::StatusOr<std::string> DoGet(const std::string& key,
                                     const CallTime& time) override;
   absl::StatusOr<int64_t> DoAdd(const std::string& key, int64_t delta,
@@ -90,8 +104,13 @@ class FileStore final : public Store {
   // Called inside Run.
   const std::string* FirstMissing(std::span<const std::string> keys) const;
 
+  // The values of `keys` once one of them has changed.
+  absl::StatusOr<std::vector<std::string>> Watch(
+      std::span<const WatchedKey> keys, internal::WatchThreads::Watch& watch);
+
   // Null if Open failed.
   const std::unique_ptr<internal::FileTable> table_;
+  internal::WatchThreads watches_;
 };
 
 }  // namespace hawser::store

@@ -4,6 +4,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <cstdint>
 #include <filesystem>
 #include <fstream>
 #include <memory>
@@ -65,6 +66,43 @@ INSTANTIATE_TEST_SUITE_P(File, StoreConformanceTest,
                              "File", [] {
                                return std::make_unique<FileUnderTest>();
                              }}));
+
+TEST(FileStoreTest, DestructionEndsWatches) {
+  TempDir dir;
+  ExpectDestructionEndsWatches(MustOpen({.path = dir.File()}));
+}
+
+TEST(FileStoreTest, WatchOfADeletedFileFails) {
+  TempDir dir;
+  const auto store = MustOpen({.path = dir.File()});
+  EXPECT_THAT(store->SetLease("k", "v", absl::Milliseconds(100)), IsOk());
+  const auto watch = store->WhenChanged({{"k", "v"}});
+  std::filesystem::remove(dir.File());
+  EXPECT_THAT(watch.Wait(), StatusIs(absl::StatusCode::kFailedPrecondition));
+}
+
+TEST(FileStoreTest, LeaseComesBackFromTheLog) {
+  TempDir dir;
+  const auto log = FileLog::Open(dir.File());
+  ASSERT_THAT(log, IsOk());
+  const std::string value("\0v", 2);
+  EXPECT_THAT((*log)->Append({.kind = RecordKind::kLease,
+                              .key = "k",
+                              .value = value,
+                              .lifetime_ms = uint64_t{1} << 40}),
+              IsOk());
+  EXPECT_EQ((*log)->log_bytes(),
+            36 + FileLog::BytesOf(RecordKind::kLease, "k", value));
+  const auto reader = FileLog::Open(dir.File());
+  ASSERT_THAT(reader, IsOk());
+  const auto batch = (*reader)->ReadMore();
+  ASSERT_THAT(batch, IsOk());
+  ASSERT_EQ(batch->records.size(), 1u);
+  EXPECT_EQ(batch->records[0].kind, RecordKind::kLease);
+  EXPECT_EQ(batch->records[0].key, "k");
+  EXPECT_EQ(batch->records[0].value, value);
+  EXPECT_EQ(batch->records[0].lifetime_ms, uint64_t{1} << 40);
+}
 
 TEST(FileStoreTest, LastOfTheMembersDeletesTheFile) {
   TempDir dir;

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/time/time.h"
+#include "store/store.h"
 
 namespace hawser::store::internal {
 namespace {
@@ -59,7 +60,7 @@ absl::Status FileTable::EnterLocked() {
         "all ", options_.num_members, " members have already opened ",
         options_.path, ": use another file, or delete it if no job uses it"));
   }
-  RETURN_IF_ERROR(log_->Append({RecordKind::kJoin, "", ""}));
+  RETURN_IF_ERROR(log_->Append({.kind = RecordKind::kJoin}));
   ++num_joined_;
   return log_->HoldMemberLock();
 }
@@ -70,14 +71,15 @@ void FileTable::Finish() {
       FileLog::Lock::kExclusive,
       async::AddDelay(std::chrono::steady_clock::now(), kCloseTimeout),
       [this]() ABSL_NO_THREAD_SAFETY_ANALYSIS -> absl::Status {
-        RETURN_IF_ERROR(log_->Append({RecordKind::kFinish, "", ""}));
+        RETURN_IF_ERROR(log_->Append({.kind = RecordKind::kFinish}));
         if (++num_finished_ == options_.num_members) log_->Unlink();
         return absl::OkStatus();
       });
 }
 
 bool FileTable::AwaitChange(FileLog::Position seen,
-                            async::MonotonicTime deadline) {
+                            async::MonotonicTime deadline,
+                            const std::atomic<bool>* cancelled) {
   async::BlockingRegion region;
   async::MutexLock lock(&mutex_);
   // Avoids rereading an unfinished record in a busy loop.
@@ -86,6 +88,7 @@ bool FileTable::AwaitChange(FileLog::Position seen,
          (std::exchange(pause, false) || !log_->HasMore())) {
     const async::MonotonicTime now = std::chrono::steady_clock::now();
     if (now >= deadline) return false;
+    if (cancelled != nullptr && cancelled->load()) return false;
     changed_.WaitUntil(&mutex_,
                        std::min(deadline, async::AddDelay(now, kPollInterval)));
   }
@@ -121,7 +124,8 @@ absl::Status FileTable::CatchUpLocked() {
 absl::Status FileTable::ApplyLocked(Record record) {
   switch (record.kind) {
     case RecordKind::kSet:
-      SetLocked(std::move(record.key), std::move(record.value));
+    case RecordKind::kLease:
+      SetLocked(std::move(record));
       break;
     case RecordKind::kDelete:
       EraseLocked(record.key);
@@ -147,22 +151,58 @@ absl::Status FileTable::ApplyLocked(Record record) {
   return absl::OkStatus();
 }
 
-void FileTable::SetLocked(std::string key, std::string value) {
-  value_bytes_ += FileLog::BytesOf(key, value);
-  const auto [it, added] = values_.try_emplace(std::move(key));
-  if (!added) value_bytes_ -= FileLog::BytesOf(it->first, it->second);
-  it->second = std::move(value);
+absl::Status FileTable::Write(Record record) {
+  const uint64_t bytes =
+      FileLog::BytesOf(record.kind, record.key, record.value);
+  if (log_->log_bytes() + bytes > options_.max_bytes) {
+    RETURN_IF_ERROR(MakeRoomLocked(bytes));
+  }
+  RETURN_IF_ERROR(log_->Append(record));
+  SetLocked(std::move(record));
+  return absl::OkStatus();
+}
+
+void FileTable::SetLocked(Record record) {
+  EraseLocked(record.key);
+  Value value = {.value = std::move(record.value)};
+  if (record.kind == RecordKind::kLease) {
+    // Of a damaged file it may be anything.
+    const auto max_ms =
+        static_cast<uint64_t>(kMaxLifetime / absl::Milliseconds(1));
+    value.lease_end = async::AddDelay(
+        std::chrono::steady_clock::now(),
+        absl::Milliseconds(std::min(record.lifetime_ms, max_ms)));
+    leases_.emplace(value.lease_end, record.key);
+  }
+  value_bytes_ += BytesOf(record.key, value);
+  values_.emplace(std::move(record.key), std::move(value));
 }
 
 void FileTable::EraseLocked(const std::string& key) {
   const auto it = values_.find(key);
   if (it == values_.end()) return;
-  value_bytes_ -= FileLog::BytesOf(key, it->second);
+  value_bytes_ -= BytesOf(key, it->second);
+  leases_.erase({it->second.lease_end, key});
   values_.erase(it);
+}
+
+void FileTable::EndLeasesLocked() {
+  const async::MonotonicTime now = std::chrono::steady_clock::now();
+  while (!leases_.empty() && leases_.begin()->first <= now) {
+    const std::string key = leases_.begin()->second;
+    EraseLocked(key);
+  }
+}
+
+uint64_t FileTable::BytesOf(const std::string& key, const Value& value) {
+  return FileLog::BytesOf(
+      value.lease_end == async::kNever ? RecordKind::kSet : RecordKind::kLease,
+      key, value.value);
 }
 
 void FileTable::ForgetAllLocked() {
   values_.clear();
+  leases_.clear();
   value_bytes_ = 0;
   num_joined_ = num_finished_ = 0;
 }
@@ -195,10 +235,21 @@ absl::Status FileTable::MakeRoomLocked(uint64_t bytes) {
 absl::Status FileTable::CompactLocked() {
   std::vector<Record> records;
   records.reserve(values_.size() + 1);
-  records.push_back(
-      {RecordKind::kCounts, "", absl::StrCat(num_joined_, " ", num_finished_)});
+  records.push_back({.kind = RecordKind::kCounts,
+                     .key = "",
+                     .value = absl::StrCat(num_joined_, " ", num_finished_)});
+  const async::MonotonicTime now = std::chrono::steady_clock::now();
   for (const auto& [key, value] : values_) {
-    records.push_back({RecordKind::kSet, key, value});
+    Record record = {
+        .kind = RecordKind::kSet, .key = key, .value = value.value};
+    if (value.lease_end != async::kNever) {
+      record.kind = RecordKind::kLease;
+      record.lifetime_ms = static_cast<uint64_t>(std::max(
+          absl::ToInt64Milliseconds(absl::Ceil(
+              async::TimeBetween(now, value.lease_end), absl::Milliseconds(1))),
+          int64_t{0}));
+    }
+    records.push_back(std::move(record));
   }
   return log_->Compact(records);
 }

@@ -3,8 +3,10 @@
 #ifndef HAWSER_STORE_FILE_TABLE_H_
 #define HAWSER_STORE_FILE_TABLE_H_
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -24,6 +26,10 @@ namespace hawser::store::internal {
 // this process's membership in the file. Reads the records of other members
 // before each read and each change. Compacts the log when it is long or full.
 // Errors are those of FileStore.
+//
+// A lease ends when its lifetime has passed since this process has read or
+// written its record; the log has no record of the end. A compaction writes the
+// rest of the lifetime.
 //
 // Thread-safe. Calls that wait for the file's lock do so inside an
 // async::BlockingRegion.
@@ -55,6 +61,7 @@ class FileTable {
     ASSIGN_OR_RETURN(const bool locked, LockLocked(lock, deadline));
     if (!locked) return false;
     absl::Status status = CatchUpLocked();
+    EndLeasesLocked();
     if (status.ok()) status = body();
     if (status.ok() && lock == FileLog::Lock::kExclusive) CompactIfLongLocked();
     log_->UnlockData();
@@ -67,26 +74,34 @@ class FileTable {
   const std::string* Find(const std::string& key) const
       ABSL_NO_THREAD_SAFETY_ANALYSIS {
     const auto it = values_.find(key);
-    return it == values_.end() ? nullptr : &it->second;
+    return it == values_.end() ? nullptr : &it->second.value;
+  }
+  // When the lease of the key ends; kNever if it is absent or has none. Call
+  // inside WithLock.
+  async::MonotonicTime LeaseEnd(const std::string& key) const
+      ABSL_NO_THREAD_SAFETY_ANALYSIS {
+    const auto it = values_.find(key);
+    return it == values_.end() ? async::kNever : it->second.lease_end;
   }
   int64_t NumKeys() const ABSL_NO_THREAD_SAFETY_ANALYSIS {
     return static_cast<int64_t>(values_.size());
   }
   // Call inside WithLock(kExclusive).
-  absl::Status Store(const std::string& key,
-                     std::string value) ABSL_NO_THREAD_SAFETY_ANALYSIS {
-    const uint64_t bytes = FileLog::BytesOf(key, value);
-    if (log_->log_bytes() + bytes > options_.max_bytes) {
-      RETURN_IF_ERROR(MakeRoomLocked(bytes));
-    }
-    RETURN_IF_ERROR(log_->Append({RecordKind::kSet, key, value}));
-    SetLocked(key, std::move(value));
-    return absl::OkStatus();
+  absl::Status Store(const std::string& key, std::string value) {
+    return Write(
+        {.kind = RecordKind::kSet, .key = key, .value = std::move(value)});
+  }
+  absl::Status StoreLease(const std::string& key, std::string value,
+                          uint64_t lifetime_ms) {
+    return Write({.kind = RecordKind::kLease,
+                  .key = key,
+                  .value = std::move(value),
+                  .lifetime_ms = lifetime_ms});
   }
   absl::StatusOr<bool> Erase(const std::string& key)
       ABSL_NO_THREAD_SAFETY_ANALYSIS {
     if (!values_.contains(key)) return false;
-    RETURN_IF_ERROR(log_->Append({RecordKind::kDelete, key, ""}));
+    RETURN_IF_ERROR(log_->Append({.kind = RecordKind::kDelete, .key = key}));
     EraseLocked(key);
     return true;
   }
@@ -95,8 +110,10 @@ class FileTable {
   FileLog::Position position() const ABSL_NO_THREAD_SAFETY_ANALYSIS {
     return log_->position();
   }
-  // Waits for records after `seen`; returns false if `deadline` passed first.
-  bool AwaitChange(FileLog::Position seen, async::MonotonicTime deadline);
+  // Waits for records after `seen`; returns false if `deadline` passed first,
+  // or soon after `cancelled`, unless null, has become true.
+  bool AwaitChange(FileLog::Position seen, async::MonotonicTime deadline,
+                   const std::atomic<bool>* cancelled = nullptr);
 
  private:
   // A log is compacted when it has this many bytes, and this many times the
@@ -104,6 +121,12 @@ class FileTable {
   // bytes.
   static constexpr uint64_t kShortLog = uint64_t{1} << 20;
   static constexpr uint64_t kLongLogFactor = 4;
+
+  struct Value {
+    std::string value;
+    // kNever if it is not a lease.
+    async::MonotonicTime lease_end = async::kNever;
+  };
 
   absl::StatusOr<bool> LockLocked(FileLog::Lock lock,
                                   async::MonotonicTime deadline)
@@ -113,8 +136,13 @@ class FileTable {
   // member. Requires the exclusive data lock.
   absl::Status EnterLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status ApplyLocked(Record record) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void SetLocked(std::string key, std::string value)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Appends a kSet or kLease and applies it.
+  absl::Status Write(Record record) ABSL_NO_THREAD_SAFETY_ANALYSIS;
+  // Applies a kSet or kLease.
+  void SetLocked(Record record) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Removes keys whose leases have ended.
+  void EndLeasesLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  static uint64_t BytesOf(const std::string& key, const Value& value);
   void EraseLocked(const std::string& key)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void ForgetAllLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -133,7 +161,10 @@ class FileTable {
   async::Mutex mutex_;
   async::CondVar changed_;
   std::unique_ptr<FileLog> log_ ABSL_GUARDED_BY(mutex_);
-  std::unordered_map<std::string, std::string> values_ ABSL_GUARDED_BY(mutex_);
+  std::unordered_map<std::string, Value> values_ ABSL_GUARDED_BY(mutex_);
+  // The leases among them, by their ends.
+  std::set<std::pair<async::MonotonicTime, std::string>> leases_
+      ABSL_GUARDED_BY(mutex_);
   // Size of a log with only the current keys and values.
   uint64_t value_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   // Size above which to compact; raised after a failed compaction.

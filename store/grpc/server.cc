@@ -3,13 +3,17 @@
 #include <grpcpp/server.h>
 #include <grpcpp/server_builder.h>
 
+#include <atomic>
 #include <chrono>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "async/clock.h"
 #include "async/future.h"
 #include "async/random_source.h"
 #include "async/status_macros.h"
@@ -51,7 +55,16 @@ using internal::WaitQuota;
 constexpr size_t kMaxReplies = 1 << 16;
 constexpr size_t kMaxReplyBytes = size_t{64} << 20;
 
-// A call that completes once keys are present.
+absl::Status CheckLifetime(uint64_t lifetime_ms) {
+  const auto min = static_cast<uint64_t>(kMinLifetime / absl::Milliseconds(1));
+  const auto max = static_cast<uint64_t>(kMaxLifetime / absl::Milliseconds(1));
+  if (lifetime_ms >= min && lifetime_ms <= max) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("the lifetime of a lease is ",
+                                                 lifetime_ms, " ms; ", min,
+                                                 " to ", max, " are allowed"));
+}
+
+// A call that waits for keys or watches them.
 class WaitReactor final : public grpc::ServerUnaryReactor {
  public:
   using Values = std::vector<std::string>;
@@ -59,22 +72,22 @@ class WaitReactor final : public grpc::ServerUnaryReactor {
   // `fill(values)` fills the reply. `reservation` is held until the call has
   // ended.
   template <class Fill>
-  WaitReactor(async::Future<Values> present, WaitQuota::Reservation reservation,
+  WaitReactor(async::Future<Values> done, WaitQuota::Reservation reservation,
               Fill fill)
-      : reservation_(std::move(reservation)), present_(std::move(present)) {
-    present_.OnReady([this, fill](const absl::StatusOr<Values>& values) {
+      : reservation_(std::move(reservation)), done_(std::move(done)) {
+    done_.OnReady([this, fill](const absl::StatusOr<Values>& values) {
       if (values.ok()) fill(*values);
       Finish(net::ToGrpcStatus(values.status()));
     });
   }
 
   // The client disconnected or its deadline passed.
-  void OnCancel() override { present_.Cancel(); }
+  void OnCancel() override { done_.Cancel(); }
   void OnDone() override { delete this; }
 
  private:
   const WaitQuota::Reservation reservation_;
-  const async::Future<Values> present_;
+  const async::Future<Values> done_;
 };
 
 // Translates between messages and the table.
@@ -85,12 +98,14 @@ class Service final : public v1::Store::CallbackService {
       : limits_(limits),
         credentials_(std::move(credentials)),
         incarnation_(async::RandomSource::FromEntropy().Next() | 1),
-        table_(limits, server_limits.max_stored_bytes_per_client),
+        table_(&clock_, limits, server_limits.max_stored_bytes_per_client),
         dedup_cache_(kMaxReplies, kMaxReplyBytes),
         waits_(server_limits) {}
 
   StoreServerStats stats() const {
-    return {.num_keys = table_.NumKeys(), .num_waiting = table_.num_waiting()};
+    return {.num_keys = table_.NumKeys(),
+            .num_waiting = table_.num_waiting(),
+            .num_calls = num_calls_.load(std::memory_order_relaxed)};
   }
 
  private:
@@ -99,6 +114,7 @@ class Service final : public v1::Store::CallbackService {
 
   Reactor* Hello(Context* context, const v1::StoreHelloRequest*,
                  v1::StoreHelloReply* reply) override {
+    CountCall();
     absl::Status admitted = credentials_->CheckCall(*context);
     if (!admitted.ok()) return Answer(context, admitted);
     reply->set_server_incarnation(incarnation_);
@@ -112,6 +128,17 @@ class Service final : public v1::Store::CallbackService {
     return Change(context, *request, reply,
                   [=, this](const std::string& client) {
                     return table_.Set(request->key(), request->value(), client);
+                  });
+  }
+
+  Reactor* SetLease(Context* context, const v1::StoreSetLeaseRequest* request,
+                    v1::StoreSetLeaseReply* reply) override {
+    return Change(context, *request, reply,
+                  [=, this](const std::string& client) -> absl::Status {
+                    RETURN_IF_ERROR(CheckLifetime(request->lifetime_ms()));
+                    return table_.SetLease(
+                        request->key(), request->value(),
+                        absl::Milliseconds(request->lifetime_ms()), client);
                   });
   }
 
@@ -180,6 +207,32 @@ class Service final : public v1::Store::CallbackService {
                      [](const std::vector<std::string>&) {});
   }
 
+  Reactor* AwaitChange(Context* context,
+                       const v1::StoreAwaitChangeRequest* request,
+                       v1::StoreAwaitChangeReply* reply) override {
+    absl::Status status = Admit(context, *request);
+    if (status.ok() && request->keys().empty()) {
+      status = absl::InvalidArgumentError("a watch needs at least one key");
+    }
+    if (!status.ok()) return Answer(context, status);
+    std::vector<WatchedKey> keys;
+    // For the quota, which counts the bytes of keys.
+    std::vector<std::string> stored;
+    keys.reserve(request->keys().size());
+    for (const v1::StoreWatchedKey& watched : request->keys()) {
+      WatchedKey& key = keys.emplace_back();
+      key.key = watched.key();
+      if (watched.has_known()) key.known = watched.known();
+      stored.push_back(watched.key() + watched.known());
+    }
+    return AwaitCall(context, stored, table_.WhenChanged(std::move(keys)),
+                     [reply](const std::vector<std::string>& values) {
+                       for (const std::string& value : values) {
+                         reply->add_values(value);
+                       }
+                     });
+  }
+
   Reactor* Check(Context* context, const v1::StoreCheckRequest* request,
                  v1::StoreCheckReply* reply) override {
     const absl::Status status = Admit(context, *request);
@@ -214,26 +267,37 @@ class Service final : public v1::Store::CallbackService {
                                               : context.peer();
   }
 
-  // Replies with `fill` once all of `keys` are present. If they are present
-  // now, replies even to a client that has reached its limit of waiting calls.
+  // Replies with `fill` once all of `keys` are present.
   template <class Fill>
   Reactor* AwaitKeys(Context* context, const std::vector<std::string>& keys,
                      Fill fill) {
+    return AwaitCall(context, keys, table_.WhenPresent(keys), fill);
+  }
+
+  // Replies with `fill` once `done` completes. If it is complete now, replies
+  // even to a client that has reached its limit of waiting calls; `keys` count
+  // towards that limit.
+  template <class Fill>
+  Reactor* AwaitCall(Context* context, const std::vector<std::string>& keys,
+                     async::Future<std::vector<std::string>> done, Fill fill) {
     absl::StatusOr<WaitQuota::Reservation> reservation =
         waits_.Admit(ClientOf(*context), keys);
-    async::Future<std::vector<std::string>> present = table_.WhenPresent(keys);
-    if (!reservation.ok() && !present.ready()) {
-      present.Cancel();
+    if (!reservation.ok() && !done.ready()) {
+      done.Cancel();
       return Answer(context, reservation.status());
     }
     return new WaitReactor(
-        std::move(present),
+        std::move(done),
         reservation.ok() ? *std::move(reservation) : WaitQuota::Reservation(),
         fill);
   }
 
+  void CountCall() { num_calls_.fetch_add(1, std::memory_order_relaxed); }
+
+  // Counts the call and checks that it may run. Once per call.
   template <class Request>
-  absl::Status Admit(const Context* context, const Request& request) const {
+  absl::Status Admit(const Context* context, const Request& request) {
+    CountCall();
     RETURN_IF_ERROR(credentials_->CheckCall(*context));
     if (request.server_incarnation() == incarnation_) return absl::OkStatus();
     return absl::FailedPreconditionError(
@@ -271,9 +335,11 @@ class Service final : public v1::Store::CallbackService {
   const StoreLimits limits_;
   const std::shared_ptr<const net::Credentials> credentials_;
   const uint64_t incarnation_;
+  async::RealClock clock_;
   KeyValueTable table_;
   DedupCache dedup_cache_;
   WaitQuota waits_;
+  std::atomic<int64_t> num_calls_ = 0;
 };
 
 }  // namespace

@@ -31,8 +31,12 @@ struct StoreServerOptions {
 // Counters for debug information.
 struct StoreServerStats {
   int64_t num_keys = 0;
-  // Calls waiting for keys.
+  // Calls that wait for keys or watch them.
   int64_t num_waiting = 0;
+  // Calls received since the start, of all methods of hawser.v1.Store: also
+  // waiting, repeated and refused ones, but not those that gRPC rejects, such
+  // as oversized ones.
+  int64_t num_calls = 0;
 };
 
 // Serves a store to the GrpcStores of a job (service hawser.v1.Store) from the

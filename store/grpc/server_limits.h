@@ -10,12 +10,13 @@ namespace hawser::store {
 // without TLS, a connection. A request above a limit fails with
 // kResourceExhausted, naming the limit.
 struct StoreServerLimits {
-  // Calls waiting for keys, in total and per client. A worker has a few. A
-  // connection allows 256 concurrent calls, so that calls that change keys
-  // still go through beside waiting ones.
-  int max_waiting_calls = 16384;
+  // Calls that wait for keys or watch them, in total and per client. A worker
+  // has a few. A connection allows 256 concurrent calls, so that calls that
+  // change keys still go through beside waiting ones.
+  int max_waiting_calls = 65536;
   int max_waiting_calls_per_client = 192;
-  // Memory of such calls: each key counts twice, plus 128 bytes.
+  // Memory of such calls: each key, with the known value of a watched one,
+  // counts twice, plus 128 bytes.
   size_t max_waiting_bytes = size_t{1} << 30;
   size_t max_waiting_bytes_per_client = size_t{64} << 20;
   // Keys and values last written by one client, counted as in

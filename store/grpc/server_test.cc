@@ -4,6 +4,7 @@
 #include <grpcpp/create_channel.h>
 #include <grpcpp/security/credentials.h>
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <thread>
@@ -179,6 +180,34 @@ TEST(StoreServerTest, ClientCannotBlockOthers) {
   EXPECT_THAT(status, StatusIs(absl::StatusCode::kDeadlineExceeded));
 }
 
+TEST(StoreServerTest, WatchesCountAsWaitingCalls) {
+  const auto server =
+      MustStart({.server_limits = {.max_waiting_calls_per_client = 1}});
+  const auto store = MustConnect(server->address());
+  const auto watch = store->WhenChanged({{"k", ""}});
+  while (server->stats().num_waiting < 1) std::this_thread::yield();
+  EXPECT_THAT(store->WhenChanged({{"k", ""}}).Wait(),
+              StatusIs(absl::StatusCode::kResourceExhausted,
+                       HasSubstr("max_waiting_calls_per_client")));
+  EXPECT_THAT(store->Get("k"), StatusIs(absl::StatusCode::kResourceExhausted));
+  EXPECT_EQ(server->stats().num_waiting, 1);
+  // A watch that need not wait is not counted.
+  EXPECT_THAT(store->WhenChanged({{"k", "v"}}).Wait(), IsOk());
+  EXPECT_THAT(store->Set("k", "v"), IsOk());
+  EXPECT_THAT(watch.Wait(), IsOk());
+}
+
+TEST(StoreServerTest, KnownValuesOfWatchesCountTowardsTheQuota) {
+  const auto server = MustStart(
+      {.server_limits = {.max_waiting_bytes_per_client = size_t{1} << 20}});
+  const auto store = MustConnect(server->address());
+  const std::string value(size_t{600} << 10, 'v');
+  EXPECT_THAT(store->Set("k", value), IsOk());
+  EXPECT_THAT(store->WhenChanged({{"k", value}}).Wait(),
+              StatusIs(absl::StatusCode::kResourceExhausted,
+                       HasSubstr("max_waiting_bytes_per_client")));
+}
+
 TEST(StoreServerTest, ClientWithManyWaitingCallsCanStillChangeKeys) {
   const auto server = MustStart();
   const auto stub = v1::Store::NewStub(grpc::CreateChannel(
@@ -341,6 +370,27 @@ TEST_F(StoreServiceTest, RepeatedIdIsNotAppliedAgain) {
   EXPECT_EQ(server_->stats().num_keys, 1);
 }
 
+TEST_F(StoreServiceTest, ReceivedCallsAreCounted) {
+  EXPECT_EQ(server_->stats().num_calls, 1);  // Hello, of the fixture.
+  EXPECT_EQ(Set(ValidSet()), grpc::StatusCode::OK);
+  EXPECT_EQ(server_->stats().num_calls, 2);
+  // A repeated call and a refused one.
+  EXPECT_EQ(Set(ValidSet()), grpc::StatusCode::OK);
+  v1::StoreSetRequest foreign = ValidSet();
+  foreign.set_server_incarnation(hello_.server_incarnation() + 1);
+  EXPECT_EQ(Set(foreign), grpc::StatusCode::FAILED_PRECONDITION);
+  EXPECT_EQ(server_->stats().num_calls, 4);
+
+  const auto store = MustConnect(server_->address());
+  EXPECT_EQ(server_->stats().num_calls, 5);
+  EXPECT_THAT(store->Get("k"), IsOkAndHolds("v"));
+  EXPECT_THAT(store->Wait(std::vector<std::string>{"k"}), IsOk());
+  EXPECT_THAT(store->Check(std::vector<std::string>{"k"}), IsOkAndHolds(true));
+  EXPECT_THAT(store->NumKeys(), IsOkAndHolds(1));
+  EXPECT_THAT(store->Add("sum", 1), IsOkAndHolds(1));
+  EXPECT_EQ(server_->stats().num_calls, 10);
+}
+
 TEST_F(StoreServiceTest, BadKeysAreRefused) {
   v1::StoreSetRequest request = ValidSet();
   request.clear_key();
@@ -349,6 +399,57 @@ TEST_F(StoreServiceTest, BadKeysAreRefused) {
   request.mutable_request_id()->set_sequence(2);
   request.set_key(std::string(hello_.max_key_bytes() + 1, 'k'));
   EXPECT_EQ(Set(request), grpc::StatusCode::INVALID_ARGUMENT);
+}
+
+TEST_F(StoreServiceTest, BadWatchesAreRefused) {
+  const auto watch = [&](const std::vector<std::string>& keys) {
+    v1::StoreAwaitChangeRequest request;
+    request.set_server_incarnation(hello_.server_incarnation());
+    for (const std::string& key : keys) {
+      request.add_keys()->set_key(key);
+      request.mutable_keys()->rbegin()->set_known("");
+    }
+    grpc::ClientContext context;
+    v1::StoreAwaitChangeReply reply;
+    return stub_->AwaitChange(&context, request, &reply).error_code();
+  };
+  EXPECT_EQ(watch({}), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_EQ(watch({"k", ""}), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_EQ(watch({std::string(hello_.max_key_bytes() + 1, 'k')}),
+            grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_EQ(server_->stats().num_waiting, 0);
+
+  v1::StoreAwaitChangeRequest foreign;
+  foreign.add_keys()->set_key("k");
+  grpc::ClientContext context;
+  v1::StoreAwaitChangeReply reply;
+  EXPECT_EQ(stub_->AwaitChange(&context, foreign, &reply).error_code(),
+            grpc::StatusCode::FAILED_PRECONDITION);
+}
+
+TEST_F(StoreServiceTest, BadLeasesAreRefused) {
+  uint64_t sequence = 0;
+  const auto set_lease = [&](const std::string& key, uint64_t lifetime_ms) {
+    v1::StoreSetLeaseRequest request;
+    request.set_server_incarnation(hello_.server_incarnation());
+    request.mutable_request_id()->set_client(1);
+    request.mutable_request_id()->set_sequence(++sequence);
+    request.set_key(key);
+    request.set_lifetime_ms(lifetime_ms);
+    grpc::ClientContext context;
+    v1::StoreSetLeaseReply reply;
+    return stub_->SetLease(&context, request, &reply).error_code();
+  };
+  for (const uint64_t lifetime_ms :
+       {uint64_t{0}, uint64_t{99}, uint64_t{86'400'001}, uint64_t{1} << 63,
+        ~uint64_t{0}}) {
+    EXPECT_EQ(set_lease("k", lifetime_ms), grpc::StatusCode::INVALID_ARGUMENT)
+        << lifetime_ms;
+  }
+  EXPECT_EQ(set_lease("", 1000), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_EQ(server_->stats().num_keys, 0);
+  EXPECT_EQ(set_lease("k", 100), grpc::StatusCode::OK);
+  EXPECT_EQ(set_lease("k", 86'400'000), grpc::StatusCode::OK);
 }
 
 TEST_F(StoreServiceTest, OversizedAndCompressedMessagesAreRefused) {

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <functional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -19,6 +20,7 @@
 #include "proto/store.grpc.pb.h"
 #include "proto/store.pb.h"
 #include "store/grpc/call.h"
+#include "store/grpc/watch_calls.h"
 
 namespace hawser::store {
 namespace {
@@ -26,19 +28,25 @@ namespace {
 // Time that a timed-out call spends to find out which key is missing.
 constexpr absl::Duration kDiagnosisTimeout = absl::Milliseconds(100);
 
+std::string Describe(const std::string& address) {
+  return absl::StrCat("gRPC store at ", address);
+}
+
 }  // namespace
 
 class GrpcStore::Client {
  public:
-  Client(const std::string& address,
+  Client(const std::string& address, const std::string& description,
          std::shared_ptr<const net::Credentials> credentials)
-      : address_(address),
-        credentials_(std::move(credentials)),
+      : credentials_(std::move(credentials)),
         // Any worker of the job may be the server.
         verification_(credentials_, /*worker=*/""),
         channel_(verification_.CreateChannel(address, net::ClientSettings())),
         stub_(v1::Store::NewStub(channel_)),
-        id_(async::RandomSource::FromEntropy().Next() | 1) {}
+        id_(async::RandomSource::FromEntropy().Next() | 1),
+        watches_(description, [this](auto&&... arguments) {
+          TryWatch(std::forward<decltype(arguments)>(arguments)...);
+        }) {}
 
   // Makes a call and retries it until it completes; kDeadlineExceeded if it has
   // not by `deadline`. Every method of the service is idempotent.
@@ -47,9 +55,7 @@ class GrpcStore::Client {
                     async::MonotonicTime deadline) {
     return internal::CallUntilAnswered(
         *channel_, deadline, [&](grpc::ClientContext* context) {
-          credentials_->Sign(*context);
-          // With TLS, fail at once if the handshake fails.
-          context->set_wait_for_ready(!credentials_->has_tls());
+          Prepare(context);
           const grpc::Status status =
               ((*stub_).*method)(context, request, reply);
           return net::ToGrpcStatus(
@@ -83,13 +89,31 @@ class GrpcStore::Client {
     return request;
   }
 
-  const std::string& address() const { return address_; }
+  internal::WatchCalls& watches() { return watches_; }
   const StoreLimits& limits() const { return limits_; }
 
   using Stub = v1::Store::Stub;
 
  private:
-  const std::string address_;
+  void Prepare(grpc::ClientContext* context) const {
+    credentials_->Sign(*context);
+    // With TLS, fail at once if the handshake fails.
+    context->set_wait_for_ready(!credentials_->has_tls());
+  }
+
+  void TryWatch(grpc::ClientContext* context,
+                const v1::StoreAwaitChangeRequest* request,
+                v1::StoreAwaitChangeReply* reply,
+                std::function<void(grpc::Status)> done) {
+    Prepare(context);
+    stub_->async()->AwaitChange(
+        context, request, reply,
+        [this, done = std::move(done)](const grpc::Status& status) {
+          done(net::ToGrpcStatus(
+              verification_.Explain(net::FromGrpcStatus(status))));
+        });
+  }
+
   const std::shared_ptr<const net::Credentials> credentials_;
   const net::PeerVerification verification_;
   const std::shared_ptr<grpc::Channel> channel_;
@@ -100,20 +124,22 @@ class GrpcStore::Client {
   StoreLimits limits_;
 
   std::atomic<uint64_t> last_sequence_{0};
+  // Destroyed first, since its attempts use the members above.
+  internal::WatchCalls watches_;
 };
 
 absl::StatusOr<std::unique_ptr<GrpcStore>> GrpcStore::Connect(
     const GrpcStoreOptions& options) {
   if (options.timeout < absl::ZeroDuration()) {
     return absl::InvalidArgumentError(
-        absl::StrCat("gRPC store at ", options.address, ": the timeout ",
+        absl::StrCat(Describe(options.address), ": the timeout ",
                      absl::FormatDuration(options.timeout), " is negative"));
   }
   net::KeepGrpcLoaded();
-  auto client = std::make_unique<Client>(options.address,
-                                         options.credentials != nullptr
-                                             ? options.credentials
-                                             : net::Credentials::Insecure());
+  auto client = std::make_unique<Client>(
+      options.address, Describe(options.address),
+      options.credentials != nullptr ? options.credentials
+                                     : net::Credentials::Insecure());
   const absl::Status status = client->Hello(
       async::AddDelay(std::chrono::steady_clock::now(), options.timeout));
   if (absl::IsDeadlineExceeded(status)) {
@@ -134,8 +160,7 @@ absl::StatusOr<std::unique_ptr<GrpcStore>> GrpcStore::Connect(
 
 GrpcStore::GrpcStore(const GrpcStoreOptions& options,
                      std::unique_ptr<Client> client)
-    : Store(absl::StrCat("gRPC store at ", options.address), options.timeout,
-            client->limits()),
+    : Store(Describe(options.address), options.timeout, client->limits()),
       client_(std::move(client)) {}
 
 GrpcStore::~GrpcStore() = default;
@@ -153,6 +178,29 @@ absl::Status GrpcStore::DoSet(const std::string& key, std::string value,
   request.set_value(std::move(value));
   v1::StoreSetReply reply;
   return Call(&Client::Stub::Set, request, &reply, key, time);
+}
+
+absl::Status GrpcStore::DoSetLease(const std::string& key, std::string value,
+                                   absl::Duration lifetime,
+                                   const CallTime& time) {
+  auto request = client_->MakeChange<v1::StoreSetLeaseRequest>(key);
+  request.set_value(std::move(value));
+  request.set_lifetime_ms(absl::ToInt64Milliseconds(lifetime));
+  v1::StoreSetLeaseReply reply;
+  return Call(&Client::Stub::SetLease, request, &reply, key, time);
+}
+
+async::Future<std::vector<std::string>> GrpcStore::DoWhenChanged(
+    std::vector<WatchedKey> keys) {
+  auto request = client_->MakeRequest<v1::StoreAwaitChangeRequest>();
+  for (WatchedKey& watched : keys) {
+    v1::StoreWatchedKey* const added = request.add_keys();
+    added->set_key(std::move(watched.key));
+    if (watched.known.has_value()) {
+      added->set_known(*std::move(watched.known));
+    }
+  }
+  return client_->watches().Start(std::move(request));
 }
 
 absl::StatusOr<std::string> GrpcStore::DoGet(const std::string& key,

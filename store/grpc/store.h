@@ -6,10 +6,12 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "async/future.h"
 #include "net/auth/credentials.h"
 #include "store/store.h"
 
@@ -53,6 +55,11 @@ class GrpcStore final : public Store {
 
   absl::Status DoSet(const std::string& key, std::string value,
                      const CallTime& time) override;
+  absl::Status DoSetLease(const std::string& key, std::string value,
+                          absl::Duration lifetime,
+                          const CallTime& time) override;
+  async::Future<std::vector<std::string>> DoWhenChanged(
+      std::vector<WatchedKey> keys) override;
   absl::StatusOr<std::string> DoGet(const std::string& key,
                                     const CallTime& time) override;
   absl::StatusOr<int64_t> DoAdd(const std::string& key, int64_t delta,

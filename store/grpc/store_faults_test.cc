@@ -20,6 +20,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
 #include "async/mutex.h"
 #include "async/random_source.h"
 #include "async/testing/status_matchers.h"
@@ -120,6 +121,16 @@ class FaultyForwarder final : public v1::Store::Service {
                    v1::StoreSetReply* reply) override {
     return Forward(&Stub::Set, *request, reply);
   }
+  grpc::Status SetLease(grpc::ServerContext*,
+                        const v1::StoreSetLeaseRequest* request,
+                        v1::StoreSetLeaseReply* reply) override {
+    return Forward(&Stub::SetLease, *request, reply);
+  }
+  grpc::Status AwaitChange(grpc::ServerContext*,
+                           const v1::StoreAwaitChangeRequest* request,
+                           v1::StoreAwaitChangeReply* reply) override {
+    return Forward(&Stub::AwaitChange, *request, reply);
+  }
   grpc::Status Get(grpc::ServerContext*, const v1::StoreGetRequest* request,
                    v1::StoreGetReply* reply) override {
     return Forward(&Stub::Get, *request, reply);
@@ -199,6 +210,10 @@ Outcome MakeChanges(Store& store, int client) {
     // A late request of an earlier round would be detected.
     EXPECT_THAT(store.Set(own, absl::StrCat(round)), IsOk());
     EXPECT_THAT(store.Get(own), IsOkAndHolds(absl::StrCat(round)));
+    EXPECT_THAT(store.SetLease(own, "lease", absl::Hours(1)), IsOk());
+    EXPECT_THAT(
+        store.WhenChanged({{own, absl::StrCat(round)}, {"sum", ""}}).Wait(),
+        IsOkAndHolds(testing::Contains("lease")));
     EXPECT_THAT(store.Delete(own), IsOkAndHolds(true));
     EXPECT_THAT(store.Check(std::vector{own}), IsOkAndHolds(false));
   }

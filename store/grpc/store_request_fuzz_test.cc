@@ -7,12 +7,16 @@
 #include <vector>
 
 #include "async/check.h"
+#include "async/testing/simulated_clock.h"
 #include "proto/store.pb.h"
 #include "store/hash/key_value_table.h"
+#include "store/store.h"
 #include "store/store_limits.h"
 
 namespace {
 
+using ::hawser::store::kMinLifetime;
+using ::hawser::store::WatchedKey;
 using ::hawser::store::internal::KeyValueTable;
 
 constexpr hawser::store::StoreLimits kLimits = {
@@ -65,7 +69,7 @@ void Serve(int method, std::string_view bytes, KeyValueTable& table) {
       }
       break;
     }
-    default: {
+    case 5: {
       hawser::v1::StoreWaitRequest request;
       if (!Parse(bytes, request) || request.keys().empty()) break;
       const std::vector<std::string> keys(request.keys().begin(),
@@ -77,21 +81,45 @@ void Serve(int method, std::string_view bytes, KeyValueTable& table) {
       waiting.Cancel();
       break;
     }
+    case 6: {
+      hawser::v1::StoreSetLeaseRequest request;
+      if (Parse(bytes, request)) {
+        (void)table.SetLease(request.key(), request.value(), kMinLifetime);
+      }
+      break;
+    }
+    default: {
+      hawser::v1::StoreAwaitChangeRequest request;
+      if (!Parse(bytes, request) || request.keys().empty()) break;
+      std::vector<WatchedKey> keys;
+      for (const auto& watched : request.keys()) {
+        WatchedKey& key = keys.emplace_back();
+        key.key = watched.key();
+        if (watched.has_known()) key.known = watched.known();
+      }
+      const auto watch = table.WhenChanged(keys);
+      HAWSER_CHECK(table.num_waiting() == (watch.ready() ? 0 : 1));
+      watch.Cancel();
+      HAWSER_CHECK(table.num_waiting() == 0);
+      break;
+    }
   }
 }
 
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  KeyValueTable table(kLimits);
+  hawser::async::SimulatedClock clock;
+  KeyValueTable table(&clock, kLimits);
   // Each request is one byte for the method, one for its length, and its bytes.
   std::string_view rest(reinterpret_cast<const char*>(data), size);
   while (rest.size() >= 2) {
-    const int method = static_cast<uint8_t>(rest[0]) % 6;
+    const int method = static_cast<uint8_t>(rest[0]) % 8;
     const std::string_view bytes =
         rest.substr(2, static_cast<uint8_t>(rest[1]));
     rest.remove_prefix(2 + bytes.size());
     Serve(method, bytes, table);
+    clock.AdvanceBy(kMinLifetime);
   }
   HAWSER_CHECK(table.NumKeys() <=
                static_cast<int64_t>(kLimits.max_total_bytes /

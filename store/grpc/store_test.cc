@@ -171,6 +171,64 @@ TEST(GrpcStoreTest, ServerForgetsCallsThatTimedOut) {
   while (server->stats().num_waiting != 0) std::this_thread::yield();
 }
 
+TEST(GrpcStoreTest, WatchOfARestartedServerFails) {
+  auto server = MustStart();
+  net::TcpProxy proxy(server->port());
+  const auto store = MustConnect(proxy.address());
+  const auto watch = store->WhenChanged({{"k", ""}});
+  while (server->stats().num_waiting == 0) std::this_thread::yield();
+  server = MustStart();
+  proxy.SetServerPort(server->port());
+  proxy.Reset();
+  EXPECT_THAT(watch.Wait(), StatusIs(absl::StatusCode::kFailedPrecondition,
+                                     AllOf(HasSubstr("gRPC store at"),
+                                           HasSubstr("restarted"))));
+}
+
+TEST(GrpcStoreTest, WatchSurvivesALostConnection) {
+  const auto server = MustStart();
+  net::TcpProxy proxy(server->port());
+  const auto store = MustConnect(proxy.address());
+  const auto watch = store->WhenChanged({{"k", ""}});
+  for (int i = 0; i < 3; ++i) {
+    while (server->stats().num_waiting == 0) std::this_thread::yield();
+    proxy.SetServerPort(1);
+    proxy.Reset();
+    while (server->stats().num_waiting != 0) std::this_thread::yield();
+    if (i == 2) break;
+    proxy.SetServerPort(server->port());
+  }
+  // A change that the server cannot report is seen afterwards.
+  EXPECT_THAT(MustConnect(server->address())->Set("k", "v"), IsOk());
+  EXPECT_FALSE(watch.ready());
+  proxy.SetServerPort(server->port());
+  EXPECT_THAT(watch.Wait(), IsOkAndHolds(testing::ElementsAre("v")));
+}
+
+TEST(GrpcStoreTest, ServerForgetsCancelledWatches) {
+  const auto server = MustStart();
+  const auto store = MustConnect(server->address());
+  const auto watch = store->WhenChanged({{"k", ""}});
+  while (server->stats().num_waiting == 0) std::this_thread::yield();
+  EXPECT_TRUE(watch.Cancel());
+  while (server->stats().num_waiting != 0) std::this_thread::yield();
+}
+
+TEST(GrpcStoreTest, DestructionEndsWatches) {
+  const auto server = MustStart();
+  ExpectDestructionEndsWatches(MustConnect(server->address()));
+  while (server->stats().num_waiting != 0) std::this_thread::yield();
+}
+
+TEST(GrpcStoreTest, DestructionEndsWatchesWithoutAConnection) {
+  const auto server = MustStart();
+  net::TcpProxy proxy(server->port());
+  auto store = MustConnect(proxy.address());
+  proxy.SetServerPort(1);
+  proxy.Reset();
+  ExpectDestructionEndsWatches(std::move(store));
+}
+
 TEST(GrpcStoreTest, LimitsAreTheServers) {
   const auto server =
       MustStart({.limits = {.max_key_bytes = 10, .max_value_bytes = 20}});

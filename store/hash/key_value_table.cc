@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "async/mutex.h"
 #include "async/status_macros.h"
+#include "store/hash/lease_schedule.h"
 #include "store/hash/value_operations.h"
 
 namespace hawser::store::internal {
@@ -20,23 +21,58 @@ struct Waiter {
 };
 using WaiterList = std::vector<std::shared_ptr<Waiter>>;
 
-// Waiters whose keys are now present, to be completed after the lock is
+// A watch; listed under each of its keys.
+struct Watcher {
+  std::vector<WatchedKey> keys;
+  async::Promise<std::vector<std::string>> promise;
+};
+using WatcherList = std::vector<std::shared_ptr<Watcher>>;
+
+// Results of calls that a change completed, to be set after the lock is
 // released.
-using Answers =
-    std::vector<std::pair<std::shared_ptr<Waiter>, std::vector<std::string>>>;
+class Answers {
+ public:
+  // `call` keeps `promise` alive.
+  void Add(std::shared_ptr<void> call,
+           async::Promise<std::vector<std::string>>* promise,
+           absl::StatusOr<std::vector<std::string>> values) {
+    answers_.push_back({std::move(call), promise, std::move(values)});
+  }
+  void Send() {
+    for (Answer& answer : answers_) {
+      answer.promise->Set(std::move(answer.values));
+    }
+  }
+
+ private:
+  struct Answer {
+    std::shared_ptr<void> call;
+    async::Promise<std::vector<std::string>>* promise;
+    absl::StatusOr<std::vector<std::string>> values;
+  };
+  std::vector<Answer> answers_;
+};
+
+// The result of a watch that has ended.
+absl::StatusOr<std::vector<std::string>> ResultOf(
+    absl::StatusOr<std::optional<std::vector<std::string>>> changed) {
+  RETURN_IF_ERROR(changed.status());
+  return **std::move(changed);
+}
 
 }  // namespace
 
 class KeyValueTable::State : public std::enable_shared_from_this<State> {
  public:
-  State(StoreLimits limits, size_t max_client_bytes)
-      : limits_(limits), max_client_bytes_(max_client_bytes) {}
+  State(async::Clock* clock, StoreLimits limits, size_t max_client_bytes)
+      : clock_(*clock), limits_(limits), max_client_bytes_(max_client_bytes) {}
 
   // Sets `key` to the result of `update(current value)` on behalf of `client`;
-  // nullopt leaves it unchanged.
+  // nullopt leaves it unchanged. With `lifetime` the value is a lease.
   template <class Update>
   absl::Status Change(const std::string& key, const std::string& client,
-                      Update update) {
+                      Update update,
+                      std::optional<absl::Duration> lifetime = {}) {
     RETURN_IF_ERROR(CheckKeys({&key, 1}));
     Answers answers;
     {
@@ -46,12 +82,20 @@ class KeyValueTable::State : public std::enable_shared_from_this<State> {
       ASSIGN_OR_RETURN(std::optional<std::string> next,
                        update(entry == nullptr ? nullptr : &entry->value));
       if (!next.has_value()) return absl::OkStatus();
+      const bool is_new = entry == nullptr;
+      // Most renewals of leases change nothing.
+      const bool changed = is_new || entry->value != *next;
       RETURN_IF_ERROR(StoreLocked(key, entry, *std::move(next), client));
-      if (entry == nullptr) answers = CollectLocked(key);
+      if (lifetime.has_value()) {
+        leases_.Renew(key, *lifetime);
+        ScheduleTickLocked();
+      } else {
+        leases_.End(key);
+      }
+      if (is_new) AnswerWaitersLocked(key, answers);
+      if (changed) AnswerWatchersLocked(key, answers);
     }
-    for (auto& [waiter, values] : answers) {
-      waiter->promise.Set(std::move(values));
-    }
+    answers.Send();
     return absl::OkStatus();
   }
 
@@ -63,13 +107,14 @@ class KeyValueTable::State : public std::enable_shared_from_this<State> {
   }
 
   bool Delete(const std::string& key) {
-    async::MutexLock lock(&mutex_);
-    const auto it = values_.find(key);
-    if (it == values_.end()) return false;
-    const size_t bytes = BytesOf(key, it->second.value);
-    total_bytes_ -= bytes;
-    ForgetLocked(it->second.client, bytes);
-    values_.erase(it);
+    Answers answers;
+    {
+      async::MutexLock lock(&mutex_);
+      if (!values_.contains(key)) return false;
+      leases_.End(key);
+      EraseLocked(key, answers);
+    }
+    answers.Send();
     return true;
   }
 
@@ -118,9 +163,45 @@ class KeyValueTable::State : public std::enable_shared_from_this<State> {
     return future;
   }
 
+  async::Future<std::vector<std::string>> WhenChanged(
+      std::vector<WatchedKey> keys) {
+    for (const WatchedKey& watched : keys) {
+      if (absl::Status valid = CheckKeys({&watched.key, 1}); !valid.ok()) {
+        return async::MakeReadyFuture<std::vector<std::string>>(
+            std::move(valid));
+      }
+    }
+    auto watcher = std::make_shared<Watcher>();
+    watcher->keys = std::move(keys);
+    auto future = watcher->promise.future();
+    watcher->promise.OnCancel(
+        [state = weak_from_this(), weak = std::weak_ptr<Watcher>(watcher)] {
+          const auto table = state.lock();
+          const auto cancelled = weak.lock();
+          if (table != nullptr && cancelled != nullptr) {
+            async::MutexLock lock(&table->mutex_);
+            table->RemoveLocked(cancelled);
+          }
+        });
+    absl::StatusOr<std::optional<std::vector<std::string>>> values;
+    {
+      async::MutexLock lock(&mutex_);
+      values = ChangedLocked(*watcher);
+      if (values.ok() && !values->has_value()) {
+        ++num_watchers_;
+        for (const WatchedKey& watched : watcher->keys) {
+          watchers_[watched.key].push_back(watcher);
+        }
+        return future;
+      }
+    }
+    watcher->promise.Set(ResultOf(std::move(values)));
+    return future;
+  }
+
   int64_t num_waiting() const {
     async::MutexLock lock(&mutex_);
-    int64_t count = 0;
+    int64_t count = num_watchers_;
     for (const auto& [key, list] : waiters_) {
       count += static_cast<int64_t>(list.size());
     }
@@ -230,23 +311,92 @@ class KeyValueTable::State : public std::enable_shared_from_this<State> {
     return values;
   }
 
-  // Collects the waiters that only lacked `key`; the others move to the next
-  // key that they lack.
-  Answers CollectLocked(const std::string& key)
+  // Answers the waiters that only lacked `key`; the others move to the next key
+  // that they lack.
+  void AnswerWaitersLocked(const std::string& key, Answers& answers)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     const auto node = waiters_.extract(key);
-    if (node.empty()) return {};
-    Answers answers;
+    if (node.empty()) return;
     for (std::shared_ptr<Waiter>& waiter : node.mapped()) {
       const std::string* missing = FirstMissingLocked(*waiter);
       if (missing != nullptr) {
         waiters_[*missing].push_back(std::move(waiter));
       } else {
         std::vector<std::string> values = ValuesLocked(*waiter);
-        answers.emplace_back(std::move(waiter), std::move(values));
+        auto* const promise = &waiter->promise;
+        answers.Add(std::move(waiter), promise, std::move(values));
       }
     }
-    return answers;
+  }
+
+  // Removes a key whose lease has ended.
+  void EraseLocked(const std::string& key, Answers& answers)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    const auto it = values_.find(key);
+    const size_t bytes = BytesOf(key, it->second.value);
+    total_bytes_ -= bytes;
+    ForgetLocked(it->second.client, bytes);
+    values_.erase(it);
+    AnswerWatchersLocked(key, answers);
+  }
+
+  const std::string* FindLocked(const std::string& key) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    const auto it = values_.find(key);
+    return it == values_.end() ? nullptr : &it->second.value;
+  }
+
+  // Returns the result of a watch, or nullopt if it goes on.
+  absl::StatusOr<std::optional<std::vector<std::string>>> ChangedLocked(
+      const Watcher& watcher) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return ChangedValues(watcher.keys, [this](const std::string& key)
+                                           ABSL_NO_THREAD_SAFETY_ANALYSIS {
+                                             return FindLocked(key);
+                                           });
+  }
+
+  void AnswerWatchersLocked(const std::string& key, Answers& answers)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    const auto it = watchers_.find(key);
+    if (it == watchers_.end()) return;
+    const WatcherList watchers = it->second;
+    for (const std::shared_ptr<Watcher>& watcher : watchers) {
+      auto values = ChangedLocked(*watcher);
+      if (values.ok() && !values->has_value()) continue;
+      RemoveLocked(watcher);
+      answers.Add(watcher, &watcher->promise, ResultOf(std::move(values)));
+    }
+  }
+
+  // Does nothing if the watcher was answered or removed before.
+  void RemoveLocked(const std::shared_ptr<Watcher>& watcher)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    bool listed = false;
+    for (const WatchedKey& watched : watcher->keys) {
+      const auto it = watchers_.find(watched.key);
+      if (it == watchers_.end()) continue;
+      if (std::erase(it->second, watcher) > 0) listed = true;
+      if (it->second.empty()) watchers_.erase(it);
+    }
+    if (listed) --num_watchers_;
+  }
+
+  void ScheduleTickLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    if (std::exchange(ticking_, true)) return;
+    clock_.CallAfter(LeaseSchedule::kTick, [weak = weak_from_this()] {
+      if (const auto state = weak.lock(); state != nullptr) state->Tick();
+    });
+  }
+
+  void Tick() {
+    Answers answers;
+    {
+      async::MutexLock lock(&mutex_);
+      ticking_ = false;
+      for (const std::string& key : leases_.Tick()) EraseLocked(key, answers);
+      if (!leases_.empty()) ScheduleTickLocked();
+    }
+    answers.Send();
   }
 
   void Remove(const std::shared_ptr<Waiter>& waiter) {
@@ -259,6 +409,7 @@ class KeyValueTable::State : public std::enable_shared_from_this<State> {
     }
   }
 
+  async::Clock& clock_;
   const StoreLimits limits_;
   const size_t max_client_bytes_;
 
@@ -269,10 +420,18 @@ class KeyValueTable::State : public std::enable_shared_from_this<State> {
   size_t total_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   // Waiters by one key that each of them lacks.
   std::unordered_map<std::string, WaiterList> waiters_ ABSL_GUARDED_BY(mutex_);
+  // Watchers by each of their keys, and their number.
+  std::unordered_map<std::string, WatcherList> watchers_
+      ABSL_GUARDED_BY(mutex_);
+  int64_t num_watchers_ ABSL_GUARDED_BY(mutex_) = 0;
+  LeaseSchedule leases_ ABSL_GUARDED_BY(mutex_);
+  // Whether a timer for the next tick is set.
+  bool ticking_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
-KeyValueTable::KeyValueTable(StoreLimits limits, size_t max_client_bytes)
-    : state_(std::make_shared<State>(limits, max_client_bytes)) {}
+KeyValueTable::KeyValueTable(async::Clock* clock, StoreLimits limits,
+                             size_t max_client_bytes)
+    : state_(std::make_shared<State>(clock, limits, max_client_bytes)) {}
 
 KeyValueTable::~KeyValueTable() = default;
 
@@ -283,6 +442,17 @@ absl::Status KeyValueTable::Set(const std::string& key, std::string value,
       [&](const std::string*) -> absl::StatusOr<std::optional<std::string>> {
         return std::move(value);
       });
+}
+
+absl::Status KeyValueTable::SetLease(const std::string& key, std::string value,
+                                     absl::Duration lifetime,
+                                     const std::string& client) {
+  return state_->Change(
+      key, client,
+      [&](const std::string*) -> absl::StatusOr<std::optional<std::string>> {
+        return std::move(value);
+      },
+      lifetime);
 }
 
 std::optional<std::string> KeyValueTable::Get(const std::string& key) const {
@@ -353,6 +523,11 @@ absl::StatusOr<std::vector<std::string>> KeyValueTable::Missing(
 async::Future<std::vector<std::string>> KeyValueTable::WhenPresent(
     std::vector<std::string> keys) {
   return state_->WhenPresent(std::move(keys));
+}
+
+async::Future<std::vector<std::string>> KeyValueTable::WhenChanged(
+    std::vector<WatchedKey> keys) {
+  return state_->WhenChanged(std::move(keys));
 }
 
 int64_t KeyValueTable::num_waiting() const { return state_->num_waiting(); }

@@ -12,14 +12,16 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "async/clock.h"
 #include "async/future.h"
 #include "store/store.h"
 #include "store/store_limits.h"
 
 namespace hawser::store::internal {
 
-// Keys and values in memory, with waiting for keys; shared by the hash store
-// and the store server. Thread-safe; calls do not block.
+// Keys and values in memory, with leases and with waiting for keys; shared by
+// the hash store and the store server. Thread-safe; calls do not block.
 //
 // Errors: see Store. Keys and values above the limits are kInvalidArgument.
 class KeyValueTable {
@@ -28,17 +30,22 @@ class KeyValueTable {
   // towards StoreLimits::max_total_bytes. 104 to 148 bytes were measured.
   static constexpr size_t kKeyOverheadBytes = 148;
 
-  // `max_client_bytes` limits the keys last written by one client, counted as
-  // in StoreLimits::max_total_bytes.
-  explicit KeyValueTable(
-      StoreLimits limits,
-      size_t max_client_bytes = std::numeric_limits<size_t>::max());
+  // `clock` times the leases and must outlive the table. `max_client_bytes`
+  // limits the keys last written by one client, counted as in
+  // StoreLimits::max_total_bytes.
+  KeyValueTable(async::Clock* clock, StoreLimits limits,
+                size_t max_client_bytes = std::numeric_limits<size_t>::max());
   // Waiting calls get kCancelled.
   ~KeyValueTable();
 
   // `client` names the writer of the value; "" has no limit per client.
   absl::Status Set(const std::string& key, std::string value,
                    const std::string& client = "");
+  // As Set, and removes the key unless the lease is renewed by another SetLease
+  // within `lifetime`; see LeaseSchedule.
+  absl::Status SetLease(const std::string& key, std::string value,
+                        absl::Duration lifetime,
+                        const std::string& client = "");
   std::optional<std::string> Get(const std::string& key) const;
   absl::StatusOr<int64_t> Add(const std::string& key, int64_t delta,
                               const std::string& client = "");
@@ -61,6 +68,12 @@ class KeyValueTable {
   async::Future<std::vector<std::string>> WhenPresent(
       std::vector<std::string> keys);
 
+  // Returns the values of `keys`, empty for absent ones, once one of them has
+  // changed; see Store::WhenChanged. Callbacks and Cancel as for WhenPresent.
+  async::Future<std::vector<std::string>> WhenChanged(
+      std::vector<WatchedKey> keys);
+
+  // Calls that wait for keys or watch them.
   int64_t num_waiting() const;
 
  private:

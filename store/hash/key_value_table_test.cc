@@ -6,10 +6,15 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/time/time.h"
 #include "async/future.h"
+#include "async/testing/simulated_clock.h"
 #include "async/testing/status_matchers.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "store/hash/lease_schedule.h"
+#include "store/store.h"
+#include "store/store_limits.h"
 
 namespace hawser::store::internal {
 namespace {
@@ -24,7 +29,8 @@ using ::testing::HasSubstr;
 using Values = std::vector<std::string>;
 
 TEST(KeyValueTableTest, WhenPresentReturnsAConsistentSnapshot) {
-  KeyValueTable table({});
+  async::SimulatedClock clock;
+  KeyValueTable table(&clock, {});
   async::Future<Values> both = table.WhenPresent({"a", "b"});
   EXPECT_THAT(table.Set("a", "1"), IsOk());
   EXPECT_TRUE(table.Delete("a"));
@@ -39,7 +45,8 @@ TEST(KeyValueTableTest, WhenPresentReturnsAConsistentSnapshot) {
 }
 
 TEST(KeyValueTableTest, CancelledWaitsAreForgotten) {
-  KeyValueTable table({});
+  async::SimulatedClock clock;
+  KeyValueTable table(&clock, {});
   async::Future<Values> first = table.WhenPresent({"a", "b"});
   async::Future<Values> second = table.WhenPresent({"a"});
   EXPECT_EQ(table.num_waiting(), 2);
@@ -51,7 +58,8 @@ TEST(KeyValueTableTest, CancelledWaitsAreForgotten) {
 }
 
 TEST(KeyValueTableTest, DestructionCancelsWaiters) {
-  std::optional<KeyValueTable> table(std::in_place, StoreLimits());
+  async::SimulatedClock clock;
+  std::optional<KeyValueTable> table(std::in_place, &clock, StoreLimits());
   async::Future<Values> waiting = table->WhenPresent({"a"});
   table.reset();
   EXPECT_THAT(waiting.Wait(), StatusIs(absl::StatusCode::kCancelled));
@@ -59,7 +67,8 @@ TEST(KeyValueTableTest, DestructionCancelsWaiters) {
 
 TEST(KeyValueTableTest, SingleClientCannotFillTheTable) {
   constexpr size_t kEach = KeyValueTable::kKeyOverheadBytes + 11;
-  KeyValueTable table({.max_total_bytes = 4 * kEach},
+  async::SimulatedClock clock;
+  KeyValueTable table(&clock, {.max_total_bytes = 4 * kEach},
                       /*max_client_bytes=*/2 * kEach);
   const std::string value(10, 'v');
   EXPECT_THAT(table.Set("1", value, "a"), IsOk());
@@ -83,7 +92,8 @@ TEST(KeyValueTableTest, SingleClientCannotFillTheTable) {
 }
 
 TEST(KeyValueTableTest, CallbackMayUseTheTable) {
-  KeyValueTable table({});
+  async::SimulatedClock clock;
+  KeyValueTable table(&clock, {});
   std::string seen;
   table.WhenPresent({"a"}).OnReady([&](const absl::StatusOr<Values>&) {
     seen = *table.Get("a");
@@ -95,7 +105,8 @@ TEST(KeyValueTableTest, CallbackMayUseTheTable) {
 }
 
 TEST(KeyValueTableTest, MissingKeepsTheOrder) {
-  KeyValueTable table({});
+  async::SimulatedClock clock;
+  KeyValueTable table(&clock, {});
   EXPECT_THAT(table.Set("b", ""), IsOk());
   EXPECT_THAT(table.Missing(std::vector<std::string>{"c", "b", "a"}),
               IsOkAndHolds(ElementsAre("c", "a")));
@@ -104,7 +115,8 @@ TEST(KeyValueTableTest, MissingKeepsTheOrder) {
 TEST(KeyValueTableTest, KeysWithoutValuesCountTowardsTheTotal) {
   constexpr size_t kKeys = 10;
   // The size of each key with its overhead.
-  KeyValueTable table({.max_total_bytes = kKeys * 150});
+  async::SimulatedClock clock;
+  KeyValueTable table(&clock, {.max_total_bytes = kKeys * 150});
   for (size_t i = 0; i < kKeys; ++i) {
     EXPECT_THAT(table.Set("k" + std::to_string(i), ""), IsOk());
   }
@@ -116,7 +128,8 @@ TEST(KeyValueTableTest, KeysWithoutValuesCountTowardsTheTotal) {
 }
 
 TEST(KeyValueTableTest, KeysOfWaitsAndChecksAreBoundedToo) {
-  KeyValueTable table({.max_key_bytes = 4});
+  async::SimulatedClock clock;
+  KeyValueTable table(&clock, {.max_key_bytes = 4});
   for (const std::string& key : {std::string(), std::string(5, 'k')}) {
     EXPECT_THAT(table.WhenPresent({"a", key}).Wait(),
                 StatusIs(absl::StatusCode::kInvalidArgument));
@@ -124,6 +137,128 @@ TEST(KeyValueTableTest, KeysOfWaitsAndChecksAreBoundedToo) {
                 StatusIs(absl::StatusCode::kInvalidArgument));
   }
   EXPECT_EQ(table.num_waiting(), 0);
+}
+
+constexpr absl::Duration kLifetime = absl::Seconds(1);
+
+// Keeps the leases of a test from living longer for lack of renewals.
+void AddHealthyLease(KeyValueTable& table) {
+  EXPECT_THAT(table.SetLease("healthy", "", absl::Hours(1)), IsOk());
+}
+
+TEST(KeyValueTableTest, LeaseEndsUnlessRenewed) {
+  async::SimulatedClock clock;
+  KeyValueTable table(&clock, {});
+  AddHealthyLease(table);
+  EXPECT_THAT(table.SetLease("k", "1", kLifetime), IsOk());
+  for (int i = 0; i < 5; ++i) {
+    clock.AdvanceBy(kLifetime);
+    EXPECT_THAT(table.SetLease("k", "2", kLifetime), IsOk());
+  }
+  clock.AdvanceBy(kLifetime);
+  EXPECT_THAT(table.Get("k"), testing::Optional(std::string("2")));
+  clock.AdvanceBy(LeaseSchedule::kTick);
+  EXPECT_EQ(table.Get("k"), std::nullopt);
+  EXPECT_EQ(table.NumKeys(), 1);
+}
+
+TEST(KeyValueTableTest, OtherChangesMakeALeasePermanent) {
+  async::SimulatedClock clock;
+  KeyValueTable table(&clock, {});
+  AddHealthyLease(table);
+  for (const std::string key : {"set", "add", "append", "swap", "kept"}) {
+    EXPECT_THAT(table.SetLease(key, "1", kLifetime), IsOk());
+  }
+  EXPECT_THAT(table.Set("set", "1"), IsOk());
+  EXPECT_THAT(table.Add("add", 1), IsOk());
+  EXPECT_THAT(table.Append("append", ""), IsOk());
+  EXPECT_THAT(table.CompareAndSet("swap", "1", "1"), IsOk());
+  EXPECT_THAT(table.CompareAndSet("kept", "2", "3"), IsOk());
+  clock.AdvanceBy(2 * kLifetime);
+  EXPECT_EQ(table.Get("kept"), std::nullopt);
+  EXPECT_EQ(table.NumKeys(), 5);
+}
+
+TEST(KeyValueTableTest, EndedLeasesFreeTheirSpace) {
+  constexpr size_t kEach = KeyValueTable::kKeyOverheadBytes + 11;
+  async::SimulatedClock clock;
+  KeyValueTable table(&clock, {.max_total_bytes = kEach},
+                      /*max_client_bytes=*/kEach);
+  EXPECT_THAT(table.SetLease("1", std::string(10, 'v'), kLifetime, "a"),
+              IsOk());
+  EXPECT_THAT(table.Set("2", std::string(10, 'v'), "a"),
+              StatusIs(absl::StatusCode::kResourceExhausted));
+  clock.AdvanceBy(5 * kLifetime);
+  EXPECT_THAT(table.Set("2", std::string(10, 'v'), "a"), IsOk());
+}
+
+TEST(KeyValueTableTest, TicksOnlyWhileThereAreLeases) {
+  async::SimulatedClock clock;
+  KeyValueTable table(&clock, {});
+  EXPECT_THAT(table.Set("k", "v"), IsOk());
+  EXPECT_EQ(clock.num_timers(), 0u);
+  EXPECT_THAT(table.SetLease("a", "", kLifetime), IsOk());
+  EXPECT_THAT(table.SetLease("b", "", kLifetime), IsOk());
+  EXPECT_EQ(clock.num_timers(), 1u);
+  EXPECT_TRUE(table.Delete("a"));
+  EXPECT_TRUE(table.Delete("b"));
+  clock.AdvanceBy(kLifetime);
+  EXPECT_EQ(clock.num_timers(), 0u);
+}
+
+TEST(KeyValueTableTest, WatchSeesChangesAndTheEndOfALease) {
+  async::SimulatedClock clock;
+  KeyValueTable table(&clock, {});
+  AddHealthyLease(table);
+  EXPECT_THAT(table.SetLease("k", "1", kLifetime), IsOk());
+  const auto changed = table.WhenChanged({{"k", "1"}, {"other", ""}});
+  const auto gone = table.WhenChanged({{"k", std::nullopt}});
+  EXPECT_EQ(table.num_waiting(), 2);
+  EXPECT_THAT(table.SetLease("k", "1", kLifetime), IsOk());
+  EXPECT_FALSE(changed.ready());
+  EXPECT_THAT(table.SetLease("k", "2", kLifetime), IsOk());
+  ASSERT_TRUE(changed.ready());
+  EXPECT_THAT(changed.Wait(), IsOkAndHolds(ElementsAre("2", "")));
+  clock.AdvanceBy(kLifetime);
+  EXPECT_FALSE(gone.ready());
+  clock.AdvanceBy(LeaseSchedule::kTick);
+  ASSERT_TRUE(gone.ready());
+  EXPECT_THAT(gone.Wait(), IsOkAndHolds(ElementsAre("")));
+  EXPECT_EQ(table.num_waiting(), 0);
+}
+
+TEST(KeyValueTableTest, WatchOfOneKeySeveralTimesCompletesOnce) {
+  async::SimulatedClock clock;
+  KeyValueTable table(&clock, {});
+  const auto watch = table.WhenChanged({{"k", ""}, {"k", ""}});
+  EXPECT_EQ(table.num_waiting(), 1);
+  EXPECT_THAT(table.Set("k", "1"), IsOk());
+  EXPECT_THAT(watch.Wait(), IsOkAndHolds(ElementsAre("1", "1")));
+  EXPECT_EQ(table.num_waiting(), 0);
+}
+
+TEST(KeyValueTableTest, CancelledWatchesAreForgotten) {
+  async::SimulatedClock clock;
+  std::optional<KeyValueTable> table(std::in_place, &clock, StoreLimits());
+  const auto first = table->WhenChanged({{"a", ""}, {"b", ""}});
+  const auto second = table->WhenChanged({{"a", ""}});
+  EXPECT_EQ(table->num_waiting(), 2);
+  EXPECT_TRUE(first.Cancel());
+  EXPECT_EQ(table->num_waiting(), 1);
+  table.reset();
+  EXPECT_THAT(second.Wait(), StatusIs(absl::StatusCode::kCancelled));
+}
+
+TEST(KeyValueTableTest, ResultOfAWatchIsBounded) {
+  async::SimulatedClock clock;
+  KeyValueTable table(&clock, {});
+  EXPECT_THAT(table.Set("k", std::string(size_t{1} << 20, 'v')), IsOk());
+  const std::vector<WatchedKey> many(64, WatchedKey{"k", ""});
+  EXPECT_THAT(table.WhenChanged(many).Wait(),
+              StatusIs(absl::StatusCode::kResourceExhausted,
+                       HasSubstr("64 watched keys")));
+  const std::vector<WatchedKey> fewer(63, WatchedKey{"k", ""});
+  EXPECT_THAT(table.WhenChanged(fewer).Wait(), IsOk());
 }
 
 }  // namespace

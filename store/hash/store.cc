@@ -10,11 +10,24 @@ namespace hawser::store {
 
 HashStore::HashStore(HashStoreOptions options)
     : Store("hash store", options.timeout, options.limits),
-      table_(options.limits) {}
+      own_clock_(options.clock == nullptr ? std::make_unique<async::RealClock>()
+                                          : nullptr),
+      table_(options.clock == nullptr ? own_clock_.get() : options.clock,
+             options.limits) {}
 
 absl::Status HashStore::DoSet(const std::string& key, std::string value,
                               const CallTime&) {
   return table_.Set(key, std::move(value));
+}
+
+absl::Status HashStore::DoSetLease(const std::string& key, std::string value,
+                                   absl::Duration lifetime, const CallTime&) {
+  return table_.SetLease(key, std::move(value), lifetime);
+}
+
+async::Future<std::vector<std::string>> HashStore::DoWhenChanged(
+    std::vector<WatchedKey> keys) {
+  return table_.WhenChanged(std::move(keys));
 }
 
 absl::StatusOr<std::string> HashStore::DoGet(const std::string& key,

@@ -41,6 +41,38 @@ bool IsExpected(const std::string* value, std::string_view expected) {
   return value == nullptr ? expected.empty() : *value == expected;
 }
 
+bool IsAsKnown(const std::string* value,
+               const std::optional<std::string>& known) {
+  return known.has_value() ? IsExpected(value, *known) : value != nullptr;
+}
+
+absl::StatusOr<std::optional<std::vector<std::string>>> ChangedValues(
+    std::span<const WatchedKey> keys,
+    absl::FunctionRef<const std::string*(const std::string& key)> find) {
+  constexpr size_t kValueOverheadBytes = 16;
+  bool changed = false;
+  size_t bytes = 0;
+  for (const WatchedKey& watched : keys) {
+    const std::string* const value = find(watched.key);
+    changed = changed || !IsAsKnown(value, watched.known);
+    bytes += kValueOverheadBytes + (value == nullptr ? 0 : value->size());
+  }
+  if (!changed) return std::nullopt;
+  // A key may be listed many times.
+  if (bytes > kMaxWatchedBytes) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("the values of ", keys.size(), " watched keys have ",
+                     bytes, " bytes, the limit is ", kMaxWatchedBytes));
+  }
+  std::vector<std::string> values;
+  values.reserve(keys.size());
+  for (const WatchedKey& watched : keys) {
+    const std::string* const value = find(watched.key);
+    values.push_back(value == nullptr ? "" : *value);
+  }
+  return values;
+}
+
 absl::StatusOr<std::string> Appended(std::string_view key,
                                      const std::string* value,
                                      std::string_view suffix,

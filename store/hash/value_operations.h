@@ -2,10 +2,15 @@
 #define HAWSER_STORE_HASH_VALUE_OPERATIONS_H_
 
 #include <cstdint>
+#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
+#include "store/store.h"
 
 namespace hawser::store::internal {
 
@@ -18,6 +23,18 @@ absl::StatusOr<int64_t> AddToNumber(std::string_view key,
 
 // Whether the value matches the expectation of compare-and-set.
 bool IsExpected(const std::string* value, std::string_view expected);
+
+// Whether the value is as known to a watch; see WatchedKey.
+bool IsAsKnown(const std::string* value,
+               const std::optional<std::string>& known);
+
+// The values of `keys`, as found by `find(key)`, if one of them is not as
+// known: the result of a watch; nullopt if it goes on. `find` returns a pointer
+// that is valid during the call. kResourceExhausted if the values have more
+// than kMaxWatchedBytes.
+absl::StatusOr<std::optional<std::vector<std::string>>> ChangedValues(
+    std::span<const WatchedKey> keys,
+    absl::FunctionRef<const std::string*(const std::string& key)> find);
 
 // Returns `value` with the suffix appended; kInvalidArgument if it would exceed
 // `max_bytes`.

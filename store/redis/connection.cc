@@ -107,6 +107,8 @@ absl::StatusOr<std::unique_ptr<RedisConnection>> RedisConnection::Open(
 
 RedisConnection::~RedisConnection() { redisFree(context_); }
 
+void RedisConnection::Interrupt() { shutdown(context_->fd, SHUT_RDWR); }
+
 absl::Status RedisConnection::Introduce(const RedisEndpoint& endpoint,
                                         async::MonotonicTime deadline) {
   if (!endpoint.password.empty()) {

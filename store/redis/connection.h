@@ -33,9 +33,9 @@ struct RedisEndpoint {
   int database = 0;
 };
 
-// One connection to Redis, through hiredis. Not thread-safe. Calls block until
-// `deadline` at most. After an error that is not a reply of Redis the
-// connection is unusable.
+// One connection to Redis, through hiredis. Not thread-safe, except Interrupt.
+// Calls block until `deadline` at most. After an error that is not a reply of
+// Redis the connection is unusable.
 //
 //   kUnavailable       not connected, connection lost, or Redis is not ready
 //                      yet: retry.
@@ -53,6 +53,9 @@ class RedisConnection {
   // Sends a command and returns its reply.
   absl::StatusOr<RedisReply> Call(std::span<const std::string> command,
                                   async::MonotonicTime deadline);
+
+  // Makes a call in progress end with kUnavailable. Any thread may call it.
+  void Interrupt();
 
   // Receives the next reply or, after SUBSCRIBE, the next message.
   absl::StatusOr<RedisReply> Receive(async::MonotonicTime deadline);

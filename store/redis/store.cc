@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "async/blocking_region.h"
@@ -28,9 +29,33 @@ using internal::RedisReply;
 // Maximum number of idle connections kept for later calls.
 constexpr size_t kMaxIdle = 8;
 
+// Time limit of one attempt of a watch to reach Redis. The destructor of the
+// store may have to wait for it.
+constexpr absl::Duration kWatchAttempt = absl::Seconds(2);
+// Pause of a watch that cannot reach Redis.
+constexpr absl::Duration kWatchPause = absl::Milliseconds(500);
+
+// Added to the time left of a lease, which Redis rounds to milliseconds.
+constexpr absl::Duration kRounding = absl::Milliseconds(2);
+
+async::MonotonicTime After(absl::Duration delay) {
+  return async::AddDelay(std::chrono::steady_clock::now(), delay);
+}
+
 absl::Status Unexpected() {
   return absl::InternalError(
       "unexpected reply: the server is not a compatible Redis");
+}
+
+// Receives messages until one says that a key was created.
+absl::Status AwaitCreation(RedisConnection& subscribed,
+                           async::MonotonicTime deadline) {
+  while (true) {
+    ASSIGN_OR_RETURN(const RedisReply message, subscribed.Receive(deadline));
+    if (!message.list.empty() && message.list.back().text == "new") {
+      return absl::OkStatus();
+    }
+  }
 }
 
 }  // namespace
@@ -74,7 +99,7 @@ class RedisStore::Client {
   absl::StatusOr<std::vector<std::string>> Read(
       std::string operation, std::span<const std::string> arguments,
       async::MonotonicTime deadline) {
-    std::vector<std::string> words = {std::move(operation), "", ""};
+    std::vector<std::string> words = {std::move(operation), "", channel_};
     words.insert(words.end(), arguments.begin(), arguments.end());
     return Run(std::move(words), "", deadline);
   }
@@ -91,8 +116,8 @@ class RedisStore::Client {
         deadline);
   }
 
-  // Returns a connection that receives a message for each of `keys` created
-  // from now on.
+  // Returns a connection that receives a message for each change of `keys` from
+  // now on.
   absl::StatusOr<std::unique_ptr<RedisConnection>> Subscribe(
       std::span<const std::string> keys, async::MonotonicTime deadline) {
     ASSIGN_OR_RETURN(std::unique_ptr<RedisConnection> connection,
@@ -154,7 +179,8 @@ class RedisStore::Client {
                                                std::string slot,
                                                async::MonotonicTime deadline) {
     std::vector<std::string> command = {
-        "EVALSHA", "", "3", data_, data_ + ":mark", std::move(slot), mark_};
+        "EVALSHA",         "",   "4", data_, data_ + ":mark", std::move(slot),
+        data_ + ":leases", mark_};
     command.insert(command.end(), std::make_move_iterator(words.begin()),
                    std::make_move_iterator(words.end()));
     async::BlockingRegion region;
@@ -242,7 +268,7 @@ RedisStore::RedisStore(const RedisStoreOptions& options,
             options.timeout, options.limits),
       client_(std::move(client)) {}
 
-RedisStore::~RedisStore() = default;
+RedisStore::~RedisStore() { watches_.Stop(); }
 
 // --- Waiting.
 
@@ -267,7 +293,7 @@ absl::StatusOr<size_t> RedisStore::FirstMissing(
 
 // 1. Reads the keys.
 // 2. Subscribes to the missing keys, and reads again.
-// 3. Reads again on each message; on a lost connection, goes back to 2.
+// 3. Reads again once a key is created; on a lost connection, goes back to 2.
 absl::Status RedisStore::DoWait(std::span<const std::string> keys,
                                 const CallTime& time) {
   async::BlockingRegion region;
@@ -287,7 +313,7 @@ absl::Status RedisStore::DoWait(std::span<const std::string> keys,
       status = connection.status();
       if (status.ok()) subscribed = *std::move(connection);
     } else {
-      status = subscribed->Receive(time.deadline).status();
+      status = AwaitCreation(*subscribed, time.deadline);
     }
     if (absl::IsUnavailable(status)) {
       subscribed = nullptr;
@@ -299,6 +325,80 @@ absl::Status RedisStore::DoWait(std::span<const std::string> keys,
       return Named(status, key, time);
     }
   }
+}
+
+async::Future<std::vector<std::string>> RedisStore::DoWhenChanged(
+    std::vector<WatchedKey> keys) {
+  return watches_.Start(
+      [this, keys = std::move(keys)](internal::WatchThreads::Watch& watch) {
+        return Watch(keys, watch);
+      });
+}
+
+// 1. Subscribes to the keys.
+// 2. Reads them.
+// 3. Reads again on each message, and when the first lease of the keys ends; on
+//    a lost connection, goes back to 1.
+absl::StatusOr<std::vector<std::string>> RedisStore::Watch(
+    std::span<const WatchedKey> keys, internal::WatchThreads::Watch& watch) {
+  std::vector<std::string> names;
+  names.reserve(keys.size());
+  for (const WatchedKey& watched : keys) names.push_back(watched.key);
+  std::unique_ptr<RedisConnection> subscribed;
+  while (!watch.cancelled()) {
+    absl::Status status;
+    if (subscribed == nullptr) {
+      auto connection = client_->Subscribe(names, After(kWatchAttempt));
+      status = connection.status();
+      if (status.ok()) subscribed = *std::move(connection);
+    }
+    absl::StatusOr<Look> look;
+    if (status.ok()) {
+      look = LookAt(keys, After(kWatchAttempt));
+      status = look.status();
+    }
+    if (status.ok()) {
+      if (look->changed.has_value()) return *std::move(look->changed);
+      const internal::WatchThreads::Interruptible receiving(
+          &watch, [&] { subscribed->Interrupt(); });
+      status = subscribed->Receive(look->again).status();
+      // A lease should have ended.
+      if (absl::IsDeadlineExceeded(status)) continue;
+    }
+    if (status.ok()) continue;
+    if (!absl::IsUnavailable(status) && !absl::IsDeadlineExceeded(status)) {
+      return absl::Status(status.code(),
+                          absl::StrCat(description(), ": ", status.message()));
+    }
+    subscribed = nullptr;
+    watch.PauseUntil(After(kWatchPause));
+  }
+  return absl::CancelledError("");
+}
+
+absl::StatusOr<RedisStore::Look> RedisStore::LookAt(
+    std::span<const WatchedKey> keys, async::MonotonicTime deadline) {
+  std::vector<std::string> names;
+  names.reserve(keys.size());
+  for (const WatchedKey& watched : keys) names.push_back(watched.key);
+  ASSIGN_OR_RETURN(const std::vector<std::string> answer,
+                   client_->Read("look", names, deadline));
+  if (answer.size() != 2 + 2 * keys.size()) return Unexpected();
+  absl::flat_hash_map<std::string_view, const std::string*> values;
+  for (size_t i = 0; i < keys.size(); ++i) {
+    const bool present = answer[2 + 2 * i] == "1";
+    values[names[i]] = present ? &answer[3 + 2 * i] : nullptr;
+  }
+  Look look;
+  ASSIGN_OR_RETURN(look.changed,
+                   internal::ChangedValues(keys, [&](const std::string& key) {
+                     return values.find(key)->second;
+                   }));
+  if (answer[1].empty()) return look;
+  int64_t left_ms = 0;
+  if (!absl::SimpleAtoi(answer[1], &left_ms)) return Unexpected();
+  look.again = After(absl::Milliseconds(left_ms) + kRounding);
+  return look;
 }
 
 absl::StatusOr<bool> RedisStore::DoCheck(std::span<const std::string> keys,
@@ -322,6 +422,17 @@ absl::Status RedisStore::DoSet(const std::string& key, std::string value,
                                const CallTime& time) {
   const std::string arguments[] = {key, std::move(value)};
   return Named(client_->Change("set", arguments, time.deadline).status(), key,
+               time);
+}
+
+absl::Status RedisStore::DoSetLease(const std::string& key, std::string value,
+                                    absl::Duration lifetime,
+                                    const CallTime& time) {
+  const std::string arguments[] = {
+      key, std::move(value),
+      absl::StrCat(absl::ToInt64Milliseconds(
+          absl::Ceil(lifetime, absl::Milliseconds(1))))};
+  return Named(client_->Change("lease", arguments, time.deadline).status(), key,
                time);
 }
 

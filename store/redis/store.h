@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -11,7 +12,10 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "async/clock.h"
+#include "async/future.h"
 #include "store/store.h"
+#include "store/watch_threads.h"
 
 namespace hawser::store {
 
@@ -38,10 +42,14 @@ struct RedisStoreOptions {
 
 // A store in Redis 6 or later, without clustering.
 //
-// All keys of a job are fields of the one hash "hawser:{<prefix>}", which
-// `redis-cli DEL` removes. Changes are scripts, which Redis runs sequentially.
-// Waiting calls subscribe to a channel, to which the script that creates the
-// key publishes. Each waiting call uses its own connection. A lost connection
+// All keys of a job are fields of the one hash "hawser:{<prefix>}"; the sorted
+// set "hawser:{<prefix>}:leases" says when those that are leases end. To forget
+// a job, remove both with `redis-cli DEL`. Changes are scripts, which Redis
+// runs sequentially, and which also remove the keys whose leases have ended.
+//
+// Waiting calls and watches subscribe to the channels of their keys, to which
+// every script that changes a value publishes. Each of them uses its own
+// connection, and a watch its own thread. A lost connection
 // is reopened within the timeout of the call. Redis keeps the reply of the last
 // change of each slot for 20 minutes to recognise retries, so that each change
 // is applied once. Connections are not encrypted.
@@ -67,6 +75,11 @@ class RedisStore final : public Store {
 
   absl::Status DoSet(const std::string& key, std::string value,
                      const CallTime& time) override;
+  absl::Status DoSetLease(const std::string& key, std::string value,
+                          absl::Duration lifetime,
+                          const CallTime& time) override;
+  async::Future<std::vector<std::string>> DoWhenChanged(
+      std::vector<WatchedKey> keys) override;
   absl::StatusOr<std::string> DoGet(const std::string& key,
                                     const CallTime& time) override;
   absl::StatusOr<int64_t> DoAdd(const std::string& key, int64_t delta,
@@ -89,7 +102,21 @@ class RedisStore final : public Store {
   absl::StatusOr<size_t> FirstMissing(std::span<const std::string> keys,
                                       async::MonotonicTime deadline);
 
+  struct Look {
+    // The result of the watch; nullopt if it goes on.
+    std::optional<std::vector<std::string>> changed;
+    // When a lease of the keys ends.
+    async::MonotonicTime again = async::kNever;
+  };
+  // Reads the keys of a watch.
+  absl::StatusOr<Look> LookAt(std::span<const WatchedKey> keys,
+                              async::MonotonicTime deadline);
+  // The values of `keys` once one of them has changed.
+  absl::StatusOr<std::vector<std::string>> Watch(
+      std::span<const WatchedKey> keys, internal::WatchThreads::Watch& watch);
+
   const std::unique_ptr<Client> client_;
+  internal::WatchThreads watches_;
 };
 
 }  // namespace hawser::store

@@ -172,8 +172,9 @@ TEST(RedisStoreTest, AttemptsAfterALaterChangeAreIgnored) {
   const internal::RedisProcess redis;
   const auto run = [&](const char* operation, const char* sequence,
                        const char* key, const char* argument) {
-    MustRun(redis, {"EVAL", internal::kRedisScript, "3", "data", "mark", "slot",
-                    "mine", operation, sequence, "channel:", key, argument});
+    MustRun(redis,
+            {"EVAL", internal::kRedisScript, "4", "data", "mark", "slot",
+             "leases", "mine", operation, sequence, "channel:", key, argument});
   };
   run("begin", "", "mine", "");
   run("add", "9", "n", "1");
@@ -203,6 +204,50 @@ TEST(RedisStoreTest, WaitingOutlivesALostConnection) {
   proxy.Reset();
   EXPECT_THAT(direct->Set("gate", "open"), IsOk());
   waiter.join();
+}
+
+TEST(RedisStoreTest, WatchOutlivesALostConnection) {
+  const internal::RedisProcess redis;
+  net::TcpProxy proxy(redis.port());
+  const auto store = MustConnect({.port = proxy.port()});
+  const auto direct = MustConnect({.port = redis.port()});
+  const auto watch = store->WhenChanged({{"k", ""}});
+  while (proxy.num_connections() < 2) std::this_thread::yield();
+  proxy.SetServerPort(1);
+  proxy.Reset();
+  EXPECT_THAT(direct->Set("k", "v"), IsOk());
+  proxy.SetServerPort(redis.port());
+  EXPECT_THAT(watch.Wait(), IsOkAndHolds(testing::ElementsAre("v")));
+}
+
+TEST(RedisStoreTest, WatchOfLostDataFails) {
+  const internal::RedisProcess redis;
+  const auto store = MustConnect({.port = redis.port()});
+  EXPECT_THAT(store->SetLease("k", "v", absl::Seconds(1)), IsOk());
+  const auto watch = store->WhenChanged({{"k", "v"}});
+  MustRun(redis, {"FLUSHALL"});
+  EXPECT_THAT(watch.Wait(),
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       AllOf(HasSubstr("Redis store at"), HasSubstr("lost"))));
+}
+
+TEST(RedisStoreTest, DestructionEndsWatches) {
+  const internal::RedisProcess redis;
+  ExpectDestructionEndsWatches(MustConnect({.port = redis.port()}));
+  net::TcpProxy proxy(redis.port());
+  auto store = MustConnect({.port = proxy.port()});
+  proxy.SetServerPort(1);
+  proxy.Reset();
+  ExpectDestructionEndsWatches(std::move(store));
+}
+
+// Any operation removes the keys whose leases have ended, not only a watch.
+TEST(RedisStoreTest, LeasesEndWithoutWatches) {
+  const internal::RedisProcess redis;
+  const auto store = MustConnect({.port = redis.port()});
+  EXPECT_THAT(store->SetLease("k", "v", absl::Milliseconds(100)), IsOk());
+  while (*store->NumKeys() != 0) std::this_thread::yield();
+  EXPECT_THAT(store->Add("k", 1), IsOkAndHolds(1));
 }
 
 TEST(RedisStoreTest, LostDataIsAnErrorRatherThanAnEmptyStore) {

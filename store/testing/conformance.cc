@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <limits>
+#include <optional>
 #include <thread>
 #include <vector>
 
@@ -11,6 +12,7 @@
 #include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "async/future.h"
 #include "async/testing/status_matchers.h"
 #include "gmock/gmock.h"
 
@@ -21,6 +23,7 @@ using ::hawser::async::IsOk;
 using ::hawser::async::IsOkAndHolds;
 using ::hawser::async::StatusIs;
 using ::testing::AllOf;
+using ::testing::ElementsAre;
 using ::testing::Field;
 using ::testing::HasSubstr;
 
@@ -286,7 +289,231 @@ TEST_P(StoreConformanceTest, BadKeysAreRefusedBeforeTheyAreUsed) {
   EXPECT_THAT(store_->NumKeys(), IsOkAndHolds(0));
 }
 
+// --- Leases. Stores may let a lease live longer while hardly any is renewed,
+// so that "healthy" stands for the others of a job.
+
+constexpr absl::Duration kLifetime = absl::Seconds(1);
+
+TEST_P(StoreConformanceTest, EndedLeaseIsAbsent) {
+  const std::shared_ptr<Store> other = data_->NewClient();
+  EXPECT_THAT(other->SetLease("healthy", "", absl::Hours(1)), IsOk());
+  EXPECT_THAT(store_->Set("dead", "1"), IsOk());
+  EXPECT_THAT(other->SetLease("dead", "2", kLifetime), IsOk());
+  EXPECT_THAT(other->CompareAndSet("dead", "1", "3"), IsNotSwapped("2"));
+  EXPECT_THAT(store_->Get("dead"), IsOkAndHolds("2"));
+  EXPECT_THAT(store_->WhenChanged({{"dead", std::nullopt}}).Wait(),
+              IsOkAndHolds(ElementsAre("")));
+  EXPECT_THAT(ReadNow(*store_, "dead"),
+              StatusIs(absl::StatusCode::kDeadlineExceeded));
+  EXPECT_THAT(store_->NumKeys(), IsOkAndHolds(1));
+  EXPECT_THAT(store_->Delete("dead"), IsOkAndHolds(false));
+  EXPECT_THAT(store_->CompareAndSet("dead", "", "back"), IsSwapped("back"));
+}
+
+TEST_P(StoreConformanceTest, RenewedLeaseDoesNotEnd) {
+  constexpr absl::Duration kRenewed = absl::Seconds(3);
+  EXPECT_THAT(store_->SetLease("k", "v", kRenewed), IsOk());
+  const auto gone = store_->WhenChanged({{"k", std::nullopt}});
+  for (int i = 0; i < 9; ++i) {
+    EXPECT_THAT(gone.WaitFor(absl::Milliseconds(400)),
+                StatusIs(absl::StatusCode::kDeadlineExceeded));
+    // Renewals with and without a change of the value.
+    EXPECT_THAT(store_->SetLease("k", i < 5 ? "v" : "w", kRenewed), IsOk());
+  }
+  EXPECT_THAT(ReadNow(*store_, "k"), IsOkAndHolds("w"));
+  EXPECT_TRUE(gone.Cancel());
+}
+
+TEST_P(StoreConformanceTest, OtherChangesMakeALeasePermanent) {
+  const std::shared_ptr<Store> other = data_->NewClient();
+  EXPECT_THAT(store_->SetLease("healthy", "", absl::Hours(1)), IsOk());
+  for (const std::string key : {"set", "add", "append", "swap", "again"}) {
+    EXPECT_THAT(store_->SetLease(key, "1", kLifetime), IsOk());
+  }
+  EXPECT_THAT(other->Set("set", "1"), IsOk());
+  EXPECT_THAT(other->Add("add", 1), IsOkAndHolds(2));
+  EXPECT_THAT(other->Append("append", "2"), IsOkAndHolds(2));
+  EXPECT_THAT(other->CompareAndSet("swap", "1", "2"), IsSwapped("2"));
+  EXPECT_THAT(other->Delete("again"), IsOkAndHolds(true));
+  EXPECT_THAT(other->Set("again", "2"), IsOk());
+  // Ends no earlier than the others would have.
+  EXPECT_THAT(store_->SetLease("last", "", kLifetime), IsOk());
+  EXPECT_THAT(other->WhenChanged({{"last", std::nullopt}}).Wait(), IsOk());
+  EXPECT_THAT(store_->Check(std::vector<std::string>{"set", "add", "append",
+                                                     "swap", "again"}),
+              IsOkAndHolds(true));
+}
+
+TEST_P(StoreConformanceTest, DeletedLeaseCanBeCreatedAgain) {
+  EXPECT_THAT(store_->SetLease("k", "1", absl::Hours(1)), IsOk());
+  EXPECT_THAT(store_->Delete("k"), IsOkAndHolds(true));
+  EXPECT_THAT(ReadNow(*store_, "k"),
+              StatusIs(absl::StatusCode::kDeadlineExceeded));
+  EXPECT_THAT(store_->SetLease("k", "1", absl::Hours(1)), IsOk());
+  EXPECT_THAT(store_->Get("k"), IsOkAndHolds("1"));
+}
+
+TEST_P(StoreConformanceTest, BadLeasesAreRefused) {
+  const auto refused = StatusIs(absl::StatusCode::kInvalidArgument);
+  for (const absl::Duration lifetime :
+       {absl::ZeroDuration(), -kLifetime, absl::Milliseconds(99),
+        absl::Hours(24) + absl::Milliseconds(1), absl::InfiniteDuration()}) {
+    EXPECT_THAT(store_->SetLease("k", "v", lifetime), refused) << lifetime;
+  }
+  EXPECT_THAT(store_->SetLease("", "v", kLifetime), refused);
+  EXPECT_THAT(store_->SetLease(std::string(10000, 'k'), "v", kLifetime),
+              refused);
+  EXPECT_THAT(store_->SetLease("k", "v", kLifetime, absl::Seconds(-1)),
+              refused);
+  EXPECT_THAT(store_->NumKeys(), IsOkAndHolds(0));
+  EXPECT_THAT(store_->SetLease("k", "v", absl::Hours(24)), IsOk());
+}
+
+// --- Watches.
+
+using Watch = async::Future<std::vector<std::string>>;
+
+// The watch has not completed, and has had time to begin.
+void ExpectWaiting(const Watch& watch) {
+  EXPECT_THAT(watch.WaitFor(absl::Milliseconds(50)),
+              StatusIs(absl::StatusCode::kDeadlineExceeded));
+}
+
+TEST_P(StoreConformanceTest, WatchCompletesIfTheKeyHasChangedAlready) {
+  EXPECT_THAT(store_->Set("k", "v"), IsOk());
+  EXPECT_THAT(store_->WhenChanged({{"k", "other"}}).Wait(),
+              IsOkAndHolds(ElementsAre("v")));
+  EXPECT_THAT(store_->WhenChanged({{"k", ""}}).Wait(),
+              IsOkAndHolds(ElementsAre("v")));
+  EXPECT_THAT(store_->WhenChanged({{"absent", "v"}, {"k", "v"}}).Wait(),
+              IsOkAndHolds(ElementsAre("", "v")));
+  EXPECT_THAT(store_->WhenChanged({{"k", "v"}, {"absent", {}}}).Wait(),
+              IsOkAndHolds(ElementsAre("v", "")));
+}
+
+TEST_P(StoreConformanceTest, WatchSeesEveryKindOfChange) {
+  const std::shared_ptr<Store> other = data_->NewClient();
+  std::string known;
+  const auto watch_while = [&](auto change) {
+    const Watch watch = store_->WhenChanged({{"k", known}});
+    ExpectWaiting(watch);
+    EXPECT_THAT(change(), IsOk());
+    const absl::StatusOr<std::vector<std::string>> values = watch.Wait();
+    ASSERT_THAT(values, IsOk());
+    known = values->front();
+  };
+  watch_while([&] { return other->Set("k", "1"); });
+  EXPECT_EQ(known, "1");
+  watch_while([&] { return other->Set("k", "2"); });
+  EXPECT_EQ(known, "2");
+  watch_while([&] { return other->Add("k", 5).status(); });
+  EXPECT_EQ(known, "7");
+  watch_while([&] { return other->Append("k", "x").status(); });
+  EXPECT_EQ(known, "7x");
+  watch_while([&] { return other->CompareAndSet("k", "7x", "y").status(); });
+  EXPECT_EQ(known, "y");
+  watch_while([&] { return other->SetLease("k", "z", absl::Hours(1)); });
+  EXPECT_EQ(known, "z");
+  watch_while([&] { return other->Delete("k").status(); });
+  EXPECT_EQ(known, "");
+}
+
+TEST_P(StoreConformanceTest, WatchWithoutAValueAwaitsTheRemoval) {
+  const std::shared_ptr<Store> other = data_->NewClient();
+  EXPECT_THAT(store_->Set("k", "1"), IsOk());
+  const Watch watch = store_->WhenChanged({{"k", std::nullopt}});
+  ExpectWaiting(watch);
+  EXPECT_THAT(other->Set("k", "2"), IsOk());
+  EXPECT_THAT(other->Set("k", ""), IsOk());
+  ExpectWaiting(watch);
+  EXPECT_THAT(other->Delete("k"), IsOkAndHolds(true));
+  EXPECT_THAT(watch.Wait(), IsOkAndHolds(ElementsAre("")));
+}
+
+TEST_P(StoreConformanceTest, WatchIgnoresOtherKeysAndEqualValues) {
+  EXPECT_THAT(store_->Set("k", "v"), IsOk());
+  const Watch watch = store_->WhenChanged({{"k", "v"}, {"absent", ""}});
+  ExpectWaiting(watch);
+  EXPECT_THAT(store_->Set("kk", "v"), IsOk());
+  EXPECT_THAT(store_->Set("k", "v"), IsOk());
+  EXPECT_THAT(store_->Set("absent", ""), IsOk());
+  ExpectWaiting(watch);
+  EXPECT_TRUE(watch.Cancel());
+}
+
+TEST_P(StoreConformanceTest, WatchReturnsTheValuesOfAllKeys) {
+  const std::string binary("\0\xff", 2);
+  EXPECT_THAT(store_->Set("a", "1"), IsOk());
+  const Watch watch =
+      store_->WhenChanged({{"a", "1"}, {binary, ""}, {"c", ""}, {"a", "1"}});
+  ExpectWaiting(watch);
+  EXPECT_THAT(store_->Set(binary, binary), IsOk());
+  EXPECT_THAT(watch.Wait(), IsOkAndHolds(ElementsAre("1", binary, "", "1")));
+}
+
+TEST_P(StoreConformanceTest, ManyWatchesAtOnce) {
+  std::vector<Watch> same;
+  std::vector<Watch> own;
+  for (int i = 0; i < 5; ++i) {
+    same.push_back(store_->WhenChanged({{"k", ""}}));
+    own.push_back(store_->WhenChanged({{absl::StrCat("k", i), ""}}));
+  }
+  EXPECT_THAT(store_->Set("k", "v"), IsOk());
+  for (const Watch& watch : same) {
+    EXPECT_THAT(watch.Wait(), IsOkAndHolds(ElementsAre("v")));
+  }
+  for (int i = 0; i < 5; ++i) {
+    EXPECT_FALSE(own[i].ready());
+    EXPECT_THAT(store_->Set(absl::StrCat("k", i), absl::StrCat(i)), IsOk());
+    EXPECT_THAT(own[i].Wait(), IsOkAndHolds(ElementsAre(absl::StrCat(i))));
+  }
+}
+
+TEST_P(StoreConformanceTest, CallbackOfAWatchMayUseTheStore) {
+  absl::Notification called;
+  store_->WhenChanged({{"k", ""}}).OnReady([&](const auto&) {
+    EXPECT_THAT(store_->Set("seen", "yes"), IsOk());
+    store_->WhenChanged({{"seen", ""}}).OnReady([&](const auto&) {
+      called.Notify();
+    });
+  });
+  EXPECT_THAT(store_->Set("k", "v"), IsOk());
+  called.WaitForNotification();
+}
+
+TEST_P(StoreConformanceTest, CancelEndsAWatch) {
+  const Watch begun = store_->WhenChanged({{"k", ""}});
+  ExpectWaiting(begun);
+  const Watch fresh = store_->WhenChanged({{"k", ""}});
+  EXPECT_TRUE(begun.Cancel());
+  EXPECT_TRUE(fresh.Cancel());
+  EXPECT_THAT(begun.Wait(), StatusIs(absl::StatusCode::kCancelled));
+  EXPECT_THAT(store_->Set("k", "v"), IsOk());
+  EXPECT_THAT(store_->WhenChanged({{"k", ""}}).Wait(), IsOk());
+}
+
+TEST_P(StoreConformanceTest, BadWatchesAreRefused) {
+  const auto refused = StatusIs(absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(store_->WhenChanged({}).Wait(), refused);
+  EXPECT_THAT(store_->WhenChanged({{"k", ""}, {"", ""}}).Wait(), refused);
+  EXPECT_THAT(store_->WhenChanged({{std::string(10000, 'k'), ""}}).Wait(),
+              refused);
+}
+
 }  // namespace
+
+void ExpectDestructionEndsWatches(std::shared_ptr<Store> store) {
+  const Watch begun = store->WhenChanged({{"k", ""}});
+  ExpectWaiting(begun);
+  const Watch fresh = store->WhenChanged({{"k", ""}});
+  store.reset();
+  // It has waited for them.
+  ASSERT_TRUE(begun.ready());
+  ASSERT_TRUE(fresh.ready());
+  EXPECT_THAT(begun.Wait(), StatusIs(absl::StatusCode::kCancelled));
+  EXPECT_THAT(fresh.Wait(), StatusIs(absl::StatusCode::kCancelled));
+}
+
 void ExpectCallsEndInTime(Store& store) {
   constexpr absl::Duration kTimeout = absl::Milliseconds(200);
   const std::string key = "k";

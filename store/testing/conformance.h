@@ -44,6 +44,10 @@ class StoreConformanceTest : public testing::TestWithParam<ConformanceParam> {
   const std::shared_ptr<Store> store_;
 };
 
+// Destroys the only reference to a client with watches in progress: checks that
+// this ends them. The key "k" must be absent.
+void ExpectDestructionEndsWatches(std::shared_ptr<Store> store);
+
 // For a store whose server no longer replies: checks that every call ends in
 // time, and that none reports a key as absent.
 void ExpectCallsEndInTime(Store& store);

@@ -69,7 +69,7 @@ absl::StatusOr<std::shared_ptr<Peer>> Admission::SenderOf(
   return sender;
 }
 
-absl::Status Admission::CheckSource(InboundCall& call,
+absl::Status Admission::CheckSource(InboundCall& call, const Target& target,
                                     const RequestHeader& header,
                                     const std::shared_ptr<Peer>& sender) {
   if (absl::Status status = ValidateWorkerName(header.source); !status.ok()) {
@@ -86,6 +86,7 @@ absl::Status Admission::CheckSource(InboundCall& call,
     return absl::OkStatus();
   }
   call.source = sender->info();
+  if (target.for_left_workers && sender->left()) return absl::OkStatus();
   if (sender->lost() || senders_->IsLost(call.source)) {
     return SourceIsLost(call);
   }
@@ -130,8 +131,7 @@ absl::Status Admission::CheckThisWorker(const InboundCall& call,
   return absl::OkStatus();
 }
 
-absl::Status Admission::Admit(InboundCall& call, bool begins_work,
-                              CallQuota* quota) {
+absl::Status Admission::Admit(InboundCall& call, const Target& target) {
   Payload request = call.incoming().TakeRequest();
   call.request_bytes = request.size();
   ASSIGN_OR_RETURN(call.message, IncomingMessage::Parse(std::move(request)));
@@ -147,8 +147,8 @@ absl::Status Admission::Admit(InboundCall& call, bool begins_work,
   ASSIGN_OR_RETURN(const std::shared_ptr<Peer> sender, SenderOf(header));
   call.source.incarnation = header.source_incarnation;
   call.call_id = header.call_id;
-  RETURN_IF_ERROR(CheckThisWorker(call, begins_work));
-  RETURN_IF_ERROR(CheckSource(call, header, sender));
+  RETURN_IF_ERROR(CheckThisWorker(call, target.begins_work));
+  RETURN_IF_ERROR(CheckSource(call, target, header, sender));
   if (caller.has_value()) {
     if (!call.source.roles.empty()) {
       RETURN_IF_ERROR(net::CheckClaimedRoles(call.source.name, caller->roles,
@@ -156,9 +156,9 @@ absl::Status Admission::Admit(InboundCall& call, bool begins_work,
     }
     call.source.roles = std::move(caller->roles);
   }
-  if (quota != nullptr) {
+  if (target.quota != nullptr) {
     ASSIGN_OR_RETURN(call.reservation,
-                     quota->Admit(call.source.name, call.request_bytes));
+                     target.quota->Admit(call.source.name, call.request_bytes));
     if (call.counters != nullptr) {
       call.counters->AddServed(call.request_bytes);
     }

@@ -26,9 +26,17 @@ class Admission {
   Admission(std::shared_ptr<AgentState> state, SenderDirectory* senders)
       : state_(std::move(state)), senders_(senders) {}
 
+  // What matters of the endpoint that is called.
+  struct Target {
+    // Whether a worker that leaves rejects the call.
+    bool begins_work = false;
+    // As MethodOptions::for_left_workers.
+    bool for_left_workers = false;
+    // Counts the call; null for none.
+    CallQuota* quota = nullptr;
+  };
+
   // Parses the request of `call` and fills in its fields up to `reservation`.
-  // `begins_work`: whether a worker that leaves rejects it. Counts the call
-  // with `quota`, unless null.
   //
   //   kInternal            the message is malformed.
   //   kInvalidArgument     the sender's name is not valid.
@@ -40,7 +48,7 @@ class Admission {
   //   kUnavailable         this worker leaves, stops, or may be fenced; or it
   //                        treats the sender as lost.
   //   kResourceExhausted   the quota.
-  absl::Status Admit(InboundCall& call, bool begins_work, CallQuota* quota);
+  absl::Status Admit(InboundCall& call, const Target& target);
 
  private:
   absl::Status CheckDestination(const RequestHeader& header) const;
@@ -48,7 +56,8 @@ class Admission {
   // Returns the sender's Peer, or null if it is not known. kUnauthenticated if
   // the incarnation is that of a worker of another name.
   absl::StatusOr<std::shared_ptr<Peer>> SenderOf(const RequestHeader& header);
-  absl::Status CheckSource(InboundCall& call, const RequestHeader& header,
+  absl::Status CheckSource(InboundCall& call, const Target& target,
+                           const RequestHeader& header,
                            const std::shared_ptr<Peer>& sender);
   absl::Status SourceIsLost(const InboundCall& call) const;
   // Adds the detail that an earlier copy of the call may have run.

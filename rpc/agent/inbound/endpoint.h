@@ -25,6 +25,8 @@ class Endpoint {
   virtual const MethodDefinition& definition() const = 0;
   // Quota that counts its calls; null for none.
   virtual CallQuota* quota() const = 0;
+  // As MethodOptions::for_left_workers.
+  virtual bool for_left_workers() const { return false; }
   // Whether many concurrent calls are expected.
   virtual bool hot() const { return false; }
 

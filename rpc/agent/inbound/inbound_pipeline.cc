@@ -67,7 +67,9 @@ void InboundPipeline::OnCall(const Endpoint& endpoint,
   AgentState::InsideScope inside(state_.get());
   auto call = std::make_shared<InboundCall>(state_, std::move(incoming));
   absl::Status status = admission_.Admit(
-      *call, endpoint.definition().at_most_once, endpoint.quota());
+      *call, {.begins_work = endpoint.definition().at_most_once,
+              .for_left_workers = endpoint.for_left_workers(),
+              .quota = endpoint.quota()});
   if (!status.ok()) {
     Refuse(endpoint, *call, std::move(status));
     return;

@@ -42,6 +42,10 @@ class MethodEndpoint final : public Endpoint {
     return options_.method->options.counted ? options_.quota : nullptr;
   }
 
+  bool for_left_workers() const override {
+    return options_.method->options.for_left_workers;
+  }
+
   absl::Status Check(InboundCall& call) const override;
   const RunOn& run_on(const InboundCall& call) const override;
   bool MayRunInline(const InboundCall& call) const override;

@@ -5,30 +5,28 @@
 
 #include "absl/strings/str_cat.h"
 #include "async/blocking_region.h"
-#include "async/status_macros.h"
+#include "async/first_of.h"
 #include "async/task_local.h"
-#include "rpc/errors/error_detail.h"
 #include "rpc/membership/worker_directory.h"
 
 namespace hawser::rpc {
 namespace {
 
-// Time for which a barrier holds a thread, and the pause without one that
-// follows.
-constexpr absl::Duration kBarrierSlice = absl::Milliseconds(100);
-constexpr absl::Duration kBarrierPause = absl::Milliseconds(5);
-// Interval between checks of the leases of workers that have not arrived.
-constexpr absl::Duration kLeaseInterval = absl::Milliseconds(500);
-// A lease that was not read for longer is observed anew.
-constexpr absl::Duration kMaxLeaseGap = absl::Seconds(2);
+// Payload of a worker that has made calls since the last round, and result of
+// such a round.
+constexpr char kBusy[] = "busy";
+
+// Whether a call got no reply from the store.
+bool IsStoreAway(const absl::Status& status) {
+  return absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status);
+}
 
 }  // namespace
 
 GracefulLeave::GracefulLeave(Options options)
     : options_(std::move(options)),
       state_(*options_.state),
-      member_(*options_.member),
-      leases_(kMaxLeaseGap) {}
+      member_(*options_.member) {}
 
 void GracefulLeave::Begin() {
   // The leave does not run under the caller's context, which has a deadline.
@@ -49,13 +47,28 @@ void GracefulLeave::Abandon() {
 }
 
 void GracefulLeave::Finish(absl::Status status) {
+  absl::AnyInvocable<void()> cancel_watch;
   {
     async::MutexLock lock(&mutex_);
     if (std::exchange(ended_, true)) return;
     next_ = nullptr;
     if (timer_.has_value()) state_.clock().Cancel(*timer_);
+    cancel_watch.swap(cancel_watch_);
   }
+  if (cancel_watch != nullptr) cancel_watch();
   promise_.Set(std::move(status));
+}
+
+template <class T>
+void GracefulLeave::CancelAtEnd(const async::Future<T>& watch) {
+  {
+    async::MutexLock lock(&mutex_);
+    if (!ended_) {
+      cancel_watch_ = [watch] { watch.Cancel(); };
+      return;
+    }
+  }
+  watch.Cancel();
 }
 
 bool GracefulLeave::ended() {
@@ -126,8 +139,8 @@ void GracefulLeave::OnOwnCallsEnded(const absl::Status& status) {
     return;
   }
   if (options_.static_group) {
-    // Monitored, so that the wait for a worker that died ends.
-    all_ = member_.WatchAll();
+    all_ = member_.Members();
+    peer_lost_ = member_.WhenPeerLost();
     for (const WorkerInfo& worker : all_) {
       participants_.push_back(WorkerDirectory::ParticipantOf(worker));
     }
@@ -196,83 +209,134 @@ void GracefulLeave::End(const absl::Status& status) {
   Finish(status_);
 }
 
+bool GracefulLeave::coordinates() const {
+  return all_.front().incarnation == state_.self().incarnation;
+}
+
 void GracefulLeave::EnterBarrier(std::string_view barrier,
                                  std::string_view payload, Step next) {
-  barrier_.emplace(member_.BarrierOf(barrier));
+  barrier_.emplace(member_.BarrierOf(barrier, all_.front().incarnation));
   payload_ = std::string(payload);
-  arrived_ = false;
   after_barrier_ = next;
-  next_lease_check_ = async::AddDelay(state_.clock().Now(), kLeaseInterval);
-  PollBarrier(absl::OkStatus());
+  Arrive(absl::OkStatus());
 }
 
-// Returns whether all workers have arrived; kUnavailable or kDeadlineExceeded
-// without an ErrorDetail if the store does not reply.
-absl::StatusOr<bool> GracefulLeave::CheckBarrier(bool late) {
-  async::BlockingRegion region;
-  if (!arrived_) {
-    RETURN_IF_ERROR(barrier_->Arrive(
-        WorkerDirectory::ParticipantOf(state_.self()), payload_));
-    arrived_ = true;
-  }
-  const absl::Status status = barrier_->Await(
-      participants_, late ? absl::ZeroDuration() : kBarrierSlice);
-  if (status.ok()) {
-    if (!payload_.empty()) {
-      ASSIGN_OR_RETURN(payloads_, barrier_->Payloads(participants_));
-    }
-    return true;
-  }
-  // A worker that has arrived must not fail because another ended at once.
-  RETURN_IF_ERROR(member_.CheckPeers());
-  if (late || !absl::IsDeadlineExceeded(status)) return status;
-  if (state_.clock().Now() >= next_lease_check_) RETURN_IF_ERROR(CheckLeases());
-  return false;
-}
-
-// Detects a worker that dies before it arrives. In the last barrier only the
-// leases show that, since the liveness monitor is stopped.
-absl::Status GracefulLeave::CheckLeases() {
-  const async::MonotonicTime now = state_.clock().Now();
-  next_lease_check_ = async::AddDelay(now, kLeaseInterval);
-  ASSIGN_OR_RETURN(const std::vector<size_t> missing,
-                   barrier_->Missing(participants_));
-  for (const size_t i : missing) {
-    const WorkerInfo& worker = all_[i];
-    ASSIGN_OR_RETURN(const std::string count,
-                     member_.ReadLease(worker.incarnation));
-    const absl::Duration limit = options_.silent_limit;
-    if (leases_.Observe(worker.incarnation, count, now) < limit) continue;
-    return WithErrorDetail(
-        absl::UnavailableError(
-            absl::StrCat(ToString(worker), " did not renew its lease for ",
-                         absl::FormatDuration(limit), " while it left")),
-        worker, /*maybe_applied=*/false);
-  }
-  return absl::OkStatus();
-}
-
-void GracefulLeave::PollBarrier(const absl::Status& status) {
-  const bool late = !status.ok();
-  absl::StatusOr<bool> all = CheckBarrier(late);
-  const bool answered = all.ok() || GetErrorDetail(all.status()).has_value() ||
-                        !(absl::IsUnavailable(all.status()) ||
-                          absl::IsDeadlineExceeded(all.status()));
-  // The process hosting the store may see the barrier complete and exit first.
-  const bool store_went = !answered && last_barrier_ && arrived_;
-  if (store_went) all = true;
-  if (late || store_went || (answered && all.value_or(true))) {
-    (this->*after_barrier_)(all.status());
+void GracefulLeave::Arrive(const absl::Status& status) {
+  if (!status.ok()) {
+    PassBarrier(store_error_);
     return;
   }
-  async::Promise<void> looked;
-  async::Future<void> look = looked.future();
-  state_.clock().CallAfter(
-      kBarrierPause,
-      [looked = std::move(looked)]() mutable { looked.Set(absl::OkStatus()); });
+  absl::Status arrived;
+  {
+    async::BlockingRegion region;
+    arrived = barrier_->Arrive(WorkerDirectory::ParticipantOf(state_.self()),
+                               payload_);
+  }
+  if (IsStoreAway(arrived)) {
+    TryAgain(arrived, &GracefulLeave::Arrive);
+  } else if (!arrived.ok()) {
+    PassBarrier(arrived);
+  } else if (coordinates()) {
+    AwaitArrivals();
+  } else {
+    AwaitCompletion();
+  }
+}
+
+void GracefulLeave::AwaitArrivals() {
+  arrivals_ = barrier_->WhenAllArrived(participants_);
+  CancelAtEnd(arrivals_);
   Await(
-      look, [] { return "the others have not arrived"; },
-      &GracefulLeave::PollBarrier);
+      async::FirstOf(
+          {arrivals_.Then([](const auto& all) { return all.status(); }),
+           peer_lost_}),
+      [] { return "the others have not arrived"; }, &GracefulLeave::OnArrivals);
+}
+
+// A worker that has arrived must not fail because another ended at once.
+void GracefulLeave::OnArrivals(const absl::Status& status) {
+  if (!arrivals_.ready() || !arrivals_.result().ok()) {
+    PassBarrier(Explain(status));
+    return;
+  }
+  const std::vector<std::string>& payloads = *arrivals_.result();
+  all_quiet_ =
+      std::find(payloads.begin(), payloads.end(), kBusy) == payloads.end();
+  CompleteBarrier(absl::OkStatus());
+}
+
+void GracefulLeave::CompleteBarrier(const absl::Status& status) {
+  if (!status.ok()) {
+    PassBarrier(store_error_);
+    return;
+  }
+  absl::Status completed;
+  {
+    async::BlockingRegion region;
+    completed = barrier_->Complete(all_quiet_ ? "" : kBusy);
+  }
+  if (IsStoreAway(completed)) {
+    TryAgain(completed, &GracefulLeave::CompleteBarrier);
+  } else {
+    PassBarrier(completed);
+  }
+}
+
+void GracefulLeave::AwaitCompletion() {
+  if (!completion_.valid()) {
+    completion_ = barrier_->WhenComplete();
+    CancelAtEnd(completion_);
+  }
+  std::vector<async::Future<void>> ends = {
+      completion_.Then([](const auto& result) { return result.status(); }),
+      peer_lost_};
+  if (last_barrier_) ends.push_back(Pause());
+  Await(
+      async::FirstOf(ends), [] { return "the others have not arrived"; },
+      &GracefulLeave::OnCompletion);
+}
+
+void GracefulLeave::OnCompletion(const absl::Status& status) {
+  if (completion_.ready() && completion_.result().ok()) {
+    all_quiet_ = *completion_.result() != kBusy;
+    PassBarrier(absl::OkStatus());
+  } else if (!status.ok()) {
+    PassBarrier(Explain(status));
+  } else if (!member_.StoreReachable()) {
+    // The process that hosts the store saw the last barrier complete, and ended
+    // first.
+    PassBarrier(absl::OkStatus());
+  } else {
+    AwaitCompletion();
+  }
+}
+
+absl::Status GracefulLeave::Explain(const absl::Status& status) {
+  if (!absl::IsDeadlineExceeded(status)) return status;
+  async::BlockingRegion region;
+  absl::Status missing = barrier_->CheckAllArrived(participants_);
+  return missing.ok() ? status : missing;
+}
+
+void GracefulLeave::PassBarrier(const absl::Status& status) {
+  if (arrivals_.valid()) std::exchange(arrivals_, {}).Cancel();
+  if (completion_.valid()) std::exchange(completion_, {}).Cancel();
+  (this->*after_barrier_)(status);
+}
+
+void GracefulLeave::TryAgain(const absl::Status& error, Step step) {
+  store_error_ = error;
+  Await(
+      Pause(), [] { return "the store does not reply"; }, step);
+}
+
+async::Future<void> GracefulLeave::Pause() {
+  async::Promise<void> passed;
+  async::Future<void> pause = passed.future();
+  state_.clock().CallAfter(
+      options_.heartbeat_interval,
+      [passed = std::move(passed)]() mutable { passed.Set(absl::OkStatus()); });
+  return pause;
 }
 
 void GracefulLeave::EnterQuiescenceBarrier(const absl::Status& status) {
@@ -281,15 +345,14 @@ void GracefulLeave::EnterQuiescenceBarrier(const absl::Status& status) {
   const bool quiet = round_ > 0 && calls == calls_seen_;
   calls_seen_ = calls;
   EnterBarrier(absl::StrCat("quiescence", round_),
-               quiet || !status_.ok() ? "yes" : "no",
+               quiet || !status_.ok() ? "" : kBusy,
                &GracefulLeave::OnQuiescenceBarrier);
 }
 
 void GracefulLeave::OnQuiescenceBarrier(const absl::Status& status) {
   if (!status.ok()) {
     End(status);
-  } else if (std::find(payloads_.begin(), payloads_.end(), "no") !=
-             payloads_.end()) {
+  } else if (!all_quiet_) {
     ++round_;
     AwaitOwnCalls(&GracefulLeave::EnterQuiescenceBarrier);
   } else {
@@ -298,15 +361,33 @@ void GracefulLeave::OnQuiescenceBarrier(const absl::Status& status) {
 }
 
 void GracefulLeave::LeaveStaticGroup() {
+  member_.StopMonitoring();
+  member_.StopReporting();
+  last_barrier_ = true;
+  EnterBarrier("left", "", &GracefulLeave::OnLastBarrier);
+}
+
+void GracefulLeave::OnLastBarrier(const absl::Status& status) {
+  status_.Update(status);
+  if (!status.ok() || !coordinates()) {
+    Withdraw(absl::OkStatus());
+    return;
+  }
+  Await(
+      member_.WhenAlone(), [] { return "the others have not left"; },
+      &GracefulLeave::Withdraw);
+}
+
+void GracefulLeave::Withdraw(const absl::Status&) {
+  absl::Status withdrawn;
   {
     async::BlockingRegion region;
-    // From here on peers may stop at any time.
-    member_.StopMonitoring();
     member_.StopMembership();
-    status_.Update(member_.Withdraw());
+    withdrawn = member_.Withdraw();
   }
-  last_barrier_ = true;
-  EnterBarrier("left", "", &GracefulLeave::End);
+  // The process that hosts the store may have ended after the last barrier.
+  if (!status_.ok() || !IsStoreAway(withdrawn)) status_.Update(withdrawn);
+  Finish(status_);
 }
 
 }  // namespace hawser::rpc

@@ -14,7 +14,6 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/functional/any_invocable.h"
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "async/clock.h"
 #include "async/future.h"
@@ -23,15 +22,13 @@
 #include "rpc/agent/service.h"
 #include "rpc/agent/state/agent_state.h"
 #include "rpc/identity/worker_info.h"
-#include "rpc/membership/lease_observer.h"
 #include "store/barrier.h"
 
 namespace hawser::rpc {
 
 // Runs in steps on the agent's control executor. Between steps it waits without
-// holding a thread; a barrier holds one thread of that executor for a tenth of
-// a second at a time. All waits end at one deadline of the agent's clock. A
-// step that accesses the store takes at most kStoreCallTimeout longer.
+// holding a thread. All waits end at one deadline of the agent's clock. A step
+// that accesses the store takes at most kStoreCallTimeout longer.
 //
 // Without a world size:
 //
@@ -49,11 +46,13 @@ namespace hawser::rpc {
 // 3. Rounds: own calls end, then all workers pass a barrier whose payload says
 //    whether the worker made a call since the last round. The rounds end when
 //    none of them did.
-// 4. The worker's record is removed. All workers pass a last barrier, so that
-//    none stops while another still needs it.
+// 4. All workers pass a last barrier, so that none stops while another still
+//    needs it. The worker's record is removed. The coordinator, whose process
+//    may host the store, does so when all others have left.
 //
-// A barrier fails with the name of a worker that is found lost meanwhile. If
-// the store does not reply, it is tried again until the deadline.
+// The worker with the lowest rank coordinates the barriers. A barrier fails
+// with the name of a worker that is found lost meanwhile. If the store does not
+// reply, it is tried again until the deadline, once per heartbeat interval.
 //
 // Thread-safe. Keeps itself alive while it waits, and uses the agent only
 // behind its gate.
@@ -66,8 +65,8 @@ class GracefulLeave : public std::enable_shared_from_this<GracefulLeave> {
     const std::vector<Service*>* services = nullptr;
     // Whether the job has a world size.
     bool static_group = false;
-    // Of a lease that is not renewed.
-    absl::Duration silent_limit;
+    // Pause before a call to the store is repeated.
+    absl::Duration heartbeat_interval;
     // Of the whole leave.
     absl::Duration timeout;
   };
@@ -113,16 +112,35 @@ class GracefulLeave : public std::enable_shared_from_this<GracefulLeave> {
   void End(const absl::Status& status);
 
   // With a world size. Arrives at `barrier` with `payload`; `next` runs with OK
-  // once all workers have arrived, or with an error. Unless `payload` is empty,
-  // payloads_ then has the payloads of all workers.
+  // once all workers have arrived, or with an error. all_quiet_ then says
+  // whether no payload is kBusy.
   void EnterBarrier(std::string_view barrier, std::string_view payload,
                     Step next);
-  void PollBarrier(const absl::Status& status);
-  absl::StatusOr<bool> CheckBarrier(bool late);
-  absl::Status CheckLeases();
+  void Arrive(const absl::Status& status);
+  void AwaitArrivals();
+  void OnArrivals(const absl::Status& status);
+  void CompleteBarrier(const absl::Status& status);
+  void AwaitCompletion();
+  void OnCompletion(const absl::Status& status);
+  // Returns kDeadlineExceeded with the names of the workers that are missing,
+  // or the error of a store that does not reply.
+  absl::Status Explain(const absl::Status& status);
+  void PassBarrier(const absl::Status& status);
+  // Runs `step` after a pause, because the store replied to its call with
+  // `error`.
+  void TryAgain(const absl::Status& error, Step step);
+  async::Future<void> Pause();
+  // Makes sure that the end of the leave ends the wait `watch` for the store.
+  template <class T>
+  void CancelAtEnd(const async::Future<T>& watch);
+  // Whether this worker is the coordinator.
+  bool coordinates() const;
+
   void EnterQuiescenceBarrier(const absl::Status& status);
   void OnQuiescenceBarrier(const absl::Status& status);
   void LeaveStaticGroup();
+  void OnLastBarrier(const absl::Status& status);
+  void Withdraw(const absl::Status& ignored);
 
   const Options options_;
   AgentState& state_;
@@ -132,7 +150,7 @@ class GracefulLeave : public std::enable_shared_from_this<GracefulLeave> {
   // Set by Begin.
   async::MonotonicTime deadline_ = async::kNever;
 
-  // Used by one step at a time.
+  // Used by one step at a time. The first error, which does not end the leave.
   absl::Status status_;
   size_t num_undrained_ = 0;
   // With a world size: all workers.
@@ -140,15 +158,17 @@ class GracefulLeave : public std::enable_shared_from_this<GracefulLeave> {
   std::vector<store::Barrier::Participant> participants_;
   int round_ = 0;
   uint64_t calls_seen_ = 0;
-  // The current barrier.
+  async::Future<void> peer_lost_;
+  // The current barrier, and its wait for the store.
   std::optional<store::Barrier> barrier_;
   std::string payload_;
-  std::vector<std::string> payloads_;
-  bool arrived_ = false;
+  async::Future<std::vector<std::string>> arrivals_;
+  async::Future<std::string> completion_;
+  // Error of the last call to the store.
+  absl::Status store_error_;
+  bool all_quiet_ = false;
   bool last_barrier_ = false;
   Step after_barrier_ = nullptr;
-  LeaseObserver leases_;
-  async::MonotonicTime next_lease_check_;
 
   async::Mutex mutex_;
   bool ended_ ABSL_GUARDED_BY(mutex_) = false;
@@ -157,6 +177,8 @@ class GracefulLeave : public std::enable_shared_from_this<GracefulLeave> {
   uint64_t num_waits_ ABSL_GUARDED_BY(mutex_) = 0;
   Step next_ ABSL_GUARDED_BY(mutex_) = nullptr;
   Late late_ ABSL_GUARDED_BY(mutex_);
+  // Ends the wait for the store of the current barrier.
+  absl::AnyInvocable<void()> cancel_watch_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace hawser::rpc

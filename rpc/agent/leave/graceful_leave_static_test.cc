@@ -15,6 +15,7 @@
 #include "rpc/errors/error_detail.h"
 #include "rpc/identity/worker_info.h"
 #include "rpc/membership/worker_directory.h"
+#include "rpc/testing/fakes/fake_service_host.h"
 #include "rpc/testing/fakes/leaving_worker.h"
 #include "store/barrier.h"
 #include "store/hash/store.h"
@@ -31,8 +32,7 @@ using ::testing::IsEmpty;
 using ::testing::Not;
 
 constexpr absl::Duration kTimeout = LeavingWorker::kTimeout;
-constexpr absl::Duration kSilentLimit = LeavingWorker::kSilentLimit;
-// Time between two checks of a barrier.
+constexpr absl::Duration kPause = LeavingWorker::kHeartbeatInterval;
 constexpr absl::Duration kStep = absl::Milliseconds(5);
 
 absl::Status LostError(const WorkerInfo& worker) {
@@ -54,7 +54,7 @@ class StaticLeaveTest : public testing::Test {
     return workers;
   }
 
-  // One check of each worker's barrier, and the pause after it.
+  // All closures of each worker, and then some time.
   void Step(const Workers& workers) {
     for (const auto& worker : workers) worker->control.RunAll();
     clock_.AdvanceBy(kStep);
@@ -77,10 +77,10 @@ class StaticLeaveTest : public testing::Test {
   bool HasArrived(const LeavingWorker& worker, std::string_view barrier) {
     const std::vector<store::Barrier::Participant> one = {
         WorkerDirectory::ParticipantOf(worker.self)};
-    const auto missing =
-        WorkerDirectory(&store_, "job").BarrierOf(barrier).Missing(one);
-    EXPECT_THAT(missing, IsOk());
-    return missing.ok() && missing->empty();
+    return WorkerDirectory(&store_, "job")
+        .BarrierOf(barrier, FakeServiceHost::MakeWorker(0).incarnation)
+        .CheckAllArrived(one)
+        .ok();
   }
   // Runs until `worker` has arrived at a barrier, and no step further.
   void RunUntilArrived(const Workers& workers, const LeavingWorker& worker,
@@ -108,7 +108,7 @@ class StaticLeaveTest : public testing::Test {
 
  protected:
   async::SimulatedClock clock_;
-  store::HashStore store_;
+  store::HashStore store_{{.clock = &clock_}};
 };
 
 TEST_F(StaticLeaveTest, WorkersMeetBeforeTheyDrainAndBeforeTheyEnd) {
@@ -117,8 +117,8 @@ TEST_F(StaticLeaveTest, WorkersMeetBeforeTheyDrainAndBeforeTheyEnd) {
   workers[2]->BeginCall();
   for (const auto& worker : workers) worker->leave->Begin();
   RunFor(workers, absl::Seconds(5));
-  EXPECT_THAT(workers[0]->events, ElementsAre("watch"));
-  EXPECT_THAT(workers[1]->events, ElementsAre("watch"));
+  EXPECT_THAT(workers[0]->events, IsEmpty());
+  EXPECT_THAT(workers[1]->events, IsEmpty());
   EXPECT_THAT(workers[2]->events, IsEmpty());
 
   // Now its drain keeps them.
@@ -126,40 +126,60 @@ TEST_F(StaticLeaveTest, WorkersMeetBeforeTheyDrainAndBeforeTheyEnd) {
   workers[2]->first.drained = drained.future();
   workers[2]->EndCall();
   RunFor(workers, absl::Seconds(5));
-  EXPECT_THAT(workers[0]->events,
-              ElementsAre("watch", "drain second", "drain first"));
+  EXPECT_THAT(workers[0]->events, ElementsAre("drain second", "drain first"));
   EXPECT_TRUE(HasArrived(*workers[0], "quiescence0"));
 
   drained.Set(absl::OkStatus());
   RunToEnd(workers);
   for (const auto& worker : workers) {
     EXPECT_THAT(worker->result(), IsOk());
-    EXPECT_THAT(worker->events,
-                ElementsAre("watch", "drain second", "drain first",
-                            "stop monitoring", "stop membership", "withdraw"));
     EXPECT_EQ(worker->executor.num_queued(), 0u);
   }
+  EXPECT_THAT(workers[0]->events,
+              ElementsAre("drain second", "drain first", "stop monitoring",
+                          "stop reporting", "await others", "stop membership",
+                          "withdraw"));
+  EXPECT_THAT(workers[1]->events,
+              ElementsAre("drain second", "drain first", "stop monitoring",
+                          "stop reporting", "stop membership", "withdraw"));
+  EXPECT_EQ(workers[2]->events, workers[1]->events);
+  // The last barrier's pauses end by themselves.
+  clock_.AdvanceBy(kPause);
   EXPECT_EQ(clock_.num_timers(), 0u);
 }
 
 // None stops while another still needs it.
-TEST_F(StaticLeaveTest, WorkerEndsOnlyWhenAllHaveWithdrawn) {
+TEST_F(StaticLeaveTest, WorkerEndsOnlyWhenAllHaveArrivedAtTheLastBarrier) {
   const Workers workers = MakeWorkers(2);
-  bool held = false;
   workers[1]->member.SetOnStep([&](std::string_view step) {
-    if (step != "withdraw") return;
-    held = true;
-    workers[1]->link.SetPartitioned(true);
+    if (step == "stop monitoring") workers[1]->link.SetPartitioned(true);
   });
   for (const auto& worker : workers) worker->leave->Begin();
   RunUntilArrived(workers, *workers[0], "left");
   RunFor(workers, absl::Seconds(1));
-  ASSERT_TRUE(held);
+  ASSERT_TRUE(workers[1]->link.partitioned());
   EXPECT_FALSE(workers[0]->ended());
   workers[1]->link.SetPartitioned(false);
   RunToEnd(workers);
   EXPECT_THAT(workers[0]->result(), IsOk());
   EXPECT_THAT(workers[1]->result(), IsOk());
+}
+
+// Its process may host the store, which the others need to withdraw.
+TEST_F(StaticLeaveTest, CoordinatorEndsWhenTheOthersHaveLeft) {
+  const Workers workers = MakeWorkers(3);
+  async::Promise<void> alone;
+  workers[0]->member.SetAlone(alone.future());
+  for (const auto& worker : workers) worker->leave->Begin();
+  RunFor(workers, absl::Seconds(5));
+  EXPECT_THAT(workers[1]->result(), IsOk());
+  EXPECT_THAT(workers[2]->result(), IsOk());
+  EXPECT_FALSE(workers[0]->ended());
+  EXPECT_EQ(workers[0]->events.back(), "await others");
+  alone.Set(absl::OkStatus());
+  RunToEnd(workers);
+  EXPECT_THAT(workers[0]->result(), IsOk());
+  EXPECT_EQ(workers[0]->events.back(), "withdraw");
 }
 
 TEST_F(StaticLeaveTest, TwoRoundsShowThatAllAreQuiet) {
@@ -247,11 +267,34 @@ TEST_F(StaticLeaveTest, LostPeerEndsTheFirstBarrierWithItsName) {
   workers[0]->leave->Begin();
   RunFor(workers, absl::Seconds(1));
   EXPECT_FALSE(workers[0]->ended());
-  workers[0]->member.SetPeers(LostError(workers[1]->self));
+  workers[0]->member.LosePeer(LostError(workers[1]->self));
   Step(workers);
   workers[0]->control.RunAll();
   EXPECT_EQ(workers[0]->result(), LostError(workers[1]->self));
-  EXPECT_THAT(workers[0]->events, ElementsAre("watch"));
+  EXPECT_THAT(workers[0]->events, IsEmpty());
+}
+
+TEST_F(StaticLeaveTest, LostCoordinatorEndsTheFirstBarrierWithItsName) {
+  const Workers workers = MakeWorkers(2);
+  workers[1]->leave->Begin();
+  RunFor(workers, absl::Seconds(1));
+  EXPECT_FALSE(workers[1]->ended());
+  workers[1]->member.LosePeer(LostError(workers[0]->self));
+  workers[1]->control.RunAll();
+  EXPECT_EQ(workers[1]->result(), LostError(workers[0]->self));
+}
+
+TEST_F(StaticLeaveTest, LostPeerEndsTheLastBarrierAfterTheWithdrawal) {
+  const Workers workers = MakeWorkers(2);
+  workers[1]->member.SetOnStep([&](std::string_view step) {
+    if (step == "stop monitoring") workers[1]->link.SetPartitioned(true);
+  });
+  for (const auto& worker : workers) worker->leave->Begin();
+  RunUntilArrived(workers, *workers[0], "left");
+  workers[0]->member.LosePeer(LostError(workers[1]->self));
+  RunFor(workers, absl::Seconds(1));
+  EXPECT_EQ(workers[0]->result(), LostError(workers[1]->self));
+  EXPECT_EQ(workers[0]->events.back(), "withdraw");
 }
 
 TEST_F(StaticLeaveTest, LostPeerEndsARoundWithItsName) {
@@ -260,7 +303,7 @@ TEST_F(StaticLeaveTest, LostPeerEndsARoundWithItsName) {
   async::Promise<void> never;
   workers[1]->second.drained = never.future();
   RunUntilArrived(workers, *workers[0], "quiescence0");
-  workers[0]->member.SetPeers(LostError(workers[1]->self));
+  workers[0]->member.LosePeer(LostError(workers[1]->self));
   RunFor(workers, absl::Seconds(1));
   EXPECT_EQ(workers[0]->result(), LostError(workers[1]->self));
   EXPECT_EQ(workers[0]->events.back(), "drain first");
@@ -271,47 +314,9 @@ TEST_F(StaticLeaveTest, PeerThatArrivedBeforeItWasLostIsNotAnError) {
   const Workers workers = MakeWorkers(2);
   for (const auto& worker : workers) worker->leave->Begin();
   RunUntilArrived(workers, *workers[1], "left");
-  workers[0]->member.SetPeers(LostError(workers[1]->self));
+  workers[0]->member.LosePeer(LostError(workers[1]->self));
   RunToEnd(workers);
   EXPECT_THAT(workers[0]->result(), IsOk());
-}
-
-TEST_F(StaticLeaveTest, LapsedLeaseOfAMissingWorkerEndsTheBarrier) {
-  const Workers workers = MakeWorkers(3);
-  const WorkerInfo& dead = workers[2]->self;
-  // The second one has arrived, so that its lease does not matter.
-  workers[0]->member.SetLease(workers[1]->self.incarnation, "7");
-  workers[0]->member.SetLease(dead.incarnation, "7");
-  workers[0]->leave->Begin();
-  workers[1]->leave->Begin();
-  RunFor(workers, kSilentLimit);
-  EXPECT_FALSE(workers[0]->ended());
-  // The lease is observed twice a second, first after half a second.
-  RunFor(workers, absl::Seconds(1));
-  EXPECT_THAT(workers[0]->result(),
-              StatusIs(absl::StatusCode::kUnavailable,
-                       AllOf(HasSubstr(ToString(dead)),
-                             HasSubstr("did not renew its lease for 3s"))));
-  EXPECT_EQ(GetErrorDetail(workers[0]->result()),
-            (ErrorDetail{.worker = dead.name,
-                         .incarnation = dead.incarnation,
-                         .maybe_applied = false}));
-  // The other sees the lease renewed.
-  EXPECT_FALSE(workers[1]->ended());
-}
-
-TEST_F(StaticLeaveTest, LapsedLeaseEndsTheLastBarrier) {
-  const Workers workers = MakeWorkers(2);
-  workers[1]->member.SetOnStep([&](std::string_view step) {
-    if (step == "withdraw") workers[1]->link.SetPartitioned(true);
-  });
-  for (const auto& worker : workers) worker->leave->Begin();
-  RunUntilArrived(workers, *workers[0], "left");
-  workers[0]->member.SetLease(workers[1]->self.incarnation, "7");
-  RunFor(workers, kSilentLimit + absl::Seconds(1));
-  EXPECT_THAT(workers[0]->result(),
-              StatusIs(absl::StatusCode::kUnavailable,
-                       HasSubstr(ToString(workers[1]->self))));
 }
 
 TEST_F(StaticLeaveTest, MissingWorkersAreNamedAtTheDeadline) {
@@ -324,7 +329,7 @@ TEST_F(StaticLeaveTest, MissingWorkersAreNamedAtTheDeadline) {
       workers[1]->result(),
       StatusIs(absl::StatusCode::kDeadlineExceeded,
                AllOf(HasSubstr("leaving"), HasSubstr("rank 0, rank 2"))));
-  EXPECT_THAT(workers[1]->events, ElementsAre("watch"));
+  EXPECT_THAT(workers[1]->events, IsEmpty());
 }
 
 TEST_F(StaticLeaveTest, StoreThatIsAwayForAMomentIsTriedAgain) {
@@ -359,36 +364,42 @@ TEST_F(StaticLeaveTest, StoreThatStaysAwayFailsTheLeaveAtTheDeadline) {
                        HasSubstr("the store is out of reach")));
 }
 
-// The worker that hosts the store may see the barrier complete and exit first.
+// The process that hosts the store may see the barrier complete and exit first.
 TEST_F(StaticLeaveTest, StoreThatEndsDuringTheLastBarrierEndsTheLeave) {
   const Workers workers = MakeWorkers(2);
-  workers[1]->member.SetOnStep([&](std::string_view step) {
-    if (step == "withdraw") workers[1]->link.SetPartitioned(true);
+  workers[0]->member.SetOnStep([&](std::string_view step) {
+    if (step == "stop monitoring") workers[0]->link.SetPartitioned(true);
   });
   for (const auto& worker : workers) worker->leave->Begin();
-  RunUntilArrived(workers, *workers[0], "left");
-  EXPECT_FALSE(workers[0]->ended());
-  workers[0]->link.SetPartitioned(true);
-  Step(workers);
-  workers[0]->control.RunAll();
-  EXPECT_THAT(workers[0]->result(), IsOk());
-  // The other one has not arrived.
+  RunUntilArrived(workers, *workers[1], "left");
+  RunFor(workers, absl::Seconds(2));
   EXPECT_FALSE(workers[1]->ended());
+  workers[1]->link.SetPartitioned(true);
+  workers[1]->member.SetWithdraw(absl::UnavailableError("out of reach"));
+  RunFor(workers, 2 * kPause);
+  EXPECT_THAT(workers[1]->result(), IsOk());
+  EXPECT_EQ(workers[1]->events.back(), "withdraw");
+}
+
+TEST_F(StaticLeaveTest, OtherErrorsOfTheWithdrawalAreReported) {
+  const Workers workers = MakeWorkers(2);
+  workers[1]->member.SetWithdraw(absl::DataLossError("emptied"));
+  for (const auto& worker : workers) worker->leave->Begin();
   RunToEnd(workers);
-  EXPECT_THAT(workers[1]->result(), Not(IsOk()));
+  EXPECT_EQ(workers[1]->result(), absl::DataLossError("emptied"));
 }
 
 TEST_F(StaticLeaveTest, AbandonedLeaveArrivesAtNoFurtherBarrier) {
   const Workers workers = MakeWorkers(2);
-  workers[0]->leave->Begin();
-  RunFor(workers, absl::Seconds(1));
-  workers[0]->leave->Abandon();
-  EXPECT_THAT(workers[0]->result(), StatusIs(absl::StatusCode::kCancelled));
   workers[1]->leave->Begin();
-  RunUntilArrived(workers, *workers[1], "quiescence0");
   RunFor(workers, absl::Seconds(1));
-  EXPECT_FALSE(HasArrived(*workers[0], "quiescence0"));
-  EXPECT_THAT(workers[0]->events, ElementsAre("watch"));
+  workers[1]->leave->Abandon();
+  EXPECT_THAT(workers[1]->result(), StatusIs(absl::StatusCode::kCancelled));
+  workers[0]->leave->Begin();
+  RunUntilArrived(workers, *workers[0], "quiescence0");
+  RunFor(workers, absl::Seconds(1));
+  EXPECT_FALSE(HasArrived(*workers[1], "quiescence0"));
+  EXPECT_THAT(workers[1]->events, IsEmpty());
 }
 
 }  // namespace

@@ -40,7 +40,7 @@ class DynamicLeaveTest : public testing::Test {
   }
 
   async::SimulatedClock clock_;
-  store::HashStore store_;
+  store::HashStore store_{{.clock = &clock_}};
   LeavingWorker worker_{0, std::nullopt, &store_, &clock_};
 };
 

@@ -3,12 +3,10 @@
 #ifndef HAWSER_RPC_AGENT_LEAVE_LEAVING_MEMBER_H_
 #define HAWSER_RPC_AGENT_LEAVE_LEAVING_MEMBER_H_
 
-#include <string>
 #include <string_view>
 #include <vector>
 
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "async/clock.h"
 #include "async/future.h"
 #include "rpc/identity/worker_info.h"
@@ -22,24 +20,31 @@ class LeavingMember {
  public:
   virtual ~LeavingMember() = default;
 
-  // Returns all members, this worker included, and monitors the liveness of all
-  // of them from now on.
-  virtual std::vector<WorkerInfo> WatchAll() = 0;
+  // Returns all members, ordered by rank, this worker included.
+  virtual std::vector<WorkerInfo> Members() const = 0;
 
-  // kUnavailable, with an ErrorDetail, if a peer was lost without leaving.
-  virtual absl::Status CheckPeers() const = 0;
+  // Completes with kUnavailable and an ErrorDetail when a peer is lost without
+  // leaving, or has been.
+  virtual async::Future<void> WhenPeerLost() = 0;
+  // Completes when all other members have left or are lost.
+  virtual async::Future<void> WhenAlone() = 0;
 
-  // Returns the barrier of that name for all workers of the job.
-  virtual store::Barrier BarrierOf(std::string_view name) const = 0;
+  // Whether the last call of the membership to the store succeeded.
+  virtual bool StoreReachable() const = 0;
 
-  // Returns the count of a worker's lease; empty if it has none. Blocks.
-  virtual absl::StatusOr<std::string> ReadLease(Incarnation worker) = 0;
+  // Returns the barrier of that name for all workers of the job, with
+  // `coordinator`.
+  virtual store::Barrier BarrierOf(std::string_view name,
+                                   Incarnation coordinator) const = 0;
 
   // Releases the name of this worker and records that it left. Blocks.
   virtual absl::Status Withdraw() = 0;
 
   // Stops to monitor the liveness of peers.
   virtual void StopMonitoring() = 0;
+  // Stops to report departures of peers to services: from here on peers may
+  // leave at any time.
+  virtual void StopReporting() = 0;
   // Stops to renew the lease and to read the membership log. Blocks.
   virtual void StopMembership() = 0;
 

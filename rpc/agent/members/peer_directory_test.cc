@@ -86,7 +86,7 @@ class PeerDirectoryTest : public testing::Test {
   async::SimulatedClock clock_;
   async::ManualExecutor executor_;
   async::ManualExecutor control_executor_;
-  store::HashStore store_;
+  store::HashStore store_{{.clock = &clock_}};
   // Counts the messages of the link to and from the store.
   int num_messages_ = 0;
   SimulatedStoreLink link_{&store_, {.on_way = [this] { ++num_messages_; }}};

@@ -1,6 +1,8 @@
 #include "rpc/agent/members/peer_membership.h"
 
 #include <algorithm>
+#include <chrono>
+#include <cstdio>
 #include <thread>
 #include <utility>
 
@@ -9,14 +11,10 @@
 #include "async/join.h"
 #include "async/status_macros.h"
 #include "rpc/errors/error_detail.h"
+#include "rpc/membership/group_start.h"
+#include "store/store.h"
 
 namespace hawser::rpc {
-namespace {
-
-constexpr char kStartedBarrier[] = "started";
-constexpr absl::Duration kFirstStartedWait = absl::Seconds(1);
-
-}  // namespace
 
 PeerMembership::PeerMembership(Options options)
     : options_(std::move(options)),
@@ -71,19 +69,37 @@ absl::Status PeerMembership::Join() {
   joined_.store(true, std::memory_order_release);
   membership_->Start();
   if (!options_.world_size.has_value()) return absl::OkStatus();
-  return AwaitGroup(*options_.world_size, deadline);
+  GroupStart start({.self = state_.self(),
+                    .world_size = *options_.world_size,
+                    .job = std::string(state_.job()),
+                    .store = options_.store,
+                    .records = &records_,
+                    .on_roster =
+                        [this](const std::vector<WorkerInfo>& all) {
+                          for (const WorkerInfo& worker : all)
+                            peers_.Add(worker);
+                        },
+                    .on_waiting =
+                        [this](const std::string& what) {
+                          std::fprintf(
+                              stderr, "hawser: %s waits for %s at %s\n",
+                              ToString(state_.self()).c_str(), what.c_str(),
+                              options_.store->description().c_str());
+                        }});
+  return start.Run(async::AddDelay(std::chrono::steady_clock::now(),
+                                   state_.TimeUntil(deadline)));
 }
 
 absl::Status PeerMembership::Register() {
   const WorkerInfo& self = state_.self();
   // The lease precedes the claim: a name without a lease is free.
-  RETURN_IF_ERROR(log_.Renew(self.incarnation, 0));
   const LivenessOptions& liveness = options_.liveness;
+  RETURN_IF_ERROR(log_.Renew(self.incarnation, 0, liveness.silent_limit));
   const absl::StatusOr<std::vector<WorkerInfo>> replaced = records_.Register(
       self,
       {.silent_limit = liveness.silent_limit,
        .unreachable_limit = liveness.unreachable_limit,
-       .interval = liveness.heartbeat_interval / 5,
+       .interval = liveness.heartbeat_interval,
        .patience = std::min(options_.start_timeout, 2 * liveness.silent_limit),
        .probe = [this](const WorkerInfo& holder) { return Probe(holder); }});
   if (!replaced.ok()) {
@@ -96,6 +112,8 @@ absl::Status PeerMembership::Register() {
         LostEvent(old.incarnation, self.incarnation,
                   absl::StrCat("was replaced by ", ToString(self)))));
   }
+  // It may have lapsed while this worker waited for the name.
+  RETURN_IF_ERROR(log_.Renew(self.incarnation, 1, liveness.silent_limit));
   return log_.Append(JoinedEvent(self));
 }
 
@@ -110,33 +128,6 @@ absl::Status PeerMembership::Probe(const WorkerInfo& holder) {
         answered.Set(std::move(status));
       });
   return answer.Wait();
-}
-
-absl::Status PeerMembership::AwaitGroup(int world_size,
-                                        async::MonotonicTime deadline) {
-  // A worker that dies before all have arrived leaves its record until another
-  // replaces it, so the records are read again from time to time.
-  absl::Duration wait = kFirstStartedWait;
-  store::Barrier barrier = records_.BarrierOf(kStartedBarrier);
-  for (bool arrived = false;; arrived = true, wait *= 2) {
-    ASSIGN_OR_RETURN(
-        const std::vector<WorkerInfo> workers,
-        records_.AwaitWorkers(world_size, state_.TimeUntil(deadline)));
-    std::vector<store::Barrier::Participant> participants;
-    for (const WorkerInfo& worker : workers) {
-      peers_.Add(worker);
-      participants.push_back(WorkerDirectory::ParticipantOf(worker));
-    }
-    if (!arrived) {
-      RETURN_IF_ERROR(UntilStoreReplies(deadline, [&] {
-        return barrier.Arrive(WorkerDirectory::ParticipantOf(state_.self()),
-                              "");
-      }));
-    }
-    const absl::Duration left = state_.TimeUntil(deadline);
-    absl::Status started = barrier.Await(participants, std::min(wait, left));
-    if (wait >= left || !absl::IsDeadlineExceeded(started)) return started;
-  }
 }
 
 absl::StatusOr<std::shared_ptr<Peer>> PeerMembership::FindPeer(
@@ -223,6 +214,7 @@ void PeerMembership::OnEvent(const MemberEvent& event) {
     }
   }
   watches_.OnEvent(event);
+  if (event.kind != MemberEvent::Kind::kJoined) CheckDeparted();
 }
 
 // A worker that rejects a message to it says that one of the two was declared
@@ -271,6 +263,7 @@ void PeerMembership::OnLost(const std::shared_ptr<Peer>& peer,
       Report(peer, status);
       break;
   }
+  CheckDeparted();
 }
 
 void PeerMembership::OnLeft(const std::shared_ptr<Peer>& peer) {
@@ -297,13 +290,58 @@ void PeerMembership::OnFenced(const std::string& reason) {
 // Earlier messages of a service to that worker may have been processed there.
 void PeerMembership::Report(const std::shared_ptr<Peer>& peer,
                             const absl::Status& status) {
+  if (!reporting_.load()) return;
   options_.on_peer_lost(peer->info(), WithErrorDetail(status, peer->info(),
                                                       /*maybe_applied=*/true));
 }
 
-std::vector<WorkerInfo> PeerMembership::WatchAll() {
-  for (const auto& peer : peers_.All()) Watch(peer);
-  return workers();
+async::Future<void> PeerMembership::WhenPeerLost() {
+  async::Promise<void> promise;
+  async::Future<void> lost = promise.future();
+  {
+    async::MutexLock lock(&mutex_);
+    await_loss_.push_back(std::move(promise));
+  }
+  CheckDeparted();
+  return lost;
+}
+
+async::Future<void> PeerMembership::WhenAlone() {
+  async::Promise<void> promise;
+  async::Future<void> alone = promise.future();
+  {
+    async::MutexLock lock(&mutex_);
+    await_alone_.push_back(std::move(promise));
+  }
+  CheckDeparted();
+  return alone;
+}
+
+void PeerMembership::CheckDeparted() {
+  const absl::Status lost = CheckPeers();
+  const bool alone = IsAlone();
+  std::vector<async::Promise<void>> told;
+  std::vector<async::Promise<void>> alone_told;
+  {
+    async::MutexLock lock(&mutex_);
+    if (!lost.ok()) told.swap(await_loss_);
+    if (alone) alone_told.swap(await_alone_);
+  }
+  for (async::Promise<void>& promise : told) promise.Set(lost);
+  for (async::Promise<void>& promise : alone_told) {
+    promise.Set(absl::OkStatus());
+  }
+}
+
+bool PeerMembership::IsAlone() const {
+  for (const auto& peer : peers_.All()) {
+    const Incarnation incarnation = peer->info().incarnation;
+    if (incarnation != state_.self().incarnation &&
+        !peers_.HasDeparted(incarnation)) {
+      return false;
+    }
+  }
+  return true;
 }
 
 absl::Status PeerMembership::CheckPeers() const {
@@ -315,12 +353,9 @@ absl::Status PeerMembership::CheckPeers() const {
   return absl::OkStatus();
 }
 
-store::Barrier PeerMembership::BarrierOf(std::string_view name) const {
-  return records_.BarrierOf(name);
-}
-
-absl::StatusOr<std::string> PeerMembership::ReadLease(Incarnation worker) {
-  return log_.ReadLease(worker);
+store::Barrier PeerMembership::BarrierOf(std::string_view name,
+                                         Incarnation coordinator) const {
+  return records_.BarrierOf(name, coordinator);
 }
 
 async::Future<void> PeerMembership::NotifyPeers(async::MonotonicTime deadline) {

@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/functional/any_invocable.h"
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
@@ -18,6 +19,7 @@
 #include "absl/time/time.h"
 #include "async/clock.h"
 #include "async/future.h"
+#include "async/mutex.h"
 #include "rpc/agent/inbound/sender_directory.h"
 #include "rpc/agent/leave/leaving_member.h"
 #include "rpc/agent/members/control_calls.h"
@@ -121,12 +123,15 @@ class PeerMembership final : public PeerFinder,
 
   // --- Leaving.
 
-  std::vector<WorkerInfo> WatchAll() override;
-  absl::Status CheckPeers() const override;
-  store::Barrier BarrierOf(std::string_view name) const override;
-  absl::StatusOr<std::string> ReadLease(Incarnation worker) override;
+  std::vector<WorkerInfo> Members() const override { return workers(); }
+  async::Future<void> WhenPeerLost() override;
+  async::Future<void> WhenAlone() override;
+  bool StoreReachable() const override { return store_reachable(); }
+  store::Barrier BarrierOf(std::string_view name,
+                           Incarnation coordinator) const override;
   absl::Status Withdraw() override;
   void StopMonitoring() override { monitor_->Stop(); }
+  void StopReporting() override { reporting_.store(false); }
   void StopMembership() override { membership_->Stop(); }
   async::Future<void> NotifyPeers(async::MonotonicTime deadline) override;
   // Releases the name and records that this worker ended without leaving, so
@@ -143,7 +148,6 @@ class PeerMembership final : public PeerFinder,
   absl::Status Register();
   // Requests a heartbeat reply from the address of `holder`. Blocks.
   absl::Status Probe(const WorkerInfo& holder);
-  absl::Status AwaitGroup(int world_size, async::MonotonicTime deadline);
   // Runs `step` until the store replies to it or `deadline` has passed.
   absl::Status UntilStoreReplies(async::MonotonicTime deadline,
                                  absl::FunctionRef<absl::Status()> step);
@@ -157,6 +161,11 @@ class PeerMembership final : public PeerFinder,
   void OnLeft(const std::shared_ptr<Peer>& peer);
   void OnFenced(const std::string& reason);
   void Report(const std::shared_ptr<Peer>& peer, const absl::Status& status);
+  // Completes the futures of the leave after a departure.
+  void CheckDeparted();
+  // kUnavailable, with an ErrorDetail, if a peer was lost without leaving.
+  absl::Status CheckPeers() const;
+  bool IsAlone() const;
   absl::Status WithdrawAs(const v1::MembershipEvent& departure);
 
   const Options options_;
@@ -169,6 +178,13 @@ class PeerMembership final : public PeerFinder,
   std::unique_ptr<Membership> membership_;
   std::unique_ptr<LivenessMonitor> monitor_;
   std::atomic<bool> joined_{false};
+  // Whether departures are reported to Options::on_peer_lost.
+  std::atomic<bool> reporting_{true};
+
+  async::Mutex mutex_;
+  // Of WhenPeerLost and WhenAlone.
+  std::vector<async::Promise<void>> await_loss_ ABSL_GUARDED_BY(mutex_);
+  std::vector<async::Promise<void>> await_alone_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace hawser::rpc

@@ -220,7 +220,7 @@ class PeerMembershipTest : public testing::Test {
 
   async::SimulatedClock clock_;
   async::ManualExecutor executor_;
-  store::HashStore store_;
+  store::HashStore store_{{.clock = &clock_}};
   WorkerDirectory records_{&store_, "job"};
   MembershipLog log_{&store_, "job"};
   std::vector<std::unique_ptr<Member>> members_;
@@ -272,9 +272,9 @@ TEST_F(PeerMembershipTest, StaticGroupNamesTheRanksThatAreMissing) {
                                  .start_timeout = absl::Milliseconds(10),
                                  .waits = true});
   ASSERT_THAT(w0.membership.JoinGroup(), IsOk());
-  EXPECT_THAT(
-      w0.membership.Join(),
-      StatusIs(absl::StatusCode::kDeadlineExceeded, HasSubstr("rank 1")));
+  EXPECT_THAT(w0.membership.Join(),
+              StatusIs(absl::StatusCode::kDeadlineExceeded,
+                       HasSubstr("did not start in time: 1")));
 }
 
 TEST_F(PeerMembershipTest, JoiningOutlastsAStoreThatDoesNotReply) {
@@ -355,7 +355,7 @@ TEST_F(PeerMembershipTest, PeerThatAnswersIsKept) {
   EXPECT_THAT(w0.losses, IsEmpty());
   EXPECT_THAT(w1.losses, IsEmpty());
   EXPECT_EQ(w0.membership.num_lost(), 0u);
-  EXPECT_THAT(w0.membership.CheckPeers(), IsOk());
+  EXPECT_FALSE(w0.membership.WhenPeerLost().ready());
 }
 
 TEST_F(PeerMembershipTest, PeerWhoseHeartbeatsFailIsReportedOnce) {
@@ -379,9 +379,11 @@ TEST_F(PeerMembershipTest, PeerWhoseHeartbeatsFailIsReportedOnce) {
   EXPECT_TRUE(PeerOf(w0, w1)->lost());
   EXPECT_TRUE(w0.membership.IsLost(w1.self));
   EXPECT_EQ(w0.membership.num_lost(), 1u);
-  EXPECT_THAT(w0.membership.CheckPeers(),
+  const async::Future<void> lost = w0.membership.WhenPeerLost();
+  ASSERT_TRUE(lost.ready());
+  EXPECT_THAT(lost.result(),
               StatusIs(absl::StatusCode::kUnavailable, HasSubstr("'w1'")));
-  EXPECT_TRUE(GetErrorDetail(w0.membership.CheckPeers()).has_value());
+  EXPECT_TRUE(GetErrorDetail(lost.result()).has_value());
   // The others learn of it, and the event is no second loss.
   Advance(absl::Seconds(1));
   EXPECT_THAT(Departures(), ElementsAre("lost w1 by w0"));
@@ -537,14 +539,15 @@ TEST_F(PeerMembershipTest, PeerIsWatchedOnceAndThisWorkerIsNot) {
   EXPECT_EQ(w0.control.num_pings(), 0u);
 }
 
-TEST_F(PeerMembershipTest, WatchAllWatchesTheOtherMembers) {
+// Their leases show whether they live.
+TEST_F(PeerMembershipTest, MembersThatDoNotTalkGetNoHeartbeats) {
   Member& w0 = JoinAs(0);
   Member& w1 = JoinAs(1);
   Member& w2 = JoinAs(2);
   Advance(absl::Seconds(1));
-  EXPECT_THAT(w0.membership.WatchAll(), ElementsAre(w0.self, w1.self, w2.self));
-  clock_.AdvanceBy(absl::Milliseconds(500));
-  EXPECT_EQ(w0.control.num_pings(), 2u);
+  EXPECT_THAT(w0.membership.Members(), ElementsAre(w0.self, w1.self, w2.self));
+  clock_.AdvanceBy(absl::Seconds(5));
+  EXPECT_EQ(w0.control.num_pings(), 0u);
 }
 
 TEST_F(PeerMembershipTest, SenderOfAMessageIsHeardAndWatched) {
@@ -653,7 +656,7 @@ TEST_F(PeerMembershipTest, LeaveNoticeEndsWhenTheCallsToItsSenderHaveEnded) {
   ASSERT_TRUE(idle.ready());
   EXPECT_THAT(idle.result(), IsOk());
   // It is no failure of the job, and its event is no second departure.
-  EXPECT_THAT(w0.membership.CheckPeers(), IsOk());
+  EXPECT_FALSE(w0.membership.WhenPeerLost().ready());
   EXPECT_FALSE(w0.membership.HasDeparted(w1.self.incarnation));
   ASSERT_THAT(w1.membership.Withdraw(), IsOk());
   w1.membership.Stop();
@@ -728,17 +731,17 @@ TEST_F(PeerMembershipTest, WithdrawalFreesTheName) {
   Member& w0 = JoinAs(0);
   Member& w1 = JoinAs(1);
   Advance(absl::Seconds(1));
-  EXPECT_THAT(w0.membership.ReadLease(w1.self.incarnation),
-              IsOkAndHolds(Not("")));
+  EXPECT_THAT(log_.ReadLease(w1.self.incarnation), IsOkAndHolds(Not("")));
   ASSERT_THAT(w1.membership.Withdraw(), IsOk());
   w1.membership.StopMembership();
   EXPECT_THAT(records_.FindByName("w1"), IsOkAndHolds(Eq(std::nullopt)));
   EXPECT_THAT(records_.FindById(WorkerId(1)), IsOkAndHolds(Eq(std::nullopt)));
-  EXPECT_THAT(w0.membership.ReadLease(w1.self.incarnation), IsOkAndHolds(""));
+  EXPECT_THAT(log_.ReadLease(w1.self.incarnation), IsOkAndHolds(""));
   EXPECT_THAT(Departures(), ElementsAre("left w1"));
   Advance(absl::Seconds(1));
   EXPECT_TRUE(PeerOf(w0, w1)->left());
-  EXPECT_THAT(w0.membership.CheckPeers(), IsOk());
+  EXPECT_FALSE(w0.membership.WhenPeerLost().ready());
+  EXPECT_TRUE(w0.membership.WhenAlone().ready());
 }
 
 TEST_F(PeerMembershipTest, WithdrawalAsLostIsALossForThePeers) {
@@ -754,8 +757,39 @@ TEST_F(PeerMembershipTest, WithdrawalAsLostIsALossForThePeers) {
   EXPECT_THAT(w0.losses[0].status,
               StatusIs(absl::StatusCode::kUnavailable,
                        HasSubstr("stopped without leaving the job")));
-  EXPECT_THAT(w0.membership.CheckPeers(),
-              StatusIs(absl::StatusCode::kUnavailable));
+  ASSERT_TRUE(w0.membership.WhenPeerLost().ready());
+  const absl::Status lost = w0.membership.WhenPeerLost().result();
+  EXPECT_THAT(lost, StatusIs(absl::StatusCode::kUnavailable));
+  EXPECT_EQ(GetErrorDetail(lost)->incarnation, w1.self.incarnation);
+}
+
+TEST_F(PeerMembershipTest, FuturesOfTheLeaveCompleteWithTheDepartures) {
+  Member& w0 = JoinAs(0);
+  Member& w1 = JoinAs(1);
+  Member& w2 = JoinAs(2);
+  Advance(absl::Seconds(1));
+  const async::Future<void> lost = w0.membership.WhenPeerLost();
+  const async::Future<void> alone = w0.membership.WhenAlone();
+  ASSERT_THAT(w1.membership.Withdraw(), IsOk());
+  Advance(absl::Seconds(1));
+  EXPECT_FALSE(lost.ready());
+  EXPECT_FALSE(alone.ready());
+  ASSERT_THAT(w2.membership.WithdrawAsLost(), IsOk());
+  Advance(absl::Seconds(1));
+  ASSERT_TRUE(lost.ready());
+  EXPECT_EQ(GetErrorDetail(lost.result())->incarnation, w2.self.incarnation);
+  EXPECT_TRUE(alone.ready());
+}
+
+TEST_F(PeerMembershipTest, DeparturesAreNotReportedToAWorkerThatEnds) {
+  Member& w0 = JoinAs(0);
+  Member& w1 = JoinAs(1);
+  Advance(absl::Seconds(1));
+  w0.membership.StopReporting();
+  ASSERT_THAT(w1.membership.Withdraw(), IsOk());
+  Advance(absl::Seconds(1));
+  EXPECT_TRUE(PeerOf(w0, w1)->left());
+  EXPECT_THAT(w0.losses, IsEmpty());
 }
 
 TEST_F(PeerMembershipTest, WithdrawalFailsWithoutTheStore) {

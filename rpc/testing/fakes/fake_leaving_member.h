@@ -9,9 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "async/clock.h"
 #include "async/future.h"
 #include "rpc/agent/leave/leaving_member.h"
@@ -37,12 +36,10 @@ class FakeLeavingMember final : public LeavingMember {
   explicit FakeLeavingMember(Options options)
       : options_(std::move(options)), records_(options_.store, "job") {}
 
-  // CheckPeers returns `status` from now on.
-  void SetPeers(absl::Status status) { peers_ = std::move(status); }
-  // ReadLease returns counts that increase with each read, unless set here.
-  void SetLease(Incarnation worker, std::string count) {
-    leases_[worker] = std::move(count);
-  }
+  // WhenPeerLost completes with `status`.
+  void LosePeer(absl::Status status) { lost_.Set(std::move(status)); }
+  // WhenAlone is complete at once, unless a future is set here.
+  void SetAlone(async::Future<void> alone) { alone_ = std::move(alone); }
   // Withdraw returns `status`.
   void SetWithdraw(absl::Status status) { withdraw_ = std::move(status); }
   // NotifyPeers is complete at once, unless a future is set here.
@@ -55,20 +52,26 @@ class FakeLeavingMember final : public LeavingMember {
   // The deadline passed to NotifyPeers.
   async::MonotonicTime notify_deadline;
 
-  std::vector<WorkerInfo> WatchAll() override {
-    Record("watch");
-    return options_.workers;
+  std::vector<WorkerInfo> Members() const override { return options_.workers; }
+  async::Future<void> WhenPeerLost() override { return lost_.future(); }
+  async::Future<void> WhenAlone() override {
+    Record("await others");
+    return alone_;
   }
-  absl::Status CheckPeers() const override { return peers_; }
-  store::Barrier BarrierOf(std::string_view name) const override {
-    return records_.BarrierOf(name);
+  // Asks the store.
+  bool StoreReachable() const override {
+    return options_.store->NumKeys(absl::ZeroDuration()).ok();
   }
-  absl::StatusOr<std::string> ReadLease(Incarnation worker) override;
+  store::Barrier BarrierOf(std::string_view name,
+                           Incarnation coordinator) const override {
+    return records_.BarrierOf(name, coordinator);
+  }
   absl::Status Withdraw() override {
     Record("withdraw");
     return withdraw_;
   }
   void StopMonitoring() override { Record("stop monitoring"); }
+  void StopReporting() override { Record("stop reporting"); }
   void StopMembership() override { Record("stop membership"); }
   async::Future<void> NotifyPeers(async::MonotonicTime deadline) override {
     Record("notify");
@@ -84,10 +87,9 @@ class FakeLeavingMember final : public LeavingMember {
 
   const Options options_;
   const WorkerDirectory records_;
-  absl::Status peers_;
+  async::Promise<void> lost_;
+  async::Future<void> alone_ = async::MakeReadyFuture<void>(absl::OkStatus());
   absl::Status withdraw_;
-  absl::flat_hash_map<Incarnation, std::string> leases_;
-  int num_reads_ = 0;
   async::Future<void> answers_ = async::MakeReadyFuture<void>(absl::OkStatus());
   std::function<void(std::string_view)> on_step_;
 };

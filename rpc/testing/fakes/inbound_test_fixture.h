@@ -83,9 +83,10 @@ class InboundTestFixture : public testing::Test {
     Admitted admitted;
     admitted.call = std::make_shared<InboundCall>(
         state_, Incoming(std::move(request), admitted.end, std::move(options)));
-    EXPECT_THAT(Admission(state_, &senders_)
-                    .Admit(*admitted.call, /*begins_work=*/true, quota),
-                async::IsOk());
+    EXPECT_THAT(
+        Admission(state_, &senders_)
+            .Admit(*admitted.call, {.begins_work = true, .quota = quota}),
+        async::IsOk());
     return admitted;
   }
 

@@ -33,7 +33,7 @@ namespace hawser::rpc {
 class LeavingWorker {
  public:
   static constexpr absl::Duration kTimeout = absl::Seconds(20);
-  static constexpr absl::Duration kSilentLimit = absl::Seconds(3);
+  static constexpr absl::Duration kHeartbeatInterval = absl::Milliseconds(500);
 
   // A service that drains as the test says, and records its steps.
   class FakeService final : public Service {
@@ -84,7 +84,7 @@ class LeavingWorker {
                                    .member = &member,
                                    .services = &services,
                                    .static_group = world_size.has_value(),
-                                   .silent_limit = kSilentLimit,
+                                   .heartbeat_interval = kHeartbeatInterval,
                                    .timeout = kTimeout})) {
     state->SetPhase(AgentState::Phase::kRunning);
   }

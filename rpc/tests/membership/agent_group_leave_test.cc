@@ -169,26 +169,6 @@ TEST_F(AgentGroupLeaveTest, StoreThatStaysAwayIsGivenUpAtTheDeadline) {
   }
 }
 
-// One that has seen all agree to go, and dies before it has gone.
-TEST_F(AgentGroupLeaveTest, LossAtTheLastBarrierEndsTheWaiting) {
-  LeaveAll({0, 1});
-  const WorkerInfo lost = job_.agent(2)->info();
-  leaving_[2] = job_.agent(2)->Leave();
-  // Until the first one has given its record back.
-  while (job_.HolderOf(0).has_value() && job_.HolderOf(1).has_value()) {
-    job_.Advance(absl::Milliseconds(20));
-  }
-  ASSERT_TRUE(job_.HolderOf(2).has_value());
-  job_.Kill(2);
-  job_.Advance(absl::Seconds(6));
-  for (int i = 0; i < 2; ++i) {
-    ASSERT_TRUE(HasLeft(i)) << i;
-    EXPECT_THAT(ResultOf(i),
-                StatusIs(absl::StatusCode::kUnavailable, HasSubstr("'w2'")));
-    EXPECT_EQ(GetErrorDetail(ResultOf(i))->incarnation, lost.incarnation);
-  }
-}
-
 class AgentGroupDrainTest : public AgentGroupLeaveTest {
  protected:
   AgentGroupDrainTest() {

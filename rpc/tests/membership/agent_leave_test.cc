@@ -186,9 +186,11 @@ TEST_F(AgentLeaveTest, StaysUntilItsRepliesAreRead) {
   EXPECT_THAT(left.result(), IsOk());
 }
 
-// It has never been called by this one, and so does not tell it.
+// It has never been called by this one, and so does not tell it. The log would,
+// but cannot be read.
 TEST_F(AgentLeaveTest, RefusesCallsOfThoseThatHaveNotHeardOfIt) {
   drained_.Set(absl::OkStatus());
+  job_.PartitionStore(0);
   const WorkerInfo leaver = job_.agent(1)->info();
   const async::Future<void> left = job_.agent(1)->Leave();
   job_.Advance(absl::Milliseconds(1));

@@ -63,7 +63,8 @@ class AgentLeaveTogetherTest : public testing::Test {
     const std::string key =
         absl::StrCat("rpc/", AgentOptions().job, "/",
                      absl::string_view(barrier.data(), barrier.size()), "/",
-                     rank, "/", ToString(job_.agent(rank).info().incarnation));
+                     ToString(job_.agent(0).info().incarnation), "/", rank, "/",
+                     ToString(job_.agent(rank).info().incarnation));
     ASSERT_THAT(job_.store().Wait({&key, 1}, absl::Seconds(20)), IsOk()) << key;
   }
 

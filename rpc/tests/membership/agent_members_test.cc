@@ -124,7 +124,8 @@ TEST_P(AgentMembersTest, LossOfAWorkerEndsTheBarrierOfThoseThatLeave) {
     left.push_back(job_.agent(rank).Leave());
     // It has come, and waits for the others.
     const std::string key =
-        absl::StrCat("rpc/", job_.Options(rank, 3).job, "/leaving/", rank, "/",
+        absl::StrCat("rpc/", job_.Options(rank, 3).job, "/leaving/",
+                     ToString(job_.agent(0).info().incarnation), "/", rank, "/",
                      ToString(job_.agent(rank).info().incarnation));
     ASSERT_THAT(job_.store().Wait({&key, 1}, absl::Seconds(60)), IsOk());
   }

@@ -1,5 +1,6 @@
 // Losses from before a worker joined, and what its services hear of them.
 
+#include <chrono>
 #include <cstddef>
 #include <memory>
 #include <string>
@@ -11,6 +12,8 @@
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/synchronization/notification.h"
+#include "absl/time/time.h"
+#include "async/clock.h"
 #include "async/mutex.h"
 #include "async/testing/simulated_clock.h"
 #include "async/testing/status_matchers.h"
@@ -47,6 +50,15 @@ class LossRecorder final : public Service {
   }
 
   ServiceHost& host() const { return *host_; }
+  // Whether there are any within a millisecond.
+  bool HaveCome() {
+    const async::MonotonicTime end = async::AddDelay(
+        std::chrono::steady_clock::now(), absl::Milliseconds(1));
+    async::MutexLock lock(&mutex_);
+    while (lost_.empty() && changed_.WaitUntil(&mutex_, end)) {
+    }
+    return !lost_.empty();
+  }
   // Once there are any.
   std::vector<Incarnation> Await() {
     async::MutexLock lock(&mutex_);
@@ -80,8 +92,12 @@ class AgentPastLossTest : public testing::Test {
       if (change != nullptr) change(rank, options);
     });
   }
-  void NextRound() {
-    clock_.AdvanceBy(AgentOptions().liveness.heartbeat_interval);
+  // Until an event has arrived, perhaps after a pause, which begins at any
+  // moment.
+  void AwaitLoss() {
+    while (!losses_->HaveCome()) {
+      clock_.AdvanceBy(AgentOptions().liveness.heartbeat_interval);
+    }
   }
 
   static WorkerInfo Worker1(uint64_t incarnation) {
@@ -104,7 +120,7 @@ TEST_F(AgentPastLossTest, ServicesHearOfLossesSinceTheirWorkerJoined) {
   ASSERT_THAT(log_.Append(JoinedEvent(next_)), IsOk());
   ASSERT_THAT(log_.Append(LostEvent(next_.incarnation, Incarnation{7}, "")),
               IsOk());
-  NextRound();
+  AwaitLoss();
   EXPECT_THAT(losses_->Await(), ElementsAre(next_.incarnation));
   EXPECT_TRUE(job_.agent(0).IsLost(past_));
   job_.StopAll();

@@ -41,7 +41,8 @@ class AdmissionTest : public InboundTestFixture {
       FakeIncomingCall::Options options = FakeIncomingCall::Options()) {
     call_ = std::make_unique<InboundCall>(
         state_, Incoming(std::move(request), end_, std::move(options)));
-    return admission_.Admit(*call_, begins_work, &quota_);
+    return admission_.Admit(*call_,
+                            {.begins_work = begins_work, .quota = &quota_});
   }
 
   // Admits a request of peer_ whose certificate is that of `caller`.
@@ -114,8 +115,9 @@ TEST_F(AdmissionTest, MalformedMessagesAreInternal) {
                             "\x6a\x01\x0a"}) {
     call_ = std::make_unique<InboundCall>(
         state_, std::make_unique<FakeIncomingCall>(Payload(bytes)));
-    EXPECT_THAT(admission_.Admit(*call_, /*begins_work=*/true, &quota_),
-                StatusIs(absl::StatusCode::kInternal));
+    EXPECT_THAT(
+        admission_.Admit(*call_, {.begins_work = true, .quota = &quota_}),
+        StatusIs(absl::StatusCode::kInternal));
   }
 }
 
@@ -269,6 +271,27 @@ TEST_F(AdmissionTest, PeerMarkedLostIsRejected) {
   EXPECT_THAT(senders_.heard, IsEmpty());
 }
 
+// Its leave notice may come after the event that it left.
+TEST_F(AdmissionTest, SenderThatLeftMayCallMethodsForLeftWorkers) {
+  const auto admit = [this](bool for_left_workers) {
+    call_ = std::make_unique<InboundCall>(state_,
+                                          Incoming(RequestFromPeer(), end_));
+    return admission_.Admit(*call_, {.for_left_workers = for_left_workers});
+  };
+  sender_->MarkLeft(absl::UnavailableError("left"));
+  EXPECT_THAT(admit(true), IsOk());
+  EXPECT_EQ(call_->source, peer_);
+  EXPECT_THAT(admit(false), StatusIs(absl::StatusCode::kUnavailable));
+}
+
+TEST_F(AdmissionTest, SenderThatWasLostMayCallNothing) {
+  sender_->MarkLost(absl::UnavailableError("lost"));
+  call_ =
+      std::make_unique<InboundCall>(state_, Incoming(RequestFromPeer(), end_));
+  EXPECT_THAT(admission_.Admit(*call_, {.for_left_workers = true}),
+              StatusIs(absl::StatusCode::kUnavailable));
+}
+
 TEST_F(AdmissionTest, LostSenderIsNotLookedUp) {
   FakeRequest request = RequestFromPeer();
   request.header.source = "w2";
@@ -331,13 +354,14 @@ TEST_F(AdmissionTest, CallAboveTheQuotaIsRejectedUntilAnotherEnds) {
   EXPECT_EQ(sender_->counters()->totals().served, 1u);
   std::shared_ptr<const End> end;
   InboundCall second(state_, Incoming(RequestFromPeer(2), end));
-  EXPECT_THAT(admission_.Admit(second, /*begins_work=*/true, &quota),
+  EXPECT_THAT(admission_.Admit(second, {.begins_work = true, .quota = &quota}),
               StatusIs(absl::StatusCode::kResourceExhausted,
                        HasSubstr("max_calls_per_peer")));
   EXPECT_EQ(sender_->counters()->totals().served, 1u);
   first.call->reservation = CallQuota::Reservation();
   InboundCall third(state_, Incoming(RequestFromPeer(3), end));
-  EXPECT_THAT(admission_.Admit(third, /*begins_work=*/true, &quota), IsOk());
+  EXPECT_THAT(admission_.Admit(third, {.begins_work = true, .quota = &quota}),
+              IsOk());
 }
 
 TEST_F(AdmissionTest, CallWithoutQuotaIsNotCounted) {
