@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -28,15 +29,15 @@ struct CallFlags {
   std::vector<std::string> arguments;
 };
 
+// Begins the signatures of functions that write a stream.
+constexpr std::string_view kStream = "stream ";
+
 absl::StatusOr<v1::CallRequest> MakeRequest(const CallFlags& flags,
                                             const std::string& signature) {
-  if (signature.starts_with("stream ")) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "function '", flags.function,
-        "' writes a stream, which `hawser call` does not support: ",
-        signature));
-  }
-  ASSIGN_OR_RETURN(const Signature types, ParseSignature(signature));
+  ASSIGN_OR_RETURN(const Signature types,
+                   ParseSignature(signature.starts_with(kStream)
+                                      ? signature.substr(kStream.size())
+                                      : signature));
   if (types.parameters.size() != flags.arguments.size()) {
     return absl::InvalidArgumentError(absl::StrCat(
         "function '", flags.function, "' is ", signature,
@@ -68,6 +69,21 @@ absl::StatusOr<v1::CallRequest> MakeRequest(const CallFlags& flags,
   return request;
 }
 
+// Prints the result as one line.
+absl::Status Print(const v1::CallReply& reply, std::ostream& out) {
+  ASSIGN_OR_RETURN(const json result, ResultOf(reply));
+  out << result.dump(-1, ' ', false, json::error_handler_t::replace)
+      << std::endl;
+  return absl::OkStatus();
+}
+
+// An error of the function. It must not be taken for an error in the command
+// line: kNotFound means that the function has not found something.
+absl::Status FunctionError(const absl::Status& status) {
+  return absl::IsNotFound(status) ? absl::UnknownError(status.message())
+                                  : status;
+}
+
 absl::Status Call(const CallFlags& flags, std::ostream& out) {
   ASSIGN_OR_RETURN(const auto credentials, CredentialsOf(flags.job));
   ASSIGN_OR_RETURN(const rpc::WorkerInfo worker,
@@ -77,17 +93,23 @@ absl::Status Call(const CallFlags& flags, std::ostream& out) {
   ASSIGN_OR_RETURN(const std::string signature,
                    client.SignatureOf(flags.function));
   ASSIGN_OR_RETURN(v1::CallRequest request, MakeRequest(flags, signature));
-  ASSIGN_OR_RETURN(const v1::CallReply reply, client.Call(std::move(request)));
-  ASSIGN_OR_RETURN(const json result, ResultOf(reply));
-  out << result.dump(-1, ' ', false, json::error_handler_t::replace) << "\n";
-  return absl::OkStatus();
+  if (signature.starts_with(kStream)) {
+    return FunctionError(client.ReadStream(
+        std::move(request),
+        [&](const v1::CallReply& value) { return Print(value, out); }));
+  }
+  const absl::StatusOr<v1::CallReply> reply = client.Call(std::move(request));
+  if (!reply.ok()) return FunctionError(reply.status());
+  return Print(*reply, out);
 }
 
 }  // namespace
 
 void AddCall(CLI::App& hawser, CommandContext& context) {
   CLI::App* call = hawser.add_subcommand(
-      "call", "Call a function of a worker once. Print its result as JSON.");
+      "call",
+      "Call a function of a worker once. Print its result as JSON, or each "
+      "value of its stream as a line of JSON.");
   auto flags = std::make_shared<CallFlags>();
   call->add_option("WORKER", flags->worker, "The worker's name.")->required();
   call->add_option("FUNCTION", flags->function, "The function's name.")

@@ -9,9 +9,13 @@
 #include "CLI/App.hpp"
 #include "CLI/Validators.hpp"
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "async/status_macros.h"
 #include "cli/authority_files.h"
+#include "cli/certificate_report.h"
+#include "fs/private_file.h"
 
 namespace hawser::cli {
 namespace {
@@ -35,6 +39,10 @@ struct IssueFlags {
 struct RevokeFlags {
   std::string directory;
   RevocationOptions options;
+};
+
+struct ShowFlags {
+  std::vector<std::string> paths;
 };
 
 absl::Duration Days(int days) { return days * absl::Hours(24); }
@@ -73,6 +81,33 @@ absl::Status Revoke(const RevokeFlags& flags, std::ostream& out) {
   return absl::OkStatus();
 }
 
+// The file of the certificate at `path`, which may be a directory that `hawser
+// certs issue` or `hawser certs init` has created.
+std::string CertificateFile(const std::filesystem::path& path) {
+  if (!std::filesystem::is_directory(path)) return path;
+  const std::filesystem::path worker = path / "worker.crt";
+  return std::filesystem::exists(worker) ? worker : path / "ca.crt";
+}
+
+absl::Status Show(const ShowFlags& flags, std::ostream& out) {
+  std::string expired;
+  for (const std::string& path : flags.paths) {
+    const std::string file = CertificateFile(path);
+    ASSIGN_OR_RETURN(const std::string pem, fs::ReadPublicFile(file));
+    const absl::StatusOr<CertificateReport> report =
+        ReportCertificate(pem, absl::Now());
+    if (!report.ok()) {
+      return absl::Status(report.status().code(),
+                          absl::StrCat(file, ": ", report.status().message()));
+    }
+    out << file << "\n" << report->text;
+    if (report->expired && expired.empty()) expired = file;
+  }
+  if (expired.empty()) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat(expired, ": the certificate has expired"));
+}
+
 void AddInit(CLI::App& certs, CommandContext& context) {
   CLI::App* init = certs.add_subcommand(
       "init",
@@ -81,8 +116,10 @@ void AddInit(CLI::App& certs, CommandContext& context) {
   auto flags = std::make_shared<InitFlags>();
   init->add_option("DIR", flags->directory, "Directory to create.")->required();
   init->add_option("--job", flags->job, "The job's name.")
+      ->type_name("NAME")
       ->capture_default_str();
   init->add_option("--days", flags->days, "Validity of the authority, in days.")
+      ->type_name("N")
       ->check(CLI::Range(1, kMaxDays))
       ->capture_default_str();
   init->callback(
@@ -106,12 +143,17 @@ void AddIssue(CLI::App& certs, CommandContext& context) {
           "Roles of these workers, such as ps,trainer. The job chooses "
           "the names, but \"observer\" may only read and \"admin\" may "
           "use debug services. Default: none.")
-      ->delimiter(',');
-  issue->add_option("--out", flags->output,
-                    "Parent of the workers' directories. Default: DIR.");
+      ->type_name("ROLE,...")
+      ->delimiter(',')
+      ->allow_extra_args(false);
+  issue
+      ->add_option("--out", flags->output,
+                   "Parent of the workers' directories. Default: DIR.")
+      ->type_name("DIR");
   issue
       ->add_option("--days", flags->days,
                    "Validity of the certificates, in days.")
+      ->type_name("N")
       ->check(CLI::Range(1, kMaxDays))
       ->capture_default_str();
   issue->callback(
@@ -131,12 +173,32 @@ void AddRevoke(CLI::App& certs, CommandContext& context) {
       ->required();
   revoke->add_option("WORKER", flags->options.workers,
                      "Workers whose latest certificates are revoked.");
-  revoke->add_option("--out", flags->options.output,
-                     "Parent of the workers' directories. Default: DIR.");
-  revoke->add_option("--certificate", flags->options.certificates,
-                     "Files of other certificates, such as earlier ones.");
+  revoke
+      ->add_option("--out", flags->options.output,
+                   "Parent of the workers' directories. Default: DIR.")
+      ->type_name("DIR");
+  revoke
+      ->add_option("--certificate", flags->options.certificates,
+                   "File of another certificate, such as an earlier one. May "
+                   "be repeated.")
+      ->type_name("FILE")
+      ->allow_extra_args(false);
   revoke->callback(
       [flags, &context] { context.outcome = Revoke(*flags, context.out); });
+}
+
+void AddShow(CLI::App& certs, CommandContext& context) {
+  CLI::App* show = certs.add_subcommand(
+      "show",
+      "Show the subject, identity, roles, issuer and validity of certificates. "
+      "The exit code is 2 if one has expired.");
+  auto flags = std::make_shared<ShowFlags>();
+  show->add_option("PATH", flags->paths,
+                   "Certificates (PEM), or directories created by `hawser "
+                   "certs issue` or `hawser certs init`.")
+      ->required();
+  show->callback(
+      [flags, &context] { context.outcome = Show(*flags, context.out); });
 }
 
 }  // namespace
@@ -144,11 +206,13 @@ void AddRevoke(CLI::App& certs, CommandContext& context) {
 void AddCerts(CLI::App& hawser, CommandContext& context) {
   CLI::App* certs = hawser.add_subcommand(
       "certs",
-      "Create and revoke the certificates of a job, and create its token.");
+      "Create, show and revoke the certificates of a job, and create its "
+      "token.");
   certs->require_subcommand(1);
   AddInit(*certs, context);
   AddIssue(*certs, context);
   AddRevoke(*certs, context);
+  AddShow(*certs, context);
 }
 
 }  // namespace hawser::cli

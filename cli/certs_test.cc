@@ -11,6 +11,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
 #include "async/testing/status_matchers.h"
 #include "cli/run.h"
 #include "fs/private_file.h"
@@ -18,6 +19,7 @@
 #include "gtest/gtest.h"
 #include "net/auth/credentials.h"
 #include "net/auth/identity.h"
+#include "net/testing/test_credentials.h"
 #include "store/grpc/server.h"
 #include "store/grpc/store.h"
 
@@ -26,8 +28,10 @@ namespace {
 
 using async::IsOk;
 using async::StatusIs;
+using testing::AllOf;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::StartsWith;
 
 struct Outcome {
   int exit_code;
@@ -179,7 +183,7 @@ TEST_F(CertsTest, PlantedLinksAreNeitherFollowedNorReplaced) {
 
 TEST_F(CertsTest, ErrorsNameAbsentAndForeignAuthorities) {
   const Outcome absent = Hawser({"certs", "issue", job_, "ps0"});
-  EXPECT_EQ(absent.exit_code, 2);
+  EXPECT_EQ(absent.exit_code, 1);
   EXPECT_THAT(absent.err, HasSubstr(job_ + "/ca.crt"));
 
   Hawser({"certs", "init", job_});
@@ -192,15 +196,56 @@ TEST_F(CertsTest, ErrorsNameAbsentAndForeignAuthorities) {
   EXPECT_THAT(foreign.err, HasSubstr("hawser certs init"));
 }
 
-TEST(RunTest, WrongUsageExitsWithOneAndHelpWithZero) {
-  EXPECT_EQ(Hawser({}).exit_code, 1);
-  EXPECT_EQ(Hawser({"nothing"}).exit_code, 1);
-  const Outcome days = Hawser({"certs", "init", "/x", "--days", "0"});
-  EXPECT_EQ(days.exit_code, 1);
-  EXPECT_THAT(days.err, HasSubstr("--days"));
-  const Outcome help = Hawser({"certs", "issue", "--help"});
-  EXPECT_EQ(help.exit_code, 0);
-  EXPECT_THAT(help.out, HasSubstr("worker.key"));
+TEST_F(CertsTest, FlagsTakeOneValueAnywhere) {
+  ASSERT_EQ(Hawser({"certs", "init", "--job", "digits", job_}).exit_code, 0);
+  const Outcome issued =
+      Hawser({"certs", "issue", "--roles", "ps,evaluator", job_, "ps0", "ps1"});
+  EXPECT_EQ(issued.exit_code, 0) << issued.err;
+  const auto made = net::Credentials::Create(OptionsOf("ps0"), std::nullopt);
+  ASSERT_THAT(made, IsOk());
+  EXPECT_EQ((*made)->self().roles,
+            (std::vector<std::string>{"ps", "evaluator"}));
+  const Outcome revoked = Hawser({"certs", "revoke", "--certificate",
+                                  job_ + "/ps0/worker.crt", job_, "ps1"});
+  EXPECT_EQ(revoked.exit_code, 0) << revoked.err;
+}
+
+TEST_F(CertsTest, ShowDescribesFilesAndDirectories) {
+  Hawser({"certs", "init", job_, "--job", "digits"});
+  Hawser({"certs", "issue", job_, "ps0", "--roles=ps"});
+  const Outcome shown =
+      Hawser({"certs", "show", job_, job_ + "/ps0", job_ + "/ps0/ca.crt"});
+  EXPECT_EQ(shown.exit_code, 0) << shown.err;
+  EXPECT_THAT(shown.out,
+              AllOf(StartsWith(job_ + "/ca.crt\nsubject    CN=Hawser job "
+                                      "digits\nauthority  job digits\n"),
+                    HasSubstr(job_ + "/ps0/worker.crt\nsubject    CN=ps0\n"
+                                     "identity   hawser://digits/ps0\n"
+                                     "roles      ps\n"),
+                    HasSubstr("state      valid for another 29 days\n"),
+                    HasSubstr(job_ + "/ps0/ca.crt\n")));
+}
+
+TEST_F(CertsTest, ShowReportsExpiryAndOtherFiles) {
+  Hawser({"certs", "init", job_});
+  Hawser({"certs", "issue", job_, "ps0", "--days=1"});
+  const Outcome soon = Hawser({"certs", "show", job_ + "/ps0"});
+  EXPECT_EQ(soon.exit_code, 0) << soon.err;
+  EXPECT_THAT(soon.out, HasSubstr("EXPIRES SOON, in 23 hours"));
+
+  net::TestAuthority authority;
+  const std::string file =
+      authority.Issue("old", absl::Milliseconds(1)).certificate_path;
+  const Outcome expired = Hawser({"certs", "show", file, job_});
+  EXPECT_EQ(expired.exit_code, 2);
+  EXPECT_THAT(expired.out, AllOf(HasSubstr("EXPIRED 0 minutes ago"),
+                                 HasSubstr(job_ + "/ca.crt")));
+  EXPECT_THAT(expired.err, HasSubstr(file + ": the certificate has expired"));
+
+  const Outcome token = Hawser({"certs", "show", job_ + "/token"});
+  EXPECT_EQ(token.exit_code, 1);
+  EXPECT_THAT(token.err, HasSubstr(job_ + "/token"));
+  EXPECT_EQ(Hawser({"certs", "show", root_ + "/none"}).exit_code, 1);
 }
 
 class RevocationTest : public CertsTest {

@@ -14,6 +14,8 @@ namespace hawser::cli {
 struct CommandContext {
   // Receives results, but not errors.
   std::ostream& out;
+  // Width of the terminal that shows `out`; 0 if it is not a terminal.
+  int columns = 0;
   // Set by the subcommand when it ends.
   absl::Status outcome = absl::OkStatus();
 };

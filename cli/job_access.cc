@@ -9,29 +9,54 @@
 #include "absl/strings/str_join.h"
 #include "async/status_macros.h"
 #include "grpc/grpc.h"
+#include "launch/master_endpoint.h"
 #include "rpc/membership/member_list.h"
 #include "store/open_store.h"
+#include "store/store_url.h"
 
 namespace hawser::cli {
+namespace {
+
+// The store's URL from the flags. With env://, the address is that which a
+// worker with the same environment uses.
+absl::StatusOr<store::StoreUrl> StoreUrlOf(const JobFlags& flags) {
+  ASSIGN_OR_RETURN(store::StoreUrl url, store::ParseStoreUrl(flags.init_url));
+  if (url.scheme == store::StoreUrl::Scheme::kEnv) {
+    url.scheme = store::StoreUrl::Scheme::kTcp;
+    ASSIGN_OR_RETURN(url.endpoint, launch::MasterEndpoint());
+  }
+  return url;
+}
+
+}  // namespace
 
 void AddJobFlags(CLI::App& command, JobFlags& flags) {
   command
       .add_option("--init", flags.init_url,
-                  "URL of the job's store, such as tcp://HOST:PORT.")
+                  "URL of the job's store, such as tcp://HOST:PORT. env:// is "
+                  "the store of rank 0 at MASTER_ADDR (127.0.0.1) and "
+                  "MASTER_PORT (29500), as for workers.")
+      ->type_name("URL")
       ->envname("HAWSER_INIT")
       ->capture_default_str();
   command.add_option("--job", flags.job, "The job's name.")
+      ->type_name("NAME")
       ->capture_default_str();
-  command.add_option(
-      "--tls-dir", flags.tls_dir,
-      "Directory created by `hawser certs issue`. Default: the files that the "
-      "environment names (HAWSER_TLS_CERT, ...); without them, TLS is off.");
-  command.add_option("--as", flags.as,
-                     "Name of the caller, which must be the name in its "
-                     "certificate. Default: the last part of --tls-dir.");
+  command
+      .add_option("--tls-dir", flags.tls_dir,
+                  "Directory created by `hawser certs issue`. Default: the "
+                  "files that the environment names (HAWSER_TLS_CERT, ...); "
+                  "without them, TLS is off.")
+      ->type_name("DIR");
+  command
+      .add_option("--as", flags.as,
+                  "Name of the caller, which must be the name in its "
+                  "certificate. Default: the last part of --tls-dir.")
+      ->type_name("NAME");
   command
       .add_option("--timeout", flags.timeout_s,
                   "Timeout of each step, in seconds.")
+      ->type_name("SECONDS")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
 }
@@ -63,11 +88,16 @@ absl::StatusOr<std::shared_ptr<const net::Credentials>> CredentialsOf(
 absl::StatusOr<std::vector<rpc::WorkerInfo>> MembersOf(
     const JobFlags& flags,
     const std::shared_ptr<const net::Credentials>& credentials) {
-  ASSIGN_OR_RETURN(
-      const std::unique_ptr<store::Store> store,
-      store::OpenStore(flags.init_url, {.timeout = flags.timeout(),
-                                        .credentials = credentials}));
-  return rpc::ListMembers(store.get(), flags.job);
+  ASSIGN_OR_RETURN(const store::StoreUrl url, StoreUrlOf(flags));
+  const absl::StatusOr<std::unique_ptr<store::Store>> store = store::OpenStore(
+      url, {.timeout = flags.timeout(), .credentials = credentials});
+  if (absl::IsUnavailable(store.status())) {
+    return absl::UnavailableError(
+        absl::StrCat(store.status().message(),
+                     "; --init or HAWSER_INIT sets the address of the store"));
+  }
+  RETURN_IF_ERROR(store.status());
+  return rpc::ListMembers(store->get(), flags.job);
 }
 
 absl::StatusOr<rpc::WorkerInfo> FindMember(

@@ -1,15 +1,20 @@
 // `hawser list`, `call` and `health` on a job in this process.
 
+#include <chrono>
 #include <cstdint>
+#include <cstdlib>
 #include <memory>
 #include <sstream>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
+#include "async/future.h"
+#include "async/status_macros.h"
 #include "async/testing/status_matchers.h"
 #include "cli/run.h"
 #include "gmock/gmock.h"
@@ -19,8 +24,39 @@
 #include "nlohmann/json.hpp"
 #include "rpc/functions/function.h"
 #include "rpc/functions/function_registry.h"
+#include "rpc/stream/register_stream.h"
+#include "rpc/stream/stream_function.h"
+#include "rpc/wire/decoder.h"
+#include "rpc/wire/encoder.h"
+#include "rpc/wire/wire_traits.h"
+#include "store/grpc/server.h"
+#include "store/grpc/store.h"
 #include "tensor/ops/elementwise.h"
 #include "tensor/tensor.h"
+
+namespace hawser::cli {
+namespace {
+
+// A user's type, which travels as a pair.
+struct Range {
+  double low = 0, high = 0;
+};
+
+}  // namespace
+}  // namespace hawser::cli
+
+template <>
+struct hawser::rpc::WireTraits<hawser::cli::Range> {
+  using Pair = std::pair<double, double>;
+  static std::string TypeName() { return "cli.Range"; }
+  static absl::Status Encode(Encoder& encoder, const cli::Range& value) {
+    return WireTraits<Pair>::Encode(encoder, {value.low, value.high});
+  }
+  static absl::StatusOr<cli::Range> Decode(Decoder& decoder) {
+    ASSIGN_OR_RETURN(const Pair ends, WireTraits<Pair>::Decode(decoder));
+    return cli::Range{ends.first, ends.second};
+  }
+};
 
 namespace hawser::cli {
 namespace {
@@ -30,12 +66,21 @@ using ::nlohmann::json;
 using ::testing::AllOf;
 using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
+using ::testing::StartsWith;
 
 inline constexpr rpc::Function<Tensor(Tensor, Tensor)> kAdd{"cli.Add"};
 inline constexpr rpc::Function<std::string(std::string, int64_t)> kRepeat{
     "cli.Repeat"};
 inline constexpr rpc::Function<void(std::string)> kFail{"cli.Fail"};
 inline constexpr rpc::Function<int64_t()> kLimited{"cli.Limited"};
+inline constexpr rpc::Function<Range(std::vector<Range>)> kHull{"cli.Hull"};
+inline constexpr rpc::Function<void()> kNever{"cli.Never"};
+inline constexpr rpc::Function<void()> kMiss{"cli.Miss"};
+// Writes `tensor` the given number of times; then fails if that is not
+// positive.
+inline constexpr rpc::StreamFunction<Tensor(Tensor, int64_t)> kCopies{
+    "cli.Copies"};
+inline constexpr rpc::StreamFunction<int64_t()> kForever{"cli.Forever"};
 
 struct Outcome {
   int exit_code;
@@ -67,6 +112,41 @@ class JobCommandsTest : public testing::Test {
     EXPECT_THAT(registry_.Register(kLimited, [] { return int64_t{1}; },
                                    {.allowed_roles = {"ps", "observer"},
                                     .max_request_bytes = 100'000}),
+                IsOk());
+    EXPECT_THAT(registry_.Register(
+                    kHull,
+                    [](const std::vector<Range>& ranges) {
+                      return Range{ranges.front().low, ranges.back().high};
+                    }),
+                IsOk());
+    EXPECT_THAT(registry_.Register(kNever, [this] { return never_.future(); }),
+                IsOk());
+    EXPECT_THAT(
+        registry_.Register(kMiss, [] { return absl::NotFoundError("no row"); }),
+        IsOk());
+    RegisterStreams();
+  }
+
+  void RegisterStreams() {
+    EXPECT_THAT(rpc::RegisterStream(
+                    registry_, kCopies,
+                    [](rpc::StreamWriter<Tensor> out, const Tensor& tensor,
+                       int64_t count) -> absl::Status {
+                      for (int64_t i = 0; i < count; ++i) {
+                        RETURN_IF_ERROR(out.Write(tensor).Wait());
+                      }
+                      return count > 0
+                                 ? absl::OkStatus()
+                                 : absl::DataLossError("count is not positive");
+                    }),
+                IsOk());
+    EXPECT_THAT(rpc::RegisterStream(registry_, kForever,
+                                    [](rpc::StreamWriter<int64_t> out) {
+                                      absl::Status status;
+                                      while (status.ok())
+                                        status = out.Write(1).Wait();
+                                      return status;
+                                    }),
                 IsOk());
   }
 
@@ -103,6 +183,7 @@ class JobCommandsTest : public testing::Test {
     return {exit_code, out.str(), err.str()};
   }
 
+  async::Promise<void> never_;
   rpc::FunctionRegistry registry_;
   std::string master_;
   int master_port_ = 0;
@@ -140,9 +221,9 @@ TEST_F(JobCommandsTest, ListShowsTheFunctionsOfAWorker) {
                     ContainsRegex("cli.Repeat +0 +string.string, int64.")));
   const Outcome as_json = Hawser({"list", "w1", "--json"});
   const json list = json::parse(as_json.out);
-  ASSERT_EQ(list.size(), 4u) << as_json.err;
-  EXPECT_EQ(list[2]["allowed_roles"], json({"ps", "observer"}));
-  EXPECT_EQ(list[2]["max_request_bytes"], 100'000);
+  ASSERT_EQ(list.size(), 9u) << as_json.err;
+  EXPECT_EQ(list[5]["allowed_roles"], json({"ps", "observer"}));
+  EXPECT_EQ(list[5]["max_request_bytes"], 100'000);
 }
 
 TEST_F(JobCommandsTest, CallPrintsTheResult) {
@@ -159,6 +240,79 @@ TEST_F(JobCommandsTest, CallPrintsTheResult) {
   EXPECT_EQ(repeated.err, "");
 }
 
+TEST_F(JobCommandsTest, CallPrintsEachValueOfAStream) {
+  Start();
+  const Outcome copies = Hawser({"call", "w1", "cli.Copies", "[1]", "3"});
+  const std::string line = "{\"data\":[1.0],\"dtype\":\"f32\",\"shape\":[1]}\n";
+  EXPECT_EQ(copies.out, line + line + line) << copies.err;
+  EXPECT_EQ(copies.exit_code, 0);
+  EXPECT_EQ(copies.err, "");
+  const Outcome forever =
+      Hawser({"call", "w1", "cli.Forever", "--timeout=0.5"});
+  EXPECT_EQ(forever.exit_code, 4) << forever.err;
+  EXPECT_THAT(forever.out, StartsWith("1\n1\n"));
+}
+
+TEST_F(JobCommandsTest, CallTakesUserTypesAsTheyTravel) {
+  Start();
+  const Outcome hull =
+      Hawser({"call", "w1", "cli.Hull",
+              R"([{"type": "tuple<double, double>", "value": [1, 2]},
+           {"type": "tuple<double, double>", "value": [3, 4.5]}])"});
+  EXPECT_EQ(hull.out, "[1.0,4.5]\n") << hull.err;
+}
+
+TEST_F(JobCommandsTest, ListFindsTheStoreAsWorkersDo) {
+  Start();
+  setenv("MASTER_PORT", absl::StrCat(master_port_).c_str(), 1);
+  master_.clear();
+  const Outcome listed = Hawser({"list"});
+  unsetenv("MASTER_PORT");
+  EXPECT_EQ(listed.exit_code, 0) << listed.err;
+  EXPECT_THAT(listed.out, HasSubstr("w1"));
+}
+
+TEST_F(JobCommandsTest, UnreachableStoreIsNamedAndExitsWithThree) {
+  const Outcome outcome =
+      Hawser({"list", "--init=tcp://127.0.0.1:1", "--timeout=0.2"});
+  EXPECT_EQ(outcome.exit_code, 3);
+  EXPECT_THAT(outcome.err,
+              AllOf(HasSubstr("127.0.0.1:1"), HasSubstr("HAWSER_INIT")));
+}
+
+TEST_F(JobCommandsTest, ListShowsWhoDoesNotServeYet) {
+  const auto server = store::StoreServer::Start({});
+  ASSERT_THAT(server, IsOk());
+  const auto store =
+      store::GrpcStore::Connect({.address = (*server)->address()});
+  ASSERT_THAT(store, IsOk());
+  const auto start = [&](int rank) {
+    launch::WorkerOptions options;
+    options.identity.name = absl::StrCat("w", rank);
+    options.identity.rank = rank;
+    options.identity.world_size = 2;
+    options.meeting_place.store = store->get();
+    return launch::Worker::Start(std::move(options));
+  };
+  master_ = (*server)->address();
+  absl::StatusOr<std::unique_ptr<launch::Worker>> w0;
+  std::thread first([&] { w0 = start(0); });
+  const auto deadline =
+      std::chrono::steady_clock::now() + std::chrono::minutes(1);
+  std::string waiting;
+  while (waiting.find("w0") == std::string::npos &&
+         std::chrono::steady_clock::now() < deadline) {
+    waiting = Hawser({"list"}).out;
+  }
+  EXPECT_THAT(waiting, ContainsRegex("w0 +NOT_SERVING +0"));
+  const auto w1 = start(1);
+  first.join();
+  ASSERT_THAT(w0, IsOk());
+  ASSERT_THAT(w1, IsOk());
+  EXPECT_THAT(Hawser({"list"}).out, AllOf(ContainsRegex("w0 +SERVING +0"),
+                                          ContainsRegex("w1 +SERVING +1")));
+}
+
 TEST_F(JobCommandsTest, ErrorsOfCallNameTheFault) {
   Start();
   const struct {
@@ -166,14 +320,22 @@ TEST_F(JobCommandsTest, ErrorsOfCallNameTheFault) {
     int exit_code;
     const char* error;
   } kCases[] = {
-      {{"w2", "cli.Add"}, 2, "worker 'w2'; its workers are 'w0', 'w1'"},
-      {{"w1", "cli.None"}, 2, "does not have a function 'cli.None'"},
+      {{"w2", "cli.Add"}, 1, "worker 'w2'; its workers are 'w0', 'w1'"},
+      {{"w1", "cli.None"}, 1, "does not have a function 'cli.None'"},
       {{"w1", "cli.Repeat", "\"a\""}, 1, "string(string, int64)"},
       {{"w1", "cli.Repeat", "a", "1"}, 1, "argument 1 is not JSON"},
       {{"w1", "cli.Repeat", "1", "1"}, 1, "argument 1 must be string"},
       {{"w1", "cli.Fail", "\"the text\""}, 2, "the text"},
       {{"w1", "cli.Fail", "\"a\\u001b[2J\""}, 2, "a\\x1b[2J"},
-      {{"--job", "other", "w1", "cli.Add"}, 2, "has joined job 'other'"},
+      {{"w1", "cli.Miss"}, 2, "no row"},
+      {{"w1", "cli.Never", "--timeout=0.2"}, 4, "w1"},
+      {{"w1", "cli.Copies", "1", "0"}, 2, "count is not positive"},
+      {{"w1", "cli.Copies", "1"}, 1, "stream Tensor(Tensor, int64)"},
+      {{"w1", "cli.Hull", "[[1, 2]]"}, 1, "argument 1[0] is a cli.Range"},
+      {{"w1", "cli.Hull", R"([{"type": "list<", "value": 1}])"},
+       1,
+       "'list<' is not a type"},
+      {{"--job", "other", "w1", "cli.Add"}, 1, "has joined job 'other'"},
       {{"w1", "cli.Repeat", std::string(100'000, '['), "1"}, 1, "64 nested"},
       {{"w1"}, 1, "FUNCTION"},
   };
@@ -197,21 +359,21 @@ TEST_F(JobCommandsTest, HealthChecksAllWorkersOrAddresses) {
   EXPECT_EQ(store.exit_code, 0) << store.err;
   EXPECT_EQ(store.out, absl::StrCat(master_, " SERVING\n"));
   const Outcome none = Hawser({"health", master_, "--service", "none"});
-  EXPECT_EQ(none.exit_code, 2);
+  EXPECT_EQ(none.exit_code, 1);
   EXPECT_THAT(none.err, HasSubstr("no such service"));
   const std::string gone = workers_[1]->agent().info().address;
   ASSERT_THAT(workers_[1]->Shutdown(), IsOk());
   const Outcome stopped = Hawser({"health", master_, gone});
   EXPECT_EQ(stopped.exit_code, 3);
   EXPECT_THAT(stopped.out, AllOf(HasSubstr(absl::StrCat(master_, " SERVING")),
-                                 HasSubstr(absl::StrCat(gone, " UNKNOWN"))));
+                                 HasSubstr(absl::StrCat(gone, " NO_REPLY"))));
   const Outcome as_json = Hawser({"health", "--json", master_, gone});
   EXPECT_EQ(as_json.exit_code, 3);
   const json list = json::parse(as_json.out);
   EXPECT_EQ(list[0]["status"], "SERVING");
   EXPECT_FALSE(list[0].contains("error"));
   EXPECT_EQ(list[1]["address"], gone);
-  EXPECT_EQ(list[1]["status"], "UNKNOWN");
+  EXPECT_EQ(list[1]["status"], "NO_REPLY");
   EXPECT_NE(list[1]["error"], "");
 }
 

@@ -15,8 +15,12 @@ namespace {
 
 using nlohmann::json;
 
-bool IsSigned(const TypeName& type) { return type.name.starts_with("int"); }
-bool IsUnsigned(const TypeName& type) { return type.name.starts_with("uint"); }
+bool IsInteger(const std::string& name, const std::string& prefix) {
+  return name == prefix + "8" || name == prefix + "16" ||
+         name == prefix + "32" || name == prefix + "64";
+}
+bool IsSigned(const TypeName& type) { return IsInteger(type.name, "int"); }
+bool IsUnsigned(const TypeName& type) { return IsInteger(type.name, "uint"); }
 bool IsFloating(const TypeName& type) {
   return type.name == "float" || type.name == "double";
 }
@@ -41,6 +45,23 @@ std::optional<std::string> Base64Of(const json& value) {
   return bytes;
 }
 
+// Whether both ends know the encoding of `type` without WireTraits of a user.
+bool IsBuiltIn(const TypeName& type) {
+  if (type.parameters.empty()) {
+    return type.name == "bool" || type.name == "string" ||
+           type.name == "Tensor" || IsSigned(type) || IsUnsigned(type) ||
+           IsFloating(type);
+  }
+  return type.name == "list" || type.name == "tuple" || type.name == "map" ||
+         type.name == "optional";
+}
+
+// Whether `value` is {"type": "...", "value": ...}.
+bool IsTyped(const json& value) {
+  return value.is_object() && value.size() == 2 && value.contains("type") &&
+         value["type"].is_string() && value.contains("value");
+}
+
 json ToBase64(const std::string& bytes) {
   return {{"base64", absl::Base64Escape(bytes)}};
 }
@@ -59,6 +80,11 @@ class Writer {
 
   absl::Status Write(const json& in, const TypeName& type,
                      const std::string& place, v1::Value& out) {
+    if (!IsBuiltIn(type) && IsTyped(in)) {
+      ASSIGN_OR_RETURN(const TypeName wire_type,
+                       ParseType(in["type"].get<std::string>()));
+      return Write(in["value"], wire_type, place, out);
+    }
     if (type.parameters.empty()) return WriteScalar(in, type, place, out);
     if (type.name == "optional") {
       if (!in.is_null()) return Write(in, type.parameters[0], place, out);
@@ -106,7 +132,9 @@ class Writer {
     } else {
       return absl::InvalidArgumentError(absl::StrCat(
           place, " is a ", type.name,
-          ": write its serialised message as {\"base64\": \"...\"}"));
+          ": write the value that it travels as, such as {\"type\": "
+          "\"tuple<int64, string>\", \"value\": [1, \"a\"]}, or a protobuf "
+          "message as {\"base64\": \"...\"}"));
     }
     return absl::OkStatus();
   }

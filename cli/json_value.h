@@ -9,6 +9,10 @@
 //   Tensor                {"dtype": "f32", "shape": [2, 1], "data": [1, 2]};
 //                         null if undefined. Also, for f32, [[1], [2]] or 1.
 //   protobuf messages     {"message": "full.Name", "base64": "..."}
+//
+// A type with WireTraits of a user is written as the value that it travels as,
+// with the type of that value: {"type": "tuple<double, double>", "value": [1,
+// 2]}. As a result it is that value alone, [1.0, 2.0].
 
 #ifndef HAWSER_CLI_JSON_VALUE_H_
 #define HAWSER_CLI_JSON_VALUE_H_

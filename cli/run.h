@@ -13,14 +13,15 @@ namespace hawser::cli {
 
 // Runs the subcommand that `arguments` name. `arguments` do not contain the
 // program's name. Writes results and help to `out`, and an error as one line
-// without control characters to `err`. Returns the process's exit code: that of
-// ExitCode, or 1 if the arguments are wrong.
+// without control characters to `err`. `columns` is the width of the terminal
+// that shows `out`; 0 if it is not a terminal. Returns the process's exit code:
+// that of ExitCode, or 1 if the arguments are wrong.
 int Run(const std::vector<std::string>& arguments, std::ostream& out,
-        std::ostream& err);
+        std::ostream& err, int columns = 0);
 
-// 0 for OK; 1 for wrong arguments (kInvalidArgument); 3 for a worker or server
-// that cannot be reached (kUnavailable); 4 for a timeout (kDeadlineExceeded);
-// otherwise 2.
+// 0 for OK; 1 for arguments that are wrong (kInvalidArgument) or name something
+// that does not exist (kNotFound); 3 for a worker or server that cannot be
+// reached (kUnavailable); 4 for a timeout (kDeadlineExceeded); otherwise 2.
 int ExitCode(const absl::Status& status);
 
 }  // namespace hawser::cli

@@ -81,6 +81,15 @@ absl::StatusOr<Signature> ParseSignature(std::string_view text) {
       "' is not a function's signature: ", signature.status().message()));
 }
 
+absl::StatusOr<TypeName> ParseType(std::string_view text) {
+  Reader reader(text);
+  absl::StatusOr<TypeName> type = reader.TakeType(1);
+  if (type.ok() && reader.AtEnd()) return type;
+  return absl::InvalidArgumentError(absl::StrCat(
+      "'", absl::string_view(text.data(), text.size()), "' is not a type: ",
+      type.ok() ? "text follows it" : type.status().message()));
+}
+
 std::string ToString(const TypeName& type) {
   if (type.parameters.empty()) return type.name;
   std::string text = type.name + "<";

@@ -30,6 +30,9 @@ struct Signature {
 // nested levels.
 absl::StatusOr<Signature> ParseSignature(std::string_view text);
 
+// Parses one type, such as "map<string, int64>", with the same errors.
+absl::StatusOr<TypeName> ParseType(std::string_view text);
+
 // The inverse of parsing.
 std::string ToString(const TypeName& type);
 

@@ -28,6 +28,15 @@ TEST(SignatureTest, TypesAreReadWithTheirParameters) {
   EXPECT_EQ(ToString(ParseSignature("tuple<>()")->result), "tuple");
 }
 
+TEST(SignatureTest, OneTypeIsRead) {
+  EXPECT_EQ(*ParseType("list<int64>"), (TypeName{"list", {{"int64"}}}));
+  for (const char* text : {"", "list<int64", "int64 (", "a(b)", "a<b>c"}) {
+    EXPECT_THAT(ParseType(text), StatusIs(absl::StatusCode::kInvalidArgument,
+                                          HasSubstr("is not a type")))
+        << text;
+  }
+}
+
 TEST(SignatureTest, MalformedSignaturesAreRejected) {
   for (const char* text :
        {"", "int64", "int64(", "int64)", "(int64)", "int64(int64", "a(b,c)",

@@ -19,8 +19,12 @@ inline constexpr rpc::Function<rref::RRef<Tensor>(std::string, Tensor)>
 inline constexpr rpc::Function<rref::RRef<Tensor>(std::string)> kFindParameter{
     "mnist_ps.FindParameter"};
 
-// On trainer 0: reports that a trainer has finished. Arguments: the trainer's
-// index and its number of samples.
+// On trainer 0: reports how many samples a trainer has processed so far.
+// Arguments: the trainer's index and its number of samples.
+inline constexpr rpc::Function<void(int64_t, int64_t)> kReportSamples{
+    "mnist_ps.ReportSamples"};
+
+// On trainer 0: reports that a trainer has finished. The same arguments.
 inline constexpr rpc::Function<void(int64_t, int64_t)> kTrainerDone{
     "mnist_ps.TrainerDone"};
 

@@ -1,17 +1,22 @@
 #include "examples/mnist_ps/local.h"
 
-#include <chrono>
+#include <cstdint>
+#include <cstdio>
 #include <memory>
 #include <utility>
 #include <vector>
 
+#include "absl/cleanup/cleanup.h"
+#include "async/clock.h"
 #include "async/status_macros.h"
 #include "autograd/backward.h"
 #include "autograd/variable.h"
 #include "examples/mnist_ps/digits.h"
 #include "examples/mnist_ps/model.h"
+#include "examples/mnist_ps/saved_model.h"
 #include "examples/mnist_ps/training_loop.h"
 #include "optim/optimizer.h"
+#include "telemetry/progress_line.h"
 
 namespace hawser::examples::mnist_ps {
 namespace {
@@ -58,22 +63,27 @@ class LocalLearner : public Learner {
 
 }  // namespace
 
-absl::Status RunLocal(const Options& options) {
+absl::Status RunLocal(const Options& options, StopSignals& stop) {
+  RETURN_IF_ERROR(CheckSavePath(options.save_path));
   ASSIGN_OR_RETURN(const data::DigitSplit digits, LoadDigits(options));
   ASSIGN_OR_RETURN(const auto learner, LocalLearner::Create(options));
-  const auto start = std::chrono::steady_clock::now();
-  ASSIGN_OR_RETURN(const TrainingSummary summary,
-                   Train(*learner, digits.train, options, 0, 1, true));
-  const std::chrono::duration<double> elapsed =
-      std::chrono::steady_clock::now() - start;
+  async::RealClock clock;
+  telemetry::ProgressLine line(stderr, &clock,
+                               telemetry::ProgressLine::OptionsFor(stderr));
+  stop.SetLine(&line);
+  const absl::Cleanup unset = [&stop] { stop.SetLine(nullptr); };
+  int64_t total = 0;
+  const auto count = [&total](int64_t samples) { return total += samples; };
+  RETURN_IF_ERROR(Train(*learner, digits.train, options, /*trainer=*/0,
+                        /*num_trainers=*/1, count, &line));
+  line.Finish();
+  const double samples_per_second = line.SamplesPerSecond(total);
   ASSIGN_OR_RETURN(const std::vector<Tensor> parameters, learner->Parameters());
-  ASSIGN_OR_RETURN(const double accuracy, Accuracy(parameters, digits.test));
-  if (!options.save_path.empty()) {
-    RETURN_IF_ERROR(SaveParameters(options.save_path, parameters));
-  }
-  PrintResult(accuracy, summary.final_loss,
-              static_cast<double>(summary.samples) / elapsed.count());
-  return absl::OkStatus();
+  const absl::Status saved = SaveModel(options.save_path, parameters);
+  ASSIGN_OR_RETURN(const Evaluation evaluation,
+                   Evaluate(parameters, digits.test));
+  PrintResult(evaluation, samples_per_second);
+  return saved;
 }
 
 }  // namespace hawser::examples::mnist_ps

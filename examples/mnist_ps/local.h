@@ -3,12 +3,13 @@
 
 #include "absl/status/status.h"
 #include "examples/mnist_ps/options.h"
+#include "examples/mnist_ps/stop_signals.h"
 
 namespace hawser::examples::mnist_ps {
 
 // Trains, tests and reports in this process, without servers. The computation
 // is the same as in a distributed run.
-absl::Status RunLocal(const Options& options);
+absl::Status RunLocal(const Options& options, StopSignals& stop);
 
 }  // namespace hawser::examples::mnist_ps
 

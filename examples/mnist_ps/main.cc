@@ -6,6 +6,7 @@
 // README.md in this folder describes the options.
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <string>
@@ -14,12 +15,14 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
-#include "async/status_macros.h"
 #include "examples/mnist_ps/launcher.h"
 #include "examples/mnist_ps/local.h"
 #include "examples/mnist_ps/options.h"
 #include "examples/mnist_ps/server.h"
+#include "examples/mnist_ps/stop_signals.h"
 #include "examples/mnist_ps/trainer.h"
+#include "examples/mnist_ps/usage.h"
+#include "telemetry/terminal.h"
 
 namespace hawser::examples::mnist_ps {
 namespace {
@@ -52,36 +55,56 @@ std::string ProcessName(const Options& options) {
   }
 }
 
-absl::Status Run(const Options& options,
-                 const std::vector<std::string>& arguments) {
+// Runs a role other than the launcher.
+absl::Status RunRole(const Options& options) {
+  // Before other threads start. The launcher reports for its children.
+  StopSignals stop(options.role == Role::kLocal ? "mnist_ps" : "");
   switch (options.role) {
-    case Role::kLauncher:
-      return RunLauncher(options, OwnPath(), arguments);
     case Role::kServer:
       return RunServer(options);
     case Role::kTrainer:
-      return RunTrainer(options);
-    case Role::kLocal:
-      return RunLocal(options);
+      return RunTrainer(options, stop);
+    default:
+      return RunLocal(options, stop);
   }
-  return absl::InternalError("unknown role");
 }
 
-int Fail(const std::string& name, const absl::Status& status) {
+JobEnd Run(const Options& options, const std::vector<std::string>& arguments) {
+  return options.role == Role::kLauncher
+             ? RunLauncher(options, OwnPath(), arguments)
+             : JobEnd{RunRole(options)};
+}
+
+void PrintError(const std::string& name, const absl::Status& status) {
   // An error is one line, even if its message has several.
   const std::string message =
       absl::StrReplaceAll(absl::string_view(status.message()), {{"\n", " "}});
   std::fprintf(stderr, "%s: %s\n", name.c_str(), message.c_str());
-  return 1;
+}
+
+int ExitCode(const JobEnd& end) {
+  if (end.stop_signal != 0) return 128 + end.stop_signal;
+  if (absl::IsUnavailable(end.status)) return kConsequenceExitCode;
+  return end.status.ok() ? 0 : 1;
 }
 
 int Main(int argc, char** argv) {
   EnterCallersDirectory();
   const std::vector<std::string> arguments(argv + 1, argv + argc);
+  if (std::find(arguments.begin(), arguments.end(), "--help") !=
+      arguments.end()) {
+    const std::string usage = Usage(telemetry::TerminalColumns(STDOUT_FILENO));
+    std::fputs(usage.c_str(), stdout);
+    return 0;
+  }
   const absl::StatusOr<Options> options = ParseOptions(argc, argv);
-  if (!options.ok()) return Fail("mnist_ps", options.status());
-  const absl::Status status = Run(*options, arguments);
-  return status.ok() ? 0 : Fail(ProcessName(*options), status);
+  if (!options.ok()) {
+    PrintError("mnist_ps", options.status());
+    return 1;
+  }
+  const JobEnd end = Run(*options, arguments);
+  if (!end.status.ok()) PrintError(ProcessName(*options), end.status);
+  return ExitCode(end);
 }
 
 }  // namespace

@@ -22,14 +22,18 @@
 #include "nlohmann/json.hpp"
 #include "store/grpc/server.h"
 #include "tests/program.h"
+#include "tests/terminal_program.h"
 
 namespace hawser::examples::mnist_ps {
 namespace {
 
 using async::IsOk;
 using ::testing::AllOf;
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using tests::Program;
+using tests::TerminalProgram;
 
 // The example with a silent limit for machines that may stall for seconds.
 class MnistPs : public Program {
@@ -119,6 +123,88 @@ TEST(MnistPsTest, RunStartsFromSavedParameters) {
   ASSERT_FALSE(Losses(second).empty());
   EXPECT_LT(Losses(second)[0], 1.0);  // Without training: log(10), 2.3.
 }
+
+TEST(MnistPsTest, FinalLossIsThatOfTheFinalModel) {
+  const std::string path = TemporaryPath("final.safetensors");
+  MnistPs first({"--local", "--epochs=1", "--save=" + path});
+  ASSERT_EQ(first.Wait(), 0) << first.Errors();
+  // Does not change the model. The losses of its epoch are those of the
+  // training samples.
+  MnistPs second({"--local", "--epochs=1", "--init=" + path,
+                  "--optimizer=SGD(lr=0)", "--batch_size=1000"});
+  ASSERT_EQ(second.Wait(), 0) << second.Errors();
+  const double loss = Result(first)["final_loss"];
+  EXPECT_GT(loss, 0);
+  EXPECT_NEAR(Result(second)["final_loss"], loss, 2e-6);
+}
+
+TEST(MnistPsTest, ModelIsKeptElsewhereIfItsDirectoryIsRemoved) {
+  const std::string directory = TemporaryPath("removed");
+  std::filesystem::create_directories(directory);
+  MnistPs program({"--epochs=2", "--log_every=1", "--notice_period=60s",
+                   "--save=" + directory + "/model"});
+  ASSERT_TRUE(program.WaitForError("step 5 loss")) << program.Errors();
+  std::filesystem::remove_all(directory);
+  EXPECT_EQ(program.Wait(), 1);
+  EXPECT_TRUE(Result(program).is_object()) << program.Output();
+  const std::string errors = program.Errors();
+  EXPECT_THAT(errors,
+              AllOf(HasSubstr("mnist_ps trainer0: --save=" + directory),
+                    HasSubstr("; the model is in "),
+                    EndsWith("mnist_ps: trainer0 exited with code 1\n")));
+  // The other processes have succeeded.
+  EXPECT_THAT(errors, Not(HasSubstr("mnist_ps trainer1:")));
+}
+
+TEST(MnistPsTest, HelpShowsTheFlagsOfTheExample) {
+  MnistPs program({"--help"});
+  EXPECT_EQ(program.Wait(), 0);
+  const std::string help = program.Output();
+  EXPECT_THAT(help, AllOf(HasSubstr("\n  --servers=1\n"),
+                          HasSubstr("\n  --trainers=2\n"),
+                          HasSubstr("\n  --silent_limit=3s\n"),
+                          HasSubstr("\n  --data_dir=''\n"),
+                          HasSubstr("\n  samples_per_s\n")));
+  // Abseil's own flags.
+  EXPECT_THAT(help, Not(HasSubstr("--flagfile")));
+  EXPECT_EQ(program.Errors(), "");
+}
+
+// The texts between the carriage returns of a terminal, without spaces at their
+// ends.
+std::vector<std::string> Drawings(const std::string& screen) {
+  std::vector<std::string> drawings;
+  std::istringstream text(screen);
+  for (std::string drawing; std::getline(text, drawing, '\r');) {
+    drawings.push_back(drawing.substr(0, drawing.find_last_not_of(' ') + 1));
+  }
+  return drawings;
+}
+
+class TerminalTest : public ::testing::TestWithParam<bool> {};
+
+TEST_P(TerminalTest, CtrlCEndsTheJobOnALineOfItsOwn) {
+  std::vector<std::string> flags = {"--epochs=10000", "--silent_limit=20s"};
+  if (GetParam()) flags.push_back("--local");
+  TerminalProgram program("examples/mnist_ps/mnist_ps", flags, 50);
+  ASSERT_TRUE(program.ReadUntil("left ")) << program.Screen();
+  // One line, redrawn in place, that is shorter than the terminal's.
+  const std::string line =
+      program.Screen().substr(program.Screen().find("\rstep "));
+  EXPECT_THAT(line, Not(HasSubstr("\n")));
+  for (const std::string& drawing : Drawings(line)) {
+    EXPECT_LT(drawing.size(), 50u) << drawing;
+  }
+  program.Type("\x03");
+  EXPECT_EQ(program.Wait(), 130) << program.Screen();
+  EXPECT_THAT(program.Screen(),
+              EndsWith("\r\nmnist_ps: stopped by Interrupt\r\n"));
+  // No process has reported an error of its own.
+  EXPECT_THAT(program.Screen(), Not(HasSubstr("mnist_ps server0")));
+  EXPECT_THAT(program.Screen(), Not(HasSubstr("mnist_ps trainer")));
+}
+
+INSTANTIATE_TEST_SUITE_P(Local, TerminalTest, ::testing::Bool());
 
 std::vector<std::string> WithCredentials(const std::string& directory,
                                          const std::string& token) {
@@ -312,7 +398,8 @@ TEST_P(DeathTest, OtherProcessesEndAndNameTheDeadOne) {
   ASSERT_EQ(kill(victims[0], SIGKILL), 0);
   EXPECT_EQ(program.Wait(), 1);
   const std::string errors = program.Errors();
-  EXPECT_THAT(errors, HasSubstr(GetParam() + " was killed by signal 9"));
+  EXPECT_THAT(errors, EndsWith("mnist_ps: " + GetParam() +
+                               " was killed by signal 9 (Killed)\n"));
   for (const std::string name :
        {"server0", "server1", "trainer0", "trainer1"}) {
     if (name == GetParam()) continue;
@@ -334,8 +421,9 @@ TEST(MnistPsTest, LauncherStopsItsChildrenOnSigterm) {
   MnistPs program({"--epochs=10000", "--log_every=1"});
   ASSERT_TRUE(program.WaitForError("step 5 loss")) << program.Errors();
   ASSERT_EQ(kill(program.pid(), SIGTERM), 0);
-  EXPECT_EQ(program.Wait(std::chrono::seconds(20)), 1);
+  EXPECT_EQ(program.Wait(std::chrono::seconds(20)), 128 + SIGTERM);
   EXPECT_TRUE(program.Processes().empty());
+  EXPECT_THAT(program.Errors(), EndsWith("mnist_ps: stopped by Terminated\n"));
 }
 
 TEST(MnistPsTest, ChildrenDieWithAKilledLauncher) {

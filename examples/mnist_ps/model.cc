@@ -102,11 +102,12 @@ absl::StatusOr<Tensor> Loss(std::span<const Tensor> parameters,
   return autograd::SoftmaxCrossEntropy(logits, batch.labels);
 }
 
-absl::StatusOr<double> Accuracy(std::span<const Tensor> parameters,
-                                const data::LabeledImages& set) {
+absl::StatusOr<Evaluation> Evaluate(std::span<const Tensor> parameters,
+                                    const data::LabeledImages& set) {
   const autograd::NoGradGuard no_grad;
   constexpr int64_t kBatchSamples = 500;
   int64_t right = 0;
+  double loss_sum = 0;
   for (int64_t begin = 0; begin < set.count(); begin += kBatchSamples) {
     const int64_t end = std::min(set.count(), begin + kBatchSamples);
     std::vector<int64_t> indices(static_cast<size_t>(end - begin));
@@ -114,11 +115,16 @@ absl::StatusOr<double> Accuracy(std::span<const Tensor> parameters,
     ASSIGN_OR_RETURN(const data::Batch batch, data::GatherBatch(set, indices));
     ASSIGN_OR_RETURN(const Tensor logits, Logits(parameters, batch.pixels));
     ASSIGN_OR_RETURN(const Tensor guesses, tensor::ArgMax(logits, 1));
+    ASSIGN_OR_RETURN(const Tensor loss,
+                     autograd::SoftmaxCrossEntropy(logits, batch.labels));
+    ASSIGN_OR_RETURN(const double mean, loss.item<float>());
+    loss_sum += mean * static_cast<double>(end - begin);
     const int64_t* guess = guesses.data<int64_t>();
     const int64_t* label = batch.labels.data<int64_t>();
     for (int64_t i = 0; i < end - begin; ++i) right += guess[i] == label[i];
   }
-  return static_cast<double>(right) / static_cast<double>(set.count());
+  const auto count = static_cast<double>(set.count());
+  return Evaluation{static_cast<double>(right) / count, loss_sum / count};
 }
 
 }  // namespace hawser::examples::mnist_ps

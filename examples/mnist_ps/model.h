@@ -42,9 +42,16 @@ absl::StatusOr<Tensor> Logits(std::span<const Tensor> parameters,
 absl::StatusOr<Tensor> Loss(std::span<const Tensor> parameters,
                             const data::Batch& batch);
 
-// The fraction of `set` that the model classifies correctly, in [0, 1].
-absl::StatusOr<double> Accuracy(std::span<const Tensor> parameters,
-                                const data::LabeledImages& set);
+struct Evaluation {
+  // The fraction of samples that the model classifies correctly, in [0, 1].
+  double accuracy = 0;
+  // The mean loss over the samples.
+  double loss = 0;
+};
+
+// Applies the model to all samples of `set`, of which there is at least one.
+absl::StatusOr<Evaluation> Evaluate(std::span<const Tensor> parameters,
+                                    const data::LabeledImages& set);
 
 }  // namespace hawser::examples::mnist_ps
 

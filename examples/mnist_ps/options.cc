@@ -1,17 +1,12 @@
 #include "examples/mnist_ps/options.h"
 
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
-#include <filesystem>
 #include <random>
 #include <utility>
 #include <vector>
 
 #include "absl/flags/flag.h"
 #include "absl/flags/parse.h"
-#include "absl/flags/usage.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
@@ -152,17 +147,6 @@ absl::Status CheckPlace(Options& options) {
   return ReadMaster(options);
 }
 
-// Checks before the training that its result can be saved.
-absl::Status CheckSavePath(const std::string& path) {
-  if (path.empty()) return absl::OkStatus();
-  const std::filesystem::path directory =
-      std::filesystem::absolute(path).parent_path();
-  if (access(directory.c_str(), W_OK | X_OK) == 0) return absl::OkStatus();
-  return absl::ErrnoToStatus(
-      errno,
-      absl::StrCat("--save=", path, ": cannot write to ", directory.string()));
-}
-
 net::CredentialsOptions ReadCredentials(const std::string& worker) {
   const auto path = [&](const std::string& flag) {
     return absl::StrReplaceAll(flag, {{"{worker}", worker}});
@@ -192,11 +176,6 @@ net::Identity IdentityOf(const Options& options) {
 }
 
 absl::StatusOr<Options> ParseOptions(int argc, char** argv) {
-  absl::SetProgramUsageMessage(
-      "Trains a digit classifier with its parameters on server processes.\n"
-      "  mnist_ps --servers=2 --trainers=2\n"
-      "  mnist_ps --data_dir=DIR --holdout=2000 --epochs=10\n"
-      "  mnist_ps --role=server --index=0 --master=127.0.0.1:29500");
   const std::vector<char*> rest = absl::ParseCommandLine(argc, argv);
   if (rest.size() > 1) {
     return absl::InvalidArgumentError(
@@ -232,7 +211,6 @@ absl::StatusOr<Options> ParseOptions(int argc, char** argv) {
   RETURN_IF_ERROR(CheckDuration("notice_period", options.notice_period,
                                 absl::ZeroDuration()));
   RETURN_IF_ERROR(CheckPlace(options));
-  RETURN_IF_ERROR(CheckSavePath(options.save_path));
   options.credentials = ReadCredentials(IdentityOf(options).worker);
 
   const std::string optimizer = absl::GetFlag(FLAGS_optimizer);

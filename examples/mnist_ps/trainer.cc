@@ -1,12 +1,16 @@
 #include "examples/mnist_ps/trainer.h"
 
 #include <chrono>
+#include <cstdint>
+#include <cstdio>
 #include <memory>
+#include <optional>
+#include <utility>
 #include <vector>
 
-#include "absl/base/thread_annotations.h"
+#include "absl/cleanup/cleanup.h"
+#include "async/clock.h"
 #include "async/future.h"
-#include "async/mutex.h"
 #include "async/status_macros.h"
 #include "data/mnist.h"
 #include "examples/mnist_ps/digits.h"
@@ -14,37 +18,45 @@
 #include "examples/mnist_ps/job_member.h"
 #include "examples/mnist_ps/model.h"
 #include "examples/mnist_ps/remote_learner.h"
+#include "examples/mnist_ps/sample_counts.h"
+#include "examples/mnist_ps/saved_model.h"
 #include "examples/mnist_ps/training_loop.h"
 #include "rpc/functions/function_registry.h"
+#include "telemetry/progress_line.h"
 
 namespace hawser::examples::mnist_ps {
 namespace {
 
-// Trainer 0's counter of trainers that have finished. Thread-safe.
-class DoneCounter {
+// Reports to trainer 0 how many samples another trainer has processed, at most
+// every 100 ms, one report at a time.
+class SampleReporter {
  public:
-  explicit DoneCounter(int num_trainers) : missing_(num_trainers) {}
+  SampleReporter(JobMember& member, int trainer)
+      : member_(member), trainer_(trainer) {}
 
+  // Adds the samples of a step.
   void Add(int64_t samples) {
-    bool last = false;
-    int64_t total = 0;
-    {
-      const async::MutexLock lock(&mutex_);
-      total = samples_ += samples;
-      last = --missing_ == 0;
-    }
-    if (last) all_done_.Set(total);
+    samples_ += samples;
+    const auto now = std::chrono::steady_clock::now();
+    if (now < next_ || (report_.has_value() && !report_->ready())) return;
+    next_ = now + std::chrono::milliseconds(100);
+    // A lost report is made up for by the next one.
+    report_ = member_.agent().Async(TrainerName(0), kReportSamples,
+                                    int64_t{trainer_}, samples_);
   }
 
-  // Completes when all trainers have finished, with their total number of
-  // samples.
-  async::Future<int64_t> all_done() const { return all_done_.future(); }
+  // Reports that the trainer has finished.
+  absl::Status Finish() {
+    return member_.agent().Sync(TrainerName(0), kTrainerDone, int64_t{trainer_},
+                                samples_);
+  }
 
  private:
-  async::Mutex mutex_;
-  int missing_ ABSL_GUARDED_BY(mutex_);
-  int64_t samples_ ABSL_GUARDED_BY(mutex_) = 0;
-  async::Promise<int64_t> all_done_;
+  JobMember& member_;
+  const int trainer_;
+  int64_t samples_ = 0;
+  std::chrono::steady_clock::time_point next_{};
+  std::optional<async::Future<void>> report_;
 };
 
 // Waits for `future` or for the end of the job.
@@ -57,36 +69,36 @@ absl::StatusOr<T> WaitWithin(JobMonitor& monitor, async::Future<T> future) {
   return result;
 }
 
-absl::Status TestAndReport(RemoteLearner& learner,
-                           const data::LabeledImages& test,
-                           const Options& options, double final_loss,
-                           double samples_per_second) {
-  ASSIGN_OR_RETURN(const std::vector<Tensor> parameters, learner.Parameters());
-  ASSIGN_OR_RETURN(const double accuracy, Accuracy(parameters, test));
-  if (!options.save_path.empty()) {
-    RETURN_IF_ERROR(SaveParameters(options.save_path, parameters));
-  }
-  PrintResult(accuracy, final_loss, samples_per_second);
-  return absl::OkStatus();
-}
-
-// The work of trainer 0.
+// The work of trainer 0. Sets `saved` to the outcome of saving the model, whose
+// failure does not disturb the other processes.
 absl::Status Lead(JobMember& member, const data::DigitSplit& digits,
-                  const Options& options, DoneCounter& done) {
+                  const Options& options, SampleCounts& counts,
+                  StopSignals& stop, absl::Status& saved) {
   ASSIGN_OR_RETURN(const auto learner,
                    RemoteLearner::Create(member, options, /*create=*/true));
-  const auto start = std::chrono::steady_clock::now();
-  ASSIGN_OR_RETURN(const TrainingSummary summary,
-                   Train(*learner, digits.train, options, options.index,
-                         options.num_trainers, /*show_progress=*/true));
-  done.Add(summary.samples);
+  async::RealClock clock;
+  telemetry::ProgressLine line(stderr, &clock,
+                               telemetry::ProgressLine::OptionsFor(stderr));
+  stop.SetLine(&line);
+  const absl::Cleanup unset = [&stop] { stop.SetLine(nullptr); };
+  int64_t own_samples = 0;
+  const auto count = [&](int64_t samples) {
+    own_samples += samples;
+    counts.Report(options.index, own_samples).IgnoreError();
+    return counts.total();
+  };
+  RETURN_IF_ERROR(Train(*learner, digits.train, options, options.index,
+                        options.num_trainers, count, &line));
+  line.Finish();
+  RETURN_IF_ERROR(counts.Finish(options.index, own_samples));
   ASSIGN_OR_RETURN(const int64_t samples,
-                   WaitWithin(member.monitor(), done.all_done()));
-  const std::chrono::duration<double> elapsed =
-      std::chrono::steady_clock::now() - start;
-  RETURN_IF_ERROR(
-      TestAndReport(*learner, digits.test, options, summary.final_loss,
-                    static_cast<double>(samples) / elapsed.count()));
+                   WaitWithin(member.monitor(), counts.all_finished()));
+  const double samples_per_second = line.SamplesPerSecond(samples);
+  ASSIGN_OR_RETURN(const std::vector<Tensor> parameters, learner->Parameters());
+  saved = SaveModel(options.save_path, parameters);
+  ASSIGN_OR_RETURN(const Evaluation evaluation,
+                   Evaluate(parameters, digits.test));
+  PrintResult(evaluation, samples_per_second);
   return member.EndJobEverywhere();
 }
 
@@ -96,30 +108,42 @@ absl::Status Follow(JobMember& member, const data::DigitSplit& digits,
   {
     ASSIGN_OR_RETURN(const auto learner,
                      RemoteLearner::Create(member, options, /*create=*/false));
-    ASSIGN_OR_RETURN(const TrainingSummary summary,
-                     Train(*learner, digits.train, options, options.index,
-                           options.num_trainers, /*show_progress=*/false));
-    RETURN_IF_ERROR(member.agent().Sync(
-        TrainerName(0), kTrainerDone, int64_t{options.index}, summary.samples));
+    SampleReporter reporter(member, options.index);
+    const auto count = [&reporter](int64_t samples) {
+      reporter.Add(samples);
+      return int64_t{0};  // Not shown.
+    };
+    RETURN_IF_ERROR(Train(*learner, digits.train, options, options.index,
+                          options.num_trainers, count, /*line=*/nullptr));
+    RETURN_IF_ERROR(reporter.Finish());
   }
   return member.monitor().ended().Wait();
 }
 
 }  // namespace
 
-absl::Status RunTrainer(const Options& options) {
-  ASSIGN_OR_RETURN(const data::DigitSplit digits, LoadDigits(options));
-  DoneCounter done(options.num_trainers);
-  rpc::FunctionRegistry registry;
+absl::Status RunTrainer(const Options& options, StopSignals& stop) {
   const bool leads = options.index == 0;
+  if (leads) RETURN_IF_ERROR(CheckSavePath(options.save_path));
+  ASSIGN_OR_RETURN(const data::DigitSplit digits, LoadDigits(options));
+  SampleCounts counts(options.num_trainers);
+  rpc::FunctionRegistry registry;
   if (leads) {
     RETURN_IF_ERROR(registry.Register(
-        kTrainerDone,
-        [&done](int64_t, int64_t samples) { done.Add(samples); }));
+        kReportSamples, [&counts](int64_t trainer, int64_t samples) {
+          return counts.Report(trainer, samples);
+        }));
+    RETURN_IF_ERROR(registry.Register(
+        kTrainerDone, [&counts](int64_t trainer, int64_t samples) {
+          return counts.Finish(trainer, samples);
+        }));
   }
   ASSIGN_OR_RETURN(const auto member, JobMember::Join(options, registry));
-  return member->Leave(leads ? Lead(*member, digits, options, done)
-                             : Follow(*member, digits, options));
+  absl::Status saved;
+  RETURN_IF_ERROR(
+      member->Leave(leads ? Lead(*member, digits, options, counts, stop, saved)
+                          : Follow(*member, digits, options)));
+  return saved;
 }
 
 }  // namespace hawser::examples::mnist_ps

@@ -3,12 +3,13 @@
 
 #include "absl/status/status.h"
 #include "examples/mnist_ps/options.h"
+#include "examples/mnist_ps/stop_signals.h"
 
 namespace hawser::examples::mnist_ps {
 
 // Trains on this trainer's share of the samples. Trainer 0 also creates the
 // parameters at the start, and tests, saves and reports at the end.
-absl::Status RunTrainer(const Options& options);
+absl::Status RunTrainer(const Options& options, StopSignals& stop);
 
 }  // namespace hawser::examples::mnist_ps
 

@@ -4,10 +4,13 @@
 #include <cstdint>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "data/labeled_images.h"
+#include "examples/mnist_ps/model.h"
 #include "examples/mnist_ps/options.h"
+#include "telemetry/progress_line.h"
 #include "tensor/tensor.h"
 
 namespace hawser::examples::mnist_ps {
@@ -27,24 +30,23 @@ class Learner {
   virtual absl::StatusOr<std::vector<Tensor>> Parameters() = 0;
 };
 
-struct TrainingSummary {
-  int64_t samples = 0;
-  // Mean over the steps of the last epoch.
-  double final_loss = 0;
-};
-
 // Trains options.num_epochs epochs on the share of `train` that belongs to
 // trainer number `trainer` of `num_trainers`. The learning rate falls from its
 // initial value to nearly 0 along half a cosine, epoch by epoch, so that the
-// model converges. With `show_progress`, prints progress to standard error.
-absl::StatusOr<TrainingSummary> Train(Learner& learner,
-                                      const data::LabeledImages& train,
-                                      const Options& options, int trainer,
-                                      int num_trainers, bool show_progress);
+// model converges. `count` is called after each step with its number of
+// samples, and returns how many samples all trainers have processed so far.
+// Progress is shown on `line`, or with options.log_every as one line per step
+// on standard error; `line` null: not at all.
+absl::Status Train(Learner& learner, const data::LabeledImages& train,
+                   const Options& options, int trainer, int num_trainers,
+                   absl::FunctionRef<int64_t(int64_t)> count,
+                   telemetry::ProgressLine* line);
 
-// Prints the result of the run to standard output as one line of JSON.
-void PrintResult(double test_accuracy, double final_loss,
-                 double samples_per_second);
+// Prints the result of the run to standard output as one line of JSON, with the
+// loss rounded to six digits after the point.
+// `samples_per_second` counts the samples of all trainers, from the first step
+// to the end of the last trainer.
+void PrintResult(const Evaluation& evaluation, double samples_per_second);
 
 }  // namespace hawser::examples::mnist_ps
 
