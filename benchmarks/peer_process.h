@@ -1,15 +1,13 @@
 #ifndef HAWSER_BENCHMARKS_PEER_PROCESS_H_
 #define HAWSER_BENCHMARKS_PEER_PROCESS_H_
 
-#include <sys/types.h>
-
-#include <cstdio>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "benchmarks/child_process.h"
 
 namespace hawser::benchmarks {
 
@@ -17,7 +15,7 @@ namespace hawser::benchmarks {
 // request line with one line, so that its turns and ours alternate.
 //
 // Not thread-safe. The destructor kills the child and the processes that it
-// started. The kernel kills the child if this process dies.
+// started.
 class PeerProcess {
  public:
   // State of the peer, and of the processes that it started, between requests.
@@ -29,13 +27,13 @@ class PeerProcess {
   };
 
   // Starts `command`, which begins with the path of the executable, and waits
-  // for its first line: "ready", followed by a description of the peer.
+  // for its first line: "ready", followed by a description of the peer. That
+  // must arrive within ten minutes.
   // `advice` names the packages to install and is part of every error.
   static absl::StatusOr<std::unique_ptr<PeerProcess>> Start(
       const std::vector<std::string>& command, const std::string& advice,
       WhenIdle when_idle = WhenIdle::kRuns);
 
-  ~PeerProcess();
   PeerProcess(const PeerProcess&) = delete;
   PeerProcess& operator=(const PeerProcess&) = delete;
 
@@ -43,6 +41,9 @@ class PeerProcess {
   const std::string& description() const { return description_; }
 
   // Sends `request` and returns the reply, without their newlines.
+  //
+  //   kUnavailable       the peer has ended.
+  //   kDeadlineExceeded  it did not reply within ten minutes.
   absl::StatusOr<std::string> Ask(const std::string& request);
 
   // The same, for a reply that is a positive number, such as a time.
@@ -51,16 +52,13 @@ class PeerProcess {
   absl::StatusOr<double> AskNumber(const std::string& request);
 
  private:
-  PeerProcess(pid_t pid, std::FILE* to, std::FILE* from, std::string advice,
+  PeerProcess(std::unique_ptr<ChildProcess> child, std::string advice,
               WhenIdle when_idle);
-  absl::StatusOr<std::string> ReadLine();
+  absl::Status WithAdvice(const absl::Status& status) const;
   // Sends `signal` to the child's process group if it is stopped when idle.
   void SignalIfStopped(int signal) const;
 
-  // Also the id of its process group.
-  const pid_t pid_;
-  std::FILE* const to_;
-  std::FILE* const from_;
+  const std::unique_ptr<ChildProcess> child_;
   const std::string advice_;
   const WhenIdle when_idle_;
   std::string description_;
