@@ -4,25 +4,20 @@
 #include <atomic>
 #include <optional>
 #include <span>
-#include <tuple>
 #include <utility>
 
 #include "absl/base/thread_annotations.h"
-#include "absl/container/flat_hash_map.h"
-#include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "async/mutex.h"
 #include "async/status_macros.h"
+#include "rpc/membership/lease_ring.h"
+#include "rpc/membership/member_view.h"
 #include "rpc/transport/gate.h"
 
 namespace hawser::rpc {
 namespace {
 
-// Number of members whose leases a worker watches, without those that joined
-// within the silent limit, and with them.
-constexpr size_t kWatchedLeases = 2;
-constexpr size_t kMaxWatchedLeases = 16;
 // Time from a change until the next watch, so that changes in quick succession
 // arrive together.
 constexpr absl::Duration kWatchPause = absl::Milliseconds(100);
@@ -31,8 +26,8 @@ constexpr absl::Duration kWatchPause = absl::Milliseconds(100);
 
 class Membership::State : public std::enable_shared_from_this<State> {
  public:
-  State(Options options, OnEvent on_event)
-      : self_(std::move(options.self)),
+  State(Options options, MemberCallback on_event)
+      : self_(options.self.incarnation),
         liveness_(options.liveness),
         stall_limit_(
             std::max(liveness_.silent_limit - 2 * liveness_.heartbeat_interval,
@@ -40,7 +35,8 @@ class Membership::State : public std::enable_shared_from_this<State> {
         clock_(*options.clock),
         executor_(*options.executor),
         log_(*options.log),
-        on_event_(std::move(on_event)) {}
+        view_(std::move(options.self), std::move(on_event)),
+        ring_(&view_, liveness_.silent_limit) {}
 
   void Start() {
     const async::MonotonicTime now = clock_.Now();
@@ -178,7 +174,7 @@ class Membership::State : public std::enable_shared_from_this<State> {
     }
     for (auto& done : waiting) std::move(done)();
     RETURN_IF_ERROR(read);
-    if (!departed_.contains(self_.incarnation)) {
+    if (!view_.departed(self_)) {
       if (renew) RETURN_IF_ERROR(Renew());
       RETURN_IF_ERROR(DeclareReported());
       RETURN_IF_ERROR(DeclareLapsed());
@@ -193,8 +189,7 @@ class Membership::State : public std::enable_shared_from_this<State> {
   }
 
   absl::Status Renew() {
-    RETURN_IF_ERROR(
-        log_.Renew(self_.incarnation, ++count_, liveness_.silent_limit));
+    RETURN_IF_ERROR(log_.Renew(self_, ++count_, liveness_.silent_limit));
     const async::MonotonicTime now = clock_.Now();
     if (contact_since_ == async::kNever ||
         async::TimeBetween(renewed_, now) > stall_limit_) {
@@ -206,9 +201,8 @@ class Membership::State : public std::enable_shared_from_this<State> {
 
   // Reading a long log takes time, during which the lease must not lapse.
   absl::Status RenewIfDue() {
-    if (departed_.contains(self_.incarnation) ||
-        async::TimeBetween(renewed_, clock_.Now()) <
-            liveness_.heartbeat_interval) {
+    if (view_.departed(self_) || async::TimeBetween(renewed_, clock_.Now()) <
+                                     liveness_.heartbeat_interval) {
       return absl::OkStatus();
     }
     return Renew();
@@ -252,8 +246,7 @@ class Membership::State : public std::enable_shared_from_this<State> {
     }
     for (size_t i = 0; i < watch.leases.size(); ++i) {
       if (!(*values)[1 + i].empty()) continue;
-      suspects_.insert(watch.leases[i]);
-      successors_.reset();
+      ring_.AddSuspect(watch.leases[i]);
     }
     // The log was read further since.
     if (watch.position != read_.end) return absl::OkStatus();
@@ -264,72 +257,14 @@ class Membership::State : public std::enable_shared_from_this<State> {
   }
 
   void Apply(MembershipLog::Part part) {
-    const std::vector<v1::MembershipEvent> events =
-        std::exchange(part.events, {});
-    for (const v1::MembershipEvent& event : events) {
+    for (const v1::MembershipEvent& event : part.events) {
       num_applied_.fetch_add(1);
-      Apply(event);
+      const std::optional<Incarnation> newcomer = view_.Apply(event);
+      ring_.OnViewChanged();
+      if (newcomer.has_value()) ring_.AddNewcomer(*newcomer, clock_.Now());
     }
-    if (!events.empty()) successors_.reset();
+    part.events.clear();
     read_ = std::move(part);
-  }
-
-  void Apply(const v1::MembershipEvent& event) {
-    switch (event.change_case()) {
-      case v1::MembershipEvent::kJoined: {
-        absl::StatusOr<WorkerInfo> worker = FromRecord(event.joined());
-        if (!worker.ok() || departed_.contains(worker->incarnation)) return;
-        if (!members_.emplace(worker->incarnation, *worker).second) return;
-        if (worker->incarnation == self_.incarnation) {
-          EndPast();
-        } else if (!in_past_) {
-          newcomers_.emplace(worker->incarnation, clock_.Now());
-          on_event_({.kind = MemberEvent::Kind::kJoined, .worker = *worker});
-        }
-        return;
-      }
-      case v1::MembershipEvent::kLeft:
-        Remove(MemberEvent::Kind::kLeft, event.left());
-        return;
-      case v1::MembershipEvent::kLost:
-        Remove(MemberEvent::Kind::kLost, event.lost());
-        return;
-      case v1::MembershipEvent::CHANGE_NOT_SET:
-        return;
-    }
-  }
-
-  // The workers read so far are members from now on.
-  void EndPast() {
-    in_past_ = false;
-    std::vector<WorkerInfo> members;
-    for (const auto& [incarnation, worker] : members_) {
-      members.push_back(worker);
-    }
-    std::sort(members.begin(), members.end(),
-              [](const WorkerInfo& a, const WorkerInfo& b) {
-                return std::pair(a.id, ToNumber(a.incarnation)) <
-                       std::pair(b.id, ToNumber(b.incarnation));
-              });
-    for (const WorkerInfo& worker : members) {
-      on_event_({.kind = MemberEvent::Kind::kJoined, .worker = worker});
-    }
-  }
-
-  void Remove(MemberEvent::Kind kind, const v1::WorkerDeparture& departure) {
-    if (departed_.contains(Incarnation{departure.reporter()})) return;
-    const Incarnation incarnation{departure.incarnation()};
-    if (!departed_.insert(incarnation).second) return;
-    // Even if this worker was declared lost before it had joined.
-    WorkerInfo worker = self_;
-    auto it = members_.find(incarnation);
-    if (it != members_.end()) {
-      worker = std::move(it->second);
-      members_.erase(it);
-    } else if (incarnation != self_.incarnation) {
-      return;
-    }
-    on_event_({.kind = kind, .worker = worker, .reason = departure.reason()});
   }
 
   absl::Status DeclareReported() {
@@ -341,9 +276,9 @@ class Membership::State : public std::enable_shared_from_this<State> {
     bool declared = false;
     for (size_t i = 0; i < suspect_reports.size(); ++i) {
       const SuspectReport& report = suspect_reports[i];
-      if (departed_.contains(report.worker.incarnation)) continue;
-      absl::Status status = log_.Append(LostEvent(
-          report.worker.incarnation, self_.incarnation, report.reason));
+      if (view_.departed(report.worker.incarnation)) continue;
+      absl::Status status = log_.Append(
+          LostEvent(report.worker.incarnation, self_, report.reason));
       declared = true;
       if (status.ok()) continue;
       // Wait until the store is reachable again.
@@ -360,63 +295,23 @@ class Membership::State : public std::enable_shared_from_this<State> {
   // contact with the store for less than `silent_limit`, others may have been
   // out of contact too, and get time to renew their leases.
   absl::Status DeclareLapsed() {
-    absl::erase_if(suspects_, [this](Incarnation suspect) {
-      return !members_.contains(suspect);
-    });
-    if (suspects_.empty() || contact_since_ == async::kNever ||
+    const std::vector<Incarnation> suspects = ring_.Suspects();
+    if (suspects.empty() || contact_since_ == async::kNever ||
         async::TimeBetween(contact_since_, clock_.Now()) <
             liveness_.silent_limit) {
       return absl::OkStatus();
     }
-    for (auto it = suspects_.begin(); it != suspects_.end();) {
-      const Incarnation suspect = *it;
+    for (const Incarnation suspect : suspects) {
       ASSIGN_OR_RETURN(const std::string count, log_.ReadLease(suspect));
       if (count.empty()) {
         RETURN_IF_ERROR(log_.Append(LostEvent(
-            suspect, self_.incarnation,
+            suspect, self_,
             absl::StrCat("did not renew its lease for ",
                          absl::FormatDuration(liveness_.silent_limit)))));
       }
-      suspects_.erase(it++);
-      successors_.reset();
+      ring_.RemoveSuspect(suspect);
     }
     return ReadEvents();
-  }
-
-  // The next members after this one, by rank, in a circle, without those that
-  // are suspected already, so that the members before a dead one watch those
-  // after it as well. Those that joined lately come on top: they cannot declare
-  // the members after them lost yet.
-  std::vector<Incarnation> LeasesToWatch() {
-    const async::MonotonicTime now = clock_.Now();
-    absl::erase_if(newcomers_, [&](const auto& newcomer) {
-      return async::TimeBetween(newcomer.second, now) > liveness_.silent_limit;
-    });
-    if (departed_.contains(self_.incarnation) || in_past_) return {};
-    const auto order = [this](const WorkerInfo& worker) {
-      return std::tuple(worker.id < self_.id, worker.id,
-                        ToNumber(worker.incarnation));
-    };
-    std::vector<const WorkerInfo*> others;
-    others.reserve(members_.size());
-    for (const auto& [incarnation, worker] : members_) {
-      if (incarnation != self_.incarnation &&
-          !suspects_.contains(incarnation)) {
-        others.push_back(&worker);
-      }
-    }
-    const size_t count = std::min(kMaxWatchedLeases, others.size());
-    std::partial_sort(others.begin(), others.begin() + count, others.end(),
-                      [&](const WorkerInfo* a, const WorkerInfo* b) {
-                        return order(*a) < order(*b);
-                      });
-    std::vector<Incarnation> leases;
-    size_t settled = 0;
-    for (size_t i = 0; i < count && settled < kWatchedLeases; ++i) {
-      leases.push_back(others[i]->incarnation);
-      if (!newcomers_.contains(others[i]->incarnation)) ++settled;
-    }
-    return leases;
   }
 
   // Makes sure that log and leases are watched, or will be after the pause.
@@ -434,10 +329,7 @@ class Membership::State : public std::enable_shared_from_this<State> {
       });
       return;
     }
-    if (!successors_.has_value() || !newcomers_.empty()) {
-      successors_ = LeasesToWatch();
-    }
-    const std::vector<Incarnation>& leases = *successors_;
+    const std::vector<Incarnation>& leases = ring_.LeasesToWatch(now);
     std::optional<Watch> outdated;
     {
       async::MutexLock lock(&mutex_);
@@ -479,7 +371,7 @@ class Membership::State : public std::enable_shared_from_this<State> {
     BeginRound();
   }
 
-  const WorkerInfo self_;
+  const Incarnation self_;
   const LivenessOptions liveness_;
   // A worker that stalled for this long may have been declared lost. Others
   // measure from the last renewal that they saw, which may be one interval
@@ -488,7 +380,6 @@ class Membership::State : public std::enable_shared_from_this<State> {
   async::Clock& clock_;
   async::Executor& executor_;
   MembershipLog& log_;
-  const OnEvent on_event_;
   // Entered by callbacks that run later.
   Gate gate_;
   std::atomic<bool> started_{false};
@@ -511,17 +402,8 @@ class Membership::State : public std::enable_shared_from_this<State> {
   // Whether the log must be read before anything else: at the beginning, and
   // after an error of the store.
   bool must_read_ = true;
-  absl::flat_hash_map<Incarnation, WorkerInfo> members_;
-  absl::flat_hash_set<Incarnation> departed_;
-  // True until the event that this worker joined is read.
-  bool in_past_ = true;
-  // Members whose leases had lapsed when last seen.
-  absl::flat_hash_set<Incarnation> suspects_;
-  // Members that joined within the silent limit, with the times when this
-  // worker learned of them.
-  absl::flat_hash_map<Incarnation, async::MonotonicTime> newcomers_;
-  // Result of LeasesToWatch, until members or suspects change.
-  std::optional<std::vector<Incarnation>> successors_;
+  MemberView view_;
+  LeaseRing ring_;
   uint64_t num_watches_ = 0;
   async::MonotonicTime next_watch_{};
 
@@ -539,7 +421,7 @@ class Membership::State : public std::enable_shared_from_this<State> {
   std::vector<absl::AnyInvocable<void() &&>> waiting_ ABSL_GUARDED_BY(mutex_);
 };
 
-Membership::Membership(Options options, OnEvent on_event)
+Membership::Membership(Options options, MemberCallback on_event)
     : state_(std::make_shared<State>(std::move(options), std::move(on_event))) {
 }
 

@@ -3,7 +3,6 @@
 #ifndef HAWSER_RPC_MEMBERSHIP_MEMBERSHIP_H_
 #define HAWSER_RPC_MEMBERSHIP_MEMBERSHIP_H_
 
-#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -15,6 +14,7 @@
 #include "rpc/identity/worker_info.h"
 #include "rpc/membership/liveness_options.h"
 #include "rpc/membership/member_event.h"
+#include "rpc/membership/member_view.h"
 #include "rpc/membership/membership_log.h"
 
 namespace hawser::rpc {
@@ -46,9 +46,6 @@ namespace hawser::rpc {
 // Thread-safe.
 class Membership {
  public:
-  // Runs on `executor`, sequentially, in the order of the log.
-  using OnEvent = std::function<void(const MemberEvent& event)>;
-
   struct Options {
     WorkerInfo self;
     LivenessOptions liveness;
@@ -58,7 +55,8 @@ class Membership {
     MembershipLog* log = nullptr;
   };
 
-  Membership(Options options, OnEvent on_event);
+  // `on_event` runs on `executor`, sequentially, in the order of the log.
+  Membership(Options options, MemberCallback on_event);
   // Calls Stop.
   ~Membership();
   Membership(const Membership&) = delete;
@@ -87,8 +85,9 @@ class Membership {
   // Whether the last round reached the store.
   bool store_reachable() const;
 
-  // After it returns, no OnEvent and no callback of CatchUp is running or will
-  // run; must not be called from one. Waits for the current round. Idempotent.
+  // After it returns, neither `on_event` nor a callback of CatchUp is running
+  // or will run; must not be called from one. Waits for the current round.
+  // Idempotent.
   void Stop();
 
  private:
