@@ -14,6 +14,9 @@ namespace hawser::rref {
 absl::StatusOr<Tensor> LockedAlias(const Tensor& t,
                                    AsyncSharedMutex::Holder holder);
 
+// A copy of `t` with its graph node. Undefined if `t` is undefined.
+absl::StatusOr<Tensor> CopyWithHistory(const Tensor& t);
+
 }  // namespace hawser::rref
 
 #endif  // HAWSER_RREF_LOCKED_ALIAS_H_

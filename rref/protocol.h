@@ -27,6 +27,7 @@
 #include "rref/reference.h"
 #include "rref/reference_limits.h"
 #include "rref/user_table.h"
+#include "tensor/tensor.h"
 
 namespace hawser::rref {
 
@@ -102,8 +103,9 @@ class Protocol : public std::enable_shared_from_this<Protocol> {
   absl::StatusOr<ReceivedReference> Receive(const v1::RRefReference& reference,
                                             const rpc::WorkerInfo& from);
 
-  void Fetch(const Reference& reference, std::string_view type_name, bool await,
-             std::optional<absl::Duration> timeout, Reference::Fetched done);
+  // Makes requests to one owner.
+  void Fetch(std::vector<Reference::Fetch> fetches, bool await,
+             std::optional<absl::Duration> timeout);
   // Returns the value of this worker's reference `rref` once it has been
   // created. Waits for up to `timeout` (unset: the agent's default).
   async::Future<rpc::ErasedValue> AwaitOwnValue(
@@ -146,10 +148,30 @@ class Protocol : public std::enable_shared_from_this<Protocol> {
                                              const OwnerValue& value,
                                              async::MonotonicTime deadline);
 
+  using FetchReply = rpc::Message<v1::RRefFetchReply>;
+  struct FetchedValue;
+
+  // Sends one request, which is not empty.
+  void SendFetch(std::vector<Reference::Fetch> fetches, bool await,
+                 std::optional<absl::Duration> timeout);
+  // Passes a result to each of `fetches`, all of `owner`.
+  void EndFetch(std::vector<Reference::Fetch>& fetches,
+                const rpc::WorkerInfo& owner,
+                const absl::StatusOr<FetchReply>& reply);
+  void EndFetch(Reference::Fetch& fetch, const rpc::WorkerInfo& owner,
+                const v1::RRefFetchedValue& value, std::vector<Tensor> tensors);
+
+  // The value of one reference, once it has been created.
+  async::Future<FetchedValue> AwaitFetched(const v1::GlobalId& rref,
+                                           const rpc::MethodCall& call);
+  // The reply with `values` for `peer`.
+  async::Future<FetchReply> EncodeValues(const rpc::WorkerInfo& peer,
+                                         std::vector<FetchedValue> values);
+
   // Handlers of the three methods.
   async::Future<rpc::Message<v1::RRefCreateReply>> HandleCreate(
       const rpc::MethodCall& call, rpc::Message<v1::RRefCreateRequest> request);
-  async::Future<rpc::Message<v1::RRefFetchReply>> HandleFetch(
+  async::Future<FetchReply> HandleFetch(
       const rpc::MethodCall& call, rpc::Message<v1::RRefFetchRequest> request);
   async::Future<rpc::Message<v1::RRefControlReply>> HandleControl(
       const rpc::MethodCall& call,

@@ -1,12 +1,18 @@
 // Fetches of values, at both ends.
 
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
+#include "async/join.h"
 #include "async/status_macros.h"
 #include "async/task_local.h"
 #include "rpc/agent/current_call.h"
@@ -21,29 +27,46 @@
 namespace hawser::rref {
 namespace {
 
-using FetchReply = rpc::Message<v1::RRefFetchReply>;
 using rpc::ToStatusDetails;
 
 absl::Status ShuttingDownError() {
   return absl::UnavailableError("the worker is shutting down");
 }
 
-// The error in a reply; OK if it contains a value.
-absl::Status ErrorOf(const v1::RRefFetchReply& reply) {
-  if (!reply.has_error()) return absl::OkStatus();
-  absl::Status error = rpc::FromStatusDetails(reply.error());
+// The error of a value; OK if there is none.
+absl::Status ErrorOf(const v1::RRefFetchedValue& value) {
+  if (!value.has_error()) return absl::OkStatus();
+  absl::Status error = rpc::FromStatusDetails(value.error());
   if (error.ok()) {
     return absl::UnknownError("the owner sent an error without a code");
   }
   return error;
 }
 
+// Whether `reply` has a value for each of `count` requests, and each tensor
+// belongs to a value.
+bool IsComplete(const rpc::Message<v1::RRefFetchReply>& reply, size_t count) {
+  if (reply.body.values().size() != static_cast<int>(count)) return false;
+  uint64_t num_tensors = 0;
+  for (const v1::RRefFetchedValue& value : reply.body.values()) {
+    num_tensors += value.num_tensors();
+  }
+  return num_tensors == reply.tensors.size();
+}
+
+// A value in a message, with its tensors.
+struct EncodedValue {
+  v1::RRefFetchedValue value;
+  std::vector<Tensor> tensors;
+};
+
 // Encodes `object` for `peer`. Its tensors hold `lock` until they have been
-// sent.
-absl::StatusOr<FetchReply> EncodeValue(rpc::ServiceHost& host,
-                                       const rpc::WorkerInfo& peer,
-                                       const rpc::ErasedValue& object,
-                                       AsyncSharedMutex::Holder lock) {
+// sent, or are copies if `copy`.
+absl::StatusOr<EncodedValue> EncodeValue(rpc::ServiceHost& host,
+                                         const rpc::WorkerInfo& peer,
+                                         const rpc::ErasedValue& object,
+                                         const AsyncSharedMutex::Holder& lock,
+                                         bool copy) {
   if (object.type->encode == nullptr) {
     return absl::InvalidArgumentError(
         absl::StrCat("a value of type ", object.type->name,
@@ -51,17 +74,35 @@ absl::StatusOr<FetchReply> EncodeValue(rpc::ServiceHost& host,
   }
   rpc::Encoder encoder(host.agent(), &peer);
   RETURN_IF_ERROR(object.type->encode(encoder, object.value.get()));
-  FetchReply reply;
-  reply.body.set_type_name(object.type->name);
-  reply.body.set_value(encoder.TakeValues());
-  reply.tensors = encoder.TakeTensors();
-  for (Tensor& t : reply.tensors) {
-    ASSIGN_OR_RETURN(t, LockedAlias(t, lock));
+  EncodedValue encoded;
+  encoded.value.set_type_name(object.type->name);
+  encoded.value.set_value(encoder.TakeValues());
+  encoded.tensors = encoder.TakeTensors();
+  for (Tensor& t : encoded.tensors) {
+    ASSIGN_OR_RETURN(t, copy ? CopyWithHistory(t) : LockedAlias(t, lock));
+  }
+  encoded.value.set_num_tensors(static_cast<uint32_t>(encoded.tensors.size()));
+  return encoded;
+}
+
+rpc::Message<v1::RRefFetchReply> ToReply(std::vector<EncodedValue> values) {
+  rpc::Message<v1::RRefFetchReply> reply;
+  for (EncodedValue& encoded : values) {
+    *reply.body.add_values() = std::move(encoded.value);
+    std::move(encoded.tensors.begin(), encoded.tensors.end(),
+              std::back_inserter(reply.tensors));
   }
   return reply;
 }
 
 }  // namespace
+
+// A value at its owner that was requested.
+struct Protocol::FetchedValue {
+  std::shared_ptr<OwnerValue> value;
+  // Its object, or the error of the function that should have created it.
+  absl::StatusOr<rpc::ErasedValue> object;
+};
 
 async::Future<rpc::ErasedValue> Protocol::AwaitOwnValue(
     RRefId rref, const OwnerValue& value,
@@ -129,114 +170,214 @@ async::Future<rpc::ErasedValue> Protocol::AwaitUntil(
   return result;
 }
 
-async::Future<FetchReply> Protocol::HandleFetch(
+async::Future<Protocol::FetchReply> Protocol::HandleFetch(
     const rpc::MethodCall& call, rpc::Message<v1::RRefFetchRequest> request) {
-  absl::StatusOr<std::shared_ptr<OwnerValue>> found =
-      FindValue(request.body.rref(), call.peer);
-  if (!found.ok()) return async::MakeReadyFuture<FetchReply>(found.status());
-  const RRefId rref{FromProto(request.body.rref())};
-  // Waits for the creation without blocking a thread.
-  const std::shared_ptr<OwnerValue> value = *std::move(found);
-  return AwaitUntil(rref, *value, call.deadline)
-      .Then([self = shared_from_this(), value,
-             peer = call.peer](absl::StatusOr<rpc::ErasedValue> object)
+  // Bounds the reply by the values that there are.
+  absl::flat_hash_set<RRefId> distinct;
+  std::vector<async::Future<FetchedValue>> values;
+  for (const v1::GlobalId& rref : request.body.rrefs()) {
+    if (!distinct.insert(RRefId{FromProto(rref)}).second) {
+      return async::MakeReadyFuture<FetchReply>(absl::InvalidArgumentError(
+          absl::StrCat("a request fetches reference ",
+                       RRefId{FromProto(rref)}.ToString(), " twice")));
+    }
+    values.push_back(AwaitFetched(rref, call));
+  }
+  return async::JoinAll(std::move(values))
+      .Then([self = shared_from_this(),
+             peer = call.peer](absl::StatusOr<std::vector<FetchedValue>> found)
                 -> async::Future<FetchReply> {
-        if (!object.ok()) {
-          FetchReply reply;
-          *reply.body.mutable_error() = ToStatusDetails(rpc::WithErrorDetail(
-              object.status(), self->self_, /*maybe_applied=*/false));
-          return async::MakeReadyFuture<FetchReply>(std::move(reply));
+        if (!found.ok()) {
+          return async::MakeReadyFuture<FetchReply>(found.status());
         }
-        auto encode = [self, value, peer, object = *object](
-                          absl::StatusOr<AsyncSharedMutex::Holder> lock)
-            -> absl::StatusOr<FetchReply> {
-          RETURN_IF_ERROR(lock);
-          const HostHandle::Use host = self->host_.Acquire();
-          if (!host) return ShuttingDownError();
-          return EncodeValue(*host, peer, object, *std::move(lock));
-        };
-        async::Future<AsyncSharedMutex::Holder> lock =
-            value->lock().AcquireShared();
-        // This may be a thread of the transport.
-        if (object->type->quick_to_encode) {
-          return std::move(lock).Then(std::move(encode));
-        }
-        return std::move(lock).Then(
-            [self, encode = std::move(encode)](
-                absl::StatusOr<AsyncSharedMutex::Holder> held) mutable
-            -> async::Future<FetchReply> {
-              const HostHandle::Use host = self->host_.Acquire();
-              if (!host) {
-                return async::MakeReadyFuture<FetchReply>(ShuttingDownError());
-              }
-              return async::MakeReadyFuture<AsyncSharedMutex::Holder>(
-                         std::move(held))
-                  .Then(&host->executor(), std::move(encode));
-            });
+        return self->EncodeValues(peer, *std::move(found));
       });
 }
 
-void Protocol::Fetch(const Reference& reference, std::string_view type_name,
-                     bool await, std::optional<absl::Duration> timeout,
-                     Reference::Fetched done) {
-  if (absl::Status status = users_.Check(reference.fork()); !status.ok()) {
-    std::move(done)(rpc::WithErrorDetail(std::move(status), self_,
-                                         /*maybe_applied=*/false));
-    return;
+async::Future<Protocol::FetchedValue> Protocol::AwaitFetched(
+    const v1::GlobalId& rref, const rpc::MethodCall& call) {
+  absl::StatusOr<std::shared_ptr<OwnerValue>> found =
+      FindValue(rref, call.peer);
+  if (!found.ok()) {
+    return async::MakeReadyFuture<FetchedValue>(found.status());
   }
+  // Waits for the creation without blocking a thread.
+  return AwaitUntil(RRefId{FromProto(rref)}, **found, call.deadline)
+      .Then([value = *found](absl::StatusOr<rpc::ErasedValue> object) {
+        return FetchedValue{value, std::move(object)};
+      });
+}
+
+async::Future<Protocol::FetchReply> Protocol::EncodeValues(
+    const rpc::WorkerInfo& peer, std::vector<FetchedValue> values) {
+  // Never waits for a lock while it holds another one, because a writer may do
+  // the same in another order: if several values are not all free at once, each
+  // is copied under its own lock.
+  std::vector<async::Future<AsyncSharedMutex::Holder>> locks(values.size());
+  bool all_free = true;
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (!values[i].object.ok()) continue;
+    locks[i] = values[i].value->lock().AcquireShared();
+    all_free = all_free && locks[i].ready();
+  }
+  const bool copy = !all_free && values.size() > 1;
+  if (copy)
+    locks = std::vector<async::Future<AsyncSharedMutex::Holder>>(values.size());
+  std::vector<async::Future<EncodedValue>> encoded;
+  for (size_t i = 0; i < values.size(); ++i) {
+    const FetchedValue& value = values[i];
+    if (!value.object.ok()) {
+      EncodedValue error;
+      *error.value.mutable_error() = ToStatusDetails(rpc::WithErrorDetail(
+          value.object.status(), self_, /*maybe_applied=*/false));
+      encoded.push_back(async::MakeReadyFuture<EncodedValue>(std::move(error)));
+      continue;
+    }
+    if (copy) locks[i] = value.value->lock().AcquireShared();
+    auto encode = [self = shared_from_this(), value = value.value, peer,
+                   object = *value.object,
+                   copy](absl::StatusOr<AsyncSharedMutex::Holder> lock)
+        -> absl::StatusOr<EncodedValue> {
+      RETURN_IF_ERROR(lock);
+      const HostHandle::Use host = self->host_.Acquire();
+      if (!host) return ShuttingDownError();
+      return EncodeValue(*host, peer, object, *lock, copy);
+    };
+    // This may be a thread of the transport.
+    if (value.object->type->quick_to_encode && !copy) {
+      encoded.push_back(std::move(locks[i]).Then(std::move(encode)));
+      continue;
+    }
+    encoded.push_back(std::move(locks[i]).Then(
+        [self = shared_from_this(), encode = std::move(encode)](
+            absl::StatusOr<AsyncSharedMutex::Holder> held) mutable
+        -> async::Future<EncodedValue> {
+          const HostHandle::Use host = self->host_.Acquire();
+          if (!host) {
+            return async::MakeReadyFuture<EncodedValue>(ShuttingDownError());
+          }
+          return async::MakeReadyFuture<AsyncSharedMutex::Holder>(
+                     std::move(held))
+              .Then(&host->executor(), std::move(encode));
+        }));
+  }
+  return async::JoinAll(std::move(encoded))
+      .Then([](absl::StatusOr<std::vector<EncodedValue>> all)
+                -> absl::StatusOr<FetchReply> {
+        RETURN_IF_ERROR(all);
+        return ToReply(*std::move(all));
+      });
+}
+
+void Protocol::Fetch(std::vector<Reference::Fetch> fetches, bool await,
+                     std::optional<absl::Duration> timeout) {
+  std::vector<Reference::Fetch> together;
+  absl::flat_hash_set<RRefId> distinct;
+  for (Reference::Fetch& fetch : fetches) {
+    const Reference& reference = *fetch.reference;
+    if (absl::Status status = users_.Check(reference.fork()); !status.ok()) {
+      std::move(fetch.done)(rpc::WithErrorDetail(std::move(status), self_,
+                                                 /*maybe_applied=*/false));
+      continue;
+    }
+    // One whose creation may fail must not delay the others, and a request
+    // fetches a reference once.
+    const async::Future<void>& confirmed = reference.confirmed();
+    const bool alone = !confirmed.ready() || !confirmed.result().ok() ||
+                       !distinct.insert(reference.id()).second;
+    if (alone && fetches.size() > 1) {
+      std::vector<Reference::Fetch> one;
+      one.push_back(std::move(fetch));
+      SendFetch(std::move(one), await, timeout);
+    } else {
+      together.push_back(std::move(fetch));
+    }
+  }
+  if (!together.empty()) SendFetch(std::move(together), await, timeout);
+}
+
+void Protocol::SendFetch(std::vector<Reference::Fetch> fetches, bool await,
+                         std::optional<absl::Duration> timeout) {
   const HostHandle::Use host = host_.Acquire();
   if (!host) {
-    std::move(done)(rpc::WithErrorDetail(
-        absl::FailedPreconditionError("the worker was shut down"), self_,
-        /*maybe_applied=*/false));
+    for (Reference::Fetch& fetch : fetches) {
+      std::move(fetch.done)(rpc::WithErrorDetail(
+          absl::FailedPreconditionError("the worker was shut down"), self_,
+          /*maybe_applied=*/false));
+    }
     return;
   }
   v1::RRefFetchRequest request;
-  *request.mutable_rref() = ToProto(reference.id());
+  for (const Reference::Fetch& fetch : fetches) {
+    *request.add_rrefs() = ToProto(fetch.reference->id());
+  }
   rpc::MethodCallOptions options;
   options.timeout = timeout;
   options.intercept_messages = true;
   options.await = await;
+  const rpc::WorkerInfo owner = fetches.front().reference->owner();
   async::Future<FetchReply> reply =
-      host->CallMethod(reference.owner(), kFetchMethod, request, {}, options);
-  const async::Future<void>& confirmed = reference.confirmed();
+      host->CallMethod(owner, kFetchMethod, request, {}, options);
+  const async::Future<void>& confirmed = fetches.front().reference->confirmed();
   if (!confirmed.ready() || !confirmed.result().ok()) {
-    // If the creation fails, or has failed since the check, the value will
-    // never exist.
+    // Fetched alone. If the creation fails, or has failed since the check, the
+    // value will never exist.
     confirmed.OnReady([reply](const absl::Status& status) {
       if (!status.ok()) reply.Cancel();
     });
   }
   std::move(reply).OnReady(
-      [self = shared_from_this(), fork = reference.fork(),
-       owner = reference.owner(), type = std::string(type_name),
-       done =
-           std::move(done)](const absl::StatusOr<FetchReply>& result) mutable {
-        if (!result.ok()) {
-          const absl::Status known = self->users_.Check(fork);
-          std::move(done)(rpc::WithErrorDetail(
-              known.ok() ? result.status() : known, self->self_,
-              /*maybe_applied=*/false));
-          return;
-        }
-        if (absl::Status error = ErrorOf(result->body); !error.ok()) {
-          std::move(done)(rpc::WithErrorDetail(std::move(error), owner,
-                                               /*maybe_applied=*/false));
-          return;
-        }
-        if (result->body.type_name() != type) {
-          std::move(done)(rpc::WithErrorDetail(
-              absl::InvalidArgumentError(absl::StrCat(
-                  "a reference to ", type, " refers to a value of type ",
-                  result->body.type_name(), " on worker '", owner.name, "'")),
-              owner, /*maybe_applied=*/false));
-          return;
-        }
-        const HostHandle::Use use = self->host_.Acquire();
-        rpc::Decoder decoder(use->agent(), &owner, result->body.value(),
-                             result->tensors);
-        std::move(done)(&decoder);
+      [self = shared_from_this(), owner, fetches = std::move(fetches)](
+          const absl::StatusOr<FetchReply>& result) mutable {
+        self->EndFetch(fetches, owner, result);
       });
+}
+
+void Protocol::EndFetch(std::vector<Reference::Fetch>& fetches,
+                        const rpc::WorkerInfo& owner,
+                        const absl::StatusOr<FetchReply>& reply) {
+  absl::Status error = reply.status();
+  if (error.ok() && !IsComplete(*reply, fetches.size())) {
+    error = absl::InternalError(absl::StrCat(
+        "the reply of worker '", owner.name, "' to a fetch is incomplete"));
+  }
+  if (!error.ok()) {
+    for (Reference::Fetch& fetch : fetches) {
+      const absl::Status known = users_.Check(fetch.reference->fork());
+      std::move(fetch.done)(rpc::WithErrorDetail(known.ok() ? error : known,
+                                                 self_,
+                                                 /*maybe_applied=*/false));
+    }
+    return;
+  }
+  auto next = reply->tensors.begin();
+  for (size_t i = 0; i < fetches.size(); ++i) {
+    const v1::RRefFetchedValue& value = reply->body.values(static_cast<int>(i));
+    std::vector<Tensor> tensors(next, next + value.num_tensors());
+    next += value.num_tensors();
+    EndFetch(fetches[i], owner, value, std::move(tensors));
+  }
+}
+
+void Protocol::EndFetch(Reference::Fetch& fetch, const rpc::WorkerInfo& owner,
+                        const v1::RRefFetchedValue& value,
+                        std::vector<Tensor> tensors) {
+  if (absl::Status error = ErrorOf(value); !error.ok()) {
+    std::move(fetch.done)(rpc::WithErrorDetail(std::move(error), owner,
+                                               /*maybe_applied=*/false));
+    return;
+  }
+  if (value.type_name() != fetch.type_name) {
+    std::move(fetch.done)(rpc::WithErrorDetail(
+        absl::InvalidArgumentError(absl::StrCat(
+            "a reference to ", fetch.type_name, " refers to a value of type ",
+            value.type_name(), " on worker '", owner.name, "'")),
+        owner, /*maybe_applied=*/false));
+    return;
+  }
+  const HostHandle::Use use = host_.Acquire();
+  rpc::Decoder decoder(use->agent(), &owner, value.value(), std::move(tensors));
+  std::move(fetch.done)(&decoder);
 }
 
 }  // namespace hawser::rref

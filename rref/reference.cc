@@ -1,5 +1,7 @@
 #include "rref/reference.h"
 
+#include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -43,10 +45,21 @@ Reference::~Reference() {
   }
 }
 
-void Reference::Fetch(std::string_view type_name, bool await,
-                      std::optional<absl::Duration> timeout,
-                      Fetched done) const {
-  protocol_->Fetch(*this, type_name, await, timeout, std::move(done));
+void Reference::Request(std::vector<Fetch> fetches, bool await,
+                        std::optional<absl::Duration> timeout) {
+  while (!fetches.empty()) {
+    const std::shared_ptr<const Reference> first = fetches.front().reference;
+    const auto others = std::stable_partition(
+        fetches.begin(), fetches.end(), [&first](const Fetch& fetch) {
+          return fetch.reference->owner_.incarnation ==
+                     first->owner_.incarnation &&
+                 fetch.reference->protocol_ == first->protocol_;
+        });
+    std::vector<Fetch> of_one_owner(std::make_move_iterator(fetches.begin()),
+                                    std::make_move_iterator(others));
+    fetches.erase(fetches.begin(), others);
+    first->protocol_->Fetch(std::move(of_one_owner), await, timeout);
+  }
 }
 
 async::Future<rpc::ErasedValue> Reference::AwaitValue(

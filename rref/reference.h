@@ -4,7 +4,7 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <string_view>
+#include <vector>
 
 #include "absl/functional/any_invocable.h"
 #include "absl/status/status.h"
@@ -55,11 +55,17 @@ class Reference {
   // copies at the owner.
   const async::Future<void>& confirmed() const { return confirmed_; }
 
-  // Requests the value, which must be of type `type_name`, from the owner. Must
-  // not be called at the owner. Errors: rref/rref.h. `await`: this thread will
-  // wait for the result (rpc::MethodCallOptions::await).
-  void Fetch(std::string_view type_name, bool await,
-             std::optional<absl::Duration> timeout, Fetched done) const;
+  // A request of the value, which must be of type `type_name`. Must not be made
+  // at the owner. Errors: rref/rref.h.
+  struct Fetch {
+    std::shared_ptr<const Reference> reference;
+    std::string type_name;
+    Fetched done;
+  };
+  // Makes the requests, those of one owner in one message. `await`: this thread
+  // will wait for the results (rpc::MethodCallOptions::await).
+  static void Request(std::vector<Fetch> fetches, bool await,
+                      std::optional<absl::Duration> timeout);
 
   // Returns the value at the owner, with the same timeout as Fetch. Must be
   // called only at the owner. Errors: rref/rref.h.

@@ -3,14 +3,17 @@
 
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "async/future.h"
+#include "async/join.h"
 #include "async/status_macros.h"
 #include "rpc/agent/agent.h"
 #include "rpc/functions/erased_value.h"
@@ -22,6 +25,18 @@
 #include "rref/rref_service.h"
 
 namespace hawser::rref {
+
+template <class T>
+class RRef;
+
+namespace internal {
+
+template <class T>
+async::Future<std::vector<T>> FetchAll(std::span<const RRef<T>> references,
+                                       bool await,
+                                       std::optional<absl::Duration> timeout);
+
+}  // namespace internal
 
 // A reference to a `T` that lives on one worker, its owner, as long as any
 // worker refers to it.
@@ -99,14 +114,50 @@ class RRef {
   }
 
  private:
+  template <class U>
+  friend async::Future<std::vector<U>> internal::FetchAll(
+      std::span<const RRef<U>> references, bool await,
+      std::optional<absl::Duration> timeout);
+
   async::Future<T> Fetch(bool await,
                          std::optional<absl::Duration> timeout) const;
+  // Adds a request of the value to `fetches`.
+  async::Future<T> AddFetch(std::vector<Reference::Fetch>& fetches) const;
   // Converts `value` of this reference to a `T`.
   async::Future<std::shared_ptr<T>> AsObject(
       async::Future<rpc::ErasedValue> value) const;
 
   std::shared_ptr<const Reference> reference_;
 };
+
+// Returns copies of the values of `references`, in their order, as ToHere does.
+// The values of one owner travel in one message; in a distributed autograd
+// context so do their gradients, once all of them are computed. Complete when
+// all values have come; the error is the first that occurred.
+template <class T>
+async::Future<std::vector<T>> ToHereAllAsync(
+    std::span<const RRef<T>> references,
+    std::optional<absl::Duration> timeout = std::nullopt) {
+  return internal::FetchAll(references, /*await=*/false, timeout);
+}
+template <class T>
+absl::StatusOr<std::vector<T>> ToHereAll(
+    std::span<const RRef<T>> references,
+    std::optional<absl::Duration> timeout = std::nullopt) {
+  return internal::FetchAll(references, /*await=*/true, timeout).Wait();
+}
+template <class T>
+async::Future<std::vector<T>> ToHereAllAsync(
+    const std::vector<RRef<T>>& references,
+    std::optional<absl::Duration> timeout = std::nullopt) {
+  return ToHereAllAsync(std::span<const RRef<T>>(references), timeout);
+}
+template <class T>
+absl::StatusOr<std::vector<T>> ToHereAll(
+    const std::vector<RRef<T>>& references,
+    std::optional<absl::Duration> timeout = std::nullopt) {
+  return ToHereAll(std::span<const RRef<T>>(references), timeout);
+}
 
 // Runs `function` on worker `to`, keeps its result there and returns a
 // reference to it. The function starts immediately; the reference can be used
@@ -187,16 +238,45 @@ async::Future<T> RRef<T>::Fetch(bool await,
               return **value;
             });
   }
-  async::Promise<T> promise;
-  async::Future<T> future = promise.future();
-  reference_->Fetch(rpc::TypeName<T>(), await, timeout,
-                    [reference = reference_, promise = std::move(promise)](
-                        absl::StatusOr<rpc::Decoder*> reply) mutable {
-                      rpc::internal::CompleteReply(std::move(reply),
-                                                   std::move(promise));
-                    });
+  std::vector<Reference::Fetch> fetches;
+  async::Future<T> future = AddFetch(fetches);
+  Reference::Request(std::move(fetches), await, timeout);
   return future;
 }
+
+template <class T>
+async::Future<T> RRef<T>::AddFetch(
+    std::vector<Reference::Fetch>& fetches) const {
+  async::Promise<T> promise;
+  async::Future<T> future = promise.future();
+  fetches.push_back({.reference = reference_,
+                     .type_name = rpc::TypeName<T>(),
+                     .done = [promise = std::move(promise)](
+                                 absl::StatusOr<rpc::Decoder*> reply) mutable {
+                       rpc::internal::CompleteReply(std::move(reply),
+                                                    std::move(promise));
+                     }});
+  return future;
+}
+
+namespace internal {
+
+template <class T>
+async::Future<std::vector<T>> FetchAll(std::span<const RRef<T>> references,
+                                       bool await,
+                                       std::optional<absl::Duration> timeout) {
+  std::vector<Reference::Fetch> fetches;
+  std::vector<async::Future<T>> values;
+  values.reserve(references.size());
+  for (const RRef<T>& reference : references) {
+    values.push_back(reference.is_owner() ? reference.ToHereAsync(timeout)
+                                          : reference.AddFetch(fetches));
+  }
+  Reference::Request(std::move(fetches), await, timeout);
+  return async::JoinAll(std::move(values));
+}
+
+}  // namespace internal
 
 }  // namespace hawser::rref
 

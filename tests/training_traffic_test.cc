@@ -101,7 +101,7 @@ TEST_P(TrainingTrafficTest, ParameterAndGradientAreSentOnce) {
 }
 
 // The number of calls does not grow with the number of parameters.
-TEST_P(TrainingTrafficTest, OptimizerCallsEachOwnerOnce) {
+TEST_P(TrainingTrafficTest, StepCallsEachOwnerOnce) {
   const auto counter = std::make_shared<rpc::CallCounter>();
   rpc::TestJob job{rpc::MakeTransportFactory(GetParam())};
   ASSERT_THAT(job.registry().Register(kMakeParameter, MakeParameter), IsOk());
@@ -115,6 +115,7 @@ TEST_P(TrainingTrafficTest, OptimizerCallsEachOwnerOnce) {
     auto parameter =
         rref::Remote(trainer, i % 2 == 0 ? "w1" : "w2", kMakeParameter, 3.0);
     ASSERT_THAT(parameter, IsOk());
+    ASSERT_THAT(parameter->WhenConfirmed().Wait(), IsOk());
     parameters.push_back(*parameter);
   }
   {
@@ -123,11 +124,11 @@ TEST_P(TrainingTrafficTest, OptimizerCallsEachOwnerOnce) {
     ASSERT_THAT(optimizer, IsOk());
     auto context = dist_autograd::ContextScope::Open(trainer);
     ASSERT_THAT(context, IsOk());
+    auto here = rref::ToHereAll(parameters);
+    ASSERT_THAT(here, IsOk());
     Tensor loss = Tensor::Zeros({});
-    for (const rref::RRef<Tensor>& parameter : parameters) {
-      auto here = parameter.ToHere();
-      ASSERT_THAT(here, IsOk());
-      auto sum = autograd::Add(loss, *autograd::Sum(*here));
+    for (const Tensor& parameter : *here) {
+      auto sum = autograd::Add(loss, *autograd::Sum(parameter));
       ASSERT_THAT(sum, IsOk());
       loss = *sum;
     }
@@ -136,11 +137,20 @@ TEST_P(TrainingTrafficTest, OptimizerCallsEachOwnerOnce) {
     ASSERT_THAT((*optimizer)->Step((*context)->id()), IsOk());
     ASSERT_THAT((*optimizer)->GetState(), IsOk());
   }
-  for (const char* method : {"CreateOptimizer", "Step", "GetOptimizerState"}) {
+  for (const char* method :
+       {"DistOptimService.CreateOptimizer", "RRefService.Fetch",
+        "DistAutogradService.Gradient", "DistOptimService.Step",
+        "DistOptimService.GetOptimizerState"}) {
     EXPECT_THAT(
-        counter->CountsOf(absl::StrCat("hawser.v1.DistOptimService.", method)),
+        counter->CountsOf(absl::StrCat("hawser.v1.", method)),
         testing::ElementsAre(testing::Pair("w1", 1), testing::Pair("w2", 1)))
         << method;
+  }
+  // 3 - 0.25.
+  auto updated = rref::ToHereAll(parameters);
+  ASSERT_THAT(updated, IsOk());
+  for (const Tensor& parameter : *updated) {
+    EXPECT_EQ(parameter.data<float>()[kElements - 1], 2.75f);
   }
   parameters.clear();
   job.StopAll();

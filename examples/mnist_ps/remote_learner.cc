@@ -67,11 +67,7 @@ absl::Status RemoteLearner::SetLearningRate(double learning_rate) {
 }
 
 absl::StatusOr<std::vector<Tensor>> RemoteLearner::Parameters() {
-  std::vector<async::Future<Tensor>> fetches;
-  for (const rref::RRef<Tensor>& reference : references_) {
-    fetches.push_back(reference.ToHereAsync());
-  }
-  return async::JoinAll(std::move(fetches)).Wait();
+  return rref::ToHereAll(references_);
 }
 
 }  // namespace hawser::examples::mnist_ps
