@@ -3,18 +3,16 @@
 #include <cxxabi.h>
 
 #include <chrono>
-#include <cinttypes>
 #include <cstdint>
-#include <cstdio>
 #include <exception>
 #include <utility>
 
 #include "absl/base/thread_annotations.h"
-#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
-#include "async/log_rate_limiter.h"
 #include "async/mutex.h"
+#include "telemetry/log.h"
+#include "telemetry/log_rate_limiter.h"
 
 namespace hawser::async {
 namespace {
@@ -28,17 +26,15 @@ class ExceptionLogger {
       ++num_unlogged_;
       return;
     }
-    // The text may have come from a peer.
-    std::fprintf(stderr,
-                 "hawser: %s, and no caller waits for the error (%" PRIu64
-                 " more not logged)\n",
-                 absl::CHexEscape(error.message()).c_str(),
-                 std::exchange(num_unlogged_, 0));
+    telemetry::Log(
+        telemetry::LogSeverity::kError,
+        absl::StrCat(error.message(), ", and no caller waits for the error (",
+                     std::exchange(num_unlogged_, 0), " more not logged)"));
   }
 
  private:
   Mutex mutex_;
-  LogRateLimiter limit_ ABSL_GUARDED_BY(mutex_);
+  telemetry::LogRateLimiter limit_ ABSL_GUARDED_BY(mutex_);
   uint64_t num_unlogged_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 

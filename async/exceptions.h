@@ -16,7 +16,7 @@ namespace hawser::async {
 // rethrown.
 absl::Status ExceptionError(std::string_view who);
 
-// Logs to stderr, at most once a minute, an exception that is being handled and
+// Logs, at most once a minute, an exception that is being handled and
 // that no caller waits for.
 void LogException(std::string_view who);
 

@@ -8,6 +8,7 @@
 #include "absl/time/clock.h"
 #include "async/status_macros.h"
 #include "cli/job_access.h"
+#include "net/auth/server_diagnosis.h"
 #include "net/grpc/client_settings.h"
 #include "rpc/grpc/status.h"
 
@@ -17,6 +18,8 @@ namespace {
 // Number of the stream. A client reads one stream at a time.
 constexpr uint64_t kStream = 1;
 constexpr absl::Duration kCloseTimeout = absl::Seconds(1);
+// Time to find out why a worker cannot be reached.
+constexpr absl::Duration kDiagnosisTimeout = absl::Seconds(1);
 
 }  // namespace
 
@@ -60,6 +63,12 @@ std::unique_ptr<grpc::ClientContext> WorkerClient::NewContext(
 absl::Status WorkerClient::Translate(const grpc::Status& status) const {
   if (status.ok()) verification_.NoteAnswer();
   absl::Status error = verification_.Explain(rpc::FromGrpcStatus(status));
+  if (absl::IsUnavailable(error)) {
+    const absl::Status cause = net::DiagnoseServer(
+        worker_.address, verification_.credentials().has_tls(),
+        kDiagnosisTimeout);
+    if (!cause.ok()) error = cause;
+  }
   if (error.ok() || absl::StrContains(error.message(), worker_.name)) {
     return error;
   }

@@ -1,6 +1,5 @@
 #include "launch/worker.h"
 
-#include <cstdio>
 #include <memory>
 #include <string>
 #include <utility>
@@ -16,6 +15,7 @@
 #include "launch/store_counters.h"
 #include "net/auth/credentials.h"
 #include "net/auth/identity.h"
+#include "net/server/open_file_limit.h"
 #include "rpc/grpc/transport.h"
 #include "rpc/stream/stream_service.h"
 #include "rref/rref_service.h"
@@ -28,8 +28,8 @@
 namespace hawser::launch {
 namespace {
 
-// Time after which a worker that waits for rank 0 says so.
-constexpr absl::Duration kNoteAfter = absl::Seconds(2);
+// For the note on open files, in a job without a fixed number of workers.
+constexpr int kWorkersOfAnElasticJob = 1000;
 
 // Time for which rank 0 keeps serving the store while other workers leave.
 constexpr absl::Duration kLeaveTimeout = absl::Seconds(10);
@@ -144,28 +144,8 @@ class Worker::StoreHost {
     client.address = host->master_;
     client.timeout = options.limits.join_timeout;
     client.credentials = credentials;
-    ASSIGN_OR_RETURN(host->store_, Connect(std::move(client)));
+    ASSIGN_OR_RETURN(host->store_, store::GrpcStore::Connect(client));
     return host;
-  }
-
-  // As GrpcStore::Connect, and says after a while what it waits for.
-  static absl::StatusOr<std::unique_ptr<store::GrpcStore>> Connect(
-      store::GrpcStoreOptions client) {
-    const absl::Duration timeout = client.timeout;
-    if (timeout <= kNoteAfter) return store::GrpcStore::Connect(client);
-    client.timeout = kNoteAfter;
-    absl::StatusOr<std::unique_ptr<store::GrpcStore>> store =
-        store::GrpcStore::Connect(client);
-    if (absl::IsUnavailable(store.status())) {
-      std::fprintf(stderr, "hawser: waiting for rank 0: %s\n",
-                   std::string(store.status().message()).c_str());
-      client.timeout = timeout - kNoteAfter;
-      store = store::GrpcStore::Connect(client);
-    }
-    RETURN_IF_ERROR(store.status());
-    // Of later calls.
-    RETURN_IF_ERROR((*store)->SetTimeout(timeout));
-    return store;
   }
 
   store::Store* store() { return store_.get(); }
@@ -215,6 +195,11 @@ absl::StatusOr<std::unique_ptr<Worker>> Worker::Start(WorkerOptions options) {
                         .roles = options.network.transport != nullptr
                                      ? std::vector<std::string>()
                                      : options.identity.roles}));
+  // Others meet the same limit: one of them says it.
+  if (*options.identity.rank == 0) {
+    net::WarnIfFewOpenFiles(
+        options.identity.world_size.value_or(kWorkersOfAnElasticJob));
+  }
   std::unique_ptr<StoreHost> host;
   store::Store* store = options.meeting_place.store;
   if (store == nullptr) {

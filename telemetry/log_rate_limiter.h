@@ -1,11 +1,11 @@
-// Rate limit for one kind of log message on stderr.
+// Rate limit for one kind of log message.
 
-#ifndef HAWSER_ASYNC_LOG_RATE_LIMITER_H_
-#define HAWSER_ASYNC_LOG_RATE_LIMITER_H_
+#ifndef HAWSER_TELEMETRY_LOG_RATE_LIMITER_H_
+#define HAWSER_TELEMETRY_LOG_RATE_LIMITER_H_
 
 #include <chrono>
 
-namespace hawser::async {
+namespace hawser::telemetry {
 
 // Limits a message to one per minute, so that callers that trigger it cannot
 // flood the log. Not thread-safe.
@@ -26,6 +26,6 @@ class LogRateLimiter {
       std::chrono::steady_clock::time_point::min();
 };
 
-}  // namespace hawser::async
+}  // namespace hawser::telemetry
 
-#endif  // HAWSER_ASYNC_LOG_RATE_LIMITER_H_
+#endif  // HAWSER_TELEMETRY_LOG_RATE_LIMITER_H_

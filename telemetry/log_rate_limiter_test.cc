@@ -1,10 +1,10 @@
-#include "async/log_rate_limiter.h"
+#include "telemetry/log_rate_limiter.h"
 
 #include <chrono>
 
 #include "gtest/gtest.h"
 
-namespace hawser::async {
+namespace hawser::telemetry {
 namespace {
 
 TEST(LogRateLimiterTest, OnceAMinute) {
@@ -22,4 +22,4 @@ TEST(LogRateLimiterTest, OnceAMinute) {
 }
 
 }  // namespace
-}  // namespace hawser::async
+}  // namespace hawser::telemetry

@@ -16,6 +16,7 @@ import sys
 # for what is a room of its own. The files of one concept that lie on another floor than the rest of
 # their folder are a room named without their ending: "store/open_store".
 FLOORS = [
+    ["telemetry/log", "telemetry/log_rate_limiter"],
     ["proto", "async"],
     ["fs", "telemetry"],
     ["ipc"],
@@ -59,6 +60,7 @@ TEST_ROOMS = [
     "rpc/tests",
     "rref/testing",
     "store/testing",
+    "telemetry/testing",
     "tensor/backend/cuda/testing",
     "tensor/backend/cuda/tests",
     "tests",

@@ -4,18 +4,18 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstdio>
 #include <initializer_list>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "async/clock.h"
-#include "async/log_rate_limiter.h"
 #include "async/status_macros.h"
 #include "fs/private_file.h"
 #include "net/in_fragments.h"
 #include "nlohmann/json.hpp"
+#include "telemetry/log.h"
+#include "telemetry/log_rate_limiter.h"
 
 namespace hawser::net {
 namespace {
@@ -225,7 +225,7 @@ void AuthorizationPolicy::Run() {
   pthread_setname_np(pthread_self(), "policy");
   // The last error of reading the file; empty if there was none.
   std::string problem;
-  async::LogRateLimiter limit;
+  telemetry::LogRateLimiter limit;
   while (AwaitInterval()) {
     absl::StatusOr<Rules> rules = Read();
     if (!rules.ok()) {
@@ -236,10 +236,11 @@ void AuthorizationPolicy::Run() {
       rules_ = *std::move(rules);
     }
     if (!problem.empty() && limit.ShouldLog(std::chrono::steady_clock::now())) {
-      std::fprintf(stderr,
-                   "hawser: cannot reload the authorization policy; the "
-                   "previous rules stay in force: %s\n",
-                   problem.c_str());
+      telemetry::Log(
+          telemetry::LogSeverity::kError,
+          absl::StrCat("cannot reload the authorization policy; the previous "
+                       "rules stay in force: ",
+                       problem));
     }
   }
 }

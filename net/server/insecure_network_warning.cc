@@ -1,9 +1,10 @@
 #include "net/server/insecure_network_warning.h"
 
-#include <cstdio>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
+#include "telemetry/log.h"
 
 namespace hawser::net {
 
@@ -14,11 +15,12 @@ InsecureNetworkWarning::InsecureNetworkWarning(
 }
 
 void InsecureNetworkWarning::WarnFromNowOn() {
-  std::fprintf(
-      stderr,
-      "hawser: WARNING: %s is open to the network without TLS "
-      "(allow_insecure_network): everyone who can connect can use it\n",
-      address_.c_str());
+  telemetry::Log(
+      telemetry::LogSeverity::kWarning,
+      absl::StrCat(address_,
+                   " is open to the network without TLS "
+                   "(allow_insecure_network): everyone who can connect can "
+                   "use it"));
   clock_->CallAfter(absl::Minutes(1), [this] { WarnFromNowOn(); });
 }
 

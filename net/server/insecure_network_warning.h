@@ -10,8 +10,7 @@
 
 namespace hawser::net {
 
-// Writes one line to stderr on construction and every minute during its
-// lifetime.
+// Logs a warning on construction and every minute during its lifetime.
 class InsecureNetworkWarning {
  public:
   // `address` is the server's listening address.

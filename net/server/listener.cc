@@ -11,16 +11,17 @@
 
 #include <cerrno>
 #include <chrono>
-#include <cinttypes>
 #include <cstdint>
-#include <cstdio>
 #include <cstring>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "async/status_macros.h"
+#include "net/server/socket_address.h"
+#include "telemetry/log.h"
 
 namespace hawser::net {
 namespace {
@@ -31,6 +32,9 @@ constexpr int kPauseMs = 50;
 // TCP_USER_TIMEOUT in milliseconds, as gRPC would set it for its keepalive
 // timeout: a connection whose data is not acknowledged for this long is closed.
 constexpr unsigned kUnacknowledgedMs = 5'000;
+
+// First byte of each record of a TLS handshake (RFC 8446, section 5.1).
+constexpr unsigned char kTlsHandshake = 0x16;
 
 int OpenReserve() { return open("/dev/null", O_RDONLY | O_CLOEXEC); }
 
@@ -131,14 +135,22 @@ void Listener::Run() {
   for (int fd : socket_->descriptors()) {
     waiting.push_back({.fd = fd, .events = POLLIN, .revents = 0});
   }
+  const size_t num_fixed = waiting.size();
   while (true) {
+    waiting.resize(num_fixed);
+    silent_.AppendTo(waiting);
     // Fails only when interrupted.
-    (void)poll(waiting.data(), waiting.size(), -1);
+    (void)poll(waiting.data(), waiting.size(),
+               silent_.PollTimeout(std::chrono::steady_clock::now()));
     if (waiting[0].revents != 0) return;
     Step step = Step::kContinue;
-    for (size_t i = 1; i < waiting.size(); ++i) {
+    for (size_t i = 1; i < num_fixed; ++i) {
       if (waiting[i].revents == 0) continue;
       if (AcceptAll(waiting[i].fd) == Step::kPause) step = Step::kPause;
+    }
+    for (const SilentConnections::Spoken& spoken :
+         silent_.Take(std::chrono::steady_clock::now())) {
+      PassOn(spoken);
     }
     if (step == Step::kPause && poll(waiting.data(), 1, kPauseMs) > 0) return;
   }
@@ -151,7 +163,7 @@ Listener::Step Listener::AcceptAll(int listening_fd) {
     sockaddr_storage peer{};
     const int fd = Accept(listening_fd, &peer);
     if (fd >= 0) {
-      Admit(listening_fd, fd, peer);
+      Admit({.fd = fd, .listening_fd = listening_fd, .peer = peer});
       continue;
     }
     switch (errno) {
@@ -188,29 +200,45 @@ Listener::Step Listener::RefuseWithReserve(int listening_fd) {
   return taken ? Step::kContinue : Step::kPause;
 }
 
-void Listener::Admit(int listening_fd, int fd, const sockaddr_storage& peer) {
-  if (peer.ss_family == AF_UNIX) {
+void Listener::Admit(const SilentConnections::Connection& connection) {
+  const int fd = connection.fd;
+  const bool is_local = connection.peer.ss_family == AF_UNIX;
+  if (is_local) {
     const std::string other_user = OtherUserOf(fd);
     if (!other_user.empty()) {
       RefuseByUser(fd, other_user);
       return;
     }
   }
-  const bool admitted =
-      !IsReserved(fd, options_.reserved_descriptors) &&
-      connections_.Add(fd, peer, std::chrono::steady_clock::now());
+  const auto now = std::chrono::steady_clock::now();
+  const bool admitted = !IsReserved(fd, options_.reserved_descriptors) &&
+                        connections_.Add(fd, connection.peer, now);
   if (!admitted) {
     RefuseByLimit(fd);
     return;
   }
+  if (is_local) {
+    PassOn({.connection = connection, .first = std::nullopt});
+  } else {
+    silent_.Add(connection, now);
+  }
+}
+
+void Listener::PassOn(const SilentConnections::Spoken& spoken) {
+  const SilentConnections::Connection& connection = spoken.connection;
+  if (spoken.first.has_value() &&
+      (*spoken.first == kTlsHandshake) != options_.tls) {
+    RefuseByProtocol(connection);
+    return;
+  }
   ++num_accepted_;
-  if (peer.ss_family != AF_UNIX) SetTcpOptions(fd);
-  if (options_.prepare != nullptr) options_.prepare(fd);
+  if (connection.peer.ss_family != AF_UNIX) SetTcpOptions(connection.fd);
+  if (options_.prepare != nullptr) options_.prepare(connection.fd);
   grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters
-      connection;
-  connection.listener_fd = listening_fd;
-  connection.fd = fd;
-  acceptor_->HandleNewConnection(&connection);
+      parameters;
+  parameters.listener_fd = connection.listening_fd;
+  parameters.fd = connection.fd;
+  acceptor_->HandleNewConnection(&parameters);
 }
 
 void Listener::Refuse(int fd) {
@@ -225,23 +253,45 @@ void Listener::Refuse(int fd) {
 void Listener::RefuseByLimit(int fd) {
   Refuse(fd);
   if (!refusal_log_limiter_.ShouldLog(std::chrono::steady_clock::now())) return;
-  std::fprintf(stderr,
-               "hawser: refused a connection to %s: a limit on connections or "
-               "descriptors is reached (docs/rpc/limits.md): %" PRId64
-               " refused and %" PRId64 " accepted so far, %d of them open\n",
-               socket_address_.c_str(), num_refused(), num_accepted(),
-               connections_.num_known());
+  telemetry::Log(
+      telemetry::LogSeverity::kWarning,
+      absl::StrCat("refused a connection to ", socket_address_,
+                   ": a limit on connections or descriptors is reached "
+                   "(docs/rpc/limits.md): ",
+                   num_refused(), " refused and ", num_accepted(),
+                   " accepted so far, ", connections_.num_known(),
+                   " of them open"));
+}
+
+void Listener::RefuseByProtocol(
+    const SilentConnections::Connection& connection) {
+  Refuse(connection.fd);
+  if (!protocol_log_limiter_.ShouldLog(std::chrono::steady_clock::now())) {
+    return;
+  }
+  telemetry::Log(
+      telemetry::LogSeverity::kWarning,
+      absl::StrCat("refused a connection to ", socket_address_, " from ",
+                   ToString(connection.peer),
+                   options_.tls
+                       ? ": this server uses TLS and the client does not"
+                       : ": the client uses TLS and this server does not",
+                   "; give all processes of a job the same TLS settings "
+                   "(SECURITY.md)"));
 }
 
 void Listener::RefuseByUser(int fd, std::string_view user) {
   Refuse(fd);
   if (!user_log_limiter_.ShouldLog(std::chrono::steady_clock::now())) return;
-  std::fprintf(stderr,
-               "hawser: refused a connection to %s from %.*s: a Unix socket "
-               "serves only processes of the server's user, %ju, and root; run "
-               "the caller as that user, or use a TCP port with TLS\n",
-               socket_address_.c_str(), static_cast<int>(user.size()),
-               user.data(), static_cast<uintmax_t>(geteuid()));
+  telemetry::Log(
+      telemetry::LogSeverity::kWarning,
+      absl::StrCat("refused a connection to ", socket_address_, " from ",
+                   absl::string_view(user.data(), user.size()),
+                   ": a Unix socket serves only processes of the server's "
+                   "user, ",
+                   geteuid(),
+                   ", and root; run the caller as that user, or use a TCP port "
+                   "with TLS"));
 }
 
 }  // namespace hawser::net

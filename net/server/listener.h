@@ -14,12 +14,13 @@
 #include <thread>
 
 #include "absl/status/statusor.h"
-#include "async/log_rate_limiter.h"
 #include "async/mutex.h"
 #include "grpcpp/security/server_credentials.h"
 #include "grpcpp/server_builder.h"
 #include "net/server/connection_limiter.h"
 #include "net/server/listening_socket.h"
+#include "net/server/silent_connections.h"
+#include "telemetry/log_rate_limiter.h"
 
 namespace hawser::net {
 
@@ -31,6 +32,8 @@ struct ListenerOptions {
   // File descriptors, of those that RLIMIT_NOFILE allows, reserved for the rest
   // of the process.
   int reserved_descriptors = 32;
+  // Whether clients must use TLS, according to the credentials of AttachTo.
+  bool tls = false;
   // Called with each connection before gRPC gets it, to set socket options;
   // optional.
   std::function<void(int fd)> prepare = nullptr;
@@ -43,12 +46,16 @@ struct ListenerOptions {
 // When the process is out of descriptors, this listener refuses each queued
 // connection by means of a reserved descriptor, and accepts again as soon as
 // descriptors are free. A refused connection is reset, so that the caller gets
-// kUnavailable at once. The number of refused connections is logged to stderr,
-// at most once a minute.
+// kUnavailable at once. The number of refused connections is logged at most
+// once a minute.
 //
 // Over a Unix socket, only processes of this process's effective user and of
 // root are served, according to the credentials that the kernel recorded on
 // connect. Connections of other users are refused and logged likewise.
+//
+// Over TCP, gRPC gets a connection when its client has sent a byte, or has been
+// silent for a second. A client that uses TLS at a server without it, or the
+// reverse, is refused and logged likewise, with its address.
 //
 // Thread-safe.
 class Listener {
@@ -72,8 +79,8 @@ class Listener {
   // Starts accepting connections. Call after the server is built.
   void Start();
 
-  // Numbers of connections accepted, and refused because of a limit or their
-  // user.
+  // Numbers of connections passed to gRPC, and refused because of a limit,
+  // their user or their protocol.
   int64_t num_accepted() const { return num_accepted_.load(); }
   int64_t num_refused() const { return num_refused_.load(); }
 
@@ -92,11 +99,15 @@ class Listener {
   Step AcceptAll(int listening_fd);
   // Accepts and refuses one connection when no descriptor is free.
   Step RefuseWithReserve(int listening_fd);
-  // Passes `fd` to gRPC, or refuses it.
-  void Admit(int listening_fd, int fd, const sockaddr_storage& peer);
+  // Keeps `connection` until its client speaks, or refuses it.
+  void Admit(const SilentConnections::Connection& connection);
+  // Passes `connection` to gRPC, or refuses it.
+  void PassOn(const SilentConnections::Spoken& spoken);
   void Refuse(int fd);
   // Refuses `fd` because of a limit, and logs it.
   void RefuseByLimit(int fd);
+  // Refuses `connection` because it uses TLS, or does not; and logs it.
+  void RefuseByProtocol(const SilentConnections::Connection& connection);
   // Refuses `fd` because of the user at the other end of a Unix socket, and
   // logs it.
   void RefuseByUser(int fd, std::string_view user);
@@ -115,9 +126,11 @@ class Listener {
   std::unique_ptr<ListeningSocket> socket_;
   int reserve_ = -1;
   ConnectionLimiter connections_;
+  SilentConnections silent_;
   // One for each reason.
-  async::LogRateLimiter refusal_log_limiter_;
-  async::LogRateLimiter user_log_limiter_;
+  telemetry::LogRateLimiter refusal_log_limiter_;
+  telemetry::LogRateLimiter user_log_limiter_;
+  telemetry::LogRateLimiter protocol_log_limiter_;
 
   async::Mutex stop_mutex_;
 };

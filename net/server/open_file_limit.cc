@@ -2,34 +2,35 @@
 
 #include <sys/resource.h>
 
-#include <atomic>
-#include <cinttypes>
-#include <cstdint>
-#include <cstdio>
+#include <limits>
+
+#include "absl/strings/str_cat.h"
+#include "telemetry/log.h"
 
 namespace hawser::net {
-namespace {
 
-// Enough for a server of thousands of workers.
-constexpr uint64_t kEnough = 65'536;
-
-}  // namespace
-
-void RaiseOpenFileLimit() {
+uint64_t RaiseOpenFileLimit() {
   rlimit limit{};
-  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) {
+    return std::numeric_limits<uint64_t>::max();
+  }
   limit.rlim_cur = limit.rlim_max;
   setrlimit(RLIMIT_NOFILE, &limit);
-  static std::atomic<bool> warned{false};
-  if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= kEnough ||
-      warned.exchange(true)) {
-    return;
-  }
-  std::fprintf(stderr,
-               "hawser: this process may open at most %" PRIu64
-               " files and connections, too few for a large job: raise its "
-               "hard limit (ulimit -Hn, LimitNOFILE=) to %" PRIu64 "\n",
-               static_cast<uint64_t>(limit.rlim_cur), kEnough);
+  getrlimit(RLIMIT_NOFILE, &limit);
+  return limit.rlim_cur;
+}
+
+void WarnIfFewOpenFiles(int num_peers) {
+  const uint64_t limit = RaiseOpenFileLimit();
+  const uint64_t wanted = uint64_t{kFilesPerPeer} * num_peers;
+  if (limit >= wanted) return;
+  telemetry::Log(
+      telemetry::LogSeverity::kWarning,
+      absl::StrCat("this process may open at most ", limit,
+                   " files and connections, too few for a job of ", num_peers,
+                   " workers: raise the hard limit on each machine (ulimit "
+                   "-Hn, LimitNOFILE=) to ",
+                   wanted));
 }
 
 }  // namespace hawser::net

@@ -48,12 +48,13 @@ std::vector<std::string> ServicesOf(
 }
 
 absl::StatusOr<std::unique_ptr<net::Listener>> OpenListener(
-    absl::string_view address, const GrpcLimits& limits) {
+    absl::string_view address, const GrpcLimits& limits, bool tls) {
   absl::StatusOr<std::unique_ptr<net::Listener>> listener = net::Listener::Open(
       std::string_view(address.data(), address.size()),
       {.max_connections = limits.max_connections,
        .max_connections_per_address = limits.max_connections_per_address,
        .reserved_descriptors = limits.reserved_descriptors,
+       .tls = tls,
        .prepare = [](int fd) { TuneIfLoopback(fd); }});
   if (absl::IsAlreadyExists(listener.status())) {
     // kAlreadyExists would be mistaken for a worker's name being taken.
@@ -151,8 +152,9 @@ absl::StatusOr<std::string> GrpcTransport::Impl::Listen(
         "Listen must be called once, before Connect");
   }
   RETURN_IF_ERROR(Validate(options_.limits));
-  ASSIGN_OR_RETURN(std::unique_ptr<net::Listener> listener,
-                   OpenListener(address, options_.limits));
+  ASSIGN_OR_RETURN(
+      std::unique_ptr<net::Listener> listener,
+      OpenListener(address, options_.limits, credentials_->has_tls()));
   // The operator's policy cannot check calls through shared memory.
   if (same_host_.has_value() && !credentials_->has_authorization_policy()) {
     methods.push_back(same_host_->Serve(methods));

@@ -359,7 +359,8 @@ class StoreServer::Impl {
                              const StoreLimits& limits,
                              const StoreServerLimits& server_limits) {
     net::RaiseOpenFileLimit();
-    ASSIGN_OR_RETURN(listener_, net::Listener::Open(address));
+    ASSIGN_OR_RETURN(listener_, net::Listener::Open(
+                                    address, {.tls = credentials_->has_tls()}));
     grpc::ServerBuilder builder;
     net::ApplyServerSettings(
         {.quota_name = "hawser.store",

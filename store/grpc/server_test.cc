@@ -105,7 +105,8 @@ TEST(StoreServerTest, ForeignCertificatesAreRejected) {
       StatusIs(absl::StatusCode::kUnauthenticated, HasSubstr("handshake")));
   EXPECT_THAT(GrpcStore::Connect({.address = server->address(),
                                   .timeout = absl::Milliseconds(300)}),
-              StatusIs(absl::StatusCode::kUnavailable));
+              StatusIs(absl::StatusCode::kUnauthenticated,
+                       HasSubstr("uses TLS, and this end does not")));
 }
 
 TEST(StoreServerTest, EachCallNeedsTheToken) {

@@ -10,10 +10,12 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "async/blocking_region.h"
 #include "async/random_source.h"
 #include "async/status_macros.h"
 #include "net/auth/credentials.h"
 #include "net/auth/peer_verification.h"
+#include "net/auth/server_diagnosis.h"
 #include "net/grpc/client_settings.h"
 #include "net/grpc/lifetime.h"
 #include "net/grpc/status.h"
@@ -21,12 +23,19 @@
 #include "proto/store.pb.h"
 #include "store/grpc/call.h"
 #include "store/grpc/watch_calls.h"
+#include "telemetry/log.h"
 
 namespace hawser::store {
 namespace {
 
 // Time that a timed-out call spends to find out which key is missing.
 constexpr absl::Duration kDiagnosisTimeout = absl::Milliseconds(100);
+
+// While no server replies, Connect looks in this interval for a reason that
+// will not pass; and says once that it waits.
+constexpr absl::Duration kLookInterval = absl::Seconds(2);
+// Time that it takes to look.
+constexpr absl::Duration kLookTimeout = absl::Seconds(1);
 
 std::string Describe(const std::string& address) {
   return absl::StrCat("gRPC store at ", address);
@@ -38,7 +47,8 @@ class GrpcStore::Client {
  public:
   Client(const std::string& address, const std::string& description,
          std::shared_ptr<const net::Credentials> credentials)
-      : credentials_(std::move(credentials)),
+      : address_(address),
+        credentials_(std::move(credentials)),
         // Any worker of the job may be the server.
         verification_(credentials_, /*worker=*/""),
         channel_(verification_.CreateChannel(address, net::ClientSettings())),
@@ -63,10 +73,34 @@ class GrpcStore::Client {
         });
   }
 
-  absl::Status Hello(async::MonotonicTime deadline) {
+  // Waits for the server until `deadline`, or until it is clear why none will
+  // reply.
+  absl::Status Connect(async::MonotonicTime deadline) {
     v1::StoreHelloReply reply;
-    RETURN_IF_ERROR(
-        Call(&Stub::Hello, v1::StoreHelloRequest(), &reply, deadline));
+    absl::Status status = HelloNow(deadline, &reply);
+    bool told = false;
+    while (!status.ok()) {
+      const bool silent =
+          absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status);
+      if (!silent && !absl::IsUnauthenticated(status)) return status;
+      RETURN_IF_ERROR(
+          net::DiagnoseServer(address_, credentials_->has_tls(),
+                              std::min(kLookTimeout, TimeUntil(deadline))));
+      if (!silent || TimeUntil(deadline) <= absl::ZeroDuration()) return status;
+      const absl::Duration interval =
+          std::min(kLookInterval, TimeUntil(deadline));
+      status =
+          Call(&Stub::Hello, v1::StoreHelloRequest(), &reply,
+               async::AddDelay(std::chrono::steady_clock::now(), interval));
+      if (absl::IsDeadlineExceeded(status) && interval == kLookInterval &&
+          !std::exchange(told, true)) {
+        telemetry::Log(
+            telemetry::LogSeverity::kInfo,
+            absl::StrCat("waits for rank 0, which has to serve the store at ",
+                         address_,
+                         ": check the address and that its process runs"));
+      }
+    }
     incarnation_ = reply.server_incarnation();
     limits_.max_key_bytes = reply.max_key_bytes();
     limits_.max_value_bytes = reply.max_value_bytes();
@@ -95,6 +129,25 @@ class GrpcStore::Client {
   using Stub = v1::Store::Stub;
 
  private:
+  static absl::Duration TimeUntil(async::MonotonicTime deadline) {
+    return async::TimeBetween(std::chrono::steady_clock::now(), deadline);
+  }
+
+  // One attempt, which fails as soon as its connection does.
+  absl::Status HelloNow(async::MonotonicTime deadline,
+                        v1::StoreHelloReply* reply) {
+    grpc::ClientContext context;
+    internal::SetDeadline(
+        std::min(deadline, async::AddDelay(std::chrono::steady_clock::now(),
+                                           kLookInterval)),
+        &context);
+    credentials_->Sign(context);
+    context.set_wait_for_ready(false);
+    const async::BlockingRegion region;
+    return verification_.Explain(net::FromGrpcStatus(
+        stub_->Hello(&context, v1::StoreHelloRequest(), reply)));
+  }
+
   void Prepare(grpc::ClientContext* context) const {
     credentials_->Sign(*context);
     // With TLS, fail at once if the handshake fails.
@@ -114,12 +167,13 @@ class GrpcStore::Client {
         });
   }
 
+  const std::string address_;
   const std::shared_ptr<const net::Credentials> credentials_;
   const net::PeerVerification verification_;
   const std::shared_ptr<grpc::Channel> channel_;
   const std::unique_ptr<Stub> stub_;
   const uint64_t id_;
-  // Written by Hello before Connect returns.
+  // Written by Connect.
   uint64_t incarnation_ = 0;
   StoreLimits limits_;
 
@@ -140,9 +194,9 @@ absl::StatusOr<std::unique_ptr<GrpcStore>> GrpcStore::Connect(
       options.address, Describe(options.address),
       options.credentials != nullptr ? options.credentials
                                      : net::Credentials::Insecure());
-  const absl::Status status = client->Hello(
+  const absl::Status status = client->Connect(
       async::AddDelay(std::chrono::steady_clock::now(), options.timeout));
-  if (absl::IsDeadlineExceeded(status)) {
+  if (absl::IsDeadlineExceeded(status) || absl::IsUnavailable(status)) {
     return absl::UnavailableError(
         absl::StrCat("no store server replied at ", options.address, " within ",
                      absl::FormatDuration(options.timeout),

@@ -40,10 +40,15 @@ struct GrpcStoreOptions {
 //   kUnauthenticated     one end rejects the other's certificate or token.
 class GrpcStore final : public Store {
  public:
-  // Connects and learns the server's limits.
+  // Connects and learns the server's limits. Waits for a server that has not
+  // started; says so in the log after 2 s.
   //
-  //   kUnavailable    no server replies in time.
-  //   kUnimplemented  the server does not serve a store.
+  //   kUnavailable         no server replies in time.
+  //   kUnimplemented       the server does not serve a store.
+  //   kUnauthenticated     as above; or one end uses TLS, the other does not.
+  //   kFailedPrecondition  something other than gRPC replies, or there is no
+  //                        route to the address.
+  //   kResourceExhausted   this process has no free descriptor.
   static absl::StatusOr<std::unique_ptr<GrpcStore>> Connect(
       const GrpcStoreOptions& options);
   ~GrpcStore() override;

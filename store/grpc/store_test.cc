@@ -17,10 +17,12 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "net/testing/tcp_proxy.h"
+#include "net/testing/test_credentials.h"
 #include "store/grpc/server.h"
 #include "store/prefix_store.h"
 #include "store/testing/conformance.h"
 #include "store/testing/test_server.h"
+#include "telemetry/testing/recorded_log.h"
 
 namespace hawser::store {
 namespace {
@@ -29,6 +31,7 @@ using ::hawser::async::IsOk;
 using ::hawser::async::IsOkAndHolds;
 using ::hawser::async::StatusIs;
 using ::testing::AllOf;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 class GrpcUnderTest final : public StoreUnderTest {
@@ -87,6 +90,43 @@ TEST(GrpcStoreTest, ServerThatIsNotAStoreIsNamed) {
   EXPECT_THAT(GrpcStore::Connect({.address = address}),
               StatusIs(absl::StatusCode::kUnimplemented,
                        AllOf(HasSubstr(address), HasSubstr("is not a store"))));
+}
+
+// Waiting cannot help: ends long before the timeout.
+TEST(GrpcStoreTest, TlsAtOneEndOnlyIsNamed) {
+  net::TestAuthority authority;
+  const auto credentials = authority.Make("w0");
+  const auto with_tls = MustStart({.credentials = credentials});
+  EXPECT_THAT(GrpcStore::Connect(
+                  {.address = with_tls->address(), .timeout = absl::Hours(1)}),
+              StatusIs(absl::StatusCode::kUnauthenticated,
+                       AllOf(HasSubstr(with_tls->address()),
+                             HasSubstr("uses TLS, and this end does not"))));
+  const auto without_tls = MustStart();
+  EXPECT_THAT(
+      GrpcStore::Connect({.address = without_tls->address(),
+                          .timeout = absl::Hours(1),
+                          .credentials = credentials}),
+      StatusIs(absl::StatusCode::kUnauthenticated,
+               AllOf(HasSubstr(without_tls->address()),
+                     HasSubstr("does not use TLS, and this end does"))));
+}
+
+TEST(GrpcStoreTest, MissingRouteIsNamed) {
+  EXPECT_THAT(GrpcStore::Connect(
+                  {.address = "255.255.255.255:1", .timeout = absl::Hours(1)}),
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       HasSubstr("cannot connect to 255.255.255.255:1")));
+}
+
+TEST(GrpcStoreTest, WaitingIsLoggedOnce) {
+  net::TcpProxy proxy(/*server_port=*/0);
+  const telemetry::RecordedLog log;
+  EXPECT_THAT(GrpcStore::Connect({.address = proxy.address(),
+                                  .timeout = absl::Milliseconds(4'500)}),
+              StatusIs(absl::StatusCode::kUnavailable));
+  EXPECT_THAT(log.messages(), ElementsAre(AllOf(HasSubstr("waits for rank 0"),
+                                                HasSubstr(proxy.address()))));
 }
 
 TEST(GrpcStoreTest, ConnectWaitsForTheServerToStart) {

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstdio>
 #include <thread>
 #include <utility>
 
@@ -13,6 +12,7 @@
 #include "rpc/errors/error_detail.h"
 #include "rpc/membership/group_start.h"
 #include "store/store.h"
+#include "telemetry/log.h"
 
 namespace hawser::rpc {
 
@@ -81,10 +81,11 @@ absl::Status PeerMembership::Join() {
                         },
                     .on_waiting =
                         [this](const std::string& what) {
-                          std::fprintf(
-                              stderr, "hawser: %s waits for %s at %s\n",
-                              ToString(state_.self()).c_str(), what.c_str(),
-                              options_.store->description().c_str());
+                          telemetry::Log(
+                              telemetry::LogSeverity::kInfo,
+                              absl::StrCat(ToString(state_.self()),
+                                           " waits for ", what, " at ",
+                                           options_.store->description()));
                         }});
   return start.Run(async::AddDelay(std::chrono::steady_clock::now(),
                                    state_.TimeUntil(deadline)));

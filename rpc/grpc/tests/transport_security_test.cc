@@ -16,6 +16,7 @@
 #include "net/testing/test_credentials.h"
 #include "rpc/grpc/transport.h"
 #include "rpc/testing/echo_server.h"
+#include "telemetry/testing/recorded_log.h"
 
 namespace hawser::rpc {
 namespace {
@@ -24,6 +25,7 @@ using ::hawser::async::IsOk;
 using ::hawser::async::IsOkAndHolds;
 using ::hawser::async::StatusIs;
 using ::testing::AllOf;
+using ::testing::Contains;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -67,10 +69,10 @@ TEST_P(GrpcTransportSecurityTest, OtherAddressesNeedTlsOrPermission) {
   GrpcTransport encrypted({.credentials = authority.Make("ps0")});
   EXPECT_THAT(encrypted.Listen("0.0.0.0:0", {}), IsOk());
   GrpcTransport open({.allow_insecure_network = true});
-  testing::internal::CaptureStderr();
+  const telemetry::RecordedLog log;
   EXPECT_THAT(open.Listen("0.0.0.0:0", {}), IsOk());
   open.Shutdown();
-  EXPECT_THAT(testing::internal::GetCapturedStderr(), HasSubstr("WARNING"));
+  EXPECT_THAT(log.messages(), Contains(HasSubstr("open to the network")));
 }
 
 TEST_P(GrpcTransportSecurityTest, TlsProvesBothEnds) {
