@@ -38,8 +38,14 @@ void CallStream::EnqueueLocked(LinkMessage message) {
   const bool is_reply = message.kind == LinkMessage::Kind::kReply;
   if (is_reply) num_replies_waiting_.fetch_add(1, std::memory_order_relaxed);
   if (message.payload.size() > kMaxFrameMessage) {
+    // As requests: short ones would gain less from the overlap of copies than
+    // another message costs.
+    const size_t fragment_bytes = message.payload.size() <= kMaxWholeRequest
+                                      ? kMaxWholeRequest
+                                      : kFragmentBytes;
     long_replies_.push_back(
-        {message.call, MessageFragments(std::move(message.payload))});
+        {message.call,
+         MessageFragments(std::move(message.payload), fragment_bytes)});
   } else {
     if (batches_.empty() || batches_.back().full()) batches_.emplace_back();
     const size_t before = batches_.back().bytes();

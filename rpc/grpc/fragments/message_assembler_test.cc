@@ -112,6 +112,15 @@ TEST_F(MessageAssemblerTest, LargeChunksGetMemoryOfTheirOwn) {
   EXPECT_THAT(sizes, testing::ElementsAre(30, 100'000, 30, 200'000));
 }
 
+TEST_F(MessageAssemblerTest, PayloadOfOneFragmentIsCompleteAtOnce) {
+  const std::string bytes = RandomBytes(kMaxWholeRequest);
+  MessageFragments fragments(Payload(bytes), kMaxWholeRequest);
+  ::grpc::ByteBuffer only = fragments.Next();
+  EXPECT_TRUE(fragments.AtEnd());
+  EXPECT_THAT(assembler_.Add(only), IsOkAndHolds(true));
+  EXPECT_TRUE(*assembler_.Take().Flatten() == bytes);
+}
+
 TEST_F(MessageAssemblerTest, FragmentsMayBeOfAnySize) {
   const std::string sent = RandomBytes(1000);
   EXPECT_THAT(Add(Fragment({1000}, "")), IsOkAndHolds(false));

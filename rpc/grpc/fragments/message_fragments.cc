@@ -29,8 +29,8 @@ void AppendContentHeader(size_t size, std::string& head) {
 
 }  // namespace
 
-MessageFragments::MessageFragments(Payload payload)
-    : payload_(std::move(payload)) {}
+MessageFragments::MessageFragments(Payload payload, size_t fragment_bytes)
+    : payload_(std::move(payload)), fragment_bytes_(fragment_bytes) {}
 
 std::vector<uint64_t> MessageFragments::PartSizes() const {
   std::vector<uint64_t> sizes;
@@ -50,9 +50,9 @@ std::vector<uint64_t> MessageFragments::PartSizes() const {
 ::grpc::ByteBuffer MessageFragments::Next() {
   absl::InlinedVector<::grpc::Slice, 4> slices(1);
   size_t size = 0;
-  while (!AtEnd() && size < kFragmentBytes) {
+  while (!AtEnd() && size < fragment_bytes_) {
     const Payload::Chunk& chunk = payload_.chunks()[chunk_];
-    const size_t here = std::min(kFragmentBytes - size, chunk.size - offset_);
+    const size_t here = std::min(fragment_bytes_ - size, chunk.size - offset_);
     slices.push_back(ToSlice(
         {.owner = chunk.owner, .data = chunk.data + offset_, .size = here}));
     size += here;

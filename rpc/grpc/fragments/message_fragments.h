@@ -25,10 +25,12 @@ inline constexpr size_t kFragmentBytes = size_t{512} << 10;
 // between two of them form one part.
 inline constexpr size_t kMinLargePart = size_t{64} << 10;
 
-// Divides one payload, all of whose bytes must be local. Not thread-safe.
+// Divides one payload, all of whose bytes must be local, into fragments of
+// `fragment_bytes` and a rest. Not thread-safe.
 class MessageFragments {
  public:
-  explicit MessageFragments(Payload payload);
+  explicit MessageFragments(Payload payload,
+                            size_t fragment_bytes = kFragmentBytes);
 
   // Whether all fragments have been returned.
   bool AtEnd() const { return chunk_ == payload_.chunks().size(); }
@@ -40,6 +42,7 @@ class MessageFragments {
   std::vector<uint64_t> PartSizes() const;
 
   Payload payload_;
+  size_t fragment_bytes_;
   bool begun_ = false;
   size_t chunk_ = 0;
   size_t offset_ = 0;
