@@ -1,8 +1,5 @@
 #include "net/auth/server_diagnosis.h"
 
-#include <fcntl.h>
-#include <netdb.h>
-#include <netinet/in.h>
 #include <openssl/bio.h>
 #include <openssl/ssl.h>
 #include <poll.h>
@@ -16,12 +13,14 @@
 #include <memory>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "async/clock.h"
 #include "fs/unique_fd.h"
+#include "net/endpoints.h"
 
 namespace hawser::net {
 namespace {
@@ -81,13 +80,15 @@ std::string ClientHello() {
 bool Await(int fd, short events, async::MonotonicTime deadline) {
   pollfd entry = {.fd = fd, .events = events, .revents = 0};
   while (true) {
+    // Looks once even if this thread was late.
     const absl::Duration left =
-        async::TimeBetween(std::chrono::steady_clock::now(), deadline);
-    if (left <= absl::ZeroDuration()) return false;
+        std::max(async::TimeBetween(std::chrono::steady_clock::now(), deadline),
+                 absl::ZeroDuration());
     const int ready = poll(&entry, 1,
                            static_cast<int>(absl::ToInt64Milliseconds(
                                absl::Ceil(left, absl::Milliseconds(1)))));
     if (ready > 0) return true;
+    if (left == absl::ZeroDuration()) return false;
     if (ready < 0 && errno != EINTR) return false;
   }
 }
@@ -98,19 +99,9 @@ struct Connection {
   int error = 0;
 };
 
-Connection ConnectTo(const addrinfo& address, async::MonotonicTime deadline) {
-  Connection made{
-      .fd = fs::UniqueFd(socket(
-          address.ai_family, address.ai_socktype | SOCK_CLOEXEC | SOCK_NONBLOCK,
-          address.ai_protocol))};
-  if (!made.fd.valid()) {
-    made.error = errno;
-    return made;
-  }
-  if (connect(made.fd.get(), address.ai_addr, address.ai_addrlen) == 0) {
-    return made;
-  }
-  made.error = errno;
+Connection ConnectTo(const Endpoint& endpoint, async::MonotonicTime deadline) {
+  const Connecting connecting = StartToConnect(endpoint);
+  Connection made{.fd = fs::UniqueFd(connecting.fd), .error = connecting.error};
   if (made.error != EINPROGRESS) return made;
   if (!Await(made.fd.get(), POLLOUT, deadline)) {
     made.error = ETIMEDOUT;
@@ -121,41 +112,17 @@ Connection ConnectTo(const addrinfo& address, async::MonotonicTime deadline) {
   return made;
 }
 
-// The addresses of one host.
-class Host {
- public:
-  explicit Host(const std::string& address) {
-    const size_t colon = address.rfind(':');
-    if (colon == std::string::npos) return;
-    std::string host = address.substr(0, colon);
-    if (host.size() > 2 && host.front() == '[' && host.back() == ']') {
-      host = host.substr(1, host.size() - 2);
-    }
-    addrinfo hints = {};
-    hints.ai_socktype = SOCK_STREAM;
-    hints.ai_flags = AI_NUMERICSERV;
-    addrinfo* found = nullptr;
-    if (getaddrinfo(host.c_str(), address.c_str() + colon + 1, &hints,
-                    &found) == 0) {
-      found_.reset(found);
-    }
+// Connects to the first of `endpoints` that accepts. If none does, `error` is
+// that of the last one; ENOENT if there is none.
+Connection ConnectToAny(const std::vector<Endpoint>& endpoints,
+                        async::MonotonicTime deadline) {
+  Connection last{.fd = {}, .error = ENOENT};
+  for (const Endpoint& endpoint : endpoints) {
+    last = ConnectTo(endpoint, deadline);
+    if (last.error == 0) break;
   }
-
-  // Connects to the first address that accepts. If none does, `error` is that
-  // of the last one; ENOENT if there is no address.
-  Connection Connect(async::MonotonicTime deadline) const {
-    Connection last{.fd = {}, .error = ENOENT};
-    for (const addrinfo* a = found_.get(); a != nullptr; a = a->ai_next) {
-      last = ConnectTo(*a, deadline);
-      if (last.error == 0) break;
-    }
-    return last;
-  }
-
- private:
-  std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> found_{nullptr,
-                                                            &freeaddrinfo};
-};
+  return last;
+}
 
 // Sends `message` and returns the first bytes of the reply; empty if there are
 // none by `deadline`, or the connection is closed.
@@ -198,7 +165,7 @@ absl::Status Mismatch(const std::string& address, bool tls) {
 
 absl::Status DiagnoseServer(const std::string& address, bool tls,
                             absl::Duration timeout) {
-  const Host host(address);
+  const std::vector<Endpoint> endpoints = EndpointsOf(address);
   const async::MonotonicTime end =
       async::AddDelay(std::chrono::steady_clock::now(), timeout);
   // Half of the time for each question.
@@ -208,7 +175,7 @@ absl::Status DiagnoseServer(const std::string& address, bool tls,
   for (const auto& [question, deadline] :
        {std::pair<std::string_view, async::MonotonicTime>(kHttp2Preface, half),
         std::pair<std::string_view, async::MonotonicTime>(hello, end)}) {
-    const Connection connection = host.Connect(deadline);
+    const Connection connection = ConnectToAny(endpoints, deadline);
     switch (connection.error) {
       case 0:
         break;

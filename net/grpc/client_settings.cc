@@ -10,6 +10,8 @@ namespace {
 
 constexpr int kMinReconnectMs = 100;
 constexpr int kMaxReconnectMs = 2'000;
+// Timeout of one connection attempt. A busy peer takes seconds to reply.
+constexpr int kConnectTimeoutMs = 10'000;
 
 }  // namespace
 
@@ -21,8 +23,8 @@ grpc::ChannelArguments ClientSettings() {
   arguments.SetInt(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
   arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, kMinReconnectMs);
-  // Also the timeout of one connection attempt.
-  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, kMaxReconnectMs);
+  // Despite its name the timeout of an attempt.
+  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, kConnectTimeoutMs);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, kMaxReconnectMs);
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);

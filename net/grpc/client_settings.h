@@ -8,7 +8,7 @@ namespace hawser::net {
 
 // A channel with these arguments
 //   - detects a dead connection by keepalive pings (net/grpc/keepalive.h) and
-//     reconnects after 0.1 s to 2 s,
+//     reconnects after 0.1 s to 2 s, with 10 s for each attempt,
 //   - does not share its connection with other channels or use a proxy,
 //   - does not retry calls,
 //   - neither compresses nor decompresses messages, since gRPC checks the size

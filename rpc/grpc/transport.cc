@@ -16,6 +16,7 @@
 #include "net/server/insecure_network_warning.h"
 #include "net/server/listener.h"
 #include "net/server/open_file_limit.h"
+#include "net/tcp_prober.h"
 #include "rpc/grpc/call_stream/call_stream_server.h"
 #include "rpc/grpc/connection_factory.h"
 #include "rpc/grpc/health_calls.h"
@@ -96,6 +97,7 @@ class GrpcTransport::Impl {
   absl::StatusOr<std::shared_ptr<Connection>> Connect(
       const ConnectionTarget& target);
   const net::Credentials& credentials() const { return *credentials_; }
+  net::TcpProber& prober() { return prober_; }
   // Whether clients may combine calls into a stream: nothing is checked or
   // limited for each call of gRPC.
   bool MayCombineCalls() const;
@@ -110,6 +112,7 @@ class GrpcTransport::Impl {
   const std::shared_ptr<Gate> gate_ = std::make_shared<Gate>();
   // Unset if disabled.
   std::optional<SameHost> same_host_;
+  net::TcpProber prober_;
 
   mutable async::Mutex mutex_;
   bool shut_down_ ABSL_GUARDED_BY(mutex_) = false;
@@ -282,6 +285,7 @@ void GrpcTransport::Impl::Shutdown() {
   if (call_streams != nullptr) call_streams->Stop();
   if (server != nullptr) server->Stop();
   if (same_host_.has_value()) same_host_->Stop();
+  prober_.Stop();
   gate_->Close();
   if (poller != nullptr) poller->Shutdown();
   if (same_host_.has_value()) same_host_->Shutdown();
@@ -316,6 +320,11 @@ absl::StatusOr<std::string> GrpcTransport::Listen(
 absl::StatusOr<std::shared_ptr<Connection>> GrpcTransport::Connect(
     const ConnectionTarget& target) {
   return impl_->Connect(target);
+}
+
+void GrpcTransport::Probe(const std::string& address, absl::Duration timeout,
+                          absl::AnyInvocable<void(absl::Status) &&> done) {
+  impl_->prober().Probe(address, timeout, std::move(done));
 }
 
 std::optional<net::Identity> GrpcTransport::identity() const {

@@ -77,6 +77,9 @@ class GrpcTransport final : public Transport {
       std::string_view address, std::vector<TransportMethod> methods) override;
   absl::StatusOr<std::shared_ptr<Connection>> Connect(
       const ConnectionTarget& target) override;
+  // By a connection of its own, which ends before gRPC sees it.
+  void Probe(const std::string& address, absl::Duration timeout,
+             absl::AnyInvocable<void(absl::Status) &&> done) override;
   std::optional<net::Identity> identity() const override;
   void SetRoles(const std::vector<std::string>& roles) override;
   void SetServing(bool serving) override;

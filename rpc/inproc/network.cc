@@ -140,6 +140,15 @@ void InprocNetwork::State::RunAfter(absl::Duration delay,
   });
 }
 
+absl::Status InprocNetwork::State::CheckPath(const std::string& from,
+                                             const std::string& to) {
+  async::MutexLock lock(&mutex_);
+  const bool open = nodes_.contains(to) && !crashed_.contains(from) &&
+                    !crashed_.contains(to) && !blocked_.contains({from, to}) &&
+                    !blocked_.contains({to, from});
+  return open ? absl::OkStatus() : Unreachable(to);
+}
+
 void InprocNetwork::State::Enter(const std::shared_ptr<InprocCall>& call) {
   async::MutexLock lock(&mutex_);
   call->set_number(++last_call_);

@@ -130,6 +130,8 @@ class InprocNetwork::State : public std::enable_shared_from_this<State> {
   void Crash(std::string_view address);
   void Break(std::string_view a, std::string_view b);
   void Block(std::string_view from, std::string_view to, bool blocked);
+  // kUnavailable unless messages pass between the two in both directions.
+  absl::Status CheckPath(const std::string& from, const std::string& to);
 
   // Ends the calls made by `node` with kCancelled, and the calls to it with
   // kUnavailable.

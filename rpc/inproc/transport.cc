@@ -146,6 +146,11 @@ absl::StatusOr<std::shared_ptr<Connection>> InprocTransport::Connect(
   return std::make_shared<InprocConnection>(network_, node_, address, stopped_);
 }
 
+void InprocTransport::Probe(const std::string& address, absl::Duration,
+                            absl::AnyInvocable<void(absl::Status) &&> done) {
+  std::move(done)(network_->CheckPath(node_->address, address));
+}
+
 void InprocTransport::Shutdown() {
   if (!stopped_->exchange(true)) network_->RemoveNode(*node_);
   network_->EndCallsOf(*node_);

@@ -26,6 +26,8 @@ class InprocTransport final : public Transport {
       std::string_view address, std::vector<TransportMethod> methods) override;
   absl::StatusOr<std::shared_ptr<Connection>> Connect(
       const ConnectionTarget& target) override;
+  void Probe(const std::string& address, absl::Duration timeout,
+             absl::AnyInvocable<void(absl::Status) &&> done) override;
   void Shutdown() override;
 
  private:

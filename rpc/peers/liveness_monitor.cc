@@ -35,10 +35,12 @@ uint64_t CountRequests(const PeerTotals& totals) {
 
 class LivenessMonitor::State : public std::enable_shared_from_this<State> {
  public:
-  State(LivenessOptions options, async::Clock* clock, Ping ping, OnLost on_lost)
+  State(LivenessOptions options, async::Clock* clock, Ping ping, Probe probe,
+        OnLost on_lost)
       : options_(options),
         clock_(*clock),
         ping_(std::move(ping)),
+        probe_(std::move(probe)),
         on_lost_(std::move(on_lost)) {}
 
   void Watch(std::shared_ptr<Peer> peer) {
@@ -68,6 +70,11 @@ class LivenessMonitor::State : public std::enable_shared_from_this<State> {
     // Time of the first heartbeat that was sent since the peer's last reply;
     // kNever if there was none.
     async::MonotonicTime asked = async::kNever;
+    bool probe_in_flight = false;
+    // Whether the last probe since then found no connection.
+    bool cut_off = false;
+    // Error of the last heartbeat since then that found no connection.
+    std::string no_connection = {};
     // Number of requests at the last tick, and the last tick at which it had
     // changed or a call was in flight.
     uint64_t num_requests = 0;
@@ -117,6 +124,7 @@ class LivenessMonitor::State : public std::enable_shared_from_this<State> {
     if (!entry) return;
     const async::MonotonicTime now = clock_.Now();
     std::vector<std::pair<std::shared_ptr<Peer>, std::string>> lost;
+    std::vector<std::shared_ptr<Peer>> probed;
     // With the deadlines of their heartbeats.
     std::vector<std::pair<std::shared_ptr<Peer>, async::MonotonicTime>> silent;
     {
@@ -130,16 +138,23 @@ class LivenessMonitor::State : public std::enable_shared_from_this<State> {
         if (watched.asked != async::kNever &&
             peer.last_answered() >= watched.asked) {
           watched.asked = async::kNever;
+          watched.cut_off = false;
+          watched.no_connection.clear();
         }
         const absl::Duration silence = Silence(watched, peer.last_heard(), now);
         const absl::Duration unanswered =
             Silence(watched, peer.last_answered(), now);
         const absl::Duration interval = IntervalOf(watched, now);
-        if (silence >= options_.silent_limit) {
-          lost.emplace_back(
-              watched.peer,
-              absl::StrCat("sent no heartbeat reply for ",
-                           absl::FormatDuration(options_.silent_limit)));
+        // In time for the decision.
+        if (silence >=
+                options_.silent_limit - 2 * options_.heartbeat_interval &&
+            silence > absl::ZeroDuration() &&
+            !std::exchange(watched.probe_in_flight, true)) {
+          probed.push_back(watched.peer);
+        }
+        if (silence >= kUnansweredLimits * options_.silent_limit ||
+            (silence >= options_.silent_limit && watched.cut_off)) {
+          lost.emplace_back(watched.peer, SilentFor(silence));
         } else if (unanswered >= kUnansweredLimits * options_.silent_limit) {
           lost.emplace_back(
               watched.peer,
@@ -153,9 +168,12 @@ class LivenessMonitor::State : public std::enable_shared_from_this<State> {
           watched.ping_in_flight = true;
           if (watched.asked == async::kNever) watched.asked = now;
           // A lost message must leave time for further attempts.
+          const absl::Duration usual =
+              kIntervalsPerPing * options_.heartbeat_interval;
           const absl::Duration left =
-              std::min(options_.silent_limit - silence,
-                       kIntervalsPerPing * options_.heartbeat_interval);
+              silence < options_.silent_limit
+                  ? std::min(options_.silent_limit - silence, usual)
+                  : usual;
           silent.emplace_back(watched.peer, async::AddDelay(now, left));
         }
       }
@@ -163,6 +181,46 @@ class LivenessMonitor::State : public std::enable_shared_from_this<State> {
     }
     for (const auto& [peer, reason] : lost) Report(peer, reason);
     for (const auto& [peer, deadline] : silent) SendPing(peer, deadline);
+    for (const auto& peer : probed) SendProbe(peer);
+  }
+
+  static std::string SilentFor(absl::Duration silence) {
+    return absl::StrCat(
+        "sent no heartbeat reply for ",
+        absl::FormatDuration(absl::Trunc(silence, absl::Milliseconds(1))));
+  }
+
+  void SendProbe(const std::shared_ptr<Peer>& peer) {
+    probe_(peer, options_.heartbeat_interval,
+           [state = shared_from_this(), peer](const absl::Status& status) {
+             state->OnProbed(peer, status);
+           });
+  }
+
+  void OnProbed(const std::shared_ptr<Peer>& peer, const absl::Status& status) {
+    Gate::Entry entry(&gate_);
+    if (!entry) return;
+    const async::MonotonicTime now = clock_.Now();
+    std::string reason;
+    {
+      async::MutexLock lock(&mutex_);
+      for (Watched& watched : watched_) {
+        if (watched.peer != peer) continue;
+        watched.probe_in_flight = false;
+        watched.cut_off = !status.ok();
+        const absl::Duration silence =
+            Silence(watched, peer->last_heard(), now);
+        if (status.ok()) {
+          watched.no_connection.clear();
+        } else if (!watched.no_connection.empty() &&
+                   silence >= options_.unreachable_limit) {
+          reason = absl::StrCat("is out of reach: ", watched.no_connection);
+        } else if (silence >= options_.silent_limit) {
+          reason = SilentFor(silence);
+        }
+      }
+    }
+    if (!reason.empty()) Report(peer, reason);
   }
 
   void SendPing(const std::shared_ptr<Peer>& peer,
@@ -177,13 +235,18 @@ class LivenessMonitor::State : public std::enable_shared_from_this<State> {
     Gate::Entry entry(&gate_);
     if (!entry) return;
     const async::MonotonicTime now = clock_.Now();
-    absl::Duration silence;
+    bool probe = false;
     {
       async::MutexLock lock(&mutex_);
       for (Watched& watched : watched_) {
         if (watched.peer != peer) continue;
         watched.ping_in_flight = false;
-        silence = Silence(watched, peer->last_heard(), now);
+        if (absl::IsUnavailable(status) &&
+            Silence(watched, peer->last_heard(), now) >=
+                options_.unreachable_limit) {
+          watched.no_connection = std::string(status.message());
+          probe = !std::exchange(watched.probe_in_flight, true);
+        }
       }
     }
     if (status.ok()) {
@@ -192,9 +255,8 @@ class LivenessMonitor::State : public std::enable_shared_from_this<State> {
     }
     if (absl::IsFailedPrecondition(status)) {
       Report(peer, absl::StrCat("is gone: ", status.message()));
-    } else if (absl::IsUnavailable(status) &&
-               silence >= options_.unreachable_limit) {
-      Report(peer, absl::StrCat("is out of reach: ", status.message()));
+    } else if (probe) {
+      SendProbe(peer);
     }
   }
 
@@ -214,6 +276,7 @@ class LivenessMonitor::State : public std::enable_shared_from_this<State> {
   const LivenessOptions options_;
   async::Clock& clock_;
   const Ping ping_;
+  const Probe probe_;
   const OnLost on_lost_;
   // Entered by callbacks that run later.
   Gate gate_;
@@ -227,9 +290,9 @@ class LivenessMonitor::State : public std::enable_shared_from_this<State> {
 };
 
 LivenessMonitor::LivenessMonitor(LivenessOptions options, async::Clock* clock,
-                                 Ping ping, OnLost on_lost)
+                                 Ping ping, Probe probe, OnLost on_lost)
     : state_(std::make_shared<State>(options, clock, std::move(ping),
-                                     std::move(on_lost))) {}
+                                     std::move(probe), std::move(on_lost))) {}
 
 LivenessMonitor::~LivenessMonitor() { Stop(); }
 

@@ -22,10 +22,16 @@ namespace hawser::rpc {
 // lost, once, after a heartbeat to it or one interval earlier:
 //
 //   when another worker or incarnation replies at its address: at once;
-//   when there is no connection to it for `unreachable_limit`;
-//   when it sends no heartbeat reply for `silent_limit`;
-//   when it was called and has not replied for three times that limit, although
-//   its own requests arrive: messages to it are lost.
+//   when there is no connection to it for `unreachable_limit`, and its machine
+//   accepts none;
+//   when it sends no heartbeat reply for `silent_limit`, and its machine
+//   accepts no connections for it;
+//   when it sends none for three times that limit, or was called and has not
+//   replied for so long, although its own requests arrive: messages to it are
+//   lost.
+//
+// So a peer that gets no processor time is not lost. One that is stopped, or
+// hangs, stops renewing its lease, and is lost by the membership.
 //
 // Any message from a peer counts as a heartbeat reply. Times are by `clock`. If
 // this process itself stalled for longer than two intervals, peers get a new
@@ -38,20 +44,25 @@ class LivenessMonitor {
   using Ping = std::function<void(
       const std::shared_ptr<Peer>& peer, async::MonotonicTime deadline,
       absl::AnyInvocable<void(absl::Status) &&> done)>;
+  // Passes to `done`, in any thread, whether the peer's machine accepts
+  // connections for it: Transport::Probe.
+  using Probe = std::function<void(
+      const std::shared_ptr<Peer>& peer, absl::Duration timeout,
+      absl::AnyInvocable<void(absl::Status) &&> done)>;
   // Runs once per peer, in the clock's thread or in that of `done`.
   using OnLost = std::function<void(const std::shared_ptr<Peer>& peer,
                                     absl::Status status)>;
 
   // `clock` must outlive the monitor.
   LivenessMonitor(LivenessOptions options, async::Clock* clock, Ping ping,
-                  OnLost on_lost);
+                  Probe probe, OnLost on_lost);
   // Calls Stop.
   ~LivenessMonitor();
 
   void Watch(std::shared_ptr<Peer> peer);
 
-  // After it returns, no Ping or OnLost is running or will run. Must not be
-  // called from one.
+  // After it returns, no Ping, Probe or OnLost is running or will run. Must not
+  // be called from one.
   void Stop();
 
  private:

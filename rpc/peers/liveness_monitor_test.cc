@@ -2,6 +2,7 @@
 
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -56,8 +57,22 @@ class LivenessMonitorTest : public testing::Test {
     }
   }
 
+  // Peers that do not reply are cut off, unless their machine accepts.
+  void Probe(const std::shared_ptr<Peer>& peer,
+             absl::AnyInvocable<void(absl::Status) &&> done) {
+    ++probes_;
+    const std::string& name = peer->info().name;
+    const bool accepts = answers_[name] == Answer::kOk ||
+                         answers_[name] == Answer::kReplaced ||
+                         accepting_.contains(name);
+    std::move(done)(accepts ? absl::OkStatus()
+                            : absl::UnavailableError("no connection"));
+  }
+
   async::SimulatedClock clock_;
   async::ManualExecutor executor_;
+  std::set<std::string> accepting_;
+  int probes_ = 0;
   std::map<std::string, Answer> answers_;
   int pings_ = 0;
   // Deadline of the last ping.
@@ -70,6 +85,10 @@ class LivenessMonitorTest : public testing::Test {
              absl::AnyInvocable<void(absl::Status) &&> done) {
         deadline_ = deadline;
         Ping(peer, std::move(done));
+      },
+      [this](const std::shared_ptr<Peer>& peer, absl::Duration,
+             absl::AnyInvocable<void(absl::Status) &&> done) {
+        Probe(peer, std::move(done));
       },
       [this](const std::shared_ptr<Peer>& peer, absl::Status status) {
         lost_[peer->info().name] = std::move(status);
@@ -135,6 +154,52 @@ TEST_F(LivenessMonitorTest, SilentPeerIsLostAfterThreeSeconds) {
   ASSERT_EQ(lost_.size(), 1u);
   EXPECT_THAT(lost_["a"], StatusIs(absl::StatusCode::kUnavailable,
                                    AllOf(HasSubstr("'a'"), HasSubstr("3s"))));
+}
+
+// Such as a peer on a machine with more work than processors.
+TEST_F(LivenessMonitorTest, SilentPeerIsNotLostWhileItsMachineAccepts) {
+  answers_["a"] = Answer::kNone;
+  accepting_.insert("a");
+  AddPeer("a");
+  clock_.AdvanceBy(absl::Seconds(8));
+  EXPECT_THAT(lost_, IsEmpty());
+  EXPECT_GT(probes_, 0);
+  // It gets processor time again.
+  answers_["a"] = Answer::kOk;
+  for (auto& done : std::exchange(unanswered_, {})) {
+    std::move(done)(absl::OkStatus());
+  }
+  clock_.AdvanceBy(absl::Seconds(1));
+  // And is cut off.
+  answers_["a"] = Answer::kNone;
+  accepting_.clear();
+  clock_.AdvanceBy(absl::Seconds(12));
+  EXPECT_THAT(lost_["a"], StatusIs(absl::StatusCode::kUnavailable,
+                                   HasSubstr("no heartbeat reply for 3")));
+}
+
+TEST_F(LivenessMonitorTest, SilentPeerIsLostInTheEnd) {
+  answers_["a"] = Answer::kNone;
+  accepting_.insert("a");
+  AddPeer("a");
+  clock_.AdvanceBy(absl::Milliseconds(8900));
+  EXPECT_THAT(lost_, IsEmpty());
+  clock_.AdvanceBy(absl::Milliseconds(100));
+  EXPECT_THAT(lost_["a"], StatusIs(absl::StatusCode::kUnavailable,
+                                   HasSubstr("no heartbeat reply for 9s")));
+}
+
+TEST_F(LivenessMonitorTest, FailedConnectionsToAnAcceptingMachineAreNoLoss) {
+  answers_["a"] = Answer::kUnreachable;
+  accepting_.insert("a");
+  AddPeer("a");
+  clock_.AdvanceBy(absl::Seconds(8));
+  EXPECT_THAT(lost_, IsEmpty());
+  accepting_.clear();
+  clock_.AdvanceBy(absl::Milliseconds(500));
+  EXPECT_THAT(lost_["a"],
+              StatusIs(absl::StatusCode::kUnavailable,
+                       HasSubstr("out of reach: connection refused")));
 }
 
 TEST_F(LivenessMonitorTest, UnreachablePeerIsLostSooner) {

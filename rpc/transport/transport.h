@@ -15,6 +15,7 @@
 #include "absl/functional/any_invocable.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "async/clock.h"
 #include "net/auth/identity.h"
 #include "rpc/transport/cancellation.h"
@@ -129,6 +130,16 @@ class Transport {
   // The identity that this end proves to peers, or nullopt if it does not
   // authenticate. If set, every IncomingCall::caller() is set as well.
   virtual std::optional<net::Identity> identity() const { return std::nullopt; }
+
+  // Finds out, without the peer's process, whether its machine accepts
+  // connections at `address`: so a peer that is stopped or gets no processor
+  // time differs from one that has died or is cut off. Passes to `done`, on a
+  // thread of the transport that it must not block, or inside this call:
+  //   OK            it accepts connections.
+  //   kUnavailable  it refuses, or does not reply within `timeout`.
+  // Drops `done` after Shutdown.
+  virtual void Probe(const std::string& address, absl::Duration timeout,
+                     absl::AnyInvocable<void(absl::Status) &&> done) = 0;
 
   // Sets this worker's roles, under which its health can also be queried. Call
   // once, after Listen.

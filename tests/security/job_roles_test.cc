@@ -62,6 +62,10 @@ class BoastingTransport final : public rpc::Transport {
       const rpc::ConnectionTarget& target) override {
     return transport_.Connect(target);
   }
+  void Probe(const std::string& address, absl::Duration timeout,
+             absl::AnyInvocable<void(absl::Status) &&> done) override {
+    transport_.Probe(address, timeout, std::move(done));
+  }
   void Shutdown() override { transport_.Shutdown(); }
 
  private:

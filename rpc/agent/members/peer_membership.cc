@@ -34,6 +34,11 @@ absl::Status PeerMembership::JoinGroup() {
              ControlCalls::Done done) {
         CheckAlive(peer, deadline, std::move(done));
       },
+      [this](const std::shared_ptr<Peer>& peer, absl::Duration timeout,
+             ControlCalls::Done done) {
+        options_.transport->Probe(peer->info().address, timeout,
+                                  std::move(done));
+      },
       [this](const std::shared_ptr<Peer>& peer, const absl::Status& status) {
         OnSilent(peer, status);
       });

@@ -73,6 +73,12 @@ absl::StatusOr<std::shared_ptr<Connection>> FakeTransport::Connect(
   return connection;
 }
 
+void FakeTransport::Probe(const std::string& address, absl::Duration,
+                          absl::AnyInvocable<void(absl::Status) &&> done) {
+  std::move(done)(
+      absl::UnavailableError("cannot connect to " + address + ": refused"));
+}
+
 void FakeTransport::Shutdown() {
   RefuseConnections(absl::CancelledError("the transport was shut down"));
   for (const std::weak_ptr<FakeConnection>& weak : connections_) {

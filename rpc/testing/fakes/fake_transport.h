@@ -102,6 +102,9 @@ class FakeTransport final : public Transport {
       std::string_view address, std::vector<TransportMethod> methods) override;
   absl::StatusOr<std::shared_ptr<Connection>> Connect(
       const ConnectionTarget& target) override;
+  // Reports a refused connection.
+  void Probe(const std::string& address, absl::Duration timeout,
+             absl::AnyInvocable<void(absl::Status) &&> done) override;
   void Shutdown() override;
 
  private:
