@@ -120,8 +120,9 @@ void LinkConnection::Close(absl::Status status) {
     if (!closed_.has_value()) closed_ = status;
     client = std::move(client_);
   }
-  opener_->Cancel();
+  // First: Cancel ends an open link too, with an error of its own.
   if (client != nullptr) client->Close(status);
+  opener_->Cancel();
   base_->Close(std::move(status));
 }
 

@@ -2,6 +2,7 @@
 // link.
 
 #include <deque>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -346,10 +347,14 @@ class FakeBase final : public Connection {
 class FakeOpener final : public LinkOpener {
  public:
   void Open(Done done) override { requests.push_back(std::move(done)); }
-  void Cancel() override { cancelled = true; }
+  void Cancel() override {
+    cancelled = true;
+    if (on_cancel != nullptr) on_cancel();
+  }
 
   std::vector<Done> requests;
   bool cancelled = false;
+  std::function<void()> on_cancel;
 };
 
 class LinkConnectionTest : public testing::Test {
@@ -459,6 +464,19 @@ TEST_F(LinkConnectionTest, CloseEndsAllCalls) {
   EXPECT_THAT(link->closed, Optional(StatusIs(absl::StatusCode::kUnavailable)));
   EXPECT_THAT(results_, ElementsAre(StatusIs(absl::StatusCode::kUnavailable),
                                     StatusIs(absl::StatusCode::kUnavailable)));
+}
+
+// The cancellation ends an open stream of gRPC with an error of its own.
+TEST_F(LinkConnectionTest, LinkIsClosedBeforeItsOpenerIsCancelled) {
+  Call();
+  const std::shared_ptr<FakeLink> link = Open();
+  opener_->on_cancel = [&] {
+    EXPECT_THAT(link->closed,
+                Optional(StatusIs(absl::StatusCode::kUnavailable, "lost")));
+  };
+  connection_->Close(absl::UnavailableError("lost"));
+  EXPECT_TRUE(opener_->cancelled);
+  opener_->on_cancel = nullptr;
 }
 
 TEST_F(LinkConnectionTest, LinkThatOpensAfterCloseIsClosed) {
