@@ -8,6 +8,9 @@
 //                   start, each calls rank 0 once, and all are idle for a time.
 //                   Then all except rank 0 leave and so wait for rank 0, for
 //                   the same time, until it leaves too.
+//   pairs_N         N workers, each of which calls every other one several
+//                   times, all at once, while other threads occupy all
+//                   processors
 //   fan_in_8_16MiB  bytes per second of tensors of 16 MiB that 8 workers send
 //                   to rank 0 at once, one in flight each, compared with those
 //                   that one worker sends while the others are idle. Turns
@@ -26,16 +29,19 @@
 //   worker_pss_bytes, rank0_pss_bytes  memory after the first idle time:
 //            proportional set size, median of the workers, and of rank 0
 //   leave_s  from the request to rank 0 to leave until all have left
+//   pairs_s  of pairs_N: from the request to call until all calls have returned
 //   lost     the largest number of workers that one worker declared lost. If it
 //            is not 0, the case fails
 // A case that fails prints its "error" and the fields measured before. The
 // other cases still run, and then the run fails.
 #include <algorithm>
+#include <atomic>
 #include <cstdint>
 #include <cstdio>
 #include <memory>
 #include <optional>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -64,6 +70,8 @@ ABSL_FLAG(int, idle_seconds, 0,
 ABSL_FLAG(std::vector<std::string>, workers,
           std::vector<std::string>({"2", "16", "32", "64", "128"}),
           "Numbers of workers, from 2 on.");
+ABSL_FLAG(std::vector<std::string>, pairs, std::vector<std::string>({"65"}),
+          "Numbers of workers that all call each other, from 2 on.");
 ABSL_FLAG(std::string, only, "",
           "Run only cases whose names begin with this text.");
 ABSL_FLAG(int, rank, -1, "Internal: the rank of this worker process.");
@@ -77,6 +85,7 @@ namespace {
 constexpr absl::Duration kStartTimeout = absl::Minutes(6);
 constexpr absl::Duration kLeaveTimeout = absl::Minutes(6);
 constexpr absl::Duration kRequestTimeout = absl::Minutes(2);
+constexpr absl::Duration kPairsTimeout = absl::Minutes(10);
 constexpr absl::Duration kLossTimeout = absl::Seconds(20);
 // Between the begin of an idle time and its measurement, so that the work that
 // preceded it has ended.
@@ -175,16 +184,19 @@ absl::Status MeasureJob(JobProcesses& job, JobUsage& usage) {
   return absl::OkStatus();
 }
 
+absl::StatusOr<int64_t> NumLost(JobProcesses& job) {
+  ASSIGN_OR_RETURN(const std::vector<int64_t> lost,
+                   job.Ask(job.RanksFrom(0), "lost", kLossTimeout));
+  return *std::max_element(lost.begin(), lost.end());
+}
+
 // Runs the case. Workers are also asked for the losses if it failed, unless
 // they do not reply.
 absl::Status RunJob(JobUsage& usage) {
   ASSIGN_OR_RETURN(const auto job, JobProcesses::Start(usage.num_workers));
   const absl::Status measured = MeasureJob(*job, usage);
-  const absl::StatusOr<std::vector<int64_t>> lost =
-      job->Ask(job->RanksFrom(0), "lost", kLossTimeout);
-  if (lost.ok()) {
-    usage.num_lost = *std::max_element(lost->begin(), lost->end());
-  }
+  const absl::StatusOr<int64_t> lost = NumLost(*job);
+  if (lost.ok()) usage.num_lost = *lost;
   RETURN_IF_ERROR(measured);
   RETURN_IF_ERROR(lost.status());
   if (*usage.num_lost == 0) return absl::OkStatus();
@@ -260,6 +272,64 @@ void Report(const std::string& name, const JobUsage& usage,
   PrintLine(name, line);
 }
 
+// Threads that occupy all processors of this machine during their lifetime.
+class BusyMachine {
+ public:
+  BusyMachine() {
+    const unsigned count = 2 * std::thread::hardware_concurrency();
+    for (unsigned i = 0; i < count; ++i) {
+      threads_.emplace_back([this] {
+        while (!stop_.load(std::memory_order_relaxed)) {
+        }
+      });
+    }
+  }
+  ~BusyMachine() {
+    stop_ = true;
+    for (std::thread& thread : threads_) thread.join();
+  }
+  BusyMachine(const BusyMachine&) = delete;
+  BusyMachine& operator=(const BusyMachine&) = delete;
+
+ private:
+  std::atomic<bool> stop_{false};
+  std::vector<std::thread> threads_;
+};
+
+constexpr int kPairRounds = 20;
+
+// Calls between all pairs on a busy machine. Prints its line.
+absl::Status MeasurePairs(const std::string& name, int num_workers) {
+  nlohmann::ordered_json line = {{"workers", num_workers}};
+  const auto measure = [&]() -> absl::Status {
+    ASSIGN_OR_RETURN(const auto job, JobProcesses::Start(num_workers));
+    const std::vector<int> all = job->RanksFrom(0);
+    RETURN_IF_ERROR(job->Ask(all, "join", kStartTimeout).status());
+    absl::Status called;
+    {
+      const BusyMachine busy;
+      const absl::Time start = absl::Now();
+      called =
+          job->Ask(all, absl::StrCat("call_all ", kPairRounds), kPairsTimeout)
+              .status();
+      line["pairs_s"] = absl::ToDoubleSeconds(absl::Now() - start);
+    }
+    ASSIGN_OR_RETURN(const int64_t num_lost, NumLost(*job));
+    line["lost"] = num_lost;
+    RETURN_IF_ERROR(called);
+    if (num_lost > 0) {
+      return absl::InternalError(
+          absl::StrCat(num_lost, " workers were declared lost"));
+    }
+    RETURN_IF_ERROR(job->Send(all, "leave"));
+    return job->Receive(all, kLeaveTimeout).status();
+  };
+  const absl::Status status = measure();
+  if (!status.ok()) line["error"] = status.ToString();
+  PrintLine(name, line);
+  return status;
+}
+
 constexpr int kSenders = 8;
 constexpr int64_t kSentMib = 16;
 
@@ -323,6 +393,16 @@ absl::Status Run() {
     if (usage.num_workers == 2) of_two = usage;
     Report(name, usage, of_two, status);
     if (!status.ok()) failed.push_back(name);
+  }
+  for (const std::string& text : absl::GetFlag(FLAGS_pairs)) {
+    int num_workers = 0;
+    if (!absl::SimpleAtoi(text, &num_workers) || num_workers < 2) {
+      return absl::InvalidArgumentError("--pairs has '" + text +
+                                        "': a job needs 2 workers or more");
+    }
+    const std::string name = absl::StrCat("pairs_", num_workers);
+    if (!IsChosen(name)) continue;
+    if (!MeasurePairs(name, num_workers).ok()) failed.push_back(name);
   }
   const std::string fan_in =
       absl::StrCat("fan_in_", kSenders, "_", kSentMib, "MiB");

@@ -50,6 +50,8 @@ class JobWorker {
       RETURN_IF_ERROR(worker_->Shutdown());
       return 0;
     }
+    int64_t rounds = 0;
+    if (request == "call_all" && words >> rounds) return CallAll(rounds);
     int64_t calls = 0, mib = 0;
     if (request == "send" && words >> calls >> mib) return Send(calls, mib);
     return absl::InvalidArgumentError("unknown request: " + line);
@@ -74,6 +76,18 @@ class JobWorker {
       }
     });
     return 0;
+  }
+
+  absl::StatusOr<int64_t> CallAll(int64_t rounds) {
+    for (int64_t round = 0; round < rounds; ++round) {
+      // In another order at each worker.
+      for (int i = 1; i < plan_.num_workers; ++i) {
+        const rpc::WorkerId to((rank_ + i) % plan_.num_workers);
+        RETURN_IF_ERROR(
+            worker_->agent().Sync(to, kEcho, int64_t{rank_}).status());
+      }
+    }
+    return rounds;
   }
 
   absl::StatusOr<int64_t> Send(int64_t calls, int64_t mib) {

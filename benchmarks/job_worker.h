@@ -20,6 +20,7 @@ struct JobPlan {
 //
 //   join             starts a worker with default options; it has joined
 //   call             calls rank 0
+//   call_all ROUNDS  calls each other worker, ROUNDS times
 //   send CALLS MIB   sends as many tensors of MIB MiB to rank 0, one in flight
 //   lost             replies with the number of workers that this one declared
 //                    lost; itself counts if others did so
