@@ -208,6 +208,20 @@ TEST(LossTest, MeanOverOnlyIgnoredLabelsIsNanWithZeroGradient) {
   }
 }
 
+TEST(LossTest, MeanOverOnlyLabelsOfWeightZeroIsNanWithZeroGradient) {
+  const Tensor labels = Tensor::FromVector<int64_t>({2, 2}, {2});
+  const Tensor weights = Tensor::FromVector<float>({1, 1, 0}, {3});
+  for (const auto& function : {CrossEntropyLoss, NllLoss}) {
+    const Tensor x = Tensor::Zeros({2, 3});
+    ASSERT_THAT(autograd::SetRequiresGrad(x), IsOk());
+    const auto loss = function(x, labels, {.class_weights = weights});
+    ASSERT_THAT(loss, IsOk());
+    EXPECT_TRUE(std::isnan(*loss->item<double>()));
+    ASSERT_THAT(autograd::Backward(*loss), IsOk());
+    EXPECT_THAT(autograd::Grad(x).ToVector<float>(), Each(0));
+  }
+}
+
 TEST(LossTest, InfiniteScoresOfIgnoredLabelsDoNotCount) {
   const float inf = std::numeric_limits<float>::infinity();
   for (const double smoothing : {0.0, 0.3}) {
