@@ -149,6 +149,30 @@ TEST_F(SameHostTest, ErrorsKeepCodeMessageAndPayloads) {
   EXPECT_EQ(reply.status().GetPayload("url"), absl::Cord("value"));
 }
 
+TEST_F(SameHostTest, LinkSurvivesErrorTextsThatAreLongOrNotUtf8) {
+  auto other = Call("/t.T/Hold", "x");
+  const std::unique_ptr<IncomingCall> held = TakeHeld();
+  std::vector<std::string> texts = {"caf\xe9"};
+  // For each length at which a text may be cut, one of these has a multi-byte
+  // character there.
+  for (int offset = 0; offset < 4; ++offset) {
+    std::string& text = texts.emplace_back(offset, 'x');
+    for (int i = 0; i < 2000; ++i) text += "\xf0\x9f\x98\x80";
+  }
+  for (const std::string& text : texts) {
+    auto future = Call("/t.T/Hold", "x");
+    absl::Status error = absl::DataLossError(text);
+    error.SetPayload("url", absl::Cord("value"));
+    TakeHeld()->Reply(error);
+    const absl::StatusOr<std::string> reply = std::move(future).Wait();
+    ASSERT_THAT(reply, StatusIs(absl::StatusCode::kDataLoss));
+    EXPECT_EQ(reply.status().GetPayload("url"), absl::Cord("value"));
+  }
+  held->Reply(Payload("y"));
+  EXPECT_THAT(std::move(other).Wait(), IsOkAndHolds("y"));
+  EXPECT_EQ(socket_->num_calls, 0);
+}
+
 TEST_F(SameHostTest, UnknownMethodIsUnimplemented) {
   EXPECT_THAT(Call("/t.T/Nothing", "x").Wait(),
               StatusIs(absl::StatusCode::kUnimplemented));
