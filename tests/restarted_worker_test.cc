@@ -53,7 +53,7 @@ Tensor Leaf(double value) {
 }
 
 // Fixture in which worker 1 calls worker 0, is shut down, and restarts with the
-// same name and rank. Worker 0 reads the membership only in NextRound.
+// same name and rank.
 class RestartedWorkerTest : public testing::Test {
  protected:
   void SetUp() override {
@@ -71,6 +71,7 @@ class RestartedWorkerTest : public testing::Test {
     // The network uses another clock, in which deadlines must be in the future.
     clock_.AdvanceBy(absl::Hours(24 * 365 * 100));
     Start(0, [this](rpc::AgentOptions& options) {
+      options.store = &link_of_0_;
       options.services.push_back(std::make_unique<rpc::LossService>(&lost_));
     });
     Start(1);
@@ -100,9 +101,15 @@ class RestartedWorkerTest : public testing::Test {
   }
   rpc::Agent& restarted() { return job_.agent(2); }
 
+  // Restart, of which worker 0 reads only in NextRound.
+  void RestartUnnoticed() {
+    link_of_0_.SetPartitioned(true);
+    Restart();
+  }
   // Waits until the services of worker 0 were notified of the loss of the old
   // worker 1.
   void NextRound() {
+    link_of_0_.SetPartitioned(false);
     // The event may arrive after a pause, which begins at any moment.
     while (!lost_.WaitForNotificationWithTimeout(absl::Milliseconds(1))) {
       clock_.AdvanceBy(rpc::AgentOptions().liveness.heartbeat_interval);
@@ -138,6 +145,7 @@ class RestartedWorkerTest : public testing::Test {
   absl::Notification lost_;
   rpc::WorkerInfo old_;
   rpc::TestJob job_;
+  rpc::SimulatedStoreLink link_of_0_{&job_.store()};
   // Membership reads wait for this, until a context is open.
   absl::Notification opened_;
   const std::thread::id starter_ = std::this_thread::get_id();
@@ -153,7 +161,7 @@ class RestartedWorkerTest : public testing::Test {
 };
 
 TEST_F(RestartedWorkerTest, ContextOutlivesTheLossOfThePredecessor) {
-  Restart();
+  RestartUnnoticed();
   const auto context = ContextScope::Open(restarted());
   ASSERT_THAT(context, IsOk());
   const Tensor leaf = Leaf(3);
@@ -201,7 +209,7 @@ TEST_F(RestartedWorkerTest, OwnContextOutlivesThePastLossOfThePredecessor) {
 
 TEST_F(RestartedWorkerTest, ReferenceOutlivesTheLossOfThePredecessor) {
   Give(job_.agent(1), 3);
-  Restart();
+  RestartUnnoticed();
   Give(restarted(), 5);
   NextRound();
   const std::vector<rref::RRef<Tensor>> kept = TakeKept();
