@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "async/check.h"
+#include "async/join.h"
 #include "async/status_macros.h"
 #include "rpc/wire/value_fields.h"
 #include "rpc/wire/wire_format.h"
@@ -70,6 +71,21 @@ absl::Status WrongKind(std::string_view expected, uint32_t field) {
 
 absl::Status OutOfRange() {
   return absl::InvalidArgumentError("the integer received is out of range");
+}
+
+bool Succeeded(const async::Future<void>& future) {
+  return future.ready() && future.result().ok();
+}
+
+// Returns the prerequisites that have not succeeded at once.
+std::vector<async::Future<void>> StartAll(
+    std::vector<Decoder::StartPrerequisite> starts) {
+  std::vector<async::Future<void>> pending;
+  for (Decoder::StartPrerequisite& start : starts) {
+    async::Future<void> started = std::move(start)();
+    if (!Succeeded(started)) pending.push_back(std::move(started));
+  }
+  return pending;
 }
 
 // Numbers of a packed list, which protobuf allows to be split.
@@ -325,7 +341,26 @@ absl::Status Decoder::Leave() {
 }
 
 void Decoder::AddPrerequisite(async::Future<void> prerequisite) {
+  if (Succeeded(prerequisite)) return;
   prerequisites_.push_back(std::move(prerequisite));
+}
+
+void Decoder::AddLastPrerequisite(StartPrerequisite start) {
+  last_prerequisites_.push_back(std::move(start));
+}
+
+std::vector<async::Future<void>> Decoder::TakePrerequisites() {
+  std::vector<async::Future<void>> taken = std::move(prerequisites_);
+  if (last_prerequisites_.empty()) return taken;
+  if (taken.empty()) return StartAll(std::move(last_prerequisites_));
+  async::Future<void> all =
+      async::JoinAll(std::move(taken))
+          .Then([last = std::move(last_prerequisites_)](
+                    const absl::Status& status) mutable {
+            if (!status.ok()) return async::MakeReadyFuture<void>(status);
+            return async::JoinAll(StartAll(std::move(last)));
+          });
+  return {std::move(all)};
 }
 
 }  // namespace hawser::rpc

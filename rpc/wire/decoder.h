@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/container/inlined_vector.h"
+#include "absl/functional/any_invocable.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "async/future.h"
@@ -81,9 +82,17 @@ class Decoder {
   // only when all prerequisites have completed, and fails with the first error.
   // Does not block a thread.
   void AddPrerequisite(async::Future<void> prerequisite);
-  std::vector<async::Future<void>> TakePrerequisites() {
-    return std::move(prerequisites_);
-  }
+
+  // Starts a prerequisite of a call that must not wait for the others.
+  using StartPrerequisite = absl::AnyInvocable<async::Future<void>() &&>;
+  // Adds a prerequisite that excludes other calls once it has completed, such
+  // as the acquisition of a lock. `start` runs when all prerequisites of
+  // AddPrerequisite have succeeded, in the thread that completes the last one,
+  // or in TakePrerequisites; it does not run if one fails.
+  void AddLastPrerequisite(StartPrerequisite start);
+
+  // The prerequisites that have not succeeded yet.
+  std::vector<async::Future<void>> TakePrerequisites();
 
  private:
   enum class FrameKind { kSequence, kMap, kEntry };
@@ -115,6 +124,7 @@ class Decoder {
   const std::vector<tensor::Tensor> tensors_;
   absl::InlinedVector<Frame, 4> frames_;
   std::vector<async::Future<void>> prerequisites_;
+  std::vector<StartPrerequisite> last_prerequisites_;
 };
 
 }  // namespace hawser::rpc

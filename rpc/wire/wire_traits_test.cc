@@ -328,10 +328,50 @@ TEST(WireTraitsTest, NestingIsLimited) {
               StatusIs(absl::StatusCode::kInvalidArgument));
 }
 
-TEST(WireTraitsTest, PrerequisitesAreHandedOver) {
+TEST(WireTraitsTest, PrerequisitesAreHandedOverUnlessTheySucceeded) {
   Decoder decoder(nullptr, nullptr, "", {});
+  async::Promise<void> pending;
+  decoder.AddPrerequisite(pending.future());
+  decoder.AddPrerequisite(
+      async::MakeReadyFuture<void>(absl::DataLossError("lost")));
   decoder.AddPrerequisite(async::MakeReadyFuture<void>(absl::OkStatus()));
-  EXPECT_EQ(decoder.TakePrerequisites().size(), 1u);
+  EXPECT_EQ(decoder.TakePrerequisites().size(), 2u);
+}
+
+TEST(WireTraitsTest, LastPrerequisiteStartsAfterTheOthersHaveSucceeded) {
+  async::Promise<void> last;
+  bool started = false;
+  const auto start = [&] {
+    started = true;
+    return last.future();
+  };
+  Decoder decoder(nullptr, nullptr, "", {});
+  async::Promise<void> first;
+  decoder.AddLastPrerequisite(start);
+  decoder.AddPrerequisite(first.future());
+  const std::vector<async::Future<void>> both = decoder.TakePrerequisites();
+  ASSERT_EQ(both.size(), 1u);
+  EXPECT_FALSE(started);
+  first.Set(absl::OkStatus());
+  EXPECT_TRUE(started);
+  EXPECT_FALSE(both[0].ready());
+  last.Set(absl::OkStatus());
+  EXPECT_THAT(both[0].Wait(), IsOk());
+
+  Decoder at_once(nullptr, nullptr, "", {});
+  at_once.AddLastPrerequisite(
+      [] { return async::MakeReadyFuture<void>(absl::OkStatus()); });
+  EXPECT_THAT(at_once.TakePrerequisites(), testing::IsEmpty());
+
+  Decoder failing(nullptr, nullptr, "", {});
+  started = false;
+  failing.AddLastPrerequisite(start);
+  failing.AddPrerequisite(
+      async::MakeReadyFuture<void>(absl::DataLossError("lost")));
+  const std::vector<async::Future<void>> failed = failing.TakePrerequisites();
+  ASSERT_EQ(failed.size(), 1u);
+  EXPECT_THAT(failed[0].Wait(), StatusIs(absl::StatusCode::kDataLoss));
+  EXPECT_FALSE(started);
 }
 
 // Mutates valid messages at random: every outcome must be a value or an error.

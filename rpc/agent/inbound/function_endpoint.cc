@@ -66,6 +66,7 @@ void FunctionEndpoint::Run(const std::shared_ptr<InboundCall>& call,
     return;
   }
   std::vector<async::Future<void>> prerequisites = decoder.TakePrerequisites();
+  const bool waits = !prerequisites.empty();
   // The bytes of the request are not needed any more.
   call->message.reset();
   call->reservation.ReleaseBytes();
@@ -77,10 +78,12 @@ void FunctionEndpoint::Run(const std::shared_ptr<InboundCall>& call,
   };
   options_.runner->RunAfter(
       std::move(prerequisites), function.options().run_on,
-      [replies = options_.replies, call, invocation = *std::move(invocation),
+      [this, waits, call, invocation = *std::move(invocation),
        done = std::move(done)](absl::Status status) mutable {
+        // The caller may have given up meanwhile.
+        if (status.ok() && waits) status = CheckBeforeRun(*call);
         if (!status.ok()) {
-          replies->Fail(*call, std::move(status));
+          options_.replies->Fail(*call, std::move(status));
           return;
         }
         std::move(invocation)(std::move(done));

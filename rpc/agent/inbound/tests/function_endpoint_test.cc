@@ -285,6 +285,18 @@ TEST_F(FunctionEndpointTest, FunctionRunsOnItsExecutorOnceItsArgumentsMay) {
   EXPECT_THAT(NumberIn(*admitted.end), IsOkAndHolds(41));
 }
 
+TEST_F(FunctionEndpointTest, CallCancelledWhileItsArgumentsWaitDoesNotRun) {
+  const auto cancellation = std::make_shared<Cancellation>();
+  const Admitted admitted =
+      Admit(RequestOf(kUse), /*quota=*/nullptr, {.cancellation = cancellation});
+  ASSERT_THAT(endpoint_.Check(*admitted.call), IsOk());
+  endpoint_.Run(admitted.call, {});
+  cancellation->Cancel();
+  LateNumber::ready.Set(absl::OkStatus());
+  executor_.RunAll();
+  EXPECT_THAT(admitted.end->reply, StatusIs(absl::StatusCode::kCancelled));
+}
+
 TEST_F(FunctionEndpointTest, ErrorOfAnArgumentIsReplied) {
   const Admitted admitted = Checked(kUse);
   endpoint_.Run(admitted.call, {});
