@@ -28,8 +28,9 @@ namespace hawser::dist_optim {
 // Thread-safe: steps may overlap, also those of several optimizers over the
 // same parameters. Each parameter is updated by one step at a time. A step is
 // not ordered against the forward and backward passes of other trainers. A
-// fetch returns a parameter as it was between two updates. The parameters must
-// not be fetched through another reference made from the same tensor.
+// fetch returns a parameter as it was between two updates, and a method
+// (rref/method.h) or RRef::Lock gets it so. The parameters must not be used
+// through another reference made from the same tensor.
 //
 // The destructor ends the optimizer state on the owners.
 class DistributedOptimizer {

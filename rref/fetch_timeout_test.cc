@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -17,6 +18,7 @@
 #include "rpc/functions/function.h"
 #include "rpc/identity/call_options.h"
 #include "rpc/testing/cluster_simulation.h"
+#include "rref/access/locked_value.h"
 #include "rref/rref.h"
 #include "rref/rref_service.h"
 
@@ -99,6 +101,29 @@ TEST_F(FetchTimeoutTest, FetchAtTheOwnerGetsAValueCreatedInTime) {
   gate_.Set(7);
   job_.Advance(2 * kMoment);
   EXPECT_THAT(Now(fetch), IsOkAndHolds(7));
+}
+
+TEST_F(FetchTimeoutTest, FetchOfALockedValueEndsAtItsTimeout) {
+  RRef<int64_t> owned = Make(0);
+  gate_.Set(7);
+  job_.Advance(kMoment);
+  std::optional<LockedValue<int64_t>> locked;
+  {
+    absl::StatusOr<LockedValue<int64_t>> lock = owned.Lock();
+    ASSERT_THAT(lock, IsOk());
+    locked = *std::move(lock);
+  }
+  const async::Future<int64_t> timed = owned.ToHereAsync(kTimeout);
+  const async::Future<int64_t> endless = owned.ToHereAsync(rpc::kNoTimeout);
+  job_.Advance(kTimeout - kMoment);
+  EXPECT_FALSE(timed.ready());
+  job_.Advance(2 * kMoment);
+  EXPECT_THAT(Now(timed), StatusIs(absl::StatusCode::kDeadlineExceeded,
+                                   HasSubstr("in use")));
+  EXPECT_FALSE(endless.ready());
+  locked.reset();
+  EXPECT_THAT(Now(endless), IsOkAndHolds(7));
+  EXPECT_THAT(owned.Lock(), IsOk());
 }
 
 TEST_F(FetchTimeoutTest, NegativeTimeoutIsRefusedAtBothEnds) {

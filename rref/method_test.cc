@@ -7,12 +7,10 @@
 #include <utility>
 #include <vector>
 
-#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "async/coroutine.h"
 #include "async/future.h"
-#include "async/mutex.h"
 #include "async/testing/status_matchers.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -37,19 +35,13 @@ class Counter {
   explicit Counter(int64_t start) : value_(start) {}
   Counter(Counter&& other) noexcept : value_(other.value_) {}
 
-  int64_t Add(int64_t n) {
-    async::MutexLock lock(&mutex_);
-    return value_ += n;
-  }
+  int64_t Add(int64_t n) { return value_ += n; }
   absl::StatusOr<std::string> Name(const std::string& prefix) {
     if (prefix.empty()) return absl::OutOfRangeError("no prefix");
     if (prefix == "throw") throw std::out_of_range("no such prefix");
     return prefix + "counter";
   }
-  void Reset() {
-    async::MutexLock lock(&mutex_);
-    value_ = 0;
-  }
+  void Reset() { value_ = 0; }
   async::Future<int64_t> Later(const async::Future<void>& gate) {
     return gate.Then([this](absl::Status) { return Add(1000); });
   }
@@ -62,8 +54,7 @@ class Counter {
   int64_t unguarded() const { return unguarded_; }
 
  private:
-  async::Mutex mutex_;
-  int64_t value_ ABSL_GUARDED_BY(mutex_);
+  int64_t value_;
   volatile int64_t unguarded_ = 0;
 };
 
@@ -107,11 +98,13 @@ class MethodTest : public testing::TestWithParam<rpc::TransportParam> {
         RegisterMethod(r, kLater,
                        [this](Counter& c) { return c.Later(gate_future_); }),
         IsOk());
-    ASSERT_THAT(RegisterMethod(r, kIncrement, &Counter::IncrementSlowly,
-                               {.run_on = rpc::RunOn::Queue("counter")}),
+    ASSERT_THAT(RegisterMethod<HoldAccess::kNever>(
+                    r, kIncrement, &Counter::IncrementSlowly,
+                    {.run_on = rpc::RunOn::Queue("counter")}),
                 IsOk());
-    ASSERT_THAT(RegisterMethod(r, kUnguarded, &Counter::unguarded,
-                               {.run_on = rpc::RunOn::Queue("counter")}),
+    ASSERT_THAT(RegisterMethod<HoldAccess::kNever>(
+                    r, kUnguarded, &Counter::unguarded,
+                    {.run_on = rpc::RunOn::Queue("counter")}),
                 IsOk());
     ASSERT_THAT(
         RegisterMethod(r, kWhere,

@@ -6,9 +6,15 @@
 #include "absl/status/statusor.h"
 #include "async/future.h"
 #include "rpc/functions/erased_value.h"
-#include "rref/async_shared_mutex.h"
+#include "rref/access/async_shared_mutex.h"
 
 namespace hawser::rref {
+
+// An object with shared access to it.
+struct ReadableObject {
+  rpc::ErasedValue object;
+  AsyncSharedMutex::Holder access;
+};
 
 // The value of a reference at its owner. It is set once, to an object or to the
 // error of the function that was to create it. Thread-safe.
@@ -26,8 +32,7 @@ class OwnerValue {
 
   const async::Future<rpc::ErasedValue>& future() const { return future_; }
 
-  // Lock of the object's memory. Shared while a message is sent from it,
-  // exclusive during an update in place.
+  // Lock of the object and its memory: docs/rref.md, G9.
   AsyncSharedMutex& lock() { return lock_; }
 
  private:

@@ -24,6 +24,7 @@
 #include "rref/host_handle.h"
 #include "rref/ids.h"
 #include "rref/owner_table.h"
+#include "rref/owner_value.h"
 #include "rref/reference.h"
 #include "rref/reference_limits.h"
 #include "rref/user_table.h"
@@ -107,9 +108,10 @@ class Protocol : public std::enable_shared_from_this<Protocol> {
   void Fetch(std::vector<Reference::Fetch> fetches, bool await,
              std::optional<absl::Duration> timeout);
   // Returns the value of this worker's reference `rref` once it has been
-  // created. Waits for up to `timeout` (unset: the agent's default).
-  async::Future<rpc::ErasedValue> AwaitOwnValue(
-      RRefId rref, const OwnerValue& value,
+  // created and may be read. Waits for up to `timeout` (unset: the agent's
+  // default).
+  async::Future<ReadableObject> AwaitOwnValue(
+      RRefId rref, const std::shared_ptr<OwnerValue>& value,
       std::optional<absl::Duration> timeout);
   void Release(ForkId fork);
   void ReleaseEntry(RRefId rref);
@@ -143,10 +145,10 @@ class Protocol : public std::enable_shared_from_this<Protocol> {
   absl::StatusOr<ReceivedReference> ReceiveAsOwner(RRefId rref, ForkId fork,
                                                    const rpc::WorkerInfo& from);
 
-  // Like AwaitOwnValue, until `deadline`.
-  async::Future<rpc::ErasedValue> AwaitUntil(RRefId rref,
-                                             const OwnerValue& value,
-                                             async::MonotonicTime deadline);
+  // Waits until `deadline` for `readable`, the object of `value`.
+  async::Future<ReadableObject> AwaitUntil(
+      RRefId rref, const OwnerValue& value,
+      async::Future<ReadableObject> readable, async::MonotonicTime deadline);
 
   using FetchReply = rpc::Message<v1::RRefFetchReply>;
   struct FetchedValue;
@@ -162,11 +164,16 @@ class Protocol : public std::enable_shared_from_this<Protocol> {
                 const v1::RRefFetchedValue& value, std::vector<Tensor> tensors);
 
   // The value of one reference, once it has been created.
+  // With access to it, if it is fetched `alone`.
   async::Future<FetchedValue> AwaitFetched(const v1::GlobalId& rref,
-                                           const rpc::MethodCall& call);
+                                           const rpc::MethodCall& call,
+                                           bool alone);
+  // Gets access to all of `values` if they are free, otherwise to none.
+  static bool AccessAll(std::vector<FetchedValue>& values);
   // The reply with `values` for `peer`.
   async::Future<FetchReply> EncodeValues(const rpc::WorkerInfo& peer,
-                                         std::vector<FetchedValue> values);
+                                         std::vector<FetchedValue> values,
+                                         async::MonotonicTime deadline);
 
   // Handlers of the three methods.
   async::Future<rpc::Message<v1::RRefCreateReply>> HandleCreate(

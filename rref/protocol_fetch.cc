@@ -19,7 +19,7 @@
 #include "rpc/errors/error_detail.h"
 #include "rpc/errors/status_details.h"
 #include "rpc/identity/timeout.h"
-#include "rref/locked_alias.h"
+#include "rref/access/locked_alias.h"
 #include "rref/protocol.h"
 #include "rref/service_methods.h"
 #include "rref/wire_ids.h"
@@ -60,13 +60,13 @@ struct EncodedValue {
   std::vector<Tensor> tensors;
 };
 
-// Encodes `object` for `peer`. Its tensors hold `lock` until they have been
+// Encodes `value` for `peer`. Its tensors hold the access until they have been
 // sent, or are copies if `copy`.
 absl::StatusOr<EncodedValue> EncodeValue(rpc::ServiceHost& host,
                                          const rpc::WorkerInfo& peer,
-                                         const rpc::ErasedValue& object,
-                                         const AsyncSharedMutex::Holder& lock,
+                                         const ReadableObject& value,
                                          bool copy) {
+  const rpc::ErasedValue& object = value.object;
   if (object.type->encode == nullptr) {
     return absl::InvalidArgumentError(
         absl::StrCat("a value of type ", object.type->name,
@@ -79,7 +79,8 @@ absl::StatusOr<EncodedValue> EncodeValue(rpc::ServiceHost& host,
   encoded.value.set_value(encoder.TakeValues());
   encoded.tensors = encoder.TakeTensors();
   for (Tensor& t : encoded.tensors) {
-    ASSIGN_OR_RETURN(t, copy ? CopyWithHistory(t) : LockedAlias(t, lock));
+    ASSIGN_OR_RETURN(t,
+                     copy ? CopyWithHistory(t) : LockedAlias(t, value.access));
   }
   encoded.value.set_num_tensors(static_cast<uint32_t>(encoded.tensors.size()));
   return encoded;
@@ -95,20 +96,48 @@ rpc::Message<v1::RRefFetchReply> ToReply(std::vector<EncodedValue> values) {
   return reply;
 }
 
+// The object of `value`, once it has been created, without access to it.
+async::Future<ReadableObject> AwaitCreated(
+    const std::shared_ptr<OwnerValue>& value) {
+  return value->future().Then([](absl::StatusOr<rpc::ErasedValue> object)
+                                  -> absl::StatusOr<ReadableObject> {
+    RETURN_IF_ERROR(object);
+    return ReadableObject{*std::move(object), nullptr};
+  });
+}
+
+// The object of `value`, once it has been created and may be read.
+async::Future<ReadableObject> AwaitReadable(
+    const std::shared_ptr<OwnerValue>& value) {
+  return value->future().Then([value](absl::StatusOr<rpc::ErasedValue> object) {
+    if (!object.ok()) {
+      return async::MakeReadyFuture<ReadableObject>(object.status());
+    }
+    return value->lock().AcquireShared().Then(
+        [object = *std::move(object)](
+            absl::StatusOr<AsyncSharedMutex::Holder> access) mutable
+        -> absl::StatusOr<ReadableObject> {
+          RETURN_IF_ERROR(access);
+          return ReadableObject{std::move(object), *std::move(access)};
+        });
+  });
+}
+
 }  // namespace
 
 // A value at its owner that was requested.
 struct Protocol::FetchedValue {
+  RRefId rref;
   std::shared_ptr<OwnerValue> value;
-  // Its object, or the error of the function that should have created it.
-  absl::StatusOr<rpc::ErasedValue> object;
+  // The object, or the error of the function that should have created it.
+  absl::StatusOr<ReadableObject> object;
 };
 
-async::Future<rpc::ErasedValue> Protocol::AwaitOwnValue(
-    RRefId rref, const OwnerValue& value,
+async::Future<ReadableObject> Protocol::AwaitOwnValue(
+    RRefId rref, const std::shared_ptr<OwnerValue>& value,
     std::optional<absl::Duration> timeout) {
   const auto fail = [this](absl::Status status) {
-    return async::MakeReadyFuture<rpc::ErasedValue>(rpc::WithErrorDetail(
+    return async::MakeReadyFuture<ReadableObject>(rpc::WithErrorDetail(
         std::move(status), self_, /*maybe_applied=*/false));
   };
   if (timeout.has_value()) {
@@ -116,7 +145,8 @@ async::Future<rpc::ErasedValue> Protocol::AwaitOwnValue(
       return fail(std::move(status));
     }
   }
-  if (value.future().ready()) return value.future();
+  async::Future<ReadableObject> readable = AwaitReadable(value);
+  if (readable.ready()) return readable;
   async::MonotonicTime deadline = async::kNever;
   {
     const HostHandle::Use host = host_.Acquire();
@@ -129,38 +159,42 @@ async::Future<rpc::ErasedValue> Protocol::AwaitOwnValue(
   if (const rpc::CurrentCall* call = rpc::CurrentCall::Get()) {
     deadline = std::min(deadline, call->deadline());
   }
-  return AwaitUntil(rref, value, deadline);
+  return AwaitUntil(rref, *value, std::move(readable), deadline);
 }
 
-async::Future<rpc::ErasedValue> Protocol::AwaitUntil(
-    RRefId rref, const OwnerValue& value, async::MonotonicTime deadline) {
-  const async::Future<rpc::ErasedValue>& made = value.future();
-  if (made.ready() || deadline == async::kNever) return made;
+async::Future<ReadableObject> Protocol::AwaitUntil(
+    RRefId rref, const OwnerValue& value,
+    async::Future<ReadableObject> readable, async::MonotonicTime deadline) {
+  if (readable.ready() || deadline == async::kNever) return readable;
   const HostHandle::Use host = host_.Acquire();
   if (!host) {
-    return async::MakeReadyFuture<rpc::ErasedValue>(ShuttingDownError());
+    return async::MakeReadyFuture<ReadableObject>(ShuttingDownError());
   }
-  const auto promise = std::make_shared<async::Promise<rpc::ErasedValue>>();
-  async::Future<rpc::ErasedValue> result = promise->future();
+  const auto promise = std::make_shared<async::Promise<ReadableObject>>();
+  async::Future<ReadableObject> result = promise->future();
   async::TaskContext::Scope detached((async::TaskContext()));
-  const async::TimerId timer =
-      host->clock().CallAt(deadline, [weak = weak_from_this(), promise, rref] {
+  const async::TimerId timer = host->clock().CallAt(
+      deadline,
+      [weak = weak_from_this(), promise, rref, made = value.future()] {
         const std::shared_ptr<Protocol> self = weak.lock();
         if (self == nullptr) return;
         const HostHandle::Use use = self->host_.Acquire();
         if (!use) return;
-        use->executor().Post([promise, rref, owner = self->self_] {
+        use->executor().Post([promise, rref, owner = self->self_,
+                              created = made.ready()] {
           promise->Set(rpc::WithErrorDetail(
               absl::DeadlineExceededError(absl::StrCat(
                   "the value of reference ", rref.ToString(),
-                  " was not created in time by its owner, worker '", owner.name,
-                  "'")),
+                  created ? " was in use by a method, a lock or an optimizer "
+                            "step until the timeout, on its owner, worker '"
+                          : " was not created in time by its owner, worker '",
+                  owner.name, "'")),
               owner, /*maybe_applied=*/false));
         });
       });
-  made.OnReady([weak = weak_from_this(), promise,
-                timer](const absl::StatusOr<rpc::ErasedValue>& object) {
-    promise->Set(object);
+  (void)std::move(readable).Then([weak = weak_from_this(), promise, timer](
+                                     absl::StatusOr<ReadableObject> object) {
+    promise->Set(std::move(object));
     const std::shared_ptr<Protocol> self = weak.lock();
     if (self == nullptr) return;
     if (const HostHandle::Use use = self->host_.Acquire()) {
@@ -181,85 +215,105 @@ async::Future<Protocol::FetchReply> Protocol::HandleFetch(
           absl::StrCat("a request fetches reference ",
                        RRefId{FromProto(rref)}.ToString(), " twice")));
     }
-    values.push_back(AwaitFetched(rref, call));
+    values.push_back(
+        AwaitFetched(rref, call, /*alone=*/request.body.rrefs().size() == 1));
   }
   return async::JoinAll(std::move(values))
-      .Then([self = shared_from_this(),
-             peer = call.peer](absl::StatusOr<std::vector<FetchedValue>> found)
+      .Then([self = shared_from_this(), peer = call.peer,
+             deadline =
+                 call.deadline](absl::StatusOr<std::vector<FetchedValue>> found)
                 -> async::Future<FetchReply> {
         if (!found.ok()) {
           return async::MakeReadyFuture<FetchReply>(found.status());
         }
-        return self->EncodeValues(peer, *std::move(found));
+        return self->EncodeValues(peer, *std::move(found), deadline);
       });
 }
 
 async::Future<Protocol::FetchedValue> Protocol::AwaitFetched(
-    const v1::GlobalId& rref, const rpc::MethodCall& call) {
+    const v1::GlobalId& rref, const rpc::MethodCall& call, bool alone) {
   absl::StatusOr<std::shared_ptr<OwnerValue>> found =
       FindValue(rref, call.peer);
   if (!found.ok()) {
     return async::MakeReadyFuture<FetchedValue>(found.status());
   }
-  // Waits for the creation without blocking a thread.
-  return AwaitUntil(RRefId{FromProto(rref)}, **found, call.deadline)
-      .Then([value = *found](absl::StatusOr<rpc::ErasedValue> object) {
-        return FetchedValue{value, std::move(object)};
+  const RRefId id{FromProto(rref)};
+  // Waits without blocking a thread.
+  return AwaitUntil(id, **found,
+                    alone ? AwaitReadable(*found) : AwaitCreated(*found),
+                    call.deadline)
+      .Then([id, value = *found](absl::StatusOr<ReadableObject> object) {
+        return FetchedValue{id, value, std::move(object)};
       });
 }
 
-async::Future<Protocol::FetchReply> Protocol::EncodeValues(
-    const rpc::WorkerInfo& peer, std::vector<FetchedValue> values) {
-  // Never waits for a lock while it holds another one, because a writer may do
-  // the same in another order: if several values are not all free at once, each
-  // is copied under its own lock.
-  std::vector<async::Future<AsyncSharedMutex::Holder>> locks(values.size());
+bool Protocol::AccessAll(std::vector<FetchedValue>& values) {
+  std::vector<async::Future<AsyncSharedMutex::Holder>> accesses;
   bool all_free = true;
+  for (const FetchedValue& value : values) {
+    accesses.emplace_back();
+    if (!value.object.ok()) continue;
+    accesses.back() = value.value->lock().AcquireShared();
+    all_free = all_free && accesses.back().ready();
+  }
+  if (!all_free) return false;
   for (size_t i = 0; i < values.size(); ++i) {
     if (!values[i].object.ok()) continue;
-    locks[i] = values[i].value->lock().AcquireShared();
-    all_free = all_free && locks[i].ready();
+    absl::StatusOr<AsyncSharedMutex::Holder> access =
+        std::move(accesses[i]).Wait();
+    if (access.ok()) {
+      values[i].object->access = *std::move(access);
+    } else {
+      values[i].object = access.status();
+    }
   }
-  const bool copy = !all_free && values.size() > 1;
-  if (copy)
-    locks = std::vector<async::Future<AsyncSharedMutex::Holder>>(values.size());
+  return true;
+}
+
+async::Future<Protocol::FetchReply> Protocol::EncodeValues(
+    const rpc::WorkerInfo& peer, std::vector<FetchedValue> values,
+    async::MonotonicTime deadline) {
+  // Never waits for access to one value while it holds that to another, because
+  // a writer may do the same in another order: if several values are not all
+  // free at once, each is copied under its own lock.
+  const bool copy = values.size() > 1 && !AccessAll(values);
   std::vector<async::Future<EncodedValue>> encoded;
-  for (size_t i = 0; i < values.size(); ++i) {
-    const FetchedValue& value = values[i];
-    if (!value.object.ok()) {
-      EncodedValue error;
-      *error.value.mutable_error() = ToStatusDetails(rpc::WithErrorDetail(
-          value.object.status(), self_, /*maybe_applied=*/false));
-      encoded.push_back(async::MakeReadyFuture<EncodedValue>(std::move(error)));
-      continue;
-    }
-    if (copy) locks[i] = value.value->lock().AcquireShared();
-    auto encode = [self = shared_from_this(), value = value.value, peer,
-                   object = *value.object,
-                   copy](absl::StatusOr<AsyncSharedMutex::Holder> lock)
-        -> absl::StatusOr<EncodedValue> {
-      RETURN_IF_ERROR(lock);
-      const HostHandle::Use host = self->host_.Acquire();
-      if (!host) return ShuttingDownError();
-      return EncodeValue(*host, peer, object, *lock, copy);
-    };
-    // This may be a thread of the transport.
-    if (value.object->type->quick_to_encode && !copy) {
-      encoded.push_back(std::move(locks[i]).Then(std::move(encode)));
-      continue;
-    }
-    encoded.push_back(std::move(locks[i]).Then(
-        [self = shared_from_this(), encode = std::move(encode)](
-            absl::StatusOr<AsyncSharedMutex::Holder> held) mutable
+  for (FetchedValue& value : values) {
+    auto encode = [self = shared_from_this(), peer,
+                   copy](absl::StatusOr<ReadableObject> object)
         -> async::Future<EncodedValue> {
-          const HostHandle::Use host = self->host_.Acquire();
-          if (!host) {
-            return async::MakeReadyFuture<EncodedValue>(ShuttingDownError());
-          }
-          return async::MakeReadyFuture<AsyncSharedMutex::Holder>(
-                     std::move(held))
-              .Then(&host->executor(), std::move(encode));
-        }));
+      if (!object.ok()) {
+        EncodedValue error;
+        *error.value.mutable_error() = ToStatusDetails(rpc::WithErrorDetail(
+            object.status(), self->self_, /*maybe_applied=*/false));
+        return async::MakeReadyFuture<EncodedValue>(std::move(error));
+      }
+      const HostHandle::Use host = self->host_.Acquire();
+      if (!host) {
+        return async::MakeReadyFuture<EncodedValue>(ShuttingDownError());
+      }
+      // This may be a thread of the transport.
+      if (object->object.type->quick_to_encode && !copy) {
+        return async::MakeReadyFuture<EncodedValue>(
+            EncodeValue(*host, peer, *object, copy));
+      }
+      return async::MakeReadyFuture<ReadableObject>(std::move(object))
+          .Then(&host->executor(),
+                [self, peer, copy](absl::StatusOr<ReadableObject> held)
+                    -> absl::StatusOr<EncodedValue> {
+                  RETURN_IF_ERROR(held);
+                  const HostHandle::Use use = self->host_.Acquire();
+                  if (!use) return ShuttingDownError();
+                  return EncodeValue(*use, peer, *held, copy);
+                });
+    };
+    if (copy && value.object.ok()) {
+      encoded.push_back(AwaitUntil(value.rref, *value.value,
+                                   AwaitReadable(value.value), deadline)
+                            .Then(std::move(encode)));
+    } else {
+      encoded.push_back(encode(std::move(value.object)));
+    }
   }
   return async::JoinAll(std::move(encoded))
       .Then([](absl::StatusOr<std::vector<EncodedValue>> all)

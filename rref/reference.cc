@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "rref/method_scope.h"
 #include "rref/protocol.h"
 
 namespace hawser::rref {
@@ -62,9 +63,9 @@ void Reference::Request(std::vector<Fetch> fetches, bool await,
   }
 }
 
-async::Future<rpc::ErasedValue> Reference::AwaitValue(
+async::Future<ReadableObject> Reference::AwaitValue(
     std::optional<absl::Duration> timeout) const {
-  return protocol_->AwaitOwnValue(id_, *value_, timeout);
+  return protocol_->AwaitOwnValue(id_, value_, timeout);
 }
 
 absl::Status Reference::CheckIsOwner() const {
@@ -73,6 +74,14 @@ absl::Status Reference::CheckIsOwner() const {
       "the value of reference ", id_.ToString(), " is on worker '", owner_.name,
       "', not on this worker '", protocol_->self().name,
       "': fetch a copy with ToHere, or run a function on its owner"));
+}
+
+absl::Status Reference::CheckMayWait() const {
+  if (!is_owner() || !MethodScope::IsIn(*value_)) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat(
+      "a method of the object of reference ", id_.ToString(),
+      " waits for access to this object, which it has itself: use the object "
+      "that the method was given"));
 }
 
 }  // namespace hawser::rref

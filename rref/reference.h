@@ -11,7 +11,6 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "async/future.h"
-#include "rpc/functions/erased_value.h"
 #include "rpc/identity/worker_info.h"
 #include "rpc/wire/decoder.h"
 #include "rref/ids.h"
@@ -69,7 +68,7 @@ class Reference {
 
   // Returns the value at the owner, with the same timeout as Fetch. Must be
   // called only at the owner. Errors: rref/rref.h.
-  async::Future<rpc::ErasedValue> AwaitValue(
+  async::Future<ReadableObject> AwaitValue(
       std::optional<absl::Duration> timeout) const;
 
   // The value on this worker; null unless is_owner().
@@ -78,6 +77,11 @@ class Reference {
   // Returns kFailedPrecondition, naming the reference and both workers, unless
   // is_owner().
   absl::Status CheckIsOwner() const;
+
+  // Returns kFailedPrecondition, naming the reference, if a method that runs in
+  // this thread has access to the value, so that this thread would wait forever
+  // for access of its own.
+  absl::Status CheckMayWait() const;
 
   Protocol& protocol() const { return *protocol_; }
 

@@ -20,6 +20,9 @@
 #include "rpc/functions/function.h"
 #include "rpc/wire/checked_traits.h"
 #include "rpc/wire/wire_traits.h"
+#include "rref/access/async_shared_mutex.h"
+#include "rref/access/locked_value.h"
+#include "rref/owner_value.h"
 #include "rref/reference.h"
 #include "rref/reference_codec.h"
 #include "rref/rref_service.h"
@@ -77,8 +80,9 @@ class RRef {
   // creation without blocking a thread. In a distributed autograd context the
   // gradient of the copy returns to the owner.
   //
-  // The value is read between two updates by a distributed optimizer, never in
-  // the middle of one (docs/rref.md, G7).
+  // The value is read between two updates by a distributed optimizer or a
+  // method, never in the middle of one (docs/rref.md, G7). At the owner, a
+  // tensor shares memory with the value and shows later updates.
   //
   // Errors, for this fetch only unless "permanent":
   //   the error of the function that was to create the value.
@@ -87,19 +91,22 @@ class RRef {
   //   kDeadlineExceeded    not within `timeout` (unset: the agent's default),
   //                        at the owner too.
   //   kInvalidArgument     the value is not a `T`, or `timeout` is negative.
-  //   kFailedPrecondition  after the worker's shutdown.
+  //   kFailedPrecondition  after the worker's shutdown. ToHere: also in a
+  //                        method that has access to the object
+  //                        (rref/method.h).
   async::Future<T> ToHereAsync(
       std::optional<absl::Duration> timeout = std::nullopt) const {
     return Fetch(/*await=*/false, timeout);
   }
   absl::StatusOr<T> ToHere(
       std::optional<absl::Duration> timeout = std::nullopt) const {
+    RETURN_IF_ERROR(reference_->CheckMayWait());
     return Fetch(/*await=*/true, timeout).Wait();
   }
 
   // Returns the object itself, once it has been created. The pointer keeps the
-  // object alive, but not the reference. Users must synchronize access to the
-  // object.
+  // object alive, but not the reference. The access is not ordered against
+  // optimizer steps, methods and fetches: see Lock.
   //
   //   kFailedPrecondition  this worker is not the owner.
   //   kInvalidArgument     the value is not a `T`.
@@ -107,6 +114,30 @@ class RRef {
   async::Future<std::shared_ptr<T>> LocalValueAsync() const;
   absl::StatusOr<std::shared_ptr<T>> LocalValue() const {
     return LocalValueAsync().Wait();
+  }
+
+  // Like LocalValue, once no other has access to the object: exclusive access
+  // for Lock, shared access, to read, for LockShared (docs/rref.md, G9). Until
+  // the end of the access, optimizer steps and methods of this reference wait,
+  // and so do fetches if it is exclusive. Keep it short, and wait neither for
+  // those nor for another access to the same object meanwhile.
+  //
+  //   the errors of LocalValue.
+  //   kFailedPrecondition  Lock, LockShared: in a method that has access to the
+  //                        object (rref/method.h).
+  async::Future<LockedValue<T>> LockAsync() const {
+    return LockWith<T>(&AsyncSharedMutex::AcquireExclusive);
+  }
+  absl::StatusOr<LockedValue<T>> Lock() const {
+    RETURN_IF_ERROR(reference_->CheckMayWait());
+    return LockAsync().Wait();
+  }
+  async::Future<LockedValue<const T>> LockSharedAsync() const {
+    return LockWith<const T>(&AsyncSharedMutex::AcquireShared);
+  }
+  absl::StatusOr<LockedValue<const T>> LockShared() const {
+    RETURN_IF_ERROR(reference_->CheckMayWait());
+    return LockSharedAsync().Wait();
   }
 
   const std::shared_ptr<const Reference>& reference() const {
@@ -123,9 +154,13 @@ class RRef {
                          std::optional<absl::Duration> timeout) const;
   // Adds a request of the value to `fetches`.
   async::Future<T> AddFetch(std::vector<Reference::Fetch>& fetches) const;
-  // Converts `value` of this reference to a `T`.
-  async::Future<std::shared_ptr<T>> AsObject(
-      async::Future<rpc::ErasedValue> value) const;
+  template <class U>
+  async::Future<LockedValue<U>> LockWith(
+      async::Future<AsyncSharedMutex::Holder> (AsyncSharedMutex::*acquire)())
+      const;
+  // Converts the value of `reference` to a `T`.
+  static absl::StatusOr<std::shared_ptr<T>> ToObject(
+      const Reference& reference, const rpc::ErasedValue& value);
 
   std::shared_ptr<const Reference> reference_;
 };
@@ -209,20 +244,39 @@ async::Future<std::shared_ptr<T>> RRef<T>::LocalValueAsync() const {
   if (absl::Status status = reference_->CheckIsOwner(); !status.ok()) {
     return async::MakeReadyFuture<std::shared_ptr<T>>(std::move(status));
   }
-  return AsObject(reference_->value()->future());
-}
-
-template <class T>
-async::Future<std::shared_ptr<T>> RRef<T>::AsObject(
-    async::Future<rpc::ErasedValue> value) const {
-  return std::move(value).Then(
+  return reference_->value()->future().Then(
       [reference = reference_](absl::StatusOr<rpc::ErasedValue> object)
           -> absl::StatusOr<std::shared_ptr<T>> {
         RETURN_IF_ERROR(object);
-        RETURN_IF_ERROR(
-            CheckType(*reference, object->type->name, rpc::TypeName<T>()));
-        return std::static_pointer_cast<T>(object->value);
+        return ToObject(*reference, *object);
       });
+}
+
+template <class T>
+template <class U>
+async::Future<LockedValue<U>> RRef<T>::LockWith(
+    async::Future<AsyncSharedMutex::Holder> (AsyncSharedMutex::*acquire)())
+    const {
+  return LocalValueAsync().Then([value = reference_->value(), acquire](
+                                    absl::StatusOr<std::shared_ptr<T>> object) {
+    if (!object.ok()) {
+      return async::MakeReadyFuture<LockedValue<U>>(object.status());
+    }
+    return (value->lock().*acquire)().Then(
+        [object = *std::move(object)](
+            absl::StatusOr<AsyncSharedMutex::Holder> access) mutable
+        -> absl::StatusOr<LockedValue<U>> {
+          RETURN_IF_ERROR(access);
+          return LockedValue<U>(std::move(object), *std::move(access));
+        });
+  });
+}
+
+template <class T>
+absl::StatusOr<std::shared_ptr<T>> RRef<T>::ToObject(
+    const Reference& reference, const rpc::ErasedValue& value) {
+  RETURN_IF_ERROR(CheckType(reference, value.type->name, rpc::TypeName<T>()));
+  return std::static_pointer_cast<T>(value.value);
 }
 
 template <class T>
@@ -231,12 +285,14 @@ async::Future<T> RRef<T>::Fetch(bool await,
   static_assert(rpc::WireType<T>,
                 "the type cannot be encoded: use the value on its owner");
   if (is_owner()) {
-    return AsObject(reference_->AwaitValue(timeout))
-        .Then(
-            [](absl::StatusOr<std::shared_ptr<T>> value) -> absl::StatusOr<T> {
-              RETURN_IF_ERROR(value);
-              return **value;
-            });
+    return reference_->AwaitValue(timeout).Then(
+        [reference = reference_](
+            absl::StatusOr<ReadableObject> value) -> absl::StatusOr<T> {
+          RETURN_IF_ERROR(value);
+          ASSIGN_OR_RETURN(const std::shared_ptr<T> object,
+                           ToObject(*reference, value->object));
+          return *object;
+        });
   }
   std::vector<Reference::Fetch> fetches;
   async::Future<T> future = AddFetch(fetches);

@@ -1,8 +1,8 @@
-#ifndef HAWSER_RREF_LOCKED_ALIAS_H_
-#define HAWSER_RREF_LOCKED_ALIAS_H_
+#ifndef HAWSER_RREF_ACCESS_LOCKED_ALIAS_H_
+#define HAWSER_RREF_ACCESS_LOCKED_ALIAS_H_
 
 #include "absl/status/statusor.h"
-#include "rref/async_shared_mutex.h"
+#include "rref/access/async_shared_mutex.h"
 #include "tensor/tensor.h"
 
 namespace hawser::rref {
@@ -19,4 +19,4 @@ absl::StatusOr<Tensor> CopyWithHistory(const Tensor& t);
 
 }  // namespace hawser::rref
 
-#endif  // HAWSER_RREF_LOCKED_ALIAS_H_
+#endif  // HAWSER_RREF_ACCESS_LOCKED_ALIAS_H_

@@ -1,4 +1,4 @@
-#include "rref/async_shared_mutex.h"
+#include "rref/access/async_shared_mutex.h"
 
 #include <memory>
 #include <optional>

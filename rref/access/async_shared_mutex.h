@@ -1,5 +1,5 @@
-#ifndef HAWSER_RREF_ASYNC_SHARED_MUTEX_H_
-#define HAWSER_RREF_ASYNC_SHARED_MUTEX_H_
+#ifndef HAWSER_RREF_ACCESS_ASYNC_SHARED_MUTEX_H_
+#define HAWSER_RREF_ACCESS_ASYNC_SHARED_MUTEX_H_
 
 #include <memory>
 
@@ -13,7 +13,8 @@ namespace hawser::rref {
 //
 // A message that is sent directly from the memory of a value holds the lock
 // shared. An optimizer that updates the value in place holds it exclusively.
-// Any thread may release a holder. Thread-safe.
+// Any thread may release a holder. Thread-safe. An uncontended acquisition
+// locks one mutex, and so does the release.
 class AsyncSharedMutex {
  public:
   // Holds the lock until the last copy is destroyed. May outlive the mutex.
@@ -36,4 +37,4 @@ class AsyncSharedMutex {
 
 }  // namespace hawser::rref
 
-#endif  // HAWSER_RREF_ASYNC_SHARED_MUTEX_H_
+#endif  // HAWSER_RREF_ACCESS_ASYNC_SHARED_MUTEX_H_

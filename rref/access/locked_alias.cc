@@ -1,4 +1,4 @@
-#include "rref/locked_alias.h"
+#include "rref/access/locked_alias.h"
 
 #include <utility>
 

@@ -1,4 +1,4 @@
-#include "rref/async_shared_mutex.h"
+#include "rref/access/async_shared_mutex.h"
 
 #include <cstdint>
 #include <deque>
@@ -14,40 +14,30 @@ namespace hawser::rref {
 class AsyncSharedMutex::State : public std::enable_shared_from_this<State> {
  public:
   async::Future<Holder> Acquire(bool exclusive) {
-    async::Promise<Holder> promise;
-    async::Future<Holder> future = promise.future();
     {
       async::MutexLock lock(&mutex_);
-      waiting_.push_back({exclusive, std::move(promise)});
+      if (!waiting_.empty() || !MayHold(exclusive)) {
+        return waiting_.emplace_back(exclusive).promise.future();
+      }
+      Hold(exclusive);
     }
-    Grant();
-    return future;
+    return async::MakeReadyFuture<Holder>(MakeHolder(exclusive));
   }
 
  private:
   struct Waiter {
+    explicit Waiter(bool exclusive_access) : exclusive(exclusive_access) {}
+
     bool exclusive;
     async::Promise<Holder> promise;
   };
 
-  // Grants the lock to the waiters at the head of the queue that may hold it
-  // now.
-  void Grant() {
-    std::vector<Waiter> granted;
-    {
-      async::MutexLock lock(&mutex_);
-      while (!waiting_.empty() && !exclusive_held_) {
-        const bool exclusive = waiting_.front().exclusive;
-        if (exclusive && shared_holders_ > 0) break;
-        exclusive_held_ = exclusive;
-        shared_holders_ += exclusive ? 0 : 1;
-        granted.push_back(std::move(waiting_.front()));
-        waiting_.pop_front();
-      }
-    }
-    for (Waiter& waiter : granted) {
-      waiter.promise.Set(MakeHolder(waiter.exclusive));
-    }
+  bool MayHold(bool exclusive) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return !exclusive_held_ && (!exclusive || shared_holders_ == 0);
+  }
+  void Hold(bool exclusive) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    exclusive_held_ = exclusive;
+    shared_holders_ += exclusive ? 0 : 1;
   }
 
   Holder MakeHolder(bool exclusive) {
@@ -56,7 +46,10 @@ class AsyncSharedMutex::State : public std::enable_shared_from_this<State> {
     });
   }
 
+  // Releases the lock and grants it to the waiters at the head of the queue
+  // that may hold it now.
   void LetGo(bool exclusive) {
+    std::vector<Waiter> granted;
     {
       async::MutexLock lock(&mutex_);
       if (exclusive) {
@@ -64,8 +57,15 @@ class AsyncSharedMutex::State : public std::enable_shared_from_this<State> {
       } else {
         --shared_holders_;
       }
+      while (!waiting_.empty() && MayHold(waiting_.front().exclusive)) {
+        Hold(waiting_.front().exclusive);
+        granted.push_back(std::move(waiting_.front()));
+        waiting_.pop_front();
+      }
     }
-    Grant();
+    for (Waiter& waiter : granted) {
+      waiter.promise.Set(MakeHolder(waiter.exclusive));
+    }
   }
 
   async::Mutex mutex_;
