@@ -7,6 +7,7 @@
 #include <string_view>
 #include <type_traits>
 
+#include "rpc/wire/structs/type_definitions.h"
 #include "rpc/wire/wire_traits.h"
 
 namespace hawser::rpc {
@@ -60,13 +61,18 @@ class Function<R(A...)> {
 
   constexpr std::string_view name() const { return name_; }
 
-  // "Tensor(Tensor, int64)".
+  // "Tensor(Tensor, int64)", followed by the fields of the structs in it
+  // (rpc/wire/structs/type_definitions.h).
   static const std::string& Signature() {
     static const std::string* const signature = [] {
       std::string parameters;
       ((parameters += TypeName<A>() + ", "), ...);
       if constexpr (sizeof...(A) > 0) parameters.resize(parameters.size() - 2);
-      return new std::string(TypeName<R>() + "(" + parameters + ")");
+      TypeDefinitions definitions;
+      internal::AddDefinitions<R>(definitions);
+      (internal::AddDefinitions<A>(definitions), ...);
+      return new std::string(TypeName<R>() + "(" + parameters + ")" +
+                             definitions.ToString());
     }();
     return *signature;
   }

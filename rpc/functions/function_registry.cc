@@ -3,15 +3,63 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "async/status_macros.h"
 #include "net/auth/role.h"
 #include "rpc/functions/function_name.h"
+#include "rpc/wire/structs/type_definitions.h"
 
 namespace hawser::rpc {
 namespace {
 
 absl::string_view ToAbsl(std::string_view text) {
   return {text.data(), text.size()};
+}
+
+// A signature without its definitions, and these.
+struct Parts {
+  explicit Parts(std::string_view signature)
+      : types(signature.substr(0, signature.find(TypeDefinitions::kBegin))) {
+    signature.remove_prefix(types.size());
+    if (signature.empty()) return;
+    signature.remove_prefix(TypeDefinitions::kBegin.size());
+    definitions =
+        absl::StrSplit(ToAbsl(signature), ToAbsl(TypeDefinitions::kSeparator));
+  }
+
+  std::string_view types;
+  std::vector<std::string> definitions;
+};
+
+// The definitions of `one` that `other` does not contain.
+std::string OnlyIn(const Parts& one, const Parts& other) {
+  std::vector<std::string> only;
+  for (const std::string& definition : one.definitions) {
+    if (std::find(other.definitions.begin(), other.definitions.end(),
+                  definition) == other.definitions.end()) {
+      only.push_back(definition);
+    }
+  }
+  return only.empty() ? "nothing else" : absl::StrJoin(only, "; ");
+}
+
+// The difference of the signature of a call, which is not trusted, to that of
+// the function.
+std::string DescribeDifference(std::string_view name, std::string_view called,
+                               std::string_view registered) {
+  const Parts caller(called);
+  const Parts own(registered);
+  if (caller.types != own.types) {
+    return absl::StrCat("function '", ToAbsl(name), "' is called as ",
+                        ToAbsl(caller.types), " but registered as ",
+                        ToAbsl(own.types));
+  }
+  return absl::StrCat("function '", ToAbsl(name),
+                      "' is called with other fields than it has: the caller "
+                      "has ",
+                      OnlyIn(caller, own), ", the function has ",
+                      OnlyIn(own, caller));
 }
 
 }  // namespace
@@ -48,9 +96,8 @@ absl::StatusOr<const RegisteredFunction*> FunctionRegistry::Find(
         absl::StrCat("function '", ToAbsl(name), "' is not registered"));
   }
   if (it->second->signature() != signature) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "function '", ToAbsl(name), "' is called as ", ToAbsl(signature),
-        " but registered as ", it->second->signature()));
+    return absl::InvalidArgumentError(
+        DescribeDifference(name, signature, it->second->signature()));
   }
   return it->second.get();
 }

@@ -100,7 +100,8 @@ class FunctionRegistry {
   absl::Status Register(std::unique_ptr<const RegisteredFunction> function);
 
   // kUnimplemented, naming the function, if it is not registered;
-  // kInvalidArgument, with both signatures, if they differ.
+  // kInvalidArgument, with both signatures, or with the fields that differ, if
+  // they are not equal.
   absl::StatusOr<const RegisteredFunction*> Find(
       std::string_view name, std::string_view signature) const;
   // Returns all functions, ordered by name.

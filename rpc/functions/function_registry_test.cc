@@ -1,7 +1,10 @@
 #include "rpc/functions/function_registry.h"
 
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -9,6 +12,7 @@
 #include "async/testing/status_matchers.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "rpc/wire/structs/struct_traits.h"
 
 namespace hawser::rpc {
 namespace {
@@ -24,7 +28,32 @@ struct Model {
   std::unique_ptr<int> weight;
 };
 
+struct Point {
+  int64_t x = 0;
+};
+struct Range {
+  int64_t low = 0;
+  std::optional<Point> high;
+};
+
+}  // namespace
+
+template <>
+struct WireTraits<Point> : StructTraits<Point> {
+  static std::string TypeName() { return "test.Point"; }
+  static constexpr auto kFields = std::tuple{Field{"x", &Point::x}};
+};
+template <>
+struct WireTraits<Range> : StructTraits<Range> {
+  static std::string TypeName() { return "test.Range"; }
+  static constexpr auto kFields =
+      std::tuple{Field{"low", &Range::low}, Field{"high", &Range::high}};
+};
+
+namespace {
+
 constexpr Function<int(int, std::string)> kRepeat{"test.Repeat"};
+constexpr Function<void(std::vector<Range>)> kSplit{"test.Split"};
 constexpr Function<void()> kNothing{"test.Nothing"};
 constexpr Function<Model(int)> kMake{"test.Make"};
 
@@ -115,6 +144,29 @@ TEST(FunctionRegistryTest, UnknownAndMismatchedFunctionsAreNamed) {
   EXPECT_THAT(registry.Find("test.Nothing", "int32(bool)"),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        AllOf(HasSubstr("void()"), HasSubstr("int32(bool)"))));
+}
+
+TEST(FunctionRegistryTest, FieldsThatDifferAreNamed) {
+  EXPECT_EQ(kSplit.Signature(),
+            "void(list<test.Range>) where test.Range{low: int64, high: "
+            "optional<test.Point>}; test.Point{x: int64}");
+  FunctionRegistry registry;
+  ASSERT_THAT(registry.Register(kSplit, [](std::vector<Range>) {}), IsOk());
+  EXPECT_THAT(registry.Find("test.Split", kSplit.Signature()), IsOk());
+  EXPECT_THAT(
+      registry.Find("test.Split",
+                    "void(list<test.Range>) where test.Range{low: int64, high: "
+                    "optional<test.Point>}; test.Point{y: int64}"),
+      StatusIs(absl::StatusCode::kInvalidArgument,
+               "function 'test.Split' is called with other fields than it has: "
+               "the caller has test.Point{y: int64}, the function has "
+               "test.Point{x: int64}"));
+  EXPECT_THAT(registry.Find("test.Split", "void(list<test.Range>)"),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("the caller has nothing else, the function "
+                                 "has test.Range{low: int64")));
+  EXPECT_THAT(registry.Find("test.Split", "void() where "),
+              StatusIs(absl::StatusCode::kInvalidArgument));
 }
 
 TEST(FunctionRegistryTest, WrongArgumentsAreRefused) {

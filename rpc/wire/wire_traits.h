@@ -21,11 +21,14 @@
 #include "async/status_macros.h"
 #include "rpc/wire/decoder.h"
 #include "rpc/wire/encoder.h"
+#include "rpc/wire/structs/type_definitions.h"
 #include "tensor/tensor.h"
 
 namespace hawser::rpc {
 
-// Extension point: a specialisation makes a type usable in calls.
+// Extension point: a specialisation makes a type usable in calls. That of a
+// struct declares its fields (rpc/wire/structs/struct_traits.h); any other type
+// encodes and decodes itself:
 //
 //   template <>
 //   struct hawser::rpc::WireTraits<Point> {
@@ -69,6 +72,16 @@ absl::Status UnparsableMessage(std::string_view type);
 absl::Status UnserializableMessage(std::string_view type);
 absl::Status RepeatedKey();
 absl::Status NullInOptional(std::string_view type);
+
+// Adds the definitions of the structs in `T`.
+template <class T>
+void AddDefinitions(TypeDefinitions& definitions) {
+  if constexpr (!std::is_void_v<T>) {
+    if constexpr (requires { WireTraits<T>::AddDefinitions(definitions); }) {
+      WireTraits<T>::AddDefinitions(definitions);
+    }
+  }
+}
 
 template <class T>
 inline constexpr bool kIsOptional = false;
@@ -199,6 +212,9 @@ struct WireTraits<std::vector<T>> {
   static std::string TypeName() {
     return "list<" + WireTraits<T>::TypeName() + ">";
   }
+  static void AddDefinitions(TypeDefinitions& definitions) {
+    internal::AddDefinitions<T>(definitions);
+  }
 
   static absl::Status Encode(Encoder& encoder, const std::vector<T>& values) {
     if constexpr (std::floating_point<T>) {
@@ -267,6 +283,10 @@ struct MapTraits {
     return "map<" + WireTraits<Key>::TypeName() + ", " +
            WireTraits<Mapped>::TypeName() + ">";
   }
+  static void AddDefinitions(TypeDefinitions& definitions) {
+    internal::AddDefinitions<Key>(definitions);
+    internal::AddDefinitions<Mapped>(definitions);
+  }
   static absl::Status Encode(Encoder& encoder, const Map& map) {
     encoder.BeginMap();
     for (const auto& [key, value] : map) {
@@ -302,6 +322,9 @@ struct TupleTraits {
     ((name += WireTraits<T>::TypeName() + ", "), ...);
     if constexpr (sizeof...(T) > 0) name.resize(name.size() - 2);
     return name + ">";
+  }
+  static void AddDefinitions(TypeDefinitions& definitions) {
+    (internal::AddDefinitions<T>(definitions), ...);
   }
   static absl::Status Encode(Encoder& encoder, const Tuple& tuple) {
     encoder.BeginList();
@@ -367,6 +390,9 @@ template <class T>
 requires(!internal::kIsOptional<T>) struct WireTraits<std::optional<T>> {
   static std::string TypeName() {
     return "optional<" + WireTraits<T>::TypeName() + ">";
+  }
+  static void AddDefinitions(TypeDefinitions& definitions) {
+    internal::AddDefinitions<T>(definitions);
   }
   static absl::Status Encode(Encoder& encoder, const std::optional<T>& value) {
     if (!value.has_value()) {
