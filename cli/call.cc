@@ -2,7 +2,6 @@
 
 #include <memory>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -29,23 +28,18 @@ struct CallFlags {
   std::vector<std::string> arguments;
 };
 
-// Begins the signatures of functions that write a stream.
-constexpr std::string_view kStream = "stream ";
-
+// `text` is the text of `signature`.
 absl::StatusOr<v1::CallRequest> MakeRequest(const CallFlags& flags,
-                                            const std::string& signature) {
-  ASSIGN_OR_RETURN(const Signature types,
-                   ParseSignature(signature.starts_with(kStream)
-                                      ? signature.substr(kStream.size())
-                                      : signature));
-  if (types.parameters.size() != flags.arguments.size()) {
+                                            const std::string& text,
+                                            const Signature& signature) {
+  if (signature.parameters.size() != flags.arguments.size()) {
     return absl::InvalidArgumentError(absl::StrCat(
-        "function '", flags.function, "' is ", signature,
+        "function '", flags.function, "' is ", text,
         ", but the command line has ", flags.arguments.size(), " arguments"));
   }
   v1::CallRequest request;
   request.set_function(flags.function);
-  request.set_signature(signature);
+  request.set_signature(text);
   for (size_t i = 0; i < flags.arguments.size(); ++i) {
     bool too_deep = false;
     const json value = json::parse(
@@ -64,14 +58,15 @@ absl::StatusOr<v1::CallRequest> MakeRequest(const CallFlags& flags,
           absl::StrCat("argument ", i + 1, " is not JSON: ", flags.arguments[i],
                        " (write a string with its quotes: '\"text\"')"));
     }
-    RETURN_IF_ERROR(AddArgument(value, types.parameters[i], request));
+    RETURN_IF_ERROR(AddArgument(value, signature, request));
   }
   return request;
 }
 
 // Prints the result as one line.
-absl::Status Print(const v1::CallReply& reply, std::ostream& out) {
-  ASSIGN_OR_RETURN(const json result, ResultOf(reply));
+absl::Status Print(const v1::CallReply& reply, const Signature& signature,
+                   std::ostream& out) {
+  ASSIGN_OR_RETURN(const json result, ResultOf(reply, signature));
   out << result.dump(-1, ' ', false, json::error_handler_t::replace)
       << std::endl;
   return absl::OkStatus();
@@ -90,17 +85,19 @@ absl::Status Call(const CallFlags& flags, std::ostream& out) {
                    FindMember(flags.job, credentials, flags.worker));
   WorkerClient client(worker, flags.job.job, CallerName(flags.job), credentials,
                       flags.job.timeout());
-  ASSIGN_OR_RETURN(const std::string signature,
-                   client.SignatureOf(flags.function));
-  ASSIGN_OR_RETURN(v1::CallRequest request, MakeRequest(flags, signature));
-  if (signature.starts_with(kStream)) {
-    return FunctionError(client.ReadStream(
-        std::move(request),
-        [&](const v1::CallReply& value) { return Print(value, out); }));
+  ASSIGN_OR_RETURN(const std::string text, client.SignatureOf(flags.function));
+  ASSIGN_OR_RETURN(const Signature signature, ParseSignature(text));
+  ASSIGN_OR_RETURN(v1::CallRequest request,
+                   MakeRequest(flags, text, signature));
+  if (signature.is_stream) {
+    return FunctionError(
+        client.ReadStream(std::move(request), [&](const v1::CallReply& value) {
+          return Print(value, signature, out);
+        }));
   }
   const absl::StatusOr<v1::CallReply> reply = client.Call(std::move(request));
   if (!reply.ok()) return FunctionError(reply.status());
-  return Print(*reply, out);
+  return Print(*reply, signature, out);
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 // `hawser list`, `call` and `health` on a job in this process.
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <cstdlib>
@@ -7,6 +8,7 @@
 #include <sstream>
 #include <string>
 #include <thread>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -28,6 +30,7 @@
 #include "rpc/stream/stream_function.h"
 #include "rpc/wire/decoder.h"
 #include "rpc/wire/encoder.h"
+#include "rpc/wire/structs/struct_traits.h"
 #include "rpc/wire/wire_traits.h"
 #include "store/grpc/server.h"
 #include "store/grpc/store.h"
@@ -37,24 +40,36 @@
 namespace hawser::cli {
 namespace {
 
-// A user's type, which travels as a pair.
+// A user's struct.
 struct Range {
   double low = 0, high = 0;
+};
+
+// A user's type that is not a struct of fields. It travels as a number.
+struct Angle {
+  double degrees = 0;
 };
 
 }  // namespace
 }  // namespace hawser::cli
 
 template <>
-struct hawser::rpc::WireTraits<hawser::cli::Range> {
-  using Pair = std::pair<double, double>;
+struct hawser::rpc::WireTraits<hawser::cli::Range>
+    : hawser::rpc::StructTraits<hawser::cli::Range> {
   static std::string TypeName() { return "cli.Range"; }
-  static absl::Status Encode(Encoder& encoder, const cli::Range& value) {
-    return WireTraits<Pair>::Encode(encoder, {value.low, value.high});
+  static constexpr auto kFields = std::tuple{Field{"low", &cli::Range::low},
+                                             Field{"high", &cli::Range::high}};
+};
+
+template <>
+struct hawser::rpc::WireTraits<hawser::cli::Angle> {
+  static std::string TypeName() { return "cli.Angle"; }
+  static absl::Status Encode(Encoder& encoder, const cli::Angle& angle) {
+    return WireTraits<double>::Encode(encoder, angle.degrees);
   }
-  static absl::StatusOr<cli::Range> Decode(Decoder& decoder) {
-    ASSIGN_OR_RETURN(const Pair ends, WireTraits<Pair>::Decode(decoder));
-    return cli::Range{ends.first, ends.second};
+  static absl::StatusOr<cli::Angle> Decode(Decoder& decoder) {
+    ASSIGN_OR_RETURN(const double degrees, WireTraits<double>::Decode(decoder));
+    return cli::Angle{degrees};
   }
 };
 
@@ -74,6 +89,7 @@ inline constexpr rpc::Function<std::string(std::string, int64_t)> kRepeat{
 inline constexpr rpc::Function<void(std::string)> kFail{"cli.Fail"};
 inline constexpr rpc::Function<int64_t()> kLimited{"cli.Limited"};
 inline constexpr rpc::Function<Range(std::vector<Range>)> kHull{"cli.Hull"};
+inline constexpr rpc::Function<Angle(Angle, Range)> kClamp{"cli.Clamp"};
 inline constexpr rpc::Function<void()> kNever{"cli.Never"};
 inline constexpr rpc::Function<void()> kMiss{"cli.Miss"};
 // Writes `tensor` the given number of times; then fails if that is not
@@ -118,6 +134,12 @@ class JobCommandsTest : public testing::Test {
                     [](const std::vector<Range>& ranges) {
                       return Range{ranges.front().low, ranges.back().high};
                     }),
+                IsOk());
+    EXPECT_THAT(registry_.Register(kClamp,
+                                   [](Angle angle, Range range) {
+                                     return Angle{std::clamp(
+                                         angle.degrees, range.low, range.high)};
+                                   }),
                 IsOk());
     EXPECT_THAT(registry_.Register(kNever, [this] { return never_.future(); }),
                 IsOk());
@@ -221,9 +243,23 @@ TEST_F(JobCommandsTest, ListShowsTheFunctionsOfAWorker) {
                     ContainsRegex("cli.Repeat +0 +string.string, int64.")));
   const Outcome as_json = Hawser({"list", "w1", "--json"});
   const json list = json::parse(as_json.out);
-  ASSERT_EQ(list.size(), 9u) << as_json.err;
-  EXPECT_EQ(list[5]["allowed_roles"], json({"ps", "observer"}));
-  EXPECT_EQ(list[5]["max_request_bytes"], 100'000);
+  ASSERT_EQ(list.size(), 10u) << as_json.err;
+  EXPECT_EQ(list[6]["allowed_roles"], json({"ps", "observer"}));
+  EXPECT_EQ(list[6]["max_request_bytes"], 100'000);
+}
+
+TEST_F(JobCommandsTest, ListShowsTheFieldsOfStructs) {
+  Start();
+  const Outcome outcome = Hawser({"list", "w1"});
+  EXPECT_THAT(
+      outcome.out,
+      AllOf(HasSubstr("cli.Angle(cli.Angle, cli.Range)\n"),
+            testing::EndsWith("\n\ntype       fields\n"
+                              "cli.Range  low: double, high: double\n")));
+  const json list = json::parse(Hawser({"list", "w1", "--json"}).out);
+  EXPECT_EQ(list[1]["signature"],
+            "cli.Angle(cli.Angle, cli.Range) where "
+            "cli.Range{low: double, high: double}");
 }
 
 TEST_F(JobCommandsTest, CallPrintsTheResult) {
@@ -253,13 +289,20 @@ TEST_F(JobCommandsTest, CallPrintsEachValueOfAStream) {
   EXPECT_THAT(forever.out, StartsWith("1\n1\n"));
 }
 
-TEST_F(JobCommandsTest, CallTakesUserTypesAsTheyTravel) {
+TEST_F(JobCommandsTest, CallTakesStructsByTheirFields) {
   Start();
   const Outcome hull =
       Hawser({"call", "w1", "cli.Hull",
-              R"([{"type": "tuple<double, double>", "value": [1, 2]},
-           {"type": "tuple<double, double>", "value": [3, 4.5]}])"});
-  EXPECT_EQ(hull.out, "[1.0,4.5]\n") << hull.err;
+              R"([{"low": 1, "high": 2}, {"high": 4.5, "low": 3}])"});
+  EXPECT_EQ(hull.out, "{\"high\":4.5,\"low\":1.0}\n") << hull.err;
+}
+
+TEST_F(JobCommandsTest, CallTakesOtherUserTypesAsTheyTravel) {
+  Start();
+  const Outcome clamped =
+      Hawser({"call", "w1", "cli.Clamp", R"({"type": "double", "value": 400})",
+              R"({"low": 0, "high": 360})"});
+  EXPECT_EQ(clamped.out, "360.0\n") << clamped.err;
 }
 
 TEST_F(JobCommandsTest, ListFindsTheStoreAsWorkersDo) {
@@ -331,8 +374,17 @@ TEST_F(JobCommandsTest, ErrorsOfCallNameTheFault) {
       {{"w1", "cli.Never", "--timeout=0.2"}, 4, "w1"},
       {{"w1", "cli.Copies", "1", "0"}, 2, "count is not positive"},
       {{"w1", "cli.Copies", "1"}, 1, "stream Tensor(Tensor, int64)"},
-      {{"w1", "cli.Hull", "[[1, 2]]"}, 1, "argument 1[0] is a cli.Range"},
-      {{"w1", "cli.Hull", R"([{"type": "list<", "value": 1}])"},
+      {{"w1", "cli.Hull", "[[1, 2]]"},
+       1,
+       "argument 1[0] must be cli.Range{low: double, high: double}, not [1,2]"},
+      {{"w1", "cli.Hull", R"([{"low": 1, "high": "2"}])"},
+       1,
+       "argument 1[0].high must be double, not \"2\""},
+      {{"w1", "cli.Hull", R"([{"low": 1}])"},
+       1,
+       "argument 1[0] does not have the field 'high' of cli.Range"},
+      {{"w1", "cli.Clamp", "1", "1"}, 1, "argument 1 is a cli.Angle"},
+      {{"w1", "cli.Clamp", R"({"type": "list<", "value": 1})", "1"},
        1,
        "'list<' is not a type"},
       {{"--job", "other", "w1", "cli.Add"}, 1, "has joined job 'other'"},

@@ -1,13 +1,17 @@
 #include "cli/json_value.h"
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "async/status_macros.h"
+#include "cli/closest_word.h"
 #include "cli/json_tensor.h"
 
 namespace hawser::cli {
@@ -26,10 +30,15 @@ bool IsFloating(const TypeName& type) {
 }
 
 // The error for a value that is not of type `type`.
-absl::Status Wants(const std::string& place, const TypeName& type,
+absl::Status Wants(const std::string& place, std::string_view type,
                    const json& value) {
   return absl::InvalidArgumentError(
-      absl::StrCat(place, " must be ", ToString(type), ", not ", value.dump()));
+      absl::StrCat(place, " must be ", std::string(type), ", not ",
+                   value.dump(-1, ' ', false, json::error_handler_t::replace)));
+}
+absl::Status Wants(const std::string& place, const TypeName& type,
+                   const json& value) {
+  return Wants(place, ToString(type), value);
 }
 
 // The bytes of {"base64": ...}; unset for other values.
@@ -56,6 +65,14 @@ bool IsBuiltIn(const TypeName& type) {
          type.name == "optional";
 }
 
+// The fields of a struct; null for other types.
+const std::vector<FieldType>* FieldsOf(const TypeName& type,
+                                       const Definitions& definitions) {
+  if (IsBuiltIn(type) || !type.parameters.empty()) return nullptr;
+  const auto found = definitions.find(type.name);
+  return found == definitions.end() ? nullptr : &found->second;
+}
+
 // Whether `value` is {"type": "...", "value": ...}.
 bool IsTyped(const json& value) {
   return value.is_object() && value.size() == 2 && value.contains("type") &&
@@ -76,10 +93,14 @@ bool FitsSigned(const json& value) {
 // Writes values into one request.
 class Writer {
  public:
-  explicit Writer(v1::CallRequest& request) : request_(request) {}
+  Writer(const Definitions& definitions, v1::CallRequest& request)
+      : definitions_(definitions), request_(request) {}
 
   absl::Status Write(const json& in, const TypeName& type,
                      const std::string& place, v1::Value& out) {
+    if (const auto* fields = FieldsOf(type, definitions_)) {
+      return WriteStruct(in, type.name, *fields, place, out);
+    }
     if (!IsBuiltIn(type) && IsTyped(in)) {
       ASSIGN_OR_RETURN(const TypeName wire_type,
                        ParseType(in["type"].get<std::string>()));
@@ -203,6 +224,47 @@ class Writer {
     return absl::OkStatus();
   }
 
+  // A struct travels as the list of its fields.
+  absl::Status WriteStruct(const json& in, const std::string& type,
+                           const std::vector<FieldType>& fields,
+                           const std::string& place, v1::Value& out) {
+    const std::string definition =
+        absl::StrCat(type, "{", ToString(fields), "}");
+    if (!in.is_object()) return Wants(place, definition, in);
+    RETURN_IF_ERROR(CheckNames(in, fields, definition, place));
+    out.mutable_list_value();
+    for (const FieldType& field : fields) {
+      const auto value = in.find(field.name);
+      if (value == in.end()) {
+        return absl::InvalidArgumentError(
+            absl::StrCat(place, " does not have the field '", field.name,
+                         "' of ", definition));
+      }
+      RETURN_IF_ERROR(Write(*value, field.type,
+                            absl::StrCat(place, ".", field.name),
+                            *out.mutable_list_value()->add_values()));
+    }
+    return absl::OkStatus();
+  }
+
+  // Checks that all names in `in` are those of fields.
+  static absl::Status CheckNames(const json& in,
+                                 const std::vector<FieldType>& fields,
+                                 const std::string& definition,
+                                 const std::string& place) {
+    std::vector<std::string> names;
+    for (const FieldType& field : fields) names.push_back(field.name);
+    for (const auto& [name, value] : in.items()) {
+      if (std::find(names.begin(), names.end(), name) != names.end()) continue;
+      const std::optional<std::string> closest = ClosestWord(name, names);
+      return absl::InvalidArgumentError(absl::StrCat(
+          place, " has a field '", name, "', which is not in ", definition,
+          closest.has_value() ? absl::StrCat(": did you mean '", *closest, "'?")
+                              : ""));
+    }
+    return absl::OkStatus();
+  }
+
   absl::Status WriteMap(const json& in, const TypeName& type,
                         const std::string& place, v1::Value& out) {
     json pairs = json::array();
@@ -226,6 +288,7 @@ class Writer {
     return absl::OkStatus();
   }
 
+  const Definitions& definitions_;
   v1::CallRequest& request_;
 };
 
@@ -236,94 +299,160 @@ json ToList(const Numbers& numbers) {
   return list;
 }
 
-// Recursion is bounded by protobuf's limit on nested messages.
-absl::StatusOr<json> ToJson(const v1::Value& value,
-                            const v1::CallReply& reply) {
-  json result;
-  switch (value.kind_case()) {
-    case v1::Value::kNullValue:
-      return result;
-    case v1::Value::kBoolValue:
-      return json(value.bool_value());
-    case v1::Value::kIntValue:
-      return json(value.int_value());
-    case v1::Value::kUintValue:
-      return json(value.uint_value());
-    case v1::Value::kDoubleValue:
-      return NumberToJson(value.double_value());
-    case v1::Value::kStringValue:
-      return json(value.string_value());
-    case v1::Value::kBytesValue:
-      return ToBase64(value.bytes_value());
-    case v1::Value::kTensorIndex: {
-      const uint32_t index = value.tensor_index();
-      if (index >= static_cast<uint32_t>(reply.tensors_size()) ||
-          index >= static_cast<uint32_t>(reply.tensor_data_size())) {
-        return absl::InternalError(
-            "the reply refers to a tensor that it does not contain");
-      }
-      return TensorToJson(reply.tensors(static_cast<int>(index)),
-                          reply.tensor_data(static_cast<int>(index)));
+// Reads the values of one reply.
+class Reader {
+ public:
+  Reader(const Definitions& definitions, const v1::CallReply& reply)
+      : definitions_(definitions), reply_(reply) {}
+
+  // `type` is null if it is not known, as for the parts of a user's type
+  // without fields. Recursion is bounded by protobuf's limit on nested
+  // messages.
+  absl::StatusOr<json> Read(const v1::Value& value, const TypeName* type) {
+    while (type != nullptr && type->name == "optional" &&
+           type->parameters.size() == 1) {
+      if (value.kind_case() == v1::Value::kNullValue) return json();
+      type = &type->parameters[0];
     }
-    case v1::Value::kListValue:
-      result = json::array();
-      for (const v1::Value& element : value.list_value().values()) {
-        ASSIGN_OR_RETURN(json item, ToJson(element, reply));
-        result.push_back(std::move(item));
+    if (type != nullptr) {
+      if (const auto* fields = FieldsOf(*type, definitions_)) {
+        return ReadStruct(value, type->name, *fields);
       }
-      return result;
-    case v1::Value::kMapValue: {
-      json pairs = json::array();
-      bool by_name = true;
-      for (const v1::ValueEntry& entry : value.map_value().entries()) {
-        ASSIGN_OR_RETURN(json key, ToJson(entry.key(), reply));
-        ASSIGN_OR_RETURN(json item, ToJson(entry.value(), reply));
-        by_name = by_name && key.is_string();
-        pairs.push_back({std::move(key), std::move(item)});
-      }
-      if (!by_name) return pairs;
-      result = json::object();
-      for (json& pair : pairs) {
-        result[pair[0].get<std::string>()] = std::move(pair[1]);
-      }
-      return result;
     }
-    case v1::Value::kMessageValue:
-      result = ToBase64(value.message_value().data());
-      result["message"] = value.message_value().type();
-      return result;
-    case v1::Value::kIntList:
-      return ToList(value.int_list().values());
-    case v1::Value::kUintList:
-      return ToList(value.uint_list().values());
-    case v1::Value::kDoubleList:
-      result = json::array();
-      for (const double number : value.double_list().values()) {
-        result.push_back(NumberToJson(number));
+    switch (value.kind_case()) {
+      case v1::Value::kNullValue:
+        return json();
+      case v1::Value::kBoolValue:
+        return json(value.bool_value());
+      case v1::Value::kIntValue:
+        return json(value.int_value());
+      case v1::Value::kUintValue:
+        return json(value.uint_value());
+      case v1::Value::kDoubleValue:
+        return NumberToJson(value.double_value());
+      case v1::Value::kStringValue:
+        return json(value.string_value());
+      case v1::Value::kBytesValue:
+        return ToBase64(value.bytes_value());
+      case v1::Value::kTensorIndex:
+        return ReadTensor(value.tensor_index());
+      case v1::Value::kListValue:
+        return ReadList(value.list_value(), type);
+      case v1::Value::kMapValue:
+        return ReadMap(value.map_value(), type);
+      case v1::Value::kMessageValue: {
+        json message = ToBase64(value.message_value().data());
+        message["message"] = value.message_value().type();
+        return message;
       }
-      return result;
-    case v1::Value::KIND_NOT_SET:
-      break;
+      case v1::Value::kIntList:
+        return ToList(value.int_list().values());
+      case v1::Value::kUintList:
+        return ToList(value.uint_list().values());
+      case v1::Value::kDoubleList: {
+        json numbers = json::array();
+        for (const double number : value.double_list().values()) {
+          numbers.push_back(NumberToJson(number));
+        }
+        return numbers;
+      }
+      case v1::Value::KIND_NOT_SET:
+        break;
+    }
+    return absl::InternalError("the reply contains a value of unknown kind");
   }
-  return absl::InternalError("the reply contains a value of unknown kind");
-}
+
+ private:
+  absl::StatusOr<json> ReadTensor(uint32_t index) const {
+    if (index >= static_cast<uint32_t>(reply_.tensors_size()) ||
+        index >= static_cast<uint32_t>(reply_.tensor_data_size())) {
+      return absl::InternalError(
+          "the reply refers to a tensor that it does not contain");
+    }
+    return TensorToJson(reply_.tensors(static_cast<int>(index)),
+                        reply_.tensor_data(static_cast<int>(index)));
+  }
+
+  absl::StatusOr<json> ReadStruct(const v1::Value& value,
+                                  const std::string& type,
+                                  const std::vector<FieldType>& fields) {
+    const v1::ValueList& list = value.list_value();
+    if (!value.has_list_value() ||
+        static_cast<size_t>(list.values_size()) != fields.size()) {
+      return absl::InternalError(absl::StrCat("the reply contains a ", type,
+                                              " without its fields ",
+                                              ToString(fields)));
+    }
+    json result = json::object();
+    for (size_t i = 0; i < fields.size(); ++i) {
+      ASSIGN_OR_RETURN(result[fields[i].name],
+                       Read(list.values(static_cast<int>(i)), &fields[i].type));
+    }
+    return result;
+  }
+
+  absl::StatusOr<json> ReadList(const v1::ValueList& list,
+                                const TypeName* type) {
+    json result = json::array();
+    for (int i = 0; i < list.values_size(); ++i) {
+      const TypeName* of = nullptr;
+      if (type != nullptr && type->name == "list") of = Parameter(*type, 0);
+      if (type != nullptr && type->name == "tuple") {
+        of = Parameter(*type, static_cast<size_t>(i));
+      }
+      ASSIGN_OR_RETURN(json item, Read(list.values(i), of));
+      result.push_back(std::move(item));
+    }
+    return result;
+  }
+
+  absl::StatusOr<json> ReadMap(const v1::ValueMap& map, const TypeName* type) {
+    if (type != nullptr && type->name != "map") type = nullptr;
+    const TypeName* key_type = type == nullptr ? nullptr : Parameter(*type, 0);
+    const TypeName* item_type = type == nullptr ? nullptr : Parameter(*type, 1);
+    json pairs = json::array();
+    bool by_name = true;
+    for (const v1::ValueEntry& entry : map.entries()) {
+      ASSIGN_OR_RETURN(json key, Read(entry.key(), key_type));
+      ASSIGN_OR_RETURN(json item, Read(entry.value(), item_type));
+      by_name = by_name && key.is_string();
+      pairs.push_back(json::array({std::move(key), std::move(item)}));
+    }
+    if (!by_name) return pairs;
+    json result = json::object();
+    for (json& pair : pairs) {
+      result[pair[0].get<std::string>()] = std::move(pair[1]);
+    }
+    return result;
+  }
+
+  static const TypeName* Parameter(const TypeName& type, size_t index) {
+    return index < type.parameters.size() ? &type.parameters[index] : nullptr;
+  }
+
+  const Definitions& definitions_;
+  const v1::CallReply& reply_;
+};
 
 }  // namespace
 
-absl::Status AddArgument(const json& value, const TypeName& type,
+absl::Status AddArgument(const json& value, const Signature& signature,
                          v1::CallRequest& request) {
   v1::ValueList& arguments = *request.mutable_arguments();
-  const std::string place =
-      absl::StrCat("argument ", arguments.values_size() + 1);
-  return Writer(request).Write(value, type, place, *arguments.add_values());
+  const auto index = static_cast<size_t>(arguments.values_size());
+  return Writer(signature.definitions, request)
+      .Write(value, signature.parameters[index],
+             absl::StrCat("argument ", index + 1), *arguments.add_values());
 }
 
-absl::StatusOr<json> ResultOf(const v1::CallReply& reply) {
+absl::StatusOr<json> ResultOf(const v1::CallReply& reply,
+                              const Signature& signature) {
   if (reply.results().values().empty()) return json();
   if (reply.results().values_size() > 1) {
     return absl::InternalError("the reply contains more than one result");
   }
-  return ToJson(reply.results().values(0), reply);
+  return Reader(signature.definitions, reply)
+      .Read(reply.results().values(0), &signature.result);
 }
 
 }  // namespace hawser::cli

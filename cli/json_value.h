@@ -10,9 +10,11 @@
 //                         null if undefined. Also, for f32, [[1], [2]] or 1.
 //   protobuf messages     {"message": "full.Name", "base64": "..."}
 //
-// A type with WireTraits of a user is written as the value that it travels as,
-// with the type of that value: {"type": "tuple<double, double>", "value": [1,
-// 2]}. As a result it is that value alone, [1.0, 2.0].
+//   structs               {"low": 1, "high": 2}, with all fields
+//
+// Another type with WireTraits of a user is written as the value that it
+// travels as, with the type of that value: {"type": "tuple<double, double>",
+// "value": [1, 2]}. As a result it is that value alone, [1.0, 2.0].
 
 #ifndef HAWSER_CLI_JSON_VALUE_H_
 #define HAWSER_CLI_JSON_VALUE_H_
@@ -27,14 +29,16 @@
 
 namespace hawser::cli {
 
-// Adds `json` to the arguments of `request`, as a value of `type`.
-// kInvalidArgument names the faulty place in `json`.
-absl::Status AddArgument(const nlohmann::json& json, const TypeName& type,
+// Adds `json` to the arguments of `request`, as the next parameter of
+// `signature`, which must exist. kInvalidArgument names the faulty place in
+// `json`: "argument 1.low must be double".
+absl::Status AddArgument(const nlohmann::json& json, const Signature& signature,
                          v1::CallRequest& request);
 
-// The result of a call; null if it is void. kInternal if the reply, which is
-// not trusted, is inconsistent.
-absl::StatusOr<nlohmann::json> ResultOf(const v1::CallReply& reply);
+// The result of a call of a function with `signature`; null if it is void.
+// kInternal if the reply, which is not trusted, is inconsistent.
+absl::StatusOr<nlohmann::json> ResultOf(const v1::CallReply& reply,
+                                        const Signature& signature);
 
 }  // namespace hawser::cli
 

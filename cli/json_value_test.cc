@@ -3,7 +3,9 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
 #include "async/testing/status_matchers.h"
+#include "cli/signature.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
@@ -17,21 +19,34 @@ using ::hawser::async::StatusIs;
 using ::nlohmann::json;
 using ::testing::HasSubstr;
 
-// Encodes `text` as an argument of type `type`, decodes it, and returns it.
+// Structs in the signatures of this test.
+constexpr char kDefinitions[] =
+    " where Range{low: double, high: double}; Node{range: optional<Range>, "
+    "children: list<Node>}; Empty{}; Typed{type: string, value: int64}";
+
+// Encodes `text` as an argument of type `type`, decodes it as a result of that
+// type, and returns it.
 absl::StatusOr<std::string> RoundTrip(const std::string& text,
                                       const std::string& type) {
   v1::CallRequest request;
+  const absl::StatusOr<Signature> signature =
+      ParseSignature(absl::StrCat(type, "(", type, ")", kDefinitions));
+  if (!signature.ok()) return signature.status();
   const absl::Status status =
-      AddArgument(json::parse(text),
-                  ParseSignature("void(" + type + ")")->parameters[0], request);
+      AddArgument(json::parse(text), *signature, request);
   if (!status.ok()) return status;
   v1::CallReply reply;
   *reply.mutable_results() = request.arguments();
   *reply.mutable_tensors() = request.tensors();
   *reply.mutable_tensor_data() = request.tensor_data();
-  const absl::StatusOr<json> result = ResultOf(reply);
+  const absl::StatusOr<json> result = ResultOf(reply, *signature);
   if (!result.ok()) return result.status();
   return result->dump();
+}
+
+// The result of a function whose signature does not tell its type.
+absl::StatusOr<json> ResultOf(const v1::CallReply& reply) {
+  return ResultOf(reply, *ParseSignature("a.Type()"));
 }
 
 TEST(JsonValueTest, ValuesOfEachTypeRoundTrip) {
@@ -67,6 +82,15 @@ TEST(JsonValueTest, ValuesOfEachTypeRoundTrip) {
       {"Tensor", "{\"data\":[],\"dtype\":\"f32\",\"shape\":[0,3]}"},
       {"list<Tensor>",
        "[{\"data\":[1.0],\"dtype\":\"f32\",\"shape\":[]},null]"},
+      {"Range", R"({"high":2.5,"low":"-inf"})"},
+      {"Empty", "{}"},
+      {"Typed", R"({"type":"list<int64>","value":3})"},
+      {"list<optional<Range>>", R"([null,{"high":1.0,"low":0.0}])"},
+      {"map<string, Range>", R"({"a":{"high":1.0,"low":0.0}})"},
+      {"map<Range, Empty>", R"([[{"high":1.0,"low":0.0},{}]])"},
+      {"tuple<int64, Range>", R"([1,{"high":1.0,"low":0.0}])"},
+      {"Node", R"({"children":[{"children":[],"range":null}],)"
+               R"("range":{"high":1.0,"low":0.0}})"},
   };
   for (const auto& [type, text] : kCases) {
     EXPECT_EQ(RoundTrip(text, type).value_or("an error"),
@@ -116,6 +140,19 @@ TEST(JsonValueTest, ErrorsNameThePlaceOfTheFault) {
       {"Tensor", "{\"dtype\": \"u8\", \"shape\": [1], \"data\": [256]}", "256"},
       {"Tensor", "{\"shape\": 1, \"data\": [1]}", "both lists"},
       {"Tensor", "{}", "both lists"},
+      {"Range", "[1, 2]",
+       "argument 1 must be Range{low: double, high: double}, not [1,2]"},
+      {"Range", R"({"low": 1})",
+       "argument 1 does not have the field 'high' of Range{low: double, high: "
+       "double}"},
+      {"Range", R"({"low": 1, "hihg": 2})",
+       "argument 1 has a field 'hihg', which is not in Range{low: double, "
+       "high: double}: did you mean 'high'?"},
+      {"Range", R"({"low": 1, "high": true})",
+       "argument 1.high must be double, not true"},
+      {"list<Node>",
+       R"([{"range": null, "children": [{"range": {}, "children": []}]}])",
+       "argument 1[0].children[0].range does not have the field 'low'"},
   };
   for (const auto& [type, text, error] : kCases) {
     EXPECT_THAT(RoundTrip(text, type),
@@ -147,6 +184,36 @@ TEST(JsonValueTest, InconsistentRepliesAreErrors) {
   EXPECT_THAT(ResultOf(reply), StatusIs(absl::StatusCode::kInternal));
   reply.clear_results();
   EXPECT_EQ(ResultOf(reply)->dump(), "null");
+}
+
+TEST(JsonValueTest, ResultsThatDoNotFitTheirStructAreErrors) {
+  const Signature signature =
+      *ParseSignature(absl::StrCat("list<Range>()", kDefinitions));
+  const auto refused = StatusIs(absl::StatusCode::kInternal,
+                                HasSubstr("a Range without its fields low"));
+  v1::CallReply reply;
+  v1::Value& range = *reply.mutable_results()
+                          ->add_values()
+                          ->mutable_list_value()
+                          ->add_values();
+  range.mutable_null_value();
+  EXPECT_THAT(ResultOf(reply, signature), refused);
+  range.mutable_list_value()->add_values()->set_double_value(1);
+  EXPECT_THAT(ResultOf(reply, signature), refused);
+  range.mutable_list_value()->add_values()->set_double_value(2);
+  EXPECT_THAT(ResultOf(reply, signature), IsOk());
+  range.mutable_list_value()->add_values()->set_double_value(3);
+  EXPECT_THAT(ResultOf(reply, signature), refused);
+}
+
+// A worker that is not trusted may send such a signature.
+TEST(JsonValueTest, StructsThatContainThemselvesEndWithTheirValues) {
+  const Signature signature = *ParseSignature("A(A) where A{a: A}");
+  v1::CallRequest request;
+  EXPECT_THAT(
+      AddArgument(json::parse(R"({"a": {"a": {}}})"), signature, request),
+      StatusIs(absl::StatusCode::kInvalidArgument,
+               HasSubstr("argument 1.a.a does not have the field")));
 }
 
 TEST(JsonValueTest, HalfPrecisionBecomesNumbers) {

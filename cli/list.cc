@@ -2,12 +2,16 @@
 
 #include <cstddef>
 #include <memory>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "async/status_macros.h"
 #include "cli/health_probe.h"
 #include "cli/job_access.h"
+#include "cli/signature.h"
 #include "cli/table.h"
 #include "cli/worker_client.h"
 #include "nlohmann/json.hpp"
@@ -45,14 +49,19 @@ absl::StatusOr<Table> Workers(
   return table;
 }
 
-absl::StatusOr<Table> Functions(
+absl::StatusOr<v1::ListFunctionsReply> Functions(
     const ListFlags& flags,
     const std::shared_ptr<const net::Credentials>& credentials) {
   ASSIGN_OR_RETURN(const rpc::WorkerInfo worker,
                    FindMember(flags.job, credentials, flags.worker));
   WorkerClient client(worker, flags.job.job, CallerName(flags.job), credentials,
                       flags.job.timeout());
-  ASSIGN_OR_RETURN(const v1::ListFunctionsReply reply, client.ListFunctions());
+  return client.ListFunctions();
+}
+
+// One row per function, with `signature_of` it.
+Table TableOf(const v1::ListFunctionsReply& reply,
+              absl::FunctionRef<std::string(const std::string&)> signature_of) {
   Table table{.columns = {"function", "allowed_roles", "max_request_bytes",
                           "signature"}};
   for (const v1::FunctionDescription& function : reply.functions()) {
@@ -60,20 +69,54 @@ absl::StatusOr<Table> Functions(
         {function.name(),
          json(std::vector<std::string>(function.allowed_roles().begin(),
                                        function.allowed_roles().end())),
-         function.max_request_bytes(), function.signature()});
+         function.max_request_bytes(), signature_of(function.signature())});
   }
   return table;
 }
 
+// Prints the functions with short signatures, and the fields of the structs in
+// them in a table of its own. A signature that is malformed, since the worker
+// is not trusted, is printed as it is.
+void PrintFunctions(const v1::ListFunctionsReply& reply,
+                    const CommandContext& context) {
+  std::set<std::pair<std::string, std::string>> fields;
+  const Table functions =
+      TableOf(reply, [&](const std::string& text) -> std::string {
+        const absl::StatusOr<Signature> signature = ParseSignature(text);
+        if (!signature.ok()) return text;
+        for (const auto& [type, definition] : signature->definitions) {
+          fields.emplace(type, ToString(definition));
+        }
+        return std::string(WithoutDefinitions(text));
+      });
+  PrintTable(functions, context.columns, context.out);
+  if (fields.empty()) return;
+  Table types{.columns = {"type", "fields"}};
+  for (const auto& [type, definition] : fields) {
+    types.rows.push_back({type, definition});
+  }
+  context.out << "\n";
+  PrintTable(types, context.columns, context.out);
+}
+
 absl::Status List(const ListFlags& flags, const CommandContext& context) {
   ASSIGN_OR_RETURN(const auto credentials, CredentialsOf(flags.job));
-  ASSIGN_OR_RETURN(const Table table, flags.worker.empty()
-                                          ? Workers(flags, credentials)
-                                          : Functions(flags, credentials));
+  if (flags.worker.empty()) {
+    ASSIGN_OR_RETURN(const Table workers, Workers(flags, credentials));
+    if (flags.as_json) {
+      PrintJson(workers, context.out);
+    } else {
+      PrintTable(workers, context.columns, context.out);
+    }
+    return absl::OkStatus();
+  }
+  ASSIGN_OR_RETURN(const v1::ListFunctionsReply reply,
+                   Functions(flags, credentials));
   if (flags.as_json) {
-    PrintJson(table, context.out);
+    PrintJson(TableOf(reply, [](const std::string& text) { return text; }),
+              context.out);
   } else {
-    PrintTable(table, context.columns, context.out);
+    PrintFunctions(reply, context);
   }
   return absl::OkStatus();
 }

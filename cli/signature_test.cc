@@ -15,6 +15,7 @@ using ::hawser::async::StatusIs;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Pair;
 
 TEST(SignatureTest, TypesAreReadWithTheirParameters) {
   const auto signature =
@@ -28,6 +29,26 @@ TEST(SignatureTest, TypesAreReadWithTheirParameters) {
   EXPECT_EQ(ToString(ParseSignature("tuple<>()")->result), "tuple");
 }
 
+TEST(SignatureTest, FieldsOfStructsAreRead) {
+  const auto signature = ParseSignature(
+      "stream pkg.Node(list<pkg.Node>) where pkg.Node{value: map<string, "
+      "int64>, next: optional<pkg.Node>}; Empty{}");
+  ASSERT_THAT(signature, IsOk());
+  EXPECT_TRUE(signature->is_stream);
+  EXPECT_EQ(ToString(signature->parameters[0]), "list<pkg.Node>");
+  EXPECT_THAT(
+      signature->definitions,
+      ElementsAre(
+          Pair("Empty", IsEmpty()),
+          Pair("pkg.Node",
+               ElementsAre(FieldType{"value", {"map", {{"string"}, {"int64"}}}},
+                           FieldType{"next", {"optional", {{"pkg.Node"}}}}))));
+  EXPECT_EQ(ToString(signature->definitions.at("pkg.Node")),
+            "value: map<string, int64>, next: optional<pkg.Node>");
+  EXPECT_EQ(WithoutDefinitions("a(b) where b{}"), "a(b)");
+  EXPECT_EQ(WithoutDefinitions("a(b)"), "a(b)");
+}
+
 TEST(SignatureTest, OneTypeIsRead) {
   EXPECT_EQ(*ParseType("list<int64>"), (TypeName{"list", {{"int64"}}}));
   for (const char* text : {"", "list<int64", "int64 (", "a(b)", "a<b>c"}) {
@@ -38,17 +59,42 @@ TEST(SignatureTest, OneTypeIsRead) {
 }
 
 TEST(SignatureTest, MalformedSignaturesAreRejected) {
-  for (const char* text :
-       {"", "int64", "int64(", "int64)", "(int64)", "int64(int64", "a(b,c)",
-        "a<b(c)", "a(b)c", "a(, b)", "a(b, )", "a(<b>)"}) {
+  for (const char* text : {"",
+                           "int64",
+                           "int64(",
+                           "int64)",
+                           "(int64)",
+                           "int64(int64",
+                           "a(b,c)",
+                           "a<b(c)",
+                           "a(b)c",
+                           "a(, b)",
+                           "a(b, )",
+                           "a(<b>)",
+                           "a() where ",
+                           "a() where b",
+                           "a() where b{",
+                           "a() where b{c}",
+                           "a() where b{c: }",
+                           "a() where b{: d}",
+                           "a() where b{c: d",
+                           "a() where b{c: d, }",
+                           "a() where b{c: d};",
+                           "a() where b{}; ",
+                           "a() where {c: d}",
+                           "a() where b{}; b{}",
+                           "a() where b{c: d{}}"}) {
     EXPECT_THAT(ParseSignature(text),
                 StatusIs(absl::StatusCode::kInvalidArgument))
         << text;
   }
   std::string deep;
   for (int i = 0; i < 100'000; ++i) deep += "list<";
+  EXPECT_THAT(ParseSignature(deep + "int64(" + deep),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("bytes")));
+  deep.resize(5 * 1000);
   EXPECT_THAT(
-      ParseSignature(deep + "int64(" + deep),
+      ParseSignature("a() where b{c: " + deep),
       StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("too deep")));
 }
 
