@@ -10,8 +10,11 @@
 #include "absl/status/statusor.h"
 #include "launch/worker_options.h"
 #include "rpc/agent/agent.h"
-#include "rpc/functions/function_registry.h"
 #include "store/store.h"
+
+namespace hawser::rpc {
+class FunctionRegistry;
+}  // namespace hawser::rpc
 
 namespace hawser::launch {
 

@@ -9,17 +9,20 @@
 
 #include "absl/time/time.h"
 #include "dist_autograd/context_limits.h"
-#include "net/auth/credentials.h"
+#include "net/auth/credentials_options.h"
 #include "rpc/agent/call_observer.h"
 #include "rpc/agent/service.h"
-#include "rpc/functions/function_registry.h"
 #include "rpc/grpc/transport.h"
 #include "rpc/membership/liveness_options.h"
 #include "rpc/peers/call_quota.h"
-#include "rpc/stream/stream_service.h"
+#include "rpc/stream/stream_limits.h"
 #include "rpc/transport/transport.h"
 #include "rref/reference_limits.h"
 #include "store/store.h"
+
+namespace hawser::rpc {
+class FunctionRegistry;
+}  // namespace hawser::rpc
 
 namespace hawser::launch {
 

@@ -6,9 +6,12 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "net/auth/credentials.h"
 #include "store/store.h"
 #include "store/store_url.h"
+
+namespace hawser::net {
+class Credentials;
+}  // namespace hawser::net
 
 namespace hawser::store {
 

@@ -15,8 +15,8 @@
 #include "absl/time/time.h"
 #include "async/status_macros.h"
 #include "launch/supervisor.h"
+#include "net/auth/credentials.h"
 #include "optim/make_update_rule.h"
-#include "rpc/agent/agent_options.h"
 #include "store/endpoint.h"
 #include "store/store_url.h"
 

@@ -7,10 +7,10 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "launch/supervisor.h"
-#include "net/auth/credentials.h"
+#include "net/auth/credentials_options.h"
 #include "net/auth/identity.h"
 #include "optim/rule_spec.h"
-#include "rpc/agent/agent_options.h"
+#include "rpc/membership/liveness_options.h"
 
 namespace hawser::examples::mnist_ps {
 

@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "absl/time/time.h"
 #include "async/status_macros.h"
 #include "fs/private_file.h"
 #include "grpcpp/security/auth_context.h"

@@ -10,7 +10,6 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/time/time.h"
 #include "grpcpp/client_context.h"
 #include "grpcpp/security/credentials.h"
 #include "grpcpp/security/server_credentials.h"
@@ -19,33 +18,10 @@
 #include "grpcpp/server_context.h"
 #include "grpcpp/support/status.h"
 #include "net/auth/authorization_policy.h"
+#include "net/auth/credentials_options.h"
 #include "net/auth/identity.h"
 
 namespace hawser::net {
-
-struct CredentialsOptions {
-  // PEM files. Set all three, or none to disable TLS. The key file must be
-  // private (0600). The files are reread every `reload_interval`: replace them
-  // together, by renaming a directory or switching a symbolic link.
-  std::string certificate_path = {};
-  std::string key_path = {};
-  // Certificates of the CAs that must have signed peers' certificates.
-  std::string ca_path = {};
-  // Directory of certificate revocation lists, named as by `openssl rehash`;
-  // empty for none. Requires TLS.
-  std::string crl_directory = {};
-  // File with an operator's rules for the servers of the process, see
-  // AuthorizationPolicy; empty for none. Requires TLS.
-  std::string authorization_policy_path = {};
-  // Interval at which all these files are reread; whole seconds, at least 1.
-  absl::Duration reload_interval = absl::Seconds(10);
-
-  // The job's token, 64 hexadecimal digits, which each call must carry. Read
-  // from a private file (0600) or from an inherited descriptor, which is
-  // closed. Set at most one of them; if neither is set, calls carry no token.
-  std::string token_path = {};
-  std::optional<int> token_fd = {};
-};
 
 // Returns `options` with unset fields taken from the environment:
 // HAWSER_TLS_CERT, HAWSER_TLS_KEY, HAWSER_TLS_CA and HAWSER_TLS_CRL_DIR (only

@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "grpc/impl/codegen/grpc_types.h"
+#include "grpcpp/server_builder.h"
 #include "net/grpc/server_settings.h"
 #include "rpc/grpc/fragments/message_fragments.h"
 

@@ -8,8 +8,11 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
-#include "grpcpp/server_builder.h"
 #include "net/grpc/metadata_limit.h"
+
+namespace grpc {
+class ServerBuilder;
+}  // namespace grpc
 
 namespace hawser::rpc {
 

@@ -11,6 +11,7 @@
 #include "async/mutex.h"
 #include "async/status_macros.h"
 #include "grpcpp/server_builder.h"
+#include "net/auth/credentials.h"
 #include "net/grpc/lifetime.h"
 #include "net/health/health.h"
 #include "net/server/insecure_network_warning.h"

@@ -14,9 +14,13 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "net/auth/credentials.h"
+#include "net/auth/identity.h"
 #include "rpc/grpc/limits.h"
 #include "rpc/transport/transport.h"
+
+namespace hawser::net {
+class Credentials;
+}  // namespace hawser::net
 
 namespace hawser::rpc {
 

@@ -18,7 +18,6 @@
 #include "absl/functional/any_invocable.h"
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
-#include "absl/time/time.h"
 #include "async/clock.h"
 #include "async/future.h"
 #include "async/mutex.h"
@@ -27,18 +26,12 @@
 #include "rpc/agent/service.h"
 #include "rpc/agent/service_host.h"
 #include "rpc/functions/method.h"
+#include "rpc/stream/stream_limits.h"
 #include "rpc/stream/stream_sink.h"
 #include "rpc/transport/cancellation.h"
 #include "rpc/transport/gate.h"
 
 namespace hawser::rpc {
-
-struct StreamLimits {
-  // Maximum number of open streams per peer name. Positive.
-  size_t max_streams_per_reader = 1024;
-  // Maximum silence of a reader that is not a member. Positive.
-  absl::Duration non_member_limit = absl::Seconds(60);
-};
 
 // Adds streams to an agent: put one into AgentOptions::services. Serves the
 // StreamFunctions of the agent's registry.

@@ -6,9 +6,12 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "net/auth/credentials.h"
 #include "store/grpc/server_limits.h"
 #include "store/store_limits.h"
+
+namespace hawser::net {
+class Credentials;
+}  // namespace hawser::net
 
 namespace hawser::store {
 

@@ -12,8 +12,11 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "async/future.h"
-#include "net/auth/credentials.h"
 #include "store/store.h"
+
+namespace hawser::net {
+class Credentials;
+}  // namespace hawser::net
 
 namespace hawser::store {
 
