@@ -5,7 +5,7 @@
 namespace hawser::rpc {
 
 void Cancellation::Cancel() {
-  absl::flat_hash_map<uint64_t, async::Task> callbacks;
+  std::unordered_map<uint64_t, async::Task> callbacks;
   {
     async::MutexLock lock(&mutex_);
     if (cancelled()) return;

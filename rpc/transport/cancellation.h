@@ -6,9 +6,10 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <unordered_map>
+#include <utility>
 
 #include "absl/base/thread_annotations.h"
-#include "absl/container/flat_hash_map.h"
 #include "absl/functional/any_invocable.h"
 #include "async/mutex.h"
 #include "async/task.h"
@@ -52,7 +53,7 @@ class Cancellation : public std::enable_shared_from_this<Cancellation> {
   std::atomic<bool> cancelled_{false};
   async::Mutex mutex_;
   uint64_t last_id_ ABSL_GUARDED_BY(mutex_) = 0;
-  absl::flat_hash_map<uint64_t, async::Task> callbacks_ ABSL_GUARDED_BY(mutex_);
+  std::unordered_map<uint64_t, async::Task> callbacks_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace hawser::rpc
