@@ -62,6 +62,7 @@ def _rpc_libraries():
     maybe(
         system_repository,
         name = "com_google_absl",
+        deps = ["@hawser//bazel/precompiled:system_headers"],
         libraries = {"absl": ABSL_LINKOPTS},
         packages = ABSL_PACKAGES,
         packages_dep = "absl",

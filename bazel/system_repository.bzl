@@ -15,7 +15,7 @@ def _system_repository_impl(ctx):
     if ctx.attr.libraries:
         lines = ['package(default_visibility = ["//visibility:public"])\n']
         for target, linkopts in ctx.attr.libraries.items():
-            lines.append('cc_library(name = "%s", linkopts = %r)\n' % (target, linkopts))
+            lines.append('cc_library(name = "%s", linkopts = %r, deps = %r)\n' % (target, linkopts, ctx.attr.deps))
         ctx.file("BUILD.bazel", "\n".join(lines), executable = False)
 
 # The headers of a system library need no `-I`, because they lie in /usr/include; what a target of
@@ -23,6 +23,9 @@ def _system_repository_impl(ctx):
 system_repository = repository_rule(
     implementation = _system_repository_impl,
     attrs = {
+        "deps": attr.string_list(
+            doc = "Targets that each of `libraries` depends on.",
+        ),
         "files": attr.label_keyed_string_dict(
             doc = "Files of this project to place in the repository, with the path there.",
             allow_files = True,

@@ -1,0 +1,68 @@
+"""A header that gcc parses once and then loads as a memory image."""
+
+load("@bazel_tools//tools/build_defs/cc:action_names.bzl", "CPP_COMPILE_ACTION_NAME")
+load("@bazel_tools//tools/cpp:toolchain_utils.bzl", "find_cpp_toolchain")
+
+# In the place of a header NAME, gcc loads NAME.gch from the first folder of its search path that holds
+# one which was made with the same options. The C library brings an almost empty header of this name, so
+# `-include stdc-predef.h` is harmless where the image is not in the search path or does not fit.
+_NAME = "stdc-predef.h"
+
+def _precompiled_header_impl(ctx):
+    toolchain = find_cpp_toolchain(ctx)
+    features = cc_common.configure_features(
+        ctx = ctx,
+        cc_toolchain = toolchain,
+        requested_features = ctx.features,
+        unsupported_features = ctx.disabled_features,
+    )
+    image = ctx.actions.declare_file(_NAME + ".gch")
+    variables = cc_common.create_compile_variables(
+        feature_configuration = features,
+        cc_toolchain = toolchain,
+        source_file = ctx.file.header.path,
+        output_file = image.path,
+        # As --force_pic has it in .bazelrc.
+        use_pic = True,
+        user_compile_flags = ctx.fragments.cpp.copts + ctx.fragments.cpp.cxxopts + ["-x", "c++-header"],
+    )
+    ctx.actions.run(
+        executable = cc_common.get_tool_for_action(
+            feature_configuration = features,
+            action_name = CPP_COMPILE_ACTION_NAME,
+        ),
+        arguments = cc_common.get_memory_inefficient_command_line(
+            feature_configuration = features,
+            action_name = CPP_COMPILE_ACTION_NAME,
+            variables = variables,
+        ),
+        env = cc_common.get_environment_variables(
+            feature_configuration = features,
+            action_name = CPP_COMPILE_ACTION_NAME,
+            variables = variables,
+        ),
+        inputs = depset([ctx.file.header], transitive = [toolchain.all_files]),
+        outputs = [image],
+        mnemonic = "CppPrecompile",
+        progress_message = "Precompiling %s" % ctx.file.header.short_path,
+    )
+    context = cc_common.create_compilation_context(
+        headers = depset([image]),
+        quote_includes = depset([image.dirname]),
+    )
+    return [DefaultInfo(files = depset([image])), CcInfo(compilation_context = context)]
+
+precompiled_header = rule(
+    doc = "Gives sources that depend on it the image of `header` under the name stdc-predef.h.",
+    implementation = _precompiled_header_impl,
+    attrs = {
+        "header": attr.label(
+            doc = "Includes of headers in /usr/include only.",
+            allow_single_file = [".h"],
+            mandatory = True,
+        ),
+        "_cc_toolchain": attr.label(default = "@bazel_tools//tools/cpp:current_cc_toolchain"),
+    },
+    fragments = ["cpp"],
+    toolchains = ["@bazel_tools//tools/cpp:toolchain_type"],
+)
