@@ -14,7 +14,11 @@ def _tidy(ctx, source, context):
     arguments.add_all(context.system_includes, before_each = "-isystem")
     arguments.add("-Wthread-safety")
     # The options of the build are gcc's.
-    arguments.add_all(["-Wno-unknown-warning-option", "-ftrivial-auto-var-init=uninitialized"])
+    arguments.add_all([
+        "-Wno-unknown-warning-option",
+        "-Wno-unused-command-line-argument",
+        "-ftrivial-auto-var-init=uninitialized",
+    ])
     ctx.actions.run(
         executable = ctx.executable._run,
         inputs = depset([source, ctx.file._config], transitive = [context.headers]),
