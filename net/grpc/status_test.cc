@@ -22,13 +22,15 @@ TEST(GrpcStatusTest, CodeAndMessageRoundTrip) {
 }
 
 TEST(GrpcStatusTest, MessagesFitTrailers) {
-  const std::string message = std::string(2 * kMaxErrorTextBytes, 'x') + "\xff";
+  std::string message(2 * kMaxErrorTextBytes, 'x');
+  message += "\xff";
   const grpc::Status sent = ToGrpcStatus(absl::AbortedError(message));
   EXPECT_EQ(sent.error_message(), ToErrorText(message));
 }
 
 TEST(GrpcStatusTest, StatusOfAPeerIsNotTrusted) {
-  const std::string message = std::string(2 * kMaxErrorTextBytes, 'x') + "\xff";
+  std::string message(2 * kMaxErrorTextBytes, 'x');
+  message += "\xff";
   for (const int code : {-1, 17, 1000}) {
     const absl::Status status = FromGrpcStatus(
         grpc::Status(static_cast<grpc::StatusCode>(code), message));

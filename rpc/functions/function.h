@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <utility>
 
 #include "rpc/wire/structs/type_definitions.h"
 #include "rpc/wire/wire_traits.h"
@@ -65,14 +66,16 @@ class Function<R(A...)> {
   // (rpc/wire/structs/type_definitions.h).
   static const std::string& Signature() {
     static const std::string* const signature = [] {
-      std::string parameters;
-      ((parameters += TypeName<A>() + ", "), ...);
-      if constexpr (sizeof...(A) > 0) parameters.resize(parameters.size() - 2);
+      std::string text = TypeName<R>();
+      text += "(";
+      ((text += TypeName<A>(), text += ", "), ...);
+      if constexpr (sizeof...(A) > 0) text.resize(text.size() - 2);
+      text += ")";
       TypeDefinitions definitions;
       internal::AddDefinitions<R>(definitions);
       (internal::AddDefinitions<A>(definitions), ...);
-      return new std::string(TypeName<R>() + "(" + parameters + ")" +
-                             definitions.ToString());
+      text += definitions.ToString();
+      return new std::string(std::move(text));
     }();
     return *signature;
   }

@@ -159,12 +159,17 @@ void StructTraits<T>::AddDefinitions(TypeDefinitions& definitions) {
   std::string fields;
   (void)internal::ForEachField<T>([&]<class F>(const F& field) {
     if (!fields.empty()) fields += ", ";
-    fields += std::string(field.name) + ": " +
-              WireTraits<typename F::Member>::TypeName();
+    fields += field.name;
+    fields += ": ";
+    fields += WireTraits<typename F::Member>::TypeName();
     return absl::OkStatus();
   });
   // Before those of the fields, so that the recursion ends.
-  if (!definitions.Add(WireTraits<T>::TypeName() + "{" + fields + "}")) return;
+  std::string definition = WireTraits<T>::TypeName();
+  definition += "{";
+  definition += fields;
+  definition += "}";
+  if (!definitions.Add(std::move(definition))) return;
   (void)internal::ForEachField<T>([&]<class F>(const F&) {
     internal::AddDefinitions<typename F::Member>(definitions);
     return absl::OkStatus();
