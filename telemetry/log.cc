@@ -120,16 +120,16 @@ void SetMinLogSeverity(LogSeverity severity) {
   GetLogger().SetMinSeverity(severity);
 }
 
-void Log(LogSeverity severity, std::string_view message,
-         std::source_location where) {
+void Log(LogSeverity severity, std::string_view message, const char* file,
+         int line) {
   Logger& logger = GetLogger();
   if (severity < logger.min_severity()) return;
-  const std::string line = OneLine(message);
+  const std::string text = OneLine(message);
   logger.Write({.severity = severity,
                 .time = absl::Now(),
-                .file = where.file_name(),
-                .line = static_cast<int>(where.line()),
-                .message = line});
+                .file = file,
+                .line = line,
+                .message = text});
 }
 
 }  // namespace hawser::telemetry

@@ -5,7 +5,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <source_location>
 #include <string_view>
 
 #include "absl/time/time.h"
@@ -56,9 +55,10 @@ void SetLogSink(std::shared_ptr<LogSink> sink);
 // Thread-safe.
 void SetMinLogSeverity(LogSeverity severity);
 
-// Writes one entry. Thread-safe.
+// Writes one entry. `file` and `line` are those of the caller; clang 14 has no
+// std::source_location. Thread-safe.
 void Log(LogSeverity severity, std::string_view message,
-         std::source_location where = std::source_location::current());
+         const char* file = __builtin_FILE(), int line = __builtin_LINE());
 
 }  // namespace hawser::telemetry
 

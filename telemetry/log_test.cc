@@ -3,7 +3,6 @@
 #include <atomic>
 #include <cstdlib>
 #include <optional>
-#include <source_location>
 #include <thread>
 
 #include "absl/time/clock.h"
@@ -25,7 +24,7 @@ TEST(LogTest, SinkReceivesSeverityTimeSourceAndText) {
   const absl::Time before = absl::Now();
   testing::internal::CaptureStderr();
   const RecordedLog log;
-  const int line = std::source_location::current().line() + 1;
+  const int line = __LINE__ + 1;
   Log(LogSeverity::kWarning, "the disk is full");
   EXPECT_THAT(testing::internal::GetCapturedStderr(), IsEmpty());
   ASSERT_THAT(log.entries(), SizeIs(1));
