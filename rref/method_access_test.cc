@@ -111,7 +111,9 @@ class MethodAccessTest : public testing::TestWithParam<rpc::TransportParam> {
   std::vector<int> CodesOfWaits() {
     rpc::Agent& agent = rpc::CurrentCall::Get()->agent();
     return {Sync(agent, own_, kAdd, 1).status().raw_code(),
-            own_.ToHere().status().raw_code(), own_.Lock().status().raw_code(),
+            own_.ToHere().status().raw_code(),
+            ToHereAll(std::vector<RRef<int64_t>>{own_}).status().raw_code(),
+            own_.Lock().status().raw_code(),
             own_.LockShared().status().raw_code()};
   }
 

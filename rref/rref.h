@@ -179,6 +179,9 @@ template <class T>
 absl::StatusOr<std::vector<T>> ToHereAll(
     std::span<const RRef<T>> references,
     std::optional<absl::Duration> timeout = std::nullopt) {
+  for (const RRef<T>& reference : references) {
+    RETURN_IF_ERROR(reference.reference()->CheckMayWait());
+  }
   return internal::FetchAll(references, /*await=*/true, timeout).Wait();
 }
 template <class T>
