@@ -188,6 +188,12 @@ void LongRunGuard::Begin() {
   Watch::Get().WakeUp();
 }
 
+void LongRunGuard::Replace() {
+  if (observer_ == nullptr || replaced_) return;
+  if (!ThisThread().End()) observer_->OnBlock();
+  replaced_ = true;
+}
+
 // Once replaced, the thread counts as blocked until the guard ends.
 void LongRunGuard::OnBlock() {
   if (replaced_) return;

@@ -34,6 +34,9 @@ class LongRunGuard final : private BlockingObserver {
   LongRunGuard(const LongRunGuard&) = delete;
   LongRunGuard& operator=(const LongRunGuard&) = delete;
 
+  // Replaces the thread now: the work is expected to take long.
+  void Replace();
+
   // Whether the calling thread can be replaced if its work takes long: it has a
   // guard, or an observer for one.
   static bool CanReplaceThisThread();

@@ -83,6 +83,25 @@ TEST(LongRunGuardTest, WakesTheWatchingThread) {
   }
 }
 
+TEST(LongRunGuardTest, ReplacesAThreadWhoseWorkIsExpectedToTakeLong) {
+  RecordingObserver observer;
+  {
+    LongRunGuard guard(nullptr);
+    guard.Replace();
+    EXPECT_THAT(observer.calls(), ElementsAre("block"));
+    // Once.
+    guard.Replace();
+    { BlockingRegion region; }
+    EXPECT_THAT(observer.calls(), ElementsAre("block"));
+  }
+  EXPECT_THAT(observer.calls(), ElementsAre("block", "unblock"));
+}
+
+TEST(LongRunGuardTest, AThreadWithoutAnObserverIsNotReplaced) {
+  LongRunGuard guard(nullptr);
+  guard.Replace();
+}
+
 TEST(LongRunGuardTest, LeavesShortWorkAlone) {
   RecordingObserver observer;
   const auto end =

@@ -21,6 +21,9 @@ constexpr std::chrono::microseconds kShortRun{15};
 constexpr std::chrono::microseconds kLongestRunHere{50};
 // Copying more bytes takes longer.
 constexpr size_t kMaxBytesHere = size_t{256} << 10;
+// Of work whose thread is replaced. Longer work gains less by it.
+constexpr std::chrono::microseconds kLongestReplacedRun{1000};
+constexpr size_t kMaxBytesReplaced = size_t{4} << 20;
 
 }  // namespace
 
@@ -42,23 +45,32 @@ async::Executor& FunctionRunner::ExecutorOf(const RunOn& run_on) {
   return *queue;
 }
 
-bool FunctionRunner::MayRunHere(const Work& work) const {
+FunctionRunner::Place FunctionRunner::PlaceOf(const Work& work) {
   const std::optional<std::chrono::nanoseconds> expected =
       work.run_time.expected();
-  return expected.has_value() &&
-         *expected <= (work.more_waiting ? kShortRun : kLongestRunHere) &&
-         work.request_bytes <= kMaxBytesHere && state_->pool() != nullptr &&
-         AgentState::InsideScope::IsInside(state_.get()) &&
-         async::LongRunGuard::CanReplaceThisThread() &&
-         !async::ThreadPool::IsNearlyExhausted();
+  if (!expected.has_value() || *expected > kLongestReplacedRun ||
+      work.request_bytes > kMaxBytesReplaced || state_->pool() == nullptr ||
+      !AgentState::InsideScope::IsInside(state_.get()) ||
+      !async::LongRunGuard::CanReplaceThisThread() ||
+      async::ThreadPool::IsNearlyExhausted()) {
+    return Place::kPool;
+  }
+  if (*expected <= (work.more_waiting ? kShortRun : kLongestRunHere) &&
+      work.request_bytes <= kMaxBytesHere) {
+    return Place::kHere;
+  }
+  if (work.more_waiting || replaced_.exchange(true)) return Place::kPool;
+  return Place::kHereReplaced;
 }
 
-void FunctionRunner::RunHere(async::RunTime& run_time,
+void FunctionRunner::RunHere(Place place, async::RunTime& run_time,
                              absl::FunctionRef<void()> action) {
   std::optional<async::LongRunGuard> guard;
   // The pool's threads may take long.
   if (!state_->pool()->RunsThisThread()) guard.emplace(&run_time);
+  if (place == Place::kHereReplaced && guard.has_value()) guard->Replace();
   Measure(run_time, action);
+  if (place == Place::kHereReplaced) replaced_.store(false);
 }
 
 void FunctionRunner::Measure(async::RunTime& run_time,

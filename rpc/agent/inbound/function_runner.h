@@ -3,6 +3,7 @@
 #ifndef HAWSER_RPC_AGENT_INBOUND_FUNCTION_RUNNER_H_
 #define HAWSER_RPC_AGENT_INBOUND_FUNCTION_RUNNER_H_
 
+#include <atomic>
 #include <cstddef>
 #include <memory>
 #include <string>
@@ -50,15 +51,22 @@ class FunctionRunner {
     bool more_waiting = false;
   };
   // Runs `action` on ExecutorOf(work.run_on), unless the agent stops before. If
-  // that is the agent's pool, and a hand-over to another thread would take
-  // longer than the action, runs it in the calling thread instead. If it takes
-  // long there against expectation, another thread replaces the calling one.
+  // that is the agent's pool, and the caller of the function would wait longer
+  // for a hand-over to another thread than the action takes, runs it in the
+  // calling thread instead:
+  //   - a short action. If it takes long against expectation, another thread
+  //     replaces the calling one;
+  //   - a longer one, one at a time, which another thread replaces from its
+  //     beginning.
   template <class Action>
   void RunOrPost(const Work& work, Action action) {
     if (work.run_on.kind() == RunOn::Kind::kQueue) {
       state_->Post(ExecutorOf(work.run_on), std::move(action));
-    } else if (MayRunHere(work)) {
-      RunHere(work.run_time, action);
+      return;
+    }
+    const Place place = PlaceOf(work);
+    if (place != Place::kPool) {
+      RunHere(place, work.run_time, action);
     } else {
       state_->Post(state_->executor(), [&run_time = work.run_time,
                                         action = std::move(action)]() mutable {
@@ -85,13 +93,17 @@ class FunctionRunner {
   static absl::Status CheckMayBlock();
 
  private:
-  // Whether to run `work` in the calling thread instead of on the pool.
-  bool MayRunHere(const Work& work) const;
-  void RunHere(async::RunTime& run_time, absl::FunctionRef<void()> action);
+  enum class Place { kPool, kHere, kHereReplaced };
+  Place PlaceOf(const Work& work);
+  // Not for kPool.
+  void RunHere(Place place, async::RunTime& run_time,
+               absl::FunctionRef<void()> action);
   static void Measure(async::RunTime& run_time,
                       absl::FunctionRef<void()> action);
 
   const std::shared_ptr<AgentState> state_;
+  // Whether an action runs with kHereReplaced.
+  std::atomic<bool> replaced_{false};
   async::Mutex mutex_;
   absl::flat_hash_map<std::string, std::unique_ptr<async::SerialQueue>> queues_
       ABSL_GUARDED_BY(mutex_);

@@ -10,6 +10,7 @@
 #include <optional>
 #include <string>
 #include <thread>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -294,15 +295,61 @@ TEST_F(RunOrPostTest, LongerWorkLeavesTheThreadToMessagesThatWait) {
 }
 
 TEST_F(RunOrPostTest, LongWorkRunsOnThePool) {
-  run_time_.Record(std::chrono::microseconds(100));
-  EXPECT_FALSE(RunsInTransport(WorkWith(run_time_)));
+  for (const int us : {900, 1100}) {
+    EXPECT_EQ(RunsInTransport(WorkOf(std::chrono::microseconds(us))), us < 1000)
+        << us;
+  }
 }
 
 TEST_F(RunOrPostTest, LargeRequestsRunOnThePool) {
-  for (const size_t bytes : {size_t{256} << 10, (size_t{256} << 10) + 1}) {
+  for (const size_t bytes : {size_t{4} << 20, (size_t{4} << 20) + 1}) {
     FunctionRunner::Work work = WorkOf(std::chrono::microseconds(2));
     work.request_bytes = bytes;
-    EXPECT_EQ(RunsInTransport(work), bytes == size_t{256} << 10);
+    EXPECT_EQ(RunsInTransport(work), bytes == size_t{4} << 20);
+  }
+}
+
+// The guard of short work would replace it only later.
+TEST_F(RunOrPostTest, ThreadOfLongerWorkIsReplacedFromTheBeginning) {
+  for (const auto& [us, bytes, replaced] :
+       {std::tuple(40, size_t{256} << 10, false),
+        std::tuple(40, (size_t{256} << 10) + 1, true),
+        std::tuple(60, size_t{0}, true)}) {
+    FunctionRunner::Work work = WorkOf(std::chrono::microseconds(us));
+    work.request_bytes = bytes;
+    std::latch ran(1);
+    int num_blocked = 0;
+    InTransport([&] {
+      runner_.RunOrPost(work, [&] {
+        num_blocked = transport_.stats().num_blocked;
+        ran.count_down();
+      });
+    });
+    ran.wait();
+    EXPECT_EQ(num_blocked, replaced ? 1 : 0) << us << " us, " << bytes;
+  }
+}
+
+TEST_F(RunOrPostTest, OneThreadAtATimeDoesLongerWork) {
+  std::latch second_ran(1), ended(1);
+  InTransport([&] {
+    runner_.RunOrPost(WorkOf(std::chrono::microseconds(200)), [&] {
+      second_ran.wait();
+      ended.count_down();
+    });
+  });
+  // In the thread that replaces the first one.
+  EXPECT_FALSE(RunsInTransport(WorkOf(std::chrono::microseconds(200))));
+  second_ran.count_down();
+  ended.wait();
+  transport_.Shutdown();
+}
+
+TEST_F(RunOrPostTest, LongerWorkMayBeDoneInTheTransportAgain) {
+  for (int i = 0; i < 3; ++i) {
+    // The work before may not have ended yet.
+    while (!RunsInTransport(WorkOf(std::chrono::microseconds(200)))) {
+    }
   }
 }
 
