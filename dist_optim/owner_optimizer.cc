@@ -17,6 +17,10 @@ namespace {
 
 using Holder = rref::AsyncSharedMutex::Holder;
 
+// Gradients of at most so many bytes are applied in the thread that takes the
+// step, in about 200 us. To wake threads for them would take longer.
+constexpr int64_t kMaxBytesHere = int64_t{2} << 20;
+
 std::string NameOf(size_t group, size_t position) {
   return absl::StrCat("parameter ", position, " of group ", group);
 }
@@ -143,15 +147,22 @@ async::Future<uint64_t> OwnerOptimizer::Step(uint64_t step,
     if (steps_.size() > kMaxSteps) steps_.erase(steps_.begin());
   }
   const auto rules = Rules();
-  std::vector<async::Future<void>> updates;
+  std::vector<Work> works;
+  int64_t num_bytes = 0;
   for (size_t g = 0; g < groups_.size(); ++g) {
     for (size_t i = 0; i < groups_[g].parameters.size(); ++i) {
       Parameter& parameter = *groups_[g].parameters[i];
       Tensor gradient = gradient_of(parameter.owned.tensor);
       if (!gradient.defined()) continue;
-      updates.push_back(Update(parameter, NameOf(g, i), rules[g],
-                               std::move(gradient), executor));
+      num_bytes += gradient.byte_size();
+      works.push_back(
+          {&parameter, NameOf(g, i), rules[g], std::move(gradient)});
     }
+  }
+  const bool here = num_bytes <= kMaxBytesHere;
+  std::vector<async::Future<void>> updates;
+  for (Work& work : works) {
+    updates.push_back(Update(std::move(work), executor, here));
   }
   async::Future<uint64_t> result = promise.future();
   const uint64_t count = updates.size();
@@ -167,19 +178,22 @@ async::Future<uint64_t> OwnerOptimizer::Step(uint64_t step,
   return result;
 }
 
-async::Future<void> OwnerOptimizer::Update(
-    Parameter& parameter, std::string name,
-    std::shared_ptr<const optim::UpdateRule> rule, Tensor gradient,
-    async::Executor& executor) {
-  return parameter.owned.value->lock().AcquireExclusive().Then(
-      &executor, [self = shared_from_this(), &parameter, name = std::move(name),
-                  rule = std::move(rule),
-                  gradient = std::move(gradient)](absl::StatusOr<Holder> lock) {
-        if (!lock.ok()) return lock.status();
-        return rpc::WithPrefix(
-            name, rule->Apply(parameter.owned.tensor, gradient, parameter.state,
-                              {.learning_rate = rule->learning_rate()}));
-      });
+async::Future<void> OwnerOptimizer::Update(Work work, async::Executor& executor,
+                                           bool here) {
+  async::Future<Holder> access =
+      work.parameter->owned.value->lock().AcquireExclusive();
+  auto apply = [self = shared_from_this(),
+                work = std::move(work)](absl::StatusOr<Holder> lock) {
+    if (!lock.ok()) return lock.status();
+    return rpc::WithPrefix(
+        work.name,
+        work.rule->Apply(work.parameter->owned.tensor, work.gradient,
+                         work.parameter->state,
+                         {.learning_rate = work.rule->learning_rate()}));
+  };
+  // The thread that gives access later has other work.
+  if (here && access.ready()) return std::move(access).Then(std::move(apply));
+  return std::move(access).Then(&executor, std::move(apply));
 }
 
 absl::Status OwnerOptimizer::SetOption(size_t group, std::string_view option,

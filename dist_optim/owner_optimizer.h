@@ -69,7 +69,10 @@ class OwnerOptimizer : public std::enable_shared_from_this<OwnerOptimizer> {
   // are still updated.
   //
   // A repeated `step` returns its first result. kAborted if it is too old to be
-  // remembered. `executor` runs the arithmetic.
+  // remembered.
+  //
+  // `executor` runs the arithmetic, in parallel, unless there is little of it:
+  // gradients of up to 2 MiB in total are applied in this call.
   async::Future<uint64_t> Step(uint64_t step, GradientOf gradient_of,
                                async::Executor& executor);
 
@@ -102,9 +105,16 @@ class OwnerOptimizer : public std::enable_shared_from_this<OwnerOptimizer> {
 
   OwnerOptimizer() = default;
 
-  async::Future<void> Update(Parameter& parameter, std::string name,
-                             std::shared_ptr<const optim::UpdateRule> rule,
-                             Tensor gradient, async::Executor& executor);
+  // The update of one parameter.
+  struct Work {
+    Parameter* parameter = nullptr;
+    // For errors.
+    std::string name;
+    std::shared_ptr<const optim::UpdateRule> rule;
+    Tensor gradient;
+  };
+  // `here`: in this call, unless the parameter is in use.
+  async::Future<void> Update(Work work, async::Executor& executor, bool here);
   std::vector<std::shared_ptr<const optim::UpdateRule>> Rules() const;
 
   mutable async::Mutex mutex_;

@@ -23,8 +23,11 @@ using async::IsOk;
 using async::IsOkAndHolds;
 using async::StatusIs;
 
-OwnedParameter Parameter(double value) {
-  Tensor tensor = Tensor::Full({2}, value);
+// Gradients of more elements are applied on the executor.
+constexpr int64_t kMaxElementsHere = 512 * 1024;
+
+OwnedParameter Parameter(double value, int64_t num_elements = 2) {
+  Tensor tensor = Tensor::Full({num_elements}, value);
   EXPECT_THAT(autograd::SetRequiresGrad(tensor), IsOk());
   return {tensor, std::make_shared<rref::OwnerValue>(rpc::Erase(tensor))};
 }
@@ -86,14 +89,39 @@ TEST_F(OwnerOptimizerTest, StepWaitsForAFetchInProgress) {
 }
 
 TEST_F(OwnerOptimizerTest, FetchWaitsForAStepInProgress) {
+  a_ = Parameter(1, kMaxElementsHere + 1);
   Make({.lr = 0.25});
   async::ManualExecutor later;
   async::Future<uint64_t> step = optimizer_->Step(
-      1, [](const Tensor&) { return Tensor::Ones({2}); }, later);
+      1,
+      [](const Tensor& parameter) { return Tensor::Ones(parameter.shape()); },
+      later);
   EXPECT_FALSE(a_.value->lock().AcquireShared().ready());
   later.RunAll();
   EXPECT_TRUE(step.ready());
   EXPECT_TRUE(a_.value->lock().AcquireShared().ready());
+}
+
+// All gradients of a step count together.
+TEST_F(OwnerOptimizerTest, SmallStepIsAppliedWithoutTheExecutor) {
+  a_ = Parameter(1, kMaxElementsHere / 2);
+  b_ = Parameter(1, kMaxElementsHere / 2);
+  Make({.lr = 0.25});
+  const auto ones = [](const Tensor& parameter) {
+    return Tensor::Ones(parameter.shape());
+  };
+  async::ManualExecutor later;
+  EXPECT_TRUE(optimizer_->Step(1, ones, later).ready());
+  EXPECT_FLOAT_EQ(A(), 0.75);
+  // The thread that ends the fetch has other work.
+  rref::AsyncSharedMutex::Holder reader =
+      *a_.value->lock().AcquireShared().Wait();
+  async::Future<uint64_t> step = optimizer_->Step(2, ones, later);
+  reader.reset();
+  EXPECT_FALSE(step.ready());
+  later.RunAll();
+  EXPECT_TRUE(step.ready());
+  EXPECT_FLOAT_EQ(A(), 0.5);
 }
 
 TEST_F(OwnerOptimizerTest, OptionAppliesFromTheNextStep) {
