@@ -1,6 +1,7 @@
 #ifndef HAWSER_ASYNC_FUTURE_H_
 #define HAWSER_ASYNC_FUTURE_H_
 
+#include <memory>
 #include <string_view>
 #include <type_traits>
 #include <utility>
@@ -13,6 +14,7 @@
 #include "async/clock.h"
 #include "async/executor.h"
 #include "async/internal/future_state.h"
+#include "async/wait_poller.h"
 
 namespace hawser::async {
 
@@ -79,6 +81,9 @@ class [[nodiscard]] Future {
   // Blocks until ready. The reference lives as long as this handle. On a pool
   // thread, the pool replaces the blocked thread with another one
   // (async/thread_pool.h).
+  //
+  // May run callbacks of the operations that the future depends on, in this
+  // thread (async/wait_poller.h): do not wait with a lock that they take.
   const Result<T>& Wait() const& {
     state()->WaitUntilReady(kNever);
     return state_->result();
@@ -144,6 +149,18 @@ class [[nodiscard]] Future {
   }
   template <class F>
   auto Then(Executor* executor, F&& callback) &&;
+
+  // Sets the operation that this future depends on, for which a thread polls
+  // that waits for this future. Futures derived from this one by Then, JoinAll
+  // or JoinAllSettled get it too. Must be called before other threads have a
+  // handle on this future.
+  void SetWaitPoller(std::shared_ptr<WaitPoller> poller) {
+    state()->set_poller(std::move(poller));
+  }
+  // May be null.
+  const std::shared_ptr<WaitPoller>& wait_poller() const {
+    return state()->poller();
+  }
 
  private:
   template <class>

@@ -12,6 +12,7 @@
 #include "absl/status/status.h"
 #include "async/future.h"
 #include "async/status_macros.h"
+#include "async/wait_poller.h"
 
 namespace hawser::async {
 namespace internal {
@@ -56,6 +57,17 @@ void Join(std::vector<Future<T>> futures, Finish finish) {
   }
 }
 
+template <class T>
+std::shared_ptr<WaitPoller> PollerOf(const std::vector<Future<T>>& futures) {
+  std::vector<std::shared_ptr<WaitPoller>> pollers;
+  for (const Future<T>& future : futures) {
+    if (future.valid() && !future.ready()) {
+      pollers.push_back(future.wait_poller());
+    }
+  }
+  return PollerOfAll(std::move(pollers));
+}
+
 }  // namespace internal
 
 // Returns the values of all `futures`, in their order; Future<void> for T =
@@ -73,6 +85,7 @@ auto JoinAll(std::vector<Future<T>> futures) {
   }
   Promise<Joined> promise;
   Future<Joined> joined = promise.future();
+  joined.SetWaitPoller(internal::PollerOf(futures));
   internal::Join(std::move(futures), [promise = std::move(promise)](
                                          auto& results, size_t failed) mutable {
     if (failed < results.size()) {
@@ -99,6 +112,7 @@ Future<std::vector<Result<T>>> JoinAllSettled(std::vector<Future<T>> futures) {
   if (futures.empty()) return MakeReadyFuture<Joined>(Joined());
   Promise<Joined> promise;
   Future<Joined> joined = promise.future();
+  joined.SetWaitPoller(internal::PollerOf(futures));
   internal::Join(std::move(futures),
                  [promise = std::move(promise)](auto& results, size_t) mutable {
                    Joined values;

@@ -329,14 +329,25 @@ void BackwardPass::Send(const rpc::WorkerRun& to, v1::GradientRequest request,
     }
     ++outstanding_;
   }
-  transport_->SendGradients(to, std::move(request), std::move(tensors))
-      .OnReady([pass = shared_from_this()](const absl::Status& status) {
-        if (status.ok()) {
-          pass->FinishOne();
-        } else {
-          pass->Fail(status);
-        }
-      });
+  const async::Future<void> sent =
+      transport_->SendGradients(to, std::move(request), std::move(tensors));
+  // Only the root worker has a thread that waits for the pass.
+  if (!root_nodes_.empty()) {
+    async::MutexLock lock(&mutex_);
+    pollers_.push_back(sent.wait_poller());
+  }
+  sent.OnReady([pass = shared_from_this()](const absl::Status& status) {
+    if (status.ok()) {
+      pass->FinishOne();
+    } else {
+      pass->Fail(status);
+    }
+  });
+}
+
+std::shared_ptr<async::WaitPoller> BackwardPass::poller() const {
+  async::MutexLock lock(&mutex_);
+  return async::PollerOfAll(pollers_);
 }
 
 v1::MessageManifest BackwardPass::ManifestLocked(

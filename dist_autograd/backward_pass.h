@@ -16,6 +16,7 @@
 #include "absl/status/statusor.h"
 #include "async/future.h"
 #include "async/mutex.h"
+#include "async/wait_poller.h"
 #include "autograd/graph_task.h"
 #include "dist_autograd/context.h"
 #include "dist_autograd/ids.h"
@@ -125,6 +126,10 @@ class BackwardPass : public std::enable_shared_from_this<BackwardPass> {
   // done.
   async::Future<void> done() const { return done_future_; }
 
+  // The poller of the messages sent so far, whose replies precede the end; may
+  // be null.
+  std::shared_ptr<async::WaitPoller> poller() const;
+
   // Forward messages whose gradients have not arrived: "0:3 to worker 2, ...".
   std::string DescribeMissing() const;
 
@@ -194,6 +199,8 @@ class BackwardPass : public std::enable_shared_from_this<BackwardPass> {
   // The local graph; the start, with the message that led to it; each message
   // that is not acknowledged; and each message that is being received.
   int64_t outstanding_ ABSL_GUARDED_BY(mutex_) = 2;
+  std::vector<std::shared_ptr<async::WaitPoller>> pollers_
+      ABSL_GUARDED_BY(mutex_);
   // Empty once the pass is done.
   std::optional<async::Promise<void>> done_ ABSL_GUARDED_BY(mutex_);
   absl::Status failure_ ABSL_GUARDED_BY(mutex_);

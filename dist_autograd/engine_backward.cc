@@ -229,11 +229,13 @@ async::Future<void> Engine::Backward(ContextId context_id,
   for (const Tensor& root : roots) {
     seeds.push_back(Tensor::Ones(root.shape(), {.dtype = root.dtype()}));
   }
-  async::Future<void> done = (*pass)->done();
+  async::Future<void> done =
+      (*pass)->done().Then([self = self_](const absl::Status& status) {
+        return WithOrigin(status, self);
+      });
   (*pass)->Start(std::move(seeds));
-  return std::move(done).Then([self = self_](const absl::Status& status) {
-    return WithOrigin(status, self);
-  });
+  done.SetWaitPoller((*pass)->poller());
+  return done;
 }
 
 async::Future<rpc::Message<v1::GradientReply>> Engine::HandleGradient(

@@ -23,6 +23,9 @@ constexpr int kMaxThreads = 256;
 constexpr int kRoundsPerTurn = 4096;
 // Polling rounds between two reads of the clock.
 constexpr int kRoundsPerLook = 16;
+// Polling rounds after which other threads of this core get a turn, such as one
+// that this thread woke.
+constexpr int kRoundsPerYield = 64;
 // Longest time that descriptors and deadlines go unchecked while polling finds
 // work.
 constexpr absl::Duration kAttention = absl::Milliseconds(1);
@@ -37,13 +40,31 @@ constexpr int kMaxEvents = 1;
 class EventLoop::Turn final : public async::BlockingObserver {
  public:
   explicit Turn(EventLoop* loop)
-      : loop_(*loop), pool_(*SetForThisThread(this)) {}
+      : loop_(*loop), pool_(*SetForThisThread(this)) {
+    of_this_thread_ = this;
+  }
   ~Turn() override {
     End();
     SetForThisThread(&pool_);
+    of_this_thread_ = nullptr;
   }
 
   const Sources& sources() const { return *sources_; }
+
+  // As EventLoop::OthersNeedThisThread, for a thread of any loop.
+  static bool OthersNeedThisThread(const EventLoop* loop,
+                                   const Source* waits_for) {
+    const Turn* const turn = of_this_thread_;
+    if (turn == nullptr || &turn->loop_ != loop ||
+        !turn->polling_.load(std::memory_order_relaxed)) {
+      return false;
+    }
+    if (loop->posted_any_.load(std::memory_order_relaxed)) return true;
+    for (const auto& source : *turn->sources_) {
+      if (source.get() != waits_for && source->HasEvent()) return true;
+    }
+    return false;
+  }
 
   // Switches to the loop's current sources.
   void Refresh() {
@@ -59,26 +80,43 @@ class EventLoop::Turn final : public async::BlockingObserver {
 
   // The source that delivered an event last.
   void set_last(const Source* source) { last_ = source; }
-  // Yields the core if that source cannot deliver more while this thread polls.
-  // Both threads stay runnable, so the kernel can move one to an idle core.
-  void YieldToPeer() const {
-    if (last_ != nullptr && last_->PeerOnThisCore()) std::this_thread::yield();
+  // Yields the core, if not `always` only if that source cannot deliver more
+  // while this thread polls. All threads stay runnable, so the kernel can move
+  // one to an idle core.
+  void YieldToOthers(bool always) const {
+    if (always || (last_ != nullptr && last_->PeerOnThisCore())) {
+      std::this_thread::yield();
+    }
   }
 
   void Begin() {
-    polling_ = true;
+    polling_.store(true, std::memory_order_relaxed);
     for (const auto& source : *sources_) source->BeginPolling();
   }
+  // Whether this thread may wait for events without sleeping.
+  bool MaySpin() {
+    if (!spins_.load(std::memory_order_relaxed)) {
+      spins_.store(loop_.spin_policy_.Begin(), std::memory_order_relaxed);
+    }
+    return spins_.load(std::memory_order_relaxed);
+  }
+  void EndSpinning() {
+    if (spins_.exchange(false, std::memory_order_relaxed)) {
+      loop_.spin_policy_.End();
+    }
+  }
+
   // Returns true if an event arrived for which the peer will not signal.
   bool End() {
-    if (!std::exchange(polling_, false)) return false;
+    EndSpinning();
+    if (!polling_.exchange(false, std::memory_order_relaxed)) return false;
     bool came = false;
     for (const auto& source : *sources_) came |= source->EndPolling();
     return came;
   }
 
   void OnBlock() override {
-    resume_ = polling_;
+    resume_ = polling_.load(std::memory_order_relaxed);
     if (End()) loop_.Wake();
     pool_.OnBlock();
   }
@@ -93,9 +131,16 @@ class EventLoop::Turn final : public async::BlockingObserver {
   std::shared_ptr<const Sources> sources_ = std::make_shared<const Sources>();
   const Source* last_ = nullptr;
   uint64_t version_ = ~uint64_t{0};
-  bool polling_ = false;
+  // Also set by a LongRunGuard, while the thread works.
+  std::atomic<bool> polling_{false};
+  std::atomic<bool> spins_{false};
   bool resume_ = false;
+
+  static thread_local constinit Turn* of_this_thread_;
 };
+
+thread_local constinit EventLoop::Turn* EventLoop::Turn::of_this_thread_ =
+    nullptr;
 
 absl::StatusOr<std::unique_ptr<EventLoop>> EventLoop::Create(Options options) {
   fs::UniqueFd doorbell(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
@@ -184,6 +229,10 @@ void EventLoop::Wake() {
   // Fails only if the counter is full, and then the thread is awake already.
   [[maybe_unused]] const ssize_t written =
       write(doorbell_.get(), &one, sizeof(one));
+}
+
+bool EventLoop::OthersNeedThisThread(const Source* source) const {
+  return Turn::OthersNeedThisThread(this, source);
 }
 
 void EventLoop::WakeBy(async::MonotonicTime time) {
@@ -308,13 +357,15 @@ void EventLoop::Poll(Turn& turn) {
     const async::MonotonicTime now = std::chrono::steady_clock::now();
     if (std::exchange(fresh, false)) {
       last_event = now;
-    } else if (async::TimeBetween(last_event, now) >= options_.spin) {
+      turn.EndSpinning();
+    } else if (!turn.MaySpin() ||
+               async::TimeBetween(last_event, now) >= options_.spin) {
       if (!turn.End() && !Attend(turn.sources(), /*wait=*/true)) return;
       turn.Begin();
       attended = last_event = std::chrono::steady_clock::now();
       continue;
     } else if (may_sleep) {
-      turn.YieldToPeer();
+      turn.YieldToOthers(/*always=*/round % kRoundsPerYield == 0);
     }
     if (async::TimeBetween(attended, now) >= kAttention) {
       Attend(turn.sources(), /*wait=*/false);

@@ -22,6 +22,7 @@
 #include "fs/unique_fd.h"
 #include "ipc/alarm.h"
 #include "ipc/parallel_copier.h"
+#include "ipc/spin_policy.h"
 
 namespace hawser::ipc {
 
@@ -39,6 +40,8 @@ class EventLoop {
     // Handles some of the pending events; returns true if there were any. May
     // run in several threads concurrently.
     virtual bool Poll() = 0;
+    // Whether an event is pending.
+    virtual bool HasEvent() = 0;
     // Whether the last event was sent from the core that this thread runs on,
     // so that no more can arrive while it polls.
     virtual bool PeerOnThisCore() const = 0;
@@ -83,6 +86,11 @@ class EventLoop {
   void WakeBy(async::MonotonicTime time);
   // Wakes the sleeping thread.
   void Wake();
+  // For the work of a source that waits for an event of `source` and polls for
+  // it: whether the calling thread is the one that has to handle events of
+  // other sources too, and there are some. It should then block, so that
+  // another thread replaces it.
+  bool OthersNeedThisThread(const Source* source) const;
   // An eventfd that peers write to for the same purpose.
   int doorbell() const { return doorbell_.get(); }
 
@@ -112,6 +120,8 @@ class EventLoop {
   std::shared_ptr<const Sources> sources();
 
   const Options options_;
+  // Of the loop's threads.
+  SpinPolicy spin_policy_;
   const fs::UniqueFd doorbell_;
   const fs::UniqueFd epoll_;
   const std::shared_ptr<ParallelCopier> copier_ =

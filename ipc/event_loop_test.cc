@@ -1,6 +1,8 @@
 #include "ipc/event_loop.h"
 
+#include <atomic>
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <utility>
 
@@ -21,6 +23,7 @@ using ::hawser::async::IsOk;
 class NothingComes : public EventLoop::Source {
  public:
   bool Poll() override { return false; }
+  bool HasEvent() override { return false; }
   bool PeerOnThisCore() const override { return false; }
   void BeginPolling() override {}
   bool EndPolling() override { return false; }
@@ -102,6 +105,68 @@ class SleepsBetweenLooks final : public NothingComes {
   bool armed_ ABSL_GUARDED_BY(mutex_) = false;
   int num_looks_ ABSL_GUARDED_BY(mutex_) = 0;
 };
+
+// Has an event, which stays pending, if set.
+class HasOrNot final : public NothingComes {
+ public:
+  void Set(bool has) { has_ = has; }
+  bool HasEvent() override { return has_; }
+  async::MonotonicTime OnTime(async::MonotonicTime) override {
+    return async::kNever;
+  }
+
+ private:
+  std::atomic<bool> has_ = false;
+};
+
+// Runs a closure in Poll, once.
+class Works final : public NothingComes {
+ public:
+  explicit Works(std::function<void()> work) : work_(std::move(work)) {}
+  bool Poll() override {
+    if (std::exchange(done_, true)) return false;
+    work_();
+    return true;
+  }
+  async::MonotonicTime OnTime(async::MonotonicTime) override {
+    return async::kNever;
+  }
+
+ private:
+  const std::function<void()> work_;
+  bool done_ = false;
+};
+
+TEST(EventLoopTest, WorkThatWaitsLearnsOfOtherEvents) {
+  absl::StatusOr<std::unique_ptr<EventLoop>> loop =
+      EventLoop::Create({.spin = absl::ZeroDuration()});
+  ASSERT_THAT(loop, IsOk());
+  auto first = std::make_shared<HasOrNot>();
+  auto second = std::make_shared<HasOrNot>();
+  (*loop)->Add(first);
+  (*loop)->Add(second);
+  async::Promise<void> done;
+  const async::Future<void> worked = done.future();
+  const auto others = [&] {
+    return (*loop)->OthersNeedThisThread(first.get());
+  };
+  (*loop)->Add(std::make_shared<Works>([&] {
+    first->Set(true);
+    EXPECT_FALSE(others());
+    second->Set(true);
+    EXPECT_TRUE(others());
+    second->Set(false);
+    EXPECT_FALSE(others());
+    (*loop)->Post([] {});
+    EXPECT_TRUE(others());
+    done.Set(absl::OkStatus());
+  }));
+  ASSERT_THAT(worked.Wait(), IsOk());
+  // The loop's threads handle events for threads that are not its own.
+  second->Set(true);
+  EXPECT_FALSE(others());
+  (*loop)->Shutdown();
+}
 
 // A closure blocks and another thread replaces it. When the closure resumes
 // there are two threads, and one of them ends its turn at an arbitrary moment.

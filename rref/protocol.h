@@ -104,9 +104,11 @@ class Protocol : public std::enable_shared_from_this<Protocol> {
   absl::StatusOr<ReceivedReference> Receive(const v1::RRefReference& reference,
                                             const rpc::WorkerInfo& from);
 
-  // Makes requests to one owner.
-  void Fetch(std::vector<Reference::Fetch> fetches, bool await,
-             std::optional<absl::Duration> timeout);
+  // Makes requests to one owner. Returns the poller of futures that depend on
+  // them; may be null.
+  std::shared_ptr<async::WaitPoller> Fetch(
+      std::vector<Reference::Fetch> fetches,
+      std::optional<absl::Duration> timeout);
   // Returns the value of this worker's reference `rref` once it has been
   // created and may be read. Waits for up to `timeout` (unset: the agent's
   // default).
@@ -154,8 +156,9 @@ class Protocol : public std::enable_shared_from_this<Protocol> {
   struct FetchedValue;
 
   // Sends one request, which is not empty.
-  void SendFetch(std::vector<Reference::Fetch> fetches, bool await,
-                 std::optional<absl::Duration> timeout);
+  std::shared_ptr<async::WaitPoller> SendFetch(
+      std::vector<Reference::Fetch> fetches,
+      std::optional<absl::Duration> timeout);
   // Passes a result to each of `fetches`, all of `owner`.
   void EndFetch(std::vector<Reference::Fetch>& fetches,
                 const rpc::WorkerInfo& owner,

@@ -323,8 +323,10 @@ async::Future<Protocol::FetchReply> Protocol::EncodeValues(
       });
 }
 
-void Protocol::Fetch(std::vector<Reference::Fetch> fetches, bool await,
-                     std::optional<absl::Duration> timeout) {
+std::shared_ptr<async::WaitPoller> Protocol::Fetch(
+    std::vector<Reference::Fetch> fetches,
+    std::optional<absl::Duration> timeout) {
+  std::vector<std::shared_ptr<async::WaitPoller>> pollers;
   std::vector<Reference::Fetch> together;
   absl::flat_hash_set<RRefId> distinct;
   for (Reference::Fetch& fetch : fetches) {
@@ -342,16 +344,20 @@ void Protocol::Fetch(std::vector<Reference::Fetch> fetches, bool await,
     if (alone && fetches.size() > 1) {
       std::vector<Reference::Fetch> one;
       one.push_back(std::move(fetch));
-      SendFetch(std::move(one), await, timeout);
+      pollers.push_back(SendFetch(std::move(one), timeout));
     } else {
       together.push_back(std::move(fetch));
     }
   }
-  if (!together.empty()) SendFetch(std::move(together), await, timeout);
+  if (!together.empty()) {
+    pollers.push_back(SendFetch(std::move(together), timeout));
+  }
+  return async::PollerOfAll(std::move(pollers));
 }
 
-void Protocol::SendFetch(std::vector<Reference::Fetch> fetches, bool await,
-                         std::optional<absl::Duration> timeout) {
+std::shared_ptr<async::WaitPoller> Protocol::SendFetch(
+    std::vector<Reference::Fetch> fetches,
+    std::optional<absl::Duration> timeout) {
   const HostHandle::Use host = host_.Acquire();
   if (!host) {
     for (Reference::Fetch& fetch : fetches) {
@@ -359,7 +365,7 @@ void Protocol::SendFetch(std::vector<Reference::Fetch> fetches, bool await,
           absl::FailedPreconditionError("the worker was shut down"), self_,
           /*maybe_applied=*/false));
     }
-    return;
+    return nullptr;
   }
   v1::RRefFetchRequest request;
   for (const Reference::Fetch& fetch : fetches) {
@@ -368,7 +374,6 @@ void Protocol::SendFetch(std::vector<Reference::Fetch> fetches, bool await,
   rpc::MethodCallOptions options;
   options.timeout = timeout;
   options.intercept_messages = true;
-  options.await = await;
   const rpc::WorkerInfo owner = fetches.front().reference->owner();
   async::Future<FetchReply> reply =
       host->CallMethod(owner, kFetchMethod, request, {}, options);
@@ -380,11 +385,13 @@ void Protocol::SendFetch(std::vector<Reference::Fetch> fetches, bool await,
       if (!status.ok()) reply.Cancel();
     });
   }
+  std::shared_ptr<async::WaitPoller> poller = reply.wait_poller();
   std::move(reply).OnReady(
       [self = shared_from_this(), owner, fetches = std::move(fetches)](
           const absl::StatusOr<FetchReply>& result) mutable {
         self->EndFetch(fetches, owner, result);
       });
+  return poller;
 }
 
 void Protocol::EndFetch(std::vector<Reference::Fetch>& fetches,

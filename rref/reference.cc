@@ -46,8 +46,9 @@ Reference::~Reference() {
   }
 }
 
-void Reference::Request(std::vector<Fetch> fetches, bool await,
-                        std::optional<absl::Duration> timeout) {
+std::shared_ptr<async::WaitPoller> Reference::Request(
+    std::vector<Fetch> fetches, std::optional<absl::Duration> timeout) {
+  std::vector<std::shared_ptr<async::WaitPoller>> pollers;
   while (!fetches.empty()) {
     const std::shared_ptr<const Reference> first = fetches.front().reference;
     const auto others = std::stable_partition(
@@ -59,8 +60,10 @@ void Reference::Request(std::vector<Fetch> fetches, bool await,
     std::vector<Fetch> of_one_owner(std::make_move_iterator(fetches.begin()),
                                     std::make_move_iterator(others));
     fetches.erase(fetches.begin(), others);
-    first->protocol_->Fetch(std::move(of_one_owner), await, timeout);
+    pollers.push_back(
+        first->protocol_->Fetch(std::move(of_one_owner), timeout));
   }
+  return async::PollerOfAll(std::move(pollers));
 }
 
 async::Future<ReadableObject> Reference::AwaitValue(

@@ -11,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "async/future.h"
+#include "async/wait_poller.h"
 #include "rpc/identity/worker_info.h"
 #include "rpc/wire/decoder.h"
 #include "rref/ids.h"
@@ -61,10 +62,10 @@ class Reference {
     std::string type_name;
     Fetched done;
   };
-  // Makes the requests, those of one owner in one message. `await`: this thread
-  // will wait for the results (rpc::MethodCallOptions::await).
-  static void Request(std::vector<Fetch> fetches, bool await,
-                      std::optional<absl::Duration> timeout);
+  // Makes the requests, those of one owner in one message. Returns the poller
+  // of the futures that depend on them; null if there is none.
+  static std::shared_ptr<async::WaitPoller> Request(
+      std::vector<Fetch> fetches, std::optional<absl::Duration> timeout);
 
   // Returns the value at the owner, with the same timeout as Fetch. Must be
   // called only at the owner. Errors: rref/rref.h.

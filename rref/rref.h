@@ -36,7 +36,6 @@ namespace internal {
 
 template <class T>
 async::Future<std::vector<T>> FetchAll(std::span<const RRef<T>> references,
-                                       bool await,
                                        std::optional<absl::Duration> timeout);
 
 }  // namespace internal
@@ -96,12 +95,12 @@ class RRef {
   //                        (rref/method.h).
   async::Future<T> ToHereAsync(
       std::optional<absl::Duration> timeout = std::nullopt) const {
-    return Fetch(/*await=*/false, timeout);
+    return Fetch(timeout);
   }
   absl::StatusOr<T> ToHere(
       std::optional<absl::Duration> timeout = std::nullopt) const {
     RETURN_IF_ERROR(reference_->CheckMayWait());
-    return Fetch(/*await=*/true, timeout).Wait();
+    return Fetch(timeout).Wait();
   }
 
   // Returns the object itself, once it has been created. The pointer keeps the
@@ -147,11 +146,10 @@ class RRef {
  private:
   template <class U>
   friend async::Future<std::vector<U>> internal::FetchAll(
-      std::span<const RRef<U>> references, bool await,
+      std::span<const RRef<U>> references,
       std::optional<absl::Duration> timeout);
 
-  async::Future<T> Fetch(bool await,
-                         std::optional<absl::Duration> timeout) const;
+  async::Future<T> Fetch(std::optional<absl::Duration> timeout) const;
   // Adds a request of the value to `fetches`.
   async::Future<T> AddFetch(std::vector<Reference::Fetch>& fetches) const;
   template <class U>
@@ -173,7 +171,7 @@ template <class T>
 async::Future<std::vector<T>> ToHereAllAsync(
     std::span<const RRef<T>> references,
     std::optional<absl::Duration> timeout = std::nullopt) {
-  return internal::FetchAll(references, /*await=*/false, timeout);
+  return internal::FetchAll(references, timeout);
 }
 template <class T>
 absl::StatusOr<std::vector<T>> ToHereAll(
@@ -182,7 +180,7 @@ absl::StatusOr<std::vector<T>> ToHereAll(
   for (const RRef<T>& reference : references) {
     RETURN_IF_ERROR(reference.reference()->CheckMayWait());
   }
-  return internal::FetchAll(references, /*await=*/true, timeout).Wait();
+  return internal::FetchAll(references, timeout).Wait();
 }
 template <class T>
 async::Future<std::vector<T>> ToHereAllAsync(
@@ -283,8 +281,7 @@ absl::StatusOr<std::shared_ptr<T>> RRef<T>::ToObject(
 }
 
 template <class T>
-async::Future<T> RRef<T>::Fetch(bool await,
-                                std::optional<absl::Duration> timeout) const {
+async::Future<T> RRef<T>::Fetch(std::optional<absl::Duration> timeout) const {
   static_assert(rpc::WireType<T>,
                 "the type cannot be encoded: use the value on its owner");
   if (is_owner()) {
@@ -299,7 +296,7 @@ async::Future<T> RRef<T>::Fetch(bool await,
   }
   std::vector<Reference::Fetch> fetches;
   async::Future<T> future = AddFetch(fetches);
-  Reference::Request(std::move(fetches), await, timeout);
+  future.SetWaitPoller(Reference::Request(std::move(fetches), timeout));
   return future;
 }
 
@@ -322,7 +319,6 @@ namespace internal {
 
 template <class T>
 async::Future<std::vector<T>> FetchAll(std::span<const RRef<T>> references,
-                                       bool await,
                                        std::optional<absl::Duration> timeout) {
   std::vector<Reference::Fetch> fetches;
   std::vector<async::Future<T>> values;
@@ -331,8 +327,11 @@ async::Future<std::vector<T>> FetchAll(std::span<const RRef<T>> references,
     values.push_back(reference.is_owner() ? reference.ToHereAsync(timeout)
                                           : reference.AddFetch(fetches));
   }
-  Reference::Request(std::move(fetches), await, timeout);
-  return async::JoinAll(std::move(values));
+  std::shared_ptr<async::WaitPoller> poller =
+      Reference::Request(std::move(fetches), timeout);
+  async::Future<std::vector<T>> all = async::JoinAll(std::move(values));
+  all.SetWaitPoller(std::move(poller));
+  return all;
 }
 
 }  // namespace internal

@@ -8,6 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "async/future.h"
 #include "async/testing/status_matchers.h"
 #include "autograd/ops/elementwise.h"
 #include "autograd/ops/reduce.h"
@@ -41,6 +42,11 @@ absl::StatusOr<Tensor> MakeParameter(double value) {
     return status;
   }
   return t;
+}
+
+template <class T>
+bool PollsOrIsReady(const async::Future<T>& future) {
+  return future.ready() || future.wait_poller() != nullptr;
 }
 
 class TrainingTrafficTest : public testing::TestWithParam<rpc::TransportParam> {
@@ -154,6 +160,35 @@ TEST_P(TrainingTrafficTest, StepCallsEachOwnerOnce) {
   }
   parameters.clear();
   job.StopAll();
+}
+
+// Otherwise each of them costs a wake-up.
+TEST_P(TrainingTrafficTest, WaitsOfAStepPollForTheirReplies) {
+  rpc::Agent& trainer = job_.agent(0);
+  auto parameter = rref::Remote(trainer, "w1", kMakeParameter, 3.0);
+  ASSERT_THAT(parameter, IsOk());
+  auto optimizer = dist_optim::DistributedOptimizer::Create(
+      trainer, optim::Sgd({.lr = 0.25}), {*parameter});
+  ASSERT_THAT(optimizer, IsOk());
+  auto context = dist_autograd::ContextScope::Open(trainer);
+  ASSERT_THAT(context, IsOk());
+  const std::vector<rref::RRef<Tensor>> parameters = {*parameter};
+  async::Future<std::vector<Tensor>> here = rref::ToHereAllAsync(parameters);
+  EXPECT_TRUE(PollsOrIsReady(here));
+  ASSERT_THAT(here.Wait(), IsOk());
+  auto loss = autograd::Sum(here.result()->front());
+  ASSERT_THAT(loss, IsOk());
+  async::Future<void> backward =
+      dist_autograd::BackwardAsync(trainer, (*context)->id(), {*loss});
+  EXPECT_TRUE(PollsOrIsReady(backward));
+  ASSERT_THAT(backward.Wait(), IsOk());
+  async::Future<void> step = (*optimizer)->StepAsync((*context)->id());
+  EXPECT_TRUE(PollsOrIsReady(step));
+  ASSERT_THAT(step.Wait(), IsOk());
+  async::Future<Tensor> updated = parameter->ToHereAsync();
+  EXPECT_TRUE(PollsOrIsReady(updated));
+  ASSERT_THAT(updated.Wait(), IsOk());
+  EXPECT_EQ(updated.result()->data<float>()[0], 2.75f);
 }
 
 INSTANTIATE_TEST_SUITE_P(Transports, TrainingTrafficTest,

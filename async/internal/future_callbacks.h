@@ -162,6 +162,7 @@ auto Future<T>::Then(F&& callback) && {
   using Next = internal::ThenFuture<T, F>;
   Promise<typename Next::value_type> promise;
   Next next = promise.future();
+  next.SetWaitPoller(wait_poller());
   internal::Attach(std::move(*this),
                    [callback = std::forward<F>(callback),
                     promise = std::move(promise)](Future& done) mutable {
@@ -177,6 +178,7 @@ auto Future<T>::Then(Executor* executor, F&& callback) && {
   using Next = internal::ThenFuture<T, F>;
   Promise<typename Next::value_type> promise;
   Next next = promise.future();
+  next.SetWaitPoller(wait_poller());
   internal::Attach(
       std::move(*this), [executor, callback = std::forward<F>(callback),
                          promise = std::move(promise)](Future& done) mutable {

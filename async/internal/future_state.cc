@@ -1,5 +1,7 @@
 #include "async/internal/future_state.h"
 
+#include <chrono>
+
 #include "async/blocking_region.h"
 #include "async/internal/futex.h"
 
@@ -92,6 +94,13 @@ bool FutureStateBase::WaitUntilReady(MonotonicTime deadline) {
   // One of them may complete this state.
   CompletionRunner::RunDeferred();
   if (ready()) return true;
+  if (poller_ != nullptr) {
+    poller_->PollUntil([&] {
+      return ready() || (deadline != kNever &&
+                         std::chrono::steady_clock::now() >= deadline);
+    });
+    if (ready()) return true;
+  }
 
   BlockingRegion region;
   uint32_t phase = kPending;

@@ -3,12 +3,14 @@
 
 #include <atomic>
 #include <cstdint>
+#include <memory>
 #include <new>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "async/clock.h"
 #include "async/task_local.h"
+#include "async/wait_poller.h"
 
 namespace hawser::async::internal {
 
@@ -77,6 +79,13 @@ class FutureStateBase {
   // Returns true once ready, false if `deadline` passes first.
   bool WaitUntilReady(MonotonicTime deadline);
 
+  // The poller that WaitUntilReady uses before it sleeps; may be null. Set
+  // before the state has a second reader.
+  void set_poller(std::shared_ptr<WaitPoller> poller) {
+    poller_ = std::move(poller);
+  }
+  const std::shared_ptr<WaitPoller>& poller() const { return poller_; }
+
  private:
   static constexpr uint64_t kReader = uint64_t{1} << 32 | 1;
   static constexpr uint32_t kPending = 0;
@@ -102,6 +111,7 @@ class FutureStateBase {
   std::atomic<bool> claimed_{false};
   // Written before the list is closed.
   bool cancelled_ = false;
+  std::shared_ptr<WaitPoller> poller_;
 };
 
 // The shared state with the result; `R` is absl::Status or absl::StatusOr<T>.

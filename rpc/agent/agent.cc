@@ -67,7 +67,9 @@ absl::Status Agent::Shutdown(bool graceful) {
 
 Agent::CallHandle Agent::NewCall() { return std::make_shared<OutgoingCall>(); }
 void Agent::CancelCall(const CallHandle& call) { call->Cancel(); }
-void Agent::AwaitReply(const CallHandle& call) { call->AwaitReply(); }
+std::shared_ptr<async::WaitPoller> Agent::PollerOf(const CallHandle& call) {
+  return call;
+}
 
 void Agent::StartCall(const CallHandle& call, const Destination& to,
                       const CallOptions& options, std::string_view function,

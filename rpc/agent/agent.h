@@ -17,6 +17,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "async/future.h"
+#include "async/wait_poller.h"
 #include "rpc/agent/agent_options.h"
 #include "rpc/agent/current_call.h"
 #include "rpc/agent/service.h"
@@ -97,7 +98,22 @@ class Agent {
   async::Future<R> Async(const Destination& to, const CallOptions& options,
                          const Function<R(A...)>& function,
                          const std::type_identity_t<A>&... arguments) {
-    return StartTyped(NewCall(), to, options, function, arguments...);
+    static_assert(std::is_void_v<R> || WireType<R>,
+                  "the result cannot travel: use it through a reference");
+    const CallHandle call = NewCall();
+    async::Promise<R> promise;
+    async::Future<R> future = promise.future();
+    future.SetWaitPoller(PollerOf(call));
+    promise.OnCancel([call] { CancelCall(call); });
+    StartCall(
+        call, to, options, function.name(), function.Signature(),
+        [&](Encoder& encoder) {
+          return internal::Encode<A...>(encoder, arguments...);
+        },
+        [promise = std::move(promise)](absl::StatusOr<Decoder*> reply) mutable {
+          internal::CompleteReply(std::move(reply), std::move(promise));
+        });
+    return future;
   }
   template <class R, class... A>
   async::Future<R> Async(const Destination& to,
@@ -111,11 +127,7 @@ class Agent {
   async::Result<R> Sync(const Destination& to, const CallOptions& options,
                         const Function<R(A...)>& function,
                         const std::type_identity_t<A>&... arguments) {
-    const CallHandle call = NewCall();
-    async::Future<R> future =
-        StartTyped(call, to, options, function, arguments...);
-    if (!future.ready()) AwaitReply(call);
-    return std::move(future).Wait();
+    return Async(to, options, function, arguments...).Wait();
   }
   template <class R, class... A>
   async::Result<R> Sync(const Destination& to,
@@ -224,32 +236,9 @@ class Agent {
 
   explicit Agent(AgentOptions options);
 
-  // Async, of a call that the caller keeps a handle of.
-  template <class R, class... A>
-  async::Future<R> StartTyped(const CallHandle& call, const Destination& to,
-                              const CallOptions& options,
-                              const Function<R(A...)>& function,
-                              const std::type_identity_t<A>&... arguments) {
-    static_assert(std::is_void_v<R> || WireType<R>,
-                  "the result cannot travel: use it through a reference");
-    async::Promise<R> promise;
-    async::Future<R> future = promise.future();
-    promise.OnCancel([call] { CancelCall(call); });
-    StartCall(
-        call, to, options, function.name(), function.Signature(),
-        [&](Encoder& encoder) {
-          return internal::Encode<A...>(encoder, arguments...);
-        },
-        [promise = std::move(promise)](absl::StatusOr<Decoder*> reply) mutable {
-          internal::CompleteReply(std::move(reply), std::move(promise));
-        });
-    return future;
-  }
-
   // The part of Async that does not depend on types.
   static CallHandle NewCall();
-  // Takes part in the transport's work on the call.
-  static void AwaitReply(const CallHandle& call);
+  static std::shared_ptr<async::WaitPoller> PollerOf(const CallHandle& call);
   static void CancelCall(const CallHandle& call);
   void StartCall(const CallHandle& call, const Destination& to,
                  const CallOptions& options, std::string_view function,

@@ -85,10 +85,6 @@ struct MethodCallOptions {
   // there is one. False for messages that must reach the peer anyway, such as
   // the deletion of a reference.
   bool inherit_deadline = true;
-  // The calling thread will wait for the reply: it polls briefly before the
-  // future is returned, to avoid a wake-up. The caller must not hold a lock,
-  // since callbacks may run.
-  bool await = false;
 };
 
 // The caller gets kInternal if the handler throws or returns an invalid future.

@@ -346,13 +346,13 @@ const CompletionEvent* GrpcConnection::ReplyOf(CallId id) {
   return it == calls_.end() ? nullptr : it->second->reply();
 }
 
-void GrpcConnection::AwaitReply(CallId id) {
-  if (spin_ <= absl::ZeroDuration()) return;
+void GrpcConnection::AwaitReply(CallId id, absl::FunctionRef<bool()> stop) {
+  if (spin_ <= absl::ZeroDuration() || poller_.PollsInThisThread()) return;
   const CompletionEvent* const reply = ReplyOf(id);
   if (reply == nullptr) return;
   Gate::Entry entry(gate_.get());
   if (!entry || !spin_policy_.Begin()) return;
-  const auto pending = [&] { return ReplyOf(id) == reply; };
+  const auto pending = [&] { return !stop() && ReplyOf(id) == reply; };
   const async::MonotonicTime end =
       async::AddDelay(std::chrono::steady_clock::now(), spin_);
   Poller::Polled polled = Poller::Polled::kByThreads;
@@ -360,16 +360,17 @@ void GrpcConnection::AwaitReply(CallId id) {
     polled = poller_.PollFor(reply, pending, spin_);
     if (polled != Poller::Polled::kByThreads) break;
     poller_.set_awaited(reply);
-    SpinUntilDone(id, end);
+    SpinUntilDone(id, end, stop);
     poller_.set_awaited(nullptr);
   } while (pending() && std::chrono::steady_clock::now() < end);
   spin_policy_.End();
 }
 
-void GrpcConnection::SpinUntilDone(CallId id, async::MonotonicTime end) {
+void GrpcConnection::SpinUntilDone(CallId id, async::MonotonicTime end,
+                                   absl::FunctionRef<bool()> stop) {
   uint64_t seen = num_done_.load(std::memory_order_acquire);
   bool arrived = ReplyOf(id) == nullptr;
-  while (!arrived && !poller_.yielded() &&
+  while (!arrived && !stop() && !poller_.yielded() &&
          std::chrono::steady_clock::now() < end) {
     async::CpuRelax();
     const uint64_t done = num_done_.load(std::memory_order_acquire);

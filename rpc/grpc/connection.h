@@ -52,7 +52,7 @@ class GrpcConnection final
   ::grpc::GenericStub& first_stub();
 
   // Avoids the wake-up that is needed if another thread receives the reply.
-  void AwaitReply(CallId id) override;
+  void AwaitReply(CallId id, absl::FunctionRef<bool()> stop) override;
 
  private:
   class ActiveCall;
@@ -72,7 +72,8 @@ class GrpcConnection final
   const CompletionEvent* ReplyOf(CallId id);
   // Spins until `end`, until the call has ended, or until the polling threads
   // have yielded.
-  void SpinUntilDone(CallId id, async::MonotonicTime end);
+  void SpinUntilDone(CallId id, async::MonotonicTime end,
+                     absl::FunctionRef<bool()> stop);
   // Removes an ended call. Returns the status to use instead of kCancelled, if
   // any.
   std::optional<absl::Status> Forget(CallId id, ChannelSlot* slot);

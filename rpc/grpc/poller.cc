@@ -1,6 +1,7 @@
 #include "rpc/grpc/poller.h"
 
 #include <chrono>
+#include <thread>
 #include <utility>
 
 namespace hawser::rpc {
@@ -13,6 +14,8 @@ constexpr int kEventsPerTurn = 256;
 
 // Consecutive awaited events before a polling thread yields.
 constexpr int kStreak = 8;
+// Spins after which other threads of this core get a turn.
+constexpr int kSpinsPerYield = 16;
 // Longest time that events wait after that if no caller polls any more.
 constexpr std::chrono::microseconds kPatience{1000};
 // Time that a caller polls for its event, outside a BlockingRegion.
@@ -39,12 +42,14 @@ Poller::Poller(std::unique_ptr<::grpc::CompletionQueue> queue,
 Poller::~Poller() { Shutdown(); }
 
 Poller::NextStatus Poller::SpinUntil(async::MonotonicTime end, Event& event) {
-  NextStatus status = NextStatus::TIMEOUT;
-  do {
-    status = TryNext(event);
-  } while (status == NextStatus::TIMEOUT &&
-           std::chrono::steady_clock::now() < end);
-  return status;
+  for (int i = 1;; ++i) {
+    const NextStatus status = TryNext(event);
+    if (status != NextStatus::TIMEOUT ||
+        std::chrono::steady_clock::now() >= end) {
+      return status;
+    }
+    if (i % kSpinsPerYield == 0) std::this_thread::yield();
+  }
 }
 
 Poller::NextStatus Poller::TryNext(Event& event) {
@@ -108,6 +113,8 @@ bool Poller::RunPosted() {
   std::move(closure)();
   return true;
 }
+
+bool Poller::PollsInThisThread() const { return polling_for == this; }
 
 void Poller::Post(absl::AnyInvocable<void() &&> closure) {
   async::MutexLock lock(&mutex_);

@@ -97,6 +97,11 @@ class Poller {
   // Says that an event was not only for the thread that awaits it.
   void EndStreak() { streak_.store(0, std::memory_order_relaxed); }
 
+  // Whether the calling thread is a polling thread. It must not spin for an
+  // event, since it may be the only one that polls: if it blocks, another one
+  // replaces it.
+  bool PollsInThisThread() const;
+
   // Number of polling threads that wait for an event without spinning.
   int num_waiting() const {
     return num_waiting_.load(std::memory_order_seq_cst);

@@ -1,8 +1,11 @@
 #include "rpc/link/link_client.h"
 
 #include <algorithm>
+#include <chrono>
 #include <string>
 #include <vector>
+
+#include "async/blocking_region.h"
 
 namespace hawser::rpc {
 namespace {
@@ -10,6 +13,8 @@ namespace {
 // Lower bound, for a slow machine.
 constexpr int64_t kCopiedPerNanosecond = 4;
 constexpr absl::Duration kMaxCopyTime = absl::Milliseconds(1);
+// Longer waits gain little by polling.
+constexpr absl::Duration kMaxWait = absl::Milliseconds(1);
 
 }  // namespace
 
@@ -43,6 +48,10 @@ Connection::Done LinkClient::Take(CallId id) {
   auto it = calls_.find(id);
   if (it == calls_.end()) return nullptr;
   Done done = std::move(it->second.done);
+  if (it->second.awaited_since.has_value()) {
+    wait_time_.Record(std::chrono::steady_clock::now() -
+                      *it->second.awaited_since);
+  }
   deadlines_.erase({it->second.deadline, id});
   calls_.erase(it);
   return done;
@@ -67,7 +76,7 @@ void LinkClient::Cancel(CallId id) {
   });
 }
 
-void LinkClient::Await(CallId id) {
+void LinkClient::Await(CallId id, absl::FunctionRef<bool()> stop) {
   const std::shared_ptr<MessageLink> link = link_.lock();
   if (link == nullptr) return;
   absl::Duration spin = spin_;
@@ -78,11 +87,16 @@ void LinkClient::Await(CallId id) {
     spin += std::min(kMaxCopyTime,
                      absl::Nanoseconds(static_cast<int64_t>(it->second.bytes) /
                                        kCopiedPerNanosecond));
+    it->second.awaited_since = std::chrono::steady_clock::now();
   }
-  link->PollFor(id, spin, [this, id] {
-    async::MutexLock lock(&mutex_);
-    return !calls_.contains(id);
-  });
+  // A thread that is replaced when it blocks has others wait for it.
+  const bool replaced = async::BlockingObserver::OfThisThread() != nullptr;
+  if (const auto expected = wait_time_.expected();
+      expected.has_value() && !replaced) {
+    const absl::Duration wait = 2 * absl::FromChrono(*expected);
+    if (wait <= kMaxWait) spin = std::max(spin, wait);
+  }
+  link->PollFor(id, spin, stop);
 }
 
 void LinkClient::Close(const absl::Status& status) {

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string_view>
 #include <utility>
 
@@ -13,10 +14,12 @@
 #include "absl/container/btree_set.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/functional/any_invocable.h"
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "async/clock.h"
 #include "async/mutex.h"
+#include "async/run_time.h"
 #include "rpc/link/message_link.h"
 #include "rpc/transport/payload.h"
 #include "rpc/transport/transport.h"
@@ -43,7 +46,10 @@ class LinkClient final : public LinkHandler {
   bool Call(CallId id, std::string_view path, Payload& request,
             async::MonotonicTime deadline, Done& done);
   void Cancel(CallId id);
-  void Await(CallId id);
+  // As Connection::AwaitReply. Polls for longer than `spin` if earlier replies
+  // that were awaited took longer, but not more than a millisecond, and not in
+  // a thread with a BlockingObserver.
+  void Await(CallId id, absl::FunctionRef<bool()> stop);
   // Ends all calls with `status`, and ends the link.
   void Close(const absl::Status& status);
   // Whether the link has ended and accepts no more calls.
@@ -60,6 +66,8 @@ class LinkClient final : public LinkHandler {
     async::MonotonicTime deadline;
     // Size of the request.
     size_t bytes = 0;
+    // Since when a thread waits for the reply.
+    std::optional<async::MonotonicTime> awaited_since = std::nullopt;
   };
 
   // Removes the call and returns its callback; null if the call is unknown.
@@ -74,6 +82,8 @@ class LinkClient final : public LinkHandler {
   async::Mutex mutex_;
   bool ended_ ABSL_GUARDED_BY(mutex_) = false;
   absl::flat_hash_map<CallId, Waiting> calls_ ABSL_GUARDED_BY(mutex_);
+  // How long replies are awaited.
+  async::RunTime wait_time_;
   absl::btree_set<std::pair<async::MonotonicTime, CallId>> deadlines_
       ABSL_GUARDED_BY(mutex_);
 };

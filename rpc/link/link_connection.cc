@@ -102,15 +102,15 @@ void LinkConnection::Cancel(CallId id) {
     client->Cancel(id / 2);
 }
 
-void LinkConnection::AwaitReply(CallId id) {
+void LinkConnection::AwaitReply(CallId id, absl::FunctionRef<bool()> stop) {
   if (!IsLinkId(id)) {
-    base_->AwaitReply(id / 2);
+    base_->AwaitReply(id / 2, stop);
     return;
   }
   Gate::Entry entry(gate_.get());
   if (!entry) return;
   if (const auto client = OpenClient(); client != nullptr)
-    client->Await(id / 2);
+    client->Await(id / 2, stop);
 }
 
 void LinkConnection::Close(absl::Status status) {

@@ -11,6 +11,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/functional/any_invocable.h"
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
@@ -72,7 +73,7 @@ class LinkConnection final
   CallId Call(std::string_view path, Payload request,
               async::MonotonicTime deadline, Done done) override;
   void Cancel(CallId id) override;
-  void AwaitReply(CallId id) override;
+  void AwaitReply(CallId id, absl::FunctionRef<bool()> stop) override;
   void Close(absl::Status status) override;
 
  private:

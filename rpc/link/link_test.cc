@@ -1,6 +1,7 @@
 // Tests of both ends of a link and of the connection that uses one, with a fake
 // link.
 
+#include <chrono>
 #include <deque>
 #include <functional>
 #include <memory>
@@ -17,6 +18,7 @@
 #include "absl/time/time.h"
 #include "async/clock.h"
 #include "async/testing/status_matchers.h"
+#include "async/thread_pool.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "net/auth/identity.h"
@@ -61,11 +63,13 @@ class FakeLink final : public MessageLink {
   size_t num_replies_waiting() const override { return replies_waiting; }
   bool more_waiting() override { return more; }
   void Forget(uint64_t call) override { forgotten.push_back(call); }
-  void PollFor(uint64_t call, absl::Duration,
-               absl::FunctionRef<bool()> done) override {
+  void PollFor(uint64_t call, absl::Duration spin,
+               absl::FunctionRef<bool()> stop) override {
+    EXPECT_FALSE(stop());
     polled.push_back(call);
+    spins.push_back(spin);
     if (on_poll != nullptr) on_poll();
-    EXPECT_TRUE(done());
+    stopped = stop();
   }
   void WakeBy(async::MonotonicTime time) override { wakes.push_back(time); }
   void Close(absl::Status status) override {
@@ -96,6 +100,8 @@ class FakeLink final : public MessageLink {
   bool more = false;
   std::vector<uint64_t> forgotten;
   std::vector<uint64_t> polled;
+  std::vector<absl::Duration> spins;
+  bool stopped = false;
   absl::AnyInvocable<void()> on_poll = nullptr;
   std::vector<async::MonotonicTime> wakes;
   std::optional<absl::Status> closed;
@@ -163,6 +169,58 @@ TEST_F(LinkClientTest, ReplyEndsItsCall) {
   EXPECT_EQ(request.call, 1u);
   EXPECT_EQ(request.path, "/t.T/Echo");
   EXPECT_EQ(request.payload.Flatten().value(), "request");
+}
+
+TEST_F(LinkClientTest, PollingEndsWhenTheWaitDoes) {
+  Outcome outcome;
+  ASSERT_TRUE(Call(1, outcome));
+  bool stop = false;
+  link_->on_poll = [&] { stop = true; };
+  client_->Await(1, [&] { return stop; });
+  EXPECT_THAT(link_->polled, ElementsAre(1));
+  EXPECT_TRUE(link_->stopped);
+  EXPECT_EQ(outcome, std::nullopt);
+}
+
+// As long as the replies that came before, unless they take too long.
+TEST_F(LinkClientTest, PollsForAsLongAsRepliesTake) {
+  constexpr std::chrono::microseconds kShort{100};
+  constexpr std::chrono::milliseconds kLong{2};
+  // And the time to copy the request.
+  constexpr absl::Duration kLeast = absl::Microseconds(51);
+  Connection::CallId id = 0;
+  // Returns how long the client polls.
+  const auto await = [&](std::chrono::nanoseconds reply_time) {
+    Outcome outcome;
+    EXPECT_TRUE(Call(++id, outcome));
+    const auto start = std::chrono::steady_clock::now();
+    link_->on_poll = [&] {
+      while (std::chrono::steady_clock::now() < start + reply_time) {
+      }
+      link_->Receive({.kind = Kind::kReply, .call = id});
+    };
+    client_->Await(id, [] { return false; });
+    return link_->spins.back();
+  };
+  EXPECT_LT(await(kLong), kLeast);
+  EXPECT_LT(await(kShort), kLeast);
+  // The machine may interrupt some of them.
+  absl::Duration spin;
+  do {
+    spin = await(kShort);
+  } while (spin < kLeast);
+  EXPECT_GE(spin, 2 * absl::FromChrono(kShort));
+  EXPECT_LE(spin, absl::Milliseconds(1));
+  {
+    async::ThreadPool pool({.num_threads = 1});
+    absl::Duration on_pool;
+    pool.Post([&] { on_pool = await(kShort); });
+    pool.Shutdown();
+    EXPECT_LT(on_pool, kLeast);
+  }
+  do {
+    spin = await(kLong);
+  } while (spin >= kLeast);
 }
 
 TEST_F(LinkClientTest, CancelledCallTellsThePeer) {
@@ -330,7 +388,9 @@ class FakeBase final : public Connection {
     return 10 + paths.size();
   }
   void Cancel(CallId id) override { cancelled.push_back(id); }
-  void AwaitReply(CallId id) override { awaited.push_back(id); }
+  void AwaitReply(CallId id, absl::FunctionRef<bool()>) override {
+    awaited.push_back(id);
+  }
   void Close(absl::Status status) override {
     closed = std::move(status);
     for (Done& done : dones) std::move(done)(*closed);
@@ -417,14 +477,14 @@ TEST_F(LinkConnectionTest, CallsUseTheLinkOnceThereIsOne) {
   EXPECT_EQ(opener_->requests.size(), 1u);
   // Operations on a call go where the call went.
   connection_->Cancel(first);
-  connection_->AwaitReply(fourth);
+  connection_->AwaitReply(fourth, [] { return false; });
   EXPECT_THAT(base_->cancelled, ElementsAre(11));
   EXPECT_THAT(base_->awaited, ElementsAre(13));
   const uint64_t number = link->sent.front().call;
   link->on_poll = [&] {
     link->Receive({.kind = Kind::kReply, .call = number});
   };
-  connection_->AwaitReply(third);
+  connection_->AwaitReply(third, [] { return false; });
   EXPECT_THAT(link->polled, ElementsAre(number));
   EXPECT_THAT(results_, ElementsAre(IsOk()));
 }

@@ -88,10 +88,10 @@ class MessageLink {
   // needs. A message that is still queued is not sent.
   virtual void Forget(uint64_t call) = 0;
 
-  // Receives for up to `spin`, or until `done` returns true, and runs the work
+  // Receives for up to `spin`, or until `stop` returns true, and runs the work
   // of `call`; other work is left to the threads of the link.
   virtual void PollFor(uint64_t call, absl::Duration spin,
-                       absl::FunctionRef<bool()> done) = 0;
+                       absl::FunctionRef<bool()> stop) = 0;
 
   // Requests a call of LinkHandler::OnTime by `time`.
   virtual void WakeBy(async::MonotonicTime time) = 0;

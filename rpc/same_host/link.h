@@ -14,6 +14,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
+#include "absl/functional/any_invocable.h"
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "async/clock.h"
@@ -73,19 +74,29 @@ class SameHostLink final : public MessageLink,
   bool more_waiting() override { return reader_.HasFrame(); }
   void Forget(uint64_t call) override;
   void PollFor(uint64_t call, absl::Duration spin,
-               absl::FunctionRef<bool()> done) override;
+               absl::FunctionRef<bool()> stop) override;
   void WakeBy(async::MonotonicTime time) override { loop_.WakeBy(time); }
   void Close(absl::Status status) override;
   size_t max_message_bytes() const override { return max_message_bytes_; }
 
   // --- EventLoop::Source
   bool Poll() override;
+  bool HasEvent() override { return reader_.HasFrame(); }
   bool PeerOnThisCore() const override { return reader_.WriterOnThisCore(); }
   void BeginPolling() override;
   bool EndPolling() override;
   async::MonotonicTime OnTime(async::MonotonicTime now) override;
 
  private:
+  // A thread in PollFor. It gets the work of its call whichever thread
+  // receives it: it would otherwise have to be woken, and has time for it.
+  struct Waiter {
+    const uint64_t call;
+    std::atomic<bool> received{false};
+    // Constant once received.
+    absl::AnyInvocable<void()&&> run = nullptr;
+  };
+
   // Memory that a sent message keeps alive for the peer.
   struct Region {
     uint32_t slot = 0;
@@ -109,6 +120,8 @@ class SameHostLink final : public MessageLink,
   void SignalPeer();
   // Receives one message, unless another thread is receiving.
   std::optional<LinkWork> Receive();
+  // Gives `work` to the thread that polls for its call, if there is one.
+  bool GiveToWaiter(LinkWork& work) ABSL_LOCKS_EXCLUDED(waiters_mutex_);
   absl::StatusOr<LinkMessage> Read(v1::SameHostFrame& frame);
   absl::Status ReadChunks(v1::SameHostFrame& frame, Payload& payload);
 
@@ -130,6 +143,10 @@ class SameHostLink final : public MessageLink,
   ipc::RingReader reader_;
   std::string incoming_;
   v1::SameHostFrame incoming_frame_;
+
+  async::Mutex waiters_mutex_;
+  // Several may wait for one call; the first gets its work.
+  std::vector<Waiter*> waiters_ ABSL_GUARDED_BY(waiters_mutex_);
 
   async::Mutex mutex_;
   ipc::RingWriter writer_ ABSL_GUARDED_BY(mutex_);

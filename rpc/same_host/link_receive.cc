@@ -19,6 +19,8 @@ namespace {
 constexpr size_t kMaxChunkListBytes = size_t{16} << 20;
 // Polls between two reads of the clock.
 constexpr int kPollsPerLook = 16;
+// Polls after which other threads of this core get a turn.
+constexpr int kPollsPerYield = 64;
 
 std::optional<LinkMessage::Kind> KindOf(const v1::SameHostFrame& frame) {
   switch (frame.kind()) {
@@ -41,40 +43,69 @@ bool SameHostLink::Poll() {
   if (any_waiting_.load(std::memory_order_acquire)) SendWaiting();
   std::optional<LinkWork> work = Receive();
   if (!work.has_value()) return false;
-  if (work->run != nullptr) std::move(work->run)();
+  if (work->run != nullptr && !GiveToWaiter(*work)) std::move(work->run)();
   return true;
 }
 
+bool SameHostLink::GiveToWaiter(LinkWork& work) {
+  async::MutexLock lock(&waiters_mutex_);
+  for (Waiter* waiter : waiters_) {
+    if (waiter->call != work.call ||
+        waiter->received.load(std::memory_order_relaxed)) {
+      continue;
+    }
+    waiter->run = std::move(work.run);
+    waiter->received.store(true, std::memory_order_release);
+    return true;
+  }
+  return false;
+}
+
 void SameHostLink::PollFor(uint64_t call, absl::Duration spin,
-                           absl::FunctionRef<bool()> done) {
+                           absl::FunctionRef<bool()> stop) {
   if (ended_.load(std::memory_order_acquire)) return;
   const async::MonotonicTime until =
       async::AddDelay(std::chrono::steady_clock::now(), spin);
   // A thread that polls forever shares its core with others that do the same.
   const bool may_sleep = until != async::kNever;
-  absl::AnyInvocable<void() &&> run;
+  Waiter waiter{.call = call};
+  {
+    async::MutexLock lock(&waiters_mutex_);
+    waiters_.push_back(&waiter);
+  }
   BeginPolling();
   for (int i = 1;; ++i) {
     if (std::optional<LinkWork> work = Receive()) {
       if (work->run == nullptr) continue;
       if (work->call == call) {
-        run = std::move(work->run);
+        waiter.run = std::move(work->run);
         break;
       }
-      loop_.Post(std::move(work->run));
+      if (!GiveToWaiter(*work)) loop_.Post(std::move(work->run));
     }
-    if (done() || ended_.load(std::memory_order_acquire)) break;
+    if (waiter.received.load(std::memory_order_acquire) || stop() ||
+        ended_.load(std::memory_order_acquire)) {
+      break;
+    }
+    if (loop_.OthersNeedThisThread(this)) break;
     if (i % kPollsPerLook == 0) {
       if (std::chrono::steady_clock::now() >= until) break;
       // Lets the peer reply, or the kernel move one of the two threads.
-      if (may_sleep && reader_.WriterOnThisCore()) std::this_thread::yield();
+      if (may_sleep &&
+          (i % kPollsPerYield == 0 || reader_.WriterOnThisCore())) {
+        std::this_thread::yield();
+      }
     }
     async::CpuRelax();
   }
   if (EndPolling()) loop_.Wake();
+  {
+    async::MutexLock lock(&waiters_mutex_);
+    std::erase(waiters_, &waiter);
+  }
   // Run only now: the work may block, and the peer does not signal while this
   // thread counts as polling.
-  if (run != nullptr) std::move(run)();
+  if (waiter.run != nullptr) std::move(waiter.run)();
 }
 
 void SameHostLink::BeginPolling() {

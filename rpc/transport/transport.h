@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "absl/functional/any_invocable.h"
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
@@ -99,10 +100,11 @@ class Connection {
   // Ends the call with kCancelled unless it has ended, and notifies the peer.
   virtual void Cancel(CallId call) = 0;
 
-  // For a thread that only waits for the call: lets it do the transport's work
-  // for the call, which avoids a wake-up. Returns when the call has ended, or
-  // earlier. May run the `done` of this call, but of no other.
-  virtual void AwaitReply(CallId) {}
+  // For a thread that waits for a consequence of the call: lets it do the
+  // transport's work for the call, which avoids a wake-up. Returns when the
+  // call has ended, when `stop` returns true, or earlier. May run the `done` of
+  // this call, but of no other.
+  virtual void AwaitReply(CallId, absl::FunctionRef<bool()> /*stop*/) {}
 
   // Ends all calls with `status`, which must not be OK, and fails later calls
   // at once.

@@ -144,29 +144,22 @@ absl::StatusOr<std::shared_ptr<RetryingCall>> OutboundCalls::PrepareMethodCall(
 async::Future<RawMessage> OutboundCalls::CallMethod(
     const Destination& to, const MethodName& method, RawMessage request,
     const MethodCallOptions& options) {
-  std::shared_ptr<RetryingCall> call;
-  {
-    AgentState::InsideScope inside(state_.get());
-    Gate::Entry entry(&state_->call_gate());
-    absl::StatusOr<std::shared_ptr<RetryingCall>> prepared =
-        entry ? PrepareMethodCall(to, method, std::move(request), options)
-              : state_->CallGateClosed();
-    if (!prepared.ok()) {
-      return async::MakeReadyFuture<RawMessage>(
-          WithErrorDetail(std::move(prepared).status(), to.worker(),
-                          /*maybe_applied=*/false));
-    }
-    call = *std::move(prepared);
-    {
-      async::MutexLock lock(&mutex_);
-      retrying_.emplace(call.get(), call);
-    }
-    state_->BeginOutboundCall();
-    call->Begin();
+  AgentState::InsideScope inside(state_.get());
+  Gate::Entry entry(&state_->call_gate());
+  absl::StatusOr<std::shared_ptr<RetryingCall>> call =
+      entry ? PrepareMethodCall(to, method, std::move(request), options)
+            : state_->CallGateClosed();
+  if (!call.ok()) {
+    return async::MakeReadyFuture<RawMessage>(
+        WithErrorDetail(std::move(call).status(), to.worker(),
+                        /*maybe_applied=*/false));
   }
-  async::Future<RawMessage> future = call->future();
-  if (options.await && !future.ready()) call->AwaitReply();
-  return future;
+  {
+    async::MutexLock lock(&mutex_);
+    retrying_.emplace(call->get(), *call);
+  }
+  state_->BeginOutboundCall();
+  return (*call)->Begin();
 }
 
 void OutboundCalls::Remove(RetryingCall* call) {

@@ -542,8 +542,14 @@ TEST_F(OutboundCallsTest, CallCancelledDuringTheBackoffIsNotRepeated) {
 }
 
 TEST_F(OutboundCallsTest, WaitingCallerWorksForTheTransport) {
-  const async::Future<RawMessage> future = CallMethod(kRead, {.await = true});
-  EXPECT_TRUE(transport_.TakeCall()->awaited());
+  async::Future<RawMessage> future = CallMethod(kRead);
+  const std::shared_ptr<FakeCall> call = transport_.TakeCall();
+  call->ReplyWhenAwaited(Encoded("\x0a\x01y"));
+  EXPECT_FALSE(future.ready());
+  const absl::StatusOr<RawMessage> reply = std::move(future).Wait();
+  ASSERT_THAT(reply, IsOk());
+  EXPECT_EQ(reply->body, "\x0a\x01y");
+  EXPECT_TRUE(call->awaited());
 }
 
 // --- Observers and traces.

@@ -14,7 +14,7 @@ void CancelAttempt(const std::weak_ptr<Connection>& weak,
   }
 }
 
-// The call of whose AwaitReply the calling thread is part.
+// The call of whose PollUntil the calling thread is part.
 thread_local const OutgoingCall* awaited_call = nullptr;
 
 }  // namespace
@@ -69,7 +69,7 @@ void OutgoingCall::EndAttempt(uint64_t number) {
   std::swap(parent_, registration);
 }
 
-void OutgoingCall::AwaitReply() {
+void OutgoingCall::PollUntil(absl::FunctionRef<bool()> done) {
   std::optional<Attempt> attempt;
   {
     async::MutexLock lock(&mutex_);
@@ -79,7 +79,7 @@ void OutgoingCall::AwaitReply() {
   if (std::shared_ptr<Connection> connection = attempt->connection.lock()) {
     async::BusyTimer::Pause pause;
     const OutgoingCall* const outer = std::exchange(awaited_call, this);
-    connection->AwaitReply(attempt->id);
+    connection->AwaitReply(attempt->id, done);
     awaited_call = outer;
   }
 }

@@ -8,7 +8,9 @@
 #include <optional>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/functional/function_ref.h"
 #include "async/mutex.h"
+#include "async/wait_poller.h"
 #include "rpc/transport/cancellation.h"
 #include "rpc/transport/transport.h"
 
@@ -16,7 +18,8 @@ namespace hawser::rpc {
 
 // One call of a user or one method call with all its attempts. Cancel may come
 // before, while or after the call is handed to a connection. Thread-safe.
-class OutgoingCall : public std::enable_shared_from_this<OutgoingCall> {
+class OutgoingCall final : public async::WaitPoller,
+                           public std::enable_shared_from_this<OutgoingCall> {
  public:
   void Cancel();
   bool cancelled() const;
@@ -33,8 +36,8 @@ class OutgoingCall : public std::enable_shared_from_this<OutgoingCall> {
   void EndAttempt(uint64_t number);
 
   // Connection::AwaitReply of the attempt under way.
-  void AwaitReply();
-  // Whether the calling thread is in AwaitReply of this call, so that it waits
+  void PollUntil(absl::FunctionRef<bool()> done) override;
+  // Whether the calling thread is in PollUntil of this call, so that it waits
   // for nothing else.
   bool IsAwaitedHere() const;
 

@@ -343,10 +343,10 @@ TEST_F(RequestSenderTest, AwaitedReplyWithManyBytesIsReadByTheCaller) {
   ASSERT_TRUE(Send(request));
   transport_.TakeCall()->ReplyWhenAwaited(Encoded("", {Floats(17 << 10)}));
   const OutgoingRequest other = MakeRequest();
-  other.call->AwaitReply();
+  other.call->PollUntil([] { return false; });
   EXPECT_FALSE(request.call->IsAwaitedHere());
   EXPECT_EQ(num_outcomes_, 0);
-  request.call->AwaitReply();
+  request.call->PollUntil([] { return false; });
   ASSERT_NE(reply_, std::nullopt);
   ASSERT_THAT(reply_->tensors, SizeIs(1));
   EXPECT_EQ(reply_->tensors[0].num_elements(), 17 << 10);
@@ -494,7 +494,7 @@ TEST_F(RequestSenderTest, CallThatEndsWhileItIsHandedOverIsNotInFlight) {
   EXPECT_TRUE(Send(std::move(request)));
   EXPECT_EQ(num_outcomes_, 1);
   EXPECT_TRUE(PeerIsIdle());
-  outgoing->AwaitReply();
+  outgoing->PollUntil([] { return false; });
   EXPECT_FALSE(transport_.TakeCall()->awaited());
 }
 

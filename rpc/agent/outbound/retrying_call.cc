@@ -14,9 +14,12 @@ constexpr absl::Duration kMaxBackoff = absl::Seconds(2);
 
 }  // namespace
 
-void RetryingCall::Begin() {
+async::Future<RawMessage> RetryingCall::Begin() {
+  async::Future<RawMessage> future = promise_.future();
+  future.SetWaitPoller(call_);
   promise_.OnCancel([call = call_] { call->Cancel(); });
   Attempt();
+  return future;
 }
 
 void RetryingCall::Abandon() {

@@ -52,12 +52,8 @@ class RetryingCall : public std::enable_shared_from_this<RetryingCall> {
   RetryingCall(const RetryingCall&) = delete;
   RetryingCall& operator=(const RetryingCall&) = delete;
 
-  async::Future<RawMessage> future() const { return promise_.future(); }
-
-  // Sends the first attempt. Call once.
-  void Begin();
-  // Connection::AwaitReply of the current attempt.
-  void AwaitReply() { call_->AwaitReply(); }
+  // Sends the first attempt. Call once. Returns the future of the reply.
+  async::Future<RawMessage> Begin();
   // Ends the call with kCancelled. No attempt may be in flight.
   void Abandon();
 

@@ -76,7 +76,7 @@ class CallStream : public MessageLink,
   }
   void Forget(uint64_t call) override;
   void PollFor(uint64_t call, absl::Duration spin,
-               absl::FunctionRef<bool()> done) override;
+               absl::FunctionRef<bool()> stop) override;
   void WakeBy(async::MonotonicTime time) override;
   void Close(absl::Status status) override;
   size_t max_message_bytes() const override {

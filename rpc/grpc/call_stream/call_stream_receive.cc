@@ -15,6 +15,8 @@ namespace {
 
 // Frames fill at most two batches: one that is not full and a long message.
 constexpr size_t kMaxFramesBytes = size_t{1} << 20;
+// Spins after which other threads of this core get a turn.
+constexpr int kSpinsPerYield = 64;
 
 // The stream whose PollFor the calling thread is in.
 thread_local const CallStream* polled_stream = nullptr;
@@ -209,14 +211,18 @@ void CallStream::RunReady() {
 }
 
 void CallStream::PollFor(uint64_t call, absl::Duration spin,
-                         absl::FunctionRef<bool()> done) {
-  if (spin <= absl::ZeroDuration() || !spin_policy_.Begin()) return;
+                         absl::FunctionRef<bool()> stop) {
   {
     // The call may have been made by work.
     async::MutexLock lock(&mutex_);
     if (running_ == std::this_thread::get_id()) running_ = std::thread::id();
     WriteNextLocked();
   }
+  if (spin <= absl::ZeroDuration() || options_.poller->PollsInThisThread() ||
+      !spin_policy_.Begin()) {
+    return;
+  }
+  const auto done = [&] { return stop() || !handler_->Expects(call); };
   const auto pending = [&] { return !done() && !ended(); };
   const async::MonotonicTime until =
       async::AddDelay(std::chrono::steady_clock::now(), spin);
@@ -250,10 +256,12 @@ void CallStream::SpinUntilRun(async::MonotonicTime until,
                               absl::FunctionRef<bool()> done) {
   uint64_t seen = num_received_.load(std::memory_order_acquire);
   bool received = done();
-  while (!ended() && !options_.poller->yielded() &&
-         std::chrono::steady_clock::now() < until) {
+  for (int i = 1; !ended() && !options_.poller->yielded() &&
+                  std::chrono::steady_clock::now() < until;
+       ++i) {
     // Work runs in the order of its messages.
     if (received && num_run_.load(std::memory_order_acquire) >= seen) return;
+    if (i % kSpinsPerYield == 0) std::this_thread::yield();
     async::CpuRelax();
     const uint64_t now = num_received_.load(std::memory_order_acquire);
     if (received || now == seen) continue;

@@ -5,9 +5,11 @@
 
 #include <unistd.h>
 
+#include <atomic>
 #include <chrono>
 #include <future>
 #include <memory>
+#include <semaphore>
 #include <string>
 #include <thread>
 #include <utility>
@@ -83,7 +85,7 @@ TEST_F(SameHostTest, ManyCallsOfManyThreadsGetTheirOwnReplies) {
                                : absl::StatusOr<std::string>(reply.status()));
             });
         // Some callers poll themselves, concurrently with the loop.
-        if (i % 5 == 0) connection_->AwaitReply(id);
+        if (i % 5 == 0) connection_->AwaitReply(id, [] { return false; });
         calls.emplace_back(text, std::move(future));
       }
       for (auto& [text, future] : calls) {
@@ -94,6 +96,46 @@ TEST_F(SameHostTest, ManyCallsOfManyThreadsGetTheirOwnReplies) {
   }
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(wrong, 0);
+}
+
+// Whichever of them, or of the loop's threads, receives it.
+TEST_F(SameHostTest, ReplyIsHandledByTheThreadThatAwaitsIt) {
+  constexpr int kThreads = 2;
+  constexpr int kCalls = 100;
+  connection_->Close(absl::CancelledError("another takes its place"));
+  client_->Shutdown();
+  // Its threads poll for as long as the test takes.
+  client_ = std::make_unique<End>(absl::Minutes(1));
+  Connect();
+  std::atomic<int> elsewhere = 0;
+  std::counting_semaphore<> polling(0);
+  const auto call_and_await = [&] {
+    bool ended = false;
+    const Connection::CallId id =
+        connection_->Call("/t.T/Hold", Payload("x"), async::kNever,
+                          [&, caller = std::this_thread::get_id()](
+                              const absl::StatusOr<Payload>&) {
+                            if (std::this_thread::get_id() != caller) {
+                              ++elsewhere;
+                            }
+                            ended = true;
+                          });
+    // Replied to only once this thread polls.
+    bool let_go = false;
+    connection_->AwaitReply(id, [&] {
+      if (!std::exchange(let_go, true)) polling.release();
+      return false;
+    });
+    EXPECT_TRUE(ended);
+  };
+  for (int i = 0; i < kCalls; ++i) {
+    std::vector<std::thread> threads;
+    for (int t = 0; t < kThreads; ++t) threads.emplace_back(call_and_await);
+    for (int t = 0; t < kThreads; ++t) polling.acquire();
+    for (int t = 0; t < kThreads; ++t) TakeHeld()->Reply(Payload("y"));
+    for (std::thread& thread : threads) thread.join();
+  }
+  EXPECT_EQ(elsewhere, 0);
 }
 
 TEST_F(SameHostTest, ACallbackRunByAwaitReplyMayWaitForOtherReplies) {
@@ -123,7 +165,7 @@ TEST_F(SameHostTest, ACallbackRunByAwaitReplyMayWaitForOtherReplies) {
           EXPECT_THAT(Call("/t.T/Hold", "x").Wait(), IsOkAndHolds("y"));
         }
       });
-  while (!called) connection_->AwaitReply(id);
+  while (!called) connection_->AwaitReply(id, [] { return false; });
   answers.join();
 }
 

@@ -34,7 +34,7 @@ void FakeConnection::Cancel(CallId call) {
   cancelled->Fail(absl::CancelledError("the call was cancelled"));
 }
 
-void FakeConnection::AwaitReply(CallId call) {
+void FakeConnection::AwaitReply(CallId call, absl::FunctionRef<bool()>) {
   const std::shared_ptr<FakeCall> awaited = calls_[call];
   awaited->awaited_ = true;
   if (awaited->awaited_reply_.has_value()) {

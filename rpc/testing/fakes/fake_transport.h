@@ -72,7 +72,7 @@ class FakeConnection final : public Connection {
   CallId Call(std::string_view path, Payload request,
               async::MonotonicTime deadline, Done done) override;
   void Cancel(CallId call) override;
-  void AwaitReply(CallId call) override;
+  void AwaitReply(CallId call, absl::FunctionRef<bool()> stop) override;
   void Close(absl::Status status) override;
 
  private:
