@@ -331,15 +331,17 @@ TEST_F(RunOrPostTest, ThreadOfLongerWorkIsReplacedFromTheBeginning) {
 }
 
 TEST_F(RunOrPostTest, OneThreadAtATimeDoesLongerWork) {
+  const FunctionRunner::Work first = WorkOf(std::chrono::microseconds(200));
+  const FunctionRunner::Work second = WorkOf(std::chrono::microseconds(200));
   std::latch second_ran(1), ended(1);
   InTransport([&] {
-    runner_.RunOrPost(WorkOf(std::chrono::microseconds(200)), [&] {
+    runner_.RunOrPost(first, [&] {
       second_ran.wait();
       ended.count_down();
     });
   });
   // In the thread that replaces the first one.
-  EXPECT_FALSE(RunsInTransport(WorkOf(std::chrono::microseconds(200))));
+  EXPECT_FALSE(RunsInTransport(second));
   second_ran.count_down();
   ended.wait();
   transport_.Shutdown();
