@@ -1,7 +1,6 @@
 #include "rpc/grpc/poller.h"
 
 #include <chrono>
-#include <thread>
 #include <utility>
 
 namespace hawser::rpc {
@@ -14,8 +13,6 @@ constexpr int kEventsPerTurn = 256;
 
 // Consecutive awaited events before a polling thread yields.
 constexpr int kStreak = 8;
-// Spins after which other threads of this core get a turn.
-constexpr int kSpinsPerYield = 16;
 // Longest time that events wait after that if no caller polls any more.
 constexpr std::chrono::microseconds kPatience{1000};
 // Time that a caller polls for its event, outside a BlockingRegion.
@@ -42,14 +39,12 @@ Poller::Poller(std::unique_ptr<::grpc::CompletionQueue> queue,
 Poller::~Poller() { Shutdown(); }
 
 Poller::NextStatus Poller::SpinUntil(async::MonotonicTime end, Event& event) {
-  for (int i = 1;; ++i) {
-    const NextStatus status = TryNext(event);
-    if (status != NextStatus::TIMEOUT ||
-        std::chrono::steady_clock::now() >= end) {
-      return status;
-    }
-    if (i % kSpinsPerYield == 0) std::this_thread::yield();
-  }
+  NextStatus status = NextStatus::TIMEOUT;
+  do {
+    status = TryNext(event);
+  } while (status == NextStatus::TIMEOUT &&
+           std::chrono::steady_clock::now() < end);
+  return status;
 }
 
 Poller::NextStatus Poller::TryNext(Event& event) {

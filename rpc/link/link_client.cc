@@ -13,8 +13,6 @@ namespace {
 // Lower bound, for a slow machine.
 constexpr int64_t kCopiedPerNanosecond = 4;
 constexpr absl::Duration kMaxCopyTime = absl::Milliseconds(1);
-// Longer waits gain little by polling.
-constexpr absl::Duration kMaxWait = absl::Milliseconds(1);
 
 }  // namespace
 
@@ -94,7 +92,7 @@ void LinkClient::Await(CallId id, absl::FunctionRef<bool()> stop) {
   if (const auto expected = wait_time_.expected();
       expected.has_value() && !replaced) {
     const absl::Duration wait = 2 * absl::FromChrono(*expected);
-    if (wait <= kMaxWait) spin = std::max(spin, wait);
+    if (wait <= link->max_poll()) spin = std::max(spin, wait);
   }
   link->PollFor(id, spin, stop);
 }

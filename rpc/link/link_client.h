@@ -47,8 +47,8 @@ class LinkClient final : public LinkHandler {
             async::MonotonicTime deadline, Done& done);
   void Cancel(CallId id);
   // As Connection::AwaitReply. Polls for longer than `spin` if earlier replies
-  // that were awaited took longer, but not more than a millisecond, and not in
-  // a thread with a BlockingObserver.
+  // that were awaited took longer, but not more than MessageLink::max_poll, and
+  // not in a thread with a BlockingObserver.
   void Await(CallId id, absl::FunctionRef<bool()> stop);
   // Ends all calls with `status`, and ends the link.
   void Close(const absl::Status& status);

@@ -71,6 +71,7 @@ class FakeLink final : public MessageLink {
     if (on_poll != nullptr) on_poll();
     stopped = stop();
   }
+  absl::Duration max_poll() const override { return absl::Milliseconds(1); }
   void WakeBy(async::MonotonicTime time) override { wakes.push_back(time); }
   void Close(absl::Status status) override {
     if (closed.has_value()) return;

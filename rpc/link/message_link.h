@@ -93,6 +93,10 @@ class MessageLink {
   virtual void PollFor(uint64_t call, absl::Duration spin,
                        absl::FunctionRef<bool()> stop) = 0;
 
+  // Longest time for which a thread of the user should call PollFor, if replies
+  // take that long. Zero if it only waits there for the threads of the link.
+  virtual absl::Duration max_poll() const = 0;
+
   // Requests a call of LinkHandler::OnTime by `time`.
   virtual void WakeBy(async::MonotonicTime time) = 0;
 

@@ -75,6 +75,7 @@ class SameHostLink final : public MessageLink,
   void Forget(uint64_t call) override;
   void PollFor(uint64_t call, absl::Duration spin,
                absl::FunctionRef<bool()> stop) override;
+  absl::Duration max_poll() const override { return absl::Milliseconds(1); }
   void WakeBy(async::MonotonicTime time) override { loop_.WakeBy(time); }
   void Close(absl::Status status) override;
   size_t max_message_bytes() const override { return max_message_bytes_; }

@@ -77,6 +77,7 @@ class CallStream : public MessageLink,
   void Forget(uint64_t call) override;
   void PollFor(uint64_t call, absl::Duration spin,
                absl::FunctionRef<bool()> stop) override;
+  absl::Duration max_poll() const override { return absl::ZeroDuration(); }
   void WakeBy(async::MonotonicTime time) override;
   void Close(absl::Status status) override;
   size_t max_message_bytes() const override {

@@ -15,8 +15,6 @@ namespace {
 
 // Frames fill at most two batches: one that is not full and a long message.
 constexpr size_t kMaxFramesBytes = size_t{1} << 20;
-// Spins after which other threads of this core get a turn.
-constexpr int kSpinsPerYield = 64;
 
 // The stream whose PollFor the calling thread is in.
 thread_local const CallStream* polled_stream = nullptr;
@@ -256,12 +254,10 @@ void CallStream::SpinUntilRun(async::MonotonicTime until,
                               absl::FunctionRef<bool()> done) {
   uint64_t seen = num_received_.load(std::memory_order_acquire);
   bool received = done();
-  for (int i = 1; !ended() && !options_.poller->yielded() &&
-                  std::chrono::steady_clock::now() < until;
-       ++i) {
+  while (!ended() && !options_.poller->yielded() &&
+         std::chrono::steady_clock::now() < until) {
     // Work runs in the order of its messages.
     if (received && num_run_.load(std::memory_order_acquire) >= seen) return;
-    if (i % kSpinsPerYield == 0) std::this_thread::yield();
     async::CpuRelax();
     const uint64_t now = num_received_.load(std::memory_order_acquire);
     if (received || now == seen) continue;
