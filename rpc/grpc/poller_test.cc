@@ -101,6 +101,23 @@ TEST_P(PollerTest, ThreadThatAwaitsConsecutiveEventsHandlesThem) {
   AwaitMany(event);
 }
 
+TEST_P(PollerTest, KnowsItsPollingThreads) {
+  EXPECT_FALSE(poller_.PollsInThisThread());
+  Poller other(std::make_unique<::grpc::CompletionQueue>(), {});
+  std::atomic<bool> ran = false;
+  bool polls = false;
+  bool polls_for_other = true;
+  poller_.Post([&] {
+    polls = poller_.PollsInThisThread();
+    polls_for_other = other.PollsInThisThread();
+    ran = true;
+    ran.notify_all();
+  });
+  ran.wait(false);
+  EXPECT_TRUE(polls);
+  EXPECT_FALSE(polls_for_other);
+}
+
 TEST_P(PollerTest, PollingThreadResumesIfNoCallerPolls) {
   TestEvent event;
   AwaitMany(event);
