@@ -14,6 +14,7 @@
 
 #include "async/future.h"
 #include "async/random_source.h"
+#include "async/testing/nightly.h"
 #include "async/testing/status_matchers.h"
 #include "autograd/backward.h"
 #include "autograd/node.h"
@@ -35,6 +36,7 @@ using async::IsOk;
 using async::StatusIs;
 
 constexpr ContextId kContext{1};
+const uint64_t kSeeds = async::NightlyOr(20'000, 300);
 
 rpc::WorkerInfo WorkerOf(int i) {
   return {"w" + std::to_string(i), rpc::WorkerId(i), rpc::Incarnation{1}, ""};
@@ -305,21 +307,21 @@ void CompareRandomGraph(uint64_t seed, bool unused, bool smart) {
 }
 
 TEST(BackwardPassTest, SmartPassWithUnusedMessagesGivesTheLocalGradients) {
-  for (uint64_t seed = 0; seed < HAWSER_PASS_SEEDS; ++seed) {
+  for (uint64_t seed = 0; seed < kSeeds; ++seed) {
     CompareRandomGraph(seed, /*unused=*/true, /*smart=*/true);
     if (testing::Test::HasFailure()) return;
   }
 }
 
 TEST(BackwardPassTest, SmartPassWithUsedMessagesGivesTheLocalGradients) {
-  for (uint64_t seed = 0; seed < HAWSER_PASS_SEEDS; ++seed) {
+  for (uint64_t seed = 0; seed < kSeeds; ++seed) {
     CompareRandomGraph(seed, /*unused=*/false, /*smart=*/true);
     if (testing::Test::HasFailure()) return;
   }
 }
 
 TEST(BackwardPassTest, FastPassWithUsedMessagesGivesTheLocalGradients) {
-  for (uint64_t seed = 0; seed < HAWSER_PASS_SEEDS; ++seed) {
+  for (uint64_t seed = 0; seed < kSeeds; ++seed) {
     CompareRandomGraph(seed, /*unused=*/false, /*smart=*/false);
     if (testing::Test::HasFailure()) return;
   }

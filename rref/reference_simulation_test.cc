@@ -340,7 +340,7 @@ class ReferenceSimulation final : private Resources {
 };
 
 TEST(ReferenceSimulationTest, GuaranteesHoldForAllSeeds) {
-  rpc::RunSeeds(HAWSER_DEFAULT_SEEDS, [](uint64_t seed, bool verbose) {
+  rpc::RunSeeds([](uint64_t seed, bool verbose) {
     return ReferenceSimulation(seed, verbose).Run();
   });
 }

@@ -11,6 +11,7 @@
 
 #include "absl/status/status.h"
 #include "async/future.h"
+#include "async/testing/nightly.h"
 #include "gtest/gtest.h"
 #include "rpc/functions/erased_value.h"
 #include "rref/ids.h"
@@ -236,9 +237,9 @@ TEST_P(TablesModelTest, ValuesAreFreedOnlyWithoutCopiesAndAllAtTheEnd) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Seeds, TablesModelTest,
-                         testing::Range<uint64_t>(0, HAWSER_MODEL_SEEDS /
-                                                         kSeedsPerCase));
+INSTANTIATE_TEST_SUITE_P(
+    Seeds, TablesModelTest,
+    testing::Range<uint64_t>(0, async::NightlyOr(20'000, 400) / kSeedsPerCase));
 
 }  // namespace
 }  // namespace hawser::rref

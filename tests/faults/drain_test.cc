@@ -17,6 +17,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "async/testing/nightly.h"
 #include "async/testing/status_matchers.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -30,11 +31,7 @@ namespace {
 using ::hawser::async::IsOk;
 using ::hawser::async::StatusIs;
 
-#ifdef HAWSER_FAULTS_NIGHTLY
-constexpr int kDrains = 1000;
-#else
-constexpr int kDrains = 3;
-#endif
+const int kDrains = async::NightlyOr(1000, 3);
 
 class DrainTest : public BothWaysFaultsTest {};
 

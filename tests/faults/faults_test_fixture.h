@@ -20,6 +20,7 @@
 #include "absl/time/time.h"
 #include "async/future.h"
 #include "async/mutex.h"
+#include "async/testing/nightly.h"
 #include "async/testing/status_matchers.h"
 #include "gtest/gtest.h"
 #include "rpc/agent/agent.h"
@@ -40,16 +41,14 @@ namespace hawser::tests {
 // which workers are lost. Nightly versions run on an otherwise idle machine. In
 // the others the system may stall a process for seconds; such a process must
 // not be lost.
-#ifdef HAWSER_FAULTS_NIGHTLY
-inline constexpr absl::Duration kSlack = absl::Milliseconds(200);
-inline constexpr absl::Duration kSlackOfMost = absl::ZeroDuration();
-inline constexpr rpc::LivenessOptions kLiveness;
-#else
-inline constexpr absl::Duration kSlack = absl::Seconds(30);
-inline constexpr absl::Duration kSlackOfMost = kSlack;
-inline constexpr rpc::LivenessOptions kLiveness{
-    .silent_limit = absl::Seconds(8), .unreachable_limit = absl::Seconds(8)};
-#endif
+inline const absl::Duration kSlack =
+    async::NightlyOr(absl::Milliseconds(200), absl::Seconds(30));
+inline const absl::Duration kSlackOfMost =
+    async::NightlyOr(absl::ZeroDuration(), kSlack);
+inline const rpc::LivenessOptions kLiveness = async::NightlyOr(
+    rpc::LivenessOptions(),
+    rpc::LivenessOptions{.silent_limit = absl::Seconds(8),
+                         .unreachable_limit = absl::Seconds(8)});
 
 // The documented time after which a silent worker is lost.
 inline const absl::Duration kDetection =

@@ -18,6 +18,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "async/testing/nightly.h"
 #include "async/testing/status_matchers.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -34,11 +35,7 @@ using ::hawser::async::IsOkAndHolds;
 using ::hawser::async::StatusIs;
 using Direction = net::TcpProxy::Direction;
 
-#ifdef HAWSER_FAULTS_NIGHTLY
-constexpr int kConnects = 600'000;
-#else
-constexpr int kConnects = 3'000;
-#endif
+const int kConnects = async::NightlyOr(600'000, 3'000);
 
 constexpr int kFirstConnects = 500;
 

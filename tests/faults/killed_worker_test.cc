@@ -15,6 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "async/testing/nightly.h"
 #include "async/testing/status_matchers.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -34,15 +35,9 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-#ifdef HAWSER_FAULTS_NIGHTLY
-constexpr int kKills = 50;
-constexpr int kMisroutes = 100'000;
-constexpr int kRaces = 1000;
-#else
-constexpr int kKills = 2;
-constexpr int kMisroutes = 2'000;
-constexpr int kRaces = 2;
-#endif
+const int kKills = async::NightlyOr(50, 2);
+const int kMisroutes = async::NightlyOr(100'000, 2'000);
+const int kRaces = async::NightlyOr(1000, 2);
 constexpr int kRacesAtOnce = 8;
 
 // Fixture with the default unreachable_limit, since an unused port is detected

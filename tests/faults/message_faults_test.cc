@@ -12,6 +12,7 @@
 #include "async/future.h"
 #include "async/mutex.h"
 #include "async/status_macros.h"
+#include "async/testing/nightly.h"
 #include "async/testing/status_matchers.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -31,11 +32,7 @@ namespace {
 
 using ::hawser::async::IsOk;
 
-#ifdef HAWSER_FAULTS_NIGHTLY
-constexpr int kRounds = 200;
-#else
-constexpr int kRounds = 5;
-#endif
+const int kRounds = async::NightlyOr(200, 5);
 constexpr int kCallsPerRound = 200;
 
 constexpr rpc::Function<int64_t(int64_t)> kApply{"messages.Apply"};

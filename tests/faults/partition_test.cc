@@ -22,6 +22,7 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "async/check.h"
+#include "async/testing/nightly.h"
 #include "async/testing/status_matchers.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -196,11 +197,7 @@ TEST_F(PartitionTest, F5OneOfTwoThatReportEachOtherSurvives) {
 
 // The partitions are shorter than the lease.
 TEST_F(PartitionTest, F5FlappingNetworkLosesNoWorker) {
-#ifdef HAWSER_FAULTS_NIGHTLY
-  constexpr int kFlaps = 60;
-#else
-  constexpr int kFlaps = 3;
-#endif
+  const int kFlaps = async::NightlyOr(60, 3);
   for (int i = 0; i < kFlaps; ++i) {
     Drop(FromA());
     Last(absl::Milliseconds(700));

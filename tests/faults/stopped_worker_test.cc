@@ -14,6 +14,7 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "async/future.h"
+#include "async/testing/nightly.h"
 #include "async/testing/status_matchers.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -30,6 +31,8 @@ namespace {
 using ::hawser::async::IsOk;
 using ::hawser::async::IsOkAndHolds;
 using ::hawser::async::StatusIs;
+
+constexpr char kNightlyOnly[] = "takes minutes: a case of the nightly form";
 
 class StoppedWorkerTest : public BothWaysFaultsTest {
  protected:
@@ -173,15 +176,15 @@ TEST_P(StoppedWorkerTest, F4StopBeyondTheLeaseFences) {
   ExpectFencedAfterStop(absl::ZeroDuration());
 }
 
-#ifdef HAWSER_FAULTS_NIGHTLY
 TEST_P(StoppedWorkerTest, F4StopOfTenSecondsFences) {
+  if (!async::IsNightly()) GTEST_SKIP() << kNightlyOnly;
   ExpectFencedAfterStop(absl::Seconds(10));
 }
 
 TEST_P(StoppedWorkerTest, F4StopOfAMinuteFences) {
+  if (!async::IsNightly()) GTEST_SKIP() << kNightlyOnly;
   ExpectFencedAfterStop(absl::Seconds(60));
 }
-#endif
 
 INSTANTIATE_TEST_SUITE_P(Ways, StoppedWorkerTest, testing::Bool(), WayName);
 

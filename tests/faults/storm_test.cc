@@ -14,6 +14,7 @@
 #include "absl/status/status.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "async/testing/nightly.h"
 #include "async/testing/status_matchers.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -30,11 +31,7 @@ using ::hawser::async::IsOkAndHolds;
 using ::hawser::async::StatusIs;
 using ::testing::HasSubstr;
 
-#ifdef HAWSER_FAULTS_NIGHTLY
-constexpr int kRounds = 2500;
-#else
-constexpr int kRounds = 10;
-#endif
+const int kRounds = async::NightlyOr(2500, 10);
 constexpr int kCallsPerRound = 400;
 
 int64_t NowNanoseconds() {

@@ -21,6 +21,7 @@
 #include "absl/status/statusor.h"
 #include "async/future.h"
 #include "async/random_source.h"
+#include "async/testing/nightly.h"
 #include "async/testing/status_matchers.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -294,7 +295,7 @@ TEST_P(ProcessDeathTest, KilledClientDoesNotAffectTheServer) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Moments, ProcessDeathTest,
-                         testing::Range(0, HAWSER_MOMENTS));
+                         testing::Range(0, async::NightlyOr(1000, 10)));
 
 TEST(ProcessStopTest, CallsOfAStoppedServerEndAtTheirDeadlines) {
   Child server(ServeUntilKilled);

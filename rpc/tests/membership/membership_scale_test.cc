@@ -11,6 +11,7 @@
 #include "absl/time/time.h"
 #include "async/clock.h"
 #include "async/testing/manual_executor.h"
+#include "async/testing/nightly.h"
 #include "async/testing/simulated_clock.h"
 #include "async/testing/status_matchers.h"
 #include "gmock/gmock.h"
@@ -30,13 +31,8 @@ using ::hawser::async::IsOk;
 // The views of all workers of a job grow with the square of its size. In a
 // large one only every tenth worker has a view; the others just renew their
 // leases, so that no worker but the next two after one with a view may die.
-#ifdef HAWSER_SCALE_NIGHTLY
-constexpr int kSize = 10'000;
-constexpr int kWithoutView = 9;
-#else
-constexpr int kSize = 1000;
-constexpr int kWithoutView = 0;
-#endif
+const int kSize = async::NightlyOr(10'000, 1000);
+const int kWithoutView = async::NightlyOr(9, 0);
 
 // A job whose workers share a store, a clock and a thread.
 class Job {

@@ -129,7 +129,7 @@ class CallsSimulation {
 };
 
 TEST(ClusterSimulationTest, PromisesOfCallsAndMembershipHoldUnderAllSeeds) {
-  RunSeeds(HAWSER_DEFAULT_SEEDS, [](uint64_t seed, bool verbose) {
+  RunSeeds([](uint64_t seed, bool verbose) {
     return CallsSimulation(seed, verbose).Run();
   });
 }

@@ -121,7 +121,7 @@ class GroupSimulation {
 };
 
 TEST(GroupSimulationTest, WorkersLeaveTogetherUnderAllSeeds) {
-  RunSeeds(HAWSER_DEFAULT_SEEDS, [](uint64_t seed, bool verbose) {
+  RunSeeds([](uint64_t seed, bool verbose) {
     return GroupSimulation(seed, verbose).Run();
   });
 }

@@ -132,7 +132,7 @@ TEST(PartitionSimulationTest, F5OfTwoSidesWithTheStoreNoTwoStayThatAreApart) {
 // Some links, of workers with each other and with the store, are cut one by
 // one, and mended in another order, while all call each other.
 TEST(PartitionSimulationTest, F5SwizzledCutsEndInOneJob) {
-  RunSeeds(HAWSER_DEFAULT_SEEDS, [](uint64_t seed, bool verbose) {
+  RunSeeds([](uint64_t seed, bool verbose) {
     async::RandomSource random(seed);
     ClusterSimulation job(seed, {.num_workers = kWorkers, .verbose = verbose});
     job.RestartDeparted();
