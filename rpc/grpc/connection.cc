@@ -10,6 +10,7 @@
 #include "async/cpu_relax.h"
 #include "grpcpp/client_context.h"
 #include "grpcpp/support/byte_buffer.h"
+#include "net/grpc/completion_event.h"
 #include "net/in_fragments.h"
 #include "rpc/errors/not_sent.h"
 #include "rpc/grpc/byte_buffer.h"
@@ -65,7 +66,7 @@ class GrpcConnection::ActiveCall {
 
   // The completion event of the reply; null if a spinning caller cannot expect
   // it.
-  virtual const CompletionEvent* reply() const { return nullptr; }
+  virtual const net::CompletionEvent* reply() const { return nullptr; }
 
  protected:
   virtual void Start(::grpc::GenericStub& stub, ::grpc::CompletionQueue* queue,
@@ -137,11 +138,11 @@ class GrpcConnection::ActiveCall {
 
 // A call whose request is one message.
 class GrpcConnection::UnaryClientCall final : public ActiveCall,
-                                              public CompletionEvent {
+                                              public net::CompletionEvent {
  public:
   using ActiveCall::ActiveCall;
 
-  const CompletionEvent* reply() const override { return this; }
+  const net::CompletionEvent* reply() const override { return this; }
   void OnEvent(bool) override { End(); }
 
  private:
@@ -150,7 +151,8 @@ class GrpcConnection::UnaryClientCall final : public ActiveCall,
     reader_ =
         stub.PrepareUnaryCall(&context_, path, ToByteBuffer(request), queue);
     reader_->StartCall();
-    reader_->Finish(&reply_, &status_, static_cast<CompletionEvent*>(this));
+    reader_->Finish(&reply_, &status_,
+                    static_cast<net::CompletionEvent*>(this));
   }
   void Release() override { delete this; }
 
@@ -169,7 +171,7 @@ class GrpcConnection::FragmentedClientCall final : public ActiveCall {
       : ActiveCall(connection, std::move(done)), gate_(connection->gate_) {}
 
  private:
-  struct Event final : public CompletionEvent {
+  struct Event final : public net::CompletionEvent {
     using Callback = void (FragmentedClientCall::*)(bool);
     Event(FragmentedClientCall* event_call, Callback event_callback)
         : call(event_call), callback(event_callback) {}
@@ -340,7 +342,7 @@ std::unique_ptr<GrpcConnection::ActiveCall> GrpcConnection::MakeCall(
                                                 std::move(done));
 }
 
-const CompletionEvent* GrpcConnection::ReplyOf(CallId id) {
+const net::CompletionEvent* GrpcConnection::ReplyOf(CallId id) {
   async::MutexLock lock(&mutex_);
   const auto it = calls_.find(id);
   return it == calls_.end() ? nullptr : it->second->reply();
@@ -348,7 +350,7 @@ const CompletionEvent* GrpcConnection::ReplyOf(CallId id) {
 
 void GrpcConnection::AwaitReply(CallId id, absl::FunctionRef<bool()> stop) {
   if (spin_ <= absl::ZeroDuration() || poller_.PollsInThisThread()) return;
-  const CompletionEvent* const reply = ReplyOf(id);
+  const net::CompletionEvent* const reply = ReplyOf(id);
   if (reply == nullptr) return;
   Gate::Entry entry(gate_.get());
   if (!entry || !spin_policy_.Begin()) return;

@@ -21,6 +21,7 @@
 #include "grpcpp/generic/generic_stub.h"
 #include "ipc/spin_policy.h"
 #include "net/auth/peer_verification.h"
+#include "net/grpc/completion_event.h"
 #include "rpc/grpc/poller.h"
 #include "rpc/transport/gate.h"
 #include "rpc/transport/transport.h"
@@ -69,7 +70,7 @@ class GrpcConnection final
   std::unique_ptr<ActiveCall> MakeCall(const Payload& request, Done done);
   // Returns the completion event of the call's reply; null if the call has
   // ended or its request is sent in fragments.
-  const CompletionEvent* ReplyOf(CallId id);
+  const net::CompletionEvent* ReplyOf(CallId id);
   // Spins until `end`, until the call has ended, or until the polling threads
   // have yielded.
   void SpinUntilDone(CallId id, async::MonotonicTime end,

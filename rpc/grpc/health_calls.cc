@@ -5,6 +5,7 @@
 #include "grpcpp/server_context.h"
 #include "grpcpp/support/async_stream.h"
 #include "grpcpp/support/async_unary_call.h"
+#include "net/grpc/completion_event.h"
 #include "net/health/health_watch.h"
 #include "rpc/grpc/poller.h"
 
@@ -15,7 +16,7 @@ using ::grpc::health::v1::HealthCheckResponse;
 
 // One call of Check, from its registration until its reply.
 class HealthCalls::CheckCall final
-    : public CompletionEvent,
+    : public net::CompletionEvent,
       public std::enable_shared_from_this<CheckCall> {
  public:
   explicit CheckCall(HealthCalls* calls) : calls_(*calls) {}
@@ -77,7 +78,7 @@ class HealthCalls::WatchCall final : public net::HealthWatch {
   }
 
  private:
-  struct Event final : public CompletionEvent {
+  struct Event final : public net::CompletionEvent {
     using Callback = void (WatchCall::*)(bool);
     explicit Event(Callback event_callback) : callback(event_callback) {}
 

@@ -51,7 +51,7 @@ Poller::NextStatus Poller::TryNext(Event& event) {
   void* tag = nullptr;
   const NextStatus status =
       queue_->AsyncNext(&tag, &event.ok, gpr_time_0(GPR_CLOCK_MONOTONIC));
-  event.event = static_cast<CompletionEvent*>(tag);
+  event.event = static_cast<net::CompletionEvent*>(tag);
   return status;
 }
 
@@ -89,7 +89,7 @@ bool Poller::Next(std::optional<async::MonotonicTime>& spin_end, Event& event) {
     } else {
       void* tag = nullptr;
       got = queue_->Next(&tag, &event.ok);
-      event.event = static_cast<CompletionEvent*>(tag);
+      event.event = static_cast<net::CompletionEvent*>(tag);
     }
   }
   num_waiting_.fetch_sub(1, std::memory_order_relaxed);
@@ -126,7 +126,7 @@ void Poller::Post(absl::AnyInvocable<void() &&> closure) {
   if (!may_sleep || waking_ || stopping_) return;
   waking_ = true;
   wake_alarm_.Set(queue_.get(), gpr_now(GPR_CLOCK_MONOTONIC),
-                  static_cast<CompletionEvent*>(&wake_event_));
+                  static_cast<net::CompletionEvent*>(&wake_event_));
 }
 
 void Poller::OnWoken() {
@@ -204,7 +204,7 @@ Poller::Polled Poller::PollFor(const void* group,
         &tag, &next.ok,
         gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC),
                      gpr_time_from_millis(kMaxPollMs, GPR_TIMESPAN)));
-    next.event = static_cast<CompletionEvent*>(tag);
+    next.event = static_cast<net::CompletionEvent*>(tag);
   }
   const bool got = status == NextStatus::GOT_EVENT;
   // The address of a group that is no longer awaited may have been reused.

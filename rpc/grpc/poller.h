@@ -18,26 +18,9 @@
 #include "grpcpp/alarm.h"
 #include "grpcpp/completion_queue.h"
 #include "ipc/spin_policy.h"
+#include "net/grpc/completion_event.h"
 
 namespace hawser::rpc {
-
-// The tag of an operation on a completion queue.
-class CompletionEvent {
- public:
-  // Runs on a polling thread or in Poller::PollFor. May block inside a
-  // BlockingRegion.
-  virtual void OnEvent(bool ok) = 0;
-
-  // Events of one group are handled by the same call of Poller::PollFor.
-  virtual const void* group() const { return this; }
-
-  // Whether other events often follow soon, so that a thread spins for them.
-  // After other events it continues to spin if it did so before.
-  virtual bool spin_after() const { return true; }
-
- protected:
-  ~CompletionEvent() = default;
-};
 
 struct PollerOptions {
   // Number of polling threads. A thread that blocks in an event is replaced.
@@ -117,11 +100,11 @@ class Poller {
 
  private:
   struct Event {
-    CompletionEvent* event = nullptr;
+    net::CompletionEvent* event = nullptr;
     bool ok = false;
   };
 
-  class WakeEvent final : public CompletionEvent {
+  class WakeEvent final : public net::CompletionEvent {
    public:
     explicit WakeEvent(Poller* poller) : poller_(*poller) {}
     void OnEvent(bool) override { poller_.OnWoken(); }

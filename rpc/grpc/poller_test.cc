@@ -10,6 +10,7 @@
 #include "async/cpu_relax.h"
 #include "grpcpp/alarm.h"
 #include "gtest/gtest.h"
+#include "net/grpc/completion_event.h"
 
 namespace hawser::rpc {
 namespace {
@@ -17,7 +18,7 @@ namespace {
 using Polled = Poller::Polled;
 
 // An event delivered through the queue, `delay` after Start.
-class TestEvent final : public CompletionEvent {
+class TestEvent final : public net::CompletionEvent {
  public:
   void Start(::grpc::CompletionQueue* queue, absl::Duration delay = {}) {
     handled_ = false;
@@ -26,7 +27,7 @@ class TestEvent final : public CompletionEvent {
         gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC),
                      gpr_time_from_millis(absl::ToInt64Milliseconds(delay),
                                           GPR_TIMESPAN)),
-        static_cast<CompletionEvent*>(this));
+        static_cast<net::CompletionEvent*>(this));
   }
   void OnEvent(bool) override {
     thread_ = std::this_thread::get_id();

@@ -24,6 +24,7 @@
 #include "grpcpp/support/status.h"
 #include "net/auth/credentials.h"
 #include "net/auth/identity.h"
+#include "net/grpc/completion_event.h"
 #include "rpc/grpc/fragments/message_assembler.h"
 #include "rpc/grpc/poller.h"
 #include "rpc/transport/cancellation.h"
@@ -137,7 +138,7 @@ class ServerCall : public std::enable_shared_from_this<ServerCall> {
   void Release();
 
  protected:
-  struct Event final : public CompletionEvent {
+  struct Event final : public net::CompletionEvent {
     using Callback = void (ServerCall::*)(bool);
     explicit Event(Callback event_callback) : callback(event_callback) {}
 

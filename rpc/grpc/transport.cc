@@ -13,6 +13,7 @@
 #include "grpcpp/server_builder.h"
 #include "net/auth/credentials.h"
 #include "net/grpc/lifetime.h"
+#include "net/grpc/shared_queue.h"
 #include "net/health/health.h"
 #include "net/server/insecure_network_warning.h"
 #include "net/server/listener.h"
@@ -102,6 +103,8 @@ class GrpcTransport::Impl {
   // Whether clients may combine calls into a stream: nothing is checked or
   // limited for each call of gRPC.
   bool MayCombineCalls() const;
+  void StartPoller(std::unique_ptr<::grpc::CompletionQueue> queue)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::shared_ptr<net::Health> health();
   std::map<std::string, int64_t> DebugNumbers() const;
   void Shutdown();
@@ -119,6 +122,8 @@ class GrpcTransport::Impl {
   bool shut_down_ ABSL_GUARDED_BY(mutex_) = false;
   // One queue for both directions: threads that serve also receive replies.
   std::unique_ptr<Poller> poller_ ABSL_GUARDED_BY(mutex_);
+  // Shares that queue.
+  std::optional<net::SharedQueue> shared_queue_ ABSL_GUARDED_BY(mutex_);
   // Set with the first connection.
   std::optional<ConnectionFactory> factory_ ABSL_GUARDED_BY(mutex_);
   std::unique_ptr<net::InsecureNetworkWarning> warning_ ABSL_GUARDED_BY(mutex_);
@@ -139,6 +144,13 @@ bool GrpcTransport::Impl::MayCombineCalls() const {
          options_.max_message_bytes >= kMinStreamLimit &&
          limits.max_connection_idle == absl::InfiniteDuration() &&
          limits.max_connection_age == absl::InfiniteDuration();
+}
+
+void GrpcTransport::Impl::StartPoller(
+    std::unique_ptr<::grpc::CompletionQueue> queue) {
+  poller_ =
+      std::make_unique<Poller>(std::move(queue), PollerOptionsFor(options_));
+  shared_queue_.emplace(poller_->queue());
 }
 
 absl::StatusOr<std::string> GrpcTransport::Impl::Listen(
@@ -205,8 +217,7 @@ absl::StatusOr<std::string> GrpcTransport::Impl::Listen(
   health_calls->Start();
   health_ = std::move(health);
   health_calls_ = std::move(health_calls);
-  poller_ =
-      std::make_unique<Poller>(std::move(queue), PollerOptionsFor(options_));
+  StartPoller(std::move(queue));
   if (call_streams != nullptr) call_streams->Start(poller_.get());
   call_streams_ = std::move(call_streams);
   listener->Start();
@@ -221,9 +232,7 @@ absl::StatusOr<std::shared_ptr<Connection>> GrpcTransport::Impl::Connect(
     return absl::CancelledError("the transport was shut down");
   }
   if (poller_ == nullptr) {
-    poller_ =
-        std::make_unique<Poller>(std::make_unique<::grpc::CompletionQueue>(),
-                                 PollerOptionsFor(options_));
+    StartPoller(std::make_unique<::grpc::CompletionQueue>());
   }
   if (!factory_.has_value()) {
     factory_.emplace(ConnectionFactory::Options{
@@ -252,7 +261,8 @@ std::shared_ptr<net::Health> GrpcTransport::Impl::health() {
 
 // 1. Stops accepting connections, ends health watches, aborts the server's
 //    calls and cancels own calls.
-// 2. Prevents new operations and drains the queue and the shared memory, which
+// 2. Prevents new operations, also of others, and drains the queue and the
+// shared memory, which
 //    runs the last callbacks.
 // 3. Releases gRPC's objects of calls that handlers still refer to.
 void GrpcTransport::Impl::Shutdown() {
@@ -263,6 +273,7 @@ void GrpcTransport::Impl::Shutdown() {
   net::Listener* listener = nullptr;
   CallStreamServer* call_streams = nullptr;
   std::shared_ptr<net::Health> health;
+  net::SharedQueue* shared_queue = nullptr;
   {
     async::MutexLock lock(&mutex_);
     if (std::exchange(shut_down_, true)) return;
@@ -272,6 +283,7 @@ void GrpcTransport::Impl::Shutdown() {
     poller = poller_.get();
     listener = listener_.get();
     health = health_;
+    if (shared_queue_.has_value()) shared_queue = &*shared_queue_;
   }
   const auto close_connections = [&] {
     for (const auto& weak : connections) {
@@ -288,6 +300,7 @@ void GrpcTransport::Impl::Shutdown() {
   if (same_host_.has_value()) same_host_->Stop();
   prober_.Stop();
   gate_->Close();
+  if (shared_queue != nullptr) shared_queue->Withdraw();
   if (poller != nullptr) poller->Shutdown();
   if (same_host_.has_value()) same_host_->Shutdown();
   if (call_streams != nullptr) call_streams->Release();

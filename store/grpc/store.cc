@@ -18,6 +18,7 @@
 #include "net/auth/server_diagnosis.h"
 #include "net/grpc/client_settings.h"
 #include "net/grpc/lifetime.h"
+#include "net/grpc/shared_queue.h"
 #include "net/grpc/status.h"
 #include "proto/store.grpc.pb.h"
 #include "proto/store.pb.h"
@@ -159,12 +160,20 @@ class GrpcStore::Client {
                 v1::StoreAwaitChangeReply* reply,
                 std::function<void(grpc::Status)> done) {
     Prepare(context);
-    stub_->async()->AwaitChange(
-        context, request, reply,
-        [this, done = std::move(done)](const grpc::Status& status) {
-          done(net::ToGrpcStatus(
-              verification_.Explain(net::FromGrpcStatus(status))));
-        });
+    auto ended = [this, done = std::move(done)](const grpc::Status& status) {
+      done(net::ToGrpcStatus(
+          verification_.Explain(net::FromGrpcStatus(status))));
+    };
+    const bool started = net::SharedQueue::StartUnary(
+        context,
+        [&](grpc::CompletionQueue* queue) {
+          return stub_->PrepareAsyncAwaitChange(context, *request, queue);
+        },
+        reply, ended);
+    // Without a transport, threads of gRPC run it.
+    if (!started) {
+      stub_->async()->AwaitChange(context, request, reply, std::move(ended));
+    }
   }
 
   const std::string address_;

@@ -63,7 +63,7 @@ void CallStream::SetTimerLocked() {
   alarm_set_ = true;
   timer_.self = shared_from_this();
   alarm_.Set(options_.poller->queue(), ToGrpcTime(wake_at_),
-             static_cast<CompletionEvent*>(&timer_));
+             static_cast<net::CompletionEvent*>(&timer_));
 }
 
 void CallStream::OnTimer(bool) {

@@ -24,6 +24,7 @@
 #include "grpcpp/support/byte_buffer.h"
 #include "grpcpp/support/slice.h"
 #include "ipc/spin_policy.h"
+#include "net/grpc/completion_event.h"
 #include "rpc/grpc/call_stream/frames.h"
 #include "rpc/grpc/fragments/message_assembler.h"
 #include "rpc/grpc/fragments/message_fragments.h"
@@ -87,7 +88,7 @@ class CallStream : public MessageLink,
  protected:
   // An operation in progress, which keeps the stream alive. All events of a
   // stream are one group (poller.h).
-  class Event final : public CompletionEvent {
+  class Event final : public net::CompletionEvent {
    public:
     using Callback = void (CallStream::*)(bool);
     Event(const CallStream* stream, Callback callback, bool spin_after = true)

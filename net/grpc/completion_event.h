@@ -1,0 +1,27 @@
+// The tag of an operation on a completion queue.
+
+#ifndef HAWSER_NET_GRPC_COMPLETION_EVENT_H_
+#define HAWSER_NET_GRPC_COMPLETION_EVENT_H_
+
+namespace hawser::net {
+
+class CompletionEvent {
+ public:
+  // Runs on a polling thread of the queue, or on a thread that polls for an
+  // event of the same group. May block inside a BlockingRegion.
+  virtual void OnEvent(bool ok) = 0;
+
+  // Events of one group are handled by the same thread that polls for them.
+  virtual const void* group() const { return this; }
+
+  // Whether other events often follow soon, so that a thread spins for them.
+  // After other events it continues to spin if it did so before.
+  virtual bool spin_after() const { return true; }
+
+ protected:
+  ~CompletionEvent() = default;
+};
+
+}  // namespace hawser::net
+
+#endif  // HAWSER_NET_GRPC_COMPLETION_EVENT_H_
