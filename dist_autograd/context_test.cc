@@ -81,6 +81,15 @@ TEST_F(ContextTest, IncarnationsOfOneWorkerAreSeparate) {
 }
 
 // Also if it was a source before.
+// Decides whether the loss of a worker fails a running pass.
+TEST_F(ContextTest, IncarnationThatTookNoPartIsNotAPeer) {
+  rpc::WorkerInfo predecessor = WorkerNamed("a", 1);
+  predecessor.incarnation = rpc::Incarnation{77};
+  context_->AddTarget(WorkerNamed("a", 1));
+  EXPECT_TRUE(context_->HasPeer(RunWithId(1)));
+  EXPECT_FALSE(context_->HasPeer(RunOf(predecessor)));
+}
+
 TEST_F(ContextTest, ReparentedWorkerIsNotifiedOfTheEnd) {
   context_->AddSource(WorkerNamed("a", 1));
   EXPECT_TRUE(context_->Reparent(WorkerNamed("a", 1)));

@@ -13,6 +13,16 @@
 namespace hawser::dist_autograd {
 namespace {
 
+// Options of messages without tensors, which are repeated as long as the worker
+// lives.
+rpc::MethodCallOptions ControlOptions(const DistAutogradOptions& options) {
+  rpc::MethodCallOptions result;
+  result.timeout = rpc::kNoTimeout;
+  result.attempt_timeout = options.control_attempt_timeout;
+  result.inherit_deadline = false;
+  return result;
+}
+
 // Shared by all engines of the process; each uses only its own contexts.
 constinit const async::TaskLocal<std::shared_ptr<Context>> current;
 
@@ -27,7 +37,17 @@ Engine::Engine(rpc::ServiceHost& host, DistAutogradOptions options)
       host_(std::make_shared<rref::HostHandle>(host)),
       // Incarnations of one worker differ in the upper bits of the counter.
       contexts_(RunOf(self_), rpc::ToNumber(self_.incarnation) << 24,
-                options.limits) {}
+                options.limits),
+      end_notices_(std::make_shared<EndNotices>(
+          &host.clock(), [handle = host_, call = ControlOptions(options)](
+                             const rpc::WorkerInfo& to,
+                             const v1::ReleaseContextRequest& request) {
+            const rref::HostHandle::Use use = handle->Acquire();
+            if (!use) return;
+            async::TaskContext::Scope detached((async::TaskContext()));
+            // A lost worker does not need the message.
+            (void)use->CallMethod(to, kReleaseContextMethod, request, {}, call);
+          })) {}
 
 absl::Status Engine::Start() {
   RETURN_IF_ERROR(Validate(options_.limits));
@@ -92,27 +112,11 @@ std::vector<rpc::WorkerInfo> Engine::EndContext(ContextId id,
   return std::move(remains.targets);
 }
 
-rpc::MethodCallOptions Engine::ControlOptions() const {
-  rpc::MethodCallOptions options;
-  options.timeout = rpc::kNoTimeout;
-  options.attempt_timeout = options_.control_attempt_timeout;
-  options.inherit_deadline = false;
-  return options;
-}
-
 void Engine::NotifyOfEnd(ContextId id,
                          const std::vector<rpc::WorkerInfo>& workers) {
   const rref::HostHandle::Use host = host_->Acquire();
   if (!host) return;
-  async::TaskContext::Scope detached((async::TaskContext()));
-  v1::ReleaseContextRequest request;
-  request.add_contexts(ToNumber(id));
-  for (const rpc::WorkerInfo& worker : workers) {
-    // Retried as long as the worker lives. A lost worker does not need the
-    // message.
-    (void)host->CallMethod(worker, kReleaseContextMethod, request, {},
-                           ControlOptions());
-  }
+  for (const rpc::WorkerInfo& worker : workers) end_notices_->Add(id, worker);
 }
 
 async::Future<rpc::Message<v1::ReleaseContextReply>>
@@ -159,7 +163,8 @@ void Engine::AskForReparenting(
   async::TaskContext::Scope detached((async::TaskContext()));
   for (const auto& [creator, request] : by_creator) {
     host->CallMethod(rpc::WorkerInfo{"", creator.id, creator.incarnation, ""},
-                     kReparentContextsMethod, request, {}, ControlOptions())
+                     kReparentContextsMethod, request, {},
+                     ControlOptions(options_))
         .OnReady(
             [self = shared_from_this(), request = request](
                 const absl::StatusOr<rpc::Message<v1::ReparentContextsReply>>&

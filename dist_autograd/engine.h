@@ -18,6 +18,7 @@
 #include "dist_autograd/context.h"
 #include "dist_autograd/context_container.h"
 #include "dist_autograd/context_limits.h"
+#include "dist_autograd/end_notices.h"
 #include "dist_autograd/ids.h"
 #include "proto/dist_autograd.pb.h"
 #include "rpc/agent/service_host.h"
@@ -69,8 +70,11 @@ class Engine : public std::enable_shared_from_this<Engine> {
 
   absl::StatusOr<std::shared_ptr<Context>> CreateContext();
   absl::StatusOr<std::shared_ptr<Context>> FindContext(ContextId id) const;
-  // Ends the context on this worker and on all workers that it reached.
+  // Ends the context on this worker, and on all workers that it reached within
+  // EndNotices::kInterval.
   void ReleaseContext(ContextId id);
+  // Does not wait for the end of an interval.
+  void SendEndNotices() { end_notices_->SendHeld(); }
   size_t num_contexts() const { return contexts_.size(); }
   // Number of contexts here in which a backward pass is running.
   size_t num_passes() const;
@@ -138,12 +142,11 @@ class Engine : public std::enable_shared_from_this<Engine> {
   // end.
   void AskForReparenting(const std::vector<std::shared_ptr<Context>>& contexts);
 
-  rpc::MethodCallOptions ControlOptions() const;
-
   const rpc::WorkerInfo self_;
   const DistAutogradOptions options_;
   const std::shared_ptr<rref::HostHandle> host_;
   ContextContainer contexts_;
+  const std::shared_ptr<EndNotices> end_notices_;
   std::atomic<uint64_t> next_pass_{1};
 };
 
