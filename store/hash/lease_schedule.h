@@ -19,10 +19,13 @@ namespace hawser::store::internal {
 // the owner reports, so it stands still while the process of the owner does:
 // renewals that arrived meanwhile are read before the next ticks.
 //
-// A lease that was not renewed for its lifetime expires, unless the leases as a
-// whole are renewed late: if the renewals of more than three in four leases are
-// overdue, machines or network are probably slow, and not the owner of one
-// lease gone. Leases then live proportionally longer, up to four lifetimes.
+// A lease that was not renewed for its lifetime expires, unless machines or
+// network are slow, so that its owner may live. That shows in the others:
+//   - the renewals of more than three in four leases are overdue, or
+//   - the last renewals of one in ten came late, as on a machine whose workers
+//     get the processor in turn. The last renewals of owners that die together
+//     came in time.
+// Leases then live proportionally longer, up to four lifetimes.
 //
 // Renewing a lease takes constant time; a tick with an overdue lease looks at
 // all leases. Not thread-safe.
@@ -45,12 +48,13 @@ class LeaseSchedule {
     // In ticks.
     uint64_t renewed = 0;
     uint64_t lifetime = 0;
+    // Time between the last two renewals.
+    uint64_t gap = 0;
     // The tick at which it is checked; not later than its expiry.
     uint64_t due = 0;
   };
 
-  // Factor by which leases live longer than their lifetimes, from 1 to
-  // kMaxExtension.
+  // Factor by which leases live longer than their lifetimes, from 1 to 4.
   double Extension() const;
   // `lease` is that of `key`, and not scheduled.
   void Schedule(const std::string& key, Lease& lease, uint64_t due);

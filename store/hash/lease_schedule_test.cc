@@ -121,8 +121,57 @@ TEST(LeaseScheduleTest, RenewalsOfASlowJobEndTheExtension) {
   leases.Renew("dead", kLifetime);
   RenewHealthy(3, leases);
   for (int i = 0; i < 2 * kTicks; ++i) EXPECT_THAT(leases.Tick(), IsEmpty());
+  // They have come late; the next ones are in time.
+  RenewHealthy(3, leases);
+  EXPECT_THAT(leases.Tick(), IsEmpty());
   RenewHealthy(3, leases);
   EXPECT_THAT(leases.Tick(), ElementsAre("dead"));
+}
+
+// Twenty owners, of which one is dead.
+class BusyMachineTest : public testing::Test {
+ protected:
+  // Counts a tick in which the healthy owners renew, and every `slow_gap` ticks
+  // three others as well.
+  std::vector<std::string> Tick(int slow_gap) {
+    RenewHealthy(16, leases_);
+    if (++ticks_ % slow_gap == 0) {
+      for (const char* name : {"slow1", "slow2", "slow3"}) {
+        leases_.Renew(name, kLifetime);
+      }
+    }
+    return leases_.Tick();
+  }
+
+  // Counts such ticks until a lease expires, and returns their number.
+  int TicksOfDead(int slow_gap) {
+    leases_.Renew("dead", kLifetime);
+    for (int ticks = 1; ticks < 100; ++ticks) {
+      const std::vector<std::string> expired = Tick(slow_gap);
+      if (expired.empty()) continue;
+      EXPECT_THAT(expired, ElementsAre("dead"));
+      return ticks;
+    }
+    return 0;
+  }
+
+  LeaseSchedule leases_;
+  int ticks_ = 0;
+};
+
+TEST_F(BusyMachineTest, LateRenewalsOfOneInTenExtendLeases) {
+  EXPECT_EQ(TicksOfDead(/*slow_gap=*/2), kTicks);
+  EXPECT_NEAR(TicksOfDead(/*slow_gap=*/5), 4 * 5, 1);
+  EXPECT_NEAR(TicksOfDead(/*slow_gap=*/8), 4 * 8, 1);
+  // Nobody is late any more.
+  EXPECT_EQ(TicksOfDead(/*slow_gap=*/2), kTicks);
+}
+
+TEST_F(BusyMachineTest, PunctualRenewalsEndTheExtension) {
+  for (int i = 0; i < 16; ++i) EXPECT_THAT(Tick(/*slow_gap=*/8), IsEmpty());
+  leases_.Renew("dead", kLifetime);
+  for (int i = 0; i < 24; ++i) EXPECT_THAT(Tick(/*slow_gap=*/8), IsEmpty());
+  EXPECT_THAT(Tick(/*slow_gap=*/1), ElementsAre("dead"));
 }
 
 }  // namespace
