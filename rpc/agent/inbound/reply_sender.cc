@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "async/busy_timer.h"
 #include "async/status_macros.h"
 #include "rpc/errors/error_detail.h"
 #include "rpc/wire/call_body.h"
@@ -69,6 +70,8 @@ absl::StatusOr<Payload> ReplySender::Encode(
 
 void ReplySender::Send(InboundCall& call, std::string body,
                        std::vector<tensor::Tensor> tensors) const {
+  // Sending is not work of the function.
+  async::BusyTimer::Pause pause;
   absl::StatusOr<Payload> payload =
       Encode(call, std::move(body), std::move(tensors));
   if (!payload.ok()) {

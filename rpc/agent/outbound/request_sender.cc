@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "async/busy_timer.h"
 #include "async/clock.h"
 #include "async/status_macros.h"
 #include "async/task_local.h"
@@ -68,6 +69,8 @@ absl::StatusOr<Payload> RequestSender::Encode(OutgoingRequest& request) {
 }
 
 bool RequestSender::Send(OutgoingRequest request, Done done) {
+  // Sending is not work of the function that makes the call.
+  async::BusyTimer::Pause pause;
   const WorkerInfo& worker = request.peer->info();
   if (request.at_most_once) request.peer->BeginCall();
   const auto fail = [&](absl::Status status) {
