@@ -14,6 +14,10 @@ class CompletionEvent {
   // Events of one group are handled by the same thread that polls for them.
   virtual const void* group() const { return this; }
 
+  // Whether OnEvent runs no functions of users, so that a thread which waits
+  // for another event may run it.
+  virtual bool brief() const { return false; }
+
   // Whether other events often follow soon, so that a thread spins for them.
   // After other events it continues to spin if it did so before.
   virtual bool spin_after() const { return true; }

@@ -349,12 +349,17 @@ const net::CompletionEvent* GrpcConnection::ReplyOf(CallId id) {
 }
 
 void GrpcConnection::AwaitReply(CallId id, absl::FunctionRef<bool()> stop) {
-  if (spin_ <= absl::ZeroDuration() || poller_.PollsInThisThread()) return;
+  if (spin_ <= absl::ZeroDuration()) return;
   const net::CompletionEvent* const reply = ReplyOf(id);
   if (reply == nullptr) return;
   Gate::Entry entry(gate_.get());
-  if (!entry || !spin_policy_.Begin()) return;
+  if (!entry) return;
   const auto pending = [&] { return !stop() && ReplyOf(id) == reply; };
+  if (poller_.PollsInThisThread()) {
+    (void)poller_.PollInEvent(reply, pending);
+    return;
+  }
+  if (!spin_policy_.Begin()) return;
   const async::MonotonicTime end =
       async::AddDelay(std::chrono::steady_clock::now(), spin_);
   Poller::Polled polled = Poller::Polled::kByThreads;

@@ -1,6 +1,7 @@
 #include "rpc/grpc/poller.h"
 
 #include <chrono>
+#include <thread>
 #include <utility>
 
 namespace hawser::rpc {
@@ -15,12 +16,14 @@ constexpr int kEventsPerTurn = 256;
 constexpr int kStreak = 8;
 // Longest time that events wait after that if no caller polls any more.
 constexpr std::chrono::microseconds kPatience{1000};
-// Time that a caller polls for its event, outside a BlockingRegion.
+// Time that a thread polls for its event, outside a BlockingRegion.
 constexpr int kMaxPollMs = 5;
 
 // The poller of which the calling thread is a polling thread. It runs what is
 // posted before it waits.
 thread_local const Poller* polling_for = nullptr;
+// The poller in whose PollInEvent the calling thread is.
+thread_local const Poller* polling_in_event_of = nullptr;
 
 }  // namespace
 
@@ -42,6 +45,8 @@ Poller::NextStatus Poller::SpinUntil(async::MonotonicTime end, Event& event) {
   NextStatus status = NextStatus::TIMEOUT;
   do {
     status = TryNext(event);
+    // The event may come from a thread that waits for this processor.
+    if (status == NextStatus::TIMEOUT) std::this_thread::yield();
   } while (status == NextStatus::TIMEOUT &&
            std::chrono::steady_clock::now() < end);
   return status;
@@ -96,12 +101,12 @@ bool Poller::Next(std::optional<async::MonotonicTime>& spin_end, Event& event) {
   return got;
 }
 
-bool Poller::RunPosted() {
+bool Poller::RunPosted(bool brief_only) {
   absl::AnyInvocable<void() &&> closure;
   {
     async::MutexLock lock(&mutex_);
-    if (posted_.empty()) return false;
-    closure = std::move(posted_.front());
+    if (posted_.empty() || (brief_only && !posted_.front().brief)) return false;
+    closure = std::move(posted_.front().closure);
     posted_.pop_front();
     any_posted_.store(!posted_.empty(), std::memory_order_relaxed);
   }
@@ -111,13 +116,47 @@ bool Poller::RunPosted() {
 
 bool Poller::PollsInThisThread() const { return polling_for == this; }
 
-void Poller::Post(absl::AnyInvocable<void() &&> closure) {
+bool Poller::PollsInEvent() const { return polling_in_event_of == this; }
+
+bool Poller::TryBeginPolling() {
+  int polling = num_polling_.load(std::memory_order_relaxed);
+  while (polling < options_.num_threads) {
+    if (num_polling_.compare_exchange_weak(polling, polling + 1,
+                                           std::memory_order_seq_cst)) {
+      return true;
+    }
+  }
+  return false;
+}
+
+void Poller::EndPolling() {
+  num_polling_.fetch_sub(1, std::memory_order_seq_cst);
+  if (num_parked_.load(std::memory_order_seq_cst) == 0) return;
   async::MutexLock lock(&mutex_);
-  posted_.push_back(std::move(closure));
+  unparked_.NotifyOne();
+}
+
+void Poller::Park() {
+  async::MutexLock lock(&mutex_);
+  num_parked_.fetch_add(1, std::memory_order_seq_cst);
+  while (num_polling_.load(std::memory_order_seq_cst) >= options_.num_threads &&
+         posted_.empty()) {
+    unparked_.Wait(&mutex_);
+  }
+  num_parked_.fetch_sub(1, std::memory_order_relaxed);
+}
+
+void Poller::Post(absl::AnyInvocable<void() &&> closure, bool brief) {
+  async::MutexLock lock(&mutex_);
+  posted_.push_back({std::move(closure), brief});
   any_posted_.store(true, std::memory_order_seq_cst);
   if (num_yielding_ > 0) {
     resume_ = true;
     resumed_.NotifyAll();
+    return;
+  }
+  if (num_parked_.load(std::memory_order_relaxed) > 0) {
+    unparked_.NotifyOne();
     return;
   }
   // A polling thread may block after this, while another one waits.
@@ -144,7 +183,17 @@ void Poller::Poll() {
       Yield();
       continue;
     }
-    if (!Next(spin_end, next)) {
+    if (!TryBeginPolling()) {
+      // A thread that was blocked resumes beside the one that replaced it.
+      if (i > 0) break;
+      // The other one polls inside an event, and was replaced because the event
+      // took long.
+      Park();
+      continue;
+    }
+    const bool open = Next(spin_end, next);
+    EndPolling();
+    if (!open) {
       while (RunPosted()) {
       }
       return;
@@ -167,6 +216,10 @@ void Poller::Poll() {
 
 void Poller::Yield() {
   async::MutexLock lock(&mutex_);
+  if (num_polling_.load(std::memory_order_relaxed) > 0) {
+    streak_.store(0, std::memory_order_relaxed);
+    return;
+  }
   // Earlier yielding threads may not have woken from a resume yet. Until they
   // have, no caller may poll in their place, since they would not be woken
   // again.
@@ -213,8 +266,7 @@ Poller::Polled Poller::PollFor(const void* group,
     async::MutexLock lock(&mutex_);
     polling_ = false;
     if (got && !mine) {
-      posted_.push_front([next] { next.event->OnEvent(next.ok); });
-      any_posted_.store(true, std::memory_order_relaxed);
+      PostEventLocked(next);
     }
     if (!mine) {
       resume_ = true;
@@ -227,6 +279,60 @@ Poller::Polled Poller::PollFor(const void* group,
   }
   return was_pending && status == NextStatus::TIMEOUT ? Polled::kInVain
                                                       : Polled::kByThreads;
+}
+
+void Poller::PostEventLocked(const Event& next) {
+  posted_.push_front({[next] { next.event->OnEvent(next.ok); }});
+  any_posted_.store(true, std::memory_order_relaxed);
+}
+
+Poller::Polled Poller::PollInEvent(const void* group,
+                                   absl::FunctionRef<bool()> pending) {
+  {
+    async::MutexLock lock(&mutex_);
+    // A caller may be polling.
+    if (num_yielding_ > 0 || stopping_ || !TryBeginPolling()) {
+      return Polled::kByThreads;
+    }
+  }
+  const Poller* const outer = std::exchange(polling_in_event_of, this);
+  const gpr_timespec end =
+      gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC),
+                   gpr_time_from_millis(kMaxPollMs, GPR_TIMESPAN));
+  Polled polled = Polled::kByThreads;
+  std::optional<async::MonotonicTime> spin_end;
+  while (pending()) {
+    if (any_posted_.load(std::memory_order_relaxed)) {
+      if (!RunPosted(/*brief_only=*/true)) break;
+      continue;
+    }
+    Event next;
+    NextStatus status = Spin(options_.spin, thread_spins_, spin_end, next);
+    if (status == NextStatus::TIMEOUT) {
+      void* tag = nullptr;
+      status = queue_->AsyncNext(&tag, &next.ok, end);
+      next.event = static_cast<net::CompletionEvent*>(tag);
+    }
+    if (status != NextStatus::GOT_EVENT) {
+      if (status == NextStatus::TIMEOUT) polled = Polled::kInVain;
+      break;
+    }
+    if (next.event->spin_after()) spin_end.reset();
+    if (next.event->group() == group) {
+      next.event->OnEvent(next.ok);
+      polled = Polled::kHandled;
+      break;
+    }
+    if (!next.event->brief()) {
+      async::MutexLock lock(&mutex_);
+      PostEventLocked(next);
+      break;
+    }
+    next.event->OnEvent(next.ok);
+  }
+  polling_in_event_of = outer;
+  EndPolling();
+  return polled;
 }
 
 void Poller::Shutdown() {

@@ -66,6 +66,15 @@ class Poller {
   Polled PollFor(const void* group, absl::FunctionRef<bool()> pending,
                  absl::Duration spin);
 
+  // For a polling thread that waits, inside an event, for an event of `group`:
+  // goes on polling until it has handled one, for some milliseconds. Handles
+  // brief events of other groups. If work that is not brief arrives, or another
+  // thread polls, returns kByThreads: the caller then waits in a
+  // BlockingRegion, and another thread replaces it.
+  Polled PollInEvent(const void* group, absl::FunctionRef<bool()> pending);
+  // Whether the calling thread is in PollInEvent.
+  bool PollsInEvent() const;
+
   // Sets the group of the events that a thread waits for without polling, or
   // null. Tells the polling threads when to yield.
   void set_awaited(const void* group) {
@@ -81,8 +90,8 @@ class Poller {
   void EndStreak() { streak_.store(0, std::memory_order_relaxed); }
 
   // Whether the calling thread is a polling thread. It must not spin for an
-  // event, since it may be the only one that polls: if it blocks, another one
-  // replaces it.
+  // event of the queue without polling, since it may be the only one that
+  // polls.
   bool PollsInThisThread() const;
 
   // Number of polling threads that wait for an event without spinning.
@@ -91,8 +100,9 @@ class Poller {
   }
 
   // Runs `closure` once, on a polling thread or in Shutdown. It may block
-  // inside a BlockingRegion.
-  void Post(absl::AnyInvocable<void() &&> closure);
+  // inside a BlockingRegion. If it is `brief`, it may also run in PollInEvent:
+  // it then must run no functions of users.
+  void Post(absl::AnyInvocable<void() &&> closure, bool brief = false);
 
   // Shuts the queue down; no operation may be started on it any more. Returns
   // when all events have been handled and all closures have run. Idempotent.
@@ -108,9 +118,15 @@ class Poller {
    public:
     explicit WakeEvent(Poller* poller) : poller_(*poller) {}
     void OnEvent(bool) override { poller_.OnWoken(); }
+    bool brief() const override { return true; }
 
    private:
     Poller& poller_;
+  };
+
+  struct Posted {
+    absl::AnyInvocable<void() &&> closure;
+    bool brief = false;
   };
 
   using NextStatus = ::grpc::CompletionQueue::NextStatus;
@@ -128,8 +144,17 @@ class Poller {
   // event is waiting.
   NextStatus Spin(absl::Duration spin, ipc::SpinPolicy& policy,
                   std::optional<async::MonotonicTime>& end, Event& event);
-  // Runs the closure posted first, if there is one.
-  bool RunPosted();
+  // Runs the closure posted first. Returns false if there is none, or only one
+  // that is not brief, if it must be.
+  bool RunPosted(bool brief_only = false);
+  // Lets a polling thread handle an event before anything else.
+  void PostEventLocked(const Event& next) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // At most `num_threads` threads have the role of polling. Returns false if
+  // others have it.
+  bool TryBeginPolling();
+  void EndPolling();
+  // Waits until the role is free or something is posted.
+  void Park();
   void OnWoken();
   void Yield();
 
@@ -153,9 +178,13 @@ class Poller {
   bool polled_ ABSL_GUARDED_BY(mutex_) = false;
   // The polling threads must resume.
   bool resume_ ABSL_GUARDED_BY(mutex_) = false;
-  std::deque<absl::AnyInvocable<void() &&>> posted_ ABSL_GUARDED_BY(mutex_);
+  std::deque<Posted> posted_ ABSL_GUARDED_BY(mutex_);
   // Changes under the lock.
   std::atomic<bool> any_posted_{false};
+  std::atomic<int> num_polling_{0};
+  // Threads in Park. Changes under the lock.
+  std::atomic<int> num_parked_{0};
+  async::CondVar unparked_;
   // Polling threads that wait for an event.
   std::atomic<int> num_waiting_{0};
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;

@@ -8,6 +8,7 @@
 #include "absl/time/time.h"
 #include "async/blocking_region.h"
 #include "async/cpu_relax.h"
+#include "async/long_run_guard.h"
 #include "grpcpp/alarm.h"
 #include "gtest/gtest.h"
 #include "net/grpc/completion_event.h"
@@ -20,6 +21,8 @@ using Polled = Poller::Polled;
 // An event delivered through the queue, `delay` after Start.
 class TestEvent final : public net::CompletionEvent {
  public:
+  explicit TestEvent(bool brief = false) : brief_(brief) {}
+
   void Start(::grpc::CompletionQueue* queue, absl::Duration delay = {}) {
     handled_ = false;
     alarm_.Set(
@@ -34,6 +37,7 @@ class TestEvent final : public net::CompletionEvent {
     handled_ = true;
     handled_.notify_all();
   }
+  bool brief() const override { return brief_; }
 
   bool handled() const { return handled_; }
   bool handled_here() const { return thread_ == std::this_thread::get_id(); }
@@ -43,6 +47,7 @@ class TestEvent final : public net::CompletionEvent {
   void AwaitAsleep() const { handled_.wait(false); }
 
  private:
+  const bool brief_;
   ::grpc::Alarm alarm_;
   std::atomic<std::thread::id> thread_;
   std::atomic<bool> handled_{false};
@@ -233,6 +238,154 @@ TEST_P(PollerTest, SleepsWithoutEvents) {
   event.AwaitAsleep();
   EXPECT_LT(CpuTime() - before, kQuiet / 2);
 }
+
+class PollInEventTest : public PollerTest {
+ protected:
+  // Runs `work` in a polling thread, and waits for its end.
+  template <class Work>
+  void RunInEvent(Work work) {
+    std::atomic<bool> ended = false;
+    poller_.Post([&] {
+      work();
+      ended = true;
+      ended.notify_all();
+    });
+    ended.wait(false);
+  }
+
+  Polled PollInEvent(const TestEvent& event) {
+    return poller_.PollInEvent(&event, [&] { return !event.handled(); });
+  }
+};
+
+TEST_P(PollInEventTest, PollingThreadHandlesTheEventThatItAwaits) {
+  RunInEvent([&] {
+    EXPECT_FALSE(poller_.PollsInEvent());
+    for (int i = 0; i < 20; ++i) {
+      TestEvent event;
+      event.Start(poller_.queue());
+      EXPECT_EQ(PollInEvent(event), Polled::kHandled);
+      EXPECT_TRUE(event.handled_here());
+    }
+  });
+}
+
+TEST_P(PollInEventTest, HandlesBriefEventsAndClosures) {
+  RunInEvent([&] {
+    TestEvent brief(/*brief=*/true);
+    brief.Start(poller_.queue());
+    bool in_event = false;
+    poller_.Post([&] { in_event = poller_.PollsInEvent(); }, /*brief=*/true);
+    // Two milliseconds give the other event time to arrive before.
+    TestEvent event;
+    event.Start(poller_.queue(), absl::Milliseconds(2));
+    EXPECT_EQ(PollInEvent(event), Polled::kHandled);
+    EXPECT_TRUE(in_event);
+    if (brief.handled()) {
+      EXPECT_TRUE(brief.handled_here());
+    } else {
+      EXPECT_EQ(PollInEvent(brief), Polled::kHandled);
+    }
+  });
+}
+
+TEST_P(PollInEventTest, LeavesOtherEventsToAThreadThatReplacesIt) {
+  RunInEvent([&] {
+    TestEvent other;
+    other.Start(poller_.queue());
+    TestEvent never;
+    EXPECT_EQ(PollInEvent(never), Polled::kByThreads);
+    EXPECT_FALSE(other.handled());
+    {
+      async::BlockingRegion blocking;
+      other.AwaitAsleep();
+    }
+    EXPECT_FALSE(other.handled_here());
+  });
+}
+
+TEST_P(PollInEventTest, LeavesOtherClosuresToAThreadThatReplacesIt) {
+  RunInEvent([&] {
+    std::atomic<std::thread::id> thread;
+    std::atomic<bool> ran = false;
+    poller_.Post([&] {
+      thread = std::this_thread::get_id();
+      ran = true;
+      ran.notify_all();
+    });
+    TestEvent never;
+    EXPECT_EQ(PollInEvent(never), Polled::kByThreads);
+    EXPECT_FALSE(ran);
+    {
+      async::BlockingRegion blocking;
+      ran.wait(false);
+    }
+    EXPECT_NE(thread.load(), std::this_thread::get_id());
+  });
+}
+
+TEST_P(PollInEventTest, EndsWithoutAnEvent) {
+  RunInEvent([&] {
+    TestEvent never;
+    EXPECT_EQ(PollInEvent(never), Polled::kInVain);
+    bool pending = true;
+    poller_.Post([&] { pending = false; }, /*brief=*/true);
+    EXPECT_EQ(poller_.PollInEvent(&never, [&] { return pending; }),
+              Polled::kByThreads);
+    EXPECT_FALSE(pending);
+  });
+}
+
+TEST_P(PollInEventTest, OneThreadPollsAtATime) {
+  RunInEvent([&] {
+    {
+      async::BlockingRegion blocking;
+      AwaitWaitingThread();
+    }
+    TestEvent event;
+    event.Start(poller_.queue());
+    EXPECT_EQ(PollInEvent(event), Polled::kByThreads);
+    event.Await();
+    EXPECT_FALSE(event.handled_here());
+  });
+  // It does not poll beside the other one from now on.
+  TestEvent event;
+  for (int i = 0; i < 100; ++i) {
+    event.Start(poller_.queue());
+    event.Await();
+    EXPECT_LE(poller_.num_waiting(), 1);
+  }
+}
+
+// The thread that replaces one which works long must not poll beside it, nor
+// keep a processor busy.
+TEST_P(PollInEventTest, ReplacingThreadRunsClosuresMeanwhile) {
+  std::atomic<int> num_run = 0;
+  std::atomic<bool> replaced = false;
+  std::atomic<bool> ended = false;
+  poller_.Post([&] {
+    async::LongRunGuard guard(nullptr);
+    guard.Replace();
+    replaced = true;
+    replaced.notify_all();
+    TestEvent never;
+    while (num_run < 20) (void)PollInEvent(never);
+    ended = true;
+    ended.notify_all();
+  });
+  replaced.wait(false);
+  for (int i = 0; i < 20; ++i) {
+    poller_.Post([&] { ++num_run; });
+  }
+  ended.wait(false);
+  TestEvent event;
+  event.Start(poller_.queue());
+  event.Await();
+}
+
+INSTANTIATE_TEST_SUITE_P(Spins, PollInEventTest,
+                         testing::Values(absl::ZeroDuration(),
+                                         absl::Microseconds(50)));
 
 INSTANTIATE_TEST_SUITE_P(Spins, PollerTest,
                          testing::Values(absl::ZeroDuration(),

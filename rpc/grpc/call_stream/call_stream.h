@@ -99,6 +99,7 @@ class CallStream : public MessageLink,
       (stream.get()->*callback_)(ok);
     }
     const void* group() const override { return stream_; }
+    bool brief() const override { return true; }
     bool spin_after() const override { return spin_after_; }
 
     std::shared_ptr<CallStream> self;
@@ -164,8 +165,13 @@ class CallStream : public MessageLink,
   absl::Status Receive();
   absl::Status ReceiveFrames(const std::vector<::grpc::Slice>& slices);
   absl::Status ReceiveFragment(ReceivedFragment received);
-  // Runs all work that is ready.
+  // Runs all work that is ready. In Poller::PollInEvent leaves it to another
+  // thread.
   void RunReady();
+  void PostRunReady(bool brief = true);
+  // PollFor in a polling thread, which runs work.
+  std::optional<LinkWork> PollInEvent(uint64_t call,
+                                      absl::FunctionRef<bool()> pending);
   void PostReady();
   std::optional<LinkWork> TakeReadyLocked(uint64_t call)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "async/cpu_relax.h"
 #include "async/status_macros.h"
 #include "async/thread_pool.h"
 #include "rpc/grpc/call_stream/call_stream.h"
@@ -58,7 +57,12 @@ void CallStream::OnRead(bool ok) {
   }
   // In PollFor, the thread goes on by itself.
   if (polled_stream == this) return;
-  options_.poller->Post([self = shared_from_this()] { self->RunReady(); });
+  PostRunReady();
+}
+
+void CallStream::PostRunReady(bool brief) {
+  options_.poller->Post([self = shared_from_this()] { self->RunReady(); },
+                        brief);
 }
 
 absl::Status CallStream::Receive() {
@@ -148,7 +152,7 @@ void CallStream::PostReady() {
     async::MutexLock lock(&mutex_);
     if (ready_.empty()) return;
   }
-  options_.poller->Post([self = shared_from_this()] { self->RunReady(); });
+  PostRunReady(/*brief=*/false);
 }
 
 bool CallStream::more_waiting() {
@@ -167,6 +171,7 @@ std::optional<LinkWork> CallStream::TakeReadyLocked(uint64_t call) {
 }
 
 void CallStream::RunReady() {
+  const bool waits = options_.poller->PollsInEvent();
   bool any = false;
   {
     async::MutexLock lock(&mutex_);
@@ -175,7 +180,7 @@ void CallStream::RunReady() {
     if (!any) {
       // The thread that runs the last work may be blocked.
       WriteNextLocked();
-    } else if (!async::ThreadPool::IsNearlyExhausted()) {
+    } else if (!waits && !async::ThreadPool::IsNearlyExhausted()) {
       // Otherwise no thread may be left to go on if this one blocks.
       running_ = std::this_thread::get_id();
     }
@@ -184,8 +189,12 @@ void CallStream::RunReady() {
     ReadNext();
     return;
   }
+  if (waits) {
+    PostRunReady(/*brief=*/false);
+    return;
+  }
   // Goes on in place of this thread if it blocks in work.
-  options_.poller->Post([self = shared_from_this()] { self->RunReady(); });
+  PostRunReady();
   while (true) {
     LinkWork work;
     {
@@ -216,12 +225,17 @@ void CallStream::PollFor(uint64_t call, absl::Duration spin,
     if (running_ == std::this_thread::get_id()) running_ = std::thread::id();
     WriteNextLocked();
   }
-  if (spin <= absl::ZeroDuration() || options_.poller->PollsInThisThread() ||
-      !spin_policy_.Begin()) {
-    return;
-  }
+  if (spin <= absl::ZeroDuration()) return;
   const auto done = [&] { return stop() || !handler_->Expects(call); };
   const auto pending = [&] { return !done() && !ended(); };
+  if (options_.poller->PollsInThisThread()) {
+    if (std::optional<LinkWork> work = PollInEvent(call, pending)) {
+      std::move(work->run)();
+      num_run_.fetch_add(1, std::memory_order_release);
+    }
+    return;
+  }
+  if (!spin_policy_.Begin()) return;
   const async::MonotonicTime until =
       async::AddDelay(std::chrono::steady_clock::now(), spin);
   std::optional<LinkWork> work;
@@ -250,6 +264,26 @@ void CallStream::PollFor(uint64_t call, absl::Duration spin,
   num_run_.fetch_add(1, std::memory_order_release);
 }
 
+std::optional<LinkWork> CallStream::PollInEvent(
+    uint64_t call, absl::FunctionRef<bool()> pending) {
+  std::optional<LinkWork> work;
+  Poller::Polled polled = Poller::Polled::kHandled;
+  bool others = false;
+  while (!work.has_value() && !others && polled == Poller::Polled::kHandled &&
+         pending()) {
+    ReadNext();
+    const CallStream* const outer = std::exchange(polled_stream, this);
+    polled = options_.poller->PollInEvent(this, pending);
+    polled_stream = outer;
+    async::MutexLock lock(&mutex_);
+    work = TakeReadyLocked(call);
+    others = !ready_.empty();
+  }
+  ReadNext();
+  PostReady();
+  return work;
+}
+
 void CallStream::SpinUntilRun(async::MonotonicTime until,
                               absl::FunctionRef<bool()> done) {
   uint64_t seen = num_received_.load(std::memory_order_acquire);
@@ -258,7 +292,8 @@ void CallStream::SpinUntilRun(async::MonotonicTime until,
          std::chrono::steady_clock::now() < until) {
     // Work runs in the order of its messages.
     if (received && num_run_.load(std::memory_order_acquire) >= seen) return;
-    async::CpuRelax();
+    // The message may come from a thread that waits for this processor.
+    std::this_thread::yield();
     const uint64_t now = num_received_.load(std::memory_order_acquire);
     if (received || now == seen) continue;
     seen = now;
