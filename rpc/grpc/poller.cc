@@ -300,17 +300,23 @@ Poller::Polled Poller::PollInEvent(const void* group,
       gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC),
                    gpr_time_from_millis(kMaxPollMs, GPR_TIMESPAN));
   Polled polled = Polled::kByThreads;
+  net::CompletionEvent* mine = nullptr;
+  Event next;
   std::optional<async::MonotonicTime> spin_end;
   while (pending()) {
     if (any_posted_.load(std::memory_order_relaxed)) {
       if (!RunPosted(/*brief_only=*/true)) break;
       continue;
     }
-    Event next;
     NextStatus status = Spin(options_.spin, thread_spins_, spin_end, next);
     if (status == NextStatus::TIMEOUT) {
+      // As in Next.
+      num_waiting_.fetch_add(1, std::memory_order_seq_cst);
+      const bool posted = any_posted_.load(std::memory_order_seq_cst);
       void* tag = nullptr;
-      status = queue_->AsyncNext(&tag, &next.ok, end);
+      if (!posted) status = queue_->AsyncNext(&tag, &next.ok, end);
+      num_waiting_.fetch_sub(1, std::memory_order_relaxed);
+      if (posted) continue;
       next.event = static_cast<net::CompletionEvent*>(tag);
     }
     if (status != NextStatus::GOT_EVENT) {
@@ -319,8 +325,7 @@ Poller::Polled Poller::PollInEvent(const void* group,
     }
     if (next.event->spin_after()) spin_end.reset();
     if (next.event->group() == group) {
-      next.event->OnEvent(next.ok);
-      polled = Polled::kHandled;
+      mine = next.event;
       break;
     }
     if (!next.event->brief()) {
@@ -332,7 +337,10 @@ Poller::Polled Poller::PollInEvent(const void* group,
   }
   polling_in_event_of = outer;
   EndPolling();
-  return polled;
+  if (mine == nullptr) return polled;
+  // It may block.
+  mine->OnEvent(next.ok);
+  return Polled::kHandled;
 }
 
 void Poller::Shutdown() {

@@ -336,6 +336,34 @@ TEST_P(PollInEventTest, EndsWithoutAnEvent) {
   });
 }
 
+// The event that a thread awaits may wait for others itself.
+TEST_P(PollInEventTest, AwaitedEventMayBlock) {
+  class BlockingEvent final : public net::CompletionEvent {
+   public:
+    BlockingEvent(Poller* poller, TestEvent* awaited)
+        : poller_(*poller), awaited_(*awaited) {}
+    void OnEvent(bool) override {
+      awaited_.Start(poller_.queue());
+      const async::BlockingRegion blocking;
+      awaited_.AwaitAsleep();
+    }
+
+   private:
+    Poller& poller_;
+    TestEvent& awaited_;
+  };
+  RunInEvent([&] {
+    TestEvent awaited;
+    BlockingEvent event(&poller_, &awaited);
+    ::grpc::Alarm alarm;
+    alarm.Set(poller_.queue(), gpr_now(GPR_CLOCK_MONOTONIC),
+              static_cast<net::CompletionEvent*>(&event));
+    EXPECT_EQ(poller_.PollInEvent(&event, [] { return true; }),
+              Polled::kHandled);
+    EXPECT_FALSE(awaited.handled_here());
+  });
+}
+
 TEST_P(PollInEventTest, OneThreadPollsAtATime) {
   RunInEvent([&] {
     {
