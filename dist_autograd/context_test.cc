@@ -151,6 +151,9 @@ TEST_F(ContextTest, ReleasedContextIsEmptyAndRecordsNothing) {
 // Passes without messages, to test the order of their numbers.
 class ContextBackwardPassTest : public ContextTest {
  protected:
+  // Until its end, a context and its last passes hold each other.
+  ~ContextBackwardPassTest() override { context_->Release(); }
+
   // Runs `meanwhile`, as another thread would, while the pass is created.
   absl::StatusOr<Context::Participation> Join(
       int root, uint64_t number, absl::FunctionRef<void()> meanwhile = [] {}) {

@@ -31,7 +31,8 @@ TEST(GrpcStatusTest, MessagesFitTrailers) {
 TEST(GrpcStatusTest, StatusOfAPeerIsNotTrusted) {
   std::string message(2 * kMaxErrorTextBytes, 'x');
   message += "\xff";
-  for (const int code : {-1, 17, 1000}) {
+  // The enumeration has no values above 31.
+  for (const int code : {-1, 17, 31}) {
     const absl::Status status = FromGrpcStatus(
         grpc::Status(static_cast<grpc::StatusCode>(code), message));
     EXPECT_THAT(status,
