@@ -1,5 +1,6 @@
 #include "net/tcp_prober.h"
 
+#include <netdb.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -64,6 +65,16 @@ TEST(TcpProberTest, SystemAcceptsInPlaceOfAProcessThatDoesNotRun) {
   TcpProber prober;
   const DeafSocket socket;
   EXPECT_THAT(Probe(prober, socket.address()).Wait(), IsOk());
+}
+
+TEST(TcpProberTest, ResolvesHostNames) {
+  addrinfo* addresses = nullptr;
+  if (getaddrinfo("localhost", nullptr, nullptr, &addresses) != 0) {
+    GTEST_SKIP() << "this machine has no address for localhost (/etc/hosts)";
+  }
+  freeaddrinfo(addresses);
+  TcpProber prober;
+  const DeafSocket socket;
   EXPECT_THAT(Probe(prober, absl::StrCat("localhost:", socket.port())).Wait(),
               IsOk());
 }

@@ -15,6 +15,8 @@
 
 namespace hawser::tests {
 
+bool TerminalProgram::CanStart() { return access("/dev/pts/ptmx", F_OK) == 0; }
+
 TerminalProgram::TerminalProgram(const std::string& path,
                                  const std::vector<std::string>& arguments,
                                  int columns) {

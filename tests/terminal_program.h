@@ -16,6 +16,9 @@ namespace hawser::tests {
 // The destructor kills the program and its children. Not thread-safe.
 class TerminalProgram {
  public:
+  // Whether this machine can make terminals. A bare chroot has no /dev/pts.
+  static bool CanStart();
+
   // Starts `path` with `arguments` on a terminal with `columns` columns; aborts
   // the test if that fails.
   TerminalProgram(const std::string& path,
