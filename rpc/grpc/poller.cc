@@ -45,8 +45,11 @@ Poller::NextStatus Poller::SpinUntil(async::MonotonicTime end, Event& event) {
   NextStatus status = NextStatus::TIMEOUT;
   do {
     status = TryNext(event);
-    // The event may come from a thread that waits for this processor.
-    if (status == NextStatus::TIMEOUT) std::this_thread::yield();
+    // The event may come from a thread that waits for this processor; with busy
+    // polling, threads have processors of their own.
+    if (status == NextStatus::TIMEOUT && !options_.busy) {
+      std::this_thread::yield();
+    }
   } while (status == NextStatus::TIMEOUT &&
            std::chrono::steady_clock::now() < end);
   return status;
