@@ -52,7 +52,8 @@ class DeadCall {
           return stub_.PrepareUnaryCall(&context_, "/t.T/Call",
                                         grpc::ByteBuffer(), queue);
         },
-        &reply_, [this](const grpc::Status& status) {
+        &reply_,
+        [this](const grpc::Status& status) {
           code = status.error_code();
           thread = std::this_thread::get_id();
         });
