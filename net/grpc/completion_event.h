@@ -8,7 +8,8 @@ namespace hawser::net {
 class CompletionEvent {
  public:
   // Runs on a polling thread of the queue, or on a thread that polls for an
-  // event of the same group. May block inside a BlockingRegion.
+  // event of the same group; if it is brief, also on one that polls for
+  // another. May block inside a BlockingRegion.
   virtual void OnEvent(bool ok) = 0;
 
   // Events of one group are handled by the same thread that polls for them.
