@@ -15,11 +15,6 @@ void DistAutogradService::OnWorkerLost(const rpc::WorkerInfo& worker,
   engine_->OnWorkerLost(worker, status);
 }
 
-async::Future<void> DistAutogradService::Drain(async::MonotonicTime) {
-  engine_->SendEndNotices();
-  return async::MakeReadyFuture<void>(absl::OkStatus());
-}
-
 void DistAutogradService::Stop() {
   if (engine_ != nullptr) engine_->Stop();
 }

@@ -11,8 +11,6 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "async/clock.h"
-#include "async/future.h"
 #include "async/task_local.h"
 #include "dist_autograd/engine.h"
 #include "rpc/agent/service.h"
@@ -34,7 +32,6 @@ class DistAutogradService final : public rpc::Service,
   rpc::MessageInterceptor* message_interceptor() override { return this; }
   void OnWorkerLost(const rpc::WorkerInfo& worker,
                     const absl::Status& status) override;
-  async::Future<void> Drain(async::MonotonicTime deadline) override;
   void Stop() override;
   // "contexts": number on this worker, of all creators. "backward_passes":
   // number of them in which a pass is running.

@@ -1,7 +1,6 @@
 #include "dist_autograd/end_notices.h"
 
 #include <utility>
-#include <vector>
 
 #include "async/task_local.h"
 
@@ -53,20 +52,6 @@ void EndNotices::EndInterval(const rpc::WorkerRun& to) {
   }
   BeginInterval(to);
   send_(ended.to, ended.held);
-}
-
-void EndNotices::SendHeld() {
-  std::vector<Outbox> taken;
-  {
-    async::MutexLock lock(&mutex_);
-    for (auto& [run, outbox] : outboxes_) {
-      if (outbox.held.contexts().empty()) continue;
-      Outbox& added = taken.emplace_back();
-      added.to = outbox.to;
-      added.held.Swap(&outbox.held);
-    }
-  }
-  for (const Outbox& outbox : taken) send_(outbox.to, outbox.held);
 }
 
 }  // namespace hawser::dist_autograd

@@ -20,14 +20,15 @@ namespace hawser::dist_autograd {
 
 // A training loop ends a context for each step. Notices to one worker therefore
 // travel together: the first at once, those of the next kInterval at its end.
-// Owned by a shared_ptr. Thread-safe.
+// What is held when this worker leaves is not sent: its departure tells the
+// others. Owned by a shared_ptr. Thread-safe.
 class EndNotices : public std::enable_shared_from_this<EndNotices> {
  public:
   static constexpr absl::Duration kInterval = absl::Milliseconds(5);
   // This many are sent at once.
   static constexpr int kMaxHeld = 32;
 
-  // Sends one message, in the thread that calls Add or SendHeld or on `clock`.
+  // Sends one message, in the thread that calls Add or on `clock`.
   using Send = std::function<void(const rpc::WorkerInfo& to,
                                   const v1::ReleaseContextRequest& request)>;
 
@@ -35,9 +36,6 @@ class EndNotices : public std::enable_shared_from_this<EndNotices> {
 
   // The clock must not have been destroyed.
   void Add(ContextId context, const rpc::WorkerInfo& to);
-
-  // Sends the notices that are held, before the end of their intervals.
-  void SendHeld();
 
  private:
   // Exists during an interval.

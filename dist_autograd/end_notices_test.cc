@@ -19,7 +19,6 @@ using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using ::testing::Pair;
 using ::testing::SizeIs;
-using ::testing::UnorderedElementsAre;
 
 using Message = std::pair<std::string, std::vector<uint64_t>>;
 
@@ -86,19 +85,6 @@ TEST_F(EndNoticesTest, ManyAreSentBeforeTheInterval) {
   Add(EndNotices::kMaxHeld, a_);
   EXPECT_THAT(TakeSent(), ElementsAre(Pair("a", SizeIs(EndNotices::kMaxHeld))));
   clock_.AdvanceBy(EndNotices::kInterval);
-  EXPECT_THAT(TakeSent(), IsEmpty());
-}
-
-TEST_F(EndNoticesTest, SendHeldSendsBeforeTheIntervals) {
-  for (const rpc::WorkerInfo& to : {a_, b_}) {
-    Add(1, to);
-    Add(2, to);
-  }
-  sent_.clear();
-  notices_->SendHeld();
-  EXPECT_THAT(TakeSent(), UnorderedElementsAre(Pair("a", ElementsAre(2)),
-                                               Pair("b", ElementsAre(2))));
-  clock_.AdvanceBy(2 * EndNotices::kInterval);
   EXPECT_THAT(TakeSent(), IsEmpty());
 }
 

@@ -70,11 +70,9 @@ class Engine : public std::enable_shared_from_this<Engine> {
 
   absl::StatusOr<std::shared_ptr<Context>> CreateContext();
   absl::StatusOr<std::shared_ptr<Context>> FindContext(ContextId id) const;
-  // Ends the context on this worker, and on all workers that it reached within
-  // EndNotices::kInterval.
+  // Ends the context on this worker, and tells the workers that it reached, at
+  // the latest after EndNotices::kInterval.
   void ReleaseContext(ContextId id);
-  // Does not wait for the end of an interval.
-  void SendEndNotices() { end_notices_->SendHeld(); }
   size_t num_contexts() const { return contexts_.size(); }
   // Number of contexts here in which a backward pass is running.
   size_t num_passes() const;
