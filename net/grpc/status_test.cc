@@ -28,19 +28,5 @@ TEST(GrpcStatusTest, MessagesFitTrailers) {
   EXPECT_EQ(sent.error_message(), ToErrorText(message));
 }
 
-TEST(GrpcStatusTest, StatusOfAPeerIsNotTrusted) {
-  std::string message(2 * kMaxErrorTextBytes, 'x');
-  message += "\xff";
-  // The enumeration has no values above 31.
-  for (const int code : {-1, 17, 31}) {
-    const absl::Status status = FromGrpcStatus(
-        grpc::Status(static_cast<grpc::StatusCode>(code), message));
-    EXPECT_THAT(status,
-                StatusIs(absl::StatusCode::kUnknown, ToErrorText(message)));
-    // Unlike code(), it would keep an unknown code.
-    EXPECT_EQ(status.raw_code(), static_cast<int>(absl::StatusCode::kUnknown));
-  }
-}
-
 }  // namespace
 }  // namespace hawser::net
