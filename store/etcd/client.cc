@@ -17,6 +17,7 @@
 #include "net/grpc/client_settings.h"
 #include "net/grpc/status.h"
 #include "store/grpc/call.h"
+#include "store/unacknowledged_limit.h"
 
 namespace hawser::store::internal {
 namespace {
@@ -53,7 +54,8 @@ absl::Status Malformed() {
 
 EtcdClient::EtcdClient(const std::string& address)
     : channel_(grpc::CreateCustomChannel(
-          address, grpc::InsecureChannelCredentials(), net::ClientSettings())),
+          address, grpc::InsecureChannelCredentials(),
+          net::ClientSettings(internal::kUnacknowledgedLimitMs))),
       kv_(etcdserverpb::KV::NewStub(channel_)),
       watch_(etcdserverpb::Watch::NewStub(channel_)),
       lease_(etcdserverpb::Lease::NewStub(channel_)) {}

@@ -24,6 +24,7 @@
 #include "proto/store.pb.h"
 #include "store/grpc/call.h"
 #include "store/grpc/watch_calls.h"
+#include "store/unacknowledged_limit.h"
 #include "telemetry/log.h"
 
 namespace hawser::store {
@@ -52,7 +53,8 @@ class GrpcStore::Client {
         credentials_(std::move(credentials)),
         // Any worker of the job may be the server.
         verification_(credentials_, /*worker=*/""),
-        channel_(verification_.CreateChannel(address, net::ClientSettings())),
+        channel_(verification_.CreateChannel(
+            address, net::ClientSettings(internal::kUnacknowledgedLimitMs))),
         stub_(v1::Store::NewStub(channel_)),
         id_(async::RandomSource::FromEntropy().Next() | 1),
         watches_(description, [this](auto&&... arguments) {

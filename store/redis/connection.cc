@@ -1,6 +1,8 @@
 #include "store/redis/connection.h"
 
 #include <hiredis/hiredis.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/socket.h>
 
@@ -15,6 +17,7 @@
 #include "absl/time/time.h"
 #include "async/status_macros.h"
 #include "store/redis/sigpipe_guard.h"
+#include "store/unacknowledged_limit.h"
 
 namespace hawser::store::internal {
 namespace {
@@ -99,8 +102,10 @@ absl::StatusOr<std::unique_ptr<RedisConnection>> RedisConnection::Open(
     return absl::UnavailableError(
         absl::StrCat("cannot connect: ", strerror(error)));
   }
-  // Detects an unreachable machine after 15 to 30 s.
+  // Detects an unreachable machine: while idle, after 15 to 30 s.
   redisEnableKeepAlive(context);
+  setsockopt(context->fd, IPPROTO_TCP, TCP_USER_TIMEOUT,
+             &kUnacknowledgedLimitMs, sizeof(kUnacknowledgedLimitMs));
   RETURN_IF_ERROR(connection->Introduce(endpoint, deadline));
   return connection;
 }
