@@ -52,8 +52,8 @@ class TcpProber::Attempt {
   }
 
   void OnDeadline() {
-    error_ = "no reply in time";
-    End(Unreachable());
+    End(absl::DeadlineExceededError(
+        absl::StrCat(address_, " does not reply in time")));
   }
 
  private:
@@ -71,12 +71,8 @@ class TcpProber::Attempt {
       if (connecting.error == EINPROGRESS) return;
       error_ = std::strerror(connecting.error);
     }
-    End(Unreachable());
-  }
-
-  absl::Status Unreachable() const {
-    return absl::UnavailableError(
-        absl::StrCat("cannot connect to ", address_, ": ", error_));
+    End(absl::UnavailableError(
+        absl::StrCat("cannot connect to ", address_, ": ", error_)));
   }
 
   void End(absl::Status status) {

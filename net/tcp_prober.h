@@ -34,8 +34,10 @@ class TcpProber {
 
   // `address` is "host:port", "[v6]:port" or "unix:/path". The first probe
   // starts the thread. Passes to `done`:
-  //   OK            a connection was accepted.
-  //   kUnavailable  none was, by any IP address of the host, within `timeout`.
+  //   OK                 a connection was accepted.
+  //   kUnavailable       each IP address of the host refused it, or cannot be
+  //                      reached.
+  //   kDeadlineExceeded  one did not reply within `timeout`.
   void Probe(std::string address, absl::Duration timeout, Done done);
 
   // Waits for a running callback, and drops those of probes in progress and of

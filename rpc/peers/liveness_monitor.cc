@@ -21,6 +21,10 @@ constexpr int kIntervalsPerPing = 2;
 // its own requests arrive. It is longer because a flapping network can block
 // one connection for longer than all of them.
 constexpr int kUnansweredLimits = 3;
+// Number of intervals, before `silent_limit` ends, from which on a silent
+// peer's machine is probed once in each. In a network that fails again and
+// again, one of these probes arrives.
+constexpr int kProbes = 3;
 // A pair that has not talked for some time exchanges a heartbeat after half as
 // much again, up to the maximum.
 constexpr int kIdleDivisor = 2;
@@ -71,8 +75,11 @@ class LivenessMonitor::State : public std::enable_shared_from_this<State> {
     // kNever if there was none.
     async::MonotonicTime asked = async::kNever;
     bool probe_in_flight = false;
-    // Whether the last probe since then found no connection.
-    bool cut_off = false;
+    // Whether the last probe was refused.
+    bool refused = false;
+    // Time of the first probe since the last accepted one; kNever if there is
+    // none.
+    async::MonotonicTime not_accepted_since = async::kNever;
     // Error of the last heartbeat since then that found no connection.
     std::string no_connection = {};
     // Number of requests at the last tick, and the last tick at which it had
@@ -92,6 +99,22 @@ class LivenessMonitor::State : public std::enable_shared_from_this<State> {
         std::max(last_reaction,
                  async::AddDelay(watched.asked, -options_.heartbeat_interval)),
         now);
+  }
+
+  void BeginProbe(Watched& watched, async::MonotonicTime now) const {
+    watched.probe_in_flight = true;
+    if (watched.not_accepted_since == async::kNever) {
+      watched.not_accepted_since = now;
+    }
+  }
+
+  // Whether the peer's machine refused the last probe, or accepted none of the
+  // last kProbes.
+  bool CutOff(const Watched& watched, async::MonotonicTime now) const {
+    return watched.refused ||
+           (watched.not_accepted_since != async::kNever &&
+            async::TimeBetween(watched.not_accepted_since, now) >=
+                kProbes * options_.heartbeat_interval);
   }
 
   // Interval of heartbeats to a silent peer. Calls in flight, and recent
@@ -138,22 +161,23 @@ class LivenessMonitor::State : public std::enable_shared_from_this<State> {
         if (watched.asked != async::kNever &&
             peer.last_answered() >= watched.asked) {
           watched.asked = async::kNever;
-          watched.cut_off = false;
           watched.no_connection.clear();
         }
         const absl::Duration silence = Silence(watched, peer.last_heard(), now);
         const absl::Duration unanswered =
             Silence(watched, peer.last_answered(), now);
         const absl::Duration interval = IntervalOf(watched, now);
-        // In time for the decision.
-        if (silence >=
-                options_.silent_limit - 2 * options_.heartbeat_interval &&
-            silence > absl::ZeroDuration() &&
-            !std::exchange(watched.probe_in_flight, true)) {
+        if (silence == absl::ZeroDuration() ||
+            silence <
+                options_.silent_limit - kProbes * options_.heartbeat_interval) {
+          watched.refused = false;
+          watched.not_accepted_since = async::kNever;
+        } else if (!watched.probe_in_flight) {
+          BeginProbe(watched, now);
           probed.push_back(watched.peer);
         }
         if (silence >= kUnansweredLimits * options_.silent_limit ||
-            (silence >= options_.silent_limit && watched.cut_off)) {
+            (silence >= options_.silent_limit && CutOff(watched, now))) {
           lost.emplace_back(watched.peer, SilentFor(silence));
         } else if (unanswered >= kUnansweredLimits * options_.silent_limit) {
           lost.emplace_back(
@@ -191,7 +215,8 @@ class LivenessMonitor::State : public std::enable_shared_from_this<State> {
   }
 
   void SendProbe(const std::shared_ptr<Peer>& peer) {
-    probe_(peer, options_.heartbeat_interval,
+    // Ends before the next one is due.
+    probe_(peer, options_.heartbeat_interval * 4 / 5,
            [state = shared_from_this(), peer](const absl::Status& status) {
              state->OnProbed(peer, status);
            });
@@ -207,11 +232,14 @@ class LivenessMonitor::State : public std::enable_shared_from_this<State> {
       for (Watched& watched : watched_) {
         if (watched.peer != peer) continue;
         watched.probe_in_flight = false;
-        watched.cut_off = !status.ok();
+        watched.refused = absl::IsUnavailable(status);
         const absl::Duration silence =
             Silence(watched, peer->last_heard(), now);
         if (status.ok()) {
+          watched.not_accepted_since = async::kNever;
           watched.no_connection.clear();
+        } else if (!CutOff(watched, now)) {
+          continue;
         } else if (!watched.no_connection.empty() &&
                    silence >= options_.unreachable_limit) {
           reason = absl::StrCat("is out of reach: ", watched.no_connection);
@@ -245,7 +273,8 @@ class LivenessMonitor::State : public std::enable_shared_from_this<State> {
             Silence(watched, peer->last_heard(), now) >=
                 options_.unreachable_limit) {
           watched.no_connection = std::string(status.message());
-          probe = !std::exchange(watched.probe_in_flight, true);
+          probe = !watched.probe_in_flight;
+          if (probe) BeginProbe(watched, now);
         }
       }
     }

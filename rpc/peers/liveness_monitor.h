@@ -23,15 +23,16 @@ namespace hawser::rpc {
 //
 //   when another worker or incarnation replies at its address: at once;
 //   when there is no connection to it for `unreachable_limit`, and its machine
-//   accepts none;
+//   refuses one;
 //   when it sends no heartbeat reply for `silent_limit`, and its machine
-//   accepts no connections for it;
+//   refuses a connection or has accepted none in the last three intervals;
 //   when it sends none for three times that limit, or was called and has not
 //   replied for so long, although its own requests arrive: messages to it are
 //   lost.
 //
-// So a peer that gets no processor time is not lost. One that is stopped, or
-// hangs, stops renewing its lease, and is lost by the membership.
+// So a peer that gets no processor time is not lost, nor one whose connection
+// stalls because the network fails for moments again and again. One that is
+// stopped, or hangs, stops renewing its lease, and is lost by the membership.
 //
 // Any message from a peer counts as a heartbeat reply. Times are by `clock`. If
 // this process itself stalled for longer than two intervals, peers get a new
@@ -45,7 +46,7 @@ class LivenessMonitor {
       const std::shared_ptr<Peer>& peer, async::MonotonicTime deadline,
       absl::AnyInvocable<void(absl::Status) &&> done)>;
   // Passes to `done`, in any thread, whether the peer's machine accepts
-  // connections for it: Transport::Probe.
+  // connections for it, with the codes of Transport::Probe.
   using Probe = std::function<void(
       const std::shared_ptr<Peer>& peer, absl::Duration timeout,
       absl::AnyInvocable<void(absl::Status) &&> done)>;

@@ -57,10 +57,15 @@ class LivenessMonitorTest : public testing::Test {
     }
   }
 
-  // Peers that do not reply are cut off, unless their machine accepts.
+  // Peers that do not reply are cut off, unless their machine accepts. Probes
+  // listed in `lost_probes_` get no reply.
   void Probe(const std::shared_ptr<Peer>& peer,
              absl::AnyInvocable<void(absl::Status) &&> done) {
     ++probes_;
+    if (lost_probes_.contains(probes_)) {
+      std::move(done)(absl::DeadlineExceededError("no reply in time"));
+      return;
+    }
     const std::string& name = peer->info().name;
     const bool accepts = answers_[name] == Answer::kOk ||
                          answers_[name] == Answer::kReplaced ||
@@ -73,6 +78,8 @@ class LivenessMonitorTest : public testing::Test {
   async::ManualExecutor executor_;
   std::set<std::string> accepting_;
   int probes_ = 0;
+  // Counted from 1.
+  std::set<int> lost_probes_;
   std::map<std::string, Answer> answers_;
   int pings_ = 0;
   // Deadline of the last ping.
@@ -176,6 +183,31 @@ TEST_F(LivenessMonitorTest, SilentPeerIsNotLostWhileItsMachineAccepts) {
   clock_.AdvanceBy(absl::Seconds(12));
   EXPECT_THAT(lost_["a"], StatusIs(absl::StatusCode::kUnavailable,
                                    HasSubstr("no heartbeat reply for 3")));
+}
+
+// Such as a peer whose connection waits for its next retransmission.
+TEST_F(LivenessMonitorTest, OneOfThreeProbesIsEnough) {
+  answers_["a"] = Answer::kNone;
+  accepting_.insert("a");
+  lost_probes_ = {1, 2, 4, 5, 7, 8, 9};
+  AddPeer("a");
+  clock_.AdvanceBy(absl::Milliseconds(5900));
+  EXPECT_EQ(probes_, 9);
+  EXPECT_THAT(lost_, IsEmpty());
+  clock_.AdvanceBy(absl::Milliseconds(100));
+  EXPECT_THAT(lost_["a"], StatusIs(absl::StatusCode::kUnavailable,
+                                   HasSubstr("no heartbeat reply for 6s")));
+}
+
+TEST_F(LivenessMonitorTest, PeerWhoseMachineDoesNotReplyIsLost) {
+  answers_["a"] = Answer::kNone;
+  lost_probes_ = {1, 2, 3, 4};
+  AddPeer("a");
+  clock_.AdvanceBy(absl::Milliseconds(2900));
+  EXPECT_THAT(lost_, IsEmpty());
+  clock_.AdvanceBy(absl::Milliseconds(100));
+  EXPECT_THAT(lost_["a"], StatusIs(absl::StatusCode::kUnavailable,
+                                   HasSubstr("no heartbeat reply for 3s")));
 }
 
 TEST_F(LivenessMonitorTest, SilentPeerIsLostInTheEnd) {

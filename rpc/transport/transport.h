@@ -137,8 +137,9 @@ class Transport {
   // connections at `address`: so a peer that is stopped or gets no processor
   // time differs from one that has died or is cut off. Passes to `done`, on a
   // thread of the transport that it must not block, or inside this call:
-  //   OK            it accepts connections.
-  //   kUnavailable  it refuses, or does not reply within `timeout`.
+  //   OK                 it accepts connections.
+  //   kUnavailable       it refuses them, or cannot be reached.
+  //   kDeadlineExceeded  it does not reply within `timeout`.
   // Drops `done` after Shutdown.
   virtual void Probe(const std::string& address, absl::Duration timeout,
                      absl::AnyInvocable<void(absl::Status) &&> done) = 0;

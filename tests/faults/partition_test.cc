@@ -67,13 +67,12 @@ class PartitionTest : public FaultsTest {
     ASSERT_TRUE(Nft("add table inet cut"));
     ASSERT_TRUE(
         Nft("add chain inet cut out { type filter hook output priority 0; }"));
-    // Incoming packets on loopback do not have a user yet, so the rules match
-    // the ports from which "a" has sent.
     ASSERT_TRUE(
-        Nft("add set inet cut ports_of_a { type inet_service; flags dynamic; "
-            "size 65535; }"));
-    ASSERT_TRUE(Nft(absl::StrCat("add rule inet cut out meta skuid ", kUserOfA,
-                                 " update @ports_of_a { tcp sport }")));
+        Nft("add chain inet cut in { type filter hook input priority 0; }"));
+    // Incoming packets on loopback do not have a user yet, so the rules match
+    // the ports from which "a" and "b" have sent.
+    RecordPorts("ports_of_a", kUserOfA);
+    RecordPorts("ports_of_b", kUserOfB);
     a_ = &Start("a", 1, [](WorkerProcessOptions& o) { o.uid = kUserOfA; });
     b_ = &Start("b", 2, [](WorkerProcessOptions& o) { o.uid = kUserOfB; });
     ASSERT_TRUE(a_->AwaitReady());
@@ -88,13 +87,25 @@ class PartitionTest : public FaultsTest {
     EXPECT_TRUE(Nft("delete table inet cut"));
   }
 
-  static void Drop(const std::string& match) {
-    ASSERT_TRUE(Nft(absl::StrCat("add rule inet cut out ", match, " drop")));
+  // Adds the ports from which processes of `user` send to the new set `set`.
+  static void RecordPorts(const std::string& set, int user) {
+    ASSERT_TRUE(Nft(absl::StrCat("add set inet cut ", set,
+                                 " { type inet_service; flags dynamic; "
+                                 "size 65535; }")));
+    ASSERT_TRUE(Nft(absl::StrCat("add rule inet cut out meta skuid ", user,
+                                 " update @", set, " { tcp sport }")));
   }
-  // Rules that match the packets from and to "a".
-  static std::string FromA() { return absl::StrCat("meta skuid ", kUserOfA); }
+
+  // Drops packets on arrival, as a network would: the sender of a packet that
+  // is dropped while it leaves is told, and does not count it as sent.
+  static void Drop(const std::string& match) {
+    ASSERT_TRUE(Nft(absl::StrCat("add rule inet cut in ", match, " drop")));
+  }
+  // Rules that match packets by sender or receiver.
+  static std::string FromA() { return "tcp sport @ports_of_a"; }
+  static std::string FromB() { return "tcp sport @ports_of_b"; }
   static std::string ToA() { return "tcp dport @ports_of_a"; }
-  static void Heal() { ASSERT_TRUE(Nft("flush table inet cut")); }
+  static void Heal() { ASSERT_TRUE(Nft("flush chain inet cut in")); }
 
   static std::string PortOf(const WorkerProcess& worker) {
     return worker.address().substr(worker.address().rfind(':') + 1);
@@ -180,7 +191,7 @@ TEST_F(PartitionTest, F5OneOfTwoThatReportEachOtherSurvives) {
   const rpc::WorkerInfo a = *driver().FindWorker("a");
   const rpc::WorkerInfo b = *driver().FindWorker("b");
   Drop(absl::StrCat(FromA(), " tcp dport ", PortOf(*b_)));
-  Drop(absl::StrCat("meta skuid ", kUserOfB, " tcp dport ", PortOf(*a_)));
+  Drop(absl::StrCat(FromB(), " tcp dport ", PortOf(*a_)));
   const absl::Time cut = absl::Now();
   while (!driver().IsLost(a) && !driver().IsLost(b)) {
     ASSERT_LT(absl::Now() - cut, kDetection + 2 * kSlack);
