@@ -110,7 +110,7 @@ class LivenessMonitor::State : public std::enable_shared_from_this<State> {
 
   // Whether the peer's machine refused the last probe, or accepted none of the
   // last kProbes.
-  bool CutOff(const Watched& watched, async::MonotonicTime now) const {
+  bool Unreachable(const Watched& watched, async::MonotonicTime now) const {
     return watched.refused ||
            (watched.not_accepted_since != async::kNever &&
             async::TimeBetween(watched.not_accepted_since, now) >=
@@ -177,7 +177,7 @@ class LivenessMonitor::State : public std::enable_shared_from_this<State> {
           probed.push_back(watched.peer);
         }
         if (silence >= kUnansweredLimits * options_.silent_limit ||
-            (silence >= options_.silent_limit && CutOff(watched, now))) {
+            (silence >= options_.silent_limit && Unreachable(watched, now))) {
           lost.emplace_back(watched.peer, SilentFor(silence));
         } else if (unanswered >= kUnansweredLimits * options_.silent_limit) {
           lost.emplace_back(
@@ -238,7 +238,7 @@ class LivenessMonitor::State : public std::enable_shared_from_this<State> {
         if (status.ok()) {
           watched.not_accepted_since = async::kNever;
           watched.no_connection.clear();
-        } else if (!CutOff(watched, now)) {
+        } else if (!Unreachable(watched, now)) {
           continue;
         } else if (!watched.no_connection.empty() &&
                    silence >= options_.unreachable_limit) {

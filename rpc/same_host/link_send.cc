@@ -190,7 +190,7 @@ void SameHostLink::RevokeLocked(uint32_t slot) {
 
 void SameHostLink::Forget(uint64_t call) {
   Region region;
-  LinkMessage unsent;
+  LinkMessage not_sent;
   async::MutexLock lock(&mutex_);
   if (auto it = regions_.find(call); it != regions_.end()) {
     RevokeLocked(it->second.slot);
@@ -204,7 +204,7 @@ void SameHostLink::Forget(uint64_t call) {
   };
   if (auto it = std::find_if(waiting_.begin(), waiting_.end(), is_of_call);
       it != waiting_.end()) {
-    unsent = TakeWaitingLocked(it);
+    not_sent = TakeWaitingLocked(it);
   }
   // A slot may be free now.
   if (!waiting_.empty()) loop_.Wake();

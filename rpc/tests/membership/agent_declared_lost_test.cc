@@ -126,8 +126,8 @@ TEST_F(AgentDeclaredLostTest, PeerThatRefusesIsLostWhereTheLogCannotBeRead) {
   EXPECT_EQ(w0_->DebugInfo()["agent.store_reachable"], "0");
 }
 
-// w1 hears nothing of w0, and cannot tell the others at once. What it refuses
-// meanwhile must not have w0 tell them first that w1 is lost.
+// w1 receives nothing from w0, and cannot report that at once. Meanwhile it
+// refuses calls of w0, which must not make w0 report w1 as lost.
 TEST_F(AgentDeclaredLostTest, PeerThatFoundItFirstIsNotTakenForLost) {
   StartBoth({.silent_limit = absl::Minutes(1),
              .unreachable_limit = absl::Minutes(1)});

@@ -186,8 +186,8 @@ TEST_F(AgentLeaveTest, StaysUntilItsRepliesAreRead) {
   EXPECT_THAT(left.result(), IsOk());
 }
 
-// It has never been called by this one, and so does not tell it. The log would,
-// but cannot be read.
+// The leaver does not notify a worker that never called it, and this worker
+// cannot read the log.
 TEST_F(AgentLeaveTest, RefusesCallsOfThoseThatHaveNotHeardOfIt) {
   drained_.Set(absl::OkStatus());
   job_.PartitionStore(0);
