@@ -1,4 +1,4 @@
-// When the clients of a store give up a connection.
+// The time after which a store client gives up a silent connection.
 
 #ifndef HAWSER_STORE_UNACKNOWLEDGED_LIMIT_H_
 #define HAWSER_STORE_UNACKNOWLEDGED_LIMIT_H_
