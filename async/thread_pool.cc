@@ -3,6 +3,7 @@
 #include <pthread.h>
 
 #include <algorithm>
+#include <chrono>
 #include <utility>
 
 #include "async/check.h"
@@ -10,14 +11,20 @@
 namespace hawser::async {
 namespace {
 
+// A thread beyond `num_threads` exits when it has been idle for this long.
+// Closures that block often need it again: to start a thread takes 50 to 100
+// us, to wake one less than half of it.
+constexpr std::chrono::seconds kSpareTime{1};
+
 // The pool that owns this thread, or null.
 thread_local constinit const ThreadPool* t_pool = nullptr;
 
 }  // namespace
 
-// State of one idle thread, on its stack.
+// State of one thread, on its stack.
 struct ThreadPool::IdleThread {
-  CondVar woken;
+  // Shared with those that notify, since the thread may exit meanwhile.
+  const std::shared_ptr<CondVar> woken = std::make_shared<CondVar>();
   // Already counted in `num_active_`.
   bool activated = false;
 };
@@ -33,11 +40,15 @@ ThreadPool::~ThreadPool() { Shutdown(); }
 
 void ThreadPool::Post(absl::AnyInvocable<void() &&> closure) {
   Task task(std::move(closure));
-  // The caller destroys a rejected task after releasing the lock.
-  MutexLock lock(&mutex_);
-  if (stopping_ && t_pool != this) return;
-  queue_.push_back(std::move(task));
-  ActivateLocked();
+  std::shared_ptr<CondVar> woken;
+  {
+    // A rejected task is destroyed after the lock is released.
+    MutexLock lock(&mutex_);
+    if (stopping_ && t_pool != this) return;
+    queue_.push_back(std::move(task));
+    woken = ActivateLocked();
+  }
+  if (woken != nullptr) woken->NotifyOne();
 }
 
 void ThreadPool::Shutdown() {
@@ -48,7 +59,7 @@ void ThreadPool::Shutdown() {
   {
     MutexLock lock(&mutex_);
     stopping_ = true;
-    for (IdleThread* thread : idle_) thread->woken.NotifyOne();
+    for (IdleThread* thread : idle_) thread->woken->NotifyOne();
     while (!threads_.empty()) all_ended_.Wait(&mutex_);
     last = std::move(ended_);
   }
@@ -74,10 +85,14 @@ bool ThreadPool::IsNearlyExhausted() {
 }
 
 void ThreadPool::OnBlock() {
-  MutexLock lock(&mutex_);
-  ++num_blocked_;
-  --num_active_;
-  ActivateLocked();
+  std::shared_ptr<CondVar> woken;
+  {
+    MutexLock lock(&mutex_);
+    ++num_blocked_;
+    --num_active_;
+    woken = ActivateLocked();
+  }
+  if (woken != nullptr) woken->NotifyOne();
 }
 
 void ThreadPool::OnUnblock() {
@@ -86,21 +101,21 @@ void ThreadPool::OnUnblock() {
   ++num_active_;
 }
 
-void ThreadPool::ActivateLocked() {
-  if (queue_.empty() || num_active_ >= options_.num_threads) return;
+std::shared_ptr<CondVar> ThreadPool::ActivateLocked() {
+  if (queue_.empty() || num_active_ >= options_.num_threads) return nullptr;
   if (!idle_.empty()) {
     IdleThread* thread = idle_.back();
     idle_.pop_back();
     thread->activated = true;
     ++num_active_;
-    // Under the lock, because the thread may end and destroy its condition
-    // variable.
-    thread->woken.NotifyOne();
-  } else if (static_cast<int>(threads_.size()) < options_.max_threads) {
+    return thread->woken;
+  }
+  if (static_cast<int>(threads_.size()) < options_.max_threads) {
     ++num_active_;
     auto self = threads_.emplace(threads_.end());
     *self = std::thread([this, self] { Run(self); });
   }
+  return nullptr;
 }
 
 void ThreadPool::Run(ThreadList::iterator self) {
@@ -109,12 +124,13 @@ void ThreadPool::Run(ThreadList::iterator self) {
   pthread_setname_np(pthread_self(), options_.name.substr(0, 15).c_str());
 
   std::thread before;
+  IdleThread idle;
   {
     MutexLock lock(&mutex_);
     do {
       RunQueuedLocked();
       --num_active_;
-    } while (IdleLocked());
+    } while (IdleLocked(idle));
     before = std::exchange(ended_, std::move(*self));
     threads_.erase(self);
     // Under the lock, because the pool may be destroyed after it.
@@ -133,13 +149,17 @@ void ThreadPool::RunQueuedLocked() {
   }
 }
 
-bool ThreadPool::IdleLocked() {
-  if (stopping_ || static_cast<int>(idle_.size()) >= options_.num_threads) {
-    return false;
-  }
-  IdleThread self;
+bool ThreadPool::IdleLocked(IdleThread& self) {
+  if (stopping_) return false;
+  self.activated = false;
   idle_.push_back(&self);
-  while (!self.activated && !stopping_) self.woken.Wait(&mutex_);
+  auto deadline = std::chrono::steady_clock::now() + kSpareTime;
+  bool spare = false;
+  while (!self.activated && !stopping_ && !spare) {
+    if (self.woken->WaitUntil(&mutex_, deadline)) continue;
+    spare = static_cast<int>(idle_.size()) > options_.num_threads;
+    deadline = std::chrono::steady_clock::time_point::max();
+  }
   if (self.activated) return true;
   idle_.erase(std::find(idle_.begin(), idle_.end(), &self));
   return false;

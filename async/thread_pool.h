@@ -4,6 +4,7 @@
 #include <atomic>
 #include <deque>
 #include <list>
+#include <memory>
 #include <string>
 #include <thread>
 #include <vector>
@@ -42,8 +43,8 @@ struct ThreadPoolStats {
 //
 // Closures may block inside a BlockingRegion (Future::Wait has one): another
 // thread then replaces the blocked one, up to `max_threads`, so that closures
-// which wait for later closures do not deadlock. Threads start on demand and
-// exit when more than `num_threads` are idle.
+// which wait for later closures do not deadlock. Threads start on demand. Of
+// more than `num_threads` idle threads, one exits after a second without work.
 class ThreadPool final : public Executor, private BlockingObserver {
  public:
   explicit ThreadPool(ThreadPoolOptions options);
@@ -78,13 +79,16 @@ class ThreadPool final : public Executor, private BlockingObserver {
   void OnBlock() override;
   void OnUnblock() override;
 
-  // Wakes or starts a thread for the next closure, if the limits allow it.
-  void ActivateLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Takes an idle thread for the next closure, or starts one, if the limits
+  // allow it. Returns what to notify to wake it, or null. The caller notifies
+  // after it has released the lock, which the woken thread takes first.
+  [[nodiscard]] std::shared_ptr<CondVar> ActivateLocked()
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Run(ThreadList::iterator self);
   // Runs closures until the queue is empty or too many threads are active.
   void RunQueuedLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Waits for work; returns false if the thread must exit.
-  bool IdleLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool IdleLocked(IdleThread& self) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const ThreadPoolOptions options_;
 

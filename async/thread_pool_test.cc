@@ -100,6 +100,21 @@ TEST(ThreadPoolTest, ManyNestedWaitsAtOnceFinish) {
   while (pool.stats().num_threads > 4) std::this_thread::yield();
 }
 
+TEST(ThreadPoolTest, NestedWaitsUseTheThreadsOfEarlierOnes) {
+  ThreadPool pool({.num_threads = 1});
+  // Returns the number of threads, once those that ran the waits are idle.
+  const auto threads_after_waits = [&pool] {
+    EXPECT_EQ(Nested(pool, 8), 8);
+    while (pool.stats().num_idle < pool.stats().num_threads) {
+      std::this_thread::yield();
+    }
+    return pool.stats().num_threads;
+  };
+  const int threads = threads_after_waits();
+  EXPECT_GE(threads, 8);
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(threads_after_waits(), threads);
+}
+
 TEST(ThreadPoolTest, BlockingRegionLetsAnotherThreadRun) {
   ThreadPool pool({.num_threads = 1});
   absl::Notification inner;
