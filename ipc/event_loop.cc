@@ -239,6 +239,12 @@ void EventLoop::WakeBy(async::MonotonicTime time) {
   if (alarm_.MustWake(time)) Wake();
 }
 
+void EventLoop::PollUntil(async::MonotonicTime time) {
+  // Of two concurrent calls, one may be lost.
+  if (poll_until_.load(std::memory_order_relaxed) >= time) return;
+  poll_until_.store(time, std::memory_order_relaxed);
+}
+
 bool EventLoop::RunPosted() {
   absl::AnyInvocable<void() &&> closure;
   {
@@ -359,7 +365,8 @@ void EventLoop::Poll(Turn& turn) {
       last_event = now;
       turn.EndSpinning();
     } else if (!turn.MaySpin() ||
-               async::TimeBetween(last_event, now) >= options_.spin) {
+               (async::TimeBetween(last_event, now) >= options_.spin &&
+                now >= poll_until_.load(std::memory_order_relaxed))) {
       if (!turn.End() && !Attend(turn.sources(), /*wait=*/true)) return;
       turn.Begin();
       attended = last_event = std::chrono::steady_clock::now();

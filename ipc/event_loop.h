@@ -84,6 +84,9 @@ class EventLoop {
   // Requests a call of the sources' OnTime by `time`. The loop wakes up then
   // even if the deadline is cancelled.
   void WakeBy(async::MonotonicTime time);
+  // For a source that expects an event by `time`: a thread that polls does so
+  // until then before it sleeps.
+  void PollUntil(async::MonotonicTime time);
   // Wakes the sleeping thread.
   void Wake();
   // For the work of a source that waits for an event of `source` and polls for
@@ -130,6 +133,8 @@ class EventLoop {
   std::atomic<bool> stopping_{false};
   std::atomic<uint64_t> sources_version_{0};
   std::atomic<bool> posted_any_{false};
+  // A source expects an event by then.
+  std::atomic<async::MonotonicTime> poll_until_{async::MonotonicTime::min()};
   // Deadlines are handled by the sleeping thread, or by an awake thread, which
   // checks them before it sleeps.
   Alarm alarm_;

@@ -170,6 +170,42 @@ TEST(EventLoopTest, WorkThatWaitsLearnsOfOtherEvents) {
 
 // A closure blocks and another thread replaces it. When the closure resumes
 // there are two threads, and one of them ends its turn at an arbitrary moment.
+// Counts polls, none of which finds an event.
+class CountsPolls final : public NothingComes {
+ public:
+  bool Poll() override {
+    num_polls_.fetch_add(1);
+    return false;
+  }
+  async::MonotonicTime OnTime(async::MonotonicTime) override {
+    return async::kNever;
+  }
+  int num_polls() const { return num_polls_.load(); }
+
+ private:
+  std::atomic<int> num_polls_ = 0;
+};
+
+TEST(EventLoopTest, PollsForAnExpectedEventInsteadOfSleeping) {
+  auto loop = EventLoop::Create({.spin = absl::ZeroDuration()});
+  ASSERT_THAT(loop, IsOk());
+  const auto source = std::make_shared<CountsPolls>();
+  (*loop)->Add(source);
+  std::atomic<int> polls_before = -1;
+  (*loop)->Post([&] {
+    (*loop)->PollUntil(std::chrono::steady_clock::now() +
+                       std::chrono::minutes(1));
+    polls_before = source->num_polls();
+  });
+  const auto patience =
+      std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  // A thread that sleeps polls a few times before.
+  while (polls_before < 0 || source->num_polls() < polls_before + 2000) {
+    ASSERT_LT(std::chrono::steady_clock::now(), patience);
+    async::CpuRelax();
+  }
+}
+
 TEST(EventLoopTest, DeadlinesAreHandledWhileOneOfTwoThreadsEnds) {
   absl::StatusOr<std::unique_ptr<EventLoop>> loop =
       EventLoop::Create({.spin = absl::ZeroDuration()});

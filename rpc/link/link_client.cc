@@ -6,15 +6,9 @@
 #include <vector>
 
 #include "async/blocking_region.h"
+#include "rpc/link/copy_time.h"
 
 namespace hawser::rpc {
-namespace {
-
-// Lower bound, for a slow machine.
-constexpr int64_t kCopiedPerNanosecond = 4;
-constexpr absl::Duration kMaxCopyTime = absl::Milliseconds(1);
-
-}  // namespace
 
 bool LinkClient::Call(CallId id, std::string_view path, Payload& request,
                       async::MonotonicTime deadline, Done& done) {
@@ -82,9 +76,7 @@ void LinkClient::Await(CallId id, absl::FunctionRef<bool()> stop) {
     async::MutexLock lock(&mutex_);
     auto it = calls_.find(id);
     if (it == calls_.end()) return;
-    spin += std::min(kMaxCopyTime,
-                     absl::Nanoseconds(static_cast<int64_t>(it->second.bytes) /
-                                       kCopiedPerNanosecond));
+    spin += CopyTime(it->second.bytes);
     it->second.awaited_since = std::chrono::steady_clock::now();
   }
   // A thread that is replaced when it blocks has others wait for it.

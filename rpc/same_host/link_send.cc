@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "rpc/errors/status_details.h"
+#include "rpc/link/copy_time.h"
 #include "rpc/same_host/link.h"
 
 namespace hawser::rpc {
@@ -132,6 +133,11 @@ bool SameHostLink::TrySendLocked(LinkMessage& message) {
       free_slots_.push_back(it->second.slot);
       regions_.erase(it);
       return false;
+    }
+    if (message.kind == LinkMessage::Kind::kReply) {
+      // The caller's next request comes when it has copied this.
+      loop_.PollUntil(async::AddDelay(std::chrono::steady_clock::now(),
+                                      CopyTime(message.payload.size())));
     }
     it->second.payload = std::move(message.payload);
     return true;
