@@ -17,7 +17,7 @@ namespace hawser::ipc {
 class ParallelCopier {
  public:
   // Unit of work of a thread.
-  static constexpr size_t kBlockBytes = size_t{512} << 10;
+  static constexpr size_t kBlockBytes = size_t{1} << 20;
   // The caller copies smaller ranges alone, since helpers take long to wake up.
   static constexpr size_t kMinBytes = size_t{2} << 20;
 
