@@ -240,6 +240,7 @@ void EventLoop::WakeBy(async::MonotonicTime time) {
 }
 
 void EventLoop::PollUntil(async::MonotonicTime time) {
+  if (options_.spin <= absl::ZeroDuration()) return;
   // Of two concurrent calls, one may be lost.
   if (poll_until_.load(std::memory_order_relaxed) >= time) return;
   poll_until_.store(time, std::memory_order_relaxed);

@@ -55,8 +55,8 @@ class EventLoop {
   };
 
   struct Options {
-    // How long a thread polls after the last event before it sleeps;
-    // absl::InfiniteDuration() never sleeps.
+    // How long a thread polls after the last event before it sleeps. 0 disables
+    // polling; absl::InfiniteDuration() never sleeps.
     absl::Duration spin = absl::Microseconds(50);
   };
 
@@ -85,7 +85,7 @@ class EventLoop {
   // even if the deadline is cancelled.
   void WakeBy(async::MonotonicTime time);
   // For a source that expects an event by `time`: a thread that polls does so
-  // until then before it sleeps.
+  // until then before it sleeps. No effect if polling is disabled.
   void PollUntil(async::MonotonicTime time);
   // Wakes the sleeping thread.
   void Wake();

@@ -168,8 +168,6 @@ TEST(EventLoopTest, WorkThatWaitsLearnsOfOtherEvents) {
   (*loop)->Shutdown();
 }
 
-// A closure blocks and another thread replaces it. When the closure resumes
-// there are two threads, and one of them ends its turn at an arbitrary moment.
 // Counts polls, none of which finds an event.
 class CountsPolls final : public NothingComes {
  public:
@@ -187,7 +185,7 @@ class CountsPolls final : public NothingComes {
 };
 
 TEST(EventLoopTest, PollsForAnExpectedEventInsteadOfSleeping) {
-  auto loop = EventLoop::Create({.spin = absl::ZeroDuration()});
+  auto loop = EventLoop::Create({.spin = absl::Microseconds(1)});
   ASSERT_THAT(loop, IsOk());
   const auto source = std::make_shared<CountsPolls>();
   (*loop)->Add(source);
@@ -206,6 +204,8 @@ TEST(EventLoopTest, PollsForAnExpectedEventInsteadOfSleeping) {
   }
 }
 
+// A closure blocks and another thread replaces it. When the closure resumes
+// there are two threads, and one of them ends its turn at an arbitrary moment.
 TEST(EventLoopTest, DeadlinesAreHandledWhileOneOfTwoThreadsEnds) {
   absl::StatusOr<std::unique_ptr<EventLoop>> loop =
       EventLoop::Create({.spin = absl::ZeroDuration()});

@@ -76,13 +76,14 @@ void LinkClient::Await(CallId id, absl::FunctionRef<bool()> stop) {
     async::MutexLock lock(&mutex_);
     auto it = calls_.find(id);
     if (it == calls_.end()) return;
-    spin += CopyTime(it->second.bytes);
     it->second.awaited_since = std::chrono::steady_clock::now();
+    // Otherwise polling is disabled.
+    if (spin_ > absl::ZeroDuration()) spin += CopyTime(it->second.bytes);
   }
   // A thread that is replaced when it blocks has others wait for it.
   const bool replaced = async::BlockingObserver::OfThisThread() != nullptr;
   if (const auto expected = wait_time_.expected();
-      expected.has_value() && !replaced) {
+      expected.has_value() && !replaced && spin_ > absl::ZeroDuration()) {
     const absl::Duration wait = 2 * absl::FromChrono(*expected);
     if (wait <= link->max_poll()) spin = std::max(spin, wait);
   }

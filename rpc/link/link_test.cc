@@ -224,6 +224,24 @@ TEST_F(LinkClientTest, PollsForAsLongAsRepliesTake) {
   } while (spin >= kLeast);
 }
 
+TEST_F(LinkClientTest, DoesNotPollIfPollingIsDisabled) {
+  const auto client = std::make_shared<LinkClient>(
+      link_, [](absl::AnyInvocable<void() &&>) {}, absl::ZeroDuration());
+  link_->SetHandler(client);
+  // The second knows how long replies take.
+  for (const Connection::CallId id : {1, 2}) {
+    Payload request(std::string(100'000, 'x'));
+    Connection::Done done = [](absl::StatusOr<Payload>) {};
+    ASSERT_TRUE(client->Call(id, "/t.T/Echo", request, async::kNever, done));
+    link_->on_poll = [&] {
+      link_->Receive({.kind = Kind::kReply, .call = id});
+    };
+    client->Await(id, [] { return false; });
+  }
+  EXPECT_THAT(link_->spins,
+              ElementsAre(absl::ZeroDuration(), absl::ZeroDuration()));
+}
+
 TEST_F(LinkClientTest, CancelledCallTellsThePeer) {
   Outcome outcome;
   ASSERT_TRUE(Call(7, outcome));
