@@ -43,8 +43,8 @@ struct ThreadPoolStats {
 //
 // Closures may block inside a BlockingRegion (Future::Wait has one): another
 // thread then replaces the blocked one, up to `max_threads`, so that closures
-// which wait for later closures do not deadlock. Threads start on demand. Of
-// more than `num_threads` idle threads, one exits after a second without work.
+// which wait for later closures do not deadlock. Threads start on demand.
+// Beyond `num_threads`, a thread exits when it has been idle for a second.
 class ThreadPool final : public Executor, private BlockingObserver {
  public:
   explicit ThreadPool(ThreadPoolOptions options);
