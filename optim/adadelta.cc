@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -49,8 +50,9 @@ struct AdadeltaKernel {
   T decay, sign, rho, rest, eps, step;
 };
 
-void AdadeltaUpdate(const AdadeltaOptions& options, const UpdateSpan& span) {
-  UpdateElements<2, AdadeltaKernel>(options, span);
+void AdadeltaUpdate(const AdadeltaOptions& options,
+                    std::span<const UpdateSpan> spans) {
+  UpdateElements<2, AdadeltaKernel>(options, spans);
 }
 
 }  // namespace HWY_NAMESPACE
@@ -80,8 +82,8 @@ class AdadeltaRule final : public UpdateRule {
                    GradientKind::kDense),
         options_(options) {}
 
-  void Update(const UpdateSpan& span) const override {
-    HWY_DYNAMIC_DISPATCH(AdadeltaUpdate)(options_, span);
+  void Update(std::span<const UpdateSpan> spans) const override {
+    HWY_DYNAMIC_DISPATCH(AdadeltaUpdate)(options_, spans);
   }
 
  private:

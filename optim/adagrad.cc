@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -44,8 +45,9 @@ struct AdagradKernel {
   T decay, sign, eps, step;
 };
 
-void AdagradUpdate(const AdagradOptions& options, const UpdateSpan& span) {
-  UpdateElements<1, AdagradKernel>(options, span);
+void AdagradUpdate(const AdagradOptions& options,
+                   std::span<const UpdateSpan> spans) {
+  UpdateElements<1, AdagradKernel>(options, spans);
 }
 
 }  // namespace HWY_NAMESPACE
@@ -78,8 +80,8 @@ class AdagradRule final : public UpdateRule {
                                              : GradientKind::kDense),
         options_(options) {}
 
-  void Update(const UpdateSpan& span) const override {
-    HWY_DYNAMIC_DISPATCH(AdagradUpdate)(options_, span);
+  void Update(std::span<const UpdateSpan> spans) const override {
+    HWY_DYNAMIC_DISPATCH(AdagradUpdate)(options_, spans);
   }
 
  private:

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstddef>
 #include <memory>
+#include <span>
 #include <string_view>
 #include <type_traits>
 #include <utility>
@@ -78,11 +79,11 @@ struct AdamKernel {
   bool amsgrad;
 };
 
-void AdamUpdate(const AdamVariant& variant, const UpdateSpan& span) {
+void AdamUpdate(const AdamVariant& variant, std::span<const UpdateSpan> spans) {
   if (variant.options.amsgrad) {
-    UpdateElements<3, AdamKernel>(variant, span);
+    UpdateElements<3, AdamKernel>(variant, spans);
   } else {
-    UpdateElements<2, AdamKernel>(variant, span);
+    UpdateElements<2, AdamKernel>(variant, spans);
   }
 }
 
@@ -119,8 +120,8 @@ class AdamRule final : public UpdateRule {
                    GradientKind::kDense),
         variant_(variant) {}
 
-  void Update(const UpdateSpan& span) const override {
-    HWY_DYNAMIC_DISPATCH(AdamUpdate)(variant_, span);
+  void Update(std::span<const UpdateSpan> spans) const override {
+    HWY_DYNAMIC_DISPATCH(AdamUpdate)(variant_, spans);
   }
 
  private:

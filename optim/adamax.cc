@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstddef>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -48,8 +49,9 @@ struct AdamaxKernel {
   T decay, sign, beta1, beta2, rest1, eps, step;
 };
 
-void AdamaxUpdate(const AdamaxOptions& options, const UpdateSpan& span) {
-  UpdateElements<2, AdamaxKernel>(options, span);
+void AdamaxUpdate(const AdamaxOptions& options,
+                  std::span<const UpdateSpan> spans) {
+  UpdateElements<2, AdamaxKernel>(options, spans);
 }
 
 }  // namespace HWY_NAMESPACE
@@ -80,8 +82,8 @@ class AdamaxRule final : public UpdateRule {
                    GradientKind::kDense),
         options_(options) {}
 
-  void Update(const UpdateSpan& span) const override {
-    HWY_DYNAMIC_DISPATCH(AdamaxUpdate)(options_, span);
+  void Update(std::span<const UpdateSpan> spans) const override {
+    HWY_DYNAMIC_DISPATCH(AdamaxUpdate)(options_, spans);
   }
 
  private:

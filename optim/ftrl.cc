@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -84,8 +85,8 @@ struct FtrlKernel {
   T sign, inverse_lr, beta, l1, l2;
 };
 
-void FtrlUpdate(const FtrlOptions& options, const UpdateSpan& span) {
-  UpdateElements<2, FtrlKernel>(options, span);
+void FtrlUpdate(const FtrlOptions& options, std::span<const UpdateSpan> spans) {
+  UpdateElements<2, FtrlKernel>(options, spans);
 }
 
 }  // namespace HWY_NAMESPACE
@@ -115,8 +116,8 @@ class FtrlRule final : public UpdateRule {
                    GradientKind::kDenseAndRows),
         options_(options) {}
 
-  void Update(const UpdateSpan& span) const override {
-    HWY_DYNAMIC_DISPATCH(FtrlUpdate)(options_, span);
+  void Update(std::span<const UpdateSpan> spans) const override {
+    HWY_DYNAMIC_DISPATCH(FtrlUpdate)(options_, spans);
   }
 
  private:

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstddef>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -141,14 +142,16 @@ struct VisitMove {
   }
 };
 
-void LambUpdate(const LambOptions& options, const UpdateSpan& span) {
-  SquaredNorms norms;
-  VisitBlocks(span, VisitMoments{options, span, norms});
-  double ratio = 1;
-  if (norms.parameter > 0 && norms.direction > 0) {
-    ratio = std::sqrt(norms.parameter / norms.direction);
+void LambUpdate(const LambOptions& options, std::span<const UpdateSpan> spans) {
+  for (const UpdateSpan& span : spans) {
+    SquaredNorms norms;
+    VisitBlocks(span, VisitMoments{options, span, norms});
+    double ratio = 1;
+    if (norms.parameter > 0 && norms.direction > 0) {
+      ratio = std::sqrt(norms.parameter / norms.direction);
+    }
+    VisitBlocks(span, VisitMove{options, span, span.learning_rate * ratio});
   }
-  VisitBlocks(span, VisitMove{options, span, span.learning_rate * ratio});
 }
 
 }  // namespace HWY_NAMESPACE
@@ -179,8 +182,8 @@ class LambRule final : public UpdateRule {
                    GradientKind::kDense),
         options_(options) {}
 
-  void Update(const UpdateSpan& span) const override {
-    HWY_DYNAMIC_DISPATCH(LambUpdate)(options_, span);
+  void Update(std::span<const UpdateSpan> spans) const override {
+    HWY_DYNAMIC_DISPATCH(LambUpdate)(options_, spans);
   }
 
  private:

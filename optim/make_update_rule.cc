@@ -16,6 +16,7 @@
 #include "optim/ftrl.h"
 #include "optim/lamb.h"
 #include "optim/rmsprop.h"
+#include "optim/row_wise_adagrad.h"
 #include "optim/rprop.h"
 #include "optim/sgd.h"
 #include "optim/sparse_adam.h"
@@ -34,7 +35,7 @@ constexpr Maker kMakers[] = {
     {"Adamax", MakeAdamax},     {"Adagrad", MakeAdagrad},
     {"Adadelta", MakeAdadelta}, {"RMSprop", MakeRmsProp},
     {"Rprop", MakeRprop},       {"FTRL", MakeFtrl},
-    {"LAMB", MakeLamb},
+    {"LAMB", MakeLamb},         {"RowWiseAdagrad", MakeRowWiseAdagrad},
 };
 
 }  // namespace

@@ -10,7 +10,7 @@
 namespace hawser::optim {
 
 // Creates the rule that `spec` describes: SGD, Adam, AdamW, SparseAdam, Adamax,
-// Adagrad, Adadelta, RMSprop, Rprop, FTRL or LAMB.
+// Adagrad, RowWiseAdagrad, Adadelta, RMSprop, Rprop, FTRL or LAMB.
 //
 // kInvalidArgument: the name or an option is unknown, or an option is out of
 // range.

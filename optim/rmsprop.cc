@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -59,13 +60,14 @@ struct RmsPropKernel {
   bool centered;
 };
 
-void RmsPropUpdate(const RmsPropOptions& options, const UpdateSpan& span) {
+void RmsPropUpdate(const RmsPropOptions& options,
+                   std::span<const UpdateSpan> spans) {
   if (options.centered && options.momentum != 0) {
-    UpdateElements<3, RmsPropKernel>(options, span);
+    UpdateElements<3, RmsPropKernel>(options, spans);
   } else if (options.centered || options.momentum != 0) {
-    UpdateElements<2, RmsPropKernel>(options, span);
+    UpdateElements<2, RmsPropKernel>(options, spans);
   } else {
-    UpdateElements<1, RmsPropKernel>(options, span);
+    UpdateElements<1, RmsPropKernel>(options, spans);
   }
 }
 
@@ -105,8 +107,8 @@ class RmsPropRule final : public UpdateRule {
                    GradientKind::kDense),
         options_(options) {}
 
-  void Update(const UpdateSpan& span) const override {
-    HWY_DYNAMIC_DISPATCH(RmsPropUpdate)(options_, span);
+  void Update(std::span<const UpdateSpan> spans) const override {
+    HWY_DYNAMIC_DISPATCH(RmsPropUpdate)(options_, spans);
   }
 
  private:

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -58,8 +59,9 @@ struct RpropKernel {
   bool first;
 };
 
-void RpropUpdate(const RpropOptions& options, const UpdateSpan& span) {
-  UpdateElements<2, RpropKernel>(options, span);
+void RpropUpdate(const RpropOptions& options,
+                 std::span<const UpdateSpan> spans) {
+  UpdateElements<2, RpropKernel>(options, spans);
 }
 
 }  // namespace HWY_NAMESPACE
@@ -90,8 +92,8 @@ class RpropRule final : public UpdateRule {
                    GradientKind::kDense),
         options_(options) {}
 
-  void Update(const UpdateSpan& span) const override {
-    HWY_DYNAMIC_DISPATCH(RpropUpdate)(options_, span);
+  void Update(std::span<const UpdateSpan> spans) const override {
+    HWY_DYNAMIC_DISPATCH(RpropUpdate)(options_, spans);
   }
 
  private:

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <limits>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -65,11 +66,11 @@ struct MomentumKernel {
   bool nesterov;
 };
 
-void SgdUpdate(const SgdOptions& options, const UpdateSpan& span) {
+void SgdUpdate(const SgdOptions& options, std::span<const UpdateSpan> spans) {
   if (options.momentum == 0) {
-    UpdateElements<0, SgdKernel>(options, span);
+    UpdateElements<0, SgdKernel>(options, spans);
   } else {
-    UpdateElements<1, MomentumKernel>(options, span);
+    UpdateElements<1, MomentumKernel>(options, spans);
   }
 }
 
@@ -106,8 +107,8 @@ class SgdRule final : public UpdateRule {
                        : GradientKind::kDense),
         options_(options) {}
 
-  void Update(const UpdateSpan& span) const override {
-    HWY_DYNAMIC_DISPATCH(SgdUpdate)(options_, span);
+  void Update(std::span<const UpdateSpan> spans) const override {
+    HWY_DYNAMIC_DISPATCH(SgdUpdate)(options_, spans);
   }
 
  private:

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstddef>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -50,8 +51,8 @@ struct SparseAdamKernel {
 };
 
 void SparseAdamUpdate(const SparseAdamOptions& options,
-                      const UpdateSpan& span) {
-  UpdateElements<2, SparseAdamKernel>(options, span);
+                      std::span<const UpdateSpan> spans) {
+  UpdateElements<2, SparseAdamKernel>(options, spans);
 }
 
 }  // namespace HWY_NAMESPACE
@@ -81,8 +82,8 @@ class SparseAdamRule final : public UpdateRule {
                    GradientKind::kRows),
         options_(options) {}
 
-  void Update(const UpdateSpan& span) const override {
-    HWY_DYNAMIC_DISPATCH(SparseAdamUpdate)(options_, span);
+  void Update(std::span<const UpdateSpan> spans) const override {
+    HWY_DYNAMIC_DISPATCH(SparseAdamUpdate)(options_, spans);
   }
 
  private:

@@ -72,16 +72,33 @@ absl::StatusOr<Tensor> CheckGradient(const RuleSpec& rule,
   return gradient.Contiguous();
 }
 
-absl::Status CheckSlot(const RuleSpec& rule, const Tensor& parameter,
+// The shape of `slot` for `parameter`. The rows of a scalar are itself.
+Shape SlotShape(const Slot& slot, const Tensor& parameter) {
+  if (!slot.per_row) return parameter.shape();
+  return Shape({parameter.rank() == 0 ? 1 : parameter.dim(0)});
+}
+
+// The shape of the slot `name` of `rule`; if the rule does not have it, that of
+// the parameter.
+Shape SlotShape(std::span<const Slot> slots, const std::string& name,
+                const Tensor& parameter) {
+  for (const Slot& slot : slots) {
+    if (slot.name == name) return SlotShape(slot, parameter);
+  }
+  return parameter.shape();
+}
+
+absl::Status CheckSlot(const UpdateRule& rule, const Tensor& parameter,
                        const std::string& name, const Tensor& slot) {
   const DType dtype = SlotDType(parameter.dtype());
-  if (slot.defined() && slot.shape() == parameter.shape() &&
-      slot.dtype() == dtype && slot.device().is_cpu() && slot.is_contiguous()) {
+  const Shape shape = SlotShape(rule.slots(), name, parameter);
+  if (slot.defined() && slot.shape() == shape && slot.dtype() == dtype &&
+      slot.device().is_cpu() && slot.is_contiguous()) {
     return absl::OkStatus();
   }
   return absl::InvalidArgumentError(absl::StrCat(
-      rule.name, ": ", name, " of the parameter ", parameter.ToString(),
-      " must be ", std::string(DTypeName(dtype)), parameter.shape().ToString(),
+      rule.spec().name, ": ", name, " of the parameter ", parameter.ToString(),
+      " must be ", std::string(DTypeName(dtype)), shape.ToString(),
       ", contiguous, on cpu; it is ", Describe(slot)));
 }
 
@@ -98,6 +115,45 @@ UpdateSpan WholeParameter(const UpdateRule& rule, Tensor& parameter,
   span.learning_rate = options.learning_rate;
   return span;
 }
+
+// The rows of a parameter.
+class RowSpans {
+ public:
+  RowSpans(const UpdateRule& rule, const Tensor& parameter,
+           const UpdateSpan& whole)
+      : rule_(rule),
+        whole_(whole),
+        count_(parameter.rank() == 0 ? 1 : parameter.dim(0)),
+        width_(whole.count / std::max<int64_t>(count_, 1)) {}
+
+  int64_t count() const { return count_; }
+  size_t width() const { return width_; }
+
+  UpdateSpan Row(int64_t row) const {
+    const size_t item = ItemBytes(whole_.dtype);
+    const size_t slot_item = ItemBytes(SlotDType(whole_.dtype));
+    UpdateSpan span = whole_;
+    span.count = width_;
+    span.parameter =
+        static_cast<std::byte*>(span.parameter) + row * width_ * item;
+    if (span.gradient != nullptr) {
+      span.gradient =
+          static_cast<const std::byte*>(span.gradient) + row * width_ * item;
+    }
+    for (size_t i = 0; i < rule_.slots().size(); ++i) {
+      const size_t numbers = rule_.slots()[i].per_row ? 1 : width_;
+      span.slots[i] =
+          static_cast<std::byte*>(span.slots[i]) + row * numbers * slot_item;
+    }
+    return span;
+  }
+
+ private:
+  const UpdateRule& rule_;
+  const UpdateSpan whole_;
+  const int64_t count_;
+  const size_t width_;
+};
 
 void BumpVersions(const Tensor& parameter, const ParameterState& state) {
   parameter.BumpVersion();
@@ -179,6 +235,11 @@ double UpdateRule::learning_rate() const {
   return spec_.Find("lr").value_or(0);
 }
 
+bool UpdateRule::has_row_slots() const {
+  return std::any_of(slots_.begin(), slots_.end(),
+                     [](const Slot& slot) { return slot.per_row; });
+}
+
 absl::Status UpdateRule::PrepareState(const Tensor& parameter,
                                       ParameterState& state) const {
   const bool complete =
@@ -187,7 +248,7 @@ absl::Status UpdateRule::PrepareState(const Tensor& parameter,
                    return kept.first == slot.name;
                  });
   for (const auto& [slot, kept] : state.slots) {
-    RETURN_IF_ERROR(CheckSlot(spec_, parameter, slot, kept));
+    RETURN_IF_ERROR(CheckSlot(*this, parameter, slot, kept));
   }
   if (complete) return absl::OkStatus();
   // For the first update, or after a change to options that need other slots.
@@ -201,7 +262,7 @@ absl::Status UpdateRule::PrepareState(const Tensor& parameter,
       continue;
     }
     slots.emplace_back(slot.name,
-                       Tensor::Full(parameter.shape(), slot.initial,
+                       Tensor::Full(SlotShape(slot, parameter), slot.initial,
                                     {.dtype = SlotDType(parameter.dtype())}));
   }
   state.slots = std::move(slots);
@@ -232,7 +293,7 @@ absl::Status UpdateRule::CheckState(const Tensor& parameter,
                      absl::StrJoin(given, ", "), "]"));
   }
   for (const auto& [slot, kept] : state.slots) {
-    RETURN_IF_ERROR(CheckSlot(spec_, parameter, slot, kept));
+    RETURN_IF_ERROR(CheckSlot(*this, parameter, slot, kept));
   }
   return absl::OkStatus();
 }
@@ -251,9 +312,17 @@ absl::Status UpdateRule::Apply(Tensor& parameter, const Tensor& gradient,
       const Tensor dense,
       CheckGradient(spec_, gradient, parameter.shape(), parameter.dtype()));
   RETURN_IF_ERROR(PrepareState(parameter, state));
-  UpdateSpan span = WholeParameter(*this, parameter, state, options);
-  span.gradient = dense.raw_data();
-  Update(span);
+  UpdateSpan whole = WholeParameter(*this, parameter, state, options);
+  whole.gradient = dense.raw_data();
+  if (has_row_slots()) {
+    const RowSpans rows(*this, parameter, whole);
+    for (int64_t row = 0; row < rows.count(); ++row) {
+      const UpdateSpan span = rows.Row(row);
+      Update({&span, 1});
+    }
+  } else {
+    Update({&whole, 1});
+  }
   ++state.step;
   BumpVersions(parameter, state);
   return absl::OkStatus();
@@ -289,22 +358,15 @@ absl::Status UpdateRule::ApplyRows(Tensor& parameter, const Tensor& ids,
                    SortedPositions(spec_, rows, parameter.dim(0)));
   RETURN_IF_ERROR(PrepareState(parameter, state));
 
-  const UpdateSpan whole = WholeParameter(*this, parameter, state, options);
-  const size_t width = whole.count / std::max<int64_t>(parameter.dim(0), 1);
-  const size_t row_bytes = width * ItemBytes(whole.dtype);
-  const size_t slot_bytes = width * ItemBytes(SlotDType(whole.dtype));
-  RowSum sum(dense, width);
+  const RowSpans parameter_rows(
+      *this, parameter, WholeParameter(*this, parameter, state, options));
+  RowSum sum(dense, parameter_rows.width());
   for (size_t begin = 0, end = 0; begin < positions.size(); begin = end) {
     const int64_t row = rows[positions[begin]];
     while (end < positions.size() && rows[positions[end]] == row) ++end;
-    UpdateSpan span = whole;
-    span.count = width;
-    span.parameter = static_cast<std::byte*>(span.parameter) + row * row_bytes;
-    for (size_t i = 0; i < slots_.size(); ++i) {
-      span.slots[i] = static_cast<std::byte*>(span.slots[i]) + row * slot_bytes;
-    }
+    UpdateSpan span = parameter_rows.Row(row);
     span.gradient = sum.Add(std::span(positions).subspan(begin, end - begin));
-    Update(span);
+    Update({&span, 1});
   }
   ++state.step;
   BumpVersions(parameter, state);

@@ -18,10 +18,11 @@
 namespace hawser::optim {
 
 // A number that a rule stores for each element of a parameter, such as Adam's
-// "exp_avg". Names are those of PyTorch's state dicts.
+// "exp_avg", or for each row. Names are those of PyTorch's state dicts.
 struct Slot {
   std::string name;
   double initial = 0;
+  bool per_row = false;
 };
 
 inline constexpr size_t kMaxSlots = 3;
@@ -31,12 +32,13 @@ inline constexpr size_t kMaxSlots = 3;
 struct ParameterState {
   // Number of updates so far.
   int64_t step = 0;
-  // One tensor of the parameter's shape per slot: f64 for f64 parameters,
-  // otherwise f32.
+  // One tensor per slot: f64 for f64 parameters, otherwise f32. Its shape is
+  // the parameter's, or [rows] for a slot with one number per row.
   std::vector<std::pair<std::string, Tensor>> slots;
 };
 
-// Consecutive elements in host memory, updated in place.
+// Consecutive elements in host memory, updated in place: a whole parameter or
+// one row. If a slot has one number per row, a span is one row.
 struct UpdateSpan {
   // Dtype of parameter and gradient: f32, f64, f16 or bf16.
   tensor::DType dtype = tensor::DType::kF32;
@@ -117,10 +119,14 @@ class UpdateRule {
                           const ParameterState& state) const;
 
   // Runs only the arithmetic, for a caller that stores parameters and state
-  // itself. All pointers must be aligned to their element type. Before the
-  // first update, slots must contain `initial`. Elements do not depend on each
-  // other, except for LAMB, which computes norms over the span.
-  virtual void Update(const UpdateSpan& span) const = 0;
+  // itself: updates one span after the other. All pointers must be aligned to
+  // their element type. Before the first update, slots must contain `initial`.
+  // Elements do not depend on each other, except for LAMB, which computes norms
+  // over a span, and for slots with one number per row.
+  virtual void Update(std::span<const UpdateSpan> spans) const = 0;
+
+  // Whether a slot has one number per row.
+  bool has_row_slots() const;
 
  protected:
   UpdateRule(RuleSpec spec, std::vector<Slot> slots, GradientKind kind)

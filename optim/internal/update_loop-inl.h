@@ -16,6 +16,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
+#include <span>
 
 #include "hwy/highway.h"
 #include "optim/update_rule.h"
@@ -176,8 +177,10 @@ struct RunKernel {
 };
 
 template <size_t kSlots, template <class> class Kernel, class Options>
-void UpdateElements(const Options& options, const UpdateSpan& span) {
-  VisitBlocks(span, RunKernel<kSlots, Kernel, Options>{options, span});
+void UpdateElements(const Options& options, std::span<const UpdateSpan> spans) {
+  for (const UpdateSpan& span : spans) {
+    VisitBlocks(span, RunKernel<kSlots, Kernel, Options>{options, span});
+  }
 }
 
 }  // namespace HWY_NAMESPACE
