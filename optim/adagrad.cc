@@ -83,6 +83,7 @@ class AdagradRule final : public UpdateRule {
   void Update(std::span<const UpdateSpan> spans) const override {
     HWY_DYNAMIC_DISPATCH(AdagradUpdate)(options_, spans);
   }
+  bool depends_on_step() const override { return options_.lr_decay != 0; }
 
  private:
   const AdagradOptions options_;

@@ -119,6 +119,7 @@ class FtrlRule final : public UpdateRule {
   void Update(std::span<const UpdateSpan> spans) const override {
     HWY_DYNAMIC_DISPATCH(FtrlUpdate)(options_, spans);
   }
+  bool depends_on_step() const override { return false; }
 
  private:
   const FtrlOptions options_;

@@ -125,6 +125,7 @@ class RowWiseAdagradRule final : public UpdateRule {
   void Update(std::span<const UpdateSpan> spans) const override {
     HWY_DYNAMIC_DISPATCH(RowWiseAdagradUpdate)(options_, spans);
   }
+  bool depends_on_step() const override { return false; }
 
  private:
   const RowWiseAdagradOptions options_;

@@ -110,6 +110,7 @@ class SgdRule final : public UpdateRule {
   void Update(std::span<const UpdateSpan> spans) const override {
     HWY_DYNAMIC_DISPATCH(SgdUpdate)(options_, spans);
   }
+  bool depends_on_step() const override { return options_.momentum != 0; }
 
  private:
   const SgdOptions options_;

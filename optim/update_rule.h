@@ -128,6 +128,10 @@ class UpdateRule {
   // Whether a slot has one number per row.
   bool has_row_slots() const;
 
+  // Whether Update depends on UpdateSpan::step. If not, a caller that stores
+  // rows itself need not count their updates.
+  virtual bool depends_on_step() const { return true; }
+
  protected:
   UpdateRule(RuleSpec spec, std::vector<Slot> slots, GradientKind kind)
       : spec_(std::move(spec)),

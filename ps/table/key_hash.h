@@ -1,0 +1,33 @@
+// Hash of keys, which determines the virtual shard of a row.
+
+#ifndef HAWSER_PS_TABLE_KEY_HASH_H_
+#define HAWSER_PS_TABLE_KEY_HASH_H_
+
+#include <cstdint>
+
+namespace hawser::ps {
+
+// The finalizer of SplitMix64 (Steele, Lea and Flood, OOPSLA 2014). Snapshots
+// and clients in other languages depend on its values: they never change.
+constexpr uint64_t HashKey(uint64_t key) {
+  key = (key ^ (key >> 30)) * 0xbf58476d1ce4e5b9u;
+  key = (key ^ (key >> 27)) * 0x94d049bb133111ebu;
+  return key ^ (key >> 31);
+}
+
+// One of `parts` equal ranges of hashes, and the position in it: again a number
+// that is uniform in [0, 2^64), so that it can be split further.
+struct HashSplit {
+  uint32_t part;
+  uint64_t rest;
+};
+
+constexpr HashSplit SplitHash(uint64_t hash, uint32_t parts) {
+  __extension__ using Wide = unsigned __int128;
+  const Wide product = Wide{hash} * parts;
+  return {static_cast<uint32_t>(product >> 64), static_cast<uint64_t>(product)};
+}
+
+}  // namespace hawser::ps
+
+#endif  // HAWSER_PS_TABLE_KEY_HASH_H_

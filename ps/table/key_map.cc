@@ -1,0 +1,89 @@
+#include "ps/table/key_map.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "async/check.h"
+#include "async/status_macros.h"
+#include "ps/table/memory_block.h"
+
+namespace hawser::ps {
+namespace {
+
+// Fills a page.
+constexpr size_t kMinBuckets = 64;
+// Above it, the map grows by less than its double: the memory matters.
+constexpr size_t kLargeBuckets = size_t{1} << 14;
+// Of all entries, in percent.
+constexpr size_t kMaxLoad = 85;
+constexpr size_t kGrowth = 115;
+
+}  // namespace
+
+absl::Status KeyMap::Reserve(size_t count) {
+  const size_t needed =
+      ((size_ + count) * 100 + kEntries * kMaxLoad - 1) / (kEntries * kMaxLoad);
+  if (needed <= num_buckets_) return absl::OkStatus();
+  const size_t old = num_buckets_;
+  const size_t wanted =
+      std::max(needed, old < kLargeBuckets ? std::max(kMinBuckets, 2 * old)
+                                           : old * kGrowth / 100);
+  if (wanted > UINT32_MAX) {
+    return absl::ResourceExhaustedError(
+        "a partition of a table is full: use more servers");
+  }
+  ASSIGN_OR_RETURN(MemoryBlock memory,
+                   MemoryBlock::Allocate(wanted * sizeof(Bucket)));
+  KeyMap grown(num_shards_);
+  grown.memory_ = std::move(memory);
+  grown.num_buckets_ = static_cast<uint32_t>(wanted);
+  ForEach([&](uint64_t key, uint32_t slot) {
+    grown.Place(key, Hash(key), slot + 1);
+  });
+  std::swap(memory_, grown.memory_);
+  num_buckets_ = grown.num_buckets_;
+  return absl::OkStatus();
+}
+
+void KeyMap::Insert(uint64_t key, uint64_t hash, uint32_t slot) {
+  HAWSER_CHECK(size_ < size_t{num_buckets_} * kEntries) << "there is room";
+  Place(key, hash, slot + 1);
+  ++size_;
+}
+
+void KeyMap::Place(uint64_t key, uint64_t hash, uint32_t stored_slot) {
+  uint32_t index = Home(hash);
+  while (true) {
+    Bucket& bucket = buckets()[index];
+    for (int i = 0; i < kEntries; ++i) {
+      if (bucket.slots[i] != 0) continue;
+      bucket.keys[i] = key;
+      bucket.slots[i] = stored_slot;
+      return;
+    }
+    ++bucket.passed;
+    index = Next(index);
+  }
+}
+
+void KeyMap::Erase(uint64_t key, uint64_t hash) {
+  uint32_t index = Home(hash);
+  while (true) {
+    Bucket& bucket = buckets()[index];
+    const int entry = EntryOf(bucket, key);
+    if (entry >= 0) {
+      bucket.slots[entry] = 0;
+      --size_;
+      return;
+    }
+    HAWSER_CHECK(bucket.passed > 0) << "the key is in the map";
+    --bucket.passed;
+    index = Next(index);
+  }
+}
+
+}  // namespace hawser::ps

@@ -1,0 +1,119 @@
+// Map from keys to the slots of their rows.
+
+#ifndef HAWSER_PS_TABLE_KEY_MAP_H_
+#define HAWSER_PS_TABLE_KEY_MAP_H_
+
+#include <cstddef>
+#include <cstdint>
+
+#include "absl/status/status.h"
+#include "ps/table/key_hash.h"
+#include "ps/table/memory_block.h"
+
+namespace hawser::ps {
+
+// Open addressing with buckets of five entries, one cache line each, so that a
+// look-up usually reads one line. A full bucket overflows to the next one and
+// counts the keys that passed it: a look-up ends where that count is zero, and
+// erasing leaves no tombstones.
+//
+// `hash` is Hash(key), which callers compute once. Thread-compatible.
+class KeyMap {
+ public:
+  static constexpr uint32_t kNoSlot = UINT32_MAX;
+
+  // For keys of any of `num_shards` virtual shards.
+  explicit KeyMap(uint32_t num_shards) : num_shards_(num_shards) {}
+
+  // The position of the key within its shard.
+  uint64_t Hash(uint64_t key) const {
+    return SplitHash(HashKey(key), num_shards_).rest;
+  }
+
+  size_t size() const { return size_; }
+  // Memory of the buckets.
+  size_t bytes() const { return memory_.bytes(); }
+
+  // Loads the bucket of `hash` to the cache.
+  void Prefetch(uint64_t hash) const {
+    if (num_buckets_ == 0) return;
+    __builtin_prefetch(&buckets()[Home(hash)]);
+  }
+
+  // Returns the slot of `key`, or kNoSlot.
+  uint32_t Find(uint64_t key, uint64_t hash) const {
+    if (num_buckets_ == 0) return kNoSlot;
+    uint32_t index = Home(hash);
+    while (true) {
+      const Bucket& bucket = buckets()[index];
+      const int entry = EntryOf(bucket, key);
+      if (entry >= 0) return bucket.slots[entry] - 1;
+      if (bucket.passed == 0) return kNoSlot;
+      index = Next(index);
+    }
+  }
+
+  // Makes room for `count` more keys. kResourceExhausted: out of memory; the
+  // map is unchanged.
+  absl::Status Reserve(size_t count);
+
+  // Maps `key`, which must not be in the map, to `slot`, which is not kNoSlot.
+  // There must be room, by Reserve.
+  void Insert(uint64_t key, uint64_t hash, uint32_t slot);
+
+  // Removes `key`, which must be in the map.
+  void Erase(uint64_t key, uint64_t hash);
+
+  // Calls visit(key, slot) for each entry, in no particular order. `visit` must
+  // not change the map.
+  template <class Visit>
+  void ForEach(const Visit& visit) const {
+    for (uint32_t i = 0; i < num_buckets_; ++i) {
+      const Bucket& bucket = buckets()[i];
+      for (int entry = 0; entry < kEntries; ++entry) {
+        if (bucket.slots[entry] == 0) continue;
+        visit(bucket.keys[entry], bucket.slots[entry] - 1);
+      }
+    }
+  }
+
+ private:
+  static constexpr int kEntries = 5;
+  // Slots are stored plus one: zeroed memory is an empty bucket.
+  struct alignas(64) Bucket {
+    uint64_t keys[kEntries];
+    uint32_t slots[kEntries];
+    // Number of keys with an earlier home that are in a later bucket.
+    uint32_t passed;
+  };
+  static_assert(sizeof(Bucket) == 64);
+
+  Bucket* buckets() const { return reinterpret_cast<Bucket*>(memory_.data()); }
+  uint32_t Home(uint64_t hash) const {
+    return SplitHash(hash, num_buckets_).part;
+  }
+  uint32_t Next(uint32_t index) const {
+    return index + 1 == num_buckets_ ? 0 : index + 1;
+  }
+  // Index of the entry with `key` or -1. Compares all entries, because a branch
+  // for each would be mispredicted.
+  static int EntryOf(const Bucket& bucket, uint64_t key) {
+    unsigned found = 0;
+    for (int i = 0; i < kEntries; ++i) {
+      found |=
+          static_cast<unsigned>(bucket.keys[i] == key && bucket.slots[i] != 0)
+          << i;
+    }
+    return found == 0 ? -1 : __builtin_ctz(found);
+  }
+  void Place(uint64_t key, uint64_t hash, uint32_t stored_slot);
+
+  uint32_t num_shards_;
+  MemoryBlock memory_;
+  uint32_t num_buckets_ = 0;
+  size_t size_ = 0;
+};
+
+}  // namespace hawser::ps
+
+#endif  // HAWSER_PS_TABLE_KEY_MAP_H_

@@ -1,0 +1,28 @@
+#include "ps/table/row_layout.h"
+
+#include <cstddef>
+
+#include "optim/update_rule.h"
+#include "tensor/dtype.h"
+
+namespace hawser::ps {
+
+RowLayout::RowLayout(size_t width, tensor::DType dtype,
+                     const optim::UpdateRule& rule)
+    : width_(width),
+      dtype_(dtype),
+      weight_bytes_(width * tensor::ItemBytes(dtype)),
+      num_slots_(rule.slots().size()),
+      has_step_(rule.depends_on_step() || dtype != tensor::DType::kF32) {
+  size_t end = (weight_bytes_ + 3) / 4 * 4;
+  for (size_t i = 0; i < num_slots_; ++i) {
+    slot_offsets_[i] = end;
+    slot_widths_[i] = rule.slots()[i].per_row ? 1 : width;
+    end += slot_widths_[i] * sizeof(float);
+  }
+  step_offset_ = end;
+  if (has_step_) end += 4;
+  bytes_ = end;
+}
+
+}  // namespace hawser::ps

@@ -1,0 +1,71 @@
+// Location of the parts of a row in memory.
+
+#ifndef HAWSER_PS_TABLE_ROW_LAYOUT_H_
+#define HAWSER_PS_TABLE_ROW_LAYOUT_H_
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include "optim/update_rule.h"
+#include "tensor/dtype.h"
+
+namespace hawser::ps {
+
+// A row is contiguous: its weights, then, aligned to 4 bytes, the slots of its
+// update rule in f32 and the number of its updates, if the rule or stochastic
+// rounding depends on it.
+//
+// A plain value.
+class RowLayout {
+ public:
+  RowLayout(size_t width, tensor::DType dtype, const optim::UpdateRule& rule);
+
+  // Number of weights.
+  size_t width() const { return width_; }
+  // f32, f16 or bf16.
+  tensor::DType dtype() const { return dtype_; }
+  size_t bytes() const { return bytes_; }
+  size_t weight_bytes() const { return weight_bytes_; }
+
+  size_t num_slots() const { return num_slots_; }
+  // Number of values of slot `i`, and the place of the first in `row`.
+  size_t slot_width(size_t i) const { return slot_widths_[i]; }
+  float* slot(std::byte* row, size_t i) const {
+    return reinterpret_cast<float*>(row + slot_offsets_[i]);
+  }
+
+  // Number of updates so far; 0 if nothing depends on it.
+  uint32_t step(const std::byte* row) const {
+    uint32_t step = 0;
+    if (has_step_) std::memcpy(&step, row + step_offset_, sizeof(step));
+    return step;
+  }
+  void set_step(std::byte* row, uint32_t step) const {
+    if (has_step_) std::memcpy(row + step_offset_, &step, sizeof(step));
+  }
+
+  // Loads `row` to the cache.
+  void Prefetch(const std::byte* row, size_t bytes) const {
+    for (size_t offset = 0; offset < bytes; offset += 64) {
+      __builtin_prefetch(row + offset);
+    }
+    __builtin_prefetch(row + bytes - 1);
+  }
+
+ private:
+  size_t width_;
+  tensor::DType dtype_;
+  size_t weight_bytes_;
+  size_t num_slots_;
+  std::array<size_t, optim::kMaxSlots> slot_widths_ = {};
+  std::array<size_t, optim::kMaxSlots> slot_offsets_ = {};
+  bool has_step_;
+  size_t step_offset_ = 0;
+  size_t bytes_ = 0;
+};
+
+}  // namespace hawser::ps
+
+#endif  // HAWSER_PS_TABLE_ROW_LAYOUT_H_

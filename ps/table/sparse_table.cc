@@ -1,0 +1,148 @@
+#include "ps/table/sparse_table.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "async/status_macros.h"
+#include "ps/table/key_hash.h"
+#include "ps/table/table_format.h"
+#include "ps/table/table_partition.h"
+#include "ps/table/table_spec.h"
+
+namespace hawser::ps {
+namespace {
+
+constexpr int kMaxPartitions = 4096;
+
+// Positions of keys, grouped by partition, in order within each.
+class PartitionedKeys {
+ public:
+  PartitionedKeys(std::span<const uint64_t> keys, uint32_t num_shards,
+                  uint32_t num_partitions)
+      : ends_(num_partitions + 1), positions_(keys.size()) {
+    std::vector<uint16_t> partitions(keys.size());
+    for (size_t i = 0; i < keys.size(); ++i) {
+      const uint32_t shard = SplitHash(HashKey(keys[i]), num_shards).part;
+      partitions[i] = static_cast<uint16_t>(shard % num_partitions);
+      ++ends_[partitions[i] + 1];
+    }
+    for (size_t p = 1; p <= num_partitions; ++p) ends_[p] += ends_[p - 1];
+    std::vector<uint32_t> next(ends_.begin(), ends_.end() - 1);
+    for (size_t i = 0; i < keys.size(); ++i) {
+      positions_[next[partitions[i]]++] = static_cast<uint32_t>(i);
+    }
+  }
+
+  std::span<const uint32_t> positions(size_t partition) const {
+    return std::span(positions_)
+        .subspan(ends_[partition], ends_[partition + 1] - ends_[partition]);
+  }
+
+ private:
+  // Partition p ends at ends_[p + 1].
+  std::vector<uint32_t> ends_;
+  std::vector<uint32_t> positions_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<SparseTable>> SparseTable::Create(
+    const TableSpec& spec, const SparseTableOptions& options) {
+  if (options.num_partitions < 0 || options.num_partitions > kMaxPartitions) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("a table has 1 to ", kMaxPartitions, " partitions, not ",
+                     options.num_partitions));
+  }
+  ASSIGN_OR_RETURN(std::shared_ptr<const TableFormat> format,
+                   TableFormat::Create(spec));
+  uint32_t partitions = static_cast<uint32_t>(options.num_partitions);
+  if (partitions == 0) {
+    partitions =
+        std::min(4 * std::max(std::thread::hardware_concurrency(), 1u), 256u);
+  }
+  return std::unique_ptr<SparseTable>(
+      new SparseTable(std::move(format), partitions));
+}
+
+SparseTable::SparseTable(std::shared_ptr<const TableFormat> format,
+                         uint32_t partitions)
+    : format_(std::move(format)) {
+  for (uint32_t i = 0; i < partitions; ++i) {
+    partitions_.push_back(std::make_unique<TablePartition>(format_));
+  }
+}
+
+absl::Status SparseTable::CheckSize(std::span<const uint64_t> keys,
+                                    size_t numbers) const {
+  const size_t width = format_->layout().width();
+  if (numbers == keys.size() * width) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "table \"", spec().name, "\": ", keys.size(), " rows of ", width,
+      " numbers are ", keys.size() * width, " numbers, not ", numbers));
+}
+
+absl::Status SparseTable::VisitPartitions(
+    std::span<const uint64_t> keys,
+    absl::FunctionRef<absl::Status(TablePartition&, const KeyBatch&)> visit) {
+  if (keys.size() > UINT32_MAX) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("a request of ", keys.size(), " keys is too large"));
+  }
+  const PartitionedKeys partitioned(keys,
+                                    static_cast<uint32_t>(spec().num_shards),
+                                    static_cast<uint32_t>(partitions_.size()));
+  for (size_t p = 0; p < partitions_.size(); ++p) {
+    const KeyBatch batch{keys.data(), partitioned.positions(p)};
+    if (batch.positions.empty()) continue;
+    RETURN_IF_ERROR(visit(*partitions_[p], batch));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status SparseTable::Pull(std::span<const uint64_t> keys,
+                               std::span<float> rows, MissingRows missing) {
+  RETURN_IF_ERROR(CheckSize(keys, rows.size()));
+  return VisitPartitions(keys,
+                         [&](TablePartition& partition, const KeyBatch& batch) {
+                           return partition.Pull(batch, missing, rows.data());
+                         });
+}
+
+absl::Status SparseTable::Push(std::span<const uint64_t> keys,
+                               std::span<const float> gradients,
+                               double learning_rate) {
+  RETURN_IF_ERROR(CheckSize(keys, gradients.size()));
+  return VisitPartitions(
+      keys, [&](TablePartition& partition, const KeyBatch& batch) {
+        return partition.Push(batch, gradients.data(), learning_rate);
+      });
+}
+
+void SparseTable::ForEachRow(
+    absl::FunctionRef<void(uint64_t key, const std::byte* row)> visit) const {
+  for (const auto& partition : partitions_) partition->ForEachRow(visit);
+}
+
+int64_t SparseTable::num_rows() const {
+  int64_t rows = 0;
+  for (const auto& partition : partitions_) rows += partition->num_rows();
+  return rows;
+}
+
+size_t SparseTable::bytes() const {
+  size_t bytes = 0;
+  for (const auto& partition : partitions_) bytes += partition->bytes();
+  return bytes;
+}
+
+}  // namespace hawser::ps

@@ -1,0 +1,86 @@
+// The rows of a table that one server holds.
+
+#ifndef HAWSER_PS_TABLE_SPARSE_TABLE_H_
+#define HAWSER_PS_TABLE_SPARSE_TABLE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "ps/table/table_format.h"
+#include "ps/table/table_partition.h"
+#include "ps/table/table_spec.h"
+
+namespace hawser::ps {
+
+struct SparseTableOptions {
+  // Number of parts with a lock each. 0: four per processor.
+  int num_partitions = 0;
+};
+
+// A map from keys to rows in memory: a server uses one per table; a program can
+// use it directly, without any server.
+//
+// Thread-safe. Each row is read and updated atomically; a request of several
+// rows is not.
+class SparseTable {
+ public:
+  // Errors of CheckTableSpec; kInvalidArgument: a negative number of
+  // partitions.
+  static absl::StatusOr<std::unique_ptr<SparseTable>> Create(
+      const TableSpec& spec, const SparseTableOptions& options = {});
+
+  const TableSpec& spec() const { return format_->spec(); }
+  const TableFormat& format() const { return *format_; }
+
+  // Copies the rows of `keys` to `rows`.
+  //
+  //   keys  [n], in any order. A repeated key gives the same row again.
+  //   rows  [n, width].
+  //
+  // kInvalidArgument    `rows` does not have n * width elements.
+  // kResourceExhausted  out of memory for missing rows.
+  absl::Status Pull(std::span<const uint64_t> keys, std::span<float> rows,
+                    MissingRows missing = MissingRows::kCreate);
+
+  // Updates the rows of `keys` by the table's rule. A repeated key is updated
+  // once per occurrence, in order.
+  //
+  //   keys       [n], in any order.
+  //   gradients  [n, width].
+  //
+  // kInvalidArgument    `gradients` does not have n * width elements.
+  // kResourceExhausted  out of memory for missing rows; some keys may have been
+  //                     updated.
+  absl::Status Push(std::span<const uint64_t> keys,
+                    std::span<const float> gradients, double learning_rate);
+
+  // Calls visit(key, row) for each row, as TablePartition::ForEachRow does.
+  void ForEachRow(
+      absl::FunctionRef<void(uint64_t key, const std::byte* row)> visit) const;
+
+  int64_t num_rows() const;
+  // Memory of rows and keys.
+  size_t bytes() const;
+
+ private:
+  SparseTable(std::shared_ptr<const TableFormat> format, uint32_t partitions);
+
+  absl::Status CheckSize(std::span<const uint64_t> keys, size_t numbers) const;
+  // Calls visit(partition, batch) for the partitions of `keys`.
+  absl::Status VisitPartitions(
+      std::span<const uint64_t> keys,
+      absl::FunctionRef<absl::Status(TablePartition&, const KeyBatch&)> visit);
+
+  const std::shared_ptr<const TableFormat> format_;
+  std::vector<std::unique_ptr<TablePartition>> partitions_;
+};
+
+}  // namespace hawser::ps
+
+#endif  // HAWSER_PS_TABLE_SPARSE_TABLE_H_

@@ -1,0 +1,30 @@
+#include "ps/table/table_format.h"
+
+#include <cstddef>
+#include <memory>
+#include <utility>
+
+#include "absl/status/statusor.h"
+#include "async/status_macros.h"
+#include "optim/make_update_rule.h"
+#include "optim/update_rule.h"
+#include "ps/table/table_spec.h"
+
+namespace hawser::ps {
+
+absl::StatusOr<std::shared_ptr<const TableFormat>> TableFormat::Create(
+    const TableSpec& spec) {
+  RETURN_IF_ERROR(CheckTableSpec(spec));
+  ASSIGN_OR_RETURN(std::unique_ptr<optim::UpdateRule> rule,
+                   optim::MakeUpdateRule(spec.rule));
+  return std::shared_ptr<const TableFormat>(
+      new TableFormat(spec, std::move(rule)));
+}
+
+TableFormat::TableFormat(const TableSpec& spec,
+                         std::unique_ptr<optim::UpdateRule> rule)
+    : spec_(spec),
+      rule_(std::move(rule)),
+      layout_(static_cast<size_t>(spec.width), spec.dtype, *rule_) {}
+
+}  // namespace hawser::ps

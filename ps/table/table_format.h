@@ -1,0 +1,36 @@
+// The constant parts of a table, shared by its partitions.
+
+#ifndef HAWSER_PS_TABLE_TABLE_FORMAT_H_
+#define HAWSER_PS_TABLE_TABLE_FORMAT_H_
+
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "optim/update_rule.h"
+#include "ps/table/row_layout.h"
+#include "ps/table/table_spec.h"
+
+namespace hawser::ps {
+
+// A checked TableSpec with its rule and the layout of its rows. Immutable.
+class TableFormat {
+ public:
+  // Errors of CheckTableSpec.
+  static absl::StatusOr<std::shared_ptr<const TableFormat>> Create(
+      const TableSpec& spec);
+
+  const TableSpec& spec() const { return spec_; }
+  const optim::UpdateRule& rule() const { return *rule_; }
+  const RowLayout& layout() const { return layout_; }
+
+ private:
+  TableFormat(const TableSpec& spec, std::unique_ptr<optim::UpdateRule> rule);
+
+  const TableSpec spec_;
+  const std::unique_ptr<const optim::UpdateRule> rule_;
+  const RowLayout layout_;
+};
+
+}  // namespace hawser::ps
+
+#endif  // HAWSER_PS_TABLE_TABLE_FORMAT_H_

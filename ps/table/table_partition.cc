@@ -1,0 +1,238 @@
+#include "ps/table/table_partition.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "async/mutex.h"
+#include "async/status_macros.h"
+#include "optim/update_rule.h"
+#include "ps/table/initial_row.h"
+#include "ps/table/key_map.h"
+#include "ps/table/row_codec.h"
+#include "ps/table/row_layout.h"
+#include "ps/table/table_format.h"
+#include "tensor/dtype.h"
+
+namespace hawser::ps {
+namespace {
+
+// Copies of a size known to the compiler need no call and no branches.
+template <size_t kBytes>
+void CopyFixed(const std::byte* row, float* weights) {
+  std::memcpy(weights, row, kBytes);
+}
+
+using CopyRow = void (*)(const std::byte* row, float* weights);
+
+// Returns null for other sizes.
+CopyRow FixedCopy(size_t bytes) {
+  switch (bytes) {
+    case 32:
+      return CopyFixed<32>;
+    case 64:
+      return CopyFixed<64>;
+    case 128:
+      return CopyFixed<128>;
+    case 256:
+      return CopyFixed<256>;
+    default:
+      return nullptr;
+  }
+}
+
+}  // namespace
+
+TablePartition::TablePartition(std::shared_ptr<const TableFormat> format)
+    : format_(std::move(format)),
+      slots_(static_cast<uint32_t>(format_->spec().num_shards)),
+      slab_(format_->layout().bytes()) {}
+
+void TablePartition::Hash(const KeyBatch& batch, size_t begin,
+                          Group& group) const {
+  const size_t count = batch.positions.size();
+  group.size = begin < count ? std::min(kGroup, count - begin) : 0;
+  for (size_t i = 0; i < group.size; ++i) {
+    group.positions[i] = batch.positions[begin + i];
+    group.hashes[i] = slots_.Hash(batch.keys[group.positions[i]]);
+    slots_.Prefetch(group.hashes[i]);
+  }
+}
+
+absl::Status TablePartition::Reserve(const KeyBatch& batch) {
+  RETURN_IF_ERROR(slots_.Reserve(batch.positions.size()));
+  return slab_.Reserve(batch.positions.size());
+}
+
+void TablePartition::FindRows(const KeyBatch& batch, MissingRows missing,
+                              size_t loaded_bytes, Group& group) {
+  for (size_t i = 0; i < group.size; ++i) {
+    const uint64_t key = batch.keys[group.positions[i]];
+    const uint32_t slot = slots_.Find(key, group.hashes[i]);
+    if (slot != KeyMap::kNoSlot) {
+      group.rows[i] = slab_.Row(slot);
+      format_->layout().Prefetch(group.rows[i], loaded_bytes);
+    } else if (missing == MissingRows::kKeep) {
+      group.rows[i] = nullptr;
+    } else {
+      group.rows[i] = CreateRow(key, group.hashes[i]);
+    }
+  }
+}
+
+template <class Visit>
+void TablePartition::VisitRows(const KeyBatch& batch, MissingRows missing,
+                               size_t loaded_bytes, const Visit& visit) {
+  // Three groups are under way: the buckets of `hashed` and the rows of `found`
+  // are being loaded while `ready` is visited.
+  Group groups[3];
+  Group* hashed = &groups[0];
+  Group* found = &groups[1];
+  Group* ready = &groups[2];
+  Hash(batch, 0, *hashed);
+  size_t begin = 0;
+  while (hashed->size > 0 || found->size > 0) {
+    std::swap(ready, found);
+    std::swap(found, hashed);
+    begin += kGroup;
+    Hash(batch, begin, *hashed);
+    FindRows(batch, missing, loaded_bytes, *found);
+    if (ready->size > 0) visit(*ready);
+    ready->size = 0;
+  }
+}
+
+std::byte* TablePartition::CreateRow(uint64_t key, uint64_t hash) {
+  const RowLayout& layout = format_->layout();
+  const uint32_t slot = slab_.Allocate();
+  slots_.Insert(key, hash, slot);
+  std::byte* const row = slab_.Row(slot);
+  layout.set_step(row, 0);
+  const TableSpec& spec = format_->spec();
+  if (layout.dtype() == tensor::DType::kF32) {
+    WriteInitialRow(spec.initializer, spec.seed, key,
+                    {reinterpret_cast<float*>(row), layout.width()});
+  } else {
+    std::vector<float> weights(layout.width());
+    WriteInitialRow(spec.initializer, spec.seed, key, weights);
+    WriteWeights(layout, weights.data(), key, row);
+  }
+  for (size_t i = 0; i < layout.num_slots(); ++i) {
+    std::fill_n(layout.slot(row, i), layout.slot_width(i),
+                static_cast<float>(format_->rule().slots()[i].initial));
+  }
+  return row;
+}
+
+absl::Status TablePartition::Pull(const KeyBatch& batch, MissingRows missing,
+                                  float* rows) {
+  const RowLayout& layout = format_->layout();
+  const size_t width = layout.width();
+  const CopyRow copy = layout.dtype() == tensor::DType::kF32
+                           ? FixedCopy(layout.weight_bytes())
+                           : nullptr;
+  const TableSpec& spec = format_->spec();
+  const async::MutexLock lock(&mutex_);
+  if (missing == MissingRows::kCreate) RETURN_IF_ERROR(Reserve(batch));
+  VisitRows(batch, missing, layout.weight_bytes(), [&](const Group& group) {
+    for (size_t i = 0; i < group.size; ++i) {
+      const uint32_t position = group.positions[i];
+      float* const weights = rows + position * width;
+      if (group.rows[i] == nullptr) {
+        WriteInitialRow(spec.initializer, spec.seed, batch.keys[position],
+                        {weights, width});
+      } else if (copy != nullptr) {
+        copy(group.rows[i], weights);
+      } else {
+        ReadWeights(layout, group.rows[i], weights);
+      }
+    }
+  });
+  return absl::OkStatus();
+}
+
+absl::Status TablePartition::Push(const KeyBatch& batch, const float* gradients,
+                                  double learning_rate) {
+  const bool wide = format_->layout().dtype() == tensor::DType::kF32;
+  const async::MutexLock lock(&mutex_);
+  RETURN_IF_ERROR(Reserve(batch));
+  VisitRows(batch, MissingRows::kCreate, format_->layout().bytes(),
+            [&](const Group& group) {
+              if (wide) {
+                Update(group, gradients, learning_rate);
+              } else {
+                UpdateNarrow(batch, group, gradients, learning_rate);
+              }
+            });
+  return absl::OkStatus();
+}
+
+optim::UpdateSpan TablePartition::NextUpdate(std::byte* row) const {
+  const RowLayout& layout = format_->layout();
+  optim::UpdateSpan span;
+  span.count = layout.width();
+  span.parameter = row;
+  for (size_t i = 0; i < layout.num_slots(); ++i) {
+    span.slots[i] = layout.slot(row, i);
+  }
+  const uint32_t step = layout.step(row) + 1;
+  layout.set_step(row, step);
+  span.step = step;
+  return span;
+}
+
+void TablePartition::Update(const Group& group, const float* gradients,
+                            double learning_rate) {
+  optim::UpdateSpan spans[kGroup];
+  for (size_t i = 0; i < group.size; ++i) {
+    optim::UpdateSpan& span = spans[i];
+    span = NextUpdate(group.rows[i]);
+    span.gradient = gradients + group.positions[i] * span.count;
+    span.learning_rate = learning_rate;
+  }
+  format_->rule().Update(std::span(spans, group.size));
+}
+
+void TablePartition::UpdateNarrow(const KeyBatch& batch, const Group& group,
+                                  const float* gradients,
+                                  double learning_rate) {
+  const RowLayout& layout = format_->layout();
+  std::vector<float> weights(layout.width());
+  for (size_t i = 0; i < group.size; ++i) {
+    std::byte* const row = group.rows[i];
+    ReadWeights(layout, row, weights.data());
+    optim::UpdateSpan span = NextUpdate(row);
+    span.parameter = weights.data();
+    span.gradient = gradients + group.positions[i] * span.count;
+    span.learning_rate = learning_rate;
+    format_->rule().Update({&span, 1});
+    WriteWeights(layout, weights.data(), batch.keys[group.positions[i]], row);
+  }
+}
+
+void TablePartition::ForEachRow(
+    absl::FunctionRef<void(uint64_t key, const std::byte* row)> visit) const {
+  const async::MutexLock lock(&mutex_);
+  slots_.ForEach(
+      [&](uint64_t key, uint32_t slot) { visit(key, slab_.Row(slot)); });
+}
+
+int64_t TablePartition::num_rows() const {
+  const async::MutexLock lock(&mutex_);
+  return static_cast<int64_t>(slots_.size());
+}
+
+size_t TablePartition::bytes() const {
+  const async::MutexLock lock(&mutex_);
+  return slots_.bytes() + slab_.bytes();
+}
+
+}  // namespace hawser::ps

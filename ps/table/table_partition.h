@@ -1,0 +1,111 @@
+// A part of the rows of a table, under one lock.
+
+#ifndef HAWSER_PS_TABLE_TABLE_PARTITION_H_
+#define HAWSER_PS_TABLE_TABLE_PARTITION_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "async/mutex.h"
+#include "optim/update_rule.h"
+#include "ps/table/key_map.h"
+#include "ps/table/row_slab.h"
+#include "ps/table/table_format.h"
+
+namespace hawser::ps {
+
+// Treatment of keys without a row.
+enum class MissingRows {
+  kCreate,
+  // A pull returns the initial weights and creates nothing.
+  kKeep,
+};
+
+// The keys of a request that belong to one partition.
+struct KeyBatch {
+  // All keys of the request.
+  const uint64_t* keys = nullptr;
+  // Positions of this partition's keys, in order.
+  std::span<const uint32_t> positions;
+};
+
+// Rows that are found in batches: keys are hashed, then their buckets and rows
+// are loaded to the cache, group by group, ahead of their use, so that many
+// loads from memory overlap.
+//
+// Thread-safe: a call takes the lock once.
+class TablePartition {
+ public:
+  explicit TablePartition(std::shared_ptr<const TableFormat> format);
+
+  // Copies the weights of row i of the request to `rows`, [n, width], for each
+  // position i of the batch. kResourceExhausted: out of memory for missing
+  // rows; none was created.
+  absl::Status Pull(const KeyBatch& batch, MissingRows missing, float* rows);
+
+  // Updates the rows of the batch from `gradients`, [n, width], in the order of
+  // the positions; repeated keys are updated one after the other.
+  // kResourceExhausted: out of memory for missing rows; no row was updated.
+  absl::Status Push(const KeyBatch& batch, const float* gradients,
+                    double learning_rate);
+
+  // Calls visit(key, row) for each row, under the lock. The row is laid out as
+  // in TableFormat::layout().
+  void ForEachRow(
+      absl::FunctionRef<void(uint64_t key, const std::byte* row)> visit) const;
+
+  int64_t num_rows() const;
+  // Memory of rows and keys.
+  size_t bytes() const;
+
+ private:
+  // Rows that one step of the pipeline finds.
+  static constexpr size_t kGroup = 32;
+  struct Group {
+    size_t size = 0;
+    uint32_t positions[kGroup];
+    uint64_t hashes[kGroup];
+    std::byte* rows[kGroup];
+  };
+
+  // Makes room for all keys of the batch, so that creating rows cannot fail.
+  absl::Status Reserve(const KeyBatch& batch)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Calls visit(const Group&) for all rows of the batch, in order. Loads
+  // `loaded_bytes` of each row. With kKeep, rows may be null.
+  template <class Visit>
+  void VisitRows(const KeyBatch& batch, MissingRows missing,
+                 size_t loaded_bytes, const Visit& visit)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Fills the group with the keys from position `begin` on.
+  void Hash(const KeyBatch& batch, size_t begin, Group& group) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Creates missing rows, for which there must be room.
+  void FindRows(const KeyBatch& batch, MissingRows missing, size_t loaded_bytes,
+                Group& group) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::byte* CreateRow(uint64_t key, uint64_t hash)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Counts an update of `row`, and returns its span without gradient and rate.
+  optim::UpdateSpan NextUpdate(std::byte* row) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Update(const Group& group, const float* gradients, double learning_rate)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Same for 16-bit rows.
+  void UpdateNarrow(const KeyBatch& batch, const Group& group,
+                    const float* gradients, double learning_rate)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  const std::shared_ptr<const TableFormat> format_;
+  mutable async::Mutex mutex_;
+  KeyMap slots_ ABSL_GUARDED_BY(mutex_);
+  RowSlab slab_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace hawser::ps
+
+#endif  // HAWSER_PS_TABLE_TABLE_PARTITION_H_

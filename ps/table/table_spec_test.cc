@@ -1,0 +1,66 @@
+#include "ps/table/table_spec.h"
+
+#include <functional>
+#include <limits>
+#include <string>
+
+#include "absl/status/status.h"
+#include "async/testing/status_matchers.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tensor/dtype.h"
+
+namespace hawser::ps {
+namespace {
+
+using ::hawser::async::IsOk;
+using ::hawser::async::StatusIs;
+using ::testing::HasSubstr;
+
+TEST(TableSpecTest, DefaultsNeedOnlyNameAndWidth) {
+  EXPECT_THAT(CheckTableSpec({.name = "users", .width = 16}), IsOk());
+}
+
+struct Wrong {
+  std::string error;
+  std::function<void(TableSpec&)> change;
+};
+
+class WrongTableSpecTest : public testing::TestWithParam<Wrong> {};
+
+TEST_P(WrongTableSpecTest, IsRefusedByName) {
+  TableSpec spec{.name = "users", .width = 16};
+  GetParam().change(spec);
+  EXPECT_THAT(CheckTableSpec(spec), StatusIs(absl::StatusCode::kInvalidArgument,
+                                             HasSubstr(GetParam().error)));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    TableSpecTest, WrongTableSpecTest,
+    testing::Values(
+        Wrong{"needs a name", [](TableSpec& s) { s.name = ""; }},
+        Wrong{"needs a name", [](TableSpec& s) { s.name = "a b"; }},
+        Wrong{"needs a name", [](TableSpec& s) { s.name.assign(201, 'a'); }},
+        Wrong{"width must be", [](TableSpec& s) { s.width = 0; }},
+        Wrong{"width must be", [](TableSpec& s) { s.width = 65537; }},
+        Wrong{"stored as f32",
+              [](TableSpec& s) { s.dtype = tensor::DType::kF64; }},
+        Wrong{"number of shards", [](TableSpec& s) { s.num_shards = 0; }},
+        Wrong{"number of shards", [](TableSpec& s) { s.num_shards = 65537; }},
+        Wrong{"not finite",
+              [](TableSpec& s) {
+                s.initializer = Initializer::Constant(
+                    std::numeric_limits<double>::quiet_NaN());
+              }},
+        Wrong{"from 2 to 1",
+              [](TableSpec& s) { s.initializer = Initializer::Uniform(2, 1); }},
+        Wrong{"standard deviation",
+              [](TableSpec& s) { s.initializer = Initializer::Normal(0, -1); }},
+        Wrong{"unknown update rule",
+              [](TableSpec& s) { s.rule.name = "Newton"; }},
+        Wrong{"cannot update rows", [](TableSpec& s) {
+                s.rule = {"Adam", {{"lr", 0.1}}};
+              }}));
+
+}  // namespace
+}  // namespace hawser::ps
