@@ -29,9 +29,10 @@ absl::Status KeyMap::Reserve(size_t count) {
       ((size_ + count) * 100 + kEntries * kMaxLoad - 1) / (kEntries * kMaxLoad);
   if (needed <= num_buckets_) return absl::OkStatus();
   const size_t old = num_buckets_;
-  const size_t wanted =
-      std::max(needed, old < kLargeBuckets ? std::max(kMinBuckets, 2 * old)
-                                           : old * kGrowth / 100);
+  const size_t grown_buckets = old < kLargeBuckets
+                                   ? std::max(kMinBuckets, 2 * old)
+                                   : old * kGrowth / 100;
+  const size_t wanted = (std::max(needed, grown_buckets) + 1) / 2 * 2;
   if (wanted > UINT32_MAX) {
     return absl::ResourceExhaustedError(
         "a partition of a table is full: use more servers");
@@ -56,9 +57,9 @@ void KeyMap::Insert(uint64_t key, uint64_t hash, uint32_t slot) {
 }
 
 void KeyMap::Place(uint64_t key, uint64_t hash, uint32_t stored_slot) {
-  uint32_t index = Home(hash);
+  Probe probe(Home(hash), num_buckets_);
   while (true) {
-    Bucket& bucket = buckets()[index];
+    Bucket& bucket = buckets()[probe.index()];
     for (int i = 0; i < kEntries; ++i) {
       if (bucket.slots[i] != 0) continue;
       bucket.keys[i] = key;
@@ -66,23 +67,24 @@ void KeyMap::Place(uint64_t key, uint64_t hash, uint32_t stored_slot) {
       return;
     }
     ++bucket.passed;
-    index = Next(index);
+    probe.Next();
   }
 }
 
 void KeyMap::Erase(uint64_t key, uint64_t hash) {
-  uint32_t index = Home(hash);
+  Probe probe(Home(hash), num_buckets_);
   while (true) {
-    Bucket& bucket = buckets()[index];
+    Bucket& bucket = buckets()[probe.index()];
     const int entry = EntryOf(bucket, key);
     if (entry >= 0) {
+      bucket.keys[entry] = 0;
       bucket.slots[entry] = 0;
       --size_;
       return;
     }
     HAWSER_CHECK(bucket.passed > 0) << "the key is in the map";
     --bucket.passed;
-    index = Next(index);
+    probe.Next();
   }
 }
 

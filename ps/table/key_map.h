@@ -6,16 +6,18 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "absl/base/attributes.h"
 #include "absl/status/status.h"
 #include "ps/table/key_hash.h"
 #include "ps/table/memory_block.h"
+#include "ps/table/prefetch.h"
 
 namespace hawser::ps {
 
-// Open addressing with buckets of five entries, one cache line each, so that a
-// look-up usually reads one line. A full bucket overflows to the next one and
-// counts the keys that passed it: a look-up ends where that count is zero, and
-// erasing leaves no tombstones.
+// Open addressing with buckets of five entries, one cache line each. A full
+// bucket overflows to the other one of its pair of lines, which processors load
+// together, and then to the next pairs. It counts the keys that passed it: a
+// look-up ends where that count is zero, and erasing leaves no tombstones.
 //
 // `hash` is Hash(key), which callers compute once. Thread-compatible.
 class KeyMap {
@@ -34,22 +36,24 @@ class KeyMap {
   // Memory of the buckets.
   size_t bytes() const { return memory_.bytes(); }
 
-  // Loads the bucket of `hash` to the cache.
-  void Prefetch(uint64_t hash) const {
+  // Loads the pair of buckets of `hash` to the cache. Inlined: see prefetch.h.
+  ABSL_ATTRIBUTE_ALWAYS_INLINE void Prefetch(uint64_t hash) const {
     if (num_buckets_ == 0) return;
-    __builtin_prefetch(&buckets()[Home(hash)]);
+    const uint32_t home = Home(hash);
+    __builtin_prefetch(&buckets()[home], 0, 2);
+    __builtin_prefetch(&buckets()[home ^ 1], 0, 2);
   }
 
   // Returns the slot of `key`, or kNoSlot.
   uint32_t Find(uint64_t key, uint64_t hash) const {
     if (num_buckets_ == 0) return kNoSlot;
-    uint32_t index = Home(hash);
+    Probe probe(Home(hash), num_buckets_);
     while (true) {
-      const Bucket& bucket = buckets()[index];
+      const Bucket& bucket = buckets()[probe.index()];
       const int entry = EntryOf(bucket, key);
       if (entry >= 0) return bucket.slots[entry] - 1;
       if (bucket.passed == 0) return kNoSlot;
-      index = Next(index);
+      probe.Next();
     }
   }
 
@@ -79,37 +83,63 @@ class KeyMap {
 
  private:
   static constexpr int kEntries = 5;
-  // Slots are stored plus one: zeroed memory is an empty bucket.
+  // Slots are stored plus one: zeroed memory is an empty bucket. The key of an
+  // empty entry is 0.
   struct alignas(64) Bucket {
     uint64_t keys[kEntries];
     uint32_t slots[kEntries];
-    // Number of keys with an earlier home that are in a later bucket.
+    // Number of keys that are in a later bucket of their sequence.
     uint32_t passed;
   };
   static_assert(sizeof(Bucket) == 64);
+
+  // The sequence of buckets in which a key is looked for.
+  class Probe {
+   public:
+    Probe(uint32_t home, uint32_t num_buckets)
+        : index_(home), num_buckets_(num_buckets) {}
+
+    uint32_t index() const { return index_; }
+    void Next() {
+      if (++steps_ % 2 == 1) {
+        index_ ^= 1;
+        return;
+      }
+      index_ = (index_ | 1) + 1;
+      if (index_ == num_buckets_) index_ = 0;
+    }
+
+   private:
+    uint32_t index_;
+    const uint32_t num_buckets_;
+    uint32_t steps_ = 0;
+  };
 
   Bucket* buckets() const { return reinterpret_cast<Bucket*>(memory_.data()); }
   uint32_t Home(uint64_t hash) const {
     return SplitHash(hash, num_buckets_).part;
   }
-  uint32_t Next(uint32_t index) const {
-    return index + 1 == num_buckets_ ? 0 : index + 1;
-  }
   // Index of the entry with `key` or -1. Compares all entries, because a branch
   // for each would be mispredicted.
   static int EntryOf(const Bucket& bucket, uint64_t key) {
     unsigned found = 0;
+#pragma GCC unroll 5
     for (int i = 0; i < kEntries; ++i) {
-      found |=
-          static_cast<unsigned>(bucket.keys[i] == key && bucket.slots[i] != 0)
-          << i;
+      found |= static_cast<unsigned>(bucket.keys[i] == key) << i;
     }
-    return found == 0 ? -1 : __builtin_ctz(found);
+    // The key of an empty entry is 0, which is also the key of one row.
+    while (found != 0) {
+      const int entry = __builtin_ctz(found);
+      if (bucket.slots[entry] != 0) return entry;
+      found &= found - 1;
+    }
+    return -1;
   }
   void Place(uint64_t key, uint64_t hash, uint32_t stored_slot);
 
   uint32_t num_shards_;
   MemoryBlock memory_;
+  // Even.
   uint32_t num_buckets_ = 0;
   size_t size_ = 0;
 };

@@ -46,14 +46,6 @@ class RowLayout {
     if (has_step_) std::memcpy(row + step_offset_, &step, sizeof(step));
   }
 
-  // Loads `row` to the cache.
-  void Prefetch(const std::byte* row, size_t bytes) const {
-    for (size_t offset = 0; offset < bytes; offset += 64) {
-      __builtin_prefetch(row + offset);
-    }
-    __builtin_prefetch(row + bytes - 1);
-  }
-
  private:
   size_t width_;
   tensor::DType dtype_;

@@ -30,7 +30,8 @@ class RowSlab {
   void Free(uint32_t slot) { free_.push_back(slot); }
 
   std::byte* Row(uint32_t slot) const {
-    return chunks_[slot >> chunk_shift_] +
+    // Unchecked: this is the innermost part of a look-up.
+    return chunks_.data()[slot >> chunk_shift_] +
            size_t{slot & ((uint32_t{1} << chunk_shift_) - 1)} * row_bytes_;
   }
 

@@ -27,14 +27,20 @@ constexpr int kMaxPartitions = 4096;
 // Positions of keys, grouped by partition, in order within each.
 class PartitionedKeys {
  public:
-  PartitionedKeys(std::span<const uint64_t> keys, uint32_t num_shards,
-                  uint32_t num_partitions)
-      : ends_(num_partitions + 1), positions_(keys.size()) {
-    std::vector<uint16_t> partitions(keys.size());
+  // `partition_of_shard` has an entry per shard.
+  PartitionedKeys(std::span<const uint64_t> keys,
+                  const std::vector<uint16_t>& partition_of_shard,
+                  size_t num_partitions)
+      : ends_(num_partitions + 1),
+        positions_(std::make_unique_for_overwrite<uint32_t[]>(keys.size())) {
+    const auto partitions =
+        std::make_unique_for_overwrite<uint16_t[]>(keys.size());
+    const auto num_shards = static_cast<uint32_t>(partition_of_shard.size());
     for (size_t i = 0; i < keys.size(); ++i) {
       const uint32_t shard = SplitHash(HashKey(keys[i]), num_shards).part;
-      partitions[i] = static_cast<uint16_t>(shard % num_partitions);
-      ++ends_[partitions[i] + 1];
+      const uint16_t partition = partition_of_shard.data()[shard];
+      partitions[i] = partition;
+      ++ends_[partition + 1];
     }
     for (size_t p = 1; p <= num_partitions; ++p) ends_[p] += ends_[p - 1];
     std::vector<uint32_t> next(ends_.begin(), ends_.end() - 1);
@@ -44,14 +50,14 @@ class PartitionedKeys {
   }
 
   std::span<const uint32_t> positions(size_t partition) const {
-    return std::span(positions_)
-        .subspan(ends_[partition], ends_[partition + 1] - ends_[partition]);
+    return {&positions_[ends_[partition]],
+            ends_[partition + 1] - ends_[partition]};
   }
 
  private:
   // Partition p ends at ends_[p + 1].
   std::vector<uint32_t> ends_;
-  std::vector<uint32_t> positions_;
+  const std::unique_ptr<uint32_t[]> positions_;
 };
 
 }  // namespace
@@ -76,9 +82,13 @@ absl::StatusOr<std::unique_ptr<SparseTable>> SparseTable::Create(
 
 SparseTable::SparseTable(std::shared_ptr<const TableFormat> format,
                          uint32_t partitions)
-    : format_(std::move(format)) {
+    : format_(std::move(format)),
+      partition_of_shard_(static_cast<size_t>(format_->spec().num_shards)) {
   for (uint32_t i = 0; i < partitions; ++i) {
     partitions_.push_back(std::make_unique<TablePartition>(format_));
+  }
+  for (size_t shard = 0; shard < partition_of_shard_.size(); ++shard) {
+    partition_of_shard_[shard] = static_cast<uint16_t>(shard % partitions);
   }
 }
 
@@ -98,9 +108,8 @@ absl::Status SparseTable::VisitPartitions(
     return absl::InvalidArgumentError(
         absl::StrCat("a request of ", keys.size(), " keys is too large"));
   }
-  const PartitionedKeys partitioned(keys,
-                                    static_cast<uint32_t>(spec().num_shards),
-                                    static_cast<uint32_t>(partitions_.size()));
+  const PartitionedKeys partitioned(keys, partition_of_shard_,
+                                    partitions_.size());
   for (size_t p = 0; p < partitions_.size(); ++p) {
     const KeyBatch batch{keys.data(), partitioned.positions(p)};
     if (batch.positions.empty()) continue;

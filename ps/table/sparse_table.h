@@ -78,6 +78,8 @@ class SparseTable {
       absl::FunctionRef<absl::Status(TablePartition&, const KeyBatch&)> visit);
 
   const std::shared_ptr<const TableFormat> format_;
+  // Constant after construction.
+  std::vector<uint16_t> partition_of_shard_;
   std::vector<std::unique_ptr<TablePartition>> partitions_;
 };
 

@@ -17,6 +17,7 @@
 #include "optim/update_rule.h"
 #include "ps/table/initial_row.h"
 #include "ps/table/key_map.h"
+#include "ps/table/prefetch.h"
 #include "ps/table/row_codec.h"
 #include "ps/table/row_layout.h"
 #include "ps/table/table_format.h"
@@ -25,25 +26,31 @@
 namespace hawser::ps {
 namespace {
 
-// Copies of a size known to the compiler need no call and no branches.
+// Copies `count` rows to their positions in `weights`. A size that the compiler
+// knows needs no call and no branches.
 template <size_t kBytes>
-void CopyFixed(const std::byte* row, float* weights) {
-  std::memcpy(weights, row, kBytes);
+void CopyRows(const std::byte* const* rows, const uint32_t* positions,
+              size_t count, std::byte* weights) {
+  for (size_t i = 0; i < count; ++i) {
+    std::memcpy(weights + positions[i] * kBytes, rows[i], kBytes);
+  }
 }
 
-using CopyRow = void (*)(const std::byte* row, float* weights);
+using RowCopier = void (*)(const std::byte* const* rows,
+                           const uint32_t* positions, size_t count,
+                           std::byte* weights);
 
 // Returns null for other sizes.
-CopyRow FixedCopy(size_t bytes) {
+RowCopier FixedRowCopier(size_t bytes) {
   switch (bytes) {
     case 32:
-      return CopyFixed<32>;
+      return CopyRows<32>;
     case 64:
-      return CopyFixed<64>;
+      return CopyRows<64>;
     case 128:
-      return CopyFixed<128>;
+      return CopyRows<128>;
     case 256:
-      return CopyFixed<256>;
+      return CopyRows<256>;
     default:
       return nullptr;
   }
@@ -62,7 +69,8 @@ void TablePartition::Hash(const KeyBatch& batch, size_t begin,
   group.size = begin < count ? std::min(kGroup, count - begin) : 0;
   for (size_t i = 0; i < group.size; ++i) {
     group.positions[i] = batch.positions[begin + i];
-    group.hashes[i] = slots_.Hash(batch.keys[group.positions[i]]);
+    group.keys[i] = batch.keys[group.positions[i]];
+    group.hashes[i] = slots_.Hash(group.keys[i]);
     slots_.Prefetch(group.hashes[i]);
   }
 }
@@ -72,41 +80,37 @@ absl::Status TablePartition::Reserve(const KeyBatch& batch) {
   return slab_.Reserve(batch.positions.size());
 }
 
-void TablePartition::FindRows(const KeyBatch& batch, MissingRows missing,
-                              size_t loaded_bytes, Group& group) {
+void TablePartition::FindRows(const Access& access, Group& group) {
+  const size_t gradient_bytes = format_->layout().width() * sizeof(float);
   for (size_t i = 0; i < group.size; ++i) {
-    const uint64_t key = batch.keys[group.positions[i]];
-    const uint32_t slot = slots_.Find(key, group.hashes[i]);
+    const uint32_t slot = slots_.Find(group.keys[i], group.hashes[i]);
     if (slot != KeyMap::kNoSlot) {
       group.rows[i] = slab_.Row(slot);
-      format_->layout().Prefetch(group.rows[i], loaded_bytes);
-    } else if (missing == MissingRows::kKeep) {
+      Prefetch(group.rows[i], access.row_bytes);
+    } else if (access.missing == MissingRows::kKeep) {
       group.rows[i] = nullptr;
     } else {
-      group.rows[i] = CreateRow(key, group.hashes[i]);
+      group.rows[i] = CreateRow(group.keys[i], group.hashes[i]);
+    }
+    if (access.gradients != nullptr) {
+      Prefetch(
+          access.gradients + group.positions[i] * format_->layout().width(),
+          gradient_bytes);
     }
   }
 }
 
 template <class Visit>
-void TablePartition::VisitRows(const KeyBatch& batch, MissingRows missing,
-                               size_t loaded_bytes, const Visit& visit) {
-  // Three groups are under way: the buckets of `hashed` and the rows of `found`
-  // are being loaded while `ready` is visited.
+void TablePartition::VisitRows(const KeyBatch& batch, const Access& access,
+                               const Visit& visit) {
+  // Three groups are under way: while one is visited, the rows of the next and
+  // the buckets of the one after it are being loaded.
   Group groups[3];
-  Group* hashed = &groups[0];
-  Group* found = &groups[1];
-  Group* ready = &groups[2];
-  Hash(batch, 0, *hashed);
-  size_t begin = 0;
-  while (hashed->size > 0 || found->size > 0) {
-    std::swap(ready, found);
-    std::swap(found, hashed);
-    begin += kGroup;
-    Hash(batch, begin, *hashed);
-    FindRows(batch, missing, loaded_bytes, *found);
-    if (ready->size > 0) visit(*ready);
-    ready->size = 0;
+  const size_t count = (batch.positions.size() + kGroup - 1) / kGroup;
+  for (size_t step = 0; step < count + 2; ++step) {
+    if (step < count) Hash(batch, step * kGroup, groups[step % 3]);
+    if (step >= 1 && step <= count) FindRows(access, groups[(step - 1) % 3]);
+    if (step >= 2) visit(groups[(step - 2) % 3]);
   }
 }
 
@@ -135,28 +139,35 @@ std::byte* TablePartition::CreateRow(uint64_t key, uint64_t hash) {
 absl::Status TablePartition::Pull(const KeyBatch& batch, MissingRows missing,
                                   float* rows) {
   const RowLayout& layout = format_->layout();
-  const size_t width = layout.width();
-  const CopyRow copy = layout.dtype() == tensor::DType::kF32
-                           ? FixedCopy(layout.weight_bytes())
-                           : nullptr;
-  const TableSpec& spec = format_->spec();
+  const RowCopier copy_fixed =
+      layout.dtype() == tensor::DType::kF32 && missing == MissingRows::kCreate
+          ? FixedRowCopier(layout.weight_bytes())
+          : nullptr;
   const async::MutexLock lock(&mutex_);
   if (missing == MissingRows::kCreate) RETURN_IF_ERROR(Reserve(batch));
-  VisitRows(batch, missing, layout.weight_bytes(), [&](const Group& group) {
-    for (size_t i = 0; i < group.size; ++i) {
-      const uint32_t position = group.positions[i];
-      float* const weights = rows + position * width;
-      if (group.rows[i] == nullptr) {
-        WriteInitialRow(spec.initializer, spec.seed, batch.keys[position],
-                        {weights, width});
-      } else if (copy != nullptr) {
-        copy(group.rows[i], weights);
-      } else {
-        ReadWeights(layout, group.rows[i], weights);
-      }
+  VisitRows(batch, {missing, layout.weight_bytes()}, [&](const Group& group) {
+    if (copy_fixed != nullptr) {
+      copy_fixed(group.rows, group.positions, group.size,
+                 reinterpret_cast<std::byte*>(rows));
+    } else {
+      CopyWeights(group, rows);
     }
   });
   return absl::OkStatus();
+}
+
+void TablePartition::CopyWeights(const Group& group, float* rows) const {
+  const RowLayout& layout = format_->layout();
+  const TableSpec& spec = format_->spec();
+  for (size_t i = 0; i < group.size; ++i) {
+    float* const weights = rows + group.positions[i] * layout.width();
+    if (group.rows[i] != nullptr) {
+      ReadWeights(layout, group.rows[i], weights);
+    } else {
+      WriteInitialRow(spec.initializer, spec.seed, group.keys[i],
+                      {weights, layout.width()});
+    }
+  }
 }
 
 absl::Status TablePartition::Push(const KeyBatch& batch, const float* gradients,
@@ -164,12 +175,12 @@ absl::Status TablePartition::Push(const KeyBatch& batch, const float* gradients,
   const bool wide = format_->layout().dtype() == tensor::DType::kF32;
   const async::MutexLock lock(&mutex_);
   RETURN_IF_ERROR(Reserve(batch));
-  VisitRows(batch, MissingRows::kCreate, format_->layout().bytes(),
+  VisitRows(batch, {MissingRows::kCreate, format_->layout().bytes(), gradients},
             [&](const Group& group) {
               if (wide) {
                 Update(group, gradients, learning_rate);
               } else {
-                UpdateNarrow(batch, group, gradients, learning_rate);
+                UpdateNarrow(group, gradients, learning_rate);
               }
             });
   return absl::OkStatus();
@@ -201,8 +212,7 @@ void TablePartition::Update(const Group& group, const float* gradients,
   format_->rule().Update(std::span(spans, group.size));
 }
 
-void TablePartition::UpdateNarrow(const KeyBatch& batch, const Group& group,
-                                  const float* gradients,
+void TablePartition::UpdateNarrow(const Group& group, const float* gradients,
                                   double learning_rate) {
   const RowLayout& layout = format_->layout();
   std::vector<float> weights(layout.width());
@@ -214,7 +224,7 @@ void TablePartition::UpdateNarrow(const KeyBatch& batch, const Group& group,
     span.gradient = gradients + group.positions[i] * span.count;
     span.learning_rate = learning_rate;
     format_->rule().Update({&span, 1});
-    WriteWeights(layout, weights.data(), batch.keys[group.positions[i]], row);
+    WriteWeights(layout, weights.data(), group.keys[i], row);
   }
 }
 

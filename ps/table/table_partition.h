@@ -65,30 +65,42 @@ class TablePartition {
 
  private:
   // Rows that one step of the pipeline finds.
-  static constexpr size_t kGroup = 32;
+  static constexpr size_t kGroup = 64;
   struct Group {
     size_t size = 0;
     uint32_t positions[kGroup];
+    uint64_t keys[kGroup];
     uint64_t hashes[kGroup];
     std::byte* rows[kGroup];
+  };
+
+  // What a request needs of each row.
+  struct Access {
+    // With kKeep, rows of a group may be null.
+    MissingRows missing;
+    // Bytes of the row that are loaded to the cache.
+    size_t row_bytes;
+    // Gradients that are loaded as well; may be null.
+    const float* gradients = nullptr;
   };
 
   // Makes room for all keys of the batch, so that creating rows cannot fail.
   absl::Status Reserve(const KeyBatch& batch)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Calls visit(const Group&) for all rows of the batch, in order. Loads
-  // `loaded_bytes` of each row. With kKeep, rows may be null.
+  // Calls visit(const Group&) for all rows of the batch, in order.
   template <class Visit>
-  void VisitRows(const KeyBatch& batch, MissingRows missing,
-                 size_t loaded_bytes, const Visit& visit)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void VisitRows(const KeyBatch& batch, const Access& access,
+                 const Visit& visit) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Fills the group with the keys from position `begin` on.
   void Hash(const KeyBatch& batch, size_t begin, Group& group) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Creates missing rows, for which there must be room.
-  void FindRows(const KeyBatch& batch, MissingRows missing, size_t loaded_bytes,
-                Group& group) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void FindRows(const Access& access, Group& group)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::byte* CreateRow(uint64_t key, uint64_t hash)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Copies weights of any type and width, and of missing rows.
+  void CopyWeights(const Group& group, float* rows) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Counts an update of `row`, and returns its span without gradient and rate.
   optim::UpdateSpan NextUpdate(std::byte* row) const
@@ -96,9 +108,8 @@ class TablePartition {
   void Update(const Group& group, const float* gradients, double learning_rate)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Same for 16-bit rows.
-  void UpdateNarrow(const KeyBatch& batch, const Group& group,
-                    const float* gradients, double learning_rate)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void UpdateNarrow(const Group& group, const float* gradients,
+                    double learning_rate) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const std::shared_ptr<const TableFormat> format_;
   mutable async::Mutex mutex_;
