@@ -27,35 +27,39 @@ constexpr int kMaxPartitions = 4096;
 // Positions of keys, grouped by partition, in order within each.
 class PartitionedKeys {
  public:
-  // `partition_of_shard` has an entry per shard.
+  // `partition_of_shard` has an entry per shard. Entries of num_partitions and
+  // more are in no group.
   PartitionedKeys(std::span<const uint64_t> keys,
                   const std::vector<uint16_t>& partition_of_shard,
                   size_t num_partitions)
-      : ends_(num_partitions + 1),
+      : ends_(num_partitions + 2),
         positions_(std::make_unique_for_overwrite<uint32_t[]>(keys.size())) {
     const auto partitions =
         std::make_unique_for_overwrite<uint16_t[]>(keys.size());
     const auto num_shards = static_cast<uint32_t>(partition_of_shard.size());
+    const auto none = static_cast<uint16_t>(num_partitions);
     for (size_t i = 0; i < keys.size(); ++i) {
       const uint32_t shard = SplitHash(HashKey(keys[i]), num_shards).part;
-      const uint16_t partition = partition_of_shard.data()[shard];
+      const uint16_t partition =
+          std::min(partition_of_shard.data()[shard], none);
       partitions[i] = partition;
       ++ends_[partition + 1];
     }
-    for (size_t p = 1; p <= num_partitions; ++p) ends_[p] += ends_[p - 1];
+    for (size_t p = 1; p < ends_.size(); ++p) ends_[p] += ends_[p - 1];
     std::vector<uint32_t> next(ends_.begin(), ends_.end() - 1);
     for (size_t i = 0; i < keys.size(); ++i) {
       positions_[next[partitions[i]]++] = static_cast<uint32_t>(i);
     }
   }
 
+  // Of the keys in group `partition`; the last group is those in none.
   std::span<const uint32_t> positions(size_t partition) const {
     return {&positions_[ends_[partition]],
             ends_[partition + 1] - ends_[partition]};
   }
 
  private:
-  // Partition p ends at ends_[p + 1].
+  // Group p ends at ends_[p + 1].
   std::vector<uint32_t> ends_;
   const std::unique_ptr<uint32_t[]> positions_;
 };
@@ -71,24 +75,35 @@ absl::StatusOr<std::unique_ptr<SparseTable>> SparseTable::Create(
   }
   ASSIGN_OR_RETURN(std::shared_ptr<const TableFormat> format,
                    TableFormat::Create(spec));
-  uint32_t partitions = static_cast<uint32_t>(options.num_partitions);
+  const ShardRange shards =
+      options.shards.value_or(ShardRange{0, spec.num_shards});
+  if (shards.first < 0 || shards.first > spec.num_shards || shards.count < 1 ||
+      shards.count > spec.num_shards - shards.first) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "table \"", spec.name, "\": ", shards.count, " shards from ",
+        shards.first, " on are not within its ", spec.num_shards, " shards"));
+  }
+  int64_t partitions = options.num_partitions;
   if (partitions == 0) {
     partitions =
         std::min(4 * std::max(std::thread::hardware_concurrency(), 1u), 256u);
   }
-  return std::unique_ptr<SparseTable>(
-      new SparseTable(std::move(format), partitions));
+  return std::unique_ptr<SparseTable>(new SparseTable(
+      std::move(format), shards, std::min(partitions, shards.count)));
 }
 
 SparseTable::SparseTable(std::shared_ptr<const TableFormat> format,
-                         uint32_t partitions)
+                         ShardRange shards, int64_t partitions)
     : format_(std::move(format)),
-      partition_of_shard_(static_cast<size_t>(format_->spec().num_shards)) {
-  for (uint32_t i = 0; i < partitions; ++i) {
+      shards_(shards),
+      partition_of_shard_(static_cast<size_t>(format_->spec().num_shards),
+                          kNotHeld) {
+  for (int64_t i = 0; i < partitions; ++i) {
     partitions_.push_back(std::make_unique<TablePartition>(format_));
   }
-  for (size_t shard = 0; shard < partition_of_shard_.size(); ++shard) {
-    partition_of_shard_[shard] = static_cast<uint16_t>(shard % partitions);
+  for (int64_t i = 0; i < shards.count; ++i) {
+    partition_of_shard_[static_cast<size_t>(shards.first + i)] =
+        static_cast<uint16_t>(i * partitions / shards.count);
   }
 }
 
@@ -101,6 +116,15 @@ absl::Status SparseTable::CheckSize(std::span<const uint64_t> keys,
       " numbers are ", keys.size() * width, " numbers, not ", numbers));
 }
 
+absl::Status SparseTable::NotHeld(uint64_t key) const {
+  const auto shard =
+      SplitHash(HashKey(key), static_cast<uint32_t>(spec().num_shards)).part;
+  return absl::FailedPreconditionError(
+      absl::StrCat("table \"", spec().name, "\": key ", key, " is in shard ",
+                   shard, "; this server holds the shards ", shards_.first,
+                   " to ", shards_.first + shards_.count - 1));
+}
+
 absl::Status SparseTable::VisitPartitions(
     std::span<const uint64_t> keys,
     absl::FunctionRef<absl::Status(TablePartition&, const KeyBatch&)> visit) {
@@ -110,12 +134,48 @@ absl::Status SparseTable::VisitPartitions(
   }
   const PartitionedKeys partitioned(keys, partition_of_shard_,
                                     partitions_.size());
+  if (const auto none = partitioned.positions(partitions_.size());
+      !none.empty()) {
+    return NotHeld(keys[none[0]]);
+  }
   for (size_t p = 0; p < partitions_.size(); ++p) {
-    const KeyBatch batch{keys.data(), partitioned.positions(p)};
-    if (batch.positions.empty()) continue;
-    RETURN_IF_ERROR(visit(*partitions_[p], batch));
+    const std::span<const uint32_t> positions = partitioned.positions(p);
+    if (positions.empty()) continue;
+    RETURN_IF_ERROR(visit(*partitions_[p],
+                          {keys.data(), positions.size(), positions.data()}));
   }
   return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<PartitionRange>> SparseTable::SplitOrdered(
+    std::span<const uint64_t> keys) const {
+  std::vector<PartitionRange> ranges;
+  const auto num_shards = static_cast<uint32_t>(spec().num_shards);
+  uint64_t previous = 0;
+  uint16_t current = kNotHeld;
+  for (size_t i = 0; i < keys.size(); ++i) {
+    const uint64_t hash = HashKey(keys[i]);
+    if (i > 0 && hash <= previous) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "table \"", spec().name, "\": key ", i, " of the request, ", keys[i],
+          hash == previous ? ", repeats the one before"
+                           : ", is not in the order of the hashes"));
+    }
+    previous = hash;
+    const uint16_t partition =
+        partition_of_shard_.data()[SplitHash(hash, num_shards).part];
+    if (partition == kNotHeld) return NotHeld(keys[i]);
+    if (partition != current) {
+      ranges.push_back({partitions_[partition].get(), i, i});
+      current = partition;
+    }
+    ranges.back().end = i + 1;
+  }
+  return ranges;
+}
+
+void SparseTable::Forget(rpc::Incarnation client) {
+  for (const auto& partition : partitions_) partition->Forget(client);
 }
 
 absl::Status SparseTable::Pull(std::span<const uint64_t> keys,

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -15,12 +16,30 @@
 #include "ps/table/table_format.h"
 #include "ps/table/table_partition.h"
 #include "ps/table/table_spec.h"
+#include "rpc/identity/worker_info.h"
 
 namespace hawser::ps {
+
+// Consecutive virtual shards.
+struct ShardRange {
+  int64_t first = 0;
+  int64_t count = 0;
+
+  friend bool operator==(const ShardRange&, const ShardRange&) = default;
+};
 
 struct SparseTableOptions {
   // Number of parts with a lock each. 0: four per processor.
   int num_partitions = 0;
+  // The shards of the table that are held here. Unset: all.
+  std::optional<ShardRange> shards = std::nullopt;
+};
+
+// The keys of a request that one partition holds.
+struct PartitionRange {
+  TablePartition* partition = nullptr;
+  size_t begin = 0;
+  size_t end = 0;
 };
 
 // A map from keys to rows in memory: a server uses one per table; a program can
@@ -30,21 +49,23 @@ struct SparseTableOptions {
 // rows is not.
 class SparseTable {
  public:
-  // Errors of CheckTableSpec; kInvalidArgument: a negative number of
-  // partitions.
+  // Errors of CheckTableSpec; kInvalidArgument: the number of partitions or the
+  // shards are out of range.
   static absl::StatusOr<std::unique_ptr<SparseTable>> Create(
       const TableSpec& spec, const SparseTableOptions& options = {});
 
   const TableSpec& spec() const { return format_->spec(); }
   const TableFormat& format() const { return *format_; }
+  ShardRange shards() const { return shards_; }
 
   // Copies the rows of `keys` to `rows`.
   //
   //   keys  [n], in any order. A repeated key gives the same row again.
   //   rows  [n, width].
   //
-  // kInvalidArgument    `rows` does not have n * width elements.
-  // kResourceExhausted  out of memory for missing rows.
+  // kInvalidArgument     `rows` does not have n * width elements.
+  // kFailedPrecondition  the shard of a key is not held here.
+  // kResourceExhausted   out of memory for missing rows.
   absl::Status Pull(std::span<const uint64_t> keys, std::span<float> rows,
                     MissingRows missing = MissingRows::kCreate);
 
@@ -54,11 +75,25 @@ class SparseTable {
   //   keys       [n], in any order.
   //   gradients  [n, width].
   //
-  // kInvalidArgument    `gradients` does not have n * width elements.
-  // kResourceExhausted  out of memory for missing rows; some keys may have been
-  //                     updated.
+  // kInvalidArgument     `gradients` does not have n * width elements.
+  // kFailedPrecondition  the shard of a key is not held here; nothing changed.
+  // kResourceExhausted   out of memory for missing rows; some keys may have
+  // been
+  //                      updated.
   absl::Status Push(std::span<const uint64_t> keys,
                     std::span<const float> gradients, double learning_rate);
+
+  // Returns the partitions of keys that are strictly in the order of their
+  // hashes, for a caller that reads or writes the rows of each partition
+  // itself.
+  //
+  // kInvalidArgument     a key repeats the one before, or is out of order.
+  // kFailedPrecondition  the shard of a key is not held here.
+  absl::StatusOr<std::vector<PartitionRange>> SplitOrdered(
+      std::span<const uint64_t> keys) const;
+
+  // Drops what is remembered of a client, as TablePartition::Forget does.
+  void Forget(rpc::Incarnation client);
 
   // Calls visit(key, row) for each row, as TablePartition::ForEachRow does.
   void ForEachRow(
@@ -69,16 +104,22 @@ class SparseTable {
   size_t bytes() const;
 
  private:
-  SparseTable(std::shared_ptr<const TableFormat> format, uint32_t partitions);
+  static constexpr uint16_t kNotHeld = UINT16_MAX;
+
+  SparseTable(std::shared_ptr<const TableFormat> format, ShardRange shards,
+              int64_t partitions);
 
   absl::Status CheckSize(std::span<const uint64_t> keys, size_t numbers) const;
+  absl::Status NotHeld(uint64_t key) const;
   // Calls visit(partition, batch) for the partitions of `keys`.
   absl::Status VisitPartitions(
       std::span<const uint64_t> keys,
       absl::FunctionRef<absl::Status(TablePartition&, const KeyBatch&)> visit);
 
   const std::shared_ptr<const TableFormat> format_;
-  // Constant after construction.
+  const ShardRange shards_;
+  // By shard: consecutive shards are in one partition. Constant after
+  // construction.
   std::vector<uint16_t> partition_of_shard_;
   std::vector<std::unique_ptr<TablePartition>> partitions_;
 };

@@ -20,8 +20,12 @@
 #include "optim/rule_spec.h"
 #include "optim/update_rule.h"
 #include "ps/table/initial_row.h"
+#include "ps/table/key_hash.h"
+#include "ps/table/push_window.h"
 #include "ps/table/row_codec.h"
+#include "ps/table/table_partition.h"
 #include "ps/table/table_spec.h"
+#include "rpc/identity/worker_info.h"
 #include "tensor/dtype.h"
 #include "tensor/tensor.h"
 
@@ -229,6 +233,87 @@ TEST(SparseTableTest, VisitsEveryRowOnce) {
     EXPECT_EQ(weights, (std::vector<float>{0, 0}));
   });
   EXPECT_THAT(visited, testing::UnorderedElementsAreArray(keys));
+}
+
+TEST(SparseTableTest, KeysOfOtherShardsAreRefused) {
+  const TableSpec spec{.name = "t", .width = 1, .num_shards = 10};
+  std::vector<uint64_t> keys(100);
+  for (size_t i = 0; i < keys.size(); ++i) keys[i] = i;
+  size_t held = 0;
+  for (int64_t first : {0, 3, 9}) {
+    const auto table =
+        *SparseTable::Create(spec, {.shards = ShardRange{first, 1}});
+    for (uint64_t key : keys) {
+      float row = 0;
+      const absl::Status status = table->Pull({&key, 1}, {&row, 1});
+      if (status.ok()) {
+        ++held;
+        continue;
+      }
+      EXPECT_THAT(status, StatusIs(absl::StatusCode::kFailedPrecondition,
+                                   HasSubstr("this server holds the shards")));
+    }
+    std::vector<float> gradients(keys.size(), 1);
+    const int64_t rows = table->num_rows();
+    EXPECT_THAT(table->Push(keys, gradients, 1),
+                StatusIs(absl::StatusCode::kFailedPrecondition));
+    EXPECT_EQ(table->num_rows(), rows);
+  }
+  // 30 of 300 on average.
+  EXPECT_GT(held, 15u);
+  EXPECT_LT(held, 45u);
+  EXPECT_THAT(SparseTable::Create(spec, {.shards = ShardRange{5, 6}}),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("not within its 10 shards")));
+}
+
+TEST(SparseTableTest, OrderedKeysSplitIntoOneRangePerPartition) {
+  const auto table = Table({.name = "t", .width = 1}, 5);
+  std::vector<uint64_t> keys(1000);
+  for (size_t i = 0; i < keys.size(); ++i) keys[i] = i;
+  EXPECT_THAT(table->SplitOrdered(keys),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("is not in the order of the hashes")));
+  std::sort(keys.begin(), keys.end(),
+            [](uint64_t a, uint64_t b) { return HashKey(a) < HashKey(b); });
+  const auto ranges = table->SplitOrdered(keys);
+  ASSERT_THAT(ranges, IsOk());
+  ASSERT_EQ(ranges->size(), 5u);
+  size_t end = 0;
+  for (const PartitionRange& range : *ranges) {
+    EXPECT_EQ(range.begin, end);
+    end = range.end;
+  }
+  EXPECT_EQ(end, keys.size());
+  keys[7] = keys[6];
+  EXPECT_THAT(table->SplitOrdered(keys),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("key 7 of the request, ")));
+}
+
+TEST(SparseTableTest, RepeatedPushIsAppliedOnce) {
+  const auto table =
+      Table({.name = "t", .width = 1, .rule = {"SGD", {{"lr", 1}}}}, 1);
+  const std::vector<uint64_t> key = {1};
+  TablePartition& partition = *(*table->SplitOrdered(key))[0].partition;
+  const float gradient = -1;
+  const auto push = [&](uint64_t client, uint64_t sequence) {
+    return partition.Push({key.data(), 1}, &gradient, 1,
+                          PushId{rpc::Incarnation{client}, sequence});
+  };
+  for (int repeat = 0; repeat < 3; ++repeat) {
+    EXPECT_THAT(push(7, 1), IsOk());
+    EXPECT_THAT(push(7, 2), IsOk());
+    EXPECT_THAT(push(8, 1), IsOk());
+  }
+  EXPECT_EQ(Pull(*table, key), std::vector<float>{3});
+  EXPECT_THAT(push(7, 2 + PushWindow::kDepth), IsOk());
+  EXPECT_THAT(push(7, 2), StatusIs(absl::StatusCode::kFailedPrecondition,
+                                   HasSubstr("push 2 was overtaken")));
+  EXPECT_EQ(Pull(*table, key), std::vector<float>{4});
+  table->Forget(rpc::Incarnation{7});
+  EXPECT_THAT(push(7, 2), IsOk());
+  EXPECT_EQ(Pull(*table, key), std::vector<float>{5});
 }
 
 TEST(SparseTableTest, MemoryPerRowIsAtMost135PercentOfItsPayload) {

@@ -5,19 +5,21 @@
 #include <cstdint>
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
 #include "async/mutex.h"
 #include "async/status_macros.h"
 #include "optim/update_rule.h"
 #include "ps/table/initial_row.h"
 #include "ps/table/key_map.h"
 #include "ps/table/prefetch.h"
+#include "ps/table/push_window.h"
 #include "ps/table/row_codec.h"
 #include "ps/table/row_layout.h"
 #include "ps/table/table_format.h"
@@ -65,10 +67,11 @@ TablePartition::TablePartition(std::shared_ptr<const TableFormat> format)
 
 void TablePartition::Hash(const KeyBatch& batch, size_t begin,
                           Group& group) const {
-  const size_t count = batch.positions.size();
-  group.size = begin < count ? std::min(kGroup, count - begin) : 0;
+  group.size = std::min(kGroup, batch.count - begin);
   for (size_t i = 0; i < group.size; ++i) {
-    group.positions[i] = batch.positions[begin + i];
+    group.positions[i] = batch.positions == nullptr
+                             ? static_cast<uint32_t>(begin + i)
+                             : batch.positions[begin + i];
     group.keys[i] = batch.keys[group.positions[i]];
     group.hashes[i] = slots_.Hash(group.keys[i]);
     slots_.Prefetch(group.hashes[i]);
@@ -76,8 +79,8 @@ void TablePartition::Hash(const KeyBatch& batch, size_t begin,
 }
 
 absl::Status TablePartition::Reserve(const KeyBatch& batch) {
-  RETURN_IF_ERROR(slots_.Reserve(batch.positions.size()));
-  return slab_.Reserve(batch.positions.size());
+  RETURN_IF_ERROR(slots_.Reserve(batch.count));
+  return slab_.Reserve(batch.count);
 }
 
 void TablePartition::FindRows(const Access& access, Group& group) {
@@ -106,7 +109,7 @@ void TablePartition::VisitRows(const KeyBatch& batch, const Access& access,
   // Three groups are under way: while one is visited, the rows of the next and
   // the buckets of the one after it are being loaded.
   Group groups[3];
-  const size_t count = (batch.positions.size() + kGroup - 1) / kGroup;
+  const size_t count = (batch.count + kGroup - 1) / kGroup;
   for (size_t step = 0; step < count + 2; ++step) {
     if (step < count) Hash(batch, step * kGroup, groups[step % 3]);
     if (step >= 1 && step <= count) FindRows(access, groups[(step - 1) % 3]);
@@ -171,9 +174,26 @@ void TablePartition::CopyWeights(const Group& group, float* rows) const {
 }
 
 absl::Status TablePartition::Push(const KeyBatch& batch, const float* gradients,
-                                  double learning_rate) {
+                                  double learning_rate,
+                                  const std::optional<PushId>& id) {
   const bool wide = format_->layout().dtype() == tensor::DType::kF32;
   const async::MutexLock lock(&mutex_);
+  PushWindow* window = nullptr;
+  if (id.has_value()) {
+    std::unique_ptr<PushWindow>& found = pushes_[id->client];
+    if (found == nullptr) found = std::make_unique<PushWindow>();
+    window = found.get();
+    switch (window->Find(id->sequence)) {
+      case PushWindow::State::kApplied:
+        return absl::OkStatus();
+      case PushWindow::State::kTooOld:
+        return absl::FailedPreconditionError(absl::StrCat(
+            "push ", id->sequence, " was overtaken by ", PushWindow::kDepth,
+            " later ones: whether it was applied is not known any more"));
+      case PushWindow::State::kNew:
+        break;
+    }
+  }
   RETURN_IF_ERROR(Reserve(batch));
   VisitRows(batch, {MissingRows::kCreate, format_->layout().bytes(), gradients},
             [&](const Group& group) {
@@ -183,7 +203,13 @@ absl::Status TablePartition::Push(const KeyBatch& batch, const float* gradients,
                 UpdateNarrow(group, gradients, learning_rate);
               }
             });
+  if (window != nullptr) window->Add(id->sequence);
   return absl::OkStatus();
+}
+
+void TablePartition::Forget(rpc::Incarnation client) {
+  const async::MutexLock lock(&mutex_);
+  pushes_.erase(client);
 }
 
 optim::UpdateSpan TablePartition::NextUpdate(std::byte* row) const {

@@ -6,16 +6,19 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <span>
+#include <optional>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "async/mutex.h"
 #include "optim/update_rule.h"
 #include "ps/table/key_map.h"
+#include "ps/table/push_window.h"
 #include "ps/table/row_slab.h"
 #include "ps/table/table_format.h"
+#include "rpc/identity/worker_info.h"
 
 namespace hawser::ps {
 
@@ -26,12 +29,19 @@ enum class MissingRows {
   kKeep,
 };
 
-// The keys of a request that belong to one partition.
+// Keys of a request, all of one partition.
 struct KeyBatch {
-  // All keys of the request.
   const uint64_t* keys = nullptr;
-  // Positions of this partition's keys, in order.
-  std::span<const uint32_t> positions;
+  size_t count = 0;
+  // The positions in `keys` of the batch, in order. Null: 0, 1, ...
+  const uint32_t* positions = nullptr;
+};
+
+// Identity of a push, by which a repeated one is recognised.
+struct PushId {
+  rpc::Incarnation client{};
+  // Counts the pushes of the client to the table, from 1.
+  uint64_t sequence = 0;
 };
 
 // Rows that are found in batches: keys are hashed, then their buckets and rows
@@ -49,10 +59,20 @@ class TablePartition {
   absl::Status Pull(const KeyBatch& batch, MissingRows missing, float* rows);
 
   // Updates the rows of the batch from `gradients`, [n, width], in the order of
-  // the positions; repeated keys are updated one after the other.
-  // kResourceExhausted: out of memory for missing rows; no row was updated.
+  // the positions; repeated keys are updated one after the other. If a push
+  // with this `id` was applied before, does nothing. After an error no row has
+  // changed.
+  //
+  // kResourceExhausted   out of memory for missing rows.
+  // kFailedPrecondition  the last PushWindow::kDepth pushes of the client do
+  // not
+  //                      include this one, so it may have been applied before.
   absl::Status Push(const KeyBatch& batch, const float* gradients,
-                    double learning_rate);
+                    double learning_rate,
+                    const std::optional<PushId>& id = std::nullopt);
+
+  // Drops what is remembered of a client that makes no more pushes.
+  void Forget(rpc::Incarnation client);
 
   // Calls visit(key, row) for each row, under the lock. The row is laid out as
   // in TableFormat::layout().
@@ -115,6 +135,9 @@ class TablePartition {
   mutable async::Mutex mutex_;
   KeyMap slots_ ABSL_GUARDED_BY(mutex_);
   RowSlab slab_ ABSL_GUARDED_BY(mutex_);
+  // By client.
+  absl::flat_hash_map<rpc::Incarnation, std::unique_ptr<PushWindow>> pushes_
+      ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace hawser::ps

@@ -1,0 +1,49 @@
+// Numbers of the pushes of one client that were applied.
+
+#ifndef HAWSER_PS_TABLE_PUSH_WINDOW_H_
+#define HAWSER_PS_TABLE_PUSH_WINDOW_H_
+
+#include <bitset>
+#include <cstdint>
+
+namespace hawser::ps {
+
+// Recognises repeated pushes: remembers the last kDepth numbers, which may come
+// in any order. Thread-compatible.
+class PushWindow {
+ public:
+  static constexpr uint64_t kDepth = 4096;
+
+  enum class State {
+    kNew,
+    kApplied,
+    // Below the window: not known.
+    kTooOld,
+  };
+
+  // `sequence` counts from 1.
+  State Find(uint64_t sequence) const {
+    if (sequence > highest_) return State::kNew;
+    if (sequence + kDepth <= highest_) return State::kTooOld;
+    return applied_[sequence % kDepth] ? State::kApplied : State::kNew;
+  }
+
+  // Remembers a number that is new.
+  void Add(uint64_t sequence) {
+    if (sequence > highest_ + kDepth) applied_.reset();
+    while (highest_ < sequence) {
+      if (highest_ + kDepth < sequence) highest_ = sequence - kDepth;
+      applied_[++highest_ % kDepth] = false;
+    }
+    applied_[sequence % kDepth] = true;
+  }
+
+ private:
+  uint64_t highest_ = 0;
+  // Bit n % kDepth represents n, for the last kDepth numbers.
+  std::bitset<kDepth> applied_;
+};
+
+}  // namespace hawser::ps
+
+#endif  // HAWSER_PS_TABLE_PUSH_WINDOW_H_
