@@ -34,7 +34,7 @@ Engine::CurrentContext::CurrentContext(std::shared_ptr<Context> context)
 Engine::Engine(rpc::ServiceHost& host, DistAutogradOptions options)
     : self_(host.info()),
       options_(options),
-      host_(std::make_shared<rref::HostHandle>(host)),
+      host_(std::make_shared<rpc::HostHandle>(host)),
       // Incarnations of one worker differ in the upper bits of the counter.
       contexts_(RunOf(self_), rpc::ToNumber(self_.incarnation) << 24,
                 options.limits),
@@ -42,7 +42,7 @@ Engine::Engine(rpc::ServiceHost& host, DistAutogradOptions options)
           &host.clock(), [handle = host_, call = ControlOptions(options)](
                              const rpc::WorkerInfo& to,
                              const v1::ReleaseContextRequest& request) {
-            const rref::HostHandle::Use use = handle->Acquire();
+            const rpc::HostHandle::Use use = handle->Acquire();
             if (!use) return;
             async::TaskContext::Scope detached((async::TaskContext()));
             // A lost worker does not need the message.
@@ -51,7 +51,7 @@ Engine::Engine(rpc::ServiceHost& host, DistAutogradOptions options)
 
 absl::Status Engine::Start() {
   RETURN_IF_ERROR(Validate(options_.limits));
-  const rref::HostHandle::Use host = host_->Acquire();
+  const rpc::HostHandle::Use host = host_->Acquire();
   RETURN_IF_ERROR((host->RegisterMethod(
       kGradientMethod, [this](const rpc::MethodCall& call, auto request) {
         return HandleGradient(call, std::move(request));
@@ -114,7 +114,7 @@ std::vector<rpc::WorkerInfo> Engine::EndContext(ContextId id,
 
 void Engine::NotifyOfEnd(ContextId id,
                          const std::vector<rpc::WorkerInfo>& workers) {
-  const rref::HostHandle::Use host = host_->Acquire();
+  const rpc::HostHandle::Use host = host_->Acquire();
   if (!host) return;
   for (const rpc::WorkerInfo& worker : workers) end_notices_->Add(id, worker);
 }
@@ -154,7 +154,7 @@ void Engine::OnWorkerLost(const rpc::WorkerInfo& worker,
 
 void Engine::AskForReparenting(
     const std::vector<std::shared_ptr<Context>>& contexts) {
-  const rref::HostHandle::Use host = host_->Acquire();
+  const rpc::HostHandle::Use host = host_->Acquire();
   if (!host) return;
   absl::flat_hash_map<rpc::WorkerRun, v1::ReparentContextsRequest> by_creator;
   for (const std::shared_ptr<Context>& context : contexts) {

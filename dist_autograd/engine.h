@@ -21,9 +21,9 @@
 #include "dist_autograd/end_notices.h"
 #include "dist_autograd/ids.h"
 #include "proto/dist_autograd.pb.h"
+#include "rpc/agent/host_handle.h"
 #include "rpc/agent/service_host.h"
 #include "rpc/wire/message_interceptor.h"
-#include "rref/host_handle.h"
 #include "tensor/tensor.h"
 
 namespace hawser::dist_autograd {
@@ -142,7 +142,7 @@ class Engine : public std::enable_shared_from_this<Engine> {
 
   const rpc::WorkerInfo self_;
   const DistAutogradOptions options_;
-  const std::shared_ptr<rref::HostHandle> host_;
+  const std::shared_ptr<rpc::HostHandle> host_;
   ContextContainer contexts_;
   const std::shared_ptr<EndNotices> end_notices_;
   std::atomic<uint64_t> next_pass_{1};

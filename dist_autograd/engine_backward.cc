@@ -52,7 +52,7 @@ absl::Status WithOrigin(const absl::Status& error,
 // Sends the messages of one pass through the agent, until its deadline.
 class HostTransport final : public BackwardPassTransport {
  public:
-  HostTransport(std::shared_ptr<rref::HostHandle> host,
+  HostTransport(std::shared_ptr<rpc::HostHandle> host,
                 DistAutogradOptions options, std::vector<rpc::WorkerInfo> peers,
                 async::MonotonicTime deadline)
       : host_(std::move(host)), options_(options), deadline_(deadline) {
@@ -65,7 +65,7 @@ class HostTransport final : public BackwardPassTransport {
   async::Future<void> SendGradients(const rpc::WorkerRun& to,
                                     v1::GradientRequest request,
                                     std::vector<Tensor> tensors) override {
-    const rref::HostHandle::Use host = host_->Acquire();
+    const rpc::HostHandle::Use host = host_->Acquire();
     auto peer = peers_.find(to);
     if (!host || peer == peers_.end()) {
       return async::MakeReadyFuture<void>(absl::CancelledError(
@@ -93,7 +93,7 @@ class HostTransport final : public BackwardPassTransport {
 
   void SendAbort(const rpc::WorkerRun& to, const v1::BackwardPassId& pass,
                  const absl::Status& error) override {
-    const rref::HostHandle::Use host = host_->Acquire();
+    const rpc::HostHandle::Use host = host_->Acquire();
     auto peer = peers_.find(to);
     if (!host || peer == peers_.end()) return;
     v1::AbortPassRequest request;
@@ -108,7 +108,7 @@ class HostTransport final : public BackwardPassTransport {
   }
 
  private:
-  const std::shared_ptr<rref::HostHandle> host_;
+  const std::shared_ptr<rpc::HostHandle> host_;
   const DistAutogradOptions options_;
   const async::MonotonicTime deadline_;
   absl::flat_hash_map<rpc::WorkerRun, rpc::WorkerInfo> peers_;
@@ -164,7 +164,7 @@ size_t Engine::num_passes() const {
 
 void Engine::FailAt(async::MonotonicTime deadline,
                     const std::shared_ptr<BackwardPass>& pass) {
-  const rref::HostHandle::Use host = host_->Acquire();
+  const rpc::HostHandle::Use host = host_->Acquire();
   if (!host || deadline == async::kNever) return;
   async::TaskContext::Scope detached((async::TaskContext()));
   const async::TimerId timer = host->clock().CallAt(
@@ -179,7 +179,7 @@ void Engine::FailAt(async::MonotonicTime deadline,
             missing)));
       });
   pass->done().OnReady([handle = host_, timer](const absl::Status&) {
-    if (const rref::HostHandle::Use use = handle->Acquire()) {
+    if (const rpc::HostHandle::Use use = handle->Acquire()) {
       use->clock().Cancel(timer);
     }
   });
@@ -199,7 +199,7 @@ async::Future<void> Engine::Backward(ContextId context_id,
   }
   async::MonotonicTime deadline;
   {
-    const rref::HostHandle::Use host = host_->Acquire();
+    const rpc::HostHandle::Use host = host_->Acquire();
     if (!host) {
       return fail(absl::FailedPreconditionError("the worker was shut down"));
     }
@@ -251,7 +251,7 @@ async::Future<rpc::Message<v1::GradientReply>> Engine::HandleGradient(
   }
   if (!context.ok()) return async::MakeReadyFuture<Reply>(context.status());
   async::MonotonicTime deadline = async::kNever;
-  if (const rref::HostHandle::Use host = host_->Acquire();
+  if (const rpc::HostHandle::Use host = host_->Acquire();
       host && request.body.time_left_us() != 0) {
     const absl::Duration left = absl::Microseconds(
         std::min(request.body.time_left_us(), kMaxTimeLeftUs));
@@ -305,7 +305,7 @@ Engine::HandleBackwardReference(
     rpc::Message<v1::BackwardReferenceRequest> request) {
   using Reply = rpc::Message<v1::BackwardReferenceReply>;
   auto find = [&]() -> absl::StatusOr<std::shared_ptr<rref::OwnerValue>> {
-    const rref::HostHandle::Use host = host_->Acquire();
+    const rpc::HostHandle::Use host = host_->Acquire();
     if (!host) return absl::UnavailableError("the worker is shutting down");
     ASSIGN_OR_RETURN(const std::shared_ptr<rref::Protocol> protocol,
                      rref::ProtocolOf(*host));

@@ -30,7 +30,7 @@ Protocol::Protocol(rpc::ServiceHost& host, RRefOptions options)
 
 absl::Status Protocol::Start() {
   RETURN_IF_ERROR(Validate(options_.limits));
-  const HostHandle::Use host = host_.Acquire();
+  const rpc::HostHandle::Use host = host_.Acquire();
   RETURN_IF_ERROR(
       (host->RegisterMethod(kCreateMethod,
                             [this](const rpc::MethodCall& call, auto request) {

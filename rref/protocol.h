@@ -18,10 +18,10 @@
 #include "async/future.h"
 #include "async/mutex.h"
 #include "proto/rref.pb.h"
+#include "rpc/agent/host_handle.h"
 #include "rpc/agent/service_host.h"
 #include "rpc/identity/worker_run.h"
 #include "rref/control_channel.h"
-#include "rref/host_handle.h"
 #include "rref/ids.h"
 #include "rref/owner_table.h"
 #include "rref/owner_value.h"
@@ -219,7 +219,7 @@ class Protocol : public std::enable_shared_from_this<Protocol> {
   ControlSender sender_;
   ControlReceiver receiver_;
 
-  HostHandle host_;
+  rpc::HostHandle host_;
 
   mutable async::Mutex mutex_;
   std::optional<async::TimerId> audit_timer_ ABSL_GUARDED_BY(mutex_);

@@ -45,7 +45,7 @@ void Protocol::Send(rpc::WorkerRun to, v1::RRefControlOperation operation) {
 }
 
 void Protocol::Flush(rpc::WorkerRun to) {
-  const HostHandle::Use host = host_.Acquire();
+  const rpc::HostHandle::Use host = host_.Acquire();
   if (!host) return;
   std::optional<v1::RRefControlRequest> batch = sender_.NextBatch(to);
   if (!batch.has_value()) return;
@@ -107,7 +107,7 @@ async::Future<rpc::Message<v1::RRefControlReply>> Protocol::HandleControl(
   using Reply = rpc::Message<v1::RRefControlReply>;
   const rpc::WorkerRun from = RunOf(call.peer);
   {
-    const HostHandle::Use host = host_.Acquire();
+    const rpc::HostHandle::Use host = host_.Acquire();
     const absl::Status known =
         host ? FindMember(*host, call.peer).status()
              : absl::UnavailableError("the worker is shutting down");
@@ -218,14 +218,14 @@ void Protocol::Audit() {
 }
 
 void Protocol::ScheduleAudit() {
-  const HostHandle::Use host = host_.Acquire();
+  const rpc::HostHandle::Use host = host_.Acquire();
   if (!host) return;
   async::TaskContext::Scope detached((async::TaskContext()));
   const async::TimerId timer = host->clock().CallAfter(
       options_.audit_interval, [weak = weak_from_this()] {
         const std::shared_ptr<Protocol> self = weak.lock();
         if (self == nullptr) return;
-        const HostHandle::Use use = self->host_.Acquire();
+        const rpc::HostHandle::Use use = self->host_.Acquire();
         if (!use) return;
         use->executor().Post([self] {
           self->Audit();

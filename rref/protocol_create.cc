@@ -18,7 +18,7 @@ absl::StatusOr<std::shared_ptr<Reference>> Protocol::Create(
     const rpc::Destination& to, std::optional<absl::Duration> timeout,
     std::string_view function, std::string_view signature,
     EncodeArguments encode_arguments) {
-  const HostHandle::Use host = host_.Acquire();
+  const rpc::HostHandle::Use host = host_.Acquire();
   if (!host) {
     return rpc::WithErrorDetail(
         absl::FailedPreconditionError("the worker was shut down"), self_,
@@ -112,7 +112,7 @@ absl::StatusOr<std::shared_ptr<OwnerValue>> Protocol::ReceiveCreation(
 async::Future<rpc::Message<v1::RRefCreateReply>> Protocol::HandleCreate(
     const rpc::MethodCall& call, rpc::Message<v1::RRefCreateRequest> request) {
   using Reply = rpc::Message<v1::RRefCreateReply>;
-  const HostHandle::Use host = host_.Acquire();
+  const rpc::HostHandle::Use host = host_.Acquire();
   if (!host) {
     return async::MakeReadyFuture<Reply>(
         absl::UnavailableError("the worker is shutting down"));

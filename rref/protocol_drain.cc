@@ -22,7 +22,7 @@ async::Future<void> Protocol::Drain(async::MonotonicTime deadline) {
   // never will. Two audits withdraw all forks that were not acknowledged.
   Audit();
   Audit();
-  const HostHandle::Use host = host_.Acquire();
+  const rpc::HostHandle::Use host = host_.Acquire();
   if (host) {
     // Early enough to return the list of remaining references.
     const async::MonotonicTime report = async::AddDelay(
@@ -118,7 +118,7 @@ void Protocol::Stop() {
     audit = audit_timer_;
     drain = drain_timer_;
   }
-  if (const HostHandle::Use host = host_.Acquire()) {
+  if (const rpc::HostHandle::Use host = host_.Acquire()) {
     if (audit.has_value()) host->clock().Cancel(*audit);
     if (drain.has_value()) host->clock().Cancel(*drain);
   }

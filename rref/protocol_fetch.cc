@@ -149,7 +149,7 @@ async::Future<ReadableObject> Protocol::AwaitOwnValue(
   if (readable.ready()) return readable;
   async::MonotonicTime deadline = async::kNever;
   {
-    const HostHandle::Use host = host_.Acquire();
+    const rpc::HostHandle::Use host = host_.Acquire();
     if (!host) {
       return fail(absl::FailedPreconditionError("the worker was shut down"));
     }
@@ -166,7 +166,7 @@ async::Future<ReadableObject> Protocol::AwaitUntil(
     RRefId rref, const OwnerValue& value,
     async::Future<ReadableObject> readable, async::MonotonicTime deadline) {
   if (readable.ready() || deadline == async::kNever) return readable;
-  const HostHandle::Use host = host_.Acquire();
+  const rpc::HostHandle::Use host = host_.Acquire();
   if (!host) {
     return async::MakeReadyFuture<ReadableObject>(ShuttingDownError());
   }
@@ -178,7 +178,7 @@ async::Future<ReadableObject> Protocol::AwaitUntil(
       [weak = weak_from_this(), promise, rref, made = value.future()] {
         const std::shared_ptr<Protocol> self = weak.lock();
         if (self == nullptr) return;
-        const HostHandle::Use use = self->host_.Acquire();
+        const rpc::HostHandle::Use use = self->host_.Acquire();
         if (!use) return;
         use->executor().Post([promise, rref, owner = self->self_,
                               created = made.ready()] {
@@ -197,7 +197,7 @@ async::Future<ReadableObject> Protocol::AwaitUntil(
     promise->Set(std::move(object));
     const std::shared_ptr<Protocol> self = weak.lock();
     if (self == nullptr) return;
-    if (const HostHandle::Use use = self->host_.Acquire()) {
+    if (const rpc::HostHandle::Use use = self->host_.Acquire()) {
       use->clock().Cancel(timer);
     }
   });
@@ -288,7 +288,7 @@ async::Future<Protocol::FetchReply> Protocol::EncodeValues(
             object.status(), self->self_, /*maybe_applied=*/false));
         return async::MakeReadyFuture<EncodedValue>(std::move(error));
       }
-      const HostHandle::Use host = self->host_.Acquire();
+      const rpc::HostHandle::Use host = self->host_.Acquire();
       if (!host) {
         return async::MakeReadyFuture<EncodedValue>(ShuttingDownError());
       }
@@ -302,7 +302,7 @@ async::Future<Protocol::FetchReply> Protocol::EncodeValues(
                 [self, peer, copy](absl::StatusOr<ReadableObject> held)
                     -> absl::StatusOr<EncodedValue> {
                   RETURN_IF_ERROR(held);
-                  const HostHandle::Use use = self->host_.Acquire();
+                  const rpc::HostHandle::Use use = self->host_.Acquire();
                   if (!use) return ShuttingDownError();
                   return EncodeValue(*use, peer, *held, copy);
                 });
@@ -358,7 +358,7 @@ std::shared_ptr<async::WaitPoller> Protocol::Fetch(
 std::shared_ptr<async::WaitPoller> Protocol::SendFetch(
     std::vector<Reference::Fetch> fetches,
     std::optional<absl::Duration> timeout) {
-  const HostHandle::Use host = host_.Acquire();
+  const rpc::HostHandle::Use host = host_.Acquire();
   if (!host) {
     for (Reference::Fetch& fetch : fetches) {
       std::move(fetch.done)(rpc::WithErrorDetail(
@@ -436,7 +436,7 @@ void Protocol::EndFetch(Reference::Fetch& fetch, const rpc::WorkerInfo& owner,
         owner, /*maybe_applied=*/false));
     return;
   }
-  const HostHandle::Use use = host_.Acquire();
+  const rpc::HostHandle::Use use = host_.Acquire();
   rpc::Decoder decoder(use->agent(), &owner, value.value(), std::move(tensors));
   std::move(fetch.done)(&decoder);
 }

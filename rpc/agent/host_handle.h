@@ -1,5 +1,5 @@
-#ifndef HAWSER_RREF_HOST_HANDLE_H_
-#define HAWSER_RREF_HOST_HANDLE_H_
+#ifndef HAWSER_RPC_AGENT_HOST_HANDLE_H_
+#define HAWSER_RPC_AGENT_HOST_HANDLE_H_
 
 #include <cstdint>
 #include <utility>
@@ -9,7 +9,7 @@
 #include "async/mutex.h"
 #include "rpc/agent/service_host.h"
 
-namespace hawser::rref {
+namespace hawser::rpc {
 
 // A revocable pointer to the host of a service, for objects that may outlive
 // the host, such as references. Thread-safe.
@@ -27,9 +27,9 @@ class HostHandle {
 
     // False once the host was revoked.
     explicit operator bool() const { return handle_ != nullptr; }
-    rpc::ServiceHost* operator->() const { return handle_->host_; }
-    rpc::ServiceHost& operator*() const { return *handle_->host_; }
-    rpc::ServiceHost* get() const {
+    ServiceHost* operator->() const { return handle_->host_; }
+    ServiceHost& operator*() const { return *handle_->host_; }
+    ServiceHost* get() const {
       return handle_ == nullptr ? nullptr : handle_->host_;
     }
 
@@ -40,7 +40,7 @@ class HostHandle {
     HostHandle* handle_;
   };
 
-  explicit HostHandle(rpc::ServiceHost& host) : host_(&host) {}
+  explicit HostHandle(ServiceHost& host) : host_(&host) {}
   HostHandle(const HostHandle&) = delete;
   HostHandle& operator=(const HostHandle&) = delete;
 
@@ -65,7 +65,7 @@ class HostHandle {
     if (--uses_ == 0) released_.NotifyAll();
   }
 
-  rpc::ServiceHost* const host_;
+  ServiceHost* const host_;
 
   async::Mutex mutex_;
   async::CondVar released_;
@@ -73,6 +73,6 @@ class HostHandle {
   bool revoked_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
-}  // namespace hawser::rref
+}  // namespace hawser::rpc
 
-#endif  // HAWSER_RREF_HOST_HANDLE_H_
+#endif  // HAWSER_RPC_AGENT_HOST_HANDLE_H_
