@@ -34,8 +34,8 @@
 #include "optim/make_update_rule.h"
 #include "optim/row_wise_adagrad.h"
 #include "optim/update_rule.h"
-#include "ps/table/sparse_table.h"
-#include "ps/table/table_spec.h"
+#include "ps/storage/sparse_table.h"
+#include "ps/storage/table_spec.h"
 
 ABSL_FLAG(bool, quick, false, "Finish within 50 seconds.");
 ABSL_FLAG(std::string, only, "", "Run only the cases that begin with this.");

@@ -10,9 +10,10 @@
 #include "dist_optim/optimizer_codec.h"
 #include "dist_optim/owner_optimizer.h"
 #include "dist_optim/service_methods.h"
+#include "optim/rule_codec.h"
 #include "proto/dist_optim.pb.h"
+#include "rpc/agent/host_handle.h"
 #include "rpc/agent/service_host.h"
-#include "rref/host_handle.h"
 #include "rref/protocol.h"
 #include "rref/rref_service.h"
 
@@ -96,7 +97,7 @@ class DistOptimService::Methods
     std::vector<async::Future<rpc::ErasedValue>> values;
     for (const v1::OptimizerGroup& group : request.groups()) {
       OwnerOptimizer::Group& entry = groups.emplace_back();
-      entry.rule = FromProto(group.rule());
+      entry.rule = optim::FromProto(group.rule());
       for (const v1::RRefReference& proto : group.parameters()) {
         absl::StatusOr<rref::Protocol::ReceivedReference> received =
             references_->Receive(proto, call.peer);
@@ -186,7 +187,7 @@ class DistOptimService::Methods
     if (!optimizer.ok()) {
       return async::MakeReadyFuture<uint64_t>(optimizer.status());
     }
-    const rref::HostHandle::Use host = host_.Acquire();
+    const rpc::HostHandle::Use host = host_.Acquire();
     if (!host) {
       return async::MakeReadyFuture<uint64_t>(
           absl::UnavailableError("the worker is shutting down"));
@@ -263,7 +264,7 @@ class DistOptimService::Methods
         .Then([](const absl::Status& status) { return Reply<M>(status); });
   }
 
-  rref::HostHandle host_;
+  rpc::HostHandle host_;
   const std::shared_ptr<rref::Protocol> references_;
   const std::shared_ptr<dist_autograd::Engine> autograd_;
 };

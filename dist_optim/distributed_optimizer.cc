@@ -11,6 +11,7 @@
 #include "dist_autograd/dist_autograd_service.h"
 #include "dist_optim/optimizer_codec.h"
 #include "dist_optim/service_methods.h"
+#include "optim/rule_codec.h"
 #include "rpc/agent/service_host.h"
 #include "rpc/errors/status_prefix.h"
 #include "rpc/identity/worker_run.h"
@@ -100,7 +101,7 @@ absl::Status DistributedOptimizer::CreateParts(
            *request.mutable_fork() = rref::ToProto(part.optimizer->fork());
            for (size_t g = 0; g < groups.size(); ++g) {
              v1::OptimizerGroup& group = *request.add_groups();
-             *group.mutable_rule() = ToProto(groups[g].rule);
+             *group.mutable_rule() = optim::ToProto(groups[g].rule);
              for (const size_t i : part.positions[g]) {
                absl::StatusOr<v1::RRefReference> shared = references->Share(
                    *groups[g].parameters[i].reference(), part.owner);

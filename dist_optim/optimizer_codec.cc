@@ -2,23 +2,9 @@
 
 #include <utility>
 
+#include "optim/rule_codec.h"
+
 namespace hawser::dist_optim {
-
-v1::OptimizerRule ToProto(const optim::RuleSpec& rule) {
-  v1::OptimizerRule proto;
-  proto.set_name(rule.name);
-  for (const auto& [name, value] : rule.options) {
-    (*proto.mutable_options())[name] = value;
-  }
-  return proto;
-}
-
-optim::RuleSpec FromProto(const v1::OptimizerRule& proto) {
-  optim::RuleSpec rule;
-  rule.name = proto.name();
-  for (const auto& [name, value] : proto.options()) rule.Set(name, value);
-  return rule;
-}
 
 void WriteState(
     const std::vector<GroupState>& state,
@@ -26,7 +12,7 @@ void WriteState(
     google::protobuf::RepeatedPtrField<v1::OptimizerParameterState>& parameters,
     std::vector<Tensor>& tensors) {
   for (const GroupState& group : state) {
-    *rules.Add() = ToProto(group.rule);
+    *rules.Add() = optim::ToProto(group.rule);
     for (const optim::ParameterState& parameter : group.parameters) {
       v1::OptimizerParameterState& header = *parameters.Add();
       header.set_step(static_cast<uint64_t>(parameter.step));
@@ -50,7 +36,7 @@ absl::StatusOr<std::vector<GroupState>> ReadState(
   int next_parameter = 0;
   size_t next_tensor = 0;
   for (size_t g = 0; g < group_sizes.size(); ++g) {
-    state[g].rule = FromProto(rules[static_cast<int>(g)]);
+    state[g].rule = optim::FromProto(rules[static_cast<int>(g)]);
     for (size_t i = 0; i < group_sizes[g]; ++i) {
       if (next_parameter >= parameters.size()) return misfit;
       const v1::OptimizerParameterState& header = parameters[next_parameter++];

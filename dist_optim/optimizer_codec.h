@@ -6,17 +6,12 @@
 #include "absl/status/statusor.h"
 #include "dist_optim/owner_optimizer.h"
 #include "google/protobuf/repeated_field.h"
-#include "optim/rule_spec.h"
 #include "proto/dist_optim.pb.h"
 #include "tensor/tensor.h"
 
 namespace hawser::dist_optim {
 
-// Conversions between rules and states and the messages of
-// proto/dist_optim.proto.
-
-v1::OptimizerRule ToProto(const optim::RuleSpec& rule);
-optim::RuleSpec FromProto(const v1::OptimizerRule& proto);
+// Conversions between states and the messages of proto/dist_optim.proto.
 
 // Appends the state: a rule per group, a header per parameter, and tensors.
 void WriteState(

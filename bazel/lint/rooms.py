@@ -44,7 +44,7 @@ FLOORS = [
     ["rpc/stream"],
     ["rref"],
     ["dist_autograd"],
-    ["dist_optim", "ps/table"],
+    ["dist_optim", "ps/storage"],
     ["ps"],
     ["launch"],
     ["cli"],

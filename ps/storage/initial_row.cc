@@ -1,4 +1,4 @@
-#include "ps/table/initial_row.h"
+#include "ps/storage/initial_row.h"
 
 #include <algorithm>
 #include <cmath>
@@ -7,8 +7,8 @@
 #include <numbers>
 #include <span>
 
-#include "ps/table/key_hash.h"
-#include "ps/table/table_spec.h"
+#include "ps/storage/key_hash.h"
+#include "ps/storage/table_spec.h"
 
 namespace hawser::ps {
 namespace {

@@ -1,11 +1,11 @@
-#include "ps/table/initial_row.h"
+#include "ps/storage/initial_row.h"
 
 #include <cmath>
 #include <cstdint>
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "ps/table/table_spec.h"
+#include "ps/storage/table_spec.h"
 
 namespace hawser::ps {
 namespace {

@@ -1,7 +1,7 @@
 // Hash of keys, which determines the virtual shard of a row.
 
-#ifndef HAWSER_PS_TABLE_KEY_HASH_H_
-#define HAWSER_PS_TABLE_KEY_HASH_H_
+#ifndef HAWSER_PS_STORAGE_KEY_HASH_H_
+#define HAWSER_PS_STORAGE_KEY_HASH_H_
 
 #include <cstdint>
 
@@ -30,4 +30,4 @@ constexpr HashSplit SplitHash(uint64_t hash, uint32_t parts) {
 
 }  // namespace hawser::ps
 
-#endif  // HAWSER_PS_TABLE_KEY_HASH_H_
+#endif  // HAWSER_PS_STORAGE_KEY_HASH_H_

@@ -1,16 +1,16 @@
 // Map from keys to the slots of their rows.
 
-#ifndef HAWSER_PS_TABLE_KEY_MAP_H_
-#define HAWSER_PS_TABLE_KEY_MAP_H_
+#ifndef HAWSER_PS_STORAGE_KEY_MAP_H_
+#define HAWSER_PS_STORAGE_KEY_MAP_H_
 
 #include <cstddef>
 #include <cstdint>
 
 #include "absl/base/attributes.h"
 #include "absl/status/status.h"
-#include "ps/table/key_hash.h"
-#include "ps/table/memory_block.h"
-#include "ps/table/prefetch.h"
+#include "ps/storage/key_hash.h"
+#include "ps/storage/memory_block.h"
+#include "ps/storage/prefetch.h"
 
 namespace hawser::ps {
 
@@ -146,4 +146,4 @@ class KeyMap {
 
 }  // namespace hawser::ps
 
-#endif  // HAWSER_PS_TABLE_KEY_MAP_H_
+#endif  // HAWSER_PS_STORAGE_KEY_MAP_H_

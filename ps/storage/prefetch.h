@@ -1,7 +1,7 @@
 // Loads of memory into the cache ahead of use.
 
-#ifndef HAWSER_PS_TABLE_PREFETCH_H_
-#define HAWSER_PS_TABLE_PREFETCH_H_
+#ifndef HAWSER_PS_STORAGE_PREFETCH_H_
+#define HAWSER_PS_STORAGE_PREFETCH_H_
 
 #include <cstddef>
 
@@ -26,4 +26,4 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline void Prefetch(const void* memory,
 
 }  // namespace hawser::ps
 
-#endif  // HAWSER_PS_TABLE_PREFETCH_H_
+#endif  // HAWSER_PS_STORAGE_PREFETCH_H_

@@ -1,7 +1,7 @@
 // Numbers of the pushes of one client that were applied.
 
-#ifndef HAWSER_PS_TABLE_PUSH_WINDOW_H_
-#define HAWSER_PS_TABLE_PUSH_WINDOW_H_
+#ifndef HAWSER_PS_STORAGE_PUSH_WINDOW_H_
+#define HAWSER_PS_STORAGE_PUSH_WINDOW_H_
 
 #include <bitset>
 #include <cstdint>
@@ -46,4 +46,4 @@ class PushWindow {
 
 }  // namespace hawser::ps
 
-#endif  // HAWSER_PS_TABLE_PUSH_WINDOW_H_
+#endif  // HAWSER_PS_STORAGE_PUSH_WINDOW_H_

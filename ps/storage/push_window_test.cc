@@ -1,4 +1,4 @@
-#include "ps/table/push_window.h"
+#include "ps/storage/push_window.h"
 
 #include <algorithm>
 #include <cstdint>

@@ -1,12 +1,12 @@
-#include "ps/table/row_codec.h"
+#include "ps/storage/row_codec.h"
 
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 
-#include "ps/table/key_hash.h"
-#include "ps/table/row_layout.h"
-#include "ps/table/stochastic_rounding.h"
+#include "ps/storage/key_hash.h"
+#include "ps/storage/row_layout.h"
+#include "ps/storage/stochastic_rounding.h"
 #include "tensor/dtype.h"
 #include "tensor/half.h"
 #include "tensor/half_convert.h"

@@ -1,12 +1,12 @@
 // Weights of rows in f32.
 
-#ifndef HAWSER_PS_TABLE_ROW_CODEC_H_
-#define HAWSER_PS_TABLE_ROW_CODEC_H_
+#ifndef HAWSER_PS_STORAGE_ROW_CODEC_H_
+#define HAWSER_PS_STORAGE_ROW_CODEC_H_
 
 #include <cstddef>
 #include <cstdint>
 
-#include "ps/table/row_layout.h"
+#include "ps/storage/row_layout.h"
 
 namespace hawser::ps {
 
@@ -21,4 +21,4 @@ void WriteWeights(const RowLayout& layout, const float* weights, uint64_t key,
 
 }  // namespace hawser::ps
 
-#endif  // HAWSER_PS_TABLE_ROW_CODEC_H_
+#endif  // HAWSER_PS_STORAGE_ROW_CODEC_H_

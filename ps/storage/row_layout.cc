@@ -1,4 +1,4 @@
-#include "ps/table/row_layout.h"
+#include "ps/storage/row_layout.h"
 
 #include <cstddef>
 

@@ -1,7 +1,7 @@
 // Location of the parts of a row in memory.
 
-#ifndef HAWSER_PS_TABLE_ROW_LAYOUT_H_
-#define HAWSER_PS_TABLE_ROW_LAYOUT_H_
+#ifndef HAWSER_PS_STORAGE_ROW_LAYOUT_H_
+#define HAWSER_PS_STORAGE_ROW_LAYOUT_H_
 
 #include <array>
 #include <cstddef>
@@ -60,4 +60,4 @@ class RowLayout {
 
 }  // namespace hawser::ps
 
-#endif  // HAWSER_PS_TABLE_ROW_LAYOUT_H_
+#endif  // HAWSER_PS_STORAGE_ROW_LAYOUT_H_

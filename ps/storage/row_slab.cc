@@ -1,4 +1,4 @@
-#include "ps/table/row_slab.h"
+#include "ps/storage/row_slab.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -9,7 +9,7 @@
 #include "absl/status/statusor.h"
 #include "async/check.h"
 #include "async/status_macros.h"
-#include "ps/table/memory_block.h"
+#include "ps/storage/memory_block.h"
 
 namespace hawser::ps {
 namespace {

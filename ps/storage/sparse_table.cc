@@ -1,4 +1,4 @@
-#include "ps/table/sparse_table.h"
+#include "ps/storage/sparse_table.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -14,10 +14,10 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "async/status_macros.h"
-#include "ps/table/key_hash.h"
-#include "ps/table/table_format.h"
-#include "ps/table/table_partition.h"
-#include "ps/table/table_spec.h"
+#include "ps/storage/key_hash.h"
+#include "ps/storage/table_format.h"
+#include "ps/storage/table_partition.h"
+#include "ps/storage/table_spec.h"
 
 namespace hawser::ps {
 namespace {

@@ -1,7 +1,7 @@
 // The rows of a table that one server holds.
 
-#ifndef HAWSER_PS_TABLE_SPARSE_TABLE_H_
-#define HAWSER_PS_TABLE_SPARSE_TABLE_H_
+#ifndef HAWSER_PS_STORAGE_SPARSE_TABLE_H_
+#define HAWSER_PS_STORAGE_SPARSE_TABLE_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -13,9 +13,9 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "ps/table/table_format.h"
-#include "ps/table/table_partition.h"
-#include "ps/table/table_spec.h"
+#include "ps/storage/table_format.h"
+#include "ps/storage/table_partition.h"
+#include "ps/storage/table_spec.h"
 #include "rpc/identity/worker_info.h"
 
 namespace hawser::ps {
@@ -49,8 +49,8 @@ struct PartitionRange {
 // rows is not.
 class SparseTable {
  public:
-  // Errors of CheckTableSpec; kInvalidArgument: the number of partitions or the
-  // shards are out of range.
+  // Errors of NormalizeTableSpec; kInvalidArgument: the number of partitions or
+  // the shards are out of range.
   static absl::StatusOr<std::unique_ptr<SparseTable>> Create(
       const TableSpec& spec, const SparseTableOptions& options = {});
 
@@ -126,4 +126,4 @@ class SparseTable {
 
 }  // namespace hawser::ps
 
-#endif  // HAWSER_PS_TABLE_SPARSE_TABLE_H_
+#endif  // HAWSER_PS_STORAGE_SPARSE_TABLE_H_

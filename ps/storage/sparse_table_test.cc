@@ -1,4 +1,4 @@
-#include "ps/table/sparse_table.h"
+#include "ps/storage/sparse_table.h"
 
 #include <algorithm>
 #include <atomic>
@@ -19,12 +19,12 @@
 #include "optim/make_update_rule.h"
 #include "optim/rule_spec.h"
 #include "optim/update_rule.h"
-#include "ps/table/initial_row.h"
-#include "ps/table/key_hash.h"
-#include "ps/table/push_window.h"
-#include "ps/table/row_codec.h"
-#include "ps/table/table_partition.h"
-#include "ps/table/table_spec.h"
+#include "ps/storage/initial_row.h"
+#include "ps/storage/key_hash.h"
+#include "ps/storage/push_window.h"
+#include "ps/storage/row_codec.h"
+#include "ps/storage/table_partition.h"
+#include "ps/storage/table_spec.h"
 #include "rpc/identity/worker_info.h"
 #include "tensor/dtype.h"
 #include "tensor/tensor.h"

@@ -1,11 +1,11 @@
-#include "ps/table/stochastic_rounding.h"
+#include "ps/storage/stochastic_rounding.h"
 
 #include <bit>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
 
-#include "ps/table/key_hash.h"
+#include "ps/storage/key_hash.h"
 #include "tensor/half.h"
 
 namespace hawser::ps {

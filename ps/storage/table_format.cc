@@ -1,4 +1,4 @@
-#include "ps/table/table_format.h"
+#include "ps/storage/table_format.h"
 
 #include <cstddef>
 #include <memory>
@@ -8,17 +8,17 @@
 #include "async/status_macros.h"
 #include "optim/make_update_rule.h"
 #include "optim/update_rule.h"
-#include "ps/table/table_spec.h"
+#include "ps/storage/table_spec.h"
 
 namespace hawser::ps {
 
 absl::StatusOr<std::shared_ptr<const TableFormat>> TableFormat::Create(
     const TableSpec& spec) {
-  RETURN_IF_ERROR(CheckTableSpec(spec));
+  ASSIGN_OR_RETURN(const TableSpec normal, NormalizeTableSpec(spec));
   ASSIGN_OR_RETURN(std::unique_ptr<optim::UpdateRule> rule,
-                   optim::MakeUpdateRule(spec.rule));
+                   optim::MakeUpdateRule(normal.rule));
   return std::shared_ptr<const TableFormat>(
-      new TableFormat(spec, std::move(rule)));
+      new TableFormat(normal, std::move(rule)));
 }
 
 TableFormat::TableFormat(const TableSpec& spec,

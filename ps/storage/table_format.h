@@ -1,21 +1,21 @@
 // The constant parts of a table, shared by its partitions.
 
-#ifndef HAWSER_PS_TABLE_TABLE_FORMAT_H_
-#define HAWSER_PS_TABLE_TABLE_FORMAT_H_
+#ifndef HAWSER_PS_STORAGE_TABLE_FORMAT_H_
+#define HAWSER_PS_STORAGE_TABLE_FORMAT_H_
 
 #include <memory>
 
 #include "absl/status/statusor.h"
 #include "optim/update_rule.h"
-#include "ps/table/row_layout.h"
-#include "ps/table/table_spec.h"
+#include "ps/storage/row_layout.h"
+#include "ps/storage/table_spec.h"
 
 namespace hawser::ps {
 
-// A checked TableSpec with its rule and the layout of its rows. Immutable.
+// A normalized TableSpec with its rule and the layout of its rows. Immutable.
 class TableFormat {
  public:
-  // Errors of CheckTableSpec.
+  // Errors of NormalizeTableSpec.
   static absl::StatusOr<std::shared_ptr<const TableFormat>> Create(
       const TableSpec& spec);
 
@@ -33,4 +33,4 @@ class TableFormat {
 
 }  // namespace hawser::ps
 
-#endif  // HAWSER_PS_TABLE_TABLE_FORMAT_H_
+#endif  // HAWSER_PS_STORAGE_TABLE_FORMAT_H_

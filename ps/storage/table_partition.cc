@@ -1,4 +1,4 @@
-#include "ps/table/table_partition.h"
+#include "ps/storage/table_partition.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -16,13 +16,13 @@
 #include "async/mutex.h"
 #include "async/status_macros.h"
 #include "optim/update_rule.h"
-#include "ps/table/initial_row.h"
-#include "ps/table/key_map.h"
-#include "ps/table/prefetch.h"
-#include "ps/table/push_window.h"
-#include "ps/table/row_codec.h"
-#include "ps/table/row_layout.h"
-#include "ps/table/table_format.h"
+#include "ps/storage/initial_row.h"
+#include "ps/storage/key_map.h"
+#include "ps/storage/prefetch.h"
+#include "ps/storage/push_window.h"
+#include "ps/storage/row_codec.h"
+#include "ps/storage/row_layout.h"
+#include "ps/storage/table_format.h"
 #include "tensor/dtype.h"
 
 namespace hawser::ps {

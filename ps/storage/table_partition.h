@@ -1,7 +1,7 @@
 // A part of the rows of a table, under one lock.
 
-#ifndef HAWSER_PS_TABLE_TABLE_PARTITION_H_
-#define HAWSER_PS_TABLE_TABLE_PARTITION_H_
+#ifndef HAWSER_PS_STORAGE_TABLE_PARTITION_H_
+#define HAWSER_PS_STORAGE_TABLE_PARTITION_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -14,10 +14,10 @@
 #include "absl/status/status.h"
 #include "async/mutex.h"
 #include "optim/update_rule.h"
-#include "ps/table/key_map.h"
-#include "ps/table/push_window.h"
-#include "ps/table/row_slab.h"
-#include "ps/table/table_format.h"
+#include "ps/storage/key_map.h"
+#include "ps/storage/push_window.h"
+#include "ps/storage/row_slab.h"
+#include "ps/storage/table_format.h"
 #include "rpc/identity/worker_info.h"
 
 namespace hawser::ps {
@@ -142,4 +142,4 @@ class TablePartition {
 
 }  // namespace hawser::ps
 
-#endif  // HAWSER_PS_TABLE_TABLE_PARTITION_H_
+#endif  // HAWSER_PS_STORAGE_TABLE_PARTITION_H_

@@ -1,4 +1,4 @@
-#include "ps/table/table_spec.h"
+#include "ps/storage/table_spec.h"
 
 #include <algorithm>
 #include <cmath>
@@ -51,7 +51,7 @@ absl::Status CheckInitializer(const TableSpec& spec) {
 
 }  // namespace
 
-absl::Status CheckTableSpec(const TableSpec& spec) {
+absl::StatusOr<TableSpec> NormalizeTableSpec(TableSpec spec) {
   if (spec.name.empty() || spec.name.size() > kMaxNameLength ||
       !std::all_of(spec.name.begin(), spec.name.end(), IsNameCharacter)) {
     return absl::InvalidArgumentError(
@@ -82,7 +82,8 @@ absl::Status CheckTableSpec(const TableSpec& spec) {
                                       "weight decay, Adagrad, "
                                       "RowWiseAdagrad, SparseAdam or FTRL"));
   }
-  return absl::OkStatus();
+  spec.rule = (*rule)->spec();
+  return spec;
 }
 
 }  // namespace hawser::ps

@@ -1,12 +1,12 @@
 // Description of a table with dynamic keys.
 
-#ifndef HAWSER_PS_TABLE_TABLE_SPEC_H_
-#define HAWSER_PS_TABLE_TABLE_SPEC_H_
+#ifndef HAWSER_PS_STORAGE_TABLE_SPEC_H_
+#define HAWSER_PS_STORAGE_TABLE_SPEC_H_
 
 #include <cstdint>
 #include <string>
 
-#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "optim/row_wise_adagrad.h"
 #include "optim/rule_spec.h"
 #include "tensor/dtype.h"
@@ -65,9 +65,11 @@ struct TableSpec {
   friend bool operator==(const TableSpec&, const TableSpec&) = default;
 };
 
-// kInvalidArgument: names the field that is out of range.
-absl::Status CheckTableSpec(const TableSpec& spec);
+// Returns `spec` with all options of its rule, in the rule's order: two
+// descriptions of the same table become equal. kInvalidArgument: names the
+// field that is out of range.
+absl::StatusOr<TableSpec> NormalizeTableSpec(TableSpec spec);
 
 }  // namespace hawser::ps
 
-#endif  // HAWSER_PS_TABLE_TABLE_SPEC_H_
+#endif  // HAWSER_PS_STORAGE_TABLE_SPEC_H_

@@ -1,4 +1,4 @@
-#include "ps/table/table_spec.h"
+#include "ps/storage/table_spec.h"
 
 #include <functional>
 #include <limits>
@@ -18,7 +18,17 @@ using ::hawser::async::StatusIs;
 using ::testing::HasSubstr;
 
 TEST(TableSpecTest, DefaultsNeedOnlyNameAndWidth) {
-  EXPECT_THAT(CheckTableSpec({.name = "users", .width = 16}), IsOk());
+  EXPECT_THAT(NormalizeTableSpec({.name = "users", .width = 16}), IsOk());
+}
+
+TEST(TableSpecTest, TheSameRuleInOtherWordsIsTheSameTable) {
+  const TableSpec a{.name = "t",
+                    .width = 1,
+                    .rule = {"Adagrad", {{"lr", 0.1}, {"eps", 1e-10}}}};
+  const TableSpec b{
+      .name = "t", .width = 1, .rule = {"Adagrad", {{"lr", 0.1}}}};
+  EXPECT_NE(a, b);
+  EXPECT_EQ(*NormalizeTableSpec(a), *NormalizeTableSpec(b));
 }
 
 struct Wrong {
@@ -31,8 +41,9 @@ class WrongTableSpecTest : public testing::TestWithParam<Wrong> {};
 TEST_P(WrongTableSpecTest, IsRefusedByName) {
   TableSpec spec{.name = "users", .width = 16};
   GetParam().change(spec);
-  EXPECT_THAT(CheckTableSpec(spec), StatusIs(absl::StatusCode::kInvalidArgument,
-                                             HasSubstr(GetParam().error)));
+  EXPECT_THAT(NormalizeTableSpec(spec),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr(GetParam().error)));
 }
 
 INSTANTIATE_TEST_SUITE_P(

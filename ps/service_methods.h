@@ -1,0 +1,24 @@
+// Methods by which workers serve tables to each other: proto/ps.proto.
+
+#ifndef HAWSER_PS_SERVICE_METHODS_H_
+#define HAWSER_PS_SERVICE_METHODS_H_
+
+#include "proto/ps.pb.h"
+#include "rpc/functions/service_method.h"
+
+namespace hawser::ps {
+
+inline constexpr rpc::ServiceMethod<v1::CreateTableRequest,
+                                    v1::CreateTableReply>
+    kCreateTableMethod{"hawser.v1.TableService.CreateTable"};
+inline constexpr rpc::ServiceMethod<v1::DescribeTableRequest,
+                                    v1::DescribeTableReply>
+    kDescribeTableMethod{"hawser.v1.TableService.DescribeTable"};
+inline constexpr rpc::ServiceMethod<v1::PullRequest, v1::PullReply> kPullMethod{
+    "hawser.v1.TableService.Pull"};
+inline constexpr rpc::ServiceMethod<v1::PushRequest, v1::PushReply> kPushMethod{
+    "hawser.v1.TableService.Push"};
+
+}  // namespace hawser::ps
+
+#endif  // HAWSER_PS_SERVICE_METHODS_H_

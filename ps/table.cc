@@ -1,0 +1,368 @@
+#include "ps/table.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <set>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "async/future.h"
+#include "async/join.h"
+#include "async/status_macros.h"
+#include "proto/ps.pb.h"
+#include "ps/ordered_keys.h"
+#include "ps/service_methods.h"
+#include "ps/storage/sparse_table.h"
+#include "ps/storage/table_spec.h"
+#include "ps/table_client.h"
+#include "ps/table_codec.h"
+#include "ps/table_service.h"
+#include "rpc/agent/agent.h"
+#include "rpc/functions/method.h"
+#include "tensor/dtype.h"
+#include "tensor/shape.h"
+#include "tensor/tensor.h"
+
+namespace hawser::ps {
+namespace {
+
+using PullMessage = rpc::Message<v1::PullReply>;
+using PushMessage = rpc::Message<v1::PushReply>;
+
+absl::Status CheckServers(const std::vector<std::string>& servers,
+                          int64_t num_shards) {
+  if (servers.empty()) {
+    return absl::InvalidArgumentError("a table needs at least one server");
+  }
+  if (std::set<std::string>(servers.begin(), servers.end()).size() !=
+      servers.size()) {
+    return absl::InvalidArgumentError("a server of the table is named twice");
+  }
+  if (static_cast<int64_t>(servers.size()) > num_shards) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(servers.size(), " servers are more than the ", num_shards,
+                     " shards of the table"));
+  }
+  return absl::OkStatus();
+}
+
+// The shards of server `index` of `servers`.
+ShardRange ShardsOf(size_t index, size_t servers, int64_t num_shards) {
+  const auto i = static_cast<int64_t>(index);
+  const auto n = static_cast<int64_t>(servers);
+  const int64_t first = i * num_shards / n;
+  return {first, (i + 1) * num_shards / n - first};
+}
+
+absl::Status CheckKeys(const Tensor& keys) {
+  if (keys.defined() && keys.dtype() == tensor::DType::kI64 &&
+      keys.device().is_cpu()) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("keys must be i64 on cpu, not ",
+                   keys.defined() ? keys.ToString() : "undefined"));
+}
+
+tensor::Shape RowsShape(const Tensor& keys, int64_t width) {
+  std::vector<int64_t> sizes(keys.shape().begin(), keys.shape().end());
+  sizes.push_back(width);
+  return tensor::Shape(sizes);
+}
+
+std::span<const uint64_t> Numbers(const Tensor& keys) {
+  return {reinterpret_cast<const uint64_t*>(keys.data<int64_t>()),
+          static_cast<size_t>(keys.num_elements())};
+}
+
+}  // namespace
+
+// The constant parts of a handle.
+class Table::State {
+ public:
+  State(std::shared_ptr<TableClient> client, const TableSpec& spec,
+        std::vector<std::string> servers)
+      : client_(std::move(client)), spec_(spec), servers_(std::move(servers)) {}
+
+  TableClient& client() const { return *client_; }
+  const TableSpec& spec() const { return spec_; }
+  const std::vector<std::string>& servers() const { return servers_; }
+
+  // A server's part of a request: the keys from `begin` to `end`.
+  struct Part {
+    const std::string* server;
+    size_t begin;
+    size_t end;
+  };
+
+  // The parts that are not empty.
+  std::vector<Part> Split(const OrderedKeys& ordered) const {
+    std::vector<Part> parts;
+    size_t begin = 0;
+    for (size_t i = 0; i < servers_.size(); ++i) {
+      const ShardRange shards = ShardsOf(i, servers_.size(), spec_.num_shards);
+      const size_t end = i + 1 == servers_.size()
+                             ? ordered.keys().size()
+                             : ordered.CountBelow(shards.first + shards.count,
+                                                  spec_.num_shards);
+      if (end > begin) parts.push_back({&servers_[i], begin, end});
+      begin = end;
+    }
+    return parts;
+  }
+
+ private:
+  const std::shared_ptr<TableClient> client_;
+  const TableSpec spec_;
+  const std::vector<std::string> servers_;
+};
+
+namespace {
+
+Tensor KeysOf(const OrderedKeys& ordered, size_t begin, size_t end) {
+  Tensor keys = Tensor::Empty({static_cast<int64_t>(end - begin)},
+                              {.dtype = tensor::DType::kI64});
+  std::memcpy(keys.raw_data(), &ordered.keys()[begin],
+              (end - begin) * sizeof(uint64_t));
+  return keys;
+}
+
+// The distinct rows of a pull, in the order of the parts.
+absl::StatusOr<std::vector<Tensor>> RowsOf(std::vector<PullMessage> replies,
+                                           const std::vector<size_t>& counts,
+                                           int64_t width) {
+  std::vector<Tensor> rows;
+  for (size_t i = 0; i < replies.size(); ++i) {
+    const tensor::Shape expected({static_cast<int64_t>(counts[i]), width});
+    if (replies[i].tensors.size() != 1 ||
+        replies[i].tensors[0].dtype() != tensor::DType::kF32 ||
+        replies[i].tensors[0].shape() != expected) {
+      return absl::InternalError(
+          absl::StrCat("a server replied to a pull of f32", expected.ToString(),
+                       " with ", replies[i].tensors.size(), " tensors",
+                       replies[i].tensors.empty()
+                           ? ""
+                           : ", " + replies[i].tensors[0].ToString()));
+    }
+    rows.push_back(std::move(replies[i].tensors[0]));
+  }
+  return rows;
+}
+
+// Copies the row of each key to its place.
+Tensor Expand(const OrderedKeys& ordered, const std::vector<Tensor>& parts,
+              const tensor::Shape& shape, int64_t width) {
+  Tensor rows = Tensor::Empty(shape);
+  std::vector<const float*> distinct;
+  distinct.reserve(ordered.keys().size());
+  for (const Tensor& part : parts) {
+    for (int64_t i = 0; i < part.dim(0); ++i) {
+      distinct.push_back(part.data<float>() + i * width);
+    }
+  }
+  float* next = rows.data<float>();
+  const size_t bytes = static_cast<size_t>(width) * sizeof(float);
+  for (uint32_t position : ordered.positions()) {
+    std::memcpy(next, distinct[position], bytes);
+    next += width;
+  }
+  return rows;
+}
+
+// Adds the gradients of each distinct key, in the order of the list.
+Tensor Combine(const OrderedKeys& ordered, const Tensor& gradients,
+               int64_t width) {
+  const auto count = static_cast<int64_t>(ordered.keys().size());
+  Tensor combined = Tensor::Empty({count, width});
+  std::vector<bool> begun(ordered.keys().size());
+  const float* source = gradients.data<float>();
+  for (uint32_t position : ordered.positions()) {
+    float* const row = combined.data<float>() + position * width;
+    if (!begun[position]) {
+      begun[position] = true;
+      std::memcpy(row, source, static_cast<size_t>(width) * sizeof(float));
+    } else {
+      for (int64_t i = 0; i < width; ++i) row[i] += source[i];
+    }
+    source += width;
+  }
+  return combined;
+}
+
+}  // namespace
+
+absl::StatusOr<Table> Table::Create(rpc::Agent& agent,
+                                    const TableSpec& description,
+                                    std::vector<std::string> servers) {
+  ASSIGN_OR_RETURN(const TableSpec spec, NormalizeTableSpec(description));
+  RETURN_IF_ERROR(CheckServers(servers, spec.num_shards));
+  ASSIGN_OR_RETURN(std::shared_ptr<TableClient> client, ClientOf(agent));
+  std::vector<async::Future<rpc::Message<v1::CreateTableReply>>> replies;
+  for (size_t i = 0; i < servers.size(); ++i) {
+    v1::CreateTableRequest request;
+    *request.mutable_table() = ToProto(spec);
+    *request.mutable_shards() =
+        ToProto(ShardsOf(i, servers.size(), spec.num_shards));
+    replies.push_back(client->Call(servers[i], kCreateTableMethod, request));
+  }
+  RETURN_IF_ERROR(async::JoinAll(std::move(replies)).Wait());
+  return Table(std::make_shared<const State>(std::move(client), spec,
+                                             std::move(servers)));
+}
+
+absl::StatusOr<Table> Table::Open(rpc::Agent& agent, const std::string& name,
+                                  std::vector<std::string> servers) {
+  ASSIGN_OR_RETURN(std::shared_ptr<TableClient> client, ClientOf(agent));
+  if (servers.empty()) return CheckServers(servers, 1);
+  std::vector<async::Future<rpc::Message<v1::DescribeTableReply>>> futures;
+  v1::DescribeTableRequest request;
+  request.set_table(name);
+  for (const std::string& server : servers) {
+    futures.push_back(client->Call(server, kDescribeTableMethod, request));
+  }
+  ASSIGN_OR_RETURN(const auto replies,
+                   async::JoinAll(std::move(futures)).Wait());
+  ASSIGN_OR_RETURN(const TableSpec spec, FromProto(replies[0].body.table()));
+  RETURN_IF_ERROR(CheckServers(servers, spec.num_shards));
+  for (size_t i = 0; i < servers.size(); ++i) {
+    ASSIGN_OR_RETURN(const TableSpec part, FromProto(replies[i].body.table()));
+    const ShardRange held = FromProto(replies[i].body.shards());
+    if (part != spec || held != ShardsOf(i, servers.size(), spec.num_shards)) {
+      return absl::FailedPreconditionError(absl::StrCat(
+          "table \"", name, "\": server '", servers[i], "' holds ", held.count,
+          " shards from ", held.first,
+          " on, which does not fit its place in this list of ", servers.size(),
+          " servers: name all servers, in the order in which the table was "
+          "created"));
+    }
+  }
+  return Table(std::make_shared<const State>(std::move(client), spec,
+                                             std::move(servers)));
+}
+
+const TableSpec& Table::spec() const { return state_->spec(); }
+
+const std::vector<std::string>& Table::servers() const {
+  return state_->servers();
+}
+
+async::Future<Tensor> Table::Pull(const Tensor& keys,
+                                  const PullOptions& options) const {
+  if (absl::Status status = CheckKeys(keys); !status.ok()) {
+    return async::MakeReadyFuture<Tensor>(std::move(status));
+  }
+  absl::StatusOr<Tensor> contiguous = keys.Contiguous();
+  if (!contiguous.ok()) {
+    return async::MakeReadyFuture<Tensor>(contiguous.status());
+  }
+  auto ordered =
+      std::make_shared<const OrderedKeys>(Numbers(std::as_const(*contiguous)));
+  v1::PullRequest request;
+  request.set_table(spec().name);
+  request.set_keep_missing(!options.create_missing);
+  std::vector<async::Future<PullMessage>> replies;
+  std::vector<size_t> counts;
+  for (const State::Part& part : state_->Split(*ordered)) {
+    counts.push_back(part.end - part.begin);
+    replies.push_back(
+        state_->client().Call(*part.server, kPullMethod, request,
+                              {KeysOf(*ordered, part.begin, part.end)}));
+  }
+  return async::JoinAll(std::move(replies))
+      .Then([ordered = std::move(ordered), counts = std::move(counts),
+             shape = RowsShape(keys, spec().width), width = spec().width](
+                absl::StatusOr<std::vector<PullMessage>> messages)
+                -> absl::StatusOr<Tensor> {
+        RETURN_IF_ERROR(messages);
+        ASSIGN_OR_RETURN(std::vector<Tensor> rows,
+                         RowsOf(*std::move(messages), counts, width));
+        if (rows.size() == 1 && ordered->in_order()) {
+          return rows[0].Reshape(shape);
+        }
+        return Expand(*ordered, rows, shape, width);
+      });
+}
+
+async::Future<void> Table::Push(const Tensor& keys, const Tensor& gradients,
+                                const PushOptions& options) const {
+  const auto failed = [](absl::Status status) {
+    return async::MakeReadyFuture<void>(std::move(status));
+  };
+  if (absl::Status status = CheckKeys(keys); !status.ok()) {
+    return failed(std::move(status));
+  }
+  const tensor::Shape expected = RowsShape(keys, spec().width);
+  if (!gradients.defined() || gradients.dtype() != tensor::DType::kF32 ||
+      gradients.shape() != expected || !gradients.device().is_cpu()) {
+    return failed(absl::InvalidArgumentError(absl::StrCat(
+        "gradients must be f32", expected.ToString(), " on cpu, not ",
+        gradients.defined() ? gradients.ToString() : "undefined")));
+  }
+  absl::StatusOr<Tensor> dense_keys = keys.Contiguous();
+  absl::StatusOr<Tensor> dense = gradients.Contiguous();
+  if (!dense_keys.ok()) return failed(dense_keys.status());
+  if (!dense.ok()) return failed(dense.status());
+  const OrderedKeys ordered(Numbers(std::as_const(*dense_keys)));
+  const int64_t width = spec().width;
+  Tensor rows;
+  if (ordered.in_order()) {
+    absl::StatusOr<Tensor> matrix =
+        dense->Detach().Reshape({dense_keys->num_elements(), width});
+    if (!matrix.ok()) return failed(matrix.status());
+    rows = *std::move(matrix);
+  } else {
+    rows = Combine(ordered, *dense, width);
+  }
+  v1::PushRequest request;
+  request.set_table(spec().name);
+  request.set_sequence(state_->client().NextSequence(spec().name));
+  if (options.learning_rate.has_value()) {
+    request.set_learning_rate(*options.learning_rate);
+  }
+  std::vector<async::Future<PushMessage>> replies;
+  for (const State::Part& part : state_->Split(ordered)) {
+    absl::StatusOr<Tensor> part_rows =
+        rows.Narrow(0, static_cast<int64_t>(part.begin),
+                    static_cast<int64_t>(part.end - part.begin));
+    if (!part_rows.ok()) return failed(part_rows.status());
+    replies.push_back(state_->client().Call(
+        *part.server, kPushMethod, request,
+        {KeysOf(ordered, part.begin, part.end), *std::move(part_rows)}));
+  }
+  return async::JoinAll(std::move(replies))
+      .Then([](const absl::StatusOr<std::vector<PushMessage>>& messages) {
+        return messages.status();
+      });
+}
+
+async::Future<TableSize> Table::Size() const {
+  v1::DescribeTableRequest request;
+  request.set_table(spec().name);
+  std::vector<async::Future<rpc::Message<v1::DescribeTableReply>>> replies;
+  for (const std::string& server : servers()) {
+    replies.push_back(
+        state_->client().Call(server, kDescribeTableMethod, request));
+  }
+  return async::JoinAll(std::move(replies))
+      .Then([](const absl::StatusOr<
+                std::vector<rpc::Message<v1::DescribeTableReply>>>& parts)
+                -> absl::StatusOr<TableSize> {
+        RETURN_IF_ERROR(parts);
+        TableSize size;
+        for (const auto& part : *parts) {
+          size.rows += part.body.num_rows();
+          size.bytes += part.body.num_bytes();
+        }
+        return size;
+      });
+}
+
+}  // namespace hawser::ps

@@ -1,0 +1,117 @@
+// Tables with dynamic keys on servers.
+
+#ifndef HAWSER_PS_TABLE_H_
+#define HAWSER_PS_TABLE_H_
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "async/future.h"
+#include "ps/storage/table_spec.h"
+#include "tensor/tensor.h"
+
+namespace hawser::rpc {
+class Agent;
+}  // namespace hawser::rpc
+
+namespace hawser::ps {
+
+struct PullOptions {
+  // Whether missing rows are created. If not, the pull returns their initial
+  // weights, for example to evaluate a model.
+  bool create_missing = true;
+};
+
+struct PushOptions {
+  // Default: that of the table's rule.
+  std::optional<double> learning_rate = std::nullopt;
+};
+
+struct TableSize {
+  int64_t rows = 0;
+  // Memory on the servers.
+  int64_t bytes = 0;
+};
+
+// A table with dynamic keys on one or several servers: rows of numbers by
+// 64-bit keys, for example the embeddings of users and items.
+//
+//   ASSIGN_OR_RETURN(
+//       ps::Table table,
+//       ps::Table::Create(worker->agent(),
+//                         {.name = "users", .width = 64}, {"ps0", "ps1"}));
+//   ASSIGN_OR_RETURN(Tensor rows, table.Pull(keys).Wait());
+//   RETURN_IF_ERROR(table.Push(keys, gradients).Wait());
+//
+// A cheap handle; copies refer to the same table. All methods are thread-safe.
+// The agent and the servers need a TableService. Servers hold consecutive
+// shards, in the order of their names in the list.
+//
+// Errors of calls are those of rpc::Agent, which name the server, and those
+// below.
+class Table {
+ public:
+  // Creates the table on the workers `servers`, where it does not exist yet.
+  // Any number of workers may create the same table concurrently.
+  //
+  //   kInvalidArgument     NormalizeTableSpec rejects the description;
+  //   `servers` is empty,
+  //                        repeats a name or has more names than the table has
+  //                        shards.
+  //   kAlreadyExists       a server has this table with another description, or
+  //                        for another list of servers.
+  //   kFailedPrecondition  the agent does not have a TableService.
+  static absl::StatusOr<Table> Create(rpc::Agent& agent,
+                                      const TableSpec& description,
+                                      std::vector<std::string> servers);
+
+  // Opens a table that exists. kNotFound: a server does not have it.
+  // kFailedPrecondition: the servers do not hold all shards, in this order.
+  static absl::StatusOr<Table> Open(rpc::Agent& agent, const std::string& name,
+                                    std::vector<std::string> servers);
+
+  const TableSpec& spec() const;
+  const std::vector<std::string>& servers() const;
+
+  // Returns the rows of `keys`.
+  //
+  //   keys    i64, any shape, in any order, also repeated: a 64-bit number
+  //           without sign in the bits of each element.
+  //   result  f32[keys..., width].
+  //
+  // kInvalidArgument: `keys` has another dtype or is not on the CPU.
+  async::Future<Tensor> Pull(const Tensor& keys,
+                             const PullOptions& options = {}) const;
+
+  // Updates the rows of `keys` by the table's rule. Gradients of a repeated key
+  // are added first. Completes once all servers have applied the push, each
+  // exactly once, however often messages are lost and repeated.
+  //
+  //   keys       i64, any shape.
+  //   gradients  f32[keys..., width]. Not changed until the future completes.
+  //
+  // kInvalidArgument: dtypes or shapes are wrong. After any other error some
+  // rows may have been updated, and others not.
+  async::Future<void> Push(const Tensor& keys, const Tensor& gradients,
+                           const PushOptions& options = {}) const;
+
+  // The rows that exist, and their memory, on all servers.
+  async::Future<TableSize> Size() const;
+
+ private:
+  class State;
+
+  explicit Table(std::shared_ptr<const State> state)
+      : state_(std::move(state)) {}
+
+  std::shared_ptr<const State> state_;
+};
+
+}  // namespace hawser::ps
+
+#endif  // HAWSER_PS_TABLE_H_

@@ -1,0 +1,63 @@
+// Calls of one worker to the servers of tables.
+
+#ifndef HAWSER_PS_TABLE_CLIENT_H_
+#define HAWSER_PS_TABLE_CLIENT_H_
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "async/future.h"
+#include "async/mutex.h"
+#include "rpc/agent/host_handle.h"
+#include "rpc/agent/service_host.h"
+#include "rpc/functions/method.h"
+#include "rpc/functions/service_method.h"
+#include "tensor/tensor.h"
+
+namespace hawser::ps {
+
+// Shared by the Tables of an agent, and may outlive it. Thread-safe.
+class TableClient {
+ public:
+  explicit TableClient(rpc::ServiceHost& host) : host_(host) {}
+
+  // Calls a method of the worker `server`. Errors are those of rpc::Agent, and
+  // kFailedPrecondition: the agent was shut down.
+  template <class Request, class Reply>
+  async::Future<rpc::Message<Reply>> Call(
+      const std::string& server,
+      const rpc::ServiceMethod<Request, Reply>& method,
+      const std::type_identity_t<Request>& request,
+      std::vector<tensor::Tensor> tensors = {}) {
+    const rpc::HostHandle::Use host = host_.Acquire();
+    if (!host) {
+      return async::MakeReadyFuture<rpc::Message<Reply>>(
+          absl::FailedPreconditionError("the worker was shut down"));
+    }
+    return host->CallMethod(server, method, request, std::move(tensors));
+  }
+
+  // The number of the next push of this worker to `table`, from 1 on.
+  uint64_t NextSequence(const std::string& table) {
+    const async::MutexLock lock(&mutex_);
+    return ++sequences_[table];
+  }
+
+  // Refuses calls from now on.
+  void Stop() { host_.Revoke(); }
+
+ private:
+  rpc::HostHandle host_;
+  async::Mutex mutex_;
+  std::map<std::string, uint64_t> sequences_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace hawser::ps
+
+#endif  // HAWSER_PS_TABLE_CLIENT_H_

@@ -1,0 +1,99 @@
+#include "ps/table_codec.h"
+
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "async/status_macros.h"
+#include "optim/rule_codec.h"
+#include "proto/ps.pb.h"
+#include "ps/storage/sparse_table.h"
+#include "ps/storage/table_spec.h"
+#include "tensor/dtype.h"
+
+namespace hawser::ps {
+namespace {
+
+v1::TableInitializer::Kind KindToProto(Initializer::Kind kind) {
+  switch (kind) {
+    case Initializer::Kind::kConstant:
+      return v1::TableInitializer::CONSTANT;
+    case Initializer::Kind::kUniform:
+      return v1::TableInitializer::UNIFORM;
+    case Initializer::Kind::kNormal:
+      return v1::TableInitializer::NORMAL;
+  }
+  return v1::TableInitializer::UNSPECIFIED;
+}
+
+std::optional<Initializer::Kind> KindFromProto(
+    v1::TableInitializer::Kind kind) {
+  switch (kind) {
+    case v1::TableInitializer::CONSTANT:
+      return Initializer::Kind::kConstant;
+    case v1::TableInitializer::UNIFORM:
+      return Initializer::Kind::kUniform;
+    case v1::TableInitializer::NORMAL:
+      return Initializer::Kind::kNormal;
+    default:
+      return std::nullopt;
+  }
+}
+
+}  // namespace
+
+v1::TableDescription ToProto(const TableSpec& spec) {
+  v1::TableDescription proto;
+  proto.set_name(spec.name);
+  proto.set_width(spec.width);
+  proto.set_dtype(std::string(tensor::DTypeName(spec.dtype)));
+  *proto.mutable_rule() = optim::ToProto(spec.rule);
+  v1::TableInitializer& initializer = *proto.mutable_initializer();
+  initializer.set_kind(KindToProto(spec.initializer.kind));
+  initializer.set_a(spec.initializer.a);
+  initializer.set_b(spec.initializer.b);
+  proto.set_seed(spec.seed);
+  proto.set_num_shards(spec.num_shards);
+  return proto;
+}
+
+absl::StatusOr<TableSpec> FromProto(const v1::TableDescription& proto) {
+  TableSpec spec;
+  spec.name = proto.name();
+  spec.width = proto.width();
+  const std::optional<tensor::DType> dtype =
+      tensor::DTypeFromName(proto.dtype());
+  if (!dtype.has_value()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "table \"", spec.name, "\": unknown dtype \"", proto.dtype(), "\""));
+  }
+  spec.dtype = *dtype;
+  spec.rule = optim::FromProto(proto.rule());
+  const std::optional<Initializer::Kind> kind =
+      KindFromProto(proto.initializer().kind());
+  if (!kind.has_value()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "table \"", spec.name, "\": unknown kind of initial values ",
+        static_cast<int>(proto.initializer().kind())));
+  }
+  spec.initializer = {*kind, proto.initializer().a(), proto.initializer().b()};
+  spec.seed = proto.seed();
+  spec.num_shards = proto.num_shards();
+  return NormalizeTableSpec(std::move(spec));
+}
+
+v1::TableShards ToProto(ShardRange shards) {
+  v1::TableShards proto;
+  proto.set_first_shard(shards.first);
+  proto.set_num_shards(shards.count);
+  return proto;
+}
+
+ShardRange FromProto(const v1::TableShards& proto) {
+  return {proto.first_shard(), proto.num_shards()};
+}
+
+}  // namespace hawser::ps

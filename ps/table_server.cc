@@ -1,0 +1,281 @@
+#include "ps/table_server.h"
+
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "async/mutex.h"
+#include "async/status_macros.h"
+#include "proto/ps.pb.h"
+#include "ps/storage/sparse_table.h"
+#include "ps/storage/table_partition.h"
+#include "ps/storage/table_spec.h"
+#include "ps/table_codec.h"
+#include "rpc/functions/method.h"
+#include "rpc/identity/worker_info.h"
+#include "rpc/wire/lazy_tensor.h"
+#include "tensor/dtype.h"
+#include "tensor/half.h"
+#include "tensor/half_convert.h"
+#include "tensor/shape.h"
+#include "tensor/tensor.h"
+
+namespace hawser::ps {
+namespace {
+
+constexpr uint64_t kMaxSequence = uint64_t{1} << 62;
+
+std::string Prefix(const SparseTable& table) {
+  return absl::StrCat("table \"", table.spec().name, "\": ");
+}
+
+absl::Status CheckTensors(const SparseTable& table, const rpc::MethodCall& call,
+                          size_t wanted) {
+  if (call.tensors.size() != wanted) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(Prefix(table), "the request has ", call.tensors.size(),
+                     " tensors; it needs ", wanted));
+  }
+  const rpc::LazyTensor& keys = call.tensors[0];
+  if (keys.dtype() != tensor::DType::kI64 || keys.shape().rank() != 1) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        Prefix(table), "keys must be i64[n], not ",
+        std::string(tensor::DTypeName(keys.dtype())), keys.shape().ToString()));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckGradients(const SparseTable& table, int64_t num_keys,
+                            const rpc::LazyTensor& gradients) {
+  const tensor::DType dtype = gradients.dtype();
+  const tensor::Shape expected({num_keys, table.spec().width});
+  if ((dtype == tensor::DType::kF32 || dtype == tensor::DType::kF16 ||
+       dtype == tensor::DType::kBF16) &&
+      gradients.shape() == expected) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      Prefix(table), "gradients must be f32, f16 or bf16 ", expected.ToString(),
+      ", not ", std::string(tensor::DTypeName(dtype)),
+      gradients.shape().ToString()));
+}
+
+absl::StatusOr<std::vector<uint64_t>> ReadKeys(const rpc::LazyTensor& tensor) {
+  std::vector<uint64_t> keys(tensor.bytes() / sizeof(uint64_t));
+  RETURN_IF_ERROR(tensor.ReadInto(std::as_writable_bytes(std::span(keys))));
+  return keys;
+}
+
+// Reads rows of gradients in f32, through memory that is used again.
+class GradientReader {
+ public:
+  GradientReader(const rpc::LazyTensor& tensor, size_t width)
+      : tensor_(tensor), width_(width) {}
+
+  // Valid until the next call.
+  absl::StatusOr<const float*> Read(size_t begin, size_t end) {
+    const size_t count = (end - begin) * width_;
+    wide_.resize(count);
+    const size_t item = tensor::ItemBytes(tensor_.dtype());
+    if (tensor_.dtype() == tensor::DType::kF32) {
+      RETURN_IF_ERROR(tensor_.ReadInto(
+          begin * width_ * item, std::as_writable_bytes(std::span(wide_))));
+      return wide_.data();
+    }
+    narrow_.resize(count);
+    RETURN_IF_ERROR(tensor_.ReadInto(
+        begin * width_ * item, std::as_writable_bytes(std::span(narrow_))));
+    const auto elements = static_cast<int64_t>(count);
+    if (tensor_.dtype() == tensor::DType::kF16) {
+      tensor::HalfToFloat(reinterpret_cast<const tensor::Half*>(narrow_.data()),
+                          wide_.data(), elements);
+    } else {
+      tensor::BFloat16ToFloat(
+          reinterpret_cast<const tensor::BFloat16*>(narrow_.data()),
+          wide_.data(), elements);
+    }
+    return wide_.data();
+  }
+
+ private:
+  const rpc::LazyTensor& tensor_;
+  const size_t width_;
+  std::vector<float> wide_;
+  std::vector<uint16_t> narrow_;
+};
+
+absl::StatusOr<double> LearningRate(const SparseTable& table,
+                                    const v1::PushRequest& request) {
+  if (!request.has_learning_rate()) {
+    return table.format().rule().learning_rate();
+  }
+  if (!std::isfinite(request.learning_rate()) || request.learning_rate() < 0) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        Prefix(table), "the learning rate must be at least 0, not ",
+        request.learning_rate()));
+  }
+  return request.learning_rate();
+}
+
+}  // namespace
+
+absl::Status TableServer::Create(const v1::CreateTableRequest& request) {
+  ASSIGN_OR_RETURN(const TableSpec spec, FromProto(request.table()));
+  const ShardRange shards = FromProto(request.shards());
+  const async::MutexLock lock(&mutex_);
+  if (const auto found = tables_.find(spec.name); found != tables_.end()) {
+    if (found->second->spec() != spec) {
+      return absl::AlreadyExistsError(absl::StrCat(
+          "table \"", spec.name, "\" exists with another description: {",
+          ToProto(found->second->spec()).ShortDebugString(), "}, not {",
+          request.table().ShortDebugString(), "}"));
+    }
+    if (found->second->shards() != shards) {
+      return absl::AlreadyExistsError(absl::StrCat(
+          "table \"", spec.name,
+          "\" exists with other shards here: ", found->second->shards().count,
+          " from ", found->second->shards().first, " on, not ", shards.count,
+          " from ", shards.first, " on"));
+    }
+    return absl::OkStatus();
+  }
+  if (static_cast<int64_t>(tables_.size()) >= limits_.max_tables) {
+    return absl::ResourceExhaustedError(absl::StrCat(
+        "this server has ", limits_.max_tables, " tables, which is its limit"));
+  }
+  ASSIGN_OR_RETURN(std::shared_ptr<SparseTable> table,
+                   SparseTable::Create(spec, {.shards = shards}));
+  tables_.emplace(spec.name, std::move(table));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::shared_ptr<SparseTable>> TableServer::Find(
+    const std::string& name) const {
+  const async::MutexLock lock(&mutex_);
+  const auto found = tables_.find(name);
+  if (found != tables_.end()) return found->second;
+  return absl::NotFoundError(absl::StrCat("this server has no table \"", name,
+                                          "\"; create it on all its servers"));
+}
+
+absl::StatusOr<v1::DescribeTableReply> TableServer::Describe(
+    const v1::DescribeTableRequest& request) const {
+  ASSIGN_OR_RETURN(const std::shared_ptr<SparseTable> table,
+                   Find(request.table()));
+  v1::DescribeTableReply reply;
+  *reply.mutable_table() = ToProto(table->spec());
+  *reply.mutable_shards() = ToProto(table->shards());
+  reply.set_num_rows(table->num_rows());
+  reply.set_num_bytes(static_cast<int64_t>(table->bytes()));
+  return reply;
+}
+
+absl::Status TableServer::CheckLimits(const SparseTable& table,
+                                      const rpc::LazyTensor& keys) const {
+  const int64_t count = keys.shape()[0];
+  if (count > limits_.max_keys) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat(Prefix(table), "a request has at most ", limits_.max_keys,
+                     " keys, not ", count, ": split it"));
+  }
+  const int64_t bytes =
+      count * table.spec().width * static_cast<int64_t>(sizeof(float));
+  if (bytes > limits_.max_row_bytes) {
+    return absl::ResourceExhaustedError(absl::StrCat(
+        Prefix(table), "the rows of a request have at most ",
+        limits_.max_row_bytes, " bytes, not ", bytes, ": split it"));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<rpc::Message<v1::PullReply>> TableServer::Pull(
+    const rpc::MethodCall& call, const v1::PullRequest& request) {
+  ASSIGN_OR_RETURN(const std::shared_ptr<SparseTable> table,
+                   Find(request.table()));
+  RETURN_IF_ERROR(CheckTensors(*table, call, 1));
+  RETURN_IF_ERROR(CheckLimits(*table, call.tensors[0]));
+  ASSIGN_OR_RETURN(const std::vector<uint64_t> keys, ReadKeys(call.tensors[0]));
+  ASSIGN_OR_RETURN(const std::vector<PartitionRange> ranges,
+                   table->SplitOrdered(keys));
+  const int64_t width = table->spec().width;
+  ASSIGN_OR_RETURN(
+      tensor::Tensor rows,
+      tensor::Tensor::TryEmpty({static_cast<int64_t>(keys.size()), width}));
+  const MissingRows missing =
+      request.keep_missing() ? MissingRows::kKeep : MissingRows::kCreate;
+  for (const PartitionRange& range : ranges) {
+    RETURN_IF_ERROR(range.partition->Pull(
+        {&keys[range.begin], range.end - range.begin}, missing,
+        rows.data<float>() + range.begin * width));
+  }
+  rpc::Message<v1::PullReply> reply;
+  reply.tensors.push_back(std::move(rows));
+  return reply;
+}
+
+absl::Status TableServer::Push(const rpc::MethodCall& call,
+                               const v1::PushRequest& request) {
+  ASSIGN_OR_RETURN(const std::shared_ptr<SparseTable> table,
+                   Find(request.table()));
+  RETURN_IF_ERROR(CheckTensors(*table, call, 2));
+  RETURN_IF_ERROR(CheckLimits(*table, call.tensors[0]));
+  RETURN_IF_ERROR(
+      CheckGradients(*table, call.tensors[0].shape()[0], call.tensors[1]));
+  if (request.sequence() == 0 || request.sequence() > kMaxSequence) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        Prefix(*table), "pushes count from 1 to 2^62; this one is ",
+        request.sequence()));
+  }
+  ASSIGN_OR_RETURN(const double learning_rate, LearningRate(*table, request));
+  ASSIGN_OR_RETURN(const std::vector<uint64_t> keys, ReadKeys(call.tensors[0]));
+  ASSIGN_OR_RETURN(const std::vector<PartitionRange> ranges,
+                   table->SplitOrdered(keys));
+  const PushId id{call.peer.incarnation, request.sequence()};
+  GradientReader gradients(call.tensors[1],
+                           static_cast<size_t>(table->spec().width));
+  for (const PartitionRange& range : ranges) {
+    ASSIGN_OR_RETURN(const float* const rows,
+                     gradients.Read(range.begin, range.end));
+    RETURN_IF_ERROR(
+        range.partition->Push({&keys[range.begin], range.end - range.begin},
+                              rows, learning_rate, id));
+  }
+  return absl::OkStatus();
+}
+
+void TableServer::Forget(rpc::Incarnation client) {
+  std::vector<std::shared_ptr<SparseTable>> tables;
+  {
+    const async::MutexLock lock(&mutex_);
+    for (const auto& [name, table] : tables_) tables.push_back(table);
+  }
+  for (const auto& table : tables) table->Forget(client);
+}
+
+std::map<std::string, int64_t> TableServer::DebugNumbers() const {
+  std::vector<std::shared_ptr<SparseTable>> tables;
+  {
+    const async::MutexLock lock(&mutex_);
+    for (const auto& [name, table] : tables_) tables.push_back(table);
+  }
+  std::map<std::string, int64_t> numbers = {
+      {"tables", static_cast<int64_t>(tables.size())},
+      {"rows", 0},
+      {"bytes", 0}};
+  for (const auto& table : tables) {
+    numbers["rows"] += table->num_rows();
+    numbers["bytes"] += static_cast<int64_t>(table->bytes());
+  }
+  return numbers;
+}
+
+}  // namespace hawser::ps

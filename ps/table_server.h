@@ -1,0 +1,85 @@
+// The tables of one server.
+
+#ifndef HAWSER_PS_TABLE_SERVER_H_
+#define HAWSER_PS_TABLE_SERVER_H_
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "async/mutex.h"
+#include "proto/ps.pb.h"
+#include "ps/storage/sparse_table.h"
+#include "rpc/functions/method.h"
+#include "rpc/identity/worker_info.h"
+#include "rpc/wire/lazy_tensor.h"
+
+namespace hawser::ps {
+
+// Limits on the requests of a peer. Requests above them fail with
+// kResourceExhausted, before anything is read.
+struct TableLimits {
+  int64_t max_tables = 1024;
+  // Of a pull or push.
+  int64_t max_keys = int64_t{1} << 22;
+  // Of the rows of a pull or push.
+  int64_t max_row_bytes = int64_t{1} << 28;
+};
+
+// Handlers of the methods of proto/ps.proto. Gradients are read from where the
+// transport has them, partition by partition.
+//
+// Thread-safe.
+class TableServer {
+ public:
+  explicit TableServer(const TableLimits& limits = {}) : limits_(limits) {}
+
+  // kAlreadyExists: the table exists with another description or other shards;
+  // the error names the difference.
+  absl::Status Create(const v1::CreateTableRequest& request);
+
+  // kNotFound: there is no such table.
+  absl::StatusOr<v1::DescribeTableReply> Describe(
+      const v1::DescribeTableRequest& request) const;
+
+  // Returns the rows. `call` has the lazy tensors of the request.
+  //
+  // kNotFound            there is no such table.
+  // kInvalidArgument     a tensor is missing or has a wrong dtype or shape, or
+  //                      the keys are not in order.
+  // kFailedPrecondition  this server does not hold a key's shard.
+  // kResourceExhausted   a limit, or out of memory.
+  absl::StatusOr<rpc::Message<v1::PullReply>> Pull(
+      const rpc::MethodCall& call, const v1::PullRequest& request);
+
+  // Applies the push, if it was not applied before. Errors as Pull; nothing was
+  // applied, except after kResourceExhausted by lack of memory, after which the
+  // same push with the same number applies the rest.
+  absl::Status Push(const rpc::MethodCall& call,
+                    const v1::PushRequest& request);
+
+  // Drops what is remembered of a client that makes no more calls.
+  void Forget(rpc::Incarnation client);
+
+  // "tables", "rows" and "bytes".
+  std::map<std::string, int64_t> DebugNumbers() const;
+
+ private:
+  absl::StatusOr<std::shared_ptr<SparseTable>> Find(
+      const std::string& name) const;
+  absl::Status CheckLimits(const SparseTable& table,
+                           const rpc::LazyTensor& keys) const;
+
+  const TableLimits limits_;
+  mutable async::Mutex mutex_;
+  std::map<std::string, std::shared_ptr<SparseTable>> tables_
+      ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace hawser::ps
+
+#endif  // HAWSER_PS_TABLE_SERVER_H_

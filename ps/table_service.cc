@@ -1,0 +1,95 @@
+#include "ps/table_service.h"
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "async/future.h"
+#include "async/status_macros.h"
+#include "proto/ps.pb.h"
+#include "ps/service_methods.h"
+#include "ps/table_client.h"
+#include "ps/table_server.h"
+#include "rpc/agent/agent.h"
+#include "rpc/agent/service_host.h"
+#include "rpc/functions/method.h"
+#include "rpc/identity/worker_info.h"
+
+namespace hawser::ps {
+namespace {
+
+// A reply without content, or the error.
+template <class M>
+async::Future<rpc::Message<M>> Done(const absl::Status& status) {
+  if (!status.ok()) return async::MakeReadyFuture<rpc::Message<M>>(status);
+  return async::MakeReadyFuture<rpc::Message<M>>(rpc::Message<M>());
+}
+
+}  // namespace
+
+TableService::TableService(const TableLimits& limits)
+    : server_(std::make_shared<TableServer>(limits)) {}
+
+TableService::~TableService() = default;
+
+absl::Status TableService::Start(rpc::ServiceHost& host) {
+  client_ = std::make_shared<TableClient>(host);
+  RETURN_IF_ERROR(host.RegisterMethod(
+      kCreateTableMethod,
+      [server = server_](const rpc::MethodCall&, auto request) {
+        return Done<v1::CreateTableReply>(server->Create(request.body));
+      }));
+  RETURN_IF_ERROR(host.RegisterMethod(
+      kDescribeTableMethod,
+      [server = server_](const rpc::MethodCall&, auto request) {
+        using Reply = rpc::Message<v1::DescribeTableReply>;
+        absl::StatusOr<v1::DescribeTableReply> reply =
+            server->Describe(request.body);
+        if (!reply.ok()) return async::MakeReadyFuture<Reply>(reply.status());
+        return async::MakeReadyFuture<Reply>(Reply{*std::move(reply), {}});
+      },
+      {.for_observers = true}));
+  RETURN_IF_ERROR(host.RegisterMethod(
+      kPullMethod,
+      [server = server_](const rpc::MethodCall& call, auto request) {
+        return async::MakeReadyFuture<rpc::Message<v1::PullReply>>(
+            server->Pull(call, request.body));
+      },
+      {.lazy_tensors = true}));
+  return host.RegisterMethod(
+      kPushMethod,
+      [server = server_](const rpc::MethodCall& call, auto request) {
+        return Done<v1::PushReply>(server->Push(call, request.body));
+      },
+      {.lazy_tensors = true});
+}
+
+void TableService::OnWorkerLost(const rpc::WorkerInfo& worker,
+                                const absl::Status& status) {
+  (void)status;
+  server_->Forget(worker.incarnation);
+}
+
+void TableService::Stop() {
+  if (client_ != nullptr) client_->Stop();
+}
+
+std::map<std::string, int64_t> TableService::DebugNumbers() const {
+  return server_->DebugNumbers();
+}
+
+absl::StatusOr<std::shared_ptr<TableClient>> ClientOf(rpc::Agent& agent) {
+  const auto* service = agent.service<TableService>();
+  if (service == nullptr || service->client() == nullptr) {
+    return absl::FailedPreconditionError(
+        "the worker has no service for tables: add a ps::TableService to its "
+        "options");
+  }
+  return service->client();
+}
+
+}  // namespace hawser::ps

@@ -1,0 +1,58 @@
+#ifndef HAWSER_PS_TABLE_SERVICE_H_
+#define HAWSER_PS_TABLE_SERVICE_H_
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "ps/table_server.h"
+#include "rpc/agent/service.h"
+#include "rpc/identity/worker_info.h"
+
+namespace hawser::rpc {
+class Agent;
+}  // namespace hawser::rpc
+
+namespace hawser::ps {
+
+class TableClient;
+
+// The service for tables. Each worker that holds rows or uses a Table needs
+// one:
+//
+//   options.services.push_back(std::make_unique<ps::TableService>());
+//
+// Tables end with the worker that holds them.
+class TableService final : public rpc::Service {
+ public:
+  explicit TableService(const TableLimits& limits = {});
+  ~TableService() override;
+
+  std::string_view name() const override { return "ps"; }
+  absl::Status Start(rpc::ServiceHost& host) override;
+  void OnWorkerLost(const rpc::WorkerInfo& worker,
+                    const absl::Status& status) override;
+  void Stop() override;
+  // "tables" here, with "rows" and "bytes".
+  std::map<std::string, int64_t> DebugNumbers() const override;
+
+  // Null before Start.
+  const std::shared_ptr<TableClient>& client() const { return client_; }
+
+ private:
+  const std::shared_ptr<TableServer> server_;
+  std::shared_ptr<TableClient> client_;
+};
+
+// The client side of the service of an agent.
+//
+// kFailedPrecondition: a TableService is not attached to it.
+absl::StatusOr<std::shared_ptr<TableClient>> ClientOf(rpc::Agent& agent);
+
+}  // namespace hawser::ps
+
+#endif  // HAWSER_PS_TABLE_SERVICE_H_
