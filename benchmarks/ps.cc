@@ -11,14 +11,28 @@
 //   memory_per_row_16         bytes of a row of 16 floats with one number of
 //                             state, compared with its payload
 //
+// Client and server in two processes, which share the machine's cores: rows of
+// 64 floats of 1 million, requests of 13,312 random keys, two in flight:
+//   pull_64_tcp, push_64_tcp              over a socket
+//   pull_64_same_host, push_64_same_host  over shared memory, the default
+// compared with the loop in one process (plain_map), with ps::SparseTable in
+// one process (in_process), and with Redis (redis: pipelined MGET or MSET).
+//   pull_1k_tcp_p50, pull_1k_same_host_p50  median time of a pull of 1,000 rows
+//                             of 16 floats, compared with a call of an empty
+//                             function (small_call)
+//
 // Turns of both sides alternate. The ratio is computed for each pair of turns.
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
+#include <deque>
+#include <functional>
+#include <map>
 #include <memory>
 #include <random>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -28,17 +42,27 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "async/future.h"
 #include "async/status_macros.h"
 #include "benchmarks/measurement.h"
 #include "benchmarks/plain_map_table.h"
+#include "benchmarks/redis_rows.h"
+#include "benchmarks/store_process.h"
+#include "benchmarks/table_pair.h"
 #include "optim/make_update_rule.h"
 #include "optim/row_wise_adagrad.h"
 #include "optim/update_rule.h"
 #include "ps/storage/sparse_table.h"
 #include "ps/storage/table_spec.h"
+#include "ps/table.h"
+#include "tensor/tensor.h"
 
 ABSL_FLAG(bool, quick, false, "Finish within 50 seconds.");
 ABSL_FLAG(std::string, only, "", "Run only the cases that begin with this.");
+ABSL_FLAG(std::string, serve, "",
+          "Internal: the server that this process runs.");
+ABSL_FLAG(std::string, store, "", "Internal: address of the store.");
+ABSL_FLAG(bool, same_host, true, "Internal: whether shared memory is used.");
 
 namespace hawser::benchmarks {
 namespace {
@@ -51,57 +75,90 @@ bool Wanted(const std::string& name) {
          absl::GetFlag(FLAGS_only).starts_with(name);
 }
 
-struct InProcessCase {
+struct RowsCase {
   int64_t width;
   size_t rows;
   size_t batch_keys;
 };
 
-// Rows a second that `work`, called for each batch, processes.
-template <class Work>
-double Rate(const std::vector<std::vector<uint64_t>>& batches,
-            const Work& work) {
+constexpr RowsCase kNarrow = {16, 10'000'000, 16'384};
+constexpr RowsCase kWide = {64, 1'000'000, 13'312};
+
+ps::TableSpec SpecOf(const RowsCase& what) {
+  return {.name = "rows",
+          .width = what.width,
+          .rule = optim::RowWiseAdagrad({}),
+          .initializer = ps::Initializer::Constant(0.1)};
+}
+
+using Batches = std::vector<std::vector<uint64_t>>;
+
+// The keys of the rows of a case, and requests of random ones.
+struct Workload {
+  explicit Workload(const RowsCase& what) : keys(what.rows), batches(kBatches) {
+    std::mt19937_64 random(1);
+    for (uint64_t& key : keys) key = random();
+    for (std::vector<uint64_t>& batch : batches) {
+      for (size_t i = 0; i < what.batch_keys; ++i) {
+        batch.push_back(keys[random() % keys.size()]);
+      }
+    }
+  }
+
+  std::vector<uint64_t> keys;
+  Batches batches;
+};
+
+// Rows a second that `work`, called for each batch, processes; `finish` waits
+// for the rest.
+template <class Work, class Finish>
+double Rate(const Batches& batches, const Work& work, const Finish& finish) {
   const auto begin = std::chrono::steady_clock::now();
   size_t keys = 0;
   for (const std::vector<uint64_t>& batch : batches) {
     work(batch);
     keys += batch.size();
   }
+  finish();
   const std::chrono::duration<double> spent =
       std::chrono::steady_clock::now() - begin;
   return static_cast<double>(keys) / spent.count();
 }
 
-absl::Status RunInProcess(const InProcessCase& what) {
+template <class Work>
+double Rate(const Batches& batches, const Work& work) {
+  return Rate(batches, work, [] {});
+}
+
+int Turns() { return absl::GetFlag(FLAGS_quick) ? 9 : 31; }
+
+absl::Status Fill(ps::SparseTable& table, const Workload& load) {
+  constexpr size_t kChunk = 4096;
+  std::vector<float> rows(kChunk * table.spec().width);
+  for (size_t begin = 0; begin < load.keys.size(); begin += kChunk) {
+    const size_t count = std::min(kChunk, load.keys.size() - begin);
+    RETURN_IF_ERROR(table.Pull({&load.keys[begin], count},
+                               {rows.data(), count * table.spec().width}));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status RunInProcess(const RowsCase& what) {
   const std::string suffix = absl::StrCat("_", what.width);
   if (!Wanted("in_process_pull" + suffix) &&
       !Wanted("in_process_push" + suffix)) {
     return absl::OkStatus();
   }
-  std::mt19937_64 random(1);
-  std::vector<uint64_t> keys(what.rows);
-  for (uint64_t& key : keys) key = random();
-  const ps::TableSpec spec{.name = "rows",
-                           .width = what.width,
-                           .rule = optim::RowWiseAdagrad({}),
-                           .initializer = ps::Initializer::Constant(0.1)};
+  const Workload load(what);
+  const ps::TableSpec spec = SpecOf(what);
   ASSIGN_OR_RETURN(const std::unique_ptr<optim::UpdateRule> rule,
                    optim::MakeUpdateRule(spec.rule));
-  PlainMapTable plain(keys, static_cast<size_t>(what.width), 0.1f, *rule);
+  PlainMapTable plain(load.keys, static_cast<size_t>(what.width), 0.1f, *rule);
   ASSIGN_OR_RETURN(const std::unique_ptr<ps::SparseTable> table,
                    ps::SparseTable::Create(spec));
-  std::vector<float> rows(what.batch_keys * what.width, 1e-6f);
-  for (size_t begin = 0; begin < keys.size(); begin += what.batch_keys) {
-    const size_t count = std::min(what.batch_keys, keys.size() - begin);
-    RETURN_IF_ERROR(
-        table->Pull({&keys[begin], count}, {rows.data(), count * what.width}));
-  }
-  std::vector<std::vector<uint64_t>> batches(kBatches);
-  for (std::vector<uint64_t>& batch : batches) {
-    for (size_t i = 0; i < what.batch_keys; ++i) {
-      batch.push_back(keys[random() % keys.size()]);
-    }
-  }
+  RETURN_IF_ERROR(Fill(*table, load));
+  std::vector<float> rows(what.batch_keys * what.width);
+  const std::vector<float> gradients(rows.size(), 1e-6f);
 
   Measurement pull{.bench = "ps",
                    .case_name = "in_process_pull" + suffix,
@@ -109,26 +166,23 @@ absl::Status RunInProcess(const InProcessCase& what) {
                    .peer = "plain_map"};
   Measurement push = pull;
   push.case_name = "in_process_push" + suffix;
-  const std::vector<float> gradients(rows.size(), 1e-6f);
   absl::Status status;
-  const int turns = absl::GetFlag(FLAGS_quick) ? 9 : 31;
-  for (int turn = 0; turn < turns; ++turn) {
-    pull.values.push_back(Rate(batches, [&](const auto& batch) {
+  for (int turn = 0; turn < Turns(); ++turn) {
+    pull.values.push_back(Rate(load.batches, [&](const auto& batch) {
       status.Update(table->Pull(batch, rows));
     }));
-    pull.peer_values.push_back(
-        Rate(batches, [&](const auto& batch) { plain.Pull(batch, rows); }));
-    push.values.push_back(Rate(batches, [&](const auto& batch) {
+    pull.peer_values.push_back(Rate(
+        load.batches, [&](const auto& batch) { plain.Pull(batch, rows); }));
+    push.values.push_back(Rate(load.batches, [&](const auto& batch) {
       status.Update(table->Push(batch, gradients, kLearningRate));
     }));
-    push.peer_values.push_back(Rate(batches, [&](const auto& batch) {
+    push.peer_values.push_back(Rate(load.batches, [&](const auto& batch) {
       plain.Push(batch, gradients, kLearningRate);
     }));
     RETURN_IF_ERROR(status);
   }
   Report(pull);
   Report(push);
-  const double payload = static_cast<double>(what.width) * sizeof(float);
   Report({.bench = "ps",
           .case_name = "memory_per_row" + suffix,
           .unit = "bytes",
@@ -136,13 +190,181 @@ absl::Status RunInProcess(const InProcessCase& what) {
           .peer = "payload",
           .values = {static_cast<double>(table->bytes()) /
                      static_cast<double>(table->num_rows())},
-          .peer_values = {payload}});
+          .peer_values = {static_cast<double>(what.width) * sizeof(float)}});
+  return absl::OkStatus();
+}
+
+// Calls, of which at most two are in flight.
+template <class T>
+class TwoInFlight {
+ public:
+  explicit TwoInFlight(absl::Status& status) : status_(status) {}
+
+  void Add(async::Future<T> call) {
+    if (calls_.size() == 2) WaitForOne();
+    calls_.push_back(std::move(call));
+  }
+  void Finish() {
+    while (!calls_.empty()) WaitForOne();
+  }
+
+ private:
+  void WaitForOne() {
+    if constexpr (std::is_void_v<T>) {
+      status_.Update(calls_.front().Wait());
+    } else {
+      status_.Update(calls_.front().Wait().status());
+    }
+    calls_.pop_front();
+  }
+
+  absl::Status& status_;
+  std::deque<async::Future<T>> calls_;
+};
+
+Tensor KeysTensor(const std::vector<uint64_t>& keys) {
+  return Tensor::FromVector(std::vector<int64_t>(keys.begin(), keys.end()),
+                            {static_cast<int64_t>(keys.size())});
+}
+
+absl::Status RunServer(bool same_host) {
+  const std::string suffix = same_host ? "_same_host" : "_tcp";
+  if (!Wanted("pull_64" + suffix) && !Wanted("push_64" + suffix)) {
+    return absl::OkStatus();
+  }
+  const Workload load(kWide);
+  const ps::TableSpec spec = SpecOf(kWide);
+  ASSIGN_OR_RETURN(const std::unique_ptr<optim::UpdateRule> rule,
+                   optim::MakeUpdateRule(spec.rule));
+  PlainMapTable plain(load.keys, 64, 0.1f, *rule);
+  ASSIGN_OR_RETURN(const std::unique_ptr<ps::SparseTable> local,
+                   ps::SparseTable::Create(spec));
+  RETURN_IF_ERROR(Fill(*local, load));
+  ASSIGN_OR_RETURN(const std::unique_ptr<TablePair> pair,
+                   TablePair::Start(spec, same_host));
+  const ps::Table& table = pair->table();
+  ASSIGN_OR_RETURN(const std::unique_ptr<RedisRows> redis,
+                   RedisRows::Start(64));
+  std::vector<float> rows(kWide.batch_keys * 64, 1e-6f);
+  for (size_t begin = 0; begin < load.keys.size(); begin += kWide.batch_keys) {
+    const size_t count = std::min(kWide.batch_keys, load.keys.size() - begin);
+    const std::vector<uint64_t> keys(&load.keys[begin],
+                                     &load.keys[begin] + count);
+    RETURN_IF_ERROR(table.Pull(KeysTensor(keys)).Wait().status());
+    RETURN_IF_ERROR(redis->Set(keys, rows));
+  }
+  std::map<const std::vector<uint64_t>*, Tensor> tensors;
+  for (const auto& batch : load.batches) tensors[&batch] = KeysTensor(batch);
+  const Tensor gradients =
+      Tensor::Full({static_cast<int64_t>(kWide.batch_keys), 64}, 1e-6);
+  const Batches few(load.batches.begin(), load.batches.begin() + 4);
+
+  std::map<std::string, Measurement> pulls;
+  std::map<std::string, Measurement> pushes;
+  for (const char* peer : {"plain_map", "in_process", "redis"}) {
+    pulls[peer] = {.bench = "ps",
+                   .case_name = "pull_64" + suffix,
+                   .unit = "rows/s",
+                   .peer = peer};
+    pushes[peer] = pulls[peer];
+    pushes[peer].case_name = "push_64" + suffix;
+  }
+  absl::Status status;
+  for (int turn = 0; turn < Turns(); ++turn) {
+    TwoInFlight<Tensor> pulling(status);
+    const double pull = Rate(
+        load.batches,
+        [&](const auto& batch) { pulling.Add(table.Pull(tensors[&batch])); },
+        [&] { pulling.Finish(); });
+    TwoInFlight<void> pushing(status);
+    const double push = Rate(
+        load.batches,
+        [&](const auto& batch) {
+          pushing.Add(table.Push(tensors[&batch], gradients));
+        },
+        [&] { pushing.Finish(); });
+    const auto add = [&](const char* peer, double peer_pull, double peer_push) {
+      pulls[peer].values.push_back(pull);
+      pulls[peer].peer_values.push_back(peer_pull);
+      pushes[peer].values.push_back(push);
+      pushes[peer].peer_values.push_back(peer_push);
+    };
+    add("plain_map",
+        Rate(load.batches, [&](const auto& batch) { plain.Pull(batch, rows); }),
+        Rate(load.batches, [&](const auto& batch) {
+          plain.Push(batch, rows, kLearningRate);
+        }));
+    add("in_process",
+        Rate(load.batches,
+             [&](const auto& batch) {
+               status.Update(local->Pull(batch, rows));
+             }),
+        Rate(load.batches, [&](const auto& batch) {
+          status.Update(local->Push(batch, rows, kLearningRate));
+        }));
+    add("redis",
+        Rate(
+            few,
+            [&](const auto& batch) { status.Update(redis->Get(batch, rows)); }),
+        Rate(few, [&](const auto& batch) {
+          status.Update(redis->Set(batch, rows));
+        }));
+    RETURN_IF_ERROR(status);
+  }
+  for (const auto& [peer, measurement] : pulls) Report(measurement);
+  for (const auto& [peer, measurement] : pushes) Report(measurement);
+  return absl::OkStatus();
+}
+
+double Median(int64_t count, const std::function<void()>& call) {
+  std::vector<double> micros;
+  for (int64_t i = 0; i < count; ++i) {
+    const auto begin = std::chrono::steady_clock::now();
+    call();
+    micros.push_back(std::chrono::duration<double, std::micro>(
+                         std::chrono::steady_clock::now() - begin)
+                         .count());
+  }
+  return benchmarks::Median(std::move(micros));
+}
+
+absl::Status RunLatency(bool same_host) {
+  const std::string name =
+      same_host ? "pull_1k_same_host_p50" : "pull_1k_tcp_p50";
+  if (!Wanted(name)) return absl::OkStatus();
+  const Workload load({16, 100'000, 1000});
+  ASSIGN_OR_RETURN(const std::unique_ptr<TablePair> pair,
+                   TablePair::Start(SpecOf({16, 100'000, 1000}), same_host));
+  std::vector<Tensor> requests;
+  for (const auto& batch : load.batches) requests.push_back(KeysTensor(batch));
+  const std::vector<Tensor> all = {KeysTensor(load.keys)};
+  RETURN_IF_ERROR(pair->table().Pull(all[0]).Wait().status());
+  Measurement measurement{.bench = "ps",
+                          .case_name = name,
+                          .unit = "us",
+                          .better = Better::kLower,
+                          .peer = "small_call"};
+  absl::Status status;
+  size_t next = 0;
+  for (int turn = 0; turn < Turns(); ++turn) {
+    measurement.values.push_back(Median(500, [&] {
+      status.Update(
+          pair->table().Pull(requests[next++ % kBatches]).Wait().status());
+    }));
+    measurement.peer_values.push_back(
+        Median(500, [&] { status.Update(pair->SmallCall()); }));
+    RETURN_IF_ERROR(status);
+  }
+  Report(measurement);
   return absl::OkStatus();
 }
 
 absl::Status Run() {
-  RETURN_IF_ERROR(RunInProcess({16, 10'000'000, 16'384}));
-  return RunInProcess({64, 1'000'000, 13'312});
+  RETURN_IF_ERROR(RunInProcess(kNarrow));
+  RETURN_IF_ERROR(RunInProcess(kWide));
+  for (bool same_host : {false, true}) RETURN_IF_ERROR(RunServer(same_host));
+  for (bool same_host : {false, true}) RETURN_IF_ERROR(RunLatency(same_host));
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -151,6 +373,12 @@ absl::Status Run() {
 int main(int argc, char** argv) {
   absl::SetProgramUsageMessage("Benchmark of the parameter server.");
   absl::ParseCommandLine(argc, argv);
+  const std::string serve = absl::GetFlag(FLAGS_serve);
+  if (serve == "store") return hawser::benchmarks::ServeStore();
+  if (serve == "tables") {
+    return hawser::benchmarks::ServeTables(absl::GetFlag(FLAGS_store),
+                                           absl::GetFlag(FLAGS_same_host));
+  }
   const absl::Status status = hawser::benchmarks::Run();
   if (!status.ok()) {
     std::fprintf(stderr, "ps: %s\n", std::string(status.message()).c_str());
