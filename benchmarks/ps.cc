@@ -18,8 +18,10 @@
 // compared with the loop in one process (plain_map), with ps::SparseTable in
 // one process (in_process), and with Redis (redis: pipelined MGET or MSET).
 //   pull_1k_tcp_p50, pull_1k_same_host_p50  median time of a pull of 1,000 rows
-//                             of 16 floats, compared with a call of an empty
-//                             function (small_call)
+//                             of 16 floats, compared with a call that returns
+//                             its 64 bytes (small_call), and with that call
+//                             and a pull of the same rows in one process
+//                             (in_process_and_call)
 //
 // Turns of both sides alternate. The ratio is computed for each pair of turns.
 #include <algorithm>
@@ -332,20 +334,27 @@ absl::Status RunLatency(bool same_host) {
   const std::string name =
       same_host ? "pull_1k_same_host_p50" : "pull_1k_tcp_p50";
   if (!Wanted(name)) return absl::OkStatus();
-  const Workload load({16, 100'000, 1000});
+  const RowsCase what = {16, 100'000, 1000};
+  const Workload load(what);
+  ASSIGN_OR_RETURN(const std::unique_ptr<ps::SparseTable> local,
+                   ps::SparseTable::Create(SpecOf(what)));
+  RETURN_IF_ERROR(Fill(*local, load));
+  std::vector<float> rows(what.batch_keys * what.width);
   ASSIGN_OR_RETURN(const std::unique_ptr<TablePair> pair,
-                   TablePair::Start(SpecOf({16, 100'000, 1000}), same_host));
+                   TablePair::Start(SpecOf(what), same_host));
   std::vector<Tensor> requests;
   for (const auto& batch : load.batches) requests.push_back(KeysTensor(batch));
-  const std::vector<Tensor> all = {KeysTensor(load.keys)};
-  RETURN_IF_ERROR(pair->table().Pull(all[0]).Wait().status());
+  RETURN_IF_ERROR(pair->table().Pull(KeysTensor(load.keys)).Wait().status());
   Measurement measurement{.bench = "ps",
                           .case_name = name,
                           .unit = "us",
                           .better = Better::kLower,
                           .peer = "small_call"};
+  Measurement both = measurement;
+  both.peer = "in_process_and_call";
   absl::Status status;
   size_t next = 0;
+  size_t next_local = 0;
   for (int turn = 0; turn < Turns(); ++turn) {
     measurement.values.push_back(Median(500, [&] {
       status.Update(
@@ -353,9 +362,15 @@ absl::Status RunLatency(bool same_host) {
     }));
     measurement.peer_values.push_back(
         Median(500, [&] { status.Update(pair->SmallCall()); }));
+    const double pull = Median(500, [&] {
+      status.Update(local->Pull(load.batches[next_local++ % kBatches], rows));
+    });
+    both.values.push_back(measurement.values.back());
+    both.peer_values.push_back(measurement.peer_values.back() + pull);
     RETURN_IF_ERROR(status);
   }
   Report(measurement);
+  Report(both);
   return absl::OkStatus();
 }
 

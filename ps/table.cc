@@ -1,6 +1,7 @@
 #include "ps/table.h"
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -20,6 +21,8 @@
 #include "proto/ps.pb.h"
 #include "ps/ordered_keys.h"
 #include "ps/service_methods.h"
+#include "ps/storage/key_hash.h"
+#include "ps/storage/prefetch.h"
 #include "ps/storage/sparse_table.h"
 #include "ps/storage/table_spec.h"
 #include "ps/table_client.h"
@@ -96,6 +99,31 @@ class Table::State {
   const TableSpec& spec() const { return spec_; }
   const std::vector<std::string>& servers() const { return servers_; }
 
+  // Returns the rows of `keys`, i64[n], from `server`.
+  async::Future<Tensor> PullFrom(const std::string& server, Tensor keys,
+                                 const PullOptions& options) const {
+    v1::PullRequest request;
+    request.set_table(spec_.name);
+    request.set_keep_missing(!options.create_missing);
+    const tensor::Shape shape({keys.num_elements(), spec_.width});
+    return client_->Call(server, kPullMethod, request, {std::move(keys)})
+        .Then([shape](
+                  absl::StatusOr<PullMessage> reply) -> absl::StatusOr<Tensor> {
+          RETURN_IF_ERROR(reply);
+          if (reply->tensors.size() == 1 &&
+              reply->tensors[0].dtype() == tensor::DType::kF32 &&
+              reply->tensors[0].shape() == shape) {
+            return std::move(reply->tensors[0]);
+          }
+          return absl::InternalError(absl::StrCat(
+              "a server replied to a pull of f32", shape.ToString(), " with ",
+              reply->tensors.size(), " tensors",
+              reply->tensors.empty()
+                  ? ""
+                  : ", the first " + reply->tensors[0].ToString()));
+        });
+  }
+
   // A server's part of a request: the keys from `begin` to `end`.
   struct Part {
     const std::string* server;
@@ -135,26 +163,26 @@ Tensor KeysOf(const OrderedKeys& ordered, size_t begin, size_t end) {
   return keys;
 }
 
-// The distinct rows of a pull, in the order of the parts.
-absl::StatusOr<std::vector<Tensor>> RowsOf(std::vector<PullMessage> replies,
-                                           const std::vector<size_t>& counts,
-                                           int64_t width) {
-  std::vector<Tensor> rows;
-  for (size_t i = 0; i < replies.size(); ++i) {
-    const tensor::Shape expected({static_cast<int64_t>(counts[i]), width});
-    if (replies[i].tensors.size() != 1 ||
-        replies[i].tensors[0].dtype() != tensor::DType::kF32 ||
-        replies[i].tensors[0].shape() != expected) {
-      return absl::InternalError(
-          absl::StrCat("a server replied to a pull of f32", expected.ToString(),
-                       " with ", replies[i].tensors.size(), " tensors",
-                       replies[i].tensors.empty()
-                           ? ""
-                           : ", " + replies[i].tensors[0].ToString()));
-    }
-    rows.push_back(std::move(replies[i].tensors[0]));
+// Whether repeated keys are estimated to be a tenth of `keys` or more, from the
+// repeats in a sample: with c equal pairs among m keys, the rate is about
+// c * n / m^2.
+bool HasManyRepeats(std::span<const uint64_t> keys) {
+  constexpr size_t kSample = 256;
+  constexpr size_t kSlots = 1024;
+  if (keys.size() < 2) return false;
+  const size_t sample = std::min(keys.size(), kSample);
+  std::array<uint64_t, kSlots> slots = {};
+  std::array<bool, kSlots> used = {};
+  size_t repeats = 0;
+  for (size_t i = 0; i < sample; ++i) {
+    const uint64_t key = keys[i * keys.size() / sample];
+    size_t slot = HashKey(key) % kSlots;
+    while (used[slot] && slots[slot] != key) slot = (slot + 1) % kSlots;
+    repeats += used[slot] ? 1 : 0;
+    used[slot] = true;
+    slots[slot] = key;
   }
-  return rows;
+  return 10 * repeats * keys.size() >= sample * sample;
 }
 
 // Copies the row of each key to its place.
@@ -170,8 +198,13 @@ Tensor Expand(const OrderedKeys& ordered, const std::vector<Tensor>& parts,
   }
   float* next = rows.data<float>();
   const size_t bytes = static_cast<size_t>(width) * sizeof(float);
-  for (uint32_t position : ordered.positions()) {
-    std::memcpy(next, distinct[position], bytes);
+  const std::span<const uint32_t> positions = ordered.positions();
+  constexpr size_t kAhead = 16;
+  for (size_t i = 0; i < positions.size(); ++i) {
+    if (i + kAhead < positions.size()) {
+      Prefetch(distinct[positions[i + kAhead]], bytes);
+    }
+    std::memcpy(next, distinct[positions[i]], bytes);
     next += width;
   }
   return rows;
@@ -259,35 +292,30 @@ async::Future<Tensor> Table::Pull(const Tensor& keys,
   if (absl::Status status = CheckKeys(keys); !status.ok()) {
     return async::MakeReadyFuture<Tensor>(std::move(status));
   }
-  absl::StatusOr<Tensor> contiguous = keys.Contiguous();
-  if (!contiguous.ok()) {
-    return async::MakeReadyFuture<Tensor>(contiguous.status());
+  absl::StatusOr<Tensor> flat = keys.Reshape({keys.num_elements()});
+  if (flat.ok()) flat = flat->Contiguous();
+  if (!flat.ok()) return async::MakeReadyFuture<Tensor>(flat.status());
+  const tensor::Shape shape = RowsShape(keys, spec().width);
+  const std::span<const uint64_t> numbers = Numbers(std::as_const(*flat));
+  if (servers().size() == 1 && !HasManyRepeats(numbers)) {
+    return state_->PullFrom(servers()[0], *std::move(flat), options)
+        .Then([shape](absl::StatusOr<Tensor> rows) -> absl::StatusOr<Tensor> {
+          RETURN_IF_ERROR(rows);
+          return rows->Reshape(shape);
+        });
   }
-  auto ordered =
-      std::make_shared<const OrderedKeys>(Numbers(std::as_const(*contiguous)));
-  v1::PullRequest request;
-  request.set_table(spec().name);
-  request.set_keep_missing(!options.create_missing);
-  std::vector<async::Future<PullMessage>> replies;
-  std::vector<size_t> counts;
+  auto ordered = std::make_shared<const OrderedKeys>(numbers);
+  std::vector<async::Future<Tensor>> parts;
   for (const State::Part& part : state_->Split(*ordered)) {
-    counts.push_back(part.end - part.begin);
-    replies.push_back(
-        state_->client().Call(*part.server, kPullMethod, request,
-                              {KeysOf(*ordered, part.begin, part.end)}));
+    parts.push_back(state_->PullFrom(
+        *part.server, KeysOf(*ordered, part.begin, part.end), options));
   }
-  return async::JoinAll(std::move(replies))
-      .Then([ordered = std::move(ordered), counts = std::move(counts),
-             shape = RowsShape(keys, spec().width), width = spec().width](
-                absl::StatusOr<std::vector<PullMessage>> messages)
+  return async::JoinAll(std::move(parts))
+      .Then([ordered = std::move(ordered), shape, width = spec().width](
+                const absl::StatusOr<std::vector<Tensor>>& rows)
                 -> absl::StatusOr<Tensor> {
-        RETURN_IF_ERROR(messages);
-        ASSIGN_OR_RETURN(std::vector<Tensor> rows,
-                         RowsOf(*std::move(messages), counts, width));
-        if (rows.size() == 1 && ordered->in_order()) {
-          return rows[0].Reshape(shape);
-        }
-        return Expand(*ordered, rows, shape, width);
+        RETURN_IF_ERROR(rows);
+        return Expand(*ordered, *rows, shape, width);
       });
 }
 

@@ -204,19 +204,12 @@ absl::StatusOr<rpc::Message<v1::PullReply>> TableServer::Pull(
   RETURN_IF_ERROR(CheckTensors(*table, call, 1));
   RETURN_IF_ERROR(CheckLimits(*table, call.tensors[0]));
   ASSIGN_OR_RETURN(const std::vector<uint64_t> keys, ReadKeys(call.tensors[0]));
-  ASSIGN_OR_RETURN(const std::vector<PartitionRange> ranges,
-                   table->SplitOrdered(keys));
-  const int64_t width = table->spec().width;
-  ASSIGN_OR_RETURN(
-      tensor::Tensor rows,
-      tensor::Tensor::TryEmpty({static_cast<int64_t>(keys.size()), width}));
-  const MissingRows missing =
-      request.keep_missing() ? MissingRows::kKeep : MissingRows::kCreate;
-  for (const PartitionRange& range : ranges) {
-    RETURN_IF_ERROR(range.partition->Pull(
-        {&keys[range.begin], range.end - range.begin}, missing,
-        rows.data<float>() + range.begin * width));
-  }
+  ASSIGN_OR_RETURN(tensor::Tensor rows,
+                   tensor::Tensor::TryEmpty({static_cast<int64_t>(keys.size()),
+                                             table->spec().width}));
+  RETURN_IF_ERROR(table->Pull(
+      keys, {rows.data<float>(), static_cast<size_t>(rows.num_elements())},
+      request.keep_missing() ? MissingRows::kKeep : MissingRows::kCreate));
   rpc::Message<v1::PullReply> reply;
   reply.tensors.push_back(std::move(rows));
   return reply;

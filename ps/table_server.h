@@ -49,8 +49,8 @@ class TableServer {
   // Returns the rows. `call` has the lazy tensors of the request.
   //
   // kNotFound            there is no such table.
-  // kInvalidArgument     a tensor is missing or has a wrong dtype or shape, or
-  //                      the keys are not in order.
+  // kInvalidArgument     a tensor is missing or has a wrong dtype or shape; for
+  //                      a push, the keys are not in order.
   // kFailedPrecondition  this server does not hold a key's shard.
   // kResourceExhausted   a limit, or out of memory.
   absl::StatusOr<rpc::Message<v1::PullReply>> Pull(

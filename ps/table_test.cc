@@ -190,6 +190,27 @@ TEST_F(TableTest, PullCanLeaveMissingRowsMissing) {
   EXPECT_EQ(Rows(table), 0);
 }
 
+TEST_F(TableTest, OneServerGetsDistinctKeysAsTheyAreAndRepeatedOnesOnce) {
+  const Table table = *Table::Create(
+      job_.agent(0),
+      {.name = "t", .width = 2, .initializer = Initializer::Uniform(0, 1)},
+      {"w1"});
+  std::vector<int64_t> distinct(300);
+  for (int64_t i = 0; i < 300; ++i) distinct[i] = i * 7 % 300;
+  const std::vector<float> rows = Pull(table, distinct);
+  std::vector<int64_t> repeated;
+  std::vector<float> expected;
+  for (int64_t i = 0; i < 900; ++i) {
+    repeated.push_back(distinct[i * i % 30]);
+    expected.push_back(rows[2 * (i * i % 30)]);
+    expected.push_back(rows[2 * (i * i % 30) + 1]);
+  }
+  const uint64_t before = job_.agent(1).transfer_totals().tensor_bytes_sent;
+  EXPECT_EQ(Pull(table, repeated), expected);
+  // 30 distinct keys: at most 30 rows of 8 bytes.
+  EXPECT_LE(job_.agent(1).transfer_totals().tensor_bytes_sent - before, 240u);
+}
+
 TEST_F(TableTest, OtherWorkersCreateAndOpenTheSameTable) {
   const TableSpec spec{.name = "t", .width = 1, .rule = {"SGD", {{"lr", 1}}}};
   const Table first = Create(spec);
