@@ -61,7 +61,8 @@ absl::StatusOr<std::unique_ptr<RedisRows>> RedisRows::Start(size_t width) {
   if (server == 0) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     execl(kServer, kServer, "--port", port_text.c_str(), "--bind", "127.0.0.1",
-          "--save", "", "--loglevel", "warning", "--logfile", "/dev/null", nullptr);
+          "--save", "", "--loglevel", "warning", "--logfile", "/dev/null",
+          nullptr);
     _exit(127);
   }
   redisContext* connection = nullptr;

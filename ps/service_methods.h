@@ -19,6 +19,12 @@ inline constexpr rpc::ServiceMethod<v1::PullRequest, v1::PullReply> kPullMethod{
 inline constexpr rpc::ServiceMethod<v1::PushRequest, v1::PushReply> kPushMethod{
     "hawser.v1.TableService.Push"};
 
+inline constexpr rpc::ServiceMethod<v1::SaveTableRequest, v1::SaveTableReply>
+    kSaveTableMethod{"hawser.v1.TableService.SaveTable"};
+inline constexpr rpc::ServiceMethod<v1::RestoreTableRequest,
+                                    v1::RestoreTableReply>
+    kRestoreTableMethod{"hawser.v1.TableService.RestoreTable"};
+
 }  // namespace hawser::ps
 
 #endif  // HAWSER_PS_SERVICE_METHODS_H_

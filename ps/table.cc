@@ -15,6 +15,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
 #include "async/future.h"
 #include "async/join.h"
 #include "async/status_macros.h"
@@ -24,12 +25,13 @@
 #include "ps/storage/key_hash.h"
 #include "ps/storage/prefetch.h"
 #include "ps/storage/sparse_table.h"
+#include "ps/storage/table_codec.h"
 #include "ps/storage/table_spec.h"
 #include "ps/table_client.h"
-#include "ps/table_codec.h"
 #include "ps/table_service.h"
 #include "rpc/agent/agent.h"
 #include "rpc/functions/method.h"
+#include "rpc/identity/worker_info.h"
 #include "tensor/dtype.h"
 #include "tensor/shape.h"
 #include "tensor/tensor.h"
@@ -37,11 +39,13 @@
 namespace hawser::ps {
 namespace {
 
+// Of calls that read or write files.
+constexpr absl::Duration kFileTimeout = absl::Hours(1);
+
 using PullMessage = rpc::Message<v1::PullReply>;
 using PushMessage = rpc::Message<v1::PushReply>;
 
-absl::Status CheckServers(const std::vector<std::string>& servers,
-                          int64_t num_shards) {
+absl::Status CheckServers(const std::vector<std::string>& servers) {
   if (servers.empty()) {
     return absl::InvalidArgumentError("a table needs at least one server");
   }
@@ -49,20 +53,11 @@ absl::Status CheckServers(const std::vector<std::string>& servers,
       servers.size()) {
     return absl::InvalidArgumentError("a server of the table is named twice");
   }
-  if (static_cast<int64_t>(servers.size()) > num_shards) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(servers.size(), " servers are more than the ", num_shards,
-                     " shards of the table"));
-  }
   return absl::OkStatus();
 }
 
-// The shards of server `index` of `servers`.
-ShardRange ShardsOf(size_t index, size_t servers, int64_t num_shards) {
-  const auto i = static_cast<int64_t>(index);
-  const auto n = static_cast<int64_t>(servers);
-  const int64_t first = i * num_shards / n;
-  return {first, (i + 1) * num_shards / n - first};
+ServerPlace PlaceOf(size_t index, const std::vector<std::string>& servers) {
+  return {static_cast<int64_t>(index), static_cast<int64_t>(servers.size())};
 }
 
 absl::Status CheckKeys(const Tensor& keys) {
@@ -91,9 +86,16 @@ std::span<const uint64_t> Numbers(const Tensor& keys) {
 // The constant parts of a handle.
 class Table::State {
  public:
+  // `servers` are not more than the shards.
   State(std::shared_ptr<TableClient> client, const TableSpec& spec,
         std::vector<std::string> servers)
-      : client_(std::move(client)), spec_(spec), servers_(std::move(servers)) {}
+      : client_(std::move(client)), spec_(spec), servers_(std::move(servers)) {
+    for (size_t i = 0; i < servers_.size(); ++i) {
+      const ShardRange shards =
+          *ShardsOf(PlaceOf(i, servers_), spec_.num_shards);
+      shard_ends_.push_back(shards.first + shards.count);
+    }
+  }
 
   TableClient& client() const { return *client_; }
   const TableSpec& spec() const { return spec_; }
@@ -136,11 +138,7 @@ class Table::State {
     std::vector<Part> parts;
     size_t begin = 0;
     for (size_t i = 0; i < servers_.size(); ++i) {
-      const ShardRange shards = ShardsOf(i, servers_.size(), spec_.num_shards);
-      const size_t end = i + 1 == servers_.size()
-                             ? ordered.keys().size()
-                             : ordered.CountBelow(shards.first + shards.count,
-                                                  spec_.num_shards);
+      const size_t end = ordered.CountBelow(shard_ends_[i], spec_.num_shards);
       if (end > begin) parts.push_back({&servers_[i], begin, end});
       begin = end;
     }
@@ -151,6 +149,8 @@ class Table::State {
   const std::shared_ptr<TableClient> client_;
   const TableSpec spec_;
   const std::vector<std::string> servers_;
+  // The shard after the last one of each server.
+  std::vector<int64_t> shard_ends_;
 };
 
 namespace {
@@ -236,14 +236,15 @@ absl::StatusOr<Table> Table::Create(rpc::Agent& agent,
                                     const TableSpec& description,
                                     std::vector<std::string> servers) {
   ASSIGN_OR_RETURN(const TableSpec spec, NormalizeTableSpec(description));
-  RETURN_IF_ERROR(CheckServers(servers, spec.num_shards));
+  RETURN_IF_ERROR(CheckServers(servers));
   ASSIGN_OR_RETURN(std::shared_ptr<TableClient> client, ClientOf(agent));
   std::vector<async::Future<rpc::Message<v1::CreateTableReply>>> replies;
   for (size_t i = 0; i < servers.size(); ++i) {
     v1::CreateTableRequest request;
     *request.mutable_table() = ToProto(spec);
-    *request.mutable_shards() =
-        ToProto(ShardsOf(i, servers.size(), spec.num_shards));
+    ASSIGN_OR_RETURN(const ShardRange shards,
+                     ShardsOf(PlaceOf(i, servers), spec.num_shards));
+    *request.mutable_shards() = ToProto(shards);
     replies.push_back(client->Call(servers[i], kCreateTableMethod, request));
   }
   RETURN_IF_ERROR(async::JoinAll(std::move(replies)).Wait());
@@ -254,7 +255,7 @@ absl::StatusOr<Table> Table::Create(rpc::Agent& agent,
 absl::StatusOr<Table> Table::Open(rpc::Agent& agent, const std::string& name,
                                   std::vector<std::string> servers) {
   ASSIGN_OR_RETURN(std::shared_ptr<TableClient> client, ClientOf(agent));
-  if (servers.empty()) return CheckServers(servers, 1);
+  RETURN_IF_ERROR(CheckServers(servers));
   std::vector<async::Future<rpc::Message<v1::DescribeTableReply>>> futures;
   v1::DescribeTableRequest request;
   request.set_table(name);
@@ -264,11 +265,12 @@ absl::StatusOr<Table> Table::Open(rpc::Agent& agent, const std::string& name,
   ASSIGN_OR_RETURN(const auto replies,
                    async::JoinAll(std::move(futures)).Wait());
   ASSIGN_OR_RETURN(const TableSpec spec, FromProto(replies[0].body.table()));
-  RETURN_IF_ERROR(CheckServers(servers, spec.num_shards));
   for (size_t i = 0; i < servers.size(); ++i) {
     ASSIGN_OR_RETURN(const TableSpec part, FromProto(replies[i].body.table()));
     const ShardRange held = FromProto(replies[i].body.shards());
-    if (part != spec || held != ShardsOf(i, servers.size(), spec.num_shards)) {
+    ASSIGN_OR_RETURN(const ShardRange wanted,
+                     ShardsOf(PlaceOf(i, servers), spec.num_shards));
+    if (part != spec || held != wanted) {
       return absl::FailedPreconditionError(absl::StrCat(
           "table \"", name, "\": server '", servers[i], "' holds ", held.count,
           " shards from ", held.first,
@@ -279,6 +281,52 @@ absl::StatusOr<Table> Table::Open(rpc::Agent& agent, const std::string& name,
   }
   return Table(std::make_shared<const State>(std::move(client), spec,
                                              std::move(servers)));
+}
+
+absl::StatusOr<Table> Table::Restore(rpc::Agent& agent, const std::string& name,
+                                     const std::string& snapshot,
+                                     std::vector<std::string> servers) {
+  ASSIGN_OR_RETURN(std::shared_ptr<TableClient> client, ClientOf(agent));
+  RETURN_IF_ERROR(CheckServers(servers));
+  v1::RestoreTableRequest request;
+  request.set_table(name);
+  request.set_name(snapshot);
+  std::vector<async::Future<rpc::Message<v1::RestoreTableReply>>> futures;
+  for (size_t i = 0; i < servers.size(); ++i) {
+    request.set_server(static_cast<int64_t>(i));
+    request.set_num_servers(static_cast<int64_t>(servers.size()));
+    futures.push_back(client->Call(servers[i], kRestoreTableMethod, request, {},
+                                   {.timeout = kFileTimeout}));
+  }
+  ASSIGN_OR_RETURN(const auto replies,
+                   async::JoinAll(std::move(futures)).Wait());
+  ASSIGN_OR_RETURN(const TableSpec spec, FromProto(replies[0].body.table()));
+  return Table(std::make_shared<const State>(std::move(client), spec,
+                                             std::move(servers)));
+}
+
+async::Future<TableSize> Table::Save(const std::string& name) const {
+  v1::SaveTableRequest request;
+  request.set_table(spec().name);
+  request.set_name(name);
+  request.set_snapshot(rpc::ToNumber(rpc::NewIncarnation()));
+  std::vector<async::Future<rpc::Message<v1::SaveTableReply>>> replies;
+  for (const std::string& server : servers()) {
+    replies.push_back(state_->client().Call(server, kSaveTableMethod, request,
+                                            {}, {.timeout = kFileTimeout}));
+  }
+  return async::JoinAll(std::move(replies))
+      .Then([](const absl::StatusOr<
+                std::vector<rpc::Message<v1::SaveTableReply>>>& parts)
+                -> absl::StatusOr<TableSize> {
+        RETURN_IF_ERROR(parts);
+        TableSize size;
+        for (const auto& part : *parts) {
+          size.rows += part.body.num_rows();
+          size.bytes += part.body.num_bytes();
+        }
+        return size;
+      });
 }
 
 const TableSpec& Table::spec() const { return state_->spec(); }

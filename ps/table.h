@@ -100,6 +100,29 @@ class Table {
   async::Future<void> Push(const Tensor& keys, const Tensor& gradients,
                            const PushOptions& options = {}) const;
 
+  // Writes all rows to the snapshot `name` in the snapshot directories of the
+  // servers, while pulls and pushes continue: those of a part of a server's
+  // rows wait while this part is copied in memory. Use a new name for each
+  // snapshot. Takes at most an hour.
+  //
+  //   kInvalidArgument     `name` is not 1 to 200 letters, digits, '_', '-' and
+  //                        '.', not beginning with '.'.
+  //   kFailedPrecondition  a server has no snapshot directory.
+  //   Errors of the servers' file systems, which name the file.
+  async::Future<TableSize> Save(const std::string& name) const;
+
+  // Returns a table with the rows of the snapshot `snapshot`, on any number of
+  // servers, which must see the files of all servers that saved it; each also
+  // replaces a table of that name which it has. Pushes under way are still
+  // applied only once if the servers are the same.
+  //
+  //   kNotFound   a server does not see the files of some shards.
+  //   kDataLoss   a file is damaged; the table of that server is as before.
+  static absl::StatusOr<Table> Restore(rpc::Agent& agent,
+                                       const std::string& name,
+                                       const std::string& snapshot,
+                                       std::vector<std::string> servers);
+
   // The rows that exist, and their memory, on all servers.
   async::Future<TableSize> Size() const;
 

@@ -34,13 +34,15 @@ class TableClient {
       const std::string& server,
       const rpc::ServiceMethod<Request, Reply>& method,
       const std::type_identity_t<Request>& request,
-      std::vector<tensor::Tensor> tensors = {}) {
+      std::vector<tensor::Tensor> tensors = {},
+      const rpc::MethodCallOptions& options = {}) {
     const rpc::HostHandle::Use host = host_.Acquire();
     if (!host) {
       return async::MakeReadyFuture<rpc::Message<Reply>>(
           absl::FailedPreconditionError("the worker was shut down"));
     }
-    return host->CallMethod(server, method, request, std::move(tensors));
+    return host->CallMethod(server, method, request, std::move(tensors),
+                            options);
   }
 
   // The number of the next push of this worker to `table`, from 1 on.

@@ -17,9 +17,10 @@
 #include "async/status_macros.h"
 #include "proto/ps.pb.h"
 #include "ps/storage/sparse_table.h"
+#include "ps/storage/table_codec.h"
+#include "ps/storage/table_file.h"
 #include "ps/storage/table_partition.h"
 #include "ps/storage/table_spec.h"
-#include "ps/table_codec.h"
 #include "rpc/functions/method.h"
 #include "rpc/identity/worker_info.h"
 #include "rpc/wire/lazy_tensor.h"
@@ -148,14 +149,19 @@ absl::Status TableServer::Create(const v1::CreateTableRequest& request) {
     }
     return absl::OkStatus();
   }
-  if (static_cast<int64_t>(tables_.size()) >= limits_.max_tables) {
-    return absl::ResourceExhaustedError(absl::StrCat(
-        "this server has ", limits_.max_tables, " tables, which is its limit"));
-  }
+  RETURN_IF_ERROR(CheckNumberOfTables());
   ASSIGN_OR_RETURN(std::shared_ptr<SparseTable> table,
                    SparseTable::Create(spec, {.shards = shards}));
   tables_.emplace(spec.name, std::move(table));
   return absl::OkStatus();
+}
+
+absl::Status TableServer::CheckNumberOfTables() const {
+  if (static_cast<int64_t>(tables_.size()) < limits_.max_tables) {
+    return absl::OkStatus();
+  }
+  return absl::ResourceExhaustedError(absl::StrCat(
+      "this server has ", limits_.max_tables, " tables, which is its limit"));
 }
 
 absl::StatusOr<std::shared_ptr<SparseTable>> TableServer::Find(
@@ -243,6 +249,35 @@ absl::Status TableServer::Push(const rpc::MethodCall& call,
                               rows, learning_rate, id));
   }
   return absl::OkStatus();
+}
+
+absl::StatusOr<v1::SaveTableReply> TableServer::Save(
+    const v1::SaveTableRequest& request) const {
+  ASSIGN_OR_RETURN(const std::shared_ptr<SparseTable> table,
+                   Find(request.table()));
+  ASSIGN_OR_RETURN(const TableFileSize size,
+                   snapshots_.Save(*table, request.name(), request.snapshot()));
+  v1::SaveTableReply reply;
+  reply.set_num_rows(size.rows);
+  reply.set_num_bytes(size.bytes);
+  return reply;
+}
+
+absl::StatusOr<v1::RestoreTableReply> TableServer::Restore(
+    const v1::RestoreTableRequest& request) {
+  ASSIGN_OR_RETURN(
+      std::shared_ptr<SparseTable> table,
+      snapshots_.Restore(request.table(), request.name(),
+                         {request.server(), request.num_servers()}));
+  v1::RestoreTableReply reply;
+  *reply.mutable_table() = ToProto(table->spec());
+  reply.set_num_rows(table->num_rows());
+  const async::MutexLock lock(&mutex_);
+  if (!tables_.contains(request.table())) {
+    RETURN_IF_ERROR(CheckNumberOfTables());
+  }
+  tables_[request.table()] = std::move(table);
+  return reply;
 }
 
 void TableServer::Forget(rpc::Incarnation client) {

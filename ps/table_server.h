@@ -7,12 +7,14 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "async/mutex.h"
 #include "proto/ps.pb.h"
+#include "ps/storage/snapshot_directory.h"
 #include "ps/storage/sparse_table.h"
 #include "rpc/functions/method.h"
 #include "rpc/identity/worker_info.h"
@@ -36,7 +38,9 @@ struct TableLimits {
 // Thread-safe.
 class TableServer {
  public:
-  explicit TableServer(const TableLimits& limits = {}) : limits_(limits) {}
+  explicit TableServer(const TableLimits& limits = {},
+                       std::string snapshot_directory = {})
+      : limits_(limits), snapshots_(std::move(snapshot_directory)) {}
 
   // kAlreadyExists: the table exists with another description or other shards;
   // the error names the difference.
@@ -62,6 +66,13 @@ class TableServer {
   absl::Status Push(const rpc::MethodCall& call,
                     const v1::PushRequest& request);
 
+  // Errors of SnapshotDirectory, and kNotFound: there is no such table.
+  absl::StatusOr<v1::SaveTableReply> Save(
+      const v1::SaveTableRequest& request) const;
+  // Errors of SnapshotDirectory; the tables are then as before.
+  absl::StatusOr<v1::RestoreTableReply> Restore(
+      const v1::RestoreTableRequest& request);
+
   // Drops what is remembered of a client that makes no more calls.
   void Forget(rpc::Incarnation client);
 
@@ -74,7 +85,11 @@ class TableServer {
   absl::Status CheckLimits(const SparseTable& table,
                            const rpc::LazyTensor& keys) const;
 
+  absl::Status CheckNumberOfTables() const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
   const TableLimits limits_;
+  const SnapshotDirectory snapshots_;
   mutable async::Mutex mutex_;
   std::map<std::string, std::shared_ptr<SparseTable>> tables_
       ABSL_GUARDED_BY(mutex_);

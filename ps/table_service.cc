@@ -17,6 +17,7 @@
 #include "rpc/agent/agent.h"
 #include "rpc/agent/service_host.h"
 #include "rpc/functions/method.h"
+#include "rpc/functions/run_on.h"
 #include "rpc/identity/worker_info.h"
 
 namespace hawser::ps {
@@ -29,10 +30,26 @@ async::Future<rpc::Message<M>> Done(const absl::Status& status) {
   return async::MakeReadyFuture<rpc::Message<M>>(rpc::Message<M>());
 }
 
+template <class M>
+async::Future<rpc::Message<M>> Done(absl::StatusOr<M> reply) {
+  if (!reply.ok()) {
+    return async::MakeReadyFuture<rpc::Message<M>>(reply.status());
+  }
+  return async::MakeReadyFuture<rpc::Message<M>>(
+      rpc::Message<M>{*std::move(reply), {}});
+}
+
+// Saves and restores run one after the other, because they are limited by the
+// disk.
+rpc::MethodOptions FileMethod() {
+  return {.run_on = rpc::RunOn::Queue("ps.files")};
+}
+
 }  // namespace
 
-TableService::TableService(const TableLimits& limits)
-    : server_(std::make_shared<TableServer>(limits)) {}
+TableService::TableService(TableServiceOptions options)
+    : server_(std::make_shared<TableServer>(
+          options.limits, std::move(options.snapshot_directory))) {}
 
 TableService::~TableService() = default;
 
@@ -46,11 +63,7 @@ absl::Status TableService::Start(rpc::ServiceHost& host) {
   RETURN_IF_ERROR(host.RegisterMethod(
       kDescribeTableMethod,
       [server = server_](const rpc::MethodCall&, auto request) {
-        using Reply = rpc::Message<v1::DescribeTableReply>;
-        absl::StatusOr<v1::DescribeTableReply> reply =
-            server->Describe(request.body);
-        if (!reply.ok()) return async::MakeReadyFuture<Reply>(reply.status());
-        return async::MakeReadyFuture<Reply>(Reply{*std::move(reply), {}});
+        return Done(server->Describe(request.body));
       },
       {.for_observers = true}));
   RETURN_IF_ERROR(host.RegisterMethod(
@@ -60,6 +73,18 @@ absl::Status TableService::Start(rpc::ServiceHost& host) {
             server->Pull(call, request.body));
       },
       {.lazy_tensors = true}));
+  RETURN_IF_ERROR(host.RegisterMethod(
+      kSaveTableMethod,
+      [server = server_](const rpc::MethodCall&, auto request) {
+        return Done(server->Save(request.body));
+      },
+      FileMethod()));
+  RETURN_IF_ERROR(host.RegisterMethod(
+      kRestoreTableMethod,
+      [server = server_](const rpc::MethodCall&, auto request) {
+        return Done(server->Restore(request.body));
+      },
+      FileMethod()));
   return host.RegisterMethod(
       kPushMethod,
       [server = server_](const rpc::MethodCall& call, auto request) {

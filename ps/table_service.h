@@ -21,6 +21,13 @@ namespace hawser::ps {
 
 class TableClient;
 
+struct TableServiceOptions {
+  TableLimits limits = {};
+  // Directory of the snapshots that this worker writes and restores; created if
+  // it does not exist. Empty: the worker saves nothing.
+  std::string snapshot_directory = {};
+};
+
 // The service for tables. Each worker that holds rows or uses a Table needs
 // one:
 //
@@ -29,7 +36,7 @@ class TableClient;
 // Tables end with the worker that holds them.
 class TableService final : public rpc::Service {
  public:
-  explicit TableService(const TableLimits& limits = {});
+  explicit TableService(TableServiceOptions options = {});
   ~TableService() override;
 
   std::string_view name() const override { return "ps"; }

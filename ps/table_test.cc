@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <map>
 #include <memory>
@@ -19,8 +20,8 @@
 #include "ps/service_methods.h"
 #include "ps/storage/key_hash.h"
 #include "ps/storage/sparse_table.h"
+#include "ps/storage/table_codec.h"
 #include "ps/storage/table_spec.h"
-#include "ps/table_codec.h"
 #include "ps/table_service.h"
 #include "rpc/agent/service_host.h"
 #include "rpc/functions/method.h"
@@ -62,8 +63,15 @@ class TableTest : public testing::Test {
   void SetUp() override {
     job_.StartAll(kWorkers, [](int, rpc::AgentOptions& options) {
       options.services.push_back(std::make_unique<TableService>(
-          TableLimits{.max_tables = 2, .max_keys = 1000}));
+          TableServiceOptions{.limits = {.max_tables = 2, .max_keys = 1000},
+                              .snapshot_directory = Snapshots()}));
     });
+  }
+
+  // Shared by the workers of a test.
+  static std::string Snapshots() {
+    return testing::TempDir() + "/" +
+           testing::UnitTest::GetInstance()->current_test_info()->name();
   }
 
   Table Create(const TableSpec& spec) {
@@ -360,12 +368,96 @@ TEST_F(TableTest, SixteenBitGradientsAreAccepted) {
   EXPECT_EQ(Pull(table, key), (std::vector<float>{3, 3}));
 }
 
+TEST_F(TableTest, SnapshotRestoresOntoOtherNumbersOfServers) {
+  const TableSpec spec{.name = "a/b",
+                       .width = 3,
+                       .rule = {"Adagrad", {{"lr", 0.1}}},
+                       .initializer = Initializer::Normal(0, 1)};
+  const Table table = Create(spec);
+  const std::vector<int64_t> keys = OrderedKeysBelow(500);
+  const auto train = [&](const Table& trained) {
+    std::vector<float> gradients(keys.size() * 3);
+    for (size_t i = 0; i < gradients.size(); ++i) {
+      gradients[i] = static_cast<float>(i % 7) - 3;
+    }
+    ASSERT_THAT(
+        trained.Push(Keys(keys), Tensor::FromVector(gradients, {500, 3}))
+            .Wait(),
+        IsOk());
+  };
+  train(table);
+  const absl::StatusOr<TableSize> saved = table.Save("step-1").Wait();
+  ASSERT_THAT(saved, IsOk());
+  EXPECT_EQ(saved->rows, 500);
+  const std::vector<float> rows = Pull(table, keys);
+  train(table);
+  const std::vector<float> later = Pull(table, keys);
+  for (const std::vector<std::string>& servers :
+       {std::vector<std::string>{"w1"},
+        {"w3", "w2"},
+        kServers,
+        {"w3", "w1", "w0", "w2"}}) {
+    const absl::StatusOr<Table> restored =
+        Table::Restore(job_.agent(0), "a/b", "step-1", servers);
+    ASSERT_THAT(restored, IsOk());
+    EXPECT_EQ(restored->spec(), table.spec());
+    EXPECT_EQ(Rows(*restored), 500);
+    EXPECT_EQ(Pull(*restored, keys), rows);
+    train(*restored);
+    EXPECT_EQ(Pull(*restored, keys), later);
+  }
+}
+
+TEST_F(TableTest, BadSnapshotsAreRefused) {
+  const Table table = Create({.name = "t", .width = 1});
+  Pull(table, OrderedKeysBelow(100));
+  for (const char* name : {"", "..", ".x", "a/b", "a b"}) {
+    EXPECT_THAT(table.Save(name).Wait(),
+                StatusIs(absl::StatusCode::kInvalidArgument,
+                         HasSubstr("a snapshot has a name of")))
+        << name;
+  }
+  EXPECT_THAT(Table::Restore(job_.agent(0), "t", "none", kServers),
+              StatusIs(absl::StatusCode::kNotFound,
+                       HasSubstr("cannot read the snapshot")));
+  ASSERT_THAT(table.Save("one").Wait(), IsOk());
+  EXPECT_THAT(Table::Restore(job_.agent(0), "u", "one", kServers),
+              StatusIs(absl::StatusCode::kNotFound,
+                       HasSubstr("does not have table \"u\"")));
+  // A server's file is missing.
+  const std::string file = Snapshots() + "/one/t.341-341.rows";
+  ASSERT_TRUE(std::filesystem::remove(file));
+  EXPECT_THAT(Table::Restore(job_.agent(0), "t", "one", {"w1"}),
+              StatusIs(absl::StatusCode::kNotFound,
+                       HasSubstr("does not have shard 341")));
+  // It comes from another snapshot.
+  ASSERT_THAT(table.Save("two").Wait(), IsOk());
+  std::filesystem::copy_file(Snapshots() + "/two/t.341-341.rows", file);
+  EXPECT_THAT(Table::Restore(job_.agent(0), "t", "one", {"w1"}),
+              StatusIs(absl::StatusCode::kDataLoss,
+                       HasSubstr("are of different snapshots")));
+  // The table is as before.
+  EXPECT_EQ(Rows(table), 100);
+}
+
 TEST(TableWithoutServiceTest, SaysWhatIsMissing) {
   rpc::TestJob job;
   job.StartAll(1);
   EXPECT_THAT(Table::Create(job.agent(0), {.name = "t", .width = 1}, {"w0"}),
               StatusIs(absl::StatusCode::kFailedPrecondition,
                        HasSubstr("add a ps::TableService")));
+}
+
+TEST(TableWithoutDirectoryTest, SaysWhatIsMissing) {
+  rpc::TestJob job;
+  job.StartAll(1, [](int, rpc::AgentOptions& options) {
+    options.services.push_back(std::make_unique<TableService>());
+  });
+  const Table table =
+      *Table::Create(job.agent(0), {.name = "t", .width = 1}, {"w0"});
+  EXPECT_THAT(table.Save("one").Wait(),
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       HasSubstr("snapshot_directory")));
 }
 
 TEST_F(TableTest, LostServerIsNamed) {

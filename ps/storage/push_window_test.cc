@@ -40,6 +40,17 @@ TEST(PushWindowTest, ALargeStepForgetsAllEarlierNumbers) {
   EXPECT_EQ(window.Find(uint64_t{1} << 62), State::kApplied);
 }
 
+TEST(PushWindowTest, BitsGiveTheSameWindow) {
+  PushWindow window;
+  for (uint64_t sequence : {1, 5000, 5001, 9000}) window.Add(sequence);
+  const auto copy = PushWindow::FromBits(window.highest(), window.Bits());
+  ASSERT_TRUE(copy.has_value());
+  for (uint64_t sequence = 1; sequence < 10'000; ++sequence) {
+    EXPECT_EQ(copy->Find(sequence), window.Find(sequence)) << sequence;
+  }
+  EXPECT_FALSE(PushWindow::FromBits(1, "short").has_value());
+}
+
 TEST(PushWindowTest, AgreesWithASetOfNumbers) {
   std::mt19937_64 random(3);
   PushWindow window;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <span>
 #include <thread>
@@ -65,6 +66,18 @@ class PartitionedKeys {
 };
 
 }  // namespace
+
+absl::StatusOr<ShardRange> ShardsOf(ServerPlace place, int64_t num_shards) {
+  if (place.index < 0 || place.index >= place.num_servers ||
+      place.num_servers > num_shards) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("server ", place.index, " of ", place.num_servers,
+                     " cannot hold shards of a table with ", num_shards));
+  }
+  const int64_t first = place.index * num_shards / place.num_servers;
+  return ShardRange{first,
+                    (place.index + 1) * num_shards / place.num_servers - first};
+}
 
 absl::StatusOr<std::unique_ptr<SparseTable>> SparseTable::Create(
     const TableSpec& spec, const SparseTableOptions& options) {
@@ -172,6 +185,25 @@ absl::StatusOr<std::vector<PartitionRange>> SparseTable::SplitOrdered(
     ranges.back().end = i + 1;
   }
   return ranges;
+}
+
+absl::Status SparseTable::Import(std::span<const std::byte> rows) {
+  const size_t row_bytes = partitions_[0]->exported_row_bytes();
+  const auto num_shards = static_cast<uint32_t>(spec().num_shards);
+  std::vector<std::vector<std::byte>> parts(partitions_.size());
+  for (size_t begin = 0; begin + row_bytes <= rows.size(); begin += row_bytes) {
+    uint64_t key = 0;
+    std::memcpy(&key, &rows[begin], sizeof(key));
+    const uint16_t partition =
+        partition_of_shard_[SplitHash(HashKey(key), num_shards).part];
+    if (partition == kNotHeld) continue;
+    const auto row = rows.subspan(begin, row_bytes);
+    parts[partition].insert(parts[partition].end(), row.begin(), row.end());
+  }
+  for (size_t i = 0; i < parts.size(); ++i) {
+    RETURN_IF_ERROR(partitions_[i]->Import(parts[i]));
+  }
+  return absl::OkStatus();
 }
 
 void SparseTable::Forget(rpc::Incarnation client) {

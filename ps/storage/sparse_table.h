@@ -28,6 +28,18 @@ struct ShardRange {
   friend bool operator==(const ShardRange&, const ShardRange&) = default;
 };
 
+// The place of a server among the servers of a table.
+struct ServerPlace {
+  // From 0 on.
+  int64_t index = 0;
+  int64_t num_servers = 1;
+};
+
+// The shards of a server: each has as many as the others, or one more.
+// kInvalidArgument: there is no such place, or there are more servers than
+// shards.
+absl::StatusOr<ShardRange> ShardsOf(ServerPlace place, int64_t num_shards);
+
 struct SparseTableOptions {
   // Number of parts with a lock each. 0: four per processor.
   int num_partitions = 0;
@@ -91,6 +103,14 @@ class SparseTable {
   // kFailedPrecondition  the shard of a key is not held here.
   absl::StatusOr<std::vector<PartitionRange>> SplitOrdered(
       std::span<const uint64_t> keys) const;
+
+  size_t num_partitions() const { return partitions_.size(); }
+  TablePartition& partition(size_t index) const { return *partitions_[index]; }
+
+  // Inserts exported rows (TablePartition::Export), of which only those in
+  // shards() are taken. kResourceExhausted: out of memory; some rows may have
+  // been inserted.
+  absl::Status Import(std::span<const std::byte> rows);
 
   // Drops what is remembered of a client, as TablePartition::Forget does.
   void Forget(rpc::Incarnation client);

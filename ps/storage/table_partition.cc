@@ -23,6 +23,7 @@
 #include "ps/storage/row_codec.h"
 #include "ps/storage/row_layout.h"
 #include "ps/storage/table_format.h"
+#include "rpc/identity/worker_info.h"
 #include "tensor/dtype.h"
 
 namespace hawser::ps {
@@ -252,6 +253,52 @@ void TablePartition::UpdateNarrow(const Group& group, const float* gradients,
     format_->rule().Update({&span, 1});
     WriteWeights(layout, weights.data(), group.keys[i], row);
   }
+}
+
+std::vector<std::pair<rpc::Incarnation, PushWindow>> TablePartition::Export(
+    std::vector<std::byte>& rows) const {
+  const async::MutexLock lock(&mutex_);
+  const size_t row_bytes = format_->layout().bytes();
+  rows.resize(slots_.size() * exported_row_bytes());
+  std::byte* next = rows.data();
+  slots_.ForEach([&](uint64_t key, uint32_t slot) {
+    std::memcpy(next, &key, sizeof(key));
+    std::memcpy(next + sizeof(key), slab_.Row(slot), row_bytes);
+    next += sizeof(key) + row_bytes;
+  });
+  std::vector<std::pair<rpc::Incarnation, PushWindow>> pushes;
+  for (const auto& [client, window] : pushes_) {
+    pushes.emplace_back(client, *window);
+  }
+  return pushes;
+}
+
+absl::Status TablePartition::Import(std::span<const std::byte> rows) {
+  const size_t row_bytes = format_->layout().bytes();
+  const size_t count = rows.size() / exported_row_bytes();
+  const async::MutexLock lock(&mutex_);
+  RETURN_IF_ERROR(slots_.Reserve(count));
+  RETURN_IF_ERROR(slab_.Reserve(count));
+  const std::byte* next = rows.data();
+  for (size_t i = 0; i < count; ++i) {
+    uint64_t key = 0;
+    std::memcpy(&key, next, sizeof(key));
+    const uint64_t hash = slots_.Hash(key);
+    uint32_t slot = slots_.Find(key, hash);
+    if (slot == KeyMap::kNoSlot) {
+      slot = slab_.Allocate();
+      slots_.Insert(key, hash, slot);
+    }
+    std::memcpy(slab_.Row(slot), next + sizeof(key), row_bytes);
+    next += sizeof(key) + row_bytes;
+  }
+  return absl::OkStatus();
+}
+
+void TablePartition::ImportPushes(rpc::Incarnation client,
+                                  const PushWindow& pushes) {
+  const async::MutexLock lock(&mutex_);
+  pushes_[client] = std::make_unique<PushWindow>(pushes);
 }
 
 void TablePartition::ForEachRow(

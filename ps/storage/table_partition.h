@@ -7,6 +7,9 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
+#include <utility>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
@@ -73,6 +76,22 @@ class TablePartition {
 
   // Drops what is remembered of a client that makes no more pushes.
   void Forget(rpc::Incarnation client);
+
+  // Copies all rows to `rows`, one after the other: the key in 8 bytes, then
+  // the row. Returns the pushes that these rows contain, by client.
+  std::vector<std::pair<rpc::Incarnation, PushWindow>> Export(
+      std::vector<std::byte>& rows) const;
+
+  // Inserts rows in that form; a row that exists is replaced.
+  // kResourceExhausted: out of memory; nothing changed.
+  absl::Status Import(std::span<const std::byte> rows);
+  // Adds pushes that the rows contain.
+  void ImportPushes(rpc::Incarnation client, const PushWindow& pushes);
+
+  // Size of a row in that form.
+  size_t exported_row_bytes() const {
+    return sizeof(uint64_t) + format_->layout().bytes();
+  }
 
   // Calls visit(key, row) for each row, under the lock. The row is laid out as
   // in TableFormat::layout().

@@ -1,4 +1,4 @@
-#include "ps/table_codec.h"
+#include "ps/storage/table_codec.h"
 
 #include <optional>
 #include <string>

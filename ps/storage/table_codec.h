@@ -1,7 +1,7 @@
 // Conversions between tables' descriptions and the messages of proto/ps.proto.
 
-#ifndef HAWSER_PS_TABLE_CODEC_H_
-#define HAWSER_PS_TABLE_CODEC_H_
+#ifndef HAWSER_PS_STORAGE_TABLE_CODEC_H_
+#define HAWSER_PS_STORAGE_TABLE_CODEC_H_
 
 #include "absl/status/statusor.h"
 #include "proto/ps.pb.h"
@@ -21,4 +21,4 @@ ShardRange FromProto(const v1::TableShards& proto);
 
 }  // namespace hawser::ps
 
-#endif  // HAWSER_PS_TABLE_CODEC_H_
+#endif  // HAWSER_PS_STORAGE_TABLE_CODEC_H_

@@ -1,0 +1,56 @@
+// The files of the snapshots of one server.
+
+#ifndef HAWSER_PS_STORAGE_SNAPSHOT_DIRECTORY_H_
+#define HAWSER_PS_STORAGE_SNAPSHOT_DIRECTORY_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "ps/storage/sparse_table.h"
+#include "ps/storage/table_file.h"
+
+namespace hawser::ps {
+
+// A directory with one sub-directory per snapshot, with one file per table and
+// server: "TABLE.FIRST-COUNT.rows", with the shards in the file, and '+' for
+// '/' in the name of the table. Servers may share it, or have one each.
+//
+// Thread-safe.
+class SnapshotDirectory {
+ public:
+  // An empty path: there are no snapshots, and all calls fail with
+  // kFailedPrecondition.
+  explicit SnapshotDirectory(std::string path) : path_(std::move(path)) {}
+
+  // Writes the rows of `table`; replaces the file of an earlier call.
+  //
+  //   kInvalidArgument  `snapshot` is not 1 to 200 letters, digits, '_', '-'
+  //   and
+  //                     '.', not beginning with '.'.
+  //   Errors of the file system, which name the file.
+  absl::StatusOr<TableFileSize> Save(const SparseTable& table,
+                                     const std::string& snapshot,
+                                     uint64_t id) const;
+
+  // Returns a table with the shards of a server, from the files of any number
+  // of servers.
+  //
+  //   kInvalidArgument  as above, or the table has no such place.
+  //   kNotFound         the directory lacks files with some of the shards.
+  //   kDataLoss         a file is damaged, or files are of different snapshots
+  //                     or tables; names the files.
+  absl::StatusOr<std::unique_ptr<SparseTable>> Restore(
+      const std::string& table, const std::string& snapshot,
+      ServerPlace place) const;
+
+ private:
+  absl::StatusOr<std::string> PathOf(const std::string& snapshot) const;
+
+  const std::string path_;
+};
+
+}  // namespace hawser::ps
+
+#endif  // HAWSER_PS_STORAGE_SNAPSHOT_DIRECTORY_H_

@@ -1,0 +1,62 @@
+// Files with the rows of a table.
+//
+// A file begins with 8 bytes, "HWSRTBL1". Records follow, each with its kind
+// (4 bytes), the length of its body (8 bytes), the CRC-32 of kind, length and
+// body (4 bytes), and the body; numbers are little-endian:
+//
+//   1  TableFileHeader of proto/ps.proto, once.
+//   2  TablePartitionHeader, before the rows of each partition.
+//   3  Rows, as TablePartition::Export gives them, at most about 4 MiB.
+//   4  TableFileEnd, once.
+
+#ifndef HAWSER_PS_STORAGE_TABLE_FILE_H_
+#define HAWSER_PS_STORAGE_TABLE_FILE_H_
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "ps/storage/sparse_table.h"
+#include "ps/storage/table_spec.h"
+
+namespace hawser::ps {
+
+struct TableFileSize {
+  int64_t rows = 0;
+  int64_t bytes = 0;
+};
+
+struct TableFileInfo {
+  // Files of one snapshot have the same number.
+  uint64_t snapshot = 0;
+  TableSpec spec;
+  ShardRange shards;
+  int64_t num_partitions = 0;
+};
+
+// Writes the rows of `table` to `path`, which appears complete or not at all.
+// The rows of a partition are those of one moment, with the pushes that they
+// contain; pulls and pushes of that partition wait while they are copied.
+// Errors of the file system name the file.
+absl::StatusOr<TableFileSize> WriteTableFile(const SparseTable& table,
+                                             uint64_t snapshot,
+                                             const std::string& path);
+
+// Reads the beginning of a file.
+//
+//   kDataLoss  the file is damaged; names file, place and damage.
+absl::StatusOr<TableFileInfo> ReadTableFileInfo(const std::string& path);
+
+// Inserts the rows of the file that are in shards of `table`, and checks the
+// whole file. If the table holds the same shards in as many partitions, it also
+// gets the pushes that the rows contain. After an error the table has some of
+// the rows.
+//
+//   kDataLoss         as above.
+//   kInvalidArgument  the file is of a table with another description.
+absl::Status ReadTableFile(const std::string& path, SparseTable& table);
+
+}  // namespace hawser::ps
+
+#endif  // HAWSER_PS_STORAGE_TABLE_FILE_H_
