@@ -19,6 +19,10 @@ inline constexpr rpc::ServiceMethod<v1::PullRequest, v1::PullReply> kPullMethod{
 inline constexpr rpc::ServiceMethod<v1::PushRequest, v1::PushReply> kPushMethod{
     "hawser.v1.TableService.Push"};
 
+inline constexpr rpc::ServiceMethod<v1::PullSumsRequest, v1::PullSumsReply>
+    kPullSumsMethod{"hawser.v1.TableService.PullSums"};
+inline constexpr rpc::ServiceMethod<v1::PushSumsRequest, v1::PushSumsReply>
+    kPushSumsMethod{"hawser.v1.TableService.PushSums"};
 inline constexpr rpc::ServiceMethod<v1::SaveTableRequest, v1::SaveTableReply>
     kSaveTableMethod{"hawser.v1.TableService.SaveTable"};
 inline constexpr rpc::ServiceMethod<v1::RestoreTableRequest,

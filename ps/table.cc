@@ -70,6 +70,31 @@ absl::Status CheckKeys(const Tensor& keys) {
                    keys.defined() ? keys.ToString() : "undefined"));
 }
 
+absl::Status CheckBags(const Tensor& keys) {
+  RETURN_IF_ERROR(CheckKeys(keys));
+  if (keys.rank() > 0) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      "keys of bags must be i64[bags..., n], not a scalar");
+}
+
+// The shape of a row per bag of `keys`.
+tensor::Shape SumsShape(const Tensor& keys, int64_t width) {
+  std::vector<int64_t> sizes(keys.shape().begin(), keys.shape().end());
+  sizes.back() = width;
+  return tensor::Shape(sizes);
+}
+
+absl::Status CheckGradients(const Tensor& gradients,
+                            const tensor::Shape& expected) {
+  if (gradients.defined() && gradients.dtype() == tensor::DType::kF32 &&
+      gradients.shape() == expected && gradients.device().is_cpu()) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      "gradients must be f32", expected.ToString(), " on cpu, not ",
+      gradients.defined() ? gradients.ToString() : "undefined"));
+}
+
 tensor::Shape RowsShape(const Tensor& keys, int64_t width) {
   std::vector<int64_t> sizes(keys.shape().begin(), keys.shape().end());
   sizes.push_back(width);
@@ -79,6 +104,19 @@ tensor::Shape RowsShape(const Tensor& keys, int64_t width) {
 std::span<const uint64_t> Numbers(const Tensor& keys) {
   return {reinterpret_cast<const uint64_t*>(keys.data<int64_t>()),
           static_cast<size_t>(keys.num_elements())};
+}
+
+// The tensor of a reply, which must be f32 of this shape.
+absl::StatusOr<Tensor> OnlyRows(std::vector<Tensor> tensors,
+                                const tensor::Shape& shape) {
+  if (tensors.size() == 1 && tensors[0].dtype() == tensor::DType::kF32 &&
+      tensors[0].shape() == shape) {
+    return std::move(tensors[0]);
+  }
+  return absl::InternalError(absl::StrCat(
+      "a server replied to a request for f32", shape.ToString(), " with ",
+      tensors.size(), " tensors",
+      tensors.empty() ? "" : ", the first " + tensors[0].ToString()));
 }
 
 }  // namespace
@@ -112,17 +150,7 @@ class Table::State {
         .Then([shape](
                   absl::StatusOr<PullMessage> reply) -> absl::StatusOr<Tensor> {
           RETURN_IF_ERROR(reply);
-          if (reply->tensors.size() == 1 &&
-              reply->tensors[0].dtype() == tensor::DType::kF32 &&
-              reply->tensors[0].shape() == shape) {
-            return std::move(reply->tensors[0]);
-          }
-          return absl::InternalError(absl::StrCat(
-              "a server replied to a pull of f32", shape.ToString(), " with ",
-              reply->tensors.size(), " tensors",
-              reply->tensors.empty()
-                  ? ""
-                  : ", the first " + reply->tensors[0].ToString()));
+          return OnlyRows(std::move(reply->tensors), shape);
         });
   }
 
@@ -133,7 +161,15 @@ class Table::State {
     size_t end;
   };
 
-  // The parts that are not empty.
+  // A server's part of the keys of bags: i64[m] and i32[m].
+  struct BagPart {
+    const std::string* server;
+    Tensor keys;
+    Tensor bags;
+  };
+
+  // The parts that are not empty; `keys` is i64[bags..., n].
+  std::vector<BagPart> SplitBags(const Tensor& keys) const;
   std::vector<Part> Split(const OrderedKeys& ordered) const {
     std::vector<Part> parts;
     size_t begin = 0;
@@ -305,6 +341,112 @@ absl::StatusOr<Table> Table::Restore(rpc::Agent& agent, const std::string& name,
                                              std::move(servers)));
 }
 
+// Keys and their bags, in parts for the servers.
+std::vector<Table::State::BagPart> Table::State::SplitBags(
+    const Tensor& keys) const {
+  const std::span<const uint64_t> numbers = Numbers(keys);
+  const auto bag_size = static_cast<size_t>(std::max<int64_t>(keys.dim(-1), 1));
+  std::vector<std::vector<int64_t>> part_keys(servers_.size());
+  std::vector<std::vector<int32_t>> part_bags(servers_.size());
+  for (size_t i = 0; i < numbers.size(); ++i) {
+    const auto shard = static_cast<int64_t>(
+        SplitHash(HashKey(numbers[i]), static_cast<uint32_t>(spec_.num_shards))
+            .part);
+    const size_t server =
+        servers_.size() == 1
+            ? 0
+            : static_cast<size_t>(std::upper_bound(shard_ends_.begin(),
+                                                   shard_ends_.end(), shard) -
+                                  shard_ends_.begin());
+    part_keys[server].push_back(static_cast<int64_t>(numbers[i]));
+    part_bags[server].push_back(static_cast<int32_t>(i / bag_size));
+  }
+  std::vector<BagPart> parts;
+  for (size_t i = 0; i < servers_.size(); ++i) {
+    if (part_keys[i].empty()) continue;
+    const auto count = static_cast<int64_t>(part_keys[i].size());
+    parts.push_back({&servers_[i], Tensor::FromVector(part_keys[i], {count}),
+                     Tensor::FromVector(part_bags[i], {count})});
+  }
+  return parts;
+}
+
+async::Future<Tensor> Table::PullSums(const Tensor& keys,
+                                      const PullOptions& options) const {
+  if (absl::Status status = CheckBags(keys); !status.ok()) {
+    return async::MakeReadyFuture<Tensor>(std::move(status));
+  }
+  absl::StatusOr<Tensor> dense = keys.Contiguous();
+  if (!dense.ok()) return async::MakeReadyFuture<Tensor>(dense.status());
+  const tensor::Shape shape = SumsShape(keys, spec().width);
+  const tensor::Shape sums({shape.num_elements() / spec().width, spec().width});
+  v1::PullSumsRequest request;
+  request.set_table(spec().name);
+  request.set_num_bags(sums[0]);
+  request.set_keep_missing(!options.create_missing);
+  std::vector<async::Future<Tensor>> parts;
+  for (State::BagPart& part : state_->SplitBags(*dense)) {
+    parts.push_back(
+        state_->client()
+            .Call(*part.server, kPullSumsMethod, request,
+                  {std::move(part.keys), std::move(part.bags)})
+            .Then([sums](absl::StatusOr<rpc::Message<v1::PullSumsReply>> reply)
+                      -> absl::StatusOr<Tensor> {
+              RETURN_IF_ERROR(reply);
+              return OnlyRows(std::move(reply->tensors), sums);
+            }));
+  }
+  return async::JoinAll(std::move(parts))
+      .Then([shape](absl::StatusOr<std::vector<Tensor>> rows)
+                -> absl::StatusOr<Tensor> {
+        RETURN_IF_ERROR(rows);
+        if (rows->empty()) return Tensor::Zeros(shape);
+        Tensor total = std::move((*rows)[0]);
+        for (size_t i = 1; i < rows->size(); ++i) {
+          float* const to = total.data<float>();
+          const float* const from = std::as_const((*rows)[i]).data<float>();
+          for (int64_t k = 0; k < total.num_elements(); ++k) to[k] += from[k];
+        }
+        return total.Reshape(shape);
+      });
+}
+
+async::Future<void> Table::PushSums(const Tensor& keys, const Tensor& gradients,
+                                    const PushOptions& options) const {
+  const auto failed = [](absl::Status status) {
+    return async::MakeReadyFuture<void>(std::move(status));
+  };
+  if (absl::Status status = CheckBags(keys); !status.ok()) {
+    return failed(std::move(status));
+  }
+  const tensor::Shape expected = SumsShape(keys, spec().width);
+  if (absl::Status status = CheckGradients(gradients, expected); !status.ok()) {
+    return failed(std::move(status));
+  }
+  absl::StatusOr<Tensor> dense_keys = keys.Contiguous();
+  if (!dense_keys.ok()) return failed(dense_keys.status());
+  absl::StatusOr<Tensor> rows = gradients.Detach().Reshape(
+      {expected.num_elements() / spec().width, spec().width});
+  if (rows.ok()) rows = rows->Contiguous();
+  if (!rows.ok()) return failed(rows.status());
+  v1::PushSumsRequest request;
+  request.set_table(spec().name);
+  request.set_sequence(state_->client().NextSequence(spec().name));
+  if (options.learning_rate.has_value()) {
+    request.set_learning_rate(*options.learning_rate);
+  }
+  std::vector<async::Future<rpc::Message<v1::PushSumsReply>>> replies;
+  for (State::BagPart& part : state_->SplitBags(*dense_keys)) {
+    replies.push_back(state_->client().Call(
+        *part.server, kPushSumsMethod, request,
+        {std::move(part.keys), std::move(part.bags), *rows}));
+  }
+  return async::JoinAll(std::move(replies))
+      .Then(
+          [](const absl::StatusOr<std::vector<rpc::Message<v1::PushSumsReply>>>&
+                 messages) { return messages.status(); });
+}
+
 async::Future<TableSize> Table::Save(const std::string& name) const {
   v1::SaveTableRequest request;
   request.set_table(spec().name);
@@ -376,11 +518,8 @@ async::Future<void> Table::Push(const Tensor& keys, const Tensor& gradients,
     return failed(std::move(status));
   }
   const tensor::Shape expected = RowsShape(keys, spec().width);
-  if (!gradients.defined() || gradients.dtype() != tensor::DType::kF32 ||
-      gradients.shape() != expected || !gradients.device().is_cpu()) {
-    return failed(absl::InvalidArgumentError(absl::StrCat(
-        "gradients must be f32", expected.ToString(), " on cpu, not ",
-        gradients.defined() ? gradients.ToString() : "undefined")));
+  if (absl::Status status = CheckGradients(gradients, expected); !status.ok()) {
+    return failed(std::move(status));
   }
   absl::StatusOr<Tensor> dense_keys = keys.Contiguous();
   absl::StatusOr<Tensor> dense = gradients.Contiguous();

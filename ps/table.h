@@ -100,6 +100,25 @@ class Table {
   async::Future<void> Push(const Tensor& keys, const Tensor& gradients,
                            const PushOptions& options = {}) const;
 
+  // Returns the sums of rows, which the servers add: a bag of keys costs one
+  // row on the network for each server.
+  //
+  //   keys    i64[bags..., n]. Each group of n keys is a bag.
+  //   result  f32[bags..., width].
+  //
+  // kInvalidArgument: `keys` has another dtype, no dimension, or is not on the
+  // CPU.
+  async::Future<Tensor> PullSums(const Tensor& keys,
+                                 const PullOptions& options = {}) const;
+
+  // Updates rows by the gradients of such sums: the gradient of a row is the
+  // sum of those of the bags in which its key is. As Push otherwise.
+  //
+  //   keys       i64[bags..., n].
+  //   gradients  f32[bags..., width].
+  async::Future<void> PushSums(const Tensor& keys, const Tensor& gradients,
+                               const PushOptions& options = {}) const;
+
   // Writes all rows to the snapshot `name` in the snapshot directories of the
   // servers, while pulls and pushes continue: those of a part of a server's
   // rows wait while this part is copied in memory. Use a new name for each

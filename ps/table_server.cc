@@ -1,5 +1,6 @@
 #include "ps/table_server.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -16,6 +17,7 @@
 #include "async/mutex.h"
 #include "async/status_macros.h"
 #include "proto/ps.pb.h"
+#include "ps/ordered_keys.h"
 #include "ps/storage/sparse_table.h"
 #include "ps/storage/table_codec.h"
 #include "ps/storage/table_file.h"
@@ -34,6 +36,14 @@ namespace hawser::ps {
 namespace {
 
 constexpr uint64_t kMaxSequence = uint64_t{1} << 62;
+// Of rows that are read to be added. A part of a second-level cache.
+constexpr size_t kBlockBytes = size_t{256} << 10;
+// Enough keys for each partition to overlap its loads from memory.
+constexpr size_t kMinBlockKeys = 1024;
+
+void AddRow(const float* row, size_t width, float* sum) {
+  for (size_t i = 0; i < width; ++i) sum[i] += row[i];
+}
 
 std::string Prefix(const SparseTable& table) {
   return absl::StrCat("table \"", table.spec().name, "\": ");
@@ -76,6 +86,27 @@ absl::StatusOr<std::vector<uint64_t>> ReadKeys(const rpc::LazyTensor& tensor) {
   return keys;
 }
 
+// The bags of the keys, each below `num_bags`.
+absl::StatusOr<std::vector<int32_t>> ReadBags(const SparseTable& table,
+                                              const rpc::LazyTensor& keys,
+                                              const rpc::LazyTensor& tensor,
+                                              int64_t num_bags) {
+  if (tensor.dtype() != tensor::DType::kI32 || tensor.shape() != keys.shape()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(Prefix(table), "bags must be i32", keys.shape().ToString(),
+                     ", not ", std::string(tensor::DTypeName(tensor.dtype())),
+                     tensor.shape().ToString()));
+  }
+  std::vector<int32_t> bags(tensor.bytes() / sizeof(int32_t));
+  RETURN_IF_ERROR(tensor.ReadInto(std::as_writable_bytes(std::span(bags))));
+  for (int32_t bag : bags) {
+    if (bag >= 0 && bag < num_bags) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat(Prefix(table), "bag ", bag, " is not below ", num_bags));
+  }
+  return bags;
+}
+
 // Reads rows of gradients in f32, through memory that is used again.
 class GradientReader {
  public:
@@ -114,8 +145,16 @@ class GradientReader {
   std::vector<uint16_t> narrow_;
 };
 
+absl::Status CheckSequence(const SparseTable& table, uint64_t sequence) {
+  if (sequence > 0 && sequence <= kMaxSequence) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      Prefix(table), "pushes count from 1 to 2^62; this one is ", sequence));
+}
+
+// Of a PushRequest or PushSumsRequest.
+template <class Request>
 absl::StatusOr<double> LearningRate(const SparseTable& table,
-                                    const v1::PushRequest& request) {
+                                    const Request& request) {
   if (!request.has_learning_rate()) {
     return table.format().rule().learning_rate();
   }
@@ -186,19 +225,21 @@ absl::StatusOr<v1::DescribeTableReply> TableServer::Describe(
 }
 
 absl::Status TableServer::CheckLimits(const SparseTable& table,
-                                      const rpc::LazyTensor& keys) const {
+                                      const rpc::LazyTensor& keys,
+                                      int64_t num_rows) const {
   const int64_t count = keys.shape()[0];
   if (count > limits_.max_keys) {
     return absl::ResourceExhaustedError(
         absl::StrCat(Prefix(table), "a request has at most ", limits_.max_keys,
                      " keys, not ", count, ": split it"));
   }
-  const int64_t bytes =
-      count * table.spec().width * static_cast<int64_t>(sizeof(float));
-  if (bytes > limits_.max_row_bytes) {
-    return absl::ResourceExhaustedError(absl::StrCat(
-        Prefix(table), "the rows of a request have at most ",
-        limits_.max_row_bytes, " bytes, not ", bytes, ": split it"));
+  const int64_t row_bytes =
+      table.spec().width * static_cast<int64_t>(sizeof(float));
+  if (num_rows > limits_.max_row_bytes / row_bytes) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat(Prefix(table), "the rows of a request have at most ",
+                     limits_.max_row_bytes, " bytes, not ", num_rows,
+                     " rows of ", row_bytes, ": split it"));
   }
   return absl::OkStatus();
 }
@@ -208,7 +249,8 @@ absl::StatusOr<rpc::Message<v1::PullReply>> TableServer::Pull(
   ASSIGN_OR_RETURN(const std::shared_ptr<SparseTable> table,
                    Find(request.table()));
   RETURN_IF_ERROR(CheckTensors(*table, call, 1));
-  RETURN_IF_ERROR(CheckLimits(*table, call.tensors[0]));
+  RETURN_IF_ERROR(
+      CheckLimits(*table, call.tensors[0], call.tensors[0].shape()[0]));
   ASSIGN_OR_RETURN(const std::vector<uint64_t> keys, ReadKeys(call.tensors[0]));
   ASSIGN_OR_RETURN(tensor::Tensor rows,
                    tensor::Tensor::TryEmpty({static_cast<int64_t>(keys.size()),
@@ -226,14 +268,11 @@ absl::Status TableServer::Push(const rpc::MethodCall& call,
   ASSIGN_OR_RETURN(const std::shared_ptr<SparseTable> table,
                    Find(request.table()));
   RETURN_IF_ERROR(CheckTensors(*table, call, 2));
-  RETURN_IF_ERROR(CheckLimits(*table, call.tensors[0]));
+  RETURN_IF_ERROR(
+      CheckLimits(*table, call.tensors[0], call.tensors[0].shape()[0]));
   RETURN_IF_ERROR(
       CheckGradients(*table, call.tensors[0].shape()[0], call.tensors[1]));
-  if (request.sequence() == 0 || request.sequence() > kMaxSequence) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        Prefix(*table), "pushes count from 1 to 2^62; this one is ",
-        request.sequence()));
-  }
+  RETURN_IF_ERROR(CheckSequence(*table, request.sequence()));
   ASSIGN_OR_RETURN(const double learning_rate, LearningRate(*table, request));
   ASSIGN_OR_RETURN(const std::vector<uint64_t> keys, ReadKeys(call.tensors[0]));
   ASSIGN_OR_RETURN(const std::vector<PartitionRange> ranges,
@@ -247,6 +286,84 @@ absl::Status TableServer::Push(const rpc::MethodCall& call,
     RETURN_IF_ERROR(
         range.partition->Push({&keys[range.begin], range.end - range.begin},
                               rows, learning_rate, id));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<rpc::Message<v1::PullSumsReply>> TableServer::PullSums(
+    const rpc::MethodCall& call, const v1::PullSumsRequest& request) {
+  ASSIGN_OR_RETURN(const std::shared_ptr<SparseTable> table,
+                   Find(request.table()));
+  RETURN_IF_ERROR(CheckTensors(*table, call, 2));
+  if (request.num_bags() < 0) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        Prefix(*table), "a request for ", request.num_bags(), " bags"));
+  }
+  RETURN_IF_ERROR(CheckLimits(*table, call.tensors[0], request.num_bags()));
+  ASSIGN_OR_RETURN(const std::vector<uint64_t> keys, ReadKeys(call.tensors[0]));
+  ASSIGN_OR_RETURN(
+      const std::vector<int32_t> bags,
+      ReadBags(*table, call.tensors[0], call.tensors[1], request.num_bags()));
+  const int64_t width = table->spec().width;
+  ASSIGN_OR_RETURN(tensor::Tensor sums,
+                   tensor::Tensor::TryEmpty({request.num_bags(), width}));
+  float* const out = sums.data<float>();
+  std::fill_n(out, sums.num_elements(), 0.0f);
+  const MissingRows missing =
+      request.keep_missing() ? MissingRows::kKeep : MissingRows::kCreate;
+  // Rows of a block stay in the cache until they are added.
+  const size_t block =
+      std::max<size_t>(kBlockBytes / (width * sizeof(float)), kMinBlockKeys);
+  std::vector<float> rows(std::min(block, keys.size()) *
+                          static_cast<size_t>(width));
+  for (size_t begin = 0; begin < keys.size(); begin += block) {
+    const size_t count = std::min(block, keys.size() - begin);
+    RETURN_IF_ERROR(table->Pull({&keys[begin], count},
+                                {rows.data(), count * width}, missing));
+    for (size_t i = 0; i < count; ++i) {
+      AddRow(&rows[i * width], width, out + bags[begin + i] * width);
+    }
+  }
+  rpc::Message<v1::PullSumsReply> reply;
+  reply.tensors.push_back(std::move(sums));
+  return reply;
+}
+
+absl::Status TableServer::PushSums(const rpc::MethodCall& call,
+                                   const v1::PushSumsRequest& request) {
+  ASSIGN_OR_RETURN(const std::shared_ptr<SparseTable> table,
+                   Find(request.table()));
+  RETURN_IF_ERROR(CheckTensors(*table, call, 3));
+  const rpc::LazyTensor& gradients = call.tensors[2];
+  const int64_t num_bags =
+      gradients.shape().rank() == 2 ? gradients.shape()[0] : 0;
+  RETURN_IF_ERROR(CheckGradients(*table, num_bags, gradients));
+  // The gradients of the distinct keys are held while they are applied.
+  RETURN_IF_ERROR(CheckLimits(*table, call.tensors[0],
+                              std::max(num_bags, call.tensors[0].shape()[0])));
+  RETURN_IF_ERROR(CheckSequence(*table, request.sequence()));
+  ASSIGN_OR_RETURN(const double learning_rate, LearningRate(*table, request));
+  ASSIGN_OR_RETURN(const std::vector<uint64_t> keys, ReadKeys(call.tensors[0]));
+  ASSIGN_OR_RETURN(
+      const std::vector<int32_t> bags,
+      ReadBags(*table, call.tensors[0], call.tensors[1], num_bags));
+  const OrderedKeys ordered(keys);
+  ASSIGN_OR_RETURN(const std::vector<PartitionRange> ranges,
+                   table->SplitOrdered(ordered.keys()));
+  const auto width = static_cast<size_t>(table->spec().width);
+  GradientReader reader(gradients, width);
+  ASSIGN_OR_RETURN(const float* const of_bags,
+                   reader.Read(0, static_cast<size_t>(num_bags)));
+  std::vector<float> of_keys(ordered.keys().size() * width);
+  for (size_t i = 0; i < keys.size(); ++i) {
+    AddRow(of_bags + bags[i] * width, width,
+           &of_keys[ordered.positions()[i] * width]);
+  }
+  const PushId id{call.peer.incarnation, request.sequence()};
+  for (const PartitionRange& range : ranges) {
+    RETURN_IF_ERROR(range.partition->Push(
+        {&ordered.keys()[range.begin], range.end - range.begin},
+        &of_keys[range.begin * width], learning_rate, id));
   }
   return absl::OkStatus();
 }

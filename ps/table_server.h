@@ -66,6 +66,12 @@ class TableServer {
   absl::Status Push(const rpc::MethodCall& call,
                     const v1::PushRequest& request);
 
+  // The same for sums of rows. kInvalidArgument also: a bag is out of range.
+  absl::StatusOr<rpc::Message<v1::PullSumsReply>> PullSums(
+      const rpc::MethodCall& call, const v1::PullSumsRequest& request);
+  absl::Status PushSums(const rpc::MethodCall& call,
+                        const v1::PushSumsRequest& request);
+
   // Errors of SnapshotDirectory, and kNotFound: there is no such table.
   absl::StatusOr<v1::SaveTableReply> Save(
       const v1::SaveTableRequest& request) const;
@@ -82,8 +88,9 @@ class TableServer {
  private:
   absl::StatusOr<std::shared_ptr<SparseTable>> Find(
       const std::string& name) const;
+  // `num_rows`: of the reply or of the gradients.
   absl::Status CheckLimits(const SparseTable& table,
-                           const rpc::LazyTensor& keys) const;
+                           const rpc::LazyTensor& keys, int64_t num_rows) const;
 
   absl::Status CheckNumberOfTables() const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

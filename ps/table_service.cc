@@ -74,6 +74,19 @@ absl::Status TableService::Start(rpc::ServiceHost& host) {
       },
       {.lazy_tensors = true}));
   RETURN_IF_ERROR(host.RegisterMethod(
+      kPullSumsMethod,
+      [server = server_](const rpc::MethodCall& call, auto request) {
+        return async::MakeReadyFuture<rpc::Message<v1::PullSumsReply>>(
+            server->PullSums(call, request.body));
+      },
+      {.lazy_tensors = true}));
+  RETURN_IF_ERROR(host.RegisterMethod(
+      kPushSumsMethod,
+      [server = server_](const rpc::MethodCall& call, auto request) {
+        return Done<v1::PushSumsReply>(server->PushSums(call, request.body));
+      },
+      {.lazy_tensors = true}));
+  RETURN_IF_ERROR(host.RegisterMethod(
       kSaveTableMethod,
       [server = server_](const rpc::MethodCall&, auto request) {
         return Done(server->Save(request.body));

@@ -368,6 +368,103 @@ TEST_F(TableTest, SixteenBitGradientsAreAccepted) {
   EXPECT_EQ(Pull(table, key), (std::vector<float>{3, 3}));
 }
 
+TEST_F(TableTest, SumsAreThoseOfTheRows) {
+  const TableSpec spec{.name = "t",
+                       .width = 3,
+                       .rule = {"SGD", {{"lr", 1}}},
+                       .initializer = Initializer::Uniform(-1, 1)};
+  const Table table = Create(spec);
+  std::vector<int64_t> keys(5 * 2 * 40);
+  for (size_t i = 0; i < keys.size(); ++i) {
+    keys[i] = static_cast<int64_t>(i * i % 57);
+  }
+  const Tensor bags = *Keys(keys).Reshape({5, 2, 40});
+  const auto expected_sums = [&] {
+    const std::vector<float> rows = Pull(table, keys);
+    std::vector<double> sums(10 * 3);
+    for (size_t i = 0; i < keys.size(); ++i) {
+      for (size_t c = 0; c < 3; ++c) sums[i / 40 * 3 + c] += rows[i * 3 + c];
+    }
+    return sums;
+  };
+  const auto expect_sums = [&] {
+    const absl::StatusOr<Tensor> sums = table.PullSums(bags).Wait();
+    ASSERT_THAT(sums, IsOk());
+    EXPECT_EQ(sums->shape(), Shape({5, 2, 3}));
+    EXPECT_THAT(sums->ToVector<float>(),
+                testing::Pointwise(testing::FloatNear(1e-4f), expected_sums()));
+  };
+  expect_sums();
+
+  std::vector<float> gradients(10 * 3);
+  for (size_t i = 0; i < gradients.size(); ++i) {
+    gradients[i] = (static_cast<float>(i) - 11) / 64;
+  }
+  std::map<int64_t, std::vector<float>> expected;
+  for (int64_t key : keys) {
+    if (!expected.contains(key)) expected[key] = Pull(table, {key});
+  }
+  std::map<int64_t, std::vector<float>> gradient_of_key;
+  for (size_t i = 0; i < keys.size(); ++i) {
+    std::vector<float>& sum = gradient_of_key[keys[i]];
+    sum.resize(3);
+    for (size_t c = 0; c < 3; ++c) sum[c] += gradients[i / 40 * 3 + c];
+  }
+  ASSERT_THAT(
+      table.PushSums(bags, Tensor::FromVector(gradients, {5, 2, 3})).Wait(),
+      IsOk());
+  for (auto& [key, row] : expected) {
+    for (size_t c = 0; c < 3; ++c) row[c] -= gradient_of_key[key][c];
+    EXPECT_THAT(Pull(table, {key}),
+                testing::Pointwise(testing::FloatNear(1e-4f), row));
+  }
+  expect_sums();
+  EXPECT_EQ(table.PullSums(*Keys({}).Reshape({2, 0})).Wait()->ToVector<float>(),
+            std::vector<float>(6));
+  EXPECT_THAT(table.PullSums(Tensor::Scalar(1)).Wait(),
+              StatusIs(absl::StatusCode::kInvalidArgument));
+  EXPECT_THAT(table.PushSums(bags, Tensor::Zeros({5, 3})).Wait(),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("gradients must be f32[5, 2, 3]")));
+}
+
+TEST_F(TableTest, BadBagsChangeNothing) {
+  const Table table = Create({.name = "t", .width = 2});
+  const Tensor key = Keys({OrderedKeysBelow(100)[0]});
+  const auto bag = [](int32_t number) {
+    return Tensor::FromVector(std::vector<int32_t>{number}, {1});
+  };
+  v1::PullSumsRequest pull;
+  pull.set_table("t");
+  pull.set_num_bags(1);
+  v1::PushSumsRequest push;
+  push.set_table("t");
+  push.set_sequence(1);
+  const Tensor gradient = Tensor::Ones({1, 2});
+  for (int32_t number : {-1, 1}) {
+    EXPECT_THAT(Send(kPullSumsMethod, pull, {key, bag(number)}),
+                StatusIs(absl::StatusCode::kInvalidArgument,
+                         HasSubstr("is not below 1")));
+    EXPECT_THAT(Send(kPushSumsMethod, push, {key, bag(number), gradient}),
+                StatusIs(absl::StatusCode::kInvalidArgument,
+                         HasSubstr("is not below 1")));
+  }
+  EXPECT_THAT(Send(kPullSumsMethod, pull, {key, key}),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("bags must be i32[1], not i64[1]")));
+  EXPECT_THAT(Send(kPushSumsMethod, push, {key, bag(0), Tensor::Ones({2})}),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("gradients must be")));
+  pull.set_num_bags(-1);
+  EXPECT_THAT(Send(kPullSumsMethod, pull, {key, bag(0)}),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("a request for -1 bags")));
+  pull.set_num_bags(int64_t{1} << 60);
+  EXPECT_THAT(Send(kPullSumsMethod, pull, {key, bag(0)}),
+              StatusIs(absl::StatusCode::kResourceExhausted));
+  EXPECT_EQ(Rows(table), 0);
+}
+
 TEST_F(TableTest, SnapshotRestoresOntoOtherNumbersOfServers) {
   const TableSpec spec{.name = "a/b",
                        .width = 3,

@@ -1,0 +1,130 @@
+#include "ps/embedding.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <deque>
+#include <memory>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "async/future.h"
+#include "async/mutex.h"
+#include "async/status_macros.h"
+#include "autograd/grad_mode.h"
+#include "autograd/node.h"
+#include "autograd/variable.h"
+#include "ps/storage/push_window.h"
+#include "ps/table.h"
+#include "tensor/ops/elementwise.h"
+#include "tensor/tensor.h"
+
+namespace hawser::ps {
+
+// The table, and the pushes under way.
+class Embedding::State {
+ public:
+  State(Table table, const EmbeddingOptions& options)
+      : table_(std::move(table)),
+        pooling_(options.pooling),
+        max_under_way_(std::clamp<size_t>(
+            static_cast<size_t>(std::max(options.max_pushes_under_way, 0)), 0,
+            PushWindow::kDepth)) {}
+
+  const Table& table() const { return table_; }
+  size_t max_under_way() const { return max_under_way_; }
+
+  absl::StatusOr<Tensor> Pull(const Tensor& keys,
+                              const PullOptions& options) const {
+    if (pooling_ == Pooling::kNone) return table_.Pull(keys, options).Wait();
+    ASSIGN_OR_RETURN(Tensor sums, table_.PullSums(keys, options).Wait());
+    if (pooling_ == Pooling::kSum) return sums;
+    return tensor::MulScalar(sums, Share(keys));
+  }
+
+  // Starts a push of the gradients of a look-up.
+  absl::Status Push(const Tensor& keys, Tensor gradients) {
+    if (pooling_ == Pooling::kMean) {
+      ASSIGN_OR_RETURN(gradients, tensor::MulScalar(gradients, Share(keys)));
+    }
+    async::Future<void> push = pooling_ == Pooling::kNone
+                                   ? table_.Push(keys, gradients)
+                                   : table_.PushSums(keys, gradients);
+    const async::MutexLock lock(&mutex_);
+    under_way_.push_back(std::move(push));
+    return absl::OkStatus();
+  }
+
+  // Waits until at most `count` pushes are under way. Returns the first error.
+  absl::Status WaitUntil(size_t count) {
+    absl::Status status;
+    while (true) {
+      async::Future<void> oldest;
+      {
+        const async::MutexLock lock(&mutex_);
+        if (under_way_.size() <= count) return status;
+        oldest = std::move(under_way_.front());
+        under_way_.pop_front();
+      }
+      status.Update(std::move(oldest).Wait());
+    }
+  }
+
+ private:
+  // Of a row in the mean of its bag.
+  static double Share(const Tensor& keys) {
+    return 1 / static_cast<double>(std::max<int64_t>(keys.dim(-1), 1));
+  }
+
+  const Table table_;
+  const Pooling pooling_;
+  const size_t max_under_way_;
+
+  async::Mutex mutex_;
+  // The oldest first.
+  std::deque<async::Future<void>> under_way_ ABSL_GUARDED_BY(mutex_);
+};
+
+// A look-up in the graph.
+class Embedding::Node final : public autograd::Node {
+ public:
+  Node(std::shared_ptr<State> state, Tensor keys)
+      : state_(std::move(state)), keys_(std::move(keys)) {}
+
+  std::string_view name() const override { return "EmbeddingBackward"; }
+
+  absl::StatusOr<std::vector<Tensor>> Apply(
+      std::vector<Tensor> gradients) override {
+    RETURN_IF_ERROR(state_->Push(keys_, std::move(gradients[0])));
+    return std::vector<Tensor>();
+  }
+
+ private:
+  const std::shared_ptr<State> state_;
+  const Tensor keys_;
+};
+
+Embedding::Embedding(Table table, const EmbeddingOptions& options)
+    : state_(std::make_shared<State>(std::move(table), options)) {}
+
+const Table& Embedding::table() const { return state_->table(); }
+
+absl::StatusOr<Tensor> Embedding::Forward(const Tensor& keys) {
+  RETURN_IF_ERROR(state_->WaitUntil(state_->max_under_way()));
+  const bool records = autograd::GradEnabled();
+  ASSIGN_OR_RETURN(Tensor rows,
+                   state_->Pull(keys, {.create_missing = records}));
+  if (!records) return rows;
+  // The caller may change its keys before the backward pass.
+  ASSIGN_OR_RETURN(Tensor kept, keys.Clone());
+  autograd::SetHistory(rows, std::make_shared<Node>(state_, std::move(kept)),
+                       0);
+  return rows;
+}
+
+absl::Status Embedding::Flush() { return state_->WaitUntil(0); }
+
+}  // namespace hawser::ps
