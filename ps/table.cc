@@ -271,21 +271,44 @@ Tensor Combine(const OrderedKeys& ordered, const Tensor& gradients,
 absl::StatusOr<Table> Table::Create(rpc::Agent& agent,
                                     const TableSpec& description,
                                     std::vector<std::string> servers) {
-  ASSIGN_OR_RETURN(const TableSpec spec, NormalizeTableSpec(description));
-  RETURN_IF_ERROR(CheckServers(servers));
-  ASSIGN_OR_RETURN(std::shared_ptr<TableClient> client, ClientOf(agent));
-  std::vector<async::Future<rpc::Message<v1::CreateTableReply>>> replies;
-  for (size_t i = 0; i < servers.size(); ++i) {
-    v1::CreateTableRequest request;
-    *request.mutable_table() = ToProto(spec);
-    ASSIGN_OR_RETURN(const ShardRange shards,
-                     ShardsOf(PlaceOf(i, servers), spec.num_shards));
-    *request.mutable_shards() = ToProto(shards);
-    replies.push_back(client->Call(servers[i], kCreateTableMethod, request));
-  }
-  RETURN_IF_ERROR(async::JoinAll(std::move(replies)).Wait());
-  return Table(std::make_shared<const State>(std::move(client), spec,
-                                             std::move(servers)));
+  return CreateAsync(agent, description, std::move(servers)).Wait();
+}
+
+async::Future<Table> Table::CreateAsync(rpc::Agent& agent,
+                                        const TableSpec& description,
+                                        std::vector<std::string> servers) {
+  using Reply = rpc::Message<v1::CreateTableReply>;
+  const auto begin =
+      [&]() -> absl::StatusOr<std::vector<async::Future<Reply>>> {
+    ASSIGN_OR_RETURN(const TableSpec spec, NormalizeTableSpec(description));
+    RETURN_IF_ERROR(CheckServers(servers));
+    ASSIGN_OR_RETURN(const std::shared_ptr<TableClient> client,
+                     ClientOf(agent));
+    std::vector<v1::CreateTableRequest> requests(servers.size());
+    for (size_t i = 0; i < servers.size(); ++i) {
+      ASSIGN_OR_RETURN(const ShardRange shards,
+                       ShardsOf(PlaceOf(i, servers), spec.num_shards));
+      *requests[i].mutable_table() = ToProto(spec);
+      *requests[i].mutable_shards() = ToProto(shards);
+    }
+    std::vector<async::Future<Reply>> replies;
+    for (size_t i = 0; i < servers.size(); ++i) {
+      replies.push_back(
+          client->Call(servers[i], kCreateTableMethod, requests[i]));
+    }
+    return replies;
+  };
+  absl::StatusOr<std::vector<async::Future<Reply>>> replies = begin();
+  if (!replies.ok()) return async::MakeReadyFuture<Table>(replies.status());
+  auto state = std::make_shared<const State>(
+      *ClientOf(agent), *NormalizeTableSpec(description), std::move(servers));
+  return async::JoinAll(*std::move(replies))
+      .Then([state = std::move(state)](
+                const absl::StatusOr<std::vector<Reply>>& done)
+                -> absl::StatusOr<Table> {
+        RETURN_IF_ERROR(done);
+        return Table(state);
+      });
 }
 
 absl::StatusOr<Table> Table::Open(rpc::Agent& agent, const std::string& name,

@@ -69,6 +69,10 @@ class Table {
   static absl::StatusOr<Table> Create(rpc::Agent& agent,
                                       const TableSpec& description,
                                       std::vector<std::string> servers);
+  // The same, without waiting.
+  static async::Future<Table> CreateAsync(rpc::Agent& agent,
+                                          const TableSpec& description,
+                                          std::vector<std::string> servers);
 
   // Opens a table that exists. kNotFound: a server does not have it.
   // kFailedPrecondition: the servers do not hold all shards, in this order.

@@ -12,6 +12,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
+#include "absl/time/time.h"
 #include "async/future.h"
 #include "async/mutex.h"
 #include "rpc/agent/host_handle.h"
@@ -27,6 +28,9 @@ class TableClient {
  public:
   explicit TableClient(rpc::ServiceHost& host) : host_(host) {}
 
+  // Time after which a call is sent again: the request or its reply was lost.
+  static constexpr absl::Duration kAttemptTimeout = absl::Seconds(10);
+
   // Calls a method of the worker `server`. Errors are those of rpc::Agent, and
   // kFailedPrecondition: the agent was shut down.
   template <class Request, class Reply>
@@ -35,7 +39,8 @@ class TableClient {
       const rpc::ServiceMethod<Request, Reply>& method,
       const std::type_identity_t<Request>& request,
       std::vector<tensor::Tensor> tensors = {},
-      const rpc::MethodCallOptions& options = {}) {
+      const rpc::MethodCallOptions& options = {
+          .attempt_timeout = kAttemptTimeout}) {
     const rpc::HostHandle::Use host = host_.Acquire();
     if (!host) {
       return async::MakeReadyFuture<rpc::Message<Reply>>(

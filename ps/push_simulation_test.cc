@@ -1,0 +1,177 @@
+// Pushes under seeded loss, repetition, delay and reordering of messages,
+// checked against the guarantees of docs/ps.md. To repeat one seed:
+// rpc/testing/simulation_seeds.h.
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "async/future.h"
+#include "gtest/gtest.h"
+#include "ps/storage/table_spec.h"
+#include "ps/table.h"
+#include "ps/table_service.h"
+#include "rpc/agent/agent.h"
+#include "rpc/inproc/network.h"
+#include "rpc/testing/cluster_simulation.h"
+#include "rpc/testing/simulation_seeds.h"
+#include "tensor/tensor.h"
+
+namespace hawser::ps {
+namespace {
+
+constexpr int kSteps = 10;
+// Keys of which a push has some, so that pushes overlap.
+constexpr int64_t kKeys = 40;
+
+// The outcome of a push of the gradient -1 to some keys, with learning rate 1.
+struct Push {
+  std::vector<int64_t> keys;
+  std::optional<absl::Status> status;
+};
+
+class PushSimulation {
+ public:
+  PushSimulation(uint64_t seed, bool verbose)
+      : job_(seed,
+             {.num_workers = 4,
+              .verbose = verbose,
+              .configure = [](rpc::AgentOptions& options) {
+                options.services.push_back(std::make_unique<TableService>());
+              }}) {}
+
+  std::string Run() {
+    job_.RestartDeparted();
+    CreateTables();
+    for (int step = 0; step < kSteps && job_.failure().empty(); ++step) {
+      for (const char* method : {"Push", "PushSums"}) {
+        job_.network().SetMethodFaults(
+            absl::StrCat("/hawser.v1.TableService/", method), RandomFaults());
+      }
+      const uint64_t pushes = 1 + job_.random().Below(6);
+      for (uint64_t i = 0; i < pushes; ++i) StartPush();
+      job_.Advance(absl::Milliseconds(job_.random().Below(5000)));
+    }
+    for (const char* method : {"Push", "PushSums"}) {
+      job_.network().SetMethodFaults(
+          absl::StrCat("/hawser.v1.TableService/", method), {});
+    }
+    // All calls end by their timeouts, and late messages arrive.
+    job_.Advance(absl::Minutes(3));
+    if (job_.failure().empty()) CheckRows();
+    return job_.failure();
+  }
+
+ private:
+  rpc::InprocFaults RandomFaults() {
+    const auto chance = [&] {
+      return static_cast<double>(job_.random().Below(50)) / 100;
+    };
+    return {.drop_request = chance(),
+            .drop_reply = chance(),
+            .duplicate_request = chance(),
+            .duplicate_reply = chance(),
+            .max_delay = absl::Milliseconds(job_.random().Below(3000))};
+  }
+
+  // Runs until the future is ready.
+  template <class T>
+  absl::StatusOr<T> Await(async::Future<T> future) {
+    for (int i = 0; i < 100 && !future.ready(); ++i) {
+      job_.Advance(absl::Milliseconds(100));
+    }
+    if (!future.ready()) return absl::DeadlineExceededError("the future");
+    return std::move(future).Wait();
+  }
+
+  // Workers 0 and 1 push to a table on the workers 2 and 3.
+  void CreateTables() {
+    for (int client : {0, 1}) {
+      absl::StatusOr<Table> table = Await(Table::CreateAsync(
+          *job_.agent(client),
+          {.name = "t", .width = 2, .rule = {"SGD", {{"lr", 1}}}},
+          {"w2", "w3"}));
+      if (!table.ok()) {
+        job_.Fail(absl::StrCat("the table was not created: ",
+                               std::string(table.status().message())));
+        return;
+      }
+      tables_.push_back(*std::move(table));
+    }
+  }
+
+  void StartPush() {
+    auto push = std::make_shared<Push>();
+    for (int64_t key = 0; key < kKeys; ++key) {
+      if (job_.random().Below(5) == 0) push->keys.push_back(key);
+    }
+    const auto count = static_cast<int64_t>(push->keys.size());
+    const Table& table = tables_[job_.random().Below(tables_.size())];
+    const Tensor keys = Tensor::FromVector(push->keys, {count});
+    async::Future<void> done =
+        job_.random().Below(2) == 0
+            ? table.Push(keys, Tensor::Full({count, 2}, -1))
+            : table.PushSums(*keys.Reshape({count, 1}),
+                             Tensor::Full({count, 2}, -1));
+    done_.push_back(std::move(done).Then(
+        [push](absl::Status status) { push->status = std::move(status); }));
+    pushes_.push_back(std::move(push));
+  }
+
+  // G1: an acknowledged push was applied once to each of its rows. G2: any
+  // other was applied at most once to each.
+  void CheckRows() {
+    std::vector<int64_t> keys(kKeys);
+    for (int64_t key = 0; key < kKeys; ++key) keys[key] = key;
+    const absl::StatusOr<Tensor> rows =
+        Await(tables_[0].Pull(Tensor::FromVector(keys, {kKeys})));
+    if (!rows.ok()) {
+      job_.Fail(std::string(rows.status().message()));
+      return;
+    }
+    std::vector<int64_t> least(kKeys);
+    std::vector<int64_t> most(kKeys);
+    for (const auto& push : pushes_) {
+      if (!push->status.has_value()) {
+        job_.Fail("a push has not ended");
+        return;
+      }
+      for (int64_t key : push->keys) {
+        ++most[key];
+        if (push->status->ok()) ++least[key];
+      }
+    }
+    const std::vector<float> weights = rows->ToVector<float>();
+    for (int64_t key = 0; key < kKeys; ++key) {
+      const auto applied = static_cast<int64_t>(weights[2 * key]);
+      if (applied >= least[key] && applied <= most[key] &&
+          weights[2 * key] == weights[2 * key + 1]) {
+        continue;
+      }
+      job_.Fail(absl::StrCat("row ", key, " has ", applied, " pushes of ",
+                             least[key], " acknowledged and ", most[key],
+                             " sent"));
+    }
+  }
+
+  rpc::ClusterSimulation job_;
+  std::vector<Table> tables_;
+  std::vector<std::shared_ptr<Push>> pushes_;
+  std::vector<async::Future<void>> done_;
+};
+
+TEST(PushSimulationTest, PushesAreAppliedExactlyOnce) {
+  rpc::RunSeeds([](uint64_t seed, bool verbose) {
+    return PushSimulation(seed, verbose).Run();
+  });
+}
+
+}  // namespace
+}  // namespace hawser::ps
