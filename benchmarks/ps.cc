@@ -11,6 +11,13 @@
 //   memory_per_row_16         bytes of a row of 16 floats with one number of
 //                             state, compared with its payload
 //
+//   snapshot_training         rows a second that one thread updates, as in
+//                             in_process_push_64, while another writes
+//                             snapshots to --directory, compared with the same
+//                             without a snapshot (no_snapshot)
+//   snapshot_write            bytes a second of these snapshots, synced,
+//                             compared with a file of as many zeros (write)
+//
 // Client and server in two processes, which share the machine's cores: rows of
 // 64 floats of 1 million, requests of 13,312 random keys, two in flight:
 //   pull_64_tcp, push_64_tcp              over a socket
@@ -25,7 +32,9 @@
 //
 // Turns of both sides alternate. The ratio is computed for each pair of turns.
 #include <algorithm>
+#include <atomic>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <deque>
@@ -34,6 +43,7 @@
 #include <memory>
 #include <random>
 #include <string>
+#include <thread>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -51,16 +61,19 @@
 #include "benchmarks/redis_rows.h"
 #include "benchmarks/store_process.h"
 #include "benchmarks/table_pair.h"
+#include "fs/atomic_file.h"
 #include "optim/make_update_rule.h"
 #include "optim/row_wise_adagrad.h"
 #include "optim/update_rule.h"
 #include "ps/storage/sparse_table.h"
+#include "ps/storage/table_file.h"
 #include "ps/storage/table_spec.h"
 #include "ps/table.h"
 #include "tensor/tensor.h"
 
 ABSL_FLAG(bool, quick, false, "Finish within 50 seconds.");
 ABSL_FLAG(std::string, only, "", "Run only the cases that begin with this.");
+ABSL_FLAG(std::string, directory, "/var/tmp", "Directory of snapshots.");
 ABSL_FLAG(std::string, serve, "",
           "Internal: the server that this process runs.");
 ABSL_FLAG(std::string, store, "", "Internal: address of the store.");
@@ -193,6 +206,84 @@ absl::Status RunInProcess(const RowsCase& what) {
           .values = {static_cast<double>(table->bytes()) /
                      static_cast<double>(table->num_rows())},
           .peer_values = {static_cast<double>(what.width) * sizeof(float)}});
+  return absl::OkStatus();
+}
+
+// Bytes a second at which a file of `bytes` zeros is written and synced.
+absl::StatusOr<double> WriteRate(const std::string& path, int64_t bytes) {
+  const std::vector<std::byte> block(size_t{4} << 20);
+  const auto begin = std::chrono::steady_clock::now();
+  ASSIGN_OR_RETURN(fs::AtomicFile file, fs::AtomicFile::Create(path));
+  for (int64_t left = bytes; left > 0;
+       left -= static_cast<int64_t>(block.size())) {
+    RETURN_IF_ERROR(file.Append(block));
+  }
+  RETURN_IF_ERROR(file.Commit());
+  const std::chrono::duration<double> spent =
+      std::chrono::steady_clock::now() - begin;
+  return static_cast<double>(bytes) / spent.count();
+}
+
+absl::Status RunSnapshot() {
+  if (!Wanted("snapshot_training") && !Wanted("snapshot_write")) {
+    return absl::OkStatus();
+  }
+  const Workload load(kWide);
+  ASSIGN_OR_RETURN(const std::unique_ptr<ps::SparseTable> table,
+                   ps::SparseTable::Create(SpecOf(kWide)));
+  RETURN_IF_ERROR(Fill(*table, load));
+  const std::vector<float> gradients(kWide.batch_keys * kWide.width, 1e-6f);
+  const std::string path =
+      absl::StrCat(absl::GetFlag(FLAGS_directory), "/hawser_benchmark.rows");
+  Measurement training{.bench = "ps",
+                       .case_name = "snapshot_training",
+                       .unit = "rows/s",
+                       .peer = "no_snapshot"};
+  Measurement writing{.bench = "ps",
+                      .case_name = "snapshot_write",
+                      .unit = "bytes/s",
+                      .peer = "write"};
+  absl::Status status;
+  const auto push_until = [&](const std::atomic<bool>& done) {
+    const auto begin = std::chrono::steady_clock::now();
+    double rows = 0;
+    for (size_t i = 0; !done; ++i) {
+      status.Update(
+          table->Push(load.batches[i % kBatches], gradients, kLearningRate));
+      rows += static_cast<double>(kWide.batch_keys);
+    }
+    const std::chrono::duration<double> spent =
+        std::chrono::steady_clock::now() - begin;
+    return rows / spent.count();
+  };
+  for (int turn = 0; turn < (absl::GetFlag(FLAGS_quick) ? 3 : 15); ++turn) {
+    std::atomic<bool> done{false};
+    absl::StatusOr<ps::TableFileSize> size;
+    const auto begin = std::chrono::steady_clock::now();
+    std::chrono::duration<double> spent{};
+    std::thread writer([&] {
+      size = ps::WriteTableFile(*table, 1, path);
+      spent = std::chrono::steady_clock::now() - begin;
+      done = true;
+    });
+    training.values.push_back(push_until(done));
+    writer.join();
+    RETURN_IF_ERROR(size);
+    std::atomic<bool> slept{false};
+    std::thread sleeper([&] {
+      std::this_thread::sleep_for(spent);
+      slept = true;
+    });
+    training.peer_values.push_back(push_until(slept));
+    sleeper.join();
+    writing.values.push_back(static_cast<double>(size->bytes) / spent.count());
+    ASSIGN_OR_RETURN(const double rate, WriteRate(path, size->bytes));
+    writing.peer_values.push_back(rate);
+    RETURN_IF_ERROR(status);
+  }
+  std::remove(path.c_str());
+  Report(training);
+  Report(writing);
   return absl::OkStatus();
 }
 
@@ -377,6 +468,7 @@ absl::Status RunLatency(bool same_host) {
 absl::Status Run() {
   RETURN_IF_ERROR(RunInProcess(kNarrow));
   RETURN_IF_ERROR(RunInProcess(kWide));
+  RETURN_IF_ERROR(RunSnapshot());
   for (bool same_host : {false, true}) RETURN_IF_ERROR(RunServer(same_host));
   for (bool same_host : {false, true}) RETURN_IF_ERROR(RunLatency(same_host));
   return absl::OkStatus();
