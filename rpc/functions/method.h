@@ -79,6 +79,10 @@ struct MethodCallOptions {
   // Timeout of one attempt of a method that may be retried. Unset: that of the
   // call.
   std::optional<absl::Duration> attempt_timeout = std::nullopt;
+  // Whether the call of a method that may be repeated goes on if its peer ends:
+  // it waits until a worker with the same name joins, and is sent to that one.
+  // The method must recognise a request that its predecessor has served.
+  bool follow_restarts = false;
   // Whether the agent's MessageInterceptor is called for request and reply.
   bool intercept_messages = false;
   // Whether the deadline and cancellation of the current inbound call apply, if

@@ -446,6 +446,47 @@ TEST_F(OutboundCallsTest, PeerLostDuringTheBackoffEndsTheCall) {
   EXPECT_EQ(clock_.num_timers(), 0u);
 }
 
+TEST_F(OutboundCallsTest, CallFollowsItsPeerToItsNextIncarnation) {
+  const async::Future<RawMessage> future =
+      CallMethod(kRead, {.follow_restarts = true});
+  transport_.TakeCall()->Fail(absl::UnavailableError("broke"));
+  peer_->MarkLost(absl::UnavailableError("it ended"));
+  // Nobody has the name yet.
+  clock_.AdvanceBy(absl::Milliseconds(50));
+  executor_.RunAll();
+  EXPECT_EQ(transport_.num_calls(), 0u);
+  EXPECT_FALSE(future.ready());
+  WorkerInfo successor = info_;
+  successor.incarnation = Incarnation{9};
+  const auto next = std::make_shared<Peer>(successor, "", &transport_);
+  finder_.Replace(next);
+  const std::shared_ptr<FakeCall> call = AwaitAttempt(absl::Milliseconds(100));
+  ASSERT_THAT(call, NotNull());
+  EXPECT_EQ(finder_.watched().back(), next);
+  call->Reply(Encoded(""));
+  ASSERT_TRUE(future.ready());
+  EXPECT_THAT(future.result(), IsOk());
+}
+
+// The successor listens at the same address before the loss is known.
+TEST_F(OutboundCallsTest, RejectionBySuccessorIsFollowed) {
+  for (bool follows : {false, true}) {
+    const async::Future<RawMessage> future =
+        CallMethod(kRead, {.follow_restarts = follows});
+    WorkerInfo successor = info_;
+    successor.incarnation = Incarnation{9};
+    transport_.TakeCall()->Fail(WithErrorDetail(
+        absl::FailedPreconditionError("not for this incarnation"), successor,
+        /*maybe_applied=*/false));
+    EXPECT_EQ(future.ready(), !follows);
+    if (!follows) continue;
+    finder_.Replace(std::make_shared<Peer>(successor, "", &transport_));
+    AwaitAttempt(absl::Milliseconds(50))->Reply(Encoded(""));
+    ASSERT_TRUE(future.ready());
+    EXPECT_THAT(future.result(), IsOk());
+  }
+}
+
 TEST_F(OutboundCallsTest, FencedWorkerDoesNotRepeatCalls) {
   const async::Future<RawMessage> future = CallMethod(kRead);
   state_->SetFenced();

@@ -1,6 +1,7 @@
 #include "rpc/agent/outbound/retrying_call.h"
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -27,15 +28,23 @@ void RetryingCall::Abandon() {
       absl::CancelledError(absl::StrCat(
           "the call of '", options_.definition->name,
           "' was waiting to be tried again when this agent was shut down")),
-      options_.peer->info(), /*maybe_applied=*/true));
+      peer_->info(), /*maybe_applied=*/true));
+}
+
+void RetryingCall::FollowRestart() {
+  if (!options_.call_options.follow_restarts) return;
+  absl::StatusOr<std::shared_ptr<Peer>> found =
+      options_.peers->FindPeer(peer_->info().name, options_.deadline);
+  if (found.ok()) peer_ = *std::move(found);
 }
 
 void RetryingCall::Attempt() {
+  if (attempted_ || peer_->lost()) FollowRestart();
   const MethodDefinition& definition = *options_.definition;
   const MethodCallOptions& call_options = options_.call_options;
   OutgoingRequest request;
   request.call = call_;
-  request.peer = options_.peer;
+  request.peer = peer_;
   request.description = absl::StrCat("method '", definition.name, "'");
   request.path = definition.path;
   request.body = options_.request.body;
@@ -57,7 +66,7 @@ void RetryingCall::Attempt() {
       [self = shared_from_this()](absl::StatusOr<ReceivedMessage> reply) {
         self->OnReply(std::move(reply));
       });
-  if (sent) options_.peers->Watch(options_.peer);
+  if (sent) options_.peers->Watch(peer_);
 }
 
 void RetryingCall::OnReply(absl::StatusOr<ReceivedMessage> reply) {
@@ -66,11 +75,15 @@ void RetryingCall::OnReply(absl::StatusOr<ReceivedMessage> reply) {
                    std::move(reply->tensors)});
     return;
   }
+  OnFailure(std::move(reply).status());
+}
+
+void RetryingCall::OnFailure(absl::Status status) {
   AgentState& state = *options_.state;
   const async::MonotonicTime retry_time =
       async::AddDelay(state.clock().Now(), backoff_);
-  if (!MayRetry(reply.status()) || retry_time >= options_.deadline) {
-    End(std::move(reply).status());
+  if (!MayRetry(status) || retry_time >= options_.deadline) {
+    End(std::move(status));
     return;
   }
   backoff_ = std::min(2 * backoff_, kMaxBackoff);
@@ -83,11 +96,23 @@ void RetryingCall::OnReply(absl::StatusOr<ReceivedMessage> reply) {
 }
 
 bool RetryingCall::MayRetry(const absl::Status& status) const {
+  const bool follows = options_.call_options.follow_restarts;
   if (options_.definition->at_most_once || call_->cancelled() ||
-      options_.peer->lost() || !options_.state->CheckRunning().ok()) {
+      !options_.state->CheckRunning().ok()) {
     return false;
   }
+  if (follows && ReachedSuccessor(status)) return true;
+  if (peer_->lost() && !follows) return false;
   return absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status);
+}
+
+bool RetryingCall::ReachedSuccessor(const absl::Status& status) const {
+  if (!absl::IsFailedPrecondition(status)) return false;
+  const std::optional<ErrorDetail> detail = GetErrorDetail(status);
+  return detail.has_value() && !detail->maybe_applied &&
+         detail->worker == peer_->info().name &&
+         detail->incarnation != Incarnation{} &&
+         detail->incarnation != peer_->info().incarnation;
 }
 
 void RetryingCall::End(absl::StatusOr<RawMessage> result) {

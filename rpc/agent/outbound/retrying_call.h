@@ -27,7 +27,9 @@ namespace hawser::rpc {
 
 // Repeats a call that may run more than once after kUnavailable, unless the
 // peer is lost, and after the timeout of an attempt: after 50 ms, and after
-// twice as long each further time, up to 2 s, until the call's deadline.
+// twice as long each further time, up to 2 s, until the call's deadline. With
+// MethodCallOptions::follow_restarts, a lost peer is looked for under its name
+// before each attempt.
 //
 // Keeps itself alive while an attempt or the wait for the next one is in
 // progress. Thread-safe.
@@ -59,8 +61,14 @@ class RetryingCall : public std::enable_shared_from_this<RetryingCall> {
 
  private:
   void Attempt();
+  // Replaces a lost peer by its successor, if there is one.
+  void FollowRestart();
   void OnReply(absl::StatusOr<ReceivedMessage> reply);
+  // Schedules the next attempt, or ends the call.
+  void OnFailure(absl::Status status);
   bool MayRetry(const absl::Status& status) const;
+  // Whether a successor of the peer rejected the request as not for it.
+  bool ReachedSuccessor(const absl::Status& status) const;
   void End(absl::StatusOr<RawMessage> result);
 
   const Options options_;
@@ -68,6 +76,7 @@ class RetryingCall : public std::enable_shared_from_this<RetryingCall> {
   async::Promise<RawMessage> promise_;
   std::atomic<bool> ended_{false};
   // Used by one attempt at a time.
+  std::shared_ptr<Peer> peer_ = options_.peer;
   bool attempted_ = false;
   absl::Duration backoff_ = absl::Milliseconds(50);
 };

@@ -27,6 +27,8 @@ namespace hawser::rpc {
 class FakePeerFinder final : public PeerFinder {
  public:
   void Add(std::shared_ptr<Peer> peer) { peers_.push_back(std::move(peer)); }
+  // Forgets all others.
+  void Replace(std::shared_ptr<Peer> peer) { peers_ = {std::move(peer)}; }
 
   // The deadline of the last FindPeer; nullopt if there was none.
   std::optional<async::MonotonicTime> last_deadline() const {
