@@ -262,7 +262,7 @@ absl::Status RunSnapshot() {
     const auto begin = std::chrono::steady_clock::now();
     std::chrono::duration<double> spent{};
     std::thread writer([&] {
-      size = ps::WriteTableFile(*table, 1, path);
+      size = ps::WriteTableFile(*table, 1, /*log=*/0, path);
       spent = std::chrono::steady_clock::now() - begin;
       done = true;
     });

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/time/time.h"
 #include "async/testing/status_matchers.h"
 #include "autograd/backward.h"
 #include "autograd/grad_mode.h"
@@ -34,6 +35,7 @@ class EmbeddingTest : public testing::Test {
  protected:
   void SetUp() override {
     job_.StartAll(2, [](int, rpc::AgentOptions& options) {
+      options.default_timeout = absl::Seconds(5);
       options.services.push_back(std::make_unique<TableService>());
     });
     table_ = std::make_unique<Table>(

@@ -3,6 +3,7 @@
 // rpc/testing/simulation_seeds.h.
 
 #include <cstdint>
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
@@ -15,6 +16,7 @@
 #include "absl/time/time.h"
 #include "async/future.h"
 #include "gtest/gtest.h"
+#include "ps/storage/push_log.h"
 #include "ps/storage/table_spec.h"
 #include "ps/table.h"
 #include "ps/table_service.h"
@@ -37,20 +39,30 @@ struct Push {
   std::optional<absl::Status> status;
 };
 
+struct Faults {
+  // Whether servers are killed and started again.
+  bool kills = false;
+};
+
 class PushSimulation {
  public:
-  PushSimulation(uint64_t seed, bool verbose)
-      : job_(seed,
-             {.num_workers = 4,
-              .verbose = verbose,
-              .configure = [](rpc::AgentOptions& options) {
-                options.services.push_back(std::make_unique<TableService>());
-              }}) {}
+  PushSimulation(uint64_t seed, bool verbose, Faults faults)
+      : faults_(faults),
+        job_(seed, {.num_workers = 4,
+                    .verbose = verbose,
+                    .configure = [this](rpc::AgentOptions& options) {
+                      options.services.push_back(
+                          std::make_unique<TableService>(ServiceOptions()));
+                    }}) {
+    std::filesystem::remove_all(directory_);
+  }
+  ~PushSimulation() { std::filesystem::remove_all(directory_); }
 
   std::string Run() {
     job_.RestartDeparted();
     CreateTables();
     for (int step = 0; step < kSteps && job_.failure().empty(); ++step) {
+      if (faults_.kills) KillOrRestart();
       for (const char* method : {"Push", "PushSums"}) {
         job_.network().SetMethodFaults(
             absl::StrCat("/hawser.v1.TableService/", method), RandomFaults());
@@ -63,13 +75,53 @@ class PushSimulation {
       job_.network().SetMethodFaults(
           absl::StrCat("/hawser.v1.TableService/", method), {});
     }
+    if (faults_.kills) job_.ExpectConvergence();
     // All calls end by their timeouts, and late messages arrive.
     job_.Advance(absl::Minutes(3));
     if (job_.failure().empty()) CheckRows();
     return job_.failure();
   }
 
+  // A push whose server is dead goes on when the server was started again.
+  std::string RunOneRestart() {
+    job_.RestartDeparted();
+    CreateTables();
+    StartPush();
+    job_.Advance(absl::Seconds(1));
+    job_.Kill(2);
+    StartPush();
+    job_.Advance(absl::Seconds(2));
+    job_.RestartDeparted();
+    job_.ExpectConvergence();
+    job_.Advance(absl::Seconds(5));
+    for (const auto& push : pushes_) {
+      if (!push->status.has_value()) return "a push has not ended";
+      if (!push->status->ok()) return std::string(push->status->message());
+    }
+    CheckRows();
+    return job_.failure();
+  }
+
  private:
+  TableServiceOptions ServiceOptions() const {
+    if (!faults_.kills) return {};
+    return {.snapshot_directory = directory_, .logging = PushLogging::kWrite};
+  }
+
+  void KillOrRestart() {
+    const int server = 2 + static_cast<int>(job_.random().Below(2));
+    if (job_.agent(server) == nullptr) {
+      job_.RestartDeparted();
+    } else if (job_.random().Below(2) == 0) {
+      job_.Kill(server);
+    } else if (job_.random().Below(2) == 0) {
+      // A snapshot under pushes. Its outcome does not matter.
+      done_.push_back(tables_[0]
+                          .Save(absl::StrCat("step-", pushes_.size()))
+                          .Then([](const absl::StatusOr<TableSize>&) {}));
+    }
+  }
+
   rpc::InprocFaults RandomFaults() {
     const auto chance = [&] {
       return static_cast<double>(job_.random().Below(50)) / 100;
@@ -161,6 +213,9 @@ class PushSimulation {
     }
   }
 
+  const Faults faults_;
+  const std::string directory_ =
+      absl::StrCat(testing::TempDir(), "/push_simulation");
   rpc::ClusterSimulation job_;
   std::vector<Table> tables_;
   std::vector<std::shared_ptr<Push>> pushes_;
@@ -169,7 +224,22 @@ class PushSimulation {
 
 TEST(PushSimulationTest, PushesAreAppliedExactlyOnce) {
   rpc::RunSeeds([](uint64_t seed, bool verbose) {
-    return PushSimulation(seed, verbose).Run();
+    return PushSimulation(seed, verbose, {}).Run();
+  });
+}
+
+TEST(PushSimulationTest, APushWaitsForTheRestartOfItsServer) {
+  for (uint64_t seed = 1; seed <= 20; ++seed) {
+    EXPECT_EQ(PushSimulation(seed, /*verbose=*/false, {.kills = true})
+                  .RunOneRestart(),
+              "")
+        << seed;
+  }
+}
+
+TEST(PushSimulationTest, PushesSurviveTheEndOfServers) {
+  rpc::RunSeeds([](uint64_t seed, bool verbose) {
+    return PushSimulation(seed, verbose, {.kills = true}).Run();
   });
 }
 

@@ -40,7 +40,7 @@ class TableClient {
       const std::type_identity_t<Request>& request,
       std::vector<tensor::Tensor> tensors = {},
       const rpc::MethodCallOptions& options = {
-          .attempt_timeout = kAttemptTimeout}) {
+          .attempt_timeout = kAttemptTimeout, .follow_restarts = true}) {
     const rpc::HostHandle::Use host = host_.Acquire();
     if (!host) {
       return async::MakeReadyFuture<rpc::Message<Reply>>(

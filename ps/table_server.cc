@@ -18,6 +18,9 @@
 #include "async/status_macros.h"
 #include "proto/ps.pb.h"
 #include "ps/ordered_keys.h"
+#include "ps/storage/logged_table.h"
+#include "ps/storage/push_log.h"
+#include "ps/storage/recovery_directory.h"
 #include "ps/storage/sparse_table.h"
 #include "ps/storage/table_codec.h"
 #include "ps/storage/table_file.h"
@@ -173,25 +176,46 @@ absl::Status TableServer::Create(const v1::CreateTableRequest& request) {
   const ShardRange shards = FromProto(request.shards());
   const async::MutexLock lock(&mutex_);
   if (const auto found = tables_.find(spec.name); found != tables_.end()) {
-    if (found->second->spec() != spec) {
+    SparseTable& table = found->second->table();
+    if (table.spec() != spec) {
       return absl::AlreadyExistsError(absl::StrCat(
           "table \"", spec.name, "\" exists with another description: {",
-          ToProto(found->second->spec()).ShortDebugString(), "}, not {",
+          ToProto(table.spec()).ShortDebugString(), "}, not {",
           request.table().ShortDebugString(), "}"));
     }
-    if (found->second->shards() != shards) {
+    if (table.shards() != shards) {
       return absl::AlreadyExistsError(absl::StrCat(
-          "table \"", spec.name,
-          "\" exists with other shards here: ", found->second->shards().count,
-          " from ", found->second->shards().first, " on, not ", shards.count,
-          " from ", shards.first, " on"));
+          "table \"", spec.name, "\" exists with other shards here: ",
+          table.shards().count, " from ", table.shards().first, " on, not ",
+          shards.count, " from ", shards.first, " on"));
     }
     return absl::OkStatus();
   }
   RETURN_IF_ERROR(CheckNumberOfTables());
-  ASSIGN_OR_RETURN(std::shared_ptr<SparseTable> table,
+  ASSIGN_OR_RETURN(std::unique_ptr<SparseTable> rows,
                    SparseTable::Create(spec, {.shards = shards}));
+  ASSIGN_OR_RETURN(
+      std::shared_ptr<LoggedTable> table,
+      LoggedTable::Create(std::move(rows), recovery_.get(), logging_));
   tables_.emplace(spec.name, std::move(table));
+  return absl::OkStatus();
+}
+
+absl::Status TableServer::Recover(const std::string& worker) {
+  if (logging_ == PushLogging::kOff) return absl::OkStatus();
+  if (directory_.empty()) {
+    return absl::InvalidArgumentError(
+        "TableServiceOptions::logging needs a snapshot_directory");
+  }
+  recovery_ = std::make_unique<RecoveryDirectory>(
+      absl::StrCat(directory_, "/.log/", worker));
+  ASSIGN_OR_RETURN(std::vector<std::shared_ptr<LoggedTable>> tables,
+                   LoggedTable::Recover(*recovery_, logging_));
+  const async::MutexLock lock(&mutex_);
+  for (std::shared_ptr<LoggedTable>& table : tables) {
+    const std::string name = table->table().spec().name;
+    tables_[name] = std::move(table);
+  }
   return absl::OkStatus();
 }
 
@@ -203,7 +227,7 @@ absl::Status TableServer::CheckNumberOfTables() const {
       "this server has ", limits_.max_tables, " tables, which is its limit"));
 }
 
-absl::StatusOr<std::shared_ptr<SparseTable>> TableServer::Find(
+absl::StatusOr<std::shared_ptr<LoggedTable>> TableServer::Find(
     const std::string& name) const {
   const async::MutexLock lock(&mutex_);
   const auto found = tables_.find(name);
@@ -214,8 +238,9 @@ absl::StatusOr<std::shared_ptr<SparseTable>> TableServer::Find(
 
 absl::StatusOr<v1::DescribeTableReply> TableServer::Describe(
     const v1::DescribeTableRequest& request) const {
-  ASSIGN_OR_RETURN(const std::shared_ptr<SparseTable> table,
+  ASSIGN_OR_RETURN(const std::shared_ptr<LoggedTable> found,
                    Find(request.table()));
+  SparseTable* const table = &found->table();
   v1::DescribeTableReply reply;
   *reply.mutable_table() = ToProto(table->spec());
   *reply.mutable_shards() = ToProto(table->shards());
@@ -246,8 +271,9 @@ absl::Status TableServer::CheckLimits(const SparseTable& table,
 
 absl::StatusOr<rpc::Message<v1::PullReply>> TableServer::Pull(
     const rpc::MethodCall& call, const v1::PullRequest& request) {
-  ASSIGN_OR_RETURN(const std::shared_ptr<SparseTable> table,
+  ASSIGN_OR_RETURN(const std::shared_ptr<LoggedTable> found,
                    Find(request.table()));
+  SparseTable* const table = &found->table();
   RETURN_IF_ERROR(CheckTensors(*table, call, 1));
   RETURN_IF_ERROR(
       CheckLimits(*table, call.tensors[0], call.tensors[0].shape()[0]));
@@ -265,8 +291,9 @@ absl::StatusOr<rpc::Message<v1::PullReply>> TableServer::Pull(
 
 absl::Status TableServer::Push(const rpc::MethodCall& call,
                                const v1::PushRequest& request) {
-  ASSIGN_OR_RETURN(const std::shared_ptr<SparseTable> table,
+  ASSIGN_OR_RETURN(const std::shared_ptr<LoggedTable> found,
                    Find(request.table()));
+  SparseTable* const table = &found->table();
   RETURN_IF_ERROR(CheckTensors(*table, call, 2));
   RETURN_IF_ERROR(
       CheckLimits(*table, call.tensors[0], call.tensors[0].shape()[0]));
@@ -280,6 +307,11 @@ absl::Status TableServer::Push(const rpc::MethodCall& call,
   const PushId id{call.peer.incarnation, request.sequence()};
   GradientReader gradients(call.tensors[1],
                            static_cast<size_t>(table->spec().width));
+  if (found->is_logged()) {
+    ASSIGN_OR_RETURN(const float* const rows, gradients.Read(0, keys.size()));
+    const std::span all(rows, keys.size() * table->spec().width);
+    return found->Push({id, learning_rate, keys, all}, ranges);
+  }
   for (const PartitionRange& range : ranges) {
     ASSIGN_OR_RETURN(const float* const rows,
                      gradients.Read(range.begin, range.end));
@@ -292,8 +324,9 @@ absl::Status TableServer::Push(const rpc::MethodCall& call,
 
 absl::StatusOr<rpc::Message<v1::PullSumsReply>> TableServer::PullSums(
     const rpc::MethodCall& call, const v1::PullSumsRequest& request) {
-  ASSIGN_OR_RETURN(const std::shared_ptr<SparseTable> table,
+  ASSIGN_OR_RETURN(const std::shared_ptr<LoggedTable> found,
                    Find(request.table()));
+  SparseTable* const table = &found->table();
   RETURN_IF_ERROR(CheckTensors(*table, call, 2));
   if (request.num_bags() < 0) {
     return absl::InvalidArgumentError(absl::StrCat(
@@ -331,8 +364,9 @@ absl::StatusOr<rpc::Message<v1::PullSumsReply>> TableServer::PullSums(
 
 absl::Status TableServer::PushSums(const rpc::MethodCall& call,
                                    const v1::PushSumsRequest& request) {
-  ASSIGN_OR_RETURN(const std::shared_ptr<SparseTable> table,
+  ASSIGN_OR_RETURN(const std::shared_ptr<LoggedTable> found,
                    Find(request.table()));
+  SparseTable* const table = &found->table();
   RETURN_IF_ERROR(CheckTensors(*table, call, 3));
   const rpc::LazyTensor& gradients = call.tensors[2];
   const int64_t num_bags =
@@ -359,21 +393,23 @@ absl::Status TableServer::PushSums(const rpc::MethodCall& call,
     AddRow(of_bags + bags[i] * width, width,
            &of_keys[ordered.positions()[i] * width]);
   }
-  const PushId id{call.peer.incarnation, request.sequence()};
-  for (const PartitionRange& range : ranges) {
-    RETURN_IF_ERROR(range.partition->Push(
-        {&ordered.keys()[range.begin], range.end - range.begin},
-        &of_keys[range.begin * width], learning_rate, id));
-  }
-  return absl::OkStatus();
+  return found->Push({{call.peer.incarnation, request.sequence()},
+                      learning_rate,
+                      ordered.keys(),
+                      of_keys},
+                     ranges);
 }
 
 absl::StatusOr<v1::SaveTableReply> TableServer::Save(
-    const v1::SaveTableRequest& request) const {
-  ASSIGN_OR_RETURN(const std::shared_ptr<SparseTable> table,
+    const v1::SaveTableRequest& request) {
+  ASSIGN_OR_RETURN(const std::shared_ptr<LoggedTable> found,
                    Find(request.table()));
-  ASSIGN_OR_RETURN(const TableFileSize size,
-                   snapshots_.Save(*table, request.name(), request.snapshot()));
+  ASSIGN_OR_RETURN(
+      const TableFileSize size,
+      found->Save([&](const SparseTable& rows, int64_t log, std::string& path) {
+        return snapshots_.Save(rows, request.name(), request.snapshot(), log,
+                               path);
+      }));
   v1::SaveTableReply reply;
   reply.set_num_rows(size.rows);
   reply.set_num_bytes(size.bytes);
@@ -383,42 +419,43 @@ absl::StatusOr<v1::SaveTableReply> TableServer::Save(
 absl::StatusOr<v1::RestoreTableReply> TableServer::Restore(
     const v1::RestoreTableRequest& request) {
   ASSIGN_OR_RETURN(
-      std::shared_ptr<SparseTable> table,
+      std::unique_ptr<SparseTable> rows,
       snapshots_.Restore(request.table(), request.name(),
                          {request.server(), request.num_servers()}));
   v1::RestoreTableReply reply;
-  *reply.mutable_table() = ToProto(table->spec());
-  reply.set_num_rows(table->num_rows());
+  *reply.mutable_table() = ToProto(rows->spec());
+  reply.set_num_rows(rows->num_rows());
   const async::MutexLock lock(&mutex_);
   if (!tables_.contains(request.table())) {
     RETURN_IF_ERROR(CheckNumberOfTables());
   }
+  ASSIGN_OR_RETURN(
+      std::shared_ptr<LoggedTable> table,
+      LoggedTable::Create(std::move(rows), recovery_.get(), logging_));
   tables_[request.table()] = std::move(table);
   return reply;
 }
 
+std::vector<std::shared_ptr<LoggedTable>> TableServer::Tables() const {
+  std::vector<std::shared_ptr<LoggedTable>> tables;
+  const async::MutexLock lock(&mutex_);
+  for (const auto& [name, table] : tables_) tables.push_back(table);
+  return tables;
+}
+
 void TableServer::Forget(rpc::Incarnation client) {
-  std::vector<std::shared_ptr<SparseTable>> tables;
-  {
-    const async::MutexLock lock(&mutex_);
-    for (const auto& [name, table] : tables_) tables.push_back(table);
-  }
-  for (const auto& table : tables) table->Forget(client);
+  for (const auto& table : Tables()) table->table().Forget(client);
 }
 
 std::map<std::string, int64_t> TableServer::DebugNumbers() const {
-  std::vector<std::shared_ptr<SparseTable>> tables;
-  {
-    const async::MutexLock lock(&mutex_);
-    for (const auto& [name, table] : tables_) tables.push_back(table);
-  }
+  const std::vector<std::shared_ptr<LoggedTable>> tables = Tables();
   std::map<std::string, int64_t> numbers = {
       {"tables", static_cast<int64_t>(tables.size())},
       {"rows", 0},
       {"bytes", 0}};
   for (const auto& table : tables) {
-    numbers["rows"] += table->num_rows();
-    numbers["bytes"] += static_cast<int64_t>(table->bytes());
+    numbers["rows"] += table->table().num_rows();
+    numbers["bytes"] += static_cast<int64_t>(table->table().bytes());
   }
   return numbers;
 }

@@ -8,12 +8,16 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "async/mutex.h"
 #include "proto/ps.pb.h"
+#include "ps/storage/logged_table.h"
+#include "ps/storage/push_log.h"
+#include "ps/storage/recovery_directory.h"
 #include "ps/storage/snapshot_directory.h"
 #include "ps/storage/sparse_table.h"
 #include "rpc/functions/method.h"
@@ -38,9 +42,18 @@ struct TableLimits {
 // Thread-safe.
 class TableServer {
  public:
-  explicit TableServer(const TableLimits& limits = {},
-                       std::string snapshot_directory = {})
-      : limits_(limits), snapshots_(std::move(snapshot_directory)) {}
+  // `snapshot_directory` may be empty if `logging` is kOff.
+  TableServer(const TableLimits& limits, std::string snapshot_directory,
+              PushLogging logging)
+      : limits_(limits),
+        directory_(snapshot_directory),
+        snapshots_(std::move(snapshot_directory)),
+        logging_(logging) {}
+
+  // Takes the tables that a worker of this name had when it ended, if pushes
+  // are logged. Call once, first. Errors of LoggedTable::Recover, and
+  // kInvalidArgument: pushes are logged, but there is no snapshot directory.
+  absl::Status Recover(const std::string& worker);
 
   // kAlreadyExists: the table exists with another description or other shards;
   // the error names the difference.
@@ -73,8 +86,7 @@ class TableServer {
                         const v1::PushSumsRequest& request);
 
   // Errors of SnapshotDirectory, and kNotFound: there is no such table.
-  absl::StatusOr<v1::SaveTableReply> Save(
-      const v1::SaveTableRequest& request) const;
+  absl::StatusOr<v1::SaveTableReply> Save(const v1::SaveTableRequest& request);
   // Errors of SnapshotDirectory; the tables are then as before.
   absl::StatusOr<v1::RestoreTableReply> Restore(
       const v1::RestoreTableRequest& request);
@@ -86,8 +98,9 @@ class TableServer {
   std::map<std::string, int64_t> DebugNumbers() const;
 
  private:
-  absl::StatusOr<std::shared_ptr<SparseTable>> Find(
+  absl::StatusOr<std::shared_ptr<LoggedTable>> Find(
       const std::string& name) const;
+  std::vector<std::shared_ptr<LoggedTable>> Tables() const;
   // `num_rows`: of the reply or of the gradients.
   absl::Status CheckLimits(const SparseTable& table,
                            const rpc::LazyTensor& keys, int64_t num_rows) const;
@@ -96,9 +109,13 @@ class TableServer {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const TableLimits limits_;
+  const std::string directory_;
   const SnapshotDirectory snapshots_;
+  const PushLogging logging_;
+  // Null if pushes are not logged. Set by Recover.
+  std::unique_ptr<RecoveryDirectory> recovery_;
   mutable async::Mutex mutex_;
-  std::map<std::string, std::shared_ptr<SparseTable>> tables_
+  std::map<std::string, std::shared_ptr<LoggedTable>> tables_
       ABSL_GUARDED_BY(mutex_);
 };
 

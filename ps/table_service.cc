@@ -49,11 +49,13 @@ rpc::MethodOptions FileMethod() {
 
 TableService::TableService(TableServiceOptions options)
     : server_(std::make_shared<TableServer>(
-          options.limits, std::move(options.snapshot_directory))) {}
+          options.limits, std::move(options.snapshot_directory),
+          options.logging)) {}
 
 TableService::~TableService() = default;
 
 absl::Status TableService::Start(rpc::ServiceHost& host) {
+  RETURN_IF_ERROR(server_->Recover(host.info().name));
   client_ = std::make_shared<TableClient>(host);
   RETURN_IF_ERROR(host.RegisterMethod(
       kCreateTableMethod,

@@ -9,6 +9,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "ps/storage/push_log.h"
 #include "ps/table_server.h"
 #include "rpc/agent/service.h"
 #include "rpc/identity/worker_info.h"
@@ -26,6 +27,10 @@ struct TableServiceOptions {
   // Directory of the snapshots that this worker writes and restores; created if
   // it does not exist. Empty: the worker saves nothing.
   std::string snapshot_directory = {};
+  // Whether pushes are logged, in a part of that directory that belongs to this
+  // worker's name. A worker that is started again under its name then has its
+  // tables, with all pushes that were acknowledged, before it serves.
+  PushLogging logging = PushLogging::kOff;
 };
 
 // The service for tables. Each worker that holds rows or uses a Table needs
@@ -33,7 +38,7 @@ struct TableServiceOptions {
 //
 //   options.services.push_back(std::make_unique<ps::TableService>());
 //
-// Tables end with the worker that holds them.
+// Without logs, tables end with the worker that holds them.
 class TableService final : public rpc::Service {
  public:
   explicit TableService(TableServiceOptions options = {});

@@ -13,6 +13,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "async/testing/status_matchers.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -557,12 +558,19 @@ TEST(TableWithoutDirectoryTest, SaysWhatIsMissing) {
                        HasSubstr("snapshot_directory")));
 }
 
-TEST_F(TableTest, LostServerIsNamed) {
-  const Table table = Create({.name = "t", .width = 1});
-  ASSERT_THAT(job_.agent(2).Shutdown(/*graceful=*/false), IsOk());
+// The client waits for its restart until the timeout.
+TEST(LostServerTest, IsNamed) {
+  rpc::TestJob job;
+  job.StartAll(2, [](int, rpc::AgentOptions& options) {
+    options.default_timeout = absl::Seconds(1);
+    options.services.push_back(std::make_unique<TableService>());
+  });
+  const Table table =
+      *Table::Create(job.agent(0), {.name = "t", .width = 1}, {"w1"});
+  ASSERT_THAT(job.agent(1).Shutdown(/*graceful=*/false), IsOk());
   EXPECT_THAT(
-      table.Pull(Keys(OrderedKeysBelow(100))).Wait(),
-      StatusIs(absl::StatusCode::kUnavailable, HasSubstr("worker 'w2'")));
+      table.Pull(Keys({1})).Wait(),
+      StatusIs(absl::StatusCode::kUnavailable, HasSubstr("worker 'w1'")));
 }
 
 }  // namespace

@@ -109,7 +109,8 @@ absl::StatusOr<std::string> SnapshotDirectory::PathOf(
 }
 
 absl::StatusOr<TableFileSize> SnapshotDirectory::Save(
-    const SparseTable& table, const std::string& snapshot, uint64_t id) const {
+    const SparseTable& table, const std::string& snapshot, uint64_t id,
+    int64_t log, std::string& path) const {
   ASSIGN_OR_RETURN(const std::string directory, PathOf(snapshot));
   std::error_code error;
   std::filesystem::create_directories(directory, error);
@@ -118,10 +119,9 @@ absl::StatusOr<TableFileSize> SnapshotDirectory::Save(
         "cannot create the snapshot ", directory, ": ", error.message()));
   }
   const ShardRange shards = table.shards();
-  return WriteTableFile(
-      table, id,
-      absl::StrCat(directory, "/", FileStem(table.spec().name), ".",
-                   shards.first, "-", shards.count, kSuffix));
+  path = absl::StrCat(directory, "/", FileStem(table.spec().name), ".",
+                      shards.first, "-", shards.count, kSuffix);
+  return WriteTableFile(table, id, log, path);
 }
 
 absl::StatusOr<std::unique_ptr<SparseTable>> SnapshotDirectory::Restore(

@@ -24,15 +24,16 @@ class SnapshotDirectory {
   // kFailedPrecondition.
   explicit SnapshotDirectory(std::string path) : path_(std::move(path)) {}
 
-  // Writes the rows of `table`; replaces the file of an earlier call.
+  // Writes the rows of `table`, and which log continues them, to a file, and
+  // sets `path` to its path; replaces the file of an earlier call.
   //
   //   kInvalidArgument  `snapshot` is not 1 to 200 letters, digits, '_', '-'
   //   and
   //                     '.', not beginning with '.'.
   //   Errors of the file system, which name the file.
   absl::StatusOr<TableFileSize> Save(const SparseTable& table,
-                                     const std::string& snapshot,
-                                     uint64_t id) const;
+                                     const std::string& snapshot, uint64_t id,
+                                     int64_t log, std::string& path) const;
 
   // Returns a table with the shards of a server, from the files of any number
   // of servers.

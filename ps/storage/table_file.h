@@ -1,13 +1,8 @@
 // Files with the rows of a table.
 //
-// A file begins with 8 bytes, "HWSRTBL1". Records follow, each with its kind
-// (4 bytes), the length of its body (8 bytes), the CRC-32 of kind, length and
-// body (4 bytes), and the body; numbers are little-endian:
-//
-//   1  TableFileHeader of proto/ps.proto, once.
-//   2  TablePartitionHeader, before the rows of each partition.
-//   3  Rows, as TablePartition::Export gives them, at most about 4 MiB.
-//   4  TableFileEnd, once.
+// A file begins with "HWSRTBL1" and consists of records (ps/storage/record.h):
+// a TableFileHeader, for each partition a TablePartitionHeader and its rows in
+// blocks of about 4 MiB, and a TableFileEnd.
 
 #ifndef HAWSER_PS_STORAGE_TABLE_FILE_H_
 #define HAWSER_PS_STORAGE_TABLE_FILE_H_
@@ -17,6 +12,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "proto/ps.pb.h"
 #include "ps/storage/sparse_table.h"
 #include "ps/storage/table_spec.h"
 
@@ -33,14 +29,21 @@ struct TableFileInfo {
   TableSpec spec;
   ShardRange shards;
   int64_t num_partitions = 0;
+  // The number of the log with the first pushes that the file does not contain;
+  // 0: pushes were not logged.
+  int64_t log = 0;
 };
+
+v1::TableFileHeader ToProto(const TableFileInfo& info);
+// kInvalidArgument: the description of the table is invalid.
+absl::StatusOr<TableFileInfo> FromProto(const v1::TableFileHeader& proto);
 
 // Writes the rows of `table` to `path`, which appears complete or not at all.
 // The rows of a partition are those of one moment, with the pushes that they
 // contain; pulls and pushes of that partition wait while they are copied.
 // Errors of the file system name the file.
 absl::StatusOr<TableFileSize> WriteTableFile(const SparseTable& table,
-                                             uint64_t snapshot,
+                                             uint64_t snapshot, int64_t log,
                                              const std::string& path);
 
 // Reads the beginning of a file.

@@ -88,7 +88,7 @@ TEST_F(TableFileTest, RestoredRowsContinueBitByBit) {
   const auto saved = Table({0, 1024});
   const std::vector<uint64_t> keys = Keys(1000);
   Train(*saved, keys, 3);
-  const auto size = WriteTableFile(*saved, 7, Path("rows"));
+  const auto size = WriteTableFile(*saved, 7, 0, Path("rows"));
   ASSERT_THAT(size, IsOk());
   EXPECT_EQ(size->rows, 1000);
   EXPECT_EQ(size->bytes,
@@ -116,7 +116,7 @@ TEST_F(TableFileTest, FilesOfThreeServersRestoreOntoOneTwoAndFive) {
   for (size_t i = 0; i < three.size(); ++i) {
     const auto part = Table(three[i]);
     Train(*part, keys, 2);
-    ASSERT_THAT(WriteTableFile(*part, 1, Path(absl::StrCat(i))), IsOk());
+    ASSERT_THAT(WriteTableFile(*part, 1, 0, Path(absl::StrCat(i))), IsOk());
   }
   Train(*whole, keys, 1);
   for (int64_t servers : {1, 2, 5}) {
@@ -149,7 +149,7 @@ TEST_F(TableFileTest, RepeatedPushIsRecognisedAfterARestore) {
   };
   const auto saved = Table({0, 1024});
   ASSERT_THAT(push(*saved), IsOk());
-  ASSERT_THAT(WriteTableFile(*saved, 1, Path("rows")), IsOk());
+  ASSERT_THAT(WriteTableFile(*saved, 1, 0, Path("rows")), IsOk());
   const auto restored = Table({0, 1024});
   ASSERT_THAT(ReadTableFile(Path("rows"), *restored), IsOk());
   ASSERT_THAT(push(*restored), IsOk());
@@ -159,7 +159,7 @@ TEST_F(TableFileTest, RepeatedPushIsRecognisedAfterARestore) {
 TEST_F(TableFileTest, EveryFlippedBitAndEveryShortenedFileIsNoticed) {
   const auto saved = Table({0, 1024});
   Train(*saved, Keys(4), 1);
-  ASSERT_THAT(WriteTableFile(*saved, 1, Path("rows")), IsOk());
+  ASSERT_THAT(WriteTableFile(*saved, 1, 0, Path("rows")), IsOk());
   const std::string bytes = Read(Path("rows"));
   for (size_t i = 0; i < bytes.size(); ++i) {
     std::string damaged = bytes;
@@ -183,7 +183,7 @@ TEST_F(TableFileTest, EveryFlippedBitAndEveryShortenedFileIsNoticed) {
 TEST_F(TableFileTest, AFailedWriteLeavesThePreviousFile) {
   const auto saved = Table({0, 1024});
   Train(*saved, Keys(100), 1);
-  ASSERT_THAT(WriteTableFile(*saved, 1, Path("rows")), IsOk());
+  ASSERT_THAT(WriteTableFile(*saved, 1, 0, Path("rows")), IsOk());
   const std::string before = Read(Path("rows"));
   Train(*saved, Keys(1000), 1);
   // The kernel refuses to write beyond this size, as on a full disk.
@@ -193,7 +193,8 @@ TEST_F(TableFileTest, AFailedWriteLeavesThePreviousFile) {
   rlimit limit = old_limit;
   limit.rlim_cur = 4096;
   ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &limit), 0);
-  const absl::Status status = WriteTableFile(*saved, 2, Path("rows")).status();
+  const absl::Status status =
+      WriteTableFile(*saved, 2, 0, Path("rows")).status();
   ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &old_limit), 0);
   EXPECT_FALSE(status.ok());
   EXPECT_THAT(std::string(status.message()), HasSubstr("rows"));
@@ -202,7 +203,7 @@ TEST_F(TableFileTest, AFailedWriteLeavesThePreviousFile) {
 
 TEST_F(TableFileTest, FilesOfOtherTablesAreRefused) {
   const auto saved = Table({0, 1024});
-  ASSERT_THAT(WriteTableFile(*saved, 1, Path("rows")), IsOk());
+  ASSERT_THAT(WriteTableFile(*saved, 1, 0, Path("rows")), IsOk());
   TableSpec other = spec_;
   other.width = 4;
   EXPECT_THAT(ReadTableFile(Path("rows"), **SparseTable::Create(other)),

@@ -1,0 +1,91 @@
+// Rows of a table whose pushes are logged.
+
+#ifndef HAWSER_PS_STORAGE_LOGGED_TABLE_H_
+#define HAWSER_PS_STORAGE_LOGGED_TABLE_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <shared_mutex>
+#include <string>
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "ps/storage/push_log.h"
+#include "ps/storage/recovery_directory.h"
+#include "ps/storage/sparse_table.h"
+#include "ps/storage/table_file.h"
+
+namespace hawser::ps {
+
+// A table, and the log of the pushes since its last snapshot, if pushes are
+// logged. A push is logged before it is applied: one that is acknowledged is in
+// the log, and one that could not be logged was not applied.
+//
+// Thread-safe. The directory must outlive the table; it is null if pushes are
+// not logged.
+class LoggedTable {
+ public:
+  // Takes `table`, and with a directory writes its rows there and begins a log.
+  // Files of an earlier table of that name are removed.
+  static absl::StatusOr<std::shared_ptr<LoggedTable>> Create(
+      std::unique_ptr<SparseTable> table, const RecoveryDirectory* directory,
+      PushLogging logging);
+
+  // Returns the tables of a directory, each from the rows in its newest file
+  // that is not damaged, and the pushes logged since.
+  //
+  //   kDataLoss  a table cannot be restored; names the files.
+  static absl::StatusOr<std::vector<std::shared_ptr<LoggedTable>>> Recover(
+      const RecoveryDirectory& directory, PushLogging logging);
+
+  SparseTable& table() { return *table_; }
+  bool is_logged() const { return directory_ != nullptr; }
+
+  // Logs and applies a push, whose keys are distinct, in the order of their
+  // hashes, in `ranges` of SparseTable::SplitOrdered. Errors of PushLog::Append
+  // and TablePartition::Push.
+  absl::Status Push(const LoggedPush& push,
+                    const std::vector<PartitionRange>& ranges);
+
+  // Calls `save` with the number of a log that begins at this moment, to write
+  // the rows to a file, whose path it returns. A later recovery begins with
+  // that file. Without logs the number is 0. Call by one thread at a time.
+  absl::StatusOr<TableFileSize> Save(
+      absl::FunctionRef<absl::StatusOr<TableFileSize>(
+          const SparseTable& table, int64_t log, std::string& path)>
+          save);
+
+ private:
+  LoggedTable(std::unique_ptr<SparseTable> table,
+              const RecoveryDirectory* directory, PushLogging logging)
+      : table_(std::move(table)), directory_(directory), logging_(logging) {}
+
+  static absl::StatusOr<std::shared_ptr<LoggedTable>> RecoverOne(
+      const RecoveryDirectory& directory, const std::string& name,
+      const RecoveryDirectory::Numbers& numbers, PushLogging logging);
+
+  TableFileInfo Info(int64_t log) const;
+  // Ends the current log and begins the next one, when no push is under way.
+  absl::Status BeginLog(int64_t number);
+  absl::Status Apply(const LoggedPush& push,
+                     const std::vector<PartitionRange>& ranges);
+
+  const std::unique_ptr<SparseTable> table_;
+  const RecoveryDirectory* const directory_;
+  const PushLogging logging_;
+
+  // Held shared from the logging of a push until it is applied, so that the log
+  // before a snapshot has only pushes that the snapshot contains.
+  std::shared_mutex mutex_;
+  std::unique_ptr<PushLog> log_;
+  int64_t number_ = 0;
+  // The log at which the last file of rows begins.
+  int64_t last_rows_ = 0;
+};
+
+}  // namespace hawser::ps
+
+#endif  // HAWSER_PS_STORAGE_LOGGED_TABLE_H_

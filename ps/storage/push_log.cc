@@ -1,0 +1,209 @@
+#include "ps/storage/push_log.h"
+
+#include <fcntl.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <string>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "async/mutex.h"
+#include "async/status_macros.h"
+#include "fs/unique_fd.h"
+#include "proto/ps.pb.h"
+#include "ps/storage/record.h"
+#include "ps/storage/table_file.h"
+#include "ps/storage/table_partition.h"
+#include "rpc/identity/worker_info.h"
+
+namespace hawser::ps {
+namespace {
+
+constexpr char kMagic[] = "HWSRLOG1";
+
+// Before the keys in the body of a push.
+struct PushHeader {
+  uint64_t client;
+  uint64_t sequence;
+  double learning_rate;
+  uint64_t num_keys;
+};
+static_assert(sizeof(PushHeader) == 32);
+
+absl::StatusOr<LoggedPush> ParsePush(const RecordReader& reader,
+                                     int64_t width) {
+  const std::span<const std::byte> body = reader.body();
+  PushHeader header;
+  if (body.size() < sizeof(header))
+    return reader.Damaged("a push is too short");
+  std::memcpy(&header, body.data(), sizeof(header));
+  const size_t rest = body.size() - sizeof(header);
+  const size_t key_bytes =
+      sizeof(uint64_t) + static_cast<size_t>(width) * sizeof(float);
+  if (rest % key_bytes != 0 || rest / key_bytes != header.num_keys) {
+    return reader.Damaged("a push has the wrong size");
+  }
+  const std::byte* const keys = body.data() + sizeof(header);
+  const std::byte* const gradients = keys + header.num_keys * sizeof(uint64_t);
+  // The buffer of a body is aligned, and so are its parts.
+  return LoggedPush{{rpc::Incarnation{header.client}, header.sequence},
+                    header.learning_rate,
+                    {reinterpret_cast<const uint64_t*>(keys), header.num_keys},
+                    {reinterpret_cast<const float*>(gradients),
+                     header.num_keys * static_cast<size_t>(width)}};
+}
+
+}  // namespace
+
+absl::Status PushLog::Failed(const char* operation, int error) const {
+  const std::string message = absl::StrCat("cannot ", operation, " the log ",
+                                           path_, ": ", std::strerror(error));
+  if (error == ENOSPC || error == EDQUOT || error == EFBIG) {
+    return absl::ResourceExhaustedError(message);
+  }
+  return absl::UnavailableError(message);
+}
+
+absl::StatusOr<std::unique_ptr<PushLog>> PushLog::Create(
+    const std::string& path, const TableFileInfo& info, PushLogging logging) {
+  const int fd = open(path.c_str(),
+                      O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0644);
+  const int error = errno;
+  std::unique_ptr<PushLog> log(new PushLog(path, fs::UniqueFd(fd), logging));
+  if (fd < 0) return log->Failed("create", error);
+  const std::string header = ToProto(info).SerializeAsString();
+  const std::span<const std::byte> body[] = {
+      std::as_bytes(std::span(header.data(), header.size()))};
+  const RecordPrefix prefix = MakeRecordPrefix(RecordKind::kHeader, body);
+  const std::span<const std::byte> parts[] = {
+      std::as_bytes(std::span(kMagic, kMagicBytes)), prefix, body[0]};
+  {
+    const async::MutexLock lock(&log->mutex_);
+    RETURN_IF_ERROR(log->Write(parts));
+  }
+  if (logging == PushLogging::kSync) RETURN_IF_ERROR(log->SyncDirectory());
+  return log;
+}
+
+absl::Status PushLog::SyncDirectory() const {
+  const std::string directory =
+      std::filesystem::path(path_).parent_path().string();
+  const fs::UniqueFd opened(
+      open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!opened.valid() || fsync(opened.get()) != 0) {
+    return Failed("sync the directory of", errno);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status PushLog::Append(const LoggedPush& push) {
+  const PushHeader header = {rpc::ToNumber(push.id.client), push.id.sequence,
+                             push.learning_rate, push.keys.size()};
+  const std::array<std::span<const std::byte>, 3> body = {
+      std::as_bytes(std::span(&header, 1)), std::as_bytes(push.keys),
+      std::as_bytes(push.gradients)};
+  if (body[0].size() + body[1].size() + body[2].size() > kMaxRecordBytes) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("a push of ", push.keys.size(),
+                     " rows is too large for the log: split it"));
+  }
+  const RecordPrefix prefix = MakeRecordPrefix(RecordKind::kPush, body);
+  const std::span<const std::byte> parts[] = {prefix, body[0], body[1],
+                                              body[2]};
+  const async::MutexLock lock(&mutex_);
+  if (broken_) {
+    return absl::UnavailableError(absl::StrCat(
+        "the log ", path_,
+        " has an incomplete record that cannot be cut off: save a snapshot"));
+  }
+  return Write(parts);
+}
+
+absl::Status PushLog::Write(std::span<const std::span<const std::byte>> parts) {
+  std::vector<iovec> rest;
+  int64_t total = 0;
+  for (const std::span<const std::byte> part : parts) {
+    rest.push_back({const_cast<std::byte*>(part.data()), part.size()});
+    total += static_cast<int64_t>(part.size());
+  }
+  size_t next = 0;
+  int error = 0;
+  const char* operation = "write";
+  while (next < rest.size() && error == 0) {
+    const ssize_t written =
+        writev(file_.get(), &rest[next], static_cast<int>(rest.size() - next));
+    if (written < 0) {
+      if (errno != EINTR) error = errno;
+      continue;
+    }
+    auto count = static_cast<size_t>(written);
+    while (next < rest.size() && count >= rest[next].iov_len) {
+      count -= rest[next++].iov_len;
+    }
+    if (next == rest.size()) break;
+    rest[next].iov_base = static_cast<std::byte*>(rest[next].iov_base) + count;
+    rest[next].iov_len -= count;
+  }
+  if (error == 0 && logging_ == PushLogging::kSync &&
+      fdatasync(file_.get()) != 0) {
+    error = errno;
+    operation = "sync";
+    // The kernel may have dropped the pages: nothing is known of the file.
+    broken_ = true;
+  }
+  if (error == 0) {
+    bytes_ += total;
+    return absl::OkStatus();
+  }
+  if (ftruncate(file_.get(), bytes_) != 0) broken_ = true;
+  return Failed(operation, error);
+}
+
+absl::Status PushLog::Replay(
+    const std::string& path,
+    absl::FunctionRef<absl::Status(const TableFileInfo&, const LoggedPush&)>
+        apply) {
+  std::error_code error;
+  if (std::filesystem::file_size(path, error) < kMagicBytes && !error) {
+    return absl::OkStatus();
+  }
+  ASSIGN_OR_RETURN(RecordReader reader, RecordReader::Open(path, kMagic));
+  const absl::StatusOr<RecordKind> first = reader.Next();
+  if (!first.ok() && reader.torn()) return absl::OkStatus();
+  RETURN_IF_ERROR(first);
+  if (*first != RecordKind::kHeader) {
+    return reader.Damaged("the header is missing");
+  }
+  ASSIGN_OR_RETURN(const auto header, reader.Parse<v1::TableFileHeader>());
+  const absl::StatusOr<TableFileInfo> info = FromProto(header);
+  if (!info.ok()) return reader.Damaged(std::string(info.status().message()));
+  while (!reader.at_end()) {
+    const absl::StatusOr<RecordKind> kind = reader.Next();
+    if (!kind.ok() && reader.torn()) break;
+    RETURN_IF_ERROR(kind);
+    if (*kind != RecordKind::kPush) {
+      return reader.Damaged(
+          absl::StrCat("an unknown record ", static_cast<uint32_t>(*kind)));
+    }
+    ASSIGN_OR_RETURN(const LoggedPush push,
+                     ParsePush(reader, info->spec.width));
+    RETURN_IF_ERROR(apply(*info, push));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace hawser::ps

@@ -1,0 +1,97 @@
+// The log of the pushes to the rows of one server.
+
+#ifndef HAWSER_PS_STORAGE_PUSH_LOG_H_
+#define HAWSER_PS_STORAGE_PUSH_LOG_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "async/mutex.h"
+#include "fs/unique_fd.h"
+#include "ps/storage/table_file.h"
+#include "ps/storage/table_partition.h"
+
+namespace hawser::ps {
+
+// When a push that is acknowledged is safe.
+enum class PushLogging {
+  // Not before the next snapshot.
+  kOff,
+  // After the end of the process, but not of the machine: the push was written
+  // to the file.
+  kWrite,
+  // After the end of the machine: the file was synced.
+  kSync,
+};
+
+// A push as it is logged.
+struct LoggedPush {
+  PushId id;
+  double learning_rate = 0;
+  // Distinct, in the order of their hashes.
+  std::span<const uint64_t> keys;
+  // [keys, width].
+  std::span<const float> gradients;
+};
+
+// A file of pushes: "HWSRLOG1", a TableFileHeader, and a record for each push
+// (ps/storage/record.h): client, sequence, learning rate, number of keys, each
+// in 8 bytes, then keys and gradients.
+//
+// Thread-safe.
+class PushLog {
+ public:
+  // Begins the file `path`, which must not exist, for the table of `info`.
+  // Errors of the file system, which name the file.
+  static absl::StatusOr<std::unique_ptr<PushLog>> Create(
+      const std::string& path, const TableFileInfo& info, PushLogging logging);
+
+  // Writes a push, and syncs it if that was asked for. After an error the file
+  // is as before, or refuses all further pushes.
+  //
+  //   kResourceExhausted  the disk is full, or the push is larger than a
+  //   record. kUnavailable        the file cannot be written; names file and
+  //   cause.
+  absl::Status Append(const LoggedPush& push);
+
+  // Calls `apply` for each push of the file `path`, in order, with the table
+  // that the file is for. A last record that is incomplete was not acknowledged
+  // and is left out; so is the whole file if its header is incomplete.
+  //
+  // kDataLoss: another record is damaged. Errors of `apply`.
+  static absl::Status Replay(
+      const std::string& path,
+      absl::FunctionRef<absl::Status(const TableFileInfo&, const LoggedPush&)>
+          apply);
+
+ private:
+  PushLog(std::string path, fs::UniqueFd file, PushLogging logging)
+      : path_(std::move(path)), file_(std::move(file)), logging_(logging) {}
+
+  absl::Status Write(std::span<const std::span<const std::byte>> parts)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Makes the name of a new file permanent.
+  absl::Status SyncDirectory() const;
+  absl::Status Failed(const char* operation, int error) const;
+
+  const std::string path_;
+  const fs::UniqueFd file_;
+  const PushLogging logging_;
+  async::Mutex mutex_;
+  // Bytes of complete records.
+  int64_t bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  // Set once an incomplete record could not be cut off.
+  bool broken_ ABSL_GUARDED_BY(mutex_) = false;
+};
+
+}  // namespace hawser::ps
+
+#endif  // HAWSER_PS_STORAGE_PUSH_LOG_H_
