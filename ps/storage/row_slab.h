@@ -35,6 +35,11 @@ class RowSlab {
            size_t{slot & ((uint32_t{1} << chunk_shift_) - 1)} * row_bytes_;
   }
 
+  // Number of slots that were ever allocated: all slots are below it.
+  uint32_t end() const { return next_; }
+  // Copies the rows of all slots below end(), also of free ones, to `rows`.
+  void CopyTo(std::byte* rows) const;
+
   size_t row_bytes() const { return row_bytes_; }
   // Memory of the chunks, and of the list of free slots.
   size_t bytes() const;

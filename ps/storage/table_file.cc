@@ -117,10 +117,11 @@ absl::StatusOr<TableFileSize> WriteTableFile(const SparseTable& table,
                             static_cast<int64_t>(table.num_partitions()),
                             log})));
   TableFileSize size;
-  std::vector<std::byte> rows;
+  PartitionCopy copy;
   for (size_t p = 0; p < table.num_partitions(); ++p) {
     const TablePartition& partition = table.partition(p);
-    const auto pushes = partition.Export(rows);
+    const auto pushes = partition.Export(copy);
+    const std::vector<std::byte>& rows = copy.rows;
     v1::TablePartitionHeader partition_header;
     const size_t row_bytes = partition.exported_row_bytes();
     partition_header.set_num_rows(

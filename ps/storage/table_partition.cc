@@ -255,20 +255,52 @@ void TablePartition::UpdateNarrow(const Group& group, const float* gradients,
   }
 }
 
+void PartitionCopy::Reserve(size_t count, size_t row_bytes) {
+  if (keys.size() >= count) return;
+  slots.resize(count * row_bytes);
+  keys.resize(count);
+  used.resize(count);
+}
+
+// Steps:
+//   1. Make room, so that the memory is there in the next step.
+//   2. Under the lock, copy the rows as they lie, and the keys by slot.
+//   3. Put keys and rows together.
 std::vector<std::pair<rpc::Incarnation, PushWindow>> TablePartition::Export(
-    std::vector<std::byte>& rows) const {
-  const async::MutexLock lock(&mutex_);
+    PartitionCopy& copy) const {
   const size_t row_bytes = format_->layout().bytes();
-  rows.resize(slots_.size() * exported_row_bytes());
-  std::byte* next = rows.data();
-  slots_.ForEach([&](uint64_t key, uint32_t slot) {
-    std::memcpy(next, &key, sizeof(key));
-    std::memcpy(next + sizeof(key), slab_.Row(slot), row_bytes);
-    next += sizeof(key) + row_bytes;
-  });
+  size_t end = 0;
+  {
+    const async::MutexLock lock(&mutex_);
+    end = slab_.end();
+  }
+  // Some more, for rows that are created meanwhile.
+  copy.Reserve(end + end / 8 + 1024, row_bytes);
+  std::fill(copy.used.begin(), copy.used.end(), uint8_t{0});
   std::vector<std::pair<rpc::Incarnation, PushWindow>> pushes;
-  for (const auto& [client, window] : pushes_) {
-    pushes.emplace_back(client, *window);
+  size_t count = 0;
+  {
+    const async::MutexLock lock(&mutex_);
+    end = slab_.end();
+    copy.Reserve(end, row_bytes);
+    slab_.CopyTo(copy.slots.data());
+    slots_.ForEach([&](uint64_t key, uint32_t slot) {
+      copy.keys[slot] = key;
+      copy.used[slot] = 1;
+    });
+    count = slots_.size();
+    for (const auto& [client, window] : pushes_) {
+      pushes.emplace_back(client, *window);
+    }
+  }
+  copy.rows.resize(count * exported_row_bytes());
+  std::byte* next = copy.rows.data();
+  for (size_t slot = 0; slot < end; ++slot) {
+    if (copy.used[slot] == 0) continue;
+    std::memcpy(next, &copy.keys[slot], sizeof(uint64_t));
+    std::memcpy(next + sizeof(uint64_t), &copy.slots[slot * row_bytes],
+                row_bytes);
+    next += sizeof(uint64_t) + row_bytes;
   }
   return pushes;
 }

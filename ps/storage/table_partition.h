@@ -47,6 +47,19 @@ struct PushId {
   uint64_t sequence = 0;
 };
 
+// The rows of a partition at one moment. Use one again for several partitions:
+// its memory is then there already when a partition is locked.
+struct PartitionCopy {
+  // Makes room for the rows of `slots` slots.
+  void Reserve(size_t slots, size_t row_bytes);
+
+  std::vector<std::byte> rows;
+  // By slot: its row, its key, and whether it is in use.
+  std::vector<std::byte> slots;
+  std::vector<uint64_t> keys;
+  std::vector<uint8_t> used;
+};
+
 // Rows that are found in batches: keys are hashed, then their buckets and rows
 // are loaded to the cache, group by group, ahead of their use, so that many
 // loads from memory overlap.
@@ -77,10 +90,11 @@ class TablePartition {
   // Drops what is remembered of a client that makes no more pushes.
   void Forget(rpc::Incarnation client);
 
-  // Copies all rows to `rows`, one after the other: the key in 8 bytes, then
-  // the row. Returns the pushes that these rows contain, by client.
+  // Copies all rows to `copy`.rows, one after the other: the key in 8 bytes,
+  // then the row. Other requests wait only while the memory of the rows is
+  // copied as it is. Returns the pushes that these rows contain, by client.
   std::vector<std::pair<rpc::Incarnation, PushWindow>> Export(
-      std::vector<std::byte>& rows) const;
+      PartitionCopy& copy) const;
 
   // Inserts rows in that form; a row that exists is replaced.
   // kResourceExhausted: out of memory; nothing changed.
