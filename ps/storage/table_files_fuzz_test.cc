@@ -1,0 +1,81 @@
+// Any records, with right checksums, and any bytes, as a file of rows and as a
+// log of pushes.
+//
+// The first byte of the input chooses: 0, the rest is the file; else the rest
+// is records for the file: kind (1 byte), length of the body (2 bytes), body.
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <span>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "async/check.h"
+#include "ps/storage/push_log.h"
+#include "ps/storage/record.h"
+#include "ps/storage/sparse_table.h"
+#include "ps/storage/table_file.h"
+#include "ps/storage/table_spec.h"
+
+namespace {
+
+std::string WithChecksums(std::span<const uint8_t> input, const char* magic) {
+  std::string file = magic;
+  while (input.size() >= 3) {
+    const size_t length =
+        std::min<size_t>(input[1] | input[2] << 8, input.size() - 3);
+    const std::span<const std::byte> body[] = {
+        std::as_bytes(input.subspan(3, length))};
+    const hawser::ps::RecordPrefix prefix =
+        hawser::ps::MakeRecordPrefix(hawser::ps::RecordKind{input[0]}, body);
+    file.append(reinterpret_cast<const char*>(prefix.data()), prefix.size());
+    file.append(reinterpret_cast<const char*>(body[0].data()), length);
+    input = input.subspan(3 + length);
+  }
+  return file;
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  if (size == 0) return 0;
+  static const std::string path = [] {
+    const char* directory = std::getenv("TEST_TMPDIR");
+    return absl::StrCat(directory == nullptr ? "/tmp" : directory, "/fuzzed");
+  }();
+  const std::span<const uint8_t> rest(data + 1, size - 1);
+  const auto write = [&](const char* magic) {
+    std::ofstream(path, std::ios::binary)
+        << (data[0] == 0 ? std::string(rest.begin(), rest.end())
+                         : WithChecksums(rest, magic));
+  };
+  const hawser::ps::TableSpec spec{
+      .name = "t", .width = 2, .rule = {"Adagrad", {{"lr", 0.1}}}};
+
+  write("HWSRTBL1");
+  const auto table = *hawser::ps::SparseTable::Create(spec, {});
+  const absl::Status status = hawser::ps::ReadTableFile(path, *table);
+  HAWSER_CHECK(status.ok() || absl::IsDataLoss(status) ||
+               absl::IsInvalidArgument(status))
+      << status.message();
+  const auto info = hawser::ps::ReadTableFileInfo(path);
+  HAWSER_CHECK(info.ok() || !status.ok()) << info.status().message();
+
+  write("HWSRLOG1");
+  const absl::Status replayed = hawser::ps::PushLog::Replay(
+      path, [&](const hawser::ps::TableFileInfo& of,
+                const hawser::ps::LoggedPush& push) {
+        HAWSER_CHECK(push.gradients.size() ==
+                     push.keys.size() * static_cast<size_t>(of.spec.width))
+            << "as many gradients as keys";
+        return absl::OkStatus();
+      });
+  HAWSER_CHECK(replayed.ok() || absl::IsDataLoss(replayed))
+      << replayed.message();
+  return 0;
+}
