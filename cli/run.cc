@@ -17,6 +17,7 @@
 #include "cli/health.h"
 #include "cli/help_formatter.h"
 #include "cli/list.h"
+#include "cli/ps.h"
 #include "cli/usage_error.h"
 #include "grpcpp/grpcpp.h"
 
@@ -25,10 +26,7 @@ namespace {
 
 // In the order in which help shows them.
 constexpr AddCommand kCommands[] = {
-    &AddCall,
-    &AddList,
-    &AddHealth,
-    &AddCerts,
+    &AddCall, &AddList, &AddHealth, &AddPs, &AddCerts,
 };
 
 // The width of help that is not shown on a terminal.

@@ -73,10 +73,10 @@ TEST(RunTest, WrongCommandLineIsOneLineAndExitsWithOne) {
     std::vector<std::string> arguments;
     const char* error;
   } kCases[] = {
-      {{}, "a subcommand is missing: `hawser` has call, list, health, certs"},
+      {{}, "a subcommand is missing: `hawser` has call, list, health, ps, certs"},
       {{"lst"}, "did you mean `hawser list`?"},
       {{"lst", "--job=x"}, "did you mean `hawser list`?"},
-      {{"nothing"}, "`hawser`, which has call, list, health, certs"},
+      {{"nothing"}, "`hawser`, which has call, list, health, ps, certs"},
       {{"issue"}, "did you mean `hawser certs issue`?"},
       {{"certs"}, "`hawser certs` has init, issue, revoke, show"},
       {{"certs", "isue", "a", "b"}, "did you mean `hawser certs issue`?"},

@@ -1,0 +1,132 @@
+// A server of tables, a process of its own, that is killed while it applies
+// pushes, and started again.
+
+#include <signal.h>
+
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <filesystem>
+#include <memory>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "async/future.h"
+#include "async/testing/nightly.h"
+#include "async/testing/status_matchers.h"
+#include "gtest/gtest.h"
+#include "launch/worker.h"
+#include "launch/worker_options.h"
+#include "ps/storage/table_spec.h"
+#include "ps/table.h"
+#include "ps/table_service.h"
+#include "store/grpc/server.h"
+#include "tensor/tensor.h"
+#include "tests/program.h"
+
+namespace hawser::tests {
+namespace {
+
+using ::hawser::async::IsOk;
+
+const int kKills = async::NightlyOr(1000, 50);
+constexpr int64_t kKeys = 1000;
+constexpr size_t kPushesUnderWay = 4;
+
+// Pushes that are started by one thread, of which some are under way.
+class Pushing {
+ public:
+  explicit Pushing(ps::Table table) : table_(std::move(table)) {}
+
+  // Adds 1 to all rows in each push, until `end`.
+  void Until(std::chrono::steady_clock::time_point end) {
+    while (std::chrono::steady_clock::now() < end) {
+      while (under_way_.size() >= kPushesUnderWay) WaitForOne();
+      under_way_.push_back(table_.Push(keys_, gradients_));
+    }
+  }
+  void Finish() {
+    while (!under_way_.empty()) WaitForOne();
+  }
+
+  int64_t acknowledged() const { return acknowledged_; }
+  const absl::Status& status() const { return status_; }
+  const Tensor& keys() const { return keys_; }
+
+ private:
+  void WaitForOne() {
+    const absl::Status status = under_way_.front().Wait();
+    under_way_.pop_front();
+    if (status.ok()) ++acknowledged_;
+    status_.Update(status);
+  }
+
+  const ps::Table table_;
+  const Tensor keys_ = Tensor::Arange(kKeys, {.dtype = tensor::DType::kI64});
+  const Tensor gradients_ = Tensor::Full({kKeys, 1}, -1);
+  std::deque<async::Future<void>> under_way_;
+  int64_t acknowledged_ = 0;
+  absl::Status status_;
+};
+
+TEST(KilledTableServerTest, LosesNoAcknowledgedPushAndAppliesNoneTwice) {
+  const std::string directory =
+      absl::StrCat(testing::TempDir(), "/killed_table_server");
+  std::filesystem::remove_all(directory);
+  const auto store = store::StoreServer::Start({});
+  ASSERT_THAT(store, IsOk());
+  const std::string url = absl::StrCat("tcp://", (*store)->address());
+  const auto start_server = [&] {
+    return std::make_unique<Program>(
+        "cli/hawser",
+        std::vector<std::string>{
+            "ps", "--name=ps0", "--rank=1", absl::StrCat("--init=", url),
+            absl::StrCat("--snapshot-dir=", directory), "--logging=write"});
+  };
+  std::unique_ptr<Program> server = start_server();
+
+  launch::WorkerOptions options;
+  options.identity = {.name = "trainer", .rank = 2};
+  options.meeting_place.url = url;
+  options.services.push_back(std::make_unique<ps::TableService>());
+  const auto trainer = launch::Worker::Start(std::move(options));
+  ASSERT_THAT(trainer, IsOk());
+  ASSERT_TRUE(server->WaitForError("serving as 'ps0'")) << server->Errors();
+  const auto table = ps::Table::Create(
+      (*trainer)->agent(),
+      {.name = "t", .width = 1, .rule = {"SGD", {{"lr", 1}}}}, {"ps0"});
+  ASSERT_THAT(table, IsOk());
+
+  Pushing pushing(*table);
+  std::mt19937_64 random(1);
+  for (int kill = 0; kill < kKills; ++kill) {
+    pushing.Until(std::chrono::steady_clock::now() +
+                  std::chrono::microseconds(20'000 + random() % 100'000));
+    if (kill % 5 == 4) {
+      ASSERT_THAT(table->Save(absl::StrCat("kill-", kill)).Wait(), IsOk());
+    }
+    ASSERT_EQ(::kill(server->pid(), SIGKILL), 0);
+    server->Wait();
+    server = start_server();
+  }
+  pushing.Until(std::chrono::steady_clock::now() +
+                std::chrono::milliseconds(100));
+  pushing.Finish();
+  ASSERT_THAT(pushing.status(), IsOk());
+  const auto rows = table->Pull(pushing.keys()).Wait();
+  ASSERT_THAT(rows, IsOk());
+  EXPECT_GT(pushing.acknowledged(), kKills);
+  EXPECT_EQ(
+      rows->ToVector<float>(),
+      std::vector<float>(kKeys, static_cast<float>(pushing.acknowledged())));
+  ASSERT_EQ(::kill(server->pid(), SIGTERM), 0);
+  EXPECT_EQ(server->Wait(), 0) << server->Errors();
+  EXPECT_THAT((*trainer)->Shutdown(), IsOk());
+}
+
+}  // namespace
+}  // namespace hawser::tests
