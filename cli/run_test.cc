@@ -73,7 +73,8 @@ TEST(RunTest, WrongCommandLineIsOneLineAndExitsWithOne) {
     std::vector<std::string> arguments;
     const char* error;
   } kCases[] = {
-      {{}, "a subcommand is missing: `hawser` has call, list, health, ps, certs"},
+      {{},
+       "a subcommand is missing: `hawser` has call, list, health, ps, certs"},
       {{"lst"}, "did you mean `hawser list`?"},
       {{"lst", "--job=x"}, "did you mean `hawser list`?"},
       {{"nothing"}, "`hawser`, which has call, list, health, ps, certs"},
