@@ -73,6 +73,13 @@ class RecentKeys {
 
   size_t size() const { return entries_.size(); }
 
+  // Calls visit(key, value) for each key, the newest first. `visit` must not
+  // change the set.
+  template <class Visit>
+  void ForEach(const Visit& visit) const {
+    for (const Entry& entry : entries_) visit(entry.key, entry.value);
+  }
+
  private:
   struct Entry {
     Key key;

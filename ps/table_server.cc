@@ -148,7 +148,14 @@ class GradientReader {
   std::vector<uint16_t> narrow_;
 };
 
-absl::Status CheckSequence(const SparseTable& table, uint64_t sequence) {
+absl::Status CheckSequence(const SparseTable& table,
+                           const rpc::MethodCall& call, uint64_t sequence) {
+  if (call.peer.incarnation == rpc::Incarnation{}) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(Prefix(table),
+                     "a push needs the incarnation of its sender in the "
+                     "header of the request: draw a random one"));
+  }
   if (sequence > 0 && sequence <= kMaxSequence) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(
       Prefix(table), "pushes count from 1 to 2^62; this one is ", sequence));
@@ -299,7 +306,7 @@ absl::Status TableServer::Push(const rpc::MethodCall& call,
       CheckLimits(*table, call.tensors[0], call.tensors[0].shape()[0]));
   RETURN_IF_ERROR(
       CheckGradients(*table, call.tensors[0].shape()[0], call.tensors[1]));
-  RETURN_IF_ERROR(CheckSequence(*table, request.sequence()));
+  RETURN_IF_ERROR(CheckSequence(*table, call, request.sequence()));
   ASSIGN_OR_RETURN(const double learning_rate, LearningRate(*table, request));
   ASSIGN_OR_RETURN(const std::vector<uint64_t> keys, ReadKeys(call.tensors[0]));
   ASSIGN_OR_RETURN(const std::vector<PartitionRange> ranges,
@@ -375,7 +382,7 @@ absl::Status TableServer::PushSums(const rpc::MethodCall& call,
   // The gradients of the distinct keys are held while they are applied.
   RETURN_IF_ERROR(CheckLimits(*table, call.tensors[0],
                               std::max(num_bags, call.tensors[0].shape()[0])));
-  RETURN_IF_ERROR(CheckSequence(*table, request.sequence()));
+  RETURN_IF_ERROR(CheckSequence(*table, call, request.sequence()));
   ASSIGN_OR_RETURN(const double learning_rate, LearningRate(*table, request));
   ASSIGN_OR_RETURN(const std::vector<uint64_t> keys, ReadKeys(call.tensors[0]));
   ASSIGN_OR_RETURN(

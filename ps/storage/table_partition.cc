@@ -181,9 +181,10 @@ absl::Status TablePartition::Push(const KeyBatch& batch, const float* gradients,
   const async::MutexLock lock(&mutex_);
   PushWindow* window = nullptr;
   if (id.has_value()) {
-    std::unique_ptr<PushWindow>& found = pushes_[id->client];
-    if (found == nullptr) found = std::make_unique<PushWindow>();
-    window = found.get();
+    if (pushes_.Touch(id->client) == nullptr) {
+      pushes_.Add(id->client, std::make_unique<PushWindow>());
+    }
+    window = pushes_.Find(id->client)->get();
     switch (window->Find(id->sequence)) {
       case PushWindow::State::kApplied:
         return absl::OkStatus();
@@ -210,7 +211,7 @@ absl::Status TablePartition::Push(const KeyBatch& batch, const float* gradients,
 
 void TablePartition::Forget(rpc::Incarnation client) {
   const async::MutexLock lock(&mutex_);
-  pushes_.erase(client);
+  pushes_.Erase(client);
 }
 
 optim::UpdateSpan TablePartition::NextUpdate(std::byte* row) const {
@@ -289,9 +290,9 @@ std::vector<std::pair<rpc::Incarnation, PushWindow>> TablePartition::Export(
       copy.used[slot] = 1;
     });
     count = slots_.size();
-    for (const auto& [client, window] : pushes_) {
+    pushes_.ForEach([&](rpc::Incarnation client, const auto& window) {
       pushes.emplace_back(client, *window);
-    }
+    });
   }
   copy.rows.resize(count * exported_row_bytes());
   std::byte* next = copy.rows.data();
@@ -330,7 +331,8 @@ absl::Status TablePartition::Import(std::span<const std::byte> rows) {
 void TablePartition::ImportPushes(rpc::Incarnation client,
                                   const PushWindow& pushes) {
   const async::MutexLock lock(&mutex_);
-  pushes_[client] = std::make_unique<PushWindow>(pushes);
+  pushes_.Erase(client);
+  pushes_.Add(client, std::make_unique<PushWindow>(pushes));
 }
 
 void TablePartition::ForEachRow(

@@ -12,10 +12,10 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
-#include "absl/container/flat_hash_map.h"
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "async/mutex.h"
+#include "net/recent_keys.h"
 #include "optim/update_rule.h"
 #include "ps/storage/key_map.h"
 #include "ps/storage/push_window.h"
@@ -67,6 +67,10 @@ struct PartitionCopy {
 // Thread-safe: a call takes the lock once.
 class TablePartition {
  public:
+  // Clients whose pushes are remembered; above, the one that has been silent
+  // longest is forgotten.
+  static constexpr size_t kMaxClients = 4096;
+
   explicit TablePartition(std::shared_ptr<const TableFormat> format);
 
   // Copies the weights of row i of the request to `rows`, [n, width], for each
@@ -168,9 +172,9 @@ class TablePartition {
   mutable async::Mutex mutex_;
   KeyMap slots_ ABSL_GUARDED_BY(mutex_);
   RowSlab slab_ ABSL_GUARDED_BY(mutex_);
-  // By client.
-  absl::flat_hash_map<rpc::Incarnation, std::unique_ptr<PushWindow>> pushes_
-      ABSL_GUARDED_BY(mutex_);
+  // By client; the newest is the one that pushed last.
+  net::RecentKeys<rpc::Incarnation, std::unique_ptr<PushWindow>> pushes_
+      ABSL_GUARDED_BY(mutex_){kMaxClients};
 };
 
 }  // namespace hawser::ps

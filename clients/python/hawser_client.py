@@ -80,14 +80,14 @@ class Directory:
     """The workers of a job, as registered in its store."""
 
     def __init__(self, address, job, credentials=Credentials()):
-        self._job = job
+        self.job = job
         self._store = store_pb2_grpc.StoreStub(credentials.channel(address))
         hello = self._store.Hello(store_pb2.StoreHelloRequest(), timeout=10)
         self._incarnation = hello.server_incarnation
 
     def find(self, name, timeout=10):
         """Waits until the worker has joined and returns its WorkerRecord."""
-        key = f"rpc/{self._job}/name/{name}".encode()
+        key = f"rpc/{self.job}/name/{name}".encode()
         reply = self._store.Get(
             store_pb2.StoreGetRequest(server_incarnation=self._incarnation, key=key),
             timeout=timeout)
