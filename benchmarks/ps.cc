@@ -24,6 +24,11 @@
 //   pull_64_same_host, push_64_same_host  over shared memory, the default
 // compared with the loop in one process (plain_map), with ps::SparseTable in
 // one process (in_process), and with Redis (redis: pipelined MGET or MSET).
+//   click_steps               samples a second of two trainers, which sum 26
+//                             rows of 64 floats a sample on the server, with
+//                             SGD, compared with a parameter server in PyTorch
+//                             (pytorch) and with PyTorch in one process
+//                             (pytorch_one_process)
 //   pull_1k_tcp_p50, pull_1k_same_host_p50  median time of a pull of 1,000 rows
 //                             of 16 floats, compared with a call that returns
 //                             its 64 bytes (small_call), and with that call
@@ -56,7 +61,9 @@
 #include "absl/strings/str_cat.h"
 #include "async/future.h"
 #include "async/status_macros.h"
+#include "benchmarks/click_trainer.h"
 #include "benchmarks/measurement.h"
+#include "benchmarks/peer_process.h"
 #include "benchmarks/plain_map_table.h"
 #include "benchmarks/redis_rows.h"
 #include "benchmarks/store_process.h"
@@ -76,6 +83,9 @@ ABSL_FLAG(std::string, only, "", "Run only the cases that begin with this.");
 ABSL_FLAG(std::string, directory, "/var/tmp", "Directory of snapshots.");
 ABSL_FLAG(std::string, serve, "",
           "Internal: the server that this process runs.");
+ABSL_FLAG(std::string, python, "/usr/bin/python3",
+          "Python interpreter with PyTorch.");
+ABSL_FLAG(int, index, 0, "Internal: number of the trainer.");
 ABSL_FLAG(std::string, store, "", "Internal: address of the store.");
 ABSL_FLAG(bool, same_host, true, "Internal: whether shared memory is used.");
 
@@ -465,12 +475,76 @@ absl::Status RunLatency(bool same_host) {
   return absl::OkStatus();
 }
 
+// Runs `steps` steps in each trainer, concurrently; samples a second.
+absl::StatusOr<double> ClickRate(
+    const std::vector<std::unique_ptr<PeerProcess>>& trainers, int64_t steps) {
+  const auto begin = std::chrono::steady_clock::now();
+  std::vector<absl::Status> results(trainers.size());
+  std::vector<std::thread> threads;
+  for (size_t i = 0; i < trainers.size(); ++i) {
+    threads.emplace_back([&, i] {
+      results[i] = trainers[i]->Ask(absl::StrCat(steps)).status();
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (const absl::Status& result : results) RETURN_IF_ERROR(result);
+  const std::chrono::duration<double> spent =
+      std::chrono::steady_clock::now() - begin;
+  return static_cast<double>(steps * kClickBatch) *
+         static_cast<double>(trainers.size()) / spent.count();
+}
+
+absl::Status RunClicks() {
+  if (!Wanted("click_steps")) return absl::OkStatus();
+  constexpr int kTrainers = 2;
+  ASSIGN_OR_RETURN(const std::unique_ptr<TablePair> pair,
+                   TablePair::Start(ClickTable(), /*same_host=*/true));
+  std::vector<std::unique_ptr<PeerProcess>> trainers;
+  for (int i = 0; i < kTrainers; ++i) {
+    ASSIGN_OR_RETURN(
+        std::unique_ptr<PeerProcess> trainer,
+        PeerProcess::Start({"/proc/self/exe", "--serve=trainer",
+                            absl::StrCat("--store=", pair->store_address()),
+                            absl::StrCat("--index=", i)},
+                           "a trainer", PeerProcess::WhenIdle::kRuns));
+    trainers.push_back(std::move(trainer));
+  }
+  const std::map<std::string, std::string> commands = {
+      {"pytorch", absl::StrCat(kTrainers)}, {"pytorch_one_process", "0"}};
+  std::map<std::string, std::unique_ptr<PeerProcess>> peers;
+  std::map<std::string, Measurement> measurements;
+  for (const auto& [name, argument] : commands) {
+    ASSIGN_OR_RETURN(
+        peers[name],
+        PeerProcess::Start({absl::GetFlag(FLAGS_python),
+                            "benchmarks/peers/ps_torch.py", argument},
+                           "install the peer with: apt-get install "
+                           "python3-torch libopenblas0-pthread",
+                           PeerProcess::WhenIdle::kStopped));
+    measurements[name] = {.bench = "ps",
+                          .case_name = "click_steps",
+                          .unit = "samples/s",
+                          .peer = name};
+  }
+  for (int turn = 0; turn < (absl::GetFlag(FLAGS_quick) ? 5 : 15); ++turn) {
+    for (const auto& [name, peer] : peers) {
+      ASSIGN_OR_RETURN(const double ours, ClickRate(trainers, 100));
+      ASSIGN_OR_RETURN(const double theirs, peer->AskNumber("50"));
+      measurements[name].values.push_back(ours);
+      measurements[name].peer_values.push_back(theirs);
+    }
+  }
+  for (const auto& [name, measurement] : measurements) Report(measurement);
+  return absl::OkStatus();
+}
+
 absl::Status Run() {
   RETURN_IF_ERROR(RunInProcess(kNarrow));
   RETURN_IF_ERROR(RunInProcess(kWide));
   RETURN_IF_ERROR(RunSnapshot());
   for (bool same_host : {false, true}) RETURN_IF_ERROR(RunServer(same_host));
   for (bool same_host : {false, true}) RETURN_IF_ERROR(RunLatency(same_host));
+  RETURN_IF_ERROR(RunClicks());
   return absl::OkStatus();
 }
 
@@ -482,6 +556,10 @@ int main(int argc, char** argv) {
   absl::ParseCommandLine(argc, argv);
   const std::string serve = absl::GetFlag(FLAGS_serve);
   if (serve == "store") return hawser::benchmarks::ServeStore();
+  if (serve == "trainer") {
+    return hawser::benchmarks::TrainClicks(absl::GetFlag(FLAGS_store),
+                                           absl::GetFlag(FLAGS_index));
+  }
   if (serve == "tables") {
     return hawser::benchmarks::ServeTables(absl::GetFlag(FLAGS_store),
                                            absl::GetFlag(FLAGS_same_host));

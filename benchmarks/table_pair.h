@@ -27,6 +27,9 @@ class TablePair {
       const ps::TableSpec& spec, bool same_host);
 
   const ps::Table& table() const { return table_; }
+  const std::string& store_address() const {
+    return store_server_->description();
+  }
   // Calls a function of the server that returns its 64 bytes.
   absl::Status SmallCall();
 
