@@ -155,7 +155,7 @@ double Rate(const Batches& batches, const Work& work) {
   return Rate(batches, work, [] {});
 }
 
-int Turns() { return absl::GetFlag(FLAGS_quick) ? 9 : 31; }
+int Turns() { return absl::GetFlag(FLAGS_quick) ? 7 : 31; }
 
 absl::Status Fill(ps::SparseTable& table, const Workload& load) {
   constexpr size_t kChunk = 4096;
