@@ -200,7 +200,8 @@ absl::Status TableServer::Create(const v1::CreateTableRequest& request) {
   }
   RETURN_IF_ERROR(CheckNumberOfTables());
   ASSIGN_OR_RETURN(std::unique_ptr<SparseTable> rows,
-                   SparseTable::Create(spec, {.shards = shards}));
+                   SparseTable::Create(
+                       spec, {.shards = shards, .max_rows = limits_.max_rows}));
   ASSIGN_OR_RETURN(
       std::shared_ptr<LoggedTable> table,
       LoggedTable::Create(std::move(rows), recovery_.get(), logging_));

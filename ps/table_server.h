@@ -32,6 +32,10 @@ struct TableLimits {
   int64_t max_tables = 1024;
   // Of a pull or push.
   int64_t max_keys = int64_t{1} << 22;
+  // Of a table, on this server. 0: as many as fit into three quarters of the
+  // machine's memory. A request that would create more fails; rows that exist
+  // are served.
+  int64_t max_rows = 0;
   // Of the rows of a pull or push.
   int64_t max_row_bytes = int64_t{1} << 28;
 };

@@ -1,5 +1,7 @@
 #include "ps/storage/sparse_table.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -16,6 +18,7 @@
 #include "absl/strings/str_cat.h"
 #include "async/status_macros.h"
 #include "ps/storage/key_hash.h"
+#include "ps/storage/row_layout.h"
 #include "ps/storage/table_format.h"
 #include "ps/storage/table_partition.h"
 #include "ps/storage/table_spec.h"
@@ -24,6 +27,15 @@ namespace hawser::ps {
 namespace {
 
 constexpr int kMaxPartitions = 4096;
+// Of the map of keys, per key.
+constexpr size_t kKeyBytes = 17;
+
+// The number of rows that fit into three quarters of the machine's memory.
+int64_t RowsThatFit(const RowLayout& layout) {
+  const int64_t memory =
+      int64_t{sysconf(_SC_PHYS_PAGES)} * int64_t{sysconf(_SC_PAGESIZE)};
+  return memory / 4 * 3 / static_cast<int64_t>(layout.bytes() + kKeyBytes);
+}
 
 // Positions of keys, grouped by partition, in order within each.
 class PartitionedKeys {
@@ -101,18 +113,26 @@ absl::StatusOr<std::unique_ptr<SparseTable>> SparseTable::Create(
     partitions =
         std::min(4 * std::max(std::thread::hardware_concurrency(), 1u), 256u);
   }
+  if (options.max_rows < 0) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "table \"", spec.name, "\": at most ", options.max_rows, " rows"));
+  }
+  const int64_t max_rows =
+      options.max_rows > 0 ? options.max_rows : RowsThatFit(format->layout());
   return std::unique_ptr<SparseTable>(new SparseTable(
-      std::move(format), shards, std::min(partitions, shards.count)));
+      std::move(format), shards, std::min(partitions, shards.count), max_rows));
 }
 
 SparseTable::SparseTable(std::shared_ptr<const TableFormat> format,
-                         ShardRange shards, int64_t partitions)
+                         ShardRange shards, int64_t partitions,
+                         int64_t max_rows)
     : format_(std::move(format)),
       shards_(shards),
       partition_of_shard_(static_cast<size_t>(format_->spec().num_shards),
                           kNotHeld) {
   for (int64_t i = 0; i < partitions; ++i) {
-    partitions_.push_back(std::make_unique<TablePartition>(format_));
+    partitions_.push_back(std::make_unique<TablePartition>(
+        format_, std::max<int64_t>(max_rows / partitions, 1)));
   }
   for (int64_t i = 0; i < shards.count; ++i) {
     partition_of_shard_[static_cast<size_t>(shards.first + i)] =

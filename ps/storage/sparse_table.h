@@ -45,6 +45,9 @@ struct SparseTableOptions {
   int num_partitions = 0;
   // The shards of the table that are held here. Unset: all.
   std::optional<ShardRange> shards = std::nullopt;
+  // Rows that are held here; each partition takes its share. 0: as many as fit
+  // into three quarters of the machine's memory.
+  int64_t max_rows = 0;
 };
 
 // The keys of a request that one partition holds.
@@ -77,7 +80,7 @@ class SparseTable {
   //
   // kInvalidArgument     `rows` does not have n * width elements.
   // kFailedPrecondition  the shard of a key is not held here.
-  // kResourceExhausted   out of memory for missing rows.
+  // kResourceExhausted   no room for missing rows.
   absl::Status Pull(std::span<const uint64_t> keys, std::span<float> rows,
                     MissingRows missing = MissingRows::kCreate);
 
@@ -89,7 +92,7 @@ class SparseTable {
   //
   // kInvalidArgument     `gradients` does not have n * width elements.
   // kFailedPrecondition  the shard of a key is not held here; nothing changed.
-  // kResourceExhausted   out of memory for missing rows; some keys may have
+  // kResourceExhausted   no room for missing rows; some keys may have
   // been
   //                      updated.
   absl::Status Push(std::span<const uint64_t> keys,
@@ -127,7 +130,7 @@ class SparseTable {
   static constexpr uint16_t kNotHeld = UINT16_MAX;
 
   SparseTable(std::shared_ptr<const TableFormat> format, ShardRange shards,
-              int64_t partitions);
+              int64_t partitions, int64_t max_rows);
 
   absl::Status CheckSize(std::span<const uint64_t> keys, size_t numbers) const;
   absl::Status NotHeld(uint64_t key) const;

@@ -267,6 +267,28 @@ TEST(SparseTableTest, KeysOfOtherShardsAreRefused) {
                        HasSubstr("not within its 10 shards")));
 }
 
+TEST(SparseTableTest, RowsBeyondTheLimitAreNotCreated) {
+  const auto table = *SparseTable::Create(
+      {.name = "t", .width = 1, .rule = {"SGD", {{"lr", 1}}}},
+      {.num_partitions = 1, .max_rows = 3});
+  Pull(*table, {1, 2});
+  std::vector<float> rows(3, 1);
+  const std::vector<uint64_t> too_many = {1, 3, 4};
+  EXPECT_THAT(table->Pull(too_many, rows),
+              StatusIs(absl::StatusCode::kResourceExhausted,
+                       HasSubstr("2 of at most 3 rows")));
+  EXPECT_THAT(table->Push(too_many, rows, 1),
+              StatusIs(absl::StatusCode::kResourceExhausted));
+  EXPECT_EQ(table->num_rows(), 2);
+  // Rows that exist are served.
+  EXPECT_THAT(table->Push(std::vector<uint64_t>{1, 2, 1, 2},
+                          std::vector<float>{1, 1, 1, 1}, 1),
+              IsOk());
+  EXPECT_EQ(Pull(*table, {1, 2, 3}), (std::vector<float>{-2, -2, 0}));
+  EXPECT_EQ(Pull(*table, {1, 3, 4}, MissingRows::kKeep),
+            (std::vector<float>{-2, 0, 0}));
+}
+
 TEST(SparseTableTest, OrderedKeysSplitIntoOneRangePerPartition) {
   const auto table = Table({.name = "t", .width = 1}, 5);
   std::vector<uint64_t> keys(1000);

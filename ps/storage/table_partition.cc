@@ -61,8 +61,10 @@ RowCopier FixedRowCopier(size_t bytes) {
 
 }  // namespace
 
-TablePartition::TablePartition(std::shared_ptr<const TableFormat> format)
+TablePartition::TablePartition(std::shared_ptr<const TableFormat> format,
+                               int64_t max_rows)
     : format_(std::move(format)),
+      max_rows_(static_cast<size_t>(max_rows)),
       slots_(static_cast<uint32_t>(format_->spec().num_shards)),
       slab_(format_->layout().bytes()) {}
 
@@ -79,7 +81,24 @@ void TablePartition::Hash(const KeyBatch& batch, size_t begin,
   }
 }
 
+size_t TablePartition::CountMissing(const KeyBatch& batch) const {
+  size_t missing = 0;
+  for (size_t i = 0; i < batch.count; ++i) {
+    const uint64_t key =
+        batch.keys[batch.positions == nullptr ? i : batch.positions[i]];
+    missing += slots_.Find(key, slots_.Hash(key)) == KeyMap::kNoSlot ? 1 : 0;
+  }
+  return missing;
+}
+
 absl::Status TablePartition::Reserve(const KeyBatch& batch) {
+  if (slots_.size() + batch.count > max_rows_ &&
+      slots_.size() + CountMissing(batch) > max_rows_) {
+    return absl::ResourceExhaustedError(absl::StrCat(
+        "table \"", format_->spec().name, "\": a partition of this server has ",
+        slots_.size(), " of at most ", max_rows_,
+        " rows: use more servers or a higher limit"));
+  }
   RETURN_IF_ERROR(slots_.Reserve(batch.count));
   return slab_.Reserve(batch.count);
 }
@@ -229,7 +248,7 @@ optim::UpdateSpan TablePartition::NextUpdate(std::byte* row) const {
 }
 
 void TablePartition::Update(const Group& group, const float* gradients,
-                            double learning_rate) {
+                            double learning_rate) const {
   optim::UpdateSpan spans[kGroup];
   for (size_t i = 0; i < group.size; ++i) {
     optim::UpdateSpan& span = spans[i];
@@ -241,7 +260,7 @@ void TablePartition::Update(const Group& group, const float* gradients,
 }
 
 void TablePartition::UpdateNarrow(const Group& group, const float* gradients,
-                                  double learning_rate) {
+                                  double learning_rate) const {
   const RowLayout& layout = format_->layout();
   std::vector<float> weights(layout.width());
   for (size_t i = 0; i < group.size; ++i) {
@@ -338,8 +357,9 @@ void TablePartition::ImportPushes(rpc::Incarnation client,
 void TablePartition::ForEachRow(
     absl::FunctionRef<void(uint64_t key, const std::byte* row)> visit) const {
   const async::MutexLock lock(&mutex_);
-  slots_.ForEach(
-      [&](uint64_t key, uint32_t slot) { visit(key, slab_.Row(slot)); });
+  slots_.ForEach([&visit, slab = &slab_](uint64_t key, uint32_t slot) {
+    visit(key, slab->Row(slot));
+  });
 }
 
 int64_t TablePartition::num_rows() const {

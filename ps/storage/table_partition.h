@@ -71,7 +71,8 @@ class TablePartition {
   // longest is forgotten.
   static constexpr size_t kMaxClients = 4096;
 
-  explicit TablePartition(std::shared_ptr<const TableFormat> format);
+  // Has at most `max_rows` rows.
+  TablePartition(std::shared_ptr<const TableFormat> format, int64_t max_rows);
 
   // Copies the weights of row i of the request to `rows`, [n, width], for each
   // position i of the batch. kResourceExhausted: out of memory for missing
@@ -83,7 +84,7 @@ class TablePartition {
   // with this `id` was applied before, does nothing. After an error no row has
   // changed.
   //
-  // kResourceExhausted   out of memory for missing rows.
+  // kResourceExhausted   no room for missing rows.
   // kFailedPrecondition  the last PushWindow::kDepth pushes of the client do
   // not
   //                      include this one, so it may have been applied before.
@@ -142,6 +143,7 @@ class TablePartition {
   };
 
   // Makes room for all keys of the batch, so that creating rows cannot fail.
+  // kResourceExhausted: out of memory, or beyond the number of rows.
   absl::Status Reserve(const KeyBatch& batch)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Calls visit(const Group&) for all rows of the batch, in order.
@@ -149,6 +151,8 @@ class TablePartition {
   void VisitRows(const KeyBatch& batch, const Access& access,
                  const Visit& visit) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Fills the group with the keys from position `begin` on.
+  size_t CountMissing(const KeyBatch& batch) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Hash(const KeyBatch& batch, size_t begin, Group& group) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Creates missing rows, for which there must be room.
@@ -156,19 +160,20 @@ class TablePartition {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::byte* CreateRow(uint64_t key, uint64_t hash)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // The following use rows of a group, under the lock of VisitRows.
+
   // Copies weights of any type and width, and of missing rows.
-  void CopyWeights(const Group& group, float* rows) const
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void CopyWeights(const Group& group, float* rows) const;
   // Counts an update of `row`, and returns its span without gradient and rate.
-  optim::UpdateSpan NextUpdate(std::byte* row) const
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Update(const Group& group, const float* gradients, double learning_rate)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  optim::UpdateSpan NextUpdate(std::byte* row) const;
+  void Update(const Group& group, const float* gradients,
+              double learning_rate) const;
   // Same for 16-bit rows.
   void UpdateNarrow(const Group& group, const float* gradients,
-                    double learning_rate) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+                    double learning_rate) const;
 
   const std::shared_ptr<const TableFormat> format_;
+  const size_t max_rows_;
   mutable async::Mutex mutex_;
   KeyMap slots_ ABSL_GUARDED_BY(mutex_);
   RowSlab slab_ ABSL_GUARDED_BY(mutex_);
