@@ -318,6 +318,7 @@ absl::StatusOr<Table> Table::Open(rpc::Agent& agent, const std::string& name,
   std::vector<async::Future<rpc::Message<v1::DescribeTableReply>>> futures;
   v1::DescribeTableRequest request;
   request.set_table(name);
+  futures.reserve(servers.size());
   for (const std::string& server : servers) {
     futures.push_back(client->Call(server, kDescribeTableMethod, request));
   }

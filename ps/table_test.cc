@@ -375,14 +375,14 @@ TEST_F(TableTest, SumsAreThoseOfTheRows) {
                        .rule = {"SGD", {{"lr", 1}}},
                        .initializer = Initializer::Uniform(-1, 1)};
   const Table table = Create(spec);
-  std::vector<int64_t> keys(5 * 2 * 40);
+  std::vector<int64_t> keys(400);
   for (size_t i = 0; i < keys.size(); ++i) {
     keys[i] = static_cast<int64_t>(i * i % 57);
   }
   const Tensor bags = *Keys(keys).Reshape({5, 2, 40});
   const auto expected_sums = [&] {
     const std::vector<float> rows = Pull(table, keys);
-    std::vector<double> sums(10 * 3);
+    std::vector<double> sums(30);
     for (size_t i = 0; i < keys.size(); ++i) {
       for (size_t c = 0; c < 3; ++c) sums[i / 40 * 3 + c] += rows[i * 3 + c];
     }
@@ -397,7 +397,7 @@ TEST_F(TableTest, SumsAreThoseOfTheRows) {
   };
   expect_sums();
 
-  std::vector<float> gradients(10 * 3);
+  std::vector<float> gradients(30);
   for (size_t i = 0; i < gradients.size(); ++i) {
     gradients[i] = (static_cast<float>(i) - 11) / 64;
   }

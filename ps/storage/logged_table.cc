@@ -151,8 +151,10 @@ absl::StatusOr<std::shared_ptr<LoggedTable>> LoggedTable::RecoverOne(
   std::unique_ptr<SparseTable> table;
   int64_t first = 0;
   absl::Status damage;
-  for (auto it = numbers.rows.rbegin(); it != numbers.rows.rend(); ++it) {
-    first = *it;
+  const std::vector<int64_t> newest_first(numbers.rows.rbegin(),
+                                          numbers.rows.rend());
+  for (int64_t number : newest_first) {
+    first = number;
     absl::StatusOr<std::unique_ptr<SparseTable>> read =
         ReadRows(directory.RowsPath(name, first));
     if (read.ok()) {

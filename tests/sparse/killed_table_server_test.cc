@@ -1,9 +1,8 @@
 // A server of tables, a process of its own, that is killed while it applies
 // pushes, and started again.
 
-#include <signal.h>
-
 #include <chrono>
+#include <csignal>
 #include <cstdint>
 #include <deque>
 #include <filesystem>
