@@ -30,6 +30,8 @@ namespace hawser::ps {
 namespace {
 
 constexpr int kSteps = 10;
+// With files, which take most of the time.
+constexpr int kStepsWithKills = 6;
 // Keys of which a push has some, so that pushes overlap.
 constexpr int64_t kKeys = 40;
 
@@ -61,7 +63,8 @@ class PushSimulation {
   std::string Run() {
     job_.RestartDeparted();
     CreateTables();
-    for (int step = 0; step < kSteps && job_.failure().empty(); ++step) {
+    const int steps = faults_.kills ? kStepsWithKills : kSteps;
+    for (int step = 0; step < steps && job_.failure().empty(); ++step) {
       if (faults_.kills) KillOrRestart();
       for (const char* method : {"Push", "PushSums"}) {
         job_.network().SetMethodFaults(
