@@ -30,9 +30,8 @@ class Embedding::State {
   State(Table table, const EmbeddingOptions& options)
       : table_(std::move(table)),
         pooling_(options.pooling),
-        max_under_way_(std::clamp<size_t>(
-            static_cast<size_t>(std::max(options.max_pushes_under_way, 0)), 0,
-            PushWindow::kDepth)) {}
+        max_under_way_(static_cast<size_t>(std::clamp<int64_t>(
+            options.max_pushes_under_way, 0, int64_t{PushWindow::kDepth}))) {}
 
   const Table& table() const { return table_; }
   size_t max_under_way() const { return max_under_way_; }

@@ -266,6 +266,19 @@ Tensor Combine(const OrderedKeys& ordered, const Tensor& gradients,
   return combined;
 }
 
+// The sum of the servers' sizes.
+template <class Reply>
+absl::StatusOr<TableSize> TotalOf(
+    const absl::StatusOr<std::vector<rpc::Message<Reply>>>& parts) {
+  RETURN_IF_ERROR(parts);
+  TableSize size;
+  for (const rpc::Message<Reply>& part : *parts) {
+    size.rows += part.body.num_rows();
+    size.bytes += part.body.num_bytes();
+  }
+  return size;
+}
+
 }  // namespace
 
 absl::StatusOr<Table> Table::Create(rpc::Agent& agent,
@@ -361,6 +374,16 @@ absl::StatusOr<Table> Table::Restore(rpc::Agent& agent, const std::string& name,
   ASSIGN_OR_RETURN(const auto replies,
                    async::JoinAll(std::move(futures)).Wait());
   ASSIGN_OR_RETURN(const TableSpec spec, FromProto(replies[0].body.table()));
+  for (size_t i = 0; i < servers.size(); ++i) {
+    ASSIGN_OR_RETURN(const TableSpec part, FromProto(replies[i].body.table()));
+    // The servers' replies are not trusted.
+    RETURN_IF_ERROR(ShardsOf(PlaceOf(i, servers), spec.num_shards));
+    if (part == spec) continue;
+    return absl::FailedPreconditionError(absl::StrCat(
+        "table \"", name, "\": servers '", servers[0], "' and '", servers[i],
+        "' have restored different tables from snapshot \"", snapshot,
+        "\": they do not see the same files"));
+  }
   return Table(std::make_shared<const State>(std::move(client), spec,
                                              std::move(servers)));
 }
@@ -481,18 +504,7 @@ async::Future<TableSize> Table::Save(const std::string& name) const {
     replies.push_back(state_->client().Call(server, kSaveTableMethod, request,
                                             {}, {.timeout = kFileTimeout}));
   }
-  return async::JoinAll(std::move(replies))
-      .Then([](const absl::StatusOr<
-                std::vector<rpc::Message<v1::SaveTableReply>>>& parts)
-                -> absl::StatusOr<TableSize> {
-        RETURN_IF_ERROR(parts);
-        TableSize size;
-        for (const auto& part : *parts) {
-          size.rows += part.body.num_rows();
-          size.bytes += part.body.num_bytes();
-        }
-        return size;
-      });
+  return async::JoinAll(std::move(replies)).Then(TotalOf<v1::SaveTableReply>);
 }
 
 const TableSpec& Table::spec() const { return state_->spec(); }
@@ -591,17 +603,7 @@ async::Future<TableSize> Table::Size() const {
         state_->client().Call(server, kDescribeTableMethod, request));
   }
   return async::JoinAll(std::move(replies))
-      .Then([](const absl::StatusOr<
-                std::vector<rpc::Message<v1::DescribeTableReply>>>& parts)
-                -> absl::StatusOr<TableSize> {
-        RETURN_IF_ERROR(parts);
-        TableSize size;
-        for (const auto& part : *parts) {
-          size.rows += part.body.num_rows();
-          size.bytes += part.body.num_bytes();
-        }
-        return size;
-      });
+      .Then(TotalOf<v1::DescribeTableReply>);
 }
 
 }  // namespace hawser::ps

@@ -178,34 +178,52 @@ absl::StatusOr<double> LearningRate(const SparseTable& table,
 
 }  // namespace
 
+absl::StatusOr<bool> TableServer::Exists(const TableSpec& spec,
+                                         ShardRange shards) const {
+  const async::MutexLock lock(&mutex_);
+  const auto found = tables_.find(spec.name);
+  if (found == tables_.end()) {
+    RETURN_IF_ERROR(CheckNumberOfTables());
+    return false;
+  }
+  const SparseTable& table = found->second->table();
+  if (table.spec() != spec) {
+    return absl::AlreadyExistsError(absl::StrCat(
+        "table \"", spec.name, "\" exists with another description: {",
+        ToProto(table.spec()).ShortDebugString(), "}, not {",
+        ToProto(spec).ShortDebugString(), "}"));
+  }
+  if (table.shards() != shards) {
+    return absl::AlreadyExistsError(absl::StrCat(
+        "table \"", spec.name, "\" exists with other shards here: ",
+        table.shards().count, " from ", table.shards().first, " on, not ",
+        shards.count, " from ", shards.first, " on"));
+  }
+  return true;
+}
+
 absl::Status TableServer::Create(const v1::CreateTableRequest& request) {
   ASSIGN_OR_RETURN(const TableSpec spec, FromProto(request.table()));
   const ShardRange shards = FromProto(request.shards());
-  const async::MutexLock lock(&mutex_);
-  if (const auto found = tables_.find(spec.name); found != tables_.end()) {
-    SparseTable& table = found->second->table();
-    if (table.spec() != spec) {
-      return absl::AlreadyExistsError(absl::StrCat(
-          "table \"", spec.name, "\" exists with another description: {",
-          ToProto(table.spec()).ShortDebugString(), "}, not {",
-          request.table().ShortDebugString(), "}"));
-    }
-    if (table.shards() != shards) {
-      return absl::AlreadyExistsError(absl::StrCat(
-          "table \"", spec.name, "\" exists with other shards here: ",
-          table.shards().count, " from ", table.shards().first, " on, not ",
-          shards.count, " from ", shards.first, " on"));
-    }
-    return absl::OkStatus();
-  }
-  RETURN_IF_ERROR(CheckNumberOfTables());
+  ASSIGN_OR_RETURN(bool exists, Exists(spec, shards));
+  if (exists) return absl::OkStatus();
+  const async::MutexLock adding(&adding_);
+  ASSIGN_OR_RETURN(exists, Exists(spec, shards));
+  if (exists) return absl::OkStatus();
   ASSIGN_OR_RETURN(std::unique_ptr<SparseTable> rows,
                    SparseTable::Create(
                        spec, {.shards = shards, .max_rows = limits_.max_rows}));
+  return Add(std::move(rows));
+}
+
+absl::Status TableServer::Add(std::unique_ptr<SparseTable> rows) {
+  const std::string name = rows->spec().name;
+  // Writes files.
   ASSIGN_OR_RETURN(
       std::shared_ptr<LoggedTable> table,
       LoggedTable::Create(std::move(rows), recovery_.get(), logging_));
-  tables_.emplace(spec.name, std::move(table));
+  const async::MutexLock lock(&mutex_);
+  tables_[name] = std::move(table);
   return absl::OkStatus();
 }
 
@@ -433,14 +451,14 @@ absl::StatusOr<v1::RestoreTableReply> TableServer::Restore(
   v1::RestoreTableReply reply;
   *reply.mutable_table() = ToProto(rows->spec());
   reply.set_num_rows(rows->num_rows());
-  const async::MutexLock lock(&mutex_);
-  if (!tables_.contains(request.table())) {
-    RETURN_IF_ERROR(CheckNumberOfTables());
+  const async::MutexLock adding(&adding_);
+  {
+    const async::MutexLock lock(&mutex_);
+    if (!tables_.contains(request.table())) {
+      RETURN_IF_ERROR(CheckNumberOfTables());
+    }
   }
-  ASSIGN_OR_RETURN(
-      std::shared_ptr<LoggedTable> table,
-      LoggedTable::Create(std::move(rows), recovery_.get(), logging_));
-  tables_[request.table()] = std::move(table);
+  RETURN_IF_ERROR(Add(std::move(rows)));
   return reply;
 }
 

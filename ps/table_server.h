@@ -20,6 +20,7 @@
 #include "ps/storage/recovery_directory.h"
 #include "ps/storage/snapshot_directory.h"
 #include "ps/storage/sparse_table.h"
+#include "ps/storage/table_spec.h"
 #include "rpc/functions/method.h"
 #include "rpc/identity/worker_info.h"
 #include "rpc/wire/lazy_tensor.h"
@@ -111,6 +112,12 @@ class TableServer {
 
   absl::Status CheckNumberOfTables() const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Whether the table exists. Errors of Create if it is another one, or if
+  // there are too many.
+  absl::StatusOr<bool> Exists(const TableSpec& spec, ShardRange shards) const;
+  // Adds the table, or replaces the one with its name.
+  absl::Status Add(std::unique_ptr<SparseTable> rows)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(adding_);
 
   const TableLimits limits_;
   const std::string directory_;
@@ -118,6 +125,9 @@ class TableServer {
   const PushLogging logging_;
   // Null if pushes are not logged. Set by Recover.
   std::unique_ptr<RecoveryDirectory> recovery_;
+  // Held while files of a new table are written; requests for other tables go
+  // on meanwhile. Taken before mutex_.
+  async::Mutex adding_;
   mutable async::Mutex mutex_;
   std::map<std::string, std::shared_ptr<LoggedTable>> tables_
       ABSL_GUARDED_BY(mutex_);
