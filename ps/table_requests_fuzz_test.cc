@@ -11,9 +11,12 @@
 #include "absl/status/status.h"
 #include "async/check.h"
 #include "proto/ps.pb.h"
+#include "ps/row_requests.h"
+#include "ps/storage/logged_table.h"
 #include "ps/storage/push_log.h"
 #include "ps/storage/table_codec.h"
 #include "ps/storage/table_spec.h"
+#include "ps/table_limits.h"
 #include "ps/table_server.h"
 #include "rpc/functions/method.h"
 #include "rpc/identity/worker_info.h"
@@ -46,20 +49,24 @@ bool Parse(std::string_view body, Request& request) {
 
 void Serve(uint8_t method, std::string_view body, const rpc::MethodCall& call) {
   absl::Status status;
+  const TableLimits& limits = Server().limits();
+  const std::shared_ptr<LoggedTable> table = *Server().Find("t");
   if (method % 4 == 0) {
     v1::PullRequest request;
-    if (Parse(body, request)) status = Server().Pull(call, request).status();
+    if (Parse(body, request)) {
+      status = PullRows(*table, limits, call, request).status();
+    }
   } else if (method % 4 == 1) {
     v1::PushRequest request;
-    if (Parse(body, request)) status = Server().Push(call, request);
+    if (Parse(body, request)) status = PushRows(*table, limits, call, request);
   } else if (method % 4 == 2) {
     v1::PullSumsRequest request;
     if (Parse(body, request)) {
-      status = Server().PullSums(call, request).status();
+      status = PullSums(*table, limits, call, request).status();
     }
   } else {
     v1::PushSumsRequest request;
-    if (Parse(body, request)) status = Server().PushSums(call, request);
+    if (Parse(body, request)) status = PushSums(*table, limits, call, request);
   }
   HAWSER_CHECK(!absl::IsInternal(status) && !absl::IsUnknown(status))
       << status.message();

@@ -21,28 +21,13 @@
 #include "ps/storage/snapshot_directory.h"
 #include "ps/storage/sparse_table.h"
 #include "ps/storage/table_spec.h"
-#include "rpc/functions/method.h"
+#include "ps/table_limits.h"
 #include "rpc/identity/worker_info.h"
-#include "rpc/wire/lazy_tensor.h"
 
 namespace hawser::ps {
 
-// Limits on the requests of a peer. Requests above them fail with
-// kResourceExhausted, before anything is read.
-struct TableLimits {
-  int64_t max_tables = 1024;
-  // Of a pull or push.
-  int64_t max_keys = int64_t{1} << 22;
-  // Of a table, on this server. 0: as many as fit into three quarters of the
-  // machine's memory. A request that would create more fails; rows that exist
-  // are served.
-  int64_t max_rows = 0;
-  // Of the rows of a pull or push.
-  int64_t max_row_bytes = int64_t{1} << 28;
-};
-
-// Handlers of the methods of proto/ps.proto. Gradients are read from where the
-// transport has them, partition by partition.
+// Creates, saves, restores and finds tables: the handlers of the methods of
+// proto/ps.proto, except for those of ps/row_requests.h.
 //
 // Thread-safe.
 class TableServer {
@@ -54,6 +39,8 @@ class TableServer {
         directory_(snapshot_directory),
         snapshots_(std::move(snapshot_directory)),
         logging_(logging) {}
+
+  const TableLimits& limits() const { return limits_; }
 
   // Takes the tables that a worker of this name had when it ended, if pushes
   // are logged. Call once, first. Errors of LoggedTable::Recover, and
@@ -68,27 +55,9 @@ class TableServer {
   absl::StatusOr<v1::DescribeTableReply> Describe(
       const v1::DescribeTableRequest& request) const;
 
-  // Returns the rows. `call` has the lazy tensors of the request.
-  //
-  // kNotFound            there is no such table.
-  // kInvalidArgument     a tensor is missing or has a wrong dtype or shape; for
-  //                      a push, the keys are not in order.
-  // kFailedPrecondition  this server does not hold a key's shard.
-  // kResourceExhausted   a limit, or out of memory.
-  absl::StatusOr<rpc::Message<v1::PullReply>> Pull(
-      const rpc::MethodCall& call, const v1::PullRequest& request);
-
-  // Applies the push, if it was not applied before. Errors as Pull; nothing was
-  // applied, except after kResourceExhausted by lack of memory, after which the
-  // same push with the same number applies the rest.
-  absl::Status Push(const rpc::MethodCall& call,
-                    const v1::PushRequest& request);
-
-  // The same for sums of rows. kInvalidArgument also: a bag is out of range.
-  absl::StatusOr<rpc::Message<v1::PullSumsReply>> PullSums(
-      const rpc::MethodCall& call, const v1::PullSumsRequest& request);
-  absl::Status PushSums(const rpc::MethodCall& call,
-                        const v1::PushSumsRequest& request);
+  // kNotFound: there is no such table.
+  absl::StatusOr<std::shared_ptr<LoggedTable>> Find(
+      const std::string& name) const;
 
   // Errors of SnapshotDirectory, and kNotFound: there is no such table.
   absl::StatusOr<v1::SaveTableReply> Save(const v1::SaveTableRequest& request);
@@ -103,13 +72,7 @@ class TableServer {
   std::map<std::string, int64_t> DebugNumbers() const;
 
  private:
-  absl::StatusOr<std::shared_ptr<LoggedTable>> Find(
-      const std::string& name) const;
   std::vector<std::shared_ptr<LoggedTable>> Tables() const;
-  // `num_rows`: of the reply or of the gradients.
-  absl::Status CheckLimits(const SparseTable& table,
-                           const rpc::LazyTensor& keys, int64_t num_rows) const;
-
   absl::Status CheckNumberOfTables() const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Whether the table exists. Errors of Create if it is another one, or if

@@ -11,13 +11,16 @@
 #include "async/future.h"
 #include "async/status_macros.h"
 #include "proto/ps.pb.h"
+#include "ps/row_requests.h"
 #include "ps/service_methods.h"
+#include "ps/storage/logged_table.h"
 #include "ps/table_client.h"
 #include "ps/table_server.h"
 #include "rpc/agent/agent.h"
 #include "rpc/agent/service_host.h"
 #include "rpc/functions/method.h"
 #include "rpc/functions/run_on.h"
+#include "rpc/functions/service_method.h"
 #include "rpc/identity/worker_info.h"
 
 namespace hawser::ps {
@@ -37,6 +40,30 @@ async::Future<rpc::Message<M>> Done(absl::StatusOr<M> reply) {
   }
   return async::MakeReadyFuture<rpc::Message<M>>(
       rpc::Message<M>{*std::move(reply), {}});
+}
+
+template <class M>
+async::Future<rpc::Message<M>> Done(absl::StatusOr<rpc::Message<M>> reply) {
+  return async::MakeReadyFuture<rpc::Message<M>>(std::move(reply));
+}
+
+// Registers a handler of ps/row_requests.h.
+template <class Request, class Reply, class Handle>
+absl::Status RegisterRowMethod(rpc::ServiceHost& host,
+                               const rpc::ServiceMethod<Request, Reply>& method,
+                               std::shared_ptr<TableServer> server,
+                               Handle* handle) {
+  return host.RegisterMethod(
+      method,
+      [server = std::move(server), handle](const rpc::MethodCall& call,
+                                           auto request) {
+        const absl::StatusOr<std::shared_ptr<LoggedTable>> table =
+            server->Find(request.body.table());
+        if (!table.ok()) return Done<Reply>(table.status());
+        return Done<Reply>(
+            handle(**table, server->limits(), call, request.body));
+      },
+      {.lazy_tensors = true});
 }
 
 // Saves and restores run one after the other, because they are limited by the
@@ -68,44 +95,22 @@ absl::Status TableService::Start(rpc::ServiceHost& host) {
         return Done(server->Describe(request.body));
       },
       {.for_observers = true}));
-  RETURN_IF_ERROR(host.RegisterMethod(
-      kPullMethod,
-      [server = server_](const rpc::MethodCall& call, auto request) {
-        return async::MakeReadyFuture<rpc::Message<v1::PullReply>>(
-            server->Pull(call, request.body));
-      },
-      {.lazy_tensors = true}));
-  RETURN_IF_ERROR(host.RegisterMethod(
-      kPullSumsMethod,
-      [server = server_](const rpc::MethodCall& call, auto request) {
-        return async::MakeReadyFuture<rpc::Message<v1::PullSumsReply>>(
-            server->PullSums(call, request.body));
-      },
-      {.lazy_tensors = true}));
-  RETURN_IF_ERROR(host.RegisterMethod(
-      kPushSumsMethod,
-      [server = server_](const rpc::MethodCall& call, auto request) {
-        return Done<v1::PushSumsReply>(server->PushSums(call, request.body));
-      },
-      {.lazy_tensors = true}));
+  RETURN_IF_ERROR(RegisterRowMethod(host, kPullMethod, server_, PullRows));
+  RETURN_IF_ERROR(RegisterRowMethod(host, kPushMethod, server_, PushRows));
+  RETURN_IF_ERROR(RegisterRowMethod(host, kPullSumsMethod, server_, PullSums));
+  RETURN_IF_ERROR(RegisterRowMethod(host, kPushSumsMethod, server_, PushSums));
   RETURN_IF_ERROR(host.RegisterMethod(
       kSaveTableMethod,
       [server = server_](const rpc::MethodCall&, auto request) {
         return Done(server->Save(request.body));
       },
       FileMethod()));
-  RETURN_IF_ERROR(host.RegisterMethod(
+  return host.RegisterMethod(
       kRestoreTableMethod,
       [server = server_](const rpc::MethodCall&, auto request) {
         return Done(server->Restore(request.body));
       },
-      FileMethod()));
-  return host.RegisterMethod(
-      kPushMethod,
-      [server = server_](const rpc::MethodCall& call, auto request) {
-        return Done<v1::PushReply>(server->Push(call, request.body));
-      },
-      {.lazy_tensors = true});
+      FileMethod());
 }
 
 void TableService::OnWorkerLost(const rpc::WorkerInfo& worker,

@@ -10,7 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "ps/storage/push_log.h"
-#include "ps/table_server.h"
+#include "ps/table_limits.h"
 #include "rpc/agent/service.h"
 #include "rpc/identity/worker_info.h"
 
@@ -21,6 +21,7 @@ class Agent;
 namespace hawser::ps {
 
 class TableClient;
+class TableServer;
 
 struct TableServiceOptions {
   TableLimits limits = {};

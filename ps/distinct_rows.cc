@@ -1,0 +1,83 @@
+#include "ps/distinct_rows.h"
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <vector>
+
+#include "ps/ordered_keys.h"
+#include "ps/storage/key_hash.h"
+#include "ps/storage/prefetch.h"
+#include "tensor/shape.h"
+#include "tensor/tensor.h"
+
+namespace hawser::ps {
+
+// With c equal pairs among m sampled keys of n, the rate of repeats is about
+// c * n / m^2.
+bool HasManyRepeats(std::span<const uint64_t> keys) {
+  constexpr size_t kSample = 256;
+  constexpr size_t kSlots = 1024;
+  if (keys.size() < 2) return false;
+  const size_t sample = std::min(keys.size(), kSample);
+  std::array<uint64_t, kSlots> slots = {};
+  std::array<bool, kSlots> used = {};
+  size_t repeats = 0;
+  for (size_t i = 0; i < sample; ++i) {
+    const uint64_t key = keys[i * keys.size() / sample];
+    size_t slot = HashKey(key) % kSlots;
+    while (used[slot] && slots[slot] != key) slot = (slot + 1) % kSlots;
+    repeats += used[slot] ? 1 : 0;
+    used[slot] = true;
+    slots[slot] = key;
+  }
+  return 10 * repeats * keys.size() >= sample * sample;
+}
+
+Tensor ExpandRows(const OrderedKeys& ordered, const std::vector<Tensor>& parts,
+                  const tensor::Shape& shape, int64_t width) {
+  Tensor rows = Tensor::Empty(shape);
+  std::vector<const float*> distinct;
+  distinct.reserve(ordered.keys().size());
+  for (const Tensor& part : parts) {
+    for (int64_t i = 0; i < part.dim(0); ++i) {
+      distinct.push_back(part.data<float>() + i * width);
+    }
+  }
+  float* next = rows.data<float>();
+  const size_t bytes = static_cast<size_t>(width) * sizeof(float);
+  const std::span<const uint32_t> positions = ordered.positions();
+  constexpr size_t kAhead = 16;
+  for (size_t i = 0; i < positions.size(); ++i) {
+    if (i + kAhead < positions.size()) {
+      Prefetch(distinct[positions[i + kAhead]], bytes);
+    }
+    std::memcpy(next, distinct[positions[i]], bytes);
+    next += width;
+  }
+  return rows;
+}
+
+Tensor CombineGradients(const OrderedKeys& ordered, const Tensor& gradients,
+                        int64_t width) {
+  const auto count = static_cast<int64_t>(ordered.keys().size());
+  Tensor combined = Tensor::Empty({count, width});
+  std::vector<bool> begun(ordered.keys().size());
+  const float* source = gradients.data<float>();
+  for (uint32_t position : ordered.positions()) {
+    float* const row = combined.data<float>() + position * width;
+    if (!begun[position]) {
+      begun[position] = true;
+      std::memcpy(row, source, static_cast<size_t>(width) * sizeof(float));
+    } else {
+      for (int64_t i = 0; i < width; ++i) row[i] += source[i];
+    }
+    source += width;
+  }
+  return combined;
+}
+
+}  // namespace hawser::ps

@@ -1,0 +1,122 @@
+#include "ps/request_checks.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "async/status_macros.h"
+#include "ps/storage/sparse_table.h"
+#include "ps/table_limits.h"
+#include "rpc/functions/method.h"
+#include "rpc/identity/worker_info.h"
+#include "rpc/wire/lazy_tensor.h"
+#include "tensor/dtype.h"
+#include "tensor/shape.h"
+
+namespace hawser::ps {
+namespace {
+
+constexpr uint64_t kMaxSequence = uint64_t{1} << 62;
+
+}  // namespace
+
+std::string ErrorPrefix(const SparseTable& table) {
+  return absl::StrCat("table \"", table.spec().name, "\": ");
+}
+
+absl::Status CheckTensors(const SparseTable& table, const rpc::MethodCall& call,
+                          size_t wanted) {
+  if (call.tensors.size() != wanted) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(ErrorPrefix(table), "the request has ",
+                     call.tensors.size(), " tensors; it needs ", wanted));
+  }
+  const rpc::LazyTensor& keys = call.tensors[0];
+  if (keys.dtype() != tensor::DType::kI64 || keys.shape().rank() != 1) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        ErrorPrefix(table), "keys must be i64[n], not ",
+        std::string(tensor::DTypeName(keys.dtype())), keys.shape().ToString()));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckGradients(const SparseTable& table, int64_t num_rows,
+                            const rpc::LazyTensor& gradients) {
+  const tensor::DType dtype = gradients.dtype();
+  const tensor::Shape expected({num_rows, table.spec().width});
+  if ((dtype == tensor::DType::kF32 || dtype == tensor::DType::kF16 ||
+       dtype == tensor::DType::kBF16) &&
+      gradients.shape() == expected) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      ErrorPrefix(table), "gradients must be f32, f16 or bf16 ",
+      expected.ToString(), ", not ", std::string(tensor::DTypeName(dtype)),
+      gradients.shape().ToString()));
+}
+
+absl::Status CheckSequence(const SparseTable& table,
+                           const rpc::MethodCall& call, uint64_t sequence) {
+  if (call.peer.incarnation == rpc::Incarnation{}) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(ErrorPrefix(table),
+                     "a push needs the incarnation of its sender in the "
+                     "header of the request: draw a random one"));
+  }
+  if (sequence > 0 && sequence <= kMaxSequence) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(ErrorPrefix(table),
+                   "pushes count from 1 to 2^62; this one is ", sequence));
+}
+
+absl::Status CheckLimits(const TableLimits& limits, const SparseTable& table,
+                         const rpc::LazyTensor& keys, int64_t num_rows) {
+  const int64_t count = keys.shape()[0];
+  if (count > limits.max_keys) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat(ErrorPrefix(table), "a request has at most ",
+                     limits.max_keys, " keys, not ", count, ": split it"));
+  }
+  const int64_t row_bytes =
+      table.spec().width * static_cast<int64_t>(sizeof(float));
+  if (num_rows > limits.max_row_bytes / row_bytes) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat(ErrorPrefix(table), "the rows of a request have at most ",
+                     limits.max_row_bytes, " bytes, not ", num_rows,
+                     " rows of ", row_bytes, ": split it"));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<uint64_t>> ReadKeys(const rpc::LazyTensor& tensor) {
+  std::vector<uint64_t> keys(tensor.bytes() / sizeof(uint64_t));
+  RETURN_IF_ERROR(tensor.ReadInto(std::as_writable_bytes(std::span(keys))));
+  return keys;
+}
+
+absl::StatusOr<std::vector<int32_t>> ReadBags(const SparseTable& table,
+                                              const rpc::LazyTensor& keys,
+                                              const rpc::LazyTensor& tensor,
+                                              int64_t num_bags) {
+  if (tensor.dtype() != tensor::DType::kI32 || tensor.shape() != keys.shape()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        ErrorPrefix(table), "bags must be i32", keys.shape().ToString(),
+        ", not ", std::string(tensor::DTypeName(tensor.dtype())),
+        tensor.shape().ToString()));
+  }
+  std::vector<int32_t> bags(tensor.bytes() / sizeof(int32_t));
+  RETURN_IF_ERROR(tensor.ReadInto(std::as_writable_bytes(std::span(bags))));
+  for (int32_t bag : bags) {
+    if (bag >= 0 && bag < num_bags) continue;
+    return absl::InvalidArgumentError(absl::StrCat(
+        ErrorPrefix(table), "bag ", bag, " is not below ", num_bags));
+  }
+  return bags;
+}
+
+}  // namespace hawser::ps

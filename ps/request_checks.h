@@ -1,0 +1,67 @@
+// Checks of the requests of peers, which may contain anything.
+
+#ifndef HAWSER_PS_REQUEST_CHECKS_H_
+#define HAWSER_PS_REQUEST_CHECKS_H_
+
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "ps/storage/sparse_table.h"
+#include "ps/table_limits.h"
+#include "rpc/functions/method.h"
+#include "rpc/wire/lazy_tensor.h"
+
+namespace hawser::ps {
+
+// The beginning of an error text.
+std::string ErrorPrefix(const SparseTable& table);
+
+// kInvalidArgument: the request does not have `wanted` tensors, or the first
+// one is not i64[n].
+absl::Status CheckTensors(const SparseTable& table, const rpc::MethodCall& call,
+                          size_t wanted);
+// kInvalidArgument: `gradients` is not f32, f16 or bf16 [num_rows, width].
+absl::Status CheckGradients(const SparseTable& table, int64_t num_rows,
+                            const rpc::LazyTensor& gradients);
+// kInvalidArgument: a push without its sender's incarnation, or whose number is
+// out of range.
+absl::Status CheckSequence(const SparseTable& table,
+                           const rpc::MethodCall& call, uint64_t sequence);
+// kResourceExhausted: more keys, or rows of the reply or of the gradients, than
+// the limits.
+absl::Status CheckLimits(const TableLimits& limits, const SparseTable& table,
+                         const rpc::LazyTensor& keys, int64_t num_rows);
+
+absl::StatusOr<std::vector<uint64_t>> ReadKeys(const rpc::LazyTensor& tensor);
+// The bags of the keys. kInvalidArgument: `tensor` is not i32 of their shape,
+// or a bag is not below `num_bags`.
+absl::StatusOr<std::vector<int32_t>> ReadBags(const SparseTable& table,
+                                              const rpc::LazyTensor& keys,
+                                              const rpc::LazyTensor& tensor,
+                                              int64_t num_bags);
+
+// The learning rate of a PushRequest or PushSumsRequest. kInvalidArgument: it
+// is not a number from 0 on.
+template <class Request>
+absl::StatusOr<double> LearningRate(const SparseTable& table,
+                                    const Request& request) {
+  if (!request.has_learning_rate()) {
+    return table.format().rule().learning_rate();
+  }
+  if (!std::isfinite(request.learning_rate()) || request.learning_rate() < 0) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        ErrorPrefix(table), "the learning rate must be at least 0, not ",
+        request.learning_rate()));
+  }
+  return request.learning_rate();
+}
+
+}  // namespace hawser::ps
+
+#endif  // HAWSER_PS_REQUEST_CHECKS_H_

@@ -1,0 +1,46 @@
+// Handlers of the requests for rows of proto/ps.proto.
+
+#ifndef HAWSER_PS_ROW_REQUESTS_H_
+#define HAWSER_PS_ROW_REQUESTS_H_
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "proto/ps.pb.h"
+#include "ps/storage/logged_table.h"
+#include "ps/table_limits.h"
+#include "rpc/functions/method.h"
+
+namespace hawser::ps {
+
+// Gradients are read from where the transport has them, partition by partition.
+// `call` has the lazy tensors of the request. Errors of all:
+//
+//   kInvalidArgument     a tensor is missing or has a wrong dtype or shape; for
+//                        a push, the keys are not in order; for sums, a bag is
+//                        out of range.
+//   kFailedPrecondition  this server does not hold a key's shard.
+//   kResourceExhausted   a limit, or out of memory.
+
+// Returns the rows.
+absl::StatusOr<rpc::Message<v1::PullReply>> PullRows(
+    LoggedTable& logged, const TableLimits& limits, const rpc::MethodCall& call,
+    const v1::PullRequest& request);
+
+// Applies the push, if it was not applied before. After an error nothing was
+// applied, except after kResourceExhausted by lack of memory, after which the
+// same push with the same number applies the rest.
+absl::Status PushRows(LoggedTable& logged, const TableLimits& limits,
+                      const rpc::MethodCall& call,
+                      const v1::PushRequest& request);
+
+// The same for sums of rows.
+absl::StatusOr<rpc::Message<v1::PullSumsReply>> PullSums(
+    LoggedTable& logged, const TableLimits& limits, const rpc::MethodCall& call,
+    const v1::PullSumsRequest& request);
+absl::Status PushSums(LoggedTable& logged, const TableLimits& limits,
+                      const rpc::MethodCall& call,
+                      const v1::PushSumsRequest& request);
+
+}  // namespace hawser::ps
+
+#endif  // HAWSER_PS_ROW_REQUESTS_H_

@@ -1,0 +1,62 @@
+#include "ps/table_arguments.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "async/status_macros.h"
+#include "tensor/dtype.h"
+#include "tensor/shape.h"
+#include "tensor/tensor.h"
+
+namespace hawser::ps {
+
+absl::Status CheckKeys(const Tensor& keys) {
+  if (keys.defined() && keys.dtype() == tensor::DType::kI64 &&
+      keys.device().is_cpu()) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("keys must be i64 on cpu, not ",
+                   keys.defined() ? keys.ToString() : "undefined"));
+}
+
+absl::Status CheckBags(const Tensor& keys) {
+  RETURN_IF_ERROR(CheckKeys(keys));
+  if (keys.rank() > 0) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      "keys of bags must be i64[bags..., n], not a scalar");
+}
+
+tensor::Shape SumsShape(const Tensor& keys, int64_t width) {
+  std::vector<int64_t> sizes(keys.shape().begin(), keys.shape().end());
+  sizes.back() = width;
+  return tensor::Shape(sizes);
+}
+
+absl::Status CheckGradients(const Tensor& gradients,
+                            const tensor::Shape& expected) {
+  if (gradients.defined() && gradients.dtype() == tensor::DType::kF32 &&
+      gradients.shape() == expected && gradients.device().is_cpu()) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      "gradients must be f32", expected.ToString(), " on cpu, not ",
+      gradients.defined() ? gradients.ToString() : "undefined"));
+}
+
+tensor::Shape RowsShape(const Tensor& keys, int64_t width) {
+  std::vector<int64_t> sizes(keys.shape().begin(), keys.shape().end());
+  sizes.push_back(width);
+  return tensor::Shape(sizes);
+}
+
+std::span<const uint64_t> Numbers(const Tensor& keys) {
+  return {reinterpret_cast<const uint64_t*>(keys.data<int64_t>()),
+          static_cast<size_t>(keys.num_elements())};
+}
+
+}  // namespace hawser::ps

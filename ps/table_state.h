@@ -1,0 +1,93 @@
+// The constant parts of a table handle, shared by its copies.
+
+#ifndef HAWSER_PS_TABLE_STATE_H_
+#define HAWSER_PS_TABLE_STATE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "async/future.h"
+#include "async/join.h"
+#include "ps/ordered_keys.h"
+#include "ps/storage/table_spec.h"
+#include "ps/table.h"
+#include "ps/table_client.h"
+#include "rpc/functions/method.h"
+#include "tensor/shape.h"
+#include "tensor/tensor.h"
+
+namespace hawser::ps {
+
+class Table::State {
+ public:
+  // `servers` are not more than the shards.
+  State(std::shared_ptr<TableClient> client, const TableSpec& spec,
+        std::vector<std::string> servers);
+
+  TableClient& client() const { return *client_; }
+  const TableSpec& spec() const { return spec_; }
+  const std::vector<std::string>& servers() const { return servers_; }
+
+  // A server's part of a request: the keys from `begin` to `end`.
+  struct Part {
+    const std::string* server;
+    size_t begin;
+    size_t end;
+  };
+
+  // A server's part of the keys of bags: i64[m] and i32[m].
+  struct BagPart {
+    const std::string* server;
+    Tensor keys;
+    Tensor bags;
+  };
+
+  // The parts that are not empty.
+  std::vector<Part> Split(const OrderedKeys& ordered) const;
+  // The same for `keys`, i64[bags..., n].
+  std::vector<BagPart> SplitBags(const Tensor& keys) const;
+
+  // A request to update rows, with the number of the next push.
+  template <class Request>
+  Request NewPush(const PushOptions& options) const {
+    Request request;
+    request.set_table(spec_.name);
+    request.set_sequence(client_->NextSequence(spec_.name));
+    if (options.learning_rate.has_value()) {
+      request.set_learning_rate(*options.learning_rate);
+    }
+    return request;
+  }
+
+ private:
+  const std::shared_ptr<TableClient> client_;
+  const TableSpec spec_;
+  const std::vector<std::string> servers_;
+  // The shard after the last one of each server.
+  std::vector<int64_t> shard_ends_;
+};
+
+// The tensor of a reply, which must be f32 of this shape.
+absl::StatusOr<Tensor> OnlyRows(std::vector<Tensor> tensors,
+                                const tensor::Shape& shape);
+
+// Completes once all replies have arrived, with the first error.
+template <class Reply>
+async::Future<void> AllDone(
+    std::vector<async::Future<rpc::Message<Reply>>> replies) {
+  return async::JoinAll(std::move(replies))
+      .Then(
+          [](const absl::StatusOr<std::vector<rpc::Message<Reply>>>& messages) {
+            return messages.status();
+          });
+}
+
+}  // namespace hawser::ps
+
+#endif  // HAWSER_PS_TABLE_STATE_H_

@@ -1,0 +1,93 @@
+// Sums of the rows of bags of keys: Table::PullSums and PushSums.
+
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "async/future.h"
+#include "async/join.h"
+#include "async/status_macros.h"
+#include "proto/ps.pb.h"
+#include "ps/service_methods.h"
+#include "ps/table.h"
+#include "ps/table_arguments.h"
+#include "ps/table_client.h"
+#include "ps/table_state.h"
+#include "rpc/functions/method.h"
+#include "tensor/shape.h"
+#include "tensor/tensor.h"
+
+namespace hawser::ps {
+
+async::Future<Tensor> Table::PullSums(const Tensor& keys,
+                                      const PullOptions& options) const {
+  if (absl::Status status = CheckBags(keys); !status.ok()) {
+    return async::MakeReadyFuture<Tensor>(std::move(status));
+  }
+  absl::StatusOr<Tensor> dense = keys.Contiguous();
+  if (!dense.ok()) return async::MakeReadyFuture<Tensor>(dense.status());
+  const tensor::Shape shape = SumsShape(keys, spec().width);
+  const tensor::Shape sums({shape.num_elements() / spec().width, spec().width});
+  v1::PullSumsRequest request;
+  request.set_table(spec().name);
+  request.set_num_bags(sums[0]);
+  request.set_keep_missing(!options.create_missing);
+  std::vector<async::Future<Tensor>> parts;
+  for (State::BagPart& part : state_->SplitBags(*dense)) {
+    parts.push_back(
+        state_->client()
+            .Call(*part.server, kPullSumsMethod, request,
+                  {std::move(part.keys), std::move(part.bags)})
+            .Then([sums](absl::StatusOr<rpc::Message<v1::PullSumsReply>> reply)
+                      -> absl::StatusOr<Tensor> {
+              RETURN_IF_ERROR(reply);
+              return OnlyRows(std::move(reply->tensors), sums);
+            }));
+  }
+  return async::JoinAll(std::move(parts))
+      .Then([shape](absl::StatusOr<std::vector<Tensor>> rows)
+                -> absl::StatusOr<Tensor> {
+        RETURN_IF_ERROR(rows);
+        if (rows->empty()) return Tensor::Zeros(shape);
+        Tensor total = std::move((*rows)[0]);
+        for (size_t i = 1; i < rows->size(); ++i) {
+          float* const to = total.data<float>();
+          const float* const from = std::as_const((*rows)[i]).data<float>();
+          for (int64_t k = 0; k < total.num_elements(); ++k) to[k] += from[k];
+        }
+        return total.Reshape(shape);
+      });
+}
+
+async::Future<void> Table::PushSums(const Tensor& keys, const Tensor& gradients,
+                                    const PushOptions& options) const {
+  const auto failed = [](absl::Status status) {
+    return async::MakeReadyFuture<void>(std::move(status));
+  };
+  if (absl::Status status = CheckBags(keys); !status.ok()) {
+    return failed(std::move(status));
+  }
+  const tensor::Shape expected = SumsShape(keys, spec().width);
+  if (absl::Status status = CheckGradients(gradients, expected); !status.ok()) {
+    return failed(std::move(status));
+  }
+  absl::StatusOr<Tensor> dense_keys = keys.Contiguous();
+  if (!dense_keys.ok()) return failed(dense_keys.status());
+  absl::StatusOr<Tensor> rows = gradients.Detach().Reshape(
+      {expected.num_elements() / spec().width, spec().width});
+  if (rows.ok()) rows = rows->Contiguous();
+  if (!rows.ok()) return failed(rows.status());
+  const auto request = state_->NewPush<v1::PushSumsRequest>(options);
+  std::vector<async::Future<rpc::Message<v1::PushSumsReply>>> replies;
+  for (State::BagPart& part : state_->SplitBags(*dense_keys)) {
+    replies.push_back(state_->client().Call(
+        *part.server, kPushSumsMethod, request,
+        {std::move(part.keys), std::move(part.bags), *rows}));
+  }
+  return AllDone(std::move(replies));
+}
+
+}  // namespace hawser::ps
