@@ -55,6 +55,7 @@ FLOORS = [
 TEST_ROOMS = [
     "async/testing",
     "net/testing",
+    "ps/testing",
     "rpc/grpc/tests",
     "rpc/same_host/tests",
     "rpc/testing",
