@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -53,8 +54,14 @@ AtomicFile::~AtomicFile() {
 }
 
 absl::Status AtomicFile::Failed(const char* operation) const {
-  return absl::ErrnoToStatus(
-      errno, absl::StrCat("cannot write ", path_, ": ", operation, " failed"));
+  const int error = errno;
+  const std::string message =
+      absl::StrCat("cannot write ", path_, ": ", operation, " failed");
+  if (error == EIO) {
+    return absl::UnavailableError(
+        absl::StrCat(message, ": ", std::strerror(error)));
+  }
+  return absl::ErrnoToStatus(error, message);
 }
 
 absl::Status AtomicFile::Append(std::span<const std::byte> bytes) {

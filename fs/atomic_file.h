@@ -15,7 +15,8 @@ namespace hawser::fs {
 // Writes to a temporary file in the same directory, which Commit() renames to
 // the final name. Destruction without Commit() removes the temporary file and
 // leaves an existing file of that name unchanged. Returns the system's errors,
-// naming the file. Not thread-safe.
+// naming the file: kResourceExhausted if the disk is full, kUnavailable if the
+// device fails. Not thread-safe.
 class AtomicFile {
  public:
   static absl::StatusOr<AtomicFile> Create(std::string path);

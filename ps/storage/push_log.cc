@@ -91,12 +91,18 @@ absl::StatusOr<std::unique_ptr<PushLog>> PushLog::Create(
   const RecordPrefix prefix = MakeRecordPrefix(RecordKind::kHeader, body);
   const std::span<const std::byte> parts[] = {
       std::as_bytes(std::span(kMagic, kMagicBytes)), prefix, body[0]};
+  absl::Status status;
   {
     const async::MutexLock lock(&log->mutex_);
-    RETURN_IF_ERROR(log->Write(parts));
+    status = log->Write(parts);
   }
-  if (logging == PushLogging::kSync) RETURN_IF_ERROR(log->SyncDirectory());
-  return log;
+  if (status.ok() && logging == PushLogging::kSync) {
+    status = log->SyncDirectory();
+  }
+  if (status.ok()) return log;
+  // A file without pushes: the log can be created again.
+  unlink(path.c_str());
+  return status;
 }
 
 absl::Status PushLog::SyncDirectory() const {

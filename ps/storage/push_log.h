@@ -50,7 +50,7 @@ struct LoggedPush {
 class PushLog {
  public:
   // Begins the file `path`, which must not exist, for the table of `info`.
-  // Errors of the file system, which name the file.
+  // Errors of the file system, which name the file; it then does not exist.
   static absl::StatusOr<std::unique_ptr<PushLog>> Create(
       const std::string& path, const TableFileInfo& info, PushLogging logging);
 
