@@ -1,69 +1,39 @@
 #include "data/idx.h"
 
-#include <zlib.h>
-
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <cerrno>
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "async/status_macros.h"
+#include "data/gzip_reader.h"
 
 namespace hawser::data {
 namespace {
 
 constexpr int64_t kMaxElements = int64_t{1} << 33;
 
-struct GzCloser {
-  void operator()(gzFile_s* file) const { gzclose(file); }
-};
-using GzHandle = std::unique_ptr<gzFile_s, GzCloser>;
-
 absl::Status Malformed(const std::string& path, const std::string& what) {
   return absl::InvalidArgumentError(absl::StrCat(path, ": ", what));
 }
 
-// zlib reads plain files through the same calls, byte for byte.
-absl::StatusOr<GzHandle> Open(const std::string& path) {
-  errno = 0;
-  GzHandle file(gzopen(path.c_str(), "rb"));
-  if (file == nullptr) {
-    return absl::ErrnoToStatus(errno, absl::StrCat("cannot open ", path));
-  }
-  return file;
-}
-
 // Fills `out`; an error if the file ends early.
-absl::Status ReadExactly(gzFile_s* file, const std::string& path,
-                         const char* part, uint8_t* out, int64_t byte_count) {
-  int64_t done = 0;
-  while (done < byte_count) {
-    const auto chunk = static_cast<unsigned>(
-        std::min<int64_t>(byte_count - done, int64_t{1} << 30));
-    const int got = gzread(file, out + done, chunk);
-    int code = Z_OK;
-    const char* message = gzerror(file, &code);
-    if (got < 0 || (code != Z_OK && code != Z_BUF_ERROR)) {
-      if (code == Z_ERRNO) {
-        return absl::ErrnoToStatus(errno, absl::StrCat("cannot read ", path));
-      }
-      return Malformed(path, absl::StrCat("damaged gzip data (", message, ")"));
-    }
-    if (got == 0) {
-      return Malformed(
-          path, absl::StrCat("truncated: the ", part, " needs ", byte_count,
-                             " bytes, but only ", done, " are present"));
-    }
-    done += got;
-  }
-  return absl::OkStatus();
+absl::Status ReadExactly(GzipReader& file, const char* part,
+                         std::span<uint8_t> out) {
+  ASSIGN_OR_RETURN(
+      const size_t got,
+      file.Read(std::span(reinterpret_cast<char*>(out.data()), out.size())));
+  if (got == out.size()) return absl::OkStatus();
+  return Malformed(file.path(),
+                   absl::StrCat("truncated: the ", part, " needs ", out.size(),
+                                " bytes, but only ", got, " are present"));
 }
 
 std::optional<tensor::DType> DTypeOfCode(uint8_t code) {
@@ -94,10 +64,10 @@ struct Header {
   int64_t num_elements;
 };
 
-absl::StatusOr<Header> ReadHeader(gzFile_s* file, const std::string& path) {
+absl::StatusOr<Header> ReadHeader(GzipReader& file) {
+  const std::string& path = file.path();
   std::array<uint8_t, 4> magic;
-  RETURN_IF_ERROR(
-      ReadExactly(file, path, "header", magic.data(), magic.size()));
+  RETURN_IF_ERROR(ReadExactly(file, "header", magic));
   if (magic[0] != 0 || magic[1] != 0) {
     return Malformed(path,
                      "not an IDX file: it must begin with two zero bytes");
@@ -117,7 +87,7 @@ absl::StatusOr<Header> ReadHeader(gzFile_s* file, const std::string& path) {
   Header header{*dtype, {}, 1};
   for (int i = 0; i < rank; ++i) {
     std::array<uint8_t, 4> raw;
-    RETURN_IF_ERROR(ReadExactly(file, path, "header", raw.data(), raw.size()));
+    RETURN_IF_ERROR(ReadExactly(file, "header", raw));
     const int64_t dim = (int64_t{raw[0]} << 24) | (int64_t{raw[1]} << 16) |
                         (int64_t{raw[2]} << 8) | int64_t{raw[3]};
     header.dims.push_back(dim);
@@ -133,8 +103,8 @@ absl::StatusOr<Header> ReadHeader(gzFile_s* file, const std::string& path) {
 }  // namespace
 
 absl::StatusOr<Tensor> ReadIdx(const std::string& path) {
-  ASSIGN_OR_RETURN(GzHandle file, Open(path));
-  ASSIGN_OR_RETURN(const Header header, ReadHeader(file.get(), path));
+  ASSIGN_OR_RETURN(GzipReader file, GzipReader::Open(path));
+  ASSIGN_OR_RETURN(const Header header, ReadHeader(file));
   const int64_t item_bytes = tensor::ItemBytes(header.dtype);
 
   // The buffer grows with the data actually read, so a header that declares
@@ -142,28 +112,23 @@ absl::StatusOr<Tensor> ReadIdx(const std::string& path) {
   const int64_t total = header.num_elements * item_bytes;
   std::vector<uint8_t> payload;
   while (static_cast<int64_t>(payload.size()) < total) {
-    const int64_t have = static_cast<int64_t>(payload.size());
-    const int64_t step =
-        std::min(total - have, std::max<int64_t>(have, 1 << 20));
-    payload.resize(static_cast<size_t>(have + step));
+    const size_t have = payload.size();
+    const size_t step = std::min(static_cast<size_t>(total) - have,
+                                 std::max(have, size_t{1} << 20));
+    payload.resize(have + step);
     const absl::Status read =
-        ReadExactly(file.get(), path, "payload", payload.data() + have, step);
+        ReadExactly(file, "payload", std::span(payload).subspan(have));
     if (!read.ok()) {
       if (read.code() != absl::StatusCode::kInvalidArgument) return read;
       return absl::InvalidArgumentError(absl::StrCat(
           read.message(), " (the header declares ", total, " payload bytes)"));
     }
   }
-  uint8_t extra = 0;
-  const int after = gzread(file.get(), &extra, 1);
+  char extra = 0;
+  ASSIGN_OR_RETURN(const size_t after, file.Read(std::span(&extra, 1)));
   if (after > 0) {
     return Malformed(path, absl::StrCat("more bytes follow the ", total,
                                         " payload bytes its header declares"));
-  }
-  int code = Z_OK;
-  const char* message = gzerror(file.get(), &code);
-  if (after < 0 || (code != Z_OK && code != Z_STREAM_END)) {
-    return Malformed(path, absl::StrCat("damaged gzip data (", message, ")"));
   }
 
   ASSIGN_OR_RETURN(Tensor result, Tensor::TryEmpty(tensor::Shape(header.dims),

@@ -54,6 +54,7 @@ FLOORS = [
 # Rooms of tests and of what only tests use. They include from every floor; tests alone include them.
 TEST_ROOMS = [
     "async/testing",
+    "data/tabular/testing",
     "net/testing",
     "ps/testing",
     "rpc/grpc/tests",

@@ -2,23 +2,18 @@
 // a step with rows in a table and dense parameters under a distributed
 // optimizer.
 
-#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <cstdlib>
-#include <fstream>
-#include <functional>
 #include <future>
 #include <memory>
-#include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
 #include "async/status_macros.h"
 #include "async/testing/status_matchers.h"
 #include "autograd/backward.h"
@@ -26,6 +21,8 @@
 #include "autograd/ops/elementwise.h"
 #include "autograd/ops/matmul.h"
 #include "autograd/variable.h"
+#include "data/tabular/libsvm_reader.h"
+#include "data/tabular/sample_batches.h"
 #include "dist_autograd/dist_autograd.h"
 #include "dist_optim/distributed_optimizer.h"
 #include "gtest/gtest.h"
@@ -48,80 +45,51 @@ using ::hawser::async::IsOk;
 
 inline constexpr rpc::Function<Tensor()> kMakeWeights{"sparse.MakeWeights"};
 
-// Samples with 0 or 1 as labels and the numbers of the features that they have,
-// as many in each sample.
-struct Samples {
-  int64_t size() const { return static_cast<int64_t>(labels.size()); }
-
-  std::vector<float> labels;
-  std::vector<int64_t> features;
-  int64_t features_per_sample = 0;
-};
-
-// Reads lines "label feature:1 feature:1 ...".
-absl::StatusOr<Samples> ReadLibsvm(const std::string& path) {
-  std::ifstream file(path);
-  if (!file) return absl::NotFoundError(path);
-  Samples samples;
-  for (std::string line; std::getline(file, line);) {
-    const std::vector<std::string> words =
-        absl::StrSplit(line, ' ', absl::SkipEmpty());
-    samples.features_per_sample = static_cast<int64_t>(words.size()) - 1;
-    samples.labels.push_back(words[0] == "1" ? 1.0f : 0.0f);
-    for (size_t i = 1; i < words.size(); ++i) {
-      int64_t feature = 0;
-      if (!absl::SimpleAtoi(words[i].substr(0, words[i].find(':')), &feature)) {
-        return absl::DataLossError(absl::StrCat(path, ": ", line));
-      }
-      samples.features.push_back(feature);
-    }
+// All samples of a libsvm file, in batches.
+absl::StatusOr<std::vector<data::SampleBatch>> ReadBatches(
+    const std::string& path, int64_t batch_samples) {
+  ASSIGN_OR_RETURN(const int64_t width, data::LibsvmWidth(path));
+  ASSIGN_OR_RETURN(auto reader, data::LibsvmReader::Open(path, width));
+  ASSIGN_OR_RETURN(auto samples,
+                   data::SampleBatches::Create(
+                       std::move(reader), {.batch_samples = batch_samples}));
+  std::vector<data::SampleBatch> batches;
+  while (true) {
+    ASSIGN_OR_RETURN(auto batch, samples.Next());
+    if (!batch.has_value()) return batches;
+    batches.push_back(*std::move(batch));
   }
-  return samples;
 }
 
-Tensor FeaturesOf(const Samples& samples, int64_t begin, int64_t end) {
-  const int64_t n = samples.features_per_sample;
-  return Tensor::FromVector(
-      std::vector<int64_t>(samples.features.begin() + begin * n,
-                           samples.features.begin() + end * n),
-      {end - begin, n});
-}
-
-Tensor LabelsOf(const Samples& samples, int64_t begin, int64_t end) {
-  return Tensor::FromVector(std::vector<float>(samples.labels.begin() + begin,
-                                               samples.labels.begin() + end),
-                            {end - begin, 1});
-}
-
-// Trains on the samples whose batch number is `part` modulo `parts`.
-absl::Status TrainLogisticRegression(ps::Embedding weights,
-                                     const Samples& samples, int64_t part,
-                                     int64_t parts, int epochs) {
-  constexpr int64_t kBatch = 64;
+// Trains on the batches whose number is `part` modulo `parts`.
+absl::Status TrainLogisticRegression(
+    ps::Embedding weights, const std::vector<data::SampleBatch>& batches,
+    size_t part, size_t parts, int epochs) {
   for (int epoch = 0; epoch < epochs; ++epoch) {
-    for (int64_t begin = part * kBatch; begin < samples.size();
-         begin += parts * kBatch) {
-      const int64_t end = std::min(begin + kBatch, samples.size());
-      ASSIGN_OR_RETURN(const Tensor logits,
-                       weights.Forward(FeaturesOf(samples, begin, end)));
-      ASSIGN_OR_RETURN(
-          const Tensor loss,
-          nn::BceWithLogitsLoss(logits, LabelsOf(samples, begin, end)));
+    for (size_t i = part; i < batches.size(); i += parts) {
+      ASSIGN_OR_RETURN(const Tensor logits, weights.Forward(batches[i].keys));
+      ASSIGN_OR_RETURN(const Tensor loss,
+                       nn::BceWithLogitsLoss(logits, batches[i].labels));
       RETURN_IF_ERROR(autograd::Backward(loss));
     }
   }
   return weights.Flush();
 }
 
-absl::StatusOr<double> Accuracy(ps::Embedding weights, const Samples& samples) {
+absl::StatusOr<double> Accuracy(ps::Embedding weights,
+                                const std::vector<data::SampleBatch>& batches) {
   const autograd::NoGradGuard no_grad;
-  ASSIGN_OR_RETURN(const Tensor logits,
-                   weights.Forward(FeaturesOf(samples, 0, samples.size())));
   int64_t right = 0;
-  for (int64_t i = 0; i < samples.size(); ++i) {
-    right += (logits.data<float>()[i] > 0) == (samples.labels[i] > 0.5f);
+  int64_t total = 0;
+  for (const data::SampleBatch& batch : batches) {
+    ASSIGN_OR_RETURN(const Tensor logits, weights.Forward(batch.keys));
+    for (int64_t i = 0; i < batch.size(); ++i) {
+      right += (logits.data<float>()[i] > 0) ==
+               (batch.labels.data<float>()[i] > 0.5f);
+    }
+    total += batch.size();
   }
-  return static_cast<double>(right) / static_cast<double>(samples.size());
+  return static_cast<double>(right) / static_cast<double>(total);
 }
 
 class SparseTrainingTest : public testing::Test {
@@ -144,16 +112,16 @@ TEST_F(SparseTrainingTest, LogisticRegressionOfMushrooms) {
                     "agaricus.train.libsvm and agaricus.test.libsvm";
   }
   const auto train =
-      ReadLibsvm(absl::StrCat(directory, "/agaricus.train.libsvm"));
+      ReadBatches(absl::StrCat(directory, "/agaricus.train.libsvm"), 64);
   const auto test =
-      ReadLibsvm(absl::StrCat(directory, "/agaricus.test.libsvm"));
+      ReadBatches(absl::StrCat(directory, "/agaricus.test.libsvm"), 1000);
   ASSERT_THAT(train, IsOk());
   ASSERT_THAT(test, IsOk());
   StartWorkers(5);
   const ps::TableSpec spec{
       .name = "weights", .width = 1, .rule = optim::Ftrl({.lr = 0.5})};
   std::vector<std::future<absl::Status>> trainers;
-  for (int trainer : {0, 1}) {
+  for (const int trainer : {0, 1}) {
     trainers.push_back(std::async(std::launch::async, [&, trainer] {
       const auto table =
           ps::Table::Create(job_.agent(trainer), spec, {"w2", "w3", "w4"});
@@ -161,7 +129,7 @@ TEST_F(SparseTrainingTest, LogisticRegressionOfMushrooms) {
       return TrainLogisticRegression(
           ps::Embedding(*table, {.pooling = ps::Pooling::kSum,
                                  .max_pushes_under_way = 4}),
-          *train, trainer, 2, /*epochs=*/20);
+          *train, static_cast<size_t>(trainer), 2, /*epochs=*/20);
     }));
   }
   for (auto& trainer : trainers) ASSERT_THAT(trainer.get(), IsOk());
