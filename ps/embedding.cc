@@ -36,12 +36,17 @@ class Embedding::State {
   const Table& table() const { return table_; }
   size_t max_under_way() const { return max_under_way_; }
 
-  absl::StatusOr<Tensor> Pull(const Tensor& keys,
-                              const PullOptions& options) const {
-    if (pooling_ == Pooling::kNone) return table_.Pull(keys, options).Wait();
-    ASSIGN_OR_RETURN(Tensor sums, table_.PullSums(keys, options).Wait());
-    if (pooling_ == Pooling::kSum) return sums;
-    return tensor::MulScalar(sums, Share(keys));
+  // Starts to pull rows, or the sums of bags.
+  async::Future<Tensor> Pull(const Tensor& keys) const {
+    const PullOptions options = {.create_missing = autograd::GradEnabled()};
+    return pooling_ == Pooling::kNone ? table_.Pull(keys, options)
+                                      : table_.PullSums(keys, options);
+  }
+
+  // The result of a look-up, from the rows or sums that were pulled.
+  absl::StatusOr<Tensor> Pool(const Tensor& keys, Tensor rows) const {
+    if (pooling_ != Pooling::kMean) return rows;
+    return tensor::MulScalar(rows, Share(keys));
   }
 
   // Starts a push of the gradients of a look-up.
@@ -113,14 +118,28 @@ const Table& Embedding::table() const { return state_->table(); }
 
 absl::StatusOr<Tensor> Embedding::Forward(const Tensor& keys) {
   RETURN_IF_ERROR(state_->WaitUntil(state_->max_under_way()));
-  const bool records = autograd::GradEnabled();
-  ASSIGN_OR_RETURN(Tensor rows,
-                   state_->Pull(keys, {.create_missing = records}));
-  if (!records) return rows;
   // The caller may change its keys before the backward pass.
+  ASSIGN_OR_RETURN(Prefetched prefetched, Prefetch(keys));
+  return Finish(std::move(prefetched));
+}
+
+absl::StatusOr<Embedding::Prefetched> Embedding::Prefetch(const Tensor& keys) {
   ASSIGN_OR_RETURN(Tensor kept, keys.Clone());
-  autograd::SetHistory(rows, std::make_shared<Node>(state_, std::move(kept)),
-                       0);
+  async::Future<Tensor> rows = state_->Pull(kept);
+  return Prefetched(std::move(kept), std::move(rows));
+}
+
+absl::StatusOr<Tensor> Embedding::Forward(Prefetched prefetched) {
+  RETURN_IF_ERROR(state_->WaitUntil(state_->max_under_way()));
+  return Finish(std::move(prefetched));
+}
+
+absl::StatusOr<Tensor> Embedding::Finish(Prefetched prefetched) {
+  ASSIGN_OR_RETURN(Tensor rows, std::move(prefetched.rows_).Wait());
+  ASSIGN_OR_RETURN(rows, state_->Pool(prefetched.keys_, std::move(rows)));
+  if (!autograd::GradEnabled()) return rows;
+  autograd::SetHistory(
+      rows, std::make_shared<Node>(state_, std::move(prefetched.keys_)), 0);
   return rows;
 }
 

@@ -4,9 +4,11 @@
 #define HAWSER_PS_EMBEDDING_H_
 
 #include <memory>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "async/future.h"
 #include "ps/table.h"
 #include "tensor/tensor.h"
 
@@ -45,6 +47,9 @@ struct EmbeddingOptions {
 // Thread-safe. Copies share the pushes under way.
 class Embedding {
  public:
+  // Rows that a later Forward returns. Movable.
+  class Prefetched;
+
   explicit Embedding(Table table, const EmbeddingOptions& options = {});
 
   const Table& table() const;
@@ -58,6 +63,31 @@ class Embedding {
   // Errors of Table::Pull and PullSums, and that of an earlier push, once.
   absl::StatusOr<Tensor> Forward(const Tensor& keys);
 
+  // Starts a look-up and returns at once. With the keys of the next batch, its
+  // rows travel while the present step computes:
+  //
+  //   ASSIGN_OR_RETURN(auto next, embedding.Prefetch(first_keys));
+  //   while (...) {
+  //     ASSIGN_OR_RETURN(Tensor rows, embedding.Forward(std::move(next)));
+  //     ASSIGN_OR_RETURN(next, embedding.Prefetch(next_keys));
+  //     ... loss = f(rows), backward, dense optimizer step ...
+  //   }
+  //
+  // The servers read the rows now. The rows miss the updates of all passes, of
+  // this worker and of others, whose pushes the servers apply later: those of
+  // the passes that run before Forward takes the rows, and up to
+  // max_pushes_under_way of this worker's earlier ones. In the loop above, a
+  // step misses the update of the step before it.
+  //
+  // Each Prefetched holds the memory of its keys and rows.
+  absl::StatusOr<Prefetched> Prefetch(const Tensor& keys);
+
+  // Returns the rows of a look-up that Prefetch began on this embedding, or a
+  // copy of it, and waits for them if necessary. Otherwise as Forward(keys); it
+  // waits for pushes as well. If the thread records now, but did not at
+  // Prefetch, missing rows are created by the push.
+  absl::StatusOr<Tensor> Forward(Prefetched prefetched);
+
   // Waits for the pushes of the backward passes that have run. Returns the
   // error of a push, once.
   absl::Status Flush();
@@ -66,7 +96,23 @@ class Embedding {
   class State;
   class Node;
 
+  // Waits for the rows and adds the node to the graph.
+  absl::StatusOr<Tensor> Finish(Prefetched prefetched);
+
   std::shared_ptr<State> state_;
+};
+
+class Embedding::Prefetched {
+ private:
+  friend class Embedding;
+
+  Prefetched(Tensor keys, async::Future<Tensor> rows)
+      : keys_(std::move(keys)), rows_(std::move(rows)) {}
+
+  // A copy, which the caller cannot change.
+  Tensor keys_;
+  // As the table returns them.
+  async::Future<Tensor> rows_;
 };
 
 }  // namespace hawser::ps
