@@ -35,6 +35,24 @@ void AddRow(const float* row, size_t width, float* sum) {
   for (size_t i = 0; i < width; ++i) sum[i] += row[i];
 }
 
+// Applies a push that is not logged, partition by partition.
+absl::StatusOr<PushOutcome> ApplyPush(const std::vector<PartitionRange>& ranges,
+                                      const std::vector<uint64_t>& keys,
+                                      GradientReader& gradients,
+                                      double learning_rate, PushId id) {
+  auto outcome = PushOutcome::kRepeated;
+  for (const PartitionRange& range : ranges) {
+    ASSIGN_OR_RETURN(const float* const rows,
+                     gradients.Read(range.begin, range.end));
+    ASSIGN_OR_RETURN(
+        const PushOutcome part,
+        range.partition->Push({&keys[range.begin], range.end - range.begin},
+                              rows, learning_rate, id));
+    if (part == PushOutcome::kApplied) outcome = PushOutcome::kApplied;
+  }
+  return outcome;
+}
+
 }  // namespace
 
 absl::StatusOr<rpc::Message<v1::PullReply>> PullRows(
@@ -51,6 +69,8 @@ absl::StatusOr<rpc::Message<v1::PullReply>> PullRows(
   RETURN_IF_ERROR(table.Pull(
       keys, {rows.data<float>(), static_cast<size_t>(rows.num_elements())},
       request.keep_missing() ? MissingRows::kKeep : MissingRows::kCreate));
+  logged.statistics().CountPull(keys.size(),
+                                rows.num_elements() * sizeof(float));
   rpc::Message<v1::PullReply> reply;
   reply.tensors.push_back(std::move(rows));
   return reply;
@@ -73,18 +93,17 @@ absl::Status PushRows(LoggedTable& logged, const TableLimits& limits,
   const PushId id{call.peer.incarnation, request.sequence()};
   GradientReader gradients(call.tensors[1],
                            static_cast<size_t>(table.spec().width));
+  auto outcome = PushOutcome::kRepeated;
   if (logged.is_logged()) {
     ASSIGN_OR_RETURN(const float* const rows, gradients.Read(0, keys.size()));
     const std::span all(rows, keys.size() * table.spec().width);
-    return logged.Push({id, learning_rate, keys, all}, ranges);
+    ASSIGN_OR_RETURN(outcome,
+                     logged.Push({id, learning_rate, keys, all}, ranges));
+  } else {
+    ASSIGN_OR_RETURN(outcome,
+                     ApplyPush(ranges, keys, gradients, learning_rate, id));
   }
-  for (const PartitionRange& range : ranges) {
-    ASSIGN_OR_RETURN(const float* const rows,
-                     gradients.Read(range.begin, range.end));
-    RETURN_IF_ERROR(
-        range.partition->Push({&keys[range.begin], range.end - range.begin},
-                              rows, learning_rate, id));
-  }
+  logged.statistics().CountPush(outcome, keys.size(), call.tensors[1].bytes());
   return absl::OkStatus();
 }
 
@@ -123,6 +142,8 @@ absl::StatusOr<rpc::Message<v1::PullSumsReply>> PullSums(
       AddRow(&rows[i * width], width, out + bags[begin + i] * width);
     }
   }
+  logged.statistics().CountPull(keys.size(),
+                                sums.num_elements() * sizeof(float));
   rpc::Message<v1::PullSumsReply> reply;
   reply.tensors.push_back(std::move(sums));
   return reply;
@@ -157,11 +178,14 @@ absl::Status PushSums(LoggedTable& logged, const TableLimits& limits,
     AddRow(of_bags + bags[i] * width, width,
            &of_keys[ordered.positions()[i] * width]);
   }
-  return logged.Push({{call.peer.incarnation, request.sequence()},
-                      learning_rate,
-                      ordered.keys(),
-                      of_keys},
-                     ranges);
+  ASSIGN_OR_RETURN(const PushOutcome outcome,
+                   logged.Push({{call.peer.incarnation, request.sequence()},
+                                learning_rate,
+                                ordered.keys(),
+                                of_keys},
+                               ranges));
+  logged.statistics().CountPush(outcome, keys.size(), gradients.bytes());
+  return absl::OkStatus();
 }
 
 }  // namespace hawser::ps

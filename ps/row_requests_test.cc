@@ -24,6 +24,7 @@ using ::hawser::async::IsOk;
 using ::hawser::async::StatusIs;
 using ::hawser::tensor::DType;
 using ::testing::HasSubstr;
+using ::testing::Pair;
 
 class RowRequestsTest : public TableTestFixture {};
 
@@ -106,6 +107,23 @@ TEST_F(RowRequestsTest, BadPushesChangeNothing) {
                 IsOk());
   }
   EXPECT_EQ(Pull(table, keys), std::vector<float>(40, -1));
+
+  const v1::ListTablesReply list = List();
+  EXPECT_THAT(list.refused(),
+              testing::UnorderedElementsAre(Pair("NOT_FOUND", 1),
+                                            Pair("INVALID_ARGUMENT", 9),
+                                            Pair("FAILED_PRECONDITION", 1),
+                                            Pair("RESOURCE_EXHAUSTED", 1)));
+  ASSERT_EQ(list.tables_size(), 1);
+  const v1::TableCounts& counts = list.tables(0).counts();
+  EXPECT_EQ(counts.pushes_applied(), 1);
+  EXPECT_EQ(counts.pushes_repeated(), 1);
+  EXPECT_EQ(counts.keys_pushed(), 20);
+  EXPECT_EQ(counts.bytes_pushed(), 20 * 2 * 4);
+  EXPECT_EQ(counts.pulls(), 1);
+  EXPECT_EQ(counts.keys_pulled(), 20);
+  EXPECT_EQ(counts.bytes_pulled(), 20 * 2 * 4);
+  EXPECT_EQ(job_.agent(1).DebugInfo()["ps.pushes_repeated"], "1");
 }
 
 TEST_F(RowRequestsTest, SixteenBitGradientsAreAccepted) {

@@ -28,6 +28,10 @@ inline constexpr rpc::ServiceMethod<v1::SaveTableRequest, v1::SaveTableReply>
 inline constexpr rpc::ServiceMethod<v1::RestoreTableRequest,
                                     v1::RestoreTableReply>
     kRestoreTableMethod{"hawser.v1.TableService.RestoreTable"};
+inline constexpr rpc::ServiceMethod<v1::DropTableRequest, v1::DropTableReply>
+    kDropTableMethod{"hawser.v1.TableService.DropTable"};
+inline constexpr rpc::ServiceMethod<v1::ListTablesRequest, v1::ListTablesReply>
+    kListTablesMethod{"hawser.v1.TableService.ListTables"};
 
 }  // namespace hawser::ps
 

@@ -10,6 +10,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "async/mutex.h"
 #include "async/status_macros.h"
 #include "proto/ps.pb.h"
@@ -20,9 +22,49 @@
 #include "ps/storage/table_codec.h"
 #include "ps/storage/table_file.h"
 #include "ps/storage/table_spec.h"
+#include "ps/storage/table_statistics.h"
 #include "rpc/identity/worker_info.h"
 
 namespace hawser::ps {
+namespace {
+
+v1::ListTablesReply::Logging ToProto(PushLogging logging) {
+  switch (logging) {
+    case PushLogging::kOff:
+      return v1::ListTablesReply::OFF;
+    case PushLogging::kWrite:
+      return v1::ListTablesReply::WRITE;
+    case PushLogging::kSync:
+      return v1::ListTablesReply::SYNC;
+  }
+  return v1::ListTablesReply::UNSPECIFIED;
+}
+
+v1::TableStatus StatusOf(LoggedTable& table, absl::Time now) {
+  v1::TableStatus status;
+  *status.mutable_table() = ToProto(table.table().spec());
+  *status.mutable_shards() = ToProto(table.table().shards());
+  status.set_num_rows(table.table().num_rows());
+  status.set_num_bytes(static_cast<int64_t>(table.table().bytes()));
+  const TableCounts counts = table.statistics().counts();
+  v1::TableCounts& to = *status.mutable_counts();
+  to.set_pulls(counts.pulls);
+  to.set_keys_pulled(counts.keys_pulled);
+  to.set_bytes_pulled(counts.bytes_pulled);
+  to.set_pushes_applied(counts.pushes_applied);
+  to.set_pushes_repeated(counts.pushes_repeated);
+  to.set_keys_pushed(counts.keys_pushed);
+  to.set_bytes_pushed(counts.bytes_pushed);
+  if (const auto last = table.statistics().last_snapshot(); last.has_value()) {
+    v1::SavedSnapshot& snapshot = *status.mutable_last_snapshot();
+    snapshot.set_name(last->name);
+    snapshot.set_age_seconds(absl::ToDoubleSeconds(now - last->time));
+    snapshot.set_duration_seconds(absl::ToDoubleSeconds(last->duration));
+  }
+  return status;
+}
+
+}  // namespace
 
 absl::StatusOr<bool> TableServer::Exists(const TableSpec& spec,
                                          ShardRange shards) const {
@@ -125,12 +167,15 @@ absl::StatusOr<v1::SaveTableReply> TableServer::Save(
     const v1::SaveTableRequest& request) {
   ASSIGN_OR_RETURN(const std::shared_ptr<LoggedTable> found,
                    Find(request.table()));
+  const absl::Time start = absl::Now();
   ASSIGN_OR_RETURN(
       const TableFileSize size,
       found->Save([&](const SparseTable& rows, int64_t log, std::string& path) {
         return snapshots_.Save(rows, request.name(), request.snapshot(), log,
                                path);
       }));
+  const absl::Time end = absl::Now();
+  found->statistics().RecordSnapshot({request.name(), end, end - start});
   v1::SaveTableReply reply;
   reply.set_num_rows(size.rows);
   reply.set_num_bytes(size.bytes);
@@ -157,6 +202,30 @@ absl::StatusOr<v1::RestoreTableReply> TableServer::Restore(
   return reply;
 }
 
+absl::Status TableServer::Drop(const v1::DropTableRequest& request) {
+  const async::MutexLock adding(&adding_);
+  {
+    const async::MutexLock lock(&mutex_);
+    tables_.erase(request.table());
+  }
+  return recovery_ == nullptr ? absl::OkStatus()
+                              : recovery_->Remove(request.table());
+}
+
+v1::ListTablesReply TableServer::List() const {
+  v1::ListTablesReply reply;
+  const absl::Time now = absl::Now();
+  for (const auto& table : Tables()) {
+    *reply.add_tables() = StatusOf(*table, now);
+  }
+  reply.set_logging(ToProto(logging_));
+  reply.set_has_snapshot_directory(!directory_.empty());
+  for (const auto& [reason, count] : refused_.counts()) {
+    (*reply.mutable_refused())[reason] = count;
+  }
+  return reply;
+}
+
 std::vector<std::shared_ptr<LoggedTable>> TableServer::Tables() const {
   std::vector<std::shared_ptr<LoggedTable>> tables;
   const async::MutexLock lock(&mutex_);
@@ -173,8 +242,15 @@ std::map<std::string, int64_t> TableServer::DebugNumbers() const {
   std::map<std::string, int64_t> numbers = {
       {"tables", static_cast<int64_t>(tables.size())},
       {"rows", 0},
-      {"bytes", 0}};
+      {"bytes", 0},
+      {"pulls", 0},
+      {"pushes_applied", 0},
+      {"pushes_repeated", 0}};
   for (const auto& table : tables) {
+    const TableCounts counts = table->statistics().counts();
+    numbers["pulls"] += counts.pulls;
+    numbers["pushes_applied"] += counts.pushes_applied;
+    numbers["pushes_repeated"] += counts.pushes_repeated;
     numbers["rows"] += table->table().num_rows();
     numbers["bytes"] += static_cast<int64_t>(table->table().bytes());
   }

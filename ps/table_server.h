@@ -15,6 +15,7 @@
 #include "absl/status/statusor.h"
 #include "async/mutex.h"
 #include "proto/ps.pb.h"
+#include "ps/refused_requests.h"
 #include "ps/storage/logged_table.h"
 #include "ps/storage/push_log.h"
 #include "ps/storage/recovery_directory.h"
@@ -65,10 +66,19 @@ class TableServer {
   absl::StatusOr<v1::RestoreTableReply> Restore(
       const v1::RestoreTableRequest& request);
 
+  // Removes the table and its log, if it is here. Errors of the file system.
+  absl::Status Drop(const v1::DropTableRequest& request);
+
+  v1::ListTablesReply List() const;
+
+  // Requests that handlers have refused.
+  RefusedRequests& refused() { return refused_; }
+
   // Drops what is remembered of a client that makes no more calls.
   void Forget(rpc::Incarnation client);
 
-  // "tables", "rows" and "bytes".
+  // "tables", and sums over them: "rows", "bytes", "pulls", "pushes_applied",
+  // "pushes_repeated".
   std::map<std::string, int64_t> DebugNumbers() const;
 
  private:
@@ -86,6 +96,7 @@ class TableServer {
   const std::string directory_;
   const SnapshotDirectory snapshots_;
   const PushLogging logging_;
+  RefusedRequests refused_;
   // Null if pushes are not logged. Set by Recover.
   std::unique_ptr<RecoveryDirectory> recovery_;
   // Held while files of a new table are written; requests for other tables go

@@ -26,25 +26,32 @@
 namespace hawser::ps {
 namespace {
 
-// A reply without content, or the error.
+// A reply, or the error, which is counted.
 template <class M>
-async::Future<rpc::Message<M>> Done(const absl::Status& status) {
-  if (!status.ok()) return async::MakeReadyFuture<rpc::Message<M>>(status);
-  return async::MakeReadyFuture<rpc::Message<M>>(rpc::Message<M>());
-}
-
-template <class M>
-async::Future<rpc::Message<M>> Done(absl::StatusOr<M> reply) {
-  if (!reply.ok()) {
-    return async::MakeReadyFuture<rpc::Message<M>>(reply.status());
-  }
-  return async::MakeReadyFuture<rpc::Message<M>>(
-      rpc::Message<M>{*std::move(reply), {}});
-}
-
-template <class M>
-async::Future<rpc::Message<M>> Done(absl::StatusOr<rpc::Message<M>> reply) {
+async::Future<rpc::Message<M>> Done(TableServer& server,
+                                    absl::StatusOr<rpc::Message<M>> reply) {
+  server.refused().Count(reply.status());
   return async::MakeReadyFuture<rpc::Message<M>>(std::move(reply));
+}
+
+// The same without tensors.
+template <class M>
+async::Future<rpc::Message<M>> Done(TableServer& server,
+                                    absl::StatusOr<M> reply) {
+  if (!reply.ok()) {
+    return Done<M>(server, absl::StatusOr<rpc::Message<M>>(reply.status()));
+  }
+  return Done<M>(server, absl::StatusOr<rpc::Message<M>>(
+                             rpc::Message<M>{*std::move(reply), {}}));
+}
+
+// The same without content.
+template <class M>
+async::Future<rpc::Message<M>> Done(TableServer& server,
+                                    const absl::Status& status) {
+  return Done<M>(server, status.ok()
+                             ? absl::StatusOr<rpc::Message<M>>(absl::in_place)
+                             : absl::StatusOr<rpc::Message<M>>(status));
 }
 
 // Registers a handler of ps/row_requests.h.
@@ -59,9 +66,9 @@ absl::Status RegisterRowMethod(rpc::ServiceHost& host,
                                            auto request) {
         const absl::StatusOr<std::shared_ptr<LoggedTable>> table =
             server->Find(request.body.table());
-        if (!table.ok()) return Done<Reply>(table.status());
+        if (!table.ok()) return Done<Reply>(*server, table.status());
         return Done<Reply>(
-            handle(**table, server->limits(), call, request.body));
+            *server, handle(**table, server->limits(), call, request.body));
       },
       {.lazy_tensors = true});
 }
@@ -87,12 +94,20 @@ absl::Status TableService::Start(rpc::ServiceHost& host) {
   RETURN_IF_ERROR(host.RegisterMethod(
       kCreateTableMethod,
       [server = server_](const rpc::MethodCall&, auto request) {
-        return Done<v1::CreateTableReply>(server->Create(request.body));
+        return Done<v1::CreateTableReply>(*server,
+                                          server->Create(request.body));
       }));
   RETURN_IF_ERROR(host.RegisterMethod(
       kDescribeTableMethod,
       [server = server_](const rpc::MethodCall&, auto request) {
-        return Done(server->Describe(request.body));
+        return Done(*server, server->Describe(request.body));
+      },
+      {.for_observers = true}));
+  RETURN_IF_ERROR(host.RegisterMethod(
+      kListTablesMethod,
+      [server = server_](const rpc::MethodCall&, auto) {
+        return async::MakeReadyFuture<rpc::Message<v1::ListTablesReply>>(
+            rpc::Message<v1::ListTablesReply>{server->List(), {}});
       },
       {.for_observers = true}));
   RETURN_IF_ERROR(RegisterRowMethod(host, kPullMethod, server_, PullRows));
@@ -102,13 +117,19 @@ absl::Status TableService::Start(rpc::ServiceHost& host) {
   RETURN_IF_ERROR(host.RegisterMethod(
       kSaveTableMethod,
       [server = server_](const rpc::MethodCall&, auto request) {
-        return Done(server->Save(request.body));
+        return Done(*server, server->Save(request.body));
+      },
+      FileMethod()));
+  RETURN_IF_ERROR(host.RegisterMethod(
+      kDropTableMethod,
+      [server = server_](const rpc::MethodCall&, auto request) {
+        return Done<v1::DropTableReply>(*server, server->Drop(request.body));
       },
       FileMethod()));
   return host.RegisterMethod(
       kRestoreTableMethod,
       [server = server_](const rpc::MethodCall&, auto request) {
-        return Done(server->Restore(request.body));
+        return Done(*server, server->Restore(request.body));
       },
       FileMethod());
 }

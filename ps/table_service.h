@@ -50,7 +50,7 @@ class TableService final : public rpc::Service {
   void OnWorkerLost(const rpc::WorkerInfo& worker,
                     const absl::Status& status) override;
   void Stop() override;
-  // "tables" here, with "rows" and "bytes".
+  // As TableServer::DebugNumbers.
   std::map<std::string, int64_t> DebugNumbers() const override;
 
   // Null before Start.

@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <random>
+#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -12,12 +13,16 @@
 #include "async/testing/status_matchers.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "proto/ps.pb.h"
+#include "ps/service_methods.h"
 #include "ps/storage/sparse_table.h"
 #include "ps/storage/table_spec.h"
 #include "ps/table_service.h"
 #include "ps/testing/table_test_fixture.h"
+#include "rpc/agent/service_host.h"
 #include "rpc/testing/agent_test_fixture.h"
 #include "tensor/shape.h"
+
 namespace hawser::ps {
 namespace {
 
@@ -184,6 +189,26 @@ TEST_F(TableTest, OtherDescriptionsAndServersAreRefused) {
       Table::Create(job_.agent(0), {.name = "v", .width = 1}, Servers()),
       StatusIs(absl::StatusCode::kResourceExhausted,
                HasSubstr("has 2 tables, which is its limit")));
+}
+
+TEST_F(TableTest, ADroppedTableIsGoneAndCanBeCreatedAgain) {
+  const Table table = Create({.name = "t", .width = 2});
+  Pull(table, {1, 2, 3});
+  v1::DropTableRequest request;
+  request.set_table("t");
+  for (int repeat = 0; repeat < 2; ++repeat) {
+    for (const std::string& server : Servers()) {
+      EXPECT_THAT(job_.agent(0)
+                      .host()
+                      .CallMethod(server, kDropTableMethod, request)
+                      .Wait(),
+                  IsOk());
+    }
+  }
+  EXPECT_THAT(table.Pull(Keys({1})).Wait(),
+              StatusIs(absl::StatusCode::kNotFound));
+  Create({.name = "t", .width = 3});
+  EXPECT_EQ(List().tables(0).num_rows(), 0);
 }
 
 TEST_F(TableTest, WrongArgumentsAreRefusedByTheClient) {

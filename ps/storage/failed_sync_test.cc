@@ -71,8 +71,10 @@ class FailedSyncTest : public testing::Test {
   absl::Status Push(uint64_t sequence) {
     const std::vector<uint64_t> keys = {kKey};
     const std::vector<float> gradients = {-1};
-    return table_->Push({{kClient, sequence}, 1, keys, gradients},
-                        *table_->table().SplitOrdered(keys));
+    return table_
+        ->Push({{kClient, sequence}, 1, keys, gradients},
+               *table_->table().SplitOrdered(keys))
+        .status();
   }
 
   float Row() {

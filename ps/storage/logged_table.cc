@@ -20,6 +20,7 @@
 #include "ps/storage/recovery_directory.h"
 #include "ps/storage/sparse_table.h"
 #include "ps/storage/table_file.h"
+#include "ps/storage/table_partition.h"
 #include "telemetry/log.h"
 
 namespace hawser::ps {
@@ -53,7 +54,7 @@ absl::Status LoggedTable::BeginLog(int64_t number) {
   ASSIGN_OR_RETURN(
       std::unique_ptr<PushLog> log,
       PushLog::Create(directory_->LogPath(table_->spec().name, number),
-                      Info(number), logging_));
+                      Info(number), logging_, &statistics_.sync_durations()));
   const std::unique_lock lock(mutex_);
   log_ = std::move(log);
   number_ = number;
@@ -82,20 +83,24 @@ absl::StatusOr<std::shared_ptr<LoggedTable>> LoggedTable::Create(
   return logged;
 }
 
-absl::Status LoggedTable::Apply(const LoggedPush& push,
-                                const std::vector<PartitionRange>& ranges) {
+absl::StatusOr<PushOutcome> LoggedTable::Apply(
+    const LoggedPush& push, const std::vector<PartitionRange>& ranges) {
   const auto width = static_cast<size_t>(table_->spec().width);
+  auto outcome = PushOutcome::kRepeated;
   for (const PartitionRange& range : ranges) {
-    RETURN_IF_ERROR(range.partition->Push(
-        {&push.keys[range.begin], range.end - range.begin},
-        &push.gradients[range.begin * width], push.learning_rate, push.id));
+    ASSIGN_OR_RETURN(
+        const PushOutcome part,
+        range.partition->Push(
+            {&push.keys[range.begin], range.end - range.begin},
+            &push.gradients[range.begin * width], push.learning_rate, push.id));
+    if (part == PushOutcome::kApplied) outcome = PushOutcome::kApplied;
   }
-  return absl::OkStatus();
+  return outcome;
 }
 
-absl::Status LoggedTable::Push(const LoggedPush& push,
-                               const std::vector<PartitionRange>& ranges) {
-  if (push.keys.empty()) return absl::OkStatus();
+absl::StatusOr<PushOutcome> LoggedTable::Push(
+    const LoggedPush& push, const std::vector<PartitionRange>& ranges) {
+  if (push.keys.empty()) return PushOutcome::kApplied;
   const std::shared_lock lock(mutex_);
   if (log_ != nullptr) RETURN_IF_ERROR(log_->Append(push));
   return Apply(push, ranges);
@@ -193,7 +198,7 @@ absl::StatusOr<std::shared_ptr<LoggedTable>> LoggedTable::RecoverOne(
             absl::StrCat(directory.LogPath(name, last), ": ",
                          std::string(ranges.status().message())));
       }
-      const absl::Status status = logged->Apply(push, *ranges);
+      const absl::Status status = logged->Apply(push, *ranges).status();
       // So old that the rows contain it.
       return absl::IsFailedPrecondition(status) ? absl::OkStatus() : status;
     };

@@ -17,6 +17,8 @@
 #include "ps/storage/recovery_directory.h"
 #include "ps/storage/sparse_table.h"
 #include "ps/storage/table_file.h"
+#include "ps/storage/table_partition.h"
+#include "ps/storage/table_statistics.h"
 
 namespace hawser::ps {
 
@@ -43,12 +45,13 @@ class LoggedTable {
 
   SparseTable& table() { return *table_; }
   bool is_logged() const { return directory_ != nullptr; }
+  TableStatistics& statistics() { return statistics_; }
 
   // Logs and applies a push, whose keys are distinct, in the order of their
   // hashes, in `ranges` of SparseTable::SplitOrdered. Errors of PushLog::Append
   // and TablePartition::Push.
-  absl::Status Push(const LoggedPush& push,
-                    const std::vector<PartitionRange>& ranges);
+  absl::StatusOr<PushOutcome> Push(const LoggedPush& push,
+                                   const std::vector<PartitionRange>& ranges);
 
   // Calls `save` with the number of a log that begins at this moment, to write
   // the rows to a file, whose path it returns. A later recovery begins with
@@ -70,12 +73,13 @@ class LoggedTable {
   TableFileInfo Info(int64_t log) const;
   // Ends the current log and begins the next one, when no push is under way.
   absl::Status BeginLog(int64_t number);
-  absl::Status Apply(const LoggedPush& push,
-                     const std::vector<PartitionRange>& ranges);
+  absl::StatusOr<PushOutcome> Apply(const LoggedPush& push,
+                                    const std::vector<PartitionRange>& ranges);
 
   const std::unique_ptr<SparseTable> table_;
   const RecoveryDirectory* const directory_;
   const PushLogging logging_;
+  TableStatistics statistics_;
 
   // Held shared from the logging of a push until it is applied, so that the log
   // before a snapshot has only pushes that the snapshot contains.

@@ -8,6 +8,7 @@
 #include <fstream>
 #include <iterator>
 #include <memory>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -69,8 +70,10 @@ class LoggedTableTest : public testing::TestWithParam<PushLogging> {
                            uint64_t key = 1) {
     const std::vector<uint64_t> keys = {key};
     const std::vector<float> gradients = {-1};
-    return table.Push({{kClient, sequence}, 1, keys, gradients},
-                      *table.table().SplitOrdered(keys));
+    return table
+        .Push({{kClient, sequence}, 1, keys, gradients},
+              *table.table().SplitOrdered(keys))
+        .status();
   }
 
   static float Row(LoggedTable& table, uint64_t key = 1) {
@@ -123,6 +126,18 @@ TEST_P(LoggedTableTest, RecoversEveryAcknowledgedPush) {
   }
 }
 
+TEST_P(LoggedTableTest, RecordsTheTimesOfSyncs) {
+  const auto table = Create();
+  const auto num_syncs = [&] {
+    const auto counts = table->statistics().sync_durations().counts();
+    return std::accumulate(counts.buckets.begin(), counts.buckets.end(),
+                           int64_t{0});
+  };
+  const int64_t before = num_syncs();
+  ASSERT_THAT(Push(*table, 1), IsOk());
+  EXPECT_EQ(num_syncs() - before, logging() == PushLogging::kSync ? 1 : 0);
+}
+
 INSTANTIATE_TEST_SUITE_P(Logging, LoggedTableTest,
                          testing::Values(PushLogging::kWrite,
                                          PushLogging::kSync));
@@ -149,6 +164,18 @@ TEST_F(RecoveryTest, SnapshotsShortenTheLogs) {
   const auto table = Recover();
   ASSERT_THAT(table, IsOk());
   EXPECT_EQ(Row(**table), 16);
+}
+
+TEST_F(RecoveryTest, ARemovedTableIsNotRecovered) {
+  {
+    const auto table = Create();
+    ASSERT_THAT(Push(*table, 1), IsOk());
+    ASSERT_THAT(Save(*table, "a"), IsOk());
+  }
+  ASSERT_THAT(directory_.Remove("a"), IsOk());
+  ASSERT_THAT(Recover(), IsOk());
+  ASSERT_THAT(directory_.Remove("a/b"), IsOk());
+  EXPECT_THAT(Recover(), StatusIs(absl::StatusCode::kNotFound));
 }
 
 TEST_F(RecoveryTest, ADamagedSnapshotIsReplacedByTheOneBefore) {

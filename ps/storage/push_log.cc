@@ -6,6 +6,7 @@
 
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -21,6 +22,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
 #include "async/mutex.h"
 #include "async/status_macros.h"
 #include "fs/unique_fd.h"
@@ -29,6 +31,7 @@
 #include "ps/storage/table_file.h"
 #include "ps/storage/table_partition.h"
 #include "rpc/identity/worker_info.h"
+#include "telemetry/duration_histogram.h"
 
 namespace hawser::ps {
 namespace {
@@ -79,11 +82,13 @@ absl::Status PushLog::Failed(const char* operation, int error) const {
 }
 
 absl::StatusOr<std::unique_ptr<PushLog>> PushLog::Create(
-    const std::string& path, const TableFileInfo& info, PushLogging logging) {
+    const std::string& path, const TableFileInfo& info, PushLogging logging,
+    telemetry::DurationHistogram* sync_durations) {
   const int fd = open(path.c_str(),
                       O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0644);
   const int error = errno;
-  std::unique_ptr<PushLog> log(new PushLog(path, fs::UniqueFd(fd), logging));
+  std::unique_ptr<PushLog> log(
+      new PushLog(path, fs::UniqueFd(fd), logging, sync_durations));
   if (fd < 0) return log->Failed("create", error);
   const std::string header = ToProto(info).SerializeAsString();
   const std::span<const std::byte> body[] = {
@@ -114,6 +119,18 @@ absl::Status PushLog::SyncDirectory() const {
     return Failed("sync the directory of", errno);
   }
   return absl::OkStatus();
+}
+
+int PushLog::Sync() const {
+  const auto start = std::chrono::steady_clock::now();
+  const int result = fdatasync(file_.get());
+  const int error = errno;
+  if (sync_durations_ != nullptr) {
+    sync_durations_->Record(
+        absl::FromChrono(std::chrono::steady_clock::now() - start));
+  }
+  errno = error;
+  return result;
 }
 
 absl::Status PushLog::Append(const LoggedPush& push) {
@@ -164,8 +181,7 @@ absl::Status PushLog::Write(std::span<const std::span<const std::byte>> parts) {
     rest[next].iov_base = static_cast<std::byte*>(rest[next].iov_base) + count;
     rest[next].iov_len -= count;
   }
-  if (error == 0 && logging_ == PushLogging::kSync &&
-      fdatasync(file_.get()) != 0) {
+  if (error == 0 && logging_ == PushLogging::kSync && Sync() != 0) {
     error = errno;
     operation = "sync";
     // The kernel may have dropped the pages: nothing is known of the file.

@@ -18,6 +18,7 @@
 #include "fs/unique_fd.h"
 #include "ps/storage/table_file.h"
 #include "ps/storage/table_partition.h"
+#include "telemetry/duration_histogram.h"
 
 namespace hawser::ps {
 
@@ -50,9 +51,11 @@ struct LoggedPush {
 class PushLog {
  public:
   // Begins the file `path`, which must not exist, for the table of `info`.
+  // Records how long syncs take in `sync_durations`, which may be null.
   // Errors of the file system, which name the file; it then does not exist.
   static absl::StatusOr<std::unique_ptr<PushLog>> Create(
-      const std::string& path, const TableFileInfo& info, PushLogging logging);
+      const std::string& path, const TableFileInfo& info, PushLogging logging,
+      telemetry::DurationHistogram* sync_durations);
 
   // Writes a push, and syncs it if that was asked for. After an error the file
   // is as before, or refuses all further pushes.
@@ -73,11 +76,17 @@ class PushLog {
           apply);
 
  private:
-  PushLog(std::string path, fs::UniqueFd file, PushLogging logging)
-      : path_(std::move(path)), file_(std::move(file)), logging_(logging) {}
+  PushLog(std::string path, fs::UniqueFd file, PushLogging logging,
+          telemetry::DurationHistogram* sync_durations)
+      : path_(std::move(path)),
+        file_(std::move(file)),
+        logging_(logging),
+        sync_durations_(sync_durations) {}
 
   absl::Status Write(std::span<const std::span<const std::byte>> parts)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Syncs the file, and records the time.
+  int Sync() const;
   // Makes the name of a new file permanent.
   absl::Status SyncDirectory() const;
   absl::Status Failed(const char* operation, int error) const;
@@ -85,6 +94,7 @@ class PushLog {
   const std::string path_;
   const fs::UniqueFd file_;
   const PushLogging logging_;
+  telemetry::DurationHistogram* const sync_durations_;
   async::Mutex mutex_;
   // Bytes of complete records.
   int64_t bytes_ ABSL_GUARDED_BY(mutex_) = 0;

@@ -245,7 +245,7 @@ absl::Status SparseTable::Push(std::span<const uint64_t> keys,
   RETURN_IF_ERROR(CheckSize(keys, gradients.size()));
   return VisitPartitions(
       keys, [&](TablePartition& partition, const KeyBatch& batch) {
-        return partition.Push(batch, gradients.data(), learning_rate);
+        return partition.Push(batch, gradients.data(), learning_rate).status();
       });
 }
 

@@ -193,9 +193,9 @@ void TablePartition::CopyWeights(const Group& group, float* rows) const {
   }
 }
 
-absl::Status TablePartition::Push(const KeyBatch& batch, const float* gradients,
-                                  double learning_rate,
-                                  const std::optional<PushId>& id) {
+absl::StatusOr<PushOutcome> TablePartition::Push(
+    const KeyBatch& batch, const float* gradients, double learning_rate,
+    const std::optional<PushId>& id) {
   const bool wide = format_->layout().dtype() == tensor::DType::kF32;
   const async::MutexLock lock(&mutex_);
   PushWindow* window = nullptr;
@@ -206,7 +206,7 @@ absl::Status TablePartition::Push(const KeyBatch& batch, const float* gradients,
     window = pushes_.Find(id->client)->get();
     switch (window->Find(id->sequence)) {
       case PushWindow::State::kApplied:
-        return absl::OkStatus();
+        return PushOutcome::kRepeated;
       case PushWindow::State::kTooOld:
         return absl::FailedPreconditionError(absl::StrCat(
             "push ", id->sequence, " was overtaken by ", PushWindow::kDepth,
@@ -225,7 +225,7 @@ absl::Status TablePartition::Push(const KeyBatch& batch, const float* gradients,
               }
             });
   if (window != nullptr) window->Add(id->sequence);
-  return absl::OkStatus();
+  return PushOutcome::kApplied;
 }
 
 void TablePartition::Forget(rpc::Incarnation client) {

@@ -14,6 +14,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "async/mutex.h"
 #include "net/recent_keys.h"
 #include "optim/update_rule.h"
@@ -45,6 +46,13 @@ struct PushId {
   rpc::Incarnation client{};
   // Counts the pushes of the client to the table, from 1.
   uint64_t sequence = 0;
+};
+
+// What a push that did not fail has done.
+enum class PushOutcome {
+  kApplied,
+  // Nothing: it had been applied before.
+  kRepeated,
 };
 
 // The rows of a partition at one moment. Use one again for several partitions:
@@ -88,9 +96,9 @@ class TablePartition {
   // kFailedPrecondition  the last PushWindow::kDepth pushes of the client do
   // not
   //                      include this one, so it may have been applied before.
-  absl::Status Push(const KeyBatch& batch, const float* gradients,
-                    double learning_rate,
-                    const std::optional<PushId>& id = std::nullopt);
+  absl::StatusOr<PushOutcome> Push(
+      const KeyBatch& batch, const float* gradients, double learning_rate,
+      const std::optional<PushId>& id = std::nullopt);
 
   // Drops what is remembered of a client that makes no more pushes.
   void Forget(rpc::Incarnation client);

@@ -14,6 +14,8 @@
 #include "absl/status/statusor.h"
 #include "async/testing/status_matchers.h"
 #include "gtest/gtest.h"
+#include "proto/ps.pb.h"
+#include "ps/service_methods.h"
 #include "ps/storage/key_hash.h"
 #include "ps/storage/table_spec.h"
 #include "ps/table.h"
@@ -82,6 +84,14 @@ class TableTestFixture : public testing::Test {
         .CallMethod("w1", method, request, std::move(tensors))
         .Wait()
         .status();
+  }
+
+  // The tables of worker 1.
+  v1::ListTablesReply List() {
+    const auto reply =
+        job_.agent(0).host().CallMethod("w1", kListTablesMethod, {}).Wait();
+    EXPECT_THAT(reply, async::IsOk());
+    return reply.ok() ? reply->body : v1::ListTablesReply();
   }
 
   rpc::TestJob job_;
