@@ -17,7 +17,7 @@
 #include "cli/health.h"
 #include "cli/help_formatter.h"
 #include "cli/list.h"
-#include "cli/ps.h"
+#include "cli/ps/ps.h"
 #include "cli/usage_error.h"
 #include "grpcpp/grpcpp.h"
 

@@ -49,6 +49,11 @@ const std::vector<std::vector<std::string>>& Commands() {
                                                 {"call"},
                                                 {"list"},
                                                 {"health"},
+                                                {"ps"},
+                                                {"ps", "status"},
+                                                {"ps", "tables"},
+                                                {"ps", "snapshot"},
+                                                {"ps", "restore"},
                                                 {"certs"},
                                                 {"certs", "init"},
                                                 {"certs", "issue"},
@@ -88,6 +93,10 @@ TEST(RunTest, WrongCommandLineIsOneLineAndExitsWithOne) {
       {{"call", "w0"}, "FUNCTION"},
       {{"list", "--timeout=x"}, "--timeout"},
       {{"certs", "init", "/x", "--days", "0"}, "--days"},
+      {{"ps", "--rank=x"}, "--rank"},
+      {{"ps", "statsu"}, "did you mean `hawser ps status`?"},
+      {{"ps", "--name=x", "status"}, "--name"},
+      {{"ps", "snapshot", "users"}, "NAME"},
       {{"lst\x1b[2J"}, "lst\\x1b[2J"},
   };
   for (const auto& [arguments, error] : kCases) {

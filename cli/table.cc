@@ -18,6 +18,7 @@ constexpr size_t kGap = 2;
 
 std::string Cell(const json& value) {
   if (value.is_string()) return EscapeForTerminal(value.get<std::string>());
+  if (value.is_null()) return "";
   if (!value.is_array()) return value.dump();
   return EscapeForTerminal(
       absl::StrJoin(value.get<std::vector<std::string>>(), ","));

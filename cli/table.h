@@ -13,7 +13,8 @@ namespace hawser::cli {
 
 struct Table {
   std::vector<std::string> columns;
-  // One value per column: strings, numbers and lists of strings.
+  // One value per column: strings, numbers, lists of strings, and null, which
+  // PrintTable leaves empty.
   std::vector<std::vector<nlohmann::json>> rows = {};
 };
 

@@ -60,14 +60,14 @@ std::string UnknownFlag(const CLI::App& command, const std::string& path,
 
 std::string Describe(const CLI::App& command, const std::string& path,
                      const CLI::ParseError& error) {
-  const bool needs_subcommand = !SubcommandsOf(command).empty();
+  const bool has_subcommands = !SubcommandsOf(command).empty();
   for (const std::string& argument : command.remaining()) {
     if (argument.starts_with("-") && argument != "--") {
       return UnknownFlag(command, path, argument.substr(0, argument.find('=')));
     }
-    if (needs_subcommand) return UnknownSubcommand(command, path, argument);
+    if (has_subcommands) return UnknownSubcommand(command, path, argument);
   }
-  if (!needs_subcommand) return error.what();
+  if (command.get_require_subcommand_min() == 0) return error.what();
   return absl::StrCat(
       "a subcommand is missing: `", path, "` has ",
       absl::StrJoin(SubcommandsOf(command), ", ",

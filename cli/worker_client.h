@@ -9,6 +9,7 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "grpcpp/client_context.h"
 #include "grpcpp/support/status.h"
@@ -36,6 +37,21 @@ class WorkerClient {
   absl::StatusOr<std::string> SignatureOf(const std::string& function);
   // Adds the header to `request` and sends it once, without retries.
   absl::StatusOr<v1::CallReply> Call(v1::CallRequest request);
+  // Calls a method of a service of the worker once, without retries, such as
+  // &v1::TableService::Stub::ListTables. Adds the header to `request`.
+  template <class Stub, class Request, class Reply>
+  absl::StatusOr<Reply> CallMethod(
+      grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&,
+                                   Reply*),
+      Request request, absl::Duration timeout) {
+    *request.mutable_header() = Header();
+    Stub stub(channel_);
+    Reply reply;
+    const absl::Status status = Translate((stub.*method)(
+        NewContext(absl::Now() + timeout).get(), request, &reply));
+    if (!status.ok()) return status;
+    return reply;
+  }
   // Calls a function that writes a stream, and passes each value to `take`, in
   // order, as the reply of a call. Returns when the stream has ended, with the
   // function's error, or when `take` returns an error. The timeout applies to

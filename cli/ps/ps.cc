@@ -1,16 +1,20 @@
-#include "cli/ps.h"
+#include "cli/ps/ps.h"
 
 #include <cstdint>
 #include <map>
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "CLI/Validators.hpp"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "async/status_macros.h"
+#include "cli/ps/snapshots.h"
+#include "cli/ps/status.h"
+#include "cli/ps/tables.h"
 #include "launch/termination_signals.h"
 #include "launch/worker.h"
 #include "launch/worker_options.h"
@@ -104,7 +108,20 @@ void AddPs(CLI::App& hawser, CommandContext& context) {
                   "(write), or also of the machine (sync). Default: off.")
       ->type_name("MODE")
       ->transform(CLI::Transformer(modes).description(""));
-  command.callback([flags, &context] { context.outcome = Serve(*flags); });
+  const std::vector<CLI::Option*> of_server = command.get_options(
+      [](const CLI::Option* option) { return !option->get_lnames().empty(); });
+  for (const AddCommand add :
+       {&AddPsStatus, &AddPsTables, &AddPsSnapshot, &AddPsRestore}) {
+    add(command, context);
+  }
+  for (CLI::App* subcommand :
+       command.get_subcommands([](CLI::App*) { return true; })) {
+    for (CLI::Option* option : of_server) subcommand->excludes(option);
+  }
+  // Runs after the callback of a subcommand.
+  command.callback([&command, flags, &context] {
+    if (command.get_subcommands().empty()) context.outcome = Serve(*flags);
+  });
 }
 
 }  // namespace hawser::cli

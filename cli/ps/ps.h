@@ -1,5 +1,5 @@
-#ifndef HAWSER_CLI_PS_H_
-#define HAWSER_CLI_PS_H_
+#ifndef HAWSER_CLI_PS_PS_H_
+#define HAWSER_CLI_PS_PS_H_
 
 #include "CLI/App.hpp"
 #include "cli/command.h"
@@ -11,4 +11,4 @@ void AddPs(CLI::App& hawser, CommandContext& context);
 
 }  // namespace hawser::cli
 
-#endif  // HAWSER_CLI_PS_H_
+#endif  // HAWSER_CLI_PS_PS_H_
