@@ -185,6 +185,7 @@ class LambRule final : public UpdateRule {
   void Update(std::span<const UpdateSpan> spans) const override {
     HWY_DYNAMIC_DISPATCH(LambUpdate)(options_, spans);
   }
+  bool is_elementwise() const override { return false; }
 
  private:
   const LambOptions options_;

@@ -121,12 +121,16 @@ class UpdateRule {
   // Runs only the arithmetic, for a caller that stores parameters and state
   // itself: updates one span after the other. All pointers must be aligned to
   // their element type. Before the first update, slots must contain `initial`.
-  // Elements do not depend on each other, except for LAMB, which computes norms
-  // over a span, and for slots with one number per row.
+  // Elements do not depend on each other, if is_elementwise(); LAMB computes
+  // norms over a span.
   virtual void Update(std::span<const UpdateSpan> spans) const = 0;
 
   // Whether a slot has one number per row.
   bool has_row_slots() const;
+
+  // Whether elements do not depend on each other, so that any cut of a
+  // parameter into spans gives the same result.
+  virtual bool is_elementwise() const { return !has_row_slots(); }
 
   // Whether Update depends on UpdateSpan::step. If not, a caller that stores
   // rows itself need not count their updates.

@@ -15,6 +15,13 @@ constexpr uint64_t HashKey(uint64_t key) {
   return key ^ (key >> 31);
 }
 
+// The key that has this hash: every number is the hash of one key.
+constexpr uint64_t KeyWithHash(uint64_t hash) {
+  hash = (hash ^ (hash >> 31) ^ (hash >> 62)) * 0x319642b2d24d8ec3u;
+  hash = (hash ^ (hash >> 27) ^ (hash >> 54)) * 0x96de1b173f119089u;
+  return hash ^ (hash >> 30) ^ (hash >> 60);
+}
+
 // One of `parts` equal ranges of hashes, and the position in it: again a number
 // that is uniform in [0, 2^64), so that it can be split further.
 struct HashSplit {

@@ -90,9 +90,12 @@ absl::StatusOr<PushOutcome> LoggedTable::Apply(
   for (const PartitionRange& range : ranges) {
     ASSIGN_OR_RETURN(
         const PushOutcome part,
-        range.partition->Push(
-            {&push.keys[range.begin], range.end - range.begin},
-            &push.gradients[range.begin * width], push.learning_rate, push.id));
+        ApplyPush(*range.partition,
+                  {push.id, push.learning_rate,
+                   push.keys.subspan(range.begin, range.end - range.begin),
+                   push.values.subspan(range.begin * width,
+                                       (range.end - range.begin) * width),
+                   push.kind}));
     if (part == PushOutcome::kApplied) outcome = PushOutcome::kApplied;
   }
   return outcome;

@@ -138,6 +138,30 @@ TEST_P(LoggedTableTest, RecordsTheTimesOfSyncs) {
   EXPECT_EQ(num_syncs() - before, logging() == PushLogging::kSync ? 1 : 0);
 }
 
+TEST_P(LoggedTableTest, RecoversAssignmentsInTheirOrder) {
+  {
+    const auto table = Create();
+    const auto assign = [&](uint64_t sequence, PushKind kind, uint64_t key,
+                            float weight) {
+      const std::vector<uint64_t> keys = {key};
+      const std::vector<float> weights = {weight};
+      return table->Push({{kClient, sequence}, 0, keys, weights, kind},
+                         *table->table().SplitOrdered(keys));
+    };
+    ASSERT_THAT(Push(*table, 1, 1), IsOk());
+    ASSERT_THAT(assign(2, PushKind::kAssign, 1, 50), IsOk());
+    ASSERT_THAT(Push(*table, 3, 1), IsOk());
+    ASSERT_THAT(assign(4, PushKind::kAssignMissing, 1, 70), IsOk());
+    ASSERT_THAT(assign(5, PushKind::kAssignMissing, 2, 80), IsOk());
+    // Repeated.
+    ASSERT_THAT(assign(2, PushKind::kAssign, 1, 50), IsOk());
+  }
+  const auto table = Recover();
+  ASSERT_THAT(table, IsOk());
+  EXPECT_EQ(Row(**table, 1), 51);
+  EXPECT_EQ(Row(**table, 2), 80);
+}
+
 INSTANTIATE_TEST_SUITE_P(Logging, LoggedTableTest,
                          testing::Values(PushLogging::kWrite,
                                          PushLogging::kSync));

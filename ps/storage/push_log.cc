@@ -12,6 +12,7 @@
 #include <cstring>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <system_error>
@@ -47,7 +48,32 @@ struct PushHeader {
 };
 static_assert(sizeof(PushHeader) == 32);
 
-absl::StatusOr<LoggedPush> ParsePush(const RecordReader& reader,
+RecordKind RecordKindOf(PushKind kind) {
+  switch (kind) {
+    case PushKind::kUpdate:
+      break;
+    case PushKind::kAssign:
+      return RecordKind::kAssign;
+    case PushKind::kAssignMissing:
+      return RecordKind::kAssignMissing;
+  }
+  return RecordKind::kPush;
+}
+
+std::optional<PushKind> PushKindOf(RecordKind kind) {
+  switch (kind) {
+    case RecordKind::kPush:
+      return PushKind::kUpdate;
+    case RecordKind::kAssign:
+      return PushKind::kAssign;
+    case RecordKind::kAssignMissing:
+      return PushKind::kAssignMissing;
+    default:
+      return std::nullopt;
+  }
+}
+
+absl::StatusOr<LoggedPush> ParsePush(const RecordReader& reader, PushKind kind,
                                      int64_t width) {
   const std::span<const std::byte> body = reader.body();
   PushHeader header;
@@ -61,16 +87,32 @@ absl::StatusOr<LoggedPush> ParsePush(const RecordReader& reader,
     return reader.Damaged("a push has the wrong size");
   }
   const std::byte* const keys = body.data() + sizeof(header);
-  const std::byte* const gradients = keys + header.num_keys * sizeof(uint64_t);
+  const std::byte* const values = keys + header.num_keys * sizeof(uint64_t);
   // The buffer of a body is aligned, and so are its parts.
   return LoggedPush{{rpc::Incarnation{header.client}, header.sequence},
                     header.learning_rate,
                     {reinterpret_cast<const uint64_t*>(keys), header.num_keys},
-                    {reinterpret_cast<const float*>(gradients),
-                     header.num_keys * static_cast<size_t>(width)}};
+                    {reinterpret_cast<const float*>(values),
+                     header.num_keys * static_cast<size_t>(width)},
+                    kind};
 }
 
 }  // namespace
+
+absl::StatusOr<PushOutcome> ApplyPush(TablePartition& partition,
+                                      const LoggedPush& push) {
+  const KeyBatch batch = {push.keys.data(), push.keys.size()};
+  const float* const values = push.values.data();
+  switch (push.kind) {
+    case PushKind::kAssign:
+      return partition.Assign(batch, values, ExistingRows::kReplace, push.id);
+    case PushKind::kAssignMissing:
+      return partition.Assign(batch, values, ExistingRows::kKeep, push.id);
+    case PushKind::kUpdate:
+      break;
+  }
+  return partition.Push(batch, values, push.learning_rate, push.id);
+}
 
 absl::Status PushLog::Failed(const char* operation, int error) const {
   const std::string message = absl::StrCat("cannot ", operation, " the log ",
@@ -138,13 +180,13 @@ absl::Status PushLog::Append(const LoggedPush& push) {
                              push.learning_rate, push.keys.size()};
   const std::array<std::span<const std::byte>, 3> body = {
       std::as_bytes(std::span(&header, 1)), std::as_bytes(push.keys),
-      std::as_bytes(push.gradients)};
+      std::as_bytes(push.values)};
   if (body[0].size() + body[1].size() + body[2].size() > kMaxRecordBytes) {
     return absl::ResourceExhaustedError(
         absl::StrCat("a push of ", push.keys.size(),
                      " rows is too large for the log: split it"));
   }
-  const RecordPrefix prefix = MakeRecordPrefix(RecordKind::kPush, body);
+  const RecordPrefix prefix = MakeRecordPrefix(RecordKindOf(push.kind), body);
   const std::span<const std::byte> parts[] = {prefix, body[0], body[1],
                                               body[2]};
   const async::MutexLock lock(&mutex_);
@@ -217,12 +259,13 @@ absl::Status PushLog::Replay(
     const absl::StatusOr<RecordKind> kind = reader.Next();
     if (!kind.ok() && reader.torn()) break;
     RETURN_IF_ERROR(kind);
-    if (*kind != RecordKind::kPush) {
+    const std::optional<PushKind> push_kind = PushKindOf(*kind);
+    if (!push_kind.has_value()) {
       return reader.Damaged(
           absl::StrCat("an unknown record ", static_cast<uint32_t>(*kind)));
     }
     ASSIGN_OR_RETURN(const LoggedPush push,
-                     ParsePush(reader, info->spec.width));
+                     ParsePush(reader, *push_kind, info->spec.width));
     RETURN_IF_ERROR(apply(*info, push));
   }
   return absl::OkStatus();

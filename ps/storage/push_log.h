@@ -33,19 +33,34 @@ enum class PushLogging {
   kSync,
 };
 
+// The change that a push makes.
+enum class PushKind {
+  // Updates rows by the table's rule.
+  kUpdate,
+  // Makes them new rows with given weights.
+  kAssign,
+  // The same for those that do not exist.
+  kAssignMissing,
+};
+
 // A push as it is logged.
 struct LoggedPush {
   PushId id;
   double learning_rate = 0;
   // Distinct, in the order of their hashes.
   std::span<const uint64_t> keys;
-  // [keys, width].
-  std::span<const float> gradients;
+  // Gradients or weights, [keys, width].
+  std::span<const float> values;
+  PushKind kind = PushKind::kUpdate;
 };
 
+// Applies a push whose keys are all of this partition. Errors of its Push.
+absl::StatusOr<PushOutcome> ApplyPush(TablePartition& partition,
+                                      const LoggedPush& push);
+
 // A file of pushes: "HWSRLOG1", a TableFileHeader, and a record for each push
-// (ps/storage/record.h): client, sequence, learning rate, number of keys, each
-// in 8 bytes, then keys and gradients.
+// (ps/storage/record.h), whose kind is that of the push: client, sequence,
+// learning rate, number of keys, each in 8 bytes, then keys and values.
 //
 // Thread-safe.
 class PushLog {

@@ -28,7 +28,10 @@ enum class RecordKind : uint32_t {
   kPartition = 2,  // TablePartitionHeader.
   kRows = 3,       // Rows, as TablePartition::Export gives them.
   kEnd = 4,        // TableFileEnd.
-  kPush = 5,       // A push: ps/storage/push_log.h.
+  // Changes of rows: ps/storage/push_log.h.
+  kPush = 5,
+  kAssign = 6,
+  kAssignMissing = 7,
 };
 
 inline constexpr size_t kMagicBytes = 8;

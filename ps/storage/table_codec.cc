@@ -1,6 +1,7 @@
 #include "ps/storage/table_codec.h"
 
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 
@@ -13,6 +14,7 @@
 #include "ps/storage/sparse_table.h"
 #include "ps/storage/table_spec.h"
 #include "tensor/dtype.h"
+#include "tensor/shape.h"
 
 namespace hawser::ps {
 namespace {
@@ -57,6 +59,11 @@ v1::TableDescription ToProto(const TableSpec& spec) {
   initializer.set_b(spec.initializer.b);
   proto.set_seed(spec.seed);
   proto.set_num_shards(spec.num_shards);
+  for (const DenseTensor& tensor : spec.tensors) {
+    v1::DenseTensor& added = *proto.add_tensors();
+    added.set_name(tensor.name);
+    added.mutable_shape()->Add(tensor.shape.begin(), tensor.shape.end());
+  }
   return proto;
 }
 
@@ -82,6 +89,12 @@ absl::StatusOr<TableSpec> FromProto(const v1::TableDescription& proto) {
   spec.initializer = {*kind, proto.initializer().a(), proto.initializer().b()};
   spec.seed = proto.seed();
   spec.num_shards = proto.num_shards();
+  for (const v1::DenseTensor& tensor : proto.tensors()) {
+    ASSIGN_OR_RETURN(const tensor::Shape shape,
+                     tensor::Shape::Create(std::span(tensor.shape().data(),
+                                                     tensor.shape().size())));
+    spec.tensors.push_back({tensor.name(), shape});
+  }
   return NormalizeTableSpec(std::move(spec));
 }
 

@@ -70,9 +70,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const absl::Status replayed = hawser::ps::PushLog::Replay(
       path, [&](const hawser::ps::TableFileInfo& of,
                 const hawser::ps::LoggedPush& push) {
-        HAWSER_CHECK(push.gradients.size() ==
+        HAWSER_CHECK(push.values.size() ==
                      push.keys.size() * static_cast<size_t>(of.spec.width))
-            << "as many gradients as keys";
+            << "as many values as keys";
         return absl::OkStatus();
       });
   HAWSER_CHECK(replayed.ok() || absl::IsDataLoss(replayed))

@@ -12,6 +12,7 @@
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "async/mutex.h"
 #include "async/status_macros.h"
@@ -38,6 +39,12 @@ void CopyRows(const std::byte* const* rows, const uint32_t* positions,
     std::memcpy(weights + positions[i] * kBytes, rows[i], kBytes);
   }
 }
+
+// Bytes of a row or gradient that are loaded ahead of use. The processor itself
+// loads the rest of a longer one once it is read in order.
+constexpr size_t kMaxPrefetchedBytes = 2048;
+// Of rows that may be created while a copy is prepared.
+constexpr size_t kMoreBytes = size_t{256} << 10;
 
 using RowCopier = void (*)(const std::byte* const* rows,
                            const uint32_t* positions, size_t count,
@@ -92,24 +99,31 @@ size_t TablePartition::CountMissing(const KeyBatch& batch) const {
 }
 
 absl::Status TablePartition::Reserve(const KeyBatch& batch) {
-  if (slots_.size() + batch.count > max_rows_ &&
-      slots_.size() + CountMissing(batch) > max_rows_) {
+  // Room for rows that exist already costs little, unless rows are wide.
+  size_t count = batch.count;
+  if (format_->layout().bytes() > kMaxPrefetchedBytes ||
+      slots_.size() + count > max_rows_) {
+    count = CountMissing(batch);
+  }
+  if (slots_.size() + count > max_rows_) {
     return absl::ResourceExhaustedError(absl::StrCat(
         "table \"", format_->spec().name, "\": a partition of this server has ",
         slots_.size(), " of at most ", max_rows_,
         " rows: use more servers or a higher limit"));
   }
-  RETURN_IF_ERROR(slots_.Reserve(batch.count));
-  return slab_.Reserve(batch.count);
+  RETURN_IF_ERROR(slots_.Reserve(count));
+  return slab_.Reserve(count);
 }
 
 void TablePartition::FindRows(const Access& access, Group& group) {
-  const size_t gradient_bytes = format_->layout().width() * sizeof(float);
+  const size_t row_bytes = std::min(access.row_bytes, kMaxPrefetchedBytes);
+  const size_t gradient_bytes =
+      std::min(format_->layout().width() * sizeof(float), kMaxPrefetchedBytes);
   for (size_t i = 0; i < group.size; ++i) {
     const uint32_t slot = slots_.Find(group.keys[i], group.hashes[i]);
     if (slot != KeyMap::kNoSlot) {
       group.rows[i] = slab_.Row(slot);
-      Prefetch(group.rows[i], access.row_bytes);
+      Prefetch(group.rows[i], row_bytes);
     } else if (access.missing == MissingRows::kKeep) {
       group.rows[i] = nullptr;
     } else {
@@ -142,7 +156,7 @@ std::byte* TablePartition::CreateRow(uint64_t key, uint64_t hash) {
   const uint32_t slot = slab_.Allocate();
   slots_.Insert(key, hash, slot);
   std::byte* const row = slab_.Row(slot);
-  layout.set_step(row, 0);
+  ResetState(row);
   const TableSpec& spec = format_->spec();
   if (layout.dtype() == tensor::DType::kF32) {
     WriteInitialRow(spec.initializer, spec.seed, key,
@@ -152,11 +166,16 @@ std::byte* TablePartition::CreateRow(uint64_t key, uint64_t hash) {
     WriteInitialRow(spec.initializer, spec.seed, key, weights);
     WriteWeights(layout, weights.data(), key, row);
   }
+  return row;
+}
+
+void TablePartition::ResetState(std::byte* row) const {
+  const RowLayout& layout = format_->layout();
+  layout.set_step(row, 0);
   for (size_t i = 0; i < layout.num_slots(); ++i) {
     std::fill_n(layout.slot(row, i), layout.slot_width(i),
                 static_cast<float>(format_->rule().slots()[i].initial));
   }
-  return row;
 }
 
 absl::Status TablePartition::Pull(const KeyBatch& batch, MissingRows missing,
@@ -193,6 +212,24 @@ void TablePartition::CopyWeights(const Group& group, float* rows) const {
   }
 }
 
+absl::StatusOr<PushWindow*> TablePartition::WindowFor(const PushId& id) {
+  if (pushes_.Touch(id.client) == nullptr) {
+    pushes_.Add(id.client, std::make_unique<PushWindow>());
+  }
+  PushWindow* const window = pushes_.Find(id.client)->get();
+  switch (window->Find(id.sequence)) {
+    case PushWindow::State::kApplied:
+      return nullptr;
+    case PushWindow::State::kTooOld:
+      return absl::FailedPreconditionError(absl::StrCat(
+          "push ", id.sequence, " was overtaken by ", PushWindow::kDepth,
+          " later ones: whether it was applied is not known any more"));
+    case PushWindow::State::kNew:
+      break;
+  }
+  return window;
+}
+
 absl::StatusOr<PushOutcome> TablePartition::Push(
     const KeyBatch& batch, const float* gradients, double learning_rate,
     const std::optional<PushId>& id) {
@@ -200,20 +237,8 @@ absl::StatusOr<PushOutcome> TablePartition::Push(
   const async::MutexLock lock(&mutex_);
   PushWindow* window = nullptr;
   if (id.has_value()) {
-    if (pushes_.Touch(id->client) == nullptr) {
-      pushes_.Add(id->client, std::make_unique<PushWindow>());
-    }
-    window = pushes_.Find(id->client)->get();
-    switch (window->Find(id->sequence)) {
-      case PushWindow::State::kApplied:
-        return PushOutcome::kRepeated;
-      case PushWindow::State::kTooOld:
-        return absl::FailedPreconditionError(absl::StrCat(
-            "push ", id->sequence, " was overtaken by ", PushWindow::kDepth,
-            " later ones: whether it was applied is not known any more"));
-      case PushWindow::State::kNew:
-        break;
-    }
+    ASSIGN_OR_RETURN(window, WindowFor(*id));
+    if (window == nullptr) return PushOutcome::kRepeated;
   }
   RETURN_IF_ERROR(Reserve(batch));
   VisitRows(batch, {MissingRows::kCreate, format_->layout().bytes(), gradients},
@@ -224,6 +249,36 @@ absl::StatusOr<PushOutcome> TablePartition::Push(
                 UpdateNarrow(group, gradients, learning_rate);
               }
             });
+  if (window != nullptr) window->Add(id->sequence);
+  return PushOutcome::kApplied;
+}
+
+absl::StatusOr<PushOutcome> TablePartition::Assign(
+    const KeyBatch& batch, const float* weights, ExistingRows existing,
+    const std::optional<PushId>& id) {
+  const RowLayout& layout = format_->layout();
+  const async::MutexLock lock(&mutex_);
+  PushWindow* window = nullptr;
+  if (id.has_value()) {
+    ASSIGN_OR_RETURN(window, WindowFor(*id));
+    if (window == nullptr) return PushOutcome::kRepeated;
+  }
+  RETURN_IF_ERROR(Reserve(batch));
+  for (size_t i = 0; i < batch.count; ++i) {
+    const size_t position = batch.positions == nullptr ? i : batch.positions[i];
+    const uint64_t key = batch.keys[position];
+    const uint64_t hash = slots_.Hash(key);
+    uint32_t slot = slots_.Find(key, hash);
+    if (slot == KeyMap::kNoSlot) {
+      slot = slab_.Allocate();
+      slots_.Insert(key, hash, slot);
+    } else if (existing == ExistingRows::kKeep) {
+      continue;
+    }
+    std::byte* const row = slab_.Row(slot);
+    ResetState(row);
+    WriteWeights(layout, weights + position * layout.width(), key, row);
+  }
   if (window != nullptr) window->Add(id->sequence);
   return PushOutcome::kApplied;
 }
@@ -295,7 +350,7 @@ std::vector<std::pair<rpc::Incarnation, PushWindow>> TablePartition::Export(
     end = slab_.end();
   }
   // Some more, for rows that are created meanwhile.
-  copy.Reserve(end + end / 8 + 1024, row_bytes);
+  copy.Reserve(end + end / 8 + kMoreBytes / row_bytes, row_bytes);
   std::fill(copy.used.begin(), copy.used.end(), uint8_t{0});
   std::vector<std::pair<rpc::Incarnation, PushWindow>> pushes;
   size_t count = 0;

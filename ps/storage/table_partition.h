@@ -33,6 +33,12 @@ enum class MissingRows {
   kKeep,
 };
 
+// Treatment of rows that exist, by an assignment.
+enum class ExistingRows {
+  kReplace,
+  kKeep,
+};
+
 // Keys of a request, all of one partition.
 struct KeyBatch {
   const uint64_t* keys = nullptr;
@@ -100,6 +106,13 @@ class TablePartition {
       const KeyBatch& batch, const float* gradients, double learning_rate,
       const std::optional<PushId>& id = std::nullopt);
 
+  // Makes the rows of the batch new rows with the weights of `weights`, [n,
+  // width], in the order of the positions: the state of the rule and the number
+  // of updates begin anew. Counts as a push with this `id`; errors as Push.
+  absl::StatusOr<PushOutcome> Assign(
+      const KeyBatch& batch, const float* weights, ExistingRows existing,
+      const std::optional<PushId>& id = std::nullopt);
+
   // Drops what is remembered of a client that makes no more pushes.
   void Forget(rpc::Incarnation client);
 
@@ -144,12 +157,16 @@ class TablePartition {
   struct Access {
     // With kKeep, rows of a group may be null.
     MissingRows missing;
-    // Bytes of the row that are loaded to the cache.
+    // Bytes at the beginning of the row that are used.
     size_t row_bytes;
     // Gradients that are loaded as well; may be null.
     const float* gradients = nullptr;
   };
 
+  // The pushes of a client, or null if push `id` was applied before.
+  // kFailedPrecondition as Push.
+  absl::StatusOr<PushWindow*> WindowFor(const PushId& id)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Makes room for all keys of the batch, so that creating rows cannot fail.
   // kResourceExhausted: out of memory, or beyond the number of rows.
   absl::Status Reserve(const KeyBatch& batch)
@@ -168,6 +185,8 @@ class TablePartition {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::byte* CreateRow(uint64_t key, uint64_t hash)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Writes everything but the weights of a new row.
+  void ResetState(std::byte* row) const;
   // The following use rows of a group, under the lock of VisitRows.
 
   // Copies weights of any type and width, and of missing rows.

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdint>
 #include <memory>
+#include <set>
 #include <string>
 
 #include "absl/status/status.h"
@@ -21,6 +22,8 @@ namespace {
 constexpr size_t kMaxNameLength = 200;
 constexpr int64_t kMaxWidth = 65536;
 constexpr int64_t kMaxShards = 65536;
+// Of the tensors of a dense table.
+constexpr int64_t kMaxElements = int64_t{1} << 44;
 
 bool IsNameCharacter(char c) {
   return absl::ascii_isalnum(static_cast<unsigned char>(c)) || c == '_' ||
@@ -49,6 +52,43 @@ absl::Status CheckInitializer(const TableSpec& spec) {
   return absl::OkStatus();
 }
 
+absl::Status CheckTensors(const TableSpec& spec) {
+  std::set<std::string> names;
+  int64_t total = 0;
+  for (const DenseTensor& tensor : spec.tensors) {
+    if (tensor.name.empty() || !names.insert(tensor.name).second) {
+      return Invalid(spec, absl::StrCat("its tensors need different names, not "
+                                        "\"",
+                                        tensor.name, "\" again"));
+    }
+    ASSIGN_OR_RETURN(const int64_t count, tensor.shape.CheckedNumElements());
+    if (count > kMaxElements - total) {
+      return Invalid(spec, absl::StrCat("its tensors have more than ",
+                                        kMaxElements, " elements"));
+    }
+    total += count;
+  }
+  return absl::OkStatus();
+}
+
+// Whether the rule can update the rows of such a table.
+absl::Status CheckRule(const TableSpec& spec, const optim::UpdateRule& rule) {
+  const bool dense = !spec.tensors.empty();
+  const optim::GradientKind unfit =
+      dense ? optim::GradientKind::kRows : optim::GradientKind::kDense;
+  if (rule.gradient_kind() == unfit || (dense && !rule.is_elementwise())) {
+    return Invalid(
+        spec, absl::StrCat(spec.rule.ToString(),
+                           dense ? " cannot update tensors in chunks; use SGD, "
+                                   "Adam, AdamW, Adagrad, RMSprop, Adamax, "
+                                   "Adadelta, Rprop or FTRL"
+                                 : " cannot update rows; use SGD without "
+                                   "weight decay, Adagrad, RowWiseAdagrad, "
+                                   "SparseAdam or FTRL"));
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::StatusOr<TableSpec> NormalizeTableSpec(TableSpec spec) {
@@ -73,15 +113,11 @@ absl::StatusOr<TableSpec> NormalizeTableSpec(TableSpec spec) {
                                       kMaxShards, ", not ", spec.num_shards));
   }
   RETURN_IF_ERROR(CheckInitializer(spec));
+  RETURN_IF_ERROR(CheckTensors(spec));
   const absl::StatusOr<std::unique_ptr<optim::UpdateRule>> rule =
       optim::MakeUpdateRule(spec.rule);
   if (!rule.ok()) return Invalid(spec, std::string(rule.status().message()));
-  if ((*rule)->gradient_kind() == optim::GradientKind::kDense) {
-    return Invalid(spec, absl::StrCat(spec.rule.ToString(),
-                                      " cannot update rows; use SGD without "
-                                      "weight decay, Adagrad, "
-                                      "RowWiseAdagrad, SparseAdam or FTRL"));
-  }
+  RETURN_IF_ERROR(CheckRule(spec, **rule));
   spec.rule = (*rule)->spec();
   return spec;
 }

@@ -5,11 +5,13 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "optim/row_wise_adagrad.h"
 #include "optim/rule_spec.h"
 #include "tensor/dtype.h"
+#include "tensor/shape.h"
 
 namespace hawser::ps {
 
@@ -40,6 +42,14 @@ struct Initializer {
   friend bool operator==(const Initializer&, const Initializer&) = default;
 };
 
+// A tensor of a dense table.
+struct DenseTensor {
+  std::string name = {};
+  tensor::Shape shape = {};
+
+  friend bool operator==(const DenseTensor&, const DenseTensor&) = default;
+};
+
 // A table that maps keys, any 64-bit numbers, to rows of `width` numbers. A row
 // exists from the first pull or push of its key. Fixed when the table is
 // created. A plain value.
@@ -61,6 +71,10 @@ struct TableSpec {
   // The table is cut into virtual shards by the hash of the key, and these are
   // distributed over the servers: 1 to 65,536.
   int64_t num_shards = 1024;
+  // Of a dense table (ps/dense_table.h), whose rows are chunks of these tensors;
+  // empty for other tables. Its rule may be one that only updates whole tensors,
+  // but must treat each element alone.
+  std::vector<DenseTensor> tensors = {};
 
   friend bool operator==(const TableSpec&, const TableSpec&) = default;
 };

@@ -1,5 +1,6 @@
 #include "ps/storage/table_spec.h"
 
+#include <cstdint>
 #include <functional>
 #include <limits>
 #include <string>
@@ -69,9 +70,41 @@ INSTANTIATE_TEST_SUITE_P(
               [](TableSpec& s) { s.initializer = Initializer::Normal(0, -1); }},
         Wrong{"unknown update rule",
               [](TableSpec& s) { s.rule.name = "Newton"; }},
-        Wrong{"cannot update rows", [](TableSpec& s) {
+        Wrong{"cannot update rows",
+              [](TableSpec& s) {
                 s.rule = {"Adam", {{"lr", 0.1}}};
+              }},
+        Wrong{"LAMB(lr=0.1) cannot update tensors in chunks",
+              [](TableSpec& s) {
+                s.tensors = {{"w", {2, 3}}};
+                s.rule = {"LAMB", {{"lr", 0.1}}};
+              }},
+        Wrong{"RowWiseAdagrad() cannot update tensors in chunks",
+              [](TableSpec& s) {
+                s.tensors = {{"w", {2, 3}}};
+                s.rule = {"RowWiseAdagrad", {}};
+              }},
+        Wrong{"SparseAdam() cannot update tensors in chunks",
+              [](TableSpec& s) {
+                s.tensors = {{"w", {2, 3}}};
+                s.rule = {"SparseAdam", {}};
+              }},
+        Wrong{"different names",
+              [](TableSpec& s) {
+                s.tensors = {{"w", {2, 3}}, {"w", {1}}};
+              }},
+        Wrong{"more than", [](TableSpec& s) {
+                s.tensors = {{"w", {int64_t{1} << 43}},
+                             {"v", {(int64_t{1} << 43) + 1}}};
               }}));
+
+TEST(TableSpecTest, TensorsMayHaveARuleForWholeTensors) {
+  EXPECT_THAT(NormalizeTableSpec({.name = "model",
+                                  .width = 16,
+                                  .rule = {"Adam", {{"lr", 0.1}}},
+                                  .tensors = {{"w", {2, 3}}, {"b", {}}}}),
+              IsOk());
+}
 
 }  // namespace
 }  // namespace hawser::ps
