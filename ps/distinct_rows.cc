@@ -53,7 +53,8 @@ Tensor ExpandRows(const OrderedKeys& ordered, const std::vector<Tensor>& parts,
   constexpr size_t kAhead = 16;
   for (size_t i = 0; i < positions.size(); ++i) {
     if (i + kAhead < positions.size()) {
-      Prefetch(distinct[positions[i + kAhead]], bytes);
+      Prefetch(distinct[positions[i + kAhead]],
+               std::min(bytes, kMaxPrefetchedBytes));
     }
     std::memcpy(next, distinct[positions[i]], bytes);
     next += width;

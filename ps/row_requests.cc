@@ -16,6 +16,7 @@
 #include "ps/ordered_keys.h"
 #include "ps/request_checks.h"
 #include "ps/storage/logged_table.h"
+#include "ps/storage/push_log.h"
 #include "ps/storage/sparse_table.h"
 #include "ps/storage/table_partition.h"
 #include "ps/table_limits.h"
@@ -35,22 +36,64 @@ void AddRow(const float* row, size_t width, float* sum) {
   for (size_t i = 0; i < width; ++i) sum[i] += row[i];
 }
 
-// Applies a push that is not logged, partition by partition.
-absl::StatusOr<PushOutcome> ApplyPush(const std::vector<PartitionRange>& ranges,
-                                      const std::vector<uint64_t>& keys,
-                                      GradientReader& gradients,
-                                      double learning_rate, PushId id) {
+// Reads the rows of a partition, for a caller that has pushed to them.
+absl::Status PullPart(const LoggedPush& push, const PartitionRange& range,
+                      size_t width, float* rows) {
+  return range.partition->Pull(
+      {&push.keys[range.begin], range.end - range.begin}, MissingRows::kCreate,
+      rows + range.begin * width);
+}
+
+// Applies a push without values, which are read partition by partition, and is
+// not logged. Reads the rows after it to `rows` unless that is null.
+absl::StatusOr<PushOutcome> PushParts(const LoggedPush& push,
+                                      const std::vector<PartitionRange>& ranges,
+                                      size_t width, GradientReader& values,
+                                      float* rows) {
   auto outcome = PushOutcome::kRepeated;
   for (const PartitionRange& range : ranges) {
-    ASSIGN_OR_RETURN(const float* const rows,
-                     gradients.Read(range.begin, range.end));
-    ASSIGN_OR_RETURN(
-        const PushOutcome part,
-        range.partition->Push({&keys[range.begin], range.end - range.begin},
-                              rows, learning_rate, id));
-    if (part == PushOutcome::kApplied) outcome = PushOutcome::kApplied;
+    ASSIGN_OR_RETURN(const float* const read,
+                     values.Read(range.begin, range.end));
+    LoggedPush part = push;
+    part.keys = push.keys.subspan(range.begin, range.end - range.begin);
+    part.values = {read, part.keys.size() * width};
+    ASSIGN_OR_RETURN(const PushOutcome of_part,
+                     ApplyPush(*range.partition, part));
+    if (of_part == PushOutcome::kApplied) outcome = PushOutcome::kApplied;
+    if (rows != nullptr) {
+      RETURN_IF_ERROR(PullPart(push, range, width, rows));
+    }
   }
   return outcome;
+}
+
+// The same for a push that is logged as a whole.
+absl::StatusOr<PushOutcome> PushLogged(
+    LoggedPush push, const std::vector<PartitionRange>& ranges, size_t width,
+    LoggedTable& logged, GradientReader& values, float* rows) {
+  ASSIGN_OR_RETURN(const float* const read, values.Read(0, push.keys.size()));
+  push.values = {read, push.keys.size() * width};
+  ASSIGN_OR_RETURN(const PushOutcome outcome, logged.Push(push, ranges));
+  if (rows == nullptr) return outcome;
+  for (const PartitionRange& range : ranges) {
+    RETURN_IF_ERROR(PullPart(push, range, width, rows));
+  }
+  return outcome;
+}
+
+absl::StatusOr<PushKind> KindOf(const SparseTable& table, v1::PushKind kind) {
+  switch (kind) {
+    case v1::UPDATE:
+      return PushKind::kUpdate;
+    case v1::ASSIGN:
+      return PushKind::kAssign;
+    case v1::ASSIGN_MISSING:
+      return PushKind::kAssignMissing;
+    default:
+      return absl::InvalidArgumentError(
+          absl::StrCat(ErrorPrefix(table),
+                       "an unknown kind of push: ", static_cast<int>(kind)));
+  }
 }
 
 }  // namespace
@@ -76,9 +119,9 @@ absl::StatusOr<rpc::Message<v1::PullReply>> PullRows(
   return reply;
 }
 
-absl::Status PushRows(LoggedTable& logged, const TableLimits& limits,
-                      const rpc::MethodCall& call,
-                      const v1::PushRequest& request) {
+absl::StatusOr<rpc::Message<v1::PushReply>> PushRows(
+    LoggedTable& logged, const TableLimits& limits, const rpc::MethodCall& call,
+    const v1::PushRequest& request) {
   SparseTable& table = logged.table();
   RETURN_IF_ERROR(CheckTensors(table, call, 2));
   RETURN_IF_ERROR(
@@ -86,25 +129,38 @@ absl::Status PushRows(LoggedTable& logged, const TableLimits& limits,
   RETURN_IF_ERROR(
       CheckGradients(table, call.tensors[0].shape()[0], call.tensors[1]));
   RETURN_IF_ERROR(CheckSequence(table, call, request.sequence()));
+  ASSIGN_OR_RETURN(const PushKind kind, KindOf(table, request.kind()));
   ASSIGN_OR_RETURN(const double learning_rate, LearningRate(table, request));
   ASSIGN_OR_RETURN(const std::vector<uint64_t> keys, ReadKeys(call.tensors[0]));
   ASSIGN_OR_RETURN(const std::vector<PartitionRange> ranges,
                    table.SplitOrdered(keys));
-  const PushId id{call.peer.incarnation, request.sequence()};
-  GradientReader gradients(call.tensors[1],
-                           static_cast<size_t>(table.spec().width));
-  auto outcome = PushOutcome::kRepeated;
-  if (logged.is_logged()) {
-    ASSIGN_OR_RETURN(const float* const rows, gradients.Read(0, keys.size()));
-    const std::span all(rows, keys.size() * table.spec().width);
-    ASSIGN_OR_RETURN(outcome,
-                     logged.Push({id, learning_rate, keys, all}, ranges));
-  } else {
-    ASSIGN_OR_RETURN(outcome,
-                     ApplyPush(ranges, keys, gradients, learning_rate, id));
+  rpc::Message<v1::PushReply> reply;
+  float* rows = nullptr;
+  if (request.pull()) {
+    ASSIGN_OR_RETURN(
+        tensor::Tensor pulled,
+        tensor::Tensor::TryEmpty(
+            {static_cast<int64_t>(keys.size()), table.spec().width}));
+    rows = pulled.data<float>();
+    reply.tensors.push_back(std::move(pulled));
   }
+  const auto width = static_cast<size_t>(table.spec().width);
+  const LoggedPush push = {{call.peer.incarnation, request.sequence()},
+                           learning_rate,
+                           keys,
+                           {},
+                           kind};
+  GradientReader values(call.tensors[1], width);
+  ASSIGN_OR_RETURN(const PushOutcome outcome,
+                   logged.is_logged()
+                       ? PushLogged(push, ranges, width, logged, values, rows)
+                       : PushParts(push, ranges, width, values, rows));
   logged.statistics().CountPush(outcome, keys.size(), call.tensors[1].bytes());
-  return absl::OkStatus();
+  if (rows != nullptr) {
+    logged.statistics().CountPull(keys.size(),
+                                  keys.size() * width * sizeof(float));
+  }
+  return reply;
 }
 
 absl::StatusOr<rpc::Message<v1::PullSumsReply>> PullSums(

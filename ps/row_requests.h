@@ -26,12 +26,13 @@ absl::StatusOr<rpc::Message<v1::PullReply>> PullRows(
     LoggedTable& logged, const TableLimits& limits, const rpc::MethodCall& call,
     const v1::PullRequest& request);
 
-// Applies the push, if it was not applied before. After an error nothing was
-// applied, except after kResourceExhausted by lack of memory, after which the
-// same push with the same number applies the rest.
-absl::Status PushRows(LoggedTable& logged, const TableLimits& limits,
-                      const rpc::MethodCall& call,
-                      const v1::PushRequest& request);
+// Applies the push, if it was not applied before, and returns the rows after
+// it, if they are asked for. After an error nothing was applied, except after
+// kResourceExhausted by lack of memory, after which the same push with the same
+// number applies the rest.
+absl::StatusOr<rpc::Message<v1::PushReply>> PushRows(
+    LoggedTable& logged, const TableLimits& limits, const rpc::MethodCall& call,
+    const v1::PushRequest& request);
 
 // The same for sums of rows.
 absl::StatusOr<rpc::Message<v1::PullSumsReply>> PullSums(

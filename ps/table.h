@@ -32,6 +32,11 @@ struct PushOptions {
   std::optional<double> learning_rate = std::nullopt;
 };
 
+struct AssignOptions {
+  // Whether rows that exist keep their weights and state.
+  bool keep_existing = false;
+};
+
 struct TableSize {
   int64_t rows = 0;
   // Memory on the servers.
@@ -103,6 +108,26 @@ class Table {
   // rows may have been updated, and others not.
   async::Future<void> Push(const Tensor& keys, const Tensor& gradients,
                            const PushOptions& options = {}) const;
+
+  // Updates rows as Push does, and returns them after the update, in the same
+  // round trip. They may contain updates of other workers as well.
+  //
+  //   keys       i64, any shape.
+  //   gradients  f32[keys..., width].
+  //   result     f32[keys..., width].
+  async::Future<Tensor> PushPull(const Tensor& keys, const Tensor& gradients,
+                                 const PushOptions& options = {}) const;
+
+  // Makes the rows of `keys` new rows with these weights, for example initial
+  // ones or those of a file: the state of the rule and the number of updates
+  // begin anew. Completes as Push does, and survives what a push survives.
+  //
+  //   keys     i64, any shape, without repeats.
+  //   weights  f32[keys..., width]. Not changed until the future completes.
+  //
+  // kInvalidArgument: dtypes or shapes are wrong, or a key is repeated.
+  async::Future<void> Assign(const Tensor& keys, const Tensor& weights,
+                             const AssignOptions& options = {}) const;
 
   // Returns the sums of rows, which the servers add: a bag of keys costs one
   // row on the network for each server.

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -37,15 +38,15 @@ tensor::Shape SumsShape(const Tensor& keys, int64_t width) {
   return tensor::Shape(sizes);
 }
 
-absl::Status CheckGradients(const Tensor& gradients,
-                            const tensor::Shape& expected) {
-  if (gradients.defined() && gradients.dtype() == tensor::DType::kF32 &&
-      gradients.shape() == expected && gradients.device().is_cpu()) {
+absl::Status CheckRows(const Tensor& rows, const tensor::Shape& expected,
+                       const std::string& name) {
+  if (rows.defined() && rows.dtype() == tensor::DType::kF32 &&
+      rows.shape() == expected && rows.device().is_cpu()) {
     return absl::OkStatus();
   }
-  return absl::InvalidArgumentError(absl::StrCat(
-      "gradients must be f32", expected.ToString(), " on cpu, not ",
-      gradients.defined() ? gradients.ToString() : "undefined"));
+  return absl::InvalidArgumentError(
+      absl::StrCat(name, " must be f32", expected.ToString(), " on cpu, not ",
+                   rows.defined() ? rows.ToString() : "undefined"));
 }
 
 tensor::Shape RowsShape(const Tensor& keys, int64_t width) {

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
 
 #include "absl/status/status.h"
 #include "tensor/shape.h"
@@ -17,9 +18,10 @@ namespace hawser::ps {
 absl::Status CheckKeys(const Tensor& keys);
 // kInvalidArgument: `keys` is not i64[bags..., n] on the CPU.
 absl::Status CheckBags(const Tensor& keys);
-// kInvalidArgument: `gradients` is not f32 of the `expected` shape on the CPU.
-absl::Status CheckGradients(const Tensor& gradients,
-                            const tensor::Shape& expected);
+// kInvalidArgument: `rows` is not f32 of the `expected` shape on the CPU; the
+// error calls them `name`.
+absl::Status CheckRows(const Tensor& rows, const tensor::Shape& expected,
+                       const std::string& name = "gradients");
 
 // The shape of a row per key.
 tensor::Shape RowsShape(const Tensor& keys, int64_t width);

@@ -58,7 +58,9 @@ void Serve(uint8_t method, std::string_view body, const rpc::MethodCall& call) {
     }
   } else if (method % 4 == 1) {
     v1::PushRequest request;
-    if (Parse(body, request)) status = PushRows(*table, limits, call, request);
+    if (Parse(body, request)) {
+      status = PushRows(*table, limits, call, request).status();
+    }
   } else if (method % 4 == 2) {
     v1::PullSumsRequest request;
     if (Parse(body, request)) {

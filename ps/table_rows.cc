@@ -1,4 +1,4 @@
-// Rows of keys: Table::Pull and Push.
+// Rows of keys: Table::Pull, Push, PushPull and Assign.
 
 #include <cstddef>
 #include <cstdint>
@@ -11,6 +11,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
 #include "async/future.h"
 #include "async/join.h"
 #include "async/status_macros.h"
@@ -29,6 +30,8 @@
 
 namespace hawser::ps {
 namespace {
+
+using PushMessage = rpc::Message<v1::PushReply>;
 
 Tensor KeysOf(const OrderedKeys& ordered, size_t begin, size_t end) {
   Tensor keys = Tensor::Empty({static_cast<int64_t>(end - begin)},
@@ -89,45 +92,90 @@ async::Future<Tensor> Table::Pull(const Tensor& keys,
       });
 }
 
+absl::StatusOr<Table::State::SentPush> Table::State::SendPush(
+    const Tensor& keys, const Tensor& values,
+    const v1::PushRequest& request) const {
+  const bool assigns = request.kind() != v1::UPDATE;
+  RETURN_IF_ERROR(CheckKeys(keys));
+  RETURN_IF_ERROR(CheckRows(values, RowsShape(keys, spec_.width),
+                            assigns ? "weights" : "gradients"));
+  ASSIGN_OR_RETURN(const Tensor dense_keys, keys.Contiguous());
+  ASSIGN_OR_RETURN(const Tensor dense, values.Contiguous());
+  auto ordered = std::make_shared<const OrderedKeys>(Numbers(dense_keys));
+  if (assigns &&
+      ordered->keys().size() != static_cast<size_t>(keys.num_elements())) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("table \"", spec_.name, "\": a key is repeated among the ",
+                     keys.num_elements(), " to which weights are assigned"));
+  }
+  Tensor rows;
+  if (ordered->in_order()) {
+    ASSIGN_OR_RETURN(
+        rows, dense.Detach().Reshape({dense_keys.num_elements(), spec_.width}));
+  } else {
+    rows = CombineGradients(*ordered, dense, spec_.width);
+  }
+  SentPush sent{ordered, {}, {}};
+  for (const Part& part : Split(*ordered)) {
+    ASSIGN_OR_RETURN(Tensor part_rows,
+                     rows.Narrow(0, static_cast<int64_t>(part.begin),
+                                 static_cast<int64_t>(part.end - part.begin)));
+    sent.counts.push_back(part_rows.dim(0));
+    sent.replies.push_back(client_->Call(
+        *part.server, kPushMethod, request,
+        {KeysOf(*ordered, part.begin, part.end), std::move(part_rows)}));
+  }
+  return sent;
+}
+
 async::Future<void> Table::Push(const Tensor& keys, const Tensor& gradients,
                                 const PushOptions& options) const {
-  const auto failed = [](absl::Status status) {
-    return async::MakeReadyFuture<void>(std::move(status));
-  };
-  if (absl::Status status = CheckKeys(keys); !status.ok()) {
-    return failed(std::move(status));
-  }
-  const tensor::Shape expected = RowsShape(keys, spec().width);
-  if (absl::Status status = CheckGradients(gradients, expected); !status.ok()) {
-    return failed(std::move(status));
-  }
-  absl::StatusOr<Tensor> dense_keys = keys.Contiguous();
-  absl::StatusOr<Tensor> dense = gradients.Contiguous();
-  if (!dense_keys.ok()) return failed(dense_keys.status());
-  if (!dense.ok()) return failed(dense.status());
-  const OrderedKeys ordered(Numbers(std::as_const(*dense_keys)));
+  absl::StatusOr<State::SentPush> sent = state_->SendPush(
+      keys, gradients, state_->NewPush<v1::PushRequest>(options));
+  if (!sent.ok()) return async::MakeReadyFuture<void>(sent.status());
+  return AllDone(std::move(sent->replies));
+}
+
+async::Future<Tensor> Table::PushPull(const Tensor& keys,
+                                      const Tensor& gradients,
+                                      const PushOptions& options) const {
+  auto request = state_->NewPush<v1::PushRequest>(options);
+  request.set_pull(true);
+  absl::StatusOr<State::SentPush> sent =
+      state_->SendPush(keys, gradients, request);
+  if (!sent.ok()) return async::MakeReadyFuture<Tensor>(sent.status());
   const int64_t width = spec().width;
-  Tensor rows;
-  if (ordered.in_order()) {
-    absl::StatusOr<Tensor> matrix =
-        dense->Detach().Reshape({dense_keys->num_elements(), width});
-    if (!matrix.ok()) return failed(matrix.status());
-    rows = *std::move(matrix);
-  } else {
-    rows = CombineGradients(ordered, *dense, width);
+  std::vector<async::Future<Tensor>> parts;
+  for (size_t i = 0; i < sent->replies.size(); ++i) {
+    parts.push_back(std::move(sent->replies[i])
+                        .Then([part = tensor::Shape({sent->counts[i], width})](
+                                  absl::StatusOr<PushMessage> reply)
+                                  -> absl::StatusOr<Tensor> {
+                          RETURN_IF_ERROR(reply);
+                          return OnlyRows(std::move(reply->tensors), part);
+                        }));
   }
-  const auto request = state_->NewPush<v1::PushRequest>(options);
-  std::vector<async::Future<rpc::Message<v1::PushReply>>> replies;
-  for (const State::Part& part : state_->Split(ordered)) {
-    absl::StatusOr<Tensor> part_rows =
-        rows.Narrow(0, static_cast<int64_t>(part.begin),
-                    static_cast<int64_t>(part.end - part.begin));
-    if (!part_rows.ok()) return failed(part_rows.status());
-    replies.push_back(state_->client().Call(
-        *part.server, kPushMethod, request,
-        {KeysOf(ordered, part.begin, part.end), *std::move(part_rows)}));
-  }
-  return AllDone(std::move(replies));
+  return async::JoinAll(std::move(parts))
+      .Then([ordered = std::move(sent->ordered), width,
+             shape = RowsShape(keys, width)](
+                const absl::StatusOr<std::vector<Tensor>>& rows)
+                -> absl::StatusOr<Tensor> {
+        RETURN_IF_ERROR(rows);
+        if (rows->size() == 1 && ordered->in_order()) {
+          return (*rows)[0].Reshape(shape);
+        }
+        return ExpandRows(*ordered, *rows, shape, width);
+      });
+}
+
+async::Future<void> Table::Assign(const Tensor& keys, const Tensor& weights,
+                                  const AssignOptions& options) const {
+  auto request = state_->NewPush<v1::PushRequest>({});
+  request.set_kind(options.keep_existing ? v1::ASSIGN_MISSING : v1::ASSIGN);
+  absl::StatusOr<State::SentPush> sent =
+      state_->SendPush(keys, weights, request);
+  if (!sent.ok()) return async::MakeReadyFuture<void>(sent.status());
+  return AllDone(std::move(sent->replies));
 }
 
 }  // namespace hawser::ps

@@ -14,6 +14,7 @@
 #include "absl/status/statusor.h"
 #include "async/future.h"
 #include "async/join.h"
+#include "proto/ps.pb.h"
 #include "ps/ordered_keys.h"
 #include "ps/storage/table_spec.h"
 #include "ps/table.h"
@@ -52,6 +53,20 @@ class Table::State {
   std::vector<Part> Split(const OrderedKeys& ordered) const;
   // The same for `keys`, i64[bags..., n].
   std::vector<BagPart> SplitBags(const Tensor& keys) const;
+
+  // A push that was sent: its distinct keys, and for each part their number and
+  // the reply.
+  struct SentPush {
+    std::shared_ptr<const OrderedKeys> ordered;
+    std::vector<int64_t> counts;
+    std::vector<async::Future<rpc::Message<v1::PushReply>>> replies;
+  };
+
+  // Sends `request` with the gradients or weights `values`, f32[keys...,
+  // width]; gradients of repeated keys are added. kInvalidArgument as
+  // Table::Push and Assign.
+  absl::StatusOr<SentPush> SendPush(const Tensor& keys, const Tensor& values,
+                                    const v1::PushRequest& request) const;
 
   // A request to update rows, with the number of the next push.
   template <class Request>

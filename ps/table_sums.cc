@@ -71,7 +71,7 @@ async::Future<void> Table::PushSums(const Tensor& keys, const Tensor& gradients,
     return failed(std::move(status));
   }
   const tensor::Shape expected = SumsShape(keys, spec().width);
-  if (absl::Status status = CheckGradients(gradients, expected); !status.ok()) {
+  if (absl::Status status = CheckRows(gradients, expected); !status.ok()) {
     return failed(std::move(status));
   }
   absl::StatusOr<Tensor> dense_keys = keys.Contiguous();

@@ -9,6 +9,9 @@
 
 namespace hawser::ps {
 
+// Of a row that is used in order: the processor itself loads the rest.
+inline constexpr size_t kMaxPrefetchedBytes = 2048;
+
 // Loads the cache lines of `bytes` bytes, at least one, to the second-level
 // cache, which processors fill with more lines at a time than the first.
 //

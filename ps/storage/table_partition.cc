@@ -40,9 +40,6 @@ void CopyRows(const std::byte* const* rows, const uint32_t* positions,
   }
 }
 
-// Bytes of a row or gradient that are loaded ahead of use. The processor itself
-// loads the rest of a longer one once it is read in order.
-constexpr size_t kMaxPrefetchedBytes = 2048;
 // Of rows that may be created while a copy is prepared.
 constexpr size_t kMoreBytes = size_t{256} << 10;
 

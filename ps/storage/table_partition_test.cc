@@ -33,18 +33,17 @@ std::vector<float> Row(TablePartition& partition, uint64_t key, size_t width) {
 }
 
 absl::Status Push(TablePartition& partition, uint64_t key, float gradient) {
-  return partition.Push({&key, 1}, &gradient, 1);
+  return partition.Push({&key, 1}, &gradient, 1).status();
 }
 
 absl::Status Assign(TablePartition& partition, uint64_t key, float weight,
                     ExistingRows existing = ExistingRows::kReplace,
                     const std::optional<PushId>& id = std::nullopt) {
-  return partition.Assign({&key, 1}, &weight, existing, id);
+  return partition.Assign({&key, 1}, &weight, existing, id).status();
 }
 
-const TableSpec kAdagrad = {.name = "t",
-                            .width = 1,
-                            .rule = {"Adagrad", {{"lr", 1}, {"eps", 0}}}};
+const TableSpec kAdagrad = {
+    .name = "t", .width = 1, .rule = {"Adagrad", {{"lr", 1}, {"eps", 0}}}};
 
 TEST(TablePartitionTest, AssignedRowIsUpdatedAsANewOne) {
   const auto partition = Partition(kAdagrad);
@@ -116,10 +115,11 @@ TEST(TablePartitionTest, WidestRowsAreUpdatedAndCopied) {
   EXPECT_LE(partition->bytes(), 2 * values.size() * sizeof(float) * 11 / 10);
   PartitionCopy copy;
   partition->Export(copy);
-  const auto restored = Partition({.name = "t",
-                                   .width = kWidth,
-                                   .rule = {"SGD", {{"lr", 1}, {"momentum", 0.5}}},
-                                   .tensors = {{"w", {kWidth * kRows}}}});
+  const auto restored =
+      Partition({.name = "t",
+                 .width = kWidth,
+                 .rule = {"SGD", {{"lr", 1}, {"momentum", 0.5}}},
+                 .tensors = {{"w", {kWidth * kRows}}}});
   ASSERT_THAT(restored->Import(copy.rows), IsOk());
   EXPECT_EQ(Row(*restored, keys[kRows - 1], kWidth),
             Row(*partition, keys[kRows - 1], kWidth));

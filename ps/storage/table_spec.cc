@@ -23,7 +23,7 @@ constexpr size_t kMaxNameLength = 200;
 constexpr int64_t kMaxWidth = 65536;
 constexpr int64_t kMaxShards = 65536;
 // Of the tensors of a dense table.
-constexpr int64_t kMaxElements = int64_t{1} << 44;
+constexpr int64_t kMaxElements = int64_t{1} << 40;
 
 bool IsNameCharacter(char c) {
   return absl::ascii_isalnum(static_cast<unsigned char>(c)) || c == '_' ||

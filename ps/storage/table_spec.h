@@ -71,9 +71,9 @@ struct TableSpec {
   // The table is cut into virtual shards by the hash of the key, and these are
   // distributed over the servers: 1 to 65,536.
   int64_t num_shards = 1024;
-  // Of a dense table (ps/dense_table.h), whose rows are chunks of these tensors;
-  // empty for other tables. Its rule may be one that only updates whole tensors,
-  // but must treat each element alone.
+  // Of a dense table (ps/dense_table.h), whose rows are chunks of these
+  // tensors; empty for other tables. Its rule may be one that only updates
+  // whole tensors, but must treat each element alone.
   std::vector<DenseTensor> tensors = {};
 
   friend bool operator==(const TableSpec&, const TableSpec&) = default;

@@ -1,0 +1,213 @@
+#include "ps/parameter_set.h"
+
+#include <cstddef>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "async/future.h"
+#include "async/join.h"
+#include "async/status_macros.h"
+#include "autograd/variable.h"
+#include "nn/module.h"
+#include "nn/module_file.h"
+#include "ps/dense_table.h"
+#include "ps/storage/table_spec.h"
+#include "ps/table.h"
+#include "rpc/agent/agent.h"
+#include "tensor/dtype.h"
+#include "tensor/tensor.h"
+
+namespace hawser::ps {
+namespace {
+
+// A table to be, with the parameters that it holds.
+struct Plan {
+  DenseTableSpec spec;
+  std::vector<Tensor> parameters;
+};
+
+absl::Status CheckParameter(const std::string& name, const Tensor& parameter) {
+  if (parameter.dtype() == tensor::DType::kF32 && parameter.device().is_cpu() &&
+      parameter.is_contiguous()) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("parameter \"", name, "\" is ", parameter.ToString(),
+                   "; servers keep contiguous f32 on cpu"));
+}
+
+// The index of the group of each parameter that is in one.
+absl::StatusOr<std::map<std::string, size_t>> GroupsByParameter(
+    const nn::NamedTensors& parameters, const ParameterSetOptions& options) {
+  std::map<std::string, size_t> unknown;
+  for (const auto& [name, parameter] : parameters) unknown[name] = 0;
+  std::map<std::string, size_t> groups;
+  for (size_t i = 0; i < options.groups.size(); ++i) {
+    for (const std::string& name : options.groups[i].parameters) {
+      if (!unknown.contains(name)) {
+        return absl::InvalidArgumentError(
+            absl::StrCat("group \"", options.groups[i].name,
+                         "\": the module has no parameter \"", name, "\""));
+      }
+      if (!groups.emplace(name, i).second) {
+        return absl::InvalidArgumentError(
+            absl::StrCat("parameter \"", name, "\" is named in groups twice"));
+      }
+    }
+  }
+  return groups;
+}
+
+// The tables of a module: that of the parameters without group, then those of
+// the groups, without empty ones.
+absl::StatusOr<std::vector<Plan>> PlanTables(
+    const nn::Module& module, const ParameterSetOptions& options) {
+  const nn::NamedTensors parameters = module.named_parameters();
+  ASSIGN_OR_RETURN(const auto groups, GroupsByParameter(parameters, options));
+  std::vector<Plan> plans(1 + options.groups.size());
+  plans[0].spec = {.name = options.name, .rule = options.rule};
+  for (size_t i = 0; i < options.groups.size(); ++i) {
+    plans[i + 1].spec = {
+        .name = absl::StrCat(options.name, "/", options.groups[i].name),
+        .rule = options.groups[i].rule};
+  }
+  for (const auto& [name, parameter] : parameters) {
+    RETURN_IF_ERROR(CheckParameter(name, parameter));
+    const auto group = groups.find(name);
+    Plan& plan = plans[group == groups.end() ? 0 : group->second + 1];
+    plan.spec.tensors.push_back({name, parameter.shape()});
+    plan.parameters.push_back(parameter);
+  }
+  std::erase_if(plans,
+                [](const Plan& plan) { return plan.parameters.empty(); });
+  if (plans.empty()) {
+    return absl::InvalidArgumentError("the module has no parameters");
+  }
+  return plans;
+}
+
+void CopyTo(const std::vector<Tensor>& parameters,
+            const std::vector<Tensor>& values) {
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    // Without a record of the graph, which does not contain this write.
+    Tensor parameter = parameters[i].Detach();
+    std::memcpy(parameter.data<float>(), values[i].data<float>(),
+                static_cast<size_t>(parameter.byte_size()));
+    parameter.BumpVersion();
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<ParameterSet>> ParameterSet::Create(
+    rpc::Agent& agent, nn::Module& module, const ParameterSetOptions& options,
+    const std::vector<std::string>& servers) {
+  ASSIGN_OR_RETURN(const std::vector<Plan> plans, PlanTables(module, options));
+  std::vector<Part> parts;
+  for (const Plan& plan : plans) {
+    ASSIGN_OR_RETURN(DenseTable table,
+                     DenseTable::Create(agent, plan.spec, servers));
+    parts.push_back({std::move(table), plan.parameters});
+  }
+  std::unique_ptr<ParameterSet> set(new ParameterSet(module, std::move(parts)));
+  RETURN_IF_ERROR(set->Assign({.keep_existing = true}));
+  RETURN_IF_ERROR(set->Fetch());
+  return set;
+}
+
+absl::StatusOr<std::unique_ptr<ParameterSet>> ParameterSet::Restore(
+    rpc::Agent& agent, nn::Module& module, const ParameterSetOptions& options,
+    const std::string& snapshot, const std::vector<std::string>& servers) {
+  ASSIGN_OR_RETURN(const std::vector<Plan> plans, PlanTables(module, options));
+  for (const Plan& plan : plans) {
+    RETURN_IF_ERROR(
+        DenseTable::Restore(agent, plan.spec.name, snapshot, servers).status());
+  }
+  // Checks that the tables are those of this module.
+  return Create(agent, module, options, servers);
+}
+
+absl::Status ParameterSet::Assign(const AssignOptions& options) {
+  std::vector<async::Future<void>> done;
+  for (const Part& part : parts_) {
+    done.push_back(part.table.Assign(part.parameters, options));
+  }
+  return async::JoinAll(std::move(done)).Wait();
+}
+
+absl::Status ParameterSet::Fetch() {
+  std::vector<async::Future<std::vector<Tensor>>> pulled;
+  for (const Part& part : parts_) pulled.push_back(part.table.Pull());
+  ASSIGN_OR_RETURN(const std::vector<std::vector<Tensor>> values,
+                   async::JoinAll(std::move(pulled)).Wait());
+  for (size_t i = 0; i < parts_.size(); ++i) {
+    CopyTo(parts_[i].parameters, values[i]);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ParameterSet::Step(const PushOptions& options) {
+  return StepAsync(options).Wait();
+}
+
+async::Future<void> ParameterSet::StepAsync(const PushOptions& options) {
+  std::vector<async::Future<std::vector<Tensor>>> pulled;
+  std::vector<std::vector<Tensor>> targets;
+  for (const Part& part : parts_) {
+    std::vector<Tensor> gradients;
+    gradients.reserve(part.parameters.size());
+    for (const Tensor& parameter : part.parameters) {
+      gradients.push_back(autograd::Grad(parameter));
+    }
+    pulled.push_back(part.table.PushPull(gradients, options));
+    targets.push_back(part.parameters);
+  }
+  return async::JoinAll(std::move(pulled))
+      .Then(
+          [targets = std::move(targets)](
+              const absl::StatusOr<std::vector<std::vector<Tensor>>>& values) {
+            RETURN_IF_ERROR(values);
+            for (size_t i = 0; i < targets.size(); ++i) {
+              CopyTo(targets[i], (*values)[i]);
+            }
+            return absl::OkStatus();
+          });
+}
+
+absl::Status ParameterSet::Save(const std::string& path) {
+  RETURN_IF_ERROR(Fetch());
+  return nn::SaveModule(module_, path);
+}
+
+absl::Status ParameterSet::Load(const std::string& path) {
+  RETURN_IF_ERROR(nn::LoadModule(module_, path));
+  return Assign({});
+}
+
+async::Future<TableSize> ParameterSet::SaveSnapshot(
+    const std::string& name) const {
+  std::vector<async::Future<TableSize>> saved;
+  for (const Part& part : parts_) {
+    saved.push_back(part.table.table().Save(name));
+  }
+  return async::JoinAll(std::move(saved))
+      .Then([](const absl::StatusOr<std::vector<TableSize>>& sizes)
+                -> absl::StatusOr<TableSize> {
+        RETURN_IF_ERROR(sizes);
+        TableSize total;
+        for (const TableSize& size : *sizes) {
+          total.rows += size.rows;
+          total.bytes += size.bytes;
+        }
+        return total;
+      });
+}
+
+}  // namespace hawser::ps
