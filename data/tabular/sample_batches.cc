@@ -136,17 +136,20 @@ SampleBatch SampleBatches::Gather(size_t begin, size_t end) const {
   return batch;
 }
 
-absl::StatusOr<int64_t> CountSamples(SampleReader& reader) {
-  Samples samples;
-  for (int64_t count = 0;; ++count) {
-    samples.labels.clear();
-    samples.dense.clear();
-    samples.keys.clear();
-    samples.values.clear();
-    samples.ideal.clear();
+absl::StatusOr<SampleSummary> Summarize(SampleReader& reader) {
+  SampleSummary summary;
+  double sum = 0;
+  while (true) {
+    Samples samples;
     ASSIGN_OR_RETURN(const bool more, reader.Next(&samples));
-    if (!more) return count;
+    if (!more) break;
+    ++summary.count;
+    sum += samples.labels[0];
   }
+  if (summary.count > 0) {
+    summary.mean_label = sum / static_cast<double>(summary.count);
+  }
+  return summary;
 }
 
 }  // namespace hawser::data

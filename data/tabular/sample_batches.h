@@ -88,8 +88,14 @@ class SampleBatches {
   size_t num_returned_ = 0;
 };
 
-// Returns the number of samples after reading and checking all of them.
-absl::StatusOr<int64_t> CountSamples(SampleReader& reader);
+struct SampleSummary {
+  int64_t count = 0;
+  // 0 without samples.
+  double mean_label = 0;
+};
+
+// Reads and checks all samples.
+absl::StatusOr<SampleSummary> Summarize(SampleReader& reader);
 
 }  // namespace hawser::data
 

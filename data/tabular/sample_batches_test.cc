@@ -176,9 +176,16 @@ TEST(SampleBatchesTest, OptionsOutOfRangeAreRefused) {
   }
 }
 
-TEST(CountSamplesTest, ReadsAll) {
+TEST(SummarizeTest, ReadsAll) {
   CountingReader reader(17);
-  EXPECT_THAT(CountSamples(reader), IsOkAndHolds(17));
+  const auto summary = Summarize(reader);
+  ASSERT_THAT(summary, IsOk());
+  EXPECT_EQ(summary->count, 17);
+  EXPECT_EQ(summary->mean_label, 8);
+  const auto empty = Summarize(reader);
+  ASSERT_THAT(empty, IsOk());
+  EXPECT_EQ(empty->count, 0);
+  EXPECT_EQ(empty->mean_label, 0);
 }
 
 }  // namespace

@@ -1,0 +1,165 @@
+#include "ps/training/sparse_trainer.h"
+
+#include <cstddef>
+
+#include "absl/strings/str_cat.h"
+#include "async/future.h"
+#include "async/status_macros.h"
+#include "autograd/backward.h"
+#include "autograd/grad_mode.h"
+#include "ps/storage/table_spec.h"
+#include "ps/table.h"
+
+namespace hawser::ps {
+namespace {
+
+Embedding EmbeddingOf(Table table, const SparseTrainerOptions& options) {
+  return Embedding(std::move(table),
+                   {.max_pushes_under_way = options.max_pushes_under_way});
+}
+
+ParameterSetOptions DenseOptions(const SparseTrainerOptions& options) {
+  return {.name = "dense", .rule = options.dense_rule};
+}
+
+absl::Status CheckSpec(const Table& table, const TableSpec& expected,
+                       const std::string& snapshot) {
+  ASSIGN_OR_RETURN(const TableSpec spec, NormalizeTableSpec(expected));
+  if (table.spec() == spec) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("table '", spec.name, "' of the snapshot '", snapshot,
+                   "' has another width, rule, initializer, seed or other "
+                   "setting than that of the model"));
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<SparseTrainer>> SparseTrainer::Create(
+    rpc::Agent& agent, SparseModel& model,
+    const SparseTrainerOptions& options) {
+  std::vector<Embedding> embeddings;
+  for (const TableSpec& spec : model.tables()) {
+    ASSIGN_OR_RETURN(Table table, Table::Create(agent, spec, options.servers));
+    embeddings.push_back(EmbeddingOf(std::move(table), options));
+  }
+  std::unique_ptr<ParameterSet> dense;
+  if (model.dense() != nullptr) {
+    ASSIGN_OR_RETURN(
+        dense, ParameterSet::Create(agent, *model.dense(),
+                                    DenseOptions(options), options.servers));
+  }
+  return std::unique_ptr<SparseTrainer>(
+      new SparseTrainer(model, std::move(embeddings), std::move(dense)));
+}
+
+absl::StatusOr<std::unique_ptr<SparseTrainer>> SparseTrainer::Restore(
+    rpc::Agent& agent, SparseModel& model, const SparseTrainerOptions& options,
+    const std::string& snapshot) {
+  std::vector<Embedding> embeddings;
+  for (const TableSpec& spec : model.tables()) {
+    ASSIGN_OR_RETURN(Table table, Table::Restore(agent, spec.name, snapshot,
+                                                 options.servers));
+    RETURN_IF_ERROR(CheckSpec(table, spec, snapshot));
+    embeddings.push_back(EmbeddingOf(std::move(table), options));
+  }
+  std::unique_ptr<ParameterSet> dense;
+  if (model.dense() != nullptr) {
+    ASSIGN_OR_RETURN(dense, ParameterSet::Restore(agent, *model.dense(),
+                                                  DenseOptions(options),
+                                                  snapshot, options.servers));
+  }
+  return std::unique_ptr<SparseTrainer>(
+      new SparseTrainer(model, std::move(embeddings), std::move(dense)));
+}
+
+absl::Status SparseTrainer::Train(
+    data::SampleBatches batches,
+    absl::FunctionRef<absl::Status(int64_t, double)> report) {
+  ASSIGN_OR_RETURN(std::optional<Lookup> lookup, NextLookup(batches));
+  while (lookup.has_value()) {
+    ASSIGN_OR_RETURN(const std::vector<Tensor> rows, TakeRows(*lookup));
+    ASSIGN_OR_RETURN(std::optional<Lookup> next, NextLookup(batches));
+    const data::SampleBatch& batch = lookup->batch;
+    if (dense_ != nullptr) model_.dense()->ZeroGrad();
+    ASSIGN_OR_RETURN(const Tensor predictions, model_.Forward(rows, batch));
+    ASSIGN_OR_RETURN(const Tensor loss, model_.Loss(predictions, rows, batch));
+    RETURN_IF_ERROR(autograd::Backward(loss));
+    if (dense_ != nullptr) RETURN_IF_ERROR(dense_->Step());
+    ASSIGN_OR_RETURN(const float value, loss.item<float>());
+    RETURN_IF_ERROR(report(batch.size(), value));
+    lookup = std::move(next);
+  }
+  return Flush();
+}
+
+absl::StatusOr<Predictions> SparseTrainer::Predict(
+    data::SampleBatches batches) {
+  const autograd::NoGradGuard no_grad;
+  if (dense_ != nullptr) RETURN_IF_ERROR(dense_->Fetch());
+  Predictions result;
+  ASSIGN_OR_RETURN(std::optional<Lookup> lookup, NextLookup(batches));
+  while (lookup.has_value()) {
+    ASSIGN_OR_RETURN(const std::vector<Tensor> rows, TakeRows(*lookup));
+    ASSIGN_OR_RETURN(std::optional<Lookup> next, NextLookup(batches));
+    const data::SampleBatch& batch = lookup->batch;
+    ASSIGN_OR_RETURN(const Tensor predictions, model_.Forward(rows, batch));
+    const auto append = [](std::vector<float>& to,
+                           const std::vector<float>& from) {
+      to.insert(to.end(), from.begin(), from.end());
+    };
+    append(result.predictions, predictions.ToVector<float>());
+    append(result.labels, batch.labels.ToVector<float>());
+    append(result.ideal, batch.ideal);
+    lookup = std::move(next);
+  }
+  return result;
+}
+
+absl::Status SparseTrainer::Save(const std::string& snapshot) const {
+  std::vector<async::Future<TableSize>> saves;
+  for (const Embedding& embedding : embeddings_) {
+    saves.push_back(embedding.table().Save(snapshot));
+  }
+  if (dense_ != nullptr) saves.push_back(dense_->SaveSnapshot(snapshot));
+  absl::Status status;
+  for (async::Future<TableSize>& save : saves) {
+    status.Update(std::move(save).Wait().status());
+  }
+  return status;
+}
+
+absl::StatusOr<std::optional<SparseTrainer::Lookup>> SparseTrainer::NextLookup(
+    data::SampleBatches& batches) {
+  ASSIGN_OR_RETURN(std::optional<data::SampleBatch> batch, batches.Next());
+  if (!batch.has_value()) return std::nullopt;
+  ASSIGN_OR_RETURN(const std::vector<Tensor> keys, model_.Keys(*batch));
+  if (keys.size() != embeddings_.size()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the model has ", embeddings_.size(),
+                     " tables and keys for ", keys.size()));
+  }
+  Lookup lookup = {.batch = *std::move(batch), .rows = {}};
+  for (size_t i = 0; i < keys.size(); ++i) {
+    ASSIGN_OR_RETURN(auto rows, embeddings_[i].Prefetch(keys[i]));
+    lookup.rows.push_back(std::move(rows));
+  }
+  return lookup;
+}
+
+absl::StatusOr<std::vector<Tensor>> SparseTrainer::TakeRows(Lookup& lookup) {
+  std::vector<Tensor> rows;
+  for (size_t i = 0; i < lookup.rows.size(); ++i) {
+    ASSIGN_OR_RETURN(Tensor taken,
+                     embeddings_[i].Forward(std::move(lookup.rows[i])));
+    rows.push_back(std::move(taken));
+  }
+  return rows;
+}
+
+absl::Status SparseTrainer::Flush() {
+  absl::Status status;
+  for (Embedding& embedding : embeddings_) status.Update(embedding.Flush());
+  return status;
+}
+
+}  // namespace hawser::ps

@@ -1,0 +1,111 @@
+// Training of sparse models on servers.
+
+#ifndef HAWSER_PS_TRAINING_SPARSE_TRAINER_H_
+#define HAWSER_PS_TRAINING_SPARSE_TRAINER_H_
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "data/tabular/sample_batches.h"
+#include "optim/rule_spec.h"
+#include "ps/embedding.h"
+#include "ps/parameter_set.h"
+#include "ps/training/sparse_model.h"
+#include "tensor/tensor.h"
+
+namespace hawser::rpc {
+class Agent;
+}  // namespace hawser::rpc
+
+namespace hawser::ps {
+
+struct SparseTrainerOptions {
+  // Workers that hold the tables.
+  std::vector<std::string> servers = {};
+  // As EmbeddingOptions::max_pushes_under_way.
+  int max_pushes_under_way = 4;
+  // Update rule of the dense parameters, which are in the table "dense".
+  optim::RuleSpec dense_rule = {};
+};
+
+// Predictions for samples, in their order.
+struct Predictions {
+  std::vector<float> predictions;
+  std::vector<float> labels;
+  // As in data::Samples.
+  std::vector<float> ideal;
+};
+
+// One trainer of a model on servers. Any number of trainers may train the same
+// model; they do not wait for each other. Each step looks up the rows of the
+// next batch while it computes.
+//
+// Thread-compatible. Errors are those of Table, Embedding, ParameterSet and the
+// model.
+class SparseTrainer {
+ public:
+  // Creates the model's tables on the servers, unless they exist. The agent
+  // needs a TableService. Agent and model must outlive the trainer.
+  static absl::StatusOr<std::unique_ptr<SparseTrainer>> Create(
+      rpc::Agent& agent, SparseModel& model,
+      const SparseTrainerOptions& options);
+
+  // The same from a snapshot, onto any number of servers; replaces tables that
+  // exist. Called by one trainer, before the others call Create.
+  //
+  // kInvalidArgument: a table of the snapshot is not described as the model's.
+  static absl::StatusOr<std::unique_ptr<SparseTrainer>> Restore(
+      rpc::Agent& agent, SparseModel& model,
+      const SparseTrainerOptions& options, const std::string& snapshot);
+
+  // Trains on all of `batches`. `report` is called after each step with the
+  // number of its samples and its loss; an error that it returns ends the
+  // training. Returns once the servers have applied all updates.
+  absl::Status Train(data::SampleBatches batches,
+                     absl::FunctionRef<absl::Status(int64_t, double)> report);
+
+  // Returns the predictions for all of `batches`, without creating rows.
+  absl::StatusOr<Predictions> Predict(data::SampleBatches batches);
+
+  // Writes all tables to the snapshot directories of the servers, as
+  // Table::Save.
+  absl::Status Save(const std::string& snapshot) const;
+
+ private:
+  // A batch whose rows are on their way.
+  struct Lookup {
+    data::SampleBatch batch;
+    std::vector<Embedding::Prefetched> rows;
+  };
+
+  SparseTrainer(SparseModel& model, std::vector<Embedding> embeddings,
+                std::unique_ptr<ParameterSet> dense)
+      : model_(model),
+        embeddings_(std::move(embeddings)),
+        dense_(std::move(dense)) {}
+
+  // Begins the look-ups of the next batch, if there is one.
+  absl::StatusOr<std::optional<Lookup>> NextLookup(
+      data::SampleBatches& batches);
+  // Waits for the rows of `lookup`.
+  absl::StatusOr<std::vector<Tensor>> TakeRows(Lookup& lookup);
+  // Waits until the servers have applied the updates of the rows.
+  absl::Status Flush();
+
+  SparseModel& model_;
+  // For each table of the model.
+  std::vector<Embedding> embeddings_;
+  // Null if the model has no dense parameters.
+  const std::unique_ptr<ParameterSet> dense_;
+};
+
+}  // namespace hawser::ps
+
+#endif  // HAWSER_PS_TRAINING_SPARSE_TRAINER_H_
