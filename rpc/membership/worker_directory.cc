@@ -118,7 +118,7 @@ absl::Status WorkerDirectory::AwaitLapse(const WorkerInfo& holder,
 
 absl::StatusOr<std::optional<WorkerInfo>> WorkerDirectory::Claim(
     const std::string& key, const WorkerInfo& worker, std::string_view what,
-    const ClaimPolicy& policy) {
+    const ClaimPolicy& policy, const std::optional<WorkerInfo>& departed) {
   const std::string record = ToRecord(worker).SerializeAsString();
   std::optional<WorkerInfo> holder;
   std::string expected;
@@ -128,7 +128,7 @@ absl::StatusOr<std::optional<WorkerInfo>> WorkerDirectory::Claim(
     // Already ours if the reply of an earlier attempt was lost.
     if (result.swapped || result.value == record) return holder;
     ASSIGN_OR_RETURN(holder, ParseRecord(result.value, key));
-    if (holder.has_value()) {
+    if (holder.has_value() && holder != departed) {
       RETURN_IF_ERROR(AwaitLapse(*holder, what, policy));
     }
     expected = result.value;
@@ -140,11 +140,12 @@ absl::StatusOr<std::vector<WorkerInfo>> WorkerDirectory::Register(
   std::vector<WorkerInfo> replaced;
   ASSIGN_OR_RETURN(std::optional<WorkerInfo> holder,
                    Claim(NameKey(worker.name), worker,
-                         absl::StrCat("the name '", worker.name, "'"), policy));
+                         absl::StrCat("the name '", worker.name, "'"), policy,
+                         std::nullopt));
   if (holder.has_value()) replaced.push_back(*holder);
   absl::StatusOr<std::optional<WorkerInfo>> of_rank =
       Claim(RankKey(worker.id), worker,
-            absl::StrCat("rank ", worker.id.value()), policy);
+            absl::StrCat("rank ", worker.id.value()), policy, holder);
   if (!of_rank.ok()) {
     // Ignored, since the claim's error is returned.
     (void)Withdraw(worker);

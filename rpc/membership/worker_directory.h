@@ -89,11 +89,11 @@ class WorkerDirectory {
  private:
   std::string NameKey(std::string_view name) const;
 
-  // Returns the previous holder, if there was one.
-  absl::StatusOr<std::optional<WorkerInfo>> Claim(const std::string& key,
-                                                  const WorkerInfo& worker,
-                                                  std::string_view what,
-                                                  const ClaimPolicy& policy);
+  // Returns the previous holder, if there was one. The worker `departed` is
+  // known to have departed.
+  absl::StatusOr<std::optional<WorkerInfo>> Claim(
+      const std::string& key, const WorkerInfo& worker, std::string_view what,
+      const ClaimPolicy& policy, const std::optional<WorkerInfo>& departed);
   // Returns OK once the holder is known to have departed, kAlreadyExists if it
   // is alive.
   absl::Status AwaitLapse(const WorkerInfo& holder, std::string_view what,

@@ -167,6 +167,26 @@ TEST_F(WorkerDirectoryTest,
       IsOk());
 }
 
+// Name and rank are not waited for one after the other.
+TEST_F(WorkerDirectoryTest, AHolderOfNameAndRankIsAwaitedOnce) {
+  ASSERT_THAT(log_.Renew(Incarnation{7}, 1, absl::Hours(1)), IsOk());
+  ASSERT_THAT(worker_directory_.Register(Worker(3, 7), default_policy_),
+              IsOk());
+  int probes = 0;
+  EXPECT_THAT(worker_directory_.Register(
+                  Worker(3, 8), {.silent_limit = absl::Hours(1),
+                                 .unreachable_limit = absl::ZeroDuration(),
+                                 .interval = absl::Milliseconds(5),
+                                 .patience = absl::Hours(1),
+                                 .probe =
+                                     [&](const WorkerInfo&) {
+                                       ++probes;
+                                       return absl::UnavailableError("gone");
+                                     }}),
+              IsOkAndHolds(ElementsAre(Worker(3, 7))));
+  EXPECT_EQ(probes, 1);
+}
+
 TEST_F(WorkerDirectoryTest, WithdrawingFreesTheName) {
   ASSERT_THAT(worker_directory_.Register(Worker(3, 7), default_policy_),
               IsOk());
