@@ -17,6 +17,7 @@
 #include "ps/request_checks.h"
 #include "ps/storage/logged_table.h"
 #include "ps/storage/push_log.h"
+#include "ps/storage/push_observer.h"
 #include "ps/storage/sparse_table.h"
 #include "ps/storage/table_partition.h"
 #include "ps/table_limits.h"
@@ -122,6 +123,7 @@ absl::StatusOr<rpc::Message<v1::PullReply>> PullRows(
 absl::StatusOr<rpc::Message<v1::PushReply>> PushRows(
     LoggedTable& logged, const TableLimits& limits, const rpc::MethodCall& call,
     const v1::PushRequest& request) {
+  logged.Observe(PushStage::kReceived);
   SparseTable& table = logged.table();
   RETURN_IF_ERROR(CheckTensors(table, call, 2));
   RETURN_IF_ERROR(
@@ -160,6 +162,7 @@ absl::StatusOr<rpc::Message<v1::PushReply>> PushRows(
     logged.statistics().CountPull(keys.size(),
                                   keys.size() * width * sizeof(float));
   }
+  logged.Observe(PushStage::kReplying);
   return reply;
 }
 
@@ -208,6 +211,7 @@ absl::StatusOr<rpc::Message<v1::PullSumsReply>> PullSums(
 absl::Status PushSums(LoggedTable& logged, const TableLimits& limits,
                       const rpc::MethodCall& call,
                       const v1::PushSumsRequest& request) {
+  logged.Observe(PushStage::kReceived);
   SparseTable& table = logged.table();
   RETURN_IF_ERROR(CheckTensors(table, call, 3));
   const rpc::LazyTensor& gradients = call.tensors[2];
@@ -241,6 +245,7 @@ absl::Status PushSums(LoggedTable& logged, const TableLimits& limits,
                                 of_keys},
                                ranges));
   logged.statistics().CountPush(outcome, keys.size(), gradients.bytes());
+  logged.Observe(PushStage::kReplying);
   return absl::OkStatus();
 }
 

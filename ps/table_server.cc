@@ -110,6 +110,7 @@ absl::Status TableServer::Add(std::unique_ptr<SparseTable> rows) {
   ASSIGN_OR_RETURN(
       std::shared_ptr<LoggedTable> table,
       LoggedTable::Create(std::move(rows), recovery_.get(), logging_));
+  table->set_push_observer(push_observer_);
   const async::MutexLock lock(&mutex_);
   tables_[name] = std::move(table);
   return absl::OkStatus();
@@ -128,6 +129,7 @@ absl::Status TableServer::Recover(const std::string& worker) {
   const async::MutexLock lock(&mutex_);
   for (std::shared_ptr<LoggedTable>& table : tables) {
     const std::string name = table->table().spec().name;
+    table->set_push_observer(push_observer_);
     tables_[name] = std::move(table);
   }
   return absl::OkStatus();

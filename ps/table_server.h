@@ -18,6 +18,7 @@
 #include "ps/refused_requests.h"
 #include "ps/storage/logged_table.h"
 #include "ps/storage/push_log.h"
+#include "ps/storage/push_observer.h"
 #include "ps/storage/recovery_directory.h"
 #include "ps/storage/snapshot_directory.h"
 #include "ps/storage/sparse_table.h"
@@ -35,11 +36,12 @@ class TableServer {
  public:
   // `snapshot_directory` may be empty if `logging` is kOff.
   TableServer(const TableLimits& limits, std::string snapshot_directory,
-              PushLogging logging)
+              PushLogging logging, PushObserver push_observer = {})
       : limits_(limits),
         directory_(snapshot_directory),
         snapshots_(std::move(snapshot_directory)),
-        logging_(logging) {}
+        logging_(logging),
+        push_observer_(std::move(push_observer)) {}
 
   const TableLimits& limits() const { return limits_; }
 
@@ -96,6 +98,7 @@ class TableServer {
   const std::string directory_;
   const SnapshotDirectory snapshots_;
   const PushLogging logging_;
+  const PushObserver push_observer_;
   RefusedRequests refused_;
   // Null if pushes are not logged. Set by Recover.
   std::unique_ptr<RecoveryDirectory> recovery_;

@@ -84,7 +84,7 @@ rpc::MethodOptions FileMethod() {
 TableService::TableService(TableServiceOptions options)
     : server_(std::make_shared<TableServer>(
           options.limits, std::move(options.snapshot_directory),
-          options.logging)) {}
+          options.logging, std::move(options.push_observer))) {}
 
 TableService::~TableService() = default;
 

@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "ps/storage/push_log.h"
+#include "ps/storage/push_observer.h"
 #include "ps/table_limits.h"
 #include "rpc/agent/service.h"
 #include "rpc/identity/worker_info.h"
@@ -32,6 +33,8 @@ struct TableServiceOptions {
   // worker's name. A worker that is started again under its name then has its
   // tables, with all pushes that were acknowledged, before it serves.
   PushLogging logging = PushLogging::kOff;
+  // For tests that end processes in the middle of a push.
+  PushObserver push_observer = {};
 };
 
 // The service for tables. Each worker that holds rows or uses a Table needs

@@ -104,9 +104,13 @@ absl::StatusOr<PushOutcome> LoggedTable::Apply(
 absl::StatusOr<PushOutcome> LoggedTable::Push(
     const LoggedPush& push, const std::vector<PartitionRange>& ranges) {
   if (push.keys.empty()) return PushOutcome::kApplied;
+  Observe(PushStage::kDecoded);
   const std::shared_lock lock(mutex_);
   if (log_ != nullptr) RETURN_IF_ERROR(log_->Append(push));
-  return Apply(push, ranges);
+  Observe(PushStage::kLogged);
+  ASSIGN_OR_RETURN(const PushOutcome outcome, Apply(push, ranges));
+  Observe(PushStage::kApplied);
+  return outcome;
 }
 
 absl::StatusOr<TableFileSize> LoggedTable::Save(

@@ -8,12 +8,14 @@
 #include <memory>
 #include <shared_mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "ps/storage/push_log.h"
+#include "ps/storage/push_observer.h"
 #include "ps/storage/recovery_directory.h"
 #include "ps/storage/sparse_table.h"
 #include "ps/storage/table_file.h"
@@ -44,6 +46,15 @@ class LoggedTable {
       const RecoveryDirectory& directory, PushLogging logging);
 
   SparseTable& table() { return *table_; }
+
+  // Observes pushes from now on. Call before the first one.
+  void set_push_observer(PushObserver observer) {
+    observer_ = std::move(observer);
+  }
+  void Observe(PushStage stage) const {
+    if (observer_) observer_(stage);
+  }
+
   bool is_logged() const { return directory_ != nullptr; }
   TableStatistics& statistics() { return statistics_; }
 
@@ -79,6 +90,7 @@ class LoggedTable {
   const std::unique_ptr<SparseTable> table_;
   const RecoveryDirectory* const directory_;
   const PushLogging logging_;
+  PushObserver observer_;
   TableStatistics statistics_;
 
   // Held shared from the logging of a push until it is applied, so that the log

@@ -32,7 +32,8 @@ namespace {
 
 using ::hawser::async::IsOk;
 
-const int kKills = async::NightlyOr(1000, 50);
+// Each takes the time after which the name of a dead server can be taken.
+const int kKills = async::NightlyOr(300, 6);
 constexpr int64_t kKeys = 1000;
 constexpr size_t kPushesUnderWay = 4;
 
@@ -41,9 +42,11 @@ class Pushing {
  public:
   explicit Pushing(ps::Table table) : table_(std::move(table)) {}
 
-  // Adds 1 to all rows in each push, until `end`.
+  // Adds 1 to all rows in each push, until a push was acknowledged and it is
+  // `end`.
   void Until(std::chrono::steady_clock::time_point end) {
-    while (std::chrono::steady_clock::now() < end) {
+    const int64_t before = acknowledged_;
+    while (std::chrono::steady_clock::now() < end || acknowledged_ == before) {
       while (under_way_.size() >= kPushesUnderWay) WaitForOne();
       under_way_.push_back(table_.Push(keys_, gradients_));
     }
@@ -105,7 +108,7 @@ TEST(KilledTableServerTest, LosesNoAcknowledgedPushAndAppliesNoneTwice) {
   for (int kill = 0; kill < kKills; ++kill) {
     pushing.Until(std::chrono::steady_clock::now() +
                   std::chrono::microseconds(20'000 + random() % 100'000));
-    if (kill % 5 == 4) {
+    if (kill % 3 == 2) {
       ASSERT_THAT(table->Save(absl::StrCat("kill-", kill)).Wait(), IsOk());
     }
     ASSERT_EQ(::kill(server->pid(), SIGKILL), 0);
