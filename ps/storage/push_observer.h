@@ -7,8 +7,8 @@
 
 namespace hawser::ps {
 
-// Stages of a push of rows, in order. One that fails does not pass the rest. Of a
-// table without a log, only kReceived and kReplying are observed.
+// Stages of a push of rows, in order. One that fails does not pass the rest. Of
+// a table without a log, only kReceived and kReplying are observed.
 enum class PushStage {
   kReceived,  // Nothing of its tensors was read.
   kDecoded,   // It was read and checked.
