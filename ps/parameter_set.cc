@@ -142,15 +142,27 @@ absl::Status ParameterSet::Assign(const AssignOptions& options) {
   return async::JoinAll(std::move(done)).Wait();
 }
 
-absl::Status ParameterSet::Fetch() {
+async::Future<void> ParameterSet::CopyToModule(
+    std::vector<async::Future<std::vector<Tensor>>> values) const {
+  std::vector<std::vector<Tensor>> targets;
+  for (const Part& part : parts_) targets.push_back(part.parameters);
+  return async::JoinAll(std::move(values))
+      .Then([targets = std::move(targets)](
+                const absl::StatusOr<std::vector<std::vector<Tensor>>>& parts) {
+        RETURN_IF_ERROR(parts);
+        for (size_t i = 0; i < targets.size(); ++i) {
+          CopyTo(targets[i], (*parts)[i]);
+        }
+        return absl::OkStatus();
+      });
+}
+
+absl::Status ParameterSet::Fetch() { return FetchAsync().Wait(); }
+
+async::Future<void> ParameterSet::FetchAsync() {
   std::vector<async::Future<std::vector<Tensor>>> pulled;
   for (const Part& part : parts_) pulled.push_back(part.table.Pull());
-  ASSIGN_OR_RETURN(const std::vector<std::vector<Tensor>> values,
-                   async::JoinAll(std::move(pulled)).Wait());
-  for (size_t i = 0; i < parts_.size(); ++i) {
-    CopyTo(parts_[i].parameters, values[i]);
-  }
-  return absl::OkStatus();
+  return CopyToModule(std::move(pulled));
 }
 
 absl::Status ParameterSet::Step(const PushOptions& options) {
@@ -159,7 +171,6 @@ absl::Status ParameterSet::Step(const PushOptions& options) {
 
 async::Future<void> ParameterSet::StepAsync(const PushOptions& options) {
   std::vector<async::Future<std::vector<Tensor>>> pulled;
-  std::vector<std::vector<Tensor>> targets;
   for (const Part& part : parts_) {
     std::vector<Tensor> gradients;
     gradients.reserve(part.parameters.size());
@@ -167,18 +178,8 @@ async::Future<void> ParameterSet::StepAsync(const PushOptions& options) {
       gradients.push_back(autograd::Grad(parameter));
     }
     pulled.push_back(part.table.PushPull(gradients, options));
-    targets.push_back(part.parameters);
   }
-  return async::JoinAll(std::move(pulled))
-      .Then(
-          [targets = std::move(targets)](
-              const absl::StatusOr<std::vector<std::vector<Tensor>>>& values) {
-            RETURN_IF_ERROR(values);
-            for (size_t i = 0; i < targets.size(); ++i) {
-              CopyTo(targets[i], (*values)[i]);
-            }
-            return absl::OkStatus();
-          });
+  return CopyToModule(std::move(pulled));
 }
 
 absl::Status ParameterSet::Save(const std::string& path) {

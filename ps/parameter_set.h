@@ -89,6 +89,7 @@ class ParameterSet {
 
   // Copies the parameters from the servers to the module.
   absl::Status Fetch();
+  async::Future<void> FetchAsync();
 
   // Sends the gradients of the module, and copies the updated parameters to it.
   // Gradients stay; a parameter without one counts as one with a gradient of
@@ -121,6 +122,9 @@ class ParameterSet {
       : module_(module), parts_(std::move(parts)) {}
 
   absl::Status Assign(const AssignOptions& options);
+  // Copies the values of each part to the module, once they are there.
+  async::Future<void> CopyToModule(
+      std::vector<async::Future<std::vector<Tensor>>> values) const;
 
   nn::Module& module_;
   const std::vector<Part> parts_;

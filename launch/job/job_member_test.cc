@@ -1,0 +1,120 @@
+#include "launch/job/job_member.h"
+
+#include <cstdint>
+#include <functional>
+#include <future>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "async/future.h"
+#include "async/testing/status_matchers.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "launch/job/job_options.h"
+#include "store/grpc/server.h"
+
+namespace hawser::launch {
+namespace {
+
+using async::IsOk;
+using async::StatusIs;
+using ::testing::HasSubstr;
+
+// A job of a server and two trainers, each in a thread of this process.
+class JobMemberTest : public testing::Test {
+ protected:
+  using Work = std::function<absl::Status(JobMember& member)>;
+
+  void SetUp() override {
+    auto started = store::StoreServer::Start({});
+    ASSERT_THAT(started, IsOk());
+    store_ = *std::move(started);
+  }
+
+  // Runs `work` as this process, and returns the outcome of leaving.
+  std::future<absl::Status> Run(const std::string& role, int index, Work work) {
+    JobOptions options;
+    options.roles = {{"server", 1}, {"trainer", 2}};
+    options.role = role;
+    options.index = index;
+    options.master = "tcp://" + store_->address();
+    options.external_store = true;
+    options.silent_limit = absl::Seconds(20);
+    return std::async(std::launch::async, [options, work]() -> absl::Status {
+      absl::StatusOr<std::unique_ptr<JobMember>> member =
+          JobMember::Join(options);
+      if (!member.ok()) return member.status();
+      return (*member)->Leave(work(**member));
+    });
+  }
+
+  static absl::Status WaitForEnd(JobMember& member) {
+    return member.WaitForEnd();
+  }
+
+  std::unique_ptr<store::StoreServer> store_;
+};
+
+TEST_F(JobMemberTest, FirstTrainerCountsTheSamplesOfAllAndEndsTheJob) {
+  auto server = Run("server", 0, WaitForEnd);
+  auto second = Run("trainer", 1, [](JobMember& member) {
+    EXPECT_EQ(member.AddSamples(30), 30);
+    EXPECT_EQ(member.AddSamples(30), 60);
+    EXPECT_THAT(member.FinishSamples(), async::IsOkAndHolds(60));
+    return member.WaitForEnd();
+  });
+  auto first = Run("trainer", 0, [](JobMember& member) {
+    EXPECT_GE(member.AddSamples(5), 5);
+    EXPECT_THAT(member.FinishSamples(), async::IsOkAndHolds(65));
+    return member.EndJob();
+  });
+  EXPECT_THAT(first.get(), IsOk());
+  EXPECT_THAT(second.get(), IsOk());
+  EXPECT_THAT(server.get(), IsOk());
+}
+
+TEST_F(JobMemberTest, AllReportTheErrorOfTheOneThatFailed) {
+  auto server = Run("server", 0, WaitForEnd);
+  auto second = Run("trainer", 1, [](JobMember& member) {
+    // Ends with the job, although nothing completes it.
+    async::Promise<void> never;
+    const absl::Status status = member.WaitFor(never.future());
+    EXPECT_THAT(member.Check(), StatusIs(absl::StatusCode::kUnavailable));
+    return status;
+  });
+  auto first = Run("trainer", 0, [](JobMember&) {
+    return absl::DataLossError("the data are damaged");
+  });
+  EXPECT_THAT(first.get(), StatusIs(absl::StatusCode::kDataLoss));
+  for (auto* other : {&server, &second}) {
+    EXPECT_THAT(other->get(), StatusIs(absl::StatusCode::kUnavailable,
+                                       HasSubstr("the data are damaged")));
+  }
+}
+
+TEST_F(JobMemberTest, WaitsReturnTheResultWhileTheJobRuns) {
+  auto server = Run("server", 0, WaitForEnd);
+  auto second = Run("trainer", 1, [](JobMember& member) {
+    EXPECT_THAT(member.WaitFor(async::MakeReadyFuture<int>(7)),
+                async::IsOkAndHolds(7));
+    EXPECT_THAT(
+        member.WaitFor(async::MakeReadyFuture<void>(absl::AbortedError("x"))),
+        StatusIs(absl::StatusCode::kAborted));
+    EXPECT_THAT(member.FinishSamples(), IsOk());
+    return member.WaitForEnd();
+  });
+  auto first = Run("trainer", 0, [](JobMember& member) {
+    EXPECT_THAT(member.FinishSamples(), IsOk());
+    return member.EndJob();
+  });
+  EXPECT_THAT(first.get(), IsOk());
+  EXPECT_THAT(second.get(), IsOk());
+  EXPECT_THAT(server.get(), IsOk());
+}
+
+}  // namespace
+}  // namespace hawser::launch
