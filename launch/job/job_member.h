@@ -58,9 +58,8 @@ class JobMember {
   // OK while the job runs; then the status with which it has ended.
   absl::Status Check() const { return monitor_->Check(); }
 
-  // Waits for `future`, but not beyond the end of the job. Returns the error
-  // with which the job has ended rather than one of the future, which may be
-  // its consequence.
+  // Waits for `future`, but not if the job ends with an error. Returns that
+  // error rather than one of the future, which may be its consequence.
   template <class T>
   async::Result<T> WaitFor(async::Future<T> future);
 
@@ -76,7 +75,8 @@ class JobMember {
   // does.
   absl::StatusOr<int64_t> FinishSamples();
 
-  // Ends the job for all processes: its work is done.
+  // Ends the job for all processes: its work is done. Call it once all have
+  // finished theirs.
   absl::Status EndJob() { return NotifyOthers({}, ""); }
 
   // Leaves the job. If `outcome` is OK, leaves gracefully, together with the

@@ -96,6 +96,23 @@ TEST_F(JobMemberTest, AllReportTheErrorOfTheOneThatFailed) {
   }
 }
 
+TEST_F(JobMemberTest, SuccessDoesNotCutOffWhatIsWaitedFor) {
+  async::Promise<void> promise;
+  auto server = Run("server", 0, [&](JobMember& member) {
+    const absl::Status end = member.WaitForEnd();
+    promise.Set(absl::OkStatus());
+    return end;
+  });
+  auto second = Run("trainer", 1, [&](JobMember& member) {
+    return member.WaitFor(promise.future());
+  });
+  auto first =
+      Run("trainer", 0, [](JobMember& member) { return member.EndJob(); });
+  EXPECT_THAT(first.get(), IsOk());
+  EXPECT_THAT(second.get(), IsOk());
+  EXPECT_THAT(server.get(), IsOk());
+}
+
 TEST_F(JobMemberTest, WaitsReturnTheResultWhileTheJobRuns) {
   auto server = Run("server", 0, WaitForEnd);
   auto second = Run("trainer", 1, [](JobMember& member) {
