@@ -135,6 +135,16 @@ def _other_libraries():
     )
     maybe(
         system_repository,
+        name = "libmicrohttpd",
+        libraries = {"libmicrohttpd": ["-lmicrohttpd"]},
+    )
+    maybe(
+        system_repository,
+        name = "com_github_jupp0r_prometheus_cpp",
+        libraries = {"core": ["-lprometheus-cpp-core"]},
+    )
+    maybe(
+        system_repository,
         name = "zlib",
         libraries = {"zlib": ["-lz"]},
     )

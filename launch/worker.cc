@@ -11,6 +11,7 @@
 #include "dist_optim/dist_optim_service.h"
 #include "launch/environment.h"
 #include "launch/master_endpoint.h"
+#include "launch/metrics_endpoint.h"
 #include "launch/network_interface.h"
 #include "launch/store_counters.h"
 #include "net/auth/credentials.h"
@@ -24,6 +25,7 @@
 #include "store/grpc/store.h"
 #include "store/open_store.h"
 #include "store/store_url.h"
+#include "telemetry/metrics.h"
 
 namespace hawser::launch {
 namespace {
@@ -113,6 +115,15 @@ absl::StatusOr<store::StoreUrl> Complete(WorkerOptions& options) {
   return url;
 }
 
+// Null if there is no address.
+absl::StatusOr<std::unique_ptr<MetricsEndpoint>> StartMetrics(
+    const WorkerMetrics& options) {
+  const std::string address =
+      StringOrEnvironment(options.address, "HAWSER_METRICS_ADDRESS", "");
+  if (address.empty()) return nullptr;
+  return MetricsEndpoint::Start(address, options.allow_network);
+}
+
 }  // namespace
 
 // One worker's access to the job's store, which rank 0 may serve.
@@ -200,14 +211,17 @@ absl::StatusOr<std::unique_ptr<Worker>> Worker::Start(WorkerOptions options) {
     net::WarnIfFewOpenFiles(
         options.identity.world_size.value_or(kWorkersOfAnElasticJob));
   }
+  // First, so that it shows a worker that waits for others.
+  ASSIGN_OR_RETURN(std::unique_ptr<MetricsEndpoint> metrics,
+                   StartMetrics(options.metrics));
   std::unique_ptr<StoreHost> host;
   store::Store* store = options.meeting_place.store;
   if (store == nullptr) {
     ASSIGN_OR_RETURN(host, StoreHost::Join(options, url, credentials));
     store = host->store();
   }
-  std::unique_ptr<Worker> worker(
-      new Worker(options.identity.world_size, std::move(host), store));
+  std::unique_ptr<Worker> worker(new Worker(
+      options.identity.world_size, std::move(host), store, std::move(metrics)));
 
   rpc::AgentOptions agent;
   agent.name = options.identity.name;
@@ -248,20 +262,30 @@ absl::StatusOr<std::unique_ptr<Worker>> Worker::Start(WorkerOptions options) {
     agent.services.push_back(
         std::make_unique<StoreCounters>(worker->host_->server()));
   }
+  std::vector<const telemetry::MetricSource*> sources;
   for (std::unique_ptr<rpc::Service>& service : options.services) {
+    const auto* source = dynamic_cast<telemetry::MetricSource*>(service.get());
+    if (source != nullptr) sources.push_back(source);
     agent.services.push_back(std::move(service));
   }
   agent.observers = std::move(options.observers);
+  if (worker->metrics_ != nullptr) {
+    agent.observers.push_back(worker->metrics_->calls());
+  }
   ASSIGN_OR_RETURN(worker->agent_, rpc::Agent::Start(std::move(agent)));
+  if (worker->metrics_ != nullptr) {
+    worker->metrics_->SetJoined(*worker->agent_, std::move(sources));
+  }
   return worker;
 }
 
 Worker::Worker(std::optional<int> world_size, std::unique_ptr<StoreHost> host,
-               store::Store* store)
+               store::Store* store, std::unique_ptr<MetricsEndpoint> metrics)
     : world_size_(world_size),
       host_(std::move(host)),
       store_(store),
-      empty_registry_(std::make_unique<rpc::FunctionRegistry>()) {}
+      empty_registry_(std::make_unique<rpc::FunctionRegistry>()),
+      metrics_(std::move(metrics)) {}
 
 Worker::~Worker() = default;
 
@@ -269,7 +293,12 @@ std::string Worker::master() const {
   return host_ != nullptr ? host_->master() : "";
 }
 
+std::string Worker::metrics_address() const {
+  return metrics_ != nullptr ? metrics_->address() : "";
+}
+
 absl::Status Worker::Shutdown(bool graceful) {
+  if (metrics_ != nullptr) metrics_->SetLeaving();
   absl::Status status = agent_->Shutdown(graceful);
   // After a cancelled Shutdown, rank 0 does not wait for the other workers.
   if (graceful && host_ != nullptr && !absl::IsCancelled(status)) {

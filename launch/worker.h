@@ -18,6 +18,8 @@ class FunctionRegistry;
 
 namespace hawser::launch {
 
+class MetricsEndpoint;
+
 // One worker of a job, with remote calls, remote references, distributed
 // autograd and distributed optimizers:
 //
@@ -37,7 +39,8 @@ class Worker {
   //   kUnavailable       the store does not reply at its address.
   //   kNotFound          the network interface or a file of the credentials
   //                      does not exist.
-  //   kFailedPrecondition  an address other than loopback without TLS.
+  //   kFailedPrecondition  an address other than loopback without TLS, or for
+  //                      metrics without permission.
   //   kPermissionDenied  other users may read the key or the token; or the
   //                      certificate is an observer's.
   //   kUnauthenticated   the store at the master's address rejects this
@@ -60,6 +63,9 @@ class Worker {
   // "host:port" of the store that rank 0 serves; empty with another store.
   std::string master() const;
 
+  // "host:port" of the pages for monitoring; empty without them.
+  std::string metrics_address() const;
+
   // If `graceful`, first waits until all workers of the job are idle and ends
   // all references; the error names the calls and references that remain. Then
   // stops the worker. Idempotent. Errors are those of rpc::Agent::Shutdown.
@@ -69,7 +75,7 @@ class Worker {
   class StoreHost;
 
   Worker(std::optional<int> world_size, std::unique_ptr<StoreHost> host,
-         store::Store* store);
+         store::Store* store, std::unique_ptr<MetricsEndpoint> metrics);
 
   const std::optional<int> world_size_;
   // Null if the user supplied the store.
@@ -79,6 +85,8 @@ class Worker {
   const std::unique_ptr<rpc::FunctionRegistry> empty_registry_;
   // Null until Start succeeds.
   std::unique_ptr<rpc::Agent> agent_;
+  // Null without pages. Destroyed first: it reads from the agent.
+  const std::unique_ptr<MetricsEndpoint> metrics_;
 };
 
 }  // namespace hawser::launch

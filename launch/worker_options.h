@@ -87,6 +87,17 @@ struct WorkerNetwork {
   rpc::GrpcTransportOptions grpc = {};
 };
 
+// Pages for monitoring systems, over HTTP: /metrics for Prometheus, /healthz
+// and /readyz. docs/metrics.md.
+struct WorkerMetrics {
+  // "host:port". Port 0 selects a free port, which Worker::metrics_address()
+  // returns. Empty: no pages. Environment: HAWSER_METRICS_ADDRESS.
+  std::string address = {};
+  // Permits addresses other than loopback: everyone who can connect can read
+  // the pages, also with TLS among workers.
+  bool allow_network = false;
+};
+
 // Timeouts, threads, and limits on the resources that peers use.
 struct WorkerLimits {
   // Default timeout of calls.
@@ -114,6 +125,7 @@ struct WorkerOptions {
   const rpc::FunctionRegistry* registry = nullptr;
   WorkerNetwork network = {};
   WorkerLimits limits = {};
+  WorkerMetrics metrics = {};
   // Services in addition to streams, references, distributed autograd and
   // optimizers, which every worker has. Attached after those, in this order.
   std::vector<std::unique_ptr<rpc::Service>> services = {};

@@ -23,7 +23,9 @@
 #include "ps/storage/table_file.h"
 #include "ps/storage/table_spec.h"
 #include "ps/storage/table_statistics.h"
+#include "ps/table_metrics.h"
 #include "rpc/identity/worker_info.h"
+#include "telemetry/metrics.h"
 
 namespace hawser::ps {
 namespace {
@@ -226,6 +228,10 @@ v1::ListTablesReply TableServer::List() const {
     (*reply.mutable_refused())[reason] = count;
   }
   return reply;
+}
+
+std::vector<telemetry::MetricFamily> TableServer::Metrics() const {
+  return TableMetrics(Tables(), refused_, absl::Now());
 }
 
 std::vector<std::shared_ptr<LoggedTable>> TableServer::Tables() const {

@@ -25,6 +25,7 @@
 #include "ps/storage/table_spec.h"
 #include "ps/table_limits.h"
 #include "rpc/identity/worker_info.h"
+#include "telemetry/metrics.h"
 
 namespace hawser::ps {
 
@@ -72,6 +73,7 @@ class TableServer {
   absl::Status Drop(const v1::DropTableRequest& request);
 
   v1::ListTablesReply List() const;
+  std::vector<telemetry::MetricFamily> Metrics() const;
 
   // Requests that handlers have refused.
   RefusedRequests& refused() { return refused_; }

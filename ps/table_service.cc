@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -22,6 +23,7 @@
 #include "rpc/functions/run_on.h"
 #include "rpc/functions/service_method.h"
 #include "rpc/identity/worker_info.h"
+#include "telemetry/metrics.h"
 
 namespace hawser::ps {
 namespace {
@@ -146,6 +148,10 @@ void TableService::Stop() {
 
 std::map<std::string, int64_t> TableService::DebugNumbers() const {
   return server_->DebugNumbers();
+}
+
+std::vector<telemetry::MetricFamily> TableService::Metrics() const {
+  return server_->Metrics();
 }
 
 absl::StatusOr<std::shared_ptr<TableClient>> ClientOf(rpc::Agent& agent) {

@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -14,6 +15,7 @@
 #include "ps/table_limits.h"
 #include "rpc/agent/service.h"
 #include "rpc/identity/worker_info.h"
+#include "telemetry/metrics.h"
 
 namespace hawser::rpc {
 class Agent;
@@ -43,7 +45,7 @@ struct TableServiceOptions {
 //   options.services.push_back(std::make_unique<ps::TableService>());
 //
 // Without logs, tables end with the worker that holds them.
-class TableService final : public rpc::Service {
+class TableService final : public rpc::Service, public telemetry::MetricSource {
  public:
   explicit TableService(TableServiceOptions options = {});
   ~TableService() override;
@@ -55,6 +57,7 @@ class TableService final : public rpc::Service {
   void Stop() override;
   // As TableServer::DebugNumbers.
   std::map<std::string, int64_t> DebugNumbers() const override;
+  std::vector<telemetry::MetricFamily> Metrics() const override;
 
   // Null before Start.
   const std::shared_ptr<TableClient>& client() const { return client_; }

@@ -29,7 +29,7 @@ FLOORS = [
     ["nn", "optim", "data"],
     ["net", "net/grpc"],
     ["net/server", "net/health"],
-    ["net/auth"],
+    ["net/auth", "net/http"],
     ["store"],
     ["store/hash", "store/prefix_store"],
     ["store/collect_values"],

@@ -34,6 +34,8 @@ struct PsFlags {
   std::string advertise;
   std::string snapshot_directory;
   ps::PushLogging logging = ps::PushLogging::kOff;
+  std::string metrics_address;
+  bool metrics_allow_network = false;
 };
 
 absl::Status Serve(const PsFlags& flags) {
@@ -46,6 +48,8 @@ absl::Status Serve(const PsFlags& flags) {
   options.meeting_place.url = flags.init_url;
   options.network.bind_address = flags.bind;
   options.network.advertise_address = flags.advertise;
+  options.metrics.address = flags.metrics_address;
+  options.metrics.allow_network = flags.metrics_allow_network;
   options.services.push_back(std::make_unique<ps::TableService>(
       ps::TableServiceOptions{.snapshot_directory = flags.snapshot_directory,
                               .logging = flags.logging}));
@@ -108,6 +112,15 @@ void AddPs(CLI::App& hawser, CommandContext& context) {
                   "(write), or also of the machine (sync). Default: off.")
       ->type_name("MODE")
       ->transform(CLI::Transformer(modes).description(""));
+  command
+      .add_option("--metrics-addr", flags->metrics_address,
+                  "Address of the pages /metrics, /healthz and /readyz. "
+                  "Default: HAWSER_METRICS_ADDRESS; without it, there are "
+                  "none.")
+      ->type_name("HOST:PORT");
+  command.add_flag("--metrics-allow-network", flags->metrics_allow_network,
+                   "Permit --metrics-addr other than loopback, where everyone "
+                   "who can connect can read the pages.");
   const std::vector<CLI::Option*> of_server = command.get_options(
       [](const CLI::Option* option) { return !option->get_lnames().empty(); });
   for (const AddCommand add :

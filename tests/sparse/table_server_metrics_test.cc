@@ -1,0 +1,166 @@
+// The pages for monitoring of a `hawser ps` process.
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <csignal>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "async/testing/status_matchers.h"
+#include "fs/unique_fd.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "launch/worker.h"
+#include "launch/worker_options.h"
+#include "ps/storage/table_spec.h"
+#include "ps/table.h"
+#include "ps/table_service.h"
+#include "store/grpc/server.h"
+#include "tensor/tensor.h"
+#include "tests/program.h"
+
+namespace hawser::tests {
+namespace {
+
+using ::hawser::async::IsOk;
+using ::testing::AllOf;
+using ::testing::ContainsRegex;
+using ::testing::EndsWith;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+// The reply to a GET of `path` on that port of 127.0.0.1.
+std::string Get(int port, const std::string& path) {
+  const fs::UniqueFd fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in address = {};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(static_cast<uint16_t>(port));
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  if (connect(fd.get(), reinterpret_cast<const sockaddr*>(&address),
+              sizeof(address)) != 0) {
+    return "cannot connect";
+  }
+  const std::string request =
+      absl::StrCat("GET ", path, " HTTP/1.1\r\nHost: localhost\r\n\r\n");
+  send(fd.get(), request.data(), request.size(), MSG_NOSIGNAL);
+  std::string reply;
+  char buffer[4096];
+  ssize_t size = 0;
+  while ((size = recv(fd.get(), buffer, sizeof(buffer), 0)) > 0) {
+    reply.append(buffer, static_cast<size_t>(size));
+  }
+  return reply;
+}
+
+// The port in "...http://127.0.0.1:PORT/metrics".
+int MetricsPort(const std::string& log) {
+  const std::string before = "http://127.0.0.1:";
+  const size_t begin = log.find(before) + before.size();
+  int port = 0;
+  EXPECT_TRUE(
+      absl::SimpleAtoi(log.substr(begin, log.find('/', begin) - begin), &port))
+      << log;
+  return port;
+}
+
+TEST(TableServerMetricsTest, ShowsRequestsSnapshotsAndCalls) {
+  const std::string directory =
+      absl::StrCat(testing::TempDir(), "/table_server_metrics");
+  std::filesystem::remove_all(directory);
+  const auto store = store::StoreServer::Start({});
+  ASSERT_THAT(store, IsOk());
+  const std::string url = absl::StrCat("tcp://", (*store)->address());
+  Program server("cli/hawser",
+                 {"ps", "--name=ps0", "--rank=1", absl::StrCat("--init=", url),
+                  absl::StrCat("--snapshot-dir=", directory), "--logging=sync",
+                  "--metrics-addr=127.0.0.1:0"});
+  launch::WorkerOptions options;
+  options.identity = {.name = "trainer", .rank = 2};
+  options.meeting_place.url = url;
+  options.services.push_back(std::make_unique<ps::TableService>());
+  const auto trainer = launch::Worker::Start(std::move(options));
+  ASSERT_THAT(trainer, IsOk());
+  ASSERT_TRUE(server.WaitForError("serving as 'ps0'")) << server.Errors();
+  const int port = MetricsPort(server.Errors());
+  EXPECT_THAT(Get(port, "/metrics"), HasSubstr("ps_tables 0\n"));
+
+  const auto table = ps::Table::Create((*trainer)->agent(),
+                                       {.name = "users", .width = 4}, {"ps0"});
+  ASSERT_THAT(table, IsOk());
+  const Tensor keys = Tensor::Arange(10, {.dtype = tensor::DType::kI64});
+  ASSERT_THAT(table->Push(keys, Tensor::Ones({10, 4})).Wait(), IsOk());
+  ASSERT_THAT(table->Pull(keys).Wait(), IsOk());
+  ASSERT_THAT(table->Save("one").Wait(), IsOk());
+  ASSERT_FALSE(table->Save("../two").Wait().ok());
+  const std::string metrics = Get(port, "/metrics");
+  EXPECT_THAT(metrics,
+              AllOf(StartsWith("HTTP/1.1 200 OK\r\n"),
+                    HasSubstr("text/plain; version=0.0.4; charset=utf-8\r\n")));
+  for (const char* line : {
+           "ps_push_applied_total{table=\"users\"} 1\n",
+           "ps_push_duplicate_total{table=\"users\"} 0\n",
+           "ps_push_keys_total{table=\"users\"} 10\n",
+           "ps_push_bytes_total{table=\"users\"} 160\n",
+           "ps_pull_total{table=\"users\"} 1\n",
+           "ps_pull_keys_total{table=\"users\"} 10\n",
+           "ps_pull_bytes_total{table=\"users\"} 160\n",
+           "ps_tables 1\n",
+           "ps_shard_keys{table=\"users\"} 10\n",
+           "ps_table_bytes{table=\"users\"} ",
+           "checkpoint_age_seconds{table=\"users\"} ",
+           "checkpoint_seconds_count{table=\"users\"} 1\n",
+           "wal_fsync_seconds_bucket{table=\"users\",le=\"+Inf\"} ",
+           "rejected_total{reason=\"invalid_argument\"} 1\n",
+           "grpc_server_handled_total{grpc_service=\"hawser.v1.TableService\","
+           "grpc_method=\"Push\",grpc_code=\"OK\"} 1\n",
+           "grpc_server_handling_seconds_count",
+           "peer_state{peer=\"trainer\"} 1\n",
+           "peer_bytes_total{peer=\"trainer\",direction=\"received\"} ",
+           "calls_in_flight{side=\"server\"} ",
+           "queue_depth 0\n",
+           "store_reachable 1\n",
+           "rref_live{role=\"owner\"} 0\n",
+           "autograd_contexts 0\n",
+       }) {
+    EXPECT_THAT(metrics, HasSubstr(line));
+  }
+  EXPECT_THAT(Get(port, "/healthz"), EndsWith("\r\n\r\nok\n"));
+  EXPECT_THAT(Get(port, "/readyz"), EndsWith("\r\n\r\nready\n"));
+  EXPECT_THAT((*trainer)->Shutdown(), IsOk());
+  ASSERT_EQ(::kill(server.pid(), SIGTERM), 0);
+  EXPECT_EQ(server.Wait(), 0) << server.Errors();
+}
+
+TEST(TableServerMetricsTest, AWorkerThatWaitsForOthersIsNotReady) {
+  // Rank 1 of 2 waits for rank 0.
+  const auto store = store::StoreServer::Start({});
+  ASSERT_THAT(store, IsOk());
+  Program server(
+      "cli/hawser",
+      {"ps", "--name=ps0", "--rank=1",
+       absl::StrCat("--init=tcp://", (*store)->address(), "?world_size=2"),
+       "--metrics-addr=127.0.0.1:0"});
+  ASSERT_TRUE(server.WaitForError("metrics at")) << server.Errors();
+  const int port = MetricsPort(server.Errors());
+  EXPECT_THAT(Get(port, "/healthz"), EndsWith("\r\n\r\nok\n"));
+  EXPECT_THAT(Get(port, "/readyz"), AllOf(StartsWith("HTTP/1.1 503 "),
+                                          EndsWith("\r\n\r\njoining\n")));
+}
+
+TEST(TableServerMetricsTest, OtherAddressesNeedPermission) {
+  Program server("cli/hawser",
+                 {"ps", "--name=ps0", "--rank=1", "--init=tcp://127.0.0.1:1",
+                  "--metrics-addr=0.0.0.0:0"});
+  EXPECT_EQ(server.Wait(), 2);
+  EXPECT_THAT(server.Errors(),
+              ContainsRegex("refusing to serve metrics on 0.0.0.0.*loopback"));
+}
+
+}  // namespace
+}  // namespace hawser::tests
