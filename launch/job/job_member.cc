@@ -9,6 +9,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "async/future.h"
 #include "async/join.h"
@@ -25,12 +26,14 @@
 #include "rpc/functions/function_registry.h"
 #include "rpc/identity/call_options.h"
 #include "rpc/identity/worker_info.h"
+#include "store/barrier.h"
 #include "store/open_store.h"
 
 namespace hawser::launch {
 namespace {
 
 constexpr auto kReportInterval = std::chrono::milliseconds(100);
+constexpr absl::Duration kStoreTimeout = absl::Seconds(30);
 
 // On the first process of a role: reports how many samples another one has
 // processed so far, and whether these are all. Arguments: its index, number of
@@ -95,6 +98,24 @@ absl::StatusOr<std::unique_ptr<JobMember>> JobMember::Join(
   worker.services.push_back(std::move(monitor));
   ASSIGN_OR_RETURN(member->worker_, Worker::Start(std::move(worker)));
   return member;
+}
+
+absl::Status JobMember::Meet(const std::string& name) {
+  // Names of earlier jobs in the same store do not count.
+  ASSIGN_OR_RETURN(const rpc::WorkerInfo first,
+                   agent().FindWorker(WorkerName(options_.role, 0)));
+  store::Barrier barrier(
+      &worker_->store(),
+      absl::StrCat("meet/", rpc::ToString(first.incarnation), "/", name),
+      kStoreTimeout);
+  RETURN_IF_ERROR(barrier.Arrive({options_.name(), options_.name()}, ""));
+  if (!is_first()) return WaitFor(barrier.WhenComplete()).status();
+  std::vector<store::Barrier::Participant> all;
+  for (const std::string& worker : options_.workers(options_.role)) {
+    all.push_back({worker, worker});
+  }
+  RETURN_IF_ERROR(WaitFor(barrier.WhenAllArrived(all)));
+  return barrier.Complete("");
 }
 
 int64_t JobMember::AddSamples(int64_t samples) {

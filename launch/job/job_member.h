@@ -58,13 +58,18 @@ class JobMember {
   // OK while the job runs; then the status with which it has ended.
   absl::Status Check() const { return monitor_->Check(); }
 
-  // Waits for `future`, but not if the job ends with an error. Returns that
-  // error rather than one of the future, which may be its consequence.
+  // Waits for `future`, but not beyond the end of the job. Returns the error
+  // with which the job has ended rather than one of the future, which may be
+  // its consequence.
   template <class T>
   async::Result<T> WaitFor(async::Future<T> future);
 
   // Waits for the end of the job.
   absl::Status WaitForEnd() { return monitor_->ended().Wait(); }
+
+  // Waits until all processes of this role have called it with `name`, which
+  // must be another one each time.
+  absl::Status Meet(const std::string& name);
 
   // Adds samples that this process has processed, and tells the first process
   // of its role, at most every 100 ms. Returns how many all processes of the
@@ -75,8 +80,7 @@ class JobMember {
   // does.
   absl::StatusOr<int64_t> FinishSamples();
 
-  // Ends the job for all processes: its work is done. Call it once all have
-  // finished theirs.
+  // Ends the job for all processes: its work is done.
   absl::Status EndJob() { return NotifyOthers({}, ""); }
 
   // Leaves the job. If `outcome` is OK, leaves gracefully, together with the

@@ -1,5 +1,6 @@
 #include "launch/job/job_member.h"
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <future>
@@ -9,6 +10,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "async/future.h"
 #include "async/testing/status_matchers.h"
@@ -96,21 +98,42 @@ TEST_F(JobMemberTest, AllReportTheErrorOfTheOneThatFailed) {
   }
 }
 
-TEST_F(JobMemberTest, SuccessDoesNotCutOffWhatIsWaitedFor) {
-  async::Promise<void> promise;
-  auto server = Run("server", 0, [&](JobMember& member) {
-    const absl::Status end = member.WaitForEnd();
-    promise.Set(absl::OkStatus());
-    return end;
-  });
+TEST_F(JobMemberTest, ProcessesOfARoleMeet) {
+  std::atomic<int> arrivals = 0;
+  const auto meet = [&arrivals](JobMember& member) {
+    for (const int round : {1, 2, 3}) {
+      ++arrivals;
+      const absl::Status met = member.Meet(absl::StrCat("round ", round));
+      if (!met.ok()) return met;
+      EXPECT_GE(arrivals, 2 * round);
+    }
+    return absl::OkStatus();
+  };
+  auto server = Run("server", 0, WaitForEnd);
   auto second = Run("trainer", 1, [&](JobMember& member) {
-    return member.WaitFor(promise.future());
+    EXPECT_THAT(meet(member), IsOk());
+    return member.WaitForEnd();
   });
-  auto first =
-      Run("trainer", 0, [](JobMember& member) { return member.EndJob(); });
+  auto first = Run("trainer", 0, [&](JobMember& member) {
+    EXPECT_THAT(meet(member), IsOk());
+    return member.EndJob();
+  });
   EXPECT_THAT(first.get(), IsOk());
   EXPECT_THAT(second.get(), IsOk());
   EXPECT_THAT(server.get(), IsOk());
+}
+
+TEST_F(JobMemberTest, MeetingsEndWithTheJob) {
+  auto server = Run("server", 0, WaitForEnd);
+  auto second =
+      Run("trainer", 1, [](JobMember& member) { return member.Meet("end"); });
+  auto first = Run("trainer", 0, [](JobMember&) {
+    return absl::DataLossError("the data are damaged");
+  });
+  EXPECT_THAT(first.get(), StatusIs(absl::StatusCode::kDataLoss));
+  EXPECT_THAT(second.get(), StatusIs(absl::StatusCode::kUnavailable,
+                                     HasSubstr("the data are damaged")));
+  EXPECT_FALSE(server.get().ok());
 }
 
 TEST_F(JobMemberTest, WaitsReturnTheResultWhileTheJobRuns) {

@@ -18,7 +18,7 @@ void JobMonitor::OnWorkerLost(const rpc::WorkerInfo& worker,
 }
 
 void JobMonitor::End(const absl::Status& status) {
-  if (!end_.Set(status) || status.ok()) return;
+  if (!end_.Set(status)) return;
   std::list<std::function<void()>> cancellations;
   {
     const async::MutexLock lock(&mutex_);
@@ -36,7 +36,7 @@ JobMonitor::Waiting::Waiting(JobMonitor& monitor, std::function<void()> cancel)
                                             std::move(cancel));
   }
   // Else a later end finds it in the list.
-  if (!monitor_.Check().ok()) (*place_)();
+  if (monitor_.ended_.ready()) (*place_)();
 }
 
 JobMonitor::Waiting::~Waiting() {

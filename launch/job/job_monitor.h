@@ -36,9 +36,8 @@ class JobMonitor final : public rpc::Service {
   // OK while the job runs.
   absl::Status Check() const;
 
-  // Calls `cancel` when the job ends with an error, unless it was destroyed
-  // before, or now if the job has. `cancel` may still run while it is
-  // destroyed.
+  // Calls `cancel` at the end of the job, unless it was destroyed before, or
+  // now if the job has ended. `cancel` may still run while it is destroyed.
   class Waiting {
    public:
     Waiting(JobMonitor& monitor, std::function<void()> cancel);

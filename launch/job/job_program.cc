@@ -102,10 +102,11 @@ int RunJobProgram(const JobProgram& program, int argc, char** argv) {
     UsageText text = program.usage;
     text.remarks =
         text.remarks.empty() ? kExitCodes : text.remarks + " " + kExitCodes;
-    std::fputs(Usage(text, {program.flags_file, kJobFlagsFile},
-                     telemetry::TerminalColumns(STDOUT_FILENO))
-                   .c_str(),
-               stdout);
+    std::vector<std::string> files = program.library_flags_files;
+    files.insert(files.end(), {program.flags_file, kJobFlagsFile});
+    std::fputs(
+        Usage(text, files, telemetry::TerminalColumns(STDOUT_FILENO)).c_str(),
+        stdout);
     return 0;
   }
   const absl::StatusOr<JobOptions> job = ReadFlags(program, argc, argv);

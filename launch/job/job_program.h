@@ -39,6 +39,8 @@ struct JobProgram {
   UsageText usage = {};
   // The source file with the program's flags.
   std::string flags_file = {};
+  // Source files of libraries with further flags of the program.
+  std::vector<std::string> library_flags_files = {};
   // Checks the program's flags and returns the roles of its job. Without roles
   // the program runs in this process alone.
   std::function<absl::StatusOr<std::vector<JobRole>>()> read_flags = nullptr;
