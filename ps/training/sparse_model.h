@@ -8,6 +8,7 @@
 #include "absl/status/statusor.h"
 #include "data/tabular/sample_batches.h"
 #include "nn/module.h"
+#include "optim/rule_spec.h"
 #include "ps/storage/table_spec.h"
 #include "tensor/tensor.h"
 
@@ -27,6 +28,8 @@ class SparseModel {
   // The dense parameters, owned by the model; null: none. Models with the same
   // configuration have the same initial values.
   virtual nn::Module* dense() { return nullptr; }
+  // Their update rule.
+  virtual optim::RuleSpec dense_rule() const { return {}; }
 
   // Returns the keys to look up in each table, i64 of any shape.
   virtual absl::StatusOr<std::vector<Tensor>> Keys(

@@ -18,8 +18,8 @@ Embedding EmbeddingOf(Table table, const SparseTrainerOptions& options) {
                    {.max_pushes_under_way = options.max_pushes_under_way});
 }
 
-ParameterSetOptions DenseOptions(const SparseTrainerOptions& options) {
-  return {.name = "dense", .rule = options.dense_rule};
+ParameterSetOptions DenseOptions(const SparseModel& model) {
+  return {.name = "dense", .rule = model.dense_rule()};
 }
 
 absl::Status CheckSpec(const Table& table, const TableSpec& expected,
@@ -45,8 +45,8 @@ absl::StatusOr<std::unique_ptr<SparseTrainer>> SparseTrainer::Create(
   std::unique_ptr<ParameterSet> dense;
   if (model.dense() != nullptr) {
     ASSIGN_OR_RETURN(
-        dense, ParameterSet::Create(agent, *model.dense(),
-                                    DenseOptions(options), options.servers));
+        dense, ParameterSet::Create(agent, *model.dense(), DenseOptions(model),
+                                    options.servers));
   }
   return std::unique_ptr<SparseTrainer>(
       new SparseTrainer(model, std::move(embeddings), std::move(dense)));
@@ -64,9 +64,9 @@ absl::StatusOr<std::unique_ptr<SparseTrainer>> SparseTrainer::Restore(
   }
   std::unique_ptr<ParameterSet> dense;
   if (model.dense() != nullptr) {
-    ASSIGN_OR_RETURN(dense, ParameterSet::Restore(agent, *model.dense(),
-                                                  DenseOptions(options),
-                                                  snapshot, options.servers));
+    ASSIGN_OR_RETURN(
+        dense, ParameterSet::Restore(agent, *model.dense(), DenseOptions(model),
+                                     snapshot, options.servers));
   }
   return std::unique_ptr<SparseTrainer>(
       new SparseTrainer(model, std::move(embeddings), std::move(dense)));

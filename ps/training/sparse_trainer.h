@@ -14,7 +14,6 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "data/tabular/sample_batches.h"
-#include "optim/rule_spec.h"
 #include "ps/embedding.h"
 #include "ps/parameter_set.h"
 #include "ps/training/sparse_model.h"
@@ -31,8 +30,6 @@ struct SparseTrainerOptions {
   std::vector<std::string> servers = {};
   // As EmbeddingOptions::max_pushes_under_way.
   int max_pushes_under_way = 4;
-  // Update rule of the dense parameters, which are in the table "dense".
-  optim::RuleSpec dense_rule = {};
 };
 
 // Predictions for samples, in their order.
@@ -51,7 +48,8 @@ struct Predictions {
 // model.
 class SparseTrainer {
  public:
-  // Creates the model's tables on the servers, unless they exist. The agent
+  // Creates the model's tables on the servers, unless they exist, and the table
+  // "dense" for its dense parameters. The agent
   // needs a TableService. Agent and model must outlive the trainer.
   static absl::StatusOr<std::unique_ptr<SparseTrainer>> Create(
       rpc::Agent& agent, SparseModel& model,

@@ -66,6 +66,9 @@ class Products final : public SparseModel {
              .initializer = Initializer::Normal(0.5, 0.3)}};
   }
   nn::Module* dense() override { return &offset_; }
+  optim::RuleSpec dense_rule() const override {
+    return optim::Sgd({.lr = 0.05});
+  }
   absl::StatusOr<std::vector<Tensor>> Keys(
       const data::SampleBatch& batch) const override {
     // Items after the users.
@@ -110,8 +113,6 @@ data::SampleBatches Batches(data::SampleBatchesOptions options) {
 
 absl::Status Ignore(int64_t, double) { return absl::OkStatus(); }
 
-const optim::RuleSpec kDenseRule = optim::Sgd({.lr = 0.05});
-
 // Workers "w0" and "w1" train on "w2" and "w3".
 class SparseTrainerTest : public testing::Test {
  protected:
@@ -124,11 +125,9 @@ class SparseTrainerTest : public testing::Test {
   }
 
   std::unique_ptr<SparseTrainer> Create(int rank, int max_pushes_under_way) {
-    auto trainer =
-        SparseTrainer::Create(job_.agent(rank), models_[rank],
-                              {.servers = servers_,
-                               .max_pushes_under_way = max_pushes_under_way,
-                               .dense_rule = kDenseRule});
+    auto trainer = SparseTrainer::Create(
+        job_.agent(rank), models_[rank],
+        {.servers = servers_, .max_pushes_under_way = max_pushes_under_way});
     EXPECT_THAT(trainer, IsOk());
     return *std::move(trainer);
   }
@@ -224,11 +223,9 @@ TEST_F(SparseTrainerTest, ARestoredTrainerGoesOnAsTheSavedOneWould) {
   EXPECT_LT(expected, saved - 0.02);
   EXPECT_NE(models_[0].offset(), 2);
 
-  auto restored = SparseTrainer::Restore(job_.agent(1), models_[1],
-                                         {.servers = servers_,
-                                          .max_pushes_under_way = 0,
-                                          .dense_rule = kDenseRule},
-                                         "first");
+  auto restored = SparseTrainer::Restore(
+      job_.agent(1), models_[1],
+      {.servers = servers_, .max_pushes_under_way = 0}, "first");
   ASSERT_THAT(restored, IsOk());
   EXPECT_NE(models_[1].offset(), 2);
   EXPECT_EQ(TestRmse(**restored), saved);

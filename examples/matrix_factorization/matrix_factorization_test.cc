@@ -1,0 +1,232 @@
+// Tests that run the example as a user does, in several processes.
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "async/testing/status_matchers.h"
+#include "data/tabular/samples.h"
+#include "data/tabular/synthetic_ratings.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "nlohmann/json.hpp"
+#include "ps/training/checkpoint.h"
+#include "tests/program.h"
+
+namespace hawser::examples::matrix_factorization {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using tests::Program;
+
+// The example with a silent limit for machines that may stall for seconds.
+class MatrixFactorization : public Program {
+ public:
+  explicit MatrixFactorization(std::vector<std::string> flags)
+      : Program("examples/matrix_factorization/matrix_factorization",
+                Patient(std::move(flags))) {}
+
+  // The result of a run that succeeds.
+  nlohmann::json Result() {
+    EXPECT_EQ(Wait(), 0) << Errors();
+    return nlohmann::json::parse(Output(), nullptr, false);
+  }
+
+ private:
+  static std::vector<std::string> Patient(std::vector<std::string> flags) {
+    flags.insert(flags.begin(), "--silent_limit=20s");
+    return flags;
+  }
+};
+
+std::string TemporaryPath(const std::string& name) {
+  return absl::StrCat(testing::TempDir(), "/", name);
+}
+
+// An empty directory.
+std::string NewDirectory(const std::string& name) {
+  const std::string path = TemporaryPath(name);
+  std::filesystem::remove_all(path);
+  std::filesystem::create_directory(path);
+  return path;
+}
+
+// Waits until there is a checkpoint after `epochs`; false after a minute.
+bool WaitForEpochs(const std::string& directory, int64_t epochs) {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(1);
+  while (std::chrono::steady_clock::now() < end) {
+    const auto checkpoint = ps::ReadCheckpoint(directory);
+    if (checkpoint.ok() && checkpoint->epochs >= epochs) return true;
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  return false;
+}
+
+class ProcessesTest : public testing::TestWithParam<std::vector<std::string>> {
+};
+
+TEST_P(ProcessesTest, RmseIsCloseToTheNoise) {
+  MatrixFactorization program(GetParam());
+  const nlohmann::json result = program.Result();
+  ASSERT_TRUE(result.is_object()) << program.Output();
+  EXPECT_EQ(result["example"], "matrix_factorization");
+  EXPECT_NEAR(result["best_rmse"], 0.5, 0.01);
+  EXPECT_LT(result["test_rmse"], 1.08 * result["best_rmse"].get<double>());
+  EXPECT_GE(result["test_rmse"], result["best_rmse"]);
+  EXPECT_EQ(result["epochs"], 3);
+  EXPECT_EQ(result["samples"], 3 * 180'000);
+  EXPECT_GT(result["samples_per_s"], 0);
+  EXPECT_THAT(program.Errors(), HasSubstr("epoch 3/3"));
+  EXPECT_TRUE(program.Processes().empty());
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Counts, ProcessesTest,
+    testing::Values(std::vector<std::string>{"--local"},
+                    std::vector<std::string>{"--servers=1", "--trainers=1"},
+                    std::vector<std::string>{"--servers=2", "--trainers=2"}));
+
+TEST(MatrixFactorizationTest, ResumesOnOtherNumbersOfProcesses) {
+  const std::string directory = NewDirectory("mf_resume");
+  const std::string snapshots = absl::StrCat("--snapshots=", directory);
+  MatrixFactorization first({snapshots, "--epochs=1"});
+  const nlohmann::json before = first.Result();
+  ASSERT_TRUE(before.is_object()) << first.Output();
+  EXPECT_EQ(before["samples"], 180'000);
+  EXPECT_TRUE(std::filesystem::exists(absl::StrCat(directory, "/epoch-1")));
+
+  MatrixFactorization second(
+      {snapshots, "--epochs=2", "--resume", "--servers=2", "--trainers=3"});
+  const nlohmann::json after = second.Result();
+  ASSERT_TRUE(after.is_object()) << second.Output();
+  EXPECT_EQ(after["epochs"], 2);
+  EXPECT_EQ(after["samples"], 2 * 180'000);
+  // The first epoch again would not reach this.
+  EXPECT_LT(after["test_rmse"], before["test_rmse"].get<double>() - 0.01);
+  EXPECT_THAT(second.Errors(),
+              AllOf(HasSubstr("epoch 2/2"), Not(HasSubstr("epoch 1/2"))));
+  EXPECT_TRUE(std::filesystem::exists(absl::StrCat(directory, "/epoch-2")));
+  EXPECT_FALSE(std::filesystem::exists(absl::StrCat(directory, "/epoch-1")));
+
+  for (const auto& [flags, error] :
+       std::vector<std::pair<std::vector<std::string>, std::string>>{
+           {{snapshots}, "go on from it with --resume"},
+           {{snapshots, "--resume", "--epochs=2"}, "has 2 already"},
+           {{snapshots, "--resume", "--epochs=4", "--factors=3"},
+            "of the snapshot 'epoch-2' has another width"}}) {
+    MatrixFactorization refused(flags);
+    EXPECT_EQ(refused.Wait(), 1);
+    EXPECT_THAT(refused.Errors(), HasSubstr(error));
+  }
+}
+
+TEST(MatrixFactorizationTest, ResumesAfterAServerWasKilled) {
+  const std::string directory = NewDirectory("mf_killed");
+  const std::string snapshots = absl::StrCat("--snapshots=", directory);
+  MatrixFactorization program({snapshots, "--epochs=100000"});
+  ASSERT_TRUE(WaitForEpochs(directory, 2)) << program.Errors();
+  const auto servers = program.Processes("--role=server");
+  ASSERT_EQ(servers.size(), 1u);
+  ASSERT_EQ(kill(servers[0], SIGKILL), 0);
+  EXPECT_EQ(program.Wait(), 1);
+  EXPECT_THAT(program.Errors(), HasSubstr("server0 was killed by signal 9"));
+
+  const auto checkpoint = ps::ReadCheckpoint(directory);
+  ASSERT_THAT(checkpoint, async::IsOk());
+  EXPECT_GE(checkpoint->epochs, 2);
+  MatrixFactorization resumed(
+      {snapshots, "--resume",
+       absl::StrCat("--epochs=", checkpoint->epochs + 1)});
+  const nlohmann::json result = resumed.Result();
+  ASSERT_TRUE(result.is_object()) << resumed.Output();
+  EXPECT_EQ(result["samples"], (checkpoint->epochs + 1) * 180'000);
+  EXPECT_LT(result["test_rmse"], 0.55);
+}
+
+TEST(MatrixFactorizationTest, RatingsOfAFile) {
+  const std::string path = TemporaryPath("ratings.dat");
+  {
+    data::SyntheticRatings ratings(
+        {.num_samples = 60'000, .num_users = 200, .num_items = 100});
+    data::Samples samples;
+    while (*ratings.Next(&samples)) continue;
+    std::ofstream file(path);
+    for (int64_t i = 0; i < samples.size(); ++i) {
+      file << "user" << samples.keys[2 * i] << "::" << samples.keys[2 * i + 1]
+           << "::" << samples.labels[i] << "::978300760\n";
+    }
+  }
+  MatrixFactorization program(
+      {absl::StrCat("--data=", path), "--trainers=1", "--epochs=4"});
+  const nlohmann::json result = program.Result();
+  ASSERT_TRUE(result.is_object()) << program.Output();
+  EXPECT_LT(result["test_rmse"], 0.56);
+  EXPECT_FALSE(result.contains("best_rmse"));
+}
+
+TEST(MatrixFactorizationTest, HelpShowsTheFlags) {
+  MatrixFactorization program({"--help"});
+  EXPECT_EQ(program.Wait(), 0);
+  for (const char* text : {"--factors=16", "--epochs=3", "--index=0",
+                           "test_rmse", "samples_per_s"}) {
+    EXPECT_THAT(program.Output(), HasSubstr(text));
+  }
+}
+
+struct BadInput {
+  const char* name;
+  std::vector<std::string> flags;
+  std::string error;
+};
+
+// Writes a file and returns the flag that names it.
+std::string DataFlag(const std::string& name, const std::string& text) {
+  const std::string path = TemporaryPath(name);
+  std::ofstream(path) << text;
+  return absl::StrCat("--data=", path);
+}
+
+std::vector<BadInput> BadInputs() {
+  return {
+      {"Servers", {"--servers=0"}, "--servers=0: must be 1 or greater"},
+      {"Factors", {"--factors=0"}, "--factors=0: must be 1 or greater"},
+      {"TestEvery", {"--test_every=1"}, "--test_every=1: must be 2 or greater"},
+      {"Resume", {"--resume"}, "--resume needs --snapshots"},
+      {"NoCheckpoint",
+       {"--resume", absl::StrCat("--snapshots=", testing::TempDir(), "/none")},
+       "/none/checkpoint.json"},
+      {"UnknownRule", {"--optimizer=Foo(lr=1)"}, "--optimizer=Foo(lr=1): "},
+      {"L2", {"--l2=-1"}, "--l2=-1: must be 0 or greater"},
+      {"TestData", {"--test_data=x"}, "--test_data needs --data"},
+      {"NoFile", {"--data=/no/such/file"}, "/no/such/file"},
+      {"Empty", {DataFlag("empty", "")}, "there are 0 samples"},
+      {"Rating", {DataFlag("bad", "1,2,3\n1,2,x\n")}, "bad:2: rating: \"x\""},
+      {"Argument", {"more"}, "unexpected argument more"},
+  };
+}
+
+class BadInputTest : public testing::TestWithParam<BadInput> {};
+
+TEST_P(BadInputTest, IsReportedOnceBeforeProcessesStart) {
+  MatrixFactorization program(GetParam().flags);
+  EXPECT_EQ(program.Wait(), 1);
+  const std::string errors = program.Errors();
+  EXPECT_THAT(errors, HasSubstr(GetParam().error));
+  EXPECT_EQ(std::count(errors.begin(), errors.end(), '\n'), 1) << errors;
+  EXPECT_EQ(program.Output(), "");
+}
+
+INSTANTIATE_TEST_SUITE_P(All, BadInputTest, testing::ValuesIn(BadInputs()),
+                         [](const auto& tested) { return tested.param.name; });
+
+}  // namespace
+}  // namespace hawser::examples::matrix_factorization

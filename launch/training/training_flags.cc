@@ -1,0 +1,75 @@
+#include "launch/training/training_flags.h"
+
+#include "absl/flags/flag.h"
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "async/status_macros.h"
+#include "launch/job/job_flags.h"
+#include "optim/make_update_rule.h"
+
+ABSL_FLAG(int, servers, 1, "Number of processes that hold the tables.");
+ABSL_FLAG(int, trainers, 2, "Number of processes that compute gradients.");
+ABSL_FLAG(bool, local, false,
+          "Train the same model in this process, without servers.");
+ABSL_FLAG(int64_t, epochs, 3, "Passes over the training samples.");
+ABSL_FLAG(int64_t, batch_size, 256, "Samples per step and trainer.");
+ABSL_FLAG(int64_t, shuffle, 65536,
+          "Number of samples that each trainer keeps in memory, to visit them "
+          "in a random order. 1 keeps the order of the files.");
+ABSL_FLAG(int64_t, test_every, 10,
+          "Keep each Nth sample for testing, if there is no file for it.");
+ABSL_FLAG(uint64_t, seed, 1,
+          "Seed of the initial values, the order of the samples and generated "
+          "samples.");
+ABSL_FLAG(std::string, snapshots, "",
+          "Directory in which the servers save a snapshot after each epoch; "
+          "all processes must see it.");
+ABSL_FLAG(bool, resume, false,
+          "Go on from the last snapshot in --snapshots, with any number of "
+          "servers and trainers.");
+
+namespace hawser::launch {
+
+const char kTrainingFlagsFile[] = "launch/training/training_flags.cc";
+
+std::vector<JobRole> TrainingOptions::roles() const {
+  if (local) return {};
+  return {{kServerRole, num_servers}, {kTrainerRole, num_trainers}};
+}
+
+absl::StatusOr<TrainingOptions> ReadTrainingFlags() {
+  TrainingOptions options;
+  options.num_servers = absl::GetFlag(FLAGS_servers);
+  options.num_trainers = absl::GetFlag(FLAGS_trainers);
+  options.local = absl::GetFlag(FLAGS_local);
+  options.num_epochs = absl::GetFlag(FLAGS_epochs);
+  options.batch_samples = absl::GetFlag(FLAGS_batch_size);
+  options.shuffle_samples = absl::GetFlag(FLAGS_shuffle);
+  options.test_every = absl::GetFlag(FLAGS_test_every);
+  options.seed = absl::GetFlag(FLAGS_seed);
+  options.snapshot_directory = absl::GetFlag(FLAGS_snapshots);
+  options.resume = absl::GetFlag(FLAGS_resume);
+  RETURN_IF_ERROR(CheckAtLeast("servers", options.num_servers, 1));
+  RETURN_IF_ERROR(CheckAtLeast("trainers", options.num_trainers, 1));
+  RETURN_IF_ERROR(CheckAtLeast("epochs", options.num_epochs, 1));
+  RETURN_IF_ERROR(CheckAtLeast("batch_size", options.batch_samples, 1));
+  RETURN_IF_ERROR(CheckAtLeast("shuffle", options.shuffle_samples, 1));
+  RETURN_IF_ERROR(CheckAtLeast("test_every", options.test_every, 2));
+  if (options.resume && options.snapshot_directory.empty()) {
+    return absl::InvalidArgumentError(
+        "--resume needs --snapshots, the directory to go on from");
+  }
+  return options;
+}
+
+absl::StatusOr<optim::RuleSpec> ParseRuleFlag(const char* flag,
+                                              const std::string& text) {
+  absl::StatusOr<optim::RuleSpec> rule = optim::ParseRuleSpec(text);
+  const absl::Status made =
+      rule.ok() ? optim::MakeUpdateRule(*rule).status() : rule.status();
+  if (made.ok()) return rule;
+  return absl::InvalidArgumentError(
+      absl::StrCat("--", flag, "=", text, ": ", made.message()));
+}
+
+}  // namespace hawser::launch
