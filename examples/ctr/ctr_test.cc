@@ -1,0 +1,216 @@
+// Tests that run the example as a user does, in several processes.
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "async/random_source.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "nlohmann/json.hpp"
+#include "tests/program.h"
+
+namespace hawser::examples::ctr {
+namespace {
+
+using ::testing::HasSubstr;
+using tests::Program;
+
+// The example with a silent limit for machines that may stall for seconds.
+class Ctr : public Program {
+ public:
+  explicit Ctr(std::vector<std::string> flags)
+      : Program("examples/ctr/ctr", Patient(std::move(flags))) {}
+
+  // The result of a run that succeeds.
+  nlohmann::json Result() {
+    EXPECT_EQ(Wait(), 0) << Errors();
+    return nlohmann::json::parse(Output(), nullptr, false);
+  }
+
+ private:
+  static std::vector<std::string> Patient(std::vector<std::string> flags) {
+    flags.insert(flags.begin(), "--silent_limit=20s");
+    return flags;
+  }
+};
+
+std::string TemporaryPath(const std::string& name) {
+  return absl::StrCat(testing::TempDir(), "/", name);
+}
+
+class ProcessesTest : public testing::TestWithParam<std::vector<std::string>> {
+};
+
+TEST_P(ProcessesTest, AucIsCloseToTheBest) {
+  Ctr program(GetParam());
+  const nlohmann::json result = program.Result();
+  ASSERT_TRUE(result.is_object()) << program.Output();
+  EXPECT_EQ(result["example"], "ctr");
+  EXPECT_NEAR(result["best_auc"], 0.864, 0.001);
+  EXPECT_GT(result["test_auc"], result["best_auc"].get<double>() - 0.015);
+  EXPECT_LE(result["test_auc"], result["best_auc"]);
+  EXPECT_EQ(result["epochs"], 3);
+  EXPECT_EQ(result["samples"], 3 * 180'000);
+  EXPECT_GT(result["samples_per_s"], 0);
+  EXPECT_THAT(program.Errors(), HasSubstr("epoch 3/3"));
+  EXPECT_TRUE(program.Processes().empty());
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Counts, ProcessesTest,
+    testing::Values(std::vector<std::string>{"--local"},
+                    std::vector<std::string>{"--servers=1", "--trainers=1"},
+                    std::vector<std::string>{"--servers=2", "--trainers=2"}));
+
+// It cannot learn the products of pairs as fast.
+TEST(CtrTest, WideAndDeepLearnsAsWell) {
+  Ctr program({"--model=wide_deep", "--epochs=2"});
+  const nlohmann::json result = program.Result();
+  ASSERT_TRUE(result.is_object()) << program.Output();
+  EXPECT_GT(result["test_auc"], 0.77);
+}
+
+TEST(CtrTest, ResumesOnOtherNumbersOfProcesses) {
+  const std::string directory = TemporaryPath("ctr_resume");
+  std::filesystem::remove_all(directory);
+  const std::string snapshots = absl::StrCat("--snapshots=", directory);
+  Ctr first({snapshots, "--epochs=1"});
+  const nlohmann::json before = first.Result();
+  ASSERT_TRUE(before.is_object()) << first.Output();
+  EXPECT_EQ(before["samples"], 180'000);
+
+  Ctr second({snapshots, "--resume", "--servers=3", "--epochs=2"});
+  const nlohmann::json after = second.Result();
+  ASSERT_TRUE(after.is_object()) << second.Output();
+  EXPECT_EQ(after["epochs"], 2);
+  EXPECT_EQ(after["samples"], 2 * 180'000);
+  // The first epoch again would not reach this.
+  EXPECT_GT(after["test_auc"], before["test_auc"].get<double>() + 0.01);
+
+  Ctr other({snapshots, "--resume", "--epochs=4", "--hidden=7"});
+  EXPECT_EQ(other.Wait(), 1);
+  EXPECT_THAT(other.Errors(), HasSubstr("dense"));
+}
+
+// Rows of which C1 and I1 say which are clicks.
+std::string WriteCsv(const std::string& name, uint64_t seed) {
+  const std::string path = TemporaryPath(name);
+  std::ofstream file(path);
+  file << "label,I1,I2,C1,C2\n";
+  async::RandomSource random(seed);
+  for (int i = 0; i < 4000; ++i) {
+    const uint64_t number = random.Below(10);
+    const uint64_t category = random.Below(10);
+    file << (number + category >= 9 ? 1 : 0) << "," << number << ",,\"c"
+         << category << ",\"," << random.Below(5) << "\n";
+  }
+  return path;
+}
+
+TEST(CtrTest, FilesInCriteosForm) {
+  const std::string data = absl::StrCat("--data=", WriteCsv("train.csv", 1));
+  Ctr program({data, absl::StrCat("--test_data=", WriteCsv("test.csv", 2)),
+               "--epochs=8", "--batch_size=64"});
+  const nlohmann::json result = program.Result();
+  ASSERT_TRUE(result.is_object()) << program.Output();
+  EXPECT_GT(result["test_auc"], 0.98);
+  EXPECT_EQ(result["samples"], 8 * 4000);
+  EXPECT_FALSE(result.contains("best_auc"));
+
+  Ctr local({data, "--local", "--model=wide_deep", "--epochs=8",
+             "--batch_size=64", "--test_every=4"});
+  const nlohmann::json local_result = local.Result();
+  ASSERT_TRUE(local_result.is_object()) << local.Output();
+  EXPECT_GT(local_result["test_auc"], 0.98);
+  EXPECT_EQ(local_result["samples"], 8 * 3000);
+}
+
+TEST(CtrTest, Mushrooms) {
+  const char* directory = std::getenv("HAWSER_AGARICUS_DIR");
+  if (directory == nullptr) {
+    GTEST_SKIP() << "HAWSER_AGARICUS_DIR does not name the directory of "
+                    "agaricus.train.libsvm and agaricus.test.libsvm";
+  }
+  Ctr program({"--format=libsvm",
+               absl::StrCat("--data=", directory, "/agaricus.train.libsvm"),
+               absl::StrCat("--test_data=", directory, "/agaricus.test.libsvm"),
+               "--servers=2", "--batch_size=64"});
+  const nlohmann::json result = program.Result();
+  ASSERT_TRUE(result.is_object()) << program.Output();
+  EXPECT_GT(result["test_auc"], 0.999);
+}
+
+TEST(CtrTest, HelpShowsTheFlags) {
+  Ctr program({"--help"});
+  EXPECT_EQ(program.Wait(), 0);
+  for (const char* text : {"--model=deepfm", "--hidden=64,32", "--epochs=3",
+                           "--index=0", "test_auc", "samples_per_s"}) {
+    EXPECT_THAT(program.Output(), HasSubstr(text));
+  }
+}
+
+struct BadInput {
+  const char* name;
+  std::vector<std::string> flags;
+  std::string error;
+};
+
+// Writes a file and returns the flag that names it.
+std::string DataFlag(const std::string& name, const std::string& text) {
+  const std::string path = TemporaryPath(name);
+  std::ofstream(path) << text;
+  return absl::StrCat("--data=", path);
+}
+
+std::vector<BadInput> BadInputs() {
+  return {
+      {"Model", {"--model=x"}, "--model=x: must be deepfm or wide_deep"},
+      {"Format", {"--format=x"}, "--format=x: must be csv or libsvm"},
+      {"Hidden", {"--hidden=8,x"}, "--hidden: 'x' must be a number"},
+      {"Width",
+       {"--embedding_width=0"},
+       "--embedding_width=0: must be 1 or greater"},
+      {"TooWide", {"--embedding_width=65537"}, "65537"},
+      {"Rule", {"--deep_optimizer=Foo"}, "--deep_optimizer=Foo: "},
+      {"TestData", {"--test_data=x"}, "--test_data needs --data"},
+      {"NoFile", {"--data=/no/such/file"}, "/no/such/file"},
+      {"Empty", {DataFlag("empty.csv", "")}, "empty.csv: the file is empty"},
+      {"NoSamples", {DataFlag("none.csv", "label,C1\n")}, "there are 0 samp"},
+      {"NoKeys",
+       {DataFlag("keys.csv", "label,I1\n1,1\n")},
+       "the samples have no keys"},
+      {"Field",
+       {DataFlag("bad.csv", "label,I1,C1\n1,1,a\n0,x,b\n")},
+       "bad.csv:3: column 2 (\"I1\"): \"x\" is not a number"},
+      {"Libsvm",
+       {"--format=libsvm", DataFlag("bad.libsvm", "1 1:1\n0 1\n")},
+       "bad.libsvm:2: feature \"1\": must be key:value"},
+      {"OtherColumns",
+       {DataFlag("one.csv", "label,C1\n1,a\n0,b\n1,a\n0,b\n"),
+        absl::StrCat("--test_data=", WriteCsv("two.csv", 1))},
+       "the test samples have 2 numbers and 2 keys, those for training 0 and "
+       "1"},
+  };
+}
+
+class BadInputTest : public testing::TestWithParam<BadInput> {};
+
+TEST_P(BadInputTest, IsReportedOnceBeforeProcessesStart) {
+  Ctr program(GetParam().flags);
+  EXPECT_EQ(program.Wait(), 1);
+  const std::string errors = program.Errors();
+  EXPECT_THAT(errors, HasSubstr(GetParam().error));
+  EXPECT_EQ(std::count(errors.begin(), errors.end(), '\n'), 1) << errors;
+  EXPECT_EQ(program.Output(), "");
+}
+
+INSTANTIATE_TEST_SUITE_P(All, BadInputTest, testing::ValuesIn(BadInputs()),
+                         [](const auto& tested) { return tested.param.name; });
+
+}  // namespace
+}  // namespace hawser::examples::ctr
