@@ -1,6 +1,5 @@
 #include "cli/ps/ps.h"
 
-#include <cstdint>
 #include <map>
 #include <memory>
 #include <string>
@@ -12,53 +11,117 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "async/status_macros.h"
+#include "cli/ps/server_config.h"
 #include "cli/ps/snapshots.h"
 #include "cli/ps/status.h"
 #include "cli/ps/tables.h"
 #include "launch/termination_signals.h"
 #include "launch/worker.h"
-#include "launch/worker_options.h"
-#include "ps/storage/push_log.h"
-#include "ps/table_service.h"
+#include "proto/ps_server.pb.h"
 #include "telemetry/log.h"
 
 namespace hawser::cli {
 namespace {
 
 struct PsFlags {
-  std::string name;
-  int rank = -1;
-  std::string init_url;
-  std::string job = "default";
-  std::string bind = "127.0.0.1:0";
-  std::string advertise;
-  std::string snapshot_directory;
-  ps::PushLogging logging = ps::PushLogging::kOff;
-  std::string metrics_address;
-  bool metrics_allow_network = false;
+  std::string config_path;
+  bool print_config = false;
+  // The settings that flags set.
+  v1::TableServerConfig config;
 };
 
-absl::Status Serve(const PsFlags& flags) {
+absl::Status Serve(const PsFlags& flags, const CommandContext& context) {
+  v1::TableServerConfig config = DefaultServerConfig();
+  if (!flags.config_path.empty()) {
+    ASSIGN_OR_RETURN(const v1::TableServerConfig file,
+                     ReadServerConfig(flags.config_path));
+    config.MergeFrom(file);
+  }
+  config.MergeFrom(flags.config);
+  if (flags.print_config) {
+    context.out << ServerConfigText(config);
+    return absl::OkStatus();
+  }
   // Before the first thread.
   const launch::TerminationSignals signals;
-  launch::WorkerOptions options;
-  options.identity.name = flags.name;
-  if (flags.rank >= 0) options.identity.rank = flags.rank;
-  options.identity.job = flags.job;
-  options.meeting_place.url = flags.init_url;
-  options.network.bind_address = flags.bind;
-  options.network.advertise_address = flags.advertise;
-  options.metrics.address = flags.metrics_address;
-  options.metrics.allow_network = flags.metrics_allow_network;
-  options.services.push_back(std::make_unique<ps::TableService>(
-      ps::TableServiceOptions{.snapshot_directory = flags.snapshot_directory,
-                              .logging = flags.logging}));
   ASSIGN_OR_RETURN(const std::unique_ptr<launch::Worker> worker,
-                   launch::Worker::Start(std::move(options)));
+                   launch::Worker::Start(WorkerOptionsOf(config)));
   telemetry::Log(telemetry::LogSeverity::kInfo,
                  absl::StrCat("serving as '", worker->name(), "'"));
   return signals.Serve(
       [&](bool graceful) { return worker->Shutdown(graceful); });
+}
+
+// Adds a flag whose value becomes a field of the configuration.
+CLI::Option& AddSetting(CLI::App& command,
+                        const std::shared_ptr<PsFlags>& flags,
+                        const std::string& name, const std::string& type,
+                        std::string* (v1::TableServerConfig::*field)(),
+                        const std::string& description) {
+  return *command
+              .add_option_function<std::string>(
+                  name,
+                  [flags, field](const std::string& value) {
+                    *(flags->config.*field)() = value;
+                  },
+                  description)
+              ->type_name(type);
+}
+
+void AddSettings(CLI::App& command, const std::shared_ptr<PsFlags>& flags) {
+  using Config = v1::TableServerConfig;
+  const Config defaults = DefaultServerConfig();
+  AddSetting(command, flags, "--name", "NAME", &Config::mutable_name,
+             "The server's name, which is unique in the job. Default: "
+             "worker<rank>.");
+  command
+      .add_option_function<int>(
+          "--rank", [flags](int rank) { flags->config.set_rank(rank); },
+          "The server's rank. Default: RANK.")
+      ->type_name("N")
+      ->check(CLI::NonNegativeNumber);
+  AddSetting(command, flags, "--init", "URL", &Config::mutable_init_url,
+             "URL of the job's store, such as tcp://HOST:PORT. Default: "
+             "HAWSER_INIT, or the store of rank 0 at MASTER_ADDR and "
+             "MASTER_PORT.");
+  AddSetting(command, flags, "--job", "NAME", &Config::mutable_job,
+             "The job's name.")
+      .default_str(defaults.job());
+  AddSetting(command, flags, "--bind", "HOST:PORT", &Config::mutable_bind,
+             "Address to listen on. Other than loopback, it needs TLS.")
+      .default_str(defaults.bind());
+  AddSetting(command, flags, "--advertise", "HOST:PORT",
+             &Config::mutable_advertise,
+             "Address at which other workers reach the server, if it is not "
+             "--bind.");
+  AddSetting(command, flags, "--snapshot-dir", "DIR",
+             &Config::mutable_snapshot_directory,
+             "Directory of snapshots and logs.");
+  const std::map<std::string, Config::Logging> modes = {
+      {"off", Config::OFF}, {"write", Config::WRITE}, {"sync", Config::SYNC}};
+  command
+      .add_option_function<Config::Logging>(
+          "--logging",
+          [flags](Config::Logging mode) { flags->config.set_logging(mode); },
+          "off, write or sync: whether pushes are logged to --snapshot-dir, so "
+          "that they survive the end of the process (write), or also of the "
+          "machine (sync). Default: off.")
+      ->type_name("MODE")
+      ->transform(CLI::Transformer(modes).description(""));
+  command
+      .add_option_function<std::string>(
+          "--metrics-addr",
+          [flags](const std::string& address) {
+            flags->config.mutable_metrics()->set_address(address);
+          },
+          "Address of the pages /metrics, /healthz and /readyz. Default: "
+          "HAWSER_METRICS_ADDRESS; without it, there are none.")
+      ->type_name("HOST:PORT");
+  command.add_flag_callback(
+      "--metrics-allow-network",
+      [flags] { flags->config.mutable_metrics()->set_allow_network(true); },
+      "Permit --metrics-addr other than loopback, where everyone who can "
+      "connect can read the pages.");
 }
 
 }  // namespace
@@ -70,57 +133,14 @@ void AddPs(CLI::App& hawser, CommandContext& context) {
       "Run a server of tables in a job until SIGTERM. Other settings, such as "
       "TLS, come from the environment, as for any worker.");
   command
-      .add_option("--name", flags->name,
-                  "The server's name, which is unique in the job. Default: "
-                  "worker<rank>.")
-      ->type_name("NAME");
-  command
-      .add_option("--rank", flags->rank, "The server's rank. Default: RANK.")
-      ->type_name("N")
-      ->check(CLI::NonNegativeNumber);
-  command
-      .add_option("--init", flags->init_url,
-                  "URL of the job's store, such as tcp://HOST:PORT. Default: "
-                  "HAWSER_INIT, or the store of rank 0 at MASTER_ADDR and "
-                  "MASTER_PORT.")
-      ->type_name("URL");
-  command.add_option("--job", flags->job, "The job's name.")
-      ->type_name("NAME")
-      ->capture_default_str();
-  command
-      .add_option("--bind", flags->bind,
-                  "Address to listen on. Other than loopback, it needs TLS.")
-      ->type_name("HOST:PORT")
-      ->capture_default_str();
-  command
-      .add_option("--advertise", flags->advertise,
-                  "Address at which other workers reach the server, if it is "
-                  "not --bind.")
-      ->type_name("HOST:PORT");
-  command
-      .add_option("--snapshot-dir", flags->snapshot_directory,
-                  "Directory of snapshots and logs.")
-      ->type_name("DIR");
-  const std::map<std::string, ps::PushLogging> modes = {
-      {"off", ps::PushLogging::kOff},
-      {"write", ps::PushLogging::kWrite},
-      {"sync", ps::PushLogging::kSync}};
-  command
-      .add_option("--logging", flags->logging,
-                  "off, write or sync: whether pushes are logged to "
-                  "--snapshot-dir, so that they survive the end of the process "
-                  "(write), or also of the machine (sync). Default: off.")
-      ->type_name("MODE")
-      ->transform(CLI::Transformer(modes).description(""));
-  command
-      .add_option("--metrics-addr", flags->metrics_address,
-                  "Address of the pages /metrics, /healthz and /readyz. "
-                  "Default: HAWSER_METRICS_ADDRESS; without it, there are "
-                  "none.")
-      ->type_name("HOST:PORT");
-  command.add_flag("--metrics-allow-network", flags->metrics_allow_network,
-                   "Permit --metrics-addr other than loopback, where everyone "
-                   "who can connect can read the pages.");
+      .add_option("--config", flags->config_path,
+                  "File with settings in the text format of protobuf "
+                  "(proto/ps_server.proto). Flags override it.")
+      ->type_name("FILE");
+  command.add_flag("--print-config", flags->print_config,
+                   "Print the settings, from the defaults, --config and the "
+                   "flags, in that format, and exit.");
+  AddSettings(command, flags);
   const std::vector<CLI::Option*> of_server = command.get_options(
       [](const CLI::Option* option) { return !option->get_lnames().empty(); });
   for (const AddCommand add :
@@ -133,7 +153,9 @@ void AddPs(CLI::App& hawser, CommandContext& context) {
   }
   // Runs after the callback of a subcommand.
   command.callback([&command, flags, &context] {
-    if (command.get_subcommands().empty()) context.outcome = Serve(*flags);
+    if (command.get_subcommands().empty()) {
+      context.outcome = Serve(*flags, context);
+    }
   });
 }
 
