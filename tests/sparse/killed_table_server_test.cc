@@ -4,17 +4,13 @@
 #include <chrono>
 #include <csignal>
 #include <cstdint>
-#include <deque>
 #include <filesystem>
 #include <memory>
 #include <random>
 #include <string>
-#include <utility>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "async/future.h"
 #include "async/testing/nightly.h"
 #include "async/testing/status_matchers.h"
 #include "gtest/gtest.h"
@@ -24,8 +20,8 @@
 #include "ps/table.h"
 #include "ps/table_service.h"
 #include "store/grpc/server.h"
-#include "tensor/tensor.h"
 #include "tests/program.h"
+#include "tests/sparse/pushing.h"
 
 namespace hawser::tests {
 namespace {
@@ -35,45 +31,6 @@ using ::hawser::async::IsOk;
 // Each takes the time after which the name of a dead server can be taken.
 const int kKills = async::NightlyOr(300, 6);
 constexpr int64_t kKeys = 1000;
-constexpr size_t kPushesUnderWay = 4;
-
-// Pushes that are started by one thread, of which some are under way.
-class Pushing {
- public:
-  explicit Pushing(ps::Table table) : table_(std::move(table)) {}
-
-  // Adds 1 to all rows in each push, until a push was acknowledged and it is
-  // `end`.
-  void Until(std::chrono::steady_clock::time_point end) {
-    const int64_t before = acknowledged_;
-    while (std::chrono::steady_clock::now() < end || acknowledged_ == before) {
-      while (under_way_.size() >= kPushesUnderWay) WaitForOne();
-      under_way_.push_back(table_.Push(keys_, gradients_));
-    }
-  }
-  void Finish() {
-    while (!under_way_.empty()) WaitForOne();
-  }
-
-  int64_t acknowledged() const { return acknowledged_; }
-  const absl::Status& status() const { return status_; }
-  const Tensor& keys() const { return keys_; }
-
- private:
-  void WaitForOne() {
-    const absl::Status status = under_way_.front().Wait();
-    under_way_.pop_front();
-    if (status.ok()) ++acknowledged_;
-    status_.Update(status);
-  }
-
-  const ps::Table table_;
-  const Tensor keys_ = Tensor::Arange(kKeys, {.dtype = tensor::DType::kI64});
-  const Tensor gradients_ = Tensor::Full({kKeys, 1}, -1);
-  std::deque<async::Future<void>> under_way_;
-  int64_t acknowledged_ = 0;
-  absl::Status status_;
-};
 
 TEST(KilledTableServerTest, LosesNoAcknowledgedPushAndAppliesNoneTwice) {
   const std::string directory =
@@ -103,7 +60,7 @@ TEST(KilledTableServerTest, LosesNoAcknowledgedPushAndAppliesNoneTwice) {
       {.name = "t", .width = 1, .rule = {"SGD", {{"lr", 1}}}}, {"ps0"});
   ASSERT_THAT(table, IsOk());
 
-  Pushing pushing(*table);
+  Pushing pushing(*table, kKeys);
   std::mt19937_64 random(1);
   for (int kill = 0; kill < kKills; ++kill) {
     pushing.Until(std::chrono::steady_clock::now() +
