@@ -4,112 +4,312 @@
 //   ./bazelw run //examples/mnist_ps
 //
 // README.md in this folder describes the options.
-#include <unistd.h>
-
-#include <algorithm>
+#include <cmath>
+#include <cstdint>
 #include <cstdio>
-#include <cstdlib>
+#include <functional>
+#include <memory>
+#include <random>
+#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "absl/cleanup/cleanup.h"
+#include "absl/flags/flag.h"
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_replace.h"
-#include "examples/mnist_ps/launcher.h"
-#include "examples/mnist_ps/local.h"
-#include "examples/mnist_ps/options.h"
-#include "examples/mnist_ps/server.h"
-#include "examples/mnist_ps/stop_signals.h"
-#include "examples/mnist_ps/trainer.h"
-#include "examples/mnist_ps/usage.h"
-#include "telemetry/terminal.h"
+#include "async/clock.h"
+#include "async/status_macros.h"
+#include "data/labeled_images.h"
+#include "data/mnist.h"
+#include "data/synthetic_digits.h"
+#include "examples/mnist_ps/model.h"
+#include "fs/output_file.h"
+#include "launch/job/job_flags.h"
+#include "launch/job/job_member.h"
+#include "launch/job/job_program.h"
+#include "launch/job/training_loop.h"
+#include "nlohmann/json.hpp"
+#include "nn/module_file.h"
+#include "nn/sequential.h"
+#include "optim/lr_schedule.h"
+#include "optim/make_update_rule.h"
+#include "optim/optimizer.h"
+#include "ps/parameter_set.h"
+#include "ps/table_service.h"
+#include "telemetry/progress_line.h"
+
+ABSL_FLAG(int, servers, 1, "Number of processes that store the parameters.");
+ABSL_FLAG(int, trainers, 2, "Number of processes that compute gradients.");
+ABSL_FLAG(bool, local, false,
+          "Train the same model in this process, without servers.");
+ABSL_FLAG(std::string, data_dir, "",
+          "Directory of MNIST's IDX files, plain or gzip. Default: synthetic "
+          "digits.");
+ABSL_FLAG(int64_t, holdout, 0,
+          "Keep the last N samples for testing. With 0, test on the t10k files "
+          "or on 2000 synthetic digits.");
+ABSL_FLAG(int64_t, epochs, 5, "Passes over the training samples.");
+ABSL_FLAG(int64_t, batch_size, 64, "Samples per step and trainer.");
+ABSL_FLAG(std::string, optimizer, "SGD(lr=0.05,momentum=0.9)",
+          "Update rule and its options, such as Adam(lr=0.001). The learning "
+          "rate falls from lr to nearly 0 along half a cosine.");
+ABSL_FLAG(uint64_t, seed, 1,
+          "Seed of a --deterministic run, and of processes started with "
+          "--role, which must all have the same seed.");
+ABSL_FLAG(bool, deterministic, false,
+          "Derive initial values and the order of samples from --seed. With "
+          "one trainer, runs give equal results; the updates of several "
+          "trainers interleave in any order.");
+ABSL_FLAG(std::string, init, "",
+          "Start from the parameters in this safetensors file.");
+ABSL_FLAG(std::string, save, "",
+          "Write the trained parameters to this safetensors file.");
+ABSL_FLAG(int64_t, log_every, 0,
+          "Print the loss of every Nth step with all digits. 0: never.");
 
 namespace hawser::examples::mnist_ps {
 namespace {
 
-// Enters the directory in which the user called `bazel run`, so that relative
-// paths in flags work. Bazel starts programs in another directory and passes
-// this one in the environment.
-void EnterCallersDirectory() {
-  const char* directory = std::getenv("BUILD_WORKING_DIRECTORY");
-  if (directory != nullptr && chdir(directory) != 0) {
-    std::perror("mnist_ps: BUILD_WORKING_DIRECTORY");
+using launch::JobMember;
+using launch::JobOptions;
+using launch::StopSignals;
+using launch::TrainingLoop;
+using Roles = std::vector<launch::JobRole>;
+
+absl::StatusOr<std::unique_ptr<optim::UpdateRule>> Rule() {
+  const std::string text = absl::GetFlag(FLAGS_optimizer);
+  absl::StatusOr<optim::RuleSpec> spec = optim::ParseRuleSpec(text);
+  auto rule = spec.ok() ? optim::MakeUpdateRule(*spec) : spec.status();
+  if (rule.ok()) return rule;
+  return absl::InvalidArgumentError(
+      absl::StrCat("--optimizer=", text, ": ", rule.status().message()));
+}
+
+absl::StatusOr<Roles> ReadFlags() {
+  const int servers = absl::GetFlag(FLAGS_servers);
+  const int trainers = absl::GetFlag(FLAGS_trainers);
+  using launch::CheckAtLeast;
+  RETURN_IF_ERROR(CheckAtLeast("servers", servers, 1));
+  RETURN_IF_ERROR(CheckAtLeast("trainers", trainers, 1));
+  RETURN_IF_ERROR(CheckAtLeast("epochs", absl::GetFlag(FLAGS_epochs), 1));
+  RETURN_IF_ERROR(
+      CheckAtLeast("batch_size", absl::GetFlag(FLAGS_batch_size), 1));
+  RETURN_IF_ERROR(CheckAtLeast("holdout", absl::GetFlag(FLAGS_holdout), 0));
+  RETURN_IF_ERROR(CheckAtLeast("log_every", absl::GetFlag(FLAGS_log_every), 0));
+  RETURN_IF_ERROR(Rule());
+  if (absl::GetFlag(FLAGS_local)) return Roles();
+  return Roles{{"server", servers}, {"trainer", trainers}};
+}
+
+// Replaces the seed of a run that is not deterministic.
+uint64_t DrawSeed() {
+  if (!absl::GetFlag(FLAGS_deterministic)) {
+    absl::SetFlag(&FLAGS_seed, std::random_device()());
   }
+  return absl::GetFlag(FLAGS_seed);
 }
 
-std::string OwnPath() {
-  std::string path(4096, '\0');
-  const ssize_t length = readlink("/proc/self/exe", path.data(), path.size());
-  path.resize(length < 0 ? 0 : static_cast<size_t>(length));
-  return path;
+// Synthetic digits do not depend on the seed: all processes have the same ones.
+absl::StatusOr<data::DigitSplit> LoadDigits() {
+  const std::string directory = absl::GetFlag(FLAGS_data_dir);
+  const int64_t holdout = absl::GetFlag(FLAGS_holdout);
+  if (!directory.empty()) return data::LoadMnist(directory, holdout);
+  return data::HoldOut(data::DrawDigits(/*count=*/12000, /*seed=*/20),
+                       holdout > 0 ? holdout : 2000);
 }
 
-std::string ProcessName(const Options& options) {
-  switch (options.role) {
-    case Role::kServer:
-      return absl::StrCat("mnist_ps ", ServerName(options.index));
-    case Role::kTrainer:
-      return absl::StrCat("mnist_ps ", TrainerName(options.index));
-    default:
-      return "mnist_ps";
+absl::StatusOr<std::unique_ptr<nn::Sequential>> NewModel() {
+  return MakeModel(absl::GetFlag(FLAGS_seed), absl::GetFlag(FLAGS_init));
+}
+
+fs::OutputFile SavedModel() {
+  return fs::OutputFile("save", absl::GetFlag(FLAGS_save), "the model");
+}
+
+// Checks the inputs before the processes of a job start.
+absl::Status CheckInputs() {
+  RETURN_IF_ERROR(SavedModel().Check());
+  RETURN_IF_ERROR(LoadDigits());
+  return NewModel().status();
+}
+
+// Prints the result of the run as one line of JSON.
+void PrintResult(const Evaluation& evaluation, double samples_per_second) {
+  nlohmann::ordered_json result;
+  result["example"] = "mnist_ps";
+  result["test_accuracy"] = evaluation.accuracy;
+  result["final_loss"] = std::round(evaluation.loss * 1e6) / 1e6;
+  result["samples_per_s"] = std::llround(samples_per_second);
+  std::printf("%s\n", result.dump().c_str());
+  std::fflush(stdout);
+}
+
+// A loop whose steps leave gradients at the parameters of `model`, which
+// `update` applies. The learning rate falls along half a cosine, epoch by
+// epoch, so that the model converges.
+absl::StatusOr<TrainingLoop> NewLoop(
+    nn::Sequential& model, const data::LabeledImages& train,
+    std::function<absl::Status(double learning_rate)> update) {
+  ASSIGN_OR_RETURN(const auto rule, Rule());
+  TrainingLoop loop{.dataset_samples = train.count(),
+                    .num_epochs = absl::GetFlag(FLAGS_epochs),
+                    .batch_samples = absl::GetFlag(FLAGS_batch_size),
+                    .seed = absl::GetFlag(FLAGS_seed),
+                    .learning_rate = rule->learning_rate(),
+                    .log_every = absl::GetFlag(FLAGS_log_every)};
+  ASSIGN_OR_RETURN(loop.schedule,
+                   optim::CosineAnnealingLr({.period = loop.num_epochs}));
+  loop.step = [&model, &train, update = std::move(update)](
+                  std::span<const int64_t> samples,
+                  double learning_rate) -> absl::StatusOr<double> {
+    ASSIGN_OR_RETURN(const data::Batch batch,
+                     data::GatherBatch(train, samples));
+    model.ZeroGrad();
+    ASSIGN_OR_RETURN(const double loss, ForwardAndBackward(model, batch));
+    RETURN_IF_ERROR(update(learning_rate));
+    return loss;
+  };
+  return loop;
+}
+
+// Trains with a progress line, and saves, tests and reports the model. `finish`
+// waits for the other trainers, brings their updates to the model, and returns
+// the samples of all. Sets `saved` to the outcome of saving, whose failure does
+// not disturb other processes.
+absl::Status Lead(const TrainingLoop& loop, const nn::Sequential& model,
+                  const data::LabeledImages& test,
+                  const std::function<absl::StatusOr<int64_t>()>& finish,
+                  StopSignals& stop, absl::Status& saved) {
+  async::RealClock clock;
+  telemetry::ProgressLine line(stderr, &clock,
+                               telemetry::ProgressLine::OptionsFor(stderr));
+  stop.SetLine(&line);
+  const absl::Cleanup unset = [&stop] { stop.SetLine(nullptr); };
+  RETURN_IF_ERROR(RunTrainingLoop(loop, &line));
+  line.Finish();
+  ASSIGN_OR_RETURN(const int64_t samples, finish());
+  const double samples_per_second = line.SamplesPerSecond(samples);
+  saved = SavedModel().Write(
+      [&](const std::string& path) { return nn::SaveModule(model, path); });
+  ASSIGN_OR_RETURN(const Evaluation evaluation, Evaluate(model, test));
+  PrintResult(evaluation, samples_per_second);
+  return absl::OkStatus();
+}
+
+absl::Status RunLocal(StopSignals& stop) {
+  DrawSeed();
+  RETURN_IF_ERROR(SavedModel().Check());
+  ASSIGN_OR_RETURN(const data::DigitSplit digits, LoadDigits());
+  ASSIGN_OR_RETURN(const auto model, NewModel());
+  ASSIGN_OR_RETURN(const auto rule, Rule());
+  ASSIGN_OR_RETURN(const auto optimizer,
+                   optim::Optimizer::Create(model->parameters(), rule->spec()));
+  const auto update = [&](double learning_rate) -> absl::Status {
+    RETURN_IF_ERROR(optimizer->SetOption("lr", learning_rate));
+    return optimizer->Step();
+  };
+  ASSIGN_OR_RETURN(TrainingLoop loop, NewLoop(*model, digits.train, update));
+  int64_t samples = 0;
+  loop.add_samples = [&](int64_t more) { return samples += more; };
+  absl::Status saved;
+  RETURN_IF_ERROR(Lead(
+      loop, *model, digits.test, [&] { return samples; }, stop, saved));
+  return saved;
+}
+
+absl::Status Train(JobMember& member, const data::DigitSplit& digits,
+                   StopSignals& stop, absl::Status& saved) {
+  const JobOptions& job = member.options();
+  ASSIGN_OR_RETURN(const auto model, NewModel());
+  ASSIGN_OR_RETURN(const auto rule, Rule());
+  ASSIGN_OR_RETURN(
+      const auto parameters,
+      ps::ParameterSet::Create(member.agent(), *model, {.rule = rule->spec()},
+                               job.workers("server")));
+  const auto update = [&](double learning_rate) {
+    return member.WaitFor(
+        parameters->StepAsync({.learning_rate = learning_rate}));
+  };
+  ASSIGN_OR_RETURN(TrainingLoop loop, NewLoop(*model, digits.train, update));
+  loop.trainer = job.index;
+  loop.num_trainers = job.count("trainer");
+  loop.add_samples = [&](int64_t more) { return member.AddSamples(more); };
+  if (job.index > 0) {
+    RETURN_IF_ERROR(RunTrainingLoop(loop, /*line=*/nullptr));
+    RETURN_IF_ERROR(member.FinishSamples());
+    return member.WaitForEnd();
   }
+  const auto finish = [&]() -> absl::StatusOr<int64_t> {
+    ASSIGN_OR_RETURN(const int64_t samples, member.FinishSamples());
+    RETURN_IF_ERROR(member.WaitFor(parameters->FetchAsync()));
+    return samples;
+  };
+  RETURN_IF_ERROR(Lead(loop, *model, digits.test, finish, stop, saved));
+  return member.EndJob();
 }
 
-// Runs a role other than the launcher.
-absl::Status RunRole(const Options& options) {
-  // Before other threads start. The launcher reports for its children.
-  StopSignals stop(options.role == Role::kLocal ? "mnist_ps" : "");
-  switch (options.role) {
-    case Role::kServer:
-      return RunServer(options);
-    case Role::kTrainer:
-      return RunTrainer(options, stop);
-    default:
-      return RunLocal(options, stop);
+// The work of a server or trainer.
+absl::Status RunInJob(const JobOptions& job, StopSignals& stop) {
+  const bool trains = job.role == "trainer";
+  data::DigitSplit digits;
+  if (trains) {
+    if (job.index == 0) RETURN_IF_ERROR(SavedModel().Check());
+    ASSIGN_OR_RETURN(digits, LoadDigits());
   }
+  std::vector<std::unique_ptr<rpc::Service>> services;
+  services.push_back(std::make_unique<ps::TableService>());
+  ASSIGN_OR_RETURN(const auto member,
+                   JobMember::Join(job, std::move(services)));
+  absl::Status saved;
+  RETURN_IF_ERROR(member->Leave(trains ? Train(*member, digits, stop, saved)
+                                       : member->WaitForEnd()));
+  return saved;
 }
 
-JobEnd Run(const Options& options, const std::vector<std::string>& arguments) {
-  return options.role == Role::kLauncher
-             ? RunLauncher(options, OwnPath(), arguments)
-             : JobEnd{RunRole(options)};
-}
-
-void PrintError(const std::string& name, const absl::Status& status) {
-  // An error is one line, even if its message has several.
-  const std::string message =
-      absl::StrReplaceAll(absl::string_view(status.message()), {{"\n", " "}});
-  std::fprintf(stderr, "%s: %s\n", name.c_str(), message.c_str());
-}
-
-int ExitCode(const JobEnd& end) {
-  if (end.stop_signal != 0) return 128 + end.stop_signal;
-  if (absl::IsUnavailable(end.status)) return kConsequenceExitCode;
-  return end.status.ok() ? 0 : 1;
-}
-
-int Main(int argc, char** argv) {
-  EnterCallersDirectory();
-  const std::vector<std::string> arguments(argv + 1, argv + argc);
-  if (std::find(arguments.begin(), arguments.end(), "--help") !=
-      arguments.end()) {
-    const std::string usage = Usage(telemetry::TerminalColumns(STDOUT_FILENO));
-    std::fputs(usage.c_str(), stdout);
-    return 0;
-  }
-  const absl::StatusOr<Options> options = ParseOptions(argc, argv);
-  if (!options.ok()) {
-    PrintError("mnist_ps", options.status());
-    return 1;
-  }
-  const JobEnd end = Run(*options, arguments);
-  if (!end.status.ok()) PrintError(ProcessName(*options), end.status);
-  return ExitCode(end);
+launch::UsageText Text() {
+  return {
+      .summary =
+          "Trains a digit classifier with its parameters on server processes. "
+          "Without --role or --local, starts all processes of the job on this "
+          "machine.",
+      .commands = {"mnist_ps --servers=2 --trainers=2",
+                   "mnist_ps --local --epochs=1",
+                   "mnist_ps --data_dir=DIR --holdout=2000",
+                   "mnist_ps --role=server --master=127.0.0.1:29500"},
+      .results = {
+          {"test_accuracy",
+           "Fraction of the test samples that the final model classifies "
+           "correctly."},
+          {"final_loss", "Mean loss of the final model over the test samples."},
+          {"samples_per_s",
+           "Training samples that all trainers have processed, per second from "
+           "the first step to the end of the last trainer. The progress line "
+           "shows the same number so far."}}};
 }
 
 }  // namespace
 }  // namespace hawser::examples::mnist_ps
 
 int main(int argc, char** argv) {
-  return hawser::examples::mnist_ps::Main(argc, argv);
+  namespace example = hawser::examples::mnist_ps;
+  return hawser::launch::RunJobProgram(
+      {.name = "mnist_ps",
+       .usage = example::Text(),
+       .flags_file = "examples/mnist_ps/main.cc",
+       .read_flags = example::ReadFlags,
+       .check = example::CheckInputs,
+       .child_flags =
+           [] {
+             return std::vector<std::string>{
+                 absl::StrCat("--seed=", example::DrawSeed())};
+           },
+       .run =
+           [](const example::JobOptions& job, example::StopSignals& stop) {
+             return job.role.empty() ? example::RunLocal(stop)
+                                     : example::RunInJob(job, stop);
+           }},
+      argc, argv);
 }
