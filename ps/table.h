@@ -23,7 +23,8 @@ namespace hawser::ps {
 
 struct PullOptions {
   // Whether missing rows are created. If not, the pull returns their initial
-  // weights, for example to evaluate a model.
+  // weights, for example to evaluate a model. Tables with Retention options
+  // create rows only for pushes.
   bool create_missing = true;
 };
 

@@ -12,12 +12,14 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "async/clock.h"
 #include "async/mutex.h"
 #include "async/status_macros.h"
 #include "proto/ps.pb.h"
 #include "ps/storage/logged_table.h"
 #include "ps/storage/push_log.h"
 #include "ps/storage/recovery_directory.h"
+#include "ps/storage/retention/retention_counts.h"
 #include "ps/storage/sparse_table.h"
 #include "ps/storage/table_codec.h"
 #include "ps/storage/table_file.h"
@@ -57,6 +59,11 @@ v1::TableStatus StatusOf(LoggedTable& table, absl::Time now) {
   to.set_pushes_repeated(counts.pushes_repeated);
   to.set_keys_pushed(counts.keys_pushed);
   to.set_bytes_pushed(counts.bytes_pushed);
+  const RetentionCounts retention = table.table().retention_counts();
+  to.set_rows_expired(retention.rows_expired);
+  to.set_rows_evicted(retention.rows_evicted);
+  to.set_updates_not_admitted(retention.updates_not_admitted);
+  to.set_updates_without_room(retention.updates_without_room);
   if (const auto last = table.statistics().last_snapshot(); last.has_value()) {
     v1::SavedSnapshot& snapshot = *status.mutable_last_snapshot();
     snapshot.set_name(last->name);
@@ -100,9 +107,10 @@ absl::Status TableServer::Create(const v1::CreateTableRequest& request) {
   const async::MutexLock adding(&adding_);
   ASSIGN_OR_RETURN(exists, Exists(spec, shards));
   if (exists) return absl::OkStatus();
+  SparseTableOptions options = Options();
+  options.shards = shards;
   ASSIGN_OR_RETURN(std::unique_ptr<SparseTable> rows,
-                   SparseTable::Create(
-                       spec, {.shards = shards, .max_rows = limits_.max_rows}));
+                   SparseTable::Create(spec, options));
   return Add(std::move(rows));
 }
 
@@ -118,7 +126,9 @@ absl::Status TableServer::Add(std::unique_ptr<SparseTable> rows) {
   return absl::OkStatus();
 }
 
-absl::Status TableServer::Recover(const std::string& worker) {
+absl::Status TableServer::Start(const std::string& worker,
+                                async::Clock& clock) {
+  clock_ = &clock;
   if (logging_ == PushLogging::kOff) return absl::OkStatus();
   if (directory_.empty()) {
     return absl::InvalidArgumentError(
@@ -127,7 +137,7 @@ absl::Status TableServer::Recover(const std::string& worker) {
   recovery_ = std::make_unique<RecoveryDirectory>(
       absl::StrCat(directory_, "/.log/", worker));
   ASSIGN_OR_RETURN(std::vector<std::shared_ptr<LoggedTable>> tables,
-                   LoggedTable::Recover(*recovery_, logging_));
+                   LoggedTable::Recover(*recovery_, logging_, Options()));
   const async::MutexLock lock(&mutex_);
   for (std::shared_ptr<LoggedTable>& table : tables) {
     const std::string name = table->table().spec().name;
@@ -191,7 +201,7 @@ absl::StatusOr<v1::RestoreTableReply> TableServer::Restore(
   ASSIGN_OR_RETURN(
       std::unique_ptr<SparseTable> rows,
       snapshots_.Restore(request.table(), request.name(),
-                         {request.server(), request.num_servers()}));
+                         {request.server(), request.num_servers()}, Options()));
   v1::RestoreTableReply reply;
   *reply.mutable_table() = ToProto(rows->spec());
   reply.set_num_rows(rows->num_rows());
@@ -254,7 +264,9 @@ std::map<std::string, int64_t> TableServer::DebugNumbers() const {
       {"pulls", 0},
       {"pushes_applied", 0},
       {"pushes_repeated", 0}};
+  RetentionCounts retention;
   for (const auto& table : tables) {
+    retention += table->table().retention_counts();
     const TableCounts counts = table->statistics().counts();
     numbers["pulls"] += counts.pulls;
     numbers["pushes_applied"] += counts.pushes_applied;
@@ -262,6 +274,10 @@ std::map<std::string, int64_t> TableServer::DebugNumbers() const {
     numbers["rows"] += table->table().num_rows();
     numbers["bytes"] += static_cast<int64_t>(table->table().bytes());
   }
+  numbers["rows_expired"] = retention.rows_expired;
+  numbers["rows_evicted"] = retention.rows_evicted;
+  numbers["updates_not_admitted"] = retention.updates_not_admitted;
+  numbers["updates_without_room"] = retention.updates_without_room;
   return numbers;
 }
 

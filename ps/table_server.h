@@ -13,6 +13,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "async/clock.h"
 #include "async/mutex.h"
 #include "proto/ps.pb.h"
 #include "ps/refused_requests.h"
@@ -47,9 +48,10 @@ class TableServer {
   const TableLimits& limits() const { return limits_; }
 
   // Takes the tables that a worker of this name had when it ended, if pushes
-  // are logged. Call once, first. Errors of LoggedTable::Recover, and
-  // kInvalidArgument: pushes are logged, but there is no snapshot directory.
-  absl::Status Recover(const std::string& worker);
+  // are logged. Rows age by `clock`, which must outlive the server. Call once,
+  // first. Errors of LoggedTable::Recover, and kInvalidArgument: pushes are
+  // logged, but there is no snapshot directory.
+  absl::Status Start(const std::string& worker, async::Clock& clock);
 
   // kAlreadyExists: the table exists with another description or other shards;
   // the error names the difference.
@@ -82,11 +84,15 @@ class TableServer {
   void Forget(rpc::Incarnation client);
 
   // "tables", and sums over them: "rows", "bytes", "pulls", "pushes_applied",
-  // "pushes_repeated".
+  // "pushes_repeated", and the RetentionCounts.
   std::map<std::string, int64_t> DebugNumbers() const;
 
  private:
   std::vector<std::shared_ptr<LoggedTable>> Tables() const;
+  // Limits and clock of a table.
+  SparseTableOptions Options() const {
+    return {.max_rows = limits_.max_rows, .clock = clock_};
+  }
   absl::Status CheckNumberOfTables() const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Whether the table exists. Errors of Create if it is another one, or if
@@ -102,7 +108,9 @@ class TableServer {
   const PushLogging logging_;
   const PushObserver push_observer_;
   RefusedRequests refused_;
-  // Null if pushes are not logged. Set by Recover.
+  // Null: the machine's. Set by Start.
+  async::Clock* clock_ = nullptr;
+  // Null if pushes are not logged. Set by Start.
   std::unique_ptr<RecoveryDirectory> recovery_;
   // Held while files of a new table are written; requests for other tables go
   // on meanwhile. Taken before mutex_.

@@ -91,7 +91,7 @@ TableService::TableService(TableServiceOptions options)
 TableService::~TableService() = default;
 
 absl::Status TableService::Start(rpc::ServiceHost& host) {
-  RETURN_IF_ERROR(server_->Recover(host.info().name));
+  RETURN_IF_ERROR(server_->Start(host.info().name, host.clock()));
   client_ = std::make_shared<TableClient>(host);
   RETURN_IF_ERROR(host.RegisterMethod(
       kCreateTableMethod,

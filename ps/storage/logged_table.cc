@@ -1,6 +1,7 @@
 #include "ps/storage/logged_table.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <memory>
@@ -16,8 +17,10 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "async/status_macros.h"
+#include "ps/storage/key_batch.h"
 #include "ps/storage/push_log.h"
 #include "ps/storage/recovery_directory.h"
+#include "ps/storage/retention/row_retention.h"
 #include "ps/storage/sparse_table.h"
 #include "ps/storage/table_file.h"
 #include "ps/storage/table_partition.h"
@@ -27,18 +30,53 @@ namespace hawser::ps {
 namespace {
 
 absl::StatusOr<std::unique_ptr<SparseTable>> NewTable(
-    const TableFileInfo& info) {
-  return SparseTable::Create(
-      info.spec, {.num_partitions = static_cast<int>(info.num_partitions),
-                  .shards = info.shards});
+    const TableFileInfo& info, SparseTableOptions options) {
+  options.num_partitions = static_cast<int>(info.num_partitions);
+  options.shards = info.shards;
+  ASSIGN_OR_RETURN(std::unique_ptr<SparseTable> table,
+                   SparseTable::Create(info.spec, options));
+  table->AdvanceTime(info.time);
+  return table;
 }
 
-absl::StatusOr<std::unique_ptr<SparseTable>> ReadRows(const std::string& path) {
+absl::StatusOr<std::unique_ptr<SparseTable>> ReadRows(
+    const std::string& path, const SparseTableOptions& options) {
   ASSIGN_OR_RETURN(const TableFileInfo info, ReadTableFileInfo(path));
-  ASSIGN_OR_RETURN(std::unique_ptr<SparseTable> table, NewTable(info));
+  ASSIGN_OR_RETURN(std::unique_ptr<SparseTable> table, NewTable(info, options));
   RETURN_IF_ERROR(ReadTableFile(path, *table));
   return table;
 }
+
+AdmittedRows RowsAdmittedBy(PushKind kind) {
+  switch (kind) {
+    case PushKind::kUpdate:
+      break;
+    case PushKind::kAssign:
+      return AdmittedRows::kAll;
+    case PushKind::kAssignMissing:
+      return AdmittedRows::kMissing;
+  }
+  return AdmittedRows::kFrequent;
+}
+
+// The keys of a push that are admitted, with their gradients or weights.
+struct AdmittedPush {
+  void Add(const LoggedPush& push, const PartitionRange& range,
+           const AdmittedKeys& admitted, size_t width) {
+    const size_t begin = keys.size();
+    for (const uint32_t position : admitted.positions) {
+      const size_t index = range.begin + position;
+      keys.push_back(push.keys[index]);
+      const auto row = push.values.subspan(index * width, width);
+      values.insert(values.end(), row.begin(), row.end());
+    }
+    ranges.push_back({range.partition, begin, keys.size()});
+  }
+
+  std::vector<uint64_t> keys;
+  std::vector<float> values;
+  std::vector<PartitionRange> ranges;
+};
 
 }  // namespace
 
@@ -47,7 +85,8 @@ TableFileInfo LoggedTable::Info(int64_t log) const {
           .spec = table_->spec(),
           .shards = table_->shards(),
           .num_partitions = static_cast<int64_t>(table_->num_partitions()),
-          .log = log};
+          .log = log,
+          .time = table_->time()};
 }
 
 absl::Status LoggedTable::BeginLog(int64_t number) {
@@ -84,7 +123,8 @@ absl::StatusOr<std::shared_ptr<LoggedTable>> LoggedTable::Create(
 }
 
 absl::StatusOr<PushOutcome> LoggedTable::Apply(
-    const LoggedPush& push, const std::vector<PartitionRange>& ranges) {
+    const LoggedPush& push, const std::vector<PartitionRange>& ranges,
+    Admission admission) {
   const auto width = static_cast<size_t>(table_->spec().width);
   auto outcome = PushOutcome::kRepeated;
   for (const PartitionRange& range : ranges) {
@@ -95,20 +135,71 @@ absl::StatusOr<PushOutcome> LoggedTable::Apply(
                    push.keys.subspan(range.begin, range.end - range.begin),
                    push.values.subspan(range.begin * width,
                                        (range.end - range.begin) * width),
-                   push.kind}));
+                   push.kind},
+                  admission));
     if (part == PushOutcome::kApplied) outcome = PushOutcome::kApplied;
   }
   return outcome;
+}
+
+// Steps:
+//   1. Decide in each partition which keys are admitted, and which rows go.
+//   2. Log that, in one record. If it fails, the rows that are gone remain in
+//      the partition's next decisions.
+//   3. Update the rows.
+absl::StatusOr<PushOutcome> LoggedTable::PushDecided(
+    const LoggedPush& push, const std::vector<PartitionRange>& ranges) {
+  const std::unique_lock lock(mutex_);
+  const auto width = static_cast<size_t>(table_->spec().width);
+  AdmittedPush admitted;
+  std::vector<uint64_t> removed;
+  for (const PartitionRange& range : ranges) {
+    ASSIGN_OR_RETURN(const TablePartition::Decisions decisions,
+                     range.partition->Decide(
+                         {&push.keys[range.begin], range.end - range.begin},
+                         RowsAdmittedBy(push.kind), push.id));
+    if (decisions.repeated) continue;
+    admitted.Add(push, range, decisions.admitted, width);
+    removed.insert(removed.end(), decisions.removed.begin(),
+                   decisions.removed.end());
+  }
+  if (admitted.ranges.empty()) return PushOutcome::kRepeated;
+  // Keys with rows are left out of an assignment to those without.
+  const PushKind kind =
+      push.kind == PushKind::kAssignMissing ? PushKind::kAssign : push.kind;
+  const LoggedPush logged{
+      push.id, push.learning_rate, admitted.keys, admitted.values,
+      kind,    table_->time(),     removed};
+  RETURN_IF_ERROR(log_->Append(logged));
+  Observe(PushStage::kLogged);
+  ASSIGN_OR_RETURN(const PushOutcome outcome,
+                   Apply(logged, admitted.ranges, Admission::kDecided));
+  Observe(PushStage::kApplied);
+  return outcome;
+}
+
+absl::Status LoggedTable::Replay(const LoggedPush& push) {
+  table_->AdvanceTime(push.time);
+  RETURN_IF_ERROR(table_->RemoveRows(push.removed, push.id));
+  ASSIGN_OR_RETURN(const std::vector<PartitionRange> ranges,
+                   table_->SplitOrdered(push.keys));
+  const absl::Status status = Apply(push, ranges, Admission::kDecided).status();
+  // So old that the rows contain it.
+  return absl::IsFailedPrecondition(status) ? absl::OkStatus() : status;
 }
 
 absl::StatusOr<PushOutcome> LoggedTable::Push(
     const LoggedPush& push, const std::vector<PartitionRange>& ranges) {
   if (push.keys.empty()) return PushOutcome::kApplied;
   Observe(PushStage::kDecoded);
+  if (is_logged() && table_->spec().retention.active()) {
+    return PushDecided(push, ranges);
+  }
   const std::shared_lock lock(mutex_);
   if (log_ != nullptr) RETURN_IF_ERROR(log_->Append(push));
   Observe(PushStage::kLogged);
-  ASSIGN_OR_RETURN(const PushOutcome outcome, Apply(push, ranges));
+  ASSIGN_OR_RETURN(const PushOutcome outcome,
+                   Apply(push, ranges, Admission::kDecide));
   Observe(PushStage::kApplied);
   return outcome;
 }
@@ -138,13 +229,14 @@ absl::StatusOr<TableFileSize> LoggedTable::Save(
 }
 
 absl::StatusOr<std::vector<std::shared_ptr<LoggedTable>>> LoggedTable::Recover(
-    const RecoveryDirectory& directory, PushLogging logging) {
+    const RecoveryDirectory& directory, PushLogging logging,
+    const SparseTableOptions& options) {
   RETURN_IF_ERROR(directory.Open());
   ASSIGN_OR_RETURN(const auto tables, directory.List());
   std::vector<std::shared_ptr<LoggedTable>> recovered;
   for (const auto& [name, numbers] : tables) {
     ASSIGN_OR_RETURN(std::shared_ptr<LoggedTable> table,
-                     RecoverOne(directory, name, numbers, logging));
+                     RecoverOne(directory, name, numbers, logging, options));
     // Null if the table was not complete before its server ended.
     if (table != nullptr) recovered.push_back(std::move(table));
   }
@@ -158,7 +250,8 @@ absl::StatusOr<std::vector<std::shared_ptr<LoggedTable>>> LoggedTable::Recover(
 //   3. Begin the next log.
 absl::StatusOr<std::shared_ptr<LoggedTable>> LoggedTable::RecoverOne(
     const RecoveryDirectory& directory, const std::string& name,
-    const RecoveryDirectory::Numbers& numbers, PushLogging logging) {
+    const RecoveryDirectory::Numbers& numbers, PushLogging logging,
+    const SparseTableOptions& options) {
   if (numbers.rows.empty()) return nullptr;
   std::unique_ptr<SparseTable> table;
   int64_t first = 0;
@@ -168,7 +261,7 @@ absl::StatusOr<std::shared_ptr<LoggedTable>> LoggedTable::RecoverOne(
   for (int64_t number : newest_first) {
     first = number;
     absl::StatusOr<std::unique_ptr<SparseTable>> read =
-        ReadRows(directory.RowsPath(name, first));
+        ReadRows(directory.RowsPath(name, first), options);
     if (read.ok()) {
       table = *std::move(read);
       break;
@@ -199,15 +292,15 @@ absl::StatusOr<std::shared_ptr<LoggedTable>> LoggedTable::RecoverOne(
             directory.LogPath(name, last), " is of another table than ",
             directory.RowsPath(name, first)));
       }
-      const auto ranges = logged->table_->SplitOrdered(push.keys);
-      if (!ranges.ok()) {
-        return absl::DataLossError(
-            absl::StrCat(directory.LogPath(name, last), ": ",
-                         std::string(ranges.status().message())));
+      const absl::Status status = logged->Replay(push);
+      // Keys that are not in order, or not of these shards.
+      if (absl::IsInvalidArgument(status) ||
+          absl::IsFailedPrecondition(status)) {
+        return absl::DataLossError(absl::StrCat(directory.LogPath(name, last),
+                                                ": ",
+                                                std::string(status.message())));
       }
-      const absl::Status status = logged->Apply(push, *ranges).status();
-      // So old that the rows contain it.
-      return absl::IsFailedPrecondition(status) ? absl::OkStatus() : status;
+      return status;
     };
     RETURN_IF_ERROR(PushLog::Replay(directory.LogPath(name, last), apply));
   }

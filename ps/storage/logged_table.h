@@ -28,6 +28,10 @@ namespace hawser::ps {
 // logged. A push is logged before it is applied: one that is acknowledged is in
 // the log, and one that could not be logged was not applied.
 //
+// With Retention options the log has the keys that were admitted and those
+// whose rows were removed: a recovery decides nothing, and gives the same rows.
+// Such pushes are logged and applied one at a time.
+//
 // Thread-safe. The directory must outlive the table; it is null if pushes are
 // not logged.
 class LoggedTable {
@@ -39,11 +43,13 @@ class LoggedTable {
       PushLogging logging);
 
   // Returns the tables of a directory, each from the rows in its newest file
-  // that is not damaged, and the pushes logged since.
+  // that is not damaged, and the pushes logged since. `options` has the limits
+  // and the clock of the tables.
   //
   //   kDataLoss  a table cannot be restored; names the files.
   static absl::StatusOr<std::vector<std::shared_ptr<LoggedTable>>> Recover(
-      const RecoveryDirectory& directory, PushLogging logging);
+      const RecoveryDirectory& directory, PushLogging logging,
+      const SparseTableOptions& options = {});
 
   SparseTable& table() { return *table_; }
 
@@ -79,13 +85,20 @@ class LoggedTable {
 
   static absl::StatusOr<std::shared_ptr<LoggedTable>> RecoverOne(
       const RecoveryDirectory& directory, const std::string& name,
-      const RecoveryDirectory::Numbers& numbers, PushLogging logging);
+      const RecoveryDirectory::Numbers& numbers, PushLogging logging,
+      const SparseTableOptions& options);
 
   TableFileInfo Info(int64_t log) const;
   // Ends the current log and begins the next one, when no push is under way.
   absl::Status BeginLog(int64_t number);
   absl::StatusOr<PushOutcome> Apply(const LoggedPush& push,
-                                    const std::vector<PartitionRange>& ranges);
+                                    const std::vector<PartitionRange>& ranges,
+                                    Admission admission);
+  // Push with Retention options.
+  absl::StatusOr<PushOutcome> PushDecided(
+      const LoggedPush& push, const std::vector<PartitionRange>& ranges);
+  // Applies a push of a log.
+  absl::Status Replay(const LoggedPush& push);
 
   const std::unique_ptr<SparseTable> table_;
   const RecoveryDirectory* const directory_;
@@ -94,7 +107,8 @@ class LoggedTable {
   TableStatistics statistics_;
 
   // Held shared from the logging of a push until it is applied, so that the log
-  // before a snapshot has only pushes that the snapshot contains.
+  // before a snapshot has only pushes that the snapshot contains; exclusively
+  // by PushDecided.
   std::shared_mutex mutex_;
   std::unique_ptr<PushLog> log_;
   int64_t number_ = 0;

@@ -44,9 +44,11 @@ struct PushHeader {
   uint64_t client;
   uint64_t sequence;
   double learning_rate;
+  int64_t time;
+  uint64_t num_removed;
   uint64_t num_keys;
 };
-static_assert(sizeof(PushHeader) == 32);
+static_assert(sizeof(PushHeader) == 48);
 
 RecordKind RecordKindOf(PushKind kind) {
   switch (kind) {
@@ -80,38 +82,49 @@ absl::StatusOr<LoggedPush> ParsePush(const RecordReader& reader, PushKind kind,
   if (body.size() < sizeof(header))
     return reader.Damaged("a push is too short");
   std::memcpy(&header, body.data(), sizeof(header));
-  const size_t rest = body.size() - sizeof(header);
+  size_t rest = body.size() - sizeof(header);
+  if (header.num_removed > rest / sizeof(uint64_t)) {
+    return reader.Damaged("a push has the wrong size");
+  }
+  rest -= header.num_removed * sizeof(uint64_t);
   const size_t key_bytes =
       sizeof(uint64_t) + static_cast<size_t>(width) * sizeof(float);
   if (rest % key_bytes != 0 || rest / key_bytes != header.num_keys) {
     return reader.Damaged("a push has the wrong size");
   }
-  const std::byte* const keys = body.data() + sizeof(header);
+  const std::byte* const removed = body.data() + sizeof(header);
+  const std::byte* const keys = removed + header.num_removed * sizeof(uint64_t);
   const std::byte* const values = keys + header.num_keys * sizeof(uint64_t);
   // The buffer of a body is aligned, and so are its parts.
-  return LoggedPush{{rpc::Incarnation{header.client}, header.sequence},
-                    header.learning_rate,
-                    {reinterpret_cast<const uint64_t*>(keys), header.num_keys},
-                    {reinterpret_cast<const float*>(values),
-                     header.num_keys * static_cast<size_t>(width)},
-                    kind};
+  return LoggedPush{
+      {rpc::Incarnation{header.client}, header.sequence},
+      header.learning_rate,
+      {reinterpret_cast<const uint64_t*>(keys), header.num_keys},
+      {reinterpret_cast<const float*>(values),
+       header.num_keys * static_cast<size_t>(width)},
+      kind,
+      header.time,
+      {reinterpret_cast<const uint64_t*>(removed), header.num_removed}};
 }
 
 }  // namespace
 
 absl::StatusOr<PushOutcome> ApplyPush(TablePartition& partition,
-                                      const LoggedPush& push) {
+                                      const LoggedPush& push,
+                                      Admission admission) {
   const KeyBatch batch = {push.keys.data(), push.keys.size()};
   const float* const values = push.values.data();
   switch (push.kind) {
     case PushKind::kAssign:
-      return partition.Assign(batch, values, ExistingRows::kReplace, push.id);
+      return partition.Assign(batch, values, ExistingRows::kReplace, push.id,
+                              admission);
     case PushKind::kAssignMissing:
-      return partition.Assign(batch, values, ExistingRows::kKeep, push.id);
+      return partition.Assign(batch, values, ExistingRows::kKeep, push.id,
+                              admission);
     case PushKind::kUpdate:
       break;
   }
-  return partition.Push(batch, values, push.learning_rate, push.id);
+  return partition.Push(batch, values, push.learning_rate, push.id, admission);
 }
 
 absl::Status PushLog::Failed(const char* operation, int error) const {
@@ -176,19 +189,24 @@ int PushLog::Sync() const {
 }
 
 absl::Status PushLog::Append(const LoggedPush& push) {
-  const PushHeader header = {rpc::ToNumber(push.id.client), push.id.sequence,
-                             push.learning_rate, push.keys.size()};
-  const std::array<std::span<const std::byte>, 3> body = {
-      std::as_bytes(std::span(&header, 1)), std::as_bytes(push.keys),
-      std::as_bytes(push.values)};
-  if (body[0].size() + body[1].size() + body[2].size() > kMaxRecordBytes) {
+  const PushHeader header = {rpc::ToNumber(push.id.client),
+                             push.id.sequence,
+                             push.learning_rate,
+                             push.time,
+                             push.removed.size(),
+                             push.keys.size()};
+  const std::array<std::span<const std::byte>, 4> body = {
+      std::as_bytes(std::span(&header, 1)), std::as_bytes(push.removed),
+      std::as_bytes(push.keys), std::as_bytes(push.values)};
+  if (body[0].size() + body[1].size() + body[2].size() + body[3].size() >
+      kMaxRecordBytes) {
     return absl::ResourceExhaustedError(
         absl::StrCat("a push of ", push.keys.size(),
                      " rows is too large for the log: split it"));
   }
   const RecordPrefix prefix = MakeRecordPrefix(RecordKindOf(push.kind), body);
-  const std::span<const std::byte> parts[] = {prefix, body[0], body[1],
-                                              body[2]};
+  const std::span<const std::byte> parts[] = {prefix, body[0], body[1], body[2],
+                                              body[3]};
   const async::MutexLock lock(&mutex_);
   if (broken_) {
     return absl::UnavailableError(absl::StrCat(

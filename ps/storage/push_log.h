@@ -52,15 +52,21 @@ struct LoggedPush {
   // Gradients or weights, [keys, width].
   std::span<const float> values;
   PushKind kind = PushKind::kUpdate;
+  // SparseTable::time() of the push.
+  int64_t time = 0;
+  // Keys whose rows were removed before it, in any order.
+  std::span<const uint64_t> removed = {};
 };
 
 // Applies a push whose keys are all of this partition. Errors of its Push.
 absl::StatusOr<PushOutcome> ApplyPush(TablePartition& partition,
-                                      const LoggedPush& push);
+                                      const LoggedPush& push,
+                                      Admission admission = Admission::kDecide);
 
 // A file of pushes: "HWSRLOG1", a TableFileHeader, and a record for each push
 // (ps/storage/record.h), whose kind is that of the push: client, sequence,
-// learning rate, number of keys, each in 8 bytes, then keys and values.
+// learning rate, time, number of removed keys and of keys, each in 8 bytes,
+// then removed keys, keys and values.
 //
 // Thread-safe.
 class PushLog {

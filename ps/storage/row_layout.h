@@ -9,18 +9,20 @@
 #include <cstring>
 
 #include "optim/update_rule.h"
+#include "ps/storage/retention/row_use.h"
 #include "tensor/dtype.h"
 
 namespace hawser::ps {
 
 // A row is contiguous: its weights, then, aligned to 4 bytes, the slots of its
-// update rule in f32 and the number of its updates, if the rule or stochastic
-// rounding depends on it.
+// update rule in f32, the number of its updates, if the rule or stochastic
+// rounding depends on it, and its RowUse, if rows are removed.
 //
 // A plain value.
 class RowLayout {
  public:
-  RowLayout(size_t width, tensor::DType dtype, const optim::UpdateRule& rule);
+  RowLayout(size_t width, tensor::DType dtype, const optim::UpdateRule& rule,
+            bool has_use);
 
   // Number of weights.
   size_t width() const { return width_; }
@@ -46,6 +48,18 @@ class RowLayout {
     if (has_step_) std::memcpy(row + step_offset_, &step, sizeof(step));
   }
 
+  // Only of a layout with uses.
+  RowUse use(const std::byte* row) const {
+    uint32_t bits = 0;
+    std::memcpy(&bits, row + use_offset_, sizeof(bits));
+    return RowUse::FromBits(bits);
+  }
+  // Does nothing for a layout without uses.
+  void set_use(std::byte* row, RowUse use) const {
+    const uint32_t bits = use.bits();
+    if (has_use_) std::memcpy(row + use_offset_, &bits, sizeof(bits));
+  }
+
  private:
   size_t width_;
   tensor::DType dtype_;
@@ -55,6 +69,8 @@ class RowLayout {
   std::array<size_t, optim::kMaxSlots> slot_offsets_ = {};
   bool has_step_;
   size_t step_offset_ = 0;
+  bool has_use_;
+  size_t use_offset_ = 0;
   size_t bytes_ = 0;
 };
 

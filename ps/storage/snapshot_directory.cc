@@ -125,8 +125,8 @@ absl::StatusOr<TableFileSize> SnapshotDirectory::Save(
 }
 
 absl::StatusOr<std::unique_ptr<SparseTable>> SnapshotDirectory::Restore(
-    const std::string& table, const std::string& snapshot,
-    ServerPlace place) const {
+    const std::string& table, const std::string& snapshot, ServerPlace place,
+    SparseTableOptions options) const {
   ASSIGN_OR_RETURN(const std::string directory, PathOf(snapshot));
   ASSIGN_OR_RETURN(const std::vector<TableFile> files,
                    FilesOf(table, directory));
@@ -137,7 +137,7 @@ absl::StatusOr<std::unique_ptr<SparseTable>> SnapshotDirectory::Restore(
   ASSIGN_OR_RETURN(const ShardRange shards,
                    ShardsOf(place, files[0].info.spec.num_shards));
   RETURN_IF_ERROR(CheckComplete(files, table, directory, shards));
-  SparseTableOptions options{.shards = shards};
+  options.shards = shards;
   for (const TableFile& file : files) {
     if (file.info.shards == shards) {
       options.num_partitions = static_cast<int>(file.info.num_partitions);

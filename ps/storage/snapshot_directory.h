@@ -36,15 +36,15 @@ class SnapshotDirectory {
                                      int64_t log, std::string& path) const;
 
   // Returns a table with the shards of a server, from the files of any number
-  // of servers.
+  // of servers. `options` has the limits and the clock of the table.
   //
   //   kInvalidArgument  as above, or the table has no such place.
   //   kNotFound         the directory lacks files with some of the shards.
   //   kDataLoss         a file is damaged, or files are of different snapshots
   //                     or tables; names the files.
   absl::StatusOr<std::unique_ptr<SparseTable>> Restore(
-      const std::string& table, const std::string& snapshot,
-      ServerPlace place) const;
+      const std::string& table, const std::string& snapshot, ServerPlace place,
+      SparseTableOptions options) const;
 
  private:
   absl::StatusOr<std::string> PathOf(const std::string& snapshot) const;

@@ -16,8 +16,13 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "async/clock.h"
 #include "async/status_macros.h"
+#include "ps/storage/key_batch.h"
 #include "ps/storage/key_hash.h"
+#include "ps/storage/retention/retention_counts.h"
+#include "ps/storage/retention/row_retention.h"
+#include "ps/storage/retention/table_time.h"
 #include "ps/storage/row_layout.h"
 #include "ps/storage/table_format.h"
 #include "ps/storage/table_partition.h"
@@ -120,23 +125,29 @@ absl::StatusOr<std::unique_ptr<SparseTable>> SparseTable::Create(
   const int64_t max_rows =
       options.max_rows > 0 ? options.max_rows : RowsThatFit(format->layout());
   return std::unique_ptr<SparseTable>(new SparseTable(
-      std::move(format), shards, std::min(partitions, shards.count), max_rows));
+      std::move(format), shards, std::min(partitions, shards.count), max_rows,
+      options.clock));
 }
 
 SparseTable::SparseTable(std::shared_ptr<const TableFormat> format,
                          ShardRange shards, int64_t partitions,
-                         int64_t max_rows)
+                         int64_t max_rows, async::Clock* clock)
     : format_(std::move(format)),
+      time_(std::make_shared<TableTime>(clock)),
       shards_(shards),
       partition_of_shard_(static_cast<size_t>(format_->spec().num_shards),
                           kNotHeld) {
-  for (int64_t i = 0; i < partitions; ++i) {
-    partitions_.push_back(std::make_unique<TablePartition>(
-        format_, std::max<int64_t>(max_rows / partitions, 1)));
-  }
+  std::vector<int64_t> sizes(static_cast<size_t>(partitions));
   for (int64_t i = 0; i < shards.count; ++i) {
-    partition_of_shard_[static_cast<size_t>(shards.first + i)] =
-        static_cast<uint16_t>(i * partitions / shards.count);
+    const auto partition = static_cast<uint16_t>(i * partitions / shards.count);
+    partition_of_shard_[static_cast<size_t>(shards.first + i)] = partition;
+    ++sizes[partition];
+  }
+  for (const int64_t size : sizes) {
+    partitions_.push_back(std::make_unique<TablePartition>(
+        format_, time_,
+        PartitionShare{.max_rows = std::max<int64_t>(max_rows / partitions, 1),
+                       .num_shards = size}));
   }
 }
 
@@ -207,7 +218,8 @@ absl::StatusOr<std::vector<PartitionRange>> SparseTable::SplitOrdered(
   return ranges;
 }
 
-absl::Status SparseTable::Import(std::span<const std::byte> rows) {
+absl::Status SparseTable::Import(std::span<const std::byte> rows,
+                                 int64_t later) {
   const size_t row_bytes = partitions_[0]->exported_row_bytes();
   const auto num_shards = static_cast<uint32_t>(spec().num_shards);
   std::vector<std::vector<std::byte>> parts(partitions_.size());
@@ -221,9 +233,18 @@ absl::Status SparseTable::Import(std::span<const std::byte> rows) {
     parts[partition].insert(parts[partition].end(), row.begin(), row.end());
   }
   for (size_t i = 0; i < parts.size(); ++i) {
-    RETURN_IF_ERROR(partitions_[i]->Import(parts[i]));
+    RETURN_IF_ERROR(partitions_[i]->Import(parts[i], later));
   }
   return absl::OkStatus();
+}
+
+absl::Status SparseTable::RemoveRows(std::span<const uint64_t> keys,
+                                     const PushId& id) {
+  return VisitPartitions(keys,
+                         [&](TablePartition& partition, const KeyBatch& batch) {
+                           partition.RemoveRows(batch, id);
+                           return absl::OkStatus();
+                         });
 }
 
 void SparseTable::Forget(rpc::Incarnation client) {
@@ -258,6 +279,13 @@ int64_t SparseTable::num_rows() const {
   int64_t rows = 0;
   for (const auto& partition : partitions_) rows += partition->num_rows();
   return rows;
+}
+
+RetentionCounts SparseTable::retention_counts() const {
+  RetentionCounts counters;
+  for (const auto& partition : partitions_)
+    counters += partition->retention_counts();
+  return counters;
 }
 
 size_t SparseTable::bytes() const {

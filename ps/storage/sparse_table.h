@@ -13,6 +13,10 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "async/clock.h"
+#include "ps/storage/key_batch.h"
+#include "ps/storage/retention/retention_counts.h"
+#include "ps/storage/retention/table_time.h"
 #include "ps/storage/table_format.h"
 #include "ps/storage/table_partition.h"
 #include "ps/storage/table_spec.h"
@@ -48,6 +52,8 @@ struct SparseTableOptions {
   // Rows that are held here; each partition takes its share. 0: as many as fit
   // into three quarters of the machine's memory.
   int64_t max_rows = 0;
+  // By which rows age. Must outlive the table; null: the machine's.
+  async::Clock* clock = nullptr;
 };
 
 // The keys of a request that one partition holds.
@@ -111,9 +117,19 @@ class SparseTable {
   TablePartition& partition(size_t index) const { return *partitions_[index]; }
 
   // Inserts exported rows (TablePartition::Export), of which only those in
-  // shards() are taken. kResourceExhausted: out of memory; some rows may have
-  // been inserted.
-  absl::Status Import(std::span<const std::byte> rows);
+  // shards() are taken, pushed to `later` seconds later than they say.
+  // kResourceExhausted: out of memory; some rows may have been inserted.
+  absl::Status Import(std::span<const std::byte> rows, int64_t later = 0);
+
+  // Removes the rows of keys that a logged push removed, as
+  // TablePartition::RemoveRows does. kFailedPrecondition: the shard of a key is
+  // not held here; nothing changed.
+  absl::Status RemoveRows(std::span<const uint64_t> keys, const PushId& id);
+
+  // Seconds for which the table was held: the time by which rows age. A table
+  // that is recovered continues from AdvanceTime.
+  int64_t time() const { return time_->Now(); }
+  void AdvanceTime(int64_t time) { time_->AdvanceTo(time); }
 
   // Drops what is remembered of a client, as TablePartition::Forget does.
   void Forget(rpc::Incarnation client);
@@ -122,15 +138,17 @@ class SparseTable {
   void ForEachRow(
       absl::FunctionRef<void(uint64_t key, const std::byte* row)> visit) const;
 
+  // Rows in memory; some may have expired.
   int64_t num_rows() const;
-  // Memory of rows and keys.
+  // Memory of rows and keys, and of the counts of keys without rows.
   size_t bytes() const;
+  RetentionCounts retention_counts() const;
 
  private:
   static constexpr uint16_t kNotHeld = UINT16_MAX;
 
   SparseTable(std::shared_ptr<const TableFormat> format, ShardRange shards,
-              int64_t partitions, int64_t max_rows);
+              int64_t partitions, int64_t max_rows, async::Clock* clock);
 
   absl::Status CheckSize(std::span<const uint64_t> keys, size_t numbers) const;
   absl::Status NotHeld(uint64_t key) const;
@@ -140,6 +158,7 @@ class SparseTable {
       absl::FunctionRef<absl::Status(TablePartition&, const KeyBatch&)> visit);
 
   const std::shared_ptr<const TableFormat> format_;
+  const std::shared_ptr<TableTime> time_;
   const ShardRange shards_;
   // By shard: consecutive shards are in one partition. Constant after
   // construction.

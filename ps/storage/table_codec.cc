@@ -8,6 +8,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
 #include "async/status_macros.h"
 #include "optim/rule_codec.h"
 #include "proto/ps.pb.h"
@@ -45,6 +46,32 @@ std::optional<Initializer::Kind> KindFromProto(
   }
 }
 
+v1::TableRetention ToProto(const Retention& retention) {
+  v1::TableRetention proto;
+  proto.set_admission_pushes(retention.admission_pushes);
+  proto.set_admission_window(retention.admission_window);
+  if (retention.ttl != absl::InfiniteDuration()) {
+    proto.set_ttl_seconds(absl::ToInt64Seconds(retention.ttl));
+  }
+  proto.set_max_rows(retention.max_rows);
+  return proto;
+}
+
+Retention FromProto(const v1::TableRetention& proto) {
+  Retention retention;
+  if (proto.admission_pushes() != 0) {
+    retention.admission_pushes = proto.admission_pushes();
+  }
+  if (proto.admission_window() != 0) {
+    retention.admission_window = proto.admission_window();
+  }
+  if (proto.ttl_seconds() != 0) {
+    retention.ttl = absl::Seconds(proto.ttl_seconds());
+  }
+  retention.max_rows = proto.max_rows();
+  return retention;
+}
+
 }  // namespace
 
 v1::TableDescription ToProto(const TableSpec& spec) {
@@ -63,6 +90,9 @@ v1::TableDescription ToProto(const TableSpec& spec) {
     v1::DenseTensor& added = *proto.add_tensors();
     added.set_name(tensor.name);
     added.mutable_shape()->Add(tensor.shape.begin(), tensor.shape.end());
+  }
+  if (spec.retention.active()) {
+    *proto.mutable_retention() = ToProto(spec.retention);
   }
   return proto;
 }
@@ -95,6 +125,7 @@ absl::StatusOr<TableSpec> FromProto(const v1::TableDescription& proto) {
                                                      tensor.shape().size())));
     spec.tensors.push_back({tensor.name(), shape});
   }
+  spec.retention = FromProto(proto.retention());
   return NormalizeTableSpec(std::move(spec));
 }
 

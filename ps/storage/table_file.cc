@@ -95,14 +95,15 @@ v1::TableFileHeader ToProto(const TableFileInfo& info) {
   *proto.mutable_shards() = ToProto(info.shards);
   proto.set_num_partitions(info.num_partitions);
   proto.set_log(info.log);
+  proto.set_time(info.time);
   return proto;
 }
 
 absl::StatusOr<TableFileInfo> FromProto(const v1::TableFileHeader& proto) {
   ASSIGN_OR_RETURN(TableSpec spec, FromProto(proto.table()));
-  return TableFileInfo{proto.snapshot(), std::move(spec),
-                       FromProto(proto.shards()), proto.num_partitions(),
-                       proto.log()};
+  return TableFileInfo{
+      proto.snapshot(),       std::move(spec), FromProto(proto.shards()),
+      proto.num_partitions(), proto.log(),     proto.time()};
 }
 
 absl::StatusOr<TableFileSize> WriteTableFile(const SparseTable& table,
@@ -114,8 +115,8 @@ absl::StatusOr<TableFileSize> WriteTableFile(const SparseTable& table,
   RETURN_IF_ERROR(writer.Message(
       RecordKind::kHeader,
       ToProto(TableFileInfo{snapshot, table.spec(), table.shards(),
-                            static_cast<int64_t>(table.num_partitions()),
-                            log})));
+                            static_cast<int64_t>(table.num_partitions()), log,
+                            table.time()})));
   TableFileSize size;
   PartitionCopy copy;
   for (size_t p = 0; p < table.num_partitions(); ++p) {
@@ -167,6 +168,7 @@ absl::Status ReadTableFile(const std::string& path, SparseTable& table) {
       info.shards == table.shards() &&
       info.num_partitions == static_cast<int64_t>(table.num_partitions());
   const size_t row_bytes = table.partition(0).exported_row_bytes();
+  const int64_t later = table.time() - info.time;
   size_t partition = 0;
   int64_t rows = 0;
   while (true) {
@@ -183,7 +185,7 @@ absl::Status ReadTableFile(const std::string& path, SparseTable& table) {
         return reader.Damaged("a block does not have whole rows");
       }
       rows += static_cast<int64_t>(reader.body().size() / row_bytes);
-      RETURN_IF_ERROR(table.Import(reader.body()));
+      RETURN_IF_ERROR(table.Import(reader.body(), later));
     } else if (kind == RecordKind::kEnd) {
       ASSIGN_OR_RETURN(const auto end, reader.Parse<v1::TableFileEnd>());
       if (end.num_rows() != rows || !reader.at_end()) {

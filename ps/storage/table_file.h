@@ -32,6 +32,8 @@ struct TableFileInfo {
   // The number of the log with the first pushes that the file does not contain;
   // 0: pushes were not logged.
   int64_t log = 0;
+  // SparseTable::time() to which the rows refer.
+  int64_t time = 0;
 };
 
 v1::TableFileHeader ToProto(const TableFileInfo& info);
@@ -53,7 +55,8 @@ absl::StatusOr<TableFileInfo> ReadTableFileInfo(const std::string& path);
 
 // Inserts the rows of the file that are in shards of `table`, and checks the
 // whole file. If the table holds the same shards in as many partitions, it also
-// gets the pushes that the rows contain. After an error the table has some of
+// gets the pushes that the rows contain. Rows are then as old as they were when
+// the file was written. After an error the table has some of
 // the rows.
 //
 //   kDataLoss         as above.

@@ -15,6 +15,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
 #include "async/check.h"
 #include "ps/storage/push_log.h"
 #include "ps/storage/record.h"
@@ -55,7 +56,10 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
                          : WithChecksums(rest, magic));
   };
   const hawser::ps::TableSpec spec{
-      .name = "t", .width = 2, .rule = {"Adagrad", {{"lr", 0.1}}}};
+      .name = "t",
+      .width = 2,
+      .rule = {"Adagrad", {{"lr", 0.1}}},
+      .retention = {.ttl = absl::Hours(1), .max_rows = 1000}};
 
   write("HWSRTBL1");
   const auto table = *hawser::ps::SparseTable::Create(spec, {});

@@ -5,9 +5,11 @@
 #include <utility>
 
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "async/status_macros.h"
 #include "optim/make_update_rule.h"
 #include "optim/update_rule.h"
+#include "ps/storage/retention/row_use.h"
 #include "ps/storage/table_spec.h"
 
 namespace hawser::ps {
@@ -25,6 +27,10 @@ TableFormat::TableFormat(const TableSpec& spec,
                          std::unique_ptr<optim::UpdateRule> rule)
     : spec_(spec),
       rule_(std::move(rule)),
-      layout_(static_cast<size_t>(spec.width), spec.dtype, *rule_) {}
+      layout_(static_cast<size_t>(spec.width), spec.dtype, *rule_,
+              spec.retention.active()),
+      ttl_seconds_(spec.retention.ttl == absl::InfiniteDuration()
+                       ? RowUse::kMaxAge + 1
+                       : absl::ToInt64Seconds(spec.retention.ttl)) {}
 
 }  // namespace hawser::ps

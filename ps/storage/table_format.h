@@ -3,10 +3,13 @@
 #ifndef HAWSER_PS_STORAGE_TABLE_FORMAT_H_
 #define HAWSER_PS_STORAGE_TABLE_FORMAT_H_
 
+#include <cstddef>
+#include <cstdint>
 #include <memory>
 
 #include "absl/status/statusor.h"
 #include "optim/update_rule.h"
+#include "ps/storage/retention/row_use.h"
 #include "ps/storage/row_layout.h"
 #include "ps/storage/table_spec.h"
 
@@ -23,12 +26,21 @@ class TableFormat {
   const optim::UpdateRule& rule() const { return *rule_; }
   const RowLayout& layout() const { return layout_; }
 
+  // Whether rows have a TTL, and whether that of `row` is over at `now`, in
+  // seconds of TableTime.
+  bool rows_expire() const { return ttl_seconds_ <= RowUse::kMaxAge; }
+  bool HasExpired(const std::byte* row, int64_t now) const {
+    return rows_expire() && layout_.use(row).Age(now) > ttl_seconds_;
+  }
+
  private:
   TableFormat(const TableSpec& spec, std::unique_ptr<optim::UpdateRule> rule);
 
   const TableSpec spec_;
   const std::unique_ptr<const optim::UpdateRule> rule_;
   const RowLayout layout_;
+  // Above RowUse::kMaxAge if rows stay.
+  const int64_t ttl_seconds_;
 };
 
 }  // namespace hawser::ps

@@ -10,7 +10,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
@@ -18,12 +17,16 @@
 #include "async/status_macros.h"
 #include "optim/update_rule.h"
 #include "ps/storage/initial_row.h"
-#include "ps/storage/key_map.h"
+#include "ps/storage/key_batch.h"
 #include "ps/storage/prefetch.h"
 #include "ps/storage/push_window.h"
+#include "ps/storage/retention/retention_counts.h"
+#include "ps/storage/retention/row_retention.h"
+#include "ps/storage/retention/table_time.h"
 #include "ps/storage/row_codec.h"
 #include "ps/storage/row_layout.h"
 #include "ps/storage/table_format.h"
+#include "ps/storage/table_spec.h"
 #include "rpc/identity/worker_info.h"
 #include "tensor/dtype.h"
 
@@ -39,9 +42,6 @@ void CopyRows(const std::byte* const* rows, const uint32_t* positions,
     std::memcpy(weights + positions[i] * kBytes, rows[i], kBytes);
   }
 }
-
-// Of rows that may be created while a copy is prepared.
-constexpr size_t kMoreBytes = size_t{256} << 10;
 
 using RowCopier = void (*)(const std::byte* const* rows,
                            const uint32_t* positions, size_t count,
@@ -66,31 +66,32 @@ RowCopier FixedRowCopier(size_t bytes) {
 }  // namespace
 
 TablePartition::TablePartition(std::shared_ptr<const TableFormat> format,
-                               int64_t max_rows)
+                               std::shared_ptr<const TableTime> time,
+                               const PartitionShare& share)
     : format_(std::move(format)),
-      max_rows_(static_cast<size_t>(max_rows)),
-      slots_(static_cast<uint32_t>(format_->spec().num_shards)),
-      slab_(format_->layout().bytes()) {}
+      time_(std::move(time)),
+      max_rows_(static_cast<size_t>(share.max_rows)),
+      rows_(format_),
+      retention_(format_->spec().retention.active()
+                     ? std::make_unique<RowRetention>(format_, share)
+                     : nullptr) {}
 
 void TablePartition::Hash(const KeyBatch& batch, size_t begin,
                           Group& group) const {
   group.size = std::min(kGroup, batch.count - begin);
   for (size_t i = 0; i < group.size; ++i) {
-    group.positions[i] = batch.positions == nullptr
-                             ? static_cast<uint32_t>(begin + i)
-                             : batch.positions[begin + i];
+    group.positions[i] = batch.position(begin + i);
     group.keys[i] = batch.keys[group.positions[i]];
-    group.hashes[i] = slots_.Hash(group.keys[i]);
-    slots_.Prefetch(group.hashes[i]);
+    group.hashes[i] = rows_.Hash(group.keys[i]);
+    rows_.Prefetch(group.hashes[i]);
   }
 }
 
 size_t TablePartition::CountMissing(const KeyBatch& batch) const {
   size_t missing = 0;
   for (size_t i = 0; i < batch.count; ++i) {
-    const uint64_t key =
-        batch.keys[batch.positions == nullptr ? i : batch.positions[i]];
-    missing += slots_.Find(key, slots_.Hash(key)) == KeyMap::kNoSlot ? 1 : 0;
+    const uint64_t key = batch.key(i);
+    missing += rows_.Find(key, rows_.Hash(key)) == nullptr ? 1 : 0;
   }
   return missing;
 }
@@ -99,17 +100,16 @@ absl::Status TablePartition::Reserve(const KeyBatch& batch) {
   // Room for rows that exist already costs little, unless rows are wide.
   size_t count = batch.count;
   if (format_->layout().bytes() > kMaxPrefetchedBytes ||
-      slots_.size() + count > max_rows_) {
+      rows_.size() + count > max_rows_) {
     count = CountMissing(batch);
   }
-  if (slots_.size() + count > max_rows_) {
+  if (rows_.size() + count > max_rows_) {
     return absl::ResourceExhaustedError(absl::StrCat(
         "table \"", format_->spec().name, "\": a partition of this server has ",
-        slots_.size(), " of at most ", max_rows_,
+        rows_.size(), " of at most ", max_rows_,
         " rows: use more servers or a higher limit"));
   }
-  RETURN_IF_ERROR(slots_.Reserve(count));
-  return slab_.Reserve(count);
+  return rows_.Reserve(count);
 }
 
 void TablePartition::FindRows(const Access& access, Group& group) {
@@ -117,14 +117,11 @@ void TablePartition::FindRows(const Access& access, Group& group) {
   const size_t gradient_bytes =
       std::min(format_->layout().width() * sizeof(float), kMaxPrefetchedBytes);
   for (size_t i = 0; i < group.size; ++i) {
-    const uint32_t slot = slots_.Find(group.keys[i], group.hashes[i]);
-    if (slot != KeyMap::kNoSlot) {
-      group.rows[i] = slab_.Row(slot);
+    group.rows[i] = rows_.Find(group.keys[i], group.hashes[i]);
+    if (group.rows[i] != nullptr) {
       Prefetch(group.rows[i], row_bytes);
-    } else if (access.missing == MissingRows::kKeep) {
-      group.rows[i] = nullptr;
-    } else {
-      group.rows[i] = CreateRow(group.keys[i], group.hashes[i]);
+    } else if (access.missing == MissingRows::kCreate) {
+      group.rows[i] = rows_.Create(group.keys[i], group.hashes[i]);
     }
     if (access.gradients != nullptr) {
       Prefetch(
@@ -148,51 +145,38 @@ void TablePartition::VisitRows(const KeyBatch& batch, const Access& access,
   }
 }
 
-std::byte* TablePartition::CreateRow(uint64_t key, uint64_t hash) {
-  const RowLayout& layout = format_->layout();
-  const uint32_t slot = slab_.Allocate();
-  slots_.Insert(key, hash, slot);
-  std::byte* const row = slab_.Row(slot);
-  ResetState(row);
-  const TableSpec& spec = format_->spec();
-  if (layout.dtype() == tensor::DType::kF32) {
-    WriteInitialRow(spec.initializer, spec.seed, key,
-                    {reinterpret_cast<float*>(row), layout.width()});
-  } else {
-    std::vector<float> weights(layout.width());
-    WriteInitialRow(spec.initializer, spec.seed, key, weights);
-    WriteWeights(layout, weights.data(), key, row);
-  }
-  return row;
-}
-
-void TablePartition::ResetState(std::byte* row) const {
-  const RowLayout& layout = format_->layout();
-  layout.set_step(row, 0);
-  for (size_t i = 0; i < layout.num_slots(); ++i) {
-    std::fill_n(layout.slot(row, i), layout.slot_width(i),
-                static_cast<float>(format_->rule().slots()[i].initial));
-  }
-}
-
 absl::Status TablePartition::Pull(const KeyBatch& batch, MissingRows missing,
                                   float* rows) {
   const RowLayout& layout = format_->layout();
+  if (retention_ != nullptr) missing = MissingRows::kKeep;
   const RowCopier copy_fixed =
       layout.dtype() == tensor::DType::kF32 && missing == MissingRows::kCreate
           ? FixedRowCopier(layout.weight_bytes())
           : nullptr;
+  const bool expire = format_->rows_expire();
+  const int64_t now = expire ? time_->Now() : 0;
+  const size_t row_bytes = expire ? layout.bytes() : layout.weight_bytes();
   const async::MutexLock lock(&mutex_);
   if (missing == MissingRows::kCreate) RETURN_IF_ERROR(Reserve(batch));
-  VisitRows(batch, {missing, layout.weight_bytes()}, [&](const Group& group) {
+  VisitRows(batch, {missing, row_bytes}, [&](Group& group) {
     if (copy_fixed != nullptr) {
       copy_fixed(group.rows, group.positions, group.size,
                  reinterpret_cast<std::byte*>(rows));
-    } else {
-      CopyWeights(group, rows);
+      return;
     }
+    if (expire) HideExpired(group, now);
+    CopyWeights(group, rows);
   });
   return absl::OkStatus();
+}
+
+void TablePartition::HideExpired(Group& group, int64_t now) const {
+  for (size_t i = 0; i < group.size; ++i) {
+    const std::byte* const row = group.rows[i];
+    if (row != nullptr && format_->HasExpired(row, now)) {
+      group.rows[i] = nullptr;
+    }
+  }
 }
 
 void TablePartition::CopyWeights(const Group& group, float* rows) const {
@@ -227,9 +211,27 @@ absl::StatusOr<PushWindow*> TablePartition::WindowFor(const PushId& id) {
   return window;
 }
 
+absl::StatusOr<KeyBatch> TablePartition::Admit(const KeyBatch& batch,
+                                               AdmittedRows rows,
+                                               Admission admission) {
+  if (retention_ == nullptr) {
+    RETURN_IF_ERROR(Reserve(batch));
+    return batch;
+  }
+  retention_->ClearRemoved();
+  if (admission == Admission::kDecided) {
+    RETURN_IF_ERROR(rows_.Reserve(CountMissing(batch)));
+    return batch;
+  }
+  RETURN_IF_ERROR(
+      retention_->Admit(batch, rows, time_->Now(), rows_, admitted_));
+  return KeyBatch{batch.keys, admitted_.positions.size(),
+                  admitted_.positions.data()};
+}
+
 absl::StatusOr<PushOutcome> TablePartition::Push(
     const KeyBatch& batch, const float* gradients, double learning_rate,
-    const std::optional<PushId>& id) {
+    const std::optional<PushId>& id, Admission admission) {
   const bool wide = format_->layout().dtype() == tensor::DType::kF32;
   const async::MutexLock lock(&mutex_);
   PushWindow* window = nullptr;
@@ -237,9 +239,16 @@ absl::StatusOr<PushOutcome> TablePartition::Push(
     ASSIGN_OR_RETURN(window, WindowFor(*id));
     if (window == nullptr) return PushOutcome::kRepeated;
   }
-  RETURN_IF_ERROR(Reserve(batch));
-  VisitRows(batch, {MissingRows::kCreate, format_->layout().bytes(), gradients},
+  ASSIGN_OR_RETURN(const KeyBatch admitted,
+                   Admit(batch, AdmittedRows::kFrequent, admission));
+  const RowRetention* const retention = retention_.get();
+  const int64_t now = retention != nullptr ? time_->Now() : 0;
+  VisitRows(admitted,
+            {MissingRows::kCreate, format_->layout().bytes(), gradients},
             [&](const Group& group) {
+              if (retention != nullptr) {
+                retention->Touch(group.rows, group.size, now);
+              }
               if (wide) {
                 Update(group, gradients, learning_rate);
               } else {
@@ -252,7 +261,7 @@ absl::StatusOr<PushOutcome> TablePartition::Push(
 
 absl::StatusOr<PushOutcome> TablePartition::Assign(
     const KeyBatch& batch, const float* weights, ExistingRows existing,
-    const std::optional<PushId>& id) {
+    const std::optional<PushId>& id, Admission admission) {
   const RowLayout& layout = format_->layout();
   const async::MutexLock lock(&mutex_);
   PushWindow* window = nullptr;
@@ -260,24 +269,52 @@ absl::StatusOr<PushOutcome> TablePartition::Assign(
     ASSIGN_OR_RETURN(window, WindowFor(*id));
     if (window == nullptr) return PushOutcome::kRepeated;
   }
-  RETURN_IF_ERROR(Reserve(batch));
-  for (size_t i = 0; i < batch.count; ++i) {
-    const size_t position = batch.positions == nullptr ? i : batch.positions[i];
-    const uint64_t key = batch.keys[position];
-    const uint64_t hash = slots_.Hash(key);
-    uint32_t slot = slots_.Find(key, hash);
-    if (slot == KeyMap::kNoSlot) {
-      slot = slab_.Allocate();
-      slots_.Insert(key, hash, slot);
-    } else if (existing == ExistingRows::kKeep) {
+  const bool replaces = existing == ExistingRows::kReplace;
+  ASSIGN_OR_RETURN(
+      const KeyBatch admitted,
+      Admit(batch, replaces ? AdmittedRows::kAll : AdmittedRows::kMissing,
+            admission));
+  for (size_t i = 0; i < admitted.count; ++i) {
+    const size_t position = admitted.position(i);
+    const uint64_t key = admitted.keys[position];
+    const uint64_t hash = rows_.Hash(key);
+    std::byte* row = rows_.Find(key, hash);
+    // With retention, rows that were missing were admitted, and exist.
+    if (row == nullptr) {
+      row = rows_.Insert(key, hash);
+    } else if (!replaces && retention_ == nullptr) {
       continue;
     }
-    std::byte* const row = slab_.Row(slot);
-    ResetState(row);
+    rows_.ResetState(row);
     WriteWeights(layout, weights + position * layout.width(), key, row);
+    if (retention_ != nullptr) retention_->Touch(&row, 1, time_->Now());
   }
   if (window != nullptr) window->Add(id->sequence);
   return PushOutcome::kApplied;
+}
+
+absl::StatusOr<TablePartition::Decisions> TablePartition::Decide(
+    const KeyBatch& batch, AdmittedRows rows, const PushId& id) {
+  const async::MutexLock lock(&mutex_);
+  Decisions decisions;
+  ASSIGN_OR_RETURN(const PushWindow* const window, WindowFor(id));
+  decisions.repeated = window == nullptr;
+  if (decisions.repeated) return decisions;
+  RETURN_IF_ERROR(
+      retention_->Admit(batch, rows, time_->Now(), rows_, decisions.admitted));
+  decisions.removed = retention_->removed();
+  return decisions;
+}
+
+void TablePartition::RemoveRows(const KeyBatch& batch, const PushId& id) {
+  const async::MutexLock lock(&mutex_);
+  const absl::StatusOr<PushWindow*> window = WindowFor(id);
+  if (!window.ok() || *window == nullptr) return;
+  for (size_t i = 0; i < batch.count; ++i) {
+    const uint64_t key = batch.key(i);
+    const uint64_t hash = rows_.Hash(key);
+    if (rows_.Find(key, hash) != nullptr) rows_.Erase(key, hash);
+  }
 }
 
 void TablePartition::Forget(rpc::Incarnation client) {
@@ -327,101 +364,19 @@ void TablePartition::UpdateNarrow(const Group& group, const float* gradients,
   }
 }
 
-void PartitionCopy::Reserve(size_t count, size_t row_bytes) {
-  if (keys.size() >= count) return;
-  slots.resize(count * row_bytes);
-  keys.resize(count);
-  used.resize(count);
-}
-
-// Steps:
-//   1. Make room, so that the memory is there in the next step.
-//   2. Under the lock, copy the rows as they lie, and the keys by slot.
-//   3. Put keys and rows together.
-std::vector<std::pair<rpc::Incarnation, PushWindow>> TablePartition::Export(
-    PartitionCopy& copy) const {
-  const size_t row_bytes = format_->layout().bytes();
-  size_t end = 0;
-  {
-    const async::MutexLock lock(&mutex_);
-    end = slab_.end();
-  }
-  // Some more, for rows that are created meanwhile.
-  copy.Reserve(end + end / 8 + kMoreBytes / row_bytes, row_bytes);
-  std::fill(copy.used.begin(), copy.used.end(), uint8_t{0});
-  std::vector<std::pair<rpc::Incarnation, PushWindow>> pushes;
-  size_t count = 0;
-  {
-    const async::MutexLock lock(&mutex_);
-    end = slab_.end();
-    copy.Reserve(end, row_bytes);
-    slab_.CopyTo(copy.slots.data());
-    slots_.ForEach([&](uint64_t key, uint32_t slot) {
-      copy.keys[slot] = key;
-      copy.used[slot] = 1;
-    });
-    count = slots_.size();
-    pushes_.ForEach([&](rpc::Incarnation client, const auto& window) {
-      pushes.emplace_back(client, *window);
-    });
-  }
-  copy.rows.resize(count * exported_row_bytes());
-  std::byte* next = copy.rows.data();
-  for (size_t slot = 0; slot < end; ++slot) {
-    if (copy.used[slot] == 0) continue;
-    std::memcpy(next, &copy.keys[slot], sizeof(uint64_t));
-    std::memcpy(next + sizeof(uint64_t), &copy.slots[slot * row_bytes],
-                row_bytes);
-    next += sizeof(uint64_t) + row_bytes;
-  }
-  return pushes;
-}
-
-absl::Status TablePartition::Import(std::span<const std::byte> rows) {
-  const size_t row_bytes = format_->layout().bytes();
-  const size_t count = rows.size() / exported_row_bytes();
-  const async::MutexLock lock(&mutex_);
-  RETURN_IF_ERROR(slots_.Reserve(count));
-  RETURN_IF_ERROR(slab_.Reserve(count));
-  const std::byte* next = rows.data();
-  for (size_t i = 0; i < count; ++i) {
-    uint64_t key = 0;
-    std::memcpy(&key, next, sizeof(key));
-    const uint64_t hash = slots_.Hash(key);
-    uint32_t slot = slots_.Find(key, hash);
-    if (slot == KeyMap::kNoSlot) {
-      slot = slab_.Allocate();
-      slots_.Insert(key, hash, slot);
-    }
-    std::memcpy(slab_.Row(slot), next + sizeof(key), row_bytes);
-    next += sizeof(key) + row_bytes;
-  }
-  return absl::OkStatus();
-}
-
-void TablePartition::ImportPushes(rpc::Incarnation client,
-                                  const PushWindow& pushes) {
-  const async::MutexLock lock(&mutex_);
-  pushes_.Erase(client);
-  pushes_.Add(client, std::make_unique<PushWindow>(pushes));
-}
-
-void TablePartition::ForEachRow(
-    absl::FunctionRef<void(uint64_t key, const std::byte* row)> visit) const {
-  const async::MutexLock lock(&mutex_);
-  slots_.ForEach([&visit, slab = &slab_](uint64_t key, uint32_t slot) {
-    visit(key, slab->Row(slot));
-  });
-}
-
 int64_t TablePartition::num_rows() const {
   const async::MutexLock lock(&mutex_);
-  return static_cast<int64_t>(slots_.size());
+  return static_cast<int64_t>(rows_.size());
 }
 
 size_t TablePartition::bytes() const {
   const async::MutexLock lock(&mutex_);
-  return slots_.bytes() + slab_.bytes();
+  return rows_.bytes() + (retention_ != nullptr ? retention_->bytes() : 0);
+}
+
+RetentionCounts TablePartition::retention_counts() const {
+  const async::MutexLock lock(&mutex_);
+  return retention_ != nullptr ? retention_->counts() : RetentionCounts();
 }
 
 }  // namespace hawser::ps

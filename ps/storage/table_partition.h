@@ -18,9 +18,12 @@
 #include "async/mutex.h"
 #include "net/recent_keys.h"
 #include "optim/update_rule.h"
-#include "ps/storage/key_map.h"
+#include "ps/storage/key_batch.h"
+#include "ps/storage/memory/row_store.h"
 #include "ps/storage/push_window.h"
-#include "ps/storage/row_slab.h"
+#include "ps/storage/retention/retention_counts.h"
+#include "ps/storage/retention/row_retention.h"
+#include "ps/storage/retention/table_time.h"
 #include "ps/storage/table_format.h"
 #include "rpc/identity/worker_info.h"
 
@@ -39,12 +42,13 @@ enum class ExistingRows {
   kKeep,
 };
 
-// Keys of a request, all of one partition.
-struct KeyBatch {
-  const uint64_t* keys = nullptr;
-  size_t count = 0;
-  // The positions in `keys` of the batch, in order. Null: 0, 1, ...
-  const uint32_t* positions = nullptr;
+// Of the keys of a push to a table with Retention options.
+enum class Admission {
+  // Decides which keys have rows.
+  kDecide,
+  // Was decided by TablePartition::Decide: all keys get rows, and none are
+  // removed.
+  kDecided,
 };
 
 // Identity of a push, by which a repeated one is recognised.
@@ -78,6 +82,9 @@ struct PartitionCopy {
 // are loaded to the cache, group by group, ahead of their use, so that many
 // loads from memory overlap.
 //
+// With Retention options, pulls create no rows, and pushes decide which keys
+// have one: ps/storage/retention/row_retention.h.
+//
 // Thread-safe: a call takes the lock once.
 class TablePartition {
  public:
@@ -85,8 +92,9 @@ class TablePartition {
   // longest is forgotten.
   static constexpr size_t kMaxClients = 4096;
 
-  // Has at most `max_rows` rows.
-  TablePartition(std::shared_ptr<const TableFormat> format, int64_t max_rows);
+  TablePartition(std::shared_ptr<const TableFormat> format,
+                 std::shared_ptr<const TableTime> time,
+                 const PartitionShare& share);
 
   // Copies the weights of row i of the request to `rows`, [n, width], for each
   // position i of the batch. kResourceExhausted: out of memory for missing
@@ -104,27 +112,48 @@ class TablePartition {
   //                      include this one, so it may have been applied before.
   absl::StatusOr<PushOutcome> Push(
       const KeyBatch& batch, const float* gradients, double learning_rate,
-      const std::optional<PushId>& id = std::nullopt);
+      const std::optional<PushId>& id = std::nullopt,
+      Admission admission = Admission::kDecide);
 
   // Makes the rows of the batch new rows with the weights of `weights`, [n,
   // width], in the order of the positions: the state of the rule and the number
-  // of updates begin anew. Counts as a push with this `id`; errors as Push.
+  // of updates begin anew. With Retention options all keys are admitted for
+  // which there is room. Counts as a push with this `id`; errors as Push.
   absl::StatusOr<PushOutcome> Assign(
       const KeyBatch& batch, const float* weights, ExistingRows existing,
-      const std::optional<PushId>& id = std::nullopt);
+      const std::optional<PushId>& id = std::nullopt,
+      Admission admission = Admission::kDecide);
+
+  // For a log, with Retention options: decides for a push, which follows with
+  // the keys that are admitted. Other pushes must wait meanwhile.
+  struct Decisions {
+    // Whether the push was applied before; nothing else is set then.
+    bool repeated = false;
+    AdmittedKeys admitted;
+    // Keys whose rows were removed since the last push.
+    std::vector<uint64_t> removed;
+  };
+  // Errors of Push.
+  absl::StatusOr<Decisions> Decide(const KeyBatch& batch, AdmittedRows rows,
+                                   const PushId& id);
+  // Removes the rows of the keys that have one, unless the push `id` was
+  // applied: they were removed by it.
+  void RemoveRows(const KeyBatch& batch, const PushId& id);
 
   // Drops what is remembered of a client that makes no more pushes.
   void Forget(rpc::Incarnation client);
 
   // Copies all rows to `copy`.rows, one after the other: the key in 8 bytes,
-  // then the row. Other requests wait only while the memory of the rows is
-  // copied as it is. Returns the pushes that these rows contain, by client.
+  // then the row; those that have expired are left out. Other requests wait
+  // only while the memory of the rows is copied as it is. Returns the pushes
+  // that these rows contain, by client.
   std::vector<std::pair<rpc::Incarnation, PushWindow>> Export(
       PartitionCopy& copy) const;
 
-  // Inserts rows in that form; a row that exists is replaced.
-  // kResourceExhausted: out of memory; nothing changed.
-  absl::Status Import(std::span<const std::byte> rows);
+  // Inserts rows in that form, pushed to `later` seconds later than they say; a
+  // row that exists is replaced. kResourceExhausted: out of memory; nothing
+  // changed.
+  absl::Status Import(std::span<const std::byte> rows, int64_t later);
   // Adds pushes that the rows contain.
   void ImportPushes(rpc::Incarnation client, const PushWindow& pushes);
 
@@ -133,14 +162,16 @@ class TablePartition {
     return sizeof(uint64_t) + format_->layout().bytes();
   }
 
-  // Calls visit(key, row) for each row, under the lock. The row is laid out as
-  // in TableFormat::layout().
+  // Calls visit(key, row) for each row that has not expired, under the lock.
+  // The row is laid out as in TableFormat::layout().
   void ForEachRow(
       absl::FunctionRef<void(uint64_t key, const std::byte* row)> visit) const;
 
+  // Rows in memory; some may have expired.
   int64_t num_rows() const;
-  // Memory of rows and keys.
+  // Memory of rows and keys, and of the counts of keys without rows.
   size_t bytes() const;
+  RetentionCounts retention_counts() const;
 
  private:
   // Rows that one step of the pipeline finds.
@@ -167,6 +198,11 @@ class TablePartition {
   // kFailedPrecondition as Push.
   absl::StatusOr<PushWindow*> WindowFor(const PushId& id)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // The keys of `batch` that are admitted, for whose rows there is then room.
+  // They are valid until the next call. Errors of Push.
+  absl::StatusOr<KeyBatch> Admit(const KeyBatch& batch, AdmittedRows rows,
+                                 Admission admission)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Makes room for all keys of the batch, so that creating rows cannot fail.
   // kResourceExhausted: out of memory, or beyond the number of rows.
   absl::Status Reserve(const KeyBatch& batch)
@@ -175,24 +211,22 @@ class TablePartition {
   template <class Visit>
   void VisitRows(const KeyBatch& batch, const Access& access,
                  const Visit& visit) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Fills the group with the keys from position `begin` on.
   size_t CountMissing(const KeyBatch& batch) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Fills the group with the keys from position `begin` on.
   void Hash(const KeyBatch& batch, size_t begin, Group& group) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Creates missing rows, for which there must be room.
   void FindRows(const Access& access, Group& group)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  std::byte* CreateRow(uint64_t key, uint64_t hash)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Writes everything but the weights of a new row.
-  void ResetState(std::byte* row) const;
   // The following use rows of a group, under the lock of VisitRows.
 
   // Copies weights of any type and width, and of missing rows.
   void CopyWeights(const Group& group, float* rows) const;
   // Counts an update of `row`, and returns its span without gradient and rate.
   optim::UpdateSpan NextUpdate(std::byte* row) const;
+  // Replaces rows that have expired by null.
+  void HideExpired(Group& group, int64_t now) const;
   void Update(const Group& group, const float* gradients,
               double learning_rate) const;
   // Same for 16-bit rows.
@@ -200,10 +234,14 @@ class TablePartition {
                     double learning_rate) const;
 
   const std::shared_ptr<const TableFormat> format_;
+  const std::shared_ptr<const TableTime> time_;
   const size_t max_rows_;
   mutable async::Mutex mutex_;
-  KeyMap slots_ ABSL_GUARDED_BY(mutex_);
-  RowSlab slab_ ABSL_GUARDED_BY(mutex_);
+  RowStore rows_ ABSL_GUARDED_BY(mutex_);
+  // Null without Retention options.
+  const std::unique_ptr<RowRetention> retention_ ABSL_PT_GUARDED_BY(mutex_);
+  // Of the current push.
+  AdmittedKeys admitted_ ABSL_GUARDED_BY(mutex_);
   // By client; the newest is the one that pushed last.
   net::RecentKeys<rpc::Incarnation, std::unique_ptr<PushWindow>> pushes_
       ABSL_GUARDED_BY(mutex_){kMaxClients};

@@ -10,6 +10,8 @@
 #include "absl/status/status.h"
 #include "async/testing/status_matchers.h"
 #include "gtest/gtest.h"
+#include "ps/storage/retention/row_retention.h"
+#include "ps/storage/retention/table_time.h"
 #include "ps/storage/table_format.h"
 #include "ps/storage/table_spec.h"
 #include "rpc/identity/worker_info.h"
@@ -22,7 +24,9 @@ using ::hawser::async::StatusIs;
 
 std::unique_ptr<TablePartition> Partition(const TableSpec& spec,
                                           int64_t max_rows = 1000) {
-  return std::make_unique<TablePartition>(*TableFormat::Create(spec), max_rows);
+  return std::make_unique<TablePartition>(
+      *TableFormat::Create(spec), std::make_shared<const TableTime>(nullptr),
+      PartitionShare{.max_rows = max_rows, .num_shards = spec.num_shards});
 }
 
 std::vector<float> Row(TablePartition& partition, uint64_t key, size_t width) {
@@ -120,7 +124,7 @@ TEST(TablePartitionTest, WidestRowsAreUpdatedAndCopied) {
                  .width = kWidth,
                  .rule = {"SGD", {{"lr", 1}, {"momentum", 0.5}}},
                  .tensors = {{"w", {kWidth * kRows}}}});
-  ASSERT_THAT(restored->Import(copy.rows), IsOk());
+  ASSERT_THAT(restored->Import(copy.rows, 0), IsOk());
   EXPECT_EQ(Row(*restored, keys[kRows - 1], kWidth),
             Row(*partition, keys[kRows - 1], kWidth));
 }

@@ -11,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
 #include "async/status_macros.h"
 #include "optim/make_update_rule.h"
 #include "optim/update_rule.h"
@@ -24,6 +25,12 @@ constexpr int64_t kMaxWidth = 65536;
 constexpr int64_t kMaxShards = 65536;
 // Of the tensors of a dense table.
 constexpr int64_t kMaxElements = int64_t{1} << 40;
+// Counters of FrequencySketch have four bits.
+constexpr int64_t kMaxAdmissionPushes = 15;
+constexpr int64_t kMinAdmissionWindow = 16;
+constexpr int64_t kMaxAdmissionWindow = int64_t{1} << 28;
+constexpr int64_t kMaxRows = int64_t{1} << 48;
+constexpr absl::Duration kMaxTtl = absl::Hours(24 * 3650);
 
 bool IsNameCharacter(char c) {
   return absl::ascii_isalnum(static_cast<unsigned char>(c)) || c == '_' ||
@@ -89,6 +96,44 @@ absl::Status CheckRule(const TableSpec& spec, const optim::UpdateRule& rule) {
   return absl::OkStatus();
 }
 
+absl::Status NormalizeRetention(TableSpec& spec) {
+  Retention& retention = spec.retention;
+  if (retention.active() && !spec.tensors.empty()) {
+    return Invalid(spec, "the rows of a dense table cannot be removed");
+  }
+  if (retention.admission_pushes < 1 ||
+      retention.admission_pushes > kMaxAdmissionPushes) {
+    return Invalid(
+        spec, absl::StrCat("a key is admitted after 1 to ", kMaxAdmissionPushes,
+                           " pushes, not ", retention.admission_pushes));
+  }
+  if (retention.admission_window < kMinAdmissionWindow ||
+      retention.admission_window > kMaxAdmissionWindow) {
+    return Invalid(
+        spec, absl::StrCat("its window of admission must be ",
+                           kMinAdmissionWindow, " to ", kMaxAdmissionWindow,
+                           " keys, not ", retention.admission_window));
+  }
+  if (retention.admission_pushes == 1) {
+    retention.admission_window = Retention().admission_window;
+  }
+  if (retention.ttl != absl::InfiniteDuration()) {
+    retention.ttl = absl::Ceil(retention.ttl, absl::Seconds(1));
+    if (retention.ttl < absl::Seconds(1) || retention.ttl > kMaxTtl) {
+      return Invalid(
+          spec, absl::StrCat("the TTL of its rows must be 1 second to 10 years,"
+                             " or infinite, not ",
+                             absl::FormatDuration(retention.ttl)));
+    }
+  }
+  if (retention.max_rows < 0 || retention.max_rows > kMaxRows) {
+    return Invalid(spec,
+                   absl::StrCat("its number of rows cannot be limited to ",
+                                retention.max_rows));
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::StatusOr<TableSpec> NormalizeTableSpec(TableSpec spec) {
@@ -114,6 +159,7 @@ absl::StatusOr<TableSpec> NormalizeTableSpec(TableSpec spec) {
   }
   RETURN_IF_ERROR(CheckInitializer(spec));
   RETURN_IF_ERROR(CheckTensors(spec));
+  RETURN_IF_ERROR(NormalizeRetention(spec));
   const absl::StatusOr<std::unique_ptr<optim::UpdateRule>> rule =
       optim::MakeUpdateRule(spec.rule);
   if (!rule.ok()) return Invalid(spec, std::string(rule.status().message()));

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "optim/row_wise_adagrad.h"
 #include "optim/rule_spec.h"
 #include "tensor/dtype.h"
@@ -50,9 +51,41 @@ struct DenseTensor {
   friend bool operator==(const DenseTensor&, const DenseTensor&) = default;
 };
 
-// A table that maps keys, any 64-bit numbers, to rows of `width` numbers. A row
-// exists from the first pull or push of its key. Fixed when the table is
-// created. A plain value.
+// Which keys of a table have rows, and for how long. By default each key has
+// one from its first pull or push on.
+//
+// With any of these options only pushes create and remove rows, and pulls
+// change nothing: they return the initial weights of a key without a row.
+// Removal is incremental, by a few rows per push.
+struct Retention {
+  // A key gets its row with this push of it, 1 to 15; earlier ones are dropped
+  // for the key. Pushes are counted by a FrequencySketch, which states its
+  // error. The counts begin anew when a server restarts.
+  int64_t admission_pushes = 1;
+  // Pushes of keys without rows in which each count is halved once: 16 to 2^28
+  // keys, over all servers. Takes 4 bytes each.
+  int64_t admission_window = int64_t{1} << 22;
+  // A row that was not pushed to for longer is removed; until then it reads as
+  // its initial weights. 1 second to 10 years, to the second; the time in which
+  // no server holds the row does not count. Infinite: rows stay.
+  absl::Duration ttl = absl::InfiniteDuration();
+  // Rows of the table, over all servers; each partition of a server takes its
+  // share, at least one. At the limit, a new row replaces one that was not
+  // pushed to lately. If the keys of the push have all rows of a partition, it
+  // is dropped for its other keys. 0: a server refuses pushes at its own limit.
+  int64_t max_rows = 0;
+
+  // Whether an option is set.
+  bool active() const {
+    return admission_pushes != 1 || ttl != absl::InfiniteDuration() ||
+           max_rows != 0;
+  }
+
+  friend bool operator==(const Retention&, const Retention&) = default;
+};
+
+// A table that maps keys, any 64-bit numbers, to rows of `width` numbers. Fixed
+// when the table is created. A plain value.
 struct TableSpec {
   // Letters, digits, '_', '-', '.' and '/', at most 200 characters.
   std::string name = {};
@@ -75,6 +108,7 @@ struct TableSpec {
   // tensors; empty for other tables. Its rule may be one that only updates
   // whole tensors, but must treat each element alone.
   std::vector<DenseTensor> tensors = {};
+  Retention retention = {};
 
   friend bool operator==(const TableSpec&, const TableSpec&) = default;
 };

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "absl/time/time.h"
 #include "async/testing/status_matchers.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -30,6 +31,19 @@ TEST(TableSpecTest, TheSameRuleInOtherWordsIsTheSameTable) {
       .name = "t", .width = 1, .rule = {"Adagrad", {{"lr", 0.1}}}};
   EXPECT_NE(a, b);
   EXPECT_EQ(*NormalizeTableSpec(a), *NormalizeTableSpec(b));
+}
+
+TEST(TableSpecTest, RetentionIsNormalized) {
+  const auto spec =
+      NormalizeTableSpec({.name = "t",
+                          .width = 1,
+                          .retention = {.admission_window = 1000,
+                                        .ttl = absl::Milliseconds(1500)}});
+  ASSERT_THAT(spec, IsOk());
+  EXPECT_EQ(spec->retention.ttl, absl::Seconds(2));
+  // Nothing depends on the window.
+  EXPECT_EQ(spec->retention.admission_window, Retention().admission_window);
+  EXPECT_FALSE(Retention().active());
 }
 
 struct Wrong {
@@ -68,6 +82,33 @@ INSTANTIATE_TEST_SUITE_P(
               [](TableSpec& s) { s.initializer = Initializer::Uniform(2, 1); }},
         Wrong{"standard deviation",
               [](TableSpec& s) { s.initializer = Initializer::Normal(0, -1); }},
+        Wrong{"1 to 15 pushes, not 0",
+              [](TableSpec& s) { s.retention.admission_pushes = 0; }},
+        Wrong{"1 to 15 pushes, not 16",
+              [](TableSpec& s) { s.retention.admission_pushes = 16; }},
+        Wrong{"window of admission",
+              [](TableSpec& s) { s.retention.admission_window = 15; }},
+        Wrong{"window of admission",
+              [](TableSpec& s) {
+                s.retention.admission_window = (int64_t{1} << 28) + 1;
+              }},
+        Wrong{"TTL",
+              [](TableSpec& s) { s.retention.ttl = absl::ZeroDuration(); }},
+        Wrong{
+            "TTL",
+            [](TableSpec& s) { s.retention.ttl = -absl::InfiniteDuration(); }},
+        Wrong{"TTL",
+              [](TableSpec& s) {
+                s.retention.ttl = absl::Hours(24 * 3650) + absl::Seconds(1);
+              }},
+        Wrong{"of a dense table cannot be removed",
+              [](TableSpec& s) {
+                s.rule = {"SGD", {{"lr", 0.1}}};
+                s.tensors = {{"a", {4}}};
+                s.retention.max_rows = 10;
+              }},
+        Wrong{"number of rows",
+              [](TableSpec& s) { s.retention.max_rows = -1; }},
         Wrong{"unknown update rule",
               [](TableSpec& s) { s.rule.name = "Newton"; }},
         Wrong{"cannot update rows",

@@ -1,14 +1,14 @@
 // Memory for the rows of a partition.
 
-#ifndef HAWSER_PS_STORAGE_ROW_SLAB_H_
-#define HAWSER_PS_STORAGE_ROW_SLAB_H_
+#ifndef HAWSER_PS_STORAGE_MEMORY_ROW_SLAB_H_
+#define HAWSER_PS_STORAGE_MEMORY_ROW_SLAB_H_
 
 #include <cstddef>
 #include <cstdint>
 #include <vector>
 
 #include "absl/status/status.h"
-#include "ps/storage/memory_block.h"
+#include "ps/storage/memory/memory_block.h"
 
 namespace hawser::ps {
 
@@ -60,4 +60,4 @@ class RowSlab {
 
 }  // namespace hawser::ps
 
-#endif  // HAWSER_PS_STORAGE_ROW_SLAB_H_
+#endif  // HAWSER_PS_STORAGE_MEMORY_ROW_SLAB_H_

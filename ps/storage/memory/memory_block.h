@@ -1,7 +1,7 @@
 // Zeroed memory in huge pages.
 
-#ifndef HAWSER_PS_STORAGE_MEMORY_BLOCK_H_
-#define HAWSER_PS_STORAGE_MEMORY_BLOCK_H_
+#ifndef HAWSER_PS_STORAGE_MEMORY_MEMORY_BLOCK_H_
+#define HAWSER_PS_STORAGE_MEMORY_MEMORY_BLOCK_H_
 
 #include <cstddef>
 #include <utility>
@@ -43,4 +43,4 @@ class MemoryBlock {
 
 }  // namespace hawser::ps
 
-#endif  // HAWSER_PS_STORAGE_MEMORY_BLOCK_H_
+#endif  // HAWSER_PS_STORAGE_MEMORY_MEMORY_BLOCK_H_

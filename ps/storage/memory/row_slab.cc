@@ -1,4 +1,4 @@
-#include "ps/storage/row_slab.h"
+#include "ps/storage/memory/row_slab.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -10,7 +10,7 @@
 #include "absl/status/statusor.h"
 #include "async/check.h"
 #include "async/status_macros.h"
-#include "ps/storage/memory_block.h"
+#include "ps/storage/memory/memory_block.h"
 
 namespace hawser::ps {
 namespace {

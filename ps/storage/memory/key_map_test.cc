@@ -1,4 +1,4 @@
-#include "ps/storage/key_map.h"
+#include "ps/storage/memory/key_map.h"
 
 #include <algorithm>
 #include <cstdint>

@@ -1,4 +1,4 @@
-#include "ps/storage/memory_block.h"
+#include "ps/storage/memory/memory_block.h"
 
 #include <sys/mman.h>
 

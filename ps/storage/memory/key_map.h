@@ -1,7 +1,7 @@
 // Map from keys to the slots of their rows.
 
-#ifndef HAWSER_PS_STORAGE_KEY_MAP_H_
-#define HAWSER_PS_STORAGE_KEY_MAP_H_
+#ifndef HAWSER_PS_STORAGE_MEMORY_KEY_MAP_H_
+#define HAWSER_PS_STORAGE_MEMORY_KEY_MAP_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -9,7 +9,7 @@
 #include "absl/base/attributes.h"
 #include "absl/status/status.h"
 #include "ps/storage/key_hash.h"
-#include "ps/storage/memory_block.h"
+#include "ps/storage/memory/memory_block.h"
 #include "ps/storage/prefetch.h"
 
 namespace hawser::ps {
@@ -65,8 +65,22 @@ class KeyMap {
   // There must be room, by Reserve.
   void Insert(uint64_t key, uint64_t hash, uint32_t slot);
 
-  // Removes `key`, which must be in the map.
-  void Erase(uint64_t key, uint64_t hash);
+  // Removes `key`, which must be in the map. Returns its slot.
+  uint32_t Erase(uint64_t key, uint64_t hash);
+
+  // Entries in the order of their hashes, roughly, for a caller that visits
+  // some at a time: 0 to num_entries() - 1, of which some are empty. They move
+  // when Reserve needs memory.
+  struct Entry {
+    uint64_t key;
+    // kNoSlot: the entry is empty.
+    uint32_t slot;
+  };
+  size_t num_entries() const { return size_t{num_buckets_} * kEntries; }
+  Entry EntryAt(size_t index) const {
+    const Bucket& bucket = buckets()[index / kEntries];
+    return {bucket.keys[index % kEntries], bucket.slots[index % kEntries] - 1};
+  }
 
   // Calls visit(key, slot) for each entry, in no particular order. `visit` must
   // not change the map.
@@ -146,4 +160,4 @@ class KeyMap {
 
 }  // namespace hawser::ps
 
-#endif  // HAWSER_PS_STORAGE_KEY_MAP_H_
+#endif  // HAWSER_PS_STORAGE_MEMORY_KEY_MAP_H_

@@ -1,4 +1,4 @@
-#include "ps/storage/key_map.h"
+#include "ps/storage/memory/key_map.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -9,7 +9,7 @@
 #include "absl/status/statusor.h"
 #include "async/check.h"
 #include "async/status_macros.h"
-#include "ps/storage/memory_block.h"
+#include "ps/storage/memory/memory_block.h"
 
 namespace hawser::ps {
 namespace {
@@ -71,16 +71,15 @@ void KeyMap::Place(uint64_t key, uint64_t hash, uint32_t stored_slot) {
   }
 }
 
-void KeyMap::Erase(uint64_t key, uint64_t hash) {
+uint32_t KeyMap::Erase(uint64_t key, uint64_t hash) {
   Probe probe(Home(hash), num_buckets_);
   while (true) {
     Bucket& bucket = buckets()[probe.index()];
     const int entry = EntryOf(bucket, key);
     if (entry >= 0) {
       bucket.keys[entry] = 0;
-      bucket.slots[entry] = 0;
       --size_;
-      return;
+      return std::exchange(bucket.slots[entry], 0) - 1;
     }
     HAWSER_CHECK(bucket.passed > 0) << "the key is in the map";
     --bucket.passed;

@@ -1,0 +1,93 @@
+// Rows in memory, by key.
+
+#ifndef HAWSER_PS_STORAGE_MEMORY_ROW_STORE_H_
+#define HAWSER_PS_STORAGE_MEMORY_ROW_STORE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "absl/base/attributes.h"
+#include "absl/status/status.h"
+#include "ps/storage/memory/key_map.h"
+#include "ps/storage/memory/row_slab.h"
+#include "ps/storage/table_format.h"
+
+namespace hawser::ps {
+
+// A map from keys to rows of a TableFormat, which do not move. `hash` is
+// Hash(key). Thread-compatible.
+class RowStore {
+ public:
+  // A key and its row.
+  struct Entry {
+    uint64_t key;
+    std::byte* row;
+  };
+
+  explicit RowStore(std::shared_ptr<const TableFormat> format);
+
+  // Uniform for the keys of any shards.
+  uint64_t Hash(uint64_t key) const { return slots_.Hash(key); }
+  // Loads to the cache where Find looks. Inlined: see prefetch.h.
+  ABSL_ATTRIBUTE_ALWAYS_INLINE void Prefetch(uint64_t hash) const {
+    slots_.Prefetch(hash);
+  }
+  // Null: there is none.
+  std::byte* Find(uint64_t key, uint64_t hash) const {
+    const uint32_t slot = slots_.Find(key, hash);
+    return slot == KeyMap::kNoSlot ? nullptr : slab_.Row(slot);
+  }
+
+  // Makes room for `count` more rows. kResourceExhausted: out of memory; names
+  // the remedy.
+  absl::Status Reserve(size_t count);
+  // Creates a row, for which there must be room, with its initial content, or
+  // with unspecified content.
+  std::byte* Create(uint64_t key, uint64_t hash);
+  std::byte* Insert(uint64_t key, uint64_t hash);
+  // Writes everything but the weights of a new row.
+  void ResetState(std::byte* row) const;
+  // Removes the row of a key, which must have one.
+  void Erase(uint64_t key, uint64_t hash);
+
+  size_t size() const { return slots_.size(); }
+  // Memory of rows and keys.
+  size_t bytes() const { return slots_.bytes() + slab_.bytes(); }
+
+  // Calls visit(key, row) for each row. `visit` must not change the map.
+  template <class Visit>
+  void ForEach(const Visit& visit) const {
+    slots_.ForEach(
+        [&](uint64_t key, uint32_t slot) { visit(key, slab_.Row(slot)); });
+  }
+  // Same, a row at a time: positions 0 to num_positions() - 1, of which some
+  // are empty. Rows change their positions when Reserve needs memory.
+  size_t num_positions() const { return slots_.num_entries(); }
+  std::optional<Entry> At(size_t position) const {
+    const auto [key, slot] = slots_.EntryAt(position);
+    if (slot == KeyMap::kNoSlot) return std::nullopt;
+    return Entry{key, slab_.Row(slot)};
+  }
+
+  // For a copy of all rows: the rows of slots below num_slots(), also of those
+  // that are not in use, one after the other; and visit(key, slot) for those in
+  // use.
+  size_t num_slots() const { return slab_.end(); }
+  void CopySlots(std::byte* rows) const { slab_.CopyTo(rows); }
+  template <class Visit>
+  void ForEachSlot(const Visit& visit) const {
+    slots_.ForEach(visit);
+  }
+
+ private:
+  const std::shared_ptr<const TableFormat> format_;
+  KeyMap slots_;
+  RowSlab slab_;
+};
+
+}  // namespace hawser::ps
+
+#endif  // HAWSER_PS_STORAGE_MEMORY_ROW_STORE_H_
