@@ -17,6 +17,7 @@
 #include "autograd/grad_mode.h"
 #include "autograd/node.h"
 #include "autograd/variable.h"
+#include "ps/row_encoding.h"
 #include "ps/storage/push_window.h"
 #include "ps/table.h"
 #include "tensor/ops/elementwise.h"
@@ -31,14 +32,16 @@ class Embedding::State {
       : table_(std::move(table)),
         pooling_(options.pooling),
         max_under_way_(static_cast<size_t>(std::clamp<int64_t>(
-            options.max_pushes_under_way, 0, int64_t{PushWindow::kDepth}))) {}
+            options.max_pushes_under_way, 0, int64_t{PushWindow::kDepth}))),
+        encoding_(options.encoding) {}
 
   const Table& table() const { return table_; }
   size_t max_under_way() const { return max_under_way_; }
 
   // Starts to pull rows, or the sums of bags.
   async::Future<Tensor> Pull(const Tensor& keys) const {
-    const PullOptions options = {.create_missing = autograd::GradEnabled()};
+    const PullOptions options = {.create_missing = autograd::GradEnabled(),
+                                 .encoding = encoding_};
     return pooling_ == Pooling::kNone ? table_.Pull(keys, options)
                                       : table_.PullSums(keys, options);
   }
@@ -54,9 +57,10 @@ class Embedding::State {
     if (pooling_ == Pooling::kMean) {
       ASSIGN_OR_RETURN(gradients, tensor::MulScalar(gradients, Share(keys)));
     }
+    const PushOptions options = {.encoding = encoding_};
     async::Future<void> push = pooling_ == Pooling::kNone
-                                   ? table_.Push(keys, gradients)
-                                   : table_.PushSums(keys, gradients);
+                                   ? table_.Push(keys, gradients, options)
+                                   : table_.PushSums(keys, gradients, options);
     const async::MutexLock lock(&mutex_);
     under_way_.push_back(std::move(push));
     return absl::OkStatus();
@@ -86,6 +90,7 @@ class Embedding::State {
   const Table table_;
   const Pooling pooling_;
   const size_t max_under_way_;
+  const RowEncoding encoding_;
 
   async::Mutex mutex_;
   // The oldest first.

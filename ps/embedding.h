@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "async/future.h"
+#include "ps/row_encoding.h"
 #include "ps/table.h"
 #include "tensor/tensor.h"
 
@@ -30,6 +31,8 @@ struct EmbeddingOptions {
   // process. More: pushes overlap with the next steps, which may miss that many
   // updates of this worker. At most 4,096.
   int max_pushes_under_way = 0;
+  // Form in which rows and gradients travel.
+  RowEncoding encoding = RowEncoding::kF32;
 };
 
 // A layer whose weights are the rows of a table:

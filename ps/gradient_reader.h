@@ -11,6 +11,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "async/status_macros.h"
+#include "ps/request_checks.h"
+#include "ps/row_encoding.h"
 #include "rpc/wire/lazy_tensor.h"
 #include "tensor/dtype.h"
 #include "tensor/half.h"
@@ -20,43 +22,67 @@ namespace hawser::ps {
 
 // Reads rows of gradients in f32, through memory that is used again.
 //
-// Thread-compatible.
-// `tensor` is f32, f16 or bf16 [n, width] and outlives the reader.
+// Thread-compatible. The tensors of `rows` outlive the reader.
 class GradientReader {
  public:
-  GradientReader(const rpc::LazyTensor& tensor, size_t width)
-      : tensor_(tensor), width_(width) {}
+  GradientReader(const EncodedRows& rows, size_t width)
+      : rows_(rows), width_(width) {}
 
   // Valid until the next call.
   absl::StatusOr<const float*> Read(size_t begin, size_t end) {
-    const size_t count = (end - begin) * width_;
-    wide_.resize(count);
-    const size_t item = tensor::ItemBytes(tensor_.dtype());
-    if (tensor_.dtype() == tensor::DType::kF32) {
-      RETURN_IF_ERROR(tensor_.ReadInto(
-          begin * width_ * item, std::as_writable_bytes(std::span(wide_))));
-      return wide_.data();
-    }
-    narrow_.resize(count);
-    RETURN_IF_ERROR(tensor_.ReadInto(
-        begin * width_ * item, std::as_writable_bytes(std::span(narrow_))));
-    const auto elements = static_cast<int64_t>(count);
-    if (tensor_.dtype() == tensor::DType::kF16) {
-      tensor::HalfToFloat(reinterpret_cast<const tensor::Half*>(narrow_.data()),
-                          wide_.data(), elements);
-    } else {
-      tensor::BFloat16ToFloat(
-          reinterpret_cast<const tensor::BFloat16*>(narrow_.data()),
-          wide_.data(), elements);
+    wide_.resize((end - begin) * width_);
+    switch (rows_.values->dtype()) {
+      case tensor::DType::kF32:
+        RETURN_IF_ERROR(
+            ReadPart(*rows_.values, begin * width_, std::span(wide_)));
+        break;
+      case tensor::DType::kU8:
+        RETURN_IF_ERROR(ReadI8(begin, end));
+        break;
+      default:
+        RETURN_IF_ERROR(ReadHalf(begin * width_));
     }
     return wide_.data();
   }
 
  private:
-  const rpc::LazyTensor& tensor_;
+  // Reads the elements from number `begin` on.
+  template <class T>
+  static absl::Status ReadPart(const rpc::LazyTensor& tensor, size_t begin,
+                               std::span<T> to) {
+    return tensor.ReadInto(begin * sizeof(T), std::as_writable_bytes(to));
+  }
+
+  absl::Status ReadHalf(size_t begin) {
+    narrow_.resize(wide_.size());
+    RETURN_IF_ERROR(ReadPart(*rows_.values, begin, std::span(narrow_)));
+    const auto count = static_cast<int64_t>(narrow_.size());
+    if (rows_.values->dtype() == tensor::DType::kF16) {
+      tensor::HalfToFloat(reinterpret_cast<const tensor::Half*>(narrow_.data()),
+                          wide_.data(), count);
+    } else {
+      tensor::BFloat16ToFloat(
+          reinterpret_cast<const tensor::BFloat16*>(narrow_.data()),
+          wide_.data(), count);
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status ReadI8(size_t begin, size_t end) {
+    codes_.resize(wide_.size());
+    scales_.resize(end - begin);
+    RETURN_IF_ERROR(ReadPart(*rows_.values, begin * width_, std::span(codes_)));
+    RETURN_IF_ERROR(ReadPart(*rows_.scales, begin, std::span(scales_)));
+    DecodeI8(codes_.data(), scales_.data(), end - begin, width_, wide_.data());
+    return absl::OkStatus();
+  }
+
+  const EncodedRows rows_;
   const size_t width_;
   std::vector<float> wide_;
   std::vector<uint16_t> narrow_;
+  std::vector<uint8_t> codes_;
+  std::vector<float> scales_;
 };
 
 }  // namespace hawser::ps

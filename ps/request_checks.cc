@@ -10,6 +10,8 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "async/status_macros.h"
+#include "proto/ps.pb.h"
+#include "ps/row_encoding.h"
 #include "ps/storage/sparse_table.h"
 #include "ps/table_limits.h"
 #include "rpc/functions/method.h"
@@ -30,11 +32,12 @@ std::string ErrorPrefix(const SparseTable& table) {
 }
 
 absl::Status CheckTensors(const SparseTable& table, const rpc::MethodCall& call,
-                          size_t wanted) {
-  if (call.tensors.size() != wanted) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(ErrorPrefix(table), "the request has ",
-                     call.tensors.size(), " tensors; it needs ", wanted));
+                          size_t least, size_t most) {
+  if (call.tensors.size() < least || call.tensors.size() > most) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        ErrorPrefix(table), "the request has ", call.tensors.size(),
+        " tensors; it needs ", least,
+        most > least ? absl::StrCat(" to ", most) : std::string()));
   }
   const rpc::LazyTensor& keys = call.tensors[0];
   if (keys.dtype() != tensor::DType::kI64 || keys.shape().rank() != 1) {
@@ -45,19 +48,52 @@ absl::Status CheckTensors(const SparseTable& table, const rpc::MethodCall& call,
   return absl::OkStatus();
 }
 
-absl::Status CheckGradients(const SparseTable& table, int64_t num_rows,
-                            const rpc::LazyTensor& gradients) {
-  const tensor::DType dtype = gradients.dtype();
+absl::StatusOr<EncodedRows> CheckRows(const SparseTable& table,
+                                      const rpc::MethodCall& call, size_t first,
+                                      int64_t num_rows) {
+  const rpc::LazyTensor& values = call.tensors[first];
+  const tensor::DType dtype = values.dtype();
   const tensor::Shape expected({num_rows, table.spec().width});
+  const bool has_scales = dtype == tensor::DType::kU8;
   if ((dtype == tensor::DType::kF32 || dtype == tensor::DType::kF16 ||
-       dtype == tensor::DType::kBF16) &&
-      gradients.shape() == expected) {
-    return absl::OkStatus();
+       dtype == tensor::DType::kBF16 || has_scales) &&
+      values.shape() == expected &&
+      call.tensors.size() == first + (has_scales ? 2 : 1)) {
+    if (!has_scales) return EncodedRows{&values, nullptr};
+    const rpc::LazyTensor& scales = call.tensors[first + 1];
+    if (scales.dtype() == tensor::DType::kF32 &&
+        scales.shape() == tensor::Shape({num_rows})) {
+      return EncodedRows{&values, &scales};
+    }
   }
-  return absl::InvalidArgumentError(absl::StrCat(
-      ErrorPrefix(table), "gradients must be f32, f16 or bf16 ",
-      expected.ToString(), ", not ", std::string(tensor::DTypeName(dtype)),
-      gradients.shape().ToString()));
+  std::string sent;
+  for (size_t i = first; i < call.tensors.size(); ++i) {
+    absl::StrAppend(&sent, i > first ? " and " : "",
+                    std::string(tensor::DTypeName(call.tensors[i].dtype())),
+                    call.tensors[i].shape().ToString());
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat(ErrorPrefix(table), "gradients must be f32, f16 or bf16 ",
+                   expected.ToString(), ", or u8 of this shape with scales f32",
+                   tensor::Shape({num_rows}).ToString(), ", not ", sent));
+}
+
+absl::StatusOr<RowEncoding> CheckEncoding(const SparseTable& table,
+                                          v1::RowEncoding encoding) {
+  switch (encoding) {
+    case v1::ROWS_F32:
+      return RowEncoding::kF32;
+    case v1::ROWS_F16:
+      return RowEncoding::kF16;
+    case v1::ROWS_BF16:
+      return RowEncoding::kBF16;
+    case v1::ROWS_I8:
+      return RowEncoding::kI8;
+    default:
+      return absl::InvalidArgumentError(absl::StrCat(
+          ErrorPrefix(table),
+          "an unknown encoding of rows: ", static_cast<int>(encoding)));
+  }
 }
 
 absl::Status CheckSequence(const SparseTable& table,

@@ -12,6 +12,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "proto/ps.pb.h"
+#include "ps/row_encoding.h"
 #include "ps/storage/sparse_table.h"
 #include "ps/table_limits.h"
 #include "rpc/functions/method.h"
@@ -22,13 +24,24 @@ namespace hawser::ps {
 // The beginning of an error text.
 std::string ErrorPrefix(const SparseTable& table);
 
-// kInvalidArgument: the request does not have `wanted` tensors, or the first
-// one is not i64[n].
+// kInvalidArgument: the request has less than `least` or more than `most`
+// tensors, or the first one is not i64[n].
 absl::Status CheckTensors(const SparseTable& table, const rpc::MethodCall& call,
-                          size_t wanted);
-// kInvalidArgument: `gradients` is not f32, f16 or bf16 [num_rows, width].
-absl::Status CheckGradients(const SparseTable& table, int64_t num_rows,
-                            const rpc::LazyTensor& gradients);
+                          size_t least, size_t most);
+// The gradients, or weights, of a push: the last tensors of a request.
+struct EncodedRows {
+  const rpc::LazyTensor* values = nullptr;
+  // Of u8 values; otherwise null.
+  const rpc::LazyTensor* scales = nullptr;
+};
+// Returns the tensors of `call` from number `first` on. kInvalidArgument: they
+// are not one or two of [num_rows, width] as EncodeRows makes them.
+absl::StatusOr<EncodedRows> CheckRows(const SparseTable& table,
+                                      const rpc::MethodCall& call, size_t first,
+                                      int64_t num_rows);
+// kInvalidArgument: the encoding of a reply is unknown.
+absl::StatusOr<RowEncoding> CheckEncoding(const SparseTable& table,
+                                          v1::RowEncoding encoding);
 // kInvalidArgument: a push without its sender's incarnation, or whose number is
 // out of range.
 absl::Status CheckSequence(const SparseTable& table,

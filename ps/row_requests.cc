@@ -15,6 +15,7 @@
 #include "ps/gradient_reader.h"
 #include "ps/ordered_keys.h"
 #include "ps/request_checks.h"
+#include "ps/row_encoding.h"
 #include "ps/storage/logged_table.h"
 #include "ps/storage/push_log.h"
 #include "ps/storage/push_observer.h"
@@ -23,6 +24,7 @@
 #include "ps/table_limits.h"
 #include "rpc/functions/method.h"
 #include "rpc/wire/lazy_tensor.h"
+#include "tensor/dtype.h"
 #include "tensor/tensor.h"
 
 namespace hawser::ps {
@@ -35,6 +37,15 @@ constexpr size_t kMinBlockKeys = 1024;
 
 void AddRow(const float* row, size_t width, float* sum) {
   for (size_t i = 0; i < width; ++i) sum[i] += row[i];
+}
+
+size_t BytesOf(const std::vector<tensor::Tensor>& tensors) {
+  size_t bytes = 0;
+  for (const tensor::Tensor& tensor : tensors) {
+    bytes += static_cast<size_t>(tensor.num_elements()) *
+             tensor::ItemBytes(tensor.dtype());
+  }
+  return bytes;
 }
 
 // Reads the rows of a partition, for a caller that has pushed to them.
@@ -103,7 +114,9 @@ absl::StatusOr<rpc::Message<v1::PullReply>> PullRows(
     LoggedTable& logged, const TableLimits& limits, const rpc::MethodCall& call,
     const v1::PullRequest& request) {
   SparseTable& table = logged.table();
-  RETURN_IF_ERROR(CheckTensors(table, call, 1));
+  RETURN_IF_ERROR(CheckTensors(table, call, 1, 1));
+  ASSIGN_OR_RETURN(const RowEncoding encoding,
+                   CheckEncoding(table, request.encoding()));
   RETURN_IF_ERROR(
       CheckLimits(limits, table, call.tensors[0], call.tensors[0].shape()[0]));
   ASSIGN_OR_RETURN(const std::vector<uint64_t> keys, ReadKeys(call.tensors[0]));
@@ -113,10 +126,9 @@ absl::StatusOr<rpc::Message<v1::PullReply>> PullRows(
   RETURN_IF_ERROR(table.Pull(
       keys, {rows.data<float>(), static_cast<size_t>(rows.num_elements())},
       request.keep_missing() ? MissingRows::kKeep : MissingRows::kCreate));
-  logged.statistics().CountPull(keys.size(),
-                                rows.num_elements() * sizeof(float));
   rpc::Message<v1::PullReply> reply;
-  reply.tensors.push_back(std::move(rows));
+  reply.tensors = EncodeRows(rows, encoding);
+  logged.statistics().CountPull(keys.size(), BytesOf(reply.tensors));
   return reply;
 }
 
@@ -125,26 +137,23 @@ absl::StatusOr<rpc::Message<v1::PushReply>> PushRows(
     const v1::PushRequest& request) {
   logged.Observe(PushStage::kReceived);
   SparseTable& table = logged.table();
-  RETURN_IF_ERROR(CheckTensors(table, call, 2));
-  RETURN_IF_ERROR(
-      CheckLimits(limits, table, call.tensors[0], call.tensors[0].shape()[0]));
-  RETURN_IF_ERROR(
-      CheckGradients(table, call.tensors[0].shape()[0], call.tensors[1]));
+  RETURN_IF_ERROR(CheckTensors(table, call, 2, 3));
+  const int64_t num_keys = call.tensors[0].shape()[0];
+  RETURN_IF_ERROR(CheckLimits(limits, table, call.tensors[0], num_keys));
+  ASSIGN_OR_RETURN(const EncodedRows encoded,
+                   CheckRows(table, call, 1, num_keys));
+  ASSIGN_OR_RETURN(const RowEncoding encoding,
+                   CheckEncoding(table, request.encoding()));
   RETURN_IF_ERROR(CheckSequence(table, call, request.sequence()));
   ASSIGN_OR_RETURN(const PushKind kind, KindOf(table, request.kind()));
   ASSIGN_OR_RETURN(const double learning_rate, LearningRate(table, request));
   ASSIGN_OR_RETURN(const std::vector<uint64_t> keys, ReadKeys(call.tensors[0]));
   ASSIGN_OR_RETURN(const std::vector<PartitionRange> ranges,
                    table.SplitOrdered(keys));
-  rpc::Message<v1::PushReply> reply;
-  float* rows = nullptr;
+  tensor::Tensor rows;
   if (request.pull()) {
-    ASSIGN_OR_RETURN(
-        tensor::Tensor pulled,
-        tensor::Tensor::TryEmpty(
-            {static_cast<int64_t>(keys.size()), table.spec().width}));
-    rows = pulled.data<float>();
-    reply.tensors.push_back(std::move(pulled));
+    ASSIGN_OR_RETURN(rows,
+                     tensor::Tensor::TryEmpty({num_keys, table.spec().width}));
   }
   const auto width = static_cast<size_t>(table.spec().width);
   const LoggedPush push = {{call.peer.incarnation, request.sequence()},
@@ -152,15 +161,17 @@ absl::StatusOr<rpc::Message<v1::PushReply>> PushRows(
                            keys,
                            {},
                            kind};
-  GradientReader values(call.tensors[1], width);
+  GradientReader values(encoded, width);
+  float* const pulled = request.pull() ? rows.data<float>() : nullptr;
   ASSIGN_OR_RETURN(const PushOutcome outcome,
                    logged.is_logged()
-                       ? PushLogged(push, ranges, width, logged, values, rows)
-                       : PushParts(push, ranges, width, values, rows));
+                       ? PushLogged(push, ranges, width, logged, values, pulled)
+                       : PushParts(push, ranges, width, values, pulled));
   logged.statistics().CountPush(outcome, keys.size(), call.tensors[1].bytes());
-  if (rows != nullptr) {
-    logged.statistics().CountPull(keys.size(),
-                                  keys.size() * width * sizeof(float));
+  rpc::Message<v1::PushReply> reply;
+  if (request.pull()) {
+    reply.tensors = EncodeRows(rows, encoding);
+    logged.statistics().CountPull(keys.size(), BytesOf(reply.tensors));
   }
   logged.Observe(PushStage::kReplying);
   return reply;
@@ -170,7 +181,9 @@ absl::StatusOr<rpc::Message<v1::PullSumsReply>> PullSums(
     LoggedTable& logged, const TableLimits& limits, const rpc::MethodCall& call,
     const v1::PullSumsRequest& request) {
   SparseTable& table = logged.table();
-  RETURN_IF_ERROR(CheckTensors(table, call, 2));
+  RETURN_IF_ERROR(CheckTensors(table, call, 2, 2));
+  ASSIGN_OR_RETURN(const RowEncoding encoding,
+                   CheckEncoding(table, request.encoding()));
   if (request.num_bags() < 0) {
     return absl::InvalidArgumentError(absl::StrCat(
         ErrorPrefix(table), "a request for ", request.num_bags(), " bags"));
@@ -201,10 +214,9 @@ absl::StatusOr<rpc::Message<v1::PullSumsReply>> PullSums(
       AddRow(&rows[i * width], width, out + bags[begin + i] * width);
     }
   }
-  logged.statistics().CountPull(keys.size(),
-                                sums.num_elements() * sizeof(float));
   rpc::Message<v1::PullSumsReply> reply;
-  reply.tensors.push_back(std::move(sums));
+  reply.tensors = EncodeRows(sums, encoding);
+  logged.statistics().CountPull(keys.size(), BytesOf(reply.tensors));
   return reply;
 }
 
@@ -213,11 +225,12 @@ absl::Status PushSums(LoggedTable& logged, const TableLimits& limits,
                       const v1::PushSumsRequest& request) {
   logged.Observe(PushStage::kReceived);
   SparseTable& table = logged.table();
-  RETURN_IF_ERROR(CheckTensors(table, call, 3));
+  RETURN_IF_ERROR(CheckTensors(table, call, 3, 4));
   const rpc::LazyTensor& gradients = call.tensors[2];
   const int64_t num_bags =
       gradients.shape().rank() == 2 ? gradients.shape()[0] : 0;
-  RETURN_IF_ERROR(CheckGradients(table, num_bags, gradients));
+  ASSIGN_OR_RETURN(const EncodedRows encoded,
+                   CheckRows(table, call, 2, num_bags));
   // The gradients of the distinct keys are held while they are applied.
   RETURN_IF_ERROR(CheckLimits(limits, table, call.tensors[0],
                               std::max(num_bags, call.tensors[0].shape()[0])));
@@ -230,7 +243,7 @@ absl::Status PushSums(LoggedTable& logged, const TableLimits& limits,
   ASSIGN_OR_RETURN(const std::vector<PartitionRange> ranges,
                    table.SplitOrdered(ordered.keys()));
   const auto width = static_cast<size_t>(table.spec().width);
-  GradientReader reader(gradients, width);
+  GradientReader reader(encoded, width);
   ASSIGN_OR_RETURN(const float* const of_bags,
                    reader.Read(0, static_cast<size_t>(num_bags)));
   std::vector<float> of_keys(ordered.keys().size() * width);

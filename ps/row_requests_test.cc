@@ -73,7 +73,9 @@ TEST_F(RowRequestsTest, BadPushesChangeNothing) {
        [&](auto&, auto& t) { t[0] = repeated(); }},
       {absl::StatusCode::kFailedPrecondition, "this server holds the shards",
        [&](auto&, auto& t) { t[0] = Keys(OrderedKeysBelow(20)); }},
-      {invalid, "gradients must be f32, f16 or bf16 [20, 2], not f32[20, 3]",
+      {invalid,
+       "gradients must be f32, f16 or bf16 [20, 2], or u8 of this shape with "
+       "scales f32[20], not f32[20, 3]",
        [](auto&, auto& t) {
          t[1] = Tensor::Ones({20, 3});
        }},

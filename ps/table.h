@@ -12,6 +12,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "async/future.h"
+#include "ps/row_encoding.h"
 #include "ps/storage/table_spec.h"
 #include "tensor/tensor.h"
 
@@ -26,11 +27,15 @@ struct PullOptions {
   // weights, for example to evaluate a model. Tables with Retention options
   // create rows only for pushes.
   bool create_missing = true;
+  // Form in which rows travel.
+  RowEncoding encoding = RowEncoding::kF32;
 };
 
 struct PushOptions {
   // Default: that of the table's rule.
   std::optional<double> learning_rate = std::nullopt;
+  // Form in which gradients travel, and the rows that PushPull returns.
+  RowEncoding encoding = RowEncoding::kF32;
 };
 
 struct AssignOptions {

@@ -18,6 +18,7 @@
 #include "proto/ps.pb.h"
 #include "ps/distinct_rows.h"
 #include "ps/ordered_keys.h"
+#include "ps/row_encoding.h"
 #include "ps/service_methods.h"
 #include "ps/table.h"
 #include "ps/table_arguments.h"
@@ -48,12 +49,13 @@ async::Future<Tensor> PullFrom(const TableSpec& spec, TableClient& client,
   v1::PullRequest request;
   request.set_table(spec.name);
   request.set_keep_missing(!options.create_missing);
+  request.set_encoding(ToProto(options.encoding));
   const tensor::Shape shape({keys.num_elements(), spec.width});
   return client.Call(server, kPullMethod, request, {std::move(keys)})
       .Then([shape](absl::StatusOr<rpc::Message<v1::PullReply>> reply)
                 -> absl::StatusOr<Tensor> {
         RETURN_IF_ERROR(reply);
-        return OnlyRows(std::move(reply->tensors), shape);
+        return RowsOfReply(std::move(reply->tensors), shape);
       });
 }
 
@@ -93,8 +95,8 @@ async::Future<Tensor> Table::Pull(const Tensor& keys,
 }
 
 absl::StatusOr<Table::State::SentPush> Table::State::SendPush(
-    const Tensor& keys, const Tensor& values,
-    const v1::PushRequest& request) const {
+    const Tensor& keys, const Tensor& values, const v1::PushRequest& request,
+    RowEncoding encoding) const {
   const bool assigns = request.kind() != v1::UPDATE;
   RETURN_IF_ERROR(CheckKeys(keys));
   RETURN_IF_ERROR(CheckRows(values, RowsShape(keys, spec_.width),
@@ -121,9 +123,10 @@ absl::StatusOr<Table::State::SentPush> Table::State::SendPush(
                      rows.Narrow(0, static_cast<int64_t>(part.begin),
                                  static_cast<int64_t>(part.end - part.begin)));
     sent.counts.push_back(part_rows.dim(0));
-    sent.replies.push_back(client_->Call(
-        *part.server, kPushMethod, request,
-        {KeysOf(*ordered, part.begin, part.end), std::move(part_rows)}));
+    std::vector<Tensor> tensors = EncodeRows(part_rows, encoding);
+    tensors.insert(tensors.begin(), KeysOf(*ordered, part.begin, part.end));
+    sent.replies.push_back(
+        client_->Call(*part.server, kPushMethod, request, std::move(tensors)));
   }
   return sent;
 }
@@ -131,7 +134,8 @@ absl::StatusOr<Table::State::SentPush> Table::State::SendPush(
 async::Future<void> Table::Push(const Tensor& keys, const Tensor& gradients,
                                 const PushOptions& options) const {
   absl::StatusOr<State::SentPush> sent = state_->SendPush(
-      keys, gradients, state_->NewPush<v1::PushRequest>(options));
+      keys, gradients, state_->NewPush<v1::PushRequest>(options),
+      options.encoding);
   if (!sent.ok()) return async::MakeReadyFuture<void>(sent.status());
   return AllDone(std::move(sent->replies));
 }
@@ -141,8 +145,9 @@ async::Future<Tensor> Table::PushPull(const Tensor& keys,
                                       const PushOptions& options) const {
   auto request = state_->NewPush<v1::PushRequest>(options);
   request.set_pull(true);
+  request.set_encoding(ToProto(options.encoding));
   absl::StatusOr<State::SentPush> sent =
-      state_->SendPush(keys, gradients, request);
+      state_->SendPush(keys, gradients, request, options.encoding);
   if (!sent.ok()) return async::MakeReadyFuture<Tensor>(sent.status());
   const int64_t width = spec().width;
   std::vector<async::Future<Tensor>> parts;
@@ -152,7 +157,7 @@ async::Future<Tensor> Table::PushPull(const Tensor& keys,
                                   absl::StatusOr<PushMessage> reply)
                                   -> absl::StatusOr<Tensor> {
                           RETURN_IF_ERROR(reply);
-                          return OnlyRows(std::move(reply->tensors), part);
+                          return RowsOfReply(std::move(reply->tensors), part);
                         }));
   }
   return async::JoinAll(std::move(parts))
@@ -173,7 +178,7 @@ async::Future<void> Table::Assign(const Tensor& keys, const Tensor& weights,
   auto request = state_->NewPush<v1::PushRequest>({});
   request.set_kind(options.keep_existing ? v1::ASSIGN_MISSING : v1::ASSIGN);
   absl::StatusOr<State::SentPush> sent =
-      state_->SendPush(keys, weights, request);
+      state_->SendPush(keys, weights, request, RowEncoding::kF32);
   if (!sent.ok()) return async::MakeReadyFuture<void>(sent.status());
   return AllDone(std::move(sent->replies));
 }

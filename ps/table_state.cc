@@ -13,6 +13,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "ps/ordered_keys.h"
+#include "ps/row_encoding.h"
 #include "ps/storage/key_hash.h"
 #include "ps/storage/sparse_table.h"
 #include "ps/storage/table_spec.h"
@@ -75,16 +76,26 @@ std::vector<Table::State::BagPart> Table::State::SplitBags(
   return parts;
 }
 
-absl::StatusOr<Tensor> OnlyRows(std::vector<Tensor> tensors,
-                                const tensor::Shape& shape) {
-  if (tensors.size() == 1 && tensors[0].dtype() == tensor::DType::kF32 &&
-      tensors[0].shape() == shape) {
-    return std::move(tensors[0]);
+v1::RowEncoding ToProto(RowEncoding encoding) {
+  switch (encoding) {
+    case RowEncoding::kF32:
+      return v1::ROWS_F32;
+    case RowEncoding::kF16:
+      return v1::ROWS_F16;
+    case RowEncoding::kBF16:
+      return v1::ROWS_BF16;
+    case RowEncoding::kI8:
+      return v1::ROWS_I8;
   }
-  return absl::InternalError(absl::StrCat(
-      "a server replied to a request for f32", shape.ToString(), " with ",
-      tensors.size(), " tensors",
-      tensors.empty() ? "" : ", the first " + tensors[0].ToString()));
+  return v1::ROWS_F32;
+}
+
+absl::StatusOr<Tensor> RowsOfReply(std::vector<Tensor> tensors,
+                                   const tensor::Shape& shape) {
+  absl::StatusOr<Tensor> rows = DecodeRows(std::move(tensors), shape);
+  if (rows.ok()) return rows;
+  return absl::InternalError(absl::StrCat("a server has sent a wrong reply: ",
+                                          rows.status().message()));
 }
 
 }  // namespace hawser::ps

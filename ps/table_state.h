@@ -16,6 +16,7 @@
 #include "async/join.h"
 #include "proto/ps.pb.h"
 #include "ps/ordered_keys.h"
+#include "ps/row_encoding.h"
 #include "ps/storage/table_spec.h"
 #include "ps/table.h"
 #include "ps/table_client.h"
@@ -63,10 +64,11 @@ class Table::State {
   };
 
   // Sends `request` with the gradients or weights `values`, f32[keys...,
-  // width]; gradients of repeated keys are added. kInvalidArgument as
-  // Table::Push and Assign.
+  // width], in the form `encoding`; gradients of repeated keys are added.
+  // kInvalidArgument as Table::Push and Assign.
   absl::StatusOr<SentPush> SendPush(const Tensor& keys, const Tensor& values,
-                                    const v1::PushRequest& request) const;
+                                    const v1::PushRequest& request,
+                                    RowEncoding encoding) const;
 
   // A request to update rows, with the number of the next push.
   template <class Request>
@@ -88,9 +90,12 @@ class Table::State {
   std::vector<int64_t> shard_ends_;
 };
 
-// The tensor of a reply, which must be f32 of this shape.
-absl::StatusOr<Tensor> OnlyRows(std::vector<Tensor> tensors,
-                                const tensor::Shape& shape);
+// The rows in the tensors of a reply, f32 of this shape. kInternal: a server
+// has sent other tensors.
+absl::StatusOr<Tensor> RowsOfReply(std::vector<Tensor> tensors,
+                                   const tensor::Shape& shape);
+// The number of an encoding in requests.
+v1::RowEncoding ToProto(RowEncoding encoding);
 
 // Completes once all replies have arrived, with the first error.
 template <class Reply>

@@ -11,6 +11,7 @@
 #include "async/join.h"
 #include "async/status_macros.h"
 #include "proto/ps.pb.h"
+#include "ps/row_encoding.h"
 #include "ps/service_methods.h"
 #include "ps/table.h"
 #include "ps/table_arguments.h"
@@ -35,6 +36,7 @@ async::Future<Tensor> Table::PullSums(const Tensor& keys,
   request.set_table(spec().name);
   request.set_num_bags(sums[0]);
   request.set_keep_missing(!options.create_missing);
+  request.set_encoding(ToProto(options.encoding));
   std::vector<async::Future<Tensor>> parts;
   for (State::BagPart& part : state_->SplitBags(*dense)) {
     parts.push_back(
@@ -44,7 +46,7 @@ async::Future<Tensor> Table::PullSums(const Tensor& keys,
             .Then([sums](absl::StatusOr<rpc::Message<v1::PullSumsReply>> reply)
                       -> absl::StatusOr<Tensor> {
               RETURN_IF_ERROR(reply);
-              return OnlyRows(std::move(reply->tensors), sums);
+              return RowsOfReply(std::move(reply->tensors), sums);
             }));
   }
   return async::JoinAll(std::move(parts))
@@ -80,12 +82,14 @@ async::Future<void> Table::PushSums(const Tensor& keys, const Tensor& gradients,
       {expected.num_elements() / spec().width, spec().width});
   if (rows.ok()) rows = rows->Contiguous();
   if (!rows.ok()) return failed(rows.status());
+  const std::vector<Tensor> encoded = EncodeRows(*rows, options.encoding);
   const auto request = state_->NewPush<v1::PushSumsRequest>(options);
   std::vector<async::Future<rpc::Message<v1::PushSumsReply>>> replies;
   for (State::BagPart& part : state_->SplitBags(*dense_keys)) {
-    replies.push_back(state_->client().Call(
-        *part.server, kPushSumsMethod, request,
-        {std::move(part.keys), std::move(part.bags), *rows}));
+    std::vector<Tensor> tensors = {std::move(part.keys), std::move(part.bags)};
+    tensors.insert(tensors.end(), encoded.begin(), encoded.end());
+    replies.push_back(state_->client().Call(*part.server, kPushSumsMethod,
+                                            request, std::move(tensors)));
   }
   return AllDone(std::move(replies));
 }
