@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
-#include "ps/refused_requests.h"
+#include "ps/server/refused_requests.h"
 #include "ps/storage/logged_table.h"
 #include "telemetry/metrics.h"
 

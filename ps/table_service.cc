@@ -12,11 +12,11 @@
 #include "async/future.h"
 #include "async/status_macros.h"
 #include "proto/ps.pb.h"
-#include "ps/row_requests.h"
+#include "ps/server/row_requests.h"
+#include "ps/server/table_server.h"
 #include "ps/service_methods.h"
 #include "ps/storage/logged_table.h"
 #include "ps/table_client.h"
-#include "ps/table_server.h"
 #include "rpc/agent/agent.h"
 #include "rpc/agent/service_host.h"
 #include "rpc/functions/method.h"
@@ -56,7 +56,7 @@ async::Future<rpc::Message<M>> Done(TableServer& server,
                              : absl::StatusOr<rpc::Message<M>>(status));
 }
 
-// Registers a handler of ps/row_requests.h.
+// Registers a handler of ps/server/row_requests.h.
 template <class Request, class Reply, class Handle>
 absl::Status RegisterRowMethod(rpc::ServiceHost& host,
                                const rpc::ServiceMethod<Request, Reply>& method,

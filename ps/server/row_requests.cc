@@ -1,4 +1,4 @@
-#include "ps/row_requests.h"
+#include "ps/server/row_requests.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -12,10 +12,10 @@
 #include "absl/strings/str_cat.h"
 #include "async/status_macros.h"
 #include "proto/ps.pb.h"
-#include "ps/gradient_reader.h"
 #include "ps/ordered_keys.h"
-#include "ps/request_checks.h"
 #include "ps/row_encoding.h"
+#include "ps/server/gradient_reader.h"
+#include "ps/server/request_checks.h"
 #include "ps/storage/logged_table.h"
 #include "ps/storage/push_log.h"
 #include "ps/storage/push_observer.h"

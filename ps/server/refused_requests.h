@@ -1,7 +1,7 @@
 // Counts of refused requests.
 
-#ifndef HAWSER_PS_REFUSED_REQUESTS_H_
-#define HAWSER_PS_REFUSED_REQUESTS_H_
+#ifndef HAWSER_PS_SERVER_REFUSED_REQUESTS_H_
+#define HAWSER_PS_SERVER_REFUSED_REQUESTS_H_
 
 #include <array>
 #include <atomic>
@@ -43,4 +43,4 @@ class RefusedRequests {
 
 }  // namespace hawser::ps
 
-#endif  // HAWSER_PS_REFUSED_REQUESTS_H_
+#endif  // HAWSER_PS_SERVER_REFUSED_REQUESTS_H_

@@ -1,7 +1,7 @@
 // Checks of the requests of peers, which may contain anything.
 
-#ifndef HAWSER_PS_REQUEST_CHECKS_H_
-#define HAWSER_PS_REQUEST_CHECKS_H_
+#ifndef HAWSER_PS_SERVER_REQUEST_CHECKS_H_
+#define HAWSER_PS_SERVER_REQUEST_CHECKS_H_
 
 #include <cmath>
 #include <cstddef>
@@ -77,4 +77,4 @@ absl::StatusOr<double> LearningRate(const SparseTable& table,
 
 }  // namespace hawser::ps
 
-#endif  // HAWSER_PS_REQUEST_CHECKS_H_
+#endif  // HAWSER_PS_SERVER_REQUEST_CHECKS_H_

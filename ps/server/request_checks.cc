@@ -1,4 +1,4 @@
-#include "ps/request_checks.h"
+#include "ps/server/request_checks.h"
 
 #include <cstddef>
 #include <cstdint>

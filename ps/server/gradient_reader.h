@@ -1,7 +1,7 @@
 // Gradients of a request, read where the transport has them.
 
-#ifndef HAWSER_PS_GRADIENT_READER_H_
-#define HAWSER_PS_GRADIENT_READER_H_
+#ifndef HAWSER_PS_SERVER_GRADIENT_READER_H_
+#define HAWSER_PS_SERVER_GRADIENT_READER_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -11,8 +11,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "async/status_macros.h"
-#include "ps/request_checks.h"
 #include "ps/row_encoding.h"
+#include "ps/server/request_checks.h"
 #include "rpc/wire/lazy_tensor.h"
 #include "tensor/dtype.h"
 #include "tensor/half.h"
@@ -87,4 +87,4 @@ class GradientReader {
 
 }  // namespace hawser::ps
 
-#endif  // HAWSER_PS_GRADIENT_READER_H_
+#endif  // HAWSER_PS_SERVER_GRADIENT_READER_H_

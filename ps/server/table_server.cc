@@ -1,4 +1,4 @@
-#include "ps/table_server.h"
+#include "ps/server/table_server.h"
 
 #include <cstdint>
 #include <map>

@@ -1,7 +1,7 @@
 // The tables of one server.
 
-#ifndef HAWSER_PS_TABLE_SERVER_H_
-#define HAWSER_PS_TABLE_SERVER_H_
+#ifndef HAWSER_PS_SERVER_TABLE_SERVER_H_
+#define HAWSER_PS_SERVER_TABLE_SERVER_H_
 
 #include <cstdint>
 #include <map>
@@ -16,7 +16,7 @@
 #include "async/clock.h"
 #include "async/mutex.h"
 #include "proto/ps.pb.h"
-#include "ps/refused_requests.h"
+#include "ps/server/refused_requests.h"
 #include "ps/storage/logged_table.h"
 #include "ps/storage/push_log.h"
 #include "ps/storage/push_observer.h"
@@ -31,7 +31,7 @@
 namespace hawser::ps {
 
 // Creates, saves, restores and finds tables: the handlers of the methods of
-// proto/ps.proto, except for those of ps/row_requests.h.
+// proto/ps.proto, except for those of ps/server/row_requests.h.
 //
 // Thread-safe.
 class TableServer {
@@ -122,4 +122,4 @@ class TableServer {
 
 }  // namespace hawser::ps
 
-#endif  // HAWSER_PS_TABLE_SERVER_H_
+#endif  // HAWSER_PS_SERVER_TABLE_SERVER_H_

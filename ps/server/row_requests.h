@@ -1,7 +1,7 @@
 // Handlers of the requests for rows of proto/ps.proto.
 
-#ifndef HAWSER_PS_ROW_REQUESTS_H_
-#define HAWSER_PS_ROW_REQUESTS_H_
+#ifndef HAWSER_PS_SERVER_ROW_REQUESTS_H_
+#define HAWSER_PS_SERVER_ROW_REQUESTS_H_
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -44,4 +44,4 @@ absl::Status PushSums(LoggedTable& logged, const TableLimits& limits,
 
 }  // namespace hawser::ps
 
-#endif  // HAWSER_PS_ROW_REQUESTS_H_
+#endif  // HAWSER_PS_SERVER_ROW_REQUESTS_H_
