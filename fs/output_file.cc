@@ -47,7 +47,7 @@ absl::Status OutputFile::Check() const {
 absl::Status OutputFile::Write(
     absl::FunctionRef<absl::Status(const std::string& path)> write) const {
   if (path_.empty()) return absl::OkStatus();
-  const absl::Status status = write(path_);
+  absl::Status status = write(path_);
   if (status.ok()) return status;
   const std::string failure =
       absl::StrCat(Prefix(), std::string(status.message()));

@@ -24,6 +24,7 @@
 #include "rpc/inproc/network.h"
 #include "rpc/testing/cluster_simulation.h"
 #include "rpc/testing/simulation_seeds.h"
+#include "tensor/dtype.h"
 #include "tensor/tensor.h"
 
 namespace hawser::ps {
@@ -34,6 +35,8 @@ constexpr int kSteps = 10;
 constexpr int kStepsWithKills = 6;
 // Keys of which a push has some, so that pushes overlap.
 constexpr int64_t kKeys = 40;
+// Weights that rows are given before the pushes.
+constexpr float kInitial = 1000;
 
 // The outcome of a push of the gradient -1 to some keys, with learning rate 1.
 struct Push {
@@ -63,21 +66,18 @@ class PushSimulation {
   std::string Run() {
     job_.RestartDeparted();
     CreateTables();
+    // Late messages of the assignment arrive under pushes.
+    SetFaults(/*faulty=*/true);
+    if (job_.failure().empty()) AssignRows();
     const int steps = faults_.kills ? kStepsWithKills : kSteps;
     for (int step = 0; step < steps && job_.failure().empty(); ++step) {
       if (faults_.kills) KillOrRestart();
-      for (const char* method : {"Push", "PushSums"}) {
-        job_.network().SetMethodFaults(
-            absl::StrCat("/hawser.v1.TableService/", method), RandomFaults());
-      }
+      SetFaults(/*faulty=*/true);
       const uint64_t pushes = 1 + job_.random().Below(6);
       for (uint64_t i = 0; i < pushes; ++i) StartPush();
       job_.Advance(absl::Milliseconds(job_.random().Below(5000)));
     }
-    for (const char* method : {"Push", "PushSums"}) {
-      job_.network().SetMethodFaults(
-          absl::StrCat("/hawser.v1.TableService/", method), {});
-    }
+    SetFaults(/*faulty=*/false);
     if (faults_.kills) job_.ExpectConvergence();
     // All calls end by their timeouts, and late messages arrive.
     job_.Advance(absl::Minutes(3));
@@ -89,6 +89,7 @@ class PushSimulation {
   std::string RunOneRestart() {
     job_.RestartDeparted();
     CreateTables();
+    AssignRows();
     StartPush();
     job_.Advance(absl::Seconds(1));
     job_.Kill(2);
@@ -136,14 +137,38 @@ class PushSimulation {
             .max_delay = absl::Milliseconds(job_.random().Below(3000))};
   }
 
+  void SetFaults(bool faulty) {
+    for (const char* method : {"Push", "PushSums"}) {
+      job_.network().SetMethodFaults(
+          absl::StrCat("/hawser.v1.TableService/", method),
+          faulty ? RandomFaults() : rpc::InprocFaults());
+    }
+  }
+
   // Runs until the future is ready.
   template <class T>
-  absl::StatusOr<T> Await(async::Future<T> future) {
-    for (int i = 0; i < 100 && !future.ready(); ++i) {
+  async::Result<T> Await(async::Future<T> future) {
+    for (int i = 0; i < 1000 && !future.ready(); ++i) {
       job_.Advance(absl::Milliseconds(100));
     }
     if (!future.ready()) return absl::DeadlineExceededError("the future");
     return std::move(future).Wait();
+  }
+
+  // Worker 0 replaces the rows, and worker 1 assigns others to missing ones.
+  void AssignRows() {
+    const Tensor keys = Tensor::Arange(kKeys, {.dtype = tensor::DType::kI64});
+    async::Future<void> missing = tables_[1].Assign(
+        keys, Tensor::Full({kKeys, 2}, 7), {.keep_existing = true});
+    absl::Status status = Await(std::move(missing));
+    // The outcome of a call whose messages are lost for too long is unknown.
+    while (status.ok() || absl::IsDeadlineExceeded(status)) {
+      status =
+          Await(tables_[0].Assign(keys, Tensor::Full({kKeys, 2}, kInitial)));
+      if (status.ok()) return;
+    }
+    job_.Fail(absl::StrCat("rows were not assigned: ",
+                           std::string(status.message())));
   }
 
   // Workers 0 and 1 push to a table on the workers 2 and 3.
@@ -170,11 +195,21 @@ class PushSimulation {
     const auto count = static_cast<int64_t>(push->keys.size());
     const Table& table = tables_[job_.random().Below(tables_.size())];
     const Tensor keys = Tensor::FromVector(push->keys, {count});
-    async::Future<void> done =
-        job_.random().Below(2) == 0
-            ? table.Push(keys, Tensor::Full({count, 2}, -1))
-            : table.PushSums(*keys.Reshape({count, 1}),
-                             Tensor::Full({count, 2}, -1));
+    const Tensor gradients = Tensor::Full({count, 2}, -1);
+    async::Future<void> done;
+    switch (job_.random().Below(3)) {
+      case 0:
+        done = table.Push(keys, gradients);
+        break;
+      case 1:
+        done = table.PushSums(*keys.Reshape({count, 1}), gradients);
+        break;
+      default:
+        done = table.PushPull(keys, gradients)
+                   .Then([](const absl::StatusOr<Tensor>& rows) {
+                     return rows.status();
+                   });
+    }
     done_.push_back(std::move(done).Then(
         [push](absl::Status status) { push->status = std::move(status); }));
     pushes_.push_back(std::move(push));
@@ -205,7 +240,7 @@ class PushSimulation {
     }
     const std::vector<float> weights = rows->ToVector<float>();
     for (int64_t key = 0; key < kKeys; ++key) {
-      const auto applied = static_cast<int64_t>(weights[2 * key]);
+      const auto applied = static_cast<int64_t>(weights[2 * key] - kInitial);
       if (applied >= least[key] && applied <= most[key] &&
           weights[2 * key] == weights[2 * key + 1]) {
         continue;

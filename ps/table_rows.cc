@@ -32,7 +32,9 @@
 namespace hawser::ps {
 namespace {
 
-using PushMessage = rpc::Message<v1::PushReply>;
+absl::Status StatusOf(const absl::StatusOr<std::vector<Tensor>>& rows) {
+  return rows.status();
+}
 
 Tensor KeysOf(const OrderedKeys& ordered, size_t begin, size_t end) {
   Tensor keys = Tensor::Empty({static_cast<int64_t>(end - begin)},
@@ -117,16 +119,23 @@ absl::StatusOr<Table::State::SentPush> Table::State::SendPush(
   } else {
     rows = CombineGradients(*ordered, dense, spec_.width);
   }
-  SentPush sent{ordered, {}, {}};
+  SentPush sent{ordered, {}};
   for (const Part& part : Split(*ordered)) {
     ASSIGN_OR_RETURN(Tensor part_rows,
                      rows.Narrow(0, static_cast<int64_t>(part.begin),
                                  static_cast<int64_t>(part.end - part.begin)));
-    sent.counts.push_back(part_rows.dim(0));
+    const tensor::Shape shape = part_rows.shape();
     std::vector<Tensor> tensors = EncodeRows(part_rows, encoding);
     tensors.insert(tensors.begin(), KeysOf(*ordered, part.begin, part.end));
-    sent.replies.push_back(
-        client_->Call(*part.server, kPushMethod, request, std::move(tensors)));
+    sent.rows.push_back(
+        client_->Call(*part.server, kPushMethod, request, std::move(tensors))
+            .Then([shape, pull = request.pull()](
+                      absl::StatusOr<rpc::Message<v1::PushReply>> reply)
+                      -> absl::StatusOr<Tensor> {
+              RETURN_IF_ERROR(reply);
+              if (!pull) return Tensor();
+              return RowsOfReply(std::move(reply->tensors), shape);
+            }));
   }
   return sent;
 }
@@ -137,7 +146,7 @@ async::Future<void> Table::Push(const Tensor& keys, const Tensor& gradients,
       keys, gradients, state_->NewPush<v1::PushRequest>(options),
       options.encoding);
   if (!sent.ok()) return async::MakeReadyFuture<void>(sent.status());
-  return AllDone(std::move(sent->replies));
+  return async::JoinAll(std::move(sent->rows)).Then(StatusOf);
 }
 
 async::Future<Tensor> Table::PushPull(const Tensor& keys,
@@ -150,17 +159,7 @@ async::Future<Tensor> Table::PushPull(const Tensor& keys,
       state_->SendPush(keys, gradients, request, options.encoding);
   if (!sent.ok()) return async::MakeReadyFuture<Tensor>(sent.status());
   const int64_t width = spec().width;
-  std::vector<async::Future<Tensor>> parts;
-  for (size_t i = 0; i < sent->replies.size(); ++i) {
-    parts.push_back(std::move(sent->replies[i])
-                        .Then([part = tensor::Shape({sent->counts[i], width})](
-                                  absl::StatusOr<PushMessage> reply)
-                                  -> absl::StatusOr<Tensor> {
-                          RETURN_IF_ERROR(reply);
-                          return RowsOfReply(std::move(reply->tensors), part);
-                        }));
-  }
-  return async::JoinAll(std::move(parts))
+  return async::JoinAll(std::move(sent->rows))
       .Then([ordered = std::move(sent->ordered), width,
              shape = RowsShape(keys, width)](
                 const absl::StatusOr<std::vector<Tensor>>& rows)
@@ -180,7 +179,7 @@ async::Future<void> Table::Assign(const Tensor& keys, const Tensor& weights,
   absl::StatusOr<State::SentPush> sent =
       state_->SendPush(keys, weights, request, RowEncoding::kF32);
   if (!sent.ok()) return async::MakeReadyFuture<void>(sent.status());
-  return AllDone(std::move(sent->replies));
+  return async::JoinAll(std::move(sent->rows)).Then(StatusOf);
 }
 
 }  // namespace hawser::ps

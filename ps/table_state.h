@@ -55,12 +55,11 @@ class Table::State {
   // The same for `keys`, i64[bags..., n].
   std::vector<BagPart> SplitBags(const Tensor& keys) const;
 
-  // A push that was sent: its distinct keys, and for each part their number and
-  // the reply.
+  // A push that was sent: its distinct keys, and the rows in the reply to each
+  // part, which are undefined unless the request pulls.
   struct SentPush {
     std::shared_ptr<const OrderedKeys> ordered;
-    std::vector<int64_t> counts;
-    std::vector<async::Future<rpc::Message<v1::PushReply>>> replies;
+    std::vector<async::Future<Tensor>> rows;
   };
 
   // Sends `request` with the gradients or weights `values`, f32[keys...,

@@ -92,10 +92,10 @@ TEST_P(ServersTest, LossesOfOneTrainerEqualThoseOfTheLocalRun) {
   const std::vector<std::string> flags = {"--deterministic", "--seed=5",
                                           "--epochs=2", "--log_every=1"};
   std::vector<std::string> local_flags = flags;
-  local_flags.push_back("--local");
+  local_flags.emplace_back("--local");
   MnistPs local(local_flags);
   std::vector<std::string> remote_flags = flags;
-  remote_flags.push_back("--trainers=1");
+  remote_flags.emplace_back("--trainers=1");
   remote_flags.push_back(absl::StrCat("--servers=", GetParam()));
   MnistPs remote(remote_flags);
   ASSERT_EQ(local.Wait(), 0) << local.Errors();
@@ -188,7 +188,7 @@ TEST_P(TerminalTest, CtrlCEndsTheJobOnALineOfItsOwn) {
     GTEST_SKIP() << "no terminals here: /dev/pts is not mounted";
   }
   std::vector<std::string> flags = {"--epochs=10000", "--silent_limit=20s"};
-  if (GetParam()) flags.push_back("--local");
+  if (GetParam()) flags.emplace_back("--local");
   TerminalProgram program("examples/mnist_ps/mnist_ps", flags, 50);
   ASSERT_TRUE(program.ReadUntil("left ")) << program.Screen();
   // One line, redrawn in place, that is shorter than the terminal's.

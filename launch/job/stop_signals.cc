@@ -30,7 +30,7 @@ StopSignals::StopSignals(std::string name) : name_(std::move(name)) {
 StopSignals::~StopSignals() {
   ended_ = true;
   // Ends the wait of that thread. A signal to the process could stay pending.
-  pthread_kill(thread_.native_handle(), SIGTERM);
+  pthread_kill(thread_.native_handle(), SIGINT);
   thread_.join();
 }
 
