@@ -137,14 +137,16 @@ SampleBatch SampleBatches::Gather(size_t begin, size_t end) const {
 }
 
 absl::StatusOr<SampleSummary> Summarize(SampleReader& reader) {
+  constexpr int64_t kSamplesAtOnce = 4096;
   SampleSummary summary;
   double sum = 0;
-  while (true) {
+  for (bool more = true; more;) {
     Samples samples;
-    ASSIGN_OR_RETURN(const bool more, reader.Next(&samples));
-    if (!more) break;
-    ++summary.count;
-    sum += samples.labels[0];
+    while (more && samples.size() < kSamplesAtOnce) {
+      ASSIGN_OR_RETURN(more, reader.Next(&samples));
+    }
+    summary.count += samples.size();
+    for (const float label : samples.labels) sum += label;
   }
   if (summary.count > 0) {
     summary.mean_label = sum / static_cast<double>(summary.count);
