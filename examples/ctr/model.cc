@@ -47,14 +47,15 @@ absl::Status ClickModel::Dense::Build(const Options& options) {
   }
   auto layers = std::make_unique<nn::Sequential>();
   int64_t inputs = num_dense + options.width.keys * options.embedding_width;
-  const auto append = [&](int64_t outputs, tensor::Activation activation) {
-    auto layer = nn::Linear::Create({.in_features = inputs,
-                                     .out_features = outputs,
-                                     .activation = activation},
-                                    generator);
-    if (layer.ok()) layers->Append(*std::move(layer));
+  const auto append = [&](int64_t outputs,
+                          tensor::Activation activation) -> absl::Status {
+    ASSIGN_OR_RETURN(auto layer, nn::Linear::Create({.in_features = inputs,
+                                                     .out_features = outputs,
+                                                     .activation = activation},
+                                                    generator));
+    layers->Append(std::move(layer));
     inputs = outputs;
-    return layer.status();
+    return absl::OkStatus();
   };
   for (const int64_t outputs : options.hidden) {
     RETURN_IF_ERROR(append(outputs, tensor::Activation::kRelu));
