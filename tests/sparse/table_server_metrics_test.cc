@@ -2,15 +2,19 @@
 
 #include <csignal>
 #include <filesystem>
+#include <fstream>
 #include <memory>
+#include <set>
 #include <string>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "async/testing/status_matchers.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "launch/worker.h"
 #include "launch/worker_options.h"
+#include "nlohmann/json.hpp"
 #include "ps/storage/table_spec.h"
 #include "ps/table.h"
 #include "ps/table_service.h"
@@ -28,6 +32,54 @@ using ::testing::ContainsRegex;
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
+
+// The names of metrics in expressions of Prometheus' language.
+std::set<std::string> MetricsIn(const std::string& expressions) {
+  static const auto* const kOthers =
+      new std::set<std::string>{"by",
+                                "histogram_quantile",
+                                "instance",
+                                "le",
+                                "max",
+                                "rate",
+                                "sum",
+                                "table",
+                                "grpc_method",
+                                "reason",
+                                "resource_exhausted"};
+  std::set<std::string> names;
+  std::string name;
+  for (const char c : expressions + "\n") {
+    if (absl::ascii_isalpha(static_cast<unsigned char>(c)) || c == '_' ||
+        (!name.empty() && absl::ascii_isdigit(static_cast<unsigned char>(c)))) {
+      name += c;
+      continue;
+    }
+    // A single letter is a unit of time.
+    if (name.size() > 1 && !kOthers->contains(name)) names.insert(name);
+    name.clear();
+  }
+  return names;
+}
+
+// Of docs/monitoring/, one a line.
+std::string ExpressionsOfDocuments() {
+  std::string expressions;
+  std::ifstream file("docs/monitoring/grafana.json");
+  const nlohmann::json dashboard = nlohmann::json::parse(file);
+  for (const auto& panel : dashboard["panels"]) {
+    for (const auto& target : panel["targets"]) {
+      absl::StrAppend(&expressions, target["expr"].get<std::string>(), "\n");
+    }
+  }
+  std::ifstream alerts("docs/monitoring/alerts.yml");
+  for (std::string line; std::getline(alerts, line);) {
+    const size_t begin = line.find("expr: ");
+    if (begin == std::string::npos) continue;
+    absl::StrAppend(&expressions, line.substr(begin + 6), "\n");
+  }
+  return expressions;
+}
 
 TEST(TableServerMetricsTest, ShowsRequestsSnapshotsAndCalls) {
   const std::string directory =
@@ -89,6 +141,11 @@ TEST(TableServerMetricsTest, ShowsRequestsSnapshotsAndCalls) {
            "autograd_contexts 0\n",
        }) {
     EXPECT_THAT(metrics, HasSubstr(line));
+  }
+  const std::set<std::string> names = MetricsIn(ExpressionsOfDocuments());
+  EXPECT_GT(names.size(), 15u);
+  for (const std::string& name : names) {
+    EXPECT_THAT(metrics, ContainsRegex("\n" + name + "[{ ]"));
   }
   EXPECT_THAT(Get(port, "/healthz"), EndsWith("\r\n\r\nok\n"));
   EXPECT_THAT(Get(port, "/readyz"), EndsWith("\r\n\r\nready\n"));
