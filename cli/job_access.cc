@@ -85,19 +85,26 @@ absl::StatusOr<std::shared_ptr<const net::Credentials>> CredentialsOf(
                                   std::nullopt);
 }
 
-absl::StatusOr<std::vector<rpc::WorkerInfo>> MembersOf(
+absl::StatusOr<std::unique_ptr<store::Store>> StoreOf(
     const JobFlags& flags,
     const std::shared_ptr<const net::Credentials>& credentials) {
   ASSIGN_OR_RETURN(const store::StoreUrl url, StoreUrlOf(flags));
-  const absl::StatusOr<std::unique_ptr<store::Store>> store = store::OpenStore(
+  absl::StatusOr<std::unique_ptr<store::Store>> store = store::OpenStore(
       url, {.timeout = flags.timeout(), .credentials = credentials});
   if (absl::IsUnavailable(store.status())) {
     return absl::UnavailableError(
         absl::StrCat(store.status().message(),
                      "; --init or HAWSER_INIT sets the address of the store"));
   }
-  RETURN_IF_ERROR(store.status());
-  return rpc::ListMembers(store->get(), flags.job);
+  return store;
+}
+
+absl::StatusOr<std::vector<rpc::WorkerInfo>> MembersOf(
+    const JobFlags& flags,
+    const std::shared_ptr<const net::Credentials>& credentials) {
+  ASSIGN_OR_RETURN(const std::unique_ptr<store::Store> store,
+                   StoreOf(flags, credentials));
+  return rpc::ListMembers(store.get(), flags.job);
 }
 
 absl::StatusOr<rpc::WorkerInfo> FindMember(

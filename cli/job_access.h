@@ -37,6 +37,11 @@ void AddJobFlags(CLI::App& command, JobFlags& flags);
 absl::StatusOr<std::shared_ptr<const net::Credentials>> CredentialsOf(
     const JobFlags& flags);
 
+// The job's store. Errors of store::OpenStore.
+absl::StatusOr<std::unique_ptr<store::Store>> StoreOf(
+    const JobFlags& flags,
+    const std::shared_ptr<const net::Credentials>& credentials);
+
 // The job's members, by rank. Errors of the store and of rpc::ListMembers.
 absl::StatusOr<std::vector<rpc::WorkerInfo>> MembersOf(
     const JobFlags& flags,

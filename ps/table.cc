@@ -1,5 +1,6 @@
 #include "ps/table.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -21,11 +22,15 @@
 #include "ps/storage/table_codec.h"
 #include "ps/storage/table_spec.h"
 #include "ps/table_client.h"
+#include "ps/table_route.h"
 #include "ps/table_service.h"
 #include "ps/table_state.h"
 #include "rpc/agent/agent.h"
+#include "rpc/agent/host_handle.h"
+#include "rpc/agent/service_host.h"
 #include "rpc/functions/method.h"
 #include "rpc/identity/worker_info.h"
+#include "telemetry/log.h"
 
 namespace hawser::ps {
 namespace {
@@ -46,6 +51,40 @@ absl::Status CheckServers(const std::vector<std::string>& servers) {
 
 ServerPlace PlaceOf(size_t index, const std::vector<std::string>& servers) {
   return {static_cast<int64_t>(index), static_cast<int64_t>(servers.size())};
+}
+
+// Records the servers of a table in the store of the job.
+absl::Status RecordServers(TableClient& client, const std::string& table,
+                           const std::vector<std::string>& servers) {
+  const rpc::HostHandle::Use host = client.Acquire();
+  if (!host) {
+    return absl::FailedPreconditionError("the worker was shut down");
+  }
+  return WriteTableRoute(*host->store(), host->agent()->job(), table, servers)
+      .status();
+}
+
+// Removes the table from `previous` servers that are not among `servers`.
+void DropElsewhere(TableClient& client, const std::string& table,
+                   const std::vector<std::string>& previous,
+                   const std::vector<std::string>& servers) {
+  v1::DropTableRequest request;
+  request.set_table(table);
+  for (const std::string& server : previous) {
+    if (std::find(servers.begin(), servers.end(), server) != servers.end()) {
+      continue;
+    }
+    const auto dropped = client
+                             .Call(server, kDropTableMethod, request, {},
+                                   {.timeout = TableClient::kAttemptTimeout})
+                             .Wait();
+    if (dropped.ok()) continue;
+    telemetry::Log(telemetry::LogSeverity::kWarning,
+                   absl::StrCat("table \"", table,
+                                "\" was restored on other servers, but '",
+                                server, "' may still have it: ",
+                                std::string(dropped.status().message())));
+  }
 }
 
 // The sum of the servers' sizes.
@@ -97,13 +136,23 @@ async::Future<Table> Table::CreateAsync(rpc::Agent& agent,
   if (!replies.ok()) return async::MakeReadyFuture<Table>(replies.status());
   auto state = std::make_shared<const State>(
       *ClientOf(agent), *NormalizeTableSpec(description), std::move(servers));
+  // The store may block.
   return async::JoinAll(*std::move(replies))
-      .Then([state = std::move(state)](
+      .Then(&agent.host().executor(),
+            [state = std::move(state)](
                 const absl::StatusOr<std::vector<Reply>>& done)
                 -> absl::StatusOr<Table> {
-        RETURN_IF_ERROR(done);
-        return Table(state);
-      });
+              RETURN_IF_ERROR(done);
+              RETURN_IF_ERROR(RecordServers(state->client(), state->spec().name,
+                                            state->servers()));
+              return Table(state);
+            });
+}
+
+absl::StatusOr<Table> Table::Open(rpc::Agent& agent, const std::string& name) {
+  ASSIGN_OR_RETURN(TableRoute route,
+                   ReadTableRoute(*agent.host().store(), agent.job(), name));
+  return Open(agent, name, std::move(route.servers));
 }
 
 absl::StatusOr<Table> Table::Open(rpc::Agent& agent, const std::string& name,
@@ -165,6 +214,12 @@ absl::StatusOr<Table> Table::Restore(rpc::Agent& agent, const std::string& name,
         "table \"", name, "\": servers '", servers[0], "' and '", servers[i],
         "' have restored different tables from snapshot \"", snapshot,
         "\": they do not see the same files"));
+  }
+  const absl::StatusOr<TableRoute> previous =
+      ReadTableRoute(*agent.host().store(), agent.job(), name);
+  RETURN_IF_ERROR(RecordServers(*client, name, servers));
+  if (previous.ok()) {
+    DropElsewhere(*client, name, previous->servers, servers);
   }
   return Table(std::make_shared<const State>(std::move(client), spec,
                                              std::move(servers)));

@@ -77,6 +77,7 @@ class Table {
   //   kAlreadyExists       a server has this table with another description, or
   //                        for another list of servers.
   //   kFailedPrecondition  the agent does not have a TableService.
+  //   Errors of the job's store, which records the servers.
   static absl::StatusOr<Table> Create(rpc::Agent& agent,
                                       const TableSpec& description,
                                       std::vector<std::string> servers);
@@ -85,8 +86,13 @@ class Table {
                                           const TableSpec& description,
                                           std::vector<std::string> servers);
 
-  // Opens a table that exists. kNotFound: a server does not have it.
-  // kFailedPrecondition: the servers do not hold all shards, in this order.
+  // Opens a table that exists, on the servers that the job's store records.
+  //
+  //   kNotFound            the job has no such table, or a server lost it.
+  //   kFailedPrecondition  the servers do not hold all shards.
+  //   Errors of the store.
+  static absl::StatusOr<Table> Open(rpc::Agent& agent, const std::string& name);
+  // The same on these servers, which must hold all shards in this order.
   static absl::StatusOr<Table> Open(rpc::Agent& agent, const std::string& name,
                                     std::vector<std::string> servers);
 
@@ -168,7 +174,9 @@ class Table {
   // Returns a table with the rows of the snapshot `snapshot`, on any number of
   // servers, which must see the files of all servers that saved it; each also
   // replaces a table of that name which it has. Pushes under way are still
-  // applied only once if the servers are the same.
+  // applied only once if the servers are the same. Other servers that had the
+  // table drop it: calls of handles on them then fail with kNotFound, and Open
+  // finds the table again.
   //
   //   kNotFound   a server does not see the files of some shards.
   //   kDataLoss   a file is damaged; the table of that server is as before.

@@ -56,6 +56,10 @@ class TableClient {
     return ++sequences_[table];
   }
 
+  // The agent's interface for services while the result lives; false if the
+  // agent was shut down.
+  rpc::HostHandle::Use Acquire() { return host_.Acquire(); }
+
   // Refuses calls from now on.
   void Stop() { host_.Revoke(); }
 

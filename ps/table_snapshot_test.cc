@@ -1,5 +1,6 @@
 // Snapshots of tables on several servers.
 
+#include <algorithm>
 #include <cstdint>
 #include <filesystem>
 #include <memory>
@@ -62,7 +63,15 @@ TEST_F(TableSnapshotTest, SnapshotRestoresOntoOtherNumbersOfServers) {
     EXPECT_EQ(Pull(*restored, keys), rows);
     train(*restored);
     EXPECT_EQ(Pull(*restored, keys), later);
+    EXPECT_EQ(Table::Open(job_.agent(0), "a/b")->servers(), servers);
+    // Others have dropped it.
+    EXPECT_EQ(List().tables_size(),
+              std::count(servers.begin(), servers.end(), "w1"));
   }
+  EXPECT_THAT(Table::Restore(job_.agent(0), "a/b", "step-1", {"w2"}).status(),
+              IsOk());
+  EXPECT_THAT(table.Pull(Keys(keys)).Wait(),
+              StatusIs(absl::StatusCode::kNotFound));
 }
 
 TEST_F(TableSnapshotTest, BadSnapshotsAreRefused) {

@@ -191,6 +191,16 @@ TEST_F(TableTest, OtherDescriptionsAndServersAreRefused) {
                HasSubstr("has 2 tables, which is its limit")));
 }
 
+TEST_F(TableTest, IsOpenedByItsName) {
+  EXPECT_THAT(Table::Open(job_.agent(0), "t"),
+              StatusIs(absl::StatusCode::kNotFound));
+  const Table table = Create({.name = "t", .width = 2});
+  const auto opened = Table::Open(job_.agent(3), "t");
+  ASSERT_THAT(opened, IsOk());
+  EXPECT_EQ(opened->servers(), Servers());
+  EXPECT_EQ(opened->spec(), table.spec());
+}
+
 TEST_F(TableTest, ADroppedTableIsGoneAndCanBeCreatedAgain) {
   const Table table = Create({.name = "t", .width = 2});
   Pull(table, {1, 2, 3});

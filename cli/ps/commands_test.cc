@@ -202,6 +202,11 @@ TEST_F(PsCommandsTest, RestoreMovesATableToOtherServers) {
       ps::Table::Open(workers_[1]->agent(), "users", {"trainer", "ps1"});
   ASSERT_THAT(moved, IsOk());
   EXPECT_EQ(Weight(*moved), 1);
+  // By its name, and onto the same servers again.
+  const auto opened = ps::Table::Open(workers_[1]->agent(), "users");
+  ASSERT_THAT(opened, IsOk());
+  EXPECT_EQ(opened->servers(), (std::vector<std::string>{"trainer", "ps1"}));
+  EXPECT_EQ(PsJson({"restore", "users", "one"}).size(), 2u);
 }
 
 TEST_F(PsCommandsTest, ErrorsNameTheTableServerAndSnapshot) {

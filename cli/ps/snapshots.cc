@@ -21,7 +21,9 @@
 #include "google/protobuf/util/message_differencer.h"
 #include "proto/ps.grpc.pb.h"
 #include "proto/ps.pb.h"
+#include "ps/table_route.h"
 #include "rpc/identity/worker_info.h"
+#include "store/store.h"
 
 namespace hawser::cli {
 namespace {
@@ -92,24 +94,27 @@ absl::Status Save(const SnapshotFlags& flags, const CommandContext& context) {
   return absl::OkStatus();
 }
 
-// The servers onto which the table is restored, in order.
-absl::StatusOr<std::vector<const TableServer*>> TargetsOf(
-    const SnapshotFlags& flags, const std::vector<TableServer>& all) {
-  std::vector<const TableServer*> targets;
-  if (flags.servers.empty()) {
-    const absl::StatusOr<std::vector<TablePart>> parts =
-        CompleteTable(flags.table, all);
-    if (!parts.ok()) {
-      return absl::Status(
-          parts.status().code(),
-          absl::StrCat(parts.status().message(),
-                       "; --servers says which servers restore the table"));
-    }
-    for (const TablePart& part : *parts) targets.push_back(part.server);
-    return targets;
+// The servers of the table as the store records them.
+absl::StatusOr<std::vector<std::string>> RecordedServers(
+    const SnapshotFlags& flags, store::Store& store) {
+  absl::StatusOr<ps::TableRoute> route =
+      ps::ReadTableRoute(store, flags.job.job, flags.table);
+  if (absl::IsNotFound(route.status())) {
+    return absl::NotFoundError(
+        absl::StrCat(route.status().message(),
+                     "; --servers says which servers restore the table"));
   }
+  RETURN_IF_ERROR(route);
+  return std::move(route->servers);
+}
+
+// The servers with these names.
+absl::StatusOr<std::vector<const TableServer*>> TargetsOf(
+    const SnapshotFlags& flags, const std::vector<std::string>& names,
+    const std::vector<TableServer>& all) {
+  std::vector<const TableServer*> targets;
   std::set<std::string> named;
-  for (const std::string& name : flags.servers) {
+  for (const std::string& name : names) {
     if (!named.insert(name).second) {
       return absl::InvalidArgumentError(
           absl::StrCat("--servers names '", name, "' twice"));
@@ -169,8 +174,14 @@ absl::Status Restore(const SnapshotFlags& flags,
   ASSIGN_OR_RETURN(const auto credentials, CredentialsOf(flags.job));
   ASSIGN_OR_RETURN(const std::vector<TableServer> all,
                    FindTableServers(flags.job, credentials));
+  ASSIGN_OR_RETURN(const std::unique_ptr<store::Store> store,
+                   StoreOf(flags.job, credentials));
+  std::vector<std::string> names = flags.servers;
+  if (names.empty()) {
+    ASSIGN_OR_RETURN(names, RecordedServers(flags, *store));
+  }
   ASSIGN_OR_RETURN(const std::vector<const TableServer*> targets,
-                   TargetsOf(flags, all));
+                   TargetsOf(flags, names, all));
   std::vector<v1::RestoreTableRequest> requests(targets.size());
   for (size_t i = 0; i < targets.size(); ++i) {
     requests[i].set_table(flags.table);
@@ -182,6 +193,8 @@ absl::Status Restore(const SnapshotFlags& flags,
                    CallServers(targets, &v1::TableService::Stub::RestoreTable,
                                requests, flags.max_time()));
   RETURN_IF_ERROR(CheckSame(flags, targets, replies));
+  RETURN_IF_ERROR(
+      ps::WriteTableRoute(*store, flags.job.job, flags.table, names));
   RETURN_IF_ERROR(DropElsewhere(flags, all, targets));
   Table table{.columns = {"server", "rows"}};
   for (size_t i = 0; i < targets.size(); ++i) {
@@ -231,7 +244,7 @@ void AddPsRestore(CLI::App& ps, CommandContext& context) {
   command
       .add_option("--servers", flags->servers,
                   "The servers that hold the table afterwards, in any number. "
-                  "Default: those that hold it now.")
+                  "Default: those on which it was created or restored last.")
       ->type_name("NAME,...")
       ->delimiter(',');
   AddFlags(command, *flags);

@@ -72,6 +72,7 @@ class AgentParts final : public ServiceHost {
   absl::Duration default_timeout() const override {
     return state_->default_timeout();
   }
+  store::Store* store() const override { return options_.store; }
   Agent* agent() const override { return state_->agent(); }
   const std::vector<Service*>& services() const override { return services_; }
   absl::Status RegisterRawMethod(const MethodName& method,

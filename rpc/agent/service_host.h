@@ -25,6 +25,10 @@
 #include "rpc/wire/decoder.h"
 #include "tensor/tensor.h"
 
+namespace hawser::store {
+class Store;
+}  // namespace hawser::store
+
 namespace hawser::rpc {
 
 class Agent;
@@ -116,6 +120,9 @@ class ServiceHost {
   virtual async::Executor& executor() const = 0;
   // Timeout of a call without one of its own.
   virtual absl::Duration default_timeout() const = 0;
+
+  // The store of the job, whose calls block. Null in a fake.
+  virtual store::Store* store() const = 0;
 
   // The agent, for the Encoder and Decoder of values, and for CurrentCall. Null
   // in a fake.

@@ -137,6 +137,7 @@ class FakeServiceHost final : public ServiceHost {
   async::SimulatedClock& clock() const override { return clock_; }
   async::ManualExecutor& executor() const override { return executor_; }
   absl::Duration default_timeout() const override { return absl::Seconds(60); }
+  store::Store* store() const override { return nullptr; }
   Agent* agent() const override { return nullptr; }
 
  private:
