@@ -52,15 +52,6 @@ int64_t WidthFor(int64_t elements) {
       kWidthUnit, kMaxWidth);
 }
 
-// The key of chunk `index` of `count`: chunks have evenly spaced hashes.
-int64_t KeyOfChunk(int64_t index, int64_t count) {
-  __extension__ using Wide = unsigned __int128;
-  const auto hash = static_cast<uint64_t>(
-      ((Wide{2} * static_cast<uint64_t>(index) + 1) << 63) /
-      static_cast<uint64_t>(count));
-  return static_cast<int64_t>(KeyWithHash(hash));
-}
-
 }  // namespace
 
 class DenseTable::State {
@@ -85,7 +76,8 @@ class DenseTable::State {
   Tensor Keys(Piece piece) const {
     Tensor keys = Tensor::Empty({piece.count}, {.dtype = tensor::DType::kI64});
     for (int64_t i = 0; i < piece.count; ++i) {
-      keys.data<int64_t>()[i] = KeyOfChunk(piece.first + i, chunks);
+      keys.data<int64_t>()[i] =
+          static_cast<int64_t>(KeyOfChunk(piece.first + i, chunks));
     }
     return keys;
   }

@@ -1,5 +1,5 @@
-// `hawser ps tables`, `status`, `snapshot` and `restore` on a job in this
-// process.
+// `hawser ps tables`, `status`, `snapshot`, `restore` and `export` on a job in
+// this process.
 
 #include <cstdint>
 #include <filesystem>
@@ -21,6 +21,7 @@
 #include "ps/table.h"
 #include "ps/table_service.h"
 #include "tensor/dtype.h"
+#include "tensor/io/safetensors.h"
 #include "tensor/tensor.h"
 
 namespace hawser::cli {
@@ -91,9 +92,13 @@ class PsCommandsTest : public testing::Test {
 
   // `hawser ps` with these arguments.
   Outcome Ps(const std::vector<std::string>& arguments) {
-    std::vector<std::string> all = {"ps"};
-    all.insert(all.end(), arguments.begin(), arguments.end());
+    std::vector<std::string> all = arguments;
     all.push_back(absl::StrCat("--init=tcp://127.0.0.1:", port_));
+    return Run(std::move(all));
+  }
+  // The same without a job.
+  static Outcome Run(std::vector<std::string> all) {
+    all.insert(all.begin(), "ps");
     std::ostringstream out;
     std::ostringstream err;
     const int exit_code = cli::Run(all, out, err);
@@ -187,6 +192,32 @@ TEST_F(PsCommandsTest, RestoreReplacesATableByItsSnapshot) {
   EXPECT_EQ(Weight(users), 2);
   EXPECT_EQ(PsJson({"restore", "users", "one"}).size(), 2u);
   EXPECT_EQ(Weight(users), 1);
+}
+
+TEST_F(PsCommandsTest, ExportWritesATableOfASnapshot) {
+  Start();
+  Push(CreateTable("users", {"ps1", "ps0"}));
+  PsJson({"snapshot", "users", "one"});
+  const std::string file = directory_ + "/users.safetensors";
+  const std::vector<std::string> command = {"export", "users", "one", file,
+                                            "--snapshot-dir=" + directory_};
+  const Outcome outcome = Run(command);
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, AllOf(HasSubstr("keys"), HasSubstr("weights")));
+  const auto exported = tensor::LoadSafetensors(file);
+  ASSERT_THAT(exported, IsOk());
+  EXPECT_EQ(exported->Find("keys")->ToVector<int64_t>(),
+            keys_.ToVector<int64_t>());
+  EXPECT_EQ(exported->Find("weights")->ToVector<float>(),
+            std::vector<float>(20, 1));
+
+  const Outcome again = Run(command);
+  EXPECT_EQ(again.exit_code, 2);
+  EXPECT_THAT(again.err, HasSubstr("exists: choose another name"));
+  const Outcome missing =
+      Run({"export", "users", "two", file, "--snapshot-dir=" + directory_});
+  EXPECT_EQ(missing.exit_code, 1);
+  EXPECT_THAT(missing.err, HasSubstr(directory_ + "/two"));
 }
 
 TEST_F(PsCommandsTest, RestoreMovesATableToOtherServers) {

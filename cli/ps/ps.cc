@@ -11,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "async/status_macros.h"
+#include "cli/ps/export.h"
 #include "cli/ps/server_config.h"
 #include "cli/ps/snapshots.h"
 #include "cli/ps/status.h"
@@ -143,8 +144,8 @@ void AddPs(CLI::App& hawser, CommandContext& context) {
   AddSettings(command, flags);
   const std::vector<CLI::Option*> of_server = command.get_options(
       [](const CLI::Option* option) { return !option->get_lnames().empty(); });
-  for (const AddCommand add :
-       {&AddPsStatus, &AddPsTables, &AddPsSnapshot, &AddPsRestore}) {
+  for (const AddCommand add : {&AddPsStatus, &AddPsTables, &AddPsSnapshot,
+                               &AddPsRestore, &AddPsExport}) {
     add(command, context);
   }
   for (CLI::App* subcommand :

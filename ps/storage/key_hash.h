@@ -22,6 +22,15 @@ constexpr uint64_t KeyWithHash(uint64_t hash) {
   return hash ^ (hash >> 30) ^ (hash >> 60);
 }
 
+// The key of chunk `index` of the `count` chunks of a dense table, which have
+// evenly spaced hashes: (index + 1/2) * 2^64 / count.
+constexpr uint64_t KeyOfChunk(int64_t index, int64_t count) {
+  __extension__ using Wide = unsigned __int128;
+  return KeyWithHash(static_cast<uint64_t>(
+      ((Wide{2} * static_cast<uint64_t>(index) + 1) << 63) /
+      static_cast<uint64_t>(count)));
+}
+
 // One of `parts` equal ranges of hashes, and the position in it: again a number
 // that is uniform in [0, 2^64), so that it can be split further.
 struct HashSplit {
