@@ -81,8 +81,12 @@ int RunSparseProgram(const SparseProgram& program, int argc, char** argv) {
       },
       .check = [&task, &options]() -> absl::Status {
         RETURN_IF_ERROR(StartOf(options));
-        return LoadedTask::Load(task, options).status();
+        ASSIGN_OR_RETURN(const LoadedTask loaded,
+                         LoadedTask::Load(task, options));
+        options.samples = loaded.samples();
+        return absl::OkStatus();
       },
+      .child_flags = [&options] { return SampleFlags(*options.samples); },
       .run =
           [&task, &options](const JobOptions& own, StopSignals& stop) {
             if (own.role == kServerRole) return RunServer(own, options);

@@ -18,23 +18,31 @@ absl::StatusOr<LoadedTask> LoadedTask::Load(const SparseTask& task,
   if (width.keys == 0) {
     return absl::InvalidArgumentError("the samples have no keys to look up");
   }
-  ASSIGN_OR_RETURN(const data::SampleSummary summary, data::Summarize(*reader));
-  loaded.num_samples_ = summary.count;
-  if (loaded.samples_per_epoch(options.num_trainers) == 0) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "there are ", summary.count, " samples, too few to train with ",
-        options.num_trainers, " trainers"));
+  if (options.samples.has_value()) {
+    loaded.samples_ = *options.samples;
+  } else {
+    RETURN_IF_ERROR(loaded.CheckSamples(*reader));
   }
-  RETURN_IF_ERROR(loaded.LoadTestSamples(width));
-  ASSIGN_OR_RETURN(loaded.model_, task.make_model(options, width, summary));
+  ASSIGN_OR_RETURN(loaded.model_,
+                   task.make_model(options, width, loaded.samples_));
   for (const ps::TableSpec& table : loaded.model_->tables()) {
     RETURN_IF_ERROR(ps::NormalizeTableSpec(table));
   }
   return loaded;
 }
 
-absl::Status LoadedTask::LoadTestSamples(const data::SampleWidth& width) {
-  int64_t count = data::NumChosen(num_samples_, Test());
+absl::Status LoadedTask::CheckSamples(data::SampleReader& reader) {
+  ASSIGN_OR_RETURN(samples_, data::Summarize(reader));
+  if (samples_per_epoch(options_.num_trainers) == 0) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "there are ", samples_.count, " samples, too few to train with ",
+        options_.num_trainers, " trainers"));
+  }
+  return CheckTestSamples(reader.width());
+}
+
+absl::Status LoadedTask::CheckTestSamples(const data::SampleWidth& width) {
+  int64_t count = data::NumChosen(samples_.count, Test());
   if (data_.test != nullptr) {
     ASSIGN_OR_RETURN(const auto reader, data_.test());
     if (reader->width() != width) {
@@ -66,7 +74,7 @@ data::SampleBatchesOptions LoadedTask::Test() const {
 }
 
 int64_t LoadedTask::samples_per_epoch(int num_trainers) const {
-  return num_trainers * data::NumChosen(num_samples_, Training(num_trainers));
+  return num_trainers * data::NumChosen(samples_.count, Training(num_trainers));
 }
 
 absl::StatusOr<data::SampleBatches> LoadedTask::TrainingBatches(

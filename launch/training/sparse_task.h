@@ -45,7 +45,8 @@ struct SparseTask {
       make_model = nullptr;
 };
 
-// A task whose samples were read and checked once, and its model.
+// A task whose samples were read and checked once, unless
+// TrainingOptions::samples describes them, and its model.
 class LoadedTask {
  public:
   // kInvalidArgument: there are no samples for training or testing, those for
@@ -56,6 +57,8 @@ class LoadedTask {
                                          const TrainingOptions& options);
 
   ps::SparseModel& model() const { return *model_; }
+  // Of the training data.
+  const data::SampleSummary& samples() const { return samples_; }
 
   // Samples of a pass over the training samples by all trainers.
   int64_t samples_per_epoch(int num_trainers) const;
@@ -71,11 +74,13 @@ class LoadedTask {
 
   data::SampleBatchesOptions Training(int num_trainers) const;
   data::SampleBatchesOptions Test() const;
-  absl::Status LoadTestSamples(const data::SampleWidth& width);
+  // Reads and checks all samples.
+  absl::Status CheckSamples(data::SampleReader& reader);
+  absl::Status CheckTestSamples(const data::SampleWidth& width);
 
   const TrainingOptions& options_;
   SparseData data_;
-  int64_t num_samples_ = 0;
+  data::SampleSummary samples_;
   std::unique_ptr<ps::SparseModel> model_;
 };
 

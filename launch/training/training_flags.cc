@@ -3,6 +3,7 @@
 #include "absl/flags/flag.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "async/status_macros.h"
 #include "launch/job/job_flags.h"
 #include "optim/make_update_rule.h"
@@ -18,6 +19,11 @@ ABSL_FLAG(int64_t, shuffle, 65536,
           "in a random order. 1 keeps the order of the files.");
 ABSL_FLAG(int64_t, test_every, 10,
           "Keep each Nth sample for testing, if there is no file for it.");
+ABSL_FLAG(
+    int64_t, num_samples, 0,
+    "Number of samples of the data, if it is known: the process then does "
+    "not read all of them before the training. The launcher sets it.");
+ABSL_FLAG(double, mean_label, 0, "Their mean label, with --num_samples.");
 ABSL_FLAG(uint64_t, seed, 1,
           "Seed of the initial values, the order of the samples and generated "
           "samples.");
@@ -47,6 +53,11 @@ absl::StatusOr<TrainingOptions> ReadTrainingFlags() {
   options.shuffle_samples = absl::GetFlag(FLAGS_shuffle);
   options.test_every = absl::GetFlag(FLAGS_test_every);
   options.seed = absl::GetFlag(FLAGS_seed);
+  const int64_t num_samples = absl::GetFlag(FLAGS_num_samples);
+  if (num_samples > 0) {
+    options.samples = {.count = num_samples,
+                       .mean_label = absl::GetFlag(FLAGS_mean_label)};
+  }
   options.snapshot_directory = absl::GetFlag(FLAGS_snapshots);
   options.resume = absl::GetFlag(FLAGS_resume);
   RETURN_IF_ERROR(CheckAtLeast("servers", options.num_servers, 1));
@@ -54,12 +65,18 @@ absl::StatusOr<TrainingOptions> ReadTrainingFlags() {
   RETURN_IF_ERROR(CheckAtLeast("epochs", options.num_epochs, 1));
   RETURN_IF_ERROR(CheckAtLeast("batch_size", options.batch_samples, 1));
   RETURN_IF_ERROR(CheckAtLeast("shuffle", options.shuffle_samples, 1));
+  RETURN_IF_ERROR(CheckAtLeast("num_samples", num_samples, 0));
   RETURN_IF_ERROR(CheckAtLeast("test_every", options.test_every, 2));
   if (options.resume && options.snapshot_directory.empty()) {
     return absl::InvalidArgumentError(
         "--resume needs --snapshots, the directory to go on from");
   }
   return options;
+}
+
+std::vector<std::string> SampleFlags(const data::SampleSummary& samples) {
+  return {absl::StrCat("--num_samples=", samples.count),
+          absl::StrFormat("--mean_label=%.17g", samples.mean_label)};
 }
 
 absl::StatusOr<optim::RuleSpec> ParseRuleFlag(const char* flag,

@@ -4,10 +4,12 @@
 #define HAWSER_LAUNCH_TRAINING_TRAINING_FLAGS_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "data/tabular/sample_batches.h"
 #include "launch/job/job_options.h"
 #include "optim/rule_spec.h"
 
@@ -32,6 +34,9 @@ struct TrainingOptions {
   // Each `test_every`-th sample is for testing, unless there is test data.
   int64_t test_every = 10;
   uint64_t seed = 1;
+  // Of the training data, if known: otherwise each process reads the data once
+  // to find out and to check them.
+  std::optional<data::SampleSummary> samples = std::nullopt;
   // Directory of a snapshot after each epoch; empty: none. `resume` starts from
   // the last one.
   std::string snapshot_directory = {};
@@ -44,6 +49,9 @@ struct TrainingOptions {
 // Returns the values of the flags. Call it after the command line was parsed.
 // kInvalidArgument names the wrong flag and its permitted values.
 absl::StatusOr<TrainingOptions> ReadTrainingFlags();
+
+// The flags by which the launcher tells `samples` to the processes of the job.
+std::vector<std::string> SampleFlags(const data::SampleSummary& samples);
 
 // Returns the update rule that `text`, the value of `flag`, describes.
 // kInvalidArgument names the flag.
