@@ -18,8 +18,10 @@
 #include "nn/module.h"
 #include "nn/module_file.h"
 #include "ps/dense_table.h"
+#include "ps/row_encoding.h"
 #include "ps/storage/table_spec.h"
 #include "ps/table.h"
+#include "ps/top_k_gradients.h"
 #include "rpc/agent/agent.h"
 #include "tensor/dtype.h"
 #include "tensor/tensor.h"
@@ -110,11 +112,19 @@ absl::StatusOr<std::unique_ptr<ParameterSet>> ParameterSet::Create(
     rpc::Agent& agent, nn::Module& module, const ParameterSetOptions& options,
     const std::vector<std::string>& servers) {
   ASSIGN_OR_RETURN(const std::vector<Plan> plans, PlanTables(module, options));
+  const double density = options.gradient_density;
+  if (!(density > 0 && density <= 1)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("gradient_density must be in (0, 1], not ", density));
+  }
   std::vector<Part> parts;
   for (const Plan& plan : plans) {
     ASSIGN_OR_RETURN(DenseTable table,
                      DenseTable::Create(agent, plan.spec, servers));
     parts.push_back({std::move(table), plan.parameters});
+    if (density < 1) {
+      parts.back().top_k.assign(plan.parameters.size(), TopKGradients(density));
+    }
   }
   std::unique_ptr<ParameterSet> set(new ParameterSet(module, std::move(parts)));
   RETURN_IF_ERROR(set->Assign({.keep_existing = true}));
@@ -169,15 +179,28 @@ absl::Status ParameterSet::Step(const PushOptions& options) {
   return StepAsync(options).Wait();
 }
 
+std::vector<Tensor> ParameterSet::GradientsOf(Part& part) {
+  std::vector<Tensor> gradients;
+  gradients.reserve(part.parameters.size());
+  for (const Tensor& parameter : part.parameters) {
+    gradients.push_back(autograd::Grad(parameter));
+  }
+  for (size_t i = 0; i < part.top_k.size(); ++i) {
+    const Tensor& parameter = part.parameters[i];
+    const Tensor gradient = gradients[i].defined()
+                                ? *gradients[i].Contiguous()
+                                : Tensor::Zeros(parameter.shape());
+    gradients[i] = part.top_k[i].Choose(gradient);
+  }
+  return gradients;
+}
+
 async::Future<void> ParameterSet::StepAsync(const PushOptions& options) {
   std::vector<async::Future<std::vector<Tensor>>> pulled;
-  for (const Part& part : parts_) {
-    std::vector<Tensor> gradients;
-    gradients.reserve(part.parameters.size());
-    for (const Tensor& parameter : part.parameters) {
-      gradients.push_back(autograd::Grad(parameter));
-    }
-    pulled.push_back(part.table.PushPull(gradients, options));
+  for (Part& part : parts_) {
+    PushOptions of_part = options;
+    if (!part.top_k.empty()) of_part.encoding = RowEncoding::kNonZero;
+    pulled.push_back(part.table.PushPull(GradientsOf(part), of_part));
   }
   return CopyToModule(std::move(pulled));
 }

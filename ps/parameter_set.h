@@ -15,6 +15,7 @@
 #include "optim/rule_spec.h"
 #include "ps/dense_table.h"
 #include "ps/table.h"
+#include "ps/top_k_gradients.h"
 #include "tensor/tensor.h"
 
 namespace hawser::rpc {
@@ -38,6 +39,11 @@ struct ParameterSetOptions {
   // As DenseTableSpec::rule, for the parameters that are in no group.
   optim::RuleSpec rule = {};
   std::vector<ParameterGroup> groups = {};
+  // Share of the elements of each gradient that a step sends, in (0, 1]: those
+  // with the largest magnitudes. The others are kept in this process and added
+  // to the next gradients (ps/top_k_gradients.h). 1: all. Below 1, the encoding
+  // in the options of a step has no effect.
+  double gradient_density = 1;
 };
 
 // The parameters of a module, kept and updated by servers. Each trainer has a
@@ -72,7 +78,8 @@ class ParameterSet {
   // weights, for example by the same seed.
   //
   //   kInvalidArgument  a parameter is not f32, contiguous and on the CPU; a
-  //                     group names one that the module lacks, or that another
+  //                     gradient_density is out of range; a group names one
+  //                     that the module lacks, or that another
   //                     group has; or a rule cannot update chunks.
   //   kAlreadyExists    there is a table of that name for another module, with
   //                     another rule, or on other servers.
@@ -116,10 +123,15 @@ class ParameterSet {
   struct Part {
     DenseTable table;
     std::vector<Tensor> parameters;
+    // One for each parameter, unless whole gradients are sent.
+    std::vector<TopKGradients> top_k = {};
   };
 
   ParameterSet(nn::Module& module, std::vector<Part> parts)
       : module_(module), parts_(std::move(parts)) {}
+
+  // Gradients of a part, as they are sent.
+  static std::vector<Tensor> GradientsOf(Part& part);
 
   absl::Status Assign(const AssignOptions& options);
   // Copies the values of each part to the module, once they are there.
@@ -127,7 +139,7 @@ class ParameterSet {
       std::vector<async::Future<std::vector<Tensor>>> values) const;
 
   nn::Module& module_;
-  const std::vector<Part> parts_;
+  std::vector<Part> parts_;
 };
 
 }  // namespace hawser::ps

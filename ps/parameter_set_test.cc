@@ -11,6 +11,7 @@
 #include "async/testing/status_matchers.h"
 #include "autograd/backward.h"
 #include "autograd/ops/softmax.h"
+#include "autograd/variable.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "nn/linear.h"
@@ -215,6 +216,45 @@ TEST_F(ParameterSetTest, SnapshotContinuesOnOtherServers) {
   ASSERT_THAT(again, IsOk());
   train(*restored, **again);
   EXPECT_EQ(Values(*restored), Values(*model));
+}
+
+TEST_F(ParameterSetTest, SparseGradientsSendEachElementInTheEnd) {
+  const ParameterSetOptions sgd = {.rule = {"SGD", {{"lr", 1}}}};
+  ParameterSetOptions sparse = sgd;
+  sparse.name = "sparse";
+  sparse.gradient_density = 0.1;
+  const auto model = Model(1);
+  const auto exact = Model(1);
+  const auto parameters =
+      *ParameterSet::Create(job_.agent(0), *model, sparse, {"w2", "w3"});
+  const auto reference =
+      *ParameterSet::Create(job_.agent(0), *exact, sgd, {"w2", "w3"});
+  // Integers, so that sums are exact.
+  const auto set_gradients = [](nn::Sequential& module, float scale) {
+    for (const Tensor& parameter : module.parameters()) {
+      std::vector<float> numbers;
+      for (int64_t i = 0; i < parameter.num_elements(); ++i) {
+        numbers.push_back(scale * static_cast<float>(i % 7 - 3));
+      }
+      ASSERT_THAT(autograd::SetGrad(parameter, Tensor::FromVector(
+                                                   numbers, parameter.shape())),
+                  IsOk());
+    }
+  };
+  set_gradients(*exact, 1);
+  ASSERT_THAT(reference->Step(), IsOk());
+  set_gradients(*model, 1);
+  ASSERT_THAT(parameters->Step(), IsOk());
+  EXPECT_NE(Values(*model), Values(*exact));
+  // What was kept follows, a tenth in each step.
+  set_gradients(*model, 0);
+  for (int step = 0; step < 10; ++step) ASSERT_THAT(parameters->Step(), IsOk());
+  const std::vector<float> values = Values(*model);
+  const std::vector<float> expected = Values(*exact);
+  ASSERT_EQ(values.size(), expected.size());
+  for (size_t i = 0; i < values.size(); ++i) {
+    EXPECT_NEAR(values[i], expected[i], 1e-6) << i;
+  }
 }
 
 TEST_F(ParameterSetTest, WrongModulesAndOptionsAreRefused) {

@@ -68,10 +68,26 @@ std::vector<Tensor> EncodeI8(const Tensor& rows) {
   return {std::move(codes), std::move(scales)};
 }
 
+std::vector<Tensor> EncodeNonZero(const Tensor& rows) {
+  const float* const numbers = rows.data<float>();
+  const int64_t count = rows.num_elements();
+  std::vector<float> values;
+  std::vector<int64_t> positions;
+  for (int64_t i = 0; i < count; ++i) {
+    if (numbers[i] == 0) continue;
+    values.push_back(numbers[i]);
+    positions.push_back(i);
+  }
+  const tensor::Shape shape({static_cast<int64_t>(values.size())});
+  return {Tensor::FromVector(values, shape),
+          Tensor::FromVector(positions, shape)};
+}
+
 }  // namespace
 
 std::vector<Tensor> EncodeRows(const Tensor& rows, RowEncoding encoding) {
   if (encoding == RowEncoding::kF32) return {rows};
+  if (encoding == RowEncoding::kNonZero) return EncodeNonZero(rows);
   if (encoding == RowEncoding::kI8) return EncodeI8(rows);
   if (encoding == RowEncoding::kF16) {
     Tensor narrow = Tensor::Empty(rows.shape(), {.dtype = DType::kF16});

@@ -112,6 +112,15 @@ TEST(RowEncodingTest, ANumberThatIsNotFiniteShowsInItsRowAlone) {
   for (const size_t i : {2, 6}) EXPECT_EQ(rows[i], 127) << i;
 }
 
+TEST(RowEncodingTest, ZerosNeedNotTravel) {
+  const std::vector<Tensor> encoded = EncodeRows(
+      Tensor::FromVector(std::vector<float>{0, 2, 0, 0, -3, 0}, {2, 3}),
+      RowEncoding::kNonZero);
+  ASSERT_EQ(encoded.size(), 2);
+  EXPECT_EQ(encoded[0].ToVector<float>(), (std::vector<float>{2, -3}));
+  EXPECT_EQ(encoded[1].ToVector<int64_t>(), (std::vector<int64_t>{1, 4}));
+}
+
 TEST(RowEncodingTest, OtherTensorsAreRefused) {
   const Shape shape({2, 3});
   const auto refused = [&](std::vector<Tensor> tensors) {

@@ -88,12 +88,73 @@ INSTANTIATE_TEST_SUITE_P(All, TableEncodingTest,
                                          Case{RowEncoding::kBF16, 1.0f / 256},
                                          Case{RowEncoding::kI8, 1.0f / 254}));
 
+class NonZeroTest : public TableTestFixture {};
+
+TEST_F(NonZeroTest, GradientsOfMostlyZerosAreAppliedAsTheyAre) {
+  const TableSpec spec = {.name = "t",
+                          .width = 5,
+                          .rule = {"Adagrad", {{"lr", 0.5}}},
+                          .initializer = Initializer::Uniform(-1, 1)};
+  const Table table = Create(spec);
+  TableSpec other = spec;
+  other.name = "u";
+  const Table exact = Create(other);
+  std::vector<int64_t> numbers;
+  for (int64_t i = 0; i < 90; ++i) numbers.push_back(i);
+  const Tensor keys = Keys(numbers);
+  for (const int64_t step : {7, 31, 1000}) {
+    std::vector<float> gradients(90 * 5);
+    for (size_t i = 0; i < gradients.size(); i += step) gradients[i] = 1.5f;
+    const Tensor dense = Tensor::FromVector(gradients, {90, 5});
+    const auto rows =
+        table.PushPull(keys, dense, {.encoding = RowEncoding::kNonZero}).Wait();
+    ASSERT_THAT(rows, IsOk());
+    EXPECT_EQ(rows->ToVector<float>(),
+              exact.PushPull(keys, dense).Wait()->ToVector<float>());
+  }
+}
+
 class BadEncodingTest : public TableTestFixture {};
+
+TEST_F(BadEncodingTest, WrongPositionsChangeNothing) {
+  const Table table = Create(
+      {.name = "t", .width = 2, .rule = {"SGD", {{"lr", 1}}}, .num_shards = 3});
+  // Of the first server.
+  std::vector<int64_t> keys = OrderedKeysBelow(100);
+  keys.resize(2);
+  const std::vector<float> before = Pull(table, keys);
+  v1::PushRequest push;
+  push.set_table("t");
+  push.set_sequence(1);
+  for (const std::vector<int64_t>& positions :
+       std::vector<std::vector<int64_t>>{
+           {1, 1}, {2, 1}, {-1, 0}, {0, 4}, {0, int64_t{1} << 62}}) {
+    EXPECT_THAT(Send(kPushMethod, push,
+                     {Keys(keys), Tensor::Full({2}, 1),
+                      Tensor::FromVector(positions, {2})}),
+                StatusIs(absl::StatusCode::kInvalidArgument,
+                         HasSubstr("of a gradient is out of order")));
+  }
+  EXPECT_THAT(
+      Send(kPushMethod, push,
+           {Keys(keys), Tensor::Full({5}, 1),
+            Tensor::FromVector(std::vector<int64_t>{0, 1, 2, 3, 4}, {5})}),
+      StatusIs(absl::StatusCode::kInvalidArgument,
+               HasSubstr("gradients must be")));
+  EXPECT_EQ(Pull(table, keys), before);
+  EXPECT_THAT(Send(kPushMethod, push,
+                   {Keys(keys), Tensor::Full({1}, 1),
+                    Tensor::FromVector(std::vector<int64_t>{3}, {1})}),
+              IsOk());
+  EXPECT_EQ(Pull(table, keys)[3], before[3] - 1);
+}
 
 TEST_F(BadEncodingTest, ChangesNothing) {
   const Table table = Create(
       {.name = "t", .width = 2, .rule = {"SGD", {{"lr", 1}}}, .num_shards = 3});
-  const std::vector<int64_t> keys = OrderedKeysBelow(2);
+  // Of the first server.
+  std::vector<int64_t> keys = OrderedKeysBelow(100);
+  keys.resize(2);
   const std::vector<float> before = Pull(table, keys);
   const Tensor codes = Tensor::Zeros({2, 2}, {.dtype = tensor::DType::kU8});
   v1::PushRequest push;

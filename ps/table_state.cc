@@ -86,6 +86,8 @@ v1::RowEncoding ToProto(RowEncoding encoding) {
       return v1::ROWS_BF16;
     case RowEncoding::kI8:
       return v1::ROWS_I8;
+    case RowEncoding::kNonZero:
+      return v1::ROWS_F32;
   }
   return v1::ROWS_F32;
 }

@@ -93,7 +93,7 @@ class Table::State {
 // has sent other tensors.
 absl::StatusOr<Tensor> RowsOfReply(std::vector<Tensor> tensors,
                                    const tensor::Shape& shape);
-// The number of an encoding in requests.
+// The number of an encoding of a reply in requests.
 v1::RowEncoding ToProto(RowEncoding encoding);
 
 // Completes once all replies have arrived, with the first error.

@@ -3,13 +3,17 @@
 #ifndef HAWSER_PS_SERVER_GRADIENT_READER_H_
 #define HAWSER_PS_SERVER_GRADIENT_READER_H_
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
 #include "async/status_macros.h"
 #include "ps/row_encoding.h"
 #include "ps/server/request_checks.h"
@@ -29,8 +33,14 @@ class GradientReader {
       : rows_(rows), width_(width) {}
 
   // Valid until the next call.
+  // kInvalidArgument: positions are not ascending or out of range; of the first
+  // call alone.
   absl::StatusOr<const float*> Read(size_t begin, size_t end) {
     wide_.resize((end - begin) * width_);
+    if (rows_.positions != nullptr) {
+      RETURN_IF_ERROR(ReadNonZero(begin * width_));
+      return wide_.data();
+    }
     switch (rows_.values->dtype()) {
       case tensor::DType::kF32:
         RETURN_IF_ERROR(
@@ -77,12 +87,53 @@ class GradientReader {
     return absl::OkStatus();
   }
 
+  // Reads the part of wide_'s size from element `begin` on.
+  absl::Status ReadNonZero(size_t begin) {
+    if (!positions_.has_value()) RETURN_IF_ERROR(ReadPositions());
+    const auto first = std::lower_bound(positions_->begin(), positions_->end(),
+                                        static_cast<int64_t>(begin));
+    const auto last = std::lower_bound(
+        first, positions_->end(), static_cast<int64_t>(begin + wide_.size()));
+    non_zero_.resize(static_cast<size_t>(last - first));
+    RETURN_IF_ERROR(ReadPart(*rows_.values,
+                             static_cast<size_t>(first - positions_->begin()),
+                             std::span(non_zero_)));
+    std::fill(wide_.begin(), wide_.end(), 0.0f);
+    for (size_t i = 0; i < non_zero_.size(); ++i) {
+      wide_[static_cast<size_t>(first[static_cast<std::ptrdiff_t>(i)]) -
+            begin] = non_zero_[i];
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status ReadPositions() {
+    std::vector<int64_t> positions(
+        static_cast<size_t>(rows_.positions->shape()[0]));
+    RETURN_IF_ERROR(ReadPart(*rows_.positions, 0, std::span(positions)));
+    int64_t next = 0;
+    for (int64_t position : positions) {
+      if (position < next ||
+          position >= rows_.num_rows * static_cast<int64_t>(width_)) {
+        return absl::InvalidArgumentError(
+            absl::StrCat("position ", position,
+                         " of a gradient is out of order, or not "
+                         "below ",
+                         rows_.num_rows, " rows of ", width_));
+      }
+      next = position + 1;
+    }
+    positions_ = std::move(positions);
+    return absl::OkStatus();
+  }
+
   const EncodedRows rows_;
   const size_t width_;
   std::vector<float> wide_;
   std::vector<uint16_t> narrow_;
   std::vector<uint8_t> codes_;
   std::vector<float> scales_;
+  std::optional<std::vector<int64_t>> positions_;
+  std::vector<float> non_zero_;
 };
 
 }  // namespace hawser::ps

@@ -59,11 +59,21 @@ absl::StatusOr<EncodedRows> CheckRows(const SparseTable& table,
        dtype == tensor::DType::kBF16 || has_scales) &&
       values.shape() == expected &&
       call.tensors.size() == first + (has_scales ? 2 : 1)) {
-    if (!has_scales) return EncodedRows{&values, nullptr};
+    if (!has_scales) return EncodedRows{.values = &values};
     const rpc::LazyTensor& scales = call.tensors[first + 1];
     if (scales.dtype() == tensor::DType::kF32 &&
         scales.shape() == tensor::Shape({num_rows})) {
-      return EncodedRows{&values, &scales};
+      return EncodedRows{.values = &values, .scales = &scales};
+    }
+  }
+  if (dtype == tensor::DType::kF32 && values.shape().rank() == 1 &&
+      values.shape()[0] <= expected.num_elements() &&
+      call.tensors.size() == first + 2) {
+    const rpc::LazyTensor& positions = call.tensors[first + 1];
+    if (positions.dtype() == tensor::DType::kI64 &&
+        positions.shape() == values.shape()) {
+      return EncodedRows{
+          .values = &values, .positions = &positions, .num_rows = num_rows};
     }
   }
   std::string sent;
@@ -75,7 +85,8 @@ absl::StatusOr<EncodedRows> CheckRows(const SparseTable& table,
   return absl::InvalidArgumentError(
       absl::StrCat(ErrorPrefix(table), "gradients must be f32, f16 or bf16 ",
                    expected.ToString(), ", or u8 of this shape with scales f32",
-                   tensor::Shape({num_rows}).ToString(), ", not ", sent));
+                   tensor::Shape({num_rows}).ToString(),
+                   ", or f32[k] with positions i64[k], not ", sent));
 }
 
 absl::StatusOr<RowEncoding> CheckEncoding(const SparseTable& table,

@@ -33,6 +33,9 @@ struct EncodedRows {
   const rpc::LazyTensor* values = nullptr;
   // Of u8 values; otherwise null.
   const rpc::LazyTensor* scales = nullptr;
+  // Of values that are not zero; otherwise null. Not read yet.
+  const rpc::LazyTensor* positions = nullptr;
+  int64_t num_rows = 0;
 };
 // Returns the tensors of `call` from number `first` on. kInvalidArgument: they
 // are not one or two of [num_rows, width] as EncodeRows makes them.

@@ -75,7 +75,7 @@ TEST_F(RowRequestsTest, BadPushesChangeNothing) {
        [&](auto&, auto& t) { t[0] = Keys(OrderedKeysBelow(20)); }},
       {invalid,
        "gradients must be f32, f16 or bf16 [20, 2], or u8 of this shape with "
-       "scales f32[20], not f32[20, 3]",
+       "scales f32[20], or f32[k] with positions i64[k], not f32[20, 3]",
        [](auto&, auto& t) {
          t[1] = Tensor::Ones({20, 3});
        }},
