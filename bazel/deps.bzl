@@ -135,6 +135,11 @@ def _other_libraries():
     )
     maybe(
         system_repository,
+        name = "rocksdb",
+        libraries = {"rocksdb": ["-lrocksdb"]},
+    )
+    maybe(
+        system_repository,
         name = "libmicrohttpd",
         libraries = {"libmicrohttpd": ["-lmicrohttpd"]},
     )

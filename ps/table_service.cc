@@ -86,7 +86,8 @@ rpc::MethodOptions FileMethod() {
 TableService::TableService(TableServiceOptions options)
     : server_(std::make_shared<TableServer>(
           options.limits, std::move(options.snapshot_directory),
-          options.logging, std::move(options.push_observer))) {}
+          options.logging, std::move(options.push_observer),
+          std::move(options.disk))) {}
 
 TableService::~TableService() = default;
 

@@ -10,6 +10,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "ps/storage/disk/row_disk.h"
 #include "ps/storage/push_log.h"
 #include "ps/storage/push_observer.h"
 #include "ps/table_limits.h"
@@ -35,6 +36,9 @@ struct TableServiceOptions {
   // worker's name. A worker that is started again under its name then has its
   // tables, with all pushes that were acknowledged, before it serves.
   PushLogging logging = PushLogging::kOff;
+  // Disk for tables whose storage needs one, such as a RocksDbStorage
+  // (ps/storage/disk/rocksdb_storage.h). Null: such tables are refused.
+  std::shared_ptr<DiskStorage> disk = nullptr;
   // For tests that end processes in the middle of a push.
   PushObserver push_observer = {};
 };

@@ -98,6 +98,10 @@ void AddSettings(CLI::App& command, const std::shared_ptr<PsFlags>& flags) {
   AddSetting(command, flags, "--snapshot-dir", "DIR",
              &Config::mutable_snapshot_directory,
              "Directory of snapshots and logs.");
+  AddSetting(command, flags, "--disk-dir", "DIR",
+             &Config::mutable_disk_directory,
+             "Directory of rows beyond memory, for tables with rows in "
+             "RocksDB.");
   const std::map<std::string, Config::Logging> modes = {
       {"off", Config::OFF}, {"write", Config::WRITE}, {"sync", Config::SYNC}};
   command

@@ -19,6 +19,7 @@
 #include "google/protobuf/io/tokenizer.h"
 #include "google/protobuf/message.h"
 #include "google/protobuf/text_format.h"
+#include "ps/storage/disk/rocksdb_storage.h"
 #include "ps/storage/push_log.h"
 #include "ps/table_limits.h"
 #include "ps/table_service.h"
@@ -183,6 +184,9 @@ launch::WorkerOptions WorkerOptionsOf(const v1::TableServerConfig& config) {
   const v1::TableServerLimits& limits = config.limits();
   ps::TableServiceOptions tables;
   tables.snapshot_directory = config.snapshot_directory();
+  if (!config.disk_directory().empty()) {
+    tables.disk = std::make_shared<ps::RocksDbStorage>(config.disk_directory());
+  }
   tables.logging = LoggingOf(config.logging());
   tables.limits.max_tables = limits.max_tables();
   tables.limits.max_keys = limits.max_keys();

@@ -41,7 +41,8 @@ constexpr char kAll[] =
     "metrics {\n"
     "  address: \"127.0.0.1:9400\"\n"
     "  allow_network: true\n"
-    "}\n";
+    "}\n"
+    "disk_directory: \"/nvme\"\n";
 
 std::string Write(const std::string& text) {
   std::string path = absl::StrCat(testing::TempDir(), "/ps.txtpb");
@@ -137,13 +138,15 @@ TEST(ServerConfigTest, FlagsOverrideTheFileAndTheFileTheDefaults) {
   const Outcome outcome = PrintConfig(
       {"--name=ps1", "--rank=0", "--init=tcp://h:1", "--job=j",
        "--bind=127.0.0.9:0", "--advertise=127.0.0.8:0", "--snapshot-dir=/s",
-       "--logging=write", "--metrics-addr=127.0.0.1:1", "--config",
+       "--disk-dir=/d", "--logging=write", "--metrics-addr=127.0.0.1:1",
+       "--config",
        Write(
            "rank: 7 limits { max_rows: 9 } metrics { allow_network: true }")});
   v1::TableServerConfig expected = DefaultServerConfig();
   google::protobuf::TextFormat::MergeFromString(
       "name: 'ps1' rank: 0 init_url: 'tcp://h:1' job: 'j' bind: '127.0.0.9:0' "
       "advertise: '127.0.0.8:0' snapshot_directory: '/s' logging: WRITE "
+      "disk_directory: '/d' "
       "limits { max_rows: 9 } "
       "metrics { address: '127.0.0.1:1' allow_network: true }",
       &expected);

@@ -28,8 +28,8 @@ absl::StatusOr<rpc::Message<v1::PullReply>> PullRows(
 
 // Applies the push, if it was not applied before, and returns the rows after
 // it, if they are asked for. After an error nothing was applied, except after
-// kResourceExhausted by lack of memory, after which the same push with the same
-// number applies the rest.
+// lack of memory (kResourceExhausted) or an error of a disk for rows, after
+// which the same push with the same number applies the rest.
 absl::StatusOr<rpc::Message<v1::PushReply>> PushRows(
     LoggedTable& logged, const TableLimits& limits, const rpc::MethodCall& call,
     const v1::PushRequest& request);

@@ -129,6 +129,7 @@ absl::Status TableServer::Add(std::unique_ptr<SparseTable> rows) {
 absl::Status TableServer::Start(const std::string& worker,
                                 async::Clock& clock) {
   clock_ = &clock;
+  if (disk_ != nullptr) RETURN_IF_ERROR(disk_->Open(worker));
   if (logging_ == PushLogging::kOff) return absl::OkStatus();
   if (directory_.empty()) {
     return absl::InvalidArgumentError(

@@ -17,6 +17,7 @@
 #include "async/mutex.h"
 #include "proto/ps.pb.h"
 #include "ps/server/refused_requests.h"
+#include "ps/storage/disk/row_disk.h"
 #include "ps/storage/logged_table.h"
 #include "ps/storage/push_log.h"
 #include "ps/storage/push_observer.h"
@@ -36,21 +37,24 @@ namespace hawser::ps {
 // Thread-safe.
 class TableServer {
  public:
-  // `snapshot_directory` may be empty if `logging` is kOff.
+  // `snapshot_directory` may be empty if `logging` is kOff. `disk` is for
+  // tables whose storage needs one; may be null.
   TableServer(const TableLimits& limits, std::string snapshot_directory,
-              PushLogging logging, PushObserver push_observer = {})
+              PushLogging logging, PushObserver push_observer = {},
+              std::shared_ptr<DiskStorage> disk = nullptr)
       : limits_(limits),
         directory_(snapshot_directory),
         snapshots_(std::move(snapshot_directory)),
         logging_(logging),
-        push_observer_(std::move(push_observer)) {}
+        push_observer_(std::move(push_observer)),
+        disk_(std::move(disk)) {}
 
   const TableLimits& limits() const { return limits_; }
 
   // Takes the tables that a worker of this name had when it ended, if pushes
   // are logged. Rows age by `clock`, which must outlive the server. Call once,
-  // first. Errors of LoggedTable::Recover, and kInvalidArgument: pushes are
-  // logged, but there is no snapshot directory.
+  // first. Errors of DiskStorage::Open and LoggedTable::Recover, and
+  // kInvalidArgument: pushes are logged, but there is no snapshot directory.
   absl::Status Start(const std::string& worker, async::Clock& clock);
 
   // kAlreadyExists: the table exists with another description or other shards;
@@ -89,9 +93,9 @@ class TableServer {
 
  private:
   std::vector<std::shared_ptr<LoggedTable>> Tables() const;
-  // Limits and clock of a table.
+  // Limits, clock and disk of a table.
   SparseTableOptions Options() const {
-    return {.max_rows = limits_.max_rows, .clock = clock_};
+    return {.max_rows = limits_.max_rows, .clock = clock_, .disk = disk_.get()};
   }
   absl::Status CheckNumberOfTables() const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -107,6 +111,7 @@ class TableServer {
   const SnapshotDirectory snapshots_;
   const PushLogging logging_;
   const PushObserver push_observer_;
+  const std::shared_ptr<DiskStorage> disk_;
   RefusedRequests refused_;
   // Null: the machine's. Set by Start.
   async::Clock* clock_ = nullptr;

@@ -292,7 +292,7 @@ absl::StatusOr<std::shared_ptr<LoggedTable>> LoggedTable::RecoverOne(
             directory.LogPath(name, last), " is of another table than ",
             directory.RowsPath(name, first)));
       }
-      const absl::Status status = logged->Replay(push);
+      absl::Status status = logged->Replay(push);
       // Keys that are not in order, or not of these shards.
       if (absl::IsInvalidArgument(status) ||
           absl::IsFailedPrecondition(status)) {

@@ -48,13 +48,14 @@ class RowLayout {
     if (has_step_) std::memcpy(row + step_offset_, &step, sizeof(step));
   }
 
-  // Only of a layout with uses.
+  // Whether rows have a RowUse. Without, the following do nothing, except for
+  // use().
+  bool has_use() const { return has_use_; }
   RowUse use(const std::byte* row) const {
     uint32_t bits = 0;
     std::memcpy(&bits, row + use_offset_, sizeof(bits));
     return RowUse::FromBits(bits);
   }
-  // Does nothing for a layout without uses.
   void set_use(std::byte* row, RowUse use) const {
     const uint32_t bits = use.bits();
     if (has_use_) std::memcpy(row + use_offset_, &bits, sizeof(bits));

@@ -18,6 +18,7 @@
 #include "absl/strings/str_cat.h"
 #include "async/clock.h"
 #include "async/status_macros.h"
+#include "ps/storage/disk/row_disk.h"
 #include "ps/storage/key_batch.h"
 #include "ps/storage/key_hash.h"
 #include "ps/storage/retention/retention_counts.h"
@@ -124,16 +125,29 @@ absl::StatusOr<std::unique_ptr<SparseTable>> SparseTable::Create(
   }
   const int64_t max_rows =
       options.max_rows > 0 ? options.max_rows : RowsThatFit(format->layout());
+  std::unique_ptr<RowDisk> disk;
+  if (format->spec().storage.kind == TableStorage::Kind::kRocksDb) {
+    if (options.disk == nullptr) {
+      return absl::FailedPreconditionError(absl::StrCat(
+          "table \"", spec.name,
+          "\" keeps rows in RocksDB, and this server has no disk for them: set "
+          "ps::TableServiceOptions::disk, or hawser ps --disk-dir"));
+    }
+    ASSIGN_OR_RETURN(disk,
+                     options.disk->Create(spec.name, format->layout().bytes()));
+  }
   return std::unique_ptr<SparseTable>(new SparseTable(
-      std::move(format), shards, std::min(partitions, shards.count), max_rows,
-      options.clock));
+      std::move(format), shards, std::move(disk),
+      std::min(partitions, shards.count), max_rows, options.clock));
 }
 
 SparseTable::SparseTable(std::shared_ptr<const TableFormat> format,
-                         ShardRange shards, int64_t partitions,
-                         int64_t max_rows, async::Clock* clock)
+                         ShardRange shards, std::unique_ptr<RowDisk> disk,
+                         int64_t partitions, int64_t max_rows,
+                         async::Clock* clock)
     : format_(std::move(format)),
       time_(std::make_shared<TableTime>(clock)),
+      disk_(std::move(disk)),
       shards_(shards),
       partition_of_shard_(static_cast<size_t>(format_->spec().num_shards),
                           kNotHeld) {
@@ -143,11 +157,15 @@ SparseTable::SparseTable(std::shared_ptr<const TableFormat> format,
     partition_of_shard_[static_cast<size_t>(shards.first + i)] = partition;
     ++sizes[partition];
   }
+  int64_t first_shard = shards.first;
   for (const int64_t size : sizes) {
     partitions_.push_back(std::make_unique<TablePartition>(
         format_, time_,
         PartitionShare{.max_rows = std::max<int64_t>(max_rows / partitions, 1),
-                       .num_shards = size}));
+                       .first_shard = first_shard,
+                       .num_shards = size},
+        disk_.get()));
+    first_shard += size;
   }
 }
 

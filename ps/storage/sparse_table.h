@@ -14,6 +14,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "async/clock.h"
+#include "ps/storage/disk/row_disk.h"
 #include "ps/storage/key_batch.h"
 #include "ps/storage/retention/retention_counts.h"
 #include "ps/storage/retention/table_time.h"
@@ -54,6 +55,8 @@ struct SparseTableOptions {
   int64_t max_rows = 0;
   // By which rows age. Must outlive the table; null: the machine's.
   async::Clock* clock = nullptr;
+  // For a table whose storage needs it; must outlive the table.
+  DiskStorage* disk = nullptr;
 };
 
 // The keys of a request that one partition holds.
@@ -63,15 +66,18 @@ struct PartitionRange {
   size_t end = 0;
 };
 
-// A map from keys to rows in memory: a server uses one per table; a program can
-// use it directly, without any server.
+// A map from keys to rows: a server uses one per table; a program can use it
+// directly, without any server.
+//
+// With rows on a disk, pulls and pushes also fail with the errors of RowDisk.
 //
 // Thread-safe. Each row is read and updated atomically; a request of several
 // rows is not.
 class SparseTable {
  public:
-  // Errors of NormalizeTableSpec; kInvalidArgument: the number of partitions or
-  // the shards are out of range.
+  // Errors of NormalizeTableSpec and DiskStorage::Create; kInvalidArgument: the
+  // number of partitions or the shards are out of range; kFailedPrecondition:
+  // the storage of the table needs a disk.
   static absl::StatusOr<std::unique_ptr<SparseTable>> Create(
       const TableSpec& spec, const SparseTableOptions& options = {});
 
@@ -138,7 +144,7 @@ class SparseTable {
   void ForEachRow(
       absl::FunctionRef<void(uint64_t key, const std::byte* row)> visit) const;
 
-  // Rows in memory; some may have expired.
+  // Rows in memory and on the disk; some may have expired.
   int64_t num_rows() const;
   // Memory of rows and keys, and of the counts of keys without rows.
   size_t bytes() const;
@@ -148,7 +154,8 @@ class SparseTable {
   static constexpr uint16_t kNotHeld = UINT16_MAX;
 
   SparseTable(std::shared_ptr<const TableFormat> format, ShardRange shards,
-              int64_t partitions, int64_t max_rows, async::Clock* clock);
+              std::unique_ptr<RowDisk> disk, int64_t partitions,
+              int64_t max_rows, async::Clock* clock);
 
   absl::Status CheckSize(std::span<const uint64_t> keys, size_t numbers) const;
   absl::Status NotHeld(uint64_t key) const;
@@ -159,6 +166,8 @@ class SparseTable {
 
   const std::shared_ptr<const TableFormat> format_;
   const std::shared_ptr<TableTime> time_;
+  // Null if all rows are in memory.
+  const std::unique_ptr<RowDisk> disk_;
   const ShardRange shards_;
   // By shard: consecutive shards are in one partition. Constant after
   // construction.

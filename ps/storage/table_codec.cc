@@ -91,6 +91,10 @@ v1::TableDescription ToProto(const TableSpec& spec) {
     added.set_name(tensor.name);
     added.mutable_shape()->Add(tensor.shape.begin(), tensor.shape.end());
   }
+  if (spec.storage.kind == TableStorage::Kind::kRocksDb) {
+    proto.mutable_storage()->set_kind(v1::TableStorage::ROCKSDB);
+    proto.mutable_storage()->set_rows_in_memory(spec.storage.rows_in_memory);
+  }
   if (spec.retention.active()) {
     *proto.mutable_retention() = ToProto(spec.retention);
   }
@@ -126,6 +130,18 @@ absl::StatusOr<TableSpec> FromProto(const v1::TableDescription& proto) {
     spec.tensors.push_back({tensor.name(), shape});
   }
   spec.retention = FromProto(proto.retention());
+  switch (proto.storage().kind()) {
+    case v1::TableStorage::MEMORY:
+      break;
+    case v1::TableStorage::ROCKSDB:
+      spec.storage.kind = TableStorage::Kind::kRocksDb;
+      break;
+    default:
+      return absl::InvalidArgumentError(
+          absl::StrCat("table \"", spec.name, "\": unknown kind of storage ",
+                       static_cast<int>(proto.storage().kind())));
+  }
+  spec.storage.rows_in_memory = proto.storage().rows_in_memory();
   return NormalizeTableSpec(std::move(spec));
 }
 

@@ -86,6 +86,24 @@ absl::Status ImportPushes(const RecordReader& reader,
   return absl::OkStatus();
 }
 
+// Writes the rows of a partition on the disk, in blocks of `block` bytes.
+absl::Status WriteRowsOnDisk(const PartitionCopy& copy, size_t row_bytes,
+                             size_t block, Writer& writer) {
+  std::vector<std::byte> rows;
+  const auto add = [&](uint64_t key, const std::byte* row) {
+    const auto* const key_bytes = reinterpret_cast<const std::byte*>(&key);
+    rows.insert(rows.end(), key_bytes, key_bytes + sizeof(key));
+    rows.insert(rows.end(), row, row + (row_bytes - sizeof(key)));
+    if (rows.size() < block) return absl::OkStatus();
+    absl::Status status = writer.Record(RecordKind::kRows, rows);
+    rows.clear();
+    return status;
+  };
+  RETURN_IF_ERROR(copy.ForEachRowOnDisk(add));
+  if (rows.empty()) return absl::OkStatus();
+  return writer.Record(RecordKind::kRows, rows);
+}
+
 }  // namespace
 
 v1::TableFileHeader ToProto(const TableFileInfo& info) {
@@ -125,8 +143,7 @@ absl::StatusOr<TableFileSize> WriteTableFile(const SparseTable& table,
     const std::vector<std::byte>& rows = copy.rows;
     v1::TablePartitionHeader partition_header;
     const size_t row_bytes = partition.exported_row_bytes();
-    partition_header.set_num_rows(
-        static_cast<int64_t>(rows.size() / row_bytes));
+    partition_header.set_num_rows(copy.num_rows);
     for (const auto& [incarnation, window] : pushes) {
       auto& client = *partition_header.add_clients();
       client.set_incarnation(rpc::ToNumber(incarnation));
@@ -142,6 +159,7 @@ absl::StatusOr<TableFileSize> WriteTableFile(const SparseTable& table,
           RecordKind::kRows, std::span(rows).subspan(
                                  begin, std::min(block, rows.size() - begin))));
     }
+    RETURN_IF_ERROR(WriteRowsOnDisk(copy, row_bytes, block, writer));
   }
   v1::TableFileEnd end;
   end.set_num_rows(size.rows);

@@ -28,7 +28,8 @@ TableFormat::TableFormat(const TableSpec& spec,
     : spec_(spec),
       rule_(std::move(rule)),
       layout_(static_cast<size_t>(spec.width), spec.dtype, *rule_,
-              spec.retention.active()),
+              spec.retention.active() ||
+                  spec.storage.kind != TableStorage::Kind::kMemory),
       ttl_seconds_(spec.retention.ttl == absl::InfiniteDuration()
                        ? RowUse::kMaxAge + 1
                        : absl::ToInt64Seconds(spec.retention.ttl)) {}

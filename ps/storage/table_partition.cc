@@ -16,12 +16,15 @@
 #include "async/mutex.h"
 #include "async/status_macros.h"
 #include "optim/update_rule.h"
+#include "ps/storage/disk/row_disk.h"
+#include "ps/storage/disk/row_tier.h"
 #include "ps/storage/initial_row.h"
 #include "ps/storage/key_batch.h"
 #include "ps/storage/prefetch.h"
 #include "ps/storage/push_window.h"
 #include "ps/storage/retention/retention_counts.h"
 #include "ps/storage/retention/row_retention.h"
+#include "ps/storage/retention/row_use.h"
 #include "ps/storage/retention/table_time.h"
 #include "ps/storage/row_codec.h"
 #include "ps/storage/row_layout.h"
@@ -67,14 +70,17 @@ RowCopier FixedRowCopier(size_t bytes) {
 
 TablePartition::TablePartition(std::shared_ptr<const TableFormat> format,
                                std::shared_ptr<const TableTime> time,
-                               const PartitionShare& share)
+                               const PartitionShare& share, RowDisk* disk)
     : format_(std::move(format)),
       time_(std::move(time)),
       max_rows_(static_cast<size_t>(share.max_rows)),
       rows_(format_),
       retention_(format_->spec().retention.active()
                      ? std::make_unique<RowRetention>(format_, share)
-                     : nullptr) {}
+                     : nullptr),
+      tier_(disk == nullptr
+                ? nullptr
+                : std::make_unique<RowTier>(format_, *disk, share)) {}
 
 void TablePartition::Hash(const KeyBatch& batch, size_t begin,
                           Group& group) const {
@@ -147,6 +153,7 @@ void TablePartition::VisitRows(const KeyBatch& batch, const Access& access,
 
 absl::Status TablePartition::Pull(const KeyBatch& batch, MissingRows missing,
                                   float* rows) {
+  if (tier_ != nullptr) return PullFromTier(batch, rows);
   const RowLayout& layout = format_->layout();
   if (retention_ != nullptr) missing = MissingRows::kKeep;
   const RowCopier copy_fixed =
@@ -168,6 +175,31 @@ absl::Status TablePartition::Pull(const KeyBatch& batch, MissingRows missing,
     CopyWeights(group, rows);
   });
   return absl::OkStatus();
+}
+
+// A row on the disk is read without the lock: it is the one that there was when
+// the lock was held, or a later one.
+absl::Status TablePartition::PullFromTier(const KeyBatch& batch, float* rows) {
+  const RowLayout& layout = format_->layout();
+  std::vector<uint64_t> absent;
+  std::vector<uint32_t> positions;
+  const RowDisk* disk = nullptr;
+  {
+    const async::MutexLock lock(&mutex_);
+    disk = &tier_->disk();
+    VisitRows(batch, {MissingRows::kKeep, layout.weight_bytes()},
+              [&](const Group& group) {
+                for (size_t i = 0; i < group.size; ++i) {
+                  if (group.rows[i] != nullptr) continue;
+                  absent.push_back(group.keys[i]);
+                  positions.push_back(group.positions[i]);
+                }
+                CopyWeights(group, rows);
+              });
+  }
+  return disk->Read(absent, [&](size_t i, const std::byte* row) {
+    ReadWeights(layout, row, rows + positions[i] * layout.width());
+  });
 }
 
 void TablePartition::HideExpired(Group& group, int64_t now) const {
@@ -214,6 +246,10 @@ absl::StatusOr<PushWindow*> TablePartition::WindowFor(const PushId& id) {
 absl::StatusOr<KeyBatch> TablePartition::Admit(const KeyBatch& batch,
                                                AdmittedRows rows,
                                                Admission admission) {
+  if (tier_ != nullptr) {
+    RETURN_IF_ERROR(tier_->Load(batch, time_->Now(), rows_));
+    return batch;
+  }
   if (retention_ == nullptr) {
     RETURN_IF_ERROR(Reserve(batch));
     return batch;
@@ -241,14 +277,11 @@ absl::StatusOr<PushOutcome> TablePartition::Push(
   }
   ASSIGN_OR_RETURN(const KeyBatch admitted,
                    Admit(batch, AdmittedRows::kFrequent, admission));
-  const RowRetention* const retention = retention_.get();
-  const int64_t now = retention != nullptr ? time_->Now() : 0;
-  VisitRows(admitted,
-            {MissingRows::kCreate, format_->layout().bytes(), gradients},
+  const RowLayout& layout = format_->layout();
+  const int64_t now = layout.has_use() ? time_->Now() : 0;
+  VisitRows(admitted, {MissingRows::kCreate, layout.bytes(), gradients},
             [&](const Group& group) {
-              if (retention != nullptr) {
-                retention->Touch(group.rows, group.size, now);
-              }
+              if (layout.has_use()) TouchRows(group, now);
               if (wide) {
                 Update(group, gradients, learning_rate);
               } else {
@@ -279,15 +312,14 @@ absl::StatusOr<PushOutcome> TablePartition::Assign(
     const uint64_t key = admitted.keys[position];
     const uint64_t hash = rows_.Hash(key);
     std::byte* row = rows_.Find(key, hash);
-    // With retention, rows that were missing were admitted, and exist.
-    if (row == nullptr) {
-      row = rows_.Insert(key, hash);
-    } else if (!replaces && retention_ == nullptr) {
-      continue;
-    }
+    // With retention or a disk, the rows of admitted keys exist.
+    bool keeps = !replaces && row != nullptr && retention_ == nullptr;
+    if (tier_ != nullptr) keeps = !replaces && !tier_->WasCreated(key);
+    if (keeps) continue;
+    if (row == nullptr) row = rows_.Insert(key, hash);
     rows_.ResetState(row);
     WriteWeights(layout, weights + position * layout.width(), key, row);
-    if (retention_ != nullptr) retention_->Touch(&row, 1, time_->Now());
+    layout.set_use(row, RowUse(time_->Now(), 1));
   }
   if (window != nullptr) window->Add(id->sequence);
   return PushOutcome::kApplied;
@@ -314,6 +346,13 @@ void TablePartition::RemoveRows(const KeyBatch& batch, const PushId& id) {
     const uint64_t key = batch.key(i);
     const uint64_t hash = rows_.Hash(key);
     if (rows_.Find(key, hash) != nullptr) rows_.Erase(key, hash);
+  }
+}
+
+void TablePartition::TouchRows(const Group& group, int64_t now) const {
+  const RowLayout& layout = format_->layout();
+  for (size_t i = 0; i < group.size; ++i) {
+    layout.set_use(group.rows[i], layout.use(group.rows[i]).Pushed(now));
   }
 }
 
@@ -366,7 +405,8 @@ void TablePartition::UpdateNarrow(const Group& group, const float* gradients,
 
 int64_t TablePartition::num_rows() const {
   const async::MutexLock lock(&mutex_);
-  return static_cast<int64_t>(rows_.size());
+  return tier_ != nullptr ? tier_->num_rows()
+                          : static_cast<int64_t>(rows_.size());
 }
 
 size_t TablePartition::bytes() const {

@@ -18,6 +18,8 @@
 #include "async/mutex.h"
 #include "net/recent_keys.h"
 #include "optim/update_rule.h"
+#include "ps/storage/disk/row_disk.h"
+#include "ps/storage/disk/row_tier.h"
 #include "ps/storage/key_batch.h"
 #include "ps/storage/memory/row_store.h"
 #include "ps/storage/push_window.h"
@@ -71,7 +73,18 @@ struct PartitionCopy {
   // Makes room for the rows of `slots` slots.
   void Reserve(size_t slots, size_t row_bytes);
 
+  // Calls visit(key, row) for the rows on the disk, until it returns an error,
+  // which is then returned. Errors of RowDisk.
+  absl::Status ForEachRowOnDisk(
+      absl::FunctionRef<absl::Status(uint64_t key, const std::byte* row)> visit)
+      const;
+
   std::vector<std::byte> rows;
+  // Number of rows, with those on the disk.
+  int64_t num_rows = 0;
+  // Null if there are none. Rows in memory are newer than those here.
+  std::unique_ptr<RowDisk::Snapshot> disk;
+  HashRange disk_range;
   // By slot: its row, its key, and whether it is in use.
   std::vector<std::byte> slots;
   std::vector<uint64_t> keys;
@@ -92,9 +105,10 @@ class TablePartition {
   // longest is forgotten.
   static constexpr size_t kMaxClients = 4096;
 
+  // `disk`, of a table with such storage, must outlive this object.
   TablePartition(std::shared_ptr<const TableFormat> format,
                  std::shared_ptr<const TableTime> time,
-                 const PartitionShare& share);
+                 const PartitionShare& share, RowDisk* disk);
 
   // Copies the weights of row i of the request to `rows`, [n, width], for each
   // position i of the batch. kResourceExhausted: out of memory for missing
@@ -143,10 +157,10 @@ class TablePartition {
   // Drops what is remembered of a client that makes no more pushes.
   void Forget(rpc::Incarnation client);
 
-  // Copies all rows to `copy`.rows, one after the other: the key in 8 bytes,
-  // then the row; those that have expired are left out. Other requests wait
-  // only while the memory of the rows is copied as it is. Returns the pushes
-  // that these rows contain, by client.
+  // Copies all rows in memory to `copy`.rows, one after the other: the key in 8
+  // bytes, then the row; those that have expired are left out. Other requests
+  // wait only while the memory of the rows is copied as it is. Returns the
+  // pushes that these rows contain, by client.
   std::vector<std::pair<rpc::Incarnation, PushWindow>> Export(
       PartitionCopy& copy) const;
 
@@ -162,12 +176,13 @@ class TablePartition {
     return sizeof(uint64_t) + format_->layout().bytes();
   }
 
-  // Calls visit(key, row) for each row that has not expired, under the lock.
+  // Calls visit(key, row) for each row in memory that has not expired, under
+  // the lock.
   // The row is laid out as in TableFormat::layout().
   void ForEachRow(
       absl::FunctionRef<void(uint64_t key, const std::byte* row)> visit) const;
 
-  // Rows in memory; some may have expired.
+  // Rows in memory and on the disk; some may have expired.
   int64_t num_rows() const;
   // Memory of rows and keys, and of the counts of keys without rows.
   size_t bytes() const;
@@ -221,10 +236,14 @@ class TablePartition {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // The following use rows of a group, under the lock of VisitRows.
 
+  // Pull, of rows that are in memory or on the disk.
+  absl::Status PullFromTier(const KeyBatch& batch, float* rows);
   // Copies weights of any type and width, and of missing rows.
   void CopyWeights(const Group& group, float* rows) const;
   // Counts an update of `row`, and returns its span without gradient and rate.
   optim::UpdateSpan NextUpdate(std::byte* row) const;
+  // Notes a push to rows.
+  void TouchRows(const Group& group, int64_t now) const;
   // Replaces rows that have expired by null.
   void HideExpired(Group& group, int64_t now) const;
   void Update(const Group& group, const float* gradients,
@@ -242,6 +261,8 @@ class TablePartition {
   const std::unique_ptr<RowRetention> retention_ ABSL_PT_GUARDED_BY(mutex_);
   // Of the current push.
   AdmittedKeys admitted_ ABSL_GUARDED_BY(mutex_);
+  // Null if all rows are in memory.
+  const std::unique_ptr<RowTier> tier_ ABSL_PT_GUARDED_BY(mutex_);
   // By client; the newest is the one that pushed last.
   net::RecentKeys<rpc::Incarnation, std::unique_ptr<PushWindow>> pushes_
       ABSL_GUARDED_BY(mutex_){kMaxClients};

@@ -9,13 +9,16 @@
 #include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_set.h"
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "async/mutex.h"
 #include "async/status_macros.h"
+#include "ps/storage/disk/row_disk.h"
+#include "ps/storage/disk/row_tier.h"
 #include "ps/storage/push_window.h"
-#include "ps/storage/retention/row_retention.h"
 #include "ps/storage/retention/table_time.h"
+#include "ps/storage/row_layout.h"
 #include "ps/storage/table_format.h"
 #include "ps/storage/table_partition.h"
 #include "rpc/identity/worker_info.h"
@@ -27,6 +30,18 @@ void PartitionCopy::Reserve(size_t count, size_t row_bytes) {
   slots.resize(count * row_bytes);
   keys.resize(count);
   used.resize(count);
+}
+
+absl::Status PartitionCopy::ForEachRowOnDisk(
+    absl::FunctionRef<absl::Status(uint64_t, const std::byte*)> visit) const {
+  if (disk == nullptr) return absl::OkStatus();
+  absl::flat_hash_set<uint64_t> in_memory;
+  for (size_t slot = 0; slot < used.size(); ++slot) {
+    if (used[slot] != 0) in_memory.insert(keys[slot]);
+  }
+  return disk->ForEach(disk_range, [&](uint64_t key, const std::byte* row) {
+    return in_memory.contains(key) ? absl::OkStatus() : visit(key, row);
+  });
 }
 
 // Steps:
@@ -57,6 +72,11 @@ std::vector<std::pair<rpc::Incarnation, PushWindow>> TablePartition::Export(
     pushes_.ForEach([&](rpc::Incarnation client, const auto& window) {
       pushes.emplace_back(client, *window);
     });
+    if (tier_ != nullptr) {
+      copy.disk = tier_->disk().TakeSnapshot();
+      copy.disk_range = tier_->range();
+      copy.num_rows = tier_->num_rows();
+    }
   }
   const int64_t now = format_->rows_expire() ? time_->Now() : 0;
   copy.rows.resize(end * exported_row_bytes());
@@ -69,6 +89,10 @@ std::vector<std::pair<rpc::Incarnation, PushWindow>> TablePartition::Export(
     next += exported_row_bytes();
   }
   copy.rows.resize(static_cast<size_t>(next - copy.rows.data()));
+  if (copy.disk == nullptr) {
+    copy.num_rows =
+        static_cast<int64_t>(copy.rows.size() / exported_row_bytes());
+  }
   return pushes;
 }
 
@@ -77,6 +101,7 @@ absl::Status TablePartition::Import(std::span<const std::byte> rows,
   const size_t row_bytes = format_->layout().bytes();
   const size_t count = rows.size() / exported_row_bytes();
   const async::MutexLock lock(&mutex_);
+  if (tier_ != nullptr) return tier_->Import(rows, rows_);
   RETURN_IF_ERROR(rows_.Reserve(count));
   const std::byte* next = rows.data();
   for (size_t i = 0; i < count; ++i) {
@@ -86,7 +111,8 @@ absl::Status TablePartition::Import(std::span<const std::byte> rows,
     std::byte* row = rows_.Find(key, hash);
     if (row == nullptr) row = rows_.Insert(key, hash);
     std::memcpy(row, next + sizeof(key), row_bytes);
-    if (retention_ != nullptr) retention_->Shift(row, later);
+    const RowLayout& layout = format_->layout();
+    if (layout.has_use()) layout.set_use(row, layout.use(row).Later(later));
     next += sizeof(key) + row_bytes;
   }
   return absl::OkStatus();

@@ -26,7 +26,8 @@ std::unique_ptr<TablePartition> Partition(const TableSpec& spec,
                                           int64_t max_rows = 1000) {
   return std::make_unique<TablePartition>(
       *TableFormat::Create(spec), std::make_shared<const TableTime>(nullptr),
-      PartitionShare{.max_rows = max_rows, .num_shards = spec.num_shards});
+      PartitionShare{.max_rows = max_rows, .num_shards = spec.num_shards},
+      nullptr);
 }
 
 std::vector<float> Row(TablePartition& partition, uint64_t key, size_t width) {

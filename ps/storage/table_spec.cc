@@ -134,6 +134,25 @@ absl::Status NormalizeRetention(TableSpec& spec) {
   return absl::OkStatus();
 }
 
+absl::Status CheckStorage(const TableSpec& spec) {
+  const int64_t rows = spec.storage.rows_in_memory;
+  if (spec.storage.kind == TableStorage::Kind::kMemory) {
+    if (rows == 0) return absl::OkStatus();
+    return Invalid(spec, "rows_in_memory is for tables with rows in RocksDB");
+  }
+  if (rows < 1 || rows > kMaxRows) {
+    return Invalid(spec, absl::StrCat("its rows in memory must be 1 to 2^48, "
+                                      "not ",
+                                      rows));
+  }
+  if (spec.retention.active() || !spec.tensors.empty()) {
+    return Invalid(spec,
+                   "rows in RocksDB have no retention, and are not those of a "
+                   "dense table");
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::StatusOr<TableSpec> NormalizeTableSpec(TableSpec spec) {
@@ -160,6 +179,7 @@ absl::StatusOr<TableSpec> NormalizeTableSpec(TableSpec spec) {
   RETURN_IF_ERROR(CheckInitializer(spec));
   RETURN_IF_ERROR(CheckTensors(spec));
   RETURN_IF_ERROR(NormalizeRetention(spec));
+  RETURN_IF_ERROR(CheckStorage(spec));
   const absl::StatusOr<std::unique_ptr<optim::UpdateRule>> rule =
       optim::MakeUpdateRule(spec.rule);
   if (!rule.ok()) return Invalid(spec, std::string(rule.status().message()));

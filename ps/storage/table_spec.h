@@ -84,6 +84,29 @@ struct Retention {
   friend bool operator==(const Retention&, const Retention&) = default;
 };
 
+// Where the rows of a table are.
+struct TableStorage {
+  enum class Kind {
+    kMemory,
+    // Rows beyond `rows_in_memory` are in a RocksDB database on each server,
+    // which needs a disk for it (TableServiceOptions::disk). Only pushes create
+    // rows: pulls return the initial weights of keys without one, and do not
+    // bring rows to memory.
+    kRocksDb,
+  };
+
+  static TableStorage RocksDb(int64_t rows_in_memory) {
+    return {Kind::kRocksDb, rows_in_memory};
+  }
+
+  Kind kind = Kind::kMemory;
+  // With kRocksDb, over all servers; each partition takes its share, at least
+  // one row, and a push as many as it has keys.
+  int64_t rows_in_memory = 0;
+
+  friend bool operator==(const TableStorage&, const TableStorage&) = default;
+};
+
 // A table that maps keys, any 64-bit numbers, to rows of `width` numbers. Fixed
 // when the table is created. A plain value.
 struct TableSpec {
@@ -109,6 +132,8 @@ struct TableSpec {
   // whole tensors, but must treat each element alone.
   std::vector<DenseTensor> tensors = {};
   Retention retention = {};
+  // Other than kMemory without retention and tensors.
+  TableStorage storage = {};
 
   friend bool operator==(const TableSpec&, const TableSpec&) = default;
 };

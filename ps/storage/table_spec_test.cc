@@ -101,6 +101,15 @@ INSTANTIATE_TEST_SUITE_P(
               [](TableSpec& s) {
                 s.retention.ttl = absl::Hours(24 * 3650) + absl::Seconds(1);
               }},
+        Wrong{"rows_in_memory is for",
+              [](TableSpec& s) { s.storage.rows_in_memory = 1; }},
+        Wrong{"rows in memory must be",
+              [](TableSpec& s) { s.storage = TableStorage::RocksDb(0); }},
+        Wrong{"rows in RocksDB have no retention",
+              [](TableSpec& s) {
+                s.storage = TableStorage::RocksDb(10);
+                s.retention.max_rows = 10;
+              }},
         Wrong{"of a dense table cannot be removed",
               [](TableSpec& s) {
                 s.rule = {"SGD", {{"lr", 0.1}}};

@@ -15,7 +15,7 @@ namespace {
 
 // Four counters of each fill half of a block's 128.
 constexpr size_t kAdditionsPerBlock = 16;
-constexpr int kCountersPerKey = 4;
+constexpr size_t kCountersPerKey = 4;
 
 }  // namespace
 
@@ -36,7 +36,7 @@ uint32_t FrequencySketch::Add(uint64_t hash) {
   uint64_t* words[kCountersPerKey];
   int shifts[kCountersPerKey];
   uint64_t least = kMaxCount;
-  for (int i = 0; i < kCountersPerKey; ++i) {
+  for (size_t i = 0; i < kCountersPerKey; ++i) {
     // One of the 32 counters in two words.
     const uint64_t counter = choices >> (5 * i) & 31;
     words[i] = &block.words[2 * i + counter / 16];
@@ -44,7 +44,7 @@ uint32_t FrequencySketch::Add(uint64_t hash) {
     least = std::min(least, *words[i] >> shifts[i] & 15);
   }
   if (least < kMaxCount) {
-    for (int i = 0; i < kCountersPerKey; ++i) {
+    for (size_t i = 0; i < kCountersPerKey; ++i) {
       if ((*words[i] >> shifts[i] & 15) != least) continue;
       *words[i] += uint64_t{1} << shifts[i];
     }

@@ -12,9 +12,9 @@
 #include "absl/strings/str_cat.h"
 #include "async/status_macros.h"
 #include "ps/storage/key_batch.h"
-#include "ps/storage/key_hash.h"
 #include "ps/storage/memory/row_store.h"
 #include "ps/storage/prefetch.h"
+#include "ps/storage/retention/eviction_clock.h"
 #include "ps/storage/retention/retention_counts.h"
 #include "ps/storage/retention/row_use.h"
 #include "ps/storage/row_layout.h"
@@ -26,8 +26,6 @@ namespace {
 
 // Keys whose loads from memory overlap.
 constexpr size_t kGroup = 64;
-// Positions of the store that are loaded ahead of the hand.
-constexpr size_t kAhead = 8;
 
 // The part of `total` for the shards of a partition; at least one.
 size_t ShareOf(int64_t total, const TableSpec& spec,
@@ -38,47 +36,27 @@ size_t ShareOf(int64_t total, const TableSpec& spec,
                   size_t{1});
 }
 
-size_t Capacity(const TableSpec& spec, const PartitionShare& share) {
-  if (spec.retention.max_rows == 0) return 0;
-  return std::min(ShareOf(spec.retention.max_rows, spec, share),
+}  // namespace
+
+size_t CapacityOf(int64_t max_rows, const TableSpec& spec,
+                  const PartitionShare& share) {
+  return std::min(ShareOf(max_rows, spec, share),
                   static_cast<size_t>(share.max_rows));
 }
-
-// The entry at `position`, which moves to the next one.
-std::optional<RowStore::Entry> Next(const RowStore& rows, size_t row_bytes,
-                                    size_t& position) {
-  const size_t end = rows.num_positions();
-  if (position >= end) position = 0;
-  const auto ahead = rows.At((position + kAhead) % end);
-  // The use is the last part of a row.
-  if (ahead.has_value()) Prefetch(ahead->row + row_bytes - 1, 1);
-  return rows.At(position++);
-}
-
-}  // namespace
 
 RowRetention::RowRetention(std::shared_ptr<const TableFormat> format,
                            const PartitionShare& share)
     : format_(std::move(format)),
-      capacity_(Capacity(format_->spec(), share)),
+      capacity_(format_->spec().retention.max_rows == 0
+                    ? 0
+                    : CapacityOf(format_->spec().retention.max_rows,
+                                 format_->spec(), share)),
       max_rows_(static_cast<size_t>(share.max_rows)),
       admission_pushes_(
           static_cast<uint32_t>(format_->spec().retention.admission_pushes)),
       sketch_(ShareOf(format_->spec().retention.admission_window,
-                      format_->spec(), share)) {}
-
-void RowRetention::Touch(std::byte* const* rows, size_t count,
-                         int64_t now) const {
-  const RowLayout& layout = format_->layout();
-  for (size_t i = 0; i < count; ++i) {
-    layout.set_use(rows[i], layout.use(rows[i]).Pushed(now));
-  }
-}
-
-void RowRetention::Shift(std::byte* row, int64_t seconds) const {
-  const RowLayout& layout = format_->layout();
-  layout.set_use(row, layout.use(row).Later(seconds));
-}
+                      format_->spec(), share)),
+      clock_(format_) {}
 
 // Steps:
 //   1. Remove some rows that have expired.
@@ -90,7 +68,7 @@ absl::Status RowRetention::Admit(const KeyBatch& batch, AdmittedRows admits,
                                  AdmittedKeys& admitted) {
   newcomers_.clear();
   dropped_.clear();
-  batch_hashes_.clear();
+  clock_.Begin(batch);
   if (format_->rows_expire()) Sweep(kGroup / 8 + batch.count / 2, now, rows);
   RETURN_IF_ERROR(FindNewcomers(batch, admits, now, rows));
   RETURN_IF_ERROR(Reserve(rows));
@@ -166,7 +144,7 @@ void RowRetention::CreateNewcomers(const KeyBatch& batch, int64_t now,
       if (!format_->HasExpired(row, now)) continue;
       Remove(key, rows, counts_.rows_expired);
     }
-    if (capacity_ > 0 && rows.size() >= capacity_ && !Evict(batch, now, rows)) {
+    if (capacity_ > 0 && rows.size() >= capacity_ && !Evict(now, rows)) {
       ++counts_.updates_without_room;
       dropped_.push_back(index);
       continue;
@@ -176,7 +154,7 @@ void RowRetention::CreateNewcomers(const KeyBatch& batch, int64_t now,
   // After a restore onto partitions of other sizes.
   for (size_t i = 0;
        i < batch.count && capacity_ > 0 && rows.size() > capacity_; ++i) {
-    if (!Evict(batch, now, rows)) break;
+    if (!Evict(now, rows)) break;
   }
 }
 
@@ -184,54 +162,19 @@ void RowRetention::Sweep(size_t positions, int64_t now, RowStore& rows) {
   const size_t row_bytes = format_->layout().bytes();
   positions = std::min(positions, rows.num_positions());
   for (size_t i = 0; i < positions; ++i) {
-    const auto entry = Next(rows, row_bytes, swept_);
+    const auto entry = NextEntry(rows, row_bytes, swept_);
     if (!entry.has_value() || !format_->HasExpired(entry->row, now)) continue;
     Remove(entry->key, rows, counts_.rows_expired);
   }
 }
 
-bool RowRetention::Evict(const KeyBatch& batch, int64_t now, RowStore& rows) {
-  const RowLayout& layout = format_->layout();
-  std::optional<uint64_t> oldest;
-  int64_t oldest_age = -1;
-  size_t considered = 0;
-  const size_t positions = rows.num_positions();
-  for (size_t i = 0; i < positions && considered < kMaxConsidered; ++i) {
-    const auto entry = Next(rows, layout.bytes(), hand_);
-    if (!entry.has_value() || Contains(batch, entry->key)) continue;
-    const RowUse use = layout.use(entry->row);
-    if (format_->HasExpired(entry->row, now)) {
-      Remove(entry->key, rows, counts_.rows_expired);
-      return true;
-    }
-    if (use.pushes() < RowUse::kManyPushes) {
-      Remove(entry->key, rows, counts_.rows_evicted);
-      return true;
-    }
-    layout.set_use(entry->row, use.WithPushes(1));
-    ++considered;
-    if (use.Age(now) > oldest_age) {
-      oldest_age = use.Age(now);
-      oldest = entry->key;
-    }
-  }
-  if (!oldest.has_value()) return false;
-  Remove(*oldest, rows, counts_.rows_evicted);
+bool RowRetention::Evict(int64_t now, RowStore& rows) {
+  const auto entry = clock_.Choose(rows, now);
+  if (!entry.has_value()) return false;
+  Remove(entry->key, rows,
+         format_->HasExpired(entry->row, now) ? counts_.rows_expired
+                                              : counts_.rows_evicted);
   return true;
-}
-
-bool RowRetention::Contains(const KeyBatch& batch, uint64_t key) {
-  if (batch_hashes_.empty()) {
-    for (size_t i = 0; i < batch.count; ++i) {
-      batch_hashes_.push_back(HashKey(batch.key(i)));
-    }
-    // Those of requests are already.
-    if (!std::is_sorted(batch_hashes_.begin(), batch_hashes_.end())) {
-      std::sort(batch_hashes_.begin(), batch_hashes_.end());
-    }
-  }
-  return std::binary_search(batch_hashes_.begin(), batch_hashes_.end(),
-                            HashKey(key));
 }
 
 void RowRetention::Remove(uint64_t key, RowStore& rows, int64_t& counter) {

@@ -13,9 +13,11 @@
 #include "absl/status/status.h"
 #include "ps/storage/key_batch.h"
 #include "ps/storage/memory/row_store.h"
+#include "ps/storage/retention/eviction_clock.h"
 #include "ps/storage/retention/frequency_sketch.h"
 #include "ps/storage/retention/retention_counts.h"
 #include "ps/storage/table_format.h"
+#include "ps/storage/table_spec.h"
 
 namespace hawser::ps {
 
@@ -24,8 +26,14 @@ struct PartitionShare {
   // Rows above which requests that would create some are refused.
   int64_t max_rows = 0;
   // Of the table's shards.
+  int64_t first_shard = 0;
   int64_t num_shards = 0;
 };
+
+// The share of a partition in `max_rows` rows of the table, at least one, and
+// at most share.max_rows.
+size_t CapacityOf(int64_t max_rows, const TableSpec& spec,
+                  const PartitionShare& share);
 
 // Keys of a push whose rows it changes.
 enum class AdmittedRows {
@@ -47,17 +55,9 @@ struct AdmittedKeys {
 // that is admitted has one; rows of keys of the same push are not removed.
 // Pushes then mark the rows that they update. Times are those of TableTime.
 //
-// Eviction is CLOCK: a hand goes round the rows. A row that had two pushes
-// since the hand passed, or one if it is older, stays; another is removed. A
-// row that had one push in all thus goes before those that return. After
-// kMaxConsidered rows, the one of these that was pushed to earliest is removed,
-// which bounds the time of a push.
-//
 // Thread-compatible.
 class RowRetention {
  public:
-  static constexpr size_t kMaxConsidered = 64;
-
   RowRetention(std::shared_ptr<const TableFormat> format,
                const PartitionShare& share);
 
@@ -70,11 +70,6 @@ class RowRetention {
   // The keys whose rows were removed since ClearRemoved.
   const std::vector<uint64_t>& removed() const { return removed_; }
   void ClearRemoved() { removed_.clear(); }
-
-  // Notes a push to rows.
-  void Touch(std::byte* const* rows, size_t count, int64_t now) const;
-  // Makes the time of a row later by `seconds`.
-  void Shift(std::byte* row, int64_t seconds) const;
 
   const RetentionCounts& counts() const { return counts_; }
   // Memory of the counts of keys.
@@ -89,10 +84,9 @@ class RowRetention {
   void CreateNewcomers(const KeyBatch& batch, int64_t now, RowStore& rows);
   // Removes rows of some positions that have expired.
   void Sweep(size_t positions, int64_t now, RowStore& rows);
-  // Removes a row of a key that is not in `batch`. Returns false if there is
+  // Removes a row of a key that is not in the push. Returns false if there is
   // none.
-  bool Evict(const KeyBatch& batch, int64_t now, RowStore& rows);
-  bool Contains(const KeyBatch& batch, uint64_t key);
+  bool Evict(int64_t now, RowStore& rows);
   void Remove(uint64_t key, RowStore& rows, int64_t& counter);
 
   const std::shared_ptr<const TableFormat> format_;
@@ -103,15 +97,13 @@ class RowRetention {
   const uint32_t admission_pushes_;
   FrequencySketch sketch_;
   RetentionCounts counts_;
-  // Positions in the store.
+  EvictionClock clock_;
+  // A position in the store.
   size_t swept_ = 0;
-  size_t hand_ = 0;
   std::vector<uint64_t> removed_;
   // Of the current push.
   std::vector<uint32_t> newcomers_;
   std::vector<uint32_t> dropped_;
-  // The hashes of its keys in order, once they are needed.
-  std::vector<uint64_t> batch_hashes_;
 };
 
 }  // namespace hawser::ps
