@@ -24,6 +24,7 @@
 #include "ps/top_k_gradients.h"
 #include "rpc/agent/agent.h"
 #include "tensor/dtype.h"
+#include "tensor/ops/in_place.h"
 #include "tensor/tensor.h"
 
 namespace hawser::ps {
@@ -111,6 +112,11 @@ void CopyTo(const std::vector<Tensor>& parameters,
 absl::StatusOr<std::unique_ptr<ParameterSet>> ParameterSet::Create(
     rpc::Agent& agent, nn::Module& module, const ParameterSetOptions& options,
     const std::vector<std::string>& servers) {
+  if (!(options.trainer_momentum >= 0 && options.trainer_momentum < 1)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the momentum of a trainer must be from 0 to below 1, not ",
+        options.trainer_momentum));
+  }
   ASSIGN_OR_RETURN(const std::vector<Plan> plans, PlanTables(module, options));
   const double density = options.gradient_density;
   if (!(density > 0 && density <= 1)) {
@@ -121,12 +127,14 @@ absl::StatusOr<std::unique_ptr<ParameterSet>> ParameterSet::Create(
   for (const Plan& plan : plans) {
     ASSIGN_OR_RETURN(DenseTable table,
                      DenseTable::Create(agent, plan.spec, servers));
-    parts.push_back({std::move(table), plan.parameters});
+    parts.push_back({std::move(table), plan.parameters,
+                     std::vector<Tensor>(plan.parameters.size())});
     if (density < 1) {
       parts.back().top_k.assign(plan.parameters.size(), TopKGradients(density));
     }
   }
-  std::unique_ptr<ParameterSet> set(new ParameterSet(module, std::move(parts)));
+  std::unique_ptr<ParameterSet> set(
+      new ParameterSet(module, std::move(parts), options.trainer_momentum));
   RETURN_IF_ERROR(set->Assign({.keep_existing = true}));
   RETURN_IF_ERROR(set->Fetch());
   return set;
@@ -179,11 +187,35 @@ absl::Status ParameterSet::Step(const PushOptions& options) {
   return StepAsync(options).Wait();
 }
 
-std::vector<Tensor> ParameterSet::GradientsOf(Part& part) {
+absl::StatusOr<Tensor> ParameterSet::AddMomentum(const Tensor& gradient,
+                                                 Tensor& velocity) const {
+  if (momentum_ == 0) return gradient;
+  if (!velocity.defined()) {
+    if (gradient.defined()) {
+      ASSIGN_OR_RETURN(velocity, gradient.Clone());
+    }
+    return velocity;
+  }
+  if (!gradient.defined()) {
+    RETURN_IF_ERROR(tensor::MulScalarInPlace(velocity, momentum_));
+    return velocity;
+  }
+  // Rounds once, as the rule does.
+  ASSIGN_OR_RETURN(Tensor next, gradient.Clone());
+  RETURN_IF_ERROR(tensor::AddInPlace(next, velocity, momentum_));
+  velocity = std::move(next);
+  return velocity;
+}
+
+absl::StatusOr<std::vector<Tensor>> ParameterSet::GradientsOf(
+    Part& part) const {
   std::vector<Tensor> gradients;
   gradients.reserve(part.parameters.size());
-  for (const Tensor& parameter : part.parameters) {
-    gradients.push_back(autograd::Grad(parameter));
+  for (size_t i = 0; i < part.parameters.size(); ++i) {
+    ASSIGN_OR_RETURN(
+        Tensor gradient,
+        AddMomentum(autograd::Grad(part.parameters[i]), part.velocities[i]));
+    gradients.push_back(std::move(gradient));
   }
   for (size_t i = 0; i < part.top_k.size(); ++i) {
     const Tensor& parameter = part.parameters[i];
@@ -200,7 +232,10 @@ async::Future<void> ParameterSet::StepAsync(const PushOptions& options) {
   for (Part& part : parts_) {
     PushOptions of_part = options;
     if (!part.top_k.empty()) of_part.encoding = RowEncoding::kNonZero;
-    pulled.push_back(part.table.PushPull(GradientsOf(part), of_part));
+    const absl::StatusOr<std::vector<Tensor>> gradients = GradientsOf(part);
+    if (!gradients.ok())
+      return async::MakeReadyFuture<void>(gradients.status());
+    pulled.push_back(part.table.PushPull(*gradients, of_part));
   }
   return CopyToModule(std::move(pulled));
 }
@@ -212,6 +247,7 @@ absl::Status ParameterSet::Save(const std::string& path) {
 
 absl::Status ParameterSet::Load(const std::string& path) {
   RETURN_IF_ERROR(nn::LoadModule(module_, path));
+  for (Part& part : parts_) part.velocities.assign(part.velocities.size(), {});
   return Assign({});
 }
 

@@ -123,6 +123,32 @@ TEST_F(ParameterSetTest, OneTrainerTrainsAsAnOptimizerDoes) {
   }
 }
 
+TEST_F(ParameterSetTest, TrainersHaveMomentaOfTheirOwn) {
+  const ParameterSetOptions options = {.rule = {"SGD", {{"lr", 0.1}}},
+                                       .trainer_momentum = 0.9};
+  const auto local = Model(1);
+  const auto optimizer = *optim::Optimizer::Create(
+      local->parameters(), *optim::ParseRuleSpec("SGD(lr=0.1,momentum=0.9)"));
+  const auto model = Model(1);
+  const auto set = Create(*model, options);
+  for (uint64_t step = 0; step < 20; ++step) {
+    Backward(*model, step);
+    Backward(*local, step);
+    ASSERT_THAT(optimizer->Step(), IsOk());
+    ASSERT_THAT(set->Step(), IsOk());
+  }
+  EXPECT_EQ(Values(*model), Values(*local));
+  // Nothing moves by a step without gradients of another trainer, but by one of
+  // this trainer.
+  const auto other_model = Model(1);
+  const auto other = Create(*other_model, options, /*trainer=*/1);
+  ASSERT_THAT(other->Step(), IsOk());
+  EXPECT_EQ(Values(*other_model), Values(*model));
+  model->ZeroGrad();
+  ASSERT_THAT(set->Step(), IsOk());
+  EXPECT_NE(Values(*other_model), Values(*model));
+}
+
 TEST_F(ParameterSetTest, LaterTrainersGetTheParametersOfTheFirst) {
   const auto first = Model(1);
   const auto set = Create(*first);
@@ -287,6 +313,9 @@ TEST_F(ParameterSetTest, WrongModulesAndOptionsAreRefused) {
   EXPECT_THAT(create(other, {.name = "wide", .rule = kAdam.rule}),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        HasSubstr("servers keep contiguous f32")));
+  EXPECT_THAT(create(*model, {.rule = kAdam.rule, .trainer_momentum = 1}),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("must be from 0 to below 1, not 1")));
   nn::Sequential empty;
   EXPECT_THAT(create(empty, kAdam), StatusIs(absl::StatusCode::kInvalidArgument,
                                              HasSubstr("no parameters")));

@@ -37,6 +37,8 @@
 #include "optim/lr_schedule.h"
 #include "optim/make_update_rule.h"
 #include "optim/optimizer.h"
+#include "optim/rule_spec.h"
+#include "optim/sgd.h"
 #include "ps/parameter_set.h"
 #include "ps/table_service.h"
 #include "telemetry/progress_line.h"
@@ -211,13 +213,22 @@ absl::Status RunLocal(StopSignals& stop) {
     RETURN_IF_ERROR(optimizer->SetOption("lr", learning_rate));
     return optimizer->Step();
   };
-  ASSIGN_OR_RETURN(TrainingLoop loop, NewLoop(*model, digits.train, update));
-  int64_t samples = 0;
-  loop.add_samples = [&](int64_t more) { return samples += more; };
+  ASSIGN_OR_RETURN(const auto loop, NewLoop(*model, digits.train, update));
+  const auto finish = [&] { return loop.dataset_samples * loop.num_epochs; };
   absl::Status saved;
-  RETURN_IF_ERROR(Lead(
-      loop, *model, digits.test, [&] { return samples; }, stop, saved));
+  RETURN_IF_ERROR(Lead(loop, *model, digits.test, finish, stop, saved));
   return saved;
+}
+
+// With SGD, each of several trainers has a momentum of its own.
+ps::ParameterSetOptions OptionsFor(const optim::RuleSpec& rule, int trainers) {
+  const double momentum = rule.Find("momentum").value_or(0);
+  const double rate = *rule.Find("lr");
+  if (trainers == 1 || momentum >= 1 ||
+      rule != optim::Sgd({.lr = rate, .momentum = momentum})) {
+    return {.rule = rule};
+  }
+  return {.rule = optim::Sgd({.lr = rate}), .trainer_momentum = momentum};
 }
 
 absl::Status Train(JobMember& member, const data::DigitSplit& digits,
@@ -227,7 +238,8 @@ absl::Status Train(JobMember& member, const data::DigitSplit& digits,
   ASSIGN_OR_RETURN(const auto rule, Rule());
   ASSIGN_OR_RETURN(
       const auto parameters,
-      ps::ParameterSet::Create(member.agent(), *model, {.rule = rule->spec()},
+      ps::ParameterSet::Create(member.agent(), *model,
+                               OptionsFor(rule->spec(), job.count("trainer")),
                                job.workers("server")));
   const auto update = [&](double learning_rate) {
     return member.WaitFor(
