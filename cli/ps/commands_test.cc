@@ -190,8 +190,14 @@ TEST_F(PsCommandsTest, RestoreReplacesATableByItsSnapshot) {
   EXPECT_LT(PsJson({"status"})[1]["snapshot_age_s"], 600);
   Push(users);
   EXPECT_EQ(Weight(users), 2);
+  // It is not replaced by a later one.
+  const Outcome again = Ps({"snapshot", "users", "one"});
+  EXPECT_EQ(again.exit_code, 2);
+  EXPECT_THAT(again.err,
+              AllOf(HasSubstr("the snapshot exists"), HasSubstr("users.")));
   EXPECT_EQ(PsJson({"restore", "users", "one"}).size(), 2u);
   EXPECT_EQ(Weight(users), 1);
+  EXPECT_EQ(PsJson({"snapshot", "users", "two"}).size(), 2u);
 }
 
 TEST_F(PsCommandsTest, ExportWritesATableOfASnapshot) {

@@ -78,6 +78,7 @@ absl::Status Save(const SnapshotFlags& flags, const CommandContext& context) {
   request.set_table(flags.table);
   request.set_name(flags.name);
   request.set_snapshot(rpc::ToNumber(rpc::NewIncarnation()));
+  request.set_keep_existing(true);
   std::vector<const TableServer*> servers;
   for (const TablePart& part : parts) servers.push_back(part.server);
   ASSIGN_OR_RETURN(

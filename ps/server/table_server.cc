@@ -182,6 +182,10 @@ absl::StatusOr<v1::SaveTableReply> TableServer::Save(
     const v1::SaveTableRequest& request) {
   ASSIGN_OR_RETURN(const std::shared_ptr<LoggedTable> found,
                    Find(request.table()));
+  if (request.keep_existing()) {
+    RETURN_IF_ERROR(snapshots_.CheckNew(found->table(), request.name(),
+                                        request.snapshot()));
+  }
   const absl::Time start = absl::Now();
   ASSIGN_OR_RETURN(
       const TableFileSize size,

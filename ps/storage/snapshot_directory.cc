@@ -108,6 +108,26 @@ absl::StatusOr<std::string> SnapshotDirectory::PathOf(
   return absl::StrCat(path_, "/", snapshot);
 }
 
+absl::Status SnapshotDirectory::CheckNew(const SparseTable& table,
+                                         const std::string& snapshot,
+                                         uint64_t id) const {
+  ASSIGN_OR_RETURN(const std::string directory, PathOf(snapshot));
+  std::error_code error;
+  if (!std::filesystem::exists(directory, error)) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const std::vector<TableFile> files,
+                   FilesOf(table.spec().name, directory));
+  const ShardRange shards = table.shards();
+  for (const TableFile& file : files) {
+    if (file.info.snapshot != id && file.end() > shards.first &&
+        file.info.shards.first < shards.first + shards.count) {
+      return absl::AlreadyExistsError(
+          absl::StrCat("the snapshot exists: it has the file ", file.path,
+                       "; use another name"));
+    }
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<TableFileSize> SnapshotDirectory::Save(
     const SparseTable& table, const std::string& snapshot, uint64_t id,
     int64_t log, std::string& path) const {

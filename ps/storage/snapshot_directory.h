@@ -35,6 +35,12 @@ class SnapshotDirectory {
                                      const std::string& snapshot, uint64_t id,
                                      int64_t log, std::string& path) const;
 
+  // Whether `snapshot` has none of the shards of `table`, apart from files of
+  // the same `id`. kAlreadyExists: names a file that has some. kInvalidArgument
+  // as above; kDataLoss: a file is damaged.
+  absl::Status CheckNew(const SparseTable& table, const std::string& snapshot,
+                        uint64_t id) const;
+
   // Returns a table with the shards of a server, from the files of any number
   // of servers. `options` has the limits and the clock of the table.
   //
