@@ -18,6 +18,7 @@
 #include "autograd/node.h"
 #include "autograd/variable.h"
 #include "ps/row_encoding.h"
+#include "ps/storage/consistency.h"
 #include "ps/storage/push_window.h"
 #include "ps/table.h"
 #include "tensor/ops/elementwise.h"
@@ -31,8 +32,7 @@ class Embedding::State {
   State(Table table, const EmbeddingOptions& options)
       : table_(std::move(table)),
         pooling_(options.pooling),
-        max_under_way_(static_cast<size_t>(std::clamp<int64_t>(
-            options.max_pushes_under_way, 0, int64_t{PushWindow::kDepth}))),
+        max_under_way_(MaxUnderWay(table_.spec().consistency, options)),
         encoding_(options.encoding) {}
 
   const Table& table() const { return table_; }
@@ -66,14 +66,18 @@ class Embedding::State {
     return absl::OkStatus();
   }
 
-  // Waits until at most `count` pushes are under way. Returns the first error.
+  // Waits until at most `count` pushes are under way. Returns the first error
+  // of those that have ended.
   absl::Status WaitUntil(size_t count) {
     absl::Status status;
     while (true) {
       async::Future<void> oldest;
       {
         const async::MutexLock lock(&mutex_);
-        if (under_way_.size() <= count) return status;
+        if (under_way_.size() <= count &&
+            (under_way_.empty() || !under_way_.front().ready())) {
+          return status;
+        }
         oldest = std::move(under_way_.front());
         under_way_.pop_front();
       }
@@ -82,6 +86,17 @@ class Embedding::State {
   }
 
  private:
+  // A synchronous table applies pushes when their clock is complete, and pulls
+  // wait for that: a look-up must not wait for pushes of its own clock.
+  static size_t MaxUnderWay(const Consistency& consistency,
+                            const EmbeddingOptions& options) {
+    if (consistency.mode == Consistency::Mode::kSynchronous) {
+      return PushWindow::kDepth;
+    }
+    return static_cast<size_t>(std::clamp<int64_t>(
+        options.max_pushes_under_way, 0, int64_t{PushWindow::kDepth}));
+  }
+
   // Of a row in the mean of its bag.
   static double Share(const Tensor& keys) {
     return 1 / static_cast<double>(std::max<int64_t>(keys.dim(-1), 1));

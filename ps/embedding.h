@@ -29,7 +29,8 @@ struct EmbeddingOptions {
   // Number of pushes of earlier backward passes that may be under way when a
   // look-up reads. 0: a look-up sees all updates of this worker, as in one
   // process. More: pushes overlap with the next steps, which may miss that many
-  // updates of this worker. At most 4,096.
+  // updates of this worker. At most 4,096. For a synchronous table it has no
+  // meaning: look-ups see the pushes of completed clocks.
   int max_pushes_under_way = 0;
   // Form in which rows and gradients travel.
   RowEncoding encoding = RowEncoding::kF32;
@@ -91,8 +92,9 @@ class Embedding {
   // Prefetch, missing rows are created by the push.
   absl::StatusOr<Tensor> Forward(Prefetched prefetched);
 
-  // Waits for the pushes of the backward passes that have run. Returns the
-  // error of a push, once.
+  // Waits for the pushes of the backward passes that have run; with a
+  // synchronous table advance the clock before. Returns the error of a push,
+  // once.
   absl::Status Flush();
 
  private:

@@ -23,6 +23,13 @@ inline constexpr rpc::ServiceMethod<v1::PullSumsRequest, v1::PullSumsReply>
     kPullSumsMethod{"hawser.v1.TableService.PullSums"};
 inline constexpr rpc::ServiceMethod<v1::PushSumsRequest, v1::PushSumsReply>
     kPushSumsMethod{"hawser.v1.TableService.PushSums"};
+inline constexpr rpc::ServiceMethod<v1::JoinClockRequest, v1::JoinClockReply>
+    kJoinClockMethod{"hawser.v1.TableService.JoinClock"};
+inline constexpr rpc::ServiceMethod<v1::AdvanceClockRequest,
+                                    v1::AdvanceClockReply>
+    kAdvanceClockMethod{"hawser.v1.TableService.AdvanceClock"};
+inline constexpr rpc::ServiceMethod<v1::LeaveClockRequest, v1::LeaveClockReply>
+    kLeaveClockMethod{"hawser.v1.TableService.LeaveClock"};
 inline constexpr rpc::ServiceMethod<v1::SaveTableRequest, v1::SaveTableReply>
     kSaveTableMethod{"hawser.v1.TableService.SaveTable"};
 inline constexpr rpc::ServiceMethod<v1::RestoreTableRequest,

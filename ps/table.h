@@ -22,6 +22,8 @@ class Agent;
 
 namespace hawser::ps {
 
+class WorkerClock;
+
 struct PullOptions {
   // Whether missing rows are created. If not, the pull returns their initial
   // weights, for example to evaluate a model. Tables with Retention options
@@ -62,6 +64,10 @@ struct TableSize {
 // A cheap handle; copies refer to the same table. All methods are thread-safe.
 // The agent and the servers need a TableService. Servers hold consecutive
 // shards, in the order of their names in the list.
+//
+// Unless the table is asynchronous, pushes need a ps::WorkerClock, and pulls
+// then wait for other workers as TableSpec::consistency demands, at most for
+// the worker's call timeout; without one, pulls do not wait.
 //
 // Errors of calls are those of rpc::Agent, which name the server, and those
 // below.
@@ -111,7 +117,9 @@ class Table {
 
   // Updates the rows of `keys` by the table's rule. Gradients of a repeated key
   // are added first. Completes once all servers have applied the push, each
-  // exactly once, however often messages are lost and repeated.
+  // exactly once, however often messages are lost and repeated. Those of a
+  // synchronous table do so once all workers have completed the clock: advance
+  // it before waiting.
   //
   //   keys       i64, any shape.
   //   gradients  f32[keys..., width]. Not changed until the future completes.
@@ -189,6 +197,7 @@ class Table {
   async::Future<TableSize> Size() const;
 
  private:
+  friend class WorkerClock;
   class State;
 
   explicit Table(std::shared_ptr<const State> state)

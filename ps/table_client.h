@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -15,6 +16,7 @@
 #include "absl/time/time.h"
 #include "async/future.h"
 #include "async/mutex.h"
+#include "ps/clock/client_clock.h"
 #include "rpc/agent/host_handle.h"
 #include "rpc/agent/service_host.h"
 #include "rpc/functions/method.h"
@@ -60,6 +62,14 @@ class TableClient {
   // agent was shut down.
   rpc::HostHandle::Use Acquire() { return host_.Acquire(); }
 
+  // The clock of this worker at `table`.
+  std::shared_ptr<ClientClock> ClockOf(const std::string& table) {
+    const async::MutexLock lock(&mutex_);
+    std::shared_ptr<ClientClock>& clock = clocks_[table];
+    if (clock == nullptr) clock = std::make_shared<ClientClock>();
+    return clock;
+  }
+
   // Refuses calls from now on.
   void Stop() { host_.Revoke(); }
 
@@ -67,6 +77,8 @@ class TableClient {
   rpc::HostHandle host_;
   async::Mutex mutex_;
   std::map<std::string, uint64_t> sequences_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::string, std::shared_ptr<ClientClock>> clocks_
+      ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace hawser::ps

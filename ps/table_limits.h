@@ -17,6 +17,12 @@ struct TableLimits {
   int64_t max_rows = 0;
   // Of the rows of a pull or push.
   int64_t max_row_bytes = int64_t{1} << 28;
+  // Requests that wait for the clocks of workers, of a peer and of all, and the
+  // bytes of their keys and gradients.
+  int64_t max_parked_requests_per_peer = 4096;
+  int64_t max_parked_requests = 65536;
+  int64_t max_parked_bytes_per_peer = int64_t{1} << 30;
+  int64_t max_parked_bytes = int64_t{4} << 30;
 };
 
 }  // namespace hawser::ps

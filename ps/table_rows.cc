@@ -20,6 +20,7 @@
 #include "ps/ordered_keys.h"
 #include "ps/row_encoding.h"
 #include "ps/service_methods.h"
+#include "ps/storage/worker_clocks.h"
 #include "ps/table.h"
 #include "ps/table_arguments.h"
 #include "ps/table_client.h"
@@ -47,8 +48,9 @@ Tensor KeysOf(const OrderedKeys& ordered, size_t begin, size_t end) {
 // Returns the rows of `keys`, i64[n], from `server`.
 async::Future<Tensor> PullFrom(const TableSpec& spec, TableClient& client,
                                const std::string& server, Tensor keys,
-                               const PullOptions& options) {
+                               const PullOptions& options, WorkerTime time) {
   v1::PullRequest request;
+  SetTime(time, request);
   request.set_table(spec.name);
   request.set_keep_missing(!options.create_missing);
   request.set_encoding(ToProto(options.encoding));
@@ -73,31 +75,39 @@ async::Future<Tensor> Table::Pull(const Tensor& keys,
   if (!flat.ok()) return async::MakeReadyFuture<Tensor>(flat.status());
   const tensor::Shape shape = RowsShape(keys, spec().width);
   const std::span<const uint64_t> numbers = Numbers(std::as_const(*flat));
+  const absl::StatusOr<WorkerTime> time = state_->BeginPull();
+  if (!time.ok()) return async::MakeReadyFuture<Tensor>(time.status());
   if (servers().size() == 1 && !HasManyRepeats(numbers)) {
-    return PullFrom(spec(), state_->client(), servers()[0], *std::move(flat),
-                    options)
-        .Then([shape](absl::StatusOr<Tensor> rows) -> absl::StatusOr<Tensor> {
-          RETURN_IF_ERROR(rows);
-          return rows->Reshape(shape);
-        });
+    return state_->EndPull(
+        *time,
+        PullFrom(spec(), state_->client(), servers()[0], *std::move(flat),
+                 options, *time)
+            .Then(
+                [shape](absl::StatusOr<Tensor> rows) -> absl::StatusOr<Tensor> {
+                  RETURN_IF_ERROR(rows);
+                  return rows->Reshape(shape);
+                }));
   }
   auto ordered = std::make_shared<const OrderedKeys>(numbers);
   std::vector<async::Future<Tensor>> parts;
   for (const State::Part& part : state_->Split(*ordered)) {
     parts.push_back(PullFrom(spec(), state_->client(), *part.server,
-                             KeysOf(*ordered, part.begin, part.end), options));
+                             KeysOf(*ordered, part.begin, part.end), options,
+                             *time));
   }
-  return async::JoinAll(std::move(parts))
-      .Then([ordered = std::move(ordered), shape, width = spec().width](
-                const absl::StatusOr<std::vector<Tensor>>& rows)
-                -> absl::StatusOr<Tensor> {
-        RETURN_IF_ERROR(rows);
-        return ExpandRows(*ordered, *rows, shape, width);
-      });
+  return state_->EndPull(
+      *time,
+      async::JoinAll(std::move(parts))
+          .Then([ordered = std::move(ordered), shape, width = spec().width](
+                    const absl::StatusOr<std::vector<Tensor>>& rows)
+                    -> absl::StatusOr<Tensor> {
+            RETURN_IF_ERROR(rows);
+            return ExpandRows(*ordered, *rows, shape, width);
+          }));
 }
 
 absl::StatusOr<Table::State::SentPush> Table::State::SendPush(
-    const Tensor& keys, const Tensor& values, const v1::PushRequest& request,
+    const Tensor& keys, const Tensor& values, v1::PushRequest request,
     RowEncoding encoding) const {
   const bool assigns = request.kind() != v1::UPDATE;
   RETURN_IF_ERROR(CheckKeys(keys));
@@ -120,7 +130,12 @@ absl::StatusOr<Table::State::SentPush> Table::State::SendPush(
     rows = CombineGradients(*ordered, dense, spec_.width);
   }
   SentPush sent{ordered, {}};
-  for (const Part& part : Split(*ordered)) {
+  const std::vector<Part> parts = Split(*ordered);
+  if (!assigns) {
+    ASSIGN_OR_RETURN(sent.time, BeginPush(parts));
+    SetTime(sent.time, request);
+  }
+  for (const Part& part : parts) {
     ASSIGN_OR_RETURN(Tensor part_rows,
                      rows.Narrow(0, static_cast<int64_t>(part.begin),
                                  static_cast<int64_t>(part.end - part.begin)));
@@ -146,7 +161,8 @@ async::Future<void> Table::Push(const Tensor& keys, const Tensor& gradients,
       keys, gradients, state_->NewPush<v1::PushRequest>(options),
       options.encoding);
   if (!sent.ok()) return async::MakeReadyFuture<void>(sent.status());
-  return async::JoinAll(std::move(sent->rows)).Then(StatusOf);
+  return state_->EndPush(sent->time,
+                         async::JoinAll(std::move(sent->rows)).Then(StatusOf));
 }
 
 async::Future<Tensor> Table::PushPull(const Tensor& keys,
@@ -159,17 +175,22 @@ async::Future<Tensor> Table::PushPull(const Tensor& keys,
       state_->SendPush(keys, gradients, request, options.encoding);
   if (!sent.ok()) return async::MakeReadyFuture<Tensor>(sent.status());
   const int64_t width = spec().width;
-  return async::JoinAll(std::move(sent->rows))
-      .Then([ordered = std::move(sent->ordered), width,
-             shape = RowsShape(keys, width)](
-                const absl::StatusOr<std::vector<Tensor>>& rows)
-                -> absl::StatusOr<Tensor> {
-        RETURN_IF_ERROR(rows);
-        if (rows->size() == 1 && ordered->in_order()) {
-          return (*rows)[0].Reshape(shape);
-        }
-        return ExpandRows(*ordered, *rows, shape, width);
-      });
+  WorkerTime pull_time;
+  if (sent->time.joined()) pull_time = state_->BeginPullAfterPush(sent->time);
+  async::Future<Tensor> pulled =
+      async::JoinAll(std::move(sent->rows))
+          .Then([ordered = std::move(sent->ordered), width,
+                 shape = RowsShape(keys, width)](
+                    const absl::StatusOr<std::vector<Tensor>>& rows)
+                    -> absl::StatusOr<Tensor> {
+            RETURN_IF_ERROR(rows);
+            if (rows->size() == 1 && ordered->in_order()) {
+              return (*rows)[0].Reshape(shape);
+            }
+            return ExpandRows(*ordered, *rows, shape, width);
+          });
+  return state_->EndPull(pull_time,
+                         state_->EndPush(sent->time, std::move(pulled)));
 }
 
 async::Future<void> Table::Assign(const Tensor& keys, const Tensor& weights,

@@ -12,16 +12,16 @@
 #include "async/future.h"
 #include "async/status_macros.h"
 #include "proto/ps.pb.h"
-#include "ps/server/row_requests.h"
+#include "ps/clock/clock_gate.h"
+#include "ps/clock/clock_server.h"
+#include "ps/clock/row_service.h"
 #include "ps/server/table_server.h"
 #include "ps/service_methods.h"
-#include "ps/storage/logged_table.h"
 #include "ps/table_client.h"
 #include "rpc/agent/agent.h"
 #include "rpc/agent/service_host.h"
 #include "rpc/functions/method.h"
 #include "rpc/functions/run_on.h"
-#include "rpc/functions/service_method.h"
 #include "rpc/identity/worker_info.h"
 #include "telemetry/metrics.h"
 
@@ -56,25 +56,6 @@ async::Future<rpc::Message<M>> Done(TableServer& server,
                              : absl::StatusOr<rpc::Message<M>>(status));
 }
 
-// Registers a handler of ps/server/row_requests.h.
-template <class Request, class Reply, class Handle>
-absl::Status RegisterRowMethod(rpc::ServiceHost& host,
-                               const rpc::ServiceMethod<Request, Reply>& method,
-                               std::shared_ptr<TableServer> server,
-                               Handle* handle) {
-  return host.RegisterMethod(
-      method,
-      [server = std::move(server), handle](const rpc::MethodCall& call,
-                                           auto request) {
-        const absl::StatusOr<std::shared_ptr<LoggedTable>> table =
-            server->Find(request.body.table());
-        if (!table.ok()) return Done<Reply>(*server, table.status());
-        return Done<Reply>(
-            *server, handle(**table, server->limits(), call, request.body));
-      },
-      {.lazy_tensors = true});
-}
-
 // Saves and restores run one after the other, because they are limited by the
 // disk.
 rpc::MethodOptions FileMethod() {
@@ -94,6 +75,7 @@ TableService::~TableService() = default;
 absl::Status TableService::Start(rpc::ServiceHost& host) {
   RETURN_IF_ERROR(server_->Start(host.info().name, host.clock()));
   client_ = std::make_shared<TableClient>(host);
+  clocks_ = std::make_shared<ClockServer>(server_, host);
   RETURN_IF_ERROR(host.RegisterMethod(
       kCreateTableMethod,
       [server = server_](const rpc::MethodCall&, auto request) {
@@ -113,10 +95,8 @@ absl::Status TableService::Start(rpc::ServiceHost& host) {
             rpc::Message<v1::ListTablesReply>{server->List(), {}});
       },
       {.for_observers = true}));
-  RETURN_IF_ERROR(RegisterRowMethod(host, kPullMethod, server_, PullRows));
-  RETURN_IF_ERROR(RegisterRowMethod(host, kPushMethod, server_, PushRows));
-  RETURN_IF_ERROR(RegisterRowMethod(host, kPullSumsMethod, server_, PullSums));
-  RETURN_IF_ERROR(RegisterRowMethod(host, kPushSumsMethod, server_, PushSums));
+  RETURN_IF_ERROR(RegisterRowMethods(host, server_, clocks_));
+  RETURN_IF_ERROR(RegisterClockMethods(host));
   RETURN_IF_ERROR(host.RegisterMethod(
       kSaveTableMethod,
       [server = server_](const rpc::MethodCall&, auto request) {
@@ -137,13 +117,51 @@ absl::Status TableService::Start(rpc::ServiceHost& host) {
       FileMethod());
 }
 
+absl::Status TableService::RegisterClockMethods(rpc::ServiceHost& host) {
+  RETURN_IF_ERROR(host.RegisterMethod(
+      kJoinClockMethod, [server = server_, clocks = clocks_](
+                            const rpc::MethodCall& call, auto request) {
+        return Done(*server, clocks->Join(call, request.body));
+      }));
+  // Lets the requests through that fill a peer's quota.
+  RETURN_IF_ERROR(
+      host.RegisterMethod(kAdvanceClockMethod,
+                          [server = server_, clocks = clocks_](
+                              const rpc::MethodCall& call, auto request) {
+                            return Done<v1::AdvanceClockReply>(
+                                *server, clocks->Advance(call, request.body));
+                          },
+                          {.counted = false}));
+  return host.RegisterMethod(
+      kLeaveClockMethod,
+      [clocks = clocks_](const rpc::MethodCall& call, auto request) {
+        return clocks->Leave(call, request.body)
+            .Then([](const absl::Status& status)
+                      -> absl::StatusOr<rpc::Message<v1::LeaveClockReply>> {
+              RETURN_IF_ERROR(status);
+              return rpc::Message<v1::LeaveClockReply>();
+            });
+      });
+}
+
 void TableService::OnWorkerLost(const rpc::WorkerInfo& worker,
                                 const absl::Status& status) {
   (void)status;
+  clocks_->Lose(worker.incarnation);
   server_->Forget(worker.incarnation);
 }
 
+std::map<std::string, ClockNumbers> TableService::ClocksOfTables() const {
+  if (clocks_ == nullptr) return {};
+  return clocks_->Numbers();
+}
+
+void TableService::Interrupt() {
+  if (clocks_ != nullptr) clocks_->Interrupt();
+}
+
 void TableService::Stop() {
+  if (clocks_ != nullptr) clocks_->Stop();
   if (client_ != nullptr) client_->Stop();
 }
 

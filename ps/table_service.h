@@ -10,6 +10,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "ps/clock/clock_gate.h"
 #include "ps/storage/disk/row_disk.h"
 #include "ps/storage/push_log.h"
 #include "ps/storage/push_observer.h"
@@ -24,6 +25,7 @@ class Agent;
 
 namespace hawser::ps {
 
+class ClockServer;
 class TableClient;
 class TableServer;
 
@@ -58,16 +60,24 @@ class TableService final : public rpc::Service, public telemetry::MetricSource {
   absl::Status Start(rpc::ServiceHost& host) override;
   void OnWorkerLost(const rpc::WorkerInfo& worker,
                     const absl::Status& status) override;
+  void Interrupt() override;
   void Stop() override;
   // As TableServer::DebugNumbers.
   std::map<std::string, int64_t> DebugNumbers() const override;
   std::vector<telemetry::MetricFamily> Metrics() const override;
 
+  // The clocks of the clocked tables here, by name; empty before Start.
+  std::map<std::string, ClockNumbers> ClocksOfTables() const;
+
   // Null before Start.
   const std::shared_ptr<TableClient>& client() const { return client_; }
 
  private:
+  absl::Status RegisterClockMethods(rpc::ServiceHost& host);
+
   const std::shared_ptr<TableServer> server_;
+  // Null before Start.
+  std::shared_ptr<ClockServer> clocks_;
   std::shared_ptr<TableClient> client_;
 };
 

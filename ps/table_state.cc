@@ -12,13 +12,21 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "async/future.h"
+#include "async/status_macros.h"
+#include "proto/ps.pb.h"
+#include "ps/clock/client_clock.h"
 #include "ps/ordered_keys.h"
 #include "ps/row_encoding.h"
+#include "ps/service_methods.h"
+#include "ps/storage/consistency.h"
 #include "ps/storage/key_hash.h"
 #include "ps/storage/sparse_table.h"
 #include "ps/storage/table_spec.h"
+#include "ps/storage/worker_clocks.h"
 #include "ps/table_arguments.h"
 #include "ps/table_client.h"
+#include "rpc/functions/method.h"
 #include "tensor/dtype.h"
 #include "tensor/shape.h"
 #include "tensor/tensor.h"
@@ -27,12 +35,64 @@ namespace hawser::ps {
 
 Table::State::State(std::shared_ptr<TableClient> client, const TableSpec& spec,
                     std::vector<std::string> servers)
-    : client_(std::move(client)), spec_(spec), servers_(std::move(servers)) {
+    : client_(std::move(client)),
+      spec_(spec),
+      servers_(std::move(servers)),
+      clock_(spec.consistency.clocked() ? client_->ClockOf(spec.name)
+                                        : nullptr) {
   const auto count = static_cast<int64_t>(servers_.size());
   for (int64_t i = 0; i < count; ++i) {
     const ShardRange shards = *ShardsOf({i, count}, spec_.num_shards);
     shard_ends_.push_back(shards.first + shards.count);
   }
+}
+
+void SendSteps(const std::vector<ClientClock::Step>& steps,
+               const std::string& table,
+               const std::vector<std::string>& servers,
+               const std::shared_ptr<ClientClock>& clock, TableClient& client) {
+  for (const ClientClock::Step& step : steps) {
+    v1::AdvanceClockRequest request;
+    request.set_table(table);
+    request.set_join(step.time.join);
+    request.set_clock(step.time.clock);
+    for (const std::string& server : servers) {
+      const auto pushes = step.pushes.find(server);
+      request.set_num_pushes(pushes == step.pushes.end() ? 0 : pushes->second);
+      client.Call(server, kAdvanceClockMethod, request)
+          .OnReady(
+              [clock, time = step.time](
+                  const absl::StatusOr<rpc::Message<v1::AdvanceClockReply>>&
+                      reply) {
+                if (!reply.ok()) clock->Fail(time, reply.status());
+              });
+    }
+  }
+}
+
+WorkerTime Table::State::BeginPullAfterPush(WorkerTime push) const {
+  if (spec_.consistency.mode != Consistency::Mode::kSynchronous) return {};
+  const WorkerTime next{push.join, push.clock + 1};
+  clock_->BeginPullAt(next);
+  return next;
+}
+
+async::Future<Tensor> Table::State::EndPull(WorkerTime time,
+                                            async::Future<Tensor> pull) const {
+  if (!time.joined()) return pull;
+  return std::move(pull).Then(
+      [time, table = spec_.name, servers = servers_, clock = clock_,
+       client =
+           client_](absl::StatusOr<Tensor> rows) -> absl::StatusOr<Tensor> {
+        ps::SendSteps(clock->EndPull(time), table, servers, clock, *client);
+        if (!rows.ok()) RETURN_IF_ERROR(clock->status());
+        return rows;
+      });
+}
+
+void Table::State::SendSteps(
+    const std::vector<ClientClock::Step>& steps) const {
+  ps::SendSteps(steps, spec_.name, servers_, clock_, *client_);
 }
 
 std::vector<Table::State::Part> Table::State::Split(

@@ -14,10 +14,13 @@
 #include "absl/status/statusor.h"
 #include "async/future.h"
 #include "async/join.h"
+#include "async/status_macros.h"
 #include "proto/ps.pb.h"
+#include "ps/clock/client_clock.h"
 #include "ps/ordered_keys.h"
 #include "ps/row_encoding.h"
 #include "ps/storage/table_spec.h"
+#include "ps/storage/worker_clocks.h"
 #include "ps/table.h"
 #include "ps/table_client.h"
 #include "rpc/functions/method.h"
@@ -25,6 +28,39 @@
 #include "tensor/tensor.h"
 
 namespace hawser::ps {
+
+// The rows in the tensors of a reply, f32 of this shape. kInternal: a server
+// has sent other tensors.
+absl::StatusOr<Tensor> RowsOfReply(std::vector<Tensor> tensors,
+                                   const tensor::Shape& shape);
+// The number of an encoding of a reply in requests.
+v1::RowEncoding ToProto(RowEncoding encoding);
+
+// Completes once all replies have arrived, with the first error.
+template <class Reply>
+async::Future<void> AllDone(
+    std::vector<async::Future<rpc::Message<Reply>>> replies) {
+  return async::JoinAll(std::move(replies))
+      .Then(
+          [](const absl::StatusOr<std::vector<rpc::Message<Reply>>>& messages) {
+            return messages.status();
+          });
+}
+
+inline absl::Status StatusOfResult(const absl::Status& status) {
+  return status;
+}
+template <class T>
+absl::Status StatusOfResult(const absl::StatusOr<T>& result) {
+  return result.status();
+}
+
+template <class Request>
+void SetTime(WorkerTime time, Request& request) {
+  if (!time.joined()) return;
+  request.mutable_time()->set_join(time.join);
+  request.mutable_time()->set_clock(time.clock);
+}
 
 class Table::State {
  public:
@@ -60,13 +96,16 @@ class Table::State {
   struct SentPush {
     std::shared_ptr<const OrderedKeys> ordered;
     std::vector<async::Future<Tensor>> rows;
+    WorkerTime time = {};
   };
 
   // Sends `request` with the gradients or weights `values`, f32[keys...,
-  // width], in the form `encoding`; gradients of repeated keys are added.
-  // kInvalidArgument as Table::Push and Assign.
+  // width], in the form `encoding`; gradients of repeated keys are added. Sets
+  // the time of the request, except that assignments have none.
+  // kInvalidArgument as Table::Push and Assign; errors of
+  // ClientClock::BeginPush.
   absl::StatusOr<SentPush> SendPush(const Tensor& keys, const Tensor& values,
-                                    const v1::PushRequest& request,
+                                    v1::PushRequest request,
                                     RowEncoding encoding) const;
 
   // A request to update rows, with the number of the next push.
@@ -81,31 +120,55 @@ class Table::State {
     return request;
   }
 
+  // This worker's clock; null if the table is asynchronous.
+  const std::shared_ptr<ClientClock>& clock() const { return clock_; }
+
+  // Begins a pull: the time of its requests. Errors of ClientClock::BeginPull.
+  absl::StatusOr<WorkerTime> BeginPull() const {
+    return clock_ == nullptr ? WorkerTime() : clock_->BeginPull();
+  }
+  // The same for one that a push at this time does: of a synchronous table, it
+  // belongs to the next clock.
+  WorkerTime BeginPullAfterPush(WorkerTime push) const;
+  // Follows when `pull` is complete. If it failed, and so did the clock: the
+  // error of the clock, which says why.
+  async::Future<Tensor> EndPull(WorkerTime time,
+                                async::Future<Tensor> pull) const;
+
+  // Begins a push whose `parts` are sent to their servers: the time of its
+  // requests. Errors of ClientClock::BeginPush.
+  template <class AnyPart>
+  absl::StatusOr<WorkerTime> BeginPush(
+      const std::vector<AnyPart>& parts) const {
+    if (clock_ == nullptr) return WorkerTime();
+    std::vector<std::string> servers;
+    for (const AnyPart& part : parts) servers.push_back(*part.server);
+    return clock_->BeginPush(servers);
+  }
+  // Follows BeginPush: after an error of a reply, the clock does not go on.
+  template <class T>
+  async::Future<T> EndPush(WorkerTime time, async::Future<T> push) const {
+    if (!time.joined()) return push;
+    return std::move(push).Then(
+        [clock = clock_, time](async::Result<T> result) -> async::Result<T> {
+          const absl::Status status = StatusOfResult(result);
+          if (!status.ok()) clock->Fail(time, status);
+          return result;
+        });
+  }
+
+  // Tells the servers that this worker has reached clocks.
+  void SendSteps(const std::vector<ClientClock::Step>& steps) const;
+
  private:
   const std::shared_ptr<TableClient> client_;
   const TableSpec spec_;
   const std::vector<std::string> servers_;
+  // Null if the table is asynchronous.
+  const std::shared_ptr<ClientClock> clock_;
   // The shard after the last one of each server.
   std::vector<int64_t> shard_ends_;
 };
-
-// The rows in the tensors of a reply, f32 of this shape. kInternal: a server
-// has sent other tensors.
-absl::StatusOr<Tensor> RowsOfReply(std::vector<Tensor> tensors,
-                                   const tensor::Shape& shape);
-// The number of an encoding of a reply in requests.
-v1::RowEncoding ToProto(RowEncoding encoding);
-
-// Completes once all replies have arrived, with the first error.
-template <class Reply>
-async::Future<void> AllDone(
-    std::vector<async::Future<rpc::Message<Reply>>> replies) {
-  return async::JoinAll(std::move(replies))
-      .Then(
-          [](const absl::StatusOr<std::vector<rpc::Message<Reply>>>& messages) {
-            return messages.status();
-          });
-}
 
 }  // namespace hawser::ps
 

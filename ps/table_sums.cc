@@ -13,6 +13,7 @@
 #include "proto/ps.pb.h"
 #include "ps/row_encoding.h"
 #include "ps/service_methods.h"
+#include "ps/storage/worker_clocks.h"
 #include "ps/table.h"
 #include "ps/table_arguments.h"
 #include "ps/table_client.h"
@@ -37,6 +38,9 @@ async::Future<Tensor> Table::PullSums(const Tensor& keys,
   request.set_num_bags(sums[0]);
   request.set_keep_missing(!options.create_missing);
   request.set_encoding(ToProto(options.encoding));
+  const absl::StatusOr<WorkerTime> time = state_->BeginPull();
+  if (!time.ok()) return async::MakeReadyFuture<Tensor>(time.status());
+  SetTime(*time, request);
   std::vector<async::Future<Tensor>> parts;
   for (State::BagPart& part : state_->SplitBags(*dense)) {
     parts.push_back(
@@ -49,19 +53,22 @@ async::Future<Tensor> Table::PullSums(const Tensor& keys,
               return RowsOfReply(std::move(reply->tensors), sums);
             }));
   }
-  return async::JoinAll(std::move(parts))
-      .Then([shape](absl::StatusOr<std::vector<Tensor>> rows)
-                -> absl::StatusOr<Tensor> {
-        RETURN_IF_ERROR(rows);
-        if (rows->empty()) return Tensor::Zeros(shape);
-        Tensor total = std::move((*rows)[0]);
-        for (size_t i = 1; i < rows->size(); ++i) {
-          float* const to = total.data<float>();
-          const float* const from = std::as_const((*rows)[i]).data<float>();
-          for (int64_t k = 0; k < total.num_elements(); ++k) to[k] += from[k];
-        }
-        return total.Reshape(shape);
-      });
+  return state_->EndPull(
+      *time, async::JoinAll(std::move(parts))
+                 .Then([shape](absl::StatusOr<std::vector<Tensor>> rows)
+                           -> absl::StatusOr<Tensor> {
+                   RETURN_IF_ERROR(rows);
+                   if (rows->empty()) return Tensor::Zeros(shape);
+                   Tensor total = std::move((*rows)[0]);
+                   for (size_t i = 1; i < rows->size(); ++i) {
+                     float* const to = total.data<float>();
+                     const float* const from =
+                         std::as_const((*rows)[i]).data<float>();
+                     for (int64_t k = 0; k < total.num_elements(); ++k)
+                       to[k] += from[k];
+                   }
+                   return total.Reshape(shape);
+                 }));
 }
 
 async::Future<void> Table::PushSums(const Tensor& keys, const Tensor& gradients,
@@ -83,15 +90,19 @@ async::Future<void> Table::PushSums(const Tensor& keys, const Tensor& gradients,
   if (rows.ok()) rows = rows->Contiguous();
   if (!rows.ok()) return failed(rows.status());
   const std::vector<Tensor> encoded = EncodeRows(*rows, options.encoding);
-  const auto request = state_->NewPush<v1::PushSumsRequest>(options);
+  std::vector<State::BagPart> parts = state_->SplitBags(*dense_keys);
+  auto request = state_->NewPush<v1::PushSumsRequest>(options);
+  const absl::StatusOr<WorkerTime> time = state_->BeginPush(parts);
+  if (!time.ok()) return failed(time.status());
+  SetTime(*time, request);
   std::vector<async::Future<rpc::Message<v1::PushSumsReply>>> replies;
-  for (State::BagPart& part : state_->SplitBags(*dense_keys)) {
+  for (State::BagPart& part : parts) {
     std::vector<Tensor> tensors = {std::move(part.keys), std::move(part.bags)};
     tensors.insert(tensors.end(), encoded.begin(), encoded.end());
     replies.push_back(state_->client().Call(*part.server, kPushSumsMethod,
                                             request, std::move(tensors)));
   }
-  return AllDone(std::move(replies));
+  return state_->EndPush(*time, AllDone(std::move(replies)));
 }
 
 }  // namespace hawser::ps

@@ -55,6 +55,12 @@ class GradientReader {
     return wide_.data();
   }
 
+  // The first `count` rows, in memory of their own.
+  absl::StatusOr<std::vector<float>> Take(size_t count) {
+    RETURN_IF_ERROR(Read(0, count));
+    return std::move(wide_);
+  }
+
  private:
   // Reads the elements from number `begin` on.
   template <class T>

@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "async/status_macros.h"
 #include "proto/ps.pb.h"
+#include "ps/clock/decoded_push.h"
 #include "ps/ordered_keys.h"
 #include "ps/row_encoding.h"
 #include "ps/server/gradient_reader.h"
@@ -108,6 +109,56 @@ absl::StatusOr<PushKind> KindOf(const SparseTable& table, v1::PushKind kind) {
   }
 }
 
+// Of a PushRequest or PushSumsRequest.
+template <class Request>
+WorkerTime TimeOf(const Request& request) {
+  return {request.time().join(), request.time().clock()};
+}
+
+// The push of such a request, without keys and values.
+template <class Request>
+absl::StatusOr<DecodedPush> NewPush(const SparseTable& table,
+                                    const rpc::MethodCall& call,
+                                    const Request& request) {
+  RETURN_IF_ERROR(CheckSequence(table, call, request.sequence()));
+  DecodedPush push;
+  push.id = {call.peer.incarnation, request.sequence()};
+  push.time = TimeOf(request);
+  ASSIGN_OR_RETURN(push.learning_rate, LearningRate(table, request));
+  return push;
+}
+
+absl::StatusOr<DecodedPush> ReadSums(const SparseTable& table,
+                                     const TableLimits& limits,
+                                     const rpc::MethodCall& call,
+                                     const v1::PushSumsRequest& request) {
+  RETURN_IF_ERROR(CheckTensors(table, call, 3, 4));
+  const rpc::LazyTensor& gradients = call.tensors[2];
+  const int64_t num_bags =
+      gradients.shape().rank() == 2 ? gradients.shape()[0] : 0;
+  ASSIGN_OR_RETURN(const EncodedRows encoded,
+                   CheckRows(table, call, 2, num_bags));
+  // The gradients of the distinct keys are held while they are applied.
+  RETURN_IF_ERROR(CheckLimits(limits, table, call.tensors[0],
+                              std::max(num_bags, call.tensors[0].shape()[0])));
+  ASSIGN_OR_RETURN(DecodedPush push, NewPush(table, call, request));
+  ASSIGN_OR_RETURN(const std::vector<uint64_t> keys, ReadKeys(call.tensors[0]));
+  ASSIGN_OR_RETURN(const std::vector<int32_t> bags,
+                   ReadBags(table, call.tensors[0], call.tensors[1], num_bags));
+  const OrderedKeys ordered(keys);
+  push.keys.assign(ordered.keys().begin(), ordered.keys().end());
+  const auto width = static_cast<size_t>(table.spec().width);
+  GradientReader reader(encoded, width);
+  ASSIGN_OR_RETURN(const float* const of_bags,
+                   reader.Read(0, static_cast<size_t>(num_bags)));
+  push.values.resize(push.keys.size() * width);
+  for (size_t i = 0; i < keys.size(); ++i) {
+    AddRow(of_bags + bags[i] * width, width,
+           &push.values[ordered.positions()[i] * width]);
+  }
+  return push;
+}
+
 }  // namespace
 
 absl::StatusOr<rpc::Message<v1::PullReply>> PullRows(
@@ -156,17 +207,22 @@ absl::StatusOr<rpc::Message<v1::PushReply>> PushRows(
                      tensor::Tensor::TryEmpty({num_keys, table.spec().width}));
   }
   const auto width = static_cast<size_t>(table.spec().width);
-  const LoggedPush push = {{call.peer.incarnation, request.sequence()},
-                           learning_rate,
-                           keys,
-                           {},
-                           kind};
+  LoggedPush push = {{call.peer.incarnation, request.sequence()},
+                     learning_rate,
+                     keys,
+                     {},
+                     kind};
+  // Assignments have no clock.
+  if (kind == PushKind::kUpdate) push.worker_time = TimeOf(request);
   GradientReader values(encoded, width);
   float* const pulled = request.pull() ? rows.data<float>() : nullptr;
   ASSIGN_OR_RETURN(const PushOutcome outcome,
                    logged.is_logged()
                        ? PushLogged(push, ranges, width, logged, values, pulled)
                        : PushParts(push, ranges, width, values, pulled));
+  if (!logged.is_logged() && push.worker_time.joined()) {
+    logged.clocks()->PushApplied(push.id, push.worker_time);
+  }
   logged.statistics().CountPush(outcome, keys.size(), call.tensors[1].bytes());
   rpc::Message<v1::PushReply> reply;
   if (request.pull()) {
@@ -175,6 +231,39 @@ absl::StatusOr<rpc::Message<v1::PushReply>> PushRows(
   }
   logged.Observe(PushStage::kReplying);
   return reply;
+}
+
+absl::StatusOr<rpc::Message<v1::PushReply>> ReadPushedRows(
+    LoggedTable& logged, std::span<const uint64_t> keys,
+    v1::RowEncoding encoding) {
+  ASSIGN_OR_RETURN(const RowEncoding checked,
+                   CheckEncoding(logged.table(), encoding));
+  ASSIGN_OR_RETURN(tensor::Tensor rows,
+                   tensor::Tensor::TryEmpty({static_cast<int64_t>(keys.size()),
+                                             logged.table().spec().width}));
+  RETURN_IF_ERROR(logged.table().Pull(
+      keys, {rows.data<float>(), static_cast<size_t>(rows.num_elements())}));
+  rpc::Message<v1::PushReply> reply;
+  reply.tensors = EncodeRows(rows, checked);
+  logged.statistics().CountPull(keys.size(), BytesOf(reply.tensors));
+  return reply;
+}
+
+absl::StatusOr<DecodedPush> ReadPush(const SparseTable& table,
+                                     const TableLimits& limits,
+                                     const rpc::MethodCall& call,
+                                     const v1::PushRequest& request) {
+  RETURN_IF_ERROR(CheckTensors(table, call, 2, 3));
+  const int64_t count = call.tensors[0].shape()[0];
+  RETURN_IF_ERROR(CheckLimits(limits, table, call.tensors[0], count));
+  ASSIGN_OR_RETURN(const EncodedRows encoded, CheckRows(table, call, 1, count));
+  RETURN_IF_ERROR(CheckEncoding(table, request.encoding()));
+  ASSIGN_OR_RETURN(DecodedPush push, NewPush(table, call, request));
+  ASSIGN_OR_RETURN(push.keys, ReadKeys(call.tensors[0]));
+  RETURN_IF_ERROR(table.SplitOrdered(push.keys));
+  GradientReader values(encoded, static_cast<size_t>(table.spec().width));
+  ASSIGN_OR_RETURN(push.values, values.Take(push.keys.size()));
+  return push;
 }
 
 absl::StatusOr<rpc::Message<v1::PullSumsReply>> PullSums(
@@ -220,44 +309,27 @@ absl::StatusOr<rpc::Message<v1::PullSumsReply>> PullSums(
   return reply;
 }
 
+absl::StatusOr<DecodedPush> ReadPush(const SparseTable& table,
+                                     const TableLimits& limits,
+                                     const rpc::MethodCall& call,
+                                     const v1::PushSumsRequest& request) {
+  ASSIGN_OR_RETURN(DecodedPush push, ReadSums(table, limits, call, request));
+  RETURN_IF_ERROR(table.SplitOrdered(push.keys));
+  return push;
+}
+
 absl::Status PushSums(LoggedTable& logged, const TableLimits& limits,
                       const rpc::MethodCall& call,
                       const v1::PushSumsRequest& request) {
   logged.Observe(PushStage::kReceived);
-  SparseTable& table = logged.table();
-  RETURN_IF_ERROR(CheckTensors(table, call, 3, 4));
-  const rpc::LazyTensor& gradients = call.tensors[2];
-  const int64_t num_bags =
-      gradients.shape().rank() == 2 ? gradients.shape()[0] : 0;
-  ASSIGN_OR_RETURN(const EncodedRows encoded,
-                   CheckRows(table, call, 2, num_bags));
-  // The gradients of the distinct keys are held while they are applied.
-  RETURN_IF_ERROR(CheckLimits(limits, table, call.tensors[0],
-                              std::max(num_bags, call.tensors[0].shape()[0])));
-  RETURN_IF_ERROR(CheckSequence(table, call, request.sequence()));
-  ASSIGN_OR_RETURN(const double learning_rate, LearningRate(table, request));
-  ASSIGN_OR_RETURN(const std::vector<uint64_t> keys, ReadKeys(call.tensors[0]));
-  ASSIGN_OR_RETURN(const std::vector<int32_t> bags,
-                   ReadBags(table, call.tensors[0], call.tensors[1], num_bags));
-  const OrderedKeys ordered(keys);
+  ASSIGN_OR_RETURN(const DecodedPush push,
+                   ReadSums(logged.table(), limits, call, request));
   ASSIGN_OR_RETURN(const std::vector<PartitionRange> ranges,
-                   table.SplitOrdered(ordered.keys()));
-  const auto width = static_cast<size_t>(table.spec().width);
-  GradientReader reader(encoded, width);
-  ASSIGN_OR_RETURN(const float* const of_bags,
-                   reader.Read(0, static_cast<size_t>(num_bags)));
-  std::vector<float> of_keys(ordered.keys().size() * width);
-  for (size_t i = 0; i < keys.size(); ++i) {
-    AddRow(of_bags + bags[i] * width, width,
-           &of_keys[ordered.positions()[i] * width]);
-  }
-  ASSIGN_OR_RETURN(const PushOutcome outcome,
-                   logged.Push({{call.peer.incarnation, request.sequence()},
-                                learning_rate,
-                                ordered.keys(),
-                                of_keys},
-                               ranges));
-  logged.statistics().CountPush(outcome, keys.size(), gradients.bytes());
+                   logged.table().SplitOrdered(push.keys));
+  ASSIGN_OR_RETURN(const PushOutcome outcome, logged.Push(push.view(), ranges));
+  logged.statistics().CountPush(outcome,
+                                static_cast<size_t>(call.tensors[0].shape()[0]),
+                                call.tensors[2].bytes());
   logged.Observe(PushStage::kReplying);
   return absl::OkStatus();
 }

@@ -3,10 +3,15 @@
 #ifndef HAWSER_PS_SERVER_ROW_REQUESTS_H_
 #define HAWSER_PS_SERVER_ROW_REQUESTS_H_
 
+#include <cstdint>
+#include <span>
+
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "proto/ps.pb.h"
+#include "ps/clock/decoded_push.h"
 #include "ps/storage/logged_table.h"
+#include "ps/storage/sparse_table.h"
 #include "ps/table_limits.h"
 #include "rpc/functions/method.h"
 
@@ -34,6 +39,17 @@ absl::StatusOr<rpc::Message<v1::PushReply>> PushRows(
     LoggedTable& logged, const TableLimits& limits, const rpc::MethodCall& call,
     const v1::PushRequest& request);
 
+// Returns the rows of keys to which a push was applied before.
+absl::StatusOr<rpc::Message<v1::PushReply>> ReadPushedRows(
+    LoggedTable& logged, std::span<const uint64_t> keys,
+    v1::RowEncoding encoding);
+
+// Reads and checks a push, to apply it later.
+absl::StatusOr<DecodedPush> ReadPush(const SparseTable& table,
+                                     const TableLimits& limits,
+                                     const rpc::MethodCall& call,
+                                     const v1::PushRequest& request);
+
 // The same for sums of rows.
 absl::StatusOr<rpc::Message<v1::PullSumsReply>> PullSums(
     LoggedTable& logged, const TableLimits& limits, const rpc::MethodCall& call,
@@ -41,6 +57,10 @@ absl::StatusOr<rpc::Message<v1::PullSumsReply>> PullSums(
 absl::Status PushSums(LoggedTable& logged, const TableLimits& limits,
                       const rpc::MethodCall& call,
                       const v1::PushSumsRequest& request);
+absl::StatusOr<DecodedPush> ReadPush(const SparseTable& table,
+                                     const TableLimits& limits,
+                                     const rpc::MethodCall& call,
+                                     const v1::PushSumsRequest& request);
 
 }  // namespace hawser::ps
 

@@ -69,6 +69,8 @@ class TableServer {
   absl::StatusOr<std::shared_ptr<LoggedTable>> Find(
       const std::string& name) const;
 
+  std::vector<std::shared_ptr<LoggedTable>> Tables() const;
+
   // Errors of SnapshotDirectory, and kNotFound: there is no such table.
   absl::StatusOr<v1::SaveTableReply> Save(const v1::SaveTableRequest& request);
   // Errors of SnapshotDirectory; the tables are then as before.
@@ -92,7 +94,6 @@ class TableServer {
   std::map<std::string, int64_t> DebugNumbers() const;
 
  private:
-  std::vector<std::shared_ptr<LoggedTable>> Tables() const;
   // Limits, clock and disk of a table.
   SparseTableOptions Options() const {
     return {.max_rows = limits_.max_rows, .clock = clock_, .disk = disk_.get()};

@@ -16,7 +16,10 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "async/mutex.h"
 #include "async/status_macros.h"
+#include "proto/ps.pb.h"
+#include "ps/storage/consistency.h"
 #include "ps/storage/key_batch.h"
 #include "ps/storage/push_log.h"
 #include "ps/storage/recovery_directory.h"
@@ -24,6 +27,7 @@
 #include "ps/storage/sparse_table.h"
 #include "ps/storage/table_file.h"
 #include "ps/storage/table_partition.h"
+#include "ps/storage/worker_clocks.h"
 #include "telemetry/log.h"
 
 namespace hawser::ps {
@@ -80,6 +84,89 @@ struct AdmittedPush {
 
 }  // namespace
 
+// Applies the records of a log.
+class LoggedTable::Recovery final : public PushLog::Replayer {
+ public:
+  Recovery(LoggedTable& logged, std::string rows_path)
+      : logged_(logged), rows_path_(std::move(rows_path)) {}
+
+  // Of the next log, for errors.
+  void set_path(std::string path) { path_ = std::move(path); }
+
+  absl::Status Apply(const TableFileInfo& info,
+                     const LoggedPush& push) override {
+    RETURN_IF_ERROR(CheckTable(info));
+    const absl::Status status = logged_.Replay(push);
+    FinishClocks();
+    // Keys that are not in order, or not of these shards.
+    if (absl::IsInvalidArgument(status) || absl::IsFailedPrecondition(status)) {
+      return Damaged(status);
+    }
+    return status;
+  }
+
+  absl::Status Apply(const TableFileInfo& info,
+                     const v1::TableClocks& clocks) override {
+    RETURN_IF_ERROR(CheckTable(info));
+    const Consistency consistency = info.spec.consistency;
+    if (!consistency.clocked()) return Damaged(absl::DataLossError("clocks"));
+    auto read = WorkerClocks::FromProto(consistency, clocks);
+    if (!read.ok()) return Damaged(read.status());
+    logged_.clocks_ = *std::move(read);
+    FinishClocks();
+    return absl::OkStatus();
+  }
+
+  absl::Status Apply(const TableFileInfo& info,
+                     const v1::ClockEvent& event) override {
+    RETURN_IF_ERROR(CheckTable(info));
+    if (logged_.clocks_ == nullptr) {
+      return Damaged(absl::DataLossError("an event of a clock"));
+    }
+    const absl::StatusOr<bool> changes = logged_.clocks_->Check(event);
+    if (!changes.ok()) return Damaged(changes.status());
+    if (*changes) logged_.clocks_->Apply(event);
+    FinishClocks();
+    return absl::OkStatus();
+  }
+
+ private:
+  absl::Status CheckTable(const TableFileInfo& info) const {
+    if (info.spec == logged_.table_->spec() &&
+        info.shards == logged_.table_->shards()) {
+      return absl::OkStatus();
+    }
+    return absl::DataLossError(
+        absl::StrCat(path_, " is of another table than ", rows_path_));
+  }
+
+  absl::Status Damaged(const absl::Status& status) const {
+    return absl::DataLossError(
+        absl::StrCat(path_, ": ", std::string(status.message())));
+  }
+
+  // Pushes count as arrived only once they are in the log, applied.
+  void FinishClocks() const {
+    WorkerClocks* const clocks = logged_.clocks_.get();
+    if (clocks == nullptr) return;
+    while (clocks->applied() < clocks->completed()) clocks->FinishClock();
+  }
+
+  LoggedTable& logged_;
+  const std::string rows_path_;
+  std::string path_;
+};
+
+LoggedTable::LoggedTable(std::unique_ptr<SparseTable> table,
+                         const RecoveryDirectory* directory,
+                         PushLogging logging)
+    : table_(std::move(table)), directory_(directory), logging_(logging) {
+  const Consistency consistency = table_->spec().consistency;
+  if (consistency.clocked()) {
+    clocks_ = std::make_unique<WorkerClocks>(consistency);
+  }
+}
+
 TableFileInfo LoggedTable::Info(int64_t log) const {
   return {.snapshot = 0,
           .spec = table_->spec(),
@@ -95,6 +182,15 @@ absl::Status LoggedTable::BeginLog(int64_t number) {
       PushLog::Create(directory_->LogPath(table_->spec().name, number),
                       Info(number), logging_, &statistics_.sync_durations()));
   const std::unique_lock lock(mutex_);
+  if (clocks_ != nullptr) {
+    const absl::Status status = log->Append(clocks_->ToProto());
+    if (!status.ok()) {
+      std::error_code ignored;
+      std::filesystem::remove(directory_->LogPath(table_->spec().name, number),
+                              ignored);
+      return status;
+    }
+  }
   log_ = std::move(log);
   number_ = number;
   return absl::OkStatus();
@@ -139,6 +235,7 @@ absl::StatusOr<PushOutcome> LoggedTable::Apply(
                   admission));
     if (part == PushOutcome::kApplied) outcome = PushOutcome::kApplied;
   }
+  CountPush(push);
   return outcome;
 }
 
@@ -163,13 +260,16 @@ absl::StatusOr<PushOutcome> LoggedTable::PushDecided(
     removed.insert(removed.end(), decisions.removed.begin(),
                    decisions.removed.end());
   }
-  if (admitted.ranges.empty()) return PushOutcome::kRepeated;
+  if (admitted.ranges.empty()) {
+    CountPush(push);
+    return PushOutcome::kRepeated;
+  }
   // Keys with rows are left out of an assignment to those without.
   const PushKind kind =
       push.kind == PushKind::kAssignMissing ? PushKind::kAssign : push.kind;
   const LoggedPush logged{
       push.id, push.learning_rate, admitted.keys, admitted.values,
-      kind,    table_->time(),     removed};
+      kind,    table_->time(),     removed,       push.worker_time};
   RETURN_IF_ERROR(log_->Append(logged));
   Observe(PushStage::kLogged);
   ASSIGN_OR_RETURN(const PushOutcome outcome,
@@ -188,9 +288,29 @@ absl::Status LoggedTable::Replay(const LoggedPush& push) {
   return absl::IsFailedPrecondition(status) ? absl::OkStatus() : status;
 }
 
+void LoggedTable::CountPush(const LoggedPush& push) {
+  if (!push.worker_time.joined() || clocks_ == nullptr) return;
+  clocks_->PushApplied(push.id, push.worker_time);
+}
+
+absl::Status LoggedTable::Record(const v1::ClockEvent& event) {
+  const std::shared_lock lock(mutex_);
+  const async::MutexLock order(&events_mutex_);
+  ASSIGN_OR_RETURN(const bool changes, clocks_->Check(event));
+  if (!changes) return absl::OkStatus();
+  if (log_ != nullptr) {
+    const absl::Status logged = log_->Append(event);
+    // A server that is started again finds out that the worker is gone.
+    if (event.kind() != v1::ClockEvent::LOST) RETURN_IF_ERROR(logged);
+  }
+  clocks_->Apply(event);
+  return absl::OkStatus();
+}
+
 absl::StatusOr<PushOutcome> LoggedTable::Push(
     const LoggedPush& push, const std::vector<PartitionRange>& ranges) {
-  if (push.keys.empty()) return PushOutcome::kApplied;
+  if (push.keys.empty() && !push.worker_time.joined())
+    return PushOutcome::kApplied;
   Observe(PushStage::kDecoded);
   if (is_logged() && table_->spec().retention.active()) {
     return PushDecided(push, ranges);
@@ -277,6 +397,7 @@ absl::StatusOr<std::shared_ptr<LoggedTable>> LoggedTable::RecoverOne(
   }
   std::shared_ptr<LoggedTable> logged(
       new LoggedTable(std::move(table), &directory, logging));
+  Recovery recovery(*logged, directory.RowsPath(name, first));
   int64_t last = first - 1;
   for (auto it = numbers.logs.lower_bound(first); it != numbers.logs.end();
        ++it) {
@@ -285,24 +406,8 @@ absl::StatusOr<std::shared_ptr<LoggedTable>> LoggedTable::RecoverOne(
           "the log ", directory.LogPath(name, last + 1), " is missing"));
     }
     last = *it;
-    const auto apply = [&](const TableFileInfo& info, const LoggedPush& push) {
-      if (info.spec != logged->table_->spec() ||
-          info.shards != logged->table_->shards()) {
-        return absl::DataLossError(absl::StrCat(
-            directory.LogPath(name, last), " is of another table than ",
-            directory.RowsPath(name, first)));
-      }
-      absl::Status status = logged->Replay(push);
-      // Keys that are not in order, or not of these shards.
-      if (absl::IsInvalidArgument(status) ||
-          absl::IsFailedPrecondition(status)) {
-        return absl::DataLossError(absl::StrCat(directory.LogPath(name, last),
-                                                ": ",
-                                                std::string(status.message())));
-      }
-      return status;
-    };
-    RETURN_IF_ERROR(PushLog::Replay(directory.LogPath(name, last), apply));
+    recovery.set_path(directory.LogPath(name, last));
+    RETURN_IF_ERROR(PushLog::Replay(directory.LogPath(name, last), recovery));
   }
   logged->last_rows_ = first;
   RETURN_IF_ERROR(logged->BeginLog(last + 1));

@@ -14,6 +14,8 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "async/mutex.h"
+#include "proto/ps.pb.h"
 #include "ps/storage/push_log.h"
 #include "ps/storage/push_observer.h"
 #include "ps/storage/recovery_directory.h"
@@ -21,12 +23,14 @@
 #include "ps/storage/table_file.h"
 #include "ps/storage/table_partition.h"
 #include "ps/storage/table_statistics.h"
+#include "ps/storage/worker_clocks.h"
 
 namespace hawser::ps {
 
-// A table, and the log of the pushes since its last snapshot, if pushes are
-// logged. A push is logged before it is applied: one that is acknowledged is in
-// the log, and one that could not be logged was not applied.
+// A table, with the clocks of its workers if it has any, and the log of the
+// pushes since its last snapshot, if pushes are logged. A push is logged before
+// it is applied: one that is acknowledged is in the log, and one that could not
+// be logged was not applied.
 //
 // With Retention options the log has the keys that were admitted and those
 // whose rows were removed: a recovery decides nothing, and gives the same rows.
@@ -63,10 +67,16 @@ class LoggedTable {
 
   bool is_logged() const { return directory_ != nullptr; }
   TableStatistics& statistics() { return statistics_; }
+  // Null if the table is asynchronous.
+  WorkerClocks* clocks() const { return clocks_.get(); }
+
+  // Logs an event, and gives it to clocks(), which must exist. A worker that is
+  // lost need not be logged. Errors of WorkerClocks::Check and PushLog::Append.
+  absl::Status Record(const v1::ClockEvent& event);
 
   // Logs and applies a push, whose keys are distinct, in the order of their
-  // hashes, in `ranges` of SparseTable::SplitOrdered. Errors of PushLog::Append
-  // and TablePartition::Push.
+  // hashes, in `ranges` of SparseTable::SplitOrdered. Then it has been applied
+  // for clocks() as well. Errors of PushLog::Append and TablePartition::Push.
   absl::StatusOr<PushOutcome> Push(const LoggedPush& push,
                                    const std::vector<PartitionRange>& ranges);
 
@@ -79,9 +89,10 @@ class LoggedTable {
           save);
 
  private:
+  class Recovery;
+
   LoggedTable(std::unique_ptr<SparseTable> table,
-              const RecoveryDirectory* directory, PushLogging logging)
-      : table_(std::move(table)), directory_(directory), logging_(logging) {}
+              const RecoveryDirectory* directory, PushLogging logging);
 
   static absl::StatusOr<std::shared_ptr<LoggedTable>> RecoverOne(
       const RecoveryDirectory& directory, const std::string& name,
@@ -97,6 +108,8 @@ class LoggedTable {
   // Push with Retention options.
   absl::StatusOr<PushOutcome> PushDecided(
       const LoggedPush& push, const std::vector<PartitionRange>& ranges);
+  // A push with a clock was applied.
+  void CountPush(const LoggedPush& push);
   // Applies a push of a log.
   absl::Status Replay(const LoggedPush& push);
 
@@ -105,6 +118,11 @@ class LoggedTable {
   const PushLogging logging_;
   PushObserver observer_;
   TableStatistics statistics_;
+  // Replaced only while the table is recovered.
+  std::unique_ptr<WorkerClocks> clocks_;
+  // Held while an event is logged and applied, so that the log has the events
+  // in their order. Taken after mutex_.
+  async::Mutex events_mutex_;
 
   // Held shared from the logging of a push until it is applied, so that the log
   // before a snapshot has only pushes that the snapshot contains; exclusively

@@ -19,7 +19,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
@@ -31,6 +30,7 @@
 #include "ps/storage/record.h"
 #include "ps/storage/table_file.h"
 #include "ps/storage/table_partition.h"
+#include "ps/storage/worker_clocks.h"
 #include "rpc/identity/worker_info.h"
 #include "telemetry/duration_histogram.h"
 
@@ -43,12 +43,14 @@ constexpr char kMagic[] = "HWSRLOG1";
 struct PushHeader {
   uint64_t client;
   uint64_t sequence;
+  uint64_t join;
+  int64_t clock;
   double learning_rate;
   int64_t time;
   uint64_t num_removed;
   uint64_t num_keys;
 };
-static_assert(sizeof(PushHeader) == 48);
+static_assert(sizeof(PushHeader) == 64);
 
 RecordKind RecordKindOf(PushKind kind) {
   switch (kind) {
@@ -104,7 +106,28 @@ absl::StatusOr<LoggedPush> ParsePush(const RecordReader& reader, PushKind kind,
        header.num_keys * static_cast<size_t>(width)},
       kind,
       header.time,
-      {reinterpret_cast<const uint64_t*>(removed), header.num_removed}};
+      {reinterpret_cast<const uint64_t*>(removed), header.num_removed},
+      {header.join, header.clock}};
+}
+
+absl::Status ReplayRecord(const RecordReader& reader, RecordKind kind,
+                          const TableFileInfo& info,
+                          PushLog::Replayer& replayer) {
+  if (const std::optional<PushKind> push_kind = PushKindOf(kind)) {
+    ASSIGN_OR_RETURN(const LoggedPush push,
+                     ParsePush(reader, *push_kind, info.spec.width));
+    return replayer.Apply(info, push);
+  }
+  if (kind == RecordKind::kClocks) {
+    ASSIGN_OR_RETURN(const auto clocks, reader.Parse<v1::TableClocks>());
+    return replayer.Apply(info, clocks);
+  }
+  if (kind == RecordKind::kClock) {
+    ASSIGN_OR_RETURN(const auto event, reader.Parse<v1::ClockEvent>());
+    return replayer.Apply(info, event);
+  }
+  return reader.Damaged(
+      absl::StrCat("an unknown record ", static_cast<uint32_t>(kind)));
 }
 
 }  // namespace
@@ -189,12 +212,10 @@ int PushLog::Sync() const {
 }
 
 absl::Status PushLog::Append(const LoggedPush& push) {
-  const PushHeader header = {rpc::ToNumber(push.id.client),
-                             push.id.sequence,
-                             push.learning_rate,
-                             push.time,
-                             push.removed.size(),
-                             push.keys.size()};
+  const PushHeader header = {
+      rpc::ToNumber(push.id.client), push.id.sequence,   push.worker_time.join,
+      push.worker_time.clock,        push.learning_rate, push.time,
+      push.removed.size(),           push.keys.size()};
   const std::array<std::span<const std::byte>, 4> body = {
       std::as_bytes(std::span(&header, 1)), std::as_bytes(push.removed),
       std::as_bytes(push.keys), std::as_bytes(push.values)};
@@ -204,9 +225,28 @@ absl::Status PushLog::Append(const LoggedPush& push) {
         absl::StrCat("a push of ", push.keys.size(),
                      " rows is too large for the log: split it"));
   }
-  const RecordPrefix prefix = MakeRecordPrefix(RecordKindOf(push.kind), body);
-  const std::span<const std::byte> parts[] = {prefix, body[0], body[1], body[2],
-                                              body[3]};
+  return AppendRecord(RecordKindOf(push.kind), body);
+}
+
+absl::Status PushLog::Append(const v1::TableClocks& clocks) {
+  const std::string bytes = clocks.SerializeAsString();
+  const std::span<const std::byte> body[] = {
+      std::as_bytes(std::span(bytes.data(), bytes.size()))};
+  return AppendRecord(RecordKind::kClocks, body);
+}
+
+absl::Status PushLog::Append(const v1::ClockEvent& event) {
+  const std::string bytes = event.SerializeAsString();
+  const std::span<const std::byte> body[] = {
+      std::as_bytes(std::span(bytes.data(), bytes.size()))};
+  return AppendRecord(RecordKind::kClock, body);
+}
+
+absl::Status PushLog::AppendRecord(
+    RecordKind kind, std::span<const std::span<const std::byte>> body) {
+  const RecordPrefix prefix = MakeRecordPrefix(kind, body);
+  std::vector<std::span<const std::byte>> parts = {prefix};
+  parts.insert(parts.end(), body.begin(), body.end());
   const async::MutexLock lock(&mutex_);
   if (broken_) {
     return absl::UnavailableError(absl::StrCat(
@@ -255,10 +295,7 @@ absl::Status PushLog::Write(std::span<const std::span<const std::byte>> parts) {
   return Failed(operation, error);
 }
 
-absl::Status PushLog::Replay(
-    const std::string& path,
-    absl::FunctionRef<absl::Status(const TableFileInfo&, const LoggedPush&)>
-        apply) {
+absl::Status PushLog::Replay(const std::string& path, Replayer& replayer) {
   std::error_code error;
   if (std::filesystem::file_size(path, error) < kMagicBytes && !error) {
     return absl::OkStatus();
@@ -277,14 +314,7 @@ absl::Status PushLog::Replay(
     const absl::StatusOr<RecordKind> kind = reader.Next();
     if (!kind.ok() && reader.torn()) break;
     RETURN_IF_ERROR(kind);
-    const std::optional<PushKind> push_kind = PushKindOf(*kind);
-    if (!push_kind.has_value()) {
-      return reader.Damaged(
-          absl::StrCat("an unknown record ", static_cast<uint32_t>(*kind)));
-    }
-    ASSIGN_OR_RETURN(const LoggedPush push,
-                     ParsePush(reader, *push_kind, info->spec.width));
-    RETURN_IF_ERROR(apply(*info, push));
+    RETURN_IF_ERROR(ReplayRecord(reader, *kind, *info, replayer));
   }
   return absl::OkStatus();
 }

@@ -11,13 +11,15 @@
 #include <utility>
 
 #include "absl/base/thread_annotations.h"
-#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "async/mutex.h"
 #include "fs/unique_fd.h"
+#include "proto/ps.pb.h"
+#include "ps/storage/record.h"
 #include "ps/storage/table_file.h"
 #include "ps/storage/table_partition.h"
+#include "ps/storage/worker_clocks.h"
 #include "telemetry/duration_histogram.h"
 
 namespace hawser::ps {
@@ -56,6 +58,8 @@ struct LoggedPush {
   int64_t time = 0;
   // Keys whose rows were removed before it, in any order.
   std::span<const uint64_t> removed = {};
+  // Not joined if the push has no clock.
+  WorkerTime worker_time = {};
 };
 
 // Applies a push whose keys are all of this partition. Errors of its Push.
@@ -63,10 +67,12 @@ absl::StatusOr<PushOutcome> ApplyPush(TablePartition& partition,
                                       const LoggedPush& push,
                                       Admission admission = Admission::kDecide);
 
-// A file of pushes: "HWSRLOG1", a TableFileHeader, and a record for each push
-// (ps/storage/record.h), whose kind is that of the push: client, sequence,
-// learning rate, time, number of removed keys and of keys, each in 8 bytes,
-// then removed keys, keys and values.
+// A file of pushes: "HWSRLOG1", a TableFileHeader, for a table with a clock the
+// TableClocks at its beginning, and a record for each push or ClockEvent
+// (ps/storage/record.h). The kind of a push's record is that of the push:
+// client, sequence, number of the client's join, its clock, learning rate,
+// time, number of removed keys and of keys, each in 8 bytes, then removed keys,
+// keys and values.
 //
 // Thread-safe.
 class PushLog {
@@ -85,16 +91,29 @@ class PushLog {
   //   record. kUnavailable        the file cannot be written; names file and
   //   cause.
   absl::Status Append(const LoggedPush& push);
+  // The same for the clocks at the beginning of the log, and their changes.
+  absl::Status Append(const v1::TableClocks& clocks);
+  absl::Status Append(const v1::ClockEvent& event);
 
-  // Calls `apply` for each push of the file `path`, in order, with the table
-  // that the file is for. A last record that is incomplete was not acknowledged
-  // and is left out; so is the whole file if its header is incomplete.
+  // Takes the records of a log, with the table that the log is for. Errors end
+  // the replay.
+  class Replayer {
+   public:
+    virtual ~Replayer() = default;
+    virtual absl::Status Apply(const TableFileInfo& info,
+                               const LoggedPush& push) = 0;
+    virtual absl::Status Apply(const TableFileInfo& info,
+                               const v1::TableClocks& clocks) = 0;
+    virtual absl::Status Apply(const TableFileInfo& info,
+                               const v1::ClockEvent& event) = 0;
+  };
+
+  // Gives the records of the file `path` to `replayer`, in order. A last record
+  // that is incomplete was not acknowledged and is left out; so is the whole
+  // file if its header is incomplete.
   //
-  // kDataLoss: another record is damaged. Errors of `apply`.
-  static absl::Status Replay(
-      const std::string& path,
-      absl::FunctionRef<absl::Status(const TableFileInfo&, const LoggedPush&)>
-          apply);
+  // kDataLoss: another record is damaged. Errors of `replayer`.
+  static absl::Status Replay(const std::string& path, Replayer& replayer);
 
  private:
   PushLog(std::string path, fs::UniqueFd file, PushLogging logging,
@@ -104,6 +123,8 @@ class PushLog {
         logging_(logging),
         sync_durations_(sync_durations) {}
 
+  absl::Status AppendRecord(RecordKind kind,
+                            std::span<const std::span<const std::byte>> body);
   absl::Status Write(std::span<const std::span<const std::byte>> parts)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Syncs the file, and records the time.

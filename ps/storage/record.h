@@ -32,6 +32,8 @@ enum class RecordKind : uint32_t {
   kPush = 5,
   kAssign = 6,
   kAssignMissing = 7,
+  kClocks = 8,  // TableClocks.
+  kClock = 9,   // ClockEvent.
 };
 
 inline constexpr size_t kMagicBytes = 8;

@@ -12,6 +12,7 @@
 #include "async/status_macros.h"
 #include "optim/rule_codec.h"
 #include "proto/ps.pb.h"
+#include "ps/storage/consistency.h"
 #include "ps/storage/sparse_table.h"
 #include "ps/storage/table_spec.h"
 #include "tensor/dtype.h"
@@ -72,6 +73,35 @@ Retention FromProto(const v1::TableRetention& proto) {
   return retention;
 }
 
+v1::TableConsistency ToProto(const Consistency& consistency) {
+  v1::TableConsistency proto;
+  switch (consistency.mode) {
+    case Consistency::Mode::kAsynchronous:
+      break;
+    case Consistency::Mode::kBoundedStaleness:
+      proto.set_mode(v1::TableConsistency::BOUNDED_STALENESS);
+      break;
+    case Consistency::Mode::kSynchronous:
+      proto.set_mode(v1::TableConsistency::SYNCHRONOUS);
+      break;
+  }
+  proto.set_bound(consistency.bound);
+  return proto;
+}
+
+std::optional<Consistency> FromProto(const v1::TableConsistency& proto) {
+  switch (proto.mode()) {
+    case v1::TableConsistency::ASYNCHRONOUS:
+      return Consistency::Asynchronous();
+    case v1::TableConsistency::BOUNDED_STALENESS:
+      return Consistency::BoundedStaleness(proto.bound());
+    case v1::TableConsistency::SYNCHRONOUS:
+      return Consistency::Synchronous();
+    default:
+      return std::nullopt;
+  }
+}
+
 }  // namespace
 
 v1::TableDescription ToProto(const TableSpec& spec) {
@@ -97,6 +127,9 @@ v1::TableDescription ToProto(const TableSpec& spec) {
   }
   if (spec.retention.active()) {
     *proto.mutable_retention() = ToProto(spec.retention);
+  }
+  if (spec.consistency.clocked()) {
+    *proto.mutable_consistency() = ToProto(spec.consistency);
   }
   return proto;
 }
@@ -142,6 +175,13 @@ absl::StatusOr<TableSpec> FromProto(const v1::TableDescription& proto) {
                        static_cast<int>(proto.storage().kind())));
   }
   spec.storage.rows_in_memory = proto.storage().rows_in_memory();
+  const std::optional<Consistency> consistency = FromProto(proto.consistency());
+  if (!consistency.has_value()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("table \"", spec.name, "\": unknown consistency ",
+                     static_cast<int>(proto.consistency().mode())));
+  }
+  spec.consistency = *consistency;
   return NormalizeTableSpec(std::move(spec));
 }
 

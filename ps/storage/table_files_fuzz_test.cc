@@ -17,11 +17,13 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "async/check.h"
+#include "proto/ps.pb.h"
 #include "ps/storage/push_log.h"
 #include "ps/storage/record.h"
 #include "ps/storage/sparse_table.h"
 #include "ps/storage/table_file.h"
 #include "ps/storage/table_spec.h"
+#include "ps/storage/worker_clocks.h"
 
 namespace {
 
@@ -40,6 +42,32 @@ std::string WithChecksums(std::span<const uint8_t> input, const char* magic) {
   }
   return file;
 }
+
+// Checks the records of a log.
+class ReplayChecks final : public hawser::ps::PushLog::Replayer {
+ public:
+  absl::Status Apply(const hawser::ps::TableFileInfo& of,
+                     const hawser::ps::LoggedPush& push) override {
+    HAWSER_CHECK(push.values.size() ==
+                 push.keys.size() * static_cast<size_t>(of.spec.width))
+        << "as many values as keys";
+    return absl::OkStatus();
+  }
+  absl::Status Apply(const hawser::ps::TableFileInfo& of,
+                     const hawser::v1::TableClocks& clocks) override {
+    const auto read =
+        hawser::ps::WorkerClocks::FromProto(of.spec.consistency, clocks);
+    HAWSER_CHECK(!read.ok() || (*read)->completed() >= 0) << "clocks";
+    return absl::OkStatus();
+  }
+  absl::Status Apply(const hawser::ps::TableFileInfo& of,
+                     const hawser::v1::ClockEvent& event) override {
+    hawser::ps::WorkerClocks clocks(of.spec.consistency);
+    const absl::StatusOr<bool> changes = clocks.Check(event);
+    if (changes.ok() && *changes) clocks.Apply(event);
+    return absl::OkStatus();
+  }
+};
 
 }  // namespace
 
@@ -71,14 +99,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   HAWSER_CHECK(info.ok() || !status.ok()) << info.status().message();
 
   write("HWSRLOG1");
-  const absl::Status replayed = hawser::ps::PushLog::Replay(
-      path, [&](const hawser::ps::TableFileInfo& of,
-                const hawser::ps::LoggedPush& push) {
-        HAWSER_CHECK(push.values.size() ==
-                     push.keys.size() * static_cast<size_t>(of.spec.width))
-            << "as many values as keys";
-        return absl::OkStatus();
-      });
+  ReplayChecks checks;
+  const absl::Status replayed = hawser::ps::PushLog::Replay(path, checks);
   HAWSER_CHECK(replayed.ok() || absl::IsDataLoss(replayed))
       << replayed.message();
   return 0;

@@ -15,6 +15,7 @@
 #include "async/status_macros.h"
 #include "optim/make_update_rule.h"
 #include "optim/update_rule.h"
+#include "ps/storage/consistency.h"
 #include "tensor/dtype.h"
 
 namespace hawser::ps {
@@ -31,6 +32,7 @@ constexpr int64_t kMinAdmissionWindow = 16;
 constexpr int64_t kMaxAdmissionWindow = int64_t{1} << 28;
 constexpr int64_t kMaxRows = int64_t{1} << 48;
 constexpr absl::Duration kMaxTtl = absl::Hours(24 * 3650);
+constexpr int64_t kMaxStaleness = 1'000'000;
 
 bool IsNameCharacter(char c) {
   return absl::ascii_isalnum(static_cast<unsigned char>(c)) || c == '_' ||
@@ -177,6 +179,14 @@ absl::StatusOr<TableSpec> NormalizeTableSpec(TableSpec spec) {
                                       kMaxShards, ", not ", spec.num_shards));
   }
   RETURN_IF_ERROR(CheckInitializer(spec));
+  if (spec.consistency.bound < 0 || spec.consistency.bound > kMaxStaleness) {
+    return Invalid(spec,
+                   absl::StrCat("its staleness must be 0 to ", kMaxStaleness,
+                                " clocks, not ", spec.consistency.bound));
+  }
+  if (spec.consistency.mode != Consistency::Mode::kBoundedStaleness) {
+    spec.consistency.bound = 0;
+  }
   RETURN_IF_ERROR(CheckTensors(spec));
   RETURN_IF_ERROR(NormalizeRetention(spec));
   RETURN_IF_ERROR(CheckStorage(spec));

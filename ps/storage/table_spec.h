@@ -11,6 +11,7 @@
 #include "absl/time/time.h"
 #include "optim/row_wise_adagrad.h"
 #include "optim/rule_spec.h"
+#include "ps/storage/consistency.h"
 #include "tensor/dtype.h"
 #include "tensor/shape.h"
 
@@ -134,6 +135,8 @@ struct TableSpec {
   Retention retention = {};
   // Other than kMemory without retention and tensors.
   TableStorage storage = {};
+  // Which pushes of other workers a pull sees.
+  Consistency consistency = {};
 
   friend bool operator==(const TableSpec&, const TableSpec&) = default;
 };

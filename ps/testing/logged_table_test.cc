@@ -265,8 +265,8 @@ TEST_F(RecoveryTest, DamageBeforeTheLastRecordAndMissingLogsAreNoticed) {
   }
   const std::string log = directory_.LogPath("a/b", 1);
   const std::string bytes = Read(log);
-  // The last record: 16 bytes before it, 48, a key and a gradient.
-  const size_t last = bytes.size() - (16 + 48 + 8 + 4);
+  // The last record: 16 bytes before it, 64, a key and a gradient.
+  const size_t last = bytes.size() - (16 + 64 + 8 + 4);
   for (size_t i = 0; i < last; ++i) {
     std::string damaged = bytes;
     damaged[i] = static_cast<char>(damaged[i] ^ 4);
