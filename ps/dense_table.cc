@@ -217,7 +217,8 @@ absl::StatusOr<DenseTable> DenseTable::Create(
                     .width = 1,
                     .dtype = description.dtype,
                     .rule = description.rule,
-                    .tensors = description.tensors};
+                    .tensors = description.tensors,
+                    .consistency = description.consistency};
   // Checks the shapes.
   ASSIGN_OR_RETURN(spec, NormalizeTableSpec(std::move(spec)));
   const int64_t elements = CountElements(spec.tensors);

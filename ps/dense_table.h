@@ -11,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "async/future.h"
 #include "optim/rule_spec.h"
+#include "ps/storage/consistency.h"
 #include "ps/storage/table_spec.h"
 #include "ps/table.h"
 #include "tensor/dtype.h"
@@ -32,6 +33,8 @@ struct DenseTableSpec {
   optim::RuleSpec rule = {};
   // Type in which weights are stored, as TableSpec::dtype.
   tensor::DType dtype = tensor::DType::kF32;
+  // As TableSpec::consistency.
+  Consistency consistency = {};
 };
 
 // The parameters of a model, or other tensors that a push updates as a whole,

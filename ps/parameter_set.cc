@@ -75,11 +75,14 @@ absl::StatusOr<std::vector<Plan>> PlanTables(
   const nn::NamedTensors parameters = module.named_parameters();
   ASSIGN_OR_RETURN(const auto groups, GroupsByParameter(parameters, options));
   std::vector<Plan> plans(1 + options.groups.size());
-  plans[0].spec = {.name = options.name, .rule = options.rule};
+  plans[0].spec = {.name = options.name,
+                   .rule = options.rule,
+                   .consistency = options.consistency};
   for (size_t i = 0; i < options.groups.size(); ++i) {
     plans[i + 1].spec = {
         .name = absl::StrCat(options.name, "/", options.groups[i].name),
-        .rule = options.groups[i].rule};
+        .rule = options.groups[i].rule,
+        .consistency = options.consistency};
   }
   for (const auto& [name, parameter] : parameters) {
     RETURN_IF_ERROR(CheckParameter(name, parameter));
@@ -173,6 +176,12 @@ async::Future<void> ParameterSet::CopyToModule(
         }
         return absl::OkStatus();
       });
+}
+
+std::vector<Table> ParameterSet::tables() const {
+  std::vector<Table> tables;
+  for (const Part& part : parts_) tables.push_back(part.table.table());
+  return tables;
 }
 
 absl::Status ParameterSet::Fetch() { return FetchAsync().Wait(); }

@@ -14,6 +14,7 @@
 #include "nn/module.h"
 #include "optim/rule_spec.h"
 #include "ps/dense_table.h"
+#include "ps/storage/consistency.h"
 #include "ps/table.h"
 #include "ps/top_k_gradients.h"
 #include "tensor/tensor.h"
@@ -49,6 +50,10 @@ struct ParameterSetOptions {
   // that do not wait for each other reach a better model so than with one
   // momentum for all of them, in the rule. Not part of snapshots.
   double trainer_momentum = 0;
+  // As TableSpec::consistency. A step of a synchronous set completes once all
+  // workers have completed the clock: StepAsync, then WorkerClock::Advance,
+  // then wait.
+  Consistency consistency = {};
 };
 
 // The parameters of a module, kept and updated by servers. Each trainer has a
@@ -98,6 +103,9 @@ class ParameterSet {
   static absl::StatusOr<std::unique_ptr<ParameterSet>> Restore(
       rpc::Agent& agent, nn::Module& module, const ParameterSetOptions& options,
       const std::string& snapshot, const std::vector<std::string>& servers);
+
+  // The tables on the servers, to join their clock.
+  std::vector<Table> tables() const;
 
   // Copies the parameters from the servers to the module.
   absl::Status Fetch();

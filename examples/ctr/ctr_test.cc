@@ -65,7 +65,10 @@ INSTANTIATE_TEST_SUITE_P(
     Counts, ProcessesTest,
     testing::Values(std::vector<std::string>{"--local"},
                     std::vector<std::string>{"--servers=1", "--trainers=1"},
-                    std::vector<std::string>{"--servers=2", "--trainers=2"}));
+                    std::vector<std::string>{"--servers=2", "--trainers=2"},
+                    std::vector<std::string>{"--servers=2",
+                                             "--consistency=bounded:4"},
+                    std::vector<std::string>{"--consistency=sync"}));
 
 // It cannot learn the products of pairs as fast.
 TEST(CtrTest, WideAndDeepLearnsAsWell) {

@@ -94,7 +94,22 @@ INSTANTIATE_TEST_SUITE_P(
     Counts, ProcessesTest,
     testing::Values(std::vector<std::string>{"--local"},
                     std::vector<std::string>{"--servers=1", "--trainers=1"},
-                    std::vector<std::string>{"--servers=2", "--trainers=2"}));
+                    std::vector<std::string>{"--servers=2", "--trainers=2"},
+                    std::vector<std::string>{"--servers=2",
+                                             "--consistency=bounded:4"},
+                    std::vector<std::string>{"--consistency=sync"}));
+
+TEST(MatrixFactorizationTest, SynchronousRunsAreEqualOnAnyNumberOfServers) {
+  std::vector<double> results;
+  for (const char* servers : {"--servers=1", "--servers=2"}) {
+    MatrixFactorization program(
+        {servers, "--trainers=3", "--consistency=sync", "--epochs=1"});
+    const nlohmann::json result = program.Result();
+    ASSERT_TRUE(result.is_object()) << program.Output();
+    results.push_back(result["test_rmse"]);
+  }
+  EXPECT_EQ(results[0], results[1]);
+}
 
 // Writes 60,000 ratings, with noise of 0.5, of 100 items by 200 users.
 std::string WriteRatings() {
@@ -200,6 +215,9 @@ std::vector<BadInput> BadInputs() {
       {"Servers", {"--servers=0"}, "--servers=0: must be 1 or greater"},
       {"Factors", {"--factors=0"}, "--factors=0: must be 1 or greater"},
       {"TestEvery", {"--test_every=1"}, "--test_every=1: must be 2 or greater"},
+      {"Consistency",
+       {"--consistency=bounded:x"},
+       "--consistency=bounded:x: must be async, sync, or bounded:N"},
       {"Resume", {"--resume"}, "--resume needs --snapshots"},
       {"NoCheckpoint",
        {"--resume", absl::StrCat("--snapshots=", testing::TempDir(), "/none")},

@@ -52,7 +52,9 @@ class TrainerProcess {
 
 absl::Status TrainerProcess::Start(const std::vector<std::string>& servers) {
   ASSIGN_OR_RETURN(position_, StartOf(options_));
-  const ps::SparseTrainerOptions trainer = {.servers = servers};
+  const ps::SparseTrainerOptions trainer = {.servers = servers,
+                                            .consistency = options_.consistency,
+                                            .num_trainers = num_trainers()};
   const bool restores = options_.resume && leads();
   if (restores) {
     ASSIGN_OR_RETURN(
@@ -81,7 +83,7 @@ absl::Status TrainerProcess::Train(telemetry::ProgressLine& line) {
     if (options_.snapshot_directory.empty()) continue;
     RETURN_IF_ERROR(Save());
   }
-  return absl::OkStatus();
+  return trainer_->Leave();
 }
 
 absl::Status TrainerProcess::TrainEpoch(telemetry::ProgressLine& line) {

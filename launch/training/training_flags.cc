@@ -2,6 +2,8 @@
 
 #include "absl/flags/flag.h"
 #include "absl/status/status.h"
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "async/status_macros.h"
@@ -12,6 +14,10 @@ ABSL_FLAG(int, servers, 1, "Number of processes that hold the tables.");
 ABSL_FLAG(int, trainers, 2, "Number of processes that compute gradients.");
 ABSL_FLAG(bool, local, false,
           "Train the same model in this process, without servers.");
+ABSL_FLAG(std::string, consistency, "async",
+          "Updates of other trainers that a step sees. async: those that have "
+          "arrived. bounded:N: all but those of their last N steps. sync: all "
+          "of the steps before, and no others.");
 ABSL_FLAG(int64_t, epochs, 3, "Passes over the training samples.");
 ABSL_FLAG(int64_t, batch_size, 256, "Samples per step and trainer.");
 ABSL_FLAG(int64_t, shuffle, 65536,
@@ -35,6 +41,25 @@ ABSL_FLAG(bool, resume, false,
           "servers and trainers.");
 
 namespace hawser::launch {
+namespace {
+
+constexpr int64_t kMostBound = 1'000'000;
+
+absl::StatusOr<ps::Consistency> ParseConsistency(const std::string& text) {
+  if (text == "async") return ps::Consistency::Asynchronous();
+  if (text == "sync") return ps::Consistency::Synchronous();
+  int64_t bound = 0;
+  if (absl::StartsWith(text, "bounded:") &&
+      absl::SimpleAtoi(text.substr(sizeof("bounded:") - 1), &bound) &&
+      bound >= 0 && bound <= kMostBound) {
+    return ps::Consistency::BoundedStaleness(bound);
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      "--consistency=", text,
+      ": must be async, sync, or bounded:N with N from 0 to ", kMostBound));
+}
+
+}  // namespace
 
 const char kTrainingFlagsFile[] = "launch/training/training_flags.cc";
 
@@ -60,6 +85,8 @@ absl::StatusOr<TrainingOptions> ReadTrainingFlags() {
   }
   options.snapshot_directory = absl::GetFlag(FLAGS_snapshots);
   options.resume = absl::GetFlag(FLAGS_resume);
+  ASSIGN_OR_RETURN(options.consistency,
+                   ParseConsistency(absl::GetFlag(FLAGS_consistency)));
   RETURN_IF_ERROR(CheckAtLeast("servers", options.num_servers, 1));
   RETURN_IF_ERROR(CheckAtLeast("trainers", options.num_trainers, 1));
   RETURN_IF_ERROR(CheckAtLeast("epochs", options.num_epochs, 1));

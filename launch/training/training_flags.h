@@ -12,6 +12,7 @@
 #include "data/tabular/sample_batches.h"
 #include "launch/job/job_options.h"
 #include "optim/rule_spec.h"
+#include "ps/storage/consistency.h"
 
 namespace hawser::launch {
 
@@ -28,6 +29,8 @@ struct TrainingOptions {
   int num_trainers = 2;
   // Trains in one process, which holds the tables as well.
   bool local = false;
+  // Of all tables.
+  ps::Consistency consistency = {};
   int64_t num_epochs = 3;
   int64_t batch_samples = 256;
   int64_t shuffle_samples = 1;

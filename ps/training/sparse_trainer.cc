@@ -18,8 +18,18 @@ Embedding EmbeddingOf(Table table, const SparseTrainerOptions& options) {
                    {.max_pushes_under_way = options.max_pushes_under_way});
 }
 
-ParameterSetOptions DenseOptions(const SparseModel& model) {
-  return {.name = "dense", .rule = model.dense_rule()};
+std::vector<TableSpec> TablesOf(const SparseModel& model,
+                                const SparseTrainerOptions& options) {
+  std::vector<TableSpec> tables = model.tables();
+  for (TableSpec& table : tables) table.consistency = options.consistency;
+  return tables;
+}
+
+ParameterSetOptions DenseOptions(const SparseModel& model,
+                                 const SparseTrainerOptions& options) {
+  return {.name = "dense",
+          .rule = model.dense_rule(),
+          .consistency = options.consistency};
 }
 
 absl::Status CheckSpec(const Table& table, const TableSpec& expected,
@@ -38,25 +48,25 @@ absl::StatusOr<std::unique_ptr<SparseTrainer>> SparseTrainer::Create(
     rpc::Agent& agent, SparseModel& model,
     const SparseTrainerOptions& options) {
   std::vector<Embedding> embeddings;
-  for (const TableSpec& spec : model.tables()) {
+  for (const TableSpec& spec : TablesOf(model, options)) {
     ASSIGN_OR_RETURN(Table table, Table::Create(agent, spec, options.servers));
     embeddings.push_back(EmbeddingOf(std::move(table), options));
   }
   std::unique_ptr<ParameterSet> dense;
   if (model.dense() != nullptr) {
-    ASSIGN_OR_RETURN(
-        dense, ParameterSet::Create(agent, *model.dense(), DenseOptions(model),
-                                    options.servers));
+    ASSIGN_OR_RETURN(dense, ParameterSet::Create(agent, *model.dense(),
+                                                 DenseOptions(model, options),
+                                                 options.servers));
   }
-  return std::unique_ptr<SparseTrainer>(
-      new SparseTrainer(model, std::move(embeddings), std::move(dense)));
+  return std::unique_ptr<SparseTrainer>(new SparseTrainer(
+      model, options, std::move(embeddings), std::move(dense)));
 }
 
 absl::StatusOr<std::unique_ptr<SparseTrainer>> SparseTrainer::Restore(
     rpc::Agent& agent, SparseModel& model, const SparseTrainerOptions& options,
     const std::string& snapshot) {
   std::vector<Embedding> embeddings;
-  for (const TableSpec& spec : model.tables()) {
+  for (const TableSpec& spec : TablesOf(model, options)) {
     ASSIGN_OR_RETURN(Table table, Table::Restore(agent, spec.name, snapshot,
                                                  options.servers));
     RETURN_IF_ERROR(CheckSpec(table, spec, snapshot));
@@ -64,32 +74,71 @@ absl::StatusOr<std::unique_ptr<SparseTrainer>> SparseTrainer::Restore(
   }
   std::unique_ptr<ParameterSet> dense;
   if (model.dense() != nullptr) {
-    ASSIGN_OR_RETURN(
-        dense, ParameterSet::Restore(agent, *model.dense(), DenseOptions(model),
-                                     snapshot, options.servers));
+    ASSIGN_OR_RETURN(dense, ParameterSet::Restore(agent, *model.dense(),
+                                                  DenseOptions(model, options),
+                                                  snapshot, options.servers));
   }
-  return std::unique_ptr<SparseTrainer>(
-      new SparseTrainer(model, std::move(embeddings), std::move(dense)));
+  return std::unique_ptr<SparseTrainer>(new SparseTrainer(
+      model, options, std::move(embeddings), std::move(dense)));
 }
 
 absl::Status SparseTrainer::Train(
     data::SampleBatches batches,
     absl::FunctionRef<absl::Status(int64_t, double)> report) {
+  RETURN_IF_ERROR(JoinClock());
   ASSIGN_OR_RETURN(std::optional<Lookup> lookup, NextLookup(batches));
   while (lookup.has_value()) {
     ASSIGN_OR_RETURN(const std::vector<Tensor> rows, TakeRows(*lookup));
-    ASSIGN_OR_RETURN(std::optional<Lookup> next, NextLookup(batches));
+    std::optional<Lookup> next;
+    if (!clock_.has_value()) {
+      ASSIGN_OR_RETURN(next, NextLookup(batches));
+    }
     const data::SampleBatch& batch = lookup->batch;
     if (dense_ != nullptr) model_.dense()->ZeroGrad();
     ASSIGN_OR_RETURN(const Tensor predictions, model_.Forward(rows, batch));
     ASSIGN_OR_RETURN(const Tensor loss, model_.Loss(predictions, rows, batch));
     RETURN_IF_ERROR(autograd::Backward(loss));
-    if (dense_ != nullptr) RETURN_IF_ERROR(dense_->Step());
+    RETURN_IF_ERROR(EndStep());
     ASSIGN_OR_RETURN(const float value, loss.item<float>());
     RETURN_IF_ERROR(report(batch.size(), value));
+    if (clock_.has_value()) {
+      ASSIGN_OR_RETURN(next, NextLookup(batches));
+    }
     lookup = std::move(next);
   }
   return Flush();
+}
+
+absl::Status SparseTrainer::JoinClock() {
+  if (!options_.consistency.clocked() || clock_.has_value()) {
+    return absl::OkStatus();
+  }
+  std::vector<Table> tables;
+  if (dense_ != nullptr) tables = dense_->tables();
+  for (const Embedding& embedding : embeddings_) {
+    tables.push_back(embedding.table());
+  }
+  ASSIGN_OR_RETURN(clock_, WorkerClock::Join(
+                               tables, {.num_workers = options_.num_trainers}));
+  return absl::OkStatus();
+}
+
+absl::Status SparseTrainer::EndStep() {
+  async::Future<void> step =
+      dense_ != nullptr ? dense_->StepAsync()
+                        : async::MakeReadyFuture<void>(absl::OkStatus());
+  // Synchronous updates are applied once all trainers have ended the step.
+  absl::Status status;
+  if (clock_.has_value()) status = clock_->Advance();
+  status.Update(std::move(step).Wait());
+  return status;
+}
+
+absl::Status SparseTrainer::Leave() {
+  if (!clock_.has_value()) return absl::OkStatus();
+  const absl::Status left = clock_->Leave().Wait();
+  clock_.reset();
+  return left;
 }
 
 absl::StatusOr<Predictions> SparseTrainer::Predict(

@@ -16,7 +16,9 @@
 #include "data/tabular/sample_batches.h"
 #include "ps/embedding.h"
 #include "ps/parameter_set.h"
+#include "ps/storage/consistency.h"
 #include "ps/training/sparse_model.h"
+#include "ps/worker_clock.h"
 #include "tensor/tensor.h"
 
 namespace hawser::rpc {
@@ -30,6 +32,11 @@ struct SparseTrainerOptions {
   std::vector<std::string> servers = {};
   // As EmbeddingOptions::max_pushes_under_way.
   int max_pushes_under_way = 4;
+  // Of all tables. Unless it is asynchronous, each step is a clock, and rows
+  // are looked up when the step before has ended.
+  Consistency consistency = {};
+  // Number of trainers, as JoinOptions::num_workers.
+  int num_trainers = 1;
 };
 
 // Predictions for samples, in their order.
@@ -41,8 +48,9 @@ struct Predictions {
 };
 
 // One trainer of a model on servers. Any number of trainers may train the same
-// model; they do not wait for each other. Each step looks up the rows of the
-// next batch while it computes.
+// model. They wait for each other as the consistency demands; all must then
+// make the same number of steps. With asynchronous tables, each step looks up
+// the rows of the next batch while it computes.
 //
 // Thread-compatible. Errors are those of Table, Embedding, ParameterSet and the
 // model.
@@ -65,11 +73,17 @@ class SparseTrainer {
 
   // Trains on all of `batches`. `report` is called after each step with the
   // number of its samples and its loss; an error that it returns ends the
-  // training. Returns once the servers have applied all updates.
+  // training. Returns once the servers have applied all updates. The first call
+  // joins the clock of the tables, if they have one.
   absl::Status Train(data::SampleBatches batches,
                      absl::FunctionRef<absl::Status(int64_t, double)> report);
 
-  // Returns the predictions for all of `batches`, without creating rows.
+  // Leaves the clock of the tables: other trainers no longer wait for this one.
+  // Does nothing if it has not joined.
+  absl::Status Leave();
+
+  // Returns the predictions for all of `batches`, without creating rows. Call
+  // Leave before.
   absl::StatusOr<Predictions> Predict(data::SampleBatches batches);
 
   // Writes all tables to the snapshot directories of the servers, as
@@ -83,12 +97,17 @@ class SparseTrainer {
     std::vector<Embedding::Prefetched> rows;
   };
 
-  SparseTrainer(SparseModel& model, std::vector<Embedding> embeddings,
+  SparseTrainer(SparseModel& model, const SparseTrainerOptions& options,
+                std::vector<Embedding> embeddings,
                 std::unique_ptr<ParameterSet> dense)
       : model_(model),
+        options_(options),
         embeddings_(std::move(embeddings)),
         dense_(std::move(dense)) {}
 
+  absl::Status JoinClock();
+  // Updates the model by the gradients of a step, and ends the step.
+  absl::Status EndStep();
   // Begins the look-ups of the next batch, if there is one.
   absl::StatusOr<std::optional<Lookup>> NextLookup(
       data::SampleBatches& batches);
@@ -98,10 +117,13 @@ class SparseTrainer {
   absl::Status Flush();
 
   SparseModel& model_;
+  const SparseTrainerOptions options_;
   // For each table of the model.
   std::vector<Embedding> embeddings_;
   // Null if the model has no dense parameters.
   const std::unique_ptr<ParameterSet> dense_;
+  // Empty before the training, and with asynchronous tables.
+  std::optional<WorkerClock> clock_;
 };
 
 }  // namespace hawser::ps

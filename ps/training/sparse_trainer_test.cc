@@ -29,6 +29,7 @@
 #include "optim/adagrad.h"
 #include "optim/rule_spec.h"
 #include "optim/sgd.h"
+#include "ps/storage/consistency.h"
 #include "ps/storage/table_spec.h"
 #include "ps/table.h"
 #include "ps/table_service.h"
@@ -80,6 +81,7 @@ class Products final : public SparseModel {
   }
   absl::StatusOr<Tensor> Forward(const std::vector<Tensor>& rows,
                                  const data::SampleBatch&) const override {
+    seen_.push_back(rows[0].ToVector<float>()[0]);
     ASSIGN_OR_RETURN(const Tensor user, autograd::Select(rows[0], 1, 0));
     ASSIGN_OR_RETURN(const Tensor item, autograd::Select(rows[0], 1, 1));
     ASSIGN_OR_RETURN(const Tensor product, autograd::Mul(user, item));
@@ -93,10 +95,13 @@ class Products final : public SparseModel {
   }
 
   float offset() const { return *offset_.value.item<float>(); }
+  // The first number of the rows of each step.
+  const std::vector<float>& seen() const { return seen_; }
   void set_width(int64_t width) { width_ = width; }
   void set_num_key_tensors(size_t count) { num_key_tensors_ = count; }
 
  private:
+  mutable std::vector<float> seen_;
   Offset offset_;
   int64_t width_ = 6;
   size_t num_key_tensors_ = 1;
@@ -116,20 +121,51 @@ absl::Status Ignore(int64_t, double) { return absl::OkStatus(); }
 // Workers "w0" and "w1" train on "w2" and "w3".
 class SparseTrainerTest : public testing::Test {
  protected:
-  void SetUp() override {
+  void SetUp() override { StartJob(); }
+
+  // Starts a new job, without tables.
+  void StartJob() {
     std::filesystem::remove_all(directory_);
-    job_.StartAll(4, [this](int, rpc::AgentOptions& options) {
+    for (auto& model : models_) model = std::make_unique<Products>();
+    job_ = std::make_unique<rpc::TestJob>();
+    job_->StartAll(4, [this](int, rpc::AgentOptions& options) {
       options.services.push_back(std::make_unique<TableService>(
           TableServiceOptions{.snapshot_directory = directory_}));
     });
   }
 
-  std::unique_ptr<SparseTrainer> Create(int rank, int max_pushes_under_way) {
-    auto trainer = SparseTrainer::Create(
-        job_.agent(rank), models_[rank],
-        {.servers = servers_, .max_pushes_under_way = max_pushes_under_way});
+  std::unique_ptr<SparseTrainer> Create(int rank,
+                                        SparseTrainerOptions options) {
+    options.servers = servers_;
+    auto trainer =
+        SparseTrainer::Create(job_->agent(rank), *models_[rank], options);
     EXPECT_THAT(trainer, IsOk());
     return *std::move(trainer);
+  }
+
+  // Returns the error for the test samples after two trainers have trained.
+  double TrainTogether(const Consistency& consistency) {
+    std::vector<std::unique_ptr<SparseTrainer>> trainers;
+    for (const int rank : {0, 1}) {
+      trainers.push_back(
+          Create(rank, {.consistency = consistency, .num_trainers = 2}));
+    }
+    EXPECT_GT(TestRmse(*trainers[0]), 0.9);
+    for (uint64_t epoch = 0; epoch < 3; ++epoch) {
+      std::vector<std::future<absl::Status>> parts;
+      for (const int rank : {0, 1}) {
+        parts.push_back(std::async(std::launch::async, [&, rank] {
+          return trainers[rank]->Train(Batches({.shuffle_samples = 10'000,
+                                                .seed = epoch,
+                                                .num_replicas = 2,
+                                                .rank = rank}),
+                                       Ignore);
+        }));
+      }
+      for (auto& part : parts) EXPECT_THAT(part.get(), IsOk());
+    }
+    for (auto& trainer : trainers) EXPECT_THAT(trainer->Leave(), IsOk());
+    return TestRmse(*trainers[0]);
   }
 
   double TestRmse(SparseTrainer& trainer) {
@@ -143,35 +179,45 @@ class SparseTrainerTest : public testing::Test {
 
   const std::string directory_ =
       absl::StrCat(testing::TempDir(), "/sparse_trainer");
-  const std::vector<std::string> servers_ = {"w2", "w3"};
-  rpc::TestJob job_;
+  std::vector<std::string> servers_ = {"w2", "w3"};
+  std::unique_ptr<rpc::TestJob> job_;
   // Of each trainer.
-  Products models_[2];
+  std::unique_ptr<Products> models_[2];
 };
 
 TEST_F(SparseTrainerTest, TwoTrainersReachTheNoise) {
-  std::vector<std::unique_ptr<SparseTrainer>> trainers;
-  for (const int rank : {0, 1}) trainers.push_back(Create(rank, 4));
-  const double before = TestRmse(*trainers[0]);
-  EXPECT_GT(before, 0.9);
-  for (uint64_t epoch = 0; epoch < 3; ++epoch) {
-    std::vector<std::future<absl::Status>> parts;
-    for (const int rank : {0, 1}) {
-      parts.push_back(std::async(std::launch::async, [&, rank] {
-        return trainers[rank]->Train(Batches({.shuffle_samples = 10'000,
-                                              .seed = epoch,
-                                              .num_replicas = 2,
-                                              .rank = rank}),
-                                     Ignore);
-      }));
-    }
-    for (auto& part : parts) ASSERT_THAT(part.get(), IsOk());
-  }
-  EXPECT_LT(TestRmse(*trainers[0]), 0.55);
+  EXPECT_LT(TrainTogether(Consistency::Asynchronous()), 0.55);
+}
+
+TEST_F(SparseTrainerTest, TrainersOfBoundedStalenessReachTheNoise) {
+  EXPECT_LT(TrainTogether(Consistency::BoundedStaleness(2)), 0.55);
+}
+
+TEST_F(SparseTrainerTest, SynchronousTrainingDoesNotDependOnTimingOrServers) {
+  const double first = TrainTogether(Consistency::Synchronous());
+  EXPECT_LT(first, 0.55);
+  servers_ = {"w3"};
+  StartJob();
+  EXPECT_EQ(TrainTogether(Consistency::Synchronous()), first);
+}
+
+TEST_F(SparseTrainerTest, AClockedStepSeesTheUpdateOfTheStepBefore) {
+  const auto trainer =
+      Create(0, {.consistency = Consistency::BoundedStaleness(0)});
+  // All steps have the same two rows.
+  auto batches = data::SampleBatches::Create(
+      std::make_unique<data::SyntheticRatings>(data::SyntheticRatingsOptions{
+          .num_samples = 20, .num_users = 1, .num_items = 1}),
+      {.batch_samples = 2});
+  ASSERT_THAT(batches, IsOk());
+  ASSERT_THAT(trainer->Train(*std::move(batches), Ignore), IsOk());
+  const std::vector<float>& seen = models_[0]->seen();
+  ASSERT_EQ(seen.size(), 10u);
+  for (size_t i = 1; i < seen.size(); ++i) EXPECT_NE(seen[i], seen[i - 1]) << i;
 }
 
 TEST_F(SparseTrainerTest, EachStepIsReported) {
-  const auto trainer = Create(0, 0);
+  const auto trainer = Create(0, {.max_pushes_under_way = 0});
   int64_t steps = 0;
   int64_t samples = 0;
   double first = 0;
@@ -192,7 +238,7 @@ TEST_F(SparseTrainerTest, EachStepIsReported) {
 }
 
 TEST_F(SparseTrainerTest, AnErrorOfTheReportEndsTheTraining) {
-  const auto trainer = Create(0, 4);
+  const auto trainer = Create(0, {.max_pushes_under_way = 4});
   int steps = 0;
   EXPECT_THAT(trainer->Train(Batches({}),
                              [&](int64_t, double) {
@@ -205,51 +251,51 @@ TEST_F(SparseTrainerTest, AnErrorOfTheReportEndsTheTraining) {
 }
 
 TEST_F(SparseTrainerTest, PredictionsCreateNoRows) {
-  const auto trainer = Create(0, 4);
+  const auto trainer = Create(0, {.max_pushes_under_way = 4});
   TestRmse(*trainer);
-  const auto table = Table::Open(job_.agent(0), "rows", servers_);
+  const auto table = Table::Open(job_->agent(0), "rows", servers_);
   ASSERT_THAT(table, IsOk());
   EXPECT_EQ(table->Size().Wait()->rows, 0);
 }
 
 // Up to the order in which the servers get look-ups ahead and pushes.
 TEST_F(SparseTrainerTest, ARestoredTrainerGoesOnAsTheSavedOneWould) {
-  const auto trainer = Create(0, 0);
+  const auto trainer = Create(0, {.max_pushes_under_way = 0});
   ASSERT_THAT(trainer->Train(Batches({.seed = 1}), Ignore), IsOk());
   ASSERT_THAT(trainer->Save("first"), IsOk());
   const double saved = TestRmse(*trainer);
   ASSERT_THAT(trainer->Train(Batches({.seed = 2}), Ignore), IsOk());
   const double expected = TestRmse(*trainer);
   EXPECT_LT(expected, saved - 0.02);
-  EXPECT_NE(models_[0].offset(), 2);
+  EXPECT_NE(models_[0]->offset(), 2);
 
   auto restored = SparseTrainer::Restore(
-      job_.agent(1), models_[1],
+      job_->agent(1), *models_[1],
       {.servers = servers_, .max_pushes_under_way = 0}, "first");
   ASSERT_THAT(restored, IsOk());
-  EXPECT_NE(models_[1].offset(), 2);
+  EXPECT_NE(models_[1]->offset(), 2);
   EXPECT_EQ(TestRmse(**restored), saved);
   ASSERT_THAT((*restored)->Train(Batches({.seed = 2}), Ignore), IsOk());
   EXPECT_NEAR(TestRmse(**restored), expected, 0.01);
 
-  EXPECT_THAT(SparseTrainer::Restore(job_.agent(1), models_[1],
+  EXPECT_THAT(SparseTrainer::Restore(job_->agent(1), *models_[1],
                                      {.servers = servers_}, "second"),
               StatusIs(absl::StatusCode::kNotFound, HasSubstr("second")));
 }
 
 TEST_F(SparseTrainerTest, ASnapshotOfAnotherModelIsRefused) {
-  ASSERT_THAT(Create(0, 0)->Save("first"), IsOk());
-  models_[0].set_width(7);
+  ASSERT_THAT(Create(0, {.max_pushes_under_way = 0})->Save("first"), IsOk());
+  models_[0]->set_width(7);
   EXPECT_THAT(
-      SparseTrainer::Restore(job_.agent(0), models_[0], {.servers = servers_},
+      SparseTrainer::Restore(job_->agent(0), *models_[0], {.servers = servers_},
                              "first"),
       StatusIs(absl::StatusCode::kInvalidArgument,
                HasSubstr("table 'rows' of the snapshot 'first' has another")));
 }
 
 TEST_F(SparseTrainerTest, AModelNeedsKeysForEachTable) {
-  const auto trainer = Create(0, 0);
-  models_[0].set_num_key_tensors(2);
+  const auto trainer = Create(0, {.max_pushes_under_way = 0});
+  models_[0]->set_num_key_tensors(2);
   EXPECT_THAT(trainer->Train(Batches({}), Ignore),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        HasSubstr("1 tables and keys for 2")));
