@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/strings/ascii.h"
+#include "ps/storage/retention/retention_counts.h"
 #include "ps/storage/table_statistics.h"
 
 namespace hawser::ps {
@@ -37,6 +38,23 @@ constexpr CountMapping kCounts[] = {
      "Bytes of rows in replies."},
 };
 
+struct RetentionMapping {
+  int64_t RetentionCounts::*count;
+  const char* family;
+  const char* help;
+};
+
+constexpr RetentionMapping kRetentionCounts[] = {
+    {&RetentionCounts::rows_expired, "ps_rows_expired_total",
+     "Rows that were removed after their time to live."},
+    {&RetentionCounts::rows_evicted, "ps_rows_evicted_total",
+     "Rows that were removed to make room for others."},
+    {&RetentionCounts::updates_not_admitted, "ps_updates_not_admitted_total",
+     "Gradients of keys that had too few pushes for a row."},
+    {&RetentionCounts::updates_without_room, "ps_updates_without_room_total",
+     "Gradients of keys for which there was no room."},
+};
+
 Metric Labelled(LoggedTable& table, double value) {
   return {.labels = {{"table", table.table().spec().name}}, .value = value};
 }
@@ -60,6 +78,16 @@ std::vector<MetricFamily> TableMetrics(
       family.metrics.push_back(Labelled(
           *table,
           static_cast<double>(table->statistics().counts().*mapping.count)));
+    }
+  }
+  for (const RetentionMapping& mapping : kRetentionCounts) {
+    MetricFamily& family = families.emplace_back(
+        MetricFamily{mapping.family, mapping.help, MetricType::kCounter});
+    for (const auto& table : tables) {
+      if (!table->table().spec().retention.active()) continue;
+      family.metrics.push_back(Labelled(
+          *table, static_cast<double>(table->table().retention_counts().*
+                                      mapping.count)));
     }
   }
   MetricFamily count{"ps_tables",

@@ -13,6 +13,7 @@
 #include "async/status_macros.h"
 #include "proto/ps.pb.h"
 #include "ps/clock/clock_gate.h"
+#include "ps/clock/clock_metrics.h"
 #include "ps/clock/clock_server.h"
 #include "ps/clock/row_service.h"
 #include "ps/server/table_server.h"
@@ -170,7 +171,11 @@ std::map<std::string, int64_t> TableService::DebugNumbers() const {
 }
 
 std::vector<telemetry::MetricFamily> TableService::Metrics() const {
-  return server_->Metrics();
+  std::vector<telemetry::MetricFamily> families = server_->Metrics();
+  for (telemetry::MetricFamily& family : ClockMetrics(ClocksOfTables())) {
+    families.push_back(std::move(family));
+  }
+  return families;
 }
 
 absl::StatusOr<std::shared_ptr<TableClient>> ClientOf(rpc::Agent& agent) {

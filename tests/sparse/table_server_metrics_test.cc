@@ -18,6 +18,7 @@
 #include "ps/storage/table_spec.h"
 #include "ps/table.h"
 #include "ps/table_service.h"
+#include "ps/worker_clock.h"
 #include "store/grpc/server.h"
 #include "tensor/tensor.h"
 #include "tests/program.h"
@@ -152,6 +153,51 @@ TEST(TableServerMetricsTest, ShowsRequestsSnapshotsAndCalls) {
   EXPECT_THAT((*trainer)->Shutdown(), IsOk());
   ASSERT_EQ(::kill(server.pid(), SIGTERM), 0);
   EXPECT_EQ(server.Wait(), 0) << server.Errors();
+}
+
+TEST(TableServerMetricsTest, ShowsClocksAndEvictions) {
+  const auto store = store::StoreServer::Start({});
+  ASSERT_THAT(store, IsOk());
+  const std::string url = absl::StrCat("tcp://", (*store)->address());
+  Program server("cli/hawser",
+                 {"ps", "--name=ps0", "--rank=1", absl::StrCat("--init=", url),
+                  "--metrics-addr=127.0.0.1:0"});
+  launch::WorkerOptions options;
+  options.identity = {.name = "trainer", .rank = 2};
+  options.meeting_place.url = url;
+  options.services.push_back(std::make_unique<ps::TableService>());
+  const auto trainer = launch::Worker::Start(std::move(options));
+  ASSERT_THAT(trainer, IsOk());
+  ASSERT_TRUE(server.WaitForError("serving as 'ps0'")) << server.Errors();
+  const auto clocked =
+      ps::Table::Create((*trainer)->agent(),
+                        {.name = "clocked",
+                         .width = 4,
+                         .consistency = ps::Consistency::BoundedStaleness(2)},
+                        {"ps0"});
+  ASSERT_THAT(clocked, IsOk());
+  const auto small = ps::Table::Create(
+      (*trainer)->agent(),
+      {.name = "small", .width = 4, .retention = {.admission_pushes = 2}},
+      {"ps0"});
+  ASSERT_THAT(small, IsOk());
+  const Tensor keys = Tensor::Arange(10, {.dtype = tensor::DType::kI64});
+  ASSERT_THAT(small->Push(keys, Tensor::Ones({10, 4})).Wait(), IsOk());
+  const auto clock = ps::WorkerClock::Join({*clocked});
+  ASSERT_THAT(clock, IsOk());
+  ASSERT_THAT(clocked->Pull(keys).Wait(), IsOk());
+
+  const std::string metrics = Get(MetricsPort(server.Errors()), "/metrics");
+  for (const char* line : {
+           "ps_updates_not_admitted_total{table=\"small\"} 10\n",
+           "ps_rows_evicted_total{table=\"small\"} 0\n",
+           "ps_clock{table=\"clocked\"} ",
+           "ps_clock_workers{table=\"clocked\"} 1\n",
+           "ps_parked_requests{table=\"clocked\"} 0\n",
+           "ps_staleness_steps_total{table=\"clocked\",steps=\"0\"} 1\n",
+       }) {
+    EXPECT_THAT(metrics, HasSubstr(line));
+  }
 }
 
 TEST(TableServerMetricsTest, AWorkerThatWaitsForOthersIsNotReady) {
