@@ -211,7 +211,7 @@ INSTANTIATE_TEST_SUITE_P(Local, TerminalTest, ::testing::Bool());
 
 std::vector<std::string> WithCredentials(const std::string& directory,
                                          const std::string& token) {
-  return {"--epochs=2", "--tls_cert=" + directory + "/{worker}.crt",
+  return {"--epochs=1", "--tls_cert=" + directory + "/{worker}.crt",
           "--tls_key=" + directory + "/{worker}.key",
           "--tls_ca=" + directory + "/ca.crt", "--token_file=" + token};
 }
