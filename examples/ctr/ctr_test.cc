@@ -1,10 +1,8 @@
 // Tests that run the example as a user does, in several processes.
-#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -12,36 +10,20 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
-#include "tests/program.h"
+#include "tests/training/training_program.h"
 
 namespace hawser::examples::ctr {
 namespace {
 
 using ::testing::HasSubstr;
-using tests::Program;
+using tests::DataFlag;
+using tests::TemporaryPath;
 
-// The example with a silent limit for machines that may stall for seconds.
-class Ctr : public Program {
+class Ctr : public tests::TrainingProgram {
  public:
-  explicit Ctr(std::vector<std::string> flags)
-      : Program("examples/ctr/ctr", Patient(std::move(flags))) {}
-
-  // The result of a run that succeeds.
-  nlohmann::json Result() {
-    EXPECT_EQ(Wait(), 0) << Errors();
-    return nlohmann::json::parse(Output(), nullptr, false);
-  }
-
- private:
-  static std::vector<std::string> Patient(std::vector<std::string> flags) {
-    flags.insert(flags.begin(), "--silent_limit=20s");
-    return flags;
-  }
+  explicit Ctr(const std::vector<std::string>& flags)
+      : TrainingProgram("examples/ctr/ctr", flags) {}
 };
-
-std::string TemporaryPath(const std::string& name) {
-  return absl::StrCat(testing::TempDir(), "/", name);
-}
 
 class ProcessesTest : public testing::TestWithParam<std::vector<std::string>> {
 };
@@ -166,13 +148,6 @@ struct BadInput {
   std::string error;
 };
 
-// Writes a file and returns the flag that names it.
-std::string DataFlag(const std::string& name, const std::string& text) {
-  const std::string path = TemporaryPath(name);
-  std::ofstream(path) << text;
-  return absl::StrCat("--data=", path);
-}
-
 std::vector<BadInput> BadInputs() {
   return {
       {"Model", {"--model=x"}, "--model=x: must be deepfm or wide_deep"},
@@ -207,12 +182,7 @@ std::vector<BadInput> BadInputs() {
 class BadInputTest : public testing::TestWithParam<BadInput> {};
 
 TEST_P(BadInputTest, IsReportedOnceBeforeProcessesStart) {
-  Ctr program(GetParam().flags);
-  EXPECT_EQ(program.Wait(), 1);
-  const std::string errors = program.Errors();
-  EXPECT_THAT(errors, HasSubstr(GetParam().error));
-  EXPECT_EQ(std::count(errors.begin(), errors.end(), '\n'), 1) << errors;
-  EXPECT_EQ(program.Output(), "");
+  Ctr(GetParam().flags).ExpectError(GetParam().error);
 }
 
 INSTANTIATE_TEST_SUITE_P(All, BadInputTest, testing::ValuesIn(BadInputs()),

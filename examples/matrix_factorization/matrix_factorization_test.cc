@@ -1,13 +1,10 @@
 // Tests that run the example as a user does, in several processes.
-#include <algorithm>
-#include <chrono>
 #include <csignal>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -19,7 +16,7 @@
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
 #include "ps/training/checkpoint.h"
-#include "tests/program.h"
+#include "tests/training/training_program.h"
 
 namespace hawser::examples::matrix_factorization {
 namespace {
@@ -27,31 +24,15 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
-using tests::Program;
+using tests::DataFlag;
+using tests::TemporaryPath;
 
-// The example with a silent limit for machines that may stall for seconds.
-class MatrixFactorization : public Program {
+class MatrixFactorization : public tests::TrainingProgram {
  public:
-  explicit MatrixFactorization(std::vector<std::string> flags)
-      : Program("examples/matrix_factorization/matrix_factorization",
-                Patient(std::move(flags))) {}
-
-  // The result of a run that succeeds.
-  nlohmann::json Result() {
-    EXPECT_EQ(Wait(), 0) << Errors();
-    return nlohmann::json::parse(Output(), nullptr, false);
-  }
-
- private:
-  static std::vector<std::string> Patient(std::vector<std::string> flags) {
-    flags.insert(flags.begin(), "--silent_limit=20s");
-    return flags;
-  }
+  explicit MatrixFactorization(const std::vector<std::string>& flags)
+      : TrainingProgram("examples/matrix_factorization/matrix_factorization",
+                        flags) {}
 };
-
-std::string TemporaryPath(const std::string& name) {
-  return absl::StrCat(testing::TempDir(), "/", name);
-}
 
 // An empty directory.
 std::string NewDirectory(const std::string& name) {
@@ -63,13 +44,10 @@ std::string NewDirectory(const std::string& name) {
 
 // Waits until there is a checkpoint after `epochs`; false after a minute.
 bool WaitForEpochs(const std::string& directory, int64_t epochs) {
-  const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(1);
-  while (std::chrono::steady_clock::now() < end) {
+  return tests::WaitForFiles(directory, [&] {
     const auto checkpoint = ps::ReadCheckpoint(directory);
-    if (checkpoint.ok() && checkpoint->epochs >= epochs) return true;
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  }
-  return false;
+    return checkpoint.ok() && checkpoint->epochs >= epochs;
+  });
 }
 
 class ProcessesTest : public testing::TestWithParam<std::vector<std::string>> {
@@ -203,13 +181,6 @@ struct BadInput {
   std::string error;
 };
 
-// Writes a file and returns the flag that names it.
-std::string DataFlag(const std::string& name, const std::string& text) {
-  const std::string path = TemporaryPath(name);
-  std::ofstream(path) << text;
-  return absl::StrCat("--data=", path);
-}
-
 std::vector<BadInput> BadInputs() {
   return {
       {"Servers", {"--servers=0"}, "--servers=0: must be 1 or greater"},
@@ -235,12 +206,7 @@ std::vector<BadInput> BadInputs() {
 class BadInputTest : public testing::TestWithParam<BadInput> {};
 
 TEST_P(BadInputTest, IsReportedOnceBeforeProcessesStart) {
-  MatrixFactorization program(GetParam().flags);
-  EXPECT_EQ(program.Wait(), 1);
-  const std::string errors = program.Errors();
-  EXPECT_THAT(errors, HasSubstr(GetParam().error));
-  EXPECT_EQ(std::count(errors.begin(), errors.end(), '\n'), 1) << errors;
-  EXPECT_EQ(program.Output(), "");
+  MatrixFactorization(GetParam().flags).ExpectError(GetParam().error);
 }
 
 INSTANTIATE_TEST_SUITE_P(All, BadInputTest, testing::ValuesIn(BadInputs()),
