@@ -7,6 +7,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "async/status_macros.h"
+#include "ps/storage/disk/rocksdb_storage.h"
+#include "ps/storage/disk/row_disk.h"
 #include "ps/storage/snapshot_directory.h"
 #include "ps/storage/sparse_table.h"
 #include "ps/storage/table_export.h"
@@ -19,12 +21,20 @@ struct ExportFlags {
   std::string snapshot;
   std::string path;
   std::string snapshot_directory;
+  std::string disk_directory;
 };
 
 absl::Status Export(const ExportFlags& flags, const CommandContext& context) {
   const ps::SnapshotDirectory directory(flags.snapshot_directory);
+  ps::SparseTableOptions options;
+  std::unique_ptr<ps::DiskStorage> disk;
+  if (!flags.disk_directory.empty()) {
+    disk = std::make_unique<ps::RocksDbStorage>(flags.disk_directory);
+    RETURN_IF_ERROR(disk->Open("export"));
+    options.disk = disk.get();
+  }
   ASSIGN_OR_RETURN(const std::unique_ptr<ps::SparseTable> table,
-                   directory.Restore(flags.table, flags.snapshot, {}, {}));
+                   directory.Restore(flags.table, flags.snapshot, {}, options));
   ASSIGN_OR_RETURN(const ps::NamedTensors tensors, ps::ExportTable(*table));
   RETURN_IF_ERROR(ps::WriteTensors(tensors, flags.path));
   for (const auto& [name, tensor] : tensors) {
@@ -55,6 +65,11 @@ void AddPsExport(CLI::App& ps, CommandContext& context) {
                   "The directory of snapshots.")
       ->type_name("DIR")
       ->required();
+  command
+      .add_option("--disk-dir", flags->disk_directory,
+                  "Directory for the rows of a table that keeps rows in "
+                  "RocksDB, while it is exported.")
+      ->type_name("DIR");
   command.callback(
       [flags, &context] { context.outcome = Export(*flags, context); });
 }

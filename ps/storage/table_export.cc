@@ -31,12 +31,23 @@ namespace {
 
 using ::hawser::tensor::Tensor;
 
-// The keys of the rows, ascending.
-std::vector<uint64_t> KeysOf(const SparseTable& table) {
+// The keys of the rows, in memory and on a disk, ascending.
+absl::StatusOr<std::vector<uint64_t>> KeysOf(const SparseTable& table) {
   std::vector<uint64_t> keys;
   keys.reserve(static_cast<size_t>(table.num_rows()));
-  table.ForEachRow(
-      [&](uint64_t key, const std::byte*) { keys.push_back(key); });
+  PartitionCopy copy;
+  for (size_t p = 0; p < table.num_partitions(); ++p) {
+    const TablePartition& partition = table.partition(p);
+    partition.Export(copy);
+    const size_t row_bytes = partition.exported_row_bytes();
+    for (size_t at = 0; at < copy.rows.size(); at += row_bytes) {
+      std::memcpy(&keys.emplace_back(), &copy.rows[at], sizeof(uint64_t));
+    }
+    RETURN_IF_ERROR(copy.ForEachRowOnDisk([&](uint64_t key, const std::byte*) {
+      keys.push_back(key);
+      return absl::OkStatus();
+    }));
+  }
   std::sort(keys.begin(), keys.end());
   return keys;
 }
@@ -102,7 +113,7 @@ absl::StatusOr<NamedTensors> ExportTable(SparseTable& table) {
         "table \"", table.spec().name, "\" has ", table.shards().count, " of ",
         table.spec().num_shards, " shards here"));
   }
-  const std::vector<uint64_t> keys = KeysOf(table);
+  ASSIGN_OR_RETURN(const std::vector<uint64_t> keys, KeysOf(table));
   ASSIGN_OR_RETURN(Tensor weights, WeightsOf(keys, table));
   if (!table.spec().tensors.empty()) {
     return ExportDense(keys, weights, table.spec());

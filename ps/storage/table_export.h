@@ -27,6 +27,7 @@ using NamedTensors = std::vector<std::pair<std::string, tensor::Tensor>>;
 //
 // kFailedPrecondition  a shard is missing.
 // kDataLoss            a dense table has a row that is no part of its tensors.
+// Errors of RowDisk.
 absl::StatusOr<NamedTensors> ExportTable(SparseTable& table);
 
 // Writes tensors to the file `path`, if it ends in ".safetensors", and

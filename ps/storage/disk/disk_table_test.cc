@@ -28,6 +28,7 @@
 #include "ps/storage/push_log.h"
 #include "ps/storage/recovery_directory.h"
 #include "ps/storage/sparse_table.h"
+#include "ps/storage/table_export.h"
 #include "ps/storage/table_file.h"
 #include "ps/storage/table_partition.h"
 #include "ps/storage/table_spec.h"
@@ -204,6 +205,21 @@ TEST_F(DiskTableTest, SnapshotsHaveAllRowsAndRestoreOntoAnyServers) {
   train(*table, 2);
   train(*restored, 2);
   EXPECT_EQ(Pull(*restored, kKeys), Pull(*table, kKeys));
+}
+
+TEST_F(DiskTableTest, ExportHasTheRowsOnTheDisk) {
+  const auto table = Create(Spec(50, "SGD(lr=1)"));
+  std::vector<int64_t> expected;
+  for (uint64_t key = 0; key < 500; ++key) {
+    ASSERT_THAT(
+        table->Push(std::vector<uint64_t>{key}, std::vector<float>(kWidth), 1),
+        IsOk());
+    expected.push_back(static_cast<int64_t>(key));
+  }
+  const auto tensors = ExportTable(*table);
+  ASSERT_THAT(tensors, IsOk());
+  EXPECT_EQ((*tensors)[0].second.ToVector<int64_t>(), expected);
+  EXPECT_EQ((*tensors)[1].second.ToVector<float>(), Pull(*table, 500));
 }
 
 TEST_F(DiskTableTest, ARestartedServerHasAllPushes) {
