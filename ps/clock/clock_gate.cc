@@ -11,18 +11,13 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
-#include "absl/time/time.h"
-#include "async/clock.h"
 #include "async/future.h"
 #include "async/mutex.h"
 #include "async/status_macros.h"
 #include "net/per_peer_quota.h"
 #include "proto/ps.pb.h"
-#include "ps/clock/decoded_push.h"
-#include "ps/storage/consistency.h"
 #include "ps/storage/logged_table.h"
 #include "ps/storage/sparse_table.h"
-#include "ps/storage/table_partition.h"
 #include "ps/storage/worker_clocks.h"
 #include "rpc/agent/host_handle.h"
 #include "rpc/functions/method.h"
@@ -31,13 +26,6 @@
 
 namespace hawser::ps {
 namespace {
-
-// Time for the answer to a request that waited in vain to reach its caller
-// before the deadline: a tenth of what is left, and no more than this.
-constexpr absl::Duration kMaxAnswerTime = absl::Milliseconds(500);
-// That wait for one push. When a push is sent again, earlier calls have ended,
-// or their replies would be lost.
-constexpr size_t kMaxCallsOfPush = 4;
 
 v1::ClockEvent EventOf(v1::ClockEvent::Kind kind, rpc::Incarnation worker,
                        WorkerTime time) {
@@ -67,114 +55,6 @@ absl::Status ClockGate::WithPrefix(const absl::Status& status) const {
   if (status.ok()) return status;
   return {status.code(), absl::StrCat("table \"", table_->table().spec().name,
                                       "\": ", std::string(status.message()))};
-}
-
-absl::StatusOr<uint64_t> ClockGate::Park(const rpc::MethodCall& call, Kind kind,
-                                         WorkerTime time,
-                                         async::Future<void>& future) {
-  RETURN_IF_ERROR(closed_);
-  net::PerPeerQuota::Reservation reservation;
-  if (kind != Kind::kPush) {
-    ASSIGN_OR_RETURN(reservation,
-                     quota_->Admit(call.peer.name, call.request_bytes));
-  }
-  async::Promise<void> promise;
-  future = promise.future();
-  const uint64_t id = ++last_id_;
-  parked_.emplace(id, Parked{kind, call.peer.incarnation, time,
-                             std::move(promise), std::move(reservation)});
-  return id;
-}
-
-void ClockGate::Watch(uint64_t id, const rpc::MethodCall& call) {
-  const std::weak_ptr<ClockGate> gate = weak_from_this();
-  rpc::Cancellation::Registration registration;
-  if (call.cancellation != nullptr) {
-    registration = call.cancellation->OnCancel([gate, id] {
-      if (const auto self = gate.lock()) {
-        self->End(id, absl::CancelledError("the call was cancelled"));
-      }
-    });
-  }
-  std::optional<async::TimerId> timer;
-  const rpc::HostHandle::Use host = host_->Acquire();
-  if (host && call.deadline != async::kNever) {
-    async::Clock& clock = host->clock();
-    const absl::Duration left = async::TimeBetween(clock.Now(), call.deadline);
-    timer = clock.CallAt(
-        async::AddDelay(call.deadline, -std::min(left / 10, kMaxAnswerTime)),
-        [gate, id] {
-          if (const auto self = gate.lock()) self->OnDeadline(id);
-        });
-  }
-  bool waits = false;
-  {
-    const async::MutexLock lock(&mutex_);
-    const auto parked = parked_.find(id);
-    waits = parked != parked_.end();
-    if (waits) {
-      parked->second.timer = timer;
-      parked->second.cancellation = std::move(registration);
-    }
-  }
-  if (!waits && timer.has_value()) host->clock().Cancel(*timer);
-}
-
-void ClockGate::Take(uint64_t id, const absl::Status& status,
-                     Answers& answers) {
-  const auto parked = parked_.find(id);
-  if (parked == parked_.end()) return;
-  answers.emplace_back(std::move(parked->second), status);
-  parked_.erase(parked);
-}
-
-void ClockGate::Send(Answers answers) {
-  for (auto& [parked, status] : answers) {
-    if (parked.timer.has_value()) {
-      const rpc::HostHandle::Use host = host_->Acquire();
-      if (host) host->clock().Cancel(*parked.timer);
-    }
-    parked.promise.Set(status);
-  }
-}
-
-void ClockGate::End(uint64_t id, const absl::Status& status) {
-  Answers answers;
-  {
-    const async::MutexLock lock(&mutex_);
-    Take(id, status, answers);
-  }
-  Send(std::move(answers));
-}
-
-void ClockGate::OnDeadline(uint64_t id) {
-  Answers answers;
-  {
-    const async::MutexLock lock(&mutex_);
-    const auto found = parked_.find(id);
-    if (found == parked_.end()) return;
-    const Parked& parked = found->second;
-    std::string text;
-    switch (parked.kind) {
-      case Kind::kPull:
-        text = absl::StrCat("a pull at clock ", parked.time.clock, " waited ",
-                            clocks_.WaitsFor(parked.worker, parked.time));
-        break;
-      case Kind::kPush:
-        text = absl::StrCat(
-            "a push of clock ", parked.time.clock, " waited ",
-            clocks_.WaitsFor(parked.worker,
-                             {parked.time.join, parked.time.clock + 1}),
-            "; do not wait for a push before the clock is advanced");
-        break;
-      case Kind::kLeave:
-        text = absl::StrCat("to leave at clock ", parked.time.clock,
-                            ", the worker's pushes must arrive");
-        break;
-    }
-    Take(id, WithPrefix(absl::DeadlineExceededError(text)), answers);
-  }
-  Send(std::move(answers));
 }
 
 void ClockGate::CountPull(WorkerTime time) {
@@ -212,63 +92,6 @@ absl::Status ClockGate::CheckPush(const rpc::MethodCall& call,
                                   uint64_t sequence, WorkerTime time) const {
   return WithPrefix(
       clocks_.FindPush({call.peer.incarnation, sequence}, time).status());
-}
-
-async::Future<void> ClockGate::Push(const rpc::MethodCall& call,
-                                    DecodedPush push) {
-  const PushId push_id = push.id;
-  const WorkerTime time = push.time;
-  const PushKey key{time.clock, call.peer.name, push_id.client,
-                    push_id.sequence};
-  async::Future<void> future;
-  Answers answers;
-  const auto park = [&]() -> absl::StatusOr<uint64_t> {
-    const async::MutexLock lock(&mutex_);
-    unseen_.erase(push_id.client);
-    ASSIGN_OR_RETURN(const WorkerClocks::PushState state,
-                     clocks_.FindPush(push_id, time));
-    if (state == WorkerClocks::PushState::kApplied) return 0;
-    PendingPushes& pushes = applied_.contains(key) ? applied_ : pending_;
-    auto found = pushes.find(key);
-    if (found == pushes.end()) {
-      if (state == WorkerClocks::PushState::kArrived) {
-        return absl::FailedPreconditionError(absl::StrCat(
-            "push ", push_id.sequence, " of clock ", time.clock,
-            " was dropped: it failed, or its worker left before the clock was "
-            "complete"));
-      }
-      ASSIGN_OR_RETURN(net::PerPeerQuota::Reservation reservation,
-                       quota_->Admit(call.peer.name, push.bytes()));
-      found = pushes
-                  .emplace(key,
-                           PendingPush{std::move(push), std::move(reservation)})
-                  .first;
-    }
-    const absl::StatusOr<uint64_t> id = Park(call, Kind::kPush, time, future);
-    if (!id.ok()) {
-      if (state == WorkerClocks::PushState::kNew) pushes.erase(found);
-      return id;
-    }
-    std::vector<uint64_t>& calls = found->second.calls;
-    calls.push_back(*id);
-    if (calls.size() > kMaxCallsOfPush) {
-      Take(calls.front(), absl::UnavailableError("the push was sent again"),
-           answers);
-      calls.erase(calls.begin());
-    }
-    if (state == WorkerClocks::PushState::kNew) {
-      clocks_.PushArrived(push_id, time);
-    }
-    return id;
-  };
-  const absl::StatusOr<uint64_t> id = park();
-  Send(std::move(answers));
-  if (!id.ok()) return async::MakeReadyFuture<void>(WithPrefix(id.status()));
-  if (*id == 0) return async::MakeReadyFuture<void>(absl::OkStatus());
-  Watch(*id, call);
-  LookUpWorkers();
-  Proceed();
-  return future;
 }
 
 absl::StatusOr<int64_t> ClockGate::Join(const rpc::MethodCall& call,
@@ -375,79 +198,6 @@ void ClockGate::TakeReady(Answers& answers) {
   for (const auto& [id, answer] : ready) Take(id, answer, answers);
 }
 
-void ClockGate::DropPushes(Answers& answers) {
-  for (auto it = pending_.begin(); it != pending_.end();) {
-    const auto& [key, pending] = *it;
-    if (clocks_.Counts(key.worker, pending.push.time)) {
-      ++it;
-      continue;
-    }
-    for (uint64_t call : pending.calls) {
-      Take(call,
-           WithPrefix(absl::FailedPreconditionError(
-               absl::StrCat("a push of clock ", key.clock, " was dropped: '",
-                            key.name, "' left before the clock was complete"))),
-           answers);
-    }
-    it = pending_.erase(it);
-  }
-}
-
-bool ClockGate::TakeClock() {
-  if (applies_ || clocks_.applied() >= clocks_.completed()) return false;
-  applies_ = true;
-  const int64_t clock = clocks_.applied();
-  while (!pending_.empty() && pending_.begin()->first.clock <= clock) {
-    applied_.insert(pending_.extract(pending_.begin()));
-  }
-  return true;
-}
-
-absl::Status ClockGate::ApplyPush(const DecodedPush& push) {
-  ASSIGN_OR_RETURN(const std::vector<PartitionRange> ranges,
-                   table_->table().SplitOrdered(push.keys));
-  ASSIGN_OR_RETURN(const PushOutcome outcome,
-                   table_->Push(push.view(), ranges));
-  table_->statistics().CountPush(outcome, push.keys.size(),
-                                 push.values.size() * sizeof(float));
-  return absl::OkStatus();
-}
-
-void ClockGate::ApplyClock() {
-  std::vector<std::pair<PushKey, const DecodedPush*>> pushes;
-  {
-    const async::MutexLock lock(&mutex_);
-    for (const auto& [key, pending] : applied_) {
-      pushes.emplace_back(key, &pending.push);
-    }
-  }
-  std::vector<absl::Status> results;
-  results.reserve(pushes.size());
-  for (const auto& [key, push] : pushes) {
-    results.push_back(WithPrefix(ApplyPush(*push)));
-  }
-  Answers answers;
-  {
-    const async::MutexLock lock(&mutex_);
-    for (size_t i = 0; i < pushes.size(); ++i) {
-      for (uint64_t call : applied_.at(pushes[i].first).calls) {
-        Take(call, results[i], answers);
-      }
-    }
-    applied_.clear();
-    clocks_.FinishClock();
-    applies_ = false;
-  }
-  Send(std::move(answers));
-}
-
-// Steps:
-//   1. Drop the pushes of workers that left before they completed their clock.
-//   2. Take the pushes of the next clock, if it is complete.
-//   3. Answer the requests that need not wait any more.
-//   4. Apply the pushes that were taken, and begin again.
-// While one thread applies pushes, others only answer requests; it looks for
-// the next clock when it is done.
 void ClockGate::Proceed() {
   bool took = true;
   while (took) {

@@ -122,6 +122,9 @@ class WorkerClocks {
       Consistency consistency, const v1::TableClocks& proto);
 
  private:
+  // Keeps sums of clocks in range.
+  static constexpr int64_t kMaxClock = int64_t{1} << 60;
+
   struct Step {
     // Unset: the worker has not completed it.
     std::optional<int64_t> announced;
