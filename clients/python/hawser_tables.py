@@ -14,7 +14,7 @@ import grpc
 import numpy
 
 from hawser_client import CallError, Credentials
-from proto import ps_pb2, ps_pb2_grpc, tensor_pb2
+from proto import ps_pb2, ps_pb2_grpc, table_pb2, tensor_pb2
 
 _DTYPES = {"float32": tensor_pb2.DTYPE_F32, "int64": tensor_pb2.DTYPE_I64}
 _RETRIED = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED)
@@ -61,11 +61,11 @@ class Table:
                uniform=(0.0, 0.0), seed=0, num_shards=1024, credentials=Credentials(),
                source="python"):
         """Creates the table, unless it exists. uniform: the range of initial weights."""
-        description = ps_pb2.TableDescription(
+        description = table_pb2.TableDescription(
             name=name, width=width, dtype="f32", seed=seed, num_shards=num_shards)
         description.rule.name = rule
         description.rule.options.update(options or {})
-        description.initializer.kind = ps_pb2.TableInitializer.UNIFORM
+        description.initializer.kind = table_pb2.TableInitializer.UNIFORM
         description.initializer.a, description.initializer.b = uniform
         workers = [directory.find(server) for server in servers]
         table = cls(description, workers, directory.job, credentials, source)
@@ -80,7 +80,7 @@ class Table:
     def open(cls, directory, name, servers, credentials=Credentials(), source="python"):
         """Opens a table that exists."""
         workers = [directory.find(server) for server in servers]
-        table = cls(ps_pb2.TableDescription(name=name), workers, directory.job, credentials, source)
+        table = cls(table_pb2.TableDescription(name=name), workers, directory.job, credentials, source)
         request = ps_pb2.DescribeTableRequest(table=name)
         table.description = table._call(0, "DescribeTable", request).table
         return table

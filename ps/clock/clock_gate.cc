@@ -16,6 +16,7 @@
 #include "async/status_macros.h"
 #include "net/per_peer_quota.h"
 #include "proto/ps.pb.h"
+#include "proto/table_files.pb.h"
 #include "ps/storage/logged_table.h"
 #include "ps/storage/sparse_table.h"
 #include "ps/storage/worker_clocks.h"

@@ -18,7 +18,7 @@
 #include "absl/strings/str_cat.h"
 #include "async/mutex.h"
 #include "async/status_macros.h"
-#include "proto/ps.pb.h"
+#include "proto/table_files.pb.h"
 #include "ps/storage/consistency.h"
 #include "ps/storage/key_batch.h"
 #include "ps/storage/push_log.h"

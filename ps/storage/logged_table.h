@@ -15,7 +15,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "async/mutex.h"
-#include "proto/ps.pb.h"
+#include "proto/table_files.pb.h"
 #include "ps/storage/push_log.h"
 #include "ps/storage/push_observer.h"
 #include "ps/storage/recovery_directory.h"

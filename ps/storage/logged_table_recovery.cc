@@ -10,7 +10,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "async/status_macros.h"
-#include "proto/ps.pb.h"
+#include "proto/table_files.pb.h"
 #include "ps/storage/consistency.h"
 #include "ps/storage/logged_table.h"
 #include "ps/storage/push_log.h"

@@ -26,7 +26,7 @@
 #include "async/mutex.h"
 #include "async/status_macros.h"
 #include "fs/unique_fd.h"
-#include "proto/ps.pb.h"
+#include "proto/table_files.pb.h"
 #include "ps/storage/record.h"
 #include "ps/storage/table_file.h"
 #include "ps/storage/table_partition.h"

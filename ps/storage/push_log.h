@@ -15,7 +15,7 @@
 #include "absl/status/statusor.h"
 #include "async/mutex.h"
 #include "fs/unique_fd.h"
-#include "proto/ps.pb.h"
+#include "proto/table_files.pb.h"
 #include "ps/storage/record.h"
 #include "ps/storage/table_file.h"
 #include "ps/storage/table_partition.h"

@@ -11,7 +11,7 @@
 #include "absl/time/time.h"
 #include "async/status_macros.h"
 #include "optim/rule_codec.h"
-#include "proto/ps.pb.h"
+#include "proto/table.pb.h"
 #include "ps/storage/consistency.h"
 #include "ps/storage/sparse_table.h"
 #include "ps/storage/table_spec.h"

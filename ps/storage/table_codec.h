@@ -4,7 +4,7 @@
 #define HAWSER_PS_STORAGE_TABLE_CODEC_H_
 
 #include "absl/status/statusor.h"
-#include "proto/ps.pb.h"
+#include "proto/table.pb.h"
 #include "ps/storage/sparse_table.h"
 #include "ps/storage/table_spec.h"
 

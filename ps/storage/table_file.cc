@@ -14,7 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "async/status_macros.h"
 #include "fs/atomic_file.h"
-#include "proto/ps.pb.h"
+#include "proto/table_files.pb.h"
 #include "ps/storage/push_window.h"
 #include "ps/storage/record.h"
 #include "ps/storage/sparse_table.h"

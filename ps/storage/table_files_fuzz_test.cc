@@ -17,7 +17,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "async/check.h"
-#include "proto/ps.pb.h"
+#include "proto/table_files.pb.h"
 #include "ps/storage/push_log.h"
 #include "ps/storage/record.h"
 #include "ps/storage/sparse_table.h"

@@ -14,7 +14,7 @@
 #include "absl/strings/str_join.h"
 #include "async/mutex.h"
 #include "async/status_macros.h"
-#include "proto/ps.pb.h"
+#include "proto/table_files.pb.h"
 #include "ps/storage/consistency.h"
 #include "ps/storage/push_window.h"
 #include "ps/storage/table_partition.h"

@@ -16,7 +16,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "async/mutex.h"
-#include "proto/ps.pb.h"
+#include "proto/table_files.pb.h"
 #include "ps/storage/consistency.h"
 #include "ps/storage/push_window.h"
 #include "ps/storage/table_partition.h"

@@ -8,7 +8,7 @@
 #include "async/testing/status_matchers.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "proto/ps.pb.h"
+#include "proto/table_files.pb.h"
 #include "ps/storage/consistency.h"
 #include "ps/storage/table_partition.h"
 #include "rpc/identity/worker_info.h"
