@@ -37,14 +37,21 @@ bool RingWriter::HasRoom(size_t size, bool* broken) {
   return capacity_ - (written_ - read_) >= space;
 }
 
-RingResult RingWriter::Write(std::string_view frame) {
+RingResult RingWriter::FindRoom(size_t frame_bytes) {
   bool broken = false;
-  if (!HasRoom(frame.size(), &broken) && !broken) {
+  if (!HasRoom(frame_bytes, &broken) && !broken) {
     control_.writer_waits.store(1, std::memory_order_seq_cst);
     // The reader may have read before it could see `writer_waits`.
-    if (!HasRoom(frame.size(), &broken) && !broken) return RingResult::kNothing;
+    if (!HasRoom(frame_bytes, &broken) && !broken) return RingResult::kNothing;
   }
-  if (broken) return RingResult::kBroken;
+  return broken ? RingResult::kBroken : RingResult::kDone;
+}
+
+RingResult RingWriter::Write(std::string_view frame) {
+  if (const RingResult room = FindRoom(frame.size());
+      room != RingResult::kDone) {
+    return room;
+  }
   const auto size = static_cast<uint32_t>(frame.size());
   CopyIn(written_, &size, sizeof(size));
   CopyIn(written_ + sizeof(size), frame.data(), frame.size());

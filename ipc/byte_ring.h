@@ -51,6 +51,9 @@ class RingWriter {
   // Writes a frame of up to kMaxRingFrame bytes. If there is no space, writes
   // nothing and marks the writer as waiting.
   RingResult Write(std::string_view frame);
+  // The same without writing: after kDone, Write of `frame_bytes` bytes has
+  // space.
+  RingResult FindRoom(size_t frame_bytes);
 
   // After writing: whether the reader's doorbell must be signalled.
   bool NeedsSignal();

@@ -1,4 +1,5 @@
-// Memory of the peer that one of its messages refers to.
+// Memory of the peer, or of the heap that it writes, to which one of its
+// messages refers.
 
 #ifndef HAWSER_RPC_SAME_HOST_INCOMING_REGION_H_
 #define HAWSER_RPC_SAME_HOST_INCOMING_REGION_H_
@@ -23,15 +24,17 @@ namespace hawser::rpc {
 // the memory. Thread-safe.
 class IncomingRegion {
  public:
-  // `slot` belongs to `memory`.
+  // `half` belongs to `memory` and is written by the peer; `slot` is less than
+  // kNumSlots.
   IncomingRegion(std::shared_ptr<LinkMemory> memory,
                  std::shared_ptr<const ipc::PeerProcess> peer,
                  std::shared_ptr<ipc::ParallelCopier> copier,
-                 const std::atomic<uint64_t>& slot, uint64_t value)
+                 const LinkHalf& half, uint32_t slot, uint64_t value)
       : memory_(std::move(memory)),
         peer_(std::move(peer)),
         copier_(std::move(copier)),
-        slot_(slot),
+        half_(half),
+        slot_(half.slots[slot]),
         value_(value) {}
   ~IncomingRegion();
 
@@ -43,11 +46,17 @@ class IncomingRegion {
   // kUnavailable if the peer has ended or freed the message; the content of
   // `to` is then unspecified.
   absl::Status Read(uint64_t address, void* to, size_t size) const;
+  // Same, of a range of the heap, which must be in it.
+  absl::Status ReadHeap(size_t offset, void* to, size_t size) const;
 
  private:
+  // Of the bytes that were read before.
+  absl::Status CheckSlot() const;
+
   const std::shared_ptr<LinkMemory> memory_;
   const std::shared_ptr<const ipc::PeerProcess> peer_;
   const std::shared_ptr<ipc::ParallelCopier> copier_;
+  const LinkHalf& half_;
   const std::atomic<uint64_t>& slot_;
   const uint64_t value_;
   absl::AnyInvocable<void() &&> at_end_;
@@ -66,6 +75,21 @@ class RemoteChunk final : public RemoteBytes {
  private:
   const std::shared_ptr<const IncomingRegion> region_;
   const uint64_t address_;
+};
+
+// The bytes of the heap from `offset` on.
+class HeapChunk final : public RemoteBytes {
+ public:
+  HeapChunk(std::shared_ptr<const IncomingRegion> region, size_t offset)
+      : region_(std::move(region)), offset_(offset) {}
+
+  absl::Status Fetch(size_t offset, void* to, size_t size) const override {
+    return region_->ReadHeap(offset_ + offset, to, size);
+  }
+
+ private:
+  const std::shared_ptr<const IncomingRegion> region_;
+  const size_t offset_;
 };
 
 }  // namespace hawser::rpc

@@ -20,7 +20,8 @@ SameHostLink::SameHostLink(Parts parts, ipc::EventLoop* loop)
       in_(side_ == Side::kServer ? memory_->layout().to_server
                                  : memory_->layout().to_client),
       reader_(&in_.control, in_.bytes.data(), kRingBytes),
-      writer_(&out_.control, out_.bytes.data(), kRingBytes) {}
+      writer_(&out_.control, out_.bytes.data(), kRingBytes),
+      heap_(kHeapBegin, kHeapBytes) {}
 
 SameHostLink::~SameHostLink() {
   for (const auto& [call, region] : regions_) {
@@ -69,7 +70,7 @@ void SameHostLink::Close(absl::Status status) {
     waiting.swap(waiting_);
     any_waiting_.store(false, std::memory_order_relaxed);
     num_replies_waiting_.store(0, std::memory_order_relaxed);
-    for (const auto& [call, region] : regions) RevokeLocked(region.slot);
+    for (const auto& [call, region] : regions) RevokeLocked(region);
   }
   loop_.Unwatch(socket_.get());
   loop_.Remove(this);

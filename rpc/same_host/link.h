@@ -10,10 +10,12 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/inlined_vector.h"
 #include "absl/functional/any_invocable.h"
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
@@ -23,6 +25,7 @@
 #include "ipc/byte_ring.h"
 #include "ipc/event_loop.h"
 #include "ipc/peer_process.h"
+#include "ipc/range_allocator.h"
 #include "proto/same_host.pb.h"
 #include "rpc/link/message_link.h"
 #include "rpc/same_host/link_memory.h"
@@ -30,10 +33,11 @@
 
 namespace hawser::rpc {
 
-// Small messages are written into the ring. For larger ones the ring contains
-// their location in this process: the peer copies them once, directly to their
-// destination, and this process keeps them until Forget. Messages that do not
-// fit are queued.
+// Small messages are written into the ring. Larger chunks of messages are
+// copied to the heap of the shared memory, from which the peer copies them to
+// their destination. For still larger ones, and if the heap is full, the ring
+// contains their location in this process: the peer copies them once, and this
+// process keeps them until Forget. Messages that do not fit are queued.
 //
 // The link ends by Close, when the peer's process ends, or when the peer
 // violates the protocol. A backlog of 131,072 replies that the peer has not
@@ -98,19 +102,41 @@ class SameHostLink final : public MessageLink,
     absl::AnyInvocable<void()&&> run = nullptr;
   };
 
+  // A copy of a chunk in the heap.
+  struct HeapRange {
+    size_t chunk = 0;
+    size_t offset = 0;
+    size_t size = 0;
+  };
+
   // Memory that a sent message keeps alive for the peer.
   struct Region {
     uint32_t slot = 0;
-    Payload payload;
-    std::string chunk_list;
+    // Empty if no chunk is read from it.
+    Payload payload = {};
+    std::string chunk_list = {};
+    absl::InlinedVector<HeapRange, 2> heap = {};
   };
 
   // Returns false if the message must be queued.
   bool TrySendLocked(LinkMessage& message)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // The same for a message with chunks that the frame does not contain.
+  bool TrySendLargeLocked(LinkMessage& message)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Adds the chunks to the frame, and ranges of the heap for them to `region`.
+  // Returns whether the peer reads any from `payload`.
+  bool PlaceChunksLocked(const Payload& payload, Region& region)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void CopyToHeapLocked(const Payload& payload, const Region& region)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Whether the ring has space for a frame; otherwise this link waits for it.
+  bool HasRoomLocked(size_t frame_bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool WriteLocked(std::string_view frame)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void RevokeLocked(uint32_t slot) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void RevokeLocked(const Region& region) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void FreeHeapLocked(const Region& region)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void AwaitRoomLocked(LinkMessage message)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   LinkMessage TakeWaitingLocked(const std::deque<LinkMessage>::iterator& at)
@@ -151,6 +177,7 @@ class SameHostLink final : public MessageLink,
 
   async::Mutex mutex_;
   ipc::RingWriter writer_ ABSL_GUARDED_BY(mutex_);
+  ipc::RangeAllocator heap_ ABSL_GUARDED_BY(mutex_);
   v1::SameHostFrame outgoing_frame_ ABSL_GUARDED_BY(mutex_);
   std::string outgoing_ ABSL_GUARDED_BY(mutex_);
   std::vector<uint32_t> free_slots_ ABSL_GUARDED_BY(mutex_);

@@ -21,13 +21,19 @@ namespace hawser::rpc {
 inline constexpr size_t kRingBytes = size_t{256} << 10;
 // Number of messages that may refer to their sender's memory at the same time.
 inline constexpr size_t kNumSlots = 4096;
+// Of the copies of chunks of one direction.
+inline constexpr size_t kHeapBytes = size_t{4} << 20;
+// Offset 0 is none.
+inline constexpr size_t kHeapBegin = 64;
 
 // One direction of a link. The sender increments a message's slot before it
-// releases the memory that the message refers to.
+// releases the memory that the message refers to, be it in the heap, whose
+// ranges the sender allocates, or its own.
 struct LinkHalf {
   ipc::RingControl control;
   std::array<std::atomic<uint64_t>, kNumSlots> slots;
   std::array<char, kRingBytes> bytes;
+  alignas(64) std::array<char, kHeapBytes> heap;
 };
 struct LinkLayout {
   LinkHalf to_server;

@@ -179,16 +179,15 @@ absl::Status SameHostLink::ReadChunks(v1::SameHostFrame& frame,
   std::shared_ptr<IncomingRegion> region;
   const bool has_list = frame.has_chunk_list();
   const auto is_remote = [](const v1::SameHostChunk& chunk) {
-    return chunk.address() != 0;
+    return chunk.address() != 0 || chunk.heap_offset() != 0;
   };
   if (has_list ||
       std::any_of(frame.chunks().begin(), frame.chunks().end(), is_remote)) {
     if (frame.slot() >= kNumSlots) {
       return absl::InternalError("a slot that does not exist");
     }
-    region = std::make_shared<IncomingRegion>(memory_, peer_, loop_.copier(),
-                                              in_.slots[frame.slot()],
-                                              frame.slot_value());
+    region = std::make_shared<IncomingRegion>(
+        memory_, peer_, loop_.copier(), in_, frame.slot(), frame.slot_value());
     if (frame.kind() == v1::SameHostFrame::KIND_REPLY) {
       region->AtEnd([weak = weak_from_this(), call = frame.call()] {
         if (auto link = weak.lock()) {
@@ -219,7 +218,14 @@ absl::Status SameHostLink::ReadChunks(v1::SameHostFrame& frame,
           " bytes; raise GrpcTransportOptions::max_message_bytes at both "
           "ends"));
     }
-    if (is_remote(chunk)) {
+    if (chunk.heap_offset() != 0) {
+      if (chunk.heap_offset() > kHeapBytes ||
+          size > kHeapBytes - chunk.heap_offset()) {
+        return absl::InternalError("a chunk beyond the heap");
+      }
+      payload.Append(std::make_shared<HeapChunk>(region, chunk.heap_offset()),
+                     size);
+    } else if (is_remote(chunk)) {
       payload.Append(std::make_shared<RemoteChunk>(region, chunk.address()),
                      size);
     } else {

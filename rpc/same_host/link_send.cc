@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstring>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -16,6 +18,9 @@ namespace {
 // total, since copying them twice costs less than a system call.
 constexpr size_t kMaxInlineChunk = size_t{4} << 10;
 constexpr size_t kMaxInlineBytes = size_t{16} << 10;
+// Larger chunks up to this size are copied to the heap: two copies cost less
+// than reading the memory of another process.
+constexpr size_t kMaxHeapChunk = size_t{512} << 10;
 // Twice the limit on one client's calls, since replies to rejected calls wait
 // as well.
 constexpr size_t kMaxRepliesWaiting = size_t{1} << 17;
@@ -38,6 +43,17 @@ v1::SameHostFrame::Kind ToFrameKind(LinkMessage::Kind kind) {
 bool IsReplyOrRelease(const LinkMessage& message) {
   return message.kind == LinkMessage::Kind::kReply ||
          message.kind == LinkMessage::Kind::kRelease;
+}
+
+// Whether a chunk is not sent in the frame.
+bool HasLargeChunks(const Payload& payload) {
+  size_t bytes = 0;
+  for (const Payload::Chunk& chunk : payload.chunks()) {
+    if (chunk.size > kMaxInlineChunk) return true;
+    bytes += chunk.size;
+  }
+  return bytes > kMaxInlineBytes ||
+         payload.chunks().size() > kMaxInlineBytes / 16;
 }
 
 }  // namespace
@@ -86,67 +102,94 @@ bool SameHostLink::TrySendLocked(LinkMessage& message) {
   if (!message.error.ok()) {
     *frame.mutable_error() = ToStatusDetails(message.error);
   }
-  Region region;
-  bool any_remote = false;
-  size_t inline_bytes = 0;
-  for (const Payload::Chunk& chunk : message.payload.chunks()) {
-    v1::SameHostChunk* sent = frame.add_chunks();
-    if (chunk.size <= kMaxInlineChunk &&
-        inline_bytes + chunk.size <= kMaxInlineBytes) {
-      inline_bytes += chunk.size;
-      sent->set_content(chunk.data, chunk.size);
-    } else {
-      any_remote = true;
-      sent->set_address(reinterpret_cast<uintptr_t>(chunk.data));
-      sent->set_size(chunk.size);
+  if (!HasLargeChunks(message.payload)) {
+    for (const Payload::Chunk& chunk : message.payload.chunks()) {
+      frame.add_chunks()->set_content(chunk.data, chunk.size);
     }
+    frame.SerializeToString(&outgoing_);
+    return WriteLocked(outgoing_);
   }
+  return TrySendLargeLocked(message);
+}
+
+bool SameHostLink::TrySendLargeLocked(LinkMessage& message) {
+  if (free_slots_.empty()) {
+    if (regions_.size() == kNumSlots) return false;
+    free_slots_.push_back(static_cast<uint32_t>(regions_.size()));
+  }
+  v1::SameHostFrame& frame = outgoing_frame_;
+  Region region{.slot = free_slots_.back()};
+  frame.set_slot(region.slot);
+  frame.set_slot_value(out_.slots[region.slot].load(std::memory_order_relaxed));
+  const bool in_place = PlaceChunksLocked(message.payload, region);
   frame.SerializeToString(&outgoing_);
-  if (outgoing_.size() > ipc::kMaxRingFrame / 2 && !frame.chunks().empty()) {
-    // Inline bytes always fit, so the number of chunks exceeds the frame.
+  if (outgoing_.size() > ipc::kMaxRingFrame / 2) {
+    // The bytes in the frame always fit, so the chunks are too many.
     v1::SameHostChunkList list;
     list.mutable_chunks()->Swap(frame.mutable_chunks());
     region.chunk_list = list.SerializeAsString();
-    any_remote = true;
-  }
-  if (any_remote) {
-    if (free_slots_.empty() && regions_.size() < kNumSlots) {
-      free_slots_.push_back(static_cast<uint32_t>(regions_.size()));
-    }
-    if (free_slots_.empty()) return false;
-    region.slot = free_slots_.back();
-    frame.set_slot(region.slot);
-    frame.set_slot_value(
-        out_.slots[region.slot].load(std::memory_order_relaxed));
-    free_slots_.pop_back();
-    auto [it, is_new] = regions_.try_emplace(message.call);
-    if (!is_new) RevokeLocked(it->second.slot);
-    it->second = std::move(region);
-    if (!it->second.chunk_list.empty()) {
-      v1::SameHostChunk* list = frame.mutable_chunk_list();
-      list->set_address(
-          reinterpret_cast<uintptr_t>(it->second.chunk_list.data()));
-      list->set_size(it->second.chunk_list.size());
-    }
+    v1::SameHostChunk* at = frame.mutable_chunk_list();
+    at->set_address(reinterpret_cast<uintptr_t>(region.chunk_list.data()));
+    at->set_size(region.chunk_list.size());
     frame.SerializeToString(&outgoing_);
-    if (!WriteLocked(outgoing_)) {
-      free_slots_.push_back(it->second.slot);
-      regions_.erase(it);
-      return false;
-    }
-    if (message.kind == LinkMessage::Kind::kReply) {
-      // The caller's next request comes when it has copied this.
-      loop_.PollUntil(async::AddDelay(std::chrono::steady_clock::now(),
-                                      CopyTime(message.payload.size())));
-    }
-    it->second.payload = std::move(message.payload);
-    return true;
   }
-  return WriteLocked(outgoing_);
+  // A message that must wait is not copied.
+  if (!HasRoomLocked(outgoing_.size())) {
+    FreeHeapLocked(region);
+    return false;
+  }
+  CopyToHeapLocked(message.payload, region);
+  writer_.Write(outgoing_);
+  free_slots_.pop_back();
+  if (message.kind == LinkMessage::Kind::kReply) {
+    // The caller's next request comes when it has copied this.
+    loop_.PollUntil(async::AddDelay(std::chrono::steady_clock::now(),
+                                    CopyTime(message.payload.size())));
+  }
+  if (in_place) region.payload = std::move(message.payload);
+  auto [it, is_new] = regions_.try_emplace(message.call);
+  if (!is_new) RevokeLocked(it->second);
+  it->second = std::move(region);
+  return true;
 }
 
-bool SameHostLink::WriteLocked(std::string_view frame) {
-  switch (writer_.Write(frame)) {
+bool SameHostLink::PlaceChunksLocked(const Payload& payload, Region& region) {
+  bool in_place = false;
+  size_t in_frame = 0;
+  for (size_t i = 0; i < payload.chunks().size(); ++i) {
+    const Payload::Chunk& chunk = payload.chunks()[i];
+    v1::SameHostChunk* sent = outgoing_frame_.add_chunks();
+    if (chunk.size <= kMaxInlineChunk &&
+        in_frame + chunk.size <= kMaxInlineBytes) {
+      in_frame += chunk.size;
+      sent->set_content(chunk.data, chunk.size);
+      continue;
+    }
+    sent->set_size(chunk.size);
+    std::optional<size_t> offset;
+    if (chunk.size <= kMaxHeapChunk) offset = heap_.Allocate(chunk.size);
+    if (offset.has_value()) {
+      region.heap.push_back(
+          {.chunk = i, .offset = *offset, .size = chunk.size});
+      sent->set_heap_offset(*offset);
+    } else {
+      in_place = true;
+      sent->set_address(reinterpret_cast<uintptr_t>(chunk.data));
+    }
+  }
+  return in_place;
+}
+
+void SameHostLink::CopyToHeapLocked(const Payload& payload,
+                                    const Region& region) {
+  for (const HeapRange& range : region.heap) {
+    std::memcpy(&out_.heap[range.offset], payload.chunks()[range.chunk].data,
+                range.size);
+  }
+}
+
+bool SameHostLink::HasRoomLocked(size_t frame_bytes) {
+  switch (writer_.FindRoom(frame_bytes)) {
     case ipc::RingResult::kDone:
       return true;
     case ipc::RingResult::kNothing:
@@ -157,6 +200,11 @@ bool SameHostLink::WriteLocked(std::string_view frame) {
   // The ring is unusable.
   BreakLocked(absl::InternalError("the peer broke the shared ring"));
   return false;
+}
+
+bool SameHostLink::WriteLocked(std::string_view frame) {
+  return HasRoomLocked(frame.size()) &&
+         writer_.Write(frame) == ipc::RingResult::kDone;
 }
 
 void SameHostLink::AwaitRoomLocked(LinkMessage message) {
@@ -189,9 +237,16 @@ void SameHostLink::BreakLocked(absl::Status status) {
   });
 }
 
-void SameHostLink::RevokeLocked(uint32_t slot) {
-  out_.slots[slot].fetch_add(1, std::memory_order_seq_cst);
-  free_slots_.push_back(slot);
+void SameHostLink::RevokeLocked(const Region& region) {
+  out_.slots[region.slot].fetch_add(1, std::memory_order_seq_cst);
+  free_slots_.push_back(region.slot);
+  FreeHeapLocked(region);
+}
+
+void SameHostLink::FreeHeapLocked(const Region& region) {
+  for (const HeapRange& range : region.heap) {
+    heap_.Free(range.offset, range.size);
+  }
 }
 
 void SameHostLink::Forget(uint64_t call) {
@@ -199,7 +254,7 @@ void SameHostLink::Forget(uint64_t call) {
   LinkMessage not_sent;
   async::MutexLock lock(&mutex_);
   if (auto it = regions_.find(call); it != regions_.end()) {
-    RevokeLocked(it->second.slot);
+    RevokeLocked(it->second);
     region = std::move(it->second);
     regions_.erase(it);
   }

@@ -210,6 +210,27 @@ TEST_F(HostileClientTest, ASlotThatDoesNotExistEndsTheLink) {
   AwaitEnd();
 }
 
+TEST_F(HostileClientTest, AChunkBeyondTheHeapEndsTheLink) {
+  const std::pair<uint64_t, uint64_t> chunks[] = {{kHeapBytes - 10, 11},
+                                                  {kHeapBytes + 1, 1},
+                                                  {~uint64_t{0}, 2},
+                                                  {64, kHeapBytes}};
+  for (const auto& [offset, size] : chunks) {
+    ComeIn();
+    v1::SameHostFrame frame;
+    frame.set_kind(v1::SameHostFrame::KIND_REQUEST);
+    frame.set_call(1);
+    frame.set_path("/t.T/Echo");
+    frame.add_chunks()->set_heap_offset(offset);
+    frame.mutable_chunks(0)->set_size(size);
+    ipc::RingWriter writer(&half().control, half().bytes.data(), kRingBytes);
+    ASSERT_EQ(writer.Write(frame.SerializeAsString()), ipc::RingResult::kDone);
+    SignalPeer();
+    AwaitEnd();
+  }
+  EXPECT_THAT(Call("/t.T/Echo", "still served").Wait(), IsOk());
+}
+
 TEST_F(HostileClientTest, InvalidAddressesAndExcessiveSizesFail) {
   ComeIn();
   ipc::RingWriter writer(&half().control, half().bytes.data(), kRingBytes);

@@ -40,7 +40,8 @@ async::MonotonicTime In(absl::Duration time) {
 }
 
 TEST_F(SameHostTest, MessagesOfManySizesRoundTripWithoutTheSocket) {
-  for (size_t size : {0, 1, 4095, 4096, 4097, 16384, 100'000, 20'000'000}) {
+  for (size_t size :
+       {0, 1, 4095, 4096, 4097, 16384, 100'000, 524'288, 524'289, 20'000'000}) {
     std::string text(size, 'x');
     for (size_t i = 0; i < size; i += 1009) text[i] = static_cast<char>(i);
     EXPECT_THAT(Call("/t.T/Echo", text).Wait(), IsOkAndHolds(text));
@@ -278,26 +279,79 @@ TEST_F(SameHostTest, DroppedCallsFail) {
               StatusIs(absl::StatusCode::kUnavailable));
 }
 
-// The memory of a cancelled call is reused.
-TEST_F(SameHostTest, FreedBytesAreNeverReturnedToAReader) {
+// Of messages up to 512 KiB the sender's memory is free once they are sent.
+TEST_F(SameHostTest, MessagesInTheHeapDoNotKeepTheSendersMemory) {
   auto memory = std::make_shared<std::string>(100'000, 'x');
   Payload request;
   request.Append(memory, memory->data(), memory->size());
   auto future = Call(*connection_, "/t.T/Hold", std::move(request));
   auto call = TakeHeld();
+  EXPECT_EQ(memory.use_count(), 1);
+  const std::string sent = *memory;
+  *memory = std::string(100'000, 'y');
+  EXPECT_THAT(call->TakeRequest().Flatten(), IsOkAndHolds(sent));
+  Payload reply;
+  reply.Append(memory, memory->data(), memory->size());
+  call->Reply(std::move(reply));
+  EXPECT_THAT(std::move(future).Wait(), IsOkAndHolds(*memory));
+  EXPECT_EQ(memory.use_count(), 1);
+}
+
+// 4 MiB, which 40 messages of 500,000 bytes exceed.
+TEST_F(SameHostTest, MessagesBeyondTheHeapAreReadInPlace) {
+  std::vector<async::Future<std::string>> futures;
+  std::vector<std::string> texts;
+  for (int round = 0; round < 2; ++round) {
+    for (int i = 0; i < 40; ++i) {
+      texts.emplace_back(500'000, static_cast<char>('A' + i));
+      futures.push_back(Call("/t.T/Hold", texts.back()));
+    }
+    for (int i = 0; i < 40; ++i) {
+      auto call = TakeHeld();
+      call->Reply(call->TakeRequest());
+    }
+    for (size_t i = 0; i < futures.size(); ++i) {
+      EXPECT_THAT(std::move(futures[i]).Wait(), IsOkAndHolds(texts[i]));
+    }
+    futures.clear();
+    texts.clear();
+  }
+  EXPECT_EQ(socket_->num_calls, 0);
+}
+
+// A range of a cancelled call is used again.
+TEST_F(SameHostTest, FreedRangesOfTheHeapAreNeverReturnedToAReader) {
+  auto future = Call("/t.T/Hold", std::string(100'000, 'x'));
+  auto call = TakeHeld();
   const Payload there = call->TakeRequest();
   EXPECT_THAT(there.Flatten(), IsOkAndHolds(std::string(100'000, 'x')));
+  connection_->Cancel(last_id_);
+  EXPECT_THAT(std::move(future).Wait(), StatusIs(absl::StatusCode::kCancelled));
+  EXPECT_THAT(Call("/t.T/Echo", std::string(100'000, 'y')).Wait(), IsOk());
+  EXPECT_THAT(there.Flatten(), StatusIs(absl::StatusCode::kUnavailable,
+                                        HasSubstr("freed the message")));
+}
+
+// The memory of a cancelled call is reused.
+TEST_F(SameHostTest, FreedBytesAreNeverReturnedToAReader) {
+  auto memory = std::make_shared<std::string>(1'000'000, 'x');
+  Payload request;
+  request.Append(memory, memory->data(), memory->size());
+  auto future = Call(*connection_, "/t.T/Hold", std::move(request));
+  auto call = TakeHeld();
+  const Payload there = call->TakeRequest();
+  EXPECT_THAT(there.Flatten(), IsOkAndHolds(std::string(1'000'000, 'x')));
   EXPECT_EQ(memory.use_count(), 2);
   connection_->Cancel(last_id_);
   EXPECT_THAT(std::move(future).Wait(), StatusIs(absl::StatusCode::kCancelled));
   EXPECT_EQ(memory.use_count(), 1);
-  *memory = std::string(100'000, 'y');
+  *memory = std::string(1'000'000, 'y');
   EXPECT_THAT(there.Flatten(), StatusIs(absl::StatusCode::kUnavailable,
                                         HasSubstr("freed the message")));
 }
 
 TEST_F(SameHostTest, RepliesAreKeptUntilTheyAreRead) {
-  auto memory = std::make_shared<std::string>(100'000, 'x');
+  auto memory = std::make_shared<std::string>(1'000'000, 'x');
   auto promise = std::make_shared<async::Promise<Payload>>();
   const async::Future<Payload> future = promise->future();
   connection_->Call("/t.T/Hold", Payload("x"), async::kNever,
