@@ -307,6 +307,7 @@ absl::StatusOr<PushOutcome> TablePartition::Push(
   RowRates rates(format_->options(), rate);
   const bool by_key =
       format_->options().has_ranges() || !rates.uniform().has_value();
+  const double rate_of_all = rates.uniform().value_or(0);
   const async::MutexLock lock(&mutex_);
   PushWindow* window = nullptr;
   if (id.has_value()) {
@@ -325,7 +326,7 @@ absl::StatusOr<PushOutcome> TablePartition::Push(
               } else if (by_key) {
                 UpdateByKey(group, gradients, rates);
               } else {
-                Update(group, gradients, *rates.uniform());
+                Update(group, gradients, rate_of_all);
               }
             });
   if (window != nullptr) window->Add(id->sequence);
