@@ -8,6 +8,10 @@
 //   16,384
 //                             keys; and of 64 floats of 1 million, 13,312 keys
 //   in_process_push_16, _64   the same rows updated by row-wise Adagrad
+//   push_key_ranges_64        the same rows, in a table with 256 key ranges
+//   that
+//                             have learning rates of their own, compared with
+//                             a table without ranges (no_ranges)
 //   memory_per_row_16         bytes of a row of 16 floats with one number of
 //                             state, compared with its payload
 //
@@ -199,7 +203,7 @@ absl::Status RunInProcess(const RowsCase& what) {
     pull.peer_values.push_back(Rate(
         load.batches, [&](const auto& batch) { plain.Pull(batch, rows); }));
     push.values.push_back(Rate(load.batches, [&](const auto& batch) {
-      status.Update(table->Push(batch, gradients, kLearningRate));
+      status.Update(table->Push(batch, gradients, {kLearningRate}));
     }));
     push.peer_values.push_back(Rate(load.batches, [&](const auto& batch) {
       plain.Push(batch, gradients, kLearningRate);
@@ -216,6 +220,41 @@ absl::Status RunInProcess(const RowsCase& what) {
           .values = {static_cast<double>(table->bytes()) /
                      static_cast<double>(table->num_rows())},
           .peer_values = {static_cast<double>(what.width) * sizeof(float)}});
+  return absl::OkStatus();
+}
+
+absl::Status RunKeyRanges() {
+  if (!Wanted("push_key_ranges_64")) return absl::OkStatus();
+  const Workload load(kWide);
+  ps::TableSpec spec = SpecOf(kWide);
+  ASSIGN_OR_RETURN(const std::unique_ptr<ps::SparseTable> plain,
+                   ps::SparseTable::Create(spec));
+  for (uint64_t i = 0; i < 256; ++i) {
+    spec.key_ranges.push_back(
+        {.first = i << 56,
+         .last = i << 56 | (UINT64_MAX >> 8),
+         .rule = optim::RowWiseAdagrad({.lr = 1e-4 * static_cast<double>(i)})});
+  }
+  ASSIGN_OR_RETURN(const std::unique_ptr<ps::SparseTable> ranged,
+                   ps::SparseTable::Create(spec));
+  RETURN_IF_ERROR(Fill(*plain, load));
+  RETURN_IF_ERROR(Fill(*ranged, load));
+  const std::vector<float> gradients(kWide.batch_keys * kWide.width, 1e-6f);
+  Measurement push{.bench = "ps",
+                   .case_name = "push_key_ranges_64",
+                   .unit = "rows/s",
+                   .peer = "no_ranges"};
+  absl::Status status;
+  for (int turn = 0; turn < Turns(); ++turn) {
+    push.values.push_back(Rate(load.batches, [&](const auto& batch) {
+      status.Update(ranged->Push(batch, gradients, {}));
+    }));
+    push.peer_values.push_back(Rate(load.batches, [&](const auto& batch) {
+      status.Update(plain->Push(batch, gradients, {}));
+    }));
+    RETURN_IF_ERROR(status);
+  }
+  Report(push);
   return absl::OkStatus();
 }
 
@@ -259,7 +298,7 @@ absl::Status RunSnapshot() {
     double rows = 0;
     for (size_t i = 0; !done; ++i) {
       status.Update(
-          table->Push(load.batches[i % kBatches], gradients, kLearningRate));
+          table->Push(load.batches[i % kBatches], gradients, {kLearningRate}));
       rows += static_cast<double>(kWide.batch_keys);
     }
     const std::chrono::duration<double> spent =
@@ -403,7 +442,7 @@ absl::Status RunServer(bool same_host) {
                status.Update(local->Pull(batch, rows));
              }),
         Rate(load.batches, [&](const auto& batch) {
-          status.Update(local->Push(batch, rows, kLearningRate));
+          status.Update(local->Push(batch, rows, {kLearningRate}));
         }));
     add("redis",
         Rate(
@@ -541,6 +580,7 @@ absl::Status RunClicks() {
 absl::Status Run() {
   RETURN_IF_ERROR(RunInProcess(kNarrow));
   RETURN_IF_ERROR(RunInProcess(kWide));
+  RETURN_IF_ERROR(RunKeyRanges());
   RETURN_IF_ERROR(RunSnapshot());
   for (bool same_host : {false, true}) RETURN_IF_ERROR(RunServer(same_host));
   for (bool same_host : {false, true}) RETURN_IF_ERROR(RunLatency(same_host));

@@ -1,17 +1,25 @@
 #include "optim/make_update_rule.h"
 
+#include <atomic>
+#include <cmath>
 #include <limits>
 #include <memory>
+#include <span>
 #include <string>
+#include <thread>
+#include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
 #include "async/testing/status_matchers.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "optim/rule_spec.h"
 #include "optim/sgd.h"
 #include "optim/update_rule.h"
+#include "tensor/tensor.h"
 
 namespace hawser::optim {
 namespace {
@@ -91,9 +99,11 @@ INSTANTIATE_TEST_SUITE_P(
         "maximize=0)"));
 
 TEST(MakeUpdateRuleTest, ErrorForUnknownNameListsTheRules) {
-  EXPECT_THAT(MakeUpdateRule({"Sgd", {}}),
-              StatusIs(absl::StatusCode::kInvalidArgument,
-                       AllOf(HasSubstr("\"Sgd\""), HasSubstr("SGD, Adam"))));
+  EXPECT_THAT(
+      MakeUpdateRule({"Sgd", {}}),
+      StatusIs(absl::StatusCode::kInvalidArgument,
+               AllOf(HasSubstr("\"Sgd\""), HasSubstr("Rprop, SGD, SparseAdam"),
+                     HasSubstr("RegisterUpdateRule"))));
 }
 
 TEST(MakeUpdateRuleTest, ErrorForUnknownOptionListsTheOptions) {
@@ -122,6 +132,128 @@ TEST(MakeUpdateRuleTest, OptionsStructGivesTheSameRule) {
 TEST(MakeUpdateRuleTest, OptionsStructWithoutRequiredOptionIsRejected) {
   EXPECT_THAT(MakeUpdateRule(Sgd({.momentum = 0.9})),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("lr")));
+}
+
+// Moves by the rate against the sign of the gradient, and counts its updates in
+// a slot.
+class SignRule final : public UpdateRule {
+ public:
+  SignRule(RuleSpec spec, std::vector<Slot> slots)
+      : UpdateRule(std::move(spec), std::move(slots),
+                   GradientKind::kDenseAndRows) {}
+
+  void Update(std::span<const UpdateSpan> spans) const override {
+    for (const UpdateSpan& span : spans) {
+      for (size_t i = 0; i < span.count; ++i) {
+        const float g = static_cast<const float*>(span.gradient)[i];
+        static_cast<float*>(span.parameter)[i] -=
+            static_cast<float>(span.learning_rate) *
+            static_cast<float>((g > 0) - (g < 0));
+        static_cast<float*>(span.slots[0])[i] += 1;
+      }
+    }
+  }
+};
+
+absl::StatusOr<std::unique_ptr<UpdateRule>> MakeSign(const RuleSpec& spec) {
+  return std::make_unique<SignRule>(
+      RuleSpec{spec.name, {{"lr", spec.Find("lr").value_or(0.5)}}},
+      std::vector<Slot>{{"count", 0}});
+}
+
+TEST(RegisterUpdateRuleTest, TheRuleIsMadeByItsName) {
+  EXPECT_FALSE(HasUpdateRule("Sign"));
+  ASSERT_THAT(RegisterUpdateRule("Sign", MakeSign), IsOk());
+  EXPECT_TRUE(HasUpdateRule("Sign"));
+  const auto rule = MakeUpdateRule({"Sign", {}});
+  ASSERT_THAT(rule, IsOk());
+  EXPECT_EQ((*rule)->learning_rate(), 0.5);
+  tensor::Tensor parameter = tensor::Tensor::Zeros({2});
+  ParameterState state;
+  for (int step = 0; step < 3; ++step) {
+    ASSERT_THAT((*rule)->Apply(parameter, tensor::Tensor::Full({2}, 7), state,
+                               {.learning_rate = 0.25}),
+                IsOk());
+  }
+  EXPECT_EQ(parameter.data<float>()[1], -0.75f);
+  EXPECT_EQ(state.slots[0].first, "count");
+  EXPECT_EQ(state.slots[0].second.data<float>()[1], 3);
+
+  EXPECT_THAT(RegisterUpdateRule("Sign", MakeSign),
+              StatusIs(absl::StatusCode::kAlreadyExists, HasSubstr("Sign")));
+  EXPECT_THAT(MakeUpdateRule({"sign", {}}),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("SGD, Sign, SparseAdam")));
+}
+
+TEST(RegisterUpdateRuleTest, WrongRegistrationsAreRefused) {
+  for (const char* name : {"SGD", "FTRL"}) {
+    EXPECT_THAT(RegisterUpdateRule(name, MakeSign),
+                StatusIs(absl::StatusCode::kAlreadyExists));
+  }
+  for (const std::string& name : {std::string(), std::string("a b"),
+                                  std::string("a("), std::string(101, 'a')}) {
+    EXPECT_THAT(RegisterUpdateRule(name, MakeSign),
+                StatusIs(absl::StatusCode::kInvalidArgument,
+                         HasSubstr("1 to 100 letters")));
+  }
+  EXPECT_THAT(RegisterUpdateRule("None", nullptr),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("needs a factory")));
+}
+
+TEST(RegisterUpdateRuleTest, WhatAFactoryReturnsIsChecked) {
+  const auto returns = [](const std::string& name, std::vector<Slot> slots) {
+    return [name, slots](
+               const RuleSpec&) -> absl::StatusOr<std::unique_ptr<UpdateRule>> {
+      return std::make_unique<SignRule>(RuleSpec{name, {}}, slots);
+    };
+  };
+  const auto expect_refused = [](const std::string& name,
+                                 UpdateRuleFactory factory,
+                                 absl::StatusCode code,
+                                 const std::string& error) {
+    ASSERT_THAT(RegisterUpdateRule(name, std::move(factory)), IsOk());
+    EXPECT_THAT(MakeUpdateRule({name, {}}), StatusIs(code, HasSubstr(error)));
+  };
+  const auto internal = absl::StatusCode::kInternal;
+  expect_refused("Misnamed", returns("SGD", {}), internal,
+                 "whose spec has the name \"SGD\"");
+  expect_refused("Wide",
+                 returns("Wide", {{"a", 0}, {"b", 0}, {"c", 0}, {"d", 0}}),
+                 internal, "4 slots, of at most 3");
+  expect_refused("Twice", returns("Twice", {{"a", 0}, {"a", 0}}), internal,
+                 "slot \"a\"");
+  expect_refused("Nan", returns("Nan", {{"a", std::nan("")}}), internal,
+                 "slot \"a\"");
+  expect_refused(
+      "Nothing",
+      [](const RuleSpec&) -> absl::StatusOr<std::unique_ptr<UpdateRule>> {
+        return std::unique_ptr<UpdateRule>();
+      },
+      internal, "has returned none");
+  expect_refused(
+      "Fails",
+      [](const RuleSpec&) -> absl::StatusOr<std::unique_ptr<UpdateRule>> {
+        return absl::InvalidArgumentError("Fails needs lr");
+      },
+      absl::StatusCode::kInvalidArgument, "Fails needs lr");
+}
+
+TEST(RegisterUpdateRuleTest, ThreadsMayRegisterAndMakeRules) {
+  std::vector<std::thread> threads;
+  std::atomic<int> registered = 0;
+  for (int t = 0; t < 8; ++t) {
+    threads.emplace_back([&] {
+      for (int i = 0; i < 20; ++i) {
+        const std::string name = absl::StrCat("Rule", i);
+        if (RegisterUpdateRule(name, MakeSign).ok()) ++registered;
+        EXPECT_THAT(MakeUpdateRule({name, {}}), IsOk());
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(registered, 20);
 }
 
 }  // namespace

@@ -11,8 +11,9 @@
 
 namespace hawser::optim {
 
-// The name and options of an update rule. Sent to other workers and written to
-// files, so that the same rule can be created from it.
+// The name and options of an update rule, or of a phase of a ScheduleSpec. Sent
+// to other workers and written to files, so that the same rule can be created
+// from it.
 //
 //   RuleSpec{"SGD", {{"lr", 0.1}, {"momentum", 0.9}}}
 //

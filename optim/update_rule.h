@@ -71,6 +71,11 @@ enum class GradientKind {
 //
 // Immutable, hence thread-safe. Two updates of one parameter or one state must
 // not overlap. MakeUpdateRule creates a rule from its description.
+//
+// A program can derive rules of its own (RegisterUpdateRule). Then `spec` of
+// the constructor has all options, with the base of the learning rate as "lr";
+// Update takes the rate from UpdateSpan::learning_rate instead, and depends on
+// nothing but its arguments and the options, so that it can be repeated.
 class UpdateRule {
  public:
   virtual ~UpdateRule() = default;

@@ -31,11 +31,22 @@ struct PullOptions {
   bool create_missing = true;
   // Form in which rows travel.
   RowEncoding encoding = RowEncoding::kF32;
+  // A read function of the servers (ps/read/read_function.h), whose results are
+  // returned instead of the rows: their last dimension is that of the function,
+  // or 0 if there are no keys. Empty: the rows.
+  std::string function = {};
+  // Of the function: f32, on the CPU, at most 16 of 1 MiB together.
+  std::vector<Tensor> arguments = {};
 };
 
 struct PushOptions {
-  // Default: that of the table's rule.
+  // The base of the table's schedule, also in key ranges. Default: that of the
+  // rule of each row.
   std::optional<double> learning_rate = std::nullopt;
+  // The step of the training, for schedules, from 0 to 2^53. Default: the clock
+  // of the worker; in an asynchronous table, the number of the row's earlier
+  // updates.
+  std::optional<int64_t> step = std::nullopt;
   // Form in which gradients travel, and the rows that PushPull returns.
   RowEncoding encoding = RowEncoding::kF32;
 };
@@ -111,7 +122,8 @@ class Table {
   //           without sign in the bits of each element.
   //   result  f32[keys..., width].
   //
-  // kInvalidArgument: `keys` has another dtype or is not on the CPU.
+  // kInvalidArgument: `keys` has another dtype or is not on the CPU; or a
+  // server does not have the function, or the function refuses its arguments.
   async::Future<Tensor> Pull(const Tensor& keys,
                              const PullOptions& options = {}) const;
 

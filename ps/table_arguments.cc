@@ -7,8 +7,10 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "async/status_macros.h"
+#include "ps/read/read_function.h"
 #include "tensor/dtype.h"
 #include "tensor/shape.h"
 #include "tensor/tensor.h"
@@ -47,6 +49,35 @@ absl::Status CheckRows(const Tensor& rows, const tensor::Shape& expected,
   return absl::InvalidArgumentError(
       absl::StrCat(name, " must be f32", expected.ToString(), " on cpu, not ",
                    rows.defined() ? rows.ToString() : "undefined"));
+}
+
+absl::StatusOr<std::vector<Tensor>> CheckArguments(
+    const std::string& function, const std::vector<Tensor>& arguments) {
+  if (function.empty() && !arguments.empty()) {
+    return absl::InvalidArgumentError(
+        "arguments of a pull need the name of a read function");
+  }
+  std::vector<Tensor> dense;
+  size_t bytes = 0;
+  for (const Tensor& argument : arguments) {
+    if (!argument.defined() || argument.dtype() != tensor::DType::kF32 ||
+        !argument.device().is_cpu()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("arguments of read function \"", function,
+                       "\" must be f32 on cpu, not ",
+                       argument.defined() ? argument.ToString() : "undefined"));
+    }
+    bytes += static_cast<size_t>(argument.num_elements()) * sizeof(float);
+    ASSIGN_OR_RETURN(dense.emplace_back(), argument.Detach().Contiguous());
+  }
+  if (dense.size() <= kMaxReadArguments &&
+      bytes <= static_cast<size_t>(kMaxReadArgumentBytes)) {
+    return dense;
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("read function \"", function, "\" takes at most ",
+                   kMaxReadArguments, " arguments of ", kMaxReadArgumentBytes,
+                   " bytes together, not ", dense.size(), " of ", bytes));
 }
 
 tensor::Shape RowsShape(const Tensor& keys, int64_t width) {

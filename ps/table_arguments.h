@@ -7,8 +7,10 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "tensor/shape.h"
 #include "tensor/tensor.h"
 
@@ -22,6 +24,12 @@ absl::Status CheckBags(const Tensor& keys);
 // error calls them `name`.
 absl::Status CheckRows(const Tensor& rows, const tensor::Shape& expected,
                        const std::string& name = "gradients");
+
+// Returns the arguments of the read function `function`, contiguous.
+// kInvalidArgument: one is not f32 on the CPU, they are too many or too large,
+// or there is no function.
+absl::StatusOr<std::vector<Tensor>> CheckArguments(
+    const std::string& function, const std::vector<Tensor>& arguments);
 
 // The shape of a row per key.
 tensor::Shape RowsShape(const Tensor& keys, int64_t width);

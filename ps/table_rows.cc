@@ -2,7 +2,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <memory>
 #include <span>
 #include <string>
@@ -37,14 +36,6 @@ absl::Status StatusOf(const absl::StatusOr<std::vector<Tensor>>& rows) {
   return rows.status();
 }
 
-Tensor KeysOf(const OrderedKeys& ordered, size_t begin, size_t end) {
-  Tensor keys = Tensor::Empty({static_cast<int64_t>(end - begin)},
-                              {.dtype = tensor::DType::kI64});
-  std::memcpy(keys.raw_data(), &ordered.keys()[begin],
-              (end - begin) * sizeof(uint64_t));
-  return keys;
-}
-
 // Returns the rows of `keys`, i64[n], from `server`.
 async::Future<Tensor> PullFrom(const TableSpec& spec, TableClient& client,
                                const std::string& server, Tensor keys,
@@ -70,6 +61,7 @@ async::Future<Tensor> Table::Pull(const Tensor& keys,
   if (absl::Status status = CheckKeys(keys); !status.ok()) {
     return async::MakeReadyFuture<Tensor>(std::move(status));
   }
+  if (CallsFunction(options)) return state_->PullResults(keys, options);
   absl::StatusOr<Tensor> flat = keys.Reshape({keys.num_elements()});
   if (flat.ok()) flat = flat->Contiguous();
   if (!flat.ok()) return async::MakeReadyFuture<Tensor>(flat.status());

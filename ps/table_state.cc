@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <span>
 #include <string>
@@ -134,6 +135,14 @@ std::vector<Table::State::BagPart> Table::State::SplitBags(
                      Tensor::FromVector(part_bags[i], {count})});
   }
   return parts;
+}
+
+Tensor KeysOf(const OrderedKeys& ordered, size_t begin, size_t end) {
+  Tensor keys = Tensor::Empty({static_cast<int64_t>(end - begin)},
+                              {.dtype = tensor::DType::kI64});
+  std::memcpy(keys.raw_data(), &ordered.keys()[begin],
+              (end - begin) * sizeof(uint64_t));
+  return keys;
 }
 
 v1::RowEncoding ToProto(RowEncoding encoding) {

@@ -36,6 +36,14 @@ absl::StatusOr<Tensor> RowsOfReply(std::vector<Tensor> tensors,
 // The number of an encoding of a reply in requests.
 v1::RowEncoding ToProto(RowEncoding encoding);
 
+// The distinct keys from number `begin` to `end`: i64[end - begin].
+Tensor KeysOf(const OrderedKeys& ordered, size_t begin, size_t end);
+
+// Whether a pull returns the results of a read function.
+inline bool CallsFunction(const PullOptions& options) {
+  return !options.function.empty() || !options.arguments.empty();
+}
+
 // Completes once all replies have arrived, with the first error.
 template <class Reply>
 async::Future<void> AllDone(
@@ -108,6 +116,12 @@ class Table::State {
                                     v1::PushRequest request,
                                     RowEncoding encoding) const;
 
+  // Table::Pull and PullSums with a read function; `keys` are checked.
+  async::Future<Tensor> PullResults(const Tensor& keys,
+                                    const PullOptions& options) const;
+  async::Future<Tensor> PullSumsOfResults(const Tensor& keys,
+                                          const PullOptions& options) const;
+
   // A request to update rows, with the number of the next push.
   template <class Request>
   Request NewPush(const PushOptions& options) const {
@@ -117,6 +131,7 @@ class Table::State {
     if (options.learning_rate.has_value()) {
       request.set_learning_rate(*options.learning_rate);
     }
+    if (options.step.has_value()) request.set_step(*options.step);
     return request;
   }
 

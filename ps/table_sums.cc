@@ -29,6 +29,7 @@ async::Future<Tensor> Table::PullSums(const Tensor& keys,
   if (absl::Status status = CheckBags(keys); !status.ok()) {
     return async::MakeReadyFuture<Tensor>(std::move(status));
   }
+  if (CallsFunction(options)) return state_->PullSumsOfResults(keys, options);
   absl::StatusOr<Tensor> dense = keys.Contiguous();
   if (!dense.ok()) return async::MakeReadyFuture<Tensor>(dense.status());
   const tensor::Shape shape = SumsShape(keys, spec().width);

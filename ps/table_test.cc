@@ -84,7 +84,7 @@ TEST_F(TableTest, PushesOfManyKeysAgreeWithATableInThisProcess) {
         IsOk());
     ASSERT_THAT(local->Push({reinterpret_cast<const uint64_t*>(keys.data()),
                              keys.size()},
-                            gradients, 0.1),
+                            gradients, {0.1}),
                 IsOk());
   }
   std::vector<float> expected(all.size() * 5);

@@ -17,6 +17,7 @@
 #include "launch/worker.h"
 #include "launch/worker_options.h"
 #include "nlohmann/json.hpp"
+#include "optim/schedule_spec.h"
 #include "ps/storage/table_spec.h"
 #include "ps/table.h"
 #include "ps/table_service.h"
@@ -120,13 +121,29 @@ class PsCommandsTest : public testing::Test {
 TEST_F(PsCommandsTest, TablesShowsTheTablesOfAllServers) {
   Start();
   const ps::Table users = CreateTable("users", {"ps1", "ps0"});
-  CreateTable("items", {"ps0"});
+  ASSERT_THAT(
+      ps::Table::Create(
+          workers_.back()->agent(),
+          {.name = "items",
+           .width = 2,
+           .rule = {"SGD", {{"lr", 1}}},
+           .schedule = optim::ScheduleSpec::Linear({.total_steps = 10})
+                           .Then(10, optim::ScheduleSpec::Exponential({})),
+           .key_ranges = {{.first = 0, .last = 9}, {.first = 20, .last = 29}}},
+          {"ps0"}),
+      IsOk());
   Push(users);
   const json tables = PsJson({"tables"});
   ASSERT_EQ(tables.size(), 2u);
   EXPECT_EQ(tables[0]["table"], "items");
   EXPECT_EQ(tables[0]["servers"], json({"ps0"}));
   EXPECT_EQ(tables[0]["shards"], json({"0-1023"}));
+  EXPECT_EQ(tables[0]["schedule"],
+            "LinearLR(end_factor=1, start_factor=0.333333, total_steps=10), "
+            "from 10 ExponentialLR(gamma=1)");
+  EXPECT_EQ(tables[0]["key_ranges"], 2);
+  EXPECT_EQ(tables[1]["schedule"], nullptr);
+  EXPECT_EQ(tables[1]["key_ranges"], 0);
   EXPECT_EQ(tables[1]["table"], "users");
   EXPECT_EQ(tables[1]["width"], 2);
   EXPECT_EQ(tables[1]["dtype"], "f32");

@@ -38,6 +38,18 @@ std::string RuleText(const v1::OptimizerRule& rule) {
                       ")");
 }
 
+// "LinearLR(end_factor=1, ...), from 1000 StepLR(...)"; null if it is constant.
+json ScheduleText(const v1::LearningRateSchedule& schedule) {
+  std::string text;
+  for (const v1::LearningRateSchedule::Phase& phase : schedule.phases()) {
+    if (!text.empty()) {
+      absl::StrAppend(&text, ", from ", phase.first_step(), " ");
+    }
+    absl::StrAppend(&text, RuleText(phase.schedule()));
+  }
+  return text.empty() ? json() : json(text);
+}
+
 std::string ShardsText(const v1::TableShards& shards) {
   return absl::StrCat(shards.first_shard(), "-",
                       shards.first_shard() + shards.num_shards() - 1);
@@ -73,6 +85,8 @@ std::vector<json> RowOf(const std::vector<TablePart>& parts) {
           table.width(),
           table.dtype(),
           RuleText(table.rule()),
+          ScheduleText(table.schedule()),
+          table.key_ranges_size(),
           rows,
           bytes,
           json(servers),
@@ -95,9 +109,9 @@ absl::Status ShowTables(const TablesFlags& flags,
       names.insert(status.table().name());
     }
   }
-  Table table{.columns = {"table", "width", "dtype", "rule", "rows", "bytes",
-                          "servers", "shards", "state", "snapshot",
-                          "snapshot_age_s"}};
+  Table table{.columns = {"table", "width", "dtype", "rule", "schedule",
+                          "key_ranges", "rows", "bytes", "servers", "shards",
+                          "state", "snapshot", "snapshot_age_s"}};
   for (const std::string& name : names) {
     table.rows.push_back(RowOf(PartsOf(name, servers)));
   }

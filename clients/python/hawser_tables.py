@@ -36,6 +36,29 @@ def shards_of(hashes, num_shards):
     return ((hashes >> numpy.uint64(32)) * shards + low) >> numpy.uint64(32)
 
 
+class KeyRange:
+    """Options of the rows whose keys, without sign, are from `first` to `last`; None: the table's."""
+
+    def __init__(self, first, last, options=None, schedule=None, uniform=None):
+        """options: of the table's rule; those that are not named are the table's."""
+        self._bounds = first, last
+        self._options = options
+        self._schedule = schedule
+        self._uniform = uniform
+
+    def write(self, message, rule):
+        """Writes the range to a TableKeyRange. rule: the name of the table's rule."""
+        message.first, message.last = self._bounds
+        if self._options is not None:
+            message.rule.name = rule
+            message.rule.options.update(self._options)
+        if self._schedule is not None:
+            message.schedule.SetInParent()
+            _set_schedule(message.schedule, self._schedule)
+        if self._uniform is not None:
+            _set_uniform(message.initializer, self._uniform)
+
+
 class Table:
     """A table on one or several servers. Not thread-safe."""
 
@@ -59,14 +82,22 @@ class Table:
     @classmethod
     def create(cls, directory, name, width, servers, rule="RowWiseAdagrad", options=None,
                uniform=(0.0, 0.0), seed=0, num_shards=1024, credentials=Credentials(),
-               source="python"):
-        """Creates the table, unless it exists. uniform: the range of initial weights."""
+               source="python", schedule=(), key_ranges=()):
+        """Creates the table, unless it exists.
+
+        uniform: the range of initial weights.
+        schedule: phases of the learning rate, each (first step, name, options), such as
+            [(0, "LinearLR", {"total_steps": 1000}), (1000, "CosineAnnealingLR", {"period": 10**6})].
+        key_ranges: KeyRanges, whose keys have options of their own.
+        """
         description = table_pb2.TableDescription(
             name=name, width=width, dtype="f32", seed=seed, num_shards=num_shards)
         description.rule.name = rule
         description.rule.options.update(options or {})
-        description.initializer.kind = table_pb2.TableInitializer.UNIFORM
-        description.initializer.a, description.initializer.b = uniform
+        _set_uniform(description.initializer, uniform)
+        _set_schedule(description.schedule, schedule)
+        for key_range in key_ranges:
+            key_range.write(description.key_ranges.add(), rule)
         workers = [directory.find(server) for server in servers]
         table = cls(description, workers, directory.job, credentials, source)
         for index, bounds in enumerate(table._bounds()):
@@ -85,22 +116,32 @@ class Table:
         table.description = table._call(0, "DescribeTable", request).table
         return table
 
-    def pull(self, keys, create_missing=True):
-        """The rows of `keys`, integers of any shape: float32 [keys..., width]."""
+    def pull(self, keys, create_missing=True, function="", arguments=()):
+        """The rows of `keys`, integers of any shape: float32 [keys..., width].
+
+        function: a read function of the servers, whose results are returned instead, with a width
+            of their own. arguments: its arguments, float32 of any shape.
+        """
         keys = numpy.asarray(keys)
         distinct, positions = self._ordered(keys)
-        rows = numpy.empty((len(distinct), self.description.width), numpy.float32)
+        rows = numpy.empty((len(distinct), 0 if function else self.description.width), numpy.float32)
         for index, part in self._parts(distinct):
             request = ps_pb2.PullRequest(
-                table=self.description.name, keep_missing=not create_missing)
+                table=self.description.name, keep_missing=not create_missing, function=function)
             _add_tensor(request, distinct[part].view(numpy.int64))
+            for argument in arguments:
+                _add_tensor(request, numpy.asarray(argument, numpy.float32))
             reply = self._call(index, "Pull", request)
-            rows[part] = numpy.frombuffer(reply.tensor_data[0], "<f4").reshape(rows[part].shape)
-        return rows[positions].reshape(*keys.shape, self.description.width)
+            width = reply.tensors[0].dims[1]
+            if rows.shape[1] != width:
+                rows = numpy.empty((len(distinct), width), numpy.float32)
+            rows[part] = numpy.frombuffer(reply.tensor_data[0], "<f4").reshape(-1, width)
+        return rows[positions].reshape(*keys.shape, rows.shape[1])
 
-    def push(self, keys, gradients, learning_rate=None):
+    def push(self, keys, gradients, learning_rate=None, step=None):
         """Updates the rows of `keys` by gradients [keys..., width]; those of a repeated key are added.
 
+        step: of the training, for the schedule; otherwise that of each row counts its updates.
         Returns when all servers have applied the push, each once.
         """
         keys = numpy.asarray(keys)
@@ -117,6 +158,8 @@ class Table:
             request = ps_pb2.PushRequest(table=self.description.name, sequence=sequence)
             if learning_rate is not None:
                 request.learning_rate = learning_rate
+            if step is not None:
+                request.step = step
             _add_tensor(request, distinct[part].view(numpy.int64))
             _add_tensor(request, sums[part])
             self._call(index, "Push", request)
@@ -165,6 +208,18 @@ class Table:
                 if error.code() not in _RETRIED or attempt + 1 == _ATTEMPTS:
                     raise CallError(error) from None
         raise AssertionError("unreachable")
+
+
+def _set_uniform(initializer, bounds):
+    initializer.kind = table_pb2.TableInitializer.UNIFORM
+    initializer.a, initializer.b = bounds
+
+
+def _set_schedule(message, phases):
+    for first_step, name, options in phases:
+        phase = message.phases.add(first_step=first_step)
+        phase.schedule.name = name
+        phase.schedule.options.update(options)
 
 
 def _add_tensor(request, array):

@@ -1,6 +1,7 @@
 #include "optim/internal/option_table.h"
 
 #include <cmath>
+#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
@@ -31,6 +32,17 @@ absl::Status NotASwitch(std::string_view rule, std::string_view option,
                         double value) {
   return absl::InvalidArgumentError(absl::StrCat(
       View(rule), ": ", View(option), " must be 0 or 1, not ", value));
+}
+
+absl::Status ReadInteger(std::string_view rule, std::string_view option,
+                         double value, int64_t& number) {
+  if (value >= -0x1p53 && value <= 0x1p53 && value == std::floor(value)) {
+    number = static_cast<int64_t>(value);
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat(View(rule), ": ", View(option),
+                   " must be a whole number of at most 2^53", ", not ", value));
 }
 
 absl::Status RepeatedOption(std::string_view rule, std::string_view option) {

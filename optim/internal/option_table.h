@@ -2,6 +2,7 @@
 #define HAWSER_OPTIM_INTERNAL_OPTION_TABLE_H_
 
 #include <cmath>
+#include <cstdint>
 #include <limits>
 #include <span>
 #include <string>
@@ -18,7 +19,7 @@ namespace hawser::optim::internal {
 template <class Options>
 struct OptionField {
   std::string_view name;
-  std::variant<double Options::*, bool Options::*> member;
+  std::variant<double Options::*, bool Options::*, int64_t Options::*> member;
 };
 
 // kInvalidArgument, naming the rule, the unknown option and the known ones.
@@ -26,6 +27,10 @@ absl::Status UnknownOption(std::string_view rule, std::string_view option,
                            std::span<const std::string_view> known);
 absl::Status NotASwitch(std::string_view rule, std::string_view option,
                         double value);
+// Writes `value` to `number`. kInvalidArgument: it is not a whole number of at
+// most 2^53 either way.
+absl::Status ReadInteger(std::string_view rule, std::string_view option,
+                         double value, int64_t& number);
 absl::Status RepeatedOption(std::string_view rule, std::string_view option);
 
 // The permitted range of an option: low <= value (or low < value without
@@ -43,8 +48,8 @@ absl::Status CheckOption(std::string_view rule, std::string_view option,
 
 // The options of `spec`; the others have the defaults of `Options`.
 //
-// kInvalidArgument: an option is not in the table or is given twice, or a
-// switch is neither 0 nor 1.
+// kInvalidArgument: an option is not in the table or is given twice, a switch
+// is neither 0 nor 1, or an integer is none.
 template <class Options>
 absl::StatusOr<Options> ReadOptions(
     const RuleSpec& spec, std::span<const OptionField<Options>> table) {
@@ -69,6 +74,12 @@ absl::StatusOr<Options> ReadOptions(
       result.*(*number) = value;
       continue;
     }
+    if (auto* number = std::get_if<int64_t Options::*>(&found->member)) {
+      const absl::Status status =
+          ReadInteger(spec.name, name, value, result.*(*number));
+      if (!status.ok()) return status;
+      continue;
+    }
     if (value != 0 && value != 1) return NotASwitch(spec.name, name, value);
     result.*(std::get<bool Options::*>(found->member)) = value == 1;
   }
@@ -86,6 +97,8 @@ RuleSpec WriteOptions(std::string_view rule, const Options& options,
     if (auto* number = std::get_if<double Options::*>(&field.member)) {
       value = options.*(*number);
       if (std::isnan(value)) continue;
+    } else if (auto* integer = std::get_if<int64_t Options::*>(&field.member)) {
+      value = static_cast<double>(options.*(*integer));
     } else {
       value = options.*(std::get<bool Options::*>(field.member)) ? 1 : 0;
     }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "ps/storage/push_log.h"
+#include "ps/storage/rows/push_rate.h"
 #include "ps/storage/table_partition.h"
 #include "ps/storage/worker_clocks.h"
 
@@ -17,7 +18,7 @@ namespace hawser::ps {
 struct DecodedPush {
   PushId id;
   WorkerTime time;
-  double learning_rate = 0;
+  PushRate rate;
   // Distinct, in the order of their hashes, all held by the server.
   std::vector<uint64_t> keys;
   // [keys, width].
@@ -28,7 +29,7 @@ struct DecodedPush {
   }
   // Valid while this lives.
   LoggedPush view() const {
-    LoggedPush push{id, learning_rate, keys, values};
+    LoggedPush push{id, rate, keys, values};
     push.worker_time = time;
     return push;
   }

@@ -1,5 +1,6 @@
 #include "ps/server/request_checks.h"
 
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -10,8 +11,10 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "async/status_macros.h"
+#include "optim/schedule_spec.h"
 #include "proto/ps.pb.h"
 #include "ps/row_encoding.h"
+#include "ps/storage/rows/push_rate.h"
 #include "ps/storage/sparse_table.h"
 #include "ps/table_limits.h"
 #include "rpc/functions/method.h"
@@ -121,16 +124,37 @@ absl::Status CheckSequence(const SparseTable& table,
                    "pushes count from 1 to 2^62; this one is ", sequence));
 }
 
+absl::Status CheckRate(const SparseTable& table, const PushRate& rate) {
+  if (rate.learning_rate.has_value() &&
+      (!std::isfinite(*rate.learning_rate) || *rate.learning_rate < 0)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        ErrorPrefix(table), "the learning rate must be at least 0, not ",
+        *rate.learning_rate));
+  }
+  if (rate.step.has_value() &&
+      (*rate.step < 0 || *rate.step > optim::ScheduleSpec::kMaxStep)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(ErrorPrefix(table),
+                     "the step of a push must be 0 to 2^53, not ", *rate.step));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status CheckLimits(const TableLimits& limits, const SparseTable& table,
                          const rpc::LazyTensor& keys, int64_t num_rows) {
+  return CheckLimits(limits, table, keys, num_rows, table.spec().width);
+}
+
+absl::Status CheckLimits(const TableLimits& limits, const SparseTable& table,
+                         const rpc::LazyTensor& keys, int64_t num_rows,
+                         int64_t width) {
   const int64_t count = keys.shape()[0];
   if (count > limits.max_keys) {
     return absl::ResourceExhaustedError(
         absl::StrCat(ErrorPrefix(table), "a request has at most ",
                      limits.max_keys, " keys, not ", count, ": split it"));
   }
-  const int64_t row_bytes =
-      table.spec().width * static_cast<int64_t>(sizeof(float));
+  const int64_t row_bytes = width * static_cast<int64_t>(sizeof(float));
   if (num_rows > limits.max_row_bytes / row_bytes) {
     return absl::ResourceExhaustedError(
         absl::StrCat(ErrorPrefix(table), "the rows of a request have at most ",

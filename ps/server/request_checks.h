@@ -3,7 +3,6 @@
 #ifndef HAWSER_PS_SERVER_REQUEST_CHECKS_H_
 #define HAWSER_PS_SERVER_REQUEST_CHECKS_H_
 
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -11,9 +10,10 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/strings/str_cat.h"
+#include "async/status_macros.h"
 #include "proto/ps.pb.h"
 #include "ps/row_encoding.h"
+#include "ps/storage/rows/push_rate.h"
 #include "ps/storage/sparse_table.h"
 #include "ps/table_limits.h"
 #include "rpc/functions/method.h"
@@ -50,9 +50,12 @@ absl::StatusOr<RowEncoding> CheckEncoding(const SparseTable& table,
 absl::Status CheckSequence(const SparseTable& table,
                            const rpc::MethodCall& call, uint64_t sequence);
 // kResourceExhausted: more keys, or rows of the reply or of the gradients, than
-// the limits.
+// the limits. Rows have the table's width, or `width`.
 absl::Status CheckLimits(const TableLimits& limits, const SparseTable& table,
                          const rpc::LazyTensor& keys, int64_t num_rows);
+absl::Status CheckLimits(const TableLimits& limits, const SparseTable& table,
+                         const rpc::LazyTensor& keys, int64_t num_rows,
+                         int64_t width);
 
 absl::StatusOr<std::vector<uint64_t>> ReadKeys(const rpc::LazyTensor& tensor);
 // The bags of the keys. kInvalidArgument: `tensor` is not i32 of their shape,
@@ -62,20 +65,18 @@ absl::StatusOr<std::vector<int32_t>> ReadBags(const SparseTable& table,
                                               const rpc::LazyTensor& tensor,
                                               int64_t num_bags);
 
-// The learning rate of a PushRequest or PushSumsRequest. kInvalidArgument: it
-// is not a number from 0 on.
+// The rate of a PushRequest or PushSumsRequest. kInvalidArgument: the learning
+// rate is not a number from 0 on, or the step is not in [0,
+// ScheduleSpec::kMaxStep].
+absl::Status CheckRate(const SparseTable& table, const PushRate& rate);
 template <class Request>
-absl::StatusOr<double> LearningRate(const SparseTable& table,
-                                    const Request& request) {
-  if (!request.has_learning_rate()) {
-    return table.format().rule().learning_rate();
-  }
-  if (!std::isfinite(request.learning_rate()) || request.learning_rate() < 0) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        ErrorPrefix(table), "the learning rate must be at least 0, not ",
-        request.learning_rate()));
-  }
-  return request.learning_rate();
+absl::StatusOr<PushRate> RateOf(const SparseTable& table,
+                                const Request& request) {
+  PushRate rate;
+  if (request.has_learning_rate()) rate.learning_rate = request.learning_rate();
+  if (request.has_step()) rate.step = request.step();
+  RETURN_IF_ERROR(CheckRate(table, rate));
+  return rate;
 }
 
 }  // namespace hawser::ps

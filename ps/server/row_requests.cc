@@ -17,9 +17,11 @@
 #include "ps/row_encoding.h"
 #include "ps/server/gradient_reader.h"
 #include "ps/server/request_checks.h"
+#include "ps/server/row_reader.h"
 #include "ps/storage/logged_table.h"
 #include "ps/storage/push_log.h"
 #include "ps/storage/push_observer.h"
+#include "ps/storage/rows/push_rate.h"
 #include "ps/storage/sparse_table.h"
 #include "ps/storage/table_partition.h"
 #include "ps/table_limits.h"
@@ -124,7 +126,7 @@ absl::StatusOr<DecodedPush> NewPush(const SparseTable& table,
   DecodedPush push;
   push.id = {call.peer.incarnation, request.sequence()};
   push.time = TimeOf(request);
-  ASSIGN_OR_RETURN(push.learning_rate, LearningRate(table, request));
+  ASSIGN_OR_RETURN(push.rate, RateOf(table, request));
   return push;
 }
 
@@ -165,18 +167,19 @@ absl::StatusOr<rpc::Message<v1::PullReply>> PullRows(
     LoggedTable& logged, const TableLimits& limits, const rpc::MethodCall& call,
     const v1::PullRequest& request) {
   SparseTable& table = logged.table();
-  RETURN_IF_ERROR(CheckTensors(table, call, 1, 1));
+  ASSIGN_OR_RETURN(const RowReader reader,
+                   RowReader::Create(table, request.function(), call, 1));
   ASSIGN_OR_RETURN(const RowEncoding encoding,
                    CheckEncoding(table, request.encoding()));
-  RETURN_IF_ERROR(
-      CheckLimits(limits, table, call.tensors[0], call.tensors[0].shape()[0]));
+  RETURN_IF_ERROR(CheckLimits(limits, table, call.tensors[0],
+                              call.tensors[0].shape()[0], reader.width()));
   ASSIGN_OR_RETURN(const std::vector<uint64_t> keys, ReadKeys(call.tensors[0]));
   ASSIGN_OR_RETURN(tensor::Tensor rows,
-                   tensor::Tensor::TryEmpty({static_cast<int64_t>(keys.size()),
-                                             table.spec().width}));
-  RETURN_IF_ERROR(table.Pull(
-      keys, {rows.data<float>(), static_cast<size_t>(rows.num_elements())},
-      request.keep_missing() ? MissingRows::kKeep : MissingRows::kCreate));
+                   tensor::Tensor::TryEmpty(
+                       {static_cast<int64_t>(keys.size()), reader.width()}));
+  RETURN_IF_ERROR(reader.Read(
+      keys, request.keep_missing() ? MissingRows::kKeep : MissingRows::kCreate,
+      {rows.data<float>(), static_cast<size_t>(rows.num_elements())}));
   rpc::Message<v1::PullReply> reply;
   reply.tensors = EncodeRows(rows, encoding);
   logged.statistics().CountPull(keys.size(), BytesOf(reply.tensors));
@@ -197,7 +200,7 @@ absl::StatusOr<rpc::Message<v1::PushReply>> PushRows(
                    CheckEncoding(table, request.encoding()));
   RETURN_IF_ERROR(CheckSequence(table, call, request.sequence()));
   ASSIGN_OR_RETURN(const PushKind kind, KindOf(table, request.kind()));
-  ASSIGN_OR_RETURN(const double learning_rate, LearningRate(table, request));
+  ASSIGN_OR_RETURN(const PushRate rate, RateOf(table, request));
   ASSIGN_OR_RETURN(const std::vector<uint64_t> keys, ReadKeys(call.tensors[0]));
   ASSIGN_OR_RETURN(const std::vector<PartitionRange> ranges,
                    table.SplitOrdered(keys));
@@ -207,11 +210,8 @@ absl::StatusOr<rpc::Message<v1::PushReply>> PushRows(
                      tensor::Tensor::TryEmpty({num_keys, table.spec().width}));
   }
   const auto width = static_cast<size_t>(table.spec().width);
-  LoggedPush push = {{call.peer.incarnation, request.sequence()},
-                     learning_rate,
-                     keys,
-                     {},
-                     kind};
+  LoggedPush push = {
+      {call.peer.incarnation, request.sequence()}, rate, keys, {}, kind};
   // Assignments have no clock.
   if (kind == PushKind::kUpdate) push.worker_time = TimeOf(request);
   GradientReader values(encoded, width);
@@ -270,20 +270,21 @@ absl::StatusOr<rpc::Message<v1::PullSumsReply>> PullSums(
     LoggedTable& logged, const TableLimits& limits, const rpc::MethodCall& call,
     const v1::PullSumsRequest& request) {
   SparseTable& table = logged.table();
-  RETURN_IF_ERROR(CheckTensors(table, call, 2, 2));
+  ASSIGN_OR_RETURN(const RowReader reader,
+                   RowReader::Create(table, request.function(), call, 2));
   ASSIGN_OR_RETURN(const RowEncoding encoding,
                    CheckEncoding(table, request.encoding()));
   if (request.num_bags() < 0) {
     return absl::InvalidArgumentError(absl::StrCat(
         ErrorPrefix(table), "a request for ", request.num_bags(), " bags"));
   }
-  RETURN_IF_ERROR(
-      CheckLimits(limits, table, call.tensors[0], request.num_bags()));
+  RETURN_IF_ERROR(CheckLimits(limits, table, call.tensors[0],
+                              request.num_bags(), reader.width()));
   ASSIGN_OR_RETURN(const std::vector<uint64_t> keys, ReadKeys(call.tensors[0]));
   ASSIGN_OR_RETURN(
       const std::vector<int32_t> bags,
       ReadBags(table, call.tensors[0], call.tensors[1], request.num_bags()));
-  const int64_t width = table.spec().width;
+  const int64_t width = reader.width();
   ASSIGN_OR_RETURN(tensor::Tensor sums,
                    tensor::Tensor::TryEmpty({request.num_bags(), width}));
   float* const out = sums.data<float>();
@@ -297,8 +298,8 @@ absl::StatusOr<rpc::Message<v1::PullSumsReply>> PullSums(
                           static_cast<size_t>(width));
   for (size_t begin = 0; begin < keys.size(); begin += block) {
     const size_t count = std::min(block, keys.size() - begin);
-    RETURN_IF_ERROR(table.Pull({&keys[begin], count},
-                               {rows.data(), count * width}, missing));
+    RETURN_IF_ERROR(reader.Read({&keys[begin], count}, missing,
+                                {rows.data(), count * width}));
     for (size_t i = 0; i < count; ++i) {
       AddRow(&rows[i * width], width, out + bags[begin + i] * width);
     }

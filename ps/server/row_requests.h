@@ -26,7 +26,7 @@ namespace hawser::ps {
 //   kFailedPrecondition  this server does not hold a key's shard.
 //   kResourceExhausted   a limit, or out of memory.
 
-// Returns the rows.
+// Returns the rows, or the results of a read function. Errors of RowReader.
 absl::StatusOr<rpc::Message<v1::PullReply>> PullRows(
     LoggedTable& logged, const TableLimits& limits, const rpc::MethodCall& call,
     const v1::PullRequest& request);

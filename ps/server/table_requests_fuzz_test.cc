@@ -4,13 +4,17 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "async/check.h"
+#include "optim/schedule_spec.h"
 #include "proto/ps.pb.h"
+#include "ps/read/read_function.h"
 #include "ps/server/row_requests.h"
 #include "ps/server/table_server.h"
 #include "ps/storage/logged_table.h"
@@ -24,17 +28,39 @@
 #include "rpc/transport/transfer_counters.h"
 #include "rpc/wire/lazy_tensor.h"
 #include "rpc/wire/message_codec.h"
+#include "tensor/tensor.h"
 
 namespace hawser::ps {
 namespace {
+
+// The dot product of a row and the argument.
+absl::StatusOr<ReadFunction> MakeDot(const TableSpec& table,
+                                     std::span<const Tensor> arguments) {
+  if (arguments.size() != 1 || arguments[0].num_elements() != table.width) {
+    return absl::InvalidArgumentError("dot takes one f32[width]");
+  }
+  return ReadFunction{.width = 1,
+                      .read = [query = arguments[0]](const RowView& row,
+                                                     std::span<float> result) {
+                        const float* const q = query.data<float>();
+                        for (size_t i = 0; i < row.weights.size(); ++i) {
+                          result[0] += row.weights[i] * q[i];
+                        }
+                      }};
+}
 
 TableServer& Server() {
   static TableServer& server = [&]() -> TableServer& {
     auto& created = *new TableServer({.max_keys = 1000, .max_row_bytes = 65536},
                                      "", PushLogging::kOff);
+    HAWSER_CHECK(RegisterReadFunction("dot", MakeDot).ok()) << "the function";
     v1::CreateTableRequest request;
     *request.mutable_table() = ToProto(
-        TableSpec{.name = "t", .width = 2, .rule = {"SGD", {{"lr", 0.1}}}});
+        TableSpec{.name = "t",
+                  .width = 2,
+                  .rule = {"SGD", {{"lr", 0.1}}},
+                  .schedule = optim::ScheduleSpec::Exponential({.gamma = 0.5}),
+                  .key_ranges = {{.first = 1, .last = 1}}});
     request.mutable_shards()->set_num_shards(1024);
     HAWSER_CHECK(created.Create(request).ok()) << "the table";
     return created;

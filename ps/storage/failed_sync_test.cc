@@ -72,7 +72,7 @@ class FailedSyncTest : public testing::Test {
     const std::vector<uint64_t> keys = {kKey};
     const std::vector<float> gradients = {-1};
     return table_
-        ->Push({{kClient, sequence}, 1, keys, gradients},
+        ->Push({{kClient, sequence}, {1}, keys, gradients},
                *table_->table().SplitOrdered(keys))
         .status();
   }

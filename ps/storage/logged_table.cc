@@ -71,7 +71,7 @@ LoggedTable::LoggedTable(std::unique_ptr<SparseTable> table,
     : table_(std::move(table)), directory_(directory), logging_(logging) {
   const Consistency consistency = table_->spec().consistency;
   if (consistency.clocked()) {
-    clocks_ = std::make_unique<WorkerClocks>(consistency);
+    clocks_ = std::make_unique<WorkerClocks>(consistency, table_->clock());
   }
 }
 
@@ -81,7 +81,8 @@ TableFileInfo LoggedTable::Info(int64_t log) const {
           .shards = table_->shards(),
           .num_partitions = static_cast<int64_t>(table_->num_partitions()),
           .log = log,
-          .time = table_->time()};
+          .time = table_->time(),
+          .clock = table_->clock()};
 }
 
 absl::Status LoggedTable::BeginLog(int64_t number) {
@@ -134,13 +135,16 @@ absl::StatusOr<PushOutcome> LoggedTable::Apply(
   for (const PartitionRange& range : ranges) {
     ASSIGN_OR_RETURN(
         const PushOutcome part,
-        ApplyPush(*range.partition,
-                  {push.id, push.learning_rate,
-                   push.keys.subspan(range.begin, range.end - range.begin),
-                   push.values.subspan(range.begin * width,
-                                       (range.end - range.begin) * width),
-                   push.kind},
-                  admission));
+        ApplyPush(
+            *range.partition,
+            {.id = push.id,
+             .rate = push.rate,
+             .keys = push.keys.subspan(range.begin, range.end - range.begin),
+             .values = push.values.subspan(range.begin * width,
+                                           (range.end - range.begin) * width),
+             .kind = push.kind,
+             .worker_time = push.worker_time},
+            admission));
     if (part == PushOutcome::kApplied) outcome = PushOutcome::kApplied;
   }
   CountPush(push);
@@ -176,8 +180,8 @@ absl::StatusOr<PushOutcome> LoggedTable::PushDecided(
   const PushKind kind =
       push.kind == PushKind::kAssignMissing ? PushKind::kAssign : push.kind;
   const LoggedPush logged{
-      push.id, push.learning_rate, admitted.keys, admitted.values,
-      kind,    table_->time(),     removed,       push.worker_time};
+      push.id, push.rate,      admitted.keys, admitted.values,
+      kind,    table_->time(), removed,       push.worker_time};
   RETURN_IF_ERROR(log_->Append(logged));
   Observe(PushStage::kLogged);
   ASSIGN_OR_RETURN(const PushOutcome outcome,
@@ -227,6 +231,7 @@ absl::StatusOr<TableFileSize> LoggedTable::Save(
         const SparseTable& table, int64_t log, std::string& path)>
         save) {
   std::string path;
+  if (clocks_ != nullptr) table_->AdvanceClock(clocks_->applied());
   if (directory_ == nullptr) return save(*table_, 0, path);
   const std::string& name = table_->spec().name;
   const int64_t number = number_ + 1;

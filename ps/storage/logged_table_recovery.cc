@@ -31,6 +31,7 @@ absl::StatusOr<std::unique_ptr<SparseTable>> NewTable(
   ASSIGN_OR_RETURN(std::unique_ptr<SparseTable> table,
                    SparseTable::Create(info.spec, options));
   table->AdvanceTime(info.time);
+  table->AdvanceClock(info.clock);
   return table;
 }
 

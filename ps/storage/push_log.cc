@@ -7,10 +7,12 @@
 #include <array>
 #include <cerrno>
 #include <chrono>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <filesystem>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <span>
@@ -28,6 +30,7 @@
 #include "fs/unique_fd.h"
 #include "proto/table_files.pb.h"
 #include "ps/storage/record.h"
+#include "ps/storage/rows/push_rate.h"
 #include "ps/storage/table_file.h"
 #include "ps/storage/table_partition.h"
 #include "ps/storage/worker_clocks.h"
@@ -46,11 +49,21 @@ struct PushHeader {
   uint64_t join;
   int64_t clock;
   double learning_rate;
+  int64_t step;
   int64_t time;
   uint64_t num_removed;
   uint64_t num_keys;
 };
-static_assert(sizeof(PushHeader) == 64);
+static_assert(sizeof(PushHeader) == 72);
+
+PushRate RateOf(const PushHeader& header) {
+  PushRate rate;
+  if (!std::isnan(header.learning_rate)) {
+    rate.learning_rate = header.learning_rate;
+  }
+  if (header.step >= 0) rate.step = header.step;
+  return rate;
+}
 
 RecordKind RecordKindOf(PushKind kind) {
   switch (kind) {
@@ -100,7 +113,7 @@ absl::StatusOr<LoggedPush> ParsePush(const RecordReader& reader, PushKind kind,
   // The buffer of a body is aligned, and so are its parts.
   return LoggedPush{
       {rpc::Incarnation{header.client}, header.sequence},
-      header.learning_rate,
+      RateOf(header),
       {reinterpret_cast<const uint64_t*>(keys), header.num_keys},
       {reinterpret_cast<const float*>(values),
        header.num_keys * static_cast<size_t>(width)},
@@ -147,7 +160,11 @@ absl::StatusOr<PushOutcome> ApplyPush(TablePartition& partition,
     case PushKind::kUpdate:
       break;
   }
-  return partition.Push(batch, values, push.learning_rate, push.id, admission);
+  PushRate rate = push.rate;
+  if (!rate.step.has_value() && push.worker_time.joined()) {
+    rate.step = push.worker_time.clock;
+  }
+  return partition.Push(batch, values, rate, push.id, admission);
 }
 
 absl::Status PushLog::Failed(const char* operation, int error) const {
@@ -212,10 +229,16 @@ int PushLog::Sync() const {
 }
 
 absl::Status PushLog::Append(const LoggedPush& push) {
-  const PushHeader header = {
-      rpc::ToNumber(push.id.client), push.id.sequence,   push.worker_time.join,
-      push.worker_time.clock,        push.learning_rate, push.time,
-      push.removed.size(),           push.keys.size()};
+  const PushHeader header = {rpc::ToNumber(push.id.client),
+                             push.id.sequence,
+                             push.worker_time.join,
+                             push.worker_time.clock,
+                             push.rate.learning_rate.value_or(
+                                 std::numeric_limits<double>::quiet_NaN()),
+                             push.rate.step.value_or(-1),
+                             push.time,
+                             push.removed.size(),
+                             push.keys.size()};
   const std::array<std::span<const std::byte>, 4> body = {
       std::as_bytes(std::span(&header, 1)), std::as_bytes(push.removed),
       std::as_bytes(push.keys), std::as_bytes(push.values)};

@@ -17,6 +17,7 @@
 #include "fs/unique_fd.h"
 #include "proto/table_files.pb.h"
 #include "ps/storage/record.h"
+#include "ps/storage/rows/push_rate.h"
 #include "ps/storage/table_file.h"
 #include "ps/storage/table_partition.h"
 #include "ps/storage/worker_clocks.h"
@@ -48,7 +49,7 @@ enum class PushKind {
 // A push as it is logged.
 struct LoggedPush {
   PushId id;
-  double learning_rate = 0;
+  PushRate rate;
   // Distinct, in the order of their hashes.
   std::span<const uint64_t> keys;
   // Gradients or weights, [keys, width].
@@ -62,7 +63,8 @@ struct LoggedPush {
   WorkerTime worker_time = {};
 };
 
-// Applies a push whose keys are all of this partition. Errors of its Push.
+// Applies a push whose keys are all of this partition. Without a step of its
+// own, it has that of its clock. Errors of TablePartition::Push.
 absl::StatusOr<PushOutcome> ApplyPush(TablePartition& partition,
                                       const LoggedPush& push,
                                       Admission admission = Admission::kDecide);
@@ -70,9 +72,9 @@ absl::StatusOr<PushOutcome> ApplyPush(TablePartition& partition,
 // A file of pushes: "HWSRLOG1", a TableFileHeader, for a table with a clock the
 // TableClocks at its beginning, and a record for each push or ClockEvent
 // (ps/storage/record.h). The kind of a push's record is that of the push:
-// client, sequence, number of the client's join, its clock, learning rate,
-// time, number of removed keys and of keys, each in 8 bytes, then removed keys,
-// keys and values.
+// client, sequence, number of the client's join, its clock, learning rate (NaN:
+// unset), step (-1: unset), time, number of removed keys and of keys, each in 8
+// bytes, then removed keys, keys and values.
 //
 // Thread-safe.
 class PushLog {

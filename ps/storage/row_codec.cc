@@ -6,7 +6,7 @@
 
 #include "ps/storage/key_hash.h"
 #include "ps/storage/row_layout.h"
-#include "ps/storage/stochastic_rounding.h"
+#include "ps/storage/rows/stochastic_rounding.h"
 #include "tensor/dtype.h"
 #include "tensor/half.h"
 #include "tensor/half_convert.h"

@@ -8,12 +8,13 @@
 namespace hawser::ps {
 
 RowLayout::RowLayout(size_t width, tensor::DType dtype,
-                     const optim::UpdateRule& rule, bool has_use)
+                     const optim::UpdateRule& rule, bool counts_updates,
+                     bool has_use)
     : width_(width),
       dtype_(dtype),
       weight_bytes_(width * tensor::ItemBytes(dtype)),
       num_slots_(rule.slots().size()),
-      has_step_(rule.depends_on_step() || dtype != tensor::DType::kF32),
+      has_step_(counts_updates || dtype != tensor::DType::kF32),
       has_use_(has_use) {
   size_t end = (weight_bytes_ + 3) / 4 * 4;
   for (size_t i = 0; i < num_slots_; ++i) {

@@ -15,14 +15,15 @@
 namespace hawser::ps {
 
 // A row is contiguous: its weights, then, aligned to 4 bytes, the slots of its
-// update rule in f32, the number of its updates, if the rule or stochastic
-// rounding depends on it, and its RowUse, if rows are removed.
+// update rule in f32, the number of its updates, if the rule, a schedule or
+// stochastic rounding depends on it, and its RowUse, if rows are removed.
 //
 // A plain value.
 class RowLayout {
  public:
+  // `counts_updates`: whether rows have the number of their updates.
   RowLayout(size_t width, tensor::DType dtype, const optim::UpdateRule& rule,
-            bool has_use);
+            bool counts_updates, bool has_use);
 
   // Number of weights.
   size_t width() const { return width_; }

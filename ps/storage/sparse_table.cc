@@ -16,6 +16,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "async/check.h"
 #include "async/clock.h"
 #include "async/status_macros.h"
 #include "ps/storage/disk/row_disk.h"
@@ -25,6 +26,7 @@
 #include "ps/storage/retention/row_retention.h"
 #include "ps/storage/retention/table_time.h"
 #include "ps/storage/row_layout.h"
+#include "ps/storage/rows/push_rate.h"
 #include "ps/storage/table_format.h"
 #include "ps/storage/table_partition.h"
 #include "ps/storage/table_spec.h"
@@ -278,14 +280,32 @@ absl::Status SparseTable::Pull(std::span<const uint64_t> keys,
                          });
 }
 
+absl::Status SparseTable::PullWholeRows(std::span<const uint64_t> keys,
+                                        std::span<std::byte> rows,
+                                        MissingRows missing) {
+  HAWSER_CHECK(rows.size() == keys.size() * format_->layout().bytes())
+      << rows.size() << " bytes for " << keys.size() << " rows";
+  return VisitPartitions(
+      keys, [&](TablePartition& partition, const KeyBatch& batch) {
+        return partition.PullWholeRows(batch, missing, rows.data());
+      });
+}
+
 absl::Status SparseTable::Push(std::span<const uint64_t> keys,
                                std::span<const float> gradients,
-                               double learning_rate) {
+                               const PushRate& rate) {
   RETURN_IF_ERROR(CheckSize(keys, gradients.size()));
   return VisitPartitions(
       keys, [&](TablePartition& partition, const KeyBatch& batch) {
-        return partition.Push(batch, gradients.data(), learning_rate).status();
+        return partition.Push(batch, gradients.data(), rate).status();
       });
+}
+
+void SparseTable::AdvanceClock(int64_t clock) {
+  int64_t current = clock_.load(std::memory_order_relaxed);
+  while (current < clock && !clock_.compare_exchange_weak(
+                                current, clock, std::memory_order_relaxed)) {
+  }
 }
 
 void SparseTable::ForEachRow(

@@ -3,6 +3,7 @@
 #ifndef HAWSER_PS_STORAGE_SPARSE_TABLE_H_
 #define HAWSER_PS_STORAGE_SPARSE_TABLE_H_
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -18,6 +19,7 @@
 #include "ps/storage/key_batch.h"
 #include "ps/storage/retention/retention_counts.h"
 #include "ps/storage/retention/table_time.h"
+#include "ps/storage/rows/push_rate.h"
 #include "ps/storage/table_format.h"
 #include "ps/storage/table_partition.h"
 #include "ps/storage/table_spec.h"
@@ -96,8 +98,14 @@ class SparseTable {
   absl::Status Pull(std::span<const uint64_t> keys, std::span<float> rows,
                     MissingRows missing = MissingRows::kCreate);
 
-  // Updates the rows of `keys` by the table's rule. A repeated key is updated
-  // once per occurrence, in order.
+  // The same for whole rows, laid out as in TableFormat::layout().
+  //
+  //   rows  [n, TableFormat::layout().bytes()], of this size.
+  absl::Status PullWholeRows(std::span<const uint64_t> keys,
+                             std::span<std::byte> rows, MissingRows missing);
+
+  // Updates the rows of `keys` by the table's rule, at `rate`. A repeated key
+  // is updated once per occurrence, in order.
   //
   //   keys       [n], in any order.
   //   gradients  [n, width].
@@ -108,7 +116,7 @@ class SparseTable {
   // been
   //                      updated.
   absl::Status Push(std::span<const uint64_t> keys,
-                    std::span<const float> gradients, double learning_rate);
+                    std::span<const float> gradients, const PushRate& rate);
 
   // Returns the partitions of keys that are strictly in the order of their
   // hashes, for a caller that reads or writes the rows of each partition
@@ -136,6 +144,11 @@ class SparseTable {
   // that is recovered continues from AdvanceTime.
   int64_t time() const { return time_->Now(); }
   void AdvanceTime(int64_t time) { time_->AdvanceTo(time); }
+
+  // The first clock that is not complete, as files of rows have it: a table
+  // that is restored continues from there. 0 for an asynchronous table.
+  int64_t clock() const { return clock_.load(std::memory_order_relaxed); }
+  void AdvanceClock(int64_t clock);
 
   // Drops what is remembered of a client, as TablePartition::Forget does.
   void Forget(rpc::Incarnation client);
@@ -166,6 +179,7 @@ class SparseTable {
 
   const std::shared_ptr<const TableFormat> format_;
   const std::shared_ptr<TableTime> time_;
+  std::atomic<int64_t> clock_{0};
   // Null if all rows are in memory.
   const std::unique_ptr<RowDisk> disk_;
   const ShardRange shards_;

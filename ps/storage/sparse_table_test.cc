@@ -19,10 +19,10 @@
 #include "optim/make_update_rule.h"
 #include "optim/rule_spec.h"
 #include "optim/update_rule.h"
-#include "ps/storage/initial_row.h"
 #include "ps/storage/key_hash.h"
 #include "ps/storage/push_window.h"
 #include "ps/storage/row_codec.h"
+#include "ps/storage/rows/initial_row.h"
 #include "ps/storage/table_partition.h"
 #include "ps/storage/table_spec.h"
 #include "rpc/identity/worker_info.h"
@@ -89,7 +89,7 @@ TEST(SparseTableTest, SizesThatDoNotMatchAreRefused) {
   EXPECT_THAT(table->Pull(keys, three),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        HasSubstr("2 rows of 2 numbers are 4 numbers, not 3")));
-  EXPECT_THAT(table->Push(keys, three, 0.1),
+  EXPECT_THAT(table->Push(keys, three, {0.1}),
               StatusIs(absl::StatusCode::kInvalidArgument));
   EXPECT_EQ(table->num_rows(), 0);
 }
@@ -102,7 +102,7 @@ TEST(SparseTableTest, RepeatedKeysOfAPushAreUpdatedInOrder) {
                               .dtype = dtype,
                               .rule = {"SGD", {{"lr", 1}}}});
     const std::vector<uint64_t> keys = {5, 6, 5, 5};
-    ASSERT_THAT(table->Push(keys, std::vector<float>{1, 2, 4, 8}, 1), IsOk());
+    ASSERT_THAT(table->Push(keys, std::vector<float>{1, 2, 4, 8}, {1}), IsOk());
     EXPECT_EQ(Pull(*table, {5, 6}), (std::vector<float>{-13, -2}));
   }
 }
@@ -138,7 +138,7 @@ TEST_P(SparseTableRuleTest, UpdatesEachRowAsTheRuleDoes) {
     std::vector<uint64_t> keys(chosen.begin(), chosen.end());
     std::shuffle(keys.begin(), keys.end(), random);
     const std::vector<float> gradients = Wave(keys.size() * width, round);
-    ASSERT_THAT(table->Push(keys, gradients, 0.1), IsOk());
+    ASSERT_THAT(table->Push(keys, gradients, {0.1}), IsOk());
     for (size_t i = 0; i < keys.size(); ++i) {
       Trained& row = expected[keys[i]];
       if (!row.weights.defined()) {
@@ -182,7 +182,7 @@ TEST(SparseTableTest, SmallGradientsMoveSixteenBitRows) {
   const std::vector<uint64_t> key = {1};
   const std::vector<float> gradient(64, -0x1p-7f / 100);
   for (int i = 0; i < 100; ++i) {
-    ASSERT_THAT(table->Push(key, gradient, 1), IsOk());
+    ASSERT_THAT(table->Push(key, gradient, {1}), IsOk());
   }
   double sum = 0;
   for (float weight : Pull(*table, key)) sum += weight;
@@ -206,7 +206,7 @@ TEST(SparseTableTest, ConcurrentPushesAddUp) {
       const std::vector<float> ones(keys.size() * 16, -1);
       std::vector<float> rows(keys.size() * 16);
       for (int i = 0; i < kPushes; ++i) {
-        if (!table->Push(keys, ones, 1).ok()) torn = true;
+        if (!table->Push(keys, ones, {1}).ok()) torn = true;
         if (!table->Pull(keys, rows).ok()) torn = true;
         for (size_t j = 0; j < rows.size(); ++j) {
           if (rows[j] != rows[j / 16 * 16]) torn = true;
@@ -255,7 +255,7 @@ TEST(SparseTableTest, KeysOfOtherShardsAreRefused) {
     }
     std::vector<float> gradients(keys.size(), 1);
     const int64_t rows = table->num_rows();
-    EXPECT_THAT(table->Push(keys, gradients, 1),
+    EXPECT_THAT(table->Push(keys, gradients, {1}),
                 StatusIs(absl::StatusCode::kFailedPrecondition));
     EXPECT_EQ(table->num_rows(), rows);
   }
@@ -277,12 +277,12 @@ TEST(SparseTableTest, RowsBeyondTheLimitAreNotCreated) {
   EXPECT_THAT(table->Pull(too_many, rows),
               StatusIs(absl::StatusCode::kResourceExhausted,
                        HasSubstr("2 of at most 3 rows")));
-  EXPECT_THAT(table->Push(too_many, rows, 1),
+  EXPECT_THAT(table->Push(too_many, rows, {1}),
               StatusIs(absl::StatusCode::kResourceExhausted));
   EXPECT_EQ(table->num_rows(), 2);
   // Rows that exist are served.
   EXPECT_THAT(table->Push(std::vector<uint64_t>{1, 2, 1, 2},
-                          std::vector<float>{1, 1, 1, 1}, 1),
+                          std::vector<float>{1, 1, 1, 1}, {1}),
               IsOk());
   EXPECT_EQ(Pull(*table, {1, 2, 3}), (std::vector<float>{-2, -2, 0}));
   EXPECT_EQ(Pull(*table, {1, 3, 4}, MissingRows::kKeep),
@@ -320,7 +320,7 @@ TEST(SparseTableTest, RepeatedPushIsAppliedOnce) {
   TablePartition& partition = *(*table->SplitOrdered(key))[0].partition;
   const float gradient = -1;
   const auto push = [&](uint64_t client, uint64_t sequence) {
-    return partition.Push({key.data(), 1}, &gradient, 1,
+    return partition.Push({key.data(), 1}, &gradient, {1},
                           PushId{rpc::Incarnation{client}, sequence});
   };
   for (int repeat = 0; repeat < 3; ++repeat) {

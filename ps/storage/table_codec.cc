@@ -47,6 +47,52 @@ std::optional<Initializer::Kind> KindFromProto(
   }
 }
 
+v1::TableInitializer ToProto(const Initializer& initializer) {
+  v1::TableInitializer proto;
+  proto.set_kind(KindToProto(initializer.kind));
+  proto.set_a(initializer.a);
+  proto.set_b(initializer.b);
+  return proto;
+}
+
+absl::StatusOr<Initializer> FromProto(const std::string& table,
+                                      const v1::TableInitializer& proto) {
+  const std::optional<Initializer::Kind> kind = KindFromProto(proto.kind());
+  if (kind.has_value()) return Initializer{*kind, proto.a(), proto.b()};
+  return absl::InvalidArgumentError(
+      absl::StrCat("table \"", table, "\": unknown kind of initial values ",
+                   static_cast<int>(proto.kind())));
+}
+
+v1::TableKeyRange ToProto(const KeyRange& range) {
+  v1::TableKeyRange proto;
+  proto.set_first(range.first);
+  proto.set_last(range.last);
+  if (range.rule.has_value()) {
+    *proto.mutable_rule() = optim::ToProto(*range.rule);
+  }
+  if (range.schedule.has_value()) {
+    *proto.mutable_schedule() = optim::ToProto(*range.schedule);
+  }
+  if (range.initializer.has_value()) {
+    *proto.mutable_initializer() = ToProto(*range.initializer);
+  }
+  return proto;
+}
+
+absl::StatusOr<KeyRange> FromProto(const std::string& table,
+                                   const v1::TableKeyRange& proto) {
+  KeyRange range{.first = proto.first(), .last = proto.last()};
+  if (proto.has_rule()) range.rule = optim::FromProto(proto.rule());
+  if (proto.has_schedule()) {
+    range.schedule = optim::FromProto(proto.schedule());
+  }
+  if (proto.has_initializer()) {
+    ASSIGN_OR_RETURN(range.initializer, FromProto(table, proto.initializer()));
+  }
+  return range;
+}
+
 v1::TableRetention ToProto(const Retention& retention) {
   v1::TableRetention proto;
   proto.set_admission_pushes(retention.admission_pushes);
@@ -110,10 +156,7 @@ v1::TableDescription ToProto(const TableSpec& spec) {
   proto.set_width(spec.width);
   proto.set_dtype(std::string(tensor::DTypeName(spec.dtype)));
   *proto.mutable_rule() = optim::ToProto(spec.rule);
-  v1::TableInitializer& initializer = *proto.mutable_initializer();
-  initializer.set_kind(KindToProto(spec.initializer.kind));
-  initializer.set_a(spec.initializer.a);
-  initializer.set_b(spec.initializer.b);
+  *proto.mutable_initializer() = ToProto(spec.initializer);
   proto.set_seed(spec.seed);
   proto.set_num_shards(spec.num_shards);
   for (const DenseTensor& tensor : spec.tensors) {
@@ -131,6 +174,12 @@ v1::TableDescription ToProto(const TableSpec& spec) {
   if (spec.consistency.clocked()) {
     *proto.mutable_consistency() = ToProto(spec.consistency);
   }
+  if (!spec.schedule.is_constant()) {
+    *proto.mutable_schedule() = optim::ToProto(spec.schedule);
+  }
+  for (const KeyRange& range : spec.key_ranges) {
+    *proto.add_key_ranges() = ToProto(range);
+  }
   return proto;
 }
 
@@ -146,14 +195,7 @@ absl::StatusOr<TableSpec> FromProto(const v1::TableDescription& proto) {
   }
   spec.dtype = *dtype;
   spec.rule = optim::FromProto(proto.rule());
-  const std::optional<Initializer::Kind> kind =
-      KindFromProto(proto.initializer().kind());
-  if (!kind.has_value()) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "table \"", spec.name, "\": unknown kind of initial values ",
-        static_cast<int>(proto.initializer().kind())));
-  }
-  spec.initializer = {*kind, proto.initializer().a(), proto.initializer().b()};
+  ASSIGN_OR_RETURN(spec.initializer, FromProto(spec.name, proto.initializer()));
   spec.seed = proto.seed();
   spec.num_shards = proto.num_shards();
   for (const v1::DenseTensor& tensor : proto.tensors()) {
@@ -182,6 +224,11 @@ absl::StatusOr<TableSpec> FromProto(const v1::TableDescription& proto) {
                      static_cast<int>(proto.consistency().mode())));
   }
   spec.consistency = *consistency;
+  spec.schedule = optim::FromProto(proto.schedule());
+  for (const v1::TableKeyRange& range : proto.key_ranges()) {
+    ASSIGN_OR_RETURN(spec.key_ranges.emplace_back(),
+                     FromProto(spec.name, range));
+  }
   return NormalizeTableSpec(std::move(spec));
 }
 

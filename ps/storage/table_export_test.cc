@@ -40,7 +40,7 @@ std::unique_ptr<SparseTable> Create(const TableSpec& spec) {
 void Add(SparseTable& table, const std::vector<uint64_t>& keys,
          std::vector<float> gradients) {
   for (float& gradient : gradients) gradient = -gradient;
-  ASSERT_THAT(table.Push(keys, gradients, 1), IsOk());
+  ASSERT_THAT(table.Push(keys, gradients, {1}), IsOk());
 }
 
 std::string Path(const std::string& name) {

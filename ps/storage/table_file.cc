@@ -21,6 +21,7 @@
 #include "ps/storage/table_codec.h"
 #include "ps/storage/table_partition.h"
 #include "ps/storage/table_spec.h"
+#include "ps/storage/worker_clocks.h"
 #include "rpc/identity/worker_info.h"
 
 namespace hawser::ps {
@@ -114,14 +115,20 @@ v1::TableFileHeader ToProto(const TableFileInfo& info) {
   proto.set_num_partitions(info.num_partitions);
   proto.set_log(info.log);
   proto.set_time(info.time);
+  proto.set_clock(info.clock);
   return proto;
 }
 
 absl::StatusOr<TableFileInfo> FromProto(const v1::TableFileHeader& proto) {
   ASSIGN_OR_RETURN(TableSpec spec, FromProto(proto.table()));
+  if (proto.clock() < 0 || proto.clock() > WorkerClocks::kMaxClock) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("a table cannot be at clock ", proto.clock()));
+  }
   return TableFileInfo{
       proto.snapshot(),       std::move(spec), FromProto(proto.shards()),
-      proto.num_partitions(), proto.log(),     proto.time()};
+      proto.num_partitions(), proto.log(),     proto.time(),
+      proto.clock()};
 }
 
 absl::StatusOr<TableFileSize> WriteTableFile(const SparseTable& table,
@@ -134,7 +141,7 @@ absl::StatusOr<TableFileSize> WriteTableFile(const SparseTable& table,
       RecordKind::kHeader,
       ToProto(TableFileInfo{snapshot, table.spec(), table.shards(),
                             static_cast<int64_t>(table.num_partitions()), log,
-                            table.time()})));
+                            table.time(), table.clock()})));
   TableFileSize size;
   PartitionCopy copy;
   for (size_t p = 0; p < table.num_partitions(); ++p) {
@@ -187,6 +194,7 @@ absl::Status ReadTableFile(const std::string& path, SparseTable& table) {
       info.num_partitions == static_cast<int64_t>(table.num_partitions());
   const size_t row_bytes = table.partition(0).exported_row_bytes();
   const int64_t later = table.time() - info.time;
+  table.AdvanceClock(info.clock);
   size_t partition = 0;
   int64_t rows = 0;
   while (true) {

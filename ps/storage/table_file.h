@@ -34,10 +34,12 @@ struct TableFileInfo {
   int64_t log = 0;
   // SparseTable::time() to which the rows refer.
   int64_t time = 0;
+  // SparseTable::clock().
+  int64_t clock = 0;
 };
 
 v1::TableFileHeader ToProto(const TableFileInfo& info);
-// kInvalidArgument: the description of the table is invalid.
+// kInvalidArgument: the description of the table or its clock is invalid.
 absl::StatusOr<TableFileInfo> FromProto(const v1::TableFileHeader& proto);
 
 // Writes the rows of `table` to `path`, which appears complete or not at all.
@@ -56,7 +58,8 @@ absl::StatusOr<TableFileInfo> ReadTableFileInfo(const std::string& path);
 // Inserts the rows of the file that are in shards of `table`, and checks the
 // whole file. If the table holds the same shards in as many partitions, it also
 // gets the pushes that the rows contain. Rows are then as old as they were when
-// the file was written. After an error the table has some of
+// the file was written, and the table's clock is not before that of the file.
+// After an error the table has some of
 // the rows.
 //
 //   kDataLoss         as above.

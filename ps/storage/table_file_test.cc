@@ -61,7 +61,7 @@ class TableFileTest : public testing::Test {
     for (int round = 0; round < rounds; ++round) {
       for (uint64_t key : keys) {
         const std::vector<float> gradient(3, static_cast<float>(round + 1));
-        const absl::Status status = table.Push({&key, 1}, gradient, 0.1);
+        const absl::Status status = table.Push({&key, 1}, gradient, {0.1});
         ASSERT_TRUE(status.ok() ||
                     status.code() == absl::StatusCode::kFailedPrecondition);
       }
@@ -145,7 +145,7 @@ TEST_F(TableFileTest, RepeatedPushIsRecognisedAfterARestore) {
   const PushId id{rpc::Incarnation{9}, 4};
   const auto push = [&](SparseTable& table) {
     return (*table.SplitOrdered(key))[0].partition->Push(
-        {key.data(), 1}, gradient.data(), 0.1, id);
+        {key.data(), 1}, gradient.data(), {0.1}, id);
   };
   const auto saved = Table({0, 1024});
   ASSERT_THAT(push(*saved), IsOk());

@@ -8,22 +8,24 @@
 #include <memory>
 
 #include "absl/status/statusor.h"
-#include "optim/update_rule.h"
 #include "ps/storage/retention/row_use.h"
 #include "ps/storage/row_layout.h"
+#include "ps/storage/rows/row_options.h"
 #include "ps/storage/table_spec.h"
 
 namespace hawser::ps {
 
-// A normalized TableSpec with its rule and the layout of its rows. Immutable.
+// A normalized TableSpec with the options and the layout of its rows.
+// Immutable.
 class TableFormat {
  public:
-  // Errors of NormalizeTableSpec.
+  // Errors of NormalizeTableSpec; kInvalidArgument: the rule is not registered
+  // in this process.
   static absl::StatusOr<std::shared_ptr<const TableFormat>> Create(
       const TableSpec& spec);
 
   const TableSpec& spec() const { return spec_; }
-  const optim::UpdateRule& rule() const { return *rule_; }
+  const RowOptionsByKey& options() const { return *options_; }
   const RowLayout& layout() const { return layout_; }
 
   // Whether rows have a TTL, and whether that of `row` is over at `now`, in
@@ -34,10 +36,11 @@ class TableFormat {
   }
 
  private:
-  TableFormat(const TableSpec& spec, std::unique_ptr<optim::UpdateRule> rule);
+  TableFormat(const TableSpec& spec,
+              std::unique_ptr<const RowOptionsByKey> options);
 
   const TableSpec spec_;
-  const std::unique_ptr<const optim::UpdateRule> rule_;
+  const std::unique_ptr<const RowOptionsByKey> options_;
   const RowLayout layout_;
   // Above RowUse::kMaxAge if rows stay.
   const int64_t ttl_seconds_;

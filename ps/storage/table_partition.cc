@@ -18,7 +18,6 @@
 #include "optim/update_rule.h"
 #include "ps/storage/disk/row_disk.h"
 #include "ps/storage/disk/row_tier.h"
-#include "ps/storage/initial_row.h"
 #include "ps/storage/key_batch.h"
 #include "ps/storage/prefetch.h"
 #include "ps/storage/push_window.h"
@@ -28,6 +27,9 @@
 #include "ps/storage/retention/table_time.h"
 #include "ps/storage/row_codec.h"
 #include "ps/storage/row_layout.h"
+#include "ps/storage/rows/new_row.h"
+#include "ps/storage/rows/push_rate.h"
+#include "ps/storage/rows/row_options.h"
 #include "ps/storage/table_format.h"
 #include "ps/storage/table_spec.h"
 #include "rpc/identity/worker_info.h"
@@ -153,8 +155,13 @@ void TablePartition::VisitRows(const KeyBatch& batch, const Access& access,
 
 absl::Status TablePartition::Pull(const KeyBatch& batch, MissingRows missing,
                                   float* rows) {
-  if (tier_ != nullptr) return PullFromTier(batch, rows);
   const RowLayout& layout = format_->layout();
+  const auto copy = [&](uint64_t key, const std::byte* row, uint32_t position) {
+    CopyWeights(key, row, rows + position * layout.width());
+  };
+  if (tier_ != nullptr) {
+    return PullFromTier(batch, layout.weight_bytes(), copy);
+  }
   if (retention_ != nullptr) missing = MissingRows::kKeep;
   const RowCopier copy_fixed =
       layout.dtype() == tensor::DType::kF32 && missing == MissingRows::kCreate
@@ -172,33 +179,57 @@ absl::Status TablePartition::Pull(const KeyBatch& batch, MissingRows missing,
       return;
     }
     if (expire) HideExpired(group, now);
-    CopyWeights(group, rows);
+    for (size_t i = 0; i < group.size; ++i) {
+      copy(group.keys[i], group.rows[i], group.positions[i]);
+    }
+  });
+  return absl::OkStatus();
+}
+
+absl::Status TablePartition::PullWholeRows(const KeyBatch& batch,
+                                           MissingRows missing,
+                                           std::byte* rows) {
+  const size_t row_bytes = format_->layout().bytes();
+  const auto copy = [&](uint64_t key, const std::byte* row, uint32_t position) {
+    CopyWholeRow(key, row, rows + position * row_bytes);
+  };
+  if (tier_ != nullptr) return PullFromTier(batch, row_bytes, copy);
+  if (retention_ != nullptr) missing = MissingRows::kKeep;
+  const bool expire = format_->rows_expire();
+  const int64_t now = expire ? time_->Now() : 0;
+  const async::MutexLock lock(&mutex_);
+  if (missing == MissingRows::kCreate) RETURN_IF_ERROR(Reserve(batch));
+  VisitRows(batch, {missing, row_bytes}, [&](Group& group) {
+    if (expire) HideExpired(group, now);
+    for (size_t i = 0; i < group.size; ++i) {
+      copy(group.keys[i], group.rows[i], group.positions[i]);
+    }
   });
   return absl::OkStatus();
 }
 
 // A row on the disk is read without the lock: it is the one that there was when
 // the lock was held, or a later one.
-absl::Status TablePartition::PullFromTier(const KeyBatch& batch, float* rows) {
-  const RowLayout& layout = format_->layout();
+template <class Copy>
+absl::Status TablePartition::PullFromTier(const KeyBatch& batch,
+                                          size_t row_bytes, const Copy& copy) {
   std::vector<uint64_t> absent;
   std::vector<uint32_t> positions;
   const RowDisk* disk = nullptr;
   {
     const async::MutexLock lock(&mutex_);
     disk = &tier_->disk();
-    VisitRows(batch, {MissingRows::kKeep, layout.weight_bytes()},
-              [&](const Group& group) {
-                for (size_t i = 0; i < group.size; ++i) {
-                  if (group.rows[i] != nullptr) continue;
-                  absent.push_back(group.keys[i]);
-                  positions.push_back(group.positions[i]);
-                }
-                CopyWeights(group, rows);
-              });
+    VisitRows(batch, {MissingRows::kKeep, row_bytes}, [&](const Group& group) {
+      for (size_t i = 0; i < group.size; ++i) {
+        copy(group.keys[i], group.rows[i], group.positions[i]);
+        if (group.rows[i] != nullptr) continue;
+        absent.push_back(group.keys[i]);
+        positions.push_back(group.positions[i]);
+      }
+    });
   }
   return disk->Read(absent, [&](size_t i, const std::byte* row) {
-    ReadWeights(layout, row, rows + positions[i] * layout.width());
+    copy(absent[i], row, positions[i]);
   });
 }
 
@@ -211,17 +242,21 @@ void TablePartition::HideExpired(Group& group, int64_t now) const {
   }
 }
 
-void TablePartition::CopyWeights(const Group& group, float* rows) const {
-  const RowLayout& layout = format_->layout();
-  const TableSpec& spec = format_->spec();
-  for (size_t i = 0; i < group.size; ++i) {
-    float* const weights = rows + group.positions[i] * layout.width();
-    if (group.rows[i] != nullptr) {
-      ReadWeights(layout, group.rows[i], weights);
-    } else {
-      WriteInitialRow(spec.initializer, spec.seed, group.keys[i],
-                      {weights, layout.width()});
-    }
+void TablePartition::CopyWeights(uint64_t key, const std::byte* row,
+                                 float* weights) const {
+  if (row != nullptr) {
+    ReadWeights(format_->layout(), row, weights);
+  } else {
+    WriteNewWeights(*format_, key, {weights, format_->layout().width()});
+  }
+}
+
+void TablePartition::CopyWholeRow(uint64_t key, const std::byte* row,
+                                  std::byte* copy) const {
+  if (row != nullptr) {
+    std::memcpy(copy, row, format_->layout().bytes());
+  } else {
+    WriteNewRow(*format_, key, copy);
   }
 }
 
@@ -266,9 +301,13 @@ absl::StatusOr<KeyBatch> TablePartition::Admit(const KeyBatch& batch,
 }
 
 absl::StatusOr<PushOutcome> TablePartition::Push(
-    const KeyBatch& batch, const float* gradients, double learning_rate,
+    const KeyBatch& batch, const float* gradients, const PushRate& rate,
     const std::optional<PushId>& id, Admission admission) {
   const bool wide = format_->layout().dtype() == tensor::DType::kF32;
+  RowRates rates(format_->options(), rate);
+  const bool by_key =
+      format_->options().has_ranges() || !rates.uniform().has_value();
+  const double rate_of_all = rates.uniform().value_or(0);
   const async::MutexLock lock(&mutex_);
   PushWindow* window = nullptr;
   if (id.has_value()) {
@@ -282,10 +321,12 @@ absl::StatusOr<PushOutcome> TablePartition::Push(
   VisitRows(admitted, {MissingRows::kCreate, layout.bytes(), gradients},
             [&](const Group& group) {
               if (layout.has_use()) TouchRows(group, now);
-              if (wide) {
-                Update(group, gradients, learning_rate);
+              if (!wide) {
+                UpdateNarrow(group, gradients, rates);
+              } else if (by_key) {
+                UpdateByKey(group, gradients, rates);
               } else {
-                UpdateNarrow(group, gradients, learning_rate);
+                Update(group, gradients, rate_of_all);
               }
             });
   if (window != nullptr) window->Add(id->sequence);
@@ -317,7 +358,7 @@ absl::StatusOr<PushOutcome> TablePartition::Assign(
     if (tier_ != nullptr) keeps = !replaces && !tier_->WasCreated(key);
     if (keeps) continue;
     if (row == nullptr) row = rows_.Insert(key, hash);
-    rows_.ResetState(row);
+    WriteNewState(*format_, key, row);
     WriteWeights(layout, weights + position * layout.width(), key, row);
     layout.set_use(row, RowUse(time_->Now(), 1));
   }
@@ -384,21 +425,45 @@ void TablePartition::Update(const Group& group, const float* gradients,
     span.gradient = gradients + group.positions[i] * span.count;
     span.learning_rate = learning_rate;
   }
-  format_->rule().Update(std::span(spans, group.size));
+  format_->options().of_table().rule->Update(std::span(spans, group.size));
+}
+
+void TablePartition::UpdateByKey(const Group& group, const float* gradients,
+                                 RowRates& rates) const {
+  optim::UpdateSpan spans[kGroup];
+  const optim::UpdateRule* rule = nullptr;
+  // The rows from here on have the same rule.
+  size_t begin = 0;
+  for (size_t i = 0; i < group.size; ++i) {
+    const RowOptions& options = format_->options().Of(group.keys[i]);
+    if (rule != options.rule.get()) {
+      if (i > begin) rule->Update(std::span(spans + begin, i - begin));
+      rule = options.rule.get();
+      begin = i;
+    }
+    optim::UpdateSpan& span = spans[i];
+    span = NextUpdate(group.rows[i]);
+    span.gradient = gradients + group.positions[i] * span.count;
+    span.learning_rate = rates.Of(options, span.step - 1);
+  }
+  if (rule != nullptr) {
+    rule->Update(std::span(spans + begin, group.size - begin));
+  }
 }
 
 void TablePartition::UpdateNarrow(const Group& group, const float* gradients,
-                                  double learning_rate) const {
+                                  RowRates& rates) const {
   const RowLayout& layout = format_->layout();
   std::vector<float> weights(layout.width());
   for (size_t i = 0; i < group.size; ++i) {
     std::byte* const row = group.rows[i];
+    const RowOptions& options = format_->options().Of(group.keys[i]);
     ReadWeights(layout, row, weights.data());
     optim::UpdateSpan span = NextUpdate(row);
     span.parameter = weights.data();
     span.gradient = gradients + group.positions[i] * span.count;
-    span.learning_rate = learning_rate;
-    format_->rule().Update({&span, 1});
+    span.learning_rate = rates.Of(options, span.step - 1);
+    options.rule->Update({&span, 1});
     WriteWeights(layout, weights.data(), group.keys[i], row);
   }
 }

@@ -26,6 +26,8 @@
 #include "ps/storage/retention/retention_counts.h"
 #include "ps/storage/retention/row_retention.h"
 #include "ps/storage/retention/table_time.h"
+#include "ps/storage/rows/push_rate.h"
+#include "ps/storage/rows/row_options.h"
 #include "ps/storage/table_format.h"
 #include "rpc/identity/worker_info.h"
 
@@ -115,17 +117,22 @@ class TablePartition {
   // rows; none was created.
   absl::Status Pull(const KeyBatch& batch, MissingRows missing, float* rows);
 
-  // Updates the rows of the batch from `gradients`, [n, width], in the order of
-  // the positions; repeated keys are updated one after the other. If a push
-  // with this `id` was applied before, does nothing. After an error no row has
-  // changed.
+  // The same for whole rows, laid out as in TableFormat::layout(), one after
+  // the other in `rows`.
+  absl::Status PullWholeRows(const KeyBatch& batch, MissingRows missing,
+                             std::byte* rows);
+
+  // Updates the rows of the batch from `gradients`, [n, width], at `rate`, in
+  // the order of the positions; repeated keys are updated one after the other.
+  // If a push with this `id` was applied before, does nothing. After an error
+  // no row has changed.
   //
   // kResourceExhausted   no room for missing rows.
   // kFailedPrecondition  the last PushWindow::kDepth pushes of the client do
   // not
   //                      include this one, so it may have been applied before.
   absl::StatusOr<PushOutcome> Push(
-      const KeyBatch& batch, const float* gradients, double learning_rate,
+      const KeyBatch& batch, const float* gradients, const PushRate& rate,
       const std::optional<PushId>& id = std::nullopt,
       Admission admission = Admission::kDecide);
 
@@ -222,7 +229,7 @@ class TablePartition {
   // kResourceExhausted: out of memory, or beyond the number of rows.
   absl::Status Reserve(const KeyBatch& batch)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Calls visit(const Group&) for all rows of the batch, in order.
+  // Calls visit(Group&) for all rows of the batch, in order.
   template <class Visit>
   void VisitRows(const KeyBatch& batch, const Access& access,
                  const Visit& visit) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -236,10 +243,15 @@ class TablePartition {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // The following use rows of a group, under the lock of VisitRows.
 
-  // Pull, of rows that are in memory or on the disk.
-  absl::Status PullFromTier(const KeyBatch& batch, float* rows);
-  // Copies weights of any type and width, and of missing rows.
-  void CopyWeights(const Group& group, float* rows) const;
+  // Pull, of rows that are in memory or on the disk. Calls copy(key, row,
+  // position) for each, with a row that is null if there is none.
+  template <class Copy>
+  absl::Status PullFromTier(const KeyBatch& batch, size_t row_bytes,
+                            const Copy& copy);
+  // Copies weights of any type and width, or a whole row, also of a missing row
+  // (null).
+  void CopyWeights(uint64_t key, const std::byte* row, float* weights) const;
+  void CopyWholeRow(uint64_t key, const std::byte* row, std::byte* copy) const;
   // Counts an update of `row`, and returns its span without gradient and rate.
   optim::UpdateSpan NextUpdate(std::byte* row) const;
   // Notes a push to rows.
@@ -248,9 +260,12 @@ class TablePartition {
   void HideExpired(Group& group, int64_t now) const;
   void Update(const Group& group, const float* gradients,
               double learning_rate) const;
+  // Same for rows whose rules or learning rates may differ.
+  void UpdateByKey(const Group& group, const float* gradients,
+                   RowRates& rates) const;
   // Same for 16-bit rows.
   void UpdateNarrow(const Group& group, const float* gradients,
-                    double learning_rate) const;
+                    RowRates& rates) const;
 
   const std::shared_ptr<const TableFormat> format_;
   const std::shared_ptr<const TableTime> time_;

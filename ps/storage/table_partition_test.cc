@@ -38,7 +38,7 @@ std::vector<float> Row(TablePartition& partition, uint64_t key, size_t width) {
 }
 
 absl::Status Push(TablePartition& partition, uint64_t key, float gradient) {
-  return partition.Push({&key, 1}, &gradient, 1).status();
+  return partition.Push({&key, 1}, &gradient, {1}).status();
 }
 
 absl::Status Assign(TablePartition& partition, uint64_t key, float weight,
@@ -109,7 +109,7 @@ TEST(TablePartitionTest, WidestRowsAreUpdatedAndCopied) {
       IsOk());
   const std::vector<float> gradients(values.size(), 1);
   for (int i = 0; i < 2; ++i) {
-    ASSERT_THAT(partition->Push(batch, gradients.data(), 2), IsOk());
+    ASSERT_THAT(partition->Push(batch, gradients.data(), {2}), IsOk());
   }
   std::vector<float> rows(values.size());
   ASSERT_THAT(partition->Pull(batch, MissingRows::kKeep, rows.data()), IsOk());

@@ -4,6 +4,7 @@
 #define HAWSER_PS_STORAGE_TABLE_SPEC_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,6 +12,7 @@
 #include "absl/time/time.h"
 #include "optim/row_wise_adagrad.h"
 #include "optim/rule_spec.h"
+#include "optim/schedule_spec.h"
 #include "ps/storage/consistency.h"
 #include "tensor/dtype.h"
 #include "tensor/shape.h"
@@ -42,6 +44,22 @@ struct Initializer {
   double b = 0;
 
   friend bool operator==(const Initializer&, const Initializer&) = default;
+};
+
+// Options of the rows whose keys are from `first` to `last`, without sign,
+// instead of those of the table: for example of the keys of one feature, if the
+// upper bits of a key say of which feature it is. Unset options are the
+// table's.
+struct KeyRange {
+  uint64_t first = 0;
+  uint64_t last = 0;
+  // The table's rule with other options, such as {"lr", 0.01}. Those that are
+  // not set are the table's. The state of a row must have the same numbers.
+  std::optional<optim::RuleSpec> rule = std::nullopt;
+  std::optional<optim::ScheduleSpec> schedule = std::nullopt;
+  std::optional<Initializer> initializer = std::nullopt;
+
+  friend bool operator==(const KeyRange&, const KeyRange&) = default;
 };
 
 // A tensor of a dense table.
@@ -121,7 +139,8 @@ struct TableSpec {
   tensor::DType dtype = tensor::DType::kF32;
   // How a push updates rows. The rule must support gradients of rows. Its state
   // is stored in f32 with each row; for a rule that counts updates, each row
-  // has its own count.
+  // has its own count. A rule of a program (optim::RegisterUpdateRule) must be
+  // registered on the servers.
   optim::RuleSpec rule = optim::RowWiseAdagrad({});
   Initializer initializer = {};
   uint64_t seed = 0;
@@ -137,13 +156,21 @@ struct TableSpec {
   TableStorage storage = {};
   // Which pushes of other workers a pull sees.
   Consistency consistency = {};
+  // Learning rates by step. The base is that of the push or, if it has none, of
+  // the rule. The step is that of the push or, if it has none, the clock of its
+  // worker; in an asynchronous table, the number of the row's earlier updates.
+  optim::ScheduleSpec schedule = {};
+  // At most 512, which do not overlap; of tables without tensors.
+  std::vector<KeyRange> key_ranges = {};
 
   friend bool operator==(const TableSpec&, const TableSpec&) = default;
 };
 
-// Returns `spec` with all options of its rule, in the rule's order: two
-// descriptions of the same table become equal. kInvalidArgument: names the
-// field that is out of range.
+// Returns `spec` with all options of its rules and schedules, in a fixed order,
+// and its key ranges by key: two descriptions of the same table become equal.
+// The options of a rule that is not registered in this process are sorted, but
+// not checked: the servers do that. kInvalidArgument: names the field that is
+// out of range, and the key range.
 absl::StatusOr<TableSpec> NormalizeTableSpec(TableSpec spec);
 
 }  // namespace hawser::ps

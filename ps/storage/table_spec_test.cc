@@ -1,15 +1,26 @@
 #include "ps/storage/table_spec.h"
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <limits>
+#include <memory>
+#include <span>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "async/testing/status_matchers.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "optim/make_update_rule.h"
+#include "optim/rule_spec.h"
+#include "optim/schedule_spec.h"
+#include "optim/update_rule.h"
 #include "tensor/dtype.h"
 
 namespace hawser::ps {
@@ -31,6 +42,72 @@ TEST(TableSpecTest, TheSameRuleInOtherWordsIsTheSameTable) {
       .name = "t", .width = 1, .rule = {"Adagrad", {{"lr", 0.1}}}};
   EXPECT_NE(a, b);
   EXPECT_EQ(*NormalizeTableSpec(a), *NormalizeTableSpec(b));
+}
+
+TEST(TableSpecTest, RangesInAnotherOrderAreTheSameTable) {
+  TableSpec a{.name = "t",
+              .width = 1,
+              .rule = {"Adagrad", {{"lr", 0.1}}},
+              .schedule = {.phases = {{{"LinearLR", {}}, 0}}}};
+  a.key_ranges = {
+      {.first = 5, .last = 9, .rule = optim::RuleSpec{"Adagrad", {}}},
+      {.first = 1,
+       .last = 4,
+       .rule = optim::RuleSpec{"Adagrad", {{"lr", 0.1}, {"eps", 0.5}}}}};
+  TableSpec b = a;
+  b.schedule = optim::ScheduleSpec::Linear({});
+  std::swap(b.key_ranges[0], b.key_ranges[1]);
+  b.key_ranges[0].rule = optim::RuleSpec{"Adagrad", {{"eps", 0.5}}};
+  EXPECT_EQ(*NormalizeTableSpec(a), *NormalizeTableSpec(b));
+  b.key_ranges[1].first = 6;
+  EXPECT_NE(*NormalizeTableSpec(a), *NormalizeTableSpec(b));
+}
+
+// A rule with as many numbers per weight as its option says.
+class SlotsRule final : public optim::UpdateRule {
+ public:
+  SlotsRule(const optim::RuleSpec& spec, std::vector<optim::Slot> slots)
+      : UpdateRule(spec, std::move(slots), optim::GradientKind::kDenseAndRows) {
+  }
+  void Update(std::span<const optim::UpdateSpan>) const override {}
+};
+
+TEST(TableSpecTest, RangesHaveTheStateOfTheTable) {
+  ASSERT_THAT(optim::RegisterUpdateRule(
+                  "Slots",
+                  [](const optim::RuleSpec& spec)
+                      -> absl::StatusOr<std::unique_ptr<optim::UpdateRule>> {
+                    std::vector<optim::Slot> slots(
+                        static_cast<size_t>(*spec.Find("slots")));
+                    for (size_t i = 0; i < slots.size(); ++i) {
+                      slots[i].name = absl::StrCat("slot", i);
+                    }
+                    return std::make_unique<SlotsRule>(spec, std::move(slots));
+                  }),
+              IsOk());
+  TableSpec spec{.name = "t", .width = 1, .rule = {"Slots", {{"slots", 1}}}};
+  spec.key_ranges = {{.first = 1,
+                      .last = 2,
+                      .rule = optim::RuleSpec{"Slots", {{"slots", 2}}}}};
+  EXPECT_THAT(NormalizeTableSpec(spec),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("key range [1, 2]: rule: Slots(slots=2) does "
+                                 "not keep the same numbers for a row as "
+                                 "Slots(slots=1)")));
+  spec.key_ranges[0].rule->Set("slots", 1);
+  EXPECT_THAT(NormalizeTableSpec(spec), IsOk());
+}
+
+// Clients need not have the rules of servers.
+TEST(TableSpecTest, TheOptionsOfARuleThatIsNotRegisteredAreKept) {
+  TableSpec a{.name = "t", .width = 1, .rule = {"Lion", {{"b", 1}, {"a", 2}}}};
+  a.key_ranges = {{.first = 1,
+                   .last = 4,
+                   .rule = optim::RuleSpec{"Lion", {{"c", 3}, {"b", 4}}}}};
+  const auto spec = NormalizeTableSpec(a);
+  ASSERT_THAT(spec, IsOk());
+  EXPECT_EQ(spec->rule.ToString(), "Lion(a=2,b=1)");
+  EXPECT_EQ(spec->key_ranges[0].rule->ToString(), "Lion(a=2,b=4,c=3)");
 }
 
 TEST(TableSpecTest, RetentionIsNormalized) {
@@ -118,8 +195,89 @@ INSTANTIATE_TEST_SUITE_P(
               }},
         Wrong{"number of rows",
               [](TableSpec& s) { s.retention.max_rows = -1; }},
-        Wrong{"unknown update rule",
-              [](TableSpec& s) { s.rule.name = "Newton"; }},
+        Wrong{"option beta of Lion is not a number",
+              [](TableSpec& s) {
+                s.rule = {"Lion",
+                          {{"beta", std::numeric_limits<double>::quiet_NaN()}}};
+              }},
+        Wrong{"schedule: unknown schedule \"Newton\"",
+              [](TableSpec& s) {
+                s.schedule.phases = {{{"Newton", {}}, 0}};
+              }},
+        Wrong{"schedule: ExponentialLR: gamma must be in (0, 1], not 2",
+              [](TableSpec& s) {
+                s.schedule = optim::ScheduleSpec::Exponential({.gamma = 2});
+              }},
+        Wrong{"key range [5, 4]: its first key is above its last",
+              [](TableSpec& s) { s.key_ranges = {{.first = 5, .last = 4}}; }},
+        Wrong{
+            "key range [1, 5] and key range [5, 9] overlap",
+            [](TableSpec& s) {
+              s.key_ranges = {{.first = 5, .last = 9}, {.first = 1, .last = 5}};
+            }},
+        Wrong{"at most 512 key ranges, not 513",
+              [](TableSpec& s) {
+                for (uint64_t i = 0; i < 513; ++i) {
+                  s.key_ranges.push_back({.first = i, .last = i});
+                }
+              }},
+        Wrong{"key range [1, 2]: rule: it must be RowWiseAdagrad, the rule of "
+              "the table, with other options, not \"SGD\"",
+              [](TableSpec& s) {
+                s.key_ranges = {{.first = 1,
+                                 .last = 2,
+                                 .rule = optim::RuleSpec{"SGD", {{"lr", 1}}}}};
+              }},
+        Wrong{"key range [1, 2]: rule: RowWiseAdagrad does not have an option "
+              "\"momentum\"",
+              [](TableSpec& s) {
+                s.key_ranges = {{.first = 1,
+                                 .last = 2,
+                                 .rule = optim::RuleSpec{"RowWiseAdagrad",
+                                                         {{"momentum", 1}}}}};
+              }},
+        Wrong{"key range [1, 2]: rule: lr is given twice",
+              [](TableSpec& s) {
+                s.key_ranges = {
+                    {.first = 1,
+                     .last = 2,
+                     .rule = optim::RuleSpec{"RowWiseAdagrad",
+                                             {{"lr", 1}, {"lr", 2}}}}};
+              }},
+        Wrong{"key range [1, 2]: rule: RowWiseAdagrad: lr must be in [0, inf)",
+              [](TableSpec& s) {
+                s.key_ranges = {
+                    {.first = 1,
+                     .last = 2,
+                     .rule = optim::RuleSpec{"RowWiseAdagrad", {{"lr", -1}}}}};
+              }},
+        Wrong{"key range [1, 2]: rule: SGD(lr=1,momentum=0,dampening=0,"
+              "weight_decay=0.5,nesterov=0,maximize=0) cannot update rows",
+              [](TableSpec& s) {
+                s.rule = {"SGD", {{"lr", 1}}};
+                s.key_ranges = {
+                    {.first = 1,
+                     .last = 2,
+                     .rule = optim::RuleSpec{"SGD", {{"weight_decay", 0.5}}}}};
+              }},
+        Wrong{"key range [1, 2]: schedule: StepLr: step_size must be above 0",
+              [](TableSpec& s) {
+                s.key_ranges = {{.first = 1,
+                                 .last = 2,
+                                 .schedule = optim::ScheduleSpec::Step({})}};
+              }},
+        Wrong{"key range [1, 2]: initializer: initial values from 2 to 1",
+              [](TableSpec& s) {
+                s.key_ranges = {{.first = 1,
+                                 .last = 2,
+                                 .initializer = Initializer::Uniform(2, 1)}};
+              }},
+        Wrong{"a dense table has no key ranges",
+              [](TableSpec& s) {
+                s.rule = {"SGD", {{"lr", 1}}};
+                s.tensors = {{"w", {2, 3}}};
+                s.key_ranges = {{.first = 1, .last = 2}};
+              }},
         Wrong{"cannot update rows",
               [](TableSpec& s) {
                 s.rule = {"Adam", {{"lr", 0.1}}};

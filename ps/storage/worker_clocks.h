@@ -52,7 +52,14 @@ class WorkerClocks {
   // Clocks that a worker may be ahead of what is complete, or of its pushes.
   static constexpr int64_t kMaxAhead = 1024;
 
-  explicit WorkerClocks(Consistency consistency) : consistency_(consistency) {}
+  // The largest clock, so that sums of clocks are in range.
+  static constexpr int64_t kMaxClock = int64_t{1} << 60;
+
+  // The clocks below `first_clock` are complete.
+  explicit WorkerClocks(Consistency consistency, int64_t first_clock = 0)
+      : consistency_(consistency),
+        completed_(first_clock),
+        applied_(first_clock) {}
 
   // --- Events.
 
@@ -122,9 +129,6 @@ class WorkerClocks {
       Consistency consistency, const v1::TableClocks& proto);
 
  private:
-  // Keeps sums of clocks in range.
-  static constexpr int64_t kMaxClock = int64_t{1} << 60;
-
   struct Step {
     // Unset: the worker has not completed it.
     std::optional<int64_t> announced;
@@ -174,8 +178,8 @@ class WorkerClocks {
   // With synchronous consistency: memberships that have ended, with the clock
   // that they had reached, until the pushes of the clocks before are applied.
   std::map<Departure, int64_t> departed_ ABSL_GUARDED_BY(mutex_);
-  int64_t completed_ ABSL_GUARDED_BY(mutex_) = 0;
-  int64_t applied_ ABSL_GUARDED_BY(mutex_) = 0;
+  int64_t completed_ ABSL_GUARDED_BY(mutex_);
+  int64_t applied_ ABSL_GUARDED_BY(mutex_);
   int64_t highest_left_ ABSL_GUARDED_BY(mutex_) = 0;
   // Whether as many workers have joined as they expected. Before that: how many
   // that is, and the names of those that have joined.

@@ -71,7 +71,7 @@ class LoggedTableTest : public testing::TestWithParam<PushLogging> {
     const std::vector<uint64_t> keys = {key};
     const std::vector<float> gradients = {-1};
     return table
-        .Push({{kClient, sequence}, 1, keys, gradients},
+        .Push({{kClient, sequence}, {1}, keys, gradients},
               *table.table().SplitOrdered(keys))
         .status();
   }
@@ -134,7 +134,7 @@ TEST_P(LoggedTableTest, RecordsTheTimesOfSyncs) {
                            int64_t{0});
   };
   const int64_t before = num_syncs();
-  ASSERT_THAT(Push(*table, 1), IsOk());
+  ASSERT_THAT(Push(*table, {1}), IsOk());
   EXPECT_EQ(num_syncs() - before, logging() == PushLogging::kSync ? 1 : 0);
 }
 
@@ -145,12 +145,12 @@ TEST_P(LoggedTableTest, RecoversAssignmentsInTheirOrder) {
                             float weight) {
       const std::vector<uint64_t> keys = {key};
       const std::vector<float> weights = {weight};
-      return table->Push({{kClient, sequence}, 0, keys, weights, kind},
+      return table->Push({{kClient, sequence}, {0}, keys, weights, kind},
                          *table->table().SplitOrdered(keys));
     };
-    ASSERT_THAT(Push(*table, 1, 1), IsOk());
+    ASSERT_THAT(Push(*table, 1, {1}), IsOk());
     ASSERT_THAT(assign(2, PushKind::kAssign, 1, 50), IsOk());
-    ASSERT_THAT(Push(*table, 3, 1), IsOk());
+    ASSERT_THAT(Push(*table, 3, {1}), IsOk());
     ASSERT_THAT(assign(4, PushKind::kAssignMissing, 1, 70), IsOk());
     ASSERT_THAT(assign(5, PushKind::kAssignMissing, 2, 80), IsOk());
     // Repeated.
@@ -193,7 +193,7 @@ TEST_F(RecoveryTest, SnapshotsShortenTheLogs) {
 TEST_F(RecoveryTest, ARemovedTableIsNotRecovered) {
   {
     const auto table = Create();
-    ASSERT_THAT(Push(*table, 1), IsOk());
+    ASSERT_THAT(Push(*table, {1}), IsOk());
     ASSERT_THAT(Save(*table, "a"), IsOk());
   }
   ASSERT_THAT(directory_.Remove("a"), IsOk());
@@ -230,13 +230,13 @@ TEST_F(RecoveryTest, ADamagedSnapshotIsReplacedByTheOneBefore) {
 TEST_F(RecoveryTest, AnIncompleteLastRecordIsLeftOut) {
   {
     const auto table = Create();
-    ASSERT_THAT(Push(*table, 1), IsOk());
+    ASSERT_THAT(Push(*table, {1}), IsOk());
   }
   const std::string log = directory_.LogPath("a/b", 1);
   const std::string one = Read(log);
   {
     const auto table = Recover();
-    ASSERT_THAT(Push(**table, 2), IsOk());
+    ASSERT_THAT(Push(**table, {2}), IsOk());
   }
   const std::string next = directory_.LogPath("a/b", 2);
   const std::string whole = Read(next);
@@ -260,13 +260,13 @@ TEST_F(RecoveryTest, AnIncompleteLastRecordIsLeftOut) {
 TEST_F(RecoveryTest, DamageBeforeTheLastRecordAndMissingLogsAreNoticed) {
   {
     const auto table = Create();
-    ASSERT_THAT(Push(*table, 1), IsOk());
-    ASSERT_THAT(Push(*table, 2), IsOk());
+    ASSERT_THAT(Push(*table, {1}), IsOk());
+    ASSERT_THAT(Push(*table, {2}), IsOk());
   }
   const std::string log = directory_.LogPath("a/b", 1);
   const std::string bytes = Read(log);
-  // The last record: 16 bytes before it, 64, a key and a gradient.
-  const size_t last = bytes.size() - (16 + 64 + 8 + 4);
+  // The last record: 16 bytes before it, 72, a key and a gradient.
+  const size_t last = bytes.size() - (16 + 72 + 8 + 4);
   for (size_t i = 0; i < last; ++i) {
     std::string damaged = bytes;
     damaged[i] = static_cast<char>(damaged[i] ^ 4);
@@ -295,7 +295,7 @@ TEST_F(RecoveryTest, DamageBeforeTheLastRecordAndMissingLogsAreNoticed) {
 TEST_F(RecoveryTest, APushThatCannotBeLoggedIsNotApplied) {
   {
     const auto table = Create();
-    ASSERT_THAT(Push(*table, 1), IsOk());
+    ASSERT_THAT(Push(*table, {1}), IsOk());
     const auto size = std::filesystem::file_size(directory_.LogPath("a/b", 1));
     // The kernel refuses to write beyond this size, as on a full disk.
     std::signal(SIGXFSZ, SIG_IGN);
@@ -304,14 +304,14 @@ TEST_F(RecoveryTest, APushThatCannotBeLoggedIsNotApplied) {
     rlimit limit = old_limit;
     limit.rlim_cur = size + 10;
     ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &limit), 0);
-    const absl::Status status = Push(*table, 2);
+    const absl::Status status = Push(*table, {2});
     ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &old_limit), 0);
     EXPECT_THAT(status, StatusIs(absl::StatusCode::kResourceExhausted,
                                  HasSubstr("cannot write the log")));
     EXPECT_EQ(Row(*table), 1);
     EXPECT_EQ(std::filesystem::file_size(directory_.LogPath("a/b", 1)), size);
     // With room again, the same push is applied.
-    ASSERT_THAT(Push(*table, 2), IsOk());
+    ASSERT_THAT(Push(*table, {2}), IsOk());
     EXPECT_EQ(Row(*table), 2);
   }
   const auto table = Recover();
@@ -322,7 +322,7 @@ TEST_F(RecoveryTest, APushThatCannotBeLoggedIsNotApplied) {
 TEST_F(RecoveryTest, ANewTableReplacesTheFilesOfAnEarlierOne) {
   {
     const auto table = Create();
-    ASSERT_THAT(Push(*table, 1), IsOk());
+    ASSERT_THAT(Push(*table, {1}), IsOk());
   }
   {
     const auto table = Create();

@@ -102,7 +102,7 @@ TEST(TableServerTest, RowsExpireByTheClockOfTheServer) {
   const std::shared_ptr<LoggedTable> table = *server->Find("t");
   const float gradient = -1;
   ASSERT_THAT(
-      table->Push({{rpc::Incarnation{7}, 1}, 1, {&key, 1}, {&gradient, 1}},
+      table->Push({{rpc::Incarnation{7}, 1}, {1}, {&key, 1}, {&gradient, 1}},
                   *table->table().SplitOrdered({&key, 1})),
       IsOk());
   clock.AdvanceBy(absl::Seconds(6));

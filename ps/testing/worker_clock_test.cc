@@ -337,7 +337,7 @@ class SynchronousTrainingTest : public WorkerClockTest {
           for (size_t i = 0; i < rows.size(); ++i) {
             gradients[i] = factors[i] * rows[i] + factors[i] * rows[i];
           }
-          EXPECT_THAT(table->Push(keys, gradients, 0.1), IsOk());
+          EXPECT_THAT(table->Push(keys, gradients, {0.1}), IsOk());
         }
       }
     }

@@ -5,7 +5,7 @@ import unittest
 import numpy
 
 from hawser_client import CallError, Directory
-from hawser_tables import Table, hash_keys, shards_of
+from hawser_tables import KeyRange, Table, hash_keys, shards_of
 from python_client_test import JOB, ServedWorker
 
 
@@ -66,6 +66,39 @@ class PythonTablesTest(unittest.TestCase):
         self.assertEqual(other.description.width, 2)
         other.push(keys, numpy.ones((500, 2)))
         numpy.testing.assert_array_equal(table.pull(keys), expected - 1)
+
+    def test_rates_follow_the_schedule_and_the_key_ranges(self):
+        table = self.create(
+            "rates", width=1, rule="SGD", options={"lr": 1},
+            schedule=[(0, "LinearLR", {"start_factor": 0.5, "total_steps": 2}),
+                      (2, "StepLR", {"step_size": 1, "gamma": 0.25})],
+            key_ranges=[KeyRange(10, 19, options={"lr": 8}),
+                        KeyRange(2**64 - 1, 2**64 - 1, schedule=[], uniform=(3, 3))])
+        keys, gradients = [9, 10, -1], [[-1], [-1], [-1]]
+        table.push(keys, gradients)
+        numpy.testing.assert_array_equal(table.pull(keys)[:, 0], [0.5, 4, 4])
+        table.push(keys, gradients, step=3)
+        numpy.testing.assert_array_equal(table.pull(keys)[:, 0], [0.75, 6, 5])
+        table.push(keys, gradients, learning_rate=4, step=2)
+        numpy.testing.assert_array_equal(table.pull(keys)[:, 0], [4.75, 10, 9])
+        with self.assertRaisesRegex(CallError, r"key range \[5, 6\]: rule: SGD does not have"):
+            self.create("wrong", width=1, rule="SGD", options={"lr": 1},
+                        key_ranges=[KeyRange(5, 6, options={"eps": 8})])
+
+    def test_pull_with_a_read_function(self):
+        table = Table.create(self.directory, "scores", width=2, servers=["served"], rule="SGD",
+                             options={"lr": 1})
+        table.push([1, 2], [[-1, -2], [-3, -4]])
+        scores = table.pull([[2, 1], [3, 2]], function="interop.Dot",
+                            arguments=[[1, 10], [1, 0], [0, 1]])
+        self.assertEqual(scores.shape, (2, 2, 3))
+        numpy.testing.assert_array_equal(scores[0], [[43, 3, 4], [21, 1, 2]])
+        numpy.testing.assert_array_equal(scores[1], [[0, 0, 0], [43, 3, 4]])
+        self.assertEqual(table.pull([], function="interop.Dot", arguments=[[1, 1]]).shape, (0, 0))
+        with self.assertRaisesRegex(CallError, "INVALID_ARGUMENT.*not as wide as a row"):
+            table.pull([1], function="interop.Dot", arguments=[[1]])
+        with self.assertRaisesRegex(CallError, "INVALID_ARGUMENT.*read function \"dot\""):
+            table.pull([1], function="dot")
 
     def test_errors(self):
         table = self.create("errors", width=2)

@@ -128,8 +128,8 @@ TEST_F(DiskTableTest, RowsAreBitByBitThoseOfATableInMemory) {
       // Repeated keys, too.
       keys.push_back(keys[0]);
       const std::vector<float> gradients = RandomGradients(random, keys.size());
-      ASSERT_THAT(table->Push(keys, gradients, 0.1), IsOk());
-      ASSERT_THAT(memory->Push(keys, gradients, 0.1), IsOk());
+      ASSERT_THAT(table->Push(keys, gradients, {0.1}), IsOk());
+      ASSERT_THAT(memory->Push(keys, gradients, {0.1}), IsOk());
       if (round % 40 == 0) {
         ASSERT_EQ(Pull(*table, kKeys), Pull(*memory, kKeys)) << round;
       }
@@ -182,7 +182,7 @@ TEST_F(DiskTableTest, SnapshotsHaveAllRowsAndRestoreOntoAnyServers) {
     for (int i = 0; i < 100; ++i) {
       const std::vector<uint64_t> keys = RandomKeys(pushes, kKeys);
       const std::vector<float> gradients = RandomGradients(pushes, keys.size());
-      ASSERT_THAT(trained.Push(keys, gradients, 0.1), IsOk());
+      ASSERT_THAT(trained.Push(keys, gradients, {0.1}), IsOk());
     }
   };
   train(*table, 1);
@@ -211,9 +211,9 @@ TEST_F(DiskTableTest, ExportHasTheRowsOnTheDisk) {
   const auto table = Create(Spec(50, "SGD(lr=1)"));
   std::vector<int64_t> expected;
   for (uint64_t key = 0; key < 500; ++key) {
-    ASSERT_THAT(
-        table->Push(std::vector<uint64_t>{key}, std::vector<float>(kWidth), 1),
-        IsOk());
+    ASSERT_THAT(table->Push(std::vector<uint64_t>{key},
+                            std::vector<float>(kWidth), {1}),
+                IsOk());
     expected.push_back(static_cast<int64_t>(key));
   }
   const auto tensors = ExportTable(*table);
@@ -238,11 +238,11 @@ TEST_F(DiskTableTest, ARestartedServerHasAllPushes) {
     ++sequence;
     // The second one is recognised.
     for (int i = 0; i < 2; ++i) {
-      ASSERT_THAT(table->Push({{kClient, sequence}, 0.1, keys, gradients},
+      ASSERT_THAT(table->Push({{kClient, sequence}, {0.1}, keys, gradients},
                               *table->table().SplitOrdered(keys)),
                   IsOk());
     }
-    ASSERT_THAT(memory->Push(keys, gradients, 0.1), IsOk());
+    ASSERT_THAT(memory->Push(keys, gradients, {0.1}), IsOk());
   };
   for (int restart = 0; restart < 4; ++restart) {
     for (int i = 0; i < 30; ++i) push();
@@ -338,17 +338,17 @@ TEST_F(DiskTableTest, APushThatCannotEvictChangesNothing) {
   const std::vector<float> gradients(5 * kWidth, 1);
   const std::vector<uint64_t> keys = {0, 1, 2, 3, 4};
   const std::vector<uint64_t> others = {5, 6, 7, 8, 1};
-  ASSERT_THAT(table->Push(keys, gradients, 1), IsOk());
+  ASSERT_THAT(table->Push(keys, gradients, {1}), IsOk());
   const std::vector<float> before = Pull(*table, 10);
   fails = true;
-  EXPECT_THAT(table->Push(others, gradients, 1),
+  EXPECT_THAT(table->Push(others, gradients, {1}),
               StatusIs(absl::StatusCode::kResourceExhausted));
   EXPECT_EQ(Pull(*table, 10), before);
   EXPECT_EQ(table->num_rows(), 5);
   // Rows in memory are served.
-  EXPECT_THAT(table->Push(keys, gradients, 1), IsOk());
+  EXPECT_THAT(table->Push(keys, gradients, {1}), IsOk());
   fails = false;
-  EXPECT_THAT(table->Push(others, gradients, 1), IsOk());
+  EXPECT_THAT(table->Push(others, gradients, {1}), IsOk());
   EXPECT_EQ(table->num_rows(), 9);
 }
 

@@ -47,8 +47,6 @@ class RowStore {
   // with unspecified content.
   std::byte* Create(uint64_t key, uint64_t hash);
   std::byte* Insert(uint64_t key, uint64_t hash);
-  // Writes everything but the weights of a new row.
-  void ResetState(std::byte* row) const;
   // Removes the row of a key, which must have one.
   void Erase(uint64_t key, uint64_t hash);
 

@@ -99,7 +99,7 @@ class RecoveredRetentionTest : public testing::Test {
     SortByHash(keys);
     const std::vector<float> values(2 * keys.size(), 0.5f);
     return table
-        .Push({{kClient, sequence}, 0.1, keys, values, kind},
+        .Push({{kClient, sequence}, {0.1}, keys, values, kind},
               *table.table().SplitOrdered(keys))
         .status();
   }
@@ -212,7 +212,7 @@ TEST_F(RecoveredRetentionTest, RowsKeepTheirAgesOnOtherServers) {
         spec, {.shards = *ShardsOf({i, 3}, spec.num_shards), .clock = &clock_});
     for (uint64_t key = 0; key < 300; ++key) {
       const std::vector<float> gradient = {1, 1};
-      (void)table->Push({&key, 1}, gradient, 0.1);
+      (void)table->Push({&key, 1}, gradient, {0.1});
       if (key % 10 == 0) clock_.AdvanceBy(absl::Seconds(1));
     }
     paths.push_back(SnapshotPath());
@@ -238,9 +238,9 @@ TEST_F(RecoveredRetentionTest, ASnapshotLeavesOutRowsThatHaveExpired) {
   const auto table = *SparseTable::Create(spec, {.clock = &clock_});
   const std::vector<uint64_t> keys = {1, 2};
   const std::vector<float> gradients(4, 1);
-  ASSERT_THAT(table->Push(keys, gradients, 0.1), IsOk());
+  ASSERT_THAT(table->Push(keys, gradients, {0.1}), IsOk());
   clock_.AdvanceBy(absl::Seconds(11));
-  ASSERT_THAT(table->Push({&keys[0], 1}, {gradients.data(), 2}, 0.1), IsOk());
+  ASSERT_THAT(table->Push({&keys[0], 1}, {gradients.data(), 2}, {0.1}), IsOk());
   const std::string path = SnapshotPath();
   const auto size = WriteTableFile(*table, 1, 0, path);
   ASSERT_THAT(size, IsOk());
@@ -258,7 +258,7 @@ TEST_F(RecoveredRetentionTest, ATableAboveItsLimitShrinksByAFewRowsPerPush) {
   std::vector<uint64_t> keys(200);
   for (size_t i = 0; i < keys.size(); ++i) keys[i] = i;
   const std::vector<float> gradients(400, 1);
-  ASSERT_THAT(table->Push(keys, gradients, 0.1), IsOk());
+  ASSERT_THAT(table->Push(keys, gradients, {0.1}), IsOk());
   const std::string path = SnapshotPath();
   ASSERT_THAT(WriteTableFile(*table, 1, 0, path), IsOk());
   const auto restored =
@@ -271,8 +271,9 @@ TEST_F(RecoveredRetentionTest, ATableAboveItsLimitShrinksByAFewRowsPerPush) {
     for (int64_t left = rows; left > share; --left) {
       restored->partition(p).ForEachRow(
           [&](uint64_t key, const std::byte*) { keys[0] = key; });
-      ASSERT_THAT(restored->Push({keys.data(), 1}, {gradients.data(), 2}, 0.1),
-                  IsOk());
+      ASSERT_THAT(
+          restored->Push({keys.data(), 1}, {gradients.data(), 2}, {0.1}),
+          IsOk());
       EXPECT_EQ(restored->partition(p).num_rows(), left - 1);
     }
   }

@@ -52,7 +52,7 @@ class RetentionTest : public testing::Test {
   // Adds 1 to the rows.
   static void Push(SparseTable& table, const std::vector<uint64_t>& keys) {
     const std::vector<float> gradients(keys.size(), -1);
-    ASSERT_THAT(table.Push(keys, gradients, 1), IsOk());
+    ASSERT_THAT(table.Push(keys, gradients, {1}), IsOk());
   }
 
   static float Row(SparseTable& table, uint64_t key) {
@@ -222,7 +222,7 @@ TEST_F(RetentionTest, PartitionsShareTheLimit) {
       {.num_partitions = 4, .shards = ShardRange{512, 512}, .clock = &clock_});
   for (uint64_t key = 0; key < 20'000; ++key) {
     const float gradient = -1;
-    (void)half->Push({&key, 1}, {&gradient, 1}, 1);
+    (void)half->Push({&key, 1}, {&gradient, 1}, {1});
   }
   EXPECT_EQ(half->num_rows(), 500);
 }
@@ -236,7 +236,7 @@ TEST_F(RetentionTest, WithoutEvictionAPushBeyondTheServersLimitIsRefused) {
   Push(*table, {3});
   const uint64_t key = 3;
   const float gradient = -1;
-  EXPECT_THAT(table->Push({&key, 1}, {&gradient, 1}, 1),
+  EXPECT_THAT(table->Push({&key, 1}, {&gradient, 1}, {1}),
               StatusIs(absl::StatusCode::kResourceExhausted,
                        HasSubstr("2 of at most 2 rows")));
   EXPECT_THAT(Keys(*table), UnorderedElementsAre(1, 2));
@@ -273,7 +273,7 @@ class Model {
   void Push(uint64_t key, const std::vector<float>& gradient) {
     auto& row = rows_[key];
     if (row == nullptr) row = *SparseTable::Create(spec_);
-    ASSERT_THAT(row->Push({&key, 1}, gradient, 0.1), IsOk());
+    ASSERT_THAT(row->Push({&key, 1}, gradient, {0.1}), IsOk());
   }
   // Weights and state.
   std::vector<std::byte> Row(uint64_t key) const {
@@ -344,7 +344,7 @@ TEST_P(RetentionModelTest, RowsAreAsIfEachKeyHadItsOwnTable) {
         number = static_cast<float>(random() % 1000) / 500 - 1;
       }
       const RetentionCounts before = table->retention_counts();
-      ASSERT_THAT(table->Push(keys, gradients, 0.1), IsOk());
+      ASSERT_THAT(table->Push(keys, gradients, {0.1}), IsOk());
       const RetentionCounts after = table->retention_counts();
 
       std::set<uint64_t> rows;

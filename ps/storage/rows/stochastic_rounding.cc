@@ -1,4 +1,4 @@
-#include "ps/storage/stochastic_rounding.h"
+#include "ps/storage/rows/stochastic_rounding.h"
 
 #include <bit>
 #include <cmath>

@@ -1,4 +1,4 @@
-#include "ps/storage/initial_row.h"
+#include "ps/storage/rows/initial_row.h"
 
 #include <cmath>
 #include <cstdint>

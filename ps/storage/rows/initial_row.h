@@ -1,7 +1,7 @@
 // Initial weights of rows.
 
-#ifndef HAWSER_PS_STORAGE_INITIAL_ROW_H_
-#define HAWSER_PS_STORAGE_INITIAL_ROW_H_
+#ifndef HAWSER_PS_STORAGE_ROWS_INITIAL_ROW_H_
+#define HAWSER_PS_STORAGE_ROWS_INITIAL_ROW_H_
 
 #include <cstdint>
 #include <span>
@@ -16,4 +16,4 @@ void WriteInitialRow(const Initializer& initializer, uint64_t seed,
 
 }  // namespace hawser::ps
 
-#endif  // HAWSER_PS_STORAGE_INITIAL_ROW_H_
+#endif  // HAWSER_PS_STORAGE_ROWS_INITIAL_ROW_H_

@@ -1,7 +1,7 @@
 // Rounding of f32 to 16-bit types that is right on average.
 
-#ifndef HAWSER_PS_STORAGE_STOCHASTIC_ROUNDING_H_
-#define HAWSER_PS_STORAGE_STOCHASTIC_ROUNDING_H_
+#ifndef HAWSER_PS_STORAGE_ROWS_STOCHASTIC_ROUNDING_H_
+#define HAWSER_PS_STORAGE_ROWS_STOCHASTIC_ROUNDING_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -21,4 +21,4 @@ void RoundStochastically(const float* source, size_t count, uint64_t salt,
 
 }  // namespace hawser::ps
 
-#endif  // HAWSER_PS_STORAGE_STOCHASTIC_ROUNDING_H_
+#endif  // HAWSER_PS_STORAGE_ROWS_STOCHASTIC_ROUNDING_H_
