@@ -1,18 +1,18 @@
 #include "benchmarks/redis_rows.h"
 
+#include <fcntl.h>
 #include <hiredis/hiredis.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 #include <csignal>
 #include <cstring>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -24,6 +24,7 @@ namespace {
 
 constexpr char kServer[] = "/usr/bin/redis-server";
 constexpr size_t kKeysPerCommand = 512;
+constexpr int kStartTimeoutMs = 10'000;
 
 // A port that was free a moment ago.
 absl::StatusOr<int> FreePort() {
@@ -47,6 +48,21 @@ absl::Status ErrorOf(const redisContext* connection, const char* command) {
       connection->err != 0 ? connection->errstr : "unexpected reply"));
 }
 
+// Waits until the server writes to `log` that it accepts connections. False: it
+// has ended, or does not do so for a while.
+bool AwaitReady(int log) {
+  std::string text;
+  char buffer[512];
+  while (text.find("Ready to accept connections") == std::string::npos) {
+    pollfd ready = {.fd = log, .events = POLLIN, .revents = 0};
+    if (poll(&ready, 1, kStartTimeoutMs) <= 0) return false;
+    const ssize_t size = read(log, buffer, sizeof(buffer));
+    if (size <= 0) return false;
+    text.append(buffer, static_cast<size_t>(size));
+  }
+  return true;
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<RedisRows>> RedisRows::Start(size_t width) {
@@ -56,28 +72,32 @@ absl::StatusOr<std::unique_ptr<RedisRows>> RedisRows::Start(size_t width) {
   }
   ASSIGN_OR_RETURN(const int port, FreePort());
   const std::string port_text = absl::StrCat(port);
+  int log[2];
+  if (pipe2(log, O_CLOEXEC) != 0) {
+    return absl::UnavailableError("cannot start redis-server");
+  }
   const pid_t server = fork();
-  if (server < 0) return absl::UnavailableError("cannot start redis-server");
   if (server == 0) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
+    dup2(log[1], STDOUT_FILENO);
     execl(kServer, kServer, "--port", port_text.c_str(), "--bind", "127.0.0.1",
-          "--save", "", "--loglevel", "warning", "--logfile", "/dev/null",
-          nullptr);
+          "--save", "", nullptr);
     _exit(127);
   }
+  close(log[1]);
   redisContext* connection = nullptr;
-  const auto deadline =
-      std::chrono::steady_clock::now() + std::chrono::seconds(10);
-  while (true) {
+  if (server > 0 && AwaitReady(log[0])) {
     connection = redisConnect("127.0.0.1", port);
-    if (connection != nullptr && connection->err == 0) break;
+  }
+  // Redis ignores that nobody reads its log any more.
+  close(log[0]);
+  if (connection == nullptr || connection->err != 0) {
     if (connection != nullptr) redisFree(connection);
-    if (std::chrono::steady_clock::now() > deadline) {
+    if (server > 0) {
       kill(server, SIGKILL);
       waitpid(server, nullptr, 0);
-      return absl::UnavailableError("redis-server does not start");
     }
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    return absl::UnavailableError("redis-server does not start");
   }
   return std::unique_ptr<RedisRows>(new RedisRows(server, connection, width));
 }

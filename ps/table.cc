@@ -1,10 +1,8 @@
 #include "ps/table.h"
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -12,11 +10,16 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/time/time.h"
+#include "async/executor.h"
 #include "async/future.h"
 #include "async/join.h"
 #include "async/status_macros.h"
 #include "proto/ps.pb.h"
+#include "ps/route/join_parts.h"
+#include "ps/route/moved_table.h"
+#include "ps/route/table_location.h"
 #include "ps/service_methods.h"
 #include "ps/storage/sparse_table.h"
 #include "ps/storage/table_codec.h"
@@ -30,73 +33,121 @@
 #include "rpc/agent/service_host.h"
 #include "rpc/functions/method.h"
 #include "rpc/identity/worker_info.h"
-#include "telemetry/log.h"
 
 namespace hawser::ps {
 namespace {
 
-// Of calls that read or write files.
+// Of calls that write files.
 constexpr absl::Duration kFileTimeout = absl::Hours(1);
 
-absl::Status CheckServers(const std::vector<std::string>& servers) {
-  if (servers.empty()) {
-    return absl::InvalidArgumentError("a table needs at least one server");
-  }
-  if (std::set<std::string>(servers.begin(), servers.end()).size() !=
-      servers.size()) {
-    return absl::InvalidArgumentError("a server of the table is named twice");
-  }
-  return absl::OkStatus();
-}
+using CreateReplies = std::vector<rpc::Message<v1::CreateTableReply>>;
 
 ServerPlace PlaceOf(size_t index, const std::vector<std::string>& servers) {
   return {static_cast<int64_t>(index), static_cast<int64_t>(servers.size())};
 }
 
-// Records the servers of a table in the store of the job.
-absl::Status RecordServers(TableClient& client, const std::string& table,
-                           const std::vector<std::string>& servers) {
+// The record of a table that is to be created on `servers`: with version 0 if
+// there is none.
+absl::StatusOr<RecordedTable> RecordBefore(
+    TableClient& client, const TableSpec& spec,
+    const std::vector<std::string>& servers) {
   const rpc::HostHandle::Use host = client.Acquire();
-  if (!host) {
-    return absl::FailedPreconditionError("the worker was shut down");
-  }
-  return WriteTableRoute(*host->store(), host->agent()->job(), table, servers)
-      .status();
+  if (!host) return absl::FailedPreconditionError("the worker was shut down");
+  absl::StatusOr<RecordedTable> record =
+      ReadTableRoute(*host->store(), host->agent()->job(), spec.name);
+  if (absl::IsNotFound(record.status())) return RecordedTable();
+  RETURN_IF_ERROR(record);
+  if (record->route.servers == servers) return record;
+  return absl::AlreadyExistsError(
+      absl::StrCat("table \"", spec.name, "\" exists on other servers: '",
+                   absl::StrJoin(record->route.servers, "', '"),
+                   "'; open it, or restore a snapshot of it onto these"));
 }
 
-// Removes the table from `previous` servers that are not among `servers`.
-void DropElsewhere(TableClient& client, const std::string& table,
-                   const std::vector<std::string>& previous,
-                   const std::vector<std::string>& servers) {
-  v1::DropTableRequest request;
-  request.set_table(table);
-  for (const std::string& server : previous) {
-    if (std::find(servers.begin(), servers.end(), server) != servers.end()) {
-      continue;
-    }
-    const auto dropped = client
-                             .Call(server, kDropTableMethod, request, {},
-                                   {.timeout = TableClient::kAttemptTimeout})
-                             .Wait();
-    if (dropped.ok()) continue;
-    telemetry::Log(telemetry::LogSeverity::kWarning,
-                   absl::StrCat("table \"", table,
-                                "\" was restored on other servers, but '",
-                                server, "' may still have it: ",
-                                std::string(dropped.status().message())));
+// Creates the parts of a table on all its servers.
+absl::StatusOr<std::vector<async::Future<rpc::Message<v1::CreateTableReply>>>>
+SendCreates(TableClient& client, const TableSpec& spec,
+            const TableRoute& route) {
+  v1::CreateTableRequest request;
+  *request.mutable_table() = ToProto(spec);
+  *request.mutable_route() = ToProto(route);
+  std::vector<async::Future<rpc::Message<v1::CreateTableReply>>> replies;
+  for (size_t i = 0; i < route.servers.size(); ++i) {
+    ASSIGN_OR_RETURN(const ShardRange shards,
+                     ShardsOf(PlaceOf(i, route.servers), spec.num_shards));
+    *request.mutable_shards() = ToProto(shards);
+    replies.push_back(
+        client.Call(route.servers[i], kCreateTableMethod, request));
   }
+  return replies;
+}
+
+// Records the table that the servers have, unless it is recorded. Returns its
+// version.
+absl::StatusOr<int64_t> RecordCreated(TableClient& client,
+                                      const TableSpec& spec,
+                                      const std::vector<std::string>& servers,
+                                      const CreateReplies& replies) {
+  const int64_t version = replies[0].body.version();
+  const rpc::HostHandle::Use host = client.Acquire();
+  if (!host) return absl::FailedPreconditionError("the worker was shut down");
+  ASSIGN_OR_RETURN(const RecordedTable record,
+                   RecordNewTable(*host->store(), host->agent()->job(),
+                                  {version, servers}, spec));
+  bool same = record.route == TableRoute{version, servers};
+  for (const auto& reply : replies) {
+    same = same && reply.body.version() == version;
+  }
+  if (same) return version;
+  std::string versions;
+  for (size_t i = 0; i < servers.size(); ++i) {
+    absl::StrAppend(&versions, i > 0 ? ", " : "", "'", servers[i], "' ",
+                    replies[i].body.version());
+  }
+  return absl::FailedPreconditionError(absl::StrCat(
+      "table \"", spec.name, "\": the store records version ",
+      record.route.version,
+      ", and these are the versions of its servers: ", versions,
+      "; if it is not being restored now, restore it from a snapshot"));
 }
 
 // The sum of the servers' sizes.
-template <class Reply>
 absl::StatusOr<TableSize> TotalOf(
-    const absl::StatusOr<std::vector<rpc::Message<Reply>>>& parts) {
+    const absl::StatusOr<std::vector<rpc::Message<v1::DescribeTableReply>>>&
+        parts) {
   RETURN_IF_ERROR(parts);
   TableSize size;
-  for (const rpc::Message<Reply>& part : *parts) {
+  for (const auto& part : *parts) {
     size.rows += part.body.num_rows();
     size.bytes += part.body.num_bytes();
   }
+  return size;
+}
+
+// The size of a snapshot. If no server has the version any more, nothing was
+// written, and the error is that of a moved table; if only some have it, their
+// files must not be mixed with those of the next version.
+absl::StatusOr<TableSize> SizeOfSaved(
+    const std::string& table,
+    const std::vector<absl::StatusOr<rpc::Message<v1::SaveTableReply>>>&
+        parts) {
+  TableSize size;
+  size_t moved = 0;
+  absl::Status error;
+  for (const auto& part : parts) {
+    moved += MovedRouteOf(part.status()).has_value() ? 1 : 0;
+    error.Update(part.status());
+    if (!part.ok()) continue;
+    size.rows += part->body.num_rows();
+    size.bytes += part->body.num_bytes();
+  }
+  if (moved > 0 && moved < parts.size()) {
+    return absl::AbortedError(
+        absl::StrCat("table \"", table,
+                     "\" was restored while it was saved: save it again, under "
+                     "another name"));
+  }
+  RETURN_IF_ERROR(error);
   return size;
 }
 
@@ -108,51 +159,58 @@ absl::StatusOr<Table> Table::Create(rpc::Agent& agent,
   return CreateAsync(agent, description, std::move(servers)).Wait();
 }
 
+// Steps, of which the first and the last use the store, which may block:
+//   1. Find the version of a table that exists.
+//   2. Create it on all servers that do not have it.
+//   3. Record the version that they have.
 async::Future<Table> Table::CreateAsync(rpc::Agent& agent,
                                         const TableSpec& description,
                                         std::vector<std::string> servers) {
-  using Reply = rpc::Message<v1::CreateTableReply>;
-  const auto begin =
-      [&]() -> absl::StatusOr<std::vector<async::Future<Reply>>> {
-    ASSIGN_OR_RETURN(const TableSpec spec, NormalizeTableSpec(description));
-    RETURN_IF_ERROR(CheckServers(servers));
-    ASSIGN_OR_RETURN(const std::shared_ptr<TableClient> client,
-                     ClientOf(agent));
-    std::vector<v1::CreateTableRequest> requests(servers.size());
-    for (size_t i = 0; i < servers.size(); ++i) {
-      ASSIGN_OR_RETURN(const ShardRange shards,
-                       ShardsOf(PlaceOf(i, servers), spec.num_shards));
-      *requests[i].mutable_table() = ToProto(spec);
-      *requests[i].mutable_shards() = ToProto(shards);
-    }
-    std::vector<async::Future<Reply>> replies;
-    for (size_t i = 0; i < servers.size(); ++i) {
-      replies.push_back(
-          client->Call(servers[i], kCreateTableMethod, requests[i]));
-    }
-    return replies;
-  };
-  absl::StatusOr<std::vector<async::Future<Reply>>> replies = begin();
-  if (!replies.ok()) return async::MakeReadyFuture<Table>(replies.status());
-  auto state = std::make_shared<const State>(
-      *ClientOf(agent), *NormalizeTableSpec(description), std::move(servers));
-  // The store may block.
-  return async::JoinAll(*std::move(replies))
-      .Then(&agent.host().executor(),
-            [state = std::move(state)](
-                const absl::StatusOr<std::vector<Reply>>& done)
+  const absl::StatusOr<TableSpec> spec = NormalizeTableSpec(description);
+  const absl::StatusOr<std::shared_ptr<TableClient>> client = ClientOf(agent);
+  absl::Status status = spec.status();
+  status.Update(CheckServers(servers));
+  status.Update(client.status());
+  if (status.ok()) {
+    status = ShardsOf(PlaceOf(0, servers), spec->num_shards).status();
+  }
+  if (!status.ok()) return async::MakeReadyFuture<Table>(std::move(status));
+  async::Executor* const executor = &agent.host().executor();
+  return async::MakeReadyFuture<void>(absl::OkStatus())
+      .Then(executor,
+            [client = *client, spec = *spec,
+             servers](const absl::Status&) -> absl::StatusOr<RecordedTable> {
+              return RecordBefore(*client, spec, servers);
+            })
+      .Then([client = *client, spec = *spec,
+             servers](const absl::StatusOr<RecordedTable>& record)
+                -> async::Future<CreateReplies> {
+        if (!record.ok()) {
+          return async::MakeReadyFuture<CreateReplies>(record.status());
+        }
+        auto replies =
+            SendCreates(*client, spec, {record->route.version, servers});
+        if (!replies.ok()) {
+          return async::MakeReadyFuture<CreateReplies>(replies.status());
+        }
+        return async::JoinAll(*std::move(replies));
+      })
+      .Then(executor,
+            [client = *client, spec = *spec, servers = std::move(servers)](
+                const absl::StatusOr<CreateReplies>& replies)
                 -> absl::StatusOr<Table> {
-              RETURN_IF_ERROR(done);
-              RETURN_IF_ERROR(RecordServers(state->client(), state->spec().name,
-                                            state->servers()));
-              return Table(state);
+              RETURN_IF_ERROR(replies);
+              ASSIGN_OR_RETURN(const int64_t version,
+                               RecordCreated(*client, spec, servers, *replies));
+              return Table(std::make_shared<const State>(
+                  client, spec, TableRoute{version, servers}));
             });
 }
 
 absl::StatusOr<Table> Table::Open(rpc::Agent& agent, const std::string& name) {
-  ASSIGN_OR_RETURN(TableRoute route,
+  ASSIGN_OR_RETURN(const RecordedTable record,
                    ReadTableRoute(*agent.host().store(), agent.job(), name));
-  return Open(agent, name, std::move(route.servers));
+  return Open(agent, name, record.route.servers);
 }
 
 absl::StatusOr<Table> Table::Open(rpc::Agent& agent, const std::string& name,
@@ -169,8 +227,16 @@ absl::StatusOr<Table> Table::Open(rpc::Agent& agent, const std::string& name,
   ASSIGN_OR_RETURN(const auto replies,
                    async::JoinAll(std::move(futures)).Wait());
   ASSIGN_OR_RETURN(const TableSpec spec, FromProto(replies[0].body.table()));
+  const int64_t version = replies[0].body.route().version();
   for (size_t i = 0; i < servers.size(); ++i) {
     ASSIGN_OR_RETURN(const TableSpec part, FromProto(replies[i].body.table()));
+    if (replies[i].body.route().version() != version) {
+      return absl::FailedPreconditionError(
+          absl::StrCat("table \"", name, "\": servers '", servers[0], "' and '",
+                       servers[i], "' have the versions ", version, " and ",
+                       replies[i].body.route().version(),
+                       ": it is being restored, or that was interrupted"));
+    }
     const ShardRange held = FromProto(replies[i].body.shards());
     ASSIGN_OR_RETURN(const ShardRange wanted,
                      ShardsOf(PlaceOf(i, servers), spec.num_shards));
@@ -183,77 +249,56 @@ absl::StatusOr<Table> Table::Open(rpc::Agent& agent, const std::string& name,
           "created"));
     }
   }
-  return Table(std::make_shared<const State>(std::move(client), spec,
-                                             std::move(servers)));
-}
-
-absl::StatusOr<Table> Table::Restore(rpc::Agent& agent, const std::string& name,
-                                     const std::string& snapshot,
-                                     std::vector<std::string> servers) {
-  ASSIGN_OR_RETURN(std::shared_ptr<TableClient> client, ClientOf(agent));
-  RETURN_IF_ERROR(CheckServers(servers));
-  v1::RestoreTableRequest request;
-  request.set_table(name);
-  request.set_name(snapshot);
-  std::vector<async::Future<rpc::Message<v1::RestoreTableReply>>> futures;
-  for (size_t i = 0; i < servers.size(); ++i) {
-    request.set_server(static_cast<int64_t>(i));
-    request.set_num_servers(static_cast<int64_t>(servers.size()));
-    futures.push_back(client->Call(servers[i], kRestoreTableMethod, request, {},
-                                   {.timeout = kFileTimeout}));
-  }
-  ASSIGN_OR_RETURN(const auto replies,
-                   async::JoinAll(std::move(futures)).Wait());
-  ASSIGN_OR_RETURN(const TableSpec spec, FromProto(replies[0].body.table()));
-  for (size_t i = 0; i < servers.size(); ++i) {
-    ASSIGN_OR_RETURN(const TableSpec part, FromProto(replies[i].body.table()));
-    // The servers' replies are not trusted.
-    RETURN_IF_ERROR(ShardsOf(PlaceOf(i, servers), spec.num_shards));
-    if (part == spec) continue;
-    return absl::FailedPreconditionError(absl::StrCat(
-        "table \"", name, "\": servers '", servers[0], "' and '", servers[i],
-        "' have restored different tables from snapshot \"", snapshot,
-        "\": they do not see the same files"));
-  }
-  const absl::StatusOr<TableRoute> previous =
-      ReadTableRoute(*agent.host().store(), agent.job(), name);
-  RETURN_IF_ERROR(RecordServers(*client, name, servers));
-  if (previous.ok()) {
-    DropElsewhere(*client, name, previous->servers, servers);
-  }
-  return Table(std::make_shared<const State>(std::move(client), spec,
-                                             std::move(servers)));
+  return Table(std::make_shared<const State>(
+      std::move(client), spec, TableRoute{version, std::move(servers)}));
 }
 
 async::Future<TableSize> Table::Save(const std::string& name) const {
-  v1::SaveTableRequest request;
-  request.set_table(spec().name);
-  request.set_name(name);
-  request.set_snapshot(rpc::ToNumber(rpc::NewIncarnation()));
-  std::vector<async::Future<rpc::Message<v1::SaveTableReply>>> replies;
-  for (const std::string& server : servers()) {
-    replies.push_back(state_->client().Call(server, kSaveTableMethod, request,
-                                            {}, {.timeout = kFileTimeout}));
-  }
-  return async::JoinAll(std::move(replies)).Then(TotalOf<v1::SaveTableReply>);
+  using Reply = rpc::Message<v1::SaveTableReply>;
+  return state_->location().Call<TableSize>([state = state_, name](
+                                                const TablePlacement& placement,
+                                                const rpc::MethodCallOptions&) {
+    v1::SaveTableRequest request;
+    request.set_table(state->spec().name);
+    request.set_version(placement.route.version);
+    request.set_name(name);
+    request.set_snapshot(rpc::ToNumber(rpc::NewIncarnation()));
+    std::vector<async::Future<Reply>> replies;
+    for (const std::string& server : placement.servers()) {
+      replies.push_back(state->client().Call(server, kSaveTableMethod, request,
+                                             {}, {.timeout = kFileTimeout}));
+    }
+    return async::JoinAllSettled(std::move(replies))
+        .Then([table = request.table()](
+                  const absl::StatusOr<std::vector<absl::StatusOr<Reply>>>&
+                      settled) -> absl::StatusOr<TableSize> {
+          RETURN_IF_ERROR(settled);
+          return SizeOfSaved(table, *settled);
+        });
+  });
 }
 
 const TableSpec& Table::spec() const { return state_->spec(); }
 
-const std::vector<std::string>& Table::servers() const {
-  return state_->servers();
+std::vector<std::string> Table::servers() const {
+  return state_->placement()->servers();
 }
 
 async::Future<TableSize> Table::Size() const {
-  v1::DescribeTableRequest request;
-  request.set_table(spec().name);
-  std::vector<async::Future<rpc::Message<v1::DescribeTableReply>>> replies;
-  for (const std::string& server : servers()) {
-    replies.push_back(
-        state_->client().Call(server, kDescribeTableMethod, request));
-  }
-  return async::JoinAll(std::move(replies))
-      .Then(TotalOf<v1::DescribeTableReply>);
+  return state_->location().Call<TableSize>(
+      [state = state_](const TablePlacement& placement,
+                       const rpc::MethodCallOptions& options) {
+        v1::DescribeTableRequest request;
+        request.set_table(state->spec().name);
+        request.set_version(placement.route.version);
+        std::vector<async::Future<rpc::Message<v1::DescribeTableReply>>>
+            replies;
+        for (const std::string& server : placement.servers()) {
+          replies.push_back(state->client().Call(server, kDescribeTableMethod,
+                                                 request, {}, options));
+        }
+        return JoinParts(std::move(replies)).Then(TotalOf);
+      });
 }
 
 }  // namespace hawser::ps

@@ -76,6 +76,12 @@ struct TableSize {
 // The agent and the servers need a TableService. Servers hold consecutive
 // shards, in the order of their names in the list.
 //
+// A handle follows its table that is restored onto other servers: a request for
+// the version before is sent again, within the timeout of a call, and a push is
+// applied once to the table that was restored. Requests with a clock are not
+// sent again but fail with kAborted: the clocks of the workers begin anew, join
+// them again.
+//
 // Unless the table is asynchronous, pushes need a ps::WorkerClock, and pulls
 // then wait for other workers as TableSpec::consistency demands, at most for
 // the worker's call timeout; without one, pulls do not wait.
@@ -91,9 +97,11 @@ class Table {
   //   `servers` is empty,
   //                        repeats a name or has more names than the table has
   //                        shards.
-  //   kAlreadyExists       a server has this table with another description, or
-  //                        for another list of servers.
-  //   kFailedPrecondition  the agent does not have a TableService.
+  //   kAlreadyExists       the table exists with another description, or on
+  //                        other servers: Open finds it.
+  //   kFailedPrecondition  the agent does not have a TableService; or servers
+  //                        have different versions of the table, because a
+  //                        restore was interrupted: restore it again.
   //   Errors of the job's store, which records the servers.
   static absl::StatusOr<Table> Create(rpc::Agent& agent,
                                       const TableSpec& description,
@@ -114,7 +122,8 @@ class Table {
                                     std::vector<std::string> servers);
 
   const TableSpec& spec() const;
-  const std::vector<std::string>& servers() const;
+  // Those of the present version, as far as this handle knows.
+  std::vector<std::string> servers() const;
 
   // Returns the rows of `keys`.
   //
@@ -188,22 +197,34 @@ class Table {
   //   kInvalidArgument     `name` is not 1 to 200 letters, digits, '_', '-' and
   //                        '.', not beginning with '.'.
   //   kFailedPrecondition  a server has no snapshot directory.
+  //   kAborted             the table was restored meanwhile: save it again,
+  //                        under another name.
   //   Errors of the servers' file systems, which name the file.
   async::Future<TableSize> Save(const std::string& name) const;
 
-  // Returns a table with the rows of the snapshot `snapshot`, on any number of
-  // servers, which must see the files of all servers that saved it; each also
-  // replaces a table of that name which it has. Pushes under way are still
-  // applied only once if the servers are the same. Other servers that had the
-  // table drop it: calls of handles on them then fail with kNotFound, and Open
-  // finds the table again.
+  // Replaces the table by its next version, with the rows of the snapshot
+  // `snapshot`, on any number of servers, which must see the files of all
+  // servers that saved it. Pushes after the snapshot are gone, except for those
+  // under way, which are applied once to the new version. Servers that had the
+  // table drop it, or do so when they start again.
+  //
+  // All servers read the files first; after the errors below the table is as
+  // before. Once the store records the new version, each server takes it: after
+  // an error the table is restored, except for the rows of the server that the
+  // error names.
   //
   //   kNotFound   a server does not see the files of some shards.
-  //   kDataLoss   a file is damaged; the table of that server is as before.
+  //   kDataLoss   a file is damaged.
+  //   kAborted    the table was restored by another caller meanwhile.
   static absl::StatusOr<Table> Restore(rpc::Agent& agent,
                                        const std::string& name,
                                        const std::string& snapshot,
                                        std::vector<std::string> servers);
+  // The same, without waiting.
+  static async::Future<Table> RestoreAsync(rpc::Agent& agent,
+                                           const std::string& name,
+                                           const std::string& snapshot,
+                                           std::vector<std::string> servers);
 
   // The rows that exist, and their memory, on all servers.
   async::Future<TableSize> Size() const;

@@ -33,6 +33,10 @@ class TableClient {
   // Time after which a call is sent again: the request or its reply was lost.
   static constexpr absl::Duration kAttemptTimeout = absl::Seconds(10);
 
+  static rpc::MethodCallOptions DefaultOptions() {
+    return {.attempt_timeout = kAttemptTimeout, .follow_restarts = true};
+  }
+
   // Calls a method of the worker `server`. Errors are those of rpc::Agent, and
   // kFailedPrecondition: the agent was shut down.
   template <class Request, class Reply>
@@ -41,8 +45,7 @@ class TableClient {
       const rpc::ServiceMethod<Request, Reply>& method,
       const std::type_identity_t<Request>& request,
       std::vector<tensor::Tensor> tensors = {},
-      const rpc::MethodCallOptions& options = {
-          .attempt_timeout = kAttemptTimeout, .follow_restarts = true}) {
+      const rpc::MethodCallOptions& options = DefaultOptions()) {
     const rpc::HostHandle::Use host = host_.Acquire();
     if (!host) {
       return async::MakeReadyFuture<rpc::Message<Reply>>(

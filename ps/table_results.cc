@@ -11,12 +11,13 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "async/future.h"
-#include "async/join.h"
 #include "async/status_macros.h"
 #include "proto/ps.pb.h"
 #include "ps/distinct_rows.h"
 #include "ps/ordered_keys.h"
 #include "ps/read/read_function.h"
+#include "ps/route/join_parts.h"
+#include "ps/route/table_location.h"
 #include "ps/service_methods.h"
 #include "ps/storage/worker_clocks.h"
 #include "ps/table.h"
@@ -87,23 +88,32 @@ async::Future<Tensor> Table::State::PullResults(
   const absl::StatusOr<WorkerTime> time = BeginPull();
   if (!time.ok()) return async::MakeReadyFuture<Tensor>(time.status());
   auto ordered = std::make_shared<const OrderedKeys>(Numbers(*dense));
-  const auto request = NewRequest<v1::PullRequest>(spec_.name, options, *time);
-  std::vector<async::Future<Tensor>> parts;
-  for (const Part& part : Split(*ordered)) {
-    const auto count = static_cast<int64_t>(part.end - part.begin);
-    parts.push_back(
-        client_
-            ->Call(*part.server, kPullMethod, request,
-                   WithArguments({KeysOf(*ordered, part.begin, part.end)},
-                                 *arguments))
-            .Then([count](absl::StatusOr<rpc::Message<v1::PullReply>> reply)
-                      -> absl::StatusOr<Tensor> {
-              RETURN_IF_ERROR(reply);
-              return ResultsOfReply(std::move(reply->tensors), count);
-            }));
-  }
+  const auto request = NewRequest<v1::PullRequest>(spec().name, options, *time);
+  const auto send = [state = shared_from_this(), ordered,
+                     arguments = *arguments,
+                     request](const TablePlacement& placement,
+                              const rpc::MethodCallOptions& call) {
+    v1::PullRequest versioned = request;
+    versioned.set_version(placement.route.version);
+    std::vector<async::Future<Tensor>> parts;
+    for (const Part& part : state->Split(placement, *ordered)) {
+      const auto count = static_cast<int64_t>(part.end - part.begin);
+      parts.push_back(
+          state->client()
+              .Call(*part.server, kPullMethod, versioned,
+                    WithArguments({KeysOf(*ordered, part.begin, part.end)},
+                                  arguments),
+                    call)
+              .Then([count](absl::StatusOr<rpc::Message<v1::PullReply>> reply)
+                        -> absl::StatusOr<Tensor> {
+                RETURN_IF_ERROR(reply);
+                return ResultsOfReply(std::move(reply->tensors), count);
+              }));
+    }
+    return JoinParts(std::move(parts));
+  };
   return EndPull(
-      *time, async::JoinAll(std::move(parts))
+      *time, Call<std::vector<Tensor>>(*time, placement(), send)
                  .Then([ordered = std::move(ordered), keys = *dense](
                            const absl::StatusOr<std::vector<Tensor>>& results)
                            -> absl::StatusOr<Tensor> {
@@ -125,25 +135,34 @@ async::Future<Tensor> Table::State::PullSumsOfResults(
   if (!dense.ok()) return async::MakeReadyFuture<Tensor>(dense.status());
   const absl::StatusOr<WorkerTime> time = BeginPull();
   if (!time.ok()) return async::MakeReadyFuture<Tensor>(time.status());
-  auto request = NewRequest<v1::PullSumsRequest>(spec_.name, options, *time);
+  auto request = NewRequest<v1::PullSumsRequest>(spec().name, options, *time);
   const int64_t num_bags = SumsShape(keys, 1).num_elements();
   request.set_num_bags(num_bags);
-  std::vector<async::Future<Tensor>> parts;
-  for (BagPart& part : SplitBags(*dense)) {
-    parts.push_back(
-        client_
-            ->Call(*part.server, kPullSumsMethod, request,
-                   WithArguments({std::move(part.keys), std::move(part.bags)},
-                                 *arguments))
-            .Then([num_bags](absl::StatusOr<rpc::Message<v1::PullSumsReply>>
-                                 reply) -> absl::StatusOr<Tensor> {
-              RETURN_IF_ERROR(reply);
-              return ResultsOfReply(std::move(reply->tensors), num_bags);
-            }));
-  }
+  const auto send = [state = shared_from_this(), keys = *dense, num_bags,
+                     arguments = *arguments,
+                     request](const TablePlacement& placement,
+                              const rpc::MethodCallOptions& call) {
+    v1::PullSumsRequest versioned = request;
+    versioned.set_version(placement.route.version);
+    std::vector<async::Future<Tensor>> parts;
+    for (BagPart& part : state->SplitBags(placement, keys)) {
+      parts.push_back(
+          state->client()
+              .Call(*part.server, kPullSumsMethod, versioned,
+                    WithArguments({std::move(part.keys), std::move(part.bags)},
+                                  arguments),
+                    call)
+              .Then([num_bags](absl::StatusOr<rpc::Message<v1::PullSumsReply>>
+                                   reply) -> absl::StatusOr<Tensor> {
+                RETURN_IF_ERROR(reply);
+                return ResultsOfReply(std::move(reply->tensors), num_bags);
+              }));
+    }
+    return JoinParts(std::move(parts));
+  };
   return EndPull(
       *time,
-      async::JoinAll(std::move(parts))
+      Call<std::vector<Tensor>>(*time, placement(), send)
           .Then([keys = *dense](const absl::StatusOr<std::vector<Tensor>>& sums)
                     -> absl::StatusOr<Tensor> {
             RETURN_IF_ERROR(sums);

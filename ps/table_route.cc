@@ -1,12 +1,13 @@
 #include "ps/table_route.h"
 
+#include <algorithm>
 #include <utility>
 
-#include "absl/status/status.h"
+#include "absl/functional/function_ref.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "async/status_macros.h"
-#include "proto/ps.pb.h"
+#include "ps/storage/table_codec.h"
 
 namespace hawser::ps {
 namespace {
@@ -15,55 +16,135 @@ std::string KeyOf(const std::string& job, const std::string& table) {
   return absl::StrCat("ps/", job, "/tables/", table);
 }
 
-// `value` is empty if there is no record; the version is then 0.
-absl::StatusOr<TableRoute> Parse(const std::string& value,
-                                 const std::string& table) {
+// `value` is empty if there is no record.
+absl::StatusOr<RecordedTable> Parse(const std::string& value,
+                                    const std::string& table) {
   v1::TableRoute proto;
-  if (!proto.ParseFromString(value)) {
-    return absl::DataLossError(absl::StrCat(
-        "the store has an unreadable record of the servers of table \"", table,
-        "\""));
+  bool readable = proto.ParseFromString(value);
+  RecordedTable record{FromProto(proto), {}, proto.reserved()};
+  if (readable && record.route.version != 0) {
+    absl::StatusOr<TableSpec> spec = FromProto(proto.table());
+    readable = spec.ok();
+    if (readable) record.spec = *std::move(spec);
   }
-  return TableRoute{proto.version(),
-                    {proto.servers().begin(), proto.servers().end()}};
+  if (readable) return record;
+  return absl::DataLossError(absl::StrCat(
+      "the store has an unreadable record of the servers of table \"", table,
+      "\""));
 }
 
-std::string Serialize(const TableRoute& route) {
-  v1::TableRoute proto;
-  proto.set_version(route.version);
-  for (const std::string& server : route.servers) proto.add_servers(server);
+std::string Serialize(const RecordedTable& record) {
+  v1::TableRoute proto = ToProto(record.route);
+  if (record.route.version != 0) *proto.mutable_table() = ToProto(record.spec);
+  proto.set_reserved(record.reserved);
   return proto.SerializeAsString();
+}
+
+// Calls `change`, which returns whether it has changed the record, until its
+// change is in the store. Returns the record.
+absl::StatusOr<RecordedTable> Change(
+    store::Store& store, const std::string& job, const std::string& table,
+    absl::FunctionRef<absl::StatusOr<bool>(RecordedTable&)> change) {
+  const std::string key = KeyOf(job, table);
+  // An absent record, at first.
+  std::string expected;
+  while (true) {
+    ASSIGN_OR_RETURN(RecordedTable record, Parse(expected, table));
+    ASSIGN_OR_RETURN(const bool changed, change(record));
+    if (!changed && !expected.empty()) return record;
+    ASSIGN_OR_RETURN(store::CompareAndSetResult result,
+                     store.CompareAndSet(key, expected, Serialize(record)));
+    if (result.swapped) return record;
+    expected = std::move(result.value);
+  }
 }
 
 }  // namespace
 
-absl::StatusOr<TableRoute> ReadTableRoute(store::Store& store,
-                                          const std::string& job,
-                                          const std::string& table) {
-  const absl::StatusOr<std::string> value =
-      store.Get(KeyOf(job, table), absl::ZeroDuration());
-  if (absl::IsDeadlineExceeded(value.status())) {
-    return absl::NotFoundError(absl::StrCat(
-        "no table \"", table, "\" was created in job '", job, "'"));
-  }
-  RETURN_IF_ERROR(value);
-  return Parse(*value, table);
+v1::TableRoute ToProto(const TableRoute& route) {
+  v1::TableRoute proto;
+  proto.set_version(route.version);
+  for (const std::string& server : route.servers) proto.add_servers(server);
+  return proto;
 }
 
-absl::StatusOr<TableRoute> WriteTableRoute(
-    store::Store& store, const std::string& job, const std::string& table,
-    const std::vector<std::string>& servers) {
-  const std::string key = KeyOf(job, table);
-  std::string expected;
-  TableRoute route;
-  while (route.servers != servers) {
-    const TableRoute next{route.version + 1, servers};
-    ASSIGN_OR_RETURN(store::CompareAndSetResult result,
-                     store.CompareAndSet(key, expected, Serialize(next)));
-    expected = std::move(result.value);
-    ASSIGN_OR_RETURN(route, Parse(expected, table));
+TableRoute FromProto(const v1::TableRoute& proto) {
+  return {proto.version(), {proto.servers().begin(), proto.servers().end()}};
+}
+
+absl::StatusOr<RecordedTable> ReadTableRoute(store::Store& store,
+                                             const std::string& job,
+                                             const std::string& table) {
+  const absl::StatusOr<std::string> value =
+      store.Get(KeyOf(job, table), absl::ZeroDuration());
+  RecordedTable record;
+  if (!absl::IsDeadlineExceeded(value.status())) {
+    RETURN_IF_ERROR(value);
+    ASSIGN_OR_RETURN(record, Parse(*value, table));
   }
-  return route;
+  if (record.route.version != 0) return record;
+  return absl::NotFoundError(
+      absl::StrCat("no table \"", table, "\" was created in job '", job, "'"));
+}
+
+absl::StatusOr<RecordedTable> AwaitTableRoute(store::Store& store,
+                                              const std::string& job,
+                                              const std::string& table) {
+  const std::string keys[] = {KeyOf(job, table)};
+  ASSIGN_OR_RETURN(const bool recorded, store.Check(keys));
+  if (!recorded) return RecordedTable();
+  ASSIGN_OR_RETURN(const std::string value, store.Get(keys[0]));
+  return Parse(value, table);
+}
+
+absl::StatusOr<RecordedTable> RecordNewTable(store::Store& store,
+                                             const std::string& job,
+                                             const TableRoute& route,
+                                             const TableSpec& spec) {
+  return Change(store, job, spec.name,
+                [&](RecordedTable& record) -> absl::StatusOr<bool> {
+                  if (record.route.version != 0) return false;
+                  record.route = route;
+                  record.spec = spec;
+                  record.reserved = std::max(record.reserved, route.version);
+                  return true;
+                });
+}
+
+absl::StatusOr<int64_t> ReserveVersion(store::Store& store,
+                                       const std::string& job,
+                                       const std::string& table,
+                                       int64_t least) {
+  ASSIGN_OR_RETURN(const RecordedTable record,
+                   Change(store, job, table,
+                          [&](RecordedTable& changed) -> absl::StatusOr<bool> {
+                            changed.reserved =
+                                std::max({changed.reserved + 1,
+                                          changed.route.version + 1, least});
+                            return true;
+                          }));
+  return record.reserved;
+}
+
+absl::StatusOr<RecordedTable> RecordMove(store::Store& store,
+                                         const std::string& job,
+                                         const TableRoute& route,
+                                         const TableSpec& spec) {
+  RecordedTable before;
+  RETURN_IF_ERROR(Change(
+      store, job, spec.name,
+      [&](RecordedTable& record) -> absl::StatusOr<bool> {
+        if (record.route.version >= route.version) {
+          return absl::AbortedError(absl::StrCat(
+              "table \"", spec.name,
+              "\" was restored again meanwhile: version ", record.route.version,
+              " is recorded, and ", route.version, " is not any more"));
+        }
+        before = record;
+        record = {route, spec, std::max(record.reserved, route.version)};
+        return true;
+      }));
+  return before;
 }
 
 }  // namespace hawser::ps

@@ -7,33 +7,68 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "proto/ps.pb.h"
+#include "ps/storage/table_spec.h"
 #include "store/store.h"
 
 namespace hawser::ps {
 
+// A version of a table, and the servers that hold it.
 struct TableRoute {
-  // Counts the changes, from 1 on.
+  // From 1 on: each restore has a higher one than all before.
   int64_t version = 0;
   // In the order of their shards: Table.
-  std::vector<std::string> servers;
+  std::vector<std::string> servers = {};
+
+  friend bool operator==(const TableRoute&, const TableRoute&) = default;
 };
 
-// Reads from the store, and blocks.
-//
-//   kNotFound  no table of that name was created or restored in the job.
-//   kDataLoss  the record cannot be read.
-//   Errors of the store.
-absl::StatusOr<TableRoute> ReadTableRoute(store::Store& store,
-                                          const std::string& job,
-                                          const std::string& table);
+v1::TableRoute ToProto(const TableRoute& route);
+TableRoute FromProto(const v1::TableRoute& proto);
 
-// Records the servers, with the next version unless they are recorded already.
-// Returns the record. Several workers may do so concurrently. Errors of the
-// store, and kDataLoss as above.
-absl::StatusOr<TableRoute> WriteTableRoute(
-    store::Store& store, const std::string& job, const std::string& table,
-    const std::vector<std::string>& servers);
+struct RecordedTable {
+  // Version 0: the table is not recorded.
+  TableRoute route = {};
+  TableSpec spec = {};
+  // Highest version that was reserved in this store.
+  int64_t reserved = 0;
+};
+
+// The functions read and write the store, and block. Errors of all are those of
+// the store, and kDataLoss: the record cannot be read.
+
+// kNotFound: no table of that name was created or restored in the job.
+absl::StatusOr<RecordedTable> ReadTableRoute(store::Store& store,
+                                             const std::string& job,
+                                             const std::string& table);
+// The same for a server that starts: waits for the store, and returns version 0
+// if there is no such table.
+absl::StatusOr<RecordedTable> AwaitTableRoute(store::Store& store,
+                                              const std::string& job,
+                                              const std::string& table);
+
+// Records a table, unless it is recorded. Returns the record. Several workers
+// may do so concurrently.
+absl::StatusOr<RecordedTable> RecordNewTable(store::Store& store,
+                                             const std::string& job,
+                                             const TableRoute& route,
+                                             const TableSpec& spec);
+
+// Returns a version that is higher than all that were recorded or reserved, and
+// at least `least`.
+absl::StatusOr<int64_t> ReserveVersion(store::Store& store,
+                                       const std::string& job,
+                                       const std::string& table, int64_t least);
+
+// Replaces the record by one with a version that was reserved. From then on the
+// table is where it says. Returns the record before. kAborted: a higher version
+// is recorded, because the table was restored again meanwhile.
+absl::StatusOr<RecordedTable> RecordMove(store::Store& store,
+                                         const std::string& job,
+                                         const TableRoute& route,
+                                         const TableSpec& spec);
 
 }  // namespace hawser::ps
 

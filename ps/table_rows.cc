@@ -12,11 +12,12 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "async/future.h"
-#include "async/join.h"
 #include "async/status_macros.h"
 #include "proto/ps.pb.h"
 #include "ps/distinct_rows.h"
 #include "ps/ordered_keys.h"
+#include "ps/route/join_parts.h"
+#include "ps/route/table_location.h"
 #include "ps/row_encoding.h"
 #include "ps/service_methods.h"
 #include "ps/storage/worker_clocks.h"
@@ -36,17 +37,13 @@ absl::Status StatusOf(const absl::StatusOr<std::vector<Tensor>>& rows) {
   return rows.status();
 }
 
-// Returns the rows of `keys`, i64[n], from `server`.
-async::Future<Tensor> PullFrom(const TableSpec& spec, TableClient& client,
-                               const std::string& server, Tensor keys,
-                               const PullOptions& options, WorkerTime time) {
-  v1::PullRequest request;
-  SetTime(time, request);
-  request.set_table(spec.name);
-  request.set_keep_missing(!options.create_missing);
-  request.set_encoding(ToProto(options.encoding));
-  const tensor::Shape shape({keys.num_elements(), spec.width});
-  return client.Call(server, kPullMethod, request, {std::move(keys)})
+// Returns the rows of `keys`, i64[n], each with `width` weights, from `server`.
+async::Future<Tensor> PullFrom(TableClient& client, const std::string& server,
+                               const v1::PullRequest& request, int64_t width,
+                               Tensor keys,
+                               const rpc::MethodCallOptions& options) {
+  const tensor::Shape shape({keys.num_elements(), width});
+  return client.Call(server, kPullMethod, request, {std::move(keys)}, options)
       .Then([shape](absl::StatusOr<rpc::Message<v1::PullReply>> reply)
                 -> absl::StatusOr<Tensor> {
         RETURN_IF_ERROR(reply);
@@ -69,33 +66,50 @@ async::Future<Tensor> Table::Pull(const Tensor& keys,
   const std::span<const uint64_t> numbers = Numbers(std::as_const(*flat));
   const absl::StatusOr<WorkerTime> time = state_->BeginPull();
   if (!time.ok()) return async::MakeReadyFuture<Tensor>(time.status());
-  if (servers().size() == 1 && !HasManyRepeats(numbers)) {
-    return state_->EndPull(
-        *time,
-        PullFrom(spec(), state_->client(), servers()[0], *std::move(flat),
-                 options, *time)
-            .Then(
-                [shape](absl::StatusOr<Tensor> rows) -> absl::StatusOr<Tensor> {
-                  RETURN_IF_ERROR(rows);
-                  return rows->Reshape(shape);
-                }));
-  }
-  auto ordered = std::make_shared<const OrderedKeys>(numbers);
-  std::vector<async::Future<Tensor>> parts;
-  for (const State::Part& part : state_->Split(*ordered)) {
-    parts.push_back(PullFrom(spec(), state_->client(), *part.server,
-                             KeysOf(*ordered, part.begin, part.end), options,
-                             *time));
-  }
+  v1::PullRequest request;
+  SetTime(*time, request);
+  request.set_table(spec().name);
+  request.set_keep_missing(!options.create_missing);
+  request.set_encoding(ToProto(options.encoding));
+  const auto send = [state = state_, keys = *std::move(flat), shape, request,
+                     has_repeats = HasManyRepeats(numbers)](
+                        const TablePlacement& placement,
+                        const rpc::MethodCallOptions& call) {
+    v1::PullRequest versioned = request;
+    versioned.set_version(placement.route.version);
+    return state->SendPull(keys, has_repeats, shape, versioned, placement,
+                           call);
+  };
   return state_->EndPull(
-      *time,
-      async::JoinAll(std::move(parts))
-          .Then([ordered = std::move(ordered), shape, width = spec().width](
-                    const absl::StatusOr<std::vector<Tensor>>& rows)
-                    -> absl::StatusOr<Tensor> {
-            RETURN_IF_ERROR(rows);
-            return ExpandRows(*ordered, *rows, shape, width);
-          }));
+      *time, state_->Call<Tensor>(*time, state_->placement(), send));
+}
+
+async::Future<Tensor> Table::State::SendPull(
+    const Tensor& keys, bool has_repeats, const tensor::Shape& shape,
+    const v1::PullRequest& request, const TablePlacement& placement,
+    const rpc::MethodCallOptions& options) const {
+  const int64_t width = spec().width;
+  if (placement.servers().size() == 1 && !has_repeats) {
+    return PullFrom(client(), placement.servers()[0], request, width, keys,
+                    options)
+        .Then([shape](absl::StatusOr<Tensor> rows) -> absl::StatusOr<Tensor> {
+          RETURN_IF_ERROR(rows);
+          return rows->Reshape(shape);
+        });
+  }
+  auto ordered = std::make_shared<const OrderedKeys>(Numbers(keys));
+  std::vector<async::Future<Tensor>> parts;
+  for (const Part& part : Split(placement, *ordered)) {
+    parts.push_back(PullFrom(client(), *part.server, request, width,
+                             KeysOf(*ordered, part.begin, part.end), options));
+  }
+  return JoinParts(std::move(parts))
+      .Then([ordered = std::move(ordered), shape,
+             width](const absl::StatusOr<std::vector<Tensor>>& rows)
+                -> absl::StatusOr<Tensor> {
+        RETURN_IF_ERROR(rows);
+        return ExpandRows(*ordered, *rows, shape, width);
+      });
 }
 
 absl::StatusOr<Table::State::SentPush> Table::State::SendPush(
@@ -103,39 +117,58 @@ absl::StatusOr<Table::State::SentPush> Table::State::SendPush(
     RowEncoding encoding) const {
   const bool assigns = request.kind() != v1::UPDATE;
   RETURN_IF_ERROR(CheckKeys(keys));
-  RETURN_IF_ERROR(CheckRows(values, RowsShape(keys, spec_.width),
+  RETURN_IF_ERROR(CheckRows(values, RowsShape(keys, spec().width),
                             assigns ? "weights" : "gradients"));
   ASSIGN_OR_RETURN(const Tensor dense_keys, keys.Contiguous());
   ASSIGN_OR_RETURN(const Tensor dense, values.Contiguous());
   auto ordered = std::make_shared<const OrderedKeys>(Numbers(dense_keys));
   if (assigns &&
       ordered->keys().size() != static_cast<size_t>(keys.num_elements())) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("table \"", spec_.name, "\": a key is repeated among the ",
-                     keys.num_elements(), " to which weights are assigned"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "table \"", spec().name, "\": a key is repeated among the ",
+        keys.num_elements(), " to which weights are assigned"));
   }
   Tensor rows;
   if (ordered->in_order()) {
-    ASSIGN_OR_RETURN(
-        rows, dense.Detach().Reshape({dense_keys.num_elements(), spec_.width}));
+    ASSIGN_OR_RETURN(rows, dense.Detach().Reshape(
+                               {dense_keys.num_elements(), spec().width}));
   } else {
-    rows = CombineGradients(*ordered, dense, spec_.width);
+    rows = CombineGradients(*ordered, dense, spec().width);
   }
   SentPush sent{ordered, {}};
-  const std::vector<Part> parts = Split(*ordered);
-  if (!assigns) {
-    ASSIGN_OR_RETURN(sent.time, BeginPush(parts));
+  const TableLocation::Placement placement = this->placement();
+  if (!assigns && clock_ != nullptr) {
+    ASSIGN_OR_RETURN(sent.time, BeginPush(Split(*placement, *ordered)));
     SetTime(sent.time, request);
   }
-  for (const Part& part : parts) {
-    ASSIGN_OR_RETURN(Tensor part_rows,
-                     rows.Narrow(0, static_cast<int64_t>(part.begin),
-                                 static_cast<int64_t>(part.end - part.begin)));
+  sent.rows = Call<std::vector<Tensor>>(
+      sent.time, placement,
+      [state = shared_from_this(), ordered, rows, request, encoding](
+          const TablePlacement& used, const rpc::MethodCallOptions& options) {
+        v1::PushRequest versioned = request;
+        versioned.set_version(used.route.version);
+        return state->SendPushParts(*ordered, rows, encoding, versioned, used,
+                                    options);
+      });
+  return sent;
+}
+
+async::Future<std::vector<Tensor>> Table::State::SendPushParts(
+    const OrderedKeys& ordered, const Tensor& rows, RowEncoding encoding,
+    const v1::PushRequest& request, const TablePlacement& placement,
+    const rpc::MethodCallOptions& options) const {
+  std::vector<async::Future<Tensor>> replies;
+  for (const Part& part : Split(placement, ordered)) {
+    const Tensor part_rows =
+        *rows.Narrow(0, static_cast<int64_t>(part.begin),
+                     static_cast<int64_t>(part.end - part.begin));
     const tensor::Shape shape = part_rows.shape();
     std::vector<Tensor> tensors = EncodeRows(part_rows, encoding);
-    tensors.insert(tensors.begin(), KeysOf(*ordered, part.begin, part.end));
-    sent.rows.push_back(
-        client_->Call(*part.server, kPushMethod, request, std::move(tensors))
+    tensors.insert(tensors.begin(), KeysOf(ordered, part.begin, part.end));
+    replies.push_back(
+        client()
+            .Call(*part.server, kPushMethod, request, std::move(tensors),
+                  options)
             .Then([shape, pull = request.pull()](
                       absl::StatusOr<rpc::Message<v1::PushReply>> reply)
                       -> absl::StatusOr<Tensor> {
@@ -144,7 +177,7 @@ absl::StatusOr<Table::State::SentPush> Table::State::SendPush(
               return RowsOfReply(std::move(reply->tensors), shape);
             }));
   }
-  return sent;
+  return JoinParts(std::move(replies));
 }
 
 async::Future<void> Table::Push(const Tensor& keys, const Tensor& gradients,
@@ -153,8 +186,7 @@ async::Future<void> Table::Push(const Tensor& keys, const Tensor& gradients,
       keys, gradients, state_->NewPush<v1::PushRequest>(options),
       options.encoding);
   if (!sent.ok()) return async::MakeReadyFuture<void>(sent.status());
-  return state_->EndPush(sent->time,
-                         async::JoinAll(std::move(sent->rows)).Then(StatusOf));
+  return state_->EndPush(sent->time, std::move(sent->rows).Then(StatusOf));
 }
 
 async::Future<Tensor> Table::PushPull(const Tensor& keys,
@@ -170,7 +202,7 @@ async::Future<Tensor> Table::PushPull(const Tensor& keys,
   WorkerTime pull_time;
   if (sent->time.joined()) pull_time = state_->BeginPullAfterPush(sent->time);
   async::Future<Tensor> pulled =
-      async::JoinAll(std::move(sent->rows))
+      std::move(sent->rows)
           .Then([ordered = std::move(sent->ordered), width,
                  shape = RowsShape(keys, width)](
                     const absl::StatusOr<std::vector<Tensor>>& rows)
@@ -192,7 +224,7 @@ async::Future<void> Table::Assign(const Tensor& keys, const Tensor& weights,
   absl::StatusOr<State::SentPush> sent =
       state_->SendPush(keys, weights, request, RowEncoding::kF32);
   if (!sent.ok()) return async::MakeReadyFuture<void>(sent.status());
-  return async::JoinAll(std::move(sent->rows)).Then(StatusOf);
+  return std::move(sent->rows).Then(StatusOf);
 }
 
 }  // namespace hawser::ps

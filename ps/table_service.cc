@@ -19,6 +19,7 @@
 #include "ps/server/table_server.h"
 #include "ps/service_methods.h"
 #include "ps/table_client.h"
+#include "ps/table_route.h"
 #include "rpc/agent/agent.h"
 #include "rpc/agent/service_host.h"
 #include "rpc/functions/method.h"
@@ -74,14 +75,19 @@ TableService::TableService(TableServiceOptions options)
 TableService::~TableService() = default;
 
 absl::Status TableService::Start(rpc::ServiceHost& host) {
-  RETURN_IF_ERROR(server_->Start(host.info().name, host.clock()));
+  RETURN_IF_ERROR(server_->Start(
+      host.info().name, host.clock(),
+      [&host](const std::string& table) -> absl::StatusOr<RecordedTable> {
+        // A fake has none.
+        if (host.store() == nullptr) return RecordedTable();
+        return AwaitTableRoute(*host.store(), host.agent()->job(), table);
+      }));
   client_ = std::make_shared<TableClient>(host);
   clocks_ = std::make_shared<ClockServer>(server_, host);
   RETURN_IF_ERROR(host.RegisterMethod(
       kCreateTableMethod,
       [server = server_](const rpc::MethodCall&, auto request) {
-        return Done<v1::CreateTableReply>(*server,
-                                          server->Create(request.body));
+        return Done(*server, server->Create(request.body));
       }));
   RETURN_IF_ERROR(host.RegisterMethod(
       kDescribeTableMethod,
@@ -106,14 +112,20 @@ absl::Status TableService::Start(rpc::ServiceHost& host) {
       FileMethod()));
   RETURN_IF_ERROR(host.RegisterMethod(
       kDropTableMethod,
-      [server = server_](const rpc::MethodCall&, auto request) {
-        return Done<v1::DropTableReply>(*server, server->Drop(request.body));
+      [server = server_, clocks = clocks_](const rpc::MethodCall&,
+                                           auto request) {
+        const absl::Status dropped = server->Drop(request.body);
+        clocks->CloseReplaced();
+        return Done<v1::DropTableReply>(*server, dropped);
       },
       FileMethod()));
   return host.RegisterMethod(
       kRestoreTableMethod,
-      [server = server_](const rpc::MethodCall&, auto request) {
-        return Done(*server, server->Restore(request.body));
+      [server = server_, clocks = clocks_](const rpc::MethodCall&,
+                                           auto request) {
+        auto reply = server->Restore(request.body);
+        clocks->CloseReplaced();
+        return Done(*server, std::move(reply));
       },
       FileMethod());
 }

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <cstring>
 #include <memory>
+#include <set>
 #include <span>
 #include <string>
 #include <utility>
@@ -18,15 +19,16 @@
 #include "proto/ps.pb.h"
 #include "ps/clock/client_clock.h"
 #include "ps/ordered_keys.h"
+#include "ps/route/table_location.h"
 #include "ps/row_encoding.h"
 #include "ps/service_methods.h"
 #include "ps/storage/consistency.h"
 #include "ps/storage/key_hash.h"
-#include "ps/storage/sparse_table.h"
 #include "ps/storage/table_spec.h"
 #include "ps/storage/worker_clocks.h"
 #include "ps/table_arguments.h"
 #include "ps/table_client.h"
+#include "ps/table_route.h"
 #include "rpc/functions/method.h"
 #include "tensor/dtype.h"
 #include "tensor/shape.h"
@@ -34,33 +36,47 @@
 
 namespace hawser::ps {
 
-Table::State::State(std::shared_ptr<TableClient> client, const TableSpec& spec,
-                    std::vector<std::string> servers)
-    : client_(std::move(client)),
-      spec_(spec),
-      servers_(std::move(servers)),
-      clock_(spec.consistency.clocked() ? client_->ClockOf(spec.name)
-                                        : nullptr) {
-  const auto count = static_cast<int64_t>(servers_.size());
-  for (int64_t i = 0; i < count; ++i) {
-    const ShardRange shards = *ShardsOf({i, count}, spec_.num_shards);
-    shard_ends_.push_back(shards.first + shards.count);
+absl::Status CheckServers(const std::vector<std::string>& servers) {
+  if (servers.empty()) {
+    return absl::InvalidArgumentError("a table needs at least one server");
   }
+  if (std::set<std::string>(servers.begin(), servers.end()).size() !=
+      servers.size()) {
+    return absl::InvalidArgumentError("a server of the table is named twice");
+  }
+  return absl::OkStatus();
 }
 
+Table::State::State(std::shared_ptr<TableClient> client, const TableSpec& spec,
+                    TableRoute route)
+    : location_(std::make_shared<TableLocation>(std::move(client), spec,
+                                                std::move(route))),
+      clock_(spec.consistency.clocked() ? location_->client().ClockOf(spec.name)
+                                        : nullptr) {}
+
+std::string Table::State::JoinAgain() const {
+  return absl::StrCat("table \"", spec().name,
+                      "\" was restored from a snapshot, and the clocks of its "
+                      "workers begin anew: join them again");
+}
+
+namespace {
+
 void SendSteps(const std::vector<ClientClock::Step>& steps,
-               const std::string& table,
-               const std::vector<std::string>& servers,
-               const std::shared_ptr<ClientClock>& clock, TableClient& client) {
+               const std::shared_ptr<TableLocation>& location,
+               const std::shared_ptr<ClientClock>& clock) {
+  const TableLocation::Placement placement = location->placement();
   for (const ClientClock::Step& step : steps) {
     v1::AdvanceClockRequest request;
-    request.set_table(table);
+    request.set_table(location->spec().name);
+    request.set_version(placement->route.version);
     request.set_join(step.time.join);
     request.set_clock(step.time.clock);
-    for (const std::string& server : servers) {
+    for (const std::string& server : placement->servers()) {
       const auto pushes = step.pushes.find(server);
       request.set_num_pushes(pushes == step.pushes.end() ? 0 : pushes->second);
-      client.Call(server, kAdvanceClockMethod, request)
+      location->client()
+          .Call(server, kAdvanceClockMethod, request)
           .OnReady(
               [clock, time = step.time](
                   const absl::StatusOr<rpc::Message<v1::AdvanceClockReply>>&
@@ -71,8 +87,10 @@ void SendSteps(const std::vector<ClientClock::Step>& steps,
   }
 }
 
+}  // namespace
+
 WorkerTime Table::State::BeginPullAfterPush(WorkerTime push) const {
-  if (spec_.consistency.mode != Consistency::Mode::kSynchronous) return {};
+  if (spec().consistency.mode != Consistency::Mode::kSynchronous) return {};
   const WorkerTime next{push.join, push.clock + 1};
   clock_->BeginPullAt(next);
   return next;
@@ -82,10 +100,9 @@ async::Future<Tensor> Table::State::EndPull(WorkerTime time,
                                             async::Future<Tensor> pull) const {
   if (!time.joined()) return pull;
   return std::move(pull).Then(
-      [time, table = spec_.name, servers = servers_, clock = clock_,
-       client =
-           client_](absl::StatusOr<Tensor> rows) -> absl::StatusOr<Tensor> {
-        ps::SendSteps(clock->EndPull(time), table, servers, clock, *client);
+      [time, location = location_,
+       clock = clock_](absl::StatusOr<Tensor> rows) -> absl::StatusOr<Tensor> {
+        ps::SendSteps(clock->EndPull(time), location, clock);
         if (!rows.ok()) RETURN_IF_ERROR(clock->status());
         return rows;
       });
@@ -93,45 +110,48 @@ async::Future<Tensor> Table::State::EndPull(WorkerTime time,
 
 void Table::State::SendSteps(
     const std::vector<ClientClock::Step>& steps) const {
-  ps::SendSteps(steps, spec_.name, servers_, clock_, *client_);
+  ps::SendSteps(steps, location_, clock_);
 }
 
 std::vector<Table::State::Part> Table::State::Split(
-    const OrderedKeys& ordered) const {
+    const TablePlacement& placement, const OrderedKeys& ordered) const {
   std::vector<Part> parts;
   size_t begin = 0;
-  for (size_t i = 0; i < servers_.size(); ++i) {
-    const size_t end = ordered.CountBelow(shard_ends_[i], spec_.num_shards);
-    if (end > begin) parts.push_back({&servers_[i], begin, end});
+  for (size_t i = 0; i < placement.servers().size(); ++i) {
+    const size_t end =
+        ordered.CountBelow(placement.shard_ends[i], spec().num_shards);
+    if (end > begin) parts.push_back({&placement.servers()[i], begin, end});
     begin = end;
   }
   return parts;
 }
 
 std::vector<Table::State::BagPart> Table::State::SplitBags(
-    const Tensor& keys) const {
+    const TablePlacement& placement, const Tensor& keys) const {
   const std::span<const uint64_t> numbers = Numbers(keys);
   const auto bag_size = static_cast<size_t>(std::max<int64_t>(keys.dim(-1), 1));
-  std::vector<std::vector<int64_t>> part_keys(servers_.size());
-  std::vector<std::vector<int32_t>> part_bags(servers_.size());
+  const std::vector<std::string>& servers = placement.servers();
+  const std::vector<int64_t>& ends = placement.shard_ends;
+  std::vector<std::vector<int64_t>> part_keys(servers.size());
+  std::vector<std::vector<int32_t>> part_bags(servers.size());
   for (size_t i = 0; i < numbers.size(); ++i) {
     const auto shard = static_cast<int64_t>(
-        SplitHash(HashKey(numbers[i]), static_cast<uint32_t>(spec_.num_shards))
+        SplitHash(HashKey(numbers[i]), static_cast<uint32_t>(spec().num_shards))
             .part);
     const size_t server =
-        servers_.size() == 1
+        servers.size() == 1
             ? 0
-            : static_cast<size_t>(std::upper_bound(shard_ends_.begin(),
-                                                   shard_ends_.end(), shard) -
-                                  shard_ends_.begin());
+            : static_cast<size_t>(
+                  std::upper_bound(ends.begin(), ends.end(), shard) -
+                  ends.begin());
     part_keys[server].push_back(static_cast<int64_t>(numbers[i]));
     part_bags[server].push_back(static_cast<int32_t>(i / bag_size));
   }
   std::vector<BagPart> parts;
-  for (size_t i = 0; i < servers_.size(); ++i) {
+  for (size_t i = 0; i < servers.size(); ++i) {
     if (part_keys[i].empty()) continue;
     const auto count = static_cast<int64_t>(part_keys[i].size());
-    parts.push_back({&servers_[i], Tensor::FromVector(part_keys[i], {count}),
+    parts.push_back({&servers[i], Tensor::FromVector(part_keys[i], {count}),
                      Tensor::FromVector(part_bags[i], {count})});
   }
   return parts;

@@ -1,4 +1,4 @@
-// The constant parts of a table handle, shared by its copies.
+// The state of a table handle, shared by its copies.
 
 #ifndef HAWSER_PS_TABLE_STATE_H_
 #define HAWSER_PS_TABLE_STATE_H_
@@ -13,16 +13,17 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "async/future.h"
-#include "async/join.h"
-#include "async/status_macros.h"
 #include "proto/ps.pb.h"
 #include "ps/clock/client_clock.h"
 #include "ps/ordered_keys.h"
+#include "ps/route/join_parts.h"
+#include "ps/route/table_location.h"
 #include "ps/row_encoding.h"
 #include "ps/storage/table_spec.h"
 #include "ps/storage/worker_clocks.h"
 #include "ps/table.h"
 #include "ps/table_client.h"
+#include "ps/table_route.h"
 #include "rpc/functions/method.h"
 #include "tensor/shape.h"
 #include "tensor/tensor.h"
@@ -44,23 +45,18 @@ inline bool CallsFunction(const PullOptions& options) {
   return !options.function.empty() || !options.arguments.empty();
 }
 
-// Completes once all replies have arrived, with the first error.
+// kInvalidArgument: there are none, or one is named twice.
+absl::Status CheckServers(const std::vector<std::string>& servers);
+
+// Completes as JoinParts does, with the first error.
 template <class Reply>
 async::Future<void> AllDone(
     std::vector<async::Future<rpc::Message<Reply>>> replies) {
-  return async::JoinAll(std::move(replies))
+  return JoinParts(std::move(replies))
       .Then(
           [](const absl::StatusOr<std::vector<rpc::Message<Reply>>>& messages) {
             return messages.status();
           });
-}
-
-inline absl::Status StatusOfResult(const absl::Status& status) {
-  return status;
-}
-template <class T>
-absl::Status StatusOfResult(const absl::StatusOr<T>& result) {
-  return result.status();
 }
 
 template <class Request>
@@ -70,15 +66,16 @@ void SetTime(WorkerTime time, Request& request) {
   request.mutable_time()->set_clock(time.clock);
 }
 
-class Table::State {
+class Table::State : public std::enable_shared_from_this<State> {
  public:
-  // `servers` are not more than the shards.
+  // The servers of `route` are not more than the shards.
   State(std::shared_ptr<TableClient> client, const TableSpec& spec,
-        std::vector<std::string> servers);
+        TableRoute route);
 
-  TableClient& client() const { return *client_; }
-  const TableSpec& spec() const { return spec_; }
-  const std::vector<std::string>& servers() const { return servers_; }
+  TableLocation& location() const { return *location_; }
+  TableClient& client() const { return location_->client(); }
+  const TableSpec& spec() const { return location_->spec(); }
+  TableLocation::Placement placement() const { return location_->placement(); }
 
   // A server's part of a request: the keys from `begin` to `end`.
   struct Part {
@@ -94,16 +91,32 @@ class Table::State {
     Tensor bags;
   };
 
-  // The parts that are not empty.
-  std::vector<Part> Split(const OrderedKeys& ordered) const;
+  // The parts that are not empty. They refer to `placement`.
+  std::vector<Part> Split(const TablePlacement& placement,
+                          const OrderedKeys& ordered) const;
   // The same for `keys`, i64[bags..., n].
-  std::vector<BagPart> SplitBags(const Tensor& keys) const;
+  std::vector<BagPart> SplitBags(const TablePlacement& placement,
+                                 const Tensor& keys) const;
 
-  // A push that was sent: its distinct keys, and the rows in the reply to each
-  // part, which are undefined unless the request pulls.
+  // Sends a request at this time: as TableLocation::Call, unless it belongs to
+  // a clock. `placement` is that by which its parts were counted.
+  template <class T, class Send>
+  async::Future<T> Call(WorkerTime time,
+                        const TableLocation::Placement& placement,
+                        Send send) const {
+    if (!time.joined()) return location_->Call<T>(std::move(send));
+    return location_->WithoutFollowing<T>(
+        placement, send(*placement, TableClient::DefaultOptions()),
+        JoinAgain());
+  }
+  // The error of requests with a clock after the table has moved.
+  std::string JoinAgain() const;
+
+  // A push that was sent: its distinct keys, and the rows in the replies of the
+  // servers, one after the other, which are undefined unless the request pulls.
   struct SentPush {
     std::shared_ptr<const OrderedKeys> ordered;
-    std::vector<async::Future<Tensor>> rows;
+    async::Future<std::vector<Tensor>> rows;
     WorkerTime time = {};
   };
 
@@ -121,13 +134,20 @@ class Table::State {
                                     const PullOptions& options) const;
   async::Future<Tensor> PullSumsOfResults(const Tensor& keys,
                                           const PullOptions& options) const;
+  // Sends a pull of `keys`, i64[n], to the servers of `placement`. Returns the
+  // rows in this shape.
+  async::Future<Tensor> SendPull(const Tensor& keys, bool has_repeats,
+                                 const tensor::Shape& shape,
+                                 const v1::PullRequest& request,
+                                 const TablePlacement& placement,
+                                 const rpc::MethodCallOptions& options) const;
 
   // A request to update rows, with the number of the next push.
   template <class Request>
   Request NewPush(const PushOptions& options) const {
     Request request;
-    request.set_table(spec_.name);
-    request.set_sequence(client_->NextSequence(spec_.name));
+    request.set_table(spec().name);
+    request.set_sequence(client().NextSequence(spec().name));
     if (options.learning_rate.has_value()) {
       request.set_learning_rate(*options.learning_rate);
     }
@@ -172,17 +192,20 @@ class Table::State {
         });
   }
 
-  // Tells the servers that this worker has reached clocks.
+  // Tells the servers that this worker has reached clocks. If the table has
+  // moved, the clock fails.
   void SendSteps(const std::vector<ClientClock::Step>& steps) const;
 
  private:
-  const std::shared_ptr<TableClient> client_;
-  const TableSpec spec_;
-  const std::vector<std::string> servers_;
+  // Sends `rows` of the ordered keys to the servers of `placement`.
+  async::Future<std::vector<Tensor>> SendPushParts(
+      const OrderedKeys& ordered, const Tensor& rows, RowEncoding encoding,
+      const v1::PushRequest& request, const TablePlacement& placement,
+      const rpc::MethodCallOptions& options) const;
+
+  const std::shared_ptr<TableLocation> location_;
   // Null if the table is asynchronous.
   const std::shared_ptr<ClientClock> clock_;
-  // The shard after the last one of each server.
-  std::vector<int64_t> shard_ends_;
 };
 
 }  // namespace hawser::ps

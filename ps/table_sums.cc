@@ -8,9 +8,10 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "async/future.h"
-#include "async/join.h"
 #include "async/status_macros.h"
 #include "proto/ps.pb.h"
+#include "ps/route/join_parts.h"
+#include "ps/route/table_location.h"
 #include "ps/row_encoding.h"
 #include "ps/service_methods.h"
 #include "ps/storage/worker_clocks.h"
@@ -42,20 +43,28 @@ async::Future<Tensor> Table::PullSums(const Tensor& keys,
   const absl::StatusOr<WorkerTime> time = state_->BeginPull();
   if (!time.ok()) return async::MakeReadyFuture<Tensor>(time.status());
   SetTime(*time, request);
-  std::vector<async::Future<Tensor>> parts;
-  for (State::BagPart& part : state_->SplitBags(*dense)) {
-    parts.push_back(
-        state_->client()
-            .Call(*part.server, kPullSumsMethod, request,
-                  {std::move(part.keys), std::move(part.bags)})
-            .Then([sums](absl::StatusOr<rpc::Message<v1::PullSumsReply>> reply)
+  const auto send = [state = state_, keys = *std::move(dense), sums, request](
+                        const TablePlacement& placement,
+                        const rpc::MethodCallOptions& call) {
+    v1::PullSumsRequest versioned = request;
+    versioned.set_version(placement.route.version);
+    std::vector<async::Future<Tensor>> parts;
+    for (State::BagPart& part : state->SplitBags(placement, keys)) {
+      parts.push_back(
+          state->client()
+              .Call(*part.server, kPullSumsMethod, versioned,
+                    {std::move(part.keys), std::move(part.bags)}, call)
+              .Then(
+                  [sums](absl::StatusOr<rpc::Message<v1::PullSumsReply>> reply)
                       -> absl::StatusOr<Tensor> {
-              RETURN_IF_ERROR(reply);
-              return RowsOfReply(std::move(reply->tensors), sums);
-            }));
-  }
+                    RETURN_IF_ERROR(reply);
+                    return RowsOfReply(std::move(reply->tensors), sums);
+                  }));
+    }
+    return JoinParts(std::move(parts));
+  };
   return state_->EndPull(
-      *time, async::JoinAll(std::move(parts))
+      *time, state_->Call<std::vector<Tensor>>(*time, state_->placement(), send)
                  .Then([shape](absl::StatusOr<std::vector<Tensor>> rows)
                            -> absl::StatusOr<Tensor> {
                    RETURN_IF_ERROR(rows);
@@ -91,19 +100,32 @@ async::Future<void> Table::PushSums(const Tensor& keys, const Tensor& gradients,
   if (rows.ok()) rows = rows->Contiguous();
   if (!rows.ok()) return failed(rows.status());
   const std::vector<Tensor> encoded = EncodeRows(*rows, options.encoding);
-  std::vector<State::BagPart> parts = state_->SplitBags(*dense_keys);
   auto request = state_->NewPush<v1::PushSumsRequest>(options);
-  const absl::StatusOr<WorkerTime> time = state_->BeginPush(parts);
-  if (!time.ok()) return failed(time.status());
-  SetTime(*time, request);
-  std::vector<async::Future<rpc::Message<v1::PushSumsReply>>> replies;
-  for (State::BagPart& part : parts) {
-    std::vector<Tensor> tensors = {std::move(part.keys), std::move(part.bags)};
-    tensors.insert(tensors.end(), encoded.begin(), encoded.end());
-    replies.push_back(state_->client().Call(*part.server, kPushSumsMethod,
-                                            request, std::move(tensors)));
+  const TableLocation::Placement placement = state_->placement();
+  WorkerTime time;
+  if (state_->clock() != nullptr) {
+    const absl::StatusOr<WorkerTime> begun =
+        state_->BeginPush(state_->SplitBags(*placement, *dense_keys));
+    if (!begun.ok()) return failed(begun.status());
+    time = *begun;
   }
-  return state_->EndPush(*time, AllDone(std::move(replies)));
+  SetTime(time, request);
+  const auto send = [state = state_, keys = *std::move(dense_keys), encoded,
+                     request](const TablePlacement& used,
+                              const rpc::MethodCallOptions& call) {
+    v1::PushSumsRequest versioned = request;
+    versioned.set_version(used.route.version);
+    std::vector<async::Future<rpc::Message<v1::PushSumsReply>>> replies;
+    for (State::BagPart& part : state->SplitBags(used, keys)) {
+      std::vector<Tensor> tensors = {std::move(part.keys),
+                                     std::move(part.bags)};
+      tensors.insert(tensors.end(), encoded.begin(), encoded.end());
+      replies.push_back(state->client().Call(
+          *part.server, kPushSumsMethod, versioned, std::move(tensors), call));
+    }
+    return AllDone(std::move(replies));
+  };
+  return state_->EndPush(time, state_->Call<void>(time, placement, send));
 }
 
 }  // namespace hawser::ps

@@ -171,7 +171,7 @@ TEST_F(TableTest, OtherDescriptionsAndServersAreRefused) {
                        HasSubstr("exists with another description")));
   EXPECT_THAT(Table::Create(job_.agent(0), spec, {"w2", "w1", "w3"}),
               StatusIs(absl::StatusCode::kAlreadyExists,
-                       HasSubstr("other shards here")));
+                       HasSubstr("exists on other servers: 'w1', 'w2', 'w3'")));
   EXPECT_THAT(Table::Open(job_.agent(0), "t", {"w2", "w1", "w3"}),
               StatusIs(absl::StatusCode::kFailedPrecondition,
                        HasSubstr("does not fit its place")));
@@ -201,11 +201,20 @@ TEST_F(TableTest, IsOpenedByItsName) {
   EXPECT_EQ(opened->spec(), table.spec());
 }
 
-TEST_F(TableTest, ADroppedTableIsGoneAndCanBeCreatedAgain) {
+TEST_F(TableTest, ADroppedTableIsGoneAndItsServersKnowWhereItIs) {
   const Table table = Create({.name = "t", .width = 2});
   Pull(table, {1, 2, 3});
   v1::DropTableRequest request;
   request.set_table("t");
+  EXPECT_THAT(Send(kDropTableMethod, request, {}),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("the version that replaces it")));
+  // That of the table stays.
+  request.mutable_route()->set_version(1);
+  EXPECT_THAT(Send(kDropTableMethod, request, {}), IsOk());
+  EXPECT_EQ(List().tables_size(), 1);
+  request.mutable_route()->set_version(2);
+  request.mutable_route()->add_servers("w0");
   for (int repeat = 0; repeat < 2; ++repeat) {
     for (const std::string& server : Servers()) {
       EXPECT_THAT(job_.agent(0)
@@ -215,10 +224,11 @@ TEST_F(TableTest, ADroppedTableIsGoneAndCanBeCreatedAgain) {
                   IsOk());
     }
   }
+  EXPECT_EQ(List().tables_size(), 0);
+  // The store does not record that version.
   EXPECT_THAT(table.Pull(Keys({1})).Wait(),
-              StatusIs(absl::StatusCode::kNotFound));
-  Create({.name = "t", .width = 3});
-  EXPECT_EQ(List().tables(0).num_rows(), 0);
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       HasSubstr("knows version 2 on 'w0'")));
 }
 
 TEST_F(TableTest, WrongArgumentsAreRefusedByTheClient) {

@@ -19,6 +19,9 @@
 #include "async/status_macros.h"
 #include "proto/ps.pb.h"
 #include "ps/clock/client_clock.h"
+#include "ps/route/join_parts.h"
+#include "ps/route/moved_table.h"
+#include "ps/route/table_location.h"
 #include "ps/service_methods.h"
 #include "ps/storage/table_spec.h"
 #include "ps/storage/worker_clocks.h"
@@ -79,19 +82,36 @@ absl::Status WorkerClock::State::Add(
 
 async::Future<JoinReplies> WorkerClock::State::SendJoins(int num_workers,
                                                          int64_t clock) const {
-  std::vector<async::Future<rpc::Message<v1::JoinClockReply>>> replies;
+  std::vector<async::Future<JoinReplies>> joins;
   for (const Member& member : members_) {
     v1::JoinClockRequest request;
     request.set_table(member.table->spec().name);
     request.set_join(member.join);
     request.set_num_workers(num_workers);
     request.set_clock(clock);
-    for (const std::string& server : member.table->servers()) {
-      replies.push_back(
-          member.table->client().Call(server, kJoinClockMethod, request));
-    }
+    joins.push_back(member.table->location().Call<JoinReplies>(
+        [table = member.table, request](const TablePlacement& placement,
+                                        const rpc::MethodCallOptions& options) {
+          v1::JoinClockRequest versioned = request;
+          versioned.set_version(placement.route.version);
+          std::vector<async::Future<rpc::Message<v1::JoinClockReply>>> replies;
+          for (const std::string& server : placement.servers()) {
+            replies.push_back(table->client().Call(server, kJoinClockMethod,
+                                                   versioned, {}, options));
+          }
+          return JoinParts(std::move(replies));
+        }));
   }
-  return async::JoinAll(std::move(replies));
+  return async::JoinAll(std::move(joins))
+      .Then([](absl::StatusOr<std::vector<JoinReplies>> tables)
+                -> absl::StatusOr<JoinReplies> {
+        RETURN_IF_ERROR(tables);
+        JoinReplies all;
+        for (JoinReplies& replies : *tables) {
+          all.insert(all.end(), replies.begin(), replies.end());
+        }
+        return all;
+      });
 }
 
 absl::Status WorkerClock::State::Advance() {
@@ -113,7 +133,7 @@ async::Future<void> WorkerClock::State::Leave() {
       return async::MakeReadyFuture<void>(absl::OkStatus());
     }
   }
-  std::vector<async::Future<rpc::Message<v1::LeaveClockReply>>> replies;
+  std::vector<async::Future<void>> replies;
   for (const Member& member : members_) {
     const Table::State& table = *member.table;
     v1::LeaveClockRequest request;
@@ -124,12 +144,23 @@ async::Future<void> WorkerClock::State::Leave() {
     const WorkerTime time = table.clock()->Leave();
     request.set_clock(time.clock);
     request.set_abandon(!time.joined() || !status.ok());
-    for (const std::string& server : table.servers()) {
+    const TableLocation::Placement placement = table.placement();
+    request.set_version(placement->route.version);
+    for (const std::string& server : placement->servers()) {
       replies.push_back(
-          table.client().Call(server, kLeaveClockMethod, request));
+          table.client()
+              .Call(server, kLeaveClockMethod, request)
+              .Then([](const absl::StatusOr<rpc::Message<v1::LeaveClockReply>>&
+                           reply) {
+                // The membership has ended with the version that it was of.
+                if (MovedRouteOf(reply.status()).has_value()) {
+                  return absl::OkStatus();
+                }
+                return reply.status();
+              }));
     }
   }
-  return AllDone(std::move(replies));
+  return async::JoinAll(std::move(replies));
 }
 
 // Steps:

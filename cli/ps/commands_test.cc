@@ -245,17 +245,22 @@ TEST_F(PsCommandsTest, ExportWritesATableOfASnapshot) {
 
 TEST_F(PsCommandsTest, RestoreMovesATableToOtherServers) {
   Start();
-  Push(CreateTable("users", {"ps0"}));
+  const ps::Table users = CreateTable("users", {"ps0"});
+  Push(users);
   PsJson({"snapshot", "users", "one"});
   EXPECT_EQ(PsJson({"restore", "users", "one", "--servers=trainer,ps1"}).size(),
             2u);
+  // The handle follows.
+  Push(users);
+  EXPECT_EQ(Weight(users), 2);
+  EXPECT_EQ(users.servers(), (std::vector<std::string>{"trainer", "ps1"}));
   const json tables = PsJson({"tables"});
   EXPECT_EQ(tables[0]["servers"], json({"trainer", "ps1"}));
   EXPECT_EQ(tables[0]["state"], "complete");
   const auto moved =
       ps::Table::Open(workers_[1]->agent(), "users", {"trainer", "ps1"});
   ASSERT_THAT(moved, IsOk());
-  EXPECT_EQ(Weight(*moved), 1);
+  EXPECT_EQ(Weight(*moved), 2);
   // By its name, and onto the same servers again.
   const auto opened = ps::Table::Open(workers_[1]->agent(), "users");
   ASSERT_THAT(opened, IsOk());

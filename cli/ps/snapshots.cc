@@ -21,6 +21,8 @@
 #include "google/protobuf/util/message_differencer.h"
 #include "proto/ps.grpc.pb.h"
 #include "proto/ps.pb.h"
+#include "ps/storage/table_codec.h"
+#include "ps/storage/table_spec.h"
 #include "ps/table_route.h"
 #include "rpc/identity/worker_info.h"
 #include "store/store.h"
@@ -76,6 +78,7 @@ absl::Status Save(const SnapshotFlags& flags, const CommandContext& context) {
                    CompleteTable(flags.table, all));
   v1::SaveTableRequest request;
   request.set_table(flags.table);
+  request.set_version(parts[0].table->version());
   request.set_name(flags.name);
   request.set_snapshot(rpc::ToNumber(rpc::NewIncarnation()));
   request.set_keep_existing(true);
@@ -98,15 +101,15 @@ absl::Status Save(const SnapshotFlags& flags, const CommandContext& context) {
 // The servers of the table as the store records them.
 absl::StatusOr<std::vector<std::string>> RecordedServers(
     const SnapshotFlags& flags, store::Store& store) {
-  absl::StatusOr<ps::TableRoute> route =
+  absl::StatusOr<ps::RecordedTable> record =
       ps::ReadTableRoute(store, flags.job.job, flags.table);
-  if (absl::IsNotFound(route.status())) {
+  if (absl::IsNotFound(record.status())) {
     return absl::NotFoundError(
-        absl::StrCat(route.status().message(),
+        absl::StrCat(record.status().message(),
                      "; --servers says which servers restore the table"));
   }
-  RETURN_IF_ERROR(route);
-  return std::move(route->servers);
+  RETURN_IF_ERROR(record);
+  return std::move(record->route.servers);
 }
 
 // The servers with these names.
@@ -134,10 +137,25 @@ absl::StatusOr<std::vector<const TableServer*>> TargetsOf(
   return targets;
 }
 
-// Removes the table from servers that held it and did not restore it.
-absl::Status DropElsewhere(const SnapshotFlags& flags,
-                           const std::vector<TableServer>& all,
-                           const std::vector<const TableServer*>& targets) {
+// Has servers drop what they have prepared for the version of `route`, or their
+// earlier versions.
+absl::Status Drop(const SnapshotFlags& flags, const ps::TableRoute& route,
+                  bool prepared,
+                  const std::vector<const TableServer*>& servers) {
+  v1::DropTableRequest request;
+  request.set_table(flags.table);
+  *request.mutable_route() = ps::ToProto(route);
+  request.set_prepared(prepared);
+  return CallServers(servers, &v1::TableService::Stub::DropTable,
+                     std::vector<v1::DropTableRequest>(servers.size(), request),
+                     flags.job.timeout())
+      .status();
+}
+
+// The servers that have the table and are not among `targets`.
+std::vector<const TableServer*> OthersThan(
+    const SnapshotFlags& flags, const std::vector<TableServer>& all,
+    const std::vector<const TableServer*>& targets) {
   std::vector<const TableServer*> others;
   for (const TablePart& part : PartsOf(flags.table, all)) {
     if (std::find(targets.begin(), targets.end(), part.server) ==
@@ -145,31 +163,29 @@ absl::Status DropElsewhere(const SnapshotFlags& flags,
       others.push_back(part.server);
     }
   }
-  v1::DropTableRequest request;
-  request.set_table(flags.table);
-  return CallServers(others, &v1::TableService::Stub::DropTable,
-                     std::vector<v1::DropTableRequest>(others.size(), request),
-                     flags.job.timeout())
-      .status();
+  return others;
 }
 
-// Whether all servers have restored the same table.
-absl::Status CheckSame(const SnapshotFlags& flags,
-                       const std::vector<const TableServer*>& targets,
-                       const std::vector<v1::RestoreTableReply>& replies) {
-  for (size_t i = 1; i < replies.size(); ++i) {
+// Records the table that all servers have prepared in this version.
+absl::Status Record(const SnapshotFlags& flags, const ps::TableRoute& route,
+                    const std::vector<v1::RestoreTableReply>& prepared,
+                    store::Store& store) {
+  for (size_t i = 1; i < prepared.size(); ++i) {
     if (google::protobuf::util::MessageDifferencer::Equals(
-            replies[i].table(), replies[0].table())) {
+            prepared[i].table(), prepared[0].table())) {
       continue;
     }
-    return absl::FailedPreconditionError(absl::StrCat(
-        "servers '", targets[0]->worker.name, "' and '",
-        targets[i]->worker.name, "' have restored different tables from \"",
-        flags.name, "\": they do not see the same files"));
+    return absl::FailedPreconditionError(
+        absl::StrCat("servers '", route.servers[0], "' and '", route.servers[i],
+                     "' have read different tables from \"", flags.name,
+                     "\": they do not see the same files"));
   }
-  return absl::OkStatus();
+  ASSIGN_OR_RETURN(const ps::TableSpec spec,
+                   ps::FromProto(prepared[0].table()));
+  return ps::RecordMove(store, flags.job.job, route, spec).status();
 }
 
+// As ps::Table::Restore.
 absl::Status Restore(const SnapshotFlags& flags,
                      const CommandContext& context) {
   ASSIGN_OR_RETURN(const auto credentials, CredentialsOf(flags.job));
@@ -177,29 +193,43 @@ absl::Status Restore(const SnapshotFlags& flags,
                    FindTableServers(flags.job, credentials));
   ASSIGN_OR_RETURN(const std::unique_ptr<store::Store> store,
                    StoreOf(flags.job, credentials));
-  std::vector<std::string> names = flags.servers;
-  if (names.empty()) {
-    ASSIGN_OR_RETURN(names, RecordedServers(flags, *store));
+  ps::TableRoute route{0, flags.servers};
+  if (route.servers.empty()) {
+    ASSIGN_OR_RETURN(route.servers, RecordedServers(flags, *store));
   }
   ASSIGN_OR_RETURN(const std::vector<const TableServer*> targets,
-                   TargetsOf(flags, names, all));
+                   TargetsOf(flags, route.servers, all));
+  int64_t highest = 0;
+  for (const TablePart& part : PartsOf(flags.table, all)) {
+    highest = std::max(highest, part.table->version());
+  }
+  ASSIGN_OR_RETURN(route.version, ps::ReserveVersion(*store, flags.job.job,
+                                                     flags.table, highest + 1));
   std::vector<v1::RestoreTableRequest> requests(targets.size());
   for (size_t i = 0; i < targets.size(); ++i) {
     requests[i].set_table(flags.table);
     requests[i].set_name(flags.name);
     requests[i].set_server(static_cast<int64_t>(i));
-    requests[i].set_num_servers(static_cast<int64_t>(targets.size()));
+    *requests[i].mutable_route() = ps::ToProto(route);
   }
-  ASSIGN_OR_RETURN(const std::vector<v1::RestoreTableReply> replies,
-                   CallServers(targets, &v1::TableService::Stub::RestoreTable,
-                               requests, flags.max_time()));
-  RETURN_IF_ERROR(CheckSame(flags, targets, replies));
+  const auto replies =
+      CallServers(targets, &v1::TableService::Stub::RestoreTable, requests,
+                  flags.max_time());
+  absl::Status recorded = replies.status();
+  if (recorded.ok()) recorded = Record(flags, route, *replies, *store);
+  if (!recorded.ok()) {
+    // The error says why; a server that has prepared it goes on without it.
+    (void)Drop(flags, route, /*prepared=*/true, targets);
+    return recorded;
+  }
+  for (v1::RestoreTableRequest& request : requests) request.set_commit(true);
+  RETURN_IF_ERROR(CallServers(targets, &v1::TableService::Stub::RestoreTable,
+                              requests, flags.max_time()));
   RETURN_IF_ERROR(
-      ps::WriteTableRoute(*store, flags.job.job, flags.table, names));
-  RETURN_IF_ERROR(DropElsewhere(flags, all, targets));
+      Drop(flags, route, /*prepared=*/false, OthersThan(flags, all, targets)));
   Table table{.columns = {"server", "rows"}};
   for (size_t i = 0; i < targets.size(); ++i) {
-    table.rows.push_back({targets[i]->worker.name, replies[i].num_rows()});
+    table.rows.push_back({targets[i]->worker.name, (*replies)[i].num_rows()});
   }
   Print(table, flags, context);
   return absl::OkStatus();

@@ -100,7 +100,8 @@ bool IsComplete(const std::vector<TablePart>& parts) {
   int64_t next = 0;
   for (const TablePart& part : parts) {
     const v1::TableShards& shards = part.table->shards();
-    if (shards.first_shard() != next || shards.num_shards() < 1 ||
+    if (part.table->version() != parts[0].table->version() ||
+        shards.first_shard() != next || shards.num_shards() < 1 ||
         shards.num_shards() > table.num_shards() - next ||
         !google::protobuf::util::MessageDifferencer::Equals(part.table->table(),
                                                             table)) {

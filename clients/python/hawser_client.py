@@ -4,6 +4,8 @@ proto/rpc.proto and proto/store.proto describe the protocol completely.
 """
 import array
 import collections
+import itertools
+import secrets
 
 import grpc
 
@@ -61,29 +63,35 @@ Tensor = collections.namedtuple("Tensor", ["dims", "elements"])
 
 
 class CallError(Exception):
-    """The error of a call: gRPC's code and message, and the worker's ErrorDetail if it sent one."""
+    """The error of a call: gRPC's code and message, and the worker's ErrorDetail if it sent one.
+
+    details: the messages that the worker has attached, in bytes, by their type: "hawser.v1.ErrorDetail".
+    """
 
     def __init__(self, error):
         super().__init__(f"{error.code().name}: {error.details()}")
         self.code = error.code()
         self.message = error.details()
-        self.detail = None
+        self.details = {}
         for key, value in error.trailing_metadata() or ():
-            if key != "grpc-status-details-bin":
-                continue
-            for item in rpc_pb2.StatusDetails.FromString(value).details:
-                if item.type_url.endswith("/" + rpc_pb2.ErrorDetail.DESCRIPTOR.full_name):
-                    self.detail = rpc_pb2.ErrorDetail.FromString(item.value)
+            if key == "grpc-status-details-bin":
+                for item in rpc_pb2.StatusDetails.FromString(value).details:
+                    self.details[item.type_url.split("/")[-1]] = item.value
+        detail = self.details.get(rpc_pb2.ErrorDetail.DESCRIPTOR.full_name)
+        self.detail = None if detail is None else rpc_pb2.ErrorDetail.FromString(detail)
 
 
 class Directory:
-    """The workers of a job, as registered in its store."""
+    """The workers of a job, as registered in its store, and what else the store records. Thread-safe."""
 
     def __init__(self, address, job, credentials=Credentials()):
         self.job = job
         self._store = store_pb2_grpc.StoreStub(credentials.channel(address))
         hello = self._store.Hello(store_pb2.StoreHelloRequest(), timeout=10)
         self._incarnation = hello.server_incarnation
+        # Changes are recognised by this number and their own.
+        self._client = secrets.randbits(63) | 1
+        self._sequence = itertools.count(1)
 
     def find(self, name, timeout=10):
         """Waits until the worker has joined and returns its WorkerRecord."""
@@ -92,6 +100,24 @@ class Directory:
             store_pb2.StoreGetRequest(server_incarnation=self._incarnation, key=key),
             timeout=timeout)
         return rpc_pb2.WorkerRecord.FromString(reply.value)
+
+    def read(self, key, timeout=10):
+        """The value of a key of the store; empty if it is absent."""
+        request = store_pb2.StoreCheckRequest(server_incarnation=self._incarnation)
+        request.keys.append(key.encode())
+        if self._store.Check(request, timeout=timeout).missing:
+            return b""
+        return self._store.Get(
+            store_pb2.StoreGetRequest(server_incarnation=self._incarnation, key=key.encode()),
+            timeout=timeout).value
+
+    def record(self, key, value, timeout=10):
+        """Sets an absent key of the store. Returns its value then, which another client may have set."""
+        request = store_pb2.StoreCompareAndSetRequest(
+            server_incarnation=self._incarnation, key=key.encode(), desired=value)
+        request.request_id.client = self._client
+        request.request_id.sequence = next(self._sequence)
+        return self._store.CompareAndSet(request, timeout=timeout).value
 
 
 class Worker:

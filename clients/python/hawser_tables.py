@@ -4,8 +4,13 @@ proto/ps.proto and docs/ps.md describe the protocol completely.
 
     directory = Directory("127.0.0.1:29500", job="default")
     table = Table.create(directory, "users", width=16, servers=["ps0", "ps1"])
-    rows = table.pull(keys)                # float32 [keys..., 16]
-    table.push(keys, gradients)            # updates the rows by the table's rule
+    rows = table.pull(keys)                    # float32 [keys..., 16]
+    table.push(keys, gradients)                # updates the rows by the table's rule
+    rows = table.push_pull(keys, gradients)    # the same, and returns them
+    table.assign(keys, weights)
+
+A table with a clock (consistency) can be created, pulled from and assigned to. Only members of the job join its
+clock, so that their end is noticed: pushes to such a table are refused.
 """
 import itertools
 import secrets
@@ -19,6 +24,7 @@ from proto import ps_pb2, ps_pb2_grpc, table_pb2, tensor_pb2
 _DTYPES = {"float32": tensor_pb2.DTYPE_F32, "int64": tensor_pb2.DTYPE_I64}
 _RETRIED = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED)
 _ATTEMPTS = 5
+_ASYNCHRONOUS, _SYNCHRONOUS = "asynchronous", "synchronous"
 
 
 def hash_keys(keys):
@@ -60,32 +66,30 @@ class KeyRange:
 
 
 class Table:
-    """A table on one or several servers. Not thread-safe."""
+    """A table on one or several servers, which it follows when it is restored onto others. Not thread-safe."""
 
-    def __init__(self, description, workers, job, credentials=Credentials(), source="python"):
-        """workers: the WorkerRecords of the servers, in the order in which the table was created."""
+    def __init__(self, directory, description, route, credentials=Credentials(), source="python"):
+        """route: the TableRoute of its servers, in the order of their shards."""
         self.description = description
-        self._workers = workers
-        self._job = job
+        self._directory = directory
+        self._credentials = credentials
         self._source = source
         # Pushes are recognised by this number and their own.
         self._incarnation = secrets.randbits(63) | 1
         self._sequence = itertools.count(1)
-        self._stubs = [
-            ps_pb2_grpc.TableServiceStub(
-                credentials.channel(
-                    worker.address, worker.name,
-                    [("grpc.max_receive_message_length", -1), ("grpc.max_send_message_length", -1)]))
-            for worker in workers
-        ]
+        self._use(route)
 
     @classmethod
     def create(cls, directory, name, width, servers, rule="RowWiseAdagrad", options=None,
-               uniform=(0.0, 0.0), seed=0, num_shards=1024, credentials=Credentials(),
-               source="python", schedule=(), key_ranges=()):
+               uniform=(0.0, 0.0), seed=0, num_shards=1024, retention=None, rows_in_memory=None,
+               consistency=_ASYNCHRONOUS, credentials=Credentials(), source="python", schedule=(),
+               key_ranges=()):
         """Creates the table, unless it exists.
 
-        uniform: the range of initial weights.
+        uniform: the range of initial weights. retention: a dict with fields of table_pb2.TableRetention, such
+        as {"ttl_seconds": 3600, "max_rows": 10**6}. rows_in_memory: the rows that all servers keep in memory,
+        the others in RocksDB; None: all. consistency: "asynchronous", "synchronous", or the number of clocks
+        by which a worker may be ahead.
         schedule: phases of the learning rate, each (first step, name, options), such as
             [(0, "LinearLR", {"total_steps": 1000}), (1000, "CosineAnnealingLR", {"period": 10**6})].
         key_ranges: KeyRanges, whose keys have options of their own.
@@ -98,23 +102,49 @@ class Table:
         _set_schedule(description.schedule, schedule)
         for key_range in key_ranges:
             key_range.write(description.key_ranges.add(), rule)
-        workers = [directory.find(server) for server in servers]
-        table = cls(description, workers, directory.job, credentials, source)
+        if retention:
+            description.retention.CopyFrom(table_pb2.TableRetention(**retention))
+        if rows_in_memory is not None:
+            description.storage.kind = table_pb2.TableStorage.ROCKSDB
+            description.storage.rows_in_memory = rows_in_memory
+        if consistency == _SYNCHRONOUS:
+            description.consistency.mode = table_pb2.TableConsistency.SYNCHRONOUS
+        elif consistency != _ASYNCHRONOUS:
+            description.consistency.mode = table_pb2.TableConsistency.BOUNDED_STALENESS
+            description.consistency.bound = consistency
+        recorded = _recorded_route(directory, name)
+        if recorded.version and list(recorded.servers) != list(servers):
+            raise ValueError(f"table {name!r} exists on other servers: {list(recorded.servers)}")
+        route = ps_pb2.TableRoute(version=max(recorded.version, 1), servers=servers)
+        table = cls(directory, description, route, credentials, source)
+        versions = set()
         for index, bounds in enumerate(table._bounds()):
-            request = ps_pb2.CreateTableRequest(table=description)
+            request = ps_pb2.CreateTableRequest(table=description, route=route)
             request.shards.first_shard = bounds[0]
             request.shards.num_shards = bounds[1] - bounds[0]
-            table._call(index, "CreateTable", request)
+            versions.add(table._call(index, "CreateTable", request).version)
+        if len(versions) != 1:
+            raise RuntimeError(f"the servers of table {name!r} have several versions: restore it from a snapshot")
+        route.version = versions.pop()
+        if not recorded.version:
+            record = ps_pb2.TableRoute(table=description, reserved=route.version)
+            record.MergeFrom(route)
+            directory.record(_route_key(directory, name), record.SerializeToString())
+        table._use(route)
         return table
 
     @classmethod
-    def open(cls, directory, name, servers, credentials=Credentials(), source="python"):
-        """Opens a table that exists."""
-        workers = [directory.find(server) for server in servers]
-        table = cls(table_pb2.TableDescription(name=name), workers, directory.job, credentials, source)
-        request = ps_pb2.DescribeTableRequest(table=name)
-        table.description = table._call(0, "DescribeTable", request).table
-        return table
+    def open(cls, directory, name, credentials=Credentials(), source="python"):
+        """Opens a table that exists, on the servers that the store records."""
+        route = _recorded_route(directory, name)
+        if not route.version:
+            raise KeyError(f"no table {name!r} was created in job {directory.job!r}")
+        return cls(directory, route.table, route, credentials, source)
+
+    @property
+    def servers(self):
+        """The names of its servers, as far as it knows."""
+        return list(self._route.servers)
 
     def pull(self, keys, create_missing=True, function="", arguments=()):
         """The rows of `keys`, integers of any shape: float32 [keys..., width].
@@ -124,18 +154,24 @@ class Table:
         """
         keys = numpy.asarray(keys)
         distinct, positions = self._ordered(keys)
-        rows = numpy.empty((len(distinct), 0 if function else self.description.width), numpy.float32)
-        for index, part in self._parts(distinct):
-            request = ps_pb2.PullRequest(
-                table=self.description.name, keep_missing=not create_missing, function=function)
-            _add_tensor(request, distinct[part].view(numpy.int64))
-            for argument in arguments:
-                _add_tensor(request, numpy.asarray(argument, numpy.float32))
-            reply = self._call(index, "Pull", request)
-            width = reply.tensors[0].dims[1]
-            if rows.shape[1] != width:
-                rows = numpy.empty((len(distinct), width), numpy.float32)
-            rows[part] = numpy.frombuffer(reply.tensor_data[0], "<f4").reshape(-1, width)
+
+        def send():
+            rows = numpy.empty((len(distinct), 0 if function else self.description.width), numpy.float32)
+            for index, part in self._parts(distinct):
+                request = ps_pb2.PullRequest(
+                    table=self.description.name, keep_missing=not create_missing,
+                    version=self._route.version, function=function)
+                _add_tensor(request, distinct[part].view(numpy.int64))
+                for argument in arguments:
+                    _add_tensor(request, numpy.asarray(argument, numpy.float32))
+                reply = self._call(index, "Pull", request)
+                width = reply.tensors[0].dims[1]
+                if rows.shape[1] != width:
+                    rows = numpy.empty((len(distinct), width), numpy.float32)
+                rows[part] = _rows(reply, (-1, width))
+            return rows
+
+        rows = self._follow(send)
         return rows[positions].reshape(*keys.shape, rows.shape[1])
 
     def push(self, keys, gradients, learning_rate=None, step=None):
@@ -144,31 +180,103 @@ class Table:
         step: of the training, for the schedule; otherwise that of each row counts its updates.
         Returns when all servers have applied the push, each once.
         """
-        keys = numpy.asarray(keys)
-        width = self.description.width
-        gradients = numpy.asarray(gradients, numpy.float32)
-        if gradients.shape != (*keys.shape, width):
-            raise ValueError(f"gradients must have the shape {(*keys.shape, width)}, "
-                             f"not {gradients.shape}")
+        self._push_gradients(keys, gradients, learning_rate, step, pulls=False)
+
+    def push_pull(self, keys, gradients, learning_rate=None, step=None):
+        """Updates rows as push does, and returns them after the update: float32 [keys..., width]."""
+        rows, positions = self._push_gradients(keys, gradients, learning_rate, step, pulls=True)
+        return rows[positions].reshape(*numpy.shape(keys), self.description.width)
+
+    def assign(self, keys, weights, keep_existing=False):
+        """Makes the rows of `keys`, without repeats, new rows with weights [keys..., width].
+
+        keep_existing: whether rows that exist keep their weights.
+        """
+        keys, weights = self._checked(keys, weights, "weights")
         distinct, positions = self._ordered(keys)
-        sums = numpy.zeros((len(distinct), width), numpy.float32)
-        numpy.add.at(sums, positions, gradients.reshape(-1, width))
-        sequence = next(self._sequence)
-        for index, part in self._parts(distinct):
-            request = ps_pb2.PushRequest(table=self.description.name, sequence=sequence)
-            if learning_rate is not None:
-                request.learning_rate = learning_rate
-            if step is not None:
-                request.step = step
-            _add_tensor(request, distinct[part].view(numpy.int64))
-            _add_tensor(request, sums[part])
-            self._call(index, "Push", request)
+        if len(distinct) != keys.size:
+            raise ValueError("a key to which weights are assigned is repeated")
+        rows = numpy.empty((len(distinct), self.description.width), numpy.float32)
+        rows[positions] = weights.reshape(rows.shape)
+        kind = ps_pb2.ASSIGN_MISSING if keep_existing else ps_pb2.ASSIGN
+        self._push(distinct, rows, ps_pb2.PushRequest(kind=kind))
 
     def num_rows(self):
         """The number of rows that exist on all servers."""
-        request = ps_pb2.DescribeTableRequest(table=self.description.name)
-        return sum(self._call(index, "DescribeTable", request).num_rows
-                   for index in range(len(self._workers)))
+        def send():
+            request = ps_pb2.DescribeTableRequest(
+                table=self.description.name, version=self._route.version)
+            return sum(self._call(index, "DescribeTable", request).num_rows
+                       for index in range(len(self._workers)))
+
+        return self._follow(send)
+
+    def _checked(self, keys, rows, name):
+        keys = numpy.asarray(keys)
+        rows = numpy.asarray(rows, numpy.float32)
+        expected = (*keys.shape, self.description.width)
+        if rows.shape != expected:
+            raise ValueError(f"{name} must have the shape {expected}, not {rows.shape}")
+        return keys, rows
+
+    def _push_gradients(self, keys, gradients, learning_rate, step, pulls):
+        """Returns the rows of the distinct keys, if `pulls`, and the position of each key in them."""
+        keys, gradients = self._checked(keys, gradients, "gradients")
+        distinct, positions = self._ordered(keys)
+        sums = numpy.zeros((len(distinct), self.description.width), numpy.float32)
+        numpy.add.at(sums, positions, gradients.reshape(-1, self.description.width))
+        return self._push(distinct, sums, ps_pb2.PushRequest(
+            learning_rate=learning_rate, step=step, pull=pulls)), positions
+
+    def _push(self, distinct, values, push):
+        # The same for all attempts, so that servers recognise a push that they have applied.
+        push.table = self.description.name
+        push.sequence = next(self._sequence)
+
+        def send():
+            rows = numpy.empty_like(values)
+            for index, part in self._parts(distinct):
+                request = ps_pb2.PushRequest(version=self._route.version)
+                request.MergeFrom(push)
+                _add_tensor(request, distinct[part].view(numpy.int64))
+                _add_tensor(request, values[part])
+                reply = self._call(index, "Push", request)
+                if push.pull:
+                    rows[part] = _rows(reply, rows[part].shape)
+            return rows
+
+        return self._follow(send)
+
+    def _use(self, route):
+        """Sends requests to the servers of `route` from now on."""
+        workers = [self._directory.find(server) for server in route.servers]
+        unlimited = [("grpc.max_receive_message_length", -1), ("grpc.max_send_message_length", -1)]
+        self._stubs = [
+            ps_pb2_grpc.TableServiceStub(
+                self._credentials.channel(worker.address, worker.name, unlimited))
+            for worker in workers
+        ]
+        self._workers = workers
+        self._route = route
+
+    def _follow(self, send):
+        """Sends a request, and again as a whole if the table was restored onto other servers."""
+        while True:
+            try:
+                return send()
+            except CallError as error:
+                route = self._route_after(error)
+                if route.version <= self._route.version:
+                    raise
+            self._use(route)
+
+    def _route_after(self, error):
+        """The route that the error of a server tells, or the store."""
+        known = error.details.get(ps_pb2.TableRoute.DESCRIPTOR.full_name)
+        if known is None and error.code != grpc.StatusCode.NOT_FOUND:
+            return self._route
+        route = ps_pb2.TableRoute.FromString(known or b"")
+        return route if route.servers else _recorded_route(self._directory, self.description.name)
 
     def _bounds(self):
         count, shards = len(self._workers), self.description.num_shards
@@ -195,7 +303,7 @@ class Table:
     def _call(self, index, method, request, timeout=60):
         worker = self._workers[index]
         header = request.header
-        header.job = self._job
+        header.job = self._directory.job
         header.source = self._source
         header.source_rank = -1
         header.source_incarnation = self._incarnation
@@ -220,6 +328,19 @@ def _set_schedule(message, phases):
         phase = message.phases.add(first_step=first_step)
         phase.schedule.name = name
         phase.schedule.options.update(options)
+
+
+def _route_key(directory, name):
+    return f"ps/{directory.job}/tables/{name}"
+
+
+def _recorded_route(directory, name):
+    """The TableRoute of the table in the store; version 0: there is none."""
+    return ps_pb2.TableRoute.FromString(directory.read(_route_key(directory, name)))
+
+
+def _rows(reply, shape):
+    return numpy.frombuffer(reply.tensor_data[0], "<f4").reshape(shape)
 
 
 def _add_tensor(request, array):

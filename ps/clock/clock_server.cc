@@ -1,6 +1,7 @@
 #include "ps/clock/clock_server.h"
 
 #include <cstddef>
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <string>
@@ -44,6 +45,10 @@ net::PerPeerQuota::Options QuotaOf(const TableLimits& limits) {
   };
 }
 
+absl::Status Replaced() {
+  return absl::UnavailableError("the table was replaced");
+}
+
 }  // namespace
 
 ClockServer::ClockServer(std::shared_ptr<TableServer> tables,
@@ -52,29 +57,60 @@ ClockServer::ClockServer(std::shared_ptr<TableServer> tables,
       quota_(std::make_shared<net::PerPeerQuota>(QuotaOf(tables_->limits()))),
       host_(std::make_shared<rpc::HostHandle>(host)) {}
 
+bool ClockServer::IsHeld(const std::shared_ptr<LoggedTable>& table) const {
+  const absl::StatusOr<std::shared_ptr<LoggedTable>> held =
+      tables_->Find(table->table().spec().name, /*version=*/0);
+  return held.ok() && *held == table;
+}
+
 std::shared_ptr<ClockGate> ClockServer::GateOf(
     const std::shared_ptr<LoggedTable>& table) {
   if (table->clocks() == nullptr) return nullptr;
-  std::shared_ptr<ClockGate> made;
+  const std::string& name = table->table().spec().name;
+  {
+    const async::MutexLock lock(&mutex_);
+    const auto gate = gates_.find(name);
+    if (gate != gates_.end() && gate->second->table() == table) {
+      return gate->second;
+    }
+  }
+  auto made = std::make_shared<ClockGate>(table, quota_, host_);
   std::shared_ptr<ClockGate> replaced;
   {
     const async::MutexLock lock(&mutex_);
-    std::shared_ptr<ClockGate>& gate = gates_[table->table().spec().name];
+    std::shared_ptr<ClockGate>& gate = gates_[name];
     if (gate != nullptr && gate->table() == table) return gate;
-    made = std::make_shared<ClockGate>(table, quota_, host_);
     if (!closed_.ok()) made->Close(closed_);
     replaced = std::exchange(gate, made);
+    // A request for an earlier version must not end the gate of the present
+    // one.
+    if (!IsHeld(table)) std::swap(gate, replaced);
+    if (gate == nullptr) gates_.erase(name);
   }
-  if (replaced != nullptr) {
-    replaced->Close(absl::UnavailableError("the table was replaced"));
-  }
+  if (replaced != nullptr) replaced->Close(Replaced());
   return made;
 }
 
+void ClockServer::CloseReplaced() {
+  std::vector<std::shared_ptr<ClockGate>> replaced;
+  {
+    const async::MutexLock lock(&mutex_);
+    for (auto it = gates_.begin(); it != gates_.end();) {
+      if (IsHeld(it->second->table())) {
+        ++it;
+        continue;
+      }
+      replaced.push_back(std::move(it->second));
+      it = gates_.erase(it);
+    }
+  }
+  for (const auto& gate : replaced) gate->Close(Replaced());
+}
+
 absl::StatusOr<std::shared_ptr<ClockGate>> ClockServer::Find(
-    const std::string& table) {
+    const std::string& table, int64_t version) {
   ASSIGN_OR_RETURN(const std::shared_ptr<LoggedTable> found,
-                   tables_->Find(table));
+                   tables_->Find(table, version));
   std::shared_ptr<ClockGate> gate = GateOf(found);
   if (gate != nullptr) return gate;
   return absl::FailedPreconditionError(
@@ -86,7 +122,7 @@ absl::StatusOr<std::shared_ptr<ClockGate>> ClockServer::Find(
 absl::StatusOr<v1::JoinClockReply> ClockServer::Join(
     const rpc::MethodCall& call, const v1::JoinClockRequest& request) {
   ASSIGN_OR_RETURN(const std::shared_ptr<ClockGate> gate,
-                   Find(request.table()));
+                   Find(request.table(), request.version()));
   v1::JoinClockReply reply;
   ASSIGN_OR_RETURN(const int64_t clock, gate->Join(call, request));
   reply.set_clock(clock);
@@ -96,13 +132,14 @@ absl::StatusOr<v1::JoinClockReply> ClockServer::Join(
 absl::Status ClockServer::Advance(const rpc::MethodCall& call,
                                   const v1::AdvanceClockRequest& request) {
   ASSIGN_OR_RETURN(const std::shared_ptr<ClockGate> gate,
-                   Find(request.table()));
+                   Find(request.table(), request.version()));
   return gate->Advance(call, request);
 }
 
 async::Future<void> ClockServer::Leave(const rpc::MethodCall& call,
                                        const v1::LeaveClockRequest& request) {
-  const absl::StatusOr<std::shared_ptr<ClockGate>> gate = Find(request.table());
+  const absl::StatusOr<std::shared_ptr<ClockGate>> gate =
+      Find(request.table(), request.version());
   if (!gate.ok()) return async::MakeReadyFuture<void>(gate.status());
   return (*gate)->Leave(call, request);
 }

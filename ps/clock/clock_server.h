@@ -3,6 +3,7 @@
 #ifndef HAWSER_PS_CLOCK_CLOCK_SERVER_H_
 #define HAWSER_PS_CLOCK_CLOCK_SERVER_H_
 
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <string>
@@ -34,7 +35,8 @@ class ClockServer {
  public:
   ClockServer(std::shared_ptr<TableServer> tables, rpc::ServiceHost& host);
 
-  // The gate of a table. Null if the table is asynchronous.
+  // The gate of a table. Null if the table is asynchronous; closed if it is not
+  // here any more.
   std::shared_ptr<ClockGate> GateOf(const std::shared_ptr<LoggedTable>& table);
 
   // Errors of ClockGate, and of TableServer::Find; kFailedPrecondition: the
@@ -49,6 +51,10 @@ class ClockServer {
   // A worker makes no more calls.
   void Lose(rpc::Incarnation worker);
 
+  // Ends the requests that wait for tables that are not here any more, with
+  // kUnavailable: those that are sent again learn where the table is.
+  void CloseReplaced();
+
   // The state of each clocked table, by its name.
   std::map<std::string, ClockNumbers> Numbers();
 
@@ -58,7 +64,10 @@ class ClockServer {
   void Stop();
 
  private:
-  absl::StatusOr<std::shared_ptr<ClockGate>> Find(const std::string& table);
+  // Whether the server holds this table, and not another version of it.
+  bool IsHeld(const std::shared_ptr<LoggedTable>& table) const;
+  absl::StatusOr<std::shared_ptr<ClockGate>> Find(const std::string& table,
+                                                  int64_t version);
 
   const std::shared_ptr<TableServer> tables_;
   const std::shared_ptr<net::PerPeerQuota> quota_;

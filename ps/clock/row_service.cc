@@ -70,7 +70,8 @@ class RowMethod {
         handle_(handle) {}
 
   FutureReply<Reply> Pull(const rpc::MethodCall& call, Request request) const {
-    const absl::StatusOr<TablePtr> table = tables_->Find(request.table());
+    const absl::StatusOr<TablePtr> table =
+        tables_->Find(request.table(), request.version());
     if (!table.ok()) return Failed(table.status());
     if (!request.has_time()) return Ready(Run(*table, call, request));
     const std::shared_ptr<ClockGate> gate = clocks_->GateOf(*table);
@@ -80,7 +81,8 @@ class RowMethod {
   }
 
   FutureReply<Reply> Push(const rpc::MethodCall& call, Request request) const {
-    const absl::StatusOr<TablePtr> table = tables_->Find(request.table());
+    const absl::StatusOr<TablePtr> table =
+        tables_->Find(request.table(), request.version());
     if (!table.ok()) return Failed(table.status());
     const std::shared_ptr<ClockGate> gate = clocks_->GateOf(*table);
     if (gate == nullptr && request.has_time()) return Failed(NoClock(**table));

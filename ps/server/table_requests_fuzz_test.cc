@@ -76,7 +76,7 @@ bool Parse(std::string_view body, Request& request) {
 void Serve(uint8_t method, std::string_view body, const rpc::MethodCall& call) {
   absl::Status status;
   const TableLimits& limits = Server().limits();
-  const std::shared_ptr<LoggedTable> table = *Server().Find("t");
+  const std::shared_ptr<LoggedTable> table = *Server().Find("t", /*version=*/0);
   if (method % 4 == 0) {
     v1::PullRequest request;
     if (Parse(body, request)) {

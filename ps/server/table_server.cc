@@ -1,5 +1,6 @@
 #include "ps/server/table_server.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -13,12 +14,11 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "async/clock.h"
-#include "async/mutex.h"
 #include "async/status_macros.h"
 #include "proto/ps.pb.h"
+#include "ps/server/held_tables.h"
 #include "ps/storage/logged_table.h"
 #include "ps/storage/push_log.h"
-#include "ps/storage/recovery_directory.h"
 #include "ps/storage/retention/retention_counts.h"
 #include "ps/storage/sparse_table.h"
 #include "ps/storage/table_codec.h"
@@ -26,6 +26,7 @@
 #include "ps/storage/table_spec.h"
 #include "ps/storage/table_statistics.h"
 #include "ps/table_metrics.h"
+#include "ps/table_route.h"
 #include "rpc/identity/worker_info.h"
 #include "telemetry/metrics.h"
 
@@ -44,8 +45,10 @@ v1::ListTablesReply::Logging ToProto(PushLogging logging) {
   return v1::ListTablesReply::UNSPECIFIED;
 }
 
-v1::TableStatus StatusOf(LoggedTable& table, absl::Time now) {
+v1::TableStatus StatusOf(const HeldTables::Held& held, absl::Time now) {
+  LoggedTable& table = *held.table;
   v1::TableStatus status;
+  status.set_version(held.route.version);
   *status.mutable_table() = ToProto(table.table().spec());
   *status.mutable_shards() = ToProto(table.table().shards());
   status.set_num_rows(table.table().num_rows());
@@ -73,17 +76,32 @@ v1::TableStatus StatusOf(LoggedTable& table, absl::Time now) {
   return status;
 }
 
+absl::Status CheckNextVersion(const std::string& table,
+                              const TableRoute& route) {
+  if (route.version >= 1) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("table \"", table, "\": ", route.version,
+                   " is not the version that replaces it: reserve one in the "
+                   "store"));
+}
+
 }  // namespace
 
-absl::StatusOr<bool> TableServer::Exists(const TableSpec& spec,
-                                         ShardRange shards) const {
-  const async::MutexLock lock(&mutex_);
-  const auto found = tables_.find(spec.name);
-  if (found == tables_.end()) {
-    RETURN_IF_ERROR(CheckNumberOfTables());
-    return false;
-  }
-  const SparseTable& table = found->second->table();
+absl::StatusOr<v1::CreateTableReply> TableServer::Create(
+    const v1::CreateTableRequest& request) {
+  ASSIGN_OR_RETURN(const TableSpec spec, FromProto(request.table()));
+  const ShardRange shards = FromProto(request.shards());
+  TableRoute route = FromProto(request.route());
+  route.version = std::max<int64_t>(route.version, 1);
+  // Takes a version that was prepared.
+  (void)held_.Find(spec.name, route.version);
+  ASSIGN_OR_RETURN(const HeldTables::Held held,
+                   held_.Add(spec.name, route, [&] {
+                     SparseTableOptions options = Options();
+                     options.shards = shards;
+                     return SparseTable::Create(spec, options);
+                   }));
+  const SparseTable& table = held.table->table();
   if (table.spec() != spec) {
     return absl::AlreadyExistsError(absl::StrCat(
         "table \"", spec.name, "\" exists with another description: {",
@@ -96,38 +114,13 @@ absl::StatusOr<bool> TableServer::Exists(const TableSpec& spec,
         table.shards().count, " from ", table.shards().first, " on, not ",
         shards.count, " from ", shards.first, " on"));
   }
-  return true;
+  v1::CreateTableReply reply;
+  reply.set_version(held.route.version);
+  return reply;
 }
 
-absl::Status TableServer::Create(const v1::CreateTableRequest& request) {
-  ASSIGN_OR_RETURN(const TableSpec spec, FromProto(request.table()));
-  const ShardRange shards = FromProto(request.shards());
-  ASSIGN_OR_RETURN(bool exists, Exists(spec, shards));
-  if (exists) return absl::OkStatus();
-  const async::MutexLock adding(&adding_);
-  ASSIGN_OR_RETURN(exists, Exists(spec, shards));
-  if (exists) return absl::OkStatus();
-  SparseTableOptions options = Options();
-  options.shards = shards;
-  ASSIGN_OR_RETURN(std::unique_ptr<SparseTable> rows,
-                   SparseTable::Create(spec, options));
-  return Add(std::move(rows));
-}
-
-absl::Status TableServer::Add(std::unique_ptr<SparseTable> rows) {
-  const std::string name = rows->spec().name;
-  // Writes files.
-  ASSIGN_OR_RETURN(
-      std::shared_ptr<LoggedTable> table,
-      LoggedTable::Create(std::move(rows), recovery_.get(), logging_));
-  table->set_push_observer(push_observer_);
-  const async::MutexLock lock(&mutex_);
-  tables_[name] = std::move(table);
-  return absl::OkStatus();
-}
-
-absl::Status TableServer::Start(const std::string& worker,
-                                async::Clock& clock) {
+absl::Status TableServer::Start(const std::string& worker, async::Clock& clock,
+                                HeldTables::LookUp look_up) {
   clock_ = &clock;
   if (disk_ != nullptr) RETURN_IF_ERROR(disk_->Open(worker));
   if (logging_ == PushLogging::kOff) return absl::OkStatus();
@@ -135,42 +128,23 @@ absl::Status TableServer::Start(const std::string& worker,
     return absl::InvalidArgumentError(
         "TableServiceOptions::logging needs a snapshot_directory");
   }
-  recovery_ = std::make_unique<RecoveryDirectory>(
-      absl::StrCat(directory_, "/.log/", worker));
-  ASSIGN_OR_RETURN(std::vector<std::shared_ptr<LoggedTable>> tables,
-                   LoggedTable::Recover(*recovery_, logging_, Options()));
-  const async::MutexLock lock(&mutex_);
-  for (std::shared_ptr<LoggedTable>& table : tables) {
-    const std::string name = table->table().spec().name;
-    table->set_push_observer(push_observer_);
-    tables_[name] = std::move(table);
-  }
-  return absl::OkStatus();
-}
-
-absl::Status TableServer::CheckNumberOfTables() const {
-  if (static_cast<int64_t>(tables_.size()) < limits_.max_tables) {
-    return absl::OkStatus();
-  }
-  return absl::ResourceExhaustedError(absl::StrCat(
-      "this server has ", limits_.max_tables, " tables, which is its limit"));
+  return held_.Recover(absl::StrCat(directory_, "/.log/", worker), Options(),
+                       look_up);
 }
 
 absl::StatusOr<std::shared_ptr<LoggedTable>> TableServer::Find(
-    const std::string& name) const {
-  const async::MutexLock lock(&mutex_);
-  const auto found = tables_.find(name);
-  if (found != tables_.end()) return found->second;
-  return absl::NotFoundError(absl::StrCat("this server has no table \"", name,
-                                          "\"; create it on all its servers"));
+    const std::string& name, int64_t version) {
+  ASSIGN_OR_RETURN(HeldTables::Held held, held_.Find(name, version));
+  return std::move(held.table);
 }
 
 absl::StatusOr<v1::DescribeTableReply> TableServer::Describe(
     const v1::DescribeTableRequest& request) const {
-  ASSIGN_OR_RETURN(const std::shared_ptr<LoggedTable> found,
-                   Find(request.table()));
-  SparseTable* const table = &found->table();
+  ASSIGN_OR_RETURN(const HeldTables::Held held,
+                   held_.FindHeld(request.table(), request.version()));
+  SparseTable* const table = &held.table->table();
   v1::DescribeTableReply reply;
+  *reply.mutable_route() = ToProto(held.route);
   *reply.mutable_table() = ToProto(table->spec());
   *reply.mutable_shards() = ToProto(table->shards());
   reply.set_num_rows(table->num_rows());
@@ -181,7 +155,7 @@ absl::StatusOr<v1::DescribeTableReply> TableServer::Describe(
 absl::StatusOr<v1::SaveTableReply> TableServer::Save(
     const v1::SaveTableRequest& request) {
   ASSIGN_OR_RETURN(const std::shared_ptr<LoggedTable> found,
-                   Find(request.table()));
+                   Find(request.table(), request.version()));
   if (request.keep_existing()) {
     RETURN_IF_ERROR(snapshots_.CheckNew(found->table(), request.name(),
                                         request.snapshot()));
@@ -203,39 +177,37 @@ absl::StatusOr<v1::SaveTableReply> TableServer::Save(
 
 absl::StatusOr<v1::RestoreTableReply> TableServer::Restore(
     const v1::RestoreTableRequest& request) {
+  const TableRoute route = FromProto(request.route());
+  RETURN_IF_ERROR(CheckNextVersion(request.table(), route));
+  v1::RestoreTableReply reply;
+  if (request.commit()) {
+    RETURN_IF_ERROR(held_.Find(request.table(), route.version));
+    return reply;
+  }
   ASSIGN_OR_RETURN(
       std::unique_ptr<SparseTable> rows,
-      snapshots_.Restore(request.table(), request.name(),
-                         {request.server(), request.num_servers()}, Options()));
-  v1::RestoreTableReply reply;
+      snapshots_.Restore(
+          request.table(), request.name(),
+          {request.server(), static_cast<int64_t>(route.servers.size())},
+          Options()));
   *reply.mutable_table() = ToProto(rows->spec());
   reply.set_num_rows(rows->num_rows());
-  const async::MutexLock adding(&adding_);
-  {
-    const async::MutexLock lock(&mutex_);
-    if (!tables_.contains(request.table())) {
-      RETURN_IF_ERROR(CheckNumberOfTables());
-    }
-  }
-  RETURN_IF_ERROR(Add(std::move(rows)));
+  RETURN_IF_ERROR(held_.Prepare(std::move(rows), route));
   return reply;
 }
 
 absl::Status TableServer::Drop(const v1::DropTableRequest& request) {
-  const async::MutexLock adding(&adding_);
-  {
-    const async::MutexLock lock(&mutex_);
-    tables_.erase(request.table());
-  }
-  return recovery_ == nullptr ? absl::OkStatus()
-                              : recovery_->Remove(request.table());
+  const TableRoute route = FromProto(request.route());
+  RETURN_IF_ERROR(CheckNextVersion(request.table(), route));
+  if (request.prepared()) return held_.GiveUp(request.table(), route.version);
+  return held_.Drop(request.table(), route);
 }
 
 v1::ListTablesReply TableServer::List() const {
   v1::ListTablesReply reply;
   const absl::Time now = absl::Now();
-  for (const auto& table : Tables()) {
-    *reply.add_tables() = StatusOf(*table, now);
+  for (const HeldTables::Held& held : held_.All()) {
+    *reply.add_tables() = StatusOf(held, now);
   }
   reply.set_logging(ToProto(logging_));
   reply.set_has_snapshot_directory(!directory_.empty());
@@ -251,8 +223,9 @@ std::vector<telemetry::MetricFamily> TableServer::Metrics() const {
 
 std::vector<std::shared_ptr<LoggedTable>> TableServer::Tables() const {
   std::vector<std::shared_ptr<LoggedTable>> tables;
-  const async::MutexLock lock(&mutex_);
-  for (const auto& [name, table] : tables_) tables.push_back(table);
+  for (HeldTables::Held& held : held_.All()) {
+    tables.push_back(std::move(held.table));
+  }
   return tables;
 }
 

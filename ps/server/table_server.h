@@ -10,21 +10,18 @@
 #include <utility>
 #include <vector>
 
-#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "async/clock.h"
-#include "async/mutex.h"
 #include "proto/ps.pb.h"
+#include "ps/server/held_tables.h"
 #include "ps/server/refused_requests.h"
 #include "ps/storage/disk/row_disk.h"
 #include "ps/storage/logged_table.h"
 #include "ps/storage/push_log.h"
 #include "ps/storage/push_observer.h"
-#include "ps/storage/recovery_directory.h"
 #include "ps/storage/snapshot_directory.h"
 #include "ps/storage/sparse_table.h"
-#include "ps/storage/table_spec.h"
 #include "ps/table_limits.h"
 #include "rpc/identity/worker_info.h"
 #include "telemetry/metrics.h"
@@ -46,38 +43,42 @@ class TableServer {
         directory_(snapshot_directory),
         snapshots_(std::move(snapshot_directory)),
         logging_(logging),
-        push_observer_(std::move(push_observer)),
-        disk_(std::move(disk)) {}
+        disk_(std::move(disk)),
+        held_(limits.max_tables, logging, std::move(push_observer)) {}
 
   const TableLimits& limits() const { return limits_; }
 
   // Takes the tables that a worker of this name had when it ended, if pushes
-  // are logged. Rows age by `clock`, which must outlive the server. Call once,
-  // first. Errors of DiskStorage::Open and LoggedTable::Recover, and
-  // kInvalidArgument: pushes are logged, but there is no snapshot directory.
-  absl::Status Start(const std::string& worker, async::Clock& clock);
+  // are logged, as HeldTables::Recover does. Rows age by `clock`, which must
+  // outlive the server. Call once, first. Errors of DiskStorage::Open and
+  // HeldTables::Recover, and kInvalidArgument: pushes are logged, but there is
+  // no snapshot directory.
+  absl::Status Start(const std::string& worker, async::Clock& clock,
+                     HeldTables::LookUp look_up);
 
   // kAlreadyExists: the table exists with another description or other shards;
   // the error names the difference.
-  absl::Status Create(const v1::CreateTableRequest& request);
+  absl::StatusOr<v1::CreateTableReply> Create(
+      const v1::CreateTableRequest& request);
 
-  // kNotFound: there is no such table.
+  // Errors of HeldTables.
   absl::StatusOr<v1::DescribeTableReply> Describe(
       const v1::DescribeTableRequest& request) const;
 
-  // kNotFound: there is no such table.
-  absl::StatusOr<std::shared_ptr<LoggedTable>> Find(
-      const std::string& name) const;
+  // As HeldTables::Find.
+  absl::StatusOr<std::shared_ptr<LoggedTable>> Find(const std::string& name,
+                                                    int64_t version);
 
   std::vector<std::shared_ptr<LoggedTable>> Tables() const;
 
-  // Errors of SnapshotDirectory, and kNotFound: there is no such table.
+  // Errors of SnapshotDirectory and HeldTables.
   absl::StatusOr<v1::SaveTableReply> Save(const v1::SaveTableRequest& request);
-  // Errors of SnapshotDirectory; the tables are then as before.
+  // Prepares a version, or takes it. Errors of SnapshotDirectory and
+  // HeldTables; the tables are then as before.
   absl::StatusOr<v1::RestoreTableReply> Restore(
       const v1::RestoreTableRequest& request);
 
-  // Removes the table and its log, if it is here. Errors of the file system.
+  // Removes the table and its log, or what is prepared. Errors of HeldTables.
   absl::Status Drop(const v1::DropTableRequest& request);
 
   v1::ListTablesReply List() const;
@@ -98,32 +99,15 @@ class TableServer {
   SparseTableOptions Options() const {
     return {.max_rows = limits_.max_rows, .clock = clock_, .disk = disk_.get()};
   }
-  absl::Status CheckNumberOfTables() const
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Whether the table exists. Errors of Create if it is another one, or if
-  // there are too many.
-  absl::StatusOr<bool> Exists(const TableSpec& spec, ShardRange shards) const;
-  // Adds the table, or replaces the one with its name.
-  absl::Status Add(std::unique_ptr<SparseTable> rows)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(adding_);
-
   const TableLimits limits_;
   const std::string directory_;
   const SnapshotDirectory snapshots_;
   const PushLogging logging_;
-  const PushObserver push_observer_;
   const std::shared_ptr<DiskStorage> disk_;
   RefusedRequests refused_;
   // Null: the machine's. Set by Start.
   async::Clock* clock_ = nullptr;
-  // Null if pushes are not logged. Set by Start.
-  std::unique_ptr<RecoveryDirectory> recovery_;
-  // Held while files of a new table are written; requests for other tables go
-  // on meanwhile. Taken before mutex_.
-  async::Mutex adding_;
-  mutable async::Mutex mutex_;
-  std::map<std::string, std::shared_ptr<LoggedTable>> tables_
-      ABSL_GUARDED_BY(mutex_);
+  HeldTables held_;
 };
 
 }  // namespace hawser::ps

@@ -106,23 +106,4 @@ absl::Status RecoveryDirectory::RemoveBefore(const std::string& table,
                : absl::OkStatus();
 }
 
-absl::Status RecoveryDirectory::Remove(const std::string& table) const {
-  ASSIGN_OR_RETURN(const auto tables, List());
-  const auto found = tables.find(table);
-  if (found == tables.end()) return absl::OkStatus();
-  std::error_code error;
-  // Rows first: logs without rows are not recovered.
-  for (int64_t number : found->second.rows) {
-    if (!std::filesystem::remove(RowsPath(table, number), error) && error) {
-      return Failed("remove a table from", path_, error);
-    }
-  }
-  for (int64_t number : found->second.logs) {
-    if (!std::filesystem::remove(LogPath(table, number), error) && error) {
-      return Failed("remove a table from", path_, error);
-    }
-  }
-  return absl::OkStatus();
-}
-
 }  // namespace hawser::ps

@@ -39,8 +39,6 @@ class RecoveryDirectory {
 
   // Removes files of the table with lower numbers.
   absl::Status RemoveBefore(const std::string& table, int64_t number) const;
-  // Removes all files of the table.
-  absl::Status Remove(const std::string& table) const;
 
  private:
   const std::string path_;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -14,8 +15,10 @@
 #include "absl/strings/str_cat.h"
 #include "async/status_macros.h"
 #include "fs/atomic_file.h"
+#include "google/protobuf/repeated_field.h"
 #include "proto/table_files.pb.h"
 #include "ps/storage/push_window.h"
+#include "ps/storage/pushes/inherited_pushes.h"
 #include "ps/storage/record.h"
 #include "ps/storage/sparse_table.h"
 #include "ps/storage/table_codec.h"
@@ -71,18 +74,84 @@ absl::StatusOr<TableFileInfo> ReadInfo(RecordReader& reader) {
   return info;
 }
 
-// Adds the pushes of partition `index` to `table`.
-absl::Status ImportPushes(const RecordReader& reader,
-                          const v1::TablePartitionHeader& partition,
-                          size_t index, SparseTable& table) {
-  for (const auto& client : partition.clients()) {
+using Clients =
+    google::protobuf::RepeatedPtrField<v1::TablePartitionHeader::Client>;
+
+void WriteClient(rpc::Incarnation incarnation, const PushWindow& window,
+                 v1::TablePartitionHeader::Client& client) {
+  client.set_incarnation(rpc::ToNumber(incarnation));
+  client.set_highest(window.highest());
+  client.set_applied(window.Bits());
+}
+
+void WriteInherited(const TablePartition& partition,
+                    v1::TablePartitionHeader& header) {
+  *header.mutable_shards() =
+      ToProto(ShardRange{partition.first_shard(), partition.num_shards()});
+  for (const InheritedPushes::Range& range : partition.inherited_pushes()) {
+    v1::TablePartitionHeader::Inherited& to = *header.add_inherited();
+    *to.mutable_shards() = ToProto(ShardRange{range.first, range.count});
+    for (const auto& [client, window] : range.clients) {
+      WriteClient(client, window, *to.add_clients());
+    }
+  }
+}
+
+absl::StatusOr<std::map<rpc::Incarnation, PushWindow>> ReadClients(
+    const RecordReader& reader, const Clients& clients) {
+  std::map<rpc::Incarnation, PushWindow> windows;
+  for (const auto& client : clients) {
     const std::optional<PushWindow> pushes =
         PushWindow::FromBits(client.highest(), client.applied());
     if (!pushes.has_value()) {
       return reader.Damaged("the pushes of a client have a wrong size");
     }
-    table.partition(index).ImportPushes(rpc::Incarnation{client.incarnation()},
-                                        *pushes);
+    windows[rpc::Incarnation{client.incarnation()}] = *pushes;
+  }
+  return windows;
+}
+
+// Adds pushes to the rows of `shards` to the partitions that hold them.
+absl::Status ImportInherited(const RecordReader& reader,
+                             const v1::TableShards& shards,
+                             const Clients& clients, SparseTable& table) {
+  ASSIGN_OR_RETURN(const auto windows, ReadClients(reader, clients));
+  if (shards.first_shard() < 0 || shards.num_shards() < 0 ||
+      shards.num_shards() > table.spec().num_shards - shards.first_shard()) {
+    return reader.Damaged("the shards of a partition are out of range");
+  }
+  const int64_t end = shards.first_shard() + shards.num_shards();
+  for (size_t p = 0; p < table.num_partitions(); ++p) {
+    TablePartition& partition = table.partition(p);
+    const int64_t first =
+        std::max(shards.first_shard(), partition.first_shard());
+    const int64_t last =
+        std::min(end, partition.first_shard() + partition.num_shards());
+    if (first < last) {
+      partition.ImportPushes(
+          InheritedPushes::Range{first, last - first, windows});
+    }
+  }
+  return absl::OkStatus();
+}
+
+// Adds the pushes of a partition of the file to `table`, which has the same
+// partition, number `index`, or holds its shards in others.
+absl::Status ImportPushes(const RecordReader& reader,
+                          const v1::TablePartitionHeader& partition,
+                          std::optional<size_t> index, SparseTable& table) {
+  for (const auto& inherited : partition.inherited()) {
+    RETURN_IF_ERROR(ImportInherited(reader, inherited.shards(),
+                                    inherited.clients(), table));
+  }
+  if (!index.has_value()) {
+    return ImportInherited(reader, partition.shards(), partition.clients(),
+                           table);
+  }
+  ASSIGN_OR_RETURN(const auto windows,
+                   ReadClients(reader, partition.clients()));
+  for (const auto& [client, window] : windows) {
+    table.partition(*index).ImportPushes(client, window);
   }
   return absl::OkStatus();
 }
@@ -152,11 +221,9 @@ absl::StatusOr<TableFileSize> WriteTableFile(const SparseTable& table,
     const size_t row_bytes = partition.exported_row_bytes();
     partition_header.set_num_rows(copy.num_rows);
     for (const auto& [incarnation, window] : pushes) {
-      auto& client = *partition_header.add_clients();
-      client.set_incarnation(rpc::ToNumber(incarnation));
-      client.set_highest(window.highest());
-      client.set_applied(window.Bits());
+      WriteClient(incarnation, window, *partition_header.add_clients());
     }
+    WriteInherited(partition, partition_header);
     size.rows += partition_header.num_rows();
     RETURN_IF_ERROR(writer.Message(RecordKind::kPartition, partition_header));
     const size_t block =
@@ -202,9 +269,11 @@ absl::Status ReadTableFile(const std::string& path, SparseTable& table) {
     if (kind == RecordKind::kPartition) {
       ASSIGN_OR_RETURN(const auto header,
                        reader.Parse<v1::TablePartitionHeader>());
+      std::optional<size_t> index;
       if (same_partitions && partition < table.num_partitions()) {
-        RETURN_IF_ERROR(ImportPushes(reader, header, partition, table));
+        index = partition;
       }
+      RETURN_IF_ERROR(ImportPushes(reader, header, index, table));
       ++partition;
     } else if (kind == RecordKind::kRows) {
       if (reader.body().size() % row_bytes != 0) {

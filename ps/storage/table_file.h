@@ -56,11 +56,10 @@ absl::StatusOr<TableFileSize> WriteTableFile(const SparseTable& table,
 absl::StatusOr<TableFileInfo> ReadTableFileInfo(const std::string& path);
 
 // Inserts the rows of the file that are in shards of `table`, and checks the
-// whole file. If the table holds the same shards in as many partitions, it also
-// gets the pushes that the rows contain. Rows are then as old as they were when
-// the file was written, and the table's clock is not before that of the file.
-// After an error the table has some of
-// the rows.
+// whole file. The table also gets the pushes that the rows contain, in whatever
+// partitions it holds them. Rows are as old as they were when the file was
+// written, and the table's clock is not before that of the file. After an error
+// the table has some of the rows.
 //
 //   kDataLoss         as above.
 //   kInvalidArgument  the file is of a table with another description.

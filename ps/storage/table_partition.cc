@@ -76,13 +76,15 @@ TablePartition::TablePartition(std::shared_ptr<const TableFormat> format,
     : format_(std::move(format)),
       time_(std::move(time)),
       max_rows_(static_cast<size_t>(share.max_rows)),
+      first_shard_(share.first_shard),
+      num_shards_(share.num_shards),
       rows_(format_),
       retention_(format_->spec().retention.active()
                      ? std::make_unique<RowRetention>(format_, share)
                      : nullptr),
-      tier_(disk == nullptr
-                ? nullptr
-                : std::make_unique<RowTier>(format_, *disk, share)) {}
+      tier_(disk == nullptr ? nullptr
+                            : std::make_unique<RowTier>(format_, *disk, share)),
+      inherited_(format_->spec().num_shards) {}
 
 void TablePartition::Hash(const KeyBatch& batch, size_t begin,
                           Group& group) const {
@@ -314,8 +316,9 @@ absl::StatusOr<PushOutcome> TablePartition::Push(
     ASSIGN_OR_RETURN(window, WindowFor(*id));
     if (window == nullptr) return PushOutcome::kRepeated;
   }
+  ASSIGN_OR_RETURN(const KeyBatch fresh, NotInherited(batch, id));
   ASSIGN_OR_RETURN(const KeyBatch admitted,
-                   Admit(batch, AdmittedRows::kFrequent, admission));
+                   Admit(fresh, AdmittedRows::kFrequent, admission));
   const RowLayout& layout = format_->layout();
   const int64_t now = layout.has_use() ? time_->Now() : 0;
   VisitRows(admitted, {MissingRows::kCreate, layout.bytes(), gradients},
@@ -344,9 +347,10 @@ absl::StatusOr<PushOutcome> TablePartition::Assign(
     if (window == nullptr) return PushOutcome::kRepeated;
   }
   const bool replaces = existing == ExistingRows::kReplace;
+  ASSIGN_OR_RETURN(const KeyBatch fresh, NotInherited(batch, id));
   ASSIGN_OR_RETURN(
       const KeyBatch admitted,
-      Admit(batch, replaces ? AdmittedRows::kAll : AdmittedRows::kMissing,
+      Admit(fresh, replaces ? AdmittedRows::kAll : AdmittedRows::kMissing,
             admission));
   for (size_t i = 0; i < admitted.count; ++i) {
     const size_t position = admitted.position(i);
@@ -373,8 +377,9 @@ absl::StatusOr<TablePartition::Decisions> TablePartition::Decide(
   ASSIGN_OR_RETURN(const PushWindow* const window, WindowFor(id));
   decisions.repeated = window == nullptr;
   if (decisions.repeated) return decisions;
+  ASSIGN_OR_RETURN(const KeyBatch fresh, NotInherited(batch, id));
   RETURN_IF_ERROR(
-      retention_->Admit(batch, rows, time_->Now(), rows_, decisions.admitted));
+      retention_->Admit(fresh, rows, time_->Now(), rows_, decisions.admitted));
   decisions.removed = retention_->removed();
   return decisions;
 }
@@ -400,6 +405,7 @@ void TablePartition::TouchRows(const Group& group, int64_t now) const {
 void TablePartition::Forget(rpc::Incarnation client) {
   const async::MutexLock lock(&mutex_);
   pushes_.Erase(client);
+  inherited_.Forget(client);
 }
 
 optim::UpdateSpan TablePartition::NextUpdate(std::byte* row) const {

@@ -23,6 +23,7 @@
 #include "ps/storage/key_batch.h"
 #include "ps/storage/memory/row_store.h"
 #include "ps/storage/push_window.h"
+#include "ps/storage/pushes/inherited_pushes.h"
 #include "ps/storage/retention/retention_counts.h"
 #include "ps/storage/retention/row_retention.h"
 #include "ps/storage/retention/table_time.h"
@@ -177,6 +178,12 @@ class TablePartition {
   absl::Status Import(std::span<const std::byte> rows, int64_t later);
   // Adds pushes that the rows contain.
   void ImportPushes(rpc::Incarnation client, const PushWindow& pushes);
+  // The same for some of the rows, which were in another partition before.
+  void ImportPushes(InheritedPushes::Range range);
+  std::vector<InheritedPushes::Range> inherited_pushes() const;
+  // Of the table: the shards of this partition.
+  int64_t first_shard() const { return first_shard_; }
+  int64_t num_shards() const { return num_shards_; }
 
   // Size of a row in that form.
   size_t exported_row_bytes() const {
@@ -219,6 +226,11 @@ class TablePartition {
   // The pushes of a client, or null if push `id` was applied before.
   // kFailedPrecondition as Push.
   absl::StatusOr<PushWindow*> WindowFor(const PushId& id)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // The keys of `batch` to which push `id` was not applied in an earlier
+  // partition. Errors of InheritedPushes.
+  absl::StatusOr<KeyBatch> NotInherited(const KeyBatch& batch,
+                                        const std::optional<PushId>& id)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // The keys of `batch` that are admitted, for whose rows there is then room.
   // They are valid until the next call. Errors of Push.
@@ -270,6 +282,8 @@ class TablePartition {
   const std::shared_ptr<const TableFormat> format_;
   const std::shared_ptr<const TableTime> time_;
   const size_t max_rows_;
+  const int64_t first_shard_;
+  const int64_t num_shards_;
   mutable async::Mutex mutex_;
   RowStore rows_ ABSL_GUARDED_BY(mutex_);
   // Null without Retention options.
@@ -281,6 +295,7 @@ class TablePartition {
   // By client; the newest is the one that pushed last.
   net::RecentKeys<rpc::Incarnation, std::unique_ptr<PushWindow>> pushes_
       ABSL_GUARDED_BY(mutex_){kMaxClients};
+  InheritedPushes inherited_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace hawser::ps

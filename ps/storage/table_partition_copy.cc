@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -12,11 +13,14 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "async/mutex.h"
 #include "async/status_macros.h"
 #include "ps/storage/disk/row_disk.h"
 #include "ps/storage/disk/row_tier.h"
+#include "ps/storage/key_batch.h"
 #include "ps/storage/push_window.h"
+#include "ps/storage/pushes/inherited_pushes.h"
 #include "ps/storage/retention/table_time.h"
 #include "ps/storage/row_layout.h"
 #include "ps/storage/table_format.h"
@@ -123,6 +127,31 @@ void TablePartition::ImportPushes(rpc::Incarnation client,
   const async::MutexLock lock(&mutex_);
   pushes_.Erase(client);
   pushes_.Add(client, std::make_unique<PushWindow>(pushes));
+}
+
+void TablePartition::ImportPushes(InheritedPushes::Range range) {
+  const async::MutexLock lock(&mutex_);
+  inherited_.Add(std::move(range));
+}
+
+std::vector<InheritedPushes::Range> TablePartition::inherited_pushes() const {
+  const async::MutexLock lock(&mutex_);
+  std::vector<InheritedPushes::Range> ranges = inherited_.ranges();
+  for (InheritedPushes::Range& range : ranges) {
+    std::erase_if(range.clients, [&](const auto& client) {
+      // Pushes that are too old for this partition need not be known.
+      const auto* const own = pushes_.Find(client.first);
+      return own != nullptr &&
+             (*own)->highest() >= client.second.highest() + PushWindow::kDepth;
+    });
+  }
+  return ranges;
+}
+
+absl::StatusOr<KeyBatch> TablePartition::NotInherited(
+    const KeyBatch& batch, const std::optional<PushId>& id) {
+  if (!id.has_value() || inherited_.ranges().empty()) return batch;
+  return inherited_.WithoutApplied(batch, id->client, id->sequence);
 }
 
 void TablePartition::ForEachRow(

@@ -190,18 +190,6 @@ TEST_F(RecoveryTest, SnapshotsShortenTheLogs) {
   EXPECT_EQ(Row(**table), 16);
 }
 
-TEST_F(RecoveryTest, ARemovedTableIsNotRecovered) {
-  {
-    const auto table = Create();
-    ASSERT_THAT(Push(*table, {1}), IsOk());
-    ASSERT_THAT(Save(*table, "a"), IsOk());
-  }
-  ASSERT_THAT(directory_.Remove("a"), IsOk());
-  ASSERT_THAT(Recover(), IsOk());
-  ASSERT_THAT(directory_.Remove("a/b"), IsOk());
-  EXPECT_THAT(Recover(), StatusIs(absl::StatusCode::kNotFound));
-}
-
 TEST_F(RecoveryTest, ADamagedSnapshotIsReplacedByTheOneBefore) {
   {
     const auto table = Create();

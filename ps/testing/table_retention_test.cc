@@ -80,14 +80,22 @@ TEST(TableServerTest, RowsExpireByTheClockOfTheServer) {
   const uint64_t key = 1;
   const auto row = [&](TableServer& server) {
     float weight = 0;
-    EXPECT_THAT((*server.Find("t"))->table().Pull({&key, 1}, {&weight, 1}),
+    EXPECT_THAT((*server.Find("t", /*version=*/0))
+                    ->table()
+                    .Pull({&key, 1}, {&weight, 1}),
                 IsOk());
     return weight;
   };
   const auto start = [&] {
     auto server = std::make_unique<TableServer>(TableLimits{}, directory,
                                                 PushLogging::kWrite);
-    EXPECT_THAT(server->Start("w0", clock), IsOk());
+    // The store of a new job knows no tables.
+    EXPECT_THAT(
+        server->Start("w0", clock,
+                      [](const std::string&) {
+                        return absl::StatusOr<RecordedTable>(absl::in_place);
+                      }),
+        IsOk());
     return server;
   };
   auto server = start();
@@ -99,7 +107,7 @@ TEST(TableServerTest, RowsExpireByTheClockOfTheServer) {
                         .retention = {.ttl = absl::Seconds(10)}});
   create.mutable_shards()->set_num_shards(1024);
   ASSERT_THAT(server->Create(create), IsOk());
-  const std::shared_ptr<LoggedTable> table = *server->Find("t");
+  const std::shared_ptr<LoggedTable> table = *server->Find("t", /*version=*/0);
   const float gradient = -1;
   ASSERT_THAT(
       table->Push({{rpc::Incarnation{7}, 1}, {1}, {&key, 1}, {&gradient, 1}},
@@ -118,7 +126,10 @@ TEST(TableServerTest, RowsExpireByTheClockOfTheServer) {
   v1::RestoreTableRequest restore;
   restore.set_table("t");
   restore.set_name("s");
-  restore.set_num_servers(1);
+  restore.mutable_route()->set_version(2);
+  restore.mutable_route()->add_servers("ps0");
+  ASSERT_THAT(server->Restore(restore), IsOk());
+  restore.set_commit(true);
   ASSERT_THAT(server->Restore(restore), IsOk());
   clock.AdvanceBy(absl::Seconds(2));
   server = start();

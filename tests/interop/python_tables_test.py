@@ -1,4 +1,5 @@
 """Tests of a server of tables with the Python client."""
+import os
 import subprocess
 import unittest
 
@@ -8,6 +9,9 @@ from hawser_client import CallError, Directory
 from hawser_tables import KeyRange, Table, hash_keys, shards_of
 from python_client_test import JOB, ServedWorker
 
+HAWSER = "../../cli/hawser"
+SNAPSHOTS = os.path.join(os.environ["TEST_TMPDIR"], "snapshots")
+
 
 class PythonTablesTest(unittest.TestCase):
     @classmethod
@@ -15,8 +19,8 @@ class PythonTablesTest(unittest.TestCase):
         cls.served = ServedWorker()
         cls.servers = [
             subprocess.Popen(
-                ["../../cli/hawser", "ps", f"--name=ps{i}", f"--rank={i + 5}", f"--job={JOB}",
-                 f"--init=tcp://{cls.served.store}"])
+                [HAWSER, "ps", f"--name=ps{i}", f"--rank={i + 5}", f"--job={JOB}",
+                 f"--init=tcp://{cls.served.store}", f"--snapshot-dir={SNAPSHOTS}"])
             for i in range(3)
         ]
         cls.directory = Directory(cls.served.store, JOB)
@@ -28,6 +32,10 @@ class PythonTablesTest(unittest.TestCase):
         for server in cls.servers:
             assert server.wait(timeout=30) == 0
         cls.served.end()
+
+    def hawser(self, *arguments):
+        subprocess.run([HAWSER, "ps", *arguments, f"--job={JOB}", f"--init=tcp://{self.served.store}"],
+                       check=True, stdout=subprocess.DEVNULL)
 
     def create(self, name, **options):
         return Table.create(self.directory, name, servers=["ps0", "ps1", "ps2"], **options)
@@ -62,7 +70,7 @@ class PythonTablesTest(unittest.TestCase):
         expected = -numpy.ones((500, 2))
         expected[0] -= [2, 3]
         numpy.testing.assert_array_equal(table.pull(keys), expected)
-        other = Table.open(self.directory, "push", ["ps0", "ps1", "ps2"])
+        other = Table.open(self.directory, "push")
         self.assertEqual(other.description.width, 2)
         other.push(keys, numpy.ones((500, 2)))
         numpy.testing.assert_array_equal(table.pull(keys), expected - 1)
@@ -106,8 +114,64 @@ class PythonTablesTest(unittest.TestCase):
             table.push([1], [[1, 2, 3]])
         with self.assertRaisesRegex(CallError, "ALREADY_EXISTS.*another description"):
             self.create("errors", width=3)
-        with self.assertRaisesRegex(CallError, "NOT_FOUND.*no table"):
-            Table.open(self.directory, "nothing", ["ps0"])
+        with self.assertRaisesRegex(ValueError, "weights must have the shape"):
+            table.assign([1], [[1, 2, 3]])
+        with self.assertRaisesRegex(ValueError, "is repeated"):
+            table.assign([1, 1], [[1, 2], [1, 2]])
+        with self.assertRaisesRegex(KeyError, "no table 'nothing'"):
+            Table.open(self.directory, "nothing")
+        with self.assertRaisesRegex(ValueError, "exists on other servers"):
+            Table.create(self.directory, "errors", width=2, servers=["ps1"])
+
+    def test_push_pull_returns_the_rows_after_the_update(self):
+        table = self.create("push_pull", width=2, rule="SGD", options={"lr": 1})
+        keys = numpy.array([[5, 6], [7, 5]])
+        rows = table.push_pull(keys, numpy.ones((2, 2, 2)))
+        numpy.testing.assert_array_equal(rows, [[[-2, -2], [-1, -1]], [[-1, -1], [-2, -2]]])
+        numpy.testing.assert_array_equal(table.pull(keys), rows)
+
+    def test_assign_replaces_rows(self):
+        table = self.create("assign", width=2, rule="SGD", options={"lr": 1})
+        keys = numpy.arange(100)
+        weights = numpy.arange(200.0).reshape(100, 2)
+        table.assign(keys, weights)
+        numpy.testing.assert_array_equal(table.pull(keys), weights)
+        table.assign([99, 100], [[1, 2], [3, 4]], keep_existing=True)
+        numpy.testing.assert_array_equal(table.pull([99, 100]), [weights[99], [3, 4]])
+
+    def test_options_of_the_table(self):
+        table = self.create("retained", width=1, rule="SGD", options={"lr": 1},
+                            retention={"admission_pushes": 2})
+        for expected in (0, -1):
+            table.push([1], [[1]])
+            self.assertEqual(table.pull([1]).tolist(), [[expected]])
+        with self.assertRaisesRegex(CallError, "FAILED_PRECONDITION.*disk"):
+            self.create("on_disk", width=1, rows_in_memory=1000)
+
+    def test_only_members_push_to_a_table_with_a_clock(self):
+        for name, consistency in (("bounded", 2), ("synchronous", "synchronous")):
+            table = self.create(name, width=1, consistency=consistency)
+            table.assign([1, 2], [[5], [6]])
+            self.assertEqual(table.pull([2]).tolist(), [[6]])
+            with self.assertRaisesRegex(CallError, "FAILED_PRECONDITION.*has not joined"):
+                table.push([1], [[1]])
+
+    def test_a_table_is_followed_to_other_servers(self):
+        table = self.create("moved", width=1, rule="SGD", options={"lr": 1})
+        keys = numpy.arange(100)
+        table.push(keys, -numpy.ones((100, 1)))
+        away = Table.open(self.directory, "moved")
+        self.hawser("snapshot", "moved", "one")
+        table.push(keys, -numpy.ones((100, 1)))
+        self.hawser("restore", "moved", "one", "--servers=ps1")
+        table.push(keys, -numpy.ones((100, 1)))
+        self.assertEqual(table.servers, ["ps1"])
+        self.hawser("restore", "moved", "one", "--servers=ps2,ps0")
+        numpy.testing.assert_array_equal(table.push_pull(keys, -numpy.ones((100, 1))), numpy.full((100, 1), 2))
+        # Away during both moves.
+        numpy.testing.assert_array_equal(away.pull(keys), numpy.full((100, 1), 2))
+        self.assertEqual(away.servers, ["ps2", "ps0"])
+        self.assertEqual(away.num_rows(), 100)
 
     def test_a_push_needs_an_incarnation(self):
         table = self.create("anonymous", width=1)
