@@ -26,6 +26,8 @@ struct Mapping {
   // Null: the metric has no label.
   const char* label = nullptr;
   const char* label_value = nullptr;
+  // The value of the metric is the counter times this.
+  double unit = 1;
 };
 
 // Those of one family follow each other.
@@ -52,6 +54,11 @@ constexpr Mapping kMappings[] = {
      "Workers that joined, left or were lost.", MetricType::kCounter},
     {"agent.store_reachable", "store_reachable",
      "1 if the store of the job replies, else 0.", MetricType::kGauge},
+    {.counter = "agent.lease_age_ms",
+     .family = "lease_age_seconds",
+     .help = "Time since this worker renewed its lease in the store.",
+     .type = MetricType::kGauge,
+     .unit = 1e-3},
     {"agent.declared_lost", "worker_declared_lost",
      "1 if this worker was declared lost and must restart, else 0.",
      MetricType::kGauge},
@@ -139,7 +146,7 @@ std::vector<MetricFamily> AgentMetrics(const rpc::Agent& agent) {
   for (const Mapping& mapping : kMappings) {
     const auto found = info.find(std::string(mapping.counter));
     if (found == info.end()) continue;
-    families.Add(mapping, {.value = Number(found->second)});
+    families.Add(mapping, {.value = mapping.unit * Number(found->second)});
   }
   const PeerCounters peers = PeersIn(info);
   for (const Mapping& mapping : kPeerMappings) {

@@ -85,6 +85,8 @@ std::map<std::string, std::string> AgentParts::DebugInfo() const {
     list.Add("agent.membership_events",
              static_cast<int64_t>(members_.num_events()));
     list.Add("agent.store_reachable", members_.store_reachable() ? 1 : 0);
+    list.Add("agent.lease_age_ms",
+             absl::ToInt64Milliseconds(members_.lease_age(clock().Now())));
   }
   list.Add("agent.declared_lost", state_->fenced() ? 1 : 0);
   list.Add("agent.lost_workers", static_cast<int64_t>(members_.num_lost()));

@@ -42,6 +42,7 @@ class Membership::State : public std::enable_shared_from_this<State> {
     const async::MonotonicTime now = clock_.Now();
     contact_since_ = now;
     last_tick_.store(now);
+    lease_since_.store(now);
     started_.store(true, std::memory_order_release);
     Tick();
   }
@@ -75,6 +76,9 @@ class Membership::State : public std::enable_shared_from_this<State> {
 
   uint64_t num_events() const { return num_applied_.load(); }
   bool store_reachable() const { return store_reachable_.load(); }
+  absl::Duration lease_age(async::MonotonicTime now) const {
+    return async::TimeBetween(lease_since_.load(), now);
+  }
 
   void Stop() {
     std::vector<absl::AnyInvocable<void() &&>> dropped;
@@ -196,6 +200,7 @@ class Membership::State : public std::enable_shared_from_this<State> {
       contact_since_ = now;
     }
     renewed_ = now;
+    lease_since_.store(now);
     return absl::OkStatus();
   }
 
@@ -390,6 +395,8 @@ class Membership::State : public std::enable_shared_from_this<State> {
   std::atomic<uint64_t> num_settled_stalls_{0};
   std::atomic<uint64_t> num_applied_{0};
   std::atomic<bool> store_reachable_{true};
+  // The last renewal, or Start.
+  std::atomic<async::MonotonicTime> lease_since_{};
 
   // State of the current round; at most one runs at a time.
   uint64_t count_ = 0;
@@ -443,6 +450,9 @@ bool Membership::MaybeFenced(async::MonotonicTime now) const {
 
 uint64_t Membership::num_events() const { return state_->num_events(); }
 bool Membership::store_reachable() const { return state_->store_reachable(); }
+absl::Duration Membership::lease_age(async::MonotonicTime now) const {
+  return state_->lease_age(now);
+}
 
 void Membership::Stop() { state_->Stop(); }
 

@@ -9,6 +9,7 @@
 
 #include "absl/functional/any_invocable.h"
 #include "absl/status/status.h"
+#include "absl/time/time.h"
 #include "async/clock.h"
 #include "async/executor.h"
 #include "rpc/identity/worker_info.h"
@@ -84,6 +85,9 @@ class Membership {
   uint64_t num_events() const;
   // Whether the last round reached the store.
   bool store_reachable() const;
+  // Time since this worker's lease was renewed, or since Start: above
+  // `silent_limit`, other workers may declare it lost.
+  absl::Duration lease_age(async::MonotonicTime now) const;
 
   // After it returns, neither `on_event` nor a callback of CatchUp is running
   // or will run; must not be called from one. Waits for the current round.

@@ -340,8 +340,10 @@ TEST_F(MembershipTest, StoreThatWasOutOfReachForAllCausesNoLosses) {
     Join(rank, logs.back().get());
   }
   Advance(absl::Seconds(5));
+  EXPECT_LE(members_[0]->lease_age(clock_.Now()), absl::Seconds(5));
   for (const auto& link : links) link->SetPartitioned(true);
   Advance(absl::Seconds(60));
+  EXPECT_GE(members_[0]->lease_age(clock_.Now()), absl::Seconds(60));
   EXPECT_THAT(log_.ReadLease(Worker(0).incarnation), IsOkAndHolds(""));
   EXPECT_FALSE(members_[0]->store_reachable());
   // They come back one after another.

@@ -138,6 +138,7 @@ TEST(TableServerMetricsTest, ShowsRequestsSnapshotsAndCalls) {
            "calls_in_flight{side=\"server\"} ",
            "queue_depth 0\n",
            "store_reachable 1\n",
+           "lease_age_seconds ",
            "rref_live{role=\"owner\"} 0\n",
            "autograd_contexts 0\n",
        }) {

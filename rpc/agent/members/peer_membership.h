@@ -120,6 +120,9 @@ class PeerMembership final : public PeerFinder,
   // To be called after JoinGroup.
   uint64_t num_events() const { return membership_->num_events(); }
   bool store_reachable() const { return membership_->store_reachable(); }
+  absl::Duration lease_age(async::MonotonicTime now) const {
+    return membership_->lease_age(now);
+  }
 
   // --- Leaving.
 
