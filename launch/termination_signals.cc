@@ -1,11 +1,18 @@
 #include "launch/termination_signals.h"
 
-#include <atomic>
 #include <csignal>
+#include <cstdlib>
 #include <thread>
+
+#include "absl/synchronization/notification.h"
+#include "absl/time/time.h"
+#include "telemetry/log.h"
 
 namespace hawser::launch {
 namespace {
+
+constexpr absl::Duration kForcedEnd = absl::Seconds(1);
+constexpr int kExitCode = 2;
 
 sigset_t Signals() {
   sigset_t set;
@@ -31,13 +38,21 @@ TerminationSignals::TerminationSignals() {
 absl::Status TerminationSignals::Serve(
     absl::FunctionRef<absl::Status(bool graceful)> shutdown) const {
   AwaitSignal();
-  std::atomic<bool> ended{false};
+  absl::Notification ended;
   std::thread second([&] {
     AwaitSignal();
-    if (!ended) shutdown(/*graceful=*/false).IgnoreError();
+    if (ended.HasBeenNotified()) return;
+    std::thread last_resort([&] {
+      if (ended.WaitForNotificationWithTimeout(kForcedEnd)) return;
+      telemetry::Log(telemetry::LogSeverity::kError,
+                     "ends at a second signal, though a handler still runs");
+      std::_Exit(kExitCode);
+    });
+    shutdown(/*graceful=*/false).IgnoreError();
+    last_resort.join();
   });
   absl::Status status = shutdown(/*graceful=*/true);
-  ended = true;
+  ended.Notify();
   // Ends the wait of that thread. A signal to the process could stay pending.
   pthread_kill(second.native_handle(), SIGINT);
   second.join();

@@ -28,7 +28,9 @@ class TerminationSignals {
 
   // Waits for a signal, then calls `shutdown(true)` and returns its result. A
   // second signal that arrives before it returns calls `shutdown(false)` from
-  // another thread, which must make the first call return.
+  // another thread, which shall make the first call return. If it does not
+  // return within a second, because a handler blocks, the process ends with
+  // exit code 2, as by SIGKILL.
   absl::Status Serve(
       absl::FunctionRef<absl::Status(bool graceful)> shutdown) const;
 };

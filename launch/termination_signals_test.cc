@@ -54,6 +54,20 @@ TEST_P(TerminationSignalsTest, SecondSignalStopsAtOnce) {
               StatusIs(absl::StatusCode::kCancelled));
 }
 
+TEST_P(TerminationSignalsTest, SecondSignalEndsAProcessWhoseHandlerBlocks) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(
+      {
+        Send();
+        (void)signals_.Serve([&](bool graceful) {
+          if (graceful) Send();
+          absl::Notification().WaitForNotification();
+          return absl::OkStatus();
+        });
+      },
+      testing::ExitedWithCode(2), "at a second signal");
+}
+
 // The signal that ends the wait for a second signal does not stay pending.
 TEST_P(TerminationSignalsTest, ServesAgain) {
   for (int i = 0; i < 100; ++i) {
