@@ -2,6 +2,7 @@
 // this process.
 
 #include <cstdint>
+#include <cstdlib>
 #include <filesystem>
 #include <memory>
 #include <sstream>
@@ -10,12 +11,15 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
 #include "async/testing/status_matchers.h"
 #include "cli/run.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "launch/worker.h"
 #include "launch/worker_options.h"
+#include "net/auth/credentials.h"
+#include "net/testing/test_credentials.h"
 #include "nlohmann/json.hpp"
 #include "optim/schedule_spec.h"
 #include "ps/storage/table_spec.h"
@@ -50,12 +54,17 @@ class PsCommandsTest : public testing::Test {
     while (!workers_.empty()) workers_.pop_back();
   }
 
-  void Start(bool with_snapshots = true) {
+  // `authority`: of the certificates of all workers; null: without TLS.
+  void Start(bool with_snapshots = true,
+             net::TestAuthority* authority = nullptr) {
     for (const char* name : {"trainer", "ps0", "ps1"}) {
       launch::WorkerOptions options;
       options.identity.name = name;
       options.identity.rank = static_cast<int>(workers_.size());
       options.meeting_place.master_port = port_;
+      if (authority != nullptr) {
+        options.network.credentials = authority->Issue(name);
+      }
       if (!workers_.empty() || with_snapshots) {
         options.services.push_back(
             std::make_unique<ps::TableService>(ps::TableServiceOptions{
@@ -310,6 +319,68 @@ TEST_F(PsCommandsTest, SnapshotNeedsADirectory) {
   EXPECT_EQ(PsJson({"status"}).size(), 2u);
   EXPECT_THAT(Ps({"status", "--server=trainer"}).err,
               HasSubstr("'trainer' does not serve tables"));
+}
+
+// With TLS, observers see everything and change nothing; any other identity of
+// the job may change tables.
+TEST_F(PsCommandsTest, ObserversChangeNothing) {
+  net::TestAuthority authority;
+  Start(/*with_snapshots=*/true, &authority);
+  const ps::Table users = CreateTable("users", {"ps0", "ps1"});
+  Push(users);
+  const net::CredentialsOptions own = authority.Issue("operator");
+  const std::pair<const char*, std::string> variables[] = {
+      {"HAWSER_TLS_CERT", own.certificate_path},
+      {"HAWSER_TLS_KEY", own.key_path},
+      {"HAWSER_TLS_CA", own.ca_path}};
+  // Of that identity, or without any.
+  const auto run = [&](std::vector<std::string> arguments,
+                       bool with_identity = true) {
+    for (const auto& [name, path] : variables) {
+      if (with_identity) setenv(name, path.c_str(), 1);
+    }
+    arguments.emplace_back("--as=operator");
+    const Outcome outcome = Ps(arguments);
+    for (const auto& [name, path] : variables) unsetenv(name);
+    return outcome;
+  };
+  const std::string file = directory_ + "/users.safetensors";
+  for (const std::vector<std::string>& roles :
+       {std::vector<std::string>{}, {"admin"}}) {
+    authority.Issue("operator", absl::Hours(1), roles);
+    const std::string snapshot = roles.empty() ? "one" : "two";
+    for (const std::vector<std::string>& command :
+         {std::vector<std::string>{"tables"},
+          {"status"},
+          {"snapshot", "users", snapshot},
+          {"restore", "users", snapshot, "--servers=ps1"}}) {
+      const Outcome outcome = run(command);
+      EXPECT_EQ(outcome.exit_code, 0) << command[0] << ": " << outcome.err;
+    }
+  }
+  authority.Issue("operator", absl::Hours(1), {"observer"});
+  const Outcome tables = run({"tables"});
+  EXPECT_EQ(tables.exit_code, 0) << tables.err;
+  EXPECT_THAT(tables.out, HasSubstr("users"));
+  EXPECT_EQ(run({"status"}).exit_code, 0);
+  const Outcome snapshot = run({"snapshot", "users", "three"});
+  EXPECT_EQ(snapshot.exit_code, 2);
+  EXPECT_THAT(snapshot.err,
+              AllOf(HasSubstr("observers may not call"),
+                    HasSubstr("hawser.v1.TableService.SaveTable")));
+  EXPECT_FALSE(std::filesystem::exists(directory_ + "/three"));
+  const Outcome restore = run({"restore", "users", "one", "--servers=ps0"});
+  EXPECT_EQ(restore.exit_code, 2);
+  EXPECT_THAT(restore.err, HasSubstr("the role observer, which is read-only"));
+  EXPECT_EQ(Weight(users), 1);
+  EXPECT_EQ(users.servers(), std::vector<std::string>{"ps1"});
+  // The files of a snapshot are read without the job.
+  const Outcome exported =
+      Run({"export", "users", "one", file, "--snapshot-dir=" + directory_});
+  EXPECT_EQ(exported.exit_code, 0) << exported.err;
+  const Outcome stranger = run({"tables", "--timeout=2"}, false);
+  EXPECT_NE(stranger.exit_code, 0);
+  EXPECT_EQ(stranger.out, "");
 }
 
 TEST_F(PsCommandsTest, UnreachableJobIsReported) {

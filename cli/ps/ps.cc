@@ -1,5 +1,7 @@
 #include "cli/ps/ps.h"
 
+#include <algorithm>
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <string>
@@ -67,6 +69,45 @@ CLI::Option& AddSetting(CLI::App& command,
                   },
                   description)
               ->type_name(type);
+}
+
+// Adds a flag for a number of TableServerLimits.
+void AddLimit(CLI::App& command, const std::shared_ptr<PsFlags>& flags,
+              const std::string& field, int64_t default_value,
+              void (v1::TableServerLimits::*set)(int64_t),
+              const std::string& description) {
+  std::string name = absl::StrCat("--", field);
+  std::replace(name.begin(), name.end(), '_', '-');
+  CLI::Option& option =
+      *command
+           .add_option_function<int64_t>(
+               name,
+               [flags, set](int64_t value) {
+                 (flags->config.mutable_limits()->*set)(value);
+               },
+               description)
+           ->type_name("N")
+           ->default_str(absl::StrCat(default_value));
+  for (const SettingRange& range : SettingRanges()) {
+    if (range.field == field) {
+      option.check(CLI::Range(range.min, range.max).description(""));
+    }
+  }
+}
+
+void AddLimits(CLI::App& command, const std::shared_ptr<PsFlags>& flags) {
+  using Limits = v1::TableServerLimits;
+  const Limits defaults = DefaultServerConfig().limits();
+  AddLimit(command, flags, "max_tables", defaults.max_tables(),
+           &Limits::set_max_tables, "Tables on the server.");
+  AddLimit(command, flags, "max_keys", defaults.max_keys(),
+           &Limits::set_max_keys, "Keys of a pull or push.");
+  AddLimit(command, flags, "max_rows", defaults.max_rows(),
+           &Limits::set_max_rows,
+           "Rows of a table on the server. 0: as many as fit into three "
+           "quarters of the machine's memory.");
+  AddLimit(command, flags, "max_row_bytes", defaults.max_row_bytes(),
+           &Limits::set_max_row_bytes, "Bytes of the rows of a pull or push.");
 }
 
 void AddSettings(CLI::App& command, const std::shared_ptr<PsFlags>& flags) {
@@ -146,6 +187,7 @@ void AddPs(CLI::App& hawser, CommandContext& context) {
                    "Print the settings, from the defaults, --config and the "
                    "flags, in that format, and exit.");
   AddSettings(command, flags);
+  AddLimits(command, flags);
   const std::vector<CLI::Option*> of_server = command.get_options(
       [](const CLI::Option* option) { return !option->get_lnames().empty(); });
   for (const AddCommand add : {&AddPsStatus, &AddPsTables, &AddPsSnapshot,

@@ -33,14 +33,8 @@ using ::google::protobuf::Message;
 using ::google::protobuf::TextFormat;
 using ParseInfo = TextFormat::ParseInfoTree;
 
-struct Range {
-  const char* field;
-  int64_t min;
-  int64_t max;
-};
-
 // Of the numbers in all messages of the configuration.
-constexpr Range kRanges[] = {
+constexpr SettingRange kRanges[] = {
     {"rank", 0, rpc::WorkerId::kMax},       {"max_tables", 1, int64_t{1} << 20},
     {"max_keys", 1, int64_t{1} << 31},      {"max_rows", 0, int64_t{1} << 48},
     {"max_row_bytes", 1, int64_t{1} << 34},
@@ -72,7 +66,7 @@ absl::Status CheckRanges(const Message& message, const std::string& path,
                       *info.GetTreeForNested(field, -1)));
       continue;
     }
-    for (const Range& range : kRanges) {
+    for (const SettingRange& range : kRanges) {
       if (field->name() != range.field) continue;
       const int64_t value = NumberIn(message, field);
       if (value >= range.min && value <= range.max) continue;
@@ -124,6 +118,8 @@ ps::PushLogging LoggingOf(v1::TableServerConfig::Logging logging) {
 }
 
 }  // namespace
+
+std::span<const SettingRange> SettingRanges() { return kRanges; }
 
 v1::TableServerConfig DefaultServerConfig() {
   v1::TableServerConfig config;

@@ -3,6 +3,8 @@
 #ifndef HAWSER_CLI_PS_SERVER_CONFIG_H_
 #define HAWSER_CLI_PS_SERVER_CONFIG_H_
 
+#include <cstdint>
+#include <span>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -13,6 +15,14 @@ namespace hawser::cli {
 
 // The values of settings that are set nowhere.
 v1::TableServerConfig DefaultServerConfig();
+
+// The permitted values of a number, by the name of its field.
+struct SettingRange {
+  const char* field;
+  int64_t min;
+  int64_t max;
+};
+std::span<const SettingRange> SettingRanges();
 
 // Reads a file in text format. kInvalidArgument: the file cannot be read or
 // parsed, has an unknown field, or a value is out of range; names file, line

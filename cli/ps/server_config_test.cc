@@ -139,7 +139,7 @@ TEST(ServerConfigTest, FlagsOverrideTheFileAndTheFileTheDefaults) {
       {"--name=ps1", "--rank=0", "--init=tcp://h:1", "--job=j",
        "--bind=127.0.0.9:0", "--advertise=127.0.0.8:0", "--snapshot-dir=/s",
        "--disk-dir=/d", "--logging=write", "--metrics-addr=127.0.0.1:1",
-       "--config",
+       "--max-tables=5", "--max-keys=6", "--max-row-bytes=8", "--config",
        Write(
            "rank: 7 limits { max_rows: 9 } metrics { allow_network: true }")});
   v1::TableServerConfig expected = DefaultServerConfig();
@@ -147,10 +147,23 @@ TEST(ServerConfigTest, FlagsOverrideTheFileAndTheFileTheDefaults) {
       "name: 'ps1' rank: 0 init_url: 'tcp://h:1' job: 'j' bind: '127.0.0.9:0' "
       "advertise: '127.0.0.8:0' snapshot_directory: '/s' logging: WRITE "
       "disk_directory: '/d' "
-      "limits { max_rows: 9 } "
+      "limits { max_tables: 5 max_keys: 6 max_rows: 9 max_row_bytes: 8 } "
       "metrics { address: '127.0.0.1:1' allow_network: true }",
       &expected);
   EXPECT_EQ(outcome.out, ServerConfigText(expected)) << outcome.err;
+}
+
+TEST(ServerConfigTest, LimitsOutOfRangeEndTheCommand) {
+  EXPECT_THAT(PrintConfig({"--max-rows=0"}).out, HasSubstr("max_rows: 0"));
+  for (const char* flag :
+       {"--max-tables=0", "--max-keys=0", "--max-rows=-1", "--max-row-bytes=0",
+        "--max-row-bytes=999999999999", "--max-rows=many"}) {
+    const Outcome outcome = PrintConfig({flag});
+    EXPECT_EQ(outcome.exit_code, 1) << flag;
+    EXPECT_EQ(outcome.out, "");
+    const std::string name(flag, std::string(flag).find('='));
+    EXPECT_THAT(outcome.err, HasSubstr(name));
+  }
 }
 
 TEST(ServerConfigTest, AWrongFileEndsTheCommand) {
