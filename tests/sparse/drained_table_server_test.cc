@@ -150,6 +150,33 @@ TEST_F(DrainedTableServerTest, APushUnderWayEndsAfterTheServerIsNotServing) {
   EXPECT_EQ(row->ToVector<float>(), std::vector<float>{3});
 }
 
+TEST_F(DrainedTableServerTest, ASecondSignalEndsAServerWhosePushIsStuck) {
+  std::unique_ptr<Program> server = StartStoppingServer(/*push=*/2);
+  StartTrainer();
+  ASSERT_TRUE(server->WaitForError("serving")) << server->Errors();
+  const std::string address = trainer_->agent().FindWorker("ps0")->address;
+  const ps::Table table = CreateTable();
+  const Tensor key = Tensor::Arange(1, {.dtype = tensor::DType::kI64});
+  const Tensor gradient = Tensor::Full({1, 1}, -1);
+  ASSERT_THAT(table.Push(key, gradient).Wait(), IsOk());
+  const async::Future<void> stuck = table.Push(key, gradient);
+  ASSERT_TRUE(server->WaitForError("stopped")) << server->Errors();
+  ASSERT_EQ(::kill(server->pid(), SIGTERM), 0);
+  ASSERT_TRUE(WaitUntil([&] {
+    Program health("cli/hawser", {"health", address});
+    health.Wait();
+    return health.Output() == absl::StrCat(address, " NOT_SERVING\n");
+  }));
+  ASSERT_EQ(::kill(server->pid(), SIGTERM), 0);
+  EXPECT_EQ(server->Wait(std::chrono::seconds(20)), 2) << server->Errors();
+  // It was logged.
+  server = StartServer();
+  EXPECT_THAT(stuck.Wait(), IsOk());
+  const auto row = table.Pull(key).Wait();
+  ASSERT_THAT(row, IsOk());
+  EXPECT_EQ(row->ToVector<float>(), std::vector<float>{2});
+}
+
 TEST_F(DrainedTableServerTest, ASecondSignalEndsTheWaitForOtherWorkers) {
   Program server("cli/hawser",
                  {"ps", "--name=ps0", "--rank=1", "--metrics-addr=127.0.0.1:0",
