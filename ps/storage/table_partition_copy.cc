@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <span>
@@ -138,12 +139,15 @@ std::vector<InheritedPushes::Range> TablePartition::inherited_pushes() const {
   const async::MutexLock lock(&mutex_);
   std::vector<InheritedPushes::Range> ranges = inherited_.ranges();
   for (InheritedPushes::Range& range : ranges) {
-    std::erase_if(range.clients, [&](const auto& client) {
+    for (auto it = range.clients.begin(); it != range.clients.end();) {
+      const auto& [client, window] = *it;
       // Pushes that are too old for this partition need not be known.
-      const auto* const own = pushes_.Find(client.first);
-      return own != nullptr &&
-             (*own)->highest() >= client.second.highest() + PushWindow::kDepth;
-    });
+      const auto* const own = pushes_.Find(client);
+      const bool too_old =
+          own != nullptr &&
+          (*own)->highest() >= window.highest() + PushWindow::kDepth;
+      it = too_old ? range.clients.erase(it) : std::next(it);
+    }
   }
   return ranges;
 }

@@ -38,12 +38,13 @@ std::shared_ptr<Peer> PeerTable::Add(std::shared_ptr<Peer> peer,
     }
     dropped.push_back(std::exchange(*place, peer));
   }
-  absl::erase_if(by_incarnation_, [&](const auto& entry) {
-    const std::shared_ptr<Peer>& other = entry.second.peer;
-    if (!other->lost() || by_name_[other->info().name] == other) return false;
+  for (auto it = by_incarnation_.begin(); it != by_incarnation_.end();) {
+    const auto entry = it++;
+    const std::shared_ptr<Peer>& other = entry->second.peer;
+    if (!other->lost() || by_name_[other->info().name] == other) continue;
     dropped.push_back(other);
-    return true;
-  });
+    by_incarnation_.erase(entry);
+  }
   return peer;
 }
 
