@@ -1,6 +1,7 @@
 // Pushes of a synchronous table, which are applied clock by clock.
 
 #include <cstdint>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -104,10 +105,11 @@ void ClockGate::DropPushes(Answers& answers) {
 }
 
 bool ClockGate::TakeClock() {
-  if (applies_ || clocks_.applied() >= clocks_.completed()) return false;
+  if (applies_) return false;
+  const std::optional<int64_t> clock = clocks_.ClockToApply();
+  if (!clock.has_value()) return false;
   applies_ = true;
-  const int64_t clock = clocks_.applied();
-  while (!pending_.empty() && pending_.begin()->first.clock <= clock) {
+  while (!pending_.empty() && pending_.begin()->first.clock <= *clock) {
     applied_.insert(pending_.extract(pending_.begin()));
   }
   return true;

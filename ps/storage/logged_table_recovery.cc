@@ -110,7 +110,7 @@ class LoggedTable::Recovery final : public PushLog::Replayer {
   void FinishClocks() const {
     WorkerClocks* const clocks = logged_.clocks_.get();
     if (clocks == nullptr) return;
-    while (clocks->applied() < clocks->completed()) clocks->FinishClock();
+    while (clocks->ClockToApply().has_value()) clocks->FinishClock();
   }
 
   LoggedTable& logged_;

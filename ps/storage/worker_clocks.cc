@@ -12,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "async/check.h"
 #include "async/mutex.h"
 #include "async/status_macros.h"
 #include "proto/table_files.pb.h"
@@ -267,6 +268,8 @@ bool WorkerClocks::Counts(rpc::Incarnation worker, WorkerTime time) const {
 
 void WorkerClocks::FinishClock() {
   const async::MutexLock lock(&mutex_);
+  HAWSER_CHECK(synchronous() && applied_ < completed_)
+      << "clock " << applied_ << " is not complete";
   ++applied_;
   for (auto& [id, worker] : workers_) {
     worker.steps.erase(worker.steps.begin(),
@@ -316,6 +319,12 @@ int64_t WorkerClocks::applied() const {
   return applied_;
 }
 
+std::optional<int64_t> WorkerClocks::ClockToApply() const {
+  const async::MutexLock lock(&mutex_);
+  if (!synchronous() || applied_ >= completed_) return std::nullopt;
+  return applied_;
+}
+
 int64_t WorkerClocks::num_workers() const {
   return static_cast<int64_t>(Workers().size());
 }
@@ -336,24 +345,30 @@ std::string WorkerClocks::WaitsFor(rpc::Incarnation id, WorkerTime time) const {
     return absl::StrCat("for ", num_expected_, " workers to join, of which ",
                         joined_.size(), " have");
   }
-  const int64_t bound = time.clock - consistency_.bound;
-  std::vector<std::pair<int64_t, std::string>> slow;
+  struct Slow {
+    int64_t clock;
+    std::string name;
+    int64_t needed;
+
+    auto operator<=>(const Slow&) const = default;
+  };
+  std::vector<Slow> slow;
   for (const auto& [other, worker] : workers_) {
-    const int64_t needed = other == id ? time.clock : bound;
+    const int64_t needed =
+        other == id ? time.clock : time.clock - consistency_.bound;
     if (!worker.left && worker.clock < needed) {
-      slow.emplace_back(worker.clock, worker.name);
+      slow.push_back({worker.clock, worker.name, needed});
     }
   }
   std::sort(slow.begin(), slow.end());
   const size_t more = slow.size() - std::min(slow.size(), kMaxNamed);
   slow.resize(slow.size() - more);
   std::string text = absl::StrCat(
-      "for ",
-      absl::StrJoin(slow, ", ", [](std::string* out, const auto& worker) {
-        absl::StrAppend(out, "'", worker.second, "' at clock ", worker.first);
+      "for ", absl::StrJoin(slow, ", ", [](std::string* out, const Slow& one) {
+        absl::StrAppend(out, "'", one.name, "' at clock ", one.clock,
+                        " to reach clock ", one.needed);
       }));
   if (more > 0) absl::StrAppend(&text, " and ", more, " more");
-  absl::StrAppend(&text, " to reach clock ", bound);
   return text;
 }
 

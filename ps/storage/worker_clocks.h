@@ -92,8 +92,7 @@ class WorkerClocks {
   // Whether a push that has arrived will be applied: false if its worker left,
   // or was lost, before it completed that clock.
   bool Counts(rpc::Incarnation worker, WorkerTime time) const;
-  // With synchronous consistency: the pushes of the clock applied() were
-  // applied, which must be complete.
+  // The pushes of the clock ClockToApply() were applied.
   void FinishClock();
 
   // --- Answers.
@@ -112,11 +111,13 @@ class WorkerClocks {
   int64_t completed() const;
   // The clocks below are complete, and all their pushes applied.
   int64_t applied() const;
+  // With synchronous consistency: the clock applied(), if it is complete.
+  std::optional<int64_t> ClockToApply() const;
   int64_t num_workers() const;
   // Workers that have joined and not left: incarnations and names.
   std::vector<std::pair<rpc::Incarnation, std::string>> Workers() const;
   // The workers that a pull at this time waits for, for errors: "for 'w2' at
-  // clock 3 and 'w4' at clock 5 to reach clock 7".
+  // clock 3 to reach clock 7, 'w4' at clock 5 to reach clock 7".
   std::string WaitsFor(rpc::Incarnation worker, WorkerTime time) const;
 
   // --- Files.

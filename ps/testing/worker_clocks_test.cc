@@ -99,6 +99,10 @@ TEST_F(WorkerClocksTest, APullWaitsForWorkersThatAreTooFarBehind) {
   EXPECT_FALSE(CanPull(1, 3));
   EXPECT_THAT(clocks_->WaitsFor(Id(1), {1, 3}),
               HasSubstr("'w2' at clock 0 to reach clock 1"));
+  // Its own pushes must have arrived.
+  EXPECT_EQ(clocks_->WaitsFor(Id(1), {1, 4}),
+            "for 'w2' at clock 0 to reach clock 2, 'w1' at clock 3 to reach "
+            "clock 4");
   EXPECT_TRUE(CanPull(2, 0));
   ASSERT_THAT(Advance(2, 1), IsOk());
   EXPECT_TRUE(CanPull(1, 3));
@@ -213,6 +217,7 @@ TEST_F(WorkerClocksTest, AbandonedClocksDoNotCount) {
   ASSERT_THAT(Advance(2, 1), IsOk());
   EXPECT_EQ(clocks_->completed(), 1);
   EXPECT_TRUE(clocks_->Counts(Id(1), {1, 0}));
+  EXPECT_EQ(clocks_->ClockToApply(), clocks_->applied());
   clocks_->FinishClock();
 }
 
