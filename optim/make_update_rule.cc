@@ -2,20 +2,15 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
-#include <vector>
 
-#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "async/mutex.h"
 #include "async/status_macros.h"
 #include "optim/adadelta.h"
 #include "optim/adagrad.h"
@@ -23,6 +18,7 @@
 #include "optim/adamax.h"
 #include "optim/ftrl.h"
 #include "optim/lamb.h"
+#include "optim/named_factories.h"
 #include "optim/rmsprop.h"
 #include "optim/row_wise_adagrad.h"
 #include "optim/rprop.h"
@@ -34,59 +30,23 @@
 namespace hawser::optim {
 namespace {
 
-constexpr size_t kMaxNameLength = 100;
-
-// The rules of the process, by name.
-class Rules {
- public:
-  Rules()
-      : factories_({{"SGD", MakeSgd},
-                    {"Adam", MakeAdam},
-                    {"AdamW", MakeAdamW},
-                    {"SparseAdam", MakeSparseAdam},
-                    {"Adamax", MakeAdamax},
-                    {"Adagrad", MakeAdagrad},
-                    {"Adadelta", MakeAdadelta},
-                    {"RMSprop", MakeRmsProp},
-                    {"Rprop", MakeRprop},
-                    {"FTRL", MakeFtrl},
-                    {"LAMB", MakeLamb},
-                    {"RowWiseAdagrad", MakeRowWiseAdagrad}}) {}
-
-  // A process has one: rules are code, and that is the process's as well.
-  static Rules& Get() {
-    static Rules& rules = *new Rules();
-    return rules;
-  }
-
-  bool Add(std::string_view name, UpdateRuleFactory factory) {
-    const async::MutexLock lock(&mutex_);
-    return factories_.emplace(name, std::move(factory)).second;
-  }
-
-  // Empty: there is none.
-  UpdateRuleFactory Find(std::string_view name) const {
-    const async::MutexLock lock(&mutex_);
-    const auto found = factories_.find(name);
-    return found == factories_.end() ? UpdateRuleFactory() : found->second;
-  }
-
-  std::vector<std::string> names() const {
-    const async::MutexLock lock(&mutex_);
-    std::vector<std::string> names;
-    for (const auto& [name, factory] : factories_) names.push_back(name);
-    return names;
-  }
-
- private:
-  mutable async::Mutex mutex_;
-  std::map<std::string, UpdateRuleFactory, std::less<>> factories_
-      ABSL_GUARDED_BY(mutex_);
-};
-
-bool IsNameCharacter(char c) {
-  return absl::ascii_isalnum(static_cast<unsigned char>(c)) || c == '_' ||
-         c == '-' || c == '.';
+// A process has one set of rules: they are code, and that is the process's as
+// well.
+NamedFactories<UpdateRuleFactory>& Rules() {
+  static auto& rules = *new NamedFactories<UpdateRuleFactory>(
+      "an update rule", {{"SGD", MakeSgd},
+                         {"Adam", MakeAdam},
+                         {"AdamW", MakeAdamW},
+                         {"SparseAdam", MakeSparseAdam},
+                         {"Adamax", MakeAdamax},
+                         {"Adagrad", MakeAdagrad},
+                         {"Adadelta", MakeAdadelta},
+                         {"RMSprop", MakeRmsProp},
+                         {"Rprop", MakeRprop},
+                         {"FTRL", MakeFtrl},
+                         {"LAMB", MakeLamb},
+                         {"RowWiseAdagrad", MakeRowWiseAdagrad}});
+  return rules;
 }
 
 // Whether a rule is one that its users can store the state of.
@@ -121,11 +81,11 @@ absl::Status CheckMade(const RuleSpec& spec, const UpdateRule* rule) {
 
 absl::StatusOr<std::unique_ptr<UpdateRule>> MakeUpdateRule(
     const RuleSpec& spec) {
-  const UpdateRuleFactory factory = Rules::Get().Find(spec.name);
+  const UpdateRuleFactory factory = Rules().Find(spec.name);
   if (factory == nullptr) {
     return absl::InvalidArgumentError(absl::StrCat(
         "unknown update rule \"", spec.name, "\"; use one of ",
-        absl::StrJoin(Rules::Get().names(), ", "),
+        absl::StrJoin(Rules().names(), ", "),
         ", or give it to optim::RegisterUpdateRule before the worker of this "
         "process is started"));
   }
@@ -136,23 +96,11 @@ absl::StatusOr<std::unique_ptr<UpdateRule>> MakeUpdateRule(
 
 absl::Status RegisterUpdateRule(std::string_view name,
                                 UpdateRuleFactory factory) {
-  if (name.empty() || name.size() > kMaxNameLength ||
-      !std::all_of(name.begin(), name.end(), IsNameCharacter)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("an update rule needs a name of 1 to ", kMaxNameLength,
-                     " letters, digits, '_', '-' and '.'"));
-  }
-  if (factory == nullptr) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "update rule \"", std::string(name), "\" needs a factory"));
-  }
-  if (Rules::Get().Add(name, std::move(factory))) return absl::OkStatus();
-  return absl::AlreadyExistsError(absl::StrCat(
-      "this process has an update rule \"", std::string(name), "\" already"));
+  return Rules().Register(name, std::move(factory));
 }
 
 bool HasUpdateRule(std::string_view name) {
-  return Rules::Get().Find(name) != nullptr;
+  return Rules().Find(name) != nullptr;
 }
 
 }  // namespace hawser::optim

@@ -81,4 +81,14 @@ Tensor CombineGradients(const OrderedKeys& ordered, const Tensor& gradients,
   return combined;
 }
 
+Tensor AddParts(std::vector<Tensor> parts) {
+  Tensor sum = std::move(parts[0]);
+  float* const to = sum.data<float>();
+  for (size_t i = 1; i < parts.size(); ++i) {
+    const float* const from = std::as_const(parts[i]).data<float>();
+    for (int64_t k = 0; k < sum.num_elements(); ++k) to[k] += from[k];
+  }
+  return sum;
+}
+
 }  // namespace hawser::ps

@@ -30,6 +30,10 @@ Tensor ExpandRows(const OrderedKeys& ordered, const std::vector<Tensor>& parts,
 Tensor CombineGradients(const OrderedKeys& ordered, const Tensor& gradients,
                         int64_t width);
 
+// Returns the sum of `parts`, f32 of one shape, contiguous; at least one. It
+// may have the memory of the first.
+Tensor AddParts(std::vector<Tensor> parts);
+
 }  // namespace hawser::ps
 
 #endif  // HAWSER_PS_DISTINCT_ROWS_H_

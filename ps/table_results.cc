@@ -1,6 +1,5 @@
 // Results of read functions: Table::Pull and PullSums with a function.
 
-#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -19,12 +18,14 @@
 #include "ps/route/join_parts.h"
 #include "ps/route/table_location.h"
 #include "ps/service_methods.h"
+#include "ps/storage/table_spec.h"
 #include "ps/storage/worker_clocks.h"
 #include "ps/table.h"
 #include "ps/table_arguments.h"
 #include "ps/table_client.h"
 #include "ps/table_state.h"
 #include "rpc/functions/method.h"
+#include "rpc/functions/service_method.h"
 #include "tensor/shape.h"
 #include "tensor/tensor.h"
 
@@ -55,127 +56,133 @@ absl::StatusOr<int64_t> WidthOf(const std::vector<Tensor>& parts) {
   return width;
 }
 
-template <class Request>
-Request NewRequest(const std::string& table, const PullOptions& options,
-                   WorkerTime time) {
-  Request request;
-  SetTime(time, request);
-  request.set_table(table);
-  request.set_keep_missing(!options.create_missing);
-  request.set_encoding(ToProto(options.encoding));
-  request.set_function(options.function);
-  return request;
-}
+// What one server is asked for.
+struct ResultPart {
+  const std::string* server;
+  // Of the request, without the arguments.
+  std::vector<Tensor> tensors;
+  int64_t num_results;
+};
 
-// The tensors of a request.
-std::vector<Tensor> WithArguments(std::vector<Tensor> tensors,
-                                  const std::vector<Tensor>& arguments) {
-  tensors.insert(tensors.end(), arguments.begin(), arguments.end());
-  return tensors;
+// Asks for all parts. Returns their results, each f32[num_results, width].
+template <class Request, class Reply>
+async::Future<std::vector<Tensor>> CallParts(
+    TableClient& client, const rpc::ServiceMethod<Request, Reply>& method,
+    const Request& request, std::vector<ResultPart> parts,
+    const std::vector<Tensor>& arguments,
+    const rpc::MethodCallOptions& options) {
+  std::vector<async::Future<Tensor>> results;
+  for (ResultPart& part : parts) {
+    part.tensors.insert(part.tensors.end(), arguments.begin(), arguments.end());
+    results.push_back(client
+                          .Call(*part.server, method, request,
+                                std::move(part.tensors), options)
+                          .Then([count = part.num_results](
+                                    absl::StatusOr<rpc::Message<Reply>> reply)
+                                    -> absl::StatusOr<Tensor> {
+                            RETURN_IF_ERROR(reply);
+                            return ResultsOfReply(std::move(reply->tensors),
+                                                  count);
+                          }));
+  }
+  return JoinParts(std::move(results));
 }
 
 }  // namespace
 
+// A call of a read function that was begun.
+struct Table::State::BegunResults {
+  Tensor keys;
+  std::vector<Tensor> arguments;
+  WorkerTime time;
+
+  template <class Request>
+  Request NewRequest(const TableSpec& spec, const PullOptions& options) const {
+    Request request;
+    SetTime(time, request);
+    request.set_table(spec.name);
+    request.set_keep_missing(!options.create_missing);
+    request.set_encoding(ToProto(options.encoding));
+    request.set_function(options.function);
+    return request;
+  }
+};
+
+absl::StatusOr<Table::State::BegunResults> Table::State::BeginResults(
+    const Tensor& keys, const PullOptions& options) const {
+  BegunResults begun;
+  ASSIGN_OR_RETURN(begun.arguments,
+                   CheckArguments(options.function, options.arguments));
+  ASSIGN_OR_RETURN(begun.keys, keys.Contiguous());
+  ASSIGN_OR_RETURN(begun.time, BeginPull());
+  return begun;
+}
+
 async::Future<Tensor> Table::State::PullResults(
     const Tensor& keys, const PullOptions& options) const {
-  const absl::StatusOr<std::vector<Tensor>> arguments =
-      CheckArguments(options.function, options.arguments);
-  if (!arguments.ok()) {
-    return async::MakeReadyFuture<Tensor>(arguments.status());
-  }
-  const absl::StatusOr<Tensor> dense = keys.Contiguous();
-  if (!dense.ok()) return async::MakeReadyFuture<Tensor>(dense.status());
-  const absl::StatusOr<WorkerTime> time = BeginPull();
-  if (!time.ok()) return async::MakeReadyFuture<Tensor>(time.status());
-  auto ordered = std::make_shared<const OrderedKeys>(Numbers(*dense));
-  const auto request = NewRequest<v1::PullRequest>(spec().name, options, *time);
-  const auto send = [state = shared_from_this(), ordered,
-                     arguments = *arguments,
-                     request](const TablePlacement& placement,
-                              const rpc::MethodCallOptions& call) {
-    v1::PullRequest versioned = request;
-    versioned.set_version(placement.route.version);
-    std::vector<async::Future<Tensor>> parts;
-    for (const Part& part : state->Split(placement, *ordered)) {
-      const auto count = static_cast<int64_t>(part.end - part.begin);
-      parts.push_back(
-          state->client()
-              .Call(*part.server, kPullMethod, versioned,
-                    WithArguments({KeysOf(*ordered, part.begin, part.end)},
-                                  arguments),
-                    call)
-              .Then([count](absl::StatusOr<rpc::Message<v1::PullReply>> reply)
-                        -> absl::StatusOr<Tensor> {
-                RETURN_IF_ERROR(reply);
-                return ResultsOfReply(std::move(reply->tensors), count);
-              }));
-    }
-    return JoinParts(std::move(parts));
-  };
+  const absl::StatusOr<BegunResults> begun = BeginResults(keys, options);
+  if (!begun.ok()) return async::MakeReadyFuture<Tensor>(begun.status());
+  auto ordered = std::make_shared<const OrderedKeys>(Numbers(begun->keys));
+  const auto send =
+      [state = shared_from_this(), ordered, arguments = begun->arguments,
+       request = begun->NewRequest<v1::PullRequest>(spec(), options)](
+          const TablePlacement& placement, const rpc::MethodCallOptions& call) {
+        v1::PullRequest versioned = request;
+        versioned.set_version(placement.route.version);
+        std::vector<ResultPart> parts;
+        for (const Part& part : state->Split(placement, *ordered)) {
+          parts.push_back(
+              {.server = part.server,
+               .tensors = {KeysOf(*ordered, part.begin, part.end)},
+               .num_results = static_cast<int64_t>(part.end - part.begin)});
+        }
+        return CallParts(state->client(), kPullMethod, versioned,
+                         std::move(parts), arguments, call);
+      };
   return EndPull(
-      *time, Call<std::vector<Tensor>>(*time, placement(), send)
-                 .Then([ordered = std::move(ordered), keys = *dense](
-                           const absl::StatusOr<std::vector<Tensor>>& results)
-                           -> absl::StatusOr<Tensor> {
-                   RETURN_IF_ERROR(results);
-                   ASSIGN_OR_RETURN(const int64_t width, WidthOf(*results));
-                   return ExpandRows(*ordered, *results, RowsShape(keys, width),
-                                     width);
-                 }));
+      begun->time,
+      Call<std::vector<Tensor>>(begun->time, placement(), send)
+          .Then([ordered = std::move(ordered), keys = begun->keys](
+                    const absl::StatusOr<std::vector<Tensor>>& results)
+                    -> absl::StatusOr<Tensor> {
+            RETURN_IF_ERROR(results);
+            ASSIGN_OR_RETURN(const int64_t width, WidthOf(*results));
+            return ExpandRows(*ordered, *results, RowsShape(keys, width),
+                              width);
+          }));
 }
 
 async::Future<Tensor> Table::State::PullSumsOfResults(
     const Tensor& keys, const PullOptions& options) const {
-  const absl::StatusOr<std::vector<Tensor>> arguments =
-      CheckArguments(options.function, options.arguments);
-  if (!arguments.ok()) {
-    return async::MakeReadyFuture<Tensor>(arguments.status());
-  }
-  const absl::StatusOr<Tensor> dense = keys.Contiguous();
-  if (!dense.ok()) return async::MakeReadyFuture<Tensor>(dense.status());
-  const absl::StatusOr<WorkerTime> time = BeginPull();
-  if (!time.ok()) return async::MakeReadyFuture<Tensor>(time.status());
-  auto request = NewRequest<v1::PullSumsRequest>(spec().name, options, *time);
-  const int64_t num_bags = SumsShape(keys, 1).num_elements();
-  request.set_num_bags(num_bags);
-  const auto send = [state = shared_from_this(), keys = *dense, num_bags,
-                     arguments = *arguments,
+  const absl::StatusOr<BegunResults> begun = BeginResults(keys, options);
+  if (!begun.ok()) return async::MakeReadyFuture<Tensor>(begun.status());
+  auto request = begun->NewRequest<v1::PullSumsRequest>(spec(), options);
+  request.set_num_bags(SumsShape(keys, 1).num_elements());
+  const auto send = [state = shared_from_this(), keys = begun->keys,
+                     arguments = begun->arguments,
                      request](const TablePlacement& placement,
                               const rpc::MethodCallOptions& call) {
     v1::PullSumsRequest versioned = request;
     versioned.set_version(placement.route.version);
-    std::vector<async::Future<Tensor>> parts;
+    std::vector<ResultPart> parts;
     for (BagPart& part : state->SplitBags(placement, keys)) {
-      parts.push_back(
-          state->client()
-              .Call(*part.server, kPullSumsMethod, versioned,
-                    WithArguments({std::move(part.keys), std::move(part.bags)},
-                                  arguments),
-                    call)
-              .Then([num_bags](absl::StatusOr<rpc::Message<v1::PullSumsReply>>
-                                   reply) -> absl::StatusOr<Tensor> {
-                RETURN_IF_ERROR(reply);
-                return ResultsOfReply(std::move(reply->tensors), num_bags);
-              }));
+      parts.push_back({.server = part.server,
+                       .tensors = {std::move(part.keys), std::move(part.bags)},
+                       .num_results = request.num_bags()});
     }
-    return JoinParts(std::move(parts));
+    return CallParts(state->client(), kPullSumsMethod, versioned,
+                     std::move(parts), arguments, call);
   };
   return EndPull(
-      *time,
-      Call<std::vector<Tensor>>(*time, placement(), send)
-          .Then([keys = *dense](const absl::StatusOr<std::vector<Tensor>>& sums)
+      begun->time,
+      Call<std::vector<Tensor>>(begun->time, placement(), send)
+          .Then([keys = begun->keys](absl::StatusOr<std::vector<Tensor>> sums)
                     -> absl::StatusOr<Tensor> {
             RETURN_IF_ERROR(sums);
             ASSIGN_OR_RETURN(const int64_t width, WidthOf(*sums));
-            Tensor total = Tensor::Zeros(SumsShape(keys, width));
-            float* const to = total.data<float>();
-            for (const Tensor& part : *sums) {
-              const float* const from = part.data<float>();
-              for (int64_t k = 0; k < total.num_elements(); ++k) {
-                to[k] += from[k];
-              }
-            }
-            return total;
+            const tensor::Shape shape = SumsShape(keys, width);
+            if (sums->empty()) return Tensor::Zeros(shape);
+            return AddParts(*std::move(sums)).Reshape(shape);
           }));
 }
 

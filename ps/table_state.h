@@ -130,6 +130,9 @@ class Table::State : public std::enable_shared_from_this<State> {
                                     RowEncoding encoding) const;
 
   // Table::Pull and PullSums with a read function; `keys` are checked.
+  struct BegunResults;
+  absl::StatusOr<BegunResults> BeginResults(const Tensor& keys,
+                                            const PullOptions& options) const;
   async::Future<Tensor> PullResults(const Tensor& keys,
                                     const PullOptions& options) const;
   async::Future<Tensor> PullSumsOfResults(const Tensor& keys,

@@ -1,7 +1,5 @@
 // Sums of the rows of bags of keys: Table::PullSums and PushSums.
 
-#include <cstddef>
-#include <cstdint>
 #include <utility>
 #include <vector>
 
@@ -10,6 +8,7 @@
 #include "async/future.h"
 #include "async/status_macros.h"
 #include "proto/ps.pb.h"
+#include "ps/distinct_rows.h"
 #include "ps/route/join_parts.h"
 #include "ps/route/table_location.h"
 #include "ps/row_encoding.h"
@@ -69,15 +68,7 @@ async::Future<Tensor> Table::PullSums(const Tensor& keys,
                            -> absl::StatusOr<Tensor> {
                    RETURN_IF_ERROR(rows);
                    if (rows->empty()) return Tensor::Zeros(shape);
-                   Tensor total = std::move((*rows)[0]);
-                   for (size_t i = 1; i < rows->size(); ++i) {
-                     float* const to = total.data<float>();
-                     const float* const from =
-                         std::as_const((*rows)[i]).data<float>();
-                     for (int64_t k = 0; k < total.num_elements(); ++k)
-                       to[k] += from[k];
-                   }
-                   return total.Reshape(shape);
+                   return AddParts(*std::move(rows)).Reshape(shape);
                  }));
 }
 
