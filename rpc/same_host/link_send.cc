@@ -18,6 +18,9 @@ namespace {
 // total, since copying them twice costs less than a system call.
 constexpr size_t kMaxInlineChunk = size_t{4} << 10;
 constexpr size_t kMaxInlineBytes = size_t{16} << 10;
+// Chunks of a payload that is sent in the frame: a header each is little beside
+// kMaxInlineBytes.
+constexpr size_t kMaxInlineChunks = 1024;
 // Larger chunks up to this size are copied to the heap: two copies cost less
 // than reading the memory of another process.
 constexpr size_t kMaxHeapChunk = size_t{512} << 10;
@@ -52,8 +55,7 @@ bool HasLargeChunks(const Payload& payload) {
     if (chunk.size > kMaxInlineChunk) return true;
     bytes += chunk.size;
   }
-  return bytes > kMaxInlineBytes ||
-         payload.chunks().size() > kMaxInlineBytes / 16;
+  return bytes > kMaxInlineBytes || payload.chunks().size() > kMaxInlineChunks;
 }
 
 }  // namespace
