@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <deque>
 #include <memory>
+#include <optional>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -52,12 +54,22 @@ class Embedding::State {
     return tensor::MulScalar(rows, Share(keys));
   }
 
-  // Starts a push of the gradients of a look-up.
-  absl::Status Push(const Tensor& keys, Tensor gradients) {
+  void SetStep(std::optional<int64_t> step) {
+    const async::MutexLock lock(&mutex_);
+    step_ = step;
+  }
+  std::optional<int64_t> step() const {
+    const async::MutexLock lock(&mutex_);
+    return step_;
+  }
+
+  // Starts a push of the gradients of a look-up of that step.
+  absl::Status Push(const Tensor& keys, Tensor gradients,
+                    std::optional<int64_t> step) {
     if (pooling_ == Pooling::kMean) {
       ASSIGN_OR_RETURN(gradients, tensor::MulScalar(gradients, Share(keys)));
     }
-    const PushOptions options = {.encoding = encoding_};
+    const PushOptions options = {.step = step, .encoding = encoding_};
     async::Future<void> push = pooling_ == Pooling::kNone
                                    ? table_.Push(keys, gradients, options)
                                    : table_.PushSums(keys, gradients, options);
@@ -107,7 +119,8 @@ class Embedding::State {
   const size_t max_under_way_;
   const RowEncoding encoding_;
 
-  async::Mutex mutex_;
+  mutable async::Mutex mutex_;
+  std::optional<int64_t> step_ ABSL_GUARDED_BY(mutex_);
   // The oldest first.
   std::deque<async::Future<void>> under_way_ ABSL_GUARDED_BY(mutex_);
 };
@@ -116,19 +129,22 @@ class Embedding::State {
 class Embedding::Node final : public autograd::Node {
  public:
   Node(std::shared_ptr<State> state, Tensor keys)
-      : state_(std::move(state)), keys_(std::move(keys)) {}
+      : state_(std::move(state)),
+        keys_(std::move(keys)),
+        step_(state_->step()) {}
 
   std::string_view name() const override { return "EmbeddingBackward"; }
 
   absl::StatusOr<std::vector<Tensor>> Apply(
       std::vector<Tensor> gradients) override {
-    RETURN_IF_ERROR(state_->Push(keys_, std::move(gradients[0])));
+    RETURN_IF_ERROR(state_->Push(keys_, std::move(gradients[0]), step_));
     return std::vector<Tensor>();
   }
 
  private:
   const std::shared_ptr<State> state_;
   const Tensor keys_;
+  const std::optional<int64_t> step_;
 };
 
 Embedding::Embedding(Table table, const EmbeddingOptions& options)
@@ -162,6 +178,8 @@ absl::StatusOr<Tensor> Embedding::Finish(Prefetched prefetched) {
       rows, std::make_shared<Node>(state_, std::move(prefetched.keys_)), 0);
   return rows;
 }
+
+void Embedding::SetStep(std::optional<int64_t> step) { state_->SetStep(step); }
 
 absl::Status Embedding::Flush() { return state_->WaitUntil(0); }
 

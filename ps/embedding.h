@@ -3,7 +3,9 @@
 #ifndef HAWSER_PS_EMBEDDING_H_
 #define HAWSER_PS_EMBEDDING_H_
 
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -91,6 +93,10 @@ class Embedding {
   // waits for pushes as well. If the thread records now, but did not at
   // Prefetch, missing rows are created by the push.
   absl::StatusOr<Tensor> Forward(Prefetched prefetched);
+
+  // The step of the training, as PushOptions::step, that the pushes for later
+  // results of Forward send. Unset, as at first: they send none.
+  void SetStep(std::optional<int64_t> step);
 
   // Waits for the pushes of the backward passes that have run; with a
   // synchronous table advance the clock before. Returns the error of a push,

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -18,6 +19,7 @@
 #include "autograd/variable.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "optim/schedule_spec.h"
 #include "ps/storage/table_spec.h"
 #include "ps/table.h"
 #include "ps/table_service.h"
@@ -158,6 +160,33 @@ TEST_F(EmbeddingTest, ALookUpSeesTheUpdatesOfEarlierPasses) {
               std::vector<float>(2, static_cast<float>(1 - step)));
     Backward(rows, Tensor::Ones({1, 2}));
   }
+}
+
+TEST_F(EmbeddingTest, PushesSendTheStepOfTheirLookUp) {
+  const auto table = Table::Create(
+      job_.agent(0),
+      {.name = "halved",
+       .width = 2,
+       .rule = {"SGD", {{"lr", 1}}},
+       .initializer = Initializer::Constant(1),
+       .schedule = optim::ScheduleSpec::Step({.step_size = 10, .gamma = 0.5})},
+      {"w1"});
+  ASSERT_THAT(table, IsOk());
+  Embedding embedding(*table);
+  const auto train = [&] {
+    const Tensor rows = *embedding.Forward(Keys({4}, {1}));
+    embedding.SetStep(0);
+    Backward(rows, Tensor::Ones({1, 2}));
+    return rows.ToVector<float>()[0];
+  };
+  embedding.SetStep(10);
+  EXPECT_EQ(train(), 1);
+  embedding.SetStep(20);
+  EXPECT_EQ(train(), 1 - 0.5);
+  // By the number of the row's updates.
+  embedding.SetStep(std::nullopt);
+  EXPECT_EQ(train(), 1 - 0.5 - 0.25);
+  EXPECT_EQ(train(), 1 - 0.5 - 0.25 - 1);
 }
 
 TEST_F(EmbeddingTest, PushesUnderWayAreAllAppliedAtAFlush) {

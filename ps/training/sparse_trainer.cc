@@ -125,12 +125,13 @@ absl::Status SparseTrainer::JoinClock() {
 
 absl::Status SparseTrainer::EndStep() {
   async::Future<void> step =
-      dense_ != nullptr ? dense_->StepAsync()
+      dense_ != nullptr ? dense_->StepAsync({.step = step_})
                         : async::MakeReadyFuture<void>(absl::OkStatus());
   // Synchronous updates are applied once all trainers have ended the step.
   absl::Status status;
   if (clock_.has_value()) status = clock_->Advance();
   status.Update(std::move(step).Wait());
+  if (step_.has_value()) ++*step_;
   return status;
 }
 
@@ -198,6 +199,7 @@ absl::StatusOr<std::optional<SparseTrainer::Lookup>> SparseTrainer::NextLookup(
 absl::StatusOr<std::vector<Tensor>> SparseTrainer::TakeRows(Lookup& lookup) {
   std::vector<Tensor> rows;
   for (size_t i = 0; i < lookup.rows.size(); ++i) {
+    embeddings_[i].SetStep(step_);
     ASSIGN_OR_RETURN(Tensor taken,
                      embeddings_[i].Forward(std::move(lookup.rows[i])));
     rows.push_back(std::move(taken));

@@ -37,6 +37,10 @@ struct SparseTrainerOptions {
   Consistency consistency = {};
   // Number of trainers, as JoinOptions::num_workers.
   int num_trainers = 1;
+  // If it is set, the schedules of all tables go by the steps of this trainer,
+  // of which the first has this number, as PushOptions::step. For a trainer
+  // that goes on after Restore: the number of steps before.
+  std::optional<int64_t> first_step = std::nullopt;
 };
 
 // Predictions for samples, in their order.
@@ -102,6 +106,7 @@ class SparseTrainer {
                 std::unique_ptr<ParameterSet> dense)
       : model_(model),
         options_(options),
+        step_(options.first_step),
         embeddings_(std::move(embeddings)),
         dense_(std::move(dense)) {}
 
@@ -118,6 +123,8 @@ class SparseTrainer {
 
   SparseModel& model_;
   const SparseTrainerOptions options_;
+  // The present one, if the tables are told of it.
+  std::optional<int64_t> step_;
   // For each table of the model.
   std::vector<Embedding> embeddings_;
   // Null if the model has no dense parameters.

@@ -28,6 +28,7 @@
 #include "nn/module.h"
 #include "optim/adagrad.h"
 #include "optim/rule_spec.h"
+#include "optim/schedule_spec.h"
 #include "optim/sgd.h"
 #include "ps/storage/consistency.h"
 #include "ps/storage/table_spec.h"
@@ -64,7 +65,8 @@ class Products final : public SparseModel {
     return {{.name = "rows",
              .width = width_,
              .rule = optim::Adagrad({.lr = 0.2}),
-             .initializer = Initializer::Normal(0.5, 0.3)}};
+             .initializer = Initializer::Normal(0.5, 0.3),
+             .schedule = schedule_}};
   }
   nn::Module* dense() override { return &offset_; }
   optim::RuleSpec dense_rule() const override {
@@ -98,12 +100,16 @@ class Products final : public SparseModel {
   // The first number of the rows of each step.
   const std::vector<float>& seen() const { return seen_; }
   void set_width(int64_t width) { width_ = width; }
+  void set_schedule(const optim::ScheduleSpec& schedule) {
+    schedule_ = schedule;
+  }
   void set_num_key_tensors(size_t count) { num_key_tensors_ = count; }
 
  private:
   mutable std::vector<float> seen_;
   Offset offset_;
   int64_t width_ = 6;
+  optim::ScheduleSpec schedule_;
   size_t num_key_tensors_ = 1;
 };
 
@@ -114,6 +120,14 @@ data::SampleBatches Batches(data::SampleBatchesOptions options) {
       std::make_unique<data::SyntheticRatings>(data::SyntheticRatingsOptions{
           .num_samples = 30'000, .num_users = 100, .num_items = 50}),
       options);
+}
+
+// Ten steps with the same two rows.
+data::SampleBatches EqualBatches() {
+  return *data::SampleBatches::Create(
+      std::make_unique<data::SyntheticRatings>(data::SyntheticRatingsOptions{
+          .num_samples = 20, .num_users = 1, .num_items = 1}),
+      {.batch_samples = 2});
 }
 
 absl::Status Ignore(int64_t, double) { return absl::OkStatus(); }
@@ -204,16 +218,24 @@ TEST_F(SparseTrainerTest, SynchronousTrainingDoesNotDependOnTimingOrServers) {
 TEST_F(SparseTrainerTest, AClockedStepSeesTheUpdateOfTheStepBefore) {
   const auto trainer =
       Create(0, {.consistency = Consistency::BoundedStaleness(0)});
-  // All steps have the same two rows.
-  auto batches = data::SampleBatches::Create(
-      std::make_unique<data::SyntheticRatings>(data::SyntheticRatingsOptions{
-          .num_samples = 20, .num_users = 1, .num_items = 1}),
-      {.batch_samples = 2});
-  ASSERT_THAT(batches, IsOk());
-  ASSERT_THAT(trainer->Train(*std::move(batches), Ignore), IsOk());
+  ASSERT_THAT(trainer->Train(EqualBatches(), Ignore), IsOk());
   const std::vector<float>& seen = models_[0]->seen();
   ASSERT_EQ(seen.size(), 10u);
   for (size_t i = 1; i < seen.size(); ++i) EXPECT_NE(seen[i], seen[i - 1]) << i;
+}
+
+TEST_F(SparseTrainerTest, SchedulesGoByTheStepsOfTheTrainer) {
+  // The rate is zero from step 5 on.
+  models_[0]->set_schedule(optim::ScheduleSpec::Polynomial({.total_steps = 5}));
+  const auto trainer = Create(
+      0, {.consistency = Consistency::BoundedStaleness(0), .first_step = 3});
+  ASSERT_THAT(trainer->Train(EqualBatches(), Ignore), IsOk());
+  const std::vector<float>& seen = models_[0]->seen();
+  ASSERT_EQ(seen.size(), 10u);
+  for (size_t i = 1; i < seen.size(); ++i) {
+    // The update of step i + 2.
+    EXPECT_EQ(seen[i] != seen[i - 1], i + 2 < 5) << i;
+  }
 }
 
 TEST_F(SparseTrainerTest, EachStepIsReported) {
