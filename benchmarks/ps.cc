@@ -76,8 +76,8 @@
 #include "optim/make_update_rule.h"
 #include "optim/row_wise_adagrad.h"
 #include "optim/update_rule.h"
+#include "ps/storage/snapshot/table_file.h"
 #include "ps/storage/sparse_table.h"
-#include "ps/storage/table_file.h"
 #include "ps/storage/table_spec.h"
 #include "ps/table.h"
 #include "tensor/tensor.h"
@@ -311,7 +311,7 @@ absl::Status RunSnapshot() {
     const auto begin = std::chrono::steady_clock::now();
     std::chrono::duration<double> spent{};
     std::thread writer([&] {
-      size = ps::WriteTableFile(*table, 1, /*log=*/0, path);
+      size = ps::WriteTableFile(*table, {}, path);
       spent = std::chrono::steady_clock::now() - begin;
       done = true;
     });

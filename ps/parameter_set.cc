@@ -261,10 +261,10 @@ absl::Status ParameterSet::Load(const std::string& path) {
 }
 
 async::Future<TableSize> ParameterSet::SaveSnapshot(
-    const std::string& name) const {
+    const std::string& name, const SaveOptions& options) const {
   std::vector<async::Future<TableSize>> saved;
   for (const Part& part : parts_) {
-    saved.push_back(part.table.table().Save(name));
+    saved.push_back(part.table.table().Save(name, options));
   }
   return async::JoinAll(std::move(saved))
       .Then([](const absl::StatusOr<std::vector<TableSize>>& sizes)

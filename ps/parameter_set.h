@@ -129,7 +129,8 @@ class ParameterSet {
 
   // Writes the parameters and the state of the rules to the snapshot
   // directories of the servers, as Table::Save.
-  async::Future<TableSize> SaveSnapshot(const std::string& name) const;
+  async::Future<TableSize> SaveSnapshot(const std::string& name,
+                                        const SaveOptions& options = {}) const;
 
  private:
   // Parameters of one table, in its order.

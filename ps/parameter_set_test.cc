@@ -234,7 +234,9 @@ TEST_F(ParameterSetTest, SnapshotContinuesOnOtherServers) {
     ASSERT_THAT(on.Step(), IsOk());
   };
   train(*model, *set);
-  ASSERT_THAT(set->SaveSnapshot("one").Wait(), IsOk());
+  ASSERT_THAT(set->SaveSnapshot("full").Wait(), IsOk());
+  train(*model, *set);
+  ASSERT_THAT(set->SaveSnapshot("one", {.base = "full"}).Wait(), IsOk());
   train(*model, *set);
   const auto restored = Model(2);
   const absl::StatusOr<std::unique_ptr<ParameterSet>> again =

@@ -128,7 +128,7 @@ absl::StatusOr<TableSize> TotalOf(
 // written, and the error is that of a moved table; if only some have it, their
 // files must not be mixed with those of the next version.
 absl::StatusOr<TableSize> SizeOfSaved(
-    const std::string& table,
+    const std::string& table, const std::string& base,
     const std::vector<absl::StatusOr<rpc::Message<v1::SaveTableReply>>>&
         parts) {
   TableSize size;
@@ -148,6 +148,12 @@ absl::StatusOr<TableSize> SizeOfSaved(
                      "another name"));
   }
   RETURN_IF_ERROR(error);
+  for (const auto& part : parts) {
+    if (part->body.base_snapshot() == parts[0]->body.base_snapshot()) continue;
+    return absl::DataLossError(absl::StrCat(
+        "the servers' files of snapshot \"", base,
+        "\" are of different saves: save a snapshot without a base"));
+  }
   return size;
 }
 
@@ -253,29 +259,32 @@ absl::StatusOr<Table> Table::Open(rpc::Agent& agent, const std::string& name,
       std::move(client), spec, TableRoute{version, std::move(servers)}));
 }
 
-async::Future<TableSize> Table::Save(const std::string& name) const {
+async::Future<TableSize> Table::Save(const std::string& name,
+                                     const SaveOptions& options) const {
   using Reply = rpc::Message<v1::SaveTableReply>;
-  return state_->location().Call<TableSize>([state = state_, name](
-                                                const TablePlacement& placement,
-                                                const rpc::MethodCallOptions&) {
-    v1::SaveTableRequest request;
-    request.set_table(state->spec().name);
-    request.set_version(placement.route.version);
-    request.set_name(name);
-    request.set_snapshot(rpc::ToNumber(rpc::NewIncarnation()));
-    std::vector<async::Future<Reply>> replies;
-    for (const std::string& server : placement.servers()) {
-      replies.push_back(state->client().Call(server, kSaveTableMethod, request,
-                                             {}, {.timeout = kFileTimeout}));
-    }
-    return async::JoinAllSettled(std::move(replies))
-        .Then([table = request.table()](
-                  const absl::StatusOr<std::vector<absl::StatusOr<Reply>>>&
-                      settled) -> absl::StatusOr<TableSize> {
-          RETURN_IF_ERROR(settled);
-          return SizeOfSaved(table, *settled);
-        });
-  });
+  return state_->location().Call<TableSize>(
+      [state = state_, name, base = options.base](
+          const TablePlacement& placement, const rpc::MethodCallOptions&) {
+        v1::SaveTableRequest request;
+        request.set_table(state->spec().name);
+        request.set_version(placement.route.version);
+        request.set_name(name);
+        request.set_base(base);
+        request.set_snapshot(rpc::ToNumber(rpc::NewIncarnation()));
+        std::vector<async::Future<Reply>> replies;
+        for (const std::string& server : placement.servers()) {
+          replies.push_back(state->client().Call(server, kSaveTableMethod,
+                                                 request, {},
+                                                 {.timeout = kFileTimeout}));
+        }
+        return async::JoinAllSettled(std::move(replies))
+            .Then([table = request.table(), base](
+                      const absl::StatusOr<std::vector<absl::StatusOr<Reply>>>&
+                          settled) -> absl::StatusOr<TableSize> {
+              RETURN_IF_ERROR(settled);
+              return SizeOfSaved(table, base, *settled);
+            });
+      });
 }
 
 const TableSpec& Table::spec() const { return state_->spec(); }

@@ -56,6 +56,14 @@ struct AssignOptions {
   bool keep_existing = false;
 };
 
+struct SaveOptions {
+  // Name of an earlier snapshot. The new one has only what changed since, and
+  // restores together with it. It may be an increment as well: 64 follow a
+  // snapshot with all rows. Base the next increment on the last snapshot whose
+  // Save was OK. Empty: all rows are written.
+  std::string base = {};
+};
+
 struct TableSize {
   int64_t rows = 0;
   // Memory on the servers.
@@ -200,13 +208,22 @@ class Table {
   //   kAborted             the table was restored meanwhile: save it again,
   //                        under another name.
   //   Errors of the servers' file systems, which name the file.
-  async::Future<TableSize> Save(const std::string& name) const;
+  //
+  // With SaveOptions::base also:
+  //   kNotFound            a server does not have the base.
+  //   kFailedPrecondition  a server does not know what changed since, or the
+  //                        chain is too long: save a snapshot without a base.
+  //   kDataLoss            the servers' files of the base are of different
+  //                        saves; the new snapshot cannot be restored.
+  async::Future<TableSize> Save(const std::string& name,
+                                const SaveOptions& options = {}) const;
 
   // Replaces the table by its next version, with the rows of the snapshot
   // `snapshot`, on any number of servers, which must see the files of all
-  // servers that saved it. Pushes after the snapshot are gone, except for those
-  // under way, which are applied once to the new version. Servers that had the
-  // table drop it, or do so when they start again.
+  // servers that saved it, and of the snapshots that it continues. Pushes after
+  // the snapshot are gone, except for those under way, which are applied once
+  // to the new version. Servers that had the table drop it, or do so when they
+  // start again.
   //
   // All servers read the files first; after the errors below the table is as
   // before. Once the store records the new version, each server takes it: after

@@ -106,6 +106,84 @@ TEST_F(TableSnapshotTest, BadSnapshotsAreRefused) {
   EXPECT_EQ(Rows(table), 100);
 }
 
+class TableIncrementTest : public TableTestFixture {
+ protected:
+  TableIncrementTest() { std::filesystem::remove_all(Snapshots()); }
+
+  void Push(int64_t begin, int64_t end) {
+    std::vector<int64_t> keys;
+    for (int64_t key = begin; key < end; ++key) keys.push_back(key);
+    ASSERT_THAT(
+        table_->Push(Keys(keys), Tensor::Full({end - begin, 2}, -1)).Wait(),
+        IsOk());
+  }
+  std::vector<float> RowsOn(const std::string& snapshot,
+                            const std::vector<std::string>& servers) {
+    const absl::StatusOr<Table> restored =
+        Table::Restore(job_.agent(0), "t", snapshot, servers);
+    EXPECT_THAT(restored, IsOk());
+    return restored.ok() ? Pull(*restored, kKeys) : std::vector<float>();
+  }
+  // The file of the second server.
+  static std::string FileOf(const std::string& snapshot) {
+    return Snapshots() + "/" + snapshot + "/t.341-341.rows";
+  }
+
+  const std::vector<int64_t> kKeys = OrderedKeysBelow(600);
+  std::unique_ptr<Table> table_;
+
+  void SetUp() override {
+    TableTestFixture::SetUp();
+    table_ = std::make_unique<Table>(
+        Create({.name = "t", .width = 2, .rule = {"Adagrad", {{"lr", 0.1}}}}));
+  }
+};
+
+// Also after a save that failed on one of the servers.
+TEST_F(TableIncrementTest, IncrementsHaveWhatChangedAndRestoreOntoAnyServers) {
+  Push(0, 500);
+  ASSERT_THAT(table_->Save("full").Wait(), IsOk());
+  Push(100, 150);
+  std::filesystem::create_directories(FileOf("failed") + "/in-the-way");
+  EXPECT_FALSE(table_->Save("failed", {.base = "full"}).Wait().ok());
+  // Servers that have a part of it do not help: the base is not complete.
+  EXPECT_FALSE(table_->Save("on-failed", {.base = "failed"}).Wait().ok());
+  Push(490, 600);
+  const absl::StatusOr<TableSize> first =
+      table_->Save("first", {.base = "full"}).Wait();
+  ASSERT_THAT(first, IsOk());
+  EXPECT_EQ(first->rows, 50 + 110);
+  Push(0, 10);
+  const absl::StatusOr<TableSize> second =
+      table_->Save("second", {.base = "first"}).Wait();
+  ASSERT_THAT(second, IsOk());
+  EXPECT_EQ(second->rows, 10);
+  const std::vector<float> rows = Pull(*table_, kKeys);
+  EXPECT_EQ(RowsOn("second", {"w1"}), rows);
+  EXPECT_EQ(RowsOn("second", {"w3", "w0"}), rows);
+  EXPECT_EQ(RowsOn("second", {"w3", "w1", "w0", "w2"}), rows);
+}
+
+TEST_F(TableIncrementTest, ABaseThatServersDoNotShareIsRefused) {
+  Push(0, 500);
+  EXPECT_THAT(table_->Save("first", {.base = "full"}).Wait(),
+              StatusIs(absl::StatusCode::kNotFound, HasSubstr("\"full\"")));
+  ASSERT_THAT(table_->Save("full").Wait(), IsOk());
+  // One server has the file of an earlier save.
+  std::filesystem::copy_file(FileOf("full"), FileOf("full") + ".copy");
+  ASSERT_THAT(table_->Save("full").Wait(), IsOk());
+  std::filesystem::rename(FileOf("full") + ".copy", FileOf("full"));
+  EXPECT_THAT(table_->Save("first", {.base = "full"}).Wait(),
+              StatusIs(absl::StatusCode::kDataLoss,
+                       HasSubstr("are of different saves")));
+  ASSERT_THAT(table_->Save("full").Wait(), IsOk());
+  ASSERT_THAT(Table::Restore(job_.agent(0), "t", "full", Servers()).status(),
+              IsOk());
+  EXPECT_THAT(table_->Save("first", {.base = "full"}).Wait(),
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       HasSubstr("save a snapshot without a base")));
+}
+
 TEST(TableWithoutDirectoryTest, SaysWhatIsMissing) {
   rpc::TestJob job;
   job.StartAll(1, [](int, rpc::AgentOptions& options) {

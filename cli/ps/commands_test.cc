@@ -226,6 +226,23 @@ TEST_F(PsCommandsTest, RestoreReplacesATableByItsSnapshot) {
   EXPECT_EQ(PsJson({"snapshot", "users", "two"}).size(), 2u);
 }
 
+TEST_F(PsCommandsTest, AnIncrementRestoresWithItsBase) {
+  Start();
+  const ps::Table users = CreateTable("users", {"ps1", "ps0"});
+  Push(users);
+  PsJson({"snapshot", "users", "full"});
+  EXPECT_EQ(PsJson({"snapshot", "users", "same", "--base=full"})[0]["rows"], 0);
+  Push(users);
+  const json saved = PsJson({"snapshot", "users", "more", "--base=same"});
+  EXPECT_EQ(saved[0]["rows"].get<int>() + saved[1]["rows"].get<int>(), 10);
+  Push(users);
+  PsJson({"restore", "users", "more"});
+  EXPECT_EQ(Weight(users), 2);
+  const Outcome refused = Ps({"snapshot", "users", "next", "--base=more"});
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_THAT(refused.err, HasSubstr("save a snapshot without a base"));
+}
+
 TEST_F(PsCommandsTest, ExportWritesATableOfASnapshot) {
   Start();
   Push(CreateTable("users", {"ps1", "ps0"}));

@@ -9,7 +9,7 @@
 #include "async/status_macros.h"
 #include "ps/storage/disk/rocksdb_storage.h"
 #include "ps/storage/disk/row_disk.h"
-#include "ps/storage/snapshot_directory.h"
+#include "ps/storage/snapshot/snapshot_directory.h"
 #include "ps/storage/sparse_table.h"
 #include "ps/storage/table_export.h"
 

@@ -34,6 +34,7 @@ struct SnapshotFlags {
   JobFlags job;
   std::string table;
   std::string name;
+  std::string base;
   std::vector<std::string> servers;
   double max_time_s = 3600;
   bool as_json = false;
@@ -82,6 +83,7 @@ absl::Status Save(const SnapshotFlags& flags, const CommandContext& context) {
   request.set_name(flags.name);
   request.set_snapshot(rpc::ToNumber(rpc::NewIncarnation()));
   request.set_keep_existing(true);
+  request.set_base(flags.base);
   std::vector<const TableServer*> servers;
   for (const TablePart& part : parts) servers.push_back(part.server);
   ASSIGN_OR_RETURN(
@@ -91,6 +93,12 @@ absl::Status Save(const SnapshotFlags& flags, const CommandContext& context) {
                   flags.max_time()));
   Table table{.columns = {"server", "rows", "bytes"}};
   for (size_t i = 0; i < servers.size(); ++i) {
+    if (replies[i].base_snapshot() != replies[0].base_snapshot()) {
+      return absl::DataLossError(absl::StrCat(
+          "the files of snapshot \"", flags.base, "\" of servers '",
+          servers[0]->worker.name, "' and '", servers[i]->worker.name,
+          "' are of different saves: save a snapshot without --base"));
+    }
     table.rows.push_back({servers[i]->worker.name, replies[i].num_rows(),
                           replies[i].num_bytes()});
   }
@@ -261,6 +269,11 @@ void AddPsSnapshot(CLI::App& ps, CommandContext& context) {
       "snapshot",
       "Write a table to a new snapshot, in the snapshot directories of its "
       "servers. Training goes on.");
+  command
+      .add_option("--base", flags->base,
+                  "An earlier snapshot: the new one has only what changed "
+                  "since, and restores together with it.")
+      ->type_name("NAME");
   AddFlags(command, *flags);
   command.callback(
       [flags, &context] { context.outcome = Save(*flags, context); });

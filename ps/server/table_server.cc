@@ -20,9 +20,9 @@
 #include "ps/storage/logged_table.h"
 #include "ps/storage/push_log.h"
 #include "ps/storage/retention/retention_counts.h"
+#include "ps/storage/snapshot/table_file.h"
 #include "ps/storage/sparse_table.h"
 #include "ps/storage/table_codec.h"
-#include "ps/storage/table_file.h"
 #include "ps/storage/table_spec.h"
 #include "ps/storage/table_statistics.h"
 #include "ps/table_metrics.h"
@@ -160,18 +160,26 @@ absl::StatusOr<v1::SaveTableReply> TableServer::Save(
     RETURN_IF_ERROR(snapshots_.CheckNew(found->table(), request.name(),
                                         request.snapshot()));
   }
+  TableFileOptions options{.snapshot = request.snapshot()};
+  if (!request.base().empty()) {
+    ASSIGN_OR_RETURN(options.base,
+                     snapshots_.BaseOf(found->table(), request.base()));
+  }
   const absl::Time start = absl::Now();
   ASSIGN_OR_RETURN(
       const TableFileSize size,
       found->Save([&](const SparseTable& rows, int64_t log, std::string& path) {
-        return snapshots_.Save(rows, request.name(), request.snapshot(), log,
-                               path);
+        options.log = log;
+        return snapshots_.Save(rows, request.name(), options, path);
       }));
   const absl::Time end = absl::Now();
   found->statistics().RecordSnapshot({request.name(), end, end - start});
   v1::SaveTableReply reply;
   reply.set_num_rows(size.rows);
   reply.set_num_bytes(size.bytes);
+  if (options.base.has_value()) {
+    reply.set_base_snapshot(options.base->snapshot);
+  }
   return reply;
 }
 

@@ -20,7 +20,7 @@
 #include "ps/storage/logged_table.h"
 #include "ps/storage/push_log.h"
 #include "ps/storage/push_observer.h"
-#include "ps/storage/snapshot_directory.h"
+#include "ps/storage/snapshot/snapshot_directory.h"
 #include "ps/storage/sparse_table.h"
 #include "ps/table_limits.h"
 #include "rpc/identity/worker_info.h"

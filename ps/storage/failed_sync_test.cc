@@ -20,8 +20,8 @@
 #include "ps/storage/logged_table.h"
 #include "ps/storage/push_log.h"
 #include "ps/storage/recovery_directory.h"
+#include "ps/storage/snapshot/table_file.h"
 #include "ps/storage/sparse_table.h"
-#include "ps/storage/table_file.h"
 #include "ps/storage/table_partition.h"
 #include "ps/storage/table_spec.h"
 #include "rpc/identity/worker_info.h"
@@ -91,7 +91,7 @@ class FailedSyncTest : public testing::Test {
     return table_->Save(
         [&](const SparseTable& rows, int64_t log, std::string& path) {
           path = SnapshotPath(name);
-          return WriteTableFile(rows, 1, log, path);
+          return WriteTableFile(rows, {.snapshot = 1, .log = log}, path);
         });
   }
 
@@ -167,9 +167,10 @@ TEST_F(FailedSyncTest, ASnapshotSucceedsOnceTheDiskWorksAgain) {
 
 TEST_F(FailedSyncTest, AFileThatCannotBeWrittenIsNamed) {
   disk_fails = true;
-  EXPECT_THAT(WriteTableFile(table_->table(), 1, 0, SnapshotPath("file")),
-              StatusIs(absl::StatusCode::kUnavailable,
-                       HasSubstr(SnapshotPath("file"))));
+  EXPECT_THAT(
+      WriteTableFile(table_->table(), {.snapshot = 1}, SnapshotPath("file")),
+      StatusIs(absl::StatusCode::kUnavailable,
+               HasSubstr(SnapshotPath("file"))));
   EXPECT_FALSE(std::filesystem::exists(SnapshotPath("file")));
 }
 

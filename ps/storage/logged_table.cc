@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <shared_mutex>
 #include <string>
 #include <system_error>
@@ -24,8 +25,9 @@
 #include "ps/storage/push_log.h"
 #include "ps/storage/recovery_directory.h"
 #include "ps/storage/retention/row_retention.h"
+#include "ps/storage/snapshot/rows_files.h"
+#include "ps/storage/snapshot/table_file.h"
 #include "ps/storage/sparse_table.h"
-#include "ps/storage/table_file.h"
 #include "ps/storage/table_partition.h"
 #include "ps/storage/worker_clocks.h"
 
@@ -119,11 +121,12 @@ absl::StatusOr<std::shared_ptr<LoggedTable>> LoggedTable::Create(
     if (!logs.empty()) number = std::max(number, *logs.rbegin() + 1);
     if (!rows.empty()) number = std::max(number, *rows.rbegin() + 1);
   }
-  RETURN_IF_ERROR(WriteTableFile(*logged->table_, 0, number,
+  RETURN_IF_ERROR(WriteTableFile(*logged->table_, {.log = number},
                                  directory->RowsPath(name, number)));
   RETURN_IF_ERROR(logged->BeginLog(number));
   logged->last_rows_ = number;
-  RETURN_IF_ERROR(directory->RemoveBefore(name, number));
+  logged->rows_files_.Add(number, logged->Info(number));
+  RETURN_IF_ERROR(directory->Keep(name, number, {number}));
   return logged;
 }
 
@@ -233,10 +236,21 @@ absl::StatusOr<TableFileSize> LoggedTable::Save(
   std::string path;
   if (clocks_ != nullptr) table_->AdvanceClock(clocks_->applied());
   if (directory_ == nullptr) return save(*table_, 0, path);
-  const std::string& name = table_->spec().name;
   const int64_t number = number_ + 1;
   RETURN_IF_ERROR(BeginLog(number));
   ASSIGN_OR_RETURN(const TableFileSize size, save(*table_, number, path));
+  RETURN_IF_ERROR(KeepRows(number, path));
+  return size;
+}
+
+absl::Status LoggedTable::KeepRows(int64_t number, const std::string& path) {
+  const std::string& name = table_->spec().name;
+  ASSIGN_OR_RETURN(const TableFileInfo info, ReadTableFileInfo(path));
+  RowsFiles files = rows_files_;
+  files.Add(number, info);
+  const std::vector<int64_t> chain = files.ChainOf(number);
+  // The logs from last_rows_ on are still there.
+  if (chain.empty()) return absl::OkStatus();
   std::error_code error;
   std::filesystem::create_hard_link(path, directory_->RowsPath(name, number),
                                     error);
@@ -246,9 +260,12 @@ absl::StatusOr<TableFileSize> LoggedTable::Save(
                                                name, "\": ", error.message()));
   }
   // If the new file is damaged, the one before and its logs are still there.
-  const int64_t oldest = std::exchange(last_rows_, number);
-  RETURN_IF_ERROR(directory_->RemoveBefore(name, oldest));
-  return size;
+  const int64_t before = std::exchange(last_rows_, number);
+  std::set<int64_t> kept(chain.begin(), chain.end());
+  for (const int64_t other : files.ChainOf(before)) kept.insert(other);
+  files.Keep(kept);
+  rows_files_ = files;
+  return directory_->Keep(name, before, kept);
 }
 
 }  // namespace hawser::ps

@@ -19,8 +19,9 @@
 #include "ps/storage/push_log.h"
 #include "ps/storage/push_observer.h"
 #include "ps/storage/recovery_directory.h"
+#include "ps/storage/snapshot/rows_files.h"
+#include "ps/storage/snapshot/table_file.h"
 #include "ps/storage/sparse_table.h"
-#include "ps/storage/table_file.h"
 #include "ps/storage/table_partition.h"
 #include "ps/storage/table_statistics.h"
 #include "ps/storage/worker_clocks.h"
@@ -82,7 +83,9 @@ class LoggedTable {
 
   // Calls `save` with the number of a log that begins at this moment, to write
   // the rows to a file, whose path it returns. A later recovery begins with
-  // that file. Without logs the number is 0. Call by one thread at a time.
+  // that file, or, if that is an increment of a file which is no longer kept
+  // for the recovery, as it would have without. Without logs the number is 0.
+  // Call by one thread at a time.
   absl::StatusOr<TableFileSize> Save(
       absl::FunctionRef<absl::StatusOr<TableFileSize>(
           const SparseTable& table, int64_t log, std::string& path)>
@@ -94,6 +97,8 @@ class LoggedTable {
   LoggedTable(std::unique_ptr<SparseTable> table,
               const RecoveryDirectory* directory, PushLogging logging);
 
+  // Keeps a file of rows, and what a recovery needs if it is damaged.
+  absl::Status KeepRows(int64_t number, const std::string& path);
   static absl::StatusOr<std::shared_ptr<LoggedTable>> RecoverOne(
       const RecoveryDirectory& directory, const std::string& name,
       const RecoveryDirectory::Numbers& numbers, PushLogging logging,
@@ -130,8 +135,9 @@ class LoggedTable {
   std::shared_mutex mutex_;
   std::unique_ptr<PushLog> log_;
   int64_t number_ = 0;
-  // The log at which the last file of rows begins.
+  // The log at which the last file of rows begins, and the files that are kept.
   int64_t last_rows_ = 0;
+  RowsFiles rows_files_;
 };
 
 }  // namespace hawser::ps

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -15,8 +16,9 @@
 #include "ps/storage/logged_table.h"
 #include "ps/storage/push_log.h"
 #include "ps/storage/recovery_directory.h"
+#include "ps/storage/snapshot/rows_files.h"
+#include "ps/storage/snapshot/table_file.h"
 #include "ps/storage/sparse_table.h"
-#include "ps/storage/table_file.h"
 #include "ps/storage/table_partition.h"
 #include "ps/storage/worker_clocks.h"
 #include "telemetry/log.h"
@@ -35,11 +37,35 @@ absl::StatusOr<std::unique_ptr<SparseTable>> NewTable(
   return table;
 }
 
+// Adds the files whose header can be read.
+RowsFiles FindRowsFiles(const RecoveryDirectory& directory,
+                        const std::string& name,
+                        const std::set<int64_t>& numbers) {
+  RowsFiles files;
+  for (const int64_t number : numbers) {
+    const auto info = ReadTableFileInfo(directory.RowsPath(name, number));
+    if (info.ok()) files.Add(number, *info);
+  }
+  return files;
+}
+
+// The rows of file `number`, with those of the files that it continues.
 absl::StatusOr<std::unique_ptr<SparseTable>> ReadRows(
-    const std::string& path, const SparseTableOptions& options) {
+    const RecoveryDirectory& directory, const std::string& name, int64_t number,
+    const RowsFiles& files, const SparseTableOptions& options) {
+  const std::string path = directory.RowsPath(name, number);
   ASSIGN_OR_RETURN(const TableFileInfo info, ReadTableFileInfo(path));
+  std::vector<std::string> paths;
+  for (const int64_t link : files.ChainOf(number)) {
+    paths.push_back(directory.RowsPath(name, link));
+  }
+  if (paths.empty()) {
+    return absl::DataLossError(
+        absl::StrCat(path, " is an increment of snapshot \"", info.base->name,
+                     "\", whose file is missing or damaged"));
+  }
   ASSIGN_OR_RETURN(std::unique_ptr<SparseTable> table, NewTable(info, options));
-  RETURN_IF_ERROR(ReadTableFile(path, *table));
+  RETURN_IF_ERROR(ReadTableFiles(paths, *table, ReadFor::kRecovery));
   return table;
 }
 
@@ -156,12 +182,13 @@ absl::StatusOr<std::shared_ptr<LoggedTable>> LoggedTable::RecoverOne(
   std::unique_ptr<SparseTable> table;
   int64_t first = 0;
   absl::Status damage;
+  const RowsFiles files = FindRowsFiles(directory, name, numbers.rows);
   const std::vector<int64_t> newest_first(numbers.rows.rbegin(),
                                           numbers.rows.rend());
   for (int64_t number : newest_first) {
     first = number;
     absl::StatusOr<std::unique_ptr<SparseTable>> read =
-        ReadRows(directory.RowsPath(name, first), options);
+        ReadRows(directory, name, first, files, options);
     if (read.ok()) {
       table = *std::move(read);
       break;
@@ -190,6 +217,7 @@ absl::StatusOr<std::shared_ptr<LoggedTable>> LoggedTable::RecoverOne(
     RETURN_IF_ERROR(PushLog::Replay(directory.LogPath(name, last), recovery));
   }
   logged->last_rows_ = first;
+  logged->rows_files_ = files;
   RETURN_IF_ERROR(logged->BeginLog(last + 1));
   return logged;
 }

@@ -31,7 +31,7 @@
 #include "proto/table_files.pb.h"
 #include "ps/storage/record.h"
 #include "ps/storage/rows/push_rate.h"
-#include "ps/storage/table_file.h"
+#include "ps/storage/snapshot/table_file.h"
 #include "ps/storage/table_partition.h"
 #include "ps/storage/worker_clocks.h"
 #include "rpc/identity/worker_info.h"

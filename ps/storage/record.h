@@ -24,9 +24,9 @@
 namespace hawser::ps {
 
 enum class RecordKind : uint32_t {
-  kHeader = 1,     // TableFileHeader of proto/ps.proto.
+  kHeader = 1,     // TableFileHeader of proto/table_files.proto.
   kPartition = 2,  // TablePartitionHeader.
-  kRows = 3,       // Rows, as TablePartition::Export gives them.
+  kRows = 3,       // Rows, as in PartitionCopy::rows.
   kEnd = 4,        // TableFileEnd.
   // Changes of rows: ps/storage/push_log.h.
   kPush = 5,
@@ -34,6 +34,8 @@ enum class RecordKind : uint32_t {
   kAssignMissing = 7,
   kClocks = 8,  // TableClocks.
   kClock = 9,   // ClockEvent.
+  // Of an increment: keys that have lost their rows, 8 bytes each.
+  kRemoved = 10,
 };
 
 inline constexpr size_t kMagicBytes = 8;

@@ -90,17 +90,20 @@ std::string RecoveryDirectory::RowsPath(const std::string& table,
                       number, kRowsSuffix);
 }
 
-absl::Status RecoveryDirectory::RemoveBefore(const std::string& table,
-                                             int64_t number) const {
+absl::Status RecoveryDirectory::Keep(const std::string& table,
+                                     int64_t first_log,
+                                     const std::set<int64_t>& rows) const {
   ASSIGN_OR_RETURN(const auto tables, List());
   const auto found = tables.find(table);
   if (found == tables.end()) return absl::OkStatus();
   std::error_code error;
   for (int64_t old : found->second.logs) {
-    if (old < number) std::filesystem::remove(LogPath(table, old), error);
+    if (old < first_log) std::filesystem::remove(LogPath(table, old), error);
   }
   for (int64_t old : found->second.rows) {
-    if (old < number) std::filesystem::remove(RowsPath(table, old), error);
+    if (!rows.contains(old)) {
+      std::filesystem::remove(RowsPath(table, old), error);
+    }
   }
   return error ? Failed("remove old files from", path_, error)
                : absl::OkStatus();

@@ -37,8 +37,10 @@ class RecoveryDirectory {
   std::string LogPath(const std::string& table, int64_t number) const;
   std::string RowsPath(const std::string& table, int64_t number) const;
 
-  // Removes files of the table with lower numbers.
-  absl::Status RemoveBefore(const std::string& table, int64_t number) const;
+  // Removes logs of the table with lower numbers than `first_log`, and files of
+  // rows with other numbers than `rows`.
+  absl::Status Keep(const std::string& table, int64_t first_log,
+                    const std::set<int64_t>& rows) const;
 
  private:
   const std::string path_;

@@ -29,4 +29,11 @@ RowLayout::RowLayout(size_t width, tensor::DType dtype,
   bytes_ = end;
 }
 
+RowLayout RowLayout::OfUses() {
+  RowLayout layout;
+  layout.has_use_ = true;
+  layout.bytes_ = 4;
+  return layout;
+}
+
 }  // namespace hawser::ps

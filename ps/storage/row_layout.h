@@ -25,6 +25,9 @@ class RowLayout {
   RowLayout(size_t width, tensor::DType dtype, const optim::UpdateRule& rule,
             bool counts_updates, bool has_use);
 
+  // Of rows that have a RowUse and nothing else.
+  static RowLayout OfUses();
+
   // Number of weights.
   size_t width() const { return width_; }
   // f32, f16 or bf16.
@@ -63,15 +66,17 @@ class RowLayout {
   }
 
  private:
-  size_t width_;
-  tensor::DType dtype_;
-  size_t weight_bytes_;
-  size_t num_slots_;
+  RowLayout() = default;
+
+  size_t width_ = 0;
+  tensor::DType dtype_ = tensor::DType::kF32;
+  size_t weight_bytes_ = 0;
+  size_t num_slots_ = 0;
   std::array<size_t, optim::kMaxSlots> slot_widths_ = {};
   std::array<size_t, optim::kMaxSlots> slot_offsets_ = {};
-  bool has_step_;
+  bool has_step_ = false;
   size_t step_offset_ = 0;
-  bool has_use_;
+  bool has_use_ = false;
   size_t use_offset_ = 0;
   size_t bytes_ = 0;
 };

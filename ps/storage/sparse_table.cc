@@ -20,6 +20,7 @@
 #include "async/clock.h"
 #include "async/status_macros.h"
 #include "ps/storage/disk/row_disk.h"
+#include "ps/storage/disk/row_tier.h"
 #include "ps/storage/key_batch.h"
 #include "ps/storage/key_hash.h"
 #include "ps/storage/retention/retention_counts.h"
@@ -135,8 +136,9 @@ absl::StatusOr<std::unique_ptr<SparseTable>> SparseTable::Create(
           "\" keeps rows in RocksDB, and this server has no disk for them: set "
           "ps::TableServiceOptions::disk, or hawser ps --disk-dir"));
     }
-    ASSIGN_OR_RETURN(disk,
-                     options.disk->Create(spec.name, format->layout().bytes()));
+    ASSIGN_OR_RETURN(
+        disk, options.disk->Create(spec.name,
+                                   RowTier::StoredBytes(format->layout())));
   }
   return std::unique_ptr<SparseTable>(new SparseTable(
       std::move(format), shards, std::move(disk),
@@ -256,6 +258,29 @@ absl::Status SparseTable::Import(std::span<const std::byte> rows,
     RETURN_IF_ERROR(partitions_[i]->Import(parts[i], later));
   }
   return absl::OkStatus();
+}
+
+absl::Status SparseTable::Erase(std::span<const uint64_t> keys) {
+  const PartitionedKeys partitioned(keys, partition_of_shard_,
+                                    partitions_.size());
+  for (size_t p = 0; p < partitions_.size(); ++p) {
+    const std::span<const uint32_t> positions = partitioned.positions(p);
+    if (positions.empty()) continue;
+    RETURN_IF_ERROR(partitions_[p]->Erase(
+        {keys.data(), positions.size(), positions.data()}));
+  }
+  return absl::OkStatus();
+}
+
+bool SparseTable::KnowsSnapshot(uint64_t snapshot) const {
+  return std::all_of(partitions_.begin(), partitions_.end(),
+                     [&](const auto& partition) {
+                       return partition->KnowsSnapshot(snapshot);
+                     });
+}
+
+void SparseTable::BeginChanges(uint64_t snapshot) {
+  for (const auto& partition : partitions_) partition->BeginChanges(snapshot);
 }
 
 absl::Status SparseTable::RemoveRows(std::span<const uint64_t> keys,

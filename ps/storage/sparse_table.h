@@ -135,6 +135,15 @@ class SparseTable {
   // kResourceExhausted: out of memory; some rows may have been inserted.
   absl::Status Import(std::span<const std::byte> rows, int64_t later = 0);
 
+  // Removes the rows of those of the keys that have one here. Errors of
+  // RowDisk.
+  absl::Status Erase(std::span<const uint64_t> keys);
+
+  // Whether all partitions know the changes since a snapshot, and from when on
+  // they do: TablePartition::BeginChanges.
+  bool KnowsSnapshot(uint64_t snapshot) const;
+  void BeginChanges(uint64_t snapshot);
+
   // Removes the rows of keys that a logged push removed, as
   // TablePartition::RemoveRows does. kFailedPrecondition: the shard of a key is
   // not held here; nothing changed.

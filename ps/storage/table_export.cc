@@ -18,6 +18,7 @@
 #include "absl/strings/str_replace.h"
 #include "async/status_macros.h"
 #include "ps/storage/key_hash.h"
+#include "ps/storage/snapshot/partition_copy.h"
 #include "ps/storage/sparse_table.h"
 #include "ps/storage/table_partition.h"
 #include "ps/storage/table_spec.h"
@@ -37,16 +38,17 @@ absl::StatusOr<std::vector<uint64_t>> KeysOf(const SparseTable& table) {
   keys.reserve(static_cast<size_t>(table.num_rows()));
   PartitionCopy copy;
   for (size_t p = 0; p < table.num_partitions(); ++p) {
-    const TablePartition& partition = table.partition(p);
-    partition.Export(copy);
+    TablePartition& partition = table.partition(p);
+    RETURN_IF_ERROR(partition.Export(copy));
     const size_t row_bytes = partition.exported_row_bytes();
     for (size_t at = 0; at < copy.rows.size(); at += row_bytes) {
       std::memcpy(&keys.emplace_back(), &copy.rows[at], sizeof(uint64_t));
     }
-    RETURN_IF_ERROR(copy.ForEachRowOnDisk([&](uint64_t key, const std::byte*) {
-      keys.push_back(key);
-      return absl::OkStatus();
-    }));
+    RETURN_IF_ERROR(copy.ForEachRowOnDisk(table.format().layout(),
+                                          [&](uint64_t key, const std::byte*) {
+                                            keys.push_back(key);
+                                            return absl::OkStatus();
+                                          }));
   }
   std::sort(keys.begin(), keys.end());
   return keys;

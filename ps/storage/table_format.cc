@@ -26,18 +26,27 @@ absl::StatusOr<std::shared_ptr<const TableFormat>> TableFormat::Create(
                         absl::StrCat("table \"", spec.name, "\": ",
                                      std::string(options.status().message())));
   }
+  const RowLayout layout(
+      static_cast<size_t>(normal.width), normal.dtype,
+      *(*options)->of_table().rule, (*options)->depends_on_updates(),
+      normal.retention.active() ||
+          normal.storage.kind != TableStorage::Kind::kMemory);
   return std::shared_ptr<const TableFormat>(
-      new TableFormat(normal, *std::move(options)));
+      new TableFormat(normal, *std::move(options), layout));
+}
+
+std::shared_ptr<const TableFormat> TableFormat::OfUses(
+    const TableFormat& rows) {
+  return std::shared_ptr<const TableFormat>(
+      new TableFormat(rows.spec_, rows.options_, RowLayout::OfUses()));
 }
 
 TableFormat::TableFormat(const TableSpec& spec,
-                         std::unique_ptr<const RowOptionsByKey> options)
+                         std::shared_ptr<const RowOptionsByKey> options,
+                         const RowLayout& layout)
     : spec_(spec),
       options_(std::move(options)),
-      layout_(static_cast<size_t>(spec.width), spec.dtype,
-              *options_->of_table().rule, options_->depends_on_updates(),
-              spec.retention.active() ||
-                  spec.storage.kind != TableStorage::Kind::kMemory),
+      layout_(layout),
       ttl_seconds_(spec.retention.ttl == absl::InfiniteDuration()
                        ? RowUse::kMaxAge + 1
                        : absl::ToInt64Seconds(spec.retention.ttl)) {}

@@ -23,6 +23,8 @@ class TableFormat {
   // in this process.
   static absl::StatusOr<std::shared_ptr<const TableFormat>> Create(
       const TableSpec& spec);
+  // The format of the uses of rows, without the rows.
+  static std::shared_ptr<const TableFormat> OfUses(const TableFormat& rows);
 
   const TableSpec& spec() const { return spec_; }
   const RowOptionsByKey& options() const { return *options_; }
@@ -32,15 +34,19 @@ class TableFormat {
   // seconds of TableTime.
   bool rows_expire() const { return ttl_seconds_ <= RowUse::kMaxAge; }
   bool HasExpired(const std::byte* row, int64_t now) const {
-    return rows_expire() && layout_.use(row).Age(now) > ttl_seconds_;
+    return rows_expire() && HasExpired(layout_.use(row), now);
+  }
+  bool HasExpired(RowUse use, int64_t now) const {
+    return rows_expire() && use.Age(now) > ttl_seconds_;
   }
 
  private:
   TableFormat(const TableSpec& spec,
-              std::unique_ptr<const RowOptionsByKey> options);
+              std::shared_ptr<const RowOptionsByKey> options,
+              const RowLayout& layout);
 
   const TableSpec spec_;
-  const std::unique_ptr<const RowOptionsByKey> options_;
+  const std::shared_ptr<const RowOptionsByKey> options_;
   const RowLayout layout_;
   // Above RowUse::kMaxAge if rows stay.
   const int64_t ttl_seconds_;

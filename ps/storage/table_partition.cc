@@ -15,7 +15,6 @@
 #include "absl/strings/str_cat.h"
 #include "async/mutex.h"
 #include "async/status_macros.h"
-#include "optim/update_rule.h"
 #include "ps/storage/disk/row_disk.h"
 #include "ps/storage/disk/row_tier.h"
 #include "ps/storage/key_batch.h"
@@ -78,10 +77,11 @@ TablePartition::TablePartition(std::shared_ptr<const TableFormat> format,
       max_rows_(static_cast<size_t>(share.max_rows)),
       first_shard_(share.first_shard),
       num_shards_(share.num_shards),
+      uses_format_(UsesFormat(*format_, disk)),
       rows_(format_),
-      retention_(format_->spec().retention.active()
-                     ? std::make_unique<RowRetention>(format_, share)
-                     : nullptr),
+      uses_(uses_format_ == nullptr ? nullptr
+                                    : std::make_unique<RowStore>(uses_format_)),
+      retention_(MakeRetention(share)),
       tier_(disk == nullptr ? nullptr
                             : std::make_unique<RowTier>(format_, *disk, share)),
       inherited_(format_->spec().num_shards) {}
@@ -97,11 +97,12 @@ void TablePartition::Hash(const KeyBatch& batch, size_t begin,
   }
 }
 
-size_t TablePartition::CountMissing(const KeyBatch& batch) const {
+size_t TablePartition::CountMissing(const KeyBatch& batch,
+                                    const RowStore& rows) {
   size_t missing = 0;
   for (size_t i = 0; i < batch.count; ++i) {
     const uint64_t key = batch.key(i);
-    missing += rows_.Find(key, rows_.Hash(key)) == nullptr ? 1 : 0;
+    missing += rows.Find(key, rows.Hash(key)) == nullptr ? 1 : 0;
   }
   return missing;
 }
@@ -111,7 +112,7 @@ absl::Status TablePartition::Reserve(const KeyBatch& batch) {
   size_t count = batch.count;
   if (format_->layout().bytes() > kMaxPrefetchedBytes ||
       rows_.size() + count > max_rows_) {
-    count = CountMissing(batch);
+    count = CountMissing(batch, rows_);
   }
   if (rows_.size() + count > max_rows_) {
     return absl::ResourceExhaustedError(absl::StrCat(
@@ -127,7 +128,9 @@ void TablePartition::FindRows(const Access& access, Group& group) {
   const size_t gradient_bytes =
       std::min(format_->layout().width() * sizeof(float), kMaxPrefetchedBytes);
   for (size_t i = 0; i < group.size; ++i) {
-    group.rows[i] = rows_.Find(group.keys[i], group.hashes[i]);
+    group.rows[i] = access.changes
+                        ? rows_.FindToChange(group.keys[i], group.hashes[i])
+                        : rows_.Find(group.keys[i], group.hashes[i]);
     if (group.rows[i] != nullptr) {
       Prefetch(group.rows[i], row_bytes);
     } else if (access.missing == MissingRows::kCreate) {
@@ -174,7 +177,8 @@ absl::Status TablePartition::Pull(const KeyBatch& batch, MissingRows missing,
   const size_t row_bytes = expire ? layout.bytes() : layout.weight_bytes();
   const async::MutexLock lock(&mutex_);
   if (missing == MissingRows::kCreate) RETURN_IF_ERROR(Reserve(batch));
-  VisitRows(batch, {missing, row_bytes}, [&](Group& group) {
+  const Access access = {.missing = missing, .row_bytes = row_bytes};
+  VisitRows(batch, access, [&](Group& group) {
     if (copy_fixed != nullptr) {
       copy_fixed(group.rows, group.positions, group.size,
                  reinterpret_cast<std::byte*>(rows));
@@ -219,15 +223,25 @@ absl::Status TablePartition::PullFromTier(const KeyBatch& batch,
   std::vector<uint32_t> positions;
   const RowDisk* disk = nullptr;
   {
+    const int64_t now = time_->Now();
     const async::MutexLock lock(&mutex_);
     disk = &tier_->disk();
-    VisitRows(batch, {MissingRows::kKeep, row_bytes}, [&](const Group& group) {
+    std::vector<uint8_t> has_no_use(uses_ == nullptr ? 0 : batch.count);
+    for (size_t i = 0; i < has_no_use.size(); ++i) {
+      has_no_use[i] = HasNoUse(batch.key(i), now) ? 1 : 0;
+    }
+    size_t begin = 0;
+    VisitRows(batch, {MissingRows::kKeep, row_bytes}, [&](Group& group) {
       for (size_t i = 0; i < group.size; ++i) {
+        if (!has_no_use.empty() && has_no_use[begin + i] != 0) {
+          group.rows[i] = nullptr;
+        } else if (group.rows[i] == nullptr) {
+          absent.push_back(group.keys[i]);
+          positions.push_back(group.positions[i]);
+        }
         copy(group.keys[i], group.rows[i], group.positions[i]);
-        if (group.rows[i] != nullptr) continue;
-        absent.push_back(group.keys[i]);
-        positions.push_back(group.positions[i]);
       }
+      begin += group.size;
     });
   }
   return disk->Read(absent, [&](size_t i, const std::byte* row) {
@@ -283,23 +297,16 @@ absl::StatusOr<PushWindow*> TablePartition::WindowFor(const PushId& id) {
 absl::StatusOr<KeyBatch> TablePartition::Admit(const KeyBatch& batch,
                                                AdmittedRows rows,
                                                Admission admission) {
+  KeyBatch admitted = batch;
+  if (retention_ != nullptr) {
+    ASSIGN_OR_RETURN(admitted, AdmitRetained(batch, rows, admission));
+  }
   if (tier_ != nullptr) {
-    RETURN_IF_ERROR(tier_->Load(batch, time_->Now(), rows_));
-    return batch;
-  }
-  if (retention_ == nullptr) {
+    RETURN_IF_ERROR(tier_->Load(admitted, time_->Now(), rows_));
+  } else if (retention_ == nullptr) {
     RETURN_IF_ERROR(Reserve(batch));
-    return batch;
   }
-  retention_->ClearRemoved();
-  if (admission == Admission::kDecided) {
-    RETURN_IF_ERROR(rows_.Reserve(CountMissing(batch)));
-    return batch;
-  }
-  RETURN_IF_ERROR(
-      retention_->Admit(batch, rows, time_->Now(), rows_, admitted_));
-  return KeyBatch{batch.keys, admitted_.positions.size(),
-                  admitted_.positions.data()};
+  return admitted;
 }
 
 absl::StatusOr<PushOutcome> TablePartition::Push(
@@ -321,7 +328,16 @@ absl::StatusOr<PushOutcome> TablePartition::Push(
                    Admit(fresh, AdmittedRows::kFrequent, admission));
   const RowLayout& layout = format_->layout();
   const int64_t now = layout.has_use() ? time_->Now() : 0;
-  VisitRows(admitted, {MissingRows::kCreate, layout.bytes(), gradients},
+  for (size_t i = 0; uses_ != nullptr && i < admitted.count; ++i) {
+    const uint64_t key = admitted.key(i);
+    const std::byte* const use = uses_->Find(key, uses_->Hash(key));
+    SetUse(key, uses_format_->layout().use(use).Pushed(now));
+  }
+  VisitRows(admitted,
+            {.missing = MissingRows::kCreate,
+             .row_bytes = layout.bytes(),
+             .changes = true,
+             .gradients = gradients},
             [&](const Group& group) {
               if (layout.has_use()) TouchRows(group, now);
               if (!wide) {
@@ -356,50 +372,20 @@ absl::StatusOr<PushOutcome> TablePartition::Assign(
     const size_t position = admitted.position(i);
     const uint64_t key = admitted.keys[position];
     const uint64_t hash = rows_.Hash(key);
-    std::byte* row = rows_.Find(key, hash);
+    const std::byte* const found = rows_.Find(key, hash);
     // With retention or a disk, the rows of admitted keys exist.
-    bool keeps = !replaces && row != nullptr && retention_ == nullptr;
+    bool keeps = !replaces && found != nullptr;
     if (tier_ != nullptr) keeps = !replaces && !tier_->WasCreated(key);
-    if (keeps) continue;
-    if (row == nullptr) row = rows_.Insert(key, hash);
+    if (keeps && retention_ == nullptr) continue;
+    std::byte* const row = found == nullptr ? rows_.Insert(key, hash)
+                                            : rows_.FindToChange(key, hash);
     WriteNewState(*format_, key, row);
     WriteWeights(layout, weights + position * layout.width(), key, row);
     layout.set_use(row, RowUse(time_->Now(), 1));
+    if (uses_ != nullptr) SetUse(key, RowUse(time_->Now(), 1));
   }
   if (window != nullptr) window->Add(id->sequence);
   return PushOutcome::kApplied;
-}
-
-absl::StatusOr<TablePartition::Decisions> TablePartition::Decide(
-    const KeyBatch& batch, AdmittedRows rows, const PushId& id) {
-  const async::MutexLock lock(&mutex_);
-  Decisions decisions;
-  ASSIGN_OR_RETURN(const PushWindow* const window, WindowFor(id));
-  decisions.repeated = window == nullptr;
-  if (decisions.repeated) return decisions;
-  ASSIGN_OR_RETURN(const KeyBatch fresh, NotInherited(batch, id));
-  RETURN_IF_ERROR(
-      retention_->Admit(fresh, rows, time_->Now(), rows_, decisions.admitted));
-  decisions.removed = retention_->removed();
-  return decisions;
-}
-
-void TablePartition::RemoveRows(const KeyBatch& batch, const PushId& id) {
-  const async::MutexLock lock(&mutex_);
-  const absl::StatusOr<PushWindow*> window = WindowFor(id);
-  if (!window.ok() || *window == nullptr) return;
-  for (size_t i = 0; i < batch.count; ++i) {
-    const uint64_t key = batch.key(i);
-    const uint64_t hash = rows_.Hash(key);
-    if (rows_.Find(key, hash) != nullptr) rows_.Erase(key, hash);
-  }
-}
-
-void TablePartition::TouchRows(const Group& group, int64_t now) const {
-  const RowLayout& layout = format_->layout();
-  for (size_t i = 0; i < group.size; ++i) {
-    layout.set_use(group.rows[i], layout.use(group.rows[i]).Pushed(now));
-  }
 }
 
 void TablePartition::Forget(rpc::Incarnation client) {
@@ -408,81 +394,17 @@ void TablePartition::Forget(rpc::Incarnation client) {
   inherited_.Forget(client);
 }
 
-optim::UpdateSpan TablePartition::NextUpdate(std::byte* row) const {
-  const RowLayout& layout = format_->layout();
-  optim::UpdateSpan span;
-  span.count = layout.width();
-  span.parameter = row;
-  for (size_t i = 0; i < layout.num_slots(); ++i) {
-    span.slots[i] = layout.slot(row, i);
-  }
-  const uint32_t step = layout.step(row) + 1;
-  layout.set_step(row, step);
-  span.step = step;
-  return span;
-}
-
-void TablePartition::Update(const Group& group, const float* gradients,
-                            double learning_rate) const {
-  optim::UpdateSpan spans[kGroup];
-  for (size_t i = 0; i < group.size; ++i) {
-    optim::UpdateSpan& span = spans[i];
-    span = NextUpdate(group.rows[i]);
-    span.gradient = gradients + group.positions[i] * span.count;
-    span.learning_rate = learning_rate;
-  }
-  format_->options().of_table().rule->Update(std::span(spans, group.size));
-}
-
-void TablePartition::UpdateByKey(const Group& group, const float* gradients,
-                                 RowRates& rates) const {
-  optim::UpdateSpan spans[kGroup];
-  const optim::UpdateRule* rule = nullptr;
-  // The rows from here on have the same rule.
-  size_t begin = 0;
-  for (size_t i = 0; i < group.size; ++i) {
-    const RowOptions& options = format_->options().Of(group.keys[i]);
-    if (rule != options.rule.get()) {
-      if (i > begin) rule->Update(std::span(spans + begin, i - begin));
-      rule = options.rule.get();
-      begin = i;
-    }
-    optim::UpdateSpan& span = spans[i];
-    span = NextUpdate(group.rows[i]);
-    span.gradient = gradients + group.positions[i] * span.count;
-    span.learning_rate = rates.Of(options, span.step - 1);
-  }
-  if (rule != nullptr) {
-    rule->Update(std::span(spans + begin, group.size - begin));
-  }
-}
-
-void TablePartition::UpdateNarrow(const Group& group, const float* gradients,
-                                  RowRates& rates) const {
-  const RowLayout& layout = format_->layout();
-  std::vector<float> weights(layout.width());
-  for (size_t i = 0; i < group.size; ++i) {
-    std::byte* const row = group.rows[i];
-    const RowOptions& options = format_->options().Of(group.keys[i]);
-    ReadWeights(layout, row, weights.data());
-    optim::UpdateSpan span = NextUpdate(row);
-    span.parameter = weights.data();
-    span.gradient = gradients + group.positions[i] * span.count;
-    span.learning_rate = rates.Of(options, span.step - 1);
-    options.rule->Update({&span, 1});
-    WriteWeights(layout, weights.data(), group.keys[i], row);
-  }
-}
-
 int64_t TablePartition::num_rows() const {
   const async::MutexLock lock(&mutex_);
-  return tier_ != nullptr ? tier_->num_rows()
-                          : static_cast<int64_t>(rows_.size());
+  return tier_ != nullptr && uses_ == nullptr
+             ? tier_->num_rows()
+             : static_cast<int64_t>(retained_rows().size());
 }
 
 size_t TablePartition::bytes() const {
   const async::MutexLock lock(&mutex_);
-  return rows_.bytes() + (retention_ != nullptr ? retention_->bytes() : 0);
+  return rows_.bytes() + (uses_ != nullptr ? uses_->bytes() : 0) +
+         (retention_ != nullptr ? retention_->bytes() : 0);
 }
 
 RetentionCounts TablePartition::retention_counts() const {

@@ -21,14 +21,17 @@
 #include "ps/storage/disk/row_disk.h"
 #include "ps/storage/disk/row_tier.h"
 #include "ps/storage/key_batch.h"
+#include "ps/storage/memory/row_changes.h"
 #include "ps/storage/memory/row_store.h"
 #include "ps/storage/push_window.h"
 #include "ps/storage/pushes/inherited_pushes.h"
 #include "ps/storage/retention/retention_counts.h"
 #include "ps/storage/retention/row_retention.h"
+#include "ps/storage/retention/row_use.h"
 #include "ps/storage/retention/table_time.h"
 #include "ps/storage/rows/push_rate.h"
 #include "ps/storage/rows/row_options.h"
+#include "ps/storage/snapshot/partition_copy.h"
 #include "ps/storage/table_format.h"
 #include "rpc/identity/worker_info.h"
 
@@ -70,36 +73,14 @@ enum class PushOutcome {
   kRepeated,
 };
 
-// The rows of a partition at one moment. Use one again for several partitions:
-// its memory is then there already when a partition is locked.
-struct PartitionCopy {
-  // Makes room for the rows of `slots` slots.
-  void Reserve(size_t slots, size_t row_bytes);
-
-  // Calls visit(key, row) for the rows on the disk, until it returns an error,
-  // which is then returned. Errors of RowDisk.
-  absl::Status ForEachRowOnDisk(
-      absl::FunctionRef<absl::Status(uint64_t key, const std::byte* row)> visit)
-      const;
-
-  std::vector<std::byte> rows;
-  // Number of rows, with those on the disk.
-  int64_t num_rows = 0;
-  // Null if there are none. Rows in memory are newer than those here.
-  std::unique_ptr<RowDisk::Snapshot> disk;
-  HashRange disk_range;
-  // By slot: its row, its key, and whether it is in use.
-  std::vector<std::byte> slots;
-  std::vector<uint64_t> keys;
-  std::vector<uint8_t> used;
-};
-
 // Rows that are found in batches: keys are hashed, then their buckets and rows
 // are loaded to the cache, group by group, ahead of their use, so that many
 // loads from memory overlap.
 //
 // With Retention options, pulls create no rows, and pushes decide which keys
-// have one: ps/storage/retention/row_retention.h.
+// have one: ps/storage/retention/row_retention.h. If rows are on a disk as
+// well, the keys and uses of all rows are in memory, so that these decisions
+// are the same.
 //
 // Thread-safe: a call takes the lock once.
 class TablePartition {
@@ -165,17 +146,24 @@ class TablePartition {
   // Drops what is remembered of a client that makes no more pushes.
   void Forget(rpc::Incarnation client);
 
-  // Copies all rows in memory to `copy`.rows, one after the other: the key in 8
-  // bytes, then the row; those that have expired are left out. Other requests
-  // wait only while the memory of the rows is copied as it is. Returns the
-  // pushes that these rows contain, by client.
-  std::vector<std::pair<rpc::Incarnation, PushWindow>> Export(
-      PartitionCopy& copy) const;
+  // Copies all rows, or those that changed since a snapshot; those that have
+  // expired are left out. Other requests wait only while the memory of the rows
+  // is copied as it is. Returns the pushes that these rows contain, by client.
+  // kFailedPrecondition: the changes since cut.base are not known.
+  absl::StatusOr<std::vector<std::pair<rpc::Incarnation, PushWindow>>> Export(
+      PartitionCopy& copy, const SnapshotCut& cut = {});
+  // Whether the changes since a snapshot are known.
+  bool KnowsSnapshot(uint64_t snapshot) const;
+  // Remembers changes from now on as those since `snapshot`, which has the rows
+  // as they are.
+  void BeginChanges(uint64_t snapshot);
 
-  // Inserts rows in that form, pushed to `later` seconds later than they say; a
-  // row that exists is replaced. kResourceExhausted: out of memory; nothing
-  // changed.
+  // Inserts rows in the form of PartitionCopy::rows, pushed to `later` seconds
+  // later than they say; a row that exists is replaced, and one that has
+  // expired is left out. kResourceExhausted: out of memory; nothing changed.
   absl::Status Import(std::span<const std::byte> rows, int64_t later);
+  // Removes the rows of the keys that have one. Errors of RowDisk.
+  absl::Status Erase(const KeyBatch& batch);
   // Adds pushes that the rows contain.
   void ImportPushes(rpc::Incarnation client, const PushWindow& pushes);
   // The same for some of the rows, which were in another partition before.
@@ -219,9 +207,16 @@ class TablePartition {
     MissingRows missing;
     // Bytes at the beginning of the row that are used.
     size_t row_bytes;
+    // Whether rows are changed.
+    bool changes = false;
     // Gradients that are loaded as well; may be null.
     const float* gradients = nullptr;
   };
+
+  // Of uses_format_ and retention_.
+  static std::shared_ptr<const TableFormat> UsesFormat(
+      const TableFormat& format, const RowDisk* disk);
+  std::unique_ptr<RowRetention> MakeRetention(PartitionShare share) const;
 
   // The pushes of a client, or null if push `id` was applied before.
   // kFailedPrecondition as Push.
@@ -237,6 +232,35 @@ class TablePartition {
   absl::StatusOr<KeyBatch> Admit(const KeyBatch& batch, AdmittedRows rows,
                                  Admission admission)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // The same with Retention options, without rows that are on the disk.
+  absl::StatusOr<KeyBatch> AdmitRetained(const KeyBatch& batch,
+                                         AdmittedRows rows, Admission admission)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Gives the decision to RowRetention, and removes rows from the disk.
+  absl::Status Retain(const KeyBatch& batch, AdmittedRows rows,
+                      AdmittedKeys& admitted)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // The store whose keys are those of all rows of the table, with Retention
+  // options, and whose uses are theirs.
+  RowStore& retained_rows() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return uses_ == nullptr ? rows_ : *uses_;
+  }
+  const RowStore& retained_rows() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return uses_ == nullptr ? rows_ : *uses_;
+  }
+  // Sets the use of a row in uses_, which has room.
+  void SetUse(uint64_t key, RowUse use) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status EraseRows(const KeyBatch& batch)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  // Parts of Export and Import.
+  void CopySlots(const std::optional<ChangesSince>& changes,
+                 PartitionCopy& copy) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void JoinKeysAndRows(int64_t now, PartitionCopy& copy) const;
+  absl::Status ImportUses(std::span<const std::byte> rows)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
   // Makes room for all keys of the batch, so that creating rows cannot fail.
   // kResourceExhausted: out of memory, or beyond the number of rows.
   absl::Status Reserve(const KeyBatch& batch)
@@ -245,8 +269,7 @@ class TablePartition {
   template <class Visit>
   void VisitRows(const KeyBatch& batch, const Access& access,
                  const Visit& visit) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  size_t CountMissing(const KeyBatch& batch) const
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  static size_t CountMissing(const KeyBatch& batch, const RowStore& rows);
   // Fills the group with the keys from position `begin` on.
   void Hash(const KeyBatch& batch, size_t begin, Group& group) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -260,6 +283,9 @@ class TablePartition {
   template <class Copy>
   absl::Status PullFromTier(const KeyBatch& batch, size_t row_bytes,
                             const Copy& copy);
+  // Whether a key has no row, or one that has expired, by uses_.
+  bool HasNoUse(uint64_t key, int64_t now) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Copies weights of any type and width, or a whole row, also of a missing row
   // (null).
   void CopyWeights(uint64_t key, const std::byte* row, float* weights) const;
@@ -284,8 +310,13 @@ class TablePartition {
   const size_t max_rows_;
   const int64_t first_shard_;
   const int64_t num_shards_;
+  // Of uses_; null without.
+  const std::shared_ptr<const TableFormat> uses_format_;
   mutable async::Mutex mutex_;
   RowStore rows_ ABSL_GUARDED_BY(mutex_);
+  // The uses of all rows, with Retention options and rows on a disk; null for
+  // other tables, whose rows in memory have them.
+  const std::unique_ptr<RowStore> uses_ ABSL_PT_GUARDED_BY(mutex_);
   // Null without Retention options.
   const std::unique_ptr<RowRetention> retention_ ABSL_PT_GUARDED_BY(mutex_);
   // Of the current push.

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "absl/container/flat_hash_set.h"
+#include "absl/container/flat_hash_map.h"
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -20,32 +20,63 @@
 #include "ps/storage/disk/row_disk.h"
 #include "ps/storage/disk/row_tier.h"
 #include "ps/storage/key_batch.h"
+#include "ps/storage/memory/row_changes.h"
+#include "ps/storage/memory/row_store.h"
 #include "ps/storage/push_window.h"
 #include "ps/storage/pushes/inherited_pushes.h"
+#include "ps/storage/retention/row_use.h"
 #include "ps/storage/retention/table_time.h"
 #include "ps/storage/row_layout.h"
+#include "ps/storage/snapshot/partition_copy.h"
 #include "ps/storage/table_format.h"
 #include "ps/storage/table_partition.h"
 #include "rpc/identity/worker_info.h"
 
 namespace hawser::ps {
+namespace {
 
-void PartitionCopy::Reserve(size_t count, size_t row_bytes) {
-  if (keys.size() >= count) return;
-  slots.resize(count * row_bytes);
-  keys.resize(count);
-  used.resize(count);
+// The uses of rows, by their slots in a store that has nothing else.
+struct UsesCopy {
+  void Take(const RowStore& store) {
+    bits.resize(store.num_slots());
+    store.CopySlots(reinterpret_cast<std::byte*>(bits.data()));
+    store.ForEachSlot(
+        [&](uint64_t key, uint32_t slot) { keys.emplace_back(key, slot); });
+  }
+
+  std::vector<uint32_t> bits;
+  std::vector<std::pair<uint64_t, uint32_t>> keys;
+};
+
+}  // namespace
+
+bool TablePartition::KnowsSnapshot(uint64_t snapshot) const {
+  const async::MutexLock lock(&mutex_);
+  return retained_rows().changes().Knows(snapshot);
 }
 
-absl::Status PartitionCopy::ForEachRowOnDisk(
-    absl::FunctionRef<absl::Status(uint64_t, const std::byte*)> visit) const {
-  if (disk == nullptr) return absl::OkStatus();
-  absl::flat_hash_set<uint64_t> in_memory;
-  for (size_t slot = 0; slot < used.size(); ++slot) {
-    if (used[slot] != 0) in_memory.insert(keys[slot]);
-  }
-  return disk->ForEach(disk_range, [&](uint64_t key, const std::byte* row) {
-    return in_memory.contains(key) ? absl::OkStatus() : visit(key, row);
+void TablePartition::BeginChanges(uint64_t snapshot) {
+  const async::MutexLock lock(&mutex_);
+  retained_rows().Cut(snapshot);
+}
+
+void TablePartition::CopySlots(const std::optional<ChangesSince>& changes,
+                               PartitionCopy& copy) const {
+  const size_t row_bytes = format_->layout().bytes();
+  copy.Reserve(rows_.num_slots(), row_bytes);
+  // The changes of uses_ are those of its own slots.
+  const bool copies_all = !changes.has_value() || uses_ != nullptr;
+  if (copies_all) rows_.CopySlots(copy.slots.data());
+  const RowStore* const rows = &rows_;
+  rows_.ForEachSlot([&](uint64_t key, uint32_t slot) {
+    copy.keys[slot] = key;
+    copy.used[slot] = PartitionCopy::kCopied;
+    if (copies_all) return;
+    if (!changes->changed.Contains(slot)) {
+      copy.used[slot] = PartitionCopy::kUnchanged;
+      return;
+    }
+    std::memcpy(&copy.slots[slot * row_bytes], rows->RowIn(slot), row_bytes);
   });
 }
 
@@ -53,72 +84,124 @@ absl::Status PartitionCopy::ForEachRowOnDisk(
 //   1. Make room, so that the memory is there in the next step.
 //   2. Under the lock, copy the rows as they lie, and the keys by slot.
 //   3. Put keys and rows together.
-std::vector<std::pair<rpc::Incarnation, PushWindow>> TablePartition::Export(
-    PartitionCopy& copy) const {
-  const size_t row_bytes = format_->layout().bytes();
+absl::StatusOr<std::vector<std::pair<rpc::Incarnation, PushWindow>>>
+TablePartition::Export(PartitionCopy& copy, const SnapshotCut& cut) {
   size_t end = 0;
   {
     const async::MutexLock lock(&mutex_);
     end = rows_.num_slots();
   }
   // Some more, for rows that are created meanwhile.
-  copy.Reserve(end + end / 8 + 1024, row_bytes);
-  std::fill(copy.used.begin(), copy.used.end(), uint8_t{0});
+  copy.Reserve(end + end / 8 + 1024, format_->layout().bytes());
+  std::fill(copy.used.begin(), copy.used.end(), PartitionCopy::kFree);
+  copy.removed.clear();
+  copy.disk_generation = 0;
+  copy.uses.reset();
+  std::optional<ChangesSince> changes;
+  UsesCopy uses;
   std::vector<std::pair<rpc::Incarnation, PushWindow>> pushes;
   {
     const async::MutexLock lock(&mutex_);
-    end = rows_.num_slots();
-    copy.Reserve(end, row_bytes);
-    rows_.CopySlots(copy.slots.data());
-    rows_.ForEachSlot([&](uint64_t key, uint32_t slot) {
-      copy.keys[slot] = key;
-      copy.used[slot] = 1;
-    });
+    if (cut.base != 0) {
+      changes = retained_rows().Since(cut.base);
+      if (!changes.has_value()) {
+        return absl::FailedPreconditionError(
+            "the changes since that snapshot are not known");
+      }
+    }
+    CopySlots(changes, copy);
     pushes_.ForEach([&](rpc::Incarnation client, const auto& window) {
       pushes.emplace_back(client, *window);
     });
     if (tier_ != nullptr) {
       copy.disk = tier_->disk().TakeSnapshot();
       copy.disk_range = tier_->range();
-      copy.num_rows = tier_->num_rows();
     }
+    if (uses_ != nullptr) uses.Take(*uses_);
+    if (cut.snapshot != 0) retained_rows().Cut(cut.snapshot);
   }
   const int64_t now = format_->rows_expire() ? time_->Now() : 0;
-  copy.rows.resize(end * exported_row_bytes());
+  if (changes.has_value()) {
+    copy.removed = std::move(changes->removed);
+    copy.disk_generation = changes->generation;
+  }
+  if (uses_ != nullptr) {
+    copy.uses.emplace();
+    for (const auto& [key, slot] : uses.keys) {
+      if (changes.has_value() && !changes->changed.Contains(slot)) continue;
+      if (format_->HasExpired(RowUse::FromBits(uses.bits[slot]), now)) continue;
+      copy.uses->emplace(key, uses.bits[slot]);
+    }
+  }
+  JoinKeysAndRows(now, copy);
+  return pushes;
+}
+
+void TablePartition::JoinKeysAndRows(int64_t now, PartitionCopy& copy) const {
+  const RowLayout& layout = format_->layout();
+  copy.rows.resize(copy.used.size() * exported_row_bytes());
   std::byte* next = copy.rows.data();
-  for (size_t slot = 0; slot < end; ++slot) {
-    const std::byte* const row = &copy.slots[slot * row_bytes];
-    if (copy.used[slot] == 0 || format_->HasExpired(row, now)) continue;
+  for (size_t slot = 0; slot < copy.used.size(); ++slot) {
+    if (copy.used[slot] != PartitionCopy::kCopied) continue;
+    std::byte* const row = &copy.slots[slot * layout.bytes()];
+    if (copy.uses.has_value()) {
+      const auto found = copy.uses->find(copy.keys[slot]);
+      if (found == copy.uses->end()) continue;
+      layout.set_use(row, RowUse::FromBits(found->second));
+    } else if (tier_ != nullptr) {
+      // Says only which rows are in memory.
+      layout.set_use(row, RowUse());
+    } else if (format_->HasExpired(row, now)) {
+      continue;
+    }
     std::memcpy(next, &copy.keys[slot], sizeof(uint64_t));
-    std::memcpy(next + sizeof(uint64_t), row, row_bytes);
+    std::memcpy(next + sizeof(uint64_t), row, layout.bytes());
     next += exported_row_bytes();
   }
   copy.rows.resize(static_cast<size_t>(next - copy.rows.data()));
-  if (copy.disk == nullptr) {
-    copy.num_rows =
-        static_cast<int64_t>(copy.rows.size() / exported_row_bytes());
-  }
-  return pushes;
 }
 
 absl::Status TablePartition::Import(std::span<const std::byte> rows,
                                     int64_t later) {
-  const size_t row_bytes = format_->layout().bytes();
-  const size_t count = rows.size() / exported_row_bytes();
+  const RowLayout& layout = format_->layout();
+  const size_t step = exported_row_bytes();
+  const int64_t now = time_->Now();
+  // Of rows that are younger than their TTL.
+  std::vector<std::byte> kept;
+  if (layout.has_use()) {
+    kept.reserve(rows.size());
+    for (size_t begin = 0; begin + step <= rows.size(); begin += step) {
+      const auto entry = rows.subspan(begin, step);
+      const std::byte* const row = &entry[sizeof(uint64_t)];
+      const RowUse use = layout.use(row).Later(later);
+      if (format_->HasExpired(use, now)) continue;
+      kept.insert(kept.end(), entry.begin(), entry.end());
+      layout.set_use(&kept[kept.size() - layout.bytes()], use);
+    }
+    rows = kept;
+  }
   const async::MutexLock lock(&mutex_);
+  if (uses_ != nullptr) RETURN_IF_ERROR(ImportUses(rows));
   if (tier_ != nullptr) return tier_->Import(rows, rows_);
-  RETURN_IF_ERROR(rows_.Reserve(count));
-  const std::byte* next = rows.data();
-  for (size_t i = 0; i < count; ++i) {
+  RETURN_IF_ERROR(rows_.Reserve(rows.size() / step));
+  for (size_t begin = 0; begin + step <= rows.size(); begin += step) {
     uint64_t key = 0;
-    std::memcpy(&key, next, sizeof(key));
+    std::memcpy(&key, &rows[begin], sizeof(key));
     const uint64_t hash = rows_.Hash(key);
-    std::byte* row = rows_.Find(key, hash);
+    std::byte* row = rows_.FindToChange(key, hash);
     if (row == nullptr) row = rows_.Insert(key, hash);
-    std::memcpy(row, next + sizeof(key), row_bytes);
-    const RowLayout& layout = format_->layout();
-    if (layout.has_use()) layout.set_use(row, layout.use(row).Later(later));
-    next += sizeof(key) + row_bytes;
+    std::memcpy(row, &rows[begin + sizeof(key)], layout.bytes());
+  }
+  return absl::OkStatus();
+}
+
+absl::Status TablePartition::ImportUses(std::span<const std::byte> rows) {
+  const size_t step = exported_row_bytes();
+  RETURN_IF_ERROR(uses_->Reserve(rows.size() / step));
+  for (size_t begin = 0; begin + step <= rows.size(); begin += step) {
+    uint64_t key = 0;
+    std::memcpy(&key, &rows[begin], sizeof(key));
+    SetUse(key, format_->layout().use(&rows[begin + sizeof(key)]));
   }
   return absl::OkStatus();
 }
@@ -162,8 +245,15 @@ void TablePartition::ForEachRow(
     absl::FunctionRef<void(uint64_t key, const std::byte* row)> visit) const {
   const int64_t now = format_->rows_expire() ? time_->Now() : 0;
   const async::MutexLock lock(&mutex_);
+  const RowStore* const uses = uses_.get();
   rows_.ForEach([&](uint64_t key, const std::byte* row) {
-    if (!format_->HasExpired(row, now)) visit(key, row);
+    if (uses != nullptr) {
+      const std::byte* const use = uses->Find(key, uses->Hash(key));
+      if (use == nullptr || uses_format_->HasExpired(use, now)) return;
+    } else if (format_->HasExpired(row, now)) {
+      return;
+    }
+    visit(key, row);
   });
 }
 

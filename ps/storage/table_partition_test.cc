@@ -119,7 +119,7 @@ TEST(TablePartitionTest, WidestRowsAreUpdatedAndCopied) {
   // Weights and momentum, with a tenth more.
   EXPECT_LE(partition->bytes(), 2 * values.size() * sizeof(float) * 11 / 10);
   PartitionCopy copy;
-  partition->Export(copy);
+  ASSERT_THAT(partition->Export(copy), IsOk());
   const auto restored =
       Partition({.name = "t",
                  .width = kWidth,

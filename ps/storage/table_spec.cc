@@ -283,10 +283,8 @@ absl::Status CheckStorage(const TableSpec& spec) {
                                       "not ",
                                       rows));
   }
-  if (spec.retention.active() || !spec.tensors.empty()) {
-    return Invalid(spec,
-                   "rows in RocksDB have no retention, and are not those of a "
-                   "dense table");
+  if (!spec.tensors.empty()) {
+    return Invalid(spec, "rows in RocksDB are not those of a dense table");
   }
   return absl::OkStatus();
 }

@@ -152,7 +152,7 @@ struct TableSpec {
   // whole tensors, but must treat each element alone.
   std::vector<DenseTensor> tensors = {};
   Retention retention = {};
-  // Other than kMemory without retention and tensors.
+  // Other than kMemory without tensors.
   TableStorage storage = {};
   // Which pushes of other workers a pull sees.
   Consistency consistency = {};

@@ -182,10 +182,11 @@ INSTANTIATE_TEST_SUITE_P(
               [](TableSpec& s) { s.storage.rows_in_memory = 1; }},
         Wrong{"rows in memory must be",
               [](TableSpec& s) { s.storage = TableStorage::RocksDb(0); }},
-        Wrong{"rows in RocksDB have no retention",
+        Wrong{"are not those of a dense table",
               [](TableSpec& s) {
+                s.rule = {"SGD", {{"lr", 0.1}}};
                 s.storage = TableStorage::RocksDb(10);
-                s.retention.max_rows = 10;
+                s.tensors = {{"a", {4}}};
               }},
         Wrong{"of a dense table cannot be removed",
               [](TableSpec& s) {

@@ -20,8 +20,8 @@
 #include "gtest/gtest.h"
 #include "ps/storage/push_log.h"
 #include "ps/storage/recovery_directory.h"
+#include "ps/storage/snapshot/table_file.h"
 #include "ps/storage/sparse_table.h"
-#include "ps/storage/table_file.h"
 #include "ps/storage/table_partition.h"
 #include "ps/storage/table_spec.h"
 #include "rpc/identity/worker_info.h"
@@ -88,7 +88,7 @@ class LoggedTableTest : public testing::TestWithParam<PushLogging> {
     return table.Save(
         [&](const SparseTable& rows, int64_t log, std::string& path) {
           path = absl::StrCat(path_, "/", name, ".snapshot");
-          return WriteTableFile(rows, 1, log, path);
+          return WriteTableFile(rows, {.snapshot = 1, .log = log}, path);
         });
   }
 

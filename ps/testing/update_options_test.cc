@@ -37,9 +37,9 @@
 #include "ps/storage/retention/row_use.h"
 #include "ps/storage/row_layout.h"
 #include "ps/storage/rows/push_rate.h"
+#include "ps/storage/snapshot/table_file.h"
 #include "ps/storage/sparse_table.h"
 #include "ps/storage/table_codec.h"
-#include "ps/storage/table_file.h"
 #include "ps/storage/table_partition.h"
 #include "ps/storage/table_spec.h"
 #include "rpc/identity/worker_info.h"
@@ -224,7 +224,7 @@ TEST_P(UpdateOptionsTest, RecoveredAndRestoredRowsAreBitEqual) {
     ASSERT_THAT(table->Save([&](const SparseTable& rows, int64_t log,
                                 std::string& path) {
       path = absl::StrCat(path_, "/saved");
-      return WriteTableFile(rows, 1, log, path);
+      return WriteTableFile(rows, {.snapshot = 1, .log = log}, path);
     }),
                 IsOk());
     for (uint64_t i = 21; i <= 40; ++i) Apply(i, *table);
@@ -242,7 +242,7 @@ TEST_P(UpdateOptionsTest, RecoveredAndRestoredRowsAreBitEqual) {
 
   // Onto three servers, each with some shards, which train further.
   const std::string file = absl::StrCat(path_, "/restored");
-  ASSERT_THAT(WriteTableFile(table, 2, 0, file), IsOk());
+  ASSERT_THAT(WriteTableFile(table, {.snapshot = 2}, file), IsOk());
   for (uint64_t i = 41; i <= 60; ++i) Apply(i, *expected);
   const std::map<uint64_t, std::string> rows = Rows(*expected);
   for (int64_t server = 0; server < 3; ++server) {
@@ -250,7 +250,7 @@ TEST_P(UpdateOptionsTest, RecoveredAndRestoredRowsAreBitEqual) {
     options.shards = *ShardsOf({server, 3}, spec.num_shards);
     const auto part =
         *SparseTable::Create(ReadTableFileInfo(file)->spec, options);
-    ASSERT_THAT(ReadTableFile(file, *part), IsOk());
+    ASSERT_THAT(ReadTableFiles({&file, 1}, *part), IsOk());
     for (uint64_t i = 41; i <= 60; ++i) {
       Push push = PushOf(i);
       Push here{.rate = push.rate};

@@ -165,12 +165,14 @@ absl::StatusOr<Predictions> SparseTrainer::Predict(
   return result;
 }
 
-absl::Status SparseTrainer::Save(const std::string& snapshot) const {
+absl::Status SparseTrainer::Save(const std::string& snapshot,
+                                 const SaveOptions& options) const {
   std::vector<async::Future<TableSize>> saves;
   for (const Embedding& embedding : embeddings_) {
-    saves.push_back(embedding.table().Save(snapshot));
+    saves.push_back(embedding.table().Save(snapshot, options));
   }
-  if (dense_ != nullptr) saves.push_back(dense_->SaveSnapshot(snapshot));
+  if (dense_ != nullptr)
+    saves.push_back(dense_->SaveSnapshot(snapshot, options));
   absl::Status status;
   for (async::Future<TableSize>& save : saves) {
     status.Update(std::move(save).Wait().status());

@@ -17,6 +17,7 @@
 #include "ps/embedding.h"
 #include "ps/parameter_set.h"
 #include "ps/storage/consistency.h"
+#include "ps/table.h"
 #include "ps/training/sparse_model.h"
 #include "ps/worker_clock.h"
 #include "tensor/tensor.h"
@@ -92,7 +93,8 @@ class SparseTrainer {
 
   // Writes all tables to the snapshot directories of the servers, as
   // Table::Save.
-  absl::Status Save(const std::string& snapshot) const;
+  absl::Status Save(const std::string& snapshot,
+                    const SaveOptions& options = {}) const;
 
  private:
   // A batch whose rows are on their way.

@@ -283,8 +283,9 @@ TEST_F(SparseTrainerTest, PredictionsCreateNoRows) {
 // Up to the order in which the servers get look-ups ahead and pushes.
 TEST_F(SparseTrainerTest, ARestoredTrainerGoesOnAsTheSavedOneWould) {
   const auto trainer = Create(0, {.max_pushes_under_way = 0});
+  ASSERT_THAT(trainer->Save("new"), IsOk());
   ASSERT_THAT(trainer->Train(Batches({.seed = 1}), Ignore), IsOk());
-  ASSERT_THAT(trainer->Save("first"), IsOk());
+  ASSERT_THAT(trainer->Save("first", {.base = "new"}), IsOk());
   const double saved = TestRmse(*trainer);
   ASSERT_THAT(trainer->Train(Batches({.seed = 2}), Ignore), IsOk());
   const double expected = TestRmse(*trainer);

@@ -72,10 +72,13 @@ class PushKillPointsTest : public testing::Test {
     ASSERT_TRUE(server_->WaitForError("serving")) << server_->Errors();
   }
 
-  void CreateTable() {
-    auto table = ps::Table::Create(
-        worker_->agent(),
-        {.name = "t", .width = 1, .rule = {"SGD", {{"lr", 1}}}}, {"ps0"});
+  void CreateTable(const ps::TableStorage& storage = {}) {
+    auto table = ps::Table::Create(worker_->agent(),
+                                   {.name = "t",
+                                    .width = 1,
+                                    .rule = {"SGD", {{"lr", 1}}},
+                                    .storage = storage},
+                                   {"ps0"});
     ASSERT_THAT(table, IsOk());
     table_ = std::make_unique<ps::Table>(*std::move(table));
   }
@@ -155,10 +158,15 @@ class Pushing {
   std::thread thread_;
 };
 
-TEST_F(PushKillPointsTest, AServerKilledAtAnyStepLosesAndRepeatsNothing) {
+class ServerKillPointsTest
+    : public PushKillPointsTest,
+      public testing::WithParamInterface<ps::TableStorage> {};
+
+TEST_P(ServerKillPointsTest, AServerKilledAtAnyStepLosesAndRepeatsNothing) {
   StartServer(kStages[0], 0);
-  CreateTable();
+  CreateTable(GetParam());
   Pushing pushing(*table_, keys_);
+  std::string last;
   for (int kill = 0; kill < kServerKills; ++kill) {
     const size_t step = static_cast<size_t>(kill) % (kStages.size() + 1);
     Kill(*server_);
@@ -170,7 +178,9 @@ TEST_F(PushKillPointsTest, AServerKilledAtAnyStepLosesAndRepeatsNothing) {
       pushing.WaitForAcknowledgement();
     }
     if (kill % 7 == 6 && step == kStages.size()) {
-      ASSERT_THAT(table_->Save(absl::StrCat("kill-", kill)).Wait(), IsOk());
+      const std::string name = absl::StrCat("kill-", kill);
+      ASSERT_THAT(table_->Save(name, {.base = last}).Wait(), IsOk());
+      last = kill % 4 == 0 ? "" : name;
     }
   }
   Kill(*server_);
@@ -181,6 +191,16 @@ TEST_F(PushKillPointsTest, AServerKilledAtAnyStepLosesAndRepeatsNothing) {
                         kKeys, static_cast<float>(pushing.acknowledged())));
   ShutDownServer();
 }
+
+INSTANTIATE_TEST_SUITE_P(Tables, ServerKillPointsTest,
+                         testing::Values(ps::TableStorage(),
+                                         ps::TableStorage::RocksDb(kKeys / 10)),
+                         [](const auto& test) {
+                           return test.param.kind ==
+                                          ps::TableStorage::Kind::kMemory
+                                      ? "Memory"
+                                      : "RocksDb";
+                         });
 
 TEST_F(PushKillPointsTest, APushOfAKilledTrainerIsAppliedWholeOrNotAtAll) {
   StartServer(kStages[0], 0);

@@ -16,11 +16,13 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "async/status_macros.h"
 #include "launch/termination_signals.h"
 #include "launch/worker.h"
 #include "launch/worker_options.h"
+#include "ps/storage/disk/rocksdb_storage.h"
 #include "ps/storage/push_log.h"
 #include "ps/storage/push_observer.h"
 #include "ps/table_service.h"
@@ -73,6 +75,8 @@ absl::Status Serve(char** arguments) {
       std::make_unique<ps::TableService>(ps::TableServiceOptions{
           .snapshot_directory = arguments[3],
           .logging = ps::PushLogging::kWrite,
+          .disk = std::make_shared<ps::RocksDbStorage>(
+              absl::StrCat(arguments[3], "/.disk")),
           .push_observer = [&](ps::PushStage at) { stopping.Observe(at); }}));
   ASSIGN_OR_RETURN(const std::unique_ptr<launch::Worker> worker,
                    launch::Worker::Start(std::move(options)));

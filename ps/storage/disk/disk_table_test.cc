@@ -27,9 +27,9 @@
 #include "ps/storage/logged_table.h"
 #include "ps/storage/push_log.h"
 #include "ps/storage/recovery_directory.h"
+#include "ps/storage/snapshot/table_file.h"
 #include "ps/storage/sparse_table.h"
 #include "ps/storage/table_export.h"
-#include "ps/storage/table_file.h"
 #include "ps/storage/table_partition.h"
 #include "ps/storage/table_spec.h"
 #include "rpc/identity/worker_info.h"
@@ -187,17 +187,17 @@ TEST_F(DiskTableTest, SnapshotsHaveAllRowsAndRestoreOntoAnyServers) {
   };
   train(*table, 1);
   const std::string path = path_ + "/snapshot";
-  const auto size = WriteTableFile(*table, 1, 0, path);
+  const auto size = WriteTableFile(*table, {.snapshot = 1}, path);
   ASSERT_THAT(size, IsOk());
   EXPECT_EQ(size->rows, table->num_rows());
   const auto restored = Create(spec, 5);
-  ASSERT_THAT(ReadTableFile(path, *restored), IsOk());
+  ASSERT_THAT(ReadTableFiles({{path}}, *restored), IsOk());
   EXPECT_EQ(restored->num_rows(), table->num_rows());
   int64_t parts = 0;
   for (int64_t i = 0; i < 2; ++i) {
     const auto part = *SparseTable::Create(
         spec, {.shards = *ShardsOf({i, 2}, spec.num_shards), .disk = &disk_});
-    ASSERT_THAT(ReadTableFile(path, *part), IsOk());
+    ASSERT_THAT(ReadTableFiles({{path}}, *part), IsOk());
     parts += part->num_rows();
   }
   EXPECT_EQ(parts, table->num_rows());
@@ -251,7 +251,7 @@ TEST_F(DiskTableTest, ARestartedServerHasAllPushes) {
                                   std::string& path) {
         push();
         path = absl::StrCat(path_, "/", restart, ".snapshot");
-        return WriteTableFile(rows, 1, log, path);
+        return WriteTableFile(rows, {.snapshot = 1, .log = log}, path);
       }),
                   IsOk());
       for (int i = 0; i < 30; ++i) push();
@@ -295,11 +295,12 @@ class FailingRows final : public RowDisk {
     return rows_->Read(keys, found);
   }
   absl::Status Write(std::span<const uint64_t> keys,
-                     std::span<const std::byte> rows) override {
+                     std::span<const std::byte> rows,
+                     std::span<const uint64_t> removed) override {
     if (fails_ && !keys.empty()) {
       return absl::ResourceExhaustedError("the disk is full");
     }
-    return rows_->Write(keys, rows);
+    return rows_->Write(keys, rows, removed);
   }
   std::unique_ptr<Snapshot> TakeSnapshot() const override {
     return rows_->TakeSnapshot();

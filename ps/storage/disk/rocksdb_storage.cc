@@ -150,9 +150,14 @@ class RocksDbRows final : public RowDisk {
   }
 
   absl::Status Write(std::span<const uint64_t> keys,
-                     std::span<const std::byte> rows) override {
-    if (keys.empty()) return absl::OkStatus();
+                     std::span<const std::byte> rows,
+                     std::span<const uint64_t> removed) override {
+    if (keys.empty() && removed.empty()) return absl::OkStatus();
     rocksdb::WriteBatch batch;
+    for (const uint64_t key : removed) {
+      RETURN_IF_ERROR(
+          ToStatus(batch.Delete(StoredKey(HashKey(key)).slice()), path_));
+    }
     for (size_t i = 0; i < keys.size(); ++i) {
       const auto row = rows.subspan(i * row_bytes_, row_bytes_);
       RETURN_IF_ERROR(ToStatus(

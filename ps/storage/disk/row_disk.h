@@ -48,9 +48,11 @@ class RowDisk {
       std::span<const uint64_t> keys,
       absl::FunctionRef<void(size_t i, const std::byte* row)> found) const = 0;
   // Writes the rows of `keys`, one after the other in `rows`; replaces those
-  // that exist. After an error none is written.
+  // that exist. Removes the rows of `removed`, other keys, that exist. After an
+  // error nothing has changed.
   virtual absl::Status Write(std::span<const uint64_t> keys,
-                             std::span<const std::byte> rows) = 0;
+                             std::span<const std::byte> rows,
+                             std::span<const uint64_t> removed) = 0;
   virtual std::unique_ptr<Snapshot> TakeSnapshot() const = 0;
 };
 

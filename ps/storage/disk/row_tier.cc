@@ -45,7 +45,7 @@ RowTier::RowTier(std::shared_ptr<const TableFormat> format, RowDisk& disk,
       capacity_(CapacityOf(format_->spec().storage.rows_in_memory,
                            format_->spec(), share)),
       range_(RangeOf(share, format_->spec().num_shards)),
-      clock_(format_) {}
+      clock_(format_, EvictionClock::Uses::kCache) {}
 
 void RowTier::FindAbsent(const KeyBatch& batch, const RowStore& rows) {
   constexpr size_t kGroup = 64;
@@ -71,15 +71,17 @@ void RowTier::FindAbsent(const KeyBatch& batch, const RowStore& rows) {
 //   2. Write others to the disk, and remove them from memory.
 //   3. Insert those that were read, and create those that are nowhere.
 absl::Status RowTier::Load(const KeyBatch& batch, int64_t now, RowStore& rows) {
+  RETURN_IF_ERROR(FinishRemoval());
   created_.clear();
   FindAbsent(batch, rows);
   clock_.Begin(batch);
   const size_t row_bytes = format_->layout().bytes();
+  const size_t stored_bytes = StoredBytes(format_->layout());
   std::vector<size_t> loaded;
   std::vector<std::byte> loaded_rows;
   RETURN_IF_ERROR(disk_.Read(absent_, [&](size_t i, const std::byte* row) {
     loaded.push_back(i);
-    loaded_rows.insert(loaded_rows.end(), row, row + row_bytes);
+    loaded_rows.insert(loaded_rows.end(), row, row + stored_bytes);
   }));
   RETURN_IF_ERROR(rows.Reserve(absent_.size()));
   RETURN_IF_ERROR(Evict(now, rows));
@@ -87,8 +89,10 @@ absl::Status RowTier::Load(const KeyBatch& batch, int64_t now, RowStore& rows) {
   for (size_t i = 0; i < loaded.size(); ++i) {
     const uint64_t key = absent_[loaded[i]];
     is_loaded[loaded[i]] = 1;
-    std::byte* const row = rows.Insert(key, rows.Hash(key));
-    std::memcpy(row, &loaded_rows[i * row_bytes], row_bytes);
+    const std::byte* const stored = &loaded_rows[i * stored_bytes];
+    std::byte* const row =
+        rows.Load(key, rows.Hash(key), GenerationOf(format_->layout(), stored));
+    std::memcpy(row, stored, row_bytes);
     format_->layout().set_use(row, RowUse(now, 0));
   }
   for (size_t i = 0; i < absent_.size(); ++i) {
@@ -110,19 +114,38 @@ absl::Status RowTier::Evict(int64_t now, RowStore& rows) {
     if (!entry.has_value()) break;
     keys.push_back(entry->key);
     evicted.insert(evicted.end(), entry->row, entry->row + row_bytes);
-    rows.Erase(entry->key, rows.Hash(entry->key));
+    const uint32_t generation = rows.Unload(entry->key, rows.Hash(entry->key));
+    const auto* const bytes = reinterpret_cast<const std::byte*>(&generation);
+    evicted.insert(evicted.end(), bytes, bytes + sizeof(generation));
   }
-  absl::Status status = disk_.Write(keys, evicted);
+  absl::Status status = disk_.Write(keys, evicted, {});
   if (status.ok()) return status;
   for (size_t i = 0; i < keys.size(); ++i) {
-    std::memcpy(rows.Insert(keys[i], rows.Hash(keys[i])),
-                &evicted[i * row_bytes], row_bytes);
+    const std::byte* const row = &evicted[i * StoredBytes(format_->layout())];
+    std::memcpy(rows.Load(keys[i], rows.Hash(keys[i]),
+                          GenerationOf(format_->layout(), row)),
+                row, row_bytes);
   }
   return status;
 }
 
 bool RowTier::WasCreated(uint64_t key) const {
   return std::binary_search(created_.begin(), created_.end(), key);
+}
+
+absl::Status RowTier::Remove(std::span<const uint64_t> keys, RowStore& rows) {
+  for (const uint64_t key : keys) {
+    const uint64_t hash = rows.Hash(key);
+    if (rows.Find(key, hash) != nullptr) rows.Erase(key, hash);
+  }
+  removed_.insert(removed_.end(), keys.begin(), keys.end());
+  return FinishRemoval();
+}
+
+absl::Status RowTier::FinishRemoval() {
+  RETURN_IF_ERROR(disk_.Write({}, {}, removed_));
+  removed_.clear();
+  return absl::OkStatus();
 }
 
 absl::Status RowTier::Import(std::span<const std::byte> rows, RowStore& store) {
@@ -138,13 +161,15 @@ absl::Status RowTier::Import(std::span<const std::byte> rows, RowStore& store) {
       disk_.Read(keys, [&](size_t i, const std::byte*) { exists[i] = 1; }));
   RETURN_IF_ERROR(store.Reserve(
       std::min(count, capacity_ - std::min(capacity_, store.size()))));
+  const uint32_t generation = store.changes().generation();
+  const auto* const bytes = reinterpret_cast<const std::byte*>(&generation);
   std::vector<uint64_t> written;
   std::vector<std::byte> written_rows;
   int64_t added = 0;
   for (size_t i = 0; i < count; ++i) {
     const auto row = rows.subspan(i * step + sizeof(uint64_t), row_bytes);
     const uint64_t hash = store.Hash(keys[i]);
-    std::byte* in_memory = store.Find(keys[i], hash);
+    std::byte* in_memory = store.FindToChange(keys[i], hash);
     if (in_memory == nullptr) {
       added += exists[i] == 0 ? 1 : 0;
       if (store.size() < capacity_) in_memory = store.Insert(keys[i], hash);
@@ -154,9 +179,11 @@ absl::Status RowTier::Import(std::span<const std::byte> rows, RowStore& store) {
     } else {
       written.push_back(keys[i]);
       written_rows.insert(written_rows.end(), row.begin(), row.end());
+      written_rows.insert(written_rows.end(), bytes,
+                          bytes + sizeof(generation));
     }
   }
-  RETURN_IF_ERROR(disk_.Write(written, written_rows));
+  RETURN_IF_ERROR(disk_.Write(written, written_rows, {}));
   num_rows_ += added;
   return absl::OkStatus();
 }

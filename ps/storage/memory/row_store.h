@@ -11,6 +11,7 @@
 #include "absl/base/attributes.h"
 #include "absl/status/status.h"
 #include "ps/storage/memory/key_map.h"
+#include "ps/storage/memory/row_changes.h"
 #include "ps/storage/memory/row_slab.h"
 #include "ps/storage/table_format.h"
 
@@ -24,6 +25,7 @@ class RowStore {
   struct Entry {
     uint64_t key;
     std::byte* row;
+    uint32_t slot;
   };
 
   explicit RowStore(std::shared_ptr<const TableFormat> format);
@@ -39,6 +41,14 @@ class RowStore {
     const uint32_t slot = slots_.Find(key, hash);
     return slot == KeyMap::kNoSlot ? nullptr : slab_.Row(slot);
   }
+  // The same for a caller that changes the row.
+  std::byte* FindToChange(uint64_t key, uint64_t hash) {
+    const uint32_t slot = slots_.Find(key, hash);
+    if (slot == KeyMap::kNoSlot) return nullptr;
+    changes_.Change(slot);
+    return slab_.Row(slot);
+  }
+  void MarkChanged(const Entry& entry) { changes_.Change(entry.slot); }
 
   // Makes room for `count` more rows. kResourceExhausted: out of memory; names
   // the remedy.
@@ -49,10 +59,16 @@ class RowStore {
   std::byte* Insert(uint64_t key, uint64_t hash);
   // Removes the row of a key, which must have one.
   void Erase(uint64_t key, uint64_t hash);
+  // The same for a row that exists elsewhere afterwards; returns its
+  // RowChanges::GenerationOf. Load is Insert for such a row.
+  uint32_t Unload(uint64_t key, uint64_t hash);
+  std::byte* Load(uint64_t key, uint64_t hash, uint32_t generation);
 
   size_t size() const { return slots_.size(); }
   // Memory of rows and keys.
-  size_t bytes() const { return slots_.bytes() + slab_.bytes(); }
+  size_t bytes() const {
+    return slots_.bytes() + slab_.bytes() + changes_.bytes();
+  }
 
   // Calls visit(key, row) for each row. `visit` must not change the map.
   template <class Visit>
@@ -66,7 +82,7 @@ class RowStore {
   std::optional<Entry> At(size_t position) const {
     const auto [key, slot] = slots_.EntryAt(position);
     if (slot == KeyMap::kNoSlot) return std::nullopt;
-    return Entry{key, slab_.Row(slot)};
+    return Entry{key, slab_.Row(slot), slot};
   }
 
   // For a copy of all rows: the rows of slots below num_slots(), also of those
@@ -78,11 +94,21 @@ class RowStore {
   void ForEachSlot(const Visit& visit) const {
     slots_.ForEach(visit);
   }
+  const std::byte* RowIn(uint32_t slot) const { return slab_.Row(slot); }
+
+  // Rows that were created, changed and removed since snapshots.
+  const RowChanges& changes() const { return changes_; }
+  // Begins with those since `snapshot`, which has the rows as they are now.
+  void Cut(uint64_t snapshot) { changes_.Cut(snapshot, num_slots()); }
+  std::optional<ChangesSince> Since(uint64_t snapshot) {
+    return changes_.Since(snapshot);
+  }
 
  private:
   const std::shared_ptr<const TableFormat> format_;
   KeyMap slots_;
   RowSlab slab_;
+  RowChanges changes_;
 };
 
 }  // namespace hawser::ps

@@ -29,7 +29,7 @@ std::optional<RowStore::Entry> NextEntry(const RowStore& rows, size_t row_bytes,
   return rows.At(position++);
 }
 
-std::optional<RowStore::Entry> EvictionClock::Choose(const RowStore& rows,
+std::optional<RowStore::Entry> EvictionClock::Choose(RowStore& rows,
                                                      int64_t now) {
   const RowLayout& layout = format_->layout();
   std::optional<RowStore::Entry> oldest;
@@ -45,6 +45,7 @@ std::optional<RowStore::Entry> EvictionClock::Choose(const RowStore& rows,
       return entry;
     }
     layout.set_use(entry->row, use.WithPushes(1));
+    if (uses_ == Uses::kState) rows.MarkChanged(*entry);
     ++considered;
     if (use.Age(now) > oldest_age) {
       oldest_age = use.Age(now);

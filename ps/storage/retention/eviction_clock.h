@@ -32,8 +32,12 @@ class EvictionClock {
  public:
   static constexpr size_t kMaxConsidered = 64;
 
-  explicit EvictionClock(std::shared_ptr<const TableFormat> format)
-      : format_(std::move(format)) {}
+  // Uses that are state of the table are in its snapshots: their changes are
+  // marked in the store.
+  enum class Uses { kState, kCache };
+
+  EvictionClock(std::shared_ptr<const TableFormat> format, Uses uses)
+      : format_(std::move(format)), uses_(uses) {}
 
   // Begins with another push. Rows of its keys are not chosen.
   void Begin(const KeyBatch& batch) {
@@ -43,12 +47,13 @@ class EvictionClock {
 
   // Returns a row, which the caller removes; nullopt if all rows are of keys of
   // the push. `now` is in seconds of TableTime.
-  std::optional<RowStore::Entry> Choose(const RowStore& rows, int64_t now);
+  std::optional<RowStore::Entry> Choose(RowStore& rows, int64_t now);
 
  private:
   bool IsInBatch(uint64_t key);
 
   const std::shared_ptr<const TableFormat> format_;
+  const Uses uses_;
   // A position in the store.
   size_t hand_ = 0;
   KeyBatch batch_;

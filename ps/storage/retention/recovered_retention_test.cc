@@ -28,8 +28,8 @@
 #include "ps/storage/push_log.h"
 #include "ps/storage/recovery_directory.h"
 #include "ps/storage/row_layout.h"
+#include "ps/storage/snapshot/table_file.h"
 #include "ps/storage/sparse_table.h"
-#include "ps/storage/table_file.h"
 #include "ps/storage/table_partition.h"
 #include "ps/storage/table_spec.h"
 #include "rpc/identity/worker_info.h"
@@ -148,7 +148,7 @@ TEST_F(RecoveredRetentionTest, ARecoveryGivesTheSameRows) {
                                     std::string& path) {
           for (uint64_t i = random() % 8; i > 0; --i) push();
           path = SnapshotPath();
-          return WriteTableFile(rows, 1, log, path);
+          return WriteTableFile(rows, {.snapshot = 1, .log = log}, path);
         }),
                     IsOk());
       }
@@ -216,7 +216,7 @@ TEST_F(RecoveredRetentionTest, RowsKeepTheirAgesOnOtherServers) {
       if (key % 10 == 0) clock_.AdvanceBy(absl::Seconds(1));
     }
     paths.push_back(SnapshotPath());
-    ASSERT_THAT(WriteTableFile(*table, 1, 0, paths.back()), IsOk());
+    ASSERT_THAT(WriteTableFile(*table, {.snapshot = 1}, paths.back()), IsOk());
     all.merge(RowsOf(*table));
   }
   ASSERT_EQ(all.size(), 300u);
@@ -226,7 +226,7 @@ TEST_F(RecoveredRetentionTest, RowsKeepTheirAgesOnOtherServers) {
         spec, {.shards = *ShardsOf({i, 2}, spec.num_shards), .clock = &clock_});
     clock_.AdvanceBy(absl::Minutes(10));
     for (const std::string& path : paths) {
-      ASSERT_THAT(ReadTableFile(path, *table), IsOk());
+      ASSERT_THAT(ReadTableFiles({{path}}, *table), IsOk());
     }
     restored.merge(RowsOf(*table));
   }
@@ -242,11 +242,11 @@ TEST_F(RecoveredRetentionTest, ASnapshotLeavesOutRowsThatHaveExpired) {
   clock_.AdvanceBy(absl::Seconds(11));
   ASSERT_THAT(table->Push({&keys[0], 1}, {gradients.data(), 2}, {0.1}), IsOk());
   const std::string path = SnapshotPath();
-  const auto size = WriteTableFile(*table, 1, 0, path);
+  const auto size = WriteTableFile(*table, {.snapshot = 1}, path);
   ASSERT_THAT(size, IsOk());
   EXPECT_EQ(size->rows, 1);
   const auto restored = *SparseTable::Create(spec, {.clock = &clock_});
-  ASSERT_THAT(ReadTableFile(path, *restored), IsOk());
+  ASSERT_THAT(ReadTableFiles({{path}}, *restored), IsOk());
   EXPECT_EQ(RowsOf(*restored), RowsOf(*table));
 }
 
@@ -260,10 +260,10 @@ TEST_F(RecoveredRetentionTest, ATableAboveItsLimitShrinksByAFewRowsPerPush) {
   const std::vector<float> gradients(400, 1);
   ASSERT_THAT(table->Push(keys, gradients, {0.1}), IsOk());
   const std::string path = SnapshotPath();
-  ASSERT_THAT(WriteTableFile(*table, 1, 0, path), IsOk());
+  ASSERT_THAT(WriteTableFile(*table, {.snapshot = 1}, path), IsOk());
   const auto restored =
       *SparseTable::Create(spec, {.num_partitions = 100, .clock = &clock_});
-  ASSERT_THAT(ReadTableFile(path, *restored), IsOk());
+  ASSERT_THAT(ReadTableFiles({{path}}, *restored), IsOk());
   EXPECT_EQ(restored->num_rows(), 200);
   for (size_t p = 0; p < restored->num_partitions(); ++p) {
     const int64_t rows = restored->partition(p).num_rows();

@@ -56,7 +56,7 @@ RowRetention::RowRetention(std::shared_ptr<const TableFormat> format,
           static_cast<uint32_t>(format_->spec().retention.admission_pushes)),
       sketch_(ShareOf(format_->spec().retention.admission_window,
                       format_->spec(), share)),
-      clock_(format_) {}
+      clock_(format_, EvictionClock::Uses::kState) {}
 
 // Steps:
 //   1. Remove some rows that have expired.

@@ -1,5 +1,5 @@
-// Any records, with right checksums, and any bytes, as a file of rows and as a
-// log of pushes.
+// Any records, with right checksums, and any bytes, as a file of rows, as an
+// increment of one, and as a log of pushes.
 //
 // The first byte of the input chooses: 0, the rest is the file; else the rest
 // is records for the file: kind (1 byte), length of the body (2 bytes), body.
@@ -20,8 +20,8 @@
 #include "proto/table_files.pb.h"
 #include "ps/storage/push_log.h"
 #include "ps/storage/record.h"
+#include "ps/storage/snapshot/table_file.h"
 #include "ps/storage/sparse_table.h"
-#include "ps/storage/table_file.h"
 #include "ps/storage/table_spec.h"
 #include "ps/storage/worker_clocks.h"
 
@@ -91,10 +91,24 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
 
   write("HWSRTBL1");
   const auto table = *hawser::ps::SparseTable::Create(spec, {});
-  const absl::Status status = hawser::ps::ReadTableFile(path, *table);
+  const absl::Status status = hawser::ps::ReadTableFiles({{path}}, *table);
   HAWSER_CHECK(status.ok() || absl::IsDataLoss(status) ||
                absl::IsInvalidArgument(status))
       << status.message();
+  static const std::string base = [&] {
+    const auto empty =
+        *hawser::ps::SparseTable::Create(spec, {.num_partitions = 2});
+    const std::string base_path = path + "_base";
+    HAWSER_CHECK(
+        hawser::ps::WriteTableFile(*empty, {.snapshot = 1}, base_path).ok())
+        << base_path;
+    return base_path;
+  }();
+  const auto other = *hawser::ps::SparseTable::Create(spec, {});
+  const absl::Status chain = hawser::ps::ReadTableFiles({{base, path}}, *other);
+  HAWSER_CHECK(chain.ok() || absl::IsDataLoss(chain) ||
+               absl::IsInvalidArgument(chain))
+      << chain.message();
   const auto info = hawser::ps::ReadTableFileInfo(path);
   HAWSER_CHECK(info.ok() || !status.ok()) << info.status().message();
 

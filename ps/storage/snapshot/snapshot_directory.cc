@@ -1,9 +1,10 @@
-#include "ps/storage/snapshot_directory.h"
+#include "ps/storage/snapshot/snapshot_directory.h"
 
 #include <algorithm>
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -15,8 +16,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "async/status_macros.h"
+#include "ps/storage/memory/row_changes.h"
+#include "ps/storage/snapshot/table_file.h"
 #include "ps/storage/sparse_table.h"
-#include "ps/storage/table_file.h"
 
 namespace hawser::ps {
 namespace {
@@ -89,6 +91,25 @@ absl::Status CheckComplete(const std::vector<TableFile>& files,
                                           " of table \"", table, "\""));
 }
 
+// Whether the files of two servers are of the same snapshots.
+absl::Status CheckSameSnapshots(const std::vector<std::string>& paths,
+                                const std::vector<TableFileInfo>& infos,
+                                const std::vector<std::string>& other_paths,
+                                const std::vector<TableFileInfo>& others) {
+  for (size_t i = 0; i < infos.size(); ++i) {
+    if (infos.size() == others.size() &&
+        infos[i].snapshot == others[i].snapshot) {
+      continue;
+    }
+    const size_t other = std::min(i, others.size() - 1);
+    return absl::DataLossError(absl::StrCat(
+        paths[i], " and ", other_paths[other],
+        " are of different snapshots, which increments continue: a snapshot "
+        "was saved again under its name"));
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::StatusOr<std::string> SnapshotDirectory::PathOf(
@@ -128,9 +149,21 @@ absl::Status SnapshotDirectory::CheckNew(const SparseTable& table,
   return absl::OkStatus();
 }
 
+absl::StatusOr<std::string> SnapshotDirectory::FileOf(
+    const std::string& snapshot, const std::string& table,
+    ShardRange shards) const {
+  ASSIGN_OR_RETURN(const std::string directory, PathOf(snapshot));
+  return absl::StrCat(directory, "/", FileStem(table), ".", shards.first, "-",
+                      shards.count, kSuffix);
+}
+
 absl::StatusOr<TableFileSize> SnapshotDirectory::Save(
-    const SparseTable& table, const std::string& snapshot, uint64_t id,
-    int64_t log, std::string& path) const {
+    const SparseTable& table, const std::string& snapshot,
+    const TableFileOptions& options, std::string& path) const {
+  if (options.base.has_value() && options.base->name == snapshot) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "snapshot \"", snapshot, "\" cannot be its own base: use a new name"));
+  }
   ASSIGN_OR_RETURN(const std::string directory, PathOf(snapshot));
   std::error_code error;
   std::filesystem::create_directories(directory, error);
@@ -138,10 +171,66 @@ absl::StatusOr<TableFileSize> SnapshotDirectory::Save(
     return absl::UnavailableError(absl::StrCat(
         "cannot create the snapshot ", directory, ": ", error.message()));
   }
-  const ShardRange shards = table.shards();
-  path = absl::StrCat(directory, "/", FileStem(table.spec().name), ".",
-                      shards.first, "-", shards.count, kSuffix);
-  return WriteTableFile(table, id, log, path);
+  ASSIGN_OR_RETURN(path, FileOf(snapshot, table.spec().name, table.shards()));
+  return WriteTableFile(table, options, path);
+}
+
+absl::StatusOr<SnapshotBase> SnapshotDirectory::BaseOf(
+    const SparseTable& table, const std::string& base) const {
+  ASSIGN_OR_RETURN(const std::string path,
+                   FileOf(base, table.spec().name, table.shards()));
+  const absl::StatusOr<TableFileInfo> info = ReadTableFileInfo(path);
+  if (absl::IsNotFound(info.status())) {
+    return absl::NotFoundError(
+        absl::StrCat("the base \"", base, "\" does not have the file ", path,
+                     ": save a snapshot without a base"));
+  }
+  RETURN_IF_ERROR(info);
+  if (!table.KnowsSnapshot(info->snapshot)) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "table \"", table.spec().name, "\": what changed since snapshot \"",
+        base, "\" is not known here; it was saved before the last ",
+        RowChanges::kMaxCuts,
+        ", or before the table came to this server, or "
+        "too many rows were removed: save a snapshot without a base"));
+  }
+  const int64_t increments =
+      1 + (info->base.has_value() ? info->base->increments : 0);
+  if (increments > SnapshotBase::kMaxIncrements) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("table \"", table.spec().name, "\": snapshot \"", base,
+                     "\" is the last of ", SnapshotBase::kMaxIncrements,
+                     " increments: save a snapshot without a base"));
+  }
+  return SnapshotBase{base, info->snapshot, increments};
+}
+
+absl::StatusOr<SnapshotDirectory::Chain> SnapshotDirectory::ChainOf(
+    const std::string& path, const TableFileInfo& info) const {
+  Chain chain{{path}, {info}};
+  while (chain.infos.back().base.has_value()) {
+    const TableFileInfo& last = chain.infos.back();
+    ASSIGN_OR_RETURN(std::string base_path,
+                     FileOf(last.base->name, last.spec.name, last.shards));
+    absl::StatusOr<TableFileInfo> base = ReadTableFileInfo(base_path);
+    if (absl::IsNotFound(base.status())) {
+      return absl::NotFoundError(absl::StrCat(
+          base_path, " is missing, which ", chain.paths.back(), " continues"));
+    }
+    RETURN_IF_ERROR(base);
+    const int64_t increments =
+        base->base.has_value() ? base->base->increments : 0;
+    if (increments + 1 != last.base->increments) {
+      return absl::DataLossError(absl::StrCat(
+          chain.paths.back(), " does not continue ", base_path,
+          ": that file is of another snapshot than the one that was its base"));
+    }
+    chain.paths.push_back(std::move(base_path));
+    chain.infos.push_back(*std::move(base));
+  }
+  std::reverse(chain.paths.begin(), chain.paths.end());
+  std::reverse(chain.infos.begin(), chain.infos.end());
+  return chain;
 }
 
 absl::StatusOr<std::unique_ptr<SparseTable>> SnapshotDirectory::Restore(
@@ -165,12 +254,17 @@ absl::StatusOr<std::unique_ptr<SparseTable>> SnapshotDirectory::Restore(
   }
   ASSIGN_OR_RETURN(std::unique_ptr<SparseTable> restored,
                    SparseTable::Create(files[0].info.spec, options));
+  std::optional<Chain> first;
   for (const TableFile& file : files) {
     if (file.info.shards.first >= shards.first + shards.count ||
         file.end() <= shards.first) {
       continue;
     }
-    RETURN_IF_ERROR(ReadTableFile(file.path, *restored));
+    ASSIGN_OR_RETURN(const Chain chain, ChainOf(file.path, file.info));
+    if (!first.has_value()) first = chain;
+    RETURN_IF_ERROR(CheckSameSnapshots(first->paths, first->infos, chain.paths,
+                                       chain.infos));
+    RETURN_IF_ERROR(ReadTableFiles(chain.paths, *restored));
   }
   return restored;
 }

@@ -1,4 +1,4 @@
-#include "ps/storage/table_file.h"
+#include "ps/storage/snapshot/table_file.h"
 
 #include <sys/resource.h>
 
@@ -88,7 +88,7 @@ TEST_F(TableFileTest, RestoredRowsContinueBitByBit) {
   const auto saved = Table({0, 1024});
   const std::vector<uint64_t> keys = Keys(1000);
   Train(*saved, keys, 3);
-  const auto size = WriteTableFile(*saved, 7, 0, Path("rows"));
+  const auto size = WriteTableFile(*saved, {.snapshot = 7}, Path("rows"));
   ASSERT_THAT(size, IsOk());
   EXPECT_EQ(size->rows, 1000);
   EXPECT_EQ(size->bytes,
@@ -100,7 +100,7 @@ TEST_F(TableFileTest, RestoredRowsContinueBitByBit) {
   EXPECT_EQ(info->shards, (ShardRange{0, 1024}));
 
   const auto restored = Table({0, 1024}, 5);
-  ASSERT_THAT(ReadTableFile(Path("rows"), *restored), IsOk());
+  ASSERT_THAT(ReadTableFiles({{Path("rows")}}, *restored), IsOk());
   EXPECT_EQ(restored->num_rows(), 1000);
   // Moments and step counts, too.
   Train(*saved, keys, 2);
@@ -116,7 +116,8 @@ TEST_F(TableFileTest, FilesOfThreeServersRestoreOntoOneTwoAndFive) {
   for (size_t i = 0; i < three.size(); ++i) {
     const auto part = Table(three[i]);
     Train(*part, keys, 2);
-    ASSERT_THAT(WriteTableFile(*part, 1, 0, Path(absl::StrCat(i))), IsOk());
+    ASSERT_THAT(WriteTableFile(*part, {.snapshot = 1}, Path(absl::StrCat(i))),
+                IsOk());
   }
   Train(*whole, keys, 1);
   for (int64_t servers : {1, 2, 5}) {
@@ -125,7 +126,7 @@ TEST_F(TableFileTest, FilesOfThreeServersRestoreOntoOneTwoAndFive) {
       const int64_t first = s * 1024 / servers;
       const auto part = Table({first, (s + 1) * 1024 / servers - first});
       for (size_t i = 0; i < three.size(); ++i) {
-        ASSERT_THAT(ReadTableFile(Path(absl::StrCat(i)), *part), IsOk());
+        ASSERT_THAT(ReadTableFiles({{Path(absl::StrCat(i))}}, *part), IsOk());
       }
       rows += part->num_rows();
       Train(*part, keys, 1);
@@ -149,9 +150,9 @@ TEST_F(TableFileTest, RepeatedPushIsRecognisedAfterARestore) {
   };
   const auto saved = Table({0, 1024});
   ASSERT_THAT(push(*saved), IsOk());
-  ASSERT_THAT(WriteTableFile(*saved, 1, 0, Path("rows")), IsOk());
+  ASSERT_THAT(WriteTableFile(*saved, {.snapshot = 1}, Path("rows")), IsOk());
   const auto restored = Table({0, 1024});
-  ASSERT_THAT(ReadTableFile(Path("rows"), *restored), IsOk());
+  ASSERT_THAT(ReadTableFiles({{Path("rows")}}, *restored), IsOk());
   ASSERT_THAT(push(*restored), IsOk());
   EXPECT_EQ(Rows(*restored, key), Rows(*saved, key));
 }
@@ -159,31 +160,31 @@ TEST_F(TableFileTest, RepeatedPushIsRecognisedAfterARestore) {
 TEST_F(TableFileTest, EveryFlippedBitAndEveryShortenedFileIsNoticed) {
   const auto saved = Table({0, 1024});
   Train(*saved, Keys(4), 1);
-  ASSERT_THAT(WriteTableFile(*saved, 1, 0, Path("rows")), IsOk());
+  ASSERT_THAT(WriteTableFile(*saved, {.snapshot = 1}, Path("rows")), IsOk());
   const std::string bytes = Read(Path("rows"));
   for (size_t i = 0; i < bytes.size(); ++i) {
     std::string damaged = bytes;
     damaged[i] = static_cast<char>(damaged[i] ^ (1 << (i % 8)));
     Write(Path("damaged"), damaged);
-    EXPECT_THAT(ReadTableFile(Path("damaged"), *Table({0, 1024})),
+    EXPECT_THAT(ReadTableFiles({{Path("damaged")}}, *Table({0, 1024})),
                 StatusIs(absl::StatusCode::kDataLoss,
                          AllOf(HasSubstr(Path("damaged")),
                                HasSubstr("is damaged at byte"))))
         << i;
     Write(Path("short"), bytes.substr(0, i));
-    EXPECT_THAT(ReadTableFile(Path("short"), *Table({0, 1024})),
+    EXPECT_THAT(ReadTableFiles({{Path("short")}}, *Table({0, 1024})),
                 StatusIs(absl::StatusCode::kDataLoss))
         << i;
   }
   Write(Path("long"), bytes + "x");
-  EXPECT_THAT(ReadTableFile(Path("long"), *Table({0, 1024})),
+  EXPECT_THAT(ReadTableFiles({{Path("long")}}, *Table({0, 1024})),
               StatusIs(absl::StatusCode::kDataLoss));
 }
 
 TEST_F(TableFileTest, AFailedWriteLeavesThePreviousFile) {
   const auto saved = Table({0, 1024});
   Train(*saved, Keys(100), 1);
-  ASSERT_THAT(WriteTableFile(*saved, 1, 0, Path("rows")), IsOk());
+  ASSERT_THAT(WriteTableFile(*saved, {.snapshot = 1}, Path("rows")), IsOk());
   const std::string before = Read(Path("rows"));
   Train(*saved, Keys(1000), 1);
   // The kernel refuses to write beyond this size, as on a full disk.
@@ -194,7 +195,7 @@ TEST_F(TableFileTest, AFailedWriteLeavesThePreviousFile) {
   limit.rlim_cur = 4096;
   ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &limit), 0);
   const absl::Status status =
-      WriteTableFile(*saved, 2, 0, Path("rows")).status();
+      WriteTableFile(*saved, {.snapshot = 2}, Path("rows")).status();
   ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &old_limit), 0);
   EXPECT_FALSE(status.ok());
   EXPECT_THAT(std::string(status.message()), HasSubstr("rows"));
@@ -203,10 +204,10 @@ TEST_F(TableFileTest, AFailedWriteLeavesThePreviousFile) {
 
 TEST_F(TableFileTest, FilesOfOtherTablesAreRefused) {
   const auto saved = Table({0, 1024});
-  ASSERT_THAT(WriteTableFile(*saved, 1, 0, Path("rows")), IsOk());
+  ASSERT_THAT(WriteTableFile(*saved, {.snapshot = 1}, Path("rows")), IsOk());
   TableSpec other = spec_;
   other.width = 4;
-  EXPECT_THAT(ReadTableFile(Path("rows"), **SparseTable::Create(other)),
+  EXPECT_THAT(ReadTableFiles({{Path("rows")}}, **SparseTable::Create(other)),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        HasSubstr("is of the table {")));
   EXPECT_THAT(ReadTableFileInfo(Path("missing")),
