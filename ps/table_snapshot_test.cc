@@ -196,6 +196,5 @@ TEST(TableWithoutDirectoryTest, SaysWhatIsMissing) {
                        HasSubstr("snapshot_directory")));
 }
 
-// The client waits for its restart until the timeout.
 }  // namespace
 }  // namespace hawser::ps

@@ -60,8 +60,9 @@ class MovedTableTest : public testing::Test {
     EXPECT_THAT(table, IsOk());
     return *std::move(table);
   }
-  void Save(const Table& table, const std::string& name) {
-    ASSERT_THAT(table.Save(name).Wait(), IsOk());
+  void Save(const Table& table, const std::string& name,
+            const std::string& base = "") {
+    ASSERT_THAT(table.Save(name, {.base = base}).Wait(), IsOk());
   }
   Table Restore(const std::string& name, Servers servers) {
     absl::StatusOr<Table> table =
@@ -117,6 +118,32 @@ TEST_F(MovedTableTest, AHandleFollowsItsTable) {
                        HasSubstr("exists on other servers: 'w6', 'w2'")));
 }
 
+TEST_F(MovedTableTest, IncrementsBeginAnewAfterAMove) {
+  const Table table = Create(Spec(), {"w2", "w3"});
+  ASSERT_THAT(Push(table, 0, 50), IsOk());
+  Save(table, "one");
+  ASSERT_THAT(Push(table, 0, 10), IsOk());
+  Save(table, "two", "one");
+  Restore("two", {"w3", "w2"});
+  // The new version knows no snapshots.
+  EXPECT_THAT(table.Save("three", {.base = "two"}).Wait(),
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       HasSubstr("before the table came to this server")));
+  Save(table, "three");
+  ASSERT_THAT(Push(table, 5, 10), IsOk());
+  const auto four = table.Save("four", {.base = "three"}).Wait();
+  ASSERT_THAT(four, IsOk());
+  EXPECT_EQ(four->rows, 10);
+  const std::vector<float> rows = Pull(table, 50);
+  EXPECT_EQ(rows[0], 2);
+  EXPECT_EQ(rows[5], 3);
+  EXPECT_EQ(rows[14], 2);
+  EXPECT_EQ(rows[15], 1);
+  ASSERT_THAT(Push(table, 0, 50), IsOk());
+  EXPECT_EQ(Pull(Restore("four", {"w4", "w5", "w6"}), 50), rows);
+  EXPECT_EQ(Pull(table, 50), rows);
+}
+
 TEST_F(MovedTableTest, TrainersGoOnWhileTheirTableMoves) {
   constexpr int64_t kPushKeys = 20;
   const Table table = Create(Spec(), {"w2", "w3", "w4"});
@@ -158,13 +185,17 @@ TEST_F(MovedTableTest, TrainersGoOnWhileTheirTableMoves) {
   const std::vector<Servers> moves = {
       {"w5"}, {"w6", "w2"}, {"w2", "w3", "w4", "w5", "w6"}};
   for (size_t i = 0; i < moves.size(); ++i) {
+    const std::string base = absl::StrCat("base", i);
+    const std::string increment = absl::StrCat("increment", i);
+    more();
+    Save(table, base);
     // What this version has: what it began with, and later pushes.
     for (const int64_t push : more()) {
       if (push >= first_of_version) kept.push_back(push);
     }
-    Save(table, absl::StrCat("s", i));
+    Save(table, increment, base);
     more();
-    Restore(absl::StrCat("s", i), moves[i]);
+    Restore(increment, moves[i]);
     first_of_version = next;
   }
   for (const int64_t push : more()) {
