@@ -16,6 +16,8 @@
 #include "async/testing/status_matchers.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "optim/rule_spec.h"
+#include "optim/schedule_spec.h"
 #include "ps/storage/disk/rocksdb_storage.h"
 #include "ps/storage/logged_table.h"
 #include "ps/storage/push_log.h"
@@ -122,14 +124,22 @@ class RecoveredIncrementTest : public testing::Test {
 // The server ends at any time, also between the file of a snapshot and its use
 // for the recovery. Afterwards increments go on.
 TEST_F(RecoveredIncrementTest, RowsAndIncrementsSurviveTheEndsOfServers) {
-  for (int variant = 0; variant < 4; ++variant) {
+  for (int variant = 0; variant < 8; ++variant) {
     TableSpec spec = Spec();
     if (variant % 2 == 1) {
       spec.retention = {
           .admission_pushes = 2, .ttl = absl::Seconds(30), .max_rows = 80};
     }
-    if (variant >= 2) spec.storage = TableStorage::RocksDb(25);
-    for (uint64_t seed = 1; seed <= 4; ++seed) {
+    if (variant / 2 % 2 == 1) spec.storage = TableStorage::RocksDb(25);
+    if (variant >= 4) {
+      // Rates depend on the keys of rows and the number of their updates.
+      spec.schedule = optim::ScheduleSpec::Exponential({.gamma = 0.9});
+      KeyRange range{.first = 10, .last = 90};
+      range.rule = optim::RuleSpec{"Adagrad", {{"eps", 0.5}}};
+      range.initializer = Initializer::Constant(3);
+      spec.key_ranges = {range};
+    }
+    for (uint64_t seed = 1; seed <= 3; ++seed) {
       std::filesystem::remove_all(path_ + "/log");
       ASSERT_THAT(recovery_.Open(), IsOk());
       std::filesystem::remove_all(path_ + "/snapshots");
