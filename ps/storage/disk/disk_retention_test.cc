@@ -5,25 +5,18 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
-#include <memory>
-#include <span>
 #include <string>
-#include <utility>
 #include <vector>
 
-#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
-#include "async/status_macros.h"
 #include "async/testing/simulated_clock.h"
 #include "async/testing/status_matchers.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "optim/rule_spec.h"
 #include "ps/storage/disk/rocksdb_storage.h"
-#include "ps/storage/disk/row_disk.h"
 #include "ps/storage/logged_table.h"
 #include "ps/storage/push_log.h"
 #include "ps/storage/recovery_directory.h"
@@ -31,6 +24,7 @@
 #include "ps/storage/sparse_table.h"
 #include "ps/storage/table_partition.h"
 #include "ps/storage/table_spec.h"
+#include "ps/testing/failing_disk.h"
 #include "ps/testing/random_pushes.h"
 #include "ps/testing/table_content.h"
 #include "tensor/dtype.h"
@@ -194,57 +188,9 @@ INSTANTIATE_TEST_SUITE_P(
 
 // --- A disk that fails.
 
-class FailingRows final : public RowDisk {
- public:
-  FailingRows(std::unique_ptr<RowDisk> rows, const bool& fails)
-      : rows_(std::move(rows)), fails_(fails) {}
-
-  absl::Status Read(
-      std::span<const uint64_t> keys,
-      absl::FunctionRef<void(size_t, const std::byte*)> found) const override {
-    return rows_->Read(keys, found);
-  }
-  absl::Status Write(std::span<const uint64_t> keys,
-                     std::span<const std::byte> rows,
-                     std::span<const uint64_t> removed) override {
-    if (fails_ && !(keys.empty() && removed.empty())) {
-      return absl::ResourceExhaustedError("the disk is full");
-    }
-    return rows_->Write(keys, rows, removed);
-  }
-  std::unique_ptr<Snapshot> TakeSnapshot() const override {
-    return rows_->TakeSnapshot();
-  }
-
- private:
-  const std::unique_ptr<RowDisk> rows_;
-  const bool& fails_;
-};
-
-class FailingDisk final : public DiskStorage {
- public:
-  FailingDisk(DiskStorage& disk, const bool& fails)
-      : disk_(disk), fails_(fails) {}
-
-  absl::Status Open(const std::string& worker) override {
-    return disk_.Open(worker);
-  }
-  absl::StatusOr<std::unique_ptr<RowDisk>> Create(const std::string& table,
-                                                  size_t row_bytes) override {
-    ASSIGN_OR_RETURN(std::unique_ptr<RowDisk> rows,
-                     disk_.Create(table, row_bytes));
-    return std::make_unique<FailingRows>(std::move(rows), fails_);
-  }
-
- private:
-  DiskStorage& disk_;
-  const bool& fails_;
-};
-
 // A row whose removal from the disk failed does not come back.
 TEST_F(DiskRetentionTest, ARemovedRowStaysRemovedIfTheDiskIsFull) {
-  bool fails = false;
-  FailingDisk disk(disk_, fails);
+  FailingDisk disk(disk_);
   TableSpec spec{.name = "t",
                  .width = 1,
                  .rule = {"SGD", {{"lr", 1}}},
@@ -264,10 +210,10 @@ TEST_F(DiskRetentionTest, ARemovedRowStaysRemovedIfTheDiskIsFull) {
   };
   for (const uint64_t key : {1, 2, 3}) ASSERT_THAT(push(key), IsOk());
   clock_.AdvanceBy(absl::Seconds(11));
-  fails = true;
+  disk.set_full(true);
   EXPECT_THAT(push(1), StatusIs(absl::StatusCode::kResourceExhausted));
   EXPECT_EQ(row(2), 100);
-  fails = false;
+  disk.set_full(false);
   ASSERT_THAT(push(1), IsOk());
   ASSERT_THAT(push(2), IsOk());
   EXPECT_EQ(row(1), 101);

@@ -7,22 +7,17 @@
 #include <memory>
 #include <random>
 #include <set>
-#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
-#include "async/status_macros.h"
 #include "async/testing/status_matchers.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "optim/rule_spec.h"
 #include "ps/storage/disk/rocksdb_storage.h"
-#include "ps/storage/disk/row_disk.h"
 #include "ps/storage/key_hash.h"
 #include "ps/storage/logged_table.h"
 #include "ps/storage/push_log.h"
@@ -32,6 +27,7 @@
 #include "ps/storage/table_export.h"
 #include "ps/storage/table_partition.h"
 #include "ps/storage/table_spec.h"
+#include "ps/testing/failing_disk.h"
 #include "rpc/identity/worker_info.h"
 #include "tensor/dtype.h"
 
@@ -284,56 +280,8 @@ TEST_F(DiskTableTest, ATableTakesItsFilesWithIt) {
 
 // --- A disk that fails.
 
-class FailingRows final : public RowDisk {
- public:
-  FailingRows(std::unique_ptr<RowDisk> rows, const bool& fails)
-      : rows_(std::move(rows)), fails_(fails) {}
-
-  absl::Status Read(
-      std::span<const uint64_t> keys,
-      absl::FunctionRef<void(size_t, const std::byte*)> found) const override {
-    return rows_->Read(keys, found);
-  }
-  absl::Status Write(std::span<const uint64_t> keys,
-                     std::span<const std::byte> rows,
-                     std::span<const uint64_t> removed) override {
-    if (fails_ && !keys.empty()) {
-      return absl::ResourceExhaustedError("the disk is full");
-    }
-    return rows_->Write(keys, rows, removed);
-  }
-  std::unique_ptr<Snapshot> TakeSnapshot() const override {
-    return rows_->TakeSnapshot();
-  }
-
- private:
-  const std::unique_ptr<RowDisk> rows_;
-  const bool& fails_;
-};
-
-class FailingDisk final : public DiskStorage {
- public:
-  FailingDisk(DiskStorage& disk, const bool& fails)
-      : disk_(disk), fails_(fails) {}
-
-  absl::Status Open(const std::string& worker) override {
-    return disk_.Open(worker);
-  }
-  absl::StatusOr<std::unique_ptr<RowDisk>> Create(const std::string& table,
-                                                  size_t row_bytes) override {
-    ASSIGN_OR_RETURN(std::unique_ptr<RowDisk> rows,
-                     disk_.Create(table, row_bytes));
-    return std::make_unique<FailingRows>(std::move(rows), fails_);
-  }
-
- private:
-  DiskStorage& disk_;
-  const bool& fails_;
-};
-
 TEST_F(DiskTableTest, APushThatCannotEvictChangesNothing) {
-  bool fails = false;
-  FailingDisk disk(disk_, fails);
+  FailingDisk disk(disk_);
   const auto table = *SparseTable::Create(Spec(5, "SGD(lr=1)"),
                                           {.num_partitions = 1, .disk = &disk});
   const std::vector<float> gradients(5 * kWidth, 1);
@@ -341,14 +289,14 @@ TEST_F(DiskTableTest, APushThatCannotEvictChangesNothing) {
   const std::vector<uint64_t> others = {5, 6, 7, 8, 1};
   ASSERT_THAT(table->Push(keys, gradients, {1}), IsOk());
   const std::vector<float> before = Pull(*table, 10);
-  fails = true;
+  disk.set_full(true);
   EXPECT_THAT(table->Push(others, gradients, {1}),
               StatusIs(absl::StatusCode::kResourceExhausted));
   EXPECT_EQ(Pull(*table, 10), before);
   EXPECT_EQ(table->num_rows(), 5);
   // Rows in memory are served.
   EXPECT_THAT(table->Push(keys, gradients, {1}), IsOk());
-  fails = false;
+  disk.set_full(false);
   EXPECT_THAT(table->Push(others, gradients, {1}), IsOk());
   EXPECT_EQ(table->num_rows(), 9);
 }
