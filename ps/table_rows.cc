@@ -162,14 +162,13 @@ async::Future<std::vector<Tensor>> Table::State::SendPushParts(
     const Tensor part_rows =
         *rows.Narrow(0, static_cast<int64_t>(part.begin),
                      static_cast<int64_t>(part.end - part.begin));
-    const tensor::Shape shape = part_rows.shape();
     std::vector<Tensor> tensors = EncodeRows(part_rows, encoding);
     tensors.insert(tensors.begin(), KeysOf(ordered, part.begin, part.end));
     replies.push_back(
         client()
             .Call(*part.server, kPushMethod, request, std::move(tensors),
                   options)
-            .Then([shape, pull = request.pull()](
+            .Then([shape = part_rows.shape(), pull = request.pull()](
                       absl::StatusOr<rpc::Message<v1::PushReply>> reply)
                       -> absl::StatusOr<Tensor> {
               RETURN_IF_ERROR(reply);
