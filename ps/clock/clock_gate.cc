@@ -209,7 +209,7 @@ void ClockGate::Proceed() {
       took = TakeClock();
       TakeReady(answers);
     }
-    Send(std::move(answers));
+    Send(answers);
     if (took) ApplyClock();
   }
 }
@@ -269,7 +269,7 @@ void ClockGate::Close(const absl::Status& status) {
       Take(parked_.begin()->first, status, answers);
     }
   }
-  Send(std::move(answers));
+  Send(answers);
 }
 
 ClockNumbers ClockGate::Numbers() const {

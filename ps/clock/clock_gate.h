@@ -139,7 +139,8 @@ class ClockGate : public std::enable_shared_from_this<ClockGate> {
   void Take(uint64_t id, const absl::Status& status, Answers& answers)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void End(uint64_t id, const absl::Status& status);
-  void Send(Answers answers);
+  // Answers requests that were taken, and forgets them.
+  void Send(Answers& answers);
   // Whether a request other than a push has ended: its answer.
   std::optional<absl::Status> AnswerOf(const Parked& parked)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

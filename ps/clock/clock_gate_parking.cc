@@ -90,7 +90,7 @@ void ClockGate::Take(uint64_t id, const absl::Status& status,
   parked_.erase(parked);
 }
 
-void ClockGate::Send(Answers answers) {
+void ClockGate::Send(Answers& answers) {
   for (auto& [parked, status] : answers) {
     if (parked.timer.has_value()) {
       const rpc::HostHandle::Use host = host_->Acquire();
@@ -98,6 +98,7 @@ void ClockGate::Send(Answers answers) {
     }
     parked.promise.Set(status);
   }
+  answers.clear();
 }
 
 void ClockGate::End(uint64_t id, const absl::Status& status) {
@@ -106,7 +107,7 @@ void ClockGate::End(uint64_t id, const absl::Status& status) {
     const async::MutexLock lock(&mutex_);
     Take(id, status, answers);
   }
-  Send(std::move(answers));
+  Send(answers);
 }
 
 void ClockGate::OnDeadline(uint64_t id) {
@@ -136,7 +137,7 @@ void ClockGate::OnDeadline(uint64_t id) {
     }
     Take(id, WithPrefix(absl::DeadlineExceededError(text)), answers);
   }
-  Send(std::move(answers));
+  Send(answers);
 }
 
 }  // namespace hawser::ps

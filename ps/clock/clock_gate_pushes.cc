@@ -59,7 +59,7 @@ async::Future<void> ClockGate::Push(const rpc::MethodCall& call,
                            PendingPush{std::move(push), std::move(reservation)})
                   .first;
     }
-    const absl::StatusOr<uint64_t> id = Park(call, Kind::kPush, time, future);
+    absl::StatusOr<uint64_t> id = Park(call, Kind::kPush, time, future);
     if (!id.ok()) {
       if (state == WorkerClocks::PushState::kNew) pushes.erase(found);
       return id;
@@ -77,7 +77,7 @@ async::Future<void> ClockGate::Push(const rpc::MethodCall& call,
     return id;
   };
   const absl::StatusOr<uint64_t> id = park();
-  Send(std::move(answers));
+  Send(answers);
   if (!id.ok()) return async::MakeReadyFuture<void>(WithPrefix(id.status()));
   if (*id == 0) return async::MakeReadyFuture<void>(absl::OkStatus());
   Watch(*id, call);
@@ -150,7 +150,7 @@ void ClockGate::ApplyClock() {
     clocks_.FinishClock();
     applies_ = false;
   }
-  Send(std::move(answers));
+  Send(answers);
 }
 
 // Steps:

@@ -94,7 +94,7 @@ absl::Status LoggedTable::BeginLog(int64_t number) {
                       Info(number), logging_, &statistics_.sync_durations()));
   const std::unique_lock lock(mutex_);
   if (clocks_ != nullptr) {
-    const absl::Status status = log->Append(clocks_->ToProto());
+    absl::Status status = log->Append(clocks_->ToProto());
     if (!status.ok()) {
       std::error_code ignored;
       std::filesystem::remove(directory_->LogPath(table_->spec().name, number),

@@ -83,7 +83,7 @@ class LoggedTable::Recovery final : public PushLog::Replayer {
   absl::Status Apply(const TableFileInfo& info,
                      const LoggedPush& push) override {
     RETURN_IF_ERROR(CheckTable(info));
-    const absl::Status status = logged_.Replay(push);
+    absl::Status status = logged_.Replay(push);
     FinishClocks();
     // Keys that are not in order, or not of these shards.
     if (absl::IsInvalidArgument(status) || absl::IsFailedPrecondition(status)) {

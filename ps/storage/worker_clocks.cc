@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -345,19 +346,14 @@ std::string WorkerClocks::WaitsFor(rpc::Incarnation id, WorkerTime time) const {
     return absl::StrCat("for ", num_expected_, " workers to join, of which ",
                         joined_.size(), " have");
   }
-  struct Slow {
-    int64_t clock;
-    std::string name;
-    int64_t needed;
-
-    auto operator<=>(const Slow&) const = default;
-  };
+  // Where a worker is, its name, and the clock that it must reach.
+  using Slow = std::tuple<int64_t, std::string, int64_t>;
   std::vector<Slow> slow;
   for (const auto& [other, worker] : workers_) {
     const int64_t needed =
         other == id ? time.clock : time.clock - consistency_.bound;
     if (!worker.left && worker.clock < needed) {
-      slow.push_back({worker.clock, worker.name, needed});
+      slow.emplace_back(worker.clock, worker.name, needed);
     }
   }
   std::sort(slow.begin(), slow.end());
@@ -365,8 +361,9 @@ std::string WorkerClocks::WaitsFor(rpc::Incarnation id, WorkerTime time) const {
   slow.resize(slow.size() - more);
   std::string text = absl::StrCat(
       "for ", absl::StrJoin(slow, ", ", [](std::string* out, const Slow& one) {
-        absl::StrAppend(out, "'", one.name, "' at clock ", one.clock,
-                        " to reach clock ", one.needed);
+        const auto& [clock, name, needed] = one;
+        absl::StrAppend(out, "'", name, "' at clock ", clock,
+                        " to reach clock ", needed);
       }));
   if (more > 0) absl::StrAppend(&text, " and ", more, " more");
   return text;

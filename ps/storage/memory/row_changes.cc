@@ -54,10 +54,11 @@ void RowChanges::Load(uint32_t slot, uint32_t generation) {
     if (slot < interval.changed.num_slots()) interval.changed.Erase(slot);
   }
   // Since a cut a row has changed if it did after that cut or a later one.
-  for (auto it = cuts_.rbegin(); it != cuts_.rend(); ++it) {
-    if (it->generation > generation) continue;
-    it->changed.Grow(size_t{slot} + 1);
-    it->changed.Insert(slot);
+  for (size_t i = cuts_.size(); i > 0; --i) {
+    Interval& interval = cuts_[i - 1];
+    if (interval.generation > generation) continue;
+    interval.changed.Grow(size_t{slot} + 1);
+    interval.changed.Insert(slot);
     break;
   }
   // Change does not check.
@@ -65,8 +66,8 @@ void RowChanges::Load(uint32_t slot, uint32_t generation) {
 }
 
 uint32_t RowChanges::GenerationOf(uint32_t slot) const {
-  for (auto it = cuts_.rbegin(); it != cuts_.rend(); ++it) {
-    if (it->changed.Contains(slot)) return it->generation;
+  for (size_t i = cuts_.size(); i > 0; --i) {
+    if (cuts_[i - 1].changed.Contains(slot)) return cuts_[i - 1].generation;
   }
   return 0;
 }
