@@ -167,7 +167,8 @@ absl::Status RunSnapshot(const PsRun& run) {
     const auto begin = std::chrono::steady_clock::now();
     std::chrono::duration<double> spent{};
     std::thread writer([&] {
-      size = ps::WriteTableFile(*table, {}, path);
+      size = ps::WriteTableFile(
+          *table, {.snapshot = static_cast<uint64_t>(turn) + 1}, path);
       spent = std::chrono::steady_clock::now() - begin;
       done = true;
     });

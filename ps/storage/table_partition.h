@@ -73,6 +73,13 @@ enum class PushOutcome {
   kRepeated,
 };
 
+// The pushes that the rows of a partition contain.
+struct AppliedPushes {
+  std::vector<std::pair<rpc::Incarnation, PushWindow>> clients;
+  // Those that some of the rows have from an earlier partition.
+  std::vector<InheritedPushes::Range> inherited;
+};
+
 // Rows that are found in batches: keys are hashed, then their buckets and rows
 // are loaded to the cache, group by group, ahead of their use, so that many
 // loads from memory overlap.
@@ -148,10 +155,10 @@ class TablePartition {
 
   // Copies all rows, or those that changed since a snapshot; those that have
   // expired are left out. Other requests wait only while the memory of the rows
-  // is copied as it is. Returns the pushes that these rows contain, by client.
+  // is copied as it is. Returns the pushes that these rows contain.
   // kFailedPrecondition: the changes since cut.base are not known.
-  absl::StatusOr<std::vector<std::pair<rpc::Incarnation, PushWindow>>> Export(
-      PartitionCopy& copy, const SnapshotCut& cut = {});
+  absl::StatusOr<AppliedPushes> Export(PartitionCopy& copy,
+                                       const SnapshotCut& cut = {});
   // Whether the changes since a snapshot are known.
   bool KnowsSnapshot(uint64_t snapshot) const;
   // Remembers changes from now on as those since `snapshot`, which has the rows
@@ -168,7 +175,6 @@ class TablePartition {
   void ImportPushes(rpc::Incarnation client, const PushWindow& pushes);
   // The same for some of the rows, which were in another partition before.
   void ImportPushes(InheritedPushes::Range range);
-  std::vector<InheritedPushes::Range> inherited_pushes() const;
   // Of the table: the shards of this partition.
   int64_t first_shard() const { return first_shard_; }
   int64_t num_shards() const { return num_shards_; }
@@ -254,6 +260,7 @@ class TablePartition {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   // Parts of Export and Import.
+  AppliedPushes CopyPushes() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void CopySlots(const std::optional<ChangesSince>& changes,
                  PartitionCopy& copy) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

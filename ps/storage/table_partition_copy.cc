@@ -84,8 +84,8 @@ void TablePartition::CopySlots(const std::optional<ChangesSince>& changes,
 //   1. Make room, so that the memory is there in the next step.
 //   2. Under the lock, copy the rows as they lie, and the keys by slot.
 //   3. Put keys and rows together.
-absl::StatusOr<std::vector<std::pair<rpc::Incarnation, PushWindow>>>
-TablePartition::Export(PartitionCopy& copy, const SnapshotCut& cut) {
+absl::StatusOr<AppliedPushes> TablePartition::Export(PartitionCopy& copy,
+                                                     const SnapshotCut& cut) {
   size_t end = 0;
   {
     const async::MutexLock lock(&mutex_);
@@ -99,7 +99,7 @@ TablePartition::Export(PartitionCopy& copy, const SnapshotCut& cut) {
   copy.uses.reset();
   std::optional<ChangesSince> changes;
   UsesCopy uses;
-  std::vector<std::pair<rpc::Incarnation, PushWindow>> pushes;
+  AppliedPushes pushes;
   {
     const async::MutexLock lock(&mutex_);
     if (cut.base != 0) {
@@ -110,9 +110,7 @@ TablePartition::Export(PartitionCopy& copy, const SnapshotCut& cut) {
       }
     }
     CopySlots(changes, copy);
-    pushes_.ForEach([&](rpc::Incarnation client, const auto& window) {
-      pushes.emplace_back(client, *window);
-    });
+    pushes = CopyPushes();
     if (tier_ != nullptr) {
       copy.disk = tier_->disk().TakeSnapshot();
       copy.disk_range = tier_->range();
@@ -218,10 +216,13 @@ void TablePartition::ImportPushes(InheritedPushes::Range range) {
   inherited_.Add(std::move(range));
 }
 
-std::vector<InheritedPushes::Range> TablePartition::inherited_pushes() const {
-  const async::MutexLock lock(&mutex_);
-  std::vector<InheritedPushes::Range> ranges = inherited_.ranges();
-  for (InheritedPushes::Range& range : ranges) {
+AppliedPushes TablePartition::CopyPushes() const {
+  AppliedPushes pushes;
+  pushes_.ForEach([&](rpc::Incarnation client, const auto& window) {
+    pushes.clients.emplace_back(client, *window);
+  });
+  pushes.inherited = inherited_.ranges();
+  for (InheritedPushes::Range& range : pushes.inherited) {
     for (auto it = range.clients.begin(); it != range.clients.end();) {
       const auto& [client, window] = *it;
       // Pushes that are too old for this partition need not be known.
@@ -232,7 +233,7 @@ std::vector<InheritedPushes::Range> TablePartition::inherited_pushes() const {
       it = too_old ? range.clients.erase(it) : std::next(it);
     }
   }
-  return ranges;
+  return pushes;
 }
 
 absl::StatusOr<KeyBatch> TablePartition::NotInherited(

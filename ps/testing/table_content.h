@@ -59,7 +59,7 @@ inline TableContent ContentOf(const SparseTable& table) {
     }
     EXPECT_THAT(copy.ForEachRowOnDisk(layout, add), async::IsOk());
     auto& clients = content.pushes.emplace_back();
-    for (const auto& [client, window] : *pushes) {
+    for (const auto& [client, window] : pushes->clients) {
       clients[rpc::ToNumber(client)] = {window.highest(), window.Bits()};
     }
   }

@@ -5,8 +5,6 @@
 #include <cstdint>
 #include <map>
 #include <optional>
-#include <utility>
-#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -75,16 +73,14 @@ absl::Status ImportInherited(const RecordReader& reader,
 
 }  // namespace
 
-void WritePushes(
-    const TablePartition& partition,
-    const std::vector<std::pair<rpc::Incarnation, PushWindow>>& pushes,
-    v1::TablePartitionHeader& header) {
-  for (const auto& [incarnation, window] : pushes) {
+void WritePushes(const TablePartition& partition, const AppliedPushes& pushes,
+                 v1::TablePartitionHeader& header) {
+  for (const auto& [incarnation, window] : pushes.clients) {
     WriteClient(incarnation, window, *header.add_clients());
   }
   *header.mutable_shards() =
       ToProto(ShardRange{partition.first_shard(), partition.num_shards()});
-  for (const InheritedPushes::Range& range : partition.inherited_pushes()) {
+  for (const InheritedPushes::Range& range : pushes.inherited) {
     v1::TablePartitionHeader::Inherited& to = *header.add_inherited();
     *to.mutable_shards() = ToProto(ShardRange{range.first, range.count});
     for (const auto& [client, window] : range.clients) {

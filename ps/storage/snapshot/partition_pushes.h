@@ -6,25 +6,19 @@
 
 #include <cstddef>
 #include <optional>
-#include <utility>
-#include <vector>
 
 #include "absl/status/status.h"
 #include "proto/table_files.pb.h"
-#include "ps/storage/push_window.h"
 #include "ps/storage/record.h"
 #include "ps/storage/sparse_table.h"
 #include "ps/storage/table_partition.h"
-#include "rpc/identity/worker_info.h"
 
 namespace hawser::ps {
 
-// Writes `pushes`, which TablePartition::Export returned, and those that the
-// partition has inherited.
-void WritePushes(
-    const TablePartition& partition,
-    const std::vector<std::pair<rpc::Incarnation, PushWindow>>& pushes,
-    v1::TablePartitionHeader& header);
+// Writes `pushes`, which TablePartition::Export returned, and the shards of the
+// partition.
+void WritePushes(const TablePartition& partition, const AppliedPushes& pushes,
+                 v1::TablePartitionHeader& header);
 
 // Adds the pushes in `header`, which `reader` has just read, to `table`, which
 // has the same partition, number `index`, or holds its shards in others.
