@@ -79,6 +79,9 @@ absl::StatusOr<std::unique_ptr<Listener>> Listener::Open(
     std::string_view address, ListenerOptions options) {
   ASSIGN_OR_RETURN(std::unique_ptr<ListeningSocket> socket,
                    ListeningSocket::Open(address));
+  if (options.prepare_listening != nullptr) {
+    for (const int fd : socket->descriptors()) options.prepare_listening(fd);
+  }
   const int wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   if (wake < 0) {
     return absl::UnavailableError(absl::StrCat(

@@ -34,8 +34,10 @@ struct ListenerOptions {
   int reserved_descriptors = 32;
   // Whether clients must use TLS, according to the credentials of AttachTo.
   bool tls = false;
-  // Called with each connection before gRPC gets it, to set socket options;
+  // Called in Open with each socket that listens, to set socket options;
   // optional.
+  std::function<void(int fd)> prepare_listening = nullptr;
+  // Same, with each connection before gRPC gets it.
   std::function<void(int fd)> prepare = nullptr;
 };
 

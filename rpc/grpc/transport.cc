@@ -52,13 +52,15 @@ std::vector<std::string> ServicesOf(
 
 absl::StatusOr<std::unique_ptr<net::Listener>> OpenListener(
     absl::string_view address, const GrpcLimits& limits, bool tls) {
+  const auto tuning = std::make_shared<ServerSocketTuning>();
   absl::StatusOr<std::unique_ptr<net::Listener>> listener = net::Listener::Open(
       std::string_view(address.data(), address.size()),
       {.max_connections = limits.max_connections,
        .max_connections_per_address = limits.max_connections_per_address,
        .reserved_descriptors = limits.reserved_descriptors,
        .tls = tls,
-       .prepare = [](int fd) { TuneIfLoopback(fd); }});
+       .prepare_listening = [tuning](int fd) { tuning->OnListening(fd); },
+       .prepare = [tuning](int fd) { tuning->OnAccepted(fd); }});
   if (absl::IsAlreadyExists(listener.status())) {
     // kAlreadyExists would be mistaken for a worker's name being taken.
     return absl::UnavailableError(listener.status().message());

@@ -17,6 +17,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "async/clock.h"
 #include "async/mutex.h"
@@ -161,10 +162,13 @@ class CallStream : public MessageLink,
   void OnTimer(bool ok);
 
   void ReadNext();
-  // Turns a received message into work. Errors are violations of the protocol.
-  absl::Status Receive();
+  // Turn what was received into work. Errors are violations of the protocol.
   absl::Status ReceiveFrames(const std::vector<::grpc::Slice>& slices);
-  absl::Status ReceiveFragment(ReceivedFragment received);
+  // Returns whether there is work.
+  absl::StatusOr<bool> ReceiveFragment(ReceivedFragment received);
+  // Receives the fragments that wait, unless another thread does. Returns
+  // whether there is work.
+  bool AssembleFragments();
   // Runs all work that is ready. In Poller::PollInEvent leaves it to another
   // thread.
   void RunReady();
@@ -209,6 +213,9 @@ class CallStream : public MessageLink,
   absl::flat_hash_map<uint64_t, std::unique_ptr<MessageAssembler>> assemblers_
       ABSL_GUARDED_BY(assembly_mutex_);
 
+  std::deque<ReceivedFragment> fragments_ ABSL_GUARDED_BY(mutex_);
+  // A thread is in AssembleFragments.
+  bool assembling_ ABSL_GUARDED_BY(mutex_) = false;
   std::deque<LinkWork> ready_ ABSL_GUARDED_BY(mutex_);
   // The thread in RunReady, which sends the messages of its work in the end.
   // None if there is none, or if another one has taken over because it blocks.

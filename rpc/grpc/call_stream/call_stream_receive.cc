@@ -15,6 +15,9 @@ namespace {
 // Frames fill at most two batches: one that is not full and a long message.
 constexpr size_t kMaxFramesBytes = size_t{1} << 20;
 
+// Fragments that wait while another one is copied. Further ones wait in gRPC.
+constexpr size_t kMaxFragmentsWaiting = 2;
+
 // The stream whose PollFor the calling thread is in.
 thread_local const CallStream* polled_stream = nullptr;
 
@@ -23,6 +26,7 @@ thread_local const CallStream* polled_stream = nullptr;
 void CallStream::ReadNext() {
   {
     async::MutexLock lock(&mutex_);
+    if (fragments_.size() >= kMaxFragmentsWaiting) return;
     if (std::exchange(reading_, true)) return;
   }
   if (ended()) {
@@ -45,38 +49,76 @@ void CallStream::OnRead(bool ok) {
     OnReadsEnded();
     return;
   }
-  if (absl::Status status = Receive(); !status.ok()) {
-    Close(std::move(status));
-    OnReadsEnded();
-    return;
+  std::vector<::grpc::Slice> slices;
+  const bool readable = incoming_.Valid() && incoming_.Dump(&slices).ok();
+  incoming_.Clear();
+  std::optional<ReceivedFragment> fragment;
+  // Only clients receive fragments.
+  if (options_.budget != nullptr) fragment = ParseFragmentMessage(slices);
+  absl::Status status;
+  if (!readable) {
+    status = absl::InternalError("a message of a call stream cannot be read");
+  } else if (!fragment.has_value()) {
+    status = ReceiveFrames(slices);
   }
   {
     // Other threads may read on now.
     async::MutexLock lock(&mutex_);
     reading_ = false;
+    if (fragment.has_value()) fragments_.push_back(*std::move(fragment));
   }
+  if (!status.ok()) {
+    Close(std::move(status));
+    ReadNext();
+    return;
+  }
+  if (fragment.has_value() && !AssembleFragments()) return;
   // In PollFor, the thread goes on by itself.
   if (polled_stream == this) return;
   PostRunReady();
 }
 
+bool CallStream::AssembleFragments() {
+  bool any_work = false;
+  {
+    async::MutexLock lock(&mutex_);
+    if (assembling_) return false;
+    assembling_ = true;
+  }
+  while (true) {
+    // The peer sends the next fragment while this one is copied.
+    ReadNext();
+    ReceivedFragment fragment;
+    {
+      async::MutexLock lock(&mutex_);
+      if (fragments_.empty()) {
+        assembling_ = false;
+        return any_work;
+      }
+      fragment = std::move(fragments_.front());
+      fragments_.pop_front();
+    }
+    const absl::StatusOr<bool> work = ReceiveFragment(std::move(fragment));
+    if (!work.ok()) Close(work.status());
+    any_work |= work.value_or(false);
+    async::MutexLock lock(&mutex_);
+    if (!work.ok()) fragments_.clear();
+    if (polled_stream == this && !fragments_.empty()) {
+      // They may be of replies for which the calling thread does not wait.
+      assembling_ = false;
+      options_.poller->Post(
+          [self = shared_from_this()] {
+            if (self->AssembleFragments()) self->RunReady();
+          },
+          /*brief=*/true);
+      return any_work;
+    }
+  }
+}
+
 void CallStream::PostRunReady(bool brief) {
   options_.poller->Post([self = shared_from_this()] { self->RunReady(); },
                         brief);
-}
-
-absl::Status CallStream::Receive() {
-  std::vector<::grpc::Slice> slices;
-  if (!incoming_.Valid() || !incoming_.Dump(&slices).ok()) {
-    return absl::InternalError("a message of a call stream cannot be read");
-  }
-  incoming_.Clear();
-  // Only clients receive fragments.
-  if (std::optional<ReceivedFragment> fragment = ParseFragmentMessage(slices);
-      fragment.has_value() && options_.budget != nullptr) {
-    return ReceiveFragment(*std::move(fragment));
-  }
-  return ReceiveFrames(slices);
 }
 
 absl::Status CallStream::ReceiveFrames(
@@ -111,7 +153,7 @@ absl::Status CallStream::ReceiveFrames(
   return absl::OkStatus();
 }
 
-absl::Status CallStream::ReceiveFragment(ReceivedFragment received) {
+absl::StatusOr<bool> CallStream::ReceiveFragment(ReceivedFragment received) {
   LinkMessage reply{.kind = LinkMessage::Kind::kReply, .call = received.call};
   {
     async::MutexLock lock(&assembly_mutex_);
@@ -128,10 +170,10 @@ absl::Status CallStream::ReceiveFragment(ReceivedFragment received) {
     }
     const auto found = assemblers_.find(received.call);
     // The call has ended.
-    if (found == assemblers_.end()) return absl::OkStatus();
+    if (found == assemblers_.end()) return false;
     absl::StatusOr<bool> whole = found->second->Add(received.fragment);
     if (absl::IsInternal(whole.status())) return whole.status();
-    if (whole.ok() && !*whole) return absl::OkStatus();
+    if (whole.ok() && !*whole) return false;
     if (whole.ok()) {
       reply.payload = found->second->Take();
     } else {
@@ -140,11 +182,11 @@ absl::Status CallStream::ReceiveFragment(ReceivedFragment received) {
     assemblers_.erase(found);
   }
   LinkWork work = handler_->OnMessage(std::move(reply));
-  if (work.run == nullptr) return absl::OkStatus();
+  if (work.run == nullptr) return false;
   num_received_.fetch_add(1, std::memory_order_relaxed);
   async::MutexLock lock(&mutex_);
   ready_.push_back(std::move(work));
-  return absl::OkStatus();
+  return true;
 }
 
 void CallStream::PostReady() {

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -164,6 +165,28 @@ TEST_P(PollingThreadsTest, ManyCallsInFlightGetTheirReplies) {
                   (i % 100 == 0 ? Pattern(100'000 + i) : absl::StrCat(i)));
     }
   }
+}
+
+// While one thread copies a fragment, another one receives the next.
+TEST_P(PollingThreadsTest, LongRepliesInFlightArriveWhole) {
+  const GrpcTransportOptions options = {.num_polling_threads = GetParam(),
+                                        .same_host = false};
+  Server server({}, options);
+  GrpcTransport client(options);
+  const auto connection = server.Connect(client);
+  std::vector<std::thread> callers;
+  for (size_t caller = 0; caller < 4; ++caller) {
+    callers.emplace_back([&, caller] {
+      for (size_t round = 0; round < 5; ++round) {
+        const size_t size = (3 + caller) * kMiB + round;
+        EXPECT_TRUE(
+            Call(*connection, "/t.T/Make", absl::StrCat(size)).Wait().value() ==
+            Pattern(size))
+            << size;
+      }
+    });
+  }
+  for (std::thread& caller : callers) caller.join();
 }
 
 INSTANTIATE_TEST_SUITE_P(Numbers, PollingThreadsTest, testing::Values(1, 4));

@@ -6,6 +6,7 @@
 
 #include <cstring>
 #include <fstream>
+#include <string>
 #include <string_view>
 
 #include "grpc/support/sync.h"
@@ -82,9 +83,12 @@ bool MaySetReceiveBuffer() {
   return may_set;
 }
 
+void SetCongestionControl(int fd, std::string_view name) {
+  setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name.data(), name.size());
+}
+
 void Tune(int fd) {
-  setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, kCongestionControl.data(),
-             kCongestionControl.size());
+  SetCongestionControl(fd, kCongestionControl);
   if (MaySetReceiveBuffer()) {
     setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &kLoopbackReceiveBuffer,
                sizeof kLoopbackReceiveBuffer);
@@ -114,8 +118,20 @@ void TuneForLoopback(::grpc::ChannelArguments& arguments) {
   arguments.SetSocketMutator(mutator);
 }
 
-void TuneIfLoopback(int connection_fd) {
-  if (HasLoopbackPeer(connection_fd)) Tune(connection_fd);
+void ServerSocketTuning::OnListening(int fd) {
+  char name[16] = {};
+  socklen_t size = sizeof name;
+  if (getsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name, &size) != 0) return;
+  system_default_.assign(name, strnlen(name, size));
+  SetCongestionControl(fd, kCongestionControl);
+}
+
+void ServerSocketTuning::OnAccepted(int fd) const {
+  if (HasLoopbackPeer(fd)) {
+    Tune(fd);
+  } else if (!system_default_.empty()) {
+    SetCongestionControl(fd, system_default_);
+  }
 }
 
 }  // namespace hawser::rpc

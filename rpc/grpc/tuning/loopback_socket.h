@@ -3,6 +3,8 @@
 #ifndef HAWSER_RPC_GRPC_TUNING_LOOPBACK_SOCKET_H_
 #define HAWSER_RPC_GRPC_TUNING_LOOPBACK_SOCKET_H_
 
+#include <string>
+
 #include "grpcpp/support/channel_arguments.h"
 
 namespace hawser::rpc {
@@ -25,8 +27,20 @@ inline constexpr int kLoopbackReceiveBuffer = 768 << 10;
 // For channels to a loopback address.
 void TuneForLoopback(::grpc::ChannelArguments& arguments);
 
-// For accepted connections; those from other machines are unchanged.
-void TuneIfLoopback(int connection_fd);
+// For the sockets of a server. Connections begin with the congestion control of
+// the socket that listens: one that begins with BBR goes on pacing its packets
+// when it is set to Reno. So the listening socket is set to Reno, and
+// connections from other machines are set back to the system's default.
+class ServerSocketTuning {
+ public:
+  // For each socket that listens, before connections are accepted.
+  void OnListening(int fd);
+  // For accepted connections. Thread-safe after the last OnListening.
+  void OnAccepted(int fd) const;
+
+ private:
+  std::string system_default_;
+};
 
 }  // namespace hawser::rpc
 
