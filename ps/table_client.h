@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -24,6 +25,16 @@
 #include "tensor/tensor.h"
 
 namespace hawser::ps {
+
+// Is told of lost workers. Thread-safe.
+class LossObserver {
+ public:
+  virtual ~LossObserver() = default;
+
+  virtual void OnWorkerLost(const std::string& worker) = 0;
+  // The agent stops.
+  virtual void OnStop() = 0;
+};
 
 // Shared by the Tables of an agent, and may outlive it. Thread-safe.
 class TableClient {
@@ -73,12 +84,23 @@ class TableClient {
     return clock;
   }
 
+  // Tells `observer`, while it lives, of all workers that were lost before and
+  // that will be.
+  void Observe(const std::shared_ptr<LossObserver>& observer);
+  void OnWorkerLost(const std::string& worker);
+  // Tells `observer` again of the workers that were lost.
+  void TellLost(LossObserver& observer);
+
   // Refuses calls from now on.
-  void Stop() { host_.Revoke(); }
+  void Stop();
 
  private:
+  std::vector<std::shared_ptr<LossObserver>> Observers();
+
   rpc::HostHandle host_;
   async::Mutex mutex_;
+  std::set<std::string> lost_ ABSL_GUARDED_BY(mutex_);
+  std::vector<std::weak_ptr<LossObserver>> observers_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, uint64_t> sequences_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, std::shared_ptr<ClientClock>> clocks_
       ABSL_GUARDED_BY(mutex_);

@@ -1,11 +1,15 @@
 #include "ps/table_route.h"
 
 #include <algorithm>
+#include <memory>
 #include <utility>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/functional/function_ref.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
+#include "async/future.h"
+#include "async/mutex.h"
 #include "async/status_macros.h"
 #include "ps/storage/table_codec.h"
 
@@ -59,6 +63,74 @@ absl::StatusOr<RecordedTable> Change(
   }
 }
 
+// Watches the record of a table until it has a version above `version`. Lives
+// as long as the watch of the store.
+class RouteWatch : public std::enable_shared_from_this<RouteWatch> {
+ public:
+  RouteWatch(store::Store& store, const std::string& job, std::string table,
+             int64_t version)
+      : store_(store),
+        key_(KeyOf(job, table)),
+        table_(std::move(table)),
+        version_(version) {}
+
+  async::Future<RecordedTable> Start() {
+    async::Future<RecordedTable> moved = promise_.future();
+    promise_.OnCancel([weak = weak_from_this()] {
+      if (const auto self = weak.lock()) self->Cancel();
+    });
+    // An empty value differs from any record.
+    Watch("");
+    return moved;
+  }
+
+ private:
+  void Watch(std::string known) {
+    async::Future<std::vector<std::string>> changed =
+        store_.WhenChanged({{key_, std::move(known)}});
+    {
+      const async::MutexLock lock(&mutex_);
+      changed_ = changed;
+      if (cancelled_) changed.Cancel();
+    }
+    std::move(changed).OnReady(
+        [self = shared_from_this()](
+            const absl::StatusOr<std::vector<std::string>>& values) {
+          self->OnChanged(values);
+        });
+  }
+
+  void OnChanged(const absl::StatusOr<std::vector<std::string>>& values) {
+    absl::StatusOr<RecordedTable> record =
+        values.ok() ? Parse((*values)[0], table_)
+                    : absl::StatusOr<RecordedTable>(values.status());
+    if (!record.ok() || record->route.version > version_) {
+      promise_.Set(std::move(record));
+    } else {
+      Watch((*values)[0]);
+    }
+  }
+
+  void Cancel() {
+    async::Future<std::vector<std::string>> changed;
+    {
+      const async::MutexLock lock(&mutex_);
+      cancelled_ = true;
+      changed = changed_;
+    }
+    if (changed.valid()) changed.Cancel();
+  }
+
+  store::Store& store_;
+  const std::string key_;
+  const std::string table_;
+  const int64_t version_;
+  async::Promise<RecordedTable> promise_;
+  async::Mutex mutex_;
+  bool cancelled_ ABSL_GUARDED_BY(mutex_) = false;
+  async::Future<std::vector<std::string>> changed_ ABSL_GUARDED_BY(mutex_);
+};
+
 }  // namespace
 
 v1::TableRoute ToProto(const TableRoute& route) {
@@ -95,6 +167,13 @@ absl::StatusOr<RecordedTable> AwaitTableRoute(store::Store& store,
   if (!recorded) return RecordedTable();
   ASSIGN_OR_RETURN(const std::string value, store.Get(keys[0]));
   return Parse(value, table);
+}
+
+async::Future<RecordedTable> WhenTableMoves(store::Store& store,
+                                            const std::string& job,
+                                            const std::string& table,
+                                            int64_t version) {
+  return std::make_shared<RouteWatch>(store, job, table, version)->Start();
 }
 
 absl::StatusOr<RecordedTable> RecordNewTable(store::Store& store,

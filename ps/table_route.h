@@ -9,6 +9,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "async/future.h"
 #include "proto/ps.pb.h"
 #include "ps/storage/table_spec.h"
 #include "store/store.h"
@@ -36,8 +37,9 @@ struct RecordedTable {
   int64_t reserved = 0;
 };
 
-// The functions read and write the store, and block. Errors of all are those of
-// the store, and kDataLoss: the record cannot be read.
+// The functions read and write the store, and block, except WhenTableMoves.
+// Errors of all are those of the store, and kDataLoss: the record cannot be
+// read.
 
 // kNotFound: no table of that name was created or restored in the job.
 absl::StatusOr<RecordedTable> ReadTableRoute(store::Store& store,
@@ -48,6 +50,14 @@ absl::StatusOr<RecordedTable> ReadTableRoute(store::Store& store,
 absl::StatusOr<RecordedTable> AwaitTableRoute(store::Store& store,
                                               const std::string& job,
                                               const std::string& table);
+
+// Completes once the store records a version of the table above `version`.
+// Does not block. Cancel the future to end the watch. Errors are those of
+// Store::WhenChanged, and kDataLoss as above.
+async::Future<RecordedTable> WhenTableMoves(store::Store& store,
+                                            const std::string& job,
+                                            const std::string& table,
+                                            int64_t version);
 
 // Records a table, unless it is recorded. Returns the record. Several workers
 // may do so concurrently.

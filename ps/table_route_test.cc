@@ -79,11 +79,31 @@ TEST_F(TableRouteTest, NoTwoRestoresGetTheSameVersion) {
   EXPECT_EQ(std::set<int64_t>(versions.begin(), versions.end()).size(), 8u);
 }
 
+TEST_F(TableRouteTest, AWatchEndsWithAHigherVersion) {
+  const auto early = WhenTableMoves(store_, "job", "users", 0);
+  EXPECT_FALSE(early.ready());
+  ASSERT_THAT(Move(1, {"a"}), IsOk());
+  EXPECT_EQ(early.Wait()->route, (TableRoute{1, {"a"}}));
+  EXPECT_TRUE(WhenTableMoves(store_, "job", "users", 0).ready());
+  const auto moved = WhenTableMoves(store_, "job", "users", 1);
+  // Changes the record, but not the route.
+  ASSERT_THAT(ReserveVersion(store_, "job", "users", 1), IsOk());
+  EXPECT_FALSE(moved.ready());
+  ASSERT_THAT(Move(2, {"b"}), IsOk());
+  EXPECT_EQ(moved.Wait()->route, (TableRoute{2, {"b"}}));
+  const auto cancelled = WhenTableMoves(store_, "job", "users", 2);
+  EXPECT_TRUE(cancelled.Cancel());
+  ASSERT_THAT(Move(3, {"c"}), IsOk());
+  EXPECT_THAT(cancelled.Wait(), StatusIs(absl::StatusCode::kCancelled));
+}
+
 TEST_F(TableRouteTest, AnUnreadableRecordIsReported) {
   ASSERT_THAT(store_.Set("ps/job/tables/users", "\xff\xff"), IsOk());
   EXPECT_THAT(ReadTableRoute(store_, "job", "users"),
               StatusIs(absl::StatusCode::kDataLoss));
   EXPECT_THAT(Move(1, {"a"}), StatusIs(absl::StatusCode::kDataLoss));
+  EXPECT_THAT(WhenTableMoves(store_, "job", "users", 0).Wait(),
+              StatusIs(absl::StatusCode::kDataLoss));
 }
 
 }  // namespace

@@ -49,7 +49,7 @@ absl::Status CheckServers(const std::vector<std::string>& servers) {
 
 Table::State::State(std::shared_ptr<TableClient> client, const TableSpec& spec,
                     TableRoute route)
-    : location_(std::make_shared<TableLocation>(std::move(client), spec,
+    : location_(TableLocation::Create(std::move(client), spec,
                                                 std::move(route))),
       clock_(spec.consistency.clocked() ? location_->client().ClockOf(spec.name)
                                         : nullptr) {}

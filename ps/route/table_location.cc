@@ -1,6 +1,10 @@
 #include "ps/route/table_location.h"
 
+#include <algorithm>
+#include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
@@ -30,6 +34,17 @@ TableLocation::TableLocation(std::shared_ptr<TableClient> client,
       placement_(std::make_shared<const TablePlacement>(std::move(route),
                                                         spec.num_shards)) {}
 
+std::shared_ptr<TableLocation> TableLocation::Create(
+    std::shared_ptr<TableClient> client, const TableSpec& spec,
+    TableRoute route) {
+  std::shared_ptr<TableLocation> location(
+      new TableLocation(std::move(client), spec, std::move(route)));
+  location->client_->Observe(location);
+  return location;
+}
+
+TableLocation::~TableLocation() { TableLocation::OnStop(); }
+
 TableLocation::Placement TableLocation::placement() const {
   const async::MutexLock lock(&mutex_);
   return placement_;
@@ -41,6 +56,75 @@ async::MonotonicTime TableLocation::Deadline() const {
   return async::AddDelay(host->clock().Now(), host->default_timeout());
 }
 
+void TableLocation::OnWorkerLost(const std::string& worker) {
+  const Placement now = placement();
+  const std::vector<std::string>& servers = now->servers();
+  if (std::find(servers.begin(), servers.end(), worker) == servers.end()) {
+    return;
+  }
+  Watch();
+}
+
+void TableLocation::Watch() {
+  async::Future<RecordedTable> watch;
+  {
+    const rpc::HostHandle::Use host = client_->Acquire();
+    // A fake has no store.
+    if (!host || host->store() == nullptr) return;
+    const async::MutexLock lock(&mutex_);
+    if (stopped_ || (watch_.valid() && !watch_.ready())) return;
+    watch_ = WhenTableMoves(*host->store(), host->agent()->job(), spec_.name,
+                            placement_->route.version);
+    watch = watch_;
+  }
+  std::move(watch).OnReady(
+      [weak = weak_from_this()](const absl::StatusOr<RecordedTable>& record) {
+        const std::shared_ptr<TableLocation> self = weak.lock();
+        if (self == nullptr || !record.ok()) return;
+        // If the record cannot be used, they fail for the same reason.
+        (void)self->Use(*record);
+        self->CancelRequests(record->route.version);
+        // The new servers may have been lost meanwhile.
+        self->client_->TellLost(*self);
+      });
+}
+
+void TableLocation::OnStop() {
+  async::Future<RecordedTable> watch;
+  {
+    const async::MutexLock lock(&mutex_);
+    stopped_ = true;
+    watch = watch_;
+  }
+  if (watch.valid()) watch.Cancel();
+}
+
+bool TableLocation::EndRequest(uint64_t request) {
+  if (request == kReady) return true;
+  // Destroyed without the lock.
+  std::optional<Request> ended;
+  const async::MutexLock lock(&mutex_);
+  const auto found = requests_.find(request);
+  if (found == requests_.end()) return false;
+  ended = std::move(found->second);
+  requests_.erase(found);
+  return true;
+}
+
+void TableLocation::CancelRequests(int64_t version) {
+  std::vector<Request> cancelled;
+  {
+    const async::MutexLock lock(&mutex_);
+    for (auto request = requests_.begin(); request != requests_.end();) {
+      const auto current = request++;
+      if (current->second.version >= version) continue;
+      cancelled.push_back(std::move(current->second));
+      requests_.erase(current);
+    }
+  }
+  for (const Request& request : cancelled) request.cancel();
+}
+
 absl::StatusOr<rpc::MethodCallOptions> TableLocation::OptionsUntil(
     async::MonotonicTime deadline) const {
   rpc::MethodCallOptions options = TableClient::DefaultOptions();
@@ -48,7 +132,10 @@ absl::StatusOr<rpc::MethodCallOptions> TableLocation::OptionsUntil(
   if (!host || deadline == async::kNever) return options;
   options.timeout = async::TimeBetween(host->clock().Now(), deadline);
   if (*options.timeout > absl::ZeroDuration()) return options;
-  return absl::DeadlineExceededError("no time to send the request again");
+  return absl::DeadlineExceededError(
+      absl::StrCat("table \"", spec_.name,
+                   "\" was restored elsewhere, and there was no time left to "
+                   "send the request again"));
 }
 
 // A server that has lost the table, or that does not exist any more, may have
@@ -72,11 +159,17 @@ absl::Status TableLocation::ReadRoute() {
   // The error of the server says more.
   if (absl::IsNotFound(record.status())) return absl::OkStatus();
   RETURN_IF_ERROR(record);
+  RETURN_IF_ERROR(Use(*record));
+  CancelRequests(record->route.version);
+  return absl::OkStatus();
+}
+
+absl::Status TableLocation::Use(const RecordedTable& record) {
   const async::MutexLock lock(&mutex_);
-  if (record->route.version <= placement_->route.version) {
+  if (record.route.version <= placement_->route.version) {
     return absl::OkStatus();
   }
-  if (record->spec != spec_) {
+  if (record.spec != spec_) {
     return absl::FailedPreconditionError(
         absl::StrCat("table \"", spec_.name,
                      "\" was restored from a snapshot of a table with another "
@@ -84,10 +177,10 @@ absl::Status TableLocation::ReadRoute() {
   }
   // Checks a record that others wrote.
   RETURN_IF_ERROR(
-      ShardsOf({0, static_cast<int64_t>(record->route.servers.size())},
+      ShardsOf({0, static_cast<int64_t>(record.route.servers.size())},
                spec_.num_shards));
   placement_ =
-      std::make_shared<const TablePlacement>(record->route, spec_.num_shards);
+      std::make_shared<const TablePlacement>(record.route, spec_.num_shards);
   return absl::OkStatus();
 }
 

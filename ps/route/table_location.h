@@ -10,6 +10,8 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
+#include "absl/functional/any_invocable.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "async/clock.h"
@@ -43,13 +45,20 @@ struct TablePlacement {
 // that other servers had applied are gone with the version that they were
 // applied to, unless the snapshot has them, whose pushes are recognised.
 //
+// Once a server of the table is lost, the record in the store is watched. When
+// it names another version, the requests that wait for the restart of the lost
+// server end, and are sent again.
+//
 // Thread-safe.
-class TableLocation : public std::enable_shared_from_this<TableLocation> {
+class TableLocation final : public LossObserver,
+                            public std::enable_shared_from_this<TableLocation> {
  public:
   using Placement = std::shared_ptr<const TablePlacement>;
 
-  TableLocation(std::shared_ptr<TableClient> client, const TableSpec& spec,
-                TableRoute route);
+  static std::shared_ptr<TableLocation> Create(
+      std::shared_ptr<TableClient> client, const TableSpec& spec,
+      TableRoute route);
+  ~TableLocation() override;
 
   TableClient& client() const { return *client_; }
   const TableSpec& spec() const { return spec_; }
@@ -75,18 +84,63 @@ class TableLocation : public std::enable_shared_from_this<TableLocation> {
   async::Future<T> WithoutFollowing(const Placement& sent,
                                     async::Future<T> result,
                                     std::string message) {
+    const uint64_t request = AddRequest(sent->route.version, result);
     return std::move(result).Then(
-        [self = shared_from_this(), version = sent->route.version,
+        [self = shared_from_this(), version = sent->route.version, request,
          message = std::move(message)](async::Result<T> done) {
+          const bool cancelled = !self->EndRequest(request);
           return self->AfterMove<T>(
-              std::move(done), version,
+              std::move(done), version, cancelled,
               [message](const absl::Status&) -> async::Future<T> {
                 return async::MakeReadyFuture<T>(absl::AbortedError(message));
               });
         });
   }
 
+  void OnWorkerLost(const std::string& worker) override;
+  void OnStop() override;
+
  private:
+  static constexpr uint64_t kReady = 0;
+
+  // A request that was sent to the servers of this version.
+  struct Request {
+    int64_t version = 0;
+    // Ends it with kCancelled.
+    absl::AnyInvocable<void() const> cancel;
+  };
+
+  TableLocation(std::shared_ptr<TableClient> client, const TableSpec& spec,
+                TableRoute route);
+
+  // Returns a number for the request that has this result. If the table has
+  // moved already, cancels it.
+  template <class T>
+  uint64_t AddRequest(int64_t version, const async::Future<T>& result) {
+    if (result.ready()) return kReady;
+    const auto cancel = [result] { result.Cancel(); };
+    uint64_t request = kReady;
+    {
+      const async::MutexLock lock(&mutex_);
+      request = ++last_request_;
+      if (placement_->route.version <= version) {
+        requests_.try_emplace(request, Request{version, cancel});
+        return request;
+      }
+    }
+    cancel();
+    return request;
+  }
+  // Returns false if the request was cancelled because the table has moved.
+  bool EndRequest(uint64_t request);
+  // Ends the requests that were sent to a version below this one.
+  void CancelRequests(int64_t version);
+
+  // Follows the record of the table, unless the agent has stopped.
+  void Watch();
+  // Uses what the store records, if its version is higher.
+  absl::Status Use(const RecordedTable& record);
+
   // Whether a request for `version` may have failed because the table moved.
   bool MayHaveMoved(const absl::Status& status, int64_t version);
   // Completes once the store was read by a read that has begun after this call,
@@ -100,12 +154,13 @@ class TableLocation : public std::enable_shared_from_this<TableLocation> {
       async::MonotonicTime deadline) const;
 
   // Returns `done`, or if the table has moved since `version`, the result of
-  // `moved(status)`, called once the new placement is known.
+  // `moved(status)`, called once the new placement is known. `cancelled`: the
+  // request was cancelled because the table has moved.
   template <class T, class Moved>
   async::Future<T> AfterMove(async::Result<T> done, int64_t version,
-                             Moved moved) {
+                             bool cancelled, Moved moved) {
     const absl::Status status = StatusOfResult(done);
-    if (status.ok() || !MayHaveMoved(status, version)) {
+    if (status.ok() || (!cancelled && !MayHaveMoved(status, version))) {
       return async::MakeReadyFuture<T>(std::move(done));
     }
     return Refresh(version).Then(
@@ -124,18 +179,24 @@ class TableLocation : public std::enable_shared_from_this<TableLocation> {
                            async::MonotonicTime deadline,
                            const rpc::MethodCallOptions& options) {
     const Placement used = placement();
-    return (*send)(*used, options)
-        .Then([self = shared_from_this(), send, deadline,
-               version = used->route.version](async::Result<T> done) {
-          return self->AfterMove<T>(
-              std::move(done), version,
-              [self, send,
-               deadline](const absl::Status& status) -> async::Future<T> {
-                const auto next = self->OptionsUntil(deadline);
-                if (!next.ok()) return async::MakeReadyFuture<T>(status);
-                return self->Attempt<T>(send, deadline, *next);
-              });
-        });
+    const int64_t version = used->route.version;
+    async::Future<T> result = (*send)(*used, options);
+    const uint64_t request = AddRequest(version, result);
+    return std::move(result).Then([self = shared_from_this(), send, deadline,
+                                   version, request](async::Result<T> done) {
+      const bool cancelled = !self->EndRequest(request);
+      return self->AfterMove<T>(
+          std::move(done), version, cancelled,
+          [self, send,
+           deadline](const absl::Status& status) -> async::Future<T> {
+            const auto next = self->OptionsUntil(deadline);
+            if (!next.ok()) {
+              return async::MakeReadyFuture<T>(
+                  absl::IsCancelled(status) ? next.status() : status);
+            }
+            return self->Attempt<T>(send, deadline, *next);
+          });
+    });
   }
 
   const std::shared_ptr<TableClient> client_;
@@ -144,6 +205,10 @@ class TableLocation : public std::enable_shared_from_this<TableLocation> {
   Placement placement_ ABSL_GUARDED_BY(mutex_);
   // The read of the store that is under way, which all requests share.
   async::Future<void> refresh_ ABSL_GUARDED_BY(mutex_);
+  uint64_t last_request_ ABSL_GUARDED_BY(mutex_) = 0;
+  absl::flat_hash_map<uint64_t, Request> requests_ ABSL_GUARDED_BY(mutex_);
+  async::Future<RecordedTable> watch_ ABSL_GUARDED_BY(mutex_);
+  bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace hawser::ps

@@ -212,6 +212,52 @@ TEST_F(MovedTableTest, TrainersGoOnWhileTheirTableMoves) {
   }
 }
 
+// No other server can tell of the move.
+TEST_F(MovedTableTest, RequestsToALostServerFollowTheTable) {
+  const Table table = Create(Spec(), {"w2"});
+  ASSERT_THAT(Push(table, 0, 50), IsOk());
+  Save(table, "one");
+  job_.owned(2).reset();
+  const Tensor keys = Tensor::Arange(50, {.dtype = tensor::DType::kI64});
+  const auto pull = table.Pull(keys);
+  const auto push = table.Push(keys, Tensor::Full({50, 1}, -1));
+  EXPECT_FALSE(pull.ready());
+  Restore("one", {"w3"});
+  EXPECT_THAT(push.Wait(), IsOk());
+  ASSERT_THAT(pull.Wait(), IsOk());
+  EXPECT_GE(pull.Wait()->ToVector<float>()[0], 1);
+  EXPECT_EQ(Pull(table, 50), std::vector<float>(50, 2));
+  // A handle that learns of both servers when they are lost.
+  const auto opened = Table::Open(job_.agent(1), "t");
+  ASSERT_THAT(opened, IsOk());
+  Save(table, "two");
+  job_.owned(3).reset();
+  const auto again = opened->Pull(keys);
+  Restore("two", {"w4"});
+  ASSERT_THAT(again.Wait(), IsOk());
+  EXPECT_EQ(again.Wait()->ToVector<float>(), std::vector<float>(50, 2));
+}
+
+TEST_F(MovedTableTest, ClocksEndWhenATableLeavesALostServer) {
+  TableSpec spec = Spec();
+  spec.consistency = Consistency::Synchronous();
+  const Table table = Create(spec, {"w2"});
+  Save(table, "one");
+  {
+    auto clock = WorkerClock::Join({table});
+    ASSERT_THAT(clock, IsOk());
+    job_.owned(2).reset();
+    const auto push =
+        table.Push(Tensor::Arange(5, {.dtype = tensor::DType::kI64}),
+                   Tensor::Full({5, 1}, -1));
+    EXPECT_FALSE(push.ready());
+    Restore("one", {"w3"});
+    EXPECT_THAT(push.Wait(), StatusIs(absl::StatusCode::kAborted,
+                                      HasSubstr("join them again")));
+  }
+  EXPECT_THAT(WorkerClock::Join({table}), IsOk());
+}
+
 TEST_F(MovedTableTest, DenseTablesFollow) {
   const auto dense = DenseTable::Create(
       job_.agent(0),
