@@ -49,8 +49,8 @@ absl::Status CheckServers(const std::vector<std::string>& servers) {
 
 Table::State::State(std::shared_ptr<TableClient> client, const TableSpec& spec,
                     TableRoute route)
-    : location_(TableLocation::Create(std::move(client), spec,
-                                                std::move(route))),
+    : location_(
+          TableLocation::Create(std::move(client), spec, std::move(route))),
       clock_(spec.consistency.clocked() ? location_->client().ClockOf(spec.name)
                                         : nullptr) {}
 
