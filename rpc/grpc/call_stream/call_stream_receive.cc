@@ -55,24 +55,25 @@ void CallStream::OnRead(bool ok) {
   std::optional<ReceivedFragment> fragment;
   // Only clients receive fragments.
   if (options_.budget != nullptr) fragment = ParseFragmentMessage(slices);
+  const bool is_fragment = fragment.has_value();
   absl::Status status;
   if (!readable) {
     status = absl::InternalError("a message of a call stream cannot be read");
-  } else if (!fragment.has_value()) {
+  } else if (!is_fragment) {
     status = ReceiveFrames(slices);
   }
   {
     // Other threads may read on now.
     async::MutexLock lock(&mutex_);
     reading_ = false;
-    if (fragment.has_value()) fragments_.push_back(*std::move(fragment));
+    if (is_fragment) fragments_.push_back(*std::move(fragment));
   }
   if (!status.ok()) {
     Close(std::move(status));
     ReadNext();
     return;
   }
-  if (fragment.has_value() && !AssembleFragments()) return;
+  if (is_fragment && !AssembleFragments()) return;
   // In PollFor, the thread goes on by itself.
   if (polled_stream == this) return;
   PostRunReady();
