@@ -12,6 +12,7 @@
 #include "async/future.h"
 #include "async/status_macros.h"
 #include "proto/ps.pb.h"
+#include "ps/client/table_client.h"
 #include "ps/distinct_rows.h"
 #include "ps/ordered_keys.h"
 #include "ps/read/read_function.h"
@@ -22,10 +23,10 @@
 #include "ps/storage/worker_clocks.h"
 #include "ps/table.h"
 #include "ps/table_arguments.h"
-#include "ps/table_client.h"
 #include "ps/table_state.h"
 #include "rpc/functions/method.h"
 #include "rpc/functions/service_method.h"
+#include "tensor/dtype.h"
 #include "tensor/shape.h"
 #include "tensor/tensor.h"
 
@@ -96,6 +97,15 @@ struct Table::State::BegunResults {
   std::vector<Tensor> arguments;
   WorkerTime time;
 
+  // Of the request; the size of the results is not known.
+  int64_t bytes() const {
+    int64_t bytes = BytesOf(keys.num_elements(), 0, 0);
+    for (const Tensor& argument : arguments) {
+      bytes += argument.num_elements() * tensor::ItemBytes(argument.dtype());
+    }
+    return bytes;
+  }
+
   template <class Request>
   Request NewRequest(const TableSpec& spec, const PullOptions& options) const {
     Request request;
@@ -141,7 +151,7 @@ async::Future<Tensor> Table::State::PullResults(
       };
   return EndPull(
       begun->time,
-      Call<std::vector<Tensor>>(begun->time, placement(), send)
+      Call<std::vector<Tensor>>(begun->time, placement(), begun->bytes(), send)
           .Then([ordered = std::move(ordered), keys = begun->keys](
                     const absl::StatusOr<std::vector<Tensor>>& results)
                     -> absl::StatusOr<Tensor> {
@@ -175,7 +185,7 @@ async::Future<Tensor> Table::State::PullSumsOfResults(
   };
   return EndPull(
       begun->time,
-      Call<std::vector<Tensor>>(begun->time, placement(), send)
+      Call<std::vector<Tensor>>(begun->time, placement(), begun->bytes(), send)
           .Then([keys = begun->keys](absl::StatusOr<std::vector<Tensor>> sums)
                     -> absl::StatusOr<Tensor> {
             RETURN_IF_ERROR(sums);

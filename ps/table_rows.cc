@@ -14,6 +14,7 @@
 #include "async/future.h"
 #include "async/status_macros.h"
 #include "proto/ps.pb.h"
+#include "ps/client/table_client.h"
 #include "ps/distinct_rows.h"
 #include "ps/ordered_keys.h"
 #include "ps/route/join_parts.h"
@@ -23,7 +24,6 @@
 #include "ps/storage/worker_clocks.h"
 #include "ps/table.h"
 #include "ps/table_arguments.h"
-#include "ps/table_client.h"
 #include "ps/table_state.h"
 #include "rpc/functions/method.h"
 #include "tensor/dtype.h"
@@ -80,8 +80,10 @@ async::Future<Tensor> Table::Pull(const Tensor& keys,
     return state->SendPull(keys, has_repeats, shape, versioned, placement,
                            call);
   };
+  const int64_t bytes =
+      State::BytesOf(keys.num_elements(), keys.num_elements(), spec().width);
   return state_->EndPull(
-      *time, state_->Call<Tensor>(*time, state_->placement(), send));
+      *time, state_->Call<Tensor>(*time, state_->placement(), bytes, send));
 }
 
 async::Future<Tensor> Table::State::SendPull(
@@ -141,8 +143,10 @@ absl::StatusOr<Table::State::SentPush> Table::State::SendPush(
     ASSIGN_OR_RETURN(sent.time, BeginPush(Split(*placement, *ordered)));
     SetTime(sent.time, request);
   }
+  const int64_t num_rows = static_cast<int64_t>(ordered->keys().size());
   sent.rows = Call<std::vector<Tensor>>(
       sent.time, placement,
+      BytesOf(num_rows, request.pull() ? 2 * num_rows : num_rows, spec().width),
       [state = shared_from_this(), ordered, rows, request, encoding](
           const TablePlacement& used, const rpc::MethodCallOptions& options) {
         v1::PushRequest versioned = request;

@@ -9,16 +9,17 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
 #include "async/future.h"
 #include "async/status_macros.h"
 #include "proto/ps.pb.h"
+#include "ps/client/table_client.h"
 #include "ps/clock/clock_gate.h"
 #include "ps/clock/clock_metrics.h"
 #include "ps/clock/clock_server.h"
 #include "ps/clock/row_service.h"
 #include "ps/server/table_server.h"
 #include "ps/service_methods.h"
-#include "ps/table_client.h"
 #include "ps/table_route.h"
 #include "rpc/agent/agent.h"
 #include "rpc/agent/service_host.h"
@@ -70,11 +71,17 @@ TableService::TableService(TableServiceOptions options)
     : server_(std::make_shared<TableServer>(
           options.limits, std::move(options.snapshot_directory),
           options.logging, std::move(options.push_observer),
-          std::move(options.disk))) {}
+          std::move(options.disk))),
+      max_bytes_under_way_(options.max_bytes_under_way) {}
 
 TableService::~TableService() = default;
 
 absl::Status TableService::Start(rpc::ServiceHost& host) {
+  if (max_bytes_under_way_ < 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("TableServiceOptions::max_bytes_under_way is ",
+                     max_bytes_under_way_, ", and must be at least 1"));
+  }
   RETURN_IF_ERROR(server_->Start(
       host.info().name, host.clock(),
       [&host](const std::string& table) -> absl::StatusOr<RecordedTable> {
@@ -82,7 +89,7 @@ absl::Status TableService::Start(rpc::ServiceHost& host) {
         if (host.store() == nullptr) return RecordedTable();
         return AwaitTableRoute(*host.store(), host.agent()->job(), table);
       }));
-  client_ = std::make_shared<TableClient>(host);
+  client_ = std::make_shared<TableClient>(host, max_bytes_under_way_);
   clocks_ = std::make_shared<ClockServer>(server_, host);
   RETURN_IF_ERROR(host.RegisterMethod(
       kCreateTableMethod,
@@ -180,7 +187,11 @@ void TableService::Stop() {
 }
 
 std::map<std::string, int64_t> TableService::DebugNumbers() const {
-  return server_->DebugNumbers();
+  std::map<std::string, int64_t> numbers = server_->DebugNumbers();
+  if (client_ != nullptr) {
+    numbers["bytes_under_way"] = client_->bytes_under_way();
+  }
+  return numbers;
 }
 
 std::vector<telemetry::MetricFamily> TableService::Metrics() const {

@@ -41,6 +41,10 @@ struct TableServiceOptions {
   // Disk for tables whose storage needs one, such as a RocksDbStorage
   // (ps/storage/disk/rocksdb_storage.h). Null: such tables are refused.
   std::shared_ptr<DiskStorage> disk = nullptr;
+  // Of the requests that this worker sends to tables without clocks, with their
+  // replies: calls of a Table block while earlier ones have so many under way.
+  // One request alone may be larger. At least 1.
+  int64_t max_bytes_under_way = int64_t{256} << 20;
   // For tests that end processes in the middle of a push.
   PushObserver push_observer = {};
 };
@@ -62,7 +66,8 @@ class TableService final : public rpc::Service, public telemetry::MetricSource {
                     const absl::Status& status) override;
   void Interrupt() override;
   void Stop() override;
-  // As TableServer::DebugNumbers.
+  // Those of TableServer::DebugNumbers, and "bytes_under_way": of the requests
+  // that this worker sends.
   std::map<std::string, int64_t> DebugNumbers() const override;
   std::vector<telemetry::MetricFamily> Metrics() const override;
 
@@ -76,6 +81,7 @@ class TableService final : public rpc::Service, public telemetry::MetricSource {
   absl::Status RegisterClockMethods(rpc::ServiceHost& host);
 
   const std::shared_ptr<TableServer> server_;
+  const int64_t max_bytes_under_way_;
   // Null before Start.
   std::shared_ptr<ClockServer> clocks_;
   std::shared_ptr<TableClient> client_;

@@ -14,6 +14,7 @@
 #include "absl/status/statusor.h"
 #include "async/future.h"
 #include "proto/ps.pb.h"
+#include "ps/client/table_client.h"
 #include "ps/clock/client_clock.h"
 #include "ps/ordered_keys.h"
 #include "ps/route/join_parts.h"
@@ -22,7 +23,6 @@
 #include "ps/storage/table_spec.h"
 #include "ps/storage/worker_clocks.h"
 #include "ps/table.h"
-#include "ps/table_client.h"
 #include "ps/table_route.h"
 #include "rpc/functions/method.h"
 #include "tensor/shape.h"
@@ -99,15 +99,26 @@ class Table::State : public std::enable_shared_from_this<State> {
                                  const Tensor& keys) const;
 
   // Sends a request at this time: as TableLocation::Call, unless it belongs to
-  // a clock. `placement` is that by which its parts were counted.
+  // a clock. `placement` is that by which its parts were counted, `bytes` the
+  // size of request and reply: the table may have to wait for earlier ones,
+  // unless it has clocks, which may need this request to go on.
   template <class T, class Send>
   async::Future<T> Call(WorkerTime time,
                         const TableLocation::Placement& placement,
-                        Send send) const {
+                        int64_t bytes, Send send) const {
+    if (clock_ == nullptr) {
+      return client().CallWithin<T>(
+          bytes, [&] { return location_->Call<T>(std::move(send)); });
+    }
     if (!time.joined()) return location_->Call<T>(std::move(send));
     return location_->WithoutFollowing<T>(
         placement, send(*placement, TableClient::DefaultOptions()),
         JoinAgain());
+  }
+  // Of so many keys, and of rows of `width` weights.
+  static int64_t BytesOf(int64_t keys, int64_t rows, int64_t width) {
+    return keys * static_cast<int64_t>(sizeof(uint64_t)) +
+           rows * width * static_cast<int64_t>(sizeof(float));
   }
   // The error of requests with a clock after the table has moved.
   std::string JoinAgain() const;

@@ -8,6 +8,7 @@
 #include "async/future.h"
 #include "async/status_macros.h"
 #include "proto/ps.pb.h"
+#include "ps/client/table_client.h"
 #include "ps/distinct_rows.h"
 #include "ps/route/join_parts.h"
 #include "ps/route/table_location.h"
@@ -16,7 +17,6 @@
 #include "ps/storage/worker_clocks.h"
 #include "ps/table.h"
 #include "ps/table_arguments.h"
-#include "ps/table_client.h"
 #include "ps/table_state.h"
 #include "rpc/functions/method.h"
 #include "tensor/shape.h"
@@ -62,14 +62,17 @@ async::Future<Tensor> Table::PullSums(const Tensor& keys,
     }
     return JoinParts(std::move(parts));
   };
+  const int64_t bytes =
+      State::BytesOf(keys.num_elements(), sums[0], spec().width);
   return state_->EndPull(
-      *time, state_->Call<std::vector<Tensor>>(*time, state_->placement(), send)
-                 .Then([shape](absl::StatusOr<std::vector<Tensor>> rows)
-                           -> absl::StatusOr<Tensor> {
-                   RETURN_IF_ERROR(rows);
-                   if (rows->empty()) return Tensor::Zeros(shape);
-                   return AddParts(*std::move(rows)).Reshape(shape);
-                 }));
+      *time,
+      state_->Call<std::vector<Tensor>>(*time, state_->placement(), bytes, send)
+          .Then([shape](absl::StatusOr<std::vector<Tensor>> rows)
+                    -> absl::StatusOr<Tensor> {
+            RETURN_IF_ERROR(rows);
+            if (rows->empty()) return Tensor::Zeros(shape);
+            return AddParts(*std::move(rows)).Reshape(shape);
+          }));
 }
 
 async::Future<void> Table::PushSums(const Tensor& keys, const Tensor& gradients,
@@ -116,7 +119,10 @@ async::Future<void> Table::PushSums(const Tensor& keys, const Tensor& gradients,
     }
     return AllDone(std::move(replies));
   };
-  return state_->EndPush(time, state_->Call<void>(time, placement, send));
+  const int64_t bytes =
+      State::BytesOf(keys.num_elements(), rows->dim(0), spec().width);
+  return state_->EndPush(time,
+                         state_->Call<void>(time, placement, bytes, send));
 }
 
 }  // namespace hawser::ps

@@ -18,6 +18,7 @@
 #include "async/mutex.h"
 #include "async/status_macros.h"
 #include "proto/ps.pb.h"
+#include "ps/client/table_client.h"
 #include "ps/clock/client_clock.h"
 #include "ps/route/join_parts.h"
 #include "ps/route/moved_table.h"
@@ -26,7 +27,6 @@
 #include "ps/storage/table_spec.h"
 #include "ps/storage/worker_clocks.h"
 #include "ps/table.h"
-#include "ps/table_client.h"
 #include "ps/table_state.h"
 #include "rpc/functions/method.h"
 

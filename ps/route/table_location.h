@@ -17,9 +17,9 @@
 #include "async/clock.h"
 #include "async/future.h"
 #include "async/mutex.h"
+#include "ps/client/table_client.h"
 #include "ps/route/join_parts.h"
 #include "ps/storage/table_spec.h"
-#include "ps/table_client.h"
 #include "ps/table_route.h"
 #include "rpc/functions/method.h"
 

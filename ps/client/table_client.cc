@@ -1,4 +1,4 @@
-#include "ps/table_client.h"
+#include "ps/client/table_client.h"
 
 #include <memory>
 #include <set>

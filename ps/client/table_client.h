@@ -1,7 +1,7 @@
 // Calls of one worker to the servers of tables.
 
-#ifndef HAWSER_PS_TABLE_CLIENT_H_
-#define HAWSER_PS_TABLE_CLIENT_H_
+#ifndef HAWSER_PS_CLIENT_TABLE_CLIENT_H_
+#define HAWSER_PS_CLIENT_TABLE_CLIENT_H_
 
 #include <cstdint>
 #include <map>
@@ -17,6 +17,7 @@
 #include "absl/time/time.h"
 #include "async/future.h"
 #include "async/mutex.h"
+#include "ps/client/bytes_under_way.h"
 #include "ps/clock/client_clock.h"
 #include "rpc/agent/host_handle.h"
 #include "rpc/agent/service_host.h"
@@ -39,7 +40,10 @@ class LossObserver {
 // Shared by the Tables of an agent, and may outlive it. Thread-safe.
 class TableClient {
  public:
-  explicit TableClient(rpc::ServiceHost& host) : host_(host) {}
+  TableClient(rpc::ServiceHost& host, int64_t max_bytes_under_way)
+      : host_(host),
+        bytes_under_way_(std::make_shared<BytesUnderWay>(max_bytes_under_way)) {
+  }
 
   // Time after which a call is sent again: the request or its reply was lost.
   static constexpr absl::Duration kAttemptTimeout = absl::Seconds(10);
@@ -65,6 +69,33 @@ class TableClient {
     return host->CallMethod(server, method, request, std::move(tensors),
                             options);
   }
+
+  // Returns the result of `send()`, a Future<T>, called once the `bytes` of its
+  // request and reply are within the limit. kResourceExhausted: they were not
+  // within the timeout of a call.
+  template <class T, class Send>
+  async::Future<T> CallWithin(int64_t bytes, const Send& send) {
+    absl::Duration timeout;
+    {
+      const rpc::HostHandle::Use host = host_.Acquire();
+      if (host) timeout = host->default_timeout();
+    }
+    if (absl::Status begun = bytes_under_way_->Begin(bytes, timeout);
+        !begun.ok()) {
+      return async::MakeReadyFuture<T>(std::move(begun));
+    }
+    async::Future<T> result = send();
+    if (result.ready()) {
+      bytes_under_way_->End(bytes);
+      return result;
+    }
+    return std::move(result).Then(
+        [under_way = bytes_under_way_, bytes](async::Result<T> done) {
+          under_way->End(bytes);
+          return done;
+        });
+  }
+  int64_t bytes_under_way() const { return bytes_under_way_->bytes(); }
 
   // The number of the next push of this worker to `table`, from 1 on.
   uint64_t NextSequence(const std::string& table) {
@@ -98,6 +129,7 @@ class TableClient {
   std::vector<std::shared_ptr<LossObserver>> Observers();
 
   rpc::HostHandle host_;
+  const std::shared_ptr<BytesUnderWay> bytes_under_way_;
   async::Mutex mutex_;
   std::set<std::string> lost_ ABSL_GUARDED_BY(mutex_);
   std::vector<std::weak_ptr<LossObserver>> observers_ ABSL_GUARDED_BY(mutex_);
@@ -108,4 +140,4 @@ class TableClient {
 
 }  // namespace hawser::ps
 
-#endif  // HAWSER_PS_TABLE_CLIENT_H_
+#endif  // HAWSER_PS_CLIENT_TABLE_CLIENT_H_

@@ -1,0 +1,52 @@
+// Limit on the bytes of requests that a worker has under way.
+
+#ifndef HAWSER_PS_CLIENT_BYTES_UNDER_WAY_H_
+#define HAWSER_PS_CLIENT_BYTES_UNDER_WAY_H_
+
+#include <cstdint>
+#include <list>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "async/mutex.h"
+
+namespace hawser::ps {
+
+// Stops callers that send requests faster than they are answered. Thread-safe.
+class BytesUnderWay {
+ public:
+  // `limit` is at least 1.
+  explicit BytesUnderWay(int64_t limit) : limit_(limit) {}
+
+  // Counts a request. Blocks, in a BlockingRegion, until it is within the limit
+  // or the only one; callers go on in the order in which they came.
+  // kResourceExhausted, and nothing is counted: not within `timeout`.
+  absl::Status Begin(int64_t bytes, absl::Duration timeout);
+  // The request is complete.
+  void End(int64_t bytes);
+
+  int64_t bytes() const;
+
+ private:
+  struct Waiter {
+    int64_t bytes;
+    async::CondVar turn;
+  };
+
+  bool Fits(int64_t bytes) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return bytes_ == 0 || bytes <= limit_ - bytes_;
+  }
+  void WakeFirst() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    if (!waiters_.empty()) waiters_.front().turn.NotifyOne();
+  }
+
+  const int64_t limit_;
+  mutable async::Mutex mutex_;
+  int64_t bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::list<Waiter> waiters_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace hawser::ps
+
+#endif  // HAWSER_PS_CLIENT_BYTES_UNDER_WAY_H_
