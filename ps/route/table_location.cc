@@ -81,11 +81,17 @@ void TableLocation::Watch() {
       [weak = weak_from_this()](const absl::StatusOr<RecordedTable>& record) {
         const std::shared_ptr<TableLocation> self = weak.lock();
         if (self == nullptr || !record.ok()) return;
-        // If the record cannot be used, they fail for the same reason.
-        (void)self->Use(*record);
-        self->CancelRequests(record->route.version);
-        // The new servers may have been lost meanwhile.
-        self->client_->TellLost(*self);
+        const rpc::HostHandle::Use host = self->client_->Acquire();
+        if (!host) return;
+        // The results of requests run callbacks of users, which may block, and
+        // must not keep a thread of the store.
+        host->executor().Post([self, record = *record] {
+          // If the record cannot be used, they fail for the same reason.
+          (void)self->Use(record);
+          self->CancelRequests(record.route.version);
+          // The new servers may have been lost meanwhile.
+          self->client_->TellLost(*self);
+        });
       });
 }
 
