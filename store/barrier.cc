@@ -85,6 +85,11 @@ async::Future<std::string> Barrier::WhenComplete() {
       [](const Values& values) { return Decode(values.front()); });
 }
 
+absl::StatusOr<bool> Barrier::IsComplete() {
+  const std::string key = KeyOf(kDone);
+  return store_->Check({&key, 1}, call_timeout_);
+}
+
 absl::Status Barrier::CheckAllArrived(
     std::span<const Participant> participants) {
   std::vector<std::string> missing;

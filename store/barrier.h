@@ -52,6 +52,9 @@ class Barrier {
   // For the others: completes with the result of the barrier.
   async::Future<std::string> WhenComplete();
 
+  // Whether the coordinator has completed it.
+  absl::StatusOr<bool> IsComplete();
+
   // Reads once: kDeadlineExceeded, naming those of `participants` that have not
   // arrived, if there are any; kUnavailable if the store does not reply.
   absl::Status CheckAllArrived(std::span<const Participant> participants);

@@ -109,7 +109,15 @@ absl::Status JobMember::Meet(const std::string& name) {
       absl::StrCat("meet/", rpc::ToString(first.incarnation), "/", name),
       kStoreTimeout);
   RETURN_IF_ERROR(barrier.Arrive({options_.name(), options_.name()}, ""));
-  if (!is_first()) return WaitFor(barrier.WhenComplete()).status();
+  if (!is_first()) {
+    const absl::Status met = WaitFor(barrier.WhenComplete()).status();
+    if (!absl::IsCancelled(met)) return met;
+    // The job has ended, perhaps right after the meeting.
+    ASSIGN_OR_RETURN(const bool complete, barrier.IsComplete());
+    if (complete) return absl::OkStatus();
+    return absl::CancelledError(
+        absl::StrCat("the job has ended before all met for \"", name, "\""));
+  }
   std::vector<store::Barrier::Participant> all;
   for (const std::string& worker : options_.workers(options_.role)) {
     all.push_back({worker, worker});

@@ -123,6 +123,27 @@ TEST_F(JobMemberTest, ProcessesOfARoleMeet) {
   EXPECT_THAT(server.get(), IsOk());
 }
 
+TEST_F(JobMemberTest, AMeetingIsNotLostWhenTheJobEndsAfterIt) {
+  auto server = Run("server", 0, WaitForEnd);
+  auto second = Run("trainer", 1, [](JobMember& member) {
+    EXPECT_THAT(member.Meet("last"), IsOk());
+    EXPECT_THAT(member.WaitForEnd(), IsOk());
+    // As if it learned of the end before the end of the meeting.
+    EXPECT_THAT(member.Meet("last"), IsOk());
+    EXPECT_THAT(member.Meet("more"),
+                StatusIs(absl::StatusCode::kCancelled,
+                         HasSubstr("ended before all met for \"more\"")));
+    return absl::OkStatus();
+  });
+  auto first = Run("trainer", 0, [](JobMember& member) {
+    EXPECT_THAT(member.Meet("last"), IsOk());
+    return member.EndJob();
+  });
+  EXPECT_THAT(first.get(), IsOk());
+  EXPECT_THAT(second.get(), IsOk());
+  EXPECT_THAT(server.get(), IsOk());
+}
+
 TEST_F(JobMemberTest, MeetingsEndWithTheJob) {
   auto server = Run("server", 0, WaitForEnd);
   auto second =
