@@ -182,6 +182,7 @@ class RestoreOperation : public std::enable_shared_from_this<RestoreOperation> {
     *request.mutable_route() = ToProto(route_);
     request.set_prepared(prepared);
     std::vector<async::Future<void>> done;
+    done.reserve(servers.size());
     for (const std::string& server : servers) {
       done.push_back(
           client_

@@ -110,7 +110,7 @@ absl::Status JobMember::Meet(const std::string& name) {
       kStoreTimeout);
   RETURN_IF_ERROR(barrier.Arrive({options_.name(), options_.name()}, ""));
   if (!is_first()) {
-    const absl::Status met = WaitFor(barrier.WhenComplete()).status();
+    absl::Status met = WaitFor(barrier.WhenComplete()).status();
     if (!absl::IsCancelled(met)) return met;
     // The job has ended, perhaps right after the meeting.
     ASSIGN_OR_RETURN(const bool complete, barrier.IsComplete());
