@@ -100,8 +100,9 @@ class Table::State : public std::enable_shared_from_this<State> {
 
   // Sends a request at this time: as TableLocation::Call, unless it belongs to
   // a clock. `placement` is that by which its parts were counted, `bytes` the
-  // size of request and reply: the table may have to wait for earlier ones,
-  // unless it has clocks, which may need this request to go on.
+  // size of request and reply. Of a table without clocks, blocks as
+  // TableClient::CallWithin does; with clocks, other workers may wait for this
+  // request.
   template <class T, class Send>
   async::Future<T> Call(WorkerTime time,
                         const TableLocation::Placement& placement,

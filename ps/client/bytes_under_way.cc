@@ -21,10 +21,9 @@ absl::Status BytesUnderWay::Begin(int64_t bytes, absl::Duration timeout) {
   const async::BlockingRegion blocking;
   const async::MutexLock lock(&mutex_);
   const auto waiter = waiters_.emplace(waiters_.end());
-  waiter->bytes = bytes;
   bool in_time = true;
   while (in_time && (waiter != waiters_.begin() || !Fits(bytes))) {
-    in_time = waiter->turn.WaitUntil(&mutex_, deadline);
+    in_time = waiter->WaitUntil(&mutex_, deadline);
   }
   const bool fits = waiter == waiters_.begin() && Fits(bytes);
   waiters_.erase(waiter);

@@ -29,22 +29,18 @@ class BytesUnderWay {
   int64_t bytes() const;
 
  private:
-  struct Waiter {
-    int64_t bytes;
-    async::CondVar turn;
-  };
-
   bool Fits(int64_t bytes) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     return bytes_ == 0 || bytes <= limit_ - bytes_;
   }
   void WakeFirst() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    if (!waiters_.empty()) waiters_.front().turn.NotifyOne();
+    if (!waiters_.empty()) waiters_.front().NotifyOne();
   }
 
   const int64_t limit_;
   mutable async::Mutex mutex_;
   int64_t bytes_ ABSL_GUARDED_BY(mutex_) = 0;
-  std::list<Waiter> waiters_ ABSL_GUARDED_BY(mutex_);
+  // Of the callers that wait, in their order.
+  std::list<async::CondVar> waiters_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace hawser::ps
