@@ -1,8 +1,11 @@
 #include "ps/table_route.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <memory>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/functional/function_ref.h"
@@ -63,31 +66,36 @@ absl::StatusOr<RecordedTable> Change(
   }
 }
 
-// Watches the record of a table until it has a version above `version`. Lives
-// as long as the watch of the store.
+// Watches the records of tables until one has a higher version. Lives as long
+// as the watch of the store.
 class RouteWatch : public std::enable_shared_from_this<RouteWatch> {
  public:
-  RouteWatch(store::Store& store, const std::string& job, std::string table,
-             int64_t version)
-      : store_(store),
-        key_(KeyOf(job, table)),
-        table_(std::move(table)),
-        version_(version) {}
+  RouteWatch(store::Store& store, const std::string& job,
+             std::vector<TableVersion> tables)
+      : store_(store), tables_(std::move(tables)) {
+    for (const TableVersion& table : tables_) {
+      keys_.push_back(KeyOf(job, table.table));
+    }
+  }
 
-  async::Future<RecordedTable> Start() {
-    async::Future<RecordedTable> moved = promise_.future();
+  async::Future<std::vector<RecordedTable>> Start() {
+    async::Future<std::vector<RecordedTable>> moved = promise_.future();
     promise_.OnCancel([weak = weak_from_this()] {
       if (const auto self = weak.lock()) self->Cancel();
     });
     // An empty value differs from any record.
-    Watch("");
+    Watch(std::vector<std::string>(keys_.size()));
     return moved;
   }
 
  private:
-  void Watch(std::string known) {
+  void Watch(std::vector<std::string> known) {
+    std::vector<store::WatchedKey> watched;
+    for (size_t i = 0; i < keys_.size(); ++i) {
+      watched.push_back({keys_[i], std::move(known[i])});
+    }
     async::Future<std::vector<std::string>> changed =
-        store_.WhenChanged({{key_, std::move(known)}});
+        store_.WhenChanged(std::move(watched));
     {
       const async::MutexLock lock(&mutex_);
       changed_ = changed;
@@ -101,13 +109,22 @@ class RouteWatch : public std::enable_shared_from_this<RouteWatch> {
   }
 
   void OnChanged(const absl::StatusOr<std::vector<std::string>>& values) {
-    absl::StatusOr<RecordedTable> record =
-        values.ok() ? Parse((*values)[0], table_)
-                    : absl::StatusOr<RecordedTable>(values.status());
-    if (!record.ok() || record->route.version > version_) {
-      promise_.Set(std::move(record));
+    if (!values.ok()) {
+      promise_.Set(values.status());
+      return;
+    }
+    std::vector<RecordedTable> moved;
+    for (size_t i = 0; i < tables_.size(); ++i) {
+      absl::StatusOr<RecordedTable> record =
+          Parse((*values)[i], tables_[i].table);
+      if (record.ok() && record->route.version > tables_[i].version) {
+        moved.push_back(*std::move(record));
+      }
+    }
+    if (moved.empty()) {
+      Watch(*values);
     } else {
-      Watch((*values)[0]);
+      promise_.Set(std::move(moved));
     }
   }
 
@@ -122,10 +139,9 @@ class RouteWatch : public std::enable_shared_from_this<RouteWatch> {
   }
 
   store::Store& store_;
-  const std::string key_;
-  const std::string table_;
-  const int64_t version_;
-  async::Promise<RecordedTable> promise_;
+  const std::vector<TableVersion> tables_;
+  std::vector<std::string> keys_;
+  async::Promise<std::vector<RecordedTable>> promise_;
   async::Mutex mutex_;
   bool cancelled_ ABSL_GUARDED_BY(mutex_) = false;
   async::Future<std::vector<std::string>> changed_ ABSL_GUARDED_BY(mutex_);
@@ -169,11 +185,10 @@ absl::StatusOr<RecordedTable> AwaitTableRoute(store::Store& store,
   return Parse(value, table);
 }
 
-async::Future<RecordedTable> WhenTableMoves(store::Store& store,
-                                            const std::string& job,
-                                            const std::string& table,
-                                            int64_t version) {
-  return std::make_shared<RouteWatch>(store, job, table, version)->Start();
+async::Future<std::vector<RecordedTable>> WhenTablesMove(
+    store::Store& store, const std::string& job,
+    std::vector<TableVersion> tables) {
+  return std::make_shared<RouteWatch>(store, job, std::move(tables))->Start();
 }
 
 absl::StatusOr<RecordedTable> RecordNewTable(store::Store& store,

@@ -37,7 +37,12 @@ struct RecordedTable {
   int64_t reserved = 0;
 };
 
-// The functions read and write the store, and block, except WhenTableMoves.
+struct TableVersion {
+  std::string table;
+  int64_t version = 0;
+};
+
+// The functions read and write the store, and block, except WhenTablesMove.
 // Errors of all are those of the store, and kDataLoss: the record cannot be
 // read.
 
@@ -51,13 +56,14 @@ absl::StatusOr<RecordedTable> AwaitTableRoute(store::Store& store,
                                               const std::string& job,
                                               const std::string& table);
 
-// Completes once the store records a version of the table above `version`.
-// Does not block. Cancel the future to end the watch. Errors are those of
-// Store::WhenChanged, and kDataLoss as above.
-async::Future<RecordedTable> WhenTableMoves(store::Store& store,
-                                            const std::string& job,
-                                            const std::string& table,
-                                            int64_t version);
+// Completes once the store records a version above that of at least one of
+// `tables`, with the records of all whose version is above: `spec.name` is the
+// table. Ignores records that cannot be read. Does not block. Cancel the future
+// to end the watch. `tables` must not be empty. Errors are those of
+// Store::WhenChanged.
+async::Future<std::vector<RecordedTable>> WhenTablesMove(
+    store::Store& store, const std::string& job,
+    std::vector<TableVersion> tables);
 
 // Records a table, unless it is recorded. Returns the record. Several workers
 // may do so concurrently.

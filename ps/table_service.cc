@@ -167,7 +167,7 @@ absl::Status TableService::RegisterClockMethods(rpc::ServiceHost& host) {
 void TableService::OnWorkerLost(const rpc::WorkerInfo& worker,
                                 const absl::Status& status) {
   (void)status;
-  client_->OnWorkerLost(worker.name);
+  client_->moves().OnWorkerLost(worker.name);
   clocks_->Lose(worker.incarnation);
   server_->Forget(worker.incarnation);
 }

@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <set>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -19,6 +18,7 @@
 #include "async/mutex.h"
 #include "ps/client/bytes_under_way.h"
 #include "ps/clock/client_clock.h"
+#include "ps/route/table_moves.h"
 #include "rpc/agent/host_handle.h"
 #include "rpc/agent/service_host.h"
 #include "rpc/functions/method.h"
@@ -27,23 +27,10 @@
 
 namespace hawser::ps {
 
-// Is told of lost workers. Thread-safe.
-class LossObserver {
- public:
-  virtual ~LossObserver() = default;
-
-  virtual void OnWorkerLost(const std::string& worker) = 0;
-  // The agent stops.
-  virtual void OnStop() = 0;
-};
-
 // Shared by the Tables of an agent, and may outlive it. Thread-safe.
 class TableClient {
  public:
-  TableClient(rpc::ServiceHost& host, int64_t max_bytes_under_way)
-      : host_(host),
-        bytes_under_way_(std::make_shared<BytesUnderWay>(max_bytes_under_way)) {
-  }
+  TableClient(rpc::ServiceHost& host, int64_t max_bytes_under_way);
 
   // Time after which a call is sent again: the request or its reply was lost.
   static constexpr absl::Duration kAttemptTimeout = absl::Seconds(10);
@@ -115,24 +102,17 @@ class TableClient {
     return clock;
   }
 
-  // Tells `observer`, while it lives, of all workers that were lost before and
-  // that will be.
-  void Observe(const std::shared_ptr<LossObserver>& observer);
-  void OnWorkerLost(const std::string& worker);
-  // Tells `observer` again of the workers that were lost.
-  void TellLost(LossObserver& observer);
+  // The tables of this worker that lost servers hold.
+  TableMoves& moves() { return *moves_; }
 
   // Refuses calls from now on.
   void Stop();
 
  private:
-  std::vector<std::shared_ptr<LossObserver>> Observers();
-
   rpc::HostHandle host_;
   const std::shared_ptr<BytesUnderWay> bytes_under_way_;
+  const std::shared_ptr<TableMoves> moves_;
   async::Mutex mutex_;
-  std::set<std::string> lost_ ABSL_GUARDED_BY(mutex_);
-  std::vector<std::weak_ptr<LossObserver>> observers_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, uint64_t> sequences_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, std::shared_ptr<ClientClock>> clocks_
       ABSL_GUARDED_BY(mutex_);

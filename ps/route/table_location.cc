@@ -1,6 +1,5 @@
 #include "ps/route/table_location.h"
 
-#include <algorithm>
 #include <optional>
 #include <string>
 #include <utility>
@@ -39,11 +38,11 @@ std::shared_ptr<TableLocation> TableLocation::Create(
     TableRoute route) {
   std::shared_ptr<TableLocation> location(
       new TableLocation(std::move(client), spec, std::move(route)));
-  location->client_->Observe(location);
+  location->client_->moves().Add(location);
   return location;
 }
 
-TableLocation::~TableLocation() { TableLocation::OnStop(); }
+TableLocation::~TableLocation() { client_->moves().OnRemoved(); }
 
 TableLocation::Placement TableLocation::placement() const {
   const async::MutexLock lock(&mutex_);
@@ -56,53 +55,10 @@ async::MonotonicTime TableLocation::Deadline() const {
   return async::AddDelay(host->clock().Now(), host->default_timeout());
 }
 
-void TableLocation::OnWorkerLost(const std::string& worker) {
-  const Placement now = placement();
-  const std::vector<std::string>& servers = now->servers();
-  if (std::find(servers.begin(), servers.end(), worker) == servers.end()) {
-    return;
-  }
-  Watch();
-}
-
-void TableLocation::Watch() {
-  async::Future<RecordedTable> watch;
-  {
-    const rpc::HostHandle::Use host = client_->Acquire();
-    // A fake has no store.
-    if (!host || host->store() == nullptr) return;
-    const async::MutexLock lock(&mutex_);
-    if (stopped_ || (watch_.valid() && !watch_.ready())) return;
-    watch_ = WhenTableMoves(*host->store(), host->agent()->job(), spec_.name,
-                            placement_->route.version);
-    watch = watch_;
-  }
-  std::move(watch).OnReady(
-      [weak = weak_from_this()](const absl::StatusOr<RecordedTable>& record) {
-        const std::shared_ptr<TableLocation> self = weak.lock();
-        if (self == nullptr || !record.ok()) return;
-        const rpc::HostHandle::Use host = self->client_->Acquire();
-        if (!host) return;
-        // The results of requests run callbacks of users, which may block, and
-        // must not keep a thread of the store.
-        host->executor().Post([self, record = *record] {
-          // If the record cannot be used, they fail for the same reason.
-          (void)self->Use(record);
-          self->CancelRequests(record.route.version);
-          // The new servers may have been lost meanwhile.
-          self->client_->TellLost(*self);
-        });
-      });
-}
-
-void TableLocation::OnStop() {
-  async::Future<RecordedTable> watch;
-  {
-    const async::MutexLock lock(&mutex_);
-    stopped_ = true;
-    watch = watch_;
-  }
-  if (watch.valid()) watch.Cancel();
+void TableLocation::OnTableMoved(const RecordedTable& record) {
+  // If the record cannot be used, the requests fail for the same reason.
+  (void)Use(record);
+  CancelRequests(record.route.version);
 }
 
 bool TableLocation::EndRequest(uint64_t request) {

@@ -19,6 +19,7 @@
 #include "async/mutex.h"
 #include "ps/client/table_client.h"
 #include "ps/route/join_parts.h"
+#include "ps/route/table_moves.h"
 #include "ps/storage/table_spec.h"
 #include "ps/table_route.h"
 #include "rpc/functions/method.h"
@@ -45,12 +46,12 @@ struct TablePlacement {
 // that other servers had applied are gone with the version that they were
 // applied to, unless the snapshot has them, whose pushes are recognised.
 //
-// Once a server of the table is lost, the record in the store is watched. When
-// it names another version, the requests that wait for the restart of the lost
-// server end, and are sent again.
+// While a server of the table is lost, the record in the store is watched:
+// TableMoves. When it names another version, the requests that wait for the
+// restart of the lost server end, and are sent again.
 //
 // Thread-safe.
-class TableLocation final : public LossObserver,
+class TableLocation final : public TableFollower,
                             public std::enable_shared_from_this<TableLocation> {
  public:
   using Placement = std::shared_ptr<const TablePlacement>;
@@ -97,8 +98,10 @@ class TableLocation final : public LossObserver,
         });
   }
 
-  void OnWorkerLost(const std::string& worker) override;
-  void OnStop() override;
+  // TableFollower:
+  const std::string& table() const override { return spec_.name; }
+  TableRoute route() const override { return placement()->route; }
+  void OnTableMoved(const RecordedTable& record) override;
 
  private:
   static constexpr uint64_t kReady = 0;
@@ -136,8 +139,6 @@ class TableLocation final : public LossObserver,
   // Ends the requests that were sent to a version below this one.
   void CancelRequests(int64_t version);
 
-  // Follows the record of the table, unless the agent has stopped.
-  void Watch();
   // Uses what the store records, if its version is higher.
   absl::Status Use(const RecordedTable& record);
 
@@ -160,6 +161,7 @@ class TableLocation final : public LossObserver,
   async::Future<T> AfterMove(async::Result<T> done, int64_t version,
                              bool cancelled, Moved moved) {
     const absl::Status status = StatusOfResult(done);
+    if (status.ok()) client_->moves().OnReply();
     if (status.ok() || (!cancelled && !MayHaveMoved(status, version))) {
       return async::MakeReadyFuture<T>(std::move(done));
     }
@@ -207,8 +209,6 @@ class TableLocation final : public LossObserver,
   async::Future<void> refresh_ ABSL_GUARDED_BY(mutex_);
   uint64_t last_request_ ABSL_GUARDED_BY(mutex_) = 0;
   absl::flat_hash_map<uint64_t, Request> requests_ ABSL_GUARDED_BY(mutex_);
-  async::Future<RecordedTable> watch_ ABSL_GUARDED_BY(mutex_);
-  bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace hawser::ps
