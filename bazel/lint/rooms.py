@@ -36,6 +36,9 @@ FLOORS = [
     ["store/barrier", "store/file", "store/grpc", "store/redis"],
     ["store/etcd"],
     ["store/open_store"],
+    ["collectives"],
+    ["collectives/host"],
+    ["collectives/loopback"],
     ["rpc/identity"],
     ["rpc/transport"],
     ["rpc/errors", "rpc/wire", "rpc/membership", "rpc/link"],
@@ -54,6 +57,7 @@ FLOORS = [
 # Rooms of tests and of what only tests use. They include from every floor; tests alone include them.
 TEST_ROOMS = [
     "async/testing",
+    "collectives/testing",
     "data/tabular/testing",
     "net/testing",
     "ps/testing",

@@ -1,0 +1,168 @@
+#include "collectives/host/shared_wait.h"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <cstring>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "async/blocking_region.h"
+#include "async/cpu_relax.h"
+#include "ipc/shared_futex.h"
+
+namespace hawser::collectives {
+namespace {
+
+// Longer than the wake-up of a sleeping thread takes, and than ranks that do
+// the same work differ within a step.
+constexpr std::chrono::microseconds kSpinTime(200);
+// Between looks at the clock.
+constexpr int kSpinsPerLook = 64;
+// Between checks for dead ranks.
+constexpr absl::Duration kCheckInterval = absl::Milliseconds(100);
+
+}  // namespace
+
+bool SharedWait::Pause(async::MonotonicTime begin) const {
+  if (options_.crowded) {
+    sched_yield();
+  } else {
+    async::CpuRelax();
+  }
+  return std::chrono::steady_clock::now() < begin + kSpinTime;
+}
+
+bool SharedWait::Spin(absl::FunctionRef<bool()> ready) const {
+  const std::atomic<uint32_t>& aborted = region_.header().aborted;
+  const auto done = [&] {
+    return ready() || aborted.load(std::memory_order_relaxed) != 0;
+  };
+  const async::MonotonicTime begin = std::chrono::steady_clock::now();
+  do {
+    // Of a core of its own, most waits are shorter than a look at the clock.
+    const int spins = options_.crowded ? 0 : kSpinsPerLook;
+    for (int i = 0; i < spins; ++i) {
+      if (done()) return true;
+      async::CpuRelax();
+    }
+    if (done()) return true;
+  } while (Pause(begin));
+  return false;
+}
+
+absl::Status SharedWait::Until(
+    absl::FunctionRef<bool()> ready, const std::atomic<uint32_t>& word,
+    std::atomic<uint32_t>& sleepers, async::MonotonicTime deadline,
+    absl::FunctionRef<absl::Status()> check,
+    absl::FunctionRef<absl::Status()> timeout_error) {
+  const async::BlockingRegion blocking;
+  if (!Spin(ready)) {
+    sleepers.fetch_add(1, std::memory_order_seq_cst);
+    absl::Status failed;
+    while (failed.ok()) {
+      const uint32_t seen = word.load(std::memory_order_seq_cst);
+      if (ready() || !status().ok()) break;
+      const async::MonotonicTime now = std::chrono::steady_clock::now();
+      if (now >= deadline) {
+        failed = timeout_error();
+        break;
+      }
+      if (failed = check(); !failed.ok()) {
+        // It may have been ready, and then have left.
+        if (ready()) failed = absl::OkStatus();
+        break;
+      }
+      ipc::SharedFutexWait(
+          word, seen, std::min(deadline, async::AddDelay(now, kCheckInterval)));
+    }
+    sleepers.fetch_sub(1, std::memory_order_relaxed);
+    if (!failed.ok()) return Abort(failed);
+  }
+  // A result that is there counts, though the group has ended since.
+  return ready() ? absl::OkStatus() : status();
+}
+
+absl::Status SharedWait::CheckRank(int rank) const {
+  if (region_.rank(rank).left.load(std::memory_order_acquire) != 0) {
+    return absl::UnavailableError(
+        absl::StrCat("rank ", rank, " has left the group"));
+  }
+  return options_.check_alive == nullptr ? absl::OkStatus()
+                                         : options_.check_alive(rank);
+}
+
+void SharedWait::Leave() {
+  RankState& state = region_.rank(options_.rank);
+  state.left.store(1, std::memory_order_release);
+  WakeAll();
+}
+
+void SharedWait::WakeAll() const {
+  for (int rank = 0; rank < region_.layout().size; ++rank) {
+    const RankState& state = region_.rank(rank);
+    ipc::SharedFutexWakeAll(state.step);
+    ipc::SharedFutexWakeAll(state.doorbell);
+  }
+}
+
+void SharedWait::Wake(const std::atomic<uint32_t>& word,
+                      const std::atomic<uint32_t>& sleepers) {
+  // After the change of the word: a thread that is not seen here sees the
+  // change before it sleeps.
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  if (sleepers.load(std::memory_order_relaxed) > 0) {
+    ipc::SharedFutexWakeAll(word);
+  }
+}
+
+absl::Status SharedWait::Abort(const absl::Status& status) {
+  RegionHeader& header = region_.header();
+  uint32_t none = 0;
+  {
+    const async::MutexLock lock(&mutex_);
+    if (!header.aborted.compare_exchange_strong(none, RegionHeader::kWriting,
+                                                std::memory_order_acq_rel)) {
+      return own_abort_.ok() ? AbortStatus() : own_abort_;
+    }
+    own_abort_ = status;
+  }
+  header.abort_rank = options_.rank;
+  header.abort_code = static_cast<int32_t>(status.code());
+  const std::string reason(status.message());
+  const size_t length =
+      std::min(reason.size(), sizeof(header.abort_reason) - 1);
+  std::memcpy(header.abort_reason, reason.data(), length);
+  header.abort_reason[length] = '\0';
+  header.aborted.store(RegionHeader::kAborted, std::memory_order_release);
+  WakeAll();
+  return status;
+}
+
+absl::Status SharedWait::AbortStatus() const {
+  {
+    const async::MutexLock lock(&mutex_);
+    if (!own_abort_.ok()) return own_abort_;
+  }
+  const RegionHeader& header = region_.header();
+  if (header.aborted.load(std::memory_order_acquire) !=
+      RegionHeader::kAborted) {
+    return absl::AbortedError("another rank is ending the group");
+  }
+  const std::string reason(
+      header.abort_reason,
+      strnlen(header.abort_reason, sizeof(header.abort_reason)));
+  // The death of a rank is the same news to all.
+  if (header.abort_code == static_cast<int>(absl::StatusCode::kUnavailable)) {
+    return absl::UnavailableError(reason);
+  }
+  return absl::AbortedError(absl::StrCat("rank ", header.abort_rank,
+                                         " has ended the group: ", reason));
+}
+
+}  // namespace hawser::collectives
