@@ -89,6 +89,7 @@ absl::StatusOr<std::shared_ptr<const TensorDataset>> ReadCsvDataset(
     const std::string& path, const std::vector<CsvColumns>& tensors) {
   ASSIGN_OR_RETURN(CsvReader reader, CsvReader::Open(path));
   std::vector<Numbers> read;
+  read.reserve(tensors.size());
   for (const CsvColumns& columns : tensors) {
     ASSIGN_OR_RETURN(Numbers numbers, FindColumns(reader, columns));
     read.push_back(std::move(numbers));
@@ -101,6 +102,7 @@ absl::StatusOr<std::shared_ptr<const TensorDataset>> ReadCsvDataset(
     ++num_lines;
   }
   std::vector<Tensor> columns;
+  columns.reserve(read.size());
   for (Numbers& numbers : read) {
     // Frees the numbers once they are copied.
     columns.push_back(ToTensor(std::exchange(numbers, {}), num_lines));
