@@ -36,7 +36,7 @@ class SumTree {
     while (node < first_leaf_) {
       node *= 2;
       const double left = sums_[node];
-      if ((point >= left || left == 0) && sums_[node + 1] > 0) {
+      if (point >= left && sums_[node + 1] > 0) {
         point -= left;
         ++node;
       }
