@@ -22,9 +22,9 @@ struct DistributedSamplerOptions {
 
 // Partition of a data set among trainers, per epoch. The parts have equal sizes
 // and are disjoint except for padding. If shuffled, the order differs in every
-// epoch, and all trainers derive it from (seed, epoch). Trainer r gets
-// positions r, r + num_replicas, r + 2 num_replicas, ... of that order, as with
-// PyTorch's DistributedSampler.
+// epoch, and all trainers derive it from (seed, epoch), whatever their number.
+// Trainer r gets positions r, r + num_replicas, r + 2 num_replicas, ... of that
+// order, as with PyTorch's DistributedSampler (data/partition.h).
 //
 // Immutable; thread-safe.
 class DistributedSampler {
@@ -35,17 +35,16 @@ class DistributedSampler {
       const DistributedSamplerOptions& options);
 
   // Samples per trainer and epoch.
-  int64_t count() const { return count_; }
+  int64_t count() const;
 
   // The `count()` indices of `epoch`, in the order to visit them.
   std::vector<int64_t> Indices(int64_t epoch) const;
 
  private:
-  DistributedSampler(const DistributedSamplerOptions& options, int64_t count)
-      : options_(options), count_(count) {}
+  explicit DistributedSampler(const DistributedSamplerOptions& options)
+      : options_(options) {}
 
   DistributedSamplerOptions options_;
-  int64_t count_;
 };
 
 }  // namespace hawser::data

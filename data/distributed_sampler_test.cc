@@ -35,6 +35,8 @@ TEST(DistributedSamplerTest, UnevenDataSetIsPaddedFromItsFront) {
 
 TEST(DistributedSamplerTest, DropLastCutsToAMultiple) {
   EXPECT_THAT(Unshuffled(10, 4, 0, true), ElementsAre(0, 4));
+  EXPECT_THAT(Unshuffled(10, 4, 1, true), ElementsAre(1, 5));
+  EXPECT_THAT(Unshuffled(10, 4, 2, true), ElementsAre(2, 6));
   EXPECT_THAT(Unshuffled(10, 4, 3, true), ElementsAre(3, 7));
   EXPECT_THAT(Unshuffled(3, 4, 0, true), ElementsAre());
 }
@@ -66,6 +68,36 @@ TEST(DistributedSamplerTest, OrderDependsOnEpochAndSeedAlone) {
   EXPECT_EQ(indices(1, 3), indices(1, 3));
   EXPECT_NE(indices(1, 3), indices(1, 4));
   EXPECT_NE(indices(1, 3), indices(2, 3));
+}
+
+// The order that all trainers together visit, in step.
+std::vector<int64_t> InStep(int64_t n, int64_t w, int64_t epoch) {
+  std::vector<int64_t> order;
+  for (int64_t rank = 0; rank < w; ++rank) {
+    const auto indices =
+        DistributedSampler::Create(
+            {.dataset_count = n, .num_replicas = w, .rank = rank, .seed = 5})
+            ->Indices(epoch);
+    order.resize(indices.size() * static_cast<size_t>(w));
+    for (size_t i = 0; i < indices.size(); ++i) {
+      order[i * static_cast<size_t>(w) + static_cast<size_t>(rank)] =
+          indices[i];
+    }
+  }
+  return order;
+}
+
+TEST(DistributedSamplerTest, TrainersOfEveryNumberShareOneShuffledOrder) {
+  for (const int64_t n : {1, 2, 3, 10, 64, 97}) {
+    const std::vector<int64_t> alone = InStep(n, 1, 4);
+    for (int64_t w = 2; w <= 12; ++w) {
+      const std::vector<int64_t> together = InStep(n, w, 4);
+      for (size_t i = 0; i < together.size(); ++i) {
+        ASSERT_EQ(together[i], alone[i % alone.size()])
+            << n << " samples, " << w << " trainers";
+      }
+    }
+  }
 }
 
 TEST(DistributedSamplerTest, BadOptionsAreRefused) {

@@ -35,6 +35,11 @@ absl::StatusOr<uint64_t> ParseKey(std::string_view text) {
                          " does not fit 64 bits");
 }
 
+absl::StatusOr<int64_t> ParseInteger(std::string_view text) {
+  return Parse<int64_t>(text, text, " is not a whole number",
+                        " does not fit 64 bits");
+}
+
 absl::StatusOr<float> ParseFloat(std::string_view text) {
   std::string_view digits = text;
   // from_chars does not take the sign '+', which libsvm files have.

@@ -16,6 +16,9 @@ namespace hawser::data {
 // Digits only, below 2^64.
 absl::StatusOr<uint64_t> ParseKey(std::string_view text);
 
+// Digits, after '-' if it is negative, in the range of int64_t.
+absl::StatusOr<int64_t> ParseInteger(std::string_view text);
+
 // A decimal number, also with a sign, a fraction and an exponent, that is
 // finite as a float.
 absl::StatusOr<float> ParseFloat(std::string_view text);

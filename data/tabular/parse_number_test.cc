@@ -34,6 +34,23 @@ TEST(ParseKeyTest, OtherTextIsRefused) {
   }
 }
 
+TEST(ParseIntegerTest, WholeNumbersWithSign) {
+  EXPECT_THAT(ParseInteger("0"), IsOkAndHolds(int64_t{0}));
+  EXPECT_THAT(ParseInteger("-12"), IsOkAndHolds(int64_t{-12}));
+  EXPECT_THAT(ParseInteger("9223372036854775807"),
+              IsOkAndHolds(std::numeric_limits<int64_t>::max()));
+  EXPECT_THAT(ParseInteger("-9223372036854775808"),
+              IsOkAndHolds(std::numeric_limits<int64_t>::min()));
+}
+
+TEST(ParseIntegerTest, OtherTextIsRefused) {
+  EXPECT_THAT(ParseInteger("9223372036854775808"),
+              Refused("does not fit 64 bits"));
+  for (const char* text : {"", "x", "1.5", "1 ", " 1", "-", "+1", "1e3"}) {
+    EXPECT_THAT(ParseInteger(text), Refused("is not a whole number")) << text;
+  }
+}
+
 TEST(ParseFloatTest, DecimalNumbers) {
   EXPECT_THAT(ParseFloat("0"), IsOkAndHolds(0.0f));
   EXPECT_THAT(ParseFloat("+1"), IsOkAndHolds(1.0f));

@@ -17,12 +17,16 @@ absl::StatusOr<Tensor> ReadElements(const fs::InputFile& file, uint64_t offset,
   const std::span<std::byte> bytes(static_cast<std::byte*>(tensor.raw_data()),
                                    static_cast<size_t>(tensor.byte_size()));
   RETURN_IF_ERROR(file.ReadAt(offset, bytes));
-  if (dtype == DType::kBool) {
-    for (std::byte& value : bytes) {
-      value = std::byte{value != std::byte{0}};
-    }
-  }
+  if (dtype == DType::kBool) NormalizeBools(tensor);
   return tensor;
+}
+
+void NormalizeBools(Tensor& tensor) {
+  const std::span<std::byte> bytes(static_cast<std::byte*>(tensor.raw_data()),
+                                   static_cast<size_t>(tensor.byte_size()));
+  for (std::byte& value : bytes) {
+    value = std::byte{value != std::byte{0}};
+  }
 }
 
 absl::Status AppendElements(const Tensor& tensor, fs::AtomicFile& file) {

@@ -21,6 +21,9 @@ namespace hawser::tensor::internal {
 absl::StatusOr<Tensor> ReadElements(const fs::InputFile& file, uint64_t offset,
                                     DType dtype, const Shape& shape);
 
+// Makes each nonzero byte of a contiguous bool tensor 1.
+void NormalizeBools(Tensor& tensor);
+
 // Appends the elements of `tensor`, of any strides and device, in the same
 // format.
 absl::Status AppendElements(const Tensor& tensor, fs::AtomicFile& file);
