@@ -9,8 +9,12 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <fstream>
+#include <sstream>
+#include <string>
 #include <utility>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 
 namespace hawser::ipc {
@@ -49,6 +53,43 @@ absl::StatusOr<std::shared_ptr<const PeerProcess>> PeerProcess::Of(int socket) {
       new PeerProcess(credentials.pid, std::move(pidfd)));
 }
 
+absl::StatusOr<uint64_t> PeerProcess::StartTimeOf(pid_t pid) {
+  std::ifstream file(absl::StrCat("/proc/", pid, "/stat"));
+  std::string text;
+  std::getline(file, text);
+  // The name of the program is in brackets, and may contain any character.
+  const size_t name_end = text.rfind(')');
+  if (name_end != std::string::npos) {
+    std::istringstream fields(text.substr(name_end + 1));
+    std::string field;
+    // Field 22 of the line: the name is field 2.
+    for (int i = 3; i <= 22; ++i) fields >> field;
+    uint64_t start_time = 0;
+    if (absl::SimpleAtoi(field, &start_time)) return start_time;
+  }
+  return absl::UnavailableError(
+      absl::StrCat("process ", pid, " has ended, or is not visible from here"));
+}
+
+absl::StatusOr<std::shared_ptr<const PeerProcess>> PeerProcess::Open(
+    pid_t pid, uint64_t start_time) {
+  fs::UniqueFd pidfd(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
+  if (!pidfd.valid()) {
+    return absl::UnavailableError(
+        absl::StrCat("cannot watch process ", pid, ": ", std::strerror(errno)));
+  }
+  // The descriptor may refer to a later process.
+  const absl::StatusOr<uint64_t> started = StartTimeOf(pid);
+  if (!started.ok()) return started.status();
+  if (*started != start_time) {
+    return absl::UnavailableError(absl::StrCat("process ", pid, " has ended"));
+  }
+  return std::shared_ptr<const PeerProcess>(
+      new PeerProcess(pid, std::move(pidfd)));
+}
+
+bool PeerProcess::HasEnded() const { return IsReadable(pidfd_.get()); }
+
 absl::Status PeerProcess::Read(uint64_t address, void* to, size_t size) const {
   auto* next = static_cast<char*>(to);
   while (size > 0) {
@@ -66,7 +107,7 @@ absl::Status PeerProcess::Read(uint64_t address, void* to, size_t size) const {
     size -= static_cast<size_t>(copied);
   }
   // The bytes may come from a new process with the same process id.
-  if (IsReadable(pidfd_.get())) {
+  if (HasEnded()) {
     return absl::UnavailableError("the peer's process has ended");
   }
   return absl::OkStatus();

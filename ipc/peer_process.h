@@ -23,6 +23,16 @@ class PeerProcess {
   // not visible from here, or the kernel does not report it.
   static absl::StatusOr<std::shared_ptr<const PeerProcess>> Of(int socket);
 
+  // Returns the process with this id and start time (/proc/<pid>/stat, in clock
+  // ticks since boot). kUnavailable: it has ended, or is not visible from here.
+  static absl::StatusOr<std::shared_ptr<const PeerProcess>> Open(
+      pid_t pid, uint64_t start_time);
+  // The start time of a process that runs. kUnavailable as above.
+  static absl::StatusOr<uint64_t> StartTimeOf(pid_t pid);
+
+  // Whether the process has ended.
+  bool HasEnded() const;
+
   pid_t pid() const { return pid_; }
 
   // Copies `size` bytes at `address` of that process to `to`. kUnavailable if

@@ -1,6 +1,7 @@
 #include "collectives/host/mailboxes.h"
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstring>
@@ -25,7 +26,10 @@ class Mailboxes::Poller final : public async::WaitPoller {
 
   void PollUntil(absl::FunctionRef<bool()> done) override {
     if (!Enter()) return;
+    polling_.fetch_add(1, std::memory_order_seq_cst);
     boxes_.Poll(done);
+    polling_.fetch_sub(1, std::memory_order_seq_cst);
+    boxes_.OnPolled();
     Leave();
   }
   // A future was cancelled, whose memory must not be used any more.
@@ -37,10 +41,7 @@ class Mailboxes::Poller final : public async::WaitPoller {
     Leave();
   }
 
-  bool in_use() {
-    const async::MutexLock lock(&mutex_);
-    return uses_ > 0;
-  }
+  bool polling() const { return polling_.load(std::memory_order_seq_cst) > 0; }
   bool stopped() {
     const async::MutexLock lock(&mutex_);
     return stopped_;
@@ -65,6 +66,7 @@ class Mailboxes::Poller final : public async::WaitPoller {
   }
 
   Mailboxes& boxes_;
+  std::atomic<int> polling_ = 0;
   async::Mutex mutex_;
   async::CondVar unused_;
   bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
@@ -312,17 +314,25 @@ void Mailboxes::Poll(absl::FunctionRef<bool()> done) {
       break;
     }
   }
-  if (done()) return;
-  // The thread did not look at the rings while this one polled.
+}
+
+void Mailboxes::OnPolled() {
+  {
+    const async::MutexLock lock(&mutex_);
+    if (idle()) return;
+  }
+  // The thread has not looked at the rings while another one polled.
   WakeThread();
-  Ring(rank_);
 }
 
 void Mailboxes::WakeThread() {
-  const async::MutexLock lock(&mutex_);
-  if (stopping_) return;
-  if (!thread_.joinable()) thread_ = std::thread([this] { Run(); });
-  changed_.NotifyAll();
+  {
+    const async::MutexLock lock(&mutex_);
+    if (stopping_) return;
+    if (!thread_.joinable()) thread_ = std::thread([this] { Run(); });
+    changed_.NotifyAll();
+  }
+  Ring(rank_);
 }
 
 async::MonotonicTime Mailboxes::NextDeadline() {
@@ -399,7 +409,7 @@ void Mailboxes::Run() {
       continue;
     }
     // A thread that waits for an operation does the work.
-    if (!poller_->in_use() && MoveBytes()) continue;
+    if (!poller_->polling() && MoveBytes()) continue;
     WaitForBytes(doorbell);
   }
 }

@@ -119,6 +119,8 @@ class Mailboxes {
   absl::Status CheckPeers() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status LateOperation() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void FailAll(const absl::Status& status);
+  // A thread does not poll any more.
+  void OnPolled();
   // Has the thread move bytes from now on.
   void WakeThread();
   void Run();

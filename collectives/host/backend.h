@@ -1,0 +1,32 @@
+// Groups of processes of one machine.
+
+#ifndef HAWSER_COLLECTIVES_HOST_BACKEND_H_
+#define HAWSER_COLLECTIVES_HOST_BACKEND_H_
+
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "collectives/backend.h"
+#include "store/store.h"
+
+namespace hawser::collectives {
+
+// Connects rank `rank` of a group of `size` processes of one machine and user,
+// which all call this with a store of the same keys that no other group uses.
+// Returns once all have mapped the shared memory, which is freed when they have
+// ended: nothing is left behind.
+//
+//   kDeadlineExceeded    not all ranks have come within `timeout`; names those
+//                        that are missing if this is rank 0.
+//   kFailedPrecondition  a rank runs on another machine, in another pid
+//                        namespace or as another user, or cannot map the
+//                        memory; names it. The same on all ranks.
+// Other errors are those of the store, and kResourceExhausted: out of memory or
+// descriptors.
+absl::StatusOr<std::unique_ptr<Backend>> MakeHostBackend(
+    store::Store& store, int rank, int size, absl::Duration timeout);
+
+}  // namespace hawser::collectives
+
+#endif  // HAWSER_COLLECTIVES_HOST_BACKEND_H_
