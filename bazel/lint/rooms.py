@@ -39,6 +39,7 @@ FLOORS = [
     ["collectives"],
     ["collectives/host"],
     ["collectives/loopback"],
+    ["collectives/make_group"],
     ["rpc/identity"],
     ["rpc/transport"],
     ["rpc/errors", "rpc/wire", "rpc/membership", "rpc/link"],

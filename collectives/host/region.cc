@@ -7,7 +7,8 @@
 namespace hawser::collectives {
 namespace {
 
-constexpr size_t kSlotBytes = size_t{512} << 10;
+// Of the parts of a segment and their result: shared_collectives.cc.
+constexpr size_t kSlotBytes = size_t{1024} << 10;
 // Of all rings of a group.
 constexpr size_t kRingsBytes = size_t{64} << 20;
 constexpr size_t kMaxRingBytes = size_t{256} << 10;

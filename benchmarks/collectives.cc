@@ -1,0 +1,206 @@
+// Benchmark of collectives between processes of one machine, compared with
+// peers in the same run.
+//
+//   ./bazelw run -c opt //benchmarks:collectives -- --quick
+//
+//   OPERATION_SIZE_PROCESSES   microseconds of one operation: all_reduce,
+//                              all_gather, reduce_scatter or broadcast of a
+//                              vector of f32 of that size; with 2 or 4
+//                              processes
+//   all_reduce_64MiB_2 / sum   compared with adding one vector to another in
+//                              both processes at once
+//
+// Peers:
+//   gloo    over TCP on loopback, the fastest of its algorithms
+//   mpi     Open MPI, over shared memory; it polls
+//   torch   torch.distributed with Gloo; without --quick
+//   sum     no communication
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/flags/flag.h"
+#include "absl/flags/parse.h"
+#include "absl/flags/usage.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "async/status_macros.h"
+#include "benchmarks/collectives_side.h"
+#include "benchmarks/measurement.h"
+#include "benchmarks/peer_process.h"
+
+ABSL_FLAG(bool, quick, false, "Finish within 50 seconds.");
+ABSL_FLAG(std::string, only, "",
+          "Run only cases whose names begin with this text.");
+ABSL_FLAG(std::string, python, "/usr/bin/python3",
+          "Python interpreter with PyTorch.");
+ABSL_FLAG(int, serve, 0, "Internal: number of processes of Hawser's side.");
+ABSL_FLAG(std::string, directory, "", "Internal: of the side's store.");
+
+namespace hawser::benchmarks {
+namespace {
+
+// A directory that is removed with this object.
+class TemporaryDirectory {
+ public:
+  TemporaryDirectory() {
+    char path[] = "/tmp/hawser_collectivesXXXXXX";
+    if (mkdtemp(path) != nullptr) path_ = path;
+  }
+  ~TemporaryDirectory() {
+    std::error_code ignored;
+    if (!path_.empty()) std::filesystem::remove_all(path_, ignored);
+  }
+  TemporaryDirectory(const TemporaryDirectory&) = delete;
+  TemporaryDirectory& operator=(const TemporaryDirectory&) = delete;
+
+  std::string Make(const std::string& name) const {
+    const std::string path = absl::StrCat(path_, "/", name);
+    std::filesystem::create_directory(path);
+    return path;
+  }
+
+ private:
+  std::string path_;
+};
+
+// The sides of groups of one size.
+struct Sides {
+  std::unique_ptr<PeerProcess> ours;
+  std::vector<std::pair<std::string, std::unique_ptr<PeerProcess>>> peers;
+};
+
+std::string CompileAndRun(const std::string& compile, const std::string& run) {
+  return absl::StrCat("dir=$1 && ", compile, " -o $dir/peer && ", run);
+}
+
+absl::StatusOr<Sides> StartSides(int processes, TemporaryDirectory& files) {
+  Sides sides;
+  const std::string count = absl::StrCat(processes);
+  ASSIGN_OR_RETURN(
+      sides.ours,
+      PeerProcess::Start(
+          {"/proc/self/exe", absl::StrCat("--serve=", processes),
+           absl::StrCat("--directory=", files.Make("hawser" + count))},
+          "see the error above", PeerProcess::WhenIdle::kStopped));
+  const auto start = [&](const std::string& name,
+                         const std::vector<std::string>& command,
+                         const std::string& packages) -> absl::Status {
+    ASSIGN_OR_RETURN(
+        auto peer,
+        PeerProcess::Start(
+            command,
+            absl::StrCat("install the peer with: apt-get install ", packages),
+            PeerProcess::WhenIdle::kStopped));
+    sides.peers.emplace_back(name, std::move(peer));
+    return absl::OkStatus();
+  };
+  const std::string gloo = files.Make("gloo" + count);
+  RETURN_IF_ERROR(start(
+      "gloo",
+      {"/bin/sh", "-c",
+       CompileAndRun("g++ -std=c++17 -O2 benchmarks/peers/collectives_gloo.cc "
+                     "-lgloo -lpthread",
+                     "mkdir $dir/store && exec $dir/peer $2 $dir/store"),
+       "sh", gloo, count},
+      "g++ libgloo-dev"));
+  RETURN_IF_ERROR(start(
+      "mpi",
+      {"/bin/sh", "-c",
+       CompileAndRun("mpicc -O2 benchmarks/peers/collectives_mpi.c",
+                     "exec mpirun --allow-run-as-root --oversubscribe -np $2 "
+                     "$dir/peer"),
+       "sh", files.Make("mpi" + count), count},
+      "gcc openmpi-bin libopenmpi-dev"));
+  if (!absl::GetFlag(FLAGS_quick)) {
+    RETURN_IF_ERROR(start("torch",
+                          {absl::GetFlag(FLAGS_python),
+                           "benchmarks/peers/collectives_torch.py", count},
+                          "python3-torch libopenblas0-pthread"));
+  }
+  return sides;
+}
+
+absl::Status Measure(const std::string& name, const std::string& request,
+                     PeerProcess& ours, const std::string& peer_name,
+                     PeerProcess& peer, const std::string& peer_request,
+                     int turns) {
+  Measurement measurement{.bench = "collectives",
+                          .case_name = name,
+                          .unit = "us",
+                          .better = Better::kLower,
+                          .peer = peer_name};
+  for (int turn = 0; turn < turns; ++turn) {
+    ASSIGN_OR_RETURN(const double value, ours.AskNumber(request));
+    ASSIGN_OR_RETURN(const double peer_value, peer.AskNumber(peer_request));
+    measurement.values.push_back(value);
+    measurement.peer_values.push_back(peer_value);
+  }
+  Report(measurement);
+  return absl::OkStatus();
+}
+
+absl::Status Run() {
+  struct Size {
+    const char* name;
+    int64_t bytes;
+  };
+  constexpr Size kSizes[] = {{"4KiB", 4 << 10},
+                             {"1MiB", 1 << 20},
+                             {"16MiB", 16 << 20},
+                             {"64MiB", 64 << 20}};
+  const bool quick = absl::GetFlag(FLAGS_quick);
+  const int turns = quick ? 1 : 5;
+  TemporaryDirectory files;
+  for (const int processes : {2, 4}) {
+    ASSIGN_OR_RETURN(const Sides sides, StartSides(processes, files));
+    for (const std::string operation :
+         {"all_reduce", "all_gather", "reduce_scatter", "broadcast"}) {
+      for (const Size& size : kSizes) {
+        const std::string name =
+            absl::StrCat(operation, "_", size.name, "_", processes);
+        if (!absl::StartsWith(name, absl::GetFlag(FLAGS_only))) continue;
+        const std::string request = absl::StrCat(operation, " ", size.bytes);
+        for (const auto& [peer_name, peer] : sides.peers) {
+          // PyTorch's Gloo has none.
+          if (peer_name == "torch" && operation == "reduce_scatter") continue;
+          RETURN_IF_ERROR(Measure(name, request, *sides.ours, peer_name, *peer,
+                                  request, turns));
+        }
+        if (operation == "all_reduce" && processes == 2 &&
+            size.bytes == 64 << 20) {
+          RETURN_IF_ERROR(Measure(name, request, *sides.ours, "sum",
+                                  *sides.ours, absl::StrCat("sum ", size.bytes),
+                                  turns));
+        }
+      }
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+}  // namespace hawser::benchmarks
+
+int main(int argc, char** argv) {
+  absl::SetProgramUsageMessage(
+      "Measures collectives and compares them with peers.");
+  absl::ParseCommandLine(argc, argv);
+  if (const int processes = absl::GetFlag(FLAGS_serve); processes > 0) {
+    return hawser::benchmarks::ServeCollectives(processes,
+                                                absl::GetFlag(FLAGS_directory));
+  }
+  const absl::Status status = hawser::benchmarks::Run();
+  if (!status.ok()) {
+    std::fprintf(stderr, "collectives: %s\n",
+                 std::string(status.message()).c_str());
+    return 1;
+  }
+  return 0;
+}

@@ -1,0 +1,26 @@
+// Hawser's side of the benchmark of collectives.
+
+#ifndef HAWSER_BENCHMARKS_COLLECTIVES_SIDE_H_
+#define HAWSER_BENCHMARKS_COLLECTIVES_SIDE_H_
+
+#include <string>
+
+namespace hawser::benchmarks {
+
+// Runs `processes` processes of one group, with a store in `directory`, which
+// must be empty. Prints "ready", then reads requests from standard input, one
+// per line, and replies with a number: microseconds of one operation, the
+// median of three turns. Returns the exit code. Must be called before the
+// process starts threads.
+//
+//   all_reduce BYTES      of a vector of f32 in each process, in place
+//   all_gather BYTES      into a vector of BYTES bytes
+//   reduce_scatter BYTES  of a vector of BYTES bytes in each process
+//   broadcast BYTES       from rank 0
+//   sum BYTES             all processes add one vector to another at once,
+//                         without communication: the limit of the memory
+int ServeCollectives(int processes, const std::string& directory);
+
+}  // namespace hawser::benchmarks
+
+#endif  // HAWSER_BENCHMARKS_COLLECTIVES_SIDE_H_

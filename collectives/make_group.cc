@@ -1,0 +1,60 @@
+#include "collectives/make_group.h"
+
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "async/status_macros.h"
+#include "collectives/backend.h"
+#include "collectives/host/backend.h"
+#include "collectives/loopback/backend.h"
+#include "store/prefix_store.h"
+
+namespace hawser::collectives {
+namespace {
+
+absl::StatusOr<std::unique_ptr<Backend>> MakeBackend(
+    store::Store& store, const MakeGroupOptions& options) {
+  const std::string backend = !options.backend.empty() ? options.backend
+                              : options.size == 1      ? "loopback"
+                                                       : "host";
+  if (backend == "loopback" && options.size == 1) {
+    return std::move(MakeLoopbackBackends(1)[0]);
+  }
+  if (backend == "host") {
+    return MakeHostBackend(store, options.rank, options.size,
+                           options.start_timeout);
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("there is no backend \"", backend, "\" for a group of ",
+                   options.size, ": host, or loopback for a group of one"));
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<ProcessGroup>> MakeProcessGroup(
+    store::Store& store, const MakeGroupOptions& options) {
+  if (options.size < 1 || options.rank < 0 || options.rank >= options.size) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "process group \"", options.group.name, "\": there is no rank ",
+        options.rank, " in a group of ", options.size));
+  }
+  // Does not own the store.
+  store::PrefixStore keys(
+      absl::StrCat("collectives/", options.group.name),
+      std::shared_ptr<store::Store>(std::shared_ptr<void>(), &store));
+  absl::StatusOr<std::unique_ptr<Backend>> backend = MakeBackend(keys, options);
+  if (!backend.ok()) {
+    return absl::Status(
+        backend.status().code(),
+        absl::StrCat("process group \"", options.group.name, "\", rank ",
+                     options.rank, " of ", options.size, ": ",
+                     std::string(backend.status().message())));
+  }
+  return std::make_unique<ProcessGroup>(*std::move(backend), options.rank,
+                                        options.size, options.group);
+}
+
+}  // namespace hawser::collectives

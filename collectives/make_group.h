@@ -1,0 +1,41 @@
+// Makes process groups.
+
+#ifndef HAWSER_COLLECTIVES_MAKE_GROUP_H_
+#define HAWSER_COLLECTIVES_MAKE_GROUP_H_
+
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "collectives/process_group.h"
+#include "store/store.h"
+
+namespace hawser::collectives {
+
+struct MakeGroupOptions {
+  // This process, and the number of processes.
+  int rank = 0;
+  int size = 1;
+  // "host": processes of one machine, over shared memory. "loopback": a group
+  // of one. Empty: one that fits.
+  std::string backend = {};
+  // Time for all ranks to come.
+  absl::Duration start_timeout = absl::Minutes(5);
+  // The name is part of the keys in the store: each group of a job has a name
+  // of its own, also one that replaces another.
+  ProcessGroupOptions group = {};
+};
+
+// Returns once all ranks have called it with the same name, size and backend.
+// The store is not used afterwards.
+//
+//   kInvalidArgument  the rank is not below the size, or the backend is not
+//                     known.
+// Other errors are those of the backend: collectives/host/backend.h.
+absl::StatusOr<std::unique_ptr<ProcessGroup>> MakeProcessGroup(
+    store::Store& store, const MakeGroupOptions& options);
+
+}  // namespace hawser::collectives
+
+#endif  // HAWSER_COLLECTIVES_MAKE_GROUP_H_
