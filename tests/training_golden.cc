@@ -2,11 +2,18 @@
 
 #include <cstdint>
 #include <fstream>
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "absl/status/statusor.h"
+#include "async/status_macros.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
+#include "nn/activation.h"
+#include "nn/linear.h"
+#include "nn/sequential.h"
+#include "tensor/ops/random.h"
 #include "tensor/tensor.h"
 
 namespace hawser::tests {
@@ -36,6 +43,16 @@ TrainingGolden::NamedTensors ToTensors(const ordered_json& object) {
   return tensors;
 }
 
+absl::StatusOr<std::unique_ptr<nn::Linear>> MakeLinear(
+    int64_t in, int64_t out, tensor::Activation activation) {
+  tensor::Generator generator(0);
+  return nn::Linear::Create({.in_features = in,
+                             .out_features = out,
+                             .activation = activation,
+                             .dtype = tensor::DType::kF64},
+                            generator);
+}
+
 }  // namespace
 
 TrainingGolden ReadTrainingGolden() {
@@ -58,6 +75,18 @@ TrainingGolden ReadTrainingGolden() {
   golden.first_gradients = ToTensors(json["first_gradients"]);
   golden.end = ToTensors(json["end"]);
   return golden;
+}
+
+absl::StatusOr<std::unique_ptr<nn::Sequential>> MakeGoldenModel() {
+  auto model = std::make_unique<nn::Sequential>();
+  ASSIGN_OR_RETURN(auto fc1, MakeLinear(20, 16, tensor::Activation::kRelu));
+  ASSIGN_OR_RETURN(auto fc2, MakeLinear(16, 16, tensor::Activation::kNone));
+  ASSIGN_OR_RETURN(auto fc3, MakeLinear(16, 5, tensor::Activation::kNone));
+  model->Append("fc1", std::move(fc1));
+  model->Append("fc2", std::move(fc2));
+  model->Append("tanh", std::make_unique<nn::Tanh>());
+  model->Append("fc3", std::move(fc3));
+  return model;
 }
 
 }  // namespace hawser::tests

@@ -1,10 +1,13 @@
 #ifndef HAWSER_TESTS_TRAINING_GOLDEN_H_
 #define HAWSER_TESTS_TRAINING_GOLDEN_H_
 
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/status/statusor.h"
+#include "nn/sequential.h"
 #include "tensor/tensor.h"
 
 // Results of a small model trained by PyTorch 1.13.1 in f64, step by step
@@ -31,6 +34,9 @@ struct TrainingGolden {
 // Reads the file, which must be in the data of the test; fails the test if it
 // is missing.
 TrainingGolden ReadTrainingGolden();
+
+// The model, with other parameters.
+absl::StatusOr<std::unique_ptr<nn::Sequential>> MakeGoldenModel();
 
 }  // namespace hawser::tests
 

@@ -2,52 +2,23 @@
 
 #include "tests/training_golden.h"
 
-#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "absl/status/statusor.h"
-#include "async/status_macros.h"
 #include "async/testing/status_matchers.h"
 #include "autograd/backward.h"
 #include "autograd/variable.h"
 #include "gtest/gtest.h"
-#include "nn/activation.h"
-#include "nn/linear.h"
 #include "nn/loss.h"
-#include "nn/sequential.h"
 #include "optim/optimizer.h"
 #include "optim/sgd.h"
-#include "tensor/ops/random.h"
 #include "tensor/tensor.h"
 
 namespace hawser::tests {
 namespace {
 
 using ::hawser::async::IsOk;
-
-absl::StatusOr<std::unique_ptr<nn::Linear>> MakeLinear(
-    int64_t in, int64_t out, tensor::Activation activation) {
-  tensor::Generator generator(0);
-  return nn::Linear::Create({.in_features = in,
-                             .out_features = out,
-                             .activation = activation,
-                             .dtype = tensor::DType::kF64},
-                            generator);
-}
-
-absl::StatusOr<std::unique_ptr<nn::Sequential>> MakeModel() {
-  auto model = std::make_unique<nn::Sequential>();
-  ASSIGN_OR_RETURN(auto fc1, MakeLinear(20, 16, tensor::Activation::kRelu));
-  ASSIGN_OR_RETURN(auto fc2, MakeLinear(16, 16, tensor::Activation::kNone));
-  ASSIGN_OR_RETURN(auto fc3, MakeLinear(16, 5, tensor::Activation::kNone));
-  model->Append("fc1", std::move(fc1));
-  model->Append("fc2", std::move(fc2));
-  model->Append("tanh", std::make_unique<nn::Tanh>());
-  model->Append("fc3", std::move(fc3));
-  return model;
-}
 
 void ExpectNear(const std::string& what, const Tensor& actual,
                 const Tensor& expected) {
@@ -63,7 +34,7 @@ void ExpectNear(const std::string& what, const Tensor& actual,
 TEST(TrainingGoldenTest, LocalTrainingReproducesPyTorch) {
   const TrainingGolden golden = ReadTrainingGolden();
   ASSERT_EQ(golden.inputs.size(), 6);
-  const auto model = MakeModel();
+  const auto model = MakeGoldenModel();
   ASSERT_THAT(model, IsOk());
   ASSERT_THAT((*model)->LoadStateDict(golden.start), IsOk());
   const auto optimizer = optim::Optimizer::Create(

@@ -49,7 +49,7 @@ FLOORS = [
     ["rref"],
     ["dist_autograd"],
     ["dist_optim", "ps/storage"],
-    ["ps"],
+    ["ps", "parallel"],
     ["launch"],
     ["cli"],
     ["benchmarks", "examples"],

@@ -9,7 +9,6 @@
 #include <memory>
 #include <random>
 #include <string>
-#include <thread>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -43,22 +42,6 @@ std::vector<ConformanceParam> ConformanceParams(const MakeBackends& make) {
   std::vector<ConformanceParam> params;
   for (const int size : {1, 2, 3, 4, 7, 8}) params.push_back({make, size});
   return params;
-}
-
-void RunRanks(const MakeBackends& make, int size,
-              const std::function<void(ProcessGroup&)>& body,
-              const ProcessGroupOptions& options) {
-  std::vector<std::unique_ptr<Backend>> backends = make(size);
-  ASSERT_EQ(backends.size(), static_cast<size_t>(size));
-  std::vector<std::thread> threads;
-  for (int rank = 0; rank < size; ++rank) {
-    auto& backend = backends[static_cast<size_t>(rank)];
-    threads.emplace_back([&body, &options, &backend, rank, size] {
-      ProcessGroup group(std::move(backend), rank, size, options);
-      body(group);
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
 }
 
 namespace {

@@ -4,19 +4,14 @@
 #define HAWSER_COLLECTIVES_TESTING_CONFORMANCE_H_
 
 #include <functional>
-#include <memory>
 #include <string>
 #include <vector>
 
-#include "collectives/backend.h"
 #include "collectives/process_group.h"
+#include "collectives/testing/run_ranks.h"
 #include "gtest/gtest.h"
 
 namespace hawser::collectives {
-
-// Connects the backends of `size` ranks, each of which a thread will use.
-using MakeBackends =
-    std::function<std::vector<std::unique_ptr<Backend>>(int size)>;
 
 struct ConformanceParam {
   MakeBackends make;
@@ -28,11 +23,6 @@ std::string ConformanceName(
 
 // Groups of the sizes that the promise names.
 std::vector<ConformanceParam> ConformanceParams(const MakeBackends& make);
-
-// Calls `body(group)` in a thread for each rank of a new group.
-void RunRanks(const MakeBackends& make, int size,
-              const std::function<void(ProcessGroup&)>& body,
-              const ProcessGroupOptions& options = {});
 
 // A test of a backend instantiates it:
 //

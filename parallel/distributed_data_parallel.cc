@@ -1,0 +1,203 @@
+#include "parallel/distributed_data_parallel.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_set.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "autograd/accumulate_grad.h"
+#include "autograd/node.h"
+#include "autograd/variable.h"
+#include "tensor/dtype.h"
+
+namespace hawser::parallel {
+namespace {
+
+// One line for each tensor: "weight f32[3, 4]".
+std::string Describe(const nn::Module& module) {
+  std::vector<std::string> lines;
+  for (const auto& [name, tensor] : module.named_parameters()) {
+    lines.push_back(absl::StrCat(
+        "parameter ", name, " ", tensor.ToString(),
+        autograd::RequiresGrad(tensor) ? "" : " without gradient"));
+  }
+  for (const auto& [name, tensor] : module.named_buffers()) {
+    lines.push_back(absl::StrCat("buffer ", name, " ", tensor.ToString()));
+  }
+  return absl::StrJoin(lines, "\n");
+}
+
+Tensor ToTensor(const std::string& text) {
+  return Tensor::FromVector(std::vector<uint8_t>(text.begin(), text.end()),
+                            {static_cast<int64_t>(text.size())});
+}
+
+std::string ToText(const Tensor& tensor) {
+  const std::vector<uint8_t> bytes = tensor.ToVector<uint8_t>();
+  return {bytes.begin(), bytes.end()};
+}
+
+// Says where two models differ.
+std::string FirstDifference(const std::string& mine, const std::string& first) {
+  const std::vector<std::string> a = absl::StrSplit(mine, '\n');
+  const std::vector<std::string> b = absl::StrSplit(first, '\n');
+  for (size_t i = 0; i < std::min(a.size(), b.size()); ++i) {
+    if (a[i] != b[i]) return absl::StrCat("has ", a[i], " instead of ", b[i]);
+  }
+  return absl::StrCat("has ", a.size(), " parameters and buffers instead of ",
+                      b.size());
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<DistributedDataParallel>>
+DistributedDataParallel::Create(nn::Module& module,
+                                collectives::ProcessGroup& group,
+                                DistributedDataParallelOptions options) {
+  std::unique_ptr<DistributedDataParallel> parallel(
+      new DistributedDataParallel(module, group, std::move(options)));
+  for (auto& [name, parameter] : module.named_parameters()) {
+    if (autograd::RequiresGrad(parameter)) {
+      parallel->parameters_.emplace_back(name, parameter);
+    }
+  }
+  RETURN_IF_ERROR(parallel->CheckSameModel());
+  if (parallel->parameters_.empty()) {
+    return absl::InvalidArgumentError(
+        "no parameter of the module requires a gradient");
+  }
+  RETURN_IF_ERROR(parallel->CopyModel());
+  ASSIGN_OR_RETURN(
+      parallel->reducer_,
+      Reducer::Create(
+          group, parallel->parameters_,
+          {.first_bucket_bytes = parallel->options_.first_bucket_bytes,
+           .bucket_bytes = parallel->options_.bucket_bytes,
+           .hook = parallel->options_.hook}));
+  return parallel;
+}
+
+absl::Status DistributedDataParallel::CheckSameModel() {
+  const std::string mine = Describe(module_);
+  Tensor length =
+      Tensor::FromVector<int64_t>({static_cast<int64_t>(mine.size())}, {1});
+  RETURN_IF_ERROR(group_.Broadcast(length, 0));
+  const int64_t bytes = *length.item<int64_t>();
+  Tensor text = group_.rank() == 0
+                    ? ToTensor(mine)
+                    : Tensor::Zeros({bytes}, {.dtype = tensor::DType::kU8});
+  RETURN_IF_ERROR(group_.Broadcast(text, 0));
+  const std::string first = ToText(text);
+  // All ranks get the same error: each says how it differs.
+  constexpr size_t kErrorBytes = 512;
+  std::string error = mine == first ? "" : FirstDifference(mine, first);
+  error.resize(kErrorBytes);
+  Tensor errors = Tensor::Zeros({group_.size(), kErrorBytes},
+                                {.dtype = tensor::DType::kU8});
+  RETURN_IF_ERROR(group_.AllGather(ToTensor(error), errors));
+  const std::string all = ToText(errors);
+  for (int rank = 0; rank < group_.size(); ++rank) {
+    const std::string of_rank =
+        all.substr(static_cast<size_t>(rank) * kErrorBytes, kErrorBytes)
+            .c_str();
+    if (of_rank.empty()) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("the model of rank ", rank,
+                     " differs from that of rank 0: it ", of_rank));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status DistributedDataParallel::CopyModel() {
+  for (const auto& [name, parameter] : module_.named_parameters()) {
+    RETURN_IF_ERROR(group_.Broadcast(parameter.Detach(), 0));
+    parameter.BumpVersion();
+  }
+  return BroadcastBuffers();
+}
+
+absl::Status DistributedDataParallel::BroadcastBuffers() {
+  for (const auto& [name, buffer] : module_.named_buffers()) {
+    RETURN_IF_ERROR(group_.Broadcast(buffer, 0));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status DistributedDataParallel::BeforeForward() {
+  if (num_no_sync_ > 0) return absl::OkStatus();
+  // The order may differ in each pass if parameters may be unused.
+  if (!rebuilt_ && !options_.find_unused_parameters && reducer_->has_order()) {
+    rebuilt_ = true;
+    RETURN_IF_ERROR(reducer_->Rebuild());
+  }
+  return options_.broadcast_buffers ? BroadcastBuffers() : absl::OkStatus();
+}
+
+absl::Status DistributedDataParallel::AfterForward(
+    const std::vector<Tensor>& outputs) {
+  if (num_no_sync_ > 0) return reducer_->BeginLocalPass();
+  if (static_unused_.has_value()) {
+    return reducer_->BeginPass(*static_unused_, /*varies=*/false);
+  }
+  const std::vector<size_t> unused = UnusedParameters(outputs);
+  if (options_.static_graph) static_unused_ = unused;
+  if (!unused.empty() && !options_.find_unused_parameters &&
+      !options_.static_graph) {
+    return UnusedError(unused);
+  }
+  return reducer_->BeginPass(
+      unused, options_.find_unused_parameters && !options_.static_graph);
+}
+
+std::vector<size_t> DistributedDataParallel::UnusedParameters(
+    const std::vector<Tensor>& outputs) const {
+  absl::flat_hash_set<const autograd::Node*> seen;
+  absl::flat_hash_set<uint64_t> used;
+  // Keeps accumulators alive, which their graph alone may own.
+  std::vector<std::shared_ptr<autograd::Node>> next;
+  const auto visit = [&](const autograd::Edge& edge) {
+    if (edge && seen.insert(edge.node.get()).second) next.push_back(edge.node);
+  };
+  for (const Tensor& output : outputs) visit(autograd::GradEdge(output));
+  while (!next.empty()) {
+    const std::shared_ptr<autograd::Node> node = std::move(next.back());
+    next.pop_back();
+    if (const autograd::AccumulateGrad* leaf = node->accumulator()) {
+      used.insert(leaf->variable().id());
+    }
+    for (const autograd::Edge& edge : node->next_edges()) visit(edge);
+  }
+  std::vector<size_t> unused;
+  for (size_t i = 0; i < parameters_.size(); ++i) {
+    if (!used.contains(parameters_[i].second.id())) unused.push_back(i);
+  }
+  return unused;
+}
+
+absl::Status DistributedDataParallel::UnusedError(
+    const std::vector<size_t>& unused) const {
+  constexpr size_t kNamed = 5;
+  std::vector<std::string> names;
+  for (const size_t i : unused) {
+    if (names.size() == kNamed) {
+      names.push_back("...");
+      break;
+    }
+    names.push_back(parameters_[i].first);
+  }
+  return absl::FailedPreconditionError(absl::StrCat(
+      unused.size(),
+      " parameters do not contribute to the result of Forward "
+      "on rank ",
+      group_.rank(), ": ", absl::StrJoin(names, ", "),
+      "; set find_unused_parameters, or return all outputs from which the "
+      "backward pass starts"));
+}
+
+}  // namespace hawser::parallel
