@@ -15,6 +15,7 @@
 #include <fstream>
 #include <string_view>
 #include <system_error>
+#include <utility>
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
@@ -155,8 +156,8 @@ int Supervisor::AwaitStopSignal(absl::Duration timeout) {
 absl::StatusOr<std::unique_ptr<Supervisor>> Supervisor::Start(
     const std::vector<ChildSpec>& children, SupervisorOptions options) {
   BlockSignals();
-  std::unique_ptr<Supervisor> supervisor(new Supervisor(options));
-  if (options.contain_descendants) {
+  std::unique_ptr<Supervisor> supervisor(new Supervisor(std::move(options)));
+  if (supervisor->options_.contain_descendants) {
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     ASSIGN_OR_RETURN(supervisor->guard_, ProcessGuard::Start());
   }
@@ -308,11 +309,18 @@ void Supervisor::NoteFailure(const Child& child, int wait_status) {
   if (!first_failure_.ok() && (is_consequence || !first_is_consequence_)) {
     return;
   }
-  first_failure_ = absl::AbortedError(Describe(child.name, wait_status));
-  failure_ = ChildFailure{static_cast<size_t>(&child - children_.data()),
-                          ExitCodeOf(wait_status)};
+  failure_ =
+      ChildFailure{static_cast<size_t>(&child - children_.data()),
+                   ExitCodeOf(wait_status), Describe(child.name, wait_status)};
+  first_failure_ = absl::AbortedError(failure_->description);
   first_was_stopped_ = WasStopped(wait_status);
   first_is_consequence_ = is_consequence;
+}
+
+void Supervisor::TellFailure() {
+  if (!failure_.has_value() || failure_is_told_) return;
+  failure_is_told_ = true;
+  if (options_.on_failure != nullptr) options_.on_failure(*failure_);
 }
 
 void Supervisor::NoteStopSignal(int signal_number) {
@@ -347,6 +355,7 @@ absl::Status Supervisor::Wait() {
       if (stage == Stage::kNoticing) {
         stage = Stage::kTerminating;
         Signal(stop_by);
+        TellFailure();
         next_stage_at =
             SteadyClock::now() + absl::ToChronoNanoseconds(options_.kill_delay);
       } else {
@@ -380,6 +389,7 @@ absl::Status Supervisor::Wait() {
     if (StopsTheJob(received)) NoteStopSignal(received);
   }
   if (options_.contain_descendants) KillOrphans();
+  TellFailure();
   return first_failure_;
 }
 

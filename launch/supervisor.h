@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -37,6 +38,16 @@ struct ChildSpec {
   int error_fd = -1;
 };
 
+// The end of the child that failed first.
+struct ChildFailure {
+  // Index in the list given to Start().
+  size_t child = 0;
+  // 128 + n after signal n.
+  int exit_code = 0;
+  // "trainer0 exited with code 7".
+  std::string description = {};
+};
+
 struct SupervisorOptions {
   // From the first failure to SIGTERM. Within this time the other children can
   // notice the failure and exit with an error themselves.
@@ -53,14 +64,9 @@ struct SupervisorOptions {
   // process the parent of orphans (PR_SET_CHILD_SUBREAPER). The process must
   // not have other children. If it is killed, a ProcessGuard kills the groups.
   bool contain_descendants = false;
-};
-
-// The end of the child that failed first.
-struct ChildFailure {
-  // Index in the list given to Start().
-  size_t child = 0;
-  // 128 + n after signal n.
-  int exit_code = 0;
+  // Called by Wait(), at most once, with the failure that it will return, when
+  // the notice period has passed or all children have ended. Null: not called.
+  std::function<void(const ChildFailure& failure)> on_failure = nullptr;
 };
 
 // Child processes run as one job, which fails if any of them fails. No child
@@ -124,7 +130,7 @@ class Supervisor {
   };
 
   explicit Supervisor(SupervisorOptions options)
-      : options_(options), waiter_(pthread_self()) {}
+      : options_(std::move(options)), waiter_(pthread_self()) {}
 
   absl::Status Spawn(const ChildSpec& spec);
   // Records the children that have ended.
@@ -139,6 +145,8 @@ class Supervisor {
   // Records the failure of a child that has ended.
   void NoteFailure(const Child& child, int wait_status);
   void NoteStopSignal(int signal_number);
+  // Calls on_failure if there is a failure and it was not called yet.
+  void TellFailure();
 
   const SupervisorOptions options_;
   // The thread that calls Start() and Wait().
@@ -153,6 +161,7 @@ class Supervisor {
   // Whether the child of first_failure_ was stopped by a signal of those that
   // stop a job, or failed because of another child.
   bool first_was_stopped_ = false;
+  bool failure_is_told_ = false;
   bool first_is_consequence_ = false;
 };
 

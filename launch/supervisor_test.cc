@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "async/testing/status_matchers.h"
@@ -201,13 +202,20 @@ TEST(SupervisorTest, EnvironmentAndOutputOfAChildAreThoseOfItsSpec) {
 }
 
 TEST(SupervisorTest, FailureHasTheChildAndItsExitCode) {
+  std::vector<std::string> told;
+  SupervisorOptions options = Quick();
+  options.on_failure = [&told](const ChildFailure& failure) {
+    told.push_back(failure.description);
+  };
   auto job = Supervisor::Start(
-      {Shell("a", "exec sleep 600"), Shell("b", "kill -KILL $$")}, Quick());
+      {Shell("a", "exec sleep 600"), Shell("b", "kill -KILL $$")}, options);
   ASSERT_THAT(job, IsOk());
   EXPECT_THAT((*job)->Wait(), StatusIs(absl::StatusCode::kAborted));
   ASSERT_TRUE((*job)->failure().has_value());
   EXPECT_EQ((*job)->failure()->child, 1u);
   EXPECT_EQ((*job)->failure()->exit_code, 128 + SIGKILL);
+  EXPECT_EQ(told,
+            std::vector<std::string>{"b was killed by signal 9 (Killed)"});
 }
 
 TEST(SupervisorTest, StopFromAnotherThreadEndsTheJob) {
@@ -222,14 +230,16 @@ TEST(SupervisorTest, StopFromAnotherThreadEndsTheJob) {
 }
 
 TEST(SupervisorTest, ContainedChildrenGetTheSignalOfTheSupervisor) {
-  Supervisor::BlockSignals();
   Leash output;
   for (const int number : {SIGINT, SIGTERM, SIGHUP}) {
+    // A shell cannot trap a signal that it inherits as ignored.
+    std::signal(number, SIG_DFL);
+    Supervisor::BlockSignals();
     ChildSpec child = Shell(
         "a", absl::StrCat("trap 'echo INT; exit 1' INT; ",
                           "trap 'echo TERM; exit 1' TERM; ",
-                          "trap 'echo HUP; exit 1' HUP; kill -", number, " ",
-                          getpid(), "; while :; do sleep 600; done"));
+                          "trap 'echo HUP; exit 1' HUP; sleep 600 & kill -",
+                          number, " ", getpid(), "; wait"));
     child.output_fd = output.held();
     SupervisorOptions options = Contained();
     options.kill_delay = absl::Minutes(1);
