@@ -3,7 +3,10 @@
 #ifndef HAWSER_CLI_COMMAND_H_
 #define HAWSER_CLI_COMMAND_H_
 
+#include <optional>
 #include <ostream>
+#include <string>
+#include <vector>
 
 #include "CLI/App.hpp"
 #include "absl/status/status.h"
@@ -16,8 +19,14 @@ struct CommandContext {
   std::ostream& out;
   // Width of the terminal that shows `out`; 0 if it is not a terminal.
   int columns = 0;
+  // A program and its arguments, which follow the flags of a subcommand that
+  // runs one (program_arguments.h).
+  std::vector<std::string> program = {};
   // Set by the subcommand when it ends.
   absl::Status outcome = absl::OkStatus();
+  // The exit code of `hawser`, if it is that of the program and not of the
+  // outcome.
+  std::optional<int> exit_code = {};
 };
 
 // Adds one subcommand to `hawser`. Its callback runs it and sets the outcome in

@@ -17,7 +17,9 @@
 #include "cli/health.h"
 #include "cli/help_formatter.h"
 #include "cli/list.h"
+#include "cli/program_arguments.h"
 #include "cli/ps/ps.h"
+#include "cli/run_program.h"
 #include "cli/usage_error.h"
 #include "grpcpp/grpcpp.h"
 
@@ -26,7 +28,7 @@ namespace {
 
 // In the order in which help shows them.
 constexpr AddCommand kCommands[] = {
-    &AddCall, &AddList, &AddHealth, &AddPs, &AddCerts,
+    &AddRun, &AddCall, &AddList, &AddHealth, &AddPs, &AddCerts,
 };
 
 // The width of help that is not shown on a terminal.
@@ -68,7 +70,7 @@ int ExitCode(const absl::Status& status) {
 int Run(const std::vector<std::string>& arguments, std::ostream& out,
         std::ostream& err, int columns) {
   CommandContext context{.out = out, .columns = columns};
-  CLI::App hawser("Inspects and administers distributed training jobs.",
+  CLI::App hawser("Runs, inspects and administers distributed training jobs.",
                   "hawser");
   hawser.formatter(std::make_shared<HelpFormatter>(
       static_cast<size_t>(columns > 0 ? columns : kDefaultColumns)));
@@ -79,9 +81,12 @@ int Run(const std::vector<std::string>& arguments, std::ostream& out,
       "Show the version.");
   hawser.require_subcommand(1);
   for (const AddCommand add : kCommands) add(hawser, context);
+  const ProgramArguments split =
+      SplitAtProgram(*hawser.get_subcommand(kRunCommand), arguments);
+  context.program = split.program;
   // CLI11 reads the arguments from the back.
   std::vector<std::string> reversed;
-  std::transform(arguments.rbegin(), arguments.rend(),
+  std::transform(split.flags.rbegin(), split.flags.rend(),
                  std::back_inserter(reversed), &AsValue);
   try {
     hawser.parse(std::move(reversed));
@@ -93,7 +98,7 @@ int Run(const std::vector<std::string>& arguments, std::ostream& out,
   if (!context.outcome.ok()) {
     PrintError(std::string(context.outcome.message()), err);
   }
-  return ExitCode(context.outcome);
+  return context.exit_code.value_or(ExitCode(context.outcome));
 }
 
 }  // namespace hawser::cli

@@ -15,7 +15,8 @@ namespace hawser::cli {
 // program's name. Writes results and help to `out`, and an error as one line
 // without control characters to `err`. `columns` is the width of the terminal
 // that shows `out`; 0 if it is not a terminal. Returns the process's exit code:
-// that of ExitCode, or 1 if the arguments are wrong.
+// that of ExitCode, 1 if the arguments are wrong, or
+// that of the program that a subcommand has run.
 int Run(const std::vector<std::string>& arguments, std::ostream& out,
         std::ostream& err, int columns = 0);
 

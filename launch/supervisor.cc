@@ -11,7 +11,13 @@
 #include <csignal>
 #include <cstring>
 #include <ctime>
+#include <filesystem>
+#include <fstream>
+#include <string_view>
+#include <system_error>
+#include <utility>
 
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "async/status_macros.h"
 
@@ -20,13 +26,31 @@ namespace {
 
 using SteadyClock = std::chrono::steady_clock;
 
+// Whether the parent made this process ignore the signal, as nohup does.
+bool IsIgnored(int signal_number) {
+  struct sigaction action;
+  return sigaction(signal_number, nullptr, &action) == 0 &&
+         action.sa_handler == SIG_IGN;
+}
+
+bool StopsTheJob(int signal_number) {
+  return signal_number == SIGINT || signal_number == SIGTERM ||
+         signal_number == SIGHUP;
+}
+
 sigset_t SupervisedSignals() {
   sigset_t set;
   sigemptyset(&set);
   sigaddset(&set, SIGCHLD);
   sigaddset(&set, SIGINT);
   sigaddset(&set, SIGTERM);
+  if (!IsIgnored(SIGHUP)) sigaddset(&set, SIGHUP);
   return set;
+}
+
+timespec ToTimespec(std::chrono::nanoseconds time) {
+  return {static_cast<time_t>(time.count() / 1'000'000'000),
+          static_cast<long>(time.count() % 1'000'000'000)};
 }
 
 std::string Describe(const std::string& name, int wait_status) {
@@ -38,39 +62,105 @@ std::string Describe(const std::string& name, int wait_status) {
   return absl::StrCat(name, " exited with code ", WEXITSTATUS(wait_status));
 }
 
-// Whether SIGINT or SIGTERM ended a child, or made it exit as shells report it.
+// 128 + n after signal n, as shells report it.
+int ExitCodeOf(int wait_status) {
+  return WIFSIGNALED(wait_status) ? 128 + WTERMSIG(wait_status)
+                                  : WEXITSTATUS(wait_status);
+}
+
+// Whether one of the signals that stop a job ended a child, or made it exit.
 bool WasStopped(int wait_status) {
-  const int number = WIFSIGNALED(wait_status) ? WTERMSIG(wait_status)
-                                              : WEXITSTATUS(wait_status) - 128;
-  return number == SIGINT || number == SIGTERM;
+  return StopsTheJob(ExitCodeOf(wait_status) - 128);
+}
+
+// Arguments of exec and of the steps before it, made before fork.
+struct Launch {
+  std::vector<char*> argv;
+  std::vector<char*> environment;
+  int output_fd;
+  int error_fd;
+  // Null: the child stays in the group of its parent.
+  const ProcessGuard* guard;
+};
+
+// The environment of this process with the variables of `spec`. The result
+// points into `storage`, and to variables of this process.
+std::vector<char*> EnvironmentOf(const ChildSpec& spec,
+                                 std::vector<std::string>& storage) {
+  absl::flat_hash_set<std::string_view> replaced;
+  for (const auto& [name, value] : spec.environment) {
+    storage.push_back(absl::StrCat(name, "=", value));
+    replaced.insert(name);
+  }
+  std::vector<char*> environment;
+  for (char** variable = environ; *variable != nullptr; ++variable) {
+    const std::string_view text(*variable);
+    if (!replaced.contains(text.substr(0, text.find('=')))) {
+      environment.push_back(*variable);
+    }
+  }
+  for (std::string& variable : storage) environment.push_back(variable.data());
+  environment.push_back(nullptr);
+  return environment;
 }
 
 // Runs between fork and exec, so it makes only async-signal-safe calls. Returns
 // only if the executable could not be started.
-void BecomeChild(char* const* argv, pid_t parent, const sigset_t& mask) {
+void BecomeChild(const Launch& launch, pid_t parent, const sigset_t& mask) {
   // The kernel kills the child when its parent ends for any reason.
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(1);
+  if (launch.guard != nullptr) {
+    setpgid(0, 0);
+    launch.guard->Watch(getpid());
+  }
   sigprocmask(SIG_SETMASK, &mask, nullptr);
   const int null = open("/dev/null", O_RDONLY);
   if (null >= 0) {
     dup2(null, STDIN_FILENO);
     if (null != STDIN_FILENO) close(null);
   }
-  execv(argv[0], argv);
+  if (launch.output_fd >= 0) dup2(launch.output_fd, STDOUT_FILENO);
+  if (launch.error_fd >= 0) dup2(launch.error_fd, STDERR_FILENO);
+  execve(launch.argv[0], launch.argv.data(), launch.environment.data());
+}
+
+// The children of this process, those of all its threads.
+std::vector<pid_t> ChildrenOfThisProcess() {
+  std::vector<pid_t> children;
+  std::error_code error;
+  for (const auto& task :
+       std::filesystem::directory_iterator("/proc/self/task", error)) {
+    std::ifstream file(task.path() / "children");
+    for (pid_t child = 0; file >> child;) children.push_back(child);
+  }
+  return children;
 }
 
 }  // namespace
 
 void Supervisor::BlockSignals() {
+  // The kernel reaps the children of a process that ignores SIGCHLD.
+  if (IsIgnored(SIGCHLD)) std::signal(SIGCHLD, SIG_DFL);
   const sigset_t set = SupervisedSignals();
   pthread_sigmask(SIG_BLOCK, &set, nullptr);
+}
+
+int Supervisor::AwaitStopSignal(absl::Duration timeout) {
+  const sigset_t signals = SupervisedSignals();
+  const timespec left = absl::ToTimespec(timeout);
+  const int received = sigtimedwait(&signals, nullptr, &left);
+  return StopsTheJob(received) ? received : 0;
 }
 
 absl::StatusOr<std::unique_ptr<Supervisor>> Supervisor::Start(
     const std::vector<ChildSpec>& children, SupervisorOptions options) {
   BlockSignals();
-  std::unique_ptr<Supervisor> supervisor(new Supervisor(options));
+  std::unique_ptr<Supervisor> supervisor(new Supervisor(std::move(options)));
+  if (supervisor->options_.contain_descendants) {
+    prctl(PR_SET_CHILD_SUBREAPER, 1);
+    ASSIGN_OR_RETURN(supervisor->guard_, ProcessGuard::Start());
+  }
   for (const ChildSpec& spec : children) {
     RETURN_IF_ERROR(supervisor->Spawn(spec));
   }
@@ -82,11 +172,16 @@ absl::Status Supervisor::Spawn(const ChildSpec& spec) {
     return absl::InvalidArgumentError(
         absl::StrCat("cannot start ", spec.name, ": its command is empty"));
   }
-  std::vector<char*> argv;
+  std::vector<std::string> variables;
+  Launch launch{.argv = {},
+                .environment = EnvironmentOf(spec, variables),
+                .output_fd = spec.output_fd,
+                .error_fd = spec.error_fd,
+                .guard = guard_.get()};
   for (const std::string& argument : spec.command) {
-    argv.push_back(const_cast<char*>(argument.c_str()));
+    launch.argv.push_back(const_cast<char*>(argument.c_str()));
   }
-  argv.push_back(nullptr);
+  launch.argv.push_back(nullptr);
 
   // The child reports a failed exec through this pipe. A successful exec closes
   // it.
@@ -99,7 +194,7 @@ absl::Status Supervisor::Spawn(const ChildSpec& spec) {
   const pid_t parent = getpid();
   const pid_t pid = fork();
   if (pid == 0) {
-    BecomeChild(argv.data(), parent, empty_mask);
+    BecomeChild(launch, parent, empty_mask);
     const int error = errno;
     const ssize_t ignored = write(pipe_ends[1], &error, sizeof(error));
     _exit(ignored == sizeof(error) ? 127 : 126);
@@ -118,6 +213,7 @@ absl::Status Supervisor::Spawn(const ChildSpec& spec) {
   } while (got < 0 && errno == EINTR);
   close(pipe_ends[0]);
   if (got == sizeof(exec_error)) {
+    if (guard_ != nullptr) guard_->Forget(pid);
     waitpid(pid, nullptr, 0);
     return absl::ErrnoToStatus(
         exec_error, absl::StrCat("cannot start ", spec.name, ": cannot run ",
@@ -130,8 +226,11 @@ absl::Status Supervisor::Spawn(const ChildSpec& spec) {
 Supervisor::~Supervisor() {
   Signal(SIGKILL);
   for (Child& child : children_) {
-    if (child.running) waitpid(child.pid, nullptr, 0);
+    if (!child.running) continue;
+    if (guard_ != nullptr) guard_->Forget(child.pid);
+    waitpid(child.pid, nullptr, 0);
   }
+  if (options_.contain_descendants) KillOrphans();
 }
 
 int Supervisor::num_running() const {
@@ -142,35 +241,86 @@ int Supervisor::num_running() const {
 
 void Supervisor::Signal(int signal_number) {
   for (const Child& child : children_) {
-    if (child.running) kill(child.pid, signal_number);
+    if (!child.running) continue;
+    kill(guard_ != nullptr ? -child.pid : child.pid, signal_number);
   }
 }
 
+void Supervisor::Stop() {
+  stop_requested_ = true;
+  // Ends the wait for a signal.
+  pthread_kill(waiter_, SIGCHLD);
+}
+
 void Supervisor::Reap() {
+  if (guard_ != nullptr) return ReapAll();
   for (Child& child : children_) {
     int wait_status = 0;
-    if (!child.running || waitpid(child.pid, &wait_status, WNOHANG) <= 0) {
-      continue;
+    if (child.running && waitpid(child.pid, &wait_status, WNOHANG) > 0) {
+      NoteEnd(child, wait_status);
     }
-    child.running = false;
-    const bool success =
-        WIFEXITED(wait_status) && WEXITSTATUS(wait_status) == 0;
-    if (!success) NoteFailure(child, wait_status);
   }
+}
+
+void Supervisor::ReapAll() {
+  siginfo_t info = {};
+  while (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+         info.si_pid != 0) {
+    const pid_t pid = info.si_pid;
+    const auto child = std::find_if(
+        children_.begin(), children_.end(),
+        [pid](const Child& each) { return each.running && each.pid == pid; });
+    if (child != children_.end()) {
+      // While the child is not reaped, its number is that of its group.
+      kill(-pid, SIGKILL);
+      guard_->Forget(pid);
+    }
+    int wait_status = 0;
+    waitpid(pid, &wait_status, 0);
+    if (child != children_.end()) NoteEnd(*child, wait_status);
+    info = {};
+  }
+}
+
+void Supervisor::KillOrphans() {
+  while (true) {
+    bool found = false;
+    for (const pid_t pid : ChildrenOfThisProcess()) {
+      if (guard_ != nullptr && pid == guard_->pid()) continue;
+      // Its children become children of this process.
+      kill(pid, SIGKILL);
+      found |= waitpid(pid, nullptr, 0) == pid;
+    }
+    if (!found) return;
+  }
+}
+
+void Supervisor::NoteEnd(Child& child, int wait_status) {
+  child.running = false;
+  if (ExitCodeOf(wait_status) != 0) NoteFailure(child, wait_status);
 }
 
 void Supervisor::NoteFailure(const Child& child, int wait_status) {
   // A child that ends after the order to stop has not failed.
-  if (stop_signal_ != 0) return;
+  if (stop_signal_ != 0 || stop_requested_) return;
   const bool is_consequence =
       WIFEXITED(wait_status) &&
       WEXITSTATUS(wait_status) == options_.consequence_exit_code;
   if (!first_failure_.ok() && (is_consequence || !first_is_consequence_)) {
     return;
   }
-  first_failure_ = absl::AbortedError(Describe(child.name, wait_status));
+  failure_ =
+      ChildFailure{static_cast<size_t>(&child - children_.data()),
+                   ExitCodeOf(wait_status), Describe(child.name, wait_status)};
+  first_failure_ = absl::AbortedError(failure_->description);
   first_was_stopped_ = WasStopped(wait_status);
   first_is_consequence_ = is_consequence;
+}
+
+void Supervisor::TellFailure() {
+  if (!failure_.has_value() || failure_is_told_) return;
+  failure_is_told_ = true;
+  if (options_.on_failure != nullptr) options_.on_failure(*failure_);
 }
 
 void Supervisor::NoteStopSignal(int signal_number) {
@@ -178,6 +328,7 @@ void Supervisor::NoteStopSignal(int signal_number) {
   if (first_failure_.ok() || (stop_signal_ == 0 && first_was_stopped_)) {
     first_failure_ = absl::CancelledError(
         absl::StrCat("stopped by ", strsignal(signal_number)));
+    failure_.reset();
   }
   stop_signal_ = signal_number;
 }
@@ -187,8 +338,14 @@ absl::Status Supervisor::Wait() {
   enum class Stage { kRunning, kNoticing, kTerminating, kKilled };
   Stage stage = Stage::kRunning;
   SteadyClock::time_point next_stage_at = SteadyClock::time_point::max();
+  int stop_by = SIGTERM;
   Reap();
   while (num_running() > 0) {
+    if (stage == Stage::kRunning && stop_requested_) {
+      if (first_failure_.ok()) first_failure_ = absl::CancelledError("stopped");
+      stage = Stage::kNoticing;
+      next_stage_at = SteadyClock::now();
+    }
     if (stage == Stage::kRunning && !first_failure_.ok()) {
       stage = Stage::kNoticing;
       next_stage_at = SteadyClock::now() +
@@ -197,7 +354,8 @@ absl::Status Supervisor::Wait() {
     if (SteadyClock::now() >= next_stage_at) {
       if (stage == Stage::kNoticing) {
         stage = Stage::kTerminating;
-        Signal(SIGTERM);
+        Signal(stop_by);
+        TellFailure();
         next_stage_at =
             SteadyClock::now() + absl::ToChronoNanoseconds(options_.kill_delay);
       } else {
@@ -213,11 +371,12 @@ absl::Status Supervisor::Wait() {
           next_stage_at - SteadyClock::now(), std::chrono::nanoseconds(0),
           left);
     }
-    const timespec timeout{static_cast<time_t>(left.count() / 1'000'000'000),
-                           static_cast<long>(left.count() % 1'000'000'000)};
+    const timespec timeout = ToTimespec(left);
     const int received = sigtimedwait(&signals, nullptr, &timeout);
-    if (received == SIGINT || received == SIGTERM) {
+    if (StopsTheJob(received)) {
       NoteStopSignal(received);
+      // Children in the group of this process have got Ctrl-C themselves.
+      if (options_.contain_descendants) stop_by = received;
       stage = Stage::kNoticing;
       next_stage_at = SteadyClock::now();
     }
@@ -227,8 +386,10 @@ absl::Status Supervisor::Wait() {
   const timespec now = {};
   if (first_was_stopped_ && stop_signal_ == 0) {
     const int received = sigtimedwait(&signals, nullptr, &now);
-    if (received == SIGINT || received == SIGTERM) NoteStopSignal(received);
+    if (StopsTheJob(received)) NoteStopSignal(received);
   }
+  if (options_.contain_descendants) KillOrphans();
+  TellFailure();
   return first_failure_;
 }
 

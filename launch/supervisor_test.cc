@@ -6,7 +6,10 @@
 
 #include <chrono>
 #include <csignal>
+#include <cstdlib>
 #include <string>
+#include <thread>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "async/testing/status_matchers.h"
@@ -149,6 +152,138 @@ TEST(SupervisorTest, ChildrenDieWithTheirSupervisor) {
   ASSERT_EQ(poll(&end_of_file, 1, 30'000), 1) << "the child is still alive";
   EXPECT_EQ(read(ends[0], text, 1), 0);
   close(ends[0]);
+}
+
+SupervisorOptions Contained() {
+  SupervisorOptions options = Quick();
+  options.contain_descendants = true;
+  return options;
+}
+
+// The descriptor that children hold shows by end of file that all have ended.
+class Leash {
+ public:
+  Leash() { EXPECT_EQ(pipe(ends_), 0); }
+  ~Leash() {
+    Release();
+    close(ends_[0]);
+  }
+  int held() const { return ends_[1]; }
+  // Closes the held end in this process.
+  void Release() {
+    if (ends_[1] >= 0) close(ends_[1]);
+    ends_[1] = -1;
+  }
+  // The next bytes; empty at the end of the file.
+  std::string Read() const {
+    pollfd readable{ends_[0], POLLIN, 0};
+    if (poll(&readable, 1, 30'000) != 1) return "a process is still alive";
+    char text[256];
+    const ssize_t got = read(ends_[0], text, sizeof(text));
+    return std::string(text, got > 0 ? static_cast<size_t>(got) : 0);
+  }
+
+ private:
+  int ends_[2];
+};
+
+TEST(SupervisorTest, EnvironmentAndOutputOfAChildAreThoseOfItsSpec) {
+  setenv("REPLACED", "old", 1);
+  setenv("KEPT", "kept", 1);
+  Leash output;
+  ChildSpec child = Shell("a", "echo $REPLACED $KEPT; echo $ADDED >&2");
+  child.environment = {{"REPLACED", "new"}, {"ADDED", "added"}};
+  child.output_fd = child.error_fd = output.held();
+  auto job = Supervisor::Start({child});
+  ASSERT_THAT(job, IsOk());
+  ASSERT_THAT((*job)->Wait(), IsOk());
+  output.Release();
+  EXPECT_EQ(output.Read(), "new kept\nadded\n");
+}
+
+TEST(SupervisorTest, FailureHasTheChildAndItsExitCode) {
+  std::vector<std::string> told;
+  SupervisorOptions options = Quick();
+  options.on_failure = [&told](const ChildFailure& failure) {
+    told.push_back(failure.description);
+  };
+  auto job = Supervisor::Start(
+      {Shell("a", "exec sleep 600"), Shell("b", "kill -KILL $$")}, options);
+  ASSERT_THAT(job, IsOk());
+  EXPECT_THAT((*job)->Wait(), StatusIs(absl::StatusCode::kAborted));
+  ASSERT_TRUE((*job)->failure().has_value());
+  EXPECT_EQ((*job)->failure()->child, 1u);
+  EXPECT_EQ((*job)->failure()->exit_code, 128 + SIGKILL);
+  EXPECT_EQ(told,
+            std::vector<std::string>{"b was killed by signal 9 (Killed)"});
+}
+
+TEST(SupervisorTest, StopFromAnotherThreadEndsTheJob) {
+  Supervisor::BlockSignals();
+  auto job = Supervisor::Start({Shell("a", "exec sleep 600")}, Quick());
+  ASSERT_THAT(job, IsOk());
+  std::thread stopper([&job] { (*job)->Stop(); });
+  EXPECT_THAT((*job)->Wait(), StatusIs(absl::StatusCode::kCancelled));
+  stopper.join();
+  EXPECT_EQ((*job)->stop_signal(), 0);
+  EXPECT_FALSE((*job)->failure().has_value());
+}
+
+TEST(SupervisorTest, ContainedChildrenGetTheSignalOfTheSupervisor) {
+  Leash output;
+  for (const int number : {SIGINT, SIGTERM, SIGHUP}) {
+    // A shell cannot trap a signal that it inherits as ignored.
+    std::signal(number, SIG_DFL);
+    Supervisor::BlockSignals();
+    ChildSpec child = Shell(
+        "a", absl::StrCat("trap 'echo INT; exit 1' INT; ",
+                          "trap 'echo TERM; exit 1' TERM; ",
+                          "trap 'echo HUP; exit 1' HUP; sleep 600 & kill -",
+                          number, " ", getpid(), "; wait"));
+    child.output_fd = output.held();
+    SupervisorOptions options = Contained();
+    options.kill_delay = absl::Minutes(1);
+    auto job = Supervisor::Start({child}, options);
+    ASSERT_THAT(job, IsOk());
+    EXPECT_THAT((*job)->Wait(), StatusIs(absl::StatusCode::kCancelled));
+    EXPECT_EQ((*job)->stop_signal(), number);
+    EXPECT_EQ(output.Read(), number == SIGINT    ? "INT\n"
+                             : number == SIGTERM ? "TERM\n"
+                                                 : "HUP\n");
+  }
+}
+
+TEST(SupervisorTest, DescendantsEndWithTheirChild) {
+  // A process of the child's group, and one that has left it.
+  Leash leash;
+  const std::string hold = absl::StrCat("sleep 600 <&", leash.held(), " ");
+  auto job = Supervisor::Start(
+      {Shell("a",
+             absl::StrCat("(", hold, "&) ; (setsid ", hold, "&) ; exit 0"))},
+      Contained());
+  ASSERT_THAT(job, IsOk());
+  EXPECT_THAT((*job)->Wait(), IsOk());
+  leash.Release();
+  EXPECT_EQ(leash.Read(), "");
+}
+
+TEST(SupervisorTest, DescendantsDieWithTheirKilledSupervisor) {
+  Leash leash;
+  const pid_t between = fork();
+  if (between == 0) {
+    auto job = Supervisor::Start(
+        {Shell("a",
+               absl::StrCat("sleep 600 & echo up >&", leash.held(), "; wait"))},
+        Contained());
+    leash.Release();
+    if (job.ok()) (*job)->Wait().IgnoreError();
+    _exit(0);
+  }
+  leash.Release();
+  ASSERT_EQ(leash.Read(), "up\n");
+  kill(between, SIGKILL);
+  ASSERT_EQ(waitpid(between, nullptr, 0), between);
+  EXPECT_EQ(leash.Read(), "");
 }
 
 }  // namespace

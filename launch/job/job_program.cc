@@ -21,6 +21,7 @@
 #include "launch/job/local_job.h"
 #include "launch/job/stop_signals.h"
 #include "launch/job/usage.h"
+#include "launch/supervisor.h"
 #include "telemetry/terminal.h"
 
 namespace hawser::launch {

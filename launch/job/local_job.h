@@ -11,10 +11,6 @@
 
 namespace hawser::launch {
 
-// Exit code of a process that ended because another one has failed or cannot be
-// reached.
-inline constexpr int kConsequenceExitCode = 3;
-
 struct JobEnd {
   absl::Status status = {};
   // The signal that stopped the job; 0 if it ended otherwise.
