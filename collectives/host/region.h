@@ -23,15 +23,9 @@ struct RegionHeader {
   // other ranks check that they have mapped the memory of this group.
   uint64_t key[2];
 
-  // The first abort wins: 0, then kWriting while its rank writes the reason,
-  // then kAborted.
-  static constexpr uint32_t kWriting = 1;
-  static constexpr uint32_t kAborted = 2;
-  std::atomic<uint32_t> aborted;
-  int32_t abort_rank;
-  // An absl::StatusCode, and text that ends with a zero byte.
-  int32_t abort_code;
-  char abort_reason[1000];
+  // The rank that has ended the group, plus 1: the first one wins. Its reason
+  // is in its RankState.
+  std::atomic<uint32_t> aborted_by;
 };
 
 struct alignas(128) RankState {
@@ -44,6 +38,10 @@ struct alignas(128) RankState {
   // Rings are read or written again: the doorbell of the rank's messages.
   alignas(64) std::atomic<uint32_t> doorbell;
   std::atomic<uint32_t> doorbell_sleepers;
+  // Written before RegionHeader::aborted_by: an absl::StatusCode, and text that
+  // ends with a zero byte.
+  int32_t abort_code;
+  char abort_reason[1000];
 };
 
 // A ring of bytes with one sending and one receiving rank.

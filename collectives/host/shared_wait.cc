@@ -39,7 +39,7 @@ bool SharedWait::Pause(async::MonotonicTime begin) const {
 }
 
 bool SharedWait::Spin(absl::FunctionRef<bool()> ready) const {
-  const std::atomic<uint32_t>& aborted = region_.header().aborted;
+  const std::atomic<uint32_t>& aborted = region_.header().aborted_by;
   const auto done = [&] {
     return ready() || aborted.load(std::memory_order_relaxed) != 0;
   };
@@ -122,47 +122,50 @@ void SharedWait::Wake(const std::atomic<uint32_t>& word,
 }
 
 absl::Status SharedWait::Abort(const absl::Status& status) {
-  RegionHeader& header = region_.header();
-  uint32_t none = 0;
+  std::atomic<uint32_t>& aborted_by = region_.header().aborted_by;
   {
     const async::MutexLock lock(&mutex_);
-    if (!header.aborted.compare_exchange_strong(none, RegionHeader::kWriting,
-                                                std::memory_order_acq_rel)) {
-      return own_abort_.ok() ? AbortStatus() : own_abort_;
+    if (own_abort_.ok()) {
+      RankState& self = region_.rank(options_.rank);
+      self.abort_code = static_cast<int32_t>(status.code());
+      const std::string reason(status.message());
+      const size_t length =
+          std::min(reason.size(), sizeof(self.abort_reason) - 1);
+      std::memcpy(self.abort_reason, reason.data(), length);
+      self.abort_reason[length] = '\0';
+      own_abort_ = status;
     }
-    own_abort_ = status;
   }
-  header.abort_rank = options_.rank;
-  header.abort_code = static_cast<int32_t>(status.code());
-  const std::string reason(status.message());
-  const size_t length =
-      std::min(reason.size(), sizeof(header.abort_reason) - 1);
-  std::memcpy(header.abort_reason, reason.data(), length);
-  header.abort_reason[length] = '\0';
-  header.aborted.store(RegionHeader::kAborted, std::memory_order_release);
-  WakeAll();
-  return status;
+  uint32_t nobody = 0;
+  const bool first = aborted_by.compare_exchange_strong(
+      nobody, static_cast<uint32_t>(options_.rank) + 1,
+      std::memory_order_acq_rel);
+  if (first) WakeAll();
+  return AbortStatus();
 }
 
 absl::Status SharedWait::AbortStatus() const {
-  {
+  const auto by = static_cast<int>(region_.header().aborted_by.load(
+                      std::memory_order_acquire)) -
+                  1;
+  if (by == options_.rank) {
     const async::MutexLock lock(&mutex_);
-    if (!own_abort_.ok()) return own_abort_;
+    return own_abort_;
   }
-  const RegionHeader& header = region_.header();
-  if (header.aborted.load(std::memory_order_acquire) !=
-      RegionHeader::kAborted) {
-    return absl::AbortedError("another rank is ending the group");
+  // Of a value that no rank has written, do not read beyond the region.
+  if (by < 0 || by >= region_.layout().size) {
+    return absl::DataLossError("the shared memory of the group is damaged");
   }
+  const RankState& other = region_.rank(by);
   const std::string reason(
-      header.abort_reason,
-      strnlen(header.abort_reason, sizeof(header.abort_reason)));
+      other.abort_reason,
+      strnlen(other.abort_reason, sizeof(other.abort_reason)));
   // The death of a rank is the same news to all.
-  if (header.abort_code == static_cast<int>(absl::StatusCode::kUnavailable)) {
+  if (other.abort_code == static_cast<int>(absl::StatusCode::kUnavailable)) {
     return absl::UnavailableError(reason);
   }
-  return absl::AbortedError(absl::StrCat("rank ", header.abort_rank,
-                                         " has ended the group: ", reason));
+  return absl::AbortedError(
+      absl::StrCat("rank ", by, " has ended the group: ", reason));
 }
 
 }  // namespace hawser::collectives

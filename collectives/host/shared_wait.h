@@ -64,7 +64,7 @@ class SharedWait {
   absl::Status Abort(const absl::Status& status);
   // OK until a rank has called Abort.
   absl::Status status() const {
-    if (region_.header().aborted.load(std::memory_order_relaxed) == 0) {
+    if (region_.header().aborted_by.load(std::memory_order_relaxed) == 0) {
       return absl::OkStatus();
     }
     return AbortStatus();
@@ -80,7 +80,7 @@ class SharedWait {
   const Region region_;
   const Options options_;
   mutable async::Mutex mutex_;
-  // The error of this rank's Abort, if it was the first.
+  // The error of this rank's first Abort.
   absl::Status own_abort_ ABSL_GUARDED_BY(mutex_);
 };
 
