@@ -15,9 +15,8 @@
 //   mpi     Open MPI, over shared memory; it polls
 //   torch   torch.distributed with Gloo; without --quick
 //   sum     no communication
+#include <cstdint>
 #include <cstdio>
-#include <cstdlib>
-#include <filesystem>
 #include <memory>
 #include <string>
 #include <utility>
@@ -34,6 +33,7 @@
 #include "benchmarks/collectives_side.h"
 #include "benchmarks/measurement.h"
 #include "benchmarks/peer_process.h"
+#include "benchmarks/temporary_directory.h"
 
 ABSL_FLAG(bool, quick, false, "Finish within 50 seconds.");
 ABSL_FLAG(std::string, only, "",
@@ -45,30 +45,6 @@ ABSL_FLAG(std::string, directory, "", "Internal: of the side's store.");
 
 namespace hawser::benchmarks {
 namespace {
-
-// A directory that is removed with this object.
-class TemporaryDirectory {
- public:
-  TemporaryDirectory() {
-    char path[] = "/tmp/hawser_collectivesXXXXXX";
-    if (mkdtemp(path) != nullptr) path_ = path;
-  }
-  ~TemporaryDirectory() {
-    std::error_code ignored;
-    if (!path_.empty()) std::filesystem::remove_all(path_, ignored);
-  }
-  TemporaryDirectory(const TemporaryDirectory&) = delete;
-  TemporaryDirectory& operator=(const TemporaryDirectory&) = delete;
-
-  std::string Make(const std::string& name) const {
-    const std::string path = absl::StrCat(path_, "/", name);
-    std::filesystem::create_directory(path);
-    return path;
-  }
-
- private:
-  std::string path_;
-};
 
 // The sides of groups of one size.
 struct Sides {

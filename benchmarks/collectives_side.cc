@@ -1,35 +1,24 @@
 #include "benchmarks/collectives_side.h"
 
-#include <sys/prctl.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <chrono>
-#include <csignal>
 #include <cstdint>
-#include <cstdio>
-#include <cstdlib>
 #include <functional>
-#include <iostream>
-#include <memory>
 #include <sstream>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
-#include "absl/strings/str_cat.h"
 #include "async/status_macros.h"
+#include "benchmarks/group_processes.h"
 #include "benchmarks/measurement.h"
-#include "collectives/make_group.h"
 #include "collectives/process_group.h"
-#include "store/file/store.h"
 #include "tensor/tensor.h"
 
 namespace hawser::benchmarks {
 namespace {
 
 using collectives::ProcessGroup;
-using tensor::DType;
 using tensor::Tensor;
 
 constexpr int kTurns = 3;
@@ -82,64 +71,23 @@ class Side {
     return Median(us);
   }
 
-  // Rank 0 passes a request; the others get it.
-  absl::StatusOr<std::string> Share(std::string request) {
-    constexpr size_t kBytes = 64;
-    request.resize(kBytes);
-    Tensor text = Tensor::FromVector(
-        std::vector<uint8_t>(request.begin(), request.end()), {kBytes});
-    RETURN_IF_ERROR(group_.Broadcast(text, 0));
-    const std::vector<uint8_t> bytes = text.ToVector<uint8_t>();
-    return std::string(reinterpret_cast<const char*>(bytes.data()));
-  }
-
  private:
   ProcessGroup& group_;
 };
 
-absl::Status Run(int rank, int processes, const std::string& directory) {
-  ASSIGN_OR_RETURN(
-      const auto store,
-      store::FileStore::Open({.path = absl::StrCat(directory, "/store"),
-                              .num_members = processes}));
-  ASSIGN_OR_RETURN(
-      const auto group,
-      collectives::MakeProcessGroup(*store, {.rank = rank, .size = processes}));
-  Side side(*group);
-  if (rank == 0) std::cout << "ready hawser" << std::endl;
-  while (true) {
-    std::string line;
-    if (rank == 0 && !std::getline(std::cin, line)) return absl::OkStatus();
-    ASSIGN_OR_RETURN(line, side.Share(line));
-    std::istringstream words(line);
-    std::string operation;
-    int64_t bytes = 0;
-    words >> operation >> bytes;
-    ASSIGN_OR_RETURN(const double us, side.Measure(operation, bytes));
-    if (rank == 0) std::cout << us << std::endl;
-  }
-}
-
 }  // namespace
 
 int ServeCollectives(int processes, const std::string& directory) {
-  int rank = 0;
-  for (int other = 1; other < processes; ++other) {
-    const pid_t child = fork();
-    if (child < 0) return 1;
-    if (child == 0) {
-      prctl(PR_SET_PDEATHSIG, SIGKILL);
-      rank = other;
-      break;
-    }
-  }
-  const absl::Status status = Run(rank, processes, directory);
-  // The others learn that rank 0 has left.
-  if (rank != 0) return 0;
-  if (status.ok()) return 0;
-  std::fprintf(stderr, "collectives: %s\n",
-               std::string(status.message()).c_str());
-  return 1;
+  return ServeGroup(processes, directory, [](ProcessGroup&) -> GroupReply {
+    return [](ProcessGroup& group,
+              const std::string& request) -> absl::StatusOr<double> {
+      std::istringstream words(request);
+      std::string operation;
+      int64_t bytes = 0;
+      words >> operation >> bytes;
+      return Side(group).Measure(operation, bytes);
+    };
+  });
 }
 
 }  // namespace hawser::benchmarks

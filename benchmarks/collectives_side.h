@@ -7,11 +7,8 @@
 
 namespace hawser::benchmarks {
 
-// Runs `processes` processes of one group, with a store in `directory`, which
-// must be empty. Prints "ready", then reads requests from standard input, one
-// per line, and replies with a number: microseconds of one operation, the
-// median of three turns. Returns the exit code. Must be called before the
-// process starts threads.
+// As ServeGroup. The reply to a request is the time of one operation in
+// microseconds: the median of three turns.
 //
 //   all_reduce BYTES      of a vector of f32 in each process, in place
 //   all_gather BYTES      into a vector of BYTES bytes

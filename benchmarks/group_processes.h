@@ -1,0 +1,28 @@
+// Processes of a group that a benchmark measures.
+
+#ifndef HAWSER_BENCHMARKS_GROUP_PROCESSES_H_
+#define HAWSER_BENCHMARKS_GROUP_PROCESSES_H_
+
+#include <functional>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "collectives/process_group.h"
+
+namespace hawser::benchmarks {
+
+// Replies to a request; runs on all ranks. The reply of rank 0 counts.
+using GroupReply = std::function<absl::StatusOr<double>(
+    collectives::ProcessGroup& group, const std::string& request)>;
+
+// Runs `processes` processes of one group, with a store in `directory`, which
+// must be empty. Rank 0 prints "ready hawser", then passes each line of
+// standard input to all ranks and prints its reply. Returns the exit code. Must
+// be called before the process starts threads.
+int ServeGroup(
+    int processes, const std::string& directory,
+    const std::function<GroupReply(collectives::ProcessGroup&)>& make_reply);
+
+}  // namespace hawser::benchmarks
+
+#endif  // HAWSER_BENCHMARKS_GROUP_PROCESSES_H_
