@@ -24,6 +24,13 @@ constexpr absl::Duration kDestroyPatience = absl::Seconds(1);
 // Longest description of a call that ranks compare.
 constexpr size_t kDescriptionBytes = 240;
 
+// The group whose RunInOrder runs in this thread, and its turn.
+struct Turn {
+  const ProcessGroup* group = nullptr;
+  int64_t turn = 0;
+};
+thread_local Turn turn_of_thread;
+
 }  // namespace
 
 ProcessGroup::ProcessGroup(std::unique_ptr<Backend> backend, int rank, int size,
@@ -89,33 +96,52 @@ absl::Status ProcessGroup::NoteFailure(const std::string& operation,
   return named;
 }
 
-absl::StatusOr<int64_t> ProcessGroup::Enter(const CollectiveCall& call) {
-  RETURN_IF_ERROR(CheckCall(call, rank_, size_));
-  const async::MutexLock lock(&mutex_);
-  return ++entered_;
-}
-
 absl::Status ProcessGroup::Run(const CollectiveCall& call) {
-  ASSIGN_OR_RETURN(const int64_t turn, Enter(call));
-  return RunInTurn(call, turn);
+  RETURN_IF_ERROR(CheckCall(call, rank_, size_));
+  if (turn_of_thread.group == this) {
+    RETURN_IF_ERROR(CheckUsable());
+    return RunOnBackend(call, turn_of_thread.turn);
+  }
+  int64_t turn = 0;
+  {
+    const async::MutexLock lock(&mutex_);
+    turn = ++entered_;
+  }
+  return RunInTurn(turn, [&] { return RunOnBackend(call, turn); });
 }
 
 Work ProcessGroup::Start(CollectiveCall call) {
   if (absl::Status status = CheckCall(call, rank_, size_); !status.ok()) {
     return async::MakeReadyFuture<void>(std::move(status));
   }
+  return Post([this, call = std::move(call)](int64_t turn) {
+    return RunOnBackend(call, turn);
+  });
+}
+
+Work ProcessGroup::RunInOrder(absl::AnyInvocable<absl::Status()> operations) {
+  return Post([this, operations = std::move(operations)](int64_t turn) mutable {
+    const Turn outer = std::exchange(turn_of_thread, {this, turn});
+    absl::Status status = operations();
+    turn_of_thread = outer;
+    return status;
+  });
+}
+
+Work ProcessGroup::Post(
+    absl::AnyInvocable<absl::Status(int64_t turn)> operation) {
   async::Promise<void> promise;
   Work work = promise.future();
-  // Posted in the order of the turns.
   const async::MutexLock lock(&mutex_);
-  background_.Post([this, call = std::move(call), turn = ++entered_,
+  background_.Post([this, operation = std::move(operation), turn = ++entered_,
                     promise = std::move(promise)]() mutable {
-    promise.Set(RunInTurn(call, turn));
+    promise.Set(RunInTurn(turn, [&] { return operation(turn); }));
   });
   return work;
 }
 
-absl::Status ProcessGroup::RunInTurn(const CollectiveCall& call, int64_t turn) {
+absl::Status ProcessGroup::RunInTurn(
+    int64_t turn, absl::FunctionRef<absl::Status()> operation) {
   {
     const async::MutexLock lock(&mutex_);
     ++num_waiting_;
@@ -123,7 +149,7 @@ absl::Status ProcessGroup::RunInTurn(const CollectiveCall& call, int64_t turn) {
     --num_waiting_;
   }
   absl::Status status = CheckUsable();
-  if (status.ok()) status = RunOnBackend(call, turn);
+  if (status.ok()) status = operation();
   const async::MutexLock lock(&mutex_);
   ended_ = turn;
   if (num_waiting_ > 0) turn_ended_.NotifyAll();

@@ -10,6 +10,8 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/functional/any_invocable.h"
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
@@ -144,6 +146,10 @@ class ProcessGroup {
                         const std::vector<int64_t>& input_splits = {},
                         const std::vector<int64_t>& output_splits = {});
 
+  // Runs `operations`, which calls blocking collectives of this group, in the
+  // background, as one operation: none of another call comes between them.
+  Work RunInOrder(absl::AnyInvocable<absl::Status()> operations);
+
   // Messages between two ranks with one tag arrive in their order. Not part of
   // the order of the collectives. A send and a receive of other tensors in one
   // rank do not wait for each other if they are asynchronous:
@@ -167,12 +173,13 @@ class ProcessGroup {
   int64_t sequence() const;
 
  private:
-  // Checks `call`, and returns its number in the order of the collectives.
-  absl::StatusOr<int64_t> Enter(const CollectiveCall& call);
   absl::Status Run(const CollectiveCall& call);
   Work Start(CollectiveCall call);
-  // Waits for the turn of the call, and runs it.
-  absl::Status RunInTurn(const CollectiveCall& call, int64_t turn);
+  // Waits for the turn, and runs `operation` unless the group has failed.
+  absl::Status RunInTurn(int64_t turn,
+                         absl::FunctionRef<absl::Status()> operation);
+  // Posts an operation to the background, in the order of the turns.
+  Work Post(absl::AnyInvocable<absl::Status(int64_t turn)> operation);
   absl::Status RunOnBackend(const CollectiveCall& call, int64_t turn);
   absl::Status CompareCalls(const CollectiveCall& call, int64_t turn,
                             async::MonotonicTime deadline);

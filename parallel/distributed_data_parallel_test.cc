@@ -129,6 +129,56 @@ TEST(DistributedDataParallelTest, CompressedGradientsAreClose) {
   }
 }
 
+// What a hook loses comes with later passes: the model gets as good as that of
+// the golden training, by another way.
+TEST(DistributedDataParallelTest, GradientsThatLoseSomethingConverge) {
+  const tests::TrainingGolden golden = tests::ReadTrainingGolden();
+  const auto loss_with = [&](const std::function<CommunicationHook()>& make,
+                             DType dtype) {
+    double last = 0;
+    RunRanks(2, [&](ProcessGroup& group) {
+      const auto model = tests::MakeGoldenModel();
+      ASSERT_THAT((*model)->LoadStateDict(golden.start), IsOk());
+      ASSERT_THAT((*model)->To(dtype), IsOk());
+      for (const Tensor& each : (*model)->parameters()) {
+        ASSERT_THAT(autograd::SetRequiresGrad(each), IsOk());
+      }
+      const auto optimizer = optim::Optimizer::Create((*model)->parameters(),
+                                                      optim::Sgd({.lr = 0.1}));
+      const auto parallel = DistributedDataParallel::Create(
+          **model, group, {.first_bucket_bytes = 1000, .hook = make()});
+      ASSERT_THAT(parallel, IsOk());
+      for (int step = 0; step < 300; ++step) {
+        const Tensor inputs =
+            *golden.inputs[0].Narrow(0, 6 * group.rank(), 6)->To(dtype);
+        const Tensor labels = *golden.labels[0].Narrow(0, 6 * group.rank(), 6);
+        (*optimizer)->ZeroGrad();
+        const auto loss = (*parallel)->Forward([&]() -> absl::StatusOr<Tensor> {
+          ASSIGN_OR_RETURN(const Tensor logits, (*model)->Forward(inputs));
+          return nn::CrossEntropyLoss(logits, labels);
+        });
+        ASSERT_THAT(loss, IsOk());
+        ASSERT_THAT(autograd::Backward(*loss), IsOk());
+        ASSERT_THAT((*optimizer)->Step(), IsOk());
+        Tensor mean = *loss->Detach().Clone();
+        ASSERT_THAT(group.AllReduce(mean, collectives::ReduceOp::kAverage),
+                    IsOk());
+        if (group.rank() == 0) {
+          last =
+              dtype == DType::kF32 ? *mean.item<float>() : *mean.item<double>();
+        }
+      }
+    });
+    return last;
+  };
+  const double plain = loss_with(AllReduceHook, DType::kF64);
+  EXPECT_LT(plain, 0.1);
+  EXPECT_LT(loss_with([] { return PowerSgdHook(); }, DType::kF64), 2 * plain);
+  EXPECT_LT(loss_with([] { return PowerSgdHook({.rank = 2}); }, DType::kF32),
+            2 * plain);
+  EXPECT_LT(loss_with([] { return TopKHook(0.1); }, DType::kF32), 2 * plain);
+}
+
 // y = sum(a) * x + sum(b) * x, or without b.
 class TwoParts final : public nn::Module {
  public:

@@ -409,6 +409,29 @@ TEST_P(ConformanceTest, BackgroundOperationsKeepTheirOrder) {
   });
 }
 
+TEST_P(ConformanceTest, OperationsRunInOrderAsOne) {
+  Run([](ProcessGroup& group) {
+    Tensor first = Tensor::Full({4}, 1);
+    const Work work = group.RunInOrder([&]() -> absl::Status {
+      absl::Status status = group.AllReduce(first);
+      if (!status.ok()) return status;
+      // Depends on the result.
+      return group.Broadcast(
+          Tensor::Zeros({static_cast<int64_t>(first.data<float>()[0])}), 0);
+    });
+    // Comes after both.
+    Tensor second = Tensor::Full({9}, group.rank());
+    ASSERT_THAT(group.AllReduce(second, ReduceOp::kMax), IsOk());
+    ExpectEqual(second, Tensor::Full({9}, group.size() - 1), "second");
+    ASSERT_THAT(work.Wait(), IsOk());
+    ExpectEqual(first, Tensor::Full({4}, group.size()), "first");
+    EXPECT_THAT(
+        group.RunInOrder([] { return absl::DataLossError("a reason"); }).Wait(),
+        StatusIs(absl::StatusCode::kDataLoss));
+    EXPECT_THAT(group.Barrier(), IsOk());
+  });
+}
+
 TEST_P(ConformanceTest, MessagesAroundARing) {
   Run([](ProcessGroup& group) {
     const int right = (group.rank() + 1) % group.size();
