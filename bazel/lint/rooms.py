@@ -38,7 +38,7 @@ FLOORS = [
     ["store/open_store"],
     ["collectives"],
     ["collectives/host"],
-    ["collectives/loopback"],
+    ["collectives/gloo", "collectives/loopback"],
     ["rpc/identity"],
     ["rpc/transport"],
     ["rpc/errors", "rpc/wire", "rpc/membership", "rpc/link"],
