@@ -24,6 +24,7 @@ using std::chrono::milliseconds;
 
 // For the reply of a rank that is alive.
 constexpr absl::Duration kPatience = absl::Seconds(1);
+constexpr absl::Duration kProbePatience = absl::Milliseconds(300);
 // Gloo cannot wait forever.
 constexpr milliseconds kLong = std::chrono::hours(100);
 constexpr uint64_t kControlSlot = 0;
@@ -135,6 +136,7 @@ struct Mesh::Peer {
   bool has_acknowledged = false;
   bool has_left = false;
   bool is_closed = false;
+  bool is_alive = false;
 };
 
 absl::StatusOr<std::unique_ptr<Mesh>> Mesh::Connect(store::Store& store,
@@ -338,23 +340,34 @@ void Mesh::Handle(Peer& peer, const Frame& frame, ConstBytes text) {
   switch (frame.kind) {
     case FrameKind::kLeave:
     case FrameKind::kAbort: {
-      if (frame.kind == FrameKind::kLeave) DrainData(peer);
+      if (frame.kind == FrameKind::kLeave) {
+        DrainData(peer);
+      } else {
+        (void)Fail(absl::AbortedError(
+            absl::StrCat("rank ", peer.rank, " has ended the group: ",
+                         std::string(reinterpret_cast<const char*>(text.data()),
+                                     text.size()))));
+      }
       {
         const async::MutexLock lock(&mutex_);
         peer.has_left = true;
         changed_.NotifyAll();
       }
       SendFrame(peer.rank, {.kind = FrameKind::kAcknowledge}, {});
-      if (frame.kind == FrameKind::kLeave) return;
-      (void)Fail(absl::AbortedError(
-          absl::StrCat("rank ", peer.rank, " has ended the group: ",
-                       std::string(reinterpret_cast<const char*>(text.data()),
-                                   text.size()))));
       return;
     }
     case FrameKind::kAcknowledge: {
       const async::MutexLock lock(&mutex_);
       peer.has_acknowledged = true;
+      changed_.NotifyAll();
+      return;
+    }
+    case FrameKind::kProbe:
+      SendFrame(peer.rank, {.kind = FrameKind::kAlive}, {});
+      return;
+    case FrameKind::kAlive: {
+      const async::MutexLock lock(&mutex_);
+      peer.is_alive = true;
       changed_.NotifyAll();
       return;
     }
@@ -421,6 +434,24 @@ absl::Status Mesh::Fail(const absl::Status& status) {
   --num_handling_;
   changed_.NotifyAll();
   return status;
+}
+
+std::set<int> Mesh::FindAtFault(const std::set<int>& late) {
+  if (late.size() < 2) return late;
+  for (const int rank : late) {
+    SendFrame(rank, {.kind = FrameKind::kProbe}, {});
+  }
+  const async::MonotonicTime deadline = async::AddDelay(Now(), kProbePatience);
+  std::set<int> silent;
+  const async::MutexLock lock(&mutex_);
+  do {
+    silent.clear();
+    for (const int rank : late) {
+      if (!peers_[static_cast<size_t>(rank)]->is_alive) silent.insert(rank);
+    }
+  } while (!silent.empty() && failure_.ok() &&
+           changed_.WaitUntil(&mutex_, deadline));
+  return silent.empty() ? late : silent;
 }
 
 absl::Status Mesh::ReasonOf(int peer) {

@@ -55,6 +55,9 @@ class Mesh {
     kLeave,
     // Reply to both.
     kAcknowledge,
+    // Asks whether the rank runs, and the reply.
+    kProbe,
+    kAlive,
     // For the receiver of frames.
     kMessage,
     kReceived,
@@ -93,6 +96,10 @@ class Mesh {
   // kAborted. The first call wins; returns its status.
   absl::Status Fail(const absl::Status& status);
   absl::Status failure() const;
+
+  // Those of several `late` ranks that do not react, or all of them if all do:
+  // ranks may be late because they wait for one that was stopped.
+  std::set<int> FindAtFault(const std::set<int>& late);
 
   // Why a transfer with `peer` has failed: waits for the frame that says so,
   // for up to a second.

@@ -40,8 +40,9 @@ absl::Status Step::FailLate() {
   for (Transfer& transfer : transfers_) {
     if (!transfer.HasCompleted()) missing.insert(transfer.peer());
   }
-  return mesh_.Fail(absl::DeadlineExceededError(absl::StrCat(
-      "rank ", absl::StrJoin(missing, ", "), " did not take part in time")));
+  return mesh_.Fail(absl::DeadlineExceededError(
+      absl::StrCat("rank ", absl::StrJoin(mesh_.FindAtFault(missing), ", "),
+                   " did not take part in time")));
 }
 
 }  // namespace hawser::collectives
