@@ -120,6 +120,11 @@ def _tensor_libraries():
 def _other_libraries():
     maybe(
         system_repository,
+        name = "com_github_facebookincubator_gloo",
+        libraries = {"gloo": ["-lgloo", "-lpthread"]},
+    )
+    maybe(
+        system_repository,
         name = "cli11",
         libraries = {"cli11": []},
     )

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "async/status_macros.h"
 #include "collectives/backend.h"
+#include "collectives/gloo/backend.h"
 #include "collectives/host/backend.h"
 #include "collectives/loopback/backend.h"
 #include "store/prefix_store.h"
@@ -15,21 +16,31 @@
 namespace hawser::collectives {
 namespace {
 
+absl::StatusOr<std::unique_ptr<Backend>> MakeGloo(
+    store::Store& store, const MakeGroupOptions& options) {
+  return MakeGlooBackend(store, options.rank, options.size,
+                         options.start_timeout, options.gloo);
+}
+
 absl::StatusOr<std::unique_ptr<Backend>> MakeBackend(
     store::Store& store, const MakeGroupOptions& options) {
-  const std::string backend = !options.backend.empty() ? options.backend
-                              : options.size == 1      ? "loopback"
-                                                       : "host";
-  if (backend == "loopback" && options.size == 1) {
+  const std::string& backend = options.backend;
+  if (options.size == 1 && (backend.empty() || backend == "loopback")) {
     return std::move(MakeLoopbackBackends(1)[0]);
   }
-  if (backend == "host") {
-    return MakeHostBackend(store, options.rank, options.size,
-                           options.start_timeout);
+  if (backend == "gloo") return MakeGloo(store, options);
+  if (backend.empty() || backend == "host") {
+    absl::StatusOr<std::unique_ptr<Backend>> host = MakeHostBackend(
+        store, options.rank, options.size, options.start_timeout);
+    // All ranks get this error, if one of them runs elsewhere.
+    if (!backend.empty() || !absl::IsFailedPrecondition(host.status())) {
+      return host;
+    }
+    return MakeGloo(store, options);
   }
-  return absl::InvalidArgumentError(
-      absl::StrCat("there is no backend \"", backend, "\" for a group of ",
-                   options.size, ": host, or loopback for a group of one"));
+  return absl::InvalidArgumentError(absl::StrCat(
+      "there is no backend \"", backend, "\" for a group of ", options.size,
+      ": host, gloo, or loopback for a group of one"));
 }
 
 }  // namespace

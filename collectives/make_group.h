@@ -8,6 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "collectives/gloo/backend.h"
 #include "collectives/process_group.h"
 #include "store/store.h"
 
@@ -17,9 +18,12 @@ struct MakeGroupOptions {
   // This process, and the number of processes.
   int rank = 0;
   int size = 1;
-  // "host": processes of one machine, over shared memory. "loopback": a group
-  // of one. Empty: one that fits.
+  // "host": processes of one machine, over shared memory. "gloo": processes of
+  // several machines, over TCP. "loopback": a group of one. Empty: loopback for
+  // a group of one, host if all ranks are on one machine, or else gloo.
   std::string backend = {};
+  // Where the other ranks reach this one, for gloo.
+  GlooOptions gloo = {};
   // Time for all ranks to come.
   absl::Duration start_timeout = absl::Minutes(5);
   // The name is part of the keys in the store: each group of a job has a name
@@ -32,7 +36,8 @@ struct MakeGroupOptions {
 //
 //   kInvalidArgument  the rank is not below the size, or the backend is not
 //                     known.
-// Other errors are those of the backend: collectives/host/backend.h.
+// Other errors are those of the backend: collectives/host/backend.h and
+// collectives/gloo/backend.h.
 absl::StatusOr<std::unique_ptr<ProcessGroup>> MakeProcessGroup(
     store::Store& store, const MakeGroupOptions& options);
 

@@ -166,10 +166,10 @@ class Meeting {
   absl::Status MakeGroup(const std::vector<std::string>& payloads,
                          v1::HostGroup& group) {
     for (const std::string& payload : payloads) {
-      if (!group.add_ranks()->ParseFromString(payload)) {
-        return absl::DataLossError(
-            "the store has an unreadable record of a rank");
-      }
+      if (group.add_ranks()->ParseFromString(payload)) continue;
+      group.Clear();
+      group.set_error("the store has an unreadable record of a rank");
+      return absl::OkStatus();
     }
     for (int rank = 1; rank < size_; ++rank) {
       if (group.ranks(rank).host() == group.ranks(0).host()) continue;
