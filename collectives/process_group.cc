@@ -70,7 +70,7 @@ async::MonotonicTime ProcessGroup::Deadline() const {
 }
 
 void ProcessGroup::Abort(const absl::Status& status) {
-  (void)NoteFailure("the group was aborted", status);
+  (void)NoteFailure("abort", status);
   backend_->Abort(status);
 }
 

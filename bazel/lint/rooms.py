@@ -45,7 +45,7 @@ FLOORS = [
     ["rpc/errors", "rpc/wire", "rpc/membership", "rpc/link"],
     ["rpc/functions", "rpc/peers", "rpc/inproc", "rpc/same_host"],
     ["rpc/grpc", "rpc/agent"],
-    ["rpc/stream"],
+    ["rpc/stream", "collectives/agent"],
     ["rref"],
     ["dist_autograd"],
     ["dist_optim", "ps/storage"],
