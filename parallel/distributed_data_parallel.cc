@@ -1,8 +1,10 @@
 #include "parallel/distributed_data_parallel.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -54,6 +56,16 @@ std::string FirstDifference(const std::string& mine, const std::string& first) {
                       b.size());
 }
 
+// What a rank does in a pass.
+enum Activity : uint8_t { kJoined, kReduces, kLocal };
+
+std::optional<int> HighestActive(const std::vector<uint8_t>& activity) {
+  for (size_t rank = activity.size(); rank-- > 0;) {
+    if (activity[rank] != kJoined) return static_cast<int>(rank);
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<DistributedDataParallel>>
@@ -72,7 +84,7 @@ DistributedDataParallel::Create(nn::Module& module,
     return absl::InvalidArgumentError(
         "no parameter of the module requires a gradient");
   }
-  RETURN_IF_ERROR(parallel->CopyModel());
+  RETURN_IF_ERROR(parallel->CopyModel(0));
   ASSIGN_OR_RETURN(
       parallel->reducer_,
       Reducer::Create(
@@ -114,29 +126,78 @@ absl::Status DistributedDataParallel::CheckSameModel() {
   return absl::OkStatus();
 }
 
-absl::Status DistributedDataParallel::CopyModel() {
+absl::Status DistributedDataParallel::CopyModel(int root) {
   for (const auto& [name, parameter] : module_.named_parameters()) {
-    RETURN_IF_ERROR(group_.Broadcast(parameter.Detach(), 0));
+    RETURN_IF_ERROR(group_.Broadcast(parameter.Detach(), root));
     parameter.BumpVersion();
   }
-  return BroadcastBuffers();
+  return BroadcastBuffers(root);
 }
 
-absl::Status DistributedDataParallel::BroadcastBuffers() {
+absl::Status DistributedDataParallel::BroadcastBuffers(int root) {
   for (const auto& [name, buffer] : module_.named_buffers()) {
-    RETURN_IF_ERROR(group_.Broadcast(buffer, 0));
+    RETURN_IF_ERROR(group_.Broadcast(buffer, root));
   }
   return absl::OkStatus();
 }
 
+absl::StatusOr<std::vector<uint8_t>> DistributedDataParallel::ShareActivity(
+    uint8_t own) {
+  const Tensor all =
+      Tensor::Zeros({group_.size()}, {.dtype = tensor::DType::kU8});
+  RETURN_IF_ERROR(
+      group_.AllGather(Tensor::FromVector<uint8_t>({own}, {1}), all));
+  return all.ToVector<uint8_t>();
+}
+
 absl::Status DistributedDataParallel::BeforeForward() {
-  if (num_no_sync_ > 0) return absl::OkStatus();
+  int root = 0;
+  if (options_.uneven_inputs) {
+    ASSIGN_OR_RETURN(const std::vector<uint8_t> activity,
+                     ShareActivity(num_no_sync_ > 0 ? kLocal : kReduces));
+    root = *HighestActive(activity);
+  }
+  return num_no_sync_ > 0 ? absl::OkStatus() : BeginReducing(root);
+}
+
+absl::Status DistributedDataParallel::BeginReducing(int root) {
   // The order may differ in each pass if parameters may be unused.
-  if (!rebuilt_ && !options_.find_unused_parameters && reducer_->has_order()) {
-    rebuilt_ = true;
+  if (num_passes_++ == 1 && !options_.find_unused_parameters) {
     RETURN_IF_ERROR(reducer_->Rebuild());
   }
-  return options_.broadcast_buffers ? BroadcastBuffers() : absl::OkStatus();
+  return options_.broadcast_buffers ? BroadcastBuffers(root) : absl::OkStatus();
+}
+
+absl::Status DistributedDataParallel::Join() {
+  if (!options_.uneven_inputs) {
+    return absl::FailedPreconditionError(
+        "Join needs DistributedDataParallelOptions::uneven_inputs");
+  }
+  RETURN_IF_ERROR(reducer_->BeginLocalPass());
+  int64_t num_waited = 0;
+  while (true) {
+    ASSIGN_OR_RETURN(const std::vector<uint8_t> activity,
+                     ShareActivity(kJoined));
+    const std::optional<int> active = HighestActive(activity);
+    if (!active.has_value()) break;
+    ++num_waited;
+    if (activity[static_cast<size_t>(*active)] == kLocal) continue;
+    RETURN_IF_ERROR(BeginReducing(*active));
+    RETURN_IF_ERROR(reducer_->ReduceZeros(options_.find_unused_parameters &&
+                                          !options_.static_graph));
+  }
+  // Of the rank that has waited for the fewest passes.
+  const Tensor waited =
+      Tensor::Zeros({group_.size()}, {.dtype = tensor::DType::kI64});
+  RETURN_IF_ERROR(
+      group_.AllGather(Tensor::FromVector<int64_t>({num_waited}, {1}), waited));
+  int last = 0;
+  for (int rank = 1; rank < group_.size(); ++rank) {
+    if (waited.data<int64_t>()[rank] <= waited.data<int64_t>()[last]) {
+      last = rank;
+    }
+  }
+  return CopyModel(last);
 }
 
 absl::Status DistributedDataParallel::AfterForward(

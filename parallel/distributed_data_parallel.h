@@ -39,6 +39,9 @@ struct DistributedDataParallelOptions {
   bool static_graph = false;
   // Buffers are those of rank 0 before each pass that reduces gradients.
   bool broadcast_buffers = true;
+  // Ranks may have different numbers of batches: each calls Join when it has no
+  // more. Costs a small collective in each pass.
+  bool uneven_inputs = false;
   CommunicationHook hook = AllReduceHook();
 };
 
@@ -59,8 +62,8 @@ struct DistributedDataParallelOptions {
 //   }
 //
 // Gradients are reduced while the pass computes others. All ranks run the same
-// number of passes. The gradient of a parameter is a view of a bucket, which
-// later passes write to: Clone to keep it.
+// number of passes, or call Join. The gradient of a parameter is a view of a
+// bucket, which later passes write to: Clone to keep it.
 //
 // For one thread at a time. Errors of a pass are those of the group, and
 // kFailedPrecondition as below. After an error of the group, make a new group
@@ -92,6 +95,14 @@ class DistributedDataParallel {
     RETURN_IF_ERROR(AfterForward(OutputsOf(*result)));
     return result;
   }
+
+  // With uneven_inputs: takes part in the passes of the other ranks, with
+  // gradients of zero, until all ranks have called it. The average is over all
+  // ranks, also those that have joined. Then all ranks get the parameters and
+  // buffers of the rank that joined last, of several the highest.
+  //
+  // kFailedPrecondition: uneven_inputs is off, or a pass is not complete.
+  absl::Status Join();
 
   // While the object lives, the passes that Forward begins add up gradients on
   // this rank. The first pass after it reduces the sum.
@@ -128,9 +139,14 @@ class DistributedDataParallel {
   }
 
   absl::Status CheckSameModel();
-  absl::Status CopyModel();
-  absl::Status BroadcastBuffers();
+  absl::Status CopyModel(int root);
+  absl::Status BroadcastBuffers(int root);
   absl::Status BeforeForward();
+  // The work that all ranks do together before a pass that reduces gradients.
+  // Buffers are those of rank `root`.
+  absl::Status BeginReducing(int root);
+  // What each rank does in this pass: Activity. Tells what this one does.
+  absl::StatusOr<std::vector<uint8_t>> ShareActivity(uint8_t own);
   absl::Status AfterForward(const std::vector<Tensor>& outputs);
   // Indices of the parameters that get no gradient from `outputs`.
   std::vector<size_t> UnusedParameters(
@@ -144,7 +160,8 @@ class DistributedDataParallel {
   nn::NamedTensors parameters_;
   std::unique_ptr<Reducer> reducer_;
   int num_no_sync_ = 0;
-  bool rebuilt_ = false;
+  // Passes that reduce gradients.
+  int64_t num_passes_ = 0;
   // With static_graph, after the first pass.
   std::optional<std::vector<size_t>> static_unused_;
 };

@@ -327,6 +327,59 @@ TEST(DistributedDataParallelTest, AStaticGraphMayLeaveParametersOut) {
   });
 }
 
+TEST(DistributedDataParallelTest, RanksMayRunOutOfBatches) {
+  constexpr int kBatches[] = {2, 0, 5, 3};
+  for (const bool find_unused : {false, true}) {
+    RunRanks(4, [&](ProcessGroup& group) {
+      TwoParts model(1);
+      const auto parallel = DistributedDataParallel::Create(
+          model, group,
+          {.bucket_bytes = 1,
+           .first_bucket_bytes = 1,
+           .find_unused_parameters = find_unused,
+           .uneven_inputs = true});
+      ASSERT_THAT(parallel, IsOk());
+      const int batches = kBatches[group.rank()];
+      for (int batch = 0; batch < batches; ++batch) {
+        model.ZeroGrad();
+        ASSERT_THAT(Pass(**parallel, model, 4), IsOk());
+        // Those that have batches, of 4 ranks: 3, 3, 2, 1, 1.
+        const float expected = batch < 2 ? 3 : batch < 3 ? 2 : 1;
+        EXPECT_THAT(Values(autograd::Grad(model.b())),
+                    ElementsAre(expected, expected));
+      }
+      // A step that the other ranks do not take.
+      model.buffer().data<float>()[0] = static_cast<float>(group.rank());
+      ASSERT_THAT((*parallel)->Join(), IsOk());
+      EXPECT_EQ(Values(model.buffer())[0], 2);
+    });
+  }
+}
+
+TEST(DistributedDataParallelTest, RanksThatHaveJoinedSkipLocalPasses) {
+  RunRanks(2, [](ProcessGroup& group) {
+    TwoParts model(1);
+    const auto parallel =
+        DistributedDataParallel::Create(model, group, {.uneven_inputs = true});
+    ASSERT_THAT(parallel, IsOk());
+    if (group.rank() == 1) {
+      {
+        const DistributedDataParallel::NoSync no_sync(**parallel);
+        ASSERT_THAT(Pass(**parallel, model, 1), IsOk());
+      }
+      ASSERT_THAT(Pass(**parallel, model, 3), IsOk());
+      EXPECT_THAT(Values(autograd::Grad(model.b())), ElementsAre(2, 2));
+    }
+    ASSERT_THAT((*parallel)->Join(), IsOk());
+  });
+  RunRanks(1, [](ProcessGroup& group) {
+    TwoParts model(1);
+    const auto parallel = DistributedDataParallel::Create(model, group);
+    EXPECT_THAT((*parallel)->Join(),
+                StatusIs(absl::StatusCode::kFailedPrecondition));
+  });
+}
+
 TEST(DistributedDataParallelTest, WrongPassesAreRefused) {
   RunRanks(1, [](ProcessGroup& group) {
     TwoParts model(1);

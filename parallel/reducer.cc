@@ -227,15 +227,14 @@ absl::Status Reducer::Finish() {
   return absl::OkStatus();
 }
 
-bool Reducer::has_order() const {
-  const async::MutexLock lock(&mutex_);
-  return order_.size() == parameters_.size();
-}
-
 absl::Status Reducer::Rebuild() {
   const async::MutexLock lock(&mutex_);
   std::vector<int64_t> numbers(order_.begin(), order_.end());
-  numbers.resize(parameters_.size());
+  if (numbers.size() != parameters_.size()) {
+    // Not all parameters got a gradient: the order of the first buckets.
+    numbers.resize(parameters_.size());
+    std::iota(numbers.rbegin(), numbers.rend(), 0);
+  }
   const Tensor order =
       Tensor::FromVector(numbers, {static_cast<int64_t>(parameters_.size())});
   RETURN_IF_ERROR(group_.Broadcast(order, 0));

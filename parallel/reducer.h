@@ -59,9 +59,8 @@ class Reducer {
   absl::Status BeginPass(const std::vector<size_t>& unused, bool varies);
 
   // Assigns the buckets anew, in the order in which the gradients of the last
-  // pass came on rank 0. Called by all ranks.
+  // pass came on rank 0, if all came. Called by all ranks.
   absl::Status Rebuild();
-  bool has_order() const;
 
   // Reduces zeros for all buckets, in a pass of the other ranks.
   absl::Status ReduceZeros(bool varies);
