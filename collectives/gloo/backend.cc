@@ -7,6 +7,8 @@
 #include <utility>
 
 #include "absl/status/status.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "async/status_macros.h"
 #include "collectives/gloo/collectives.h"
 #include "collectives/gloo/mesh.h"
@@ -85,11 +87,25 @@ class GlooBackend final : public Backend {
   Collectives collectives_;
 };
 
+bool IsLoopback(const GlooOptions& options) {
+  if (!options.interface.empty()) return options.interface == "lo";
+  return options.host == "localhost" || options.host == "::1" ||
+         absl::StartsWith(options.host, "127.");
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Backend>> MakeGlooBackend(
     store::Store& store, int rank, int size, absl::Duration timeout,
     const GlooOptions& options) {
+  if (!IsLoopback(options) && !options.allow_insecure_network) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "refusing to connect through ",
+        options.interface.empty() ? options.host : options.interface,
+        ": it is not loopback, and Gloo's connections are neither encrypted "
+        "nor authenticated; set allow_insecure_network if every machine that "
+        "can connect is trusted"));
+  }
   ASSIGN_OR_RETURN(std::unique_ptr<Mesh> mesh,
                    Mesh::Connect(store,
                                  {.rank = rank,

@@ -18,6 +18,10 @@ struct GlooOptions {
   std::string host = "127.0.0.1";
   // A network interface, "eth0", instead of `host`.
   std::string interface = "";
+  // Must be set to connect through anything but loopback: the connections are
+  // neither encrypted nor authenticated, so every machine that can connect must
+  // be trusted.
+  bool allow_insecure_network = false;
 };
 
 // Connects rank `rank` of `size` to all others; each rank calls it once, with
@@ -42,6 +46,8 @@ struct GlooOptions {
 //   kDeadlineExceeded  names the ranks that have not joined within `timeout`.
 //   kUnavailable       an address cannot be used or reached.
 //   kInvalidArgument   rank and size do not fit.
+//   kFailedPrecondition  the host is not loopback, and the options do not allow
+//                      that.
 // and those of the store.
 absl::StatusOr<std::unique_ptr<Backend>> MakeGlooBackend(
     store::Store& store, int rank, int size, absl::Duration timeout,

@@ -47,9 +47,16 @@ TEST(GlooBackendTest, WrongArgumentsAreRefused) {
   EXPECT_THAT(MakeGlooBackend(store, 4, 4, absl::Seconds(1)).status(),
               StatusIs(absl::StatusCode::kInvalidArgument));
   EXPECT_THAT(MakeGlooBackend(store, 0, 2, absl::Seconds(1),
-                              {.interface = "no-such-interface"})
+                              {.interface = "no-such-interface",
+                               .allow_insecure_network = true})
                   .status(),
               StatusIs(absl::StatusCode::kUnavailable));
+  for (const GlooOptions& open :
+       {GlooOptions{.host = "10.0.0.1"}, GlooOptions{.interface = "eth0"}}) {
+    EXPECT_THAT(MakeGlooBackend(store, 0, 2, absl::Seconds(1), open).status(),
+                StatusIs(absl::StatusCode::kFailedPrecondition,
+                         HasSubstr("allow_insecure_network")));
+  }
 }
 
 }  // namespace
