@@ -69,6 +69,9 @@ ABSL_FLAG(int64_t, batch_size, 64, "Samples per step and process.");
 ABSL_FLAG(double, lr, 0.05,
           "Learning rate, which falls to nearly 0 along half a cosine.");
 ABSL_FLAG(uint64_t, seed, 1, "Of initial values and the order of samples.");
+ABSL_FLAG(std::string, interface, "",
+          "Network interface through which processes of other machines reach "
+          "this one. The connections are neither encrypted nor authenticated.");
 ABSL_FLAG(std::string, compress, "none",
           "How gradients are sent: none, f16, bf16, powersgd or topk.");
 
@@ -279,9 +282,12 @@ int main(int argc, char** argv) {
       "Trains a digit classifier on several processes, which average their "
       "gradients.");
   absl::ParseCommandLine(argc, argv);
+  const std::string interface = absl::GetFlag(FLAGS_interface);
   return hawser::launch::RunGroupProgram(
       {.name = "mnist_ddp",
        .processes = absl::GetFlag(FLAGS_processes),
+       .group = {.gloo = {.interface = interface,
+                          .allow_insecure_network = !interface.empty()}},
        .run = example::Train},
       command);
 }
