@@ -1,17 +1,13 @@
 """PyTorch's side of the benchmark of collectives: torch.distributed with Gloo.
 
-The argument is the number of processes. Prints "ready <version>", then reads requests from standard
-input, one per line, and replies as collectives_side.h says.
+Replies to requests as collectives_side.h says.
 """
-import os
-import socket
 import statistics
-import subprocess
-import sys
 import time
 
 import torch
 import torch.distributed as dist
+import torch_group
 
 
 def _operation(name, count, world):
@@ -40,34 +36,4 @@ def _measure(name, size, world):
     return statistics.median(times)
 
 
-def _serve(rank, world, port):
-    os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=port)
-    torch.set_num_threads(1)
-    dist.init_process_group("gloo", rank=rank, world_size=world)
-    if rank == 0:
-        print("ready", torch.__version__, flush=True)
-    while True:
-        request = [sys.stdin.readline() if rank == 0 else None]
-        dist.broadcast_object_list(request, 0)
-        if not request[0]:
-            os._exit(0)
-        name, size = request[0].split()
-        result = _measure(name, int(size), world)
-        if rank == 0:
-            print(result, flush=True)
-
-
-def main():
-    if len(sys.argv) == 4:
-        _serve(*(int(word) for word in sys.argv[1:3]), sys.argv[3])
-    world = int(sys.argv[1])
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = str(free.getsockname()[1])
-    for rank in range(1, world):
-        subprocess.Popen([sys.executable, sys.argv[0], str(rank), str(world), port],
-                         stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
-    _serve(0, world, port)
-
-
-main()
+torch_group.run(lambda world: lambda name, size: _measure(name, int(size), world))
