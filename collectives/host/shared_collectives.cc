@@ -130,6 +130,11 @@ size_t SharedCollectives::SegmentBytes() const {
   return std::min(kSegmentBytes, exchange_.slot_bytes());
 }
 
+size_t SharedCollectives::ResultPlace() const {
+  const size_t largest_part = SegmentBytes() / static_cast<size_t>(size());
+  return exchange_.slot_bytes() - RoundUp(largest_part + kLine, kLine);
+}
+
 size_t SharedCollectives::NumSegments(size_t total) const {
   return (total + SegmentBytes() - 1) / SegmentBytes();
 }
@@ -198,10 +203,7 @@ void SharedCollectives::ReducePart(PieceList& input, const Segment& segment,
                                    const Reduction& reduction,
                                    const ReduceTargets& targets) {
   const Part part = PartOf(segment, rank());
-  // Parts of any segment fit.
-  std::byte* const shown =
-      exchange_.next_slot() + exchange_.slot_bytes() -
-      RoundUp(SegmentBytes() / static_cast<size_t>(size()) + kLine, kLine);
+  std::byte* const shown = exchange_.next_slot() + ResultPlace();
   const bool others_need_it = targets.all || targets.root != rank();
   Sources sources(static_cast<size_t>(size()));
   input.ForEachPart(
@@ -234,14 +236,11 @@ void SharedCollectives::ReducePart(PieceList& input, const Segment& segment,
 void SharedCollectives::TakeResults(const Segment& segment,
                                     const ReduceTargets& targets) {
   if (targets.output == nullptr) return;
-  const size_t place =
-      exchange_.slot_bytes() -
-      RoundUp(SegmentBytes() / static_cast<size_t>(size()) + kLine, kLine);
   for (int i = 1; i < size(); ++i) {
     const int from = (rank() + i) % size();
     const Part part = PartOf(segment, from);
     targets.output->CopyIn(part.offset, part.bytes,
-                           exchange_.slot_of(from) + place);
+                           exchange_.slot_of(from) + ResultPlace());
   }
 }
 

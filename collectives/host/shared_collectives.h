@@ -91,6 +91,8 @@ class SharedCollectives {
   static Part PartOf(const Segment& segment, int rank);
   size_t NumSegments(size_t total) const;
   size_t SegmentBytes() const;
+  // Where in its slot a rank shows its part of a result, behind its data.
+  size_t ResultPlace() const;
   // Bytes for each other rank, if all share a slot.
   size_t ShareBytes() const;
 

@@ -22,7 +22,6 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tensor/dtype.h"
-#include "tensor/half.h"
 #include "tensor/tensor.h"
 
 namespace hawser::collectives {
