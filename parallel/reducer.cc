@@ -153,7 +153,7 @@ absl::Status Reducer::BeginPass(const std::vector<size_t>& unused,
         RETURN_IF_ERROR(place.view.CopyFrom(old));
         RETURN_IF_ERROR(autograd::SetGrad(parameters_[i].second, place.view));
       }
-      RETURN_IF_ERROR(MarkReady(i));
+      MarkReady(i);
     }
     complete = num_lacking_ == 0;
   }
@@ -179,19 +179,18 @@ absl::Status Reducer::OnGradient(size_t parameter) {
       RETURN_IF_ERROR(autograd::SetGrad(variable, place.view));
     }
     order_.push_back(parameter);
-    RETURN_IF_ERROR(MarkReady(parameter));
+    MarkReady(parameter);
     if (num_lacking_ > 0) return absl::OkStatus();
   }
   return Finish();
 }
 
-absl::Status Reducer::MarkReady(size_t parameter) {
+void Reducer::MarkReady(size_t parameter) {
   Place& place = places_[parameter];
   place.ready = true;
   --lacking_[place.bucket];
   --num_lacking_;
   StartBuckets();
-  return absl::OkStatus();
 }
 
 void Reducer::StartBuckets() {
@@ -260,11 +259,6 @@ absl::Status Reducer::ReduceZeros(bool varies) {
     StartBuckets();
   }
   return Finish();
-}
-
-int Reducer::num_buckets() const {
-  const async::MutexLock lock(&mutex_);
-  return static_cast<int>(buckets_.size());
 }
 
 std::vector<std::vector<size_t>> Reducer::buckets() const {

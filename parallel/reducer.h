@@ -65,7 +65,6 @@ class Reducer {
   // Reduces zeros for all buckets, in a pass of the other ranks.
   absl::Status ReduceZeros(bool varies);
 
-  int num_buckets() const;
   // Indices of the parameters of each bucket.
   std::vector<std::vector<size_t>> buckets() const;
 
@@ -85,8 +84,7 @@ class Reducer {
   absl::Status Assign(const std::vector<size_t>& order)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status OnGradient(size_t parameter);
-  absl::Status MarkReady(size_t parameter)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void MarkReady(size_t parameter) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void StartBuckets() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status Finish();
   absl::Status MissingGradients() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
