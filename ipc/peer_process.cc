@@ -30,6 +30,16 @@ bool IsReadable(int fd) {
 
 }  // namespace
 
+const std::string& BootId() {
+  static const std::string* const id = [] {
+    auto* text = new std::string;
+    std::ifstream file("/proc/sys/kernel/random/boot_id");
+    std::getline(file, *text);
+    return text;
+  }();
+  return *id;
+}
+
 absl::StatusOr<std::shared_ptr<const PeerProcess>> PeerProcess::Of(int socket) {
   ucred credentials{};
   socklen_t size = sizeof(credentials);

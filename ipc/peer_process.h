@@ -8,12 +8,17 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <string>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "fs/unique_fd.h"
 
 namespace hawser::ipc {
+
+// /proc/sys/kernel/random/boot_id: equal for the processes of one machine.
+// Empty if it cannot be read.
+const std::string& BootId();
 
 // Thread-safe.
 class PeerProcess {

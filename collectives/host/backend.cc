@@ -9,7 +9,6 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <fstream>
 #include <memory>
 #include <string>
 #include <utility>
@@ -35,12 +34,9 @@ using ipc::PeerProcess;
 using ipc::SharedMemory;
 
 std::string NameOfHost() {
-  std::ifstream file("/proc/sys/kernel/random/boot_id");
-  std::string boot_id;
-  std::getline(file, boot_id);
   struct stat pid_namespace {};
   (void)stat("/proc/self/ns/pid", &pid_namespace);
-  return absl::StrCat(boot_id, " ", pid_namespace.st_ino, " ", geteuid());
+  return absl::StrCat(ipc::BootId(), " ", pid_namespace.st_ino, " ", geteuid());
 }
 
 int NumCores() {

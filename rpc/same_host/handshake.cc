@@ -8,13 +8,13 @@
 #include <chrono>
 #include <climits>
 #include <cstdint>
-#include <fstream>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "async/status_macros.h"
+#include "ipc/peer_process.h"
 #include "ipc/unix_message.h"
 
 namespace hawser::rpc {
@@ -81,16 +81,6 @@ absl::Status CheckDoorbell(const fs::UniqueFd& fd) {
 
 }  // namespace
 
-const std::string& BootId() {
-  static const std::string* const id = [] {
-    auto* text = new std::string;
-    std::ifstream file("/proc/sys/kernel/random/boot_id");
-    std::getline(file, *text);
-    return text;
-  }();
-  return *id;
-}
-
 absl::StatusOr<std::shared_ptr<SameHostAcceptor>> SameHostAcceptor::Start(
     ipc::EventLoop* loop, size_t max_message_bytes, ShouldAccept should_accept,
     OnLink on_link) {
@@ -111,7 +101,7 @@ absl::StatusOr<std::shared_ptr<SameHostAcceptor>> SameHostAcceptor::Start(
 absl::StatusOr<v1::OpenSameHostReply> SameHostAcceptor::Admit(
     const v1::OpenSameHostRequest& request,
     std::optional<net::Identity> caller) {
-  if (BootId().empty() || request.boot_id() != BootId()) {
+  if (ipc::BootId().empty() || request.boot_id() != ipc::BootId()) {
     return absl::FailedPreconditionError("the client runs on another machine");
   }
   ASSIGN_OR_RETURN(std::string ticket, RandomBytes(kTicketBytes));

@@ -26,9 +26,6 @@
 
 namespace hawser::rpc {
 
-// Boot id of this machine; empty if the kernel does not provide it.
-const std::string& BootId();
-
 // The server end. Thread-safe.
 class SameHostAcceptor final
     : public std::enable_shared_from_this<SameHostAcceptor> {

@@ -50,7 +50,7 @@ struct World {
 
   v1::OpenSameHostReply Admit() {
     v1::OpenSameHostRequest request;
-    request.set_boot_id(BootId());
+    request.set_boot_id(ipc::BootId());
     return *acceptor->Admit(request, std::nullopt);
   }
 

@@ -14,6 +14,7 @@
 #include "async/testing/status_matchers.h"
 #include "gtest/gtest.h"
 #include "ipc/event_loop.h"
+#include "ipc/peer_process.h"
 #include "rpc/same_host/tests/same_host_test_fixture.h"
 
 namespace {
@@ -83,7 +84,7 @@ TEST_F(HandshakeTest, WithoutWatchesConnectingFails) {
       ipc::EventLoop::Create({});
   ASSERT_THAT(loop, IsOk());
   v1::OpenSameHostRequest request;
-  request.set_boot_id(BootId());
+  request.set_boot_id(ipc::BootId());
   const auto acceptor = SameHostAcceptor::Start(
       loop->get(), kMaxMessageBytes,
       [](const ipc::PeerProcess&, const std::optional<net::Identity>&) {

@@ -7,6 +7,7 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "async/clock.h"
+#include "ipc/peer_process.h"
 #include "proto/same_host.pb.h"
 #include "rpc/same_host/handshake.h"
 #include "rpc/same_host/link.h"
@@ -30,7 +31,7 @@ SameHostOpener::SameHostOpener(std::shared_ptr<Connection> socket,
 
 void SameHostOpener::Open(Done done) {
   v1::OpenSameHostRequest request;
-  request.set_boot_id(BootId());
+  request.set_boot_id(ipc::BootId());
   socket_->Call(
       kOpenPath, Payload(request.SerializeAsString()),
       async::AddDelay(std::chrono::steady_clock::now(), kOpenTimeout),

@@ -18,6 +18,7 @@
 #include "async/testing/status_matchers.h"
 #include "gtest/gtest.h"
 #include "ipc/event_loop.h"
+#include "ipc/peer_process.h"
 #include "ipc/unix_message.h"
 #include "net/auth/identity.h"
 #include "net/server/open_file_limit.h"
@@ -46,7 +47,7 @@ class StrangeClientTest : public SameHostTest {
  protected:
   v1::OpenSameHostReply Door() {
     v1::OpenSameHostRequest request;
-    request.set_boot_id(BootId());
+    request.set_boot_id(ipc::BootId());
     v1::OpenSameHostReply door;
     FakeSocket(open_).Call(kOpenPath, Payload(request.SerializeAsString()),
                            async::kNever, [&](absl::StatusOr<Payload> reply) {
@@ -337,7 +338,7 @@ TEST(HostileServerTest, ServerThatDoesNotReadLosesItsLink) {
       });
   ASSERT_THAT(acceptor, IsOk());
   v1::OpenSameHostRequest request;
-  request.set_boot_id(BootId());
+  request.set_boot_id(ipc::BootId());
   const auto door = (*acceptor)->Admit(request, std::nullopt);
   ASSERT_THAT(door, IsOk());
   async::Promise<SameHostLink::Parts> joined;

@@ -26,6 +26,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "ipc/event_loop.h"
+#include "ipc/peer_process.h"
 #include "proto/same_host.pb.h"
 #include "rpc/link/link_client.h"
 #include "rpc/link/link_server.h"
@@ -84,7 +85,7 @@ class Serving {
 
   v1::OpenSameHostReply Door() {
     v1::OpenSameHostRequest request;
-    request.set_boot_id(BootId());
+    request.set_boot_id(ipc::BootId());
     return acceptor_->Admit(request, std::nullopt).value();
   }
 
