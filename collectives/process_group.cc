@@ -175,6 +175,7 @@ absl::Status ProcessGroup::CompareCalls(const CollectiveCall& call,
   description.resize(kDescriptionBytes);
   std::string all(kDescriptionBytes * static_cast<size_t>(size_), '\0');
   std::vector<MutableBytes> outputs;
+  outputs.reserve(static_cast<size_t>(size_));
   for (int rank = 0; rank < size_; ++rank) {
     outputs.push_back(std::as_writable_bytes(std::span(all).subspan(
         static_cast<size_t>(rank) * kDescriptionBytes, kDescriptionBytes)));
@@ -189,6 +190,7 @@ absl::Status ProcessGroup::CompareCalls(const CollectiveCall& call,
   }
   if (ranks.size() == 1) return absl::OkStatus();
   std::vector<std::string> calls;
+  calls.reserve(ranks.size());
   for (const auto& [text, callers] : ranks) {
     calls.push_back(absl::StrCat(callers.size() == 1 ? "rank " : "ranks ",
                                  absl::StrJoin(callers, ", "), " in ", text));
@@ -331,7 +333,7 @@ Work ProcessGroup::AllToAllAsync(std::vector<Tensor> inputs,
                 .inputs = std::move(inputs),
                 .outputs = std::move(outputs)});
 }
-absl::Status ProcessGroup::AllToAll(Tensor input, Tensor output,
+absl::Status ProcessGroup::AllToAll(const Tensor& input, const Tensor& output,
                                     const std::vector<int64_t>& input_splits,
                                     const std::vector<int64_t>& output_splits) {
   ASSIGN_OR_RETURN(std::vector<Tensor> inputs,
@@ -395,11 +397,11 @@ absl::Status ProcessGroup::CheckMessage(const char* operation,
   return CheckUsable();
 }
 
-absl::Status ProcessGroup::Send(Tensor tensor, int to, uint32_t tag) {
-  return SendAsync(std::move(tensor), to, tag).Wait();
+absl::Status ProcessGroup::Send(const Tensor& tensor, int to, uint32_t tag) {
+  return SendAsync(tensor, to, tag).Wait();
 }
 
-Work ProcessGroup::SendAsync(Tensor tensor, int to, uint32_t tag) {
+Work ProcessGroup::SendAsync(const Tensor& tensor, int to, uint32_t tag) {
   absl::Status status = CheckMessage("send", tensor, to);
   if (status.ok() && to == Backend::kAnyRank) {
     status = absl::InvalidArgumentError("send: there is no rank -1");

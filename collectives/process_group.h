@@ -51,7 +51,7 @@ struct ProcessGroupOptions {
 // A method blocks, and runs in the calling thread; its twin `...Async` runs in
 // the background, in order with all others, and its tensors must not be used
 // until its Work has completed. Results are written into the given tensors,
-// which are handles and are passed by value. Tensors need not be contiguous;
+// which are handles. Tensors need not be contiguous;
 // those that are save a copy. Tensors are not recorded by autograd.
 //
 // Thread-safe, but the order of concurrent calls is not defined.
@@ -142,7 +142,7 @@ class ProcessGroup {
   Work AllToAllAsync(std::vector<Tensor> inputs, std::vector<Tensor> outputs);
   // The same for parts of dimension 0 of two contiguous tensors, with these
   // sizes; without, for equal parts.
-  absl::Status AllToAll(Tensor input, Tensor output,
+  absl::Status AllToAll(const Tensor& input, const Tensor& output,
                         const std::vector<int64_t>& input_splits = {},
                         const std::vector<int64_t>& output_splits = {});
 
@@ -157,8 +157,8 @@ class ProcessGroup {
   //   const Work sent = group.SendAsync(mine, right);
   //   RETURN_IF_ERROR(group.Receive(theirs, left));
   //   RETURN_IF_ERROR(sent.Wait());
-  absl::Status Send(Tensor tensor, int to, uint32_t tag = 0);
-  Work SendAsync(Tensor tensor, int to, uint32_t tag = 0);
+  absl::Status Send(const Tensor& tensor, int to, uint32_t tag = 0);
+  Work SendAsync(const Tensor& tensor, int to, uint32_t tag = 0);
   absl::Status Receive(Tensor tensor, int from, uint32_t tag = 0);
   Work ReceiveAsync(Tensor tensor, int from, uint32_t tag = 0);
   // Receives from the first rank that has sent; returns its number.

@@ -16,6 +16,7 @@
 #include "autograd/accumulate_grad.h"
 #include "autograd/node.h"
 #include "autograd/variable.h"
+#include "parallel/first_names.h"
 #include "tensor/dtype.h"
 
 namespace hawser::parallel {
@@ -243,20 +244,11 @@ std::vector<size_t> DistributedDataParallel::UnusedParameters(
 
 absl::Status DistributedDataParallel::UnusedError(
     const std::vector<size_t>& unused) const {
-  constexpr size_t kNamed = 5;
-  std::vector<std::string> names;
-  for (const size_t i : unused) {
-    if (names.size() == kNamed) {
-      names.push_back("...");
-      break;
-    }
-    names.push_back(parameters_[i].first);
-  }
   return absl::FailedPreconditionError(absl::StrCat(
       unused.size(),
       " parameters do not contribute to the result of Forward "
       "on rank ",
-      group_.rank(), ": ", absl::StrJoin(names, ", "),
+      group_.rank(), ": ", FirstNames(parameters_, unused),
       "; set find_unused_parameters, or return all outputs from which the "
       "backward pass starts"));
 }

@@ -150,8 +150,8 @@ TEST(DistributedDataParallelTest, GradientsThatLoseSomethingConverge) {
       ASSERT_THAT(parallel, IsOk());
       for (int step = 0; step < 300; ++step) {
         const Tensor inputs =
-            *golden.inputs[0].Narrow(0, 6 * group.rank(), 6)->To(dtype);
-        const Tensor labels = *golden.labels[0].Narrow(0, 6 * group.rank(), 6);
+            *golden.inputs[0].Narrow(0, int64_t{6} * group.rank(), 6)->To(dtype);
+        const Tensor labels = *golden.labels[0].Narrow(0, int64_t{6} * group.rank(), 6);
         (*optimizer)->ZeroGrad();
         const auto loss = (*parallel)->Forward([&]() -> absl::StatusOr<Tensor> {
           ASSIGN_OR_RETURN(const Tensor logits, (*model)->Forward(inputs));

@@ -35,6 +35,7 @@ std::vector<std::vector<size_t>> AssignBuckets(
   for (auto& [dtype, bucket] : open) close(bucket);
   std::sort(buckets.begin(), buckets.end());
   std::vector<std::vector<size_t>> result;
+  result.reserve(buckets.size());
   for (auto& [position, parameters] : buckets) {
     result.push_back(std::move(parameters));
   }

@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "async/status_macros.h"
 #include "autograd/variable.h"
+#include "parallel/first_names.h"
 #include "tensor/dtype.h"
 
 namespace hawser::parallel {
@@ -97,19 +97,13 @@ absl::Status Reducer::Assign(const std::vector<size_t>& order) {
 }
 
 absl::Status Reducer::MissingGradients() const {
-  constexpr size_t kNamed = 5;
-  std::vector<std::string> missing;
+  std::vector<size_t> missing;
   for (size_t i = 0; i < places_.size(); ++i) {
-    if (places_[i].ready) continue;
-    if (missing.size() == kNamed) {
-      missing.push_back("...");
-      break;
-    }
-    missing.push_back(parameters_[i].first);
+    if (!places_[i].ready) missing.push_back(i);
   }
   return absl::FailedPreconditionError(absl::StrCat(
       "the backward pass before has not delivered the gradients of ",
-      num_lacking_, " parameters: ", absl::StrJoin(missing, ", "),
+      missing.size(), " parameters: ", FirstNames(parameters_, missing),
       "; run the backward pass of each forward pass, from all its outputs"));
 }
 

@@ -37,6 +37,7 @@ absl::StatusOr<std::unique_ptr<ZeroOptimizer>> ZeroOptimizer::Create(
   // Finds what is wrong with parameters that other ranks own.
   RETURN_IF_ERROR(optim::Optimizer::Create(parameters, rule));
   std::vector<int64_t> sizes;
+  sizes.reserve(parameters.size());
   for (const Tensor& each : parameters) sizes.push_back(each.num_elements());
   std::vector<int> owners = AssignOwners(sizes, group.size());
   std::vector<Tensor> own;

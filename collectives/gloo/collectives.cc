@@ -242,6 +242,7 @@ absl::Status Collectives::Reduce(ConstBytes input, MutableBytes output,
     return ReduceWhole(input, output, reduction, receivers, deadline);
   }
   std::vector<ConstBytes> inputs;
+  inputs.reserve(static_cast<size_t>(size()));
   for (int other = 0; other < size(); ++other) {
     inputs.push_back(Part(input, other, size()));
   }

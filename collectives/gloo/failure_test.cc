@@ -1,10 +1,10 @@
 // Ranks that are processes, one of which dies or stops during collectives.
 
-#include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>

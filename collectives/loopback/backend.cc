@@ -33,6 +33,7 @@ std::vector<std::unique_ptr<Backend>> MakeLoopbackBackends(int size) {
   const bool crowded =
       static_cast<unsigned>(size) > std::thread::hardware_concurrency();
   std::vector<std::unique_ptr<Backend>> backends;
+  backends.reserve(static_cast<size_t>(size));
   for (int rank = 0; rank < size; ++rank) {
     backends.push_back(std::make_unique<SharedBackend>(
         "loopback", memory, region,

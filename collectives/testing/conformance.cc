@@ -514,7 +514,7 @@ TEST_P(ConformanceTest, WrongArgumentsAreRefusedAtOnce) {
   Run(
       [](ProcessGroup& group) {
         const auto refused = StatusIs(absl::StatusCode::kInvalidArgument);
-        const Tensor data = Tensor::Zeros({group.size() * 2});
+        const Tensor data = Tensor::Zeros({int64_t{2} * group.size()});
         EXPECT_THAT(group.Broadcast(data, group.size()), refused);
         EXPECT_THAT(group.Broadcast(data, -1), refused);
         EXPECT_THAT(group.Broadcast(Tensor(), 0), refused);
