@@ -149,9 +149,11 @@ TEST(DistributedDataParallelTest, GradientsThatLoseSomethingConverge) {
           **model, group, {.first_bucket_bytes = 1000, .hook = make()});
       ASSERT_THAT(parallel, IsOk());
       for (int step = 0; step < 300; ++step) {
-        const Tensor inputs =
-            *golden.inputs[0].Narrow(0, int64_t{6} * group.rank(), 6)->To(dtype);
-        const Tensor labels = *golden.labels[0].Narrow(0, int64_t{6} * group.rank(), 6);
+        const Tensor inputs = *golden.inputs[0]
+                                   .Narrow(0, int64_t{6} * group.rank(), 6)
+                                   ->To(dtype);
+        const Tensor labels =
+            *golden.labels[0].Narrow(0, int64_t{6} * group.rank(), 6);
         (*optimizer)->ZeroGrad();
         const auto loss = (*parallel)->Forward([&]() -> absl::StatusOr<Tensor> {
           ASSIGN_OR_RETURN(const Tensor logits, (*model)->Forward(inputs));

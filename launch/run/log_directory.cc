@@ -1,9 +1,9 @@
 #include "launch/run/log_directory.h"
 
 #include <fcntl.h>
-#include <stdlib.h>
 
 #include <cerrno>
+#include <cstdlib>
 #include <filesystem>
 #include <system_error>
 

@@ -28,7 +28,7 @@ std::string FindProgram(const std::string& name) {
   const char* const path = std::getenv("PATH");
   if (name.find('/') != std::string::npos || path == nullptr) return name;
   for (const absl::string_view directory : absl::StrSplit(path, ':')) {
-    const std::string candidate = absl::StrCat(
+    std::string candidate = absl::StrCat(
         directory.empty() ? absl::string_view(".") : directory, "/", name);
     if (access(candidate.c_str(), X_OK) == 0) return candidate;
   }

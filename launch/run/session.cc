@@ -101,7 +101,7 @@ absl::Status Session::Gather() {
       session = values[0] = text;
       if (num_nodes == 1) break;
     }
-    const absl::Status changed = AwaitChange(keys, values);
+    absl::Status changed = AwaitChange(keys, values);
     if (!changed.ok() && !absl::IsDeadlineExceeded(changed)) return changed;
     if (values[0] != session) {
       return absl::AlreadyExistsError(
@@ -120,7 +120,7 @@ absl::Status Session::Gather() {
   std::vector<std::string> texts = {ToText(options_.self)};
   for (size_t i = 2; i < values.size(); i += 2) texts.push_back(values[i]);
   std::string all = absl::StrJoin(texts, "\n");
-  const absl::Status fit = TakeNodes(all);
+  absl::Status fit = TakeNodes(all);
   if (!fit.ok()) all = absl::StrCat(kRefused, fit.message());
   RETURN_IF_ERROR(store_->Set(Key("nodes"), all, options_.lease_lifetime));
   // The others read the refusal.
@@ -136,7 +136,7 @@ absl::Status Session::Enter() {
   const std::vector<std::string> keys = {RunKey("session")};
   std::vector<std::string> values(1);
   while (true) {
-    const absl::Status changed = AwaitChange(keys, values);
+    absl::Status changed = AwaitChange(keys, values);
     if (!changed.ok() && !absl::IsDeadlineExceeded(changed)) return changed;
     const std::vector<std::string> tokens = absl::StrSplit(values[0], '\n');
     const size_t own = static_cast<size_t>(options_.node_rank);
@@ -156,7 +156,7 @@ absl::Status Session::Enter() {
   ASSIGN_OR_RETURN(const std::string nodes,
                    Await(Key("nodes"), options_.join_timeout, "the other nodes",
                          [] { return absl::OkStatus(); }));
-  const absl::Status fit = TakeNodes(nodes);
+  absl::Status fit = TakeNodes(nodes);
   if (!fit.ok()) Leave(options_.lease_lifetime);
   return fit;
 }
