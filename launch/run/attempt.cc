@@ -123,10 +123,16 @@ void Attempt::Run() {
 bool Attempt::Watch() {
   auto change =
       session_->store().WhenChanged({store::WatchedKey{Key("outcome"), ""}});
+  bool ended = false;
   {
     async::MutexLock lock(&mutex_);
-    if (outcome_.has_value() || stopped_) return false;
-    change_ = change;
+    ended = outcome_.has_value() || stopped_;
+    if (!ended) change_ = change;
+  }
+  if (ended) {
+    // The watch would stay in the store.
+    change.Cancel();
+    return false;
   }
   const absl::StatusOr<std::vector<std::string>> values =
       change.WaitFor(session_->lease_lifetime() * kCheckInterval);
