@@ -78,33 +78,62 @@ HWY_INLINE void ForVectors(const T* a, const T* b, T* output, size_t count,
   }
 }
 
-// The smaller or larger one, or NaN.
-template <class D, class V, class Select>
-HWY_INLINE V OrNan(D, V x, V y, const Select& select) {
-  const V selected = select(x, y);
-  return hn::IfThenElse(hn::IsNaN(x), x,
-                        hn::IfThenElse(hn::IsNaN(y), y, selected));
-}
+// Operations on vectors. Not lambdas, which some compilers build for another
+// instruction set than that of their callers, unless they are marked.
+struct AddVectors {
+  template <class D, class V>
+  HWY_INLINE V operator()(D, V x, V y) const {
+    return hn::Add(x, y);
+  }
+};
+
+struct MultiplyVectors {
+  template <class D, class V>
+  HWY_INLINE V operator()(D, V x, V y) const {
+    return hn::Mul(x, y);
+  }
+};
+
+// The smaller one, or NaN.
+struct MinVectors {
+  template <class D, class V>
+  HWY_INLINE V operator()(D, V x, V y) const {
+    const V known = hn::IfThenElse(hn::IsNaN(y), y, hn::Min(x, y));
+    return hn::IfThenElse(hn::IsNaN(x), x, known);
+  }
+};
+
+// The larger one, or NaN.
+struct MaxVectors {
+  template <class D, class V>
+  HWY_INLINE V operator()(D, V x, V y) const {
+    const V known = hn::IfThenElse(hn::IsNaN(y), y, hn::Max(x, y));
+    return hn::IfThenElse(hn::IsNaN(x), x, known);
+  }
+};
+
+template <class T>
+struct DivideVectors {
+  template <class D, class V>
+  HWY_INLINE V operator()(D d, V x, V) const {
+    return hn::Div(x, hn::Set(d, by));
+  }
+  T by;
+};
 
 template <class T>
 void Combine(ReduceOp op, const T* a, const T* b, T* output, size_t count) {
   if (op == ReduceOp::kSum || op == ReduceOp::kAverage) {
-    ForVectors(a, b, output, count,
-               [](auto, auto x, auto y) { return hn::Add(x, y); });
+    ForVectors(a, b, output, count, AddVectors());
     return;
   }
   if constexpr (std::is_floating_point_v<T>) {
     if (op == ReduceOp::kProduct) {
-      ForVectors(a, b, output, count,
-                 [](auto, auto x, auto y) { return hn::Mul(x, y); });
+      ForVectors(a, b, output, count, MultiplyVectors());
     } else if (op == ReduceOp::kMin) {
-      ForVectors(a, b, output, count, [](auto d, auto x, auto y) {
-        return OrNan(d, x, y, [](auto p, auto q) { return hn::Min(p, q); });
-      });
+      ForVectors(a, b, output, count, MinVectors());
     } else {
-      ForVectors(a, b, output, count, [](auto d, auto x, auto y) {
-        return OrNan(d, x, y, [](auto p, auto q) { return hn::Max(p, q); });
-      });
+      ForVectors(a, b, output, count, MaxVectors());
     }
   } else {
     CombineIntegers(op, a, b, output, count);
@@ -114,10 +143,8 @@ void Combine(ReduceOp op, const T* a, const T* b, T* output, size_t count) {
 template <class T>
 void Divide(T* values, size_t count, size_t divisor) {
   if constexpr (std::is_floating_point_v<T>) {
-    const T by = static_cast<T>(divisor);
-    ForVectors(values, values, values, count, [by](auto d, auto x, auto) {
-      return hn::Div(x, hn::Set(d, by));
-    });
+    ForVectors(values, values, values, count,
+               DivideVectors<T>{static_cast<T>(divisor)});
   } else {
     for (size_t i = 0; i < count; ++i) {
       values[i] = static_cast<T>(values[i] / static_cast<int64_t>(divisor));
