@@ -1,5 +1,7 @@
 #include "collectives/gloo/mesh.h"
 
+#include <net/if.h>
+
 #include <algorithm>
 #include <chrono>
 #include <csignal>
@@ -145,6 +147,12 @@ absl::StatusOr<std::unique_ptr<Mesh>> Mesh::Connect(store::Store& store,
   if (options.size < 1 || options.rank < 0 || options.rank >= options.size) {
     return absl::InvalidArgumentError(
         absl::StrCat("there is no rank ", options.rank, " of ", options.size));
+  }
+  // Gloo leaks memory if there is none.
+  if (!options.interface.empty() &&
+      if_nametoindex(options.interface.c_str()) == 0) {
+    return absl::UnavailableError(
+        absl::StrCat("there is no network interface ", options.interface));
   }
   const async::MonotonicTime deadline = async::AddDelay(Now(), timeout);
   IgnoreSigpipe();
