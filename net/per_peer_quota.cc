@@ -33,6 +33,20 @@ class PerPeerQuota::State {
     peer.second.bytes -= bytes;
   }
 
+  absl::Status AddBytes(Peer& peer, size_t bytes) {
+    async::MutexLock lock(&mutex_);
+    RETURN_IF_ERROR(CheckBytesLocked(peer.first, peer.second, bytes));
+    all_.bytes += bytes;
+    peer.second.bytes += bytes;
+    return absl::OkStatus();
+  }
+
+  absl::Status CheckRoom(const std::string& peer) const {
+    async::MutexLock lock(&mutex_);
+    const auto it = peers_.find(peer);
+    return CheckBytesLocked(peer, it == peers_.end() ? Usage() : it->second, 1);
+  }
+
   void Remove(Peer& peer, size_t bytes) {
     async::MutexLock lock(&mutex_);
     for (Usage* usage : {&all_, &peer.second}) {
@@ -63,6 +77,12 @@ class PerPeerQuota::State {
     if (usage.items >= options_.items_per_peer.max) {
       return TooMany(options_.items_per_peer, Has(peer), usage);
     }
+    return CheckBytesLocked(peer, usage, bytes);
+  }
+
+  absl::Status CheckBytesLocked(const std::string& peer, const Usage& usage,
+                                size_t bytes) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     if (Exceeds(bytes, all_, options_.bytes_in_total)) {
       return TooLarge(options_.bytes_in_total, Refused(peer), all_, bytes);
     }
@@ -120,6 +140,16 @@ PerPeerQuota::Reservation& PerPeerQuota::Reservation::operator=(
   return *this;
 }
 
+absl::Status PerPeerQuota::Reservation::Resize(size_t bytes) {
+  if (bytes > bytes_) {
+    RETURN_IF_ERROR(state_->AddBytes(*peer_, bytes - bytes_));
+  } else {
+    state_->ReleaseBytes(*peer_, bytes_ - bytes);
+  }
+  bytes_ = bytes;
+  return absl::OkStatus();
+}
+
 void PerPeerQuota::Reservation::ReleaseBytes() {
   if (bytes_ > 0) state_->ReleaseBytes(*peer_, std::exchange(bytes_, 0));
 }
@@ -140,6 +170,10 @@ absl::StatusOr<PerPeerQuota::Reservation> PerPeerQuota::Admit(
   reservation.peer_ = entry;
   reservation.bytes_ = bytes;
   return reservation;
+}
+
+absl::Status PerPeerQuota::CheckRoom(const std::string& peer) const {
+  return state_->CheckRoom(peer);
 }
 
 size_t PerPeerQuota::num_items(const std::string& peer) const {

@@ -59,6 +59,9 @@ class PerPeerQuota {
 
     bool empty() const { return state_ == nullptr; }
 
+    // Changes the number of bytes. Errors of Admit; fewer bytes are always
+    // admitted. Not for an empty reservation.
+    absl::Status Resize(size_t bytes);
     // Releases the bytes while the item continues.
     void ReleaseBytes();
 
@@ -80,6 +83,9 @@ class PerPeerQuota {
   // naming the peer, the limit and its option, if it would exceed a limit; the
   // first in the order of the fields of Options. Nothing is counted then.
   absl::StatusOr<Reservation> Admit(const std::string& peer, size_t bytes = 0);
+
+  // kResourceExhausted, as Admit, if `peer` cannot get a single byte more.
+  absl::Status CheckRoom(const std::string& peer) const;
 
   // Number of items of `peer`.
   size_t num_items(const std::string& peer) const;

@@ -114,6 +114,20 @@ TEST_F(PerPeerQuotaTest, BytesMayBeReleasedBeforeTheItem) {
   EXPECT_THAT(Admit("b", 40), IsOk());
 }
 
+TEST_F(PerPeerQuotaTest, ReservationsGrowWithinTheLimits) {
+  Reservation first = *quota_->Admit("a", 10);
+  ASSERT_THAT(first.Resize(60), IsOk());
+  EXPECT_THAT(first.Resize(61), Exceeds("a", "max_bytes_per_peer"));
+  EXPECT_THAT(quota_->CheckRoom("a"), Exceeds("a", "max_bytes_per_peer"));
+  EXPECT_THAT(quota_->CheckRoom("b"), IsOk());
+  Reservation second = *quota_->Admit("b", 40);
+  EXPECT_THAT(quota_->CheckRoom("c"), Exceeds("c", "max_bytes"));
+  EXPECT_THAT(second.Resize(41), Exceeds("b", "max_bytes"));
+  ASSERT_THAT(first.Resize(59), IsOk());
+  EXPECT_THAT(quota_->CheckRoom("a"), IsOk());
+  EXPECT_THAT(second.Resize(41), IsOk());
+}
+
 TEST_F(PerPeerQuotaTest, MovedReservationCountsOnce) {
   ASSERT_THAT(Admit("a", 60), IsOk());
   Reservation moved = std::move(reservations_[0]);

@@ -3,9 +3,12 @@
 #include <grpcpp/server.h>
 #include <grpcpp/server_builder.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -24,6 +27,7 @@
 #include "net/grpc/status.h"
 #include "net/health/health.h"
 #include "net/health/health_service.h"
+#include "net/per_peer_quota.h"
 #include "net/server/insecure_network_warning.h"
 #include "net/server/listener.h"
 #include "net/server/open_file_limit.h"
@@ -64,30 +68,61 @@ absl::Status CheckLifetime(uint64_t lifetime_ms) {
                                                  " to ", max, " are allowed"));
 }
 
-// A call that waits for keys or watches them.
-class WaitReactor final : public grpc::ServerUnaryReactor {
- public:
-  using Values = std::vector<std::string>;
+net::PerPeerQuota::Options ReplyQuotaOptions(const StoreServerLimits& limits) {
+  return {.peer = "client",
+          .items = "unread replies",
+          .advice = "read replies sooner, make fewer calls at a time,",
+          .bytes_in_total = {.max = limits.max_reply_bytes,
+                             .option = "StoreServerLimits::max_reply_bytes"},
+          .bytes_per_peer = {
+              .max = limits.max_reply_bytes_per_client,
+              .option = "StoreServerLimits::max_reply_bytes_per_client"}};
+}
 
-  // `fill(values)` fills the reply. `reservation` is held until the call has
-  // ended.
+// Memory of a call, counted until its reply was sent.
+struct CallMemory {
+  WaitQuota::Reservation waiting;
+  net::PerPeerQuota::Reservation reply;
+};
+
+// A call whose memory is counted. Deletes itself.
+class CountedReactor : public grpc::ServerUnaryReactor {
+ public:
+  explicit CountedReactor(std::shared_ptr<CallMemory> memory)
+      : memory_(std::move(memory)) {}
+
+  void OnDone() override { delete this; }
+
+ private:
+  const std::shared_ptr<CallMemory> memory_;
+};
+
+// A call that waits for keys or watches them. `T` is the result of waiting.
+template <class T>
+class WaitReactor final : public CountedReactor {
+ public:
+  // `fill(result)` fills the reply.
   template <class Fill>
-  WaitReactor(async::Future<Values> done, WaitQuota::Reservation reservation,
+  WaitReactor(async::Future<T> done, std::shared_ptr<CallMemory> memory,
               Fill fill)
-      : reservation_(std::move(reservation)), done_(std::move(done)) {
-    done_.OnReady([this, fill](const absl::StatusOr<Values>& values) {
-      if (values.ok()) fill(*values);
-      Finish(net::ToGrpcStatus(values.status()));
+      : CountedReactor(std::move(memory)), done_(std::move(done)) {
+    done_.OnReady([this, fill](const async::Result<T>& result) {
+      if (result.ok()) fill(result);
+      Finish(net::ToGrpcStatus(StatusOf(result)));
     });
   }
 
   // The client disconnected or its deadline passed.
   void OnCancel() override { done_.Cancel(); }
-  void OnDone() override { delete this; }
 
  private:
-  const WaitQuota::Reservation reservation_;
-  const async::Future<Values> done_;
+  static absl::Status StatusOf(const absl::Status& status) { return status; }
+  template <class Value>
+  static absl::Status StatusOf(const absl::StatusOr<Value>& result) {
+    return result.status();
+  }
+
+  const async::Future<T> done_;
 };
 
 // Translates between messages and the table.
@@ -100,7 +135,9 @@ class Service final : public v1::Store::CallbackService {
         incarnation_(async::RandomSource::FromEntropy().Next() | 1),
         table_(&clock_, limits, server_limits.max_stored_bytes_per_client),
         dedup_cache_(kMaxReplies, kMaxReplyBytes),
-        waits_(server_limits) {}
+        max_keys_per_call_(server_limits.max_keys_per_call),
+        waits_(server_limits),
+        replies_(ReplyQuotaOptions(server_limits)) {}
 
   StoreServerStats stats() const {
     return {.num_keys = table_.NumKeys(),
@@ -169,16 +206,19 @@ class Service final : public v1::Store::CallbackService {
   Reactor* CompareAndSet(Context* context,
                          const v1::StoreCompareAndSetRequest* request,
                          v1::StoreCompareAndSetReply* reply) override {
-    return Change(context, *request, reply,
-                  [=, this](const std::string& client) -> absl::Status {
-                    ASSIGN_OR_RETURN(CompareAndSetResult result,
-                                     table_.CompareAndSet(
-                                         request->key(), request->expected(),
-                                         request->desired(), client));
-                    reply->set_value(std::move(result.value));
-                    reply->set_swapped(result.swapped);
-                    return absl::OkStatus();
-                  });
+    return Change(
+        context, *request, reply,
+        [=, this](const std::string& client) -> absl::Status {
+          ASSIGN_OR_RETURN(
+              CompareAndSetResult result,
+              table_.CompareAndSet(request->key(), request->expected(),
+                                   request->desired(), client));
+          reply->set_value(std::move(result.value));
+          reply->set_swapped(result.swapped);
+          return absl::OkStatus();
+        },
+        // The value is not known before the change.
+        limits_.max_value_bytes);
   }
 
   Reactor* Delete(Context* context, const v1::StoreDeleteRequest* request,
@@ -193,56 +233,78 @@ class Service final : public v1::Store::CallbackService {
                v1::StoreGetReply* reply) override {
     const absl::Status status = Admit(context, *request);
     if (!status.ok()) return Answer(context, status);
-    return AwaitKeys(context, {request->key()},
-                     [reply](const std::vector<std::string>& values) {
-                       reply->set_value(values.front());
-                     });
+    const std::string client = ClientOf(*context);
+    const auto memory = std::make_shared<CallMemory>();
+    return AwaitCall(
+        context, client, /*num_keys=*/1, request->key().size(), memory,
+        table_.WhenValue(request->key(), AdmitReply(client, memory)),
+        [reply](const absl::StatusOr<std::string>& value) {
+          reply->set_value(*value);
+        });
   }
 
   Reactor* Wait(Context* context, const v1::StoreWaitRequest* request,
                 v1::StoreWaitReply*) override {
-    const absl::Status status = Admit(context, *request);
+    absl::Status status = Admit(context, *request);
+    status.Update(CheckNumKeys(request->keys_size()));
     if (!status.ok() || request->keys().empty()) return Answer(context, status);
-    return AwaitKeys(context, {request->keys().begin(), request->keys().end()},
-                     [](const std::vector<std::string>&) {});
+    std::vector<std::string> keys(request->keys().begin(),
+                                  request->keys().end());
+    std::sort(keys.begin(), keys.end());
+    keys.erase(std::unique(keys.begin(), keys.end()), keys.end());
+    size_t bytes = 0;
+    for (const std::string& key : keys) bytes += key.size();
+    return AwaitCall(context, ClientOf(*context), request->keys_size(), bytes,
+                     std::make_shared<CallMemory>(),
+                     table_.WhenPresent(std::move(keys)),
+                     [](const absl::Status&) {});
   }
 
   Reactor* AwaitChange(Context* context,
                        const v1::StoreAwaitChangeRequest* request,
                        v1::StoreAwaitChangeReply* reply) override {
     absl::Status status = Admit(context, *request);
+    status.Update(CheckNumKeys(request->keys_size()));
     if (status.ok() && request->keys().empty()) {
       status = absl::InvalidArgumentError("a watch needs at least one key");
     }
     if (!status.ok()) return Answer(context, status);
     std::vector<WatchedKey> keys;
-    // For the quota, which counts the bytes of keys.
-    std::vector<std::string> stored;
+    size_t bytes = 0;
     keys.reserve(request->keys().size());
     for (const v1::StoreWatchedKey& watched : request->keys()) {
       WatchedKey& key = keys.emplace_back();
       key.key = watched.key();
       if (watched.has_known()) key.known = watched.known();
-      stored.push_back(watched.key() + watched.known());
+      bytes += watched.key().size() + watched.known().size();
     }
-    return AwaitCall(context, stored, table_.WhenChanged(std::move(keys)),
-                     [reply](const std::vector<std::string>& values) {
-                       for (const std::string& value : values) {
-                         reply->add_values(value);
-                       }
-                     });
+    const std::string client = ClientOf(*context);
+    const auto memory = std::make_shared<CallMemory>();
+    return AwaitCall(
+        context, client, request->keys_size(), bytes, memory,
+        table_.WhenChanged(std::move(keys), AdmitReply(client, memory)),
+        [reply](const absl::StatusOr<std::vector<std::string>>& values) {
+          for (const std::string& value : *values) reply->add_values(value);
+        });
   }
 
   Reactor* Check(Context* context, const v1::StoreCheckRequest* request,
                  v1::StoreCheckReply* reply) override {
-    const absl::Status status = Admit(context, *request);
+    absl::Status status = Admit(context, *request);
+    status.Update(CheckNumKeys(request->keys_size()));
+    if (!status.ok()) return Answer(context, status);
+    auto memory = std::make_shared<CallMemory>();
+    status = AdmitReply(ClientOf(*context), memory)(request->ByteSizeLong());
     if (!status.ok()) return Answer(context, status);
     const std::vector<std::string> keys(request->keys().begin(),
                                         request->keys().end());
     absl::StatusOr<std::vector<std::string>> missing = table_.Missing(keys);
     if (!missing.ok()) return Answer(context, missing.status());
     for (std::string& key : *missing) reply->add_missing(std::move(key));
-    return Answer(context, status);
+    (void)memory->reply.Resize(reply->ByteSizeLong());
+    auto* const reactor = new CountedReactor(std::move(memory));
+    reactor->Finish(grpc::Status::OK);
+    return reactor;
   }
 
   Reactor* NumKeys(Context* context, const v1::StoreNumKeysRequest* request,
@@ -267,29 +329,40 @@ class Service final : public v1::Store::CallbackService {
                                               : context.peer();
   }
 
-  // Replies with `fill` once all of `keys` are present.
-  template <class Fill>
-  Reactor* AwaitKeys(Context* context, const std::vector<std::string>& keys,
-                     Fill fill) {
-    return AwaitCall(context, keys, table_.WhenPresent(keys), fill);
+  absl::Status CheckNumKeys(int num_keys) const {
+    if (num_keys <= max_keys_per_call_) return absl::OkStatus();
+    return absl::ResourceExhaustedError(absl::StrCat(
+        "a call with ", num_keys, " keys exceeds the limit of ",
+        max_keys_per_call_,
+        " (StoreServerLimits::max_keys_per_call): make several calls, or raise "
+        "the limit"));
+  }
+
+  // Counts the values in a reply to `client` in `memory`.
+  KeyValueTable::AdmitBytes AdmitReply(std::string client,
+                                       std::shared_ptr<CallMemory> memory) {
+    return [this, client = std::move(client),
+            memory = std::move(memory)](size_t bytes) -> absl::Status {
+      ASSIGN_OR_RETURN(memory->reply, replies_.Admit(client, bytes));
+      return absl::OkStatus();
+    };
   }
 
   // Replies with `fill` once `done` completes. If it is complete now, replies
-  // even to a client that has reached its limit of waiting calls; `keys` count
-  // towards that limit.
-  template <class Fill>
-  Reactor* AwaitCall(Context* context, const std::vector<std::string>& keys,
-                     async::Future<std::vector<std::string>> done, Fill fill) {
-    absl::StatusOr<WaitQuota::Reservation> reservation =
-        waits_.Admit(ClientOf(*context), keys);
-    if (!reservation.ok() && !done.ready()) {
+  // even to a client that has reached its limit of waiting calls; the keys and
+  // their `bytes` count towards that limit.
+  template <class T, class Fill>
+  Reactor* AwaitCall(Context* context, const std::string& client, int num_keys,
+                     size_t bytes, std::shared_ptr<CallMemory> memory,
+                     async::Future<T> done, Fill fill) {
+    absl::StatusOr<WaitQuota::Reservation> waiting =
+        waits_.Admit(client, num_keys, bytes);
+    if (!waiting.ok() && !done.ready()) {
       done.Cancel();
-      return Answer(context, reservation.status());
+      return Answer(context, waiting.status());
     }
-    return new WaitReactor(
-        std::move(done),
-        reservation.ok() ? *std::move(reservation) : WaitQuota::Reservation(),
-        fill);
+    if (waiting.ok()) memory->waiting = *std::move(waiting);
+    return new WaitReactor<T>(std::move(done), std::move(memory), fill);
   }
 
   void CountCall() { num_calls_.fetch_add(1, std::memory_order_relaxed); }
@@ -304,10 +377,11 @@ class Service final : public v1::Store::CallbackService {
         "the store server was restarted and its data is lost: restart the job");
   }
 
-  // Applies a change once for its request id; `apply` fills `reply`.
+  // Applies a change once for its request id; `apply` fills `reply`, with a
+  // value of at most `max_reply_bytes`.
   template <class Request, class Reply, class Apply>
   Reactor* Change(Context* context, const Request& request, Reply* reply,
-                  Apply apply) {
+                  Apply apply, size_t max_reply_bytes = 0) {
     absl::Status status = Admit(context, request);
     if (status.ok()) status = credentials_->CheckMayChange(*context);
     if (status.ok() && (request.request_id().client() == 0 ||
@@ -315,9 +389,13 @@ class Service final : public v1::Store::CallbackService {
       status = absl::InvalidArgumentError(
           "a change needs a request_id with client and sequence");
     }
+    const auto memory = std::make_shared<CallMemory>();
+    if (status.ok() && max_reply_bytes > 0) {
+      status = AdmitReply(ClientOf(*context), memory)(max_reply_bytes);
+    }
     if (!status.ok()) return Answer(context, status);
 
-    Reactor* reactor = context->DefaultReactor();
+    Reactor* const reactor = new CountedReactor(memory);
     const async::Future<std::string> done =
         dedup_cache_.Once({.client = request.request_id().client(),
                            .sequence = request.request_id().sequence()},
@@ -325,8 +403,11 @@ class Service final : public v1::Store::CallbackService {
                             RETURN_IF_ERROR(apply(ClientOf(*context)));
                             return reply->SerializeAsString();
                           });
-    done.OnReady([reactor, reply](const absl::StatusOr<std::string>& bytes) {
+    done.OnReady([=](const absl::StatusOr<std::string>& bytes) {
       if (bytes.ok()) reply->ParseFromString(*bytes);
+      if (!memory->reply.empty()) {
+        (void)memory->reply.Resize(bytes.ok() ? bytes->size() : 0);
+      }
       reactor->Finish(net::ToGrpcStatus(bytes.status()));
     });
     return reactor;
@@ -338,7 +419,10 @@ class Service final : public v1::Store::CallbackService {
   async::RealClock clock_;
   KeyValueTable table_;
   DedupCache dedup_cache_;
+  const int max_keys_per_call_;
   WaitQuota waits_;
+  // Values in replies that are not sent yet.
+  net::PerPeerQuota replies_;
   std::atomic<int64_t> num_calls_ = 0;
 };
 

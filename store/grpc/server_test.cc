@@ -3,11 +3,15 @@
 #include <grpcpp/client_context.h>
 #include <grpcpp/create_channel.h>
 #include <grpcpp/security/credentials.h>
+#include <sys/resource.h>
 
+#include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -18,6 +22,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "net/auth/credentials.h"
+#include "net/testing/raw_http2.h"
 #include "net/testing/test_credentials.h"
 #include "proto/store.grpc.pb.h"
 #include "proto/store.pb.h"
@@ -33,6 +38,13 @@ using ::hawser::async::StatusIs;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
+
+// Peak of the process's memory so far, in bytes.
+size_t PeakMemory() {
+  rusage usage{};
+  EXPECT_EQ(getrusage(RUSAGE_SELF, &usage), 0);
+  return static_cast<size_t>(usage.ru_maxrss) << 10;
+}
 
 TEST(StoreServerTest, BusyPortNamesTheAddressOnOneLine) {
   const auto server = MustStart();
@@ -288,6 +300,106 @@ TEST(StoreServerTest, ClientsAreIdentifiedByTheirCertificates) {
   EXPECT_THAT(connect()->Set("b", value),
               StatusIs(absl::StatusCode::kResourceExhausted,
                        HasSubstr("written by hawser://default/w1")));
+}
+
+// A client that reads nothing gets no further values: the server would have to
+// keep them. Others still do.
+TEST(StoreServerTest, ValuesThatNobodyReadsAreLimited) {
+  constexpr size_t kValueBytes = size_t{1} << 20;
+  const auto server = MustStart(
+      {.server_limits = {.max_reply_bytes_per_client = 4 * kValueBytes}});
+  const auto store = MustConnect(server->address());
+  ASSERT_THAT(store->Set("k", std::string(kValueBytes, 'v')), IsOk());
+  v1::StoreHelloReply hello;
+  {
+    grpc::ClientContext context;
+    ASSERT_TRUE(v1::Store::NewStub(
+                    grpc::CreateChannel(server->address(),
+                                        grpc::InsecureChannelCredentials()))
+                    ->Hello(&context, {}, &hello)
+                    .ok());
+  }
+  net::RawHttp2 peer(server->address());
+  ASSERT_TRUE(peer.SendPreface(/*reads_nothing=*/true));
+  // Of both methods that return values.
+  const auto request = [&](uint32_t number) {
+    v1::StoreGetRequest get;
+    get.set_server_incarnation(hello.server_incarnation());
+    get.set_key("k");
+    v1::StoreAwaitChangeRequest watch;
+    watch.set_server_incarnation(hello.server_incarnation());
+    watch.add_keys()->set_key("k");
+    watch.mutable_keys(0)->set_known("");
+    return number % 2 == 0
+               ? std::pair("/hawser.v1.Store/Get", get.SerializeAsString())
+               : std::pair("/hawser.v1.Store/AwaitChange",
+                           watch.SerializeAsString());
+  };
+  constexpr int kCalls = 20;
+  for (uint32_t i = 0; i < kCalls; ++i) {
+    const auto [path, message] = request(i);
+    ASSERT_TRUE(peer.SendCall(2 * i + 1, path, message));
+  }
+  // Errors need no DATA frames; their headers end the stream.
+  int num_refused = 0;
+  net::Frame frame;
+  while (num_refused < kCalls - 4) {
+    ASSERT_TRUE(peer.Await(net::FrameType::kHeaders, frame));
+    if ((frame.flags & net::kEndStream) == 0) continue;
+    ++num_refused;
+    EXPECT_THAT(frame.payload, HasSubstr("max_reply_bytes_per_client"));
+  }
+  EXPECT_THAT(store->Get("k"), IsOkAndHolds(std::string(kValueBytes, 'v')));
+}
+
+// The same for waiting calls that a change completes together.
+TEST(StoreServerTest, ValuesOfWaitingCallsAreLimitedToo) {
+  constexpr size_t kValueBytes = size_t{1} << 20;
+  const auto server = MustStart(
+      {.server_limits = {.max_reply_bytes_per_client = 4 * kValueBytes}});
+  const auto store = MustConnect(server->address());
+  const auto waiting = MustConnect(server->address());
+  std::vector<std::thread> threads;
+  std::atomic<int> num_refused = 0;
+  constexpr int kCalls = 64;
+  for (int i = 0; i < kCalls; ++i) {
+    threads.emplace_back([&] {
+      const absl::Status status = waiting->Get("k").status();
+      if (absl::IsResourceExhausted(status)) ++num_refused;
+    });
+  }
+  while (server->stats().num_waiting < kCalls) std::this_thread::yield();
+  ASSERT_THAT(store->Set("k", std::string(kValueBytes, 'v')), IsOk());
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_GT(num_refused, 0);
+  // Read replies are not counted any more; the server learns of the last ones
+  // a little later.
+  while (!waiting->Get("k").ok()) std::this_thread::yield();
+}
+
+TEST(StoreServerTest, KeysOfACallAreLimited) {
+  const auto server = MustStart({.server_limits = {.max_keys_per_call = 2}});
+  const auto store = MustConnect(server->address());
+  const auto refused = StatusIs(absl::StatusCode::kResourceExhausted,
+                                HasSubstr("max_keys_per_call"));
+  const std::vector<std::string> keys = {"a", "b", "c"};
+  EXPECT_THAT(store->Wait(keys), refused);
+  EXPECT_THAT(store->Check(keys), refused);
+  EXPECT_THAT(store->WhenChanged({{"a", ""}, {"b", ""}, {"c", ""}}).Wait(),
+              refused);
+  EXPECT_THAT(store->Check(std::vector<std::string>{"a", "b"}),
+              IsOkAndHolds(false));
+}
+
+// A wait needs no values, however often its request names their keys.
+TEST(StoreServerTest, WaitCopiesNoValues) {
+  constexpr size_t kValueBytes = size_t{4} << 20;
+  const auto server = MustStart();
+  const auto store = MustConnect(server->address());
+  ASSERT_THAT(store->Set("k", std::string(kValueBytes, 'v')), IsOk());
+  const size_t before = PeakMemory();
+  EXPECT_THAT(store->Wait(std::vector<std::string>(500, "k")), IsOk());
+  EXPECT_LT(PeakMemory() - before, 10 * kValueBytes);
 }
 
 // Requests that GrpcStore never makes.

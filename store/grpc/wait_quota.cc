@@ -15,12 +15,6 @@ constexpr char kOptions[] = "StoreServerLimits::";
 constexpr size_t kCopies = 2;
 constexpr size_t kKeyBytes = 64;
 
-size_t BytesOf(std::span<const std::string> keys) {
-  size_t bytes = 0;
-  for (const std::string& key : keys) bytes += kKeyBytes + key.size();
-  return kCopies * bytes;
-}
-
 // The limits of options that may not have been validated.
 net::PerPeerQuota::Limit LimitOf(size_t max, absl::string_view option) {
   return {.max = max, .option = absl::StrCat(kOptions, option)};
@@ -38,12 +32,16 @@ absl::Status Validate(const StoreServerLimits& limits) {
                        absl::StrCat(kOptions, name, " must be positive"));
   };
   absl::Status status =
-      check(limits.max_waiting_calls > 0, "max_waiting_calls");
+      check(limits.max_keys_per_call > 0, "max_keys_per_call");
+  status.Update(check(limits.max_waiting_calls > 0, "max_waiting_calls"));
   status.Update(check(limits.max_waiting_calls_per_client > 0,
                       "max_waiting_calls_per_client"));
   status.Update(check(limits.max_waiting_bytes > 0, "max_waiting_bytes"));
   status.Update(check(limits.max_waiting_bytes_per_client > 0,
                       "max_waiting_bytes_per_client"));
+  status.Update(check(limits.max_reply_bytes > 0, "max_reply_bytes"));
+  status.Update(check(limits.max_reply_bytes_per_client > 0,
+                      "max_reply_bytes_per_client"));
   status.Update(check(limits.max_stored_bytes_per_client > 0,
                       "max_stored_bytes_per_client"));
   status.Update(check(limits.memory_quota_bytes > 0, "memory_quota_bytes"));
@@ -65,11 +63,12 @@ WaitQuota::WaitQuota(const StoreServerLimits& limits)
                                      "max_waiting_bytes_per_client")}) {}
 
 absl::StatusOr<WaitQuota::Reservation> WaitQuota::Admit(
-    const std::string& client, std::span<const std::string> keys) {
-  absl::StatusOr<Reservation> reservation = quota_.Admit(client, BytesOf(keys));
+    const std::string& client, int num_keys, size_t bytes) {
+  absl::StatusOr<Reservation> reservation = quota_.Admit(
+      client, kCopies * (bytes + kKeyBytes * static_cast<size_t>(num_keys)));
   if (reservation.ok()) return reservation;
   return absl::Status(reservation.status().code(),
-                      absl::StrCat("a call that waits for ", keys.size(),
+                      absl::StrCat("a call that waits for ", num_keys,
                                    " keys: ", reservation.status().message()));
 }
 

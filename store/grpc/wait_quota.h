@@ -1,7 +1,7 @@
 #ifndef HAWSER_STORE_GRPC_WAIT_QUOTA_H_
 #define HAWSER_STORE_GRPC_WAIT_QUOTA_H_
 
-#include <span>
+#include <cstddef>
 #include <string>
 
 #include "absl/status/status.h"
@@ -22,10 +22,11 @@ class WaitQuota {
 
   explicit WaitQuota(const StoreServerLimits& limits);
 
-  // Admits a call of `client` that waits for `keys`. kResourceExhausted, naming
-  // the client and the limit, if it would exceed one.
-  absl::StatusOr<Reservation> Admit(const std::string& client,
-                                    std::span<const std::string> keys);
+  // Admits a call of `client` that waits for `num_keys` keys; `bytes` are those
+  // of the keys and of the known values. kResourceExhausted, naming the client
+  // and the limit, if it would exceed one.
+  absl::StatusOr<Reservation> Admit(const std::string& client, int num_keys,
+                                    size_t bytes);
 
  private:
   net::PerPeerQuota quota_;

@@ -18,50 +18,47 @@ using ::hawser::async::StatusIs;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-const std::vector<std::string> kOneKey = {"k"};
-
 TEST(WaitQuotaTest, CallsPerClientAreLimited) {
   WaitQuota quota({.max_waiting_calls_per_client = 2});
-  const auto first = quota.Admit("a", kOneKey);
+  const auto first = quota.Admit("a", /*num_keys=*/1, /*bytes=*/1);
   {
-    const auto second = quota.Admit("a", kOneKey);
+    const auto second = quota.Admit("a", /*num_keys=*/1, /*bytes=*/1);
     EXPECT_THAT(second, IsOk());
-    EXPECT_THAT(quota.Admit("a", kOneKey),
+    EXPECT_THAT(quota.Admit("a", /*num_keys=*/1, /*bytes=*/1),
                 StatusIs(absl::StatusCode::kResourceExhausted,
                          AllOf(HasSubstr("client 'a' has 2 waiting calls"),
                                HasSubstr("max_waiting_calls_per_client"))));
-    EXPECT_THAT(quota.Admit("b", kOneKey), IsOk());
+    EXPECT_THAT(quota.Admit("b", /*num_keys=*/1, /*bytes=*/1), IsOk());
   }
-  EXPECT_THAT(quota.Admit("a", kOneKey), IsOk());
+  EXPECT_THAT(quota.Admit("a", /*num_keys=*/1, /*bytes=*/1), IsOk());
 }
 
 TEST(WaitQuotaTest, TotalIsLimited) {
   WaitQuota quota({.max_waiting_calls = 2});
-  const auto first = quota.Admit("a", kOneKey);
-  const auto second = quota.Admit("b", kOneKey);
+  const auto first = quota.Admit("a", /*num_keys=*/1, /*bytes=*/1);
+  const auto second = quota.Admit("b", /*num_keys=*/1, /*bytes=*/1);
   EXPECT_THAT(second, IsOk());
-  EXPECT_THAT(quota.Admit("c", kOneKey),
+  EXPECT_THAT(quota.Admit("c", /*num_keys=*/1, /*bytes=*/1),
               StatusIs(absl::StatusCode::kResourceExhausted,
                        HasSubstr("max_waiting_calls:")));
 }
 
 TEST(WaitQuotaTest, KeysAreCountedWithTheirOverhead) {
   // Two short keys count as 260 bytes.
-  const std::vector<std::string> two = {"a", "b"};
   WaitQuota quota(
       {.max_waiting_bytes = 600, .max_waiting_bytes_per_client = 400});
-  const auto first = quota.Admit("a", two);
+  const auto first = quota.Admit("a", /*num_keys=*/2, /*bytes=*/2);
   EXPECT_THAT(first, IsOk());
-  EXPECT_THAT(quota.Admit("a", two),
+  EXPECT_THAT(quota.Admit("a", /*num_keys=*/2, /*bytes=*/2),
               StatusIs(absl::StatusCode::kResourceExhausted,
                        AllOf(HasSubstr("2 keys"),
                              HasSubstr("max_waiting_bytes_per_client"))));
-  const auto second = quota.Admit("b", two);
+  const auto second = quota.Admit("b", /*num_keys=*/2, /*bytes=*/2);
   EXPECT_THAT(second, IsOk());
-  EXPECT_THAT(quota.Admit("c", two),
+  EXPECT_THAT(quota.Admit("c", /*num_keys=*/2, /*bytes=*/2),
               StatusIs(absl::StatusCode::kResourceExhausted,
                        HasSubstr("max_waiting_bytes:")));
-  EXPECT_THAT(quota.Admit("d", std::vector<std::string>{std::string(600, 'k')}),
+  EXPECT_THAT(quota.Admit("d", /*num_keys=*/1, /*bytes=*/600),
               StatusIs(absl::StatusCode::kResourceExhausted));
 }
 

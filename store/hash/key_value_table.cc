@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <unordered_map>
 #include <utility>
+#include <variant>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/functional/any_invocable.h"
 #include "absl/strings/str_cat.h"
 #include "async/mutex.h"
 #include "async/status_macros.h"
@@ -14,10 +16,13 @@
 namespace hawser::store::internal {
 namespace {
 
-// A waiting call; listed under the first key that was found absent.
+// A call that waits for keys, or for the value of one key; listed under the
+// first key that was found absent.
 struct Waiter {
   std::vector<std::string> keys;
-  async::Promise<std::vector<std::string>> promise;
+  std::variant<async::Promise<void>, async::Promise<std::string>> promise;
+  // For a value.
+  KeyValueTable::AdmitBytes admit;
 };
 using WaiterList = std::vector<std::shared_ptr<Waiter>>;
 
@@ -25,33 +30,20 @@ using WaiterList = std::vector<std::shared_ptr<Waiter>>;
 struct Watcher {
   std::vector<WatchedKey> keys;
   async::Promise<std::vector<std::string>> promise;
+  KeyValueTable::AdmitBytes admit;
 };
 using WatcherList = std::vector<std::shared_ptr<Watcher>>;
 
-// Results of calls that a change completed, to be set after the lock is
-// released.
-class Answers {
- public:
-  // `call` keeps `promise` alive.
-  void Add(std::shared_ptr<void> call,
-           async::Promise<std::vector<std::string>>* promise,
-           absl::StatusOr<std::vector<std::string>> values) {
-    answers_.push_back({std::move(call), promise, std::move(values)});
-  }
-  void Send() {
-    for (Answer& answer : answers_) {
-      answer.promise->Set(std::move(answer.values));
-    }
-  }
+// Sets the results of calls that have ended. Called after the lock is released.
+using Answers = std::vector<absl::AnyInvocable<void()>>;
 
- private:
-  struct Answer {
-    std::shared_ptr<void> call;
-    async::Promise<std::vector<std::string>>* promise;
-    absl::StatusOr<std::vector<std::string>> values;
-  };
-  std::vector<Answer> answers_;
-};
+void Send(Answers& answers) {
+  for (absl::AnyInvocable<void()>& answer : answers) answer();
+}
+
+absl::Status Admitted(const KeyValueTable::AdmitBytes& admit, size_t bytes) {
+  return admit == nullptr ? absl::OkStatus() : admit(bytes);
+}
 
 // The result of a watch that has ended.
 absl::StatusOr<std::vector<std::string>> ResultOf(
@@ -95,7 +87,7 @@ class KeyValueTable::State : public std::enable_shared_from_this<State> {
       if (is_new) AnswerWaitersLocked(key, answers);
       if (changed) AnswerWatchersLocked(key, answers);
     }
-    answers.Send();
+    Send(answers);
     return absl::OkStatus();
   }
 
@@ -114,7 +106,7 @@ class KeyValueTable::State : public std::enable_shared_from_this<State> {
       leases_.End(key);
       EraseLocked(key, answers);
     }
-    answers.Send();
+    Send(answers);
     return true;
   }
 
@@ -134,37 +126,37 @@ class KeyValueTable::State : public std::enable_shared_from_this<State> {
     return missing;
   }
 
-  async::Future<std::vector<std::string>> WhenPresent(
-      std::vector<std::string> keys) {
+  // Completes with nothing if T is void, and otherwise with the value of the
+  // only key.
+  template <class T>
+  async::Future<T> WhenPresent(std::vector<std::string> keys,
+                               AdmitBytes admit) {
     if (absl::Status valid = CheckKeys(keys); !valid.ok()) {
-      return async::MakeReadyFuture<std::vector<std::string>>(std::move(valid));
+      return async::MakeReadyFuture<T>(std::move(valid));
     }
     auto waiter = std::make_shared<Waiter>();
     waiter->keys = std::move(keys);
-    auto future = waiter->promise.future();
-    waiter->promise.OnCancel(
+    waiter->admit = std::move(admit);
+    auto& promise = waiter->promise.emplace<async::Promise<T>>();
+    auto future = promise.future();
+    promise.OnCancel(
         [state = weak_from_this(), weak = std::weak_ptr<Waiter>(waiter)] {
           const auto table = state.lock();
           const auto cancelled = weak.lock();
           if (table != nullptr && cancelled != nullptr)
             table->Remove(cancelled);
         });
-    std::vector<std::string> values;
+    Answers answers;
     {
       async::MutexLock lock(&mutex_);
-      const std::string* missing = FirstMissingLocked(*waiter);
-      if (missing != nullptr) {
-        waiters_[*missing].push_back(waiter);
-        return future;
-      }
-      values = ValuesLocked(*waiter);
+      AnswerOrListLocked(std::move(waiter), answers);
     }
-    waiter->promise.Set(std::move(values));
+    Send(answers);
     return future;
   }
 
   async::Future<std::vector<std::string>> WhenChanged(
-      std::vector<WatchedKey> keys) {
+      std::vector<WatchedKey> keys, AdmitBytes admit) {
     for (const WatchedKey& watched : keys) {
       if (absl::Status valid = CheckKeys({&watched.key, 1}); !valid.ok()) {
         return async::MakeReadyFuture<std::vector<std::string>>(
@@ -173,6 +165,7 @@ class KeyValueTable::State : public std::enable_shared_from_this<State> {
     }
     auto watcher = std::make_shared<Watcher>();
     watcher->keys = std::move(keys);
+    watcher->admit = std::move(admit);
     auto future = watcher->promise.future();
     watcher->promise.OnCancel(
         [state = weak_from_this(), weak = std::weak_ptr<Watcher>(watcher)] {
@@ -301,31 +294,38 @@ class KeyValueTable::State : public std::enable_shared_from_this<State> {
     return nullptr;
   }
 
-  std::vector<std::string> ValuesLocked(const Waiter& waiter) const
+  absl::StatusOr<std::string> AdmittedValueLocked(const Waiter& waiter) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    std::vector<std::string> values;
-    values.reserve(waiter.keys.size());
-    for (const std::string& key : waiter.keys) {
-      values.push_back(values_.find(key)->second.value);
-    }
-    return values;
+    const std::string& value = values_.find(waiter.keys.front())->second.value;
+    RETURN_IF_ERROR(Admitted(waiter.admit, value.size()));
+    return value;
   }
 
-  // Answers the waiters that only lacked `key`; the others move to the next key
-  // that they lack.
+  // Answers the waiter, or lists it under the next key that it lacks.
+  void AnswerOrListLocked(std::shared_ptr<Waiter> waiter, Answers& answers)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    if (const std::string* missing = FirstMissingLocked(*waiter)) {
+      waiters_[*missing].push_back(std::move(waiter));
+    } else if (std::holds_alternative<async::Promise<void>>(waiter->promise)) {
+      answers.push_back([waiter = std::move(waiter)] {
+        std::get<async::Promise<void>>(waiter->promise).Set(absl::OkStatus());
+      });
+    } else {
+      auto value = AdmittedValueLocked(*waiter);
+      answers.push_back(
+          [waiter = std::move(waiter), value = std::move(value)]() mutable {
+            std::get<async::Promise<std::string>>(waiter->promise)
+                .Set(std::move(value));
+          });
+    }
+  }
+
   void AnswerWaitersLocked(const std::string& key, Answers& answers)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     const auto node = waiters_.extract(key);
     if (node.empty()) return;
     for (std::shared_ptr<Waiter>& waiter : node.mapped()) {
-      const std::string* missing = FirstMissingLocked(*waiter);
-      if (missing != nullptr) {
-        waiters_[*missing].push_back(std::move(waiter));
-      } else {
-        std::vector<std::string> values = ValuesLocked(*waiter);
-        auto* const promise = &waiter->promise;
-        answers.Add(std::move(waiter), promise, std::move(values));
-      }
+      AnswerOrListLocked(std::move(waiter), answers);
     }
   }
 
@@ -349,10 +349,11 @@ class KeyValueTable::State : public std::enable_shared_from_this<State> {
   // Returns the result of a watch, or nullopt if it goes on.
   absl::StatusOr<std::optional<std::vector<std::string>>> ChangedLocked(
       const Watcher& watcher) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    return ChangedValues(watcher.keys, [this](const std::string& key)
-                                           ABSL_NO_THREAD_SAFETY_ANALYSIS {
-                                             return FindLocked(key);
-                                           });
+    return ChangedValues(
+        watcher.keys,
+        [this](const std::string& key)
+            ABSL_NO_THREAD_SAFETY_ANALYSIS { return FindLocked(key); },
+        watcher.admit);
   }
 
   void AnswerWatchersLocked(const std::string& key, Answers& answers)
@@ -364,7 +365,10 @@ class KeyValueTable::State : public std::enable_shared_from_this<State> {
       auto values = ChangedLocked(*watcher);
       if (values.ok() && !values->has_value()) continue;
       RemoveLocked(watcher);
-      answers.Add(watcher, &watcher->promise, ResultOf(std::move(values)));
+      answers.push_back(
+          [watcher, values = ResultOf(std::move(values))]() mutable {
+            watcher->promise.Set(std::move(values));
+          });
     }
   }
 
@@ -396,7 +400,7 @@ class KeyValueTable::State : public std::enable_shared_from_this<State> {
       for (const std::string& key : leases_.Tick()) EraseLocked(key, answers);
       if (!leases_.empty()) ScheduleTickLocked();
     }
-    answers.Send();
+    Send(answers);
   }
 
   void Remove(const std::shared_ptr<Waiter>& waiter) {
@@ -520,14 +524,18 @@ absl::StatusOr<std::vector<std::string>> KeyValueTable::Missing(
   return state_->Missing(keys);
 }
 
-async::Future<std::vector<std::string>> KeyValueTable::WhenPresent(
-    std::vector<std::string> keys) {
-  return state_->WhenPresent(std::move(keys));
+async::Future<void> KeyValueTable::WhenPresent(std::vector<std::string> keys) {
+  return state_->WhenPresent<void>(std::move(keys), nullptr);
+}
+
+async::Future<std::string> KeyValueTable::WhenValue(std::string key,
+                                                    AdmitBytes admit) {
+  return state_->WhenPresent<std::string>({std::move(key)}, std::move(admit));
 }
 
 async::Future<std::vector<std::string>> KeyValueTable::WhenChanged(
-    std::vector<WatchedKey> keys) {
-  return state_->WhenChanged(std::move(keys));
+    std::vector<WatchedKey> keys, AdmitBytes admit) {
+  return state_->WhenChanged(std::move(keys), std::move(admit));
 }
 
 int64_t KeyValueTable::num_waiting() const { return state_->num_waiting(); }

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -62,16 +63,24 @@ class KeyValueTable {
   absl::StatusOr<std::vector<std::string>> Missing(
       std::span<const std::string> keys) const;
 
-  // Returns the values of `keys` once all are present at the same time.
-  // Callbacks run after the change that made them present, in its thread.
-  // Cancel the future to stop waiting. `keys` must not be empty.
-  async::Future<std::vector<std::string>> WhenPresent(
-      std::vector<std::string> keys);
+  // Completes once all of `keys` are present at the same time. Callbacks run
+  // after the change that made them present, in its thread. Cancel the future
+  // to stop waiting. `keys` must not be empty.
+  async::Future<void> WhenPresent(std::vector<std::string> keys);
+
+  // Called with the bytes of a result before they are copied; an error becomes
+  // the result. Must not call the table.
+  using AdmitBytes = std::function<absl::Status(size_t bytes)>;
+
+  // Returns the value of `key` once it is present. Callbacks and Cancel as for
+  // WhenPresent.
+  async::Future<std::string> WhenValue(std::string key,
+                                       AdmitBytes admit = nullptr);
 
   // Returns the values of `keys`, empty for absent ones, once one of them has
   // changed; see Store::WhenChanged. Callbacks and Cancel as for WhenPresent.
   async::Future<std::vector<std::string>> WhenChanged(
-      std::vector<WatchedKey> keys);
+      std::vector<WatchedKey> keys, AdmitBytes admit = nullptr);
 
   // Calls that wait for keys or watch them.
   int64_t num_waiting() const;

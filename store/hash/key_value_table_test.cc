@@ -28,39 +28,65 @@ using ::testing::HasSubstr;
 
 using Values = std::vector<std::string>;
 
-TEST(KeyValueTableTest, WhenPresentReturnsAConsistentSnapshot) {
+TEST(KeyValueTableTest, WaitNeedsAllKeysAtTheSameTime) {
   async::SimulatedClock clock;
   KeyValueTable table(&clock, {});
-  async::Future<Values> both = table.WhenPresent({"a", "b"});
+  const async::Future<void> both = table.WhenPresent({"a", "b"});
   EXPECT_THAT(table.Set("a", "1"), IsOk());
   EXPECT_TRUE(table.Delete("a"));
   EXPECT_THAT(table.Set("b", "2"), IsOk());
   // "a" was present, but never together with "b".
   EXPECT_FALSE(both.ready());
   EXPECT_THAT(table.Set("a", "3"), IsOk());
-  EXPECT_THAT(both.Wait(), IsOkAndHolds(ElementsAre("3", "2")));
-  EXPECT_THAT(table.WhenPresent({"b", "a"}).Wait(),
-              IsOkAndHolds(ElementsAre("2", "3")));
+  EXPECT_TRUE(both.ready());
+  EXPECT_THAT(both.Wait(), IsOk());
+  EXPECT_THAT(table.WhenPresent({"b", "a"}).Wait(), IsOk());
   EXPECT_EQ(table.num_waiting(), 0);
 }
 
 TEST(KeyValueTableTest, CancelledWaitsAreForgotten) {
   async::SimulatedClock clock;
   KeyValueTable table(&clock, {});
-  async::Future<Values> first = table.WhenPresent({"a", "b"});
-  async::Future<Values> second = table.WhenPresent({"a"});
+  const async::Future<void> first = table.WhenPresent({"a", "b"});
+  const async::Future<std::string> second = table.WhenValue("a");
   EXPECT_EQ(table.num_waiting(), 2);
   EXPECT_TRUE(first.Cancel());
   EXPECT_EQ(table.num_waiting(), 1);
   EXPECT_THAT(table.Set("a", "1"), IsOk());
   EXPECT_THAT(first.Wait(), StatusIs(absl::StatusCode::kCancelled));
-  EXPECT_THAT(second.Wait(), IsOkAndHolds(ElementsAre("1")));
+  EXPECT_THAT(second.Wait(), IsOkAndHolds("1"));
+}
+
+// The bytes of a result are admitted before it exists.
+TEST(KeyValueTableTest, ResultsAreAdmittedByTheirBytes) {
+  async::SimulatedClock clock;
+  KeyValueTable table(&clock, {});
+  std::vector<size_t> asked;
+  const auto admit = [&](size_t bytes) -> absl::Status {
+    asked.push_back(bytes);
+    if (bytes < 100) return absl::OkStatus();
+    return absl::ResourceExhaustedError("too many bytes");
+  };
+  const auto refused = StatusIs(absl::StatusCode::kResourceExhausted,
+                                HasSubstr("too many bytes"));
+  const async::Future<std::string> waiting = table.WhenValue("k", admit);
+  const async::Future<Values> watching = table.WhenChanged({{"k", ""}}, admit);
+  EXPECT_THAT(asked, ElementsAre());
+  EXPECT_THAT(table.Set("k", std::string(100, 'v')), IsOk());
+  EXPECT_THAT(waiting.Wait(), refused);
+  EXPECT_THAT(watching.Wait(), refused);
+  EXPECT_EQ(table.num_waiting(), 0);
+  EXPECT_THAT(table.WhenValue("k", admit).Wait(), refused);
+  EXPECT_THAT(table.WhenChanged({{"k", ""}}, admit).Wait(), refused);
+  EXPECT_THAT(asked, ElementsAre(100, 116, 100, 116));
+  EXPECT_THAT(table.Set("k", "short"), IsOk());
+  EXPECT_THAT(table.WhenValue("k", admit).Wait(), IsOkAndHolds("short"));
 }
 
 TEST(KeyValueTableTest, DestructionCancelsWaiters) {
   async::SimulatedClock clock;
   std::optional<KeyValueTable> table(std::in_place, &clock, StoreLimits());
-  async::Future<Values> waiting = table->WhenPresent({"a"});
+  const async::Future<void> waiting = table->WhenPresent({"a"});
   table.reset();
   EXPECT_THAT(waiting.Wait(), StatusIs(absl::StatusCode::kCancelled));
 }
@@ -95,7 +121,7 @@ TEST(KeyValueTableTest, CallbackMayUseTheTable) {
   async::SimulatedClock clock;
   KeyValueTable table(&clock, {});
   std::string seen;
-  table.WhenPresent({"a"}).OnReady([&](const absl::StatusOr<Values>&) {
+  table.WhenPresent({"a"}).OnReady([&](const absl::Status&) {
     seen = *table.Get("a");
     EXPECT_THAT(table.Set("b", "2"), IsOk());
   });

@@ -33,8 +33,11 @@ async::Future<std::vector<std::string>> HashStore::DoWhenChanged(
 absl::StatusOr<std::string> HashStore::DoGet(const std::string& key,
                                              const CallTime& time) {
   if (auto value = table_.Get(key)) return *std::move(value);
-  ASSIGN_OR_RETURN(std::vector<std::string> values, Await({key}, time));
-  return std::move(values.front());
+  const async::Future<std::string> present = table_.WhenValue(key);
+  absl::StatusOr<std::string> value = present.WaitUntil(time.deadline);
+  if (!absl::IsDeadlineExceeded(value.status())) return value;
+  present.Cancel();
+  return AbsentError({&key, 1}, time);
 }
 
 absl::StatusOr<int64_t> HashStore::DoAdd(const std::string& key, int64_t delta,
@@ -56,7 +59,12 @@ absl::StatusOr<CompareAndSetResult> HashStore::DoCompareAndSet(
 
 absl::Status HashStore::DoWait(std::span<const std::string> keys,
                                const CallTime& time) {
-  return Await({keys.begin(), keys.end()}, time).status();
+  const async::Future<void> present =
+      table_.WhenPresent({keys.begin(), keys.end()});
+  absl::Status status = present.WaitUntil(time.deadline);
+  if (!absl::IsDeadlineExceeded(status)) return status;
+  present.Cancel();
+  return AbsentError(keys, time);
 }
 
 absl::StatusOr<bool> HashStore::DoCheck(std::span<const std::string> keys,
@@ -75,13 +83,8 @@ absl::StatusOr<int64_t> HashStore::DoNumKeys(const CallTime&) {
   return table_.NumKeys();
 }
 
-absl::StatusOr<std::vector<std::string>> HashStore::Await(
-    std::vector<std::string> keys, const CallTime& time) {
-  async::Future<std::vector<std::string>> present = table_.WhenPresent(keys);
-  absl::StatusOr<std::vector<std::string>> values =
-      present.WaitUntil(time.deadline);
-  if (values.ok() || !absl::IsDeadlineExceeded(values.status())) return values;
-  present.Cancel();
+absl::Status HashStore::AbsentError(std::span<const std::string> keys,
+                                    const CallTime& time) const {
   ASSIGN_OR_RETURN(const std::vector<std::string> missing,
                    table_.Missing(keys));
   return TimeoutError(missing.empty() ? keys.front() : missing.front(), time,

@@ -58,9 +58,9 @@ class HashStore final : public Store {
                                 const CallTime& time) override;
   absl::StatusOr<int64_t> DoNumKeys(const CallTime& time) override;
 
-  // Returns the values of `keys` once all are present.
-  absl::StatusOr<std::vector<std::string>> Await(std::vector<std::string> keys,
-                                                 const CallTime& time);
+  // The error of a call whose `keys` were not present in time.
+  absl::Status AbsentError(std::span<const std::string> keys,
+                           const CallTime& time) const;
 
   // Null if the options have a clock.
   const std::unique_ptr<async::Clock> own_clock_;

@@ -3,9 +3,9 @@
 #include <charconv>
 #include <system_error>
 
-#include "absl/status/status.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "async/status_macros.h"
 
 namespace hawser::store::internal {
 namespace {
@@ -48,7 +48,8 @@ bool IsAsKnown(const std::string* value,
 
 absl::StatusOr<std::optional<std::vector<std::string>>> ChangedValues(
     std::span<const WatchedKey> keys,
-    absl::FunctionRef<const std::string*(const std::string& key)> find) {
+    absl::FunctionRef<const std::string*(const std::string& key)> find,
+    const std::function<absl::Status(size_t bytes)>& admit) {
   constexpr size_t kValueOverheadBytes = 16;
   bool changed = false;
   size_t bytes = 0;
@@ -64,6 +65,7 @@ absl::StatusOr<std::optional<std::vector<std::string>>> ChangedValues(
         absl::StrCat("the values of ", keys.size(), " watched keys have ",
                      bytes, " bytes, the limit is ", kMaxWatchedBytes));
   }
+  if (admit != nullptr) RETURN_IF_ERROR(admit(bytes));
   std::vector<std::string> values;
   values.reserve(keys.size());
   for (const WatchedKey& watched : keys) {

@@ -1,7 +1,9 @@
 #ifndef HAWSER_STORE_HASH_VALUE_OPERATIONS_H_
 #define HAWSER_STORE_HASH_VALUE_OPERATIONS_H_
 
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -9,6 +11,7 @@
 #include <vector>
 
 #include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "store/store.h"
 
@@ -31,10 +34,12 @@ bool IsAsKnown(const std::string* value,
 // The values of `keys`, as found by `find(key)`, if one of them is not as
 // known: the result of a watch; nullopt if it goes on. `find` returns a pointer
 // that is valid during the call. kResourceExhausted if the values have more
-// than kMaxWatchedBytes.
+// than kMaxWatchedBytes. `admit`, if set, gets their bytes before they are
+// copied; returns its error.
 absl::StatusOr<std::optional<std::vector<std::string>>> ChangedValues(
     std::span<const WatchedKey> keys,
-    absl::FunctionRef<const std::string*(const std::string& key)> find);
+    absl::FunctionRef<const std::string*(const std::string& key)> find,
+    const std::function<absl::Status(size_t bytes)>& admit = nullptr);
 
 // Returns `value` with the suffix appended; kInvalidArgument if it would exceed
 // `max_bytes`.

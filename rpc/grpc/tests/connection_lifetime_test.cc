@@ -19,9 +19,9 @@
 #include "async/testing/status_matchers.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "net/testing/raw_http2.h"
 #include "rpc/grpc/transport.h"
 #include "rpc/testing/echo_server.h"
-#include "rpc/testing/raw_http2.h"
 
 namespace hawser::rpc {
 namespace {
@@ -29,6 +29,9 @@ namespace {
 using ::hawser::async::IsOk;
 using ::hawser::async::IsOkAndHolds;
 using ::hawser::async::StatusIs;
+using ::hawser::net::Frame;
+using ::hawser::net::FrameType;
+using ::hawser::net::RawHttp2;
 
 // Only over the socket, which has connections.
 GrpcTransportOptions Options(GrpcLimits limits) {

@@ -20,11 +20,11 @@
 #include "grpcpp/server.h"
 #include "grpcpp/server_builder.h"
 #include "gtest/gtest.h"
+#include "net/testing/raw_http2.h"
 #include "net/testing/test_credentials.h"
 #include "rpc/grpc/transport.h"
 #include "rpc/testing/echo_server.h"
 #include "rpc/testing/raw_client.h"
-#include "rpc/testing/raw_http2.h"
 #include "rpc/transport/payload.h"
 
 namespace hawser::rpc {
@@ -33,6 +33,13 @@ namespace {
 using ::hawser::async::IsOk;
 using ::hawser::async::IsOkAndHolds;
 using ::hawser::async::StatusIs;
+using ::hawser::net::CallHeaders;
+using ::hawser::net::Frame;
+using ::hawser::net::FrameType;
+using ::hawser::net::HeaderBlock;
+using ::hawser::net::kEndHeaders;
+using ::hawser::net::kEndStream;
+using ::hawser::net::RawHttp2;
 using ::testing::HasSubstr;
 using ::testing::Not;
 

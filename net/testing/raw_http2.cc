@@ -1,4 +1,4 @@
-#include "rpc/testing/raw_http2.h"
+#include "net/testing/raw_http2.h"
 
 #include <netinet/in.h>
 #include <poll.h>
@@ -7,7 +7,7 @@
 
 #include "absl/strings/numbers.h"
 
-namespace hawser::rpc {
+namespace hawser::net {
 namespace {
 
 constexpr int kPatienceMs = 30'000;
@@ -53,6 +53,13 @@ std::vector<std::pair<std::string, std::string>> CallHeaders(
           {"te", "trailers"},           {"content-type", "application/grpc"}};
 }
 
+std::string GrpcMessage(std::string_view message) {
+  std::string bytes(1, '\0');
+  AppendBigEndian(static_cast<uint32_t>(message.size()), 4, bytes);
+  bytes += message;
+  return bytes;
+}
+
 RawHttp2::RawHttp2(std::string_view address) {
   int port = 0;
   const absl::string_view digits(address.data() + address.rfind(':') + 1,
@@ -72,9 +79,23 @@ RawHttp2::~RawHttp2() {
   if (fd_ >= 0) close(fd_);
 }
 
-bool RawHttp2::SendPreface() {
+bool RawHttp2::SendPreface(bool reads_nothing) {
+  // SETTINGS_INITIAL_WINDOW_SIZE = 0.
+  const std::string_view settings("\0\x04\0\0\0\0", reads_nothing ? 6 : 0);
   return SendBytes("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n") &&
-         Send({.type = FrameType::kSettings, .payload = ""});
+         Send({.type = FrameType::kSettings, .payload = std::string(settings)});
+}
+
+bool RawHttp2::SendCall(uint32_t stream, std::string_view path,
+                        std::string_view message) {
+  return Send({.type = FrameType::kHeaders,
+               .flags = kEndHeaders,
+               .stream = stream,
+               .payload = HeaderBlock(CallHeaders(path))}) &&
+         Send({.type = FrameType::kData,
+               .flags = kEndStream,
+               .stream = stream,
+               .payload = GrpcMessage(message)});
 }
 
 bool RawHttp2::Send(const Frame& frame) {
@@ -134,4 +155,4 @@ bool RawHttp2::AwaitClosed() {
   }
 }
 
-}  // namespace hawser::rpc
+}  // namespace hawser::net

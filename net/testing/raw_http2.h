@@ -1,7 +1,7 @@
 // Raw HTTP/2 client for tests with malformed traffic.
 
-#ifndef HAWSER_RPC_TESTING_RAW_HTTP2_H_
-#define HAWSER_RPC_TESTING_RAW_HTTP2_H_
+#ifndef HAWSER_NET_TESTING_RAW_HTTP2_H_
+#define HAWSER_NET_TESTING_RAW_HTTP2_H_
 
 #include <cstdint>
 #include <string>
@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-namespace hawser::rpc {
+namespace hawser::net {
 
 // Frame types of RFC 9113.
 enum class FrameType : uint8_t {
@@ -41,6 +41,9 @@ std::string HeaderBlock(
 std::vector<std::pair<std::string, std::string>> CallHeaders(
     std::string_view path);
 
+// A gRPC message, as in DATA frames.
+std::string GrpcMessage(std::string_view message);
+
 // One TCP connection to "host:port" of this machine. All calls time out after
 // thirty seconds.
 class RawHttp2 {
@@ -52,10 +55,14 @@ class RawHttp2 {
 
   bool connected() const { return fd_ >= 0; }
 
-  // Sends the preface and empty settings, which start each connection.
-  bool SendPreface();
+  // Sends the preface and settings, which start each connection. With
+  // `reads_nothing`, the server may send no DATA: the initial window is 0.
+  bool SendPreface(bool reads_nothing = false);
   // Returns false once the server has closed.
   bool Send(const Frame& frame);
+  // Sends a call with its only message, in one frame.
+  bool SendCall(uint32_t stream, std::string_view path,
+                std::string_view message);
   bool SendBytes(std::string_view bytes);
 
   // Waits for a frame of `type`. Returns false if the server closes, or on
@@ -70,6 +77,6 @@ class RawHttp2 {
   int fd_ = -1;
 };
 
-}  // namespace hawser::rpc
+}  // namespace hawser::net
 
-#endif  // HAWSER_RPC_TESTING_RAW_HTTP2_H_
+#endif  // HAWSER_NET_TESTING_RAW_HTTP2_H_
