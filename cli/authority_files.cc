@@ -1,6 +1,7 @@
 #include "cli/authority_files.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -98,7 +99,15 @@ absl::Status MakeAuthorityFiles(const std::string& directory,
   RETURN_IF_ERROR(made.Write("ca.crt", authority.certificate, kPublic));
   RETURN_IF_ERROR(made.Write("ca.key", authority.key, kPrivate));
   RETURN_IF_ERROR(made.Write("token", token + "\n", kPrivate));
-  return std::move(made).Publish();
+  RETURN_IF_ERROR(std::move(made).Publish());
+  // Workers refuse to start with a directory of revocation lists that does not
+  // exist.
+  const std::filesystem::path lists = std::filesystem::path(directory) / "crl";
+  if (mkdir(lists.c_str(), 0755) != 0) {
+    return absl::ErrnoToStatus(errno,
+                               absl::StrCat("cannot create ", lists.string()));
+  }
+  return absl::OkStatus();
 }
 
 absl::StatusOr<std::string> IssueWorkerFiles(

@@ -1,7 +1,9 @@
 #include "net/auth/credentials.h"
 
+#include <dirent.h>
 #include <openssl/crypto.h>
 
+#include <cerrno>
 #include <cstdlib>
 #include <iterator>
 #include <utility>
@@ -17,6 +19,7 @@
 #include "grpcpp/security/tls_credentials_options.h"
 #include "net/auth/authorization_interceptor.h"
 #include "net/auth/certificate.h"
+#include "net/auth/job_verifier.h"
 #include "net/auth/role.h"
 #include "net/auth/token.h"
 #include "net/server/debug_services.h"
@@ -46,9 +49,11 @@ absl::Status CheckOptions(const CredentialsOptions& options) {
         "TLS needs a certificate, its key and a CA: set all three or none");
   }
   if (!all && !options.crl_directory.empty()) {
-    return absl::InvalidArgumentError(
-        "a CRL directory is set, but no certificate: set the certificate, its "
-        "key and the CA");
+    return absl::InvalidArgumentError(absl::StrCat(
+        "a directory of revocation lists is set (", options.crl_directory,
+        ", CredentialsOptions::crl_directory or HAWSER_TLS_CRL_DIR) without "
+        "certificates: set the certificate, its key and the CA, or no "
+        "directory"));
   }
   if (!all && !options.authorization_policy_path.empty()) {
     return absl::InvalidArgumentError(absl::StrCat(
@@ -65,6 +70,18 @@ absl::Status CheckOptions(const CredentialsOptions& options) {
     return absl::InvalidArgumentError(
         "both a token file and a token descriptor are set: set only one");
   }
+  return absl::OkStatus();
+}
+
+// gRPC ignores a directory that it cannot read.
+absl::Status CheckCrlDirectory(const std::string& path) {
+  DIR* const directory = opendir(path.c_str());
+  if (directory == nullptr) {
+    return absl::ErrnoToStatus(
+        errno,
+        absl::StrCat("cannot read the directory of revocation lists ", path));
+  }
+  closedir(directory);
   return absl::OkStatus();
 }
 
@@ -103,12 +120,14 @@ CredentialsOptions WithEnvironment(CredentialsOptions options) {
     const char* value = std::getenv(variable);
     if (path.empty() && value != nullptr) path = value;
   };
-  if (!HasTlsPath(options) && options.crl_directory.empty()) {
+  if (!HasTlsPath(options)) {
     fill(options.certificate_path, "HAWSER_TLS_CERT");
     fill(options.key_path, "HAWSER_TLS_KEY");
     fill(options.ca_path, "HAWSER_TLS_CA");
-    fill(options.crl_directory, "HAWSER_TLS_CRL_DIR");
   }
+  // Also beside certificates of the program: a list that takes no effect would
+  // let revoked certificates in.
+  fill(options.crl_directory, "HAWSER_TLS_CRL_DIR");
   fill(options.authorization_policy_path, "HAWSER_AUTHORIZATION_POLICY");
   if (!options.token_fd.has_value()) {
     fill(options.token_path, "HAWSER_TOKEN_FILE");
@@ -145,6 +164,9 @@ absl::StatusOr<std::shared_ptr<const Credentials>> Credentials::Create(
       return absl::InvalidArgumentError(
           absl::StrCat(options.certificate_path, ": ", roles.message()));
     }
+  }
+  if (!options.crl_directory.empty()) {
+    RETURN_IF_ERROR(CheckCrlDirectory(options.crl_directory));
   }
   made->options_ = options;
   made->provider_ =
@@ -186,6 +208,7 @@ std::shared_ptr<grpc::ServerCredentials> Credentials::ForServer() const {
   options.watch_identity_key_cert_pairs();
   options.set_cert_request_type(
       GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY);
+  options.set_certificate_verifier(MakeJobVerifier(self_.job));
   if (!options_.crl_directory.empty()) {
     options.set_crl_directory(options_.crl_directory);
   }

@@ -24,8 +24,8 @@
 namespace hawser::net {
 
 // Returns `options` with unset fields taken from the environment:
-// HAWSER_TLS_CERT, HAWSER_TLS_KEY, HAWSER_TLS_CA and HAWSER_TLS_CRL_DIR (only
-// if `options` sets none of the four), HAWSER_AUTHORIZATION_POLICY, and
+// HAWSER_TLS_CERT, HAWSER_TLS_KEY and HAWSER_TLS_CA (only if `options` sets
+// none of the three), HAWSER_TLS_CRL_DIR, HAWSER_AUTHORIZATION_POLICY, and
 // HAWSER_TOKEN_FILE.
 CredentialsOptions WithEnvironment(CredentialsOptions options);
 

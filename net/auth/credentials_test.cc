@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <optional>
 #include <string>
 
@@ -23,6 +24,7 @@ namespace {
 using async::IsOk;
 using async::IsOkAndHolds;
 using async::StatusIs;
+using testing::AllOf;
 using testing::HasSubstr;
 
 const std::string kToken(64, 'a');
@@ -153,6 +155,59 @@ TEST(CredentialsTest, HalfOfTheTlsFilesIsAnError) {
   options.ca_path = authority.directory() + "/ca.crt";
   EXPECT_THAT(Credentials::Create(options, std::nullopt),
               StatusIs(absl::StatusCode::kNotFound, HasSubstr("/none")));
+}
+
+// Sets a variable of the environment during a test.
+class ScopedVariable {
+ public:
+  ScopedVariable(const char* name, const std::string& value) : name_(name) {
+    EXPECT_EQ(setenv(name, value.c_str(), 1), 0);
+  }
+  ~ScopedVariable() { unsetenv(name_); }
+  ScopedVariable(const ScopedVariable&) = delete;
+  ScopedVariable& operator=(const ScopedVariable&) = delete;
+
+ private:
+  const char* const name_;
+};
+
+TEST(CredentialsTest, RevocationListsOfTheEnvironmentApplyToAllCertificates) {
+  TestAuthority authority;
+  const ScopedVariable variable("HAWSER_TLS_CRL_DIR",
+                                authority.crl_directory());
+  EXPECT_EQ(WithEnvironment(authority.Issue("w")).crl_directory,
+            authority.crl_directory());
+  CredentialsOptions own = authority.Issue("w");
+  own.crl_directory = "own";
+  EXPECT_EQ(WithEnvironment(own).crl_directory, "own");
+  // Without certificates it has no effect.
+  EXPECT_THAT(Credentials::Create(WithEnvironment({}), std::nullopt),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       AllOf(HasSubstr("HAWSER_TLS_CRL_DIR"),
+                             HasSubstr(authority.crl_directory()))));
+}
+
+TEST(CredentialsTest, CertificatesOfTheEnvironmentAreTakenTogether) {
+  TestAuthority authority;
+  const CredentialsOptions issued = authority.Issue("w");
+  const ScopedVariable certificate("HAWSER_TLS_CERT", issued.certificate_path);
+  const ScopedVariable key("HAWSER_TLS_KEY", issued.key_path);
+  const ScopedVariable ca("HAWSER_TLS_CA", issued.ca_path);
+  EXPECT_THAT(Credentials::Create(WithEnvironment({}), std::nullopt), IsOk());
+  CredentialsOptions half;
+  half.ca_path = issued.ca_path;
+  EXPECT_THAT(Credentials::Create(WithEnvironment(half), std::nullopt),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("set all three or none")));
+}
+
+TEST(CredentialsTest, RevocationListsMustBeReadable) {
+  TestAuthority authority;
+  CredentialsOptions options = authority.Issue("w");
+  options.crl_directory = authority.directory() + "/missing";
+  EXPECT_THAT(
+      Credentials::Create(options, std::nullopt),
+      StatusIs(absl::StatusCode::kNotFound, HasSubstr(options.crl_directory)));
 }
 
 TEST(CredentialsTest, TokenComesFromAPrivateFile) {

@@ -112,9 +112,10 @@ absl::Status PeerVerification::RefusedByServer(std::string_view reason) const {
       " closed the connection after the TLS handshake, probably because it "
       "rejects this end's certificate, for ",
       ToUri(credentials_->self()),
-      own.ok()
-          ? ": it is not signed by a CA that the server trusts, or is revoked"
-          : absl::StrCat(": ", own.message()),
+      own.ok() ? ": it is not signed by a CA that the server trusts, is "
+                 "revoked, or is "
+                 "for another job"
+               : absl::StrCat(": ", own.message()),
       " (", absl::string_view(reason.data(), reason.size()), ")"));
 }
 
