@@ -153,7 +153,8 @@ TEST_F(CertsTest, FilesOfAWorkerAreReplacedTogether) {
 
 TEST_F(CertsTest, NamesOfOtherDirectoriesAreRejected) {
   Hawser({"certs", "init", job_});
-  for (const char* worker : {"..", ".", ".x", "_x", "a/b", "", "ca.key", "crl"}) {
+  for (const char* worker :
+       {"..", ".", ".x", "_x", "a/b", "", "ca.key", "crl"}) {
     const Outcome outcome = Hawser({"certs", "issue", job_, worker});
     EXPECT_NE(outcome.exit_code, 0) << worker;
     EXPECT_THAT(outcome.out, IsEmpty()) << worker;

@@ -57,13 +57,17 @@ bool ConnectionLimiter::Add(int fd, const sockaddr_storage& peer,
     if (full()) return false;
   }
   ++by_address_[address];
-  connections_.push_back({fd, *inode, std::move(address)});
+  connections_.push_back({fd, *inode, std::move(address), KeyOfPeer(peer)});
   return true;
+}
+
+bool ConnectionLimiter::IsSame(int fd, const Connection& connection) {
+  return InodeOf(fd) == connection.inode;
 }
 
 void ConnectionLimiter::Sweep() {
   std::erase_if(connections_, [this](const Connection& connection) {
-    if (InodeOf(connection.fd) == connection.inode) return false;
+    if (IsSame(connection.fd, connection)) return false;
     auto it = by_address_.find(connection.address);
     if (--it->second == 0) by_address_.erase(it);
     return true;

@@ -11,6 +11,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "async/clock.h"
+#include "net/server/open_calls.h"
 
 namespace hawser::net {
 
@@ -26,6 +27,15 @@ class ConnectionLimiter {
     int per_address = 0;
   };
 
+  struct Connection {
+    int fd = -1;
+    ino_t inode = 0;
+    // Without its port.
+    std::string address = {};
+    // Empty for a Unix socket.
+    ConnectionKey key = {};
+  };
+
   explicit ConnectionLimiter(Limits limits) : limits_(limits) {}
 
   // Counts the connection `fd` from `peer`. Returns false if it would exceed a
@@ -38,14 +48,13 @@ class ConnectionLimiter {
 
   // Connections found open by the last sweep, plus those added since.
   int num_known() const { return static_cast<int>(connections_.size()); }
+  // Those connections; gRPC may have closed some.
+  const std::vector<Connection>& known() const { return connections_; }
+
+  // Whether `fd` refers to the connection.
+  static bool IsSame(int fd, const Connection& connection);
 
  private:
-  struct Connection {
-    int fd;
-    ino_t inode;
-    std::string address;
-  };
-
   // Removes closed connections.
   void Sweep();
   int CountFrom(const std::string& address) const;

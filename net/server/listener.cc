@@ -9,6 +9,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cstdint>
@@ -22,6 +23,7 @@
 #include "async/status_macros.h"
 #include "net/server/socket_address.h"
 #include "telemetry/log.h"
+#include "telemetry/process_memory.h"
 
 namespace hawser::net {
 namespace {
@@ -52,6 +54,12 @@ bool IsReserved(int fd, int reserved) {
          limit.rlim_cur != RLIM_INFINITY &&
          static_cast<rlim_t>(fd) + static_cast<rlim_t>(reserved) >=
              limit.rlim_cur;
+}
+
+// Of two timeouts of poll(), where -1 is none.
+int EarlierTimeout(int a, int b) {
+  if (a < 0 || b < 0) return std::max(a, b);
+  return std::min(a, b);
 }
 
 void SetTcpOptions(int fd) {
@@ -101,7 +109,13 @@ Listener::Listener(std::unique_ptr<ListeningSocket> socket,
       socket_(std::move(socket)),
       reserve_(OpenReserve()),
       connections_({.total = options_.max_connections,
-                    .per_address = options_.max_connections_per_address}) {}
+                    .per_address = options_.max_connections_per_address}),
+      watch_({.max_calls_per_connection = options_.max_calls_per_connection,
+              .memory_watermark_bytes =
+                  options_.memory_watermark_bytes == 0
+                      ? telemetry::UsableMemoryBytes() / 4 * 3
+                      : options_.memory_watermark_bytes},
+             socket_address_, &connections_) {}
 
 Listener::~Listener() {
   Stop();
@@ -142,10 +156,13 @@ void Listener::Run() {
   while (true) {
     waiting.resize(num_fixed);
     silent_.AppendTo(waiting);
+    const auto now = std::chrono::steady_clock::now();
     // Fails only when interrupted.
-    (void)poll(waiting.data(), waiting.size(),
-               silent_.PollTimeout(std::chrono::steady_clock::now()));
+    (void)poll(
+        waiting.data(), waiting.size(),
+        EarlierTimeout(silent_.PollTimeout(now), watch_.PollTimeout(now)));
     if (waiting[0].revents != 0) return;
+    watch_.Tick(std::chrono::steady_clock::now());
     Step step = Step::kContinue;
     for (size_t i = 1; i < num_fixed; ++i) {
       if (waiting[i].revents == 0) continue;

@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -18,6 +19,7 @@
 #include "grpcpp/security/server_credentials.h"
 #include "grpcpp/server_builder.h"
 #include "net/server/connection_limiter.h"
+#include "net/server/connection_watch.h"
 #include "net/server/listening_socket.h"
 #include "net/server/silent_connections.h"
 #include "telemetry/log_rate_limiter.h"
@@ -29,6 +31,14 @@ struct ListenerOptions {
   int max_connections = 16384;
   // Same, per client address; all Unix socket connections count as one address.
   int max_connections_per_address = 4096;
+  // Concurrent calls per connection, as the server tells its clients. A
+  // connection with more is closed.
+  int max_calls_per_connection = 256;
+  // While the process uses more memory and grows, the connection that has sent
+  // the most bytes which complete no messages is closed; likewise above a third
+  // of it, if the process grows by 8 times what all clients send. 0: three
+  // quarters of what the process may use.
+  size_t memory_watermark_bytes = 0;
   // File descriptors, of those that RLIMIT_NOFILE allows, reserved for the rest
   // of the process.
   int reserved_descriptors = 32;
@@ -59,6 +69,9 @@ struct ListenerOptions {
 // silent for a second. A client that uses TLS at a server without it, or the
 // reverse, is refused and logged likewise, with its address.
 //
+// Closes connections that make gRPC hold memory which it does not limit; see
+// MisuseDetector.
+//
 // Thread-safe.
 class Listener {
  public:
@@ -85,6 +98,8 @@ class Listener {
   // their user or their protocol.
   int64_t num_accepted() const { return num_accepted_.load(); }
   int64_t num_refused() const { return num_refused_.load(); }
+  // Number of connections that were closed because their clients misused them.
+  int64_t num_closed() const { return watch_.num_closed(); }
 
   // Stops accepting and closes the listening sockets. Call before the server is
   // shut down. Idempotent.
@@ -128,6 +143,7 @@ class Listener {
   std::unique_ptr<ListeningSocket> socket_;
   int reserve_ = -1;
   ConnectionLimiter connections_;
+  ConnectionWatch watch_;
   SilentConnections silent_;
   // One for each reason.
   telemetry::LogRateLimiter refusal_log_limiter_;

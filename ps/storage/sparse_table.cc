@@ -1,7 +1,5 @@
 #include "ps/storage/sparse_table.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -31,6 +29,7 @@
 #include "ps/storage/table_format.h"
 #include "ps/storage/table_partition.h"
 #include "ps/storage/table_spec.h"
+#include "telemetry/process_memory.h"
 
 namespace hawser::ps {
 namespace {
@@ -39,10 +38,10 @@ constexpr int kMaxPartitions = 4096;
 // Of the map of keys, per key.
 constexpr size_t kKeyBytes = 17;
 
-// The number of rows that fit into three quarters of the machine's memory.
+// The number of rows that fit into three quarters of the memory that the
+// process may use.
 int64_t RowsThatFit(const RowLayout& layout) {
-  const int64_t memory =
-      int64_t{sysconf(_SC_PHYS_PAGES)} * int64_t{sysconf(_SC_PAGESIZE)};
+  const auto memory = static_cast<int64_t>(telemetry::UsableMemoryBytes());
   return memory / 4 * 3 / static_cast<int64_t>(layout.bytes() + kKeyBytes);
 }
 

@@ -1,7 +1,5 @@
 #include "rpc/grpc/limits.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <climits>
 #include <cstdint>
@@ -11,6 +9,7 @@
 #include "grpcpp/server_builder.h"
 #include "net/grpc/server_settings.h"
 #include "rpc/grpc/fragments/message_fragments.h"
+#include "telemetry/process_memory.h"
 
 namespace hawser::rpc {
 namespace {
@@ -21,11 +20,6 @@ int ToMs(absl::Duration duration) {
       std::clamp<int64_t>(absl::ToInt64Milliseconds(duration), 1, INT_MAX));
 }
 
-size_t HalfOfMemory() {
-  return static_cast<size_t>(sysconf(_SC_PHYS_PAGES)) / 2 *
-         static_cast<size_t>(sysconf(_SC_PAGE_SIZE));
-}
-
 }  // namespace
 
 int ToIntLimit(size_t bytes) {
@@ -33,8 +27,9 @@ int ToIntLimit(size_t bytes) {
 }
 
 size_t MemoryQuotaBytes(const GrpcLimits& limits) {
-  return limits.memory_quota_bytes.has_value() ? *limits.memory_quota_bytes
-                                               : HalfOfMemory();
+  return limits.memory_quota_bytes.has_value()
+             ? *limits.memory_quota_bytes
+             : telemetry::UsableMemoryBytes() / 4;
 }
 
 absl::Status Validate(const GrpcLimits& limits) {
@@ -70,6 +65,8 @@ absl::Status Validate(const GrpcLimits& limits) {
                       "min_ping_interval"));
   status.Update(
       check(limits.memory_quota_bytes.value_or(1) > 0, "memory_quota_bytes"));
+  status.Update(check(limits.memory_watermark_bytes.value_or(1) > 0,
+                      "memory_watermark_bytes"));
   status.Update(check(limits.fragment_timeout > absl::ZeroDuration(),
                       "fragment_timeout"));
   return status;

@@ -26,7 +26,8 @@ struct GrpcLimits {
   // File descriptors reserved for the rest of the process.
   int reserved_descriptors = 32;
   // Concurrent calls per connection; further calls wait at the caller. Callers
-  // open another connection after 200.
+  // open another connection after 200. The connection of a client that opens
+  // more regardless is closed within seconds.
   int max_calls_per_connection = 256;
   // Maximum size of a request sent as one message. Longer requests must be sent
   // in fragments (proto/fragments.proto), as workers do above 2 MiB, up to
@@ -53,8 +54,15 @@ struct GrpcLimits {
   // reads less, then closes idle connections and cancels calls. Incomplete
   // requests in fragments may use the same amount in addition; those of one
   // peer (a certificate or, without TLS, a connection) half of that, but at
-  // least the size of the longest message. Unset: half of the machine's memory.
+  // least the size of the longest message. Unset: a quarter of
+  // what the process may use.
   std::optional<size_t> memory_quota_bytes = {};
+  // While the process uses more memory and grows, the connection that has sent
+  // the most bytes which complete no messages is closed: gRPC keeps 60 to 160
+  // bytes for each byte of a call's headers until they end. Likewise above a
+  // third of it, if the process grows by 8 times what all clients send. Unset:
+  // three quarters of what the process may use.
+  std::optional<size_t> memory_watermark_bytes = {};
   // A request in fragments is cancelled if no fragment arrives for this time,
   // or at most twice this time.
   absl::Duration fragment_timeout = absl::Seconds(20);

@@ -57,6 +57,8 @@ absl::StatusOr<std::unique_ptr<net::Listener>> OpenListener(
       std::string_view(address.data(), address.size()),
       {.max_connections = limits.max_connections,
        .max_connections_per_address = limits.max_connections_per_address,
+       .max_calls_per_connection = limits.max_calls_per_connection,
+       .memory_watermark_bytes = limits.memory_watermark_bytes.value_or(0),
        .reserved_descriptors = limits.reserved_descriptors,
        .tls = tls,
        .prepare_listening = [tuning](int fd) { tuning->OnListening(fd); },
@@ -314,7 +316,8 @@ std::map<std::string, int64_t> GrpcTransport::Impl::DebugNumbers() const {
   if (listener_ == nullptr) return {};
   std::map<std::string, int64_t> numbers = {
       {"connections_accepted", listener_->num_accepted()},
-      {"connections_refused", listener_->num_refused()}};
+      {"connections_refused", listener_->num_refused()},
+      {"connections_closed", listener_->num_closed()}};
   if (call_streams_ != nullptr) {
     numbers["call_streams_accepted"] = call_streams_->num_accepted();
     numbers["call_stream_calls"] = call_streams_->num_calls();

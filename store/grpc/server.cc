@@ -443,8 +443,13 @@ class StoreServer::Impl {
                              const StoreLimits& limits,
                              const StoreServerLimits& server_limits) {
     net::RaiseOpenFileLimit();
-    ASSIGN_OR_RETURN(listener_, net::Listener::Open(
-                                    address, {.tls = credentials_->has_tls()}));
+    ASSIGN_OR_RETURN(
+        listener_,
+        net::Listener::Open(
+            address,
+            {.max_calls_per_connection = kMaxCallsPerConnection,
+             .memory_watermark_bytes = server_limits.memory_watermark_bytes,
+             .tls = credentials_->has_tls()}));
     grpc::ServerBuilder builder;
     net::ApplyServerSettings(
         {.quota_name = "hawser.store",

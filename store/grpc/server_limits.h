@@ -33,6 +33,11 @@ struct StoreServerLimits {
   // reads less, then closes idle connections and cancels calls, which clients
   // retry.
   size_t memory_quota_bytes = size_t{512} << 20;
+  // While the process uses more memory and grows, the connection that has sent
+  // the most bytes which complete no messages is closed; likewise above a third
+  // of it, if the process grows by 8 times what all clients send. 0: three
+  // quarters of what the process may use.
+  size_t memory_watermark_bytes = 0;
 };
 
 }  // namespace hawser::store

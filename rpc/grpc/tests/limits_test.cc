@@ -26,6 +26,7 @@
 #include "rpc/testing/echo_server.h"
 #include "rpc/testing/raw_client.h"
 #include "rpc/transport/payload.h"
+#include "telemetry/process_memory.h"
 
 namespace hawser::rpc {
 namespace {
@@ -113,6 +114,7 @@ TEST_F(GrpcLimitsTest, AnAddressHasALimitedNumberOfConnections) {
     EXPECT_EQ(server_->transport().DebugNumbers(),
               (std::map<std::string, int64_t>{{"connections_accepted", 2},
                                               {"connections_refused", 2},
+                                              {"connections_closed", 0},
                                               {"call_streams_accepted", 0},
                                               {"call_stream_calls", 0}}));
   }
@@ -195,6 +197,71 @@ TEST_F(GrpcLimitsTest, AConnectionTakesALimitedNumberOfCalls) {
   // Hawser's own callers wait instead.
   const std::shared_ptr<Connection> connection = Connect(address_);
   EXPECT_THAT(Echo(*connection, "x"), IsOkAndHolds("x"));
+}
+
+// gRPC does not limit the calls of a client that acknowledges no settings.
+TEST_F(GrpcLimitsTest, CallsAreLimitedWithoutAcknowledgement) {
+  Serve({});
+  const std::shared_ptr<Connection> other = Connect(address_);
+  RawHttp2 peer(address_);
+  ASSERT_TRUE(peer.SendPreface());
+  for (uint32_t i = 0; i < 257; ++i) {
+    // No handler sees these calls, whose requests do not arrive.
+    ASSERT_TRUE(peer.Send({.type = FrameType::kHeaders,
+                           .flags = kEndHeaders,
+                           .stream = 2 * i + 1,
+                           .payload = HeaderBlock(CallHeaders("/t.T/Hold"))}));
+  }
+  EXPECT_TRUE(peer.AwaitClosed());
+  EXPECT_THAT(Echo(*other, "x"), IsOkAndHolds("x"));
+  EXPECT_EQ(server_->transport().DebugNumbers().at("connections_closed"), 1);
+}
+
+// As many calls as allowed stay open.
+TEST_F(GrpcLimitsTest, AllowedCallsStayOpen) {
+  Serve({});
+  RawHttp2 peer(address_);
+  ASSERT_TRUE(peer.SendPreface());
+  for (uint32_t i = 0; i < 256; ++i) {
+    ASSERT_TRUE(peer.SendCall(2 * i + 1, EchoServer::kHold, "x"));
+  }
+  server_->AwaitHeld(256);
+  // Examined at least once more.
+  RawHttp2 worse(address_);
+  ASSERT_TRUE(worse.SendPreface());
+  for (uint32_t i = 0; i < 257; ++i) {
+    ASSERT_TRUE(worse.SendCall(2 * i + 1, EchoServer::kHold, "x"));
+  }
+  EXPECT_TRUE(worse.AwaitClosed());
+  EXPECT_EQ(server_->transport().DebugNumbers().at("connections_closed"), 1);
+}
+
+// A header block that never ends: gRPC keeps 60 bytes for each of its bytes.
+TEST_F(GrpcLimitsTest, MemoryOfEndlessHeadersIsLimited) {
+  const size_t before = telemetry::ResidentBytes();
+  Serve({.limits = {.memory_watermark_bytes = before + (size_t{64} << 20)}});
+  const std::shared_ptr<Connection> other = Connect(address_);
+  RawHttp2 peer(address_);
+  ASSERT_TRUE(peer.SendPreface());
+  // Adds "x" to the table of headers, as its entry 62, and refers to it.
+  ASSERT_TRUE(peer.Send({.type = FrameType::kHeaders,
+                         .stream = 1,
+                         .payload = HeaderBlock(CallHeaders("/t.T/Echo")) +
+                                    std::string("\x40\x01x\x00", 4)}));
+  const Frame references = {.type = FrameType::kContinuation,
+                            .stream = 1,
+                            .payload = std::string(16'000, '\xbe')};
+  while (peer.Send(references)) {
+    EXPECT_THAT(Echo(*other, "x"), IsOkAndHolds("x"));
+    // It grows by 300 MiB between two looks at it.
+    ASSERT_LT(telemetry::ResidentBytes(), before + (size_t{2} << 30));
+  }
+  EXPECT_EQ(server_->transport().DebugNumbers().at("connections_closed"), 1);
+  // The memory comes back. gRPC keeps a copy of the headers until the next call
+  // of the method by itself, not over a call stream.
+  while (telemetry::ResidentBytes() > before + (size_t{128} << 20)) {
+    EXPECT_THAT(EchoWithHeader("x", "x"), IsOk());
+  }
 }
 
 TEST_F(GrpcLimitsTest, MemoryOfMessagesIsLimited) {

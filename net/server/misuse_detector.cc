@@ -1,0 +1,60 @@
+#include "net/server/misuse_detector.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace hawser::net {
+
+std::vector<MisuseDetector::Finding> MisuseDetector::Check(
+    const std::vector<Use>& uses, size_t resident_bytes) {
+  std::vector<Finding> findings;
+  absl::flat_hash_map<ConnectionKey, Past> now;
+  int64_t most = kUnexplainedBytes - 1;
+  const Use* heaviest = nullptr;
+  size_t received = 0;
+  for (const Use& use : uses) {
+    const ConnectionCalls& calls = use.calls;
+    const auto found = past_.find(calls.connection);
+    const Past past = found == past_.end() ? Past() : found->second;
+    const int64_t bytes = use.bytes - past.bytes;
+    received += static_cast<size_t>(std::max<int64_t>(0, bytes));
+    const int64_t messages = calls.messages - past.messages;
+    const int64_t unexplained =
+        messages == 0
+            ? past.unexplained + bytes
+            : std::max<int64_t>(0, bytes - kBytesPerMessage * messages);
+    now[calls.connection] = {use.bytes, calls.messages, unexplained};
+    if (calls.open_calls > limits_.max_calls_per_connection) {
+      findings.push_back(
+          {calls.connection,
+           absl::StrCat("it has ", calls.open_calls,
+                        " calls open, and max_calls_per_connection is ",
+                        limits_.max_calls_per_connection)});
+    } else if (unexplained > most) {
+      most = unexplained;
+      heaviest = &use;
+    }
+  }
+  past_ = std::move(now);
+  const size_t growth =
+      resident_bytes - std::min(resident_bytes, resident_bytes_);
+  const bool amplified = growth >= kAmplification * received &&
+                         resident_bytes > limits_.memory_watermark_bytes / 3;
+  const bool grows =
+      growth >= kGrowthBytes &&
+      (amplified || resident_bytes > limits_.memory_watermark_bytes);
+  resident_bytes_ = resident_bytes;
+  if (grows && heaviest != nullptr) {
+    findings.push_back(
+        {heaviest->calls.connection,
+         absl::StrCat("the process has grown by ", growth, " bytes to ",
+                      resident_bytes, ", memory_watermark_bytes is ",
+                      limits_.memory_watermark_bytes, ", and it has sent ",
+                      most, " bytes that complete no messages")});
+  }
+  return findings;
+}
+
+}  // namespace hawser::net

@@ -1,0 +1,74 @@
+// Detection of connections that make gRPC hold memory which it does not limit.
+
+#ifndef HAWSER_NET_SERVER_MISUSE_DETECTOR_H_
+#define HAWSER_NET_SERVER_MISUSE_DETECTOR_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "net/server/open_calls.h"
+
+namespace hawser::net {
+
+// gRPC 1.51 limits the calls of a connection only once its client has
+// acknowledged the limit, and keeps up to 160 bytes for each byte of a call's
+// headers, before it compares them with any limit.
+//
+// Not thread-safe.
+class MisuseDetector {
+ public:
+  struct Limits {
+    int max_calls_per_connection = 0;
+    // Memory of the process above which it should not grow by what clients
+    // send.
+    size_t memory_watermark_bytes = 0;
+  };
+  struct Use {
+    ConnectionCalls calls;
+    // Bytes received so far.
+    int64_t bytes = 0;
+  };
+  struct Finding {
+    ConnectionKey connection;
+    // For the log: "it has 300 calls open, and max_calls_per_connection is
+    // 256".
+    std::string reason;
+  };
+
+  // Growth of the process between two checks that is worth a closed connection.
+  static constexpr size_t kGrowthBytes = size_t{16} << 20;
+  // Messages cost less than this number of bytes for each that is received.
+  static constexpr size_t kAmplification = 8;
+  // Messages of workers have up to 2 MiB, longer ones come in fragments.
+  static constexpr int64_t kBytesPerMessage = int64_t{2} << 20;
+  // Bytes that complete no messages, for which a connection may be closed.
+  static constexpr int64_t kUnexplainedBytes = 2 * kBytesPerMessage;
+
+  explicit MisuseDetector(Limits limits) : limits_(limits) {}
+
+  // Returns the connections to close: each with more open calls than allowed;
+  // and the one that has received the most bytes that completed no messages, if
+  // the process grows and has more memory than the watermark, or has a third of
+  // that and grows by far more than what all connections have received.
+  std::vector<Finding> Check(const std::vector<Use>& uses,
+                             size_t resident_bytes);
+
+ private:
+  struct Past {
+    int64_t bytes = 0;
+    int64_t messages = 0;
+    // Bytes since the last message that are not part of it.
+    int64_t unexplained = 0;
+  };
+
+  const Limits limits_;
+  size_t resident_bytes_ = 0;
+  absl::flat_hash_map<ConnectionKey, Past> past_;
+};
+
+}  // namespace hawser::net
+
+#endif  // HAWSER_NET_SERVER_MISUSE_DETECTOR_H_

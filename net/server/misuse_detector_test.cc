@@ -1,0 +1,99 @@
+#include "net/server/misuse_detector.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace hawser::net {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::Field;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+constexpr int64_t kMiB = int64_t{1} << 20;
+constexpr size_t kWatermark = size_t{100} << 20;
+
+MisuseDetector::Use Use(std::string connection, int64_t open_calls,
+                        int64_t messages = 0, int64_t bytes = 0) {
+  return {.calls = {.connection = std::move(connection),
+                    .open_calls = open_calls,
+                    .messages = messages},
+          .bytes = bytes};
+}
+
+auto Closes(const std::string& connection, const std::string& reason) {
+  return AllOf(Field(&MisuseDetector::Finding::connection, connection),
+               Field(&MisuseDetector::Finding::reason, HasSubstr(reason)));
+}
+
+class MisuseDetectorTest : public testing::Test {
+ protected:
+  // A check after the process has grown to `mib`.
+  std::vector<MisuseDetector::Finding> Check(
+      const std::vector<MisuseDetector::Use>& uses, size_t mib = 1) {
+    return detector_.Check(uses, mib << 20);
+  }
+
+  MisuseDetector detector_{
+      {.max_calls_per_connection = 256, .memory_watermark_bytes = kWatermark}};
+};
+
+TEST_F(MisuseDetectorTest, CallsOfAConnectionAreLimited) {
+  EXPECT_THAT(Check({Use("a", 256), Use("b", 257), Use("c", 1000)}),
+              ElementsAre(Closes("b", "257 calls"), Closes("c", "1000 calls")));
+}
+
+TEST_F(MisuseDetectorTest, HeaviestOfAGrowingProcessIsClosed) {
+  EXPECT_THAT(Check({Use("a", 1), Use("b", 1)}, 50), IsEmpty());
+  EXPECT_THAT(Check({Use("a", 1, 0, 5 * kMiB), Use("b", 1, 0, 6 * kMiB)}, 200),
+              ElementsAre(Closes("b", "6291456 bytes")));
+}
+
+TEST_F(MisuseDetectorTest, BytesAreCountedSinceTheLastMessage) {
+  EXPECT_THAT(Check({Use("a", 1, 3, 3 * kMiB)}, 50), IsEmpty());
+  EXPECT_THAT(Check({Use("a", 1, 3, 5 * kMiB)}, 60), IsEmpty());
+  EXPECT_THAT(Check({Use("a", 1, 3, 6 * kMiB)}, 80), IsEmpty());
+  // 2 and 1 and 1 MiB without a message.
+  EXPECT_THAT(Check({Use("a", 1, 3, 7 * kMiB)}, 200),
+              ElementsAre(Closes("a", "4194304 bytes")));
+}
+
+TEST_F(MisuseDetectorTest, MessagesExplainTheirBytes) {
+  Check({Use("a", 1)}, 50);
+  EXPECT_THAT(Check({Use("a", 1, 50, 100 * kMiB)}, 200), IsEmpty());
+  EXPECT_THAT(Check({Use("a", 1, 51, 300 * kMiB)}, 300),
+              ElementsAre(Closes("a", "207618048 bytes")));
+}
+
+TEST_F(MisuseDetectorTest, GrowthByMessagesIsAllowedBelowTheWatermark) {
+  Check({Use("a", 1)}, 10);
+  // Twice what was received.
+  EXPECT_THAT(Check({Use("a", 1, 0, 40 * kMiB)}, 90), IsEmpty());
+}
+
+TEST_F(MisuseDetectorTest, AmplifiedGrowthIsNotAllowedAboveAThird) {
+  Check({Use("a", 1), Use("b", 1)}, 10);
+  // Eight times what was received.
+  EXPECT_THAT(Check({Use("a", 1, 0, 5 * kMiB), Use("b", 1, 0, 1 * kMiB)}, 58),
+              ElementsAre(Closes("a", "5242880 bytes")));
+}
+
+TEST_F(MisuseDetectorTest, SmallProcessClosesNothing) {
+  Check({Use("a", 1)}, 1);
+  EXPECT_THAT(Check({Use("a", 1, 0, 4 * kMiB)}, 33), IsEmpty());
+}
+
+TEST_F(MisuseDetectorTest, LargeProcessThatDoesNotGrowClosesNothing) {
+  Check({Use("a", 1)}, 500);
+  EXPECT_THAT(Check({Use("a", 1, 0, 50 * kMiB)}, 515), IsEmpty());
+}
+
+}  // namespace
+}  // namespace hawser::net
