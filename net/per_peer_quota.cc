@@ -1,5 +1,7 @@
 #include "net/per_peer_quota.h"
 
+#include <atomic>
+
 #include "absl/base/thread_annotations.h"
 #include "absl/container/node_hash_map.h"
 #include "absl/strings/str_cat.h"
@@ -24,6 +26,7 @@ class PerPeerQuota::State {
       ++usage->items;
       usage->bytes += bytes;
     }
+    PublishLocked();
     return &entry;
   }
 
@@ -31,6 +34,7 @@ class PerPeerQuota::State {
     async::MutexLock lock(&mutex_);
     all_.bytes -= bytes;
     peer.second.bytes -= bytes;
+    PublishLocked();
   }
 
   absl::Status AddBytes(Peer& peer, size_t bytes) {
@@ -38,6 +42,7 @@ class PerPeerQuota::State {
     RETURN_IF_ERROR(CheckBytesLocked(peer.first, peer.second, bytes));
     all_.bytes += bytes;
     peer.second.bytes += bytes;
+    PublishLocked();
     return absl::OkStatus();
   }
 
@@ -53,8 +58,11 @@ class PerPeerQuota::State {
       --usage->items;
       usage->bytes -= bytes;
     }
+    PublishLocked();
     if (peer.second.items == 0) peers_.erase(peers_.find(peer.first));
   }
+
+  size_t num_bytes() const { return bytes_.load(std::memory_order_relaxed); }
 
   size_t num_items(const std::string& peer) const {
     async::MutexLock lock(&mutex_);
@@ -68,6 +76,10 @@ class PerPeerQuota::State {
   }
 
  private:
+  void PublishLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    bytes_.store(all_.bytes, std::memory_order_relaxed);
+  }
+
   absl::Status CheckLocked(const std::string& peer, const Usage& usage,
                            size_t bytes) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
@@ -126,6 +138,8 @@ class PerPeerQuota::State {
 
   mutable async::Mutex mutex_;
   Usage all_ ABSL_GUARDED_BY(mutex_);
+  // Those of `all_`.
+  std::atomic<size_t> bytes_{0};
   // Only peers with items; reservations point into it.
   absl::node_hash_map<std::string, Usage> peers_ ABSL_GUARDED_BY(mutex_);
 };
@@ -175,6 +189,8 @@ absl::StatusOr<PerPeerQuota::Reservation> PerPeerQuota::Admit(
 absl::Status PerPeerQuota::CheckRoom(const std::string& peer) const {
   return state_->CheckRoom(peer);
 }
+
+size_t PerPeerQuota::num_bytes() const { return state_->num_bytes(); }
 
 size_t PerPeerQuota::num_items(const std::string& peer) const {
   return state_->num_items(peer);

@@ -87,6 +87,8 @@ class PerPeerQuota {
   // kResourceExhausted, as Admit, if `peer` cannot get a single byte more.
   absl::Status CheckRoom(const std::string& peer) const;
 
+  // Bytes in total, a moment ago. Takes no lock.
+  size_t num_bytes() const;
   // Number of items of `peer`.
   size_t num_items(const std::string& peer) const;
   // Number of peers with at least one item.

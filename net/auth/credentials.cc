@@ -292,6 +292,12 @@ absl::StatusOr<std::optional<Identity>> Credentials::Caller(
   return CallerOf(context);
 }
 
+std::string Credentials::ClientOf(
+    const grpc::ServerContextBase& context) const {
+  const absl::StatusOr<std::optional<Identity>> caller = Caller(context);
+  return caller.ok() && caller->has_value() ? ToUri(**caller) : context.peer();
+}
+
 absl::Status Credentials::CheckMayChange(
     const grpc::ServerContextBase& context) const {
   if (!has_tls()) return absl::OkStatus();

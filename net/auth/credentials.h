@@ -88,6 +88,10 @@ class Credentials {
   // token is missing or wrong or its certificate is for another job.
   absl::Status CheckCall(const grpc::ServerContextBase& context) const;
 
+  // The caller for limits: the URI of its certificate, or without TLS its
+  // connection.
+  std::string ClientOf(const grpc::ServerContextBase& context) const;
+
   // Returns the identity in the caller's certificate. kUnauthenticated if it
   // has none. nullopt without TLS.
   absl::StatusOr<std::optional<Identity>> Caller(

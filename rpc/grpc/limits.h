@@ -50,12 +50,12 @@ struct GrpcLimits {
   // The connection of a peer that persistently sends keepalive pings more often
   // is closed. Workers send pings every 10 s.
   absl::Duration min_ping_interval = absl::Seconds(5);
-  // Memory of all messages being received or queued. Under pressure gRPC first
-  // reads less, then closes idle connections and cancels calls. Incomplete
-  // requests in fragments may use the same amount in addition; those of one
-  // peer (a certificate or, without TLS, a connection) half of that, but at
-  // least the size of the longest message. Unset: a quarter of
-  // what the process may use.
+  // Memory of all messages being received. Under pressure gRPC first reads
+  // less, then closes idle connections and cancels calls. Incomplete requests
+  // in fragments may use the same amount in addition, as may replies that peers
+  // have not read; those of one peer (a certificate or, without TLS, a
+  // connection) half of that, but at least the size of the longest message.
+  // Unset: a quarter of what the process may use.
   std::optional<size_t> memory_quota_bytes = {};
   // While the process uses more memory and grows, the connection that has sent
   // the most bytes which complete no messages is closed: gRPC keeps 60 to 160

@@ -33,6 +33,7 @@ GrpcServer::GrpcServer(std::vector<TransportMethod> methods,
                        ::grpc::ServerCompletionQueue* queue,
                        std::shared_ptr<Gate> gate,
                        std::shared_ptr<const net::Credentials> credentials,
+                       std::shared_ptr<net::PerPeerQuota> reply_quota,
                        size_t max_message_bytes, const GrpcLimits& limits)
     : methods_(std::move(methods)),
       parts_(std::make_shared<ServerParts>(
@@ -40,6 +41,7 @@ GrpcServer::GrpcServer(std::vector<TransportMethod> methods,
                       .gate = std::move(gate),
                       .credentials = std::move(credentials),
                       .assembly_budget = MakeBudget(max_message_bytes, limits),
+                      .reply_quota = std::move(reply_quota),
                       .max_message_bytes = max_message_bytes,
                       .fragment_timeout = limits.fragment_timeout})) {
   for (const TransportMethod& method : methods_) {

@@ -13,6 +13,7 @@
 #include "grpcpp/server.h"
 #include "grpcpp/server_builder.h"
 #include "net/auth/credentials.h"
+#include "net/per_peer_quota.h"
 #include "rpc/grpc/limits.h"
 #include "rpc/grpc/server_call.h"
 #include "rpc/transport/gate.h"
@@ -26,11 +27,13 @@ class GrpcServer {
  public:
   // Registers the services with `builder`, which builds the server afterwards.
   // `gate` is entered before starting an operation on `queue`. Calls that fail
-  // the check of `credentials` are rejected before they reach a handler.
+  // the check of `credentials` are rejected before they reach a handler, as are
+  // those of clients whose unread replies use up their share of `reply_quota`.
   GrpcServer(std::vector<TransportMethod> methods,
              ::grpc::ServerBuilder& builder,
              ::grpc::ServerCompletionQueue* queue, std::shared_ptr<Gate> gate,
              std::shared_ptr<const net::Credentials> credentials,
+             std::shared_ptr<net::PerPeerQuota> reply_quota,
              size_t max_message_bytes, const GrpcLimits& limits);
 
   // Starts accepting calls of `server`, which the builder built.

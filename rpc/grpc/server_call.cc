@@ -22,6 +22,10 @@
 namespace hawser::rpc {
 namespace {
 
+// The memory of shorter replies is not counted: the call itself uses more, and
+// the number of calls is limited.
+constexpr size_t kMinCountedReply = size_t{4} << 10;
+
 // A call whose request is one message.
 class UnaryServerCall final : public ServerCall {
  public:
@@ -102,7 +106,7 @@ class FragmentedServerCall final : public ServerCall {
 
   void Begin() override {
     assembler_.emplace(parts_->max_message_bytes, parts_->assembly_budget,
-                       PeerKey());
+                       Client());
     Await(Next::kFragmentOrTime);
   }
 
@@ -126,14 +130,6 @@ class FragmentedServerCall final : public ServerCall {
       fragment_.self = std::move(self);
       grpc_->reader.Read(&grpc_->fragment, &fragment_);
     }
-  }
-
-  // Key of the peer's budget: the certificate's worker, or else the connection.
-  std::string PeerKey() {
-    const absl::StatusOr<std::optional<net::Identity>> caller =
-        ServerCall::caller();
-    return caller.ok() && caller->has_value() ? net::ToUri(**caller)
-                                              : grpc_->context.peer();
   }
 
   void OnFragment(bool ok) override {
@@ -327,6 +323,18 @@ void ServerCall::Reply(absl::StatusOr<Payload> reply) {
   if (replied_ || released_) return;
   Gate::Entry entry(parts_->gate.get());
   if (!entry) return;
+  if (reply.ok() && reply->size() >= kMinCountedReply) {
+    absl::StatusOr<net::PerPeerQuota::Reservation> memory =
+        parts_->reply_quota->Admit(Client(), reply->size());
+    if (memory.ok()) {
+      reply_memory_ = *std::move(memory);
+    } else {
+      reply = absl::Status(
+          memory.status().code(),
+          absl::StrCat("the reply of ", reply->size(),
+                       " bytes is dropped: ", memory.status().message()));
+    }
+  }
   replied_ = true;
   sent_.self = std::move(self);
   if (reply.ok()) {
@@ -366,8 +374,11 @@ void ServerCall::OnArrived(bool ok) {
     Abort();
     return;
   }
-  if (absl::Status refused = parts_->credentials->CheckCall(context());
-      !refused.ok()) {
+  absl::Status refused = parts_->credentials->CheckCall(context());
+  if (refused.ok() && parts_->reply_quota->num_bytes() > 0) {
+    refused = parts_->reply_quota->CheckRoom(Client());
+  }
+  if (!refused.ok()) {
     Reply(std::move(refused));
     return;
   }
@@ -376,6 +387,11 @@ void ServerCall::OnArrived(bool ok) {
 
 void ServerCall::Handle() {
   method_.method->handler(std::make_unique<HandlerSide>(shared_from_this()));
+}
+
+void ServerCall::OnSent(bool) {
+  async::MutexLock lock(&mutex_);
+  reply_memory_ = net::PerPeerQuota::Reservation();
 }
 
 void ServerCall::OnDone(bool) {

@@ -25,6 +25,7 @@
 #include "net/auth/credentials.h"
 #include "net/auth/identity.h"
 #include "net/grpc/completion_event.h"
+#include "net/per_peer_quota.h"
 #include "rpc/grpc/fragments/message_assembler.h"
 #include "rpc/grpc/poller.h"
 #include "rpc/transport/cancellation.h"
@@ -82,6 +83,8 @@ struct ServerParts {
   std::shared_ptr<Gate> gate;
   std::shared_ptr<const net::Credentials> credentials;
   std::shared_ptr<AssemblyBudget> assembly_budget;
+  // For replies that callers have not read.
+  std::shared_ptr<net::PerPeerQuota> reply_quota;
   size_t max_message_bytes = 0;
   // From GrpcLimits.
   absl::Duration fragment_timeout = absl::InfiniteDuration();
@@ -173,6 +176,9 @@ class ServerCall : public std::enable_shared_from_this<ServerCall> {
 
   void Handle();
 
+  // The caller, for limits.
+  std::string Client() { return parts_->credentials->ClientOf(context()); }
+
   // Destroyed before a handler that outlives the server replies.
   const ServedMethod& method_;
   const std::shared_ptr<const ServerParts> parts_;
@@ -181,6 +187,8 @@ class ServerCall : public std::enable_shared_from_this<ServerCall> {
 
   async::Mutex mutex_;
   bool replied_ ABSL_GUARDED_BY(mutex_) = false;
+  // Of the reply, until it was sent.
+  net::PerPeerQuota::Reservation reply_memory_ ABSL_GUARDED_BY(mutex_);
   bool released_ ABSL_GUARDED_BY(mutex_) = false;
 
  private:
@@ -188,7 +196,7 @@ class ServerCall : public std::enable_shared_from_this<ServerCall> {
 
   void OnArrived(bool ok);
   void OnDone(bool);
-  void OnSent(bool) {}
+  void OnSent(bool);
 
   const std::shared_ptr<Cancellation> cancellation_ =
       std::make_shared<Cancellation>();

@@ -27,6 +27,7 @@
 #include "rpc/grpc/server.h"
 #include "rpc/grpc/tuning/loopback_socket.h"
 #include "rpc/grpc/tuning/malloc_tuning.h"
+#include "rpc/link/unread_replies.h"
 #include "rpc/same_host/same_host.h"
 
 namespace hawser::rpc {
@@ -84,13 +85,16 @@ class GrpcTransport::Impl {
       : options_(std::move(options)),
         credentials_(options_.credentials != nullptr
                          ? options_.credentials
-                         : net::Credentials::Insecure()) {
+                         : net::Credentials::Insecure()),
+        reply_quota_(MakeReplyQuota(MemoryQuotaBytes(options_.limits),
+                                    options_.max_message_bytes)) {
     net::KeepGrpcLoaded();
     if (options_.tune_malloc) TuneMalloc();
     net::RaiseOpenFileLimit();
     if (options_.same_host) {
       same_host_.emplace(
           SameHost::Options{.max_message_bytes = options_.max_message_bytes,
+                            .reply_quota = reply_quota_,
                             .spin = options_.busy_poll
                                         ? absl::InfiniteDuration()
                                         : options_.spin},
@@ -116,6 +120,8 @@ class GrpcTransport::Impl {
  private:
   const GrpcTransportOptions options_;
   const std::shared_ptr<const net::Credentials> credentials_;
+  // For replies that clients have not read.
+  const std::shared_ptr<net::PerPeerQuota> reply_quota_;
   // Entered before starting an operation on the queue.
   const std::shared_ptr<Gate> gate_ = std::make_shared<Gate>();
   // Unset if disabled.
@@ -190,7 +196,7 @@ absl::StatusOr<std::string> GrpcTransport::Impl::Listen(
       std::make_unique<HealthCalls>(health, builder, queue.get(), gate_);
   auto server = std::make_unique<GrpcServer>(
       std::move(methods), builder, queue.get(), gate_, credentials_,
-      options_.max_message_bytes, options_.limits);
+      reply_quota_, options_.max_message_bytes, options_.limits);
   std::unique_ptr<CallStreamServer> call_streams;
   if (MayCombineCalls()) {
     call_streams = std::make_unique<CallStreamServer>(
@@ -199,7 +205,8 @@ absl::StatusOr<std::string> GrpcTransport::Impl::Listen(
             .queue = queue.get(),
             .gate = gate_,
             .credentials = credentials_,
-            .max_message_bytes = options_.max_message_bytes},
+            .max_message_bytes = options_.max_message_bytes,
+            .reply_quota = reply_quota_},
         builder);
   }
   std::unique_ptr<::grpc::Server> built = builder.BuildAndStart();

@@ -133,6 +133,7 @@ LinkWork LinkServer::OnRequest(LinkMessage message) {
   if (refused.ok() && method == nullptr) {
     refused = absl::UnimplementedError("this worker does not serve the method");
   }
+  if (refused.ok()) refused = link->CheckRoom();
   if (refused.ok()) {
     async::MutexLock lock(&mutex_);
     if (ended_) return {};

@@ -61,6 +61,7 @@ class FakeLink final : public MessageLink {
     if (!closed.has_value()) sent.push_back(std::move(message));
   }
   size_t num_replies_waiting() const override { return replies_waiting; }
+  absl::Status CheckRoom() override { return room; }
   bool more_waiting() override { return more; }
   void Forget(uint64_t call) override { forgotten.push_back(call); }
   void PollFor(uint64_t call, absl::Duration spin,
@@ -98,6 +99,7 @@ class FakeLink final : public MessageLink {
   bool started = false;
   std::deque<LinkMessage> sent;
   size_t replies_waiting = 0;
+  absl::Status room;
   bool more = false;
   std::vector<uint64_t> forgotten;
   std::vector<uint64_t> polled;
@@ -348,6 +350,11 @@ TEST_F(LinkServerTest, CallsThatCannotBeServedGetErrors) {
   EXPECT_THAT(link_->Take().error,
               StatusIs(absl::StatusCode::kResourceExhausted));
   link_->replies_waiting = 0;
+  link_->room = absl::ResourceExhaustedError("unread replies");
+  Request(2);
+  EXPECT_THAT(link_->Take().error,
+              StatusIs(absl::StatusCode::kResourceExhausted, "unread replies"));
+  link_->room = absl::OkStatus();
   // The link could not read the request.
   link_->Receive({.kind = Kind::kRequest,
                   .call = 3,

@@ -38,6 +38,8 @@ struct LinkMessage {
   Payload payload = {};
   // For a reply; OK if there is no error.
   absl::Status error = {};
+  // Of a waiting reply, the bytes that the link counts as unread.
+  size_t unread_bytes = 0;
 };
 
 // Work for a message, to run without locks of the link; null for none.
@@ -80,6 +82,10 @@ class MessageLink {
   // Number of queued replies and releases, of which the peer can cause any
   // number.
   virtual size_t num_replies_waiting() const = 0;
+
+  // kResourceExhausted if the peer should read replies before it makes further
+  // calls, because they use too much memory here.
+  virtual absl::Status CheckRoom() = 0;
 
   // Whether received messages wait for a thread. May be called by their work.
   virtual bool more_waiting() = 0;

@@ -56,6 +56,11 @@ void SameHostLink::SignalPeer() {
       write(doorbell_.get(), &one, sizeof(one));
 }
 
+void SameHostLink::LimitReplies(std::shared_ptr<net::PerPeerQuota> quota,
+                                std::string peer) {
+  unread_ = UnreadReplies(std::move(quota), std::move(peer));
+}
+
 async::MonotonicTime SameHostLink::OnTime(async::MonotonicTime now) {
   return handler_->OnTime(now);
 }
@@ -71,6 +76,7 @@ void SameHostLink::Close(absl::Status status) {
     any_waiting_.store(false, std::memory_order_relaxed);
     num_replies_waiting_.store(0, std::memory_order_relaxed);
     for (const auto& [call, region] : regions) RevokeLocked(region);
+    unread_.Clear();
   }
   loop_.Unwatch(socket_.get());
   loop_.Remove(this);

@@ -26,8 +26,10 @@
 #include "ipc/event_loop.h"
 #include "ipc/peer_process.h"
 #include "ipc/range_allocator.h"
+#include "net/per_peer_quota.h"
 #include "proto/same_host.pb.h"
 #include "rpc/link/message_link.h"
+#include "rpc/link/unread_replies.h"
 #include "rpc/same_host/link_memory.h"
 #include "rpc/transport/payload.h"
 
@@ -41,7 +43,8 @@ namespace hawser::rpc {
 //
 // The link ends by Close, when the peer's process ends, or when the peer
 // violates the protocol. A backlog of 131,072 replies that the peer has not
-// read counts as a violation. Thread-safe.
+// read counts as a violation; a reply beyond the quota of its peer becomes an
+// error. Thread-safe.
 //
 // Split by operation: link.cc starts and ends, link_send.cc sends,
 // link_receive.cc polls and reads.
@@ -66,6 +69,9 @@ class SameHostLink final : public MessageLink,
   SameHostLink(Parts parts, ipc::EventLoop* loop);
   ~SameHostLink() override;
 
+  // Counts the memory of replies. Call before Start.
+  void LimitReplies(std::shared_ptr<net::PerPeerQuota> quota, std::string peer);
+
   // --- MessageLink
   void SetHandler(std::shared_ptr<LinkHandler> handler) override {
     handler_ = std::move(handler);
@@ -75,6 +81,7 @@ class SameHostLink final : public MessageLink,
   size_t num_replies_waiting() const override {
     return num_replies_waiting_.load(std::memory_order_relaxed);
   }
+  absl::Status CheckRoom() override { return unread_.CheckRoom(); }
   bool more_waiting() override { return reader_.HasFrame(); }
   void Forget(uint64_t call) override;
   void PollFor(uint64_t call, absl::Duration spin,
@@ -116,6 +123,8 @@ class SameHostLink final : public MessageLink,
     Payload payload = {};
     std::string chunk_list = {};
     absl::InlinedVector<HeapRange, 2> heap = {};
+    // Of the payload, if it is a reply's.
+    size_t unread_bytes = 0;
   };
 
   // Returns false if the message must be queued.
@@ -147,6 +156,10 @@ class SameHostLink final : public MessageLink,
   void SignalPeer();
   // Receives one message, unless another thread is receiving.
   std::optional<LinkWork> Receive();
+  // Counts the bytes of a reply that stays in this process. If the quota does
+  // not allow that, the reply becomes that error.
+  absl::Status CountUnreadLocked(LinkMessage& message)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Gives `work` to the thread that polls for its call, if there is one.
   bool GiveToWaiter(LinkWork& work) ABSL_LOCKS_EXCLUDED(waiters_mutex_);
   absl::StatusOr<LinkMessage> Read(v1::SameHostFrame& frame);
@@ -186,6 +199,8 @@ class SameHostLink final : public MessageLink,
   std::atomic<bool> any_waiting_{false};
   // Counts entries of `waiting_`; modified under the lock.
   std::atomic<size_t> num_replies_waiting_{0};
+  // Modified under the lock.
+  UnreadReplies unread_;
   bool broken_ ABSL_GUARDED_BY(mutex_) = false;
 };
 

@@ -140,6 +140,14 @@ bool SameHostLink::TrySendLargeLocked(LinkMessage& message) {
     FreeHeapLocked(region);
     return false;
   }
+  if (in_place && message.kind == LinkMessage::Kind::kReply) {
+    const absl::Status admitted = CountUnreadLocked(message);
+    region.unread_bytes = std::exchange(message.unread_bytes, 0);
+    if (!admitted.ok()) {
+      FreeHeapLocked(region);
+      return TrySendLocked(message);
+    }
+  }
   CopyToHeapLocked(message.payload, region);
   writer_.Write(outgoing_);
   free_slots_.pop_back();
@@ -209,6 +217,22 @@ bool SameHostLink::WriteLocked(std::string_view frame) {
          writer_.Write(frame) == ipc::RingResult::kDone;
 }
 
+absl::Status SameHostLink::CountUnreadLocked(LinkMessage& message) {
+  const size_t size = message.payload.size();
+  if (message.unread_bytes > 0 || size == 0) return absl::OkStatus();
+  absl::Status admitted = unread_.Add(size);
+  if (admitted.ok()) {
+    message.unread_bytes = size;
+  } else {
+    message.payload = Payload();
+    message.error =
+        absl::Status(admitted.code(),
+                     absl::StrCat("the reply of ", size,
+                                  " bytes is dropped: ", admitted.message()));
+  }
+  return admitted;
+}
+
 void SameHostLink::AwaitRoomLocked(LinkMessage message) {
   if (IsReplyOrRelease(message)) {
     if (num_replies_waiting() >= kMaxRepliesWaiting) {
@@ -217,6 +241,9 @@ void SameHostLink::AwaitRoomLocked(LinkMessage message) {
       return;
     }
     num_replies_waiting_.fetch_add(1, std::memory_order_relaxed);
+  }
+  if (message.kind == LinkMessage::Kind::kReply) {
+    (void)CountUnreadLocked(message);
   }
   waiting_.push_back(std::move(message));
   any_waiting_.store(true, std::memory_order_release);
@@ -229,6 +256,7 @@ LinkMessage SameHostLink::TakeWaitingLocked(
     num_replies_waiting_.fetch_sub(1, std::memory_order_relaxed);
   }
   waiting_.erase(at);
+  unread_.Remove(message.unread_bytes);
   return message;
 }
 
@@ -242,6 +270,7 @@ void SameHostLink::BreakLocked(absl::Status status) {
 void SameHostLink::RevokeLocked(const Region& region) {
   out_.slots[region.slot].fetch_add(1, std::memory_order_seq_cst);
   free_slots_.push_back(region.slot);
+  unread_.Remove(region.unread_bytes);
   FreeHeapLocked(region);
 }
 

@@ -39,6 +39,7 @@ absl::Duration UsableSpin(absl::Duration spin) {
 
 SameHost::SameHost(Options options, std::shared_ptr<Gate> gate)
     : options_{.max_message_bytes = options.max_message_bytes,
+               .reply_quota = options.reply_quota,
                .spin = UsableSpin(options.spin)},
       gate_(std::move(gate)) {}
 
@@ -116,6 +117,7 @@ void SameHost::OnLink(SameHostLink::Parts parts,
     if (stopped_) return;
     std::string client = ClientOf(*parts.peer, caller);
     link = std::make_shared<SameHostLink>(std::move(parts), loop_.get());
+    link->LimitReplies(options_.reply_quota, client);
     link->SetHandler(
         std::make_shared<LinkServer>(link, methods_, std::move(caller)));
     links_.push_back({link, std::move(client)});

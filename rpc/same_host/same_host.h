@@ -16,6 +16,7 @@
 #include "ipc/event_loop.h"
 #include "ipc/peer_process.h"
 #include "net/auth/identity.h"
+#include "net/per_peer_quota.h"
 #include "rpc/link/link_server.h"
 #include "rpc/same_host/handshake.h"
 #include "rpc/same_host/link.h"
@@ -33,6 +34,8 @@ class SameHost {
  public:
   struct Options {
     size_t max_message_bytes = 0;
+    // For replies that clients have not read.
+    std::shared_ptr<net::PerPeerQuota> reply_quota = nullptr;
     // Polling time of a thread before it sleeps.
     absl::Duration spin;
   };

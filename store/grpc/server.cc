@@ -233,7 +233,7 @@ class Service final : public v1::Store::CallbackService {
                v1::StoreGetReply* reply) override {
     const absl::Status status = Admit(context, *request);
     if (!status.ok()) return Answer(context, status);
-    const std::string client = ClientOf(*context);
+    const std::string client = credentials_->ClientOf(*context);
     const auto memory = std::make_shared<CallMemory>();
     return AwaitCall(
         context, client, /*num_keys=*/1, request->key().size(), memory,
@@ -254,10 +254,10 @@ class Service final : public v1::Store::CallbackService {
     keys.erase(std::unique(keys.begin(), keys.end()), keys.end());
     size_t bytes = 0;
     for (const std::string& key : keys) bytes += key.size();
-    return AwaitCall(context, ClientOf(*context), request->keys_size(), bytes,
-                     std::make_shared<CallMemory>(),
-                     table_.WhenPresent(std::move(keys)),
-                     [](const absl::Status&) {});
+    return AwaitCall(
+        context, credentials_->ClientOf(*context), request->keys_size(), bytes,
+        std::make_shared<CallMemory>(), table_.WhenPresent(std::move(keys)),
+        [](const absl::Status&) {});
   }
 
   Reactor* AwaitChange(Context* context,
@@ -278,7 +278,7 @@ class Service final : public v1::Store::CallbackService {
       if (watched.has_known()) key.known = watched.known();
       bytes += watched.key().size() + watched.known().size();
     }
-    const std::string client = ClientOf(*context);
+    const std::string client = credentials_->ClientOf(*context);
     const auto memory = std::make_shared<CallMemory>();
     return AwaitCall(
         context, client, request->keys_size(), bytes, memory,
@@ -294,7 +294,8 @@ class Service final : public v1::Store::CallbackService {
     status.Update(CheckNumKeys(request->keys_size()));
     if (!status.ok()) return Answer(context, status);
     auto memory = std::make_shared<CallMemory>();
-    status = AdmitReply(ClientOf(*context), memory)(request->ByteSizeLong());
+    status = AdmitReply(credentials_->ClientOf(*context),
+                        memory)(request->ByteSizeLong());
     if (!status.ok()) return Answer(context, status);
     const std::vector<std::string> keys(request->keys().begin(),
                                         request->keys().end());
@@ -318,15 +319,6 @@ class Service final : public v1::Store::CallbackService {
     Reactor* reactor = context->DefaultReactor();
     reactor->Finish(net::ToGrpcStatus(status));
     return reactor;
-  }
-
-  // Returns the client for limits: the worker in the certificate, or else the
-  // connection.
-  std::string ClientOf(const Context& context) const {
-    const absl::StatusOr<std::optional<net::Identity>> caller =
-        credentials_->Caller(context);
-    return caller.ok() && caller->has_value() ? net::ToUri(**caller)
-                                              : context.peer();
   }
 
   absl::Status CheckNumKeys(int num_keys) const {
@@ -391,18 +383,19 @@ class Service final : public v1::Store::CallbackService {
     }
     const auto memory = std::make_shared<CallMemory>();
     if (status.ok() && max_reply_bytes > 0) {
-      status = AdmitReply(ClientOf(*context), memory)(max_reply_bytes);
+      status =
+          AdmitReply(credentials_->ClientOf(*context), memory)(max_reply_bytes);
     }
     if (!status.ok()) return Answer(context, status);
 
     Reactor* const reactor = new CountedReactor(memory);
-    const async::Future<std::string> done =
-        dedup_cache_.Once({.client = request.request_id().client(),
-                           .sequence = request.request_id().sequence()},
-                          [&]() -> absl::StatusOr<std::string> {
-                            RETURN_IF_ERROR(apply(ClientOf(*context)));
-                            return reply->SerializeAsString();
-                          });
+    const async::Future<std::string> done = dedup_cache_.Once(
+        {.client = request.request_id().client(),
+         .sequence = request.request_id().sequence()},
+        [&]() -> absl::StatusOr<std::string> {
+          RETURN_IF_ERROR(apply(credentials_->ClientOf(*context)));
+          return reply->SerializeAsString();
+        });
     done.OnReady([=](const absl::StatusOr<std::string>& bytes) {
       if (bytes.ok()) reply->ParseFromString(*bytes);
       if (!memory->reply.empty()) {

@@ -19,6 +19,11 @@ constexpr absl::Duration kTimeToRead = absl::Milliseconds(20);
 
 void CallStream::Start() { ReadNext(); }
 
+void CallStream::LimitReplies(std::shared_ptr<net::PerPeerQuota> quota,
+                              std::string peer) {
+  unread_ = UnreadReplies(std::move(quota), std::move(peer));
+}
+
 void CallStream::Close(absl::Status status) {
   async::MutexLock lock(&mutex_);
   if (ended()) return;
@@ -35,6 +40,7 @@ void CallStream::EndLocked(absl::Status status) {
   if (ended_.exchange(true, std::memory_order_acq_rel)) return;
   batches_.clear();
   batched_bytes_ = 0;
+  unread_.Clear();
   long_replies_.clear();
   num_replies_waiting_.store(0, std::memory_order_relaxed);
   if (alarm_set_) alarm_.Cancel();

@@ -26,11 +26,13 @@
 #include "grpcpp/support/slice.h"
 #include "ipc/spin_policy.h"
 #include "net/grpc/completion_event.h"
+#include "net/per_peer_quota.h"
 #include "rpc/grpc/call_stream/frames.h"
 #include "rpc/grpc/fragments/message_assembler.h"
 #include "rpc/grpc/fragments/message_fragments.h"
 #include "rpc/grpc/poller.h"
 #include "rpc/link/message_link.h"
+#include "rpc/link/unread_replies.h"
 #include "rpc/transport/gate.h"
 
 namespace hawser::rpc {
@@ -45,7 +47,8 @@ namespace hawser::rpc {
 //
 // The link ends by Close, when gRPC ends the stream, or when the peer violates
 // the protocol. A backlog of 131,072 replies that the peer has not read, or of
-// 256 MiB, counts as a violation. Thread-safe.
+// more than a megabyte of short ones beyond the quota, counts as a violation; a
+// long reply beyond the quota becomes an error. Thread-safe.
 //
 // Split by operation: call_stream.cc starts and ends, call_stream_send.cc
 // sends, call_stream_receive.cc receives.
@@ -76,6 +79,7 @@ class CallStream : public MessageLink,
   size_t num_replies_waiting() const override {
     return num_replies_waiting_.load(std::memory_order_relaxed);
   }
+  absl::Status CheckRoom() override { return unread_.CheckRoom(); }
   void Forget(uint64_t call) override;
   void PollFor(uint64_t call, absl::Duration spin,
                absl::FunctionRef<bool()> stop) override;
@@ -134,6 +138,9 @@ class CallStream : public MessageLink,
   // The last write after EndStreamLocked has ended.
   virtual void OnLastWriteLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {}
 
+  // Counts the memory of replies. Call before Start.
+  void LimitReplies(std::shared_ptr<net::PerPeerQuota> quota, std::string peer);
+
   // Sends an empty message, before anything else.
   void SendConfirmation();
   // Ends the link: passes `status` to the handler. The first call counts.
@@ -154,6 +161,7 @@ class CallStream : public MessageLink,
   // A reply that is being sent in fragments.
   struct LongReply {
     uint64_t call = 0;
+    size_t bytes = 0;
     MessageFragments fragments;
   };
 
@@ -226,6 +234,10 @@ class CallStream : public MessageLink,
   bool last_was_frames_ ABSL_GUARDED_BY(mutex_) = false;
   std::deque<FrameBatch> batches_ ABSL_GUARDED_BY(mutex_);
   size_t batched_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  // Counted bytes of the message that is being written.
+  size_t written_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  // Modified under the lock.
+  UnreadReplies unread_;
   std::deque<LongReply> long_replies_ ABSL_GUARDED_BY(mutex_);
   // Modified under the lock.
   std::atomic<size_t> num_replies_waiting_{0};

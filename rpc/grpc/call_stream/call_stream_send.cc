@@ -13,7 +13,9 @@ namespace {
 // Twice the limit on one client's calls, since replies to rejected calls wait
 // as well.
 constexpr size_t kMaxRepliesWaiting = size_t{1} << 17;
-constexpr size_t kMaxBatchedBytes = size_t{256} << 20;
+// Short messages that may wait beside the quota, so that errors of calls that
+// it refuses arrive.
+constexpr size_t kBatchedBesideQuota = size_t{1} << 20;
 
 }  // namespace
 
@@ -37,29 +39,39 @@ void CallStream::SendConfirmation() {
 void CallStream::EnqueueLocked(LinkMessage message) {
   const bool is_reply = message.kind == LinkMessage::Kind::kReply;
   if (is_reply) num_replies_waiting_.fetch_add(1, std::memory_order_relaxed);
-  if (message.payload.size() > kMaxFrameMessage) {
-    // As requests: short ones would gain less from the overlap of copies than
-    // another message costs.
-    const size_t fragment_bytes = message.payload.size() <= kMaxWholeRequest
-                                      ? kMaxWholeRequest
-                                      : kFragmentBytes;
-    long_replies_.push_back(
-        {message.call,
-         MessageFragments(std::move(message.payload), fragment_bytes)});
-  } else {
-    if (batches_.empty() || batches_.back().full()) batches_.emplace_back();
-    const size_t before = batches_.back().bytes();
-    batches_.back().Append(message);
-    batched_bytes_ += batches_.back().bytes() - before;
+  const size_t size = message.payload.size();
+  if (size > kMaxFrameMessage) {
+    const absl::Status admitted = unread_.Add(size);
+    if (admitted.ok()) {
+      // As requests: short ones would gain less from the overlap of copies than
+      // another message costs.
+      const size_t fragment_bytes =
+          size <= kMaxWholeRequest ? kMaxWholeRequest : kFragmentBytes;
+      long_replies_.push_back(
+          {message.call, size,
+           MessageFragments(std::move(message.payload), fragment_bytes)});
+      return;
+    }
+    message.payload = Payload();
+    message.error =
+        absl::Status(admitted.code(),
+                     absl::StrCat("the reply of ", size,
+                                  " bytes is dropped: ", admitted.message()));
   }
-  if (is_reply && (num_replies_waiting() > kMaxRepliesWaiting ||
-                   batched_bytes_ > kMaxBatchedBytes)) {
-    const absl::Status status = absl::ResourceExhaustedError(
-        absl::StrCat("the peer has not read ", num_replies_waiting(),
-                     " replies, of ", batched_bytes_, " bytes"));
-    EndStreamLocked(status);
-    EndLocked(status);
+  if (batches_.empty() || batches_.back().full()) batches_.emplace_back();
+  const size_t before = batches_.back().bytes();
+  batches_.back().Append(message);
+  const size_t added = batches_.back().bytes() - before;
+  batched_bytes_ += added;
+  absl::Status status = unread_.Add(added);
+  if (batched_bytes_ <= kBatchedBesideQuota) status = absl::OkStatus();
+  if (num_replies_waiting() > kMaxRepliesWaiting) {
+    status = absl::ResourceExhaustedError(absl::StrCat(
+        "the peer has not read ", num_replies_waiting(), " replies"));
   }
+  if (!is_reply || status.ok()) return;
+  EndStreamLocked(status);
+  EndLocked(status);
 }
 
 std::optional<::grpc::ByteBuffer> CallStream::NextMessageLocked() {
@@ -70,6 +82,7 @@ std::optional<::grpc::ByteBuffer> CallStream::NextMessageLocked() {
     const FrameBatch batch = std::move(batches_.front());
     batches_.pop_front();
     batched_bytes_ -= batch.bytes();
+    written_bytes_ = batch.bytes();
     num_replies_waiting_.fetch_sub(batch.num_replies(),
                                    std::memory_order_relaxed);
     return batch.ToByteBuffer();
@@ -81,6 +94,7 @@ std::optional<::grpc::ByteBuffer> CallStream::NextMessageLocked() {
       ToFragmentMessage(reply.call, reply.fragments.Next());
   if (reply.fragments.AtEnd()) {
     num_replies_waiting_.fetch_sub(1, std::memory_order_relaxed);
+    written_bytes_ = reply.bytes;
   } else {
     long_replies_.push_back(std::move(reply));
   }
@@ -101,6 +115,7 @@ void CallStream::WriteNextLocked() {
 void CallStream::OnWritten(bool ok) {
   async::MutexLock lock(&mutex_);
   writing_ = false;
+  unread_.Remove(std::exchange(written_bytes_, 0));
   if (ended()) {
     OnLastWriteLocked();
   } else if (ok) {
@@ -125,6 +140,7 @@ void CallStream::Forget(uint64_t call) {
       long_replies_.begin(), long_replies_.end(),
       [call](const LongReply& reply) { return reply.call == call; });
   if (sent == long_replies_.end()) return;
+  unread_.Remove(sent->bytes);
   long_replies_.erase(sent);
   num_replies_waiting_.fetch_sub(1, std::memory_order_relaxed);
 }

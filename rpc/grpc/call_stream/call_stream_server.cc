@@ -137,6 +137,8 @@ class CallStreamServer::Stream final : public CallStream {
       caller = credentials.Caller(grpc_->context);
       refused = caller.status();
     }
+    LimitReplies(acceptor_->options().reply_quota,
+                 credentials.ClientOf(grpc_->context));
     const auto self = std::static_pointer_cast<Stream>(shared_from_this());
     if (refused.ok() && !acceptor_->Add(self, *std::move(caller))) {
       refused = absl::UnavailableError("the worker is shutting down");

@@ -11,6 +11,7 @@
 #include "grpcpp/completion_queue.h"
 #include "grpcpp/server_builder.h"
 #include "net/auth/credentials.h"
+#include "net/per_peer_quota.h"
 #include "rpc/grpc/call_stream/call_stream.h"
 #include "rpc/transport/transport.h"
 
@@ -25,6 +26,8 @@ class CallStreamServer {
     std::shared_ptr<Gate> gate;
     std::shared_ptr<const net::Credentials> credentials;
     size_t max_message_bytes = 0;
+    // For replies that clients have not read.
+    std::shared_ptr<net::PerPeerQuota> reply_quota = nullptr;
   };
 
   // Registers the service at `builder`; call before the server is built. The

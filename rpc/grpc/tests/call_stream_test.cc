@@ -540,5 +540,40 @@ TEST_F(CallStreamTest, ClientThatDoesNotReadLosesItsStream) {
   EXPECT_EQ(stream.Finish().error_code(), ::grpc::StatusCode::CANCELLED);
 }
 
+// Long replies beyond the quota become errors, and further calls are refused
+// before they are served, until the client reads.
+TEST_F(CallStreamTest, UnreadLongRepliesAreLimited) {
+  constexpr size_t kReplyBytes = size_t{1} << 20;
+  EchoServer server({.max_message_bytes = 4 * kReplyBytes,
+                 .limits = {.memory_quota_bytes = 16 * kReplyBytes}});
+  FrameStream stream(server.address());
+  for (uint64_t call = 0; call < 20; ++call) {
+    ASSERT_TRUE(stream.Write(Request(call, EchoServer::kHold, "x")));
+  }
+  server.AwaitHeld(20);
+  for (const std::unique_ptr<IncomingCall>& call : server.held()) {
+    call->Reply(Payload(std::string(kReplyBytes, 'r')));
+  }
+  ASSERT_TRUE(stream.Write(Request(20, EchoServer::kHold, "x")));
+  int num_dropped = 0;
+  bool refused = false;
+  while (!refused) {
+    const std::optional<std::string> bytes = stream.Read();
+    ASSERT_TRUE(bytes.has_value());
+    v1::CallStreamMessage message;
+    ASSERT_TRUE(message.ParseFromString(*bytes));
+    for (const v1::CallFrame& frame : message.frames()) {
+      EXPECT_EQ(frame.error().code(), ::grpc::StatusCode::RESOURCE_EXHAUSTED);
+      EXPECT_THAT(frame.error().message(), HasSubstr("unread replies"));
+      num_dropped += frame.call() < 20 ? 1 : 0;
+      refused = refused || frame.call() == 20;
+    }
+  }
+  // Eight megabytes are allowed; gRPC may have sent the first ones.
+  EXPECT_GE(num_dropped, 4);
+  EXPECT_LE(num_dropped, 12);
+  EXPECT_EQ(server.held().size(), 20u);
+}
+
 }  // namespace
 }  // namespace hawser::rpc

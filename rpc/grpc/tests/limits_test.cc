@@ -273,6 +273,37 @@ TEST_F(GrpcLimitsTest, MemoryOfMessagesIsLimited) {
   }
 }
 
+// Replies that a client does not read use up its half of the quota.
+TEST_F(GrpcLimitsTest, MemoryOfUnreadRepliesIsLimited) {
+  constexpr size_t kReplyBytes = size_t{1} << 20;
+  Serve({.max_message_bytes = kReplyBytes,
+         .limits = {.memory_quota_bytes = 8 * kReplyBytes}});
+  const std::shared_ptr<Connection> other = Connect(address_);
+  RawHttp2 peer(address_);
+  ASSERT_TRUE(peer.SendPreface(/*reads_nothing=*/true));
+  // Waits for the error of a call, which needs no DATA frames.
+  const auto error_of = [&](uint32_t stream) {
+    Frame frame;
+    do {
+      EXPECT_TRUE(peer.Await(FrameType::kHeaders, frame));
+    } while (frame.stream != stream && !testing::Test::HasFailure());
+    return frame.payload;
+  };
+  for (uint32_t i = 0; i < 5; ++i) {
+    ASSERT_TRUE(peer.SendCall(2 * i + 1, EchoServer::kHold, "x"));
+  }
+  server_->AwaitHeld(5);
+  for (const std::unique_ptr<IncomingCall>& call : server_->held()) {
+    call->Reply(Payload(std::string(kReplyBytes, 'r')));
+  }
+  EXPECT_THAT(error_of(9), HasSubstr("the reply of 1048576 bytes is dropped"));
+  // A further call is refused before it is served.
+  ASSERT_TRUE(peer.SendCall(11, EchoServer::kHold, "x"));
+  EXPECT_THAT(error_of(11), HasSubstr("unread replies"));
+  EXPECT_EQ(server_->held().size(), 5u);
+  EXPECT_THAT(Echo(*other, "x"), IsOkAndHolds("x"));
+}
+
 TEST_F(GrpcLimitsTest, CraftedHeadersDoNotEndTheProcess) {
   Serve({});
   const std::shared_ptr<Connection> other = Connect(address_);
