@@ -64,7 +64,9 @@ class StreamOpenTest : public testing::Test {
     ASSERT_THAT(address_, IsOk());
     ASSERT_THAT(RegisterStream(job_.registry(), kForOne,
                                [this](StreamWriter<int64_t>) {
-                                 started_.Notify();
+                                 if (!started_.HasBeenNotified()) {
+                                   started_.Notify();
+                                 }
                                  return ended_.future();
                                },
                                {.allowed_roles = {"reader"}}),
@@ -140,6 +142,29 @@ TEST_F(StreamOpenTest, ReaderLostMeanwhileLeavesNoStream) {
   EXPECT_THAT(Open(), IsOk());
   started_.WaitForNotification();
   EXPECT_EQ(NumOpen(), 0);
+}
+
+// Both opened their first stream.
+TEST_F(StreamOpenTest, StreamOfARestartedReaderOutlivesItsPredecessor) {
+  on_open_ = [] {};
+  ASSERT_THAT(Open(), IsOk());
+  const WorkerInfo predecessor = reader_;
+  WorkerDirectory directory(&job_.store(), AgentOptions().job);
+  ASSERT_THAT(directory.Withdraw(reader_), IsOk());
+  reader_.incarnation = Incarnation{1003};
+  ASSERT_THAT(directory.Register(reader_, {}), IsOk());
+  ASSERT_THAT(Open(), IsOk());
+  EXPECT_EQ(NumOpen(), 2);
+  MembershipLog log(&job_.store(), AgentOptions().job);
+  EXPECT_THAT(log.Append(JoinedEvent(predecessor)), IsOk());
+  EXPECT_THAT(log.Append(LostEvent(predecessor.incarnation, Incarnation{1002},
+                                   "was not heard of")),
+              IsOk());
+  while (!lost_.WaitForNotificationWithTimeout(absl::Milliseconds(1))) {
+    // Not so far that the test, which sends no heartbeats, is lost as well.
+    clock_.AdvanceBy(absl::Milliseconds(10));
+  }
+  EXPECT_EQ(NumOpen(), 1);
 }
 
 }  // namespace
