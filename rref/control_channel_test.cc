@@ -146,11 +146,15 @@ TEST(ControlReceiverTest, NothingIsAppliedAfterTheLossOfTheSender) {
       *batch.add_operations() = Operation(first);
       return receiver.Receive(kPeer, batch,
                               [&](const v1::RRefControlOperation&) {
-                                if (lost) applied_after_loss = true;
                                 if (waits) {
                                   applying.Notify();
                                   finish.WaitForNotification();
                                 }
+                                // The loss waits for a batch that began before.
+                                for (int i = 0; i < 200 && !lost; ++i) {
+                                  std::this_thread::yield();
+                                }
+                                if (lost) applied_after_loss = true;
                                 return v1::RRefControlResult();
                               });
     };

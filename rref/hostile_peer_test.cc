@@ -74,7 +74,9 @@ class HostilePeerTest : public testing::Test {
   }
   GlobalId Id(int i, uint64_t number) { return {run(i), number}; }
   bool HasValue(const GlobalId& rref) {
-    return protocol(0).FindValue(ToProto(rref), info(0)).ok();
+    const auto value = protocol(0).FindValue(ToProto(rref), info(0));
+    // Otherwise it is awaited again.
+    return value.ok() && (*value)->future().ready();
   }
 
   // Calls Keep at worker 0 with a copy `fork` of a reference of worker 1.
