@@ -1,12 +1,9 @@
 #include "rref/control_channel.h"
 
-#include <atomic>
 #include <cstdint>
 #include <optional>
-#include <thread>
 #include <vector>
 
-#include "absl/synchronization/notification.h"
 #include "async/testing/status_matchers.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -130,57 +127,6 @@ TEST_F(ControlChannelTest, ClosedPeerIsForgottenAndRefused) {
 }
 
 // The receiver keeps its reply, so it limits the size of a batch.
-// One batch is being applied and another waits while the sender is lost. The
-// threads differ in who comes first, so it is repeated.
-TEST(ControlReceiverTest, NothingIsAppliedAfterTheLossOfTheSender) {
-  for (int round = 0; round < 200; ++round) {
-    ControlReceiver receiver;
-    absl::Notification applying;
-    absl::Notification finish;
-    std::atomic<bool> second_begins = false;
-    std::atomic<bool> lost = false;
-    std::atomic<bool> applied_after_loss = false;
-    const auto receive = [&](uint64_t first, bool waits) {
-      v1::RRefControlRequest batch;
-      batch.set_first_sequence(first);
-      *batch.add_operations() = Operation(first);
-      return receiver.Receive(kPeer, batch,
-                              [&](const v1::RRefControlOperation&) {
-                                if (waits) {
-                                  applying.Notify();
-                                  finish.WaitForNotification();
-                                }
-                                // The loss waits for a batch that began before.
-                                for (int i = 0; i < 200 && !lost; ++i) {
-                                  std::this_thread::yield();
-                                }
-                                if (lost) applied_after_loss = true;
-                                return v1::RRefControlResult();
-                              });
-    };
-    std::thread first([&] { EXPECT_THAT(receive(1, true), IsOk()); });
-    applying.WaitForNotification();
-    std::thread second([&] {
-      second_begins = true;
-      (void)receive(2, false);
-    });
-    while (!second_begins) std::this_thread::yield();
-    for (int i = 0; i < 50; ++i) std::this_thread::yield();
-    std::thread loss([&] {
-      receiver.Close(kPeer);
-      lost = true;
-    });
-    for (int i = 0; i < round % 50; ++i) std::this_thread::yield();
-    finish.Notify();
-    first.join();
-    second.join();
-    loss.join();
-    ASSERT_FALSE(applied_after_loss) << "round " << round;
-    EXPECT_THAT(receive(3, false),
-                StatusIs(absl::StatusCode::kFailedPrecondition));
-  }
-}
-
 TEST_F(ControlChannelTest, BatchAboveTheMaximumIsRefused) {
   v1::RRefControlRequest request;
   request.set_first_sequence(1);
