@@ -128,34 +128,40 @@ absl::StatusOr<std::shared_ptr<Peer>> PeerDirectory::LookUp(
   return Add(*found);
 }
 
-void PeerDirectory::Confirm(const WorkerInfo& worker, Confirmed done) {
-  bool full = false;
-  bool begin = false;
-  {
-    async::MutexLock lock(&mutex_);
-    const auto waiting = unconfirmed_.find(worker.name);
-    if (waiting != unconfirmed_.end()) {
-      full = waiting->second.size() >= kMaxCallsPerUnconfirmed;
-      if (!full) waiting->second.push_back({worker, std::move(done)});
-    } else {
-      full = unconfirmed_.size() >= kMaxUnconfirmed;
-      if (!full) {
-        unconfirmed_[worker.name].push_back({worker, std::move(done)});
-        begin = num_lookups_ < kMaxLookups;
-        if (begin) {
-          ++num_lookups_;
-        } else {
-          queued_names_.push_back(worker.name);
-        }
-      }
+PeerDirectory::Queueing PeerDirectory::Enqueue(const WorkerInfo& worker,
+                                               Confirmed& done) {
+  async::MutexLock lock(&mutex_);
+  const auto waiting = unconfirmed_.find(worker.name);
+  if (waiting != unconfirmed_.end()) {
+    if (waiting->second.size() >= kMaxCallsPerUnconfirmed) {
+      return Queueing::kFull;
     }
+    waiting->second.push_back({worker, std::move(done)});
+    return Queueing::kQueued;
   }
-  if (full) {
-    std::move(done)(absl::UnavailableError(absl::StrCat(
-        ToString(state_->self()), " looks up too many senders to confirm that ",
-        ToString(worker), " is a member: call again later")));
-  } else if (begin) {
-    BeginLookUpSender(worker.name);
+  if (unconfirmed_.size() >= kMaxUnconfirmed) return Queueing::kFull;
+  unconfirmed_[worker.name].push_back({worker, std::move(done)});
+  if (num_lookups_ < kMaxLookups) {
+    ++num_lookups_;
+    return Queueing::kBegins;
+  }
+  queued_names_.push_back(worker.name);
+  return Queueing::kQueued;
+}
+
+void PeerDirectory::Confirm(const WorkerInfo& worker, Confirmed done) {
+  switch (Enqueue(worker, done)) {
+    case Queueing::kBegins:
+      BeginLookUpSender(worker.name);
+      break;
+    case Queueing::kQueued:
+      break;
+    case Queueing::kFull:
+      std::move(done)(absl::UnavailableError(
+          absl::StrCat(ToString(state_->self()),
+                       " looks up too many senders to confirm that ",
+                       ToString(worker), " is a member: call again later")));
+      break;
   }
 }
 

@@ -102,6 +102,9 @@ class PeerDirectory {
       absl::Duration limit);
   absl::StatusOr<std::optional<WorkerInfo>> ReadRecord(const Destination& to,
                                                        absl::Duration limit);
+  // Keeps `done` until its sender was looked up, unless too many wait.
+  enum class Queueing { kBegins, kQueued, kFull };
+  Queueing Enqueue(const WorkerInfo& worker, Confirmed& done);
   void BeginLookUpSender(const std::string& name);
   // Looks up a name, and then begins with the one that has waited longest.
   void LookUpSender(const std::string& name);
