@@ -47,6 +47,8 @@ TEST(LeavingOwnerTest, RefusesNewCreations) {
       if (rank == 1) options.store = &link;
     });
   }
+  // Worker 1 knows worker 0 before it loses the store.
+  ASSERT_THAT(job.agent(0).Sync("w1", kOne), IsOk());
   slow = true;
   const async::Future<void> left = job.agent(1).Leave();
   const auto leaves =

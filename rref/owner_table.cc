@@ -46,9 +46,10 @@ absl::StatusOr<net::PerPeerQuota::Reservation> OwnerTable::AdmitForkLocked(
   return AdmitLocked(worker);
 }
 
-void OwnerTable::KeepAwaiting(Entry& entry, ForkState& removed) {
+void OwnerTable::KeepAwaiting(Entry& entry, rpc::WorkerRun holder,
+                              ForkState& removed) {
   if (entry.arrived) return;
-  net::PerPeerQuota::Reservation& reservation = entry.awaiters[removed.holder];
+  net::PerPeerQuota::Reservation& reservation = entry.awaiters[holder];
   if (reservation.empty()) reservation = std::move(removed.reservation);
 }
 
@@ -76,8 +77,8 @@ absl::StatusOr<std::shared_ptr<OwnerValue>> OwnerTable::Create(
   Entry& entry = entries_[rref];
   if (entry.value == nullptr) entry.value = std::make_shared<OwnerValue>();
   EndAwaiting(entry);
-  entry.forks.emplace(fork, ForkState{.holder = RunOf(holder),
-                                      .reservation = std::move(reservation)});
+  entry.forks.emplace(HeldFork{fork, RunOf(holder)},
+                      ForkState{.reservation = std::move(reservation)});
   return entry.value;
 }
 
@@ -93,10 +94,10 @@ absl::Status OwnerTable::Share(RRefId rref, ForkId fork,
     entry.value = std::move(value);
     entry.arrived = true;
   }
-  entry.forks.emplace(fork, ForkState{.holder = RunOf(holder),
-                                      .unacknowledged = true,
-                                      .generation = generation_,
-                                      .reservation = std::move(reservation)});
+  entry.forks.emplace(HeldFork{fork, RunOf(holder)},
+                      ForkState{.unacknowledged = true,
+                                .generation = generation_,
+                                .reservation = std::move(reservation)});
   return absl::OkStatus();
 }
 
@@ -109,22 +110,23 @@ absl::Status OwnerTable::RequestFork(RRefId rref, ForkId fork,
   }
   ASSIGN_OR_RETURN(Entry* const entry, FindOrAwaitLocked(rref, holder));
   // A repeated request counts once.
-  if (entry->forks.contains(fork)) return absl::OkStatus();
+  const HeldFork held{fork, RunOf(holder)};
+  if (entry->forks.contains(held)) return absl::OkStatus();
   ASSIGN_OR_RETURN(net::PerPeerQuota::Reservation reservation,
                    AdmitForkLocked(rref, holder));
-  entry->forks.emplace(fork, ForkState{.holder = RunOf(holder),
-                                       .reservation = std::move(reservation)});
+  entry->forks.emplace(held, ForkState{.reservation = std::move(reservation)});
   return absl::OkStatus();
 }
 
-OwnerTable::Actions OwnerTable::RemoveFork(RRefId rref, ForkId fork) {
+OwnerTable::Actions OwnerTable::RemoveFork(RRefId rref, ForkId fork,
+                                           rpc::WorkerRun holder) {
   Actions actions;
   async::MutexLock lock(&mutex_);
   auto it = entries_.find(rref);
   if (it == entries_.end()) return actions;
-  auto state = it->second.forks.find(fork);
+  auto state = it->second.forks.find(HeldFork{fork, holder});
   if (state == it->second.forks.end()) return actions;
-  KeepAwaiting(it->second, state->second);
+  KeepAwaiting(it->second, holder, state->second);
   it->second.forks.erase(state);
   EraseIfUnusedLocked(it, actions);
   return actions;
@@ -143,7 +145,7 @@ OwnerTable::Actions OwnerTable::WithdrawCreation(RRefId rref, ForkId fork) {
                               "the creation of reference ", rref.ToString(),
                               " failed before it reached its owner")));
   }
-  it->second.forks.erase(fork);
+  it->second.forks.erase(HeldFork{fork, rref.creator});
   EraseIfUnusedLocked(it, actions);
   return actions;
 }
@@ -195,9 +197,9 @@ std::vector<OwnerTable::Fork> OwnerTable::TakeStaleShares() {
   async::MutexLock lock(&mutex_);
   std::vector<Fork> stale;
   for (const auto& [rref, entry] : entries_) {
-    for (const auto& [fork, state] : entry.forks) {
+    for (const auto& [held, state] : entry.forks) {
       if (state.unacknowledged && state.generation != generation_) {
-        stale.push_back({rref, fork, state.holder});
+        stale.push_back({rref, held.fork, held.holder});
       }
     }
   }
@@ -205,11 +207,12 @@ std::vector<OwnerTable::Fork> OwnerTable::TakeStaleShares() {
   return stale;
 }
 
-void OwnerTable::AcknowledgeShare(RRefId rref, ForkId fork) {
+void OwnerTable::AcknowledgeShare(RRefId rref, ForkId fork,
+                                  rpc::WorkerRun holder) {
   async::MutexLock lock(&mutex_);
   auto it = entries_.find(rref);
   if (it == entries_.end()) return;
-  auto state = it->second.forks.find(fork);
+  auto state = it->second.forks.find(HeldFork{fork, holder});
   if (state != it->second.forks.end()) state->second.unacknowledged = false;
 }
 
@@ -221,7 +224,7 @@ OwnerTable::Actions OwnerTable::OnWorkerLost(rpc::WorkerRun lost,
   std::vector<RRefId> touched;
   for (auto& [rref, entry] : entries_) {
     const size_t removed = absl::erase_if(
-        entry.forks, [&](auto& fork) { return fork.second.holder == lost; });
+        entry.forks, [&](auto& fork) { return fork.first.holder == lost; });
     if (removed > 0) entry.lost_holder = true;
     entry.awaiters.erase(lost);
     const bool never_created =
@@ -266,8 +269,8 @@ std::vector<OwnerTable::Fork> OwnerTable::forks() const {
   async::MutexLock lock(&mutex_);
   std::vector<Fork> forks;
   for (const auto& [rref, entry] : entries_) {
-    for (const auto& [fork, state] : entry.forks) {
-      forks.push_back({rref, fork, state.holder});
+    for (const auto& [held, state] : entry.forks) {
+      forks.push_back({rref, held.fork, held.holder});
     }
   }
   return forks;
@@ -281,8 +284,8 @@ OwnerTable::Counts OwnerTable::counts() const {
   for (const auto& [rref, entry] : entries_) {
     if (!entry.arrived) ++counts.awaited;
     counts.forks += entry.forks.size();
-    for (const auto& [fork, state] : entry.forks) {
-      if (state.holder != self_) ++counts.remote_forks;
+    for (const auto& [held, state] : entry.forks) {
+      if (held.holder != self_) ++counts.remote_forks;
     }
   }
   return counts;

@@ -91,11 +91,12 @@ class OwnerTable {
   absl::Status RequestFork(RRefId rref, ForkId fork,
                            const rpc::WorkerInfo& holder);
 
-  // Ignores an unknown fork.
-  Actions RemoveFork(RRefId rref, ForkId fork);
+  // Ignores a fork that `holder` does not have.
+  Actions RemoveFork(RRefId rref, ForkId fork, rpc::WorkerRun holder);
 
-  // Like RemoveFork. Also refuses the creation of `fork` if it still arrives,
-  // and fails a value awaited from it with kAborted.
+  // Like RemoveFork, for the creator of `rref`. Also refuses the creation of
+  // `fork` if it still arrives, and fails a value awaited from it with
+  // kAborted.
   Actions WithdrawCreation(RRefId rref, ForkId fork);
 
   // Returns the value of a reference that `from` sent here; awaits it if its
@@ -110,8 +111,8 @@ class OwnerTable {
   // function and not acknowledged yet.
   std::vector<Fork> TakeStaleShares();
 
-  // `fork` has reached its holder.
-  void AcknowledgeShare(RRefId rref, ForkId fork);
+  // `fork` has reached `holder`.
+  void AcknowledgeShare(RRefId rref, ForkId fork, rpc::WorkerRun holder);
 
   // Drops the forks of `lost`, and fails the values that only it could have
   // created or that only it awaited. Its later messages are refused.
@@ -129,8 +130,19 @@ class OwnerTable {
   Counts counts() const;
 
  private:
-  struct ForkState {
+  // A worker names its own forks only, by ids that others may have drawn.
+  struct HeldFork {
+    ForkId fork;
     rpc::WorkerRun holder;
+
+    friend bool operator==(const HeldFork&, const HeldFork&) = default;
+
+    template <class H>
+    friend H AbslHashValue(H h, const HeldFork& held) {
+      return H::combine(std::move(h), held.fork, held.holder);
+    }
+  };
+  struct ForkState {
     // Added by Share and not acknowledged yet.
     bool unacknowledged = false;
     uint64_t generation = 0;
@@ -146,7 +158,7 @@ class OwnerTable {
     // reservation unless one of its forks holds it.
     absl::flat_hash_map<rpc::WorkerRun, net::PerPeerQuota::Reservation>
         awaiters;
-    absl::flat_hash_map<ForkId, ForkState> forks;
+    absl::flat_hash_map<HeldFork, ForkState> forks;
   };
   using Entries = absl::flat_hash_map<RRefId, Entry>;
 
@@ -161,8 +173,9 @@ class OwnerTable {
   absl::StatusOr<net::PerPeerQuota::Reservation> AdmitForkLocked(
       RRefId rref, const rpc::WorkerInfo& worker)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Keeps the worker of `removed` among those that await the entry.
-  static void KeepAwaiting(Entry& entry, ForkState& removed);
+  // Keeps `holder`, whose fork was `removed`, among those that await the entry.
+  static void KeepAwaiting(Entry& entry, rpc::WorkerRun holder,
+                           ForkState& removed);
   // The value has arrived or never will.
   static void EndAwaiting(Entry& entry);
   // Erases the entry if neither a fork nor an awaiter keeps it.

@@ -53,20 +53,51 @@ TEST_F(OwnerTableTest, ValueStaysFromFirstForkToLast) {
               IsOk());
   value.reset();
   EXPECT_THAT(table_.RequestFork(Ref(kOwner, 1), Fork(kA, 1), kBInfo), IsOk());
-  Run(table_.RemoveFork(Ref(kOwner, 1), Fork(kOwner, 2)));
+  Run(table_.RemoveFork(Ref(kOwner, 1), Fork(kOwner, 2), kA));
   EXPECT_FALSE(watch.expired());
-  Run(table_.RemoveFork(Ref(kOwner, 1), Fork(kA, 1)));
+  Run(table_.RemoveFork(Ref(kOwner, 1), Fork(kA, 1), kB));
   EXPECT_TRUE(watch.expired());
   EXPECT_EQ(table_.counts().owners, 0u);
 }
 
 TEST_F(OwnerTableTest, UnknownForkAndReferenceAreIgnoredOnDelete) {
-  Run(table_.RemoveFork(Ref(kOwner, 1), Fork(kA, 1)));
+  Run(table_.RemoveFork(Ref(kOwner, 1), Fork(kA, 1), kB));
   auto value = std::make_shared<OwnerValue>(Seven());
   EXPECT_THAT(table_.Share(Ref(kOwner, 1), Fork(kOwner, 2), kAInfo, value),
               IsOk());
-  Run(table_.RemoveFork(Ref(kOwner, 1), Fork(kA, 9)));
+  Run(table_.RemoveFork(Ref(kOwner, 1), Fork(kA, 9), kB));
   EXPECT_EQ(table_.counts().forks, 1u);
+}
+
+TEST_F(OwnerTableTest, WorkersEndOnlyTheirOwnForks) {
+  auto value = std::make_shared<OwnerValue>(Seven());
+  ASSERT_THAT(table_.Share(Ref(kOwner, 1), Fork(kOwner, 2), kAInfo, value),
+              IsOk());
+  Run(table_.RemoveFork(Ref(kOwner, 1), Fork(kOwner, 2), kB));
+  EXPECT_EQ(table_.counts().forks, 1u);
+  // Nor does a worker acknowledge the fork of another.
+  table_.AcknowledgeShare(Ref(kOwner, 1), Fork(kOwner, 2), kB);
+  table_.TakeStaleShares();
+  EXPECT_EQ(table_.TakeStaleShares().size(), 1u);
+  Run(table_.RemoveFork(Ref(kOwner, 1), Fork(kOwner, 2), kA));
+  EXPECT_EQ(table_.counts().owners, 0u);
+}
+
+// A worker may request any id, also one that the owner or another worker has
+// yet to draw.
+TEST_F(OwnerTableTest, ForksOfDifferentHoldersDoNotCollide) {
+  auto value = std::make_shared<OwnerValue>(Seven());
+  ASSERT_THAT(table_.Share(Ref(kOwner, 1), Fork(kOwner, 2), kAInfo, value),
+              IsOk());
+  EXPECT_THAT(table_.RequestFork(Ref(kOwner, 1), Fork(kOwner, 3), kAInfo),
+              IsOk());
+  EXPECT_THAT(table_.RequestFork(Ref(kOwner, 1), Fork(kA, 1), kAInfo), IsOk());
+  EXPECT_THAT(table_.Share(Ref(kOwner, 1), Fork(kOwner, 3), kBInfo, value),
+              IsOk());
+  EXPECT_THAT(table_.RequestFork(Ref(kOwner, 1), Fork(kA, 1), kBInfo), IsOk());
+  EXPECT_EQ(table_.counts().forks, 5u);
+  Run(table_.OnWorkerLost(kA, absl::UnavailableError("A died")));
+  EXPECT_EQ(table_.counts().forks, 2u);
 }
 
 TEST_F(OwnerTableTest, ForkRequestRepeatedCountsOnce) {
@@ -93,9 +124,9 @@ TEST_F(OwnerTableTest, ValueThatLostAHolderIsNotAwaitedAfterItsEnd) {
     ASSERT_THAT(table_.Create(Ref(kA, i), Fork(kA, i), kAInfo), IsOk());
     ASSERT_THAT(table_.RequestFork(Ref(kA, i), Fork(kB, i), kBInfo), IsOk());
   }
-  Run(table_.RemoveFork(Ref(kA, 1), Fork(kA, 1)));
+  Run(table_.RemoveFork(Ref(kA, 1), Fork(kA, 1), kA));
   Run(table_.OnWorkerLost(kB, absl::UnavailableError("lost")));
-  Run(table_.RemoveFork(Ref(kA, 2), Fork(kA, 2)));
+  Run(table_.RemoveFork(Ref(kA, 2), Fork(kA, 2), kA));
   EXPECT_EQ(table_.counts().owners, 0u);
   for (uint64_t i = 1; i <= 2; ++i) {
     EXPECT_THAT(table_.RequestFork(Ref(kA, i), Fork(kB, 9), kAInfo),
@@ -136,7 +167,7 @@ TEST_F(OwnerTableTest, AwaitedValueMayBeSharedBeforeItsCreation) {
   ASSERT_THAT(awaited, IsOk());
   EXPECT_THAT(table_.Share(Ref(kA, 1), Fork(kOwner, 5), kBInfo, *awaited),
               IsOk());
-  Run(table_.RemoveFork(Ref(kA, 1), Fork(kOwner, 5)));
+  Run(table_.RemoveFork(Ref(kA, 1), Fork(kOwner, 5), kB));
   EXPECT_EQ(table_.counts().awaited, 1u);
   EXPECT_EQ(*table_.Create(Ref(kA, 1), Fork(kA, 2), kAInfo), *awaited);
 }
@@ -170,7 +201,7 @@ TEST_F(OwnerTableTest, WithdrawnCreationThatArrivedKeepsOtherForks) {
   EXPECT_THAT(table_.RequestFork(Ref(kA, 1), Fork(kA, 3), kBInfo), IsOk());
   Run(table_.WithdrawCreation(Ref(kA, 1), Fork(kA, 2)));
   EXPECT_THAT(table_.Find(Ref(kA, 1), kBInfo), IsOk());
-  Run(table_.RemoveFork(Ref(kA, 1), Fork(kA, 3)));
+  Run(table_.RemoveFork(Ref(kA, 1), Fork(kA, 3), kB));
   EXPECT_EQ(table_.counts().owners, 0u);
 }
 
@@ -181,7 +212,7 @@ TEST_F(OwnerTableTest, ShareIsStaleAfterAWholeInterval) {
               IsOk());
   EXPECT_TRUE(table_.TakeStaleShares().empty());
   ASSERT_EQ(table_.TakeStaleShares().size(), 1u);
-  table_.AcknowledgeShare(Ref(kOwner, 1), Fork(kOwner, 2));
+  table_.AcknowledgeShare(Ref(kOwner, 1), Fork(kOwner, 2), kA);
   EXPECT_TRUE(table_.TakeStaleShares().empty());
 }
 
@@ -218,7 +249,7 @@ TEST_F(OwnerTableTest, ValueAwaitedOnlyByLostWorkersIsForgotten) {
               IsOk());
   EXPECT_THAT(table_.RequestFork(Ref(kUnknown, 3), Fork(kA, 3), kAInfo),
               IsOk());
-  Run(table_.RemoveFork(Ref(kUnknown, 3), Fork(kA, 3)));
+  Run(table_.RemoveFork(Ref(kUnknown, 3), Fork(kA, 3), kA));
   EXPECT_EQ(table_.counts().awaited, 3u);
   Run(table_.OnWorkerLost(kA, absl::UnavailableError("A died")));
   EXPECT_THAT((*awaited)->future().result(),
@@ -280,7 +311,7 @@ TEST_F(OwnerTableLimitTest, CreationAboveTheLimitIsRefusedUntilAForkEnds) {
   ExpectOnlyThree();
   // The quotas of other workers are separate.
   EXPECT_THAT(table_.Create(Ref(kB, 1), Fork(kB, 1), kBInfo), IsOk());
-  Run(table_.RemoveFork(Ref(kA, 1), Fork(kA, 1)));
+  Run(table_.RemoveFork(Ref(kA, 1), Fork(kA, 1), kA));
   EXPECT_THAT(table_.Create(Ref(kA, 4), Fork(kA, 4), kAInfo), IsOk());
 }
 
@@ -294,7 +325,7 @@ TEST_F(OwnerTableLimitTest, SharesAndForkRequestsAboveTheLimitAreRefused) {
 }
 
 TEST_F(OwnerTableLimitTest, RepeatedForkRequestCountsOnce) {
-  Run(table_.RemoveFork(Ref(kA, 1), Fork(kA, 1)));
+  Run(table_.RemoveFork(Ref(kA, 1), Fork(kA, 1), kA));
   ASSERT_THAT(table_.RequestFork(Ref(kA, 2), Fork(kB, 1), kAInfo), IsOk());
   EXPECT_THAT(table_.RequestFork(Ref(kA, 2), Fork(kB, 1), kAInfo), IsOk());
   EXPECT_THAT(table_.RequestFork(Ref(kA, 2), Fork(kB, 2), kAInfo), Exceeds());
@@ -313,7 +344,7 @@ TEST_F(OwnerTableLimitTest, AwaitedValuesCountForTheWorkersThatNamedThem) {
 }
 
 TEST_F(OwnerTableLimitTest, FailedAwaitedValuesDoNotCount) {
-  Run(table_.RemoveFork(Ref(kA, 1), Fork(kA, 1)));
+  Run(table_.RemoveFork(Ref(kA, 1), Fork(kA, 1), kA));
   ASSERT_THAT(table_.Find(Ref(kB, 1), kAInfo), IsOk());
   Run(table_.WithdrawCreation(Ref(kB, 1), Fork(kB, 1)));
   ASSERT_THAT(table_.Find(Ref(kB, 2), kAInfo), IsOk());
@@ -322,18 +353,18 @@ TEST_F(OwnerTableLimitTest, FailedAwaitedValuesDoNotCount) {
 }
 
 TEST_F(OwnerTableLimitTest, CreationAfterItsFetchCountsOnce) {
-  Run(table_.RemoveFork(Ref(kA, 1), Fork(kA, 1)));
+  Run(table_.RemoveFork(Ref(kA, 1), Fork(kA, 1), kA));
   ASSERT_THAT(table_.Find(Ref(kA, 4), kAInfo), IsOk());
   EXPECT_THAT(table_.Create(Ref(kA, 4), Fork(kA, 4), kAInfo), IsOk());
   EXPECT_THAT(table_.Create(Ref(kA, 5), Fork(kA, 5), kAInfo), Exceeds());
 }
 
 TEST_F(OwnerTableLimitTest, ForkOfAnAwaitedValueCountsOnceAlsoAfterItsEnd) {
-  Run(table_.RemoveFork(Ref(kA, 1), Fork(kA, 1)));
+  Run(table_.RemoveFork(Ref(kA, 1), Fork(kA, 1), kA));
   EXPECT_THAT(table_.RequestFork(Ref(kB, 1), Fork(kB, 2), kAInfo), IsOk());
   EXPECT_THAT(table_.Find(Ref(kB, 1), kAInfo), IsOk());
   EXPECT_THAT(table_.Find(Ref(kB, 2), kAInfo), Exceeds());
-  Run(table_.RemoveFork(Ref(kB, 1), Fork(kB, 2)));
+  Run(table_.RemoveFork(Ref(kB, 1), Fork(kB, 2), kA));
   ASSERT_EQ(table_.counts().awaited, 1u);
   EXPECT_THAT(table_.Find(Ref(kB, 2), kAInfo), Exceeds());
 }

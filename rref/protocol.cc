@@ -118,6 +118,12 @@ absl::StatusOr<Protocol::ReceivedReference> Protocol::Receive(
 absl::StatusOr<Protocol::ReceivedReference> Protocol::ReceiveAsOwner(
     RRefId rref, ForkId fork, const rpc::WorkerInfo& from) {
   const rpc::WorkerRun parent = RunOf(from);
+  // By this id the owner keeps a value that it created for itself.
+  if (fork == ForkId{rref}) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "worker '", from.name, "' shared reference ", rref.ToString(),
+        " as a fork with the id of the reference"));
+  }
   if (users_.IsWithdrawn(fork)) {
     return absl::AbortedError(absl::StrCat(
         "reference ", rref.ToString(), " arrived after its sender, worker '",
@@ -128,9 +134,8 @@ absl::StatusOr<Protocol::ReceivedReference> Protocol::ReceiveAsOwner(
   result.reference = std::make_shared<Reference>(shared_from_this(), rref,
                                                  self_, std::move(value));
   if (parent == self_run_) {
-    // The fork was recorded at encoding, or is a user's child on its way to
-    // itself.
-    Run(owners_.RemoveFork(rref, fork));
+    // The fork was recorded at encoding.
+    Run(owners_.RemoveFork(rref, fork, self_run_));
     return result;
   }
   v1::RRefControlOperation operation;
@@ -142,7 +147,7 @@ absl::StatusOr<Protocol::ReceivedReference> Protocol::ReceiveAsOwner(
 void Protocol::Release(ForkId fork) { Run(users_.Release(fork)); }
 
 void Protocol::ReleaseEntry(RRefId rref) {
-  Run(owners_.RemoveFork(rref, ForkId{rref}));
+  Run(owners_.RemoveFork(rref, ForkId{rref}, self_run_));
 }
 
 absl::Status Protocol::Check(ForkId fork) const { return users_.Check(fork); }

@@ -194,7 +194,7 @@ class Protocol : public std::enable_shared_from_this<Protocol> {
                               OwnerTable::Actions& owners);
   void Send(rpc::WorkerRun to, v1::RRefControlOperation operation);
   void Flush(rpc::WorkerRun to);
-  void OnAnswer(const v1::RRefControlRequest& request,
+  void OnAnswer(rpc::WorkerRun from, const v1::RRefControlRequest& request,
                 const v1::RRefControlReply& reply);
   void Run(UserTable::Actions actions);
   void Run(OwnerTable::Actions actions);

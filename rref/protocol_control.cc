@@ -72,13 +72,14 @@ void Protocol::Flush(rpc::WorkerRun to) {
               return;
             }
             self->sender_.Finish(to);
-            self->OnAnswer(request, reply->body);
+            self->OnAnswer(to, request, reply->body);
             self->Flush(to);
             self->AdvanceDrain();
           });
 }
 
-void Protocol::OnAnswer(const v1::RRefControlRequest& request,
+void Protocol::OnAnswer(rpc::WorkerRun from,
+                        const v1::RRefControlRequest& request,
                         const v1::RRefControlReply& reply) {
   for (int i = 0; i < request.operations_size(); ++i) {
     const v1::RRefControlOperation& operation = request.operations(i);
@@ -93,10 +94,10 @@ void Protocol::OnAnswer(const v1::RRefControlRequest& request,
       const RRefId rref{FromProto(operation.withdraw_fork().rref())};
       const ForkId fork{FromProto(operation.withdraw_fork().fork())};
       if (result.known()) {
-        owners_.AcknowledgeShare(rref, fork);
+        owners_.AcknowledgeShare(rref, fork, from);
       } else {
-        Run(owners_.RemoveFork(rref, fork));
-        Run(users_.AcceptChild(fork));
+        Run(owners_.RemoveFork(rref, fork, from));
+        Run(users_.AcceptChild(fork, from));
       }
     }
   }
@@ -125,6 +126,8 @@ async::Future<rpc::Message<v1::RRefControlReply>> Protocol::HandleControl(
   return async::MakeReadyFuture<Reply>(Reply{*std::move(reply), {}});
 }
 
+// Each operation concerns what its sender made, got or holds: it changes
+// nothing of other workers.
 v1::RRefControlResult Protocol::Apply(const rpc::WorkerInfo& from,
                                       const v1::RRefControlOperation& operation,
                                       UserTable::Actions& users,
@@ -142,7 +145,7 @@ v1::RRefControlResult Protocol::Apply(const rpc::WorkerInfo& from,
     }
     case v1::RRefControlOperation::kChildAccept:
       users.Append(users_.AcceptChild(
-          ForkId{FromProto(operation.child_accept().fork())}));
+          ForkId{FromProto(operation.child_accept().fork())}, RunOf(from)));
       break;
     case v1::RRefControlOperation::kUserDelete: {
       const v1::UserDelete& end = operation.user_delete();
@@ -150,13 +153,21 @@ v1::RRefControlResult Protocol::Apply(const rpc::WorkerInfo& from,
       const ForkId fork{FromProto(end.fork())};
       owners.Append(end.creation_unacknowledged() && rref.creator == RunOf(from)
                         ? owners_.WithdrawCreation(rref, fork)
-                        : owners_.RemoveFork(rref, fork));
+                        : owners_.RemoveFork(rref, fork, RunOf(from)));
       break;
     }
-    case v1::RRefControlOperation::kWithdrawFork:
-      result.set_known(
-          users_.Withdraw(ForkId{FromProto(operation.withdraw_fork().fork())}));
+    case v1::RRefControlOperation::kWithdrawFork: {
+      const ForkId fork{FromProto(operation.withdraw_fork().fork())};
+      if (fork.creator != RunOf(from)) {
+        result.set_code(
+            static_cast<int32_t>(absl::StatusCode::kInvalidArgument));
+        result.set_message(
+            absl::StrCat("fork ", fork.ToString(), " is of another worker"));
+        break;
+      }
+      result.set_known(users_.Withdraw(fork));
       break;
+    }
     case v1::RRefControlOperation::OPERATION_NOT_SET:
       result.set_code(static_cast<int32_t>(absl::StatusCode::kUnimplemented));
       result.set_message("unknown control operation");

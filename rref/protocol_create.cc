@@ -68,7 +68,7 @@ Protocol::Creation Protocol::BeginCreation(const rpc::WorkerInfo& owner) {
     // Cannot fail: this worker does not lose itself, and its forks are not
     // limited.
     owners_.Share(rref, fork, self_, value).IgnoreError();
-    owners_.AcknowledgeShare(rref, fork);
+    owners_.AcknowledgeShare(rref, fork, self_run_);
     async::Promise<void> confirmed;
     creation.reference = std::make_shared<Reference>(
         shared_from_this(), rref, self_, value, confirmed.future());

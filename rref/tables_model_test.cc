@@ -171,7 +171,7 @@ class Model {
       if (!value.ok()) return;
       if (!ending_) AddOwnerHandle(to, rref, *value);
       if (from == to) {
-        simulation_.Do(to, receiver.owners.RemoveFork(rref, fork));
+        simulation_.Do(to, receiver.owners.RemoveFork(rref, fork, Run(to)));
       } else {
         simulation_.AcceptChild(to, Run(from), fork);
       }

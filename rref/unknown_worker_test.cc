@@ -156,8 +156,9 @@ TEST_F(UnknownWorkerTest, ControlMessagesOfNonMembersAreRefused) {
               StatusIs(absl::StatusCode::kFailedPrecondition,
                        HasSubstr("worker 'w1'")));
   source.name = "nobody";
-  EXPECT_THAT(SendControlAs(source),
-              StatusIs(absl::StatusCode::kNotFound, HasSubstr("'nobody'")));
+  EXPECT_THAT(
+      SendControlAs(source),
+      StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("'nobody'")));
 }
 
 }  // namespace

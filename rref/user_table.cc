@@ -31,7 +31,17 @@ UserTable::UserTable(rpc::WorkerRun self, size_t tombstone_capacity)
 
 void UserTable::AddUserLocked(ForkId fork, User user) {
   user.confirmed_future = user.confirmed.future();
-  users_.emplace(fork, std::move(user));
+  // Ids of this worker are in the table only as it drew them: see Receive.
+  HAWSER_CHECK(users_.emplace(fork, std::move(user)).second)
+      << "fork " << fork.ToString() << " was drawn twice";
+}
+
+bool UserTable::IsOwnChildLocked(RRefId rref, ForkId fork,
+                                 rpc::WorkerRun owner) const {
+  auto child = children_.find(fork);
+  if (child == children_.end() || child->second.to != self_) return false;
+  const User& parent = users_.find(child->second.parent)->second;
+  return parent.rref == rref && parent.owner == owner;
 }
 
 async::Future<void> UserTable::StartCreation(RRefId rref, ForkId fork,
@@ -64,9 +74,17 @@ absl::StatusOr<UserTable::ReceivedFork> UserTable::Receive(
   async::MutexLock lock(&mutex_);
   if (closed_) return ClosedError();
   if (auto it = users_.find(fork); it != users_.end()) {
+    User& user = it->second;
+    if (user.rref != rref || user.owner != owner || user.parent != parent ||
+        user.is_creation) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "reference ", rref.ToString(), " arrived from worker ",
+          parent.id.value(), " as fork ", fork.ToString(),
+          ", which this worker has of reference ", user.rref.ToString()));
+    }
     // A repeated message: both handles share one copy.
-    ++it->second.handles;
-    return ReceivedFork{it->second.confirmed_future, false};
+    ++user.handles;
+    return ReceivedFork{user.confirmed_future, false};
   }
   if (withdrawn_.Contains(fork)) {
     return absl::AbortedError(absl::StrCat(
@@ -74,6 +92,12 @@ absl::StatusOr<UserTable::ReceivedFork> UserTable::Receive(
         parent.id.value(), ", had withdrawn it: send it again"));
   }
   if (auto it = lost_.find(owner); it != lost_.end()) return it->second;
+  // Otherwise its id could be one that this worker draws later.
+  if (parent == self_ && !IsOwnChildLocked(rref, fork, owner)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "reference ", rref.ToString(), " arrived as fork ", fork.ToString(),
+        ", which this worker, ", self_.id.value(), ", did not send"));
+  }
   User user;
   user.rref = rref;
   user.owner = owner;
@@ -81,14 +105,10 @@ absl::StatusOr<UserTable::ReceivedFork> UserTable::Receive(
   const bool from_owner = parent == owner;
   if (from_owner) {
     user.settled = true;
-    user.confirmed_future = user.confirmed.future();
     user.confirmed.Set(absl::OkStatus());
-    async::Future<void> confirmed = user.confirmed_future;
-    users_.emplace(fork, std::move(user));
-    return ReceivedFork{std::move(confirmed), false};
   }
   AddUserLocked(fork, std::move(user));
-  return ReceivedFork{users_.find(fork)->second.confirmed_future, true};
+  return ReceivedFork{users_.find(fork)->second.confirmed_future, !from_owner};
 }
 
 UserTable::Actions UserTable::FinishRequest(ForkId fork,
@@ -126,11 +146,11 @@ absl::Status UserTable::AddChild(ForkId parent, ForkId child,
   return absl::OkStatus();
 }
 
-UserTable::Actions UserTable::AcceptChild(ForkId child) {
+UserTable::Actions UserTable::AcceptChild(ForkId child, rpc::WorkerRun to) {
   Actions actions;
   async::MutexLock lock(&mutex_);
   auto it = children_.find(child);
-  if (it == children_.end()) return actions;
+  if (it == children_.end() || it->second.to != to) return actions;
   const ForkId parent = it->second.parent;
   children_.erase(it);
   --users_.find(parent)->second.children;

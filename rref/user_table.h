@@ -78,8 +78,12 @@ class UserTable {
   Actions FinishCreation(ForkId fork, const absl::Status& status);
 
   // Adds the copy of a reference that arrived from `parent`, or a handle if the
-  // copy exists. A copy from the owner is confirmed immediately.
+  // copy exists. A copy from the owner is confirmed immediately. `fork` must be
+  // an id of `parent`.
   //
+  //   kInvalidArgument     the copy exists, of another reference; or `parent`
+  //   is
+  //                        this worker, which did not give this fork to itself.
   //   kAborted             the sender withdrew the fork.
   //   kFailedPrecondition  after Close.
   //   the error of OnWorkerLost if the owner is lost.
@@ -96,8 +100,9 @@ class UserTable {
   //   the error kept with `parent`, if any; kFailedPrecondition after Close.
   absl::Status AddChild(ForkId parent, ForkId child, rpc::WorkerRun to);
 
-  // `child` has arrived or never will. Ignores an unknown child.
-  Actions AcceptChild(ForkId child);
+  // `child` has arrived at `to` or never will. Ignores an unknown child, and
+  // one that was given to another worker.
+  Actions AcceptChild(ForkId child, rpc::WorkerRun to);
 
   // One handle was destroyed. Ignored after Close.
   Actions Release(ForkId fork);
@@ -158,7 +163,11 @@ class UserTable {
     uint64_t generation = 0;
   };
 
+  // `fork` must not be in the table.
   void AddUserLocked(ForkId fork, User user)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Whether this worker gave `fork` of `rref` to itself.
+  bool IsOwnChildLocked(RRefId rref, ForkId fork, rpc::WorkerRun owner) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void SettleLocked(ForkId fork, User& user, const absl::Status& status,
                     Actions& actions) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

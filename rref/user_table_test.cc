@@ -55,18 +55,72 @@ TEST_F(UserTableTest, PendingChildKeepsItsParent) {
   Run(table_.FinishCreation(kFork, absl::OkStatus()));
   EXPECT_THAT(table_.AddChild(kFork, kChild, kOther), IsOk());
   EXPECT_THAT(Run(table_.Release(kFork)), testing::IsEmpty());
-  EXPECT_THAT(Run(table_.AcceptChild(kChild)),
+  EXPECT_THAT(Run(table_.AcceptChild(kChild, kOther)),
               testing::ElementsAre(Kind::kUserDelete));
   // A repeated message.
-  EXPECT_THAT(Run(table_.AcceptChild(kChild)), testing::IsEmpty());
+  EXPECT_THAT(Run(table_.AcceptChild(kChild, kOther)), testing::IsEmpty());
 }
 
 TEST_F(UserTableTest, ChildAcceptBeforeReleaseKeepsTheCopy) {
   (void)table_.StartCreation(kRef, kFork, kOwner);
   Run(table_.FinishCreation(kFork, absl::OkStatus()));
   EXPECT_THAT(table_.AddChild(kFork, kChild, kOther), IsOk());
-  EXPECT_THAT(Run(table_.AcceptChild(kChild)), testing::IsEmpty());
+  EXPECT_THAT(Run(table_.AcceptChild(kChild, kOther)), testing::IsEmpty());
   EXPECT_THAT(Run(table_.Release(kFork)),
+              testing::ElementsAre(Kind::kUserDelete));
+}
+
+TEST_F(UserTableTest, OnlyTheReceiverAcceptsAChild) {
+  (void)table_.StartCreation(kRef, kFork, kOwner);
+  Run(table_.FinishCreation(kFork, absl::OkStatus()));
+  ASSERT_THAT(table_.AddChild(kFork, kChild, kOther), IsOk());
+  EXPECT_THAT(Run(table_.Release(kFork)), testing::IsEmpty());
+  EXPECT_THAT(Run(table_.AcceptChild(kChild, kOwner)), testing::IsEmpty());
+  EXPECT_EQ(table_.counts().pending_children, 1u);
+}
+
+// Its id could be that of a creation to come.
+TEST_F(UserTableTest, ForkOfThisWorkerThatItDidNotSendIsRefused) {
+  for (const rpc::WorkerRun& owner : {kOwner, kOther}) {
+    EXPECT_THAT(table_.Receive({{kOther, 1}}, kFork, owner, kSelf),
+                StatusIs(absl::StatusCode::kInvalidArgument,
+                         testing::HasSubstr("did not send")));
+  }
+  async::Future<void> confirmed = table_.StartCreation(kRef, kFork, kOwner);
+  // Nor do others get a handle of the copy of a creation.
+  EXPECT_THAT(table_.Receive(kRef, kFork, kOwner, kSelf),
+              StatusIs(absl::StatusCode::kInvalidArgument));
+  Run(table_.FinishCreation(kFork, absl::OkStatus()));
+  EXPECT_THAT(confirmed.result(), IsOk());
+  EXPECT_THAT(Run(table_.Release(kFork)),
+              testing::ElementsAre(Kind::kUserDelete));
+}
+
+TEST_F(UserTableTest, ForkThatThisWorkerSentItselfIsReceived) {
+  (void)table_.StartCreation(kRef, kFork, kOwner);
+  Run(table_.FinishCreation(kFork, absl::OkStatus()));
+  ASSERT_THAT(table_.AddChild(kFork, kChild, kSelf), IsOk());
+  ASSERT_THAT(table_.AddChild(kFork, {{kSelf, 4}}, kOther), IsOk());
+  // Of another reference, of another owner, and given to another worker.
+  EXPECT_THAT(table_.Receive({{kSelf, 9}}, kChild, kOwner, kSelf),
+              StatusIs(absl::StatusCode::kInvalidArgument));
+  EXPECT_THAT(table_.Receive(kRef, kChild, kOther, kSelf),
+              StatusIs(absl::StatusCode::kInvalidArgument));
+  EXPECT_THAT(table_.Receive(kRef, {{kSelf, 4}}, kOwner, kSelf),
+              StatusIs(absl::StatusCode::kInvalidArgument));
+  EXPECT_THAT(table_.Receive(kRef, kChild, kOwner, kSelf), IsOk());
+}
+
+TEST_F(UserTableTest, ForkThatIsHereOfAnotherReferenceIsRefused) {
+  ASSERT_THAT(table_.Receive(kRef, kReceived, kOwner, kOther), IsOk());
+  EXPECT_THAT(table_.Receive({{kSelf, 9}}, kReceived, kOwner, kOther),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       testing::HasSubstr(kReceived.ToString())));
+  EXPECT_THAT(table_.Receive(kRef, kReceived, kOther, kOther),
+              StatusIs(absl::StatusCode::kInvalidArgument));
+  // Neither added a handle.
+  Run(table_.FinishRequest(kReceived, absl::OkStatus()));
+  EXPECT_THAT(Run(table_.Release(kReceived)),
               testing::ElementsAre(Kind::kUserDelete));
 }
 

@@ -1,6 +1,7 @@
 // Tests of contexts, references and optimizers of a restarted worker, before
 // other workers know of the restart.
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <string>
@@ -13,6 +14,7 @@
 #include "absl/strings/match.h"
 #include "absl/synchronization/notification.h"
 #include "absl/time/time.h"
+#include "async/blocking_region.h"
 #include "async/mutex.h"
 #include "async/testing/simulated_clock.h"
 #include "async/testing/status_matchers.h"
@@ -103,13 +105,13 @@ class RestartedWorkerTest : public testing::Test {
 
   // Restart, of which worker 0 reads only in NextRound.
   void RestartUnnoticed() {
-    link_of_0_.SetPartitioned(true);
+    unnoticed_ = true;
     Restart();
   }
   // Waits until the services of worker 0 were notified of the loss of the old
   // worker 1.
   void NextRound() {
-    link_of_0_.SetPartitioned(false);
+    if (unnoticed_) notice_.Notify();
     // The event may arrive after a pause, which begins at any moment.
     while (!lost_.WaitForNotificationWithTimeout(absl::Milliseconds(1))) {
       clock_.AdvanceBy(rpc::AgentOptions().liveness.heartbeat_interval);
@@ -145,7 +147,15 @@ class RestartedWorkerTest : public testing::Test {
   absl::Notification lost_;
   rpc::WorkerInfo old_;
   rpc::TestJob job_;
-  rpc::SimulatedStoreLink link_of_0_{&job_.store()};
+  // Worker 0 reads no event of the membership until `notice_`.
+  std::atomic<bool> unnoticed_{false};
+  absl::Notification notice_;
+  rpc::SimulatedStoreLink link_of_0_{
+      &job_.store(), {.on_read = [this](const std::string& key) {
+        if (!unnoticed_ || !absl::StrContains(key, "/members/")) return;
+        const async::BlockingRegion region;
+        notice_.WaitForNotification();
+      }}};
   // Membership reads wait for this, until a context is open.
   absl::Notification opened_;
   const std::thread::id starter_ = std::this_thread::get_id();

@@ -46,8 +46,7 @@ AgentParts::AgentParts(Agent* agent, AgentOptions options)
       inbound_({.state = state_,
                 .senders = &members_,
                 .registry = options_.registry,
-                .limits = options_.limits,
-                .authenticated = options_.transport->identity().has_value()}) {
+                .limits = options_.limits}) {
   for (const auto& service : options_.services) {
     services_.push_back(service.get());
   }

@@ -36,12 +36,15 @@ absl::Status RegisterWorkerMethods(const FunctionRegistry& functions,
         return async::MakeReadyFuture<RawMessage>(ListFunctions(functions));
       },
       {.for_observers = true}));
-  RETURN_IF_ERROR(inbound.Register(
-      kHeartbeatMethod,
-      [](const MethodCall&, const RawMessage&) {
-        return async::MakeReadyFuture<RawMessage>(RawMessage());
-      },
-      {.run_on = RunOn::Inline(), .counted = false, .for_observers = true}));
+  RETURN_IF_ERROR(inbound.Register(kHeartbeatMethod,
+                                   [](const MethodCall&, const RawMessage&) {
+                                     return async::MakeReadyFuture<RawMessage>(
+                                         RawMessage());
+                                   },
+                                   {.run_on = RunOn::Inline(),
+                                    .counted = false,
+                                    .for_observers = true,
+                                    .for_unconfirmed_senders = true}));
   return inbound.Register(
       kLeaveMethod,
       [&members](const MethodCall& call, const RawMessage&) {
@@ -51,7 +54,10 @@ absl::Status RegisterWorkerMethods(const FunctionRegistry& functions,
             });
       },
       // The event that it left may arrive first.
-      {.run_on = RunOn::Inline(), .counted = false, .for_left_workers = true});
+      {.run_on = RunOn::Inline(),
+       .counted = false,
+       .for_left_workers = true,
+       .for_unconfirmed_senders = true});
 }
 
 }  // namespace hawser::rpc

@@ -65,6 +65,9 @@ struct MethodOptions {
   // Whether a worker that has left the job, but still serves its last calls,
   // may call it.
   bool for_left_workers = false;
+  // Whether a worker may call it that says it is a member, before the store has
+  // confirmed that. The method must keep nothing of its caller.
+  bool for_unconfirmed_senders = false;
   // Whether the handler reads the tensors of a request itself, from
   // MethodCall::tensors, for example in blocks into memory of its own. Its
   // Message then has no tensors. Such a method cannot be recorded for

@@ -2,14 +2,24 @@
 
 namespace hawser::rpc {
 
-bool DuplicateFilter::FirstSeen(Incarnation sender, uint64_t number) {
-  async::MutexLock lock(&mutex_);
-  const std::unique_ptr<Window>* known = windows_.Touch(sender);
+template <class Key>
+DuplicateFilter::Window& DuplicateFilter::WindowOf(
+    net::RecentKeys<Key, std::unique_ptr<Window>>& windows, const Key& key) {
+  const std::unique_ptr<Window>* known = windows.Touch(key);
   if (known == nullptr) {
-    windows_.Add(sender, std::make_unique<Window>());
-    known = windows_.Find(sender);
+    windows.Add(key, std::make_unique<Window>());
+    known = windows.Find(key);
   }
-  Window& window = **known;
+  return **known;
+}
+
+bool DuplicateFilter::FirstSeen(const WorkerInfo& sender, uint64_t number) {
+  async::MutexLock lock(&mutex_);
+  Window& window =
+      sender.id.valid()
+          ? WindowOf(members_, sender.incarnation)
+          : WindowOf(others_,
+                     NameAndIncarnation(sender.name, sender.incarnation));
   if (number > window.highest) {
     if (number - window.highest >= kWindow) {
       window.seen.reset();
@@ -29,14 +39,14 @@ bool DuplicateFilter::FirstSeen(Incarnation sender, uint64_t number) {
   return true;
 }
 
-void DuplicateFilter::Forget(Incarnation sender) {
+void DuplicateFilter::Forget(Incarnation member) {
   async::MutexLock lock(&mutex_);
-  windows_.Erase(sender);
+  members_.Erase(member);
 }
 
 size_t DuplicateFilter::num_senders() const {
   async::MutexLock lock(&mutex_);
-  return windows_.size();
+  return members_.size() + others_.size();
 }
 
 }  // namespace hawser::rpc

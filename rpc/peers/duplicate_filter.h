@@ -7,6 +7,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <string>
+#include <utility>
 
 #include "absl/base/thread_annotations.h"
 #include "async/mutex.h"
@@ -15,12 +17,16 @@
 
 namespace hawser::rpc {
 
-// Detects duplicate requests by the sender's incarnation and its request
-// number. Remembers the last kWindow numbers of each sender. Older numbers
-// count as seen, because running a request twice is worse than losing one that
-// was overtaken by so many. Above kMaxSenders senders, it evicts the one that
-// has been silent longest, so that forged senders use at most 128 MiB.
-// Thread-safe.
+// Detects duplicate requests by their sender and its request number. Remembers
+// the last kWindow numbers of each sender. Older numbers count as seen, because
+// running a request twice is worse than losing one that was overtaken by so
+// many.
+//
+// A member is told by its incarnation, which the store has confirmed. Other
+// senders, whose rank is not valid, may claim any incarnation. They are told by
+// their name as well, which a certificate can prove, and so take nothing from
+// members. Above kMaxMembers and kMaxOthers, it evicts the one that has been
+// silent longest, so that others use at most 16 MiB. Thread-safe.
 //
 // Senders are in a net::RecentKeys. Their numbers are not: they are dense, so a
 // bit for each in a window takes less memory than a key, and a number that has
@@ -28,13 +34,14 @@ namespace hawser::rpc {
 class DuplicateFilter {
  public:
   static constexpr uint64_t kWindow = 65536;
-  static constexpr size_t kMaxSenders = 16384;
+  static constexpr size_t kMaxMembers = 16384;
+  static constexpr size_t kMaxOthers = 2048;
 
   // Returns true the first time. `number` counts from 1.
-  bool FirstSeen(Incarnation sender, uint64_t number);
+  bool FirstSeen(const WorkerInfo& sender, uint64_t number);
 
-  // Drops a sender that has departed.
-  void Forget(Incarnation sender);
+  // Drops a member that has departed.
+  void Forget(Incarnation member);
 
   // Number of senders remembered.
   size_t num_senders() const;
@@ -46,10 +53,19 @@ class DuplicateFilter {
     std::bitset<kWindow> seen;
   };
 
+  using NameAndIncarnation = std::pair<std::string, Incarnation>;
+
+  // The window of `key`, which is new if it is not there.
+  template <class Key>
+  static Window& WindowOf(
+      net::RecentKeys<Key, std::unique_ptr<Window>>& windows, const Key& key);
+
   mutable async::Mutex mutex_;
-  // By sender; the newest is the one that was active last.
-  net::RecentKeys<Incarnation, std::unique_ptr<Window>> windows_
-      ABSL_GUARDED_BY(mutex_){kMaxSenders};
+  // The newest is the one that was active last.
+  net::RecentKeys<Incarnation, std::unique_ptr<Window>> members_
+      ABSL_GUARDED_BY(mutex_){kMaxMembers};
+  net::RecentKeys<NameAndIncarnation, std::unique_ptr<Window>> others_
+      ABSL_GUARDED_BY(mutex_){kMaxOthers};
 };
 
 }  // namespace hawser::rpc

@@ -1,21 +1,36 @@
 #include "rpc/peers/duplicate_filter.h"
 
 #include <set>
+#include <string>
 
 #include "async/random_source.h"
 #include "gtest/gtest.h"
+#include "rpc/identity/worker_info.h"
 
 namespace hawser::rpc {
 namespace {
 
-constexpr Incarnation kSender{1};
+WorkerInfo Member(uint64_t n) {
+  return {.name = "w" + std::to_string(n),
+          .id = WorkerId(static_cast<int32_t>(n)),
+          .incarnation = Incarnation{n},
+          .address = ""};
+}
+WorkerInfo Client(const std::string& name, uint64_t incarnation) {
+  return {.name = name,
+          .id = WorkerId(),
+          .incarnation = Incarnation{incarnation},
+          .address = ""};
+}
+
+const WorkerInfo kSender = Member(1);
 constexpr uint64_t kWindow = DuplicateFilter::kWindow;
 
 TEST(DuplicateFilterTest, AcceptsEachNumberOncePerSender) {
   DuplicateFilter filter;
   EXPECT_TRUE(filter.FirstSeen(kSender, 1));
   EXPECT_FALSE(filter.FirstSeen(kSender, 1));
-  EXPECT_TRUE(filter.FirstSeen(Incarnation{2}, 1));
+  EXPECT_TRUE(filter.FirstSeen(Member(2), 1));
 }
 
 TEST(DuplicateFilterTest, AcceptsNumbersThatWereOvertaken) {
@@ -39,22 +54,40 @@ TEST(DuplicateFilterTest, NumbersBelowTheWindowCountAsSeen) {
 TEST(DuplicateFilterTest, ForgetsSenders) {
   DuplicateFilter filter;
   EXPECT_TRUE(filter.FirstSeen(kSender, 1));
-  filter.Forget(kSender);
+  filter.Forget(kSender.incarnation);
   EXPECT_TRUE(filter.FirstSeen(kSender, 1));
 }
 
-TEST(DuplicateFilterTest, EvictsTheLongestSilentSenderAboveALimit) {
+TEST(DuplicateFilterTest, EvictsTheLongestSilentMemberAboveALimit) {
   DuplicateFilter filter;
-  const auto sender = [](uint64_t n) { return Incarnation{n + 1}; };
-  for (uint64_t n = 0; n < DuplicateFilter::kMaxSenders; ++n) {
-    EXPECT_TRUE(filter.FirstSeen(sender(n), 1));
+  for (uint64_t n = 0; n < DuplicateFilter::kMaxMembers; ++n) {
+    EXPECT_TRUE(filter.FirstSeen(Member(n), 1));
   }
   // Active again, so that the second is the oldest.
-  EXPECT_FALSE(filter.FirstSeen(sender(0), 1));
-  EXPECT_TRUE(filter.FirstSeen(sender(DuplicateFilter::kMaxSenders), 1));
-  EXPECT_FALSE(filter.FirstSeen(sender(0), 1));
-  EXPECT_FALSE(filter.FirstSeen(sender(2), 1));
-  EXPECT_TRUE(filter.FirstSeen(sender(1), 1));
+  EXPECT_FALSE(filter.FirstSeen(Member(0), 1));
+  EXPECT_TRUE(filter.FirstSeen(Member(DuplicateFilter::kMaxMembers), 1));
+  EXPECT_FALSE(filter.FirstSeen(Member(0), 1));
+  EXPECT_FALSE(filter.FirstSeen(Member(2), 1));
+  EXPECT_TRUE(filter.FirstSeen(Member(1), 1));
+}
+
+// They may claim any incarnation.
+TEST(DuplicateFilterTest, OthersTakeNothingFromMembers) {
+  DuplicateFilter filter;
+  EXPECT_TRUE(filter.FirstSeen(kSender, 1));
+  for (uint64_t n = 0; n < 2 * DuplicateFilter::kMaxMembers; ++n) {
+    EXPECT_TRUE(filter.FirstSeen(Client("c", n + 1), 10 * kWindow));
+  }
+  EXPECT_EQ(filter.num_senders(), 1 + DuplicateFilter::kMaxOthers);
+  EXPECT_FALSE(filter.FirstSeen(kSender, 1));
+  EXPECT_TRUE(filter.FirstSeen(kSender, 2));
+}
+
+TEST(DuplicateFilterTest, OthersOfDifferentNamesAreDifferent) {
+  DuplicateFilter filter;
+  EXPECT_TRUE(filter.FirstSeen(Client("c", 7), 1));
+  EXPECT_FALSE(filter.FirstSeen(Client("c", 7), 1));
+  EXPECT_TRUE(filter.FirstSeen(Client("d", 7), 1));
 }
 
 TEST(DuplicateFilterTest, AgreesWithASetWhileNumbersStayInTheWindow) {

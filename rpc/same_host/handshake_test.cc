@@ -7,10 +7,13 @@
 
 #include <atomic>
 #include <cerrno>
+#include <ctime>
 #include <memory>
 #include <optional>
+#include <utility>
 
 #include "absl/status/status.h"
+#include "async/future.h"
 #include "async/testing/status_matchers.h"
 #include "gtest/gtest.h"
 #include "ipc/event_loop.h"
@@ -23,6 +26,8 @@ namespace {
 std::atomic<bool> no_watches_left{false};
 // Simulates that the peer closes its end of a socket before anything is sent.
 std::atomic<bool> peer_closes_at_once{false};
+// Time by which the monotonic clock is ahead.
+std::atomic<int> seconds_ahead{0};
 
 }  // namespace
 
@@ -34,6 +39,12 @@ extern "C" int epoll_ctl(int epoll, int operation, int fd,
     return -1;
   }
   return static_cast<int>(syscall(SYS_epoll_ctl, epoll, operation, fd, event));
+}
+
+extern "C" int clock_gettime(clockid_t clock, timespec* time) noexcept {
+  const int result = static_cast<int>(syscall(SYS_clock_gettime, clock, time));
+  if (clock == CLOCK_MONOTONIC) time->tv_sec += seconds_ahead.load();
+  return result;
 }
 
 extern "C" ssize_t sendmsg(int fd, const msghdr* message, int flags) {
@@ -104,6 +115,40 @@ TEST_F(HandshakeTest, WithoutWatchesConnectingFails) {
   }
   ASSERT_TRUE(told.has_value());
   EXPECT_THAT(*told, StatusIs(absl::StatusCode::kResourceExhausted));
+  (*acceptor)->Close();
+  (*loop)->Shutdown();
+}
+
+TEST_F(HandshakeTest, TicketIsGoodForTenSeconds) {
+  absl::StatusOr<std::unique_ptr<ipc::EventLoop>> loop =
+      ipc::EventLoop::Create({});
+  ASSERT_THAT(loop, IsOk());
+  v1::OpenSameHostRequest request;
+  request.set_boot_id(ipc::BootId());
+  const auto acceptor = SameHostAcceptor::Start(
+      loop->get(), kMaxMessageBytes,
+      [](const ipc::PeerProcess&, const std::optional<net::Identity>&) {
+        return true;
+      },
+      [](SameHostLink::Parts, std::optional<net::Identity>) {});
+  ASSERT_THAT(acceptor, IsOk());
+  const auto connect_after = [&](int seconds) {
+    const auto door = (*acceptor)->Admit(request, std::nullopt);
+    EXPECT_THAT(door, IsOk());
+    seconds_ahead += seconds;
+    async::Promise<void> connected;
+    async::Future<void> result = connected.future();
+    ConnectSameHost(
+        loop->get(), *door, kMaxMessageBytes,
+        [connected = std::move(connected)](
+            const absl::StatusOr<SameHostLink::Parts>& parts) mutable {
+          connected.Set(parts.status());
+        });
+    return result.Wait();
+  };
+  EXPECT_THAT(connect_after(5), IsOk());
+  EXPECT_THAT(connect_after(11), StatusIs(absl::StatusCode::kUnavailable));
+  seconds_ahead = 0;
   (*acceptor)->Close();
   (*loop)->Shutdown();
 }

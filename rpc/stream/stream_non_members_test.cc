@@ -77,10 +77,16 @@ class StreamOfNonMembersTest : public testing::Test {
     return Call(reader, "/hawser.v1.StreamService/Next",
                 request.SerializeAsString());
   }
+  absl::Status Close(Incarnation reader, uint64_t stream) {
+    v1::StreamCloseRequest request;
+    request.set_stream(stream);
+    return Call(reader, "/hawser.v1.StreamService/Close",
+                request.SerializeAsString());
+  }
   absl::Status Call(Incarnation reader, std::string_view path,
                     std::string body) {
     return caller_
-        .Call({.name = "non_member",
+        .Call({.name = name_,
                .id = WorkerId(),
                .incarnation = reader,
                .address = ""},
@@ -97,6 +103,8 @@ class StreamOfNonMembersTest : public testing::Test {
     return sink_ != nullptr && sink_->awaited();
   }
 
+  // Of the reader.
+  std::string name_ = "non_member";
   async::Promise<void> ended_;
   async::Mutex mutex_;
   std::shared_ptr<StreamSink> sink_ ABSL_GUARDED_BY(mutex_);
@@ -124,6 +132,19 @@ TEST_F(StreamOfNonMembersTest, RepeatedOpenDoesNotCountTowardsTheLimit) {
   EXPECT_THAT(Open(Incarnation{1001}, 1),
               StatusIs(absl::StatusCode::kInvalidArgument));
   EXPECT_THAT(Open(Incarnation{1001}, 2), IsOk());
+}
+
+// Incarnations are no secret, and a reader may claim any.
+TEST_F(StreamOfNonMembersTest, ReadersOfOtherNamesHaveOtherStreams) {
+  Start({});
+  EXPECT_THAT(Open(Incarnation{1001}, 1), IsOk());
+  name_ = "other";
+  EXPECT_THAT(Next(Incarnation{1001}, 1),
+              StatusIs(absl::StatusCode::kNotFound));
+  EXPECT_THAT(Close(Incarnation{1001}, 1), IsOk());
+  EXPECT_EQ(NumOpen(), 1);
+  EXPECT_THAT(Open(Incarnation{1001}, 1), IsOk());
+  EXPECT_EQ(NumOpen(), 2);
 }
 
 TEST_F(StreamOfNonMembersTest, StreamOfASilentNonMemberEnds) {

@@ -1,4 +1,4 @@
-// Tests of streams that end while their function is still being looked up.
+// Tests of streams that end while the call that opens them is being served.
 
 #include <cstdint>
 #include <functional>
@@ -9,7 +9,6 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/strings/match.h"
 #include "absl/synchronization/notification.h"
 #include "absl/time/time.h"
 #include "async/future.h"
@@ -19,6 +18,7 @@
 #include "proto/stream.pb.h"
 #include "rpc/agent/agent.h"
 #include "rpc/agent/agent_options.h"
+#include "rpc/agent/call_observer.h"
 #include "rpc/agent/service.h"
 #include "rpc/identity/worker_info.h"
 #include "rpc/membership/membership_log.h"
@@ -29,7 +29,6 @@
 #include "rpc/testing/agent_test_fixture.h"
 #include "rpc/testing/loss_test_service.h"
 #include "rpc/testing/raw_client.h"
-#include "rpc/testing/simulated_store_link.h"
 #include "rpc/transport/transport.h"
 
 namespace hawser::rpc {
@@ -40,21 +39,41 @@ using ::hawser::async::StatusIs;
 
 constexpr StreamFunction<int64_t()> kForOne{"stream_test.ForOne"};
 
-// The reader has just joined, so the writer reads its roles from the store.
+// Runs a hook when a stream is about to be opened.
+class OpenObserver final : public CallObserver {
+ public:
+  explicit OpenObserver(const std::function<void()>* on_open)
+      : on_open_(*on_open) {}
+
+  std::unique_ptr<Call> Begin(const CallStart& start) override {
+    if (start.side == CallStart::Side::kServer &&
+        start.method == "hawser.v1.StreamService.Open") {
+      on_open_();
+    }
+    return nullptr;
+  }
+
+ private:
+  const std::function<void()>& on_open_;
+};
+
+// The test sends the messages of the reader, which is a member.
 class StreamOpenTest : public testing::Test {
  protected:
   void SetUp() override {
     ASSERT_THAT(address_, IsOk());
     ASSERT_THAT(RegisterStream(job_.registry(), kForOne,
                                [this](StreamWriter<int64_t>) {
-                                 started_.Notify();
+                                 if (!started_.HasBeenNotified()) {
+                                   started_.Notify();
+                                 }
                                  return ended_.future();
                                },
                                {.allowed_roles = {"reader"}}),
                 IsOk());
     job_.StartOne(0, [this](int, AgentOptions& options) {
-      options.store = &link_;
       options.clock = &clock_;
+      options.observers.push_back(std::make_shared<OpenObserver>(&on_open_));
       options.services.push_back(std::make_unique<StreamService>());
       options.services.push_back(std::make_unique<LossService>(&lost_));
     });
@@ -72,11 +91,8 @@ class StreamOpenTest : public testing::Test {
     request.set_signature(kForOne.Signature());
     request.set_stream(1);
     request.set_window(1);
-    // With a rank, it would be looked up earlier.
-    WorkerInfo source = reader_;
-    source.id = WorkerId();
     return caller_
-        .Call(source, job_.agent(0).info(), "/hawser.v1.StreamService/Open",
+        .Call(reader_, job_.agent(0).info(), "/hawser.v1.StreamService/Open",
               request.SerializeAsString())
         .status();
   }
@@ -86,17 +102,12 @@ class StreamOpenTest : public testing::Test {
   }
 
   // Set before Open.
-  std::function<void()> on_look_up_;
+  std::function<void()> on_open_;
   absl::Notification started_;
   absl::Notification lost_;
   async::Promise<void> ended_;
   async::SimulatedClock clock_;
   TestJob job_;
-  SimulatedStoreLink link_{&job_.store(),
-                           {.on_read = [this](const std::string& key) {
-                             if (absl::EndsWith(key, "/name/reader"))
-                               on_look_up_();
-                           }}};
   std::unique_ptr<Transport> transport_ = job_.network().NewTransport();
   const absl::StatusOr<std::string> address_ = transport_->Listen("", {});
   RawClient caller_{std::move(transport_)};
@@ -108,7 +119,7 @@ class StreamOpenTest : public testing::Test {
 };
 
 TEST_F(StreamOpenTest, ConnectionThatBreaksMeanwhileEndsTheStream) {
-  on_look_up_ = [this] {
+  on_open_ = [this] {
     job_.network().Break(*address_, job_.agent(0).info().address);
   };
   EXPECT_THAT(Open(), StatusIs(absl::StatusCode::kUnavailable));
@@ -117,7 +128,7 @@ TEST_F(StreamOpenTest, ConnectionThatBreaksMeanwhileEndsTheStream) {
 }
 
 TEST_F(StreamOpenTest, ReaderLostMeanwhileLeavesNoStream) {
-  on_look_up_ = [this] {
+  on_open_ = [this] {
     MembershipLog log(&job_.store(), AgentOptions().job);
     EXPECT_THAT(log.Append(JoinedEvent(reader_)), IsOk());
     EXPECT_THAT(log.Append(LostEvent(reader_.incarnation, Incarnation{1002},
@@ -131,6 +142,29 @@ TEST_F(StreamOpenTest, ReaderLostMeanwhileLeavesNoStream) {
   EXPECT_THAT(Open(), IsOk());
   started_.WaitForNotification();
   EXPECT_EQ(NumOpen(), 0);
+}
+
+// Both opened their first stream.
+TEST_F(StreamOpenTest, StreamOfARestartedReaderOutlivesItsPredecessor) {
+  on_open_ = [] {};
+  ASSERT_THAT(Open(), IsOk());
+  const WorkerInfo predecessor = reader_;
+  WorkerDirectory directory(&job_.store(), AgentOptions().job);
+  ASSERT_THAT(directory.Withdraw(reader_), IsOk());
+  reader_.incarnation = Incarnation{1003};
+  ASSERT_THAT(directory.Register(reader_, {}), IsOk());
+  ASSERT_THAT(Open(), IsOk());
+  EXPECT_EQ(NumOpen(), 2);
+  MembershipLog log(&job_.store(), AgentOptions().job);
+  EXPECT_THAT(log.Append(JoinedEvent(predecessor)), IsOk());
+  EXPECT_THAT(log.Append(LostEvent(predecessor.incarnation, Incarnation{1002},
+                                   "was not heard of")),
+              IsOk());
+  while (!lost_.WaitForNotificationWithTimeout(absl::Milliseconds(1))) {
+    // Not so far that the test, which sends no heartbeats, is lost as well.
+    clock_.AdvanceBy(absl::Milliseconds(10));
+  }
+  EXPECT_EQ(NumOpen(), 1);
 }
 
 }  // namespace

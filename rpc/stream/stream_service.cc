@@ -87,7 +87,7 @@ absl::Status StreamService::Start(ServiceHost& host) {
       kStreamCloseMethod,
       [this](const MethodCall& call,
              const Message<v1::StreamCloseRequest>& request) {
-        Close({call.peer.incarnation, request.body.stream()});
+        Close(KeyOf(call, request.body.stream()));
         return Answer<v1::StreamCloseReply>(absl::OkStatus());
       },
       options);
@@ -113,7 +113,7 @@ absl::Status StreamService::Open(const MethodCall& call,
   }
   auto sink =
       std::make_shared<StreamSink>(host_->agent(), call.peer, body.window());
-  const Key key = {call.peer.incarnation, body.stream()};
+  const Key key = KeyOf(call, body.stream());
   RETURN_IF_ERROR(Insert(key, sink, call.deadline));
   FollowOpen(key, sink, call);
 
@@ -141,7 +141,7 @@ absl::Status StreamService::Insert(const Key& key,
   }
   if (streams_.contains(key)) {
     return absl::InvalidArgumentError(
-        absl::StrCat("stream ", key.second, " is already open"));
+        absl::StrCat("stream ", key.stream, " is already open"));
   }
   ASSIGN_OR_RETURN(net::PerPeerQuota::Reservation reservation,
                    quota_.Admit(sink->reader().name));
@@ -198,7 +198,7 @@ void StreamService::WatchNonMembers() {
   }
   const async::MonotonicTime now = host_->clock().Now();
   CloseAll([&](const Key& key, const Entry& entry) {
-    if (members.contains(key.first)) return false;
+    if (members.contains(key.incarnation)) return false;
     // A waiting request shows that the reader is alive.
     if (entry.last_request != nullptr && !entry.last_request->cancelled() &&
         entry.sink->awaited()) {
@@ -221,7 +221,7 @@ async::Future<Message<v1::StreamNextReply>> StreamService::Next(
   std::shared_ptr<StreamSink> sink;
   {
     async::MutexLock lock(&mutex_);
-    const auto found = streams_.find({call.peer.incarnation, request.stream()});
+    const auto found = streams_.find(KeyOf(call, request.stream()));
     if (found != streams_.end()) {
       sink = found->second.sink;
       found->second.asked = now;
@@ -297,7 +297,7 @@ void StreamService::CloseAll(
 void StreamService::OnWorkerLost(const WorkerInfo& worker,
                                  const absl::Status&) {
   CloseAll([&](const Key& key, const Entry&) {
-    return key.first == worker.incarnation;
+    return key.incarnation == worker.incarnation;
   });
 }
 

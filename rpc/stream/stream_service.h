@@ -61,8 +61,24 @@ class StreamService final : public Service {
   int64_t num_open() const;
 
  private:
-  // The reader's incarnation and stream number.
-  using Key = std::pair<Incarnation, uint64_t>;
+  // A reader and its number of the stream. Readers that are not members may
+  // claim any incarnation, so that the name, which a certificate can prove, is
+  // a part.
+  struct Key {
+    std::string reader;
+    Incarnation incarnation{};
+    uint64_t stream = 0;
+
+    friend bool operator==(const Key&, const Key&) = default;
+
+    template <class H>
+    friend H AbslHashValue(H h, const Key& key) {
+      return H::combine(std::move(h), key.reader, key.incarnation, key.stream);
+    }
+  };
+  static Key KeyOf(const MethodCall& call, uint64_t stream) {
+    return {call.peer.name, call.peer.incarnation, stream};
+  }
   struct Entry {
     std::shared_ptr<StreamSink> sink;
     // Time of the reader's last request.

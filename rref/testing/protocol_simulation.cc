@@ -113,7 +113,7 @@ void ProtocolSimulation::Attempt(int i, rpc::WorkerRun to,
     Post([=, this, reply = *reply] {
       if (std::exchange(*answered, true)) return;
       workers_[i]->sender.Finish(to);
-      OnAnswer(i, batch, reply);
+      OnAnswer(i, to, batch, reply);
       Flush(i, to);
     });
   });
@@ -134,13 +134,13 @@ v1::RRefControlResult ProtocolSimulation::Apply(
     EXPECT_EQ(result.code(), 0) << "a copy came too late (G2)";
   } else if (operation.has_child_accept()) {
     users.Append(w.users.AcceptChild(
-        ForkId{FromProto(operation.child_accept().fork())}));
+        ForkId{FromProto(operation.child_accept().fork())}, from));
   } else if (operation.has_user_delete()) {
     const RRefId rref{FromProto(operation.user_delete().rref())};
     const ForkId fork{FromProto(operation.user_delete().fork())};
     owners.Append(operation.user_delete().creation_unacknowledged()
                       ? w.owners.WithdrawCreation(rref, fork)
-                      : w.owners.RemoveFork(rref, fork));
+                      : w.owners.RemoveFork(rref, fork, from));
   } else {
     result.set_known(
         w.users.Withdraw(ForkId{FromProto(operation.withdraw_fork().fork())}));
@@ -148,7 +148,8 @@ v1::RRefControlResult ProtocolSimulation::Apply(
   return result;
 }
 
-void ProtocolSimulation::OnAnswer(int i, const v1::RRefControlRequest& batch,
+void ProtocolSimulation::OnAnswer(int i, rpc::WorkerRun from,
+                                  const v1::RRefControlRequest& batch,
                                   const v1::RRefControlReply& reply) {
   ASSERT_EQ(batch.operations_size(), reply.results_size());
   for (int k = 0; k < batch.operations_size(); ++k) {
@@ -163,10 +164,10 @@ void ProtocolSimulation::OnAnswer(int i, const v1::RRefControlRequest& batch,
       const RRefId rref{FromProto(operation.withdraw_fork().rref())};
       const ForkId fork{FromProto(operation.withdraw_fork().fork())};
       if (reply.results(k).known()) {
-        workers_[i]->owners.AcknowledgeShare(rref, fork);
+        workers_[i]->owners.AcknowledgeShare(rref, fork, from);
       } else {
-        Do(i, workers_[i]->owners.RemoveFork(rref, fork));
-        Do(i, workers_[i]->users.AcceptChild(fork));
+        Do(i, workers_[i]->owners.RemoveFork(rref, fork, from));
+        Do(i, workers_[i]->users.AcceptChild(fork, from));
       }
     }
   }

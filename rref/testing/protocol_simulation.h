@@ -82,7 +82,7 @@ class ProtocolSimulation {
                               const v1::RRefControlOperation& operation,
                               UserTable::Actions& users,
                               OwnerTable::Actions& owners);
-  void OnAnswer(int i, const v1::RRefControlRequest& batch,
+  void OnAnswer(int i, rpc::WorkerRun from, const v1::RRefControlRequest& batch,
                 const v1::RRefControlReply& reply);
 
   async::RandomSource random_;

@@ -70,22 +70,11 @@ absl::StatusOr<std::shared_ptr<Peer>> Admission::SenderOf(
 }
 
 absl::Status Admission::CheckSource(InboundCall& call, const Target& target,
-                                    const RequestHeader& header,
                                     const std::shared_ptr<Peer>& sender) {
-  if (absl::Status status = ValidateWorkerName(header.source); !status.ok()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("the sender's name is not valid: ", status.message()));
-  }
   if (sender == nullptr) {
-    call.source = {.name = std::string(header.source),
-                   .id = header.source_rank,
-                   .incarnation = header.source_incarnation,
-                   .address = ""};
-    if (senders_->IsLost(call.source)) return SourceIsLost(call);
-    senders_->LearnAbout(call.source);
-    return absl::OkStatus();
+    return senders_->IsLost(call.source) ? SourceIsLost(call)
+                                         : absl::OkStatus();
   }
-  call.source = sender->info();
   if (target.for_left_workers && sender->left()) return absl::OkStatus();
   if (sender->lost() || senders_->IsLost(call.source)) {
     return SourceIsLost(call);
@@ -131,12 +120,8 @@ absl::Status Admission::CheckThisWorker(const InboundCall& call,
   return absl::OkStatus();
 }
 
-absl::Status Admission::Admit(InboundCall& call, const Target& target) {
-  Payload request = call.incoming().TakeRequest();
-  call.request_bytes = request.size();
-  ASSIGN_OR_RETURN(call.message, IncomingMessage::Parse(std::move(request)));
-  ASSIGN_OR_RETURN(RequestHeader header, call.message->ParseRequestHeader());
-  RETURN_IF_ERROR(CheckDestination(header));
+absl::Status Admission::AdmitSender(InboundCall& call, const Target& target,
+                                    const RequestHeader& header) {
   ASSIGN_OR_RETURN(std::optional<net::Identity> caller,
                    call.incoming().caller());
   if (caller.has_value()) {
@@ -144,11 +129,25 @@ absl::Status Admission::Admit(InboundCall& call, const Target& target) {
         net::CheckClaim(*caller, {.job = std::string(header.job),
                                   .worker = std::string(header.source)}));
   }
+  if (absl::Status status = ValidateWorkerName(header.source); !status.ok()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the sender's name is not valid: ", status.message()));
+  }
   ASSIGN_OR_RETURN(const std::shared_ptr<Peer> sender, SenderOf(header));
-  call.source.incarnation = header.source_incarnation;
+  if (sender != nullptr) {
+    call.source = sender->info();
+    call.unconfirmed = false;
+  } else {
+    call.source = {.name = std::string(header.source),
+                   .id = header.source_rank,
+                   .incarnation = header.source_incarnation,
+                   .address = ""};
+    call.unconfirmed = header.source_rank.valid() &&
+                       header.source_incarnation != state_->self().incarnation;
+  }
   call.call_id = header.call_id;
   RETURN_IF_ERROR(CheckThisWorker(call, target.begins_work));
-  RETURN_IF_ERROR(CheckSource(call, target, header, sender));
+  RETURN_IF_ERROR(CheckSource(call, target, sender));
   if (caller.has_value()) {
     if (!call.source.roles.empty()) {
       RETURN_IF_ERROR(net::CheckClaimedRoles(call.source.name, caller->roles,
@@ -156,6 +155,16 @@ absl::Status Admission::Admit(InboundCall& call, const Target& target) {
     }
     call.source.roles = std::move(caller->roles);
   }
+  return absl::OkStatus();
+}
+
+absl::Status Admission::Admit(InboundCall& call, const Target& target) {
+  Payload request = call.incoming().TakeRequest();
+  call.request_bytes = request.size();
+  ASSIGN_OR_RETURN(call.message, IncomingMessage::Parse(std::move(request)));
+  ASSIGN_OR_RETURN(RequestHeader header, call.message->ParseRequestHeader());
+  RETURN_IF_ERROR(CheckDestination(header));
+  RETURN_IF_ERROR(AdmitSender(call, target, header));
   if (target.quota != nullptr) {
     ASSIGN_OR_RETURN(call.reservation,
                      target.quota->Admit(call.source.name, call.request_bytes));
@@ -165,6 +174,22 @@ absl::Status Admission::Admit(InboundCall& call, const Target& target) {
   }
   call.autograd = std::move(header.autograd);
   call.trace = std::move(header.trace);
+  return absl::OkStatus();
+}
+
+absl::Status Admission::AdmitConfirmed(InboundCall& call,
+                                       const Target& target) {
+  ASSIGN_OR_RETURN(const RequestHeader header,
+                   call.message->ParseRequestHeader());
+  RETURN_IF_ERROR(AdmitSender(call, target, header));
+  if (call.unconfirmed) {
+    // It departed after it was confirmed.
+    return absl::UnavailableError(absl::StrCat(
+        ToString(call.source), " is no member of the job any more"));
+  }
+  if (target.quota != nullptr && call.counters != nullptr) {
+    call.counters->AddServed(call.request_bytes);
+  }
   return absl::OkStatus();
 }
 

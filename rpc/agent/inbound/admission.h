@@ -50,14 +50,21 @@ class Admission {
   //   kResourceExhausted   the quota.
   absl::Status Admit(InboundCall& call, const Target& target);
 
+  // Repeats the checks of the sender of an admitted call, whose sender was
+  // unconfirmed and is a known peer now, and fills in what is known of it.
+  // Errors as above.
+  absl::Status AdmitConfirmed(InboundCall& call, const Target& target);
+
  private:
+  // The checks of both, and of this worker.
+  absl::Status AdmitSender(InboundCall& call, const Target& target,
+                           const RequestHeader& header);
   absl::Status CheckDestination(const RequestHeader& header) const;
   absl::Status CheckThisWorker(const InboundCall& call, bool begins_work) const;
   // Returns the sender's Peer, or null if it is not known. kUnauthenticated if
   // the incarnation is that of a worker of another name.
   absl::StatusOr<std::shared_ptr<Peer>> SenderOf(const RequestHeader& header);
   absl::Status CheckSource(InboundCall& call, const Target& target,
-                           const RequestHeader& header,
                            const std::shared_ptr<Peer>& sender);
   absl::Status SourceIsLost(const InboundCall& call) const;
   // Adds the detail that an earlier copy of the call may have run.

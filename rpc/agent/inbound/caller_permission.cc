@@ -1,12 +1,9 @@
 #include "rpc/agent/inbound/caller_permission.h"
 
-#include <optional>
 #include <string>
 #include <utility>
 
-#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
-#include "async/status_macros.h"
 #include "net/auth/role.h"
 
 namespace hawser::rpc {
@@ -39,28 +36,6 @@ absl::Status CallerPermission::CheckFunction(const RegisteredFunction& function,
         "'; send less, or raise its FunctionOptions::max_request_bytes"));
   }
   return absl::OkStatus();
-}
-
-// A caller that was unknown when its message was admitted may be known by now.
-bool CallerPermission::MayHaveOtherRoles(const WorkerInfo& caller) const {
-  if (!caller.roles.empty() || authenticated_) return false;
-  const std::shared_ptr<Peer> peer = senders_->FindSender(caller.incarnation);
-  return peer == nullptr || !peer->info().roles.empty();
-}
-
-absl::Status CallerPermission::LookUpFunction(
-    const RegisteredFunction& function, WorkerInfo caller,
-    size_t request_bytes) const {
-  if (const auto peer = senders_->FindSender(caller.incarnation)) {
-    caller.roles = peer->info().roles;
-  } else {
-    ASSIGN_OR_RETURN(std::optional<WorkerInfo> found,
-                     senders_->LookUp(caller.name));
-    if (found.has_value() && found->incarnation == caller.incarnation) {
-      caller.roles = std::move(found->roles);
-    }
-  }
-  return CheckFunction(function, caller, request_bytes);
 }
 
 absl::Status CallerPermission::CheckMethod(const RegisteredMethod& method,

@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "absl/status/status.h"
-#include "rpc/agent/inbound/sender_directory.h"
 #include "rpc/agent/state/agent_state.h"
 #include "rpc/functions/function_registry.h"
 #include "rpc/functions/method_table.h"
@@ -19,25 +18,14 @@ namespace hawser::rpc {
 // Checks calls against FunctionOptions and MethodOptions. Thread-safe.
 class CallerPermission {
  public:
-  // `senders` must outlive this object. `authenticated`: whether the transport
-  // proves the identity, and so the roles, of every caller.
-  CallerPermission(std::shared_ptr<AgentState> state, SenderDirectory* senders,
-                   bool authenticated)
-      : state_(std::move(state)),
-        senders_(senders),
-        authenticated_(authenticated) {}
+  explicit CallerPermission(std::shared_ptr<AgentState> state)
+      : state_(std::move(state)) {}
 
   // kPermissionDenied if `caller` lacks the roles; kResourceExhausted if the
   // function does not accept a request of that size.
   absl::Status CheckFunction(const RegisteredFunction& function,
                              const WorkerInfo& caller,
                              size_t request_bytes) const;
-
-  // Whether the store may have roles of `caller` that are not known here yet.
-  bool MayHaveOtherRoles(const WorkerInfo& caller) const;
-  // CheckFunction with the roles in the store. Blocks.
-  absl::Status LookUpFunction(const RegisteredFunction& function,
-                              WorkerInfo caller, size_t request_bytes) const;
 
   // kPermissionDenied if `caller` is an observer and the method is not for
   // observers.
@@ -46,8 +34,6 @@ class CallerPermission {
 
  private:
   const std::shared_ptr<AgentState> state_;
-  SenderDirectory* const senders_;
-  const bool authenticated_;
 };
 
 }  // namespace hawser::rpc

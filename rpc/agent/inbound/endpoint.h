@@ -27,21 +27,14 @@ class Endpoint {
   virtual CallQuota* quota() const = 0;
   // As MethodOptions::for_left_workers.
   virtual bool for_left_workers() const { return false; }
+  // As MethodOptions::for_unconfirmed_senders.
+  virtual bool for_unconfirmed_senders() const { return false; }
   // Whether many concurrent calls are expected.
   virtual bool hot() const { return false; }
 
   // Reads what selects the handler of an admitted call, and checks that the
   // caller may use it.
   virtual absl::Status Check(InboundCall& call) const = 0;
-  // Whether a call that Check refused may pass CheckAgain.
-  virtual bool MayPassCheckAgain(const InboundCall& call) const {
-    (void)call;
-    return false;
-  }
-  // Checks the caller with its roles in the store. Blocks.
-  virtual absl::Status CheckAgain(InboundCall& call) const {
-    return Check(call);
-  }
 
   // Executor for the handler of a call that was checked.
   virtual const RunOn& run_on(const InboundCall& call) const = 0;

@@ -21,16 +21,6 @@ absl::Status FunctionEndpoint::Check(InboundCall& call) const {
                                             call.request_bytes);
 }
 
-bool FunctionEndpoint::MayPassCheckAgain(const InboundCall& call) const {
-  return call.function != nullptr &&
-         options_.permission->MayHaveOtherRoles(call.source);
-}
-
-absl::Status FunctionEndpoint::CheckAgain(InboundCall& call) const {
-  return options_.permission->LookUpFunction(*call.function, call.source,
-                                             call.request_bytes);
-}
-
 const RunOn& FunctionEndpoint::run_on(const InboundCall& call) const {
   return call.function->options().run_on;
 }

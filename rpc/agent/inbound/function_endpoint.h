@@ -46,8 +46,6 @@ class FunctionEndpoint final : public Endpoint {
   bool hot() const override { return true; }
 
   absl::Status Check(InboundCall& call) const override;
-  bool MayPassCheckAgain(const InboundCall& call) const override;
-  absl::Status CheckAgain(InboundCall& call) const override;
   const RunOn& run_on(const InboundCall& call) const override;
   bool MayRunInline(const InboundCall& call) const override;
   async::RunTime& run_time(const InboundCall& call) const override;

@@ -89,6 +89,9 @@ class InboundCall {
   uint64_t call_id = 0;
   // The sender, as far as it is known.
   WorkerInfo source;
+  // Whether the sender says it is a member, and is not a known peer. Nothing
+  // may be kept under its incarnation, which may be that of another worker.
+  bool unconfirmed = false;
   // Counters of the sender; null if it is not a known peer.
   std::shared_ptr<PeerCounters> counters;
   // Set if the request is recorded.

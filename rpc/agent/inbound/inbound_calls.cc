@@ -14,7 +14,7 @@ InboundCalls::InboundCalls(Options options)
     : options_(std::move(options)),
       function_quota_(options_.limits),
       method_quota_(options_.limits),
-      permission_(options_.state, options_.senders, options_.authenticated),
+      permission_(options_.state),
       replies_(options_.state),
       runner_(options_.state),
       pipeline_(options_.state, options_.senders, &replies_, &runner_) {}
@@ -67,13 +67,8 @@ absl::StatusOr<const RegisteredFunction*> InboundCalls::FindFunction(
     std::string_view signature) const {
   ASSIGN_OR_RETURN(const RegisteredFunction* const function,
                    options_.registry->Find(name, signature));
-  absl::Status allowed =
-      permission_.CheckFunction(*function, call.peer, call.request_bytes);
-  if (!allowed.ok() && permission_.MayHaveOtherRoles(call.peer)) {
-    allowed =
-        permission_.LookUpFunction(*function, call.peer, call.request_bytes);
-  }
-  RETURN_IF_ERROR(allowed);
+  RETURN_IF_ERROR(
+      permission_.CheckFunction(*function, call.peer, call.request_bytes));
   return function;
 }
 

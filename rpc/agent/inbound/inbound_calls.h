@@ -45,8 +45,6 @@ class InboundCalls {
     SenderDirectory* senders;
     const FunctionRegistry* registry;
     CallLimits limits;
-    // Whether the transport proves the identity of every caller.
-    bool authenticated = false;
   };
 
   explicit InboundCalls(Options options);

@@ -39,6 +39,7 @@ InboundPipeline::InboundPipeline(std::shared_ptr<AgentState> state,
                                  const ReplySender* replies,
                                  FunctionRunner* runner)
     : state_(std::move(state)),
+      senders_(*senders),
       replies_(*replies),
       runner_(*runner),
       admission_(state_, senders) {}
@@ -46,18 +47,31 @@ InboundPipeline::InboundPipeline(std::shared_ptr<AgentState> state,
 bool InboundPipeline::IsDuplicate(const Endpoint& endpoint,
                                   const InboundCall& call) {
   return endpoint.definition().at_most_once && call.call_id != 0 &&
-         !duplicates_.FirstSeen(call.source.incarnation, call.call_id);
+         !duplicates_.FirstSeen(call.source, call.call_id);
 }
 
 // A copy of a call that ran must not be answered as if the call had not run,
 // and a copy of a call that was refused must not run.
 void InboundPipeline::Refuse(const Endpoint& endpoint, InboundCall& call,
                              absl::Status status) {
+  if (call.unconfirmed && !GetErrorDetail(status).has_value()) {
+    // Another copy may run once the sender is known.
+    SetErrorDetail({.worker = state_->self().name,
+                    .incarnation = state_->self().incarnation,
+                    .maybe_applied = call.call_id != 0},
+                   status);
+  }
   if (!GetErrorDetail(status).has_value() && IsDuplicate(endpoint, call)) {
     call.incoming().Discard();
     return;
   }
   replies_.Fail(call, std::move(status));
+}
+
+Admission::Target InboundPipeline::TargetOf(const Endpoint& endpoint) {
+  return {.begins_work = endpoint.definition().at_most_once,
+          .for_left_workers = endpoint.for_left_workers(),
+          .quota = endpoint.quota()};
 }
 
 void InboundPipeline::OnCall(const Endpoint& endpoint,
@@ -66,29 +80,41 @@ void InboundPipeline::OnCall(const Endpoint& endpoint,
   if (!entry) return;
   AgentState::InsideScope inside(state_.get());
   auto call = std::make_shared<InboundCall>(state_, std::move(incoming));
-  absl::Status status = admission_.Admit(
-      *call, {.begins_work = endpoint.definition().at_most_once,
-              .for_left_workers = endpoint.for_left_workers(),
-              .quota = endpoint.quota()});
+  absl::Status status = admission_.Admit(*call, TargetOf(endpoint));
   if (!status.ok()) {
+    Refuse(endpoint, *call, std::move(status));
+  } else if (call->unconfirmed && !endpoint.for_unconfirmed_senders()) {
+    AwaitSender(endpoint, call);
+  } else {
+    Check(endpoint, call);
+  }
+}
+
+void InboundPipeline::AwaitSender(const Endpoint& endpoint,
+                                  const std::shared_ptr<InboundCall>& call) {
+  senders_.Confirm(call->source, [this, &endpoint,
+                                  call](absl::Status confirmed) {
+    state_->Post(state_->executor(), [this, &endpoint, call,
+                                      status = std::move(confirmed)]() mutable {
+      if (status.ok()) {
+        status = admission_.AdmitConfirmed(*call, TargetOf(endpoint));
+      }
+      if (status.ok()) {
+        Check(endpoint, call);
+      } else {
+        Refuse(endpoint, *call, std::move(status));
+      }
+    });
+  });
+}
+
+void InboundPipeline::Check(const Endpoint& endpoint,
+                            const std::shared_ptr<InboundCall>& call) {
+  if (absl::Status status = endpoint.Check(*call); !status.ok()) {
     Refuse(endpoint, *call, std::move(status));
     return;
   }
-  status = endpoint.Check(*call);
-  if (status.ok()) {
-    Accept(endpoint, call);
-  } else if (endpoint.MayPassCheckAgain(*call)) {
-    state_->Post(state_->executor(), [this, &endpoint, call] {
-      absl::Status again = endpoint.CheckAgain(*call);
-      if (again.ok()) {
-        Accept(endpoint, call);
-      } else {
-        Refuse(endpoint, *call, std::move(again));
-      }
-    });
-  } else {
-    Refuse(endpoint, *call, std::move(status));
-  }
+  Accept(endpoint, call);
 }
 
 void InboundPipeline::Accept(const Endpoint& endpoint,

@@ -21,9 +21,11 @@
 
 namespace hawser::rpc {
 
-// 1. Admission: header, sender, state of this worker, quota.
-// 2. Endpoint::Check: the handler and the caller's permission. If the store
-//    must be read for the caller's roles, continues on the executor.
+// 1. Admission: header, sender, state of this worker, quota. If the sender says
+//    that it is a member and is not known, it is looked up in the store, and
+//    the call continues on the executor once it is confirmed. Until then
+//    nothing is kept under its incarnation, not even the number of the call.
+// 2. Endpoint::Check: the handler and the caller's permission.
 // 3. Duplicates of a call that must not run twice are discarded, also if they
 //    fail step 1 or 2.
 // 4. On the executor of the handler, or in the transport's thread if the
@@ -31,7 +33,8 @@ namespace hawser::rpc {
 //    it under a CurrentCall and the caller's TaskContext.
 // 5. The result is encoded and sent in the thread in which it is available.
 //
-// Steps 1 to 3 run in the transport's thread. Thread-safe. The transport must
+// Steps 1 to 3 run in the transport's thread if the sender is known.
+// Thread-safe. The transport must
 // be shut down, and the agent's gate closed, before it is destroyed.
 class InboundPipeline {
  public:
@@ -49,6 +52,13 @@ class InboundPipeline {
   size_t num_remembered_senders() const { return duplicates_.num_senders(); }
 
  private:
+  static Admission::Target TargetOf(const Endpoint& endpoint);
+  // Continues once the sender is confirmed.
+  void AwaitSender(const Endpoint& endpoint,
+                   const std::shared_ptr<InboundCall>& call);
+  // Step 2 and on.
+  void Check(const Endpoint& endpoint,
+             const std::shared_ptr<InboundCall>& call);
   // Replies with `status`, or discards a duplicate.
   void Refuse(const Endpoint& endpoint, InboundCall& call, absl::Status status);
   void Accept(const Endpoint& endpoint,
@@ -58,6 +68,7 @@ class InboundPipeline {
   bool IsDuplicate(const Endpoint& endpoint, const InboundCall& call);
 
   const std::shared_ptr<AgentState> state_;
+  SenderDirectory& senders_;
   const ReplySender& replies_;
   FunctionRunner& runner_;
   Admission admission_;

@@ -42,6 +42,9 @@ class MethodEndpoint final : public Endpoint {
     return options_.method->options.counted ? options_.quota : nullptr;
   }
 
+  bool for_unconfirmed_senders() const override {
+    return options_.method->options.for_unconfirmed_senders;
+  }
   bool for_left_workers() const override {
     return options_.method->options.for_left_workers;
   }

@@ -4,10 +4,9 @@
 #define HAWSER_RPC_AGENT_INBOUND_SENDER_DIRECTORY_H_
 
 #include <memory>
-#include <optional>
-#include <string_view>
 
-#include "absl/status/statusor.h"
+#include "absl/functional/any_invocable.h"
+#include "absl/status/status.h"
 #include "rpc/identity/worker_info.h"
 #include "rpc/peers/peer.h"
 
@@ -32,13 +31,15 @@ class SenderDirectory {
   // Records a message from a known peer, and monitors its liveness from now on.
   virtual void OnMessage(const std::shared_ptr<Peer>& sender) = 0;
 
-  // Looks up, in the background, the sender of a message that is not a known
-  // peer, unless it is known not to be a member.
-  virtual void LearnAbout(const WorkerInfo& sender) = 0;
-
-  // Reads the record of a name from the store. Blocks. nullopt if it is free.
-  virtual absl::StatusOr<std::optional<WorkerInfo>> LookUp(
-      std::string_view name) = 0;
+  // Looks up in the store a sender that says it is a member and is not a known
+  // peer. Runs `done` once, here or in a thread of the control executor: OK if
+  // it is a known peer from now on.
+  //
+  //   kFailedPrecondition  the job has no member of that name and incarnation.
+  //   kUnavailable         the store does not answer; the sender counts as
+  //                        lost; or too many calls wait for lookups.
+  virtual void Confirm(const WorkerInfo& sender,
+                       absl::AnyInvocable<void(absl::Status) &&> done) = 0;
 };
 
 }  // namespace hawser::rpc

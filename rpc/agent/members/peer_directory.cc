@@ -9,6 +9,7 @@
 #include "async/status_macros.h"
 #include "net/wire_text.h"
 #include "rpc/errors/error_detail.h"
+#include "rpc/identity/worker_run.h"
 #include "rpc/wire/message_codec.h"
 
 namespace hawser::rpc {
@@ -16,9 +17,6 @@ namespace {
 
 // Maximum time that a call waits for a lookup of its worker.
 constexpr absl::Duration kLookUpLimit = absl::Seconds(1);
-constexpr int kMaxLookups = 4;
-constexpr size_t kMaxNonMembers = 1024;
-constexpr absl::Duration kNonMemberMemory = absl::Seconds(5);
 
 }  // namespace
 
@@ -130,47 +128,98 @@ absl::StatusOr<std::shared_ptr<Peer>> PeerDirectory::LookUp(
   return Add(*found);
 }
 
-bool PeerDirectory::BeginLookup(const WorkerInfo& worker) {
-  const async::MonotonicTime now = state_->clock().Now();
+PeerDirectory::Queueing PeerDirectory::Enqueue(const WorkerInfo& worker,
+                                               Confirmed& done) {
   async::MutexLock lock(&mutex_);
-  const auto expired = [now](const auto& non_member) {
-    return async::TimeBetween(non_member.second, now) >= kNonMemberMemory;
-  };
-  const auto known = non_members_.find(worker.incarnation);
-  if (known != non_members_.end()) {
-    if (!expired(*known)) return false;
-  } else if (non_members_.size() >= kMaxNonMembers) {
-    absl::erase_if(non_members_, expired);
-    if (non_members_.size() >= kMaxNonMembers) return false;
+  const auto waiting = unconfirmed_.find(worker.name);
+  if (waiting != unconfirmed_.end()) {
+    if (waiting->second.size() >= kMaxCallsPerUnconfirmed) {
+      return Queueing::kFull;
+    }
+    waiting->second.push_back({worker, std::move(done)});
+    return Queueing::kQueued;
   }
-  if (num_lookups_ == kMaxLookups) {
-    // Met, but not looked up: its next message may look it up at once.
-    non_members_.try_emplace(worker.incarnation,
-                             async::AddDelay(now, -kNonMemberMemory));
-    return false;
+  if (unconfirmed_.size() >= kMaxUnconfirmed) return Queueing::kFull;
+  unconfirmed_[worker.name].push_back({worker, std::move(done)});
+  if (num_lookups_ < kMaxLookups) {
+    ++num_lookups_;
+    return Queueing::kBegins;
   }
-  non_members_[worker.incarnation] = now;
-  ++num_lookups_;
-  return true;
+  queued_names_.push_back(worker.name);
+  return Queueing::kQueued;
 }
 
-void PeerDirectory::LearnAbout(
-    const WorkerInfo& worker,
-    std::function<void(const std::shared_ptr<Peer>&)> found) {
-  // Clients that are not members have an invalid rank.
-  if (!worker.id.valid() || !BeginLookup(worker)) return;
+void PeerDirectory::Confirm(const WorkerInfo& worker, Confirmed done) {
+  switch (Enqueue(worker, done)) {
+    case Queueing::kBegins:
+      BeginLookUpSender(worker.name);
+      break;
+    case Queueing::kQueued:
+      break;
+    case Queueing::kFull:
+      std::move(done)(absl::UnavailableError(
+          absl::StrCat(ToString(state_->self()),
+                       " looks up too many senders to confirm that ",
+                       ToString(worker), " is a member: call again later")));
+      break;
+  }
+}
+
+void PeerDirectory::BeginLookUpSender(const std::string& name) {
   state_->Post(state_->control_executor(),
-               [this, worker, found = std::move(found)] {
-                 absl::StatusOr<std::optional<WorkerInfo>> record =
-                     records_->FindByName(worker.name);
-                 if (record.ok() && record->has_value() &&
-                     (*record)->incarnation == worker.incarnation &&
-                     !IsLost((*record)->incarnation)) {
-                   found(Add(**record));
-                 }
-                 async::MutexLock lock(&mutex_);
-                 --num_lookups_;
-               });
+               [this, name] { LookUpSender(name); });
+}
+
+void PeerDirectory::LookUpSender(const std::string& name) {
+  std::vector<UnconfirmedCall> calls;
+  {
+    async::MutexLock lock(&mutex_);
+    calls.swap(unconfirmed_[name]);
+  }
+  const absl::StatusOr<std::optional<WorkerInfo>> record =
+      records_->FindByName(name);
+  for (UnconfirmedCall& call : calls) {
+    std::move(call.done)(AddSender(call.sender, record));
+  }
+  std::string next;
+  {
+    async::MutexLock lock(&mutex_);
+    // The record may be older than the calls that came meanwhile.
+    if (unconfirmed_[name].empty()) {
+      unconfirmed_.erase(name);
+    } else {
+      queued_names_.push_back(name);
+    }
+    if (queued_names_.empty()) {
+      --num_lookups_;
+      return;
+    }
+    next = std::move(queued_names_.front());
+    queued_names_.pop_front();
+  }
+  BeginLookUpSender(next);
+}
+
+absl::StatusOr<std::shared_ptr<Peer>> PeerDirectory::AddSender(
+    const WorkerInfo& sender,
+    const absl::StatusOr<std::optional<WorkerInfo>>& record) {
+  if (!record.ok()) {
+    return absl::UnavailableError(
+        absl::StrCat(ToString(state_->self()), " cannot look up ",
+                     ToString(sender), ": ", record.status().message()));
+  }
+  if (!record->has_value() || RunOf(**record) != RunOf(sender)) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        ToString(sender), " is not a member of job '", state_->job(), "': ",
+        record->has_value()
+            ? absl::StrCat("its name is that of ", ToString(**record))
+            : "nobody has its name"));
+  }
+  if (IsLost(sender.incarnation)) {
+    return absl::UnavailableError(
+        absl::StrCat(ToString(sender), " is no member of the job any more"));
+  }
+  return Add(**record);
 }
 
 bool PeerDirectory::IsLost(Incarnation incarnation) const {
@@ -197,7 +246,6 @@ PeerDirectory::Marking PeerDirectory::Mark(Incarnation incarnation) {
   {
     async::MutexLock lock(&mutex_);
     if (!lost_.insert(incarnation).second) return Marking::kMarkedBefore;
-    if (non_members_.contains(incarnation)) return Marking::kMet;
   }
   return FindByIncarnation(incarnation) != nullptr ? Marking::kMet
                                                    : Marking::kUnmet;

@@ -4,14 +4,16 @@
 #define HAWSER_RPC_AGENT_MEMBERS_PEER_DIRECTORY_H_
 
 #include <cstddef>
-#include <functional>
+#include <deque>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
+#include "absl/functional/any_invocable.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
@@ -62,12 +64,17 @@ class PeerDirectory {
 
   // --- Senders that are not known.
 
-  // Looks `worker` up on the control executor and runs `found` with its Peer if
-  // it is a member. Does nothing if it was looked up within the last 5 s, or if
-  // 4 lookups are in progress, each of which may hold a thread while the store
-  // is slow.
-  void LearnAbout(const WorkerInfo& worker,
-                  std::function<void(const std::shared_ptr<Peer>&)> found);
+  // As SenderDirectory::Confirm, with the Peer, which it adds. Calls of one
+  // name share a lookup. Up to kMaxLookups are in progress, each of which may
+  // hold a thread while the store is slow; names wait for their turn.
+  using Confirmed =
+      absl::AnyInvocable<void(absl::StatusOr<std::shared_ptr<Peer>>) &&>;
+  void Confirm(const WorkerInfo& worker, Confirmed done);
+
+  static constexpr int kMaxLookups = 4;
+  // Limits on the names that wait for a lookup, and on the calls of each.
+  static constexpr size_t kMaxUnconfirmed = 1024;
+  static constexpr size_t kMaxCallsPerUnconfirmed = 1024;
 
   // --- Losses.
 
@@ -79,8 +86,8 @@ class PeerDirectory {
 
   // Outcome of marking a worker that departed: it was marked before; or it is
   // new, and services may hold state for it (kMet) or cannot (kUnmet). A worker
-  // was met if it was a member at the same time as this worker, was found in
-  // the store, or called this worker.
+  // was met if it was a member at the same time as this worker, or was found in
+  // the store, as are all that call.
   enum class Marking { kMarkedBefore, kUnmet, kMet };
   // Marks a peer as left or as lost, with `status` for later calls to it; see
   // Peer::MarkLeft and Peer::MarkLost.
@@ -95,7 +102,16 @@ class PeerDirectory {
       absl::Duration limit);
   absl::StatusOr<std::optional<WorkerInfo>> ReadRecord(const Destination& to,
                                                        absl::Duration limit);
-  bool BeginLookup(const WorkerInfo& worker);
+  // Keeps `done` until its sender was looked up, unless too many wait.
+  enum class Queueing { kBegins, kQueued, kFull };
+  Queueing Enqueue(const WorkerInfo& worker, Confirmed& done);
+  void BeginLookUpSender(const std::string& name);
+  // Looks up a name, and then begins with the one that has waited longest.
+  void LookUpSender(const std::string& name);
+  // The Peer of a sender whose name has `record`.
+  absl::StatusOr<std::shared_ptr<Peer>> AddSender(
+      const WorkerInfo& sender,
+      const absl::StatusOr<std::optional<WorkerInfo>>& record);
   // Inserts it into lost_.
   Marking Mark(Incarnation incarnation);
 
@@ -108,9 +124,15 @@ class PeerDirectory {
   // Workers that this worker treats as lost, including those that left.
   absl::flat_hash_set<Incarnation> lost_ ABSL_GUARDED_BY(mutex_);
   absl::flat_hash_set<Incarnation> departed_ ABSL_GUARDED_BY(mutex_);
-  // Senders that were looked up, with the time of the lookup.
-  absl::flat_hash_map<Incarnation, async::MonotonicTime> non_members_
+  struct UnconfirmedCall {
+    WorkerInfo sender;
+    Confirmed done;
+  };
+  // By name, with the calls for whose sender the next lookup decides. An entry
+  // is here while its name is queued or looked up.
+  absl::flat_hash_map<std::string, std::vector<UnconfirmedCall>> unconfirmed_
       ABSL_GUARDED_BY(mutex_);
+  std::deque<std::string> queued_names_ ABSL_GUARDED_BY(mutex_);
   int num_lookups_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 

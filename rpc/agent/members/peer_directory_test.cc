@@ -1,9 +1,11 @@
 #include "rpc/agent/members/peer_directory.h"
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -71,11 +73,12 @@ class PeerDirectoryTest : public testing::Test {
                            /*store_reachable=*/true);
   }
 
-  // Learns about a sender, and keeps its Peer in `learned_` if it is a member.
-  void LearnAbout(const WorkerInfo& worker) {
-    directory_.LearnAbout(worker, [this](const std::shared_ptr<Peer>& peer) {
-      learned_.push_back(peer);
-    });
+  // Confirms a sender, and adds the result to `confirmed_`.
+  void Confirm(const WorkerInfo& worker) {
+    directory_.Confirm(worker,
+                       [this](absl::StatusOr<std::shared_ptr<Peer>> peer) {
+                         confirmed_.push_back(std::move(peer));
+                       });
   }
 
   static ErrorDetail Detail(const WorkerInfo& worker) {
@@ -94,14 +97,14 @@ class PeerDirectoryTest : public testing::Test {
   WorkerDirectory others_{&store_, "job"};
   WorkerDirectory records_{&link_, "job"};
   FakeTransport transport_;
-  PeerDirectory directory_{std::make_shared<AgentState>(AgentState::Options{
-                               .self = Worker(0, 100),
-                               .job = "job",
-                               .clock = &clock_,
-                               .executor = &executor_,
-                               .control_executor = &control_executor_}),
-                           &records_, &transport_};
-  std::vector<std::shared_ptr<Peer>> learned_;
+  const std::shared_ptr<AgentState> state_ = std::make_shared<AgentState>(
+      AgentState::Options{.self = Worker(0, 100),
+                          .job = "job",
+                          .clock = &clock_,
+                          .executor = &executor_,
+                          .control_executor = &control_executor_});
+  PeerDirectory directory_{state_, &records_, &transport_};
+  std::vector<absl::StatusOr<std::shared_ptr<Peer>>> confirmed_;
 };
 
 // --- Peers in memory.
@@ -275,70 +278,113 @@ TEST_F(PeerDirectoryTest, DeadlineThatHasPassedIsNoInvalidTimeout) {
 
 TEST_F(PeerDirectoryTest, SenderThatIsAMemberIsAdded) {
   Record(Worker(1, 8));
-  LearnAbout(Worker(1, 8));
-  EXPECT_THAT(learned_, IsEmpty());
+  Confirm(Worker(1, 8));
+  EXPECT_THAT(confirmed_, IsEmpty());
   EXPECT_EQ(executor_.num_queued(), 0u);
   EXPECT_EQ(control_executor_.RunAll(), 1u);
-  ASSERT_THAT(learned_, SizeIs(1));
-  EXPECT_EQ(learned_[0]->info(), Worker(1, 8));
-  EXPECT_EQ(directory_.FindByIncarnation(Incarnation{8}), learned_[0]);
+  ASSERT_THAT(confirmed_, ElementsAre(IsOk()));
+  EXPECT_EQ((*confirmed_[0])->info(), Worker(1, 8));
+  EXPECT_EQ(directory_.FindByIncarnation(Incarnation{8}), *confirmed_[0]);
 }
 
 TEST_F(PeerDirectoryTest, SenderThatIsNoMemberIsNotAdded) {
-  // Without a record, with that of another incarnation, and lost.
-  LearnAbout(Worker(1, 8));
+  // Without a record; with those of another incarnation and of another rank;
+  // and lost.
+  Confirm(Worker(1, 8));
   Record(Worker(2, 9));
-  LearnAbout(Worker(2, 10));
+  Confirm(Worker(2, 10));
+  WorkerInfo other_rank = Worker(2, 9);
+  other_rank.id = WorkerId(7);
+  Confirm(other_rank);
   Record(Worker(3, 11));
   directory_.MarkLost(directory_.MakePeer(Worker(3, 11)), lost_);
-  LearnAbout(Worker(3, 11));
+  Confirm(Worker(3, 11));
   EXPECT_EQ(control_executor_.RunAll(), 3u);
-  EXPECT_THAT(learned_, IsEmpty());
+  const auto not_a_member = [](const char* why) {
+    return StatusIs(absl::StatusCode::kFailedPrecondition,
+                    AllOf(HasSubstr("not a member"), HasSubstr(why)));
+  };
+  EXPECT_THAT(
+      confirmed_,
+      ElementsAre(not_a_member("nobody has its name"),
+                  not_a_member("its name is that of worker 'w2' (rank 2"),
+                  not_a_member("its name is that of worker 'w2' (rank 2"),
+                  StatusIs(absl::StatusCode::kUnavailable)));
   EXPECT_THAT(directory_.All(), IsEmpty());
-  // A client without a rank is not looked up.
-  WorkerInfo client = Worker(4, 12);
-  client.id = WorkerId();
-  LearnAbout(client);
-  EXPECT_EQ(control_executor_.num_queued(), 0u);
 }
 
-TEST_F(PeerDirectoryTest, FourSendersAreLookedUpAtOnce) {
-  for (int rank = 1; rank <= 5; ++rank) LearnAbout(Worker(rank, 200 + rank));
-  EXPECT_EQ(control_executor_.num_queued(), 4u);
-  // The fifth may try again.
-  ASSERT_TRUE(control_executor_.RunOne());
-  LearnAbout(Worker(5, 205));
-  EXPECT_EQ(control_executor_.num_queued(), 4u);
-  LearnAbout(Worker(6, 206));
-  EXPECT_EQ(control_executor_.num_queued(), 4u);
-}
-
-TEST_F(PeerDirectoryTest, SenderIsLookedUpOnceInFiveSeconds) {
-  LearnAbout(Worker(1, 8));
-  EXPECT_EQ(control_executor_.RunAll(), 1u);
-  clock_.AdvanceBy(absl::Seconds(5) - absl::Nanoseconds(1));
-  LearnAbout(Worker(1, 8));
-  EXPECT_EQ(control_executor_.RunAll(), 0u);
-  // Other senders are not affected.
-  LearnAbout(Worker(1, 9));
-  EXPECT_EQ(control_executor_.RunAll(), 1u);
-  clock_.AdvanceBy(absl::Nanoseconds(1));
+TEST_F(PeerDirectoryTest, UnreachableStoreConfirmsNobody) {
   Record(Worker(1, 8));
-  LearnAbout(Worker(1, 8));
-  EXPECT_EQ(control_executor_.RunAll(), 1u);
-  EXPECT_THAT(learned_, SizeIs(1));
+  link_.SetPartitioned(true);
+  Confirm(Worker(1, 8));
+  control_executor_.RunAll();
+  EXPECT_THAT(confirmed_,
+              ElementsAre(StatusIs(absl::StatusCode::kUnavailable,
+                                   HasSubstr("cannot look up worker 'w1'"))));
 }
 
-TEST_F(PeerDirectoryTest, RemembersABoundedNumberOfSenders) {
-  for (int i = 0; i < 1024; ++i) {
-    LearnAbout(Worker(1, 1000 + i));
-    ASSERT_EQ(control_executor_.RunAll(), 1u);
+// So that no sender can keep the lookups from the others.
+TEST_F(PeerDirectoryTest, CallsOfOneNameShareALookup) {
+  Record(Worker(1, 8));
+  for (uint64_t i = 0; i < 100; ++i) Confirm(Worker(1, 8 + i % 2));
+  Confirm(Worker(2, 9));
+  EXPECT_EQ(control_executor_.num_queued(), 2u);
+  EXPECT_EQ(control_executor_.RunAll(), 2u);
+  ASSERT_THAT(confirmed_, SizeIs(101));
+  for (size_t i = 0; i < 100; ++i) EXPECT_EQ(confirmed_[i].ok(), i % 2 == 0);
+}
+
+// The record may have been read before the sender wrote it.
+TEST_F(PeerDirectoryTest, CallDuringALookupWaitsForTheNext) {
+  int num_reads = 0;
+  std::function<void()> on_first_read;
+  SimulatedStoreLink link(&store_, {.on_read = [&](const std::string&) {
+    if (num_reads++ == 0) on_first_read();
+  }});
+  WorkerDirectory records(&link, "job");
+  PeerDirectory directory(state_, &records, &transport_);
+  const auto keep = [this](absl::StatusOr<std::shared_ptr<Peer>> peer) {
+    confirmed_.push_back(std::move(peer));
+  };
+  on_first_read = [&] { directory.Confirm(Worker(1, 8), keep); };
+  directory.Confirm(
+      Worker(1, 8), [&](absl::StatusOr<std::shared_ptr<Peer>> peer) {
+        EXPECT_THAT(peer, StatusIs(absl::StatusCode::kFailedPrecondition));
+        Record(Worker(1, 8));
+      });
+  control_executor_.RunAll();
+  EXPECT_THAT(confirmed_, ElementsAre(IsOk()));
+}
+
+TEST_F(PeerDirectoryTest, FourNamesAreLookedUpAtOnce) {
+  for (int rank = 1; rank <= 6; ++rank) {
+    Record(Worker(rank, 200 + rank));
+    Confirm(Worker(rank, 200 + rank));
   }
-  LearnAbout(Worker(1, 5000));
-  EXPECT_EQ(control_executor_.RunAll(), 0u);
-  clock_.AdvanceBy(absl::Seconds(5));
-  LearnAbout(Worker(1, 5000));
-  EXPECT_EQ(control_executor_.RunAll(), 1u);
+  EXPECT_EQ(control_executor_.num_queued(), 4u);
+  EXPECT_EQ(control_executor_.RunAll(), 6u);
+  EXPECT_THAT(confirmed_, testing::AllOf(SizeIs(6), testing::Each(IsOk())));
+  Confirm(Worker(1, 201));
+  EXPECT_EQ(control_executor_.num_queued(), 1u);
+}
+
+TEST_F(PeerDirectoryTest, ABoundedNumberOfCallsWaits) {
+  constexpr int kNames = PeerDirectory::kMaxUnconfirmed;
+  constexpr int kCalls = PeerDirectory::kMaxCallsPerUnconfirmed;
+  const auto too_many =
+      StatusIs(absl::StatusCode::kUnavailable, HasSubstr("too many"));
+  for (int rank = 0; rank < kNames; ++rank) Confirm(Worker(rank, 8));
+  EXPECT_THAT(confirmed_, IsEmpty());
+  Confirm(Worker(kNames, 8));
+  EXPECT_THAT(confirmed_, ElementsAre(too_many));
+  for (int i = 1; i < kCalls; ++i) Confirm(Worker(0, 8));
+  EXPECT_THAT(confirmed_, SizeIs(1));
+  Confirm(Worker(0, 8));
+  EXPECT_THAT(confirmed_, ElementsAre(too_many, too_many));
+  control_executor_.RunAll();
+  EXPECT_THAT(confirmed_, SizeIs(2 + kNames + kCalls - 1));
+  Confirm(Worker(kNames, 8));
+  EXPECT_THAT(control_executor_.RunAll(), 1u);
 }
 
 // --- Losses.
@@ -365,18 +411,15 @@ TEST_F(PeerDirectoryTest, WorkerThatDepartedEarlierWasNotMet) {
   EXPECT_THAT(directory_.All(), IsEmpty());
 }
 
-// It sent a message, to which services may have reacted.
-TEST_F(PeerDirectoryTest, SenderThatWasLookedUpWasMet) {
-  LearnAbout(Worker(1, 8));
+TEST_F(PeerDirectoryTest, SenderThatWasConfirmedWasMet) {
+  Record(Worker(1, 8));
+  Confirm(Worker(1, 8));
+  Confirm(Worker(2, 9));
+  control_executor_.RunAll();
   EXPECT_EQ(directory_.MarkLost(directory_.MakePeer(Worker(1, 8)), lost_),
             Marking::kMet);
-}
-
-TEST_F(PeerDirectoryTest, SenderThatWaitsForALookupWasMet) {
-  for (int rank = 1; rank <= 5; ++rank) LearnAbout(Worker(rank, 200 + rank));
-  ASSERT_EQ(control_executor_.num_queued(), 4u);
-  EXPECT_EQ(directory_.MarkLost(directory_.MakePeer(Worker(5, 205)), lost_),
-            Marking::kMet);
+  EXPECT_EQ(directory_.MarkLost(directory_.MakePeer(Worker(2, 9)), lost_),
+            Marking::kUnmet);
 }
 
 TEST_F(PeerDirectoryTest, LossIsMarkedOnce) {

@@ -176,14 +176,20 @@ void PeerMembership::OnMessage(const std::shared_ptr<Peer>& sender) {
   Watch(sender);
 }
 
-void PeerMembership::LearnAbout(const WorkerInfo& sender) {
-  peers_.LearnAbout(sender,
-                    [this](const std::shared_ptr<Peer>& peer) { Watch(peer); });
-}
-
-absl::StatusOr<std::optional<WorkerInfo>> PeerMembership::LookUp(
-    std::string_view name) {
-  return records_.FindByName(name);
+void PeerMembership::Confirm(const WorkerInfo& sender,
+                             absl::AnyInvocable<void(absl::Status) &&> done) {
+  if (!membership_->store_reachable()) {
+    std::move(done)(absl::UnavailableError(
+        absl::StrCat(ToString(state_.self()), " cannot look up ",
+                     ToString(sender), ", as the store does not answer")));
+    return;
+  }
+  peers_.Confirm(sender,
+                 [this, done = std::move(done)](
+                     absl::StatusOr<std::shared_ptr<Peer>> peer) mutable {
+                   if (peer.ok()) Watch(*peer);
+                   std::move(done)(peer.status());
+                 });
 }
 
 async::Future<void> PeerMembership::OnLeaveNotice(const WorkerInfo& worker) {

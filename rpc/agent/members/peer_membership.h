@@ -104,9 +104,8 @@ class PeerMembership final : public PeerFinder,
   bool HasDeparted(Incarnation incarnation) const override;
   bool MaybeFenced() const override;
   void OnMessage(const std::shared_ptr<Peer>& sender) override;
-  void LearnAbout(const WorkerInfo& sender) override;
-  absl::StatusOr<std::optional<WorkerInfo>> LookUp(
-      std::string_view name) override;
+  void Confirm(const WorkerInfo& sender,
+               absl::AnyInvocable<void(absl::Status) &&> done) override;
 
   // Processes the leave notice of `worker`. Completes when this worker has no
   // more calls to it in flight.

@@ -249,7 +249,6 @@ TEST_F(PeerMembershipTest, MembersLearnOfEachOther) {
   EXPECT_THAT(w1.membership.workers(), ElementsAre(w0.self, w1.self));
   EXPECT_THAT(joined, ElementsAre("w0", "w1"));
   EXPECT_EQ(w0.membership.num_events(), 2u);
-  EXPECT_THAT(w1.membership.LookUp("w0"), IsOkAndHolds(Optional(w0.self)));
 }
 
 TEST_F(PeerMembershipTest, StaticGroupStartsWhenAllKnowEachOther) {
@@ -575,8 +574,11 @@ TEST_F(PeerMembershipTest, UnknownSenderThatIsAMemberIsWatched) {
   ASSERT_THAT(w1.membership.Join(), IsOk());
   // Its event was not read yet.
   EXPECT_THAT(PeerOf(w0, w1), IsNull());
-  w0.membership.LearnAbout(w1.self);
+  absl::Status confirmed = absl::UnknownError("");
+  w0.membership.Confirm(w1.self,
+                        [&](absl::Status status) { confirmed = status; });
   executor_.RunAll();
+  EXPECT_THAT(confirmed, IsOk());
   ASSERT_THAT(PeerOf(w0, w1), NotNull());
   EXPECT_TRUE(PeerOf(w0, w1)->watched());
 }

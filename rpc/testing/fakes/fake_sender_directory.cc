@@ -1,6 +1,6 @@
 #include "rpc/testing/fakes/fake_sender_directory.h"
 
-#include "async/status_macros.h"
+#include <utility>
 
 namespace hawser::rpc {
 
@@ -17,13 +17,10 @@ std::shared_ptr<Peer> FakeSenderDirectory::FindSender(
   return found == peers_.end() ? nullptr : found->second;
 }
 
-absl::StatusOr<std::optional<WorkerInfo>> FakeSenderDirectory::LookUp(
-    std::string_view name) {
-  looked_up.emplace_back(name);
-  RETURN_IF_ERROR(store_);
-  const auto found = records_.find(std::string(name));
-  if (found == records_.end()) return std::nullopt;
-  return found->second;
+void FakeSenderDirectory::FinishConfirm(absl::Status status) {
+  auto done = std::move(confirms_.front());
+  confirms_.pop_front();
+  std::move(done)(std::move(status));
 }
 
 }  // namespace hawser::rpc

@@ -25,6 +25,7 @@
 #include "rpc/agent/service_host.h"
 #include "rpc/identity/worker_info.h"
 #include "rpc/membership/membership_log.h"
+#include "rpc/membership/worker_directory.h"
 #include "rpc/testing/agent_test_fixture.h"
 #include "rpc/testing/raw_client.h"
 #include "rpc/testing/simulated_store_link.h"
@@ -128,6 +129,9 @@ TEST_F(AgentPastLossTest, ServicesHearOfLossesSinceTheirWorkerJoined) {
 
 // It may have left something here.
 TEST_F(AgentPastLossTest, ServicesHearOfAWorkerThatCalledBeforeItsLossWasRead) {
+  ASSERT_THAT(
+      WorkerDirectory(&job_.store(), AgentOptions().job).Register(past_, {}),
+      IsOk());
   absl::Notification called;
   SimulatedStoreLink link(
       &job_.store(), {.on_read = [&](const std::string& key) {
@@ -135,7 +139,7 @@ TEST_F(AgentPastLossTest, ServicesHearOfAWorkerThatCalledBeforeItsLossWasRead) {
         if (!called.HasBeenNotified()) {
           RawClient caller(job_.network().NewTransport());
           EXPECT_THAT(caller.Call(past_, losses_->host().info(),
-                                  "/hawser.v1.WorkerService/Heartbeat", ""),
+                                  "/hawser.v1.WorkerService/ListFunctions", ""),
                       IsOk());
           called.Notify();
         }

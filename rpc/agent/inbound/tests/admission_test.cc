@@ -51,6 +51,21 @@ class AdmissionTest : public InboundTestFixture {
                         {.caller = std::move(caller)});
   }
 
+  // A request of a worker that is not a known peer.
+  FakeRequest RequestFromUnknown() const {
+    FakeRequest request = RequestFromPeer();
+    request.header.source = unknown_.name;
+    request.header.source_rank = unknown_.id;
+    request.header.source_incarnation = unknown_.incarnation;
+    return request;
+  }
+  // Continues call_, whose sender was looked up.
+  absl::Status AdmitConfirmed() {
+    return admission_.AdmitConfirmed(*call_,
+                                     {.begins_work = true, .quota = &quota_});
+  }
+
+  const WorkerInfo unknown_ = FakeServiceHost::MakeWorker(2);
   CallQuota quota_{CallLimits{}};
   Admission admission_{state_, &senders_};
   std::shared_ptr<const End> end_;
@@ -85,27 +100,95 @@ TEST_F(AdmissionTest, CallOfAKnownPeerIsAdmittedWithAllItsFields) {
   EXPECT_EQ(call_->autograd->context_id, 3u);
   EXPECT_EQ(call_->trace,
             (TraceContext{.traceparent = "00-a", .tracestate = "b"}));
+  EXPECT_FALSE(call_->unconfirmed);
   EXPECT_THAT(senders_.heard, ElementsAre(peer_.name));
-  EXPECT_THAT(senders_.learned, IsEmpty());
   EXPECT_EQ(sender_->counters()->totals().served, 1u);
   EXPECT_EQ(sender_->counters()->totals().bytes_received, bytes);
   EXPECT_EQ(end_->kind, Kind::kPending);
 }
 
-TEST_F(AdmissionTest, UnknownSenderIsLookedUp) {
-  const WorkerInfo unknown = FakeServiceHost::MakeWorker(2);
-  FakeRequest request = RequestFromPeer();
-  request.header.source = unknown.name;
-  request.header.source_rank = unknown.id;
-  request.header.source_incarnation = unknown.incarnation;
-  ASSERT_THAT(AdmitRequest(std::move(request)), IsOk());
-  EXPECT_THAT(senders_.learned, ElementsAre(unknown.name));
+TEST_F(AdmissionTest, UnknownSenderThatSaysItIsAMemberIsUnconfirmed) {
+  ASSERT_THAT(AdmitRequest(RequestFromUnknown()), IsOk());
+  EXPECT_TRUE(call_->unconfirmed);
   EXPECT_THAT(senders_.heard, IsEmpty());
   EXPECT_EQ(call_->counters, nullptr);
-  EXPECT_EQ(call_->source.name, unknown.name);
-  EXPECT_EQ(call_->source.id, unknown.id);
-  EXPECT_EQ(call_->source.incarnation, unknown.incarnation);
+  EXPECT_EQ(call_->source.name, unknown_.name);
+  EXPECT_EQ(call_->source.id, unknown_.id);
+  EXPECT_EQ(call_->source.incarnation, unknown_.incarnation);
   EXPECT_EQ(call_->source.address, "");
+  // Its calls count at once.
+  EXPECT_FALSE(call_->reservation.empty());
+}
+
+TEST_F(AdmissionTest, KnownPeersClientsAndThisWorkerNeedNoConfirmation) {
+  ASSERT_THAT(AdmitRequest(RequestFromPeer()), IsOk());
+  EXPECT_FALSE(call_->unconfirmed);
+  FakeRequest client = RequestFromUnknown();
+  client.header.source_rank = WorkerId();
+  ASSERT_THAT(AdmitRequest(std::move(client)), IsOk());
+  EXPECT_FALSE(call_->unconfirmed);
+  FakeRequest own = RequestFromPeer();
+  own.header.source = self_.name;
+  own.header.source_rank = self_.id;
+  own.header.source_incarnation = self_.incarnation;
+  ASSERT_THAT(AdmitRequest(std::move(own)), IsOk());
+  EXPECT_FALSE(call_->unconfirmed);
+}
+
+TEST_F(AdmissionTest, ConfirmedSenderIsAdmittedAsAKnownPeer) {
+  const FakeRequest request = RequestFromUnknown();
+  const size_t bytes = Encode(request)->size();
+  ASSERT_THAT(AdmitRequest(request), IsOk());
+  WorkerInfo record = unknown_;
+  record.roles = {"trainer"};
+  const std::shared_ptr<Peer> peer = senders_.AddPeer(record);
+  ASSERT_THAT(AdmitConfirmed(), IsOk());
+  EXPECT_FALSE(call_->unconfirmed);
+  EXPECT_EQ(call_->source, record);
+  EXPECT_EQ(call_->counters, peer->counters());
+  EXPECT_EQ(peer->counters()->totals().served, 1u);
+  EXPECT_EQ(peer->counters()->totals().bytes_received, bytes);
+  EXPECT_THAT(senders_.heard, ElementsAre(unknown_.name));
+}
+
+TEST_F(AdmissionTest, ConfirmedSenderMustHaveTheRolesOfItsRecord) {
+  ASSERT_THAT(AdmitRequest(RequestFromUnknown(), /*begins_work=*/true,
+                           {.caller = net::Identity{.job = "job",
+                                                    .worker = "w2",
+                                                    .roles = {"ps"}}}),
+              IsOk());
+  WorkerInfo record = unknown_;
+  record.roles = {"trainer"};
+  senders_.AddPeer(record);
+  EXPECT_THAT(AdmitConfirmed(), StatusIs(absl::StatusCode::kUnauthenticated,
+                                         HasSubstr("'trainer'")));
+}
+
+TEST_F(AdmissionTest, StateOfThisWorkerIsCheckedAgainAfterTheConfirmation) {
+  ASSERT_THAT(AdmitRequest(RequestFromUnknown()), IsOk());
+  senders_.AddPeer(unknown_);
+  state_->SetFenced();
+  EXPECT_THAT(AdmitConfirmed(), StatusIs(absl::StatusCode::kFailedPrecondition,
+                                         HasSubstr("must restart")));
+}
+
+TEST_F(AdmissionTest, IncarnationThatTurnsOutToBeAnothersIsRejected) {
+  FakeRequest request = RequestFromUnknown();
+  request.header.source = "w3";
+  ASSERT_THAT(AdmitRequest(std::move(request)), IsOk());
+  EXPECT_TRUE(call_->unconfirmed);
+  senders_.AddPeer(unknown_);
+  EXPECT_THAT(AdmitConfirmed(), StatusIs(absl::StatusCode::kUnauthenticated,
+                                         HasSubstr(ToString(unknown_))));
+}
+
+TEST_F(AdmissionTest, SenderThatDepartedAfterItsConfirmationIsRejected) {
+  ASSERT_THAT(AdmitRequest(RequestFromUnknown()), IsOk());
+  EXPECT_THAT(AdmitConfirmed(),
+              StatusIs(absl::StatusCode::kUnavailable, HasSubstr("no member")));
+  senders_.SetLost(unknown_.incarnation);
+  EXPECT_THAT(AdmitConfirmed(),
+              StatusIs(absl::StatusCode::kUnavailable, HasSubstr("takes")));
 }
 
 TEST_F(AdmissionTest, MalformedMessagesAreInternal) {
@@ -163,7 +246,6 @@ TEST_F(AdmissionTest, InvalidSenderNameIsRejected) {
   EXPECT_THAT(AdmitRequest(std::move(request)),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        HasSubstr("the sender's name")));
-  EXPECT_THAT(senders_.learned, IsEmpty());
 }
 
 // Streams, references and message counts are kept by incarnation.
@@ -292,14 +374,13 @@ TEST_F(AdmissionTest, SenderThatWasLostMayCallNothing) {
               StatusIs(absl::StatusCode::kUnavailable));
 }
 
-TEST_F(AdmissionTest, LostSenderIsNotLookedUp) {
+TEST_F(AdmissionTest, UnknownSenderThatIsLostIsRejected) {
   FakeRequest request = RequestFromPeer();
   request.header.source = "w2";
   request.header.source_incarnation = Incarnation{5};
   senders_.SetLost(Incarnation{5});
   EXPECT_THAT(AdmitRequest(std::move(request)),
               StatusIs(absl::StatusCode::kUnavailable));
-  EXPECT_THAT(senders_.learned, IsEmpty());
 }
 
 TEST_F(AdmissionTest, CertificateMustNameTheSender) {

@@ -23,9 +23,7 @@ namespace {
 using ::hawser::async::IsOk;
 using ::hawser::async::StatusIs;
 using ::testing::AllOf;
-using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using ::testing::IsEmpty;
 
 std::unique_ptr<const RegisteredFunction> FunctionWith(
     FunctionOptions options) {
@@ -41,8 +39,7 @@ class CallerPermissionTest : public InboundTestFixture {
     return peer;
   }
 
-  const CallerPermission permission_{state_, &senders_,
-                                     /*authenticated=*/false};
+  const CallerPermission permission_{state_};
   const std::unique_ptr<const RegisteredFunction> for_trainers_ =
       FunctionWith({.allowed_roles = {"trainer"}});
 };
@@ -93,54 +90,6 @@ TEST_F(CallerPermissionTest, RequestsAboveTheLimitOfTheFunctionAreRejected) {
   EXPECT_THAT(
       permission_.CheckFunction(*FunctionWith({}), peer_, size_t{1} << 40),
       IsOk());
-}
-
-TEST_F(CallerPermissionTest, OnlyUnprovenCallersMayHaveOtherRoles) {
-  const WorkerInfo unknown = FakeServiceHost::MakeWorker(2);
-  EXPECT_TRUE(permission_.MayHaveOtherRoles(unknown));
-  EXPECT_FALSE(CallerPermission(state_, &senders_, /*authenticated=*/true)
-                   .MayHaveOtherRoles(unknown));
-  // Roles of a record are all that the caller has.
-  WorkerInfo known = unknown;
-  known.roles = {"ps"};
-  EXPECT_FALSE(permission_.MayHaveOtherRoles(known));
-  // A known peer has the roles of its record.
-  EXPECT_FALSE(permission_.MayHaveOtherRoles(peer_));
-  // It became known after its message was admitted.
-  senders_.AddPeer(PeerWith({"trainer"}));
-  EXPECT_TRUE(permission_.MayHaveOtherRoles(peer_));
-}
-
-TEST_F(CallerPermissionTest, LookUpUsesTheRolesOfAKnownPeer) {
-  senders_.AddPeer(PeerWith({"trainer"}));
-  EXPECT_THAT(permission_.LookUpFunction(*for_trainers_, peer_, 0), IsOk());
-  EXPECT_THAT(senders_.looked_up, IsEmpty());
-}
-
-TEST_F(CallerPermissionTest, LookUpReadsTheRecordOfAnUnknownCaller) {
-  WorkerInfo unknown = FakeServiceHost::MakeWorker(2);
-  EXPECT_THAT(permission_.LookUpFunction(*for_trainers_, unknown, 0),
-              StatusIs(absl::StatusCode::kPermissionDenied));
-  WorkerInfo record = unknown;
-  record.roles = {"trainer"};
-  senders_.SetRecord(record);
-  EXPECT_THAT(permission_.LookUpFunction(*for_trainers_, unknown, 0), IsOk());
-  EXPECT_THAT(senders_.looked_up, ElementsAre("w2", "w2"));
-  // The name now belongs to another process.
-  unknown.incarnation = Incarnation{3};
-  EXPECT_THAT(permission_.LookUpFunction(*for_trainers_, unknown, 0),
-              StatusIs(absl::StatusCode::kPermissionDenied));
-  senders_.SetStoreError(absl::UnavailableError("the store is out of reach"));
-  EXPECT_THAT(permission_.LookUpFunction(*for_trainers_, unknown, 0),
-              StatusIs(absl::StatusCode::kUnavailable, HasSubstr("store")));
-}
-
-TEST_F(CallerPermissionTest, LookUpChecksTheSizeAsWell) {
-  senders_.AddPeer(PeerWith({"trainer"}));
-  const auto limited =
-      FunctionWith({.allowed_roles = {"trainer"}, .max_request_bytes = 100});
-  EXPECT_THAT(permission_.LookUpFunction(*limited, peer_, 101),
-              StatusIs(absl::StatusCode::kResourceExhausted));
 }
 
 TEST_F(CallerPermissionTest, ObserversMayCallMethodsForObservers) {

@@ -108,14 +108,6 @@ class FunctionEndpointTest : public InboundTestFixture {
     return RequestOf(function.name(), function.Signature(), 41, call_id);
   }
 
-  // Makes `request` one of a worker that is not a known peer.
-  FakeRequest FromUnknown(FakeRequest request) const {
-    request.header.source = unknown_.name;
-    request.header.source_rank = unknown_.id;
-    request.header.source_incarnation = unknown_.incarnation;
-    return request;
-  }
-
   // Admits a call of `function` that passes Check.
   template <class Signature>
   Admitted Checked(const Function<Signature>& function) {
@@ -134,12 +126,11 @@ class FunctionEndpointTest : public InboundTestFixture {
     return Decoder(nullptr, nullptr, *values, {}).ReadInt();
   }
 
-  const WorkerInfo unknown_ = FakeServiceHost::MakeWorker(2);
   const MethodDefinition definition_{.name = "test.Service.Call", .path = ""};
   async::Promise<int64_t> result_;
   FunctionRegistry registry_;
   CallQuota quota_{CallLimits{}};
-  CallerPermission permission_{state_, &senders_, /*authenticated=*/false};
+  CallerPermission permission_{state_};
   ReplySender replies_{state_};
   FunctionRunner runner_{state_};
   const FunctionEndpoint endpoint_{{.state = state_,
@@ -163,31 +154,22 @@ TEST_F(FunctionEndpointTest, CheckFindsTheFunctionAndItsArguments) {
 }
 
 TEST_F(FunctionEndpointTest, CheckRejectsOtherFunctionsAndSignatures) {
-  const Admitted unknown =
-      Admit(FromUnknown(RequestOf("test.Unknown", "void()", 1)));
+  const Admitted unknown = Admit(RequestOf("test.Unknown", "void()", 1));
   EXPECT_THAT(
       endpoint_.Check(*unknown.call),
       StatusIs(absl::StatusCode::kUnimplemented, HasSubstr("test.Unknown")));
-  EXPECT_FALSE(endpoint_.MayPassCheckAgain(*unknown.call));
-  const Admitted other =
-      Admit(FromUnknown(RequestOf("test.AddOne", "void(string)", 1)));
+  const Admitted other = Admit(RequestOf("test.AddOne", "void(string)", 1));
   EXPECT_THAT(
       endpoint_.Check(*other.call),
       StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("void(string)")));
-  EXPECT_FALSE(endpoint_.MayPassCheckAgain(*other.call));
 }
 
-TEST_F(FunctionEndpointTest, CallerMayHaveItsRolesInTheStore) {
-  const Admitted admitted = Admit(FromUnknown(RequestOf(kForTrainers)));
+TEST_F(FunctionEndpointTest, CallerNeedsARoleOfTheFunction) {
+  const Admitted admitted = Admit(RequestOf(kForTrainers));
   EXPECT_THAT(endpoint_.Check(*admitted.call),
               StatusIs(absl::StatusCode::kPermissionDenied));
-  EXPECT_TRUE(endpoint_.MayPassCheckAgain(*admitted.call));
-  EXPECT_THAT(endpoint_.CheckAgain(*admitted.call),
-              StatusIs(absl::StatusCode::kPermissionDenied));
-  WorkerInfo record = unknown_;
-  record.roles = {"trainer"};
-  senders_.SetRecord(record);
-  EXPECT_THAT(endpoint_.CheckAgain(*admitted.call), IsOk());
+  admitted.call->source.roles = {"trainer"};
+  EXPECT_THAT(endpoint_.Check(*admitted.call), IsOk());
 }
 
 TEST_F(FunctionEndpointTest, CancelledCallDoesNotRun) {

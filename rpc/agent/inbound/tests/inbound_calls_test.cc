@@ -65,14 +65,12 @@ class InboundCallsTest : public InboundTestFixture {
         IsOk());
   }
 
-  std::unique_ptr<InboundCalls> MakeCalls(bool authenticated,
-                                          CallLimits limits = {}) {
+  std::unique_ptr<InboundCalls> MakeCalls(CallLimits limits = {}) {
     return std::make_unique<InboundCalls>(
         InboundCalls::Options{.state = state_,
                               .senders = &senders_,
                               .registry = &registry_,
-                              .limits = limits,
-                              .authenticated = authenticated});
+                              .limits = limits});
   }
 
   // Serves a call of `path`.
@@ -103,8 +101,7 @@ class InboundCallsTest : public InboundTestFixture {
   }
 
   FunctionRegistry registry_;
-  const std::unique_ptr<InboundCalls> calls_ =
-      MakeCalls(/*authenticated=*/false);
+  const std::unique_ptr<InboundCalls> calls_ = MakeCalls();
 };
 
 TEST_F(InboundCallsTest, MethodsAreTheRegisteredOnesAndThatOfFunctions) {
@@ -167,8 +164,7 @@ TEST_F(InboundCallsTest, DuplicatesAreFilteredUntilTheSenderIsForgotten) {
 }
 
 TEST_F(InboundCallsTest, FunctionsAndMethodsHaveSeparateQuotas) {
-  const auto calls =
-      MakeCalls(/*authenticated=*/false, {.max_calls_per_peer = 1});
+  const auto calls = MakeCalls({.max_calls_per_peer = 1});
   ASSERT_THAT(calls->Register(kOnce, Echo, {}), IsOk());
   const auto methods = calls->Methods();
   ASSERT_THAT(methods, IsOk());
@@ -195,27 +191,6 @@ TEST_F(InboundCallsTest, FindFunctionChecksTheCaller) {
   EXPECT_THAT(calls_->FindFunction(CallFrom(peer_), kForTrainers.name(),
                                    kForTrainers.Signature()),
               StatusIs(absl::StatusCode::kPermissionDenied));
-  EXPECT_THAT(senders_.looked_up, IsEmpty());
-}
-
-TEST_F(InboundCallsTest, FindFunctionReadsRolesFromTheStore) {
-  const WorkerInfo unknown = FakeServiceHost::MakeWorker(2);
-  const auto find = [&](const InboundCalls& calls) {
-    return calls
-        .FindFunction(CallFrom(unknown), kForTrainers.name(),
-                      kForTrainers.Signature())
-        .status();
-  };
-  EXPECT_THAT(find(*calls_), StatusIs(absl::StatusCode::kPermissionDenied));
-  WorkerInfo record = unknown;
-  record.roles = {"trainer"};
-  senders_.SetRecord(record);
-  EXPECT_THAT(find(*calls_), IsOk());
-  // Roles that the transport would have proven are not looked up.
-  senders_.looked_up.clear();
-  EXPECT_THAT(find(*MakeCalls(/*authenticated=*/true)),
-              StatusIs(absl::StatusCode::kPermissionDenied));
-  EXPECT_THAT(senders_.looked_up, IsEmpty());
 }
 
 TEST_F(InboundCallsTest, InvokeRunsAFunctionOnItsExecutor) {

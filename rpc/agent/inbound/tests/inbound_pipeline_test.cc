@@ -23,6 +23,7 @@
 #include "rpc/agent/inbound/inbound_call.h"
 #include "rpc/agent/inbound/reply_sender.h"
 #include "rpc/agent/state/agent_state.h"
+#include "rpc/errors/error_detail.h"
 #include "rpc/functions/method_definition.h"
 #include "rpc/functions/run_on.h"
 #include "rpc/identity/worker_info.h"
@@ -55,8 +56,7 @@ class FakeEndpoint final : public Endpoint {
                           .at_most_once = true};
   CallQuota* call_quota = nullptr;
   absl::Status check;
-  // Set if a call may pass CheckAgain, with its result.
-  std::optional<absl::Status> check_again;
+  bool for_unconfirmed = false;
   RunOn where = RunOn::Inline();
   bool may_run_inline = true;
   absl::Status check_before_run;
@@ -80,13 +80,7 @@ class FakeEndpoint final : public Endpoint {
     steps_.push_back(absl::StrCat("check ", checked.call_id));
     return check;
   }
-  bool MayPassCheckAgain(const InboundCall&) const override {
-    return check_again.has_value();
-  }
-  absl::Status CheckAgain(InboundCall&) const override {
-    steps_.push_back("check again");
-    return *check_again;
-  }
+  bool for_unconfirmed_senders() const override { return for_unconfirmed; }
   const RunOn& run_on(const InboundCall&) const override { return where; }
   bool MayRunInline(const InboundCall&) const override {
     return may_run_inline;
@@ -174,6 +168,22 @@ class InboundPipelineTest : public InboundTestFixture {
     return end;
   }
 
+  // A request of a worker that is not a known peer.
+  FakeRequest RequestFromUnknown(uint64_t call_id = 1) const {
+    FakeRequest request = RequestFromPeer(call_id);
+    request.header.source = unknown_.name;
+    request.header.source_rank = unknown_.id;
+    request.header.source_incarnation = unknown_.incarnation;
+    return request;
+  }
+  // The store answers that the sender of the call that waited longest is a
+  // member.
+  void ConfirmUnknown() {
+    senders_.AddPeer(unknown_);
+    senders_.FinishConfirm(absl::OkStatus());
+  }
+
+  const WorkerInfo unknown_ = FakeServiceHost::MakeWorker(2);
   std::vector<std::string> steps_;
   FakeEndpoint endpoint_{&steps_};
   const ReplySender replies_{state_};
@@ -263,25 +273,70 @@ TEST_F(InboundPipelineTest, ErrorOfTheCheckIsReplied) {
                                    "worker 'w0': not for you"));
 }
 
-TEST_F(InboundPipelineTest, CallMayPassASecondCheckOnTheExecutor) {
-  endpoint_.check = absl::PermissionDeniedError("not for you");
-  endpoint_.check_again = absl::OkStatus();
-  const auto end = Call(RequestFromPeer());
-  EXPECT_THAT(steps_, ElementsAre("check 1"));
+TEST_F(InboundPipelineTest, CallOfAnUnknownSenderWaitsForItsConfirmation) {
+  const auto end = Call(RequestFromUnknown());
+  EXPECT_THAT(senders_.confirming, ElementsAre(unknown_.name));
+  EXPECT_THAT(steps_, IsEmpty());
+  EXPECT_EQ(pipeline_.num_remembered_senders(), 0u);
+  ConfirmUnknown();
+  EXPECT_THAT(steps_, IsEmpty());
   executor_.RunAll();
-  EXPECT_THAT(steps_,
-              ElementsAre("check 1", "check again", "check before run", "run"));
+  EXPECT_THAT(steps_, ElementsAre("check 1", "check before run", "run"));
   EXPECT_THAT(end->reply, async::IsOk());
+  EXPECT_EQ(endpoint_.current->caller(), unknown_);
 }
 
-TEST_F(InboundPipelineTest, ErrorOfTheSecondCheckIsReplied) {
-  endpoint_.check = absl::PermissionDeniedError("not for you");
-  endpoint_.check_again = absl::UnavailableError("the store is out of reach");
-  const auto end = Call(RequestFromPeer());
+TEST_F(InboundPipelineTest, EndpointMayServeUnconfirmedSenders) {
+  endpoint_.for_unconfirmed = true;
+  EXPECT_THAT(Call(RequestFromUnknown(0))->reply, async::IsOk());
+  EXPECT_THAT(senders_.confirming, IsEmpty());
+}
+
+// Otherwise a worker could fill the numbers of another that this worker does
+// not know yet.
+TEST_F(InboundPipelineTest, NothingIsKeptOfSendersThatAreNotConfirmed) {
+  CallQuota quota({.max_calls_per_peer = 1});
+  endpoint_.call_quota = &quota;
+  const auto first = Call(RequestFromUnknown(100'000));
+  // Refused before, during and after the lookup.
+  const auto above = Call(RequestFromUnknown(100'001));
+  EXPECT_THAT(above->reply, StatusIs(absl::StatusCode::kResourceExhausted));
+  senders_.FinishConfirm(absl::FailedPreconditionError("is not a member"));
   executor_.RunAll();
-  EXPECT_THAT(steps_, ElementsAre("check 1", "check again"));
-  EXPECT_THAT(end->reply,
-              StatusIs(absl::StatusCode::kUnavailable, HasSubstr("the store")));
+  EXPECT_THAT(first->reply, StatusIs(absl::StatusCode::kFailedPrecondition,
+                                     HasSubstr("is not a member")));
+  ASSERT_TRUE(state_->BeginLeaving());
+  const auto leaving = Call(RequestFromUnknown(100'002));
+  EXPECT_THAT(leaving->reply, StatusIs(absl::StatusCode::kUnavailable));
+  EXPECT_THAT(steps_, IsEmpty());
+  EXPECT_EQ(pipeline_.num_remembered_senders(), 0u);
+  // A copy of each may run once the sender is known.
+  for (const auto& end : {first, above, leaving}) {
+    const std::optional<ErrorDetail> detail =
+        GetErrorDetail(end->reply.status());
+    ASSERT_TRUE(detail.has_value());
+    EXPECT_TRUE(detail->maybe_applied);
+  }
+}
+
+TEST_F(InboundPipelineTest, OneOfTwoCopiesRunsAfterTheConfirmation) {
+  const auto first = Call(RequestFromUnknown(1));
+  const auto copy = Call(RequestFromUnknown(1));
+  ConfirmUnknown();
+  ConfirmUnknown();
+  executor_.RunAll();
+  EXPECT_EQ(first->kind, Kind::kReplied);
+  EXPECT_EQ(copy->kind, Kind::kDiscarded);
+}
+
+TEST_F(InboundPipelineTest, ConfirmedCallThatIsRefusedDoesNotRunLater) {
+  const auto first = Call(RequestFromUnknown(1));
+  endpoint_.check = absl::PermissionDeniedError("not for you");
+  ConfirmUnknown();
+  executor_.RunAll();
+  EXPECT_THAT(first->reply, StatusIs(absl::StatusCode::kPermissionDenied));
+  endpoint_.check = absl::OkStatus();
+  EXPECT_EQ(Call(RequestFromUnknown(1))->kind, Kind::kDiscarded);
 }
 
 TEST_F(InboundPipelineTest, DuplicateIsDiscarded) {
@@ -317,17 +372,6 @@ TEST_F(InboundPipelineTest, CallsThatMayRunTwiceAreNotFiltered) {
   EXPECT_EQ(pipeline_.num_remembered_senders(), 0u);
 }
 
-// Each copy is checked before the first one is accepted.
-TEST_F(InboundPipelineTest, OneOfTwoCopiesPassesTheSecondCheck) {
-  endpoint_.check = absl::PermissionDeniedError("not for you");
-  endpoint_.check_again = absl::OkStatus();
-  const auto first = Call(RequestFromPeer(1));
-  const auto copy = Call(RequestFromPeer(1));
-  executor_.RunAll();
-  EXPECT_EQ(first->kind, Kind::kReplied);
-  EXPECT_EQ(copy->kind, Kind::kDiscarded);
-}
-
 // Its caller must not conclude that the call did not run.
 TEST_F(InboundPipelineTest, RefusedDuplicateIsDiscarded) {
   endpoint_.where = RunOn::Pool();
@@ -352,18 +396,6 @@ TEST_F(InboundPipelineTest, DuplicateThatFailsTheCheckIsDiscarded) {
   // Nor does a copy run once the caller was told that the call did not.
   endpoint_.check = absl::OkStatus();
   EXPECT_EQ(Call(RequestFromPeer(2))->kind, Kind::kDiscarded);
-}
-
-TEST_F(InboundPipelineTest, DuplicateThatFailsTheSecondCheckIsDiscarded) {
-  endpoint_.check = absl::PermissionDeniedError("not for you");
-  endpoint_.check_again = absl::OkStatus();
-  const auto first = Call(RequestFromPeer(1));
-  executor_.RunAll();
-  EXPECT_THAT(first->reply, async::IsOk());
-  endpoint_.check_again = absl::UnavailableError("the store is out of reach");
-  const auto copy = Call(RequestFromPeer(1));
-  executor_.RunAll();
-  EXPECT_EQ(copy->kind, Kind::kDiscarded);
 }
 
 TEST_F(InboundPipelineTest, RefusalThatAllowsForAnEarlierCopyIsReplied) {

@@ -61,7 +61,7 @@ class MethodEndpointTest : public InboundTestFixture {
           },
       .options = MethodOptions()};
   CallQuota quota_{CallLimits{}};
-  CallerPermission permission_{state_, &senders_, /*authenticated=*/false};
+  CallerPermission permission_{state_};
   ReplySender replies_{state_};
   const MethodEndpoint endpoint_{{.state = state_,
                                   .method = &method_,
@@ -82,6 +82,9 @@ TEST_F(MethodEndpointTest, OptionsOfTheMethodApply) {
   EXPECT_EQ(endpoint_.run_on(*admitted.call).kind(), RunOn::Kind::kPool);
   method_.options.counted = false;
   method_.options.lazy_tensors = true;
+  EXPECT_FALSE(endpoint_.for_unconfirmed_senders());
+  method_.options.for_unconfirmed_senders = true;
+  EXPECT_TRUE(endpoint_.for_unconfirmed_senders());
   method_.options.run_on = RunOn::Queue("a");
   EXPECT_EQ(endpoint_.quota(), nullptr);
   EXPECT_TRUE(endpoint_.reads_tensors());
@@ -93,7 +96,6 @@ TEST_F(MethodEndpointTest, ObserversMayCallOnlyMethodsForThem) {
   admitted.call->source.roles = {"observer"};
   EXPECT_THAT(endpoint_.Check(*admitted.call),
               StatusIs(absl::StatusCode::kPermissionDenied));
-  EXPECT_FALSE(endpoint_.MayPassCheckAgain(*admitted.call));
   method_.options.for_observers = true;
   EXPECT_THAT(endpoint_.Check(*admitted.call), IsOk());
 }
