@@ -240,8 +240,8 @@ std::string_view CollectiveName(CollectiveKind kind) {
 absl::Status CheckDevice(const Tensor& tensor, Backend& backend) {
   if (backend.ForDevice(tensor.device()) != nullptr) return absl::OkStatus();
   return absl::InvalidArgumentError(
-      absl::StrCat("the tensor ", tensor.DebugString(), " is on ",
-                   tensor.device().ToString(), ", which a group with backend ",
+      absl::StrCat("the tensor ", tensor.ToString(),
+                   " is on a device that a group with backend ",
                    std::string(backend.name()), " does not serve"));
 }
 
