@@ -11,6 +11,7 @@
 #include "collectives/gloo/backend.h"
 #include "collectives/host/backend.h"
 #include "collectives/loopback/backend.h"
+#include "collectives/mpi/backend.h"
 #include "collectives/nccl/backend.h"
 #include "collectives/nccl/system_library.h"
 #include "store/prefix_store.h"
@@ -49,6 +50,10 @@ absl::StatusOr<std::unique_ptr<Backend>> MakeBackend(
   }
   if (backend == "gloo") return MakeGloo(store, options);
   if (backend == "nccl") return MakeNccl(store, options);
+  if (backend == "mpi") {
+    return MakeMpiBackend(store, options.rank, options.size,
+                          options.start_timeout);
+  }
   if (backend.empty() || backend == "host") {
     absl::StatusOr<std::unique_ptr<Backend>> host = MakeHostBackend(
         store, options.rank, options.size, options.start_timeout);
@@ -60,7 +65,7 @@ absl::StatusOr<std::unique_ptr<Backend>> MakeBackend(
   }
   return absl::InvalidArgumentError(absl::StrCat(
       "there is no backend \"", backend, "\" for a group of ", options.size,
-      ": host, gloo, nccl, or loopback for a group of one"));
+      ": host, gloo, nccl, mpi, or loopback for a group of one"));
 }
 
 }  // namespace

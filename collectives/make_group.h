@@ -30,7 +30,8 @@ struct MakeGroupOptions {
   // several machines, over TCP. "loopback": a group of one. Empty: loopback for
   // a group of one, host if all ranks are on one machine, or else gloo.
   // "nccl": tensors of one GPU in each rank over NCCL, and tensors of the CPU
-  // over the group that an empty name means.
+  // over the group that an empty name means. "mpi": processes of one MPI job;
+  // GetMpiProcess (collectives/mpi/backend.h) knows rank and size.
   std::string backend = {};
   // Where the other ranks reach this one, for gloo.
   GlooOptions gloo = {};
@@ -49,8 +50,8 @@ struct MakeGroupOptions {
 //                     known.
 //   kUnimplemented    the program was built without the backend.
 // Other errors are those of the backend: collectives/host/backend.h,
-// collectives/gloo/backend.h, collectives/nccl/backend.h and
-// collectives/nccl/system_library.h.
+// collectives/gloo/backend.h, collectives/mpi/backend.h,
+// collectives/nccl/backend.h and collectives/nccl/system_library.h.
 absl::StatusOr<std::unique_ptr<ProcessGroup>> MakeProcessGroup(
     store::Store& store, const MakeGroupOptions& options);
 

@@ -50,6 +50,19 @@ TEST(MakeGroupTest, BackendsAreChosenByName) {
   }
 }
 
+// In a build without MPI, or in a job of one process.
+TEST(MakeGroupTest, MpiSaysWhatItLacks) {
+  store::HashStore store;
+  const auto group = MakeProcessGroup(
+      store,
+      {.rank = 0, .size = 2, .backend = "mpi", .group = {.name = "job"}});
+  EXPECT_THAT(
+      group.status(),
+      AnyOf(
+          StatusIs(absl::StatusCode::kUnimplemented, HasSubstr("--config=mpi")),
+          StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("mpirun"))));
+}
+
 // Without a GPU, or in a build without NCCL.
 TEST(MakeGroupTest, NcclSaysWhatItLacks) {
   store::HashStore store;

@@ -38,7 +38,7 @@ FLOORS = [
     ["store/open_store"],
     ["collectives"],
     ["collectives/host"],
-    ["collectives/gloo", "collectives/loopback", "collectives/nccl"],
+    ["collectives/gloo", "collectives/loopback", "collectives/mpi", "collectives/nccl"],
     ["collectives/make_group"],
     ["rpc/identity"],
     ["rpc/transport"],

@@ -19,9 +19,10 @@
 #include "async/clock.h"
 #include "async/future.h"
 #include "async/status_macros.h"
+#include "collectives/all_to_all_sizes.h"
+#include "collectives/group_watch.h"
 #include "collectives/nccl/communicator_thread.h"
 #include "collectives/nccl/device_messages.h"
-#include "collectives/nccl/group_watch.h"
 #include "collectives/nccl/reduction.h"
 #include "collectives/reduce_op.h"
 #include "tensor/device.h"
@@ -29,11 +30,6 @@
 
 namespace hawser::collectives {
 namespace {
-
-// For an operation in which a rank has taken part that has left since.
-constexpr absl::Duration kLeavePatience = absl::Seconds(1);
-// For ranks to say what they do, when an operation is late.
-constexpr absl::Duration kReplyPatience = absl::Seconds(1);
 
 // Whether the parts, which have one size, lie behind each other.
 template <class Bytes>
@@ -70,11 +66,11 @@ class NcclBackend final : public Backend {
                       messages_.Abort(status);
                     },
                 .on_left =
-                    [this](int other) {
-                      communicator_.Abort(
+                    [this](int other, int64_t num_begun) {
+                      communicator_.EndAfter(
+                          num_begun,
                           absl::UnavailableError(absl::StrCat(
-                              "rank ", other, " has left the group")),
-                          kLeavePatience);
+                              "rank ", other, " has left the group")));
                     },
                 .num_begun = [this] { return num_begun_.load(); }}) {}
 
@@ -214,7 +210,8 @@ class NcclBackend final : public Backend {
                         std::span<const MutableBytes> outputs,
                         async::MonotonicTime deadline) override {
     absl::StatusOr<MarkPointer> mark = TakeMark();
-    RETURN_IF_ERROR(CheckSizes(inputs, outputs, deadline));
+    RETURN_IF_ERROR(
+        CompareSizes(*control_, inputs, outputs, deadline).status());
     return Run(
         std::move(mark),
         [=, this](NcclCommunicator& nccl) {
@@ -281,18 +278,7 @@ class NcclBackend final : public Backend {
   // The error of an operation, with the ranks at fault.
   absl::Status Explain(absl::Status status) {
     if (!absl::IsDeadlineExceeded(status)) return status;
-    const absl::StatusOr<std::vector<int>> found = watch_.FindLate(
-        num_begun_.load(),
-        async::AddDelay(std::chrono::steady_clock::now(), kReplyPatience));
-    if (!found.ok()) return found.status();
-    const std::vector<int>& late = *found;
-    return absl::DeadlineExceededError(
-        late.empty() ? absl::StrCat(std::string(status.message()),
-                                    ", though all ranks have called it")
-                     : absl::StrCat(late.size() == 1 ? "rank " : "ranks ",
-                                    absl::StrJoin(late, ", "),
-                                    late.size() == 1 ? " has" : " have",
-                                    " not taken part in time"));
+    return watch_.ExplainTimeout(num_begun_.load(), status);
   }
 
   static absl::Status SendTo(NcclCommunicator& nccl, ConstBytes data, int to) {
@@ -322,38 +308,6 @@ class NcclBackend final : public Backend {
     for (int other = 0; other < size_; ++other) {
       if (other == rank_) continue;
       RETURN_IF_ERROR(ReceiveFrom(nccl, data[Index(other)], other));
-    }
-    return absl::OkStatus();
-  }
-
-  // Every rank gets the sizes of all, so that all find the same error: NCCL
-  // would wait for bytes that do not come.
-  absl::Status CheckSizes(std::span<const ConstBytes> inputs,
-                          std::span<const MutableBytes> outputs,
-                          async::MonotonicTime deadline) {
-    const size_t n = Index(size_);
-    std::vector<uint64_t> own(2 * n);
-    for (size_t i = 0; i < n; ++i) {
-      own[i] = inputs[i].size();
-      own[n + i] = outputs[i].size();
-    }
-    std::vector<uint64_t> all(2 * n * n);
-    std::vector<MutableBytes> parts;
-    for (size_t i = 0; i < n; ++i) {
-      parts.push_back(
-          std::as_writable_bytes(std::span(all).subspan(2 * n * i, 2 * n)));
-    }
-    RETURN_IF_ERROR(
-        control_->AllGather(std::as_bytes(std::span(own)), parts, deadline));
-    for (size_t from = 0; from < n; ++from) {
-      for (size_t to = 0; to < n; ++to) {
-        const uint64_t sent = all[2 * n * from + to];
-        const uint64_t received = all[2 * n * to + n + from];
-        if (sent == received) continue;
-        return absl::InvalidArgumentError(
-            absl::StrCat("rank ", from, " sends ", sent, " bytes to rank ", to,
-                         ", which receives ", received));
-      }
     }
     return absl::OkStatus();
   }

@@ -62,15 +62,23 @@ async::Future<void> CommunicatorThread::Run(
   return done;
 }
 
-void CommunicatorThread::Abort(const absl::Status& status,
-                               absl::Duration patience) {
-  const async::MonotonicTime end =
-      async::AddDelay(std::chrono::steady_clock::now(), patience);
+void CommunicatorThread::Abort(const absl::Status& status) {
   const async::MutexLock lock(&mutex_);
   if (failure_.ok()) failure_ = status;
-  end_at_ = std::min(end_at_, end);
-  if (patience <= absl::ZeroDuration()) broken_ = true;
   changed_.NotifyAll();
+}
+
+void CommunicatorThread::EndAfter(int64_t number, const absl::Status& status) {
+  const async::MutexLock lock(&mutex_);
+  if (!end_.ok()) return;
+  end_ = status;
+  last_number_ = number;
+  changed_.NotifyAll();
+}
+
+absl::Status CommunicatorThread::CheckUsable() {
+  RETURN_IF_ERROR(failure_);
+  return number_ > last_number_ ? end_ : absl::OkStatus();
 }
 
 void CommunicatorThread::Loop() {
@@ -80,6 +88,7 @@ void CommunicatorThread::Loop() {
       const async::MutexLock lock(&mutex_);
       while (!stopping_ && operations_.empty()) changed_.Wait(&mutex_);
       if (stopping_) break;
+      ++number_;
       operation = std::move(operations_.front());
       operations_.pop_front();
     }
@@ -109,7 +118,7 @@ void CommunicatorThread::Loop() {
 absl::Status CommunicatorThread::Perform(Operation& operation) {
   {
     const async::MutexLock lock(&mutex_);
-    RETURN_IF_ERROR(failure_);
+    RETURN_IF_ERROR(CheckUsable());
   }
   if (communicator_ == nullptr) {
     RETURN_IF_ERROR(MakeCommunicator(operation.deadline));
@@ -165,7 +174,8 @@ absl::Status CommunicatorThread::Poll(
       return absl::DeadlineExceededError(absl::StrCat(what, " in time"));
     }
     const async::MutexLock lock(&mutex_);
-    if (now >= end_at_) return failure_.ok() ? Destroyed() : failure_;
+    RETURN_IF_ERROR(CheckUsable());
+    if (now >= end_at_) return Destroyed();
     if (now < begin + kSpinTime) continue;
     changed_.WaitUntil(&mutex_, std::min(deadline, now + kNap));
   }
@@ -176,7 +186,7 @@ void CommunicatorThread::Release() {
   absl::Status status;
   {
     const async::MutexLock lock(&mutex_);
-    if (broken_) status = failure_;
+    status = failure_;
     end_at_ = async::kNever;
   }
   if (status.ok()) status = communicator_->Finalize();

@@ -3,6 +3,7 @@
 #ifndef HAWSER_COLLECTIVES_NCCL_COMMUNICATOR_THREAD_H_
 #define HAWSER_COLLECTIVES_NCCL_COMMUNICATOR_THREAD_H_
 
+#include <cstdint>
 #include <deque>
 #include <memory>
 #include <thread>
@@ -11,7 +12,6 @@
 #include "absl/functional/any_invocable.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/time/time.h"
 #include "async/clock.h"
 #include "async/future.h"
 #include "async/mutex.h"
@@ -52,10 +52,11 @@ class CommunicatorThread {
   async::Future<void> Run(std::shared_ptr<const Backend::Mark> mark,
                           Enqueue enqueue, async::MonotonicTime deadline);
 
-  // Refuses further operations with `status`, and ends the one that runs unless
-  // it ends by itself within `patience`. The first call wins.
-  void Abort(const absl::Status& status,
-             absl::Duration patience = absl::ZeroDuration());
+  // Ends all operations with `status`. The first call wins.
+  void Abort(const absl::Status& status);
+  // Ends operations after the first `number` ones with `status`. The first call
+  // wins.
+  void EndAfter(int64_t number, const absl::Status& status);
 
  private:
   struct Operation {
@@ -66,6 +67,8 @@ class CommunicatorThread {
   };
 
   void Loop();
+  // Why the operation that runs ends before the device has done it.
+  absl::Status CheckUsable() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status Perform(Operation& operation);
   absl::Status MakeCommunicator(async::MonotonicTime deadline);
   absl::Status EnqueueAll(Operation& operation);
@@ -86,11 +89,14 @@ class CommunicatorThread {
   async::Mutex mutex_;
   async::CondVar changed_;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
-  // Why operations are refused, and when the one that runs ends too.
-  absl::Status failure_ ABSL_GUARDED_BY(mutex_);
+  // When the destructor ends the operation that runs.
   async::MonotonicTime end_at_ ABSL_GUARDED_BY(mutex_) = async::kNever;
-  // Other ranks cannot be relied on to release the communicator.
-  bool broken_ ABSL_GUARDED_BY(mutex_) = false;
+  // Why all operations end, and why those above `last_number_` do.
+  absl::Status failure_ ABSL_GUARDED_BY(mutex_);
+  absl::Status end_ ABSL_GUARDED_BY(mutex_);
+  int64_t last_number_ ABSL_GUARDED_BY(mutex_) = 0;
+  // Of the last operation that was begun, from 1.
+  int64_t number_ ABSL_GUARDED_BY(mutex_) = 0;
   std::deque<Operation> operations_ ABSL_GUARDED_BY(mutex_);
   std::thread thread_;
 };

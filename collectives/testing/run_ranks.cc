@@ -19,6 +19,7 @@ void RunRanks(const MakeBackends& make, int size,
   std::vector<std::thread> threads;
   for (int rank = 0; rank < size; ++rank) {
     auto& backend = backends[static_cast<size_t>(rank)];
+    if (backend == nullptr) continue;
     threads.emplace_back([&body, &options, &backend, rank, size] {
       ProcessGroup group(std::move(backend), rank, size, options);
       body(group);

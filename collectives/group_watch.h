@@ -1,16 +1,13 @@
 // Notices that a group has failed or that a rank leaves it.
 
-#ifndef HAWSER_COLLECTIVES_NCCL_GROUP_WATCH_H_
-#define HAWSER_COLLECTIVES_NCCL_GROUP_WATCH_H_
+#ifndef HAWSER_COLLECTIVES_GROUP_WATCH_H_
+#define HAWSER_COLLECTIVES_GROUP_WATCH_H_
 
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <vector>
 
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
-#include "async/clock.h"
 #include "collectives/backend.h"
 
 namespace hawser::collectives {
@@ -31,8 +28,9 @@ class GroupWatch {
   struct Events {
     // The group has failed. May run several times.
     std::function<void(const absl::Status&)> on_failure;
-    // The rank takes no part in further operations.
-    std::function<void(int rank)> on_left;
+    // The rank has left, after it has taken part in `num_begun` operations. It
+    // may have ended some that others have not begun.
+    std::function<void(int rank, int64_t num_begun)> on_left;
     // How many operations this rank has begun.
     std::function<int64_t()> num_begun;
   };
@@ -45,11 +43,11 @@ class GroupWatch {
   GroupWatch(const GroupWatch&) = delete;
   GroupWatch& operator=(const GroupWatch&) = delete;
 
-  // Asks all ranks. Returns those that have begun less than `num_begun`
-  // operations, have left, or do not reply until `deadline`; or the error of
-  // the group if it has failed meanwhile. For one thread at a time.
-  absl::StatusOr<std::vector<int>> FindLate(int64_t num_begun,
-                                            async::MonotonicTime deadline);
+  // The error of an operation that is late with `status`, by the number of
+  // operations that this rank has begun. Asks the others, and names those that
+  // have begun less, have left, or do not reply within a second. If the group
+  // has failed meanwhile, its error. For one thread at a time.
+  absl::Status ExplainTimeout(int64_t num_begun, const absl::Status& status);
 
  private:
   // Callbacks of futures use it, which may outlive the object.
@@ -60,4 +58,4 @@ class GroupWatch {
 
 }  // namespace hawser::collectives
 
-#endif  // HAWSER_COLLECTIVES_NCCL_GROUP_WATCH_H_
+#endif  // HAWSER_COLLECTIVES_GROUP_WATCH_H_

@@ -1,4 +1,4 @@
-#include "collectives/nccl/group_watch.h"
+#include "collectives/group_watch.h"
 
 #include <algorithm>
 #include <chrono>
@@ -7,12 +7,15 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/time/time.h"
 #include "async/clock.h"
 #include "async/future.h"
@@ -22,7 +25,7 @@
 namespace hawser::collectives {
 namespace {
 
-// Of a rank that leaves, for the replies of the others.
+// For the replies of other ranks.
 constexpr absl::Duration kPatience = absl::Seconds(1);
 
 async::MonotonicTime SendDeadline() {
@@ -96,7 +99,7 @@ void GroupWatch::State::OnReceived(int from, const absl::Status& status,
     events.on_failure(status);
   } else if (message.kind == Kind::kGoodbye) {
     SayGoodbye(from);
-    events.on_left(from);
+    events.on_left(from, message.num_begun);
   } else if (message.kind == Kind::kQuestion) {
     Send(from, {.kind = Kind::kReply, .num_begun = events.num_begun()});
   }
@@ -105,7 +108,7 @@ void GroupWatch::State::OnReceived(int from, const absl::Status& status,
   Peer& peer = peers[static_cast<size_t>(from)];
   peer.ended = peer.ended || ends;
   if (failure.ok()) failure = status;
-  if (status.ok() && message.kind == Kind::kReply) {
+  if (status.ok() && message.kind != Kind::kQuestion) {
     peer.num_begun = message.num_begun;
   }
   --num_running;
@@ -133,7 +136,7 @@ void GroupWatch::State::SayGoodbye(int to) {
     Peer& peer = peers[static_cast<size_t>(to)];
     if (std::exchange(peer.has_said_goodbye, true)) return;
   }
-  Send(to, {.kind = Kind::kGoodbye});
+  Send(to, {.kind = Kind::kGoodbye, .num_begun = events.num_begun()});
 }
 
 GroupWatch::GroupWatch(Backend& control, int rank, int size, Events events)
@@ -170,19 +173,19 @@ GroupWatch::~GroupWatch() {
   while (state_->num_running > 0) state_->changed.Wait(&state_->mutex);
 }
 
-absl::StatusOr<std::vector<int>> GroupWatch::FindLate(
-    int64_t num_begun, async::MonotonicTime deadline) {
+absl::Status GroupWatch::ExplainTimeout(int64_t num_begun,
+                                        const absl::Status& status) {
   std::vector<int> asked;
   {
     const async::MutexLock lock(&state_->mutex);
     for (size_t other = 0; other < state_->peers.size(); ++other) {
       State::Peer& peer = state_->peers[other];
+      if (static_cast<int>(other) == state_->rank || peer.ended) continue;
       peer.num_begun = std::nullopt;
-      if (static_cast<int>(other) != state_->rank && !peer.ended) {
-        asked.push_back(static_cast<int>(other));
-      }
+      asked.push_back(static_cast<int>(other));
     }
   }
+  const async::MonotonicTime deadline = SendDeadline();
   for (const int other : asked) state_->Send(other, {.kind = Kind::kQuestion});
   const async::MutexLock lock(&state_->mutex);
   bool in_time = true;
@@ -202,7 +205,16 @@ absl::StatusOr<std::vector<int>> GroupWatch::FindLate(
       late.push_back(static_cast<int>(other));
     }
   }
-  return late;
+  if (late.empty()) {
+    return absl::Status(status.code(),
+                        absl::StrCat(std::string(status.message()),
+                                     ", though all ranks have called it"));
+  }
+  return absl::Status(status.code(),
+                      absl::StrCat(late.size() == 1 ? "rank " : "ranks ",
+                                   absl::StrJoin(late, ", "),
+                                   late.size() == 1 ? " has" : " have",
+                                   " not taken part in time"));
 }
 
 }  // namespace hawser::collectives
