@@ -344,8 +344,10 @@ TEST_F(NcclFailureTest, AnAsynchronousErrorEndsTheGroup) {
     ASSERT_THAT(group.Barrier(), IsOk());
     const Tensor data = Tensor::Zeros({8});
     if (group.rank() == 0) {
-      machine().SetAsyncError(
-          0, absl::UnavailableError("ncclRemoteError: connection closed"));
+      // While the operation waits for rank 1, which does not call it.
+      machine().SetAsyncErrorAfter(
+          0, "cudaEventRecord",
+          absl::UnavailableError("ncclRemoteError: connection closed"));
       EXPECT_THAT(group.AllReduce(data),
                   kCode(absl::StatusCode::kUnavailable, "ncclRemoteError"));
       return;

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <set>
 #include <span>
@@ -35,6 +36,8 @@ struct FakeNcclMachine::Rank {
   std::vector<std::string> calls = {};
   std::map<std::string, absl::Status> failures = {};
   absl::Status async_error = {};
+  // By the function after which they become async_error.
+  std::map<std::string, absl::Status> coming_errors = {};
   bool stopped = false;
   std::set<std::thread::id> threads = {};
   std::vector<NcclConfig> configs = {};
@@ -288,9 +291,10 @@ void FakeNcclMachine::FailNext(int rank, const std::string& function,
   const async::MutexLock lock(&mutex_);
   ranks_[rank].failures[function] = status;
 }
-void FakeNcclMachine::SetAsyncError(int rank, const absl::Status& status) {
+void FakeNcclMachine::SetAsyncErrorAfter(int rank, const std::string& function,
+                                         const absl::Status& status) {
   const async::MutexLock lock(&mutex_);
-  ranks_[rank].async_error = status;
+  ranks_[rank].coming_errors[function] = status;
 }
 void FakeNcclMachine::StopDevice(int rank) {
   const async::MutexLock lock(&mutex_);
@@ -324,6 +328,8 @@ absl::Status FakeNcclMachine::Call(int rank, const std::string& function) {
   const async::MutexLock lock(&mutex_);
   Rank& self = RankOf(rank);
   self.calls.push_back(function);
+  const auto coming = self.coming_errors.find(function);
+  if (coming != self.coming_errors.end()) self.async_error = coming->second;
   const auto failure = self.failures.find(function);
   if (failure == self.failures.end()) return absl::OkStatus();
   absl::Status status = failure->second;

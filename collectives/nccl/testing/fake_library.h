@@ -36,8 +36,10 @@ class FakeNcclMachine : public std::enable_shared_from_this<FakeNcclMachine> {
   // Fails the next call of the function, such as "ncclAllReduce", by the rank.
   void FailNext(int rank, const std::string& function,
                 const absl::Status& status);
-  // GetAsyncError of all communicators of the rank returns it.
-  void SetAsyncError(int rank, const absl::Status& status);
+  // GetAsyncError of all communicators of the rank returns it, once the rank
+  // has called the function again.
+  void SetAsyncErrorAfter(int rank, const std::string& function,
+                          const absl::Status& status);
   // The device of the rank does not run what is enqueued from now on.
   void StopDevice(int rank);
 
