@@ -199,6 +199,23 @@ TEST_F(NcclFailureTest, AnAsynchronousOperationMarksItsOperandsAtTheCall) {
   });
 }
 
+TEST_F(NcclFailureTest, ACopyOfOperandsIsMadeBeforeTheMark) {
+  RunGroups(1, [this](ProcessGroup& group) {
+    absl::Notification blocked;
+    const Work first = group.RunInOrder([&] {
+      blocked.WaitForNotification();
+      return absl::OkStatus();
+    });
+    const size_t before = machine().Calls(0).size();
+    const Tensor column = *Tensor::Zeros({4, 2}).Select(1, 0);
+    const Work second = group.AllReduceAsync(column);
+    EXPECT_EQ(machine().Calls(0).size(), before);
+    blocked.Notify();
+    EXPECT_THAT(second.Wait(), IsOk());
+    EXPECT_THAT(first.Wait(), IsOk());
+  });
+}
+
 TEST_F(NcclFailureTest, OptionsReachNccl) {
   RunRanks(
       2,
