@@ -336,9 +336,9 @@ absl::StatusOr<NcclId> ExchangeId(
     const absl::StatusOr<std::unique_ptr<NcclLibrary>>& library,
     absl::Duration timeout) {
   if (rank == 0) {
-    const absl::StatusOr<NcclId> id =
-        library.ok() ? (*library)->GetUniqueId()
-                     : absl::StatusOr<NcclId>(library.status());
+    absl::StatusOr<NcclId> id = library.ok()
+                                    ? (*library)->GetUniqueId()
+                                    : absl::StatusOr<NcclId>(library.status());
     const std::string value =
         id.ok()
             ? std::string(1, kIdMade) + std::string(id->data(), id->size())
