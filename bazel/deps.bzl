@@ -7,6 +7,7 @@ has Hawser built with that one.
 load("@bazel_tools//tools/build_defs/repo:utils.bzl", "maybe")
 load("//bazel:system_repository.bzl", "system_repository")
 load("//bazel/cuda:cuda_repository.bzl", "cuda_repository")
+load("//bazel/mpi:mpi_repository.bzl", "mpi_repository")
 load("//bazel/system:absl.bzl", "ABSL_LINKOPTS", "ABSL_PACKAGES")
 
 def _bazel_stand_ins():
@@ -123,6 +124,7 @@ def _other_libraries():
         name = "com_github_facebookincubator_gloo",
         libraries = {"gloo": ["-lgloo", "-lpthread"]},
     )
+    maybe(mpi_repository, name = "openmpi")
     maybe(
         system_repository,
         name = "cli11",

@@ -13,6 +13,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "async/status_macros.h"
+#include "tensor/device.h"
 #include "tensor/dtype.h"
 #include "tensor/tensor.h"
 
@@ -43,17 +44,23 @@ absl::Status Invalid(const CollectiveCall& call, const std::string& reason) {
       absl::StrCat(std::string(CollectiveName(call.kind)), ": ", reason));
 }
 
-// All tensors of a call have one dtype and are on the CPU.
-absl::Status CheckTensors(const CollectiveCall& call) {
+// All tensors of a call have one dtype and one device.
+absl::Status CheckTensors(const CollectiveCall& call, Backend& backend) {
   const Tensor* first = nullptr;
   for (const auto* tensors : {&call.inputs, &call.outputs}) {
     for (const Tensor& each : *tensors) {
       if (!each.defined()) return Invalid(call, "a tensor is undefined");
-      if (!each.device().is_cpu()) {
-        return Invalid(call, absl::StrCat("the tensor ", each.ToString(),
-                                          " is not on the CPU"));
+      if (first == nullptr) {
+        first = &each;
+        if (absl::Status status = CheckDevice(each, backend); !status.ok()) {
+          return Invalid(call, std::string(status.message()));
+        }
       }
-      if (first == nullptr) first = &each;
+      if (!(each.device() == first->device())) {
+        return Invalid(
+            call, absl::StrCat("one tensor is on ", first->device().ToString(),
+                               ", another on ", each.device().ToString()));
+      }
       if (each.dtype() != first->dtype()) {
         return Invalid(call,
                        absl::StrCat("the tensors ", ToText(*first), " and ",
@@ -119,7 +126,8 @@ class Staged {
       } else {
         ASSIGN_OR_RETURN(
             Tensor copy,
-            Tensor::TryEmpty(each.shape(), {.dtype = each.dtype()}));
+            Tensor::TryEmpty(each.shape(),
+                             {.dtype = each.dtype(), .device = each.device()}));
         staged.memory_.push_back(std::move(copy));
       }
     }
@@ -229,13 +237,39 @@ std::string_view CollectiveName(CollectiveKind kind) {
   std::abort();
 }
 
-absl::Status CheckCall(const CollectiveCall& call, int rank, int size) {
+absl::Status CheckDevice(const Tensor& tensor, Backend& backend) {
+  if (backend.ForDevice(tensor.device()) != nullptr) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("the tensor ", tensor.ToString(),
+                   " is on a device that a group with backend ",
+                   std::string(backend.name()), " does not serve"));
+}
+
+Backend& BackendOf(const CollectiveCall& call, Backend& backend) {
+  const std::vector<Tensor>& tensors =
+      call.outputs.empty() ? call.inputs : call.outputs;
+  return *backend.ForDevice(tensors.empty() ? tensor::kCpu
+                                            : tensors[0].device());
+}
+
+void MarkOperands(CollectiveCall& call, Backend& backend) {
+  for (const auto* tensors : {&call.inputs, &call.outputs}) {
+    for (const Tensor& each : *tensors) {
+      // Its copy is made by the call.
+      if (!each.is_contiguous()) return;
+    }
+  }
+  call.written = BackendOf(call, backend).MarkEnqueued();
+}
+
+absl::Status CheckCall(const CollectiveCall& call, int rank, int size,
+                       Backend& backend) {
   if (HasRoot(call.kind) && (call.root < 0 || call.root >= size)) {
     return Invalid(call, absl::StrCat("there is no root rank ", call.root,
                                       " in a group of ", size));
   }
   const bool is_root = rank == call.root;
-  RETURN_IF_ERROR(CheckTensors(call));
+  RETURN_IF_ERROR(CheckTensors(call, backend));
   switch (call.kind) {
     case CollectiveKind::kBarrier:
       break;
@@ -330,9 +364,11 @@ absl::Status RunCall(const CollectiveCall& call, int rank, int size,
   if (Reduces(call.kind)) {
     reduction = {.dtype = call.outputs[0].dtype(), .op = call.op};
   }
+  Backend& on_device = BackendOf(call, backend);
+  if (call.written != nullptr) on_device.StartAfter(call.written);
   RETURN_IF_ERROR(Transfer(call, inputs.Parts(splits_inputs ? ranks : 1),
                            outputs.Parts(splits_outputs ? ranks : 1), reduction,
-                           rank == call.root, backend, deadline));
+                           rank == call.root, on_device, deadline));
   return outputs.Unstage(call.outputs);
 }
 

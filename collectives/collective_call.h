@@ -4,6 +4,7 @@
 #define HAWSER_COLLECTIVES_COLLECTIVE_CALL_H_
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -39,10 +40,23 @@ struct CollectiveCall {
   std::vector<tensor::Tensor> outputs = {};
   ReduceOp op = ReduceOp::kSum;
   int root = 0;
+  // Where the device has written the operands; null: where it is when the call
+  // runs.
+  std::shared_ptr<const Backend::Mark> written = nullptr;
 };
 
 // kInvalidArgument: this rank cannot make the call; says why.
-absl::Status CheckCall(const CollectiveCall& call, int rank, int size);
+absl::Status CheckCall(const CollectiveCall& call, int rank, int size,
+                       Backend& backend);
+
+// The backend for the tensors of a call that was checked.
+Backend& BackendOf(const CollectiveCall& call, Backend& backend);
+
+// Sets `written`, if the call runs on the memory of its tensors.
+void MarkOperands(CollectiveCall& call, Backend& backend);
+
+// kInvalidArgument: the backend does not serve the device of the tensor.
+absl::Status CheckDevice(const tensor::Tensor& tensor, Backend& backend);
 
 // Same on all ranks that make the same call: "all-reduce of f32[8] by sum".
 std::string DescribeCall(const CollectiveCall& call);

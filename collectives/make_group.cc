@@ -11,6 +11,9 @@
 #include "collectives/gloo/backend.h"
 #include "collectives/host/backend.h"
 #include "collectives/loopback/backend.h"
+#include "collectives/mpi/backend.h"
+#include "collectives/nccl/backend.h"
+#include "collectives/nccl/system_library.h"
 #include "store/prefix_store.h"
 
 namespace hawser::collectives {
@@ -23,12 +26,34 @@ absl::StatusOr<std::unique_ptr<Backend>> MakeGloo(
 }
 
 absl::StatusOr<std::unique_ptr<Backend>> MakeBackend(
+    store::Store& store, const MakeGroupOptions& options,
+    const std::string& backend);
+
+absl::StatusOr<std::unique_ptr<Backend>> MakeNccl(
     store::Store& store, const MakeGroupOptions& options) {
-  const std::string& backend = options.backend;
+  // Does not own the store.
+  store::PrefixStore keys("control", std::shared_ptr<store::Store>(
+                                         std::shared_ptr<void>(), &store));
+  ASSIGN_OR_RETURN(std::unique_ptr<Backend> control,
+                   MakeBackend(keys, options, ""));
+  return MakeNcclBackend(store, options.rank, options.size,
+                         options.start_timeout,
+                         MakeSystemNcclLibrary(options.nccl.device),
+                         std::move(control), options.nccl.config);
+}
+
+absl::StatusOr<std::unique_ptr<Backend>> MakeBackend(
+    store::Store& store, const MakeGroupOptions& options,
+    const std::string& backend) {
   if (options.size == 1 && (backend.empty() || backend == "loopback")) {
     return std::move(MakeLoopbackBackends(1)[0]);
   }
   if (backend == "gloo") return MakeGloo(store, options);
+  if (backend == "nccl") return MakeNccl(store, options);
+  if (backend == "mpi") {
+    return MakeMpiBackend(store, options.rank, options.size,
+                          options.start_timeout);
+  }
   if (backend.empty() || backend == "host") {
     absl::StatusOr<std::unique_ptr<Backend>> host = MakeHostBackend(
         store, options.rank, options.size, options.start_timeout);
@@ -40,7 +65,7 @@ absl::StatusOr<std::unique_ptr<Backend>> MakeBackend(
   }
   return absl::InvalidArgumentError(absl::StrCat(
       "there is no backend \"", backend, "\" for a group of ", options.size,
-      ": host, gloo, or loopback for a group of one"));
+      ": host, gloo, nccl, mpi, or loopback for a group of one"));
 }
 
 }  // namespace
@@ -56,7 +81,8 @@ absl::StatusOr<std::unique_ptr<ProcessGroup>> MakeProcessGroup(
   store::PrefixStore keys(
       absl::StrCat("collectives/", options.group.name),
       std::shared_ptr<store::Store>(std::shared_ptr<void>(), &store));
-  absl::StatusOr<std::unique_ptr<Backend>> backend = MakeBackend(keys, options);
+  absl::StatusOr<std::unique_ptr<Backend>> backend =
+      MakeBackend(keys, options, options.backend);
   if (!backend.ok()) {
     return absl::Status(
         backend.status().code(),

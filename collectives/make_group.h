@@ -9,10 +9,18 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "collectives/gloo/backend.h"
+#include "collectives/nccl/library.h"
 #include "collectives/process_group.h"
 #include "store/store.h"
 
 namespace hawser::collectives {
+
+struct NcclOptions {
+  // The GPU of this rank, whose tensors the group takes. Ranks of one machine
+  // have different ones.
+  int device = 0;
+  NcclConfig config = {};
+};
 
 struct MakeGroupOptions {
   // This process, and the number of processes.
@@ -21,9 +29,13 @@ struct MakeGroupOptions {
   // "host": processes of one machine, over shared memory. "gloo": processes of
   // several machines, over TCP. "loopback": a group of one. Empty: loopback for
   // a group of one, host if all ranks are on one machine, or else gloo.
+  // "nccl": tensors of one GPU in each rank over NCCL, and tensors of the CPU
+  // over the group that an empty name means. "mpi": processes of one MPI job;
+  // GetMpiProcess (collectives/mpi/backend.h) knows rank and size.
   std::string backend = {};
   // Where the other ranks reach this one, for gloo.
   GlooOptions gloo = {};
+  NcclOptions nccl = {};
   // Time for all ranks to come.
   absl::Duration start_timeout = absl::Minutes(5);
   // The name is part of the keys in the store: each group of a job has a name
@@ -36,8 +48,10 @@ struct MakeGroupOptions {
 //
 //   kInvalidArgument  the rank is not below the size, or the backend is not
 //                     known.
-// Other errors are those of the backend: collectives/host/backend.h and
-// collectives/gloo/backend.h.
+//   kUnimplemented    the program was built without the backend.
+// Other errors are those of the backend: collectives/host/backend.h,
+// collectives/gloo/backend.h, collectives/mpi/backend.h,
+// collectives/nccl/backend.h and collectives/nccl/system_library.h.
 absl::StatusOr<std::unique_ptr<ProcessGroup>> MakeProcessGroup(
     store::Store& store, const MakeGroupOptions& options);
 

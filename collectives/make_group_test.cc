@@ -23,6 +23,7 @@ namespace {
 
 using ::hawser::async::IsOk;
 using ::hawser::async::StatusIs;
+using ::testing::AnyOf;
 using ::testing::HasSubstr;
 
 void RunRanks(int size, const std::function<void(int rank)>& body) {
@@ -47,6 +48,37 @@ TEST(MakeGroupTest, BackendsAreChosenByName) {
       EXPECT_EQ(sum.ToVector<float>(), std::vector<float>(2, 3));
     });
   }
+}
+
+// In a build without MPI, or in a job of one process.
+TEST(MakeGroupTest, MpiSaysWhatItLacks) {
+  store::HashStore store;
+  const auto group = MakeProcessGroup(
+      store,
+      {.rank = 0, .size = 2, .backend = "mpi", .group = {.name = "job"}});
+  EXPECT_THAT(
+      group.status(),
+      AnyOf(
+          StatusIs(absl::StatusCode::kUnimplemented, HasSubstr("--config=mpi")),
+          StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("mpirun"))));
+}
+
+// Without a GPU, or in a build without NCCL.
+TEST(MakeGroupTest, NcclSaysWhatItLacks) {
+  store::HashStore store;
+  RunRanks(2, [&](int rank) {
+    const auto group = MakeProcessGroup(store, {.rank = rank,
+                                                .size = 2,
+                                                .backend = "nccl",
+                                                .nccl = {.device = 1000},
+                                                .group = {.name = "devices"}});
+    EXPECT_THAT(
+        group.status(),
+        AnyOf(StatusIs(absl::StatusCode::kUnimplemented,
+                       HasSubstr("--config=cuda")),
+              StatusIs(absl::StatusCode::kFailedPrecondition),
+              StatusIs(absl::StatusCode::kAborted, HasSubstr("rank "))));
+  });
 }
 
 TEST(MakeGroupTest, AGroupOfOneNeedsNoOther) {

@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "async/status_macros.h"
+#include "tensor/device.h"
 
 namespace hawser::collectives {
 namespace {
@@ -90,14 +91,16 @@ absl::Status ProcessGroup::NoteFailure(const std::string& operation,
                      absl::StrCat(operation, " of process group \"",
                                   options_.name, "\", rank ", rank_, " of ",
                                   size_, ": ", std::string(status.message())));
-  if (absl::IsInvalidArgument(status)) return named;
+  if (absl::IsInvalidArgument(status) || absl::IsUnimplemented(status)) {
+    return named;
+  }
   const async::MutexLock lock(&mutex_);
   if (failure_.ok()) failure_ = named;
   return named;
 }
 
 absl::Status ProcessGroup::Run(const CollectiveCall& call) {
-  RETURN_IF_ERROR(CheckCall(call, rank_, size_));
+  RETURN_IF_ERROR(CheckCall(call, rank_, size_, *backend_));
   if (turn_of_thread.group == this) {
     RETURN_IF_ERROR(CheckUsable());
     return RunOnBackend(call, turn_of_thread.turn);
@@ -111,9 +114,11 @@ absl::Status ProcessGroup::Run(const CollectiveCall& call) {
 }
 
 Work ProcessGroup::Start(CollectiveCall call) {
-  if (absl::Status status = CheckCall(call, rank_, size_); !status.ok()) {
+  if (absl::Status status = CheckCall(call, rank_, size_, *backend_);
+      !status.ok()) {
     return async::MakeReadyFuture<void>(std::move(status));
   }
+  MarkOperands(call, *backend_);
   return Post([this, call = std::move(call)](int64_t turn) {
     return RunOnBackend(call, turn);
   });
@@ -180,8 +185,9 @@ absl::Status ProcessGroup::CompareCalls(const CollectiveCall& call,
     outputs.push_back(std::as_writable_bytes(std::span(all).subspan(
         static_cast<size_t>(rank) * kDescriptionBytes, kDescriptionBytes)));
   }
-  RETURN_IF_ERROR(backend_->AllGather(std::as_bytes(std::span(description)),
-                                      outputs, deadline));
+  RETURN_IF_ERROR(backend_->ForDevice(tensor::kCpu)
+                      ->AllGather(std::as_bytes(std::span(description)),
+                                  outputs, deadline));
   std::map<std::string, std::vector<int>> ranks;
   for (int rank = 0; rank < size_; ++rank) {
     const char* const text =
@@ -384,11 +390,20 @@ absl::StatusOr<std::vector<Tensor>> ProcessGroup::SplitRows(
 }
 
 absl::Status ProcessGroup::CheckMessage(const char* operation,
-                                        const Tensor& tensor, int peer) const {
-  if (!tensor.defined() || !tensor.device().is_cpu()) {
+                                        const Tensor& tensor, int peer,
+                                        uint32_t tag) const {
+  if (!tensor.defined()) {
     return absl::InvalidArgumentError(
-        absl::StrCat(operation, ": the tensor ", tensor.DebugString(),
-                     " is undefined or not on the CPU"));
+        absl::StrCat(operation, ": the tensor is undefined"));
+  }
+  if (absl::Status status = CheckDevice(tensor, *backend_); !status.ok()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(operation, ": ", std::string(status.message())));
+  }
+  if (tag > backend_->max_tag()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        operation, ": the tag ", tag, " is above ", backend_->max_tag(),
+        ", the largest of backend ", std::string(backend_->name())));
   }
   if (peer != Backend::kAnyRank && (peer < 0 || peer >= size_)) {
     return absl::InvalidArgumentError(absl::StrCat(
@@ -402,14 +417,15 @@ absl::Status ProcessGroup::Send(const Tensor& tensor, int to, uint32_t tag) {
 }
 
 Work ProcessGroup::SendAsync(const Tensor& tensor, int to, uint32_t tag) {
-  absl::Status status = CheckMessage("send", tensor, to);
+  absl::Status status = CheckMessage("send", tensor, to, tag);
   if (status.ok() && to == Backend::kAnyRank) {
     status = absl::InvalidArgumentError("send: there is no rank -1");
   }
   if (!status.ok()) return async::MakeReadyFuture<void>(std::move(status));
   absl::StatusOr<Tensor> data = tensor.Contiguous();
   if (!data.ok()) return async::MakeReadyFuture<void>(data.status());
-  Work sent = backend_->Send(BytesOf(*data), to, tag, Deadline());
+  Work sent = backend_->ForDevice(data->device())
+                  ->Send(BytesOf(*data), to, tag, Deadline());
   // Keeps the data.
   return std::move(sent).Then(
       [this, to, data = *std::move(data)](const absl::Status& result) {
@@ -441,17 +457,19 @@ async::Future<int> ProcessGroup::ReceiveAnyAsync(Tensor tensor, uint32_t tag) {
 
 async::Future<int> ProcessGroup::ReceiveFrom(Tensor tensor, int from,
                                              uint32_t tag) {
-  if (absl::Status status = CheckMessage("receive", tensor, from);
+  if (absl::Status status = CheckMessage("receive", tensor, from, tag);
       !status.ok()) {
     return async::MakeReadyFuture<int>(std::move(status));
   }
   absl::StatusOr<Tensor> data =
       tensor.is_contiguous()
           ? absl::StatusOr<Tensor>(tensor)
-          : Tensor::TryEmpty(tensor.shape(), {.dtype = tensor.dtype()});
+          : Tensor::TryEmpty(tensor.shape(), {.dtype = tensor.dtype(),
+                                              .device = tensor.device()});
   if (!data.ok()) return async::MakeReadyFuture<int>(data.status());
   async::Future<int> received =
-      backend_->Receive(MutableBytesOf(*data), from, tag, Deadline());
+      backend_->ForDevice(data->device())
+          ->Receive(MutableBytesOf(*data), from, tag, Deadline());
   return std::move(received).Then(
       [this, from, tensor = std::move(tensor), data = *std::move(data)](
           absl::StatusOr<int> result) mutable -> absl::StatusOr<int> {

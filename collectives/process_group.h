@@ -45,8 +45,9 @@ struct ProcessGroupOptions {
 };
 
 // One rank of a group. All ranks call the same collectives in the same order,
-// with tensors of the same dtypes and sizes. Ranks and roots are numbers of the
-// group, from 0.
+// with tensors of the same dtypes and sizes, on the device that the backend
+// serves (Backend::ForDevice). Ranks and roots are numbers of the group, from
+// 0.
 //
 // A method blocks, and runs in the calling thread; its twin `...Async` runs in
 // the background, in order with all others, and its tensors must not be used
@@ -54,11 +55,17 @@ struct ProcessGroupOptions {
 // which are handles. Tensors need not be contiguous;
 // those that are save a copy. Tensors are not recorded by autograd.
 //
+// An operation on tensors of a GPU reads them after the work that the calling
+// thread has enqueued before, runs beside what is enqueued later, and ends once
+// the device has written the results.
+//
 // Thread-safe, but the order of concurrent calls is not defined.
 //
 // Errors:
 //   kInvalidArgument     wrong arguments, found before anything is sent. The
 //                        group stays usable, if all ranks get it.
+//   kUnimplemented       the backend does not have this reduction for this
+//                        dtype. The group stays usable.
 //   kDeadlineExceeded    the timeout passed; names the ranks that did not take
 //                        part.
 //   kUnavailable         a rank has died; names it.
@@ -81,7 +88,7 @@ class ProcessGroup {
   int rank() const { return rank_; }
   int size() const { return size_; }
   const std::string& name() const { return options_.name; }
-  // "host", "gloo", "loopback".
+  // "host", "gloo", "loopback", "nccl", "mpi".
   std::string_view backend() const { return backend_->name(); }
   absl::Duration timeout() const { return options_.timeout; }
 
@@ -152,7 +159,8 @@ class ProcessGroup {
 
   // Messages between two ranks with one tag arrive in their order. Not part of
   // the order of the collectives. A send and a receive of other tensors in one
-  // rank do not wait for each other if they are asynchronous:
+  // rank do not wait for each other if they are asynchronous. kInvalidArgument:
+  // the tag is larger than the backend has room for (2^30 - 1 at least).
   //
   //   const Work sent = group.SendAsync(mine, right);
   //   RETURN_IF_ERROR(group.Receive(theirs, left));
@@ -194,7 +202,7 @@ class ProcessGroup {
                                                 const char* what) const;
   async::Future<int> ReceiveFrom(Tensor tensor, int from, uint32_t tag);
   absl::Status CheckMessage(const char* operation, const Tensor& tensor,
-                            int peer) const;
+                            int peer, uint32_t tag) const;
   async::MonotonicTime Deadline() const;
 
   const int rank_;

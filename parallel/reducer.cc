@@ -69,9 +69,10 @@ absl::Status Reducer::Assign(const std::vector<size_t>& order) {
     for (const size_t i : indices) {
       elements += parameters_[i].second.num_elements();
     }
-    const tensor::DType dtype = parameters_[indices[0]].second.dtype();
+    const Tensor& first = parameters_[indices[0]].second;
     ASSIGN_OR_RETURN(bucket.flat,
-                     Tensor::TryEmpty({elements}, {.dtype = dtype}));
+                     Tensor::TryEmpty({elements}, {.dtype = first.dtype(),
+                                                   .device = first.device()}));
     int64_t begin = 0;
     for (const size_t i : indices) {
       const Tensor& parameter = parameters_[i].second;

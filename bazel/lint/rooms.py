@@ -38,7 +38,7 @@ FLOORS = [
     ["store/open_store"],
     ["collectives"],
     ["collectives/host"],
-    ["collectives/gloo", "collectives/loopback"],
+    ["collectives/gloo", "collectives/loopback", "collectives/mpi", "collectives/nccl"],
     ["collectives/make_group"],
     ["rpc/identity"],
     ["rpc/transport"],
@@ -58,6 +58,7 @@ FLOORS = [
 # Rooms of tests and of what only tests use. They include from every floor; tests alone include them.
 TEST_ROOMS = [
     "async/testing",
+    "collectives/nccl/testing",
     "collectives/testing",
     "data/tabular/testing",
     "net/testing",

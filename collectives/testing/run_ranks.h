@@ -12,7 +12,9 @@
 
 namespace hawser::collectives {
 
-// Connects the backends of `size` ranks, each of which a thread will use.
+// Connects the backends of `size` ranks, each of which a thread will use. Null
+// for ranks that are other processes, which run the same test. Without any, the
+// machine lacks what the backend needs, and the test is skipped.
 using MakeBackends =
     std::function<std::vector<std::unique_ptr<Backend>>(int size)>;
 
