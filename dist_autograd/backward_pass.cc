@@ -292,7 +292,15 @@ void BackwardPass::Announce() {
   }
 }
 
-bool BackwardPass::RunsHere() const { return t_pass == this; }
+const BackwardPass* BackwardPass::Current() { return t_pass; }
+
+void BackwardPass::AddWork(async::Future<void> work) {
+  {
+    async::MutexLock lock(&mutex_);
+    ++outstanding_;
+  }
+  FinishWith(work);
+}
 
 absl::Status BackwardPass::SendGradients(const RecvFunction& recv,
                                          std::vector<Tensor> gradients) {
@@ -336,7 +344,11 @@ void BackwardPass::Send(const rpc::WorkerRun& to, v1::GradientRequest request,
     async::MutexLock lock(&mutex_);
     pollers_.push_back(sent.wait_poller());
   }
-  sent.OnReady([pass = shared_from_this()](const absl::Status& status) {
+  FinishWith(sent);
+}
+
+void BackwardPass::FinishWith(const async::Future<void>& work) {
+  work.OnReady([pass = shared_from_this()](const absl::Status& status) {
     if (status.ok()) {
       pass->FinishOne();
     } else {
