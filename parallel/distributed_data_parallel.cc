@@ -16,6 +16,8 @@
 #include "autograd/accumulate_grad.h"
 #include "autograd/node.h"
 #include "autograd/variable.h"
+#include "dist_autograd/current_context.h"
+#include "dist_autograd/send_function.h"
 #include "parallel/first_names.h"
 #include "tensor/dtype.h"
 
@@ -205,16 +207,17 @@ absl::Status DistributedDataParallel::AfterForward(
     const std::vector<Tensor>& outputs) {
   if (num_no_sync_ > 0) return reducer_->BeginLocalPass();
   if (static_unused_.has_value()) {
-    return reducer_->BeginPass(*static_unused_, /*varies=*/false);
+    return reducer_->BeginPass({.unused = *static_unused_});
   }
-  const std::vector<size_t> unused = UnusedParameters(outputs);
+  std::vector<size_t> unused = UnusedParameters(outputs);
   if (options_.static_graph) static_unused_ = unused;
   if (!unused.empty() && !options_.find_unused_parameters &&
       !options_.static_graph) {
     return UnusedError(unused);
   }
   return reducer_->BeginPass(
-      unused, options_.find_unused_parameters && !options_.static_graph);
+      {.unused = std::move(unused),
+       .varies = options_.find_unused_parameters && !options_.static_graph});
 }
 
 std::vector<size_t> DistributedDataParallel::UnusedParameters(
@@ -227,6 +230,10 @@ std::vector<size_t> DistributedDataParallel::UnusedParameters(
     if (edge && seen.insert(edge.node.get()).second) next.push_back(edge.node);
   };
   for (const Tensor& output : outputs) visit(autograd::GradEdge(output));
+  if (const auto* context = dist_autograd::kCurrentContext.get()) {
+    // Gradients come back to what was sent to other workers.
+    for (const auto& send : (*context)->messages().sends) visit({send, 0});
+  }
   while (!next.empty()) {
     const std::shared_ptr<autograd::Node> node = std::move(next.back());
     next.pop_back();

@@ -65,6 +65,22 @@ struct DistributedDataParallelOptions {
 // number of passes, or call Join. The gradient of a parameter is a view of a
 // bucket, which later passes write to: Clone to keep it.
 //
+// In a distributed autograd context, Forward announces a pass of
+// dist_autograd::Backward, which averages the gradients in the context of each
+// rank; Grad does not change:
+//
+//   ASSIGN_OR_RETURN(auto context, dist_autograd::ContextScope::Open(agent));
+//   ASSIGN_OR_RETURN(Tensor loss, parallel->Forward(...));
+//   RETURN_IF_ERROR(dist_autograd::Backward(agent, context->id(), {loss}));
+//   ASSIGN_OR_RETURN(auto gradients,
+//                    dist_autograd::GetGradients(agent, context->id()));
+//
+// The gradients there stay valid after passes of other contexts. If the pass of
+// a rank fails, for example because a worker was lost, the object ends the
+// group, so that the passes of the other ranks fail with kAborted and the
+// reason, instead of waiting. All passes go one after the other, also those of
+// several contexts.
+//
 // For one thread at a time. Errors of a pass are those of the group, and
 // kFailedPrecondition as below. After an error of the group, make a new group
 // and a new object.
@@ -84,9 +100,14 @@ class DistributedDataParallel {
   // Runs `forward()`, which returns absl::StatusOr of a tensor or of a vector
   // of tensors: those from which the backward pass starts.
   //
-  // kFailedPrecondition: parameters do not contribute to the result, and
-  // `find_unused_parameters` is off; or the pass before is not complete. Names
-  // the parameters.
+  // Its backward pass must run in the distributed autograd context in which
+  // Forward was called, or locally if it was called in none; it fails with
+  // kFailedPrecondition otherwise. In a context, parameters that contribute to
+  // tensors that were sent to other workers count as used.
+  //
+  //   kFailedPrecondition  parameters do not contribute to the result, and
+  //                        `find_unused_parameters` is off; or the pass before
+  //                        is not complete. Names the parameters.
   template <class F>
   std::invoke_result_t<F> Forward(F&& forward) {
     RETURN_IF_ERROR(BeforeForward());
@@ -105,7 +126,8 @@ class DistributedDataParallel {
   absl::Status Join();
 
   // While the object lives, the passes that Forward begins add up gradients on
-  // this rank. The first pass after it reduces the sum.
+  // this rank, in a context those of the context. The first pass after it
+  // reduces the sum.
   class NoSync {
    public:
     explicit NoSync(DistributedDataParallel& parallel) : parallel_(parallel) {
