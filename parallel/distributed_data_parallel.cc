@@ -62,6 +62,21 @@ std::string FirstDifference(const std::string& mine, const std::string& first) {
 // What a rank does in a pass.
 enum Activity : uint8_t { kJoined, kReduces, kLocal };
 
+// kOutOfRange: some ranks have joined, and others have not.
+absl::Status CheckSameActivity(const std::vector<uint8_t>& activity) {
+  std::vector<size_t> joined;
+  for (size_t rank = 0; rank < activity.size(); ++rank) {
+    if (activity[rank] == kJoined) joined.push_back(rank);
+  }
+  if (joined.empty() || joined.size() == activity.size()) {
+    return absl::OkStatus();
+  }
+  return absl::OutOfRangeError(
+      absl::StrCat("the training ends on all ranks: there are no more batches "
+                   "on ranks ",
+                   absl::StrJoin(joined, ", ")));
+}
+
 std::optional<int> HighestActive(const std::vector<uint8_t>& activity) {
   for (size_t rank = activity.size(); rank-- > 0;) {
     if (activity[rank] != kJoined) return static_cast<int>(rank);
@@ -150,15 +165,25 @@ absl::StatusOr<std::vector<uint8_t>> DistributedDataParallel::ShareActivity(
       Tensor::Zeros({group_.size()}, {.dtype = tensor::DType::kU8});
   RETURN_IF_ERROR(
       group_.AllGather(Tensor::FromVector<uint8_t>({own}, {1}), all));
-  return all.ToVector<uint8_t>();
+  std::vector<uint8_t> activity = all.ToVector<uint8_t>();
+  if (options_.uneven_inputs == UnevenInputs::kEndForAll) {
+    RETURN_IF_ERROR(CheckSameActivity(activity));
+  }
+  return activity;
 }
 
 absl::Status DistributedDataParallel::BeforeForward() {
   int root = 0;
-  if (options_.uneven_inputs) {
+  if (options_.uneven_inputs != UnevenInputs::kNone) {
     ASSIGN_OR_RETURN(const std::vector<uint8_t> activity,
                      ShareActivity(num_no_sync_ > 0 ? kLocal : kReduces));
     root = *HighestActive(activity);
+    if (options_.uneven_inputs == UnevenInputs::kAverageOverActive) {
+      const auto joined =
+          std::count(activity.begin(), activity.end(), uint8_t{kJoined});
+      scale_ = static_cast<double>(group_.size()) /
+               static_cast<double>(group_.size() - joined);
+    }
   }
   return num_no_sync_ > 0 ? absl::OkStatus() : BeginReducing(root);
 }
@@ -172,7 +197,7 @@ absl::Status DistributedDataParallel::BeginReducing(int root) {
 }
 
 absl::Status DistributedDataParallel::Join() {
-  if (!options_.uneven_inputs) {
+  if (options_.uneven_inputs == UnevenInputs::kNone) {
     return absl::FailedPreconditionError(
         "Join needs DistributedDataParallelOptions::uneven_inputs");
   }
@@ -207,7 +232,7 @@ absl::Status DistributedDataParallel::AfterForward(
     const std::vector<Tensor>& outputs) {
   if (num_no_sync_ > 0) return reducer_->BeginLocalPass();
   if (static_unused_.has_value()) {
-    return reducer_->BeginPass({.unused = *static_unused_});
+    return reducer_->BeginPass({.unused = *static_unused_, .scale = scale_});
   }
   std::vector<size_t> unused = UnusedParameters(outputs);
   if (options_.static_graph) static_unused_ = unused;
@@ -217,7 +242,8 @@ absl::Status DistributedDataParallel::AfterForward(
   }
   return reducer_->BeginPass(
       {.unused = std::move(unused),
-       .varies = options_.find_unused_parameters && !options_.static_graph});
+       .varies = options_.find_unused_parameters && !options_.static_graph,
+       .scale = scale_});
 }
 
 std::vector<size_t> DistributedDataParallel::UnusedParameters(

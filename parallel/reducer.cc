@@ -18,6 +18,7 @@
 #include "dist_autograd/ids.h"
 #include "parallel/first_names.h"
 #include "tensor/dtype.h"
+#include "tensor/ops/in_place.h"
 
 namespace hawser::parallel {
 
@@ -136,6 +137,7 @@ absl::Status Reducer::BeginPass(const Pass& pass) {
     works_.clear();
     order_.clear();
     varies_ = pass.varies;
+    scale_ = pass.scale;
     lacking_.clear();
     for (const GradientBucket& bucket : buckets_) {
       lacking_.push_back(bucket.parameters.size());
@@ -318,6 +320,10 @@ absl::Status Reducer::EndPass(const Context* context,
 }
 
 absl::Status Reducer::ReturnGradients() {
+  for (GradientBucket& bucket : buckets_) {
+    if (scale_ == 1) break;
+    RETURN_IF_ERROR(tensor::MulScalarInPlace(bucket.flat, scale_));
+  }
   for (size_t i = 0; i < places_.size(); ++i) {
     Place& place = places_[i];
     const Tensor& variable = parameters_[i].second;
@@ -362,6 +368,7 @@ absl::Status Reducer::ReduceZeros(bool varies) {
     works_.clear();
     lacking_.assign(buckets_.size(), 0);
     varies_ = varies;
+    scale_ = 1;
     if (varies) {
       used_ = Tensor::Zeros({static_cast<int64_t>(parameters_.size())},
                             {.dtype = tensor::DType::kI32});

@@ -63,6 +63,8 @@ class Reducer {
     // ranks gets the average over all, with zeros of the others, and one that
     // is used on none keeps its gradient.
     bool varies = false;
+    // Factor of the reduced gradients.
+    double scale = 1;
   };
   // They are: those of the distributed autograd context in which this is
   // called, or else those of the parameters.
@@ -149,6 +151,7 @@ class Reducer {
   size_t num_lacking_ ABSL_GUARDED_BY(mutex_) = 0;
   std::vector<collectives::Work> works_ ABSL_GUARDED_BY(mutex_);
   bool varies_ ABSL_GUARDED_BY(mutex_) = false;
+  double scale_ ABSL_GUARDED_BY(mutex_) = 1;
   Tensor used_ ABSL_GUARDED_BY(mutex_);
   // Null in a local pass, and between passes.
   std::shared_ptr<dist_autograd::Context> context_ ABSL_GUARDED_BY(mutex_);
