@@ -2,6 +2,7 @@
 
 #include <signal.h>
 
+#include <chrono>
 #include <string>
 #include <vector>
 
@@ -62,7 +63,8 @@ TEST_P(DeathTest, OtherProcessesEndAndNameTheDeadOne) {
       program.Processes("--role=" + role + " --index=" + index);
   ASSERT_EQ(victims.size(), 1u);
   ASSERT_EQ(kill(victims[0], SIGKILL), 0);
-  EXPECT_EQ(program.Wait(), 1);
+  // Before look-ups end at their timeout of 60 s.
+  EXPECT_EQ(program.Wait(std::chrono::seconds(40)), 1);
   const std::string errors = program.Errors();
   EXPECT_THAT(errors, EndsWith("hybrid_recommender: " + GetParam() +
                                " was killed by signal 9 (Killed)\n"));
