@@ -231,6 +231,22 @@ TEST(ParallelContextTest, FindsUnusedParameters) {
            {.find_unused_parameters = true});
 }
 
+TEST(ParallelContextTest, RanksMayRunOutOfBatches) {
+  RunRanks(2,
+           [&](Rank& rank) {
+             for (int batch = 0; batch < 2 * rank.index() + 1; ++batch) {
+               const auto context = Open(rank);
+               ASSERT_THAT(rank.Pass(*context, 4 * rank.index() + 2), IsOk());
+               // The average of 2 and 6, and then 6 alone.
+               const float expected = batch == 0 ? 4 : 6;
+               EXPECT_THAT(rank.Gradient(*context, rank.model.b()),
+                           ElementsAre(expected, expected));
+             }
+             EXPECT_THAT(rank.parallel->Join(), IsOk());
+           },
+           {.uneven_inputs = parallel::UnevenInputs::kAverageOverActive});
+}
+
 TEST(ParallelContextTest, UnusedParametersAreNamedAtOnce) {
   RunRanks(2, [&](Rank& rank) {
     const auto context = Open(rank);
