@@ -110,7 +110,7 @@ void BackwardPass::Start(std::vector<Tensor> root_gradients) {
     RunningHere running(this);
     if (absl::Status status = task_->Run(std::move(root_gradients));
         !status.ok()) {
-      Fail(std::move(status));
+      Fail(status);
     }
   }
   // Other workers first apply the message that made them take part, before they
@@ -294,7 +294,7 @@ void BackwardPass::Announce() {
 
 const BackwardPass* BackwardPass::Current() { return t_pass; }
 
-void BackwardPass::AddWork(async::Future<void> work) {
+void BackwardPass::AddWork(const async::Future<void>& work) {
   {
     async::MutexLock lock(&mutex_);
     ++outstanding_;
@@ -387,7 +387,7 @@ void BackwardPass::FinishOne() {
   if (done.has_value()) Complete(*std::move(done), absl::OkStatus());
 }
 
-void BackwardPass::Fail(absl::Status error) {
+void BackwardPass::Fail(const absl::Status& error) {
   std::vector<rpc::WorkerInfo> peers = context_->peers();
   std::optional<async::Promise<void>> done;
   {

@@ -116,7 +116,7 @@ class BackwardPass : public std::enable_shared_from_this<BackwardPass> {
 
   // This part does not end before `work`, whose error fails the pass. Called by
   // a node or hook of the pass.
-  void AddWork(async::Future<void> work);
+  void AddWork(const async::Future<void>& work);
 
   // Sends the gradients of a recv function that ran.
   absl::Status SendGradients(const RecvFunction& recv,
@@ -125,7 +125,7 @@ class BackwardPass : public std::enable_shared_from_this<BackwardPass> {
   // Ends the pass with `error`, which must not be OK, on this worker and on its
   // peers. The first error is that of the pass: later failures and messages get
   // it too. Without effect once done.
-  void Fail(absl::Status error);
+  void Fail(const absl::Status& error);
 
   // Completes when this worker's part, and all messages that it caused, are
   // done.

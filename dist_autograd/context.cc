@@ -218,7 +218,7 @@ absl::Status Context::SendGradients(const RecvFunction& recv,
   return running->SendGradients(recv, std::move(gradients));
 }
 
-absl::Status Context::AddWork(async::Future<void> work) {
+absl::Status Context::AddWork(const async::Future<void>& work) {
   const std::shared_ptr<BackwardPass> running = pass();
   if (running == nullptr || !running->RunsHere()) {
     return absl::FailedPreconditionError(
@@ -226,7 +226,7 @@ absl::Status Context::AddWork(async::Future<void> work) {
                      "distributed autograd context ",
                      ToString(id_)));
   }
-  running->AddWork(std::move(work));
+  running->AddWork(work);
   return absl::OkStatus();
 }
 

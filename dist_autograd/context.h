@@ -120,7 +120,7 @@ class Context final : public GradientSender,
 
   // The running pass does not end before `work`, whose error ends it. Called by
   // a node or hook of that pass; kFailedPrecondition otherwise.
-  absl::Status AddWork(async::Future<void> work);
+  absl::Status AddWork(const async::Future<void>& work);
 
   // Runs `callback` with the error of each pass that fails from now on, in the
   // thread that ends it, with no lock held.

@@ -1,7 +1,6 @@
 // Tests that run the example as a user does, in several processes.
-#include <signal.h>
-
 #include <chrono>
+#include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>

@@ -1,8 +1,7 @@
 // Tests that run the example as a user does, in several processes.
 
-#include <signal.h>
-
 #include <chrono>
+#include <csignal>
 #include <string>
 #include <vector>
 

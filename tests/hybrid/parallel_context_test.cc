@@ -296,7 +296,7 @@ TEST(ParallelContextTest, ThePassGoesOnWhileGradientsAreReduced) {
         ASSERT_THAT(autograd::RegisterHook(
                         other,
                         [&](const Tensor&) -> absl::StatusOr<Tensor> {
-                          events.push_back("other");
+                          events.emplace_back("other");
                           reduced.Set(absl::OkStatus());
                           return Tensor();
                         }),
@@ -304,7 +304,7 @@ TEST(ParallelContextTest, ThePassGoesOnWhileGradientsAreReduced) {
         ASSERT_THAT(autograd::RegisterHook(
                         rank.model.a(),
                         [&](const Tensor&) -> absl::StatusOr<Tensor> {
-                          events.push_back("a");
+                          events.emplace_back("a");
                           return Tensor();
                         }),
                     IsOk());
