@@ -110,7 +110,7 @@ void BackwardPass::Start(std::vector<Tensor> root_gradients) {
     RunningHere running(this);
     if (absl::Status status = task_->Run(std::move(root_gradients));
         !status.ok()) {
-      Fail(std::move(status));
+      Fail(status);
     }
   }
   // Other workers first apply the message that made them take part, before they
@@ -292,7 +292,15 @@ void BackwardPass::Announce() {
   }
 }
 
-bool BackwardPass::RunsHere() const { return t_pass == this; }
+const BackwardPass* BackwardPass::Current() { return t_pass; }
+
+void BackwardPass::AddWork(const async::Future<void>& work) {
+  {
+    async::MutexLock lock(&mutex_);
+    ++outstanding_;
+  }
+  FinishWith(work);
+}
 
 absl::Status BackwardPass::SendGradients(const RecvFunction& recv,
                                          std::vector<Tensor> gradients) {
@@ -336,7 +344,11 @@ void BackwardPass::Send(const rpc::WorkerRun& to, v1::GradientRequest request,
     async::MutexLock lock(&mutex_);
     pollers_.push_back(sent.wait_poller());
   }
-  sent.OnReady([pass = shared_from_this()](const absl::Status& status) {
+  FinishWith(sent);
+}
+
+void BackwardPass::FinishWith(const async::Future<void>& work) {
+  work.OnReady([pass = shared_from_this()](const absl::Status& status) {
     if (status.ok()) {
       pass->FinishOne();
     } else {
@@ -375,7 +387,7 @@ void BackwardPass::FinishOne() {
   if (done.has_value()) Complete(*std::move(done), absl::OkStatus());
 }
 
-void BackwardPass::Fail(absl::Status error) {
+void BackwardPass::Fail(const absl::Status& error) {
   std::vector<rpc::WorkerInfo> peers = context_->peers();
   std::optional<async::Promise<void>> done;
   {

@@ -110,8 +110,13 @@ class BackwardPass : public std::enable_shared_from_this<BackwardPass> {
                               const v1::GradientRequest& request,
                               std::vector<Tensor> tensors, bool begins);
 
-  // Whether the calling thread runs nodes of this pass.
-  bool RunsHere() const;
+  // The pass whose nodes the calling thread runs; null if there is none.
+  static const BackwardPass* Current();
+  bool RunsHere() const { return Current() == this; }
+
+  // This part does not end before `work`, whose error fails the pass. Called by
+  // a node or hook of the pass.
+  void AddWork(const async::Future<void>& work);
 
   // Sends the gradients of a recv function that ran.
   absl::Status SendGradients(const RecvFunction& recv,
@@ -120,7 +125,7 @@ class BackwardPass : public std::enable_shared_from_this<BackwardPass> {
   // Ends the pass with `error`, which must not be OK, on this worker and on its
   // peers. The first error is that of the pass: later failures and messages get
   // it too. Without effect once done.
-  void Fail(absl::Status error);
+  void Fail(const absl::Status& error);
 
   // Completes when this worker's part, and all messages that it caused, are
   // done.
@@ -172,6 +177,8 @@ class BackwardPass : public std::enable_shared_from_this<BackwardPass> {
 
   // Decrements `outstanding_`, and ends the part at zero.
   void FinishOne();
+  // The same once `work` has completed; its error fails the pass.
+  void FinishWith(const async::Future<void>& work);
   void Complete(async::Promise<void> done, const absl::Status& status);
 
   const BackwardPassOptions options_;
@@ -197,7 +204,8 @@ class BackwardPass : public std::enable_shared_from_this<BackwardPass> {
   std::optional<std::pair<rpc::WorkerRun, uint64_t>> held_
       ABSL_GUARDED_BY(mutex_);
   // The local graph; the start, with the message that led to it; each message
-  // that is not acknowledged; and each message that is being received.
+  // that is not acknowledged; each message that is being received; and the work
+  // of nodes.
   int64_t outstanding_ ABSL_GUARDED_BY(mutex_) = 2;
   std::vector<std::shared_ptr<async::WaitPoller>> pollers_
       ABSL_GUARDED_BY(mutex_);

@@ -538,6 +538,46 @@ TEST(BackwardPassTest, PartDoesNotEndBeforeItsMessagesAreSent) {
   EXPECT_THAT(answer.result(), IsOk());
 }
 
+TEST(BackwardPassTest, PassWaitsForTheWorkOfItsNodes) {
+  for (const bool succeeds : {true, false}) {
+    Cluster cluster(2, 1);
+    const Tensor leaf = Leaf(2);
+    const Tensor here = cluster.Transfer(1, 0, leaf);
+    async::Promise<void> work;
+    ASSERT_THAT(autograd::RegisterPostAccumulateHook(
+                    leaf,
+                    [&](const Tensor&) {
+                      return cluster.context(1).AddWork(work.future());
+                    }),
+                IsOk());
+    std::vector<absl::Status> failures;
+    cluster.context(0).OnFailedPass(
+        [&](const absl::Status& error) { failures.push_back(error); });
+    async::Future<void> done =
+        cluster.Backward(0, *autograd::Mul(here, here), /*smart=*/true);
+    cluster.Run();
+    EXPECT_FALSE(done.ready());
+    work.Set(succeeds ? absl::OkStatus() : absl::DataLossError("lost"));
+    cluster.Run();
+    ASSERT_TRUE(done.ready());
+    if (succeeds) {
+      EXPECT_THAT(done.result(), IsOk());
+      EXPECT_TRUE(failures.empty());
+    } else {
+      EXPECT_THAT(done.result(), StatusIs(absl::StatusCode::kDataLoss));
+      ASSERT_EQ(failures.size(), 1u);
+      EXPECT_THAT(failures[0], StatusIs(absl::StatusCode::kDataLoss));
+    }
+  }
+}
+
+TEST(BackwardPassTest, WorkOutsideOfAPassIsRefused) {
+  Cluster cluster(1, 1);
+  EXPECT_THAT(cluster.context(0).AddWork(
+                  async::MakeReadyFuture<void>(absl::OkStatus())),
+              StatusIs(absl::StatusCode::kFailedPrecondition));
+}
+
 TEST(BackwardPassTest, GradientForAForeignMessageIsRefused) {
   Cluster cluster(2, 1);
   const Tensor leaf = Leaf(2);

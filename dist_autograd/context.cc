@@ -120,11 +120,17 @@ absl::Status Context::BeginPass(std::shared_ptr<BackwardPass> pass) {
 void Context::EndPass(const BackwardPass& pass, const absl::Status& status) {
   std::shared_ptr<BackwardPass> ended;
   std::shared_ptr<BackwardPass> dropped;
-  async::MutexLock lock(&mutex_);
-  if (pass_.get() == &pass) ended = std::move(pass_);
-  if (released_) return;
-  dropped =
-      RecordEndLocked(pass.options().id, status, status.ok() ? ended : nullptr);
+  std::vector<FailedPassCallback> callbacks;
+  {
+    async::MutexLock lock(&mutex_);
+    if (pass_.get() == &pass) ended = std::move(pass_);
+    if (!status.ok()) callbacks = failed_pass_callbacks_;
+    if (!released_) {
+      dropped = RecordEndLocked(pass.options().id, status,
+                                status.ok() ? ended : nullptr);
+    }
+  }
+  for (const FailedPassCallback& callback : callbacks) callback(status);
 }
 
 std::shared_ptr<BackwardPass> Context::RecordEndLocked(
@@ -210,6 +216,23 @@ absl::Status Context::SendGradients(const RecvFunction& recv,
                      ToString(id_), " instead of a local backward pass"));
   }
   return running->SendGradients(recv, std::move(gradients));
+}
+
+absl::Status Context::AddWork(const async::Future<void>& work) {
+  const std::shared_ptr<BackwardPass> running = pass();
+  if (running == nullptr || !running->RunsHere()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("work of a backward pass began outside of the passes of "
+                     "distributed autograd context ",
+                     ToString(id_)));
+  }
+  running->AddWork(work);
+  return absl::OkStatus();
+}
+
+void Context::OnFailedPass(FailedPassCallback callback) {
+  async::MutexLock lock(&mutex_);
+  failed_pass_callbacks_.push_back(std::move(callback));
 }
 
 Context::Remains Context::Release() {

@@ -2,6 +2,7 @@
 #define HAWSER_DIST_AUTOGRAD_CONTEXT_H_
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -11,6 +12,7 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "async/future.h"
 #include "async/mutex.h"
 #include "dist_autograd/gradients.h"
 #include "dist_autograd/ids.h"
@@ -116,6 +118,15 @@ class Context final : public GradientSender,
   std::shared_ptr<BackwardPass> RefusePass(const BackwardPassId& id,
                                            const absl::Status& status);
 
+  // The running pass does not end before `work`, whose error ends it. Called by
+  // a node or hook of that pass; kFailedPrecondition otherwise.
+  absl::Status AddWork(const async::Future<void>& work);
+
+  // Runs `callback` with the error of each pass that fails from now on, in the
+  // thread that ends it, with no lock held.
+  using FailedPassCallback = std::function<void(const absl::Status& error)>;
+  void OnFailedPass(FailedPassCallback callback);
+
   // Gives the gradients to the running pass. kFailedPrecondition unless that
   // pass runs `recv`.
   absl::Status SendGradients(const RecvFunction& recv,
@@ -165,6 +176,8 @@ class Context final : public GradientSender,
     std::shared_ptr<BackwardPass> pass;
   };
   absl::flat_hash_map<rpc::WorkerRun, EndedPass> ended_ ABSL_GUARDED_BY(mutex_);
+  std::vector<FailedPassCallback> failed_pass_callbacks_
+      ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace hawser::dist_autograd

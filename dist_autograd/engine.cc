@@ -6,6 +6,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "async/status_macros.h"
+#include "dist_autograd/current_context.h"
 #include "dist_autograd/service_methods.h"
 #include "rpc/errors/status_prefix.h"
 #include "rpc/identity/worker_run.h"
@@ -23,13 +24,10 @@ rpc::MethodCallOptions ControlOptions(const DistAutogradOptions& options) {
   return result;
 }
 
-// Shared by all engines of the process; each uses only its own contexts.
-constinit const async::TaskLocal<std::shared_ptr<Context>> current;
-
 }  // namespace
 
 Engine::CurrentContext::CurrentContext(std::shared_ptr<Context> context)
-    : scope_(current, std::move(context)) {}
+    : scope_(kCurrentContext, std::move(context)) {}
 
 Engine::Engine(rpc::ServiceHost& host, DistAutogradOptions options)
     : self_(host.info()),
@@ -77,7 +75,7 @@ absl::Status Engine::Start() {
 }
 
 std::shared_ptr<Context> Engine::current_context() const {
-  const std::shared_ptr<Context>* context = current.get();
+  const std::shared_ptr<Context>* context = kCurrentContext.get();
   if (context == nullptr) return nullptr;
   // The context may have ended, or belong to another worker of this process.
   absl::StatusOr<std::shared_ptr<Context>> own =

@@ -293,7 +293,7 @@ async::Future<rpc::Message<v1::AbortPassReply>> Engine::HandleAbortPass(
       context.ok()) {
     if (const std::shared_ptr<BackwardPass> pass =
             (*context)->RefusePass(options.id, error)) {
-      pass->Fail(std::move(error));
+      pass->Fail(error);
     }
   }
   return async::MakeReadyFuture<Reply>(Reply());

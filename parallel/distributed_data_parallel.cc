@@ -16,6 +16,8 @@
 #include "autograd/accumulate_grad.h"
 #include "autograd/node.h"
 #include "autograd/variable.h"
+#include "dist_autograd/current_context.h"
+#include "dist_autograd/send_function.h"
 #include "parallel/first_names.h"
 #include "tensor/dtype.h"
 
@@ -59,6 +61,21 @@ std::string FirstDifference(const std::string& mine, const std::string& first) {
 
 // What a rank does in a pass.
 enum Activity : uint8_t { kJoined, kReduces, kLocal };
+
+// kOutOfRange: some ranks have joined, and others have not.
+absl::Status CheckSameActivity(const std::vector<uint8_t>& activity) {
+  std::vector<size_t> joined;
+  for (size_t rank = 0; rank < activity.size(); ++rank) {
+    if (activity[rank] == kJoined) joined.push_back(rank);
+  }
+  if (joined.empty() || joined.size() == activity.size()) {
+    return absl::OkStatus();
+  }
+  return absl::OutOfRangeError(
+      absl::StrCat("the training ends on all ranks: there are no more batches "
+                   "on ranks ",
+                   absl::StrJoin(joined, ", ")));
+}
 
 std::optional<int> HighestActive(const std::vector<uint8_t>& activity) {
   for (size_t rank = activity.size(); rank-- > 0;) {
@@ -148,15 +165,25 @@ absl::StatusOr<std::vector<uint8_t>> DistributedDataParallel::ShareActivity(
       Tensor::Zeros({group_.size()}, {.dtype = tensor::DType::kU8});
   RETURN_IF_ERROR(
       group_.AllGather(Tensor::FromVector<uint8_t>({own}, {1}), all));
-  return all.ToVector<uint8_t>();
+  std::vector<uint8_t> activity = all.ToVector<uint8_t>();
+  if (options_.uneven_inputs == UnevenInputs::kEndForAll) {
+    RETURN_IF_ERROR(CheckSameActivity(activity));
+  }
+  return activity;
 }
 
 absl::Status DistributedDataParallel::BeforeForward() {
   int root = 0;
-  if (options_.uneven_inputs) {
+  if (options_.uneven_inputs != UnevenInputs::kNone) {
     ASSIGN_OR_RETURN(const std::vector<uint8_t> activity,
                      ShareActivity(num_no_sync_ > 0 ? kLocal : kReduces));
     root = *HighestActive(activity);
+    if (options_.uneven_inputs == UnevenInputs::kAverageOverActive) {
+      const auto joined =
+          std::count(activity.begin(), activity.end(), uint8_t{kJoined});
+      scale_ = static_cast<double>(group_.size()) /
+               static_cast<double>(group_.size() - joined);
+    }
   }
   return num_no_sync_ > 0 ? absl::OkStatus() : BeginReducing(root);
 }
@@ -170,7 +197,7 @@ absl::Status DistributedDataParallel::BeginReducing(int root) {
 }
 
 absl::Status DistributedDataParallel::Join() {
-  if (!options_.uneven_inputs) {
+  if (options_.uneven_inputs == UnevenInputs::kNone) {
     return absl::FailedPreconditionError(
         "Join needs DistributedDataParallelOptions::uneven_inputs");
   }
@@ -205,16 +232,18 @@ absl::Status DistributedDataParallel::AfterForward(
     const std::vector<Tensor>& outputs) {
   if (num_no_sync_ > 0) return reducer_->BeginLocalPass();
   if (static_unused_.has_value()) {
-    return reducer_->BeginPass(*static_unused_, /*varies=*/false);
+    return reducer_->BeginPass({.unused = *static_unused_, .scale = scale_});
   }
-  const std::vector<size_t> unused = UnusedParameters(outputs);
+  std::vector<size_t> unused = UnusedParameters(outputs);
   if (options_.static_graph) static_unused_ = unused;
   if (!unused.empty() && !options_.find_unused_parameters &&
       !options_.static_graph) {
     return UnusedError(unused);
   }
   return reducer_->BeginPass(
-      unused, options_.find_unused_parameters && !options_.static_graph);
+      {.unused = std::move(unused),
+       .varies = options_.find_unused_parameters && !options_.static_graph,
+       .scale = scale_});
 }
 
 std::vector<size_t> DistributedDataParallel::UnusedParameters(
@@ -227,6 +256,10 @@ std::vector<size_t> DistributedDataParallel::UnusedParameters(
     if (edge && seen.insert(edge.node.get()).second) next.push_back(edge.node);
   };
   for (const Tensor& output : outputs) visit(autograd::GradEdge(output));
+  if (const auto* context = dist_autograd::kCurrentContext.get()) {
+    // Gradients come back to what was sent to other workers.
+    for (const auto& send : (*context)->messages().sends) visit({send, 0});
+  }
   while (!next.empty()) {
     const std::shared_ptr<autograd::Node> node = std::move(next.back());
     next.pop_back();

@@ -24,6 +24,20 @@
 
 namespace hawser::parallel {
 
+// What a rank may do that has fewer batches than others.
+enum class UnevenInputs {
+  // All ranks run the same number of passes. Not checked.
+  kNone,
+  // It calls Join. Gradients are averages over all ranks, with zeros of those
+  // that have joined.
+  kAverageOverAll,
+  // The same, with averages over the ranks that have not joined.
+  kAverageOverActive,
+  // It calls Join, which ends the training: Join and the next Forward of the
+  // others return kOutOfRange.
+  kEndForAll,
+};
+
 struct DistributedDataParallelOptions {
   // Gradients are reduced in buckets of this size, the first of another one, so
   // that communication begins early.
@@ -39,9 +53,9 @@ struct DistributedDataParallelOptions {
   bool static_graph = false;
   // Buffers are those of rank 0 before each pass that reduces gradients.
   bool broadcast_buffers = true;
-  // Ranks may have different numbers of batches: each calls Join when it has no
-  // more. Costs a small collective in each pass.
-  bool uneven_inputs = false;
+  // Other than kNone, each rank calls Join when it has no more batches. Costs a
+  // small collective in each pass.
+  UnevenInputs uneven_inputs = UnevenInputs::kNone;
   CommunicationHook hook = AllReduceHook();
 };
 
@@ -65,6 +79,22 @@ struct DistributedDataParallelOptions {
 // number of passes, or call Join. The gradient of a parameter is a view of a
 // bucket, which later passes write to: Clone to keep it.
 //
+// In a distributed autograd context, Forward announces a pass of
+// dist_autograd::Backward, which averages the gradients in the context of each
+// rank; Grad does not change:
+//
+//   ASSIGN_OR_RETURN(auto context, dist_autograd::ContextScope::Open(agent));
+//   ASSIGN_OR_RETURN(Tensor loss, parallel->Forward(...));
+//   RETURN_IF_ERROR(dist_autograd::Backward(agent, context->id(), {loss}));
+//   ASSIGN_OR_RETURN(auto gradients,
+//                    dist_autograd::GetGradients(agent, context->id()));
+//
+// The gradients there stay valid after passes of other contexts. If the pass of
+// a rank fails, for example because a worker was lost, the object ends the
+// group, so that the passes of the other ranks fail with kAborted and the
+// reason, instead of waiting. All passes go one after the other, also those of
+// several contexts.
+//
 // For one thread at a time. Errors of a pass are those of the group, and
 // kFailedPrecondition as below. After an error of the group, make a new group
 // and a new object.
@@ -84,9 +114,15 @@ class DistributedDataParallel {
   // Runs `forward()`, which returns absl::StatusOr of a tensor or of a vector
   // of tensors: those from which the backward pass starts.
   //
-  // kFailedPrecondition: parameters do not contribute to the result, and
-  // `find_unused_parameters` is off; or the pass before is not complete. Names
-  // the parameters.
+  // Its backward pass must run in the distributed autograd context in which
+  // Forward was called, or locally if it was called in none; it fails with
+  // kFailedPrecondition otherwise. In a context, parameters that contribute to
+  // tensors that were sent to other workers count as used.
+  //
+  //   kFailedPrecondition  parameters do not contribute to the result, and
+  //                        `find_unused_parameters` is off; or the pass before
+  //                        is not complete. Names the parameters.
+  //   kOutOfRange          ranks have joined, with UnevenInputs::kEndForAll.
   template <class F>
   std::invoke_result_t<F> Forward(F&& forward) {
     RETURN_IF_ERROR(BeforeForward());
@@ -97,15 +133,18 @@ class DistributedDataParallel {
   }
 
   // With uneven_inputs: takes part in the passes of the other ranks, with
-  // gradients of zero, until all ranks have called it. The average is over all
-  // ranks, also those that have joined. Then all ranks get the parameters and
-  // buffers of the rank that joined last, of several the highest.
+  // gradients of zero, until all ranks have called it. Then all ranks get the
+  // parameters and buffers of the rank that joined last, of several the
+  // highest.
   //
-  // kFailedPrecondition: uneven_inputs is off, or a pass is not complete.
+  //   kFailedPrecondition  uneven_inputs is kNone, or a pass is not complete.
+  //   kOutOfRange          other ranks have not joined, with
+  //                        UnevenInputs::kEndForAll.
   absl::Status Join();
 
   // While the object lives, the passes that Forward begins add up gradients on
-  // this rank. The first pass after it reduces the sum.
+  // this rank, in a context those of the context. The first pass after it
+  // reduces the sum.
   class NoSync {
    public:
     explicit NoSync(DistributedDataParallel& parallel) : parallel_(parallel) {
@@ -146,6 +185,8 @@ class DistributedDataParallel {
   // Buffers are those of rank `root`.
   absl::Status BeginReducing(int root);
   // What each rank does in this pass: Activity. Tells what this one does.
+  // With UnevenInputs::kEndForAll, kOutOfRange names the ranks that have joined
+  // if others have not.
   absl::StatusOr<std::vector<uint8_t>> ShareActivity(uint8_t own);
   absl::Status AfterForward(const std::vector<Tensor>& outputs);
   // Indices of the parameters that get no gradient from `outputs`.
@@ -162,6 +203,8 @@ class DistributedDataParallel {
   int num_no_sync_ = 0;
   // Passes that reduce gradients.
   int64_t num_passes_ = 0;
+  // Of the gradients of the pass, as Reducer::Pass::scale.
+  double scale_ = 1;
   // With static_graph, after the first pass.
   std::optional<std::vector<size_t>> static_unused_;
 };

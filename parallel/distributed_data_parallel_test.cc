@@ -339,7 +339,7 @@ TEST(DistributedDataParallelTest, RanksMayRunOutOfBatches) {
           {.bucket_bytes = 1,
            .first_bucket_bytes = 1,
            .find_unused_parameters = find_unused,
-           .uneven_inputs = true});
+           .uneven_inputs = UnevenInputs::kAverageOverAll});
       ASSERT_THAT(parallel, IsOk());
       const int batches = kBatches[group.rank()];
       for (int batch = 0; batch < batches; ++batch) {
@@ -358,11 +358,58 @@ TEST(DistributedDataParallelTest, RanksMayRunOutOfBatches) {
   }
 }
 
+TEST(DistributedDataParallelTest, GradientsMayBeAveragedOverActiveRanks) {
+  constexpr int kBatches[] = {2, 0, 5, 3};
+  for (const bool find_unused : {false, true}) {
+    RunRanks(4, [&](ProcessGroup& group) {
+      TwoParts model(1);
+      const auto parallel = DistributedDataParallel::Create(
+          model, group,
+          {.bucket_bytes = 1,
+           .first_bucket_bytes = 1,
+           .find_unused_parameters = find_unused,
+           .uneven_inputs = UnevenInputs::kAverageOverActive});
+      ASSERT_THAT(parallel, IsOk());
+      const int batches = kBatches[group.rank()];
+      for (int batch = 0; batch < batches; ++batch) {
+        model.ZeroGrad();
+        ASSERT_THAT(Pass(**parallel, model, 6 * group.rank()), IsOk());
+        // Of the ranks that have batches: 0, 2 and 3; 2 and 3; 2.
+        const float expected = batch < 2 ? 10 : batch < 3 ? 15 : 12;
+        EXPECT_THAT(Values(autograd::Grad(model.b())),
+                    ElementsAre(testing::FloatEq(expected),
+                                testing::FloatEq(expected)));
+      }
+      ASSERT_THAT((*parallel)->Join(), IsOk());
+    });
+  }
+}
+
+TEST(DistributedDataParallelTest, TheFirstRankWithoutBatchesMayEndAll) {
+  RunRanks(3, [](ProcessGroup& group) {
+    TwoParts model(1);
+    const auto parallel = DistributedDataParallel::Create(
+        model, group, {.uneven_inputs = UnevenInputs::kEndForAll});
+    ASSERT_THAT(parallel, IsOk());
+    ASSERT_THAT(Pass(**parallel, model, 1), IsOk());
+    const auto ended = StatusIs(
+        absl::StatusCode::kOutOfRange,
+        HasSubstr(
+            "ends on all ranks: there are no more batches on ranks 0, 2"));
+    EXPECT_THAT(
+        group.rank() == 1 ? Pass(**parallel, model, 1) : (*parallel)->Join(),
+        ended);
+    // The ranks may go on together, and end together.
+    ASSERT_THAT(Pass(**parallel, model, 1), IsOk());
+    EXPECT_THAT((*parallel)->Join(), IsOk());
+  });
+}
+
 TEST(DistributedDataParallelTest, RanksThatHaveJoinedSkipLocalPasses) {
   RunRanks(2, [](ProcessGroup& group) {
     TwoParts model(1);
-    const auto parallel =
-        DistributedDataParallel::Create(model, group, {.uneven_inputs = true});
+    const auto parallel = DistributedDataParallel::Create(
+        model, group, {.uneven_inputs = UnevenInputs::kAverageOverAll});
     ASSERT_THAT(parallel, IsOk());
     if (group.rank() == 1) {
       {

@@ -10,15 +10,22 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "async/join.h"
 #include "async/status_macros.h"
 #include "autograd/variable.h"
+#include "dist_autograd/backward_pass.h"
+#include "dist_autograd/current_context.h"
+#include "dist_autograd/ids.h"
 #include "parallel/first_names.h"
 #include "tensor/dtype.h"
+#include "tensor/ops/in_place.h"
 
 namespace hawser::parallel {
 
 using collectives::ReduceOp;
 using collectives::Work;
+using dist_autograd::BackwardPass;
+using dist_autograd::Context;
 
 Reducer::Reducer(collectives::ProcessGroup& group, nn::NamedTensors parameters,
                  Options options)
@@ -47,11 +54,15 @@ absl::StatusOr<std::unique_ptr<Reducer>> Reducer::Create(
                          }));
     reducer->hooks_.push_back(std::move(hook));
   }
+  const async::MutexLock lock(&reducer->lifetime_->mutex);
+  reducer->lifetime_->reducer = reducer.get();
   return reducer;
 }
 
 Reducer::~Reducer() {
   for (autograd::HookHandle& hook : hooks_) hook.Remove();
+  const async::MutexLock lock(&lifetime_->mutex);
+  lifetime_->reducer = nullptr;
 }
 
 absl::Status Reducer::Assign(const std::vector<size_t>& order) {
@@ -115,38 +126,43 @@ absl::Status Reducer::BeginLocalPass() {
   return absl::OkStatus();
 }
 
-absl::Status Reducer::BeginPass(const std::vector<size_t>& unused,
-                                bool varies) {
+absl::Status Reducer::BeginPass(const Pass& pass) {
   bool complete = false;
   {
     const async::MutexLock lock(&mutex_);
     if (state_ == State::kReducing) return MissingGradients();
     state_ = State::kReducing;
+    const auto* context = dist_autograd::kCurrentContext.get();
+    context_ = context == nullptr ? nullptr : *context;
+    if (context_ != nullptr) WatchContext(context_);
     works_.clear();
     order_.clear();
-    varies_ = varies;
+    varies_ = pass.varies;
+    scale_ = pass.scale;
     lacking_.clear();
     for (const GradientBucket& bucket : buckets_) {
       lacking_.push_back(bucket.parameters.size());
     }
     num_lacking_ = parameters_.size();
-    for (Place& place : places_) place.ready = place.unused = false;
-    if (varies) {
+    for (Place& place : places_) {
+      place.ready = place.unused = false;
+      place.in_context = Tensor();
+    }
+    if (varies_) {
       used_ = Tensor::Ones({static_cast<int64_t>(parameters_.size())},
                            {.dtype = tensor::DType::kI32});
     }
-    for (const size_t i : unused) {
+    for (const size_t i : pass.unused) {
       Place& place = places_[i];
       // Gradients of earlier passes count.
-      const Tensor old = autograd::Grad(parameters_[i].second);
+      const Tensor old = GradientOf(i);
       if (!old.defined()) {
         place.unused = true;
         RETURN_IF_ERROR(place.view.CopyFrom(
             Tensor::Zeros(place.view.shape(), {.dtype = place.view.dtype()})));
-        if (varies) used_.data<int32_t>()[i] = 0;
-      } else if (!old.is_same(place.view)) {
-        RETURN_IF_ERROR(place.view.CopyFrom(old));
-        RETURN_IF_ERROR(autograd::SetGrad(parameters_[i].second, place.view));
+        if (varies_) used_.data<int32_t>()[i] = 0;
+      } else {
+        RETURN_IF_ERROR(Take(i, old));
       }
       MarkReady(i);
     }
@@ -155,8 +171,71 @@ absl::Status Reducer::BeginPass(const std::vector<size_t>& unused,
   return complete ? Finish() : absl::OkStatus();
 }
 
-absl::Status Reducer::OnGradient(size_t parameter) {
+Tensor Reducer::GradientOf(size_t parameter) const {
   const Tensor& variable = parameters_[parameter].second;
+  return context_ != nullptr ? context_->gradient(variable)
+                             : autograd::Grad(variable);
+}
+
+absl::Status Reducer::Take(size_t parameter, const Tensor& gradient) {
+  Place& place = places_[parameter];
+  if (gradient.is_same(place.view)) return absl::OkStatus();
+  RETURN_IF_ERROR(place.view.CopyFrom(gradient));
+  if (context_ != nullptr) {
+    place.in_context = gradient;
+    return absl::OkStatus();
+  }
+  return autograd::SetGrad(parameters_[parameter].second, place.view);
+}
+
+absl::Status Reducer::CheckContext(size_t parameter) const {
+  const BackwardPass* const running = BackwardPass::Current();
+  const BackwardPass* const expected =
+      context_ == nullptr ? nullptr : context_->pass().get();
+  if (running == expected && (context_ == nullptr || running != nullptr)) {
+    return absl::OkStatus();
+  }
+  const auto describe = [](const std::string& id) {
+    return id.empty() ? "outside of a distributed autograd context"
+                      : absl::StrCat("in distributed autograd context ", id);
+  };
+  return absl::FailedPreconditionError(absl::StrCat(
+      "the backward pass of parameter \"", parameters_[parameter].first,
+      "\" runs ",
+      describe(running == nullptr ? ""
+                                  : ToString(running->options().id.context)),
+      ", but DistributedDataParallel::Forward was called ",
+      describe(context_ == nullptr ? "" : ToString(context_->id())),
+      ": run both in the same context"));
+}
+
+void Reducer::WatchContext(const std::shared_ptr<Context>& context) {
+  if (watched_.lock() == context) return;
+  watched_ = context;
+  context->OnFailedPass(
+      [lifetime = lifetime_, raw = context.get()](const absl::Status& error) {
+        const async::MutexLock lock(&lifetime->mutex);
+        if (lifetime->reducer != nullptr) {
+          lifetime->reducer->OnFailedPass(raw, error);
+        }
+      });
+}
+
+void Reducer::OnFailedPass(const Context* context, const absl::Status& error) {
+  {
+    const async::MutexLock lock(&mutex_);
+    if (state_ != State::kReducing || context_.get() != context) return;
+    state_ = State::kIdle;
+    context_ = nullptr;
+  }
+  group_.Abort(absl::AbortedError(
+      absl::StrCat("the backward pass of rank ", group_.rank(),
+                   " has failed: ", std::string(error.message()))));
+}
+
+absl::Status Reducer::OnGradient(size_t parameter) {
+  std::shared_ptr<Context> context;
+  std::vector<Work> works;
   {
     const async::MutexLock lock(&mutex_);
     if (state_ == State::kLocal) return absl::OkStatus();
@@ -167,17 +246,32 @@ absl::Status Reducer::OnGradient(size_t parameter) {
           place.ready ? "twice" : "outside of a pass",
           ": run one backward pass for each DistributedDataParallel::Forward"));
     }
+    RETURN_IF_ERROR(CheckContext(parameter));
     // The gradient of this pass, added to those of local passes before.
-    const Tensor gradient = autograd::Grad(variable);
-    if (!gradient.is_same(place.view)) {
-      RETURN_IF_ERROR(place.view.CopyFrom(gradient));
-      RETURN_IF_ERROR(autograd::SetGrad(variable, place.view));
+    const Tensor gradient = GradientOf(parameter);
+    if (!gradient.defined()) {
+      return absl::FailedPreconditionError(absl::StrCat(
+          "parameter \"", parameters_[parameter].first,
+          "\" has no gradient: the distributed autograd context has ended, or "
+          "a local backward pass runs inside of the distributed one"));
     }
+    RETURN_IF_ERROR(Take(parameter, gradient));
     order_.push_back(parameter);
     MarkReady(parameter);
     if (num_lacking_ > 0) return absl::OkStatus();
+    context = context_;
+    works = works_;
   }
-  return Finish();
+  if (context == nullptr) return Finish();
+  const auto end = [lifetime = lifetime_,
+                    raw = context.get()](const absl::Status& reduced) {
+    const async::MutexLock lock(&lifetime->mutex);
+    if (lifetime->reducer != nullptr) {
+      return lifetime->reducer->EndPass(raw, reduced);
+    }
+    return absl::CancelledError("DistributedDataParallel was destroyed");
+  };
+  return context->AddWork(async::JoinAll(std::move(works)).Then(end));
 }
 
 void Reducer::MarkReady(size_t parameter) {
@@ -199,9 +293,11 @@ void Reducer::StartBuckets() {
 
 // Waits without the lock: hooks and their results may take it.
 absl::Status Reducer::Finish() {
+  std::shared_ptr<Context> context;
   std::vector<Work> works;
   {
     const async::MutexLock lock(&mutex_);
+    context = context_;
     works = works_;
   }
   absl::Status status;
@@ -209,14 +305,40 @@ absl::Status Reducer::Finish() {
     const absl::Status& done = work.Wait();
     if (status.ok()) status = done;
   }
+  return EndPass(context.get(), status);
+}
+
+absl::Status Reducer::EndPass(const Context* context,
+                              const absl::Status& reduced) {
   const async::MutexLock lock(&mutex_);
+  // A distributed pass may have failed meanwhile.
+  if (state_ != State::kReducing || context_.get() != context) return reduced;
   state_ = State::kIdle;
-  RETURN_IF_ERROR(status);
+  absl::Status status = reduced;
+  if (status.ok()) status = ReturnGradients();
+  context_ = nullptr;
+  return status;
+}
+
+absl::Status Reducer::ReturnGradients() {
+  for (GradientBucket& bucket : buckets_) {
+    if (scale_ == 1) break;
+    RETURN_IF_ERROR(tensor::MulScalarInPlace(bucket.flat, scale_));
+  }
   for (size_t i = 0; i < places_.size(); ++i) {
-    const Place& place = places_[i];
-    if (!place.unused || !varies_) continue;
-    if (used_.data<int32_t>()[i] == 0) continue;
-    RETURN_IF_ERROR(autograd::SetGrad(parameters_[i].second, place.view));
+    Place& place = places_[i];
+    const Tensor& variable = parameters_[i].second;
+    if (place.in_context.defined()) {
+      RETURN_IF_ERROR(place.in_context.CopyFrom(place.view));
+    } else if (place.unused && varies_ && used_.data<int32_t>()[i] != 0) {
+      // Used on another rank.
+      if (context_ != nullptr) {
+        ASSIGN_OR_RETURN(Tensor gradient, place.view.Clone());
+        RETURN_IF_ERROR(context_->AddGradient(variable, std::move(gradient)));
+      } else {
+        RETURN_IF_ERROR(autograd::SetGrad(variable, place.view));
+      }
+    }
   }
   return absl::OkStatus();
 }
@@ -243,14 +365,19 @@ absl::Status Reducer::ReduceZeros(bool varies) {
       RETURN_IF_ERROR(bucket.flat.CopyFrom(
           Tensor::Zeros(bucket.flat.shape(), {.dtype = bucket.flat.dtype()})));
     }
+    state_ = State::kReducing;
     works_.clear();
     lacking_.assign(buckets_.size(), 0);
     varies_ = varies;
+    scale_ = 1;
     if (varies) {
       used_ = Tensor::Zeros({static_cast<int64_t>(parameters_.size())},
                             {.dtype = tensor::DType::kI32});
     }
-    for (Place& place : places_) place.unused = true;
+    for (Place& place : places_) {
+      place.unused = true;
+      place.in_context = Tensor();
+    }
     StartBuckets();
   }
   return Finish();

@@ -14,6 +14,7 @@
 #include "collectives/process_group.h"
 #include "optim/optimizer.h"
 #include "optim/rule_spec.h"
+#include "tensor/io/safetensors.h"
 #include "tensor/tensor.h"
 
 namespace hawser::parallel {
@@ -46,13 +47,38 @@ class ZeroOptimizer {
   // As optim::Optimizer::SetOption, on all ranks.
   absl::Status SetOption(std::string_view option, double value);
 
+  // Collects the state of all parameters on rank `to`, for a checkpoint:
+  //
+  //   ASSIGN_OR_RETURN(const auto state, optimizer->ConsolidateState());
+  //   if (group.rank() == 0) {
+  //     RETURN_IF_ERROR(tensor::SaveSafetensors(path, state));
+  //   }
+  //
+  // The result is that of optim::GetState (optim/optimizer_file.h) for an
+  // optim::Optimizer of all parameters, on the other ranks one without tensors.
+  // It may share the memory of the optimizer's state: a snapshot until the next
+  // step. Called on all ranks. Errors are those of the group, and
+  //
+  //   kInvalidArgument  `to` is not a rank.
+  absl::StatusOr<tensor::SafetensorsFile> ConsolidateState(int to = 0);
+
+  // Replaces the options and the state of all parameters by those of
+  // ConsolidateState, from a group of any size, or of an optim::Optimizer:
+  //
+  //   ASSIGN_OR_RETURN(const auto state, tensor::LoadSafetensors(path));
+  //   RETURN_IF_ERROR(optimizer->SetState(state));
+  //
+  // Called on all ranks with the same state, of which each keeps its part.
+  // Errors are those of optim::SetState, the same on all ranks; nothing was
+  // changed then.
+  absl::Status SetState(const tensor::SafetensorsFile& state);
+
   // The rank that has the state of each parameter.
   const std::vector<int>& owners() const { return owners_; }
 
-  // The optimizer of this rank's parameters, in the order of the parameters,
-  // for a checkpoint of this rank (optim/optimizer_file.h). Null if it has
-  // none.
-  optim::Optimizer* local() { return local_.get(); }
+  // The optimizer of this rank's parameters, in the order of the parameters.
+  // Null if it has none.
+  const optim::Optimizer* local() const { return local_.get(); }
 
  private:
   ZeroOptimizer(std::vector<Tensor> parameters, std::vector<int> owners,
@@ -61,9 +87,16 @@ class ZeroOptimizer {
         owners_(std::move(owners)),
         group_(group) {}
 
+  // The state of this rank's parameters, named as if it was that of all.
+  absl::StatusOr<tensor::SafetensorsFile> OwnState() const;
+  absl::Status SendTensors(const tensor::SafetensorsFile& state, int to);
+  absl::Status ReceiveTensors(tensor::SafetensorsFile& state, int from);
+
   const std::vector<Tensor> parameters_;
   const std::vector<int> owners_;
   collectives::ProcessGroup& group_;
+  // Of all parameters, without state: checks and keeps the options.
+  std::unique_ptr<optim::Optimizer> options_;
   std::unique_ptr<optim::Optimizer> local_;
 };
 

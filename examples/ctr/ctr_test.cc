@@ -1,4 +1,6 @@
 // Tests that run the example as a user does, in several processes.
+#include <chrono>
+#include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -116,6 +118,22 @@ TEST(CtrTest, FilesInCriteosForm) {
   ASSERT_TRUE(local_result.is_object()) << local.Output();
   EXPECT_GT(local_result["test_auc"], 0.98);
   EXPECT_EQ(local_result["samples"], 8 * 3000);
+}
+
+TEST(CtrTest, AKilledServerIsNamedByAllOthers) {
+  Ctr program({"--servers=2", "--epochs=10000", "--notice_period=60s"});
+  ASSERT_TRUE(program.WaitForError("epoch 1/10000")) << program.Errors();
+  const auto victims = program.Processes("--role=server --index=0");
+  ASSERT_EQ(victims.size(), 1u);
+  ASSERT_EQ(kill(victims[0], SIGKILL), 0);
+  // Before look-ups end at their timeout of 60 s.
+  EXPECT_EQ(program.Wait(std::chrono::seconds(40)), 1);
+  const std::string errors = program.Errors();
+  for (const char* name : {"server1", "trainer0", "trainer1"}) {
+    EXPECT_THAT(errors,
+                HasSubstr(absl::StrCat("ctr ", name, ": lost worker server0")));
+  }
+  EXPECT_TRUE(program.Processes().empty());
 }
 
 TEST(CtrTest, Mushrooms) {

@@ -14,6 +14,7 @@
 #include "async/future.h"
 #include "async/join.h"
 #include "async/status_macros.h"
+#include "collectives/agent/group_service.h"
 #include "launch/job/job_monitor.h"
 #include "launch/job/job_options.h"
 #include "launch/worker.h"
@@ -21,6 +22,7 @@
 #include "net/auth/credentials.h"
 #include "net/auth/identity.h"
 #include "rpc/agent/agent.h"
+#include "rpc/agent/current_call.h"
 #include "rpc/agent/service.h"
 #include "rpc/functions/function.h"
 #include "rpc/functions/function_registry.h"
@@ -95,10 +97,17 @@ absl::StatusOr<std::unique_ptr<JobMember>> JobMember::Join(
   worker.limits.liveness.silent_limit = options.silent_limit;
   worker.registry = registry;
   worker.services = std::move(services);
+  worker.services.push_back(std::make_unique<collectives::GroupService>());
   worker.services.push_back(std::move(monitor));
   ASSIGN_OR_RETURN(member->worker_, Worker::Start(std::move(worker)));
   return member;
 }
+
+JobMember::CallScope::CallScope(JobMember& member)
+    : waiting_(*member.monitor_,
+               [cancellation = cancellation_] { cancellation->Cancel(); }),
+      scope_(rpc::CurrentCall(&member.agent(), member.agent().info(),
+                              async::kNever, cancellation_)) {}
 
 absl::Status JobMember::Meet(const std::string& name) {
   // Names of earlier jobs in the same store do not count.
@@ -124,6 +133,20 @@ absl::Status JobMember::Meet(const std::string& name) {
   }
   RETURN_IF_ERROR(WaitFor(barrier.WhenAllArrived(all)));
   return barrier.Complete("");
+}
+
+absl::StatusOr<collectives::ProcessGroup*> JobMember::MakeGroup(
+    const collectives::MakeGroupOptions& options) {
+  ASSIGN_OR_RETURN(const auto group,
+                   agent().service<collectives::GroupService>()->MakeGroup(
+                       options_.workers(options_.role), options));
+  groups_.push_back(group);
+  monitor_->ended().OnReady(
+      [weak = std::weak_ptr(group)](const absl::Status& status) {
+        const auto ended = weak.lock();
+        if (!status.ok() && ended != nullptr) ended->Abort(status);
+      });
+  return group.get();
 }
 
 int64_t JobMember::AddSamples(int64_t samples) {
@@ -165,6 +188,12 @@ absl::Status JobMember::NotifyOthers(const rpc::CallOptions& options,
 
 absl::Status JobMember::Leave(const absl::Status& outcome) {
   absl::Status cause = monitor_->Check();
+  if (cause.ok() &&
+      (absl::IsUnavailable(outcome) || absl::IsAborted(outcome))) {
+    // A process group notices the end of a process earlier than the job does.
+    (void)monitor_->ended().WaitFor(options_.silent_limit);
+    cause = monitor_->Check();
+  }
   if (cause.ok()) cause = outcome;
   if (cause.ok()) return worker_->Shutdown();
   // Workers that do not receive this in time detect the failure themselves.

@@ -14,13 +14,17 @@
 #include "absl/status/statusor.h"
 #include "async/clock.h"
 #include "async/future.h"
+#include "collectives/make_group.h"
+#include "collectives/process_group.h"
 #include "launch/job/job_monitor.h"
 #include "launch/job/job_options.h"
 #include "launch/job/sample_counts.h"
 #include "launch/worker.h"
+#include "rpc/agent/current_call.h"
 #include "rpc/agent/service.h"
 #include "rpc/functions/function_registry.h"
 #include "rpc/identity/call_options.h"
+#include "rpc/transport/cancellation.h"
 #include "store/store.h"
 
 namespace hawser::launch {
@@ -43,10 +47,10 @@ namespace hawser::launch {
 // thread.
 class JobMember {
  public:
-  // Joins the job, with these services in addition to those of a Worker. Other
-  // workers may call the functions of `registry`, if it is not null; Join adds
-  // some to it, and it must outlive the member. Errors are those of
-  // Worker::Start.
+  // Joins the job, with these services in addition to those of a Worker and a
+  // collectives::GroupService. Other workers may call the functions of
+  // `registry`, if it is not null; Join adds some to it, and it must outlive
+  // the member. Errors are those of Worker::Start.
   static absl::StatusOr<std::unique_ptr<JobMember>> Join(
       const JobOptions& options,
       std::vector<std::unique_ptr<rpc::Service>> services = {},
@@ -64,12 +68,34 @@ class JobMember {
   template <class T>
   async::Result<T> WaitFor(async::Future<T> future);
 
+  // The calls that this task makes through the agent in the scope end with the
+  // job, with kCancelled. Without it, a look-up in a table whose server is lost
+  // waits until its timeout for the table to be restored elsewhere.
+  class CallScope {
+   public:
+    explicit CallScope(JobMember& member);
+
+   private:
+    const std::shared_ptr<rpc::Cancellation> cancellation_ =
+        std::make_shared<rpc::Cancellation>();
+    const JobMonitor::Waiting waiting_;
+    const rpc::CurrentCall::Scope scope_;
+  };
+
   // Waits for the end of the job.
   absl::Status WaitForEnd() { return monitor_->ended().Wait(); }
 
   // Waits until all processes of this role have called it with `name`, which
   // must be another one each time.
   absl::Status Meet(const std::string& name);
+
+  // Makes a process group of all processes of this role, in which rank i has
+  // the index i. All of them call it with the same name, another one each time.
+  // When the job ends with an error, the operations of the group do too. The
+  // group belongs to the member; do not use it after Leave. Errors are those of
+  // collectives::GroupService::MakeGroup.
+  absl::StatusOr<collectives::ProcessGroup*> MakeGroup(
+      const collectives::MakeGroupOptions& options = {});
 
   // Adds samples that this process has processed, and tells the first process
   // of its role, at most every 100 ms. Returns how many all processes of the
@@ -87,7 +113,8 @@ class JobMember {
   // other workers. Otherwise notifies them of the error, so that they report
   // the same cause and not the loss of this process, and leaves at once.
   // Returns the cause: the loss of a worker, if there was one, instead of the
-  // errors of calls to it.
+  // errors of calls to it. After kUnavailable or kAborted, which may be
+  // consequences of a loss, waits for it for JobOptions::silent_limit.
   absl::Status Leave(const absl::Status& outcome);
 
  private:
@@ -106,6 +133,9 @@ class JobMember {
   // Set if another process serves the store. Outlives the worker.
   std::unique_ptr<store::Store> store_;
   std::unique_ptr<Worker> worker_;
+  // They live until the others know why this process leaves: the end of a group
+  // would hide it.
+  std::vector<std::shared_ptr<collectives::ProcessGroup>> groups_;
 
   // Of this process.
   int64_t samples_ = 0;

@@ -14,10 +14,14 @@
 #include "absl/time/time.h"
 #include "async/future.h"
 #include "async/testing/status_matchers.h"
+#include "collectives/process_group.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "launch/job/job_options.h"
+#include "rpc/functions/function.h"
+#include "rpc/functions/function_registry.h"
 #include "store/grpc/server.h"
+#include "tensor/tensor.h"
 
 namespace hawser::launch {
 namespace {
@@ -25,6 +29,8 @@ namespace {
 using async::IsOk;
 using async::StatusIs;
 using ::testing::HasSubstr;
+
+inline constexpr rpc::Function<void()> kWait{"job_member_test.Wait"};
 
 // A job of a server and two trainers, each in a thread of this process.
 class JobMemberTest : public testing::Test {
@@ -46,12 +52,15 @@ class JobMemberTest : public testing::Test {
     options.master = "tcp://" + store_->address();
     options.external_store = true;
     options.silent_limit = absl::Seconds(20);
-    return std::async(std::launch::async, [options, work]() -> absl::Status {
-      absl::StatusOr<std::unique_ptr<JobMember>> member =
-          JobMember::Join(options);
-      if (!member.ok()) return member.status();
-      return (*member)->Leave(work(**member));
-    });
+    rpc::FunctionRegistry* const registry =
+        role == "server" ? &registry_ : nullptr;
+    return std::async(std::launch::async,
+                      [options, work, registry]() -> absl::Status {
+                        absl::StatusOr<std::unique_ptr<JobMember>> member =
+                            JobMember::Join(options, {}, registry);
+                        if (!member.ok()) return member.status();
+                        return (*member)->Leave(work(**member));
+                      });
   }
 
   static absl::Status WaitForEnd(JobMember& member) {
@@ -59,6 +68,8 @@ class JobMemberTest : public testing::Test {
   }
 
   std::unique_ptr<store::StoreServer> store_;
+  // Of the server.
+  rpc::FunctionRegistry registry_;
 };
 
 TEST_F(JobMemberTest, FirstTrainerCountsTheSamplesOfAllAndEndsTheJob) {
@@ -96,6 +107,92 @@ TEST_F(JobMemberTest, AllReportTheErrorOfTheOneThatFailed) {
     EXPECT_THAT(other->get(), StatusIs(absl::StatusCode::kUnavailable,
                                        HasSubstr("the data are damaged")));
   }
+}
+
+TEST_F(JobMemberTest, ProcessesOfARoleFormAGroup) {
+  const auto work = [](JobMember& member) -> absl::Status {
+    auto group = member.MakeGroup();
+    if (!group.ok()) return group.status();
+    EXPECT_EQ((*group)->rank(), member.options().index);
+    tensor::Tensor sum = tensor::Tensor::Full({2}, (*group)->rank() + 1);
+    EXPECT_THAT((*group)->AllReduce(sum), IsOk());
+    EXPECT_EQ(sum.ToVector<float>(), std::vector<float>(2, 3));
+    return member.options().index == 0 ? member.EndJob() : member.WaitForEnd();
+  };
+  auto server = Run("server", 0, WaitForEnd);
+  auto second = Run("trainer", 1, work);
+  auto first = Run("trainer", 0, work);
+  EXPECT_THAT(first.get(), IsOk());
+  EXPECT_THAT(second.get(), IsOk());
+  EXPECT_THAT(server.get(), IsOk());
+}
+
+// A process that waits for one that leaves gets the cause.
+TEST_F(JobMemberTest, AGroupEndsWithTheErrorOfTheJob) {
+  const auto work = [](JobMember& member) -> absl::Status {
+    auto group = member.MakeGroup();
+    if (!group.ok()) return group.status();
+    if (member.options().index == 1) {
+      return absl::DataLossError("the data are damaged");
+    }
+    const absl::Status status = (*group)->Barrier();
+    EXPECT_THAT(status, StatusIs(absl::StatusCode::kUnavailable,
+                                 HasSubstr("the data are damaged")));
+    return status;
+  };
+  auto server = Run("server", 0, WaitForEnd);
+  auto second = Run("trainer", 1, work);
+  auto first = Run("trainer", 0, work);
+  EXPECT_THAT(second.get(), StatusIs(absl::StatusCode::kDataLoss));
+  EXPECT_THAT(first.get(), StatusIs(absl::StatusCode::kUnavailable,
+                                    HasSubstr("the data are damaged")));
+  EXPECT_THAT(server.get(), StatusIs(absl::StatusCode::kUnavailable));
+}
+
+TEST_F(JobMemberTest, CallsOfAScopeEndWithTheJob) {
+  async::Promise<void> never;
+  ASSERT_THAT(registry_.Register(kWait, [&never] { return never.future(); }),
+              IsOk());
+  async::Promise<void> calling;
+  auto server = Run("server", 0, WaitForEnd);
+  auto second = Run("trainer", 1, [&](JobMember& member) {
+    const JobMember::CallScope scope(member);
+    const async::Future<void> call = member.agent().Async("server0", kWait);
+    calling.Set(absl::OkStatus());
+    EXPECT_THAT(call.Wait(), StatusIs(absl::StatusCode::kCancelled));
+    // Also those that begin later.
+    EXPECT_THAT(member.agent().Sync("server0", kWait),
+                StatusIs(absl::StatusCode::kCancelled));
+    return call.result();
+  });
+  auto first = Run("trainer", 0, [&](JobMember&) {
+    EXPECT_THAT(calling.future().Wait(), IsOk());
+    return absl::DataLossError("the data are damaged");
+  });
+  EXPECT_THAT(first.get(), StatusIs(absl::StatusCode::kDataLoss));
+  EXPECT_THAT(second.get(), StatusIs(absl::StatusCode::kUnavailable,
+                                     HasSubstr("the data are damaged")));
+  EXPECT_THAT(server.get(), StatusIs(absl::StatusCode::kUnavailable));
+}
+
+// The error of trainer 1 is a consequence of that of trainer 0, of which it
+// hears later.
+TEST_F(JobMemberTest, LeaveWaitsForTheCause) {
+  async::Promise<void> leaving;
+  auto server = Run("server", 0, WaitForEnd);
+  auto second = Run("trainer", 1, [&](JobMember&) {
+    leaving.Set(absl::OkStatus());
+    return absl::UnavailableError("a rank has died");
+  });
+  auto first = Run("trainer", 0, [&](JobMember& member) {
+    EXPECT_THAT(leaving.future().Wait(), IsOk());
+    EXPECT_THAT(member.Check(), IsOk());
+    return absl::DataLossError("the data are damaged");
+  });
+  EXPECT_THAT(first.get(), StatusIs(absl::StatusCode::kDataLoss));
+  EXPECT_THAT(second.get(), StatusIs(absl::StatusCode::kUnavailable,
+                                     HasSubstr("the data are damaged")));
+  EXPECT_THAT(server.get(), StatusIs(absl::StatusCode::kUnavailable));
 }
 
 TEST_F(JobMemberTest, ProcessesOfARoleMeet) {

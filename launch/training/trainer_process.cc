@@ -170,6 +170,8 @@ absl::Status RunTrainerProcess(const SparseTask& task,
                                const LoadedTask& loaded,
                                const std::vector<std::string>& servers,
                                JobMember& member, StopSignals& stop) {
+  // A lost server ends the job, and the look-ups with it.
+  const JobMember::CallScope scope(member);
   TrainerProcess process(task, options, loaded, member);
   RETURN_IF_ERROR(process.Start(servers));
   async::RealClock clock;

@@ -545,7 +545,7 @@ TEST_F(CallStreamTest, ClientThatDoesNotReadLosesItsStream) {
 TEST_F(CallStreamTest, UnreadLongRepliesAreLimited) {
   constexpr size_t kReplyBytes = size_t{1} << 20;
   EchoServer server({.max_message_bytes = 4 * kReplyBytes,
-                 .limits = {.memory_quota_bytes = 16 * kReplyBytes}});
+                     .limits = {.memory_quota_bytes = 16 * kReplyBytes}});
   FrameStream stream(server.address());
   for (uint64_t call = 0; call < 20; ++call) {
     ASSERT_TRUE(stream.Write(Request(call, EchoServer::kHold, "x")));
