@@ -3,12 +3,14 @@
 #include <grpcpp/client_context.h>
 #include <grpcpp/create_channel.h>
 #include <grpcpp/security/credentials.h>
+#include <grpcpp/security/tls_certificate_verifier.h>
 #include <sys/resource.h>
 
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <utility>
@@ -121,6 +123,33 @@ TEST(StoreServerTest, ForeignCertificatesAreRejected) {
                        HasSubstr("uses TLS, and this end does not")));
 }
 
+// gRPC decodes no headers of their holders, who get no answer to a call.
+TEST(StoreServerTest, CertificatesOfOtherJobsAreRefusedInTheHandshake) {
+  net::TestAuthority authority("digits");
+  net::TestAuthority other_authority("words");
+  const std::string both =
+      authority.Write("both", authority.authority().certificate +
+                                  other_authority.authority().certificate);
+  const auto made = [&](net::CredentialsOptions options) {
+    options.ca_path = both;
+    return *net::Credentials::Create(options, std::nullopt);
+  };
+  const auto server =
+      MustStart({.credentials = made(authority.Issue("keeper"))});
+  const auto status_of = [&](const net::Credentials& credentials) {
+    const auto stub = v1::Store::NewStub(grpc::CreateChannel(
+        server->address(),
+        credentials.ForChannel(
+            std::make_shared<grpc::experimental::NoOpCertificateVerifier>())));
+    grpc::ClientContext context;
+    v1::StoreHelloReply reply;
+    return stub->Hello(&context, {}, &reply).error_code();
+  };
+  EXPECT_EQ(status_of(*made(authority.Issue("w1"))), grpc::StatusCode::OK);
+  EXPECT_EQ(status_of(*made(other_authority.Issue("w1"))),
+            grpc::StatusCode::UNAVAILABLE);
+}
+
 TEST(StoreServerTest, EachCallNeedsTheToken) {
   net::TestAuthority files;
   const auto with_token = [&](char digit) {
@@ -140,6 +169,19 @@ TEST(StoreServerTest, EachCallNeedsTheToken) {
       {.address = server->address(), .credentials = with_token('a')});
   ASSERT_THAT(store, IsOk());
   EXPECT_THAT((*store)->Set("k", "v"), IsOk());
+
+  // A call with two tokens has none: only one of them would be compared.
+  for (const char digit : {'a', 'b'}) {
+    const auto two = v1::Store::NewStub(grpc::CreateChannel(
+        server->address(), grpc::InsecureChannelCredentials()));
+    grpc::ClientContext both;
+    both.AddMetadata("authorization", "Bearer " + std::string(64, digit));
+    both.AddMetadata("authorization", "Bearer " + std::string(64, 'a'));
+    v1::StoreHelloReply hello;
+    EXPECT_EQ(two->Hello(&both, {}, &hello).error_code(),
+              grpc::StatusCode::UNAUTHENTICATED)
+        << digit;
+  }
 
   // Each call needs the token, not only the first call of a client.
   const auto stub = v1::Store::NewStub(grpc::CreateChannel(

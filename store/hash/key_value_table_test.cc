@@ -117,6 +117,27 @@ TEST(KeyValueTableTest, SingleClientCannotFillTheTable) {
   EXPECT_THAT(table.Add("1", 1, "a"), IsOk());
 }
 
+// Only its own bytes are credited to a client that replaces a value.
+TEST(KeyValueTableTest, OverwritingCreditsNoBytesOfOthers) {
+  constexpr size_t kEach = KeyValueTable::kKeyOverheadBytes + 11;
+  async::SimulatedClock clock;
+  KeyValueTable table(&clock, {}, /*max_client_bytes=*/2 * kEach);
+  const std::string value(10, 'v');
+  EXPECT_THAT(table.Set("1", value, "a"), IsOk());
+  EXPECT_THAT(table.Set("2", value, "b"), IsOk());
+  EXPECT_THAT(table.Set("3", value, "b"), IsOk());
+  EXPECT_THAT(table.Set("1", value, "b"),
+              StatusIs(absl::StatusCode::kResourceExhausted,
+                       HasSubstr("keys written by b")));
+  // The bytes that "b" takes over are not those of "a" any more.
+  EXPECT_TRUE(table.Delete("2"));
+  EXPECT_THAT(table.Set("1", value, "b"), IsOk());
+  EXPECT_THAT(table.Set("4", value, "a"), IsOk());
+  EXPECT_THAT(table.Set("5", value, "a"), IsOk());
+  EXPECT_THAT(table.Set("6", value, "b"),
+              StatusIs(absl::StatusCode::kResourceExhausted));
+}
+
 TEST(KeyValueTableTest, CallbackMayUseTheTable) {
   async::SimulatedClock clock;
   KeyValueTable table(&clock, {});
