@@ -278,7 +278,12 @@ absl::Status Credentials::CheckCall(
           "file");
     }
   }
-  return absl::OkStatus();
+  if (!has_tls()) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const Identity caller, CallerOf(context));
+  if (caller.job == self_.job) return absl::OkStatus();
+  return absl::UnauthenticatedError(
+      absl::StrCat("the caller's certificate is for ", ToUri(caller),
+                   ", not of job ", self_.job));
 }
 
 absl::StatusOr<std::optional<Identity>> Credentials::Caller(

@@ -85,8 +85,7 @@ class Credentials {
   void Sign(grpc::ClientContext& context) const;
 
   // Authenticates an incoming call. kUnauthenticated, with the reason, if its
-  // token is missing or wrong. Callers of other jobs do not complete the
-  // handshake with ForServer (net/auth/job_verifier.h).
+  // token is missing or wrong or its certificate is for another job.
   absl::Status CheckCall(const grpc::ServerContextBase& context) const;
 
   // The caller for limits: the URI of its certificate, or without TLS its
