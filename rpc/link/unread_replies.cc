@@ -55,7 +55,7 @@ void UnreadReplies::Remove(size_t bytes) {
   if (bytes_ == 0) {
     reservation_ = net::PerPeerQuota::Reservation();
     reserved_ = 0;
-  } else if (reserved_ - bytes_ >= 2 * kStep) {
+  } else if (reserved_ - bytes_ >= kStep) {
     reserved_ = (bytes_ + kStep - 1) / kStep * kStep;
     (void)reservation_.Resize(reserved_);
   }

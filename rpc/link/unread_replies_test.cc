@@ -65,6 +65,16 @@ TEST(UnreadRepliesTest, ReadRepliesAreNotCounted) {
   EXPECT_EQ(quota->num_peers(), 0);
 }
 
+// What was read is free again, also if most was not.
+TEST(UnreadRepliesTest, RoomFollowsWhatWasRead) {
+  const auto quota = MakeReplyQuota(8 * kMiB, kMiB);
+  UnreadReplies replies(quota, "a");
+  ASSERT_THAT(replies.Add(4 * kMiB), IsOk());
+  EXPECT_THAT(replies.CheckRoom(), IsRefused());
+  replies.Remove(kMiB);
+  EXPECT_THAT(replies.CheckRoom(), IsOk());
+}
+
 TEST(UnreadRepliesTest, EndedLinkReleasesItsShare) {
   const auto quota = MakeReplyQuota(8 * kMiB, kMiB);
   {

@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include <cstddef>
 #include <memory>
 #include <optional>
 #include <string>
@@ -16,6 +17,7 @@
 #include "async/future.h"
 #include "async/random_source.h"
 #include "async/testing/status_matchers.h"
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "ipc/event_loop.h"
 #include "ipc/peer_process.h"
@@ -24,6 +26,7 @@
 #include "net/server/open_file_limit.h"
 #include "proto/same_host.pb.h"
 #include "rpc/link/link_client.h"
+#include "rpc/link/unread_replies.h"
 #include "rpc/same_host/handshake.h"
 #include "rpc/same_host/link.h"
 #include "rpc/same_host/tests/same_host_test_fixture.h"
@@ -33,6 +36,7 @@ namespace {
 
 using ::hawser::async::IsOk;
 using ::hawser::async::StatusIs;
+using ::testing::HasSubstr;
 
 // Whether the peer at the other end has closed the link.
 bool HasHungUp(const SameHostLink::Parts& parts) {
@@ -277,6 +281,58 @@ TEST_F(HostileClientTest, ClientThatDoesNotReadRepliesLosesItsLink) {
   }
   EXPECT_TRUE(HasEnded());
   EXPECT_THAT(Call("/t.T/Echo", "still served").Wait(), IsOk());
+}
+
+// Replies whose memory a client does not release use up its half of the quota.
+TEST_F(HostileClientTest, MemoryOfUnreadRepliesIsLimited) {
+  constexpr size_t kMiB = size_t{1} << 20;
+  RestartServer(MakeReplyQuota(/*bytes=*/8 * kMiB, /*max_message_bytes=*/kMiB));
+  ComeIn();
+  ipc::RingWriter writer(&half().control, half().bytes.data(), kRingBytes);
+  LinkHalf& replies = parts_.memory->layout().to_client;
+  ipc::RingReader reader(&replies.control, replies.bytes.data(), kRingBytes);
+  const std::string memory(2 * kMiB, 'x');
+  uint64_t call = 0;
+  // Returns the error of an echo of that many bytes.
+  const auto echo = [&](size_t bytes) {
+    v1::SameHostFrame frame;
+    frame.set_kind(v1::SameHostFrame::KIND_REQUEST);
+    frame.set_call(++call);
+    frame.set_path("/t.T/Echo");
+    frame.add_chunks()->set_address(reinterpret_cast<uintptr_t>(memory.data()));
+    frame.mutable_chunks(0)->set_size(bytes);
+    EXPECT_TRUE(WriteOrEnd(writer, frame.SerializeAsString()));
+    SignalPeer();
+    std::string read;
+    v1::SameHostFrame reply;
+    while (reply.kind() != v1::SameHostFrame::KIND_REPLY) {
+      while (reader.Read(read) == ipc::RingResult::kNothing) {
+        if (HasEnded()) return std::string("the link has ended");
+        std::this_thread::yield();
+      }
+      EXPECT_TRUE(reply.ParseFromString(read));
+    }
+    EXPECT_EQ(reply.call(), call);
+    return reply.error().message();
+  };
+  const auto release = [&](uint64_t of_call) {
+    v1::SameHostFrame frame;
+    frame.set_kind(v1::SameHostFrame::KIND_RELEASE);
+    frame.set_call(of_call);
+    EXPECT_TRUE(WriteOrEnd(writer, frame.SerializeAsString()));
+  };
+  EXPECT_EQ(echo(kMiB), "");
+  EXPECT_EQ(echo(kMiB), "");
+  EXPECT_EQ(echo(kMiB), "");
+  EXPECT_THAT(echo(2 * kMiB),
+              HasSubstr("the reply of 2097152 bytes is dropped"));
+  EXPECT_EQ(echo(kMiB), "");
+  // Refused before it is served.
+  EXPECT_THAT(echo(1), HasSubstr("unread replies"));
+  release(1);
+  EXPECT_EQ(echo(kMiB), "");
+  release(2);
+  EXPECT_EQ(echo(1), "");
 }
 
 TEST_F(HostileClientTest, AClientHasALimitedNumberOfLinks) {

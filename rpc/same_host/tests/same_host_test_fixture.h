@@ -23,6 +23,7 @@
 #include "async/mutex.h"
 #include "gtest/gtest.h"
 #include "net/auth/identity.h"
+#include "net/per_peer_quota.h"
 #include "rpc/same_host/same_host.h"
 #include "rpc/transport/gate.h"
 #include "rpc/transport/payload.h"
@@ -94,8 +95,12 @@ class FakeSocket final : public Connection {
 
 // The shared-memory part of one transport.
 struct End {
-  explicit End(absl::Duration spin = absl::Microseconds(50))
-      : host({.max_message_bytes = kMaxMessageBytes, .spin = spin}, gate) {}
+  explicit End(absl::Duration spin = absl::Microseconds(50),
+               std::shared_ptr<net::PerPeerQuota> reply_quota = nullptr)
+      : host({.max_message_bytes = kMaxMessageBytes,
+              .reply_quota = std::move(reply_quota),
+              .spin = spin},
+             gate) {}
   ~End() { Shutdown(); }
 
   void Shutdown() {
@@ -135,9 +140,10 @@ class SameHostTest : public testing::Test {
   }
 
   // Replaces the server by another one, which the connection detects.
-  void RestartServer() {
+  void RestartServer(std::shared_ptr<net::PerPeerQuota> reply_quota = nullptr) {
     server_->Shutdown();
-    server_ = std::make_unique<End>();
+    server_ =
+        std::make_unique<End>(absl::Microseconds(50), std::move(reply_quota));
     Serve();
     socket_->SetOpen(open_);
     Open(*connection_);
