@@ -132,6 +132,14 @@ void Listener::AttachTo(
 }
 
 void Listener::Start() {
+  handover_ = std::make_unique<ConnectionHandover>(
+      [this](const ConnectionHandover::Connection& connection) {
+        grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters
+            parameters;
+        parameters.listener_fd = connection.listening_fd;
+        parameters.fd = connection.fd;
+        acceptor_->HandleNewConnection(&parameters);
+      });
   thread_ = std::thread([this] { Run(); });
 }
 
@@ -142,6 +150,7 @@ void Listener::Stop() {
     // Fails only if a wake-up is already pending.
     (void)!write(wake_, &one, sizeof(one));
     thread_.join();
+    handover_->Stop();
   }
   socket_.reset();
 }
@@ -254,11 +263,8 @@ void Listener::PassOn(const SilentConnections::Spoken& spoken) {
   ++num_accepted_;
   if (connection.peer.ss_family != AF_UNIX) SetTcpOptions(connection.fd);
   if (options_.prepare != nullptr) options_.prepare(connection.fd);
-  grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters
-      parameters;
-  parameters.listener_fd = connection.listening_fd;
-  parameters.fd = connection.fd;
-  acceptor_->HandleNewConnection(&parameters);
+  handover_->Add(
+      {.fd = connection.fd, .listening_fd = connection.listening_fd});
 }
 
 void Listener::Refuse(int fd) {

@@ -18,6 +18,7 @@
 #include "async/mutex.h"
 #include "grpcpp/security/server_credentials.h"
 #include "grpcpp/server_builder.h"
+#include "net/server/connection_handover.h"
 #include "net/server/connection_limiter.h"
 #include "net/server/connection_watch.h"
 #include "net/server/listening_socket.h"
@@ -51,7 +52,8 @@ struct ListenerOptions {
   std::function<void(int fd)> prepare = nullptr;
 };
 
-// Accepts connections in a thread of its own and passes them to gRPC. gRPC
+// Accepts connections in a thread of its own and passes them to gRPC in
+// another. gRPC
 // 1.51's own listener stops permanently at the first failed accept(), such as
 // when the process is out of descriptors (CVE-2023-4785), and has no limits.
 //
@@ -79,7 +81,7 @@ class Listener {
   static absl::StatusOr<std::unique_ptr<Listener>> Open(
       std::string_view address, ListenerOptions options = {});
 
-  // Calls Stop.
+  // Calls Stop. After Start, the server must be shut down.
   ~Listener();
 
   // The address as given, with the port actually bound.
@@ -137,6 +139,8 @@ class Listener {
   std::atomic<int64_t> num_accepted_{0};
   std::atomic<int64_t> num_refused_{0};
   std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor_;
+  // Set by Start.
+  std::unique_ptr<ConnectionHandover> handover_;
   std::thread thread_;
 
   // Used only by the thread while it runs.
