@@ -1,11 +1,14 @@
 #include "async/serial_queue.h"
 
+#include <cstddef>
 #include <memory>
 #include <numeric>
 #include <optional>
 #include <thread>
 #include <vector>
 
+#include "absl/functional/any_invocable.h"
+#include "async/executor.h"
 #include "async/task_local.h"
 #include "async/testing/manual_executor.h"
 #include "async/thread_pool.h"
@@ -57,6 +60,19 @@ TEST(SerialQueueTest, PostFromAClosureRunsAfterIt) {
   EXPECT_THAT(order, testing::ElementsAre(1, 2));
 }
 
+// A second turn would run beside the closure that posts.
+TEST(SerialQueueTest, PostFromAClosureTakesNoOtherTurn) {
+  ManualExecutor executor;
+  SerialQueue queue(&executor);
+  size_t turns = 1;
+  queue.Post([&] {
+    queue.Post([] {});
+    turns = executor.num_queued();
+  });
+  EXPECT_TRUE(executor.RunOne());
+  EXPECT_EQ(turns, 0);
+}
+
 TEST(SerialQueueTest, LongQueuesYieldTheExecutor) {
   ManualExecutor executor;
   SerialQueue queue(&executor);
@@ -68,6 +84,23 @@ TEST(SerialQueueTest, LongQueuesYieldTheExecutor) {
   executor.RunAll();
   EXPECT_EQ(ran, 100);
   EXPECT_LT(ran_before_other, 100);
+}
+
+// Destroys all closures.
+class DroppingExecutor final : public Executor {
+ public:
+  void Post(absl::AnyInvocable<void() &&>) override {}
+};
+
+// Also after one was dropped.
+TEST(SerialQueueTest, EachClosureOfADroppingExecutorIsDestroyed) {
+  auto guard = std::make_shared<int>();
+  DroppingExecutor executor;
+  SerialQueue queue(&executor);
+  for (int i = 0; i < 3; ++i) {
+    queue.Post([guard] {});
+    EXPECT_EQ(guard.use_count(), 1);
+  }
 }
 
 TEST(SerialQueueTest, ClosuresAreDestroyedWhenTheExecutorDropsThem) {
