@@ -74,6 +74,8 @@ class RestartedWorkerTest : public testing::Test {
     clock_.AdvanceBy(absl::Hours(24 * 365 * 100));
     Start(0, [this](rpc::AgentOptions& options) {
       options.store = &link_of_0_;
+      // Services receive events in order.
+      options.num_threads = 1;
       options.services.push_back(std::make_unique<rpc::LossService>(&lost_));
     });
     Start(1);
@@ -116,6 +118,10 @@ class RestartedWorkerTest : public testing::Test {
     while (!lost_.WaitForNotificationWithTimeout(absl::Milliseconds(1))) {
       clock_.AdvanceBy(rpc::AgentOptions().liveness.heartbeat_interval);
     }
+    // Those of other services run before this.
+    absl::Notification told;
+    job_.agent(0).host().executor().Post([&] { told.Notify(); });
+    told.WaitForNotification();
   }
 
   // Sends worker 0 a reference to a new parameter of `owner`.
