@@ -17,9 +17,11 @@ std::vector<MisuseDetector::Finding> MisuseDetector::Check(
   for (const Use& use : uses) {
     const ConnectionCalls& calls = use.calls;
     const auto found = past_.find(calls.connection);
-    const Past past = found == past_.end() ? Past() : found->second;
+    Past past = found == past_.end() ? Past() : found->second;
+    // A new connection from the same port.
+    if (use.bytes < past.bytes || calls.messages < past.messages) past = Past();
     const int64_t bytes = use.bytes - past.bytes;
-    received += static_cast<size_t>(std::max<int64_t>(0, bytes));
+    received += static_cast<size_t>(bytes);
     const int64_t messages = calls.messages - past.messages;
     const int64_t unexplained =
         messages == 0

@@ -72,6 +72,13 @@ TEST_F(MisuseDetectorTest, MessagesExplainTheirBytes) {
               ElementsAre(Closes("a", "207618048 bytes")));
 }
 
+TEST_F(MisuseDetectorTest, NewConnectionOfTheSamePortBeginsAnew) {
+  Check({Use("a", 1, 100, 20 * kMiB)}, 50);
+  EXPECT_THAT(Check({Use("a", 1, 0, 1 * kMiB)}, 200), IsEmpty());
+  EXPECT_THAT(Check({Use("a", 1, 0, 5 * kMiB)}, 300),
+              ElementsAre(Closes("a", "5242880 bytes")));
+}
+
 TEST_F(MisuseDetectorTest, GrowthByMessagesIsAllowedBelowTheWatermark) {
   Check({Use("a", 1)}, 10);
   // Twice what was received.
