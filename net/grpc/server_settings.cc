@@ -32,6 +32,9 @@ void ApplyServerSettings(const ServerSettings& settings,
   builder.AddChannelArgument(GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0);
   builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS,
                              settings.max_calls_per_connection);
+  // net/server/open_calls.h reads its counts. It is served only by programs
+  // that link //rpc/grpc:channelz.
+  builder.AddChannelArgument(GRPC_ARG_ENABLE_CHANNELZ, 1);
   builder.AddChannelArgument(GRPC_ARG_MAX_METADATA_SIZE,
                              settings.max_metadata_bytes);
   builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS,

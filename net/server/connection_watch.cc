@@ -26,7 +26,7 @@ namespace {
 
 constexpr std::chrono::seconds kExaminationInterval(1);
 // An examination may cost this fraction of a core.
-constexpr int kCostFraction = 1000;
+constexpr int kCostFraction = 4000;
 // gRPC needs a while to release the calls of a connection that it has closed.
 constexpr int kTicksUntilReturn = 4;
 

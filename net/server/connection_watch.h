@@ -20,7 +20,7 @@ namespace hawser::net {
 
 // Reads the memory of the process every 250 ms. Examines all connections
 // whenever it has grown by 16 MiB, and in addition every second, or more rarely
-// so that it costs a thousandth of a core at most. Closes what MisuseDetector
+// so that it costs 1/4000 of a core at most. Closes what MisuseDetector
 // finds, and logs it at most once a minute.
 //
 // Examines TCP connections; Unix sockets serve only the user of the process.
