@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <tuple>
 
 namespace hawser::rpc {
 namespace {
@@ -43,24 +42,47 @@ const std::vector<Incarnation>& LeaseRing::LeasesToWatch(
   return *leases_;
 }
 
+std::vector<Incarnation> LeaseRing::MembersAfter(Incarnation worker) const {
+  const auto found = view_.members().find(worker);
+  if (found == view_.members().end()) return {};
+  const auto begin = PositionOf(found->second);
+  std::vector<const WorkerInfo*> after;
+  for (const auto& [incarnation, member] : view_.members()) {
+    if (incarnation != view_.self().incarnation && begin < PositionOf(member)) {
+      after.push_back(&member);
+    }
+  }
+  std::sort(after.begin(), after.end(),
+            [this](const WorkerInfo* a, const WorkerInfo* b) {
+              return PositionOf(*a) < PositionOf(*b);
+            });
+  std::vector<Incarnation> incarnations;
+  incarnations.reserve(after.size());
+  for (const WorkerInfo* member : after) {
+    incarnations.push_back(member->incarnation);
+  }
+  return incarnations;
+}
+
+std::tuple<bool, WorkerId, uint64_t> LeaseRing::PositionOf(
+    const WorkerInfo& worker) const {
+  return {worker.id < view_.self().id, worker.id, ToNumber(worker.incarnation)};
+}
+
 std::vector<Incarnation> LeaseRing::Choose() const {
   if (!view_.is_member()) return {};
-  const WorkerInfo& self = view_.self();
-  const auto order = [&self](const WorkerInfo& worker) {
-    return std::tuple(worker.id < self.id, worker.id,
-                      ToNumber(worker.incarnation));
-  };
   std::vector<const WorkerInfo*> others;
   others.reserve(view_.members().size());
   for (const auto& [incarnation, worker] : view_.members()) {
-    if (incarnation != self.incarnation && !suspects_.contains(incarnation)) {
+    if (incarnation != view_.self().incarnation &&
+        !suspects_.contains(incarnation)) {
       others.push_back(&worker);
     }
   }
   const size_t count = std::min(kMaxWatchedLeases, others.size());
   std::partial_sort(others.begin(), others.begin() + count, others.end(),
-                    [&](const WorkerInfo* a, const WorkerInfo* b) {
-                      return order(*a) < order(*b);
+                    [this](const WorkerInfo* a, const WorkerInfo* b) {
+                      return PositionOf(*a) < PositionOf(*b);
                     });
   std::vector<Incarnation> leases;
   size_t settled = 0;

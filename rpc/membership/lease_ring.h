@@ -3,7 +3,9 @@
 #ifndef HAWSER_RPC_MEMBERSHIP_LEASE_RING_H_
 #define HAWSER_RPC_MEMBERSHIP_LEASE_RING_H_
 
+#include <cstdint>
 #include <optional>
+#include <tuple>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
@@ -40,10 +42,19 @@ class LeaseRing {
   // The suspects that are still members.
   std::vector<Incarnation> Suspects();
 
+  bool IsNewcomer(Incarnation worker) const {
+    return newcomers_.contains(worker);
+  }
+  // The members that follow `worker` in the circle, up to this one.
+  std::vector<Incarnation> MembersAfter(Incarnation worker) const;
+
   // At most 16. Empty unless this worker is a member.
   const std::vector<Incarnation>& LeasesToWatch(async::MonotonicTime now);
 
  private:
+  // Position in the circle, which begins after this worker.
+  std::tuple<bool, WorkerId, uint64_t> PositionOf(
+      const WorkerInfo& worker) const;
   std::vector<Incarnation> Choose() const;
 
   const MemberView& view_;

@@ -90,6 +90,14 @@ TEST_F(LeaseRingTest, NewcomersDoNotCountAsOneOfTheTwo) {
               ElementsAre(Of(3), Of(4)));
 }
 
+TEST_F(LeaseRingTest, MembersAfterOneReachUpToThisWorker) {
+  Join({0, 1, 2, 3, 4});
+  EXPECT_THAT(ring_.MembersAfter(Of(3)), ElementsAre(Of(4), Of(0), Of(1)));
+  EXPECT_THAT(ring_.MembersAfter(Of(0)), ElementsAre(Of(1)));
+  EXPECT_THAT(ring_.MembersAfter(Of(1)), IsEmpty());
+  EXPECT_THAT(ring_.MembersAfter(Of(9)), IsEmpty());
+}
+
 TEST_F(LeaseRingTest, NumberOfLeasesIsLimited) {
   Join({2});
   for (int rank = 3; rank < 103; ++rank) {

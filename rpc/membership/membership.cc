@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "async/mutex.h"
@@ -306,17 +307,38 @@ class Membership::State : public std::enable_shared_from_this<State> {
             liveness_.silent_limit) {
       return absl::OkStatus();
     }
+    absl::flat_hash_set<Incarnation> checked(suspects.begin(), suspects.end());
     for (const Incarnation suspect : suspects) {
-      ASSIGN_OR_RETURN(const std::string count, log_.ReadLease(suspect));
-      if (count.empty()) {
-        RETURN_IF_ERROR(log_.Append(LostEvent(
-            suspect, self_,
-            absl::StrCat("did not renew its lease for ",
-                         absl::FormatDuration(liveness_.silent_limit)))));
-      }
+      ASSIGN_OR_RETURN(const bool lost, DeclareIfLapsed(suspect));
+      if (lost) RETURN_IF_ERROR(DeclareFollowers(suspect, checked));
       ring_.RemoveSuspect(suspect);
     }
     return ReadEvents();
+  }
+
+  // Returns whether the lease has lapsed.
+  absl::StatusOr<bool> DeclareIfLapsed(Incarnation suspect) {
+    ASSIGN_OR_RETURN(const std::string count, log_.ReadLease(suspect));
+    if (!count.empty()) return false;
+    RETURN_IF_ERROR(log_.Append(
+        LostEvent(suspect, self_,
+                  absl::StrCat("did not renew its lease for ",
+                               absl::FormatDuration(liveness_.silent_limit)))));
+    return true;
+  }
+
+  // Declares members after a lost one lost, up to the first that lives: the
+  // dead may have been the only ones that watched them. A newcomer does not
+  // declare others lost yet. `checked` are members whose leases were read.
+  absl::Status DeclareFollowers(Incarnation lost,
+                                absl::flat_hash_set<Incarnation>& checked) {
+    for (const Incarnation next : ring_.MembersAfter(lost)) {
+      if (!checked.insert(next).second) continue;
+      RETURN_IF_ERROR(RenewIfDue());
+      ASSIGN_OR_RETURN(const bool also_lost, DeclareIfLapsed(next));
+      if (!also_lost && !ring_.IsNewcomer(next)) break;
+    }
+    return absl::OkStatus();
   }
 
   // Makes sure that log and leases are watched, or will be after the pause.

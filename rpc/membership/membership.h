@@ -26,8 +26,8 @@ namespace hawser::rpc {
 // 2. watches the log, and reports new events;
 // 3. watches the leases of the two members after it, in the order of ranks, and
 //    declares a member lost by an event when its lease lapses, `silent_limit`
-//    after its last renewal. Members that joined lately do not count as one of
-//    the two.
+//    after its last renewal, and then the members after it whose leases have
+//    lapsed too. Members that joined lately do not count as one of the two.
 //
 // Every member is thus monitored by others, even if they never exchanged a
 // message with it. An idle worker costs the store one renewal per interval and
