@@ -7,12 +7,20 @@
 namespace hawser::net {
 
 ConnectionHandover::ConnectionHandover(
-    absl::AnyInvocable<void(const Connection&)> pass)
-    : pass_(std::move(pass)), thread_([this] { Run(); }) {}
+    absl::AnyInvocable<void(const Connection&) const> pass)
+    : pass_(std::move(pass)) {
+  async::MutexLock lock(&mutex_);
+  threads_.emplace_back([this] { Run(); });
+}
 
 ConnectionHandover::~ConnectionHandover() {
   Stop();
-  thread_.join();
+  std::vector<std::thread> threads;
+  {
+    async::MutexLock lock(&mutex_);
+    threads.swap(threads_);
+  }
+  for (std::thread& thread : threads) thread.join();
 }
 
 void ConnectionHandover::Add(const Connection& connection) {
@@ -23,6 +31,13 @@ void ConnectionHandover::Add(const Connection& connection) {
   }
   waiting_.push_back(connection);
   changed_.NotifyAll();
+}
+
+void ConnectionHandover::Relieve() {
+  async::MutexLock lock(&mutex_);
+  const bool same = std::exchange(seen_taken_, num_taken_) == num_taken_;
+  if (!same || waiting_.empty() || threads_.size() == kMaxThreads) return;
+  threads_.emplace_back([this] { Run(); });
 }
 
 void ConnectionHandover::Stop() {
@@ -42,6 +57,7 @@ void ConnectionHandover::Run() {
       if (stopped_) return;
       connection = waiting_.front();
       waiting_.pop_front();
+      ++num_taken_;
     }
     pass_(connection);
   }

@@ -58,5 +58,26 @@ TEST(ConnectionHandoverTest, WaitingConnectionsAreClosedAtTheEnd) {
   handover.reset();
 }
 
+// A connection that keeps its thread does not keep the others.
+TEST(ConnectionHandoverTest, ReliefPassesOnWhatWaits) {
+  async::Promise<void> end;
+  const async::Future<void> ended = end.future();
+  async::Promise<void> passed;
+  const async::Future<void> other = passed.future();
+  ConnectionHandover handover(
+      [&](const ConnectionHandover::Connection& connection) {
+        if (connection.fd == 1000) {
+          (void)ended.Wait();
+        } else {
+          passed.Set(absl::OkStatus());
+        }
+      });
+  handover.Add({.fd = 1000});
+  handover.Add({.fd = 1001});
+  // The first call sees that the first connection was taken, if it was.
+  while (!other.ready()) handover.Relieve();
+  end.Set(absl::OkStatus());
+}
+
 }  // namespace
 }  // namespace hawser::net

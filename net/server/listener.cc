@@ -20,6 +20,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "async/clock.h"
 #include "async/status_macros.h"
 #include "net/server/socket_address.h"
 #include "telemetry/log.h"
@@ -30,6 +32,8 @@ namespace {
 
 // Pause after accept() fails with a transient error, in milliseconds.
 constexpr int kPauseMs = 50;
+// Time after which a connection that keeps its thread does not keep others.
+constexpr absl::Duration kReliefInterval = absl::Milliseconds(200);
 
 // TCP_USER_TIMEOUT in milliseconds, as gRPC would set it for its keepalive
 // timeout: a connection whose data is not acknowledged for this long is closed.
@@ -114,7 +118,9 @@ Listener::Listener(std::unique_ptr<ListeningSocket> socket,
               .memory_watermark_bytes =
                   options_.memory_watermark_bytes == 0
                       ? telemetry::UsableMemoryBytes() / 4 * 3
-                      : options_.memory_watermark_bytes},
+                      : options_.memory_watermark_bytes,
+              .max_message_bytes =
+                  static_cast<int64_t>(options_.max_message_bytes)},
              socket_address_, &connections_) {}
 
 Listener::~Listener() {
@@ -131,7 +137,7 @@ void Listener::AttachTo(
       Type::FROM_FD, credentials);
 }
 
-void Listener::Start() {
+void Listener::Start(OnWatch on_watch) {
   handover_ = std::make_unique<ConnectionHandover>(
       [this](const ConnectionHandover::Connection& connection) {
         grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters
@@ -140,7 +146,8 @@ void Listener::Start() {
         parameters.fd = connection.fd;
         acceptor_->HandleNewConnection(&parameters);
       });
-  thread_ = std::thread([this] { Run(); });
+  thread_ =
+      std::thread([this, on_watch = std::move(on_watch)] { Run(on_watch); });
 }
 
 void Listener::Stop() {
@@ -155,13 +162,14 @@ void Listener::Stop() {
   socket_.reset();
 }
 
-void Listener::Run() {
+void Listener::Run(const OnWatch& on_watch) {
   std::vector<pollfd> waiting;
   waiting.push_back({.fd = wake_, .events = POLLIN, .revents = 0});
   for (int fd : socket_->descriptors()) {
     waiting.push_back({.fd = fd, .events = POLLIN, .revents = 0});
   }
   const size_t num_fixed = waiting.size();
+  async::MonotonicTime next_relief{};
   while (true) {
     waiting.resize(num_fixed);
     silent_.AppendTo(waiting);
@@ -171,7 +179,14 @@ void Listener::Run() {
         waiting.data(), waiting.size(),
         EarlierTimeout(silent_.PollTimeout(now), watch_.PollTimeout(now)));
     if (waiting[0].revents != 0) return;
-    watch_.Tick(std::chrono::steady_clock::now());
+    const auto woken = std::chrono::steady_clock::now();
+    watch_.Tick(woken);
+    // Not at each event, since the thread needs some time for each connection.
+    if (woken >= next_relief) {
+      next_relief = async::AddDelay(woken, kReliefInterval);
+      handover_->Relieve();
+    }
+    if (on_watch != nullptr) on_watch(woken);
     Step step = Step::kContinue;
     for (size_t i = 1; i < num_fixed; ++i) {
       if (waiting[i].revents == 0) continue;

@@ -15,6 +15,7 @@
 #include <thread>
 
 #include "absl/status/statusor.h"
+#include "async/clock.h"
 #include "async/mutex.h"
 #include "grpcpp/security/server_credentials.h"
 #include "grpcpp/server_builder.h"
@@ -35,6 +36,9 @@ struct ListenerOptions {
   // Concurrent calls per connection, as the server tells its clients. A
   // connection with more is closed.
   int max_calls_per_connection = 256;
+  // The longest request. A connection that sends more than twice as much, and
+  // completes no message, is closed.
+  size_t max_message_bytes = size_t{64} << 20;
   // While the process uses more memory and grows, the connection that has sent
   // the most bytes which complete no messages is closed; likewise above a third
   // of it, if the process grows by 8 times what all clients send. 0: three
@@ -93,8 +97,11 @@ class Listener {
   void AttachTo(grpc::ServerBuilder& builder,
                 const std::shared_ptr<grpc::ServerCredentials>& credentials);
 
-  // Starts accepting connections. Call after the server is built.
-  void Start();
+  // Starts accepting connections. Call after the server is built. `on_watch`
+  // runs in the listener's thread at least every 250 ms while there are
+  // connections; optional.
+  using OnWatch = std::function<void(async::MonotonicTime now)>;
+  void Start(OnWatch on_watch = nullptr);
 
   // Numbers of connections passed to gRPC, and refused because of a limit,
   // their user or their protocol.
@@ -113,7 +120,7 @@ class Listener {
   Listener(std::unique_ptr<ListeningSocket> socket, ListenerOptions options,
            int wake);
 
-  void Run();
+  void Run(const OnWatch& on_watch);
   // Accepts all connections queued at `listening_fd`.
   Step AcceptAll(int listening_fd);
   // Accepts and refuses one connection when no descriptor is free.

@@ -27,13 +27,19 @@ std::vector<MisuseDetector::Finding> MisuseDetector::Check(
         messages == 0
             ? past.unexplained + bytes
             : std::max<int64_t>(0, bytes - kBytesPerMessage * messages);
-    now[calls.connection] = {use.bytes, calls.messages, unexplained};
+    const int64_t unfinished = messages == 0 ? past.unfinished + bytes : bytes;
+    now[calls.connection] = {use.bytes, calls.messages, unexplained,
+                             unfinished};
     if (calls.open_calls > limits_.max_calls_per_connection) {
       findings.push_back(
           {calls.connection,
            absl::StrCat("it has ", calls.open_calls,
                         " calls open, and max_calls_per_connection is ",
                         limits_.max_calls_per_connection)});
+    } else if (unfinished > 2 * limits_.max_message_bytes + kMaxOtherBytes) {
+      findings.push_back(
+          {calls.connection, absl::StrCat("it has sent ", unfinished,
+                                          " bytes that complete no messages")});
     } else if (unexplained > most) {
       most = unexplained;
       heaviest = &use;

@@ -25,6 +25,8 @@ class MisuseDetector {
     // Memory of the process above which it should not grow by what clients
     // send.
     size_t memory_watermark_bytes = 0;
+    // The longest message that the server takes.
+    int64_t max_message_bytes = 0;
   };
   struct Use {
     ConnectionCalls calls;
@@ -47,12 +49,19 @@ class MisuseDetector {
   // Bytes that complete no messages, for which a connection may be closed.
   static constexpr int64_t kUnexplainedBytes = 2 * kBytesPerMessage;
 
+  // Bytes beyond those of the message before, and of the one that is under way,
+  // for which a connection is closed: they are frames of no message, which cost
+  // the server time.
+  static constexpr int64_t kMaxOtherBytes = int64_t{32} << 20;
+
   explicit MisuseDetector(Limits limits) : limits_(limits) {}
 
   // Returns the connections to close: each with more open calls than allowed;
-  // and the one that has received the most bytes that completed no messages, if
-  // the process grows and has more memory than the watermark, or has a third of
-  // that and grows by far more than what all connections have received.
+  // each that has sent kMaxOtherBytes more than two messages can have since the
+  // last one ended; and the one that has received the
+  // most bytes that completed no messages, if the process grows and has more
+  // memory than the watermark, or has a third of that and grows by far more
+  // than what all connections have received.
   std::vector<Finding> Check(const std::vector<Use>& uses,
                              size_t resident_bytes);
 
@@ -62,6 +71,8 @@ class MisuseDetector {
     int64_t messages = 0;
     // Bytes since the last message that are not part of it.
     int64_t unexplained = 0;
+    // Bytes since the beginning of the interval with the last message.
+    int64_t unfinished = 0;
   };
 
   const Limits limits_;

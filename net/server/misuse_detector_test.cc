@@ -41,8 +41,9 @@ class MisuseDetectorTest : public testing::Test {
     return detector_.Check(uses, mib << 20);
   }
 
-  MisuseDetector detector_{
-      {.max_calls_per_connection = 256, .memory_watermark_bytes = kWatermark}};
+  MisuseDetector detector_{{.max_calls_per_connection = 256,
+                            .memory_watermark_bytes = kWatermark,
+                            .max_message_bytes = 64 * kMiB}};
 };
 
 TEST_F(MisuseDetectorTest, CallsOfAConnectionAreLimited) {
@@ -68,8 +69,20 @@ TEST_F(MisuseDetectorTest, BytesAreCountedSinceTheLastMessage) {
 TEST_F(MisuseDetectorTest, MessagesExplainTheirBytes) {
   Check({Use("a", 1)}, 50);
   EXPECT_THAT(Check({Use("a", 1, 50, 100 * kMiB)}, 200), IsEmpty());
-  EXPECT_THAT(Check({Use("a", 1, 51, 300 * kMiB)}, 300),
-              ElementsAre(Closes("a", "207618048 bytes")));
+  EXPECT_THAT(Check({Use("a", 1, 51, 250 * kMiB)}, 300),
+              ElementsAre(Closes("a", "155189248 bytes")));
+}
+
+// Also if the process does not grow.
+TEST_F(MisuseDetectorTest, FramesThatBelongToNoMessageAreLimited) {
+  EXPECT_THAT(Check({Use("a", 1, 5, 100 * kMiB), Use("b", 1, 0, 100 * kMiB)}),
+              IsEmpty());
+  EXPECT_THAT(Check({Use("a", 1, 6, 220 * kMiB), Use("b", 1, 0, 150 * kMiB)}),
+              IsEmpty());
+  EXPECT_THAT(Check({Use("a", 1, 6, 260 * kMiB), Use("b", 1, 0, 161 * kMiB)}),
+              ElementsAre(Closes("b", "168820736 bytes")));
+  EXPECT_THAT(Check({Use("a", 1, 6, 261 * kMiB)}),
+              ElementsAre(Closes("a", "168820736 bytes")));
 }
 
 TEST_F(MisuseDetectorTest, NewConnectionOfTheSamePortBeginsAnew) {

@@ -1,5 +1,8 @@
 #include "rpc/grpc/poller.h"
 
+#include <pthread.h>
+
+#include <algorithm>
 #include <chrono>
 #include <thread>
 #include <utility>
@@ -25,7 +28,58 @@ thread_local const Poller* polling_for = nullptr;
 // The poller in whose PollInEvent the calling thread is.
 thread_local const Poller* polling_in_event_of = nullptr;
 
+absl::Duration ProcessorTime(clockid_t clock) {
+  timespec time{};
+  if (clock_gettime(clock, &time) != 0) return absl::ZeroDuration();
+  return absl::DurationFromTimespec(time);
+}
+
 }  // namespace
+
+thread_local constinit Poller::PollingThread* Poller::this_thread_ = nullptr;
+
+class Poller::InGrpc {
+ public:
+  InGrpc() { Pass(); }
+  ~InGrpc() { Pass(); }
+  InGrpc(const InGrpc&) = delete;
+  InGrpc& operator=(const InGrpc&) = delete;
+
+ private:
+  static void Pass() {
+    if (this_thread_ == nullptr) return;
+    // Only this thread writes it.
+    const uint64_t passages =
+        this_thread_->passages.load(std::memory_order_relaxed);
+    this_thread_->passages.store(passages + 1, std::memory_order_relaxed);
+  }
+};
+
+class Poller::ThreadScope {
+ public:
+  explicit ThreadScope(Poller* poller) : poller_(*poller) {
+    polling_for = poller;
+    pthread_getcpuclockid(pthread_self(), &thread_.processor_clock);
+    this_thread_ = &thread_;
+    async::MutexLock lock(&poller_.mutex_);
+    self_ = poller_.polling_threads_.insert(poller_.polling_threads_.end(),
+                                            &thread_);
+  }
+  ~ThreadScope() {
+    {
+      async::MutexLock lock(&poller_.mutex_);
+      poller_.polling_threads_.erase(self_);
+    }
+    this_thread_ = nullptr;
+  }
+  ThreadScope(const ThreadScope&) = delete;
+  ThreadScope& operator=(const ThreadScope&) = delete;
+
+ private:
+  Poller& poller_;
+  PollingThread thread_;
+  std::list<PollingThread*>::iterator self_;
+};
 
 Poller::Poller(std::unique_ptr<::grpc::CompletionQueue> queue,
                PollerOptions options)
@@ -34,7 +88,10 @@ Poller::Poller(std::unique_ptr<::grpc::CompletionQueue> queue,
       may_yield_(options.num_threads == 1 && !options.busy),
       threads_({.num_threads = options.num_threads,
                 .max_threads = kMaxThreads,
-                .name = "rpc-poll"}) {
+                .name = "rpc-poll"}),
+      relief_threads_({.num_threads = kMaxRelief,
+                       .max_threads = kMaxThreads,
+                       .name = "rpc-relief"}) {
   // The pool runs `num_threads` of them; the others start when one blocks.
   for (int i = 0; i < kMaxThreads; ++i) threads_.Post([this] { Poll(); });
 }
@@ -57,6 +114,7 @@ Poller::NextStatus Poller::SpinUntil(async::MonotonicTime end, Event& event) {
 
 Poller::NextStatus Poller::TryNext(Event& event) {
   void* tag = nullptr;
+  const InGrpc in_grpc;
   const NextStatus status =
       queue_->AsyncNext(&tag, &event.ok, gpr_time_0(GPR_CLOCK_MONOTONIC));
   event.event = static_cast<net::CompletionEvent*>(tag);
@@ -96,6 +154,7 @@ bool Poller::Next(std::optional<async::MonotonicTime>& spin_end, Event& event) {
       got = SpinUntil(async::kNever, event) == NextStatus::GOT_EVENT;
     } else {
       void* tag = nullptr;
+      const InGrpc in_grpc;
       got = queue_->Next(&tag, &event.ok);
       event.event = static_cast<net::CompletionEvent*>(tag);
     }
@@ -123,7 +182,7 @@ bool Poller::PollsInEvent() const { return polling_in_event_of == this; }
 
 bool Poller::TryBeginPolling() {
   int polling = num_polling_.load(std::memory_order_relaxed);
-  while (polling < options_.num_threads) {
+  while (polling < max_polling()) {
     if (num_polling_.compare_exchange_weak(polling, polling + 1,
                                            std::memory_order_seq_cst)) {
       return true;
@@ -142,7 +201,7 @@ void Poller::EndPolling() {
 void Poller::Park() {
   async::MutexLock lock(&mutex_);
   num_parked_.fetch_add(1, std::memory_order_seq_cst);
-  while (num_polling_.load(std::memory_order_seq_cst) >= options_.num_threads &&
+  while (num_polling_.load(std::memory_order_seq_cst) >= max_polling() &&
          posted_.empty()) {
     unparked_.Wait(&mutex_);
   }
@@ -177,10 +236,26 @@ void Poller::OnWoken() {
 }
 
 void Poller::Poll() {
-  polling_for = this;
+  if (!PollTurn(/*relief=*/false)) return;
+  threads_.Post([this] { Poll(); });
+}
+
+void Poller::PollAsRelief() {
+  while (num_relief_.load(std::memory_order_relaxed) > 0 &&
+         PollTurn(/*relief=*/true)) {
+  }
+  num_relieving_.fetch_sub(1, std::memory_order_relaxed);
+  // It may have been woken from Park in place of another.
+  async::MutexLock lock(&mutex_);
+  unparked_.NotifyOne();
+}
+
+bool Poller::PollTurn(bool relief) {
+  const ThreadScope scope(this);
   Event next;
   std::optional<async::MonotonicTime> spin_end;
   for (int i = 0; i < kEventsPerTurn; ++i) {
+    if (relief && num_relief_.load(std::memory_order_relaxed) == 0) break;
     if (any_posted_.load(std::memory_order_relaxed) && RunPosted()) continue;
     if (streak_.load(std::memory_order_relaxed) >= kStreak) {
       Yield();
@@ -199,7 +274,7 @@ void Poller::Poll() {
     if (!open) {
       while (RunPosted()) {
       }
-      return;
+      return false;
     }
     if (next.event == nullptr) continue;
     if (next.event->spin_after()) spin_end.reset();
@@ -214,7 +289,51 @@ void Poller::Poll() {
     }
     next.event->OnEvent(next.ok);
   }
-  threads_.Post([this] { Poll(); });
+  return true;
+}
+
+bool Poller::IsCaptured(PollingThread& thread, absl::Duration since) {
+  const uint64_t passages = thread.passages.load(std::memory_order_relaxed);
+  const bool stayed = passages % 2 == 1 &&
+                      passages == std::exchange(thread.seen_passages, passages);
+  // A thread that waits for an event has stayed too, but used no time.
+  const absl::Duration time = ProcessorTime(thread.processor_clock);
+  const absl::Duration used =
+      time - std::exchange(thread.seen_processor_time, time);
+  return stayed && used > since / 10;
+}
+
+int Poller::Relieve(async::MonotonicTime now) {
+  const absl::Duration since = async::TimeBetween(last_relieve_, now);
+  int wanted = num_relief_.load(std::memory_order_relaxed);
+  if (since < kReliefInterval) return wanted;
+  last_relieve_ = now;
+  int captured = 0;
+  {
+    async::MutexLock lock(&mutex_);
+    if (stopping_) return 0;
+    for (PollingThread* thread : polling_threads_) {
+      if (IsCaptured(*thread, since)) ++captured;
+    }
+    // A caller polls for a few milliseconds at most.
+    const bool same_poll = std::exchange(seen_polls_, num_polls_) == num_polls_;
+    if (polling_ && same_poll) {
+      resume_ = true;
+      resumed_.NotifyAll();
+    }
+  }
+  if (captured > 0) {
+    wanted = std::max(wanted, std::min(captured, kMaxRelief));
+    relief_end_ = async::AddDelay(now, kReliefTime);
+  } else if (now >= relief_end_) {
+    wanted = 0;
+  }
+  num_relief_.store(wanted, std::memory_order_relaxed);
+  while (num_relieving_.load(std::memory_order_relaxed) < wanted) {
+    num_relieving_.fetch_add(1, std::memory_order_relaxed);
+    relief_threads_.Post([this] { PollAsRelief(); });
+  }
+  return wanted;
 }
 
 void Poller::Yield() {
@@ -246,6 +365,7 @@ Poller::Polled Poller::PollFor(const void* group,
       return Polled::kByThreads;
     }
     polling_ = polled_ = true;
+    ++num_polls_;
   }
   Event next;
   NextStatus status = NextStatus::TIMEOUT;
@@ -317,7 +437,10 @@ Poller::Polled Poller::PollInEvent(const void* group,
       num_waiting_.fetch_add(1, std::memory_order_seq_cst);
       const bool posted = any_posted_.load(std::memory_order_seq_cst);
       void* tag = nullptr;
-      if (!posted) status = queue_->AsyncNext(&tag, &next.ok, end);
+      if (!posted) {
+        const InGrpc in_grpc;
+        status = queue_->AsyncNext(&tag, &next.ok, end);
+      }
       num_waiting_.fetch_sub(1, std::memory_order_relaxed);
       if (posted) continue;
       next.event = static_cast<net::CompletionEvent*>(tag);
@@ -354,6 +477,7 @@ void Poller::Shutdown() {
   }
   queue_->Shutdown();
   threads_.Shutdown();
+  relief_threads_.Shutdown();
   // Posted while the last thread ended.
   while (RunPosted()) {
   }

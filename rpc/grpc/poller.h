@@ -3,8 +3,12 @@
 #ifndef HAWSER_RPC_GRPC_POLLER_H_
 #define HAWSER_RPC_GRPC_POLLER_H_
 
+#include <time.h>
+
 #include <atomic>
+#include <cstdint>
 #include <deque>
+#include <list>
 #include <memory>
 #include <optional>
 
@@ -39,6 +43,10 @@ struct PollerOptions {
 // yields if all events are awaited this way, and the waiting thread polls
 // itself in PollFor. The polling thread resumes at the first event for another
 // thread, or when no thread has polled for a moment.
+//
+// gRPC reads from a connection as long as its peer sends, in the thread that
+// began: a peer that never pauses captures the thread. Relieve then adds
+// another.
 //
 // Thread-safe.
 class Poller {
@@ -104,6 +112,15 @@ class Poller {
   // it then must run no functions of users.
   void Post(absl::AnyInvocable<void() &&> closure, bool brief = false);
 
+  // Adds a polling thread for each that gRPC has kept for itself for
+  // kReliefInterval, up to kMaxRelief, until none was kept for kReliefTime. To
+  // be called at least every 250 ms, by one thread. Returns the number of
+  // threads that are wanted in addition.
+  int Relieve(async::MonotonicTime now);
+  static constexpr absl::Duration kReliefInterval = absl::Milliseconds(200);
+  static constexpr int kMaxRelief = 8;
+  static constexpr absl::Duration kReliefTime = absl::Seconds(10);
+
   // Shuts the queue down; no operation may be started on it any more. Returns
   // when all events have been handled and all closures have run. Idempotent.
   void Shutdown();
@@ -129,9 +146,30 @@ class Poller {
     bool brief = false;
   };
 
+  // A polling thread.
+  struct PollingThread {
+    clockid_t processor_clock{};
+    // Counts entries into gRPC, and returns from it: odd inside.
+    std::atomic<uint64_t> passages{0};
+    // As Relieve saw them last.
+    uint64_t seen_passages = 0;
+    absl::Duration seen_processor_time;
+  };
+  // Enters gRPC in the constructor and returns from it in the destructor.
+  class InGrpc;
+  // Makes the calling thread a polling thread.
+  class ThreadScope;
+
   using NextStatus = ::grpc::CompletionQueue::NextStatus;
 
   void Poll();
+  // Polls until a relief is not needed any more.
+  void PollAsRelief();
+  // Handles the next events, up to kEventsPerTurn; in a `relief`, until none is
+  // needed. Returns false if the queue is shut down and drained.
+  bool PollTurn(bool relief);
+  // Whether gRPC has kept the thread since the last call of this.
+  static bool IsCaptured(PollingThread& thread, absl::Duration since);
   // Waits for the next event, which is null if something was posted; returns
   // false if the queue is shut down and drained.
   // `spin_end`: when to end spinning; unset for a new period.
@@ -149,8 +187,8 @@ class Poller {
   bool RunPosted(bool brief_only = false);
   // Lets a polling thread handle an event before anything else.
   void PostEventLocked(const Event& next) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // At most `num_threads` threads have the role of polling. Returns false if
-  // others have it.
+  // At most `num_threads` threads have the role of polling, and those that
+  // relieve captured ones. Returns false if others have it.
   bool TryBeginPolling();
   void EndPolling();
   // Waits until the role is free or something is posted.
@@ -158,9 +196,15 @@ class Poller {
   void OnWoken();
   void Yield();
 
+  int max_polling() const {
+    return options_.num_threads + num_relief_.load(std::memory_order_relaxed);
+  }
+
   const std::unique_ptr<::grpc::CompletionQueue> queue_;
   const PollerOptions options_;
   const bool may_yield_;
+  // Null outside of polling threads.
+  static thread_local PollingThread* this_thread_;
   ipc::SpinPolicy thread_spins_;
   ipc::SpinPolicy caller_spins_;
   std::atomic<const void*> awaited_{nullptr};
@@ -176,6 +220,9 @@ class Poller {
   // A thread is in PollFor; a thread was in PollFor since the last check.
   bool polling_ ABSL_GUARDED_BY(mutex_) = false;
   bool polled_ ABSL_GUARDED_BY(mutex_) = false;
+  // Number of PollFor calls that polled, and that number at the last Relieve.
+  uint64_t num_polls_ ABSL_GUARDED_BY(mutex_) = 0;
+  uint64_t seen_polls_ ABSL_GUARDED_BY(mutex_) = 0;
   // The polling threads must resume.
   bool resume_ ABSL_GUARDED_BY(mutex_) = false;
   std::deque<Posted> posted_ ABSL_GUARDED_BY(mutex_);
@@ -193,7 +240,16 @@ class Poller {
   ::grpc::Alarm wake_alarm_ ABSL_GUARDED_BY(mutex_);
   bool waking_ ABSL_GUARDED_BY(mutex_) = false;
 
+  std::list<PollingThread*> polling_threads_ ABSL_GUARDED_BY(mutex_);
+  // Threads wanted in addition. Changes in Relieve only.
+  std::atomic<int> num_relief_{0};
+  std::atomic<int> num_relieving_{0};
+  async::MonotonicTime last_relieve_{};
+  async::MonotonicTime relief_end_{};
+
   async::ThreadPool threads_;
+  // Started by the first capture.
+  async::ThreadPool relief_threads_;
 };
 
 }  // namespace hawser::rpc

@@ -1,12 +1,14 @@
 #include "rpc/grpc/poller.h"
 
 #include <atomic>
+#include <chrono>
 #include <ctime>
 #include <memory>
 #include <thread>
 
 #include "absl/time/time.h"
 #include "async/blocking_region.h"
+#include "async/clock.h"
 #include "async/cpu_relax.h"
 #include "async/long_run_guard.h"
 #include "grpcpp/alarm.h"
@@ -237,6 +239,16 @@ TEST_P(PollerTest, SleepsWithoutEvents) {
   event.Start(poller_.queue(), kQuiet);
   event.AwaitAsleep();
   EXPECT_LT(CpuTime() - before, kQuiet / 2);
+}
+
+// A thread that waits for events is not kept by gRPC.
+TEST_P(PollerTest, ThreadThatWaitsNeedsNoRelief) {
+  const async::MonotonicTime start = std::chrono::steady_clock::now();
+  for (int i = 0; i < 20; ++i) {
+    EXPECT_EQ(
+        poller_.Relieve(async::AddDelay(start, i * Poller::kReliefInterval)),
+        0);
+  }
 }
 
 class PollInEventTest : public PollerTest {

@@ -52,13 +52,16 @@ std::vector<std::string> ServicesOf(
 }
 
 absl::StatusOr<std::unique_ptr<net::Listener>> OpenListener(
-    absl::string_view address, const GrpcLimits& limits, bool tls) {
+    absl::string_view address, const GrpcTransportOptions& options, bool tls) {
+  const GrpcLimits& limits = options.limits;
   const auto tuning = std::make_shared<ServerSocketTuning>();
   absl::StatusOr<std::unique_ptr<net::Listener>> listener = net::Listener::Open(
       std::string_view(address.data(), address.size()),
       {.max_connections = limits.max_connections,
        .max_connections_per_address = limits.max_connections_per_address,
        .max_calls_per_connection = limits.max_calls_per_connection,
+       .max_message_bytes =
+           std::min(options.max_message_bytes, limits.max_whole_request_bytes),
        .memory_watermark_bytes = limits.memory_watermark_bytes.value_or(0),
        .reserved_descriptors = limits.reserved_descriptors,
        .tls = tls,
@@ -178,9 +181,8 @@ absl::StatusOr<std::string> GrpcTransport::Impl::Listen(
         "Listen must be called once, before Connect");
   }
   RETURN_IF_ERROR(Validate(options_.limits));
-  ASSIGN_OR_RETURN(
-      std::unique_ptr<net::Listener> listener,
-      OpenListener(address, options_.limits, credentials_->has_tls()));
+  ASSIGN_OR_RETURN(std::unique_ptr<net::Listener> listener,
+                   OpenListener(address, options_, credentials_->has_tls()));
   // The operator's policy cannot check calls through shared memory.
   if (same_host_.has_value() && !credentials_->has_authorization_policy()) {
     methods.push_back(same_host_->Serve(methods));
@@ -231,7 +233,9 @@ absl::StatusOr<std::string> GrpcTransport::Impl::Listen(
   StartPoller(std::move(queue));
   if (call_streams != nullptr) call_streams->Start(poller_.get());
   call_streams_ = std::move(call_streams);
-  listener->Start();
+  listener->Start([poller = poller_.get()](async::MonotonicTime now) {
+    poller->Relieve(now);
+  });
   listener_ = std::move(listener);
   return listener_->address();
 }

@@ -436,19 +436,21 @@ class StoreServer::Impl {
                              const StoreLimits& limits,
                              const StoreServerLimits& server_limits) {
     net::RaiseOpenFileLimit();
+    const size_t max_message_bytes =
+        2 * limits.max_value_bytes + limits.max_key_bytes + kOtherBytes;
     ASSIGN_OR_RETURN(
         listener_,
         net::Listener::Open(
             address,
             {.max_calls_per_connection = kMaxCallsPerConnection,
+             .max_message_bytes = max_message_bytes,
              .memory_watermark_bytes = server_limits.memory_watermark_bytes,
              .tls = credentials_->has_tls()}));
     grpc::ServerBuilder builder;
     net::ApplyServerSettings(
         {.quota_name = "hawser.store",
          .memory_quota_bytes = server_limits.memory_quota_bytes,
-         .max_receive_message_bytes =
-             2 * limits.max_value_bytes + limits.max_key_bytes + kOtherBytes,
+         .max_receive_message_bytes = max_message_bytes,
          .max_calls_per_connection = kMaxCallsPerConnection},
         builder);
     listener_->AttachTo(builder, credentials_->ForServer());

@@ -264,6 +264,36 @@ TEST_F(GrpcLimitsTest, MemoryOfEndlessHeadersIsLimited) {
   }
 }
 
+// gRPC reads from a connection as long as bytes arrive, in the thread that
+// began. Frames of type 2 have no effect, but must be parsed.
+TEST_F(GrpcLimitsTest, AClientThatNeverPausesKeepsNoThreadForItself) {
+  Serve({});
+  const std::shared_ptr<Connection> other = Connect(address_);
+  ASSERT_THAT(Echo(*other, "x"), IsOkAndHolds("x"));
+  std::string frames;
+  for (int i = 0; i < 10'000; ++i) {
+    frames += std::string_view("\0\0\5\2\0\0\0\0\1\0\0\0\0\0", 14);
+  }
+  std::atomic<bool> closed = false;
+  std::thread sender([&] {
+    RawHttp2 peer(address_);
+    EXPECT_TRUE(peer.SendPreface());
+    while (peer.SendBytes(frames)) {
+    }
+    closed = true;
+  });
+  // Served meanwhile, until the connection is closed because its frames belong
+  // to no call.
+  int served = 0;
+  while (!closed) {
+    EXPECT_THAT(Echo(*other, "x"), IsOkAndHolds("x"));
+    if (!closed) ++served;
+  }
+  sender.join();
+  EXPECT_GT(served, 100);
+  EXPECT_EQ(server_->transport().DebugNumbers().at("connections_closed"), 1);
+}
+
 TEST_F(GrpcLimitsTest, MemoryOfMessagesIsLimited) {
   Serve({.limits = {.memory_quota_bytes = 4 << 20}});
   const std::shared_ptr<Connection> connection = Connect(address_);

@@ -1,0 +1,217 @@
+// A hostile client of a store or a worker, which repeats one attack until it is
+// killed, over new connections when the server closes one.
+//
+//   endless_headers   one header block that never ends
+//   header_bombs      calls whose headers refer 4,000 times to an entry of 4 KB
+//   open_calls        calls without end, and no acknowledgement of settings
+//   repeated_waits    waits that name one key of 4 MiB 500 times (store)
+//   unread_replies    calls with replies of 4 MiB, which it never reads
+//
+// Reports "attacking" on standard output when the first bytes were sent.
+
+#include <sys/resource.h>
+
+#include <cstdint>
+#include <iostream>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "absl/flags/flag.h"
+#include "absl/flags/parse.h"
+#include "absl/strings/str_cat.h"
+#include "async/check.h"
+#include "grpcpp/client_context.h"
+#include "grpcpp/create_channel.h"
+#include "grpcpp/security/credentials.h"
+#include "net/testing/raw_http2.h"
+#include "proto/store.grpc.pb.h"
+#include "rpc/identity/worker_info.h"
+#include "rpc/testing/raw_client.h"
+#include "rpc/transport/transfer_counters.h"
+#include "rpc/wire/message_codec.h"
+#include "tests/faults/worker_functions.h"
+
+ABSL_FLAG(std::string, attack, "", "Name of the attack.");
+ABSL_FLAG(std::string, address, "", "\"host:port\" of the server.");
+ABSL_FLAG(std::string, worker, "", "Name of the worker; empty: a store.");
+ABSL_FLAG(uint64_t, incarnation, 0, "Incarnation of the worker.");
+
+namespace hawser::tests {
+namespace {
+
+constexpr size_t kReplyBytes = size_t{4} << 20;
+constexpr char kKey[] = "attack";
+
+using net::Frame;
+using net::FrameType;
+
+class Attacker {
+ public:
+  Attacker()
+      : address_(absl::GetFlag(FLAGS_address)),
+        worker_(absl::GetFlag(FLAGS_worker)) {
+    if (worker_.empty()) PrepareStore();
+  }
+
+  [[noreturn]] void Run(const std::string& attack) {
+    bool reported = false;
+    while (true) {
+      net::RawHttp2 connection(address_);
+      if (!connection.connected()) continue;
+      const bool reads_nothing = attack == "unread_replies";
+      if (!connection.SendPreface(reads_nothing)) continue;
+      if (!std::exchange(reported, true)) std::cout << "attacking" << std::endl;
+      if (attack == "endless_headers") {
+        SendEndlessHeaders(connection);
+      } else if (attack == "header_bombs") {
+        SendHeaderBombs(connection);
+      } else if (attack == "open_calls") {
+        OpenCalls(connection);
+      } else if (attack == "repeated_waits") {
+        RepeatWaits(connection);
+      } else if (attack == "unread_replies") {
+        LeaveRepliesUnread(connection);
+      } else {
+        HAWSER_CHECK(false) << "unknown attack";
+      }
+    }
+  }
+
+ private:
+  // Stores the value that replies contain.
+  void PrepareStore() {
+    const auto stub = v1::Store::NewStub(
+        grpc::CreateChannel(address_, grpc::InsecureChannelCredentials()));
+    v1::StoreHelloReply hello;
+    {
+      grpc::ClientContext context;
+      HAWSER_CHECK(stub->Hello(&context, {}, &hello).ok());
+    }
+    server_incarnation_ = hello.server_incarnation();
+    v1::StoreSetRequest request;
+    request.set_server_incarnation(server_incarnation_);
+    request.mutable_request_id()->set_client(1);
+    request.mutable_request_id()->set_sequence(1);
+    request.set_key(kKey);
+    request.set_value(std::string(kReplyBytes, 'v'));
+    grpc::ClientContext context;
+    v1::StoreSetReply reply;
+    HAWSER_CHECK(stub->Set(&context, request, &reply).ok());
+  }
+
+  std::string path() const {
+    return worker_.empty() ? "/hawser.v1.Store/Get" : rpc::RawClient::kCallPath;
+  }
+
+  // A request whose reply has 4 MiB.
+  std::string Request() {
+    if (worker_.empty()) {
+      v1::StoreGetRequest request;
+      request.set_server_incarnation(server_incarnation_);
+      request.set_key(kKey);
+      return request.SerializeAsString();
+    }
+    rpc::TransferCounters counters;
+    const auto message = rpc::EncodeMessage(
+        {.body = rpc::RawClient::FunctionCall(
+             kHuge, static_cast<int64_t>(kReplyBytes)),
+         .header = rpc::EncodeRequestHeader(
+             {.job = "faults",
+              .source = "attacker",
+              .source_rank = rpc::WorkerId(),
+              .source_incarnation = rpc::Incarnation{1},
+              .destination = worker_,
+              .destination_incarnation =
+                  rpc::Incarnation{absl::GetFlag(FLAGS_incarnation)},
+              .call_id = ++last_call_,
+              .autograd = std::nullopt})},
+        counters);
+    HAWSER_CHECK(message.ok()) << message.status();
+    return *message->Flatten();
+  }
+
+  // Adds "x" with `value` to the table of headers, as its entry 62.
+  std::string AddEntry(const std::string& value) const {
+    std::string block = net::HeaderBlock(net::CallHeaders(path()));
+    std::string entry = net::HeaderBlock({{"x", value}});
+    entry[0] = '\x40';
+    return block + entry;
+  }
+  // References to entry 62.
+  static std::string References(size_t count) {
+    return std::string(count, '\xbe');
+  }
+
+  void SendEndlessHeaders(net::RawHttp2& connection) const {
+    if (!connection.Send({.type = FrameType::kHeaders,
+                          .stream = 1,
+                          .payload = AddEntry("")})) {
+      return;
+    }
+    const Frame more = {.type = FrameType::kContinuation,
+                        .stream = 1,
+                        .payload = References(16'000)};
+    while (connection.Send(more)) {
+    }
+  }
+
+  void SendHeaderBombs(net::RawHttp2& connection) const {
+    std::string entry = AddEntry(std::string(4000, 'v'));
+    for (uint32_t stream = 1; connection.Send({.type = FrameType::kHeaders,
+                              .flags = net::kEndHeaders,
+                              .stream = stream,
+                              .payload = entry + References(4000)});
+         stream += 2) {
+      entry = net::HeaderBlock(net::CallHeaders(path()));
+    }
+  }
+
+  void OpenCalls(net::RawHttp2& connection) const {
+    const std::string headers = net::HeaderBlock(net::CallHeaders(path()));
+    for (uint32_t stream = 1; connection.Send({.type = FrameType::kHeaders,
+                              .flags = net::kEndHeaders,
+                              .stream = stream,
+                              .payload = headers});
+         stream += 2) {
+    }
+  }
+
+  void RepeatWaits(net::RawHttp2& connection) const {
+    v1::StoreWaitRequest request;
+    request.set_server_incarnation(server_incarnation_);
+    for (int i = 0; i < 500; ++i) request.add_keys(kKey);
+    const std::string message = request.SerializeAsString();
+    Frame frame;
+    for (uint32_t stream = 1;
+         connection.SendCall(stream, "/hawser.v1.Store/Wait", message);
+         stream += 2) {
+      do {
+        if (!connection.Await(FrameType::kHeaders, frame)) return;
+      } while ((frame.flags & net::kEndStream) == 0);
+    }
+  }
+
+  void LeaveRepliesUnread(net::RawHttp2& connection) {
+    for (uint32_t stream = 1; connection.SendCall(stream, path(), Request());
+         stream += 2) {
+    }
+  }
+
+  const std::string address_;
+  const std::string worker_;
+  uint64_t server_incarnation_ = 0;
+  uint64_t last_call_ = 0;
+};
+
+}  // namespace
+}  // namespace hawser::tests
+
+int main(int argc, char** argv) {
+  absl::ParseCommandLine(argc, argv);
+  // The attacker has a machine of its own: its computing should not slow the
+  // victim down.
+  setpriority(PRIO_PROCESS, 0, 19);
+  hawser::tests::Attacker attacker;
+  attacker.Run(absl::GetFlag(FLAGS_attack));
+}
