@@ -15,6 +15,8 @@
 #include "absl/time/time.h"
 #include "async/status_macros.h"
 #include "launch/job/job_options.h"
+#include "launch/job/launched_process.h"
+#include "launch/process_place.h"
 #include "launch/supervisor.h"
 #include "net/auth/credentials.h"
 #include "net/auth/credentials_options.h"
@@ -151,6 +153,8 @@ absl::StatusOr<JobOptions> ReadJobFlags(std::vector<JobRole> roles) {
   if (!options.role.empty()) {
     ASSIGN_OR_RETURN(options.master, MasterUrl(options.master));
   }
+  ASSIGN_OR_RETURN(const ProcessPlace place, PlaceFromEnvironment());
+  ASSIGN_OR_RETURN(options, AtPlace(std::move(options), place));
   options.credentials = ReadCredentials(options.name());
   return options;
 }

@@ -19,9 +19,11 @@ extern const char kJobFlagsFile[];
 // --external_store, --tls_cert, --tls_key, --tls_ca, --token_file,
 // --bind_address, --interface, --silent_limit and --notice_period. Call it
 // after the command line was parsed. Without roles, the program runs in one
-// process, and --role must be unset.
+// process, and --role must be unset. Without --role, the environment may say
+// which process a launcher has made it.
 //
-// kInvalidArgument names the wrong flag and its permitted values.
+// kInvalidArgument names the wrong flag and its permitted values, or the wrong
+// environment variable; or is that of AtPlace.
 absl::StatusOr<JobOptions> ReadJobFlags(std::vector<JobRole> roles);
 
 // kInvalidArgument, naming the flag: its value is below `least`.

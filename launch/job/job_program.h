@@ -15,8 +15,9 @@
 
 namespace hawser::launch {
 
-// Without --role, the program starts all processes of its job on this machine,
-// as children that run the same program; with it, it is one of them. Flags are
+// The program is one process of the job if a launcher has started it
+// (launch/job/launched_process.h), or with --role. Otherwise it starts all
+// processes on this machine, as children that run the same program. Flags are
 // Abseil's: those of the program and those of launch/job/job_flags.h.
 //
 //   int main(int argc, char** argv) {

@@ -37,6 +37,27 @@ TEST(JobProgramTest, ProcessesOfTheJobRunOnThisMachine) {
   EXPECT_TRUE(job.Processes().empty());
 }
 
+// The job's own launcher is not used.
+TEST(JobProgramTest, ProcessesOfALauncherFormTheJob) {
+  for (const std::string processes :
+       {"--nproc-per-node=3", "--role=counter=3"}) {
+    tests::Program job(
+        "cli/hawser", {"run", "--standalone", processes, "launch/job/count_job",
+                       "--silent_limit=20s", "--counters=3"});
+    EXPECT_EQ(job.Wait(), 0) << job.Errors();
+    EXPECT_THAT(job.Output(), HasSubstr("30\n"));
+    EXPECT_TRUE(job.Processes().empty());
+  }
+}
+
+TEST(JobProgramTest, LauncherAndFlagsMustAgree) {
+  tests::Program job("cli/hawser", {"run", "--standalone", "--nproc-per-node=2",
+                                    "launch/job/count_job", "--counters=3"});
+  EXPECT_EQ(job.Wait(), 1);
+  EXPECT_THAT(job.Errors(),
+              HasSubstr("2 processes, but the job has counter=3"));
+}
+
 TEST(JobProgramTest, ProgramWithoutRolesRunsAlone) {
   CountJob job({"--counters=0"});
   EXPECT_EQ(job.Wait(), 0) << job.Errors();

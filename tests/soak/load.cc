@@ -39,9 +39,10 @@ absl::Status Expect(double actual, double expected, const char* what) {
 }  // namespace
 
 Load::Load(rpc::Agent* agent, uint64_t seed, absl::Duration interval,
-           std::function<void(const std::string& text)> on_wrong)
+           Reporter on_failed, Reporter on_wrong)
     : agent_(*agent),
       interval_(interval),
+      on_failed_(std::move(on_failed)),
       on_wrong_(std::move(on_wrong)),
       random_(seed),
       thread_([this] { Run(); }) {}
@@ -77,7 +78,7 @@ void Load::Run() {
       continue;
     }
     ++num_failed_;
-    if (!MayFailWith(status)) on_wrong_(status.ToString());
+    (MayFailWith(status) ? on_failed_ : on_wrong_)(status.ToString());
   }
 }
 

@@ -28,14 +28,17 @@ namespace hawser::tests {
 // Every result is compared with the expected one.
 //
 // A step may fail because a worker has died: its error then has one of the
-// codes kUnavailable, kFailedPrecondition, kNotFound or kAborted. Any other
-// error, and a wrong result, is reported by `on_wrong`, from the thread.
+// codes kUnavailable, kFailedPrecondition, kNotFound or kAborted, and is
+// reported by `on_failed`. Any other error, and a wrong result, is reported by
+// `on_wrong`. Both run in the thread.
 class Load {
  public:
+  using Reporter = std::function<void(const std::string& text)>;
+
   // `agent` must outlive this object. `interval` is the time from one step to
   // the next.
   Load(rpc::Agent* agent, uint64_t seed, absl::Duration interval,
-       std::function<void(const std::string& text)> on_wrong);
+       Reporter on_failed, Reporter on_wrong);
   // Ends the current step, which takes as long as its calls.
   ~Load();
   Load(const Load&) = delete;
@@ -74,7 +77,8 @@ class Load {
 
   rpc::Agent& agent_;
   const absl::Duration interval_;
-  const std::function<void(const std::string& text)> on_wrong_;
+  const Reporter on_failed_;
+  const Reporter on_wrong_;
   async::RandomSource random_;
   std::optional<Model> model_;
   std::atomic<int64_t> num_steps_{0};

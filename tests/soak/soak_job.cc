@@ -225,6 +225,8 @@ void SoakJob::Handle(Member& member, const std::string& line) {
         Number(words[1]) - std::exchange(member.steps, Number(words[1]));
     num_failed_steps_ +=
         Number(words[2]) - std::exchange(member.failed_steps, Number(words[2]));
+  } else if (words[0] == "failed") {
+    last_failure_ = absl::StrCat(member.name, ": ", line);
   } else if (words[0] == "census") {
     Census census;
     for (size_t i = 1; i < words.size(); ++i) {

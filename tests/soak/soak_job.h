@@ -67,6 +67,8 @@ class SoakJob {
   // Steps of all trainers, of all incarnations.
   int64_t num_steps() const { return num_steps_; }
   int64_t num_failed_steps() const { return num_failed_steps_; }
+  // The error of the last one that failed.
+  const std::string& last_failure() const { return last_failure_; }
   // Times from a signal until a process was told of its effect.
   Delays& told() { return told_; }
 
@@ -108,6 +110,7 @@ class SoakJob {
   std::map<std::string, std::string> victims_;
   int64_t num_steps_ = 0;
   int64_t num_failed_steps_ = 0;
+  std::string last_failure_;
   Delays told_;
 };
 

@@ -39,6 +39,15 @@ constexpr const char* kHeld[] = {
     "dist_autograd.backward_passes",
 };
 
+// Numbers of other workers of which something is remembered: at most those that
+// live, and those that have just died.
+constexpr const char* kOfOthers[] = {
+    "agent.remembered_senders",
+    "rref.control_senders",
+    "rref.control_receivers",
+};
+constexpr int64_t kMaxOthers = 8;
+
 std::string HoldsNothing(const SoakJob::Census& census) {
   std::string violations;
   for (const char* name : kHeld) {
@@ -46,6 +55,14 @@ std::string HoldsNothing(const SoakJob::Census& census) {
     if (entry == census.end()) {
       absl::StrAppend(&violations, name, " is not counted; ");
     } else if (entry->second != 0) {
+      absl::StrAppend(&violations, name, " is ", entry->second, "; ");
+    }
+  }
+  for (const char* name : kOfOthers) {
+    const auto entry = census.find(name);
+    if (entry == census.end()) {
+      absl::StrAppend(&violations, name, " is not counted; ");
+    } else if (entry->second > kMaxOthers) {
       absl::StrAppend(&violations, name, " is ", entry->second, "; ");
     }
   }
@@ -74,7 +91,8 @@ TEST(SoakTest, NothingIsLeftOfTheDead) {
   ASSERT_TRUE(job.Start());
   job.RunFor(async::NightlyOr(absl::Minutes(1), absl::Seconds(5)));
   EXPECT_GT(job.num_steps(), 0);
-  EXPECT_EQ(job.num_failed_steps(), 0) << "while all processes lived";
+  EXPECT_EQ(job.num_failed_steps(), 0)
+      << "while all processes lived; the last: " << job.last_failure();
   job.Pause();
   auto before = job.AwaitCensus(HoldsNothing);
   job.Resume();

@@ -6,6 +6,7 @@
 //                                that rank 0 serves
 //   lost NAME INCARNATION TIME   the worker was told of a loss
 //   unreachable NAME TIME        a call of `probe` failed, and named the worker
+//   failed TEXT                  the error of a step that a death may explain
 //   wrong TEXT                   an error or a result that no death explains
 //   progress STEPS FAILED        numbers of steps of a trainer, twice a second
 //   census NAME=NUMBER ...       the answer to `census`
@@ -161,6 +162,7 @@ absl::Status Serve(launch::Worker& worker, Functions& functions) {
       interval > absl::ZeroDuration()) {
     load = std::make_unique<Load>(
         &agent, absl::GetFlag(FLAGS_seed), interval,
+        [](const std::string& text) { Report(absl::StrCat("failed ", text)); },
         [](const std::string& text) { Report(absl::StrCat("wrong ", text)); });
   }
   Report(absl::StrCat("ready ", rpc::ToString(agent.info().incarnation), " ",
