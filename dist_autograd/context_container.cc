@@ -65,7 +65,10 @@ absl::StatusOr<std::shared_ptr<Context>> ContextContainer::FindOrCreate(
     it->second.context->AddSource(peer);
     return it->second.context;
   }
-  if (creator.incarnation == rpc::Incarnation{}) {
+  // Nobody would notify of the end of a context of this incarnation under
+  // another id.
+  if (creator.incarnation == rpc::Incarnation{} ||
+      (creator.incarnation == self_.incarnation && creator.id != self_.id)) {
     return WrongCreator(id, creator, peer);
   }
   // A context of this worker has been here from its creation.

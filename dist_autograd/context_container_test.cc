@@ -125,6 +125,14 @@ TEST_F(ContextContainerTest, ContextHasOneCreator) {
               StatusIs(absl::StatusCode::kInvalidArgument));
 }
 
+// Such a context would outlive the peer, because this worker would ask itself
+// for its end.
+TEST_F(ContextContainerTest, ThisIncarnationHasNoOtherId) {
+  EXPECT_THAT(container_.FindOrCreate(Id(1), rpc::Incarnation{5}, a_),
+              StatusIs(absl::StatusCode::kInvalidArgument));
+  EXPECT_EQ(container_.size(), 0u);
+}
+
 TEST_F(ContextContainerTest, ContextsOfAPeerAreLimitedUntilOneEnds) {
   ASSERT_THAT(container_.FindOrCreate(Id(1), kCreator, a_), IsOk());
   ASSERT_THAT(container_.FindOrCreate(Id(2), kCreator, a_), IsOk());
