@@ -136,9 +136,19 @@ void Context::EndPass(const BackwardPass& pass, const absl::Status& status) {
 std::shared_ptr<BackwardPass> Context::RecordEndLocked(
     const BackwardPassId& id, const absl::Status& status,
     std::shared_ptr<BackwardPass> pass) {
-  EndedPass& last = ended_[id.root];
-  if (id.number <= last.number) return nullptr;
-  std::shared_ptr<BackwardPass> dropped = std::move(last.pass);
+  std::shared_ptr<BackwardPass> dropped;
+  auto it = ended_.find(id.root);
+  if (it == ended_.end()) {
+    // Messages name the roots, so that a peer could make up any number.
+    if (ended_.size() == kMaxRoots) {
+      dropped = std::move(ended_.begin()->second.pass);
+      ended_.erase(ended_.begin());
+    }
+    it = ended_.try_emplace(id.root).first;
+  }
+  EndedPass& last = it->second;
+  if (id.number <= last.number) return dropped;
+  if (last.pass != nullptr) dropped = std::move(last.pass);
   last = {id.number, status, std::move(pass)};
   return dropped;
 }

@@ -1,6 +1,7 @@
 #ifndef HAWSER_DIST_AUTOGRAD_CONTEXT_H_
 #define HAWSER_DIST_AUTOGRAD_CONTEXT_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -38,6 +39,10 @@ struct BackwardPassOptions;
 class Context final : public GradientSender,
                       public std::enable_shared_from_this<Context> {
  public:
+  // Number of root workers whose last passes are remembered. Of more, some are
+  // forgotten.
+  static constexpr size_t kMaxRoots = 1024;
+
   struct Messages {
     std::vector<std::shared_ptr<SendFunction>> sends;
     std::vector<std::shared_ptr<RecvFunction>> recvs;
@@ -168,7 +173,7 @@ class Context final : public GradientSender,
   // Position in `gradients_` by Tensor::id().
   absl::flat_hash_map<uint64_t, size_t> gradient_index_ ABSL_GUARDED_BY(mutex_);
   std::shared_ptr<BackwardPass> pass_ ABSL_GUARDED_BY(mutex_);
-  // The last ended pass of each root worker.
+  // The last ended pass of each root worker, of kMaxRoots at most.
   struct EndedPass {
     uint64_t number = 0;
     absl::Status status;

@@ -1,9 +1,11 @@
 #include "dist_autograd/context.h"
 
+#include <cstddef>
 #include <memory>
 #include <vector>
 
 #include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
 #include "async/testing/status_matchers.h"
 #include "autograd/variable.h"
 #include "dist_autograd/backward_pass.h"
@@ -254,6 +256,26 @@ TEST_F(ContextBackwardPassTest, PassRefusedBeforeItArrivesStaysRefused) {
             nullptr);
   EXPECT_THAT(Join(3, 1), StatusIs(absl::StatusCode::kUnavailable));
   EXPECT_EQ(context_->pass(), nullptr);
+}
+
+// A peer may name roots that do not exist.
+TEST_F(ContextBackwardPassTest, RefusedPassesOfTooManyRootsAreForgotten) {
+  const int num_roots = 2 * static_cast<int>(Context::kMaxRoots);
+  for (int root = 1; root <= num_roots; ++root) {
+    EXPECT_EQ(context_->RefusePass({context_->id(), RunWithId(root), 1},
+                                   absl::UnavailableError("elsewhere")),
+              nullptr);
+  }
+  size_t num_remembered = 0;
+  std::shared_ptr<BackwardPass> running;
+  for (int root = 1; root <= num_roots; ++root) {
+    const auto joined = Join(root, 1);
+    if (absl::IsUnavailable(joined.status())) ++num_remembered;
+    if (joined.ok()) running = joined->pass;
+  }
+  EXPECT_EQ(num_remembered, Context::kMaxRoots);
+  ASSERT_NE(running, nullptr);
+  running->Fail(absl::AbortedError("end"));
 }
 
 }  // namespace
