@@ -91,38 +91,52 @@ class DistOptimService::Methods
     absl::StatusOr<std::shared_ptr<rref::OwnerValue>> optimizer =
         references_->ReceiveCreation(request.rref(), request.fork(), call.peer);
     if (!optimizer.ok()) return Failed<M>(optimizer.status());
+    const auto fail = [&](const absl::Status& status) {
+      (*optimizer)->Set(status);
+      return Failed<M>(status);
+    };
     std::vector<OwnerOptimizer::Group> groups;
     // Values of the parameters, in the order of the groups. They may not have
-    // been created yet.
+    // been created yet. A peer may name the optimizer itself, so what waits for
+    // the values must not keep them.
     std::vector<async::Future<rpc::ErasedValue>> values;
+    std::vector<std::weak_ptr<rref::OwnerValue>> owners;
     for (const v1::OptimizerGroup& group : request.groups()) {
       OwnerOptimizer::Group& entry = groups.emplace_back();
       entry.rule = optim::FromProto(group.rule());
       for (const v1::RRefReference& proto : group.parameters()) {
         absl::StatusOr<rref::Protocol::ReceivedReference> received =
             references_->Receive(proto, call.peer);
-        if (!received.ok()) return Failed<M>(received.status());
+        if (!received.ok()) return fail(received.status());
         if (absl::Status status = received->reference->CheckIsOwner();
             !status.ok()) {
-          return Failed<M>(std::move(status));
+          return fail(status);
         }
-        entry.parameters.push_back({Tensor(), received->reference->value()});
+        entry.parameters.emplace_back();
+        owners.push_back(received->reference->value());
         values.push_back(received->reference->value()->future());
       }
     }
     return async::JoinAll(std::move(values))
-        .Then(
-            [groups = std::move(groups), optimizer = *std::move(optimizer)](
-                absl::StatusOr<std::vector<rpc::ErasedValue>> objects) mutable {
-              return Reply<M>(
-                  Finish(std::move(groups), std::move(objects), *optimizer));
-            });
+        .Then([groups = std::move(groups), owners = std::move(owners),
+               weak = std::weak_ptr<rref::OwnerValue>(*optimizer)](
+                  absl::StatusOr<std::vector<rpc::ErasedValue>> objects) mutable
+              -> absl::StatusOr<rpc::Message<M>> {
+          const std::shared_ptr<rref::OwnerValue> made = weak.lock();
+          if (made == nullptr) {
+            return absl::AbortedError(
+                "the references to the optimizer ended before it was made");
+          }
+          return Reply<M>(
+              Finish(std::move(groups), owners, std::move(objects), *made));
+        });
   }
 
   // Creates the optimizer of `objects`, the parameters in the order of
-  // `groups`.
+  // `groups`, with their owners.
   static absl::Status Finish(
       std::vector<OwnerOptimizer::Group> groups,
+      const std::vector<std::weak_ptr<rref::OwnerValue>>& owners,
       absl::StatusOr<std::vector<rpc::ErasedValue>> objects,
       rref::OwnerValue& optimizer) {
     auto make = [&]() -> absl::StatusOr<std::shared_ptr<OwnerOptimizer>> {
@@ -130,6 +144,11 @@ class DistOptimService::Methods
       size_t next = 0;
       for (OwnerOptimizer::Group& group : groups) {
         for (OwnedParameter& parameter : group.parameters) {
+          parameter.value = owners[next].lock();
+          if (parameter.value == nullptr) {
+            return absl::AbortedError(
+                "the references to a parameter ended before it was made");
+          }
           ASSIGN_OR_RETURN(parameter.tensor, TensorOf((*objects)[next++]));
         }
       }

@@ -68,39 +68,6 @@ absl::StatusOr<optim::ParameterState> CopyOf(
   return copy;
 }
 
-// Checks a state, which must be empty before the first step and have all slots
-// of the rule afterwards.
-absl::Status CheckState(const optim::UpdateRule& rule, const Tensor& parameter,
-                        const optim::ParameterState& state) {
-  const auto wrong = [](std::string what) {
-    return absl::InvalidArgumentError(std::move(what));
-  };
-  if (state.step < 0) return wrong("has a negative step");
-  if (state.slots.empty()) {
-    return state.step == 0 || rule.slots().empty()
-               ? absl::OkStatus()
-               : wrong("has a step, but its state is empty");
-  }
-  if (state.slots.size() != rule.slots().size()) {
-    return wrong(absl::StrCat("has ", state.slots.size(), " state tensors; ",
-                              std::string(rule.name()), " needs ",
-                              rule.slots().size()));
-  }
-  const tensor::DType dtype = parameter.dtype() == tensor::DType::kF64
-                                  ? tensor::DType::kF64
-                                  : tensor::DType::kF32;
-  for (size_t i = 0; i < state.slots.size(); ++i) {
-    const auto& [name, tensor] = state.slots[i];
-    if (name != rule.slots()[i].name || !tensor.defined() ||
-        tensor.shape() != parameter.shape() || tensor.dtype() != dtype) {
-      return wrong(absl::StrCat("has state '", name, "' where ",
-                                rule.slots()[i].name, " of ",
-                                parameter.ToString(), " is expected"));
-    }
-  }
-  return absl::OkStatus();
-}
-
 }  // namespace
 
 absl::StatusOr<std::shared_ptr<OwnerOptimizer>> OwnerOptimizer::Create(
@@ -266,8 +233,8 @@ async::Future<void> OwnerOptimizer::SetState(std::vector<GroupState> state) {
                                " of group ", g));
     }
     for (size_t i = 0; i < parameters.size(); ++i) {
-      if (absl::Status status = CheckState(**rule, parameters[i]->owned.tensor,
-                                           state[g].parameters[i]);
+      if (absl::Status status = (*rule)->CheckState(parameters[i]->owned.tensor,
+                                                    state[g].parameters[i]);
           !status.ok()) {
         return async::MakeReadyFuture<void>(
             rpc::WithPrefix(NameOf(g, i), status));

@@ -1,6 +1,7 @@
 #include "dist_optim/owner_optimizer.h"
 
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -176,6 +177,9 @@ TEST_F(OwnerOptimizerTest, StateThatDoesNotFitChangesNothing) {
   auto name = state;
   name[0].parameters[0].slots[0].first = "other";
   refuse(name);
+  auto step = state;
+  step[0].parameters[0].step = std::numeric_limits<int64_t>::max();
+  refuse(step);
   auto rule = state;
   rule[0].rule.name = "NoSuchRule";
   refuse(rule);

@@ -21,6 +21,9 @@
 namespace hawser::optim {
 namespace {
 
+// More steps than any training has. The step after it must not overflow.
+constexpr int64_t kMaxStep = int64_t{1} << 53;
+
 using tensor::DType;
 using tensor::Shape;
 
@@ -272,7 +275,7 @@ absl::Status UpdateRule::PrepareState(const Tensor& parameter,
 absl::Status UpdateRule::CheckState(const Tensor& parameter,
                                     const ParameterState& state) const {
   RETURN_IF_ERROR(CheckParameter(spec_, parameter));
-  if (state.step < 0) {
+  if (state.step < 0 || state.step > kMaxStep) {
     return absl::InvalidArgumentError(absl::StrCat(
         spec_.name, ": the state has the invalid step ", state.step));
   }
