@@ -126,11 +126,11 @@ absl::Status ReadTensorFlow(const Variables& get, ProcessPlace& place) {
       return malformed("JSON whose 'cluster' has a list of each type");
     }
     if (place.role == type) {
-      place.rank = size + index;
       place.role_world_size = static_cast<int>(tasks.size());
       if (index >= *place.role_world_size) {
         return malformed("JSON whose 'task' is in its 'cluster'");
       }
+      place.rank = size + index;
     }
     if (size == 0 && !tasks.empty()) {
       if (!tasks[0].is_string()) {

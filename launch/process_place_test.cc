@@ -250,5 +250,12 @@ TEST(ProcessPlaceTest, WrongVariableIsNamedWithItsValue) {
                        HasSubstr("rank 4 of a job with 4")));
 }
 
+TEST(ProcessPlaceTest, TaskBeyondTheRangeOfRanksIsWrong) {
+  EXPECT_THAT(Place({{"TF_CONFIG",
+                      R"({"cluster": {"chief": ["a:1"], "worker": ["b:1"]},)"
+                      R"( "task": {"type": "worker", "index": 2147483647}})"}}),
+              StatusIs(absl::StatusCode::kInvalidArgument));
+}
+
 }  // namespace
 }  // namespace hawser::launch

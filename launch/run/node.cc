@@ -47,7 +47,8 @@ absl::StatusOr<Node> ParseNode(const std::string& text) {
     const std::pair<std::string, std::string> pair =
         absl::StrSplit(part, absl::MaxSplits('=', 1));
     JobRole role{pair.first, 0};
-    if (!absl::SimpleAtoi(pair.second, &role.count) || role.count < 1) {
+    if (!absl::SimpleAtoi(pair.second, &role.count) || role.count < 1 ||
+        role.count > kMaxProcessesPerNode - node.num_processes()) {
       return malformed();
     }
     node.roles.push_back(std::move(role));

@@ -9,6 +9,9 @@
 
 namespace hawser::launch {
 
+// Maximum number of processes of one node.
+inline constexpr int kMaxProcessesPerNode = 4096;
+
 // One node of a job, as its launcher describes it to the others.
 struct Node {
   std::string host = {};

@@ -85,5 +85,14 @@ TEST(ProcessPlanTest, NodeIsReadAsItIsWritten) {
   }
 }
 
+// Another launcher wrote the text.
+TEST(ProcessPlanTest, NodeWithTooManyProcessesIsMalformed) {
+  EXPECT_THAT(ParseNode("host 2 0 a=4000,b=96"), async::IsOk());
+  EXPECT_THAT(ParseNode("host 2 0 a=4000,b=97"),
+              async::StatusIs(absl::StatusCode::kInvalidArgument));
+  EXPECT_THAT(ParseNode("host 2 0 a=1,b=2147483647"),
+              async::StatusIs(absl::StatusCode::kInvalidArgument));
+}
+
 }  // namespace
 }  // namespace hawser::launch

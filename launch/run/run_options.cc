@@ -12,13 +12,13 @@
 #include "absl/strings/str_split.h"
 #include "async/status_macros.h"
 #include "launch/master_endpoint.h"
+#include "launch/run/node.h"
 #include "net/name.h"
 #include "store/endpoint.h"
 
 namespace hawser::launch {
 namespace {
 
-constexpr int kMaxProcesses = 4096;
 constexpr int kMaxNodes = 4096;
 constexpr int kMaxRestarts = 1'000'000;
 constexpr int kMaxKillDelay = 24 * 3600;
@@ -55,12 +55,13 @@ absl::StatusOr<int> ProcessesPerNode(const std::string& text) {
   if (text.empty()) return 1;
   int number = 0;
   if (absl::SimpleAtoi(text, &number) && number >= 1 &&
-      number <= kMaxProcesses) {
+      number <= kMaxProcessesPerNode) {
     return number;
   }
-  return WrongFlag("nproc-per-node", text,
-                   absl::StrCat("must be a number from 1 to ", kMaxProcesses,
-                                ", or auto or cpu, the number of CPUs"));
+  return WrongFlag(
+      "nproc-per-node", text,
+      absl::StrCat("must be a number from 1 to ", kMaxProcessesPerNode,
+                   ", or auto or cpu, the number of CPUs"));
 }
 
 absl::StatusOr<int> NumNodes(const std::string& text) {
@@ -105,12 +106,12 @@ absl::StatusOr<std::vector<JobRole>> Roles(const RunFlags& flags) {
     JobRole role{pair.first, 0};
     RETURN_IF_ERROR(CheckName("role", role.name));
     if (!absl::SimpleAtoi(pair.second, &role.count) || role.count < 1 ||
-        role.count > kMaxProcesses ||
-        (num_processes += role.count) > kMaxProcesses) {
+        role.count > kMaxProcessesPerNode ||
+        (num_processes += role.count) > kMaxProcessesPerNode) {
       return WrongFlag(
           "role", flags.role,
           absl::StrCat("'", part, "' must be NAME=N, with at most ",
-                       kMaxProcesses, " processes on a node"));
+                       kMaxProcessesPerNode, " processes on a node"));
     }
     for (const JobRole& earlier : roles) {
       if (earlier.name == role.name) {
