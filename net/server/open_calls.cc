@@ -4,6 +4,7 @@
 #include <grpc/support/alloc.h>
 #include <netinet/in.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cstddef>
 #include <cstring>
@@ -36,8 +37,11 @@ std::string Take(char* text) {
   return copy;
 }
 
-// The number that follows `name`, which may be in quotes; 0 if absent. gRPC
-// leaves out counts of 0.
+// More than any count, so that counts can be subtracted.
+constexpr int64_t kMaxNumber = int64_t{1} << 60;
+
+// The number that follows `name`, which may be in quotes, from 0 to kMaxNumber;
+// 0 if absent. gRPC leaves out counts of 0.
 int64_t NumberAfter(std::string_view json, std::string_view name,
                     size_t* at = nullptr) {
   const size_t found = json.find(name, at == nullptr ? 0 : *at);
@@ -47,7 +51,7 @@ int64_t NumberAfter(std::string_view json, std::string_view name,
   if (rest.starts_with('"')) rest.remove_prefix(1);
   int64_t number = 0;
   std::from_chars(rest.data(), rest.data() + rest.size(), number);
-  return number;
+  return std::clamp<int64_t>(number, 0, kMaxNumber);
 }
 
 // All numbers that follow `name`.

@@ -59,6 +59,17 @@ TEST(OpenCallsTest, SocketWithoutAddressOrCountsIsRead) {
   EXPECT_EQ(calls.open_calls, 0);
 }
 
+TEST(OpenCallsTest, CountsOutOfRangeDoNotOverflow) {
+  ConnectionCalls calls;
+  ASSERT_TRUE(internal::ParseSocket(
+      R"({"data":{"streamsFailed":"9223372036854775807",)"
+      R"("streamsSucceeded":"9223372036854775807","messagesReceived":"-1"},)"
+      R"("remote":{"ip_address":"fwAAAQ==","port":1}})",
+      calls));
+  EXPECT_LT(calls.open_calls, 0);
+  EXPECT_EQ(calls.messages, 0);
+}
+
 TEST(OpenCallsTest, KeysTellConnectionsApart) {
   EXPECT_NE(KeyOfPeer(V4("10.0.0.1", 1)), KeyOfPeer(V4("10.0.0.1", 2)));
   EXPECT_NE(KeyOfPeer(V4("10.0.0.1", 1)), KeyOfPeer(V4("10.0.0.2", 1)));
