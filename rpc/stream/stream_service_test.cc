@@ -17,6 +17,7 @@
 #include "rpc/stream/stream_function.h"
 #include "rpc/stream/stream_methods.h"
 #include "rpc/testing/fakes/fake_service_host.h"
+#include "rpc/wire/decoder.h"
 
 namespace hawser::rpc {
 namespace {
@@ -71,6 +72,18 @@ TEST_F(StreamServiceTest, ValuesBelongToTheReaderThatOpenedTheStream) {
   EXPECT_THAT(Next(reader_, 0).Wait(), IsOk());
   EXPECT_THAT(Next(FakeServiceHost::MakeWorker(2), 1).Wait(),
               StatusIs(absl::StatusCode::kNotFound, HasSubstr("stream 5")));
+}
+
+// A plain call of a peer with the signature of the stream.
+TEST_F(StreamServiceTest, FunctionDoesNotRunWithoutAStream) {
+  const auto function =
+      host_.FindFunction({}, kOneTwo.name(), kOneTwo.Signature());
+  ASSERT_THAT(function, IsOk());
+  Decoder arguments(nullptr, &reader_, "", {});
+  EXPECT_THAT(host_.Invoke(**function, arguments).Wait(),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("writes a stream")));
+  EXPECT_TRUE(end_.empty());
 }
 
 TEST_F(StreamServiceTest, StreamOfAReaderThatIsLostAlreadyIsClosedAtOnce) {
