@@ -339,8 +339,10 @@ class ReferenceSimulation final : private Resources {
   rpc::ClusterSimulation job_;
 };
 
-TEST(ReferenceSimulationTest, GuaranteesHoldForAllSeeds) {
-  rpc::RunSeeds([](uint64_t seed, bool verbose) {
+using ReferenceSeedsTest = rpc::SeedsTest;
+
+TEST_P(ReferenceSeedsTest, GuaranteesHoldForAllSeeds) {
+  RunSeeds([](uint64_t seed, bool verbose) {
     return ReferenceSimulation(seed, verbose).Run();
   });
 }
@@ -396,6 +398,9 @@ TEST(ReferenceSimulationTest, LeavingDoesNotWaitForValuesThatAreNeverCreated) {
   EXPECT_EQ(job.agent(1), nullptr) << "w1 has not left yet";
   EXPECT_EQ(job.failure(), "");
 }
+
+INSTANTIATE_TEST_SUITE_P(Seeds, ReferenceSeedsTest,
+                         testing::ValuesIn(rpc::SeedsOfCases()));
 
 }  // namespace
 }  // namespace hawser::rref

@@ -393,11 +393,16 @@ TableSpec SpecOf(uint64_t seed) {
   return spec;
 }
 
-TEST(ClockSimulationTest, PullsSeeWhatTheConsistencyDemands) {
-  rpc::RunSeeds([](uint64_t seed, bool verbose) {
+using ClockSeedsTest = rpc::SeedsTest;
+
+TEST_P(ClockSeedsTest, PullsSeeWhatTheConsistencyDemands) {
+  RunSeeds([](uint64_t seed, bool verbose) {
     return ClockSimulation(seed, verbose, SpecOf(seed), FaultsOf(seed)).Run();
   });
 }
+
+INSTANTIATE_TEST_SUITE_P(Seeds, ClockSeedsTest,
+                         testing::ValuesIn(rpc::SeedsOfCases()));
 
 }  // namespace
 }  // namespace hawser::ps

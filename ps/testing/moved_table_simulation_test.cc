@@ -361,17 +361,22 @@ TEST(MoveSimulationTest, APushUnderWayIsAppliedOnceToTheRestoredTable) {
   }
 }
 
-TEST(MoveSimulationTest, HandlesFollowATable) {
-  rpc::RunSeeds([](uint64_t seed, bool verbose) {
+using MoveSeedsTest = rpc::SeedsTest;
+
+TEST_P(MoveSeedsTest, HandlesFollowATable) {
+  RunSeeds([](uint64_t seed, bool verbose) {
     return MoveSimulation(seed, verbose, /*kills=*/false).Run();
   });
 }
 
-TEST(MoveSimulationTest, HandlesFollowATableWhoseServersEnd) {
-  rpc::RunSeeds([](uint64_t seed, bool verbose) {
+TEST_P(MoveSeedsTest, HandlesFollowATableWhoseServersEnd) {
+  RunSeeds([](uint64_t seed, bool verbose) {
     return MoveSimulation(seed, verbose, /*kills=*/true).Run();
   });
 }
+
+INSTANTIATE_TEST_SUITE_P(Seeds, MoveSeedsTest,
+                         testing::ValuesIn(rpc::SeedsOfCases()));
 
 }  // namespace
 }  // namespace hawser::ps

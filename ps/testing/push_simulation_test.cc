@@ -260,8 +260,10 @@ class PushSimulation {
   std::vector<async::Future<void>> done_;
 };
 
-TEST(PushSimulationTest, PushesAreAppliedExactlyOnce) {
-  rpc::RunSeeds([](uint64_t seed, bool verbose) {
+using PushSeedsTest = rpc::SeedsTest;
+
+TEST_P(PushSeedsTest, PushesAreAppliedExactlyOnce) {
+  RunSeeds([](uint64_t seed, bool verbose) {
     return PushSimulation(seed, verbose, {}).Run();
   });
 }
@@ -275,11 +277,14 @@ TEST(PushSimulationTest, APushWaitsForTheRestartOfItsServer) {
   }
 }
 
-TEST(PushSimulationTest, PushesSurviveTheEndOfServers) {
-  rpc::RunSeeds([](uint64_t seed, bool verbose) {
+TEST_P(PushSeedsTest, PushesSurviveTheEndOfServers) {
+  RunSeeds([](uint64_t seed, bool verbose) {
     return PushSimulation(seed, verbose, {.kills = true}).Run();
   });
 }
+
+INSTANTIATE_TEST_SUITE_P(Seeds, PushSeedsTest,
+                         testing::ValuesIn(rpc::SeedsOfCases()));
 
 }  // namespace
 }  // namespace hawser::ps

@@ -265,11 +265,16 @@ class StreamSimulation {
   ClusterSimulation job_;
 };
 
-TEST(StreamSimulationTest, GuaranteesOfStreamsHoldForAllSeeds) {
+using StreamSeedsTest = SeedsTest;
+
+TEST_P(StreamSeedsTest, GuaranteesOfStreamsHoldForAllSeeds) {
   RunSeeds([](uint64_t seed, bool verbose) {
     return StreamSimulation(seed, verbose).Run();
   });
 }
+
+INSTANTIATE_TEST_SUITE_P(Seeds, StreamSeedsTest,
+                         testing::ValuesIn(SeedsOfCases()));
 
 }  // namespace
 }  // namespace hawser::rpc

@@ -4,47 +4,63 @@
 #define HAWSER_RPC_TESTING_SIMULATION_SEEDS_H_
 
 #include <cstdint>
-#include <cstdlib>
+#include <ostream>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "absl/functional/function_ref.h"
-#include "absl/strings/numbers.h"
-#include "async/testing/nightly.h"
+#include "absl/status/statusor.h"
 #include "gtest/gtest.h"
 
 namespace hawser::rpc {
 
-inline uint64_t NumberFromEnvironment(const char* name, uint64_t otherwise) {
-  const char* text = std::getenv(name);
-  uint64_t number = otherwise;
-  if (text != nullptr && !absl::SimpleAtoi(text, &number)) {
-    ADD_FAILURE() << name << " is not a number: " << text;
-  }
-  return number;
-}
+// The seeds from `first` to `last`.
+struct SeedRange {
+  uint64_t first = 1;
+  uint64_t last = 1;
 
-// Calls `run` with seeds from 1 to 1,000, or to 20,000 in a nightly form, until
-// it returns a non-empty failure text. To repeat one seed with its events
-// logged:
-//
-//   ./bazelw test //rpc/tests/simulation:cluster_simulation_test
-//   --test_output=all
-//       --test_env=HAWSER_SIMULATION_SEED=<seed>
-//
-// To run another number of seeds: --test_env=HAWSER_SIMULATION_SEEDS=<count>.
-inline void RunSeeds(
-    absl::FunctionRef<std::string(uint64_t seed, bool verbose)> run) {
-  const bool one = std::getenv("HAWSER_SIMULATION_SEED") != nullptr;
-  const uint64_t first = NumberFromEnvironment("HAWSER_SIMULATION_SEED", 1);
-  const uint64_t count =
-      one ? 1
-          : NumberFromEnvironment("HAWSER_SIMULATION_SEEDS",
-                                  async::NightlyOr<uint64_t>(20'000, 1000));
-  for (uint64_t seed = first; seed < first + count; ++seed) {
-    ASSERT_EQ(run(seed, /*verbose=*/one), "")
-        << "seed " << seed << "; again: HAWSER_SIMULATION_SEED=" << seed;
+  friend bool operator==(const SeedRange&, const SeedRange&) = default;
+  friend std::ostream& operator<<(std::ostream& out, const SeedRange& range) {
+    return out << range.first << "-" << range.last;
   }
-}
+};
+
+// Parses "7" or "1-1000".
+//
+// kInvalidArgument, naming the text.
+absl::StatusOr<SeedRange> ParseSeeds(std::string_view text);
+
+// Divides `seeds` into at most `count` ranges of about the same size, in order.
+std::vector<SeedRange> Divide(const SeedRange& seeds, uint64_t count);
+
+// The seeds of the environment variable HAWSER_SIMULATION_SEEDS, divided into
+// test cases. If it is not set: 1-1000, or 1-100000 in a nightly form.
+std::vector<SeedRange> SeedsOfCases();
+
+// A simulation that runs once for each of many seeds. They are divided into
+// test cases, so that the shards of a Bazel test run them in parallel:
+//
+//   using ReferenceSeedsTest = rpc::SeedsTest;
+//   TEST_P(ReferenceSeedsTest, GuaranteesHold) {
+//     RunSeeds([](uint64_t seed, bool verbose) { ... });
+//   }
+//   INSTANTIATE_TEST_SUITE_P(Seeds, ReferenceSeedsTest,
+//                            testing::ValuesIn(rpc::SeedsOfCases()));
+//
+// To repeat one seed with its events logged:
+//
+//   ./bazelw test //rref:reference_simulation_test --test_output=all
+//       --test_env=HAWSER_SIMULATION_SEEDS=<seed>
+//
+// To run other seeds: --test_env=HAWSER_SIMULATION_SEEDS=<first>-<last>.
+class SeedsTest : public testing::TestWithParam<SeedRange> {
+ protected:
+  // Calls `run` with each seed of the case until it returns a non-empty failure
+  // text. `verbose`: it is the only seed of the test.
+  static void RunSeeds(
+      absl::FunctionRef<std::string(uint64_t seed, bool verbose)> run);
+};
 
 }  // namespace hawser::rpc
 

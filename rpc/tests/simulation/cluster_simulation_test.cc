@@ -128,11 +128,16 @@ class CallsSimulation {
   ClusterSimulation job_;
 };
 
-TEST(ClusterSimulationTest, PromisesOfCallsAndMembershipHoldUnderAllSeeds) {
+using ClusterSeedsTest = SeedsTest;
+
+TEST_P(ClusterSeedsTest, PromisesOfCallsAndMembershipHoldUnderAllSeeds) {
   RunSeeds([](uint64_t seed, bool verbose) {
     return CallsSimulation(seed, verbose).Run();
   });
 }
+
+INSTANTIATE_TEST_SUITE_P(Seeds, ClusterSeedsTest,
+                         testing::ValuesIn(SeedsOfCases()));
 
 }  // namespace
 }  // namespace hawser::rpc

@@ -120,11 +120,16 @@ class GroupSimulation {
   ClusterSimulation job_;
 };
 
-TEST(GroupSimulationTest, WorkersLeaveTogetherUnderAllSeeds) {
+using GroupSeedsTest = SeedsTest;
+
+TEST_P(GroupSeedsTest, WorkersLeaveTogetherUnderAllSeeds) {
   RunSeeds([](uint64_t seed, bool verbose) {
     return GroupSimulation(seed, verbose).Run();
   });
 }
+
+INSTANTIATE_TEST_SUITE_P(Seeds, GroupSeedsTest,
+                         testing::ValuesIn(SeedsOfCases()));
 
 }  // namespace
 }  // namespace hawser::rpc

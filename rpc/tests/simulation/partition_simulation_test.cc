@@ -129,9 +129,11 @@ TEST(PartitionSimulationTest, F5OfTwoSidesWithTheStoreNoTwoStayThatAreApart) {
   }
 }
 
+using PartitionSeedsTest = SeedsTest;
+
 // Some links, of workers with each other and with the store, are cut one by
 // one, and mended in another order, while all call each other.
-TEST(PartitionSimulationTest, F5SwizzledCutsEndInOneJob) {
+TEST_P(PartitionSeedsTest, F5SwizzledCutsEndInOneJob) {
   RunSeeds([](uint64_t seed, bool verbose) {
     async::RandomSource random(seed);
     ClusterSimulation job(seed, {.num_workers = kWorkers, .verbose = verbose});
@@ -162,6 +164,9 @@ TEST(PartitionSimulationTest, F5SwizzledCutsEndInOneJob) {
     return CheckWhole(job);
   });
 }
+
+INSTANTIATE_TEST_SUITE_P(Seeds, PartitionSeedsTest,
+                         testing::ValuesIn(SeedsOfCases()));
 
 }  // namespace
 }  // namespace hawser::rpc
