@@ -33,8 +33,11 @@ absl::StatusOr<Payload> AsReceived(absl::StatusOr<Payload> reply) {
 // An arrived request. Each duplicate of a request has its own.
 class InprocIncomingCall final : public IncomingCall {
  public:
-  InprocIncomingCall(std::shared_ptr<InprocCall> call, Payload request)
-      : call_(std::move(call)), request_(std::move(request)) {}
+  InprocIncomingCall(std::shared_ptr<InprocCall> call, Payload request,
+                     async::MonotonicTime deadline)
+      : call_(std::move(call)),
+        request_(std::move(request)),
+        deadline_(deadline) {}
 
   ~InprocIncomingCall() override {
     if (answered_) return;
@@ -42,7 +45,7 @@ class InprocIncomingCall final : public IncomingCall {
   }
 
   Payload TakeRequest() override { return std::move(request_); }
-  async::MonotonicTime deadline() const override { return call_->deadline(); }
+  async::MonotonicTime deadline() const override { return deadline_; }
   const std::shared_ptr<Cancellation>& cancellation() const override {
     return call_->cancellation();
   }
@@ -62,6 +65,7 @@ class InprocIncomingCall final : public IncomingCall {
  private:
   const std::shared_ptr<InprocCall> call_;
   Payload request_;
+  const async::MonotonicTime deadline_;
   bool answered_ = false;
 };
 
@@ -71,8 +75,9 @@ InprocNetwork::InprocNetwork(InprocNetworkOptions options)
     : state_(std::make_shared<State>(options)) {}
 InprocNetwork::~InprocNetwork() = default;
 
-std::unique_ptr<Transport> InprocNetwork::NewTransport() {
-  return std::make_unique<InprocTransport>(state_);
+std::unique_ptr<Transport> InprocNetwork::NewTransport(async::Clock* clock) {
+  return std::make_unique<InprocTransport>(
+      state_, clock != nullptr ? *clock : state_->clock());
 }
 void InprocNetwork::SetFaults(const InprocFaults& faults) {
   state_->SetFaults(faults);
@@ -95,10 +100,10 @@ void InprocNetwork::Partition(std::string_view a, std::string_view b,
   state_->Block(b, a, partitioned);
 }
 
-std::shared_ptr<InprocNode> InprocNetwork::State::AddNode() {
+std::shared_ptr<InprocNode> InprocNetwork::State::AddNode(async::Clock& clock) {
   async::MutexLock lock(&mutex_);
-  auto node =
-      std::make_shared<InprocNode>(absl::StrCat("inproc:", ++last_node_));
+  auto node = std::make_shared<InprocNode>(
+      absl::StrCat("inproc:", ++last_node_), clock);
   nodes_.emplace(node->address, node);
   return node;
 }
@@ -208,8 +213,8 @@ void InprocNetwork::State::Deliver(const std::shared_ptr<InprocCall>& call,
     auto it = node->methods.find(call->path());
     if (it != node->methods.end()) handler = it->second.handler;
   }
-  auto incoming =
-      std::make_unique<InprocIncomingCall>(call, std::move(request));
+  auto incoming = std::make_unique<InprocIncomingCall>(
+      call, std::move(request), call->DeadlineOn(node->clock));
   if (handler == nullptr) {
     incoming->Reply(absl::UnimplementedError(
         absl::StrCat("no method ", call->path(), " is served here")));
@@ -329,10 +334,15 @@ void InprocNetwork::State::EndCallsOf(const InprocNode& node) {
 
 namespace hawser::rpc::internal {
 
+async::MonotonicTime InprocCall::DeadlineOn(const async::Clock& clock) const {
+  return async::AddDelay(clock.Now(),
+                         async::TimeBetween(source_->clock.Now(), deadline_));
+}
+
 bool InprocCall::Begin() {
   async::TimerId timer{};
   if (deadline_ != async::kNever) {
-    timer = network_->clock().CallAt(deadline_, [call = shared_from_this()] {
+    timer = source_->clock.CallAt(deadline_, [call = shared_from_this()] {
       call->Complete(absl::DeadlineExceededError("no reply in time"));
     });
   }
@@ -344,7 +354,7 @@ bool InprocCall::Begin() {
       return true;
     }
   }
-  if (deadline_ != async::kNever) network_->clock().Cancel(timer);
+  if (deadline_ != async::kNever) source_->clock.Cancel(timer);
   return false;
 }
 
@@ -357,7 +367,7 @@ bool InprocCall::Settle(absl::StatusOr<Payload> outcome) {
     if (!std::exchange(has_timer_, false)) return true;
     timer = timer_;
   }
-  network_->clock().Cancel(timer);
+  source_->clock.Cancel(timer);
   return true;
 }
 

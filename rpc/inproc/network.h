@@ -48,7 +48,10 @@ class InprocNetwork {
   explicit InprocNetwork(InprocNetworkOptions options);
   ~InprocNetwork();
 
-  std::unique_ptr<Transport> NewTransport();
+  // `clock` is that of the transport's machine, by which the deadlines of its
+  // calls pass; it must outlive the network and the transport. Null: the
+  // network's.
+  std::unique_ptr<Transport> NewTransport(async::Clock* clock = nullptr);
 
   // Sets the faults of all methods without faults of their own.
   void SetFaults(const InprocFaults& faults);

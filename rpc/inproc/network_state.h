@@ -28,10 +28,11 @@ namespace hawser::rpc::internal {
 
 // The end of one transport.
 struct InprocNode {
-  explicit InprocNode(std::string node_address)
-      : address(std::move(node_address)) {}
+  InprocNode(std::string node_address, async::Clock& node_clock)
+      : address(std::move(node_address)), clock(node_clock) {}
 
   const std::string address;
+  async::Clock& clock;
   // Entered by handlers and callbacks; closed by Shutdown.
   Gate gate;
 
@@ -61,7 +62,8 @@ class InprocCall : public std::enable_shared_from_this<InprocCall> {
   const std::string& source() const { return source_->address; }
   const std::string& destination() const { return destination_; }
   const std::string& path() const { return path_; }
-  async::MonotonicTime deadline() const { return deadline_; }
+  // The deadline on the clock of another machine.
+  async::MonotonicTime DeadlineOn(const async::Clock& clock) const;
   const std::shared_ptr<Cancellation>& cancellation() const {
     return cancellation_;
   }
@@ -113,7 +115,7 @@ class InprocNetwork::State : public std::enable_shared_from_this<State> {
   async::Clock& clock() const { return clock_; }
   async::Executor& executor() const { return executor_; }
 
-  std::shared_ptr<internal::InprocNode> AddNode();
+  std::shared_ptr<internal::InprocNode> AddNode(async::Clock& clock);
   void RemoveNode(const internal::InprocNode& node);
 
   // Registers the call until Forget. Call before Send.

@@ -114,9 +114,10 @@ class InprocConnection final
 
 }  // namespace
 
-InprocTransport::InprocTransport(std::shared_ptr<InprocNetwork::State> network)
+InprocTransport::InprocTransport(std::shared_ptr<InprocNetwork::State> network,
+                                 async::Clock& clock)
     : network_(std::move(network)),
-      node_(network_->AddNode()),
+      node_(network_->AddNode(clock)),
       stopped_(std::make_shared<std::atomic<bool>>(false)) {}
 
 InprocTransport::~InprocTransport() { Shutdown(); }

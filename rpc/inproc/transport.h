@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "async/clock.h"
 #include "rpc/inproc/network.h"
 #include "rpc/inproc/network_state.h"
 #include "rpc/transport/transport.h"
@@ -19,7 +20,8 @@ namespace hawser::rpc {
 // Created by InprocNetwork::NewTransport.
 class InprocTransport final : public Transport {
  public:
-  explicit InprocTransport(std::shared_ptr<InprocNetwork::State> network);
+  InprocTransport(std::shared_ptr<InprocNetwork::State> network,
+                  async::Clock& clock);
   ~InprocTransport() override;
 
   absl::StatusOr<std::string> Listen(

@@ -35,6 +35,7 @@ ClusterSimulation::ClusterSimulation(uint64_t seed, Options options)
   if (!registered.ok()) Fail(registered.ToString());
   for (int i = 0; i < num_workers(); ++i) {
     workers_[i].name = absl::StrCat("w", i);
+    machines_.push_back(std::make_unique<async::MachineClock>(&clock_));
   }
 }
 
@@ -64,6 +65,7 @@ void ClusterSimulation::Advance(absl::Duration time) {
   for (absl::Duration t; t < time; t += kTick) {
     store_delay_left_ = kMaxStoreDelayPerTick;
     Tick();
+    AttendSuspended();
     AttendLeaving();
   }
 }
@@ -82,9 +84,9 @@ AgentOptions ClusterSimulation::OptionsOf(int index, SimulatedStoreLink& link) {
   options.rank = index;
   if (options_.group) options.world_size = num_workers();
   options.store = &link;
-  options.transport = network_.NewTransport();
+  options.transport = network_.NewTransport(machines_[index].get());
   options.registry = &registry_;
-  options.clock = &clock_;
+  options.clock = machines_[index].get();
   options.executor = &executor_;
   options.shutdown_timeout = kShutdownTimeout;
   // Do not wait for a holder's lease to lapse.
@@ -110,11 +112,15 @@ void ClusterSimulation::Install(int index,
 
 bool ClusterSimulation::Start(int index) {
   std::unique_ptr<SimulatedStoreLink> link = NewLink(index);
+  link->SetFull(store_is_full_);
   absl::StatusOr<std::unique_ptr<Agent>> agent =
       Agent::Start(OptionsOf(index, *link));
   if (!agent.ok()) {
-    if (!absl::IsAlreadyExists(agent.status()) ||
-        workers_[index].name_is_free) {
+    const bool expected = store_is_full_
+                              ? absl::IsResourceExhausted(agent.status())
+                              : absl::IsAlreadyExists(agent.status()) &&
+                                    !workers_[index].name_is_free;
+    if (!expected) {
       Fail(absl::StrCat("start: ", agent.status().ToString()));
     }
     return false;
@@ -177,6 +183,7 @@ void ClusterSimulation::Drop(Worker& worker) {
 void ClusterSimulation::Kill(int index) {
   Worker& worker = workers_[index];
   if (worker.agent == nullptr) return;
+  Resume(index);
   SayThatItEnds(worker);
   SetStorePartitioned(worker, true);
   network_.Crash(worker.agent->info().address);
@@ -187,6 +194,7 @@ void ClusterSimulation::Stop(int index) {
   Worker& worker = workers_[index];
   if (worker.agent == nullptr) return;
   Note("stop " + worker.name);
+  Resume(index);
   SayThatItEnds(worker);
   const std::optional<async::Future<void>> leaving = worker.leaving;
   const bool left = leaving.has_value() && leaving->ready();
@@ -196,7 +204,7 @@ void ClusterSimulation::Stop(int index) {
       (!leaving->ready() || !absl::IsCancelled(leaving->result()))) {
     Fail("a leave was cut short and does not say so");
   }
-  worker.name_is_free = !worker.link->partitioned();
+  worker.name_is_free = !worker.link->partitioned() && !worker.link->full();
   Drop(worker);
 }
 
@@ -206,13 +214,16 @@ void ClusterSimulation::Leave(int index) {
   Note(absl::StrCat("leave ", worker.name, ", ",
                     worker.agent->num_client_calls(), " own calls, ",
                     worker.agent->num_server_calls(), " served"));
-  worker.store_failed = worker.link->partitioned();
+  worker.store_failed = worker.link->partitioned() || worker.link->full();
   worker.leaving = worker.agent->Leave();
 }
 
 bool ClusterSimulation::MayEndSo(const Worker& worker,
                                  const absl::Status& status) const {
-  if (absl::IsUnavailable(status) && worker.store_failed) return true;
+  if (worker.store_failed &&
+      (absl::IsUnavailable(status) || absl::IsResourceExhausted(status))) {
+    return true;
+  }
   if (!options_.group) return false;
   if (absl::IsFailedPrecondition(status)) return DeclaredLost(worker);
   const std::optional<ErrorDetail> detail = GetErrorDetail(status);
@@ -250,6 +261,7 @@ std::optional<WorkerInfo> ClusterSimulation::HolderOf(int worker) {
 
 void ClusterSimulation::FinishLeaving(int index) {
   Worker& worker = workers_[index];
+  Resume(index);
   SayThatItEnds(worker);
   const absl::Status left = worker.leaving->result();
   const Incarnation incarnation = worker.agent->info().incarnation;

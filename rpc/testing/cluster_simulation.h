@@ -17,6 +17,7 @@
 #include "async/clock.h"
 #include "async/future.h"
 #include "async/random_source.h"
+#include "async/testing/machine_clock.h"
 #include "async/testing/manual_executor.h"
 #include "async/testing/simulated_clock.h"
 #include "rpc/agent/agent.h"
@@ -34,9 +35,9 @@
 namespace hawser::rpc {
 
 // Workers "w0", "w1", ... with their network and store, under seeded faults.
-// Time passes only in Advance and, for a worker with a slow store, during a
-// call to the store; other events then happen meanwhile, as if a thread were
-// blocked.
+// Each worker has a machine with a clock of its own. Time passes only in
+// Advance and, for a worker with a slow store, during a call to the store;
+// other events then happen meanwhile, as if a thread were blocked.
 //
 // Every run is checked for these invariants, in any test:
 //
@@ -119,6 +120,13 @@ class ClusterSimulation {
   void SlowDownStore(int worker, bool slow) {
     workers_[worker].slow_store = slow;
   }
+  // Makes changes of the store fail, for all workers, as on a full disk.
+  void FillStore(bool full);
+  // Advances the clock of the worker's machine, so that timers are late.
+  void JumpClock(int worker, absl::Duration time);
+  // Suspends the worker's machine: its clock stops, and messages to and from it
+  // are lost. It continues after `time`, and is then partitioned from nobody.
+  void Suspend(int worker, absl::Duration time);
   // Ends all faults.
   void HealAll();
   // Causes a random one of these actions, a fault of network or store, or
@@ -157,6 +165,8 @@ class ClusterSimulation {
     bool slow_store = false;
     // Whether its store has failed since it started to leave.
     bool store_failed = false;
+    // Time at which the suspended machine continues.
+    std::optional<async::MonotonicTime> resume_time;
     std::optional<async::Future<void>> leaving;
     // Time at which it stops after it has left.
     std::optional<async::MonotonicTime> stop_time;
@@ -174,6 +184,9 @@ class ClusterSimulation {
   // Whether `status` is a valid outcome of a leave.
   bool MayEndSo(const Worker& worker, const absl::Status& status) const;
   void SetStorePartitioned(Worker& worker, bool partitioned);
+  void Resume(int worker);
+  // Continues machines whose suspension ends.
+  void AttendSuspended();
   void SetPartitioned(int a, int b, bool partitioned) {
     Block(a, b, partitioned);
     Block(b, a, partitioned);
@@ -198,6 +211,7 @@ class ClusterSimulation {
   std::string failure_;
   async::ManualExecutor executor_;
   async::SimulatedClock clock_;
+  std::vector<std::unique_ptr<async::MachineClock>> machines_;
   store::HashStore store_{{.clock = &clock_}};
   FunctionRegistry registry_;
   InprocNetwork network_;
@@ -205,6 +219,7 @@ class ClusterSimulation {
   TrackedCalls calls_;
   MemberViews views_;
   std::set<std::pair<std::string, std::string>> blocked_;
+  bool store_is_full_ = false;
   // Set while workers start together.
   DeterministicThreads* turns_ = nullptr;
   std::set<Incarnation> left_;

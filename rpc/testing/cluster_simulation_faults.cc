@@ -30,6 +30,51 @@ void ClusterSimulation::SetStorePartitioned(Worker& worker, bool partitioned) {
   worker.store_failed |= partitioned;
 }
 
+void ClusterSimulation::FillStore(bool full) {
+  store_is_full_ = full;
+  for (Worker& worker : workers_) {
+    if (worker.link == nullptr) continue;
+    worker.link->SetFull(full);
+    worker.store_failed |= full;
+  }
+}
+
+void ClusterSimulation::JumpClock(int worker, absl::Duration time) {
+  machines_[worker]->JumpForward(time);
+}
+
+void ClusterSimulation::Suspend(int index, absl::Duration time) {
+  Worker& worker = workers_[index];
+  if (worker.agent == nullptr || worker.resume_time.has_value()) return;
+  machines_[index]->Suspend();
+  SetStorePartitioned(worker, true);
+  for (int i = 0; i < num_workers(); ++i) {
+    if (i != index && agent(i) != nullptr) Partition(index, i);
+  }
+  worker.resume_time = async::AddDelay(clock_.Now(), time);
+}
+
+void ClusterSimulation::Resume(int index) {
+  Worker& worker = workers_[index];
+  if (!worker.resume_time.has_value()) return;
+  worker.resume_time.reset();
+  machines_[index]->Resume();
+  SetStorePartitioned(worker, false);
+  for (int i = 0; i < num_workers(); ++i) {
+    if (i != index && agent(i) != nullptr) Heal(index, i);
+  }
+}
+
+void ClusterSimulation::AttendSuspended() {
+  for (int i = 0; i < num_workers(); ++i) {
+    if (workers_[i].resume_time.has_value() &&
+        clock_.Now() >= *workers_[i].resume_time) {
+      Note("resume " + workers_[i].name);
+      Resume(i);
+    }
+  }
+}
+
 void ClusterSimulation::Block(int from, int to, bool blocked) {
   const std::pair<std::string, std::string> way{agent(from)->info().address,
                                                 agent(to)->info().address};
@@ -39,6 +84,8 @@ void ClusterSimulation::Block(int from, int to, bool blocked) {
 
 void ClusterSimulation::HealAll() {
   network_.SetFaults({});
+  FillStore(false);
+  for (int i = 0; i < num_workers(); ++i) Resume(i);
   for (const auto& [from, to] : blocked_) network_.Block(from, to, false);
   for (Worker& worker : workers_) {
     worker.slow_store = false;
@@ -61,7 +108,7 @@ void ClusterSimulation::RandomFault() {
   Worker& other = workers_[other_index];
   const bool runs = worker.agent != nullptr;
   const bool both = runs && other.agent != nullptr && &worker != &other;
-  switch (random_.Below(16)) {
+  switch (random_.Below(20)) {
     case 0:
       if (!OthersStay(index)) break;
       Note("kill " + worker.name);
@@ -118,6 +165,23 @@ void ClusterSimulation::RandomFault() {
     case 13:
       if (!both) break;
       network_.Break(worker.agent->info().address, other.agent->info().address);
+      break;
+    case 14: {
+      const absl::Duration time = absl::Milliseconds(random_.Below(10'000));
+      Note(absl::StrCat("the clock of ", worker.name, " jumps by ",
+                        absl::FormatDuration(time)));
+      JumpClock(index, time);
+      break;
+    }
+    case 15:
+      if (!runs) break;
+      Note("suspend " + worker.name);
+      Suspend(index, absl::Milliseconds(random_.Below(6000)));
+      break;
+    case 16:
+      Note(store_is_full_ ? "the disk of the store has room"
+                          : "the disk of the store is full");
+      FillStore(!store_is_full_);
       break;
     default:
       break;

@@ -23,8 +23,9 @@ namespace hawser::rpc {
 
 // Forwards to a store in memory. While partitioned, every call fails at once
 // with kUnavailable and changes nothing; watches wait until the partition has
-// healed, then see the values of that time. Does not wait by itself.
-// Thread-safe.
+// healed, then see the values of that time. While full, calls that change
+// values fail at once with kResourceExhausted and change nothing. Does not wait
+// by itself. Thread-safe.
 class SimulatedStoreLink final : public store::Store {
  public:
   // Hooks into a call; all may be null, and may block the calling thread.
@@ -56,6 +57,9 @@ class SimulatedStoreLink final : public store::Store {
   }
   bool partitioned() const { return partitioned_.load(); }
 
+  void SetFull(bool full) { full_.store(full); }
+  bool full() const { return full_.load(); }
+
  private:
   absl::Status CheckReachable() const {
     if (hooks_.on_way != nullptr) hooks_.on_way();
@@ -72,13 +76,22 @@ class SimulatedStoreLink final : public store::Store {
     return result;
   }
 
+  // As Ask, for a call that changes a value.
+  template <class Call>
+  auto Change(Call call) const -> decltype(call()) {
+    return Ask([&]() -> decltype(call()) {
+      if (full()) return absl::ResourceExhaustedError("the disk is full");
+      return call();
+    });
+  }
+
   absl::Status DoSet(const std::string& key, std::string value,
                      const CallTime&) override {
-    return Ask([&] { return target_.Set(key, value); });
+    return Change([&] { return target_.Set(key, value); });
   }
   absl::Status DoSetLease(const std::string& key, std::string value,
                           absl::Duration lifetime, const CallTime&) override {
-    return Ask([&] { return target_.SetLease(key, value, lifetime); });
+    return Change([&] { return target_.SetLease(key, value, lifetime); });
   }
   async::Future<std::vector<std::string>> DoWhenChanged(
       std::vector<store::WatchedKey> keys) override {
@@ -95,16 +108,17 @@ class SimulatedStoreLink final : public store::Store {
   }
   absl::StatusOr<int64_t> DoAdd(const std::string& key, int64_t delta,
                                 const CallTime&) override {
-    return Ask([&] { return target_.Add(key, delta); });
+    return Change([&] { return target_.Add(key, delta); });
   }
   absl::StatusOr<int64_t> DoAppend(const std::string& key, std::string suffix,
                                    const CallTime&) override {
-    return Ask([&] { return target_.Append(key, suffix); });
+    return Change([&] { return target_.Append(key, suffix); });
   }
   absl::StatusOr<store::CompareAndSetResult> DoCompareAndSet(
       const std::string& key, std::string expected, std::string desired,
       const CallTime&) override {
-    return Ask([&] { return target_.CompareAndSet(key, expected, desired); });
+    return Change(
+        [&] { return target_.CompareAndSet(key, expected, desired); });
   }
   absl::Status DoWait(std::span<const std::string> keys,
                       const CallTime&) override {
@@ -124,7 +138,7 @@ class SimulatedStoreLink final : public store::Store {
   }
   absl::StatusOr<bool> DoDelete(const std::string& key,
                                 const CallTime&) override {
-    return Ask([&] { return target_.Delete(key); });
+    return Change([&] { return target_.Delete(key); });
   }
   absl::StatusOr<int64_t> DoNumKeys(const CallTime&) override {
     return Ask([&] { return target_.NumKeys(); });
@@ -133,6 +147,7 @@ class SimulatedStoreLink final : public store::Store {
   store::Store& target_;
   const Hooks hooks_;
   std::atomic<bool> partitioned_{false};
+  std::atomic<bool> full_{false};
   const std::shared_ptr<SimulatedWatches> watches_ =
       std::make_shared<SimulatedWatches>(&target_);
 };
