@@ -65,6 +65,7 @@ TEST_ROOMS = [
     "ps/testing",
     "rpc/grpc/tests",
     "rpc/same_host/tests",
+    "rpc/stream/testing",
     "rpc/testing",
     "rpc/tests",
     "rref/testing",
