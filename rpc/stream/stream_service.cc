@@ -20,9 +20,10 @@ namespace hawser::rpc {
 namespace {
 
 constexpr uint32_t kMaxWindow = 64;
-// Time after the deadline during which a reader with a slow clock still gets
-// kDeadlineExceeded.
-constexpr absl::Duration kForgetDelay = absl::Seconds(5);
+
+absl::Status DeadlinePassed() {
+  return absl::DeadlineExceededError("the deadline of the stream has passed");
+}
 
 void SetEnd(const WorkerInfo& self, const absl::Status& status,
             v1::StreamEnd* end) {
@@ -219,9 +220,12 @@ async::Future<Message<v1::StreamNextReply>> StreamService::Next(
   using Reply = Message<v1::StreamNextReply>;
   const async::MonotonicTime now = host_->clock().Now();
   std::shared_ptr<StreamSink> sink;
+  bool expired = false;
   {
     async::MutexLock lock(&mutex_);
-    const auto found = streams_.find(KeyOf(call, request.stream()));
+    const Key key = KeyOf(call, request.stream());
+    expired = expired_.Contains(key);
+    const auto found = streams_.find(key);
     if (found != streams_.end()) {
       sink = found->second.sink;
       found->second.asked = now;
@@ -229,9 +233,12 @@ async::Future<Message<v1::StreamNextReply>> StreamService::Next(
     }
   }
   if (sink == nullptr) {
-    return async::MakeReadyFuture<Reply>(absl::NotFoundError(
-        absl::StrCat("no stream ", request.stream(),
-                     " is open: it was closed or its deadline has passed")));
+    return async::MakeReadyFuture<Reply>(
+        expired ? DeadlinePassed()
+                : absl::NotFoundError(absl::StrCat(
+                      "no stream ", request.stream(),
+                      " is open: it was closed, or the worker has forgotten "
+                      "it")));
   }
   return sink->Next(request.sequence(), request.acknowledged())
       .Then([self = host_->info()](absl::StatusOr<StreamSink::Answer> answer)
@@ -252,21 +259,20 @@ async::Future<Message<v1::StreamNextReply>> StreamService::Next(
 }
 
 void StreamService::Expire(const Key& key) {
-  std::shared_ptr<StreamSink> sink;
   {
     async::MutexLock lock(&mutex_);
-    const auto found = streams_.find(key);
-    if (found == streams_.end()) return;
-    sink = found->second.sink;
-    found->second.timer =
-        CallAt(async::AddDelay(host_->clock().Now(), kForgetDelay),
-               [this, key] { Close(key); });
+    if (!streams_.contains(key)) return;
+    expired_.Add(key);
   }
-  sink->Cancel(
-      absl::DeadlineExceededError("the deadline of the stream has passed"));
+  End(key, DeadlinePassed());
 }
 
 void StreamService::Close(const Key& key) {
+  End(key, absl::CancelledError(
+               "the reader of this stream has cancelled it or was lost"));
+}
+
+void StreamService::End(const Key& key, const absl::Status& status) {
   Entry entry;
   {
     async::MutexLock lock(&mutex_);
@@ -278,8 +284,7 @@ void StreamService::Close(const Key& key) {
     streams_.erase(found);
   }
   if (entry.timer.has_value()) host_->clock().Cancel(*entry.timer);
-  entry.sink->Cancel(absl::CancelledError(
-      "the reader of this stream has cancelled it or was lost"));
+  entry.sink->Cancel(status);
 }
 
 void StreamService::CloseAll(

@@ -22,6 +22,7 @@
 #include "async/future.h"
 #include "async/mutex.h"
 #include "net/per_peer_quota.h"
+#include "net/recent_keys.h"
 #include "proto/stream.pb.h"
 #include "rpc/agent/service.h"
 #include "rpc/agent/service_host.h"
@@ -100,9 +101,11 @@ class StreamService final : public Service {
   // its Open is cancelled.
   void FollowOpen(const Key& key, const std::shared_ptr<StreamSink>& sink,
                   const MethodCall& call) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Ends the stream at its deadline, and removes it a little later.
+  // Ends the stream at its deadline.
   void Expire(const Key& key);
   void Close(const Key& key);
+  // Removes the stream, if it is open, and cancels it with `status`.
+  void End(const Key& key, const absl::Status& status);
   void CloseAll(
       absl::FunctionRef<bool(const Key& key, const Entry& entry)> matches);
   // Closes the streams of silent non-members, periodically while there are
@@ -122,6 +125,10 @@ class StreamService final : public Service {
   mutable async::Mutex mutex_;
   bool interrupted_ ABSL_GUARDED_BY(mutex_) = false;
   absl::flat_hash_map<Key, Entry> streams_ ABSL_GUARDED_BY(mutex_);
+  // Streams whose deadline has passed, so that a reader whose clock is behind
+  // still gets kDeadlineExceeded.
+  static constexpr size_t kMaxExpired = 1024;
+  net::RecentKeys<Key> expired_ ABSL_GUARDED_BY(mutex_){kMaxExpired};
   // Set while there are streams.
   std::optional<async::TimerId> non_members_timer_ ABSL_GUARDED_BY(mutex_);
 };

@@ -4,19 +4,23 @@
 
 #include <cstdint>
 #include <deque>
+#include <memory>
 #include <string>
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "async/clock.h"
 #include "async/future.h"
 #include "async/testing/status_matchers.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "proto/stream.pb.h"
+#include "rpc/functions/method.h"
 #include "rpc/stream/register_stream.h"
 #include "rpc/stream/stream_function.h"
 #include "rpc/stream/stream_methods.h"
 #include "rpc/testing/fakes/fake_service_host.h"
+#include "rpc/transport/cancellation.h"
 #include "rpc/wire/decoder.h"
 
 namespace hawser::rpc {
@@ -43,13 +47,16 @@ class StreamServiceTest : public testing::Test {
   }
   void TearDown() override { service_.Interrupt(); }
 
-  async::Future<Message<v1::StreamOpenReply>> Open(const WorkerInfo& reader) {
+  static v1::StreamOpenRequest OpenRequest() {
     v1::StreamOpenRequest request;
     request.set_function(std::string(kOneTwo.name()));
     request.set_signature(kOneTwo.Signature());
     request.set_stream(kStream);
     request.set_window(4);
-    return host_.Receive(kStreamOpenMethod, reader, request);
+    return request;
+  }
+  async::Future<Message<v1::StreamOpenReply>> Open(const WorkerInfo& reader) {
+    return host_.Receive(kStreamOpenMethod, reader, OpenRequest());
   }
   async::Future<Message<v1::StreamNextReply>> Next(const WorkerInfo& reader,
                                                    uint64_t sequence) {
@@ -84,6 +91,24 @@ TEST_F(StreamServiceTest, FunctionDoesNotRunWithoutAStream) {
               StatusIs(absl::StatusCode::kInvalidArgument,
                        HasSubstr("writes a stream")));
   EXPECT_TRUE(end_.empty());
+}
+
+TEST_F(StreamServiceTest, ReaderWithASlowClockLearnsThatTheDeadlineHasPassed) {
+  ASSERT_THAT(
+      host_
+          .Receive(kStreamOpenMethod,
+                   MethodCall{.peer = reader_,
+                              .deadline = async::AddDelay(host_.clock().Now(),
+                                                          absl::Seconds(1)),
+                              .cancellation = std::make_shared<Cancellation>()},
+                   OpenRequest())
+          .Wait(),
+      IsOk());
+  EXPECT_THAT(Next(reader_, 0).Wait(), IsOk());
+  host_.clock().AdvanceBy(absl::Minutes(1));
+  EXPECT_THAT(Next(reader_, 1).Wait(),
+              StatusIs(absl::StatusCode::kDeadlineExceeded));
+  EXPECT_EQ(service_.num_open(), 0);
 }
 
 TEST_F(StreamServiceTest, StreamOfAReaderThatIsLostAlreadyIsClosedAtOnce) {
