@@ -17,6 +17,12 @@ absl::Status WrongCreator(ContextId id, const rpc::WorkerRun& creator,
                    ToString(id), ", which another incarnation created"));
 }
 
+absl::Status LostCreator(ContextId id) {
+  return absl::AbortedError(
+      absl::StrCat("the worker that created distributed autograd context ",
+                   ToString(id), " is lost, so no gradient could come back"));
+}
+
 }  // namespace
 
 ContextContainer::ContextContainer(const rpc::WorkerRun& self,
@@ -71,11 +77,11 @@ absl::StatusOr<std::shared_ptr<Context>> ContextContainer::FindOrCreate(
       (creator.incarnation == self_.incarnation && creator.id != self_.id)) {
     return WrongCreator(id, creator, peer);
   }
+  // Without a record, a creator that others consider alive would miss gradients
+  // and not know.
+  if (lost_.Contains(creator.incarnation)) return LostCreator(id);
   // A context of this worker has been here from its creation.
-  if (ended_.Contains(id) || creator.id == self_.id ||
-      lost_.Contains(creator.incarnation)) {
-    return nullptr;
-  }
+  if (ended_.Contains(id) || creator.id == self_.id) return nullptr;
   ASSIGN_OR_RETURN(net::PerPeerQuota::Reservation reservation,
                    quota_.Admit(peer.name));
   ASSIGN_OR_RETURN(std::shared_ptr<Context> context,
@@ -87,6 +93,13 @@ absl::StatusOr<std::shared_ptr<Context>> ContextContainer::FindOrCreate(
 void ContextContainer::Refuse(const rpc::WorkerInfo& peer) {
   async::MutexLock lock(&mutex_);
   lost_.Add(peer.incarnation);
+}
+
+absl::Status ContextContainer::CheckCreator(const Context& context) const {
+  async::MutexLock lock(&mutex_);
+  return lost_.Contains(context.creator().incarnation)
+             ? LostCreator(context.id())
+             : absl::OkStatus();
 }
 
 absl::StatusOr<std::shared_ptr<Context>> ContextContainer::AddLocked(

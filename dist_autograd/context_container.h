@@ -42,12 +42,13 @@ class ContextContainer {
   absl::StatusOr<std::shared_ptr<Context>> Find(ContextId id) const;
 
   // Returns this worker's part of a context that a message of `peer` names,
-  // with `peer` as a source. Returns null if the context has ended. All
-  // contexts of a lost creator, and of one that held this worker's rank before,
-  // have ended.
+  // with `peer` as a source. Returns null if its creator has ended the context,
+  // as have all creators that held this worker's rank before.
   //
   //   kInvalidArgument    `creator` did not create the context of this id.
-  //   kAborted            `peer` is lost, so it would not notify of the end.
+  //   kAborted            `peer` is lost, so it would not notify of the end; or
+  //                       the creator is, so that no gradient could come from
+  //                       it. Others may not consider it lost.
   //   kResourceExhausted  it would be a new context above a limit of
   //                       ContextLimits.
   absl::StatusOr<std::shared_ptr<Context>> FindOrCreate(
@@ -59,6 +60,9 @@ class ContextContainer {
 
   // `peer` is lost: its late messages do not bring contexts.
   void Refuse(const rpc::WorkerInfo& peer);
+
+  // kAborted if the creator of `context` is lost.
+  absl::Status CheckCreator(const Context& context) const;
 
   bool HasEnded(ContextId id) const;
 

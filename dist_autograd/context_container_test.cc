@@ -102,14 +102,21 @@ TEST_F(ContextContainerTest, PeerDoesNotCreateContextsOfThisWorker) {
   EXPECT_EQ(container_.size(), 0u);
 }
 
-TEST_F(ContextContainerTest, ContextOfALostCreatorHasEnded) {
+TEST_F(ContextContainerTest, ContextOfALostCreatorIsRefused) {
+  const auto earlier = container_.FindOrCreate(Id(1), kCreator, a_);
+  ASSERT_THAT(earlier, IsOk());
+  EXPECT_THAT(container_.CheckCreator(**earlier), IsOk());
   rpc::WorkerInfo creator = Peer("b");
   creator.id = rpc::WorkerId(1);
   creator.incarnation = kCreator;
   container_.Refuse(creator);
-  const auto late = container_.FindOrCreate(Id(1), kCreator, a_);
-  ASSERT_THAT(late, IsOk());
-  EXPECT_EQ(*late, nullptr);
+  EXPECT_THAT(container_.CheckCreator(**earlier),
+              StatusIs(absl::StatusCode::kAborted));
+  container_.Remove(Id(1));
+  for (const uint64_t number : {1, 3}) {
+    EXPECT_THAT(container_.FindOrCreate(Id(number), kCreator, a_),
+                StatusIs(absl::StatusCode::kAborted));
+  }
   const auto next = container_.FindOrCreate(Id(2), rpc::Incarnation{4}, a_);
   ASSERT_THAT(next, IsOk());
   ASSERT_NE(*next, nullptr);

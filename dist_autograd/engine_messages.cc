@@ -8,6 +8,7 @@
 #include "async/status_macros.h"
 #include "autograd/grad_mode.h"
 #include "autograd/variable.h"
+#include "dist_autograd/current_context.h"
 #include "dist_autograd/engine.h"
 
 namespace hawser::dist_autograd {
@@ -15,10 +16,15 @@ namespace hawser::dist_autograd {
 absl::StatusOr<std::optional<rpc::AutogradMetadata>> Engine::OnSend(
     const rpc::WorkerInfo& peer, std::span<const Tensor> tensors) {
   const std::shared_ptr<Context> context = current_context();
-  if (context == nullptr) return std::nullopt;
   // Also if the message has no such tensors: its reply, or calls made by its
   // handler, may have them.
-  if (!context->AddTarget(peer)) return std::nullopt;
+  if (context == nullptr || !context->AddTarget(peer)) {
+    // No context, or one that has ended: the message is not recorded.
+    if (const std::shared_ptr<Context>* ended = kCurrentContext.get()) {
+      RETURN_IF_ERROR(contexts_.CheckCreator(**ended));
+    }
+    return std::nullopt;
+  }
   rpc::AutogradMetadata metadata;
   metadata.context_id = ToNumber(context->id());
   metadata.context_incarnation = context->creator().incarnation;
