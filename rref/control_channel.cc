@@ -58,6 +58,11 @@ size_t ControlSender::pending() const {
   return pending;
 }
 
+ControlReceiver::ControlReceiver() {
+  async::MutexLock lock(&closed_inbox_->mutex);
+  closed_inbox_->closed = true;
+}
+
 absl::StatusOr<v1::RRefControlReply> ControlReceiver::Receive(
     rpc::WorkerRun from, const v1::RRefControlRequest& request, Apply apply) {
   const auto num_operations = static_cast<size_t>(request.operations_size());
@@ -67,12 +72,13 @@ absl::StatusOr<v1::RRefControlReply> ControlReceiver::Receive(
                      " control operations in one batch; at most ",
                      ControlSender::kMaxBatch, " are allowed"));
   }
-  const absl::Status lost = absl::FailedPreconditionError(
-      absl::StrCat("worker ", from.id.value(), " was declared lost"));
   const std::shared_ptr<Inbox> peer = FindInbox(from);
-  if (peer == nullptr) return lost;
   async::MutexLock lock(&peer->mutex);
-  if (peer->closed) return lost;
+  // Also if the worker was lost while this batch waited for an earlier one.
+  if (peer->closed) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("worker ", from.id.value(), " was declared lost"));
+  }
   const uint64_t first = request.first_sequence();
   if (first <= peer->sequence) {
     // A repeated batch. The sender still waits only for the reply to the last
@@ -99,12 +105,10 @@ void ControlReceiver::Close(rpc::WorkerRun from) {
   std::shared_ptr<Inbox> peer;
   {
     async::MutexLock lock(&mutex_);
-    closed_.insert(from);
-    auto it = peers_.find(from);
-    if (it == peers_.end()) return;
-    peer = std::move(it->second);
-    peers_.erase(it);
+    peer = std::exchange(peers_[from], closed_inbox_);
+    if (peer != closed_inbox_) ++num_closed_;
   }
+  if (peer == nullptr) return;
   // Waits for a batch that is being applied.
   async::MutexLock lock(&peer->mutex);
   peer->closed = true;
@@ -113,7 +117,6 @@ void ControlReceiver::Close(rpc::WorkerRun from) {
 std::shared_ptr<ControlReceiver::Inbox> ControlReceiver::FindInbox(
     rpc::WorkerRun run) {
   async::MutexLock lock(&mutex_);
-  if (closed_.contains(run)) return nullptr;
   std::shared_ptr<Inbox>& peer = peers_[run];
   if (peer == nullptr) peer = std::make_shared<Inbox>();
   return peer;
@@ -126,7 +129,7 @@ size_t ControlSender::num_peers() const {
 
 size_t ControlReceiver::num_peers() const {
   async::MutexLock lock(&mutex_);
-  return peers_.size();
+  return peers_.size() - num_closed_;
 }
 
 }  // namespace hawser::rref

@@ -71,6 +71,8 @@ class ControlReceiver {
   using Apply =
       absl::FunctionRef<v1::RRefControlResult(const v1::RRefControlOperation&)>;
 
+  ControlReceiver();
+
   // Applies, in order, the operations of `request` that were not applied
   // before, and returns the reply. A repetition of the last batch gets the same
   // reply. `apply` runs under a lock for this peer and must not call back.
@@ -85,7 +87,7 @@ class ControlReceiver {
   // of it.
   void Close(rpc::WorkerRun from);
 
-  // Number of peers with state in this table.
+  // Number of peers with state in this table, which were not closed.
   size_t num_peers() const;
 
  private:
@@ -99,13 +101,15 @@ class ControlReceiver {
     bool closed ABSL_GUARDED_BY(mutex) = false;
   };
 
-  // Returns null if the peer was closed.
   std::shared_ptr<Inbox> FindInbox(rpc::WorkerRun run);
+
+  // That of all peers that were closed.
+  const std::shared_ptr<Inbox> closed_inbox_ = std::make_shared<Inbox>();
 
   mutable async::Mutex mutex_;
   absl::flat_hash_map<rpc::WorkerRun, std::shared_ptr<Inbox>> peers_
       ABSL_GUARDED_BY(mutex_);
-  absl::flat_hash_set<rpc::WorkerRun> closed_ ABSL_GUARDED_BY(mutex_);
+  size_t num_closed_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace hawser::rref
