@@ -51,33 +51,41 @@ DistributedOptimizer::Create(rpc::Agent& agent, const optim::RuleSpec& rule,
   return Create(agent, std::move(groups));
 }
 
-absl::StatusOr<std::unique_ptr<DistributedOptimizer>>
-DistributedOptimizer::Create(rpc::Agent& agent,
-                             std::vector<ParameterGroup> groups) {
+async::Future<std::unique_ptr<DistributedOptimizer>>
+DistributedOptimizer::CreateAsync(rpc::Agent& agent,
+                                  std::vector<ParameterGroup> groups) {
+  using Optimizer = std::unique_ptr<DistributedOptimizer>;
   size_t count = 0;
   for (const ParameterGroup& group : groups) {
     for (const rref::RRef<Tensor>& parameter : group.parameters) {
       if (!parameter.valid()) {
-        return absl::InvalidArgumentError(
-            "a parameter of the optimizer is an empty reference");
+        return async::MakeReadyFuture<Optimizer>(absl::InvalidArgumentError(
+            "a parameter of the optimizer is an empty reference"));
       }
       ++count;
     }
   }
   if (count == 0) {
-    return absl::InvalidArgumentError(
-        "the optimizer needs at least one parameter");
+    return async::MakeReadyFuture<Optimizer>(absl::InvalidArgumentError(
+        "the optimizer needs at least one parameter"));
   }
-  std::unique_ptr<DistributedOptimizer> optimizer(
-      new DistributedOptimizer(agent, groups.size()));
-  RETURN_IF_ERROR(optimizer->CreateParts(groups));
-  return optimizer;
+  Optimizer optimizer(new DistributedOptimizer(agent, groups.size()));
+  async::Future<void> created = optimizer->CreateParts(groups);
+  return std::move(created).Then(
+      [optimizer = std::move(optimizer)](
+          const absl::Status& status) mutable -> absl::StatusOr<Optimizer> {
+        if (!status.ok()) return status;
+        return std::move(optimizer);
+      });
 }
 
-absl::Status DistributedOptimizer::CreateParts(
+async::Future<void> DistributedOptimizer::CreateParts(
     const std::vector<ParameterGroup>& groups) {
-  ASSIGN_OR_RETURN(const std::shared_ptr<rref::Protocol> references,
-                   rref::ProtocolOf(agent_));
+  const absl::StatusOr<std::shared_ptr<rref::Protocol>> references =
+      rref::ProtocolOf(agent_);
+  if (!references.ok()) {
+    return async::MakeReadyFuture<void>(references.status());
+  }
   // In the order of the owners' first parameters.
   std::map<rpc::WorkerRun, size_t> part_of;
   for (size_t g = 0; g < groups.size(); ++g) {
@@ -93,35 +101,35 @@ absl::Status DistributedOptimizer::CreateParts(
     }
   }
   return ForEachPart([&](Part& part) -> async::Future<void> {
-           rref::Protocol::Creation creation =
-               references->BeginCreation(part.owner);
-           part.optimizer = creation.reference;
-           v1::CreateOptimizerRequest request;
-           *request.mutable_rref() = rref::ToProto(part.optimizer->id());
-           *request.mutable_fork() = rref::ToProto(part.optimizer->fork());
-           for (size_t g = 0; g < groups.size(); ++g) {
-             v1::OptimizerGroup& group = *request.add_groups();
-             *group.mutable_rule() = optim::ToProto(groups[g].rule);
-             for (const size_t i : part.positions[g]) {
-               absl::StatusOr<v1::RRefReference> shared = references->Share(
-                   *groups[g].parameters[i].reference(), part.owner);
-               if (!shared.ok()) {
-                 std::move(creation.finish)(shared.status());
-                 return async::MakeReadyFuture<void>(shared.status());
-               }
-               *group.add_parameters() = *std::move(shared);
-             }
-           }
-           return agent_.host()
-               .CallMethod(part.owner, kCreateOptimizerMethod, request)
-               .Then([finish = std::move(creation.finish)](
-                         absl::StatusOr<rpc::Message<v1::CreateOptimizerReply>>
-                             reply) mutable {
-                 std::move(finish)(reply.status());
-                 return reply.status();
-               });
-         })
-      .Wait();
+    rref::Protocol::Creation creation =
+        (*references)->BeginCreation(part.owner);
+    part.optimizer = creation.reference;
+    v1::CreateOptimizerRequest request;
+    *request.mutable_rref() = rref::ToProto(part.optimizer->id());
+    *request.mutable_fork() = rref::ToProto(part.optimizer->fork());
+    for (size_t g = 0; g < groups.size(); ++g) {
+      v1::OptimizerGroup& group = *request.add_groups();
+      *group.mutable_rule() = optim::ToProto(groups[g].rule);
+      for (const size_t i : part.positions[g]) {
+        absl::StatusOr<v1::RRefReference> shared =
+            (*references)
+                ->Share(*groups[g].parameters[i].reference(), part.owner);
+        if (!shared.ok()) {
+          std::move(creation.finish)(shared.status());
+          return async::MakeReadyFuture<void>(shared.status());
+        }
+        *group.add_parameters() = *std::move(shared);
+      }
+    }
+    return agent_.host()
+        .CallMethod(part.owner, kCreateOptimizerMethod, request)
+        .Then([finish = std::move(creation.finish)](
+                  absl::StatusOr<rpc::Message<v1::CreateOptimizerReply>>
+                      reply) mutable {
+          std::move(finish)(reply.status());
+          return reply.status();
+        });
+  });
 }
 
 template <class Call>

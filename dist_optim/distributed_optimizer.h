@@ -55,6 +55,10 @@ class DistributedOptimizer {
       rpc::Agent& agent, const optim::RuleSpec& rule,
       std::vector<rref::RRef<Tensor>> parameters);
   static absl::StatusOr<std::unique_ptr<DistributedOptimizer>> Create(
+      rpc::Agent& agent, std::vector<ParameterGroup> groups) {
+    return CreateAsync(agent, std::move(groups)).Wait();
+  }
+  static async::Future<std::unique_ptr<DistributedOptimizer>> CreateAsync(
       rpc::Agent& agent, std::vector<ParameterGroup> groups);
 
   DistributedOptimizer(const DistributedOptimizer&) = delete;
@@ -102,7 +106,7 @@ class DistributedOptimizer {
   DistributedOptimizer(rpc::Agent& agent, size_t num_groups)
       : agent_(agent), num_groups_(num_groups) {}
 
-  absl::Status CreateParts(const std::vector<ParameterGroup>& groups);
+  async::Future<void> CreateParts(const std::vector<ParameterGroup>& groups);
   // Runs `call(part)` for all parts concurrently. Returns the errors of all,
   // with their owners.
   template <class Call>
