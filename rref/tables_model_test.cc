@@ -1,9 +1,11 @@
 // Tables and control channels of several workers under random creations, shares
-// and releases. Their network drops, repeats and reorders messages. Checked
-// after each step: no value has ended to which a confirmed copy refers. Checked
-// at the end: all tables are empty.
+// and releases. Their network drops, repeats and reorders messages, and in
+// every second run workers die and are restarted. Checked after each step: no
+// value has ended to which a confirmed copy refers, of workers that live.
+// Checked at the end: all tables are empty.
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <utility>
@@ -30,6 +32,8 @@ struct Handle {
   RRefId rref;
   ForkId fork;
   rpc::WorkerRun owner;
+  // The run of `worker` that holds it.
+  rpc::WorkerRun holder;
   // Set at the owner.
   std::shared_ptr<OwnerValue> value;
   async::Future<void> confirmed;
@@ -37,7 +41,8 @@ struct Handle {
 
 class Model {
  public:
-  explicit Model(uint64_t seed) : simulation_(kWorkers, seed) {}
+  explicit Model(uint64_t seed)
+      : simulation_(kWorkers, seed), workers_die_(seed % 2 == 1) {}
 
   void Play(int steps) {
     for (int i = 0; i < steps; ++i) {
@@ -70,7 +75,7 @@ class Model {
  private:
   using Worker = ProtocolSimulation::Worker;
 
-  static rpc::WorkerRun Run(int i) { return ProtocolSimulation::RunOf(i); }
+  rpc::WorkerRun Run(int i) const { return simulation_.RunOf(i); }
   bool Chance(double p) { return simulation_.Chance(p); }
   size_t Below(size_t n) { return simulation_.Below(n); }
   int AnyWorker() { return static_cast<int>(Below(kWorkers)); }
@@ -87,6 +92,18 @@ class Model {
       ReleaseOne();
     } else if (choice < 0.9) {
       simulation_.Audit(AnyWorker());
+    } else if (choice < 0.92 && workers_die_) {
+      Restart(AnyWorker());
+    }
+  }
+
+  void Restart(int i) {
+    std::erase_if(handles_,
+                  [i](const Handle& handle) { return handle.worker == i; });
+    const rpc::WorkerRun ended = Run(i);
+    simulation_.Restart(i);
+    for (const auto& [owner, finish] : calls_) {
+      if (owner == ended) finish(absl::UnavailableError("lost"));
     }
   }
 
@@ -98,7 +115,7 @@ class Model {
   }
 
   void AddOwnerHandle(int i, RRefId rref, std::shared_ptr<OwnerValue> value) {
-    handles_.push_back({i, rref, ForkId{rref}, Run(i), std::move(value),
+    handles_.push_back({i, rref, ForkId{rref}, Run(i), Run(i), std::move(value),
                         async::MakeReadyFuture<void>(absl::OkStatus())});
   }
 
@@ -109,37 +126,38 @@ class Model {
     const ForkId fork = creator.ids.NextForkId();
     async::Future<void> confirmed =
         creator.users.StartCreation(rref, fork, Run(to));
-    handles_.push_back({from, rref, fork, Run(to), nullptr, confirmed});
-    auto finish = [this, from, fork](absl::Status status) {
-      simulation_.Do(
-          from, simulation_.worker(from).users.FinishCreation(fork, status));
+    const rpc::WorkerRun caller = Run(from);
+    const rpc::WorkerRun owner = Run(to);
+    handles_.push_back({from, rref, fork, owner, caller, nullptr, confirmed});
+    const auto finish = [this, from, caller, fork](const absl::Status& status) {
+      simulation_.Post(caller, [this, from, fork, status] {
+        simulation_.Do(
+            from, simulation_.worker(from).users.FinishCreation(fork, status));
+      });
     };
     if (Chance(0.1)) {
       // The caller times out although the message may still arrive.
-      simulation_.Post(
-          [finish] { finish(absl::DeadlineExceededError("creation")); });
+      finish(absl::DeadlineExceededError("creation"));
     }
     if (Chance(0.1)) {
-      simulation_.Post(
-          [finish] { finish(absl::UnavailableError("lost request")); });
+      finish(absl::UnavailableError("lost request"));
       return;
     }
-    simulation_.Post([this, from, to, rref, fork, finish] {
+    simulation_.Post(owner, [this, to, caller, rref, fork, finish] {
       auto value = simulation_.worker(to).owners.Create(
-          rref, fork, ProtocolSimulation::InfoOf(Run(from)));
+          rref, fork, ProtocolSimulation::InfoOf(caller));
       if (!value.ok()) {
         EXPECT_EQ(value.status().code(), absl::StatusCode::kAborted);
-        simulation_.Post([finish, status = value.status()] { finish(status); });
+        finish(value.status());
         return;
       }
       values_[rref] = *value;
       (*value)->Set(rpc::Erase<int64_t>(2));
-      const bool reply_lost = Chance(0.1);
-      simulation_.Post([finish, reply_lost] {
-        finish(reply_lost ? absl::UnavailableError("lost reply")
-                          : absl::OkStatus());
-      });
+      finish(Chance(0.1) ? absl::UnavailableError("lost reply")
+                         : absl::OkStatus());
     });
+    // If the owner dies before that, the call ends with its loss.
+    if (workers_die_) calls_.push_back({owner, finish});
   }
 
   void Share(const Handle& handle, int to) {
@@ -156,33 +174,34 @@ class Model {
       return;
     }
     if (Chance(0.1)) return;  // The call is lost.
-    simulation_.Post(
-        [this, from = handle.worker, to, rref = handle.rref, fork,
-         owner = handle.owner] { Receive(from, to, rref, fork, owner); });
+    simulation_.Post(Run(to), [this, from = handle.holder, to,
+                               rref = handle.rref, fork, owner = handle.owner] {
+      Receive(from, to, rref, fork, owner);
+    });
   }
 
-  void Receive(int from, int to, RRefId rref, ForkId fork,
+  void Receive(rpc::WorkerRun from, int to, RRefId rref, ForkId fork,
                rpc::WorkerRun owner) {
     Worker& receiver = simulation_.worker(to);
     if (owner == Run(to)) {
       if (receiver.users.IsWithdrawn(fork)) return;
-      auto value =
-          receiver.owners.Find(rref, ProtocolSimulation::InfoOf(Run(from)));
+      auto value = receiver.owners.Find(rref, ProtocolSimulation::InfoOf(from));
       if (!value.ok()) return;
       if (!ending_) AddOwnerHandle(to, rref, *value);
-      if (from == to) {
+      if (from == Run(to)) {
         simulation_.Do(to, receiver.owners.RemoveFork(rref, fork, Run(to)));
       } else {
-        simulation_.AcceptChild(to, Run(from), fork);
+        simulation_.AcceptChild(to, from, fork);
       }
       return;
     }
-    auto received = receiver.users.Receive(rref, fork, owner, Run(from));
+    auto received = receiver.users.Receive(rref, fork, owner, from);
     if (!received.ok()) return;
     if (ending_) {
       simulation_.Do(to, receiver.users.Release(fork));
     } else {
-      handles_.push_back({to, rref, fork, owner, nullptr, received->confirmed});
+      handles_.push_back(
+          {to, rref, fork, owner, Run(to), nullptr, received->confirmed});
     }
     if (received->request_owner) {
       simulation_.RequestFork(to, owner, rref, fork);
@@ -204,7 +223,7 @@ class Model {
   void CheckNothingFreedEarly() {
     for (const Handle& handle : handles_) {
       if (handle.value != nullptr || !handle.confirmed.ready() ||
-          !handle.confirmed.result().ok()) {
+          !handle.confirmed.result().ok() || !simulation_.Lives(handle.owner)) {
         continue;
       }
       ASSERT_TRUE(
@@ -220,6 +239,11 @@ class Model {
   }
 
   ProtocolSimulation simulation_;
+  const bool workers_die_;
+  // Creations, with the owner on which each depends; some have ended.
+  std::vector<
+      std::pair<rpc::WorkerRun, std::function<void(const absl::Status&)>>>
+      calls_;
   std::vector<Handle> handles_;
   // New handles are not created any more.
   bool ending_ = false;

@@ -150,6 +150,9 @@ class ClusterSimulation {
   void ExpectConvergence(absl::Duration limit = absl::Seconds(10));
   // Call at the end, with no call in flight.
   void CheckHistory();
+  // Fails if the store has keys of departed workers. Call when all workers have
+  // run for longer than a lease.
+  void CheckStore();
 
   void Note(const std::string& text) const;
   // Records a failure; does nothing if `text` is empty.

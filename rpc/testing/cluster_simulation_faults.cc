@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <cstdint>
+#include <string>
 
 #include "absl/strings/str_cat.h"
 #include "rpc/testing/cluster_simulation.h"
@@ -186,6 +188,22 @@ void ClusterSimulation::RandomFault() {
     default:
       break;
   }
+}
+
+void ClusterSimulation::CheckStore() {
+  const auto has_segment = [this](int64_t segment) {
+    const std::string key =
+        absl::StrCat("rpc/", AgentOptions().job, "/members/", segment);
+    return store_.Check({&key, 1}).value_or(false);
+  };
+  int64_t num_segments = 0;
+  while (has_segment(num_segments + 1)) ++num_segments;
+  // The kind of the job; and name, rank and lease of each worker.
+  const int64_t expected = 1 + num_segments + int64_t{3} * num_workers();
+  const absl::StatusOr<int64_t> num_keys = store_.NumKeys();
+  if (num_keys.value_or(-1) == expected) return;
+  Fail(absl::StrCat("the store has ", num_keys.value_or(-1),
+                    " keys instead of ", expected));
 }
 
 int ClusterSimulation::CountReportsOf(int worker) {

@@ -34,8 +34,11 @@ std::string NameOf(int worker) { return absl::StrCat("w", worker); }
 
 void TrainingWorkload::AddServices(rpc::AgentOptions& options) {
   options.default_timeout = kLongest / 3;
+  // The network loses messages.
   options.services.push_back(
-      std::make_unique<dist_autograd::DistAutogradService>());
+      std::make_unique<dist_autograd::DistAutogradService>(
+          dist_autograd::DistAutogradOptions{.gradient_attempt_timeout =
+                                                 absl::Milliseconds(300)}));
   options.services.push_back(std::make_unique<dist_optim::DistOptimService>());
 }
 
@@ -154,7 +157,16 @@ void TrainingWorkload::DropAll() {
 std::optional<TrainingWorkload::Plan> TrainingWorkload::RandomPlan(
     const Run& run) {
   async::RandomSource& random = job_->random();
-  const std::vector<Held> own = HeldBy(run);
+  std::vector<Held> own = HeldBy(run);
+  // Most trainings can succeed.
+  const bool tries_all = random.Below(8) == 0;
+  std::erase_if(own, [&](const Held& held) {
+    return !tries_all && OwnerFor(run, held.number) == nullptr;
+  });
+  std::vector<int> workers;
+  for (int i = 0; i < job_->num_workers(); ++i) {
+    if (tries_all || RunOf(i).has_value()) workers.push_back(i);
+  }
   if (own.empty() || next_slot_ == kRandomSlots) return std::nullopt;
   Plan plan;
   plan.slot = next_slot_++;
@@ -163,7 +175,7 @@ std::optional<TrainingWorkload::Plan> TrainingWorkload::RandomPlan(
     branch.hops.resize(1 + random.Below(3));
     for (Hop& hop : branch.hops) {
       const Held& held = own[random.Below(own.size())];
-      hop = {.worker = static_cast<int>(random.Below(job_->num_workers())),
+      hop = {.worker = workers[random.Below(workers.size())],
              .factor = 1 + static_cast<int64_t>(random.Below(3)),
              .weight = 1 + static_cast<int64_t>(random.Below(4)),
              .number = held.number,
@@ -177,7 +189,7 @@ std::optional<TrainingWorkload::Plan> TrainingWorkload::RandomPlan(
   plan.input_requires_grad = random.Below(2) == 0;
   plan.passes = random.Below(4) == 0 ? 2 : 1;
   plan.persists = random.Below(2) == 0;
-  plan.timeout = absl::Milliseconds(500 + random.Below(8000));
+  plan.timeout = absl::Milliseconds(1000 + random.Below(8000));
   std::vector<Optimizer> optimizers;
   for (const Optimizer& optimizer : optimizers_) {
     if (optimizer.holder.incarnation == run.incarnation) {

@@ -47,7 +47,8 @@ class WorkerSimulation {
   std::string Run() {
     job_.RestartDeparted();
     for (int step = 0; step < kSteps && job_.failure().empty(); ++step) {
-      job_.RandomFault();
+      if (job_.random().Below(3) > 0) job_.RandomFault();
+      if (job_.random().Below(3) == 0) job_.RestartDeparted();
       RandomActions();
       job_.Advance(absl::Milliseconds(job_.random().Below(1500)));
       references_.ForgetTheEnded();
@@ -68,7 +69,7 @@ class WorkerSimulation {
       references_.RandomAction();
     }
     streams_.OpenRandomStream();
-    for (int i = 0; i < 3; ++i) trainings_.RandomAction();
+    for (int i = 0; i < 6; ++i) trainings_.RandomAction();
   }
 
   void CheckAfterConvergence() {
@@ -87,6 +88,7 @@ class WorkerSimulation {
     job_.Advance(rref::ReferenceWorkload::kSettling);
     references_.CheckThatNothingIsLeft();
     CheckCounters();
+    job_.CheckStore();
     job_.CheckHistory();
   }
 
