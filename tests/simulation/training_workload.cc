@@ -285,6 +285,7 @@ void TrainingWorkload::CheckOutcome(const std::string& what,
     case absl::StatusCode::kCancelled:
     case absl::StatusCode::kAborted:
     case absl::StatusCode::kNotFound:
+    case absl::StatusCode::kResourceExhausted:
       if (!must_succeed) return;
       break;
     default:
