@@ -18,9 +18,9 @@ absl::Status WrongCreator(ContextId id, const rpc::WorkerRun& creator,
 }
 
 absl::Status LostCreator(ContextId id) {
-  return absl::AbortedError(
-      absl::StrCat("the worker that created distributed autograd context ",
-                   ToString(id), " is lost, so no gradient could come back"));
+  return absl::AbortedError(absl::StrCat(
+      "the worker that created distributed autograd context ", ToString(id),
+      " is lost or out of reach, so no gradient could come back"));
 }
 
 }  // namespace
@@ -80,8 +80,12 @@ absl::StatusOr<std::shared_ptr<Context>> ContextContainer::FindOrCreate(
   // Without a record, a creator that others consider alive would miss gradients
   // and not know.
   if (lost_.Contains(creator.incarnation)) return LostCreator(id);
+  if (const End* const end = ended_.Find(id)) {
+    if (*end == End::kCutOff) return LostCreator(id);
+    return nullptr;
+  }
   // A context of this worker has been here from its creation.
-  if (ended_.Contains(id) || creator.id == self_.id) return nullptr;
+  if (creator.id == self_.id) return nullptr;
   ASSIGN_OR_RETURN(net::PerPeerQuota::Reservation reservation,
                    quota_.Admit(peer.name));
   ASSIGN_OR_RETURN(std::shared_ptr<Context> context,
@@ -97,9 +101,10 @@ void ContextContainer::Refuse(const rpc::WorkerInfo& peer) {
 
 absl::Status ContextContainer::CheckCreator(const Context& context) const {
   async::MutexLock lock(&mutex_);
-  return lost_.Contains(context.creator().incarnation)
-             ? LostCreator(context.id())
-             : absl::OkStatus();
+  const End* const end = ended_.Find(context.id());
+  const bool cut_off = lost_.Contains(context.creator().incarnation) ||
+                       (end != nullptr && *end == End::kCutOff);
+  return cut_off ? LostCreator(context.id()) : absl::OkStatus();
 }
 
 absl::StatusOr<std::shared_ptr<Context>> ContextContainer::AddLocked(
@@ -117,9 +122,9 @@ absl::StatusOr<std::shared_ptr<Context>> ContextContainer::AddLocked(
   return context;
 }
 
-std::shared_ptr<Context> ContextContainer::Remove(ContextId id) {
+std::shared_ptr<Context> ContextContainer::Remove(ContextId id, End end) {
   async::MutexLock lock(&mutex_);
-  ended_.Add(id);
+  ended_.Add(id, end);
   auto it = contexts_.find(id);
   if (it == contexts_.end()) return nullptr;
   std::shared_ptr<Context> context = std::move(it->second.context);

@@ -47,21 +47,29 @@ class ContextContainer {
   //
   //   kInvalidArgument    `creator` did not create the context of this id.
   //   kAborted            `peer` is lost, so it would not notify of the end; or
-  //                       the creator is, so that no gradient could come from
-  //                       it. Others may not consider it lost.
+  //                       the creator is, or the context was cut off, so that
+  //                       no gradient could come. Others may consider the
+  //                       creator alive.
   //   kResourceExhausted  it would be a new context above a limit of
   //                       ContextLimits.
   absl::StatusOr<std::shared_ptr<Context>> FindOrCreate(
       ContextId id, rpc::Incarnation creator, const rpc::WorkerInfo& peer);
 
+  // Cause of the end of a context on this worker.
+  enum class End {
+    // The creator has ended it.
+    kEnded,
+    // Its creator, which may still use it, is lost or out of reach.
+    kCutOff,
+  };
   // Removes the context and remembers that it ended. Returns null if it was not
   // here. The caller must end it (Context::Release).
-  std::shared_ptr<Context> Remove(ContextId id);
+  std::shared_ptr<Context> Remove(ContextId id, End end = End::kEnded);
 
   // `peer` is lost: its late messages do not bring contexts.
   void Refuse(const rpc::WorkerInfo& peer);
 
-  // kAborted if the creator of `context` is lost.
+  // kAborted if the creator of `context` is lost, or it was cut off.
   absl::Status CheckCreator(const Context& context) const;
 
   bool HasEnded(ContextId id) const;
@@ -92,7 +100,7 @@ class ContextContainer {
 
   mutable async::Mutex mutex_;
   absl::flat_hash_map<ContextId, Entry> contexts_ ABSL_GUARDED_BY(mutex_);
-  net::RecentKeys<ContextId> ended_ ABSL_GUARDED_BY(mutex_){kMaxEnded};
+  net::RecentKeys<ContextId, End> ended_ ABSL_GUARDED_BY(mutex_){kMaxEnded};
   net::RecentKeys<rpc::Incarnation> lost_ ABSL_GUARDED_BY(mutex_){kMaxLost};
 };
 

@@ -95,15 +95,17 @@ absl::StatusOr<std::shared_ptr<Context>> Engine::FindContext(
   return contexts_.Find(id);
 }
 
-void Engine::ReleaseContext(ContextId id) {
-  NotifyOfEnd(id, EndContext(id, absl::AbortedError(absl::StrCat(
-                                     "distributed autograd context ",
-                                     ToString(id), " has ended"))));
+void Engine::ReleaseContext(ContextId id, ContextContainer::End end) {
+  NotifyOfEnd(id, EndContext(id, end,
+                             absl::AbortedError(
+                                 absl::StrCat("distributed autograd context ",
+                                              ToString(id), " has ended"))));
 }
 
 std::vector<rpc::WorkerInfo> Engine::EndContext(ContextId id,
+                                                ContextContainer::End end,
                                                 const absl::Status& reason) {
-  const std::shared_ptr<Context> context = contexts_.Remove(id);
+  const std::shared_ptr<Context> context = contexts_.Remove(id, end);
   if (context == nullptr) return {};
   Context::Remains remains = context->Release();
   if (remains.pass != nullptr) remains.pass->Fail(reason);
@@ -134,7 +136,9 @@ void Engine::OnWorkerLost(const rpc::WorkerInfo& worker,
   std::vector<std::shared_ptr<Context>> orphans;
   for (const std::shared_ptr<Context>& context : contexts_.All()) {
     if (context->creator() == lost) {
-      NotifyOfEnd(context->id(), EndContext(context->id(), status));
+      NotifyOfEnd(
+          context->id(),
+          EndContext(context->id(), ContextContainer::End::kCutOff, status));
       continue;
     }
     const std::shared_ptr<BackwardPass> pass = context->pass();
@@ -168,12 +172,15 @@ void Engine::AskForReparenting(
                 const absl::StatusOr<rpc::Message<v1::ReparentContextsReply>>&
                     reply) {
               // The call is retried as long as the creator lives. On failure
-              // the creator is lost or never existed, so all the contexts have
-              // ended.
+              // the creator is lost or never existed, or this worker could not
+              // find it, and would not hear of the end.
               const auto& ended =
                   reply.ok() ? reply->body.ended() : request.contexts();
-              for (const uint64_t id : ended)
-                self->ReleaseContext(ContextId{id});
+              const auto end = reply.ok() ? ContextContainer::End::kEnded
+                                          : ContextContainer::End::kCutOff;
+              for (const uint64_t id : ended) {
+                self->ReleaseContext(ContextId{id}, end);
+              }
             });
   }
 }
@@ -197,7 +204,8 @@ Engine::HandleReparentContexts(
 void Engine::Stop() {
   host_->Revoke();
   for (const std::shared_ptr<Context>& context : contexts_.All()) {
-    EndContext(context->id(), absl::CancelledError("the worker was shut down"));
+    EndContext(context->id(), ContextContainer::End::kCutOff,
+               absl::CancelledError("the worker was shut down"));
   }
 }
 

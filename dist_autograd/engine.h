@@ -72,7 +72,9 @@ class Engine : public std::enable_shared_from_this<Engine> {
   absl::StatusOr<std::shared_ptr<Context>> FindContext(ContextId id) const;
   // Ends the context on this worker, and tells the workers that it reached, at
   // the latest after EndNotices::kInterval.
-  void ReleaseContext(ContextId id);
+  void ReleaseContext(ContextId id) {
+    ReleaseContext(id, ContextContainer::End::kEnded);
+  }
   size_t num_contexts() const { return contexts_.size(); }
   // Number of contexts here in which a backward pass is running.
   size_t num_passes() const;
@@ -132,8 +134,10 @@ class Engine : public std::enable_shared_from_this<Engine> {
                               const rpc::AutogradMetadata& metadata,
                               std::span<Tensor> tensors);
 
+  void ReleaseContext(ContextId id, ContextContainer::End end);
   // Ends this worker's part of a context; returns the workers to notify.
   std::vector<rpc::WorkerInfo> EndContext(ContextId id,
+                                          ContextContainer::End end,
                                           const absl::Status& reason);
   void NotifyOfEnd(ContextId id, const std::vector<rpc::WorkerInfo>& workers);
   // Requests from the creators of contexts that they notify this worker of the

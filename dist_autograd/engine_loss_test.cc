@@ -14,6 +14,7 @@
 #include "autograd/variable.h"
 #include "dist_autograd/engine.h"
 #include "dist_autograd/ids.h"
+#include "dist_autograd/service_methods.h"
 #include "gtest/gtest.h"
 #include "rpc/identity/worker_info.h"
 #include "rpc/testing/fakes/fake_service_host.h"
@@ -109,6 +110,22 @@ TEST_F(EngineLossTest, MessagesOfAContextOfALostCreatorAreRefused) {
   const async::TaskContext::Scope scope(*std::move(served));
   EXPECT_THAT(engine_->OnSend(other_, {}),
               StatusIs(absl::StatusCode::kAborted));
+}
+
+// The worker that would notify of the end is lost, and the creator cannot be
+// asked to do so.
+TEST_F(EngineLossTest, ContextWhoseCreatorIsOutOfReachIsCutOff) {
+  absl::StatusOr<async::TaskContext> served = Receive(other_, first_, 1);
+  ASSERT_THAT(served, IsOk());
+  Lose(other_);
+  auto asked = host_.TakeCall(kReparentContextsMethod);
+  ASSERT_TRUE(asked.has_value());
+  asked->SetReply(absl::UnavailableError("the store is out of reach"));
+  const rpc::WorkerInfo third = rpc::FakeServiceHost::MakeWorker(3);
+  EXPECT_THAT(Receive(third, first_, 1), StatusIs(absl::StatusCode::kAborted));
+  EXPECT_THAT(Receive(third, first_, 2), IsOk());
+  const async::TaskContext::Scope scope(*std::move(served));
+  EXPECT_THAT(engine_->OnSend(third, {}), StatusIs(absl::StatusCode::kAborted));
 }
 
 TEST_F(EngineLossTest, MessagesOfAnEndedContextAreNotRecorded) {

@@ -27,7 +27,7 @@ OwnerTable::OwnerTable(rpc::WorkerRun self, size_t tombstone_capacity,
                               .option =
                                   "ReferenceLimits::max_references_per_peer"}}),
       withdrawn_(tombstone_capacity),
-      ended_after_loss_(tombstone_capacity) {}
+      ended_(tombstone_capacity) {}
 
 absl::StatusOr<net::PerPeerQuota::Reservation> OwnerTable::AdmitLocked(
     const rpc::WorkerInfo& worker) {
@@ -77,6 +77,7 @@ absl::StatusOr<std::shared_ptr<OwnerValue>> OwnerTable::Create(
   Entry& entry = entries_[rref];
   if (entry.value == nullptr) entry.value = std::make_shared<OwnerValue>();
   EndAwaiting(entry);
+  entry.created = true;
   entry.forks.emplace(HeldFork{fork, RunOf(holder)},
                       ForkState{.reservation = std::move(reservation)});
   return entry.value;
@@ -168,7 +169,7 @@ absl::StatusOr<OwnerTable::Entry*> OwnerTable::FindOrAwaitLocked(
   // those created by a lost worker will never get one.
   if (it == entries_.end() &&
       (rref.creator == self_ || lost_.contains(rref.creator) ||
-       withdrawn_.Contains(rref) || ended_after_loss_.Contains(rref))) {
+       withdrawn_.Contains(rref) || ended_.Contains(rref))) {
     return absl::NotFoundError(absl::StrCat(
         "the value of reference ", rref.ToString(),
         " no longer exists on its owner, worker ", self_.id.value()));
@@ -188,7 +189,11 @@ absl::StatusOr<OwnerTable::Entry*> OwnerTable::FindOrAwaitLocked(
 
 void OwnerTable::EraseIfUnusedLocked(Entries::iterator it, Actions& actions) {
   if (!it->second.arrived || !it->second.forks.empty()) return;
-  if (it->second.lost_holder) ended_after_loss_.Add(it->first);
+  // Find does not await references that this worker created.
+  if ((it->second.created && it->first.creator != self_) ||
+      it->second.lost_holder) {
+    ended_.Add(it->first);
+  }
   actions.dropped.push_back(std::move(it->second.value));
   entries_.erase(it);
 }

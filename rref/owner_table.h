@@ -151,6 +151,8 @@ class OwnerTable {
   struct Entry {
     std::shared_ptr<OwnerValue> value;
     bool arrived = false;
+    // Its creation arrived.
+    bool created = false;
     // A holder was lost. Copies that it sent may still arrive at other workers,
     // but they do not keep the value.
     bool lost_holder = false;
@@ -193,9 +195,10 @@ class OwnerTable {
       ABSL_GUARDED_BY(mutex_);
   // Tombstones of creations that were given up: they are refused.
   net::RecentKeys<RRefId> withdrawn_ ABSL_GUARDED_BY(mutex_);
-  // References that had lost a holder before they ended. They are not awaited
-  // again.
-  net::RecentKeys<RRefId> ended_after_loss_ ABSL_GUARDED_BY(mutex_);
+  // References that were created or had lost a holder before they ended. They
+  // are not awaited again when a late message names them, such as a repeated
+  // fetch.
+  net::RecentKeys<RRefId> ended_ ABSL_GUARDED_BY(mutex_);
   uint64_t generation_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 

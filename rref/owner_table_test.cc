@@ -60,6 +60,16 @@ TEST_F(OwnerTableTest, ValueStaysFromFirstForkToLast) {
   EXPECT_EQ(table_.counts().owners, 0u);
 }
 
+// Nothing would end an entry that a late copy of the message adds.
+TEST_F(OwnerTableTest, RepeatedFetchOfAnEndedReferenceIsNotAwaited) {
+  ASSERT_THAT(table_.Create(Ref(kA, 1), Fork(kA, 2), kAInfo), IsOk());
+  ASSERT_THAT(table_.Find(Ref(kA, 1), kAInfo), IsOk());
+  Run(table_.RemoveFork(Ref(kA, 1), Fork(kA, 2), kA));
+  EXPECT_THAT(table_.Find(Ref(kA, 1), kAInfo),
+              StatusIs(absl::StatusCode::kNotFound));
+  EXPECT_EQ(table_.counts().owners, 0u);
+}
+
 TEST_F(OwnerTableTest, UnknownForkAndReferenceAreIgnoredOnDelete) {
   Run(table_.RemoveFork(Ref(kOwner, 1), Fork(kA, 1), kB));
   auto value = std::make_shared<OwnerValue>(Seven());

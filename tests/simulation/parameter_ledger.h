@@ -20,7 +20,7 @@ namespace hawser::tests {
 // none. Not thread-safe.
 class ParameterLedger {
  public:
-  static constexpr int64_t kSlots = 64;
+  static constexpr int64_t kSlots = 96;
 
   // Creates parameter `number` on the worker; called at its creation.
   std::string Create(int64_t number, rpc::Incarnation owner, Tensor& parameter);

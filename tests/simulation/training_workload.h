@@ -122,6 +122,8 @@ class TrainingWorkload {
                                     bool must_succeed);
   void DropRandomly();
   std::optional<Plan> RandomPlan(const Run& run);
+  // Starts a smart and a fast training of each optimizer that must succeed.
+  void TrainEverywhere();
   // Runs one training; returns OK, or its first error.
   async::Future<void> Train(Run run, Plan plan);
   async::Future<void> RunPasses(Run run, const Plan& plan,

@@ -25,8 +25,9 @@ using ::hawser::async::IsOk;
 constexpr rpc::Function<Tensor(int64_t)> kMakeParameter{"training.Make"};
 constexpr rpc::Function<void(rref::RRef<Tensor>, int64_t)> kKeepParameter{
     "training.Keep"};
-// The last slots are for CheckThatAllCanTrain.
-constexpr int64_t kRandomSlots = ParameterLedger::kSlots - 8;
+// The last slots are for CheckThatAllCanTrain, which takes 8 in each round.
+constexpr int kRounds = 5;
+constexpr int64_t kRandomSlots = ParameterLedger::kSlots - kRounds * 8;
 
 std::string NameOf(int worker) { return absl::StrCat("w", worker); }
 
@@ -253,7 +254,21 @@ void TrainingWorkload::CheckThatAllCanTrain() {
     (void)MakeOptimizer(run, HeldBy(run), /*must_succeed=*/true);
   }
   job_->Advance(absl::Seconds(1));
+  if (static_cast<int>(optimizers_.size()) != count) {
+    job_->Fail("not all workers have an optimizer");
+  }
   next_slot_ = kRandomSlots;
+  // More contexts than a worker brings to another at once.
+  for (int round = 0; round < kRounds; ++round) {
+    TrainEverywhere();
+    job_->Advance(absl::Seconds(1));
+  }
+  job_->Advance(absl::Seconds(5));
+  CheckEnds();
+}
+
+void TrainingWorkload::TrainEverywhere() {
+  const int count = job_->num_workers();
   for (const Optimizer& optimizer : optimizers_) {
     for (const bool fast : {false, true}) {
       Plan plan{.slot = next_slot_++,
@@ -277,11 +292,6 @@ void TrainingWorkload::CheckThatAllCanTrain() {
       (void)Train(optimizer.holder, std::move(plan));
     }
   }
-  if (next_slot_ != kRandomSlots + 2 * count) {
-    job_->Fail("not all workers have an optimizer");
-  }
-  job_->Advance(absl::Seconds(6));
-  CheckEnds();
 }
 
 }  // namespace hawser::tests
