@@ -120,10 +120,15 @@ void Engine::NotifyOfEnd(ContextId id,
 }
 
 async::Future<rpc::Message<v1::ReleaseContextReply>>
-Engine::HandleReleaseContext(const rpc::MethodCall&,
+Engine::HandleReleaseContext(const rpc::MethodCall& call,
                              rpc::Message<v1::ReleaseContextRequest> request) {
-  for (const uint64_t id : request.body.contexts()) {
-    ReleaseContext(ContextId{id});
+  for (const uint64_t number : request.body.contexts()) {
+    const ContextId id{number};
+    // Another worker may say so because it has lost the creator, which may
+    // still use the context.
+    ReleaseContext(id, CreatorOf(id) == call.peer.id.value()
+                           ? ContextContainer::End::kEnded
+                           : ContextContainer::End::kCutOff);
   }
   return async::MakeReadyFuture<rpc::Message<v1::ReleaseContextReply>>(
       rpc::Message<v1::ReleaseContextReply>());

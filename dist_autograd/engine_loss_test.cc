@@ -16,6 +16,7 @@
 #include "dist_autograd/ids.h"
 #include "dist_autograd/service_methods.h"
 #include "gtest/gtest.h"
+#include "proto/dist_autograd.pb.h"
 #include "rpc/identity/worker_info.h"
 #include "rpc/testing/fakes/fake_service_host.h"
 #include "rpc/wire/message_interceptor.h"
@@ -126,6 +127,21 @@ TEST_F(EngineLossTest, ContextWhoseCreatorIsOutOfReachIsCutOff) {
   EXPECT_THAT(Receive(third, first_, 2), IsOk());
   const async::TaskContext::Scope scope(*std::move(served));
   EXPECT_THAT(engine_->OnSend(third, {}), StatusIs(absl::StatusCode::kAborted));
+}
+
+TEST_F(EngineLossTest, OnlyTheCreatorEndsAContextForGood) {
+  ASSERT_THAT(Receive(other_, first_, 1), IsOk());
+  ASSERT_THAT(Receive(other_, first_, 2), IsOk());
+  v1::ReleaseContextRequest request;
+  request.add_contexts(ToNumber(IdOf(first_, 1)));
+  EXPECT_THAT(host_.Receive(kReleaseContextMethod, other_, request).Wait(),
+              IsOk());
+  EXPECT_THAT(Receive(other_, first_, 1), StatusIs(absl::StatusCode::kAborted));
+  request.set_contexts(0, ToNumber(IdOf(first_, 2)));
+  EXPECT_THAT(host_.Receive(kReleaseContextMethod, first_, request).Wait(),
+              IsOk());
+  EXPECT_THAT(Receive(other_, first_, 2), IsOk());
+  EXPECT_EQ(engine_->num_contexts(), 0u);
 }
 
 TEST_F(EngineLossTest, MessagesOfAnEndedContextAreNotRecorded) {
