@@ -126,12 +126,14 @@ void ConnectionWatch::Examine(size_t resident_bytes, async::MonotonicTime now) {
     uses.push_back(
         {.calls = std::move(calls), .bytes = BytesReceived(found->second->fd)});
   }
-  if (still_closing.size() < closing_.size()) {
+  const std::vector<MisuseDetector::Finding> findings =
+      detector_.Check(uses, resident_bytes);
+  if (still_closing.size() < closing_.size() ||
+      detector_.heavy_connection_ended()) {
     ticks_until_return_ = kTicksUntilReturn;
   }
   closing_ = std::move(still_closing);
-  for (const MisuseDetector::Finding& finding :
-       detector_.Check(uses, resident_bytes)) {
+  for (const MisuseDetector::Finding& finding : findings) {
     const ConnectionLimiter::Connection& connection =
         *by_key[finding.connection];
     const std::string peer = PeerOf(connection.fd);

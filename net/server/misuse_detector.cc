@@ -45,6 +45,11 @@ std::vector<MisuseDetector::Finding> MisuseDetector::Check(
       heaviest = &use;
     }
   }
+  heavy_connection_ended_ =
+      std::any_of(past_.begin(), past_.end(), [&now](const auto& past) {
+        return past.second.unexplained >= kUnexplainedBytes &&
+               !now.contains(past.first);
+      });
   past_ = std::move(now);
   const size_t growth =
       resident_bytes - std::min(resident_bytes, resident_bytes_);

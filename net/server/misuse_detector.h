@@ -65,6 +65,10 @@ class MisuseDetector {
   std::vector<Finding> Check(const std::vector<Use>& uses,
                              size_t resident_bytes);
 
+  // Whether a connection had ended before the last Check that had sent
+  // kUnexplainedBytes: what it made the process hold is free now.
+  bool heavy_connection_ended() const { return heavy_connection_ended_; }
+
  private:
   struct Past {
     int64_t bytes = 0;
@@ -77,6 +81,7 @@ class MisuseDetector {
 
   const Limits limits_;
   size_t resident_bytes_ = 0;
+  bool heavy_connection_ended_ = false;
   absl::flat_hash_map<ConnectionKey, Past> past_;
 };
 

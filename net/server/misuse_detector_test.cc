@@ -85,6 +85,17 @@ TEST_F(MisuseDetectorTest, FramesThatBelongToNoMessageAreLimited) {
               ElementsAre(Closes("a", "168820736 bytes")));
 }
 
+TEST_F(MisuseDetectorTest, EndOfAHeavyConnectionIsReported) {
+  Check({Use("a", 1, 0, 4 * kMiB), Use("b", 1, 0, 3 * kMiB)});
+  EXPECT_FALSE(detector_.heavy_connection_ended());
+  Check({Use("a", 1, 0, 4 * kMiB)});
+  EXPECT_FALSE(detector_.heavy_connection_ended());
+  Check({});
+  EXPECT_TRUE(detector_.heavy_connection_ended());
+  Check({});
+  EXPECT_FALSE(detector_.heavy_connection_ended());
+}
+
 TEST_F(MisuseDetectorTest, NewConnectionOfTheSamePortBeginsAnew) {
   Check({Use("a", 1, 100, 20 * kMiB)}, 50);
   EXPECT_THAT(Check({Use("a", 1, 0, 1 * kMiB)}, 200), IsEmpty());
