@@ -67,10 +67,8 @@ void SoakJob::Leave() {
   // The host ends last, since the others need its store to leave.
   for (auto it = members_.rbegin(); it != members_.rend(); ++it) {
     (*it)->process->WriteLine("leave");
-    EXPECT_EQ((*it)->process->Wait(), 0) << (*it)->name;
-    while (const auto line = (*it)->process->ReadLine(absl::ZeroDuration())) {
-      Handle(**it, *line);
-    }
+    EXPECT_EQ(AwaitEnd(**it, absl::Minutes(1) + options_.slack), 0)
+        << (*it)->name;
   }
   members_.clear();
 }
@@ -110,7 +108,7 @@ void SoakJob::StopAndRestart(const std::string& victim) {
   EXPECT_TRUE(
       RunUntil([&] { return member.fenced; }, kFencedLimit + options_.slack))
       << victim << " was stopped, but does not know that it was declared lost";
-  EXPECT_EQ(member.process->Wait(), 3) << victim;
+  EXPECT_EQ(AwaitEnd(member, kFencedLimit + options_.slack), 3) << victim;
   Restart({victim});
 }
 
@@ -134,7 +132,7 @@ void SoakJob::KillHostAndRestart() {
   }
   for (Member* member : others) {
     member->process->WriteLine("stop");
-    EXPECT_EQ(member->process->Wait(absl::Seconds(20) + options_.slack), 0)
+    EXPECT_EQ(AwaitEnd(*member, absl::Seconds(20) + options_.slack), 0)
         << member->name << " stops without the store";
   }
   EXPECT_TRUE(Start());
@@ -269,6 +267,12 @@ bool SoakJob::RunUntil(const std::function<bool()>& done,
                static_cast<int>(absl::ToInt64Milliseconds(
                    std::min(left, absl::Milliseconds(100)))));
   }
+}
+
+int SoakJob::AwaitEnd(Member& member, absl::Duration limit) {
+  (void)RunUntil(
+      [&] { return member.process->Wait(absl::ZeroDuration()) != -1; }, limit);
+  return member.process->Wait(absl::ZeroDuration());
 }
 
 void SoakJob::ExpectTold(const std::vector<std::string>& victims,

@@ -94,6 +94,9 @@ class SoakJob {
   void Handle(Member& member, const std::string& line);
   // Reads reports until `done` returns true; false after `limit`.
   bool RunUntil(const std::function<bool()>& done, absl::Duration limit);
+  // Waits for the exit code, and reads reports meanwhile: a process waits while
+  // nobody reads them. -1 after `limit`.
+  int AwaitEnd(Member& member, absl::Duration limit);
   void ExpectTold(const std::vector<std::string>& victims,
                   const std::vector<std::string>& incarnations, int64_t since,
                   absl::Duration limit);
