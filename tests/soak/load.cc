@@ -96,9 +96,12 @@ bool Load::AwaitNext() {
   if (!paused) return true;
   model_.reset();
   async::MutexLock lock(&mutex_);
-  idle_ = true;
-  changed_.NotifyAll();
-  while (paused_ && !stopping_) changed_.Wait(&mutex_);
+  while (paused_ && !stopping_) {
+    // Again after a Resume that a Pause followed at once.
+    idle_ = true;
+    changed_.NotifyAll();
+    changed_.Wait(&mutex_);
+  }
   return !stopping_;
 }
 
@@ -205,8 +208,9 @@ std::string Load::AnyPeer() {
   for (const rpc::WorkerInfo& worker : agent_.workers()) {
     if (worker != agent_.info()) others.push_back(worker.name);
   }
-  // The caller's error then says that there is none.
-  return others.empty() ? "nobody" : others[random_.Below(others.size())];
+  // A worker that has just joined may know nobody yet, but finds names in the
+  // store.
+  return others.empty() ? "host" : others[random_.Below(others.size())];
 }
 
 }  // namespace hawser::tests
