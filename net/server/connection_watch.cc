@@ -29,6 +29,8 @@ constexpr std::chrono::seconds kExaminationInterval(1);
 constexpr int kCostFraction = 4000;
 // gRPC needs a while to release the calls of a connection that it has closed.
 constexpr int kTicksUntilReturn = 4;
+// Number of times that it is returned, after twice as long each time.
+constexpr int kReturns = 4;
 
 // Time on a core of this thread.
 std::chrono::nanoseconds ThreadTime() {
@@ -91,6 +93,10 @@ void ConnectionWatch::Tick(async::MonotonicTime now) {
   next_tick_ = now + absl::ToChronoMilliseconds(kInterval);
   if (ticks_until_return_ > 0 && --ticks_until_return_ == 0) {
     telemetry::ReturnFreedMemory();
+    // Some is freed later, such as by the next call of the same method.
+    if (++num_returns_ < kReturns) {
+      ticks_until_return_ = kTicksUntilReturn << num_returns_;
+    }
   }
   const size_t resident = telemetry::ResidentBytes();
   if (now < next_examination_ &&
@@ -131,6 +137,7 @@ void ConnectionWatch::Examine(size_t resident_bytes, async::MonotonicTime now) {
   if (still_closing.size() < closing_.size() ||
       detector_.heavy_connection_ended()) {
     ticks_until_return_ = kTicksUntilReturn;
+    num_returns_ = 0;
   }
   closing_ = std::move(still_closing);
   for (const MisuseDetector::Finding& finding : findings) {

@@ -59,6 +59,7 @@ class ConnectionWatch {
   absl::flat_hash_set<ConnectionKey> closing_;
   // Ticks until the memory of released connections is returned to the system.
   int ticks_until_return_ = 0;
+  int num_returns_ = 0;
   telemetry::LogRateLimiter log_limiter_;
 };
 
