@@ -8,7 +8,6 @@
 // On SIGTERM the worker leaves the job; on a second one it stops at once. The
 // exit code is 0 if it has left.
 
-#include <dirent.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -44,6 +43,7 @@
 #include "rpc/identity/worker_info.h"
 #include "rpc/transport/cancellation.h"
 #include "store/open_store.h"
+#include "tests/faults/process_counts.h"
 #include "tests/faults/worker_functions.h"
 
 ABSL_FLAG(std::string, store, "", "URL of the job's store.");
@@ -61,17 +61,6 @@ ABSL_FLAG(absl::Duration, unreachable_limit, absl::Milliseconds(1500),
 
 namespace hawser::tests {
 namespace {
-
-int64_t CountEntries(const char* directory) {
-  DIR* const entries = opendir(directory);
-  if (entries == nullptr) return -1;
-  int64_t count = 0;
-  while (const dirent* entry = readdir(entries)) {
-    if (entry->d_name[0] != '.') ++count;
-  }
-  closedir(entries);
-  return count;
-}
 
 class FaultWorker {
  public:
@@ -211,9 +200,8 @@ absl::Status FaultWorker::Register(rpc::FunctionRegistry& registry) {
   }));
   return registry.Register(kCensus, [this] {
     return std::map<std::string, int64_t>{
-        // Without the descriptor that CountEntries uses.
-        {"descriptors", CountEntries("/proc/self/fd") - 1},
-        {"threads", CountEntries("/proc/self/task")},
+        {"descriptors", CountDescriptors()},
+        {"threads", CountThreads()},
         {"begun", num_begun_},
         {"calls", rpc::CurrentCall::Get()->agent().num_server_calls() - 1}};
   });

@@ -4,34 +4,24 @@
 // order: --test_env=HAWSER_SEED=2.
 
 #include <cstdint>
-#include <cstdlib>
 #include <string>
 #include <vector>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "async/random_source.h"
 #include "async/testing/nightly.h"
 #include "gtest/gtest.h"
+#include "tests/soak/environment_number.h"
 #include "tests/soak/soak_job.h"
 
 namespace hawser::tests {
 namespace {
 
-uint64_t FromEnvironment(const char* name, uint64_t otherwise) {
-  const char* const text = std::getenv(name);
-  uint64_t number = otherwise;
-  if (text != nullptr) {
-    EXPECT_TRUE(absl::SimpleAtoi(text, &number)) << text;
-  }
-  return number;
-}
-
 TEST(RandomKillsTest, OthersAreToldAndGoOn) {
-  const uint64_t seed = FromEnvironment("HAWSER_SEED", 1);
+  const uint64_t seed = EnvironmentNumber("HAWSER_SEED", 1);
   const uint64_t deaths =
-      FromEnvironment("HAWSER_DEATHS", async::NightlyOr<uint64_t>(1000, 8));
+      EnvironmentNumber("HAWSER_DEATHS", async::NightlyOr<uint64_t>(1000, 8));
   async::RandomSource random(seed);
   SoakJob job(
       {.seed = seed,

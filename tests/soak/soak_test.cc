@@ -4,13 +4,11 @@
 // To run it for another time: --test_env=HAWSER_SOAK_SECONDS=3600.
 
 #include <cstdint>
-#include <cstdlib>
 #include <iterator>
 #include <map>
 #include <string>
 #include <vector>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
@@ -18,6 +16,7 @@
 #include "async/testing/nightly.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/soak/environment_number.h"
 #include "tests/soak/soak_job.h"
 
 namespace hawser::tests {
@@ -78,13 +77,8 @@ std::string HoldsNothing(const SoakJob::Census& census) {
 }
 
 absl::Duration TimeToRun() {
-  const char* const text = std::getenv("HAWSER_SOAK_SECONDS");
-  if (text == nullptr) {
-    return async::NightlyOr(absl::Minutes(10), absl::Seconds(20));
-  }
-  int64_t seconds = 0;
-  EXPECT_TRUE(absl::SimpleAtoi(text, &seconds)) << text;
-  return absl::Seconds(seconds);
+  return absl::Seconds(EnvironmentNumber("HAWSER_SOAK_SECONDS",
+                                         async::NightlyOr<uint64_t>(600, 20)));
 }
 
 TEST(SoakTest, NothingIsLeftOfTheDead) {

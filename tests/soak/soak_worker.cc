@@ -21,13 +21,11 @@
 //   stop            stops without leaving and exits with 0
 // The end of the input is `stop`.
 
-#include <dirent.h>
 #include <poll.h>
 #include <unistd.h>
 
 #include <chrono>
 #include <cstdint>
-#include <fstream>
 #include <iostream>
 #include <map>
 #include <memory>
@@ -50,6 +48,8 @@
 #include "rpc/functions/function_registry.h"
 #include "rpc/identity/worker_info.h"
 #include "rpc/membership/member_event.h"
+#include "telemetry/process_memory.h"
+#include "tests/faults/process_counts.h"
 #include "tests/soak/functions.h"
 #include "tests/soak/load.h"
 
@@ -74,33 +74,11 @@ void Report(const std::string& line) {
   std::cout << line + "\n" << std::flush;
 }
 
-int64_t CountEntries(const char* directory) {
-  DIR* const entries = opendir(directory);
-  if (entries == nullptr) return -1;
-  int64_t count = 0;
-  while (const dirent* entry = readdir(entries)) {
-    if (entry->d_name[0] != '.') ++count;
-  }
-  closedir(entries);
-  return count;
-}
-
-int64_t ResidentKibibytes() {
-  std::ifstream status("/proc/self/status");
-  std::string word;
-  while (status >> word && word != "VmRSS:") {
-  }
-  int64_t kibibytes = -1;
-  status >> kibibytes;
-  return kibibytes;
-}
-
 void ReportCensus(const rpc::Agent& agent) {
-  // The directory is open while its entries are counted.
-  std::string line = absl::StrCat(
-      "census process.descriptors=", CountEntries("/proc/self/fd") - 1,
-      " process.threads=", CountEntries("/proc/self/task"),
-      " process.resident_kib=", ResidentKibibytes());
+  std::string line =
+      absl::StrCat("census process.descriptors=", CountDescriptors(),
+                   " process.threads=", CountThreads(),
+                   " process.resident_kib=", telemetry::ResidentBytes() >> 10);
   for (const auto& [name, number] : agent.DebugInfo()) {
     if (!absl::StartsWith(name, "peer.")) {
       absl::StrAppend(&line, " ", name, "=", number);
