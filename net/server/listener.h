@@ -97,10 +97,11 @@ class Listener {
   void AttachTo(grpc::ServerBuilder& builder,
                 const std::shared_ptr<grpc::ServerCredentials>& credentials);
 
-  // Starts accepting connections. Call after the server is built. `on_watch`
-  // runs in the listener's thread at least every 250 ms while there are
-  // connections; optional.
+  // Runs in the listener's thread, at least every 250 ms while there are
+  // connections.
   using OnWatch = std::function<void(async::MonotonicTime now)>;
+  // Starts accepting connections. Call after the server is built. `on_watch` is
+  // optional.
   void Start(OnWatch on_watch = nullptr);
 
   // Numbers of connections passed to gRPC, and refused because of a limit,
