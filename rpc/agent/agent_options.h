@@ -15,6 +15,7 @@
 #include "async/executor.h"
 #include "rpc/agent/call_observer.h"
 #include "rpc/agent/service.h"
+#include "rpc/identity/worker_info.h"
 #include "rpc/membership/liveness_options.h"
 #include "rpc/peers/call_quota.h"
 #include "rpc/transport/transport.h"
@@ -86,6 +87,9 @@ struct AgentOptions {
   // must outlive the agent. Null: the system's clock, and a thread pool.
   async::Clock* clock = nullptr;
   async::Executor* executor = nullptr;
+  // For simulations that repeat: the incarnation of this worker, which no other
+  // has had. 0: a random one.
+  Incarnation incarnation{};
 };
 
 // kInvalidArgument, naming the option, if one is missing or wrong.

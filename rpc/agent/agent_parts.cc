@@ -10,6 +10,15 @@
 #include "rpc/identity/advertised_address.h"
 
 namespace hawser::rpc {
+namespace {
+
+Incarnation IncarnationOf(const AgentOptions& options) {
+  return options.incarnation == Incarnation{} ? NewIncarnation()
+                                              : options.incarnation;
+}
+
+}  // namespace
+
 AgentParts::AgentParts(Agent* agent, AgentOptions options)
     : options_(std::move(options)),
       threads_(options_),
@@ -17,7 +26,7 @@ AgentParts::AgentParts(Agent* agent, AgentOptions options)
           AgentState::Options{.agent = agent,
                               .self = {.name = options_.name,
                                        .id = WorkerId(options_.rank),
-                                       .incarnation = NewIncarnation(),
+                                       .incarnation = IncarnationOf(options_),
                                        .address = "",
                                        .roles = options_.roles},
                               .job = options_.job,

@@ -26,6 +26,7 @@ constexpr absl::Duration kMaxStoreDelayPerTick = absl::Seconds(1);
 
 ClusterSimulation::ClusterSimulation(uint64_t seed, Options options)
     : random_(seed),
+      incarnations_(seed * 104729 + 1),
       options_(std::move(options)),
       network_(
           {.seed = seed * 7919 + 1, .executor = &executor_, .clock = &clock_}),
@@ -88,6 +89,7 @@ AgentOptions ClusterSimulation::OptionsOf(int index, SimulatedStoreLink& link) {
   options.registry = &registry_;
   options.clock = machines_[index].get();
   options.executor = &executor_;
+  options.incarnation = Incarnation{incarnations_.Next()};
   options.shutdown_timeout = kShutdownTimeout;
   // Do not wait for a holder's lease to lapse.
   options.start_timeout = absl::ZeroDuration();

@@ -210,6 +210,8 @@ class ClusterSimulation {
   std::string Views();
 
   async::RandomSource random_;
+  // Draws the incarnations of the workers.
+  async::RandomSource incarnations_;
   const Options options_;
   std::string failure_;
   async::ManualExecutor executor_;
