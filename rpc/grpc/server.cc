@@ -49,15 +49,15 @@ GrpcServer::GrpcServer(std::vector<TransportMethod> methods,
         services_[method.path.substr(0, method.path.rfind('/'))];
     served_.push_back({.method = &method,
                        .service = &service,
-                       .number = service.AddUnary(method.path),
+                       .number = service.Add(method.path),
                        .in_fragments = false,
                        .parts = parts_});
-    served_.push_back({.method = &method,
-                       .service = &service,
-                       .number = service.AddClientStreaming(
-                           method.path + std::string(net::kInFragments)),
-                       .in_fragments = true,
-                       .parts = parts_});
+    served_.push_back(
+        {.method = &method,
+         .service = &service,
+         .number = service.Add(method.path + std::string(net::kInFragments)),
+         .in_fragments = true,
+         .parts = parts_});
   }
   for (auto& [name, service] : services_) builder.RegisterService(&service);
 }

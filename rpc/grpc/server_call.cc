@@ -14,7 +14,6 @@
 #include "grpcpp/alarm.h"
 #include "grpcpp/impl/rpc_service_method.h"
 #include "grpcpp/support/async_stream.h"
-#include "grpcpp/support/async_unary_call.h"
 #include "rpc/grpc/byte_buffer.h"
 #include "rpc/grpc/grpc_time.h"
 #include "rpc/grpc/status.h"
@@ -39,29 +38,48 @@ class UnaryServerCall final : public ServerCall {
 
  private:
   struct Grpc {
-    Grpc() : writer(&context) {}
+    Grpc() : reader(&context) {}
 
     ::grpc::ServerContext context;
     ::grpc::ByteBuffer request;
-    ::grpc::ServerAsyncResponseWriter<::grpc::ByteBuffer> writer;
+    ::grpc::ServerAsyncReader<::grpc::ByteBuffer, ::grpc::ByteBuffer> reader;
   };
 
   ::grpc::ServerContext& context() override { return grpc_->context; }
   void Request(Event* event) override {
-    method_.service->RequestAsyncUnary(method_.number, &grpc_->context,
-                                       &grpc_->request, &grpc_->writer,
-                                       parts_->queue, parts_->queue, event);
+    method_.service->RequestAsyncClientStreaming(
+        method_.number, &grpc_->context, &grpc_->reader, parts_->queue,
+        parts_->queue, event);
   }
   void Finish(const ::grpc::ByteBuffer& reply, Event* event) override {
-    grpc_->writer.Finish(reply, ::grpc::Status::OK, event);
+    grpc_->reader.Finish(reply, ::grpc::Status::OK, event);
   }
   void FinishWithError(const ::grpc::Status& status, Event* event) override {
-    grpc_->writer.FinishWithError(status, event);
+    grpc_->reader.FinishWithError(status, event);
   }
   absl::StatusOr<Payload> TakePayload() override {
     return ToPayload(grpc_->request);
   }
   void ReleaseGrpc() override { grpc_.reset(); }
+
+  void Begin() override {
+    std::shared_ptr<ServerCall> self = shared_from_this();
+    async::MutexLock lock(&mutex_);
+    if (replied_ || released_) return;
+    Gate::Entry entry(parts_->gate.get());
+    if (!entry) return;
+    read_.self = std::move(self);
+    grpc_->reader.Read(&grpc_->request, &read_);
+  }
+
+  void OnRead(bool ok) override {
+    if (ok) {
+      Handle();
+    } else {
+      // No effect if the caller has disconnected.
+      Reply(absl::InternalError("the request has no message"));
+    }
+  }
 
   std::optional<Grpc> grpc_;
 };
@@ -127,12 +145,12 @@ class FragmentedServerCall final : public ServerCall {
           &stalled_);
     }
     if (next != Next::kTime) {
-      fragment_.self = std::move(self);
-      grpc_->reader.Read(&grpc_->fragment, &fragment_);
+      read_.self = std::move(self);
+      grpc_->reader.Read(&grpc_->fragment, &read_);
     }
   }
 
-  void OnFragment(bool ok) override {
+  void OnRead(bool ok) override {
     if (!ok) {
       // No effect if the caller has disconnected or has its reply.
       Reply(absl::InternalError(absl::StrCat(
@@ -189,22 +207,14 @@ class FragmentedServerCall final : public ServerCall {
 
 }  // namespace
 
-int GrpcMethods::Add(std::string path,
-                     ::grpc::internal::RpcMethod::RpcType type) {
+int GrpcMethods::Add(std::string path) {
   const int number = static_cast<int>(paths_.size());
   paths_.push_back(std::move(path));
-  AddMethod(new ::grpc::internal::RpcServiceMethod(paths_.back().c_str(), type,
-                                                   nullptr));
+  AddMethod(new ::grpc::internal::RpcServiceMethod(
+      paths_.back().c_str(), ::grpc::internal::RpcMethod::CLIENT_STREAMING,
+      nullptr));
   MarkMethodRaw(number);
   return number;
-}
-
-int GrpcMethods::AddUnary(std::string path) {
-  return Add(std::move(path), ::grpc::internal::RpcMethod::NORMAL_RPC);
-}
-
-int GrpcMethods::AddClientStreaming(std::string path) {
-  return Add(std::move(path), ::grpc::internal::RpcMethod::CLIENT_STREAMING);
 }
 
 bool ServerCallRegistry::Insert(const std::shared_ptr<ServerCall>& call) {

@@ -35,21 +35,18 @@
 
 namespace hawser::rpc {
 
-// The methods of one service for gRPC, with messages as raw bytes. Unlike a
-// generic service, a registered method delivers a call together with its
-// message in one event.
+// The methods of one service for gRPC, with messages as raw bytes. gRPC
+// delivers a call before its message, also of unary methods: for those that it
+// knows as unary, gRPC 1.51 keeps the headers of a call whose message does not
+// arrive, which may take any memory, until the next call of the method.
 class GrpcMethods final : public ::grpc::Service {
  public:
   // Returns the index of the method.
-  int AddUnary(std::string path);
-  int AddClientStreaming(std::string path);
+  int Add(std::string path);
 
   using ::grpc::Service::RequestAsyncClientStreaming;
-  using ::grpc::Service::RequestAsyncUnary;
 
  private:
-  int Add(std::string path, ::grpc::internal::RpcMethod::RpcType type);
-
   // gRPC keeps pointers to the paths.
   std::deque<std::string> paths_;
 };
@@ -110,7 +107,7 @@ struct ServedMethod {
 //
 //   arrived  a call, unless the server shuts down; the next one is then
 //            requested.
-//   fragment  the next fragment of a request in fragments.
+//   read     the message of the request, or its next fragment.
 //   stalled  timer: checks whether a fragment has arrived.
 //   done     the caller has the reply or cancelled; may occur at any time.
 //   sent     the reply was passed to gRPC.
@@ -168,9 +165,10 @@ class ServerCall : public std::enable_shared_from_this<ServerCall> {
   virtual void Finish(const ::grpc::ByteBuffer& reply, Event* event) = 0;
   virtual void FinishWithError(const ::grpc::Status& status, Event* event) = 0;
   virtual absl::StatusOr<Payload> TakePayload() = 0;
-  // The call has arrived and may be served. Calls Handle.
-  virtual void Begin() { Handle(); }
-  virtual void OnFragment(bool) {}
+  // The call has arrived and may be served. Reads the request, and then calls
+  // Handle.
+  virtual void Begin() = 0;
+  virtual void OnRead(bool ok) = 0;
   virtual void OnStalled(bool) {}
   virtual void ReleaseGrpc() = 0;
 
@@ -182,7 +180,7 @@ class ServerCall : public std::enable_shared_from_this<ServerCall> {
   // Destroyed before a handler that outlives the server replies.
   const ServedMethod& method_;
   const std::shared_ptr<const ServerParts> parts_;
-  Event fragment_{&ServerCall::OnFragment};
+  Event read_{&ServerCall::OnRead};
   Event stalled_{&ServerCall::OnStalled};
 
   async::Mutex mutex_;

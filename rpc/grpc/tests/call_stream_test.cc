@@ -283,7 +283,7 @@ TEST_F(CallStreamTest, ReplyThatArrivedInTimeIsNotLost) {
     // Stops the only polling thread.
     Call(*connection, "/t.T/Echo", "").OnReady([&](const auto&) {
       const async::MonotonicTime deadline = async::AddDelay(
-          std::chrono::steady_clock::now(), absl::Milliseconds(200));
+          std::chrono::steady_clock::now(), absl::Milliseconds(500));
       reply = Call(*connection, i == 0 ? "/t.T/Reply" : "/t.T/Echo", "in time",
                    deadline);
       while (async::TimeBetween(deadline, std::chrono::steady_clock::now()) <
