@@ -18,7 +18,8 @@ namespace hawser::net {
 // Passes connections to gRPC in threads of its own: gRPC reads from a new
 // connection in the thread that passes it, for as long as its client sends
 // without a pause. One thread passes connections in their order, and Relieve
-// adds others while such clients keep it. Thread-safe.
+// adds others while such clients keep it. They have a low priority, so that a
+// new client that floods the server slows the others down little. Thread-safe.
 class ConnectionHandover {
  public:
   struct Connection {

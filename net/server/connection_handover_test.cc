@@ -1,6 +1,7 @@
 #include "net/server/connection_handover.h"
 
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <memory>
@@ -56,6 +57,16 @@ TEST(ConnectionHandoverTest, WaitingConnectionsAreClosedAtTheEnd) {
   EXPECT_FALSE(IsOpen(late));
   end.Set(absl::OkStatus());
   handover.reset();
+}
+
+TEST(ConnectionHandoverTest, ThreadsHaveALowPriority) {
+  async::Promise<int> nice;
+  const async::Future<int> done = nice.future();
+  ConnectionHandover handover([&](const ConnectionHandover::Connection&) {
+    nice.Set(getpriority(PRIO_PROCESS, static_cast<id_t>(gettid())));
+  });
+  handover.Add({.fd = 1000});
+  EXPECT_GE(*done.Wait(), 10);
 }
 
 // A connection that keeps its thread does not keep the others.

@@ -21,8 +21,9 @@ std::optional<ino_t> InodeOf(int fd) {
   return status.st_ino;
 }
 
-// Returns the address without its port.
-std::string KeyOf(const sockaddr_storage& peer) {
+}  // namespace
+
+std::string ConnectionLimiter::AddressOf(const sockaddr_storage& peer) {
   if (peer.ss_family == AF_INET) {
     sockaddr_in v4{};
     std::memcpy(&v4, &peer, sizeof(v4));
@@ -38,13 +39,11 @@ std::string KeyOf(const sockaddr_storage& peer) {
   return "unix";
 }
 
-}  // namespace
-
 bool ConnectionLimiter::Add(int fd, const sockaddr_storage& peer,
                             async::MonotonicTime now) {
   const std::optional<ino_t> inode = InodeOf(fd);
   if (!inode.has_value()) return false;
-  std::string address = KeyOf(peer);
+  std::string address = AddressOf(peer);
   const auto full = [&] {
     return connections_.size() >= static_cast<size_t>(limits_.total) ||
            CountFrom(address) >= limits_.per_address;
@@ -57,7 +56,11 @@ bool ConnectionLimiter::Add(int fd, const sockaddr_storage& peer,
     if (full()) return false;
   }
   ++by_address_[address];
-  connections_.push_back({fd, *inode, std::move(address), KeyOfPeer(peer)});
+  connections_.push_back({.fd = fd,
+                          .inode = *inode,
+                          .address = std::move(address),
+                          .key = KeyOfPeer(peer),
+                          .added = now});
   return true;
 }
 

@@ -34,6 +34,7 @@ class ConnectionLimiter {
     std::string address = {};
     // Empty for a Unix socket.
     ConnectionKey key = {};
+    async::MonotonicTime added = {};
   };
 
   explicit ConnectionLimiter(Limits limits) : limits_(limits) {}
@@ -50,6 +51,9 @@ class ConnectionLimiter {
   int num_known() const { return static_cast<int>(connections_.size()); }
   // Those connections; gRPC may have closed some.
   const std::vector<Connection>& known() const { return connections_; }
+
+  // The address of `peer` without its port, as in Connection.
+  static std::string AddressOf(const sockaddr_storage& peer);
 
   // Whether `fd` refers to the connection.
   static bool IsSame(int fd, const Connection& connection);

@@ -27,8 +27,17 @@ namespace {
 constexpr std::chrono::seconds kExaminationInterval(1);
 // An examination may cost this fraction of a core.
 constexpr int kCostFraction = 4000;
+// Same, while alert.
+constexpr int kAlertCostFraction = 20;
+// How long the watch is alert: a client that floods does so at once, and one
+// that was closed connects again.
+constexpr absl::Duration kAlertAfterConnect = absl::Milliseconds(500);
+constexpr absl::Duration kAlertAfterGrowth = absl::Seconds(2);
+constexpr absl::Duration kAlertAfterMisuse = absl::Seconds(5);
+// A connection with more bytes than this may have opened too many calls.
+constexpr int64_t kReceiverBytes = int64_t{8} << 10;
 // gRPC needs a while to release the calls of a connection that it has closed.
-constexpr int kTicksUntilReturn = 4;
+constexpr absl::Duration kFirstReturn = absl::Seconds(1);
 // Number of times that it is returned, after twice as long each time.
 constexpr int kReturns = 4;
 
@@ -49,7 +58,7 @@ int64_t BytesReceived(int fd) {
 
 // Ends the connection, and discards what gRPC has not read of it yet. Returns
 // false if gRPC has closed it, or no descriptor is free.
-bool Close(const ConnectionLimiter::Connection& connection) {
+bool EndConnection(const ConnectionLimiter::Connection& connection) {
   // gRPC may close its descriptor at any time; another file may get the number.
   const fs::UniqueFd own(fcntl(connection.fd, F_DUPFD_CLOEXEC, 0));
   if (!own.valid() || !ConnectionLimiter::IsSame(own.get(), connection)) {
@@ -76,52 +85,107 @@ std::string PeerOf(int fd) {
 
 ConnectionWatch::ConnectionWatch(MisuseDetector::Limits limits,
                                  std::string server,
-                                 const ConnectionLimiter* connections)
+                                 const ConnectionLimiter* connections,
+                                 OnMisuse on_misuse)
     : detector_(limits),
       server_(std::move(server)),
-      connections_(*connections) {}
+      connections_(*connections),
+      on_misuse_(std::move(on_misuse)) {}
 
 int ConnectionWatch::PollTimeout(async::MonotonicTime now) const {
-  if (connections_.num_known() == 0 && ticks_until_return_ == 0) return -1;
+  if (connections_.num_known() == 0 && returns_left_ == 0) return -1;
   const auto wait = std::chrono::ceil<std::chrono::milliseconds>(
       std::max(next_tick_ - now, async::MonotonicTime::duration::zero()));
   return static_cast<int>(wait.count());
 }
 
+void ConnectionWatch::OnPassed(async::MonotonicTime now) {
+  BeAlert(now, kAlertAfterConnect);
+}
+
+void ConnectionWatch::BeAlert(async::MonotonicTime now, absl::Duration time) {
+  alert_until_ = std::max(alert_until_, async::AddDelay(now, time));
+  next_tick_ = std::min(next_tick_, async::AddDelay(now, kAlertInterval));
+}
+
 void ConnectionWatch::Tick(async::MonotonicTime now) {
   if (now < next_tick_) return;
-  next_tick_ = now + absl::ToChronoMilliseconds(kInterval);
-  if (ticks_until_return_ > 0 && --ticks_until_return_ == 0) {
-    telemetry::ReturnFreedMemory();
-    // Some is freed later, such as by the next call of the same method.
-    if (++num_returns_ < kReturns) {
-      ticks_until_return_ = kTicksUntilReturn << num_returns_;
-    }
-  }
-  const size_t resident = telemetry::ResidentBytes();
-  if (now < next_examination_ &&
-      resident < examined_bytes_ + MisuseDetector::kGrowthBytes) {
-    return;
-  }
+  const bool alert = now < alert_until_;
+  next_tick_ = async::AddDelay(now, alert ? kAlertInterval : kInterval);
+  ReturnMemory(now);
   const std::chrono::nanoseconds before = ThreadTime();
-  Examine(resident, now);
-  const std::chrono::nanoseconds cost = ThreadTime() - before;
-  next_examination_ = now + kExaminationInterval;
-  if (closing_.empty()) {
-    next_examination_ = std::max(next_examination_, now + kCostFraction * cost);
+  const size_t resident = telemetry::ResidentBytes();
+  const bool has_grown =
+      resident >= examined_bytes_ + MisuseDetector::kGrowthBytes;
+  if (has_grown || now >= next_examination_) {
+    Examine(resident, now);
+    next_examination_ = now + kExaminationInterval;
+    if (closing_.empty()) {
+      next_examination_ = std::max(
+          next_examination_, now + kCostFraction * (ThreadTime() - before));
+    }
+    examined_bytes_ = resident;
+    if (has_grown && detector_.has_suspect()) BeAlert(now, kAlertAfterGrowth);
+  } else if (alert) {
+    ExamineReceivers(now);
   }
-  examined_bytes_ = resident;
+  if (alert) {
+    next_tick_ = std::max(next_tick_,
+                          now + kAlertCostFraction * (ThreadTime() - before));
+  }
+}
+
+void ConnectionWatch::ReturnMemory(async::MonotonicTime now) {
+  if (returns_left_ == 0 || now < next_return_) return;
+  telemetry::ReturnFreedMemory();
+  // Some is freed later, such as by the next call of the same method.
+  --returns_left_;
+  next_return_ =
+      async::AddDelay(now, kFirstReturn * (1 << (kReturns - returns_left_)));
+}
+
+ConnectionWatch::ConnectionByKey ConnectionWatch::ByKey() const {
+  ConnectionByKey by_key;
+  for (const Connection& connection : connections_.known()) {
+    if (!connection.key.empty()) by_key[connection.key] = &connection;
+  }
+  return by_key;
+}
+
+void ConnectionWatch::ExamineReceivers(async::MonotonicTime now) {
+  const ConnectionByKey by_key = ByKey();
+  absl::flat_hash_map<ConnectionKey, int64_t> received;
+  absl::flat_hash_set<ConnectionKey> receivers;
+  for (const auto& [key, connection] : by_key) {
+    if (closing_.contains(key)) continue;
+    const int64_t bytes = BytesReceived(connection->fd);
+    int64_t counted_at = 0;
+    const auto found = counted_at_.find(key);
+    // Less than before: a new connection from the same port.
+    if (found != counted_at_.end() && found->second <= bytes) {
+      counted_at = found->second;
+    }
+    if (bytes >= counted_at + kReceiverBytes) {
+      receivers.insert(key);
+      counted_at = bytes;
+    }
+    received[key] = counted_at;
+  }
+  counted_at_ = std::move(received);
+  if (receivers.empty()) return;
+  for (const ConnectionCalls& calls : open_calls_.CountOf(receivers)) {
+    const auto finding = detector_.CheckCalls(calls);
+    const auto found = by_key.find(calls.connection);
+    if (!finding.has_value() || found == by_key.end()) continue;
+    Close(*finding, *found->second, now);
+  }
 }
 
 void ConnectionWatch::Examine(size_t resident_bytes, async::MonotonicTime now) {
-  absl::flat_hash_map<ConnectionKey, const ConnectionLimiter::Connection*>
-      by_key;
-  for (const ConnectionLimiter::Connection& connection : connections_.known()) {
-    by_key[connection.key] = &connection;
-  }
+  const ConnectionByKey by_key = ByKey();
   absl::flat_hash_set<ConnectionKey> still_closing;
   std::vector<MisuseDetector::Use> uses;
-  for (ConnectionCalls& calls : CountOpenCalls()) {
+  for (ConnectionCalls& calls : open_calls_.CountAll()) {
     // Others are of other servers of this process.
     const auto found = by_key.find(calls.connection);
     if (found == by_key.end()) continue;
@@ -136,27 +200,33 @@ void ConnectionWatch::Examine(size_t resident_bytes, async::MonotonicTime now) {
       detector_.Check(uses, resident_bytes);
   if (still_closing.size() < closing_.size() ||
       detector_.heavy_connection_ended()) {
-    ticks_until_return_ = kTicksUntilReturn;
-    num_returns_ = 0;
+    returns_left_ = kReturns;
+    next_return_ = async::AddDelay(now, kFirstReturn);
   }
   closing_ = std::move(still_closing);
   for (const MisuseDetector::Finding& finding : findings) {
-    const ConnectionLimiter::Connection& connection =
-        *by_key[finding.connection];
-    const std::string peer = PeerOf(connection.fd);
-    // Counted before the client can notice.
-    ++num_closed_;
-    if (!Close(connection)) {
-      --num_closed_;
-      continue;
-    }
-    closing_.insert(finding.connection);
-    if (!log_limiter_.ShouldLog(now)) continue;
-    telemetry::Log(
-        telemetry::LogSeverity::kWarning,
-        absl::StrCat("closed the connection of ", peer, " to ", server_, ": ",
-                     finding.reason, " (docs/rpc/limits.md)"));
+    Close(finding, *by_key.find(finding.connection)->second, now);
   }
+}
+
+void ConnectionWatch::Close(const MisuseDetector::Finding& finding,
+                            const Connection& connection,
+                            async::MonotonicTime now) {
+  const std::string peer = PeerOf(connection.fd);
+  // Counted before the client can notice.
+  ++num_closed_;
+  if (!EndConnection(connection)) {
+    --num_closed_;
+    return;
+  }
+  closing_.insert(finding.connection);
+  BeAlert(now, kAlertAfterMisuse);
+  on_misuse_(connection, now);
+  if (!log_limiter_.ShouldLog(now)) return;
+  telemetry::Log(
+      telemetry::LogSeverity::kWarning,
+      absl::StrCat("closed the connection of ", peer, " to ", server_, ": ",
+                   finding.reason, " (docs/rpc/limits.md)"));
 }
 
 }  // namespace hawser::net

@@ -121,7 +121,11 @@ Listener::Listener(std::unique_ptr<ListeningSocket> socket,
                       : options_.memory_watermark_bytes,
               .max_message_bytes =
                   static_cast<int64_t>(options_.max_message_bytes)},
-             socket_address_, &connections_) {}
+             socket_address_, &connections_,
+             [this](const ConnectionLimiter::Connection& connection,
+                    async::MonotonicTime now) {
+               held_.OnMisuse(connection.address, now);
+             }) {}
 
 Listener::~Listener() {
   Stop();
@@ -175,9 +179,10 @@ void Listener::Run(const OnWatch& on_watch) {
     silent_.AppendTo(waiting);
     const auto now = std::chrono::steady_clock::now();
     // Fails only when interrupted.
-    (void)poll(
-        waiting.data(), waiting.size(),
-        EarlierTimeout(silent_.PollTimeout(now), watch_.PollTimeout(now)));
+    (void)poll(waiting.data(), waiting.size(),
+               EarlierTimeout(EarlierTimeout(silent_.PollTimeout(now),
+                                             held_.PollTimeout(now)),
+                              watch_.PollTimeout(now)));
     if (waiting[0].revents != 0) return;
     const auto woken = std::chrono::steady_clock::now();
     watch_.Tick(woken);
@@ -195,6 +200,10 @@ void Listener::Run(const OnWatch& on_watch) {
     for (const SilentConnections::Spoken& spoken :
          silent_.Take(std::chrono::steady_clock::now())) {
       PassOn(spoken);
+    }
+    for (const HeldConnections::Connection& connection :
+         held_.Take(std::chrono::steady_clock::now())) {
+      PassToGrpc(connection);
     }
     if (step == Step::kPause && poll(waiting.data(), 1, kPauseMs) > 0) return;
   }
@@ -275,6 +284,16 @@ void Listener::PassOn(const SilentConnections::Spoken& spoken) {
     RefuseByProtocol(connection);
     return;
   }
+  const auto now = std::chrono::steady_clock::now();
+  if (connection.peer.ss_family == AF_UNIX ||
+      !held_.Hold(ConnectionLimiter::AddressOf(connection.peer), connection,
+                  now)) {
+    PassToGrpc(connection);
+  }
+}
+
+void Listener::PassToGrpc(const SilentConnections::Connection& connection) {
+  watch_.OnPassed(std::chrono::steady_clock::now());
   ++num_accepted_;
   if (connection.peer.ss_family != AF_UNIX) SetTcpOptions(connection.fd);
   if (options_.prepare != nullptr) options_.prepare(connection.fd);

@@ -22,6 +22,7 @@
 #include "net/server/connection_handover.h"
 #include "net/server/connection_limiter.h"
 #include "net/server/connection_watch.h"
+#include "net/server/held_connections.h"
 #include "net/server/listening_socket.h"
 #include "net/server/silent_connections.h"
 #include "telemetry/log_rate_limiter.h"
@@ -40,9 +41,9 @@ struct ListenerOptions {
   // completes no message, is closed.
   size_t max_message_bytes = size_t{64} << 20;
   // While the process uses more memory and grows, the connection that has sent
-  // the most bytes which complete no messages is closed; likewise above a third
-  // of it, if the process grows by 8 times what all clients send. 0: three
-  // quarters of what the process may use.
+  // the most bytes which complete no messages is closed; likewise above an
+  // eighth of it, if the process grows by 8 times what all clients send. 0:
+  // three quarters of what the process may use.
   size_t memory_watermark_bytes = 0;
   // File descriptors, of those that RLIMIT_NOFILE allows, reserved for the rest
   // of the process.
@@ -76,7 +77,8 @@ struct ListenerOptions {
 // reverse, is refused and logged likewise, with its address.
 //
 // Closes connections that make gRPC hold memory which it does not limit; see
-// MisuseDetector.
+// MisuseDetector. Connections from their addresses wait afterwards; see
+// HeldConnections.
 //
 // Thread-safe.
 class Listener {
@@ -128,8 +130,9 @@ class Listener {
   Step RefuseWithReserve(int listening_fd);
   // Keeps `connection` until its client speaks, or refuses it.
   void Admit(const SilentConnections::Connection& connection);
-  // Passes `connection` to gRPC, or refuses it.
+  // Passes the connection to gRPC, holds or refuses it.
   void PassOn(const SilentConnections::Spoken& spoken);
+  void PassToGrpc(const SilentConnections::Connection& connection);
   void Refuse(int fd);
   // Refuses `fd` because of a limit, and logs it.
   void RefuseByLimit(int fd);
@@ -157,6 +160,7 @@ class Listener {
   ConnectionLimiter connections_;
   ConnectionWatch watch_;
   SilentConnections silent_;
+  HeldConnections held_;
   // One for each reason.
   telemetry::LogRateLimiter refusal_log_limiter_;
   telemetry::LogRateLimiter user_log_limiter_;

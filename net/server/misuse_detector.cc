@@ -7,6 +7,15 @@
 
 namespace hawser::net {
 
+std::optional<MisuseDetector::Finding> MisuseDetector::CheckCalls(
+    const ConnectionCalls& calls) const {
+  if (calls.open_calls <= limits_.max_calls_per_connection) return std::nullopt;
+  return Finding{calls.connection,
+                 absl::StrCat("it has ", calls.open_calls,
+                              " calls open, and max_calls_per_connection is ",
+                              limits_.max_calls_per_connection)};
+}
+
 std::vector<MisuseDetector::Finding> MisuseDetector::Check(
     const std::vector<Use>& uses, size_t resident_bytes) {
   std::vector<Finding> findings;
@@ -30,12 +39,8 @@ std::vector<MisuseDetector::Finding> MisuseDetector::Check(
     const int64_t unfinished = messages == 0 ? past.unfinished + bytes : bytes;
     now[calls.connection] = {use.bytes, calls.messages, unexplained,
                              unfinished};
-    if (calls.open_calls > limits_.max_calls_per_connection) {
-      findings.push_back(
-          {calls.connection,
-           absl::StrCat("it has ", calls.open_calls,
-                        " calls open, and max_calls_per_connection is ",
-                        limits_.max_calls_per_connection)});
+    if (std::optional<Finding> finding = CheckCalls(calls)) {
+      findings.push_back(*std::move(finding));
     } else if (unfinished > 2 * limits_.max_message_bytes + kMaxOtherBytes) {
       findings.push_back(
           {calls.connection, absl::StrCat("it has sent ", unfinished,
@@ -51,10 +56,14 @@ std::vector<MisuseDetector::Finding> MisuseDetector::Check(
                !now.contains(past.first);
       });
   past_ = std::move(now);
+  has_suspect_ = std::any_of(past_.begin(), past_.end(), [](const auto& past) {
+    return past.second.unexplained >= kSuspiciousBytes;
+  });
   const size_t growth =
       resident_bytes - std::min(resident_bytes, resident_bytes_);
-  const bool amplified = growth >= kAmplification * received &&
-                         resident_bytes > limits_.memory_watermark_bytes / 3;
+  const bool amplified =
+      growth >= kAmplification * received &&
+      resident_bytes > limits_.memory_watermark_bytes / kAmplifiedFraction;
   const bool grows =
       growth >= kGrowthBytes &&
       (amplified || resident_bytes > limits_.memory_watermark_bytes);

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -44,6 +45,8 @@ class MisuseDetector {
   static constexpr size_t kGrowthBytes = size_t{16} << 20;
   // Messages cost less than this number of bytes for each that is received.
   static constexpr size_t kAmplification = 8;
+  // gRPC copies headers when the connection ends, which takes as much again.
+  static constexpr size_t kAmplifiedFraction = 8;
   // Messages of workers have up to 2 MiB, longer ones come in fragments.
   static constexpr int64_t kBytesPerMessage = int64_t{2} << 20;
   // Bytes that complete no messages, for which a connection may be closed.
@@ -60,10 +63,18 @@ class MisuseDetector {
   // each that has sent kMaxOtherBytes more than two messages can have since the
   // last one ended; and the one that has received the
   // most bytes that completed no messages, if the process grows and has more
-  // memory than the watermark, or has a third of that and grows by far more
+  // memory than the watermark, or has an eighth of that and grows by far more
   // than what all connections have received.
   std::vector<Finding> Check(const std::vector<Use>& uses,
                              size_t resident_bytes);
+
+  // Whether a connection with these calls is to be closed for their number.
+  std::optional<Finding> CheckCalls(const ConnectionCalls& calls) const;
+
+  // Whether a connection had sent kSuspiciousBytes at the last Check that
+  // complete no messages.
+  bool has_suspect() const { return has_suspect_; }
+  static constexpr int64_t kSuspiciousBytes = int64_t{1} << 20;
 
   // Whether a connection had ended before the last Check that had sent
   // kUnexplainedBytes: what it made the process hold is free now.
@@ -81,6 +92,7 @@ class MisuseDetector {
 
   const Limits limits_;
   size_t resident_bytes_ = 0;
+  bool has_suspect_ = false;
   bool heavy_connection_ended_ = false;
   absl::flat_hash_map<ConnectionKey, Past> past_;
 };

@@ -128,8 +128,21 @@ bool ParseSocket(const std::string& json, ConnectionCalls& calls) {
 
 }  // namespace internal
 
-std::vector<ConnectionCalls> CountOpenCalls() {
-  std::vector<ConnectionCalls> all;
+std::vector<ConnectionCalls> OpenCalls::CountAll() {
+  return Count([](const ConnectionKey&) { return true; });
+}
+
+std::vector<ConnectionCalls> OpenCalls::CountOf(
+    const absl::flat_hash_set<ConnectionKey>& connections) {
+  return Count([&](const ConnectionKey& connection) {
+    return connections.contains(connection);
+  });
+}
+
+std::vector<ConnectionCalls> OpenCalls::Count(
+    absl::FunctionRef<bool(const ConnectionKey&)> wanted) {
+  std::vector<ConnectionCalls> counted;
+  absl::flat_hash_map<int64_t, ConnectionKey> open;
   for (const int64_t server :
        AllIds("\"serverId\":", grpc_channelz_get_servers)) {
     const std::vector<int64_t> sockets =
@@ -137,14 +150,23 @@ std::vector<ConnectionCalls> CountOpenCalls() {
           return grpc_channelz_get_server_sockets(server, first, 0);
         });
     for (const int64_t socket : sockets) {
+      const auto known = connections_.find(socket);
+      if (known != connections_.end() &&
+          (known->second.empty() || !wanted(known->second))) {
+        open[socket] = std::move(known->second);
+        continue;
+      }
       ConnectionCalls calls;
-      if (internal::ParseSocket(Take(grpc_channelz_get_socket(socket)),
-                                calls)) {
-        all.push_back(std::move(calls));
+      const bool parsed =
+          internal::ParseSocket(Take(grpc_channelz_get_socket(socket)), calls);
+      open[socket] = calls.connection;
+      if (parsed && wanted(calls.connection)) {
+        counted.push_back(std::move(calls));
       }
     }
   }
-  return all;
+  connections_ = std::move(open);
+  return counted;
 }
 
 }  // namespace hawser::net

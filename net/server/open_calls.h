@@ -9,6 +9,10 @@
 #include <string>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
+#include "absl/functional/function_ref.h"
+
 namespace hawser::net {
 
 // Identifies the TCP connection of a client: its address and port.
@@ -25,10 +29,25 @@ struct ConnectionCalls {
   int64_t messages = 0;
 };
 
-// Returns the calls of each TCP connection of each gRPC server of the process,
-// as gRPC's channelz counts them: also calls whose request has not arrived,
-// which no handler has seen. Costs some 40 us per connection.
-std::vector<ConnectionCalls> CountOpenCalls();
+// Counts the calls of the TCP connections of this process's gRPC servers by
+// gRPC's channelz: also calls whose request has not arrived, which no handler
+// has seen. Not thread-safe.
+class OpenCalls {
+ public:
+  // The calls of each connection. Costs some 40 us per connection.
+  std::vector<ConnectionCalls> CountAll();
+  // Those of `connections`, at this cost for each of them and for each
+  // connection that is new, and some 1 us for each other one.
+  std::vector<ConnectionCalls> CountOf(
+      const absl::flat_hash_set<ConnectionKey>& connections);
+
+ private:
+  std::vector<ConnectionCalls> Count(
+      absl::FunctionRef<bool(const ConnectionKey&)> wanted);
+
+  // The connection of each socket of channelz; empty without an IP address.
+  absl::flat_hash_map<int64_t, ConnectionKey> connections_;
+};
 
 namespace internal {
 

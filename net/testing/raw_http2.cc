@@ -109,8 +109,12 @@ bool RawHttp2::Send(const Frame& frame) {
 
 bool RawHttp2::SendBytes(std::string_view bytes) {
   while (!bytes.empty()) {
-    pollfd writable = {.fd = fd_, .events = POLLOUT, .revents = 0};
-    if (poll(&writable, 1, kPatienceMs) != 1) return false;
+    // The server may close while the socket is full, and never make room.
+    pollfd writable = {.fd = fd_, .events = POLLOUT | POLLRDHUP, .revents = 0};
+    if (poll(&writable, 1, kPatienceMs) != 1 ||
+        (writable.revents & POLLRDHUP) != 0) {
+      return false;
+    }
     const ssize_t sent =
         send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
     if (sent <= 0) return false;

@@ -59,9 +59,9 @@ struct GrpcLimits {
   std::optional<size_t> memory_quota_bytes = {};
   // While the process uses more memory and grows, the connection that has sent
   // the most bytes which complete no messages is closed: gRPC keeps 60 to 160
-  // bytes for each byte of a call's headers until they end. Likewise above a
-  // third of it, if the process grows by 8 times what all clients send. Unset:
-  // three quarters of what the process may use.
+  // bytes for each byte of a call's headers until they end. Likewise above
+  // an eighth of it, if the process grows by 8 times what all clients send.
+  // Unset: three quarters of what the process may use.
   std::optional<size_t> memory_watermark_bytes = {};
   // A request in fragments is cancelled if no fragment arrives for this time,
   // or at most twice this time.

@@ -10,7 +10,6 @@
 #include <cstdint>
 #include <fstream>
 #include <memory>
-#include <optional>
 #include <ostream>
 #include <string>
 #include <thread>
@@ -28,8 +27,6 @@
 #include "rpc/agent/agent_options.h"
 #include "rpc/functions/function_registry.h"
 #include "rpc/grpc/transport.h"
-#include "rpc/identity/worker_info.h"
-#include "rpc/testing/raw_client.h"
 #include "store/open_store.h"
 #include "store/store.h"
 #include "tests/faults/delays.h"
@@ -161,25 +158,6 @@ class AttackTest : public testing::TestWithParam<Attack> {
     }
   }
 
-  // A call of the worker as stock clients of gRPC make it.
-  void CallAlone() {
-    if (GetParam().on_store) return;
-    const auto victim = driver_->FindWorker("victim");
-    ASSERT_THAT(victim, IsOk());
-    EXPECT_THAT(client_.Call(worker_victim_->address(),
-                             {.job = "faults",
-                              .source = "client",
-                              .source_rank = rpc::WorkerId(),
-                              .source_incarnation = rpc::Incarnation{2},
-                              .destination = "victim",
-                              .destination_incarnation = victim->incarnation,
-                              .call_id = ++last_call_,
-                              .autograd = std::nullopt},
-                             rpc::RawClient::kCallPath,
-                             rpc::RawClient::FunctionCall(kApply, 1)),
-                IsOk());
-  }
-
  private:
   std::unique_ptr<ReportingProcess> store_victim_;
   std::string master_;
@@ -187,8 +165,6 @@ class AttackTest : public testing::TestWithParam<Attack> {
   std::unique_ptr<store::Store> store_;
   rpc::FunctionRegistry registry_;
   std::unique_ptr<rpc::Agent> driver_;
-  rpc::RawClient client_{rpc::RawClient::GrpcOptions{}};
-  uint64_t last_call_ = 0;
 };
 
 TEST_P(AttackTest, OthersAreServed) {
@@ -204,13 +180,11 @@ TEST_P(AttackTest, OthersAreServed) {
   const double processor =
       absl::FDivDuration(ProcessorTime(pid) - processor_before, kPhase);
   attacker.reset();
-  // Memory comes back, at the latest when the method is called again by itself,
-  // not over a call stream.
+  // Memory comes back.
   const absl::Time ended = absl::Now();
   Delays after;
   while (FromStatus(pid, "VmRSS:") > memory_before + kKeptBytes) {
     CallFor(absl::Milliseconds(100), after);
-    CallAlone();
     ASSERT_LT(absl::Now() - ended, absl::Seconds(30))
         << "the victim has " << FromStatus(pid, "VmRSS:") << " bytes";
   }

@@ -12,6 +12,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
 #include "async/clock.h"
 #include "async/testing/status_matchers.h"
 #include "gmock/gmock.h"
@@ -20,6 +21,7 @@
 #include "grpcpp/server.h"
 #include "grpcpp/server_builder.h"
 #include "gtest/gtest.h"
+#include "net/server/held_connections.h"
 #include "net/testing/raw_http2.h"
 #include "net/testing/test_credentials.h"
 #include "rpc/grpc/transport.h"
@@ -203,6 +205,7 @@ TEST_F(GrpcLimitsTest, AConnectionTakesALimitedNumberOfCalls) {
 TEST_F(GrpcLimitsTest, CallsAreLimitedWithoutAcknowledgement) {
   Serve({});
   const std::shared_ptr<Connection> other = Connect(address_);
+  const auto start = std::chrono::steady_clock::now();
   RawHttp2 peer(address_);
   ASSERT_TRUE(peer.SendPreface());
   for (uint32_t i = 0; i < 257; ++i) {
@@ -215,6 +218,13 @@ TEST_F(GrpcLimitsTest, CallsAreLimitedWithoutAcknowledgement) {
   EXPECT_TRUE(peer.AwaitClosed());
   EXPECT_THAT(Echo(*other, "x"), IsOkAndHolds("x"));
   EXPECT_EQ(server_->transport().DebugNumbers().at("connections_closed"), 1);
+  // Its next connection waits.
+  RawHttp2 again(address_);
+  ASSERT_TRUE(again.SendPreface());
+  Frame frame;
+  EXPECT_TRUE(again.Await(FrameType::kSettings, frame));
+  EXPECT_GE(std::chrono::steady_clock::now() - start,
+            absl::ToChronoMilliseconds(net::HeldConnections::kFirstWait));
 }
 
 // As many calls as allowed stay open.
@@ -257,17 +267,17 @@ TEST_F(GrpcLimitsTest, MemoryOfEndlessHeadersIsLimited) {
     ASSERT_LT(telemetry::ResidentBytes(), before + (size_t{2} << 30));
   }
   EXPECT_EQ(server_->transport().DebugNumbers().at("connections_closed"), 1);
-  // The memory comes back. gRPC keeps a copy of the headers until the next call
-  // of the method by itself, not over a call stream.
+  // The memory comes back, without another call of the method: those of `other`
+  // are sent over a call stream.
   while (telemetry::ResidentBytes() > before + (size_t{128} << 20)) {
-    EXPECT_THAT(EchoWithHeader("x", "x"), IsOk());
+    EXPECT_THAT(Echo(*other, "x"), IsOkAndHolds("x"));
   }
 }
 
 // gRPC reads from a connection as long as bytes arrive, in the thread that
 // began. Frames of type 2 have no effect, but must be parsed.
 TEST_F(GrpcLimitsTest, AClientThatNeverPausesKeepsNoThreadForItself) {
-  Serve({});
+  Serve({.max_message_bytes = size_t{1} << 20});
   const std::shared_ptr<Connection> other = Connect(address_);
   ASSERT_THAT(Echo(*other, "x"), IsOkAndHolds("x"));
   std::string frames;
