@@ -57,8 +57,10 @@ class TrainingWorkload {
   // Fails unless all operations have ended. Call after kLongest.
   void CheckEnds();
   // Trains with each worker as trainer and parameters on all workers, between
-  // which there must be no fault.
-  void CheckThatAllCanTrain();
+  // which there must be no fault, in each of `rounds`. With kAllRounds, a
+  // worker uses more contexts than it may bring to another at once.
+  void CheckThatAllCanTrain(int rounds);
+  static constexpr int kAllRounds = 5;
   void DropAll();
 
  private:

@@ -26,8 +26,8 @@ constexpr rpc::Function<Tensor(int64_t)> kMakeParameter{"training.Make"};
 constexpr rpc::Function<void(rref::RRef<Tensor>, int64_t)> kKeepParameter{
     "training.Keep"};
 // The last slots are for CheckThatAllCanTrain, which takes 8 in each round.
-constexpr int kRounds = 5;
-constexpr int64_t kRandomSlots = ParameterLedger::kSlots - kRounds * 8;
+constexpr int64_t kRandomSlots =
+    ParameterLedger::kSlots - TrainingWorkload::kAllRounds * 8;
 
 std::string NameOf(int worker) { return absl::StrCat("w", worker); }
 
@@ -241,7 +241,7 @@ void TrainingWorkload::RandomAction() {
   }
 }
 
-void TrainingWorkload::CheckThatAllCanTrain() {
+void TrainingWorkload::CheckThatAllCanTrain(int rounds) {
   DropAll();
   const int count = job_->num_workers();
   std::vector<Run> runs;
@@ -258,8 +258,7 @@ void TrainingWorkload::CheckThatAllCanTrain() {
     job_->Fail("not all workers have an optimizer");
   }
   next_slot_ = kRandomSlots;
-  // More contexts than a worker brings to another at once.
-  for (int round = 0; round < kRounds; ++round) {
+  for (int round = 0; round < rounds; ++round) {
     TrainEverywhere();
     job_->Advance(absl::Seconds(1));
   }

@@ -23,11 +23,15 @@ namespace hawser::tests {
 namespace {
 
 constexpr int kSteps = 20;
+// One of so many seeds ends with checks that quotas were given back, which take
+// longer than all the rest.
+constexpr uint64_t kSeedsPerQuotaCheck = 8;
 
 class WorkerSimulation {
  public:
   WorkerSimulation(uint64_t seed, bool verbose)
-      : job_(seed, {.verbose = verbose,
+      : checks_quotas_(seed % kSeedsPerQuotaCheck == 0),
+        job_(seed, {.verbose = verbose,
                     .configure =
                         [](rpc::AgentOptions& options) {
                           rref::ReferenceWorkload::AddService(options);
@@ -81,8 +85,10 @@ class WorkerSimulation {
     trainings_.CheckEnds();
     references_.CheckThatTheHeldLive();
     if (!job_.failure().empty()) return;
-    streams_.CheckThatAllCanStream();
-    trainings_.CheckThatAllCanTrain();
+    streams_.CheckThatAllCanStream(
+        checks_quotas_ ? rpc::StreamWorkload::kAllRounds : 1);
+    trainings_.CheckThatAllCanTrain(
+        checks_quotas_ ? TrainingWorkload::kAllRounds : 1);
     references_.DropAll();
     trainings_.DropAll();
     job_.Advance(rref::ReferenceWorkload::kSettling);
@@ -112,6 +118,7 @@ class WorkerSimulation {
     }
   }
 
+  const bool checks_quotas_;
   // Destroyed after the job, whose functions use them.
   rref::ReferenceWorkload references_;
   rpc::StreamWorkload streams_;

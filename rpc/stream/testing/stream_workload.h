@@ -34,8 +34,11 @@ class StreamWorkload {
 
   // Fails unless both ends of all streams have ended. Call after kLongest.
   void CheckEnds();
-  // Reads a stream over each pair of workers, for which there must be no fault.
-  void CheckThatAllCanStream();
+  // Reads streams over each pair of workers, for which there must be no fault:
+  // one in each of `rounds`. With kAllRounds they are more than a worker serves
+  // to another at once.
+  void CheckThatAllCanStream(int rounds);
+  static constexpr int kAllRounds = 5;
 
  private:
   // History of one stream, at both ends.
